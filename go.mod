@@ -1,0 +1,16 @@
+module github.com/fastlabel/fastlabel
+
+go 1.26.0
+
+require (
+	github.com/karrick/godirwalk v1.17.0
+	github.com/opencontainers/selinux v1.15.1
+	github.com/spf13/pflag v1.0.10
+	go.uber.org/zap v1.28.0
+	golang.org/x/sys v0.49.0
+)
+
+require (
+	github.com/cyphar/filepath-securejoin v0.5.1 // indirect
+	go.uber.org/multierr v1.10.0 // indirect
+)

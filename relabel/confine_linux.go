@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"syscall"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
+
+// confinement is what keeps the walk of a mount inside that mount.
+type confinement uint8
+
+const (
+	// clone: a private copy of the mount in which nothing is mounted, nothing
+	// will be, and links lead nowhere. The cheapest call is then safe.
+	clone confinement = iota
+	// resolve: openat2 refuses to cross mounts and to follow links; each
+	// entry is pinned by an O_PATH descriptor before it is touched, since a
+	// file may be mounted over a name at any time.
+	resolve
+	// compareIDs: without openat2 each descriptor's mount id is compared
+	// with the top's before it is used.
+	compareIDs
+)
+
+func (c confinement) String() string {
+	return [...]string{"clone", "openat2", "mountid"}[c]
+}
+
+// cannotClone reports whether e says that this process or kernel cannot clone
+// this mount, rather than that something went wrong.
+func cannotClone(e sys.Errno) bool {
+	switch e {
+	case syscall.ENOSYS, // before Linux 5.2, 5.12 for mount_setattr
+		syscall.EPERM,  // no CAP_SYS_ADMIN here, or a seccomp profile
+		syscall.EACCES, // the policy's no
+		syscall.EINVAL: // another namespace's mount, or locked mounts beneath
+		return true
+	}
+	return false
+}
+
+// cloneMount makes the private clone of what at stands in, and opens its top.
+func cloneMount(at int) (int, string, sys.Errno) {
+	tree, e := sys.OpenTree(at)
+	if e != 0 {
+		return -1, "open_tree", e
+	}
+	defer sys.Close(tree)
+	e = sys.MountSeclude(tree, false)
+	if e == syscall.EINVAL {
+		// 5.12 and 5.13 cannot set nosymfollow here; no link is followed
+		// without it either, it is the second lock on that door.
+		e = sys.MountSeclude(tree, true)
+	}
+	if e != 0 {
+		return -1, "mount_setattr", e
+	}
+	// The open directory keeps the clone alive when tree is closed.
+	fd, e := openReading(func(flags int) (int, sys.Errno) {
+		return sys.Openat(tree, sys.Cname("."), flags, 0)
+	})
+	return fd, "openat", e
+}
+
+// openReading opens a directory without touching its access time where the
+// caller may, which spares a write for each directory.
+func openReading(open func(flags int) (int, sys.Errno)) (int, sys.Errno) {
+	fd, e := open(sys.OpenDir | sys.NoAtime)
+	if e == syscall.EPERM {
+		return open(sys.OpenDir)
+	}
+	return fd, e
+}
+
+// openDir opens the directory name in dir for reading, inside m.
+func (m *mount) openDir(dir int, name *byte) (int, string, sys.Errno) {
+	switch m.confined {
+	case clone:
+		fd, e := openReading(func(flags int) (int, sys.Errno) { return sys.Openat(dir, name, flags, 0) })
+		return fd, "openat", e
+	case resolve:
+		fd, e := openReading(func(flags int) (int, sys.Errno) { return sys.Openat2(dir, name, flags, sys.Confined) })
+		return fd, "openat2", e
+	default:
+		fd, e := openReading(func(flags int) (int, sys.Errno) { return sys.Openat(dir, name, flags, 0) })
+		if e != 0 {
+			return fd, "openat", e
+		}
+		return m.sameMount(fd)
+	}
+}
+
+// pin names the entry name in dir by an O_PATH descriptor, inside m.
+func (m *mount) pin(dir int, name *byte) (int, string, sys.Errno) {
+	if m.confined == compareIDs {
+		fd, e := sys.Openat(dir, name, sys.OpenPath, 0)
+		if e != 0 {
+			return fd, "openat", e
+		}
+		return m.sameMount(fd)
+	}
+	fd, e := sys.Openat2(dir, name, sys.OpenPath, sys.Confined)
+	return fd, "openat2", e
+}
+
+// sameMount gives fd back if it lies in m, else closes it.
+func (m *mount) sameMount(fd int) (int, string, sys.Errno) {
+	id, e := sys.Fmount(fd)
+	if e == 0 && id == m.id {
+		return fd, "", 0
+	}
+	sys.Close(fd)
+	if e == 0 {
+		e = syscall.EXDEV // what openat2 would have said
+	}
+	return -1, "name_to_handle_at", e
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
+
+// dir is a directory of the walk. Children point to their parents, so a dir
+// lives as long as anything beneath it is under way.
+//
+// Who owns what: name, parent and mount never change. All else belongs to the
+// cache's mutex, but for outcome and spoiled, which spoil guards.
+type dir struct {
+	parent *dir // nil at the top of a mount
+	mount  *mount
+	name   string // with its NUL; "" at the top
+
+	fd   int32 // -1 while it is closed
+	pins int32 // workers in it, and a rest that waits: the descriptor stays
+	want int32 // items that will need it: better kept open
+	// While it is closed and wanted: what it was, so that the directory
+	// found again by name is known to be the same.
+	was identity
+	// The list of open directories that nobody is in, oldest first.
+	newer, older *dir
+
+	outcome outcome // what the tally holds for its own label
+	spoiled bool    // its entries could not all be read: counted as failed
+	again   bool    // the root on its second reading: see reread
+}
+
+// path is for messages only; the walk never looks one up.
+func (d *dir) path(name string) string {
+	var parts []string
+	if name != "" {
+		parts = append(parts, name)
+	}
+	for ; d.parent != nil; d = d.parent {
+		parts = append(parts, d.name[:len(d.name)-1])
+	}
+	var b strings.Builder
+	b.WriteString(strings.TrimRight(d.mount.path, "/"))
+	for i := len(parts) - 1; i >= 0; i-- {
+		b.WriteByte('/')
+		b.WriteString(parts[i])
+	}
+	if b.Len() == 0 {
+		return "/"
+	}
+	return b.String()
+}
+
+// cache keeps directories open that will be needed again, as many as the limit
+// allows. Beyond it the one longest unused, which in a walk in depth is the
+// shallowest and needed last, is closed and found again when its turn comes.
+//
+// One mutex serves all workers: it is taken a few times a directory, against
+// some ten microseconds of system calls for each.
+type cache struct {
+	mu             sync.Mutex
+	limit, open    int
+	rests          int // open directories with a rest that waits
+	oldest, newest *dir
+}
+
+// pinned enters a directory that the caller has just opened, and is in.
+func (c *cache) pinned(d *dir, fd int) {
+	c.mu.Lock()
+	d.fd, d.pins = int32(fd), d.pins+1
+	c.open++
+	c.mu.Unlock()
+}
+
+// expect says that one more item will need d.
+func (c *cache) expect(d *dir) {
+	c.mu.Lock()
+	d.want++
+	c.mu.Unlock()
+}
+
+// acquire makes d open and pins it, for one of the items that expected it.
+func (c *cache) acquire(d *dir) (int, string, sys.Errno) {
+	c.mu.Lock()
+	d.want--
+	if d.fd >= 0 {
+		c.unlist(d)
+		d.pins++
+		fd := int(d.fd)
+		c.mu.Unlock()
+		return fd, "", 0
+	}
+	c.mu.Unlock()
+	return c.reenter(d)
+}
+
+// reenter opens d again, step by step from the nearest open directory above,
+// and pins it. A step that leads elsewhere than before is an error: the
+// directory was moved, and what is beneath it may lie where the walk has been.
+func (c *cache) reenter(d *dir) (int, string, sys.Errno) {
+	var way []*dir
+	c.mu.Lock()
+	at := d
+	for at.fd < 0 {
+		way = append(way, at)
+		at = at.parent // the top of a mount is never closed
+	}
+	c.unlist(at)
+	at.pins++
+	c.mu.Unlock()
+	for i := len(way) - 1; i >= 0; i-- {
+		next := way[i]
+		fd, op, e := at.mount.openDir(int(at.fd), sys.Cname(next.name[:len(next.name)-1]))
+		if e == 0 {
+			var st sys.Stat
+			if st, e = sys.Fstatx(fd); e != 0 || identify(st) != next.was {
+				sys.Close(fd)
+				op = "statx"
+				if e == 0 {
+					e = syscall.ESTALE
+				}
+			}
+		}
+		if e != 0 {
+			c.release(at)
+			if e == syscall.ENOENT || judge(e) == changed {
+				e = syscall.ESTALE
+			}
+			return -1, op, e
+		}
+		c.mu.Lock()
+		if next.fd >= 0 { // another worker was faster
+			c.unlist(next)
+			sys.Close(fd)
+		} else {
+			next.fd = int32(fd)
+			c.open++
+		}
+		next.pins++
+		c.mu.Unlock()
+		c.release(at)
+		at = next
+	}
+	return int(d.fd), "", 0
+}
+
+// release takes a pin back. A directory that nobody is in and nobody will need
+// is closed; one that will be needed is listed, and the oldest makes room.
+func (c *cache) release(d *dir) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d.pins--
+	if d.pins > 0 || d.parent == nil {
+		return
+	}
+	if d.want <= 0 {
+		c.shut(d)
+		return
+	}
+	d.older = c.newest
+	if c.newest != nil {
+		c.newest.newer = d
+	} else {
+		c.oldest = d
+	}
+	c.newest = d
+	for c.open > c.limit && c.oldest != nil {
+		c.evict()
+	}
+}
+
+// shed closes one directory that can be found again, and says if there was one.
+func (c *cache) shed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.oldest == nil {
+		return false
+	}
+	c.evict()
+	return true
+}
+
+// keep pins d for its rest, which needs this very descriptor: the position in
+// the directory is in it. It says whether the rest may wait for its turn, or
+// so many wait already that it must be next.
+func (c *cache) keep(d *dir) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d.pins++
+	c.rests++
+	return c.rests <= c.limit/2
+}
+
+func (c *cache) kept() {
+	c.mu.Lock()
+	c.rests--
+	c.mu.Unlock()
+}
+
+func (c *cache) evict() {
+	d := c.oldest
+	if st, e := sys.Fstatx(int(d.fd)); e == 0 {
+		d.was = identify(st)
+	} // else: the zero identity, which nothing that is found again has
+	c.unlist(d)
+	c.shut(d)
+}
+
+func (c *cache) shut(d *dir) {
+	sys.Close(int(d.fd))
+	d.fd = -1
+	c.open--
+}
+
+func (c *cache) unlist(d *dir) {
+	if c.oldest != d && d.older == nil {
+		return // not listed
+	}
+	if d.older != nil {
+		d.older.newer = d.newer
+	} else {
+		c.oldest = d.newer
+	}
+	if d.newer != nil {
+		d.newer.older = d.older
+	} else {
+		c.newest = d.older
+	}
+	d.newer, d.older = nil, nil
+}
+
+// clear closes what a stopped walk left open: directories in the list, and
+// those whose rest waits among the items that nobody worked on.
+func (c *cache) clear(left []item) {
+	for _, it := range left {
+		if it.name == "" {
+			c.kept()
+			c.release(it.dir)
+		}
+	}
+	for c.shed() {
+		continue
+	}
+}

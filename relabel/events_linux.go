@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"fmt"
+	"io/fs"
+	"strings"
+	"unsafe"
+)
+
+// keepErrors is how many failures the error that Tree returns holds. All of
+// them are counted, and told to Options.OnFailure.
+const keepErrors = 16
+
+// Incomplete is Tree's error when several entries failed.
+type Incomplete struct {
+	Failed int64   // how many
+	First  []error // the first of them, each an *fs.PathError
+}
+
+func (e *Incomplete) Error() string {
+	return fmt.Sprintf("%d entries failed, the first: %v", e.Failed, e.First[0])
+}
+
+// Unwrap lets errors.Is and errors.As find what the failures were.
+func (e *Incomplete) Unwrap() []error { return e.First }
+
+func (r *run) report(path, op string, err error) {
+	f := &fs.PathError{Op: op, Path: path, Err: err}
+	r.events.Lock()
+	defer r.events.Unlock()
+	if len(r.first) < keepErrors {
+		r.first = append(r.first, f)
+	}
+	if r.o.OnFailure != nil {
+		r.o.OnFailure(f)
+	}
+}
+
+func (r *run) change(d *dir, t target, from string) {
+	if r.o.OnChange == nil {
+		return
+	}
+	r.events.Lock()
+	defer r.events.Unlock()
+	r.o.OnChange(d.path(t.String()), from)
+}
+
+func (r *run) skip(path, reason string) {
+	if r.o.OnSkip == nil {
+		return
+	}
+	r.events.Lock()
+	defer r.events.Unlock()
+	r.o.OnSkip(path, reason)
+}
+
+// String is the target's name, "" for a directory that is open. It is for
+// messages: the walk itself makes no strings.
+func (t target) String() string {
+	if t.name == nil {
+		return ""
+	}
+	n := 0
+	for *(*byte)(unsafe.Add(unsafe.Pointer(t.name), n)) != 0 {
+		n++
+	}
+	return string(unsafe.Slice(t.name, n))
+}
+
+// trim is a stored label without its NUL, as a string of its own.
+func trim(label []byte) string { return strings.TrimSuffix(string(label), "\x00") }

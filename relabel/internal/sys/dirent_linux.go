@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sys
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// RecordMax is the longest record that getdents64 is expected to write: a
+// header of 19 bytes, a name of 255 and its NUL, rounded up to 8. A buffer with
+// less room left is not offered to the kernel again.
+const RecordMax = 280
+
+// Getdents reads records of the open directory fd into buf. 0 is the end.
+func Getdents(fd int, buf []byte) (int, Errno) {
+	for {
+		n, _, e := unix.Syscall(unix.SYS_GETDENTS64, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)))
+		if e != unix.EINTR {
+			return int(n), e
+		}
+	}
+}
+
+// Dirent is one directory record. Its name lies in the buffer that was parsed.
+type Dirent struct {
+	Ino  uint64 // 0 is an inode number like any other
+	Kind Kind
+	Name []byte // without the NUL, which follows it in the buffer
+}
+
+// Cname is the name for a system call.
+func (d *Dirent) Cname() *byte { return unsafe.SliceData(d.Name) }
+
+// ErrRecord says that a directory record is malformed: it does not fit the
+// buffer, does not end, or its name is empty or holds a slash.
+var ErrRecord = errors.New("malformed directory record")
+
+// header is the length of a record before its name.
+const header = 19
+
+// Parse reads the first record of buf and returns how long it is: at least one
+// byte, or an error.
+func Parse(buf []byte) (Dirent, int, error) {
+	if len(buf) < header+2 {
+		return Dirent{}, 0, ErrRecord
+	}
+	length := int(binary.NativeEndian.Uint16(buf[16:]))
+	if length < header+2 || length > len(buf) {
+		return Dirent{}, 0, ErrRecord
+	}
+	name := buf[header:length]
+	// The name's NUL lies in the last 8 bytes of a well-made record, and
+	// the compiler's IndexByte is quick for short names.
+	end := bytes.IndexByte(name, 0)
+	if end < 1 || bytes.IndexByte(name[:end], '/') >= 0 {
+		return Dirent{}, 0, ErrRecord
+	}
+	return Dirent{
+		Ino:  binary.NativeEndian.Uint64(buf),
+		Kind: Kind(buf[18]),
+		Name: name[: end : end+1],
+	}, length, nil
+}
+
+// IsDot reports whether name is "." or "..", which every directory lists.
+func IsDot(name []byte) bool {
+	return name[0] == '.' && (len(name) == 1 || len(name) == 2 && name[1] == '.')
+}

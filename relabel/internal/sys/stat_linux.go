@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sys
+
+import (
+	"encoding/binary"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Kind is what an entry is, in the numbers of a directory record (DT_*).
+type Kind uint8
+
+// The kinds that the walk tells apart.
+const (
+	KindUnknown Kind = unix.DT_UNKNOWN
+	KindDir     Kind = unix.DT_DIR
+	KindLink    Kind = unix.DT_LNK
+	KindFile    Kind = unix.DT_REG
+)
+
+// Stat is what the walk wants to know of an entry.
+type Stat struct {
+	Dev   uint64 // major << 32 | minor
+	Ino   uint64
+	Mount uint64 // the mount's id; 0 where the kernel does not tell (before Linux 5.8)
+	Kind  Kind
+	Links uint32
+	Mtime time.Time
+}
+
+// Statx asks about name in dir; "" is dir itself. Links are not followed and
+// automounts not triggered.
+func Statx(dir int, name *byte) (Stat, Errno) {
+	const ask = unix.STATX_TYPE | unix.STATX_INO | unix.STATX_NLINK | unix.STATX_MTIME | unix.STATX_MNT_ID
+	var st unix.Statx_t
+	for {
+		_, _, e := unix.Syscall6(unix.SYS_STATX, uintptr(dir), uintptr(unsafe.Pointer(name)), unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, ask, uintptr(unsafe.Pointer(&st)), 0)
+		if e == unix.EINTR {
+			continue
+		}
+		if e != 0 {
+			return Stat{}, e
+		}
+		break
+	}
+	out := Stat{
+		Dev:   uint64(st.Dev_major)<<32 | uint64(st.Dev_minor),
+		Ino:   st.Ino,
+		Kind:  Kind(st.Mode & unix.S_IFMT >> 12), // as IFTODT does
+		Links: st.Nlink,
+		Mtime: time.Unix(st.Mtime.Sec, int64(st.Mtime.Nsec)),
+	}
+	if st.Mask&unix.STATX_MNT_ID != 0 {
+		out.Mount = st.Mnt_id
+	}
+	return out, 0
+}
+
+// empty is the name by which the *at calls mean the descriptor itself.
+var empty byte
+
+// Fstatx is Statx of fd itself.
+func Fstatx(fd int) (Stat, Errno) { return Statx(fd, &empty) }
+
+// Dev translates the device number of an os.FileInfo into that of Stat.
+func Dev(dev uint64) uint64 {
+	return uint64(unix.Major(dev))<<32 | uint64(unix.Minor(dev))
+}
+
+// MountID asks for the id of the mount that name in dir stands in, by
+// name_to_handle_at, which kernels before 5.8 have too.
+func MountID(dir int, name *byte) (uint64, Errno) {
+	// A handle of size 0: the kernel answers EOVERFLOW, and the mount id.
+	var handle [8]byte
+	var id int32
+	for {
+		_, _, e := unix.Syscall6(unix.SYS_NAME_TO_HANDLE_AT, uintptr(dir), uintptr(unsafe.Pointer(name)), uintptr(unsafe.Pointer(&handle)), uintptr(unsafe.Pointer(&id)), unix.AT_EMPTY_PATH, 0)
+		switch e {
+		case unix.EINTR:
+			binary.LittleEndian.PutUint64(handle[:], 0)
+		case 0, unix.EOVERFLOW:
+			return uint64(id), 0
+		default:
+			return 0, e
+		}
+	}
+}
+
+// Fmount is MountID of fd itself.
+func Fmount(fd int) (uint64, Errno) { return MountID(fd, &empty) }
+
+// Cname is name with the NUL that the kernel wants.
+func Cname(name string) *byte {
+	p, err := syscall.BytePtrFromString(name)
+	if err != nil {
+		// A name with a NUL inside cannot come from the kernel; the empty
+		// name makes each call that takes it fail with ENOENT.
+		return &empty
+	}
+	return p
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sys
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Errno is the kernel's answer; 0 is success.
+type Errno = syscall.Errno
+
+// AtFdcwd stands for the working directory of the calling thread.
+const AtFdcwd = unix.AT_FDCWD
+
+// Flags for Openat and Openat2, by what they are used for.
+const (
+	// OpenPath names an entry without opening it, whatever its kind.
+	OpenPath = unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	// OpenDir opens a directory for reading, and nothing else: a link, FIFO
+	// or device in its place is refused by the kernel before it is opened.
+	OpenDir = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+	// NoAtime spares the write of an access time; EPERM unless the caller
+	// owns the directory or has CAP_FOWNER.
+	NoAtime = unix.O_NOATIME
+	// OpenLock opens a lock file of our own.
+	OpenLock = unix.O_RDWR | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	// OpenRead opens a file of /proc.
+	OpenRead = unix.O_RDONLY | unix.O_CLOEXEC
+)
+
+// Confined resolves one name in one directory and leaves neither the
+// directory nor its mount, nor follows any link.
+const Confined = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
+
+// Openat opens name, relative to dir.
+func Openat(dir int, name *byte, flags int, mode uint32) (int, Errno) {
+	for {
+		fd, _, e := unix.Syscall6(unix.SYS_OPENAT, uintptr(dir), uintptr(unsafe.Pointer(name)), uintptr(flags|unix.O_LARGEFILE), uintptr(mode), 0, 0)
+		if e != unix.EINTR {
+			return int(fd), e
+		}
+	}
+}
+
+// Openat2 is Openat with restrictions on how name is resolved (Linux 5.6).
+// EAGAIN, which the kernel answers when a rename crossed the look-up, is
+// retried a bounded number of times.
+func Openat2(dir int, name *byte, flags int, resolve uint64) (int, Errno) {
+	how := unix.OpenHow{Flags: uint64(flags | unix.O_LARGEFILE), Resolve: resolve}
+	for tries := 0; ; tries++ {
+		fd, _, e := unix.Syscall6(unix.SYS_OPENAT2, uintptr(dir), uintptr(unsafe.Pointer(name)), uintptr(unsafe.Pointer(&how)), unix.SizeofOpenHow, 0, 0)
+		if e != unix.EINTR && (e != unix.EAGAIN || tries == 128) {
+			return int(fd), e
+		}
+	}
+}
+
+// HasOpenat2 asks without side effects whether the kernel (and a seccomp
+// profile before it) lets openat2 through.
+func HasOpenat2() bool {
+	_, _, e := unix.Syscall6(unix.SYS_OPENAT2, ^uintptr(0), 0, 0, 0, 0, 0)
+	return e == unix.EINVAL
+}
+
+// Close closes fd. The descriptor is gone whatever the answer, EINTR too.
+func Close(fd int) Errno {
+	_, _, e := unix.Syscall(unix.SYS_CLOSE, uintptr(fd), 0, 0)
+	return e
+}
+
+// OpenTree makes a private clone of the mount that fd stands in, rooted at
+// fd's directory and without what is mounted beneath it (Linux 5.2, needs
+// CAP_SYS_ADMIN in the mount namespace's owner).
+func OpenTree(fd int) (int, Errno) {
+	var empty byte
+	for {
+		n, _, e := unix.Syscall(unix.SYS_OPEN_TREE, uintptr(fd), uintptr(unsafe.Pointer(&empty)), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
+		if e != unix.EINTR {
+			return int(n), e
+		}
+	}
+}
+
+// MountSeclude takes the clone at fd out of mount propagation and sets
+// nosuid, nodev, noexec and, where links is false, nosymfollow on it
+// (mount_setattr: Linux 5.12; nosymfollow there: 5.14).
+func MountSeclude(fd int, links bool) Errno {
+	var empty byte
+	attr := unix.MountAttr{
+		Attr_set:    unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC,
+		Propagation: unix.MS_PRIVATE,
+	}
+	if !links {
+		attr.Attr_set |= unix.MOUNT_ATTR_NOSYMFOLLOW
+	}
+	for {
+		_, _, e := unix.Syscall6(unix.SYS_MOUNT_SETATTR, uintptr(fd), uintptr(unsafe.Pointer(&empty)), unix.AT_EMPTY_PATH, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
+		if e != unix.EINTR {
+			return e
+		}
+	}
+}
+
+// Syncfs writes the filesystem that fd stands in to its disk.
+func Syncfs(fd int) Errno {
+	for {
+		_, _, e := unix.Syscall(unix.SYS_SYNCFS, uintptr(fd), 0, 0)
+		if e != unix.EINTR {
+			return e
+		}
+	}
+}
+
+// Fsync writes what belongs to fd, its attributes included, to its disk.
+func Fsync(fd int) Errno {
+	for {
+		_, _, e := unix.Syscall(unix.SYS_FSYNC, uintptr(fd), 0, 0)
+		if e != unix.EINTR {
+			return e
+		}
+	}
+}
+
+// TryFlock takes the exclusive lock on fd, or answers EWOULDBLOCK.
+func TryFlock(fd int) Errno {
+	for {
+		_, _, e := unix.Syscall(unix.SYS_FLOCK, uintptr(fd), unix.LOCK_EX|unix.LOCK_NB, 0)
+		if e != unix.EINTR {
+			return e
+		}
+	}
+}
+
+// Unlinkat removes the file name in dir.
+func Unlinkat(dir int, name *byte) Errno {
+	_, _, e := unix.Syscall(unix.SYS_UNLINKAT, uintptr(dir), uintptr(unsafe.Pointer(name)), 0)
+	return e
+}
+
+// Readlinkat reads the link name in dir into buf.
+func Readlinkat(dir int, name *byte, buf []byte) (int, Errno) {
+	n, _, e := unix.Syscall6(unix.SYS_READLINKAT, uintptr(dir), uintptr(unsafe.Pointer(name)), uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)), 0, 0)
+	return int(n), e
+}
+
+// UnshareFS gives the calling thread a working directory of its own. The
+// caller has locked its goroutine to the thread and never unlocks it.
+func UnshareFS() Errno {
+	_, _, e := unix.Syscall(unix.SYS_UNSHARE, unix.CLONE_FS, 0, 0)
+	return e
+}
+
+// Fchdir moves the calling thread, and all that share its working directory,
+// into dir.
+func Fchdir(dir int) Errno {
+	_, _, e := unix.Syscall(unix.SYS_FCHDIR, uintptr(dir), 0, 0)
+	return e
+}
+
+// IsProc reports whether fd stands in a real proc filesystem.
+func IsProc(fd int) (bool, Errno) {
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(fd, &st); err != nil {
+		return false, err.(Errno) //nolint:errorlint // x/sys returns bare errnos
+	}
+	return st.Type == unix.PROC_SUPER_MAGIC, 0
+}
+
+// OpenFiles is the soft limit on open files.
+func OpenFiles() uint64 {
+	var r unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &r) != nil {
+		return 1024 // the kernel's own default
+	}
+	return r.Cur
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sys
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// xattrArgs is struct xattr_args of the *xattrat calls.
+type xattrArgs struct {
+	value uint64
+	size  uint32
+	flags uint32
+}
+
+// Attr names an attribute and holds the value to write, with the memory that
+// the kernel reads while a call runs. It belongs to one thread at a time.
+type Attr struct {
+	name  *byte
+	value []byte
+	set   xattrArgs
+	get   xattrArgs
+	buf   [4096]byte // the kernel's own limit on a context is a page
+}
+
+// NewAttr readies the attribute name for writing value. It is not inlined, so
+// that the Attr lies in the heap and the addresses in it hold.
+//
+//go:noinline
+func NewAttr(name string, value []byte) *Attr {
+	a := &Attr{name: Cname(name), value: value}
+	a.set = xattrArgs{value: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(a.value)))), size: uint32(len(a.value))}
+	a.get = xattrArgs{value: uint64(uintptr(unsafe.Pointer(&a.buf))), size: uint32(len(a.buf))}
+	return a
+}
+
+// Value is what the last successful get found, n bytes long. It is
+// overwritten by the next.
+func (a *Attr) Value(n int) []byte { return a.buf[:n] }
+
+// HasXattrat asks without side effects whether the kernel has setxattrat and
+// getxattrat (Linux 6.13). EPERM, an old seccomp profile's answer to unknown
+// calls, is a no.
+func HasXattrat() bool {
+	var none byte
+	for _, call := range [...]uintptr{unix.SYS_SETXATTRAT, unix.SYS_GETXATTRAT} {
+		if _, _, e := unix.Syscall6(call, ^uintptr(0), uintptr(unsafe.Pointer(&none)), 0, uintptr(unsafe.Pointer(&none)), 0, 0); e != unix.EINVAL {
+			return false
+		}
+	}
+	return true
+}
+
+// Setxattrat writes the attribute of name in dir. name is not opened, and not
+// followed if it is a link.
+func (a *Attr) Setxattrat(dir int, name *byte) Errno {
+	for {
+		_, _, e := unix.Syscall6(unix.SYS_SETXATTRAT, uintptr(dir), uintptr(unsafe.Pointer(name)), unix.AT_SYMLINK_NOFOLLOW, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.set)), unsafe.Sizeof(a.set))
+		if e != unix.EINTR {
+			return e
+		}
+	}
+}
+
+// Getxattrat reads the attribute of name in dir.
+func (a *Attr) Getxattrat(dir int, name *byte) (int, Errno) {
+	for {
+		n, _, e := unix.Syscall6(unix.SYS_GETXATTRAT, uintptr(dir), uintptr(unsafe.Pointer(name)), unix.AT_SYMLINK_NOFOLLOW, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.get)), unsafe.Sizeof(a.get))
+		if e != unix.EINTR {
+			return int(n), e
+		}
+	}
+}
+
+// Lsetxattr writes the attribute of name in the thread's working directory.
+func (a *Attr) Lsetxattr(name *byte) Errno {
+	return a.setPath(unix.SYS_LSETXATTR, name)
+}
+
+// Lgetxattr reads the attribute of name in the thread's working directory.
+func (a *Attr) Lgetxattr(name *byte) (int, Errno) {
+	return a.getPath(unix.SYS_LGETXATTR, name)
+}
+
+// SetxattrFd writes the attribute of the entry that fd names, also an O_PATH
+// descriptor, through the real /proc.
+func (a *Attr) SetxattrFd(fd int) Errno {
+	var p [32]byte
+	return a.setPath(unix.SYS_SETXATTR, procPath(&p, fd))
+}
+
+// GetxattrFd reads the attribute of the entry that fd names, as SetxattrFd.
+func (a *Attr) GetxattrFd(fd int) (int, Errno) {
+	var p [32]byte
+	return a.getPath(unix.SYS_GETXATTR, procPath(&p, fd))
+}
+
+// Fsetxattr writes the attribute of the open directory or file fd.
+func (a *Attr) Fsetxattr(fd int) Errno {
+	for {
+		_, _, e := unix.Syscall6(unix.SYS_FSETXATTR, uintptr(fd), uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(unsafe.SliceData(a.value))), uintptr(len(a.value)), 0, 0)
+		if e != unix.EINTR {
+			return e
+		}
+	}
+}
+
+// Fgetxattr reads the attribute of the open directory or file fd.
+func (a *Attr) Fgetxattr(fd int) (int, Errno) {
+	for {
+		n, _, e := unix.Syscall6(unix.SYS_FGETXATTR, uintptr(fd), uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.buf)), uintptr(len(a.buf)), 0, 0)
+		if e != unix.EINTR {
+			return int(n), e
+		}
+	}
+}
+
+func (a *Attr) setPath(call uintptr, path *byte) Errno {
+	for {
+		_, _, e := unix.Syscall6(call, uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(unsafe.SliceData(a.value))), uintptr(len(a.value)), 0, 0)
+		if e != unix.EINTR {
+			return e
+		}
+	}
+}
+
+func (a *Attr) getPath(call uintptr, path *byte) (int, Errno) {
+	for {
+		n, _, e := unix.Syscall6(call, uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.buf)), uintptr(len(a.buf)), 0, 0)
+		if e != unix.EINTR {
+			return int(n), e
+		}
+	}
+}
+
+// procPath writes /proc/self/fd/N, NUL-terminated, into p.
+func procPath(p *[32]byte, fd int) *byte {
+	n := copy(p[:], "/proc/self/fd/")
+	var digits [20]byte
+	i := len(digits)
+	for {
+		i--
+		digits[i] = byte('0' + fd%10)
+		if fd /= 10; fd == 0 {
+			break
+		}
+	}
+	n += copy(p[n:], digits[i:])
+	p[n] = 0
+	return &p[0]
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
+
+// label makes t bear the label, and reports what stood in the way. d is the
+// directory that t is in or, where t has no name, t itself.
+func (w *worker) label(t target, d *dir) outcome {
+	for try := 0; ; try++ {
+		o, op, e := w.attempt(t, d)
+		if e == 0 {
+			w.eios = 0
+			return o
+		}
+		switch judge(e) {
+		case gone:
+			if t.name != nil {
+				return vanished
+			}
+		case foreign:
+			return w.mountedOver(d, t)
+		case again:
+			if try < tries && !w.pool.Stopped() {
+				if !w.cache.shed() {
+					pause(try)
+				}
+				continue
+			}
+		case refused:
+			w.stop(fmt.Errorf("the kernel refuses the label %s: %w", w.want, pathError(op, d.path(t.String()), e)))
+		}
+		return w.fail(d, t, op, e)
+	}
+}
+
+// attempt is label once: read, compare, write.
+func (w *worker) attempt(t target, d *dir) (outcome, string, sys.Errno) {
+	if op, e := w.hand.take(t); e != 0 {
+		return failure, op, e
+	}
+	defer w.hand.drop(t)
+	unread := w.guess()
+	from := ""
+	if !unread {
+		n, op, e := w.hand.get(t)
+		switch {
+		case e == 0 && sameLabel(w.hand.Value(n), w.want):
+			w.row = 0
+			return right, "", 0
+		case e == 0:
+			if w.o.OnChange != nil {
+				from = trim(w.hand.Value(n))
+			}
+		case e == errNoLabel || e == errLongLabel:
+		default:
+			return failure, op, e
+		}
+		w.row++
+	}
+	if w.o.DryRun {
+		w.change(d, t, from)
+		return written, "", 0
+	}
+	op, e := w.hand.set(t)
+	if e == 0 {
+		w.change(d, t, from)
+		return written, "", 0
+	}
+	if unread && judge(e) == compare {
+		if n, _, e := w.hand.get(t); e == 0 && sameLabel(w.hand.Value(n), w.want) {
+			w.row = 0
+			return right, "", 0
+		}
+	}
+	return failure, op, e
+}
+
+// guess says whether to write without reading first (contract point 4).
+func (w *worker) guess() bool {
+	if !w.guesses || w.row < guessAfter {
+		return false
+	}
+	w.turn++
+	return w.turn%guessCheck != 0
+}
+
+// mountedOver deals with an entry over which something is mounted, which is
+// seen where there is no clone. A mount that was there at the start is walked
+// on its own.
+func (w *worker) mountedOver(d *dir, t target) outcome {
+	why := "a filesystem was mounted over it meanwhile"
+	if fd, e := sys.Openat(t.fd, t.name, sys.OpenPath, 0); e == 0 {
+		id, e := sys.Fmount(fd)
+		sys.Close(fd)
+		if e == 0 && w.listed[id] {
+			if !w.o.OneFilesystem {
+				return elsewhere
+			}
+			why = otherFilesystem
+		}
+	}
+	w.skip(d.path(t.String()), why)
+	return skipped
+}
+
+// fail reports what stood in t's way. Many EIOs in a row end the run.
+func (w *worker) fail(d *dir, t target, op string, e sys.Errno) outcome {
+	w.report(d.path(t.String()), op, e)
+	w.sicken(op, e)
+	return failure
+}
+
+func (w *worker) sicken(op string, e sys.Errno) {
+	if judge(e) != sick {
+		return
+	}
+	if w.eios++; w.eios == sickAfter {
+		w.stop(fmt.Errorf("%d errors in a row: %s: %w; the disk seems to be failing", sickAfter, op, e))
+	}
+}
+
+// spoil reports that d's entries could not all be read. d has an outcome
+// already: it becomes a failure, once, whoever of the workers met it.
+func (w *worker) spoil(d *dir, op string, err error) {
+	w.events.Lock()
+	first := !d.spoiled
+	d.spoiled = true
+	w.events.Unlock()
+	if first {
+		w.tally.of[d.outcome]--
+		w.tally.of[failure]++
+	}
+	w.report(d.path(""), op, err)
+	var e sys.Errno
+	if errors.As(err, &e) {
+		w.sicken(op, e)
+	}
+}

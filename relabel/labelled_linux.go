@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
+
+// Labelled reports whether root bears label, in constant time with depth Root;
+// with Top, whether its own entries do too. It says nothing of what lies
+// deeper: that is what the root's label vouches for.
+func Labelled(root, label string, depth Depth) (bool, error) {
+	r := &run{}
+	at, err := r.look(root, label)
+	if err != nil {
+		return false, err
+	}
+	defer r.proc.close()
+	defer at.close()
+	ok, _, err := r.bears(at, depth)
+	return ok, err
+}
+
+// Interrupted reports whether root bears the seal of a relabel to label that
+// did not come to its end.
+func Interrupted(root, label string) (bool, error) {
+	r := &run{}
+	at, err := r.look(root, label)
+	if err != nil {
+		return false, err
+	}
+	defer r.proc.close()
+	defer at.close()
+	_, have, err := r.bears(at, Root)
+	return sealOf(have, r.want), err
+}
+
+// look opens root for reading its label.
+func (r *run) look(path, label string) (*root, error) {
+	var err error
+	if r.want, err = Canonical(label); err != nil {
+		return nil, err
+	}
+	if r.proc, err = openProc(); err != nil {
+		return nil, err
+	}
+	r.selinux = selinuxOn(r.proc.mounts)
+	at, err := r.openRoot(path)
+	if err != nil {
+		r.proc.close()
+		return nil, err
+	}
+	return at, nil
+}
+
+// trusted fills in the report if what Options.Skip names bears the label.
+func (r *run) trusted(root *root) (bool, error) {
+	if r.o.Skip == SkipNone {
+		return false, nil
+	}
+	depth := Root
+	if r.o.Skip == SkipTop {
+		depth = Top
+	}
+	ok, _, err := r.bears(root, depth)
+	if ok {
+		r.total.count(right)
+		r.told.Trusted, r.told.Complete = true, true
+	}
+	return ok, err
+}
+
+// bears reads the root's label, which it returns, and with Top those of the
+// root's entries.
+func (r *run) bears(root *root, depth Depth) (bool, string, error) {
+	attr := sys.NewAttr(attribute, []byte(r.want))
+	n, e := attr.GetxattrFd(root.fd)
+	switch e {
+	case 0:
+	case errNoLabel, errLongLabel:
+		return false, "", nil
+	default:
+		return false, "", r.fatal(pathError("getxattr", root.path, e))
+	}
+	have := trim(attr.Value(n))
+	if have != r.want || depth == Root || root.st.Kind != sys.KindDir {
+		return have == r.want, have, nil
+	}
+	fd, e := openReading(func(flags int) (int, sys.Errno) {
+		return sys.Openat(root.fd, sys.Cname("."), flags, 0)
+	})
+	if e != 0 {
+		return false, have, pathError("openat", root.path, e)
+	}
+	defer sys.Close(fd)
+	m := root.mount
+	m.confined = compareIDs // only reads: a mount that is in the way is an entry too
+	buf := make([]byte, bufferSize)
+	for {
+		n, e := sys.Getdents(fd, buf)
+		if e != 0 {
+			return false, have, pathError("getdents64", root.path, e)
+		}
+		if n == 0 {
+			return true, have, nil
+		}
+		for rest := buf[:n]; len(rest) > 0; {
+			d, length, err := sys.Parse(rest)
+			if err != nil {
+				return false, have, err
+			}
+			rest = rest[length:]
+			if sys.IsDot(d.Name) {
+				continue
+			}
+			at, e := sys.Openat(fd, d.Cname(), sys.OpenPath, 0)
+			if judge(e) == gone && e != 0 {
+				continue
+			}
+			if e != 0 {
+				return false, have, pathError("openat", root.path+"/"+string(d.Name), e)
+			}
+			n, e := attr.GetxattrFd(at)
+			sys.Close(at)
+			if e != 0 && e != errNoLabel && e != errLongLabel {
+				return false, have, pathError("getxattr", root.path+"/"+string(d.Name), e)
+			}
+			if e != 0 || !sameLabel(attr.Value(n), r.want) {
+				return false, have, nil
+			}
+		}
+	}
+}

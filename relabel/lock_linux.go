@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
+
+// Lock files lie in the runtime directory, which the owner of a volume cannot
+// reach: a lock on the volume itself could be held by its owner for ever. They
+// are named by device and inode, and it is flock that locks: the kernel lets go
+// when the holder dies, however it dies. A file is removed while its lock is
+// held, so whoever gets the lock looks whether the name still leads to it.
+
+// locks is the directory of lock files, opened before the root is.
+type locks struct {
+	dir *os.File
+	err error // why there is none; the run then goes on without, and says so
+}
+
+func openLocks() locks {
+	base := "/run"
+	if os.Geteuid() != 0 {
+		base = os.Getenv("XDG_RUNTIME_DIR")
+		if base == "" {
+			return locks{err: fmt.Errorf("XDG_RUNTIME_DIR is not set")}
+		}
+	}
+	path := filepath.Join(base, "fastlabel")
+	if err := os.Mkdir(path, 0o700); err != nil && !os.IsExist(err) {
+		return locks{err: err}
+	}
+	dir, err := os.Open(path)
+	return locks{dir: dir, err: err}
+}
+
+func (l locks) close() {
+	if l.dir != nil {
+		_ = l.dir.Close() // nothing was written through it
+	}
+}
+
+// lock is one held lock.
+type lock struct {
+	dir  int
+	name string
+	file *os.File
+}
+
+// take waits for the lock of the volume id within ctx and tells wait once who
+// holds it. It asks again and again because flock cannot be given up by a
+// context: at first after 1 ms, then ever more rarely, up to 100 ms.
+func (l locks) take(ctx context.Context, id identity, root string, wait func(holder string)) (*lock, error) {
+	name := fmt.Sprintf("%x-%x", id.dev, id.ino)
+	fail := func(op string, e sys.Errno) error {
+		return pathError(op, filepath.Join(l.dir.Name(), name), e)
+	}
+	for pause := time.Millisecond; ; pause = min(pause*2, 100*time.Millisecond) {
+		fd, e := sys.Openat(int(l.dir.Fd()), sys.Cname(name), sys.OpenLock, 0o600)
+		if e != 0 {
+			return nil, fail("openat", e)
+		}
+		f := os.NewFile(uintptr(fd), name)
+		e = sys.TryFlock(fd)
+		if e == 0 {
+			mine, e1 := sys.Fstatx(fd)
+			named, e2 := sys.Statx(int(l.dir.Fd()), sys.Cname(name))
+			if e1 == 0 && e2 == 0 && mine.Ino == named.Ino {
+				holder := fmt.Sprintf("process %d, relabelling %q\n", os.Getpid(), root)
+				if err := f.Truncate(0); err == nil {
+					_, err = f.WriteAt([]byte(holder), 0)
+					_ = err // only a courtesy to who waits
+				}
+				return &lock{dir: int(l.dir.Fd()), name: name, file: f}, nil
+			}
+			_ = f.Close() // removed by its last holder: not the lock any more
+			continue
+		}
+		if wait != nil && pause > time.Millisecond {
+			holder := make([]byte, 512)
+			n, _ := f.ReadAt(holder, 0) // a courtesy too
+			wait(strings.TrimSpace(string(holder[:n])))
+			wait = nil
+		}
+		_ = f.Close() // not ours
+		if e != errWouldBlock {
+			return nil, fail("flock", e)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (l *lock) release() {
+	if l == nil {
+		return
+	}
+	sys.Unlinkat(l.dir, sys.Cname(l.name)) // if it stays, the next holder removes it
+	_ = l.file.Close()                     // lets go of the lock whatever it answers
+}

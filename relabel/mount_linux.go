@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"strings"
+	"syscall"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
+
+const (
+	excluded        = "excluded"
+	otherFilesystem = "another filesystem"
+)
+
+// mount is one mount of the tree, walked on its own and never left.
+type mount struct {
+	path     string // of its top, for messages
+	id       uint64
+	st       sys.Stat
+	confined confinement
+	top      *dir
+	// left says what in it is left alone, and why; "" is for what lies under
+	// another mount of the tree. special has the same by inode number alone,
+	// which a directory record tells without a further call.
+	left    map[identity]string
+	special map[uint64]bool
+}
+
+// locate finds out which mount the O_PATH descriptor at stands in.
+func locate(at int, path string) (*mount, string, sys.Errno) {
+	st, e := sys.Fstatx(at)
+	if e != 0 {
+		return nil, "statx", e
+	}
+	m := &mount{path: path, id: st.Mount, st: st}
+	if m.id == 0 {
+		if m.id, e = sys.Fmount(at); e != 0 {
+			return nil, "name_to_handle_at", e
+		}
+	}
+	return m, "", 0
+}
+
+// enclose opens the top directory of m, at, so that the walk cannot leave it:
+// in a private clone where that can be had.
+func (r *run) enclose(m *mount, at int) (string, sys.Errno) {
+	fd, op, e := -1, "open_tree", syscall.ENOSYS
+	if r.means.clones {
+		fd, op, e = cloneMount(at)
+	}
+	if e != 0 && cannotClone(e) {
+		m.confined = compareIDs
+		if r.means.openat2 {
+			m.confined = resolve
+		}
+		fd, e = openReading(func(flags int) (int, sys.Errno) {
+			return sys.Openat(at, sys.Cname("."), flags, 0)
+		})
+		op = "openat"
+	}
+	if e != 0 {
+		return op, e
+	}
+	m.top = &dir{mount: m, fd: int32(fd), outcome: skipped}
+	r.setAside(m)
+	return "", 0
+}
+
+func (m *mount) close() {
+	if m.top != nil {
+		sys.Close(int(m.top.fd))
+	}
+}
+
+// way is how the entries of m are labelled: only a clone keeps a mount from
+// being slipped over a name, so elsewhere each entry is pinned first.
+func (r *run) way(m *mount) way {
+	if m.confined == clone {
+		return r.means.way
+	}
+	return byDescriptor
+}
+
+// setAside fills in what the walk of m is to leave alone.
+func (r *run) setAside(m *mount) {
+	m.left = make(map[identity]string)
+	for id, what := range r.exclude {
+		if id.dev == m.st.Dev {
+			m.left[id] = what
+		}
+	}
+	if m.confined == clone {
+		for _, on := range beneath(r.proc.mounts, m.path) {
+			if on.parent != m.id {
+				continue
+			}
+			fd, _, e := m.reach(int(m.top.fd), strings.TrimPrefix(on.point[len(strings.TrimRight(m.path, "/")):], "/"))
+			if e != 0 {
+				continue // renamed since: nothing of that name is hidden now
+			}
+			if st, e := sys.Fstatx(fd); e == 0 {
+				m.left[identify(st)] = ""
+				if r.o.OneFilesystem {
+					m.left[identify(st)] = otherFilesystem
+				}
+			}
+			sys.Close(fd)
+		}
+	}
+	m.special = make(map[uint64]bool, len(m.left))
+	for id := range m.left {
+		m.special[id.ino] = true
+	}
+}
+
+// reach names the entry at path beneath dir by an O_PATH descriptor, one name
+// at a time, following no link. It crosses mounts, where there are any, and
+// tells which identities it passed, the last included.
+func (m *mount) reach(dir int, path string) (int, []identity, sys.Errno) {
+	at := dir
+	var passed []identity
+	for name := range strings.SplitSeq(path, "/") {
+		next, e := sys.Openat(at, sys.Cname(name), sys.OpenPath, 0)
+		if at != dir {
+			sys.Close(at)
+		}
+		if e != 0 {
+			return -1, nil, e
+		}
+		at = next
+		st, e := sys.Fstatx(at)
+		if e != 0 {
+			sys.Close(at)
+			return -1, nil, e
+		}
+		passed = append(passed, identify(st))
+	}
+	return at, passed, 0
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import "errors"
+
+// Skip tells what lets Tree leave a volume alone without walking it.
+type Skip int
+
+const (
+	// SkipNone never skips: every label is read, and strays are healed.
+	SkipNone Skip = iota
+	// SkipRoot trusts the root: a root that bears the label is a commit
+	// record (contract point 1), and nothing else is looked at.
+	SkipRoot
+	// SkipTop trusts the root and its own entries, if all bear the label.
+	SkipTop
+)
+
+// Options tune Tree. The zero value is the safe default.
+type Options struct {
+	// Threads is the number of workers; 0 lets the engine choose (one for
+	// each processor that the process may use).
+	Threads int
+	// Skip is SkipNone at zero: the whole tree is looked at.
+	Skip Skip
+	// Exact reads every label before it writes one. At zero, a tree whose
+	// root bears another label is written unread once a long row of labels
+	// was wrong (contract point 4).
+	Exact bool
+	// DryRun reads every label and writes none. Report.Written then counts
+	// the entries that bear another label, and nothing is locked or sealed.
+	DryRun bool
+	// OneFilesystem leaves alone what is mounted beneath the root. At zero
+	// each mount is walked as a root of its own.
+	OneFilesystem bool
+	// Exclude names directories or files (paths as the caller would open
+	// them) that are left alone with all that is beneath them. They are
+	// resolved once, to device and inode. One that does not exist is an error.
+	Exclude []string
+	// NoSeal leaves the root's old label in place until the commit. An
+	// interrupted run may then look done to whoever asks for the old label.
+	NoSeal bool
+	// NoSync commits without waiting for the disk. After a power failure the
+	// root may then bear the label while entries beneath it do not.
+	NoSync bool
+
+	// OnFailure, if not nil, is told each failure as it happens. The error
+	// is an *fs.PathError with the full path, the system call as Op, and the
+	// errno. Calls are serial, from the engine's goroutines.
+	OnFailure func(error)
+	// OnChange, if not nil, is told each entry that was written (in a dry
+	// run: would be), with the label it bore; "" if it bore none or was not
+	// read. It costs a path for each such entry. Calls are serial.
+	OnChange func(path, from string)
+	// OnSkip, if not nil, is told each mount, exclusion or refused directory
+	// that was left alone, and why. Calls are serial.
+	OnSkip func(path, reason string)
+	// OnWait, if not nil, is told once who holds the volume's lock when Tree
+	// has to wait for another relabel of the same volume.
+	OnWait func(holder string)
+}
+
+// Errors that a caller may branch on, with errors.Is. Where the kernel or the
+// filesystem cannot bear labels the error is errors.ErrUnsupported.
+var (
+	// ErrLabel says that the label is not a security context.
+	ErrLabel = errors.New("not a security context")
+	// ErrRefused says that the root is a directory of the system that is
+	// never relabelled.
+	ErrRefused = errors.New("relabelling is not allowed")
+)

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/steal"
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
+
+const (
+	// grace is how long a stopped walk waits for workers: a call that takes
+	// longer hangs in the kernel, where nothing can end it.
+	grace = 500 * time.Millisecond
+	// reserve is how many descriptors are left to the rest of the process,
+	// and perWorker how many a worker holds at once: its directory, the
+	// parent, an entry.
+	reserve   = 16
+	perWorker = 3
+	// mostOpen bounds the directories kept open for later: beyond some
+	// hundreds nothing is won.
+	mostOpen = 256
+)
+
+// Hung is the error when a stopped walk could not wait for a call that hangs
+// in the kernel, as on a network filesystem whose server is gone.
+type Hung struct {
+	Paths []string // where
+	Cause error    // why the walk was stopped
+}
+
+func (e *Hung) Error() string {
+	return fmt.Sprintf("%v; still waiting for the filesystem at %s", e.Cause, strings.Join(e.Paths, ", "))
+}
+
+// Unwrap is why the walk was stopped.
+func (e *Hung) Unwrap() error { return e.Cause }
+
+// size chooses how many workers and open directories there may be.
+func (r *run) size() {
+	r.threads = r.o.Threads
+	if r.threads < 1 {
+		r.threads = runtime.GOMAXPROCS(0)
+	}
+	files := int(min(sys.OpenFiles(), 1<<20))
+	r.threads = max(1, min(r.threads, (files-reserve)/(2*perWorker)))
+	r.cache.limit = max(2, min(mostOpen, (files-reserve-r.threads*perWorker)/2))
+}
+
+func (r *run) worker(m *mount, p *steal.Worker[item]) *worker {
+	w := &worker{run: r, pool: p, m: m}
+	w.hand = hand{Attr: sys.NewAttr(attribute, []byte(r.want)), way: r.way(m), m: m}
+	return w
+}
+
+// walk works on the seeds and on all beneath them, and adds up what was done.
+func (r *run) walk(ctx context.Context, m *mount, seeds []item) error {
+	for _, s := range seeds {
+		r.cache.keep(s.dir) // as a rest: it is open, and at its beginning
+	}
+	workers := make([]*worker, r.threads)
+	left, err := steal.Run(ctx, seeds, steal.Job[item]{
+		Workers: r.threads,
+		Grace:   grace,
+		Begin: func(p *steal.Worker[item]) (func(item), func(), error) {
+			w := r.worker(m, p)
+			w.buf = make([]byte, bufferSize)
+			workers[p.ID()] = w
+			if op, e := w.hand.ready(); e != 0 {
+				return nil, nil, pathError(op, m.path, e)
+			}
+			return w.do, func() { w.hand.enter(r.proc.fds) }, nil // out of the volume
+		},
+	})
+	var stuck *steal.Stuck
+	hung := errors.As(err, &stuck)
+	for _, w := range workers {
+		if w == nil {
+			continue // never began
+		}
+		w.mu.Lock()
+		r.total.add(w.shown)
+		w.mu.Unlock()
+	}
+	if hung {
+		h := &Hung{Cause: stuck.Cause}
+		for _, id := range stuck.Workers {
+			h.Paths = append(h.Paths, fmt.Sprintf("%q", workers[id].where()))
+		}
+		return h
+	}
+	r.cache.clear(left)
+	return err
+}
+
+// where says what the worker is at.
+func (w *worker) where() string {
+	d := w.in.Load()
+	if d == nil {
+		return w.m.path
+	}
+	return d.path(target{name: w.name.Load()}.String())
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
+
+// record is the root's label, on which others act. Everything that ever writes
+// it stands in this file:
+//
+//	seal    before the first change beneath it: nobody's label
+//	commit  after everything else is written, and on disk
+//	revoke  when a root that is right must not go on vouching
+//
+// A process killed between any two of these leaves the old label with nothing
+// changed beneath, or the seal, or the new label with everything beneath it
+// done.
+type record struct {
+	*run
+	root   *root
+	fd     int // the root, open, in its clone
+	attr   *sys.Attr
+	have   string    // what it bore at the start; "" for none
+	sealed bool      // it bears a seal by now
+	mtime  time.Time // of the root, before it was read
+	asked  time.Time // when that was
+}
+
+// passes bounds how often the root's entries are read again. A pass that
+// finds something means that somebody still creates entries; they inherit the
+// root's label since the commit, so that a few passes end it.
+const passes = 32
+
+// settled is how old a modification time must be for a later one to differ
+// from it for sure: the coarsest clock of a filesystem in use ticks every two
+// seconds.
+const settled = 2 * time.Second
+
+func (r *run) openRecord(root *root) (*record, error) {
+	c := &record{run: r, root: root, fd: int(root.top.fd)}
+	c.attr = sys.NewAttr(attribute, []byte(r.want))
+	n, e := c.attr.Fgetxattr(c.fd)
+	switch e {
+	case 0:
+		c.have = trim(c.attr.Value(n))
+	case errNoLabel, errLongLabel:
+	default:
+		return nil, r.fatal(pathError("fgetxattr", root.path, e))
+	}
+	st, e := sys.Fstatx(c.fd)
+	if e != 0 {
+		return nil, pathError("statx", root.path, e)
+	}
+	c.mtime, c.asked = st.Mtime, time.Now()
+	if sealOf(c.have, r.want) {
+		r.told.Interrupted = r.want
+	}
+	// Where the root is right, a wrong label beneath it is a stray, and
+	// writing the right ones again would touch every file for nothing.
+	r.guesses = !c.right() && !r.o.Exact && !r.o.DryRun
+	return c, nil
+}
+
+func (c *record) right() bool { return c.have == c.want }
+
+// seal takes from a root that bears another label its power to vouch for it.
+func (c *record) seal() error {
+	if c.right() || c.have == "" || c.o.DryRun || c.o.NoSeal {
+		return nil
+	}
+	if sealOf(c.have, c.want) {
+		c.sealed = true // left by a run that did not come to its end
+		return nil
+	}
+	return c.writeSeal()
+}
+
+func (c *record) writeSeal() error {
+	var last sys.Errno
+	for _, s := range seals(c.have, c.want) {
+		last = sys.NewAttr(attribute, []byte(s)).Fsetxattr(c.fd)
+		switch last {
+		case 0:
+			c.sealed = true
+			return c.sync("fsync", sys.Fsync)
+		case syscall.EINVAL, syscall.EPERM, syscall.EACCES:
+			continue // the policy's no to this seal
+		case syscall.EROFS:
+			return nil // nothing beneath can be changed either
+		}
+		return pathError("fsetxattr", c.root.path, last)
+	}
+	c.note("the root could not be sealed (%v): until the end it vouches for %s", last, c.have)
+	return nil
+}
+
+// sync makes the root, or its filesystem, durable; with NoSync nothing is.
+func (c *record) sync(op string, call func(int) sys.Errno) error {
+	if c.o.NoSync {
+		return nil
+	}
+	if e := call(c.fd); e != 0 {
+		return pathError(op, c.root.path, e)
+	}
+	return nil
+}
+
+// close ends the run: the commit if everything went well, else what is true.
+func (c *record) close(ctx context.Context, err error) error {
+	if err == nil {
+		err = context.Cause(ctx)
+	}
+	if err == nil && len(c.first) == 0 && c.total.of[failure] == 0 {
+		if c.o.DryRun {
+			return c.judgeDry()
+		}
+		err = c.commit(ctx)
+		if err == nil && len(c.first) == 0 {
+			c.told.Complete = true
+			return nil
+		}
+	}
+	if len(c.first) > 0 || c.total.of[failure] > 0 {
+		if c.revoke(); err == nil {
+			err = c.failures()
+		}
+	}
+	return err
+}
+
+// judgeDry gives the root's own label its place in the counts of a dry run.
+func (c *record) judgeDry() error {
+	o := written
+	if c.right() {
+		o = right
+	} else if c.o.OnChange != nil {
+		c.change(c.root.top, target{}, c.have)
+	}
+	c.settle(o)
+	c.told.Complete = c.total.of[written] == 0
+	return nil
+}
+
+// settle counts the root, which until now counted as left alone.
+func (c *record) settle(o outcome) {
+	c.total.of[skipped]--
+	c.total.of[o]++
+	c.root.top.outcome = o
+}
+
+// commit puts everything on disk, then the root's label, then that; and looks
+// once more for what was created in the root meanwhile.
+func (c *record) commit(ctx context.Context) error {
+	wrote := c.total.of[written] > 0
+	if wrote {
+		if err := c.sync("syncfs", sys.Syncfs); err != nil {
+			return err
+		}
+	}
+	if c.right() && !c.sealed {
+		c.settle(right)
+	} else {
+		if e := c.attr.Fsetxattr(c.fd); e != 0 {
+			return c.fatal(pathError("fsetxattr", c.root.path, e))
+		}
+		if err := c.sync("fsync", sys.Fsync); err != nil {
+			return err
+		}
+		c.sealed = false
+		c.settle(written)
+		c.change(c.root.top, target{}, c.have)
+	}
+	c.have = c.want
+	return c.reread(ctx)
+}
+
+// revoke seals a root that bears the label although something failed.
+func (c *record) revoke() {
+	if !c.right() || c.sealed || c.o.DryRun || c.o.NoSeal {
+		return
+	}
+	if err := c.writeSeal(); err != nil {
+		c.note("the root still bears the label, and could not be sealed: %v", err)
+		return
+	}
+	if c.sealed {
+		c.have = ""
+		c.note("the root was sealed: it must not vouch for what failed")
+		if c.root.top.outcome != skipped && !c.root.top.spoiled {
+			c.total.of[c.root.top.outcome]--
+			c.total.of[skipped]++
+		}
+	}
+}
+
+// reread finds what was created in the root after its entries were read and
+// before it bore the label, for that inherited the wrong one. It reads the
+// entries until a pass finds nothing to write, unless the root's modification
+// time tells that nothing was created, renamed or removed in it since.
+func (c *record) reread(ctx context.Context) error {
+	for range passes {
+		st, e := sys.Fstatx(c.fd)
+		if e == 0 && st.Mtime.Equal(c.mtime) && c.mtime.Before(c.asked.Add(-settled)) {
+			return nil
+		}
+		fd, e := openReading(func(flags int) (int, sys.Errno) {
+			return sys.Openat(c.fd, sys.Cname("."), flags, 0)
+		})
+		if e != 0 {
+			return pathError("openat", c.root.path, e)
+		}
+		top := &dir{mount: &c.root.mount, fd: int32(fd), outcome: c.root.top.outcome, again: true}
+		before := c.total.of[written]
+		c.guesses = false
+		err := c.walk(ctx, &c.root.mount, []item{{dir: top}})
+		sys.Close(fd)
+		c.root.top.spoiled = top.spoiled
+		if err != nil || c.total.of[failure] > 0 {
+			return err
+		}
+		if c.total.of[written] == before {
+			return nil
+		}
+		if err := c.sync("syncfs", sys.Syncfs); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%s: entries without the label appeared in each of %d readings", c.root.path, passes)
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import "time"
+
+// Report says what Tree did. The counts add up:
+// Seen = Written + Right + Vanished + Skipped + Failed.
+type Report struct {
+	Root  string // the root as the caller named it
+	Label string // the label in canonical form
+
+	Seen     int64 // entries met, the root included
+	Written  int64 // labels written; in a dry run, labels that differ
+	Right    int64 // labels that were right already
+	Vanished int64 // entries that were gone when their turn came
+	Skipped  int64 // entries left alone: exclusions, mounts that bear no labels
+	Failed   int64 // entries whose label, or whose entries, could not be set or read
+
+	// Trusted says that nothing was walked, because what Options.Skip names
+	// bears the label.
+	Trusted bool
+	// Complete says that every entry bears the label and the root vouches for
+	// it: it was trusted, or committed. In a dry run it says that no entry
+	// differs.
+	Complete bool
+	// Interrupted is the label of a relabel that an earlier run began and did
+	// not finish, as its seal on the root tells; "" if there is none.
+	Interrupted string
+	// Way names how entries were reached, for logs: the confinement and the
+	// call, as in "clone/setxattrat".
+	Way string
+	// Notes are sentences for people about what was done otherwise than
+	// asked, such as a seal that the policy refused.
+	Notes []string
+	// Elapsed is the time from the call to the return.
+	Elapsed time.Duration
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"slices"
+	"strings"
+)
+
+// sealUsers are the SELinux users a seal may bear, in the order they are
+// tried. refpolicy's policy/users declares all three. Three, because the
+// wanted label and the old one can rule out one each, and a shared label has
+// no other seal to fall back on.
+//
+// system_u is not among them. It is the user that container runtimes ask for,
+// so a seal under it is the one seal that a prober is sure to look for: a
+// relabel to unconfined_u:object_r:container_file_t:s0, interrupted, would
+// leave a root that reads as done for the common system_u label.
+var sealUsers = [...]string{"unconfined_u", "root", "staff_u"}
+
+// seals returns the labels that the root may bear while a relabel from old to
+// want is under way, the best first. Each is canonical and differs from old
+// and from want, so it vouches for neither. old is as it was read, "" if there
+// was none. There is none for a want that is not a context, and at least one
+// otherwise. The caller writes the first that the kernel takes.
+//
+// First the wanted label under another SELinux user. Type and level, and with
+// them access, are already those of the wanted label, so nobody entitled loses
+// the root while the walk runs. The user, being of no account to a file's
+// access (unless the policy separates users, UBAC), makes the comparison of
+// whole contexts fail. The kernel accepts object_r with every user it knows
+// (policydb_context_isvalid, mls_context_isvalid), but a policy may lack the
+// user (EINVAL), and to change it the process's type must be one that
+// can_change_object_identity (refpolicy's policy/constraints; else EACCES).
+//
+// Last, for a label with categories, the wanted user, role and type with the
+// two highest categories: the process needs no right but the one to relabel.
+// It locks those out of the root who are entitled to the wanted label, until
+// the commit, which is why it comes last; a shared label gets no such seal, as
+// too many may be at work under it. The sensitivity stays, for a lower one
+// would open the root to those cleared for less.
+//
+// The limits. A prober who asks for exactly the seal takes it for a finished
+// label. For the first form that is someone who keeps the same volume under
+// two SELinux users; for the last, a container that drew c1022,c1023, one of
+// 523,776 pairs, and it could list the root's names besides. Both changes at
+// once would be asked for by nobody, but they are no help in either place:
+// where the user cannot be changed they are refused like the first form, and
+// where it can they lock out who the first form does not. When old is a
+// candidate, it is left out and the next is used.
+func seals(old, want string) []string {
+	f, err := parseContext(want)
+	if err != nil {
+		return nil
+	}
+	taken := []string{f.String()}
+	// Without SELinux the old label may be stored in another form. If it is
+	// no context at all, it is no candidate either.
+	if c, err := Canonical(old); err == nil {
+		taken = append(taken, c)
+	}
+	var list []string
+	add := func(f contextFields) {
+		if s := f.String(); !slices.Contains(taken, s) {
+			list = append(list, s)
+		}
+	}
+	for _, user := range sealUsers {
+		g := f
+		g.user = user
+		add(g)
+	}
+	if f.high.cats != (mlsLevel{}).cats {
+		top := mlsLevel{sens: f.high.sens}
+		top.cats[len(top.cats)-1] = 3 << 62 // c1022,c1023
+		g := f
+		g.low, g.high = top, top
+		add(g)
+	}
+	return list
+}
+
+// sealOf reports whether have is a seal of a relabel to want, whatever the
+// label before it was. It is a hint and no proof, since a user may have given
+// the same label by hand: good for saying that an interrupted relabel is being
+// completed, not for leaving out the seal. What follows still needs one, and
+// seals(have, want) gives another than have.
+func sealOf(have, want string) bool {
+	return slices.Contains(seals("", want), strings.TrimSuffix(have, "\x00"))
+}

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
+
+// attribute is where a security context is stored.
+const attribute = "security.selinux"
+
+// run is one call of Tree.
+type run struct {
+	o       Options
+	want    string // the label in canonical form
+	means   means
+	proc    *proc
+	locks   locks
+	deny    map[identity]string // never relabelled
+	exclude map[identity]string // not this time
+	selinux bool                // the kernel goes by labels
+	listed  map[uint64]bool     // the mounts that were there at the start
+	guesses bool                // writing unread is permitted
+	cache   cache
+	threads int
+	stop    context.CancelCauseFunc
+
+	// Shared by the workers.
+	events sync.Mutex // serialises the callbacks, and guards first and dir.spoiled
+	first  []error
+
+	total tally
+	told  Report
+}
+
+// Tree gives root and everything beneath it the security context label. The
+// Report says how far it came, also beside an error. The error is nil only if
+// nothing failed: the Report is then Complete, or that of a dry run.
+//
+// Errors: ErrLabel, ErrRefused, errors.ErrUnsupported where the filesystem
+// bears no labels, the context's cause, an *fs.PathError for one failure and
+// an *Incomplete for several.
+func Tree(ctx context.Context, root, label string, o Options) (Report, error) {
+	return tree(ctx, root, label, o, probe)
+}
+
+// tree is the whole path, in the order of doc.go. ask tells what the kernel
+// can do.
+func tree(ctx context.Context, path, label string, o Options, ask func() means) (Report, error) {
+	begin := time.Now()
+	r := &run{o: o, told: Report{Root: path, Label: label}}
+	err := r.all(ctx, path, label, ask)
+	r.total.fill(&r.told)
+	r.told.Elapsed = time.Since(begin)
+	return r.told, err
+}
+
+func (r *run) all(ctx context.Context, path, label string, ask func() means) error {
+	var err error
+	if r.want, err = Canonical(label); err != nil {
+		return err
+	}
+	r.told.Label = r.want
+	// Whatever is looked up by a path is looked up before the root is opened.
+	if err := r.prepare(ask); err != nil {
+		return err
+	}
+	defer r.proc.close()
+	defer r.locks.close()
+
+	root, err := r.openRoot(path)
+	if err != nil {
+		return err
+	}
+	defer root.close()
+
+	if done, err := r.trusted(root); done || err != nil {
+		return err
+	}
+	held, err := r.lockRoot(ctx, root)
+	if err != nil {
+		return err
+	}
+	err = r.relabel(ctx, root)
+	if hung := (*Hung)(nil); !errors.As(err, &hung) {
+		held.release() // a hung call may yet write: its lock goes with the process
+	}
+	return err
+}
+
+// relabel is the part of the path that holds the lock.
+func (r *run) relabel(ctx context.Context, root *root) error {
+	// Whoever held the lock before may have done the work.
+	if done, err := r.trusted(root); done || err != nil {
+		return err
+	}
+	if root.st.Kind != sys.KindDir {
+		return r.single(root)
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	r.stop = stop
+
+	if op, e := r.enclose(&root.mount, root.fd); e != 0 {
+		return r.fatal(pathError(op, root.path, e))
+	}
+	defer root.mount.close()
+	r.told.Way = root.confined.String() + "/" + r.way(&root.mount).String()
+	record, err := r.openRecord(root)
+	if err != nil {
+		return err
+	}
+	if err := record.seal(); err != nil {
+		return err
+	}
+	// The root's own label comes last: until then it counts as left alone.
+	r.total.count(skipped)
+	err = r.walk(ctx, &root.mount, []item{{dir: root.top}})
+	if err == nil {
+		err = r.submounts(ctx, root)
+	}
+	if hung := (*Hung)(nil); errors.As(err, &hung) {
+		return err
+	}
+	return record.close(ctx, err)
+}
+
+// prepare asks everything that is asked by path.
+func (r *run) prepare(ask func() means) error {
+	r.means = ask()
+	r.deny = refusals()
+	var err error
+	if r.exclude, err = exclusions(r.o.Exclude); err != nil {
+		return err
+	}
+	if r.proc, err = openProc(); err != nil {
+		return err
+	}
+	r.selinux = selinuxOn(r.proc.mounts)
+	r.listed = make(map[uint64]bool, len(r.proc.mounts))
+	for _, m := range r.proc.mounts {
+		r.listed[m.id] = true
+	}
+	if !r.o.DryRun {
+		r.locks = openLocks()
+	}
+	r.size()
+	return nil
+}
+
+func exclusions(paths []string) (map[identity]string, error) {
+	out := make(map[identity]string, len(paths))
+	for _, p := range paths {
+		st, e := statPath(p)
+		if e != 0 {
+			return nil, pathError("statx", p, e)
+		}
+		out[identify(st)] = excluded
+	}
+	return out, nil
+}
+
+// root is what the caller named.
+type root struct {
+	mount
+	fd   int    // O_PATH
+	real string // its path as the kernel sees it
+}
+
+// openRoot names the root by an O_PATH descriptor, whatever its kind, and
+// refuses those that must not or cannot be relabelled.
+func (r *run) openRoot(path string) (*root, error) {
+	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenPath, 0)
+	if e != 0 {
+		return nil, pathError("openat", path, e)
+	}
+	m, op, e := locate(fd, path)
+	if e != 0 {
+		sys.Close(fd)
+		return nil, pathError(op, path, e)
+	}
+	root := &root{mount: *m, fd: fd}
+	if what, is := r.deny[identify(m.st)]; is {
+		root.close()
+		return nil, &fs.PathError{Op: "relabel", Path: path, Err: fmt.Errorf("%w: it is %s, or holds it", ErrRefused, what)}
+	}
+	if info := r.proc.mount(m.id); info != nil {
+		if why := info.unlabelable(r.selinux); why != "" {
+			root.close()
+			return nil, &fs.PathError{Op: "relabel", Path: path, Err: fmt.Errorf("%w: %s", errors.ErrUnsupported, why)}
+		}
+	}
+	if root.real, e = r.proc.path(fd); e != 0 {
+		root.close()
+		return nil, pathError("readlinkat", path, e)
+	}
+	return root, nil
+}
+
+func (r *root) close() { sys.Close(r.fd) }
+
+// lockRoot takes the volume's lock, if there is a place for locks.
+func (r *run) lockRoot(ctx context.Context, root *root) (*lock, error) {
+	if r.o.DryRun {
+		return nil, nil
+	}
+	if r.locks.err != nil {
+		r.note("no lock was taken: %v", r.locks.err)
+		return nil, nil
+	}
+	return r.locks.take(ctx, identify(root.st), root.path, r.o.OnWait)
+}
+
+// single labels a root that is no directory: there is nothing beneath it, so
+// its label vouches for nothing but itself, and is written at once.
+func (r *run) single(root *root) error {
+	w := r.worker(&root.mount, nil)
+	w.hand.way = byDescriptor
+	r.told.Way = "proc/fd"
+	d := &dir{mount: &root.mount}
+	o := w.label(target{fd: root.fd, pinned: true}, d)
+	r.total.count(o)
+	if o == failure {
+		return r.fatal(r.failures())
+	}
+	r.told.Complete = o == right || !r.o.DryRun
+	return nil
+}
+
+// submounts walks what is mounted beneath the root, each mount on its own.
+func (r *run) submounts(ctx context.Context, root *root) error {
+	if r.o.OneFilesystem {
+		return nil
+	}
+	for _, info := range beneath(r.proc.mounts, root.real) {
+		rest := strings.TrimPrefix(info.point[len(root.real):], "/")
+		if err := r.submount(ctx, root, info, rest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) submount(ctx context.Context, root *root, info mountEntry, rest string) error {
+	fd, passed, e := root.reach(root.fd, rest)
+	if e == syscall.ENOENT {
+		return nil // unmounted since, or hidden under another mount
+	}
+	path := strings.TrimRight(root.path, "/") + "/" + rest
+	if e != 0 {
+		r.total.count(failure)
+		r.report(path, "openat", e)
+		return nil
+	}
+	defer sys.Close(fd)
+	m, op, e := locate(fd, path)
+	if e != 0 {
+		r.total.count(failure)
+		r.report(path, op, e)
+		return nil
+	}
+	if m.id != info.id {
+		return nil // hidden under another mount, or gone
+	}
+	why := info.unlabelable(r.selinux)
+	if why == "" && info.readOnly {
+		why = "mounted read-only"
+	}
+	for i, id := range passed {
+		if r.exclude[id] != "" {
+			if i < len(passed)-1 {
+				return nil // beneath an exclusion, which is counted
+			}
+			why = excluded
+		}
+	}
+	if what := r.deny[identify(m.st)]; what != "" {
+		why = "it is " + what + ", which is never relabelled"
+	}
+	if why != "" {
+		r.total.count(skipped)
+		r.skip(path, why)
+		return nil
+	}
+	return r.cross(ctx, m, fd)
+}
+
+// cross labels one mount beneath the root, its top first.
+func (r *run) cross(ctx context.Context, m *mount, fd int) error {
+	w := r.worker(m, nil)
+	w.hand.way = byDescriptor
+	top := target{fd: fd, pinned: true}
+	if _, _, e := w.hand.get(top); e == syscall.ENOTSUP {
+		r.total.count(skipped)
+		r.skip(m.path, "the filesystem does not bear labels")
+		return nil
+	}
+	if m.st.Kind != sys.KindDir {
+		r.total.count(w.label(top, &dir{mount: m}))
+		return nil
+	}
+	if op, e := r.enclose(m, fd); e != 0 {
+		r.total.count(failure)
+		r.report(m.path, op, e)
+		return nil
+	}
+	defer m.close()
+	m.top.outcome = w.label(top, m.top)
+	r.total.count(m.top.outcome)
+	before := r.total.of[written]
+	if err := r.walk(ctx, m, []item{{dir: m.top}}); err != nil {
+		return err
+	}
+	wrote := m.top.outcome == written || r.total.of[written] > before
+	if wrote && !r.o.DryRun && !r.o.NoSync {
+		if e := sys.Syncfs(int(m.top.fd)); e != 0 {
+			r.total.count(failure)
+			r.report(m.path, "syncfs", e)
+		}
+	}
+	return nil
+}
+
+func (r *run) note(format string, args ...any) {
+	r.told.Notes = append(r.told.Notes, fmt.Sprintf(format, args...))
+}
+
+// failures is the error for what was reported so far.
+func (r *run) failures() error {
+	if len(r.first) == 1 && r.total.of[failure] <= 1 {
+		return r.first[0]
+	}
+	return &Incomplete{Failed: r.total.of[failure], First: r.first}
+}
+
+// fatal words an error of the root itself.
+func (r *run) fatal(err error) error {
+	if errors.Is(err, syscall.ENOTSUP) {
+		return fmt.Errorf("%w: the filesystem does not bear labels", err)
+	}
+	return err
+}

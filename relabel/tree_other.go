@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package relabel
+
+import (
+	"context"
+	"errors"
+)
+
+// Tree labels root and all beneath it; here it answers errors.ErrUnsupported.
+func Tree(_ context.Context, root, label string, _ Options) (Report, error) {
+	return Report{Root: root, Label: label}, errors.ErrUnsupported
+}
+
+// Labelled reads labels; here it answers errors.ErrUnsupported.
+func Labelled(_, _ string, _ Depth) (bool, error) { return false, errors.ErrUnsupported }
+
+// Interrupted finds a seal; here it answers errors.ErrUnsupported.
+func Interrupted(_, _ string) (bool, error) { return false, errors.ErrUnsupported }

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/steal"
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
+
+// item is a piece of work: a directory to enter, which is name in dir, or with
+// name "" the rest of a directory that is open.
+type item struct {
+	dir  *dir
+	name string // with its NUL
+}
+
+const (
+	// bufferSize is one reading of a directory, and so the largest piece of
+	// work: some 2,000 names, 5 ms of labelling.
+	bufferSize = 64 << 10
+	// guessAfter wrong labels in a row are taken to say that the rest is
+	// wrong too: the walk then writes unread, but for one in guessCheck.
+	// Together they keep the calls for an entry below 1.02.
+	guessAfter = 32
+	guessCheck = 64
+	// tries bounds how often one call is tried again, a millisecond apart
+	// at first and twice as long each time: about a quarter of a second.
+	tries = 8
+	// sickAfter EIOs in a row, with nothing that succeeded between, end the
+	// run: reading the rest of a dying disk takes days and helps nobody.
+	sickAfter = 128
+)
+
+// worker is one goroutine's share of the walk of one mount. All of it belongs
+// to that goroutine but for what follows the word "shared".
+type worker struct {
+	*run
+	pool  *steal.Worker[item]
+	m     *mount
+	hand  hand
+	buf   []byte
+	tally tally
+	row   int // wrong labels in a row
+	turn  int // entries since the walk began to guess
+	eios  int // EIOs in a row
+
+	// Shared with whoever asks how far the worker is, or where it hangs.
+	in    atomic.Pointer[dir]
+	name  atomic.Pointer[byte]
+	mu    sync.Mutex
+	shown tally
+}
+
+func (w *worker) do(it item) {
+	if it.name == "" {
+		w.cache.kept()
+		w.scan(it.dir, int(it.dir.fd))
+		w.cache.release(it.dir)
+	} else {
+		w.enter(it.dir, it.name)
+	}
+	w.mu.Lock()
+	w.shown = w.tally
+	w.mu.Unlock()
+}
+
+// enter labels the directory name in parent and starts on its entries. The
+// label comes first: what is created in it from then on inherits.
+func (w *worker) enter(parent *dir, name string) {
+	t := target{name: sys.Cname(name[:len(name)-1])}
+	w.at(parent, t.name)
+	var op string
+	var e sys.Errno
+	if t.fd, op, e = w.cache.acquire(parent); e != 0 {
+		w.tally.count(w.fail(parent, t, op, e))
+		return
+	}
+	defer w.cache.release(parent)
+
+	var fd int
+	for try := 0; ; try++ {
+		fd, op, e = w.m.openDir(t.fd, t.name)
+		if e == 0 || judge(e) != again || try == tries || w.pool.Stopped() {
+			break
+		}
+		if !w.cache.shed() {
+			pause(try)
+		}
+	}
+	if e != 0 {
+		w.tally.count(w.closed(parent, t, op, e))
+		return
+	}
+	if o, is := w.left(fd, nil, parent, t); is {
+		sys.Close(fd)
+		w.tally.count(o)
+		return
+	}
+	d := &dir{parent: parent, mount: parent.mount, name: name, fd: -1}
+	w.cache.pinned(d, fd)
+	d.outcome = w.label(target{fd: fd}, d)
+	d.spoiled = d.outcome == failure
+	w.tally.count(d.outcome)
+	w.scan(d, fd)
+	w.cache.release(d)
+}
+
+// closed deals with a directory that could not be opened.
+func (w *worker) closed(parent *dir, t target, op string, e sys.Errno) outcome {
+	switch judge(e) {
+	case gone:
+		return vanished
+	case changed:
+		return w.leaf(parent, t)
+	case foreign:
+		return w.mountedOver(parent, t)
+	}
+	// It may be given its label all the same. That what is in it could not
+	// be read is a failure either way, and reported once.
+	if _, e := w.hand.enter(t.fd); e == 0 {
+		w.attempt(t, parent)
+	}
+	return w.fail(parent, t, op, e)
+}
+
+// leaf labels t, whatever it has become, without looking beneath it.
+func (w *worker) leaf(parent *dir, t target) outcome {
+	if op, e := w.hand.enter(t.fd); e != 0 {
+		return w.fail(parent, t, op, e)
+	}
+	return w.label(t, parent)
+}
+
+// scan reads one buffer of d, gives the rest of d to whoever is free, and
+// labels what it has read.
+func (w *worker) scan(d *dir, fd int) {
+	w.at(d, nil)
+	n, more := w.fill(d, fd)
+	if more {
+		if w.cache.keep(d) {
+			w.pool.Give(item{dir: d})
+		} else {
+			// So many rests wait that this one comes next, before the
+			// directories in it: memory rather than descriptors.
+			defer w.pool.Push(item{dir: d})
+		}
+	}
+	if op, e := w.hand.enter(fd); e != 0 {
+		w.spoil(d, op, e)
+		return
+	}
+	for rest := w.buf[:n]; len(rest) > 0 && !w.pool.Stopped(); {
+		e, length, err := sys.Parse(rest)
+		if err != nil {
+			w.spoil(d, "getdents64", err)
+			break
+		}
+		rest = rest[length:]
+		if !sys.IsDot(e.Name) {
+			w.entry(d, fd, e)
+		}
+	}
+}
+
+// entry labels one entry of d, or makes work of it if it is a directory.
+func (w *worker) entry(d *dir, fd int, e sys.Dirent) {
+	t := target{fd: fd, name: e.Cname()}
+	w.name.Store(t.name)
+	if w.m.special[e.Ino] {
+		if o, is := w.left(fd, t.name, d, t); is {
+			if !d.again {
+				w.tally.count(o)
+			}
+			return
+		}
+	}
+	if e.Kind == sys.KindUnknown {
+		if st, errno := sys.Statx(fd, t.name); errno == 0 {
+			e.Kind = st.Kind
+		} // else labelling it will say what is wrong with it
+	}
+	if e.Kind == sys.KindDir {
+		if d.again && w.rightAlready(t) {
+			return
+		}
+		w.cache.expect(d)
+		w.pool.Push(item{dir: d, name: string(e.Name[:len(e.Name)+1])})
+		return
+	}
+	o := w.label(t, d)
+	if d.again && (o == right || o == vanished || o == skipped) {
+		return // counted when it was read first
+	}
+	w.tally.count(o)
+}
+
+// fill reads as many records of d as the buffer holds, and says if there may
+// be more. Only a reading of nothing is the end.
+func (w *worker) fill(d *dir, fd int) (n int, more bool) {
+	for try := 0; len(w.buf)-n >= sys.RecordMax; {
+		got, e := sys.Getdents(fd, w.buf[n:])
+		switch {
+		case e == errNoRoom && n > 0:
+			return n, true
+		case e != 0 && judge(e) == gone:
+			return n, false // the directory itself was removed
+		case e != 0 && judge(e) == again && try < tries && !w.pool.Stopped():
+			pause(try)
+			try++
+			continue
+		case e != 0:
+			w.spoil(d, "getdents64", e)
+			return n, false
+		case got == 0:
+			return n, false
+		}
+		n += got
+	}
+	return n, true
+}
+
+// left says whether what the caller named, or opened as fd, is to be left
+// alone: excluded, or lying under a mount, where only a clone shows it.
+func (w *worker) left(fd int, name *byte, d *dir, t target) (outcome, bool) {
+	if len(w.m.left) == 0 {
+		return 0, false
+	}
+	var st sys.Stat
+	var e sys.Errno
+	if name == nil {
+		st, e = sys.Fstatx(fd)
+	} else {
+		st, e = sys.Statx(fd, name)
+	}
+	why, is := w.m.left[identify(st)]
+	switch {
+	case e != 0 || !is:
+		return 0, false
+	case why == "":
+		return elsewhere, true
+	}
+	w.skip(d.path(t.String()), why)
+	return skipped, true
+}
+
+// rightAlready tells, on the second reading of the root, whether a directory
+// needs no second visit.
+func (w *worker) rightAlready(t target) bool {
+	if _, errno := w.hand.take(t); errno != 0 {
+		return false
+	}
+	defer w.hand.drop(t)
+	n, _, errno := w.hand.get(t)
+	return errno == 0 && sameLabel(w.hand.Value(n), w.want)
+}
+
+// at tells where this worker is.
+func (w *worker) at(d *dir, name *byte) {
+	w.in.Store(d)
+	w.name.Store(name)
+}
+
+// pause waits before try number try+1: 1 ms, 2, 4 …
+func pause(try int) { time.Sleep(time.Millisecond << try) }

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"runtime"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
+
+// way is how an entry's label is read and written without opening the entry.
+type way uint8
+
+const (
+	// byDescriptor: an O_PATH descriptor and /proc/self/fd. Any kernel, any
+	// confinement; four calls where the others make one.
+	byDescriptor way = iota
+	// byThread: lsetxattr of a bare name by a thread with a working
+	// directory of its own. Any kernel that lets the thread unshare it.
+	byThread
+	// byName: setxattrat and getxattrat, Linux 6.13.
+	byName
+)
+
+func (w way) String() string {
+	return [...]string{"fd", "fchdir", "setxattrat"}[w]
+}
+
+// means is what this kernel lets us do, found out once for a run.
+type means struct {
+	way     way  // the best inside a clone
+	clones  bool // private clones are worth a try
+	openat2 bool
+}
+
+// probe asks the kernel. It remembers only what cannot be done.
+func probe() means {
+	m := means{clones: true, openat2: sys.HasOpenat2()}
+	switch {
+	case sys.HasXattrat():
+		m.way = byName
+	case threadOfOwn():
+		m.way = byThread
+	}
+	return m
+}
+
+// threadOfOwn tries unshare on a thread that ends with it: its goroutine never
+// unlocks, so the scheduler cannot get it back.
+func threadOfOwn() bool {
+	answer := make(chan bool)
+	go func() {
+		runtime.LockOSThread()
+		answer <- sys.UnshareFS() == 0
+	}()
+	return <-answer
+}
+
+// target is an entry to label: name in the directory fd or, where name is nil,
+// what fd itself is: an open directory or, pinned, an O_PATH descriptor.
+type target struct {
+	fd     int
+	name   *byte
+	pinned bool
+}
+
+// hand is one worker's way to labels. It belongs to one goroutine, which for
+// byThread is locked to its thread.
+type hand struct {
+	*sys.Attr
+	way   way
+	m     *mount
+	entry int // byDescriptor: the pinned entry
+}
+
+// ready makes the calling goroutine fit for its way.
+func (h *hand) ready() (string, sys.Errno) {
+	if h.way != byThread {
+		return "", 0
+	}
+	runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+	return "unshare", sys.UnshareFS()
+}
+
+// enter readies the hand for names in the directory dir.
+func (h *hand) enter(dir int) (string, sys.Errno) {
+	if h.way != byThread {
+		return "", 0
+	}
+	return "fchdir", sys.Fchdir(dir)
+}
+
+// take pins the target for the calls that follow; drop lets it go.
+func (h *hand) take(t target) (string, sys.Errno) {
+	if h.way != byDescriptor || t.name == nil {
+		return "", 0
+	}
+	fd, op, e := h.m.pin(t.fd, t.name)
+	h.entry = fd
+	return op, e
+}
+
+func (h *hand) drop(t target) {
+	if h.way == byDescriptor && t.name != nil {
+		sys.Close(h.entry)
+	}
+}
+
+// get reads the target's label; set writes it.
+func (h *hand) get(t target) (int, string, sys.Errno) {
+	switch {
+	case t.pinned:
+		n, e := h.GetxattrFd(t.fd)
+		return n, "getxattr", e
+	case t.name == nil:
+		n, e := h.Fgetxattr(t.fd)
+		return n, "fgetxattr", e
+	case h.way == byName:
+		n, e := h.Getxattrat(t.fd, t.name)
+		return n, "getxattrat", e
+	case h.way == byThread:
+		n, e := h.Lgetxattr(t.name)
+		return n, "lgetxattr", e
+	default:
+		n, e := h.GetxattrFd(h.entry)
+		return n, "getxattr", e
+	}
+}
+
+func (h *hand) set(t target) (string, sys.Errno) {
+	switch {
+	case t.pinned:
+		return "setxattr", h.SetxattrFd(t.fd)
+	case t.name == nil:
+		return "fsetxattr", h.Fsetxattr(t.fd)
+	case h.way == byName:
+		return "setxattrat", h.Setxattrat(t.fd, t.name)
+	case h.way == byThread:
+		return "lsetxattr", h.Lsetxattr(t.name)
+	default:
+		return "setxattr", h.SetxattrFd(h.entry)
+	}
+}
