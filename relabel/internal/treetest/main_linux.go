@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package treetest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	denyEnv      = "FASTLABEL_DENY"     // "463=38,464=38": see Deny
+	namespaceEnv = "FASTLABEL_MOUNT_NS" // the namespace that Main made
+)
+
+// bench is what Main sets up and Each, Fresh and Need use.
+var bench struct {
+	why     error  // why mounts cannot be made; nil if they can
+	scratch string // a tmpfs for mount points, gone with the namespace
+	kinds   map[string]*shared
+}
+
+// errNoMain is the answer where TestMain did not call Main.
+var errNoMain = errors.New("TestMain does not call treetest.Main")
+
+// Main runs the tests of a package in a mount namespace of its own and gives
+// the exit code. The program restarts itself in the namespace, so all its
+// threads are in it, and no mount outlives the process: not after a panic,
+// not after kill -9. (One empty directory may then be left in the temporary
+// directory.) Without root there is no namespace, and tests that need mounts
+// skip: see Need. A filesystem that is still in use when the tests have ended
+// makes the code 1, for something leaked a descriptor.
+//
+// Main is also what Deny runs, in a child, to set the filter.
+func Main(m *testing.M) int {
+	if rules, ok := os.LookupEnv(denyEnv); ok {
+		fmt.Fprintln(os.Stderr, "treetest: deny:", denyAndExec(rules))
+		return 125
+	}
+	bench.kinds = map[string]*shared{}
+	for _, kind := range []string{"ext4", "xfs", "btrfs", "tmpfs"} {
+		k := &shared{}
+		k.make = sync.OnceFunc(func() { k.dir, k.err = mountNew(kind) })
+		bench.kinds[kind] = k
+	}
+	if bench.why = isolate(); bench.why == nil {
+		bench.scratch, bench.why = mountScratch()
+	}
+	code := m.Run()
+	for kind, k := range bench.kinds {
+		if k.dir == "" {
+			continue
+		}
+		if err := unmount(k.dir); err != nil {
+			fmt.Fprintf(os.Stderr, "treetest: %s: %v\n", kind, err)
+			code = max(code, 1)
+		}
+	}
+	if bench.scratch != "" {
+		// Detached, not unmounted: what holds it has been told of above.
+		_ = unix.Unmount(bench.scratch, unix.MNT_DETACH)
+		_ = os.Remove(bench.scratch)
+	}
+	return code
+}
+
+// isolate restarts the program in a private mount namespace, and returns nil
+// in the program so started.
+func isolate() error {
+	here, err := os.Readlink("/proc/self/ns/mnt")
+	if err != nil {
+		return err
+	}
+	if os.Getenv(namespaceEnv) == here {
+		return nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	// The thread is never unlocked: it alone is in the new namespace, and
+	// if exec fails no other goroutine may run on it.
+	runtime.LockOSThread()
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		runtime.UnlockOSThread()
+		return fmt.Errorf("a private mount namespace: %w", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make all mounts private: %w", err)
+	}
+	there, err := os.Readlink("/proc/thread-self/ns/mnt")
+	if err != nil {
+		return err
+	}
+	if err := os.Setenv(namespaceEnv, there); err != nil {
+		return err
+	}
+	return syscall.Exec(self, os.Args, os.Environ())
+}
+
+func mountScratch() (string, error) {
+	dir, err := os.MkdirTemp("", "fastlabel-treetest-")
+	if err != nil {
+		return "", err
+	}
+	if err := unix.Mount("treetest", dir, "tmpfs", 0, "mode=0755"); err != nil {
+		return "", errors.Join(fmt.Errorf("mount tmpfs: %w", err), os.Remove(dir))
+	}
+	return dir, nil
+}

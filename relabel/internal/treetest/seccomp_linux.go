@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package treetest
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Deny makes cmd run under a seccomp filter that answers each system call of
+// answers with its errno and lets all others pass. The program under test
+// knows nothing of it: the child begins as this test binary, whose Main sets
+// the filter and becomes the command. Call it last before cmd is started. A
+// filter on execve, or on what the runtime needs to start, ends the child.
+func Deny(t testing.TB, cmd *exec.Cmd, answers map[int]syscall.Errno) {
+	t.Helper()
+	Need(t, "seccomp")
+	if bench.kinds == nil {
+		t.Fatal(errNoMain)
+	}
+	if cmd.Err != nil {
+		t.Fatal(cmd.Err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules []string
+	for _, nr := range slices.Sorted(maps.Keys(answers)) {
+		rules = append(rules, fmt.Sprintf("%d=%d", nr, int(answers[nr])))
+	}
+	cmd.Args = append([]string{self, cmd.Path}, cmd.Args...)
+	cmd.Path = self
+	cmd.Env = append(cmd.Environ(), denyEnv+"="+strings.Join(rules, ","))
+}
+
+// denyAndExec sets the filter and becomes os.Args[1] with the arguments that
+// follow. It returns only an error.
+func denyAndExec(rules string) error {
+	filter, err := denyFilter(rules)
+	if err != nil {
+		return err
+	}
+	if len(os.Args) < 3 {
+		return fmt.Errorf("%s is set, but there is no command: %q", denyEnv, os.Args)
+	}
+	if err := os.Unsetenv(denyEnv); err != nil {
+		return err
+	}
+	runtime.LockOSThread()
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("PR_SET_NO_NEW_PRIVS: %w", err)
+	}
+	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	if _, _, e := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
+		unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog))); e != 0 {
+		return fmt.Errorf("seccomp: %w", e)
+	}
+	return fmt.Errorf("exec %s: %w", os.Args[1], syscall.Exec(os.Args[1], os.Args[2:], os.Environ()))
+}
+
+// denyFilter writes the classic BPF program: pass a foreign architecture,
+// then two instructions a rule, then pass.
+func denyFilter(rules string) ([]unix.SockFilter, error) {
+	arch, err := auditArch()
+	if err != nil {
+		return nil, err
+	}
+	const (
+		load   = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
+		equal  = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
+		answer = unix.BPF_RET | unix.BPF_K
+		nr     = 0 // struct seccomp_data: int nr; __u32 arch; ...
+		archAt = 4
+	)
+	pass := unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ALLOW}
+	prog := []unix.SockFilter{
+		{Code: load, K: archAt},
+		{Code: equal, K: arch, Jt: 1},
+		pass,
+		{Code: load, K: nr},
+	}
+	for rule := range strings.SplitSeq(rules, ",") {
+		call, errno, ok := strings.Cut(rule, "=")
+		n, err1 := strconv.ParseUint(call, 10, 32)
+		e, err2 := strconv.ParseUint(errno, 10, 12)
+		if !ok || err1 != nil || err2 != nil {
+			return nil, fmt.Errorf("%s: %q is not NUMBER=ERRNO", denyEnv, rule)
+		}
+		prog = append(prog,
+			unix.SockFilter{Code: equal, K: uint32(n), Jf: 1},
+			unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(e)})
+	}
+	return append(prog, pass), nil
+}
+
+// auditArch is the kernel's name for the architecture in a filter.
+func auditArch() (uint32, error) {
+	switch runtime.GOARCH {
+	case "amd64":
+		return unix.AUDIT_ARCH_X86_64, nil
+	case "arm64":
+		return unix.AUDIT_ARCH_AARCH64, nil
+	}
+	return 0, fmt.Errorf("no filter for %s", runtime.GOARCH)
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package treetest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// subject is a program with a known row of calls, some of two threads.
+const subject = `package main
+
+import (
+	"os"
+	"syscall"
+	"unsafe"
+)
+
+func main() {
+	dir := os.Args[1]
+	fd, err := syscall.Open(dir, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		panic(err)
+	}
+	buf := make([]byte, 4096)
+	for n := 1; n > 0; {
+		n, _ = syscall.ReadDirent(fd, buf)
+	}
+	name, _ := syscall.BytePtrFromString("a b")
+	attr, _ := syscall.BytePtrFromString("user.x")
+	for nr := range 2 {
+		syscall.Syscall6(uintptr(463+nr), uintptr(fd), uintptr(unsafe.Pointer(name)), 0x100,
+			uintptr(unsafe.Pointer(attr)), 0, 0)
+	}
+	syscall.Setxattr(dir+"/a b", "user.x", []byte("y"), 0)
+	syscall.Getxattr(dir+"/none", "user.x", buf)
+	done := make(chan bool)
+	for range 4 {
+		go func() {
+			for range 50 {
+				f, err := syscall.Openat(fd, "odd\"\n)", syscall.O_RDONLY, 0)
+				if err != nil {
+					panic(err)
+				}
+				syscall.Close(f)
+			}
+			done <- true
+		}()
+	}
+	for range 4 {
+		<-done
+	}
+}
+`
+
+// compile builds the program; the standard library is all it needs.
+func compile(t *testing.T, source string) string {
+	t.Helper()
+	Need(t, "go")
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(source), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("go", "build", "-o", "subject", "main.go")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off", "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return filepath.Join(dir, "subject")
+}
+
+func TestTrace(t *testing.T) {
+	Need(t, "strace")
+	bin := compile(t, subject)
+	dir := t.TempDir()
+	Build(t, dir, Text(t, "file \"a b\"\nfile \"odd\\\"\\n)\""))
+	for _, denied := range []bool{false, true} {
+		cmd := exec.Command(bin, dir)
+		if denied {
+			Deny(t, cmd, map[int]syscall.Errno{463: unix.EXDEV, 464: unix.EXDEV})
+		}
+		calls, out, err := TraceCmd(t, cmd)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		below := After(calls, dir)
+		if len(below) == 0 || len(below) == len(calls) {
+			t.Fatalf("of %d calls, %d are after the open of %s", len(calls), len(below), dir)
+		}
+		n := Tallies(below)
+		if n[ReadAttr] != 2 || n[WriteAttr] != 2 || n[Entries] != 2 || n[Open] != 200 {
+			t.Errorf("denied %v: classes %v", denied, n)
+		}
+		for _, c := range below {
+			switch c.Name {
+			case "setxattrat", "getxattrat":
+				if c.Dir != dir || len(c.Args) != 6 || denied != (c.Errno() == "EXDEV") {
+					t.Errorf("denied %v: %+v", denied, c)
+				}
+			case "getdents64":
+				if c.Dir != dir || !c.OK() {
+					t.Errorf("%+v", c)
+				}
+			case "openat":
+				if p, ok := c.Path(); !ok || p != "odd\"\n)" || c.Dir != dir || !c.OK() ||
+					!strings.HasPrefix(c.Flags(), "O_RDONLY") {
+					t.Errorf("%+v", c)
+				}
+			}
+		}
+		slashes := Select(below, func(c Call) bool { p, _ := c.Path(); return strings.Contains(p, "/") })
+		if len(slashes) != 2 || slashes[0].Name != "setxattr" || slashes[1].Errno() != "ENOENT" {
+			t.Errorf("paths with a slash: %+v", slashes)
+		}
+	}
+}
+
+func TestParseTrace(t *testing.T) {
+	const text = `7 execve("/x", ["x", "a)b"], 0x7ff /* 3 vars */ <unfinished ...>
+8 +++ superseded by execve in pid 7 +++
+7 <... execve resumed>) = 0
+7 openat(AT_FDCWD</w>, "d\ni\"r)", O_RDONLY|O_DIRECTORY <unfinished ...>
+9 syscall_0x1d0(0xffffff9c, 0x55, 0x100, 0x66, 0x77, 0x10 <unfinished ...>
+7 <... openat resumed>) = 3</w/d\ni\"r)\74>
+9 <... syscall_0x1d0 resumed>) = -1 ENODATA (No data available)
+9 syscall_0x1cf(0x3, 0x55, 0x100, 0x66, 0x77, 0x10) = 0
+9 getdents64(3</w/d\ni\"r)\74>,  <unfinished ...>
+7 openat2(3</w/d\ni\"r)\74>, "\1772\377", {flags=O_RDONLY|O_PATH, resolve=RESOLVE_BENEATH}, 24) = 4</w/x>
+9 <... getdents64 resumed>0x7f /* 9 entries */, 4096) = 216
+7 --- SIGURG {si_signo=SIGURG} ---
+7 close(3</w/d\ni\"r)\74>) = 0
+7 syscall_0x1cf(0x3, 0x55, 0x100, 0x66, 0x77, 0x10) = -1 EBADF (Bad file descriptor)
+7 capset({a=1<<CAP_X, b=[{x=1}]}, NULL) = 0
+7 exit_group(0) = ?
+9 +++ exited with 0 +++
+`
+	dir := "/w/d\ni\"r)<"
+	calls, err := parseTrace(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Call{
+		{7, "openat", []string{"AT_FDCWD</w>", `"d\ni\"r)"`, "O_RDONLY|O_DIRECTORY"}, `3</w/d\ni\"r)\74>`, "/w"},
+		{9, "getxattrat", []string{"0xffffff9c", "0x55", "0x100", "0x66", "0x77", "0x10"}, "-1 ENODATA (No data available)", ""},
+		{9, "setxattrat", []string{"0x3", "0x55", "0x100", "0x66", "0x77", "0x10"}, "0", dir},
+		{9, "getdents64", []string{`3</w/d\ni\"r)\74>`, "0x7f /* 9 entries */", "4096"}, "216", dir},
+		{7, "openat2", []string{`3</w/d\ni\"r)\74>`, `"\1772\377"`, "{flags=O_RDONLY|O_PATH, resolve=RESOLVE_BENEATH}", "24"}, "4</w/x>", dir},
+		{7, "close", []string{`3</w/d\ni\"r)\74>`}, "0", dir},
+		{7, "setxattrat", []string{"0x3", "0x55", "0x100", "0x66", "0x77", "0x10"}, "-1 EBADF (Bad file descriptor)", ""},
+		{7, "capset", []string{"{a=1<<CAP_X, b=[{x=1}]}", "NULL"}, "0", ""},
+		{7, "exit_group", []string{"0"}, "?", ""},
+	}
+	if len(calls) != len(want) {
+		t.Fatalf("%d calls, want %d: %+v", len(calls), len(want), calls)
+	}
+	for i := range want {
+		if !reflect.DeepEqual(calls[i], want[i]) {
+			t.Errorf("%d:\n%+v, want\n%+v", i, calls[i], want[i])
+		}
+	}
+	if p, ok := calls[4].Path(); !ok || p != "\x7f2\xff" || !strings.Contains(calls[4].Flags(), "O_PATH") {
+		t.Errorf("%q, %v", p, ok)
+	}
+}
+
+func TestDeny(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "d")
+	cmd := exec.Command("mkdir", dir)
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "KEPT=1")
+	answers := map[int]syscall.Errno{unix.SYS_MKDIRAT: unix.ENOSYS, mkdirNumber(): unix.ENOSYS}
+	Deny(t, cmd, answers)
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "Function not implemented") {
+		t.Errorf("mkdir: %v\n%s", err, out)
+	}
+	cmd = exec.Command("sh", "-c", `echo "$KEPT $FASTLABEL_DENY $0 $1"; exit 3`, "zero", "one")
+	cmd.Env = append(os.Environ(), "KEPT=1")
+	Deny(t, cmd, answers)
+	out, err = cmd.CombinedOutput()
+	if string(out) != "1  zero one\n" || cmd.ProcessState.ExitCode() != 3 {
+		t.Errorf("sh: %v\n%s", err, out)
+	}
+	for _, rules := range []string{"", "x=1", "1", "1=", "-1=1", "1=4096"} {
+		if _, err := denyFilter(rules); err == nil {
+			t.Errorf("%q makes a filter", rules)
+		}
+	}
+}
+
+// mkdirNumber is that of mkdir(2) where there is one; elsewhere a number that
+// no call has.
+func mkdirNumber() int {
+	if unix.SYS_MKDIRAT == 258 { // amd64, where mkdir is 83
+		return 83
+	}
+	return 1 << 20
+}

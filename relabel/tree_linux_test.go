@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/treetest"
+)
+
+const (
+	oldLabel = "system_u:object_r:container_file_t:s0:c7,c9"
+	newLabel = "system_u:object_r:container_file_t:s0:c1,c2"
+)
+
+// engines are the ways to label, each forced as a kernel that has no better
+// one would force it. That the kernel's answers lead to the right one of them
+// is TestWayByAnswers' business.
+func engines() map[string]means {
+	all := map[string]means{
+		"clone-fchdir": {way: byThread, clones: true, openat2: true},
+		"clone-fd":     {way: byDescriptor, clones: true, openat2: true},
+		"openat2-fd":   {way: byName, openat2: true},
+		"mountid-fd":   {way: byName},
+	}
+	if sys.HasXattrat() {
+		all["clone-xattrat"] = means{way: byName, clones: true, openat2: true}
+	}
+	return all
+}
+
+func as(m means) func() means { return func() means { return m } }
+
+// TestEveryWay holds the engine against a naive labeller on another walker:
+// each tree, on each filesystem, each way, with few and many workers.
+func TestEveryWay(t *testing.T) {
+	treetest.Need(t, "root")
+	for _, name := range treetest.All(t) {
+		tree := treetest.Load(t, name)
+		t.Run(name, func(t *testing.T) {
+			treetest.Each(t, func(t *testing.T, dir string) {
+				oracle := filepath.Join(dir, "oracle")
+				treetest.Build(t, oracle, tree)
+				before := treetest.Read(t, oracle)
+				treetest.Label(t, oracle, newLabel)
+				want := treetest.Read(t, oracle)
+				if len(treetest.Diff(before, want)) == 0 {
+					t.Fatal("the oracle changed nothing: the tree proves nothing")
+				}
+				for engine, m := range engines() {
+					for _, threads := range []int{1, 2, 16} {
+						t.Run(fmt.Sprintf("%s-%d", engine, threads), func(t *testing.T) {
+							ours := filepath.Join(dir, fmt.Sprintf("%s-%d", engine, threads))
+							treetest.Build(t, ours, tree)
+							same(t, ours, want, m, threads)
+						})
+					}
+				}
+			})
+		})
+	}
+}
+
+// same labels the tree at root and compares it with what the oracle made.
+func same(t *testing.T, root string, want map[string]string, m means, threads int) {
+	t.Helper()
+	o := Options{Threads: threads, Exact: true, NoSync: true}
+	left := map[string]bool{} // mounts that were left alone
+	o.OnSkip = func(path, _ string) { left[path] = true }
+	labelled := 0
+	for _, l := range want {
+		if l == newLabel {
+			labelled++
+		}
+	}
+	for _, turn := range []struct {
+		name           string
+		written, right int
+	}{
+		{"first", -1, -1},
+		{"second", 0, labelled},
+	} {
+		clear(left)
+		r, err := tree(t.Context(), root, newLabel, o, as(m))
+		if err != nil || !r.Complete {
+			t.Fatalf("%s run: complete %t, %v", turn.name, r.Complete, err)
+		}
+		if d := treetest.Diff(want, treetest.Read(t, root)); len(d) > 0 {
+			t.Errorf("%s run differs from the oracle's:\n%s", turn.name, lines(d))
+		}
+		if r.Seen != r.Written+r.Right+r.Vanished+r.Skipped+r.Failed {
+			t.Errorf("%s run: the counts do not add up: %+v", turn.name, r)
+		}
+		unseen := 0 // what lies in them, but for their tops
+		for p, l := range want {
+			if l == newLabel {
+				continue // on a mount of its own beneath them
+			}
+			for up := filepath.Join(root, p); up != root && !left[up]; {
+				if up = filepath.Dir(up); left[up] {
+					unseen++
+				}
+			}
+		}
+		if r.Seen != int64(len(want)-unseen) {
+			t.Errorf("%s run saw %d entries of %d: %+v", turn.name, r.Seen, len(want)-unseen, r)
+		}
+		if turn.written >= 0 && (r.Written != int64(turn.written) || r.Right != int64(turn.right)) {
+			t.Errorf("%s run wrote %d and found %d right; want %d and %d", turn.name, r.Written, r.Right, turn.written, turn.right)
+		}
+	}
+}
+
+func lines(d []string) (s string) {
+	for _, l := range d {
+		s += "\t" + l + "\n"
+	}
+	return s
+}
