@@ -107,7 +107,7 @@ func (m *mount) pin(dir int, name *byte) (int, string, sys.Errno) {
 
 // sameMount gives fd back if it lies in m, else closes it.
 func (m *mount) sameMount(fd int) (int, string, sys.Errno) {
-	id, e := sys.Fmount(fd)
+	id, e := m.proc.mountOf(fd)
 	if e == 0 && id == m.id {
 		return fd, "", 0
 	}

@@ -29,6 +29,7 @@ type dir struct {
 	// The list of open directories that nobody is in, oldest first.
 	newer, older *dir
 
+	small   bool    // known to need no sorting
 	outcome outcome // what the tally holds for its own label
 	spoiled bool    // its entries could not all be read: counted as failed
 	again   bool    // the root on its second reading: see reread
@@ -237,7 +238,7 @@ func (c *cache) unlist(d *dir) {
 // those whose rest waits among the items that nobody worked on.
 func (c *cache) clear(left []item) {
 	for _, it := range left {
-		if it.name == "" {
+		if it.name == "" && it.batch == nil {
 			c.kept()
 			c.release(it.dir)
 		}

@@ -96,7 +96,7 @@ func (w *worker) guess() bool {
 func (w *worker) mountedOver(d *dir, t target) outcome {
 	why := "a filesystem was mounted over it meanwhile"
 	if fd, e := sys.Openat(t.fd, t.name, sys.OpenPath, 0); e == 0 {
-		id, e := sys.Fmount(fd)
+		id, e := w.proc.mountOf(fd)
 		sys.Close(fd)
 		if e == 0 && w.listed[id] {
 			if !w.o.OneFilesystem {

@@ -16,11 +16,13 @@ const (
 
 // mount is one mount of the tree, walked on its own and never left.
 type mount struct {
+	proc     *proc
 	path     string // of its top, for messages
 	id       uint64
 	st       sys.Stat
 	confined confinement
 	top      *dir
+	sorts    bool // large directories are written in the order of inodes
 	// left says what in it is left alone, and why; "" is for what lies under
 	// another mount of the tree. special has the same by inode number alone,
 	// which a directory record tells without a further call.
@@ -29,14 +31,14 @@ type mount struct {
 }
 
 // locate finds out which mount the O_PATH descriptor at stands in.
-func locate(at int, path string) (*mount, string, sys.Errno) {
+func (p *proc) locate(at int, path string) (*mount, string, sys.Errno) {
 	st, e := sys.Fstatx(at)
 	if e != 0 {
 		return nil, "statx", e
 	}
-	m := &mount{path: path, id: st.Mount, st: st}
+	m := &mount{proc: p, path: path, id: st.Mount, st: st}
 	if m.id == 0 {
-		if m.id, e = sys.Fmount(at); e != 0 {
+		if m.id, e = p.mountOf(at); e != 0 {
 			return nil, "name_to_handle_at", e
 		}
 	}
@@ -64,6 +66,8 @@ func (r *run) enclose(m *mount, at int) (string, sys.Errno) {
 		return op, e
 	}
 	m.top = &dir{mount: m, fd: int32(fd), outcome: skipped}
+	kind, e := sys.FSType(fd)
+	m.sorts = e == 0 && kind == sys.Ext4
 	r.setAside(m)
 	return "", 0
 }

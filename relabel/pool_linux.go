@@ -95,6 +95,7 @@ func (r *run) walk(ctx context.Context, m *mount, seeds []item) error {
 		}
 		return h
 	}
+	r.sorter.clear(&r.cache)
 	r.cache.clear(left)
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
@@ -16,6 +17,7 @@ import (
 // no path is looked up afterwards.
 type proc struct {
 	fds    int // /proc/self/fd
+	infos  int // /proc/self/fdinfo
 	mounts []mountEntry
 }
 
@@ -27,25 +29,57 @@ func openProc() (*proc, error) {
 	}
 	// Over a bind mount or a FUSE filesystem in its place every answer could
 	// be somebody's invention.
-	if real, e := sys.IsProc(fd); e != 0 || !real {
+	if kind, e := sys.FSType(fd); e != 0 || kind != sys.Proc {
 		sys.Close(fd)
 		if e == 0 {
 			return nil, &fs.PathError{Op: "fstatfs", Path: where, Err: fmt.Errorf("not a proc filesystem")}
 		}
 		return nil, pathError("fstatfs", where, e)
 	}
+	p := &proc{fds: fd}
+	if p.infos, e = sys.Openat(fd, sys.Cname("../fdinfo"), sys.OpenRead|sys.OpenDir, 0); e != 0 {
+		sys.Close(fd)
+		return nil, pathError("openat", "/proc/self/fdinfo", e)
+	}
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err == nil {
-		var all []mountEntry
-		if all, err = parseMountinfo(string(text)); err == nil {
-			return &proc{fds: fd, mounts: all}, nil
+		if p.mounts, err = parseMountinfo(string(text)); err == nil {
+			return p, nil
 		}
 	}
-	sys.Close(fd)
+	p.close()
 	return nil, err
 }
 
-func (p *proc) close() { sys.Close(p.fds) }
+func (p *proc) close() {
+	sys.Close(p.infos)
+	sys.Close(p.fds)
+}
+
+// mountOf tells which mount fd stands in: by a call, or where the filesystem
+// has no handles, which that call wants, from the text in fdinfo.
+func (p *proc) mountOf(fd int) (uint64, sys.Errno) {
+	id, e := sys.Fmount(fd)
+	if e != syscall.ENOTSUP {
+		return id, e
+	}
+	info, e := sys.Openat(p.infos, sys.Cname(strconv.Itoa(fd)), sys.OpenRead, 0)
+	if e != 0 {
+		return 0, e
+	}
+	f := os.NewFile(uintptr(info), "fdinfo")
+	defer f.Close() //nolint:errcheck // only read
+	text := make([]byte, 512)
+	n, _ := f.Read(text) // what is missing is missed below
+	for line := range strings.Lines(string(text[:n])) {
+		if value, is := strings.CutPrefix(line, "mnt_id:"); is {
+			if id, err := strconv.ParseUint(strings.TrimSpace(value), 10, 64); err == nil {
+				return id, 0
+			}
+		}
+	}
+	return 0, syscall.ENOTSUP
+}
 
 // path is where the kernel says that fd lies now.
 func (p *proc) path(fd int) (string, sys.Errno) {

@@ -31,6 +31,7 @@ type run struct {
 	listed  map[uint64]bool     // the mounts that were there at the start
 	guesses bool                // writing unread is permitted
 	cache   cache
+	sorter  sorter
 	threads int
 	stop    context.CancelCauseFunc
 
@@ -183,7 +184,7 @@ func (r *run) openRoot(path string) (*root, error) {
 	if e != 0 {
 		return nil, pathError("openat", path, e)
 	}
-	m, op, e := locate(fd, path)
+	m, op, e := r.proc.locate(fd, path)
 	if e != 0 {
 		sys.Close(fd)
 		return nil, pathError(op, path, e)
@@ -262,7 +263,7 @@ func (r *run) submount(ctx context.Context, root *root, info mountEntry, rest st
 		return nil
 	}
 	defer sys.Close(fd)
-	m, op, e := locate(fd, path)
+	m, op, e := r.proc.locate(fd, path)
 	if e != 0 {
 		r.total.count(failure)
 		r.report(path, op, e)

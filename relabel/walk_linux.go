@@ -11,11 +11,13 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
-// item is a piece of work: a directory to enter, which is name in dir, or with
-// name "" the rest of a directory that is open.
+// item is a piece of work: a directory to enter, which is name in dir; a slice
+// of a sorted batch; or with neither, the rest of a directory that is open.
 type item struct {
-	dir  *dir
-	name string // with its NUL
+	dir   *dir
+	name  string // with its NUL
+	batch *batch
+	from  int // where in the batch the slice begins
 }
 
 const (
@@ -56,12 +58,15 @@ type worker struct {
 }
 
 func (w *worker) do(it item) {
-	if it.name == "" {
+	switch {
+	case it.batch != nil:
+		w.slice(it.batch, it.from)
+	case it.name != "":
+		w.enter(it.dir, it.name)
+	case !w.gather(it.dir):
 		w.cache.kept()
 		w.scan(it.dir, int(it.dir.fd))
 		w.cache.release(it.dir)
-	} else {
-		w.enter(it.dir, it.name)
 	}
 	w.mu.Lock()
 	w.shown = w.tally

@@ -31,11 +31,12 @@ type means struct {
 	way     way  // the best inside a clone
 	clones  bool // private clones are worth a try
 	openat2 bool
+	sorting sorting
 }
 
 // probe asks the kernel. It remembers only what cannot be done.
 func probe() means {
-	m := means{clones: true, openat2: sys.HasOpenat2()}
+	m := means{clones: true, openat2: sys.HasOpenat2(), sorting: ample}
 	switch {
 	case sys.HasXattrat():
 		m.way = byName

@@ -29,13 +29,14 @@ type Stat struct {
 	Mount uint64 // the mount's id; 0 where the kernel does not tell (before Linux 5.8)
 	Kind  Kind
 	Links uint32
+	Size  int64 // bytes
 	Mtime time.Time
 }
 
 // Statx asks about name in dir; "" is dir itself. Links are not followed and
 // automounts not triggered.
 func Statx(dir int, name *byte) (Stat, Errno) {
-	const ask = unix.STATX_TYPE | unix.STATX_INO | unix.STATX_NLINK | unix.STATX_MTIME | unix.STATX_MNT_ID
+	const ask = unix.STATX_TYPE | unix.STATX_INO | unix.STATX_NLINK | unix.STATX_SIZE | unix.STATX_MTIME | unix.STATX_MNT_ID
 	var st unix.Statx_t
 	for {
 		_, _, e := unix.Syscall6(unix.SYS_STATX, uintptr(dir), uintptr(unsafe.Pointer(name)), unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, ask, uintptr(unsafe.Pointer(&st)), 0)
@@ -52,6 +53,7 @@ func Statx(dir int, name *byte) (Stat, Errno) {
 		Ino:   st.Ino,
 		Kind:  Kind(st.Mode & unix.S_IFMT >> 12), // as IFTODT does
 		Links: st.Nlink,
+		Size:  int64(st.Size),
 		Mtime: time.Unix(st.Mtime.Sec, int64(st.Mtime.Nsec)),
 	}
 	if st.Mask&unix.STATX_MNT_ID != 0 {

@@ -160,13 +160,36 @@ func Fchdir(dir int) Errno {
 	return e
 }
 
-// IsProc reports whether fd stands in a real proc filesystem.
-func IsProc(fd int) (bool, Errno) {
+// FSType is the magic number of the filesystem that fd stands in.
+func FSType(fd int) (int64, Errno) {
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(fd, &st); err != nil {
-		return false, err.(Errno) //nolint:errorlint // x/sys returns bare errnos
+		return 0, err.(Errno) //nolint:errorlint // x/sys returns bare errnos
 	}
-	return st.Type == unix.PROC_SUPER_MAGIC, 0
+	return int64(st.Type), 0
+}
+
+// The filesystems that the engine knows by their magic numbers.
+const (
+	Proc = unix.PROC_SUPER_MAGIC
+	Ext4 = unix.EXT4_SUPER_MAGIC
+)
+
+// Tell is the position of the open directory fd, for Rewind.
+func Tell(fd int) (int64, Errno) { return seek(fd, 0, unix.SEEK_CUR) }
+
+// Rewind sets the open directory fd to a position that Tell gave.
+func Rewind(fd int, position int64) Errno {
+	_, e := seek(fd, position, unix.SEEK_SET)
+	return e
+}
+
+func seek(fd int, offset int64, whence int) (int64, Errno) {
+	n, err := unix.Seek(fd, offset, whence)
+	if err != nil {
+		return 0, err.(Errno) //nolint:errorlint // x/sys returns bare errnos
+	}
+	return n, 0
 }
 
 // OpenFiles is the soft limit on open files.
