@@ -3,7 +3,6 @@
 package relabel
 
 import (
-	"fmt"
 	"io/fs"
 	"strings"
 	"unsafe"
@@ -12,19 +11,6 @@ import (
 // keepErrors is how many failures the error that Tree returns holds. All of
 // them are counted, and told to Options.OnFailure.
 const keepErrors = 16
-
-// Incomplete is Tree's error when several entries failed.
-type Incomplete struct {
-	Failed int64   // how many
-	First  []error // the first of them, each an *fs.PathError
-}
-
-func (e *Incomplete) Error() string {
-	return fmt.Sprintf("%d entries failed, the first: %v", e.Failed, e.First[0])
-}
-
-// Unwrap lets errors.Is and errors.As find what the failures were.
-func (e *Incomplete) Unwrap() []error { return e.First }
 
 func (r *run) report(path, op string, err error) {
 	f := &fs.PathError{Op: op, Path: path, Err: err}

@@ -2,8 +2,6 @@
 
 package relabel
 
-import "errors"
-
 // Skip tells what lets Tree leave a volume alone without walking it.
 type Skip int
 
@@ -60,13 +58,3 @@ type Options struct {
 	// has to wait for another relabel of the same volume.
 	OnWait func(holder string)
 }
-
-// Errors that a caller may branch on, with errors.Is. Where the kernel or the
-// filesystem cannot bear labels the error is errors.ErrUnsupported.
-var (
-	// ErrLabel says that the label is not a security context.
-	ErrLabel = errors.New("not a security context")
-	// ErrRefused says that the root is a directory of the system that is
-	// never relabelled.
-	ErrRefused = errors.New("relabelling is not allowed")
-)

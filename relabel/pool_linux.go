@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
@@ -27,20 +26,6 @@ const (
 	// hundreds nothing is won.
 	mostOpen = 256
 )
-
-// Hung is the error when a stopped walk could not wait for a call that hangs
-// in the kernel, as on a network filesystem whose server is gone.
-type Hung struct {
-	Paths []string // where
-	Cause error    // why the walk was stopped
-}
-
-func (e *Hung) Error() string {
-	return fmt.Sprintf("%v; still waiting for the filesystem at %s", e.Cause, strings.Join(e.Paths, ", "))
-}
-
-// Unwrap is why the walk was stopped.
-func (e *Hung) Unwrap() error { return e.Cause }
 
 // size chooses how many workers and open directories there may be.
 func (r *run) size() {

@@ -248,7 +248,9 @@ func (w *worker) left(fd int, name *byte, d *dir, t target) (outcome, bool) {
 	case why == "":
 		return elsewhere, true
 	}
-	w.skip(d.path(t.String()), why)
+	if !d.again { // it was told when it was read first
+		w.skip(d.path(t.String()), why)
+	}
 	return skipped, true
 }
 

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+)
+
+// pathsFrom reads the paths in file, "-" being stdin. In lines, the last
+// newline may be missing and empty lines are passed over; with null each path
+// is the exact bytes before a NUL. It returns when ctx ends: stdin may be a
+// pipe that nobody writes to.
+func pathsFrom(ctx context.Context, stdin io.Reader, file string, null bool) ([]string, error) {
+	type result struct {
+		data []byte
+		err  error
+	}
+	read := make(chan result, 1)
+	go func() {
+		var r result
+		if file == "-" {
+			r.data, r.err = io.ReadAll(stdin)
+		} else {
+			r.data, r.err = os.ReadFile(file)
+		}
+		read <- r
+	}()
+	select {
+	case r := <-read:
+		if r.err != nil {
+			return nil, r.err
+		}
+		return splitPaths(r.data, file, null)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func splitPaths(data []byte, file string, null bool) ([]string, error) {
+	end, unit := []byte{'\n'}, "line"
+	if null {
+		end, unit = []byte{0}, "record"
+	}
+	var paths []string
+	n := 0
+	for item := range bytes.SplitSeq(bytes.TrimSuffix(data, end), end) {
+		n++
+		switch {
+		case len(item) == 0 && null && len(data) > 0:
+			return nil, usageError{fmt.Errorf("--files-from %s: %s %d is empty", brief(file), unit, n)}
+		case len(item) == 0:
+		case bytes.IndexByte(item, 0) >= 0:
+			return nil, usageError{fmt.Errorf("--files-from %s: %s %d holds a NUL; paths that end in NUL need --null", brief(file), unit, n)}
+		default:
+			paths = append(paths, string(item))
+		}
+	}
+	return paths, nil
+}

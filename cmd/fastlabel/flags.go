@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/pflag"
+)
+
+// settings are the flags, parsed.
+type settings struct {
+	label, user, role, typ, level, reference string
+
+	xdev      bool
+	exclude   []string
+	filesFrom string
+	null      bool
+
+	dryRun           bool
+	threads          int
+	trust, hardLinks string // trust is --skip
+	exact            bool
+	timeout          time.Duration
+	noSeal, noSync   bool
+	depth            string
+
+	verbose, quiet, json, help bool
+	logLevel, logFormat        string
+}
+
+// option is one flag: the source of the flag sets, the help and the completion.
+type option struct {
+	group, long, short string
+	arg                string // what the help calls its value; "" for a switch
+	help               string // one line; "" hides it
+	in                 string // the commands that have it: l(abel) p(robe) v(erify) o(ther)
+	offer              string // values to complete: words, or "file" or "dir"
+	value              value
+}
+
+// Groups of the help, in order.
+const (
+	ofLabel  = "Label, by default " + defaultLabel
+	ofTree   = "Paths"
+	ofWork   = "How"
+	ofOutput = "Output"
+)
+
+func options(s *settings) []option {
+	return []option{
+		{ofLabel, "label", "", "CONTEXT", "the whole label", "lpv", "", text(&s.label)},
+		{ofLabel, "type", "t", "TYPE", "another type in the default", "lpv", "", text(&s.typ)},
+		{ofLabel, "level", "l", "LEVEL", "another level, such as s0:c1,c2", "lpv", "", text(&s.level)},
+		{ofLabel, "user", "u", "USER", "another user", "lpv", "", text(&s.user)},
+		{ofLabel, "role", "", "ROLE", "another role", "lpv", "", text(&s.role)},
+		{ofLabel, "reference", "", "FILE", "the label of FILE, or of what it links to", "lpv", "file", text(&s.reference)},
+
+		{ofTree, "one-file-system", "x", "", "leave alone what is mounted below PATH", "lv", "", boolean(&s.xdev)},
+		{ofTree, "exclude", "e", "DIR", "leave DIR alone; may be repeated", "lv", "dir", list(&s.exclude)},
+		{ofTree, "files-from", "f", "FILE", "more PATHs, one a line; - is stdin", "lpv", "file", text(&s.filesFrom)},
+		{ofTree, "null", "0", "", "PATHs in FILE end in NUL", "lpv", "", boolean(&s.null)},
+		{ofTree, "hard-links", "", "label", "label files with several names (default)", "l", "label", enum(&s.hardLinks, "label", "", "skip", "error")},
+
+		{ofWork, "dry-run", "n", "", "write nothing, say what would be", "l", "", boolean(&s.dryRun)},
+		{ofWork, "threads", "T", "N", fmt.Sprintf("workers, up to %d; 0 chooses (default)", maxThreads), "lv", "", threads(&s.threads)},
+		{ofWork, "skip", "", "none|root|top", "do not walk if PATH, or its top too, is labelled", "l", "none root top", enum(&s.trust, "none", "root", "top", "", "changed")},
+		{ofWork, "exact", "", "", "read every label before writing it", "l", "", boolean(&s.exact)},
+		{ofWork, "timeout", "", "DURATION", "stop then, such as 90s; 0 never (default)", "lv", "", duration(&s.timeout)},
+		{ofWork, "no-seal", "", "", "do not mark PATH while work is under way", "l", "", boolean(&s.noSeal)},
+		{ofWork, "no-sync", "", "", "do not wait for the disk at the end", "l", "", boolean(&s.noSync)},
+		{ofWork, "depth", "", "root|top", "look at PATH (default), or its entries too", "p", "root top", enum(&s.depth, "root", "top")},
+		{ofWork, "progress", "p", "", "", "lv", "", later()},
+
+		{ofOutput, "verbose", "v", "", "list each change on stdout, and every failure", "lv", "", boolean(&s.verbose)},
+		{ofOutput, "quiet", "q", "", "no result lines", "lpv", "", boolean(&s.quiet)},
+		{ofOutput, "json", "", "", "JSON lines on stdout, one object each", "lpv", "", boolean(&s.json)},
+		{ofOutput, "log-level", "", "LEVEL", "log to stderr: debug, info, warn, error", "lpv", "debug info warn error", enum(&s.logLevel, "debug", "info", "warn", "error")},
+		{ofOutput, "log-format", "", "FORMAT", "console (default) or json", "lpv", "console json", enum(&s.logFormat, "console", "json")},
+		{ofOutput, "help", "h", "", "this text", "lpvo", "", boolean(&s.help)},
+	}
+}
+
+// flagSet binds the options of a command, or of all ("lpvo").
+func flagSet(s *settings, commands string) *pflag.FlagSet {
+	fs := pflag.NewFlagSet("fastlabel", pflag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.Usage = func() {}
+	for _, o := range options(s) {
+		if !strings.ContainsAny(o.in, commands) {
+			continue
+		}
+		f := fs.VarPF(o.value, o.long, o.short, o.help)
+		if o.value.is == "bool" {
+			f.NoOptDefVal = "true"
+		}
+	}
+	return fs
+}
+
+// dispatch finds the command: the first word that is no flag, if it is a
+// command's name and no -- stands before it. The label command has no name.
+func dispatch(args []string) (command, []string, error) {
+	all := flagSet(new(settings), "lpvo")
+	all.SetInterspersed(false)
+	if err := parseFlags(all, args); err != nil {
+		return commands()[0], args, err
+	}
+	at := len(args) - all.NArg()
+	if all.NArg() == 0 || all.ArgsLenAtDash() >= 0 {
+		return commands()[0], args, nil
+	}
+	if args[at] == "hook" {
+		return commands()[0], args, fmt.Errorf("hook: %w; a directory of that name is ./hook", errLater)
+	}
+	for _, c := range commands()[1:] {
+		if c.name == args[at] {
+			return c, slices.Concat(args[:at], args[at+1:]), nil
+		}
+	}
+	return commands()[0], args, nil
+}
+
+// parse parses what is behind the command's name.
+func parse(c command, args []string) (*settings, []string, error) {
+	s := &settings{trust: "none", hardLinks: "label", depth: "root", logFormat: "console"}
+	fs := flagSet(s, c.key)
+	if err := parseFlags(fs, args); err != nil {
+		return s, nil, err
+	}
+	if s.help {
+		return s, nil, nil
+	}
+	for _, pair := range [][2]string{{"quiet", "verbose"}, {"label", "reference"}} {
+		if fs.Changed(pair[0]) && fs.Changed(pair[1]) {
+			return s, nil, fmt.Errorf("--%s and --%s exclude each other", pair[0], pair[1])
+		}
+	}
+	for _, whole := range []string{"label", "reference"} {
+		for _, part := range []string{"type", "level", "user", "role"} {
+			if fs.Changed(whole) && fs.Changed(part) {
+				return s, nil, fmt.Errorf("--%s is a whole label, --%s a part of the default: give one of them", whole, part)
+			}
+		}
+	}
+	if s.null && s.filesFrom == "" {
+		return s, nil, errors.New("--null needs --files-from")
+	}
+	return s, fs.Args(), nil
+}
+
+// parseFlags is fs.Parse with one sentence for each thing that can be wrong.
+func parseFlags(fs *pflag.FlagSet, args []string) error {
+	for _, a := range args {
+		if a == "--" {
+			break
+		}
+		if strings.HasPrefix(a, "-test.") { // pflag would drop it in silence
+			return fmt.Errorf("unknown flag %s", brief(a))
+		}
+	}
+	err := fs.Parse(args)
+	var unknown *pflag.NotExistError
+	var missing *pflag.ValueRequiredError
+	var invalid *pflag.InvalidValueError
+	var syntax *pflag.InvalidSyntaxError
+	switch {
+	case errors.As(err, &unknown):
+		if short := unknown.GetSpecifiedShortnames(); short != "" {
+			_, n := utf8.DecodeRuneInString(short)
+			return fmt.Errorf("unknown flag %s", plain("-"+short[:n]))
+		}
+		return fmt.Errorf("unknown flag %s", brief("--"+unknown.GetSpecifiedName()))
+	case errors.As(err, &missing):
+		return fmt.Errorf("--%s needs a value", missing.GetFlag().Name)
+	case errors.As(err, &invalid):
+		name := "--" + invalid.GetFlag().Name
+		if invalid.GetFlag().NoOptDefVal == "" {
+			name += " " + brief(invalid.GetValue())
+		}
+		return fmt.Errorf("%s: %w", name, invalid.Unwrap())
+	case errors.As(err, &syntax):
+		return fmt.Errorf("bad flag %s", brief(syntax.GetSpecifiedFlag()))
+	}
+	return err
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// command is one of the command's faces. key is its letter in option.in.
+type command struct {
+	name, key string
+	operands  string
+	about     string
+	example   string
+	more      string
+}
+
+const exitCodes = `Exit codes:
+  0  done, or nothing to do       4    differences found (probe, verify, -n)
+  1  some entries failed          124  --timeout reached
+  2  usage; nothing was begun     130  interrupted (143: SIGTERM)
+  3  refused, or no labels there
+The worst of all PATHs counts: 130 and 143, 124, 2, 1, 3, 4, 0.
+`
+
+var listed = fmt.Sprintf("Of failures, the first %d a PATH are listed, all with -v and in JSON.\n", maxListed)
+
+const inJSON = `In JSON, a path that is not UTF-8 has its exact bytes in path_base64.
+`
+
+// commands lists them; the first has no name.
+func commands() []command {
+	return []command{
+		{"", "l", "PATH...", "label PATH and everything beneath it", "fastlabel -l s0:c35,c75 /var/lib/pv", "\n" + listed + inJSON + "\n" + exitCodes},
+		{"probe", "p", "PATH...", "is it labelled? reads PATH alone", "fastlabel probe -l s0:c35,c75 /var/lib/pv", "\n" + inJSON},
+		{"verify", "v", "PATH...", "read every label, write none", "fastlabel verify -v /var/lib/pv", "\nDifferences are listed with -v.\n" + listed + inJSON},
+		{"version", "o", "", "print the version", "fastlabel version", ""},
+		{"completion", "o", "bash|zsh|fish", "print a script for that shell", ". <(fastlabel completion bash)", ""},
+	}
+}
+
+func (c command) call() string { return strings.TrimSpace("fastlabel " + c.name) }
+
+func (c command) usage() string {
+	flags := "[flags]"
+	if c.key == "o" {
+		flags = ""
+	}
+	return strings.Join(strings.Fields(c.call()+" "+flags+" "+c.operands), " ")
+}
+
+// help is the text of --help.
+func (c command) help() string {
+	var b strings.Builder
+	listed := []command{c}
+	if c.name == "" {
+		listed = commands()
+	}
+	for i, each := range listed {
+		lead := "Usage:"
+		if i > 0 {
+			lead = ""
+		}
+		fmt.Fprintf(&b, "%-6s %-36s %s\n", lead, each.usage(), each.about)
+	}
+	group := ""
+	for _, o := range options(new(settings)) {
+		if o.help == "" || !strings.Contains(o.in, c.key) {
+			continue
+		}
+		if o.group != group {
+			group = o.group
+			fmt.Fprintf(&b, "\n%s:\n", group)
+		}
+		short := "    "
+		if o.short != "" {
+			short = "-" + o.short + ", "
+		}
+		fmt.Fprintf(&b, "  %s%-23s %s\n", short, strings.TrimSpace("--"+o.long+" "+o.arg), o.help)
+	}
+	b.WriteString(c.more)
+	if c.name == "" {
+		b.WriteString("\nA word that is a command's name is a PATH behind --.\n")
+	}
+	fmt.Fprintf(&b, "\nExample: %s\n", c.example)
+	return b.String()
+}

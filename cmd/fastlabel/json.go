@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+)
+
+// jsonLines prints one compact object a line to stdout. Each has a
+// message_type:
+//
+//	summary  what became of a PATH: one for each, the last about it
+//	error    a failure: path, op (the system call), errno (its name), text
+//	status   what goes on: probe's answer, or waiting for another relabel
+//	change   with -v, an entry that was written (dry_run: would be)
+//	skip     an entry, or a PATH, that was left alone, and why
+//	note     a sentence for people
+//
+// A name on Linux is any bytes, a JSON string is not. path holds the name with
+// U+FFFD where it is not UTF-8; then, and only then, path_base64 holds its
+// exact bytes. root and from have their twins likewise. Keys may be added;
+// those that are here stay.
+type jsonLines struct {
+	out     *sink
+	verbose bool
+	dry     bool
+}
+
+type jsonHead struct {
+	Type       string `json:"message_type"`
+	Root       string `json:"root,omitempty"`
+	RootBase64 string `json:"root_base64,omitempty"`
+}
+
+type jsonPath struct {
+	Path       string `json:"path"`
+	PathBase64 string `json:"path_base64,omitempty"`
+}
+
+func head(kind, root string) jsonHead { return jsonHead{kind, root, inBase64(root)} }
+
+// inBase64 is "" for what a JSON string can hold.
+func inBase64(s string) string {
+	if utf8.ValidString(s) {
+		return ""
+	}
+	return base64.StdEncoding.EncodeToString([]byte(s))
+}
+
+func (j *jsonLines) line(v any, now bool) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil { // strings and numbers: cannot be
+		panic(fmt.Sprint("encoding a line: ", err))
+	}
+	j.out.line(ascii(bytes.TrimSuffix(b.Bytes(), []byte{'\n'})), now)
+}
+
+func (j *jsonLines) failure(root string, err error) {
+	f := explain(root, err)
+	j.line(struct {
+		jsonHead
+		jsonPath
+		Op    string `json:"op,omitempty"`
+		Errno string `json:"errno,omitempty"`
+		Text  string `json:"text"`
+	}{head("error", root), jsonPath{f.path, inBase64(f.path)}, f.op, errnoName(err), f.text}, true)
+}
+
+func (j *jsonLines) change(root, path, from, to string) {
+	if !j.verbose {
+		return
+	}
+	j.line(struct {
+		jsonHead
+		jsonPath
+		From       string `json:"from,omitempty"`
+		FromBase64 string `json:"from_base64,omitempty"`
+		To         string `json:"to"`
+		DryRun     bool   `json:"dry_run,omitempty"`
+	}{head("change", root), jsonPath{path, inBase64(path)}, from, inBase64(from), to, j.dry}, false)
+}
+
+func (j *jsonLines) skip(root, path, reason string) {
+	j.line(struct {
+		jsonHead
+		jsonPath
+		Reason string `json:"reason"`
+	}{head("skip", root), jsonPath{path, inBase64(path)}, reason}, true)
+}
+
+func (j *jsonLines) wait(root, holder string) {
+	j.line(struct {
+		jsonHead
+		State  string `json:"state"`
+		Holder string `json:"holder"`
+	}{head("status", root), "waiting", holder}, true)
+}
+
+func (j *jsonLines) note(root, text string) {
+	j.line(struct {
+		jsonHead
+		Text string `json:"text"`
+	}{head("note", root), text}, true)
+}
+
+func (j *jsonLines) probed(p probeResult) {
+	j.line(struct {
+		jsonHead
+		Label       string `json:"label"`
+		Depth       string `json:"depth"`
+		Labelled    bool   `json:"labelled"`
+		Interrupted bool   `json:"interrupted"`
+	}{head("status", p.root), p.label, p.depth, p.labelled, p.interrupted}, true)
+}
+
+func (j *jsonLines) result(r result) {
+	j.line(struct {
+		jsonHead
+		Label       string   `json:"label"`
+		Seen        int64    `json:"seen"`
+		Written     int64    `json:"written"`
+		Right       int64    `json:"right"`
+		Vanished    int64    `json:"vanished"`
+		Skipped     int64    `json:"skipped"`
+		Failed      int64    `json:"failed"`
+		Trusted     bool     `json:"trusted"`
+		Complete    bool     `json:"complete"`
+		Seconds     float64  `json:"seconds"`
+		ExitCode    int      `json:"exit_code"`
+		Reason      string   `json:"reason,omitempty"`
+		Way         string   `json:"way,omitempty"`
+		DryRun      bool     `json:"dry_run,omitempty"`
+		Interrupted string   `json:"interrupted,omitempty"`
+		Notes       []string `json:"notes,omitempty"`
+	}{
+		head("summary", r.Root), r.Label, r.Seen, r.Written, r.Right, r.Vanished, r.Skipped, r.Failed,
+		r.Trusted, r.Complete, r.Elapsed.Seconds(), r.code, r.reason, r.Way, r.dryRun, r.Interrupted, r.Notes,
+	}, true)
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/fastlabel/fastlabel/relabel"
+)
+
+// defaultLabel is what every container may read and write.
+const defaultLabel = "system_u:object_r:container_file_t:s0"
+
+// usageError is a fault of the command line that is found after parsing.
+type usageError struct{ error }
+
+// target works out the label that the flags ask for, in the canonical form.
+func target(s *settings) (string, error) {
+	switch {
+	case s.label != "":
+		label, err := withLevel(s.label)
+		var bad *relabel.LabelError
+		if errors.As(err, &bad) && bad.BareType {
+			err = fmt.Errorf("%w; for a type alone use --type %s", err, brief(bad.Label))
+		}
+		if err != nil {
+			return "", usageError{fmt.Errorf("--label: %w", err)}
+		}
+		return label, nil
+	case s.reference != "":
+		label, err := readLabel(s.reference)
+		if err != nil {
+			return "", err
+		}
+		if label, err = withLevel(label); err != nil {
+			return "", usageError{fmt.Errorf("--reference %s: %w", brief(s.reference), err)}
+		}
+		return label, nil
+	}
+	label := defaultLabel
+	for _, part := range []struct{ flag, user, role, typ, level string }{
+		{flag: "user", user: s.user},
+		{flag: "role", role: s.role},
+		{flag: "type", typ: s.typ},
+		{flag: "level", level: s.level},
+	} {
+		next, err := relabel.Compose(label, part.user, part.role, part.typ, part.level)
+		if err != nil {
+			return "", usageError{fmt.Errorf("--%s: %w", part.flag, err)}
+		}
+		label = next
+	}
+	return label, nil
+}
+
+// withLevel is Canonical, and asks for a level: the library takes three fields
+// because some policies have no levels, but every host of containers has them,
+// and there the kernel would refuse each file.
+func withLevel(label string) (string, error) {
+	canonical, err := relabel.Canonical(label)
+	if err != nil {
+		return "", err
+	}
+	if strings.Count(canonical, ":") < 3 {
+		return "", fmt.Errorf("%s has no level; with the lowest it is %s:s0", brief(canonical), brief(canonical))
+	}
+	return canonical, nil
+}

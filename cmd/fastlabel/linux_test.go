@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fastlabel/fastlabel/relabel"
+)
+
+// TestMain lets the test binary be the command, with an engine that waits for
+// the end of its context, or waits whatever happens.
+func TestMain(m *testing.M) {
+	mode := os.Getenv("FASTLABEL_TEST_AS")
+	if mode == "" {
+		os.Exit(m.Run())
+	}
+	a := app{tree: func(ctx context.Context, _, _ string, _ relabel.Options) (relabel.Report, error) {
+		fmt.Fprintln(os.Stderr, "begun")
+		switch mode {
+		case "waits":
+			<-ctx.Done()
+		case "hangs":
+			<-ctx.Done()
+			fmt.Fprintln(os.Stderr, "told")
+			time.Sleep(time.Minute)
+		}
+		return relabel.Report{Seen: 2, Written: 2, Complete: ctx.Err() == nil}, ctx.Err()
+	}}
+	ctx, stop := interruptible(os.Exit)
+	code := a.run(ctx, os.Stdin, os.Stdout, os.Stderr, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+func start(t *testing.T, mode string, stdout io.Writer, args ...string) (*exec.Cmd, *bufio.Reader) {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS="+mode)
+	cmd.Stdout = stdout
+	pipe, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return cmd, bufio.NewReader(pipe)
+}
+
+func expect(t *testing.T, r *bufio.Reader, want string) {
+	t.Helper()
+	if line, err := r.ReadString('\n'); !strings.HasPrefix(line, want) {
+		t.Fatalf("%q, %v; not %q", line, err, want)
+	}
+}
+
+func TestSignals(t *testing.T) {
+	for _, c := range []struct {
+		mode string
+		sig  os.Signal
+		code int
+		says string
+	}{
+		{"waits", syscall.SIGINT, exitInterrupted, "/p: incomplete (interrupted by interrupt), 2 entries"},
+		{"waits", syscall.SIGTERM, exitTerminated, "/p: incomplete (interrupted by terminated), 2 entries"},
+		{"hangs", syscall.SIGINT, exitInterrupted, ""},
+		{"hangs", syscall.SIGTERM, exitTerminated, ""},
+	} {
+		cmd, stderr := start(t, c.mode, nil, "/p", "/q")
+		expect(t, stderr, "begun\n")
+		if err := cmd.Process.Signal(c.sig); err != nil {
+			t.Fatal(err)
+		}
+		if c.mode == "hangs" { // the second leaves at once
+			expect(t, stderr, "told\n")
+			if err := cmd.Process.Signal(c.sig); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			expect(t, stderr, c.says)
+			expect(t, stderr, "/q: not begun (interrupted by ")
+		}
+		_ = cmd.Wait()
+		if got := cmd.ProcessState.ExitCode(); got != c.code {
+			t.Errorf("%s, %v: exit %d, not %d", c.mode, c.sig, got, c.code)
+		}
+	}
+}
+
+// A signal ends the wait for a list that nobody writes.
+func TestSignalWhileReading(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(signalled{syscall.SIGTERM})
+	var b strings.Builder
+	if code := fake().run(ctx, r, io.Discard, &b, []string{"-f", "-"}); code != exitTerminated {
+		t.Errorf("exit %d: %s", code, b.String())
+	}
+}
+
+// A reader that has gone away is an error with a code, not a SIGPIPE.
+func TestPipeClosed(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	cmd, stderr := start(t, "done", w, "--json", "/p")
+	w.Close()
+	expect(t, stderr, "begun\n")
+	expect(t, stderr, "fastlabel: writing to standard output: broken pipe\n")
+	_ = cmd.Wait()
+	if got := cmd.ProcessState.ExitCode(); got != exitFailed {
+		t.Errorf("exit %d, %v", got, cmd.ProcessState)
+	}
+}
+
+func TestReference(t *testing.T) {
+	if _, err := os.Stat("/sys/fs/selinux/enforce"); err == nil {
+		t.Skip("SELinux is running: it refuses such labels, and no file is without one")
+	}
+	t.Chdir(t.TempDir())
+	for name, label := range map[string]string{
+		"mcs": "system_u:object_r:etc_t:s0:c5,c3\x00", "three": "system_u:object_r:etc_t", "garbage": "x\x1b", "bare": "",
+	} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if label == "" {
+			continue
+		}
+		err := syscall.Setxattr(name, "security.selinux", []byte(label), 0)
+		if errors.Is(err, syscall.EPERM) && !strings.Contains(os.Getenv("FASTLABEL_PROMISE"), "root") {
+			t.Skip("needs root")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("mcs", "link"); err != nil {
+		t.Fatal(err)
+	}
+	var asked []string
+	a := fake()
+	a.labelled = func(_, label string, _ relabel.Depth) (bool, error) {
+		asked = append(asked, label)
+		return true, nil
+	}
+	golden(t, "reference", transcript(a, calls("probe --reference mcs /p", "probe --reference link /p",
+		"probe --reference three /p", "probe --reference garbage /p", "probe --reference bare /p", "probe --reference nothere /p")))
+	if want := "system_u:object_r:etc_t:s0:c3,c5"; len(asked) != 2 || asked[0] != want || asked[1] != want {
+		t.Errorf("asked for %q", asked)
+	}
+}
+
+func TestUnescapeOctal(t *testing.T) {
+	for in, want := range map[string]string{`/a\040b`: "/a b", `/\134`: `/\`, `/a\`: `/a\`, `/\9`: `/\9`, `/\012\011`: "/\n\t"} {
+		if got := unescapeOctal(in); got != want {
+			t.Errorf("%s: %q, not %q", in, got, want)
+		}
+	}
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command fastlabel gives a directory and everything beneath it an SELinux
+// label, in parallel.
+//
+//	Usage: fastlabel [flags] PATH...            label PATH and everything beneath it
+//	       fastlabel probe [flags] PATH...      is it labelled? reads PATH alone
+//	       fastlabel verify [flags] PATH...     read every label, write none
+//	       fastlabel version                    print the version
+//	       fastlabel completion bash|zsh|fish   print a script for that shell
+//
+//	Label, by default system_u:object_r:container_file_t:s0:
+//	      --label CONTEXT         the whole label
+//	  -t, --type TYPE             another type in the default
+//	  -l, --level LEVEL           another level, such as s0:c1,c2
+//	  -u, --user USER             another user
+//	      --role ROLE             another role
+//	      --reference FILE        the label of FILE, or of what it links to
+//
+//	Paths:
+//	  -x, --one-file-system       leave alone what is mounted below PATH
+//	  -e, --exclude DIR           leave DIR alone; may be repeated
+//	  -f, --files-from FILE       more PATHs, one a line; - is stdin
+//	  -0, --null                  PATHs in FILE end in NUL
+//	      --hard-links label      label files with several names (default)
+//
+//	How:
+//	  -n, --dry-run               write nothing, say what would be
+//	  -T, --threads N             workers, up to 1024; 0 chooses (default)
+//	      --skip none|root|top    do not walk if PATH, or its top too, is labelled
+//	      --exact                 read every label before writing it
+//	      --timeout DURATION      stop then, such as 90s; 0 never (default)
+//	      --no-seal               do not mark PATH while work is under way
+//	      --no-sync               do not wait for the disk at the end
+//
+//	Output:
+//	  -v, --verbose               list each change on stdout, and every failure
+//	  -q, --quiet                 no result lines
+//	      --json                  JSON lines on stdout, one object each
+//	      --log-level LEVEL       log to stderr: debug, info, warn, error
+//	      --log-format FORMAT     console (default) or json
+//	  -h, --help                  this text
+//
+//	Of failures, the first 20 a PATH are listed, all with -v and in JSON.
+//	In JSON, a path that is not UTF-8 has its exact bytes in path_base64.
+//
+//	Exit codes:
+//	  0  done, or nothing to do       4    differences found (probe, verify, -n)
+//	  1  some entries failed          124  --timeout reached
+//	  2  usage; nothing was begun     130  interrupted (143: SIGTERM)
+//	  3  refused, or no labels there
+//	The worst of all PATHs counts: 130 and 143, 124, 2, 1, 3, 4, 0.
+//
+//	A word that is a command's name is a PATH behind --.
+//
+//	Example: fastlabel -l s0:c35,c75 /var/lib/pv
+//
+// The files, in the order in which a run meets them:
+//
+//	main.go        run: from the arguments to an exit code
+//	signals.go     SIGINT and SIGTERM end the context
+//	flags.go       the table of flags; the command among the arguments
+//	values.go      what a flag's value may be
+//	help.go        the commands, and --help from the table
+//	completion.go  scripts for shells, from the table
+//	version.go     the build
+//	label.go       the label that the flags ask for
+//	files.go       paths from a file
+//	paths.go       paths that another path takes in
+//	work.go        the library is called, for each path
+//	teller.go      what the library tells of one path, each thing once
+//	codes.go       exit codes, and which is worse
+//	output.go      lines for people
+//	json.go        lines for programs
+//	log.go         lines for the log
+//	quote.go       names that a terminal must not see raw
+//	sink.go        standard output, and whether it worked
+//	system_*.go    what only Linux has; errno_*.go: names of errors
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/fastlabel/fastlabel/relabel"
+)
+
+func main() {
+	ctx, stop := interruptible(os.Exit)
+	code := run(ctx, os.Stdin, os.Stdout, os.Stderr, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// app is the library as the command calls it; tests put others in.
+type app struct {
+	tree     func(ctx context.Context, root, label string, o relabel.Options) (relabel.Report, error)
+	labelled func(root, label string, depth relabel.Depth) (bool, error)
+	// sealed tells whether root bears the seal of an interrupted relabel to
+	// label.
+	sealed func(root, label string) (bool, error)
+}
+
+// run is the command: what it reads, what it writes, its exit code.
+func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []string) int {
+	a := app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted}
+	return a.run(ctx, stdin, stdout, stderr, args)
+}
+
+func (a app) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []string) int {
+	out := newSink(stdout)
+	code := a.command(ctx, stdin, out, stderr, args)
+	if err := out.flush(); err != nil {
+		var at *fs.PathError // names the descriptor, which says little
+		if errors.As(err, &at) {
+			err = at.Err
+		}
+		fmt.Fprintf(stderr, "fastlabel: writing to standard output: %v\n", err)
+		code = worse(code, exitFailed)
+	}
+	return code
+}
+
+func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.Writer, args []string) int {
+	c, args, err := dispatch(args)
+	var s *settings
+	var operands []string
+	if err == nil {
+		s, operands, err = parse(c, args)
+	}
+	usage := func(err error) int {
+		fmt.Fprintf(stderr, "fastlabel: %v; see %s --help\n", err, c.call())
+		return exitUsage
+	}
+	switch {
+	case err != nil:
+		return usage(err)
+	case s.help:
+		fmt.Fprint(out.w, c.help())
+		return exitDone
+	case c.name == "version":
+		if len(operands) > 0 {
+			return usage(errors.New("version takes no PATH"))
+		}
+		out.line([]byte(versionLine()), true)
+		return exitDone
+	case c.name == "completion":
+		if len(operands) != 1 || completion(operands[0]) == "" {
+			return usage(errors.New("completion takes one of bash, zsh, fish"))
+		}
+		fmt.Fprint(out.w, completion(operands[0]))
+		return exitDone
+	}
+
+	if s.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, s.timeout, deadline{s.timeout})
+		defer cancel()
+	}
+	j := &job{app: a, settings: s, command: c.name, reporter: newReporter(c, s, out, stderr)}
+	paths, err := j.prepare(ctx, stdin, operands)
+	switch {
+	case err != nil && isEnd(ctx, err):
+		code, reason := endOf(ctx)
+		fmt.Fprintf(stderr, "fastlabel: not begun: %s\n", reason)
+		return code
+	case errors.As(err, new(usageError)):
+		return usage(err)
+	case err != nil:
+		f := explain("", err)
+		fmt.Fprintf(stderr, "fastlabel: %s: %s: %s\n", quote(f.path), f.op, f.text)
+		return codeOf(err)
+	case len(paths) == 0:
+		j.note("", "nothing to do: "+brief(s.filesFrom)+" names no path")
+		return exitDone
+	case c.name == "probe":
+		return j.probeAll(ctx, paths)
+	}
+	return j.labelAll(ctx, paths)
+}
+
+// prepare finds the paths and the label, before anything is begun.
+func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]string, error) {
+	if len(paths) == 0 && j.filesFrom == "" {
+		return nil, usageError{errors.New("no PATH given")}
+	}
+	for _, p := range paths {
+		if p == "" {
+			return nil, usageError{errors.New("a PATH is empty")}
+		}
+	}
+	var err error
+	if j.label, err = target(j.settings); err != nil {
+		return nil, err
+	}
+	if j.filesFrom == "" {
+		return paths, nil
+	}
+	more, err := pathsFrom(ctx, stdin, j.filesFrom, j.null)
+	return append(paths, more...), err
+}
+
+func newReporter(c command, s *settings, out *sink, stderr io.Writer) reporter {
+	dry := s.dryRun || c.name == "verify"
+	var r reporter = &people{out: out, err: stderr, verbose: s.verbose, quiet: s.quiet, dry: dry}
+	if s.json {
+		r = &jsonLines{out: out, verbose: s.verbose, dry: dry}
+	}
+	if s.logLevel != "" {
+		r = logged{r, newLogger(stderr, s)}
+	}
+	return r
+}

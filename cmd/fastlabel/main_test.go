@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"go/doc/comment"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// call is one call of the command in a golden file.
+type call struct {
+	args  []string
+	stdin string
+}
+
+func calls(lines ...string) []call {
+	var all []call
+	for _, l := range lines {
+		all = append(all, call{args: strings.Fields(l)})
+	}
+	return all
+}
+
+// transcript runs the calls and writes down what a user would see.
+func transcript(a app, calls []call) string {
+	var b strings.Builder
+	for _, c := range calls {
+		var out, err bytes.Buffer
+		code := a.run(context.Background(), strings.NewReader(c.stdin), &out, &err, c.args)
+		b.WriteString("$ fastlabel")
+		for _, arg := range c.args {
+			b.WriteString(" " + brief(arg))
+		}
+		fmt.Fprintf(&b, "\n%s%sexit %d\n\n", prefixed("1> ", out.String()), prefixed("2> ", err.String()), code)
+	}
+	return b.String()
+}
+
+func prefixed(mark, text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(strings.TrimRight(mark+line, " \n") + "\n")
+	}
+	return b.String()
+}
+
+// golden compares got with testdata/NAME.txt, or writes it with -update.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join(testdata, name+".txt")
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Split(string(text), "\n\n")
+	for i, block := range strings.Split(got, "\n\n") {
+		if i >= len(want) || block != want[i] {
+			w := ""
+			if i < len(want) {
+				w = want[i]
+			}
+			t.Errorf("%s\n\nis not as in %s:\n\n%s", block, file, w)
+		}
+	}
+	if n := strings.Count(got, "\n\n") + 1; n < len(want) {
+		t.Errorf("%s holds %d calls more", file, len(want)-n)
+	}
+}
+
+// testdata is absolute: some tests change directory.
+var testdata = func() string {
+	dir, err := filepath.Abs("testdata")
+	if err != nil {
+		panic(err)
+	}
+	return dir
+}()
+
+func TestHelp(t *testing.T) {
+	var all []call
+	for _, c := range commands() {
+		all = append(all, call{args: append(strings.Fields(c.name), "--help")})
+	}
+	got := transcript(app{}, all)
+	golden(t, "help", got)
+	for line := range strings.Lines(got) {
+		if len(strings.TrimPrefix(line, "1> ")) > 81 {
+			t.Errorf("wider than 80 columns: %s", line)
+		}
+	}
+	if all, short := transcript(app{}, calls("--help")), transcript(app{}, calls("-h")); strings.TrimPrefix(all, "$ fastlabel --help") != strings.TrimPrefix(short, "$ fastlabel -h") {
+		t.Error("-h and --help differ")
+	}
+}
+
+// The usage in main.go's doc comment is what --help prints.
+func TestDocComment(t *testing.T) {
+	f, err := parser.ParseFile(token.NewFileSet(), "main.go", nil, parser.ParseComments|parser.PackageClauseOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var code []string
+	for _, block := range new(comment.Parser).Parse(f.Doc.Text()).Content {
+		if c, ok := block.(*comment.Code); ok {
+			code = append(code, c.Text)
+		}
+	}
+	want := commands()[0].help()
+	if len(code) == 0 || code[0] != want {
+		t.Errorf("the doc comment's usage is not --help's:\n%s", want)
+	}
+	// The map names every file, and no other.
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		name := strings.NewReplacer("_linux", "_*", "_other", "_*").Replace(file)
+		if !strings.HasSuffix(file, "_test.go") && !strings.Contains(code[1], name) {
+			t.Errorf("the map in main.go lacks %s", name)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	got := transcript(app{}, calls("version"))
+	if !strings.HasPrefix(got, "$ fastlabel version\n1> fastlabel ") || !strings.HasSuffix(got, ")\nexit 0\n\n") {
+		t.Error(got)
+	}
+}
+
+type brokenPipe struct{}
+
+func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+
+// What was to be data and did not get out is a failure, and hides no worse.
+func TestStdoutBroken(t *testing.T) {
+	for _, c := range []struct {
+		args  string
+		code  int
+		quiet bool // nothing was to go there
+	}{
+		{"--json /done", exitFailed, false},
+		{"-v /changes", exitFailed, false},
+		{"/done", exitDone, true},
+		{"-n /changes", exitDiffers, true},
+		{"probe /right", exitFailed, false},
+		{"version", exitFailed, false},
+		{"--help", exitFailed, false},
+		{"completion bash", exitFailed, false},
+		{"--json --timeout 1ns /deadline", exitDeadline, false},
+	} {
+		var err bytes.Buffer
+		code := fake().run(t.Context(), nil, brokenPipe{}, &err, strings.Fields(c.args))
+		if code != c.code {
+			t.Errorf("%s: exit %d, not %d", c.args, code, c.code)
+		}
+		if said := strings.Contains(err.String(), "fastlabel: writing to standard output: broken pipe\n"); said == c.quiet {
+			t.Errorf("%s: stderr is %q", c.args, err.String())
+		}
+	}
+}

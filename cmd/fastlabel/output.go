@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fastlabel/fastlabel/relabel"
+)
+
+// maxListed is how many failures, and how many skipped entries, are listed for
+// each PATH without -v: about a screen.
+const maxListed = 20
+
+// reporter prints what happens: lines for people, or JSON.
+type reporter interface {
+	failure(root string, err error)
+	change(root, path, from, to string)
+	skip(root, path, reason string)
+	wait(root, holder string)
+	note(root, text string)
+	probed(p probeResult)
+	result(r result)
+}
+
+// result is what became of one PATH.
+type result struct {
+	relabel.Report
+	command string // "", "verify"
+	skip    string // --skip
+	dryRun  bool
+	begun   bool
+	code    int
+	reason  string // why it is not complete
+}
+
+// probeResult is what probe found at one PATH.
+type probeResult struct {
+	root, label, depth    string
+	labelled, interrupted bool
+}
+
+// people prints results, failures and notes to stderr, and what is data (the
+// changes with -v, the answers of probe) to stdout.
+type people struct {
+	out            *sink
+	err            io.Writer
+	verbose, quiet bool
+	dry            bool
+	failed, passed int // failures told and entries skipped beneath this PATH
+}
+
+func (p *people) say(format string, a ...any) { fmt.Fprintf(p.err, format+"\n", a...) }
+
+func (p *people) failure(root string, err error) {
+	if p.failed++; p.failed > maxListed && !p.verbose {
+		return
+	}
+	f := explain(root, err)
+	if f.op != "" {
+		f.text = f.op + ": " + f.text
+	}
+	p.say("%s: %s", quote(f.path), f.text)
+}
+
+func (p *people) change(_, path, from, to string) {
+	if !p.verbose {
+		return
+	}
+	did := "relabelled"
+	if p.dry {
+		did = "would relabel"
+	}
+	if from != "" {
+		from = " from " + plain(from)
+	} else if p.dry { // every label was read
+		from = " from no label"
+	}
+	p.out.line([]byte(did+" "+quote(path)+from+" to "+to), false)
+}
+
+func (p *people) skip(_, path, reason string) {
+	if p.quiet {
+		return
+	}
+	if p.passed++; p.passed <= maxListed || p.verbose {
+		p.say("%s: skipped: %s", quote(path), clean(reason))
+	}
+}
+
+func (p *people) wait(root, holder string) {
+	if !p.quiet {
+		p.say("%s: waiting for another relabel of this volume (%s)", plain(root), clean(holder))
+	}
+}
+
+func (p *people) note(root, text string) {
+	if p.quiet {
+		return
+	}
+	if root != "" {
+		text = plain(root) + ": " + text
+	}
+	p.say("%s", clean(text))
+}
+
+func (p *people) probed(r probeResult) {
+	if p.quiet {
+		return
+	}
+	state := "not labelled"
+	switch {
+	case r.labelled:
+		state = "labelled"
+	case r.interrupted:
+		state = "interrupted relabel to " + r.label
+	}
+	p.out.line([]byte(plain(r.root)+": "+state), true)
+}
+
+func (p *people) result(r result) {
+	if !p.verbose && p.failed > maxListed {
+		p.say("%s: %s more failures; -v lists all", plain(r.Root), thousands(int64(p.failed-maxListed)))
+	}
+	if !p.verbose && p.passed > maxListed {
+		p.say("%s: %s more skipped; -v lists all", plain(r.Root), thousands(int64(p.passed-maxListed)))
+	}
+	p.failed, p.passed = 0, 0
+	if p.quiet {
+		return
+	}
+	for _, n := range r.Notes {
+		p.note(r.Root, n)
+	}
+	if r.Interrupted != "" {
+		p.note(r.Root, "an earlier relabel to "+plain(r.Interrupted)+" was interrupted")
+	}
+	if line := resultLine(r); line != "" {
+		p.say("%s: %s", plain(r.Root), line)
+	}
+}
+
+// resultLine is "" where a failure line has said all.
+func resultLine(r result) string {
+	switch {
+	case !r.begun:
+		return "not begun (" + r.reason + ")"
+	case r.Trusted:
+		return "already labelled (" + r.skip + "), " + seconds(r.Elapsed)
+	case r.Seen == 0 && r.code != exitDone && r.code < exitDeadline:
+		return ""
+	}
+	var parts []string
+	if r.reason != "" {
+		parts = append(parts, strings.TrimSuffix("incomplete ("+r.reason+")", " (failed)"))
+	}
+	entries, written := " entries", " written"
+	if r.Seen == 1 {
+		entries = " entry"
+	}
+	switch {
+	case r.command == "verify" && r.Written == 1:
+		written = " differs"
+	case r.command == "verify":
+		written = " differ"
+	case r.dryRun:
+		written = " to write"
+	}
+	parts = append(parts, thousands(r.Seen)+entries, thousands(r.Written)+written)
+	for _, c := range []struct {
+		n    int64
+		name string
+	}{{r.Right, " right"}, {r.Vanished, " vanished"}, {r.Skipped, " skipped"}} {
+		if c.n != 0 {
+			parts = append(parts, thousands(c.n)+c.name)
+		}
+	}
+	return strings.Join(append(parts, thousands(r.Failed)+" failed", seconds(r.Elapsed)), ", ")
+}
+
+// fault is an error taken apart.
+type fault struct{ path, op, text string }
+
+// explain takes err apart; root is the path if it names none. What stands
+// around an fs.PathError is kept in the text.
+func explain(root string, err error) fault {
+	f := fault{path: root}
+	var at *fs.PathError
+	if !errors.As(err, &at) {
+		f.text = clean(strings.TrimPrefix(err.Error(), root+": "))
+		return f
+	}
+	f.path = at.Path
+	if about, ok := strings.CutPrefix(err.Error()+": ", at.Error()+": "); ok {
+		f.op, f.text = clean(at.Op), clean(strings.TrimSuffix(at.Err.Error()+": "+about, ": "))
+	} else {
+		f.text = clean(err.Error())
+	}
+	return f
+}
+
+func thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+func seconds(d time.Duration) string {
+	if d >= time.Second {
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return fmt.Sprintf("%.3f s", d.Seconds())
+}

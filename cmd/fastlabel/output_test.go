@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+)
+
+func TestLabelOutput(t *testing.T) {
+	golden(t, "label", transcript(fake(), calls(
+		"/var/lib/pv", "-q /var/lib/pv", "--skip top /trusted", "/one", "/every", "-q /every",
+		"/changes", "-v /changes", "-n /changes", "-nv /changes", "-n /var/lib/pv",
+		"/failed", "-q /failed", "/many", "/unfinished", "/missing", "/refused", "/unsupported",
+		"/refused /missing /one", "--timeout 300ms /deadline /next", "--timeout 300ms /cause",
+		"/told", "--timeout 300ms /hung",
+	)))
+	if got := transcript(fake(), calls("-v /many")); strings.Count(got, "read-only file system") != 1234 {
+		t.Error("-v does not list every failure")
+	}
+}
+
+// The log holds every failure: nothing is sampled. Its text is json if asked,
+// and names in it are as harmless as elsewhere.
+func TestLog(t *testing.T) {
+	got := transcript(fake(), calls("-q --log-level error --log-format json /many"))
+	if n := strings.Count(got, `"msg":"failed"`); n != 1234 {
+		t.Errorf("%d of 1234 failures are in the log", n)
+	}
+	got = transcript(fake(), calls("--log-level debug /changes /failed /every"))
+	for _, want := range []string{"changed", "failed", "skipped", "waiting", "ended", "note", `\\xff`, "EPERM"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the log lacks %s:\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "1> ") {
+		t.Error("logging changes prints them")
+	}
+	for _, r := range got {
+		if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
+			t.Errorf("raw %q in the log", r)
+		}
+	}
+}
+
+func TestVerifyOutput(t *testing.T) {
+	golden(t, "verify", transcript(fake(), calls(
+		"verify /var/lib/pv", "verify /differs", "verify -v /differs", "verify --json /differs",
+	)))
+}
+
+func TestProbeOutput(t *testing.T) {
+	all := calls(
+		"probe /right", "probe /wrong", "probe /sealed", "probe /missing", "probe /unsupported", "probe -q /wrong",
+		"probe /right /wrong", "probe --depth top /top", "--depth top probe /top", "probe /top",
+		"probe --json /right /sealed /missing",
+	)
+	all = append(all, call{args: []string{"probe", "/ri\xffght"}}, call{args: []string{"probe", "--json", "/ri\xffght"}})
+	golden(t, "probe", transcript(fake(), all))
+}
+
+func TestJSONOutput(t *testing.T) {
+	golden(t, "json", transcript(fake(), calls(
+		"--json /var/lib/pv", "--json --skip root /trusted", "--json /every", "--json /changes", "--json -v /changes",
+		"--json -n /changes", "--json /failed", "--json /missing", "--json /unsupported", "--json /refused",
+		"--json --timeout 300ms /deadline /next", "--json --bad", "--json -q /one",
+	)))
+}
+
+// Each line is an object, its names come back exactly, and nothing in it would
+// move a terminal's cursor.
+func TestJSONExact(t *testing.T) {
+	names := []string{"plain", "\xff\xfe", "a\nb", "\u009b31m", "\u202eback", "\U000e0001tag", "<&>", "\u2028", "\\\"", "é", "\x7f"}
+	for _, name := range names {
+		var b bytes.Buffer
+		out := newSink(&b)
+		j := &jsonLines{out: out, verbose: true}
+		j.change("/r/"+name, "/r/"+name, name, "to")
+		j.skip("/r/"+name, "/r/"+name, "why")
+		if err := out.flush(); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range b.String() {
+			if r != '\n' && !unicode.IsPrint(r) {
+				t.Errorf("%q: raw %q", name, r)
+			}
+		}
+		lines := bufio.NewScanner(&b)
+		for lines.Scan() {
+			var got map[string]any
+			if err := json.Unmarshal(lines.Bytes(), &got); err != nil {
+				t.Fatal(err)
+			}
+			for _, key := range []string{"path", "root"} {
+				text := got[key].(string)
+				if raw, ok := got[key+"_base64"].(string); ok != !utf8.ValidString(name) {
+					t.Errorf("%q: %s_base64 is there: %v", name, key, ok)
+				} else if ok {
+					exact, err := base64.StdEncoding.DecodeString(raw)
+					if err != nil {
+						t.Fatal(err)
+					}
+					text = string(exact)
+				}
+				if text != "/r/"+name {
+					t.Errorf("%q came back as %q", name, text)
+				}
+			}
+		}
+	}
+}
+
+func TestPlain(t *testing.T) {
+	for in, want := range map[string]string{
+		"/a b/é": "/a b/é", "": `""`, " a": `" a"`, "a\x1b[m": `"a\x1b[m"`, "a\xff": `"a\xff"`,
+		`"a"`: `"\"a\""`, `a\n`: `"a\\n"`, "\u202ea": `"\u202ea"`,
+	} {
+		if got := plain(in); got != want {
+			t.Errorf("plain(%q) is %s, not %s", in, got, want)
+		}
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1203441: "1,203,441"} {
+		if got := thousands(n); got != want {
+			t.Errorf("%d is %s", n, got)
+		}
+	}
+}
+
+// worse is symmetric, knows every code, and 0 is the mildest.
+func TestWorse(t *testing.T) {
+	mildFirst := []int{exitDone, exitDiffers, exitRefused, exitFailed, exitUsage, exitDeadline, exitInterrupted, exitTerminated}
+	for i, a := range mildFirst {
+		for j, b := range mildFirst {
+			if want := mildFirst[max(i, j)]; worse(a, b) != want {
+				t.Errorf("worse(%d, %d) is %d, not %d", a, b, worse(a, b), want)
+			}
+		}
+	}
+	if !slices.Contains(mildFirst, exitUsage) {
+		t.Error("usage is missing")
+	}
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Names come from trees whose owners may be hostile: a name may hold escape
+// sequences, and a label read from a disk may as well. Nothing of either
+// reaches a terminal raw.
+
+// quote returns s in double quotes with Go's escapes.
+func quote(s string) string { return strconv.Quote(s) }
+
+// plain returns s as it is if that is printable and cannot be mistaken for a
+// quoted name, else quoted.
+func plain(s string) string {
+	if s == "" || s != strings.TrimSpace(s) || strings.ContainsAny(s, "\"\\") || clean(s) != s {
+		return quote(s)
+	}
+	return s
+}
+
+// clean escapes what is not printable in a sentence, without quoting it.
+func clean(s string) string {
+	if strings.IndexFunc(s, unprintable) < 0 && utf8.ValidString(s) {
+		return s
+	}
+	var b strings.Builder
+	for len(s) > 0 {
+		r, n := utf8.DecodeRuneInString(s)
+		if unprintable(r) || r == utf8.RuneError && n == 1 {
+			q := strconv.Quote(s[:n])
+			b.WriteString(q[1 : len(q)-1])
+		} else {
+			b.WriteString(s[:n])
+		}
+		s = s[n:]
+	}
+	return b.String()
+}
+
+func unprintable(r rune) bool { return !strconv.IsPrint(r) }
+
+// brief cuts a value of the command line that would bury the sentence.
+func brief(s string) string {
+	const most = 80 // bytes: a terminal's line
+	if len(s) > most {
+		return quote(s[:most]) + "..."
+	}
+	return plain(s)
+}
+
+// ascii replaces what is not printable in JSON text by its \u escape, so that
+// C1 controls and marks of direction, which JSON allows raw, do no harm.
+func ascii(line []byte) []byte {
+	out := line[:0:0]
+	for len(line) > 0 {
+		r, n := utf8.DecodeRune(line)
+		switch {
+		case r < 0x7f || unicode.IsPrint(r):
+			out = append(out, line[:n]...)
+		case r > 0xffff:
+			hi, lo := utf16.EncodeRune(r)
+			out = escape(escape(out, hi), lo)
+		default:
+			out = escape(out, r)
+		}
+		line = line[n:]
+	}
+	return out
+}
+
+func escape(b []byte, r rune) []byte {
+	const hex = "0123456789abcdef"
+	return append(b, '\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15])
+}

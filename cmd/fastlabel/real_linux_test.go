@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/fastlabel/fastlabel/relabel"
+)
+
+// real is the app that run makes.
+func real() app {
+	return app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted}
+}
+
+// The command with the library, on a tree.
+func TestReal(t *testing.T) {
+	t.Chdir(t.TempDir())
+	runtime := t.TempDir() // who is not root locks there
+	if err := os.Chmod(runtime, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("XDG_RUNTIME_DIR", runtime)
+	if err := os.MkdirAll("v/sub", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	set := func(name, label string) {
+		t.Helper()
+		err := syscall.Setxattr(name, "security.selinux", []byte(label), 0)
+		if (errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOTSUP)) && !strings.Contains(os.Getenv("FASTLABEL_PROMISE"), "root") {
+			t.Skip("needs root and a filesystem that bears labels")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"v/sub/fi\xffle", "v/sub/other"} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const other = "system_u:object_r:etc_t:s0"
+	var got strings.Builder
+	do := func(lines ...string) { got.WriteString(transcript(real(), calls(lines...))) }
+	set("v", other)
+	do("-T1 -t usr_t v", "probe v", "-n v", "verify -q v", "-T1 v", "probe v", "probe --depth top v", "v", "--skip root v", "--json v", "v v/sub v", "-x -e v/sub/other v")
+	set("v/sub/fi\xffle", other)
+	do("verify -v v", "--json -v v", "verify v")
+	set("v", "unconfined_u:object_r:container_file_t:s0")
+	do("probe v", "--json v", "probe v", "v/sub/other", "v/", "nothere", "probe nothere", "/etc", "/", "/proc/self/status", "probe /proc/self/status", "-e nothere v")
+	if chattr, err := exec.LookPath("chattr"); err == nil && exec.Command(chattr, "+i", "v/sub/other").Run() == nil {
+		defer func() { _ = exec.Command(chattr, "-i", "v/sub/other").Run() }()
+		text := transcript(real(), calls("-t usr_t v", "probe -t usr_t v"))
+		for _, want := range []string{
+			"2> \"v/sub/other\": setxattr", ": operation not permitted\n", "1 failed", "\nexit 1\n",
+			"1> v: interrupted relabel to system_u:object_r:usr_t:s0\nexit 4\n",
+		} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%q is not in:\n%s", want, text)
+			}
+		}
+	}
+	// What differs between machines and runs: the time, the way, the names of
+	// the calls.
+	text := got.String()
+	for pattern, with := range map[string]string{
+		`\d+\.\d{3} s\b`: "T s", `"seconds":[0-9.e-]+`: `"seconds":T`, `"way":"[^"]*"`: `"way":"W"`,
+		`\bl?(get|set)xattr(at)?\b`: "${1}xattr", `\b(openat2?|open|statx|open_tree)\b`: "open",
+	} {
+		text = regexp.MustCompile(pattern).ReplaceAllString(text, with)
+	}
+	golden(t, "real", text)
+}

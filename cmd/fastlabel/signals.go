@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// interruptible returns a context that SIGINT and SIGTERM end, with the signal
+// as its cause. The first signal lets the engine stop in good order, which may
+// take as long as a system call on a dead server: the second calls leave, with
+// its own exit code. SIGPIPE is ignored: a write to a closed pipe is then an
+// error like any other, and the exit code is ours.
+func interruptible(leave func(code int)) (context.Context, func()) {
+	signal.Ignore(syscall.SIGPIPE)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	done := make(chan struct{})
+	go func() {
+		for first := true; ; first = false {
+			select {
+			case sig := <-signals:
+				if !first {
+					code := exitInterrupted
+					if sig == syscall.SIGTERM {
+						code = exitTerminated
+					}
+					leave(code)
+				}
+				cancel(signalled{sig})
+			case <-done:
+				return
+			}
+		}
+	}()
+	return ctx, func() { signal.Stop(signals); close(done); cancel(nil) }
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// identity is what tells one file from another, whatever it is called.
+type identity struct{ dev, ino uint64 }
+
+// identify returns the identity of a file. It is not ok for inode 0, which
+// some FUSE filesystems give to every file.
+func identify(info fs.FileInfo) (id identity, ok bool) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || st.Ino == 0 {
+		return id, false
+	}
+	//nolint:unconvert // Dev is 32 bits wide on some architectures
+	return identity{uint64(st.Dev), st.Ino}, true
+}
+
+// readLabel returns the label of the file that path leads to.
+func readLabel(path string) (string, error) {
+	const most = 65536 // XATTR_SIZE_MAX
+	buf := make([]byte, most)
+	for {
+		n, err := syscall.Getxattr(path, "security.selinux", buf)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil {
+			return "", &fs.PathError{Op: "getxattr", Path: path, Err: err}
+		}
+		return string(bytes.TrimSuffix(buf[:n], []byte{0})), nil
+	}
+}
+
+// mountPoints knows where something is mounted.
+func mountPoints() (map[string]bool, error) {
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	points := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) > 4 {
+			points[unescapeOctal(f[4])] = true
+		}
+	}
+	return points, nil
+}
+
+// unescapeOctal undoes what the kernel does to space, tab, newline and
+// backslash (mangle_path).
+func unescapeOctal(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) {
+			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
+				b.WriteByte(byte(n))
+				i += 3
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}

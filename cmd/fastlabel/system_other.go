@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package main
+
+import (
+	"errors"
+	"io/fs"
+)
+
+type identity struct{ dev, ino uint64 }
+
+func identify(fs.FileInfo) (identity, bool) { return identity{}, false }
+
+func readLabel(path string) (string, error) {
+	return "", &fs.PathError{Op: "getxattr", Path: path, Err: errors.ErrUnsupported}
+}
+
+func mountPoints() (map[string]bool, error) { return nil, errors.ErrUnsupported }

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+	"sync"
+)
+
+// teller passes on what the engine tells about one root. The engine's calls of
+// one callback are serial, those of two need not be, and a worker that hung in
+// the kernel may call after Tree has returned: mu makes all serial, over ends
+// them.
+type teller struct {
+	reporter
+	root, label string
+
+	mu   sync.Mutex
+	over bool
+	told map[string]bool // the failures that were passed on
+}
+
+func (t *teller) say(what func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.over {
+		what()
+	}
+}
+
+func (t *teller) failed(err error) {
+	t.say(func() {
+		// Some MiB. Tree returns a few of the first failures again, and
+		// those are told by then.
+		if len(t.told) < 1<<14 {
+			t.told[err.Error()] = true
+		}
+		t.failure(t.root, err)
+	})
+}
+
+// end tells of err, which Tree returned, what was not told before, and that
+// is all about this root.
+func (t *teller) end(ctx context.Context, err error) {
+	t.say(func() {
+		t.rest(ctx, err)
+		t.over = true
+	})
+}
+
+func (t *teller) rest(ctx context.Context, err error) {
+	if err == nil || t.told[err.Error()] || bareEnd(ctx, err) {
+		return
+	}
+	if parts := parts(err); len(parts) > 0 {
+		var texts []string
+		known := true
+		for _, e := range parts {
+			texts = append(texts, e.Error())
+			known = known && t.told[e.Error()]
+		}
+		if known { // a sum of what was told
+			return
+		}
+		if err.Error() == strings.Join(texts, "\n") { // errors.Join
+			for _, e := range parts {
+				t.rest(ctx, e)
+			}
+			return
+		}
+	}
+	var at *fs.PathError
+	if errors.As(err, &at) && t.told[at.Error()] {
+		if about, ok := strings.CutPrefix(err.Error(), at.Error()+": "); ok {
+			t.note(t.root, about) // the same, and a sentence about it
+			return
+		}
+	}
+	t.failure(t.root, err)
+}
+
+// parts returns what err itself, and no error within it, holds together.
+func parts(err error) []error {
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		return many.Unwrap()
+	}
+	return nil
+}
+
+// bareEnd tells whether err is the end of ctx and nothing else: the result
+// says that. A call that hangs is told with its path.
+func bareEnd(ctx context.Context, err error) bool {
+	return isEnd(ctx, err) && (err.Error() == ctx.Err().Error() || err.Error() == context.Cause(ctx).Error())
+}

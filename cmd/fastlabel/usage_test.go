@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// Each wrong call is refused in one line, before anything is begun.
+func TestUsage(t *testing.T) {
+	all := calls(
+		"", "probe", "verify", "-n", "--foo", "-Z /p", "-nZ /p", "--foo=bar /p", "probe --exact /p", "verify -n /p",
+		"-test.v /p", "---x /p",
+		"--skip /p", "--skip some /p", "--skip changed /p", "--hard-links skip /p", "--hard-links error /p", "-p /p", "verify --progress /p",
+		"-T -1 /p", "-T 1025 /p", "-T many /p", "--timeout -1s /p", "--timeout 90 /p", "--json=maybe /p", "--log-level loud /p",
+		"--log-format xml /p", "probe --depth all /p", "-q -v /p", "-0 /p", "hook", "version /p", "completion", "completion tcsh", "--label",
+		"--label container_file_t /p", "--label a:b /p", "--label u:r:t /p", "--label u:r:t:s0:c1:c2 /p", "--label u:r:t:s0:c1:x:y:z:1 /p",
+		"--label u:r:t:s0:c1024 /p", "--label u:r:t:s0:c9999 /p", "--label u:r:t:s0:c5.c3 /p", "--label u:r:t:s1-s0 /p", "--label u:r:t:s0:c1-s0 /p",
+		"--label s0:c1,c2 /p", "--label ::: /p", "--label u:r:t:s0 -t x_t /p", "--reference /f --label u:r:t:s0 /p", "--reference /f -l s0 /p",
+		"-t a:b /p", "-l c1 /p", "-l s0:c1024 /p", "--role object_r:x /p", "-u system/u /p", "-T 4 -t a:b verify /p",
+	)
+	for _, args := range [][]string{
+		{""},
+		{"/p", ""},
+		{"--", ""},
+		{"--label", "", "/p"},
+		{"-t", "", "/p"},
+		{"-e", "", "/p"},
+		{"-f", ""},
+		{"--label", "u:r:t:s0 ", "/p"},
+		{"--label", "u:r:t\x1b[31m:s0", "/p"},
+		{"--label", "u:r:t:s0\n", "/p"},
+		{"--label", "u:r:" + strings.Repeat("t", 4090) + ":s0", "/p"},
+		{"-t", "bad type", "/p"},
+		{"--skip", "\x1b[31m\xff", "/p"},
+		{"--\x1b[31m", "/p"},
+		{"-é", "/p"},
+		{"--" + strings.Repeat("x", 200), "/p"},
+	} {
+		all = append(all, call{args: args})
+	}
+	got := transcript(app{}, all) // no engine: it must not be asked
+	golden(t, "usage", got)
+	if n := strings.Count(got, "\nexit 2\n"); n != len(all) {
+		t.Errorf("%d of %d exit with 2", n, len(all))
+	}
+	if n := strings.Count(got, "\n2> "); n != len(all) {
+		t.Errorf("%d lines on stderr for %d calls", n, len(all))
+	}
+}
+
+func TestFilesFrom(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, text := range map[string]string{
+		"empty": "", "blank": "\n\n\n", "lines": "/one\n\n/missing", "nul": "/one\x00/a\nb\x00", "hole": "/one\x00\x00/two\x00",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := calls("-f empty", "-f blank", "-0f empty", "-f empty /one", "--json -f empty", "-f lines", "/trusted -f lines",
+		"-0 -f nul", "-f nul", "-0 -f hole", "-f nothere", "-f .", "probe -f lines", "verify -f lines")
+	all = append(all, call{[]string{"-f", "-"}, "/one\n-n\n"}, call{[]string{"-0", "-f", "-"}, "/one\x00/na\xffme"})
+	golden(t, "files", transcript(fake(), all))
+}
+
+// -- ends flags and commands, and a command's name is one only in front.
+func TestDispatch(t *testing.T) {
+	for line, want := range map[string]string{
+		"/p": "", "probe /p": "probe", "-- probe": "", "/p probe": "", "-l s0 probe /p": "probe", "-e probe /p": "",
+		"-q verify /p": "verify", "./probe": "", "-n -- verify": "", "version": "version", "": "",
+		"--label=u:r:t:s0 probe /p": "probe", "-T4 verify /p": "verify", "-- hook": "",
+	} {
+		c, args, err := dispatch(strings.Fields(line))
+		if err != nil || c.name != want {
+			t.Errorf("%q: command %q, arguments %q, %v", line, c.name, args, err)
+		}
+	}
+	if got := transcript(fake(), calls("-- probe")); !strings.Contains(got, "2> probe: 1,203,441 entries") {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxThreads is a guard against a slip of the finger: each worker holds a
+// thread of the kernel.
+const maxThreads = 1024
+
+// errLater refuses what is known and not there yet, rather than ignore it.
+var errLater = errors.New("comes with a later version")
+
+// value is a flag's value for pflag, with sentences of our own for what is
+// wrong.
+type value struct {
+	set func(string) error
+	is  string // pflag's name of the type: only "bool" matters
+}
+
+func (v value) Set(s string) error { return v.set(s) }
+func (v value) String() string     { return "" }
+func (v value) Type() string       { return v.is }
+
+func boolean(p *bool) value {
+	return value{is: "bool", set: func(s string) (err error) {
+		if *p, err = strconv.ParseBool(s); err != nil {
+			return errors.New("not true or false")
+		}
+		return nil
+	}}
+}
+
+// later is a switch that is refused.
+func later() value {
+	return value{is: "bool", set: func(string) error { return errLater }}
+}
+
+// text takes anything but an empty string: that is an unset variable in a
+// script, and to go on with the default would label a tree wrongly.
+func text(p *string) value {
+	return value{is: "string", set: func(s string) error {
+		if s == "" {
+			return errors.New("it is empty")
+		}
+		*p = s
+		return nil
+	}}
+}
+
+func list(p *[]string) value {
+	return value{is: "string", set: func(s string) error {
+		if s == "" {
+			return errors.New("it is empty")
+		}
+		*p = append(*p, s)
+		return nil
+	}}
+}
+
+// enum takes one of values; those behind the first "" come later.
+func enum(p *string, values ...string) value {
+	now, then := values, []string(nil)
+	if i := slices.Index(values, ""); i >= 0 {
+		now, then = values[:i], values[i+1:]
+	}
+	return value{is: "string", set: func(s string) error {
+		if slices.Contains(then, s) {
+			return errLater
+		}
+		if !slices.Contains(now, s) {
+			return fmt.Errorf("not one of %s", strings.Join(now, ", "))
+		}
+		*p = s
+		return nil
+	}}
+}
+
+func threads(p *int) value {
+	return value{is: "string", set: func(s string) error {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 0 || n > maxThreads {
+			return fmt.Errorf("not a number from 0 to %d", maxThreads)
+		}
+		*p = n
+		return nil
+	}}
+}
+
+func duration(p *time.Duration) value {
+	return value{is: "string", set: func(s string) error {
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			return errors.New("not a duration such as 90s, 5m or 1h30m")
+		}
+		if d < 0 {
+			return errors.New("a duration cannot be negative")
+		}
+		*p = d
+		return nil
+	}}
+}

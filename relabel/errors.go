@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Errors that a caller may branch on, with errors.Is. Where the kernel or the
+// filesystem cannot bear labels the error is errors.ErrUnsupported.
+var (
+	// ErrLabel says that the label is not a security context.
+	ErrLabel = errors.New("not a security context")
+	// ErrRefused says that the root is a directory of the system that is
+	// never relabelled.
+	ErrRefused = errors.New("relabelling is not allowed")
+)
+
+// Incomplete is Tree's error when several entries failed.
+type Incomplete struct {
+	Failed int64   // how many
+	First  []error // the first of them, each an *fs.PathError
+}
+
+func (e *Incomplete) Error() string {
+	return fmt.Sprintf("%d entries failed, the first: %v", e.Failed, e.First[0])
+}
+
+// Unwrap lets errors.Is and errors.As find what the failures were.
+func (e *Incomplete) Unwrap() []error { return e.First }
+
+// Hung is the error when a stopped walk could not wait for a call that hangs
+// in the kernel, as on a network filesystem whose server is gone.
+type Hung struct {
+	Paths []string // where
+	Cause error    // why the walk was stopped
+}
+
+func (e *Hung) Error() string {
+	return fmt.Sprintf("%v; still waiting for the filesystem at %s", e.Cause, strings.Join(e.Paths, ", "))
+}
+
+// Unwrap is why the walk was stopped.
+func (e *Hung) Unwrap() error { return e.Cause }
