@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build race
+
+package steal
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"time"
+)
+
+// pause sometimes yields and sometimes sleeps, so that tests meet schedules
+// which are rare on an idle machine. A point is never inside a lock: tests run
+// in synctest bubbles, whose clock stands still while a goroutine waits for a
+// mutex, and a sleeper that held it would never wake.
+//
+// The odds are a guess that keeps the tests short and was seen to kill every
+// mutant (mutants.sh). In a bubble a sleep of any length means "not before all
+// others are blocked", which is the worst schedule there is.
+func pause(point) {
+	switch rand.IntN(8) {
+	case 0:
+		time.Sleep(time.Duration(1 + rand.IntN(20000)))
+	case 1, 2:
+		runtime.Gosched()
+	}
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package steal_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/steal"
+)
+
+// Most tests run in a synctest bubble. Its clock moves only when all goroutines
+// in it are blocked, so an hour's timeout in it is no guess: it fires at once
+// when nobody can make progress any more, and never before. It also fails if a
+// goroutine is left behind. Stress tests run outside, on the machine's clock.
+//
+// Which test kills which mutant; testdata/mutants has the mutants, each naming
+// its test again, and mutants.sh sees to it that they die of it:
+//
+//	TestBeginPushes       begin-finished-before-it-pushes
+//	TestCancelBusy        drained-before-gone
+//	TestCancelLast        hook-outlives-run
+//	TestCancelParked      stop-without-broadcast
+//	TestDequeForgets      take-newest-not-zeroed
+//	                      take-oldest-not-zeroed
+//	TestDequeOracle       grow-without-unwrapping
+//	TestHandoff           idle-not-announced-before-rescan
+//	                      push-wakes-before-append
+//	                      token-left-behind
+//	TestHandoffPair       give-wakes-before-append
+//	                      wake-not-passed-on
+//	TestOwnerTakesNewest  owner-takes-oldest
+//	TestPanic             cancel-hides-panic
+//	                      end-not-deferred
+//	                      end-skipped-after-panic
+//	TestParked            polls
+//	                      wakes-all
+//	TestRendezvous        end-without-broadcast
+//	                      sleeps-after-broadcast
+//	TestStaysOpen         pending-lowered-before-do
+//	                      pending-raised-after-visible
+//	TestStoppedIsTold     told-not-noted
+//	TestStopsAtOnce       stop-flag-not-set
+//	TestThiefTakesOldest  thief-takes-newest
+
+// simple is a Begin without state, end or error.
+func simple[T any](do func(*steal.Worker[T], T)) func(*steal.Worker[T]) (func(T), func(), error) {
+	return func(w *steal.Worker[T]) (func(T), func(), error) {
+		return func(item T) { do(w, item) }, nil, nil
+	}
+}
+
+// run is steal.Run where nothing may go wrong.
+func run[T any](t *testing.T, seeds []T, workers int, do func(*steal.Worker[T], T)) {
+	t.Helper()
+	left, err := steal.Run(t.Context(), seeds, steal.Job[T]{Workers: workers, Begin: simple(do)})
+	if err != nil || len(left) != 0 {
+		t.Errorf("%d items left, error %v", len(left), err)
+	}
+}
+
+// meeting is a place where n must be at once.
+type meeting struct {
+	n    int32
+	here atomic.Int32
+	all  chan struct{}
+}
+
+func newMeeting(n int) *meeting { return &meeting{n: int32(n), all: make(chan struct{})} }
+
+// attend says whether all came. Only for bubbles.
+func (m *meeting) attend() bool {
+	if m.here.Add(1) == m.n {
+		close(m.all)
+	}
+	select {
+	case <-m.all:
+		return true
+	case <-time.After(time.Hour):
+		return false
+	}
+}
+
+var crews = []int{1, 2, 3, 16}
+
+// rounds repeats what depends on the schedule; with random pauses (race builds)
+// these are many schedules.
+func rounds(t *testing.T, n int, f func(t *testing.T)) {
+	for range n {
+		synctest.Test(t, f)
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+func TestNothing(t *testing.T) {
+	for _, workers := range append(crews, 0, -1) {
+		synctest.Test(t, func(t *testing.T) {
+			begun := 0
+			var mu sync.Mutex
+			left, err := steal.Run(t.Context(), nil, steal.Job[int]{
+				Workers: workers,
+				Begin: func(w *steal.Worker[int]) (func(int), func(), error) {
+					mu.Lock()
+					defer mu.Unlock()
+					begun++
+					return func(int) { t.Error("worked on nothing") }, nil, nil
+				},
+			})
+			if err != nil || left != nil {
+				t.Errorf("left %v, error %v", left, err)
+			}
+			if begun != max(1, workers) {
+				t.Errorf("%d workers: %d begun", workers, begun)
+			}
+		})
+	}
+}
+
+// What a worker pushes in Begin is worked on, however late it begins.
+func TestBeginPushes(t *testing.T) {
+	rounds(t, 20, func(t *testing.T) {
+		var done atomic.Int32
+		m := newMeeting(4)
+		left, err := steal.Run(t.Context(), nil, steal.Job[int]{
+			Workers: 4,
+			Begin: func(w *steal.Worker[int]) (func(int), func(), error) {
+				if w.ID() == 3 {
+					time.Sleep(time.Hour) // all others are idle by then
+					for range 4 {
+						w.Push(1)
+					}
+				}
+				return func(int) {
+					if !m.attend() {
+						t.Error("the others went home before the last had begun")
+					}
+					done.Add(1)
+				}, nil, nil
+			},
+		})
+		if done.Load() != 4 || len(left) != 0 || err != nil {
+			t.Errorf("%d items done, %d left, error %v", done.Load(), len(left), err)
+		}
+	})
+}
+
+// fill pushes and gives so that 3 is the newest and 5 the oldest.
+func fill(w *steal.Worker[int]) {
+	w.Push(1)
+	w.Push(2)
+	w.Give(4)
+	w.Push(3)
+	w.Give(5)
+}
+
+func TestOwnerTakesNewest(t *testing.T) {
+	var got []int
+	run(t, []int{0, 7, 8, 9}, 1, func(w *steal.Worker[int], item int) {
+		got = append(got, item)
+		if item == 0 {
+			fill(w)
+		}
+	})
+	// Its own newest first, the seeds in their order.
+	if want := []int{0, 3, 2, 1, 7, 8, 9, 4, 5}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestThiefTakesOldest(t *testing.T) {
+	rounds(t, 20, func(t *testing.T) {
+		var got []int // the thief's; the root leaves it all
+		filled := make(chan struct{})
+		run(t, []int{0}, 2, func(w *steal.Worker[int], item int) {
+			switch item {
+			case 0:
+				w.Push(6)
+				time.Sleep(time.Hour) // the thief has 6 by then
+				fill(w)
+				close(filled)
+				time.Sleep(time.Hour)
+			case 6:
+				<-filled
+			default:
+				got = append(got, item)
+			}
+		})
+		if want := []int{5, 4, 1, 2, 3}; !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	})
+}
+
+// No goroutine outlives Run, nor does a hook on the context.
+func TestNoLeak(t *testing.T) {
+	before := runtime.NumGoroutine()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for i := range 20 {
+		tr, items := newTree(1200, 1)
+		_, err := steal.Run(ctx, items, steal.Job[int64]{
+			Workers: 16,
+			Begin: simple(func(w *steal.Worker[int64], item int64) {
+				if i%2 == 1 && item == 100 {
+					panic("item 100")
+				}
+				tr.do(w, item)
+			}),
+		})
+		if p := new(steal.Panic); errors.As(err, &p) != (i%2 == 1) {
+			t.Errorf("run %d: %v", i, err)
+		}
+	}
+	for try := 0; runtime.NumGoroutine() > before; try++ {
+		if try == 1000 {
+			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package steal
+
+// Worker is one goroutine of the pool with a deque of its own. Its methods are
+// for that goroutine, in Job.Begin and in the function that Begin returned.
+type Worker[T any] struct {
+	id    int
+	pool  *pool[T]
+	deque deque[T]
+	seat  seat
+	start int    // whom the next scan asks first
+	scans uint64 // how often it looked at the others' deques; for tests
+}
+
+// ID is the worker's number, from 0 to Job.Workers-1.
+func (w *Worker[T]) ID() int { return w.id }
+
+// Push adds an item at the newest end: the owner takes it next.
+func (w *Worker[T]) Push(item T) {
+	w.pool.pending.Add(1) // before anyone can see it, hence finish it
+	pause(raised)
+	w.deque.pushNewest(item)
+	pause(appended)
+	w.pool.lot.wake() // after it can be seen
+}
+
+// Give adds an item at the oldest end: it is the first to be stolen and the
+// last that the owner takes.
+func (w *Worker[T]) Give(item T) {
+	w.pool.pending.Add(1)
+	pause(raised)
+	w.deque.pushOldest(item)
+	pause(appended)
+	w.pool.lot.wake()
+}
+
+// Stopped reports whether the pool was stopped (cancelled, or a worker panicked
+// or could not begin), so that the item at hand had better be finished soon. It
+// is one atomic load while it says no.
+//
+// Whoever was told yes may have left work undone, so Run will then not report
+// that all is finished. An item cut short for any other reason, such as a look
+// at the context itself, is the caller's to report.
+func (w *Worker[T]) Stopped() bool {
+	if !w.pool.stopped.Load() {
+		return false
+	}
+	w.pool.told.Store(true)
+	return true
+}
+
+// live is the worker's goroutine.
+func (w *Worker[T]) live(begin func(*Worker[T]) (func(T), func(), error)) {
+	p := w.pool
+	defer func() { p.gone <- w.id }()
+	if p.stopped.Load() {
+		p.finish()
+		return
+	}
+	var do func(T)
+	var end func()
+	begun := false
+	p.guard(func() {
+		var err error
+		if do, end, err = begin(w); err != nil {
+			p.halt(func() { p.failed = first(p.failed, err) })
+			return
+		}
+		begun = true
+	})
+	if !begun {
+		return
+	}
+	if end != nil {
+		defer p.guard(end) // deferred, for runtime.Goexit passes through guard
+	}
+	p.finish() // what Run counted for this worker's beginning
+	p.guard(func() {
+		for !p.stopped.Load() {
+			item, ok := w.next()
+			if !ok {
+				return
+			}
+			pause(taken)
+			do(item)
+			p.finish()
+		}
+	})
+}
+
+// next is an item to work on: the newest of its own, else the oldest of another
+// worker, else it sleeps until there is one. Not ok means that there will be
+// none.
+func (w *Worker[T]) next() (item T, ok bool) {
+	if item, ok = w.deque.takeNewest(); ok {
+		return item, true
+	}
+	if item, ok = w.steal(); ok {
+		return item, true
+	}
+	lot := &w.pool.lot
+	for lot.announce(w.seat) {
+		pause(announced)
+		if item, ok = w.steal(); ok {
+			pause(found)
+			lot.withdraw(w.seat)
+			w.pool.passOn()
+			return item, true
+		}
+		pause(rescanned)
+		lot.sleep(w.seat)
+	}
+	return item, false
+}
+
+// steal takes the oldest item of the first other worker that has any. The start
+// rotates, lest all thieves queue at the same victim's lock.
+func (w *Worker[T]) steal() (item T, ok bool) {
+	w.scans++
+	w.start++
+	all := w.pool.workers
+	for i := range all {
+		victim := all[(w.start+i)%len(all)]
+		if victim == w {
+			continue
+		}
+		if item, ok = victim.deque.takeOldest(); ok {
+			return item, true
+		}
+	}
+	return item, false
+}
