@@ -105,6 +105,15 @@ func (w *worker) mountedOver(d *dir, t target) outcome {
 			why = otherFilesystem
 		}
 	}
+	return w.leave(d, t, why)
+}
+
+// leave counts and names an entry that is left alone; on the second reading of
+// the root it was, when it was read first.
+func (w *worker) leave(d *dir, t target, why string) outcome {
+	if d.again {
+		return elsewhere
+	}
 	w.skip(d.path(t.String()), why)
 	return skipped
 }

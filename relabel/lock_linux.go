@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
@@ -47,11 +48,12 @@ func (l locks) close() {
 	}
 }
 
-// lock is one held lock.
+// lock is one held lock. Its descriptor is a bare one, which nothing collects: a
+// run that ends beside a hung call leaves it to the process.
 type lock struct {
 	dir  int
 	name string
-	file *os.File
+	fd   int
 }
 
 // take waits for the lock of the volume id within ctx and tells wait once who
@@ -62,34 +64,33 @@ func (l locks) take(ctx context.Context, id identity, root string, wait func(hol
 	fail := func(op string, e sys.Errno) error {
 		return pathError(op, filepath.Join(l.dir.Name(), name), e)
 	}
+	dir := int(l.dir.Fd())
 	for pause := time.Millisecond; ; pause = min(pause*2, 100*time.Millisecond) {
-		fd, e := sys.Openat(int(l.dir.Fd()), sys.Cname(name), sys.OpenLock, 0o600)
+		fd, e := sys.Openat(dir, sys.Cname(name), sys.OpenLock, 0o600)
 		if e != 0 {
 			return nil, fail("openat", e)
 		}
-		f := os.NewFile(uintptr(fd), name)
 		e = sys.TryFlock(fd)
 		if e == 0 {
 			mine, e1 := sys.Fstatx(fd)
-			named, e2 := sys.Statx(int(l.dir.Fd()), sys.Cname(name))
+			named, e2 := sys.Statx(dir, sys.Cname(name))
 			if e1 == 0 && e2 == 0 && mine.Ino == named.Ino {
+				// Who holds it is only a courtesy to who waits.
 				holder := fmt.Sprintf("process %d, relabelling %q\n", os.Getpid(), root)
-				if err := f.Truncate(0); err == nil {
-					_, err = f.WriteAt([]byte(holder), 0)
-					_ = err // only a courtesy to who waits
-				}
-				return &lock{dir: int(l.dir.Fd()), name: name, file: f}, nil
+				_ = syscall.Ftruncate(fd, 0)
+				_, _ = syscall.Pwrite(fd, []byte(holder), 0)
+				return &lock{dir: dir, name: name, fd: fd}, nil
 			}
-			_ = f.Close() // removed by its last holder: not the lock any more
+			sys.Close(fd) // removed by its last holder: not the lock any more
 			continue
 		}
 		if wait != nil && pause > time.Millisecond {
 			holder := make([]byte, 512)
-			n, _ := f.ReadAt(holder, 0) // a courtesy too
-			wait(strings.TrimSpace(string(holder[:n])))
+			n, _ := syscall.Pread(fd, holder, 0) // -1 beside an error
+			wait(strings.TrimSpace(string(holder[:max(n, 0)])))
 			wait = nil
 		}
-		_ = f.Close() // not ours
+		sys.Close(fd)
 		if e != errWouldBlock {
 			return nil, fail("flock", e)
 		}
@@ -106,5 +107,5 @@ func (l *lock) release() {
 		return
 	}
 	sys.Unlinkat(l.dir, sys.Cname(l.name)) // if it stays, the next holder removes it
-	_ = l.file.Close()                     // lets go of the lock whatever it answers
+	sys.Close(l.fd)
 }

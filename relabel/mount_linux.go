@@ -3,6 +3,7 @@
 package relabel
 
 import (
+	"maps"
 	"strings"
 	"syscall"
 
@@ -17,7 +18,8 @@ const (
 // mount is one mount of the tree, walked on its own and never left.
 type mount struct {
 	proc     *proc
-	path     string // of its top, for messages
+	path     string // of its top as the caller would say it, for messages
+	real     string // and as mountinfo has it
 	id       uint64
 	st       sys.Stat
 	confined confinement
@@ -28,6 +30,9 @@ type mount struct {
 	// which a directory record tells without a further call.
 	left    map[identity]string
 	special map[uint64]bool
+	// asks: something is left alone here, and the filesystem's directory
+	// records may hold other inode numbers than its files: each is asked.
+	asks bool
 }
 
 // locate finds out which mount the O_PATH descriptor at stands in.
@@ -66,9 +71,10 @@ func (r *run) enclose(m *mount, at int) (string, sys.Errno) {
 		return op, e
 	}
 	m.top = &dir{mount: m, fd: int32(fd), outcome: skipped}
+	r.setAside(m)
 	kind, e := sys.FSType(fd)
 	m.sorts = e == 0 && kind == sys.Ext4
-	r.setAside(m)
+	m.asks = len(m.left) > 0 && (e != 0 || !sys.RecordsTell(kind))
 	return "", 0
 }
 
@@ -90,17 +96,15 @@ func (r *run) way(m *mount) way {
 // setAside fills in what the walk of m is to leave alone.
 func (r *run) setAside(m *mount) {
 	m.left = make(map[identity]string)
-	for id, what := range r.exclude {
-		if id.dev == m.st.Dev {
-			m.left[id] = what
-		}
-	}
+	// Subvolumes of btrfs and files of overlayfs have device numbers of
+	// their own, so none is left out for its device.
+	maps.Copy(m.left, r.exclude)
 	if m.confined == clone {
-		for _, on := range beneath(r.proc.mounts, m.path) {
+		for _, on := range beneath(r.proc.mounts, m.real) {
 			if on.parent != m.id {
 				continue
 			}
-			fd, _, e := m.reach(int(m.top.fd), strings.TrimPrefix(on.point[len(strings.TrimRight(m.path, "/")):], "/"))
+			fd, _, e := m.reach(int(m.top.fd), strings.TrimPrefix(on.point[len(m.real):], "/"))
 			if e != 0 {
 				continue // renamed since: nothing of that name is hidden now
 			}

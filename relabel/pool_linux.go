@@ -60,11 +60,11 @@ func (r *run) walk(ctx context.Context, m *mount, seeds []item) error {
 			if op, e := w.hand.ready(); e != 0 {
 				return nil, nil, pathError(op, m.path, e)
 			}
-			return w.do, func() { w.hand.enter(r.proc.fds) }, nil // out of the volume
+			return w.do, func() { w.hand.enter(r.proc.cwd) }, nil // out of the volume
 		},
 	})
 	var stuck *steal.Stuck
-	hung := errors.As(err, &stuck)
+	r.hung = errors.As(err, &stuck)
 	for _, w := range workers {
 		if w == nil {
 			continue // never began
@@ -73,7 +73,7 @@ func (r *run) walk(ctx context.Context, m *mount, seeds []item) error {
 		r.total.add(w.shown)
 		w.mu.Unlock()
 	}
-	if hung {
+	if r.hung {
 		h := &Hung{Cause: stuck.Cause}
 		for _, id := range stuck.Workers {
 			h.Paths = append(h.Paths, fmt.Sprintf("%q", workers[id].where()))

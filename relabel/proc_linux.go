@@ -18,6 +18,7 @@ import (
 type proc struct {
 	fds    int // /proc/self/fd
 	infos  int // /proc/self/fdinfo
+	cwd    int // the working directory, for threads that left it
 	mounts []mountEntry
 }
 
@@ -36,9 +37,13 @@ func openProc() (*proc, error) {
 		}
 		return nil, pathError("fstatfs", where, e)
 	}
-	p := &proc{fds: fd}
-	if p.infos, e = sys.Openat(fd, sys.Cname("../fdinfo"), sys.OpenRead|sys.OpenDir, 0); e != 0 {
+	p := &proc{fds: fd, infos: -1}
+	if p.cwd, e = sys.Openat(sys.AtFdcwd, sys.Cname("."), sys.OpenPath, 0); e != 0 {
 		sys.Close(fd)
+		return nil, pathError("openat", ".", e)
+	}
+	if p.infos, e = sys.Openat(fd, sys.Cname("../fdinfo"), sys.OpenRead|sys.OpenDir, 0); e != 0 {
+		p.close()
 		return nil, pathError("openat", "/proc/self/fdinfo", e)
 	}
 	text, err := os.ReadFile("/proc/self/mountinfo")
@@ -52,6 +57,7 @@ func openProc() (*proc, error) {
 }
 
 func (p *proc) close() {
+	sys.Close(p.cwd)
 	sys.Close(p.infos)
 	sys.Close(p.fds)
 }
@@ -68,7 +74,7 @@ func (p *proc) mountOf(fd int) (uint64, sys.Errno) {
 		return 0, e
 	}
 	f := os.NewFile(uintptr(info), "fdinfo")
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close() // only read
 	text := make([]byte, 512)
 	n, _ := f.Read(text) // what is missing is missed below
 	for line := range strings.Lines(string(text[:n])) {
@@ -88,7 +94,7 @@ func (p *proc) path(fd int) (string, sys.Errno) {
 	if e != 0 {
 		return "", e
 	}
-	return strings.TrimSuffix(string(buf[:n]), " (deleted)"), 0
+	return string(buf[:n]), 0
 }
 
 // mount finds the line of mountinfo for a mount id.

@@ -63,9 +63,15 @@ func (r *run) openRecord(root *root) (*record, error) {
 	}
 	// Where the root is right, a wrong label beneath it is a stray, and
 	// writing the right ones again would touch every file for nothing.
-	r.guesses = !c.right() && !r.o.Exact && !r.o.DryRun
+	r.commits = !c.right()
+	r.guesses = r.commits && !r.o.Exact && !r.o.DryRun
 	return c, nil
 }
+
+// unsynced says whether anything may not be on disk yet that the root is about
+// to vouch for, or vouches for already: what this run wrote, or what a run
+// before it wrote that was killed before it came to its own syncfs.
+func (r *run) unsynced() bool { return r.commits || r.total.of[written] > 0 }
 
 func (c *record) right() bool { return c.have == c.want }
 
@@ -157,8 +163,7 @@ func (c *record) settle(o outcome) {
 // commit puts everything on disk, then the root's label, then that; and looks
 // once more for what was created in the root meanwhile.
 func (c *record) commit(ctx context.Context) error {
-	wrote := c.total.of[written] > 0
-	if wrote {
+	if c.unsynced() {
 		if err := c.sync("syncfs", sys.Syncfs); err != nil {
 			return err
 		}
@@ -219,7 +224,7 @@ func (c *record) reread(ctx context.Context) error {
 		before := c.total.of[written]
 		c.guesses = false
 		err := c.walk(ctx, &c.root.mount, []item{{dir: top}})
-		sys.Close(fd)
+		c.letGo(fd)
 		c.root.top.spoiled = top.spoiled
 		if err != nil || c.total.of[failure] > 0 {
 			return err

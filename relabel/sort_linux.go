@@ -72,6 +72,7 @@ type batch struct {
 type sorter struct {
 	mu      sync.Mutex
 	busy    bool
+	now     *dir // being gathered, or in slices
 	waiting []*dir
 	spare   *batch // for its memory
 }
@@ -102,7 +103,7 @@ func (w *worker) begin(d *dir) {
 	if b == nil {
 		b = &batch{}
 	}
-	w.sorter.spare = nil
+	w.sorter.spare, w.sorter.now = nil, d
 	b.dir, b.from, b.to, b.weights = d, 0, math.MaxUint64, b.weights[:0]
 	w.pool.Push(item{dir: d, batch: b, from: -1})
 }
@@ -144,7 +145,7 @@ func (w *worker) endBatch(b *batch) {
 	w.sorter.mu.Lock()
 	defer w.sorter.mu.Unlock()
 	b.dir = nil
-	w.sorter.spare, w.sorter.busy = b, false
+	w.sorter.spare, w.sorter.busy, w.sorter.now = b, false, nil
 	if len(w.sorter.waiting) > 0 {
 		d := w.sorter.waiting[0]
 		w.sorter.waiting = w.sorter.waiting[1:]
@@ -156,11 +157,14 @@ func (w *worker) endBatch(b *batch) {
 // clear lets go of what a stopped walk left in line. Batches that nobody
 // finished hold their directories too.
 func (s *sorter) clear(c *cache) {
+	if s.now != nil {
+		s.waiting = append(s.waiting, s.now)
+	}
 	for _, d := range s.waiting {
 		c.kept()
 		c.release(d)
 	}
-	s.waiting, s.busy, s.spare = nil, false, nil
+	*s = sorter{}
 }
 
 // fillBatch reads the directory from b.start on, keeps what lies in b's range and

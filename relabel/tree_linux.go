@@ -29,7 +29,9 @@ type run struct {
 	exclude map[identity]string // not this time
 	selinux bool                // the kernel goes by labels
 	listed  map[uint64]bool     // the mounts that were there at the start
+	commits bool                // the root is to be written
 	guesses bool                // writing unread is permitted
+	hung    bool                // a worker did not come back
 	cache   cache
 	sorter  sorter
 	threads int
@@ -75,14 +77,14 @@ func (r *run) all(ctx context.Context, path, label string, ask func() means) err
 	if err := r.prepare(ask); err != nil {
 		return err
 	}
-	defer r.proc.close()
-	defer r.locks.close()
+	defer r.end(r.proc.close)
+	defer r.end(r.locks.close)
 
 	root, err := r.openRoot(path)
 	if err != nil {
 		return err
 	}
-	defer root.close()
+	defer r.end(root.close)
 
 	if done, err := r.trusted(root); done || err != nil {
 		return err
@@ -91,12 +93,20 @@ func (r *run) all(ctx context.Context, path, label string, ask func() means) err
 	if err != nil {
 		return err
 	}
-	err = r.relabel(ctx, root)
-	if hung := (*Hung)(nil); !errors.As(err, &hung) {
-		held.release() // a hung call may yet write: its lock goes with the process
-	}
-	return err
+	defer r.end(held.release)
+	return r.relabel(ctx, root)
 }
+
+// end closes what the run has opened, unless a worker hangs in the kernel. That
+// worker may yet come back and use its descriptors, which must not be others'
+// by then, and write, under a lock that goes with the process.
+func (r *run) end(how func()) {
+	if !r.hung {
+		how()
+	}
+}
+
+func (r *run) letGo(fd int) { r.end(func() { sys.Close(fd) }) }
 
 // relabel is the part of the path that holds the lock.
 func (r *run) relabel(ctx context.Context, root *root) error {
@@ -110,11 +120,14 @@ func (r *run) relabel(ctx context.Context, root *root) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	r.stop = stop
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 
 	if op, e := r.enclose(&root.mount, root.fd); e != 0 {
 		return r.fatal(pathError(op, root.path, e))
 	}
-	defer root.mount.close()
+	defer r.end(root.mount.close)
 	r.told.Way = root.confined.String() + "/" + r.way(&root.mount).String()
 	record, err := r.openRecord(root)
 	if err != nil {
@@ -129,7 +142,7 @@ func (r *run) relabel(ctx context.Context, root *root) error {
 	if err == nil {
 		err = r.submounts(ctx, root)
 	}
-	if hung := (*Hung)(nil); errors.As(err, &hung) {
+	if r.hung {
 		return err
 	}
 	return record.close(ctx, err)
@@ -173,8 +186,7 @@ func exclusions(paths []string) (map[identity]string, error) {
 // root is what the caller named.
 type root struct {
 	mount
-	fd   int    // O_PATH
-	real string // its path as the kernel sees it
+	fd int // O_PATH
 }
 
 // openRoot names the root by an O_PATH descriptor, whatever its kind, and
@@ -262,7 +274,7 @@ func (r *run) submount(ctx context.Context, root *root, info mountEntry, rest st
 		r.report(path, "openat", e)
 		return nil
 	}
-	defer sys.Close(fd)
+	defer r.letGo(fd)
 	m, op, e := r.proc.locate(fd, path)
 	if e != 0 {
 		r.total.count(failure)
@@ -272,6 +284,7 @@ func (r *run) submount(ctx context.Context, root *root, info mountEntry, rest st
 	if m.id != info.id {
 		return nil // hidden under another mount, or gone
 	}
+	m.real = info.point
 	why := info.unlabelable(r.selinux)
 	if why == "" && info.readOnly {
 		why = "mounted read-only"
@@ -314,15 +327,13 @@ func (r *run) cross(ctx context.Context, m *mount, fd int) error {
 		r.report(m.path, op, e)
 		return nil
 	}
-	defer m.close()
+	defer r.end(m.close)
 	m.top.outcome = w.label(top, m.top)
 	r.total.count(m.top.outcome)
-	before := r.total.of[written]
 	if err := r.walk(ctx, m, []item{{dir: m.top}}); err != nil {
 		return err
 	}
-	wrote := m.top.outcome == written || r.total.of[written] > before
-	if wrote && !r.o.DryRun && !r.o.NoSync {
+	if !r.o.DryRun && !r.o.NoSync && r.unsynced() {
 		if e := sys.Syncfs(int(m.top.fd)); e != 0 {
 			r.total.count(failure)
 			r.report(m.path, "syncfs", e)

@@ -118,6 +118,9 @@ func (w *worker) enter(parent *dir, name string) {
 func (w *worker) closed(parent *dir, t target, op string, e sys.Errno) outcome {
 	switch judge(e) {
 	case gone:
+		if parent.again {
+			return elsewhere // counted when it was read first, if it was
+		}
 		return vanished
 	case changed:
 		return w.leaf(parent, t)
@@ -175,11 +178,9 @@ func (w *worker) scan(d *dir, fd int) {
 func (w *worker) entry(d *dir, fd int, e sys.Dirent) {
 	t := target{fd: fd, name: e.Cname()}
 	w.name.Store(t.name)
-	if w.m.special[e.Ino] {
+	if w.m.asks || w.m.special[e.Ino] {
 		if o, is := w.left(fd, t.name, d, t); is {
-			if !d.again {
-				w.tally.count(o)
-			}
+			w.tally.count(o)
 			return
 		}
 	}
@@ -197,7 +198,7 @@ func (w *worker) entry(d *dir, fd int, e sys.Dirent) {
 		return
 	}
 	o := w.label(t, d)
-	if d.again && (o == right || o == vanished || o == skipped) {
+	if d.again && (o == right || o == vanished) {
 		return // counted when it was read first
 	}
 	w.tally.count(o)
@@ -248,10 +249,7 @@ func (w *worker) left(fd int, name *byte, d *dir, t target) (outcome, bool) {
 	case why == "":
 		return elsewhere, true
 	}
-	if !d.again { // it was told when it was read first
-		w.skip(d.path(t.String()), why)
-	}
-	return skipped, true
+	return w.leave(d, t, why), true
 }
 
 // rightAlready tells, on the second reading of the root, whether a directory

@@ -33,13 +33,21 @@ type Stat struct {
 	Mtime time.Time
 }
 
-// Statx asks about name in dir; "" is dir itself. Links are not followed and
-// automounts not triggered.
-func Statx(dir int, name *byte) (Stat, Errno) {
+// Statx asks about name in dir. Links are not followed and automounts not
+// triggered.
+func Statx(dir int, name *byte) (Stat, Errno) { return statx(dir, name, 0) }
+
+// Fstatx asks about fd itself, whatever kind of descriptor it is.
+func Fstatx(fd int) (Stat, Errno) { return statx(fd, &empty, unix.AT_EMPTY_PATH) }
+
+// empty is the name by which the *at calls mean the descriptor itself.
+var empty byte
+
+func statx(dir int, name *byte, flags uintptr) (Stat, Errno) {
 	const ask = unix.STATX_TYPE | unix.STATX_INO | unix.STATX_NLINK | unix.STATX_SIZE | unix.STATX_MTIME | unix.STATX_MNT_ID
 	var st unix.Statx_t
 	for {
-		_, _, e := unix.Syscall6(unix.SYS_STATX, uintptr(dir), uintptr(unsafe.Pointer(name)), unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, ask, uintptr(unsafe.Pointer(&st)), 0)
+		_, _, e := unix.Syscall6(unix.SYS_STATX, uintptr(dir), uintptr(unsafe.Pointer(name)), flags|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, ask, uintptr(unsafe.Pointer(&st)), 0)
 		if e == unix.EINTR {
 			continue
 		}
@@ -62,25 +70,19 @@ func Statx(dir int, name *byte) (Stat, Errno) {
 	return out, 0
 }
 
-// empty is the name by which the *at calls mean the descriptor itself.
-var empty byte
-
-// Fstatx is Statx of fd itself.
-func Fstatx(fd int) (Stat, Errno) { return Statx(fd, &empty) }
-
 // Dev translates the device number of an os.FileInfo into that of Stat.
 func Dev(dev uint64) uint64 {
 	return uint64(unix.Major(dev))<<32 | uint64(unix.Minor(dev))
 }
 
-// MountID asks for the id of the mount that name in dir stands in, by
+// Fmount asks for the id of the mount that fd stands in, by
 // name_to_handle_at, which kernels before 5.8 have too.
-func MountID(dir int, name *byte) (uint64, Errno) {
+func Fmount(fd int) (uint64, Errno) {
 	// A handle of size 0: the kernel answers EOVERFLOW, and the mount id.
 	var handle [8]byte
 	var id int32
 	for {
-		_, _, e := unix.Syscall6(unix.SYS_NAME_TO_HANDLE_AT, uintptr(dir), uintptr(unsafe.Pointer(name)), uintptr(unsafe.Pointer(&handle)), uintptr(unsafe.Pointer(&id)), unix.AT_EMPTY_PATH, 0)
+		_, _, e := unix.Syscall6(unix.SYS_NAME_TO_HANDLE_AT, uintptr(fd), uintptr(unsafe.Pointer(&empty)), uintptr(unsafe.Pointer(&handle)), uintptr(unsafe.Pointer(&id)), unix.AT_EMPTY_PATH, 0)
 		switch e {
 		case unix.EINTR:
 			binary.LittleEndian.PutUint64(handle[:], 0)
@@ -92,15 +94,12 @@ func MountID(dir int, name *byte) (uint64, Errno) {
 	}
 }
 
-// Fmount is MountID of fd itself.
-func Fmount(fd int) (uint64, Errno) { return MountID(fd, &empty) }
-
 // Cname is name with the NUL that the kernel wants.
 func Cname(name string) *byte {
 	p, err := syscall.BytePtrFromString(name)
 	if err != nil {
-		// A name with a NUL inside cannot come from the kernel; the empty
-		// name makes each call that takes it fail with ENOENT.
+		// A name with a NUL inside cannot come from the kernel; with the
+		// empty name each call fails, with ENOENT.
 		return &empty
 	}
 	return p

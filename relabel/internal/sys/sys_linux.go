@@ -175,6 +175,13 @@ const (
 	Ext4 = unix.EXT4_SUPER_MAGIC
 )
 
+// RecordsTell reports whether the directory records of a filesystem hold the
+// inode numbers that its files have: overlayfs, FUSE and network filesystems do
+// not promise it, and on btrfs the root of a subvolume has another.
+func RecordsTell(kind int64) bool {
+	return kind == unix.EXT4_SUPER_MAGIC || kind == unix.XFS_SUPER_MAGIC || kind == unix.TMPFS_MAGIC
+}
+
 // Tell is the position of the open directory fd, for Rewind.
 func Tell(fd int) (int64, Errno) { return seek(fd, 0, unix.SEEK_CUR) }
 

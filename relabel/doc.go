@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package relabel gives a directory tree its SELinux security context: in
+// parallel, anchored to descriptors, and so that the label on the root can be
+// trusted.
+//
+// # The path
+//
+// Tree is read in this order:
+//
+//	label.go            the label is parsed, and put in canonical form
+//	refuse_linux.go     what is never relabelled, by device and inode
+//	proc_linux.go       what /proc tells, before the root is opened
+//	tree_linux.go       the path itself: open, lock, probe, walk, commit
+//	lock_linux.go       one relabel of a volume at a time
+//	labelled_linux.go   is it labelled already?
+//	mount_linux.go      each mount of the tree, and what in it is left alone
+//	confine_linux.go    the private clone; openat2 or mount ids without it
+//	record_linux.go     the root's label: seal, commit, revoke, second reading
+//	pool_linux.go       the workers; internal/steal shares the work among them
+//	walk_linux.go       a worker: enter a directory, read it, share the rest
+//	sort_linux.go       large directories of ext4 in the order of inodes
+//	dir_linux.go        directories kept open, within a limit
+//	label_linux.go      one entry: read, compare, write
+//	way_linux.go        three ways to a label without opening the entry
+//	errno_linux.go      what each errno means
+//	events_linux.go     failures and changes, told one at a time
+//
+// internal/sys makes the system calls, one a function. mountinfo.go parses
+// what the kernel says of mounts, seal.go chooses the seal, tally.go counts.
+//
+// # The contract
+//
+// Behind each sentence stands the test that holds it.
+//
+//  1. The root's label is a commit record. It is written last, after every
+//     other write has returned and syncfs has put it on disk, and only if
+//     nothing failed. (TestRootComesLast, TestFailureSeals)
+//  2. Before the first change beneath a root that bears another label, the
+//     root is sealed: it gets a label that equals neither the old one nor the
+//     new, so that no label on it vouches for a half-changed tree.
+//     (TestSealHolds, TestBackToTheOldLabel, TestSeals) A root that was
+//     right is sealed when something beneath it failed. (TestFailureSeals)
+//     An interrupted run leaves the seal; the next run completes it.
+//  3. The counts add up: Seen = Written + Right + Vanished + Skipped + Failed.
+//     A mount that is left alone counts once, and a root whose label is
+//     withheld counts as skipped. One worker and many give the same counts
+//     (Written and Right each for itself under Exact, and but for entries
+//     that are reached by several names). A second run writes nothing.
+//     (TestEveryWay)
+//  4. A right label is not written again where the root is right. Where it is
+//     not, after a row of 32 wrong labels the walk writes unread but for one
+//     entry in 64, until it finds a right one. Exact always reads first.
+//     (TestCallsPerEntry)
+//  5. Nothing outside the tree is labelled, whatever its owner renames, links
+//     or mounts meanwhile. Links are labelled, not followed; devices, FIFOs
+//     and sockets are not opened. Hard links are the exception: a file bears
+//     one label, by whatever name it is reached. (TestNothingElseOpened,
+//     TestNoPathAfterRoot, TestRefusedRoots)
+//  6. One failure does not stop the others; each is reported with its path and
+//     errno. What vanishes meanwhile is counted and is no failure. A mount
+//     that cannot bear labels, or is read-only, is skipped and named.
+//     (TestLeftAlone, TestFailureSeals) Two things end a run early: a label
+//     that the kernel refuses, and 128 input or output errors in a row.
+//  7. What is created in a directory after it was labelled inherits its label:
+//     directories are labelled before they are read. The root is labelled
+//     last, so its entries are read again after that, until a pass finds
+//     nothing to write, unless its modification time says that nothing was
+//     created in it. What is moved in from elsewhere is nobody's promise;
+//     a second run finds it.
+//  8. Cancelling returns soon, with every goroutine ended unless a call hangs
+//     in the kernel; the error is then a *Hung and says where. A run after it
+//     writes only what is left. (TestCancelledBefore)
+//  9. Memory and open files do not grow with the tree. (TestBounds)
+//  10. One relabel of a volume at a time, across processes, by a lock in the
+//     runtime directory that the owner of the volume cannot reach.
+//  11. What could not be done is an error, a count or a note: never silence.
+package relabel
