@@ -85,11 +85,15 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"runtime"
 
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
 func main() {
+	// The first thread's working directory is what others see as the
+	// process's: no worker that changes its own shall run on it.
+	runtime.LockOSThread()
 	ctx, stop := interruptible(os.Exit)
 	code := run(ctx, os.Stdin, os.Stdout, os.Stderr, os.Args[1:])
 	stop()

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+.DEFAULT_GOAL := help
+
+GO ?= go
+PREFIX ?= /usr/local
+DESTDIR ?=
+VERSION ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+TESTFLAGS ?=
+BENCH ?= .
+
+# What this machine must be able to do: a test that would skip for want of one
+# of these fails. Without root the tests that need it skip, and say so.
+ifeq ($(shell id -u),0)
+PROMISE ?= root,ext4,xfs,btrfs,tmpfs,strace,seccomp
+endif
+
+GOLANGCI := v2.15.0
+LINTER := .tools/golangci-lint-$(GOLANGCI)
+SCRIPTS := .ci/run $(shell find relabel test bench -name '*.sh' 2>/dev/null)
+
+# Debian packages, by what needs them. The race detector needs a C library.
+PKG_DEMO := attr e2fsprogs mount util-linux
+PKG_TEST := $(PKG_DEMO) btrfs-progs fuse3 gcc libc6-dev patch strace xfsprogs
+PKG_LINT := shellcheck
+PKG_FRESH := debootstrap
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: deps deps-demo deps-test deps-lint deps-fresh
+deps: deps-test deps-lint deps-fresh ## install what all targets need: Debian packages, the linter in .tools
+deps-demo:
+	@test/deps.sh $(PKG_DEMO)
+deps-test:
+	@test/deps.sh $(PKG_TEST)
+deps-lint: $(LINTER)
+	@test/deps.sh $(PKG_LINT)
+deps-fresh:
+	@test/deps.sh $(PKG_FRESH)
+
+$(LINTER):
+	@echo "deps: building golangci-lint $(GOLANGCI) into .tools (minutes, once)"
+	@mkdir -p .tools/new
+	@GOFLAGS= GOBIN=$(CURDIR)/.tools/new $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI)
+	@mv .tools/new/golangci-lint $@
+	@rmdir .tools/new
+
+.PHONY: build
+build: ## build bin/fastlabel, static
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/fastlabel ./cmd/fastlabel
+
+.PHONY: install
+install: build ## install bin/fastlabel below PREFIX (/usr/local), within DESTDIR
+	install -D -m 755 bin/fastlabel "$(DESTDIR)$(PREFIX)/bin/fastlabel"
+
+.PHONY: test
+test: ## install what the tests need, run them all, then all under the race detector
+ifeq ($(shell id -u),0)
+	@$(MAKE) deps-test
+else
+	@echo "test: NOT ROOT: what needs root, a mount or security.selinux is NOT run; run 'sudo make test' for all" >&2
+endif
+	FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=0 $(GO) test -count=1 $(TESTFLAGS) ./...
+	FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=1 $(GO) test -count=1 -race $(TESTFLAGS) ./...
+
+.PHONY: lint
+lint: deps-lint ## check style, imports, formatting, go.mod and the scripts
+	$(LINTER) config verify
+	$(LINTER) run ./...
+	$(LINTER) fmt --diff
+	$(GO) mod tidy -diff
+	shellcheck -x $(SCRIPTS)
+
+.PHONY: bench
+bench: ## run the Go benchmarks (BENCH=regexp to choose)
+	CGO_ENABLED=0 $(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+
+.PHONY: cross
+cross: ## build and vet for the other platforms
+	@test/cross.sh
+
+.PHONY: demo
+demo: deps-demo build ## label 100,000 files on a scratch ext4 volume and read them back (root)
+	@test/demo.sh bin/fastlabel
+
+.PHONY: test-real
+test-real: deps-test build ## label copies of /usr and the module cache on ext4 and XFS, compare with chcon (root)
+	@test/real.sh bin/fastlabel
+
+.PHONY: test-fresh
+test-fresh: deps-fresh ## run the README's commands on a fresh Debian 12 in a directory (root)
+	@test/fresh.sh
+
+.PHONY: clean
+clean: ## remove what was built (not .tools)
+	rm -rf bin
