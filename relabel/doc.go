@@ -35,7 +35,7 @@
 //
 //  1. The root's label is a commit record. It is written last, after every
 //     other write has returned and syncfs has put it on disk, and only if
-//     nothing failed. (TestRootComesLast, TestFailureSeals)
+//     nothing failed. (TestOrderOfCalls, TestFailureSeals)
 //  2. Before the first change beneath a root that bears another label, the
 //     root is sealed: it gets a label that equals neither the old one nor the
 //     new, so that no label on it vouches for a half-changed tree.
@@ -47,32 +47,37 @@
 //     withheld counts as skipped. One worker and many give the same counts
 //     (Written and Right each for itself under Exact, and but for entries
 //     that are reached by several names). A second run writes nothing.
-//     (TestEveryWay)
+//     (TestEveryWay, TestSameCounts, TestSecondRun)
 //  4. A right label is not written again where the root is right. Where it is
 //     not, after a row of 32 wrong labels the walk writes unread but for one
 //     entry in 64, until it finds a right one. Exact always reads first.
-//     (TestCallsPerEntry)
+//     (TestSecondRun, TestGuess, TestCallsPerEntry)
 //  5. Nothing outside the tree is labelled, whatever its owner renames, links
 //     or mounts meanwhile. Links are labelled, not followed; devices, FIFOs
 //     and sockets are not opened. Hard links are the exception: a file bears
-//     one label, by whatever name it is reached. (TestNothingElseOpened,
-//     TestNoPathAfterRoot, TestRefusedRoots)
+//     one label, by whatever name it is reached. (TestEscape,
+//     TestNothingElseOpened, TestRefusedRoots)
 //  6. One failure does not stop the others; each is reported with its path and
 //     errno. What vanishes meanwhile is counted and is no failure. A mount
 //     that cannot bear labels, or is read-only, is skipped and named.
-//     (TestLeftAlone, TestFailureSeals) Two things end a run early: a label
+//     (TestLeftAlone, TestVanish, TestFailureSeals) Two things end a run early: a label
 //     that the kernel refuses, and 128 input or output errors in a row.
 //  7. What is created in a directory after it was labelled inherits its label:
 //     directories are labelled before they are read. The root is labelled
 //     last, so its entries are read again after that, until a pass finds
-//     nothing to write, unless its modification time says that nothing was
-//     created in it. What is moved in from elsewhere is nobody's promise;
-//     a second run finds it.
+//     nothing to write, unless its times say that nothing was created in it.
+//     (TestCreatedMeanwhile, TestCreatedAndBackdated, TestCancelAtCommit)
+//     What is moved about meanwhile, or moved in from elsewhere, is nobody's
+//     promise; a second run finds it. (TestSwapKinds)
 //  8. Cancelling returns soon, with every goroutine ended unless a call hangs
 //     in the kernel; the error is then a *Hung and says where. A run after it
-//     writes only what is left. (TestCancelledBefore)
-//  9. Memory and open files do not grow with the tree. (TestBounds)
+//     writes only what is left. (TestCancelSoon, TestLeaks,
+//     TestLockIsNotCollected)
+//  9. Memory and open files do not grow with the tree. (TestMemory,
+//     TestFewDescriptors, TestAllocations)
 //  10. One relabel of a volume at a time, across processes, by a lock in the
 //     runtime directory that the owner of the volume cannot reach.
+//     (TestOneAtATime, TestKilledHolder, TestOwnersLock)
 //  11. What could not be done is an error, a count or a note: never silence.
+//     (TestOrdinaryUser, TestLeftAlone)
 package relabel

@@ -23,13 +23,16 @@ import (
 // done.
 type record struct {
 	*run
-	root   *root
-	fd     int // the root, open, in its clone
-	attr   *sys.Attr
-	have   string    // what it bore at the start; "" for none
-	sealed bool      // it bears a seal by now
-	mtime  time.Time // of the root, before it was read
-	asked  time.Time // when that was
+	root      *root
+	fd        int // the root, open, in its clone
+	attr      *sys.Attr
+	have      string    // what it bore at the start; "" for none
+	sealed    bool      // it bears a seal by now
+	mtime     time.Time // of the root, before it was read
+	asked     time.Time // when that was
+	ctime     time.Time // of the root, after the seal
+	moved     bool      // its ctime, before the commit
+	committed bool      // it bears the label by now
 }
 
 // passes bounds how often the root's entries are read again. A pass that
@@ -77,14 +80,20 @@ func (c *record) right() bool { return c.have == c.want }
 
 // seal takes from a root that bears another label its power to vouch for it.
 func (c *record) seal() error {
-	if c.right() || c.have == "" || c.o.DryRun || c.o.NoSeal {
-		return nil
+	if !c.right() && c.have != "" && !c.o.DryRun && !c.o.NoSeal {
+		// It may be there already, left by a run that did not end.
+		if c.sealed = sealOf(c.have, c.want); !c.sealed {
+			if err := c.writeSeal(); err != nil {
+				return err
+			}
+		}
 	}
-	if sealOf(c.have, c.want) {
-		c.sealed = true // left by a run that did not come to its end
-		return nil
+	st, e := sys.Fstatx(c.fd)
+	if e != 0 {
+		return pathError("statx", c.root.path, e)
 	}
-	return c.writeSeal()
+	c.ctime = st.Ctime
+	return nil
 }
 
 func (c *record) writeSeal() error {
@@ -131,6 +140,9 @@ func (c *record) close(ctx context.Context, err error) error {
 			c.told.Complete = true
 			return nil
 		}
+		if err != nil && c.committed {
+			c.revoke() // what was created meanwhile was not looked for to the end
+		}
 	}
 	if len(c.first) > 0 || c.total.of[failure] > 0 {
 		if c.revoke(); err == nil {
@@ -168,20 +180,27 @@ func (c *record) commit(ctx context.Context) error {
 			return err
 		}
 	}
+	// A modification time can be set back, and tar and rsync do; that moves
+	// this one. Asked before the root is written, which moves it too.
+	if st, e := sys.Fstatx(c.fd); e != 0 || !st.Ctime.Equal(c.ctime) {
+		c.moved = true
+	}
 	if c.right() && !c.sealed {
 		c.settle(right)
 	} else {
+		from := c.have
 		if e := c.attr.Fsetxattr(c.fd); e != 0 {
 			return c.fatal(pathError("fsetxattr", c.root.path, e))
 		}
+		// Whatever fails from here on, the root has to be sealed again.
+		c.have, c.sealed, c.committed = c.want, false, true
 		if err := c.sync("fsync", sys.Fsync); err != nil {
 			return err
 		}
-		c.sealed = false
 		c.settle(written)
-		c.change(c.root.top, target{}, c.have)
+		c.change(c.root.top, target{}, from)
 	}
-	c.have = c.want
+	c.committed = true
 	return c.reread(ctx)
 }
 
@@ -211,7 +230,7 @@ func (c *record) revoke() {
 func (c *record) reread(ctx context.Context) error {
 	for range passes {
 		st, e := sys.Fstatx(c.fd)
-		if e == 0 && st.Mtime.Equal(c.mtime) && c.mtime.Before(c.asked.Add(-settled)) {
+		if e == 0 && !c.moved && st.Mtime.Equal(c.mtime) && c.mtime.Before(c.asked.Add(-settled)) {
 			return nil
 		}
 		fd, e := openReading(func(flags int) (int, sys.Errno) {

@@ -4,6 +4,7 @@ package relabel
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -123,4 +124,35 @@ func lines(d []string) (s string) {
 		s += "\t" + l + "\n"
 	}
 	return s
+}
+
+// TestRootSpelled labels the tree with mounts by other names for its root. What
+// is mounted in it must be found by all of them.
+func TestRootSpelled(t *testing.T) {
+	treetest.Need(t, "root")
+	nested := treetest.Load(t, "nested-mounts")
+	treetest.Each(t, func(t *testing.T, dir string) {
+		oracle := filepath.Join(dir, "oracle")
+		treetest.Build(t, oracle, nested)
+		treetest.Label(t, oracle, newLabel)
+		want := treetest.Read(t, oracle)
+		t.Chdir(dir)
+		for i, spell := range []string{"%s", "./%s/", "%s//.", "../" + filepath.Base(dir) + "/%s", "%s-link/"} {
+			name := fmt.Sprintf("v%d", i)
+			treetest.Build(t, filepath.Join(dir, name), nested)
+			if err := os.Symlink(name, name+"-link"); err != nil {
+				t.Fatal(err)
+			}
+			r, err := Tree(t.Context(), fmt.Sprintf(spell, name), newLabel, Options{})
+			if err != nil || !r.Complete {
+				t.Errorf("%q: complete %t, %v", r.Root, r.Complete, err)
+			}
+			if d := treetest.Diff(want, treetest.Read(t, filepath.Join(dir, name))); len(d) > 0 {
+				t.Errorf("%q differs from the oracle's:\n%s", r.Root, lines(d))
+			}
+			if r.Seen != 24 {
+				t.Errorf("%q: saw %d entries, want 24: what is covered by mounts is not in the tree", r.Root, r.Seen)
+			}
+		}
+	})
 }

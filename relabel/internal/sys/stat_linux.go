@@ -31,6 +31,7 @@ type Stat struct {
 	Links uint32
 	Size  int64 // bytes
 	Mtime time.Time
+	Ctime time.Time
 }
 
 // Statx asks about name in dir. Links are not followed and automounts not
@@ -44,7 +45,7 @@ func Fstatx(fd int) (Stat, Errno) { return statx(fd, &empty, unix.AT_EMPTY_PATH)
 var empty byte
 
 func statx(dir int, name *byte, flags uintptr) (Stat, Errno) {
-	const ask = unix.STATX_TYPE | unix.STATX_INO | unix.STATX_NLINK | unix.STATX_SIZE | unix.STATX_MTIME | unix.STATX_MNT_ID
+	const ask = unix.STATX_TYPE | unix.STATX_INO | unix.STATX_NLINK | unix.STATX_SIZE | unix.STATX_MTIME | unix.STATX_CTIME | unix.STATX_MNT_ID
 	var st unix.Statx_t
 	for {
 		_, _, e := unix.Syscall6(unix.SYS_STATX, uintptr(dir), uintptr(unsafe.Pointer(name)), flags|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, ask, uintptr(unsafe.Pointer(&st)), 0)
@@ -63,6 +64,7 @@ func statx(dir int, name *byte, flags uintptr) (Stat, Errno) {
 		Links: st.Nlink,
 		Size:  int64(st.Size),
 		Mtime: time.Unix(st.Mtime.Sec, int64(st.Mtime.Nsec)),
+		Ctime: time.Unix(st.Ctime.Sec, int64(st.Ctime.Nsec)),
 	}
 	if st.Mask&unix.STATX_MNT_ID != 0 {
 		out.Mount = st.Mnt_id

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/treetest"
+)
+
+// fewFiles is the limit on open files that the command gets here, and mostKiB
+// the most memory that it may use, whatever the tree. Three times what it takes
+// with two workers; a walk that keeps a list of a million names takes as much.
+const (
+	fewFiles = 32
+	mostKiB  = 48 << 10
+)
+
+// long skips a test that takes seconds. The full run is without -short.
+func long(t *testing.T) {
+	t.Helper()
+	treetest.Need(t, "root", "tmpfs")
+	if testing.Short() {
+		t.Skip("takes long")
+	}
+}
+
+// roomy is a tmpfs without a limit on entries.
+func roomy(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(treetest.Fresh(t, "tmpfs"), "roomy")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("treetest", dir, "tmpfs", 0, "mode=0755,nr_inodes=0"); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// bounded runs the command with few descriptors, and gives the peak of its
+// resident memory in KiB. The peak is read every few milliseconds while the
+// command runs: that in the usage that wait4 gives counts what was resident
+// before execve, which is this test.
+func bounded(t *testing.T, args ...string) (out []byte, peakKiB int, err error) {
+	t.Helper()
+	cmd := exec.Command("sh", append([]string{"-c", fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, fewFiles)}, args...)...)
+	var text bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &text, &text
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() { ended <- cmd.Wait() }()
+	for {
+		select {
+		case err := <-ended:
+			if peakKiB == 0 {
+				t.Fatal("it ended before its memory was measured")
+			}
+			return text.Bytes(), peakKiB, err
+		case <-time.After(2 * time.Millisecond):
+			peakKiB = max(peakKiB, residentPeak(cmd.Process.Pid))
+		}
+	}
+}
+
+// residentPeak reads VmHWM; 0 if the process is gone.
+func residentPeak(pid int) int {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	for line := range strings.Lines(string(status)) {
+		if value, is := strings.CutPrefix(line, "VmHWM:"); is {
+			kib, _ := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(value), " kB"))
+			return kib
+		}
+	}
+	return 0
+}
+
+// TestMemory: a million files in one directory, and three hundred thousand
+// directories beside each other, fit into the memory that small trees take.
+func TestMemory(t *testing.T) {
+	long(t)
+	bin := command(t)
+	t.Run("files", func(t *testing.T) {
+		root := roomy(t)
+		flat(t, root, 1_000_000)
+		inMemory(t, bin, root, 1_000_001)
+		if _, peak, err := bounded(t, "ls", root); err != nil || peak <= mostKiB {
+			t.Errorf("control: ls took %d KiB: %v", peak, err)
+		}
+	})
+	t.Run("directories", func(t *testing.T) {
+		root := roomy(t)
+		families(t, root, 300_000)
+		inMemory(t, bin, root, 600_001)
+	})
+}
+
+func inMemory(t *testing.T, bin, root string, entries int64) {
+	out, peak, err := bounded(t, bin, "--json", "--label", newLabel, root)
+	s := lastSummary(t, out, err)
+	t.Logf("%d entries: %d MiB, %.1f s", entries, peak>>10, s.Seconds)
+	if s.Written != entries || peak > mostKiB {
+		t.Errorf("wrote %d entries of %d, with %d KiB of memory at most; want no more than %d", s.Written, entries, peak, mostKiB)
+	}
+}
+
+// families makes n directories in dir, each with a file in it.
+func families(t *testing.T, dir string, n int) {
+	t.Helper()
+	var all sync.WaitGroup
+	for part := range runtime.GOMAXPROCS(0) {
+		all.Go(func() {
+			for i := part; i < n; i += runtime.GOMAXPROCS(0) {
+				d := filepath.Join(dir, strconv.Itoa(i))
+				if err := unix.Mkdir(d, 0o755); err != nil {
+					t.Error(err)
+					return
+				}
+				if err := unix.Mknod(d+"/f", unix.S_IFREG|0o644, 0); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestFewDescriptors labels trees that are deeper, or wider at each depth, than
+// there may be open files: directories are closed, and found again by name.
+func TestFewDescriptors(t *testing.T) {
+	long(t)
+	bin := command(t)
+	var comb, broad strings.Builder
+	for i := range 300 {
+		at := strings.Repeat("d/", i)
+		fmt.Fprintf(&comb, "dir %sd\ndir %[1]sleaf\nfile %[1]sleaf/f\n", at)
+	}
+	for i := range 40 {
+		fmt.Fprintf(&broad, "file %sf%%011d x3000\n", strings.Repeat("d/", i))
+	}
+	for _, tree := range []struct{ name, text string }{
+		{"chain", "deep a x2000 60"},
+		{"comb", comb.String()},
+		{"broad", broad.String()}, // each directory is more than a buffer
+	} {
+		t.Run(tree.name, func(t *testing.T) {
+			root := filepath.Join(roomy(t), "tree")
+			treetest.Build(t, root, treetest.Text(t, tree.text))
+			entries := treetest.Count(t, root).All
+			for n, threads := range []int{1, 16} {
+				label := fmt.Sprintf("system_u:object_r:container_file_t:s0:c%d", n)
+				out, peak, err := bounded(t, bin, "--json", "-T", strconv.Itoa(threads), "--label", label, root)
+				s := lastSummary(t, out, err)
+				t.Logf("%d entries, %d threads: %d MiB, %.1f s", entries, threads, peak>>10, s.Seconds)
+				if s.Written != entries || peak > mostKiB {
+					t.Errorf("%d threads: wrote %d entries of %d, with %d KiB", threads, s.Written, entries, peak)
+				}
+				for p, l := range treetest.Read(t, root) {
+					if l != label {
+						t.Fatalf("%d threads: %s bears %s", threads, p, l)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestAllocations: what Tree allocates does not depend on how many files there
+// are, on any way.
+func TestAllocations(t *testing.T) {
+	treetest.Need(t, "root", "setxattrat")
+	dir := treetest.Fresh(t, "tmpfs")
+	few, many := filepath.Join(dir, "few"), filepath.Join(dir, "many")
+	flat(t, few, 10_000)
+	flat(t, many, 60_000)
+	allocated := func(root, label string, m means, o Options) int64 {
+		settle(t, root)
+		runtime.GC()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		r, err := tree(t.Context(), root, label, o, as(m))
+		runtime.ReadMemStats(&after)
+		if err != nil || !r.Complete {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		return int64(after.Mallocs - before.Mallocs)
+	}
+	n := 0
+	for name, m := range engines() {
+		n++ // another label: everything is wrong
+		for i, state := range []string{"wrong", "right"} {
+			label := fmt.Sprintf("system_u:object_r:container_file_t:s0:c%d", n)
+			o := Options{Threads: 1, NoSync: true}
+			if d := allocated(many, label, m, o) - allocated(few, label, m, o); d >= 100 {
+				t.Errorf("%s, all %s: %d more allocations for 50,000 more files", name, state, d)
+			}
+			if i == 0 || m.way != byName || !m.clones {
+				continue
+			}
+			// A path for each change is what OnChange costs: the control.
+			label += ",c999"
+			o.OnChange = func(string, string) {}
+			if d := allocated(many, label, m, o) - allocated(few, label, m, o); d < 50_000 {
+				t.Errorf("control: %s: only %d more allocations with OnChange", name, d)
+			}
+		}
+	}
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/treetest"
+)
+
+// command builds the real command.
+func command(t *testing.T) string {
+	t.Helper()
+	treetest.Need(t, "go")
+	bin := filepath.Join(t.TempDir(), "fastlabel")
+	out, err := exec.Command("go", "build", "-o", bin, "github.com/fastlabel/fastlabel/cmd/fastlabel").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return bin
+}
+
+// flat makes n files in dir, each with a directory record of 32 bytes.
+func flat(t *testing.T, dir string, n int) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	for i := range n {
+		if err := unix.Mknodat(fd, fmt.Sprintf("f%011d", i), unix.S_IFREG|0o644, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// settle makes the root look as if nothing was created in it lately, so that
+// its entries are not read a second time.
+func settle(t *testing.T, root string) {
+	t.Helper()
+	old := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(root, old, old); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// below runs the command on root under strace, in the way asked for, and gives
+// the calls after the open of root; not those on the lock's directory.
+func below(t *testing.T, deny map[int]syscall.Errno, root string, args ...string) []treetest.Call {
+	t.Helper()
+	cmd := exec.Command(args[0], append(args[1:], root)...)
+	if deny != nil {
+		treetest.Deny(t, cmd, deny)
+	}
+	calls, out, err := treetest.TraceCmd(t, cmd)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	calls = treetest.Select(treetest.After(calls, root), func(c treetest.Call) bool {
+		return c.Dir != "/run/fastlabel"
+	})
+	if len(calls) == 0 {
+		t.Fatalf("no call after the open of %s\n%s", root, out)
+	}
+	return calls
+}
+
+// waysByAnswers are the kernel's answers that lead to each kind of way.
+var waysByAnswers = map[string]map[int]syscall.Errno{
+	"setxattrat": nil,
+	"fchdir":     {unix.SYS_SETXATTRAT: unix.ENOSYS, unix.SYS_GETXATTRAT: unix.ENOSYS},
+	"fd":         {unix.SYS_OPEN_TREE: unix.EPERM},
+}
+
+// TestCallsPerEntry counts the calls on many files that are all wrong, then all
+// right. On few files, the controls: --exact makes two attribute calls for each
+// wrong entry, and ls reads with a smaller buffer and asks about each file.
+func TestCallsPerEntry(t *testing.T) {
+	treetest.Need(t, "root", "strace", "seccomp", "setxattrat")
+	const some = 5000
+	many := 100_000
+	if testing.Short() {
+		many = 30_000 // the fewest at which two rows of guessAfter are no hundredth
+	}
+	bin := command(t)
+	dir := treetest.Fresh(t, "tmpfs")
+	for name, n := range map[string]int{"many": many, "some": some} {
+		flat(t, filepath.Join(dir, name), n)
+		settle(t, filepath.Join(dir, name))
+	}
+	buffers := func(files int) int { return (files+2)*32/bufferSize + 1 }
+	for _, turn := range []struct {
+		name, flag  string
+		files       int
+		most, least int // attribute calls
+	}{
+		{"many", "--threads=2", many, many * 102 / 100, many}, // all wrong
+		{"many", "--threads=2", many, many * 102 / 100, many}, // all right
+		{"some", "--exact", some, 3 * some, 2 * some},
+	} {
+		n := treetest.Tallies(below(t, nil, filepath.Join(dir, turn.name), bin, turn.flag))
+		if attrs := n[treetest.ReadAttr] + n[treetest.WriteAttr] + n[treetest.ListAttr]; attrs < turn.least || attrs > turn.most {
+			t.Errorf("%s: %d attribute calls for %d files, want %d to %d", turn.flag, attrs, turn.files, turn.least, turn.most)
+		}
+		if n[treetest.Entries] > buffers(turn.files)+2 {
+			t.Errorf("%d reads of a directory that fills %d buffers", n[treetest.Entries], buffers(turn.files))
+		}
+		if n[treetest.Stat] > 16 || n[treetest.Open] > 16 {
+			t.Errorf("%d calls of the stat kind and %d opens for one directory", n[treetest.Stat], n[treetest.Open])
+		}
+	}
+	n := treetest.Tallies(below(t, nil, filepath.Join(dir, "some"), "ls", "-lR"))
+	if n[treetest.Entries] <= buffers(some)+2 || n[treetest.Stat] < some {
+		t.Errorf("control: ls makes %d reads and %d calls of the stat kind", n[treetest.Entries], n[treetest.Stat])
+	}
+}
+
+// TestCallsPerDirectory: a directory of one file is opened once and read with
+// two calls, the second of which says that it ends, on every filesystem.
+func TestCallsPerDirectory(t *testing.T) {
+	treetest.Need(t, "root", "strace")
+	const dirs = 1000
+	bin := command(t)
+	tree := treetest.Text(t, fmt.Sprintf("dir d%%03d x%d\nfile d%%03d/f x%[1]d", dirs))
+	treetest.Each(t, func(t *testing.T, dir string) {
+		root := filepath.Join(dir, "tree")
+		treetest.Build(t, root, tree)
+		settle(t, root)
+		n := treetest.Tallies(below(t, nil, root, bin))
+		if n[treetest.Entries] > 2*dirs+4 || n[treetest.Open] > dirs+16 || n[treetest.Stat] > 16 {
+			t.Errorf("%d directories: %d reads, %d opens, %d calls of the stat kind",
+				dirs, n[treetest.Entries], n[treetest.Open], n[treetest.Stat])
+		}
+		if n := treetest.Tallies(below(t, nil, root, "ls", "-lR")); n[treetest.Stat] <= 16 {
+			t.Errorf("control: ls makes %d calls of the stat kind", n[treetest.Stat])
+		}
+	})
+}
+
+// opened lists what was opened that is no directory, to be read or written.
+func opened(calls []treetest.Call) []treetest.Call {
+	return treetest.Select(calls, func(c treetest.Call) bool {
+		f := c.Flags()
+		return c.Class() == treetest.Open && c.Name != "open_tree" &&
+			!strings.Contains(f, "O_DIRECTORY") && !strings.Contains(f, "O_PATH")
+	})
+}
+
+// paths lists the calls that take a path of more than one name. On the fd way
+// /proc/self/fd/N is not one: it leads to a descriptor, not into the tree.
+func paths(calls []treetest.Call) []treetest.Call {
+	return treetest.Select(calls, func(c treetest.Call) bool {
+		p, _ := c.Path()
+		return strings.Contains(strings.TrimPrefix(p, "/proc/self/fd/"), "/")
+	})
+}
+
+// TestNothingElseOpened: on every way, of a tree of all kinds of entries only
+// directories are opened, and no path is looked up once the root is open.
+func TestNothingElseOpened(t *testing.T) {
+	treetest.Need(t, "root", "strace", "seccomp", "setxattrat")
+	bin := command(t)
+	treetest.Each(t, func(t *testing.T, dir string) {
+		root := filepath.Join(dir, "tree")
+		treetest.Build(t, root, treetest.Load(t, "mixed-kinds"))
+		level := 0
+		for way, deny := range waysByAnswers {
+			for range 2 { // wrong, then right
+				calls := below(t, deny, root, bin, "--level", fmt.Sprintf("s0:c%d", level))
+				for _, c := range opened(calls) {
+					t.Errorf("%s: opened: %+v", way, c)
+				}
+				for _, c := range paths(calls) {
+					t.Errorf("%s: took a path: %+v", way, c)
+				}
+				thread := treetest.Select(calls, func(c treetest.Call) bool {
+					return strings.HasPrefix(c.Name, "lsetxattr") || strings.HasPrefix(c.Name, "lgetxattr")
+				})
+				proc := treetest.Select(calls, func(c treetest.Call) bool {
+					p, _ := c.Path()
+					return strings.HasPrefix(p, "/proc/self/fd/")
+				})
+				if (way == "fchdir") != (len(thread) > 0) || (way == "fd") != (len(proc) > 0) {
+					t.Errorf("%s: %d calls by a thread of its own, %d through /proc", way, len(thread), len(proc))
+				}
+			}
+			level++
+		}
+		calls := below(t, nil, root, "sh", "-c", `grep -rs x "$0"; true`)
+		if len(opened(calls)) == 0 {
+			t.Error("control: grep opens no file")
+		}
+		if len(paths(below(t, nil, root, "ls", "-lR"))) == 0 {
+			t.Error("control: ls takes no path")
+		}
+	})
+}

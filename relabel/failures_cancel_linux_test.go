@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/treetest"
+)
+
+// TestCancelledBefore: a context at its end lets nothing be labelled. The root
+// keeps its label or bears the seal, with which it vouches for nothing.
+func TestCancelledBefore(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("changed my mind")
+	cancel(why)
+	for engine, m := range engines() {
+		root := grow(t, on(t, "tmpfs"), plain)
+		before := treetest.Read(t, root)
+		r, err := tree(ctx, root, newLabel, Options{}, as(m))
+		adds(t, r)
+		if !errors.Is(err, why) || r.Written != 0 || r.Complete {
+			t.Errorf("%s: %+v, %v", engine, r, err)
+		}
+		have := treetest.Read(t, root)
+		if l := have["."]; l != oldLabel && !sealOf(l, newLabel) {
+			t.Errorf("%s: the root bears %s", engine, l)
+		}
+		have["."] = oldLabel
+		if d := treetest.Diff(before, have); len(d) > 0 {
+			t.Errorf("%s:\n%s", engine, lines(d))
+		}
+	}
+}
+
+// TestCancelSoon stops a walk of 200,000 entries near its beginning.
+func TestCancelSoon(t *testing.T) {
+	const dirs, files = 200, 1000
+	root := mkdir(t, treetest.Fresh(t, "tmpfs"), "root")
+	for d := range dirs {
+		dir := mkdir(t, root, fmt.Sprint(d))
+		for f := range files {
+			if err := unix.Mknod(fmt.Sprintf("%s/%d", dir, f), unix.S_IFREG|0o600, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	const all = 1 + dirs + dirs*files
+	goroutines, files0 := runtime.NumGoroutine(), openFiles(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	n := 0
+	var at time.Time
+	first, err := Tree(ctx, root, newLabel, Options{OnChange: func(string, string) {
+		if n++; n == 20_000 {
+			at = time.Now()
+			cancel()
+		}
+	}})
+	took := time.Since(at)
+	adds(t, first)
+	if !errors.Is(err, context.Canceled) || first.Complete || first.Written < 20_000 || first.Written > all/2 {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	if took > time.Second {
+		t.Errorf("returned %v after the cancel", took)
+	}
+	ended(t, goroutines)
+	if n := openFiles(t); n != files0 {
+		t.Errorf("%d open files, %d before", n, files0)
+	}
+	second, err := Tree(t.Context(), root, newLabel, Options{Exact: true})
+	adds(t, second)
+	if err != nil || !second.Complete || second.Seen != all || second.Right != first.Written || second.Written != all-first.Written {
+		t.Errorf("%+v, %v, after %+v", second, err, first)
+	}
+}
+
+// TestLeaks: whatever way a run ends, its goroutines and open files are gone.
+func TestLeaks(t *testing.T) {
+	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir d%d x9\nfile d1/f%03d x200\ndir m\nmount m tmpfs\nfile m/f\n")
+	for engine, m := range engines() {
+		for stop := -1; stop < 60; stop += 6 {
+			goroutines, files := runtime.NumGoroutine(), openFiles(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			n := 0
+			o := Options{NoSync: true, Threads: 8, OnChange: func(string, string) {
+				if n++; n == stop {
+					cancel()
+				}
+			}}
+			label := fmt.Sprintf("u:r:t:s0:c%d", stop+1)
+			r, err := tree(ctx, root, label, o, as(m))
+			cancel()
+			adds(t, r)
+			if done := err == nil && r.Complete; done != (stop < 1) && !errors.Is(err, context.Canceled) {
+				t.Errorf("%s, stop at %d: %+v, %v", engine, stop, r, err)
+			}
+			ended(t, goroutines)
+			if n := openFiles(t); n != files {
+				t.Errorf("%s, stop at %d: %d open files, %d before", engine, stop, n, files)
+			}
+		}
+	}
+	if l := labelOf(t, filepath.Join(root, "m", "f")); l == oldLabel {
+		t.Error("nothing was done")
+	}
+}
+
+// TestCancelAtCommit stops a run between the root's label and the second look
+// at the root's entries. What was created meanwhile has no label, and the root
+// may not vouch for it.
+func TestCancelAtCommit(t *testing.T) {
+	root := grow(t, on(t, "tmpfs"), plain)
+	late := filepath.Join(root, "late")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, err := Tree(ctx, root, newLabel, Options{Threads: 1, OnChange: func(path, _ string) {
+		switch path {
+		case filepath.Join(root, "d", "e", "f"):
+			if err := unix.Mknod(late, unix.S_IFREG|0o600, 0); err != nil {
+				t.Error(err)
+			}
+		case root:
+			cancel()
+		}
+	}})
+	adds(t, r)
+	ok, lerr := Labelled(root, newLabel, Root)
+	if labelOf(t, late) != newLabel && (ok || lerr != nil || r.Complete || err == nil) {
+		t.Errorf("%s has no label; the root vouches: %t, %v; %+v, %v", late, ok, lerr, r, err)
+	}
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/treetest"
+)
+
+// TestInvalidLabels: nothing is opened for a label that is none.
+func TestInvalidLabels(t *testing.T) {
+	root := grow(t, on(t, "tmpfs"), plain)
+	before := treetest.Snapshot(t, root+"/...")
+	for _, label := range []string{
+		"", "container_file_t", "a:b", ":::", "a:b:c:s0:c5.c3", "a:b:c:s0:c1024", "a:b:c:s0 x", "a:b:c:s0\n", "a:b\x00:c:s0", "\x00",
+		strings.Repeat("a", 64<<10), "a:b:c:s0:" + strings.Repeat("c1,", 20<<10) + "c1", strings.Repeat(":", 64<<10),
+	} {
+		r, err := Tree(t.Context(), root, label, Options{})
+		if !errors.Is(err, ErrLabel) || r.Seen != 0 || r.Complete {
+			t.Errorf("%.40q: %+v, %v", label, r, err)
+		}
+		if _, err := Labelled(root, label, Top); !errors.Is(err, ErrLabel) {
+			t.Errorf("Labelled %.40q: %v", label, err)
+		}
+	}
+	if d := treetest.Diff(before, treetest.Snapshot(t, root+"/...")); len(d) > 0 {
+		t.Error(lines(d))
+	}
+}
+
+// TestVanish removes what the walk has read the names of, but not reached.
+func TestVanish(t *testing.T) {
+	for engine, m := range engines() {
+		root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir d%d x8\ndir d0/e\n"+
+			"file d0/f%02d x50\nfile d1/f%02d x50\nfile d2/f%02d x50\nfile g%02d x20\n")
+		n := 0
+		r, err := tree(t.Context(), root, newLabel, Options{Threads: 1, OnChange: func(path, _ string) {
+			if n++; n != 3 && n != 25 {
+				return
+			}
+			names, err := filepath.Glob(filepath.Dir(path) + "/*")
+			if err != nil {
+				t.Error(err)
+			}
+			for i, name := range names {
+				if i%2 == 0 && name != path {
+					if err := os.RemoveAll(name); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		}}, as(m))
+		adds(t, r)
+		if err != nil || !r.Complete || r.Vanished == 0 {
+			t.Errorf("%s: %+v, %v", engine, r, err)
+		}
+		if have := treetest.Read(t, root); len(bearing(t, root, newLabel)) != len(have) {
+			t.Errorf("%s: %d of %d are labelled", engine, len(bearing(t, root, newLabel)), len(have))
+		}
+	}
+}
+
+// TestVanishDeep removes more directories than are kept open, while entries of
+// each of them still wait. One that was closed meanwhile cannot be told from one
+// that was moved, with what is in it: that may be said to have failed, but by
+// that errno only, and nothing is left for the next run.
+func TestVanishDeep(t *testing.T) {
+	const deep = 2 * mostOpen
+	root := mkdir(t, on(t, "tmpfs"), "root")
+	at := root
+	for range deep {
+		mkdir(t, at, "a")
+		mkdir(t, at, "b")
+		at = filepath.Join(at, "a")
+		if err := os.Symlink("b", filepath.Join(filepath.Dir(at), "z")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	entries := 1 + 3*deep
+	n := 0
+	r, err := Tree(t.Context(), root, newLabel, Options{Threads: 1, OnChange: func(string, string) {
+		if n++; n == entries-deep {
+			if err := os.RemoveAll(filepath.Join(root, "a")); err != nil {
+				t.Error(err)
+			}
+		}
+	}})
+	adds(t, r)
+	if r.Vanished == 0 || r.Seen != int64(entries) || r.Complete != (err == nil) {
+		t.Errorf("%+v", r)
+	}
+	if some := (*Incomplete)(nil); errors.As(err, &some) {
+		for _, err := range some.First {
+			if !errors.Is(err, syscall.ESTALE) {
+				t.Error(err)
+			}
+		}
+	} else if err != nil {
+		t.Error(err)
+	}
+	if r, err := Tree(t.Context(), root, newLabel, Options{}); err != nil || !r.Complete {
+		t.Errorf("the run after it: %+v, %v", r, err)
+	}
+}
+
+// TestSwapKinds exchanges directories and files of the tree while it is
+// labelled, then labels it in peace.
+func TestSwapKinds(t *testing.T) {
+	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir d%d x4\nfile d0/f%02d x20\nfile d1/f%02d x20\nfile g%d x4\n")
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	var swaps sync.WaitGroup
+	swaps.Go(func() {
+		for i := 0; ctx.Err() == nil; i++ {
+			exchange(t, fmt.Sprintf("%s/d%d", root, i%4), fmt.Sprintf("%s/g%d", root, i/4%4))
+		}
+	})
+	runs := 0
+	for labels := []string{newLabel, oldLabel}; ctx.Err() == nil; runs++ {
+		for _, m := range engines() {
+			r, err := tree(t.Context(), root, labels[runs%2], Options{NoSync: true}, as(m))
+			adds(t, r)
+			// What was moved may be met in no place or in two, but that is
+			// no failure: a failure would be what the directory hides.
+			if err != nil && !errors.Is(err, syscall.ESTALE) && !strings.Contains(err.Error(), "appeared") {
+				t.Fatalf("%+v, %v", r, err)
+			}
+		}
+	}
+	swaps.Wait()
+	r, err := Tree(t.Context(), root, "u:r:t:s0", Options{})
+	adds(t, r)
+	if err != nil || !r.Complete || len(bearing(t, root, "u:r:t:s0")) != 49 || runs < 3 {
+		t.Errorf("after %d runs: %+v, %v", runs, r, err)
+	}
+}
+
+func exchange(t *testing.T, a, b string) {
+	if err := unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// TestOrdinaryUser: each entry that may not be labelled is named, and so is a
+// directory that may not be read.
+func TestOrdinaryUser(t *testing.T) {
+	dir := on(t, "tmpfs")
+	root := grow(t, dir, "default label="+oldLabel+"\ndir .\nfile f\ndir open mode=755\nfile open/f\ndir shut mode=700\nfile shut/f\nlink l f\n")
+	before := treetest.Snapshot(t, root+"/...")
+	cmd := child(t, "label", root)
+	// The program itself lies where only its maker may go.
+	self := filepath.Join(dir, "program")
+	copyFile(t, cmd.Path, self)
+	cmd.Path, cmd.Dir = self, "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	text := string(out)
+	for path, errno := range map[string]syscall.Errno{
+		"f": syscall.EPERM, "open": syscall.EPERM, "open/f": syscall.EPERM, "shut": syscall.EACCES, "l": syscall.EPERM,
+	} {
+		found := 0
+		for line := range strings.Lines(text) {
+			if strings.HasPrefix(line, "failed:") && strings.Contains(line, " "+filepath.Join(root, path)+": "+errno.Error()) {
+				found++
+			}
+		}
+		if found != 1 {
+			t.Errorf("%s is named %d times with %v", path, found, errno)
+		}
+	}
+	if !strings.Contains(text, "Failed:5 ") || !strings.Contains(text, "Complete:false") || !strings.Contains(text, "no lock was taken") {
+		t.Error("the report is wrong")
+	}
+	if d := treetest.Diff(before, treetest.Snapshot(t, root+"/...")); len(d) > 0 {
+		t.Error(lines(d))
+	}
+	if t.Failed() {
+		t.Log(text)
+	}
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	in, err := os.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close() //nolint:errcheck // only read
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err == nil {
+		_, err = io.Copy(out, in)
+		err = errors.Join(err, out.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ended waits until no more than n goroutines run.
+func ended(t *testing.T, n int) {
+	t.Helper()
+	for begin := time.Now(); runtime.NumGoroutine() > n; time.Sleep(time.Millisecond) {
+		if time.Since(begin) > 2*time.Second {
+			buf := make([]byte, 1<<16)
+			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), n, buf[:runtime.Stack(buf, true)])
+		}
+	}
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	names, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(names)
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sys
+
+import (
+	"os"
+	"testing"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/treetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(treetest.Main(m)) }

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/treetest"
+)
+
+const childEnv = "FASTLABEL_TEST_CHILD"
+
+// child prepares this program to run TestChild as another process.
+func child(t *testing.T, what, path string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, "-test.run=^TestChild$")
+	cmd.Env = append(os.Environ(), childEnv+"="+what+":"+path, "TMPDIR="+t.TempDir(),
+		"FASTLABEL_MOUNT_NS=") // a namespace of its own: its mounts go with it
+	return cmd
+}
+
+// TestChild is what other processes do in the tests; in itself it is none.
+func TestChild(t *testing.T) {
+	what, path, _ := strings.Cut(os.Getenv(childEnv), ":")
+	switch what {
+	case "label":
+		r, err := Tree(t.Context(), path, newLabel, Options{OnFailure: func(err error) { fmt.Println("failed:", err) }})
+		fmt.Printf("report: %+v\nerror: %v\n", r, err)
+	case "hold":
+		_, err := Tree(t.Context(), path, newLabel, Options{OnChange: func(string, string) {
+			fmt.Println("held")
+			select {} // until it is killed
+		}})
+		t.Error(err)
+	}
+}
+
+func lockName(t *testing.T, root string) string {
+	t.Helper()
+	st, e := statPath(root)
+	if e != 0 {
+		t.Fatal(e)
+	}
+	id := identify(st)
+	return fmt.Sprintf("/run/fastlabel/%x-%x", id.dev, id.ino)
+}
+
+// TestOneAtATime runs pairs with different labels: one wins the whole volume.
+func TestOneAtATime(t *testing.T) {
+	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\nfile f%03d x100\ndir d\nfile d/f%03d x200\n")
+	waits := 0
+	for pair := range 50 {
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		labels := [2]string{fmt.Sprintf("u:r:t:s0:c1,c%d", pair+10), fmt.Sprintf("u:r:t:s0:c2,c%d", pair+10)}
+		for _, label := range labels {
+			wg.Go(func() {
+				r, err := Tree(t.Context(), root, label, Options{NoSync: true, OnWait: func(holder string) {
+					mu.Lock()
+					defer mu.Unlock()
+					waits++
+					// The holder may be at the point of writing its name.
+					if holder != "" && (!strings.Contains(holder, fmt.Sprint(os.Getpid())) || !strings.Contains(holder, root)) {
+						t.Errorf("held by %q", holder)
+					}
+				}})
+				adds(t, r)
+				if err != nil || !r.Complete {
+					t.Errorf("%+v, %v", r, err)
+				}
+			})
+		}
+		wg.Wait()
+		a, b := len(bearing(t, root, labels[0])), len(bearing(t, root, labels[1]))
+		if a+b != 302 || a*b != 0 {
+			t.Fatalf("pair %d: %d of one label and %d of the other", pair, a, b)
+		}
+	}
+	if waits == 0 {
+		t.Error("no call ever waited: the pairs prove nothing")
+	}
+	if _, err := os.Lstat(lockName(t, root)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a lock file is left: %v", err)
+	}
+}
+
+// TestWithoutLock is the control: the same two runs mix when there is no lock.
+func TestWithoutLock(t *testing.T) {
+	root := grow(t, on(t, "tmpfs"), plain)
+	unlocked := func(label string, o Options) {
+		t.Helper()
+		r := &run{o: o, told: Report{Root: root, Label: label}, want: label}
+		if err := r.prepare(probe); err != nil {
+			t.Fatal(err)
+		}
+		defer r.proc.close()
+		r.locks.close()
+		at, err := r.openRoot(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer at.close()
+		// Only the walk: the second look at the root would heal most of it.
+		if op, e := r.enclose(&at.mount, at.fd); e != 0 {
+			t.Fatal(op, e)
+		}
+		defer at.mount.close()
+		if err := r.walk(t.Context(), &at.mount, []item{{dir: at.top}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const third = "system_u:object_r:container_file_t:s0:c3,c4"
+	n := 0
+	unlocked(newLabel, Options{Threads: 1, OnChange: func(string, string) {
+		if n++; n == 20 {
+			unlocked(third, Options{})
+		}
+	}})
+	if a, b := len(bearing(t, root, newLabel)), len(bearing(t, root, third)); a == 0 || b == 0 {
+		t.Errorf("%d of one label and %d of the other: nothing mixed", a, b)
+	}
+}
+
+// TestKilledHolder: a waiting call says for whom, goes at its deadline, and
+// the lock goes with the process that holds it.
+func TestKilledHolder(t *testing.T) {
+	root := grow(t, on(t, "tmpfs"), plain)
+	cmd := child(t, "hold", root)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait() //nolint:errcheck // it is killed
+	defer cmd.Process.Kill()
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "held\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	before := treetest.Snapshot(t, root+"/...")
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	begin, holder := time.Now(), ""
+	r, err := Tree(ctx, root, newLabel, Options{OnWait: func(h string) { holder = h }})
+	if took := time.Since(begin); took < 250*time.Millisecond || took > 2*time.Second {
+		t.Errorf("returned after %v", took)
+	}
+	if !errors.Is(err, context.DeadlineExceeded) || r.Seen != 0 || r.Complete {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if want := fmt.Sprintf("process %d", cmd.Process.Pid); !strings.Contains(holder, want) {
+		t.Errorf("held by %q, not %s", holder, want)
+	}
+	if d := treetest.Diff(before, treetest.Snapshot(t, root+"/...")); len(d) > 0 {
+		t.Errorf("a call without the lock touched:\n%s", lines(d))
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 5*time.Second, func() { r, err = Tree(t.Context(), root, newLabel, Options{}) })
+	if err != nil || !r.Complete || r.Interrupted != newLabel || len(bearing(t, root, newLabel)) != 46 {
+		t.Errorf("after the kill: %+v, %v", r, err)
+	}
+	if _, err := os.Lstat(lockName(t, root)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a lock file is left: %v", err)
+	}
+}
+
+// TestOwnersLock: a lock that the volume's owner holds on it blocks nobody.
+func TestOwnersLock(t *testing.T) {
+	root := grow(t, on(t, "ext4"), plain)
+	for _, p := range []string{root, filepath.Join(root, "f00")} {
+		f, err := os.Open(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close() //nolint:errcheck // only read
+		if err := syscall.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+			t.Fatal(err)
+		}
+	}
+	within(t, 5*time.Second, func() {
+		r, err := Tree(t.Context(), root, newLabel, Options{OnWait: func(h string) { t.Errorf("waits for %q", h) }})
+		if err != nil || r.Written != 46 {
+			t.Errorf("%+v, %v", r, err)
+		}
+	})
+}
+
+// TestLockIsNotCollected: a run that ends beside a hung call keeps its lock
+// for as long as the process lives, though nobody has a pointer to it.
+func TestLockIsNotCollected(t *testing.T) {
+	treetest.Need(t, "root")
+	l := openLocks()
+	if l.err != nil {
+		t.Fatal(l.err)
+	}
+	defer l.close()
+	id := identity{^uint64(0), uint64(os.Getpid())}
+	name := filepath.Join(l.dir.Name(), fmt.Sprintf("%x-%x", id.dev, id.ino))
+	defer os.Remove(name) //nolint:errcheck // the second call may have done so
+	if _, err := l.take(t.Context(), id, "test", nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		runtime.GC()
+		time.Sleep(20 * time.Millisecond) // for the finalizers
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	held, err := l.take(ctx, id, "test", nil)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the lock was let go: %v", err)
+	}
+	held.release()
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"os"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func TestParseMountinfo(t *testing.T) {
+	for _, c := range []struct {
+		name, line string
+		want       mountEntry // without its super, which options tell of
+		super      string
+		off, on    string // why it bears no labels where SELinux is off, and on
+	}{
+		{
+			name:  "plain",
+			line:  "36 35 98:0 / /mnt rw,noatime - ext4 /dev/root rw,seclabel",
+			want:  mountEntry{id: 36, parent: 35, point: "/mnt", fstype: "ext4"},
+			super: "rw,seclabel",
+		},
+		{
+			name:  "optional fields",
+			line:  "36 35 98:0 /in /mnt rw shared:12 master:1 propagate_from:2 unbindable - xfs /dev/x rw,seclabel",
+			want:  mountEntry{id: 36, parent: 35, point: "/mnt", fstype: "xfs"},
+			super: "rw,seclabel",
+		},
+		{
+			name:  "escapes",
+			line:  `7 1 0:5 /a\040b /m\040t\011a\012b\134c\040-\040d\043 rw - tmpfs no\040ne rw,seclabel`,
+			want:  mountEntry{id: 7, parent: 1, point: "/m t\ta\nb\\c - d#", fstype: "tmpfs"},
+			super: "rw,seclabel",
+		},
+		{
+			name:  "no escapes",
+			line:  `7 1 0:5 / /a\b\04\999\777\ rw - tmpfs none rw,seclabel`,
+			want:  mountEntry{id: 7, parent: 1, point: `/a\b\04\999\777\`, fstype: "tmpfs"},
+			super: "rw,seclabel",
+		},
+		{
+			name:  "bytes that are no text",
+			line:  "7 1 0:5 / /\xff\r\u00a0 rw - tmpfs none rw,seclabel",
+			want:  mountEntry{id: 7, parent: 1, point: "/\xff\r\u00a0", fstype: "tmpfs"},
+			super: "rw,seclabel",
+		},
+		{
+			name:  "the mount is read-only",
+			line:  "36 35 98:0 / /mnt ro,relatime - ext4 /dev/root rw,seclabel",
+			want:  mountEntry{id: 36, parent: 35, point: "/mnt", fstype: "ext4", readOnly: true},
+			super: "rw,seclabel",
+		},
+		{
+			name:  "the filesystem is read-only",
+			line:  "36 35 98:0 / /mnt rw - ext4 /dev/root ro,seclabel",
+			want:  mountEntry{id: 36, parent: 35, point: "/mnt", fstype: "ext4", readOnly: true},
+			super: "ro,seclabel",
+		},
+		{
+			name:  "ro in other words",
+			line:  "36 35 98:0 / /ro rw,root - ro ro rw,errors=remount-ro,seclabel",
+			want:  mountEntry{id: 36, parent: 35, point: "/ro", fstype: "ro"},
+			super: "rw,errors=remount-ro,seclabel",
+		},
+		{
+			name:  "one label for all",
+			line:  `36 35 0:9 / /nfs rw - nfs4 host:/x rw,context="system_u:object_r:nfs_t:s0:c1,c2"`,
+			want:  mountEntry{id: 36, parent: 35, point: "/nfs", fstype: "nfs4"},
+			super: `rw,context="system_u:object_r:nfs_t:s0:c1,c2"`,
+			off:   "context=", on: "context=",
+		},
+		{
+			name:  "other contexts",
+			line:  "36 35 0:9 / /mnt rw - ext4 /dev/x rw,seclabel,defcontext=u:r:t:s0,rootcontext=u:r:t:s0",
+			want:  mountEntry{id: 36, parent: 35, point: "/mnt", fstype: "ext4"},
+			super: "rw,seclabel,defcontext=u:r:t:s0,rootcontext=u:r:t:s0",
+		},
+		{
+			name:  "no labels",
+			line:  "36 35 0:9 / /fat rw - vfat /dev/x rw",
+			want:  mountEntry{id: 36, parent: 35, point: "/fat", fstype: "vfat"},
+			super: "rw",
+			on:    "(vfat) does not bear labels",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, text := range []string{c.line, c.line + "\n"} {
+				all, err := parseMountinfo(text)
+				if err != nil || len(all) != 1 {
+					t.Fatalf("%v, %v", all, err)
+				}
+				c.want.super = strings.Split(c.super, ",")
+				if !reflect.DeepEqual(all[0], c.want) {
+					t.Errorf("%+v, want %+v", all[0], c.want)
+				}
+				for selinux, want := range map[bool]string{false: c.off, true: c.on} {
+					if why := all[0].unlabelable(selinux); (why == "") != (want == "") || !strings.Contains(why, want) {
+						t.Errorf("SELinux %t: %q, want %q", selinux, why, want)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestParseMountinfoErrors(t *testing.T) {
+	const good = "36 35 98:0 / /mnt rw - ext4 /dev/root rw\n"
+	for _, bad := range []string{
+		"\n",
+		"36 35 98:0 / /mnt rw ext4 /dev/root rw\n",
+		"36 35 98:0 / /mnt - ext4 /dev/root rw\n",
+		"36 35 98:0 / /mnt rw - ext4 /dev/root\n",
+		"x 35 98:0 / /mnt rw - ext4 /dev/root rw\n",
+		"36 -1 98:0 / /mnt rw - ext4 /dev/root rw\n",
+		"36 99999999999999999999 98:0 / /mnt rw - ext4 /dev/root rw\n",
+		"36 35 98:0 / /mnt r\n", // cut off
+	} {
+		for _, text := range []string{bad, good + bad, bad + good} {
+			if all, err := parseMountinfo(text); err == nil {
+				t.Errorf("%q gives %+v", text, all)
+			}
+		}
+	}
+	if all, err := parseMountinfo(""); err != nil || len(all) != 0 {
+		t.Errorf("nothing gives %v, %v", all, err)
+	}
+}
+
+func TestBeneath(t *testing.T) {
+	var all []mountEntry
+	for _, point := range []string{"/", "/a", "/ab", "/a/b", "/a/b/c", "/a/b", "/b"} {
+		all = append(all, mountEntry{point: point})
+	}
+	for path, want := range map[string][]string{
+		"/a":   {"/a/b", "/a/b/c", "/a/b"},
+		"/a/b": {"/a/b/c"},
+		"/b":   nil,
+	} {
+		var got []string
+		for _, m := range beneath(all, path) {
+			got = append(got, m.point)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("beneath %s: %q, want %q", path, got, want)
+		}
+	}
+}
+
+// TestOwnMountinfo: this machine's own table parses, whatever is mounted here.
+func TestOwnMountinfo(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return // there is no such table
+	}
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := parseMountinfo(string(text))
+	if err != nil || len(all) != strings.Count(string(text), "\n") || len(all) == 0 {
+		t.Fatalf("%d entries, %v", len(all), err)
+	}
+	for _, m := range all {
+		if m.id == 0 || m.fstype == "" || len(m.super) == 0 || m.point == "" {
+			t.Errorf("%+v", m)
+		}
+	}
+}
+
+// FuzzParseMountinfo: an error, or an entry for each line.
+func FuzzParseMountinfo(f *testing.F) {
+	f.Add("36 35 98:0 / /mnt rw shared:1 - ext4 /dev/root rw,seclabel\n37 36 0:1 / /mnt/a\\040b ro - tmpfs t rw\n")
+	f.Add("36 35 98:0 / /mnt\\ rw - ext4 /dev/root rw\n\n")
+	f.Add("1 2 3 4 \\ 6 - 7 8 9")
+	f.Fuzz(func(t *testing.T, text string) {
+		all, err := parseMountinfo(text)
+		n := 0
+		for range strings.Lines(text) {
+			n++
+		}
+		if err == nil && len(all) != n {
+			t.Fatalf("%d entries of %d lines", len(all), n)
+		}
+		for i := range all {
+			all[i].unlabelable(true)
+		}
+		if beneath(all, "/"); selinuxOn(all) && len(all) == 0 {
+			t.Fatal("nothing turns SELinux on")
+		}
+	})
+}

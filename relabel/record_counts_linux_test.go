@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/treetest"
+)
+
+// TestSameCounts: how many work on it changes no count, and the oracle counts
+// the same.
+func TestSameCounts(t *testing.T) {
+	treetest.Need(t, "root")
+	half := treetest.Load(t, "half")
+	treetest.Each(t, func(t *testing.T, dir string) {
+		oracle := mkdir(t, dir, "oracle")
+		treetest.Build(t, oracle, half)
+		const label = "system_u:object_r:container_file_t:s0"
+		want := treetest.Label(t, oracle, label)
+		if want.Right == 0 || want.Written == 0 {
+			t.Fatalf("the tree proves nothing: %+v", want)
+		}
+		for _, threads := range []int{1, 2, 3, 16} {
+			for _, dry := range []bool{true, false} {
+				root := mkdir(t, dir, fmt.Sprintf("%d-%t", threads, dry))
+				treetest.Build(t, root, half)
+				r, err := Tree(t.Context(), root, label, Options{Threads: threads, Exact: true, DryRun: dry})
+				adds(t, r)
+				if err != nil || r.Complete == dry || r.Seen != want.Seen || r.Written != want.Written || r.Right != want.Right {
+					t.Errorf("%d workers, dry %t: %+v, %v; the oracle: %+v", threads, dry, r, err, want)
+				}
+			}
+		}
+	})
+}
+
+// TestSecondRun: what is right is not written again, for a write moves ctime.
+func TestSecondRun(t *testing.T) {
+	treetest.Need(t, "root")
+	treetest.Each(t, func(t *testing.T, dir string) {
+		root := grow(t, dir, plain)
+		before := treetest.Snapshot(t, root+"/...")
+		if r, err := Tree(t.Context(), root, newLabel, Options{}); err != nil || r.Written != 46 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		first := treetest.Snapshot(t, root+"/...")
+		for p, it := range first {
+			if it.Ctime == before[p].Ctime && it.Label == before[p].Label {
+				t.Errorf("the first run did nothing to %s", p)
+			}
+		}
+		for _, o := range []Options{{}, {Exact: true}, {Threads: 1}, {Skip: SkipTop}, {DryRun: true}} {
+			r, err := Tree(t.Context(), root, newLabel, o)
+			adds(t, r)
+			if err != nil || !r.Complete || r.Written != 0 || r.Right != r.Seen {
+				t.Errorf("%+v, %v", r, err)
+			}
+			if d := treetest.Diff(first, treetest.Snapshot(t, root+"/...")); len(d) > 0 {
+				t.Errorf("%+v touched:\n%s", o, lines(d))
+			}
+		}
+	})
+}
+
+func TestDryRun(t *testing.T) {
+	treetest.Need(t, "root")
+	treetest.Each(t, func(t *testing.T, dir string) {
+		root := grow(t, dir, plain)
+		treetest.Set(t, root, "f03", newLabel)
+		treetest.Set(t, root, "d", newLabel)
+		before := treetest.Snapshot(t, root+"/...")
+		changes := map[string]string{}
+		r, err := Tree(t.Context(), root, newLabel, Options{DryRun: true, OnChange: func(path, from string) { changes[path] = from }})
+		adds(t, r)
+		if err != nil || r.Complete || r.Written != 44 || r.Right != 2 || len(changes) != 44 {
+			t.Errorf("%+v, %v, %d changes", r, err, len(changes))
+		}
+		for p, from := range changes {
+			if from != oldLabel {
+				t.Errorf("%s is said to bear %q", p, from)
+			}
+		}
+		if d := treetest.Diff(before, treetest.Snapshot(t, root+"/...")); len(d) > 0 {
+			t.Errorf("a dry run touched:\n%s", lines(d))
+		}
+	})
+}
+
+// TestEqualLabels: a NUL at the end, or another order of categories in what
+// the caller says, is the same label.
+func TestEqualLabels(t *testing.T) {
+	const base = "system_u:object_r:container_file_t:"
+	for _, c := range []struct {
+		stored, want string
+		written      int64
+	}{
+		{`"` + base + `s0:c35,c75\x00"`, base + "s0:c35,c75", 0},
+		{base + "s0:c35,c75", base + "s0:c75,c35", 0},
+		{base + "s0:c35,c75", base + "s0:c75,c35,c75\x00", 0},
+		{base + "s0:c1.c3", base + "s0:c3,c1,c2", 0},
+		{base + "s0:c35,c76", base + "s0:c35,c75", 4},
+		{`"` + base + `s0:c35,c75\x00\x00"`, base + "s0:c35,c75", 4},
+	} {
+		for _, exact := range []bool{false, true} {
+			root := grow(t, on(t, "tmpfs"), "default label="+c.stored+"\ndir .\ndir d\nfile d/f\nlink l d\n")
+			r, err := Tree(t.Context(), root, c.want, Options{Exact: exact})
+			adds(t, r)
+			if err != nil || !r.Complete || r.Written != c.written || r.Right != 4-c.written {
+				t.Errorf("%+v: %+v, %v", c, r, err)
+			}
+		}
+	}
+}
+
+// TestGuess: a long row of wrong labels with right ones among them. None may
+// be missed, and each counts once.
+func TestGuess(t *testing.T) {
+	const dirs, files, every = 5, 1000, 97
+	root := on(t, "tmpfs")
+	text := "default label=" + oldLabel + "\ndir .\n"
+	for d := range dirs {
+		text += fmt.Sprintf("dir d%d\nfile d%d/f%%04d x%d\n", d, d, files)
+	}
+	root = grow(t, root, text)
+	strays := int64(0)
+	for d := range dirs {
+		for i := 0; i < files; i += every {
+			treetest.Set(t, root, fmt.Sprintf("d%d/f%04d", d, i), newLabel)
+			strays++
+		}
+	}
+	for _, exact := range []bool{true, false} {
+		o := Options{Exact: exact, DryRun: exact}
+		r, err := Tree(t.Context(), root, newLabel, o)
+		adds(t, r)
+		if err != nil || r.Seen != 1+dirs+dirs*files || r.Written+r.Right != r.Seen {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if exact && r.Right != strays {
+			t.Errorf("%d are right of %d", r.Right, strays)
+		}
+	}
+	if n := len(bearing(t, root, newLabel)); n != 1+dirs+dirs*files {
+		t.Errorf("%d entries are labelled", n)
+	}
+}
+
+// TestOrderOfCalls: on the disk too, the root's label is the last to come.
+func TestOrderOfCalls(t *testing.T) {
+	treetest.Need(t, "root", "strace")
+	root := grow(t, on(t, "ext4"), plain)
+	cmd := child(t, "label", root)
+	calls, out, err := treetest.TraceCmd(t, cmd)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	calls = treetest.After(calls, root)
+	var marks []string // the last of each sort, and what is the root's
+	entries := 0
+	for _, c := range calls {
+		switch {
+		case !c.OK():
+		case c.Class() == treetest.WriteAttr && c.Name == "fsetxattr" && ownRoot(c.Dir, root):
+			marks = append(marks, "root")
+		case c.Class() == treetest.WriteAttr:
+			entries++
+			if marks[len(marks)-1] != "entries" {
+				marks = append(marks, "entries")
+			}
+		case c.Name == "syncfs" || c.Name == "fsync":
+			marks = append(marks, c.Name)
+		}
+	}
+	if have := fmt.Sprint(marks); have != "[root fsync entries syncfs root fsync]" || entries != 45 {
+		t.Errorf("%s, with %d entries", have, entries)
+	}
+}
+
+// ownRoot tells the root in a trace, where it stands in a clone of its mount:
+// the kernel then prints its path from that mount's top.
+func ownRoot(dir, root string) bool { return dir == root || dir == "/" || dir == filepath.Base(root) }
+
+// TestLongLabel: an entry with the longest attribute there is gets its label.
+func TestLongLabel(t *testing.T) {
+	root := grow(t, on(t, "tmpfs"), plain)
+	for _, p := range []string{"f03", "d", "."} {
+		treetest.Set(t, root, p, string(make([]byte, 60000))+"x")
+	}
+	r, err := Tree(t.Context(), root, newLabel, Options{})
+	adds(t, r)
+	if err != nil || !r.Complete || len(bearing(t, root, newLabel)) != 46 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/treetest"
+)
+
+// plain is a small tree that bears the old label: 46 entries.
+const plain = "default label=" + oldLabel + `
+dir .
+file f%02d x20
+dir d
+file d/f%02d x20
+dir d/e
+file d/e/f
+link l nowhere
+fifo p
+`
+
+// adds checks that each entry counts once (contract point 3).
+func adds(t *testing.T, r Report) {
+	t.Helper()
+	if r.Seen != r.Written+r.Right+r.Vanished+r.Skipped+r.Failed {
+		t.Errorf("the counts do not add up: %+v", r)
+	}
+}
+
+// bearing gives the entries beneath root that bear label.
+func bearing(t *testing.T, root, label string) (paths []string) {
+	t.Helper()
+	for p, l := range treetest.Read(t, root) {
+		if l == label {
+			paths = append(paths, p)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// labelOf is one entry's label without a trailing NUL.
+func labelOf(t *testing.T, path string) string {
+	t.Helper()
+	return trim([]byte(treetest.Snapshot(t, path)[path].Label))
+}
+
+func pathOf(err error) string {
+	if where := (*fs.PathError)(nil); errors.As(err, &where) {
+		return where.Path
+	}
+	return ""
+}
+
+// fsImmutable is FS_IMMUTABLE_FL in linux/fs.h.
+const fsImmutable = 0x10
+
+// immutable sets or clears the flag of the file at path, and clears it in the
+// end.
+func immutable(t *testing.T, path string, on bool) {
+	t.Helper()
+	set := func(on bool) error {
+		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd) //nolint:errcheck // only read
+		flags, err := unix.IoctlGetInt(fd, unix.FS_IOC_GETFLAGS)
+		if err != nil {
+			return err
+		}
+		flags &^= fsImmutable
+		if on {
+			flags |= fsImmutable
+		}
+		return unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, flags)
+	}
+	if err := set(on); err != nil {
+		t.Fatal(err)
+	}
+	if on {
+		t.Cleanup(func() {
+			if err := set(false); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestSealHolds reads the root's label at each change beneath it.
+func TestSealHolds(t *testing.T) {
+	treetest.Need(t, "root")
+	treetest.Each(t, func(t *testing.T, dir string) {
+		for _, c := range []struct {
+			name, from string
+			noSeal     bool
+			ok         func(label string) bool
+		}{
+			{"sealed", oldLabel, false, func(l string) bool { return sealOf(l, newLabel) && l != oldLabel && l != newLabel }},
+			{"no label", treetest.None, false, func(l string) bool { return l == treetest.None }},
+			{"NoSeal", oldLabel, true, func(l string) bool { return l == oldLabel }},
+			{"other seal", seals(newLabel, oldLabel)[0], false, func(l string) bool { return sealOf(l, newLabel) }},
+		} {
+			root := grow(t, mkdir(t, dir, c.name), plain)
+			treetest.Set(t, root, ".", c.from)
+			var order []string
+			r, err := Tree(t.Context(), root, newLabel, Options{NoSeal: c.noSeal, OnChange: func(path, _ string) {
+				order = append(order, path)
+				if l := labelOf(t, root); path != root && !c.ok(l) {
+					t.Errorf("%s: the root bears %s when %s is written", c.name, l, path)
+				}
+			}})
+			adds(t, r)
+			if err != nil || !r.Complete || r.Seen != 46 || r.Written != 46 || len(order) != 46 {
+				t.Errorf("%s: %+v, %v, %d changes", c.name, r, err, len(order))
+			}
+			if i := slices.Index(order, root); i != len(order)-1 {
+				t.Errorf("%s: the root's turn was %d of %d", c.name, i, len(order))
+			}
+		}
+	})
+}
+
+// TestFailureSeals: one entry cannot be written, and neither label may say
+// otherwise, whether the root was right before or not.
+func TestFailureSeals(t *testing.T) {
+	for _, kind := range []string{"ext4", "xfs", "btrfs"} {
+		for _, from := range []string{oldLabel, newLabel} {
+			t.Run(fmt.Sprintf("%s from %s", kind, from[len(from)-2:]), func(t *testing.T) {
+				root := grow(t, on(t, kind), plain)
+				treetest.Set(t, root, ".", from)
+				stuck := filepath.Join(root, "d", "f07")
+				immutable(t, stuck, true)
+				for range 2 { // the second finds its own seal
+					var told []string
+					r, err := Tree(t.Context(), root, newLabel, Options{OnFailure: func(err error) { told = append(told, pathOf(err)) }})
+					adds(t, r)
+					if !errors.Is(err, syscall.EPERM) || pathOf(err) != stuck || !slices.Equal(told, []string{stuck}) {
+						t.Fatalf("%v, told %v", err, told)
+					}
+					if r.Complete || r.Failed != 1 || r.Seen != 46 {
+						t.Errorf("%+v", r)
+					}
+					if l := labelOf(t, root); !sealOf(l, newLabel) || l == oldLabel || l == newLabel {
+						t.Errorf("the root bears %s", l)
+					}
+					if n := len(bearing(t, root, newLabel)); n != 44 {
+						t.Errorf("%d others are labelled", n)
+					}
+				}
+				for label, want := range map[string]bool{newLabel: true, oldLabel: false} {
+					if is, err := Interrupted(root, label); err != nil || is != want {
+						t.Errorf("Interrupted(%s) is %t, %v", label, is, err)
+					}
+					if ok, err := Labelled(root, label, Root); err != nil || ok {
+						t.Errorf("Labelled(%s) is %t, %v", label, ok, err)
+					}
+				}
+				immutable(t, stuck, false)
+				r, err := Tree(t.Context(), root, newLabel, Options{Skip: SkipRoot, Exact: true})
+				adds(t, r)
+				if err != nil || !r.Complete || r.Trusted || r.Written != 2 || r.Right != 44 || r.Interrupted != newLabel {
+					t.Errorf("%+v, %v", r, err)
+				}
+				if n := len(bearing(t, root, newLabel)); n != 46 {
+					t.Errorf("%d entries are labelled", n)
+				}
+			})
+		}
+	}
+}
+
+// TestBackToTheOldLabel is what the seal is for: A, then B stopped half-way,
+// then A again.
+func TestBackToTheOldLabel(t *testing.T) {
+	for _, noSeal := range []bool{false, true} {
+		root := grow(t, on(t, "tmpfs"), plain)
+		if r, err := Tree(t.Context(), root, oldLabel, Options{}); err != nil || r.Right != 46 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		n := 0
+		r, err := Tree(ctx, root, newLabel, Options{Threads: 1, NoSeal: noSeal, OnChange: func(string, string) {
+			if n++; n == 20 {
+				cancel()
+				time.Sleep(50 * time.Millisecond) // for the walk to notice
+			}
+		}})
+		adds(t, r)
+		if !errors.Is(err, context.Canceled) || r.Complete || r.Written < 20 || r.Written > 40 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		half := len(bearing(t, root, newLabel))
+		if int64(half) != r.Written {
+			t.Errorf("%d entries bear the new label, of %d written", half, r.Written)
+		}
+		again, err := Tree(t.Context(), root, oldLabel, Options{Skip: SkipRoot, Exact: true})
+		adds(t, again)
+		if noSeal { // the control: this is what goes wrong without it
+			if err != nil || !again.Trusted || len(bearing(t, root, newLabel)) != half {
+				t.Errorf("without a seal: %+v, %v", again, err)
+			}
+			continue
+		}
+		if err != nil || again.Trusted || !again.Complete || again.Written != r.Written+1 {
+			t.Errorf("%+v, %v", again, err)
+		}
+		if n := len(bearing(t, root, oldLabel)); n != 46 {
+			t.Errorf("%d of 46 bear the old label again", n)
+		}
+	}
+}

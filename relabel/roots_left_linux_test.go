@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/treetest"
+)
+
+// TestReadOnly: what is right needs no write, and what is wrong is named.
+func TestReadOnly(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		wrong []string
+	}{
+		{"all right", nil},
+		{"strays", []string{"f01", "d/f02"}},
+		{"all wrong", []string{".", "f00", "f01", "d", "d/f00", "d/f01", "d/f02"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			vol := treetest.Fresh(t, "ext4")
+			root := grow(t, vol, "default label="+newLabel+"\ndir .\nfile f%02d x2\ndir d\nfile d/f%02d x3\n")
+			for _, p := range c.wrong {
+				treetest.Set(t, root, p, oldLabel)
+			}
+			if err := unix.Mount("", vol, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+				t.Fatal(err)
+			}
+			before := treetest.Snapshot(t, root+"/...")
+			failed := map[string]bool{}
+			r, err := Tree(t.Context(), root, newLabel, Options{OnFailure: func(err error) {
+				if !errors.Is(err, syscall.EROFS) {
+					t.Error(err)
+				}
+				failed[pathOf(err)] = true
+			}})
+			adds(t, r)
+			if d := treetest.Diff(before, treetest.Snapshot(t, root+"/...")); len(d) > 0 {
+				t.Errorf("a read-only volume changed:\n%s", lines(d))
+			}
+			if len(c.wrong) == 0 {
+				if err != nil || !r.Complete || r.Right != r.Seen {
+					t.Errorf("%+v, %v", r, err)
+				}
+				return
+			}
+			if !errors.Is(err, syscall.EROFS) || r.Complete {
+				t.Errorf("complete %t, %v", r.Complete, err)
+			}
+			for _, p := range c.wrong {
+				if p != "." && !failed[filepath.Join(root, p)] {
+					t.Errorf("%s is not named", p)
+				}
+				delete(failed, filepath.Join(root, p))
+			}
+			if len(failed) > 0 {
+				t.Errorf("named too: %v", failed)
+			}
+		})
+	}
+}
+
+// TestSystemInside mounts the system's own directory in the tree.
+func TestSystemInside(t *testing.T) {
+	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir etc\nfile f\n")
+	inside := filepath.Join(root, "etc")
+	bind(t, "/etc", inside)
+	before := treetest.Snapshot(t, "/etc/...")
+	for engine, m := range engines() {
+		treetest.Set(t, root, "f", oldLabel)
+		ctx, cancel := context.WithCancel(t.Context())
+		reasons := map[string]string{}
+		r, err := tree(ctx, root, newLabel, Options{
+			OnSkip: func(path, why string) { reasons[path] = why },
+			OnChange: func(path, _ string) {
+				if strings.HasPrefix(path, inside) {
+					cancel() // spare the machine
+				}
+			},
+		}, as(m))
+		cancel()
+		adds(t, r)
+		if err != nil || !r.Complete || r.Skipped != 1 || reasons[inside] == "" {
+			t.Errorf("%s: %+v, %v, %v", engine, r, err, reasons)
+		}
+		if labelOf(t, filepath.Join(root, "f")) != newLabel {
+			t.Errorf("%s: the rest of the tree is not labelled", engine)
+		}
+	}
+	if d := treetest.Diff(before, treetest.Snapshot(t, "/etc/...")); len(d) > 0 {
+		t.Errorf("/etc was touched:\n%s", lines(d))
+	}
+}
+
+// TestLeftAlone holds what the options say to leave against what is labelled.
+func TestLeftAlone(t *testing.T) {
+	for engine, m := range engines() {
+		for _, c := range []struct {
+			name    string
+			exclude []string
+			one     bool
+			left    []string // named by OnSkip
+			same    []string // not labelled
+		}{
+			{"nothing", nil, false, nil, nil},
+			{"one filesystem", nil, true, []string{"m"}, []string{"m", "m/in"}},
+			{"directory", []string{"d"}, false, []string{"d"}, []string{"d", "d/f", "d/e", "d/e/f"}},
+			{"by another name", []string{"d/e/../../d/../d/e"}, false, []string{"d/e"}, []string{"d/e", "d/e/f"}},
+			{"file", []string{"d/f"}, false, []string{"d/f"}, []string{"d/f"}},
+			{"mountpoint", []string{"m"}, false, []string{"m"}, []string{"m", "m/in"}},
+			{"in a mount", []string{"m/in"}, false, []string{"m/in"}, []string{"m/in"}},
+		} {
+			t.Run(engine+" "+c.name, func(t *testing.T) {
+				root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+`
+dir .
+dir d
+file d/f
+dir d/e
+file d/e/f
+dir m
+mount m tmpfs
+file m/in
+`)
+				treetest.Set(t, root, "m", oldLabel)
+				o := Options{OneFilesystem: c.one}
+				for _, p := range c.exclude {
+					o.Exclude = append(o.Exclude, root+"/"+p)
+				}
+				left, told := map[string]string{}, 0
+				o.OnSkip = func(path, why string) { left[path] = why; told++ }
+				r, err := tree(t.Context(), root, newLabel, o, as(m))
+				adds(t, r)
+				if err != nil || !r.Complete || r.Skipped != int64(len(c.left)) || told != len(c.left) {
+					t.Errorf("%+v, %v, %v", r, err, left)
+				}
+				want := treetest.Read(t, root)
+				for p := range want {
+					want[p] = newLabel
+				}
+				for _, p := range c.same {
+					want[p] = oldLabel
+				}
+				if d := treetest.Diff(want, treetest.Read(t, root)); len(d) > 0 {
+					t.Errorf("wanted and found:\n%s", lines(d))
+				}
+				for _, p := range c.left {
+					if left[filepath.Join(root, p)] == "" {
+						t.Errorf("%s is not named: %v", p, left)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestExcludeUnknown: an exclusion that is nothing must not go unnoticed, nor
+// stand for the working directory.
+func TestExcludeUnknown(t *testing.T) {
+	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir d\nfile d/f\n")
+	t.Chdir(filepath.Join(root, "d"))
+	before := treetest.Snapshot(t, root+"/...")
+	for _, p := range []string{"none", root + "/none/d", "", "d\x00"} {
+		r, err := Tree(t.Context(), root, newLabel, Options{Exclude: []string{p}})
+		if !errors.Is(err, syscall.ENOENT) || r.Seen != 0 {
+			t.Errorf("exclude %q: %+v, %v", p, r, err)
+		}
+		if d := treetest.Diff(before, treetest.Snapshot(t, root+"/...")); len(d) > 0 {
+			t.Errorf("exclude %q:\n%s", p, lines(d))
+			return
+		}
+	}
+}
+
+// TestExcludeOtherDevice: a btrfs subvolume and a file of an overlay have a
+// device number that is not their mount's.
+func TestExcludeOtherDevice(t *testing.T) {
+	t.Run("btrfs", func(t *testing.T) {
+		treetest.Need(t, "btrfs")
+		root := mkdir(t, on(t, "btrfs"), "root")
+		sub := filepath.Join(root, "sub")
+		if out, err := exec.Command("btrfs", "subvolume", "create", sub).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		excludes(t, root, sub)
+	})
+	t.Run("overlay", func(t *testing.T) {
+		treetest.Need(t, "overlay")
+		dir, lower := on(t, "tmpfs"), on(t, "ext4")
+		root := mkdir(t, dir, "root")
+		file := filepath.Join(root, "file")
+		if err := os.WriteFile(filepath.Join(lower, "file"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		data := "lowerdir=" + lower + ",upperdir=" + mkdir(t, dir, "up") + ",workdir=" + mkdir(t, dir, "work")
+		if err := unix.Mount("test", root, "overlay", 0, data); err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Unmount(root, unix.MNT_DETACH) //nolint:errcheck // gone with the namespace
+		excludes(t, root, file)
+	})
+}
+
+func excludes(t *testing.T, root, path string) {
+	t.Helper()
+	before := treetest.Snapshot(t, path+"/...")
+	r, err := Tree(t.Context(), root, newLabel, Options{Exclude: []string{path}})
+	if err != nil || r.Skipped != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if d := treetest.Diff(before, treetest.Snapshot(t, path+"/...")); len(d) > 0 {
+		t.Errorf("an exclusion was labelled:\n%s", lines(d))
+	}
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/treetest"
+)
+
+// summary is what the command's last line of JSON says.
+type summary struct {
+	Type     string `json:"message_type"`
+	Way      string `json:"way"`
+	Written  int64  `json:"written"`
+	Failed   int64  `json:"failed"`
+	Complete bool   `json:"complete"`
+
+	Seconds float64 `json:"seconds"`
+}
+
+// lastSummary reads the command's JSON lines. Whatever went wrong stops the test.
+func lastSummary(t *testing.T, out []byte, err error) summary {
+	t.Helper()
+	var s summary
+	for line := range bytes.Lines(out) {
+		if json.Unmarshal(line, &s) != nil {
+			break
+		}
+	}
+	if err != nil || s.Type != "summary" || !s.Complete || s.Failed != 0 {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return s
+}
+
+// join merges answers; later ones win.
+func join(all ...map[int]syscall.Errno) map[int]syscall.Errno {
+	out := map[int]syscall.Errno{}
+	for _, m := range all {
+		maps.Copy(out, m)
+	}
+	return out
+}
+
+// TestWayByAnswers runs the command under a kernel that lacks some calls, or
+// refuses them, and tells by its own word which way that led it.
+func TestWayByAnswers(t *testing.T) {
+	treetest.Need(t, "root", "ext4", "seccomp", "setxattrat")
+	type answers = map[int]syscall.Errno
+	no := func(e syscall.Errno) answers { return answers{unix.SYS_SETXATTRAT: e, unix.SYS_GETXATTRAT: e} }
+	noMounts := answers{unix.SYS_OPEN_TREE: unix.ENOSYS, unix.SYS_OPENAT2: unix.ENOSYS}
+	bin := command(t)
+	for _, leg := range []struct {
+		name, way string
+		deny      answers
+	}{
+		{"nothing", "clone/setxattrat", nil},
+		{"no-xattrat", "clone/fchdir", no(unix.ENOSYS)},
+		{"xattrat-forbidden", "clone/fchdir", no(unix.EPERM)},
+		{"setxattrat-alone", "clone/fchdir", answers{unix.SYS_GETXATTRAT: unix.ENOSYS}},
+		{"unshare-forbidden", "clone/fd", join(no(unix.ENOSYS), answers{unix.SYS_UNSHARE: unix.EPERM})},
+		{"open_tree-forbidden", "openat2/fd", answers{unix.SYS_OPEN_TREE: unix.EPERM}},
+		{"no-mount_setattr", "openat2/fd", answers{unix.SYS_MOUNT_SETATTR: unix.ENOSYS}},
+		{"no-openat2", "mountid/fd", noMounts},
+		{"no-handles", "mountid/fd", join(noMounts, answers{unix.SYS_NAME_TO_HANDLE_AT: unix.ENOTSUP})},
+		{"linux-4.18", "mountid/fd", join(noMounts, no(unix.ENOSYS), answers{unix.SYS_MOUNT_SETATTR: unix.ENOSYS})},
+	} {
+		t.Run(leg.name, func(t *testing.T) { theWay(t, bin, leg.way, leg.deny) })
+	}
+}
+
+// theWay labels trees with the command under the kernel's answers, twice, and
+// holds the result against the oracle's.
+func theWay(t *testing.T, bin, way string, deny map[int]syscall.Errno) {
+	for _, name := range []string{"nested-mounts", "mixed-kinds", "odd-names", "deep"} {
+		dir := treetest.Filesystems(t)[0].Dir(t)
+		tree := treetest.Load(t, name)
+		oracle, ours := filepath.Join(dir, "oracle"), filepath.Join(dir, "ours")
+		treetest.Build(t, oracle, tree)
+		treetest.Build(t, ours, tree)
+		treetest.Label(t, oracle, newLabel)
+		want := treetest.Read(t, oracle)
+		if len(treetest.Diff(treetest.Read(t, ours), want)) == 0 {
+			t.Fatal("the oracle changed nothing: the tree proves nothing")
+		}
+		for _, first := range []bool{true, false} {
+			cmd := exec.Command(bin, "--json", "--no-sync", "--label", newLabel, ours)
+			if deny != nil {
+				treetest.Deny(t, cmd, deny)
+			}
+			out, err := cmd.Output()
+			s := lastSummary(t, out, err)
+			if s.Way != way {
+				t.Errorf("%s: went by %s, want %s", name, s.Way, way)
+			}
+			if first != (s.Written > 0) {
+				t.Errorf("%s: first run %t, and it wrote %d", name, first, s.Written)
+			}
+			if d := treetest.Diff(want, treetest.Read(t, ours)); len(d) > 0 {
+				t.Errorf("%s: differs from the oracle's:\n%s", name, lines(d))
+			}
+		}
+	}
+}
+
+// TestThreadsLeaveNoTrace: on the way that gives threads a working directory of
+// their own, none of those threads serves other goroutines afterwards, none holds
+// the volume, and the main one is not among them: it could not end.
+func TestThreadsLeaveNoTrace(t *testing.T) {
+	treetest.Need(t, "root")
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	volume := filepath.Join(treetest.Fresh(t, "tmpfs"), "volume")
+	if err := os.Mkdir(volume, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // threads change hands rarely
+	for range 20 {
+		if err := unix.Mount("treetest", volume, "tmpfs", 0, ""); err != nil {
+			t.Fatal(err)
+		}
+		treetest.Build(t, volume, treetest.Text(t, "dir d%02d x20\nfile d%02d/f x20"))
+		var r Report
+		var err error
+		fromMain(func() {
+			r, err = tree(t.Context(), volume, newLabel, Options{Threads: 16, NoSync: true},
+				as(means{way: byThread, clones: true, openat2: true}))
+		})
+		if err != nil || r.Way != "clone/fchdir" || r.Written != 41 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if err := unix.Unmount(volume, 0); err != nil {
+			t.Fatalf("the volume is still in use: %v", err)
+		}
+		for cwd, n := range workingDirectories(t, 50) {
+			if cwd != here {
+				t.Errorf("%d of 50 threads stand in %s", n, cwd)
+			}
+		}
+		if cwd, err := os.Readlink("/proc/self/cwd"); err != nil || cwd != here {
+			t.Errorf("the process stands in %s: %v", cwd, err)
+		}
+	}
+	// All threads but those that are gone move on with the process.
+	t.Chdir(volume)
+	if cwd, err := os.Readlink("/proc/self/cwd"); err != nil || cwd != volume {
+		t.Errorf("the process has moved to %s and stands in %s: %v", volume, cwd, err)
+	}
+	moved := make(chan string)
+	go moveThread(t, moved)
+	if cwd := <-moved; cwd != "/proc" {
+		t.Errorf("control: a thread in /proc stands in %s", cwd)
+	}
+}
+
+// fromMain calls f on the main thread, if that is ever free, but not locked to
+// it: when f waits for goroutines that it began, one of them is likely to be
+// served by that thread. Other threads are held meanwhile.
+func fromMain(f func()) {
+	end, done := make(chan struct{}), make(chan bool)
+	defer close(end)
+	for try := range 1000 {
+		go func() {
+			runtime.LockOSThread()
+			main := unix.Gettid() == unix.Getpid() || try == 999
+			if main {
+				runtime.UnlockOSThread()
+				f()
+			}
+			if done <- main; !main {
+				<-end
+				runtime.UnlockOSThread()
+			}
+		}()
+		if <-done {
+			return
+		}
+	}
+}
+
+// moveThread moves a thread into /proc, which ends it, and tells what is then
+// seen of it. It is never the main one, which would live on for good.
+func moveThread(t *testing.T, tell chan<- string) {
+	runtime.LockOSThread()
+	if unix.Gettid() == unix.Getpid() {
+		defer runtime.UnlockOSThread() // held until another thread has moved
+		told := make(chan string)
+		go moveThread(t, told)
+		tell <- <-told
+		return
+	}
+	if err := errors.Join(unix.Unshare(unix.CLONE_FS), unix.Chdir("/proc")); err != nil {
+		t.Error(err)
+	}
+	cwd, _ := os.Readlink("/proc/thread-self/cwd")
+	tell <- cwd
+}
+
+// workingDirectories asks n threads at once where they stand.
+func workingDirectories(t *testing.T, n int) map[string]int {
+	t.Helper()
+	var all sync.WaitGroup // each holds its thread until all have one
+	all.Add(n)
+	answers := make(chan string, n)
+	for range n {
+		go func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			all.Done()
+			all.Wait()
+			cwd, err := os.Readlink("/proc/thread-self/cwd")
+			if err != nil {
+				cwd = err.Error()
+			}
+			answers <- cwd
+		}()
+	}
+	count := map[string]int{}
+	for range n {
+		count[<-answers]++
+	}
+	return count
+}
