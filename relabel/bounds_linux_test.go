@@ -147,8 +147,11 @@ func TestFewDescriptors(t *testing.T) {
 	bin := command(t)
 	var comb, broad strings.Builder
 	for i := range 300 {
-		at := strings.Repeat("d/", i)
-		fmt.Fprintf(&comb, "dir %sd\ndir %[1]sleaf\nfile %[1]sleaf/f\n", at)
+		// Whatever the order, something beside m waits when m is entered;
+		// nothing does in the two directories above, which are closed
+		// for good as far as they themselves are concerned.
+		at := "x/y/" + strings.Repeat("m/", i)
+		fmt.Fprintf(&comb, "file %sa/f\nfile %[1]sm/f\nfile %[1]sz/f\n", at)
 	}
 	for i := range 40 {
 		fmt.Fprintf(&broad, "file %sf%%011d x3000\n", strings.Repeat("d/", i))

@@ -24,7 +24,8 @@ type dir struct {
 	pins int32 // workers in it, and a rest that waits: the descriptor stays
 	want int32 // items that will need it: better kept open
 	// While it is closed and wanted: what it was, so that the directory
-	// found again by name is known to be the same.
+	// found again by name is known to be the same. Nothing is known of one
+	// that was closed for good; it may lie on the way to one that is wanted.
 	was identity
 	// The list of open directories that nobody is in, oldest first.
 	newer, older *dir
@@ -118,7 +119,7 @@ func (c *cache) reenter(d *dir) (int, string, sys.Errno) {
 		fd, op, e := at.mount.openDir(int(at.fd), sys.Cname(next.name[:len(next.name)-1]))
 		if e == 0 {
 			var st sys.Stat
-			if st, e = sys.Fstatx(fd); e != 0 || identify(st) != next.was {
+			if st, e = sys.Fstatx(fd); e != 0 || next.was != (identity{}) && identify(st) != next.was {
 				sys.Close(fd)
 				op = "statx"
 				if e == 0 {
@@ -204,9 +205,10 @@ func (c *cache) kept() {
 
 func (c *cache) evict() {
 	d := c.oldest
+	d.was = identity{^uint64(0), 0} // which nothing has that is found again
 	if st, e := sys.Fstatx(int(d.fd)); e == 0 {
 		d.was = identify(st)
-	} // else: the zero identity, which nothing that is found again has
+	}
 	c.unlist(d)
 	c.shut(d)
 }

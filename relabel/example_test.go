@@ -28,7 +28,7 @@ func ExampleTree() {
 	var some *relabel.Incomplete
 	switch {
 	case errors.As(err, &some):
-		log.Fatalf("%d of %d entries could not be labelled: %v", some.Failed, report.Seen, err)
+		log.Panicf("%d of %d entries could not be labelled: %v", some.Failed, report.Seen, err)
 	case err != nil:
 		log.Fatal(err)
 	case report.Trusted:

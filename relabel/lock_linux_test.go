@@ -47,7 +47,7 @@ func TestChild(t *testing.T) {
 	case "hold":
 		_, err := Tree(t.Context(), path, newLabel, Options{OnChange: func(string, string) {
 			fmt.Println("held")
-			select {} // until it is killed
+			time.Sleep(time.Hour) // until it is killed
 		}})
 		t.Error(err)
 	}
@@ -152,7 +152,7 @@ func TestKilledHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cmd.Wait() //nolint:errcheck // it is killed
-	defer cmd.Process.Kill()
+	defer cmd.Process.Kill() //nolint:errcheck // it may be gone
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "held\n" {
 		t.Fatalf("%q, %v", line, err)
 	}
@@ -193,7 +193,7 @@ func TestOwnersLock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer f.Close() //nolint:errcheck // only read
+		defer f.Close() // only read
 		if err := syscall.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +217,7 @@ func TestLockIsNotCollected(t *testing.T) {
 	defer l.close()
 	id := identity{^uint64(0), uint64(os.Getpid())}
 	name := filepath.Join(l.dir.Name(), fmt.Sprintf("%x-%x", id.dev, id.ino))
-	defer os.Remove(name) //nolint:errcheck // the second call may have done so
+	defer os.Remove(name) // the second call may have done so
 	if _, err := l.take(t.Context(), id, "test", nil); err != nil {
 		t.Fatal(err)
 	}

@@ -75,7 +75,7 @@ func immutable(t *testing.T, path string, on bool) {
 		if err != nil {
 			return err
 		}
-		defer unix.Close(fd) //nolint:errcheck // only read
+		defer unix.Close(fd) // only read
 		flags, err := unix.IoctlGetInt(fd, unix.FS_IOC_GETFLAGS)
 		if err != nil {
 			return err

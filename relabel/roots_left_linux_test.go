@@ -205,7 +205,7 @@ func TestExcludeOtherDevice(t *testing.T) {
 		if err := unix.Mount("test", root, "overlay", 0, data); err != nil {
 			t.Fatal(err)
 		}
-		defer unix.Unmount(root, unix.MNT_DETACH) //nolint:errcheck // gone with the namespace
+		defer unix.Unmount(root, unix.MNT_DETACH) // gone with the namespace
 		excludes(t, root, file)
 	})
 }

@@ -195,7 +195,7 @@ func TestUnlabelableRoot(t *testing.T) {
 	if err := unix.Mount("test", dir, "ramfs", 0, ""); err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Unmount(dir, unix.MNT_DETACH) //nolint:errcheck // gone with the namespace
+	defer unix.Unmount(dir, unix.MNT_DETACH) // gone with the namespace
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -80,6 +80,13 @@ func (h *hand) ready() (string, sys.Errno) {
 		return "", 0
 	}
 	runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+	if sys.MainThread() {
+		// It would not end, and its working directory is what others see
+		// as the process's. The longer way needs no thread.
+		runtime.UnlockOSThread()
+		h.way = byDescriptor
+		return "", 0
+	}
 	return "unshare", sys.UnshareFS()
 }
 

@@ -41,7 +41,7 @@ func lastSummary(t *testing.T, out []byte, err error) summary {
 		}
 	}
 	if err != nil || s.Type != "summary" || !s.Complete || s.Failed != 0 {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("%v\n%.2000s", err, out)
 	}
 	return s
 }

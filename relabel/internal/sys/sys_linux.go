@@ -153,6 +153,9 @@ func UnshareFS() Errno {
 	return e
 }
 
+// MainThread reports whether the calling thread is the process's first.
+func MainThread() bool { return unix.Gettid() == unix.Getpid() }
+
 // Fchdir moves the calling thread, and all that share its working directory,
 // into dir.
 func Fchdir(dir int) Errno {
