@@ -151,7 +151,7 @@ func TestKilledHolder(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer cmd.Wait() //nolint:errcheck // it is killed
+	defer cmd.Wait()         //nolint:errcheck // it is killed
 	defer cmd.Process.Kill() //nolint:errcheck // it may be gone
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "held\n" {
 		t.Fatalf("%q, %v", line, err)
