@@ -33,15 +33,19 @@ build() {
 	(cd "$tmp/m" && go test -race -c -o "$tmp/bin" "./$pkg") >"$tmp/out" 2>&1
 }
 
-[ $# -gt 0 ] || set -- $(cd "$here/testdata/mutants" && ls | sed -n 's/\.patch$//p')
+if [ $# = 0 ]; then
+	for patch in "$here"/testdata/mutants/*.patch; do
+		set -- "$@" "$(basename "$patch" .patch)"
+	done
+fi
 
 fresh
 all=$(for m; do sed -n 's/^Killed-by: //p' "$here/testdata/mutants/$m.patch"; done | tr '\n' '|' | sed 's/|$//')
-build && attempt "$all" || {
+if ! build || ! attempt "$all"; then
 	cat "$tmp/out"
 	echo "the tests fail without a mutant"
 	exit 1
-}
+fi
 
 for m; do
 	patch=$here/testdata/mutants/$m.patch
