@@ -116,10 +116,13 @@ func (c *cache) reenter(d *dir) (int, string, sys.Errno) {
 	c.mu.Unlock()
 	for i := len(way) - 1; i >= 0; i-- {
 		next := way[i]
+		c.mu.Lock()
+		was := next.was
+		c.mu.Unlock()
 		fd, op, e := at.mount.openDir(int(at.fd), sys.Cname(next.name[:len(next.name)-1]))
 		if e == 0 {
 			var st sys.Stat
-			if st, e = sys.Fstatx(fd); e != 0 || next.was != (identity{}) && identify(st) != next.was {
+			if st, e = sys.Fstatx(fd); e != 0 || was != (identity{}) && identify(st) != was {
 				sys.Close(fd)
 				op = "statx"
 				if e == 0 {
@@ -205,10 +208,11 @@ func (c *cache) kept() {
 
 func (c *cache) evict() {
 	d := c.oldest
-	d.was = identity{^uint64(0), 0} // which nothing has that is found again
+	was := identity{^uint64(0), 0} // which nothing has that is found again
 	if st, e := sys.Fstatx(int(d.fd)); e == 0 {
-		d.was = identify(st)
+		was = identify(st)
 	}
+	d.was = was
 	c.unlist(d)
 	c.shut(d)
 }

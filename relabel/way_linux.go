@@ -52,6 +52,11 @@ func threadOfOwn() bool {
 	answer := make(chan bool)
 	go func() {
 		runtime.LockOSThread()
+		if sys.MainThread() { // it could not end: ask another, held off this one
+			defer runtime.UnlockOSThread()
+			answer <- threadOfOwn()
+			return
+		}
 		answer <- sys.UnshareFS() == 0
 	}()
 	return <-answer
