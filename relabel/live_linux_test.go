@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/treetest"
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // growing is a tree whose root is read to its end before the walk goes deeper,

@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/treetest"
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 func TestMain(m *testing.M) { os.Exit(treetest.Main(m)) }

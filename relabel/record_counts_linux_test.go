@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/treetest"
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // TestSameCounts: how many work on it changes no count, and the oracle counts

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/treetest"
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // on gives a fresh directory on a filesystem of that kind.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
-	"github.com/fastlabel/fastlabel/relabel/internal/treetest"
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 const (

@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/treetest"
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // summary is what the command's last line of JSON says.

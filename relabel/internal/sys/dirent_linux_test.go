@@ -13,7 +13,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/treetest"
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // encode writes a record as the kernel does, its length padded to 8.

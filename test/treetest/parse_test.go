@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-const trees = "../../../testdata/trees"
+const trees = "../../testdata/trees"
 
 // lineless forgets where the entries were written.
 func lineless(tr *Tree) []Entry {
