@@ -9,6 +9,7 @@
 //	Snapshot, Diff        what has changed, in ten lines
 //	Trace                 the system calls of a program, in order
 //	Deny                  a program under a kernel that lacks some calls
+//	Supervise             a program whose Nth call fails, or is its last
 //
 // A package whose tests use it hands its TestMain over:
 //

@@ -16,6 +16,7 @@ import (
 
 const (
 	denyEnv      = "FASTLABEL_DENY"     // "463=38,464=38": see Deny
+	askEnv       = "FASTLABEL_ASK"      // "3:463=ask,188=ask": see Supervise
 	namespaceEnv = "FASTLABEL_MOUNT_NS" // the namespace that Main made
 )
 
@@ -37,8 +38,12 @@ var errNoMain = errors.New("TestMain does not call treetest.Main")
 // skip: see Need. A filesystem that is still in use when the tests have ended
 // makes the code 1, for something leaked a descriptor.
 //
-// Main is also what Deny runs, in a child, to set the filter.
+// Main is also what Deny and Supervise run, in a child, to set the filter.
 func Main(m *testing.M) int {
+	if rules, ok := os.LookupEnv(askEnv); ok {
+		fmt.Fprintln(os.Stderr, "treetest: supervise:", askAndExec(rules))
+		return 125
+	}
 	if rules, ok := os.LookupEnv(denyEnv); ok {
 		fmt.Fprintln(os.Stderr, "treetest: deny:", denyAndExec(rules))
 		return 125

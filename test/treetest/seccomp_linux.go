@@ -45,34 +45,52 @@ func Deny(t testing.TB, cmd *exec.Cmd, answers map[int]syscall.Errno) {
 	cmd.Env = append(cmd.Environ(), denyEnv+"="+strings.Join(rules, ","))
 }
 
-// denyAndExec sets the filter and becomes os.Args[1] with the arguments that
-// follow. It returns only an error.
+// denyAndExec sets the filter and becomes the command. It returns only an
+// error.
 func denyAndExec(rules string) error {
-	filter, err := denyFilter(rules)
-	if err != nil {
-		return err
-	}
-	if len(os.Args) < 3 {
-		return fmt.Errorf("%s is set, but there is no command: %q", denyEnv, os.Args)
-	}
-	if err := os.Unsetenv(denyEnv); err != nil {
-		return err
-	}
 	runtime.LockOSThread()
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("PR_SET_NO_NEW_PRIVS: %w", err)
+	if _, err := setFilter(rules, unix.SECCOMP_FILTER_FLAG_TSYNC); err != nil {
+		return err
 	}
-	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	if _, _, e := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
-		unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog))); e != 0 {
-		return fmt.Errorf("seccomp: %w", e)
+	return become(denyEnv)
+}
+
+// become executes os.Args[1] with the arguments that follow, without the
+// setting that brought the program here.
+func become(setting string) error {
+	if len(os.Args) < 3 {
+		return fmt.Errorf("%s is set, but there is no command: %q", setting, os.Args)
+	}
+	if err := os.Unsetenv(setting); err != nil {
+		return err
 	}
 	return fmt.Errorf("exec %s: %w", os.Args[1], syscall.Exec(os.Args[1], os.Args[2:], os.Environ()))
 }
 
-// denyFilter writes the classic BPF program: pass a foreign architecture,
-// then two instructions a rule, then pass.
-func denyFilter(rules string) ([]unix.SockFilter, error) {
+// setFilter puts the thread behind the filter and gives what the call gives:
+// 0, or the listener if the flags ask for one.
+func setFilter(rules string, flags uintptr) (int, error) {
+	filter, err := filterOf(rules)
+	if err != nil {
+		return 0, err
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return 0, fmt.Errorf("PR_SET_NO_NEW_PRIVS: %w", err)
+	}
+	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	fd, _, e := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&prog)))
+	if e != 0 {
+		return 0, fmt.Errorf("seccomp: %w", e)
+	}
+	return int(fd), nil
+}
+
+// ask is what a rule has in place of an errno where Supervise decides.
+const ask = "ask"
+
+// filterOf writes the classic BPF program: pass a foreign architecture, then
+// two instructions a rule, then pass.
+func filterOf(rules string) ([]unix.SockFilter, error) {
 	arch, err := auditArch()
 	if err != nil {
 		return nil, err
@@ -92,15 +110,21 @@ func denyFilter(rules string) ([]unix.SockFilter, error) {
 		{Code: load, K: nr},
 	}
 	for rule := range strings.SplitSeq(rules, ",") {
-		call, errno, ok := strings.Cut(rule, "=")
+		call, errno, _ := strings.Cut(rule, "=")
 		n, err1 := strconv.ParseUint(call, 10, 32)
-		e, err2 := strconv.ParseUint(errno, 10, 12)
-		if !ok || err1 != nil || err2 != nil {
-			return nil, fmt.Errorf("%s: %q is not NUMBER=ERRNO", denyEnv, rule)
+		action := uint32(unix.SECCOMP_RET_USER_NOTIF)
+		var err2 error
+		if errno != ask {
+			var e uint64
+			e, err2 = strconv.ParseUint(errno, 10, 12)
+			action = unix.SECCOMP_RET_ERRNO | uint32(e)
+		}
+		if err1 != nil || err2 != nil {
+			return nil, fmt.Errorf("rule %q is not NUMBER=ERRNO", rule)
 		}
 		prog = append(prog,
 			unix.SockFilter{Code: equal, K: uint32(n), Jf: 1},
-			unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(e)})
+			unix.SockFilter{Code: answer, K: action})
 	}
 	return append(prog, pass), nil
 }

@@ -189,7 +189,7 @@ func TestDeny(t *testing.T) {
 		t.Errorf("sh: %v\n%s", err, out)
 	}
 	for _, rules := range []string{"", "x=1", "1", "1=", "-1=1", "1=4096"} {
-		if _, err := denyFilter(rules); err == nil {
+		if _, err := filterOf(rules); err == nil {
 			t.Errorf("%q makes a filter", rules)
 		}
 	}

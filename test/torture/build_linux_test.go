@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package torture
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/opencontainers/selinux/go-selinux"
+)
+
+// house is the module that is tortured.
+const house = "../.."
+
+// buildsOf are the commands that were built, each once a process.
+type buildsOf struct {
+	mu   sync.Mutex
+	dir  string
+	done map[string]error
+}
+
+var builds = buildsOf{done: map[string]error{}}
+
+func (b *buildsOf) remove() { _ = os.RemoveAll(b.dir) }
+
+// fastlabel gives the command, built from the house as it stands.
+func fastlabel(t testing.TB) string { return builds.get(t, "fastlabel", "") }
+
+// broken gives the command built with mutants/NAME.patch applied.
+func broken(t testing.TB, name string) string { return builds.get(t, name, name+".patch") }
+
+func (b *buildsOf) get(t testing.TB, name, patch string) string {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.dir == "" {
+		dir, err := os.MkdirTemp("", "fastlabel-torture-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.dir = dir
+	}
+	bin := filepath.Join(b.dir, name)
+	err, tried := b.done[name]
+	if !tried {
+		err = b.build(bin, patch)
+		b.done[name] = err
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bin
+}
+
+// build builds the command, from a copy if it is to be broken first.
+func (b *buildsOf) build(bin, patch string) error {
+	from := house
+	if patch != "" {
+		from = bin + ".src"
+		if err := os.Mkdir(from, 0o755); err != nil {
+			return err
+		}
+		for _, part := range []string{"go.mod", "go.sum", "relabel", "cmd"} {
+			if err := run("", "cp", "-r", filepath.Join(house, part), from); err != nil {
+				return err
+			}
+		}
+		file, err := filepath.Abs(filepath.Join("mutants", patch))
+		if err != nil {
+			return err
+		}
+		if err := run(from, "patch", "-s", "-p1", "-i", file); err != nil {
+			return err
+		}
+	}
+	return run(from, "go", "build", "-o", bin, "./cmd/fastlabel")
+}
+
+// run runs a command that should have nothing to say.
+func run(dir string, args ...string) error {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// This program is also the peers: "torture.test role-chcon LABEL PATH" is
+// go-selinux's Chcon, as a process that can be killed and supervised.
+var roles = map[string]func(args []string) error{
+	"role-chcon": func(args []string) error {
+		if len(args) != 2 {
+			return errors.New("role-chcon LABEL PATH")
+		}
+		return selinux.Chcon(args[1], args[0], true)
+	},
+}
+
+func roleOf(args []string) (code int, is bool) {
+	if len(args) < 2 || !strings.HasPrefix(args[1], "role-") {
+		return 0, false
+	}
+	role, is := roles[args[1]]
+	if !is {
+		fmt.Fprintf(os.Stderr, "torture: no role %s\n", args[1])
+		return 2, true
+	}
+	if err := role(args[2:]); err != nil {
+		fmt.Fprintln(os.Stderr, args[1]+":", err)
+		return 1, true
+	}
+	return 0, true
+}
+
+// gochcon is go-selinux's Chcon as a command.
+func gochcon(label, path string) *exec.Cmd { return roleCmd("role-chcon", label, path) }
+
+func roleCmd(role string, args ...string) *exec.Cmd {
+	self, err := os.Executable()
+	if err != nil {
+		return &exec.Cmd{Err: err}
+	}
+	return exec.Command(self, append([]string{role}, args...)...)
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package torture attacks the command: races, kill -9, power loss, errors at
+// every call, writers, rivals, hung storage, trees beyond memory. Nothing in it
+// knows the engine's inside; it builds the command and looks at what is left
+// on real filesystems.
+//
+// Each check has a control: the same attack against a peer (go-selinux's Chcon,
+// chcon) or against a build broken on purpose (mutants/NAME.patch). A control
+// that does not fall fails the check, for then the attack proves nothing.
+//
+//	make torture                     all, under two hours on two processors
+//	go test ./... (here, as root)    the part that .ci/run runs: ten minutes
+//	TORTURE=short|full|long          how much: short is the default
+//	-run TestRace                    one check
+//
+// At the end stands a table: check, runs, violations, the control's violations.
+// FASTLABEL_RESULTS names a file that gets it too.
+package torture

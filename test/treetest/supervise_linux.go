@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package treetest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Notice is a system call that a supervised program is about to make.
+type Notice struct {
+	Nr   int       // the call's number
+	Nth  int       // of all calls that are watched, from 1
+	Same int       // of those with this number, from 1
+	PID  int       // the thread
+	Args [6]uint64 // as they lie in the registers
+}
+
+// Answer is what becomes of the call. The zero Answer lets it go on.
+type Answer struct {
+	Errno syscall.Errno // the call is not made and fails with this
+	Kill  bool          // the call is not made: the program is killed
+}
+
+// Ended is how a supervised program ended.
+type Ended struct {
+	Calls  int  // how many of the calls that are watched were begun
+	Killed bool // an Answer killed it
+	Code   int  // its exit code; -1 after a signal
+	Stdout string
+	Stderr string
+}
+
+// Supervise runs cmd and asks decide before each system call whose number is
+// in calls, one after the other, whatever thread makes it. The program knows
+// nothing of it: a seccomp filter stops the call until this process answers.
+// After Deny(t, cmd, ...) both hold, and what Deny answers is not asked.
+func Supervise(t testing.TB, cmd *exec.Cmd, calls []int, decide func(Notice) Answer) Ended {
+	t.Helper()
+	Need(t, "seccomp")
+	if bench.kinds == nil {
+		t.Fatal(errNoMain)
+	}
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	listener, err := startSupervised(cmd, calls)
+	if err != nil {
+		t.Fatalf("%s: %v", cmd, err)
+	}
+	var e Ended
+	err = e.answer(listener, cmd.Process, decide)
+	if err != nil {
+		_ = cmd.Process.Kill()
+	}
+	_ = unix.Close(listener)
+	var exit *exec.ExitError
+	if ended := cmd.Wait(); ended != nil && !errors.As(ended, &exit) {
+		err = errors.Join(err, ended)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", cmd, err, stderr.Bytes())
+	}
+	e.Code, e.Stdout, e.Stderr = cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
+	return e
+}
+
+// startSupervised starts cmd behind a filter and gives the filter's listener.
+func startSupervised(cmd *exec.Cmd, calls []int) (listener int, err error) {
+	if cmd.Err != nil {
+		return -1, cmd.Err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return -1, err
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	ours, theirs := pair[0], os.NewFile(uintptr(pair[1]), "listener")
+	defer func() { err = errors.Join(err, unix.Close(ours)) }()
+	rules := make([]string, len(calls))
+	for i, nr := range calls {
+		rules[i] = strconv.Itoa(nr) + "=" + ask
+	}
+	cmd.Args = append([]string{self, cmd.Path}, cmd.Args...)
+	cmd.Path = self
+	cmd.Env = append(cmd.Environ(), fmt.Sprintf("%s=%d:%s", askEnv, 3+len(cmd.ExtraFiles), strings.Join(rules, ",")))
+	cmd.ExtraFiles = append(cmd.ExtraFiles, theirs)
+	err = cmd.Start()
+	_ = theirs.Close()
+	if err != nil {
+		return -1, err
+	}
+	listener, err = receiveFD(ours)
+	if err != nil {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		return -1, err
+	}
+	// On one processor the program goes on at once when it is answered
+	// (Linux 6.6); it is only faster.
+	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(listener),
+		unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
+	return listener, nil
+}
+
+// struct seccomp_notif and struct seccomp_notif_resp of linux/seccomp.h.
+type (
+	notif struct {
+		id    uint64
+		pid   uint32
+		flags uint32
+		nr    int32
+		arch  uint32
+		ip    uint64
+		args  [6]uint64
+	}
+	notifResp struct {
+		id    uint64
+		val   int64
+		errno int32
+		flags uint32
+	}
+)
+
+// answer answers calls until nobody is left who could make one.
+func (e *Ended) answer(listener int, p *os.Process, decide func(Notice) Answer) error {
+	same := map[int32]int{}
+	for {
+		poll := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}}
+		switch _, err := unix.Poll(poll, -1); {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return fmt.Errorf("poll: %w", err)
+		case poll[0].Revents&unix.POLLIN == 0:
+			return nil // POLLHUP: the last thread behind the filter is gone
+		}
+		var n notif
+		switch err := ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n)); err {
+		case 0:
+		case unix.ENOENT, unix.EINTR: // it died, or was interrupted, meanwhile
+			continue
+		default:
+			return fmt.Errorf("receive a notification: %w", err)
+		}
+		e.Calls++
+		same[n.nr]++
+		a := Answer{Kill: true} // whoever dies makes no more calls
+		if !e.Killed {
+			a = decide(Notice{Nr: int(n.nr), Nth: e.Calls, Same: same[n.nr], PID: int(n.pid), Args: n.args})
+		}
+		resp := notifResp{id: n.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
+		switch {
+		case a.Kill:
+			e.Killed = true
+			if err := p.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+				return err
+			}
+			continue // unanswered, it dies where it waits
+		case a.Errno != 0:
+			resp.errno, resp.flags = -int32(a.Errno), 0
+		}
+		if err := ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&resp)); err != 0 && err != unix.ENOENT {
+			return fmt.Errorf("answer a notification: %w", err)
+		}
+	}
+}
+
+func ioctl(fd int, request uintptr, arg unsafe.Pointer) syscall.Errno {
+	_, _, err := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(arg))
+	return err
+}
+
+// receiveFD takes the one descriptor that the child sends before it executes.
+func receiveFD(socket int) (int, error) {
+	word, oob := make([]byte, 1), make([]byte, unix.CmsgSpace(4))
+	_, n, _, _, err := unix.Recvmsg(socket, word, oob, unix.MSG_CMSG_CLOEXEC)
+	if err != nil {
+		return -1, err
+	}
+	msgs, err := unix.ParseSocketControlMessage(oob[:n])
+	if err != nil || len(msgs) != 1 {
+		return -1, errors.New("the child sent no listener")
+	}
+	fds, err := unix.ParseUnixRights(&msgs[0])
+	if err != nil || len(fds) != 1 {
+		return -1, errors.New("the child sent no listener")
+	}
+	return fds[0], nil
+}
+
+// askAndExec is the child's half: it sets the filter, sends the listener and
+// becomes the command. It returns only an error.
+func askAndExec(setting string) error {
+	socket, rules, _ := strings.Cut(setting, ":")
+	fd, err := strconv.Atoi(socket)
+	if err != nil {
+		return fmt.Errorf("%s: %w", askEnv, err)
+	}
+	// The filter holds for this thread, which is the one that becomes the
+	// command.
+	runtime.LockOSThread()
+	// A call that was received here is interrupted by fatal signals only:
+	// those by which Go preempts would make it begin twice.
+	listener, err := setFilter(rules, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+	if err != nil {
+		return err
+	}
+	if err := unix.Sendmsg(fd, []byte{0}, unix.UnixRights(listener), nil, 0); err != nil {
+		return fmt.Errorf("send the listener: %w", err)
+	}
+	unix.CloseOnExec(fd)
+	return become(askEnv)
+}
