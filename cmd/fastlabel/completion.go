@@ -114,7 +114,7 @@ _fastlabel() {
     esac
     case $cmd in
     completion) COMPREPLY=($(compgen -W '` + shells + `' -- "$cur")); return ;;
-    version) return ;;
+    version | hook) return ;;
     esac
     _fastlabel_paths -f "$cur"
     [[ $first ]] && COMPREPLY+=($(compgen -W '` + strings.Join(commandNames(), " ") + `' -- "$cur"))
@@ -152,7 +152,7 @@ func zshCompletion() string {
 			fmt.Fprintf(&b, " \\\n        '1:command or path:_fastlabel_first' '*:path:_files'")
 		case "completion":
 			fmt.Fprintf(&b, " \\\n        '1:shell:(%s)'", shells)
-		case "version":
+		case "version", "hook":
 		default:
 			fmt.Fprintf(&b, " \\\n        '*:path:_files'")
 		}
@@ -196,7 +196,7 @@ func fishCompletion() string {
 		switch c.name {
 		case "completion":
 			fmt.Fprintf(&b, "complete -c fastlabel -n '%s' -f -a '%s'\n", when, shells)
-		case "version":
+		case "version", "hook":
 			fmt.Fprintf(&b, "complete -c fastlabel -n '%s' -f\n", when)
 		}
 		for _, o := range offered(c.key) {

@@ -41,12 +41,16 @@ func fakeTree(ctx context.Context, root, label string, o relabel.Options) (relab
 		changed("\x1b[31mred", "")
 		changed("na\xffme", "b\x07d")
 		few.Seen, few.Written, few.Right, few.Complete = 5, 3, 2, !o.DryRun
+		if o.DryRun {
+			few.CopyUp = 104857600
+		}
 		return few, nil
 	case "every":
 		o.OnWait("process 17")
 		o.OnSkip(root+"/mnt\n", "mounted read-only")
 		few.Seen, few.Written, few.Right, few.Vanished, few.Skipped, few.Complete = 10, 1, 5, 2, 2, true
 		few.Notes = []string{"the policy refused the seal"}
+		o.OnNote(few.Notes[0])
 		few.Interrupted = "system_u:object_r:container_file_t:s0:c7"
 		return few, nil
 	case "failed":

@@ -40,7 +40,7 @@ type option struct {
 	group, long, short string
 	arg                string // what the help calls its value; "" for a switch
 	help               string // one line; "" hides it
-	in                 string // the commands that have it: l(abel) p(robe) v(erify) o(ther)
+	in                 string // the commands that have it: l(abel) p(robe) v(erify) h(ook) o(ther)
 	offer              string // values to complete: words, or "file" or "dir"
 	value              value
 }
@@ -66,24 +66,26 @@ func options(s *settings) []option {
 		{ofTree, "exclude", "e", "DIR", "leave DIR alone; may be repeated", "lv", "dir", list(&s.exclude)},
 		{ofTree, "files-from", "f", "FILE", "more PATHs, one a line; - is stdin", "lpv", "file", text(&s.filesFrom)},
 		{ofTree, "null", "0", "", "PATHs in FILE end in NUL", "lpv", "", boolean(&s.null)},
-		{ofTree, "hard-links", "", "label", "label files with several names (default)", "l", "label", enum(&s.hardLinks, "label", "", "skip", "error")},
+		{ofTree, "hard-links", "", "HOW", "if hard-linked: label (default), skip or error", "lv", "label skip error", enum(&s.hardLinks, "label", "skip", "error")},
 
 		{ofWork, "dry-run", "n", "", "write nothing, say what would be", "l", "", boolean(&s.dryRun)},
 		{ofWork, "threads", "T", "N", fmt.Sprintf("workers, up to %d; 0 chooses (default)", maxThreads), "lv", "", threads(&s.threads)},
 		{ofWork, "skip", "", "none|root|top", "do not walk if PATH, or its top too, is labelled", "l", "none root top", enum(&s.trust, "none", "root", "top", "", "changed")},
 		{ofWork, "exact", "", "", "read every label before writing it", "l", "", boolean(&s.exact)},
 		{ofWork, "timeout", "", "DURATION", "stop then, such as 90s; 0 never (default)", "lv", "", duration(&s.timeout)},
+		{ofWork, "timeout", "", "DURATION", "stop then, such as 90s; 0 chooses (default)", "h", "", duration(&s.timeout)},
 		{ofWork, "no-seal", "", "", "do not mark PATH while work is under way", "l", "", boolean(&s.noSeal)},
 		{ofWork, "no-sync", "", "", "do not wait for the disk at the end", "l", "", boolean(&s.noSync)},
 		{ofWork, "depth", "", "root|top", "look at PATH (default), or its entries too", "p", "root top", enum(&s.depth, "root", "top")},
 		{ofWork, "progress", "p", "", "", "lv", "", later()},
 
 		{ofOutput, "verbose", "v", "", "list each change on stdout, and every failure", "lv", "", boolean(&s.verbose)},
+		{ofOutput, "verbose", "v", "", "say what was done, and list every failure", "h", "", boolean(&s.verbose)},
 		{ofOutput, "quiet", "q", "", "no result lines", "lpv", "", boolean(&s.quiet)},
 		{ofOutput, "json", "", "", "JSON lines on stdout, one object each", "lpv", "", boolean(&s.json)},
 		{ofOutput, "log-level", "", "LEVEL", "log to stderr: debug, info, warn, error", "lpv", "debug info warn error", enum(&s.logLevel, "debug", "info", "warn", "error")},
 		{ofOutput, "log-format", "", "FORMAT", "console (default) or json", "lpv", "console json", enum(&s.logFormat, "console", "json")},
-		{ofOutput, "help", "h", "", "this text", "lpvo", "", boolean(&s.help)},
+		{ofOutput, "help", "h", "", "this text", "lpvho", "", boolean(&s.help)},
 	}
 }
 
@@ -115,9 +117,6 @@ func dispatch(args []string) (command, []string, error) {
 	at := len(args) - all.NArg()
 	if all.NArg() == 0 || all.ArgsLenAtDash() >= 0 {
 		return commands()[0], args, nil
-	}
-	if args[at] == "hook" {
-		return commands()[0], args, fmt.Errorf("hook: %w; a directory of that name is ./hook", errLater)
 	}
 	for _, c := range commands()[1:] {
 		if c.name == args[at] {

@@ -29,12 +29,28 @@ var listed = fmt.Sprintf("Of failures, the first %d a PATH are listed, all with 
 const inJSON = `In JSON, a path that is not UTF-8 has its exact bytes in path_base64.
 `
 
+const hookHelp = `The sources of bind mounts get linux.mountLabel of the bundle's config.json,
+where the container's annotations ask for it:
+  io.fastlabel.relabel  true: every bind mount; or destinations: /data,/logs
+  io.fastlabel.shared   true: level s0, for volumes that pods share
+  io.fastlabel.skip     none, root (default) or top, as --skip
+  io.fastlabel.label    a label in place of linux.mountLabel
+try-skip-volume-selinux-label.crio.io=true is understood as skip top.
+
+Without --timeout it stops after 100 s, or 5 s (half, if that is less) before
+the timeout of its own entry in config.json. The next try goes on from there.
+Errors go to stderr and to the journal.
+
+Exit codes: 0 done, or nothing to do; 1 something failed; 2 usage.
+`
+
 // commands lists them; the first has no name.
 func commands() []command {
 	return []command{
 		{"", "l", "PATH...", "label PATH and everything beneath it", "fastlabel -l s0:c35,c75 /var/lib/pv", "\n" + listed + inJSON + "\n" + exitCodes},
 		{"probe", "p", "PATH...", "is it labelled? reads PATH alone", "fastlabel probe -l s0:c35,c75 /var/lib/pv", "\n" + inJSON},
 		{"verify", "v", "PATH...", "read every label, write none", "fastlabel verify -v /var/lib/pv", "\nDifferences are listed with -v.\n" + listed + inJSON},
+		{"hook", "h", "", "OCI createRuntime hook; reads stdin", "fastlabel hook <state.json", "\n" + hookHelp},
 		{"version", "o", "", "print the version", "fastlabel version", ""},
 		{"completion", "o", "bash|zsh|fish", "print a script for that shell", ". <(fastlabel completion bash)", ""},
 	}

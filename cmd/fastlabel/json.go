@@ -136,10 +136,11 @@ func (j *jsonLines) result(r result) {
 		Reason      string   `json:"reason,omitempty"`
 		Way         string   `json:"way,omitempty"`
 		DryRun      bool     `json:"dry_run,omitempty"`
+		CopyUp      int64    `json:"copy_up_bytes,omitempty"`
 		Interrupted string   `json:"interrupted,omitempty"`
 		Notes       []string `json:"notes,omitempty"`
 	}{
 		head("summary", r.Root), r.Label, r.Seen, r.Written, r.Right, r.Vanished, r.Skipped, r.Failed,
-		r.Trusted, r.Complete, r.Elapsed.Seconds(), r.code, r.reason, r.Way, r.dryRun, r.Interrupted, r.Notes,
+		r.Trusted, r.Complete, r.Elapsed.Seconds(), r.code, r.reason, r.Way, r.dryRun, r.CopyUp, r.Interrupted, r.Notes,
 	}, true)
 }

@@ -6,6 +6,7 @@
 //	Usage: fastlabel [flags] PATH...            label PATH and everything beneath it
 //	       fastlabel probe [flags] PATH...      is it labelled? reads PATH alone
 //	       fastlabel verify [flags] PATH...     read every label, write none
+//	       fastlabel hook [flags]               OCI createRuntime hook; reads stdin
 //	       fastlabel version                    print the version
 //	       fastlabel completion bash|zsh|fish   print a script for that shell
 //
@@ -22,7 +23,7 @@
 //	  -e, --exclude DIR           leave DIR alone; may be repeated
 //	  -f, --files-from FILE       more PATHs, one a line; - is stdin
 //	  -0, --null                  PATHs in FILE end in NUL
-//	      --hard-links label      label files with several names (default)
+//	      --hard-links HOW        if hard-linked: label (default), skip or error
 //
 //	How:
 //	  -n, --dry-run               write nothing, say what would be
@@ -70,6 +71,11 @@
 //	work.go        the library is called, for each path
 //	teller.go      what the library tells of one path, each thing once
 //	codes.go       exit codes, and which is worse
+//	hook.go        the OCI hook: the sources of a container's mounts
+//	hookstate.go   the state on stdin, and config.json in its bundle
+//	hookask.go     what the container's annotations ask
+//	hooklines.go   lines for whoever looks for a container's failure
+//	journal.go     the same for syslog
 //	output.go      lines for people
 //	json.go        lines for programs
 //	log.go         lines for the log
@@ -158,6 +164,11 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 		}
 		fmt.Fprint(out.w, completion(operands[0]))
 		return exitDone
+	case c.name == "hook":
+		if len(operands) > 0 {
+			return usage(errors.New("hook takes no PATH: its state is on stdin"))
+		}
+		return a.runHook(ctx, s, stdin, stderr)
 	}
 
 	if s.timeout > 0 {

@@ -135,9 +135,6 @@ func (p *people) result(r result) {
 	if p.quiet {
 		return
 	}
-	for _, n := range r.Notes {
-		p.note(r.Root, n)
-	}
 	if r.Interrupted != "" {
 		p.note(r.Root, "an earlier relabel to "+plain(r.Interrupted)+" was interrupted")
 	}
@@ -180,6 +177,9 @@ func resultLine(r result) string {
 		if c.n != 0 {
 			parts = append(parts, thousands(c.n)+c.name)
 		}
+	}
+	if r.CopyUp > 0 {
+		parts = append(parts, thousands(r.CopyUp)+" bytes to copy up")
 	}
 	return strings.Join(append(parts, thousands(r.Failed)+" failed", seconds(r.Elapsed)), ", ")
 }

@@ -72,8 +72,10 @@ func (j *job) one(ctx context.Context, path string) (code int, walked bool) {
 // engine makes the options.
 func (j *job) engine(t *teller, dry bool) relabel.Options {
 	skips := map[string]relabel.Skip{"none": relabel.SkipNone, "root": relabel.SkipRoot, "top": relabel.SkipTop}
+	links := map[string]relabel.HardLinks{"label": relabel.LinksLabel, "skip": relabel.LinksSkip, "error": relabel.LinksError}
 	o := relabel.Options{
 		Threads:       j.threads,
+		HardLinks:     links[j.hardLinks],
 		Skip:          skips[j.trust],
 		Exact:         j.exact,
 		DryRun:        dry,
@@ -83,6 +85,7 @@ func (j *job) engine(t *teller, dry bool) relabel.Options {
 		NoSync:        j.noSync,
 		OnFailure:     t.failed,
 		OnSkip:        func(p, reason string) { t.say(func() { t.skip(t.root, p, reason) }) },
+		OnNote:        func(text string) { t.say(func() { t.note(t.root, text) }) },
 		OnWait:        func(holder string) { t.say(func() { t.wait(t.root, holder) }) },
 	}
 	if j.verbose || j.logLevel == "debug" {

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// naivePaths reads the list byte by byte: the paths, or what is said of the
+// first record that is none.
+func naivePaths(data string, null bool) (paths []string, fault string) {
+	if data != "" && !strings.HasSuffix(data, terminator(null)) {
+		data += terminator(null)
+	}
+	start, n := 0, 1
+	for i := range len(data) {
+		if data[i:i+1] != terminator(null) {
+			continue
+		}
+		switch path := data[start:i]; {
+		case strings.Contains(path, "\x00"):
+			return nil, fmt.Sprintf("line %d holds a NUL", n)
+		case path != "":
+			paths = append(paths, path)
+		case null:
+			return nil, fmt.Sprintf("record %d is empty", n)
+		}
+		start, n = i+1, n+1
+	}
+	return paths, ""
+}
+
+func terminator(null bool) string {
+	if null {
+		return "\x00"
+	}
+	return "\n"
+}
+
+// FuzzFilesFrom: a list gives its paths or an error, never both, as a naive
+// reader has them, and paths that are written out again are read as they were.
+func FuzzFilesFrom(f *testing.F) {
+	for _, data := range []string{
+		"", "\n", "\n\n", "\x00", "\x00\x00", "a", "a\n", "a\x00", "a\nb", "a\n\nb\n\n", "\na", "\x00a",
+		"a\x00b\x00", "a\x00\x00b", "a\nb\x00c\n", "a\x00\n", " a \r\n\tb\n", "a\nb\x00\n\x00", "\xff\x1b[2J\n",
+	} {
+		f.Add([]byte(data), false, "list")
+		f.Add([]byte(data), true, "-")
+	}
+	f.Add([]byte("\x00"), true, "a\x1b[2J\nb"+strings.Repeat("c", 100))
+	f.Fuzz(func(t *testing.T, data []byte, null bool, file string) {
+		end, before := terminator(null), string(data)
+		paths, err := splitPaths(data, file, null)
+		if string(data) != before {
+			t.Fatalf("the data became %q, was %q", data, before)
+		}
+		want, fault := naivePaths(before, null)
+		if fault != "" {
+			var usage usageError
+			if err == nil || paths != nil || !errors.As(err, &usage) || !strings.Contains(err.Error(), ": "+fault) {
+				t.Fatalf("%q, null %t: %q, %v; want %q", data, null, paths, err, fault)
+			}
+			// The name of the file is quoted, and cut.
+			if msg := err.Error(); len(msg) > 600 || strings.ContainsFunc(msg, unprintable) {
+				t.Fatalf("%d bytes: %q", len(msg), msg)
+			}
+			return
+		}
+		if err != nil || !slices.Equal(paths, want) {
+			t.Fatalf("%q, null %t: %q, %v; want %q", data, null, paths, err, want)
+		}
+		for _, p := range paths {
+			if p == "" || strings.Contains(p, "\x00") || strings.Contains(p, end) {
+				t.Fatalf("%q, null %t: the path %q", data, null, p)
+			}
+		}
+
+		// With null, the paths are all there is. In lines, empty ones go.
+		joined := strings.Join(paths, end)
+		if null && strings.TrimSuffix(before, end) != joined {
+			t.Fatalf("%q: joined, the paths are %q", data, joined)
+		}
+		if rest := strings.ReplaceAll(before, end, ""); rest != strings.ReplaceAll(joined, end, "") {
+			t.Fatalf("%q: of the bytes %q, %q are left", data, rest, joined)
+		}
+		for _, text := range []string{joined, joined + end} {
+			if joined == "" {
+				text = ""
+			}
+			if again, err := splitPaths([]byte(text), file, null); err != nil || !slices.Equal(again, paths) {
+				t.Fatalf("%q, null %t: %q, %v; want %q", text, null, again, err, paths)
+			}
+		}
+
+		// The same paths in the other form, unless one holds its terminator.
+		if other := terminator(!null); !strings.Contains(joined, other) && joined != "" {
+			text := strings.Join(paths, other) + other
+			if again, err := splitPaths([]byte(text), file, !null); err != nil || !slices.Equal(again, paths) {
+				t.Fatalf("%q, null %t: %q, %v; want %q", text, !null, again, err, paths)
+			}
+		}
+	})
+}

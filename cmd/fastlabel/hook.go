@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// hookTimeout is how long the hook takes at most if nothing is said of
+	// it: the kubelet gives up on a container after 120 s.
+	hookTimeout = 100 * time.Second
+	// hookMargin is how long before the runtime's SIGKILL the hook stops, or
+	// half of what the runtime gives if that is less. The engine ends half a
+	// second after it is told to, and there are lines to be written.
+	hookMargin = 5 * time.Second
+	// stateTimeout is how long the runtime may take to write the state, and
+	// its disk to give config.json: both are there when the hook starts.
+	stateTimeout = 10 * time.Second
+)
+
+// hook is one run as an OCI createRuntime (or prestart) hook. By then the
+// runtime has made the mounts, and their sources are labelled: what is mounted
+// read-only in the container is labelled all the same.
+//
+//	run     state and config.json; how long it may take
+//	all     each volume in its turn, whatever became of the others
+//	choose  from the annotations to the volumes
+type hook struct {
+	app
+	settings *settings
+	lines    *hookLines
+	bundle   string
+}
+
+// errNothing says that nothing is asked of the hook.
+var errNothing = errors.New("nothing to do")
+
+// runHook is the command: its exit code is 0, or 1 and the container does not
+// start.
+func (a app) runHook(ctx context.Context, s *settings, stdin io.Reader, stderr io.Writer) int {
+	h := &hook{app: a, settings: s, lines: &hookLines{stderr: stderr, journal: &journal{path: devLog}, verbose: s.verbose}}
+	defer h.lines.journal.close()
+	return h.run(ctx, stdin)
+}
+
+func (h *hook) run(ctx context.Context, stdin io.Reader) int {
+	begin := time.Now()
+	config, asked, err := h.read(ctx, stdin)
+	switch {
+	case errors.Is(err, errNothing):
+		return exitDone
+	case err != nil:
+		h.lines.error("%v", err)
+		return exitFailed
+	}
+	limit, patience := limits(h.settings.timeout, config.timeout(runsThis))
+	ctx, cancel := context.WithDeadlineCause(ctx, begin.Add(limit), deadline{limit})
+	defer cancel()
+	code := make(chan int, 1)
+	go func() { code <- h.all(ctx, config, asked) }()
+	select {
+	case c := <-code:
+		return c
+	case <-ctx.Done():
+	}
+	select {
+	case c := <-code:
+		return c
+	case <-time.After(patience):
+		_, reason := endOf(ctx)
+		h.lines.last("%s, and the filesystem does not answer; the next try goes on from there", reason)
+		return exitFailed
+	}
+}
+
+// read finds out what is asked. The error is errNothing if that is nothing.
+func (h *hook) read(ctx context.Context, stdin io.Reader) (*bundleConfig, *request, error) {
+	limit := stateTimeout
+	if h.settings.timeout > 0 {
+		limit = min(limit, h.settings.timeout)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, deadline{limit})
+	defer cancel()
+	text, err := within(ctx, func() ([]byte, error) { return readAtMost(stdin, maxState) })
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the state on stdin: %w", err)
+	}
+	state, err := decodeState(text)
+	h.lines.container, h.bundle = state.ID, state.Bundle
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(state.Annotations) > 0 && !isAsked(state.Annotations) {
+		return nil, nil, errNothing
+	}
+	config, err := within(ctx, func() (*bundleConfig, error) { return readConfig(state.Bundle) })
+	if err != nil {
+		return nil, nil, err
+	}
+	annotations := state.Annotations
+	if len(annotations) == 0 {
+		annotations = config.Annotations
+	}
+	asked, err := readRequest(annotations, config.Linux.MountLabel)
+	if err == nil && asked == nil {
+		err = errNothing
+	}
+	return config, asked, err
+}
+
+// limits returns how long the hook may take, and how long it then waits for a
+// filesystem that does not answer. flag is --timeout, runtime what the runtime
+// gives; 0 is neither.
+func limits(flag, runtime time.Duration) (limit, patience time.Duration) {
+	limit, margin := hookTimeout, hookMargin
+	if runtime > 0 {
+		margin = min(margin, runtime/2)
+		limit = runtime - margin
+	}
+	if flag > 0 && (runtime == 0 || flag < limit) {
+		limit = flag
+	}
+	return limit, margin / 2
+}
+
+// all labels every volume.
+func (h *hook) all(ctx context.Context, config *bundleConfig, asked *request) int {
+	volumes, ok := h.choose(config.Mounts, asked)
+	for _, v := range volumes {
+		h.lines.begin(strings.Join(v.destinations, ", "))
+		quiet := &settings{trust: asked.skip}
+		j := &job{app: h.app, settings: quiet, reporter: h.lines, command: "hook", label: asked.label}
+		// Where no label can be set none is missing: the filesystem has one
+		// by its mount option, or none at all. Runtimes go on there as well.
+		if code, _ := j.one(ctx, v.source); code != exitDone && !h.lines.unlabelable {
+			ok = false
+		}
+	}
+	if !ok {
+		return exitFailed
+	}
+	return exitDone
+}
+
+// volume is a source, and where the container has it.
+type volume struct {
+	source       string // as mount(2) would find it: links are resolved
+	destinations []string
+}
+
+// choose finds the volumes; it is not ok if one that is asked for is not among
+// them, which is then told.
+func (h *hook) choose(mounts []bundleMount, asked *request) (volumes []volume, ok bool) {
+	ok = true
+	add := func(m bundleMount) {
+		source, err := h.resolve(m)
+		if err == nil && asked.all {
+			if why := noVolume(source); why != "" {
+				h.lines.info("left alone: %s is %s; %s can list it", plain(source), why, askRelabel)
+				return
+			}
+		}
+		if err != nil {
+			h.lines.error("%v", err)
+			ok = false
+			return
+		}
+		if i := slices.IndexFunc(volumes, func(v volume) bool { return v.source == source }); i >= 0 {
+			volumes[i].destinations = append(volumes[i].destinations, m.place())
+			return
+		}
+		volumes = append(volumes, volume{source, []string{m.place()}})
+	}
+	for _, m := range mounts {
+		h.lines.begin(m.place())
+		if asked.all && m.isBind() {
+			add(m)
+		}
+	}
+	for _, d := range asked.destinations {
+		h.lines.begin(d)
+		found := "no mount of this container"
+		for _, m := range mounts {
+			switch {
+			case m.place() != d:
+			case m.isBind():
+				found = ""
+				add(m)
+			case found != "":
+				found = "no bind mount but " + plain(m.Type)
+			}
+		}
+		if found != "" {
+			h.lines.error("%s", found)
+			ok = false
+		}
+	}
+	return volumes, ok
+}
+
+// resolve returns the mount's source.
+func (h *hook) resolve(m bundleMount) (string, error) {
+	if m.Source == "" {
+		return "", errors.New("the mount has no source")
+	}
+	source := m.Source
+	if !filepath.IsAbs(source) {
+		source = filepath.Join(h.bundle, source)
+	}
+	resolved, err := filepath.EvalSymlinks(source)
+	if err != nil {
+		return "", fmt.Errorf("source %s: %w", plain(source), err)
+	}
+	return resolved, nil
+}
+
+// noVolume says why a bind mount is none that "every bind mount" means: to
+// relabel the host's own devices, sockets and kernel filesystems would break
+// the host. Runtimes bind them for --ipc=host, --device and the like.
+func noVolume(source string) string {
+	info, err := os.Lstat(source)
+	switch {
+	case err != nil: // the engine tells
+		return ""
+	case info.Mode()&(fs.ModeDevice|fs.ModeNamedPipe|fs.ModeSocket) != 0:
+		return kind(info.Mode())
+	case filepath.Dir(source) == "/dev": // shm, mqueue
+		return "the host's own"
+	}
+	for _, top := range []string{"/proc", "/sys"} {
+		if source == top || strings.HasPrefix(source, top+"/") {
+			return "the kernel's"
+		}
+	}
+	return ""
+}

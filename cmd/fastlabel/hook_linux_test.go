@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// setLabel gives path a label, or skips the test where that cannot be.
+func setLabel(t *testing.T, path, label string) {
+	t.Helper()
+	err := syscall.Setxattr(path, "security.selinux", []byte(label), 0)
+	if (errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOTSUP)) && !strings.Contains(os.Getenv("FASTLABEL_PROMISE"), "root") {
+		t.Skip("needs root and a filesystem that bears labels")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// plant makes directories of files beneath dir, all with the label of others.
+const others = "system_u:object_r:etc_t:s0"
+
+func plant(t *testing.T, dir string, dirs, files int) {
+	t.Helper()
+	for d := range dirs {
+		sub := filepath.Join(dir, fmt.Sprint("d", d))
+		if err := os.MkdirAll(sub, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		setLabel(t, sub, others)
+		for f := range files {
+			name := filepath.Join(sub, fmt.Sprint("f", f))
+			if err := os.WriteFile(name, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			setLabel(t, name, others)
+		}
+	}
+	setLabel(t, dir, others)
+}
+
+// labels counts the labels in dir by serial reading.
+func labels(t *testing.T, dir string) map[string]int {
+	t.Helper()
+	count := map[string]int{}
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		label, err := readLabel(path)
+		count[label]++
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return count
+}
+
+func only(t *testing.T, dir, label string, n int) {
+	t.Helper()
+	if got := labels(t, dir); len(got) != 1 || got[label] != n {
+		t.Errorf("%s: %v, not %d of %s", filepath.Base(dir), got, n, label)
+	}
+}
+
+// ownRuntime is where who is not root locks.
+func ownRuntime(t *testing.T) {
+	t.Helper()
+	runtime := t.TempDir()
+	if err := os.Chmod(runtime, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("XDG_RUNTIME_DIR", runtime)
+}
+
+// The hook with the library, on trees: what is asked is labelled, and nothing
+// else.
+func TestHookReal(t *testing.T) {
+	ownRuntime(t)
+	x := newContainer(t, "relabel=/data,/ro")
+	for _, name := range []string{"data", "ro", "else", "bundle/rel"} {
+		plant(t, filepath.Join(x.dir, name), 3, 4) // 16 entries
+	}
+	if err := os.Symlink("data", x.dir+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	x.bind("/data", x.dir+"/link", "rbind")
+	x.bind("/ro", "ro", "ro", "rbind")
+	x.bind("/else", "else")
+	x.bind("/rel", "./rel")
+	code, said := x.run(t.Context(), real())
+	expectHook(t, "two", code, exitDone, said)
+	only(t, x.dir+"/data", mountLabel, 16)
+	only(t, x.dir+"/ro", mountLabel, 16)
+	only(t, x.dir+"/else", others, 16)
+	only(t, x.bundle+"/rel", others, 16)
+
+	// The default trusts a root that is right; none heals what is beneath it.
+	setLabel(t, x.dir+"/data/d1/f1", others)
+	code, said = x.run(t.Context(), real(), "-v")
+	expectHook(t, "again", code, exitDone, said, "/data: already labelled (root), ", "/ro: already labelled (root), ")
+	x.state["annotations"] = map[string]string{askRelabel: "/data", askSkip: "none"}
+	code, said = x.run(t.Context(), real(), "-v")
+	expectHook(t, "none", code, exitDone, said, "/data: 16 entries, 1 written, 15 right")
+	only(t, x.dir+"/data", mountLabel, 16)
+	setLabel(t, x.dir+"/data/d1", others)
+	x.state["annotations"] = map[string]string{askRelabel: "/data", askCRIO[1]: "true"}
+	code, said = x.run(t.Context(), real(), "-v")
+	expectHook(t, "top", code, exitDone, said, "/data: 16 entries, 1 written, 15 right")
+	code, said = x.run(t.Context(), real(), "-v")
+	expectHook(t, "top again", code, exitDone, said, "/data: already labelled (top), ")
+
+	// Volumes that are shared, with a label of their own.
+	x.state["annotations"] = map[string]string{askRelabel: "true", askShared: "true", askLabel: "u:r:t_t:s0:c4"}
+	code, said = x.run(t.Context(), real())
+	expectHook(t, "shared", code, exitDone, said)
+	for _, name := range []string{"data", "ro", "else", "bundle/rel"} {
+		only(t, filepath.Join(x.dir, name), "u:r:t_t:s0", 16)
+	}
+}
+
+// What must not be labelled is told, and what may is labelled all the same.
+func TestHookRealRefuses(t *testing.T) {
+	ownRuntime(t)
+	for _, how := range []string{"relabel=true", "relabel=/etc,/link,/gone,/v"} {
+		x := newContainer(t, how)
+		if err := os.Symlink("/etc", x.dir+"/link"); err != nil {
+			t.Fatal(err)
+		}
+		before, _ := readLabel("/etc")
+		x.bind("/etc", "/etc", "ro")
+		x.bind("/link", x.dir+"/link")
+		x.bind("/gone", x.dir+"/gone")
+		x.bind("/v", "v")
+		plant(t, x.dir+"/v", 1, 1)
+		code, said := x.run(t.Context(), real())
+		const refused = `: "/etc": relabel: relabelling is not allowed: it is /etc, or holds it`
+		expectHook(
+			t, how, code, exitFailed, said,
+			"container c1: /etc, /link"+refused,
+			"container c1: /gone: source DIR/gone: lstat DIR/gone: no such file or directory\n",
+		)
+		only(t, x.dir+"/v", mountLabel, 3)
+		if after, _ := readLabel("/etc"); after != before {
+			t.Errorf("/etc had %q and has %q", before, after)
+		}
+	}
+}
+
+// With "true", what the runtime brings from the host is left alone: the host
+// needs it as it is. Asked for by name it is not.
+func TestHookLeavesAlone(t *testing.T) {
+	x := newContainer(t, "relabel=true")
+	if err := syscall.Mkfifo(x.dir+"/fifo", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", x.dir+"/sock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for destination, source := range map[string]string{
+		"/fifo": x.dir + "/fifo", "/sock": x.dir + "/sock", "/dev/null": "/dev/null", "/dev/shm": "/dev/shm",
+		"/host/proc": "/proc", "/sys/fs": "/sys/fs", "/etc/hosts": x.dir + "/hosts",
+	} {
+		x.bind(destination, source)
+	}
+	if err := os.WriteFile(x.dir+"/hosts", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var r recorder
+	code, said := x.run(t.Context(), r.app(x.dir))
+	expectHook(
+		t, "true", code, exitDone, said, "/fifo: left alone: DIR/fifo is a FIFO; io.fastlabel.relabel can list it\n", "is a socket",
+		"/dev/null is a device", "/dev/shm is the host's own", "/proc is the kernel's", "/sys/fs is the kernel's",
+	)
+	if want := "hosts " + mountLabel + " root"; strings.Join(r.asked, ";") != want {
+		t.Errorf("%q, not %q", r.asked, want)
+	}
+	x.state["annotations"] = map[string]string{askRelabel: "/fifo,/sock"}
+	r = recorder{}
+	code, said = x.run(t.Context(), r.app(x.dir))
+	expectHook(t, "listed", code, exitDone, said)
+	if len(r.asked) != 2 {
+		t.Errorf("%q", r.asked)
+	}
+
+	// A FIFO for a config.json holds nobody.
+	if err := os.Remove(x.bundle + "/config.json"); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(x.bundle+"/config.json", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readConfig(x.bundle); err == nil || !strings.Contains(err.Error(), "it is a FIFO") {
+		t.Error(err)
+	}
+}
+
+// A run that is cut short, by its deadline or a signal, leaves no label on the
+// root that is not true of all beneath it, and the next run does the rest.
+func TestHookInterrupted(t *testing.T) {
+	ownRuntime(t)
+	x := newContainer(t, "relabel=true")
+	x.bind("/v", "v")
+	v := filepath.Join(x.dir, "v")
+	plant(t, v, 8, 500)
+	const all = 8*501 + 1
+	code, said := x.run(t.Context(), real(), "--timeout", "1ms")
+	expectHook(t, "deadline", code, exitFailed, said, "container c1: /v: ", "(deadline of 1ms reached)")
+
+	binary := filepath.Join(t.TempDir(), "fastlabel")
+	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		setLabel(t, v, others)
+		cmd := exec.Command(binary, "hook", "-v")
+		cmd.Env = append(os.Environ(), "GOMAXPROCS=1") // a processor is left to this test
+		cmd.Stdin = strings.NewReader(x.write())
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		buf := make([]byte, 256) // the seal is there for some milliseconds
+		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+			if n, err := syscall.Getxattr(v, "security.selinux", buf); err != nil || string(buf[:n]) != others {
+				break
+			}
+		}
+		time.Sleep(3 * time.Millisecond) // some way into the walk
+		if err := cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		root, err := readLabel(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := labels(t, v)
+		t.Logf("%v: %v, the root bears %s: %s", sig, cmd.ProcessState, root, stderr.String())
+		if root == mountLabel && len(got) > 1 {
+			t.Errorf("%v: the root bears %s over %v", sig, root, got)
+		}
+		if sig == syscall.SIGTERM && root != mountLabel {
+			expectHook(t, "SIGTERM", cmd.ProcessState.ExitCode(), exitFailed, stderr.String(), "(interrupted by terminated)", "the next try goes on from there\n")
+		}
+		for file := range 500 { // some work for the next signal
+			setLabel(t, filepath.Join(v, "d7", fmt.Sprint("f", file)), others)
+		}
+	}
+	x.state["annotations"] = map[string]string{askRelabel: "true", askSkip: "none"}
+	code, said = x.run(t.Context(), real())
+	expectHook(t, "after", code, exitDone, said)
+	only(t, v, mountLabel, all)
+}
+
+// SIGTERM while the state is awaited ends the process with 1.
+func TestHookTerminated(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	cmd := exec.Command(os.Args[0], "hook")
+	cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS=waits")
+	cmd.Stdin = r
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	for { // it catches the signal
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, caught, _ := strings.Cut(string(status), "SigCgt:\t")
+		var mask uint64
+		if _, err := fmt.Sscanf(caught, "%x", &mask); err != nil {
+			t.Fatal(err)
+		}
+		if mask&(1<<(syscall.SIGTERM-1)) != 0 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(100 * time.Millisecond) // Go's runtime catches before the program asks
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	expectHook(t, "SIGTERM", cmd.ProcessState.ExitCode(), exitFailed, stderr.String(), "reading the state on stdin: interrupted by terminated\n")
+}
+
+// Each line goes to the journal as well; one that does not listen holds
+// nobody.
+func TestHookJournal(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	lines := func(verbose bool) (*hookLines, *strings.Builder) {
+		var stderr strings.Builder
+		return &hookLines{stderr: &stderr, journal: &journal{path: path}, verbose: verbose}, &stderr
+	}
+	x := newContainer(t, "relabel=true")
+	x.bind("/v", x.dir+"/gone")
+	said, stderr := lines(false)
+	h := &hook{app: fake(), settings: &settings{}, lines: said}
+	if code := h.run(context.Background(), strings.NewReader(x.write())); code != exitFailed {
+		t.Errorf("exit %d", code)
+	}
+	buf := make([]byte, 4096)
+	n, err := l.Read(buf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := strings.TrimPrefix(stderr.String(), "fastlabel: ")
+	if got := string(buf[:n]); !strings.HasPrefix(got, "<27>") || !strings.HasSuffix(got, fmt.Sprintf(" fastlabel[%d]: %s", os.Getpid(), line)) {
+		t.Errorf("%q, not %q", got, line)
+	}
+	said.journal.close()
+
+	// Nobody reads: the queue fills, then the journal is given up.
+	said, stderr = lines(false)
+	begin := time.Now()
+	for range 5000 {
+		said.error("x")
+	}
+	if took := time.Since(begin); took > journalWait+5*time.Second || !said.journal.gone {
+		t.Errorf("took %v, given up: %v", took, said.journal.gone)
+	}
+	if strings.Count(stderr.String(), "\n") != 5000 {
+		t.Error("stderr lacks lines")
+	}
+	said.journal.close()
+
+	// Nobody is there.
+	gone := &journal{path: path + "not"}
+	gone.write(asError, "x")
+	if !gone.gone {
+		t.Error("a journal that is not there is asked again")
+	}
+	gone.close()
+}

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fastlabel/fastlabel/relabel"
+)
+
+// container is one that a runtime is about to create. Sources lie in dir.
+type container struct {
+	t           *testing.T
+	dir, bundle string
+	state       map[string]any
+	config      map[string]any
+	mounts      []bundleMount
+}
+
+const mountLabel = "system_u:object_r:container_file_t:s0:c1,c2"
+
+func newContainer(t *testing.T, annotations ...string) *container {
+	t.Helper()
+	dir := t.TempDir()
+	c := &container{t: t, dir: dir, bundle: filepath.Join(dir, "bundle")}
+	for _, d := range []string{c.bundle, filepath.Join(c.bundle, "rootfs")} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked := map[string]string{}
+	for _, a := range annotations {
+		key, value, _ := strings.Cut(a, "=")
+		if !strings.Contains(key, ".") {
+			key = "io.fastlabel." + key
+		}
+		asked[key] = value
+	}
+	c.state = map[string]any{"ociVersion": "1.2.0", "id": "c1", "status": "creating", "pid": 4422, "bundle": c.bundle, "annotations": asked}
+	c.config = map[string]any{"ociVersion": "1.2.0", "linux": map[string]any{"mountLabel": mountLabel}}
+	c.mounts = []bundleMount{{"/proc", "proc", "proc", nil}, {"/tmp", "tmpfs", "tmpfs", []string{"nosuid"}}}
+	return c
+}
+
+// bind mounts source, made as a directory if it is a bare name.
+func (c *container) bind(destination, source string, options ...string) {
+	c.t.Helper()
+	if !strings.Contains(source, "/") {
+		source = filepath.Join(c.dir, source)
+		if err := os.MkdirAll(source, 0o700); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	c.mounts = append(c.mounts, bundleMount{destination, "bind", source, options})
+}
+
+// write writes config.json, and returns the state.
+func (c *container) write() string {
+	c.t.Helper()
+	c.config["mounts"] = c.mounts
+	config, err := json.Marshal(c.config)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(c.bundle, "config.json"), config, 0o600)
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	state, err := json.Marshal(c.state)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return string(state)
+}
+
+// run runs the hook; what it says is on stderr, with c.dir as DIR.
+func (c *container) run(ctx context.Context, a app, args ...string) (int, string) {
+	c.t.Helper()
+	code, said := callHook(ctx, c.t, a, strings.NewReader(c.write()), args...)
+	return code, strings.ReplaceAll(said, c.dir, "DIR")
+}
+
+func callHook(ctx context.Context, t *testing.T, a app, stdin io.Reader, args ...string) (int, string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code := a.run(ctx, stdin, &stdout, &stderr, append([]string{"hook"}, args...))
+	if stdout.Len() > 0 {
+		t.Errorf("on stdout: %s", stdout.String())
+	}
+	return code, stderr.String()
+}
+
+// expectHook compares a run with what it should say: nothing, or lines.
+func expectHook(t *testing.T, name string, code, wantCode int, said string, want ...string) {
+	t.Helper()
+	if code != wantCode {
+		t.Errorf("%s: exit %d, not %d: %s", name, code, wantCode, said)
+	}
+	if len(want) == 0 && said != "" {
+		t.Errorf("%s says %s", name, said)
+	}
+	for _, w := range want {
+		if !strings.Contains(said, w) {
+			t.Errorf("%s: %q is not in:\n%s", name, w, said)
+		}
+	}
+	for line := range strings.Lines(said) {
+		if !strings.HasPrefix(line, "fastlabel: ") || !strings.HasSuffix(line, "\n") {
+			t.Errorf("%s: not a line of its own: %q", name, line)
+		}
+	}
+}
+
+// recorder is an engine that writes down what it is asked.
+type recorder struct{ asked []string }
+
+func (r *recorder) app(dir string) app {
+	return app{tree: func(_ context.Context, root, label string, o relabel.Options) (relabel.Report, error) {
+		name := strings.TrimPrefix(root, dir+"/")
+		r.asked = append(r.asked, name+" "+label+" "+[]string{"none", "root", "top"}[o.Skip])
+		if o.OnChange != nil || o.DryRun || o.NoSeal || o.NoSync {
+			r.asked = append(r.asked, "with options")
+		}
+		return relabel.Report{Seen: 1, Right: 1, Complete: true}, nil
+	}}
+}
+
+// What each set of annotations comes to: which sources, which label.
+func TestHookChooses(t *testing.T) {
+	const shared = "system_u:object_r:container_file_t:s0"
+	for _, c := range []struct {
+		annotations string
+		want        string // parted by ;
+		code        int
+		says        string
+	}{
+		{"", "", 0, ""},
+		{"x.y=true", "", 0, ""},
+		{"relabel=true", "v " + mountLabel + " root;w " + mountLabel + " root;file " + mountLabel + " root;bundle/rel " + mountLabel + " root;opt " + mountLabel + " root", 0, ""},
+		{"relabel=/v", "v " + mountLabel + " root", 0, ""},
+		{"relabel=/same,/v,/v/", "v " + mountLabel + " root", 0, ""},
+		{"relabel=/w/,/rel", "w " + mountLabel + " root;bundle/rel " + mountLabel + " root", 0, ""},
+		{"relabel=/v shared=true skip=none", "v " + shared + " none", 0, ""},
+		{"relabel=/v label=u:r:t:s0:c7 skip=top", "v u:r:t:s0:c7 top", 0, ""},
+		{"relabel=/v try-skip-volume-selinux-label.crio.io=true", "v " + mountLabel + " top", 0, ""},
+		{"relabel=/nothere,/v", "v " + mountLabel + " root", 1, "/nothere: no mount of this container\n"},
+		{"relabel=/tmp,/v,/proc", "v " + mountLabel + " root", 1, "/tmp: no bind mount but tmpfs\n"},
+		{"relabel=/vanished,/v", "v " + mountLabel + " root", 1, "/vanished: source DIR/not/here: lstat DIR/not: no such file or directory\n"},
+		{"relabel=/empty,/v", "v " + mountLabel + " root", 1, "/empty: the mount has no source\n"},
+		{"relabel=/v skip=changed", "", 1, "io.fastlabel.skip: changed: comes with a later version\n"},
+		{"relabel=/v shared=1", "", 1, "io.fastlabel.shared is 1, not true or false\n"},
+		{"relabel=v", "", 1, "io.fastlabel.relabel: v is neither true nor an absolute destination\n"},
+	} {
+		x := newContainer(t, strings.Fields(c.annotations)...)
+		x.bind("/v", "v")
+		x.bind("/w", "w", "ro")
+		x.bind("/same", x.dir+"/v/../v/")
+		x.bind("/etc/hosts", x.dir+"/file")
+		x.bind("rel", "./rel")
+		x.mounts = append(x.mounts, bundleMount{"/opt", "none", x.dir + "/opt", []string{"rw", "rbind"}})
+		for _, d := range []string{"bundle/rel", "opt"} {
+			if err := os.Mkdir(filepath.Join(x.dir, d), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(x.dir+"/file", nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(c.annotations, "true") || strings.Contains(c.annotations, ",") {
+			x.bind("/vanished", x.dir+"/not/here")
+			x.mounts = append(x.mounts, bundleMount{"/empty", "bind", "", nil})
+		}
+		var r recorder
+		code, said := x.run(t.Context(), r.app(x.dir))
+		var lines []string
+		if c.says != "" {
+			lines = append(lines, "fastlabel: container c1: "+c.says)
+		}
+		expectHook(t, c.annotations, code, c.code, said, lines...)
+		if got := strings.Join(r.asked, ";"); got != c.want {
+			t.Errorf("%s: %s, not %s", c.annotations, got, c.want)
+		}
+	}
+}
+
+// The annotations are the state's, or config.json's where it has none; a
+// container without a label is nobody's business; crun's state is as good.
+func TestHookStates(t *testing.T) {
+	run := func(name, want string, change func(*container)) {
+		t.Helper()
+		x := newContainer(t, "relabel=true")
+		x.bind("/v", "v")
+		change(x)
+		var r recorder
+		code, said := x.run(t.Context(), r.app(x.dir))
+		expectHook(t, name, code, exitDone, said)
+		if got := strings.Join(r.asked, ";"); got != want {
+			t.Errorf("%s: %q, not %q", name, got, want)
+		}
+	}
+	const done = "v " + mountLabel + " root"
+	run("runc", done, func(x *container) {})
+	run("crun", done, func(x *container) {
+		x.state["ociVersion"], x.state["status"], x.state["root"] = "1.0", "created", x.bundle+"/rootfs"
+	})
+	run("from config.json", done, func(x *container) {
+		x.config["annotations"] = x.state["annotations"]
+		delete(x.state, "annotations")
+	})
+	run("empty in the state", done, func(x *container) {
+		x.config["annotations"] = x.state["annotations"]
+		x.state["annotations"] = map[string]string{}
+	})
+	run("the state's win", "", func(x *container) {
+		x.config["annotations"] = x.state["annotations"]
+		x.state["annotations"] = map[string]string{"other": "x"}
+	})
+	run("nothing asked, no bundle", "", func(x *container) {
+		x.state["annotations"] = map[string]string{"other": "x"}
+		x.state["bundle"] = "/nothere"
+	})
+	run("no label", "", func(x *container) { delete(x.config, "linux") })
+	run("linux is null", "", func(x *container) { x.config["linux"] = nil })
+	run("no mounts", "", func(x *container) { x.mounts = nil })
+}
+
+// A state that is none ends the hook with 1 and a line, and touches nothing.
+func TestHookRefusesStates(t *testing.T) {
+	broken := app{tree: func(context.Context, string, string, relabel.Options) (relabel.Report, error) {
+		t.Error("the engine was asked")
+		return relabel.Report{}, errors.New("asked")
+	}}
+	for text, want := range badStates {
+		code, said := callHook(t.Context(), t, broken, strings.NewReader(text))
+		expectHook(t, want, code, exitFailed, said, "fastlabel: ")
+		if strings.Count(said, "\n") != 1 {
+			t.Errorf("not one line: %q", said)
+		}
+	}
+	large := io.LimitReader(endless{}, 10<<20)
+	code, said := callHook(t.Context(), t, broken, large)
+	expectHook(t, "10 MB", code, exitFailed, said, "fastlabel: hook: reading the state on stdin: larger than 4,194,304 bytes\n")
+	code, said = callHook(t.Context(), t, broken, endless{})
+	expectHook(t, "no end", code, exitFailed, said, "larger than")
+
+	for name, change := range map[string]func(*container){
+		"/nothere: no such file or directory\n":                                                   func(x *container) { x.state["bundle"] = "/nothere" },
+		"bundle bundle is not an absolute path\n":                                                 func(x *container) { x.state["bundle"] = "bundle" },
+		"bundle DIR/link is not a directory but a symbolic link\n":                                func(x *container) { x.state["bundle"] = x.dir + "/link" },
+		"bundle DIR: openat config.json: no such file or directory\n":                             func(x *container) { x.state["bundle"] = x.dir },
+		"config.json in bundle DIR/bundle: json: cannot unmarshal":                                func(x *container) { x.config["linux"] = 7 },
+		"linux.mountLabel: \"garbage\": not a security context":                                   func(x *container) { x.config["linux"] = map[string]any{"mountLabel": "garbage"} },
+		"linux.mountLabel: \"a b:c:d:s0\": not a security context: byte 2 is \" \"":               func(x *container) { x.config["linux"] = map[string]any{"mountLabel": "a b:c:d:s0"} },
+		"the state on stdin is created and has no pid\n":                                          func(x *container) { x.state["status"] = "created"; delete(x.state, "pid") },
+		"json: cannot unmarshal number into Go struct field containerState.bundle of type string": func(x *container) { x.state["bundle"] = 1 },
+	} {
+		x := newContainer(t, "relabel=true")
+		x.bind("/v", "v")
+		if err := os.Symlink("bundle", x.dir+"/link"); err != nil {
+			t.Fatal(err)
+		}
+		change(x)
+		code, said := x.run(t.Context(), broken)
+		expectHook(t, name, code, exitFailed, said, "fastlabel: container c1: ", name)
+	}
+	x := newContainer(t, "relabel=true")
+	x.state["id"], x.state["bundle"] = "c\n1\x1b[31m", "/not\nhere"
+	code, said = x.run(t.Context(), broken)
+	expectHook(t, "escapes", code, exitFailed, said, `fastlabel: container "c\n1\x1b[31m": bundle: lstat /not\nhere: `)
+}
+
+type endless struct{}
+
+func (endless) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = '{'
+	}
+	return len(b), nil
+}
+
+// What goes wrong beneath one destination is told with its name and ends in
+// 1, and the next is done all the same.
+func TestHookTells(t *testing.T) {
+	x := newContainer(t, "relabel=true")
+	for _, name := range []string{"failed", "missing", "refused", "unsupported", "unfinished", "every", "many", "one"} {
+		x.bind("/to/"+name, name)
+	}
+	x.bind("/twice", x.dir+"/failed")
+	code, said := x.run(t.Context(), fake())
+	text := "fastlabel: container c1: /to/"
+	expectHook(
+		t, "all", code, exitFailed, said,
+		"fastlabel: container c1: /to/failed, /twice: \"DIR/failed/na\\xffme\\n\": setxattrat: operation not permitted\n",
+		"/twice: \"DIR/failed\": syncfs: input/output error\n",
+		text+"missing: \"DIR/missing\": openat: no such file or directory\n",
+		text+"refused: \"DIR/refused\": relabelling is not allowed\n",
+		text+"unsupported: \"DIR/unsupported\": getxattrat: operation not supported\n",
+		text+"unsupported: left alone: no label can be set there\n",
+		text+"unfinished: incomplete (no commit), 2 entries",
+		text+"every: waiting for another relabel of this volume (process 17)\n",
+		text+"every: \"DIR/every/mnt\\n\": skipped: mounted read-only\n",
+		text+"every: the policy refused the seal\n",
+		text+"many: 1,214 more failures; -v lists all\n",
+		text+"many: incomplete, 1,235 entries, 0 written, 1,234 failed, 0.010 s\n",
+	)
+	if strings.Contains(said, "/to/one") || strings.Count(said, "read-only file system") != maxListed {
+		t.Errorf("too much is said:\n%s", said)
+	}
+	code, said = x.run(t.Context(), fake(), "-v")
+	expectHook(t, "-v", code, exitFailed, said, text+"one: 1 entry, 0 written, 1 right, 0 failed")
+	if strings.Count(said, "read-only file system") != 1234 {
+		t.Error("-v does not list every failure")
+	}
+
+	// No label is to be had on a filesystem: that alone stops no container.
+	x = newContainer(t, "relabel=/to/unsupported")
+	x.bind("/to/unsupported", "unsupported")
+	code, said = x.run(t.Context(), fake())
+	expectHook(t, "unsupported", code, exitDone, said, "no label can be set there\n")
+	x = newContainer(t, "relabel=/to/refused")
+	x.bind("/to/refused", "refused")
+	code, said = x.run(t.Context(), fake())
+	expectHook(t, "refused", code, exitFailed, said, "relabelling is not allowed\n")
+}
+
+// The runtime's own timeout, --timeout and SIGTERM end the hook with 1, and
+// with how far it came.
+func TestHookEnds(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := func(x *container, seconds int) {
+		x.config["hooks"] = map[string]any{"createRuntime": []any{
+			map[string]any{"path": "/bin/true", "timeout": 9},
+			map[string]any{"path": self, "args": []string{"fastlabel", "hook"}, "timeout": seconds},
+		}}
+	}
+	release, back := make(chan struct{}), make(chan struct{})
+	stubborn := app{tree: func(_ context.Context, _, _ string, o relabel.Options) (relabel.Report, error) {
+		<-release
+		o.OnSkip("/late", "late") // as a worker that comes back
+		close(back)
+		return relabel.Report{Complete: true}, nil
+	}}
+	terminated, cancel := context.WithCancelCause(t.Context())
+	cancel(signalled{os.Interrupt})
+	for _, c := range []struct {
+		name   string
+		a      app
+		ctx    context.Context
+		args   []string
+		most   time.Duration
+		change func(*container)
+		want   []string
+	}{
+		{"entry", fake(), t.Context(), nil, 2 * time.Second, func(x *container) { entry(x, 2) }, []string{
+			"/v: incomplete (deadline of 1s reached), 7 entries, 7 written, 0 failed, 0.010 s; the next try goes on from there\n",
+			"/w: not begun (deadline of 1s reached)\n",
+		}},
+		{"flag", fake(), t.Context(), []string{"--timeout", "200ms"}, 2 * time.Second, func(x *container) { entry(x, 60) }, []string{
+			"/v: incomplete (deadline of 200ms reached), 7 entries",
+		}},
+		{"signal", fake(), terminated, nil, 2 * time.Second, func(*container) {}, []string{"interrupted by interrupt"}},
+		{"hung", stubborn, t.Context(), nil, 2 * time.Second, func(x *container) { entry(x, 2) }, []string{
+			"/v: deadline of 1s reached, and the filesystem does not answer; the next try goes on from there\n",
+		}},
+	} {
+		x := newContainer(t, "relabel=true")
+		x.bind("/v", "deadline")
+		x.bind("/w", "next")
+		c.change(x)
+		state := strings.NewReader(x.write())
+		begin := time.Now()
+		code, said := callHook(c.ctx, t, c.a, state, c.args...)
+		if took := time.Since(begin); took > c.most {
+			t.Errorf("%s took %v", c.name, took)
+		}
+		expectHook(t, c.name, code, exitFailed, said, c.want...)
+	}
+	close(release)
+	<-back // what is said now is nobody's
+	// A pipe that nobody closes.
+	r, w := io.Pipe()
+	defer w.Close()
+	begin := time.Now()
+	code, said := callHook(t.Context(), t, fake(), r, "--timeout", "200ms")
+	expectHook(t, "pipe", code, exitFailed, said, "fastlabel: hook: reading the state on stdin: deadline of 200ms reached\n")
+	if took := time.Since(begin); took > 2*time.Second {
+		t.Errorf("took %v", took)
+	}
+}

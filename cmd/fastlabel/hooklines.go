@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// hookLines is the hook's reporter: each line names the container and the
+// destination, and goes to stderr and to the journal, since not every runtime
+// shows what a hook prints. The worker writes it and, where the worker hangs,
+// the hook itself: mu makes that serial, over ends it.
+type hookLines struct {
+	stderr    io.Writer
+	journal   *journal
+	verbose   bool
+	container string // "" before it is known
+
+	mu             sync.Mutex
+	over           bool
+	destination    string // what is worked on
+	failed, passed int    // failures told and entries skipped beneath it
+	unlabelable    bool   // no label can be set there
+}
+
+// begin makes destination what the lines are about; "" is the container.
+func (l *hookLines) begin(destination string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.destination, l.failed, l.passed, l.unlabelable = destination, 0, 0, false
+}
+
+func (l *hookLines) error(format string, a ...any) { l.say(asError, false, format, a...) }
+func (l *hookLines) info(format string, a ...any)  { l.say(asInfo, false, format, a...) }
+
+// last says one line more, and no other after it.
+func (l *hookLines) last(format string, a ...any) { l.say(asError, true, format, a...) }
+
+func (l *hookLines) say(priority int, last bool, format string, a ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over {
+		return
+	}
+	l.over = last
+	about := "hook: "
+	if l.container != "" {
+		about = "container " + plain(l.container) + ": "
+	}
+	if l.destination != "" {
+		about += plain(l.destination) + ": "
+	}
+	line := about + clean(fmt.Sprintf(format, a...))
+	fmt.Fprintf(l.stderr, "fastlabel: %s\n", line)
+	l.journal.write(priority, line)
+}
+
+func (l *hookLines) failure(root string, err error) {
+	if l.failed++; l.failed > maxListed && !l.verbose {
+		return
+	}
+	l.unlabelable = errors.Is(err, errors.ErrUnsupported)
+	f := explain(root, err)
+	if f.op != "" {
+		f.text = f.op + ": " + f.text
+	}
+	l.error("%s: %s", quote(f.path), f.text)
+}
+
+func (l *hookLines) skip(_, path, reason string) {
+	if l.passed++; l.passed <= maxListed || l.verbose {
+		l.info("%s: skipped: %s", quote(path), reason)
+	}
+}
+
+func (l *hookLines) wait(_, holder string) {
+	l.info("waiting for another relabel of this volume (%s)", holder)
+}
+
+func (l *hookLines) note(_, text string)      { l.info("%s", text) }
+func (l *hookLines) change(_, _, _, _ string) {}
+func (l *hookLines) probed(probeResult)       {}
+
+func (l *hookLines) result(r result) {
+	if !l.verbose && l.failed > maxListed {
+		l.error("%s more failures; -v lists all", thousands(int64(l.failed-maxListed)))
+	}
+	if !l.verbose && l.passed > maxListed {
+		l.info("%s more skipped; -v lists all", thousands(int64(l.passed-maxListed)))
+	}
+	l.unlabelable = l.unlabelable && r.code == exitRefused
+	line := resultLine(r)
+	switch {
+	case r.code == exitDone && l.verbose:
+		l.info("%s", line)
+	case r.code == exitDone:
+	case l.unlabelable:
+		l.info("left alone: no label can be set there")
+	case r.begun && r.code >= exitDeadline:
+		l.error("%s; the next try goes on from there", line)
+	case line != "":
+		l.error("%s", line)
+	}
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+)
+
+const (
+	// maxState bounds the state. Kubernetes allows 256 KiB of annotations a
+	// pod; CRI-O puts them in twice, once as JSON in a string.
+	maxState = 4 << 20
+	// maxConfig bounds config.json: ten times what etcd takes for a pod
+	// (1.5 MiB).
+	maxConfig = 16 << 20
+)
+
+// containerState is what a runtime tells a hook on stdin: the part of the
+// runtime-spec's state that is needed. What else is there is passed over, as
+// the specification asks; crun adds a root.
+type containerState struct {
+	Version     string            `json:"ociVersion"`
+	ID          string            `json:"id"`
+	Status      string            `json:"status"`
+	PID         int               `json:"pid"`
+	Bundle      string            `json:"bundle"`
+	Annotations map[string]string `json:"annotations"`
+}
+
+// decodeState refuses what the runtime-spec does: a state without its required
+// parts, or with a bundle that is not absolute. The state that is returned
+// beside an error serves to name the container.
+func decodeState(text []byte) (containerState, error) {
+	var s containerState
+	if len(text) == 0 {
+		return s, errors.New("the state on stdin is empty")
+	}
+	if err := json.Unmarshal(text, &s); err != nil {
+		return s, fmt.Errorf("the state on stdin: %w", err)
+	}
+	for _, part := range []struct{ name, value string }{
+		{"ociVersion", s.Version}, {"id", s.ID}, {"status", s.Status}, {"bundle", s.Bundle},
+	} {
+		if part.value == "" {
+			return s, fmt.Errorf("the state on stdin has no %s", part.name)
+		}
+	}
+	if s.PID < 1 && (s.Status == "created" || s.Status == "running") {
+		return s, fmt.Errorf("the state on stdin is %s and has no pid", s.Status)
+	}
+	if !filepath.IsAbs(s.Bundle) {
+		return s, fmt.Errorf("bundle %s is not an absolute path", brief(s.Bundle))
+	}
+	return s, nil
+}
+
+// bundleConfig is the part of config.json that is needed.
+type bundleConfig struct {
+	Annotations map[string]string `json:"annotations"`
+	Mounts      []bundleMount     `json:"mounts"`
+	Linux       struct {
+		MountLabel string `json:"mountLabel"`
+	} `json:"linux"`
+	Hooks struct {
+		Prestart      []hookEntry `json:"prestart"`
+		CreateRuntime []hookEntry `json:"createRuntime"`
+	} `json:"hooks"`
+}
+
+type bundleMount struct {
+	Destination string   `json:"destination"`
+	Type        string   `json:"type"`
+	Source      string   `json:"source"`
+	Options     []string `json:"options"`
+}
+
+// isBind tells a bind mount as runtimes do: some write only the option.
+func (m bundleMount) isBind() bool {
+	return m.Type == "bind" || slices.Contains(m.Options, "bind") || slices.Contains(m.Options, "rbind")
+}
+
+// place is the destination in one spelling. Old configurations have relative
+// ones, which the runtime-spec reads from the container's root.
+func (m bundleMount) place() string { return path.Clean("/" + m.Destination) }
+
+type hookEntry struct {
+	Path    string   `json:"path"`
+	Args    []string `json:"args"`
+	Timeout *int64   `json:"timeout"` // seconds
+}
+
+// readConfig reads config.json in bundle. A bundle that is a link is refused,
+// and so is a config.json that leads out of the bundle: neither is how a
+// runtime makes them.
+func readConfig(bundle string) (*bundleConfig, error) {
+	bundle = filepath.Clean(bundle)
+	info, err := os.Lstat(bundle)
+	if err != nil {
+		return nil, fmt.Errorf("bundle: %w", err)
+	}
+	if !info.IsDir() {
+		return nil, fmt.Errorf("bundle %s is not a directory but %s", plain(bundle), kind(info.Mode()))
+	}
+	root, err := os.OpenRoot(bundle)
+	if err != nil {
+		return nil, fmt.Errorf("bundle: %w", err)
+	}
+	defer root.Close()
+	// A FIFO in its place shall not hold the hook.
+	f, err := root.OpenFile("config.json", os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("bundle %s: %w", plain(bundle), err)
+	}
+	defer f.Close()
+	if info, err = f.Stat(); err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("it is %s", kind(info.Mode()))
+	}
+	var text []byte
+	if err == nil {
+		text, err = readAtMost(f, maxConfig)
+	}
+	c := new(bundleConfig)
+	if err == nil {
+		err = json.Unmarshal(text, c)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("config.json in bundle %s: %w", plain(bundle), err)
+	}
+	return c, nil
+}
+
+// timeout is the least that the runtime gives this program, by its entries in
+// config.json; 0 if they say nothing. own tells the program's entries.
+func (c *bundleConfig) timeout(own func(hookEntry) bool) time.Duration {
+	const most = 24 * 60 * 60 // more does not matter, and would overflow
+	var least time.Duration
+	for _, e := range slices.Concat(c.Hooks.Prestart, c.Hooks.CreateRuntime) {
+		if e.Timeout == nil || *e.Timeout < 1 || !own(e) {
+			continue
+		}
+		if d := time.Duration(min(*e.Timeout, most)) * time.Second; least == 0 || d < least {
+			least = d
+		}
+	}
+	return least
+}
+
+// runsThis tells whether the entry is the one that started this program: by
+// the file, however it is named, or by the arguments.
+func runsThis(e hookEntry) bool {
+	if len(e.Args) > 0 && slices.Equal(e.Args, os.Args) {
+		return true
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return false
+	}
+	this, err := os.Stat(self)
+	if err != nil {
+		return false
+	}
+	that, err := os.Stat(e.Path)
+	return err == nil && os.SameFile(this, that)
+}
+
+// readAtMost reads all of r, and refuses what is longer than most.
+func readAtMost(r io.Reader, most int64) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("larger than %s bytes", thousands(most))
+	}
+	return text, err
+}
+
+// within is f's result, or ctx's end if that comes first: f may hang on a pipe
+// that nobody closes or a server that is gone, and is then left behind.
+func within[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := f()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
+	}
+}
+
+// kind names what is neither a directory nor a regular file.
+func kind(m fs.FileMode) string {
+	switch {
+	case m&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case m&fs.ModeDevice != 0:
+		return "a device"
+	case m&fs.ModeNamedPipe != 0:
+		return "a FIFO"
+	case m&fs.ModeSocket != 0:
+		return "a socket"
+	case m.IsDir():
+		return "a directory"
+	}
+	return "a file"
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// States as runtimes write them, and what is wrong with others.
+const (
+	runcState = `{"ociVersion":"1.2.0","id":"c1","status":"creating","pid":4422,"bundle":"/b","annotations":{"io.fastlabel.relabel":"true"}}`
+	crunState = `{"ociVersion":"1.0","id":"c1","pid":4422,"root":"/b/rootfs","bundle":"/b","status":"created","annotations":{"io.fastlabel.relabel":"true"}}`
+)
+
+var badStates = map[string]string{
+	"":                           "the state on stdin is empty",
+	"{":                          "unexpected end of JSON input",
+	"null":                       "has no ociVersion",
+	"[]":                         "cannot unmarshal array",
+	`"c1"`:                       "cannot unmarshal string",
+	runcState + "x":              "invalid character 'x' after top-level value",
+	runcState + runcState:        "after top-level value",
+	strings.Repeat("[", 100_000): "exceeded max depth",
+	`{"ociVersion":"1.2.0","status":"creating","bundle":"/b"}`:                                "has no id",
+	`{"ociVersion":"1.2.0","id":"c1","bundle":"/b"}`:                                          "has no status",
+	`{"id":"c1","status":"creating","bundle":"/b"}`:                                           "has no ociVersion",
+	`{"ociVersion":"1.2.0","id":"c1","status":"creating"}`:                                    "has no bundle",
+	`{"ociVersion":"1.2.0","id":"c1","status":"creating","bundle":null}`:                      "has no bundle",
+	`{"ociVersion":"1.2.0","id":"c1","status":"creating","bundle":"b"}`:                       "bundle b is not an absolute path",
+	`{"ociVersion":"1.2.0","id":"c1","status":"creating","bundle":"./b\u001b["}`:              `bundle "./b\x1b[" is not an absolute path`,
+	`{"ociVersion":"1.2.0","id":"c1","status":"creating","bundle":7}`:                         "bundle",
+	`{"ociVersion":"1.0","id":"c1","status":"created","bundle":"/b"}`:                         "is created and has no pid",
+	`{"ociVersion":"1.0","id":"c1","status":"creating","pid":"1","bundle":"/b"}`:              "pid",
+	`{"ociVersion":"1.0","id":"c1","status":"creating","bundle":"/b","annotations":{"a":1}}`:  "annotations",
+	`{"ociVersion":"1.0","id":"c1","status":"creating","bundle":"/b","annotations":["a"]}`:    "annotations",
+	`{"ociVersion":1,"id":"c1","status":"creating","bundle":"/b","annotations":{"a":"true"}}`: "ociVersion",
+}
+
+func TestDecodeState(t *testing.T) {
+	for _, text := range []string{
+		runcState, crunState,
+		`{"ociVersion":"1.2.0","id":"c1","status":"creating","bundle":"/b"}`,
+		`{"ociVersion":"1.2.0","id":"c1","status":"creating","pid":0,"bundle":"/b","annotations":null}`,
+		`{"ociVersion":"1.0","id":"c1","status":"paused","bundle":"/b","x":{"y":[1,null]}}`, // a runtime's own
+		"\n " + runcState + "\n",
+	} {
+		s, err := decodeState([]byte(text))
+		if err != nil || s.ID != "c1" || s.Bundle != "/b" {
+			t.Errorf("%s: %+v, %v", text, s, err)
+		}
+	}
+	for text, want := range badStates {
+		if _, err := decodeState([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.80s: %v, not %s", text, err, want)
+		}
+	}
+}
+
+func TestReadConfig(t *testing.T) {
+	dir := t.TempDir()
+	make := func(name, config string) string {
+		bundle := filepath.Join(dir, name)
+		if err := os.MkdirAll(bundle, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if config != "" {
+			if err := os.WriteFile(filepath.Join(bundle, "config.json"), []byte(config), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return bundle
+	}
+	link := func(to, name string) string {
+		name = filepath.Join(dir, name)
+		if err := os.Symlink(to, name); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	good := make("good", `{"linux":{"mountLabel":"l"},"unknown":1}`)
+	link("good", "link")
+	make("escape", "")
+	link("../good/config.json", "escape/config.json")
+	if err := os.Mkdir(filepath.Join(make("directory", ""), "config.json"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	make("large", `{"x":"`+strings.Repeat("x", maxConfig)+`"}`)
+	make("parent/b", `{"linux":{"mountLabel":"l"}}`)
+	link("parent", "up")
+	for name, want := range map[string]string{
+		"good": "", "good/": "", "up/b": "", // as in /var/run, which links to /run
+		"link": "is not a directory but a symbolic link", "link/": "but a symbolic link", "link/.": "but a symbolic link",
+		"good/config.json": "is not a directory but a file",
+		"nothere":          "no such file or directory",
+		"escape":           "path escapes from parent",
+		"directory":        "it is a directory",
+		"large":            "larger than 16,777,216 bytes",
+	} {
+		c, err := readConfig(dir + "/" + name)
+		switch {
+		case want == "" && (err != nil || c.Linux.MountLabel != "l"):
+			t.Errorf("%s: %v, %v", name, c, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s: %v, not %s", name, err, want)
+		}
+	}
+	for _, text := range []string{"", "{", `{"mounts":{}}`, `{"mounts":[{"source":1}]}`, `{"linux":7}`, `{"hooks":{"prestart":[{"timeout":"1"}]}}`} {
+		if err := os.WriteFile(filepath.Join(good, "config.json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if c, err := readConfig(good); err == nil || !strings.Contains(err.Error(), "config.json in bundle "+good) {
+			t.Errorf("%s: %v, %v", text, c, err)
+		}
+	}
+}
+
+// The hook stops before the runtime would kill it.
+func TestHookLimits(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(self, link); err != nil {
+		t.Fatal(err)
+	}
+	text := func(s any) string {
+		b, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	own := `{"path":` + text(self) + `,"timeout":60}`
+	other := `{"path":"/bin/sh","timeout":3}`
+	for _, c := range []struct {
+		hooks       string
+		flag        time.Duration
+		limit, wait time.Duration
+	}{
+		{`{}`, 0, 100 * time.Second, 2500 * time.Millisecond},
+		{`{}`, 5 * time.Minute, 5 * time.Minute, 2500 * time.Millisecond},
+		{`{"createRuntime":[` + other + `]}`, 0, 100 * time.Second, 2500 * time.Millisecond},
+		{`{"createRuntime":[` + other + `,` + own + `]}`, 0, 55 * time.Second, 2500 * time.Millisecond},
+		{`{"prestart":[` + own + `]}`, 0, 55 * time.Second, 2500 * time.Millisecond},
+		{`{"poststop":[` + own + `]}`, 0, 100 * time.Second, 2500 * time.Millisecond},
+		{`{"prestart":[` + own + `]}`, 10 * time.Second, 10 * time.Second, 2500 * time.Millisecond},
+		{`{"prestart":[` + own + `]}`, 5 * time.Minute, 55 * time.Second, 2500 * time.Millisecond},
+		{`{"prestart":[` + own + `],"createRuntime":[{"path":` + text(link) + `,"timeout":20}]}`, 0, 15 * time.Second, 2500 * time.Millisecond},
+		{`{"createRuntime":[{"path":"/wrapper","args":` + text(os.Args) + `,"timeout":4}]}`, 0, 2 * time.Second, time.Second},
+		{`{"createRuntime":[{"path":` + text(self) + `,"timeout":1}]}`, 0, 500 * time.Millisecond, 250 * time.Millisecond},
+		{`{"createRuntime":[{"path":` + text(self) + `,"timeout":300}]}`, 0, 295 * time.Second, 2500 * time.Millisecond},
+		{`{"createRuntime":[{"path":` + text(self) + `,"timeout":0}]}`, 0, 100 * time.Second, 2500 * time.Millisecond},
+		{`{"createRuntime":[{"path":` + text(self) + `}]}`, 0, 100 * time.Second, 2500 * time.Millisecond},
+		{`{"createRuntime":[{"path":` + text(self) + `,"timeout":9223372036854775807}]}`, 0, 24*time.Hour - 5*time.Second, 2500 * time.Millisecond},
+	} {
+		var config bundleConfig
+		if err := json.Unmarshal([]byte(`{"hooks":`+c.hooks+`}`), &config); err != nil {
+			t.Fatal(err)
+		}
+		limit, wait := limits(c.flag, config.timeout(runsThis))
+		if limit != c.limit || wait != c.wait {
+			t.Errorf("%s, --timeout %v: %v and %v, not %v and %v", c.hooks, c.flag, limit, wait, c.limit, c.wait)
+		}
+	}
+}
+
+func TestReadRequest(t *testing.T) {
+	const mount = "system_u:object_r:container_file_t:s0:c5,c3"
+	const canonical = "system_u:object_r:container_file_t:s0:c3,c5"
+	for _, c := range []struct{ annotations, mount, want string }{ // annotations as key=value, parted by blanks
+		{"", mount, "nothing"},
+		{"relabel=false", mount, "nothing"},
+		{"shared=true skip=bogus", mount, "nothing"},
+		{"relabel=true", "", "nothing"},
+		{"relabel=true shared=true skip=bogus", "", "nothing"},
+		{"relabel=true", mount, canonical + " root all"},
+		{"relabel=true", "u:r:t", "u:r:t root all"}, // a policy without levels
+		{"relabel=/a,/b", mount, canonical + " root /a /b"},
+		{"relabel=/a/,/b/../a,/c/.", mount, canonical + " root /a /c"},
+		{"relabel=true label=u:r:t:s0:c9,c1", mount, "u:r:t:s0:c1,c9 root all"},
+		{"relabel=true label=u:r:t:s0", "", "u:r:t:s0 root all"},
+		{"relabel=true label=", mount, "! io.fastlabel.label is empty"},
+		{"relabel=true label=", "", "! io.fastlabel.label is empty"},
+		{"relabel=true label=u:r:t", mount, "! io.fastlabel.label: u:r:t has no level; with the lowest it is u:r:t:s0"},
+		{"relabel=true label=t_t", mount, "! io.fastlabel.label: \"t_t\": not a security context"},
+		{"relabel=true", "garbage", "! linux.mountLabel: \"garbage\": not a security context"},
+		{"relabel=true shared=true", mount, "system_u:object_r:container_file_t:s0 root all"},
+		{"relabel=true shared=true label=u:r:t:s3:c1", mount, "u:r:t:s0 root all"},
+		{"relabel=true shared=true", "u:r:t", "u:r:t:s0 root all"},
+		{"relabel=true shared=false", mount, canonical + " root all"},
+		{"relabel=true shared=yes", mount, "! io.fastlabel.shared is yes, not true or false"},
+		{"relabel=true skip=none", mount, canonical + " none all"},
+		{"relabel=true skip=root", mount, canonical + " root all"},
+		{"relabel=true skip=top", mount, canonical + " top all"},
+		{"relabel=true skip=changed", mount, "! io.fastlabel.skip: changed: comes with a later version"},
+		{"relabel=true skip=", mount, "! io.fastlabel.skip is \"\", not one of none, root, top"},
+		{"relabel=true skip=all", mount, "! io.fastlabel.skip is all, not one of none, root, top"},
+		{"relabel=true try-skip-volume-selinux-label.crio.io=true", mount, canonical + " top all"},
+		{"relabel=true io.kubernetes.cri-o.TrySkipVolumeSELinuxLabel=true", mount, canonical + " top all"},
+		{"relabel=true try-skip-volume-selinux-label.crio.io=false", mount, canonical + " root all"},
+		{"relabel=true skip=none try-skip-volume-selinux-label.crio.io=true", mount, canonical + " none all"},
+		{"try-skip-volume-selinux-label.crio.io=true", mount, "nothing"},
+		{"relabel=", mount, "! io.fastlabel.relabel is empty"},
+		{"relabel=yes", mount, "! io.fastlabel.relabel: yes is neither true nor an absolute destination"},
+		{"relabel=TRUE", mount, "! io.fastlabel.relabel: TRUE is neither"},
+		{"relabel=/a,b", mount, "! io.fastlabel.relabel: b is neither"},
+		{"relabel=/a,,/b", mount, "! io.fastlabel.relabel: \"\" is neither"},
+		{"relabel=true,/a", mount, "! io.fastlabel.relabel: true is neither"},
+	} {
+		annotations := map[string]string{"other": "x"}
+		for pair := range strings.FieldsSeq(c.annotations) {
+			key, value, _ := strings.Cut(pair, "=")
+			if !strings.Contains(key, ".") {
+				key = "io.fastlabel." + key
+			}
+			annotations[key] = value
+		}
+		r, err := readRequest(annotations, c.mount)
+		var got string
+		switch {
+		case err != nil:
+			got = "! " + err.Error()
+		case r == nil:
+			got = "nothing"
+		case r.all:
+			got = r.label + " " + r.skip + " all"
+		default:
+			got = r.label + " " + r.skip + " " + strings.Join(r.destinations, " ")
+		}
+		if got != c.want && (err == nil || !strings.HasPrefix(got, c.want)) {
+			t.Errorf("%s, %s: %s, not %s", c.annotations, c.mount, got, c.want)
+		}
+	}
+	if r, err := readRequest(map[string]string{askRelabel: "/a , /b"}, mount); err != nil || len(r.destinations) != 2 {
+		t.Errorf("blanks: %v, %v", r, err)
+	}
+}
