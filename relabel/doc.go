@@ -22,6 +22,7 @@
 //	sort_linux.go       large directories of ext4 in the order of inodes
 //	dir_linux.go        directories kept open, within a limit
 //	label_linux.go      one entry: read, compare, write
+//	overlay_linux.go    what overlayfs copies for a label
 //	way_linux.go        three ways to a label without opening the entry
 //	errno_linux.go      what each errno means
 //	events_linux.go     failures and changes, told one at a time

@@ -58,6 +58,7 @@ func judge(e sys.Errno) verdict {
 const (
 	errWouldBlock = syscall.EWOULDBLOCK
 	errNotDir     = syscall.ENOTDIR
+	errLoop       = syscall.ELOOP
 	errNoLabel    = syscall.ENODATA
 	errLongLabel  = syscall.ERANGE
 	errNoRoom     = syscall.EINVAL // getdents64: the buffer is too small for the next record

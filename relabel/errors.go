@@ -16,6 +16,9 @@ var (
 	// ErrRefused says that the root is a directory of the system that is
 	// never relabelled.
 	ErrRefused = errors.New("relabelling is not allowed")
+	// ErrHardLinks says that a file has several names, where Options.HardLinks
+	// makes that an error.
+	ErrHardLinks = errors.New("the file has several names (hard links)")
 )
 
 // Incomplete is Tree's error when several entries failed.

@@ -63,7 +63,13 @@ func (w *worker) attempt(t target, d *dir) (outcome, string, sys.Errno) {
 		}
 		w.row++
 	}
+	if w.o.HardLinks != LinksLabel {
+		if o, op, e := w.linked(t, d); o != written {
+			return o, op, e
+		}
+	}
 	if w.o.DryRun {
+		w.tally.up += w.copyUp(t, d)
 		w.change(d, t, from)
 		return written, "", 0
 	}
@@ -79,6 +85,25 @@ func (w *worker) attempt(t target, d *dir) (outcome, string, sys.Errno) {
 		}
 	}
 	return failure, op, e
+}
+
+// linked deals with what has several names, where the caller does not want it
+// labelled. It is asked only of what is about to be written, which is pinned.
+func (w *worker) linked(t target, d *dir) (outcome, string, sys.Errno) {
+	if t.name == nil && !t.pinned {
+		return written, "", 0 // a directory
+	}
+	st, e := sys.Fstatx(w.hand.pinned(t))
+	switch {
+	case e != 0:
+		return failure, "statx", e
+	case st.Kind == sys.KindDir || st.Links < 2:
+		return written, "", 0
+	case w.o.HardLinks == LinksSkip:
+		return w.leave(d, t, fmt.Sprintf("it has %d names (hard links)", st.Links)), "", 0
+	}
+	w.report(d.path(t.String()), "relabel", ErrHardLinks)
+	return failure, "", 0
 }
 
 // guess says whether to write without reading first (contract point 4).

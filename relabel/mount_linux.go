@@ -24,6 +24,7 @@ type mount struct {
 	st       sys.Stat
 	confined confinement
 	top      *dir
+	upper    *upper
 	sorts    bool // large directories are written in the order of inodes
 	// left says what in it is left alone, and why; "" is for what lies under
 	// another mount of the tree. special has the same by inode number alone,
@@ -75,6 +76,7 @@ func (r *run) enclose(m *mount, at int) (string, sys.Errno) {
 	kind, e := sys.FSType(fd)
 	m.sorts = e == 0 && kind == sys.Ext4
 	m.asks = len(m.left) > 0 && (e != 0 || !sys.RecordsTell(kind))
+	r.expectCopies(m)
 	return "", 0
 }
 
@@ -82,12 +84,16 @@ func (m *mount) close() {
 	if m.top != nil {
 		sys.Close(int(m.top.fd))
 	}
+	if m.upper != nil && m.upper.fd >= 0 {
+		sys.Close(m.upper.fd)
+	}
 }
 
 // way is how the entries of m are labelled: only a clone keeps a mount from
-// being slipped over a name, so elsewhere each entry is pinned first.
+// being slipped over a name, so elsewhere each entry is pinned first. So it is
+// where links are counted: what was counted must be what is labelled.
 func (r *run) way(m *mount) way {
-	if m.confined == clone {
+	if m.confined == clone && r.o.HardLinks == LinksLabel {
 		return r.means.way
 	}
 	return byDescriptor

@@ -94,6 +94,16 @@ func (m *mountEntry) unlabelable(selinux bool) string {
 	return ""
 }
 
+// value is that of the option name=value, "" if there is none.
+func value(options []string, name string) string {
+	for _, o := range options {
+		if v, ok := strings.CutPrefix(o, name+"="); ok {
+			return unescapeMount(v)
+		}
+	}
+	return ""
+}
+
 // beneath returns the mounts below path, parents before what is mounted on
 // them, in the kernel's order.
 func beneath(all []mountEntry, path string) []mountEntry {

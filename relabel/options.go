@@ -15,6 +15,25 @@ const (
 	SkipTop
 )
 
+// HardLinks tells what becomes of a file that has several names. Labelled by
+// one of them it bears the label by all, also by those outside the tree. Who
+// is confined to a volume, as a container is, cannot make a name in it for a
+// file outside (link(2) answers EXDEV across mounts, the same filesystem's
+// too); who can write both the volume and a directory beside it on the same
+// filesystem can, within the limits of fs.protected_hardlinks (proc(5)).
+type HardLinks int
+
+const (
+	// LinksLabel labels such a file by whatever name it is met.
+	LinksLabel HardLinks = iota
+	// LinksSkip leaves it alone: it is counted in Report.Skipped and told to
+	// OnSkip, unless it bears the label already.
+	LinksSkip
+	// LinksError makes it a failure (ErrHardLinks), unless it bears the label
+	// already.
+	LinksError
+)
+
 // Options tune Tree. The zero value is the safe default.
 type Options struct {
 	// Threads is the number of workers; 0 lets the engine choose (one for
@@ -36,6 +55,10 @@ type Options struct {
 	// them) that are left alone with all that is beneath them. They are
 	// resolved once, to device and inode. One that does not exist is an error.
 	Exclude []string
+	// HardLinks is LinksLabel at zero. The other two pin each entry that is
+	// no directory and ask for its link count before it is written: three
+	// more calls for each.
+	HardLinks HardLinks
 	// NoSeal leaves the root's old label in place until the commit. An
 	// interrupted run may then look done to whoever asks for the old label.
 	NoSeal bool
@@ -54,6 +77,10 @@ type Options struct {
 	// OnSkip, if not nil, is told each mount, exclusion or refused directory
 	// that was left alone, and why. Calls are serial.
 	OnSkip func(path, reason string)
+	// OnNote, if not nil, is told each of Report.Notes when it is made: what
+	// a caller should know before the work is done is told before. Calls are
+	// serial.
+	OnNote func(text string)
 	// OnWait, if not nil, is told once who holds the volume's lock when Tree
 	// has to wait for another relabel of the same volume.
 	OnWait func(holder string)

@@ -104,10 +104,8 @@ func (c *record) writeSeal() error {
 		case 0:
 			c.sealed = true
 			return c.sync("fsync", sys.Fsync)
-		case syscall.EINVAL, syscall.EPERM, syscall.EACCES:
-			continue // the policy's no to this seal
-		case syscall.EROFS:
-			return nil // nothing beneath can be changed either
+		case syscall.EINVAL, syscall.EPERM, syscall.EACCES, syscall.EROFS:
+			continue // the policy's no to this seal, or the volume's to all
 		}
 		return pathError("fsetxattr", c.root.path, last)
 	}

@@ -17,6 +17,11 @@ type Report struct {
 	Skipped  int64 // entries left alone: exclusions, mounts that bear no labels
 	Failed   int64 // entries whose label, or whose entries, could not be set or read
 
+	// CopyUp is, in a dry run, the size in bytes of the files that overlayfs
+	// would copy to its upper layer because their label is set; 0 elsewhere.
+	// Where the upper layer cannot be looked into it is an upper bound.
+	CopyUp int64
+
 	// Trusted says that nothing was walked, because what Options.Skip names
 	// bears the label.
 	Trusted bool

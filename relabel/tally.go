@@ -19,6 +19,7 @@ const (
 type tally struct {
 	seen int64
 	of   [outcomes]int64
+	up   int64 // bytes that a dry run would have overlayfs copy
 }
 
 func (t *tally) count(o outcome) {
@@ -30,13 +31,14 @@ func (t *tally) count(o outcome) {
 
 func (t *tally) add(o tally) {
 	t.seen += o.seen
+	t.up += o.up
 	for i := range t.of {
 		t.of[i] += o.of[i]
 	}
 }
 
 func (t *tally) fill(r *Report) {
-	r.Seen = t.seen
+	r.Seen, r.CopyUp = t.seen, t.up
 	r.Written, r.Right = t.of[written], t.of[right]
 	r.Vanished, r.Skipped, r.Failed = t.of[vanished], t.of[skipped], t.of[failure]
 }

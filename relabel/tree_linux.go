@@ -236,16 +236,19 @@ func (r *run) lockRoot(ctx context.Context, root *root) (*lock, error) {
 // single labels a root that is no directory: there is nothing beneath it, so
 // its label vouches for nothing but itself, and is written at once.
 func (r *run) single(root *root) error {
+	r.expectCopies(&root.mount)
+	defer root.mount.close()
 	w := r.worker(&root.mount, nil)
 	w.hand.way = byDescriptor
 	r.told.Way = "proc/fd"
 	d := &dir{mount: &root.mount}
 	o := w.label(target{fd: root.fd, pinned: true}, d)
 	r.total.count(o)
+	r.total.up += w.tally.up
 	if o == failure {
 		return r.fatal(r.failures())
 	}
-	r.told.Complete = o == right || !r.o.DryRun
+	r.told.Complete = o == right || o == written && !r.o.DryRun
 	return nil
 }
 
@@ -343,7 +346,13 @@ func (r *run) cross(ctx context.Context, m *mount, fd int) error {
 }
 
 func (r *run) note(format string, args ...any) {
-	r.told.Notes = append(r.told.Notes, fmt.Sprintf(format, args...))
+	text := fmt.Sprintf(format, args...)
+	r.told.Notes = append(r.told.Notes, text)
+	if r.o.OnNote != nil {
+		r.events.Lock()
+		defer r.events.Unlock()
+		r.o.OnNote(text)
+	}
 }
 
 // failures is the error for what was reported so far.

@@ -78,25 +78,20 @@ func (w *worker) do(it item) {
 func (w *worker) enter(parent *dir, name string) {
 	t := target{name: sys.Cname(name[:len(name)-1])}
 	w.at(parent, t.name)
-	var op string
-	var e sys.Errno
-	if t.fd, op, e = w.cache.acquire(parent); e != 0 {
+	at, op, e := w.cache.acquire(parent)
+	if e != 0 {
 		w.tally.count(w.fail(parent, t, op, e))
 		return
 	}
+	t.fd = at
 	defer w.cache.release(parent)
 
-	var fd int
-	for try := 0; ; try++ {
-		fd, op, e = w.m.openDir(t.fd, t.name)
-		if e == 0 || judge(e) != again || try == tries || w.pool.Stopped() {
-			break
-		}
-		if !w.cache.shed() {
-			pause(try)
-		}
-	}
-	if e != 0 {
+	fd, op, e := w.open(t)
+	switch {
+	case e == errNotDir:
+		w.tally.count(w.leaf(parent, t))
+		return
+	case e != 0:
 		w.tally.count(w.closed(parent, t, op, e))
 		return
 	}
@@ -105,13 +100,35 @@ func (w *worker) enter(parent *dir, name string) {
 		w.tally.count(o)
 		return
 	}
-	d := &dir{parent: parent, mount: parent.mount, name: name, fd: -1}
+	d := &dir{parent: parent, mount: parent.mount, name: name, deep: parent.deep + 1, fd: -1}
 	w.cache.pinned(d, fd)
 	d.outcome = w.label(target{fd: fd}, d)
 	d.spoiled = d.outcome == failure
 	w.tally.count(d.outcome)
 	w.scan(d, fd)
 	w.cache.release(d)
+}
+
+// open opens the directory t. ENOTDIR means that it is none any more; where
+// that was answered of what is a directory, as when it is exchanged to and fro
+// faster than it can be opened, the error is ELOOP.
+func (w *worker) open(t target) (fd int, op string, e sys.Errno) {
+	for try := 0; ; try++ {
+		fd, op, e = w.m.openDir(t.fd, t.name)
+		v := judge(e)
+		if v == changed {
+			if st, e := sys.Statx(t.fd, t.name); e == 0 && st.Kind != sys.KindDir {
+				return -1, op, errNotDir
+			}
+			e = errLoop
+		}
+		if v != again && v != changed || try == tries || w.pool.Stopped() {
+			return fd, op, e
+		}
+		if !w.cache.shed() {
+			pause(try)
+		}
+	}
 }
 
 // closed deals with a directory that could not be opened.
@@ -122,8 +139,6 @@ func (w *worker) closed(parent *dir, t target, op string, e sys.Errno) outcome {
 			return elsewhere // counted when it was read first, if it was
 		}
 		return vanished
-	case changed:
-		return w.leaf(parent, t)
 	case foreign:
 		return w.mountedOver(parent, t)
 	}

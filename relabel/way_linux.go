@@ -119,6 +119,14 @@ func (h *hand) drop(t target) {
 	}
 }
 
+// pinned is the O_PATH descriptor of a target that is pinned.
+func (h *hand) pinned(t target) int {
+	if t.pinned {
+		return t.fd
+	}
+	return h.entry
+}
+
 // get reads the target's label; set writes it.
 func (h *hand) get(t target) (int, string, sys.Errno) {
 	switch {
