@@ -22,8 +22,9 @@ func command(t *testing.T) string {
 	t.Helper()
 	treetest.Need(t, "go")
 	bin := filepath.Join(t.TempDir(), "fastlabel")
-	out, err := exec.Command("go", "build", "-o", bin, "github.com/fastlabel/fastlabel/cmd/fastlabel").CombinedOutput()
-	if err != nil {
+	build := exec.Command("go", "build", "-o", bin, "github.com/fastlabel/fastlabel/cmd/fastlabel")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as it ships: a C library makes calls of its own
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return bin

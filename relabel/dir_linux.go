@@ -87,6 +87,13 @@ func (c *cache) expect(d *dir) {
 	c.mu.Unlock()
 }
 
+// forgo takes back one expectation.
+func (c *cache) forgo(d *dir) {
+	c.mu.Lock()
+	d.want--
+	c.mu.Unlock()
+}
+
 // acquire makes d open and pins it, for one of the items that expected it.
 func (c *cache) acquire(d *dir) (int, string, sys.Errno) {
 	c.mu.Lock()
@@ -268,7 +275,7 @@ func (c *cache) unlist(d *dir) {
 // those whose rest waits among the items that nobody worked on.
 func (c *cache) clear(left []item) {
 	for _, it := range left {
-		if it.name == "" && it.batch == nil {
+		if it.name == "" && it.batch == nil && it.rest == nil {
 			c.kept()
 			c.release(it.dir)
 		}

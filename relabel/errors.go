@@ -37,12 +37,24 @@ func (e *Incomplete) Unwrap() []error { return e.First }
 // Hung is the error when a stopped walk could not wait for a call that hangs
 // in the kernel, as on a network filesystem whose server is gone.
 type Hung struct {
-	Paths []string // where
-	Cause error    // why the walk was stopped
+	Calls []HungCall // what does not return
+	Cause error      // why the walk was stopped
 }
 
+// HungCall is a system call that has not returned.
+type HungCall struct {
+	Call string // as in "getxattrat"
+	Path string // what it was made for
+}
+
+func (c HungCall) String() string { return fmt.Sprintf("%s %q", c.Call, c.Path) }
+
 func (e *Hung) Error() string {
-	return fmt.Sprintf("%v; still waiting for the filesystem at %s", e.Cause, strings.Join(e.Paths, ", "))
+	calls := make([]string, len(e.Calls))
+	for i, c := range e.Calls {
+		calls[i] = c.String()
+	}
+	return fmt.Sprintf("%v; still waiting for the filesystem: %s", e.Cause, strings.Join(calls, ", "))
 }
 
 // Unwrap is why the walk was stopped.

@@ -19,7 +19,7 @@ func (r *run) report(path, op string, err error) {
 	if len(r.first) < keepErrors {
 		r.first = append(r.first, f)
 	}
-	if r.o.OnFailure != nil {
+	if r.o.OnFailure != nil && !r.over {
 		r.o.OnFailure(f)
 	}
 }
@@ -30,7 +30,9 @@ func (r *run) change(d *dir, t target, from string) {
 	}
 	r.events.Lock()
 	defer r.events.Unlock()
-	r.o.OnChange(d.path(t.String()), from)
+	if !r.over {
+		r.o.OnChange(d.path(t.String()), from)
+	}
 }
 
 func (r *run) skip(path, reason string) {
@@ -39,7 +41,9 @@ func (r *run) skip(path, reason string) {
 	}
 	r.events.Lock()
 	defer r.events.Unlock()
-	r.o.OnSkip(path, reason)
+	if !r.over {
+		r.o.OnSkip(path, reason)
+	}
 }
 
 // String is the target's name, "" for a directory that is open. It is for

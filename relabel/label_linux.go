@@ -41,6 +41,9 @@ func (w *worker) label(t target, d *dir) outcome {
 
 // attempt is label once: read, compare, write.
 func (w *worker) attempt(t target, d *dir) (outcome, string, sys.Errno) {
+	if w.hand.way == byDescriptor {
+		w.now(w.m.opening())
+	}
 	if op, e := w.hand.take(t); e != 0 {
 		return failure, op, e
 	}
@@ -48,6 +51,7 @@ func (w *worker) attempt(t target, d *dir) (outcome, string, sys.Errno) {
 	unread := w.guess()
 	from := ""
 	if !unread {
+		w.now(w.hand.reads(t))
 		n, op, e := w.hand.get(t)
 		switch {
 		case e == 0 && sameLabel(w.hand.Value(n), w.want):
@@ -73,6 +77,7 @@ func (w *worker) attempt(t target, d *dir) (outcome, string, sys.Errno) {
 		w.change(d, t, from)
 		return written, "", 0
 	}
+	w.now(w.hand.writes(t))
 	op, e := w.hand.set(t)
 	if e == 0 {
 		w.change(d, t, from)

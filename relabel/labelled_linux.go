@@ -64,8 +64,8 @@ func (r *run) trusted(root *root) (bool, error) {
 	}
 	ok, _, err := r.bears(root, depth)
 	if ok {
-		r.total.count(right)
-		r.told.Trusted, r.told.Complete = true, true
+		r.count(right)
+		r.tell(func(told *Report) { told.Trusted, told.Complete = true, true })
 	}
 	return ok, err
 }
@@ -74,6 +74,8 @@ func (r *run) trusted(root *root) (bool, error) {
 // root's entries.
 func (r *run) bears(root *root, depth Depth) (bool, string, error) {
 	attr := sys.NewAttr(attribute, []byte(r.want))
+	root.strand.at("getxattr", root.path)
+	defer root.strand.at("", "")
 	n, e := attr.GetxattrFd(root.fd)
 	switch e {
 	case 0:
@@ -86,6 +88,7 @@ func (r *run) bears(root *root, depth Depth) (bool, string, error) {
 	if have != r.want || depth == Root || root.st.Kind != sys.KindDir {
 		return have == r.want, have, nil
 	}
+	root.strand.at("openat", root.path)
 	fd, e := openReading(func(flags int) (int, sys.Errno) {
 		return sys.Openat(root.fd, sys.Cname("."), flags, 0)
 	})

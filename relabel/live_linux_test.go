@@ -81,7 +81,7 @@ func create(t *testing.T, root string, n int) int {
 func TestCreatedUnseen(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), growing)
 	made := 0
-	r := &run{o: Options{Threads: 1, OnChange: func(path, _ string) {
+	r := &run{main: &strand{}, o: Options{Threads: 1, OnChange: func(path, _ string) {
 		if strings.HasSuffix(path, "f200") {
 			made = create(t, root, 1)
 		}

@@ -107,7 +107,7 @@ func TestWithoutLock(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), plain)
 	unlocked := func(label string, o Options) {
 		t.Helper()
-		r := &run{o: o, told: Report{Root: root, Label: label}, want: label}
+		r := &run{main: &strand{}, o: o, told: Report{Root: root, Label: label}, want: label}
 		if err := r.prepare(probe); err != nil {
 			t.Fatal(err)
 		}

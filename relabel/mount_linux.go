@@ -25,6 +25,8 @@ type mount struct {
 	confined confinement
 	top      *dir
 	upper    *upper
+	strand   *strand // of the run, where it works on this mount
+	sorter   *sorter
 	sorts    bool // large directories are written in the order of inodes
 	// left says what in it is left alone, and why; "" is for what lies under
 	// another mount of the tree. special has the same by inode number alone,
@@ -55,6 +57,7 @@ func (p *proc) locate(at int, path string) (*mount, string, sys.Errno) {
 // in a private clone where that can be had.
 func (r *run) enclose(m *mount, at int) (string, sys.Errno) {
 	fd, op, e := -1, "open_tree", syscall.ENOSYS
+	m.strand.at("openat", m.path)
 	if r.means.clones {
 		fd, op, e = cloneMount(at)
 	}
@@ -72,11 +75,14 @@ func (r *run) enclose(m *mount, at int) (string, sys.Errno) {
 		return op, e
 	}
 	m.top = &dir{mount: m, fd: int32(fd), outcome: skipped}
+	m.sorter = &sorter{}
+	m.strand.at("statx", m.path)
 	r.setAside(m)
 	kind, e := sys.FSType(fd)
 	m.sorts = e == 0 && kind == sys.Ext4
 	m.asks = len(m.left) > 0 && (e != 0 || !sys.RecordsTell(kind))
 	r.expectCopies(m)
+	m.strand.at("", "")
 	return "", 0
 }
 

@@ -77,6 +77,10 @@ type Options struct {
 	// OnSkip, if not nil, is told each mount, exclusion or refused directory
 	// that was left alone, and why. Calls are serial.
 	OnSkip func(path, reason string)
+	// OnStall, if not nil, is told when nothing has moved for a second: what
+	// is left of the work waits for these calls. It is told again after each
+	// time that something moved. Calls are serial.
+	OnStall func(calls []HungCall)
 	// OnNote, if not nil, is told each of Report.Notes when it is made: what
 	// a caller should know before the work is done is told before. Calls are
 	// serial.

@@ -5,8 +5,8 @@ package relabel
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
@@ -22,9 +22,9 @@ const (
 	// parent, an entry.
 	reserve   = 16
 	perWorker = 3
-	// mostOpen bounds the directories kept open for later: beyond some
-	// hundreds nothing is won.
-	mostOpen = 256
+	// mostOpen bounds the directories kept open for later. A walk in depth
+	// keeps those above it whose entries wait, which are seldom more.
+	mostOpen = 36
 )
 
 // size chooses how many workers and open directories there may be.
@@ -49,47 +49,52 @@ func (r *run) walk(ctx context.Context, m *mount, seeds []item) error {
 	for _, s := range seeds {
 		r.cache.keep(s.dir) // as a rest: it is open, and at its beginning
 	}
-	workers := make([]*worker, r.threads)
+	c := &crew{workers: make([]atomic.Pointer[worker], r.threads+spares)}
+	m.strand.walks(c)
+	defer m.strand.walks(nil)
 	left, err := steal.Run(ctx, seeds, steal.Job[item]{
 		Workers: r.threads,
+		Spares:  spares,
 		Grace:   grace,
 		Begin: func(p *steal.Worker[item]) (func(item), func(), error) {
 			w := r.worker(m, p)
-			w.buf = make([]byte, bufferSize)
-			workers[p.ID()] = w
+			w.equip()
+			c.workers[p.ID()].Store(w)
 			if op, e := w.hand.ready(); e != 0 {
 				return nil, nil, pathError(op, m.path, e)
 			}
+			w.inherit(c)
 			return w.do, func() { w.hand.enter(r.proc.cwd) }, nil // out of the volume
 		},
 	})
 	var stuck *steal.Stuck
-	r.hung = errors.As(err, &stuck)
-	for _, w := range workers {
-		if w == nil {
-			continue // never began
+	hung := errors.As(err, &stuck)
+	for i := range c.workers {
+		if w := c.workers[i].Load(); w != nil { // it began
+			w.mu.Lock()
+			r.add(w.shown)
+			w.mu.Unlock()
 		}
-		w.mu.Lock()
-		r.total.add(w.shown)
-		w.mu.Unlock()
 	}
-	if r.hung {
+	if hung {
+		r.hung.Store(true)
 		h := &Hung{Cause: stuck.Cause}
 		for _, id := range stuck.Workers {
-			h.Paths = append(h.Paths, fmt.Sprintf("%q", workers[id].where()))
+			if w := c.workers[id].Load(); w != nil {
+				h.Calls = append(h.Calls, w.hungAt())
+			}
 		}
 		return h
 	}
-	r.sorter.clear(&r.cache)
+	m.sorter.clear(&r.cache)
 	r.cache.clear(left)
 	return err
 }
 
-// where says what the worker is at.
-func (w *worker) where() string {
-	d := w.in.Load()
-	if d == nil {
-		return w.m.path
-	}
-	return d.path(target{name: w.name.Load()}.String())
+// alone labels one entry outside the pool.
+func (w *worker) alone(t target, d *dir) outcome {
+	// Which of its two calls is under way is not told: they are alike.
+	w.m.strand.at(w.hand.writes(t).String(), d.path(t.String()))
+	defer w.m.strand.at("", "")
+	return w.label(t, d)
 }

@@ -48,6 +48,7 @@ const settled = 2 * time.Second
 func (r *run) openRecord(root *root) (*record, error) {
 	c := &record{run: r, root: root, fd: int(root.top.fd)}
 	c.attr = sys.NewAttr(attribute, []byte(r.want))
+	c.at("fgetxattr")
 	n, e := c.attr.Fgetxattr(c.fd)
 	switch e {
 	case 0:
@@ -56,13 +57,15 @@ func (r *run) openRecord(root *root) (*record, error) {
 	default:
 		return nil, r.fatal(pathError("fgetxattr", root.path, e))
 	}
+	c.at("statx")
 	st, e := sys.Fstatx(c.fd)
+	c.at("")
 	if e != 0 {
 		return nil, pathError("statx", root.path, e)
 	}
 	c.mtime, c.asked = st.Mtime, time.Now()
 	if sealOf(c.have, r.want) {
-		r.told.Interrupted = r.want
+		r.tell(func(told *Report) { told.Interrupted = r.want })
 	}
 	// Where the root is right, a wrong label beneath it is a stray, and
 	// writing the right ones again would touch every file for nothing.
@@ -74,7 +77,7 @@ func (r *run) openRecord(root *root) (*record, error) {
 // unsynced says whether anything may not be on disk yet that the root is about
 // to vouch for, or vouches for already: what this run wrote, or what a run
 // before it wrote that was killed before it came to its own syncfs.
-func (r *run) unsynced() bool { return r.commits || r.total.of[written] > 0 }
+func (r *run) unsynced() bool { return r.commits || r.counted(written) > 0 }
 
 func (c *record) right() bool { return c.have == c.want }
 
@@ -99,6 +102,7 @@ func (c *record) seal() error {
 func (c *record) writeSeal() error {
 	var last sys.Errno
 	for _, s := range seals(c.have, c.want) {
+		c.at("fsetxattr")
 		last = sys.NewAttr(attribute, []byte(s)).Fsetxattr(c.fd)
 		switch last {
 		case 0:
@@ -118,31 +122,36 @@ func (c *record) sync(op string, call func(int) sys.Errno) error {
 	if c.o.NoSync {
 		return nil
 	}
+	c.at(op)
+	defer c.at("")
 	if e := call(c.fd); e != 0 {
 		return pathError(op, c.root.path, e)
 	}
 	return nil
 }
 
+// at says which call is made of the root next.
+func (c *record) at(call string) { c.root.strand.at(call, c.root.path) }
+
 // close ends the run: the commit if everything went well, else what is true.
 func (c *record) close(ctx context.Context, err error) error {
 	if err == nil {
 		err = context.Cause(ctx)
 	}
-	if err == nil && len(c.first) == 0 && c.total.of[failure] == 0 {
+	if err == nil && len(c.first) == 0 && c.counted(failure) == 0 {
 		if c.o.DryRun {
 			return c.judgeDry()
 		}
 		err = c.commit(ctx)
 		if err == nil && len(c.first) == 0 {
-			c.told.Complete = true
+			c.tell(func(told *Report) { told.Complete = true })
 			return nil
 		}
-		if err != nil && c.committed {
+		if err != nil && c.committed && !c.hung.Load() {
 			c.revoke() // what was created meanwhile was not looked for to the end
 		}
 	}
-	if len(c.first) > 0 || c.total.of[failure] > 0 {
+	if len(c.first) > 0 || c.counted(failure) > 0 {
 		if c.revoke(); err == nil {
 			err = c.failures()
 		}
@@ -159,14 +168,13 @@ func (c *record) judgeDry() error {
 		c.change(c.root.top, target{}, c.have)
 	}
 	c.settle(o)
-	c.told.Complete = c.total.of[written] == 0
+	c.tell(func(told *Report) { told.Complete = c.total.of[written] == 0 })
 	return nil
 }
 
 // settle counts the root, which until now counted as left alone.
 func (c *record) settle(o outcome) {
-	c.total.of[skipped]--
-	c.total.of[o]++
+	c.recount(skipped, o)
 	c.root.top.outcome = o
 }
 
@@ -180,13 +188,18 @@ func (c *record) commit(ctx context.Context) error {
 	}
 	// A modification time can be set back, and tar and rsync do; that moves
 	// this one. Asked before the root is written, which moves it too.
+	c.at("statx")
 	if st, e := sys.Fstatx(c.fd); e != 0 || !st.Ctime.Equal(c.ctime) {
 		c.moved = true
+	}
+	if ctx.Err() != nil { // as when the disk took longer than the caller had
+		return context.Cause(ctx)
 	}
 	if c.right() && !c.sealed {
 		c.settle(right)
 	} else {
 		from := c.have
+		c.at("fsetxattr")
 		if e := c.attr.Fsetxattr(c.fd); e != 0 {
 			return c.fatal(pathError("fsetxattr", c.root.path, e))
 		}
@@ -215,8 +228,7 @@ func (c *record) revoke() {
 		c.have = ""
 		c.note("the root was sealed: it must not vouch for what failed")
 		if c.root.top.outcome != skipped && !c.root.top.spoiled {
-			c.total.of[c.root.top.outcome]--
-			c.total.of[skipped]++
+			c.recount(c.root.top.outcome, skipped)
 		}
 	}
 }
@@ -227,26 +239,29 @@ func (c *record) revoke() {
 // time tells that nothing was created, renamed or removed in it since.
 func (c *record) reread(ctx context.Context) error {
 	for range passes {
+		c.at("statx")
 		st, e := sys.Fstatx(c.fd)
 		if e == 0 && !c.moved && st.Mtime.Equal(c.mtime) && c.mtime.Before(c.asked.Add(-settled)) {
 			return nil
 		}
+		c.at("openat")
 		fd, e := openReading(func(flags int) (int, sys.Errno) {
 			return sys.Openat(c.fd, sys.Cname("."), flags, 0)
 		})
+		c.at("")
 		if e != 0 {
 			return pathError("openat", c.root.path, e)
 		}
 		top := &dir{mount: &c.root.mount, fd: int32(fd), outcome: c.root.top.outcome, again: true}
-		before := c.total.of[written]
+		before := c.counted(written)
 		c.guesses = false
 		err := c.walk(ctx, &c.root.mount, []item{{dir: top}})
 		c.letGo(fd)
 		c.root.top.spoiled = top.spoiled
-		if err != nil || c.total.of[failure] > 0 {
+		if err != nil || c.counted(failure) > 0 {
 			return err
 		}
-		if c.total.of[written] == before {
+		if c.counted(written) == before {
 			return nil
 		}
 		if err := c.sync("syncfs", sys.Syncfs); err != nil {

@@ -86,24 +86,24 @@ func (w *worker) gather(d *dir) bool {
 		d.small = true
 		return false
 	}
-	w.sorter.mu.Lock()
-	defer w.sorter.mu.Unlock()
-	if w.sorter.busy {
-		w.sorter.waiting = append(w.sorter.waiting, d)
+	w.m.sorter.mu.Lock()
+	defer w.m.sorter.mu.Unlock()
+	if w.m.sorter.busy {
+		w.m.sorter.waiting = append(w.m.sorter.waiting, d)
 		return true
 	}
-	w.sorter.busy = true
+	w.m.sorter.busy = true
 	w.begin(d)
 	return true
 }
 
 // begin starts on d. The sorter is locked.
 func (w *worker) begin(d *dir) {
-	b := w.sorter.spare
+	b := w.m.sorter.spare
 	if b == nil {
 		b = &batch{}
 	}
-	w.sorter.spare, w.sorter.now = nil, d
+	w.m.sorter.spare, w.m.sorter.now = nil, d
 	b.dir, b.from, b.to, b.weights = d, 0, math.MaxUint64, b.weights[:0]
 	w.pool.Push(item{dir: d, batch: b, from: -1})
 }
@@ -142,14 +142,14 @@ func (w *worker) slice(b *batch, from int) {
 func (w *worker) endBatch(b *batch) {
 	w.cache.kept()
 	w.cache.release(b.dir)
-	w.sorter.mu.Lock()
-	defer w.sorter.mu.Unlock()
+	w.m.sorter.mu.Lock()
+	defer w.m.sorter.mu.Unlock()
 	b.dir = nil
-	w.sorter.spare, w.sorter.busy, w.sorter.now = b, false, nil
-	if len(w.sorter.waiting) > 0 {
-		d := w.sorter.waiting[0]
-		w.sorter.waiting = w.sorter.waiting[1:]
-		w.sorter.busy = true
+	w.m.sorter.spare, w.m.sorter.busy, w.m.sorter.now = b, false, nil
+	if len(w.m.sorter.waiting) > 0 {
+		d := w.m.sorter.waiting[0]
+		w.m.sorter.waiting = w.m.sorter.waiting[1:]
+		w.m.sorter.busy = true
 		w.begin(d)
 	}
 }

@@ -3,12 +3,15 @@
 package relabel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -31,18 +34,23 @@ type run struct {
 	listed  map[uint64]bool     // the mounts that were there at the start
 	commits bool                // the root is to be written
 	guesses bool                // writing unread is permitted
-	hung    bool                // a worker did not come back
+	hung    atomic.Bool         // a worker did not come back
 	cache   cache
-	sorter  sorter
 	threads int
 	stop    context.CancelCauseFunc
+	main    *strand
+	stalled bool // what attend said last
 
 	// Shared by the workers.
-	events sync.Mutex // serialises the callbacks, and guards first and dir.spoiled
+	events sync.Mutex // serialises the callbacks, and guards first, over and dir.spoiled
 	first  []error
+	over   bool // Tree has returned, beside a call that hangs
 
-	total tally
-	told  Report
+	// Shared by the strands, and by Tree when it leaves them behind.
+	mu      sync.Mutex
+	total   tally
+	told    Report
+	strands []*strand
 }
 
 // Tree gives root and everything beneath it the security context label. The
@@ -61,10 +69,53 @@ func Tree(ctx context.Context, root, label string, o Options) (Report, error) {
 func tree(ctx context.Context, path, label string, o Options, ask func() means) (Report, error) {
 	begin := time.Now()
 	r := &run{o: o, told: Report{Root: path, Label: label}}
-	err := r.all(ctx, path, label, ask)
-	r.total.fill(&r.told)
-	r.told.Elapsed = time.Since(begin)
-	return r.told, err
+	r.main = r.strand()
+	done := make(chan error, 1)
+	go func() { done <- r.all(ctx, path, label, ask) }()
+	err := r.attend(ctx, done)
+	r.events.Lock()
+	r.over = true
+	r.events.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	told := r.told
+	told.Notes = slices.Clone(told.Notes)
+	r.total.fill(&told)
+	told.Elapsed = time.Since(begin)
+	return told, err
+}
+
+// tell changes the Report, count the counts.
+func (r *run) tell(what func(told *Report)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	what(&r.told)
+}
+
+func (r *run) count(o outcome) { r.add(tally{}, o) }
+
+func (r *run) add(t tally, outcomes ...outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.total.add(t)
+	for _, o := range outcomes {
+		r.total.count(o)
+	}
+}
+
+// recount moves an entry that was counted.
+func (r *run) recount(from, to outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.total.of[from]--
+	r.total.of[to]++
+}
+
+// counted is how many entries had an outcome so far.
+func (r *run) counted(o outcome) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.total.of[o]
 }
 
 func (r *run) all(ctx context.Context, path, label string, ask func() means) error {
@@ -72,7 +123,7 @@ func (r *run) all(ctx context.Context, path, label string, ask func() means) err
 	if r.want, err = Canonical(label); err != nil {
 		return err
 	}
-	r.told.Label = r.want
+	r.tell(func(told *Report) { told.Label = r.want })
 	// Whatever is looked up by a path is looked up before the root is opened.
 	if err := r.prepare(ask); err != nil {
 		return err
@@ -101,7 +152,7 @@ func (r *run) all(ctx context.Context, path, label string, ask func() means) err
 // worker may yet come back and use its descriptors, which must not be others'
 // by then, and write, under a lock that goes with the process.
 func (r *run) end(how func()) {
-	if !r.hung {
+	if !r.hung.Load() {
 		how()
 	}
 }
@@ -128,21 +179,24 @@ func (r *run) relabel(ctx context.Context, root *root) error {
 		return r.fatal(pathError(op, root.path, e))
 	}
 	defer r.end(root.mount.close)
-	r.told.Way = root.confined.String() + "/" + r.way(&root.mount).String()
+	r.tell(func(told *Report) { told.Way = root.confined.String() + "/" + r.way(&root.mount).String() })
 	record, err := r.openRecord(root)
 	if err != nil {
 		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	if err := record.seal(); err != nil {
 		return err
 	}
 	// The root's own label comes last: until then it counts as left alone.
-	r.total.count(skipped)
+	r.count(skipped)
 	err = r.walk(ctx, &root.mount, []item{{dir: root.top}})
 	if err == nil {
 		err = r.submounts(ctx, root)
 	}
-	if r.hung {
+	if r.hung.Load() {
 		return err
 	}
 	return record.close(ctx, err)
@@ -192,15 +246,19 @@ type root struct {
 // openRoot names the root by an O_PATH descriptor, whatever its kind, and
 // refuses those that must not or cannot be relabelled.
 func (r *run) openRoot(path string) (*root, error) {
+	r.main.at("openat", path)
 	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenPath, 0)
 	if e != 0 {
 		return nil, pathError("openat", path, e)
 	}
+	r.main.at("statx", path)
 	m, op, e := r.proc.locate(fd, path)
+	r.main.at("", "")
 	if e != 0 {
 		sys.Close(fd)
 		return nil, pathError(op, path, e)
 	}
+	m.strand = r.main
 	root := &root{mount: *m, fd: fd}
 	if what, is := r.deny[identify(m.st)]; is {
 		root.close()
@@ -240,54 +298,72 @@ func (r *run) single(root *root) error {
 	defer root.mount.close()
 	w := r.worker(&root.mount, nil)
 	w.hand.way = byDescriptor
-	r.told.Way = "proc/fd"
-	d := &dir{mount: &root.mount}
-	o := w.label(target{fd: root.fd, pinned: true}, d)
-	r.total.count(o)
-	r.total.up += w.tally.up
+	r.tell(func(told *Report) { told.Way = "proc/fd" })
+	o := w.alone(target{fd: root.fd, pinned: true}, &dir{mount: &root.mount})
+	r.add(tally{up: w.tally.up}, o)
 	if o == failure {
 		return r.fatal(r.failures())
 	}
-	r.told.Complete = o == right || o == written && !r.o.DryRun
+	r.tell(func(told *Report) { told.Complete = o == right || o == written && !r.o.DryRun })
 	return nil
 }
 
-// submounts walks what is mounted beneath the root, each mount on its own.
+// submounts walks what is mounted beneath the root, each mount on its own, one
+// after the other; but none waits for one that hangs.
 func (r *run) submounts(ctx context.Context, root *root) error {
 	if r.o.OneFilesystem {
 		return nil
 	}
+	var left []chan error
+	var first error
 	for _, info := range beneath(r.proc.mounts, root.real) {
-		rest := strings.TrimPrefix(info.point[len(root.real):], "/")
-		if err := r.submount(ctx, root, info, rest); err != nil {
-			return err
+		s, ended := r.strand(), make(chan error, 1)
+		go func() {
+			ended <- r.submount(ctx, root, info, s)
+			s.at("", "")
+		}()
+		select {
+		case err := <-ended:
+			first = cmp.Or(first, err)
+		case <-s.stalled:
+			left = append(left, ended)
+		}
+		if first != nil {
+			break
 		}
 	}
-	return nil
+	for _, ended := range left {
+		err := <-ended
+		first = cmp.Or(first, err)
+	}
+	return first
 }
 
-func (r *run) submount(ctx context.Context, root *root, info mountEntry, rest string) error {
+func (r *run) submount(ctx context.Context, root *root, info mountEntry, s *strand) error {
+	rest := strings.TrimPrefix(info.point[len(root.real):], "/")
+	path := strings.TrimRight(root.path, "/") + "/" + rest
+	s.at("openat", path)
 	fd, passed, e := root.reach(root.fd, rest)
 	if e == syscall.ENOENT {
 		return nil // unmounted since, or hidden under another mount
 	}
-	path := strings.TrimRight(root.path, "/") + "/" + rest
 	if e != 0 {
-		r.total.count(failure)
+		r.count(failure)
 		r.report(path, "openat", e)
 		return nil
 	}
 	defer r.letGo(fd)
+	s.at("statx", path)
 	m, op, e := r.proc.locate(fd, path)
 	if e != 0 {
-		r.total.count(failure)
+		r.count(failure)
 		r.report(path, op, e)
 		return nil
 	}
 	if m.id != info.id {
 		return nil // hidden under another mount, or gone
 	}
-	m.real = info.point
+	m.real, m.strand = info.point, s
 	why := info.unlabelable(r.selinux)
 	if why == "" && info.readOnly {
 		why = "mounted read-only"
@@ -304,7 +380,7 @@ func (r *run) submount(ctx context.Context, root *root, info mountEntry, rest st
 		why = "it is " + what + ", which is never relabelled"
 	}
 	if why != "" {
-		r.total.count(skipped)
+		r.count(skipped)
 		r.skip(path, why)
 		return nil
 	}
@@ -316,29 +392,34 @@ func (r *run) cross(ctx context.Context, m *mount, fd int) error {
 	w := r.worker(m, nil)
 	w.hand.way = byDescriptor
 	top := target{fd: fd, pinned: true}
+	m.strand.at("getxattr", m.path)
 	if _, _, e := w.hand.get(top); e == syscall.ENOTSUP {
-		r.total.count(skipped)
+		r.count(skipped)
 		r.skip(m.path, "the filesystem does not bear labels")
 		return nil
 	}
 	if m.st.Kind != sys.KindDir {
-		r.total.count(w.label(top, &dir{mount: m}))
+		r.expectCopies(m)
+		defer m.close()
+		o := w.alone(top, &dir{mount: m})
+		r.add(tally{up: w.tally.up}, o)
 		return nil
 	}
 	if op, e := r.enclose(m, fd); e != 0 {
-		r.total.count(failure)
+		r.count(failure)
 		r.report(m.path, op, e)
 		return nil
 	}
 	defer r.end(m.close)
-	m.top.outcome = w.label(top, m.top)
-	r.total.count(m.top.outcome)
+	m.top.outcome = w.alone(top, m.top)
+	r.count(m.top.outcome)
 	if err := r.walk(ctx, m, []item{{dir: m.top}}); err != nil {
 		return err
 	}
 	if !r.o.DryRun && !r.o.NoSync && r.unsynced() {
+		m.strand.at("syncfs", m.path)
 		if e := sys.Syncfs(int(m.top.fd)); e != 0 {
-			r.total.count(failure)
+			r.count(failure)
 			r.report(m.path, "syncfs", e)
 		}
 	}
@@ -347,20 +428,21 @@ func (r *run) cross(ctx context.Context, m *mount, fd int) error {
 
 func (r *run) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	r.told.Notes = append(r.told.Notes, text)
-	if r.o.OnNote != nil {
-		r.events.Lock()
-		defer r.events.Unlock()
+	r.tell(func(told *Report) { told.Notes = append(told.Notes, text) })
+	r.events.Lock()
+	defer r.events.Unlock()
+	if r.o.OnNote != nil && !r.over {
 		r.o.OnNote(text)
 	}
 }
 
 // failures is the error for what was reported so far.
 func (r *run) failures() error {
-	if len(r.first) == 1 && r.total.of[failure] <= 1 {
+	n := r.counted(failure)
+	if len(r.first) == 1 && n <= 1 {
 		return r.first[0]
 	}
-	return &Incomplete{Failed: r.total.of[failure], First: r.first}
+	return &Incomplete{Failed: n, First: r.first}
 }
 
 // fatal words an error of the root itself.

@@ -12,12 +12,14 @@ import (
 )
 
 // item is a piece of work: a directory to enter, which is name in dir; a slice
-// of a sorted batch; or with neither, the rest of a directory that is open.
+// of a sorted batch; records of dir that were read; or with none of these, the
+// rest of a directory that is open.
 type item struct {
 	dir   *dir
 	name  string // with its NUL
 	batch *batch
-	from  int // where in the batch the slice begins
+	from  int    // where in the batch the slice begins
+	rest  []byte // records that another worker had read, but was held up
 }
 
 const (
@@ -51,16 +53,26 @@ type worker struct {
 	eios  int // EIOs in a row
 
 	// Shared with whoever asks how far the worker is, or where it hangs.
-	in    atomic.Pointer[dir]
-	name  atomic.Pointer[byte]
-	mu    sync.Mutex
-	shown tally
+	in     atomic.Pointer[dir] // nil while it has nothing to do
+	name   atomic.Pointer[byte]
+	doing  atomic.Uint32 // a deed
+	items  atomic.Uint64 // worked on so far
+	chunk  atomic.Pointer[chunk]
+	heldUp atomic.Bool
+	mu     sync.Mutex
+	shown  tally
+
+	// Belongs to attend.
+	watch    watch
+	relieved bool
 }
 
 func (w *worker) do(it item) {
 	switch {
 	case it.batch != nil:
 		w.slice(it.batch, it.from)
+	case it.rest != nil:
+		w.finish(it.dir, it.rest)
 	case it.name != "":
 		w.enter(it.dir, it.name)
 	case !w.gather(it.dir):
@@ -68,9 +80,30 @@ func (w *worker) do(it item) {
 		w.scan(it.dir, int(it.dir.fd))
 		w.cache.release(it.dir)
 	}
+	w.in.Store(nil)
+	w.items.Add(1)
 	w.mu.Lock()
 	w.shown = w.tally
 	w.mu.Unlock()
+}
+
+// now says which call comes next, if it is another than the last.
+func (w *worker) now(d deed) {
+	if w.doing.Load() != uint32(d) {
+		w.doing.Store(uint32(d))
+	}
+}
+
+// finish labels the entries of d that are in records.
+func (w *worker) finish(d *dir, records []byte) {
+	w.at(d, nil)
+	fd, op, e := w.cache.acquire(d)
+	if e != 0 {
+		w.spoil(d, op, e)
+		return
+	}
+	w.records(d, fd, records)
+	w.cache.release(d)
 }
 
 // enter labels the directory name in parent and starts on its entries. The
@@ -78,6 +111,7 @@ func (w *worker) do(it item) {
 func (w *worker) enter(parent *dir, name string) {
 	t := target{name: sys.Cname(name[:len(name)-1])}
 	w.at(parent, t.name)
+	w.now(w.m.opening())
 	at, op, e := w.cache.acquire(parent)
 	if e != 0 {
 		w.tally.count(w.fail(parent, t, op, e))
@@ -113,6 +147,7 @@ func (w *worker) enter(parent *dir, name string) {
 // that was answered of what is a directory, as when it is exchanged to and fro
 // faster than it can be opened, the error is ELOOP.
 func (w *worker) open(t target) (fd int, op string, e sys.Errno) {
+	w.now(w.m.opening())
 	for try := 0; ; try++ {
 		fd, op, e = w.m.openDir(t.fd, t.name)
 		v := judge(e)
@@ -172,21 +207,44 @@ func (w *worker) scan(d *dir, fd int) {
 			defer w.pool.Push(item{dir: d})
 		}
 	}
+	w.records(d, fd, w.buf[:n])
+}
+
+// records labels the entries of d in buf, unless it is relieved of them.
+func (w *worker) records(d *dir, fd int, buf []byte) {
 	if op, e := w.hand.enter(fd); e != 0 {
 		w.spoil(d, op, e)
 		return
 	}
-	for rest := w.buf[:n]; len(rest) > 0 && !w.pool.Stopped(); {
-		e, length, err := sys.Parse(rest)
+	c := w.chunk.Load()
+	c.dir, c.buf = d, buf
+	c.next.Store(0)
+	off := 0
+	for off < len(buf) && !w.pool.Stopped() {
+		e, length, err := sys.Parse(buf[off:])
 		if err != nil {
 			w.spoil(d, "getdents64", err)
 			break
 		}
-		rest = rest[length:]
+		if !c.take(off, length) {
+			break
+		}
+		off += length
 		if !sys.IsDot(e.Name) {
 			w.entry(d, fd, e)
 		}
 	}
+	if !c.end(off) {
+		w.equip() // the buffer is another's now
+	}
+}
+
+// equip gives the worker a buffer, and a chunk to go through it.
+func (w *worker) equip() {
+	w.buf = make([]byte, bufferSize)
+	c := &chunk{}
+	c.next.Store(closed)
+	w.chunk.Store(c)
 }
 
 // entry labels one entry of d, or makes work of it if it is a directory.
@@ -222,6 +280,7 @@ func (w *worker) entry(d *dir, fd int, e sys.Dirent) {
 // fill reads as many records of d as the buffer holds, and says if there may
 // be more. Only a reading of nothing is the end.
 func (w *worker) fill(d *dir, fd int) (n int, more bool) {
+	w.now(reading)
 	for try := 0; len(w.buf)-n >= sys.RecordMax; {
 		got, e := sys.Getdents(fd, w.buf[n:])
 		switch {
@@ -250,6 +309,7 @@ func (w *worker) left(fd int, name *byte, d *dir, t target) (outcome, bool) {
 	if len(w.m.left) == 0 {
 		return 0, false
 	}
+	w.now(asking)
 	var st sys.Stat
 	var e sys.Errno
 	if name == nil {

@@ -62,6 +62,44 @@ func threadOfOwn() bool {
 	return <-answer
 }
 
+// deed is a call that a worker makes of an entry or a directory.
+type deed uint32
+
+const (
+	opening deed = iota
+	openingIn
+	reading
+	asking
+	getxattr
+	fgetxattr
+	lgetxattr
+	getxattrat
+	setxattr
+	fsetxattr
+	lsetxattr
+	setxattrat
+)
+
+func (d deed) String() string {
+	return [...]string{
+		"openat", "openat2", "getdents64", "statx",
+		"getxattr", "fgetxattr", "lgetxattr", "getxattrat", "setxattr", "fsetxattr", "lsetxattr", "setxattrat",
+	}[d]
+}
+
+// reads and writes are the calls by which the target's label is had and set.
+func (h *hand) reads(t target) deed {
+	switch {
+	case t.pinned:
+		return getxattr
+	case t.name == nil:
+		return fgetxattr
+	}
+	return [...]deed{byDescriptor: getxattr, byThread: lgetxattr, byName: getxattrat}[h.way]
+}
+
+func (h *hand) writes(t target) deed { return h.reads(t) + setxattr - getxattr }
+
 // target is an entry to label: name in the directory fd or, where name is nil,
 // what fd itself is: an open directory or, pinned, an O_PATH descriptor.
 type target struct {
@@ -128,37 +166,36 @@ func (h *hand) pinned(t target) int {
 }
 
 // get reads the target's label; set writes it.
-func (h *hand) get(t target) (int, string, sys.Errno) {
+func (h *hand) get(t target) (n int, op string, e sys.Errno) {
+	call := h.reads(t)
 	switch {
 	case t.pinned:
-		n, e := h.GetxattrFd(t.fd)
-		return n, "getxattr", e
-	case t.name == nil:
-		n, e := h.Fgetxattr(t.fd)
-		return n, "fgetxattr", e
-	case h.way == byName:
-		n, e := h.Getxattrat(t.fd, t.name)
-		return n, "getxattrat", e
-	case h.way == byThread:
-		n, e := h.Lgetxattr(t.name)
-		return n, "lgetxattr", e
+		n, e = h.GetxattrFd(t.fd)
+	case call == fgetxattr:
+		n, e = h.Fgetxattr(t.fd)
+	case call == getxattrat:
+		n, e = h.Getxattrat(t.fd, t.name)
+	case call == lgetxattr:
+		n, e = h.Lgetxattr(t.name)
 	default:
-		n, e := h.GetxattrFd(h.entry)
-		return n, "getxattr", e
+		n, e = h.GetxattrFd(h.entry)
 	}
+	return n, call.String(), e
 }
 
-func (h *hand) set(t target) (string, sys.Errno) {
+func (h *hand) set(t target) (op string, e sys.Errno) {
+	call := h.writes(t)
 	switch {
 	case t.pinned:
-		return "setxattr", h.SetxattrFd(t.fd)
-	case t.name == nil:
-		return "fsetxattr", h.Fsetxattr(t.fd)
-	case h.way == byName:
-		return "setxattrat", h.Setxattrat(t.fd, t.name)
-	case h.way == byThread:
-		return "lsetxattr", h.Lsetxattr(t.name)
+		e = h.SetxattrFd(t.fd)
+	case call == fsetxattr:
+		e = h.Fsetxattr(t.fd)
+	case call == setxattrat:
+		e = h.Setxattrat(t.fd, t.name)
+	case call == lsetxattr:
+		e = h.Lsetxattr(t.name)
 	default:
-		return "setxattr", h.SetxattrFd(h.entry)
+		e = h.SetxattrFd(h.entry)
 	}
+	return call.String(), e
 }

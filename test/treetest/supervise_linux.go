@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -45,7 +46,7 @@ type Ended struct {
 // Supervise runs cmd and asks decide before each system call whose number is
 // in calls, one after the other, whatever thread makes it. The program knows
 // nothing of it: a seccomp filter stops the call until this process answers.
-// After Deny(t, cmd, ...) both hold, and what Deny answers is not asked.
+// After Deny(t, cmd, ...) both hold; a call is to be in one of them only.
 func Supervise(t testing.TB, cmd *exec.Cmd, calls []int, decide func(Notice) Answer) Ended {
 	t.Helper()
 	Need(t, "seccomp")
@@ -94,9 +95,16 @@ func startSupervised(cmd *exec.Cmd, calls []int) (listener int, err error) {
 	for i, nr := range calls {
 		rules[i] = strconv.Itoa(nr) + "=" + ask
 	}
-	cmd.Args = append([]string{self, cmd.Path}, cmd.Args...)
-	cmd.Path = self
-	cmd.Env = append(cmd.Environ(), fmt.Sprintf("%s=%d:%s", askEnv, 3+len(cmd.ExtraFiles), strings.Join(rules, ",")))
+	env := cmd.Environ()
+	denied := slices.IndexFunc(env, func(v string) bool { return strings.HasPrefix(v, denyEnv+"=") })
+	if denied >= 0 { // one filter for both, set once: its own start is nobody's call
+		rules = append(rules, env[denied][len(denyEnv)+1:])
+		env = slices.Delete(env, denied, denied+1)
+	} else {
+		cmd.Args = append([]string{self, cmd.Path}, cmd.Args...)
+		cmd.Path = self
+	}
+	cmd.Env = slices.Concat(env, []string{fmt.Sprintf("%s=%d:%s", askEnv, 3+len(cmd.ExtraFiles), strings.Join(rules, ","))})
 	cmd.ExtraFiles = append(cmd.ExtraFiles, theirs)
 	err = cmd.Start()
 	_ = theirs.Close()

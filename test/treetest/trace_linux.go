@@ -72,8 +72,9 @@ func TraceCmd(t testing.TB, cmd *exec.Cmd) (calls []Call, output []byte, err err
 	// 4096 bytes of each string: PATH_MAX. -y: the paths of descriptors.
 	cmd.Args = append([]string{strace, "-f", "-y", "-s", "4096", "-e", noise, "-e", "signal=none", "-o", log, "--", cmd.Path}, cmd.Args[1:]...)
 	cmd.Path = strace
-	// Go's preemption by signals makes calls begin twice.
-	cmd.Env = append(cmd.Environ(), "GODEBUG=asyncpreemptoff=1")
+	// Go's preemption by signals makes calls begin twice; and once a second it
+	// reads in /sys and /proc how many processors there are.
+	cmd.Env = append(cmd.Environ(), "GODEBUG=asyncpreemptoff=1,updatemaxprocs=0")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	ended := cmd.Run()

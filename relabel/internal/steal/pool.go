@@ -89,6 +89,9 @@ type Job[T any] struct {
 	// the pool stopped before it began does not begin.
 	Begin func(w *Worker[T]) (do func(T), end func(), err error)
 
+	// Spares is how many workers Worker.Relieve may add.
+	Spares int
+
 	// Grace is how long Run waits after a stop for workers that do not come
 	// back, hung in the kernel for example; 0 is for ever. Those workers'
 	// ends are called when they do come back, which is after Run returned.
@@ -97,7 +100,9 @@ type Job[T any] struct {
 
 // pool is one Run.
 type pool[T any] struct {
-	workers []*Worker[T]
+	workers []*Worker[T] // the spares that were not called for included
+	alive   atomic.Int32 // how many of them were started
+	begin   func(*Worker[T]) (func(T), func(), error)
 	lot     lot
 	pending atomic.Int64  // visible items, items worked on, workers not begun
 	stopped atomic.Bool   // no further item is begun
@@ -123,10 +128,12 @@ type pool[T any] struct {
 func Run[T any](ctx context.Context, seeds []T, j Job[T]) (left []T, err error) {
 	n := max(1, j.Workers)
 	p := &pool[T]{
-		gone: make(chan int, n),
-		stop: make(chan struct{}),
+		begin: j.Begin,
+		gone:  make(chan int, n+j.Spares),
+		stop:  make(chan struct{}),
 	}
-	for id := range n {
+	p.alive.Store(int32(n))
+	for id := range n + j.Spares {
 		p.workers = append(p.workers, &Worker[T]{id: id, pool: p, seat: newSeat(), start: id})
 	}
 	for _, item := range seeds {
@@ -141,8 +148,8 @@ func Run[T any](ctx context.Context, seeds []T, j Job[T]) (left []T, err error) 
 	} else {
 		unhook = hook(ctx, cancel)
 	}
-	for _, w := range p.workers {
-		go w.live(j.Begin)
+	for _, w := range p.working() {
+		go w.live()
 	}
 	stuck := p.wait(j.Grace)
 	unhook()
@@ -168,9 +175,12 @@ func (p *pool[T]) finish() {
 	}
 }
 
+// working are the workers that were started.
+func (p *pool[T]) working() []*Worker[T] { return p.workers[:p.alive.Load()] }
+
 // passOn wakes a worker if there is anything to take (ordering 2).
 func (p *pool[T]) passOn() {
-	for _, w := range p.workers {
+	for _, w := range p.working() {
 		if !w.deque.empty() {
 			p.lot.wake()
 			return

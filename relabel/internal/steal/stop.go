@@ -60,7 +60,7 @@ func (p *pool[T]) wait(grace time.Duration) (stuck []int) {
 	gone := make([]bool, len(p.workers))
 	stop := p.stop
 	var late <-chan time.Time
-	for n := 0; n < len(gone); {
+	for n := 0; n < int(p.alive.Load()); {
 		select {
 		case id := <-p.gone:
 			gone[id] = true
@@ -76,8 +76,8 @@ func (p *pool[T]) wait(grace time.Duration) (stuck []int) {
 			for len(p.gone) > 0 { // select may prefer the timer to them
 				gone[<-p.gone] = true
 			}
-			for id, is := range gone {
-				if !is {
+			for id := range p.working() {
+				if !gone[id] {
 					stuck = append(stuck, id)
 				}
 			}

@@ -13,7 +13,7 @@ type Worker[T any] struct {
 	scans uint64 // how often it looked at the others' deques; for tests
 }
 
-// ID is the worker's number, from 0 to Job.Workers-1.
+// ID is the worker's number, from 0 to Job.Workers+Job.Spares-1.
 func (w *Worker[T]) ID() int { return w.id }
 
 // Push adds an item at the newest end: the owner takes it next.
@@ -50,8 +50,34 @@ func (w *Worker[T]) Stopped() bool {
 	return true
 }
 
+// Relieve starts one more worker, in the place of one that is held up. It may be
+// called from any goroutine. It does nothing, and says so, when Job.Spares are
+// used up, nothing is pending, or the pool is stopped.
+func (w *Worker[T]) Relieve() bool {
+	p := w.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	id := p.alive.Load()
+	if p.stopped.Load() || int(id) == len(p.workers) {
+		return false
+	}
+	// Its beginning is pending like that of the others; but nothing may
+	// become pending once nothing is.
+	for n := p.pending.Load(); ; n = p.pending.Load() {
+		if n == 0 {
+			return false
+		}
+		if p.pending.CompareAndSwap(n, n+1) {
+			break
+		}
+	}
+	p.alive.Store(id + 1)
+	go p.workers[id].live()
+	return true
+}
+
 // live is the worker's goroutine.
-func (w *Worker[T]) live(begin func(*Worker[T]) (func(T), func(), error)) {
+func (w *Worker[T]) live() {
 	p := w.pool
 	defer func() { p.gone <- w.id }()
 	if p.stopped.Load() {
@@ -63,7 +89,7 @@ func (w *Worker[T]) live(begin func(*Worker[T]) (func(T), func(), error)) {
 	begun := false
 	p.guard(func() {
 		var err error
-		if do, end, err = begin(w); err != nil {
+		if do, end, err = p.begin(w); err != nil {
 			p.halt(func() { p.failed = first(p.failed, err) })
 			return
 		}
@@ -119,7 +145,7 @@ func (w *Worker[T]) next() (item T, ok bool) {
 func (w *Worker[T]) steal() (item T, ok bool) {
 	w.scans++
 	w.start++
-	all := w.pool.workers
+	all := w.pool.working()
 	for i := range all {
 		victim := all[(w.start+i)%len(all)]
 		if victim == w {

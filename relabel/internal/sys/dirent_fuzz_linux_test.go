@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sys
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// entry is what a record tells.
+type entry struct {
+	ino  uint64
+	kind Kind
+	name string
+}
+
+// naiveRecords decodes one record after another as getdents64(2) lays them
+// out, and says whether the last one ended where the buffer does.
+func naiveRecords(buf []byte) (list []entry, whole bool) {
+	for len(buf) > 0 {
+		var h struct {
+			Ino    uint64
+			Off    int64
+			Length uint16
+			Kind   uint8
+		}
+		r := bytes.NewReader(buf)
+		if binary.Read(r, binary.NativeEndian, &h) != nil || int(h.Length) > len(buf) {
+			return list, false
+		}
+		read := len(buf) - r.Len()
+		if int(h.Length) < read {
+			return list, false
+		}
+		name, _, ended := strings.Cut(string(buf[read:h.Length]), "\x00")
+		if !ended || name == "" || strings.Contains(name, "/") {
+			return list, false
+		}
+		list = append(list, entry{h.Ino, Kind(h.Kind), name})
+		buf = buf[h.Length:]
+	}
+	return list, true
+}
+
+// records parses as the walk does, but for the two dots, which it keeps.
+func records(t *testing.T, buf []byte) (list []entry, whole bool) {
+	for len(buf) > 0 {
+		d, n, err := Parse(buf)
+		switch {
+		case err != nil && (n != 0 || d.Name != nil || !errors.Is(err, ErrRecord)):
+			t.Fatalf("%v, and %d bytes of %+v", err, n, d)
+		case err != nil:
+			return list, false
+		case n < header+2 || n > len(buf):
+			t.Fatalf("a record of %d bytes in %d", n, len(buf))
+		}
+		// Name and NUL lie in the record, and nobody can append to them.
+		if end := header + len(d.Name) + 1; end > n || cap(d.Name) != len(d.Name)+1 || &d.Name[0] != &buf[header] || buf[end-1] != 0 || d.Cname() != &buf[header] {
+			t.Fatalf("the name %q, with room for %d, is not at its place in %d bytes", d.Name, cap(d.Name), n)
+		}
+		list = append(list, entry{d.Ino, d.Kind, string(d.Name)})
+		buf = buf[n:]
+	}
+	return list, true
+}
+
+// build writes a record for each line of names, as the kernel does: it does
+// not clear the bytes behind a name's NUL.
+func build(names string, salt uint64) (buf []byte, want []entry) {
+	for line := range strings.SplitSeq(names, "\n") {
+		if line == "" || len(line) > 4096 || strings.ContainsAny(line, "/\x00") {
+			continue
+		}
+		salt = salt*6364136223846793005 + 1442695040888963407 // Knuth's, MMIX
+		e := entry{salt, Kind(salt >> 56), line}
+		if salt>>40%8 == 0 {
+			e.ino = 0
+		}
+		record := encode(e.ino, e.kind, e.name)
+		for i := header + len(line) + 1; i < len(record); i++ {
+			record[i] = "/x\x00."[salt>>i%4]
+		}
+		buf, want = append(buf, record...), append(want, e)
+	}
+	return buf, want
+}
+
+// FuzzDirents: what was put into records comes out of them, in order; behind
+// them, any bytes at all are read as a naive decoder reads them; and whatever
+// is beyond the buffer is not looked at. Each buffer ends where its page does,
+// before one that cannot be read.
+func FuzzDirents(f *testing.F) {
+	f.Add("", uint64(0), []byte{})
+	f.Add("f", uint64(1), encode(1, KindFile, "f"))
+	f.Add(".\n..\n...\nname", uint64(2), slices.Concat(encode(0, KindUnknown, "."), encode(2, KindDir, ".."), []byte{1, 2, 3}))
+	f.Add(strings.Repeat("n", 255)+"\n1234\n12345\n\xff\x01", uint64(3), encode(1, KindDir, "a/b"))
+	f.Add("a", uint64(4), length(encode(1, KindFile, "f"), 0))
+	f.Add("a", uint64(5), length(encode(1, KindFile, "f"), 25))                // past the end
+	f.Add("a", uint64(6), length(encode(1, KindFile, "name"), header+4))       // no NUL
+	f.Add("a", uint64(7), encode(1, KindFile, ""))                             // no name
+	f.Add("a", uint64(8), length(encode(1, KindFile, "ab"), header+3)[:22])    // no padding
+	f.Add("a", uint64(9), length(encode(1, KindFile, "f"), header+1)[:header]) // only a header
+	f.Add("a", uint64(10), encode(1, KindFile, "f")[:header+1])
+
+	const room = 1 << 20
+	page := os.Getpagesize()
+	area, err := unix.Mmap(-1, 0, room+page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() {
+		if err := unix.Munmap(area); err != nil {
+			f.Error(err)
+		}
+	})
+	if err := unix.Mprotect(area[room:], unix.PROT_NONE); err != nil {
+		f.Fatal(err)
+	}
+
+	f.Fuzz(func(t *testing.T, names string, salt uint64, rest []byte) {
+		made, want := build(names, salt)
+		if len(made)+len(rest) > room {
+			return
+		}
+		buf := area[room-len(made)-len(rest) : room]
+		copy(buf[copy(buf, made):], rest)
+
+		more, whole := naiveRecords(rest)
+		want = append(want, more...)
+		got, ended := records(t, buf)
+		if !slices.Equal(got, want) || ended != whole {
+			t.Fatalf("%q\n got %+v, whole %t\nwant %+v, whole %t", buf, got, ended, want, whole)
+		}
+		if again := slices.Concat(made, rest); !bytes.Equal(buf, again) {
+			t.Fatalf("the buffer was written to: %q, was %q", buf, again)
+		}
+
+		// The walk's names are these without the dots: each is one that a
+		// system call takes for an entry of the directory itself.
+		var kept []string
+		for _, e := range got {
+			dot := e.name == "." || e.name == ".."
+			if IsDot([]byte(e.name)) != dot || e.name == "" || strings.ContainsAny(e.name, "/\x00") {
+				t.Fatalf("%q is no name, or taken for a dot", e.name)
+			}
+			if !dot {
+				kept = append(kept, e.name)
+			}
+		}
+		// The standard library's decoder leaves out the dots, and names no kinds.
+		if len(more) == 0 {
+			if _, _, theirs := syscall.ParseDirent(made, -1, nil); !slices.Equal(kept, theirs) {
+				t.Fatalf("%q, and to the standard library %q", kept, theirs)
+			}
+		}
+	})
+}

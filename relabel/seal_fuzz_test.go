@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// naiveSeals lists the labels that are seals for want, by the two forms that
+// there are: another SELinux user, one of three, and all else as it is; and, if
+// the high level has categories, all as it is but those.
+func naiveSeals(want string) (list []string) {
+	u, r, y, l, ok := naiveContext(want)
+	if !ok {
+		return nil
+	}
+	want, _ = naiveCanonical(want)
+	for _, user := range []string{"unconfined_u", "root", "staff_u"} {
+		if user != u {
+			list = append(list, user+strings.TrimPrefix(want, u))
+		}
+	}
+	ends := strings.Split(l, "-")
+	sens, _, cats := strings.Cut(ends[len(ends)-1], ":")
+	if top := u + ":" + r + ":" + y + ":" + sens + ":c1022,c1023"; cats && top != want {
+		list = append(list, top)
+	}
+	return list
+}
+
+// FuzzSeal: for any two labels there is a seal, which is neither of them,
+// however they are spelt, and is known as a seal of the wanted one: by sealOf,
+// and by its form.
+func FuzzSeal(f *testing.F) {
+	private := code("system_u:object_r:container_file_t:", "s0", ":", "c1", ",", "c2")
+	f.Add("", "", code(), code())
+	f.Add("", shared, code(), code())
+	f.Add("", shared+"\x00", code(), private)
+	f.Add("unconfined_u:object_r:container_file_t:s0\x00", shared, code(), code())
+	f.Add("root:object_r:container_file_t:s0", "unconfined_u:object_r:container_file_t:s0", code(), code())
+	f.Add("", "", code("root", ":", "r", ":", "t", ":s0:", "c1", ",", "c2", ",", "c3"), code("staff_u", ":", "r", ":", "t", ":s0:", "c3", ",", "c1", ".", "c2"))
+	f.Add("", "", private, private)
+	f.Add("", "system_u:object_r:container_file_t", code("system_u:object_r:container_file_t:", "s0", ":", "c1022", ",", "c1023"), code(":s0:", "c0"))
+	f.Add("system_u:object_r:container_file_t:s0:c1022.c1023", "", code(), private)
+	f.Add("system_u:object_r:container_file_t", "system_u:object_r:container_file_t", code(":s0:", "c1022", ".", "c1023"), code(":s0:", "c1022", ",", "c1023"))
+	f.Add("rubbish", "u:r:t", code(), code())
+	f.Add("unconfined_u:object_r:container_file_t:s0\x00\x00", shared, code(), code())
+	f.Add("u:r:t:s1-s0", "root:object_r:t:s1-s3:c4", code(), code(",", "c64"))
+	f.Fuzz(func(t *testing.T, old, want string, oldCode, wantCode []byte) {
+		old += assemble(oldCode)
+		want += assemble(wantCode)
+		canonical, ok := naiveCanonical(want)
+		list := seals(old, want)
+		all := naiveSeals(want)
+		if is := slices.Contains(all, strings.TrimSuffix(old, "\x00")); sealOf(old, want) != is {
+			t.Fatalf("sealOf(%q, %q) = %t", old, want, !is)
+		}
+		if !ok {
+			if list != nil {
+				t.Fatalf("seals(%q, %q) = %q for what is no label", old, want, list)
+			}
+			return
+		}
+		// testdata/fuzz/FuzzSeal/long-label: the seal of a label that is hardly
+		// short enough itself is too long, and so neither canonical nor known
+		// when it comes as old. No policy has such names.
+		if len(canonical) > maxLabel-len("unconfined_u") {
+			return
+		}
+		if b := brokenSeal(list, old, want); b != "" {
+			t.Fatalf("seals(%q, %q) = %q: %s", old, want, list, b)
+		}
+		// All that there are, but for the old label, however want is spelt.
+		oldCanonical, _ := naiveCanonical(old)
+		rest := slices.DeleteFunc(all, func(s string) bool { return s == oldCanonical })
+		if again := seals(old, canonical); !slices.Equal(list, rest) || !slices.Equal(again, rest) {
+			t.Fatalf("seals(%q, %q) = %q, spelt as the kernel does %q; want %q", old, want, list, again, rest)
+		}
+		for _, s := range list {
+			if s == canonical || s == oldCanonical || s+"\x00" == old || !sealOf(s+"\x00", want) {
+				t.Fatalf("seals(%q, %q) has %q", old, want, s)
+			}
+			// Nor does it vouch for want in the eyes of the next run.
+			if sameLabel([]byte(s), canonical) || sealOf(canonical, want) {
+				t.Fatalf("%q is taken for %q", s, canonical)
+			}
+		}
+
+		// Runs that are interrupted one after another, each of which finds the
+		// seal of the one before.
+		for have, n := old, 0; n < 4; n++ {
+			next := seals(have, want)
+			if len(next) == 0 || next[0] == have || next[0] == canonical || !sealOf(next[0], want) {
+				t.Fatalf("run %d to %q finds %q and has the seals %q", n, want, have, next)
+			}
+			have = next[0]
+		}
+	})
+}

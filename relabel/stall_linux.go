@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// glance is how often the run is looked at.
+	glance = 250 * time.Millisecond
+	// relieveAfter glances at the same call a worker is relieved: another
+	// takes what it would have done next.
+	relieveAfter = 2
+	// stallAfter glances without any movement the caller is told.
+	stallAfter = 4
+	// spares bounds the workers that one walk may add in place of others. On
+	// a dead server each of them ends up waiting too.
+	spares = 16
+	// giveUp is how long Tree waits for a run that was stopped: somewhat
+	// longer than its walk waits for workers.
+	giveUp = grace + 200*time.Millisecond
+)
+
+// strand is what one goroutine of the run does outside the pool: the run itself
+// or, while that waits, what is mounted beneath the root.
+type strand struct {
+	mu   sync.Mutex
+	call HungCall // under way; none between calls
+	crew *crew    // of the walk under way, if there is one
+
+	stalled chan struct{} // closed when it has not moved for long
+	watch   watch
+}
+
+// crew are the workers of a walk. A slot is empty until its worker begins.
+type crew struct{ workers []atomic.Pointer[worker] }
+
+// watch is what attend remembers from glance to glance.
+type watch struct {
+	last any
+	age  int // glances without a change
+}
+
+func (w *watch) glance(now any) {
+	w.age++
+	if now != w.last {
+		w.last, w.age = now, 0
+	}
+}
+
+// strand adds a strand to the run.
+func (r *run) strand() *strand {
+	s := &strand{stalled: make(chan struct{})}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.strands = append(r.strands, s)
+	return s
+}
+
+// at says which call comes next; with an empty one, that the last has returned.
+// It is for calls that are made once: workers say it in a cheaper way.
+func (s *strand) at(call, path string) {
+	if s == nil {
+		return // Labelled, which nobody attends
+	}
+	s.mu.Lock()
+	s.call = HungCall{call, path}
+	s.mu.Unlock()
+}
+
+func (s *strand) walks(c *crew) {
+	s.mu.Lock()
+	s.call, s.crew = HungCall{}, c
+	s.mu.Unlock()
+}
+
+// attend waits for the run, which is in a goroutine of its own, and looks after
+// those who are held up. Nothing can end a call that hangs in the kernel: when
+// the context has ended it is left behind.
+func (r *run) attend(ctx context.Context, done <-chan error) error {
+	tick := time.NewTicker(glance)
+	defer tick.Stop()
+	stop := ctx.Done()
+	var late <-chan time.Time
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-stop:
+			stop, late = nil, time.After(giveUp)
+		case <-tick.C:
+			r.glance()
+		case <-late:
+			select {
+			case err := <-done:
+				return err
+			default:
+			}
+			return &Hung{Calls: r.underWay(), Cause: context.Cause(ctx)}
+		}
+	}
+}
+
+// glance looks once: it relieves workers, and tells of a run that stands still.
+func (r *run) glance() {
+	still, waiting := true, false
+	for _, s := range r.threadsOut() {
+		moves, held := s.look()
+		still, waiting = still && !moves, waiting || held
+	}
+	if told := still && waiting; told != r.stalled {
+		if r.stalled = told; told && r.o.OnStall != nil {
+			r.events.Lock()
+			r.o.OnStall(r.underWay())
+			r.events.Unlock()
+		}
+	}
+}
+
+func (r *run) threadsOut() []*strand {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.strands
+}
+
+// look says whether the strand moves, and whether it is held up by a call.
+func (s *strand) look() (moves, held bool) {
+	s.mu.Lock()
+	call, c := s.call, s.crew
+	s.mu.Unlock()
+	if c == nil {
+		s.watch.glance(call)
+		held = call != HungCall{} && s.watch.age >= stallAfter
+		moves = call != HungCall{} && !held
+	} else {
+		moves, held = c.look()
+	}
+	if held && !moves {
+		s.stall()
+	}
+	return moves, held
+}
+
+func (s *strand) stall() {
+	select {
+	case <-s.stalled:
+	default:
+		close(s.stalled)
+	}
+}
+
+func (c *crew) look() (moves, held bool) {
+	for i := range c.workers {
+		w := c.workers[i].Load()
+		if w == nil {
+			continue
+		}
+		w.watch.glance(w.place())
+		switch busy := w.in.Load() != nil; {
+		case !busy: // waits for work
+		case w.watch.age < stallAfter:
+			moves = true
+		default:
+			held = true
+		}
+		if w.in.Load() != nil && w.watch.age >= relieveAfter && !w.relieved {
+			w.heldUp.Store(true)
+			w.relieved = w.pool.Relieve()
+		} else if w.watch.age == 0 {
+			w.heldUp.Store(false)
+			w.relieved = false
+		}
+	}
+	return moves, held
+}
+
+// underWay lists the calls that have not returned.
+func (r *run) underWay() (calls []HungCall) {
+	for _, s := range r.threadsOut() {
+		s.mu.Lock()
+		if s.call != (HungCall{}) {
+			calls = append(calls, s.call)
+		}
+		c := s.crew
+		s.mu.Unlock()
+		if c == nil {
+			continue
+		}
+		for i := range c.workers {
+			if w := c.workers[i].Load(); w != nil && w.in.Load() != nil {
+				calls = append(calls, w.hungAt())
+			}
+		}
+	}
+	return calls
+}
+
+// place is where a worker is, to be compared with where it is later.
+func (w *worker) place() any {
+	return [3]any{w.items.Load(), w.name.Load(), w.doing.Load()}
+}
+
+func (w *worker) hungAt() HungCall {
+	path := w.m.path
+	if d := w.in.Load(); d != nil {
+		path = d.path(target{name: w.name.Load()}.String())
+	}
+	return HungCall{deed(w.doing.Load()).String(), path}
+}
+
+// chunk is a buffer of directory records that a worker goes through. next, the
+// offset of the record to come, is taken by compare and swap, so that another
+// can take all that is left from a worker that is held up.
+type chunk struct {
+	dir  *dir
+	buf  []byte
+	next atomic.Int64
+}
+
+const (
+	closed = -1 // nothing can be taken
+	taking = -2 // somebody is about to have it
+	handed = -3 // somebody has it
+)
+
+// take takes the next length bytes at offset off for the worker whose chunk it is.
+func (c *chunk) take(off, length int) bool {
+	if c.next.CompareAndSwap(int64(off), int64(off+length)) {
+		return true
+	}
+	c.wait()
+	return false
+}
+
+// end closes the chunk. It says no if the rest of it was handed on.
+func (c *chunk) end(off int) bool {
+	if c.next.CompareAndSwap(int64(off), closed) {
+		return true
+	}
+	c.wait()
+	return false
+}
+
+// wait is over when whoever takes the rest holds the directory for it.
+func (c *chunk) wait() {
+	for c.next.Load() == taking {
+		time.Sleep(50 * time.Microsecond)
+	}
+}
+
+// inherit makes work of what workers that are held up had before them.
+func (w *worker) inherit(c *crew) {
+	for i := range c.workers {
+		other := c.workers[i].Load()
+		if other == nil || other == w || !other.heldUp.Load() {
+			continue
+		}
+		k := other.chunk.Load()
+		if k == nil {
+			continue
+		}
+		off := k.next.Load()
+		if off < 0 || !k.next.CompareAndSwap(off, taking) {
+			continue
+		}
+		w.cache.expect(k.dir)
+		it := item{dir: k.dir, rest: k.buf[off:]}
+		k.next.Store(handed)
+		if len(it.rest) > 0 {
+			w.pool.Push(it)
+		} else {
+			w.cache.forgo(it.dir)
+		}
+	}
+}
