@@ -74,10 +74,11 @@ func isEnd(ctx context.Context, err error) bool {
 // was not done.
 func outcome(ctx context.Context, rep relabel.Report, err error, dry bool) (int, string) {
 	switch {
-	case err != nil && isEnd(ctx, err):
-		return endOf(ctx)
 	case errors.Is(err, relabel.ErrRefused):
 		return exitRefused, "refused"
+	// Also a failure: a call that the end of ctx cut short may fail in any way.
+	case err != nil && ctx.Err() != nil:
+		return endOf(ctx)
 	// Met deeper down, ENOTSUP or ENOSYS is the failure of that entry.
 	case errors.Is(err, errors.ErrUnsupported) && rep.Seen <= 1:
 		return exitRefused, "unsupported"

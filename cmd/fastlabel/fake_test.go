@@ -84,7 +84,25 @@ func fakeTree(ctx context.Context, root, label string, o relabel.Options) (relab
 	case "hung":
 		<-ctx.Done()
 		few.Seen, few.Skipped = 2, 2
-		return few, fmt.Errorf("%w; still waiting for the filesystem at %s/a\x1b", context.Cause(ctx), root)
+		return few, &relabel.Hung{Calls: []relabel.HungCall{{Call: "getxattrat", Path: root + "/a\x1b"}, {Call: "fsync", Path: root}}, Cause: context.Cause(ctx)}
+	case "stalls":
+		call := relabel.HungCall{Call: "openat", Path: root + "/a\x1b"}
+		o.OnStall([]relabel.HungCall{call, {Call: "setxattrat", Path: root + "/b"}})
+		o.OnStall([]relabel.HungCall{call}) // was told
+		<-ctx.Done()
+		few.Seen, few.Skipped = 2, 2
+		return few, &relabel.Hung{Calls: []relabel.HungCall{call}, Cause: context.Cause(ctx)}
+	case "cut": // by the end, and fails by it
+		<-ctx.Done()
+		few.Seen, few.Failed = 1, 1
+		return few, &fs.PathError{Op: "fgetxattr", Path: root, Err: syscall.EINTR}
+	case "crowded": // with more failures than are listed
+		for i := range maxListed + 1 {
+			_ = failed(fmt.Sprint("f", i), "setxattrat", syscall.EROFS)
+		}
+		<-ctx.Done()
+		few.Seen, few.Failed = maxListed+2, maxListed+1
+		return few, &relabel.Hung{Calls: []relabel.HungCall{{Call: "fsync", Path: root}}, Cause: context.Cause(ctx)}
 	case "cause":
 		<-ctx.Done()
 		return few, context.Cause(ctx)

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/fastlabel/fastlabel/relabel"
 )
 
 // pathsFrom reads the paths in file, "-" being stdin. In lines, the last
@@ -15,29 +17,19 @@ import (
 // is the exact bytes before a NUL. It returns when ctx ends: stdin may be a
 // pipe that nobody writes to.
 func pathsFrom(ctx context.Context, stdin io.Reader, file string, null bool) ([]string, error) {
-	type result struct {
-		data []byte
-		err  error
-	}
-	read := make(chan result, 1)
-	go func() {
-		var r result
+	data, err := within(ctx, func() ([]byte, error) {
 		if file == "-" {
-			r.data, r.err = io.ReadAll(stdin)
-		} else {
-			r.data, r.err = os.ReadFile(file)
+			return io.ReadAll(stdin)
 		}
-		read <- r
-	}()
-	select {
-	case r := <-read:
-		if r.err != nil {
-			return nil, r.err
-		}
-		return splitPaths(r.data, file, null)
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return os.ReadFile(file)
+	})
+	if err != nil && isEnd(ctx, err) && file != "-" {
+		err = &relabel.Hung{Calls: []relabel.HungCall{{Call: "read", Path: file}}, Cause: err}
 	}
+	if err != nil {
+		return nil, err
+	}
+	return splitPaths(data, file, null)
 }
 
 func splitPaths(data []byte, file string, null bool) ([]string, error) {

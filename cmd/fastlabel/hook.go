@@ -142,7 +142,7 @@ func (h *hook) all(ctx context.Context, config *bundleConfig, asked *request) in
 		j := &job{app: h.app, settings: quiet, reporter: h.lines, command: "hook", label: asked.label}
 		// Where no label can be set none is missing: the filesystem has one
 		// by its mount option, or none at all. Runtimes go on there as well.
-		if code, _ := j.one(ctx, v.source); code != exitDone && !h.lines.unlabelable {
+		if code, _ := j.one(ctx, v.source, func() {}); code != exitDone && !h.lines.unlabelable {
 			ok = false
 		}
 	}

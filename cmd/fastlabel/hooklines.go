@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"sync"
+
+	"github.com/fastlabel/fastlabel/relabel"
 )
 
 // hookLines is the hook's reporter: each line names the container and the
@@ -59,8 +61,10 @@ func (l *hookLines) say(priority int, last bool, format string, a ...any) {
 }
 
 func (l *hookLines) failure(root string, err error) {
-	if l.failed++; l.failed > maxListed && !l.verbose {
-		return
+	if !errors.Is(err, errHangs) {
+		if l.failed++; l.failed > maxListed && !l.verbose {
+			return
+		}
 	}
 	l.unlabelable = errors.Is(err, errors.ErrUnsupported)
 	f := explain(root, err)
@@ -79,6 +83,8 @@ func (l *hookLines) skip(_, path, reason string) {
 func (l *hookLines) wait(_, holder string) {
 	l.info("waiting for another relabel of this volume (%s)", holder)
 }
+
+func (l *hookLines) stall(_ string, c relabel.HungCall) { l.info("waiting for %v", c) }
 
 func (l *hookLines) note(_, text string)      { l.info("%s", text) }
 func (l *hookLines) change(_, _, _, _ string) {}

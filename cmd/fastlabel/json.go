@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/fastlabel/fastlabel/relabel"
 )
 
 // jsonLines prints one compact object a line to stdout. Each has a
@@ -15,7 +17,8 @@ import (
 //
 //	summary  what became of a PATH: one for each, the last about it
 //	error    a failure: path, op (the system call), errno (its name), text
-//	status   what goes on: probe's answer, or waiting for another relabel
+//	status   what goes on: probe's answer, waiting for another relabel, or for a
+//	         call that does not return (stalled)
 //	change   with -v, an entry that was written (dry_run: would be)
 //	skip     an entry, or a PATH, that was left alone, and why
 //	note     a sentence for people
@@ -100,6 +103,15 @@ func (j *jsonLines) wait(root, holder string) {
 		State  string `json:"state"`
 		Holder string `json:"holder"`
 	}{head("status", root), "waiting", holder}, true)
+}
+
+func (j *jsonLines) stall(root string, c relabel.HungCall) {
+	j.line(struct {
+		jsonHead
+		jsonPath
+		State string `json:"state"`
+		Call  string `json:"call,omitempty"`
+	}{head("status", root), jsonPath{c.Path, inBase64(c.Path)}, "stalled", c.Call}, true)
 }
 
 func (j *jsonLines) note(root, text string) {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -17,7 +18,7 @@ const defaultLabel = "system_u:object_r:container_file_t:s0"
 type usageError struct{ error }
 
 // target works out the label that the flags ask for, in the canonical form.
-func target(s *settings) (string, error) {
+func target(ctx context.Context, s *settings) (string, error) {
 	switch {
 	case s.label != "":
 		label, err := withLevel(s.label)
@@ -30,7 +31,10 @@ func target(s *settings) (string, error) {
 		}
 		return label, nil
 	case s.reference != "":
-		label, err := readLabel(s.reference)
+		label, err := within(ctx, func() (string, error) { return readLabel(s.reference) })
+		if err != nil && isEnd(ctx, err) {
+			err = &relabel.Hung{Calls: []relabel.HungCall{{Call: "getxattr", Path: s.reference}}, Cause: err}
+		}
 		if err != nil {
 			return "", err
 		}

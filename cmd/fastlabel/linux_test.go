@@ -21,13 +21,15 @@ import (
 )
 
 // TestMain lets the test binary be the command, with an engine that waits for
-// the end of its context, or waits whatever happens.
+// the end of its context, or waits whatever happens; "apart NAME" has it in a
+// part.
 func TestMain(m *testing.M) {
 	mode := os.Getenv("FASTLABEL_TEST_AS")
 	if mode == "" {
 		os.Exit(m.Run())
 	}
-	a := app{tree: func(ctx context.Context, _, _ string, _ relabel.Options) (relabel.Report, error) {
+	mode, apart := strings.CutPrefix(mode, "apart ")
+	a := app{tree: func(ctx context.Context, _, _ string, o relabel.Options) (relabel.Report, error) {
 		fmt.Fprintln(os.Stderr, "begun")
 		switch mode {
 		case "waits":
@@ -36,13 +38,28 @@ func TestMain(m *testing.M) {
 			<-ctx.Done()
 			fmt.Fprintln(os.Stderr, "told")
 			time.Sleep(time.Minute)
+		case "names":
+			fmt.Fprintln(os.Stderr, os.Getpid())
+			time.Sleep(time.Minute)
+		case "talks":
+			for i := range 20000 {
+				o.OnChange(fmt.Sprint("/p/", i), "")
+				if i%1000 == 0 {
+					o.OnSkip(fmt.Sprint("/p/", i), "why")
+				}
+			}
 		}
 		return relabel.Report{Seen: 2, Written: 2, Complete: ctx.Err() == nil}, ctx.Err()
 	}}
-	ctx, stop := interruptible(os.Exit)
-	code := a.run(ctx, os.Stdin, os.Stdout, os.Stderr, os.Args[1:])
-	stop()
-	os.Exit(code)
+	if apart {
+		a.apart = func(ctx context.Context, s *settings, _ []string) (int, bool) {
+			if isPart() {
+				return 0, false
+			}
+			return inPart(ctx, s)
+		}
+	}
+	process(a)
 }
 
 func start(t *testing.T, mode string, stdout io.Writer, args ...string) (*exec.Cmd, *bufio.Reader) {
@@ -78,13 +95,17 @@ func TestSignals(t *testing.T) {
 		{"waits", syscall.SIGTERM, exitTerminated, "/p: incomplete (interrupted by terminated), 2 entries"},
 		{"hangs", syscall.SIGINT, exitInterrupted, ""},
 		{"hangs", syscall.SIGTERM, exitTerminated, ""},
+		{"apart waits", syscall.SIGINT, exitInterrupted, "/p: incomplete (interrupted by interrupt), 2 entries"},
+		{"apart waits", syscall.SIGTERM, exitTerminated, "/p: incomplete (interrupted by terminated), 2 entries"},
+		{"apart hangs", syscall.SIGINT, exitInterrupted, ""},
+		{"apart hangs", syscall.SIGTERM, exitTerminated, ""},
 	} {
 		cmd, stderr := start(t, c.mode, nil, "/p", "/q")
 		expect(t, stderr, "begun\n")
 		if err := cmd.Process.Signal(c.sig); err != nil {
 			t.Fatal(err)
 		}
-		if c.mode == "hangs" { // the second leaves at once
+		if strings.HasSuffix(c.mode, "hangs") { // the second leaves at once
 			expect(t, stderr, "told\n")
 			if err := cmd.Process.Signal(c.sig); err != nil {
 				t.Fatal(err)
@@ -118,18 +139,20 @@ func TestSignalWhileReading(t *testing.T) {
 
 // A reader that has gone away is an error with a code, not a SIGPIPE.
 func TestPipeClosed(t *testing.T) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Close()
-	cmd, stderr := start(t, "done", w, "--json", "/p")
-	w.Close()
-	expect(t, stderr, "begun\n")
-	expect(t, stderr, "fastlabel: writing to standard output: broken pipe\n")
-	_ = cmd.Wait()
-	if got := cmd.ProcessState.ExitCode(); got != exitFailed {
-		t.Errorf("exit %d, %v", got, cmd.ProcessState)
+	for _, mode := range []string{"done", "apart done"} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Close()
+		cmd, stderr := start(t, mode, w, "--json", "/p")
+		w.Close()
+		expect(t, stderr, "begun\n")
+		expect(t, stderr, "fastlabel: writing to standard output: broken pipe\n")
+		_ = cmd.Wait()
+		if got := cmd.ProcessState.ExitCode(); got != exitFailed {
+			t.Errorf("%s: exit %d, %v", mode, got, cmd.ProcessState)
+		}
 	}
 }
 
@@ -176,5 +199,20 @@ func TestUnescapeOctal(t *testing.T) {
 		if got := unescapeOctal(in); got != want {
 			t.Errorf("%s: %q, not %q", in, got, want)
 		}
+	}
+}
+
+// What hangs before anything is begun is named.
+func TestListHangs(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := syscall.Mkfifo("fifo", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := transcript(fake(), calls("--timeout 100ms -f fifo"))
+	if !strings.HasSuffix(got, "2> fastlabel: \"fifo\": read: does not return\n2> fastlabel: not begun: deadline of 100ms reached\nexit 124\n\n") {
+		t.Error(got)
+	}
+	if f, err := os.OpenFile("fifo", os.O_RDWR, 0); err == nil { // lets the reader go
+		f.Close()
 	}
 }

@@ -7,6 +7,8 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/fastlabel/fastlabel/relabel"
 )
 
 // newLogger logs to w from --log-level on; without the flag, nothing. There is
@@ -50,6 +52,11 @@ func (l logged) skip(root, path, reason string) {
 func (l logged) wait(root, holder string) {
 	l.log.Info("waiting", zap.String("root", plain(root)), zap.String("holder", clean(holder)))
 	l.reporter.wait(root, holder)
+}
+
+func (l logged) stall(root string, c relabel.HungCall) {
+	l.log.Warn("stalled", zap.String("root", plain(root)), zap.String("path", plain(c.Path)), zap.String("call", c.Call))
+	l.reporter.stall(root, c)
 }
 
 func (l logged) change(root, path, from, to string) {

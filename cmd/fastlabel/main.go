@@ -60,6 +60,9 @@
 //
 //	main.go        run: from the arguments to an exit code
 //	signals.go     SIGINT and SIGTERM end the context
+//	apart_*.go     a child does what may hang, and can be left behind
+//	passage_*.go   what the child writes
+//	servers.go     which PATHs may hang: the mount table
 //	flags.go       the table of flags; the command among the arguments
 //	values.go      what a flag's value may be
 //	help.go        the commands, and --help from the table
@@ -67,8 +70,10 @@
 //	version.go     the build
 //	label.go       the label that the flags ask for
 //	files.go       paths from a file
+//	turns.go       one path after the other, and past one that stalls
 //	paths.go       paths that another path takes in
 //	work.go        the library is called, for each path
+//	probe.go       the same for probe
 //	teller.go      what the library tells of one path, each thing once
 //	codes.go       exit codes, and which is worse
 //	hook.go        the OCI hook: the sources of a container's mounts
@@ -78,6 +83,7 @@
 //	journal.go     the same for syslog
 //	output.go      lines for people
 //	json.go        lines for programs
+//	faults.go      an error taken apart; calls that hang
 //	log.go         lines for the log
 //	quote.go       names that a terminal must not see raw
 //	sink.go        standard output, and whether it worked
@@ -97,13 +103,21 @@ import (
 )
 
 func main() {
+	process(app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, apart: apart})
+}
+
+// process is the command as a process, and ends it.
+func process(a app) {
 	// The first thread's working directory is what others see as the
 	// process's: no worker that changes its own shall run on it.
 	runtime.LockOSThread()
-	ctx, stop := interruptible(os.Exit)
-	code := run(ctx, os.Stdin, os.Stdout, os.Stderr, os.Args[1:])
-	stop()
-	os.Exit(code)
+	leave, end := os.Exit, os.Exit
+	if isPart() {
+		leave, end = func(int) {}, leavePart // a second signal is the parent's
+		beginPart()
+	}
+	ctx, _ := interruptible(leave)
+	end(a.run(ctx, os.Stdin, os.Stdout, os.Stderr, os.Args[1:]))
 }
 
 // app is the library as the command calls it; tests put others in.
@@ -113,26 +127,29 @@ type app struct {
 	// sealed tells whether root bears the seal of an interrupted relabel to
 	// label.
 	sealed func(root, label string) (bool, error)
+	// apart, if not nil, may do the work in another process.
+	apart func(ctx context.Context, s *settings, paths []string) (code int, done bool)
 }
 
 // run is the command: what it reads, what it writes, its exit code.
-func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []string) int {
-	a := app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted}
-	return a.run(ctx, stdin, stdout, stderr, args)
-}
-
 func (a app) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []string) int {
 	out := newSink(stdout)
+	stderr = &serial{w: stderr}
 	code := a.command(ctx, stdin, out, stderr, args)
 	if err := out.flush(); err != nil {
-		var at *fs.PathError // names the descriptor, which says little
-		if errors.As(err, &at) {
-			err = at.Err
-		}
-		fmt.Fprintf(stderr, "fastlabel: writing to standard output: %v\n", err)
-		code = worse(code, exitFailed)
+		code = worse(code, stdoutFailed(stderr, err))
 	}
 	return code
+}
+
+// stdoutFailed tells that what was to be data did not get out.
+func stdoutFailed(stderr io.Writer, err error) int {
+	var at *fs.PathError // names the descriptor, which says little
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	fmt.Fprintf(stderr, "fastlabel: writing to standard output: %v\n", err)
+	return exitFailed
 }
 
 func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.Writer, args []string) int {
@@ -176,18 +193,28 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 		ctx, cancel = context.WithTimeoutCause(ctx, s.timeout, deadline{s.timeout})
 		defer cancel()
 	}
+	if a.apart != nil {
+		if code, done := a.apart(ctx, s, operands); done {
+			return code
+		}
+	}
 	j := &job{app: a, settings: s, command: c.name, reporter: newReporter(c, s, out, stderr)}
 	paths, err := j.prepare(ctx, stdin, operands)
 	switch {
 	case err != nil && isEnd(ctx, err):
+		var hung *relabel.Hung
+		if errors.As(err, &hung) {
+			for _, e := range failuresOf(hung) {
+				sayFailure(stderr, e)
+			}
+		}
 		code, reason := endOf(ctx)
 		fmt.Fprintf(stderr, "fastlabel: not begun: %s\n", reason)
 		return code
 	case errors.As(err, new(usageError)):
 		return usage(err)
 	case err != nil:
-		f := explain("", err)
-		fmt.Fprintf(stderr, "fastlabel: %s: %s: %s\n", quote(f.path), f.op, f.text)
+		sayFailure(stderr, err)
 		return codeOf(err)
 	case len(paths) == 0:
 		j.note("", "nothing to do: "+brief(s.filesFrom)+" names no path")
@@ -196,27 +223,6 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 		return j.probeAll(ctx, paths)
 	}
 	return j.labelAll(ctx, paths)
-}
-
-// prepare finds the paths and the label, before anything is begun.
-func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]string, error) {
-	if len(paths) == 0 && j.filesFrom == "" {
-		return nil, usageError{errors.New("no PATH given")}
-	}
-	for _, p := range paths {
-		if p == "" {
-			return nil, usageError{errors.New("a PATH is empty")}
-		}
-	}
-	var err error
-	if j.label, err = target(j.settings); err != nil {
-		return nil, err
-	}
-	if j.filesFrom == "" {
-		return paths, nil
-	}
-	more, err := pathsFrom(ctx, stdin, j.filesFrom, j.null)
-	return append(paths, more...), err
 }
 
 func newReporter(c command, s *settings, out *sink, stderr io.Writer) reporter {

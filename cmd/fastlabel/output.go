@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel"
@@ -24,6 +24,7 @@ type reporter interface {
 	change(root, path, from, to string)
 	skip(root, path, reason string)
 	wait(root, holder string)
+	stall(root string, c relabel.HungCall)
 	note(root, text string)
 	probed(p probeResult)
 	result(r result)
@@ -53,13 +54,40 @@ type people struct {
 	err            io.Writer
 	verbose, quiet bool
 	dry            bool
-	failed, passed int // failures told and entries skipped beneath this PATH
+
+	mu     sync.Mutex
+	counts map[string]tally
+}
+
+// tally is the failures told and the entries skipped beneath a PATH.
+type tally struct{ failed, passed int }
+
+// counted is the tally of a PATH that is done.
+func (p *people) counted(root string) tally {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := p.counts[root]
+	delete(p.counts, root)
+	return t
+}
+
+func (p *people) count(root string, failed, passed int) tally {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.counts == nil {
+		p.counts = map[string]tally{}
+	}
+	t := p.counts[root]
+	t.failed += failed
+	t.passed += passed
+	p.counts[root] = t
+	return t
 }
 
 func (p *people) say(format string, a ...any) { fmt.Fprintf(p.err, format+"\n", a...) }
 
 func (p *people) failure(root string, err error) {
-	if p.failed++; p.failed > maxListed && !p.verbose {
+	if !errors.Is(err, errHangs) && p.count(root, 1, 0).failed > maxListed && !p.verbose {
 		return
 	}
 	f := explain(root, err)
@@ -85,11 +113,11 @@ func (p *people) change(_, path, from, to string) {
 	p.out.line([]byte(did+" "+quote(path)+from+" to "+to), false)
 }
 
-func (p *people) skip(_, path, reason string) {
+func (p *people) skip(root, path, reason string) {
 	if p.quiet {
 		return
 	}
-	if p.passed++; p.passed <= maxListed || p.verbose {
+	if p.count(root, 0, 1).passed <= maxListed || p.verbose {
 		p.say("%s: skipped: %s", quote(path), clean(reason))
 	}
 }
@@ -97,6 +125,16 @@ func (p *people) skip(_, path, reason string) {
 func (p *people) wait(root, holder string) {
 	if !p.quiet {
 		p.say("%s: waiting for another relabel of this volume (%s)", plain(root), clean(holder))
+	}
+}
+
+func (p *people) stall(root string, c relabel.HungCall) {
+	switch {
+	case p.quiet:
+	case c.Call == "":
+		p.say("%s: waiting for the filesystem", plain(root))
+	default:
+		p.say("%s: waiting for %s %s", plain(root), clean(c.Call), quote(c.Path))
 	}
 }
 
@@ -125,13 +163,13 @@ func (p *people) probed(r probeResult) {
 }
 
 func (p *people) result(r result) {
-	if !p.verbose && p.failed > maxListed {
-		p.say("%s: %s more failures; -v lists all", plain(r.Root), thousands(int64(p.failed-maxListed)))
+	t := p.counted(r.Root)
+	if !p.verbose && t.failed > maxListed {
+		p.say("%s: %s more failures; -v lists all", plain(r.Root), thousands(int64(t.failed-maxListed)))
 	}
-	if !p.verbose && p.passed > maxListed {
-		p.say("%s: %s more skipped; -v lists all", plain(r.Root), thousands(int64(p.passed-maxListed)))
+	if !p.verbose && t.passed > maxListed {
+		p.say("%s: %s more skipped; -v lists all", plain(r.Root), thousands(int64(t.passed-maxListed)))
 	}
-	p.failed, p.passed = 0, 0
 	if p.quiet {
 		return
 	}
@@ -182,27 +220,6 @@ func resultLine(r result) string {
 		parts = append(parts, thousands(r.CopyUp)+" bytes to copy up")
 	}
 	return strings.Join(append(parts, thousands(r.Failed)+" failed", seconds(r.Elapsed)), ", ")
-}
-
-// fault is an error taken apart.
-type fault struct{ path, op, text string }
-
-// explain takes err apart; root is the path if it names none. What stands
-// around an fs.PathError is kept in the text.
-func explain(root string, err error) fault {
-	f := fault{path: root}
-	var at *fs.PathError
-	if !errors.As(err, &at) {
-		f.text = clean(strings.TrimPrefix(err.Error(), root+": "))
-		return f
-	}
-	f.path = at.Path
-	if about, ok := strings.CutPrefix(err.Error()+": ", at.Error()+": "); ok {
-		f.op, f.text = clean(at.Op), clean(strings.TrimSuffix(at.Err.Error()+": "+about, ": "))
-	} else {
-		f.text = clean(err.Error())
-	}
-	return f
 }
 
 func thousands(n int64) string {

@@ -20,7 +20,8 @@ func TestLabelOutput(t *testing.T) {
 		"/changes", "-v /changes", "-n /changes", "-nv /changes", "-n /var/lib/pv",
 		"/failed", "-q /failed", "/many", "/unfinished", "/missing", "/refused", "/unsupported",
 		"/refused /missing /one", "--timeout 300ms /deadline /next", "--timeout 300ms /cause",
-		"/told", "--timeout 300ms /hung",
+		"/told", "--timeout 300ms /hung", "--timeout 300ms /stalls /one", "-q --timeout 300ms /stalls", "--timeout 300ms /cut",
+		"--timeout 300ms /crowded",
 	)))
 	if got := transcript(fake(), calls("-v /many")); strings.Count(got, "read-only file system") != 1234 {
 		t.Error("-v does not list every failure")
@@ -70,7 +71,7 @@ func TestJSONOutput(t *testing.T) {
 	golden(t, "json", transcript(fake(), calls(
 		"--json /var/lib/pv", "--json --skip root /trusted", "--json /every", "--json /changes", "--json -v /changes",
 		"--json -n /changes", "--json /failed", "--json /missing", "--json /unsupported", "--json /refused",
-		"--json --timeout 300ms /deadline /next", "--json --bad", "--json -q /one",
+		"--json --timeout 300ms /deadline /next", "--json --timeout 300ms /stalls /one", "--json --bad", "--json -q /one",
 	)))
 }
 

@@ -23,13 +23,13 @@ type place struct {
 	hasID bool
 }
 
-// cover finds the paths that another takes in: the same file, or one that lies
+// coversOf finds the paths that another takes in: the same file, or one that lies
 // beneath a listed directory and is certain to be met there. In doubt a path
 // is walked by itself; the second walk finds its labels right and writes none.
 // It is not certain behind a mount (-x, or a mount that bears no labels: the
 // walk skips that, who lists it should hear of it), beneath an exclusion, or
 // if the walk above may trust a label and stop.
-func cover(paths []string, s *settings) []root {
+func coversOf(paths []string, s *settings) []root {
 	roots := make([]root, len(paths))
 	places := make([]place, len(paths))
 	mounts, err := mountPoints()
@@ -67,7 +67,7 @@ func cover(paths []string, s *settings) []root {
 			continue
 		}
 		for dir := at.path; ; {
-			if isExcluded(dir, excluded) || mounts[dir] {
+			if _, mounted := mounts[dir]; mounted || isExcluded(dir, excluded) {
 				break
 			}
 			parent := filepath.Dir(dir)
@@ -82,6 +82,15 @@ func cover(paths []string, s *settings) []root {
 		}
 	}
 	return roots
+}
+
+// cover returns which root, walked by itself, takes in that one, or -1.
+func cover(roots []root, i int) int {
+	by := roots[i].cover
+	for by >= 0 && roots[by].cover >= 0 { // a twin of one that lies in a third
+		by = roots[by].cover
+	}
+	return by
 }
 
 // locate resolves path as the walk will reach it: a link at its end is itself,
@@ -113,7 +122,7 @@ func locate(path string) place {
 
 func sameDevice(a, b place) bool { return a.hasID && b.hasID && a.id.dev == b.id.dev }
 
-func mountBeneath(mounts map[string]bool, dir string) bool {
+func mountBeneath(mounts map[string]string, dir string) bool {
 	prefix := strings.TrimSuffix(dir, "/") + "/"
 	for m := range mounts {
 		if strings.HasPrefix(m, prefix) {

@@ -6,13 +6,15 @@ import (
 	"bufio"
 	"io"
 	"os"
+	"sync"
 )
 
 // sink is standard output. It remembers the first error: what was to be data
 // and did not get out must not end in exit code 0.
 type sink struct {
+	mu   sync.Mutex
 	w    *bufio.Writer
-	live bool // a terminal: each line at once
+	live bool // a terminal, or a parent that passes it on: each line at once
 	err  error
 }
 
@@ -20,13 +22,15 @@ func newSink(w io.Writer) *sink {
 	s := &sink{w: bufio.NewWriterSize(w, 64<<10)} // a pipe's capacity on Linux
 	if f, ok := w.(*os.File); ok {
 		info, err := f.Stat()
-		s.live = err == nil && info.Mode()&os.ModeCharDevice != 0
+		s.live = isPart() || err == nil && info.Mode()&os.ModeCharDevice != 0
 	}
 	return s
 }
 
 // line writes text and a newline; now sends it off, for lines that are few.
 func (s *sink) line(text []byte, now bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.err != nil {
 		return
 	}
@@ -37,8 +41,22 @@ func (s *sink) line(text []byte, now bool) {
 
 // flush sends off what waits, and returns the first error of all.
 func (s *sink) flush() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.err == nil {
 		s.err = s.w.Flush()
 	}
 	return s.err
+}
+
+// serial is a writer for several goroutines: each write is whole.
+type serial struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (s *serial) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.w.Write(p)
 }

@@ -41,16 +41,22 @@ func readLabel(path string) (string, error) {
 	}
 }
 
-// mountPoints knows where something is mounted.
-func mountPoints() (map[string]bool, error) {
+// mountPoints knows where something is mounted, and its type. Of several at
+// one place it gives one that is served, if there is one.
+func mountPoints() (map[string]string, error) {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return nil, err
 	}
-	points := map[string]bool{}
+	points := map[string]string{}
 	for line := range strings.Lines(string(text)) {
-		if f := strings.Fields(line); len(f) > 4 {
-			points[unescapeOctal(f[4])] = true
+		mine, theirs, _ := strings.Cut(line, " - ")
+		f, g := strings.Fields(mine), strings.Fields(theirs)
+		if len(f) < 5 || len(g) == 0 {
+			continue
+		}
+		if point := unescapeOctal(f[4]); !served(points[point]) {
+			points[point] = unescapeOctal(g[0])
 		}
 	}
 	return points, nil

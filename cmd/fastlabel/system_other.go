@@ -17,4 +17,4 @@ func readLabel(path string) (string, error) {
 	return "", &fs.PathError{Op: "getxattr", Path: path, Err: errors.ErrUnsupported}
 }
 
-func mountPoints() (map[string]bool, error) { return nil, errors.ErrUnsupported }
+func mountPoints() (map[string]string, error) { return nil, errors.ErrUnsupported }

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"strings"
 	"sync"
+
+	"github.com/fastlabel/fastlabel/relabel"
 )
 
 // teller passes on what the engine tells about one root. The engine's calls of
@@ -42,6 +44,18 @@ func (t *teller) failed(err error) {
 	})
 }
 
+// stalled tells of calls that do not return, each once.
+func (t *teller) stalled(calls []relabel.HungCall) {
+	t.say(func() {
+		for _, c := range calls {
+			if key := "stalled " + c.String(); !t.told[key] {
+				t.told[key] = true
+				t.stall(t.root, c)
+			}
+		}
+	})
+}
+
 // end tells of err, which Tree returned, what was not told before, and that
 // is all about this root.
 func (t *teller) end(ctx context.Context, err error) {
@@ -53,6 +67,13 @@ func (t *teller) end(ctx context.Context, err error) {
 
 func (t *teller) rest(ctx context.Context, err error) {
 	if err == nil || t.told[err.Error()] || bareEnd(ctx, err) {
+		return
+	}
+	var hung *relabel.Hung
+	if errors.As(err, &hung) && len(hung.Calls) > 0 {
+		for _, e := range failuresOf(hung) {
+			t.failure(t.root, e)
+		}
 		return
 	}
 	if parts := parts(err); len(parts) > 0 {

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 
 	"github.com/fastlabel/fastlabel/relabel"
@@ -19,38 +20,30 @@ type job struct {
 	label   string // canonical
 }
 
-// labelAll labels the paths, or for verify and -n reads them. One that another
-// takes in is done with it: after it, and by itself if the other was not
-// walked after all.
-func (j *job) labelAll(ctx context.Context, paths []string) int {
-	roots := cover(paths, j.settings)
-	walked := make([]bool, len(roots))
-	worst := exitDone
-	for _, covered := range []bool{false, true} {
-		for i, r := range roots {
-			if covered != (r.cover >= 0) {
-				continue
-			}
-			by := r.cover
-			for by >= 0 && roots[by].cover >= 0 { // a twin of one that lies in a third
-				by = roots[by].cover
-			}
-			if covered && walked[by] {
-				if j.verbose || j.json {
-					j.skip(r.path, r.path, "done with "+plain(roots[by].path))
-				}
-				continue
-			}
-			var code int
-			code, walked[i] = j.one(ctx, r.path)
-			worst = worse(worst, code)
+// prepare finds the paths and the label, before anything is begun.
+func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]string, error) {
+	if len(paths) == 0 && j.filesFrom == "" {
+		return nil, usageError{errors.New("no PATH given")}
+	}
+	for _, p := range paths {
+		if p == "" {
+			return nil, usageError{errors.New("a PATH is empty")}
 		}
 	}
-	return worst
+	var err error
+	if j.label, err = target(ctx, j.settings); err != nil {
+		return nil, err
+	}
+	if j.filesFrom == "" {
+		return paths, nil
+	}
+	more, err := pathsFrom(ctx, stdin, j.filesFrom, j.null)
+	return append(paths, more...), err
 }
 
-// one does one PATH, and tells whether it was walked to the end.
-func (j *job) one(ctx context.Context, path string) (code int, walked bool) {
+// one does one PATH, and tells whether it was walked to the end. It calls
+// stalls when what is left waits for calls that do not return.
+func (j *job) one(ctx context.Context, path string, stalls func()) (code int, walked bool) {
 	if ctx.Err() != nil {
 		code, reason := endOf(ctx)
 		j.result(result{Report: relabel.Report{Root: path, Label: j.label}, command: j.command, code: code, reason: reason})
@@ -58,7 +51,9 @@ func (j *job) one(ctx context.Context, path string) (code int, walked bool) {
 	}
 	dry := j.dryRun || j.command == "verify"
 	t := &teller{reporter: j.reporter, root: path, label: j.label, told: map[string]bool{}}
-	rep, err := j.tree(ctx, path, j.label, j.engine(t, dry))
+	o := j.engine(t, dry)
+	o.OnStall = func(calls []relabel.HungCall) { t.stalled(calls); stalls() }
+	rep, err := j.tree(ctx, path, j.label, o)
 	rep.Root, rep.Label = path, j.label
 	t.end(ctx, err)
 	code, reason := outcome(ctx, rep, err, dry)
@@ -92,38 +87,6 @@ func (j *job) engine(t *teller, dry bool) relabel.Options {
 		o.OnChange = func(p, from string) { t.say(func() { t.change(t.root, p, from, t.label) }) }
 	}
 	return o
-}
-
-// probeAll asks each path whether it bears the label.
-func (j *job) probeAll(ctx context.Context, paths []string) int {
-	depth := relabel.Root
-	if j.depth == "top" {
-		depth = relabel.Top
-	}
-	worst := exitDone
-	for _, path := range paths {
-		if ctx.Err() != nil {
-			code, reason := endOf(ctx)
-			j.note(path, "not begun ("+reason+")")
-			worst = worse(worst, code)
-			continue
-		}
-		r := probeResult{root: path, label: j.label, depth: j.depth}
-		var err error
-		if r.labelled, err = j.labelled(path, j.label, depth); err == nil && !r.labelled {
-			r.interrupted, err = j.sealed(path, j.label)
-		}
-		switch {
-		case err != nil:
-			j.failure(path, err)
-			worst = worse(worst, codeOf(err))
-			continue
-		case !r.labelled:
-			worst = worse(worst, exitDiffers)
-		}
-		j.probed(r)
-	}
-	return worst
 }
 
 // codeOf is the code for an error that has no report.

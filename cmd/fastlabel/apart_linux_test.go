@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A part that does not end is left behind, in time and not in silence.
+func TestApartStuck(t *testing.T) {
+	for _, sig := range []syscall.Signal{0, syscall.SIGINT, syscall.SIGTERM} {
+		args, code := []string{"/p"}, 128+int(sig)
+		if sig == 0 {
+			args, code = []string{"--timeout", "300ms", "/p"}, exitDeadline
+		}
+		cmd, stderr := start(t, "apart hangs", nil, args...)
+		expect(t, stderr, "begun\n")
+		told := time.Now()
+		if sig != 0 {
+			if err := cmd.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+		}
+		expect(t, stderr, "told\n")
+		line, _ := stderr.ReadString('\n')
+		if !strings.HasPrefix(line, "fastlabel: ") || !strings.HasSuffix(line, " does not end\n") {
+			t.Errorf("said %q", line)
+		}
+		_ = cmd.Wait()
+		if took := time.Since(told); cmd.ProcessState.ExitCode() != code || took > 3*time.Second {
+			t.Errorf("%v: exit %d after %v", sig, cmd.ProcessState.ExitCode(), took)
+		}
+	}
+}
+
+// The part ends with its parent, and its own violent end is told.
+func TestApartKilled(t *testing.T) {
+	cmd, stderr := start(t, "apart names", nil, "/p")
+	child := partOf(t, cmd, stderr.ReadString)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	for begin := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", child))
+		if err != nil || bytes.Contains(text, []byte(") Z ")) {
+			break
+		}
+		if time.Since(begin) > 5*time.Second {
+			t.Fatal("the part lives on")
+		}
+	}
+
+	cmd, stderr = start(t, "apart names", nil, "/p")
+	child = partOf(t, cmd, stderr.ReadString)
+	if err := syscall.Kill(child, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, stderr, fmt.Sprintf("fastlabel: process %d was ended by a signal: killed\n", child))
+	_ = cmd.Wait()
+	if got := cmd.ProcessState.ExitCode(); got != 128+9 {
+		t.Errorf("exit %d", got)
+	}
+}
+
+func partOf(t *testing.T, cmd *exec.Cmd, line func(byte) (string, error)) int {
+	t.Helper()
+	_, _ = line('\n')
+	text, err := line('\n')
+	pid, err2 := strconv.Atoi(strings.TrimSpace(text))
+	if err := errors.Join(err, err2); err != nil || pid == cmd.Process.Pid {
+		t.Fatalf("process %d said %q: %v", cmd.Process.Pid, text, err)
+	}
+	return pid
+}
+
+// What a part says comes out as without one: whole, and in order where both
+// streams are one.
+func TestApartOutput(t *testing.T) {
+	list := filepath.Join(t.TempDir(), "list")
+	if err := os.WriteFile(list, []byte("/p\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := func(mode, from string, join bool) (string, string) {
+		file, err := os.Open(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		cmd := exec.Command(os.Args[0], "-v", "-f", from)
+		cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS="+mode)
+		if cmd.Stdin = file; from == "/dev/fd/3" {
+			cmd.Stdin, cmd.ExtraFiles = nil, []*os.File{file}
+		}
+		var stdout, stderr bytes.Buffer
+		if cmd.Stdout, cmd.Stderr = &stdout, &stderr; join {
+			cmd.Stderr = &stdout
+		}
+		if err := cmd.Run(); err != nil {
+			t.Fatal(err)
+		}
+		return stdout.String(), stderr.String()
+	}
+	out, err := run("talks", "-", false)
+	apartOut, apartErr := run("apart talks", "/dev/fd/3", false)
+	if out != apartOut || err != apartErr || strings.Count(out, "\n") != 20000 {
+		t.Errorf("%d and %d lines on stdout, stderr is\n%s\nand\n%s", strings.Count(out, "\n"), strings.Count(apartOut, "\n"), err, apartErr)
+	}
+	joined, _ := run("apart talks", "-", true)
+	at := -1
+	for i, part := range []string{"relabelled \"/p/999\"", "\"/p/1000\": skipped", "relabelled \"/p/1001\"", "relabelled \"/p/19999\"", "/p: 2 entries"} {
+		next := strings.Index(joined, part)
+		if next < at {
+			t.Errorf("line %d is not in its place", i)
+		}
+		at = next
+	}
+}

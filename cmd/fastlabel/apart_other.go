@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package main
+
+import (
+	"context"
+	"os"
+)
+
+func isPart() bool       { return false }
+func beginPart()         {}
+func leavePart(code int) { os.Exit(code) }
+
+func apart(context.Context, *settings, []string) (code int, done bool) { return 0, false }

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"github.com/fastlabel/fastlabel/relabel"
+)
+
+// fault is an error taken apart.
+type fault struct{ path, op, text string }
+
+// explain takes err apart; root is the path if it names none. What stands
+// around an fs.PathError is kept in the text.
+func explain(root string, err error) fault {
+	f := fault{path: root}
+	var at *fs.PathError
+	if !errors.As(err, &at) {
+		f.text = clean(strings.TrimPrefix(err.Error(), root+": "))
+		return f
+	}
+	f.path = at.Path
+	if about, ok := strings.CutPrefix(err.Error()+": ", at.Error()+": "); ok {
+		f.op, f.text = clean(at.Op), clean(strings.TrimSuffix(at.Err.Error()+": "+about, ": "))
+	} else {
+		f.text = clean(err.Error())
+	}
+	return f
+}
+
+// errHangs is the failure of a call that has not returned when its run ends.
+var errHangs = errors.New("does not return")
+
+// failuresOf are the calls of a run that hung, each as a failure.
+func failuresOf(hung *relabel.Hung) []error {
+	var errs []error
+	for _, c := range hung.Calls {
+		errs = append(errs, &fs.PathError{Op: c.Call, Path: c.Path, Err: errHangs})
+	}
+	return errs
+}
+
+func sayFailure(stderr io.Writer, err error) {
+	f := explain("", err)
+	fmt.Fprintf(stderr, "fastlabel: %s: %s: %s\n", quote(f.path), f.op, f.text)
+}

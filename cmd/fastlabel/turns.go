@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"sync"
+)
+
+// inTurn does each of n things. The next begins when the one before has ended
+// or says that it stalls. When all have begun, begun is called, and when all
+// have ended inTurn returns.
+func inTurn(n int, do func(i int, stalls func()), begun func()) {
+	var all sync.WaitGroup
+	for i := range n {
+		next := make(chan struct{})
+		stalls := sync.OnceFunc(func() { close(next) })
+		all.Go(func() {
+			defer stalls()
+			do(i, stalls)
+		})
+		<-next
+	}
+	begun()
+	all.Wait()
+}
+
+// labelAll labels the paths, or for verify and -n reads them: those first that
+// need no server, and then those on each served filesystem.
+func (j *job) labelAll(ctx context.Context, paths []string) int {
+	groups := byServer(ctx, paths)
+	codes := make([]int, len(groups))
+	inTurn(len(groups), func(i int, stalls func()) {
+		codes[i] = j.labelGroup(ctx, groups[i], i > 0, stalls)
+	}, func() {})
+	return worstOf(codes)
+}
+
+// labelGroup labels paths of one filesystem, or of some that need no server.
+// One that another takes in is done with it: after it, and by itself if the
+// other was not walked after all.
+func (j *job) labelGroup(ctx context.Context, paths []string, served bool, begun func()) int {
+	roots := covered(ctx, paths, served, j.settings)
+	var order []int
+	for _, covered := range []bool{false, true} {
+		for i, r := range roots {
+			if covered == (r.cover >= 0) {
+				order = append(order, i)
+			}
+		}
+	}
+	codes, walked, done := make([]int, len(roots)), make([]bool, len(roots)), make([]chan struct{}, len(roots))
+	for i := range done {
+		done[i] = make(chan struct{})
+	}
+	inTurn(len(order), func(n int, stalls func()) {
+		i := order[n]
+		defer close(done[i])
+		if by := cover(roots, i); by >= 0 {
+			select {
+			case <-done[by]:
+			default:
+				stalls()
+				<-done[by]
+			}
+			if walked[by] {
+				if j.verbose || j.json {
+					j.skip(roots[i].path, roots[i].path, "done with "+plain(roots[by].path))
+				}
+				return
+			}
+		}
+		codes[i], walked[i] = j.one(ctx, roots[i].path, stalls)
+	}, begun)
+	return worstOf(codes)
+}
+
+// covered is coversOf, but asks no filesystem for nothing, and does not wait
+// long: then none takes in another.
+func covered(ctx context.Context, paths []string, served bool, s *settings) []root {
+	if !served || len(paths) > 1 {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		roots, err := within(ctx, func() ([]root, error) { return coversOf(paths, s), nil })
+		if err == nil {
+			return roots
+		}
+	}
+	roots := make([]root, len(paths))
+	for i, p := range paths {
+		roots[i] = root{p, -1}
+	}
+	return roots
+}
+
+func worstOf(codes []int) int {
+	worst := exitDone
+	for _, c := range codes {
+		worst = worse(worst, c)
+	}
+	return worst
+}
