@@ -11,11 +11,14 @@ DESTDIR ?=
 VERSION ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 TESTFLAGS ?=
 BENCH ?= .
+FUZZTIME ?= 10m
+TORTURE ?= full
+ATTACK ?= .
 
 # What this machine must be able to do: a test that would skip for want of one
 # of these fails. Without root the tests that need it skip, and say so.
 ifeq ($(shell id -u),0)
-PROMISE ?= root,ext4,xfs,btrfs,tmpfs,strace,seccomp
+PROMISE ?= root,ext4,xfs,btrfs,tmpfs,fuse,strace,seccomp
 endif
 
 GOLANGCI := v2.15.0
@@ -74,7 +77,23 @@ lint: deps-lint ## check style, imports, formatting, go.mod and the scripts
 	$(LINTER) run ./...
 	$(LINTER) fmt --diff
 	$(GO) mod tidy -diff
+	cd test/torture && ../../$(LINTER) run ./... && $(GO) mod tidy -diff
 	shellcheck -x $(SCRIPTS)
+
+.PHONY: torture
+torture: deps-test ## attack the command: kill, power loss, errors, races (root; < 2 h; ATTACK=regexp, TORTURE=short|full|long)
+	@mkdir -p bin
+	cd test/torture && FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=0 TORTURE=$(TORTURE) FASTLABEL_RESULTS=$(CURDIR)/bin/torture-$(TORTURE).txt \
+		$(GO) test -count=1 -v -timeout 24h -run '$(ATTACK)' $(TESTFLAGS) .
+
+.PHONY: mutants
+mutants: ## break the engine and the pool on purpose, and see a named test notice (root)
+	@relabel/internal/steal/mutants.sh
+	@test/mutants.sh
+
+.PHONY: fuzz
+fuzz: ## run every fuzz target in turn, each for FUZZTIME (10m)
+	@test/fuzz.sh $(FUZZTIME)
 
 .PHONY: bench
 bench: ## run the Go benchmarks (BENCH=regexp to choose)

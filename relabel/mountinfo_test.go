@@ -168,26 +168,3 @@ func TestOwnMountinfo(t *testing.T) {
 		}
 	}
 }
-
-// FuzzParseMountinfo: an error, or an entry for each line.
-func FuzzParseMountinfo(f *testing.F) {
-	f.Add("36 35 98:0 / /mnt rw shared:1 - ext4 /dev/root rw,seclabel\n37 36 0:1 / /mnt/a\\040b ro - tmpfs t rw\n")
-	f.Add("36 35 98:0 / /mnt\\ rw - ext4 /dev/root rw\n\n")
-	f.Add("1 2 3 4 \\ 6 - 7 8 9")
-	f.Fuzz(func(t *testing.T, text string) {
-		all, err := parseMountinfo(text)
-		n := 0
-		for range strings.Lines(text) {
-			n++
-		}
-		if err == nil && len(all) != n {
-			t.Fatalf("%d entries of %d lines", len(all), n)
-		}
-		for i := range all {
-			all[i].unlabelable(true)
-		}
-		if beneath(all, "/"); selinuxOn(all) && len(all) == 0 {
-			t.Fatal("nothing turns SELinux on")
-		}
-	})
-}

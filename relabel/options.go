@@ -60,7 +60,9 @@ type Options struct {
 	// more calls for each.
 	HardLinks HardLinks
 	// NoSeal leaves the root's old label in place until the commit. An
-	// interrupted run may then look done to whoever asks for the old label.
+	// interrupted run may then look done to whoever asks for the old label,
+	// and a root that was right goes on vouching when something beneath it
+	// failed.
 	NoSeal bool
 	// NoSync commits without waiting for the disk. After a power failure the
 	// root may then bear the label while entries beneath it do not.

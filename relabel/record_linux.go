@@ -183,6 +183,7 @@ func (c *record) settle(o outcome) {
 func (c *record) commit(ctx context.Context) error {
 	if c.unsynced() {
 		if err := c.sync("syncfs", sys.Syncfs); err != nil {
+			c.committed = c.right() // it vouches for what may not be on disk
 			return err
 		}
 	}

@@ -14,7 +14,7 @@ type Report struct {
 	Written  int64 // labels written; in a dry run, labels that differ
 	Right    int64 // labels that were right already
 	Vanished int64 // entries that were gone when their turn came
-	Skipped  int64 // entries left alone: exclusions, mounts that bear no labels
+	Skipped  int64 // entries left alone: exclusions, mounts that bear no labels, hard links if asked
 	Failed   int64 // entries whose label, or whose entries, could not be set or read
 
 	// CopyUp is, in a dry run, the size in bytes of the files that overlayfs
@@ -25,9 +25,9 @@ type Report struct {
 	// Trusted says that nothing was walked, because what Options.Skip names
 	// bears the label.
 	Trusted bool
-	// Complete says that every entry bears the label and the root vouches for
-	// it: it was trusted, or committed. In a dry run it says that no entry
-	// differs.
+	// Complete says that every entry bears the label, but for those skipped,
+	// and that the root vouches for it: it was trusted, or committed. In a
+	// dry run it says that no entry differs.
 	Complete bool
 	// Interrupted is the label of a relabel that an earlier run began and did
 	// not finish, as its seal on the root tells; "" if there is none.

@@ -22,7 +22,8 @@ var sealUsers = [...]string{"unconfined_u", "root", "staff_u"}
 // want is under way, the best first. Each is canonical and differs from old
 // and from want, so it vouches for neither. old is as it was read, "" if there
 // was none. There is none for a want that is not a context, and at least one
-// otherwise. The caller writes the first that the kernel takes.
+// otherwise, unless want is so long that none is short enough (4,083 bytes and
+// more). The caller writes the first that the kernel takes.
 //
 // First the wanted label under another SELinux user. Type and level, and with
 // them access, are already those of the wanted label, so nobody entitled loses
@@ -61,7 +62,7 @@ func seals(old, want string) []string {
 	}
 	var list []string
 	add := func(f contextFields) {
-		if s := f.String(); !slices.Contains(taken, s) {
+		if s := f.String(); len(s) < maxLabel && !slices.Contains(taken, s) {
 			list = append(list, s)
 		}
 	}

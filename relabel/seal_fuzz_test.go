@@ -53,7 +53,7 @@ func FuzzSeal(f *testing.F) {
 		want += assemble(wantCode)
 		canonical, ok := naiveCanonical(want)
 		list := seals(old, want)
-		all := naiveSeals(want)
+		all := slices.DeleteFunc(naiveSeals(want), func(s string) bool { return len(s) >= maxLabel })
 		if is := slices.Contains(all, strings.TrimSuffix(old, "\x00")); sealOf(old, want) != is {
 			t.Fatalf("sealOf(%q, %q) = %t", old, want, !is)
 		}
@@ -61,12 +61,6 @@ func FuzzSeal(f *testing.F) {
 			if list != nil {
 				t.Fatalf("seals(%q, %q) = %q for what is no label", old, want, list)
 			}
-			return
-		}
-		// testdata/fuzz/FuzzSeal/long-label: the seal of a label that is hardly
-		// short enough itself is too long, and so neither canonical nor known
-		// when it comes as old. No policy has such names.
-		if len(canonical) > maxLabel-len("unconfined_u") {
 			return
 		}
 		if b := brokenSeal(list, old, want); b != "" {
@@ -88,6 +82,9 @@ func FuzzSeal(f *testing.F) {
 			}
 		}
 
+		if len(canonical) > maxLabel-len("unconfined_u") {
+			return // few seals are short enough, or none
+		}
 		// Runs that are interrupted one after another, each of which finds the
 		// seal of the one before.
 		for have, n := old, 0; n < 4; n++ {

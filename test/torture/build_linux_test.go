@@ -3,6 +3,7 @@
 package torture
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -15,8 +16,8 @@ import (
 	"github.com/opencontainers/selinux/go-selinux"
 )
 
-// house is the module that is tortured.
-const house = "../.."
+// house is the module that is tortured; FASTLABEL_HOUSE names another version.
+var house = cmp.Or(os.Getenv("FASTLABEL_HOUSE"), "../..")
 
 // buildsOf are the commands that were built, each once a process.
 type buildsOf struct {

@@ -106,30 +106,6 @@ func TestIsDot(t *testing.T) {
 	}
 }
 
-// FuzzParse: progress or an error, never neither, and never beyond the buffer.
-func FuzzParse(f *testing.F) {
-	f.Add([]byte{})
-	f.Add(encode(1, KindFile, "f"))
-	f.Add(slices.Concat(encode(0, KindUnknown, "."), encode(2, KindDir, "name"), []byte{1, 2, 3}))
-	f.Add(length(encode(1, KindFile, "f"), 0))
-	f.Fuzz(func(t *testing.T, buf []byte) {
-		for rest := buf; len(rest) > 0; {
-			d, n, err := Parse(rest)
-			if (n > 0) == (err != nil) || n < 0 || n > len(rest) {
-				t.Fatalf("%d of %d bytes, %v", n, len(rest), err)
-			}
-			if err != nil {
-				return
-			}
-			if len(d.Name) == 0 || len(d.Name) > n-header-1 || bytes.ContainsAny(d.Name, "\x00/") || d.Name[:len(d.Name)+1][len(d.Name)] != 0 {
-				t.Fatalf("name %q in %d bytes", d.Name, n)
-			}
-			IsDot(d.Name)
-			rest = rest[n:]
-		}
-	})
-}
-
 // kinds translates what the standard library tells.
 var kinds = map[fs.FileMode]Kind{
 	0: KindFile, fs.ModeDir: KindDir, fs.ModeSymlink: KindLink, fs.ModeNamedPipe: 1, fs.ModeSocket: 12,

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package torture
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// errnos are those that a filesystem, a disk or a kernel answers at will.
+var errnos = []syscall.Errno{
+	unix.EIO, unix.ENOSPC, unix.EDQUOT, unix.EPERM, unix.EROFS, unix.ENOTSUP, unix.ENOMEM,
+	unix.EINTR, unix.ESTALE, unix.ELOOP, unix.ENOTDIR, unix.EMFILE, unix.EINVAL, unix.ENOSYS,
+}
+
+// fallible are the calls that the command makes of files.
+var fallible = map[int]string{
+	unix.SYS_SETXATTRAT: "setxattrat", unix.SYS_GETXATTRAT: "getxattrat",
+	unix.SYS_SETXATTR: "setxattr", unix.SYS_GETXATTR: "getxattr",
+	unix.SYS_LSETXATTR: "lsetxattr", unix.SYS_LGETXATTR: "lgetxattr",
+	unix.SYS_FSETXATTR: "fsetxattr", unix.SYS_FGETXATTR: "fgetxattr",
+	unix.SYS_OPENAT: "openat", unix.SYS_OPENAT2: "openat2", unix.SYS_GETDENTS64: "getdents64",
+	unix.SYS_OPEN_TREE: "open_tree", unix.SYS_MOUNT_SETATTR: "mount_setattr",
+	unix.SYS_STATX: "statx", unix.SYS_NEWFSTATAT: "newfstatat", unix.SYS_FSTAT: "fstat",
+	unix.SYS_FSTATFS: "fstatfs", unix.SYS_STATFS: "statfs", unix.SYS_READLINKAT: "readlinkat",
+	unix.SYS_NAME_TO_HANDLE_AT: "name_to_handle_at", unix.SYS_UNSHARE: "unshare", unix.SYS_FCHDIR: "fchdir",
+	unix.SYS_SYNCFS: "syncfs", unix.SYS_FSYNC: "fsync", unix.SYS_FLOCK: "flock",
+	unix.SYS_MKDIRAT: "mkdirat", unix.SYS_READ: "read", unix.SYS_CLOSE: "close",
+}
+
+// sick is a tree of every kind in which each call comes a few times.
+const sick = `default label=` + oldLabel + `
+dir a
+dir a/b
+dir c
+file f%d x4
+file a/f%d x4
+file a/b/f%d x3
+link a/l ../f1
+fifo c/p
+`
+
+// fault is a cell of the sweep: call number Nth fails with errno, and with
+// onward every later one too.
+type fault struct {
+	way    way
+	nr     int
+	errno  syscall.Errno
+	nth    int
+	onward bool
+}
+
+func (f fault) String() string {
+	onward := ""
+	if f.onward {
+		onward = " and on"
+	}
+	return fmt.Sprintf("%s, %s %d%s: %s", f.way.name, fallible[f.nr], f.nth, onward, unix.ErrnoName(f.errno))
+}
+
+func (f fault) decide(n treetest.Notice) treetest.Answer {
+	if n.Nr == f.nr && (n.Same == f.nth || f.onward && n.Same > f.nth) {
+		return treetest.Answer{Errno: f.errno}
+	}
+	return treetest.Answer{}
+}
+
+// TestErrnos has each call fail at its Nth time with each errno (R3). Whatever
+// fails: exit 0 means that every entry bears the label, the counts add up,
+// each failure is named, the root does not lie, and the next run completes.
+func TestErrnos(t *testing.T) {
+	s := plant(t, "tmpfs", sick)
+	for _, w := range ways {
+		r := row{check: "R3 errno x call x Nth", where: w.name, control: "go-selinux, the same faults of its lsetxattr"}
+		seen := s.census(t, w)
+		for _, f := range faults(w, seen) {
+			r.runs++
+			if what := s.stands(t, f); what != "" {
+				r.bad++
+				t.Errorf("%v: %s", f, what)
+			}
+		}
+		for _, e := range errnos {
+			for nth := 1; nth <= len(s.paths); nth++ {
+				if e == unix.EINTR || pick(nth%4 != 0, false, false) {
+					continue
+				}
+				r.controlRuns++
+				s.paint(t, oldLabel)
+				f := fault{nr: unix.SYS_LSETXATTR, errno: e, nth: nth}
+				end := treetest.Supervise(t, gochcon(newLabel, s.root), []int{f.nr}, f.decide)
+				if end.Code == 0 && s.bearing(t)[newLabel] != len(s.paths) {
+					r.controlBad++
+				}
+			}
+		}
+		r.note = fmt.Sprintf("%d calls of %d kinds", total(seen), len(seen))
+		r.add(t)
+	}
+}
+
+// census counts the calls of a run in which nothing fails.
+func (s subject) census(t *testing.T, w way) map[int]int {
+	t.Helper()
+	s.paint(t, oldLabel)
+	seen := map[int]int{}
+	s.faulty(t, w, func(n treetest.Notice) treetest.Answer {
+		seen[n.Nr]++
+		return treetest.Answer{}
+	})
+	return seen
+}
+
+func total(n map[int]int) (sum int) {
+	for _, v := range n {
+		sum += v
+	}
+	return sum
+}
+
+// faults lists the cells for the calls that were seen, and for those up to
+// three that only a fault leads to.
+func faults(w way, seen map[int]int) (all []fault) {
+	for nr := range fallible {
+		if w.deny[nr] != 0 {
+			continue
+		}
+		for _, e := range errnos {
+			for nth := 1; nth <= seen[nr]+1; nth++ {
+				all = append(all, fault{w, nr, e, nth, false})
+			}
+			if e != unix.EINTR {
+				all = append(all, fault{w, nr, e, 1, true}, fault{w, nr, e, seen[nr]/2 + 1, true})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b fault) int { return strings.Compare(a.String(), b.String()) })
+	every := pick(41, 1, 1)
+	var chosen []fault
+	for i := 0; i < len(all); i += every {
+		chosen = append(chosen, all[i])
+	}
+	return chosen
+}
+
+// faulty runs the command with one worker, so that the Nth call is the same
+// each time, and asks decide before each call.
+func (s subject) faulty(t *testing.T, w way, decide func(treetest.Notice) treetest.Answer) treetest.Ended {
+	t.Helper()
+	var calls []int
+	for nr := range fallible {
+		if w.deny[nr] == 0 {
+			calls = append(calls, nr)
+		}
+	}
+	cmd := exec.Command(fastlabel(t), "--json", "-T", "1", "--timeout", "60s", "--label", newLabel, s.root)
+	return treetest.Supervise(t, w.on(t, cmd), calls, decide)
+}
+
+// stands runs one cell and says what it violated.
+func (s subject) stands(t *testing.T, f fault) string {
+	t.Helper()
+	s.paint(t, oldLabel)
+	end := s.faulty(t, f.way, f.decide)
+	got := s.bearing(t)
+	said := saying(end.Stdout)
+	all := fmt.Sprintf("exit %d, labels %v, %+v\n%s", end.Code, got, said, end.Stderr)
+	switch {
+	case !slices.Contains([]int{0, 1, 3}, end.Code):
+		return "a crash, or past the deadline: " + all
+	case end.Code == 0 && got[newLabel] != len(s.paths):
+		return "done with a wrong label left: " + all
+	case end.Code == 0 && !said.Complete:
+		return "done, but not complete: " + all
+	case end.Code != 0 && said.named == 0:
+		return "a failure without a name: " + all
+	case said.Seen != said.Written+said.Right+said.Vanished+said.Skipped+said.Failed:
+		return "the counts do not add up: " + all
+	case said.Failed > said.named:
+		return "not every failure is named: " + all
+	case s.lies(t) && !said.unsealed:
+		return "the root lies: " + all
+	}
+	if code := exitCode(t, exec.Command(fastlabel(t), "-q", "--label", newLabel, s.root)); code != 0 || s.bearing(t)[newLabel] != len(s.paths) {
+		return fmt.Sprintf("the next run: exit %d, %v", code, s.bearing(t))
+	}
+	return ""
+}
+
+// said is what the command said in JSON.
+type said struct {
+	Type     string `json:"message_type"`
+	Complete bool   `json:"complete"`
+	Seen     int    `json:"seen"`
+	Written  int    `json:"written"`
+	Right    int    `json:"right"`
+	Vanished int    `json:"vanished"`
+	Skipped  int    `json:"skipped"`
+	Failed   int    `json:"failed"`
+	Text     string `json:"text"`
+	named    int    // failures with a message of their own
+	unsealed bool   // it was said that the root vouches for its old label still
+}
+
+func saying(stdout string) (sum said) {
+	named, unsealed := 0, false
+	for line := range bytes.Lines([]byte(stdout)) {
+		var s said
+		if json.Unmarshal(line, &s) != nil {
+			continue
+		}
+		switch s.Type {
+		case "error":
+			named++
+		case "note":
+			unsealed = unsealed || strings.Contains(s.Text, "could not be sealed")
+		case "summary":
+			sum = s
+		}
+	}
+	sum.named, sum.unsealed = named, unsealed
+	return sum
+}

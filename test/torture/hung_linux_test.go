@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package torture
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// hang is one call that does not come back.
+type hang struct {
+	call, name string // of FUSE, on entries of that name
+	nth        int    // from which such call on
+	path       string // beneath the root; "." for the root
+	says       string // the system calls that may make it, as a message names them
+	rest       string // "all": everything else can be done meanwhile
+}
+
+func (h hang) String() string { return fmt.Sprintf("%s %s #%d", h.call, h.name, h.nth) }
+
+// hangs are the calls of a run, as they come: those on the root before the
+// walk, those of the walk, and those on the root after it.
+var hangs = []hang{
+	{"lookup", "tree", 1, ".", "openat statx open stat lstat", ""},
+	{"getattr", "tree", 1, ".", "statx stat lstat", ""},
+	{"opendir", "tree", 1, ".", "openat", ""},
+	{"getxattr", "tree", 1, ".", "fgetxattr getxattr", ""},
+	{"setxattr", "tree", 1, ".", "fsetxattr", ""},
+	{"fsync", "tree", 1, ".", "fsync", ""},
+	{"readdir", "tree", 1, ".", "getdents64", ""},
+	{"lookup", "f23", 1, "d2/f23", "getxattrat setxattrat getxattr setxattr openat openat2", "all"},
+	{"getxattr", "f23", 1, "d2/f23", "getxattrat getxattr lgetxattr", "all"},
+	{"setxattr", "f23", 1, "d2/f23", "setxattrat setxattr lsetxattr", "all"},
+	{"setxattr", "r05", 1, "r05", "setxattrat setxattr lsetxattr", "all"},
+	{"setxattr", "l3", 1, "d3/l3", "setxattrat setxattr lsetxattr", "all"},
+	{"lookup", "d2", 1, "d2", "openat openat2", "all"},
+	{"opendir", "d2", 1, "d2", "openat openat2", "all"},
+	{"getxattr", "d2", 1, "d2", "fgetxattr", "all"},
+	{"setxattr", "d2", 1, "d2", "fsetxattr", "all"},
+	{"readdir", "d2", 1, "d2", "getdents64", "all"},
+	{"setxattr", "tree", 2, ".", "fsetxattr", "all"},
+	{"fsync", "tree", 2, ".", "fsync", "all"},
+	{"opendir", "tree", 2, ".", "openat", "all"},
+	{"readdir", "tree", 3, ".", "getdents64", "all"},
+}
+
+// ending is how a run is made to end.
+type ending struct {
+	how    string
+	signal os.Signal // nil: --timeout
+	code   int
+}
+
+var endings = []ending{
+	{"--timeout", nil, 124},
+	{"SIGINT", os.Interrupt, 130},
+	{"SIGTERM", syscall.SIGTERM, 143},
+}
+
+const (
+	hungTimeout = 2 * time.Second
+	// hungGrace is the bar: a run has ended so long after it was told to.
+	hungGrace = time.Second
+)
+
+// hungCell is one run beside one hang, and what was wrong with it.
+type hungCell struct {
+	hang
+	ending
+	server  string // deaf, or heeds interrupts
+	threads int
+	json    bool
+	wrong   map[string]string
+	left    int // healthy PATHs after the one that hangs that were not done
+}
+
+// The properties of R6, each a row.
+var hungRows = []struct{ key, server, check string }{
+	{"end", deaf, "R6 a hung call: its waiter has the exit code within 1 s"},
+	{"end", heeds, "R6 a hung call: its waiter has the exit code within 1 s"},
+	{"code", "", "R6 a hung call: the exit code, 124, 130 or 143"},
+	{"path", "", "R6 a hung call: the path is named"},
+	{"call", "", "R6 a hung call: the system call is named"},
+	{"rest", "", "R6 a hung call: everything else is done"},
+	{"json", "", "R6 a hung call: the summary in JSON"},
+}
+
+// The servers: a call that hangs can be ended by a signal, or by nothing.
+const (
+	heeds = "heeds"
+	deaf  = "deaf"
+)
+
+// TestHung runs the command on a filesystem in which one call never comes
+// back (R6).
+func TestHung(t *testing.T) {
+	treetest.Need(t, "root", "fuse", "tmpfs")
+	bin := fastlabel(t)
+	var cells []*hungCell
+	for i, h := range hangs {
+		for j, e := range endings {
+			for k, server := range []string{deaf, heeds} {
+				if pick(true, false, false) && (j+k+i%2)%3 == 2 {
+					continue // two of the three endings for each call
+				}
+				for _, threads := range pick([]int{4}, []int{2, 4}, []int{2, 3, 4, 8}) {
+					cells = append(cells, &hungCell{
+						hang: h, ending: e, server: server, threads: threads, json: len(cells)%2 == 0, wrong: map[string]string{},
+					})
+				}
+			}
+		}
+	}
+	atOnce(12, len(cells), func(i int) { cells[i].run(t, bin) })
+	fell, ran := hungControls(t)
+
+	for _, row := range hungRows {
+		r := hungRow(t, cells, row.key, row.server)
+		if r.check = row.check; row.key == "end" && row.server == deaf {
+			r.control, r.controlRuns, r.controlBad = "go-selinux, chcon -R under timeout 1", ran, fell
+		}
+		r.add(t)
+	}
+}
+
+// hungRow sums up one property, with one server or with both.
+func hungRow(t *testing.T, cells []*hungCell, key, server string) row {
+	r := row{where: strings.TrimSpace("FUSE " + server), note: fmt.Sprintf("%d kinds of calls", len(hangs))}
+	left := 0
+	for _, c := range cells {
+		if server != "" && c.server != server || key == "json" && !c.json {
+			continue
+		}
+		r.runs++
+		left += c.left
+		if text := c.wrong[key]; text != "" {
+			r.bad++
+			t.Logf("%s: %v, %s, %s, %d threads: %s", key, c.hang, c.server, c.how, c.threads, text)
+		}
+	}
+	switch {
+	case key == "rest":
+		r.note += fmt.Sprintf("; the PATH after the one that hangs was not begun in %d", left)
+	case server == heeds:
+		r.note += "; a signal ends peers here too"
+	}
+	return r
+}
+
+// atOnce calls do for 0 to n-1, some at once.
+func atOnce(some, n int, do func(i int)) {
+	slots := make(chan struct{}, some)
+	var all sync.WaitGroup
+	for i := range n {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			do(i)
+		})
+	}
+	all.Wait()
+}
+
+// hungTree builds a tree on a filesystem of its own.
+func hungTree(t testing.TB, m *fuseMount) string {
+	root := filepath.Join(m.dir, "tree")
+	must(t, os.Mkdir(root, 0o755))
+	treetest.Set(t, root, ".", oldLabel) // and what is made in it inherits
+	for i := range 6 {
+		dir := fmt.Sprintf("%s/d%d", root, i)
+		must(t, os.Mkdir(dir, 0o755))
+		for j := range 6 {
+			must(t, os.WriteFile(fmt.Sprintf("%s/f%d%d", dir, i, j), nil, 0o644))
+		}
+		must(t, os.Symlink("nowhere", fmt.Sprintf("%s/l%d", dir, i)))
+		must(t, os.MkdirAll(dir+"/e/g", 0o755))
+		must(t, os.WriteFile(dir+"/e/g/h", nil, 0o644))
+	}
+	for i := range 12 {
+		must(t, os.WriteFile(fmt.Sprintf("%s/r%02d", root, i), nil, 0o644))
+	}
+	return root
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// healthy builds a small tree on tmpfs, to be done beside the hung one.
+func healthy(t testing.TB) string {
+	dir := filepath.Join(tmpfs(t).Dir(t), "healthy")
+	treetest.Build(t, dir, treetest.Text(t, "default label="+oldLabel+"\ndir .\ndir d\nfile d/f%d x9\n"))
+	return dir
+}
+
+func tmpfs(t testing.TB) treetest.FS { return onlyFS(t, "tmpfs") }
+
+// onlyFS gives one of the filesystems.
+func onlyFS(t testing.TB, name string) treetest.FS {
+	t.Helper()
+	all := treetest.Filesystems(t)
+	i := slices.IndexFunc(all, func(f treetest.FS) bool { return f.Name == name })
+	if i < 0 {
+		treetest.Lack(t, name, errors.New("it cannot be mounted"))
+	}
+	return all[i]
+}
+
+func (c *hungCell) run(t testing.TB, bin string) {
+	m := mountFUSE(t, 0)
+	defer m.end(t)
+	root := hungTree(t, m)
+	before, after := healthy(t), healthy(t)
+	m.ask(t, "hang %s %s %d %s", c.call, c.name, c.nth, c.server)
+
+	args := []string{"-T", fmt.Sprint(c.threads), "--label", newLabel, before, root, after}
+	if c.call == "getxattr" { // or labels are written unread after a while
+		args = append([]string{"--exact"}, args...)
+	}
+	if c.json {
+		args = append([]string{"--json"}, args...)
+	}
+	if c.signal == nil {
+		args = append([]string{"--timeout", hungTimeout.String()}, args...)
+	}
+	cmd := exec.Command(bin, args...)
+	out := collect(cmd)
+	told := time.Now().Add(hungTimeout)
+	must(t, cmd.Start())
+	if c.signal != nil {
+		m.hung(t)
+		time.Sleep(1500 * time.Millisecond) // a worker that is held up is relieved after half a second
+		told = time.Now()
+		must(t, cmd.Process.Signal(c.signal))
+	}
+	waited := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(waited) }()
+	select {
+	case <-waited:
+		if took := time.Since(told); took < 0 {
+			c.wrong["end"] = fmt.Sprintf("%v too early: %s", -took, out())
+		}
+	case <-time.After(time.Until(told.Add(hungGrace))):
+		c.wrong["end"] = "still there"
+		if s := stateOf(cmd.Process.Pid); s != "" {
+			c.wrong["end"] += ", " + s
+		}
+	}
+	text := out() // what a caller has by now
+	if m.ask(t, "held") == "" {
+		t.Errorf("%v: nothing hung, so nothing was shown", c.hang)
+	}
+	c.judge(t, text, root, m, before, after)
+	m.end(t)
+	select {
+	case <-waited:
+	case <-time.After(5 * time.Second):
+		_ = cmd.Process.Kill()
+		<-waited
+	}
+	if code := cmd.ProcessState.ExitCode(); code != c.code {
+		c.wrong["code"] = fmt.Sprintf("%d, want %d", code, c.code)
+	}
+}
+
+// hung waits until a call hangs.
+func (m *fuseMount) hung(t testing.TB) {
+	for range 300 {
+		if m.ask(t, "held") != "" {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// collect gathers what cmd prints, and gives what came so far, without waiting
+// for its end.
+func collect(cmd *exec.Cmd) func() string {
+	b := &lockedBuffer{}
+	cmd.Stdout, cmd.Stderr = b, b
+	return b.String
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// stateOf says whether a process has ended for itself but for a thread.
+func stateOf(pid int) string {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	if strings.HasPrefix(rest, "Z") {
+		return "a zombie beside a thread that hangs: nobody can wait for it"
+	}
+	return "running"
+}
+
+// judge looks at what was said and at what was done.
+func (c *hungCell) judge(t testing.TB, text, root string, m *fuseMount, before, after string) {
+	where := filepath.Join(root, c.path)
+	about := ""
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, where) && !strings.Contains(line, `"summary"`) {
+			about += strings.ReplaceAll(line, m.dir, "")
+		}
+	}
+	if !strings.Contains(text, where+`"`) && !strings.Contains(text, where+`\"`) && !strings.Contains(text, where+": ") {
+		c.wrong["path"] = "not said: " + brief(text)
+	}
+	if !slices.ContainsFunc(strings.Fields(c.says), func(call string) bool { return strings.Contains(about, call) }) {
+		c.wrong["call"] = "not said: " + brief(about)
+	}
+	if c.json {
+		c.wrong["json"] = summaryWrong(text, root, c.code)
+	}
+	m.ask(t, "calm") // so that labels can be read
+	if n := differing(t, before, newLabel); n > 0 {
+		c.wrong["rest"] = fmt.Sprintf("the PATH before: %d differ", n)
+	}
+	if differing(t, after, newLabel) > 0 {
+		c.left = 1
+	}
+	if c.rest == "" {
+		return
+	}
+	var left []string
+	for p, l := range treetest.Read(t, root) {
+		if l != newLabel && p != "." && p != c.path && !strings.HasPrefix(p, c.path+"/") {
+			left = append(left, p)
+		}
+	}
+	if len(left) > 0 {
+		slices.Sort(left)
+		c.wrong["rest"] = fmt.Sprintf("%d left: %s", len(left), brief(strings.Join(left, " ")))
+	}
+}
+
+func brief(s string) string {
+	s = strings.TrimSpace(s)
+	if len(s) > 300 {
+		s = s[:300] + "..."
+	}
+	return fmt.Sprintf("%q", s)
+}
+
+// summaryWrong says what is wrong with the summary of root among JSON lines.
+func summaryWrong(text, root string, code int) string {
+	for _, s := range summaries(text) {
+		if s.Root == root {
+			if s.ExitCode != code {
+				return fmt.Sprintf("exit_code is %d, want %d", s.ExitCode, code)
+			}
+			return s.wrong()
+		}
+	}
+	return "none"
+}
+
+// summary is the line of --json about one PATH.
+type summary struct {
+	Type     string `json:"message_type"`
+	Root     string `json:"root"`
+	Seen     int64  `json:"seen"`
+	Written  int64  `json:"written"`
+	Right    int64  `json:"right"`
+	Vanished int64  `json:"vanished"`
+	Skipped  int64  `json:"skipped"`
+	Failed   int64  `json:"failed"`
+	Complete bool   `json:"complete"`
+	ExitCode int    `json:"exit_code"`
+}
+
+// wrong says whether the counts add up.
+func (s summary) wrong() string {
+	if s.Seen != s.Written+s.Right+s.Vanished+s.Skipped+s.Failed ||
+		min(s.Seen, s.Written, s.Right, s.Vanished, s.Skipped, s.Failed) < 0 {
+		return fmt.Sprintf("the counts do not add up: %+v", s)
+	}
+	return ""
+}
+
+func summaries(text string) []summary {
+	var out []summary
+	for line := range strings.Lines(text) {
+		var s summary
+		if json.Unmarshal([]byte(line), &s) == nil && s.Type == "summary" {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// hungControls runs peers in the same way, under timeout(1); one that is there
+// three seconds after that has fallen.
+func hungControls(t *testing.T) (fell, ran int) {
+	var cells []func() bool
+	for _, h := range hangs {
+		if h.path == "." || h.call == "getxattr" {
+			continue // they may make no such call
+		}
+		for _, peer := range []string{"go-selinux", "chcon"} {
+			cells = append(cells, func() bool { return hungPeer(t, h, peer) })
+		}
+	}
+	if n := pick(6, len(cells), len(cells)); n < len(cells) {
+		cells = cells[:n]
+	}
+	var mu sync.Mutex
+	atOnce(8, len(cells), func(i int) {
+		bad := cells[i]()
+		mu.Lock()
+		defer mu.Unlock()
+		if ran++; bad {
+			fell++
+		}
+	})
+	return fell, ran
+}
+
+func hungPeer(t testing.TB, h hang, peer string) bool {
+	m := mountFUSE(t, 0)
+	defer m.end(t)
+	root := hungTree(t, m)
+	m.ask(t, "hang %s %s %d deaf", h.call, h.name, h.nth)
+	cmd := exec.Command("chcon", "-R", "-h", newLabel, root)
+	if peer == "go-selinux" {
+		cmd = gochcon(newLabel, root)
+	}
+	limited := exec.Command("timeout", append([]string{"1", cmd.Path}, cmd.Args[1:]...)...)
+	must(t, limited.Start())
+	ended := make(chan struct{})
+	go func() { _ = limited.Wait(); close(ended) }()
+	defer func() { m.end(t); <-ended }()
+	select {
+	case <-ended:
+		return false
+	case <-time.After(4 * time.Second):
+		return true
+	}
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package torture
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// writes are the calls that can change a label on disk, and those that put it
+// there; reads are those that read one.
+var (
+	writes = []int{
+		unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_FSETXATTR, unix.SYS_SETXATTRAT,
+		unix.SYS_SYNCFS, unix.SYS_FSYNC, unix.SYS_FDATASYNC,
+	}
+	reads = []int{unix.SYS_GETXATTR, unix.SYS_LGETXATTR, unix.SYS_FGETXATTR, unix.SYS_GETXATTRAT}
+)
+
+// patient are trees of a few hundred entries that are relabelled many times.
+var patient = []struct{ name, fs, text string }{
+	{"mixed", "tmpfs", `default label=` + oldLabel + `
+dir a
+dir a/b
+dir a/b/c
+file f%02d x20
+file a/f%02d x20
+file a/b/c/f%02d x40
+link a/l ../f01
+fifo a/b/p
+hardlink a/b/h f02
+dir d%02d x20
+file d03/f%02d x20
+`},
+	{"deep", "ext4", "default label=" + oldLabel + "\ndeep d x100 12\nfile z%02d x5\n"},
+	{"flat", "xfs", "default label=" + oldLabel + "\nfile f%03d x250\n"},
+}
+
+// subject is a tree whose labels can be put back.
+type subject struct {
+	root  string
+	paths []string
+}
+
+func plant(t *testing.T, fs, text string) subject {
+	t.Helper()
+	s := subject{root: filepath.Join(treetest.Fresh(t, fs), "volume")}
+	treetest.Build(t, s.root, treetest.Text(t, text))
+	for p := range treetest.List(t, s.root) {
+		s.paths = append(s.paths, filepath.Join(s.root, p))
+	}
+	return s
+}
+
+// paint gives every entry the label.
+func (s subject) paint(t testing.TB, label string) {
+	t.Helper()
+	for _, p := range s.paths {
+		if err := unix.Lsetxattr(p, "security.selinux", []byte(label), 0); err != nil {
+			t.Fatal(p, err)
+		}
+	}
+}
+
+// bearing counts the entries with each label.
+func (s subject) bearing(t testing.TB) map[string]int {
+	t.Helper()
+	n := map[string]int{}
+	for _, p := range s.paths {
+		n[read(t, p)]++
+	}
+	return n
+}
+
+// read reads the label of an entry.
+func read(t testing.TB, path string) string {
+	t.Helper()
+	buf := make([]byte, 256)
+	n, err := unix.Lgetxattr(path, "security.selinux", buf)
+	if err == unix.ENODATA {
+		return ""
+	}
+	if err != nil {
+		t.Fatal(path, err)
+	}
+	return string(buf[:n])
+}
+
+// lies says whether the root vouches for a label that not every entry bears.
+func (s subject) lies(t testing.TB) bool {
+	t.Helper()
+	root := read(t, s.root)
+	return (root == oldLabel || root == newLabel) && s.bearing(t)[root] != len(s.paths)
+}
+
+// TestKill kills the command before each call N that reads or writes a label
+// or waits for the disk (R1). Whatever N: the root vouches neither for the new
+// nor for the old label unless every entry bears it, the command's own probe
+// says the same, and the next run completes, be it to the new label or back to
+// the old one.
+func TestKill(t *testing.T) {
+	points := pick(40, 1150, 6000) // of each of 9 cells
+	for _, p := range patient {
+		s := plant(t, p.fs, p.text)
+		for _, threads := range []int{1, 2, 8} {
+			r := row{
+				check: "R1 kill -9 before call N", where: fmt.Sprintf("%s, %s, -T %d", p.name, p.fs, threads),
+				control: "go-selinux, same points",
+			}
+			// Every call of a run is a point; more points than calls are
+			// other interleavings of the same calls.
+			calls := s.killed(t, s.command(t, threads), 0).Calls
+			step := float64(max(calls, points)) / float64(points)
+			for i := range points {
+				n := 1 + int(float64(i)*step)%calls
+				r.runs++
+				if !s.survives(t, threads, n, i) {
+					r.bad++
+				}
+			}
+			r.controlRuns = min(points, 20)
+			for i := range r.controlRuns {
+				s.paint(t, oldLabel)
+				s.killed(t, gochcon(newLabel, s.root), 1+i*len(s.paths)/r.controlRuns)
+				if s.lies(t) {
+					r.controlBad++
+				}
+			}
+			r.note = fmt.Sprintf("%d calls a run", calls)
+			r.add(t)
+		}
+	}
+}
+
+func (s subject) command(t testing.TB, threads int) *exec.Cmd {
+	t.Helper()
+	return exec.Command(fastlabel(t), "-q", "-T", strconv.Itoa(threads), "--label", newLabel, s.root)
+}
+
+// killed runs cmd until its call n, which is its last; 0 lets it end.
+func (s subject) killed(t testing.TB, cmd *exec.Cmd, n int) treetest.Ended {
+	t.Helper()
+	calls := append(append([]int(nil), writes...), reads...)
+	return treetest.Supervise(t, cmd, calls, func(c treetest.Notice) treetest.Answer {
+		return treetest.Answer{Kill: c.Nth == n}
+	})
+}
+
+// survives is one point.
+func (s subject) survives(t *testing.T, threads, n, i int) bool {
+	t.Helper()
+	s.paint(t, oldLabel)
+	s.killed(t, s.command(t, threads), n)
+	if s.lies(t) {
+		t.Errorf("killed before call %d: the root says %s of %v", n, read(t, s.root), s.bearing(t))
+		return false
+	}
+	if i%16 == 0 && !s.probed(t) {
+		return false
+	}
+	next := newLabel
+	if i%2 == 1 {
+		next = oldLabel
+	}
+	again := exec.Command(fastlabel(t), "-q", "--label", next, s.root)
+	if i%3 == 0 {
+		again.Args = append(again.Args, "--skip", "root")
+	}
+	out, err := again.CombinedOutput()
+	if got := s.bearing(t); err != nil || got[next] != len(s.paths) {
+		t.Errorf("the run to %s after one killed before call %d: %v, %v\n%s", next, n, err, got, out)
+		return false
+	}
+	return true
+}
+
+// probed asks the command what it takes the volume for.
+func (s subject) probed(t *testing.T) bool {
+	t.Helper()
+	for _, label := range []string{oldLabel, newLabel} {
+		want := 4
+		if s.bearing(t)[label] == len(s.paths) {
+			want = 0
+		}
+		if got := exitCode(t, exec.Command(fastlabel(t), "probe", "-q", "--label", label, s.root)); got != want {
+			t.Errorf("probe for %s: exit %d of %v", label, got, s.bearing(t))
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package torture
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// ground is a filesystem with a tree, all of it on disk and bearing the old
+// label. Each record begins on a copy.
+type ground struct {
+	volume
+	scratch string // a tmpfs
+	pages   pages
+	entries int
+}
+
+// grow makes the filesystem on a plain file.
+func grow(t *testing.T, v volume) *ground {
+	t.Helper()
+	g := &ground{volume: v, scratch: treetest.Fresh(t, "tmpfs")}
+	image := filepath.Join(g.scratch, "base")
+	if err := (pages{}).write(image, v.mib<<20); err != nil {
+		t.Fatal(err)
+	}
+	if err := run("", append(v.mkfs, image)...); err != nil {
+		t.Fatal(err)
+	}
+	dir := g.mount(t, image, false)
+	treetest.Build(t, filepath.Join(dir, "root"), treetest.Text(t, orchard()))
+	if err := os.WriteFile(filepath.Join(dir, "beside"), make([]byte, page), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g.entries = int(treetest.Count(t, filepath.Join(dir, "root")).All)
+	g.unmount(t, dir)
+	var err error
+	if g.pages, err = readPages(image); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(image); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// orchard is a tree of 16 directories of 40 entries: enough to lie in many
+// blocks, and groups of blocks, of which some are lost and some are not.
+func orchard() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "default label=%s\ndir .\nlink link beside\nfifo fifo\n", oldLabel)
+	for i := range 16 {
+		fmt.Fprintf(&b, "dir d%d\ndir d%d/sub\nfile d%d/f%%d x32\nfile d%d/sub/f%%d x6\n", i, i, i, i)
+	}
+	return b.String()
+}
+
+func (g *ground) mount(t *testing.T, file string, direct bool) string {
+	t.Helper()
+	dir := filepath.Join(g.scratch, "mnt")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := mountFile(g.kind, file, dir, direct); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func (g *ground) unmount(t *testing.T, dir string) {
+	t.Helper()
+	if err := unmountAt(dir); err != nil {
+		t.Error(err)
+	}
+}
+
+// record is what the disk was told while a command ran on it.
+type record struct {
+	log              []piece
+	start, done, end int // places in it: the command's start and end, the last that may be cut
+}
+
+// record runs the command on a copy of the ground, and the bystander from then
+// until a little after it. The seed's parity chooses how the loop device writes
+// to the disk: by the page cache, one write after the other, or past it.
+func (g *ground) record(t *testing.T, who relabeller, seed uint64, rng *rand.Rand) record {
+	t.Helper()
+	image := filepath.Join(g.scratch, "disk")
+	if err := g.pages.write(image, g.mib<<20); err != nil {
+		t.Fatal(err)
+	}
+	d, err := startDisk(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := errors.Join(d.stop(), os.Remove(image), os.Remove(d.log)); err != nil {
+			t.Error(err)
+		}
+	}()
+	dir := g.mount(t, d.file(), seed%2 == 0)
+	defer g.unmount(t, dir)
+
+	root := filepath.Join(dir, "root")
+	cmds := []*exec.Cmd{who.cmd(t, root)}
+	if seed%3 == 0 {
+		cmds = append(cmds, who.cmd(t, root))
+	}
+	marks, err := underFire(d, dir, cmds, rng)
+	if err != nil {
+		t.Fatalf("%s, seed %d: %v", who.name, seed, err)
+	}
+	log, at, err := readDiskLog(d.log, marks...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return record{log, at[0], at[1], at[2]}
+}
+
+// underFire runs the commands beside the bystander, and gives the marks of a
+// record. All but the last command are killed within five milliseconds: the
+// last then finds what they had written, and not yet put on disk.
+func underFire(d *disk, dir string, cmds []*exec.Cmd, rng *rand.Rand) ([]int64, error) {
+	start, err := d.mark()
+	if err != nil {
+		return nil, err
+	}
+	stop, ended := make(chan struct{}), make(chan error, 1)
+	theirs, pause := rand.New(rand.NewPCG(rng.Uint64(), 0)), time.Millisecond<<rng.IntN(6)
+	go func() { ended <- bystander(dir, theirs, pause, stop) }()
+
+	last := len(cmds) - 1
+	for _, cmd := range cmds[:last] {
+		if err = cmd.Start(); err == nil {
+			time.Sleep(time.Duration(rng.IntN(5000)) * time.Microsecond)
+			_ = cmd.Process.Kill() // it may have ended
+			_ = cmd.Wait()
+		}
+	}
+	out, failed := cmds[last].CombinedOutput()
+	if failed != nil {
+		err = errors.Join(err, fmt.Errorf("%w: %s", failed, out))
+	}
+	done, e := d.mark()
+	close(stop)
+	err = errors.Join(err, e, <-ended)
+	end, e := d.mark()
+	return []int64{start, done, end}, errors.Join(err, e)
+}
+
+// bystander is an application that has nothing to do with labels: it calls
+// fsync on the root, and now and then writes its own file, with pauses of up to
+// pause between. It ends a few rounds after stop.
+func bystander(dir string, rng *rand.Rand, pause time.Duration, stop <-chan struct{}) error {
+	root, err := os.Open(filepath.Join(dir, "root"))
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	beside, err := os.OpenFile(filepath.Join(dir, "beside"), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer beside.Close()
+	for left := 3; left > 0; {
+		if err := root.Sync(); err != nil {
+			return err
+		}
+		if rng.IntN(2) == 0 {
+			if _, err := fmt.Fprintln(beside, rng.Uint64()); err != nil {
+				return err
+			}
+			if err := beside.Sync(); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-stop:
+			left--
+		case <-time.After(time.Duration(rng.Int64N(int64(pause)))):
+		}
+	}
+	return nil
+}
