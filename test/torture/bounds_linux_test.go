@@ -46,14 +46,19 @@ func TestBounds(t *testing.T) {
 		t.Run(strings.ReplaceAll(b.name, " ", "-"), func(t *testing.T) {
 			root := roomy(t, b.fs, b.entries)
 			b.grow(t, root, b.entries)
+			rows := make([]row, len(b.files))
 			for i, files := range b.files {
-				b.measure(t, root, files, []string{oldLabel, newLabel}[i%2])
+				rows[i] = b.measure(t, root, files, []string{oldLabel, newLabel}[i%2])
+			}
+			b.peer(t, root, &rows[0])
+			for _, r := range rows {
+				r.add(t)
 			}
 		})
 	}
 }
 
-func (b bound) measure(t *testing.T, root string, files int, label string) {
+func (b bound) measure(t *testing.T, root string, files int, label string) row {
 	t.Helper()
 	cmd := exec.Command("prlimit", "--nofile="+strconv.Itoa(files), fastlabel(t), "--no-sync", "--label", label, root)
 	var out strings.Builder
@@ -81,7 +86,28 @@ func (b bound) measure(t *testing.T, root string, files int, label string) {
 		r.bad++
 		t.Errorf("%d of the entries looked at are wrong", n)
 	}
-	r.add(t)
+	return r
+}
+
+// peer does the same with go-selinux. Where it fails or takes more memory it is
+// the row's control; where it does neither, figures beside ours.
+func (b bound) peer(t *testing.T, root string, r *row) {
+	t.Helper()
+	begin := time.Now()
+	cmd := gochcon(nextLabel, root)
+	out, err := cmd.CombinedOutput()
+	used := int(cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss) / 1024
+	took := fmt.Sprintf("go-selinux: %d MiB, %.1f s", used, time.Since(begin).Seconds())
+	if err != nil {
+		took += ", failed (file name too long)"
+		if !strings.Contains(string(out), "file name too long") {
+			t.Errorf("go-selinux: %v\n%.200s", err, out)
+		}
+	}
+	r.note = strings.TrimSuffix(r.note, "; no control: a measurement") + "; " + took
+	if err != nil || used > b.memory {
+		r.control, r.controlRuns, r.controlBad = "go-selinux", 1, 1
+	}
 }
 
 // descriptors is the highest number of open descriptors that was seen.

@@ -94,22 +94,18 @@ func run(dir string, args ...string) error {
 	return nil
 }
 
-// This program is also the peers: "torture.test role-chcon LABEL PATH" is
-// go-selinux's Chcon, as a process that can be killed and supervised.
-var roles = map[string]func(args []string) error{
-	"role-chcon": func(args []string) error {
-		if len(args) != 2 {
-			return errors.New("role-chcon LABEL PATH")
-		}
-		return selinux.Chcon(args[1], args[0], true)
-	},
-}
-
+// This program is also the peers and the servers, as processes that can be
+// killed and supervised: "torture.test role-chcon LABEL PATH" is go-selinux's
+// Chcon.
 func roleOf(args []string) (code int, is bool) {
 	if len(args) < 2 || !strings.HasPrefix(args[1], "role-") {
 		return 0, false
 	}
-	role, is := roles[args[1]]
+	role, is := map[string]func([]string) error{
+		"role-chcon": chcon,
+		"role-disk":  serveDisk,
+		"role-fuse":  serveFUSE,
+	}[args[1]]
 	if !is {
 		fmt.Fprintf(os.Stderr, "torture: no role %s\n", args[1])
 		return 2, true
@@ -119,6 +115,13 @@ func roleOf(args []string) (code int, is bool) {
 		return 1, true
 	}
 	return 0, true
+}
+
+func chcon(args []string) error {
+	if len(args) != 2 {
+		return errors.New("role-chcon LABEL PATH")
+	}
+	return selinux.Chcon(args[1], args[0], true)
 }
 
 // gochcon is go-selinux's Chcon as a command.

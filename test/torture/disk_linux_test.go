@@ -39,9 +39,6 @@ import (
 // did. A write that stands before a flush is on the platter after it; of those
 // that stand behind the last flush any may be lost: see replay.
 
-// init enters the disk's server among the roles.
-func init() { roles["role-disk"] = serveDisk }
-
 // logHead precedes each write's data in the log. A flush is a head alone.
 type logHead struct {
 	Flush  uint32

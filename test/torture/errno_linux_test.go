@@ -79,34 +79,40 @@ func (f fault) decide(n treetest.Notice) treetest.Answer {
 // fails: exit 0 means that every entry bears the label, the counts add up,
 // each failure is named, the root does not lie, and the next run completes.
 func TestErrnos(t *testing.T) {
-	s := plant(t, "tmpfs", sick)
 	for _, w := range ways {
-		r := row{check: "R3 errno x call x Nth", where: w.name, control: "go-selinux, the same faults of its lsetxattr"}
-		seen := s.census(t, w)
-		for _, f := range faults(w, seen) {
-			r.runs++
-			if what := s.stands(t, f); what != "" {
-				r.bad++
-				t.Errorf("%v: %s", f, what)
-			}
-		}
-		for _, e := range errnos {
-			for nth := 1; nth <= len(s.paths); nth++ {
-				if e == unix.EINTR || pick(nth%4 != 0, false, false) {
-					continue
-				}
-				r.controlRuns++
-				s.paint(t, oldLabel)
-				f := fault{nr: unix.SYS_LSETXATTR, errno: e, nth: nth}
-				end := treetest.Supervise(t, gochcon(newLabel, s.root), []int{f.nr}, f.decide)
-				if end.Code == 0 && s.bearing(t)[newLabel] != len(s.paths) {
-					r.controlBad++
-				}
-			}
-		}
-		r.note = fmt.Sprintf("%d calls of %d kinds", total(seen), len(seen))
-		r.add(t)
+		t.Run(strings.ReplaceAll(w.name, "/", "-"), func(t *testing.T) {
+			t.Parallel()
+			sweep(t, plant(t, "tmpfs", sick), w)
+		})
 	}
+}
+
+func sweep(t *testing.T, s subject, w way) {
+	r := row{check: "R3 errno x call x Nth", where: w.name, control: "go-selinux, the same faults of its lsetxattr"}
+	seen := s.census(t, w)
+	for _, f := range faults(w, seen) {
+		r.runs++
+		if what := s.stands(t, f); what != "" {
+			r.bad++
+			t.Errorf("%v: %s", f, what)
+		}
+	}
+	for _, e := range errnos {
+		for nth := 1; nth <= len(s.paths); nth++ {
+			if e == unix.EINTR || pick(nth%4 != 0, false, false) {
+				continue
+			}
+			r.controlRuns++
+			s.paint(t, oldLabel)
+			f := fault{nr: unix.SYS_LSETXATTR, errno: e, nth: nth}
+			end := treetest.Supervise(t, gochcon(newLabel, s.root), []int{f.nr}, f.decide)
+			if end.Code == 0 && s.bearing(t)[newLabel] != len(s.paths) {
+				r.controlBad++
+			}
+		}
+	}
+	r.note = fmt.Sprintf("%d calls of %d kinds", total(seen), len(seen))
+	r.add(t)
 }
 
 // census counts the calls of a run in which nothing fails.

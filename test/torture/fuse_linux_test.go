@@ -23,8 +23,6 @@ import (
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-func init() { roles["role-fuse"] = serveFUSE }
-
 // serveFUSE is "role-fuse DIR DURATION": the inheriting filesystem at DIR,
 // whose names the kernel may remember for DURATION. It answers the lines of
 // its standard input, and ends with it.

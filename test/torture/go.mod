@@ -4,13 +4,13 @@ go 1.26.0
 
 require (
 	github.com/fastlabel/fastlabel v0.0.0
+	github.com/hanwen/go-fuse/v2 v2.12.1
 	github.com/opencontainers/selinux v1.15.1
 	golang.org/x/sys v0.49.0
 )
 
 require (
 	github.com/cyphar/filepath-securejoin v0.5.1 // indirect
-	github.com/hanwen/go-fuse/v2 v2.12.1 // indirect
 	github.com/karrick/godirwalk v1.17.0 // indirect
 )
 

@@ -106,37 +106,43 @@ func (s subject) lies(t testing.TB) bool {
 // says the same, and the next run completes, be it to the new label or back to
 // the old one.
 func TestKill(t *testing.T) {
-	points := pick(40, 1150, 6000) // of each of 9 cells
 	for _, p := range patient {
-		s := plant(t, p.fs, p.text)
-		for _, threads := range []int{1, 2, 8} {
-			r := row{
-				check: "R1 kill -9 before call N", where: fmt.Sprintf("%s, %s, -T %d", p.name, p.fs, threads),
-				control: "go-selinux, same points",
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			s := plant(t, p.fs, p.text)
+			for _, threads := range []int{1, 2, 8} {
+				r := row{check: "R1 kill -9 before call N", where: fmt.Sprintf("%s, %s, -T %d", p.name, p.fs, threads)}
+				s.kill(t, threads, r)
 			}
-			// Every call of a run is a point; more points than calls are
-			// other interleavings of the same calls.
-			calls := s.killed(t, s.command(t, threads), 0).Calls
-			step := float64(max(calls, points)) / float64(points)
-			for i := range points {
-				n := 1 + int(float64(i)*step)%calls
-				r.runs++
-				if !s.survives(t, threads, n, i) {
-					r.bad++
-				}
-			}
-			r.controlRuns = min(points, 20)
-			for i := range r.controlRuns {
-				s.paint(t, oldLabel)
-				s.killed(t, gochcon(newLabel, s.root), 1+i*len(s.paths)/r.controlRuns)
-				if s.lies(t) {
-					r.controlBad++
-				}
-			}
-			r.note = fmt.Sprintf("%d calls a run", calls)
-			r.add(t)
+		})
+	}
+}
+
+// kill runs one cell.
+func (s subject) kill(t *testing.T, threads int, r row) {
+	t.Helper()
+	points := pick(40, 1150, 6000) // of each of nine cells
+	// Every call of a run is a point; more points than calls are other
+	// interleavings of the same calls.
+	calls := s.killed(t, s.command(t, threads), 0).Calls
+	step := float64(max(calls, points)) / float64(points)
+	for i := range points {
+		n := 1 + int(float64(i)*step)%calls
+		r.runs++
+		if !s.survives(t, threads, n, i) {
+			r.bad++
 		}
 	}
+	r.control, r.controlRuns = "go-selinux, same points", min(points, 20)
+	for i := range r.controlRuns {
+		s.paint(t, oldLabel)
+		s.killed(t, gochcon(newLabel, s.root), 1+i*len(s.paths)/r.controlRuns)
+		if s.lies(t) {
+			r.controlBad++
+		}
+	}
+	r.note = fmt.Sprintf("%d calls a run", calls)
+	r.add(t)
 }
 
 func (s subject) command(t testing.TB, threads int) *exec.Cmd {
