@@ -19,7 +19,7 @@ func (r *run) report(path, op string, err error) {
 	if len(r.first) < keepErrors {
 		r.first = append(r.first, f)
 	}
-	if r.o.OnFailure != nil && !r.over {
+	if r.o.OnFailure != nil && !r.over.Load() {
 		r.o.OnFailure(f)
 	}
 }
@@ -30,7 +30,7 @@ func (r *run) change(d *dir, t target, from string) {
 	}
 	r.events.Lock()
 	defer r.events.Unlock()
-	if !r.over {
+	if !r.over.Load() {
 		r.o.OnChange(d.path(t.String()), from)
 	}
 }
@@ -41,7 +41,7 @@ func (r *run) skip(path, reason string) {
 	}
 	r.events.Lock()
 	defer r.events.Unlock()
-	if !r.over {
+	if !r.over.Load() {
 		r.o.OnSkip(path, reason)
 	}
 }

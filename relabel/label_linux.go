@@ -24,16 +24,21 @@ func (w *worker) label(t target, d *dir) outcome {
 				return vanished
 			}
 		case foreign:
-			return w.mountedOver(d, t)
+			if id := w.mountOver(t); id != w.m.id {
+				return w.mountedOver(d, t, id)
+			}
+			if try < tries && !w.stopped() {
+				continue
+			}
 		case again:
-			if try < tries && !w.pool.Stopped() {
+			if try < tries && !w.stopped() {
 				if !w.cache.shed() {
 					pause(try)
 				}
 				continue
 			}
 		case refused:
-			w.stop(fmt.Errorf("the kernel refuses the label %s: %w", w.want, pathError(op, d.path(t.String()), e)))
+			w.halt(fmt.Errorf("the kernel refuses the label %s: %w", w.want, pathError(op, d.path(t.String()), e)))
 		}
 		return w.fail(d, t, op, e)
 	}
@@ -123,19 +128,30 @@ func (w *worker) guess() bool {
 // mountedOver deals with an entry over which something is mounted, which is
 // seen where there is no clone. A mount that was there at the start is walked
 // on its own.
-func (w *worker) mountedOver(d *dir, t target) outcome {
+func (w *worker) mountedOver(d *dir, t target, id uint64) outcome {
 	why := "a filesystem was mounted over it meanwhile"
-	if fd, e := sys.Openat(t.fd, t.name, sys.OpenPath, 0); e == 0 {
-		id, e := w.proc.mountOf(fd)
-		sys.Close(fd)
-		if e == 0 && w.listed[id] {
-			if !w.o.OneFilesystem {
-				return elsewhere
-			}
-			why = otherFilesystem
+	if w.listed[id] {
+		if !w.o.OneFilesystem {
+			return elsewhere
 		}
+		why = otherFilesystem
 	}
 	return w.leave(d, t, why)
+}
+
+// mountOver is the mount that the name t leads to; 0 if that is not known. It is
+// w's own if what was mounted over t is gone again.
+func (w *worker) mountOver(t target) uint64 {
+	fd, e := sys.Openat(t.fd, t.name, sys.OpenPath, 0)
+	if e != 0 {
+		return 0
+	}
+	defer sys.Close(fd)
+	id, e := w.proc.mountOf(fd)
+	if e != 0 {
+		return 0
+	}
+	return id
 }
 
 // leave counts and names an entry that is left alone; on the second reading of
@@ -160,7 +176,7 @@ func (w *worker) sicken(op string, e sys.Errno) {
 		return
 	}
 	if w.eios++; w.eios == sickAfter {
-		w.stop(fmt.Errorf("%d errors in a row: %s: %w; the disk seems to be failing", sickAfter, op, e))
+		w.halt(fmt.Errorf("%d errors in a row: %s: %w; the disk seems to be failing", sickAfter, op, e))
 	}
 }
 

@@ -68,6 +68,9 @@ type Options struct {
 	// root may then bear the label while entries beneath it do not.
 	NoSync bool
 
+	// The callbacks hold up the worker that calls them. After a *Hung one of
+	// them may still be under way; none begins.
+
 	// OnFailure, if not nil, is told each failure as it happens. The error
 	// is an *fs.PathError with the full path, the system call as Op, and the
 	// errno. Calls are serial, from the engine's goroutines.

@@ -122,7 +122,7 @@ func (w *worker) slice(b *batch, from int) {
 		w.spoil(b.dir, op, e)
 	} else {
 		for _, word := range b.index[from:min(from+sliceLen, len(b.index))] {
-			if w.pool.Stopped() {
+			if w.stopped() {
 				break
 			}
 			w.entry(b.dir, fd, b.entry(word))
@@ -131,7 +131,7 @@ func (w *worker) slice(b *batch, from int) {
 	if b.pending.Add(-1) > 0 {
 		return
 	}
-	if b.more && !w.pool.Stopped() {
+	if b.more && !w.stopped() {
 		w.pool.Push(item{dir: b.dir, batch: b, from: -1})
 		return
 	}
@@ -179,7 +179,7 @@ func (w *worker) fillBatch(b *batch, fd int) bool {
 	} else {
 		e = sys.Rewind(fd, b.start)
 	}
-	for e == 0 && !w.pool.Stopped() {
+	for e == 0 && !w.stopped() {
 		n, more := w.fill(d, fd)
 		for rest := w.buf[:n]; len(rest) > 0; {
 			r, length, err := sys.Parse(rest)

@@ -42,9 +42,9 @@ type run struct {
 	stalled bool // what attend said last
 
 	// Shared by the workers.
-	events sync.Mutex // serialises the callbacks, and guards first, over and dir.spoiled
+	events sync.Mutex // serialises the callbacks, and guards first and dir.spoiled
 	first  []error
-	over   bool // Tree has returned, beside a call that hangs
+	over   atomic.Bool // Tree has returned, beside a call that hangs
 
 	// Shared by the strands, and by Tree when it leaves them behind.
 	mu      sync.Mutex
@@ -73,9 +73,7 @@ func tree(ctx context.Context, path, label string, o Options, ask func() means) 
 	done := make(chan error, 1)
 	go func() { done <- r.all(ctx, path, label, ask) }()
 	err := r.attend(ctx, done)
-	r.events.Lock()
-	r.over = true
-	r.events.Unlock()
+	r.over.Store(true)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	told := r.told
@@ -431,7 +429,7 @@ func (r *run) note(format string, args ...any) {
 	r.tell(func(told *Report) { told.Notes = append(told.Notes, text) })
 	r.events.Lock()
 	defer r.events.Unlock()
-	if r.o.OnNote != nil && !r.over {
+	if r.o.OnNote != nil && !r.over.Load() {
 		r.o.OnNote(text)
 	}
 }

@@ -3,6 +3,7 @@
 package relabel
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -157,7 +158,8 @@ func (w *worker) open(t target) (fd int, op string, e sys.Errno) {
 			}
 			e = errLoop
 		}
-		if v != again && v != changed || try == tries || w.pool.Stopped() {
+		bare := v == foreign && w.mountOver(t) == w.m.id
+		if v != again && v != changed && !bare || try == tries || w.stopped() {
 			return fd, op, e
 		}
 		if !w.cache.shed() {
@@ -175,7 +177,9 @@ func (w *worker) closed(parent *dir, t target, op string, e sys.Errno) outcome {
 		}
 		return vanished
 	case foreign:
-		return w.mountedOver(parent, t)
+		if id := w.mountOver(t); id != w.m.id {
+			return w.mountedOver(parent, t, id)
+		}
 	}
 	// It may be given its label all the same. That what is in it could not
 	// be read is a failure either way, and reported once.
@@ -220,7 +224,7 @@ func (w *worker) records(d *dir, fd int, buf []byte) {
 	c.dir, c.buf = d, buf
 	c.next.Store(0)
 	off := 0
-	for off < len(buf) && !w.pool.Stopped() {
+	for off < len(buf) && !w.stopped() {
 		e, length, err := sys.Parse(buf[off:])
 		if err != nil {
 			w.spoil(d, "getdents64", err)
@@ -288,7 +292,7 @@ func (w *worker) fill(d *dir, fd int) (n int, more bool) {
 			return n, true
 		case e != 0 && judge(e) == gone:
 			return n, false // the directory itself was removed
-		case e != 0 && judge(e) == again && try < tries && !w.pool.Stopped():
+		case e != 0 && judge(e) == again && try < tries && !w.stopped():
 			pause(try)
 			try++
 			continue
@@ -336,6 +340,21 @@ func (w *worker) rightAlready(t target) bool {
 	defer w.hand.drop(t)
 	n, _, errno := w.hand.get(t)
 	return errno == 0 && sameLabel(w.hand.Value(n), w.want)
+}
+
+// stopped says that the item at hand had better be finished soon. Outside the
+// pool there is nothing to stop.
+func (w *worker) stopped() bool { return w.pool != nil && w.pool.Stopped() }
+
+// halt stops the run, and returns when the pool knows.
+func (w *worker) halt(why error) {
+	if w.pool == nil {
+		return
+	}
+	w.stop(why)
+	for !w.pool.Stopped() {
+		runtime.Gosched()
+	}
 }
 
 // at tells where this worker is.

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// answered is what the command made of a tree of twelve files and a directory,
+// one worker, when a call failed.
+type answered struct {
+	summary
+	Seen     int64 `json:"seen"`
+	Vanished int64 `json:"vanished"`
+	Skipped  int64 `json:"skipped"`
+	Code     int   `json:"exit_code"`
+
+	right int // entries that bear the label afterwards
+}
+
+// answer runs the command on a fresh tree, where the calls nr that when picks
+// out, by how many there were of them, fail with e.
+func answer(t *testing.T, bin string, deny map[int]syscall.Errno, nr int, e syscall.Errno, when func(n int) bool) (a answered) {
+	t.Helper()
+	root := filepath.Join(on(t, "tmpfs"), "tree")
+	treetest.Build(t, root, treetest.Text(t, "default label="+oldLabel+"\nfile a%d x6\ndir d\nfile d/b%d x6\n"))
+	cmd := exec.Command(bin, "--json", "-T", "1", "--label", newLabel, root)
+	if deny != nil {
+		treetest.Deny(t, cmd, deny)
+	}
+	end := treetest.Supervise(t, cmd, []int{nr}, func(n treetest.Notice) treetest.Answer {
+		if when(n.Same) {
+			return treetest.Answer{Errno: e}
+		}
+		return treetest.Answer{}
+	})
+	lines := strings.Split(strings.TrimSpace(end.Stdout), "\n")
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &a); err != nil || a.Type != "summary" || a.Code != end.Code {
+		t.Fatalf("%v: %+v", err, end)
+	}
+	a.right = len(bearing(t, root, newLabel))
+	return a
+}
+
+// ask is a case of a row: which calls fail, and what must become of it.
+type ask struct {
+	nr   int
+	when func(n int) bool
+	deny map[int]syscall.Errno
+	says string
+	want func(a answered) bool
+}
+
+func once(at int) func(int) bool { return func(n int) bool { return n == at } }
+func from(at int) func(int) bool { return func(n int) bool { return n >= at } }
+
+// TestErrnoTable: each row of the table, on a call that such an errno comes
+// from. A row without a case here fails. What such errnos do at every call, by
+// every way, is TestErrnos of test/torture.
+func TestErrnoTable(t *testing.T) {
+	treetest.Need(t, "root", "seccomp", "setxattrat", "tmpfs")
+	const all, write = 14, unix.SYS_SETXATTRAT
+	done := func(a answered) bool { return a.Code == 0 && a.Complete && a.right == all }
+	oneFailed := func(a answered) bool { return a.Code == 1 && a.Failed == 1 && !a.Complete && a.right == all-2 }
+	vanished := func(a answered) bool { return a.Code == 0 && a.Vanished == 1 }
+	allFailed := func(a answered) bool { return a.Code == 1 && a.Failed == 12 && a.right == 1 }
+	stopped := func(a answered) bool { return a.Code == 1 && a.Failed == 1 && a.right == 0 }
+	noClone := map[int]syscall.Errno{unix.SYS_OPEN_TREE: syscall.EPERM}
+	// The first setxattrat asks the kernel whether there is one.
+	second := ask{write, once(3), nil, "done at the second try", done}
+	never := ask{write, from(2), nil, "each fails in the end", allFailed}
+	fails := ask{write, once(3), nil, "one failure, the rest done, no commit", oneFailed}
+	cases := map[sys.Errno][]ask{
+		syscall.ENOENT:  {{write, once(3), nil, "vanished", vanished}},
+		syscall.ESTALE:  {second, never},
+		syscall.ENOMEM:  {second, never},
+		syscall.EMFILE:  {second, never},
+		syscall.ENFILE:  {second, never},
+		syscall.EROFS:   {fails},
+		syscall.EPERM:   {fails},
+		syscall.EACCES:  {fails},
+		syscall.ENOSPC:  {fails},
+		syscall.EDQUOT:  {fails},
+		syscall.ENOTSUP: {fails},
+		syscall.EIO:     {fails, never},
+		syscall.EINVAL:  {{write, from(2), nil, "the first ends the run", stopped}},
+	}
+	bin := command(t)
+	// Which openat2 opens d depends on the order of the directory's records:
+	// the last one that is made of the root's entries.
+	for _, e := range []sys.Errno{syscall.ELOOP, syscall.ENOTDIR, syscall.EXDEV} {
+		for at := 2; at < 24; at++ {
+			cases[e] = append(cases[e], ask{unix.SYS_OPENAT2, once(at), noClone, "done at the second try, or one failure", func(a answered) bool { return done(a) || a.Code == 1 && a.Failed == 1 && !a.Complete }})
+		}
+		cases[e] = append(cases[e], ask{unix.SYS_OPENAT2, from(2), noClone, "no silence", func(a answered) bool { return a.Code == 1 && a.Failed > 0 }})
+	}
+	for _, row := range verdicts {
+		if len(cases[row.errno]) == 0 {
+			t.Errorf("%s has no case", unix.ErrnoName(row.errno))
+		}
+		for _, c := range cases[row.errno] {
+			if a := answer(t, bin, c.deny, c.nr, row.errno, c.when); !c.want(a) {
+				t.Errorf("%s: want %s: %+v", unix.ErrnoName(row.errno), c.says, a)
+			}
+		}
+	}
+}
+
+// TestErrnoSingle: a root that is a file has no pool to retry in, or to stop.
+func TestErrnoSingle(t *testing.T) {
+	treetest.Need(t, "root", "seccomp", "tmpfs")
+	bin := command(t)
+	for _, row := range verdicts {
+		for _, when := range []func(int) bool{once(1), from(1)} {
+			root := filepath.Join(grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\nfile f\n"), "f")
+			end := treetest.Supervise(t, exec.Command(bin, "--label", newLabel, root), []int{unix.SYS_SETXATTR}, func(n treetest.Notice) treetest.Answer {
+				if when(n.Same) {
+					return treetest.Answer{Errno: row.errno}
+				}
+				return treetest.Answer{}
+			})
+			right := len(bearing(t, root, newLabel)) == 1
+			if (end.Code == 0) != right || end.Code > 3 || end.Code < 0 || (row.means == again && when(2) != (end.Code == 1)) {
+				t.Errorf("%s: %+v", unix.ErrnoName(row.errno), end)
+			}
+		}
+	}
+}

@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// The tests in this file hold promises that no other test held when
+// test/mutants.sh first broke them. The patches name them.
+
+// TestDirectoriesFirst: a directory bears its label before its entries are
+// read, by each way. Without SELinux nothing inherits it: the order is all that
+// can be seen of it here.
+func TestDirectoriesFirst(t *testing.T) {
+	for engine, m := range engines() {
+		root := grow(t, on(t, "tmpfs"), plain)
+		told := map[string]bool{root: true} // the root comes last
+		r, err := tree(t.Context(), root, newLabel, Options{OnChange: func(path, _ string) {
+			if told[path] = true; path != root && !told[filepath.Dir(path)] {
+				t.Errorf("%s: %s is labelled before its directory", engine, path)
+			}
+		}}, as(m))
+		if err != nil || len(told) != 46 {
+			t.Errorf("%s: %d were told: %+v, %v", engine, len(told), r, err)
+		}
+	}
+}
+
+// TestGuessEnds: what is right is soon found to be so, whatever came before it.
+func TestGuessEnds(t *testing.T) {
+	const some = 1000
+	text := "default label=" + oldLabel + "\ndir .\ndir m\nfile m/f%03d x200\ndefault label=" + newLabel + "\n"
+	for _, d := range []string{"a", "z"} { // one of them comes after m
+		text += fmt.Sprintf("dir %s\nfile %[1]s/f%%04d x%d\n", d, some)
+	}
+	for _, c := range []struct {
+		o    Options
+		root string
+		most int64 // right ones that are written again
+	}{
+		{Options{Threads: 1}, oldLabel, guessCheck},
+		{Options{Threads: 1, Exact: true}, oldLabel, 0},
+		{Options{Threads: 1}, newLabel, 0},
+	} {
+		root := grow(t, on(t, "tmpfs"), text)
+		treetest.Set(t, root, ".", c.root)
+		wrong := int64(len(bearing(t, root, oldLabel)))
+		r, err := Tree(t.Context(), root, newLabel, c.o)
+		if again := r.Written - wrong; err != nil || !r.Complete || again < 0 || again > c.most {
+			t.Errorf("%+v: %d were written again: %+v, %v", c, again, r, err)
+		}
+	}
+}
+
+// TestGuessRefused: entries that cannot be written, met while the walk writes
+// unread. The right ones are right, the others have failed, and the root is not
+// committed for a moment: TestFailureSeals sees only how it ends.
+func TestGuessRefused(t *testing.T) {
+	root := grow(t, on(t, "ext4"), "default label="+oldLabel+"\ndir .\nfile f%03d x400\n")
+	var wrong, told []string
+	for i := range 20 {
+		path := filepath.Join(root, fmt.Sprintf("f%03d", i*20))
+		if i%2 == 0 {
+			treetest.Set(t, root, filepath.Base(path), newLabel)
+		} else {
+			wrong = append(wrong, path)
+		}
+		immutable(t, path, true)
+	}
+	r, err := Tree(t.Context(), root, newLabel, Options{
+		Threads:   1,
+		OnFailure: func(err error) { told = append(told, pathOf(err)) },
+		OnChange: func(path, _ string) {
+			if path == root {
+				t.Error("the root was committed")
+			}
+		},
+	})
+	adds(t, r)
+	slices.Sort(told)
+	if !errors.Is(err, syscall.EPERM) || r.Complete || r.Right != 10 || r.Failed != 10 || !slices.Equal(told, wrong) {
+		t.Errorf("%+v, %v, told %q", r, err, told)
+	}
+}
+
+// TestRootRefuses: all but the root could be labelled.
+func TestRootRefuses(t *testing.T) {
+	root := grow(t, on(t, "ext4"), plain)
+	immutable(t, root, true)
+	r, err := Tree(t.Context(), root, newLabel, Options{})
+	adds(t, r)
+	if !errors.Is(err, syscall.EPERM) || pathOf(err) != root || r.Complete || r.Written != 45 || r.Skipped != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestSyncsForOthers: a run that was killed after it had labelled everything,
+// on two mounts, has left the seal. The next one writes nothing but the root,
+// and syncs both all the same.
+func TestSyncsForOthers(t *testing.T) {
+	treetest.Need(t, "root", "strace")
+	root := grow(t, on(t, "ext4"), "default label="+newLabel+"\ndir .\nfile f\ndir m\nmount m tmpfs\nfile m/f\n")
+	treetest.Set(t, root, "m", newLabel)
+	treetest.Set(t, root, ".", seals("", newLabel)[0])
+	calls, out, err := treetest.TraceCmd(t, child(t, "label", root))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var marks []string
+	for _, c := range treetest.After(calls, root) {
+		if c.Class() == treetest.WriteAttr || c.Name == "syncfs" || c.Name == "fsync" {
+			marks = append(marks, c.Name)
+		}
+	}
+	if have := fmt.Sprint(marks); have != "[syncfs syncfs fsetxattr fsync]" {
+		t.Errorf("%s\n%s", have, out)
+	}
+}
+
+// TestAnswers: what a run makes of the kernel's answer to one call.
+func TestAnswers(t *testing.T) {
+	type answers = map[int]syscall.Errno
+	const many = "default label=" + oldLabel + "\ndir .\nfile f%04d x2000\n"
+	files := func(e syscall.Errno) answers { // directories are open: fsetxattr
+		return answers{unix.SYS_SETXATTRAT: unix.ENOSYS, unix.SYS_LSETXATTR: e, unix.SYS_SETXATTR: e}
+	}
+	for _, c := range []struct {
+		name, at, want string
+		deny           answers
+		least, most    int // failures told
+	}{
+		{"unreadable root", "", "getdents64", answers{unix.SYS_GETDENTS64: unix.EIO}, 1, 1},
+		{"dying disk", "", "errors in a row", files(unix.EIO), sickAfter, 20 * sickAfter},
+		{"unknown to the policy", "", "the kernel refuses the label", files(unix.EINVAL), 1, 1999},
+		{"unsynced", "", "syncfs", answers{unix.SYS_SYNCFS: unix.EIO}, 0, 0},
+		{"root gone", "f0007", "no such file", answers{unix.SYS_SETXATTR: unix.ENOENT}, 1, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			root := grow(t, on(t, "tmpfs"), many)
+			cmd := child(t, "label", filepath.Join(root, c.at))
+			treetest.Deny(t, cmd, c.deny)
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%.2000s", err, out)
+			}
+			text := string(out)
+			_, ended, _ := strings.Cut(text, "\nerror: ")
+			ended, _, _ = strings.Cut(ended, "\n")
+			fails := strings.Count(text, "failed: ")
+			if !strings.Contains(ended, c.want) || fails < c.least || fails > c.most || !strings.Contains(text, fmt.Sprintf(" Failed:%d ", fails)) || strings.Contains(text, "Complete:true") {
+				t.Errorf("%d failures, and the error is %q\n%.2000s", fails, ended, text)
+			}
+			if ok, err := Labelled(root, newLabel, Root); ok || err != nil {
+				t.Errorf("the root vouches for it: %v", err)
+			}
+		})
+	}
+}
+
+// TestThreadsMoveOn: when the process changes its directory after a run with
+// threads that had one of their own, no thread stays behind.
+func TestThreadsMoveOn(t *testing.T) {
+	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir d%02d x20\nfile d%02d/f x20\n")
+	for range 5 {
+		_, err := tree(t.Context(), root, newLabel, Options{Threads: 16, NoSync: true}, as(means{way: byThread, clones: true, openat2: true}))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(root)
+	if at := workingDirectories(t, 50); at[root] != 50 {
+		t.Errorf("the threads stand in %v", at)
+	}
+}
+
+// astray has the owner of a tree do something to the directory tree/d, or
+// tree/z, as soon as the file is labelled; one of the two is met before most of
+// the files. Nothing in outside, which has files of the same names, may change.
+func astray(t *testing.T, file string, do func(d, outside string) error) {
+	for engine, m := range engines() {
+		top := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir tree\n"+
+			"dir tree/d\nfile tree/d/in\nfile tree/f%02d x20\ndir tree/z\nfile tree/z/in\n"+
+			"dir outside\nfile outside/in\nfile outside/f%02d x20\n")
+		root, outside := filepath.Join(top, "tree"), filepath.Join(top, "outside")
+		before := treetest.Read(t, outside)
+		done := 0
+		r, err := tree(t.Context(), root, newLabel, Options{Threads: 1, NoSeal: true, OnChange: func(path, _ string) {
+			if filepath.Base(path) != file {
+				return
+			}
+			dirs := []string{filepath.Dir(path)}
+			if dirs[0] == root {
+				dirs = []string{filepath.Join(root, "d"), filepath.Join(root, "z")}
+			}
+			for _, d := range dirs {
+				done++
+				if err := do(d, outside); err != nil {
+					t.Errorf("%s: %v", engine, err)
+				}
+			}
+		}}, as(m))
+		adds(t, r)
+		if err != nil || !r.Complete || done != 2 {
+			t.Errorf("%s, done to %d: %+v, %v", engine, done, r, err)
+		}
+		after := treetest.Read(t, outside)
+		for _, moved := range []string{"d", "d/in", "z", "z/in"} {
+			delete(after, moved)
+		}
+		if d := treetest.Diff(before, after); len(d) > 0 {
+			t.Errorf("%s: outside:\n%s", engine, lines(d))
+		}
+	}
+}
+
+// TestLinkInPlace: a directory becomes a link to the outside after its name was
+// read.
+func TestLinkInPlace(t *testing.T) {
+	astray(t, "f07", func(d, outside string) error {
+		return errors.Join(os.RemoveAll(d), os.Symlink(outside, d))
+	})
+}
+
+// TestMovedAway: a directory is moved outside while the walk is in it.
+func TestMovedAway(t *testing.T) {
+	astray(t, "in", func(d, outside string) error { return os.Rename(d, filepath.Join(outside, filepath.Base(d))) })
+}
+
+// TestUnknownKinds: where directory records do not say what an entry is,
+// directories are found all the same.
+func TestUnknownKinds(t *testing.T) {
+	treetest.Need(t, "root", "ext4")
+	dir, image := mkdir(t, on(t, "tmpfs"), "typeless"), filepath.Join(t.TempDir(), "image")
+	for _, args := range [][]string{
+		{"truncate", "-s", "64M", image},
+		{"mkfs.ext4", "-q", "-F", "-b", "4096", "-O", "^filetype", image},
+		{"mount", "-o", "loop", image, dir},
+	} {
+		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%q: %v\n%s", args, err, out)
+		}
+	}
+	fd, buf := openedAt(t, sys.AtFdcwd, dir), make([]byte, bufferSize)
+	n, _ := sys.Getdents(fd, buf)
+	sys.Close(fd)
+	if d, _, err := sys.Parse(buf[:n]); err != nil || d.Kind != sys.KindUnknown {
+		t.Fatalf("control: the kind of %q is known, %d: %v", d.Name, d.Kind, err)
+	}
+	for engine, m := range engines() {
+		root := grow(t, mkdir(t, dir, engine), plain)
+		r, err := tree(t.Context(), root, newLabel, Options{}, as(m))
+		if err != nil || r.Seen != 46 || len(bearing(t, root, newLabel)) != 46 {
+			t.Errorf("%s: %d labelled: %+v, %v", engine, len(bearing(t, root, newLabel)), r, err)
+		}
+	}
+}
+
+// TestProcIsReal: what stands in the place of /proc/self/fd is not believed.
+func TestProcIsReal(t *testing.T) {
+	root := grow(t, on(t, "tmpfs"), plain)
+	bind(t, root, "/proc/self/fd")
+	r, err := Tree(t.Context(), root, newLabel, Options{})
+	if err == nil || !strings.Contains(err.Error(), "not a proc filesystem") || r.Seen != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestCloneFollowsNothing: in a clone even a call that follows links follows none.
+func TestCloneFollowsNothing(t *testing.T) {
+	root := grow(t, on(t, "tmpfs"), "dir .\nfile f\nlink l f\n")
+	at := openedAt(t, sys.AtFdcwd, root)
+	defer sys.Close(at)
+	fd, op, e := cloneMount(at)
+	if e != 0 {
+		t.Fatal(op, e)
+	}
+	defer sys.Close(fd)
+	for dir, want := range map[int]sys.Errno{at: 0, fd: unix.ELOOP} {
+		f, e := sys.Openat(dir, sys.Cname("l"), sys.OpenRead, 0)
+		sys.Close(f)
+		if e != want {
+			t.Errorf("in the clone %t: opening a link: %v", dir == fd, e)
+		}
+	}
+}
+
+// openedAt opens a directory.
+func openedAt(t *testing.T, dir int, name string) int {
+	t.Helper()
+	fd, e := sys.Openat(dir, sys.Cname(name), sys.OpenDir, 0)
+	if e != 0 {
+		t.Fatal(e)
+	}
+	return fd
+}
+
+// TestReentry: a directory in use is not closed; one that was closed is found
+// again, and another one in its place is not taken for it.
+func TestReentry(t *testing.T) {
+	root := grow(t, on(t, "tmpfs"), "dir .\ndir d\ndir other\n")
+	c, m := cache{limit: 2}, &mount{confined: clone, path: root}
+	top := &dir{mount: m, fd: int32(openedAt(t, sys.AtFdcwd, root))}
+	defer sys.Close(int(top.fd))
+	d := &dir{parent: top, mount: m, name: "d\x00", fd: -1, deep: 1}
+	c.pinned(d, openedAt(t, int(top.fd), "d"))
+	for range 3 {
+		c.expect(d)
+	}
+	c.release(d)
+	for _, closed := range []bool{false, true} {
+		if _, op, e := c.acquire(d); e != 0 {
+			t.Fatalf("closed before %t: %s: %v", closed, op, e)
+		}
+		if c.shed() {
+			t.Fatal("a directory in use was closed")
+		}
+		c.release(d)
+		if !c.shed() || d.fd >= 0 {
+			t.Fatal("a directory that nobody is in stays open")
+		}
+	}
+	exchange(t, filepath.Join(root, "d"), filepath.Join(root, "other"))
+	if _, _, e := c.acquire(d); e != syscall.ESTALE {
+		t.Errorf("another directory in its place: %v", e)
+	}
+}
+
+// TestTrustedAfterWait: whom the call waited for has done its work.
+func TestTrustedAfterWait(t *testing.T) {
+	root := grow(t, on(t, "tmpfs"), plain)
+	l := openLocks()
+	if l.err != nil {
+		t.Fatal(l.err)
+	}
+	defer l.close()
+	st, _ := statPath(root)
+	held, err := l.take(t.Context(), identify(st), "test", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Tree(t.Context(), root, newLabel, Options{Skip: SkipRoot, OnWait: func(string) {
+		treetest.Set(t, root, ".", newLabel)
+		held.release()
+	}})
+	if err != nil || !r.Trusted || r.Seen != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestHungKeeps: what a run beside a hung worker would close stays open.
+func TestHungKeeps(t *testing.T) {
+	r, fd := &run{}, openedAt(t, sys.AtFdcwd, on(t, "tmpfs"))
+	r.hung.Store(true)
+	r.letGo(fd)
+	if _, e := sys.Fstatx(fd); e != 0 {
+		t.Errorf("closed: %v", e)
+	}
+	sys.Close(fd)
+}
+
+// TestSeveralReadings: a sorted directory whose inodes lie too far apart for one
+// reading: those of others, which were made meanwhile, lie between them.
+func TestSeveralReadings(t *testing.T) {
+	const each, between = 1600, 1 << bucketBits
+	vol := treetest.Fresh(t, "ext4")
+	root, far := mkdir(t, vol, "root"), [2]uint64{}
+	flat := mkdir(t, root, "flat") // the root is read twice
+	for i := range 2*each + between {
+		dir := flat
+		if i >= each && i < each+between {
+			dir = vol
+		}
+		if err := unix.Mknod(fmt.Sprintf("%s/file%08d", dir, i), unix.S_IFREG|0o600, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, name := range []string{"file00000000", fmt.Sprintf("file%08d", each+between)} {
+		st, _ := statPath(filepath.Join(flat, name))
+		far[i] = st.Ino >> bucketBits
+	}
+	r, err := tree(t.Context(), root, newLabel, Options{Threads: 1}, as(means{openat2: true, sorting: scant}))
+	if n := len(bearing(t, root, newLabel)); err != nil || r.Seen != 2*each+2 || n != 2*each+2 || far[0] == far[1] {
+		t.Errorf("%d labelled, in the buckets %d: %+v, %v", n, far, r, err)
+	}
+}
