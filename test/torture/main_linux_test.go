@@ -89,7 +89,7 @@ func (tb *tableOf) print() error {
 		return nil
 	}
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "fastlabel torture, %s, TORTURE=%s, %d s\n", time.Now().UTC().Format("2006-01-02 15:04 MST"),
+	fmt.Fprintf(&out, "fastlabel %s, %s, TORTURE=%s, %d s\n", version(), time.Now().UTC().Format("2006-01-02 15:04 MST"),
 		pick("short", "full", "long"), int(time.Since(tb.begin).Seconds()))
 	out.WriteString(machine())
 	w := tabwriter.NewWriter(&out, 0, 8, 2, ' ', 0)
@@ -111,6 +111,15 @@ func (tb *tableOf) print() error {
 	}
 	_, err := os.Stdout.Write(out.Bytes())
 	return err
+}
+
+// version is the commit of what is tortured.
+func version() string {
+	text, err := exec.Command("git", "-C", house, "describe", "--always", "--dirty").Output()
+	if err != nil {
+		return "without a commit"
+	}
+	return strings.TrimSpace(string(text))
 }
 
 // machine names the kernel and the programs that the results depend on.
