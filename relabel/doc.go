@@ -15,6 +15,7 @@
 //	lock_linux.go       one relabel of a volume at a time
 //	labelled_linux.go   is it labelled already?
 //	mount_linux.go      each mount of the tree, and what in it is left alone
+//	submount_linux.go   what is mounted beneath the root
 //	confine_linux.go    the private clone; openat2 or mount ids without it
 //	record_linux.go     the root's label: seal, commit, revoke, second reading
 //	pool_linux.go       the workers; internal/steal shares the work among them
@@ -26,6 +27,8 @@
 //	way_linux.go        three ways to a label without opening the entry
 //	errno_linux.go      what each errno means
 //	events_linux.go     failures and changes, told one at a time
+//	report_linux.go     counts and notes, for the Report
+//	stall_linux.go      who is held up is relieved; what hangs is left behind
 //
 // internal/sys makes the system calls, one a function. mountinfo.go parses
 // what the kernel says of mounts, seal.go chooses the seal, tally.go counts.

@@ -3,16 +3,13 @@
 package relabel
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
@@ -81,39 +78,6 @@ func tree(ctx context.Context, path, label string, o Options, ask func() means) 
 	r.total.fill(&told)
 	told.Elapsed = time.Since(begin)
 	return told, err
-}
-
-// tell changes the Report, count the counts.
-func (r *run) tell(what func(told *Report)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	what(&r.told)
-}
-
-func (r *run) count(o outcome) { r.add(tally{}, o) }
-
-func (r *run) add(t tally, outcomes ...outcome) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.total.add(t)
-	for _, o := range outcomes {
-		r.total.count(o)
-	}
-}
-
-// recount moves an entry that was counted.
-func (r *run) recount(from, to outcome) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.total.of[from]--
-	r.total.of[to]++
-}
-
-// counted is how many entries had an outcome so far.
-func (r *run) counted(o outcome) int64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.total.of[o]
 }
 
 func (r *run) all(ctx context.Context, path, label string, ask func() means) error {
@@ -304,149 +268,4 @@ func (r *run) single(root *root) error {
 	}
 	r.tell(func(told *Report) { told.Complete = o == right || o == written && !r.o.DryRun })
 	return nil
-}
-
-// submounts walks what is mounted beneath the root, each mount on its own, one
-// after the other; but none waits for one that hangs.
-func (r *run) submounts(ctx context.Context, root *root) error {
-	if r.o.OneFilesystem {
-		return nil
-	}
-	var left []chan error
-	var first error
-	for _, info := range beneath(r.proc.mounts, root.real) {
-		s, ended := r.strand(), make(chan error, 1)
-		go func() {
-			ended <- r.submount(ctx, root, info, s)
-			s.at("", "")
-		}()
-		select {
-		case err := <-ended:
-			first = cmp.Or(first, err)
-		case <-s.stalled:
-			left = append(left, ended)
-		}
-		if first != nil {
-			break
-		}
-	}
-	for _, ended := range left {
-		err := <-ended
-		first = cmp.Or(first, err)
-	}
-	return first
-}
-
-func (r *run) submount(ctx context.Context, root *root, info mountEntry, s *strand) error {
-	rest := strings.TrimPrefix(info.point[len(root.real):], "/")
-	path := strings.TrimRight(root.path, "/") + "/" + rest
-	s.at("openat", path)
-	fd, passed, e := root.reach(root.fd, rest)
-	if e == syscall.ENOENT {
-		return nil // unmounted since, or hidden under another mount
-	}
-	if e != 0 {
-		r.count(failure)
-		r.report(path, "openat", e)
-		return nil
-	}
-	defer r.letGo(fd)
-	s.at("statx", path)
-	m, op, e := r.proc.locate(fd, path)
-	if e != 0 {
-		r.count(failure)
-		r.report(path, op, e)
-		return nil
-	}
-	if m.id != info.id {
-		return nil // hidden under another mount, or gone
-	}
-	m.real, m.strand = info.point, s
-	why := info.unlabelable(r.selinux)
-	if why == "" && info.readOnly {
-		why = "mounted read-only"
-	}
-	for i, id := range passed {
-		if r.exclude[id] != "" {
-			if i < len(passed)-1 {
-				return nil // beneath an exclusion, which is counted
-			}
-			why = excluded
-		}
-	}
-	if what := r.deny[identify(m.st)]; what != "" {
-		why = "it is " + what + ", which is never relabelled"
-	}
-	if why != "" {
-		r.count(skipped)
-		r.skip(path, why)
-		return nil
-	}
-	return r.cross(ctx, m, fd)
-}
-
-// cross labels one mount beneath the root, its top first.
-func (r *run) cross(ctx context.Context, m *mount, fd int) error {
-	w := r.worker(m, nil)
-	w.hand.way = byDescriptor
-	top := target{fd: fd, pinned: true}
-	m.strand.at("getxattr", m.path)
-	if _, _, e := w.hand.get(top); e == syscall.ENOTSUP {
-		r.count(skipped)
-		r.skip(m.path, "the filesystem does not bear labels")
-		return nil
-	}
-	if m.st.Kind != sys.KindDir {
-		r.expectCopies(m)
-		defer m.close()
-		o := w.alone(top, &dir{mount: m})
-		r.add(tally{up: w.tally.up}, o)
-		return nil
-	}
-	if op, e := r.enclose(m, fd); e != 0 {
-		r.count(failure)
-		r.report(m.path, op, e)
-		return nil
-	}
-	defer r.end(m.close)
-	m.top.outcome = w.alone(top, m.top)
-	r.count(m.top.outcome)
-	if err := r.walk(ctx, m, []item{{dir: m.top}}); err != nil {
-		return err
-	}
-	if !r.o.DryRun && !r.o.NoSync && r.unsynced() {
-		m.strand.at("syncfs", m.path)
-		if e := sys.Syncfs(int(m.top.fd)); e != 0 {
-			r.count(failure)
-			r.report(m.path, "syncfs", e)
-		}
-	}
-	return nil
-}
-
-func (r *run) note(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	r.tell(func(told *Report) { told.Notes = append(told.Notes, text) })
-	r.events.Lock()
-	defer r.events.Unlock()
-	if r.o.OnNote != nil && !r.over.Load() {
-		r.o.OnNote(text)
-	}
-}
-
-// failures is the error for what was reported so far.
-func (r *run) failures() error {
-	n := r.counted(failure)
-	if len(r.first) == 1 && n <= 1 {
-		return r.first[0]
-	}
-	return &Incomplete{Failed: n, First: r.first}
-}
-
-// fatal words an error of the root itself.
-func (r *run) fatal(err error) error {
-	if errors.Is(err, syscall.ENOTSUP) {
-		return fmt.Errorf("%w: the filesystem does not bear labels", err)
-	}
-	return err
 }

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+)
+
+// tell changes the Report, count the counts.
+func (r *run) tell(what func(told *Report)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	what(&r.told)
+}
+
+func (r *run) count(o outcome) { r.add(tally{}, o) }
+
+func (r *run) add(t tally, outcomes ...outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.total.add(t)
+	for _, o := range outcomes {
+		r.total.count(o)
+	}
+}
+
+// recount moves an entry that was counted.
+func (r *run) recount(from, to outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.total.of[from]--
+	r.total.of[to]++
+}
+
+// counted is how many entries had an outcome so far.
+func (r *run) counted(o outcome) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.total.of[o]
+}
+
+func (r *run) note(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	r.tell(func(told *Report) { told.Notes = append(told.Notes, text) })
+	r.events.Lock()
+	defer r.events.Unlock()
+	if r.o.OnNote != nil && !r.over.Load() {
+		r.o.OnNote(text)
+	}
+}
+
+// failures is the error for what was reported so far.
+func (r *run) failures() error {
+	n := r.counted(failure)
+	if len(r.first) == 1 && n <= 1 {
+		return r.first[0]
+	}
+	return &Incomplete{Failed: n, First: r.first}
+}
+
+// fatal words an error of the root itself.
+func (r *run) fatal(err error) error {
+	if errors.Is(err, syscall.ENOTSUP) {
+		return fmt.Errorf("%w: the filesystem does not bear labels", err)
+	}
+	return err
+}
