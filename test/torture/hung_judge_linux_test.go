@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package torture
+
+import (
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// judge looks at what was said and at what was done.
+func (c *hungCell) judge(t testing.TB, text, root string, m *fuseMount, before, after string) {
+	where := filepath.Join(root, c.path)
+	about := ""
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, where) && !strings.Contains(line, `"summary"`) {
+			about += strings.ReplaceAll(line, m.dir, "")
+		}
+	}
+	if !strings.Contains(text, where+`"`) && !strings.Contains(text, where+`\"`) && !strings.Contains(text, where+": ") {
+		c.wrong["path"] = "not said: " + brief(text)
+	}
+	if !slices.ContainsFunc(strings.Fields(c.says), func(call string) bool { return strings.Contains(about, call) }) {
+		c.wrong["call"] = "not said: " + brief(about)
+	}
+	if c.json {
+		c.wrong["json"] = summaryWrong(text, root, c.code)
+	}
+	m.ask(t, "calm") // so that labels can be read
+	if n := differing(t, before, newLabel); n > 0 {
+		c.wrong["rest"] = fmt.Sprintf("the PATH before: %d differ", n)
+	}
+	if differing(t, after, newLabel) > 0 {
+		c.left = 1
+	}
+	if c.rest == "" {
+		return
+	}
+	var left []string
+	for p, l := range treetest.Read(t, root) {
+		if l != newLabel && p != "." && p != c.path && !strings.HasPrefix(p, c.path+"/") {
+			left = append(left, p)
+		}
+	}
+	if len(left) > 0 {
+		slices.Sort(left)
+		c.wrong["rest"] = fmt.Sprintf("%d left: %s", len(left), brief(strings.Join(left, " ")))
+	}
+}
+
+func brief(s string) string {
+	s = strings.TrimSpace(s)
+	if len(s) > 300 {
+		s = s[:300] + "..."
+	}
+	return fmt.Sprintf("%q", s)
+}
+
+// summaryWrong says what is wrong with the summary of root among JSON lines.
+func summaryWrong(text, root string, code int) string {
+	for _, s := range summaries(text) {
+		if s.Root == root {
+			if s.ExitCode != code {
+				return fmt.Sprintf("exit_code is %d, want %d", s.ExitCode, code)
+			}
+			return s.wrong()
+		}
+	}
+	return "none"
+}
+
+// summary is the line of --json about one PATH.
+type summary struct {
+	Type     string `json:"message_type"`
+	Root     string `json:"root"`
+	Seen     int64  `json:"seen"`
+	Written  int64  `json:"written"`
+	Right    int64  `json:"right"`
+	Vanished int64  `json:"vanished"`
+	Skipped  int64  `json:"skipped"`
+	Failed   int64  `json:"failed"`
+	Complete bool   `json:"complete"`
+	ExitCode int    `json:"exit_code"`
+}
+
+// wrong says whether the counts add up.
+func (s summary) wrong() string {
+	if s.Seen != s.Written+s.Right+s.Vanished+s.Skipped+s.Failed ||
+		min(s.Seen, s.Written, s.Right, s.Vanished, s.Skipped, s.Failed) < 0 {
+		return fmt.Sprintf("the counts do not add up: %+v", s)
+	}
+	return ""
+}
+
+func summaries(text string) []summary {
+	var out []summary
+	for line := range strings.Lines(text) {
+		var s summary
+		if json.Unmarshal([]byte(line), &s) == nil && s.Type == "summary" {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// hungControls runs peers in the same way, under timeout(1); one that is there
+// three seconds after that has fallen.
+func hungControls(t *testing.T) (fell, ran int) {
+	var cells []func() bool
+	for _, h := range hangs {
+		if h.path == "." || h.call == "getxattr" {
+			continue // they may make no such call
+		}
+		for _, peer := range []string{"go-selinux", "chcon"} {
+			cells = append(cells, func() bool { return hungPeer(t, h, peer) })
+		}
+	}
+	if n := pick(6, len(cells), len(cells)); n < len(cells) {
+		cells = cells[:n]
+	}
+	var mu sync.Mutex
+	atOnce(8, len(cells), func(i int) {
+		bad := cells[i]()
+		mu.Lock()
+		defer mu.Unlock()
+		if ran++; bad {
+			fell++
+		}
+	})
+	return fell, ran
+}
+
+func hungPeer(t testing.TB, h hang, peer string) bool {
+	m := mountFUSE(t, 0)
+	defer m.end(t)
+	root := hungTree(t, m)
+	m.ask(t, "hang %s %s %d deaf", h.call, h.name, h.nth)
+	cmd := exec.Command("chcon", "-R", "-h", newLabel, root)
+	if peer == "go-selinux" {
+		cmd = gochcon(newLabel, root)
+	}
+	limited := exec.Command("timeout", append([]string{"1", cmd.Path}, cmd.Args[1:]...)...)
+	must(t, limited.Start())
+	ended := make(chan struct{})
+	go func() { _ = limited.Wait(); close(ended) }()
+	defer func() { m.end(t); <-ended }()
+	select {
+	case <-ended:
+		return false
+	case <-time.After(4 * time.Second):
+		return true
+	}
+}
