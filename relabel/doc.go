@@ -30,6 +30,13 @@
 //	report_linux.go     counts and notes, for the Report
 //	stall_linux.go      who is held up is relieved; what hangs is left behind
 //
+// Around Tree, for runtimes:
+//
+//	group.go            one relabel of a volume in a process, joined and left
+//	group_look.go       which volume a caller means, and if a result still holds
+//	pending.go          how far it is
+//	dropin.go           Relabel and Chcon in place of go-selinux's
+//
 // internal/sys makes the system calls, one a function. mountinfo.go parses
 // what the kernel says of mounts, seal.go chooses the seal, tally.go counts.
 //
@@ -84,4 +91,11 @@
 //     (TestOneAtATime, TestKilledHolder, TestOwnersLock)
 //  11. What could not be done is an error, a count or a note: never silence.
 //     (TestOrdinaryUser, TestLeftAlone)
+//  12. A Group walks a volume once for all who ask. Who leaves is told how far
+//     it is; who comes back joins it or gets its result. (TestGroupKubelet,
+//     TestGroupThousand, TestGroupOtherLabel, TestGroupLinger, TestGroupKept,
+//     TestGroupFailure, TestGroupDeadStorage, TestGroupStorm)
+//  13. Relabel and Chcon behave as go-selinux's do, but for the differences that
+//     a table lists with their reasons. (TestDropinContract, TestDropinErrors,
+//     TestChconManyFailures)
 package relabel

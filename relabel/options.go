@@ -2,6 +2,8 @@
 
 package relabel
 
+import "sync/atomic"
+
 // Skip tells what lets Tree leave a volume alone without walking it.
 type Skip int
 
@@ -67,6 +69,12 @@ type Options struct {
 	// NoSync commits without waiting for the disk. After a power failure the
 	// root may then bear the label while entries beneath it do not.
 	NoSync bool
+
+	// Seen, if not nil, is added to as entries are met, to be read while Tree
+	// runs. It lags by what the workers have in hand, a reading of a directory
+	// each; in the end it has grown by Report.Seen. After a *Hung it may grow
+	// on. A Group has one of its own for each run.
+	Seen *atomic.Int64
 
 	// The callbacks hold up the worker that calls them. After a *Hung one of
 	// them may still be under way; none begins.

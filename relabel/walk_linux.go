@@ -83,6 +83,7 @@ func (w *worker) do(it item) {
 	}
 	w.in.Store(nil)
 	w.items.Add(1)
+	w.met(w.tally.seen - w.shown.seen)
 	w.mu.Lock()
 	w.shown = w.tally
 	w.mu.Unlock()

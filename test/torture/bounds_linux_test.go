@@ -224,19 +224,19 @@ func descend(t *testing.T, root string, n int, beside ...string) {
 // memory cgroup of 128 MiB, which the kernel's own inodes and directory entries
 // are charged to as well (L3).
 func TestMemoryCgroup(t *testing.T) {
-	n := pick(100_000, 1_000_000, 1_000_000)
+	n := pick(200_000, 1_000_000, 1_000_000)
 	root := filepath.Join(large(t, "xfs"), "volume")
 	if err := os.Mkdir(root, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	growFlat(t, root, n)
-	enter := cgroup(t, pick(64, 128, 128)*mib)
+	enter := cgroup(t, 128*mib)
 	_ = os.WriteFile("/proc/sys/vm/drop_caches", []byte("3"), 0o200) // what is cached is charged to whoever made it
 	cmd := exec.Command("sh", "-c", `echo $$ >"$1" && shift && exec "$@"`, "sh", enter, fastlabel(t), "--label", newLabel, root)
 	begin := time.Now()
 	out, err := cmd.CombinedOutput()
 	r := row{
-		check: "L3 memory cgroup", where: fmt.Sprintf("xfs, %d entries, %d MiB", n, pick(64, 128, 128)), runs: 1,
+		check: "L3 memory cgroup", where: fmt.Sprintf("xfs, %d entries, 128 MiB", n), runs: 1,
 		note: fmt.Sprintf("%d MiB of its own, %.1f s; no control: a measurement",
 			cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss/1024, time.Since(begin).Seconds()),
 	}

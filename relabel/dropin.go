@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"io/fs"
+	"strings"
+	"syscall"
+
+	"github.com/opencontainers/selinux/go-selinux"
+)
+
+// The drop-ins import go-selinux for two things that a caller of it shares with
+// it: whether SELinux is on, which a runtime may have settled for its process
+// with selinux.SetDisabled, and the error values that it may test for. The work
+// is Tree's.
+
+// Relabel takes the place of go-selinux's label.Relabel: it gives path and
+// everything beneath it the context fileLabel, with the level s0 if shared.
+//
+// Where SELinux is off, or was turned off with go-selinux's SetDisabled, and
+// where fileLabel is empty, it returns nil before it looks at anything else. A
+// label of fewer than three fields is an error that wraps go-selinux's
+// ErrInvalidLabel. The rest is Chcon(path, fileLabel, true).
+func Relabel(path, fileLabel string, shared bool) error {
+	if !selinux.GetEnabled() || fileLabel == "" {
+		return nil
+	}
+	if shared {
+		fields := strings.SplitN(strings.TrimSuffix(fileLabel, "\x00"), ":", 4)
+		if len(fields) < 3 {
+			_, err := Canonical(fileLabel)
+			return invalid(path, err)
+		}
+		fileLabel = strings.Join(fields[:3], ":") + ":s0"
+	}
+	return Chcon(path, fileLabel, true)
+}
+
+// Chcon takes the place of go-selinux's selinux.Chcon: it gives path the context
+// label, and with recurse everything beneath it too. It works without SELinux
+// being on.
+//
+// An empty path is go-selinux's ErrEmptyPath, an empty label does nothing. A link
+// is labelled itself, also where path has a slash behind it. The directories of
+// the system are refused, by whatever name they are reached (ErrRefused).
+//
+// With recurse it is Tree with a context that never ends and Options as they are
+// at zero: the whole tree is looked at and strays are healed, the root is sealed
+// meanwhile and labelled last, if nothing failed, when all else is on disk. So
+// the root's label means the same whoever wrote it; a caller who wants it sooner
+// and weaker calls Tree with NoSync. So does one who wants to cancel, to know
+// what was skipped, or not to wait for another relabel of the same volume. A path
+// that is missing is an error; what is removed under the walk, path included, is
+// none.
+//
+// Without recurse only path itself is labelled, under the same lock. One that is
+// gone is no error. A directory that was labelled so vouches for nothing beneath
+// it: do not let Options.Skip trust it.
+//
+// A single failure is an *os.PathError with the full path, "lsetxattr(label=…)"
+// as Op where a label could not be written, and the bare errno. Several are an
+// *Incomplete, in which errors.Is finds each errno that occurred. One is kept
+// from it: callers of go-selinux pass over ENOTSUP, for it says that the volume
+// bears no labels, and would pass over the other failures too. So ENOTSUP is
+// found only if nothing else failed; else those entries are in the text alone.
+//
+// A label that Canonical refuses is an error before anything is touched, and
+// wraps ErrLabel, go-selinux's ErrInvalidLabel and EINVAL, which is the kernel's
+// answer to it.
+func Chcon(path, label string, recurse bool) error {
+	if path == "" {
+		return selinux.ErrEmptyPath
+	}
+	if label == "" {
+		return nil
+	}
+	want, err := Canonical(label)
+	if err != nil {
+		return invalid(path, err)
+	}
+	if strings.Contains(path, "\x00") { // no file has such a name, but none is gone either
+		return &fs.PathError{Op: writing(want), Path: path, Err: syscall.EINVAL}
+	}
+	if trimmed := strings.TrimRight(path, "/"); trimmed != "" {
+		path = trimmed
+	} else {
+		path = "/"
+	}
+	return chcon(path, want, recurse)
+}
+
+// writing is the Op of go-selinux's errors.
+func writing(label string) string { return "lsetxattr(label=" + label + ")" }
+
+// invalid words the error for a label that is none; why is Canonical's.
+func invalid(path string, why error) error {
+	return &fs.PathError{Op: "relabel", Path: path, Err: invalidLabel{why}}
+}
+
+// invalidLabel is an error of Canonical that is also what callers of go-selinux
+// may look for.
+type invalidLabel struct{ error }
+
+// Unwrap gives all that the error is.
+func (e invalidLabel) Unwrap() []error {
+	return []error{e.error, selinux.ErrInvalidLabel, syscall.EINVAL}
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// losesNone: one file of five is immutable, over and over. FASTLABEL_DROPIN_RUNS
+// says how often; ten thousand take half a minute.
+func losesNone(t *testing.T) {
+	runs := 300
+	if s := os.Getenv("FASTLABEL_DROPIN_RUNS"); s != "" {
+		var err error
+		if runs, err = strconv.Atoi(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\nfile f%d x5\n")
+	stuck := filepath.Join(root, "f2")
+	immutable(t, stuck, true)
+	lost := map[string]int{}
+	labels := []string{newLabel, "system_u:object_r:container_file_t:s0:c3"}
+	for i := range runs {
+		want := labels[i%2]
+		for name, l := range map[string]library{"ours": ours, "peer": peer} {
+			err := l.chcon(root, want, true)
+			if err == nil {
+				lost[name]++
+			}
+			if name == "peer" {
+				continue
+			}
+			if at, is := err.(*fs.PathError); !is || at.Path != stuck || !errors.Is(err, unix.EPERM) || at.Op != "lsetxattr(label="+want+")" {
+				t.Fatalf("run %d: %v", i, err)
+			}
+			for p, have := range treetest.Read(t, root) {
+				if (have == want) != (p != "." && p != "f2") {
+					t.Fatalf("run %d: %s bears %s, and %s was asked for", i, p, have, want)
+				}
+			}
+		}
+	}
+	t.Logf("errors lost in %d runs: %d; go-selinux: %d", runs, lost["ours"], lost["peer"])
+	if lost["peer"] == 0 {
+		t.Error("control: go-selinux lost none either")
+	}
+}
+
+// staysInside has the owner of the tree exchange a directory with a link to the
+// outside, for both libraries.
+func staysInside(t *testing.T) {
+	var failed []error
+	run := func(l library, d time.Duration) (bool, int) {
+		failed = nil
+		return attack(t, d, true, false, func(root, label string) {
+			if err := l.chcon(root, label, true); err != nil {
+				failed = append(failed, err)
+			}
+		})
+	}
+	if strayed, turns := run(ours, time.Second); strayed || turns < 10 {
+		t.Errorf("strayed %t in %d turns", strayed, turns)
+	}
+	for _, err := range failed {
+		if !errors.Is(err, unix.ESTALE) { // moved while its entries waited
+			t.Error(err)
+		}
+	}
+	if strayed, turns := run(peer, 10*time.Second); !strayed {
+		t.Errorf("control: go-selinux was not led astray in %d turns", turns)
+	}
+}
+
+// TestDropinJoinsFailures: several failures are all named, up to the number that
+// an error holds, and each errno that occurred is found.
+func TestDropinJoinsFailures(t *testing.T) {
+	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir d\nfile d/f%02d x30\nfile g\n")
+	for i := range 20 {
+		immutable(t, fmt.Sprintf("%s/d/f%02d", root, i), true)
+	}
+	err := Chcon(root, newLabel, true)
+	var some *Incomplete
+	if !errors.As(err, &some) || some.Failed != 20 || len(some.First) != keepErrors || !errors.Is(err, unix.EPERM) {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for _, err := range some.First {
+		named[err.(*fs.PathError).Path] = true
+	}
+	if len(named) != keepErrors {
+		t.Errorf("%d of %d are different", len(named), keepErrors)
+	}
+	if n := len(bearing(t, root, newLabel)); n != 12 {
+		t.Errorf("%d entries are labelled", n)
+	}
+	if sealOf(labelOf(t, root), newLabel) != true {
+		t.Error("the root is not sealed")
+	}
+}
+
+// TestDropinErrors: what callers of go-selinux ask of an error is answered so
+// that they lose none.
+func TestDropinErrors(t *testing.T) {
+	entry := func(p string, e syscall.Errno) error { return &fs.PathError{Op: "setxattrat", Path: p, Err: e} }
+	unlabelled := &fs.PathError{Op: "relabel", Path: "/v", Err: fmt.Errorf("%w: mounted with context=", errors.ErrUnsupported)}
+	for _, c := range []struct {
+		name   string
+		failed []error
+		err    error
+		is     []error
+		not    []error
+		path   string // of a single failure
+	}{
+		{"mounted with context=", nil, unlabelled, []error{unix.ENOTSUP, errors.ErrUnsupported}, nil, "/v"},
+		{"the root's errno", nil, fmt.Errorf("%w: no labels", entry("/v", unix.ENOTSUP)), []error{unix.ENOTSUP}, []error{unix.EPERM}, "/v"},
+		{"one", []error{entry("/v/f", unix.EPERM)}, entry("/v/f", unix.EPERM), []error{unix.EPERM}, []error{unix.ENOTSUP}, "/v/f"},
+		{"one without labels", []error{entry("/v/f", unix.ENOTSUP)}, entry("/v/f", unix.ENOTSUP), []error{unix.ENOTSUP}, nil, "/v/f"},
+		{"all without labels", []error{entry("/v/f", unix.ENOTSUP), entry("/v/g", unix.ENOTSUP)}, &Incomplete{Failed: 2}, []error{unix.ENOTSUP}, []error{unix.EPERM}, ""},
+		{
+			"some without labels",
+			[]error{entry("/v/f", unix.ENOTSUP), entry("/v/g", unix.EPERM)},
+			&Incomplete{Failed: 2},
+			[]error{unix.EPERM},
+			[]error{unix.ENOTSUP, errors.ErrUnsupported},
+			"",
+		},
+		{
+			"the last without labels",
+			[]error{entry("/v/g", unix.EPERM), entry("/v/f", unix.ENOTSUP)},
+			&Incomplete{Failed: 2},
+			[]error{unix.EPERM},
+			[]error{unix.ENOTSUP, errors.ErrUnsupported},
+			"",
+		},
+		{"the kernel refuses the label", []error{entry("/v/f", unix.EINVAL)}, fmt.Errorf("the label: %w", entry("/v/f", unix.EINVAL)), []error{unix.EINVAL}, nil, "/v/f"},
+		{"no disk", []error{entry("/v/f", unix.EIO), entry("/v/g", unix.EIO)}, errors.New("failing"), []error{unix.EIO}, nil, ""},
+		{"no disk, one without labels", []error{entry("/v/f", unix.ENOTSUP)}, errors.New("failing"), nil, []error{unix.ENOTSUP}, ""},
+	} {
+		f := &failures{op: writing("L")}
+		for _, err := range c.failed {
+			f.add(err)
+		}
+		err := f.sum(c.err)
+		for _, is := range c.is {
+			if !errors.Is(err, is) {
+				t.Errorf("%s: %v is not %v", c.name, err, is)
+			}
+		}
+		for _, not := range c.not {
+			if errors.Is(err, not) {
+				t.Errorf("%s: %v is %v", c.name, err, not)
+			}
+		}
+		if c.path == "" {
+			for _, failed := range c.failed {
+				if some := err.(*Incomplete); !strings.Contains(errors.Join(some.First...).Error(), pathOf(failed)) {
+					t.Errorf("%s: %s is not named", c.name, pathOf(failed))
+				}
+			}
+		} else if at, is := err.(*os.PathError); !is || at.Path != c.path || at.Op != "lsetxattr(label=L)" {
+			t.Errorf("%s: %#v", c.name, err)
+		} else if _, bare := at.Err.(syscall.Errno); !bare {
+			t.Errorf("%s: %#v", c.name, at.Err)
+		}
+	}
+	f := &failures{}
+	f.add(entry("/v/f", unix.EIO))
+	f.add(entry("/v/g", unix.EIO))
+	if err := f.sum(errors.New("the disk")); !strings.HasSuffix(err.Error(), "2 entries failed, the first: the disk") {
+		t.Errorf("what ended the run is not named: %v", err)
+	}
+	f = &failures{}
+	for i := range 1000 {
+		f.add(entry(fmt.Sprint("/", i), unix.EPERM))
+	}
+	f.add(entry("/late", unix.ENOSPC))
+	if err := f.sum(&Incomplete{Failed: f.n}); !errors.Is(err, unix.ENOSPC) || !errors.Is(err, unix.EPERM) || len(f.kept) != keepErrors+1 {
+		t.Errorf("%d kept, %v", len(f.kept), err)
+	}
+}
+
+// TestDropinRefusal: a refusal says why in go-selinux's words, and is ours too.
+func TestDropinRefusal(t *testing.T) {
+	for _, recurse := range []bool{false, true} {
+		err := Chcon("/var/lib/../../etc///", newLabel, recurse)
+		if !errors.Is(err, ErrRefused) || pathOf(err) != "/var/lib/../../etc" || !strings.HasPrefix(err.Error(), "SELinux relabeling of /var/lib/../../etc is not allowed: it is /etc") {
+			t.Fatal(err)
+		}
+	}
+	err := Chcon("/none", "container_file_t", true)
+	var why *LabelError
+	if !errors.As(err, &why) || !why.BareType || !errors.Is(err, ErrLabel) || !errors.Is(err, unix.EINVAL) || pathOf(err) != "/none" {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// chcon is Chcon after its arguments were looked at. want is canonical.
+func chcon(path, want string, recurse bool) error {
+	f := &failures{op: writing(want)}
+	o := Options{OnFailure: f.add}
+	if !recurse {
+		return f.sum(chconOne(path, want, o))
+	}
+	_, err := Tree(context.Background(), path, want, o)
+	return f.sum(err)
+}
+
+// chconOne labels path alone, whatever its kind; that it is gone is no error.
+func chconOne(path, want string, o Options) error {
+	r := &run{o: o, want: want}
+	r.main = r.strand()
+	if err := r.prepare(probe); err != nil {
+		return err
+	}
+	defer r.proc.close()
+	defer r.locks.close()
+	root, err := r.openRoot(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer root.close()
+	held, err := r.lockRoot(context.Background(), root)
+	if err != nil {
+		return err
+	}
+	defer held.release()
+	return r.single(root)
+}
+
+// failures gathers what failed, told by one goroutine at a time, for the error
+// of a drop-in.
+type failures struct {
+	op    string
+	n     int64
+	kept  []*fs.PathError // the first, and the first of each further errno
+	known []syscall.Errno // in kept
+	other bool            // something failed that is not ENOTSUP
+}
+
+func (f *failures) add(err error) {
+	f.n++
+	var at *fs.PathError
+	if !errors.As(err, &at) {
+		at = &fs.PathError{Op: "relabel", Err: err} // the engine tells no such
+	}
+	var e syscall.Errno
+	is := errors.As(err, &e)
+	f.other = f.other || e != syscall.ENOTSUP
+	if fresh := is && !slices.Contains(f.known, e); fresh || len(f.kept) < keepErrors {
+		if fresh {
+			f.known = append(f.known, e)
+		}
+		f.kept = append(f.kept, f.word(at))
+	}
+}
+
+// word words an error as go-selinux does.
+func (f *failures) word(at *fs.PathError) *fs.PathError {
+	e, is := at.Err.(syscall.Errno) //nolint:errorlint // what is wrapped keeps its words
+	switch {
+	case is && (e == syscall.ENOTSUP || strings.Contains(at.Op, "setxattr")):
+		return &fs.PathError{Op: f.op, Path: at.Path, Err: e}
+	case !is && errors.Is(at.Err, errors.ErrUnsupported):
+		// The mount says that it bears no labels; the call would have said it.
+		return &fs.PathError{Op: f.op, Path: at.Path, Err: syscall.ENOTSUP}
+	}
+	return at
+}
+
+// sum makes the error of a run that ended with err.
+func (f *failures) sum(err error) error {
+	if err == nil {
+		return nil
+	}
+	var at *fs.PathError
+	var some *Incomplete
+	located, several := errors.As(err, &at), errors.As(err, &some)
+	switch {
+	case located && errors.Is(err, ErrRefused):
+		return &refusal{at}
+	case f.n == 0 && located:
+		return f.word(at)
+	case f.n == 0:
+		return err
+	case f.n == 1 && located && at.Path == f.kept[0].Path:
+		return f.kept[0]
+	}
+	var all []error
+	n := f.n
+	if several {
+		n = some.Failed
+	} else {
+		all = append(all, err) // what ended the run
+	}
+	for _, k := range f.kept {
+		if (f.other || !several) && errors.Is(k, syscall.ENOTSUP) {
+			k = &fs.PathError{Op: k.Op, Path: k.Path, Err: errors.New(syscall.ENOTSUP.Error())}
+		}
+		all = append(all, k)
+	}
+	return &Incomplete{Failed: n, First: all}
+}
+
+// refusal is ErrRefused in go-selinux's words.
+type refusal struct{ at *fs.PathError }
+
+func (e *refusal) Error() string {
+	why := strings.TrimPrefix(e.at.Err.Error(), ErrRefused.Error())
+	return "SELinux relabeling of " + e.at.Path + " is not allowed" + why
+}
+
+// Unwrap gives the *fs.PathError that wraps ErrRefused.
+func (e *refusal) Unwrap() error { return e.at }

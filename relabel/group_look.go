@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"context"
+	"io/fs"
+)
+
+// place is what a caller asks for, before it is known which volume it is.
+type place struct{ root, label string }
+
+// look is one look at a place.
+type look struct {
+	done  chan struct{}
+	call  string // under way
+	info  fs.FileInfo
+	err   error
+	next  *look // to begin when this one has ended
+	doubt *work // a kept success that the root's label does not bear out
+}
+
+// look asks the filesystem what is at p, and waits no longer than ctx.
+func (g *Group) look(ctx context.Context, p place) (*look, error) {
+	l := g.nextLook(p)
+	select {
+	case <-l.done:
+		return l, l.err
+	case <-ctx.Done():
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		select {
+		case <-l.done:
+			return l, l.err
+		default: // it, or the one before it, is under way
+			return nil, &Hung{Calls: []HungCall{{g.looks[p].call, p.root}}, Cause: ending(ctx)}
+		}
+	}
+}
+
+// nextLook is the first look that begins from now on.
+func (g *Group) nextLook(p place) *look {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.looks[p]
+	if now != nil && now.next != nil {
+		return now.next
+	}
+	l := &look{done: make(chan struct{}), call: "lstat"}
+	if now != nil {
+		now.next = l
+		return l
+	}
+	if g.looks == nil {
+		g.looks = make(map[place]*look)
+	}
+	g.looks[p] = l
+	go func() {
+		for l := l; l != nil; {
+			l = g.see(l, p)
+		}
+	}()
+	return l
+}
+
+// see looks, and returns the look that is next.
+func (g *Group) see(l *look, p place) *look {
+	ask := g.calls.orReal()
+	l.info, l.err = ask.lstat(p.root)
+	if kept := g.doubtful(l, p.label); kept != nil {
+		if ok, err := ask.labelled(p.root, p.label, Root); !ok || err != nil {
+			l.doubt = kept
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	close(l.done)
+	if g.looks[p] = l.next; l.next == nil {
+		delete(g.looks, p)
+	}
+	return l.next
+}
+
+// doubtful finds the kept success that must be held against the root's label.
+func (g *Group) doubtful(l *look, label string) *work {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if l.err != nil || g.Options.DryRun {
+		return nil
+	}
+	v := g.find(l.info)
+	if v == nil || v.kept == nil || v.kept.label != label || v.kept.err != nil {
+		return nil
+	}
+	l.call = "getxattr"
+	return v.kept
+}

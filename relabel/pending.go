@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Progress says how far a relabel is.
+type Progress struct {
+	Root    string        // as the first caller named it
+	Label   string        // in canonical form
+	Entries int64         // met so far
+	Elapsed time.Duration // since it began or, if it has not, since it was asked for
+	Callers int           // how many wait for it; none while it lingers
+	Waits   string        // what holds it up, for people; "" if nothing is known to
+}
+
+func (p Progress) String() string {
+	s := "after " + p.Elapsed.Round(time.Second).String()
+	if p.Entries > 0 {
+		s = thousands(p.Entries) + " entries " + s
+	}
+	if p.Waits != "" {
+		s += ", waiting for " + p.Waits
+	}
+	return s
+}
+
+// thousands sets commas: the numbers are for people who wait.
+func thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Pending is the error for a caller of Group.Tree whose context ended before
+// the work did. The work goes on.
+type Pending struct {
+	Progress
+	// Within is how soon somebody must ask again for the work to go on; 0 if
+	// it goes on to its end whether or not somebody does.
+	Within time.Duration
+	Cause  error // why the caller left
+}
+
+func (e *Pending) Error() string {
+	s := fmt.Sprintf("%q: relabelling goes on: %v; ask again", e.Root, e.Progress)
+	if e.Within > 0 {
+		s += " within " + e.Within.String()
+	}
+	return s
+}
+
+// Unwrap is why the caller left.
+func (e *Pending) Unwrap() error { return e.Cause }
+
+// ending is why ctx ended: the cause, and what errors.Is is asked for.
+func ending(ctx context.Context) error {
+	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
+		return fmt.Errorf("%w: %w", ctx.Err(), cause)
+	}
+	return context.Cause(ctx)
+}
+
+// or is d, or two minutes if d is not set.
+func or(d time.Duration) time.Duration {
+	if d == 0 {
+		return asLong
+	}
+	return d
+}
