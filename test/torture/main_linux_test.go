@@ -22,6 +22,7 @@ func TestMain(m *testing.M) {
 	if code, is := roleOf(os.Args); is {
 		os.Exit(code)
 	}
+	table.version = version() // before the tree can change under a long run
 	code := treetest.Main(m)
 	builds.remove()
 	if err := table.print(); err != nil {
@@ -56,9 +57,10 @@ type row struct {
 
 // tableOf is the rows in the order in which they came.
 type tableOf struct {
-	mu    sync.Mutex
-	rows  []row
-	begin time.Time
+	mu      sync.Mutex
+	rows    []row
+	begin   time.Time
+	version string
 }
 
 var table = tableOf{begin: time.Now()}
@@ -89,7 +91,7 @@ func (tb *tableOf) print() error {
 		return nil
 	}
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "fastlabel %s, %s, TORTURE=%s, %d s\n", version(), time.Now().UTC().Format("2006-01-02 15:04 MST"),
+	fmt.Fprintf(&out, "fastlabel %s, %s, TORTURE=%s, %d s\n", tb.version, time.Now().UTC().Format("2006-01-02 15:04 MST"),
 		pick("short", "full", "long"), int(time.Since(tb.begin).Seconds()))
 	out.WriteString(machine())
 	w := tabwriter.NewWriter(&out, 0, 8, 2, ' ', 0)
