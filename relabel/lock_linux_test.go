@@ -198,12 +198,12 @@ func TestOwnersLock(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	within(t, 5*time.Second, func() {
-		r, err := Tree(t.Context(), root, newLabel, Options{OnWait: func(h string) { t.Errorf("waits for %q", h) }})
-		if err != nil || r.Written != 46 {
-			t.Errorf("%+v, %v", r, err)
-		}
-	})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	r, err := Tree(ctx, root, newLabel, Options{OnWait: func(h string) { t.Errorf("waits for %q", h) }})
+	if err != nil || r.Written != 46 {
+		t.Errorf("%+v, %v", r, err)
+	}
 }
 
 // TestLockIsNotCollected: a run that ends beside a hung call keeps its lock
