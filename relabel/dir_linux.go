@@ -87,13 +87,6 @@ func (c *cache) expect(d *dir) {
 	c.mu.Unlock()
 }
 
-// forgo takes back one expectation.
-func (c *cache) forgo(d *dir) {
-	c.mu.Lock()
-	d.want--
-	c.mu.Unlock()
-}
-
 // acquire makes d open and pins it, for one of the items that expected it.
 func (c *cache) acquire(d *dir) (int, string, sys.Errno) {
 	c.mu.Lock()

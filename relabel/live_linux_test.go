@@ -81,28 +81,11 @@ func create(t *testing.T, root string, n int) int {
 func TestCreatedUnseen(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), growing)
 	made := 0
-	r := &run{main: &strand{}, o: Options{Threads: 1, OnChange: func(path, _ string) {
+	walkAlone(t, root, newLabel, Options{Threads: 1, OnChange: func(path, _ string) {
 		if strings.HasSuffix(path, "f200") {
 			made = create(t, root, 1)
 		}
-	}}, want: newLabel}
-	if err := r.prepare(probe); err != nil {
-		t.Fatal(err)
-	}
-	defer r.proc.close()
-	defer r.locks.close()
-	at, err := r.openRoot(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer at.close()
-	if op, e := r.enclose(&at.mount, at.fd); e != 0 {
-		t.Fatal(op, e)
-	}
-	defer at.mount.close()
-	if err := r.walk(t.Context(), &at.mount, []item{{dir: at.top}}); err != nil {
-		t.Fatal(err)
-	}
+	}})
 	missed := 0
 	for p, l := range treetest.Read(t, root) {
 		if p != "." && l != newLabel {

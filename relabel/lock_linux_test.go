@@ -102,36 +102,38 @@ func TestOneAtATime(t *testing.T) {
 	}
 }
 
+// walkAlone only walks: without lock, seal, commit and second reading.
+func walkAlone(t *testing.T, root, label string, o Options) {
+	t.Helper()
+	r := &run{main: &strand{}, o: o, told: Report{Root: root, Label: label}, want: label}
+	if err := r.prepare(probe); err != nil {
+		t.Fatal(err)
+	}
+	defer r.proc.close()
+	r.locks.close()
+	at, err := r.openRoot(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer at.close()
+	if op, e := r.enclose(&at.mount, at.fd); e != 0 {
+		t.Fatal(op, e)
+	}
+	defer at.mount.close()
+	if err := r.walk(t.Context(), &at.mount, []item{{dir: at.top}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestWithoutLock is the control: the same two runs mix when there is no lock.
 func TestWithoutLock(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), plain)
-	unlocked := func(label string, o Options) {
-		t.Helper()
-		r := &run{main: &strand{}, o: o, told: Report{Root: root, Label: label}, want: label}
-		if err := r.prepare(probe); err != nil {
-			t.Fatal(err)
-		}
-		defer r.proc.close()
-		r.locks.close()
-		at, err := r.openRoot(root)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer at.close()
-		// Only the walk: the second look at the root would heal most of it.
-		if op, e := r.enclose(&at.mount, at.fd); e != 0 {
-			t.Fatal(op, e)
-		}
-		defer at.mount.close()
-		if err := r.walk(t.Context(), &at.mount, []item{{dir: at.top}}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	// Only the walk: the second look at the root would heal most of it.
 	const third = "system_u:object_r:container_file_t:s0:c3,c4"
 	n := 0
-	unlocked(newLabel, Options{Threads: 1, OnChange: func(string, string) {
+	walkAlone(t, root, newLabel, Options{Threads: 1, OnChange: func(string, string) {
 		if n++; n == 20 {
-			unlocked(third, Options{})
+			walkAlone(t, root, third, Options{})
 		}
 	}})
 	if a, b := len(bearing(t, root, newLabel)), len(bearing(t, root, third)); a == 0 || b == 0 {

@@ -40,11 +40,7 @@ func (w *worker) copyUp(t target, d *dir) int64 {
 	if up == nil || t.name == nil && !t.pinned {
 		return 0
 	}
-	ask := func() (sys.Stat, sys.Errno) { return sys.Statx(t.fd, t.name) }
-	if t.pinned {
-		ask = func() (sys.Stat, sys.Errno) { return sys.Fstatx(t.fd) }
-	}
-	st, e := ask()
+	st, e := t.stat()
 	if e != 0 || st.Kind != sys.KindFile {
 		return 0
 	}

@@ -108,7 +108,7 @@ func (r *run) attend(ctx context.Context, done <-chan error) error {
 // glance looks once: it relieves workers, and tells of a run that stands still.
 func (r *run) glance() {
 	still, waiting := true, false
-	for _, s := range r.threadsOut() {
+	for _, s := range r.everyStrand() {
 		moves, held := s.look()
 		still, waiting = still && !moves, waiting || held
 	}
@@ -121,7 +121,7 @@ func (r *run) glance() {
 	}
 }
 
-func (r *run) threadsOut() []*strand {
+func (r *run) everyStrand() []*strand {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.strands
@@ -160,14 +160,10 @@ func (c *crew) look() (moves, held bool) {
 			continue
 		}
 		w.watch.glance(w.place())
-		switch busy := w.in.Load() != nil; {
-		case !busy: // waits for work
-		case w.watch.age < stallAfter:
-			moves = true
-		default:
-			held = true
-		}
-		if w.in.Load() != nil && w.watch.age >= relieveAfter && !w.relieved {
+		busy := w.in.Load() != nil // or it waits for work
+		moves = moves || busy && w.watch.age < stallAfter
+		held = held || busy && w.watch.age >= stallAfter
+		if busy && w.watch.age >= relieveAfter && !w.relieved {
 			w.heldUp.Store(true)
 			w.relieved = w.pool.Relieve()
 		} else if w.watch.age == 0 {
@@ -180,7 +176,7 @@ func (c *crew) look() (moves, held bool) {
 
 // underWay lists the calls that have not returned.
 func (r *run) underWay() (calls []HungCall) {
-	for _, s := range r.threadsOut() {
+	for _, s := range r.everyStrand() {
 		s.mu.Lock()
 		if s.call != (HungCall{}) {
 			calls = append(calls, s.call)
@@ -267,13 +263,10 @@ func (w *worker) inherit(c *crew) {
 		if off < 0 || !k.next.CompareAndSwap(off, taking) {
 			continue
 		}
-		w.cache.expect(k.dir)
-		it := item{dir: k.dir, rest: k.buf[off:]}
-		k.next.Store(handed)
-		if len(it.rest) > 0 {
-			w.pool.Push(it)
-		} else {
-			w.cache.forgo(it.dir)
+		if rest := k.buf[off:]; len(rest) > 0 {
+			w.cache.expect(k.dir)
+			w.pool.Push(item{dir: k.dir, rest: rest})
 		}
+		k.next.Store(handed)
 	}
 }

@@ -131,7 +131,7 @@ func (w *worker) enter(parent *dir, name string) {
 		w.tally.count(w.closed(parent, t, op, e))
 		return
 	}
-	if o, is := w.left(fd, nil, parent, t); is {
+	if o, is := w.left(target{fd: fd}, parent, t); is {
 		sys.Close(fd)
 		w.tally.count(o)
 		return
@@ -154,7 +154,7 @@ func (w *worker) open(t target) (fd int, op string, e sys.Errno) {
 		fd, op, e = w.m.openDir(t.fd, t.name)
 		v := judge(e)
 		if v == changed {
-			if st, e := sys.Statx(t.fd, t.name); e == 0 && st.Kind != sys.KindDir {
+			if st, e := t.stat(); e == 0 && st.Kind != sys.KindDir {
 				return -1, op, errNotDir
 			}
 			e = errLoop
@@ -257,13 +257,13 @@ func (w *worker) entry(d *dir, fd int, e sys.Dirent) {
 	t := target{fd: fd, name: e.Cname()}
 	w.name.Store(t.name)
 	if w.m.asks || w.m.special[e.Ino] {
-		if o, is := w.left(fd, t.name, d, t); is {
+		if o, is := w.left(t, d, t); is {
 			w.tally.count(o)
 			return
 		}
 	}
 	if e.Kind == sys.KindUnknown {
-		if st, errno := sys.Statx(fd, t.name); errno == 0 {
+		if st, errno := t.stat(); errno == 0 {
 			e.Kind = st.Kind
 		} // else labelling it will say what is wrong with it
 	}
@@ -308,20 +308,14 @@ func (w *worker) fill(d *dir, fd int) (n int, more bool) {
 	return n, true
 }
 
-// left says whether what the caller named, or opened as fd, is to be left
-// alone: excluded, or lying under a mount, where only a clone shows it.
-func (w *worker) left(fd int, name *byte, d *dir, t target) (outcome, bool) {
+// left says whether what, which is t or t opened, is to be left alone: excluded,
+// or lying under a mount, where only a clone shows it.
+func (w *worker) left(what target, d *dir, t target) (outcome, bool) {
 	if len(w.m.left) == 0 {
 		return 0, false
 	}
 	w.now(asking)
-	var st sys.Stat
-	var e sys.Errno
-	if name == nil {
-		st, e = sys.Fstatx(fd)
-	} else {
-		st, e = sys.Statx(fd, name)
-	}
+	st, e := what.stat()
 	why, is := w.m.left[identify(st)]
 	switch {
 	case e != 0 || !is:

@@ -108,6 +108,14 @@ type target struct {
 	pinned bool
 }
 
+// stat asks what the target is. A link is asked about itself.
+func (t target) stat() (sys.Stat, sys.Errno) {
+	if t.name == nil {
+		return sys.Fstatx(t.fd)
+	}
+	return sys.Statx(t.fd, t.name)
+}
+
 // hand is one worker's way to labels. It belongs to one goroutine, which for
 // byThread is locked to its thread.
 type hand struct {

@@ -23,7 +23,11 @@ type teller struct {
 	mu   sync.Mutex
 	over bool
 	told map[string]bool // the failures that were passed on
+	kept int             // the bytes of their texts
 }
+
+// memory bounds the texts that a teller keeps: some 16,384 of ordinary length.
+const memory = 4 << 20
 
 func (t *teller) say(what func()) {
 	t.mu.Lock()
@@ -35,10 +39,11 @@ func (t *teller) say(what func()) {
 
 func (t *teller) failed(err error) {
 	t.say(func() {
-		// Some MiB. Tree returns a few of the first failures again, and
-		// those are told by then.
-		if len(t.told) < 1<<14 {
-			t.told[err.Error()] = true
+		// Tree returns a few of the first failures again, and those are told
+		// by then. A path may be as long as the tree is deep.
+		if text := err.Error(); len(text) <= memory-t.kept {
+			t.told[text] = true
+			t.kept += len(text)
 		}
 		t.failure(t.root, err)
 	})

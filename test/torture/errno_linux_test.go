@@ -3,8 +3,6 @@
 package torture
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"os/exec"
 	"slices"
@@ -190,8 +188,8 @@ func (s subject) stands(t *testing.T, f fault) string {
 		return "done, but not complete: " + all
 	case end.Code != 0 && said.named == 0:
 		return "a failure without a name: " + all
-	case said.Seen != said.Written+said.Right+said.Vanished+said.Skipped+said.Failed:
-		return "the counts do not add up: " + all
+	case said.wrong() != "":
+		return said.wrong() + ": " + all
 	case said.Failed > said.named:
 		return "not every failure is named: " + all
 	case s.lies(t) && !said.unsealed:
@@ -201,39 +199,4 @@ func (s subject) stands(t *testing.T, f fault) string {
 		return fmt.Sprintf("the next run: exit %d, %v", code, s.bearing(t))
 	}
 	return ""
-}
-
-// said is what the command said in JSON.
-type said struct {
-	Type     string `json:"message_type"`
-	Complete bool   `json:"complete"`
-	Seen     int    `json:"seen"`
-	Written  int    `json:"written"`
-	Right    int    `json:"right"`
-	Vanished int    `json:"vanished"`
-	Skipped  int    `json:"skipped"`
-	Failed   int    `json:"failed"`
-	Text     string `json:"text"`
-	named    int    // failures with a message of their own
-	unsealed bool   // it was said that the root vouches for its old label still
-}
-
-func saying(stdout string) (sum said) {
-	named, unsealed := 0, false
-	for line := range bytes.Lines([]byte(stdout)) {
-		var s said
-		if json.Unmarshal(line, &s) != nil {
-			continue
-		}
-		switch s.Type {
-		case "error":
-			named++
-		case "note":
-			unsealed = unsealed || strings.Contains(s.Text, "could not be sealed")
-		case "summary":
-			sum = s
-		}
-	}
-	sum.named, sum.unsealed = named, unsealed
-	return sum
 }

@@ -3,7 +3,6 @@
 package torture
 
 import (
-	"encoding/json"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -75,40 +74,6 @@ func summaryWrong(text, root string, code int) string {
 		}
 	}
 	return "none"
-}
-
-// summary is the line of --json about one PATH.
-type summary struct {
-	Type     string `json:"message_type"`
-	Root     string `json:"root"`
-	Seen     int64  `json:"seen"`
-	Written  int64  `json:"written"`
-	Right    int64  `json:"right"`
-	Vanished int64  `json:"vanished"`
-	Skipped  int64  `json:"skipped"`
-	Failed   int64  `json:"failed"`
-	Complete bool   `json:"complete"`
-	ExitCode int    `json:"exit_code"`
-}
-
-// wrong says whether the counts add up.
-func (s summary) wrong() string {
-	if s.Seen != s.Written+s.Right+s.Vanished+s.Skipped+s.Failed ||
-		min(s.Seen, s.Written, s.Right, s.Vanished, s.Skipped, s.Failed) < 0 {
-		return fmt.Sprintf("the counts do not add up: %+v", s)
-	}
-	return ""
-}
-
-func summaries(text string) []summary {
-	var out []summary
-	for line := range strings.Lines(text) {
-		var s summary
-		if json.Unmarshal([]byte(line), &s) == nil && s.Type == "summary" {
-			out = append(out, s)
-		}
-	}
-	return out
 }
 
 // hungControls runs peers in the same way, under timeout(1); one that is there
