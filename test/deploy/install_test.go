@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"encoding/json"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	current "go.podman.io/common/pkg/hooks/1.0.0"
+)
+
+// makeInstall runs the target, without what a make above this test passes down.
+func makeInstall(t *testing.T, variables ...string) {
+	t.Helper()
+	cmd := exec.Command("make", append([]string{"-C", "../..", "install"}, variables...)...)
+	for _, v := range os.Environ() {
+		name, _, _ := strings.Cut(v, "=")
+		if !slices.Contains([]string{"MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "PREFIX", "DESTDIR", "HOOKSDIR"}, name) {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
+// tree lists the files below dir with their modes.
+func tree(t *testing.T, dir string) map[string]fs.FileMode {
+	t.Helper()
+	all := map[string]fs.FileMode{}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || path == dir {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil && e.IsDir() && info.Mode().Perm() != 0o755 {
+			t.Errorf("%s: %v", path, info.Mode())
+		}
+		if err == nil && !e.IsDir() {
+			all[strings.TrimPrefix(path, dir)] = info.Mode()
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// The files, where they are looked for, and nothing else; the hook names the
+// program where it will be, which is not where DESTDIR has it.
+func TestInstall(t *testing.T) {
+	const looked = "/usr/share/containers/oci/hooks.d/fastlabel.json"
+	for name, c := range map[string]struct {
+		variables     []string
+		program, hook string
+	}{
+		"default":       {nil, "/usr/local/bin/fastlabel", looked},
+		"distribution":  {[]string{"PREFIX=/usr"}, "/usr/bin/fastlabel", looked},
+		"elsewhere":     {[]string{"PREFIX=/opt/fast label"}, "/opt/fast label/bin/fastlabel", looked},
+		"other hooks":   {[]string{"HOOKSDIR=/etc/containers/oci/hooks.d"}, "/usr/local/bin/fastlabel", "/etc/containers/oci/hooks.d/fastlabel.json"},
+		"without hooks": {[]string{"HOOKSDIR="}, "/usr/local/bin/fastlabel", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dest := t.TempDir()
+			makeInstall(t, append(c.variables, "DESTDIR="+dest)...)
+			got, want := tree(t, dest), map[string]fs.FileMode{c.program: 0o755}
+			if c.hook != "" {
+				want[c.hook] = 0o644
+			}
+			for path, mode := range want {
+				if got[path] != mode {
+					t.Errorf("%s: %v, not %v", path, got[path], mode)
+				}
+				delete(got, path)
+			}
+			if len(got) > 0 {
+				t.Errorf("installed as well: %v", got)
+			}
+			if c.hook == "" {
+				return
+			}
+			text, err := os.ReadFile(dest + c.hook)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var h current.Hook
+			if err := json.Unmarshal(text, &h); err != nil || h.Hook.Path != c.program {
+				t.Errorf("the hook runs %q (%v), not %q", h.Hook.Path, err, c.program)
+			}
+			if same := strings.Replace(string(text), c.program, program, 1); same != readFiles(t)[hookFile] {
+				t.Errorf("more than the path differs:\n%s", text)
+			}
+		})
+	}
+}
+
+// Installed for good, the hook is found by the matcher and its program runs.
+func TestInstallRuns(t *testing.T) {
+	prefix, dir := t.TempDir(), t.TempDir()
+	makeInstall(t, "PREFIX="+prefix, "HOOKSDIR="+dir)
+	h, err := inject(t, dir, map[string]string{readAsks(t).relabel: "true"})
+	if err != nil || len(h.CreateRuntime) != 1 {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	entry := h.CreateRuntime[0]
+	cmd := exec.Command(entry.Path)
+	cmd.Args = entry.Args
+	cmd.Stdin = strings.NewReader(`{"ociVersion":"1.2.0","id":"c1","status":"creating","bundle":"/none","annotations":{"other":"true"}}`)
+	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("nothing asked: %v: %s", err, out)
+	}
+	cmd = exec.Command(entry.Path)
+	cmd.Args = entry.Args
+	cmd.Stdin = strings.NewReader("")
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "state on stdin is empty") {
+		t.Errorf("no state: %v: %s", err, out)
+	}
+}
