@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runtimes
+
+import (
+	"cmp"
+	"debug/elf"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// house is the module whose hook is tested; FASTLABEL_HOUSE names another version.
+var house = cmp.Or(os.Getenv("FASTLABEL_HOUSE"), "../..")
+
+// place is what the process builds once for all tests.
+var place struct {
+	dir     string
+	hook    string // the command, as built from the house
+	wrapped string // a script that becomes the hook, its stderr in a file
+	rootfs  string // what containers see as /; the guest is in it
+	why     error  // why there is none of these
+}
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "role-") {
+		os.Exit(play(os.Args[1], os.Args[2:]))
+	}
+	code := treetest.Main(m)
+	if err := clearUp(); err != nil {
+		fmt.Fprintln(os.Stderr, "runtimes:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// setUp builds the command and the containers' root, at the first need: before
+// treetest.Main the process is not yet in its mount namespace.
+func setUp(t testing.TB) {
+	t.Helper()
+	if place.dir == "" {
+		place.why = build()
+	}
+	if place.why != nil {
+		t.Fatal(place.why)
+	}
+}
+
+// This program is also the guest, the process in the container, and the hook
+// that records what it is given.
+func play(role string, args []string) int {
+	do, is := map[string]func([]string) error{"role-guest": guest, "role-record": record}[role]
+	if !is {
+		fmt.Fprintln(os.Stderr, "runtimes: no", role)
+		return 2
+	}
+	if err := do(args); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", role, err)
+		return 1
+	}
+	return 0
+}
+
+// wrapper becomes the hook. The runtime knows the script and not the command,
+// so the command does not find the runtime's timeout in config.json.
+const wrapper = `#!/bin/sh
+exec "$1" hook -v 2>>"$2"
+`
+
+func build() error {
+	dir, err := os.MkdirTemp("", "fastlabel-runtimes-")
+	if err != nil {
+		return err
+	}
+	place.dir = dir
+	place.hook = filepath.Join(dir, "fastlabel")
+	place.wrapped = filepath.Join(dir, "wrapped")
+	place.rootfs = filepath.Join(dir, "rootfs")
+	// What runtimes mount on must be there: containers share this root, and
+	// for runc and crun it is read-only.
+	for _, name := range []string{"bin", "dev", "etc", "proc", "run", "sys", "tmp", "var", guestVolume, guestWitness} {
+		if err := os.MkdirAll(filepath.Join(place.rootfs, name), 0o755); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(place.wrapped, []byte(wrapper), 0o755); err != nil {
+		return err
+	}
+	cmd := exec.Command("go", "build", "-o", place.hook, "./cmd/fastlabel")
+	cmd.Dir, cmd.Env = house, append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", cmd, err, out)
+	}
+	return installGuest()
+}
+
+// installGuest puts this program into the root, where there is no library.
+func installGuest() error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	program, err := elf.Open(self)
+	if err != nil {
+		return err
+	}
+	defer program.Close()
+	for _, p := range program.Progs {
+		if p.Type == elf.PT_INTERP {
+			return fmt.Errorf("%s is not static: build it with CGO_ENABLED=0", self)
+		}
+	}
+	from, err := os.Open(self)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := os.OpenFile(filepath.Join(place.rootfs, guestPath), os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(to, from); err != nil {
+		return err
+	}
+	return to.Close()
+}

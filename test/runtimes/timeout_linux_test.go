@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runtimes
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The runtimes' timeouts, in seconds. On a machine with nothing else to do half
+// a second would serve.
+const (
+	killAfter = 2
+	allowed   = 4 // of which the hook uses half
+)
+
+// soon is a bar for starts that a timeout stops: a runtime that waited for a
+// process that the hook left behind would wait for the labels of slow, which
+// take 40 s at the least.
+const soon = 20 * time.Second
+
+// served is a slow volume: 100 ms a label, for 800 files in two directories.
+func served(t testing.TB) *server {
+	t.Helper()
+	s := serve(t, plant(t, onDisk(t), slow))
+	s.slow(100 * time.Millisecond)
+	return s
+}
+
+// with is a container that asks for the labels of the served volume.
+func (s *server) with(t testing.TB, c cell, hooks ...hook) *container {
+	t.Helper()
+	v := s.volume
+	v.root = s.dir
+	return c.with(t, v, hooks...)
+}
+
+// TestKilledByRuntime has the runtime's timeout come before the hook has ended:
+// it kills the hook. The volume is sealed then, and a start after that does the
+// rest. That the walk was cut short in its midst is the control.
+func TestKilledByRuntime(t *testing.T) {
+	each(t, func(t *testing.T, c cell) {
+		s := served(t)
+		lines := filepath.Join(t.TempDir(), "lines")
+		x := s.with(t, c, noted(s.hook, lines, killAfter))
+		r := x.start(t)
+		t.Logf("%s says after %v: %s", c.engine, r.took.Round(10*time.Millisecond), strings.TrimSpace(r.said))
+		nobody(t, s.hook)
+		r.stopped(t, "killed")
+		if r.took > soon {
+			t.Errorf("took %v", r.took)
+		}
+		if text, err := os.ReadFile(lines); err != nil || strings.Contains(string(text), "incomplete") {
+			t.Errorf("it was not killed: %s, %v", text, err)
+		}
+		s.sealed(t)
+		s.partly(t)
+		s.retried(t, x)
+	})
+}
+
+// TestOwnDeadline has the hook stop by itself, before the runtime's timeout
+// that it found in config.json.
+func TestOwnDeadline(t *testing.T) {
+	each(t, func(t *testing.T, c cell) {
+		s := served(t)
+		x := s.with(t, c, ours(s.hook, allowed)).withLines()
+		r := x.start(t)
+		nobody(t, s.hook)
+		r.stopped(t, "too slow")
+		x.hasLines(t, r, ": "+guestVolume+": incomplete (deadline of 2s reached), ", "; the next try goes on from there")
+		if r.took > soon {
+			t.Errorf("took %v", r.took)
+		}
+		s.sealed(t)
+		s.partly(t)
+		s.retried(t, x)
+	})
+}
+
+// TestStalled has the volume's server not answer at all. The hook ends all the
+// same before the runtime's timeout, and a start after that does what is left,
+// which is all of it.
+func TestStalled(t *testing.T) {
+	eachEngine(t, func(t *testing.T, e engine) {
+		c := cell{e, "createRuntime"}
+		s := serve(t, plant(t, onDisk(t), small))
+		s.hold(true)
+		x := s.with(t, c, ours(s.hook, allowed)).withLines()
+		r := x.start(t)
+		nobody(t, s.hook)
+		r.stopped(t, "stalled")
+		x.hasLines(t, r, ": "+guestVolume+": ", "deadline of 2s reached", s.dir)
+		if r.took > soon {
+			t.Errorf("took %v", r.took)
+		}
+		s.release()
+		x.start(t).succeeds(t, "control: the same container, when the server answers")
+		s.bears(t, newLabel)
+	})
+}
+
+// retried starts the container again, on a server that is fast: it does the
+// rest.
+func (s *server) retried(t *testing.T, x *container) {
+	t.Helper()
+	s.release()
+	left := s.labels(t)[oldLabel]
+	s.counts()
+	x.hooks[0].Timeout = 0
+	x.start(t).succeeds(t, "the next try")
+	s.bears(t, newLabel)
+	_, sets := s.counts()
+	t.Logf("%d were wrong, %d were set", left, len(sets))
+	if len(sets) < left {
+		t.Errorf("%d of %d were wrong, and %d were set", left, s.entries, len(sets))
+	}
+}
