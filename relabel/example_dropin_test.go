@@ -43,6 +43,16 @@ func ExampleChcon() {
 	}
 }
 
+// What is gone when its turn comes is no error; a tree that is not there is one.
+func ExampleChcon_gone() {
+	const label = "system_u:object_r:container_file_t:s0"
+	fmt.Println(relabel.Chcon("/no/such/volume", label, false))
+	fmt.Println(errors.Is(relabel.Chcon("/no/such/volume", label, true), fs.ErrNotExist))
+	// Output:
+	// <nil>
+	// true
+}
+
 // Callers of go-selinux find the errors that they know.
 func ExampleChcon_errors() {
 	err := relabel.Chcon("", "system_u:object_r:container_file_t:s0", true)

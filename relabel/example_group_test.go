@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"os"
+	"sync"
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel"
@@ -35,6 +37,29 @@ func ExampleGroup() {
 	for _, p := range group.Progress() {
 		log.Printf("%s: %v", p.Root, p)
 	}
+}
+
+// A dry run for two who ask at the same time: both get the report of one walk.
+func ExampleGroup_Tree() {
+	volume, err := os.MkdirTemp("", "volume-")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(volume)
+	group := &relabel.Group{Options: relabel.Options{DryRun: true}}
+	var callers sync.WaitGroup
+	for range 2 {
+		callers.Go(func() {
+			report, err := group.Tree(context.Background(), volume, "system_u:object_r:container_file_t:s0:c75,c35")
+			fmt.Println(report.Seen, report.Label, err)
+		})
+	}
+	callers.Wait()
+	fmt.Println(len(group.Progress()), "under way")
+	// Output:
+	// 1 system_u:object_r:container_file_t:s0:c35,c75 <nil>
+	// 1 system_u:object_r:container_file_t:s0:c35,c75 <nil>
+	// 0 under way
 }
 
 // What a caller is told who leaves before the end.

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io/fs"
 	"log"
+	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -38,6 +40,24 @@ func ExampleTree() {
 	}
 }
 
+// A dry run tells what would be written, and needs no rights to write.
+func ExampleTree_dryRun() {
+	volume, err := os.MkdirTemp("", "volume-")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(volume)
+	for _, name := range []string{"index.html", "style.css"} {
+		if err := os.WriteFile(filepath.Join(volume, name), nil, 0o600); err != nil {
+			log.Print(err)
+		}
+	}
+	report, err := relabel.Tree(context.Background(), volume,
+		"system_u:object_r:container_file_t:s0:c75,c35", relabel.Options{DryRun: true})
+	fmt.Println(report.Written, "of", report.Seen, "entries do not bear", report.Label, err)
+	// Output: 3 of 3 entries do not bear system_u:object_r:container_file_t:s0:c35,c75 <nil>
+}
+
 // The directories of the system are refused, however they are spelled.
 func ExampleTree_refused() {
 	_, err := relabel.Tree(context.Background(), "/usr/../etc/",
@@ -58,6 +78,17 @@ func ExampleTree_label() {
 
 // Ask whether a volume is labelled, without labelling it.
 func ExampleLabelled() {
+	volume, err := os.MkdirTemp("", "volume-")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(volume)
+	fmt.Println(relabel.Labelled(volume, "system_u:object_r:container_file_t:s0:c35,c75", relabel.Top))
+	// Output: false <nil>
+}
+
+// One that is not there is an error.
+func ExampleLabelled_missing() {
 	const label = "system_u:object_r:container_file_t:s0"
 	_, err := relabel.Labelled("/no/such/volume", label, relabel.Root)
 	var where *fs.PathError
