@@ -8,6 +8,9 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 GO ?= go
 PREFIX ?= /usr/local
 DESTDIR ?=
+# Where podman and CRI-O look unless told otherwise, whatever the PREFIX: neither
+# looks below /usr/local. HOOKSDIR= leaves the hook out.
+HOOKSDIR ?= /usr/share/containers/oci/hooks.d
 VERSION ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 TESTFLAGS ?=
 BENCH ?= .
@@ -23,24 +26,28 @@ endif
 
 GOLANGCI := v2.15.0
 LINTER := .tools/golangci-lint-$(GOLANGCI)
+MODULES := test/deploy test/runtimes test/torture
 SCRIPTS := .ci/run $(shell find relabel test bench -name '*.sh' 2>/dev/null)
 
 # Debian packages, by what needs them. The race detector needs a C library.
 PKG_DEMO := attr e2fsprogs mount util-linux
 PKG_TEST := $(PKG_DEMO) btrfs-progs fuse3 gcc libc6-dev patch strace xfsprogs
+PKG_RUNTIMES := $(PKG_TEST) conmon crun podman runc
 PKG_LINT := shellcheck
 PKG_FRESH := debootstrap
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: deps deps-demo deps-test deps-lint deps-fresh
-deps: deps-test deps-lint deps-fresh ## install what all targets need: Debian packages, the linter in .tools
+.PHONY: deps deps-demo deps-test deps-runtimes deps-lint deps-fresh
+deps: deps-test deps-runtimes deps-lint deps-fresh ## install what all targets need: Debian packages, the linter in .tools
 deps-demo:
 	@test/deps.sh $(PKG_DEMO)
 deps-test:
 	@test/deps.sh $(PKG_TEST)
+deps-runtimes:
+	@test/deps.sh $(PKG_RUNTIMES)
 deps-lint: $(LINTER)
 	@test/deps.sh $(PKG_LINT)
 deps-fresh:
@@ -58,8 +65,12 @@ build: ## build bin/fastlabel, static
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/fastlabel ./cmd/fastlabel
 
 .PHONY: install
-install: build ## install bin/fastlabel below PREFIX (/usr/local), within DESTDIR
+install: build ## install the command below PREFIX (/usr/local) and its hook in HOOKSDIR, within DESTDIR
 	install -D -m 755 bin/fastlabel "$(DESTDIR)$(PREFIX)/bin/fastlabel"
+ifneq ($(HOOKSDIR),)
+	sed 's|"/usr/bin/fastlabel"|"$(PREFIX)/bin/fastlabel"|' deploy/oci/fastlabel.json | \
+		install -D -m 644 /dev/stdin "$(DESTDIR)$(HOOKSDIR)/fastlabel.json"
+endif
 
 .PHONY: test
 test: ## install what the tests need, run them all, then all under the race detector
@@ -77,7 +88,7 @@ lint: deps-lint ## check style, imports, formatting, go.mod and the scripts
 	$(LINTER) run ./...
 	$(LINTER) fmt --diff
 	$(GO) mod tidy -diff
-	cd test/torture && ../../$(LINTER) run ./... && $(GO) mod tidy -diff
+	for m in $(MODULES); do (cd $$m && $(CURDIR)/$(LINTER) run ./... && $(CURDIR)/$(LINTER) fmt --diff && $(GO) mod tidy -diff); done
 	shellcheck -x $(SCRIPTS)
 
 .PHONY: torture
@@ -85,6 +96,15 @@ torture: deps-test ## attack the command: kill, power loss, errors, races (root;
 	@mkdir -p bin
 	cd test/torture && FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=0 TORTURE=$(TORTURE) FASTLABEL_RESULTS=$(CURDIR)/bin/torture-$(TORTURE).txt \
 		$(GO) test -count=1 -v -timeout 24h -run '$(ATTACK)' $(TESTFLAGS) .
+
+.PHONY: test-runtimes
+test-runtimes: deps-runtimes ## start containers with runc, crun and podman, and the hook (root)
+	cd test/runtimes && FASTLABEL_PROMISE=$(PROMISE),runc,crun,podman CGO_ENABLED=0 $(GO) test -count=1 -timeout 15m $(TESTFLAGS) ./...
+
+.PHONY: test-deploy
+test-deploy: ## check deploy/oci with what reads it, what install installs, and what the library imports
+	cd test/deploy && CGO_ENABLED=0 $(GO) test -count=1 $(TESTFLAGS) ./...
+	@test/imports.sh
 
 .PHONY: mutants
 mutants: ## break the engine and the pool on purpose, and see a named test notice (root)
