@@ -4,80 +4,115 @@ package main
 
 import (
 	"io"
+	"time"
 
-	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
+// logger is zap's core without its front: package zap itself serves levels over
+// HTTP, and net/http with what that needs is a quarter of the program and half a
+// millisecond of each start.
+type logger struct{ core zapcore.Core }
+
 // newLogger logs to w from --log-level on; without the flag, nothing. There is
 // no sampling (zap's production preset has it): the hundredth failure matters
 // as much as the first.
-func newLogger(w io.Writer, s *settings) *zap.Logger {
+func newLogger(w io.Writer, s *settings) logger {
 	if s.logLevel == "" {
-		return zap.NewNop()
+		return logger{zapcore.NewNopCore()}
 	}
 	level, err := zapcore.ParseLevel(s.logLevel)
 	if err != nil { // the flag takes no other
 		level = zapcore.DebugLevel
 	}
-	c := zap.NewProductionEncoderConfig()
-	c.EncodeTime = zapcore.RFC3339NanoTimeEncoder
+	c := zapcore.EncoderConfig{
+		TimeKey: "ts", LevelKey: "level", MessageKey: "msg",
+		EncodeTime:     zapcore.RFC3339NanoTimeEncoder,
+		EncodeLevel:    zapcore.LowercaseLevelEncoder,
+		EncodeDuration: zapcore.SecondsDurationEncoder,
+	}
 	encoder := zapcore.NewConsoleEncoder(c)
 	if s.logFormat == "json" {
 		encoder = zapcore.NewJSONEncoder(c)
 	}
-	return zap.New(zapcore.NewCore(encoder, zapcore.AddSync(w), level))
+	return logger{zapcore.NewCore(encoder, zapcore.AddSync(w), level)}
+}
+
+func (l logger) log(level zapcore.Level, message string, fields ...zapcore.Field) {
+	if ce := l.core.Check(zapcore.Entry{Level: level, Time: time.Now(), Message: message}, nil); ce != nil {
+		ce.Write(fields...)
+	}
+}
+
+func str(key, value string) zapcore.Field {
+	return zapcore.Field{Key: key, Type: zapcore.StringType, String: value}
+}
+
+func number(key string, value int64) zapcore.Field {
+	return zapcore.Field{Key: key, Type: zapcore.Int64Type, Integer: value}
+}
+
+func truth(key string, value bool) zapcore.Field {
+	f := zapcore.Field{Key: key, Type: zapcore.BoolType}
+	if value {
+		f.Integer = 1
+	}
+	return f
+}
+
+func span(key string, value time.Duration) zapcore.Field {
+	return zapcore.Field{Key: key, Type: zapcore.DurationType, Integer: int64(value)}
 }
 
 // logged passes everything on, and logs it.
 type logged struct {
 	reporter
-	log *zap.Logger
+	logger
 }
 
 func (l logged) failure(root string, err error) {
 	f := explain(root, err)
-	l.log.Error("failed", zap.String("root", plain(root)), zap.String("path", plain(f.path)),
-		zap.String("op", f.op), zap.String("errno", errnoName(err)), zap.String("text", f.text))
+	l.log(zapcore.ErrorLevel, "failed", str("root", plain(root)), str("path", plain(f.path)),
+		str("op", f.op), str("errno", errnoName(err)), str("text", f.text))
 	l.reporter.failure(root, err)
 }
 
 func (l logged) skip(root, path, reason string) {
-	l.log.Info("skipped", zap.String("root", plain(root)), zap.String("path", plain(path)), zap.String("reason", clean(reason)))
+	l.log(zapcore.InfoLevel, "skipped", str("root", plain(root)), str("path", plain(path)), str("reason", clean(reason)))
 	l.reporter.skip(root, path, reason)
 }
 
 func (l logged) wait(root, holder string) {
-	l.log.Info("waiting", zap.String("root", plain(root)), zap.String("holder", clean(holder)))
+	l.log(zapcore.InfoLevel, "waiting", str("root", plain(root)), str("holder", clean(holder)))
 	l.reporter.wait(root, holder)
 }
 
 func (l logged) stall(root string, c relabel.HungCall) {
-	l.log.Warn("stalled", zap.String("root", plain(root)), zap.String("path", plain(c.Path)), zap.String("call", c.Call))
+	l.log(zapcore.WarnLevel, "stalled", str("root", plain(root)), str("path", plain(c.Path)), str("call", c.Call))
 	l.reporter.stall(root, c)
 }
 
 func (l logged) change(root, path, from, to string) {
-	l.log.Debug("changed", zap.String("root", plain(root)), zap.String("path", plain(path)), zap.String("from", plain(from)), zap.String("to", to))
+	l.log(zapcore.DebugLevel, "changed", str("root", plain(root)), str("path", plain(path)), str("from", plain(from)), str("to", to))
 	l.reporter.change(root, path, from, to)
 }
 
 func (l logged) probed(p probeResult) {
-	l.log.Info("probed", zap.String("root", plain(p.root)), zap.String("label", p.label),
-		zap.Bool("labelled", p.labelled), zap.Bool("interrupted", p.interrupted))
+	l.log(zapcore.InfoLevel, "probed", str("root", plain(p.root)), str("label", p.label),
+		truth("labelled", p.labelled), truth("interrupted", p.interrupted))
 	l.reporter.probed(p)
 }
 
 func (l logged) result(r result) {
 	for _, n := range r.Notes {
-		l.log.Warn("note", zap.String("root", plain(r.Root)), zap.String("text", clean(n)))
+		l.log(zapcore.WarnLevel, "note", str("root", plain(r.Root)), str("text", clean(n)))
 	}
-	l.log.Info("ended", zap.String("root", plain(r.Root)), zap.String("label", r.Label), zap.String("way", r.Way),
-		zap.Int64("seen", r.Seen), zap.Int64("written", r.Written), zap.Int64("right", r.Right),
-		zap.Int64("vanished", r.Vanished), zap.Int64("skipped", r.Skipped), zap.Int64("failed", r.Failed),
-		zap.Bool("trusted", r.Trusted), zap.Bool("complete", r.Complete), zap.Duration("elapsed", r.Elapsed),
-		zap.Int("exit", r.code), zap.String("reason", r.reason))
+	l.log(zapcore.InfoLevel, "ended", str("root", plain(r.Root)), str("label", r.Label), str("way", r.Way),
+		number("seen", r.Seen), number("written", r.Written), number("right", r.Right),
+		number("vanished", r.Vanished), number("skipped", r.Skipped), number("failed", r.Failed),
+		truth("trusted", r.Trusted), truth("complete", r.Complete), span("elapsed", r.Elapsed),
+		number("exit", int64(r.code)), str("reason", r.reason))
 	l.reporter.result(r)
 }
