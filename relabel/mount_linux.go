@@ -23,6 +23,7 @@ type mount struct {
 	id       uint64
 	st       sys.Stat
 	confined confinement
+	tree     int // the clone itself; -1: there is none
 	top      *dir
 	upper    *upper
 	strand   *strand // of the run, where it works on this mount
@@ -57,9 +58,10 @@ func (p *proc) locate(at int, path string) (*mount, string, sys.Errno) {
 // in a private clone where that can be had.
 func (r *run) enclose(m *mount, at int) (string, sys.Errno) {
 	fd, op, e := -1, "open_tree", syscall.ENOSYS
+	m.tree = -1
 	m.strand.at("openat", m.path)
 	if r.means.clones {
-		fd, op, e = cloneMount(at)
+		fd, m.tree, op, e = cloneMount(at)
 	}
 	if e != 0 && cannotClone(e) {
 		m.confined = compareIDs
@@ -89,6 +91,9 @@ func (r *run) enclose(m *mount, at int) (string, sys.Errno) {
 func (m *mount) close() {
 	if m.top != nil {
 		sys.Close(int(m.top.fd))
+		if m.tree >= 0 {
+			sys.Close(m.tree)
+		}
 	}
 	if m.upper != nil && m.upper.fd >= 0 {
 		sys.Close(m.upper.fd)

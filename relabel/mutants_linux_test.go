@@ -284,10 +284,11 @@ func TestCloneFollowsNothing(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), "dir .\nfile f\nlink l f\n")
 	at := openedAt(t, sys.AtFdcwd, root)
 	defer sys.Close(at)
-	fd, op, e := cloneMount(at)
+	fd, tree, op, e := cloneMount(at)
 	if e != 0 {
 		t.Fatal(op, e)
 	}
+	defer sys.Close(tree)
 	defer sys.Close(fd)
 	for dir, want := range map[int]sys.Errno{at: 0, fd: unix.ELOOP} {
 		f, e := sys.Openat(dir, sys.Cname("l"), sys.OpenRead, 0)
