@@ -5,6 +5,7 @@ package relabel
 import (
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
@@ -31,6 +32,7 @@ type dir struct {
 	// The list of open directories that nobody is in, oldest first.
 	newer, older *dir
 
+	shared  bool    // others may know of it; else the cache's mutex is not needed
 	small   bool    // known to need no sorting
 	outcome outcome // what the tally holds for its own label
 	spoiled bool    // its entries could not all be read: counted as failed
@@ -67,22 +69,36 @@ func (d *dir) path(name string) string {
 // some ten microseconds of system calls for each.
 type cache struct {
 	mu             sync.Mutex
-	limit, open    int
+	limit          int
+	open           atomic.Int64
 	rests          int // open directories with a rest that waits
 	oldest, newest *dir
 }
 
-// pinned enters a directory that the caller has just opened, and is in.
-func (c *cache) pinned(d *dir, fd int) {
+// opened enters a directory that the caller has just opened, and is in. Nobody
+// else knows of it until something in it is expected or its rest kept.
+func (c *cache) opened(parent *dir, name string, fd int) *dir {
+	c.open.Add(1)
+	return &dir{parent: parent, mount: parent.mount, name: name, deep: parent.deep + 1, fd: int32(fd), pins: 1}
+}
+
+func (c *cache) resize(limit int) {
 	c.mu.Lock()
-	d.fd, d.pins = int32(fd), d.pins+1
-	c.open++
+	c.limit = limit
 	c.mu.Unlock()
+}
+
+// share is written once, by the worker that opened d: release reads it unlocked.
+func (d *dir) share() {
+	if !d.shared {
+		d.shared = true
+	}
 }
 
 // expect says that one more item will need d.
 func (c *cache) expect(d *dir) {
 	c.mu.Lock()
+	d.share()
 	d.want++
 	c.mu.Unlock()
 }
@@ -145,7 +161,7 @@ func (c *cache) reenter(d *dir) (int, string, sys.Errno) {
 			sys.Close(fd)
 		} else {
 			next.fd = int32(fd)
-			c.open++
+			c.open.Add(1)
 		}
 		next.pins++
 		c.mu.Unlock()
@@ -158,14 +174,30 @@ func (c *cache) reenter(d *dir) (int, string, sys.Errno) {
 // release takes a pin back. A directory that nobody is in and nobody will need
 // is closed; one that will be needed is listed, and the oldest makes room.
 func (c *cache) release(d *dir) {
+	if !d.shared {
+		c.open.Add(-1)
+		sys.Close(int(d.fd))
+		return
+	}
+	c.letGo(d, 0)
+}
+
+// letGo is release by one who pinned d once for itself and did owed items more
+// that expected it.
+func (c *cache) letGo(d *dir, owed int) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	d.want -= int32(owed)
 	d.pins--
 	if d.pins > 0 || d.parent == nil {
+		c.mu.Unlock()
 		return
 	}
 	if d.want <= 0 {
-		c.shut(d)
+		fd := int(d.fd)
+		d.fd = -1
+		c.mu.Unlock()
+		c.open.Add(-1)
+		sys.Close(fd) // not under the mutex: it may take its time
 		return
 	}
 	d.older = c.newest
@@ -175,9 +207,10 @@ func (c *cache) release(d *dir) {
 		c.oldest = d
 	}
 	c.newest = d
-	for c.open > c.limit && c.oldest != nil {
+	for int(c.open.Load()) > c.limit && c.oldest != nil {
 		c.evict()
 	}
+	c.mu.Unlock()
 }
 
 // shed closes one directory that can be found again, and says if there was one.
@@ -197,6 +230,7 @@ func (c *cache) shed() bool {
 func (c *cache) keep(d *dir) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	d.share()
 	d.pins++
 	c.rests++
 	return c.rests <= c.limit/2
@@ -244,7 +278,7 @@ func (c *cache) evict() {
 func (c *cache) shut(d *dir) {
 	sys.Close(int(d.fd))
 	d.fd = -1
-	c.open--
+	c.open.Add(-1)
 }
 
 func (c *cache) unlist(d *dir) {

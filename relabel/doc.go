@@ -19,7 +19,9 @@
 //	confine_linux.go    the private clone; openat2 or mount ids without it
 //	record_linux.go     the root's label: seal, commit, revoke, second reading
 //	pool_linux.go       the workers; internal/steal shares the work among them
-//	walk_linux.go       a worker: enter a directory, read it, share the rest
+//	walk_linux.go       a worker: read a directory, share the rest
+//	enter_linux.go      a directory: open it, label it, go on with what is in it
+//	row_linux.go        plain entries, a row at a time
 //	sort_linux.go       large directories of ext4 in the order of inodes
 //	dir_linux.go        directories kept open, within a limit
 //	label_linux.go      one entry: read, compare, write

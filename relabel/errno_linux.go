@@ -59,6 +59,7 @@ const (
 	errWouldBlock = syscall.EWOULDBLOCK
 	errNotDir     = syscall.ENOTDIR
 	errLoop       = syscall.ELOOP
+	errNotOwner   = syscall.EPERM // openat with O_NOATIME
 	errNoLabel    = syscall.ENODATA
 	errLongLabel  = syscall.ERANGE
 	errNoRoom     = syscall.EINVAL // getdents64: the buffer is too small for the next record

@@ -12,8 +12,16 @@ import (
 // label makes t bear the label, and reports what stood in the way. d is the
 // directory that t is in or, where t has no name, t itself.
 func (w *worker) label(t target, d *dir) outcome {
+	o, op, e := w.attempt(t, d)
+	return w.settle(t, d, o, op, e)
+}
+
+// settle is label after a first attempt that ended so.
+func (w *worker) settle(t target, d *dir, o outcome, op string, e sys.Errno) outcome {
 	for try := 0; ; try++ {
-		o, op, e := w.attempt(t, d)
+		if try > 0 {
+			o, op, e = w.attempt(t, d)
+		}
 		if e == 0 {
 			w.eios = 0
 			return o
@@ -88,13 +96,24 @@ func (w *worker) attempt(t target, d *dir) (outcome, string, sys.Errno) {
 		w.change(d, t, from)
 		return written, "", 0
 	}
-	if unread && judge(e) == compare {
-		if n, _, e := w.hand.get(t); e == 0 && sameLabel(w.hand.Value(n), w.want) {
-			w.row = 0
-			return right, "", 0
-		}
+	if unread && w.refusedButRight(t, e) {
+		return right, "", 0
 	}
 	return failure, op, e
+}
+
+// refusedButRight looks whether the target, whose write was answered by e, is
+// right as it is.
+func (w *worker) refusedButRight(t target, e sys.Errno) bool {
+	if judge(e) != compare {
+		return false
+	}
+	n, _, e := w.hand.get(t)
+	if e != 0 || !sameLabel(w.hand.Value(n), w.want) {
+		return false
+	}
+	w.row = 0
+	return true
 }
 
 // linked deals with what has several names, where the caller does not want it

@@ -28,6 +28,7 @@ type mount struct {
 	upper    *upper
 	strand   *strand // of the run, where it works on this mount
 	sorter   *sorter
+	served   bool // calls wait for a server
 	sorts    bool // large directories are written in the order of inodes
 	// left says what in it is left alone, and why; "" is for what lies under
 	// another mount of the tree. special has the same by inode number alone,
@@ -82,6 +83,7 @@ func (r *run) enclose(m *mount, at int) (string, sys.Errno) {
 	r.setAside(m)
 	kind, e := sys.FSType(fd)
 	m.sorts = e == 0 && kind == sys.Ext4
+	m.served = e == 0 && sys.Served(kind) || r.means.served
 	m.asks = len(m.left) > 0 && (e != 0 || !sys.RecordsTell(kind))
 	r.expectCopies(m)
 	m.strand.at("", "")

@@ -314,10 +314,9 @@ func openedAt(t *testing.T, dir int, name string) int {
 func TestReentry(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), "dir .\ndir d\ndir other\n")
 	c, m := cache{limit: 2}, &mount{confined: clone, path: root}
-	top := &dir{mount: m, fd: int32(openedAt(t, sys.AtFdcwd, root))}
+	top := &dir{mount: m, fd: int32(openedAt(t, sys.AtFdcwd, root)), shared: true}
 	defer sys.Close(int(top.fd))
-	d := &dir{parent: top, mount: m, name: "d\x00", fd: -1, deep: 1}
-	c.pinned(d, openedAt(t, int(top.fd), "d"))
+	d := c.opened(top, "d\x00", openedAt(t, int(top.fd), "d"))
 	for range 3 {
 		c.expect(d)
 	}

@@ -25,22 +25,32 @@ const (
 	// mostOpen bounds the directories kept open for later. A walk in depth
 	// keeps those above it whose entries wait, which are seldom more.
 	mostOpen = 36
+	// waiting is how many workers a filesystem with a server has that are left
+	// to us: each waits most of the time, and costs the machine little.
+	waiting = 32
 )
 
-// size chooses how many workers and open directories there may be.
-func (r *run) size() {
-	r.threads = r.o.Threads
-	if r.threads < 1 {
-		r.threads = runtime.GOMAXPROCS(0)
+// size chooses how many workers and open directories there may be for m.
+func (r *run) size(m *mount) (workers int) {
+	workers = r.o.Threads
+	if workers < 1 {
+		workers = runtime.GOMAXPROCS(0)
+		if m.served {
+			workers = max(workers, waiting)
+		}
 	}
 	files := int(min(sys.OpenFiles(), 1<<20))
-	r.threads = max(1, min(r.threads, (files-reserve)/(2*perWorker)))
-	r.cache.limit = max(2, min(mostOpen, (files-reserve-r.threads*perWorker)/2))
+	workers = max(1, min(workers, (files-reserve)/(2*perWorker)))
+	r.cache.resize(max(2, min(mostOpen, (files-reserve-workers*perWorker)/2)))
+	return workers
 }
 
 func (r *run) worker(m *mount, p *steal.Worker[item]) *worker {
 	w := &worker{run: r, pool: p, m: m}
 	w.hand = hand{Attr: sys.NewAttr(attribute, []byte(r.want)), way: r.way(m), m: m}
+	if r.o.OnChange == nil {
+		w.hand.Brief() // nobody is told what an entry bore
+	}
 	return w
 }
 
@@ -49,11 +59,12 @@ func (r *run) walk(ctx context.Context, m *mount, seeds []item) error {
 	for _, s := range seeds {
 		r.cache.keep(s.dir) // as a rest: it is open, and at its beginning
 	}
-	c := &crew{workers: make([]atomic.Pointer[worker], r.threads+spares)}
+	workers := r.size(m)
+	c := &crew{workers: make([]atomic.Pointer[worker], workers+spares)}
 	m.strand.walks(c)
 	defer m.strand.walks(nil)
 	left, err := steal.Run(ctx, seeds, steal.Job[item]{
-		Workers: r.threads,
+		Workers: workers,
 		Spares:  spares,
 		Grace:   grace,
 		Begin: func(p *steal.Worker[item]) (func(item), func(), error) {
@@ -64,7 +75,7 @@ func (r *run) walk(ctx context.Context, m *mount, seeds []item) error {
 				return nil, nil, pathError(op, m.path, e)
 			}
 			w.inherit(c)
-			return w.do, func() { w.hand.enter(r.proc.cwd) }, nil // out of the volume
+			return w.do, w.retire, nil
 		},
 	})
 	var stuck *steal.Stuck
@@ -89,6 +100,13 @@ func (r *run) walk(ctx context.Context, m *mount, seeds []item) error {
 	m.sorter.clear(&r.cache)
 	r.cache.clear(left)
 	return err
+}
+
+// retire ends the worker: it holds no directory any more, and its thread is out
+// of the volume.
+func (w *worker) retire() {
+	w.letGo()
+	w.hand.enter(w.proc.cwd)
 }
 
 // alone labels one entry outside the pool.

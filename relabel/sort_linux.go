@@ -121,12 +121,7 @@ func (w *worker) slice(b *batch, from int) {
 	if op, e := w.hand.enter(fd); e != 0 {
 		w.spoil(b.dir, op, e)
 	} else {
-		for _, word := range b.index[from:min(from+sliceLen, len(b.index))] {
-			if w.stopped() {
-				break
-			}
-			w.entry(b.dir, fd, b.entry(word))
-		}
+		w.words(b, fd, b.index[from:min(from+sliceLen, len(b.index))])
 	}
 	if b.pending.Add(-1) > 0 {
 		return

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
 const (
@@ -197,55 +199,39 @@ func (r *run) underWay() (calls []HungCall) {
 
 // place is where a worker is, to be compared with where it is later.
 func (w *worker) place() any {
-	return [3]any{w.items.Load(), w.name.Load(), w.doing.Load()}
+	next := int32(0)
+	if c := w.going.Load(); c != nil {
+		next = c.row.Next.Load()
+	}
+	return [5]any{w.items.Load(), w.name.Load(), w.doing.Load(), w.step.Load(), next}
 }
 
 func (w *worker) hungAt() HungCall {
+	call, name := deed(w.doing.Load()), w.name.Load()
+	switch call {
+	case sweeping:
+		call, name = w.sweepsAt()
+	case visiting:
+		call = w.visitsAt()
+	}
 	path := w.m.path
 	if d := w.in.Load(); d != nil {
-		path = d.path(target{name: w.name.Load()}.String())
+		path = d.path(target{name: name}.String())
 	}
-	return HungCall{deed(w.doing.Load()).String(), path}
+	return HungCall{call.String(), path}
 }
 
-// chunk is a buffer of directory records that a worker goes through. next, the
-// offset of the record to come, is taken by compare and swap, so that another
-// can take all that is left from a worker that is held up.
-type chunk struct {
-	dir  *dir
-	buf  []byte
-	next atomic.Int64
-}
-
-const (
-	closed = -1 // nothing can be taken
-	taking = -2 // somebody is about to have it
-	handed = -3 // somebody has it
-)
-
-// take takes the next length bytes at offset off for the worker whose chunk it is.
-func (c *chunk) take(off, length int) bool {
-	if c.next.CompareAndSwap(int64(off), int64(off+length)) {
-		return true
+// visitsAt is the call that a visit has under way.
+func (w *worker) visitsAt() deed {
+	switch sys.Step(w.step.Load()) {
+	case sys.StepRead:
+		return fgetxattr
+	case sys.StepWrite:
+		return fsetxattr
+	case sys.StepList:
+		return reading
 	}
-	c.wait()
-	return false
-}
-
-// end closes the chunk. It says no if the rest of it was handed on.
-func (c *chunk) end(off int) bool {
-	if c.next.CompareAndSwap(int64(off), closed) {
-		return true
-	}
-	c.wait()
-	return false
-}
-
-// wait is over when whoever takes the rest holds the directory for it.
-func (c *chunk) wait() {
-	for c.next.Load() == taking {
-		time.Sleep(50 * time.Microsecond)
-	}
+	return opening
 }
 
 // inherit makes work of what workers that are held up had before them.
@@ -259,14 +245,15 @@ func (w *worker) inherit(c *crew) {
 		if k == nil {
 			continue
 		}
-		off := k.next.Load()
-		if off < 0 || !k.next.CompareAndSwap(off, taking) {
+		next := k.row.Next.Load()
+		if next < 0 || !k.row.Next.CompareAndSwap(next, taking) {
 			continue
 		}
-		if rest := k.buf[off:]; len(rest) > 0 {
+		k.left.Store(next)
+		if rest := k.buf[k.row.At[next]:]; len(rest) > 0 {
 			w.cache.expect(k.dir)
 			w.pool.Push(item{dir: k.dir, rest: rest})
 		}
-		k.next.Store(handed)
+		k.row.Next.Store(handed)
 	}
 }

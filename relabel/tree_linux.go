@@ -33,7 +33,6 @@ type run struct {
 	guesses bool                // writing unread is permitted
 	hung    atomic.Bool         // a worker did not come back
 	cache   cache
-	threads int
 	stop    context.CancelCauseFunc
 	main    *strand
 	stalled bool // what attend said last
@@ -183,7 +182,6 @@ func (r *run) prepare(ask func() means) error {
 	if !r.o.DryRun {
 		r.locks = openLocks()
 	}
-	r.size()
 	return nil
 }
 

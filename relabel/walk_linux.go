@@ -27,6 +27,9 @@ const (
 	// bufferSize is one reading of a directory, and so the largest piece of
 	// work: some 2,000 names, 5 ms of labelling.
 	bufferSize = 64 << 10
+	// piece is how many entries are one where calls wait for a server: 16 ms
+	// at a millisecond a call.
+	piece = 16
 	// guessAfter wrong labels in a row are taken to say that the rest is
 	// wrong too: the walk then writes unread, but for one in guessCheck.
 	// Together they keep the calls for an entry below 1.02.
@@ -44,21 +47,26 @@ const (
 // to that goroutine but for what follows the word "shared".
 type worker struct {
 	*run
-	pool  *steal.Worker[item]
-	m     *mount
-	hand  hand
-	buf   []byte
-	tally tally
-	row   int // wrong labels in a row
-	turn  int // entries since the walk began to guess
-	eios  int // EIOs in a row
+	pool   *steal.Worker[item]
+	m      *mount
+	hand   hand
+	buf    []byte
+	tally  tally
+	row    int    // wrong labels in a row
+	turn   int    // entries since the walk began to guess
+	eios   int    // EIOs in a row
+	held   *dir   // stays open for the items that come next
+	owed   int    // items that expected it, and were worked on
+	sorted *chunk // for rows of a batch
 
 	// Shared with whoever asks how far the worker is, or where it hangs.
 	in     atomic.Pointer[dir] // nil while it has nothing to do
 	name   atomic.Pointer[byte]
-	doing  atomic.Uint32 // a deed
-	items  atomic.Uint64 // worked on so far
-	chunk  atomic.Pointer[chunk]
+	step   atomic.Uint32         // of a visit
+	doing  atomic.Uint32         // a deed
+	items  atomic.Uint64         // worked on so far
+	chunk  atomic.Pointer[chunk] // of a buffer; others may take its rest
+	going  atomic.Pointer[chunk] // whose row it goes through: that one, or of a batch
 	heldUp atomic.Bool
 	mu     sync.Mutex
 	shown  tally
@@ -69,6 +77,9 @@ type worker struct {
 }
 
 func (w *worker) do(it item) {
+	if it.dir != w.held || it.name == "" {
+		w.letGo()
+	}
 	switch {
 	case it.batch != nil:
 		w.slice(it.batch, it.from)
@@ -108,101 +119,17 @@ func (w *worker) finish(d *dir, records []byte) {
 	w.cache.release(d)
 }
 
-// enter labels the directory name in parent and starts on its entries. The
-// label comes first: what is created in it from then on inherits.
-func (w *worker) enter(parent *dir, name string) {
-	t := target{name: sys.Cname(name[:len(name)-1])}
-	w.at(parent, t.name)
-	w.now(w.m.opening())
-	at, op, e := w.cache.acquire(parent)
-	if e != 0 {
-		w.tally.count(w.fail(parent, t, op, e))
-		return
-	}
-	t.fd = at
-	defer w.cache.release(parent)
-
-	fd, op, e := w.open(t)
-	switch {
-	case e == errNotDir:
-		w.tally.count(w.leaf(parent, t))
-		return
-	case e != 0:
-		w.tally.count(w.closed(parent, t, op, e))
-		return
-	}
-	if o, is := w.left(target{fd: fd}, parent, t); is {
-		sys.Close(fd)
-		w.tally.count(o)
-		return
-	}
-	d := &dir{parent: parent, mount: parent.mount, name: name, deep: parent.deep + 1, fd: -1}
-	w.cache.pinned(d, fd)
-	d.outcome = w.label(target{fd: fd}, d)
-	d.spoiled = d.outcome == failure
-	w.tally.count(d.outcome)
-	w.scan(d, fd)
-	w.cache.release(d)
-}
-
-// open opens the directory t. ENOTDIR means that it is none any more; where
-// that was answered of what is a directory, as when it is exchanged to and fro
-// faster than it can be opened, the error is ELOOP.
-func (w *worker) open(t target) (fd int, op string, e sys.Errno) {
-	w.now(w.m.opening())
-	for try := 0; ; try++ {
-		fd, op, e = w.m.openDir(t.fd, t.name)
-		v := judge(e)
-		if v == changed {
-			if st, e := t.stat(); e == 0 && st.Kind != sys.KindDir {
-				return -1, op, errNotDir
-			}
-			e = errLoop
-		}
-		bare := v == foreign && w.mountOver(t) == w.m.id
-		if v != again && v != changed && !bare || try == tries || w.stopped() {
-			return fd, op, e
-		}
-		if !w.cache.shed() {
-			pause(try)
-		}
-	}
-}
-
-// closed deals with a directory that could not be opened.
-func (w *worker) closed(parent *dir, t target, op string, e sys.Errno) outcome {
-	switch judge(e) {
-	case gone:
-		if parent.again {
-			return elsewhere // counted when it was read first, if it was
-		}
-		return vanished
-	case foreign:
-		if id := w.mountOver(t); id != w.m.id {
-			return w.mountedOver(parent, t, id)
-		}
-	}
-	// It may be given its label all the same. That what is in it could not
-	// be read is a failure either way, and reported once.
-	if _, e := w.hand.enter(t.fd); e == 0 {
-		w.attempt(t, parent)
-	}
-	return w.fail(parent, t, op, e)
-}
-
-// leaf labels t, whatever it has become, without looking beneath it.
-func (w *worker) leaf(parent *dir, t target) outcome {
-	if op, e := w.hand.enter(t.fd); e != 0 {
-		return w.fail(parent, t, op, e)
-	}
-	return w.label(t, parent)
-}
-
 // scan reads one buffer of d, gives the rest of d to whoever is free, and
 // labels what it has read.
 func (w *worker) scan(d *dir, fd int) {
 	w.at(d, nil)
 	n, more := w.fill(d, fd)
+	w.share(d, fd, n, more)
+}
+
+// share gives the rest of d, if there is more of it, and labels the n bytes of
+// records that were read.
+func (w *worker) share(d *dir, fd, n int, more bool) {
 	if more {
 		if w.cache.keep(d) {
 			w.pool.Give(item{dir: d})
@@ -212,44 +139,34 @@ func (w *worker) scan(d *dir, fd int) {
 			defer w.pool.Push(item{dir: d})
 		}
 	}
+	if w.m.served {
+		w.spread(d, fd, n)
+		return
+	}
 	w.records(d, fd, w.buf[:n])
 }
 
-// records labels the entries of d in buf, unless it is relieved of them.
-func (w *worker) records(d *dir, fd int, buf []byte) {
-	if op, e := w.hand.enter(fd); e != 0 {
-		w.spoil(d, op, e)
-		return
-	}
-	c := w.chunk.Load()
-	c.dir, c.buf = d, buf
-	c.next.Store(0)
-	off := 0
-	for off < len(buf) && !w.stopped() {
-		e, length, err := sys.Parse(buf[off:])
+// spread makes many pieces of work of the n bytes of records in the buffer: where
+// each entry takes a server's time, one worker would take seconds for them, and
+// all the others have nothing to do if it is all there is.
+func (w *worker) spread(d *dir, fd, n int) {
+	rest, count := w.buf[:n], 0
+	for off := 0; off < len(rest); {
+		_, length, err := sys.Parse(rest[off:])
 		if err != nil {
-			w.spoil(d, "getdents64", err)
-			break
-		}
-		if !c.take(off, length) {
-			break
+			break // records tells
 		}
 		off += length
-		if !sys.IsDot(e.Name) {
-			w.entry(d, fd, e)
+		if count++; count == piece && off < len(rest) {
+			w.cache.expect(d)
+			w.pool.Push(item{dir: d, rest: rest[:off:off]})
+			rest, off, count = rest[off:], 0, 0
 		}
 	}
-	if !c.end(off) {
-		w.equip() // the buffer is another's now
+	if len(rest) < n {
+		w.equip() // the buffer is shared by now
 	}
-}
-
-// equip gives the worker a buffer, and a chunk to go through it.
-func (w *worker) equip() {
-	w.buf = make([]byte, bufferSize)
-	c := &chunk{}
-	c.next.Store(closed)
-	w.chunk.Store(c)
+	w.records(d, fd, rest)
 }
 
 // entry labels one entry of d, or makes work of it if it is a directory.
@@ -285,9 +202,17 @@ func (w *worker) entry(d *dir, fd int, e sys.Dirent) {
 // fill reads as many records of d as the buffer holds, and says if there may
 // be more. Only a reading of nothing is the end.
 func (w *worker) fill(d *dir, fd int) (n int, more bool) {
+	return w.refill(d, fd, 0, 0)
+}
+
+// refill is fill after n bytes were read, and e was answered.
+func (w *worker) refill(d *dir, fd, n int, e sys.Errno) (int, bool) {
 	w.now(reading)
 	for try := 0; len(w.buf)-n >= sys.RecordMax; {
-		got, e := sys.Getdents(fd, w.buf[n:])
+		got := 0
+		if e == 0 {
+			got, e = sys.Getdents(fd, w.buf[n:])
+		}
 		switch {
 		case e == errNoRoom && n > 0:
 			return n, true
@@ -296,6 +221,7 @@ func (w *worker) fill(d *dir, fd int) (n int, more bool) {
 		case e != 0 && judge(e) == again && try < tries && !w.stopped():
 			pause(try)
 			try++
+			e = 0
 			continue
 		case e != 0:
 			w.spoil(d, "getdents64", e)

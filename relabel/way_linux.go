@@ -32,6 +32,7 @@ type means struct {
 	clones  bool // private clones are worth a try
 	openat2 bool
 	sorting sorting
+	served  bool // every filesystem counts as one with a server; for tests
 }
 
 // probe asks the kernel. It remembers only what cannot be done.
@@ -66,7 +67,9 @@ func threadOfOwn() bool {
 type deed uint32
 
 const (
-	opening deed = iota
+	opening  deed = iota
+	sweeping      // reading or writing a row's name: see sweepsAt
+	visiting      // opening, labelling or reading a directory: see visitsAt
 	openingIn
 	reading
 	asking
@@ -82,7 +85,7 @@ const (
 
 func (d deed) String() string {
 	return [...]string{
-		"openat", "openat2", "getdents64", "statx",
+		"openat", "setxattrat", "openat", "openat2", "getdents64", "statx",
 		"getxattr", "fgetxattr", "lgetxattr", "getxattrat", "setxattr", "fsetxattr", "lsetxattr", "setxattrat",
 	}[d]
 }

@@ -2,6 +2,8 @@
 
 package steal
 
+import "sync/atomic"
+
 // Worker is one goroutine of the pool with a deque of its own. Its methods are
 // for that goroutine, in Job.Begin and in the function that Begin returned.
 type Worker[T any] struct {
@@ -49,6 +51,10 @@ func (w *Worker[T]) Stopped() bool {
 	w.pool.told.Store(true)
 	return true
 }
+
+// StopFlag is set once the pool is stopped: for a loop that can call nothing.
+// Who sees it set asks Stopped before it leaves work undone.
+func (w *Worker[T]) StopFlag() *atomic.Bool { return &w.pool.stopped }
 
 // Relieve starts one more worker, in the place of one that is held up. It may be
 // called from any goroutine. It does nothing, and says so, when Job.Spares are

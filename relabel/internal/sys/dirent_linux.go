@@ -43,6 +43,9 @@ var ErrRecord = errors.New("malformed directory record")
 // header is the length of a record before its name.
 const header = 19
 
+// NameAt is where in a record its name begins.
+const NameAt = header
+
 // Parse reads the first record of buf and returns how long it is: at least one
 // byte, or an error.
 func Parse(buf []byte) (Dirent, int, error) {

@@ -185,6 +185,19 @@ func RecordsTell(kind int64) bool {
 	return kind == unix.EXT4_SUPER_MAGIC || kind == unix.XFS_SUPER_MAGIC || kind == unix.TMPFS_MAGIC
 }
 
+// Served reports whether the calls of a filesystem wait for a server, or for
+// peers: FUSE, network and cluster filesystems.
+func Served(kind int64) bool {
+	switch kind {
+	case unix.FUSE_SUPER_MAGIC, unix.NFS_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC, unix.SMB2_SUPER_MAGIC, unix.SMB_SUPER_MAGIC,
+		unix.CEPH_SUPER_MAGIC, unix.V9FS_MAGIC, unix.AFS_FS_MAGIC, unix.AFS_SUPER_MAGIC, unix.CODA_SUPER_MAGIC, unix.OCFS2_SUPER_MAGIC,
+		0x01161970, // GFS2_MAGIC of linux/gfs2_ondisk.h
+		0x0bd00bd0: // Lustre's LL_SUPER_MAGIC
+		return true
+	}
+	return false
+}
+
 // Tell is the position of the open directory fd, for Rewind.
 func Tell(fd int) (int64, Errno) { return seek(fd, 0, unix.SEEK_CUR) }
 

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import "github.com/fastlabel/fastlabel/relabel/internal/sys"
+
+// enter labels the directory name in parent and starts on its entries. The
+// label comes first: what is created in it from then on inherits.
+func (w *worker) enter(parent *dir, name string) {
+	t := target{name: sys.Cname(name[:len(name)-1])}
+	w.at(parent, t.name)
+	w.now(w.m.opening())
+	at, op, e := w.hold(parent)
+	if e != 0 {
+		w.tally.count(w.fail(parent, t, op, e))
+		return
+	}
+	t.fd = at
+	if w.sweeps() && len(w.m.left) == 0 {
+		w.visit(parent, t, name)
+		return
+	}
+	fd, op, e := w.open(t)
+	w.opened(parent, t, name, fd, op, e)
+}
+
+// opened goes on with the directory t, whose opening ended so.
+func (w *worker) opened(parent *dir, t target, name string, fd int, op string, e sys.Errno) {
+	switch {
+	case e == errNotDir:
+		w.tally.count(w.leaf(parent, t))
+		return
+	case e != 0:
+		w.tally.count(w.closed(parent, t, op, e))
+		return
+	}
+	if o, is := w.left(target{fd: fd}, parent, t); is {
+		sys.Close(fd)
+		w.tally.count(o)
+		return
+	}
+	d := w.cache.opened(parent, name, fd)
+	d.judged(w, w.label(target{fd: fd}, d))
+	w.scan(d, fd)
+	w.cache.release(d)
+}
+
+// judged notes what became of the directory's own label.
+func (d *dir) judged(w *worker, o outcome) {
+	d.outcome, d.spoiled = o, o == failure
+	w.tally.count(o)
+}
+
+// visit opens the directory t, labels it and reads its first records in one go,
+// where nothing else is to be asked of it.
+func (w *worker) visit(parent *dir, t target, name string) {
+	unread := w.guess()
+	w.now(visiting)
+	v := w.hand.Visit(t.fd, t.name, sys.OpenDir|sys.NoAtime, unread, w.buf, &w.step)
+	switch {
+	case v.Errno == errNotOwner && v.Step == sys.StepOpen:
+		fd, op, e := w.open(t) // once more, and leave its access time alone or not
+		w.opened(parent, t, name, fd, op, e)
+		return
+	case v.FD < 0:
+		fd, op, e := w.reopen(t, v.FD, "openat", v.Errno)
+		w.opened(parent, t, name, fd, op, e)
+		return
+	}
+	d := w.cache.opened(parent, name, v.FD)
+	if !unread && v.Wrong {
+		w.row++
+	} else if !unread && v.Step > sys.StepRead {
+		w.row = 0
+	}
+	self := target{fd: v.FD}
+	switch v.Step {
+	case sys.StepRead:
+		d.judged(w, w.settle(self, d, failure, fgetxattr.String(), v.Errno))
+		w.scan(d, v.FD)
+	case sys.StepWrite:
+		o, e := failure, v.Errno
+		if unread && w.refusedButRight(self, e) {
+			o, e = right, 0
+		}
+		d.judged(w, w.settle(self, d, o, fsetxattr.String(), e))
+		w.scan(d, v.FD)
+	default:
+		w.eios = 0
+		o := right
+		if v.Written {
+			o = written
+		}
+		d.judged(w, o)
+		w.at(d, nil)
+		n, more := v.N, !v.End
+		if v.Errno != 0 {
+			n, more = w.refill(d, v.FD, n, v.Errno)
+		}
+		w.share(d, v.FD, n, more)
+	}
+	w.cache.release(d)
+}
+
+// hold keeps parent open for an item that expected it; brothers, which come one
+// after the other, at the price of one.
+func (w *worker) hold(parent *dir) (int, string, sys.Errno) {
+	if w.held == parent {
+		w.owed++
+		return int(parent.fd), "", 0
+	}
+	w.letGo()
+	fd, op, e := w.cache.acquire(parent)
+	if e == 0 {
+		w.held = parent
+	}
+	return fd, op, e
+}
+
+// letGo is for a worker that goes elsewhere.
+func (w *worker) letGo() {
+	if w.held != nil {
+		w.cache.letGo(w.held, w.owed)
+		w.held, w.owed = nil, 0
+	}
+}
+
+// open opens the directory t. ENOTDIR means that it is none any more; where
+// that was answered of what is a directory, as when it is exchanged to and fro
+// faster than it can be opened, the error is ELOOP.
+func (w *worker) open(t target) (fd int, op string, e sys.Errno) {
+	w.now(w.m.opening())
+	fd, op, e = w.m.openDir(t.fd, t.name)
+	return w.reopen(t, fd, op, e)
+}
+
+// reopen is open after a first attempt that ended so.
+func (w *worker) reopen(t target, fd int, op string, e sys.Errno) (int, string, sys.Errno) {
+	w.now(w.m.opening())
+	for try := 0; ; try++ {
+		if try > 0 {
+			fd, op, e = w.m.openDir(t.fd, t.name)
+		}
+		v := judge(e)
+		if v == changed {
+			if st, e := t.stat(); e == 0 && st.Kind != sys.KindDir {
+				return -1, op, errNotDir
+			}
+			e = errLoop
+		}
+		bare := v == foreign && w.mountOver(t) == w.m.id
+		if v != again && v != changed && !bare || try == tries || w.stopped() {
+			return fd, op, e
+		}
+		if !w.cache.shed() {
+			pause(try)
+		}
+	}
+}
+
+// closed deals with a directory that could not be opened.
+func (w *worker) closed(parent *dir, t target, op string, e sys.Errno) outcome {
+	switch judge(e) {
+	case gone:
+		if parent.again {
+			return elsewhere // counted when it was read first, if it was
+		}
+		return vanished
+	case foreign:
+		if id := w.mountOver(t); id != w.m.id {
+			return w.mountedOver(parent, t, id)
+		}
+	}
+	// It may be given its label all the same. That what is in it could not
+	// be read is a failure either way, and reported once.
+	if _, e := w.hand.enter(t.fd); e == 0 {
+		w.attempt(t, parent)
+	}
+	return w.fail(parent, t, op, e)
+}
+
+// leaf labels t, whatever it has become, without looking beneath it.
+func (w *worker) leaf(parent *dir, t target) outcome {
+	if op, e := w.hand.enter(t.fd); e != 0 {
+		return w.fail(parent, t, op, e)
+	}
+	return w.label(t, parent)
+}

@@ -1,0 +1,1 @@
+// Bodyless functions (go:linkname) need an assembly file beside them.

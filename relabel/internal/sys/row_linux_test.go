@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sys
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+const rowLabel = "u:r:t:s0:c1,c2"
+
+// bears is what an entry of a row may bear at the start.
+var bears = map[byte]string{
+	'r': rowLabel,
+	'z': rowLabel + "\x00", // right: one NUL is the end of a string
+	'Z': rowLabel + "\x00\x00",
+	'w': "u:r:t:s0:c1,c3",
+	'p': rowLabel[:len(rowLabel)-1],
+	'l': rowLabel + strings.Repeat("x", 200), // longer than what is offered
+	'n': "",                                  // no label
+}
+
+// newRow makes an entry for each letter of the state ('-' is a name that is not
+// there) in a new directory, and a row of them.
+func newRow(t *testing.T, state string) (*Row, int) {
+	t.Helper()
+	fd := within(t, treetest.Fresh(t, "tmpfs"), "")
+	r := &Row{Stop: new(atomic.Bool)}
+	var names []byte
+	for i, c := range []byte(state) {
+		name := fmt.Sprint("f", i)
+		r.At[i] = uint32(len(names))
+		names = append(append(names, "head"+name...), 0)
+		if c == '-' {
+			continue
+		}
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if bears[c] != "" {
+			if err := unix.Lsetxattr(name, treetest.Attr, []byte(bears[c]), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	r.Base, r.Head = unsafe.SliceData(names), uint32(len("head"))
+	return r, fd
+}
+
+// TestMend: what a row finds and writes, and where it ends.
+func TestMend(t *testing.T) {
+	treetest.Need(t, "root", "tmpfs", "setxattrat")
+	for _, test := range []struct {
+		state string
+		order Order
+		from  int
+		took  int // somebody took the rest, at this name
+		want  Done
+		next  int
+		after string // r is right
+	}{
+		{state: "rzZwpln", want: Done{Right: 2, Written: 5, Wrong: 5}, next: 7, after: "rzrrrrr"},
+		{state: "wwrww", want: Done{Right: 1, Written: 4, Wrong: 2}, next: 5, after: "rrrrr"},
+		{state: "rrwr", order: Order{ReadOnly: true}, want: Done{Right: 2, Wrong: 1, Trouble: Differs}, next: 3, after: "rrwr"},
+		{state: "rw-w", want: Done{Right: 1, Written: 1, Wrong: 1, Trouble: ReadErr, Errno: unix.ENOENT}, next: 3, after: "rr-w"},
+		{state: "wwww", from: 2, want: Done{Written: 2, Wrong: 2}, next: 4, after: "wwrr"},
+		{state: "wwww", order: Order{Blind: true, Check: 64}, want: Done{Written: 4, Turn: 4}, next: 4, after: "rrrr"},
+		{state: "ww-w", order: Order{Blind: true, Check: 64}, want: Done{Written: 2, Turn: 3, Trouble: WriteErr, Errno: unix.ENOENT}, next: 3, after: "rr-w"},
+		// Every third is read: one that is wrong goes on, one that is right ends it.
+		{state: "wwwwwrw", order: Order{Blind: true, Check: 3}, want: Done{Right: 1, Written: 5, Turn: 6}, next: 6, after: "rrrrrrw"},
+		{state: "wwww", order: Order{Blind: true, Turn: 62, Check: 64}, want: Done{Written: 4, Wrong: 1, Turn: 66}, next: 4, after: "rrrr"},
+		{state: "wwww", took: 2, want: Done{Trouble: Taken}, next: 2, after: "wwww"},
+	} {
+		for way, name := range map[Way]string{ByName: "name", ByCwd: "cwd"} {
+			t.Run(test.state+"/"+name, func(t *testing.T) {
+				r, fd := newRow(t, test.state)
+				r.Next.Store(int32(test.from))
+				if test.took > 0 {
+					r.Next.Store(int32(test.took))
+				}
+				o := test.order
+				o.Way, o.Dir = way, fd
+				if way == ByCwd {
+					o.Dir = -1
+				}
+				a := NewAttr(treetest.Attr, []byte(rowLabel))
+				a.Brief()
+				got := a.Mend(r, test.from, len(test.state), o)
+				if got != test.want {
+					t.Errorf("got  %+v\nwant %+v", got, test.want)
+				}
+				if next := int(r.Next.Load()); next != test.next {
+					t.Errorf("the next is %d, not %d", next, test.next)
+				}
+				for i, c := range []byte(test.after) {
+					value := make([]byte, 512)
+					n, err := unix.Lgetxattr(fmt.Sprint("f", i), treetest.Attr, value)
+					if c != '-' && (err != nil || string(value[:n]) != bears[c]) {
+						t.Errorf("%d bears %q, not %q: %v", i, value[:max(n, 0)], bears[c], err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestMendStops: the flag ends a row before its next name.
+func TestMendStops(t *testing.T) {
+	treetest.Need(t, "root", "tmpfs", "setxattrat")
+	r, fd := newRow(t, "ww")
+	r.Stop.Store(true)
+	a := NewAttr(treetest.Attr, []byte(rowLabel))
+	if got := a.Mend(r, 0, 2, Order{Dir: fd}); got != (Done{Trouble: Taken}) || r.Next.Load() != 0 {
+		t.Errorf("%+v, next %d", got, r.Next.Load())
+	}
+}
+
+// TestMendTaken: whoever takes the rest of a row that is under way, each name has
+// one owner.
+func TestMendTaken(t *testing.T) {
+	treetest.Need(t, "root", "tmpfs", "setxattrat")
+	r, fd := newRow(t, strings.Repeat("r", RowLen))
+	a := NewAttr(treetest.Attr, []byte(rowLabel))
+	early := 0
+	for range 2000 {
+		r.Next.Store(0)
+		var taken atomic.Int32
+		var wait sync.WaitGroup
+		wait.Go(func() {
+			for range rand.IntN(100) {
+				runtime.Gosched()
+			}
+			for next := r.Next.Load(); next < RowLen; next = r.Next.Load() {
+				if r.Next.CompareAndSwap(next, -3) {
+					taken.Store(RowLen - next)
+					return
+				}
+			}
+		})
+		d := a.Mend(r, 0, RowLen, Order{Dir: fd})
+		wait.Wait()
+		if d.Right+int(taken.Load()) != RowLen || (d.Trouble == Taken) != (taken.Load() > 0) {
+			t.Fatalf("%+v, and %d were taken", d, taken.Load())
+		}
+		if d.Right > 0 && taken.Load() > 0 {
+			early++
+		}
+	}
+	t.Logf("%d of 2000 rows were taken half-way", early)
+}
+
+// TestMendAllocates nothing.
+func TestMendAllocates(t *testing.T) {
+	treetest.Need(t, "root", "tmpfs", "setxattrat")
+	r, fd := newRow(t, "rwr")
+	a := NewAttr(treetest.Attr, []byte(rowLabel))
+	if n := testing.AllocsPerRun(100, func() {
+		r.Next.Store(0)
+		a.Mend(r, 0, 3, Order{Dir: fd})
+	}); n > 0 {
+		t.Errorf("%v allocations a row", n)
+	}
+}
+
+// TestVisit: a directory is opened, labelled and read, or it is said at which
+// step it ended.
+func TestVisit(t *testing.T) {
+	treetest.Need(t, "root", "tmpfs", "setxattrat")
+	tree := "dir d\nfile d/a\nfile d/b\nfile f\nlink l d\n"
+	for _, test := range []struct {
+		name, bears string
+		unread      bool
+		room        int
+		want        Visit // without FD and N
+		names       string
+	}{
+		{name: "d", bears: "u:r:t:s0", want: Visit{Wrong: true, Written: true, End: true, Step: StepDone}, names: "a b"},
+		{name: "d", bears: rowLabel, want: Visit{End: true, Step: StepDone}, names: "a b"},
+		{name: "d", bears: rowLabel, unread: true, want: Visit{Wrong: true, Written: true, End: true, Step: StepDone}, names: "a b"},
+		{name: "d", bears: strings.Repeat("x", 300), want: Visit{Wrong: true, Written: true, End: true, Step: StepDone}, names: "a b"},
+		{name: "d", room: 100, want: Visit{Wrong: true, Written: true, Step: StepDone}},
+		{name: "f", want: Visit{Step: StepOpen, Errno: unix.ENOTDIR}},
+		{name: "l", want: Visit{Step: StepOpen, Errno: unix.ENOTDIR}},
+		{name: "none", want: Visit{Step: StepOpen, Errno: unix.ENOENT}},
+	} {
+		fd := within(t, treetest.Fresh(t, "tmpfs"), tree)
+		if test.bears != "" {
+			treetest.Set(t, ".", "d", test.bears)
+		}
+		buf := make([]byte, 4096)
+		if test.room > 0 {
+			buf = buf[:test.room]
+		}
+		a := NewAttr(treetest.Attr, []byte(rowLabel))
+		a.Brief()
+		var at atomic.Uint32
+		got := a.Visit(fd, Cname(test.name), OpenDir|NoAtime, test.unread, buf, &at)
+		opened, n := got.FD, got.N
+		got.FD, got.N = 0, 0
+		if got != test.want || (opened >= 0) != (test.want.Step > StepOpen) {
+			t.Errorf("%s %q: got %+v, descriptor %d\nwant %+v", test.name, test.bears, got, opened, test.want)
+		}
+		if opened < 0 {
+			continue
+		}
+		var names []string
+		for rest := buf[:n]; len(rest) > 0; {
+			e, length, err := Parse(rest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rest = rest[length:]; !IsDot(e.Name) {
+				names = append(names, string(e.Name))
+			}
+		}
+		if slices.Sort(names); strings.Join(names, " ") != test.names {
+			t.Errorf("%s: read %q", test.name, names)
+		}
+		if n, e := a.Fgetxattr(opened); e != 0 || string(a.Value(n)) != rowLabel {
+			t.Errorf("%s bears %q: %v", test.name, a.Value(max(n, 0)), e)
+		}
+		Close(opened)
+	}
+}
+
+// TestRowLetsGo: a row that hangs in the kernel, here on a frozen filesystem,
+// keeps neither its processor nor the garbage collector.
+func TestRowLetsGo(t *testing.T) {
+	treetest.Need(t, "root", "ext4", "setxattrat")
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	fd := within(t, treetest.Fresh(t, "ext4"), "file f\ndir d\n")
+	for name, call := range map[string]func(a *Attr) Errno{
+		"row": func(a *Attr) Errno {
+			return a.Mend(&Row{Base: Cname("f"), Stop: new(atomic.Bool)}, 0, 1, Order{Dir: fd}).Errno
+		},
+		"visit": func(a *Attr) Errno {
+			v := a.Visit(fd, Cname("d"), OpenDir, true, make([]byte, 4096), new(atomic.Uint32))
+			Close(v.FD)
+			return v.Errno
+		},
+	} {
+		const freeze, thaw = 0xc0045877, 0xc0045878 // FIFREEZE, FITHAW of linux/fs.h
+		if err := unix.IoctlSetInt(fd, freeze, 0); err != nil {
+			t.Fatal(err)
+		}
+		// Another process, since nothing may move in this one.
+		here, err := os.Getwd()
+		if err != nil {
+			t.Fatal(err)
+		}
+		guard := exec.Command("sh", "-c", "sleep 10; fsfreeze --unfreeze "+here)
+		guard.Dir = "/"
+		if err := guard.Start(); err != nil {
+			t.Fatal(err)
+		}
+		var done atomic.Bool
+		answer := make(chan Errno)
+		go func() {
+			e := call(NewAttr(treetest.Attr, []byte(rowLabel)))
+			done.Store(true)
+			answer <- e
+		}()
+		time.Sleep(100 * time.Millisecond) // it is in the kernel by then
+		runtime.GC()
+		hung := !done.Load()
+		if err := unix.IoctlSetInt(fd, thaw, 0); err != nil {
+			t.Errorf("%s: everything stood still until somebody else thawed it", name)
+		}
+		_ = guard.Process.Kill()
+		_ = guard.Wait()
+		if e := <-answer; e != 0 || !hung {
+			t.Errorf("%s: %v; it hung: %t", name, e, hung)
+		}
+	}
+}

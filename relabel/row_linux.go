@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
+
+// chunk is what a worker goes through: a buffer of directory records, or a slice
+// of a batch, a row at a time. Names that nothing is special about are labelled
+// in sweeps, the others one by one.
+//
+// Who owns what: row.Next is taken by compare and swap, by the worker from name
+// to name, and by another that takes all that is left from a worker that is held
+// up. All else is the worker's; it writes it while Next is closed, and holding
+// mu, since whoever tells where it hangs reads it.
+type chunk struct {
+	row   sys.Row
+	n     int // names in the row
+	plain [sys.RowLen]bool
+
+	dir   *dir
+	buf   []byte // the records, whole
+	batch *batch // in their place
+	words [sys.RowLen]uint64
+
+	left atomic.Int32 // the name at which somebody took the rest
+	mu   *sync.Mutex
+}
+
+const (
+	closed = -1 // nothing can be taken
+	taking = -2 // somebody is about to have it
+	handed = -3 // somebody has it
+)
+
+func newChunk(w *worker) *chunk {
+	c := &chunk{mu: &w.mu}
+	c.row.Next.Store(closed)
+	if w.pool != nil {
+		c.row.Stop = w.pool.StopFlag()
+	}
+	return c
+}
+
+// equip gives the worker a buffer, and a chunk to go through it.
+func (w *worker) equip() {
+	w.buf = make([]byte, bufferSize)
+	w.chunk.Store(newChunk(w))
+}
+
+// records labels the entries of d in buf, unless it is relieved of them.
+func (w *worker) records(d *dir, fd int, buf []byte) {
+	if op, e := w.hand.enter(fd); e != 0 {
+		w.spoil(d, op, e)
+		return
+	}
+	c := w.chunk.Load()
+	w.going.Store(c)
+	for off := 0; off < len(buf) && !w.stopped(); {
+		next, err := c.load(w, d, buf, off)
+		if !w.through(c, d, fd) {
+			w.equip() // the buffer is another's now
+			return
+		}
+		if err != nil {
+			w.spoil(d, "getdents64", err)
+			return
+		}
+		off = next
+	}
+}
+
+// words labels a slice of a batch.
+func (w *worker) words(b *batch, fd int, index []uint64) {
+	if w.sorted == nil {
+		w.sorted = newChunk(w)
+	}
+	c := w.sorted
+	w.going.Store(c)
+	for len(index) > 0 && !w.stopped() {
+		n := min(len(index), sys.RowLen)
+		c.loadBatch(w, b, index[:n])
+		w.through(c, b.dir, fd)
+		index = index[n:]
+	}
+}
+
+// load makes a row of the records at off, and returns where the next begins.
+func (c *chunk) load(w *worker, d *dir, buf []byte, off int) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dir, c.buf, c.n = d, buf, 0
+	c.row.Base, c.row.Head = unsafe.SliceData(buf), sys.NameAt
+	var err error
+	for c.n < sys.RowLen && off < len(buf) {
+		e, length, bad := sys.Parse(buf[off:])
+		if bad != nil {
+			err = bad
+			break
+		}
+		c.row.At[c.n] = uint32(off)
+		c.plain[c.n] = w.plain(e) && !sys.IsDot(e.Name)
+		c.n++
+		off += length
+	}
+	c.row.At[c.n] = uint32(off)
+	c.row.Next.Store(0)
+	return off, err
+}
+
+// loadBatch makes a row of words of b's index.
+func (c *chunk) loadBatch(w *worker, b *batch, words []uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dir, c.batch, c.n = b.dir, b, len(words)
+	c.row.Base, c.row.Head = unsafe.SliceData(b.names), 0
+	for i, word := range words {
+		c.row.At[i] = uint32(word & atMask)
+		c.plain[i] = word&(dirBit|maybe) == 0 && !w.m.special[word>>inoBits]
+		c.words[i] = word
+	}
+	c.row.Next.Store(0)
+}
+
+// plain says that an entry is labelled and nothing else is to be asked of it.
+func (w *worker) plain(e sys.Dirent) bool {
+	return e.Kind != sys.KindDir && e.Kind != sys.KindUnknown && !w.m.special[e.Ino]
+}
+
+// at is entry i of the row.
+func (c *chunk) at(i int) sys.Dirent {
+	if c.batch != nil {
+		return c.batch.entry(c.words[i])
+	}
+	e, _, _ := sys.Parse(c.buf[c.row.At[i]:]) // it was parsed before
+	return e
+}
+
+// through labels the names of the row. It says no if it was relieved of them.
+func (w *worker) through(c *chunk, d *dir, fd int) bool {
+	i := 0
+	for i < c.n && !w.stopped() {
+		end := i
+		if w.sweeps() {
+			for end < c.n && c.plain[end] {
+				end++
+			}
+		}
+		if end > i {
+			next, ok := w.sweep(c, d, fd, i, end)
+			if !ok {
+				return false
+			}
+			i = next
+			continue
+		}
+		if !c.take(i) {
+			return false
+		}
+		if e := c.at(i); !sys.IsDot(e.Name) {
+			w.entry(d, fd, e)
+		}
+		i++
+	}
+	return c.end(i)
+}
+
+// sweeps says whether plain entries can be labelled in sweeps: nobody wants to
+// know of each, and its name alone is enough to reach it.
+func (w *worker) sweeps() bool {
+	return w.hand.way != byDescriptor && w.o.OnChange == nil && !w.o.DryRun && w.o.HardLinks == LinksLabel && !w.m.asks
+}
+
+// sweep labels the names from i to end of the row, or as many as go without
+// trouble and the one with the trouble. It returns the next, and says no if
+// somebody took the rest.
+func (w *worker) sweep(c *chunk, d *dir, fd, i, end int) (int, bool) {
+	o := sys.Order{Dir: fd, Turn: w.turn}
+	if w.hand.way == byThread {
+		o.Way = sys.ByCwd
+	}
+	if w.guesses {
+		if w.row < guessAfter {
+			end = min(end, i+guessAfter-w.row)
+		} else {
+			o.Blind, o.Check = true, guessCheck
+		}
+	}
+	w.now(sweeping)
+	w.name.Store(nil)
+	done := w.hand.Mend(&c.row, i, end, o)
+	w.turn = done.Turn
+	i += done.Right + done.Written
+	if done.Right > 0 {
+		w.row = 0
+	}
+	w.row += done.Wrong
+	if done.Right+done.Written > 0 {
+		w.eios = 0
+	}
+	if !d.again { // else those that are right were counted when they were read first
+		w.tally.seen += int64(done.Right)
+		w.tally.of[right] += int64(done.Right)
+	}
+	w.tally.seen += int64(done.Written)
+	w.tally.of[written] += int64(done.Written)
+	switch done.Trouble {
+	case sys.ReadErr, sys.WriteErr:
+		e := c.at(i)
+		t := target{fd: fd, name: e.Cname()}
+		w.name.Store(t.name)
+		op := w.hand.reads(t)
+		if done.Trouble == sys.WriteErr {
+			op = w.hand.writes(t)
+		}
+		w.now(op)
+		o, errno := failure, done.Errno
+		if done.Trouble == sys.WriteErr && w.refusedButRight(t, errno) {
+			o, errno = right, 0
+		}
+		o = w.settle(t, d, o, op.String(), errno)
+		if !d.again || o != right && o != vanished {
+			w.tally.count(o)
+		}
+		return i + 1, true
+	case sys.Taken:
+		if !w.stopped() {
+			c.wait()
+			return i, false
+		}
+	}
+	return i, true
+}
+
+// sweepsAt is the call that a sweep has under way.
+func (w *worker) sweepsAt() (deed, *byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := w.going.Load()
+	next := int(c.row.Next.Load())
+	if next < 0 {
+		next = int(c.left.Load())
+	}
+	if next < 1 || next > c.n {
+		return sweeping, nil
+	}
+	e := c.at(next - 1)
+	t := target{name: e.Cname()}
+	if c.row.Writing.Load() {
+		return w.hand.writes(t), t.name
+	}
+	return w.hand.reads(t), t.name
+}
+
+// take takes name i for the worker whose chunk it is.
+func (c *chunk) take(i int) bool {
+	if c.row.Next.CompareAndSwap(int32(i), int32(i+1)) {
+		return true
+	}
+	c.wait()
+	return false
+}
+
+// end closes the row. It says no if the rest of it was handed on.
+func (c *chunk) end(i int) bool {
+	if c.row.Next.CompareAndSwap(int32(i), closed) {
+		return true
+	}
+	c.wait()
+	return false
+}
+
+// wait is over when whoever takes the rest holds the directory for it.
+func (c *chunk) wait() {
+	for c.row.Next.Load() == taking {
+		time.Sleep(50 * time.Microsecond)
+	}
+}
