@@ -28,8 +28,10 @@ var systemPaths = [...]string{
 // behind sudo, with all directories above them, to what they are.
 func refusals() map[identity]string {
 	deny := make(map[identity]string)
+	added := make(map[string]bool) // with all above it
 	add := func(path string) {
-		for {
+		for !added[path] {
+			added[path] = true
 			st, e := statPath(path)
 			if e == 0 {
 				if _, known := deny[identify(st)]; !known {

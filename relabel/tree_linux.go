@@ -101,6 +101,9 @@ func (r *run) all(ctx context.Context, path, label string, ask func() means) err
 	if done, err := r.trusted(root); done || err != nil {
 		return err
 	}
+	if root.st.Kind != sys.KindDir {
+		return r.single(root) // one call: there is nothing to lock
+	}
 	held, err := r.lockRoot(ctx, root)
 	if err != nil {
 		return err
@@ -125,9 +128,6 @@ func (r *run) relabel(ctx context.Context, root *root) error {
 	// Whoever held the lock before may have done the work.
 	if done, err := r.trusted(root); done || err != nil {
 		return err
-	}
-	if root.st.Kind != sys.KindDir {
-		return r.single(root)
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
