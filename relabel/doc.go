@@ -19,6 +19,7 @@
 //	confine_linux.go    the private clone; openat2 or mount ids without it
 //	record_linux.go     the root's label: seal, commit, revoke, second reading
 //	pool_linux.go       the workers; internal/steal shares the work among them
+//	tune_linux.go       as many workers as is best, where it is left to us
 //	walk_linux.go       a worker: read a directory, share the rest
 //	enter_linux.go      a directory: open it, label it, go on with what is in it
 //	row_linux.go        plain entries, a row at a time

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,19 +31,23 @@ const (
 	waiting = 32
 )
 
-// size chooses how many workers and open directories there may be for m.
-func (r *run) size(m *mount) (workers int) {
+// size chooses with how many workers the walk of m begins, how many there may be
+// at most, and how many directories may be open.
+func (r *run) size(m *mount) (workers, most int) {
 	workers = r.o.Threads
+	most = workers
 	if workers < 1 {
 		workers = runtime.GOMAXPROCS(0)
+		most = max(workers, mostWorkers)
 		if m.served {
 			workers = max(workers, waiting)
+			most = workers
 		}
 	}
 	files := int(min(sys.OpenFiles(), 1<<20))
-	workers = max(1, min(workers, (files-reserve)/(2*perWorker)))
-	r.cache.resize(max(2, min(mostOpen, (files-reserve-workers*perWorker)/2)))
-	return workers
+	most = max(1, min(most, (files-reserve)/(2*perWorker)))
+	r.cache.resize(max(2, min(mostOpen, (files-reserve-most*perWorker)/2)))
+	return min(workers, most), most
 }
 
 func (r *run) worker(m *mount, p *steal.Worker[item]) *worker {
@@ -59,13 +64,22 @@ func (r *run) walk(ctx context.Context, m *mount, seeds []item) error {
 	for _, s := range seeds {
 		r.cache.keep(s.dir) // as a rest: it is open, and at its beginning
 	}
-	workers := r.size(m)
-	c := &crew{workers: make([]atomic.Pointer[worker], workers+spares)}
+	workers, most := r.size(m)
+	more := spares
+	if most > workers {
+		more += joins
+	}
+	c := &crew{workers: make([]atomic.Pointer[worker], workers+more)}
 	m.strand.walks(c)
 	defer m.strand.walks(nil)
+	var tuned sync.WaitGroup
+	done := make(chan struct{})
+	if most > workers {
+		tuned.Go(func() { r.tune(c, tuner{cores: workers, most: most, workers: workers}, done) })
+	}
 	left, err := steal.Run(ctx, seeds, steal.Job[item]{
 		Workers: workers,
-		Spares:  spares,
+		Spares:  more,
 		Grace:   grace,
 		Begin: func(p *steal.Worker[item]) (func(item), func(), error) {
 			w := r.worker(m, p)
@@ -78,6 +92,8 @@ func (r *run) walk(ctx context.Context, m *mount, seeds []item) error {
 			return w.do, w.retire, nil
 		},
 	})
+	close(done)
+	tuned.Wait()
 	var stuck *steal.Stuck
 	hung := errors.As(err, &stuck)
 	for i := range c.workers {
@@ -102,10 +118,13 @@ func (r *run) walk(ctx context.Context, m *mount, seeds []item) error {
 	return err
 }
 
-// retire ends the worker: it holds no directory any more, and its thread is out
-// of the volume.
+// retire ends the worker: it holds no directory and no memory any more, and its
+// thread is out of the volume.
 func (w *worker) retire() {
 	w.letGo()
+	w.buf, w.sorted = nil, nil
+	w.chunk.Store(nil)
+	w.going.Store(nil)
 	w.hand.enter(w.proc.cwd)
 }
 

@@ -12,18 +12,18 @@ import (
 func TestWorkers(t *testing.T) {
 	cores := runtime.GOMAXPROCS(0)
 	for _, test := range []struct {
-		threads int
-		served  bool
-		want    int
+		threads    int
+		served     bool
+		want, most int
 	}{
-		{0, false, cores},
-		{0, true, max(cores, waiting)},
-		{3, false, 3},
-		{3, true, 3},
+		{0, false, cores, max(cores, mostWorkers)},
+		{0, true, max(cores, waiting), max(cores, waiting)},
+		{3, false, 3, 3},
+		{3, true, 3, 3},
 	} {
 		r := &run{o: Options{Threads: test.threads}}
-		if got := r.size(&mount{served: test.served}); got != test.want {
-			t.Errorf("%+v: %d workers", test, got)
+		if got, most := r.size(&mount{served: test.served}); got != test.want || most != test.most {
+			t.Errorf("%+v: %d workers, %d at most", test, got, most)
 		}
 	}
 }

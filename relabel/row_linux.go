@@ -210,6 +210,7 @@ func (w *worker) sweep(c *chunk, d *dir, fd, i, end int) (int, bool) {
 	}
 	w.tally.seen += int64(done.Written)
 	w.tally.of[written] += int64(done.Written)
+	w.passed.Store(w.tally.seen)
 	switch done.Trouble {
 	case sys.ReadErr, sys.WriteErr:
 		e := c.at(i)
@@ -243,6 +244,9 @@ func (w *worker) sweepsAt() (deed, *byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := w.going.Load()
+	if c == nil {
+		return sweeping, nil
+	}
 	next := int(c.row.Next.Load())
 	if next < 0 {
 		next = int(c.left.Load())

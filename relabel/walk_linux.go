@@ -65,6 +65,7 @@ type worker struct {
 	step   atomic.Uint32         // of a visit
 	doing  atomic.Uint32         // a deed
 	items  atomic.Uint64         // worked on so far
+	passed atomic.Int64          // entries met, but for those of the row at hand
 	chunk  atomic.Pointer[chunk] // of a buffer; others may take its rest
 	going  atomic.Pointer[chunk] // whose row it goes through: that one, or of a batch
 	heldUp atomic.Bool
@@ -94,6 +95,7 @@ func (w *worker) do(it item) {
 	}
 	w.in.Store(nil)
 	w.items.Add(1)
+	w.passed.Store(w.tally.seen)
 	w.met(w.tally.seen - w.shown.seen)
 	w.mu.Lock()
 	w.shown = w.tally

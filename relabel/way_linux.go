@@ -4,6 +4,7 @@ package relabel
 
 import (
 	"runtime"
+	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
@@ -32,7 +33,11 @@ type means struct {
 	clones  bool // private clones are worth a try
 	openat2 bool
 	sorting sorting
-	served  bool // every filesystem counts as one with a server; for tests
+
+	// For tests: every filesystem counts as one with a server, and the tuner
+	// looks so often and finds the processors idle.
+	served   bool
+	restless time.Duration
 }
 
 // probe asks the kernel. It remembers only what cannot be done.

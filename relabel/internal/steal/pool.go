@@ -56,6 +56,12 @@ package steal
 // after the draining is lost with whatever it holds. For stuck workers this
 // cannot be had: what they push after Run returned is dropped, deque and all.
 //
+// 6. A worker that leaves because there are too many looks at nothing any more.
+// What is in its deque is seen by the others: they look at all deques before
+// they sleep, and one of them stays. So it leaves between two items, never when
+// it was chosen by wake; and who may leave is decided under one mutex with who
+// stays, else all could go.
+//
 // # What was rejected
 //
 // A Chase-Lev deque saves a lock, of the 110 ns that Push and take cost together
@@ -89,7 +95,8 @@ type Job[T any] struct {
 	// the pool stopped before it began does not begin.
 	Begin func(w *Worker[T]) (do func(T), end func(), err error)
 
-	// Spares is how many workers Worker.Relieve may add.
+	// Spares is how many workers Worker.Relieve may add, for as long as the
+	// pool runs: one that left does not come back.
 	Spares int
 
 	// Grace is how long Run waits after a stop for workers that do not come
@@ -109,8 +116,10 @@ type pool[T any] struct {
 	told    atomic.Bool   // Stopped said yes to someone
 	gone    chan int      // IDs of workers that left; holds them all
 	stop    chan struct{} // closed with stopped
+	surplus atomic.Int32  // workers that are to leave; mu guards its changes
 
 	mu        sync.Mutex
+	left      int32 // workers that left because they were too many
 	cancelled bool
 	panicked  error // the first *Panic
 	failed    error // the first error of a Begin

@@ -77,8 +77,37 @@ func (w *Worker[T]) Relieve() bool {
 			break
 		}
 	}
+	p.surplus.Store(0) // whom it relieves does no work: nobody is too many
 	p.alive.Store(id + 1)
 	go p.workers[id].live()
+	return true
+}
+
+// Shed asks n workers to leave once they are done with the item at hand, or as
+// many as leave one. It says how many, and may be called from any goroutine.
+func (w *Worker[T]) Shed(n int) int {
+	p := w.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n = max(0, min(n, int(p.alive.Load()-p.left-p.surplus.Load())-1))
+	p.surplus.Add(int32(n))
+	return n
+}
+
+// tooMany says whether this worker is to leave. While nobody is, it is one
+// atomic load.
+func (w *Worker[T]) tooMany() bool {
+	p := w.pool
+	if p.surplus.Load() == 0 {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.surplus.Load() == 0 {
+		return false
+	}
+	p.surplus.Add(-1)
+	p.left++
 	return true
 }
 
@@ -109,7 +138,7 @@ func (w *Worker[T]) live() {
 	}
 	p.finish() // what Run counted for this worker's beginning
 	p.guard(func() {
-		for !p.stopped.Load() {
+		for !p.stopped.Load() && !w.tooMany() {
 			item, ok := w.next()
 			if !ok {
 				return

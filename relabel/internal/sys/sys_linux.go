@@ -4,6 +4,7 @@ package sys
 
 import (
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -222,4 +223,13 @@ func OpenFiles() uint64 {
 		return 1024 // the kernel's own default
 	}
 	return r.Cur
+}
+
+// CPUTime is the processor time that the process has had.
+func CPUTime() time.Duration {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package steal_test
+
+import (
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/steal"
+)
+
+// Those who are too many leave, what they had before them is done by who stays,
+// and one always stays.
+func TestShed(t *testing.T) {
+	rounds(t, 20, func(t *testing.T) {
+		var open, done, most, at atomic.Int32
+		first := true
+		left, err := steal.Run(t.Context(), []int{0}, steal.Job[int]{Workers: 4, Begin: counted(&open, func(w *steal.Worker[int], item int) {
+			done.Add(1)
+			if item > 0 {
+				if now := at.Add(1); now > most.Load() {
+					most.Store(now)
+				}
+				time.Sleep(time.Second)
+				at.Add(-1)
+				return
+			}
+			if first {
+				first = false
+				if n := w.Shed(1); n != 1 {
+					t.Errorf("%d were to leave, not 1", n)
+				}
+				if n := w.Shed(10); n != 2 {
+					t.Errorf("%d of the three that stay were to leave, not 2", n)
+				}
+				if n := w.Shed(1); n != 0 {
+					t.Errorf("the last is to leave: %d", n)
+				}
+			}
+			for range 20 {
+				w.Push(1)
+			}
+		})})
+		if err != nil || len(left) != 0 || done.Load() != 21 || open.Load() != 0 {
+			t.Errorf("%v, %d left, %d done, %d have not ended", err, len(left), done.Load(), open.Load())
+		}
+		// Three others may have taken one item before they left.
+		if most.Load() > 4 {
+			t.Errorf("%d at once", most.Load())
+		}
+	})
+}
+
+// Who has left is not counted as staying, and comes back only as a spare.
+func TestShedAndRelieve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var began atomic.Int32
+		_, err := steal.Run(t.Context(), []int{0, 1, 2, 3}, steal.Job[int]{Workers: 2, Spares: 2, Begin: func(w *steal.Worker[int]) (func(int), func(), error) {
+			began.Add(1)
+			return func(item int) {
+				time.Sleep(time.Second)
+				switch item {
+				case 0:
+					w.Shed(1)
+				case 2:
+					time.Sleep(time.Second)
+					if n := w.Shed(1); n != 0 {
+						t.Errorf("the last is to leave: %d", n)
+					}
+					if !w.Relieve() {
+						t.Error("nobody came")
+					}
+					if n := w.Shed(5); n != 1 {
+						t.Errorf("%d of two are to leave, not 1", n)
+					}
+					if !w.Relieve() { // which keeps the one that was to leave
+						t.Error("nobody came")
+					}
+					if n := w.Shed(5); n != 2 {
+						t.Errorf("%d of three are to leave, not 2", n)
+					}
+				}
+			}, nil, nil
+		}})
+		if err != nil || began.Load() != 4 {
+			t.Errorf("%v, %d began", err, began.Load())
+		}
+	})
+}
+
+// However many come and go, each item is worked on once, and Run ends.
+func TestShedRaces(t *testing.T) {
+	rounds(t, 100, func(t *testing.T) {
+		var open, done atomic.Int32
+		const items = 300
+		pushed := atomic.Int32{}
+		left, err := steal.Run(t.Context(), []int{0}, steal.Job[int]{Workers: 1 + rand.IntN(6), Spares: 20, Begin: counted(&open, func(w *steal.Worker[int], _ int) {
+			done.Add(1)
+			for range rand.IntN(4) {
+				if pushed.Add(1) < items {
+					w.Push(1)
+				}
+			}
+			switch rand.IntN(8) {
+			case 0:
+				w.Shed(1 + rand.IntN(3))
+			case 1:
+				w.Relieve()
+			}
+			time.Sleep(time.Duration(rand.IntN(3)))
+		})})
+		if want := min(pushed.Load(), items-1) + 1; err != nil || len(left) != 0 || done.Load() != want || open.Load() != 0 {
+			t.Errorf("%v, %d left, %d of %d done, %d have not ended", err, len(left), done.Load(), want, open.Load())
+		}
+	})
+}

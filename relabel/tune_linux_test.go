@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// TestTuner plays disks: rate is how fast some workers are, busy how many
+// processors they keep so.
+func TestTuner(t *testing.T) {
+	flat := func(int) float64 { return 1000 }
+	for _, test := range []struct {
+		name string
+		rate func(workers int) float64
+		busy float64
+		want []int // workers in each window
+	}{
+		{"in memory", flat, 1.9, []int{2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2}},
+		{"a disk that does one thing at a time", flat, 0.3, []int{4, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 4, 2}},
+		{"a disk that does many", func(n int) float64 { return float64(n) }, 0.3, []int{4, 8, 16, 16, 16}},
+		{"a disk that does four", func(n int) float64 { return float64(min(n, 4)) }, 0.3, []int{4, 8, 4, 4, 4}},
+		{"a disk that suffers", func(n int) float64 { return 10 / float64(n) }, 0.3, []int{4, 2, 2}},
+		{"one that does nothing", func(int) float64 { return 0 }, 0, []int{2, 2, 2}},
+	} {
+		tu := tuner{cores: 2, most: 16, workers: 2}
+		var got []int
+		for range test.want {
+			got = append(got, tu.window(test.rate(tu.workers), test.busy))
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+// TestTunes: while workers come and go all the time, all is labelled and counted
+// once.
+func TestTunes(t *testing.T) {
+	treetest.Need(t, "root", "tmpfs")
+	text := treetest.Text(t, "default label="+oldLabel+"\ndir .\ndir d%d x40\nfile d7/f%d x9000\nfile d9/g%d x3000\n")
+	for _, m := range engines() {
+		root := filepath.Join(on(t, "tmpfs"), "tree")
+		treetest.Build(t, root, text)
+		m.restless = 50 * time.Microsecond
+		const all = 1 + 40 + 9000 + 3000
+		for run := range 2 {
+			r, err := tree(t.Context(), root, newLabel, Options{NoSync: true}, as(m))
+			if err != nil || !r.Complete || r.Seen != all || run == 0 && r.Written != all || run == 1 && r.Right != all {
+				t.Errorf("run %d: %+v, %v", run, r, err)
+			}
+		}
+		if n := len(bearing(t, root, newLabel)); n != all {
+			t.Errorf("%d of %d are labelled", n, all)
+		}
+	}
+}
