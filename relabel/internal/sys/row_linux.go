@@ -3,6 +3,7 @@
 package sys
 
 import (
+	"runtime"
 	"sync/atomic"
 	"unsafe"
 
@@ -136,6 +137,9 @@ func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
 		d.Written++
 	}
 	exit()
+	// The collector runs meanwhile, and an address is no reference to it.
+	runtime.KeepAlive(a)
+	runtime.KeepAlive(r)
 	return d
 }
 

@@ -3,6 +3,7 @@
 package sys
 
 import (
+	"runtime"
 	"sync/atomic"
 	"unsafe"
 
@@ -44,6 +45,10 @@ func (a *Attr) Visit(dir int, name *byte, flags int, unread bool, buf []byte, at
 	enter()
 	v := a.visit(dir, name, flags, unread, buf, at)
 	exit()
+	// The collector runs meanwhile, and an address is no reference to it.
+	runtime.KeepAlive(a)
+	runtime.KeepAlive(name)
+	runtime.KeepAlive(unsafe.SliceData(buf))
 	return v
 }
 
