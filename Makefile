@@ -26,13 +26,14 @@ endif
 
 GOLANGCI := v2.15.0
 LINTER := .tools/golangci-lint-$(GOLANGCI)
-MODULES := test/deploy test/runtimes test/torture
+MODULES := bench test/deploy test/runtimes test/torture
 SCRIPTS := .ci/run $(shell find relabel test bench -name '*.sh' 2>/dev/null)
 
 # Debian packages, by what needs them. The race detector needs a C library.
 PKG_DEMO := attr e2fsprogs mount util-linux
 PKG_TEST := $(PKG_DEMO) btrfs-progs fuse3 gcc libc6-dev patch strace xfsprogs
 PKG_RUNTIMES := $(PKG_TEST) conmon crun podman runc
+PKG_BENCH := $(PKG_TEST) findutils git policycoreutils
 PKG_LINT := shellcheck
 PKG_FRESH := debootstrap
 
@@ -40,14 +41,16 @@ PKG_FRESH := debootstrap
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: deps deps-demo deps-test deps-runtimes deps-lint deps-fresh
-deps: deps-test deps-runtimes deps-lint deps-fresh ## install what all targets need: Debian packages, the linter in .tools
+.PHONY: deps deps-demo deps-test deps-runtimes deps-bench deps-lint deps-fresh
+deps: deps-test deps-runtimes deps-bench deps-lint deps-fresh ## install what all targets need: Debian packages, the linter in .tools
 deps-demo:
 	@test/deps.sh $(PKG_DEMO)
 deps-test:
 	@test/deps.sh $(PKG_TEST)
 deps-runtimes:
 	@test/deps.sh $(PKG_RUNTIMES)
+deps-bench:
+	@test/deps.sh $(PKG_BENCH)
 deps-lint: $(LINTER)
 	@test/deps.sh $(PKG_LINT)
 deps-fresh:
@@ -115,9 +118,24 @@ mutants: ## break the engine and the pool on purpose, and see a named test notic
 fuzz: ## run every fuzz target in turn, each for FUZZTIME (10m)
 	@test/fuzz.sh $(FUZZTIME)
 
-.PHONY: bench
-bench: ## run the Go benchmarks (BENCH=regexp to choose)
+# PLAN is a name of bench/plan.go; results are appended to RESULTS.
+PLAN ?= quick
+RESULTS ?= bin/bench-$(PLAN).jsonl
+BENCHFLAGS ?=
+.PHONY: bench bench-full bench-guard bench-go test-bench
+bench: deps-bench build ## compare with the floor and with peers, ten minutes (root; PLAN, BENCHFLAGS)
+	rm -f $(RESULTS)
+	cd bench && $(GO) run . run -plan $(PLAN) -o $(abspath $(RESULTS)) $(BENCHFLAGS) && $(GO) run . table $(abspath $(RESULTS))
+bench-full: ## the same on all filesystems, shapes and sizes, with charts in bin/charts; hours (root)
+	@$(MAKE) bench PLAN=full
+	cd bench && $(GO) run . plot ../bin/charts ../bin/bench-full.jsonl
+bench-guard: deps-bench build ## two minutes: fail where a walk takes over 1.25 times the floor's time (root)
+	rm -f bin/bench-guard.jsonl
+	cd bench && $(GO) run . run -plan guard -o ../bin/bench-guard.jsonl && $(GO) run . table -all -limit 1.25 ../bin/bench-guard.jsonl
+bench-go: ## run the Go benchmarks (BENCH=regexp to choose)
 	CGO_ENABLED=0 $(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+test-bench: deps-bench ## test the benchmark itself
+	cd bench && FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=0 $(GO) test -count=1 $(TESTFLAGS) ./...
 
 .PHONY: cross
 cross: ## build and vet for the other platforms

@@ -41,7 +41,7 @@ type Options struct {
 	// Threads is the number of workers. At 0 the engine begins with one for
 	// each processor that the process may use, and has up to 16 while the
 	// processors wait for a disk and more workers get on faster; on a
-	// filesystem with a server, as FUSE and NFS are, it has 32.
+	// filesystem with a server, as FUSE and NFS are, it has 48.
 	Threads int
 	// Skip is SkipNone at zero: the whole tree is looked at.
 	Skip Skip

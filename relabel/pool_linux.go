@@ -26,9 +26,10 @@ const (
 	// mostOpen bounds the directories kept open for later. A walk in depth
 	// keeps those above it whose entries wait, which are seldom more.
 	mostOpen = 36
-	// waiting is how many workers a filesystem with a server has that are left
-	// to us: each waits most of the time, and costs the machine little.
-	waiting = 32
+	// waiting is how many workers there are on a filesystem with a server where
+	// that is left to us: each waits most of the time, and costs the machine
+	// little. At 1 ms a call 20,000 entries take 1.7 s, and 50 s with one.
+	waiting = 48
 )
 
 // size chooses with how many workers the walk of m begins, how many there may be

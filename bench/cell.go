@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// cell is what contestants are compared on.
+type cell struct {
+	FS      string `json:"fs"`
+	Size    string `json:"size,omitempty"` // of the filesystem, as truncate -s takes it
+	Corpus  string `json:"corpus"`
+	N       int    `json:"n"` // about how many entries
+	State   string `json:"state"`
+	Cold    bool   `json:"cold,omitempty"`
+	Threads int    `json:"threads"`
+}
+
+func (c cell) String() string {
+	s := fmt.Sprintf("%s %s %d %s", c.FS, c.Corpus, c.N, c.State)
+	if c.Cold {
+		s += " cold"
+	}
+	return fmt.Sprintf("%s -T %d", s, c.Threads)
+}
+
+// The two labels take turns, so that a run which finds every label wrong
+// leaves every label wrong for the next.
+var labels = [2]string{
+	"system_u:object_r:container_file_t:s0:c1,c2",
+	"system_u:object_r:container_file_t:s0:c3,c4",
+}
+
+// sealed is what fastlabel leaves on the root when it is interrupted on its
+// way to the label.
+func sealed(label string) string {
+	return strings.Replace(label, "system_u:", "unconfined_u:", 1)
+}
+
+const attribute = "security.selinux"
+
+// field is a corpus on a volume, and the label that all of it bears.
+type field struct {
+	binaries *binaries
+	volume   *volume
+	root     string
+	entries  int // with the root
+	bears    int // which of labels
+}
+
+// newField makes the corpus of the cell on a volume of its own.
+func newField(b *binaries, dir string, c cell) (*field, error) {
+	if c.FS == "slowfs" {
+		return newSlowField(b, dir, c)
+	}
+	v, err := newVolume(dir, c.FS, c.Size, c.N)
+	if err != nil {
+		return nil, err
+	}
+	f := &field{binaries: b, volume: v, root: filepath.Join(v.mount, "pv")}
+	if err := os.Mkdir(f.root, 0o755); err != nil {
+		return f, err
+	}
+	n, err := plant(f.root, c.Corpus, c.N)
+	if err != nil {
+		return f, err
+	}
+	f.entries = n + 1
+	return f, f.floor("-m", "write", "-s", f.root, labels[0])
+}
+
+// prepare brings about the state and returns the label to be given.
+func (f *field) prepare(c cell) (string, error) {
+	now, other := labels[f.bears], labels[1-f.bears]
+	var err error
+	target := now
+	switch {
+	case f.volume.server != nil:
+		target, err = f.prepareSlow(c)
+	case c.State == "right":
+	case c.State == "wrong":
+		target = other
+	case c.State == "stray":
+		err = f.floor("-m", "stray", f.root, other)
+	case c.State == "half":
+		target = other
+		order := "dir"
+		if c.FS == "ext4" {
+			order = "inode" // as a run that writes there goes
+		}
+		err = f.floor("-m", "half", "-t", "1", "-o", order, "-n", fmt.Sprint(f.entries/2), f.root, other)
+		if err == nil {
+			err = unix.Lsetxattr(f.root, attribute, []byte(sealed(other)), 0)
+		}
+	default:
+		err = fmt.Errorf("no such state: %s", c.State)
+	}
+	if err == nil {
+		err = f.volume.rest()
+	}
+	if err == nil && c.Cold {
+		err = f.volume.chill()
+	}
+	return target, err
+}
+
+// done notes that everything bears the label.
+func (f *field) done(label string) {
+	for i := range labels {
+		if labels[i] == label {
+			f.bears = i
+		}
+	}
+}
+
+// check says what does not bear the label.
+func (f *field) check(label string) error {
+	if f.volume.server != nil {
+		return f.checkSlow(label)
+	}
+	out, err := exec.Command(f.binaries.floor, "-m", "count", f.root, label).Output()
+	if err != nil {
+		return fmt.Errorf("floor -m count: %w", err)
+	}
+	if want := fmt.Sprintf("%d seen, 0 written, 0 wrong\n", f.entries-1); string(out) != want {
+		return fmt.Errorf("not all labelled: %s", out)
+	}
+	value := make([]byte, 256)
+	n, err := unix.Lgetxattr(f.root, attribute, value)
+	if err != nil {
+		return err
+	}
+	if got := strings.TrimRight(string(value[:n]), "\x00"); got != label {
+		return fmt.Errorf("the root bears %s", got)
+	}
+	return nil
+}
+
+func (f *field) floor(args ...string) error {
+	return run(append([]string{f.binaries.floor}, args...)...)
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command bench compares fastlabel with the floor and with its peers, on real
+// filesystems, in turns.
+//
+//	main.go       the command: run, table, compare, plot
+//	plan.go       which cells a plan has, and which contestants each
+//	cell.go       one cell: its states, and how a run is prepared and checked
+//	contestant.go who competes, and by which command line
+//	measure.go    one run of one contestant, and what it took
+//	volume.go     a scratch filesystem in a sparse file
+//	slow.go       a scratch filesystem that takes its time, by slowfs
+//	corpus.go     trees, made from a seed
+//	record.go     a result as a JSON line
+//	table.go      medians, ratios to the floor and to the peers
+//	compare.go    two programs, cell by cell
+//	plot.go       which charts: cost against size, speed against threads
+//	draw.go       a chart as SVG
+//	ab.sh         two commits, by compare
+//	floor/        the floor, in C, and the program that starts contestants
+//	rivals/       peers that are libraries, as commands
+//	slowfs/       a FUSE filesystem that takes its time
+//
+// A cell is a filesystem, a corpus and a state. In each round every contestant
+// of the cell runs once: rounds begin with another contestant each, and every
+// other round goes backwards, so that nobody always follows the same one. The
+// filesystem's journal is at rest before each run. What counts is the ratio of
+// medians within a cell; seconds only give the scale.
+//
+// The floor is the better of two programs without any safety, one that goes by
+// the directory's order and one that goes by inode number; both end with the
+// syncfs that fastlabel ends with, where anything was written. Neither trusts a
+// filesystem to fill a buffer: like fastlabel they ask for a directory's end.
+package main

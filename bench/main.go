@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+func main() {
+	if err := command(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func command(args []string) error {
+	if len(args) > 0 {
+		switch args[0] {
+		case "run":
+			return runPlan(args[1:])
+		case "table":
+			return table(os.Stdout, args[1:])
+		case "plot":
+			return plot(args[1:])
+		case "compare":
+			return compare(os.Stdout, args[1:])
+		}
+	}
+	return errors.New("usage: bench run [flags] | bench table FILE | bench compare NAME NAME FILE | bench plot DIR FILE")
+}
+
+// runPlan measures, and appends a JSON line a run to a file.
+func runPlan(args []string) error {
+	flags := flag.NewFlagSet("run", flag.ContinueOnError)
+	plan := flags.String("plan", "quick", "one of "+strings.Join(names(plans), ", "))
+	out := flags.String("o", "-", "file to append the results to")
+	program := flags.String("fastlabel", "../bin/fastlabel", "the program to measure")
+	dir := flags.String("dir", os.TempDir(), "where the filesystems' images lie")
+	only := map[string]*string{}
+	for _, name := range []string{"fs", "corpus", "state", "n", "threads", "with", "size"} {
+		only[name] = flags.String(name, "", "in place of what the plan says; with commas between")
+	}
+	rounds := flags.Int("rounds", 0, "in place of what the plan says")
+	cold := flags.Bool("cold", false, "caches dropped before each run")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	sweeps, ok := plans[*plan]
+	if !ok {
+		return fmt.Errorf("no such plan: %s", *plan)
+	}
+	sweeps = slices.Clone(sweeps)
+	for i := range sweeps {
+		if err := sweeps[i].narrow(only, *rounds, *cold); err != nil {
+			return err
+		}
+	}
+	var results io.Writer = os.Stdout
+	if *out != "-" {
+		f, err := os.OpenFile(*out, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		results = f
+	}
+	work, err := os.MkdirTemp(*dir, "fastlabel-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	path, err := filepath.Abs(*program)
+	if err != nil {
+		return err
+	}
+	b, err := build(work, path)
+	if err != nil {
+		return err
+	}
+	m := &meeting{binaries: b, dir: work, results: json.NewEncoder(results)}
+	m.commit, m.kernel = version(".")
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt, unix.SIGTERM)
+	go func() { <-interrupted; m.stop.Store(true) }()
+	return m.all(sweeps)
+}
+
+// narrow puts what the flags say in place of the plan's.
+func (s *sweep) narrow(only map[string]*string, rounds int, cold bool) error {
+	for name, to := range map[string]*[]string{"fs": &s.fs, "corpus": &s.corpora, "state": &s.states, "with": &s.with} {
+		if *only[name] != "" {
+			*to = strings.Split(*only[name], ",")
+		}
+	}
+	for name, to := range map[string]*[]int{"n": &s.n, "threads": &s.threads} {
+		if *only[name] == "" {
+			continue
+		}
+		*to = nil
+		for word := range strings.SplitSeq(*only[name], ",") {
+			n, err := strconv.Atoi(word)
+			if err != nil {
+				return err
+			}
+			*to = append(*to, n)
+		}
+	}
+	if *only["size"] != "" {
+		s.size = *only["size"]
+	}
+	if rounds > 0 {
+		s.rounds = rounds
+	}
+	s.cold = s.cold || cold
+	return nil
+}
+
+// meeting is where contestants meet.
+type meeting struct {
+	binaries       *binaries
+	dir            string
+	results        *json.Encoder
+	commit, kernel string
+	stop           atomic.Bool
+}
+
+var errStopped = errors.New("interrupted")
+
+func (m *meeting) all(sweeps []sweep) error {
+	for _, s := range sweeps {
+		cells := s.cells()
+		for len(cells) > 0 {
+			end := 1
+			for end < len(cells) && cells[0].shares(cells[end]) {
+				end++
+			}
+			if err := m.tree(s, cells[:end]); err != nil {
+				return err
+			}
+			cells = cells[end:]
+		}
+	}
+	return nil
+}
+
+// tree measures the cells that share a tree.
+func (m *meeting) tree(s sweep, cells []cell) error {
+	f, err := newField(m.binaries, m.dir, cells[0])
+	if f != nil {
+		defer func() {
+			if err := f.volume.remove(); err != nil {
+				fmt.Fprintln(os.Stderr, "bench:", err)
+			}
+		}()
+	}
+	if err != nil {
+		return err
+	}
+	for _, c := range cells {
+		fmt.Fprintln(os.Stderr, stamp(), c)
+		if err := m.cell(f, c, s.with, s.rounds); err != nil {
+			return fmt.Errorf("%s: %w", c, err)
+		}
+	}
+	return nil
+}
+
+// cell measures each contestant in turn, in every round.
+func (m *meeting) cell(f *field, c cell, with []string, rounds int) error {
+	for round := range rounds {
+		for k := range with {
+			i := (k + round) % len(with)
+			if round%2 == 1 {
+				i = len(with) - 1 - i
+			}
+			if m.stop.Load() {
+				return errStopped
+			}
+			who, err := find(with[i])
+			if err != nil {
+				return err
+			}
+			label, err := f.prepare(c)
+			if err != nil {
+				return err
+			}
+			before, err := f.volume.served()
+			if err != nil {
+				return err
+			}
+			t, err := measure(m.binaries, who, who.argv(m.binaries, c, f.root, label))
+			if err != nil {
+				return err
+			}
+			after, err := f.volume.served()
+			if err != nil {
+				return err
+			}
+			t.Foreign = max(0, t.Foreign-(after-before))
+			f.done(label)
+			if round == 0 {
+				if err := f.check(label); err != nil {
+					return fmt.Errorf("%s: %w", who.name, err)
+				}
+			}
+			if err := m.results.Encode(record{stamp(), m.commit, m.kernel, c, f.entries, who.name, round, t}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func names[V any](m map[string]V) []string {
+	list := make([]string, 0, len(m))
+	for name := range m {
+		list = append(list, name)
+	}
+	slices.Sort(list)
+	return list
+}

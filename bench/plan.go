@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import "slices"
+
+// sweep is every combination of what it lists.
+type sweep struct {
+	fs, corpora, states []string
+	size                string
+	n, threads          []int
+	cold                bool
+	with                []string
+	rounds              int
+}
+
+var (
+	disks  = []string{"ext4", "xfs", "btrfs"}
+	all    = []string{"ext4", "xfs", "btrfs", "tmpfs"}
+	shapes = []string{"flat", "tiny", "realistic", "maildir"}
+	states = []string{"wrong", "right", "stray"}
+	floors = []string{"floor-dir", "floor-inode"}
+)
+
+func with(names ...any) []string {
+	var list []string
+	for _, n := range names {
+		switch n := n.(type) {
+		case string:
+			list = append(list, n)
+		case []string:
+			list = append(list, n...)
+		}
+	}
+	return list
+}
+
+// plans are what `bench run -plan` knows.
+var plans = map[string][]sweep{
+	// In .ci/run: two minutes.
+	"guard": {{
+		fs: []string{"ext4", "xfs", "tmpfs"}, corpora: []string{"flat", "realistic"}, states: []string{"wrong", "right"},
+		size: "20G", n: []int{60_000}, threads: []int{2}, with: with("fastlabel", floors), rounds: 9,
+	}},
+	// `make bench`: ten minutes.
+	"quick": {{
+		fs: all, corpora: []string{"flat", "realistic"}, states: states,
+		size: "20G", n: []int{40_000}, threads: []int{2}, with: with("fastlabel", floors, "go-selinux", "chcon", "setfiles"), rounds: 10,
+	}},
+	// `make bench-full`: hours.
+	"full": slices.Concat(sweepFloor, sweepPeers, sweepOrder, sweepHalf, sweepScale, sweepThreads, sweepCold),
+	// On a filesystem where each request waits; half an hour.
+	"fuse": {{
+		fs: []string{"slowfs"}, corpora: []string{"flat", "fifty"}, states: []string{"wrong", "right"},
+		n: []int{20_000}, threads: []int{0, 1, 2, 8, 32}, with: with("fastlabel"), rounds: 3,
+	}},
+	// In ab.sh, which says who takes part: five minutes.
+	"ab": {{
+		fs: []string{"ext4", "xfs", "tmpfs"}, corpora: []string{"flat", "realistic"}, states: []string{"wrong", "right"},
+		size: "20G", n: []int{60_000}, threads: []int{2}, with: with("fastlabel", floors), rounds: 10,
+	}},
+	// The parts of the full one.
+	"floor":   sweepFloor,
+	"peers":   sweepPeers,
+	"order":   sweepOrder,
+	"half":    sweepHalf,
+	"scale":   sweepScale,
+	"threads": sweepThreads,
+	"cold":    sweepCold,
+}
+
+var (
+	sweepFloor = []sweep{
+		{
+			fs: all, corpora: shapes, states: states, size: "20G", n: []int{300_000}, threads: []int{2},
+			with: with("fastlabel", floors, "fastlabel-fchdir", "floor-dir-fchdir", "floor-inode-fchdir"), rounds: 15,
+		},
+		{
+			fs: all, corpora: shapes, states: []string{"wrong"}, size: "20G", n: []int{300_000}, threads: []int{2},
+			with: with("fastlabel-exact", "floor-dir-mend", "floor-inode-mend"), rounds: 10,
+		},
+	}
+	sweepPeers = []sweep{{
+		fs: all, corpora: shapes, states: states, size: "20G", n: []int{100_000}, threads: []int{2},
+		with: with("fastlabel", "fastlabel-nosync", floors, peers), rounds: 10,
+	}}
+	sweepOrder = []sweep{
+		{
+			fs: []string{"ext4"}, corpora: []string{"hash"}, states: []string{"wrong"}, size: "50G", n: []int{1_000_000}, threads: []int{2},
+			with: with("fastlabel", floors, "go-selinux", "chcon"), rounds: 10,
+		},
+		{
+			fs: []string{"ext4"}, corpora: []string{"hash"}, states: []string{"wrong"}, size: "50G", n: []int{4_000_000}, threads: []int{2},
+			with: with("fastlabel", floors), rounds: 3,
+		},
+	}
+	sweepHalf = []sweep{{
+		fs: all, corpora: []string{"flat", "realistic"}, states: []string{"half", "right", "wrong"}, size: "20G",
+		n: []int{300_000}, threads: []int{2}, with: with("fastlabel", floors), rounds: 10,
+	}}
+	sweepScale = []sweep{
+		{
+			fs: []string{"ext4", "xfs", "tmpfs"}, corpora: []string{"hash"}, states: []string{"wrong", "right"}, size: "100G",
+			n: []int{1_000, 10_000, 100_000, 1_000_000, 4_000_000}, threads: []int{2}, with: with("fastlabel", floors, "go-selinux"), rounds: 5,
+		},
+		{
+			fs: []string{"xfs", "tmpfs"}, corpora: []string{"hash"}, states: []string{"wrong", "right"}, size: "100G",
+			n: []int{10_000_000}, threads: []int{2}, with: with("fastlabel", floors, "go-selinux"), rounds: 3,
+		},
+	}
+	sweepThreads = []sweep{{
+		fs: all, corpora: []string{"flat", "realistic"}, states: []string{"wrong", "right"}, size: "20G", n: []int{300_000},
+		threads: []int{0, 1, 2, 4, 8, 16}, with: with("fastlabel"), rounds: 10,
+	}}
+	sweepCold = []sweep{{
+		fs: disks, corpora: []string{"flat", "realistic"}, states: []string{"right"}, size: "20G", n: []int{300_000}, cold: true,
+		threads: []int{0, 1, 2, 4, 8, 16}, with: with("fastlabel", floors), rounds: 7,
+	}}
+)
+
+// cells lists the sweep's cells; those that can share a tree follow each other.
+func (s sweep) cells() []cell {
+	var cells []cell
+	for _, fs := range s.fs {
+		for _, corpus := range s.corpora {
+			for _, n := range s.n {
+				for _, state := range s.states {
+					for _, t := range s.threads {
+						cells = append(cells, cell{fs, s.size, corpus, n, state, s.cold, t})
+					}
+				}
+			}
+		}
+	}
+	return cells
+}
+
+// shares tells whether two cells can use one tree.
+func (c cell) shares(o cell) bool {
+	return c.FS == o.FS && c.Size == o.Size && c.Corpus == o.Corpus && c.N == o.N
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(treetest.Main(m)) }
+
+// program builds fastlabel.
+func program(t *testing.T) string {
+	t.Helper()
+	treetest.Need(t, "root", "gcc", "go", "tmpfs", "setfattr")
+	path := filepath.Join(t.TempDir(), "fastlabel")
+	if err := run("go", "build", "-C", "..", "-o", path, "./cmd/fastlabel"); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// meet runs a plan and returns its results.
+func meet(t *testing.T, args ...string) ([]record, error) {
+	t.Helper()
+	dir := t.TempDir()
+	out := filepath.Join(dir, "results")
+	err := runPlan(append([]string{"-dir", dir, "-o", out, "-rounds", "2"}, args...))
+	if left := list(t, dir); len(left) != 1 {
+		t.Errorf("left behind: %v", left)
+	}
+	records, readErr := readRecords([]string{out})
+	if readErr != nil {
+		t.Fatal(readErr)
+	}
+	return records, err
+}
+
+func TestRun(t *testing.T) {
+	fastlabel := program(t)
+	records, err := meet(t, "-fastlabel", fastlabel, "-plan", "guard", "-fs", "tmpfs", "-n", "300", "-state", "wrong,right,stray,half",
+		"-with", "fastlabel,floor-dir,floor-inode,floor-dir-fchdir,go-selinux,godirwalk,fastlabel@"+fastlabel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := 2 * 4 * 7 * 2; len(records) != want { // corpora, states, contestants, rounds
+		t.Errorf("%d results, want %d", len(records), want)
+	}
+	for _, r := range records {
+		if r.Wall <= 0 || r.MaxRSS <= 0 || r.Entries < 300 || r.FS != "tmpfs" {
+			t.Errorf("%+v", r)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "results")
+	write(t, file, records)
+	var out bytes.Buffer
+	if err := table(&out, []string{"-all", file}); err != nil || !strings.Contains(out.String(), "| fastlabel@fastlabel |") {
+		t.Errorf("%v:\n%s", err, &out)
+	}
+}
+
+func TestRunSlow(t *testing.T) {
+	fastlabel := program(t)
+	treetest.Need(t, "fuse")
+	records, err := meet(t, "-fastlabel", fastlabel, "-plan", "fuse", "-n", "60", "-threads", "8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := 2 * 2 * 2; len(records) != want { // corpora, states, rounds
+		t.Errorf("%d results, want %d", len(records), want)
+	}
+	for _, r := range records {
+		if r.Wall < slowDelay.Seconds()*float64(r.Entries)/float64(r.Threads) {
+			t.Errorf("too fast for the delay: %+v", r)
+		}
+	}
+}
+
+// TestRunCaught is the control: whoever does less than it says is caught.
+func TestRunCaught(t *testing.T) {
+	fastlabel := program(t)
+	for _, c := range []struct{ name, fs, script, want string }{
+		{"root alone", "tmpfs", `exec setfattr -n security.selinux -v "$5" "$6"`, "not all labelled"},
+		{"all but the root", "tmpfs", `find "$6" -mindepth 1 -exec setfattr -h -n security.selinux -v "$5" {} +`, "the root bears"},
+		{"fails", "tmpfs", "echo this is why >&2; exit 3", "exit 3: this is why"},
+		{"root alone", "slowfs", `exec setfattr -n security.selinux -v "$5" "$6"`, "not all labelled"},
+	} {
+		t.Run(c.fs+" "+c.name, func(t *testing.T) {
+			if c.fs == "slowfs" {
+				treetest.Need(t, "fuse")
+			}
+			fake := filepath.Join(t.TempDir(), "fake")
+			if err := os.WriteFile(fake, []byte("#!/bin/sh\n"+c.script+"\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			records, err := meet(t, "-fastlabel", fastlabel, "-plan", "guard", "-fs", c.fs, "-corpus", "flat", "-n", "20",
+				"-state", "wrong", "-with", "fastlabel@"+fake)
+			if err == nil || !strings.Contains(err.Error(), c.want) || len(records) != 0 {
+				t.Errorf("%v, want %q; %d results", err, c.want, len(records))
+			}
+		})
+	}
+}

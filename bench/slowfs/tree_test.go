@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(treetest.Main(m)) }
+
+func TestChildren(t *testing.T) {
+	for _, c := range [][2]int{{0, 1}, {1, 1}, {10, 3}, {2, 5}, {1000, 7}} {
+		tree := newTree(0, c[0], c[1])
+		seen := map[int]int{1: 1}
+		for ino := 1; ino < len(tree.labels); ino++ {
+			from, to := tree.children(ino)
+			for child := from; child < to; child++ {
+				seen[child]++
+			}
+		}
+		for ino := 1; ino < len(tree.labels); ino++ {
+			if seen[ino] != 1 {
+				t.Errorf("%v: inode %d is in %d directories", c, ino, seen[ino])
+			}
+		}
+		if len(seen) != len(tree.labels)-1 {
+			t.Errorf("%v: %d entries, want %d", c, len(seen), len(tree.labels)-1)
+		}
+	}
+}
+
+// TestServe mounts one and checks what is there, that requests wait and that
+// they do so at the same time.
+func TestServe(t *testing.T) {
+	treetest.Need(t, "root", "fuse", "tmpfs")
+	const delay, files = 20 * time.Millisecond, 100
+	dir := t.TempDir()
+	ended := make(chan error)
+	go func() { ended <- serve(newTree(delay, files, 3), dir) }()
+	defer func() {
+		// serve waits for it; the test has no other use for it.
+		if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(delay) {
+		var s unix.Statfs_t
+		if unix.Statfs(dir, &s) == nil && s.Type == unix.FUSE_SUPER_MAGIC {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("not mounted")
+		}
+	}
+	if err := unix.Setxattr(dir, fill, []byte("a:b:c"), 0); err != nil {
+		t.Fatal(err)
+	}
+	paths, err := filepath.Glob(dir + "/*/*")
+	if err != nil || len(paths) != files {
+		t.Fatalf("%d files: %v", len(paths), err)
+	}
+
+	begin := time.Now()
+	var all sync.WaitGroup
+	for _, path := range paths {
+		all.Go(func() {
+			if err := unix.Lsetxattr(path, attribute, []byte("d:e:f\x00"), 0); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if took := time.Since(begin); took < delay || took > files*delay/4 {
+		t.Errorf("%d at once took %v of %v each", files, took, delay)
+	}
+	for label, want := range map[string]string{"a:b:c": fmt.Sprint(files), "d:e:f": "4"} {
+		value := make([]byte, 20)
+		n, err := unix.Getxattr(dir, wrong+label, value)
+		if err != nil || string(value[:n]) != want {
+			t.Errorf("%s: %s wrong, %v, want %s", label, value[:max(n, 0)], err, want)
+		}
+	}
+	value := make([]byte, 20)
+	n, err := unix.Lgetxattr(paths[0], attribute, value)
+	if err != nil || strings.TrimRight(string(value[:n]), "\x00") != "d:e:f" {
+		t.Errorf("%s: %q, %v", paths[0], value[:max(n, 0)], err)
+	}
+	if _, err := os.Lstat(dir + "/n0000099"); !os.IsNotExist(err) {
+		t.Errorf("what is not there: %v", err)
+	}
+}
