@@ -38,7 +38,7 @@ func (r *run) size(m *mount) (workers, most int) {
 	workers = r.o.Threads
 	most = workers
 	if workers < 1 {
-		workers = runtime.GOMAXPROCS(0)
+		workers = min(runtime.GOMAXPROCS(0), runtime.NumCPU())
 		most = max(workers, mostWorkers)
 		if m.served {
 			workers = max(workers, waiting)

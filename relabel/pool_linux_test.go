@@ -10,7 +10,7 @@ import (
 // TestWorkers: where calls wait for a server, more of them wait at once, unless
 // the caller says how many.
 func TestWorkers(t *testing.T) {
-	cores := runtime.GOMAXPROCS(0)
+	cores := min(runtime.GOMAXPROCS(0), runtime.NumCPU())
 	for _, test := range []struct {
 		threads    int
 		served     bool

@@ -3,6 +3,7 @@
 package relabel
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,6 +39,11 @@ const (
 	taking = -2 // somebody is about to have it
 	handed = -3 // somebody has it
 )
+
+// turnAfter entries, a millisecond or two, a worker lets others have a turn. Whom
+// the scheduler sees for 10 ms without one it takes for stuck: it gives the
+// processor to a new thread, and the worker has to ask for another.
+const turnAfter = 1024
 
 func newChunk(w *worker) *chunk {
 	c := &chunk{mu: &w.mu}
@@ -144,6 +150,10 @@ func (c *chunk) at(i int) sys.Dirent {
 
 // through labels the names of the row. It says no if it was relieved of them.
 func (w *worker) through(c *chunk, d *dir, fd int) bool {
+	if w.since += c.n; w.since >= turnAfter {
+		w.since = 0
+		runtime.Gosched()
+	}
 	i := 0
 	for i < c.n && !w.stopped() {
 		end := i

@@ -55,6 +55,7 @@ type worker struct {
 	row    int    // wrong labels in a row
 	turn   int    // entries since the walk began to guess
 	eios   int    // EIOs in a row
+	since  int    // entries since others had a turn
 	held   *dir   // stays open for the items that come next
 	owed   int    // items that expected it, and were worked on
 	sorted *chunk // for rows of a batch

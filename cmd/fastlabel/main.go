@@ -106,11 +106,23 @@ func main() {
 	process(app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, apart: apart})
 }
 
+// spareProcessor lets Go's scheduler have one processor more than there are,
+// unless somebody chose. While all of its processors are in use it takes them
+// from those who are in system calls, for threads that find nothing to do: 7,000
+// context switches in half a second of two workers on two processors, and 900
+// when a third is idle. The engine still has one worker a processor.
+func spareProcessor() {
+	if n := runtime.GOMAXPROCS(0); n == runtime.NumCPU() && os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(n + 1)
+	}
+}
+
 // process is the command as a process, and ends it.
 func process(a app) {
 	// The first thread's working directory is what others see as the
 	// process's: no worker that changes its own shall run on it.
 	runtime.LockOSThread()
+	spareProcessor()
 	leave, end := os.Exit, os.Exit
 	if isPart() {
 		leave, end = func(int) {}, leavePart // a second signal is the parent's

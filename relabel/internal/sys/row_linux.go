@@ -18,9 +18,9 @@ import (
 // the stack, writes a pointer or can be preempted, and that is all that the
 // functions of this file do.
 
-// RowLen is the longest row: it makes the 175 ns three, and 64 calls of a
+// RowLen is the longest row: it makes the 175 ns six, and as many calls of a
 // network filesystem are still answered within a second after a stop.
-const RowLen = 64
+const RowLen = 32
 
 // Row is a stretch of names in one directory that are labelled in one go. The
 // goroutine whose row it is goes through it; anybody may take what is left of
