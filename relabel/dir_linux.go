@@ -175,8 +175,7 @@ func (c *cache) reenter(d *dir) (int, string, sys.Errno) {
 // is closed; one that will be needed is listed, and the oldest makes room.
 func (c *cache) release(d *dir) {
 	if !d.shared {
-		c.open.Add(-1)
-		sys.Close(int(d.fd))
+		sys.Close(c.forget(d))
 		return
 	}
 	c.letGo(d, 0)
@@ -193,10 +192,8 @@ func (c *cache) letGo(d *dir, owed int) {
 		return
 	}
 	if d.want <= 0 {
-		fd := int(d.fd)
-		d.fd = -1
+		fd := c.forget(d)
 		c.mu.Unlock()
-		c.open.Add(-1)
 		sys.Close(fd) // not under the mutex: it may take its time
 		return
 	}
@@ -272,13 +269,15 @@ func (c *cache) evict() {
 	}
 	d.was = was
 	c.unlist(d)
-	c.shut(d)
+	sys.Close(c.forget(d))
 }
 
-func (c *cache) shut(d *dir) {
-	sys.Close(int(d.fd))
+// forget gives back the descriptor of a directory that is to be closed.
+func (c *cache) forget(d *dir) int {
+	fd := int(d.fd)
 	d.fd = -1
 	c.open.Add(-1)
+	return fd
 }
 
 func (c *cache) unlist(d *dir) {

@@ -28,7 +28,7 @@ type chunk struct {
 	dir   *dir
 	buf   []byte // the records, whole
 	batch *batch // in their place
-	words [sys.RowLen]uint64
+	words []uint64 // of its index: the row
 
 	left atomic.Int32 // the name at which somebody took the rest
 	mu   *sync.Mutex
@@ -124,12 +124,11 @@ func (c *chunk) load(w *worker, d *dir, buf []byte, off int) (int, error) {
 func (c *chunk) loadBatch(w *worker, b *batch, words []uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.dir, c.batch, c.n = b.dir, b, len(words)
+	c.dir, c.batch, c.words, c.n = b.dir, b, words, len(words)
 	c.row.Base, c.row.Head = unsafe.SliceData(b.names), 0
 	for i, word := range words {
 		c.row.At[i] = uint32(word & atMask)
-		c.plain[i] = word&(dirBit|maybe) == 0 && !w.m.special[word>>inoBits]
-		c.words[i] = word
+		c.plain[i] = w.plain(b.entry(word))
 	}
 	c.row.Next.Store(0)
 }
@@ -170,7 +169,7 @@ func (w *worker) through(c *chunk, d *dir, fd int) bool {
 			i = next
 			continue
 		}
-		if !c.take(i) {
+		if !c.move(i, i+1) {
 			return false
 		}
 		if e := c.at(i); !sys.IsDot(e.Name) {
@@ -178,7 +177,7 @@ func (w *worker) through(c *chunk, d *dir, fd int) bool {
 		}
 		i++
 	}
-	return c.end(i)
+	return c.move(i, closed)
 }
 
 // sweeps says whether plain entries can be labelled in sweeps: nobody wants to
@@ -272,18 +271,10 @@ func (w *worker) sweepsAt() (deed, *byte) {
 	return w.hand.reads(t), t.name
 }
 
-// take takes name i for the worker whose chunk it is.
-func (c *chunk) take(i int) bool {
-	if c.row.Next.CompareAndSwap(int32(i), int32(i+1)) {
-		return true
-	}
-	c.wait()
-	return false
-}
-
-// end closes the row. It says no if the rest of it was handed on.
-func (c *chunk) end(i int) bool {
-	if c.row.Next.CompareAndSwap(int32(i), closed) {
+// move moves Next on, or closes the row, for the worker whose chunk it is. It
+// says no if the rest of it was handed on.
+func (c *chunk) move(from, to int) bool {
+	if c.row.Next.CompareAndSwap(int32(from), int32(to)) {
 		return true
 	}
 	c.wait()

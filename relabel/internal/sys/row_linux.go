@@ -58,8 +58,6 @@ type Order struct {
 	// a multiple of Check. The first that is found right ends it.
 	Blind       bool
 	Turn, Check int
-	// ReadOnly ends it at the first name that differs.
-	ReadOnly bool
 }
 
 // Trouble is why a row ended before its end.
@@ -69,7 +67,6 @@ type Trouble uint8
 const (
 	None     Trouble = iota
 	Taken            // somebody took the rest, or Stop was set
-	Differs          // ReadOnly, and a name differs
 	ReadErr          // Errno is what a read answered
 	WriteErr         // Errno is what a write answered
 )
@@ -124,10 +121,6 @@ func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
 				break
 			}
 			d.Wrong++
-			if o.ReadOnly {
-				d.Trouble = Differs
-				break
-			}
 			r.Writing.Store(true)
 		}
 		if e := a.write(o.Way, o.Dir, name); e != 0 {
@@ -147,33 +140,33 @@ func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
 //go:norace
 //go:nocheckptr
 func (a *Attr) look(way Way, dir int, name uintptr) (uintptr, Errno) {
-	for {
-		var n uintptr
-		var e Errno
-		if way == ByName {
-			n, _, e = rawSyscall6(unix.SYS_GETXATTRAT, uintptr(dir), name, unix.AT_SYMLINK_NOFOLLOW, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.get)), unsafe.Sizeof(a.get))
-		} else {
-			n, _, e = rawSyscall6(unix.SYS_LGETXATTR, name, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.buf)), uintptr(a.get.size), 0, 0)
-		}
-		if e != unix.EINTR {
-			return n, e
-		}
+	if way == ByName {
+		return retried(unix.SYS_GETXATTRAT, uintptr(dir), name, unix.AT_SYMLINK_NOFOLLOW, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.get)), unsafe.Sizeof(a.get))
 	}
+	return retried(unix.SYS_LGETXATTR, name, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.buf)), uintptr(a.get.size), 0, 0)
 }
 
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (a *Attr) write(way Way, dir int, name uintptr) Errno {
+func (a *Attr) write(way Way, dir int, name uintptr) (e Errno) {
+	if way == ByName {
+		_, e = retried(unix.SYS_SETXATTRAT, uintptr(dir), name, unix.AT_SYMLINK_NOFOLLOW, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.set)), unsafe.Sizeof(a.set))
+	} else {
+		_, e = retried(unix.SYS_LSETXATTR, name, uintptr(unsafe.Pointer(a.name)), uintptr(a.set.value), uintptr(a.set.size), 0, 0)
+	}
+	return e
+}
+
+// retried makes a call of a row or a visit, again if a signal came between.
+//
+//go:nosplit
+//go:norace
+func retried(trap, a1, a2, a3, a4, a5, a6 uintptr) (uintptr, Errno) {
 	for {
-		var e Errno
-		if way == ByName {
-			_, _, e = rawSyscall6(unix.SYS_SETXATTRAT, uintptr(dir), name, unix.AT_SYMLINK_NOFOLLOW, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.set)), unsafe.Sizeof(a.set))
-		} else {
-			_, _, e = rawSyscall6(unix.SYS_LSETXATTR, name, uintptr(unsafe.Pointer(a.name)), uintptr(a.set.value), uintptr(a.set.size), 0, 0)
-		}
+		n, _, e := rawSyscall6(trap, a1, a2, a3, a4, a5, a6)
 		if e != unix.EINTR {
-			return e
+			return n, e
 		}
 	}
 }

@@ -75,7 +75,6 @@ func TestMend(t *testing.T) {
 	}{
 		{state: "rzZwpln", want: Done{Right: 2, Written: 5, Wrong: 5}, next: 7, after: "rzrrrrr"},
 		{state: "wwrww", want: Done{Right: 1, Written: 4, Wrong: 2}, next: 5, after: "rrrrr"},
-		{state: "rrwr", order: Order{ReadOnly: true}, want: Done{Right: 2, Wrong: 1, Trouble: Differs}, next: 3, after: "rrwr"},
 		{state: "rw-w", want: Done{Right: 1, Written: 1, Wrong: 1, Trouble: ReadErr, Errno: unix.ENOENT}, next: 3, after: "rr-w"},
 		{state: "wwww", from: 2, want: Done{Written: 2, Wrong: 2}, next: 4, after: "wwrr"},
 		{state: "wwww", order: Order{Blind: true, Check: 64}, want: Done{Written: 4, Turn: 4}, next: 4, after: "rrrr"},

@@ -57,14 +57,14 @@ func (a *Attr) Visit(dir int, name *byte, flags int, unread bool, buf []byte, at
 //go:nocheckptr
 func (a *Attr) visit(dir int, name *byte, flags int, unread bool, buf []byte, at *atomic.Uint32) Visit {
 	at.Store(uint32(StepOpen))
-	fd, e := retried(unix.SYS_OPENAT, uintptr(dir), uintptr(unsafe.Pointer(name)), uintptr(flags|unix.O_LARGEFILE), 0)
+	fd, e := retried(unix.SYS_OPENAT, uintptr(dir), uintptr(unsafe.Pointer(name)), uintptr(flags|unix.O_LARGEFILE), 0, 0, 0)
 	if e != 0 {
 		return Visit{FD: -1, Step: StepOpen, Errno: e}
 	}
 	v := Visit{FD: int(fd), Wrong: unread}
 	if !unread {
 		at.Store(uint32(StepRead))
-		n, e := retried(unix.SYS_FGETXATTR, fd, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.buf)), uintptr(a.get.size))
+		n, e := retried(unix.SYS_FGETXATTR, fd, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.buf)), uintptr(a.get.size), 0, 0)
 		if e != 0 && e != unix.ENODATA && e != unix.ERANGE {
 			v.Step, v.Errno = StepRead, e
 			return v
@@ -73,7 +73,7 @@ func (a *Attr) visit(dir int, name *byte, flags int, unread bool, buf []byte, at
 	}
 	if v.Wrong {
 		at.Store(uint32(StepWrite))
-		if _, e := retried(unix.SYS_FSETXATTR, fd, uintptr(unsafe.Pointer(a.name)), uintptr(a.set.value), uintptr(a.set.size)); e != 0 {
+		if _, e := retried(unix.SYS_FSETXATTR, fd, uintptr(unsafe.Pointer(a.name)), uintptr(a.set.value), uintptr(a.set.size), 0, 0); e != 0 {
 			v.Step, v.Errno = StepWrite, e
 			return v
 		}
@@ -82,7 +82,7 @@ func (a *Attr) visit(dir int, name *byte, flags int, unread bool, buf []byte, at
 	at.Store(uint32(StepList))
 	to := uintptr(unsafe.Pointer(unsafe.SliceData(buf)))
 	for len(buf)-v.N >= RecordMax {
-		n, e := retried(unix.SYS_GETDENTS64, fd, to+uintptr(v.N), uintptr(len(buf)-v.N), 0)
+		n, e := retried(unix.SYS_GETDENTS64, fd, to+uintptr(v.N), uintptr(len(buf)-v.N), 0, 0, 0)
 		if e != 0 {
 			v.Step, v.Errno = StepList, e
 			return v
@@ -95,15 +95,4 @@ func (a *Attr) visit(dir int, name *byte, flags int, unread bool, buf []byte, at
 	}
 	v.Step = StepDone
 	return v
-}
-
-//go:nosplit
-//go:norace
-func retried(trap, a1, a2, a3, a4 uintptr) (uintptr, Errno) {
-	for {
-		n, _, e := rawSyscall6(trap, a1, a2, a3, a4, 0, 0)
-		if e != unix.EINTR {
-			return n, e
-		}
-	}
 }
