@@ -33,6 +33,7 @@ type dir struct {
 	newer, older *dir
 
 	shared  bool    // others may know of it; else the cache's mutex is not needed
+	extent  extent  // how much of it is looked at
 	small   bool    // known to need no sorting
 	outcome outcome // what the tally holds for its own label
 	spoiled bool    // its entries could not all be read: counted as failed

@@ -16,7 +16,7 @@ func (w *worker) enter(parent *dir, name string) {
 		return
 	}
 	t.fd = at
-	if w.sweeps() && len(w.m.left) == 0 {
+	if w.sweeps() && len(w.m.left) == 0 && parent.extent == everything {
 		w.visit(parent, t, name)
 		return
 	}
@@ -40,8 +40,15 @@ func (w *worker) opened(parent *dir, t target, name string, fd int, op string, e
 		return
 	}
 	d := w.cache.opened(parent, name, fd)
-	d.judged(w, w.label(target{fd: fd}, d))
-	w.scan(d, fd)
+	unread := w.measure(d)
+	if d.extent == changes && parent.extent == changes {
+		d.outcome = elsewhere // nothing says that it may bear another label
+	} else {
+		d.judged(w, w.label(target{fd: fd}, d))
+	}
+	if !unread {
+		w.scan(d, fd)
+	}
 	w.cache.release(d)
 }
 

@@ -206,7 +206,10 @@ func (w *worker) spoil(d *dir, op string, err error) {
 	first := !d.spoiled
 	d.spoiled = true
 	w.events.Unlock()
-	if first {
+	switch {
+	case first && d.outcome == elsewhere:
+		w.tally.count(failure)
+	case first:
 		w.tally.of[d.outcome]--
 		w.tally.of[failure]++
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
@@ -28,8 +29,10 @@ type mount struct {
 	upper    *upper
 	strand   *strand // of the run, where it works on this mount
 	sorter   *sorter
-	served   bool // calls wait for a server
-	sorts    bool // large directories are written in the order of inodes
+	served   bool      // calls wait for a server
+	sorts    bool      // large directories are written in the order of inodes
+	dated    bool      // change times tell what has changed
+	since    time.Time // of the mark relied on: see since_linux.go
 	// left says what in it is left alone, and why; "" is for what lies under
 	// another mount of the tree. special has the same by inode number alone,
 	// which a directory record tells without a further call.
@@ -83,6 +86,7 @@ func (r *run) enclose(m *mount, at int) (string, sys.Errno) {
 	r.setAside(m)
 	kind, e := sys.FSType(fd)
 	m.sorts = e == 0 && kind == sys.Ext4
+	m.dated = e == 0 && sys.KeepsTimes(kind)
 	m.served = e == 0 && sys.Served(kind) || r.means.served
 	m.asks = len(m.left) > 0 && (e != 0 || !sys.RecordsTell(kind))
 	r.expectCopies(m)

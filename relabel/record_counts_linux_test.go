@@ -5,6 +5,7 @@ package relabel
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/fastlabel/fastlabel/test/treetest"
@@ -163,6 +164,8 @@ func TestOrderOfCalls(t *testing.T) {
 	for _, c := range calls {
 		switch {
 		case !c.OK():
+		case c.Name == "fsetxattr" && strings.Contains(c.Args[1], markName):
+			marks = append(marks, "mark")
 		case c.Class() == treetest.WriteAttr && c.Name == "fsetxattr" && ownRoot(c.Dir, root):
 			marks = append(marks, "root")
 		case c.Class() == treetest.WriteAttr:
@@ -174,7 +177,7 @@ func TestOrderOfCalls(t *testing.T) {
 			marks = append(marks, c.Name)
 		}
 	}
-	if have := fmt.Sprint(marks); have != "[root fsync entries syncfs root fsync]" || entries != 45 {
+	if have := fmt.Sprint(marks); have != "[root fsync entries syncfs root fsync mark]" || entries != 45 {
 		t.Errorf("%s, with %d entries", have, entries)
 	}
 }

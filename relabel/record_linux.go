@@ -33,6 +33,9 @@ type record struct {
 	ctime     time.Time // of the root, after the seal
 	moved     bool      // its ctime, before the commit
 	committed bool      // it bears the label by now
+	began     time.Time // the run, before anything was read; by the clock of files
+	mark      mark      // of the run before, if it is relied on
+	quiet     bool      // nothing was created in the root, renamed or removed since it was read
 }
 
 // passes bounds how often the root's entries are read again. A pass that
@@ -46,7 +49,7 @@ const passes = 32
 const settled = 2 * time.Second
 
 func (r *run) openRecord(root *root) (*record, error) {
-	c := &record{run: r, root: root, fd: int(root.top.fd)}
+	c := &record{run: r, root: root, fd: int(root.top.fd), began: sys.CoarseTime()}
 	c.attr = sys.NewAttr(attribute, []byte(r.want))
 	c.at("fgetxattr")
 	n, e := c.attr.Fgetxattr(c.fd)
@@ -71,6 +74,7 @@ func (r *run) openRecord(root *root) (*record, error) {
 	// writing the right ones again would touch every file for nothing.
 	r.commits = !c.right()
 	r.guesses = r.commits && !r.o.Exact && !r.o.DryRun
+	c.relyOn()
 	return c, nil
 }
 
@@ -83,6 +87,9 @@ func (c *record) right() bool { return c.have == c.want }
 
 // seal takes from a root that bears another label its power to vouch for it.
 func (c *record) seal() error {
+	if !c.right() && !c.o.DryRun {
+		c.unmark()
+	}
 	if !c.right() && c.have != "" && !c.o.DryRun && !c.o.NoSeal {
 		// It may be there already, left by a run that did not end.
 		if c.sealed = sealOf(c.have, c.want); !c.sealed {
@@ -144,6 +151,7 @@ func (c *record) close(ctx context.Context, err error) error {
 		}
 		err = c.commit(ctx)
 		if err == nil && len(c.first) == 0 {
+			c.leaveMark()
 			c.tell(func(told *Report) { told.Complete = true })
 			return nil
 		}
@@ -218,7 +226,11 @@ func (c *record) commit(ctx context.Context) error {
 
 // revoke seals a root that bears the label although something failed.
 func (c *record) revoke() {
-	if !c.right() || c.sealed || c.o.DryRun || c.o.NoSeal {
+	if !c.right() || c.sealed || c.o.DryRun {
+		return
+	}
+	c.unmark()
+	if c.o.NoSeal {
 		return
 	}
 	if err := c.writeSeal(); err != nil {
@@ -243,6 +255,7 @@ func (c *record) reread(ctx context.Context) error {
 		c.at("statx")
 		st, e := sys.Fstatx(c.fd)
 		if e == 0 && !c.moved && st.Mtime.Equal(c.mtime) && c.mtime.Before(c.asked.Add(-settled)) {
+			c.quiet = true
 			return nil
 		}
 		c.at("openat")

@@ -26,8 +26,8 @@ type chunk struct {
 	plain [sys.RowLen]bool
 
 	dir   *dir
-	buf   []byte // the records, whole
-	batch *batch // in their place
+	buf   []byte   // the records, whole
+	batch *batch   // in their place
 	words []uint64 // of its index: the row
 
 	left atomic.Int32 // the name at which somebody took the rest
@@ -62,6 +62,10 @@ func (w *worker) equip() {
 
 // records labels the entries of d in buf, unless it is relieved of them.
 func (w *worker) records(d *dir, fd int, buf []byte) {
+	if d.extent == changes {
+		w.subdirectories(d, fd, buf)
+		return
+	}
 	if op, e := w.hand.enter(fd); e != 0 {
 		w.spoil(d, op, e)
 		return

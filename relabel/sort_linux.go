@@ -79,7 +79,7 @@ type sorter struct {
 
 // gather takes the rest of d over if it is worth sorting.
 func (w *worker) gather(d *dir) bool {
-	if !w.m.sorts || d.small || w.row < guessAfter || w.o.DryRun || d.again {
+	if !w.m.sorts || d.small || d.extent == changes || w.row < guessAfter || w.o.DryRun || d.again {
 		return false
 	}
 	if st, e := sys.Fstatx(int(d.fd)); e != 0 || st.Size < w.means.sorting.from || w.means.sorting.from == 0 {

@@ -20,6 +20,8 @@ type tally struct {
 	seen int64
 	of   [outcomes]int64
 	up   int64 // bytes that a dry run would have overlayfs copy
+	// unchanged directories have entries that were not looked at.
+	unchanged int64
 }
 
 func (t *tally) count(o outcome) {
@@ -32,13 +34,14 @@ func (t *tally) count(o outcome) {
 func (t *tally) add(o tally) {
 	t.seen += o.seen
 	t.up += o.up
+	t.unchanged += o.unchanged
 	for i := range t.of {
 		t.of[i] += o.of[i]
 	}
 }
 
 func (t *tally) fill(r *Report) {
-	r.Seen, r.CopyUp = t.seen, t.up
+	r.Seen, r.CopyUp, r.Unchanged = t.seen, t.up, t.unchanged
 	r.Written, r.Right = t.of[written], t.of[right]
 	r.Vanished, r.Skipped, r.Failed = t.of[vanished], t.of[skipped], t.of[failure]
 }

@@ -70,7 +70,7 @@ func options(s *settings) []option {
 
 		{ofWork, "dry-run", "n", "", "write nothing, say what would be", "l", "", boolean(&s.dryRun)},
 		{ofWork, "threads", "T", "N", fmt.Sprintf("workers, up to %d; 0 chooses (default)", maxThreads), "lv", "", threads(&s.threads)},
-		{ofWork, "skip", "", "none|root|top", "do not walk if PATH, or its top too, is labelled", "l", "none root top", enum(&s.trust, "none", "root", "top", "", "changed")},
+		{ofWork, "skip", "", "HOW", "pass over: none (default), root, top, changed", "l", "none root top changed", enum(&s.trust, "none", "root", "top", "changed")},
 		{ofWork, "exact", "", "", "read every label before writing it", "l", "", boolean(&s.exact)},
 		{ofWork, "timeout", "", "DURATION", "stop then, such as 90s; 0 never (default)", "lv", "", duration(&s.timeout)},
 		{ofWork, "timeout", "", "DURATION", "stop then, such as 90s; 0 chooses (default)", "h", "", duration(&s.timeout)},

@@ -26,6 +26,11 @@ The worst of all PATHs counts: 130 and 143, 124, 2, 1, 3, 4, 0.
 
 var listed = fmt.Sprintf("Of failures, the first %d a PATH are listed, all with -v and in JSON.\n", maxListed)
 
+const skipHelp = `--skip root passes over a PATH that bears the label; top asks its entries too.
+--skip changed looks only where something was created, renamed or moved in since
+the last run to this label; a label that was changed in place it does not find.
+`
+
 const inJSON = `In JSON, a path that is not UTF-8 has its exact bytes in path_base64.
 `
 
@@ -33,7 +38,7 @@ const hookHelp = `The sources of bind mounts get linux.mountLabel of the bundle'
 where the container's annotations ask for it:
   io.fastlabel.relabel  true: every bind mount; or destinations: /data,/logs
   io.fastlabel.shared   true: level s0, for volumes that pods share
-  io.fastlabel.skip     none, root (default) or top, as --skip
+  io.fastlabel.skip     none, root (default), top or changed, as --skip
   io.fastlabel.label    a label in place of linux.mountLabel
 try-skip-volume-selinux-label.crio.io=true is understood as skip top.
 
@@ -47,7 +52,7 @@ Exit codes: 0 done, or nothing to do; 1 something failed; 2 usage.
 // commands lists them; the first has no name.
 func commands() []command {
 	return []command{
-		{"", "l", "PATH...", "label PATH and everything beneath it", "fastlabel -l s0:c35,c75 /var/lib/pv", "\n" + listed + inJSON + "\n" + exitCodes},
+		{"", "l", "PATH...", "label PATH and everything beneath it", "fastlabel -l s0:c35,c75 /var/lib/pv", "\n" + skipHelp + "\n" + listed + inJSON + "\n" + exitCodes},
 		{"probe", "p", "PATH...", "is it labelled? reads PATH alone", "fastlabel probe -l s0:c35,c75 /var/lib/pv", "\n" + inJSON},
 		{"verify", "v", "PATH...", "read every label, write none", "fastlabel verify -v /var/lib/pv", "\nDifferences are listed with -v.\n" + listed + inJSON},
 		{"hook", "h", "", "OCI createRuntime hook; reads stdin", "fastlabel hook <state.json", "\n" + hookHelp},

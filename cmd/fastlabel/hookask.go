@@ -16,7 +16,7 @@ import (
 const (
 	askRelabel = "io.fastlabel.relabel" // true, or destinations with commas between
 	askShared  = "io.fastlabel.shared"  // true: level s0, for volumes that pods share
-	askSkip    = "io.fastlabel.skip"    // none, root, top
+	askSkip    = "io.fastlabel.skip"    // none, root, top, changed
 	askLabel   = "io.fastlabel.label"   // a label in place of linux.mountLabel
 )
 
@@ -88,12 +88,10 @@ func askedLabel(annotations map[string]string, mountLabel string) (string, error
 // askedSkip is our own annotation, else CRI-O's, else root.
 func askedSkip(annotations map[string]string) (string, error) {
 	switch skip, ok := annotations[askSkip]; {
-	case skip == "changed":
-		return "", fmt.Errorf("%s: %s: %w", askSkip, skip, errLater)
-	case skip == "none" || skip == "root" || skip == "top":
+	case skip == "none" || skip == "root" || skip == "top" || skip == "changed":
 		return skip, nil
 	case ok:
-		return "", fmt.Errorf("%s is %s, not one of none, root, top", askSkip, brief(skip))
+		return "", fmt.Errorf("%s is %s, not one of none, root, top, changed", askSkip, brief(skip))
 	}
 	for _, name := range askCRIO {
 		if annotations[name] == "true" {

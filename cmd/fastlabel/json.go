@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"time"
 	"unicode/utf8"
 
 	"github.com/fastlabel/fastlabel/relabel"
@@ -150,9 +151,19 @@ func (j *jsonLines) result(r result) {
 		DryRun      bool     `json:"dry_run,omitempty"`
 		CopyUp      int64    `json:"copy_up_bytes,omitempty"`
 		Interrupted string   `json:"interrupted,omitempty"`
+		Unchanged   int64    `json:"unchanged,omitempty"`
+		Since       string   `json:"since,omitempty"`
 		Notes       []string `json:"notes,omitempty"`
 	}{
 		head("summary", r.Root), r.Label, r.Seen, r.Written, r.Right, r.Vanished, r.Skipped, r.Failed,
-		r.Trusted, r.Complete, r.Elapsed.Seconds(), r.code, r.reason, r.Way, r.dryRun, r.CopyUp, r.Interrupted, r.Notes,
+		r.Trusted, r.Complete, r.Elapsed.Seconds(), r.code, r.reason, r.Way, r.dryRun, r.CopyUp, r.Interrupted, r.Unchanged, since(r.Since), r.Notes,
 	}, true)
+}
+
+// since is a time as JSON has it, "" for none.
+func since(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
 }

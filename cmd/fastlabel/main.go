@@ -28,7 +28,7 @@
 //	How:
 //	  -n, --dry-run               write nothing, say what would be
 //	  -T, --threads N             workers, up to 1024; 0 chooses (default)
-//	      --skip none|root|top    do not walk if PATH, or its top too, is labelled
+//	      --skip HOW              pass over: none (default), root, top, changed
 //	      --exact                 read every label before writing it
 //	      --timeout DURATION      stop then, such as 90s; 0 never (default)
 //	      --no-seal               do not mark PATH while work is under way
@@ -41,6 +41,10 @@
 //	      --log-level LEVEL       log to stderr: debug, info, warn, error
 //	      --log-format FORMAT     console (default) or json
 //	  -h, --help                  this text
+//
+//	--skip root passes over a PATH that bears the label; top asks its entries too.
+//	--skip changed looks only where something was created, renamed or moved in since
+//	the last run to this label; a label that was changed in place it does not find.
 //
 //	Of failures, the first 20 a PATH are listed, all with -v and in JSON.
 //	In JSON, a path that is not UTF-8 has its exact bytes in path_base64.

@@ -211,7 +211,7 @@ func resultLine(r result) string {
 	for _, c := range []struct {
 		n    int64
 		name string
-	}{{r.Right, " right"}, {r.Vanished, " vanished"}, {r.Skipped, " skipped"}} {
+	}{{r.Right, " right"}, {r.Vanished, " vanished"}, {r.Skipped, " skipped"}, {r.Unchanged, " directories unchanged"}} {
 		if c.n != 0 {
 			parts = append(parts, thousands(c.n)+c.name)
 		}

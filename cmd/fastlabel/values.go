@@ -65,18 +65,11 @@ func list(p *[]string) value {
 	}}
 }
 
-// enum takes one of values; those behind the first "" come later.
+// enum takes one of values.
 func enum(p *string, values ...string) value {
-	now, then := values, []string(nil)
-	if i := slices.Index(values, ""); i >= 0 {
-		now, then = values[:i], values[i+1:]
-	}
 	return value{is: "string", set: func(s string) error {
-		if slices.Contains(then, s) {
-			return errLater
-		}
-		if !slices.Contains(now, s) {
-			return fmt.Errorf("not one of %s", strings.Join(now, ", "))
+		if !slices.Contains(values, s) {
+			return fmt.Errorf("not one of %s", strings.Join(values, ", "))
 		}
 		*p = s
 		return nil

@@ -66,7 +66,7 @@ func (j *job) one(ctx context.Context, path string, stalls func()) (code int, wa
 
 // engine makes the options.
 func (j *job) engine(t *teller, dry bool) relabel.Options {
-	skips := map[string]relabel.Skip{"none": relabel.SkipNone, "root": relabel.SkipRoot, "top": relabel.SkipTop}
+	skips := map[string]relabel.Skip{"none": relabel.SkipNone, "root": relabel.SkipRoot, "top": relabel.SkipTop, "changed": relabel.SkipChanged}
 	links := map[string]relabel.HardLinks{"label": relabel.LinksLabel, "skip": relabel.LinksSkip, "error": relabel.LinksError}
 	o := relabel.Options{
 		Threads:       j.threads,

@@ -199,6 +199,17 @@ func Served(kind int64) bool {
 	return false
 }
 
+// KeepsTimes reports whether the change times of a filesystem tell what has
+// changed: whoever creates, renames or removes an entry moves those of the
+// directory and, with rename, of what is renamed, and nobody can set them back.
+func KeepsTimes(kind int64) bool {
+	switch kind {
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC:
+		return true
+	}
+	return false
+}
+
 // Tell is the position of the open directory fd, for Rewind.
 func Tell(fd int) (int64, Errno) { return seek(fd, 0, unix.SEEK_CUR) }
 
@@ -223,6 +234,16 @@ func OpenFiles() uint64 {
 		return 1024 // the kernel's own default
 	}
 	return r.Cur
+}
+
+// CoarseTime is the clock from which the kernel takes the times of files, at its
+// last tick: no file that changes from now on has an earlier one.
+func CoarseTime() time.Time {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &t) != nil {
+		return time.Time{}
+	}
+	return time.Unix(t.Unix())
 }
 
 // CPUTime is the processor time that the process has had.

@@ -124,6 +124,16 @@ func (a *Attr) Fgetxattr(fd int) (int, Errno) {
 	}
 }
 
+// Fremovexattr takes the attribute off the open directory or file fd.
+func (a *Attr) Fremovexattr(fd int) Errno {
+	for {
+		_, _, e := unix.Syscall(unix.SYS_FREMOVEXATTR, uintptr(fd), uintptr(unsafe.Pointer(a.name)), 0)
+		if e != unix.EINTR {
+			return e
+		}
+	}
+}
+
 func (a *Attr) setPath(call uintptr, path *byte) Errno {
 	for {
 		_, _, e := unix.Syscall6(call, uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(unsafe.SliceData(a.value))), uintptr(len(a.value)), 0, 0)
