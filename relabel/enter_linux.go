@@ -40,13 +40,13 @@ func (w *worker) opened(parent *dir, t target, name string, fd int, op string, e
 		return
 	}
 	d := w.cache.opened(parent, name, fd)
-	unread := w.measure(d)
+	done := w.measure(d)
 	if d.extent == changes && parent.extent == changes {
 		d.outcome = elsewhere // nothing says that it may bear another label
 	} else {
 		d.judged(w, w.label(target{fd: fd}, d))
 	}
-	if !unread {
+	if !done {
 		w.scan(d, fd)
 	}
 	w.cache.release(d)
