@@ -19,6 +19,7 @@
 //	confine_linux.go    the private clone; openat2 or mount ids without it
 //	record_linux.go     the root's label: seal, commit, revoke, second reading
 //	since_linux.go      what cannot have changed since an earlier run
+//	bulk_linux.go       the labels of a btrfs subvolume, read from its tree
 //	pool_linux.go       the workers; internal/steal shares the work among them
 //	tune_linux.go       as many workers as is best, where it is left to us
 //	walk_linux.go       a worker: read a directory, share the rest
@@ -105,5 +106,5 @@
 //  14. With SkipChanged, what was created in the tree or moved into it since the
 //     last commit is found, wherever it is, and a Report says what was not
 //     looked at. (TestSkipChanged, TestSkipChangedHistories,
-//     TestSkipChangedWithout, TestNoMark, TestSubvolume)
+//     TestSkipChangedWithout, TestNoMark, TestSubvolume, TestBulkSince)
 package relabel

@@ -29,8 +29,9 @@ type mount struct {
 	upper    *upper
 	strand   *strand // of the run, where it works on this mount
 	sorter   *sorter
-	served   bool      // calls wait for a server
-	sorts    bool      // large directories are written in the order of inodes
+	served   bool // calls wait for a server
+	sorts    bool // large directories are written in the order of inodes
+	btrfs    bool
 	dated    bool      // change times tell what has changed
 	since    time.Time // of the mark relied on: see since_linux.go
 	// left says what in it is left alone, and why; "" is for what lies under
@@ -80,12 +81,13 @@ func (r *run) enclose(m *mount, at int) (string, sys.Errno) {
 	if e != 0 {
 		return op, e
 	}
-	m.top = &dir{mount: m, fd: int32(fd), outcome: skipped}
+	m.top = &dir{mount: m, fd: int32(fd), outcome: skipped, shared: true}
 	m.sorter = &sorter{}
 	m.strand.at("statx", m.path)
 	r.setAside(m)
 	kind, e := sys.FSType(fd)
 	m.sorts = e == 0 && kind == sys.Ext4
+	m.btrfs = e == 0 && kind == sys.BtrfsMagic
 	m.dated = e == 0 && sys.KeepsTimes(kind)
 	m.served = e == 0 && sys.Served(kind) || r.means.served
 	m.asks = len(m.left) > 0 && (e != 0 || !sys.RecordsTell(kind))

@@ -23,6 +23,9 @@ const (
 	// that wrote the label of a directory has changed it, so that the next one
 	// looks at it again.
 	//
+	// Where the root is a whole subvolume of btrfs, the filesystem itself tells
+	// what has changed: labels that were changed in place are found too.
+	//
 	// It needs ext4, XFS, btrfs or tmpfs, a root that bears the label, and the
 	// mark that a commit leaves on it (trusted.fastlabel, CAP_SYS_ADMIN).
 	// Without, everything is looked at, and OnNote told. A commit leaves no mark

@@ -63,6 +63,10 @@ func (r *run) worker(m *mount, p *steal.Worker[item]) *worker {
 // walk works on the seeds and on all beneath them, and adds up what was done.
 func (r *run) walk(ctx context.Context, m *mount, seeds []item) error {
 	for _, s := range seeds {
+		if s.rest != nil {
+			r.cache.expect(s.dir)
+			continue
+		}
 		r.cache.keep(s.dir) // as a rest: it is open, and at its beginning
 	}
 	workers, most := r.size(m)

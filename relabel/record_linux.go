@@ -35,7 +35,10 @@ type record struct {
 	committed bool      // it bears the label by now
 	began     time.Time // the run, before anything was read; by the clock of files
 	mark      mark      // of the run before, if it is relied on
-	quiet     bool      // nothing was created in the root, renamed or removed since it was read
+	fsid      string    // and its transaction, on btrfs
+	transid   uint64
+	inBulk    bool // what is beneath was read in bulk
+	quiet     bool // nothing was created in the root, renamed or removed since it was read
 }
 
 // passes bounds how often the root's entries are read again. A pass that
@@ -74,6 +77,7 @@ func (r *run) openRecord(root *root) (*record, error) {
 	// writing the right ones again would touch every file for nothing.
 	r.commits = !c.right()
 	r.guesses = r.commits && !r.o.Exact && !r.o.DryRun
+	c.fsid, c.transid = c.root.generation()
 	c.relyOn()
 	return c, nil
 }

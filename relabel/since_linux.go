@@ -41,18 +41,22 @@ type mark struct {
 	left int64 // when the mark was left
 	// entries were met by the last run that looked at all, and written by it.
 	entries, written int64
+	// transid is the transaction in which the run began, on that filesystem
+	// alone, for bulk_linux.go; 0 and "-" for none.
+	transid uint64
+	fsid    string
 }
 
-const markForm = "version=1 label=%s start=%d root=%d left=%d entries=%d written=%d"
+const markForm = "version=1 label=%s start=%d root=%d left=%d entries=%d written=%d transid=%d fsid=%s"
 
 func (k mark) String() string {
-	return fmt.Sprintf(markForm, k.label, k.start, k.root, k.left, k.entries, k.written)
+	return fmt.Sprintf(markForm, k.label, k.start, k.root, k.left, k.entries, k.written, k.transid, k.fsid)
 }
 
 // parseMark reads a mark; one that is not exactly as String writes it is none.
 func parseMark(text string) (k mark, ok bool) {
-	n, err := fmt.Sscanf(text, markForm, &k.label, &k.start, &k.root, &k.left, &k.entries, &k.written)
-	if err != nil || n != 6 || k.String() != text {
+	n, err := fmt.Sscanf(text, markForm, &k.label, &k.start, &k.root, &k.left, &k.entries, &k.written, &k.transid, &k.fsid)
+	if err != nil || n != 8 || k.String() != text {
 		return mark{}, false
 	}
 	return k, true
@@ -114,19 +118,28 @@ func (c *record) relyOn() {
 	if e == 0 {
 		k, ok = parseMark(string(attr.Value(n)))
 	}
-	st, errno := sys.Fstatx(c.fd)
-	if !ok || errno != 0 || !c.right() || !k.vouches(c.want, c.began) {
+	if !ok || !c.right() || !k.vouches(c.want, c.began) {
 		c.note("no earlier run vouches for this label here: everything is read")
 		return
 	}
+	if fsid, transid := m.generation(); fsid != k.fsid || transid < k.transid {
+		k.transid = 0
+	}
 	c.mark = k
-	m.since = time.Unix(0, k.start)
-	m.top.extent = entries
-	if k.kept(st) {
-		m.top.extent = changes
+	c.tell(func(told *Report) { told.Since = time.Unix(0, k.start) })
+}
+
+// narrow has the walk look only at what has changed since the mark.
+func (c *record) narrow() {
+	if c.mark.start == 0 {
+		return
+	}
+	c.root.since = time.Unix(0, c.mark.start)
+	c.root.top.extent = entries
+	if st, e := sys.Fstatx(c.fd); e == 0 && c.mark.kept(st) {
+		c.root.top.extent = changes
 		c.add(tally{unchanged: 1})
 	}
-	c.tell(func(told *Report) { told.Since = m.since })
 }
 
 // unmark takes the mark off, before what it says becomes untrue.
@@ -144,7 +157,10 @@ func (c *record) unmark() {
 // cannot: the next run then reads everything.
 func (c *record) leaveMark() {
 	m := &c.root.mount
-	relied := m.top.extent != everything
+	relied := c.mark.start != 0
+	c.mu.Lock()
+	sum := c.total
+	c.mu.Unlock()
 	switch {
 	case !m.dated || c.o.NoSync || c.o.OneFilesystem && len(m.left) > 0:
 		return
@@ -152,8 +168,8 @@ func (c *record) leaveMark() {
 		return // there is more in the tree than was looked at
 	case !c.commits && c.o.Skip != SkipChanged:
 		return // nothing is written where all is right
-	case relied && c.counted(right)+c.counted(written) == 1:
-		return // nothing has changed: the old one holds
+	case relied && sum.of[written] == 0 && sum.seen < c.little():
+		return // the old one holds, and what has changed is soon looked at again
 	}
 	k := mark{label: c.want, start: c.began.Truncate(time.Second).UnixNano(), left: sys.CoarseTime().UnixNano()}
 	if c.quiet {
@@ -161,16 +177,25 @@ func (c *record) leaveMark() {
 	}
 	k.entries, k.written = c.mark.entries, c.mark.written
 	if !relied {
-		c.mu.Lock()
-		k.entries, k.written = c.total.seen, c.total.of[written]
-		c.mu.Unlock()
+		k.entries, k.written = sum.seen, sum.of[written]
 	}
+	k.fsid, k.transid = c.fsid, c.transid
 	c.at("fsetxattr")
 	defer c.at("")
 	e := sys.NewAttr(markName, []byte(k.String())).Fsetxattr(c.fd)
 	if e != 0 && c.o.Skip == SkipChanged {
 		c.note("no mark could be left for the next run: %v", e)
 	}
+}
+
+// little is how many entries are looked at again sooner than the root is written
+// for a new mark.
+func (c *record) little() int64 {
+	least := int64(2)
+	if c.inBulk {
+		least = neighbours
+	}
+	return max(least, c.mark.entries/100)
 }
 
 // subdirectories makes work of the directories among the records of d, of which

@@ -153,7 +153,7 @@ func (r *run) relabel(ctx context.Context, root *root) error {
 	}
 	// The root's own label comes last: until then it counts as left alone.
 	r.count(skipped)
-	err = r.walk(ctx, &root.mount, []item{{dir: root.top}})
+	err = r.descend(ctx, record)
 	if err == nil {
 		err = r.submounts(ctx, root)
 	}
@@ -161,6 +161,23 @@ func (r *run) relabel(ctx context.Context, root *root) error {
 		return err
 	}
 	return record.close(ctx, err)
+}
+
+// descend labels what is beneath the root, on its own mount.
+func (r *run) descend(ctx context.Context, c *record) error {
+	m := &c.root.mount
+	if !r.commits && r.bulkable(m) {
+		if found, ok := r.readBulk(ctx, m, c.mark.transid); ok {
+			c.inBulk = true
+			r.tell(func(told *Report) { told.Way += "/bulk" })
+			if len(found) == 0 {
+				return nil
+			}
+			return r.walk(ctx, m, found)
+		}
+	}
+	c.narrow()
+	return r.walk(ctx, m, []item{{dir: m.top}})
 }
 
 // prepare asks everything that is asked by path.

@@ -74,3 +74,29 @@ func Parse(buf []byte) (Dirent, int, error) {
 func IsDot(name []byte) bool {
 	return name[0] == '.' && (len(name) == 1 || len(name) == 2 && name[1] == '.')
 }
+
+// AppendRecord adds a directory record to buf, as Parse reads it.
+func AppendRecord(buf []byte, ino uint64, kind Kind, name []byte) []byte {
+	length := (header + len(name) + 1 + 7) &^ 7
+	at := len(buf)
+	buf = append(buf, make([]byte, length)...)
+	binary.NativeEndian.PutUint64(buf[at:], ino)
+	binary.NativeEndian.PutUint16(buf[at+16:], uint16(length))
+	buf[at+18] = byte(kind)
+	copy(buf[at+header:], name)
+	return buf
+}
+
+// Cut says how many bytes of records, which AppendRecord made, are whole records
+// within size.
+func Cut(records []byte, size int) int {
+	end := 0
+	for end < len(records) {
+		next := end + int(binary.NativeEndian.Uint16(records[end+16:]))
+		if next > size {
+			break
+		}
+		end = next
+	}
+	return end
+}
