@@ -4,6 +4,7 @@ package relabel
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -211,6 +212,10 @@ func TestAllocations(t *testing.T) {
 			o := Options{Threads: 1, NoSync: true}
 			if d := allocated(many, label, m, o) - allocated(few, label, m, o); d >= 100 {
 				t.Errorf("%s, all %s: %d more allocations for 50,000 more files", name, state, d)
+			}
+			o.OnBegin, o.Throttle = func(func() State) {}, func(context.Context, int) {}
+			if d := allocated(many, label, m, o) - allocated(few, label, m, o); d >= 100 {
+				t.Errorf("%s: held back: %d more allocations for 50,000 more files", name, d)
 			}
 			if i == 0 || m.way != byName || !m.clones {
 				continue

@@ -63,7 +63,7 @@ type bulk struct {
 
 // bulkable says whether the labels of m can be read in bulk.
 func (r *run) bulkable(m *mount) bool {
-	return m.btrfs && m.st.Ino == sys.BtrfsRoot && r.means.bulk && r.o.HardLinks == LinksLabel &&
+	return m.btrfs && m.st.Ino == sys.BtrfsRoot && r.means.bulk && r.o.HardLinks == LinksLabel && r.o.Throttle == nil &&
 		len(m.left) == 0 && len(beneath(r.proc.mounts, m.real)) == 0
 }
 

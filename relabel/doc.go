@@ -33,6 +33,7 @@
 //	errno_linux.go      what each errno means
 //	events_linux.go     failures and changes, told one at a time
 //	report_linux.go     counts and notes, for the Report
+//	state_linux.go      how far it is, for whoever asks; who is held back waits
 //	stall_linux.go      who is held up is relieved; what hangs is left behind
 //
 // Around Tree, for runtimes:

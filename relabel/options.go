@@ -2,7 +2,10 @@
 
 package relabel
 
-import "sync/atomic"
+import (
+	"context"
+	"sync/atomic"
+)
 
 // Skip tells what lets Tree leave a volume alone without walking it.
 type Skip int
@@ -94,6 +97,21 @@ type Options struct {
 	// each; in the end it has grown by Report.Seen. After a *Hung it may grow
 	// on. A Group has one of its own for each run.
 	Seen *atomic.Int64
+
+	// Throttle, if not nil, lets the caller hold the work back: each worker
+	// calls it before its next few entries, with their number, which is 1 to 8,
+	// and goes on when it returns. Each entry beneath the root is asked for
+	// once, and those of the root again when they are read a second time. It
+	// must return soon when ctx ends. Calls are concurrent, and nobody who
+	// waits here is taken for held up. Left to the engine, the number of
+	// workers is then not raised while it runs.
+	Throttle func(ctx context.Context, entries int)
+
+	// OnBegin, if not nil, is told once, before anything is done, whom to ask
+	// how far the run is: see State. Any goroutine may ask at any time, also
+	// when Tree has returned. Workers wait for nobody who asks, but for what it
+	// takes to copy their counts.
+	OnBegin func(state func() State)
 
 	// The callbacks hold up the worker that calls them. After a *Hung one of
 	// them may still be under way; none begins.

@@ -46,13 +46,16 @@ func (r *run) size(m *mount) (workers, most int) {
 		}
 	}
 	files := int(min(sys.OpenFiles(), 1<<20))
+	if r.o.Throttle != nil {
+		most = workers // more of them get on no faster
+	}
 	most = max(1, min(most, (files-reserve)/(2*perWorker)))
 	r.cache.resize(max(2, min(mostOpen, (files-reserve-most*perWorker)/2)))
 	return min(workers, most), most
 }
 
 func (r *run) worker(m *mount, p *steal.Worker[item]) *worker {
-	w := &worker{run: r, pool: p, m: m}
+	w := &worker{run: r, pool: p, m: m, rowLen: sys.RowLen}
 	w.hand = hand{Attr: sys.NewAttr(attribute, []byte(r.want)), way: r.way(m), m: m}
 	if r.o.OnChange == nil {
 		w.hand.Brief() // nobody is told what an entry bore
@@ -88,6 +91,10 @@ func (r *run) walk(ctx context.Context, m *mount, seeds []item) error {
 		Grace:   grace,
 		Begin: func(p *steal.Worker[item]) (func(item), func(), error) {
 			w := r.worker(m, p)
+			if r.o.Throttle != nil {
+				w.rowLen = pacedRow
+				w.throttle = func(entries int) { r.throttle(ctx, p, entries) }
+			}
 			w.equip()
 			c.workers[p.ID()].Store(w)
 			if op, e := w.hand.ready(); e != 0 {
@@ -103,9 +110,7 @@ func (r *run) walk(ctx context.Context, m *mount, seeds []item) error {
 	hung := errors.As(err, &stuck)
 	for i := range c.workers {
 		if w := c.workers[i].Load(); w != nil { // it began
-			w.mu.Lock()
-			r.add(w.shown)
-			w.mu.Unlock()
+			r.sum(w)
 		}
 	}
 	if hung {

@@ -23,6 +23,7 @@ import (
 type chunk struct {
 	row   sys.Row
 	n     int // names in the row
+	some  int // of these, all but . and ..
 	plain [sys.RowLen]bool
 
 	dir   *dir
@@ -94,7 +95,7 @@ func (w *worker) words(b *batch, fd int, index []uint64) {
 	c := w.sorted
 	w.going.Store(c)
 	for len(index) > 0 && !w.stopped() {
-		n := min(len(index), sys.RowLen)
+		n := min(len(index), w.rowLen)
 		c.loadBatch(w, b, index[:n])
 		w.through(c, b.dir, fd)
 		index = index[n:]
@@ -105,17 +106,22 @@ func (w *worker) words(b *batch, fd int, index []uint64) {
 func (c *chunk) load(w *worker, d *dir, buf []byte, off int) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.dir, c.buf, c.n = d, buf, 0
+	w.show()
+	c.dir, c.buf, c.n, c.some = d, buf, 0, 0
 	c.row.Base, c.row.Head = unsafe.SliceData(buf), sys.NameAt
 	var err error
-	for c.n < sys.RowLen && off < len(buf) {
+	for c.n < w.rowLen && off < len(buf) {
 		e, length, bad := sys.Parse(buf[off:])
 		if bad != nil {
 			err = bad
 			break
 		}
 		c.row.At[c.n] = uint32(off)
-		c.plain[c.n] = w.plain(e) && !sys.IsDot(e.Name)
+		dot := sys.IsDot(e.Name)
+		c.plain[c.n] = w.plain(e) && !dot
+		if !dot {
+			c.some++
+		}
 		c.n++
 		off += length
 	}
@@ -128,7 +134,8 @@ func (c *chunk) load(w *worker, d *dir, buf []byte, off int) (int, error) {
 func (c *chunk) loadBatch(w *worker, b *batch, words []uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.dir, c.batch, c.words, c.n = b.dir, b, words, len(words)
+	w.show()
+	c.dir, c.batch, c.words, c.n, c.some = b.dir, b, words, len(words), len(words)
 	c.row.Base, c.row.Head = unsafe.SliceData(b.names), 0
 	for i, word := range words {
 		c.row.At[i] = uint32(word & atMask)
@@ -156,6 +163,9 @@ func (w *worker) through(c *chunk, d *dir, fd int) bool {
 	if w.since += c.n; w.since >= turnAfter {
 		w.since = 0
 		runtime.Gosched()
+	}
+	if w.throttle != nil && c.some > 0 {
+		w.pace(c.some)
 	}
 	i := 0
 	for i < c.n && !w.stopped() {

@@ -233,6 +233,7 @@ func (w *worker) subdirectories(d *dir, fd int, records []byte) {
 		} else if judge(errno) == gone {
 			continue
 		}
+		w.tally.found++
 		w.cache.expect(d)
 		w.pool.Push(item{dir: d, name: string(e.Name[:len(e.Name)+1])})
 	}

@@ -162,7 +162,7 @@ func (c *crew) look() (moves, held bool) {
 			continue
 		}
 		w.watch.glance(w.place())
-		busy := w.in.Load() != nil // or it waits for work
+		busy := w.in.Load() != nil && !w.paused.Load() // or it waits for work
 		moves = moves || busy && w.watch.age < stallAfter
 		held = held || busy && w.watch.age >= stallAfter
 		if busy && w.watch.age >= relieveAfter && !w.relieved {
@@ -189,7 +189,7 @@ func (r *run) underWay() (calls []HungCall) {
 			continue
 		}
 		for i := range c.workers {
-			if w := c.workers[i].Load(); w != nil && w.in.Load() != nil {
+			if w := c.workers[i].Load(); w != nil && w.in.Load() != nil && !w.paused.Load() {
 				calls = append(calls, w.hungAt())
 			}
 		}
@@ -203,7 +203,7 @@ func (w *worker) place() any {
 	if c := w.going.Load(); c != nil {
 		next = c.row.Next.Load()
 	}
-	return [5]any{w.items.Load(), w.name.Load(), w.doing.Load(), w.step.Load(), next}
+	return [6]any{w.items.Load(), w.name.Load(), w.doing.Load(), w.step.Load(), next, w.pauses.Load()}
 }
 
 func (w *worker) hungAt() HungCall {

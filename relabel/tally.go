@@ -22,6 +22,8 @@ type tally struct {
 	up   int64 // bytes that a dry run would have overlayfs copy
 	// unchanged directories have entries that were not looked at.
 	unchanged int64
+
+	found, entered int64 // directories
 }
 
 func (t *tally) count(o outcome) {
@@ -35,6 +37,8 @@ func (t *tally) add(o tally) {
 	t.seen += o.seen
 	t.up += o.up
 	t.unchanged += o.unchanged
+	t.found += o.found
+	t.entered += o.entered
 	for i := range t.of {
 		t.of[i] += o.of[i]
 	}

@@ -66,6 +66,9 @@ func tree(ctx context.Context, path, label string, o Options, ask func() means) 
 	begin := time.Now()
 	r := &run{o: o, told: Report{Root: path, Label: label}}
 	r.main = r.strand()
+	if o.OnBegin != nil {
+		o.OnBegin(r.state)
+	}
 	done := make(chan error, 1)
 	go func() { done <- r.all(ctx, path, label, ask) }()
 	err := r.attend(ctx, done)

@@ -59,6 +59,9 @@ type worker struct {
 	held   *dir   // stays open for the items that come next
 	owed   int    // items that expected it, and were worked on
 	sorted *chunk // for rows of a batch
+	rowLen int    // the most names of a row
+
+	throttle func(entries int) // nil: nobody holds the work back
 
 	// Shared with whoever asks how far the worker is, or where it hangs.
 	in     atomic.Pointer[dir] // nil while it has nothing to do
@@ -70,8 +73,11 @@ type worker struct {
 	chunk  atomic.Pointer[chunk] // of a buffer; others may take its rest
 	going  atomic.Pointer[chunk] // whose row it goes through: that one, or of a batch
 	heldUp atomic.Bool
+	paused atomic.Bool   // by the caller: see pace
+	pauses atomic.Uint32 // that have ended
 	mu     sync.Mutex
-	shown  tally
+	shown  tally // as the last row began
+	summed bool  // it is in the run's total
 
 	// Belongs to attend.
 	watch    watch
@@ -88,6 +94,7 @@ func (w *worker) do(it item) {
 	case it.rest != nil:
 		w.finish(it.dir, it.rest)
 	case it.name != "":
+		w.tally.entered++
 		w.enter(it.dir, it.name)
 	case !w.gather(it.dir):
 		w.cache.kept()
@@ -97,10 +104,15 @@ func (w *worker) do(it item) {
 	w.in.Store(nil)
 	w.items.Add(1)
 	w.passed.Store(w.tally.seen)
-	w.met(w.tally.seen - w.shown.seen)
 	w.mu.Lock()
-	w.shown = w.tally
+	w.show()
 	w.mu.Unlock()
+}
+
+// show lets others see what was counted. The worker holds mu.
+func (w *worker) show() {
+	w.met(w.tally.seen - w.shown.seen)
+	w.shown = w.tally
 }
 
 // now says which call comes next, if it is another than the last.
@@ -191,6 +203,7 @@ func (w *worker) entry(d *dir, fd int, e sys.Dirent) {
 		if d.again && w.rightAlready(t) {
 			return
 		}
+		w.tally.found++
 		w.cache.expect(d)
 		w.pool.Push(item{dir: d, name: string(e.Name[:len(e.Name)+1])})
 		return

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"context"
+	"runtime"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/steal"
+)
+
+// pacedRow is how many names are a row where the caller holds the work back: at
+// ten entries a second, a worker asks about once a second.
+const pacedRow = 8
+
+// sum adds what w has counted to the run's total, at the end of its walk: at no
+// time is it in neither, or in both.
+func (r *run) sum(w *worker) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r.total.add(w.shown)
+	w.summed = true
+}
+
+// state is how far the run is. Locks are taken in the order run, strand, worker;
+// nobody holds one of them while it makes a call.
+func (r *run) state() State {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := r.total
+	var at *dir
+	var s State
+	for _, strand := range r.strands {
+		strand.mu.Lock()
+		c, call := strand.crew, strand.call.Call
+		strand.mu.Unlock()
+		if s.Call == "" {
+			s.Call = call
+		}
+		if c == nil {
+			continue
+		}
+		for i := range c.workers {
+			w := c.workers[i].Load()
+			if w == nil {
+				continue
+			}
+			w.mu.Lock()
+			if !w.summed {
+				t.add(w.shown)
+			}
+			w.mu.Unlock()
+			if at == nil {
+				at = w.in.Load()
+			}
+		}
+	}
+	s.Seen, s.Written, s.Right = t.seen, t.of[written], t.of[right]
+	s.Vanished, s.Skipped, s.Failed = t.of[vanished], t.of[skipped], t.of[failure]
+	s.Found, s.Entered = max(t.found, t.entered), t.entered // who found one may tell later than who entered it
+	if at != nil {                                          // not the name of an entry: that may be overwritten meanwhile
+		s.Path, s.Call = at.path(""), ""
+	}
+	return s
+}
+
+// throttle asks the caller. Who was waiting there when ctx ended does not go on
+// before the pool has heard of it too.
+func (r *run) throttle(ctx context.Context, p *steal.Worker[item], entries int) {
+	r.o.Throttle(ctx, entries)
+	for ctx.Err() != nil && !p.Stopped() {
+		runtime.Gosched()
+	}
+}
+
+// pace waits until the caller lets the worker go on to so many entries. It is in
+// no call meanwhile, and nobody relieves it.
+func (w *worker) pace(entries int) {
+	w.paused.Store(true)
+	w.throttle(entries)
+	w.pauses.Add(1) // first: for whoever looks, it has moved
+	w.paused.Store(false)
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// rows is a tree with rows that are full and rows that are not, and with
+// directories of several depths.
+const rows = "dir a/b/c\nfile a/f%03d x100\ndir d%03d x50\nfile d%03d/f x50\nlink l a\n"
+
+func (s State) counts() [6]int64 {
+	return [6]int64{s.Seen, s.Written, s.Right, s.Vanished, s.Skipped, s.Failed}
+}
+
+// TestState: whoever asks is told counts that add up and never shrink, and in
+// the end those of the Report.
+func TestState(t *testing.T) {
+	treetest.Need(t, "root")
+	root := filepath.Join(treetest.Fresh(t, "tmpfs"), "tree")
+	treetest.Build(t, root, treetest.Text(t, rows))
+	dirs := treetest.Count(t, root).Dirs - 1
+	check := func(t *testing.T, o Options, m means) {
+		settle(t, root)
+		var asked atomic.Int64
+		var state func() State
+		over := make(chan struct{})
+		var poller sync.WaitGroup
+		o.OnBegin = func(ask func() State) {
+			state = ask
+			poller.Go(func() { // asks all the time
+				for before := int64(0); ; runtime.Gosched() {
+					s := ask()
+					if s.Seen < before {
+						t.Errorf("%d seen after %d", s.Seen, before)
+					}
+					before = s.Seen
+					select {
+					case <-over:
+						return
+					default:
+					}
+				}
+			})
+		}
+		o.Throttle = func(context.Context, int) { // asks while rows are at hand
+			s := state()
+			asked.Add(1)
+			if sum := s.Written + s.Right + s.Vanished + s.Skipped + s.Failed; sum != s.Seen {
+				t.Errorf("%d seen, and the others make %d", s.Seen, sum)
+			}
+			if s.Found < s.Entered {
+				t.Errorf("%d directories entered, and %d found", s.Entered, s.Found)
+			}
+			if s.Path != root && !strings.HasPrefix(s.Path, root+"/") {
+				t.Errorf("works on %q", s.Path)
+			}
+		}
+		rep, err := tree(t.Context(), root, newLabel, o, as(m))
+		close(over)
+		poller.Wait()
+		s := state()
+		if want := [6]int64{rep.Seen, rep.Written, rep.Right, rep.Vanished, rep.Skipped, rep.Failed}; err != nil || s.counts() != want {
+			t.Errorf("told %v, and reported %v, %v", s.counts(), want, err)
+		}
+		if s.Found != dirs || s.Entered != dirs || s.Path != "" || asked.Load() == 0 {
+			t.Errorf("%d directories found and %d entered of %d; at %q; asked %d times", s.Found, s.Entered, dirs, s.Path, asked.Load())
+		}
+	}
+	for name, m := range engines() {
+		t.Run(name, func(t *testing.T) {
+			check(t, Options{Threads: 1}, m)
+			check(t, Options{Threads: 4}, m)
+			check(t, Options{Threads: 4, DryRun: true}, m)
+			check(t, Options{Threads: 4, OnChange: func(string, string) {}}, m)
+		})
+	}
+}
+
+// TestThrottle: each entry beneath the root is asked for once, a few at a time.
+func TestThrottle(t *testing.T) {
+	treetest.Need(t, "root")
+	root := filepath.Join(treetest.Fresh(t, "tmpfs"), "tree")
+	treetest.Build(t, root, treetest.Text(t, rows))
+	entries := treetest.Count(t, root).All - 1
+	for name, m := range engines() {
+		for _, threads := range []int{1, 4} {
+			settle(t, root)
+			var asked atomic.Int64
+			o := Options{Threads: threads, Throttle: func(_ context.Context, n int) {
+				asked.Add(int64(n))
+				if n < 1 || n > pacedRow {
+					t.Errorf("%s: %d entries", name, n)
+				}
+			}}
+			if _, err := tree(t.Context(), root, newLabel, o, as(m)); err != nil || asked.Load() != entries {
+				t.Errorf("%s: asked for %d entries of %d: %v", name, asked.Load(), entries, err)
+			}
+		}
+	}
+}
+
+// TestThrottleStops: the end of the context reaches who waits, and nobody goes
+// on to what was waited for.
+func TestThrottleStops(t *testing.T) {
+	treetest.Need(t, "root")
+	root := filepath.Join(treetest.Fresh(t, "tmpfs"), "tree")
+	treetest.Build(t, root, treetest.Text(t, rows))
+	ctx, cancel := context.WithCancel(t.Context())
+	o := Options{Throttle: func(ctx context.Context, _ int) {
+		cancel()
+		<-ctx.Done()
+	}}
+	rep, err := Tree(ctx, root, newLabel, o)
+	// The root, which comes last, is all that was met.
+	if !errors.Is(err, context.Canceled) || errors.As(err, new(*Hung)) || rep.Complete || rep.Seen != 1 {
+		t.Errorf("%+v, %v", rep, err)
+	}
+}
+
+// TestThrottleIsNoStall: nobody who waits for the caller is taken for held up,
+// nor when it goes on. The control waits for something else.
+func TestThrottleIsNoStall(t *testing.T) {
+	w := &worker{}
+	w.in.Store(&dir{})
+	c := &crew{workers: make([]atomic.Pointer[worker], 1)}
+	c.workers[0].Store(w)
+	look := func() (moves, held bool) {
+		for range stallAfter + 1 {
+			moves, held = c.look()
+		}
+		return moves, held
+	}
+	c.look()
+	w.relieved = true // there is no pool
+	var moved, held bool
+	w.throttle = func(int) { moved, held = look() }
+	w.pace(1)
+	if moved || held {
+		t.Errorf("while it waits: moves %t, held up %t", moved, held)
+	}
+	if moved, held = c.look(); !moved || held {
+		t.Errorf("as it goes on: moves %t, held up %t", moved, held)
+	}
+	w.relieved = true
+	if moved, held = look(); moved || !held {
+		t.Errorf("control: moves %t, held up %t", moved, held)
+	}
+}
