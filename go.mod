@@ -3,11 +3,14 @@ module github.com/fastlabel/fastlabel
 go 1.26.0
 
 require (
+	github.com/creack/pty v1.1.24
 	github.com/karrick/godirwalk v1.17.0
 	github.com/opencontainers/selinux v1.15.1
+	github.com/rivo/uniseg v0.4.7
 	github.com/spf13/pflag v1.0.10
 	go.uber.org/zap v1.28.0
 	golang.org/x/sys v0.49.0
+	golang.org/x/term v0.47.0
 )
 
 require (

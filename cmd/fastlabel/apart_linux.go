@@ -148,6 +148,8 @@ func (p *part) wait(ctx context.Context) int {
 			ended <- state.Sys().(syscall.WaitStatus)
 		}
 	}()
+	asked := make(chan os.Signal, 1)
+	notifyAsked(asked)
 	end := ctx.Done()
 	var late <-chan time.Time
 	look := time.NewTicker(time.Second)
@@ -175,6 +177,8 @@ func (p *part) wait(ctx context.Context) int {
 				return p.fell(status)
 			}
 			wasDead = dead
+		case sig := <-asked:
+			_ = p.process.Signal(sig)
 		case <-end:
 			var s signalled
 			if errors.As(context.Cause(ctx), &s) {
@@ -186,6 +190,7 @@ func (p *part) wait(ctx context.Context) int {
 				late = time.After(partGrace / 8)
 				continue
 			}
+			wipe(os.Stderr)
 			code, reason := endOf(ctx)
 			fmt.Fprintf(os.Stderr, "fastlabel: %s; process %d does not end\n", reason, p.process.Pid)
 			return code
@@ -202,6 +207,7 @@ func (p *part) fell(status syscall.WaitStatus) int {
 		}
 	}
 	if status.Signaled() {
+		wipe(os.Stderr)
 		fmt.Fprintf(os.Stderr, "fastlabel: process %d was ended by a signal: %v\n", p.process.Pid, status.Signal())
 		return 128 + int(status.Signal())
 	}

@@ -31,7 +31,12 @@ type settings struct {
 	noSeal, noSync   bool
 	depth            string
 
+	maxRate     int     // entries a second; 0: no limit
+	maxPressure float64 // per cent; 0: no limit
+	nice        bool
+
 	verbose, quiet, json, help bool
+	progress                   bool
 	logLevel, logFormat        string
 }
 
@@ -77,11 +82,14 @@ func options(s *settings) []option {
 		{ofWork, "no-seal", "", "", "do not mark PATH while work is under way", "l", "", boolean(&s.noSeal)},
 		{ofWork, "no-sync", "", "", "do not wait for the disk at the end", "l", "", boolean(&s.noSync)},
 		{ofWork, "depth", "", "root|top", "look at PATH (default), or its entries too", "p", "root top", enum(&s.depth, "root", "top")},
-		{ofWork, "progress", "p", "", "", "lv", "", later()},
+		{ofWork, "max-rate", "", "N", "at most N entries a second; 0 any (default)", "lv", "", rate(&s.maxRate)},
+		{ofWork, "max-pressure", "", "P", "slow down while I/O pressure is above P per cent", "lv", "", percent(&s.maxPressure)},
+		{ofWork, "nice", "", "", "lowest priority for processor and disk", "lv", "", boolean(&s.nice)},
 
+		{ofOutput, "progress", "p", "", "tell how far it is; by itself on a terminal", "lv", "", boolean(&s.progress)},
 		{ofOutput, "verbose", "v", "", "list each change on stdout, and every failure", "lv", "", boolean(&s.verbose)},
 		{ofOutput, "verbose", "v", "", "say what was done, and list every failure", "h", "", boolean(&s.verbose)},
-		{ofOutput, "quiet", "q", "", "no result lines", "lpv", "", boolean(&s.quiet)},
+		{ofOutput, "quiet", "q", "", "no result lines, no progress", "lpv", "", boolean(&s.quiet)},
 		{ofOutput, "json", "", "", "JSON lines on stdout, one object each", "lpv", "", boolean(&s.json)},
 		{ofOutput, "log-level", "", "LEVEL", "log to stderr: debug, info, warn, error", "lpv", "debug info warn error", enum(&s.logLevel, "debug", "info", "warn", "error")},
 		{ofOutput, "log-format", "", "FORMAT", "console (default) or json", "lpv", "console json", enum(&s.logFormat, "console", "json")},

@@ -49,12 +49,15 @@ Errors go to stderr and to the journal.
 Exit codes: 0 done, or nothing to do; 1 something failed; 2 usage.
 `
 
+const whenAsked = `On SIGUSR1 it says how far it is.
+`
+
 // commands lists them; the first has no name.
 func commands() []command {
 	return []command{
-		{"", "l", "PATH...", "label PATH and everything beneath it", "fastlabel -l s0:c35,c75 /var/lib/pv", "\n" + skipHelp + "\n" + listed + inJSON + "\n" + exitCodes},
+		{"", "l", "PATH...", "label PATH and everything beneath it", "fastlabel -l s0:c35,c75 /var/lib/pv", "\n" + skipHelp + "\n" + listed + inJSON + whenAsked + "\n" + exitCodes},
 		{"probe", "p", "PATH...", "is it labelled? reads PATH alone", "fastlabel probe -l s0:c35,c75 /var/lib/pv", "\n" + inJSON},
-		{"verify", "v", "PATH...", "read every label, write none", "fastlabel verify -v /var/lib/pv", "\nDifferences are listed with -v.\n" + listed + inJSON},
+		{"verify", "v", "PATH...", "read every label, write none", "fastlabel verify -v /var/lib/pv", "\nDifferences are listed with -v.\n" + listed + inJSON + whenAsked},
 		{"hook", "h", "", "OCI createRuntime hook; reads stdin", "fastlabel hook <state.json", "\n" + hookHelp},
 		{"version", "o", "", "print the version", "fastlabel version", ""},
 		{"completion", "o", "bash|zsh|fish", "print a script for that shell", ". <(fastlabel completion bash)", ""},

@@ -18,11 +18,20 @@ import (
 //
 //	summary  what became of a PATH: one for each, the last about it
 //	error    a failure: path, op (the system call), errno (its name), text
-//	status   what goes on: probe's answer, waiting for another relabel, or for a
-//	         call that does not return (stalled)
+//	status   what goes on, by its state: probe's answer has none; waiting for
+//	         another relabel; stalled, for a call that does not return; running,
+//	         with --progress each second and for each SIGUSR1
 //	change   with -v, an entry that was written (dry_run: would be)
 //	skip     an entry, or a PATH, that was left alone, and why
 //	note     a sentence for people
+//
+// A running status has the summary's counts so far and its seconds, and besides:
+// rate, entries in each of the last seconds; directories found beneath the root
+// so far, and directories_left of them that nobody has begun to read; total, of
+// entries, about, where the filesystem knows, and then, where it can be told,
+// the least and the most seconds_left_min and seconds_left_max; path, a
+// directory that is worked on; call, what is under way where none is. A summary
+// of a run that was stopped has entries_left and directories_left likewise.
 //
 // A name on Linux is any bytes, a JSON string is not. path holds the name with
 // U+FFFD where it is not UTF-8; then, and only then, path_base64 holds its
@@ -132,6 +141,38 @@ func (j *jsonLines) probed(p probeResult) {
 	}{head("status", p.root), p.label, p.depth, p.labelled, p.interrupted}, true)
 }
 
+func (j *jsonLines) status(f far) {
+	line := struct {
+		jsonHead
+		State       string  `json:"state"`
+		Seen        int64   `json:"seen"`
+		Written     int64   `json:"written"`
+		Right       int64   `json:"right"`
+		Vanished    int64   `json:"vanished"`
+		Skipped     int64   `json:"skipped"`
+		Failed      int64   `json:"failed"`
+		Seconds     float64 `json:"seconds"`
+		Rate        float64 `json:"rate"`
+		Directories int64   `json:"directories"`
+		Left        int64   `json:"directories_left"`
+		Total       int64   `json:"total,omitempty"`
+		Least       float64 `json:"seconds_left_min,omitempty"`
+		Most        float64 `json:"seconds_left_max,omitempty"`
+		Call        string  `json:"call,omitempty"`
+		Path        string  `json:"path,omitempty"`
+		PathBase64  string  `json:"path_base64,omitempty"`
+	}{
+		jsonHead: head("status", f.root), State: "running",
+		Seen: f.Seen, Written: f.Written, Right: f.Right, Vanished: f.Vanished, Skipped: f.Skipped, Failed: f.Failed,
+		Seconds: f.elapsed.Seconds(), Rate: f.rate, Directories: f.Found, Left: f.Found - f.Entered, Total: f.total,
+		Call: f.Call, Path: f.Path, PathBase64: inBase64(f.Path),
+	}
+	if f.known {
+		line.Least, line.Most = f.least.Seconds(), f.most.Seconds()
+	}
+	j.line(line, true)
+}
+
 func (j *jsonLines) result(r result) {
 	j.line(struct {
 		jsonHead
@@ -154,9 +195,12 @@ func (j *jsonLines) result(r result) {
 		Unchanged   int64    `json:"unchanged,omitempty"`
 		Since       string   `json:"since,omitempty"`
 		Notes       []string `json:"notes,omitempty"`
+		EntriesLeft int64    `json:"entries_left,omitempty"`
+		DirsLeft    int64    `json:"directories_left,omitempty"`
 	}{
 		head("summary", r.Root), r.Label, r.Seen, r.Written, r.Right, r.Vanished, r.Skipped, r.Failed,
 		r.Trusted, r.Complete, r.Elapsed.Seconds(), r.code, r.reason, r.Way, r.dryRun, r.CopyUp, r.Interrupted, r.Unchanged, since(r.Since), r.Notes,
+		r.entriesLeft, r.dirsLeft,
 	}, true)
 }
 

@@ -29,6 +29,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	mode, apart := strings.CutPrefix(mode, "apart ")
+	real := app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, giveWay: giveWay}
 	a := app{tree: func(ctx context.Context, _, _ string, o relabel.Options) (relabel.Report, error) {
 		fmt.Fprintln(os.Stderr, "begun")
 		switch mode {
@@ -51,6 +52,9 @@ func TestMain(m *testing.M) {
 		}
 		return relabel.Report{Seen: 2, Written: 2, Complete: ctx.Err() == nil}, ctx.Err()
 	}}
+	if mode == "real" { // with the library
+		a = real
+	}
 	if apart {
 		a.apart = func(ctx context.Context, s *settings, _ []string) (int, bool) {
 			if isPart() {

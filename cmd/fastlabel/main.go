@@ -33,10 +33,14 @@
 //	      --timeout DURATION      stop then, such as 90s; 0 never (default)
 //	      --no-seal               do not mark PATH while work is under way
 //	      --no-sync               do not wait for the disk at the end
+//	      --max-rate N            at most N entries a second; 0 any (default)
+//	      --max-pressure P        slow down while I/O pressure is above P per cent
+//	      --nice                  lowest priority for processor and disk
 //
 //	Output:
+//	  -p, --progress              tell how far it is; by itself on a terminal
 //	  -v, --verbose               list each change on stdout, and every failure
-//	  -q, --quiet                 no result lines
+//	  -q, --quiet                 no result lines, no progress
 //	      --json                  JSON lines on stdout, one object each
 //	      --log-level LEVEL       log to stderr: debug, info, warn, error
 //	      --log-format FORMAT     console (default) or json
@@ -48,6 +52,7 @@
 //
 //	Of failures, the first 20 a PATH are listed, all with -v and in JSON.
 //	In JSON, a path that is not UTF-8 has its exact bytes in path_base64.
+//	On SIGUSR1 it says how far it is.
 //
 //	Exit codes:
 //	  0  done, or nothing to do       4    differences found (probe, verify, -n)
@@ -74,6 +79,10 @@
 //	version.go     the build
 //	label.go       the label that the flags ask for
 //	files.go       paths from a file
+//	manners.go     --nice, --max-rate, --max-pressure
+//	yield_*.go     priorities
+//	pacer.go       so many entries a second, and no more
+//	pressure.go    what the kernel tells of those who wait for I/O
 //	turns.go       one path after the other, and past one that stalls
 //	paths.go       paths that another path takes in
 //	work.go        the library is called, for each path
@@ -85,6 +94,12 @@
 //	hookask.go     what the container's annotations ask
 //	hooklines.go   lines for whoever looks for a container's failure
 //	journal.go     the same for syslog
+//	progress.go    how far it is, for whoever waits
+//	estimate.go    how fast, and how long it may still take
+//	fit.go         a line that fits the terminal
+//	screen.go      standard error, and the line on it that is drawn again
+//	ask_*.go       who asks, whose terminal it is, how much there is
+//	goon.go        the command line that goes on after a stop
 //	output.go      lines for people
 //	json.go        lines for programs
 //	faults.go      an error taken apart; calls that hang
@@ -95,6 +110,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,7 +123,7 @@ import (
 )
 
 func main() {
-	process(app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, apart: apart})
+	process(app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, apart: apart, giveWay: giveWay})
 }
 
 // spareProcessor lets Go's scheduler have one processor more than there are,
@@ -127,7 +143,10 @@ func process(a app) {
 	// process's: no worker that changes its own shall run on it.
 	runtime.LockOSThread()
 	spareProcessor()
-	leave, end := os.Exit, os.Exit
+	asked := make(chan os.Signal, 1)
+	notifyAsked(asked)
+	a.name, a.asked, a.screen = os.Args[0], asked, &screen{w: os.Stderr}
+	leave, end := func(code int) { a.screen.leave(); os.Exit(code) }, os.Exit
 	if isPart() {
 		leave, end = func(int) {}, leavePart // a second signal is the parent's
 		beginPart()
@@ -145,12 +164,24 @@ type app struct {
 	sealed func(root, label string) (bool, error)
 	// apart, if not nil, may do the work in another process.
 	apart func(ctx context.Context, s *settings, paths []string) (code int, done bool)
+	// giveWay, if not nil, makes the process one that gives way to others.
+	giveWay func() error
+
+	name   string           // what the command was called by
+	asked  <-chan os.Signal // by who wants to know how far it is
+	screen *screen          // standard error; nil: of run's own
 }
 
 // run is the command: what it reads, what it writes, its exit code.
 func (a app) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []string) int {
 	out := newSink(stdout)
-	stderr = &serial{w: stderr}
+	if a.screen == nil {
+		a.screen = &screen{w: stderr}
+	}
+	if isTerminal(stdout) || isPart() { // perhaps the same
+		out.w.Reset(a.screen.beside(stdout))
+	}
+	stderr = a.screen
 	code := a.command(ctx, stdin, out, stderr, args)
 	if err := out.flush(); err != nil {
 		code = worse(code, stdoutFailed(stderr, err))
@@ -209,12 +240,24 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 		ctx, cancel = context.WithTimeoutCause(ctx, s.timeout, deadline{s.timeout})
 		defer cancel()
 	}
+	pace, press, err := a.manners(s)
+	if err != nil {
+		fmt.Fprintf(stderr, "fastlabel: %v\n", err)
+		return exitRefused
+	}
 	if a.apart != nil {
 		if code, done := a.apart(ctx, s, operands); done {
 			return code
 		}
 	}
-	j := &job{app: a, settings: s, command: c.name, reporter: newReporter(c, s, out, stderr)}
+	if press != nil {
+		defer press.watch(pace)()
+	}
+	j := &job{app: a, settings: s, command: c.name, reporter: newReporter(c, s, out, stderr), pacer: pace}
+	if c.name != "probe" {
+		j.progress = a.newProgress(s, out)
+		defer j.progress.show(a.asked)()
+	}
 	paths, err := j.prepare(ctx, stdin, operands)
 	switch {
 	case err != nil && isEnd(ctx, err):
@@ -238,7 +281,11 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 	case c.name == "probe":
 		return j.probeAll(ctx, paths)
 	}
-	return j.labelAll(ctx, paths)
+	code := j.labelAll(ctx, paths)
+	if len(j.left) > 0 {
+		j.note("", "to go on: "+goOn(cmp.Or(a.name, "fastlabel"), c, args, operands, j.left))
+	}
+	return code
 }
 
 func newReporter(c command, s *settings, out *sink, stderr io.Writer) reporter {

@@ -39,6 +39,9 @@ type result struct {
 	begun   bool
 	code    int
 	reason  string // why it is not complete
+
+	// What a run that was stopped knows of the rest; 0 is nothing.
+	entriesLeft, dirsLeft int64
 }
 
 // probeResult is what probe found at one PATH.
@@ -219,7 +222,14 @@ func resultLine(r result) string {
 	if r.CopyUp > 0 {
 		parts = append(parts, thousands(r.CopyUp)+" bytes to copy up")
 	}
-	return strings.Join(append(parts, thousands(r.Failed)+" failed", seconds(r.Elapsed)), ", ")
+	parts = append(parts, thousands(r.Failed)+" failed", seconds(r.Elapsed))
+	switch {
+	case r.entriesLeft > 0:
+		parts = append(parts, "about "+thousands(r.entriesLeft)+" left")
+	case r.dirsLeft > 0:
+		parts = append(parts, "at least "+thousands(r.dirsLeft)+" directories left")
+	}
+	return strings.Join(parts, ", ")
 }
 
 func thousands(n int64) string {

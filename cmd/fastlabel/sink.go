@@ -48,15 +48,3 @@ func (s *sink) flush() error {
 	}
 	return s.err
 }
-
-// serial is a writer for several goroutines: each write is whole.
-type serial struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (s *serial) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.w.Write(p)
-}

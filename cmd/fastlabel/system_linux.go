@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"io/fs"
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
 )
@@ -60,21 +59,4 @@ func mountPoints() (map[string]string, error) {
 		}
 	}
 	return points, nil
-}
-
-// unescapeOctal undoes what the kernel does to space, tab, newline and
-// backslash (mangle_path).
-func unescapeOctal(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(n))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
 }

@@ -15,9 +15,6 @@ import (
 // thread of the kernel.
 const maxThreads = 1024
 
-// errLater refuses what is known and not there yet, rather than ignore it.
-var errLater = errors.New("comes with a later version")
-
 // value is a flag's value for pflag, with sentences of our own for what is
 // wrong.
 type value struct {
@@ -36,11 +33,6 @@ func boolean(p *bool) value {
 		}
 		return nil
 	}}
-}
-
-// later is a switch that is refused.
-func later() value {
-	return value{is: "bool", set: func(string) error { return errLater }}
 }
 
 // text takes anything but an empty string: that is an unset variable in a
@@ -81,6 +73,29 @@ func threads(p *int) value {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 0 || n > maxThreads {
 			return fmt.Errorf("not a number from 0 to %d", maxThreads)
+		}
+		*p = n
+		return nil
+	}}
+}
+
+func rate(p *int) value {
+	const most = 1_000_000_000 // no machine comes near
+	return value{is: "string", set: func(s string) error {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 0 || n > most {
+			return fmt.Errorf("not a number from 0 to %d", most)
+		}
+		*p = n
+		return nil
+	}}
+}
+
+func percent(p *float64) value {
+	return value{is: "string", set: func(s string) error {
+		n, err := strconv.ParseFloat(s, 64)
+		if err != nil || !(n > 0 && n <= 100) {
+			return errors.New("not a percentage above 0 and up to 100")
 		}
 		*p = n
 		return nil

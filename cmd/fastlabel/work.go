@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"sync"
 
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -18,6 +19,12 @@ type job struct {
 	reporter
 	command string
 	label   string // canonical
+
+	progress *progress // nil: nobody wants to know
+	pacer    *pacer    // nil: nothing holds it back
+
+	mu   sync.Mutex
+	left []string // PATHs that the end of the context left undone
 }
 
 // prepare finds the paths and the label, before anything is begun.
@@ -45,6 +52,7 @@ func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]s
 // stalls when what is left waits for calls that do not return.
 func (j *job) one(ctx context.Context, path string, stalls func()) (code int, walked bool) {
 	if ctx.Err() != nil {
+		j.leave(path)
 		code, reason := endOf(ctx)
 		j.result(result{Report: relabel.Report{Root: path, Label: j.label}, command: j.command, code: code, reason: reason})
 		return code, false
@@ -53,15 +61,30 @@ func (j *job) one(ctx context.Context, path string, stalls func()) (code int, wa
 	t := &teller{reporter: j.reporter, root: path, label: j.label, told: map[string]bool{}}
 	o := j.engine(t, dry)
 	o.OnStall = func(calls []relabel.HungCall) { t.stalled(calls); stalls() }
+	u := j.progress.begin(path)
+	defer j.progress.end(u)
+	j.watched(&o, u)
 	rep, err := j.tree(ctx, path, j.label, o)
 	rep.Root, rep.Label = path, j.label
 	t.end(ctx, err)
 	code, reason := outcome(ctx, rep, err, dry)
-	j.result(result{
+	r := result{
 		Report: rep, command: j.command, skip: j.trust, dryRun: dry,
 		begun: true, code: code, reason: reason,
-	})
+	}
+	if code >= exitDeadline {
+		j.leave(path)
+		r.entriesLeft, r.dirsLeft = u.left()
+	}
+	j.result(r)
 	return code, rep.Seen > 0 && (code == exitDone || code == exitDiffers || code == exitFailed)
+}
+
+// leave notes a PATH that is not done.
+func (j *job) leave(path string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.left = append(j.left, path)
 }
 
 // engine makes the options.

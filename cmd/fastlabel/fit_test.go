@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/rivo/uniseg"
+)
+
+func TestFit(t *testing.T) {
+	parts := []string{"1,234 of about 5,678 entries", "3 failed", "2 to 3 min left", "61,203/s"}
+	for _, c := range []struct {
+		room       int
+		path, want string
+	}{
+		{200, "/p/d", `1,234 of about 5,678 entries, 3 failed, 2 to 3 min left, 61,203/s, "/p/d"`},
+		{79, "/p/directory/deep", `1,234 of about 5,678 entries, 3 failed, 2 to 3 min left, 61,203/s, "…tory/deep"`},
+		{75, "/p/directory/deep", `1,234 of about 5,678 entries, 3 failed, 2 to 3 min left, 61,203/s`},
+		{39, "/p/d", `1,234 of about 5,678 entries, 3 failed`},
+		{28, "/p/d", `1,234 of about 5,678 entries`},
+		{27, "/p/d", `3 failed, 2 to 3 min left`},
+		{3, "/p/d", ``},
+	} {
+		if got := fit(parts, c.path, c.room); got != c.want {
+			t.Errorf("%d columns:\n%s\n%s", c.room, got, c.want)
+		}
+	}
+	for path, want := range map[string]string{
+		"/a/b": `"/a/b"`, "/0123456789abcdef": `"…6789abcdef"`,
+		"/日本語日本語日本語": `"…本語日本語"`, "/e\u0301\u0301\u0301e\u0301": "\"/e\u0301\u0301\u0301e\u0301\"",
+	} {
+		if got := tail(path, 13); got != want {
+			t.Errorf("%q: %s, not %s", path, got, want)
+		}
+	}
+}
+
+// hostile names hold what a terminal must not see, or what takes room that
+// does not show.
+var hostile = []string{
+	"\x1b[31mred", "\x1b]0;title\x07", "new\nline", "back\rspace\b", "\u202edrow", "\u2066x\u2069", "\xff\xfe", "\x9b31m", "\u009b31m",
+	strings.Repeat("\u0301", 3000), strings.Repeat("日本", 2000), strings.Repeat("a\u200d", 500), "\u200d\u200d", strings.Repeat("\xf0", 900),
+	"👩‍👩‍👧‍👦👩‍👩‍👧‍👦", "é\u00ad\u2028", "\x00", "ﷺ", "\U000e0001", strings.Repeat("/x", 60000),
+}
+
+// A line is as wide as it may be at most, and shows nothing raw.
+func TestFitHostile(t *testing.T) {
+	for _, name := range hostile {
+		for room := 1; room < 90; room++ {
+			line := fit([]string{"1 entries", "5/s"}, "/p/"+name, room)
+			if w := uniseg.StringWidth(line); w > room || len(line) > 8*room+20 {
+				t.Errorf("%.40q in %d columns takes %d, and %d bytes", name, room, w, len(line))
+			}
+			if !utf8.ValidString(line) || strings.IndexFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) >= 0 {
+				t.Errorf("%.40q in %d columns is raw: %q", name, room, line)
+			}
+		}
+	}
+}

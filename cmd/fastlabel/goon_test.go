@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A shell makes of the line what it was made of, and a terminal shows all of it.
+func TestForShell(t *testing.T) {
+	words := append([]string{
+		"", "plain", "-l=s0:c1,c2", "a b", "it's", `back\slash`, "$HOME `id` $(id)", "*?[a]", "~", "=ls", "{a,b}", "!x", "a\tb", "né", "日本", "#", "a;b&c|d>e", "'", `\'`, "\n'\\", "\x01" + "1",
+	}, hostile[:10]...)
+	for _, w := range words {
+		w = strings.ReplaceAll(w, "\x00", "")
+		got := forShell(w)
+		if clean(got) != got {
+			t.Errorf("%q: raw: %q", w, got)
+		}
+		for _, shell := range []string{"bash", "sh"} {
+			if shell == "sh" && strings.HasPrefix(got, "$'") {
+				continue // where sh is dash
+			}
+			out, err := exec.Command(shell, "-c", "printf %s "+got).Output()
+			if err != nil || string(out) != w {
+				t.Errorf("%s reads %s as %q, not %q: %v", shell, got, out, w, err)
+			}
+		}
+	}
+}
+
+func TestGoOn(t *testing.T) {
+	for _, c := range []struct{ args, left, want string }{
+		{"-l s0:c1 /a /b /c", "/b /c", "fastlabel --level=s0:c1 -- /b /c"},
+		{"-nvx -T4 /a -e /a/b", "/a", "fastlabel --dry-run --verbose --one-file-system --threads=4 --exclude=/a/b -- /a"},
+		{"verify --json=false /a -- /b -n", "/a -n", "fastlabel verify --json=false -- /a -n"},
+		{"-f list /a", "/x", "fastlabel --files-from=list --"},
+	} {
+		cmd, args, err := dispatch(strings.Fields(c.args))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, operands, err := parse(cmd, args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := goOn("fastlabel", cmd, args, operands, strings.Fields(c.left))
+		if got != c.want {
+			t.Errorf("%s\n%s", got, c.want)
+		}
+		again, args, err := dispatch(strings.Fields(got)[1:])
+		_, rest, err2 := parse(again, args)
+		if err != nil || err2 != nil || again.name != cmd.name || c.left != "/x" && !slices.Equal(rest, strings.Fields(c.left)) {
+			t.Errorf("%s is %q %q: %v, %v", got, again.name, rest, err, err2)
+		}
+	}
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import "fmt"
+
+// manners does what --nice, --max-rate and --max-pressure ask for, as far as
+// that is done before the work; nil is what nobody asked for. An error says that
+// it cannot be had here.
+func (a app) manners(s *settings) (*pacer, *pressure, error) {
+	if s.nice && a.giveWay != nil {
+		if err := a.giveWay(); err != nil {
+			return nil, nil, fmt.Errorf("--nice: %w", err)
+		}
+	}
+	if s.maxPressure > 0 {
+		file, err := findPressure("/")
+		if err != nil {
+			return nil, nil, fmt.Errorf("--max-pressure: %w", err)
+		}
+		return newPacer(s.maxRate), &pressure{file: file, most: s.maxPressure}, nil
+	}
+	if s.maxRate > 0 {
+		return newPacer(s.maxRate), nil, nil
+	}
+	return nil, nil, nil
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// pressure slows a run down while tasks wait for I/O: "some avg10" of the
+// kernel's pressure stall information (PSI), the percentage of the last ten
+// seconds in which at least one task did.
+type pressure struct {
+	file string
+	most float64 // --max-pressure, in per cent
+	// limit is the rate that it asks for, in entries a second; 0: none.
+	limit float64
+}
+
+const (
+	// lookEvery is how often the kernel works the averages out (PSI_FREQ).
+	lookEvery = 2 * time.Second
+	// down and up change the limit: a third in the ten seconds that it takes
+	// the average to follow, and slowly back.
+	down, up = 0.8, 1.1
+	// slowest goes on, if only to end at all.
+	slowest = 10
+)
+
+// findPressure finds the file that tells: that of the own cgroup, if it has
+// one, or the machine's. root is "/".
+func findPressure(root string) (string, error) {
+	machine := filepath.Join(root, "proc/pressure/io")
+	var why error
+	for _, file := range append(ownCgroup(root), machine) {
+		_, err := readPressure(file)
+		if err == nil {
+			return file, nil
+		}
+		why = err // of the last, which every kernel with PSI has
+	}
+	return "", fmt.Errorf("the kernel tells no I/O pressure (PSI): %w", why)
+}
+
+// ownCgroup lists where the own cgroup's pressure would be (cgroups(7)).
+func ownCgroup(root string) (files []string) {
+	mine, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
+	if err != nil {
+		return nil
+	}
+	mounts, err := os.ReadFile(filepath.Join(root, "proc/self/mountinfo"))
+	if err != nil {
+		return nil
+	}
+	path := ""
+	for line := range strings.Lines(string(mine)) {
+		if p, ok := strings.CutPrefix(line, "0::"); ok {
+			path = strings.TrimSuffix(p, "\n")
+		}
+	}
+	for line := range strings.Lines(string(mounts)) {
+		left, right, _ := strings.Cut(line, " - ")
+		f := strings.Fields(left)
+		if path != "" && len(f) > 4 && strings.HasPrefix(right, "cgroup2 ") {
+			files = append(files, filepath.Join(root, unescapeOctal(f[4]), path, "io.pressure"))
+		}
+	}
+	return files
+}
+
+// readPressure reads "some avg10", in per cent.
+func readPressure(file string) (float64, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return 0, err
+	}
+	rest, ok := strings.CutPrefix(string(text), "some avg10=")
+	value, _, _ := strings.Cut(rest, " ")
+	avg, err := strconv.ParseFloat(value, 64)
+	if !ok || err != nil || !(avg >= 0) {
+		return 0, fmt.Errorf("%s begins with no \"some avg10=\"", file)
+	}
+	return avg, nil
+}
+
+// look takes what the pressure is, in per cent, and how many entries a second
+// are done, and sets the limit.
+func (p *pressure) look(avg, rate float64) {
+	switch {
+	case avg > p.most && p.limit == 0:
+		p.limit = max(slowest, down*rate)
+	case avg > p.most:
+		p.limit = max(slowest, down*min(p.limit, max(rate, slowest)))
+	case p.limit > 2*max(rate, slowest): // it holds nothing back any more
+		p.limit = 0
+	case p.limit > 0:
+		p.limit *= up
+	}
+}
+
+// watch looks at the pressure until the run is over, and has the pacer hold
+// entries back.
+func (p *pressure) watch(pace *pacer) (end func()) {
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(lookEvery)
+		defer tick.Stop()
+		before, at := pace.done(), time.Now()
+		for {
+			select {
+			case <-over:
+				return
+			case <-tick.C:
+			}
+			now, n := time.Now(), pace.done()
+			rate := float64(n-before) / now.Sub(at).Seconds()
+			before, at = n, now
+			if avg, err := readPressure(p.file); err == nil { // else what held goes on
+				p.look(avg, rate)
+				pace.hold(p.limit)
+			}
+		}
+	}()
+	return func() { close(over); <-ended }
+}

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/rivo/uniseg"
+)
+
+// session is the command on a terminal.
+type session struct {
+	*exec.Cmd
+	master *os.File
+	mu     sync.Mutex
+	text   bytes.Buffer
+	closed chan struct{}
+}
+
+// onTerminal starts the command, mode as start has it, on a terminal.
+func onTerminal(t *testing.T, mode string, columns uint16, args ...string) *session {
+	t.Helper()
+	s := &session{Cmd: exec.Command(os.Args[0], args...), closed: make(chan struct{})}
+	s.Env = append(os.Environ(), "FASTLABEL_TEST_AS="+mode, "TERM=xterm")
+	var err error
+	if s.master, err = pty.StartWithSize(s.Cmd, &pty.Winsize{Rows: 24, Cols: columns}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Process.Kill(); s.master.Close() })
+	go func() {
+		defer close(s.closed)
+		buf := make([]byte, 4096)
+		for {
+			n, err := s.master.Read(buf)
+			s.mu.Lock()
+			s.text.Write(buf[:n])
+			s.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return s
+}
+
+func (s *session) so(far int) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()[far:]
+}
+
+// until waits until what came since matches, and returns how much that is.
+func (s *session) until(t *testing.T, since int, pattern string) int {
+	t.Helper()
+	want := regexp.MustCompile(pattern)
+	for range 3000 { // half a minute; it takes one second
+		if want.MatchString(s.so(since)) {
+			return since + len(s.so(since))
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("no %s in %q", pattern, s.so(since))
+	return 0
+}
+
+// end waits for the end, and returns what a terminal shows.
+func (s *session) end(columns int) (*terminal, int) {
+	_ = s.Wait()
+	<-s.closed
+	on := &terminal{columns: columns}
+	on.feed(s.so(0))
+	on.lines = slices.DeleteFunc(on.lines, isStall)
+	return on, s.ProcessState.ExitCode()
+}
+
+// isStall is a line that a busy machine may add.
+func isStall(line string) bool { return strings.Contains(line, ": waiting for ") }
+
+// hostileTree makes n files in directories with hostile names, on a filesystem that
+// bears labels.
+func hostileTree(t *testing.T, n int) string {
+	t.Helper()
+	dir := t.TempDir()
+	err := syscall.Setxattr(dir, "security.selinux", []byte("system_u:object_r:etc_t:s0"), 0)
+	if (errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOTSUP)) && !strings.Contains(os.Getenv("FASTLABEL_PROMISE"), "root") {
+		t.Skip("needs root and a filesystem that bears labels")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime := t.TempDir()
+	if err := os.Chmod(runtime, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("XDG_RUNTIME_DIR", runtime)
+	root := filepath.Join(dir, "v")
+	names := []string{"\x1b[31mred", "new\nline", "\u202edrow", "\xff\xfe", strings.Repeat("日本", 30), strings.Repeat("e\u0301", 40)}
+	for i := range n {
+		sub := filepath.Join(root, names[i%len(names)])
+		if err := os.MkdirAll(sub, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(sub, fmt.Sprint("f", i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+// begun waits until something in root bears the level.
+func begun(t *testing.T, root, level string) {
+	t.Helper()
+	dirs, err := os.ReadDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3000 { // half a minute
+		for _, d := range dirs {
+			label := make([]byte, 256)
+			n, _ := syscall.Getxattr(filepath.Join(root, d.Name()), "security.selinux", label)
+			if strings.HasSuffix(strings.TrimSuffix(string(label[:max(n, 0)]), "\x00"), level) {
+				return
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("it does not begin")
+}
+
+// By itself a line appears on a terminal, no wider than that is, also when it
+// changes, and is gone in the end. No name reaches the terminal raw.
+func TestTerminal(t *testing.T) {
+	root := hostileTree(t, 500)
+	for i, mode := range []string{"real", "apart real"} {
+		s := onTerminal(t, mode, 80, "--max-rate=100", fmt.Sprint("-l=s0:c", i), root)
+		at := s.until(t, 0, `\d+ entries, .*\r`)
+		if err := pty.Setsize(s.master, &pty.Winsize{Rows: 24, Cols: 40}); err != nil {
+			t.Fatal(err)
+		}
+		at = s.until(t, at, `\r[^\r]*\r[^\r]*\r`) // one may have been under way
+		s.until(t, at, `\r[^\r]*\r[^\r]*\r`)
+		on, code := s.end(80)
+		if code != exitDone || len(on.faults) > 0 {
+			t.Errorf("%s: exit %d, %q", mode, code, on.faults)
+		}
+		if len(on.lines) != 1 || !strings.Contains(on.lines[0], "507 entries, 507 written, 0 failed") || len(on.line) > 0 {
+			t.Errorf("%s: %q and %q stay", mode, on.lines, string(on.line))
+		}
+		for _, l := range on.drawn {
+			if !regexp.MustCompile(`^[\d,]+ entries, [\d,]+/s`).MatchString(l) || uniseg.StringWidth(l) > 79 {
+				t.Errorf("%s: %q", mode, l)
+			}
+		}
+		wide := func(lines []string) (n int) {
+			for _, l := range lines {
+				n = max(n, uniseg.StringWidth(l))
+			}
+			return n
+		}
+		after := &terminal{}
+		after.feed(s.so(at))
+		if wide(after.drawn) > 39 || wide(on.drawn) <= 39 {
+			t.Errorf("%s: %d columns, and then %d", mode, wide(on.drawn), wide(after.drawn))
+		}
+	}
+}
+
+// Nothing is drawn where nobody wants it: with -q, with --json, on a terminal
+// that can not.
+func TestTerminalQuiet(t *testing.T) {
+	root := hostileTree(t, 200)
+	for i, c := range []struct{ env, args string }{
+		{"", "-q --max-rate=150"}, {"", "--json --max-rate=150"}, {"TERM=dumb", "--max-rate=150"}, {"TERM=dumb", "-p --max-rate=150"},
+	} {
+		cmd := exec.Command(os.Args[0], append(strings.Fields(c.args), fmt.Sprint("-l=s0:c", i), root)...)
+		cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS=real", "TERM=xterm", c.env)
+		master, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 80})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(master) // EIO when the other end is closed
+		_ = cmd.Wait()
+		master.Close()
+		got := strings.ReplaceAll(string(text), "\r\n", "\n")
+		if strings.Contains(got, "\r") || strings.Contains(got, "\x1b") {
+			t.Errorf("%s %s: %q", c.env, c.args, got)
+		}
+	}
+}
+
+// Lines for people, on both streams, and one that somebody asked for come whole
+// between drawings.
+func TestTerminalLines(t *testing.T) {
+	root := hostileTree(t, 400)
+	for i, mode := range []string{"real", "apart real"} {
+		s := onTerminal(t, mode, 80, "-v", "-p", "--max-rate=200", fmt.Sprint("-l=s0:c", i), "-e", filepath.Join(root, "\xff\xfe"), root)
+		s.until(t, 0, `\d+ entries, .*\r`)
+		if err := s.Process.Signal(syscall.SIGUSR1); err != nil {
+			t.Fatal(err)
+		}
+		on, code := s.end(80)
+		if code != exitDone || len(on.faults) > 0 || len(on.drawn) == 0 {
+			t.Errorf("%s: exit %d, %q, %d drawn", mode, code, on.faults, len(on.drawn))
+		}
+		whole := regexp.MustCompile(`^(relabelled ".*" (from \S+ )?to \S+|".*": skipped: .*|\S+: \d+ entries, .*)$`)
+		said := 0
+		for _, l := range on.lines {
+			if !whole.MatchString(l) {
+				t.Errorf("%s: torn: %q", mode, l)
+			}
+			if strings.Contains(l, "found so far") {
+				said++
+			}
+		}
+		if said != 1 {
+			t.Errorf("%s: said %d times how far it is:\n%s", mode, said, strings.Join(on.lines, "\n"))
+		}
+	}
+}
+
+// A run that is stopped says how far it came and how to go on, and that goes on.
+func TestStop(t *testing.T) {
+	root := hostileTree(t, 3000)
+	link := filepath.Join(t.TempDir(), "it's here")
+	if err := os.Symlink(root, link); err != nil {
+		t.Fatal(err)
+	}
+	bin := filepath.Join(t.TempDir(), "fast label")
+	if err := os.Symlink(os.Args[0], bin); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range []struct {
+		sig  syscall.Signal
+		code int
+	}{{syscall.SIGINT, exitInterrupted}, {syscall.SIGTERM, exitTerminated}} {
+		cmd := exec.Command(bin, "--max-rate=100", fmt.Sprint("-l=s0:c", i), "-T2", link+"/", "nothere")
+		cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS=real")
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		begun(t, root, fmt.Sprint("s0:c", i)) // it takes half a minute
+		began := time.Now()
+		if err := cmd.Process.Signal(c.sig); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		if took := time.Since(began); took > 15*time.Second { // a second, on a machine that is not busy
+			t.Errorf("%v: it went on for %v", c.sig, took)
+		}
+		if cmd.ProcessState.ExitCode() != c.code {
+			t.Errorf("%v: exit %d", c.sig, cmd.ProcessState.ExitCode())
+		}
+		lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(stderr.String()), "\n"), isStall)
+		want := regexp.MustCompile(`: incomplete \(interrupted by \w+\), [\d,]+ entries, [\d,]+ written, 1 skipped, 0 failed, .* s(, at least \d directories left)?$`)
+		if len(lines) != 3 || !want.MatchString(lines[0]) || !strings.HasPrefix(lines[1], "nothere: not begun") || !strings.HasPrefix(lines[2], "to go on: ") {
+			t.Fatalf("%v: %s", c.sig, stderr.String())
+		}
+		// The same, but for what would take half a minute or fail.
+		next := strings.TrimSuffix(strings.TrimPrefix(lines[2], "to go on: "), " nothere")
+		next = strings.Replace(next, "--max-rate=100", "--json", 1)
+		shell := exec.Command("bash", "-c", next)
+		shell.Env = cmd.Env
+		out, err := shell.Output()
+		if err != nil || !strings.Contains(string(out), `"seen":3007,`) || !strings.Contains(string(out), `"complete":true`) {
+			t.Errorf("%s\n%s, %v", next, out, err)
+		}
+	}
+}
+
+// The real run is held to --max-rate: it takes no less time than that says.
+func TestMaxRate(t *testing.T) {
+	root := hostileTree(t, 600)
+	began := time.Now()
+	cmd := exec.Command(os.Args[0], "--max-rate=400", "-q", root)
+	cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS=real")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s %v", out, err)
+	}
+	// Each worker has its first 8 entries at once, and some may be made up for.
+	least := 0.9 * 606 / 400
+	if took := time.Since(began).Seconds(); took < least {
+		t.Errorf("607 entries took %.2f s, not %.2f", took, least)
+	}
+}
+
+// --nice has every thread give way.
+func TestNice(t *testing.T) {
+	root := hostileTree(t, 600)
+	cmd := exec.Command(os.Args[0], "--nice", "--max-rate=150", "-q", "-T4", "-l=s0:c7", root)
+	cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS=real")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	begun(t, root, "s0:c7") // it takes four seconds
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", cmd.Process.Pid))
+	if err != nil || len(threads) < 4 {
+		t.Fatalf("%d threads: %v", len(threads), err)
+	}
+	for _, thread := range threads {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/stat", cmd.Process.Pid, thread.Name()))
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		f := strings.Fields(rest)
+		id, err2 := strconv.Atoi(thread.Name())
+		class, _, e := syscall.Syscall(syscall.SYS_IOPRIO_GET, 1, uintptr(id), 0)
+		if err != nil || err2 != nil || e != 0 {
+			t.Fatal(err, err2, e)
+		}
+		if f[16] != "19" || class>>13 != 3 { // nice, and the idle class
+			t.Errorf("thread %d of %d: nice %s, I/O class %d", id, len(threads), f[16], class>>13)
+		}
+	}
+}
