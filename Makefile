@@ -26,13 +26,14 @@ endif
 
 GOLANGCI := v2.15.0
 LINTER := .tools/golangci-lint-$(GOLANGCI)
-MODULES := bench test/deploy test/runtimes test/torture
-SCRIPTS := .ci/run $(shell find relabel test bench -name '*.sh' 2>/dev/null)
+MODULES := bench test/deploy test/runtimes test/selinuxvm test/torture
+SCRIPTS := .ci/run test/selinuxvm/guest/start $(shell find relabel test bench -name '*.sh' 2>/dev/null)
 
 # Debian packages, by what needs them. The race detector needs a C library.
 PKG_DEMO := attr e2fsprogs mount util-linux
 PKG_TEST := $(PKG_DEMO) btrfs-progs fuse3 gcc libc6-dev patch strace xfsprogs
 PKG_RUNTIMES := $(PKG_TEST) conmon crun podman runc
+PKG_SELINUX := debian-archive-keyring debootstrap dpkg e2fsprogs gpgv qemu-system-x86 xfsprogs xz-utils
 PKG_BENCH := $(PKG_TEST) findutils git policycoreutils
 PKG_LINT := shellcheck
 PKG_FRESH := debootstrap
@@ -41,14 +42,16 @@ PKG_FRESH := debootstrap
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: deps deps-demo deps-test deps-runtimes deps-bench deps-lint deps-fresh
-deps: deps-test deps-runtimes deps-bench deps-lint deps-fresh ## install what all targets need: Debian packages, the linter in .tools
+.PHONY: deps deps-demo deps-test deps-runtimes deps-selinux deps-bench deps-lint deps-fresh
+deps: deps-test deps-runtimes deps-selinux deps-bench deps-lint deps-fresh ## install what all targets need: Debian packages, the linter in .tools
 deps-demo:
 	@test/deps.sh $(PKG_DEMO)
 deps-test:
 	@test/deps.sh $(PKG_TEST)
 deps-runtimes:
 	@test/deps.sh $(PKG_RUNTIMES)
+deps-selinux:
+	@test/deps.sh $(PKG_SELINUX)
 deps-bench:
 	@test/deps.sh $(PKG_BENCH)
 deps-lint: $(LINTER)
@@ -103,6 +106,14 @@ torture: deps-test ## attack the command: kill, power loss, errors, races (root;
 .PHONY: test-runtimes
 test-runtimes: deps-runtimes ## start containers with runc, crun and podman, and the hook (root)
 	cd test/runtimes && FASTLABEL_PROMISE=$(PROMISE),runc,crun,podman CGO_ENABLED=0 $(GO) test -count=1 -timeout 15m $(TESTFLAGS) ./...
+
+# SELINUX=regexp chooses: TestMachine, TestCore, TestEngine.
+SELINUX ?= .
+.PHONY: test-selinux
+test-selinux: deps-selinux ## boot two kernels with SELinux enforcing, and test in them (root; SELINUX=regexp)
+	@mkdir -p bin
+	cd test/selinuxvm && FASTLABEL_PROMISE=selinuxvm CGO_ENABLED=0 FASTLABEL_RESULTS=$(CURDIR)/bin/selinux.txt \
+		$(GO) test -count=1 -timeout 2h -run '$(SELINUX)' $(TESTFLAGS) .
 
 .PHONY: test-deploy
 test-deploy: ## check deploy/oci with what reads it, what install installs, and what the library imports

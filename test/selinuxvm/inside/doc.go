@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package inside holds the tests that run in the machine of package selinuxvm:
+// what only a kernel with a policy can show. They use the built command, and
+// processes in a container's domain, which tell by their exit codes what they
+// were refused. Nothing here runs where SELinux is not enforcing.
+//
+//	TestAccess       a container reads its volume when it is labelled, no other does
+//	TestInterrupted  after kill -9 the seal keeps all others out
+//	TestFailed       so it does where an entry cannot be labelled
+//	TestCreated      what the label is of what is created in a labelled volume
+//	TestWriters      confined writers, before and after, leave nothing unlabelled
+//	TestUnknown      a label that the policy does not know changes nothing
+//	TestRefused      mounts that the kernel labels itself, and read-only ones
+//	TestOverlay      a container's overlay
+//	TestAlias        an alias of a type, and what the kernel makes of it
+//	TestCanonical    our parser of contexts beside the kernel's
+package inside

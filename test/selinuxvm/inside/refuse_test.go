@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package inside
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// TestUnknown: a label that the loaded policy does not know is refused by the
+// kernel with EINVAL. It is told, and nothing has changed.
+func TestUnknown(t *testing.T) {
+	cases := []struct {
+		name, label string
+		sealed      bool // known gap: see below
+	}{
+		{"type", "system_u:object_r:no_such_t:s0", false},
+		{"user", "nobody_u:object_r:container_file_t:s0", true},
+		{"role", "system_u:no_such_r:container_file_t:s0", false},
+		{"level", "system_u:object_r:container_file_t:s3", false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			each(t, func(t *testing.T, dir string) {
+				root := grow(t, dir)
+				before := treetest.Read(t, root)
+				out := strings.TrimSpace(label(t, 1, "--label", c.label, root))
+				t.Log(out)
+				if !strings.Contains(out, "invalid argument") || !strings.Contains(out, c.label) {
+					t.Errorf("neither the label nor the reason is told: %s", out)
+				}
+				// What is asked for is one sentence.
+				gap(t, strings.Contains(out, "\n"), "a label that the policy does not know is told in several lines")
+				after := treetest.Read(t, root)
+				// The seal is the label under a user that the policy does know, so
+				// it is taken, and stays: the root opens to every container.
+				if c.sealed {
+					gap(t, after["."] != before["."], "a label with a user that the policy does not know: the root is sealed and stays so")
+				} else if after["."] != before["."] {
+					t.Errorf("the root bears %s", after["."])
+				}
+				delete(after, ".")
+				delete(before, ".")
+				if diff := treetest.Diff(before, after); diff != nil {
+					t.Errorf("changed:\n%s", strings.Join(diff, "\n"))
+				}
+			})
+		})
+	}
+}
+
+// mount mounts, and unmounts at the end of the test.
+func mount(t *testing.T, source, target, kind string, flags uintptr, data string) {
+	t.Helper()
+	if err := unix.Mount(source, target, kind, flags, data); err != nil {
+		t.Fatalf("mount %s: %v", target, err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(target, 0); err != nil {
+			t.Errorf("unmount %s: %v", target, err)
+		}
+	})
+}
+
+// TestRefused: mounts to which the kernel gives labels itself bear no others,
+// and read-only ones none that they do not have.
+func TestRefused(t *testing.T) {
+	t.Run("context", func(t *testing.T) {
+		dir := t.TempDir()
+		mount(t, "tmpfs", dir, "tmpfs", 0, `context="`+shared+`"`)
+		if err := os.WriteFile(filepath.Join(dir, "f"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		told(t, label(t, 3, "--label", labelA, dir), "context=")
+		if got := labelOf(t, dir); got != shared {
+			t.Errorf("the root bears %s", got)
+		}
+	})
+	for name, dir := range map[string]string{"sysctl": "/proc/sys/kernel", "process": "/proc/self", "proc": "/proc", "sys": "/sys"} {
+		t.Run(name, func(t *testing.T) {
+			before := labelOf(t, dir)
+			told(t, label(t, 3, "--label", labelA, dir), "")
+			if got := labelOf(t, dir); got != before {
+				t.Errorf("it bears %s", got)
+			}
+		})
+	}
+	t.Run("read-only", func(t *testing.T) {
+		each(t, func(t *testing.T, dir string) {
+			root := grow(t, dir)
+			bind := mkdir(t, dir, "bind")
+			mount(t, root, bind, "", unix.MS_BIND, "")
+			if err := unix.Mount("", bind, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+				t.Fatal(err)
+			}
+			before := treetest.Read(t, root)
+			told(t, label(t, 1, "--label", labelA, bind), "read-only")
+			if diff := treetest.Diff(before, treetest.Read(t, root)); diff != nil {
+				t.Errorf("changed:\n%s", strings.Join(diff, "\n"))
+			}
+		})
+	})
+}
+
+// told fails the test unless the output has the word.
+func told(t *testing.T, out, word string) {
+	t.Helper()
+	t.Log(strings.TrimSpace(out))
+	if strings.TrimSpace(out) == "" || !strings.Contains(out, word) {
+		t.Errorf("no %q in %q", word, out)
+	}
+}
+
+// TestOverlay: labels on an overlay go to its upper layer, and a container
+// reads what it may.
+func TestOverlay(t *testing.T) {
+	for _, name := range []string{"ext4", "xfs", "tmpfs"} {
+		t.Run(name, func(t *testing.T) {
+			dir, err := os.MkdirTemp("/volumes/"+name, "t-")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer os.RemoveAll(dir)
+			if err := os.Chmod(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			lower := grow(t, dir)
+			upper, work, root := mkdir(t, dir, "upper"), mkdir(t, dir, "work"), mkdir(t, dir, "root")
+			before := treetest.Read(t, lower)
+			mount(t, "overlay", root, "overlay", 0, "lowerdir="+lower+",upperdir="+upper+",workdir="+work)
+			may(t, false, domainA, filepath.Join(root, "top"))
+			label(t, 0, "--label", labelA, root)
+			all(t, root, labelA)
+			may(t, true, domainA, filepath.Join(root, "top"))
+			may(t, true, domainA, filepath.Join(root, "a/b/c/deep"))
+			may(t, false, domainB, filepath.Join(root, "top"))
+			if diff := treetest.Diff(before, treetest.Read(t, lower)); diff != nil {
+				t.Errorf("the lower layer changed:\n%s", strings.Join(diff, "\n"))
+			}
+		})
+	}
+}
+
+// TestAlias: the policy has another name for container_file_t. The kernel
+// takes it and prints the type's own. Canonical does not know the policy, so
+// the label asked for is never read back, and no run ends: every entry is
+// written, over and over, and the root stays sealed. If the label went once
+// through /sys/fs/selinux/context, all would be as with the type's own name.
+func TestAlias(t *testing.T) {
+	const alias = "system_u:object_r:svirt_lxc_file_t:s0:c1,c2"
+	if got, err := ask(t, alias); err != nil || got != labelA {
+		t.Fatalf("%s is %q to the kernel, not %s: %v", alias, got, labelA, err)
+	}
+	each(t, func(t *testing.T, dir string) {
+		root := grow(t, dir)
+		out, err := exec.Command(command, "--label", alias, root).CombinedOutput()
+		t.Logf("%s", out)
+		gap(t, err != nil, "an alias of a type: the run does not succeed, for the label is never read back")
+		gap(t, labelOf(t, root) != labelA, "an alias of a type: the root stays sealed")
+		label(t, 0, "--label", labelA, root)
+		all(t, root, labelA)
+		may(t, true, domainA, filepath.Join(root, "a/b/c/deep"))
+		gap(t, exec.Command(command, "probe", "--label", alias, root).Run() != nil,
+			"an alias of a type: probe denies that a tree is labelled which is")
+	})
+}

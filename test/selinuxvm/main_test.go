@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package selinuxvm
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// house is the root of the repository.
+const house = "../.."
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := table.print(); err != nil {
+		fmt.Fprintln(os.Stderr, "selinuxvm:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// prepared is the image, found or made at the first need.
+var prepared = sync.OnceValues(func() (*Image, error) {
+	return Prepare(context.Background(), func(s string) { fmt.Fprintln(os.Stderr, "selinuxvm:", s) })
+})
+
+// image skips the test where there can be none, loudly; in CI and where
+// FASTLABEL_PROMISE names selinuxvm it fails.
+func image(t *testing.T) *Image {
+	t.Helper()
+	m, err := prepared()
+	if err == nil {
+		return m
+	}
+	if os.Getenv("CI") != "" {
+		t.Fatalf("no machine, and CI asks for one: %v", err)
+	}
+	fmt.Fprintln(os.Stderr, "selinuxvm: NOT RUN:", err)
+	treetest.Lack(t, "selinuxvm", err)
+	return nil
+}
+
+// build builds a package of the house or of this module: its command, or its
+// tests.
+func build(t *testing.T, dir, pkg string, tests bool) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "program")
+	args := []string{"build", "-trimpath", "-o", file, pkg}
+	if tests {
+		args = []string{"test", "-c", "-trimpath", "-o", file, pkg}
+	}
+	cmd := exec.Command("go", args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", cmd, err, out)
+	}
+	return file
+}
+
+// version is the commit of what is tested.
+func version() string {
+	text, err := exec.Command("git", "-C", house, "describe", "--always", "--dirty").Output()
+	if err != nil {
+		return "without a commit"
+	}
+	return strings.TrimSpace(string(text))
+}
