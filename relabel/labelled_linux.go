@@ -45,7 +45,11 @@ func (r *run) look(path, label string) (*root, error) {
 		return nil, err
 	}
 	r.selinux = selinuxOn(r.proc.mounts)
-	at, err := r.openRoot(path)
+	err = r.askPolicy()
+	var at *root
+	if err == nil {
+		at, err = r.openRoot(path)
+	}
 	if err != nil {
 		r.proc.close()
 		return nil, err

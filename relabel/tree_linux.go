@@ -94,6 +94,10 @@ func (r *run) all(ctx context.Context, path, label string, ask func() means) err
 	}
 	defer r.end(r.proc.close)
 	defer r.end(r.locks.close)
+	if err := r.askPolicy(); err != nil {
+		return err
+	}
+	r.tell(func(told *Report) { told.Label = r.want })
 
 	root, err := r.openRoot(path)
 	if err != nil {

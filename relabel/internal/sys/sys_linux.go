@@ -177,6 +177,8 @@ func FSType(fd int) (int64, Errno) {
 const (
 	Proc = unix.PROC_SUPER_MAGIC
 	Ext4 = unix.EXT4_SUPER_MAGIC
+	// Selinux is the filesystem of the kernel's SELinux interface.
+	Selinux = unix.SELINUX_MAGIC
 )
 
 // RecordsTell reports whether the directory records of a filesystem hold the

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
+
+// askPolicy has the kernel look at the label once, where SELinux is on, before
+// anything bears it: a label that the loaded policy does not know would be refused
+// entry by entry, when a seal that it does know may be on the root already. And
+// it may print another than was asked for, as where a type has an alias; only
+// what it prints can be read back.
+//
+// Who may not ask goes on with the label as it is: the kernel says so in time.
+func (r *run) askPolicy() error {
+	known, err := r.proc.knows(r.want)
+	switch {
+	case errors.Is(err, syscall.EINVAL) && r.proc.enforcing():
+		return fmt.Errorf("the loaded policy does not know the label %s: %w", r.want, syscall.EINVAL)
+	case errors.Is(err, syscall.EINVAL):
+		r.note("the loaded policy does not know the label %s; it is permissive, and stores it", r.want)
+	case err == nil && known != "":
+		r.want = known
+	}
+	return nil
+}
+
+// knows has the kernel print the label as it will be read back.
+func (p *proc) knows(label string) (string, error) {
+	f, err := p.openPolicy("context", os.O_RDWR)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	if _, err := f.WriteString(label); err != nil {
+		return "", err
+	}
+	buf := make([]byte, 4096)
+	n, err := f.Read(buf)
+	return trim(buf[:n]), err
+}
+
+func (p *proc) enforcing() bool {
+	f, err := p.openPolicy("enforce", os.O_RDONLY)
+	if err != nil {
+		return true
+	}
+	defer f.Close()
+	buf := make([]byte, 1)
+	_, err = f.Read(buf)
+	return err != nil || buf[0] != '0'
+}
+
+// openPolicy opens a file of the kernel's SELinux interface.
+func (p *proc) openPolicy(name string, flags int) (*os.File, error) {
+	for _, m := range p.mounts {
+		if m.fstype != "selinuxfs" {
+			continue
+		}
+		f, err := os.OpenFile(m.point+"/"+name, flags, 0)
+		if err != nil {
+			return nil, err
+		}
+		if kind, e := sys.FSType(int(f.Fd())); e != 0 || kind != sys.Selinux {
+			_ = f.Close() // something is mounted over it
+			continue
+		}
+		return f, nil
+	}
+	return nil, os.ErrNotExist
+}
