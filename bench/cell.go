@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -53,6 +54,7 @@ type field struct {
 	root     string
 	entries  int // with the root
 	bears    int // which of labels
+	marked   bool
 }
 
 // newField makes the corpus of the cell on a volume of its own.
@@ -60,12 +62,18 @@ func newField(b *binaries, dir string, c cell) (*field, error) {
 	if c.FS == "slowfs" {
 		return newSlowField(b, dir, c)
 	}
-	v, err := newVolume(dir, c.FS, c.Size, c.N)
+	fs, subvolume := strings.CutSuffix(c.FS, "-sub")
+	v, err := newVolume(dir, fs, c.Size, c.N)
 	if err != nil {
 		return nil, err
 	}
 	f := &field{binaries: b, volume: v, root: filepath.Join(v.mount, "pv")}
-	if err := os.Mkdir(f.root, 0o755); err != nil {
+	if subvolume {
+		err = run("btrfs", "-q", "subvolume", "create", f.root)
+	} else {
+		err = os.Mkdir(f.root, 0o755)
+	}
+	if err != nil {
 		return f, err
 	}
 	n, err := plant(f.root, c.Corpus, c.N)
@@ -85,6 +93,10 @@ func (f *field) prepare(c cell) (string, error) {
 	case f.volume.server != nil:
 		target, err = f.prepareSlow(c)
 	case c.State == "right":
+	case c.State == "marked":
+		if !f.marked {
+			err = f.mark(now)
+		}
 	case c.State == "wrong":
 		target = other
 	case c.State == "stray":
@@ -109,6 +121,19 @@ func (f *field) prepare(c cell) (string, error) {
 		err = f.volume.chill()
 	}
 	return target, err
+}
+
+// mark leaves what fastlabel relies on for --skip changed: the first run finds
+// directories that have changed in the second in which it began.
+func (f *field) mark(label string) error {
+	for range 2 {
+		time.Sleep(1100 * time.Millisecond)
+		if err := run(f.binaries.fastlabel, "-q", "--skip", "changed", "--label", label, f.root); err != nil {
+			return err
+		}
+	}
+	f.marked = true
+	return nil
 }
 
 // done notes that everything bears the label.

@@ -48,7 +48,7 @@ var plans = map[string][]sweep{
 		size: "20G", n: []int{40_000}, threads: []int{2}, with: with("fastlabel", floors, "go-selinux", "chcon", "setfiles"), rounds: 10,
 	}},
 	// `make bench-full`: hours.
-	"full": slices.Concat(sweepFloor, sweepPeers, sweepOrder, sweepHalf, sweepScale, sweepThreads, sweepCold),
+	"full": slices.Concat(sweepFloor, sweepPeers, sweepOrder, sweepHalf, sweepScale, sweepThreads, sweepCold, sweepSince, sweepBulk),
 	// On a filesystem where each request waits; half an hour.
 	"fuse": {{
 		fs: []string{"slowfs"}, corpora: []string{"flat", "fifty"}, states: []string{"wrong", "right"},
@@ -67,6 +67,8 @@ var plans = map[string][]sweep{
 	"scale":   sweepScale,
 	"threads": sweepThreads,
 	"cold":    sweepCold,
+	"since":   sweepSince,
+	"bulk":    sweepBulk,
 }
 
 var (
@@ -116,6 +118,24 @@ var (
 		fs: disks, corpora: []string{"flat", "realistic"}, states: []string{"right"}, size: "20G", n: []int{300_000}, cold: true,
 		threads: []int{0, 1, 2, 4, 8, 16}, with: with("fastlabel", floors), rounds: 7,
 	}}
+)
+
+// What has not changed since the last run; and btrfs where PATH is a subvolume.
+var (
+	sweepSince = []sweep{{
+		fs: []string{"ext4", "xfs", "btrfs", "tmpfs", "btrfs-sub"}, corpora: []string{"flat", "realistic"}, states: []string{"marked"},
+		size: "20G", n: []int{300_000}, threads: []int{2}, with: with("fastlabel", "fastlabel-changed", floors), rounds: 10,
+	}}
+	sweepBulk = []sweep{
+		{
+			fs: []string{"btrfs-sub"}, corpora: []string{"flat", "realistic"}, states: []string{"right", "stray"},
+			size: "20G", n: []int{300_000}, threads: []int{2}, with: with("fastlabel", floors, "go-selinux", "chcon"), rounds: 10,
+		},
+		{
+			fs: []string{"btrfs-sub"}, corpora: []string{"flat", "realistic"}, states: []string{"right"},
+			size: "20G", n: []int{300_000}, threads: []int{2}, cold: true, with: with("fastlabel", floors), rounds: 7,
+		},
+	}
 )
 
 // cells lists the sweep's cells; those that can share a tree follow each other.

@@ -36,10 +36,10 @@ func TestPlans(t *testing.T) {
 				if corpora[c.Corpus] == nil {
 					t.Errorf("%s: no corpus %s", name, c.Corpus)
 				}
-				if !slices.Contains([]string{"wrong", "right", "stray", "half"}, c.State) {
+				if !slices.Contains([]string{"wrong", "right", "stray", "half", "marked"}, c.State) {
 					t.Errorf("%s: no state %s", name, c.State)
 				}
-				if makers[c.FS] == nil && c.FS != "tmpfs" && c.FS != "slowfs" {
+				if makers[c.FS] == nil && c.FS != "tmpfs" && c.FS != "slowfs" && c.FS != "btrfs-sub" {
 					t.Errorf("%s: no filesystem %s", name, c.FS)
 				}
 				if makers[c.FS] != nil && c.Size == "" {
