@@ -203,14 +203,3 @@ func may(t *testing.T, may bool, context, path string) {
 		t.Errorf("%s, which bears %s, read in %s: %v, not %v", path, labelOf(t, path), context, got, want)
 	}
 }
-
-// gap tells of something that is not as it should be, and is known. It fails
-// the test when it is so no more, for then the test must ask for it.
-func gap(t *testing.T, open bool, what string) {
-	t.Helper()
-	if !open {
-		t.Errorf("closed, so ask for it: %s", what)
-		return
-	}
-	t.Logf("known gap: %s", what)
-}
