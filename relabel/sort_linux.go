@@ -5,7 +5,6 @@ package relabel
 import (
 	"bytes"
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -65,6 +64,7 @@ type batch struct {
 	weights []uint32 // bytes by bucket, of all entries from from on
 	names   []byte   // each with its NUL
 	index   []uint64 // inode number, flags, and where in names
+	spare   []uint64 // for sorting it
 	pending atomic.Int32
 }
 
@@ -101,7 +101,12 @@ func (w *worker) gather(d *dir) bool {
 func (w *worker) begin(d *dir) {
 	b := w.m.sorter.spare
 	if b == nil {
-		b = &batch{}
+		// Room for all of the budget, of which what is not used is not there: memory
+		// that grows step by step would be held three times over. The least entry has
+		// a name of one byte.
+		budget := w.means.sorting.budget
+		most := budget/(8+2) + 1
+		b = &batch{names: make([]byte, 0, budget+sys.RecordMax), index: make([]uint64, 0, most), spare: make([]uint64, most)}
 	}
 	w.m.sorter.spare, w.m.sorter.now = nil, d
 	b.dir, b.from, b.to, b.weights = d, 0, math.MaxUint64, b.weights[:0]
@@ -196,7 +201,7 @@ func (w *worker) fillBatch(b *batch, fd int) bool {
 		return false
 	}
 	b.more = b.to != math.MaxUint64
-	slices.Sort(b.index)
+	b.sort()
 	count := (len(b.index) + sliceLen - 1) / sliceLen
 	b.pending.Store(int32(count))
 	// The lowest is pushed last, and so comes first.
@@ -208,6 +213,41 @@ func (w *worker) fillBatch(b *batch, fd int) bool {
 		return true
 	}
 	return count > 0
+}
+
+// digit is how many bits of the inode number are sorted by at a time.
+const digit = 11
+
+// sort puts the index in the order of inode numbers, one digit after the other,
+// beginning with the least: ten times as fast as by comparing, while nobody else
+// has anything to do.
+func (b *batch) sort() {
+	words := b.index
+	if len(b.spare) < len(words) {
+		b.spare = make([]uint64, len(words))
+	}
+	other := b.spare[:len(words)]
+	for shift := inoBits; shift < 64; shift += digit {
+		var ends [1 << digit]int
+		for _, w := range words {
+			ends[w>>shift%(1<<digit)]++
+		}
+		if len(words) == 0 || ends[words[0]>>shift%(1<<digit)] == len(words) {
+			continue // all have the same
+		}
+		at := 0
+		for i, n := range ends {
+			ends[i] = at
+			at += n
+		}
+		for _, w := range words {
+			i := w >> shift % (1 << digit)
+			other[ends[i]] = w
+			ends[i]++
+		}
+		words, other = other, words
+	}
+	b.index, b.spare = words, other[:cap(other)]
 }
 
 // plan moves b to the range after the one before, as wide as the histogram
