@@ -219,8 +219,8 @@ func (w *worker) fillBatch(b *batch, fd int) bool {
 const digit = 11
 
 // sort puts the index in the order of inode numbers, one digit after the other,
-// beginning with the least: ten times as fast as by comparing, while nobody else
-// has anything to do.
+// beginning with the least: nobody else has anything to do meanwhile, so it had
+// better not take long.
 func (b *batch) sort() {
 	words := b.index
 	if len(b.spare) < len(words) {
