@@ -53,16 +53,11 @@ func entriesOf(path string, s *settings) int64 {
 // beneath that is walked as well.
 func isWhole(mountinfo, path string, xdev bool) bool {
 	whole, beneath := false, strings.TrimSuffix(path, "/")+"/"
-	for line := range strings.Lines(mountinfo) {
-		mine, theirs, _ := strings.Cut(line, " - ")
-		f, g := strings.Fields(mine), strings.Fields(theirs)
-		if len(f) < 5 || len(g) == 0 {
-			continue
-		}
-		switch point := unescapeOctal(f[4]); {
-		case point == path: // the last of several is on top
-			whole = f[3] == "/" && slices.Contains(countsEntries, g[0])
-		case strings.HasPrefix(point, beneath) && !xdev:
+	for m := range mountLines(mountinfo) {
+		switch {
+		case m.point == path: // the last of several is on top
+			whole = m.root == "/" && slices.Contains(countsEntries, m.fstype)
+		case strings.HasPrefix(m.point, beneath) && !xdev:
 			return false
 		}
 	}

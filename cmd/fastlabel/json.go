@@ -141,16 +141,21 @@ func (j *jsonLines) probed(p probeResult) {
 	}{head("status", p.root), p.label, p.depth, p.labelled, p.interrupted}, true)
 }
 
+// jsonCounts are in status and in summary alike.
+type jsonCounts struct {
+	Seen     int64 `json:"seen"`
+	Written  int64 `json:"written"`
+	Right    int64 `json:"right"`
+	Vanished int64 `json:"vanished"`
+	Skipped  int64 `json:"skipped"`
+	Failed   int64 `json:"failed"`
+}
+
 func (j *jsonLines) status(f far) {
 	line := struct {
 		jsonHead
-		State       string  `json:"state"`
-		Seen        int64   `json:"seen"`
-		Written     int64   `json:"written"`
-		Right       int64   `json:"right"`
-		Vanished    int64   `json:"vanished"`
-		Skipped     int64   `json:"skipped"`
-		Failed      int64   `json:"failed"`
+		State string `json:"state"`
+		jsonCounts
 		Seconds     float64 `json:"seconds"`
 		Rate        float64 `json:"rate"`
 		Directories int64   `json:"directories"`
@@ -163,8 +168,8 @@ func (j *jsonLines) status(f far) {
 		PathBase64  string  `json:"path_base64,omitempty"`
 	}{
 		jsonHead: head("status", f.root), State: "running",
-		Seen: f.Seen, Written: f.Written, Right: f.Right, Vanished: f.Vanished, Skipped: f.Skipped, Failed: f.Failed,
-		Seconds: f.elapsed.Seconds(), Rate: f.rate, Directories: f.Found, Left: f.Found - f.Entered, Total: f.total,
+		jsonCounts: jsonCounts{f.Seen, f.Written, f.Right, f.Vanished, f.Skipped, f.Failed},
+		Seconds:    f.elapsed.Seconds(), Rate: f.rate, Directories: f.Found, Left: f.Found - f.Entered, Total: f.total,
 		Call: f.Call, Path: f.Path, PathBase64: inBase64(f.Path),
 	}
 	if f.known {
@@ -176,38 +181,25 @@ func (j *jsonLines) status(f far) {
 func (j *jsonLines) result(r result) {
 	j.line(struct {
 		jsonHead
-		Label       string   `json:"label"`
-		Seen        int64    `json:"seen"`
-		Written     int64    `json:"written"`
-		Right       int64    `json:"right"`
-		Vanished    int64    `json:"vanished"`
-		Skipped     int64    `json:"skipped"`
-		Failed      int64    `json:"failed"`
-		Trusted     bool     `json:"trusted"`
-		Complete    bool     `json:"complete"`
-		Seconds     float64  `json:"seconds"`
-		ExitCode    int      `json:"exit_code"`
-		Reason      string   `json:"reason,omitempty"`
-		Way         string   `json:"way,omitempty"`
-		DryRun      bool     `json:"dry_run,omitempty"`
-		CopyUp      int64    `json:"copy_up_bytes,omitempty"`
-		Interrupted string   `json:"interrupted,omitempty"`
-		Unchanged   int64    `json:"unchanged,omitempty"`
-		Since       string   `json:"since,omitempty"`
-		Notes       []string `json:"notes,omitempty"`
-		EntriesLeft int64    `json:"entries_left,omitempty"`
-		DirsLeft    int64    `json:"directories_left,omitempty"`
+		Label string `json:"label"`
+		jsonCounts
+		Trusted     bool      `json:"trusted"`
+		Complete    bool      `json:"complete"`
+		Seconds     float64   `json:"seconds"`
+		ExitCode    int       `json:"exit_code"`
+		Reason      string    `json:"reason,omitempty"`
+		Way         string    `json:"way,omitempty"`
+		DryRun      bool      `json:"dry_run,omitempty"`
+		CopyUp      int64     `json:"copy_up_bytes,omitempty"`
+		Interrupted string    `json:"interrupted,omitempty"`
+		Unchanged   int64     `json:"unchanged,omitempty"`
+		Since       time.Time `json:"since,omitzero"`
+		Notes       []string  `json:"notes,omitempty"`
+		EntriesLeft int64     `json:"entries_left,omitempty"`
+		DirsLeft    int64     `json:"directories_left,omitempty"`
 	}{
-		head("summary", r.Root), r.Label, r.Seen, r.Written, r.Right, r.Vanished, r.Skipped, r.Failed,
-		r.Trusted, r.Complete, r.Elapsed.Seconds(), r.code, r.reason, r.Way, r.dryRun, r.CopyUp, r.Interrupted, r.Unchanged, since(r.Since), r.Notes,
+		head("summary", r.Root), r.Label, jsonCounts{r.Seen, r.Written, r.Right, r.Vanished, r.Skipped, r.Failed},
+		r.Trusted, r.Complete, r.Elapsed.Seconds(), r.code, r.reason, r.Way, r.dryRun, r.CopyUp, r.Interrupted, r.Unchanged, r.Since.UTC(), r.Notes,
 		r.entriesLeft, r.dirsLeft,
 	}, true)
-}
-
-// since is a time as JSON has it, "" for none.
-func since(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339Nano)
 }

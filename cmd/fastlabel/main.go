@@ -72,6 +72,7 @@
 //	apart_*.go     a child does what may hang, and can be left behind
 //	passage_*.go   what the child writes
 //	servers.go     which PATHs may hang: the mount table
+//	mountinfo.go   the mount table, line by line
 //	flags.go       the table of flags; the command among the arguments
 //	values.go      what a flag's value may be
 //	help.go        the commands, and --help from the table

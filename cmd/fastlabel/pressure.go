@@ -62,11 +62,9 @@ func ownCgroup(root string) (files []string) {
 			path = strings.TrimSuffix(p, "\n")
 		}
 	}
-	for line := range strings.Lines(string(mounts)) {
-		left, right, _ := strings.Cut(line, " - ")
-		f := strings.Fields(left)
-		if path != "" && len(f) > 4 && strings.HasPrefix(right, "cgroup2 ") {
-			files = append(files, filepath.Join(root, unescapeOctal(f[4]), path, "io.pressure"))
+	for m := range mountLines(string(mounts)) {
+		if path != "" && m.fstype == "cgroup2" {
+			files = append(files, filepath.Join(root, m.point, path, "io.pressure"))
 		}
 	}
 	return files

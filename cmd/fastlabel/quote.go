@@ -56,23 +56,6 @@ func brief(s string) string {
 	return plain(s)
 }
 
-// unescapeOctal undoes what the kernel does to space, tab, newline and
-// backslash (mangle_path).
-func unescapeOctal(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(n))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
-}
-
 // ascii replaces what is not printable in JSON text by its \u escape, so that
 // C1 controls and marks of direction, which JSON allows raw, do no harm.
 func ascii(line []byte) []byte {

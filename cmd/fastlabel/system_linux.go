@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"io/fs"
 	"os"
-	"strings"
 	"syscall"
 )
 
@@ -48,14 +47,9 @@ func mountPoints() (map[string]string, error) {
 		return nil, err
 	}
 	points := map[string]string{}
-	for line := range strings.Lines(string(text)) {
-		mine, theirs, _ := strings.Cut(line, " - ")
-		f, g := strings.Fields(mine), strings.Fields(theirs)
-		if len(f) < 5 || len(g) == 0 {
-			continue
-		}
-		if point := unescapeOctal(f[4]); !served(points[point]) {
-			points[point] = unescapeOctal(g[0])
+	for m := range mountLines(string(text)) {
+		if !served(points[m.point]) {
+			points[m.point] = m.fstype
 		}
 	}
 	return points, nil
