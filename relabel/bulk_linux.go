@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -81,7 +80,7 @@ func (r *run) readBulk(ctx context.Context, m *mount, since uint64) ([]item, boo
 	}
 	workers := r.o.Threads
 	if workers < 1 {
-		workers = min(runtime.GOMAXPROCS(0), runtime.NumCPU())
+		workers = processors()
 	}
 	end := context.AfterFunc(ctx, func() { b.stop.Store(true) })
 	var all sync.WaitGroup
@@ -301,7 +300,8 @@ func (b *bulk) find(object uint64, dirs map[string]*dir) (*dir, bool) {
 		done += len(name) + 1
 		known := dirs[path[:done]]
 		if known == nil {
-			known = &dir{parent: d, mount: b.m, name: name + "\x00", deep: d.deep + 1, fd: -1, shared: true, outcome: elsewhere}
+			known = d.child(name+"\x00", -1)
+			known.shared, known.outcome = true, elsewhere
 			dirs[path[:done]] = known
 		}
 		d = known

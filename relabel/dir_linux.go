@@ -80,7 +80,14 @@ type cache struct {
 // else knows of it until something in it is expected or its rest kept.
 func (c *cache) opened(parent *dir, name string, fd int) *dir {
 	c.open.Add(1)
-	return &dir{parent: parent, mount: parent.mount, name: name, deep: parent.deep + 1, fd: int32(fd), pins: 1}
+	d := parent.child(name, fd)
+	d.pins = 1
+	return d
+}
+
+// child is the directory name, with its NUL, in d. Nobody is in it.
+func (d *dir) child(name string, fd int) *dir {
+	return &dir{parent: d, mount: d.mount, name: name, deep: d.deep + 1, fd: int32(fd)}
 }
 
 func (c *cache) resize(limit int) {

@@ -38,7 +38,7 @@ func (r *run) size(m *mount) (workers, most int) {
 	workers = r.o.Threads
 	most = workers
 	if workers < 1 {
-		workers = min(runtime.GOMAXPROCS(0), runtime.NumCPU())
+		workers = processors()
 		most = max(workers, mostWorkers)
 		if m.served {
 			workers = max(workers, waiting)
@@ -53,6 +53,9 @@ func (r *run) size(m *mount) (workers, most int) {
 	r.cache.resize(max(2, min(mostOpen, (files-reserve-most*perWorker)/2)))
 	return min(workers, most), most
 }
+
+// processors are those that the process may use; a caller's GOMAXPROCS may be more.
+func processors() int { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) }
 
 func (r *run) worker(m *mount, p *steal.Worker[item]) *worker {
 	w := &worker{run: r, pool: p, m: m, rowLen: sys.RowLen}

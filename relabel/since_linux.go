@@ -122,7 +122,7 @@ func (c *record) relyOn() {
 		c.note("no earlier run vouches for this label here: everything is read")
 		return
 	}
-	if fsid, transid := m.generation(); fsid != k.fsid || transid < k.transid {
+	if c.fsid != k.fsid || c.transid < k.transid {
 		k.transid = 0
 	}
 	c.mark = k
@@ -162,9 +162,9 @@ func (c *record) leaveMark() {
 	sum := c.total
 	c.mu.Unlock()
 	switch {
-	case !m.dated || c.o.NoSync || c.o.OneFilesystem && len(m.left) > 0:
+	case !m.dated || c.o.NoSync:
 		return
-	case len(c.exclude) > 0 || c.counted(skipped) > 0 || len(beneath(c.proc.mounts, c.root.real)) > 0:
+	case len(c.exclude) > 0 || sum.of[skipped] > 0 || len(beneath(c.proc.mounts, c.root.real)) > 0:
 		return // there is more in the tree than was looked at
 	case !c.commits && c.o.Skip != SkipChanged:
 		return // nothing is written where all is right
