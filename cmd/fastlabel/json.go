@@ -198,7 +198,8 @@ func (j *jsonLines) result(r result) {
 		EntriesLeft int64     `json:"entries_left,omitempty"`
 		DirsLeft    int64     `json:"directories_left,omitempty"`
 	}{
-		head("summary", r.Root), r.Label, jsonCounts{r.Seen, r.Written, r.Right, r.Vanished, r.Skipped, r.Failed},
+		head("summary", r.Root), r.Label,
+		jsonCounts{r.Seen, r.Written, r.Right, r.Vanished, r.Skipped, r.Failed},
 		r.Trusted, r.Complete, r.Elapsed.Seconds(), r.code, r.reason, r.Way, r.dryRun, r.CopyUp, r.Interrupted, r.Unchanged, r.Since.UTC(), r.Notes,
 		r.entriesLeft, r.dirsLeft,
 	}, true)
