@@ -191,6 +191,7 @@ func (w *worker) through(c *chunk, d *dir, fd int) bool {
 		}
 		i++
 	}
+	w.learn()
 	return c.move(i, closed)
 }
 

@@ -65,16 +65,19 @@ type batch struct {
 	names   []byte   // each with its NUL
 	index   []uint64 // inode number, flags, and where in names
 	spare   []uint64 // for sorting it
+	window  bool     // see window_linux.go: from, to, more and weights say nothing
 	pending atomic.Int32
 }
 
-// sorter is the line of directories that wait to be gathered.
+// sorter is the line of directories that wait to be gathered, and the windows.
 type sorter struct {
 	mu      sync.Mutex
 	busy    bool
 	now     *dir // being gathered, or in slices
 	waiting []*dir
 	spare   *batch // for its memory
+	windows [windows]*batch
+	reads   atomic.Bool // what the labels are like: see window_linux.go
 }
 
 // gather takes the rest of d over if it is worth sorting.
@@ -82,8 +85,7 @@ func (w *worker) gather(d *dir) bool {
 	if !w.m.sorts || d.small || d.extent == changes || w.row < guessAfter || w.o.DryRun || d.again {
 		return false
 	}
-	if st, e := sys.Fstatx(int(d.fd)); e != 0 || st.Size < w.means.sorting.from || w.means.sorting.from == 0 {
-		d.small = true
+	if w.isSmall(d) {
 		return false
 	}
 	w.m.sorter.mu.Lock()
@@ -97,16 +99,28 @@ func (w *worker) gather(d *dir) bool {
 	return true
 }
 
+// isSmall says that the order in which d is written makes no difference.
+func (w *worker) isSmall(d *dir) bool {
+	if !d.small {
+		st, e := sys.Fstatx(int(d.fd))
+		d.small = e != 0 || st.Size < w.means.sorting.from || w.means.sorting.from == 0
+	}
+	return d.small
+}
+
+// newBatch has room for all of the budget, of which what is not used is not there:
+// memory that grows step by step would be held three times over. The least entry
+// has a name of one byte.
+func newBatch(budget int) *batch {
+	most := budget/(8+2) + 1
+	return &batch{names: make([]byte, 0, budget+sys.RecordMax), index: make([]uint64, 0, most), spare: make([]uint64, most)}
+}
+
 // begin starts on d. The sorter is locked.
 func (w *worker) begin(d *dir) {
 	b := w.m.sorter.spare
 	if b == nil {
-		// Room for all of the budget, of which what is not used is not there: memory
-		// that grows step by step would be held three times over. The least entry has
-		// a name of one byte.
-		budget := w.means.sorting.budget
-		most := budget/(8+2) + 1
-		b = &batch{names: make([]byte, 0, budget+sys.RecordMax), index: make([]uint64, 0, most), spare: make([]uint64, most)}
+		b = newBatch(w.means.sorting.budget)
 	}
 	w.m.sorter.spare, w.m.sorter.now = nil, d
 	b.dir, b.from, b.to, b.weights = d, 0, math.MaxUint64, b.weights[:0]
@@ -145,6 +159,9 @@ func (w *worker) endBatch(b *batch) {
 	w.m.sorter.mu.Lock()
 	defer w.m.sorter.mu.Unlock()
 	b.dir = nil
+	if b.window {
+		return
+	}
 	w.m.sorter.spare, w.m.sorter.busy, w.m.sorter.now = b, false, nil
 	if len(w.m.sorter.waiting) > 0 {
 		d := w.m.sorter.waiting[0]
@@ -160,11 +177,16 @@ func (s *sorter) clear(c *cache) {
 	if s.now != nil {
 		s.waiting = append(s.waiting, s.now)
 	}
+	for _, b := range s.windows {
+		if b != nil && b.dir != nil {
+			s.waiting = append(s.waiting, b.dir)
+		}
+	}
 	for _, d := range s.waiting {
 		c.kept()
 		c.release(d)
 	}
-	*s = sorter{}
+	s.waiting, s.now, s.busy, s.spare, s.windows = nil, nil, false, nil, [windows]*batch{}
 }
 
 // fillBatch reads the directory from b.start on, keeps what lies in b's range and
@@ -181,17 +203,7 @@ func (w *worker) fillBatch(b *batch, fd int) bool {
 	}
 	for e == 0 && !w.stopped() {
 		n, more := w.fill(d, fd)
-		for rest := w.buf[:n]; len(rest) > 0; {
-			r, length, err := sys.Parse(rest)
-			if err != nil {
-				w.spoil(d, "getdents64", err)
-				break
-			}
-			rest = rest[length:]
-			if !sys.IsDot(r.Name) {
-				b.add(r, w.means.sorting.budget)
-			}
-		}
+		w.each(d, w.buf[:n], func(r sys.Dirent) { b.add(r, w.means.sorting.budget) })
 		if !more {
 			break
 		}
@@ -201,18 +213,39 @@ func (w *worker) fillBatch(b *batch, fd int) bool {
 		return false
 	}
 	b.more = b.to != math.MaxUint64
-	b.sort()
-	count := (len(b.index) + sliceLen - 1) / sliceLen
-	b.pending.Store(int32(count))
-	// The lowest is pushed last, and so comes first.
-	for i := count - 1; i >= 0; i-- {
-		w.pool.Push(item{dir: d, batch: b, from: i * sliceLen})
-	}
+	count := w.giveSlices(b)
 	if count == 0 && b.more { // all of the range was removed meanwhile
 		w.pool.Push(item{dir: d, batch: b, from: -1})
 		return true
 	}
 	return count > 0
+}
+
+// each hands the records of d on, but for . and ..
+func (w *worker) each(d *dir, records []byte, f func(sys.Dirent)) {
+	for len(records) > 0 {
+		r, length, err := sys.Parse(records)
+		if err != nil {
+			w.spoil(d, "getdents64", err)
+			return
+		}
+		records = records[length:]
+		if !sys.IsDot(r.Name) {
+			f(r)
+		}
+	}
+}
+
+// giveSlices sorts what was gathered, makes work of it, and says in how many pieces.
+func (w *worker) giveSlices(b *batch) int {
+	b.sort()
+	count := (len(b.index) + sliceLen - 1) / sliceLen
+	b.pending.Store(int32(count))
+	// The lowest is pushed last, and so comes first.
+	for i := count - 1; i >= 0; i-- {
+		w.pool.Push(item{dir: b.dir, batch: b, from: i * sliceLen})
+	}
+	return count
 }
 
 // digit is how many bits of the inode number are sorted by at a time.
@@ -287,6 +320,15 @@ func (b *batch) add(r sys.Dirent, budget int) {
 	if r.Ino >= b.to {
 		return
 	}
+	b.put(r)
+	if len(b.names)+8*len(b.index) > budget {
+		b.narrow(budget / 2)
+		b.prune()
+	}
+}
+
+// put keeps one record.
+func (b *batch) put(r sys.Dirent) {
 	word := r.Ino<<inoBits | uint64(len(b.names))
 	switch r.Kind {
 	case sys.KindDir:
@@ -296,10 +338,6 @@ func (b *batch) add(r sys.Dirent, budget int) {
 	}
 	b.names = append(b.names, r.Name[:len(r.Name)+1]...)
 	b.index = append(b.index, word)
-	if len(b.names)+8*len(b.index) > budget {
-		b.narrow(budget / 2)
-		b.prune()
-	}
 }
 
 // prune drops what lies beyond b.to. The index is still in the order of the

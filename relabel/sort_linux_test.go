@@ -3,9 +3,14 @@
 package relabel
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // TestBatchSort: by inode number, nothing lost, whatever the numbers have in
@@ -29,5 +34,52 @@ func TestBatchSort(t *testing.T) {
 				t.Errorf("%d words of %x are others now", n, mask)
 			}
 		}
+	}
+}
+
+// TestWindows: what lies in a directory larger than a buffer is labelled in the
+// order of inodes, in one window or in many, and nothing is left out.
+func TestWindows(t *testing.T) {
+	treetest.Need(t, "ext4")
+	const files, every int64 = 6000, 50
+	root := mkdir(t, treetest.Fresh(t, "ext4"), "root")
+	flat := mkdir(t, root, "flat")
+	for i := range files {
+		name := fmt.Sprintf("%s/file%08d", flat, i)
+		if i%every == 0 {
+			mkdir(t, flat, fmt.Sprintf("dir%08d", i), "deeper")
+		}
+		if err := unix.Mknod(name, unix.S_IFREG|0o600, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		name    string
+		budget  int
+		threads int
+	}{{"one", ample.budget, 1}, {"many", 1, 1}, {"shared", 1, 4}} {
+		t.Run(c.name, func(t *testing.T) {
+			m := means{openat2: true, sorting: sorting{from: ample.from, budget: c.budget}}
+			for range 2 {
+				if _, err := tree(t.Context(), root, newLabel, Options{}, as(m)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var inodes []uint64
+			for i := int64(0); i < files; i += every {
+				treetest.Set(t, flat, fmt.Sprintf("file%08d", i), oldLabel)
+			}
+			r, err := tree(t.Context(), root, newLabel, Options{Threads: c.threads, OnChange: func(path, _ string) {
+				st, _ := statPath(path)
+				inodes = append(inodes, st.Ino)
+			}}, as(m))
+			all := files + 2*files/every + 2
+			if err != nil || r.Seen != all || r.Written != files/every || r.Right != all-files/every || int64(len(inodes)) != r.Written {
+				t.Errorf("%d told: %+v, %v", len(inodes), r, err)
+			}
+			if sorted := slices.IsSorted(inodes); sorted != (c.name == "one") {
+				t.Errorf("in the order of inodes: %t", sorted)
+			}
+		})
 	}
 }
