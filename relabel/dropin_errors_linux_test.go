@@ -116,7 +116,7 @@ func TestDropinJoinsFailures(t *testing.T) {
 // that they lose none.
 func TestDropinErrors(t *testing.T) {
 	entry := func(p string, e syscall.Errno) error { return &fs.PathError{Op: "setxattrat", Path: p, Err: e} }
-	unlabelled := &fs.PathError{Op: "relabel", Path: "/v", Err: fmt.Errorf("%w: mounted with context=", errors.ErrUnsupported)}
+	unlabelled := &fs.PathError{Op: "relabel", Path: "/v", Err: fmt.Errorf("%w: mounted with context=", syscall.ENOTSUP)}
 	for _, c := range []struct {
 		name   string
 		failed []error

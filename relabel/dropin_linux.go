@@ -80,7 +80,7 @@ func (f *failures) word(at *fs.PathError) *fs.PathError {
 	switch {
 	case is && (e == syscall.ENOTSUP || strings.Contains(at.Op, "setxattr")):
 		return &fs.PathError{Op: f.op, Path: at.Path, Err: e}
-	case !is && errors.Is(at.Err, errors.ErrUnsupported):
+	case !is && errors.Is(at.Err, syscall.ENOTSUP):
 		// The mount says that it bears no labels; the call would have said it.
 		return &fs.PathError{Op: f.op, Path: at.Path, Err: syscall.ENOTSUP}
 	}

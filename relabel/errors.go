@@ -9,7 +9,8 @@ import (
 )
 
 // Errors that a caller may branch on, with errors.Is. Where the kernel or the
-// filesystem cannot bear labels the error is errors.ErrUnsupported.
+// filesystem cannot bear labels the error is errors.ErrUnsupported, and ENOTSUP if
+// it is the filesystem that cannot.
 var (
 	// ErrLabel says that the label is not a security context.
 	ErrLabel = errors.New("not a security context")

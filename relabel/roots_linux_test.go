@@ -192,7 +192,7 @@ func TestMissingRoots(t *testing.T) {
 
 func TestUnlabelableRoot(t *testing.T) {
 	dir := on(t, "tmpfs")
-	if err := unix.Mount("test", dir, "ramfs", 0, ""); err != nil {
+	if err := unix.Mount("test", dir, "ramfs", 0, treetest.Bare("ramfs")); err != nil {
 		t.Fatal(err)
 	}
 	defer unix.Unmount(dir, unix.MNT_DETACH) // gone with the namespace

@@ -4,12 +4,12 @@ package relabel
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
@@ -251,7 +251,7 @@ func (r *run) openRoot(path string) (*root, error) {
 	if info := r.proc.mount(m.id); info != nil {
 		if why := info.unlabelable(r.selinux); why != "" {
 			root.close()
-			return nil, &fs.PathError{Op: "relabel", Path: path, Err: fmt.Errorf("%w: %s", errors.ErrUnsupported, why)}
+			return nil, &fs.PathError{Op: "relabel", Path: path, Err: fmt.Errorf("%w: %s", syscall.ENOTSUP, why)}
 		}
 	}
 	if root.real, e = r.proc.path(fd); e != 0 {

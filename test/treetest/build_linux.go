@@ -135,7 +135,7 @@ func (c *cursor) make(e Entry) error {
 		if e.FS == "bind" {
 			what, flags = filepath.Join(c.root, e.Target), unix.MS_BIND
 		}
-		if err := unix.Mount(what, at, e.FS, flags, ""); err != nil {
+		if err := unix.Mount(what, at, e.FS, flags, Bare(e.FS)); err != nil {
 			return &fs.PathError{Op: "mount", Path: e.FS, Err: err}
 		}
 	}
@@ -150,6 +150,15 @@ func (c *cursor) make(e Entry) error {
 		}
 	}
 	return nil
+}
+
+// Bare are the options with which a filesystem that bears no labels is mounted.
+// ramfs is one, but where SELinux is on only if one label is given to the whole.
+func Bare(filesystem string) string {
+	if filesystem == "ramfs" && Policed() {
+		return "context=system_u:object_r:user_home_t:s0"
+	}
+	return ""
 }
 
 // create makes the bare entry; for a mount, the place to mount on.

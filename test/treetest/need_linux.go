@@ -40,6 +40,7 @@ func Lack(t testing.TB, what string, why error) {
 //	setxattrat               the kernel has the call (6.13)
 //	seccomp                  Deny works
 //	selinux                  SELinux is on
+//	plain                    it is off: a label is an attribute like others
 //	anything else            a program of that name in PATH: strace, cc
 func Need(t testing.TB, what ...string) {
 	t.Helper()
@@ -85,11 +86,27 @@ func has(what string) error {
 		}
 		return nil
 	case "selinux":
-		_, err := os.Stat("/sys/fs/selinux/enforce")
+		_, err := os.Stat(enforce)
 		return err
+	case "plain":
+		if Policed() {
+			return errors.New("SELinux is on")
+		}
+		return nil
 	}
 	_, err := exec.LookPath(what)
 	return err
+}
+
+// enforce is there where SELinux is on.
+const enforce = "/sys/fs/selinux/enforce"
+
+// Policed reports whether SELinux is on. If so, no entry is without a label, what
+// the policy does not know is refused, and what is read ends with a NUL, whatever
+// was written.
+func Policed() bool {
+	_, err := os.Stat(enforce)
+	return err == nil
 }
 
 // kernelFS asks the kernel's list, which holds modules only once loaded.

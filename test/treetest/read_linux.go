@@ -23,7 +23,7 @@ const (
 // Item is what List finds of an entry.
 type Item struct {
 	Type  Kind
-	Label string // raw bytes, or None, or Unsupported
+	Label string // as Shown, or None, or Unsupported
 	Dev   uint64
 	Ino   uint64
 	Ctime int64 // in nanoseconds
@@ -191,6 +191,15 @@ func item(parent int, name, at string) (it Item, dir bool, err error) {
 	return it, it.Type == Dir, err
 }
 
+// Shown is a label that was read, without the NUL that SELinux puts behind each.
+// Where SELinux is off it is what was stored, to the byte.
+func Shown(value []byte) string {
+	if Policed() {
+		return trim(string(value))
+	}
+	return string(value)
+}
+
 // maxAttr is XATTR_SIZE_MAX in linux/limits.h.
 const maxAttr = 65536
 
@@ -201,7 +210,7 @@ func attr(at string) (string, error) {
 		n, err := unix.Lgetxattr(at, Attr, buf)
 		switch {
 		case err == nil:
-			return string(buf[:n]), nil
+			return Shown(buf[:n]), nil
 		case errors.Is(err, unix.ENODATA):
 			return None, nil
 		case errors.Is(err, unix.ENOTSUP):
