@@ -94,7 +94,7 @@ func residentPeak(pid int) int {
 // directories beside each other, fit into the memory that small trees take.
 func TestMemory(t *testing.T) {
 	long(t)
-	bin := command(t)
+	bin := treetest.Command(t)
 	t.Run("files", func(t *testing.T) {
 		root := roomy(t)
 		flat(t, root, 1_000_000)
@@ -145,7 +145,7 @@ func families(t *testing.T, dir string, n int) {
 // there may be open files: directories are closed, and found again by name.
 func TestFewDescriptors(t *testing.T) {
 	long(t)
-	bin := command(t)
+	bin := treetest.Command(t)
 	var comb, broad strings.Builder
 	for i := range 300 {
 		// Whatever the order, something beside m waits when m is entered;

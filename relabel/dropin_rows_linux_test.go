@@ -88,21 +88,23 @@ func contracts() []contract {
 		{name: "no label, refused", do: func(l library, _ string) error { return l.chcon("/etc", "", true) }, want: "nil; "},
 		{name: "NUL in the path", do: recursive("/f\x00", newLabel), want: `EINVAL f\x00; `},
 		{name: "NUL in the path alone", do: alone("/f\x00", newLabel), want: `EINVAL f\x00; `},
-		{name: "three fields", do: alone("/f", "u:r:t"), want: "nil; f=u:r:t"},
+		{name: "three fields", do: alone("/f", "u:r:t"), want: "nil; f=u:r:t", policed: "EINVAL f; "},
 		{
 			name: "no context", do: alone("/f", "foobar"), want: "invalid label; ", peer: "nil; f=foobar",
+			policed: "invalid label; ", policedPeer: "EINVAL f; ",
 			why: "a kernel with SELinux refuses it; what cannot be put in canonical form cannot be compared",
 		},
 		{
 			name: "category out of range", do: recursive("", "u:r:t:s0:c1024"), want: "invalid label; ", peer: "nil; .*f=u:r:t:s0:c1024.*",
+			policed: "invalid label; ", policedPeer: "EINVAL .; ",
 			why: "no policy in use declares it: said before the first change, not after it by the kernel",
 		},
 		{
-			name: "unsorted categories", do: alone("/f", unsorted), want: "nil; f", peer: "nil; f=" + regexp.QuoteMeta(unsorted),
+			name: "unsorted categories", do: alone("/f", unsorted), want: "nil; f", peer: "nil; f=" + regexp.QuoteMeta(unsorted), policed: "nil; f",
 			why: "the kernel sorts them, so what is stored and read back would never equal what was asked for",
 		},
 		{
-			name: "trailing NUL", do: alone("/f", newLabel+"\x00"), want: "nil; f", peer: `nil; f=.*\\x00`,
+			name: "trailing NUL", do: alone("/f", newLabel+"\x00"), want: "nil; f", peer: `nil; f=.*\\x00`, policed: "nil; f",
 			why: "libselinux stores one, we store none; readers drop it",
 		},
 
@@ -157,7 +159,7 @@ func contracts() []contract {
 		{name: "right tree", do: recursive("", oldLabel), want: "nil; "},
 		{
 			name: "right tree, other spelling", prepare: func(t *testing.T, root string) { treetest.Label(t, root, newLabel) },
-			do: recursive("", unsorted), want: "nil; ", peer: "nil; .=.*",
+			do: recursive("", unsorted), want: "nil; ", peer: "nil; .=.*", policed: "nil; ",
 			why: "compared in canonical form, so a tree that is right is seen to be right",
 		},
 		{
@@ -243,6 +245,7 @@ func contracts() []contract {
 		{name: "shared, two fields", prepare: on1, do: relabelled("", "u:r", true), want: "invalid label; "},
 		{
 			name: "shared, trailing NUL", prepare: on1, do: relabelled("/f", "u:r:t\x00", true), want: "nil; f=u:r:t:s0", peer: `nil; f=u:r:t\\x00:s0`,
+			policed: "nil; f=u:r:t:s0", policedPeer: "EINVAL f; ",
 			why: "a NUL ends the label, wherever the level goes",
 		},
 		{name: "shared, level by name", prepare: on1, do: relabelled("/f", "u:r:t:SystemHigh", true), want: "nil; f=u:r:t:s0"},

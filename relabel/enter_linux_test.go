@@ -20,7 +20,7 @@ import (
 func TestVisitFaults(t *testing.T) {
 	treetest.Need(t, "root", "seccomp", "setxattrat", "tmpfs")
 	const all = 16
-	bin := command(t)
+	bin := treetest.Command(t)
 	for _, nr := range []int{unix.SYS_OPENAT, unix.SYS_FGETXATTR, unix.SYS_FSETXATTR, unix.SYS_GETDENTS64} {
 		for _, e := range []syscall.Errno{syscall.EIO, syscall.EPERM} {
 			failed := 0
@@ -54,7 +54,7 @@ func TestVisitOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	labelled, read := map[uint64]bool{}, 0
-	cmd := exec.Command(command(t), "-q", "-T", "1", "--label", newLabel, root)
+	cmd := exec.Command(treetest.Command(t), "-q", "-T", "1", "--label", newLabel, root)
 	treetest.Supervise(t, cmd, []int{unix.SYS_FSETXATTR, unix.SYS_GETDENTS64, unix.SYS_CLOSE}, func(n treetest.Notice) treetest.Answer {
 		switch fd := n.Args[0]; n.Nr {
 		case unix.SYS_FSETXATTR:

@@ -95,7 +95,7 @@ func TestErrnoTable(t *testing.T) {
 		syscall.EIO:     {fails, never},
 		syscall.EINVAL:  {{write, from(2), nil, "the first ends the run", stopped}},
 	}
-	bin := command(t)
+	bin := treetest.Command(t)
 	// Which openat2 opens d depends on the order of the directory's records:
 	// the last one that is made of the root's entries.
 	for _, e := range []sys.Errno{syscall.ELOOP, syscall.ENOTDIR, syscall.EXDEV} {
@@ -119,7 +119,7 @@ func TestErrnoTable(t *testing.T) {
 // TestErrnoSingle: a root that is a file has no pool to retry in, or to stop.
 func TestErrnoSingle(t *testing.T) {
 	treetest.Need(t, "root", "seccomp", "tmpfs")
-	bin := command(t)
+	bin := treetest.Command(t)
 	for _, row := range verdicts {
 		for _, when := range []func(int) bool{once(1), from(1)} {
 			root := filepath.Join(grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\nfile f\n"), "f")
@@ -142,7 +142,7 @@ func TestErrnoSingle(t *testing.T) {
 func TestUnsyncedStray(t *testing.T) {
 	treetest.Need(t, "root", "seccomp", "tmpfs")
 	root := grow(t, on(t, "tmpfs"), "default label="+newLabel+"\ndir .\nfile f\nfile stray label="+oldLabel+"\n")
-	cmd := exec.Command(command(t), "--label", newLabel, root)
+	cmd := exec.Command(treetest.Command(t), "--label", newLabel, root)
 	end := treetest.Supervise(t, cmd, []int{unix.SYS_SYNCFS}, func(treetest.Notice) treetest.Answer {
 		return treetest.Answer{Errno: syscall.EIO}
 	})

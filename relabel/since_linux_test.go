@@ -272,6 +272,10 @@ var histories = 1000
 func TestSkipChangedHistories(t *testing.T) {
 	treetest.Need(t, "root")
 	const rounds = 4
+	histories := histories
+	if testing.Short() {
+		histories /= 10
+	}
 	var all []*history
 	for i := range histories {
 		fs := dated[i%len(dated)]

@@ -62,7 +62,7 @@ func TestWayByAnswers(t *testing.T) {
 	type answers = map[int]syscall.Errno
 	no := func(e syscall.Errno) answers { return answers{unix.SYS_SETXATTRAT: e, unix.SYS_GETXATTRAT: e} }
 	noMounts := answers{unix.SYS_OPEN_TREE: unix.ENOSYS, unix.SYS_OPENAT2: unix.ENOSYS}
-	bin := command(t)
+	bin := treetest.Command(t)
 	for _, leg := range []struct {
 		name, way string
 		deny      answers

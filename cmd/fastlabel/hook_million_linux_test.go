@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // cost is what a run of the hook took.
@@ -46,12 +47,7 @@ func TestHookProbes(t *testing.T) {
 	t.Logf("%s entries made in %v", thousands(int64(entries)), time.Since(begin).Round(time.Millisecond))
 	x.bind("/data", volume)
 	state := x.write()
-	binary := filepath.Join(t.TempDir(), "fastlabel")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	binary := treetest.Command(t)
 	hook := func(args ...string) (c cost, said string) {
 		cmd := exec.Command(binary, append([]string{"hook"}, args...)...)
 		cmd.Stdin = strings.NewReader(state)
