@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestCore runs package inside in both kernels. Nothing in it may skip.
+// TestCore runs package inside in both kernels.
 func TestCore(t *testing.T) {
 	m := image(t)
 	files := map[string]string{
@@ -18,15 +18,7 @@ func TestCore(t *testing.T) {
 	for _, k := range m.Kernels {
 		t.Run(k.Release, func(t *testing.T) {
 			t.Parallel()
-			all := runTests(t, m, k, Command{Args: []string{"/payload/inside.test"}, Files: files})
-			for _, r := range all {
-				t.Run(r.name, func(t *testing.T) {
-					if r.word != "PASS" {
-						t.Errorf("%s in the machine: %s", r.word, r.said)
-					}
-				})
-				table.add(m, k, "inside", r.name, strings.ToLower(r.word))
-			}
+			judge(t, m, k, "inside", runTests(t, m, k, Command{Args: []string{"/payload/inside.test"}, Files: files}))
 		})
 	}
 }

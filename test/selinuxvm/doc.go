@@ -14,6 +14,7 @@
 //	TestMachine   the machine itself: output, exit code, a boot that hangs
 //	TestCore      package inside: what only a kernel with a policy can show
 //	TestEngine    the tests of the engine and the command
+//	TestBroken    engines that are broken on purpose, and noticed by TestCore's tests
 //
 // In the order in which they are used:
 //
@@ -24,6 +25,8 @@
 //	machine    what a machine is booted for, its disks, what came out of it
 //	boot       QEMU, from its start to its end
 //	guest/     what runs in the machine: init, start, and an addition to the policy
+//	broken/    how engines are broken, as patches
+//	results/   tables of runs
 //
 // The image is kept in fastlabel/selinuxvm below the user's cache directory,
 // or in selinuxvm below FASTLABEL_CACHE. It may be deleted at any time. It is
@@ -35,5 +38,6 @@
 //	make test-selinux                      all
 //	make test-selinux SELINUX=TestCore     a part
 //
-// FASTLABEL_RESULTS names a file that gets the table of results.
+// At the end stands a table: a line for each check, a column for each kernel and
+// filesystem. FASTLABEL_RESULTS names a file that gets it too.
 package selinuxvm

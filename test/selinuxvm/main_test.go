@@ -15,9 +15,6 @@ import (
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-// house is the root of the repository.
-const house = "../.."
-
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if err := table.print(); err != nil {

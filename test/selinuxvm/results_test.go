@@ -57,7 +57,7 @@ func parseResults(out string) []result {
 }
 
 // cell is where a result stands in the table.
-type cell struct{ check, filesystem, kernel string }
+type cell struct{ check, filesystem, suite string }
 
 // tableOf counts the results of each check on each kernel and filesystem.
 type tableOf struct {
@@ -66,23 +66,28 @@ type tableOf struct {
 	checks  []string // in the order in which they came
 	count   map[cell]map[string]int
 	begin   time.Time
-	reasons []string // why something was not run, or may fail
+	reasons []string // why something was not run, or did not do all
 }
 
 var table = tableOf{begin: time.Now(), count: map[cell]map[string]int{}}
 
-var filesystems = []string{"ext4", "xfs", "btrfs", "tmpfs"}
+// filesystems are the columns of each kernel. What belongs to none of them, or
+// uses whichever it likes, is under "-".
+var filesystems = []string{"-", "ext4", "xfs", "btrfs", "tmpfs"}
 
-// add counts a result, under a word of the table: pass, fail, skip, excepted.
+// marks are how the words of results stand in a cell, behind their number.
+var marks = []struct{ word, mark string }{{"pass", ""}, {"fail", "F"}, {"skip", "S"}, {"excepted", "x"}, {"dead", "D"}}
+
+// add counts a result, under a word of marks.
 func (tb *tableOf) add(m *Image, k Kernel, pkg, test, word string) {
 	tb.mu.Lock()
 	defer tb.mu.Unlock()
 	tb.image = m
 	top, rest, _ := strings.Cut(test, "/")
-	c := cell{check: pkg + " " + top, filesystem: "-", kernel: k.Suite}
+	c := cell{check: pkg + " " + top, filesystem: "-", suite: k.Suite}
 	for part := range strings.SplitSeq(rest, "/") {
-		if slices.Contains(filesystems, part) {
-			c.filesystem = part
+		if name, _, _ := strings.Cut(part, "_"); slices.Contains(filesystems, name) {
+			c.filesystem = name
 		}
 	}
 	if !slices.Contains(tb.checks, c.check) {
@@ -103,6 +108,8 @@ func (tb *tableOf) reason(s string) {
 	}
 }
 
+// print writes a line for each check, with a column for each kernel and
+// filesystem.
 func (tb *tableOf) print() error {
 	if tb.image == nil {
 		return nil
@@ -112,27 +119,32 @@ func (tb *tableOf) print() error {
 		int(time.Since(tb.begin).Seconds()))
 	qemu, _, _ := strings.Cut(output("qemu-system-x86_64", "--version"), "\n")
 	fmt.Fprintf(&out, "selinux-policy-default %s; %s; image made %s\n", tb.image.Policy, qemu, tb.image.Made.Format("2006-01-02"))
-	w := tabwriter.NewWriter(&out, 0, 8, 2, ' ', 0)
-	fmt.Fprint(w, "check\tfilesystem")
 	for _, k := range tb.image.Kernels {
-		fmt.Fprintf(w, "\tLinux %s", k.Release)
+		fmt.Fprintf(&out, "Linux %s of %s\n", k.Release, k.Suite)
+	}
+	w := tabwriter.NewWriter(&out, 0, 8, 2, ' ', 0)
+	fmt.Fprint(w, "\ncheck")
+	for _, k := range tb.image.Kernels {
+		for _, f := range filesystems {
+			fmt.Fprintf(w, "\t%s %s", k.short(), f)
+		}
 	}
 	fmt.Fprintln(w)
+	sums := map[string]int{}
 	for _, check := range tb.checks {
-		for _, filesystem := range append([]string{"-"}, filesystems...) {
-			line, any := check+"\t"+filesystem, false
-			for _, k := range tb.image.Kernels {
-				words := tb.words(cell{check, filesystem, k.Suite})
-				line, any = line+"\t"+words, any || words != ""
-			}
-			if any {
-				fmt.Fprintln(w, line)
+		line := check
+		for _, k := range tb.image.Kernels {
+			for _, f := range filesystems {
+				line += "\t" + tb.words(cell{check, f, k.Suite}, sums)
 			}
 		}
+		fmt.Fprintln(w, strings.TrimRight(line, "\t"))
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	fmt.Fprintf(&out, "\n%d checks: %d passed, %dF failed, %dS skipped, %dx excepted, %dD broken on purpose and noticed\n",
+		len(tb.checks), sums["pass"], sums["fail"], sums["skip"], sums["excepted"], sums["dead"])
 	for _, r := range tb.reasons {
 		fmt.Fprintln(&out, r)
 	}
@@ -145,14 +157,22 @@ func (tb *tableOf) print() error {
 	return err
 }
 
-func (tb *tableOf) words(c cell) string {
+// words are the numbers of a cell, which it adds to sums.
+func (tb *tableOf) words(c cell, sums map[string]int) string {
 	var words []string
-	for _, word := range []string{"pass", "fail", "skip", "excepted"} {
-		if n := tb.count[c][word]; n > 0 {
-			words = append(words, fmt.Sprintf("%d %s", n, word))
+	for _, m := range marks {
+		if n := tb.count[c][m.word]; n > 0 {
+			words = append(words, fmt.Sprint(n, m.mark))
+			sums[m.word] += n
 		}
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(words, " ")
+}
+
+// short is a kernel's version as people say it.
+func (k Kernel) short() string {
+	parts := strings.SplitN(k.Release, ".", 3)
+	return strings.Join(parts[:min(2, len(parts))], ".")
 }
 
 func output(name string, args ...string) string {

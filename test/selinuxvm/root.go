@@ -19,7 +19,7 @@ const rootSuite = "trixie"
 
 // rootPackages are installed beyond what every Debian has.
 var rootPackages = []string{
-	"attr", "busybox-static", "e2fsprogs", "kmod", "policycoreutils", "selinux-policy-default",
+	"attr", "btrfs-progs", "busybox-static", "e2fsprogs", "kmod", "policycoreutils", "selinux-policy-default",
 	"selinux-utils", "semodule-utils", "strace", "xfsprogs",
 }
 

@@ -6,6 +6,7 @@ package inside
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,9 +23,10 @@ import (
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-const (
-	command = "/payload/fastlabel"
+// command is what is tested; FASTLABEL_COMMAND names another.
+var command = cmp.Or(os.Getenv("FASTLABEL_COMMAND"), "/payload/fastlabel")
 
+const (
 	fileType = "system_u:object_r:container_file_t:"
 	labelA   = fileType + "s0:c1,c2"
 	labelB   = fileType + "s0:c3,c4"
