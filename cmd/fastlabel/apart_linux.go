@@ -68,19 +68,20 @@ func leavePart(code int) {
 }
 
 // apart does the work in a part, if it may hang.
-func apart(ctx context.Context, s *settings, paths []string) (code int, done bool) {
+func apart(ctx context.Context, s *settings, paths []string) (code int, done, told bool) {
 	if isPart() || !mayHang(ctx, s, paths) {
-		return 0, false
+		return 0, false, false
 	}
 	return inPart(ctx, s)
 }
 
-func inPart(ctx context.Context, s *settings) (code int, done bool) {
+func inPart(ctx context.Context, s *settings) (code int, done, told bool) {
 	p, err := startPart(s.filesFrom != "")
 	if err != nil { // as well as can be, here
-		return 0, false
+		return 0, false, false
 	}
-	return p.wait(ctx), true
+	code, told = p.wait(ctx)
+	return code, true, told
 }
 
 // part is the child, as its parent knows it.
@@ -130,8 +131,9 @@ func startPart(reads bool) (*part, error) {
 	return p, err
 }
 
-// wait returns the code that the run ends with.
-func (p *part) wait(ctx context.Context) int {
+// wait returns the code that the run ends with, and whether the part came to its
+// end: it has then told all.
+func (p *part) wait(ctx context.Context) (code int, told bool) {
 	said := make(chan int, 1)
 	go func() {
 		b := []byte{0}
@@ -159,7 +161,7 @@ func (p *part) wait(ctx context.Context) int {
 		select {
 		case code := <-said:
 			if code < 0 {
-				return p.fell(<-ended)
+				return p.fell(<-ended), false
 			}
 			<-p.stdout.done
 			<-p.stderr.done
@@ -170,11 +172,11 @@ func (p *part) wait(ctx context.Context) int {
 			case <-ended:
 			case <-time.After(50 * time.Millisecond):
 			}
-			return code
+			return code, true
 		case <-look.C:
 			status, dead := leaderDead(p.process.Pid)
 			if dead && wasDead { // its last word would have come
-				return p.fell(status)
+				return p.fell(status), false
 			}
 			wasDead = dead
 		case sig := <-asked:
@@ -193,7 +195,7 @@ func (p *part) wait(ctx context.Context) int {
 			wipe(os.Stderr)
 			code, reason := endOf(ctx)
 			fmt.Fprintf(os.Stderr, "fastlabel: %s; process %d does not end\n", reason, p.process.Pid)
-			return code
+			return code, false
 		}
 	}
 }

@@ -19,9 +19,10 @@ import (
 // A part that does not end is left behind, in time and not in silence.
 func TestApartStuck(t *testing.T) {
 	for _, sig := range []syscall.Signal{0, syscall.SIGINT, syscall.SIGTERM} {
-		args, code := []string{"/p"}, 128+int(sig)
+		file := filepath.Join(t.TempDir(), "x.prom")
+		args, code := []string{"--metrics", file, "/p"}, 128+int(sig)
 		if sig == 0 {
-			args, code = []string{"--timeout", "300ms", "/p"}, exitDeadline
+			args, code = append(args, "--timeout", "300ms"), exitDeadline
 		}
 		cmd, stderr := start(t, "apart hangs", nil, args...)
 		expect(t, stderr, "begun\n")
@@ -37,6 +38,10 @@ func TestApartStuck(t *testing.T) {
 			t.Errorf("said %q", line)
 		}
 		_ = cmd.Wait()
+		wrote, err := os.ReadFile(file)
+		if want := fmt.Sprintf("\nfastlabel_last_run_exit_code{command=\"label\",path=\"/p\"} %d\n", code); !strings.Contains(string(wrote), want) {
+			t.Errorf("%v: %s", err, wrote)
+		}
 		if took := time.Since(told); cmd.ProcessState.ExitCode() != code || took > 3*time.Second {
 			t.Errorf("%v: exit %d after %v", sig, cmd.ProcessState.ExitCode(), took)
 		}

@@ -13,4 +13,6 @@ func isPart() bool       { return false }
 func beginPart()         {}
 func leavePart(code int) { os.Exit(code) }
 
-func apart(context.Context, *settings, []string) (code int, done bool) { return 0, false }
+func apart(context.Context, *settings, []string) (code int, done, told bool) {
+	return 0, false, false
+}

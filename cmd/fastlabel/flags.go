@@ -37,6 +37,7 @@ type settings struct {
 
 	verbose, quiet, json, help bool
 	progress                   bool
+	metrics                    string
 	logLevel, logFormat        string
 }
 
@@ -91,6 +92,7 @@ func options(s *settings) []option {
 		{ofOutput, "verbose", "v", "", "say what was done, and list every failure", "h", "", boolean(&s.verbose)},
 		{ofOutput, "quiet", "q", "", "no result lines, no progress", "lpv", "", boolean(&s.quiet)},
 		{ofOutput, "json", "", "", "JSON lines on stdout, one object each", "lpv", "", boolean(&s.json)},
+		{ofOutput, "metrics", "", "FILE", "what became of each PATH, for node_exporter", "lpv", "file", text(&s.metrics)},
 		{ofOutput, "log-level", "", "LEVEL", "log to stderr: debug, info, warn, error", "lpv", "debug info warn error", enum(&s.logLevel, "debug", "info", "warn", "error")},
 		{ofOutput, "log-format", "", "FORMAT", "console (default) or json", "lpv", "console json", enum(&s.logFormat, "console", "json")},
 		{ofOutput, "help", "h", "", "this text", "lpvho", "", boolean(&s.help)},

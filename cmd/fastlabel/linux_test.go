@@ -56,9 +56,9 @@ func TestMain(m *testing.M) {
 		a = real
 	}
 	if apart {
-		a.apart = func(ctx context.Context, s *settings, _ []string) (int, bool) {
+		a.apart = func(ctx context.Context, s *settings, _ []string) (int, bool, bool) {
 			if isPart() {
-				return 0, false
+				return 0, false, false
 			}
 			return inPart(ctx, s)
 		}

@@ -42,6 +42,7 @@
 //	  -v, --verbose               list each change on stdout, and every failure
 //	  -q, --quiet                 no result lines, no progress
 //	      --json                  JSON lines on stdout, one object each
+//	      --metrics FILE          what became of each PATH, for node_exporter
 //	      --log-level LEVEL       log to stderr: debug, info, warn, error
 //	      --log-format FORMAT     console (default) or json
 //	  -h, --help                  this text
@@ -101,6 +102,7 @@
 //	screen.go      standard error, and the line on it that is drawn again
 //	ask_*.go       who asks, whose terminal it is, how much there is
 //	goon.go        the command line that goes on after a stop
+//	ledger.go      what became of each path, for internal/metrics
 //	output.go      lines for people
 //	json.go        lines for programs
 //	faults.go      an error taken apart; calls that hang
@@ -163,8 +165,9 @@ type app struct {
 	// sealed tells whether root bears the seal of an interrupted relabel to
 	// label.
 	sealed func(root, label string) (bool, error)
-	// apart, if not nil, may do the work in another process.
-	apart func(ctx context.Context, s *settings, paths []string) (code int, done bool)
+	// apart, if not nil, may do the work in another process. Where that was cut
+	// off, not all was told that there is to be told.
+	apart func(ctx context.Context, s *settings, paths []string) (code int, done, told bool)
 	// giveWay, if not nil, makes the process one that gives way to others.
 	giveWay func() error
 
@@ -200,7 +203,7 @@ func stdoutFailed(stderr io.Writer, err error) int {
 	return exitFailed
 }
 
-func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.Writer, args []string) int {
+func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.Writer, args []string) (code int) {
 	c, args, err := dispatch(args)
 	var s *settings
 	var operands []string
@@ -235,6 +238,17 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 		}
 		return a.runHook(ctx, s, stdin, stderr)
 	}
+	l := newLedger(c, s)
+	if err := l.check(); err != nil {
+		fmt.Fprintf(stderr, "fastlabel: --metrics: %s\n", clean(err.Error()))
+		return exitFailed
+	}
+	told := false
+	defer func() {
+		if !told {
+			code = l.close(stderr, code, operands)
+		}
+	}()
 
 	if s.timeout > 0 {
 		var cancel context.CancelFunc
@@ -247,14 +261,15 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 		return exitRefused
 	}
 	if a.apart != nil {
-		if code, done := a.apart(ctx, s, operands); done {
+		var done bool
+		if code, done, told = a.apart(ctx, s, operands); done {
 			return code
 		}
 	}
 	if press != nil {
 		defer press.watch(pace)()
 	}
-	j := &job{app: a, settings: s, command: c.name, reporter: newReporter(c, s, out, stderr), pacer: pace}
+	j := &job{app: a, settings: s, command: c.name, reporter: l.beside(newReporter(c, s, out, stderr)), ledger: l, pacer: pace}
 	if c.name != "probe" {
 		j.progress = a.newProgress(s, out)
 		defer j.progress.show(a.asked)()
@@ -268,7 +283,8 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 				sayFailure(stderr, e)
 			}
 		}
-		code, reason := endOf(ctx)
+		var reason string
+		code, reason = endOf(ctx)
 		fmt.Fprintf(stderr, "fastlabel: not begun: %s\n", reason)
 		return code
 	case errors.As(err, new(usageError)):
@@ -282,7 +298,7 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 	case c.name == "probe":
 		return j.probeAll(ctx, paths)
 	}
-	code := j.labelAll(ctx, paths)
+	code = j.labelAll(ctx, paths)
 	if len(j.left) > 0 {
 		j.note("", "to go on: "+goOn(cmp.Or(a.name, "fastlabel"), c, args, operands, j.left))
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/metrics"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -15,6 +16,10 @@ import (
 func (j *job) probeAll(ctx context.Context, paths []string) int {
 	codes := make([]int, len(paths))
 	inTurn(len(paths), func(i int, stalls func()) {
+		began := time.Now()
+		defer func() {
+			j.ledger.add(metrics.Path{Name: paths[i], ExitCode: codes[i], Elapsed: time.Since(began)})
+		}()
 		if ctx.Err() != nil {
 			code, reason := endOf(ctx)
 			j.note(paths[i], "not begun ("+reason+")")

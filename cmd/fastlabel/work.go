@@ -20,6 +20,7 @@ type job struct {
 	command string
 	label   string // canonical
 
+	ledger   *ledger   // nil: nobody keeps it
 	progress *progress // nil: nobody wants to know
 	pacer    *pacer    // nil: nothing holds it back
 
