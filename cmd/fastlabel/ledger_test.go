@@ -97,7 +97,7 @@ func TestMetricsUnwritable(t *testing.T) {
 // Of one PATH twice there is one, and it is the worse.
 func TestMetricsTwice(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.prom")
-	l := newLedger(command{}, &settings{metrics: file})
+	l := newLedger(command{}, &settings{metrics: file}, nil)
 	l.beside(&people{err: new(bytes.Buffer), quiet: true})
 	for _, code := range []int{exitDiffers, exitFailed, exitDone} {
 		r := result{code: code}

@@ -102,7 +102,8 @@
 //	screen.go      standard error, and the line on it that is drawn again
 //	ask_*.go       who asks, whose terminal it is, how much there is
 //	goon.go        the command line that goes on after a stop
-//	ledger.go      what became of each path, for internal/metrics
+//	service.go     what systemd's manager and journal are told, by internal/sdnotify
+//	ledger.go      what became of each path, for internal/metrics and the journal
 //	output.go      lines for people
 //	json.go        lines for programs
 //	faults.go      an error taken apart; calls that hang
@@ -122,6 +123,7 @@ import (
 	"os"
 	"runtime"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/sdnotify"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -149,6 +151,9 @@ func process(a app) {
 	asked := make(chan os.Signal, 1)
 	notifyAsked(asked)
 	a.name, a.asked, a.screen = os.Args[0], asked, &screen{w: os.Stderr}
+	if s := sdnotify.Open(os.Getenv("NOTIFY_SOCKET")); s != nil {
+		a.notify = s.Send
+	}
 	leave, end := func(code int) { a.screen.leave(); os.Exit(code) }, os.Exit
 	if isPart() {
 		leave, end = func(int) {}, leavePart // a second signal is the parent's
@@ -170,6 +175,9 @@ type app struct {
 	apart func(ctx context.Context, s *settings, paths []string) (code int, done, told bool)
 	// giveWay, if not nil, makes the process one that gives way to others.
 	giveWay func() error
+
+	// notify, if not nil, tells the service manager.
+	notify func(assignments ...string) error
 
 	name   string           // what the command was called by
 	asked  <-chan os.Signal // by who wants to know how far it is
@@ -238,7 +246,7 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 		}
 		return a.runHook(ctx, s, stdin, stderr)
 	}
-	l := newLedger(c, s)
+	l := newLedger(c, s, stderr)
 	if err := l.check(); err != nil {
 		fmt.Fprintf(stderr, "fastlabel: --metrics: %s\n", clean(err.Error()))
 		return exitFailed
@@ -247,6 +255,9 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 	defer func() {
 		if !told {
 			code = l.close(stderr, code, operands)
+		}
+		if !isPart() {
+			a.ready(code)
 		}
 	}()
 
@@ -307,7 +318,7 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 
 func newReporter(c command, s *settings, out *sink, stderr io.Writer) reporter {
 	dry := s.dryRun || c.name == "verify"
-	var r reporter = &people{out: out, err: stderr, verbose: s.verbose, quiet: s.quiet, dry: dry}
+	var r reporter = &people{out: out, err: stderr, verbose: s.verbose, quiet: s.quiet, dry: dry, journal: isJournal(stderr)}
 	if s.json {
 		r = &jsonLines{out: out, verbose: s.verbose, dry: dry}
 	}

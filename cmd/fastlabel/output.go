@@ -57,6 +57,7 @@ type people struct {
 	err            io.Writer
 	verbose, quiet bool
 	dry            bool
+	journal        bool // lines bear a priority
 
 	mu     sync.Mutex
 	counts map[string]tally
@@ -87,7 +88,12 @@ func (p *people) count(root string, failed, passed int) tally {
 	return t
 }
 
-func (p *people) say(format string, a ...any) { fmt.Fprintf(p.err, format+"\n", a...) }
+func (p *people) say(level, format string, a ...any) {
+	if !p.journal {
+		level = ""
+	}
+	fmt.Fprintf(p.err, level+format+"\n", a...)
+}
 
 func (p *people) failure(root string, err error) {
 	if !errors.Is(err, errHangs) && p.count(root, 1, 0).failed > maxListed && !p.verbose {
@@ -97,7 +103,7 @@ func (p *people) failure(root string, err error) {
 	if f.op != "" {
 		f.text = f.op + ": " + f.text
 	}
-	p.say("%s: %s", quote(f.path), f.text)
+	p.say(levelError, "%s: %s", quote(f.path), f.text)
 }
 
 func (p *people) change(_, path, from, to string) {
@@ -121,13 +127,13 @@ func (p *people) skip(root, path, reason string) {
 		return
 	}
 	if p.count(root, 0, 1).passed <= maxListed || p.verbose {
-		p.say("%s: skipped: %s", quote(path), clean(reason))
+		p.say(levelInfo, "%s: skipped: %s", quote(path), clean(reason))
 	}
 }
 
 func (p *people) wait(root, holder string) {
 	if !p.quiet {
-		p.say("%s: waiting for another relabel of this volume (%s)", plain(root), clean(holder))
+		p.say(levelInfo, "%s: waiting for another relabel of this volume (%s)", plain(root), clean(holder))
 	}
 }
 
@@ -135,9 +141,9 @@ func (p *people) stall(root string, c relabel.HungCall) {
 	switch {
 	case p.quiet:
 	case c.Call == "":
-		p.say("%s: waiting for the filesystem", plain(root))
+		p.say(levelWarning, "%s: waiting for the filesystem", plain(root))
 	default:
-		p.say("%s: waiting for %s %s", plain(root), clean(c.Call), quote(c.Path))
+		p.say(levelWarning, "%s: waiting for %s %s", plain(root), clean(c.Call), quote(c.Path))
 	}
 }
 
@@ -148,7 +154,7 @@ func (p *people) note(root, text string) {
 	if root != "" {
 		text = plain(root) + ": " + text
 	}
-	p.say("%s", clean(text))
+	p.say(levelInfo, "%s", clean(text))
 }
 
 func (p *people) probed(r probeResult) {
@@ -168,10 +174,10 @@ func (p *people) probed(r probeResult) {
 func (p *people) result(r result) {
 	t := p.counted(r.Root)
 	if !p.verbose && t.failed > maxListed {
-		p.say("%s: %s more failures; -v lists all", plain(r.Root), thousands(int64(t.failed-maxListed)))
+		p.say(levelError, "%s: %s more failures; -v lists all", plain(r.Root), thousands(int64(t.failed-maxListed)))
 	}
 	if !p.verbose && t.passed > maxListed {
-		p.say("%s: %s more skipped; -v lists all", plain(r.Root), thousands(int64(t.passed-maxListed)))
+		p.say(levelInfo, "%s: %s more skipped; -v lists all", plain(r.Root), thousands(int64(t.passed-maxListed)))
 	}
 	if p.quiet {
 		return
@@ -180,7 +186,7 @@ func (p *people) result(r result) {
 		p.note(r.Root, "an earlier relabel to "+plain(r.Interrupted)+" was interrupted")
 	}
 	if line := resultLine(r); line != "" {
-		p.say("%s: %s", plain(r.Root), line)
+		p.say(levelOf(r.code), "%s: %s", plain(r.Root), line)
 	}
 }
 

@@ -25,6 +25,7 @@ type progress struct {
 	how     showing
 	began   time.Time
 	total   func(path string) int64
+	manager manager
 
 	mu  sync.Mutex
 	all []*underWay // in the order in which they began
@@ -37,6 +38,7 @@ func (a app) newProgress(s *settings, out *sink) *progress {
 		how:     showingOf(s, a.screen.w),
 		began:   time.Now(),
 		total:   func(path string) int64 { return entriesOf(path, s) },
+		manager: manager{tell: a.notify},
 	}
 	if s.json {
 		p.json = &jsonLines{out: out}
@@ -117,6 +119,7 @@ func (p *progress) show(asked <-chan os.Signal) (end func()) {
 				p.answer()
 			case now := <-tick.C:
 				p.sample(now)
+				p.manager.see(p, now)
 				switch {
 				case p.how == live, p.how == soon && now.Sub(p.began) >= lasts:
 					p.draw(now)

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/fastlabel/fastlabel/relabel"
+)
+
+// Where systemd runs the command, its manager is told how far it is, and has its
+// patience stretched while the work goes on; and lines on standard error bear a
+// priority if that is the journal (sd_notify(3), sd-daemon(3), systemd.exec(5)).
+
+// stretch is how long after its last sign of life a run is still given, which is
+// what systemd gives any service to start (DefaultTimeoutStartSec=).
+const stretch = 90 * time.Second
+
+// manager is told of the runs that are under way.
+type manager struct {
+	tell func(assignments ...string) error // nil: there is none
+	last map[*underWay]relabel.State
+	told time.Time
+}
+
+// see tells the manager at most once a second. Its patience is stretched only
+// where something has moved since, or the disk is waited for: not for a run that
+// hangs.
+func (m *manager) see(p *progress, now time.Time) {
+	if m.tell == nil || now.Sub(m.told) < each-redraw/2 { // a tick may come a little early
+		return
+	}
+	m.told = now
+	runs := p.runs()
+	if len(runs) == 0 {
+		return
+	}
+	moved := false
+	seen := map[*underWay]relabel.State{}
+	var f far
+	for _, u := range runs {
+		f = p.far(u, now)
+		moved = moved || f.State != m.last[u] || f.Call == "syncfs"
+		seen[u] = f.State
+	}
+	m.last = seen
+	status := []string{"STATUS=" + plain(tidy(f.root)) + ": " + f.line(widest)}
+	if moved {
+		status = append(status, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", stretch.Microseconds()))
+	}
+	_ = m.tell(status...) // a manager that does not listen is none
+}
+
+// ready tells the manager that all is done, so that a unit of Type=notify has
+// started then. Only the process that the manager itself has executed says so: in
+// a script it is not for one command to say that the service is ready.
+func (a app) ready(code int) {
+	if a.notify != nil && code == exitDone && os.Getenv("SYSTEMD_EXEC_PID") == strconv.Itoa(os.Getpid()) {
+		_ = a.notify("READY=1")
+	}
+}
+
+// Priorities in front of a line, as syslog has them.
+const (
+	levelError   = "<3>"
+	levelWarning = "<4>"
+	levelNotice  = "<5>"
+	levelInfo    = "<6>"
+)
+
+func levelOf(code int) string {
+	switch code {
+	case exitDone:
+		return levelInfo
+	case exitDiffers:
+		return levelNotice
+	case exitDeadline, exitInterrupted, exitTerminated:
+		return levelWarning
+	}
+	return levelError
+}
+
+// isJournal tells whether w is the stream that systemd connected to the journal.
+func isJournal(w io.Writer) bool {
+	if s, ok := w.(*screen); ok {
+		w = s.w
+	}
+	f, ok := w.(*os.File)
+	name := os.Getenv("JOURNAL_STREAM")
+	if !ok || name == "" {
+		return false
+	}
+	stat := f.Stat
+	if isPart() { // passes it on to its parent
+		stat = func() (os.FileInfo, error) { return os.Stat(fmt.Sprintf("/proc/%d/fd/2", os.Getppid())) }
+	}
+	info, err := stat()
+	if err != nil {
+		return false
+	}
+	id, ok := identify(info)
+	return ok && name == fmt.Sprintf("%d:%d", id.dev, id.ino)
+}
