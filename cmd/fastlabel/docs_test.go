@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/metrics"
 )
 
 // TestDocs holds the pages in docs to the code: their commands are ones that
@@ -124,4 +127,33 @@ func readText(t *testing.T, file string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// docs/output.md says what the code does: its exit codes are the README's, its
+// metrics are ones that are written, and its last line is one. Its JSON is held
+// against the schema in test/deploy.
+func TestOutputPage(t *testing.T) {
+	page := readText(t, "../../docs/output.md")
+	rows := func(text string) []string {
+		return regexp.MustCompile(`(?m)^\| [0-9, ]+ \|`).FindAllString(text, -1)
+	}
+	if got, want := rows(page), rows(readText(t, "../../README.md")); len(got) != 7 || !slices.Equal(got, want) {
+		t.Errorf("exit codes %q, not %q", got, want)
+	}
+	l := &ledger{command: "label", done: 1, began: time.Now().Add(-1900 * time.Millisecond)}
+	l.all.Seen, l.all.Written, l.all.Failed = 1203441, 1203440, 1
+	r := metrics.Run{Command: l.command, Ended: time.UnixMilli(1700000000250), Paths: []metrics.Path{{
+		Name: "/srv/volume", Elapsed: 1900 * time.Millisecond, Entries: []metrics.Count{{Result: "written", N: 1203441}},
+	}}}
+	written := "fastlabel: " + l.last(exitFailed) + "\n" + string(metrics.Text(r))
+	lines := 0
+	for line := range strings.Lines(blocks(page, "text")) {
+		lines++
+		if !strings.Contains(written, line) {
+			t.Errorf("%q is not written:\n%s", line, written)
+		}
+	}
+	if lines != 5 {
+		t.Errorf("%d lines", lines)
+	}
 }

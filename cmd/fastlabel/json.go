@@ -25,13 +25,7 @@ import (
 //	skip     an entry, or a PATH, that was left alone, and why
 //	note     a sentence for people
 //
-// A running status has the summary's counts so far and its seconds, and besides:
-// rate, entries in each of the last seconds; directories found beneath the root
-// so far, and directories_left of them that nobody has begun to read; total, of
-// entries, about, where the filesystem knows, and then, where it can be told,
-// the least and the most seconds_left_min and seconds_left_max; path, a
-// directory that is worked on; call, what is under way where none is. A summary
-// of a run that was stopped has entries_left and directories_left likewise.
+// docs/output.schema.json describes each key; test/deploy holds the lines against it.
 //
 // A name on Linux is any bytes, a JSON string is not. path holds the name with
 // U+FFFD where it is not UTF-8; then, and only then, path_base64 holds its

@@ -7,11 +7,16 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"io/fs"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/fastlabel/fastlabel/relabel"
 )
 
 func TestLabelOutput(t *testing.T) {
@@ -150,4 +155,38 @@ func TestWorse(t *testing.T) {
 	if !slices.Contains(mildFirst, exitUsage) {
 		t.Error("usage is missing")
 	}
+}
+
+// The golden file holds each kind of line with every key that it can have, and
+// the schema in docs has them all: test/deploy holds the two together.
+func TestJSONWhole(t *testing.T) {
+	var b bytes.Buffer
+	out := newSink(&b)
+	j := &jsonLines{out: out, verbose: true, dry: true}
+	const root, path = "/v\xff", "/v\xff/a"
+	label := defaultLabel + ":c1"
+	j.failure(root, &fs.PathError{Op: "setxattrat", Path: path, Err: syscall.EPERM})
+	j.change(root, path, "x\xff", label)
+	j.skip(root, path, "excluded")
+	j.wait(root, "process 17")
+	j.stall(root, relabel.HungCall{Call: "openat", Path: path})
+	j.note(root, "a sentence")
+	j.probed(probeResult{root: root, label: label, depth: "top", interrupted: true})
+	f := far{
+		State: relabel.State{Seen: 15, Written: 5, Right: 4, Vanished: 3, Skipped: 2, Failed: 1, Found: 7, Entered: 6, Path: path},
+		root:  root, elapsed: time.Second, rate: 2.5, total: 100, least: time.Second, most: 2 * time.Second, known: true,
+	}
+	j.status(f)
+	f.Path, f.Call, f.known = "", "syncfs", false
+	j.status(f)
+	r := result{begun: true, code: exitDeadline, reason: "deadline of 1s reached", dryRun: true, entriesLeft: 6, dirsLeft: 7}
+	r.Report = relabel.Report{
+		Root: root, Label: label, Seen: 15, Written: 5, Right: 4, Vanished: 3, Skipped: 2, Failed: 1, Elapsed: time.Second,
+		Way: "clone/setxattrat", CopyUp: 8, Interrupted: defaultLabel, Unchanged: 9, Since: time.Unix(1700000000, 5), Notes: []string{"a sentence"},
+	}
+	j.result(r)
+	if err := out.flush(); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "jsonwhole", prefixed("1> ", b.String()))
 }

@@ -5,7 +5,7 @@
 // type, the types of Kubernetes and OpenShift decoded strictly, Ignition's parser;
 // and against each other and the source of the hook. It runs make install. What
 // the command writes for programs is held against those as well: its metrics
-// against Prometheus' decoder and linter.
+// against Prometheus' decoder and linter, its JSON against docs/output.schema.json.
 //
 // A check is a function of the files' texts that tells what is wrong. TestFiles
 // runs all of them on the files as they are, TestBroken on files broken on

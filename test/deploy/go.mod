@@ -11,6 +11,7 @@ require (
 	github.com/prometheus/client_golang v1.22.0
 	github.com/prometheus/client_model v0.6.1
 	github.com/prometheus/common v0.62.0
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.2
 	github.com/vincent-petithory/dataurl v1.0.0
 	go.podman.io/common v0.67.0
 	k8s.io/api v0.34.1
