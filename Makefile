@@ -21,7 +21,7 @@ ATTACK ?= .
 # What this machine must be able to do: a test that would skip for want of one
 # of these fails. Without root the tests that need it skip, and say so.
 ifeq ($(shell id -u),0)
-PROMISE ?= root,ext4,xfs,btrfs,tmpfs,fuse,strace,seccomp
+PROMISE ?= root,ext4,xfs,btrfs,tmpfs,fuse,strace,seccomp,bash,fish,man,mandoc,zsh
 endif
 
 GOLANGCI := v2.15.0
@@ -31,7 +31,7 @@ SCRIPTS := .ci/run test/selinuxvm/guest/start $(shell find relabel test bench -n
 
 # Debian packages, by what needs them. The race detector needs a C library.
 PKG_DEMO := attr e2fsprogs mount util-linux
-PKG_TEST := $(PKG_DEMO) btrfs-progs fuse3 gcc libc6-dev patch strace xfsprogs
+PKG_TEST := $(PKG_DEMO) btrfs-progs fish fuse3 gcc libc6-dev man-db mandoc patch strace xfsprogs zsh
 PKG_RUNTIMES := $(PKG_TEST) conmon crun podman runc
 PKG_SELINUX := debian-archive-keyring debootstrap dpkg e2fsprogs git gpgv qemu-system-x86 xfsprogs xz-utils
 PKG_BENCH := $(PKG_TEST) findutils git policycoreutils

@@ -37,7 +37,7 @@ type settings struct {
 
 	verbose, quiet, json, help bool
 	progress                   bool
-	metrics                    string
+	metrics, man               string
 	logLevel, logFormat        string
 }
 
@@ -47,7 +47,7 @@ type option struct {
 	arg                string // what the help calls its value; "" for a switch
 	help               string // one line; "" hides it
 	in                 string // the commands that have it: l(abel) p(robe) v(erify) h(ook) o(ther)
-	offer              string // values to complete: words, or "file" or "dir"
+	offer              string // values to complete: words, or "file", "dir" or "type"
 	value              value
 }
 
@@ -62,7 +62,7 @@ const (
 func options(s *settings) []option {
 	return []option{
 		{ofLabel, "label", "", "CONTEXT", "the whole label", "lpv", "", text(&s.label)},
-		{ofLabel, "type", "t", "TYPE", "another type in the default", "lpv", "", text(&s.typ)},
+		{ofLabel, "type", "t", "TYPE", "another type in the default", "lpv", "type", text(&s.typ)},
 		{ofLabel, "level", "l", "LEVEL", "another level, such as s0:c1,c2", "lpv", "", text(&s.level)},
 		{ofLabel, "user", "u", "USER", "another user", "lpv", "", text(&s.user)},
 		{ofLabel, "role", "", "ROLE", "another role", "lpv", "", text(&s.role)},
@@ -95,6 +95,7 @@ func options(s *settings) []option {
 		{ofOutput, "metrics", "", "FILE", "what became of each PATH, for node_exporter", "lpv", "file", text(&s.metrics)},
 		{ofOutput, "log-level", "", "LEVEL", "log to stderr: debug, info, warn, error", "lpv", "debug info warn error", enum(&s.logLevel, "debug", "info", "warn", "error")},
 		{ofOutput, "log-format", "", "FORMAT", "console (default) or json", "lpv", "console json", enum(&s.logFormat, "console", "json")},
+		{ofOutput, "man", "", "DIR", "", "l", "dir", text(&s.man)}, // for the Makefile
 		{ofOutput, "help", "h", "", "this text", "lpvho", "", boolean(&s.help)},
 	}
 }

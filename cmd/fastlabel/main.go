@@ -78,6 +78,7 @@
 //	values.go      what a flag's value may be
 //	help.go        the commands, and --help from the table
 //	completion.go  scripts for shells, from the table
+//	manual.go      manual pages, from the table, by internal/man
 //	version.go     the build
 //	label.go       the label that the flags ask for
 //	files.go       paths from a file
@@ -227,6 +228,12 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 		return usage(err)
 	case s.help:
 		fmt.Fprint(out.w, c.help())
+		return exitDone
+	case s.man != "":
+		if err := manual(s.man); err != nil {
+			fmt.Fprintf(stderr, "fastlabel: --man: %s\n", clean(err.Error()))
+			return exitFailed
+		}
 		return exitDone
 	case c.name == "version":
 		if len(operands) > 0 {

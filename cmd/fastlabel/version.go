@@ -11,14 +11,21 @@ import (
 // version is set by the linker: -X main.version=v1.2.3.
 var version string
 
-// versionLine names the build: what the linker was told, else the module's
-// version, and the commit if the build knows it.
+// versionName is what the linker was told, else the module's version.
+func versionName() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "unknown"
+}
+
+// versionLine names the build: its version, and the commit if the build knows it.
 func versionLine() string {
-	v, commit := version, ""
+	commit := ""
 	if info, ok := debug.ReadBuildInfo(); ok {
-		if v == "" {
-			v = info.Main.Version
-		}
 		dirty := ""
 		for _, s := range info.Settings {
 			switch s.Key {
@@ -34,8 +41,5 @@ func versionLine() string {
 			commit += dirty
 		}
 	}
-	if v == "" {
-		v = "unknown"
-	}
-	return fmt.Sprintf("fastlabel %s (%s, %s/%s%s)", v, runtime.Version(), runtime.GOOS, runtime.GOARCH, commit)
+	return fmt.Sprintf("fastlabel %s (%s, %s/%s%s)", versionName(), runtime.Version(), runtime.GOOS, runtime.GOARCH, commit)
 }

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// There is a page for each command, which man and mandoc find nothing wrong with,
+// and which shows all that --help shows.
+func TestManual(t *testing.T) {
+	treetest.Need(t, "man", "mandoc")
+	t.Setenv("SOURCE_DATE_EPOCH", "1700000000")
+	dir := filepath.Join(t.TempDir(), "man")
+	if got := transcript(app{}, []call{{args: []string{"--man", dir}}}); !strings.HasSuffix(got, "\nexit 0\n\n") {
+		t.Fatal(got)
+	}
+	for _, c := range commands() {
+		file := filepath.Join(dir, pageName(c)+".1")
+		if text := readText(t, file); !strings.Contains(text, " 2023-11-14 ") {
+			t.Errorf("%s has another date", file)
+		}
+		if out, err := exec.Command("mandoc", "-T", "lint", "-W", "style", file).CombinedOutput(); err != nil || len(out) > 0 {
+			t.Errorf("mandoc -T lint: %v: %s", err, out)
+		}
+		cmd := exec.Command("man", "--warnings=w", "-E", "UTF-8", "-l", file)
+		cmd.Env = append(os.Environ(), "MANWIDTH=200", "MANROFFOPT=", "LC_ALL=C.UTF-8")
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		if err != nil || stderr.Len() > 0 {
+			t.Errorf("man --warnings: %v: %s", err, stderr.String())
+		}
+		page := words(string(out))
+		for line := range strings.Lines(c.help()) {
+			line = strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(line, "Usage:"), "Example:"))
+			if strings.HasPrefix(line, "fastlabel ") && c.name == "" {
+				continue // what the other commands are about is on their pages
+			}
+			for part := range strings.SplitSeq(line, "   ") { // columns
+				part = strings.TrimSuffix(words(part), ":")
+				if !strings.Contains(strings.ToLower(page), strings.ToLower(part)) && part != "Exit codes" {
+					t.Errorf("%s lacks %q:\n%s", file, part, out)
+				}
+			}
+		}
+		for _, o := range offered(c.key) {
+			if !strings.Contains(page, strings.Join(o.names(), ", ")) {
+				t.Errorf("%s lacks --%s", file, o.long)
+			}
+		}
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) != len(commands()) {
+		t.Error(files, err)
+	}
+}
+
+// words is text as it reads: without what the width of a page makes of it.
+func words(text string) string {
+	return strings.Join(strings.Fields(strings.ReplaceAll(text, "‐\n", "")), " ")
+}
