@@ -5,12 +5,15 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/filetypes"
 )
 
 const shells = "bash zsh fish"
 
 // completion prints the script for a shell, made from the same options as the
-// flag sets; "" for a shell that it does not know.
+// flag sets, or what the scripts ask for: the types that a label can have. It is
+// "" for what it does not know.
 func completion(shell string) string {
 	switch shell {
 	case "bash":
@@ -19,6 +22,8 @@ func completion(shell string) string {
 		return zshCompletion()
 	case "fish":
 		return fishCompletion()
+	case "types":
+		return strings.Join(filetypes.Names("/"), "\n") + "\n"
 	}
 	return ""
 }
@@ -68,6 +73,8 @@ func bashCompletion() string {
 			fmt.Fprintf(&values, "    %s) _fastlabel_paths -f \"$cur\"; return ;;\n", words)
 		case "dir":
 			fmt.Fprintf(&values, "    %s) _fastlabel_paths -d \"$cur\"; return ;;\n", words)
+		case "type":
+			fmt.Fprintf(&values, "    %s) COMPREPLY=($(compgen -W \"$(\"${COMP_WORDS[0]}\" completion types 2>/dev/null)\" -- \"$cur\")); return ;;\n", words)
 		default:
 			fmt.Fprintf(&values, "    %s) COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return ;;\n", words, o.offer)
 		}
@@ -160,6 +167,7 @@ func zshCompletion() string {
 	}
 	b.WriteString("    esac\n}\n_fastlabel_first() {\n")
 	fmt.Fprintf(&b, "    _alternative 'commands:command:(%s)' 'files:path:_files'\n}\n", strings.Join(commandNames(), " "))
+	b.WriteString("_fastlabel_types() {\n    local -a types\n    types=(${(f)\"$($words[1] completion types 2>/dev/null)\"})\n    compadd -a types\n}\n")
 	b.WriteString("if [[ $funcstack[1] == _fastlabel ]]; then _fastlabel \"$@\"; else compdef _fastlabel fastlabel; fi\n")
 	return b.String()
 }
@@ -177,6 +185,8 @@ func zshAction(offer string) string {
 		return "_files"
 	case "dir":
 		return "_files -/"
+	case "type":
+		return "_fastlabel_types"
 	}
 	return "(" + offer + ")"
 }
@@ -210,6 +220,8 @@ func fishCompletion() string {
 				b.WriteString(" -x")
 			case o.offer == "file":
 				b.WriteString(" -r -F")
+			case o.offer == "type":
+				b.WriteString(" -x -a '(fastlabel completion types)'")
 			case o.offer == "dir":
 				b.WriteString(" -x -a '(__fish_complete_directories)'")
 			default:
