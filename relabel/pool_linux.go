@@ -135,7 +135,7 @@ func (r *run) walk(ctx context.Context, m *mount, seeds []item) error {
 // thread is out of the volume.
 func (w *worker) retire() {
 	w.letGo()
-	w.buf, w.sorted = nil, nil
+	w.buf, w.other, w.order, w.sorted = nil, nil, nil, nil
 	w.chunk.Store(nil)
 	w.going.Store(nil)
 	w.hand.enter(w.proc.cwd)

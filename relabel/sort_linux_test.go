@@ -37,47 +37,53 @@ func TestBatchSort(t *testing.T) {
 	}
 }
 
-// TestWindows: what lies in a directory larger than a buffer is labelled in the
-// order of inodes, in one window or in many, and nothing is left out.
+// TestWindows: a directory is labelled in the order of inodes, in the buffer, in
+// one window or in many, and nothing is left out.
 func TestWindows(t *testing.T) {
 	treetest.Need(t, "ext4")
-	const files, every int64 = 6000, 50
-	root := mkdir(t, treetest.Fresh(t, "ext4"), "root")
-	flat := mkdir(t, root, "flat")
-	for i := range files {
-		name := fmt.Sprintf("%s/file%08d", flat, i)
-		if i%every == 0 {
-			mkdir(t, flat, fmt.Sprintf("dir%08d", i), "deeper")
-		}
-		if err := unix.Mknod(name, unix.S_IFREG|0o600, 0); err != nil {
-			t.Fatal(err)
-		}
-	}
+	const strays int64 = 120
 	for _, c := range []struct {
 		name    string
+		files   int64
 		budget  int
 		threads int
-	}{{"one", ample.budget, 1}, {"many", 1, 1}, {"shared", 1, 4}} {
+		sorted  bool
+	}{
+		{"buffer", 480, ample.budget, 1, true},
+		{"one", 6000, ample.budget, 1, true},
+		{"many", 6000, 1, 1, false},
+		{"shared", 6000, 1, 4, false},
+	} {
 		t.Run(c.name, func(t *testing.T) {
+			root := mkdir(t, treetest.Fresh(t, "ext4"), "root")
+			flat := mkdir(t, root, "flat")
+			for i := range c.files {
+				if i%(c.files/strays) == 0 {
+					mkdir(t, flat, fmt.Sprintf("dir%08d", i), "deeper")
+				}
+				if err := unix.Mknod(fmt.Sprintf("%s/file%08d", flat, i), unix.S_IFREG|0o600, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
 			m := means{openat2: true, sorting: sorting{from: ample.from, budget: c.budget}}
 			for range 2 {
 				if _, err := tree(t.Context(), root, newLabel, Options{}, as(m)); err != nil {
 					t.Fatal(err)
 				}
 			}
-			var inodes []uint64
-			for i := int64(0); i < files; i += every {
+			for i := int64(0); i < c.files; i += c.files / strays {
 				treetest.Set(t, flat, fmt.Sprintf("file%08d", i), oldLabel)
 			}
+			var inodes []uint64
 			r, err := tree(t.Context(), root, newLabel, Options{Threads: c.threads, OnChange: func(path, _ string) {
 				st, _ := statPath(path)
 				inodes = append(inodes, st.Ino)
 			}}, as(m))
-			all := files + 2*files/every + 2
-			if err != nil || r.Seen != all || r.Written != files/every || r.Right != all-files/every || int64(len(inodes)) != r.Written {
+			all := c.files + 2*strays + 2
+			if err != nil || r.Seen != all || r.Written != strays || r.Right != all-strays || int64(len(inodes)) != strays {
 				t.Errorf("%d told: %+v, %v", len(inodes), r, err)
 			}
-			if sorted := slices.IsSorted(inodes); sorted != (c.name == "one") {
+			if sorted := slices.IsSorted(inodes); sorted != c.sorted {
 				t.Errorf("in the order of inodes: %t", sorted)
 			}
 		})

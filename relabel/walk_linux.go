@@ -59,6 +59,8 @@ type worker struct {
 	held   *dir   // stays open for the items that come next
 	owed   int    // items that expected it, and were worked on
 	sorted *chunk // for rows of a batch
+	order  []uint64
+	other  []byte // what buf becomes when its records are put in order
 	rowLen int    // the most names of a row
 
 	throttle func(entries int) // nil: nobody holds the work back
@@ -161,6 +163,7 @@ func (w *worker) share(d *dir, fd, n int, more bool) {
 		w.spread(d, fd, n)
 		return
 	}
+	w.arrange(d, n)
 	w.records(d, fd, w.buf[:n])
 }
 
