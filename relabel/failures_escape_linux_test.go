@@ -30,7 +30,8 @@ file tree/g
 
 // attack has the owner of the tree exchange a directory with a link to the
 // outside, and mount a file from the outside over one inside, over and over,
-// while the tree is labelled for that long or until it has led astray.
+// while the tree is labelled for that long, and ten times at least, or until it
+// has led astray.
 func attack(t *testing.T, d time.Duration, links, mounts bool, label func(root, label string)) (strayed bool, turns int) {
 	t.Helper()
 	top := grow(t, on(t, "tmpfs"), victim)
@@ -40,8 +41,9 @@ func attack(t *testing.T, d time.Duration, links, mounts bool, label func(root, 
 	}
 	watch := []string{outside + "/...", out}
 	before := treetest.Snapshot(t, watch...)
-	ctx, cancel := context.WithTimeout(t.Context(), d)
+	ctx, cancel := context.WithTimeout(t.Context(), d+time.Minute)
 	defer cancel()
+	begin := time.Now()
 	var attackers sync.WaitGroup
 	attackers.Go(func() {
 		for links && ctx.Err() == nil {
@@ -59,7 +61,7 @@ func attack(t *testing.T, d time.Duration, links, mounts bool, label func(root, 
 			}
 		}
 	})
-	for labels := []string{newLabel, "u:r:t:s0"}; ctx.Err() == nil && !strayed; turns++ {
+	for labels := []string{newLabel, "u:r:t:s0"}; ctx.Err() == nil && !strayed && (turns < 10 || time.Since(begin) < d); turns++ {
 		label(root, labels[turns%2])
 		if d := treetest.Diff(before, treetest.Snapshot(t, watch...)); len(d) > 0 {
 			strayed = true

@@ -295,9 +295,10 @@ func TestHookTerminated(t *testing.T) {
 	if _, err := w.WriteString("{"); err != nil {
 		t.Fatal(err)
 	}
+	end := time.Now().Add(time.Minute)
 	for unread := 1; unread > 0; time.Sleep(time.Millisecond) {
-		if unread, err = unix.IoctlGetInt(int(w.Fd()), unix.TIOCINQ); err != nil {
-			t.Fatal(err)
+		if unread, err = unix.IoctlGetInt(int(w.Fd()), unix.TIOCINQ); err != nil || time.Now().After(end) {
+			t.Fatalf("%d bytes of the state are not read: %v", unread, err)
 		}
 	}
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
