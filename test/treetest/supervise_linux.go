@@ -60,13 +60,17 @@ func Supervise(t testing.TB, cmd *exec.Cmd, calls []int, decide func(Notice) Ans
 		t.Fatalf("%s: %v", cmd, err)
 	}
 	var e Ended
+	// Meanwhile it is waited for: before Linux 6.11 a dead process is behind the
+	// filter until it is, and the listener is not told that nobody is left.
+	waited := make(chan error, 1)
+	go func() { waited <- cmd.Wait() }()
 	err = e.answer(listener, cmd.Process, decide)
 	if err != nil {
 		_ = cmd.Process.Kill()
 	}
 	_ = unix.Close(listener)
 	var exit *exec.ExitError
-	if ended := cmd.Wait(); ended != nil && !errors.As(ended, &exit) {
+	if ended := <-waited; ended != nil && !errors.As(ended, &exit) {
 		err = errors.Join(err, ended)
 	}
 	if err != nil {
