@@ -103,7 +103,7 @@ func TestBroken(t *testing.T) {
 					if i < 0 || parseResults(out)[i].word != word {
 						t.Errorf("no %s:\n%s\nstderr:\n%s", word, tail(out, 60), tail(r.Stderr, 20))
 					} else if word == "FAIL" {
-						t.Log(parseResults(out)[i].said)
+						t.Log(tail(parseResults(out)[i].said, 5))
 					}
 					if t.Failed() {
 						as = "fail"
