@@ -11,6 +11,11 @@ DESTDIR ?=
 # Where podman and CRI-O look unless told otherwise, whatever the PREFIX: neither
 # looks below /usr/local. HOOKSDIR= leaves the hook out.
 HOOKSDIR ?= /usr/share/containers/oci/hooks.d
+UNITDIR ?= $(PREFIX)/lib/systemd/system
+# Debian's zsh looks in vendor-completions below /usr, and here below /usr/local.
+ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
+# The date of the manual pages, of the packages and of what is in them.
+export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || date +%s)
 VERSION ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 TESTFLAGS ?=
 BENCH ?= .
@@ -26,8 +31,10 @@ endif
 
 GOLANGCI := v2.15.0
 LINTER := .tools/golangci-lint-$(GOLANGCI)
+NFPM_VERSION := v2.45.2
+NFPM := .tools/nfpm-$(NFPM_VERSION)
 MODULES := bench test/deploy test/runtimes test/selinuxvm test/torture
-SCRIPTS := .ci/run test/selinuxvm/guest/start $(shell find relabel test bench -name '*.sh' 2>/dev/null)
+SCRIPTS := .ci/run test/selinuxvm/guest/start $(shell find deploy relabel test bench -name '*.sh' 2>/dev/null)
 
 # Debian packages, by what needs them. The race detector needs a C library.
 PKG_DEMO := attr e2fsprogs mount util-linux
@@ -37,13 +44,15 @@ PKG_SELINUX := debian-archive-keyring debootstrap dpkg e2fsprogs git gpgv qemu-s
 PKG_BENCH := $(PKG_TEST) findutils git policycoreutils
 PKG_LINT := shellcheck
 PKG_FRESH := debootstrap
+PKG_DEPLOY := systemd util-linux
+PKG_PACKAGES := debootstrap lintian rpm
 
 .PHONY: help
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: deps deps-demo deps-test deps-runtimes deps-selinux deps-bench deps-lint deps-fresh
-deps: deps-test deps-runtimes deps-selinux deps-bench deps-lint deps-fresh ## install what all targets need: Debian packages, the linter in .tools
+.PHONY: deps deps-demo deps-test deps-runtimes deps-selinux deps-bench deps-lint deps-fresh deps-deploy deps-packages
+deps: deps-test deps-runtimes deps-selinux deps-bench deps-lint deps-fresh deps-deploy deps-packages ## install what all targets need: Debian packages, the linter in .tools
 deps-demo:
 	@test/deps.sh $(PKG_DEMO)
 deps-test:
@@ -58,6 +67,10 @@ deps-lint: $(LINTER)
 	@test/deps.sh $(PKG_LINT)
 deps-fresh:
 	@test/deps.sh $(PKG_FRESH)
+deps-deploy:
+	@test/deps.sh $(PKG_DEPLOY)
+deps-packages: $(NFPM)
+	@test/deps.sh $(PKG_PACKAGES)
 
 $(LINTER):
 	@echo "deps: building golangci-lint $(GOLANGCI) into .tools (minutes, once)"
@@ -66,17 +79,42 @@ $(LINTER):
 	@mv .tools/new/golangci-lint $@
 	@rmdir .tools/new
 
+$(NFPM):
+	@echo "deps: building nfpm $(NFPM_VERSION) into .tools (a minute, once)"
+	@mkdir -p .tools/new
+	@GOFLAGS= GOBIN=$(CURDIR)/.tools/new $(GO) install github.com/goreleaser/nfpm/v2/cmd/nfpm@$(NFPM_VERSION)
+	@mv .tools/new/nfpm $@
+	@rmdir .tools/new
+
 .PHONY: build
 build: ## build bin/fastlabel, static
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/fastlabel ./cmd/fastlabel
 
 .PHONY: install
-install: build ## install the command below PREFIX (/usr/local) and its hook in HOOKSDIR, within DESTDIR
+install: build ## install the command below PREFIX (/usr/local), its pages, completions, unit (UNITDIR) and hook (HOOKSDIR), within DESTDIR
+	rm -rf bin/files && mkdir -p bin/files
+	GOOS= GOARCH= CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/files/fastlabel ./cmd/fastlabel
+	bin/files/fastlabel --man bin/files/man
+	gzip -9n bin/files/man/*
 	install -D -m 755 bin/fastlabel "$(DESTDIR)$(PREFIX)/bin/fastlabel"
+	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/man/man1" bin/files/man/*
+	bin/files/fastlabel completion bash | install -D -m 644 /dev/stdin "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/fastlabel"
+	bin/files/fastlabel completion zsh | install -D -m 644 /dev/stdin "$(DESTDIR)$(ZSHDIR)/_fastlabel"
+	bin/files/fastlabel completion fish | install -D -m 644 /dev/stdin "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/fastlabel.fish"
+	sed 's|^ExecStart=/usr/bin/fastlabel |ExecStart="$(PREFIX)/bin/fastlabel" |' deploy/systemd/fastlabel@.service | \
+		install -D -m 644 /dev/stdin "$(DESTDIR)$(UNITDIR)/fastlabel@.service"
 ifneq ($(HOOKSDIR),)
 	sed 's|"/usr/bin/fastlabel"|"$(PREFIX)/bin/fastlabel"|' deploy/oci/fastlabel.json | \
 		install -D -m 644 /dev/stdin "$(DESTDIR)$(HOOKSDIR)/fastlabel.json"
 endif
+
+# A version that is a commit alone comes before all that have a number.
+.PHONY: packages test-packages
+packages: $(NFPM) ## make a deb and an rpm in bin, of what install installs
+	rm -rf bin/*.deb bin/*.rpm
+	deploy/packages.sh "$(VERSION)" $(NFPM)
+test-packages: deps-packages packages ## install them and remove them again, in a Debian 12 in a directory (root)
+	test/packages.sh
 
 .PHONY: test
 test: ## install what the tests need, run them all, then all under the race detector
@@ -116,8 +154,8 @@ test-selinux: deps-selinux ## boot two kernels with SELinux enforcing, and test 
 		$(GO) test -count=1 -timeout 4h -run '$(SELINUX)' $(TESTFLAGS) .
 
 .PHONY: test-deploy
-test-deploy: ## check deploy/oci with what reads it, what install installs, and what the library imports
-	cd test/deploy && CGO_ENABLED=0 $(GO) test -count=1 $(TESTFLAGS) ./...
+test-deploy: deps-deploy ## check deploy, metrics and JSON with what reads them, what install installs, and what the library imports
+	cd test/deploy && FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=0 $(GO) test -count=1 $(TESTFLAGS) ./...
 	@test/imports.sh
 
 .PHONY: mutants

@@ -21,7 +21,7 @@ func makeInstall(t *testing.T, variables ...string) {
 	cmd := exec.Command("make", append([]string{"-C", "../..", "install"}, variables...)...)
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
-		if !slices.Contains([]string{"MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "PREFIX", "DESTDIR", "HOOKSDIR"}, name) {
+		if !slices.Contains([]string{"MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "PREFIX", "DESTDIR", "HOOKSDIR", "UNITDIR", "ZSHDIR"}, name) {
 			cmd.Env = append(cmd.Env, v)
 		}
 	}
@@ -53,10 +53,27 @@ func tree(t *testing.T, dir string) map[string]fs.FileMode {
 	return all
 }
 
+// manualPages are those that the command makes, as they are installed in MAN.
+func manualPages(t *testing.T) (pages []string) {
+	t.Helper()
+	dir := t.TempDir()
+	if out, code := runProgram(t, buildProgram(t), "--man", dir); code != 0 {
+		t.Fatalf("exit %d: %s", code, out)
+	}
+	for path := range tree(t, dir) {
+		pages = append(pages, "MAN"+path+".gz")
+	}
+	if len(pages) < 5 {
+		t.Fatal(pages)
+	}
+	return pages
+}
+
 // The files, where they are looked for, and nothing else; the hook names the
 // program where it will be, which is not where DESTDIR has it.
 func TestInstall(t *testing.T) {
 	const looked = "/usr/share/containers/oci/hooks.d/fastlabel.json"
+	pages := manualPages(t)
 	for name, c := range map[string]struct {
 		variables     []string
 		program, hook string
@@ -71,6 +88,20 @@ func TestInstall(t *testing.T) {
 			dest := t.TempDir()
 			makeInstall(t, append(c.variables, "DESTDIR="+dest)...)
 			got, want := tree(t, dest), map[string]fs.FileMode{c.program: 0o755}
+			prefix := strings.TrimSuffix(c.program, "/bin/fastlabel")
+			unit := prefix + "/lib/systemd/system/fastlabel@.service"
+			for _, file := range append([]string{
+				unit,
+				prefix + "/share/bash-completion/completions/fastlabel",
+				prefix + "/share/zsh/site-functions/_fastlabel",
+				prefix + "/share/fish/vendor_completions.d/fastlabel.fish",
+			}, pages...) {
+				want[strings.Replace(file, "MAN", prefix+"/share/man/man1", 1)] = 0o644
+			}
+			text, err := os.ReadFile(dest + unit)
+			if want := "\nExecStart=\"" + c.program + "\" $FLAGS "; err != nil || !strings.Contains(string(text), want) {
+				t.Errorf("the unit lacks %s: %v: %s", want, err, text)
+			}
 			if c.hook != "" {
 				want[c.hook] = 0o644
 			}
@@ -86,7 +117,7 @@ func TestInstall(t *testing.T) {
 			if c.hook == "" {
 				return
 			}
-			text, err := os.ReadFile(dest + c.hook)
+			text, err = os.ReadFile(dest + c.hook)
 			if err != nil {
 				t.Fatal(err)
 			}

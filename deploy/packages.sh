@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# deploy/packages.sh VERSION NFPM: makes a deb and an rpm in bin. They hold what make
+# install installs with PREFIX=/usr, where each distribution looks for it, and the
+# licence and changes where it wants them.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+version=$1 nfpm=$2
+
+case $version in
+v[0-9]*.* | [0-9]*.*) # v1.2.3-4-gabc comes after 1.2.3
+    version=${version#v}
+    version=${version/-/+}
+    ;;
+*) # a commit alone comes before all that have a number
+    version=0~git$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y%m%d).$version ;;
+esac
+PACKAGE_VERSION=${version//-/.}
+PACKAGE_ARCH=$(go env GOARCH)
+export PACKAGE_VERSION PACKAGE_ARCH
+
+for kind in deb rpm; do
+    files=bin/package-$kind config=bin/package-$kind.yaml
+    rm -rf "$files"
+    zsh=site-functions
+    [ "$kind" = rpm ] || zsh=vendor-completions
+    make install PREFIX=/usr ZSHDIR="/usr/share/zsh/$zsh" DESTDIR="$PWD/$files" >/dev/null
+    doc=$files/usr/share/doc/fastlabel
+    mkdir -p "$doc"
+    if [ "$kind" = deb ]; then
+        {
+            echo 'Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/'
+            echo 'Source: https://github.com/fastlabel/fastlabel'
+            printf '\nFiles: *\nCopyright: 2026 the fastlabel authors\nLicense: Apache-2.0\n'
+            echo ' On Debian systems the licence is in /usr/share/common-licenses/Apache-2.0.'
+        } >"$doc/copyright"
+        gzip -9nc CHANGELOG.md >"$doc/changelog.gz"
+        printf 'fastlabel (%s-1) unstable; urgency=medium\n\n  * What changed is in changelog.gz.\n\n -- fastlabel maintainers <maintainers@fastlabel.invalid>  %s\n' \
+            "$PACKAGE_VERSION" "$(date -u -R -d "@$SOURCE_DATE_EPOCH")" | gzip -9n >"$doc/changelog.Debian.gz"
+    else
+        install -m 644 CHANGELOG.md "$doc/CHANGELOG.md"
+        install -D -m 644 LICENSE "$files/usr/share/licenses/fastlabel/LICENSE"
+    fi
+    find "$files" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+    {
+        cat deploy/nfpm.yaml
+        echo contents:
+        (cd "$files" && find . -type f -printf "  - { src: \"$files/%P\", dst: \"/%P\" }\\n" | LC_ALL=C sort)
+    } >"$config"
+    "$nfpm" package --config "$config" --packager "$kind" --target bin/
+done

@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# test/packages.sh: the packages in bin hold what make install installs, and
+# nothing else but what a distribution wants to be told. The deb is installed in a
+# minimal Debian 12 in a directory, labels a volume there by what its own help says,
+# and is removed: nothing is left. The rpm is installed in an empty directory by rpm,
+# and removed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+die() { echo "packages: FAILED: $*" >&2; exit 1; }
+say() { echo "packages: $*"; }
+
+[ "$(id -u)" = 0 ] || die "debootstrap needs root: sudo make test-packages"
+
+work=$(mktemp -d "${TMPDIR:-/var/tmp}/fastlabel-packages.XXXXXX")
+root=$work/root
+clean() {
+    status=$?
+    trap '' INT TERM HUP
+    rm -rf --one-file-system "$work"
+    exit "$status"
+}
+trap clean EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+debs=(bin/*.deb) rpms=(bin/*.rpm)
+[[ -f ${debs[0]} && -f ${rpms[0]} && ${#debs[@]} = 1 && ${#rpms[@]} = 1 ]] || die "not one deb and one rpm in bin"
+
+# same WHAT FILE1 FILE2: two lists are one.
+same() { diff "$2" "$3" || die "$1"; }
+
+make install PREFIX=/usr ZSHDIR=/usr/share/zsh/COMPLETIONS DESTDIR="$work/install" >"$work/log" 2>&1 || { cat "$work/log"; die "make install"; }
+(cd "$work/install" && find . -type f -printf '/%P %m\n' | LC_ALL=C sort) >"$work/installed"
+[ "$(wc -l <"$work/installed")" -ge 8 ] || die "make install installs little: $(cat "$work/installed")"
+
+# listed DIRECTORY ZSH: what is unpacked there, without what only the package has.
+listed() {
+    (cd "$1" && find . -type f -printf '/%P %m\n') |
+        sed "s|/usr/share/zsh/$2/|/usr/share/zsh/COMPLETIONS/|" |
+        grep -vE '^/(usr/share/(doc|licenses)/fastlabel|var/lib/rpm)/' | LC_ALL=C sort
+}
+
+dpkg-deb -x "${debs[0]}" "$work/deb"
+listed "$work/deb" vendor-completions >"$work/list"
+same "the deb and make install differ" "$work/installed" "$work/list"
+# Debian's rpm says that it should not be used.
+mkdir "$work/rpm"
+inRPM() { rpm --root "$work/rpm" --dbpath /var/lib/rpm "$@" 2>"$work/log" || { cat "$work/log"; die "rpm $1"; }; }
+inRPM -i --nosignature "$PWD/${rpms[0]}"
+listed "$work/rpm" site-functions >"$work/list"
+same "the rpm and make install differ" "$work/installed" "$work/list"
+[[ -s $work/rpm/usr/share/licenses/fastlabel/LICENSE && -s $work/deb/usr/share/doc/fastlabel/copyright ]] || die "no licence"
+say "deb and rpm hold the $(wc -l <"$work/installed") files of make install"
+
+# Go programs are static; the first upload to Debian would close a bug.
+lintian --allow-root --fail-on error,warning --suppress-tags statically-linked-binary,initial-upload-closes-no-bugs "${debs[0]}" ||
+    die "lintian"
+say "lintian finds nothing wrong"
+
+inRPM -e fastlabel
+left=$(find "$work/rpm" -path "$work/rpm/var" -prune -o -type f -print)
+[ -z "$left" ] || die "rpm -e leaves $left"
+say "rpm installs it and removes it"
+
+# shellcheck disable=SC2016 # apt's own variables
+mirror=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME)' | awk '$2 == "bookworm" && !seen++ { print $1 }')
+[ -n "$mirror" ] || die "apt on this machine knows no mirror of bookworm"
+say "a minimal Debian 12"
+debootstrap --variant=minbase bookworm "$root" "$mirror" >"$work/log" 2>&1 || { tail -n 20 "$work/log"; die "debootstrap"; }
+cp "${debs[0]}" "$root/root/fastlabel.deb"
+
+# inside COMMAND: runs it there, in mounts that end with it.
+inside() {
+    # shellcheck disable=SC2016 # for the inner shell
+    unshare --mount --propagation private bash -euc '
+        mount --bind "$1" "$1"
+        for d in dev proc sys; do mount --rbind "/$d" "$1/$d"; done
+        mount -t tmpfs none "$1/srv"
+        exec chroot "$1" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive bash -euc "$2"
+    ' inside "$root" "$1" </dev/null
+}
+
+# everything: the files there, but for what apt and dpkg write about themselves, and
+# the directory of locks.
+everything() {
+    (cd "$root" && find . -xdev \( -path ./var/cache -o -path ./var/lib/apt -o -path ./var/lib/dpkg -o -path ./var/log -o -path ./run \) -prune -o -printf '%P %y %m\n' | LC_ALL=C sort)
+}
+
+everything >"$work/before"
+inside 'apt-get install -q -y --no-install-recommends /root/fastlabel.deb' >"$work/log" 2>&1 || { cat "$work/log"; die "apt-get install"; }
+# shellcheck disable=SC2016 # for the inner shell
+inside '
+    mkdir -p /srv/volume/a/b; touch /srv/volume/a/b/{1..100}
+    fastlabel version
+    fastlabel --help | grep -q "^Example: fastlabel "
+    fastlabel -l s0:c35,c75 /srv/volume
+    fastlabel verify -l s0:c35,c75 /srv/volume
+    fastlabel probe -l s0:c35,c75 /srv/volume
+    zcat /usr/share/man/man1/fastlabel.1.gz | grep -q "^\.SH NAME"
+    # The hook runs the program, and the completion is one.
+    grep -o "/usr/bin/[a-z]*" /usr/share/containers/oci/hooks.d/fastlabel.json | xargs test -x
+    grep -o "ExecStart=\"[^\"]*" "/usr/lib/systemd/system/fastlabel@.service" | cut -d\" -f2 | xargs test -x
+    . /usr/share/bash-completion/completions/fastlabel; complete -p fastlabel
+' || die "what is installed does not work"
+inside 'apt-get purge -q -y fastlabel' >"$work/log" 2>&1 || { cat "$work/log"; die "apt-get purge"; }
+everything >"$work/after"
+same "apt-get purge leaves this" "$work/before" "$work/after"
+say "the deb is installed, works, and is removed without a trace"
