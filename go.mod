@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/creack/pty v1.1.24
 	github.com/karrick/godirwalk v1.17.0
+	github.com/klauspost/compress v1.20.3
 	github.com/opencontainers/selinux v1.15.1
 	github.com/rivo/uniseg v0.4.7
 	github.com/spf13/pflag v1.0.10

@@ -16,7 +16,7 @@ func (w *worker) enter(parent *dir, name string) {
 		return
 	}
 	t.fd = at
-	if w.sweeps() && len(w.m.left) == 0 && parent.extent == everything {
+	if w.sweeps() && len(w.m.left) == 0 && parent.extent == everything && w.ledger == nil {
 		w.visit(parent, t, name)
 		return
 	}
@@ -46,7 +46,7 @@ func (w *worker) opened(parent *dir, t target, name string, fd int, op string, e
 	} else {
 		d.judged(w, w.label(target{fd: fd}, d))
 	}
-	if !done {
+	if !w.defers(d, done) && !done {
 		w.scan(d, fd)
 	}
 	w.cache.release(d)
@@ -180,7 +180,7 @@ func (w *worker) closed(parent *dir, t target, op string, e sys.Errno) outcome {
 	}
 	// It may be given its label all the same. That what is in it could not
 	// be read is a failure either way, and reported once.
-	if _, e := w.hand.enter(t.fd); e == 0 {
+	if _, e := w.hand.enter(t.fd); e == 0 && w.ledger == nil {
 		w.attempt(t, parent)
 	}
 	return w.fail(parent, t, op, e)

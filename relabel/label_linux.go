@@ -63,6 +63,7 @@ func (w *worker) attempt(t target, d *dir) (outcome, string, sys.Errno) {
 	defer w.hand.drop(t)
 	unread := w.guess()
 	from := ""
+	var was Former
 	if !unread {
 		w.now(w.hand.reads(t))
 		n, op, e := w.hand.get(t)
@@ -78,12 +79,22 @@ func (w *worker) attempt(t target, d *dir) (outcome, string, sys.Errno) {
 		default:
 			return failure, op, e
 		}
+		if w.keeps() {
+			if e == errLongLabel {
+				return failure, op, e // what cannot be recorded is not written
+			}
+			was = w.bore(n, e)
+		}
 		w.row++
 	}
 	if w.o.HardLinks != LinksLabel {
 		if o, op, e := w.linked(t, d); o != written {
 			return o, op, e
 		}
+	}
+	if w.keeps() {
+		w.put(d, t, was)
+		return elsewhere, "", 0 // counted when it is written
 	}
 	if w.o.DryRun {
 		w.tally.up += w.copyUp(t, d)

@@ -42,6 +42,8 @@ type mount struct {
 	// asks: something is left alone here, and the filesystem's directory
 	// records may hold other inode numbers than its files: each is asked.
 	asks bool
+	// tells: directory records hold the inode numbers of what is no directory.
+	tells bool
 }
 
 // locate finds out which mount the O_PATH descriptor at stands in.
@@ -90,6 +92,7 @@ func (r *run) enclose(m *mount, at int) (string, sys.Errno) {
 	m.btrfs = e == 0 && kind == sys.BtrfsMagic
 	m.dated = e == 0 && sys.KeepsTimes(kind)
 	m.served = e == 0 && sys.Served(kind) || r.means.served
+	m.tells = e == 0 && (sys.RecordsTell(kind) || m.btrfs)
 	m.asks = len(m.left) > 0 && (e != 0 || !sys.RecordsTell(kind))
 	r.expectCopies(m)
 	m.strand.at("", "")

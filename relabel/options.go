@@ -92,6 +92,14 @@ type Options struct {
 	// root may then bear the label while entries beneath it do not.
 	NoSync bool
 
+	// Recorder, if not nil, keeps the label of each entry before it is
+	// overwritten; Restore puts it back. Every label is then read first, as with
+	// Exact, but some thousand entries before they are written: what somebody
+	// else gave one of them in between is overwritten, and not recorded. Nothing
+	// may be mounted beneath the root, unless OneFilesystem leaves it alone
+	// (errors.ErrUnsupported). A dry run records nothing.
+	Recorder Recorder
+
 	// Seen, if not nil, is added to as entries are met, to be read while Tree
 	// runs. It lags by what the workers have in hand, a reading of a directory
 	// each; in the end it has grown by Report.Seen. After a *Hung it may grow

@@ -50,7 +50,13 @@ func (r *run) size(m *mount) (workers, most int) {
 		most = workers // more of them get on no faster
 	}
 	most = max(1, min(most, (files-reserve)/(2*perWorker)))
-	r.cache.resize(max(2, min(mostOpen, (files-reserve-most*perWorker)/2)))
+	open := mostOpen
+	if r.ledger != nil {
+		open = openMost
+	}
+	open = max(2, min(open, (files-reserve-most*perWorker)/2))
+	r.pagesMost = open / 2
+	r.cache.resize(open)
 	return min(workers, most), most
 }
 
@@ -60,7 +66,7 @@ func processors() int { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) }
 func (r *run) worker(m *mount, p *steal.Worker[item]) *worker {
 	w := &worker{run: r, pool: p, m: m, rowLen: sys.RowLen}
 	w.hand = hand{Attr: sys.NewAttr(attribute, []byte(r.want)), way: r.way(m), m: m}
-	if r.o.OnChange == nil {
+	if r.o.OnChange == nil && r.ledger == nil {
 		w.hand.Brief() // nobody is told what an entry bore
 	}
 	return w

@@ -27,6 +27,7 @@ type record struct {
 	fd        int // the root, open, in its clone
 	attr      *sys.Attr
 	have      string    // what it bore at the start; "" for none
+	former    Former    // the same, exactly
 	sealed    bool      // it bears a seal by now
 	mtime     time.Time // of the root, before it was read
 	asked     time.Time // when that was
@@ -59,7 +60,13 @@ func (r *run) openRecord(root *root) (*record, error) {
 	switch e {
 	case 0:
 		c.have = trim(c.attr.Value(n))
-	case errNoLabel, errLongLabel:
+		c.former.Label = string(c.attr.Value(n))
+	case errNoLabel:
+		c.former.None = true
+	case errLongLabel:
+		if c.o.Recorder != nil {
+			return nil, pathError("fgetxattr", root.path, e)
+		}
 	default:
 		return nil, r.fatal(pathError("fgetxattr", root.path, e))
 	}
@@ -91,6 +98,9 @@ func (c *record) right() bool { return c.have == c.want }
 
 // seal takes from a root that bears another label its power to vouch for it.
 func (c *record) seal() error {
+	if err := c.beginRecord(c.root, c.former); err != nil {
+		return err
+	}
 	if !c.right() && !c.o.DryRun {
 		c.unmark()
 	}

@@ -3,6 +3,7 @@
 package relabel
 
 import (
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -63,7 +64,7 @@ func (w *worker) equip() {
 
 // records labels the entries of d in buf, unless it is relieved of them.
 func (w *worker) records(d *dir, fd int, buf []byte) {
-	if d.extent == changes {
+	if d.extent == changes && !w.noted {
 		w.subdirectories(d, fd, buf)
 		return
 	}
@@ -71,6 +72,7 @@ func (w *worker) records(d *dir, fd int, buf []byte) {
 		w.spoil(d, op, e)
 		return
 	}
+	defer w.turnPage() // while d is open
 	c := w.chunk.Load()
 	w.going.Store(c)
 	for off := 0; off < len(buf) && !w.stopped(); {
@@ -92,6 +94,7 @@ func (w *worker) words(b *batch, fd int, index []uint64) {
 	if w.sorted == nil {
 		w.sorted = newChunk(w)
 	}
+	defer w.turnPage()
 	c := w.sorted
 	w.going.Store(c)
 	for len(index) > 0 && !w.stopped() {
@@ -164,7 +167,7 @@ func (w *worker) through(c *chunk, d *dir, fd int) bool {
 		w.since = 0
 		runtime.Gosched()
 	}
-	if w.throttle != nil && c.some > 0 {
+	if w.throttle != nil && c.some > 0 && !w.noted {
 		w.pace(c.some)
 	}
 	i := 0
@@ -209,7 +212,12 @@ func (w *worker) sweep(c *chunk, d *dir, fd, i, end int) (int, bool) {
 	if w.hand.way == byThread {
 		o.Way = sys.ByCwd
 	}
-	if w.guesses {
+	if w.keeps() {
+		return w.look(c, d, o, i, end)
+	}
+	if w.noted {
+		o.Blind, o.Check = true, math.MaxInt // it was read
+	} else if w.guesses {
 		if w.row < guessAfter {
 			end = min(end, i+guessAfter-w.row)
 		} else {

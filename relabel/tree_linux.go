@@ -30,9 +30,12 @@ type run struct {
 	selinux bool                // the kernel goes by labels
 	listed  map[uint64]bool     // the mounts that were there at the start
 	commits bool                // the root is to be written
+	// pagesMost directories wait at most with what they bore.
+	pagesMost int
 	guesses bool                // writing unread is permitted
 	hung    atomic.Bool         // a worker did not come back
 	cache   cache
+	ledger  *ledger // nil: nothing is recorded
 	stop    context.CancelCauseFunc
 	main    *strand
 	stalled bool // what attend said last
@@ -283,7 +286,18 @@ func (r *run) single(root *root) error {
 	w := r.worker(&root.mount, nil)
 	w.hand.way = byDescriptor
 	r.tell(func(told *Report) { told.Way = "proc/fd" })
-	o := w.alone(target{fd: root.fd, pinned: true}, &dir{mount: &root.mount})
+	t := target{fd: root.fd, pinned: true}
+	if r.o.Recorder != nil {
+		n, op, e := w.hand.get(t)
+		if e != 0 && e != errNoLabel {
+			return r.fatal(pathError(op, root.path, e))
+		}
+		if err := r.beginRecord(root, w.bore(n, e)); err != nil {
+			return err
+		}
+		w.noted = true
+	}
+	o := w.alone(t, &dir{mount: &root.mount})
 	r.add(tally{up: w.tally.up}, o)
 	if o == failure {
 		return r.fatal(r.failures())

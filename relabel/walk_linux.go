@@ -21,6 +21,8 @@ type item struct {
 	batch *batch
 	from  int    // where in the batch the slice begins
 	rest  []byte // records that another worker had read, but was held up
+	page  *page  // what it bore is on disk, and it may be written
+	keep  bool   // what waits in the ledger is to be put on disk
 }
 
 const (
@@ -63,6 +65,11 @@ type worker struct {
 	other  []byte // what buf becomes when its records are put in order
 	rowLen int    // the most names of a row
 
+	page  *page      // being filled: see former_linux.go
+	noted bool       // what is labelled now was recorded
+	found *sys.Found // what a row bore
+	last  string     // the last label that was met and was wrong
+
 	throttle func(entries int) // nil: nobody holds the work back
 
 	// Shared with whoever asks how far the worker is, or where it hangs.
@@ -91,6 +98,10 @@ func (w *worker) do(it item) {
 		w.letGo()
 	}
 	switch {
+	case it.keep:
+		w.keepDue()
+	case it.page != nil:
+		w.write(it.page)
 	case it.batch != nil:
 		w.slice(it.batch, it.from)
 	case it.rest != nil:
@@ -103,6 +114,7 @@ func (w *worker) do(it item) {
 		w.scan(it.dir, int(it.dir.fd))
 		w.cache.release(it.dir)
 	}
+	w.turnPage()
 	w.in.Store(nil)
 	w.items.Add(1)
 	w.passed.Store(w.tally.seen)

@@ -87,12 +87,13 @@ const (
 	fsetxattr
 	lsetxattr
 	setxattrat
+	syncing // a Recorder's file
 )
 
 func (d deed) String() string {
 	return [...]string{
 		"openat", "setxattrat", "openat", "openat2", "getdents64", "statx",
-		"getxattr", "fgetxattr", "lgetxattr", "getxattrat", "setxattr", "fsetxattr", "lsetxattr", "setxattrat",
+		"getxattr", "fgetxattr", "lgetxattr", "getxattrat", "setxattr", "fsetxattr", "lsetxattr", "setxattrat", "fdatasync",
 	}[d]
 }
 

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package undo
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fastlabel/fastlabel/relabel"
+)
+
+var testHead = relabel.Header{
+	Root: "/va\xffr/pv", Label: "system_u:object_r:container_file_t:s0", Began: time.Unix(1, 2).UTC(),
+	Ino: 1 << 40, Birth: time.Unix(3, 4).UTC(), Filesystem: 0xEF53, Former: relabel.Former{Label: "a:b:c:s0\x00"},
+}
+
+// testPages have what is awkward: no label, an empty one, NUL, bytes, a name like a
+// path's end, paths that share a part of a name, inode numbers that go down.
+func testPages(n int) []relabel.Page {
+	pages := []relabel.Page{
+		{Dir: "", Entries: []relabel.Former{{Name: "a", Ino: 1<<63 + 5, Label: "x"}, {Name: "b\n\xff", None: true}, {Name: "...", Ino: 7, Label: ""}}},
+		{Dir: "dir", Entries: []relabel.Former{{Name: "c", Ino: 3, Label: "x\x00"}}},
+		{Dir: "dirt/d", Entries: []relabel.Former{{Name: strings.Repeat("n", 255), Ino: 2, Label: strings.Repeat("l", 4000)}}},
+	}
+	for i := range n {
+		p := relabel.Page{Dir: fmt.Sprintf("dirt/e%d", i)}
+		for j := range 100 {
+			p.Entries = append(p.Entries, relabel.Former{Name: fmt.Sprintf("f%d", j), Ino: uint64(i*100 + j), Label: fmt.Sprint("l", j%7)})
+		}
+		pages = append(pages, p)
+	}
+	return pages
+}
+
+// written is a record of the pages, each call of Keep with some of them.
+func written(t testing.TB, pages []relabel.Page, whole bool) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "record")
+	w, err := Create(path, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Begin(testHead); err != nil {
+		t.Fatal(err)
+	}
+	for len(pages) > 0 {
+		n := min(50, len(pages))
+		if err := w.Keep(pages[:n]); err != nil {
+			t.Fatal(err)
+		}
+		pages = pages[n:]
+	}
+	if whole {
+		err = w.Close()
+	} else {
+		err = w.f.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func read(path string) (*Reader, []relabel.Page, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := Open(f)
+	if err != nil {
+		return nil, nil, err
+	}
+	var pages []relabel.Page
+	for p, err := range r.Pages() {
+		if err != nil {
+			return r, pages, err
+		}
+		pages = append(pages, p)
+	}
+	return r, pages, nil
+}
+
+// TestRoundTrip: what was written is read, of a record with an end and of one
+// without, which says so.
+func TestRoundTrip(t *testing.T) {
+	pages := testPages(300)
+	for _, whole := range []bool{true, false} {
+		path := written(t, pages, whole)
+		r, got, err := read(path)
+		if err != nil || r.Cut == whole || r.Entries != 300*100+5 {
+			t.Fatalf("whole %t: %+v, %v", whole, r, err)
+		}
+		if !reflect.DeepEqual(r.Head, testHead) {
+			t.Errorf("head %+v", r.Head)
+		}
+		if !reflect.DeepEqual(got, pages) {
+			t.Errorf("whole %t: other pages", whole)
+		}
+		if _, err := Create(path, "test"); !errors.Is(err, os.ErrExist) {
+			t.Errorf("an existing file: %v", err)
+		}
+	}
+}
+
+// TestLargePage: one page of more entries than the decoder takes.
+func TestLargePage(t *testing.T) {
+	p := relabel.Page{Dir: "d"}
+	for i := range pageMost*2 + 1 {
+		p.Entries = append(p.Entries, relabel.Former{Name: fmt.Sprint(i), None: true})
+	}
+	r, got, err := read(written(t, []relabel.Page{p}, true))
+	if err != nil || len(got) != 3 || r.Entries != pageMost*2+1 {
+		t.Errorf("%d pages, %v", len(got), err)
+	}
+}
+
+// TestConcurrent: many hand over pages at once, and all of them are there.
+func TestConcurrent(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "record")
+	w, err := Create(path, "test")
+	if err != nil || w.Begin(testHead) != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for j := range 20 {
+				if err := w.Keep([]relabel.Page{{Dir: fmt.Sprint(i), Entries: []relabel.Former{{Name: fmt.Sprint(j)}}}}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, got, err := read(path)
+	if err != nil || r.Entries != 160 || len(got) != 160 {
+		t.Errorf("%d pages, %+v, %v", len(got), r, err)
+	}
+}
+
+// TestNotBegun: a run that began nothing leaves no file.
+func TestNotBegun(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "record")
+	w, err := Create(path, "test")
+	if err != nil || w.Close() != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file is there: %v", err)
+	}
+}
+
+// TestCut: a record that is cut off anywhere, or whose rest is zeros, as after a
+// loss of power, gives a prefix of its pages and says that it has no end; before
+// the end of its head it is damaged.
+func TestCut(t *testing.T) {
+	pages := testPages(200)
+	path := written(t, pages, true)
+	all, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	least := len(pages)
+	for _, zeros := range []int{0, 1, 5000} {
+		for n := len(magic); n < len(all); n += 1 + n/40 {
+			r, err := open(bytes.NewReader(append(bytes.Clone(all[:n]), make([]byte, zeros)...)), int64(n+zeros))
+			if err != nil {
+				if n > 1000 {
+					t.Errorf("cut at %d of %d, %d zeros: %v", n, len(all), zeros, err)
+				}
+				continue
+			}
+			i := 0
+			for p, err := range r.Pages() {
+				if err != nil || !reflect.DeepEqual(p, pages[i]) {
+					t.Fatalf("cut at %d: page %d: %v", n, i, err)
+				}
+				i++
+			}
+			least = min(least, i)
+			if !r.Cut {
+				t.Errorf("cut at %d of %d: whole", n, len(all))
+			}
+		}
+	}
+	if least != 0 {
+		t.Errorf("at least %d pages", least)
+	}
+}
+
+// TestDamaged: a byte that is changed anywhere is found before the first page is
+// given out. In the last two frames, the record is cut off as by a crash.
+func TestDamaged(t *testing.T) {
+	path := written(t, testPages(200), true)
+	all, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := bytes.LastIndex(all, all[len(magic):][:tagLen])
+	for n := 0; n < len(all); n += 1 + n/200 {
+		bad := bytes.Clone(all)
+		bad[n] ^= 0x10
+		r, err := open(bytes.NewReader(bad), int64(len(bad)))
+		switch {
+		case n < len(magic) && (errors.Is(err, ErrForeign) || errors.Is(err, ErrNewer)):
+		case n >= len(magic) && n < last && errors.Is(err, ErrDamaged):
+		case n >= last && err == nil && r.Cut:
+		default:
+			t.Errorf("byte %d of %d: %v", n, len(all), err)
+		}
+	}
+}
+
+// TestForeign: what is no record, or a newer one's.
+func TestForeign(t *testing.T) {
+	for text, want := range map[string]error{
+		"": ErrForeign, "fastlabel": ErrForeign, strings.Repeat("\x00", 100): ErrForeign, "#!/bin/sh\necho fastlabel record 1\n": ErrForeign,
+		"fastlabel record 2\nxxxxxxxx": ErrNewer, magic: ErrDamaged, magic + "x": ErrDamaged,
+	} {
+		if _, err := open(strings.NewReader(text), int64(len(text))); !errors.Is(err, want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if _, _, err := read(t.TempDir()); !errors.Is(err, ErrForeign) {
+		t.Errorf("a directory: %v", err)
+	}
+}
+
+// FuzzPages: a payload decodes to what encodes to the same pages, or not at all.
+func FuzzPages(f *testing.F) {
+	f.Add(appendPages(nil, testPages(2)))
+	f.Add([]byte{1, 2, 'l', 0, 1, 'd', 1, 'n', 0, 2, 0})
+	f.Add([]byte{1, 2, 'l', 0, 2, '.', '.', 1, 'n', 0, 2, 0})
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		var pages, again []relabel.Page
+		if decodePages(payload, func(p relabel.Page) bool { pages = append(pages, p); return true }) != nil {
+			return
+		}
+		for _, p := range pages {
+			if !isDir(p.Dir) || len(p.Entries) == 0 {
+				t.Fatalf("%q", p.Dir)
+			}
+			for _, e := range p.Entries {
+				if !isName(e.Name) || e.None && e.Label != "" {
+					t.Fatalf("%+v", e)
+				}
+			}
+		}
+		if err := decodePages(appendPages(nil, pages), func(p relabel.Page) bool { again = append(again, p); return true }); err != nil || !reflect.DeepEqual(pages, again) {
+			t.Fatalf("%v\n%+v\n%+v", err, pages, again)
+		}
+	})
+}
+
+// FuzzRecord: a file that begins like a record is read to its end or not at all,
+// and what Open has checked Pages gives.
+func FuzzRecord(f *testing.F) {
+	for _, whole := range []bool{true, false} {
+		all, err := os.ReadFile(written(f, testPages(2), whole))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(all[len(magic):min(len(all), 5000)])
+	}
+	f.Fuzz(func(t *testing.T, rest []byte) {
+		all := append([]byte(magic), rest...)
+		r, err := open(bytes.NewReader(all), int64(len(all)))
+		if err != nil {
+			return
+		}
+		n := int64(0)
+		for p, err := range r.Pages() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += int64(len(p.Entries))
+		}
+		if n != r.Entries {
+			t.Fatalf("%d entries, and %d", n, r.Entries)
+		}
+	})
+}

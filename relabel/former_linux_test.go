@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// former is a Recorder in memory. keep, if not nil, is asked before each page
+// counts as kept.
+type former struct {
+	mu    sync.Mutex
+	head  Header
+	begun int
+	pages []Page
+	keep  func(p Page) error
+}
+
+func (f *former) Begin(h Header) error {
+	f.begun++
+	f.head = h
+	return nil
+}
+
+func (f *former) Keep(pages []Page) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range pages {
+		if f.keep != nil {
+			if err := f.keep(p); err != nil {
+				return err
+			}
+		}
+		f.pages = append(f.pages, Page{Dir: p.Dir, Entries: append([]Former(nil), p.Entries...)})
+	}
+	return nil
+}
+
+// all yields the pages.
+func (f *former) all(yield func(Page, error) bool) {
+	for _, p := range f.pages {
+		if !yield(p, nil) {
+			return
+		}
+	}
+}
+
+// TestUndo: each tree, on each filesystem, each way, with few and many workers.
+// An entry bears what the record says of it while that is being kept; the counts
+// are those of a run without a record; and Restore gives back exactly what was,
+// and writes nothing the second time.
+func TestUndo(t *testing.T) {
+	treetest.Need(t, "root")
+	for _, name := range treetest.All(t) {
+		t.Run(name, func(t *testing.T) {
+			treetest.Each(t, func(t *testing.T, dir string) {
+				n := 0
+				for engine, m := range engines() {
+					for _, threads := range []int{1, 4} {
+						n++
+						root := filepath.Join(dir, fmt.Sprint(n))
+						treetest.Build(t, root, treetest.Load(t, name))
+						m.served = threads == 4 && n%4 == 0
+						undo(t, root, m, Options{Threads: threads, NoSync: true, OneFilesystem: true}, engine)
+					}
+				}
+			})
+		})
+	}
+}
+
+func undo(t *testing.T, root string, m means, o Options, engine string) {
+	t.Helper()
+	labels := func() map[string]string {
+		all := map[string]string{}
+		for p, it := range treetest.List(t, root) {
+			all[p] = it.Label
+		}
+		return all
+	}
+	before := labels()
+	plan, err := tree(t.Context(), root, newLabel, Options{DryRun: true, OneFilesystem: true}, as(m))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &former{keep: func(p Page) error {
+		for _, e := range p.Entries {
+			at := path.Join(p.Dir, e.Name)
+			want := e.Label
+			if e.None {
+				want = treetest.None
+			}
+			if before[at] != want || e.Ino == 0 && e.Name == "" {
+				t.Errorf("%s: %q is recorded with %q, and bore %q", engine, at, want, before[at])
+			}
+			var st unix.Stat_t
+			if len(at) > 3000 || unix.Lstat(filepath.Join(root, at), &st) != nil {
+				continue
+			}
+			if st.Nlink < 2 || st.Mode&unix.S_IFMT == unix.S_IFDIR { // else it may be recorded, and written, by another name
+				if now, none := raw(t, filepath.Join(root, at)); now != e.Label || none != e.None {
+					t.Errorf("%s: %q bears %q while %q is being recorded", engine, at, now, e.Label)
+				}
+			}
+		}
+		return nil
+	}}
+	o.Recorder = f
+	began := time.Now()
+	for time.Since(began) < 5*time.Millisecond { // a tick: what was built before is older than the run
+		time.Sleep(time.Millisecond)
+	}
+	r, err := tree(t.Context(), root, newLabel, o, as(m))
+	adds(t, r)
+	if err != nil || !r.Complete || f.begun != 1 {
+		t.Fatalf("%s: %d beginnings, %+v, %v", engine, f.begun, r, err)
+	}
+	if r.Seen != plan.Seen || r.Written > plan.Written || r.Written+r.Right != plan.Written+plan.Right {
+		t.Errorf("%s: with a record %+v, without %+v", engine, r, plan)
+	}
+	for turn := range 2 {
+		back, err := restore(t.Context(), "", f.head, f.all, o, as(m))
+		adds(t, back)
+		if err != nil || !back.Complete || turn == 1 && back.Written > 0 {
+			t.Errorf("%s: restore %d: %+v, %v", engine, turn, back, err)
+		}
+		if d := treetest.Diff(before, labels()); len(d) > 0 {
+			t.Errorf("%s: restore %d:\n%s", engine, turn, lines(d))
+		}
+	}
+}
+
+// raw reads the attribute as it is stored.
+func raw(t testing.TB, at string) (label string, none bool) {
+	t.Helper()
+	buf := make([]byte, 4096)
+	n, err := unix.Lgetxattr(at, attribute, buf)
+	if errors.Is(err, syscall.ENODATA) {
+		return "", true
+	}
+	if err != nil {
+		t.Error(at, err)
+	}
+	return string(buf[:max(n, 0)]), false
+}

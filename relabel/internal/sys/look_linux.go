@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sys
+
+import (
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// foundMost is the longest label that a look at a row keeps: containers' labels
+// have some 45 bytes, and the kernel clears as much memory as it is offered.
+const foundMost = 128
+
+// Found is what a look at a row found.
+type Found struct {
+	n    [RowLen]int16
+	text [RowLen][foundMost]byte
+}
+
+// At is the label of the name i of the row, and whether it had one.
+func (f *Found) At(i int) ([]byte, bool) {
+	if f.n[i] < 0 {
+		return nil, false
+	}
+	return f.text[i][:f.n[i]], true
+}
+
+// Right says whether the label of the name i is the one to be written.
+func (a *Attr) Right(f *Found, i int) bool {
+	return f.n[i] >= 0 && equal(unsafe.Pointer(&f.text[i]), uintptr(f.n[i]), unsafe.Pointer(unsafe.SliceData(a.value)), uintptr(len(a.value)))
+}
+
+// Look reads the attribute of the names from..to of the row, as Mend does, and
+// writes none. It returns where it ended; the trouble is with the name before
+// that. A longer label than a Found holds is answered by ERANGE.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (a *Attr) Look(r *Row, from, to int, o Order, f *Found) (at int, trouble Trouble, errno Errno) {
+	base := unsafe.Pointer(r.Base)
+	enter()
+	for at = from; at < to; {
+		if r.Stop.Load() || !r.Next.CompareAndSwap(int32(at), int32(at+1)) {
+			trouble = Taken
+			break
+		}
+		if r.Writing.Load() {
+			r.Writing.Store(false)
+		}
+		name := uintptr(base) + uintptr(r.At[at]) + uintptr(r.Head)
+		n, e := a.lookInto(o.Way, o.Dir, name, unsafe.Pointer(&f.text[at]))
+		if e != 0 && e != unix.ENODATA {
+			at, trouble, errno = at+1, ReadErr, e
+			break
+		}
+		f.n[at] = int16(n)
+		if e != 0 {
+			f.n[at] = -1
+		}
+		at++
+	}
+	exit()
+	// The collector runs meanwhile, and an address is no reference to it.
+	runtime.KeepAlive(a)
+	runtime.KeepAlive(r)
+	runtime.KeepAlive(f)
+	return at, trouble, errno
+}
+
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (a *Attr) lookInto(way Way, dir int, name uintptr, to unsafe.Pointer) (uintptr, Errno) {
+	if way == ByName {
+		args := xattrArgs{value: uint64(uintptr(to)), size: foundMost}
+		return retried(unix.SYS_GETXATTRAT, uintptr(dir), name, unix.AT_SYMLINK_NOFOLLOW, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&args)), unsafe.Sizeof(args))
+	}
+	return retried(unix.SYS_LGETXATTR, name, uintptr(unsafe.Pointer(a.name)), uintptr(to), foundMost, 0, 0)
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sys
+
+import (
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// RemovexattrFd takes the attribute off the entry that fd names, also an O_PATH
+// descriptor, through the real /proc.
+func (a *Attr) RemovexattrFd(fd int) Errno {
+	var p [32]byte
+	for {
+		_, _, e := unix.Syscall(unix.SYS_REMOVEXATTR, uintptr(unsafe.Pointer(procPath(&p, fd))), uintptr(unsafe.Pointer(a.name)), 0)
+		if e != unix.EINTR {
+			return e
+		}
+	}
+}
+
+// Birth is when the file that fd names was created; zero where the filesystem
+// does not say.
+func Birth(fd int) (time.Time, Errno) {
+	var st unix.Statx_t
+	for {
+		err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_BTIME, &st)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return time.Time{}, err.(Errno) //nolint:errorlint // x/sys returns bare errnos
+		}
+		break
+	}
+	if st.Mask&unix.STATX_BTIME == 0 {
+		return time.Time{}, 0
+	}
+	return time.Unix(st.Btime.Sec, int64(st.Btime.Nsec)), 0
+}

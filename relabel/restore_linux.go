@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"context"
+	"io/fs"
+	"iter"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
+
+// The way back from a relabel. What holds for Tree holds here: it is anchored at
+// a descriptor of the root, in a private clone where that can be had; each name
+// is looked up in its directory and pinned, so that what is compared is what is
+// written; the root is sealed first and gets its own label last. It is a simpler
+// path than Tree's: directories are found by name from the root, one page after
+// the other for each worker, and an entry costs five calls or six.
+
+// restoring is one call of Restore.
+type restoring struct {
+	*run
+	h     Header
+	was   string      // what the root bore, without a NUL
+	stirs atomic.Bool // something was created, renamed or removed since
+}
+
+// Restore puts the labels back that a Recorder has kept: pages as Keep was handed
+// them, each with memory of its own, of the run that Begin was told of in h. With
+// root "" the tree is where it was, at h.Root; that it is the same is made sure
+// of, else the error is ErrOtherTree. Any other root is taken at its word.
+//
+// An entry that bears neither the label that the run gave nor its former one was
+// changed meanwhile: it is left alone, as is one with another inode number than
+// recorded, and OnSkip told. In the Report they count as Skipped, entries that are
+// gone as Vanished, and those that bear their former label already as Right.
+//
+// The root gets its own label last, if nothing failed; until then it is sealed. It
+// stays sealed, and OnNote is told, where its former label would vouch for what
+// need not bear it: where something was left alone, or was created, renamed or
+// removed since the run began in a directory that the run labelled. Complete says
+// that all is as it was; in a dry run, that nothing is to be written either.
+//
+// Of o it goes by Threads (0: one for each processor), DryRun, NoSeal, NoSync, Seen
+// and the callbacks; OnChange is told the label that an entry got, "" for none. The
+// errors are those of Tree, ErrOtherTree, and what pages yields.
+func Restore(ctx context.Context, root string, h Header, pages iter.Seq2[Page, error], o Options) (Report, error) {
+	return restore(ctx, root, h, pages, o, probe)
+}
+
+func restore(ctx context.Context, path string, h Header, pages iter.Seq2[Page, error], o Options, ask func() means) (Report, error) {
+	begin := time.Now()
+	s := &restoring{h: h, was: trim([]byte(h.Former.Label))}
+	s.run = &run{told: Report{Root: path, Label: h.Label}, o: Options{
+		Threads: o.Threads, DryRun: o.DryRun, NoSeal: o.NoSeal, NoSync: o.NoSync, Seen: o.Seen, OnBegin: o.OnBegin,
+		OnFailure: o.OnFailure, OnChange: o.OnChange, OnSkip: o.OnSkip, OnStall: o.OnStall, OnNote: o.OnNote, OnWait: o.OnWait,
+	}}
+	s.main = s.strand()
+	if o.OnBegin != nil {
+		o.OnBegin(s.state)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.all(ctx, path, pages, ask) }()
+	err := s.attend(ctx, done)
+	s.over.Store(true)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	told := s.told
+	told.Notes = slices.Clone(told.Notes)
+	s.total.fill(&told)
+	told.Elapsed = time.Since(begin)
+	return told, err
+}
+
+// all is the whole path; the root is opened as Tree opens it.
+func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[Page, error], ask func() means) error {
+	var err error
+	if s.want, err = Canonical(s.h.Label); err != nil {
+		return err
+	}
+	if err := s.prepare(ask); err != nil {
+		return err
+	}
+	defer s.proc.close()
+	defer s.locks.close()
+	moved := path != ""
+	if !moved {
+		path = s.h.Root
+		s.tell(func(told *Report) { told.Root = path })
+	}
+	root, err := s.openRoot(path)
+	if err != nil {
+		return err
+	}
+	defer root.close()
+	if !moved {
+		if err := s.sameRoot(root); err != nil {
+			return err
+		}
+	}
+	held, err := s.lockRoot(ctx, root)
+	if err != nil {
+		return err
+	}
+	defer held.release()
+	if root.st.Kind != sys.KindDir {
+		root.tree = -1
+		w := s.restorer(&root.mount)
+		w.tally.count(w.one(root.fd, s.h.Former, func() string { return root.path }))
+		w.leave()
+		return s.close(nil)
+	}
+	if op, e := s.enclose(&root.mount, root.fd); e != 0 {
+		return s.fatal(pathError(op, root.path, e))
+	}
+	defer root.mount.close()
+	s.tell(func(told *Report) { told.Way = root.confined.String() + "/" + byDescriptor.String() })
+	c, err := s.openRecord(root)
+	if err != nil {
+		return err
+	}
+	return s.close(s.directory(ctx, c, pages))
+}
+
+// close judges a restore that came to its end, with err or without.
+func (s *restoring) close(err error) error {
+	if err == nil && s.counted(failure) > 0 {
+		err = s.failures()
+	}
+	if err == nil {
+		left := s.counted(skipped) > 0 || s.stirs.Load() || s.o.DryRun && s.counted(written) > 0
+		s.tell(func(told *Report) { told.Complete = !left })
+	}
+	return err
+}
+
+// sameRoot makes sure that the root is the one that was labelled.
+func (s *restoring) sameRoot(root *root) error {
+	kind, born, e := birth(root.fd)
+	if e != 0 {
+		return pathError("statx", root.path, e)
+	}
+	if kind != s.h.Filesystem || root.st.Ino != s.h.Ino || !born.Equal(s.h.Birth) {
+		return &fs.PathError{Op: "restore", Path: root.path, Err: ErrOtherTree}
+	}
+	return nil
+}
+
+// directory restores what is beneath the root, and then the root.
+func (s *restoring) directory(ctx context.Context, c *record, pages iter.Seq2[Page, error]) error {
+	root := c.root
+	if c.right() && !s.o.DryRun {
+		c.unmark()
+		if !s.o.NoSeal {
+			c.have = s.was // neither this nor what the run gave
+			err := c.writeSeal()
+			if c.have = s.want; err != nil {
+				return err
+			}
+		}
+	}
+	s.count(skipped) // the root, until it has its own
+	s.stirred(root.st)
+	if err := s.apply(ctx, &root.mount, pages); err != nil {
+		return err
+	}
+	if s.counted(failure) > 0 {
+		return nil
+	}
+	switch {
+	case c.right() || sealOf(c.have, s.want) || sealOf(c.have, s.was):
+		return s.rootLast(c)
+	case c.have == s.was:
+		s.recount(skipped, right)
+	default:
+		s.skip(root.path, "it bears "+c.have+" meanwhile")
+	}
+	return nil
+}
+
+// rootLast gives the root its former label when all else is on disk; or a seal of
+// it, where it would vouch for too much.
+func (s *restoring) rootLast(c *record) error {
+	if s.o.DryRun {
+		s.rootIs(c)
+		return nil
+	}
+	if err := c.sync("syncfs", sys.Syncfs); err != nil {
+		return err
+	}
+	undone := s.was == s.want && s.counted(written)+s.counted(right) > 0
+	if !s.o.NoSeal && (undone || s.stirs.Load() || s.counted(skipped) > 1) {
+		for _, label := range seals(s.want, s.was) { // none where it is no context, and vouches for nothing
+			if e := sys.NewAttr(attribute, []byte(label)).Fsetxattr(c.fd); e != 0 {
+				continue
+			}
+			s.note("the root got %s: with %s it would vouch for what need not bear that", label, s.was)
+			return c.sync("fsync", sys.Fsync)
+		}
+	}
+	c.at("fsetxattr")
+	var e sys.Errno
+	if s.h.Former.None {
+		e = c.attr.Fremovexattr(c.fd)
+	} else {
+		e = sys.NewAttr(attribute, []byte(s.h.Former.Label)).Fsetxattr(c.fd)
+	}
+	if c.at(""); e != 0 && e != errNoLabel {
+		s.count(failure)
+		s.report(c.root.path, "fsetxattr", e)
+		return nil
+	}
+	s.rootIs(c)
+	return c.sync("fsync", sys.Fsync)
+}
+
+// rootIs counts the root as written.
+func (s *restoring) rootIs(c *record) {
+	s.recount(skipped, written)
+	s.change(c.root.top, target{}, s.was)
+}
+
+// stirred takes note of a directory in which something was created, renamed or
+// removed since the run began: that may bear the label of the run.
+func (s *restoring) stirred(st sys.Stat) {
+	if st.Kind == sys.KindDir && !st.Mtime.Before(s.h.Began) {
+		s.stirs.Store(true)
+	}
+}
+
+// apply goes through the pages with some workers.
+func (s *restoring) apply(ctx context.Context, m *mount, pages iter.Seq2[Page, error]) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	workers := s.o.Threads
+	if workers < 1 {
+		workers = processors()
+	}
+	work := make(chan Page)
+	var all sync.WaitGroup
+	for range workers {
+		w := s.restorer(m)
+		all.Go(func() {
+			for p := range work {
+				w.page(ctx, p)
+			}
+			w.leave()
+		})
+	}
+	for p, err := range pages {
+		if err != nil {
+			stop(err)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		work <- p
+	}
+	close(work)
+	all.Wait()
+	return context.Cause(ctx)
+}
