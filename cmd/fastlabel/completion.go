@@ -60,7 +60,7 @@ func commandNames() []string {
 func bashCompletion() string {
 	var values, cases, flags strings.Builder
 	var takes []string
-	for _, o := range offered("lpvo") {
+	for _, o := range offered(everyCommand) {
 		if o.arg == "" {
 			continue
 		}

@@ -21,7 +21,7 @@ import (
 func TestCompletion(t *testing.T) {
 	for shell := range strings.FieldsSeq(shells) {
 		script := completion(shell)
-		for _, o := range offered("lpvo") {
+		for _, o := range offered(everyCommand) {
 			if !strings.Contains(script, o.long) {
 				t.Errorf("%s: --%s is missing", shell, o.long)
 			}

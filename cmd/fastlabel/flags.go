@@ -31,6 +31,9 @@ type settings struct {
 	noSeal, noSync   bool
 	depth            string
 
+	record, root string // FILE of --record; --root
+	partial      bool
+
 	maxRate     int     // entries a second; 0: no limit
 	maxPressure float64 // per cent; 0: no limit
 	nice        bool
@@ -59,6 +62,9 @@ const (
 	ofOutput = "Output"
 )
 
+// everyCommand is the letters of all commands but hook.
+const everyCommand = "lpvro"
+
 func options(s *settings) []option {
 	return []option{
 		{ofLabel, "label", "", "CONTEXT", "the whole label", "lpv", "", text(&s.label)},
@@ -73,34 +79,37 @@ func options(s *settings) []option {
 		{ofTree, "files-from", "f", "FILE", "more PATHs, one a line; - is stdin", "lpv", "file", text(&s.filesFrom)},
 		{ofTree, "null", "0", "", "PATHs in FILE end in NUL", "lpv", "", boolean(&s.null)},
 		{ofTree, "hard-links", "", "HOW", "if hard-linked: label (default), skip or error", "lv", "label skip error", enum(&s.hardLinks, "label", "skip", "error")},
+		{ofTree, "root", "", "PATH", "where the tree is, if it was moved", "r", "dir", text(&s.root)},
 
-		{ofWork, "dry-run", "n", "", "write nothing, say what would be", "l", "", boolean(&s.dryRun)},
-		{ofWork, "threads", "T", "N", fmt.Sprintf("workers, up to %d; 0 chooses (default)", maxThreads), "lv", "", threads(&s.threads)},
+		{ofWork, "dry-run", "n", "", "write nothing, say what would be", "lr", "", boolean(&s.dryRun)},
+		{ofWork, "threads", "T", "N", fmt.Sprintf("workers, up to %d; 0 chooses (default)", maxThreads), "lvr", "", threads(&s.threads)},
 		{ofWork, "skip", "", "HOW", "pass over: none (default), root, top, changed", "l", "none root top changed", enum(&s.trust, "none", "root", "top", "changed")},
 		{ofWork, "exact", "", "", "read every label before writing it", "l", "", boolean(&s.exact)},
-		{ofWork, "timeout", "", "DURATION", "stop then, such as 90s; 0 never (default)", "lv", "", duration(&s.timeout)},
+		{ofWork, "record", "", "FILE", "keep the labels before, for restore, in a new FILE", "l", "file", text(&s.record)},
+		{ofWork, "partial", "", "", "put back what a record without an end holds", "r", "", boolean(&s.partial)},
+		{ofWork, "timeout", "", "DURATION", "stop then, such as 90s; 0 never (default)", "lvr", "", duration(&s.timeout)},
 		{ofWork, "timeout", "", "DURATION", "stop then, such as 90s; 0 chooses (default)", "h", "", duration(&s.timeout)},
-		{ofWork, "no-seal", "", "", "do not mark PATH while work is under way", "l", "", boolean(&s.noSeal)},
-		{ofWork, "no-sync", "", "", "do not wait for the disk at the end", "l", "", boolean(&s.noSync)},
+		{ofWork, "no-seal", "", "", "do not mark PATH while work is under way", "lr", "", boolean(&s.noSeal)},
+		{ofWork, "no-sync", "", "", "do not wait for the disk at the end", "lr", "", boolean(&s.noSync)},
 		{ofWork, "depth", "", "root|top", "look at PATH (default), or its entries too", "p", "root top", enum(&s.depth, "root", "top")},
 		{ofWork, "max-rate", "", "N", "at most N entries a second; 0 any (default)", "lv", "", rate(&s.maxRate)},
 		{ofWork, "max-pressure", "", "P", "slow down while I/O pressure is above P per cent", "lv", "", percent(&s.maxPressure)},
-		{ofWork, "nice", "", "", "lowest priority for processor and disk", "lv", "", boolean(&s.nice)},
+		{ofWork, "nice", "", "", "lowest priority for processor and disk", "lvr", "", boolean(&s.nice)},
 
-		{ofOutput, "progress", "p", "", "tell how far it is; by itself on a terminal", "lv", "", boolean(&s.progress)},
-		{ofOutput, "verbose", "v", "", "list each change on stdout, and every failure", "lv", "", boolean(&s.verbose)},
+		{ofOutput, "progress", "p", "", "tell how far it is; by itself on a terminal", "lvr", "", boolean(&s.progress)},
+		{ofOutput, "verbose", "v", "", "list each change on stdout, and every failure", "lvr", "", boolean(&s.verbose)},
 		{ofOutput, "verbose", "v", "", "say what was done, and list every failure", "h", "", boolean(&s.verbose)},
-		{ofOutput, "quiet", "q", "", "no result lines, no progress", "lpv", "", boolean(&s.quiet)},
-		{ofOutput, "json", "", "", "JSON lines on stdout, one object each", "lpv", "", boolean(&s.json)},
-		{ofOutput, "metrics", "", "FILE", "what became of each PATH, for node_exporter", "lpv", "file", text(&s.metrics)},
-		{ofOutput, "log-level", "", "LEVEL", "log to stderr: debug, info, warn, error", "lpv", "debug info warn error", enum(&s.logLevel, "debug", "info", "warn", "error")},
-		{ofOutput, "log-format", "", "FORMAT", "console (default) or json", "lpv", "console json", enum(&s.logFormat, "console", "json")},
+		{ofOutput, "quiet", "q", "", "no result lines, no progress", "lpvr", "", boolean(&s.quiet)},
+		{ofOutput, "json", "", "", "JSON lines on stdout, one object each", "lpvr", "", boolean(&s.json)},
+		{ofOutput, "metrics", "", "FILE", "what became of each PATH, for node_exporter", "lpvr", "file", text(&s.metrics)},
+		{ofOutput, "log-level", "", "LEVEL", "log to stderr: debug, info, warn, error", "lpvr", "debug info warn error", enum(&s.logLevel, "debug", "info", "warn", "error")},
+		{ofOutput, "log-format", "", "FORMAT", "console (default) or json", "lpvr", "console json", enum(&s.logFormat, "console", "json")},
 		{ofOutput, "man", "", "DIR", "", "l", "dir", text(&s.man)}, // for the Makefile
-		{ofOutput, "help", "h", "", "this text", "lpvho", "", boolean(&s.help)},
+		{ofOutput, "help", "h", "", "this text", "lpvrho", "", boolean(&s.help)},
 	}
 }
 
-// flagSet binds the options of a command, or of all ("lpvo").
+// flagSet binds the options of a command, or of all (everyCommand).
 func flagSet(s *settings, commands string) *pflag.FlagSet {
 	fs := pflag.NewFlagSet("fastlabel", pflag.ContinueOnError)
 	fs.SetOutput(io.Discard)
@@ -120,7 +129,7 @@ func flagSet(s *settings, commands string) *pflag.FlagSet {
 // dispatch finds the command: the first word that is no flag, if it is a
 // command's name and no -- stands before it. The label command has no name.
 func dispatch(args []string) (command, []string, error) {
-	all := flagSet(new(settings), "lpvo")
+	all := flagSet(new(settings), everyCommand)
 	all.SetInterspersed(false)
 	if err := parseFlags(all, args); err != nil {
 		return commands()[0], args, err
@@ -147,7 +156,7 @@ func parse(c command, args []string) (*settings, []string, error) {
 	if s.help {
 		return s, nil, nil
 	}
-	for _, pair := range [][2]string{{"quiet", "verbose"}, {"label", "reference"}} {
+	for _, pair := range [][2]string{{"quiet", "verbose"}, {"label", "reference"}, {"record", "dry-run"}, {"record", "files-from"}} {
 		if fs.Changed(pair[0]) && fs.Changed(pair[1]) {
 			return s, nil, fmt.Errorf("--%s and --%s exclude each other", pair[0], pair[1])
 		}

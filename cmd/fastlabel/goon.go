@@ -22,6 +22,9 @@ func goOn(name string, c command, args, operands, left []string) string {
 	// It was parsed before, so there is no error.
 	_ = flagSet(new(settings), c.key).ParseAll(args, func(f *pflag.Flag, value string) error {
 		word := "--" + f.Name
+		if f.Name == "record" {
+			value = nextRecord(value)
+		}
 		if f.NoOptDefVal == "" || value != f.NoOptDefVal {
 			word += "=" + value
 		}

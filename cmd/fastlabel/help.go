@@ -17,7 +17,7 @@ type command struct {
 }
 
 const exitCodes = `Exit codes:
-  0  done, or nothing to do       4    differences found (probe, verify, -n)
+  0  done, or nothing to do       4    differences found, changed meanwhile
   1  some entries failed          124  --timeout reached
   2  usage; nothing was begun     130  interrupted (143: SIGTERM)
   3  refused, or no labels there
@@ -49,6 +49,13 @@ Errors go to stderr and to the journal.
 Exit codes: 0 done, or nothing to do; 1 something failed; 2 usage.
 `
 
+const restoreHelp = `FILE is checked to its end before anything is written. What bears neither the
+label that the run gave nor the one it bore before is left alone, and named, as
+is another file of the same name. In the counts, written are those put back,
+right those that bore their label already, and skipped those left alone.
+PATH gets its own label last, if all else is as it was.
+`
+
 const whenAsked = `On SIGUSR1 it says how far it is.
 `
 
@@ -58,6 +65,7 @@ func commands() []command {
 		{"", "l", "PATH...", "label PATH and everything beneath it", "fastlabel -l s0:c35,c75 /var/lib/pv", "\n" + skipHelp + "\n" + listed + inJSON + whenAsked + "\n" + exitCodes},
 		{"probe", "p", "PATH...", "is it labelled? reads PATH alone", "fastlabel probe -l s0:c35,c75 /var/lib/pv", "\n" + inJSON},
 		{"verify", "v", "PATH...", "read every label, write none", "fastlabel verify -v /var/lib/pv", "\nDifferences are listed with -v.\n" + listed + inJSON + whenAsked},
+		{"restore", "r", "FILE", "put back the labels that --record kept", "fastlabel restore /root/pv.record", "\n" + restoreHelp + "\n" + listed + inJSON + whenAsked},
 		{"hook", "h", "", "OCI createRuntime hook; reads stdin", "fastlabel hook <state.json", "\n" + hookHelp},
 		{"version", "o", "", "print the version", "fastlabel version", ""},
 		{"completion", "o", "bash|zsh|fish", "print a script for that shell", ". <(fastlabel completion bash)", ""},

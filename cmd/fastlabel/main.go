@@ -88,6 +88,7 @@
 //	pressure.go    what the kernel tells of those who wait for I/O
 //	turns.go       one path after the other, and past one that stalls
 //	paths.go       paths that another path takes in
+//	undo.go        --record and restore; internal/undo is their file
 //	work.go        the library is called, for each path
 //	probe.go       the same for probe
 //	teller.go      what the library tells of one path, each thing once
@@ -316,7 +317,10 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 	case c.name == "probe":
 		return j.probeAll(ctx, paths)
 	}
-	code = j.labelAll(ctx, paths)
+	code = worse(j.labelAll(ctx, paths), j.recorded())
+	if len(j.left) > 0 && c.name == "restore" {
+		j.left = operands
+	}
 	if len(j.left) > 0 {
 		j.note("", "to go on: "+goOn(cmp.Or(a.name, "fastlabel"), c, args, operands, j.left))
 	}

@@ -110,6 +110,9 @@ func (p *people) change(_, path, from, to string) {
 	if !p.verbose {
 		return
 	}
+	if to == "" { // restored
+		to = "no label"
+	}
 	did := "relabelled"
 	if p.dry {
 		did = "would relabel"
@@ -205,6 +208,9 @@ func resultLine(r result) string {
 		parts = append(parts, strings.TrimSuffix("incomplete ("+r.reason+")", " (failed)"))
 	}
 	entries, written := " entries", " written"
+	if r.command == "restore" {
+		written = " put back"
+	}
 	if r.Seen == 1 {
 		entries = " entry"
 	}
@@ -213,6 +219,8 @@ func resultLine(r result) string {
 		written = " differs"
 	case r.command == "verify":
 		written = " differ"
+	case r.dryRun && r.command == "restore":
+		written = " to put back"
 	case r.dryRun:
 		written = " to write"
 	}

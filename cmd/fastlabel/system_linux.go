@@ -23,6 +23,12 @@ func identify(info fs.FileInfo) (id identity, ok bool) {
 	return identity{uint64(st.Dev), st.Ino}, true
 }
 
+// onlyOurs says that nobody but root and this user may write the file.
+func onlyOurs(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && (st.Uid == 0 || int(st.Uid) == os.Geteuid()) && info.Mode().Perm()&0o022 == 0
+}
+
 // readLabel returns the label of the file that path leads to.
 func readLabel(path string) (string, error) {
 	const most = 65536 // XATTR_SIZE_MAX

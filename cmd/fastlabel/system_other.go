@@ -13,6 +13,8 @@ type identity struct{ dev, ino uint64 }
 
 func identify(fs.FileInfo) (identity, bool) { return identity{}, false }
 
+func onlyOurs(fs.FileInfo) bool { return false }
+
 func readLabel(path string) (string, error) {
 	return "", &fs.PathError{Op: "getxattr", Path: path, Err: errors.ErrUnsupported}
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"sync"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/undo"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -20,7 +21,9 @@ type job struct {
 	command string
 	label   string // canonical
 
-	ledger   *ledger   // nil: nobody keeps it
+	ledger   *ledger      // nil: nobody keeps it
+	recorder *undo.Writer // nil: nothing is recorded
+
 	progress *progress // nil: nobody wants to know
 	pacer    *pacer    // nil: nothing holds it back
 
@@ -30,6 +33,9 @@ type job struct {
 
 // prepare finds the paths and the label, before anything is begun.
 func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]string, error) {
+	if j.command == "restore" {
+		return j.restore(paths)
+	}
 	if len(paths) == 0 && j.filesFrom == "" {
 		return nil, usageError{errors.New("no PATH given")}
 	}
@@ -41,6 +47,9 @@ func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]s
 	var err error
 	if j.label, err = target(ctx, j.settings); err != nil {
 		return nil, err
+	}
+	if j.settings.record != "" {
+		return paths, j.record(paths)
 	}
 	if j.filesFrom == "" {
 		return paths, nil
@@ -69,6 +78,9 @@ func (j *job) one(ctx context.Context, path string, stalls func()) (code int, wa
 	rep.Root, rep.Label = path, j.label
 	t.end(ctx, err)
 	code, reason := outcome(ctx, rep, err, dry)
+	if j.command == "restore" && reason == "no commit" {
+		code, reason = exitDiffers, "changed meanwhile"
+	}
 	r := result{
 		Report: rep, command: j.command, skip: j.trust, dryRun: dry,
 		begun: true, code: code, reason: reason,
@@ -107,7 +119,12 @@ func (j *job) engine(t *teller, dry bool) relabel.Options {
 		OnNote:        func(text string) { t.say(func() { t.note(t.root, text) }) },
 		OnWait:        func(holder string) { t.say(func() { t.wait(t.root, holder) }) },
 	}
-	if j.verbose || j.logLevel == "debug" {
+	if j.recorder != nil {
+		o.Recorder = j.recorder
+	}
+	if j.command == "restore" && (j.verbose || j.logLevel == "debug") {
+		o.OnChange = func(p, to string) { t.say(func() { t.change(t.root, p, t.label, to) }) }
+	} else if j.verbose || j.logLevel == "debug" {
 		o.OnChange = func(p, from string) { t.say(func() { t.change(t.root, p, from, t.label) }) }
 	}
 	return o
@@ -117,6 +134,8 @@ func (j *job) engine(t *teller, dry bool) relabel.Options {
 func codeOf(err error) int {
 	var usage usageError
 	switch {
+	case errors.As(err, new(refusal)):
+		return exitRefused
 	case errors.As(err, &usage):
 		return exitUsage
 	case errors.Is(err, fs.ErrNotExist):
