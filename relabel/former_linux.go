@@ -39,7 +39,13 @@ const (
 	waitMost = 8 << 20
 	// openMost directories are open at most: those that wait stay open, while
 	// the limit on descriptors lets them.
-	openMost = 4096
+	openMost = 16384
+	// pagesMost wait at most. The directories found meanwhile have their parents
+	// open too, some ten times as many.
+	pagesMost = 1024
+	// short is a tenth of a wait for the disk, and there are so many at most.
+	short     = 200 * time.Microsecond
+	shortMost = 20
 )
 
 // page is what waits of one directory.
@@ -180,11 +186,28 @@ func (w *worker) turnPage() {
 
 // keepDue is for the item that was given when the first page came.
 func (w *worker) keepDue() {
+	w.gatherMore()
 	w.keep()
 	w.ledger.mu.Lock()
 	defer w.ledger.mu.Unlock()
 	if w.ledger.due = len(w.ledger.pages) > 0; w.ledger.due {
 		w.pool.Give(item{keep: true})
+	}
+}
+
+// gatherMore gives others a moment, as long as they find more to be kept: a wait
+// for the disk is as long for much as for little.
+func (w *worker) gatherMore() {
+	l := w.ledger
+	for size, rounds := -1, 0; rounds < shortMost && !w.stopped(); rounds++ {
+		l.mu.Lock()
+		grows := l.size > size
+		size = l.size
+		l.mu.Unlock()
+		if !grows {
+			return
+		}
+		time.Sleep(short)
 	}
 }
 

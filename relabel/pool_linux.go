@@ -55,7 +55,7 @@ func (r *run) size(m *mount) (workers, most int) {
 		open = openMost
 	}
 	open = max(2, min(open, (files-reserve-most*perWorker)/2))
-	r.pagesMost = open / 2
+	r.pagesMost = max(1, min(open/4, pagesMost))
 	r.cache.resize(open)
 	return min(workers, most), most
 }

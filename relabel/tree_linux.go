@@ -32,13 +32,13 @@ type run struct {
 	commits bool                // the root is to be written
 	// pagesMost directories wait at most with what they bore.
 	pagesMost int
-	guesses bool                // writing unread is permitted
-	hung    atomic.Bool         // a worker did not come back
-	cache   cache
-	ledger  *ledger // nil: nothing is recorded
-	stop    context.CancelCauseFunc
-	main    *strand
-	stalled bool // what attend said last
+	guesses   bool        // writing unread is permitted
+	hung      atomic.Bool // a worker did not come back
+	cache     cache
+	ledger    *ledger // nil: nothing is recorded
+	stop      context.CancelCauseFunc
+	main      *strand
+	stalled   bool // what attend said last
 
 	// Shared by the workers.
 	events sync.Mutex // serialises the callbacks, and guards first and dir.spoiled
