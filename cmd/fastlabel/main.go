@@ -6,6 +6,7 @@
 //	Usage: fastlabel [flags] PATH...            label PATH and everything beneath it
 //	       fastlabel probe [flags] PATH...      is it labelled? reads PATH alone
 //	       fastlabel verify [flags] PATH...     read every label, write none
+//	       fastlabel restore [flags] FILE       put back the labels that --record kept
 //	       fastlabel hook [flags]               OCI createRuntime hook; reads stdin
 //	       fastlabel version                    print the version
 //	       fastlabel completion bash|zsh|fish   print a script for that shell
@@ -30,6 +31,7 @@
 //	  -T, --threads N             workers, up to 1024; 0 chooses (default)
 //	      --skip HOW              pass over: none (default), root, top, changed
 //	      --exact                 read every label before writing it
+//	      --record FILE           keep the labels before, for restore, in a new FILE
 //	      --timeout DURATION      stop then, such as 90s; 0 never (default)
 //	      --no-seal               do not mark PATH while work is under way
 //	      --no-sync               do not wait for the disk at the end
@@ -56,7 +58,7 @@
 //	On SIGUSR1 it says how far it is.
 //
 //	Exit codes:
-//	  0  done, or nothing to do       4    differences found (probe, verify, -n)
+//	  0  done, or nothing to do       4    differences found, changed meanwhile
 //	  1  some entries failed          124  --timeout reached
 //	  2  usage; nothing was begun     130  interrupted (143: SIGTERM)
 //	  3  refused, or no labels there

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// recorded labels the tree at root and returns the record.
+func recorded(t *testing.T, root string) *former {
+	t.Helper()
+	time.Sleep(10 * time.Millisecond) // what was built is older than the run
+	f := &former{}
+	if r, err := Tree(t.Context(), root, newLabel, Options{Recorder: f, OneFilesystem: true}); err != nil || !r.Complete {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	return f
+}
+
+// TestRecorderFails: when the record cannot be kept, the run ends with that
+// error, the root is sealed, and nothing is written that is not on record.
+func TestRecorderFails(t *testing.T) {
+	full := errors.New("no room for the record")
+	for _, after := range []int{0, 1, 2} {
+		root := grow(t, on(t, "ext4"), plain)
+		time.Sleep(10 * time.Millisecond) // it is older than the run
+		f := &former{}
+		f.keep = func(Page) error {
+			if len(f.pages) >= after {
+				return full
+			}
+			return nil
+		}
+		r, err := Tree(t.Context(), root, newLabel, Options{Recorder: f, Threads: 2})
+		if !errors.Is(err, full) || r.Complete || sealOf(labelOf(t, root), newLabel) != true {
+			t.Errorf("after %d pages: %+v, %v, the root bears %s", after, r, err, labelOf(t, root))
+		}
+		kept := map[string]bool{}
+		for _, p := range f.pages {
+			for _, e := range p.Entries {
+				kept[filepath.Join(p.Dir, e.Name)] = true
+			}
+		}
+		for p, label := range treetest.Read(t, root) {
+			if p != "." && label != oldLabel && !kept[p] {
+				t.Errorf("after %d pages: %s bears %s and is not on record", after, p, label)
+			}
+		}
+		if back, err := Restore(t.Context(), "", f.head, f.all, Options{}); err != nil || !back.Complete {
+			t.Errorf("after %d pages: %+v, %v", after, back, err)
+		}
+		if n := len(bearing(t, root, oldLabel)); n != 46 {
+			t.Errorf("after %d pages: %d of 46 bear what they bore", after, n)
+		}
+	}
+}
+
+// TestRestoreLeavesAlone: what was changed meanwhile is named, and not written;
+// the root vouches for it by no label.
+func TestRestoreLeavesAlone(t *testing.T) {
+	root := grow(t, on(t, "ext4"), plain)
+	f := recorded(t, root)
+	at := func(p string) string { return filepath.Join(root, p) }
+	treetest.Set(t, root, "f01", "system_u:object_r:usr_t:s0")
+	treetest.Set(t, root, "f02", treetest.None)
+	for _, err := range []error{
+		os.Remove(at("f03")), os.Rename(at("f05"), at("f04")), os.Rename(at("d/e"), at("moved")), os.Symlink("/etc", at("d/e")),
+		os.WriteFile(at("new"), nil, 0o600),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := map[string]string{}
+	o := Options{OnSkip: func(p, why string) { left[strings.TrimPrefix(p, root+"/")] = why }}
+	r, err := Restore(t.Context(), "", f.head, f.all, o)
+	adds(t, r)
+	// d/e/f and f03, f05 are gone; d/e and f04 are others; and the root.
+	if err != nil || r.Complete || r.Skipped != 5 || r.Vanished != 3 || r.Written != 38 || r.Seen != 46 || len(left) != 4 {
+		t.Errorf("%+v, %v, %v", r, err, left)
+	}
+	if got := labelOf(t, root); !sealOf(got, oldLabel) {
+		t.Errorf("the root bears %s", got)
+	}
+	if l := labelOf(t, at("f01")); l != "system_u:object_r:usr_t:s0" {
+		t.Errorf("f01 bears %s", l)
+	}
+	if l, _ := raw(t, "/etc"); l == oldLabel {
+		t.Error("/etc was labelled")
+	}
+	if back, err := Tree(t.Context(), root, oldLabel, Options{}); err != nil || !back.Complete {
+		t.Errorf("the run that makes it so: %+v, %v", back, err)
+	}
+}
+
+// TestRestoreElsewhere: another directory at the path is refused and nothing is
+// changed; the tree itself is found where it was moved to, if that is said.
+func TestRestoreElsewhere(t *testing.T) {
+	treetest.Each(t, func(t *testing.T, dir string) {
+		root := grow(t, dir, plain)
+		f := recorded(t, root)
+		if err := os.Rename(root, root+"-moved"); err != nil {
+			t.Fatal(err)
+		}
+		other := grow(t, dir, strings.ReplaceAll(plain, oldLabel, newLabel))
+		if r, err := Restore(t.Context(), "", f.head, f.all, Options{}); !errors.Is(err, ErrOtherTree) || r.Seen > 0 {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if n := len(bearing(t, other, newLabel)); n != 46 {
+			t.Errorf("%d of 46 are as they were", n)
+		}
+		if r, err := Restore(t.Context(), root+"-moved", f.head, f.all, Options{}); err != nil || !r.Complete || r.Written != 46 {
+			t.Errorf("%+v, %v", r, err)
+		}
+	})
+}
+
+// TestRestoreSeals: a root that was right before is not made to vouch for what is
+// wrong again; and one that is cut short is nobody's.
+func TestRestoreSeals(t *testing.T) {
+	root := grow(t, on(t, "ext4"), plain)
+	treetest.Set(t, root, ".", newLabel)
+	f := recorded(t, root)
+	r, err := Restore(t.Context(), "", f.head, f.all, Options{})
+	if err != nil || r.Written != 45 || !sealOf(labelOf(t, root), newLabel) {
+		t.Errorf("%+v, %v, the root bears %s", r, err, labelOf(t, root))
+	}
+	root = grow(t, on(t, "ext4"), plain)
+	f = recorded(t, root)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, err = Restore(ctx, "", f.head, f.all, Options{Threads: 1, OnChange: func(string, string) { cancel() }})
+	if !errors.Is(err, context.Canceled) || r.Complete || !sealOf(labelOf(t, root), newLabel) {
+		t.Errorf("%+v, %v, the root bears %s", r, err, labelOf(t, root))
+	}
+	if r, err = Restore(t.Context(), "", f.head, f.all, Options{}); err != nil || !r.Complete || r.Right == 0 || len(bearing(t, root, oldLabel)) != 46 {
+		t.Errorf("the next: %+v, %v", r, err)
+	}
+}
+
+// TestRestoreEscape: whatever its owner does to the tree meanwhile, nothing outside
+// is touched.
+func TestRestoreEscape(t *testing.T) {
+	treetest.Need(t, "root")
+	for engine, m := range engines() {
+		t.Run(engine, func(t *testing.T) {
+			written := int64(0)
+			strayed, turns := attack(t, 2*time.Second, true, true, func(root, label string) {
+				f := &former{}
+				if _, err := tree(t.Context(), root, label, Options{NoSync: true, OneFilesystem: true, Recorder: f}, as(m)); err != nil && !errors.Is(err, unix.ESTALE) {
+					t.Error(err)
+				}
+				// The owner's next label would be ours as well as not.
+				r, err := restore(t.Context(), "", f.head, f.all, Options{NoSync: true}, as(m))
+				adds(t, r)
+				written += r.Written
+				if err != nil {
+					t.Errorf("%+v, %v", r, err)
+				}
+			})
+			if strayed || turns < 10 || written < 20 {
+				t.Errorf("strayed %t in %d turns, %d labels written", strayed, turns, written)
+			}
+		})
+	}
+}
+
+// TestRecordNested: a mount beneath the root is refused before anything is
+// changed, or left alone.
+func TestRecordNested(t *testing.T) {
+	dir := on(t, "tmpfs")
+	root := grow(t, dir, plain)
+	bind(t, root+"/d/e", root+"/d")
+	f := &former{}
+	if r, err := Tree(t.Context(), root, newLabel, Options{Recorder: f}); !errors.Is(err, errors.ErrUnsupported) || f.begun > 0 || r.Written > 0 || labelOf(t, root) != oldLabel {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if r, err := Tree(t.Context(), root, newLabel, Options{Recorder: f, OneFilesystem: true}); err != nil || r.Skipped != 1 || f.begun != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestRecordFile: a root that is no directory.
+func TestRecordFile(t *testing.T) {
+	root := filepath.Join(grow(t, on(t, "ext4"), plain), "f01")
+	f := recorded(t, root)
+	if r, err := Restore(t.Context(), "", f.head, f.all, Options{}); err != nil || !r.Complete || r.Written != 1 || labelOf(t, root) != oldLabel {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
