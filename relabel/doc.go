@@ -36,6 +36,13 @@
 //	report_linux.go     counts and notes, for the Report
 //	state_linux.go      how far it is, for whoever asks; who is held back waits
 //	stall_linux.go      who is held up is relieved; what hangs is left behind
+//	former.go           what a Recorder is handed
+//	former_linux.go     what an entry bore is on record before it is written
+//
+// The way back:
+//
+//	restore_linux.go    from the root to the root, which comes last
+//	restorer_linux.go   a worker: a page, an entry
 //
 // Around Tree, for runtimes:
 //
@@ -109,4 +116,12 @@
 //     last commit is found, wherever it is, and a Report says what was not
 //     looked at. (TestSkipChanged, TestSkipChangedHistories,
 //     TestSkipChangedWithout, TestNoMark, TestSubvolume, TestBulkSince)
+//  15. With a Recorder, what an entry bore is on record before the entry is
+//     written, and what cannot be recorded is not written. Restore then gives
+//     back what was. (TestUndo, TestRecorderFails, TestRecordNested)
+//  16. Restore writes nothing but what bears the label of the run, under the
+//     name and inode number on record, and nothing outside the tree. The rest is
+//     left alone and named. The root comes last, and does not vouch for what was
+//     left alone. (TestRestoreLeavesAlone, TestRestoreElsewhere,
+//     TestRestoreSeals, TestRestoreEscape)
 package relabel

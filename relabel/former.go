@@ -28,6 +28,8 @@ type Header struct {
 	Birth      time.Time
 	Filesystem int64
 	Former     Former // the root's own label; it has no name
+	// Partial says to Restore that pages may be missing.
+	Partial bool
 }
 
 // Former is what an entry bore.

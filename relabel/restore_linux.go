@@ -42,7 +42,8 @@ type restoring struct {
 // The root gets its own label last, if nothing failed; until then it is sealed. It
 // stays sealed, and OnNote is told, where its former label would vouch for what
 // need not bear it: where something was left alone, or was created, renamed or
-// removed since the run began in a directory that the run labelled. Complete says
+// removed since the run began in a directory that the run labelled, or where pages
+// may be missing and entries bear the label of the run still. Complete says
 // that all is as it was; in a dry run, that nothing is to be written either.
 //
 // Of o it goes by Threads (0: one for each processor), DryRun, NoSeal, NoSync, Seen
@@ -123,6 +124,7 @@ func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[Page, 
 	if err != nil {
 		return err
 	}
+	s.tell(func(told *Report) { told.Interrupted = "" }) // by whatever: it is undone
 	return s.close(s.directory(ctx, c, pages))
 }
 
@@ -171,6 +173,11 @@ func (s *restoring) directory(ctx context.Context, c *record, pages iter.Seq2[Pa
 	if s.counted(failure) > 0 {
 		return nil
 	}
+	if s.h.Partial {
+		if err := s.remnants(ctx, root); err != nil {
+			return err
+		}
+	}
 	switch {
 	case c.right() || sealOf(c.have, s.want) || sealOf(c.have, s.was):
 		return s.rootLast(c)
@@ -180,6 +187,17 @@ func (s *restoring) directory(ctx context.Context, c *record, pages iter.Seq2[Pa
 		s.skip(root.path, "it bears "+c.have+" meanwhile")
 	}
 	return nil
+}
+
+// remnants looks, where the record may not be whole, for what bears the label of
+// the run still.
+func (s *restoring) remnants(ctx context.Context, root *root) error {
+	found, err := tree(ctx, root.path, s.want, Options{DryRun: true, OneFilesystem: true, Threads: s.o.Threads}, func() means { return s.means })
+	if err == nil && found.Right > 0 {
+		s.stirs.Store(true)
+		s.note("%d entries bear the label of the run still", found.Right)
+	}
+	return err
 }
 
 // rootLast gives the root its former label when all else is on disk; or a seal of

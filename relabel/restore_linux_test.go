@@ -137,6 +137,13 @@ func TestRestoreSeals(t *testing.T) {
 	}
 	root = grow(t, on(t, "ext4"), plain)
 	f = recorded(t, root)
+	f.head.Partial, f.pages = true, f.pages[:1]
+	r, err = Restore(t.Context(), "", f.head, f.all, Options{})
+	if err != nil || r.Complete || !sealOf(labelOf(t, root), oldLabel) {
+		t.Errorf("a part: %+v, %v, the root bears %s", r, err, labelOf(t, root))
+	}
+	root = grow(t, on(t, "ext4"), plain)
+	f = recorded(t, root)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	r, err = Restore(ctx, "", f.head, f.all, Options{Threads: 1, OnChange: func(string, string) { cancel() }})

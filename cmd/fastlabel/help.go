@@ -65,7 +65,7 @@ func commands() []command {
 		{"", "l", "PATH...", "label PATH and everything beneath it", "fastlabel -l s0:c35,c75 /var/lib/pv", "\n" + skipHelp + "\n" + listed + inJSON + whenAsked + "\n" + exitCodes},
 		{"probe", "p", "PATH...", "is it labelled? reads PATH alone", "fastlabel probe -l s0:c35,c75 /var/lib/pv", "\n" + inJSON},
 		{"verify", "v", "PATH...", "read every label, write none", "fastlabel verify -v /var/lib/pv", "\nDifferences are listed with -v.\n" + listed + inJSON + whenAsked},
-		{"restore", "r", "FILE", "put back the labels that --record kept", "fastlabel restore /root/pv.record", "\n" + restoreHelp + "\n" + listed + inJSON + whenAsked},
+		{"restore", "r", "FILE", "put back what --record kept", "fastlabel restore /root/pv.record", "\n" + restoreHelp + "\n" + listed + inJSON + whenAsked},
 		{"hook", "h", "", "OCI createRuntime hook; reads stdin", "fastlabel hook <state.json", "\n" + hookHelp},
 		{"version", "o", "", "print the version", "fastlabel version", ""},
 		{"completion", "o", "bash|zsh|fish", "print a script for that shell", ". <(fastlabel completion bash)", ""},

@@ -6,7 +6,7 @@
 //	Usage: fastlabel [flags] PATH...            label PATH and everything beneath it
 //	       fastlabel probe [flags] PATH...      is it labelled? reads PATH alone
 //	       fastlabel verify [flags] PATH...     read every label, write none
-//	       fastlabel restore [flags] FILE       put back the labels that --record kept
+//	       fastlabel restore [flags] FILE       put back what --record kept
 //	       fastlabel hook [flags]               OCI createRuntime hook; reads stdin
 //	       fastlabel version                    print the version
 //	       fastlabel completion bash|zsh|fish   print a script for that shell

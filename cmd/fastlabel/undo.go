@@ -112,6 +112,7 @@ func (j *job) restore(operands []string) ([]string, error) {
 	case r.Cut:
 		j.note("", fmt.Sprintf("the record has no end; it holds %s entries", thousands(r.Entries)))
 	}
+	r.Head.Partial = r.Cut
 	j.label = r.Head.Label
 	j.tree = func(ctx context.Context, _, _ string, o relabel.Options) (relabel.Report, error) {
 		return relabel.Restore(ctx, j.root, r.Head, r.Pages(), o)

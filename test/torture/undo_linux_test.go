@@ -130,6 +130,9 @@ func (s subject) undo(t *testing.T, threads int, r row) {
 	if _, err := restore().CombinedOutput(); err != nil || s.astray(t) > 0 {
 		r.controlBad = 1
 	}
+	if read(t, s.root) == s.former(t, s.root) {
+		t.Errorf("with half of a record the root bears what it bore, and %d entries do not", s.astray(t))
+	}
 	r.note = fmt.Sprintf("%d calls a run, %d a restore", all, back)
 	r.add(t)
 }

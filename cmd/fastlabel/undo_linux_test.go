@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+const (
+	undoOld  = "system_u:object_r:etc_t:s0"
+	undoTree = "default label=" + undoOld + "\ndir .\nfile f%02d x20\ndir d\nfile d/g%02d x20\nlink l f01\nfile none label=-\n"
+)
+
+// says runs the command and returns all that it prints.
+func says(t *testing.T, code int, args ...string) string {
+	t.Helper()
+	var out bytes.Buffer
+	if got := real().run(t.Context(), strings.NewReader(""), &out, &out, args); got != code {
+		t.Errorf("fastlabel %q: exit %d, not %d\n%s", args, got, code, out.String())
+	}
+	return out.String()
+}
+
+func undoRoot(t *testing.T) (root, file string) {
+	t.Helper()
+	dir := t.TempDir()
+	setLabel(t, dir, undoOld) // or skip
+	root = filepath.Join(dir, "pv")
+	treetest.Build(t, root, treetest.Text(t, undoTree))
+	time.Sleep(10 * time.Millisecond) // it is older than the run
+	return root, filepath.Join(dir, "record")
+}
+
+// TestRecordRestore: what is recorded is put back; a run that was gone on with has
+// two records, and they are put back the last first.
+func TestRecordRestore(t *testing.T) {
+	root, file := undoRoot(t)
+	before := treetest.List(t, root)
+	labels := func() map[string]string {
+		all := map[string]string{}
+		for p, it := range treetest.List(t, root) {
+			all[p] = it.Label
+		}
+		return all
+	}
+	was := map[string]string{}
+	for p, it := range before {
+		was[p] = it.Label
+	}
+	if text := says(t, 0, "--record", file, root); !strings.Contains(text, "44 written") || !strings.Contains(text, "fastlabel restore "+file) {
+		t.Error(text)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 || info.Size() > 2000 {
+		t.Error(info, err)
+	}
+	setLabel(t, filepath.Join(root, "d"), "system_u:object_r:usr_t:s0")
+	says(t, 0, "--record", file+".2", root)
+	if text := says(t, 4, "restore", "-n", file+".2"); !strings.Contains(text, "to put back") {
+		t.Error(text)
+	}
+	// The root was right in the second run, and wrong things were beneath it.
+	if text := says(t, 4, "restore", "-v", file+".2"); !strings.Contains(text, "usr_t") {
+		t.Error(text)
+	}
+	setLabel(t, filepath.Join(root, "d"), defaultLabel)
+	if text := says(t, 0, "restore", file); !strings.Contains(text, "44 put back") {
+		t.Error(text)
+	}
+	if d := treetest.Diff(was, labels()); len(d) > 0 {
+		t.Error(d)
+	}
+	if text := says(t, 0, "restore", "--json", file); !strings.Contains(text, `"written":0,"right":44`) || !strings.Contains(text, `"complete":true`) {
+		t.Error(text)
+	}
+	if text := says(t, 0, "--skip", "root", "--label", undoOld, "--record", file+".3", root); !strings.Contains(text, "nothing was to be recorded") {
+		t.Error(text)
+	}
+	if _, err := os.Lstat(file + ".3"); !os.IsNotExist(err) {
+		t.Errorf("a record of nothing: %v", err)
+	}
+}
+
+// TestRecordRefused: each is refused before anything is changed.
+func TestRecordRefused(t *testing.T) {
+	root, file := undoRoot(t)
+	before := treetest.List(t, root)
+	if err := os.WriteFile(file+".there", []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(root, file+".link"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args string
+		code int
+		text string
+	}{
+		{"--record " + file + ".there " + root, 2, "there is such a file"},
+		{"--record " + root + "/d/rec " + root, 2, "it would lie in"},
+		{"--record " + file + ".link/rec " + root, 2, "it would lie in"},
+		{"--record " + file + " " + root + " " + root + "/d", 2, "one PATH"},
+		{"-n --record " + file + " " + root, 2, "exclude each other"},
+		{"--record " + file + ".no/rec " + root, 1, "no such file"},
+	} {
+		if text := says(t, c.code, strings.Fields(c.args)...); !strings.Contains(text, c.text) {
+			t.Errorf("%s:\n%s", c.args, text)
+		}
+	}
+	if text, err := os.ReadFile(file + ".there"); err != nil || string(text) != "precious" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if d := treetest.Diff(before, treetest.List(t, root)); len(d) > 0 {
+		t.Error(d)
+	}
+}
+
+// TestRestoreRefused: what is no record, or not a whole one, or might be
+// somebody else's, is refused before anything is changed.
+func TestRestoreRefused(t *testing.T) {
+	root, file := undoRoot(t)
+	says(t, 0, "--record", file, root)
+	before := treetest.List(t, root)
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(file+".fifo", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	middle := bytes.Clone(whole)
+	middle[len(whole)/2] ^= 1
+	for name, text := range map[string][]byte{
+		"cut": whole[:len(whole)-20], "half": whole[:len(whole)/2], "middle": middle, "foreign": []byte("#!/bin/sh\n"), "empty": nil,
+		"newer": append([]byte("fastlabel record 9\n"), whole[19:]...), "shared": whole,
+	} {
+		if err := os.WriteFile(file+"."+name, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(file+".shared", 0o620); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args string
+		code int
+		text string
+	}{
+		{"", 2, "one FILE"},
+		{"-", 2, "one FILE"},
+		{file + " " + file, 2, "one FILE"},
+		{file + ".no", 1, "no such file"},
+		{file + ".fifo", 3, "no regular file"},
+		{root, 3, "no regular file"},
+		{file + ".cut", 3, "--partial"},
+		{file + ".half", 3, "--partial"},
+		{file + ".middle", 3, "damaged"},
+		{file + ".foreign", 3, "no record"},
+		{file + ".empty", 3, "no record"},
+		{file + ".newer", 3, "newer"},
+		{file + ".shared", 3, "others"},
+		{"--partial " + file + ".middle", 3, "damaged"},
+	} {
+		if text := says(t, c.code, append([]string{"restore"}, strings.Fields(c.args)...)...); !strings.Contains(text, c.text) {
+			t.Errorf("%s:\n%s", c.args, text)
+		}
+	}
+	if d := treetest.Diff(before, treetest.List(t, root)); len(d) > 0 {
+		t.Error(d)
+	}
+	says(t, 0, "restore", "--partial", file+".cut")
+	if d := treetest.Diff(map[string]string{"f01": undoOld}, map[string]string{"f01": treetest.Read(t, root)["f01"]}); len(d) > 0 {
+		t.Error(d)
+	}
+}
