@@ -43,6 +43,17 @@ func goOn(name string, c command, args, operands, left []string) string {
 	return strings.Join(words, " ")
 }
 
+// toGoOn stands before that line. A list that came through a pipe is gone.
+func toGoOn(s *settings) string {
+	switch {
+	case s.filesFrom == "-":
+		return "to go on, with the same list again on stdin: "
+	case strings.HasPrefix(s.filesFrom, "/dev/"):
+		return "to go on, with the same list again in " + brief(s.filesFrom) + ": "
+	}
+	return "to go on: "
+}
+
 // forShell quotes a word for a POSIX shell; a terminal shows all of it. What is
 // not printable takes $'...', which POSIX has since 2024, bash, zsh and ksh for
 // long, and dash not.

@@ -324,7 +324,7 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 		j.left = operands
 	}
 	if len(j.left) > 0 {
-		j.note("", "to go on: "+goOn(cmp.Or(a.name, "fastlabel"), c, args, operands, j.left))
+		j.note("", toGoOn(s)+goOn(cmp.Or(a.name, "fastlabel"), c, args, operands, j.left))
 	}
 	return code
 }

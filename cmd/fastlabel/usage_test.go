@@ -62,7 +62,8 @@ func TestFilesFrom(t *testing.T) {
 	}
 	all := calls("-f empty", "-f blank", "-0f empty", "-f empty /one", "--json -f empty", "-f lines", "/trusted -f lines",
 		"-0 -f nul", "-f nul", "-0 -f hole", "-f nothere", "-f .", "probe -f lines", "verify -f lines")
-	all = append(all, call{[]string{"-f", "-"}, "/one\n-n\n"}, call{[]string{"-0", "-f", "-"}, "/one\x00/na\xffme"})
+	all = append(all, call{[]string{"-f", "-"}, "/one\n-n\n"}, call{[]string{"-0", "-f", "-"}, "/one\x00/na\xffme"},
+		call{[]string{"--timeout", "300ms", "-f", "-", "/cause"}, "/deadline\n/next\n"})
 	golden(t, "files", transcript(fake(), all))
 }
 
