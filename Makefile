@@ -108,7 +108,6 @@ ifneq ($(HOOKSDIR),)
 		install -D -m 644 /dev/stdin "$(DESTDIR)$(HOOKSDIR)/fastlabel.json"
 endif
 
-# A version that is a commit alone comes before all that have a number.
 .PHONY: packages test-packages
 packages: $(NFPM) ## make a deb and an rpm in bin, of what install installs
 	rm -rf bin/*.deb bin/*.rpm
