@@ -50,6 +50,7 @@
 //	group_look.go       which volume a caller means, and if a result still holds
 //	pending.go          how far it is
 //	dropin.go           Relabel and Chcon in place of go-selinux's
+//	commit_linux.go     what the last run left on a root, for whoever asks
 //
 // internal/sys makes the system calls, one a function. mountinfo.go parses
 // what the kernel says of mounts, seal.go chooses the seal, tally.go counts.

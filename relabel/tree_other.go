@@ -19,3 +19,6 @@ func Labelled(_, _ string, _ Depth) (bool, error) { return false, errors.ErrUnsu
 
 // Interrupted finds a seal; here it answers errors.ErrUnsupported.
 func Interrupted(_, _ string) (bool, error) { return false, errors.ErrUnsupported }
+
+// LastCommit reads a mark; here it answers errors.ErrUnsupported.
+func LastCommit(_ string) (Commit, error) { return Commit{}, errors.ErrUnsupported }

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"syscall"
+	"time"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
+
+// LastCommit returns what the last run left on root; the zero Commit if there
+// is none, or if the caller lacks CAP_SYS_ADMIN, without which it cannot be
+// read. It takes two looks at root and none beneath it.
+func LastCommit(root string) (Commit, error) {
+	r := &run{}
+	var err error
+	if r.proc, err = openProc(); err != nil {
+		return Commit{}, err
+	}
+	defer r.proc.close()
+	r.selinux = selinuxOn(r.proc.mounts)
+	at, err := r.openRoot(root)
+	if err != nil {
+		return Commit{}, err
+	}
+	defer at.close()
+	attr := sys.NewAttr(markName, nil)
+	n, e := attr.GetxattrFd(at.fd)
+	switch e {
+	case 0:
+	case errNoLabel, errLongLabel, syscall.ENOTSUP, syscall.EPERM:
+		return Commit{}, nil
+	default:
+		return Commit{}, pathError("getxattr", at.path, e)
+	}
+	k, ok := parseMark(string(attr.Value(n)))
+	if !ok || !k.vouches(k.label, time.Now()) {
+		return Commit{}, nil
+	}
+	return Commit{k.label, time.Unix(0, k.start), time.Unix(0, k.left), k.entries, k.written}, nil
+}
