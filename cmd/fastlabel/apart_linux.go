@@ -76,7 +76,7 @@ func apart(ctx context.Context, s *settings, paths []string) (code int, done, to
 }
 
 func inPart(ctx context.Context, s *settings) (code int, done, told bool) {
-	p, err := startPart(s.filesFrom != "")
+	p, err := startPart(s.filesFrom != "" || s.forPods != "")
 	if err != nil { // as well as can be, here
 		return 0, false, false
 	}

@@ -17,6 +17,7 @@ import (
 // settings are the flags, parsed.
 type settings struct {
 	label, user, role, typ, level, reference string
+	forPods                                  string // --for
 
 	xdev      bool
 	exclude   []string
@@ -30,6 +31,8 @@ type settings struct {
 	timeout          time.Duration
 	noSeal, noSync   bool
 	depth            string
+	whole            bool
+	output           string
 
 	record, root string // FILE of --record; --root
 	partial      bool
@@ -49,7 +52,7 @@ type option struct {
 	group, long, short string
 	arg                string // what the help calls its value; "" for a switch
 	help               string // one line; "" hides it
-	in                 string // the commands that have it: l(abel) p(robe) v(erify) h(ook) o(ther)
+	in                 string // the commands that have it: l(abel) p(robe) v(erify) r(estore) e(xplain) h(ook) o(ther)
 	offer              string // values to complete: words, or "file", "dir" or "type"
 	value              value
 }
@@ -63,21 +66,22 @@ const (
 )
 
 // everyCommand is the letters of all commands but hook.
-const everyCommand = "lpvro"
+const everyCommand = "lpvreo"
 
 func options(s *settings) []option {
 	return []option{
-		{ofLabel, "label", "", "CONTEXT", "the whole label", "lpv", "", text(&s.label)},
-		{ofLabel, "type", "t", "TYPE", "another type in the default", "lpv", "type", text(&s.typ)},
-		{ofLabel, "level", "l", "LEVEL", "another level, such as s0:c1,c2", "lpv", "", text(&s.level)},
-		{ofLabel, "user", "u", "USER", "another user", "lpv", "", text(&s.user)},
-		{ofLabel, "role", "", "ROLE", "another role", "lpv", "", text(&s.role)},
-		{ofLabel, "reference", "", "FILE", "the label of FILE, or of what it links to", "lpv", "file", text(&s.reference)},
+		{ofLabel, "label", "", "CONTEXT", "the whole label", "lpve", "", text(&s.label)},
+		{ofLabel, "type", "t", "TYPE", "another type in the default", "lpve", "type", text(&s.typ)},
+		{ofLabel, "level", "l", "LEVEL", "another level, such as s0:c1,c2", "lpve", "", text(&s.level)},
+		{ofLabel, "user", "u", "USER", "another user", "lpve", "", text(&s.user)},
+		{ofLabel, "role", "", "ROLE", "another role", "lpve", "", text(&s.role)},
+		{ofLabel, "reference", "", "FILE", "the label of FILE, or of what it links to", "lpve", "file", text(&s.reference)},
+		{ofLabel, "for", "", "FILE", "the label that the pods in FILE get; - is stdin", "e", "file", text(&s.forPods)},
 
 		{ofTree, "one-file-system", "x", "", "leave alone what is mounted below PATH", "lv", "", boolean(&s.xdev)},
 		{ofTree, "exclude", "e", "DIR", "leave DIR alone; may be repeated", "lv", "dir", list(&s.exclude)},
-		{ofTree, "files-from", "f", "FILE", "more PATHs, one a line; - is stdin", "lpv", "file", text(&s.filesFrom)},
-		{ofTree, "null", "0", "", "PATHs in FILE end in NUL", "lpv", "", boolean(&s.null)},
+		{ofTree, "files-from", "f", "FILE", "more PATHs, one a line; - is stdin", "lpve", "file", text(&s.filesFrom)},
+		{ofTree, "null", "0", "", "PATHs in FILE end in NUL", "lpve", "", boolean(&s.null)},
 		{ofTree, "hard-links", "", "HOW", "if hard-linked: label (default), skip or error", "lv", "label skip error", enum(&s.hardLinks, "label", "skip", "error")},
 		{ofTree, "root", "", "PATH", "where the tree is, if it was moved", "r", "dir", text(&s.root)},
 
@@ -87,11 +91,12 @@ func options(s *settings) []option {
 		{ofWork, "exact", "", "", "read every label before writing it", "l", "", boolean(&s.exact)},
 		{ofWork, "record", "", "FILE", "keep the labels before, for restore, in a new FILE", "l", "file", text(&s.record)},
 		{ofWork, "partial", "", "", "put back what a record without an end holds", "r", "", boolean(&s.partial)},
-		{ofWork, "timeout", "", "DURATION", "stop then, such as 90s; 0 never (default)", "lvr", "", duration(&s.timeout)},
+		{ofWork, "timeout", "", "DURATION", "stop then, such as 90s; 0 never (default)", "lvre", "", duration(&s.timeout)},
 		{ofWork, "timeout", "", "DURATION", "stop then, such as 90s; 0 chooses (default)", "h", "", duration(&s.timeout)},
 		{ofWork, "no-seal", "", "", "do not mark PATH while work is under way", "lr", "", boolean(&s.noSeal)},
 		{ofWork, "no-sync", "", "", "do not wait for the disk at the end", "lr", "", boolean(&s.noSync)},
 		{ofWork, "depth", "", "root|top", "look at PATH (default), or its entries too", "p", "root top", enum(&s.depth, "root", "top")},
+		{ofWork, "whole", "", "", "read all labels, not a sample", "e", "", boolean(&s.whole)},
 		{ofWork, "max-rate", "", "N", "at most N entries a second; 0 any (default)", "lv", "", rate(&s.maxRate)},
 		{ofWork, "max-pressure", "", "P", "slow down while I/O pressure is above P per cent", "lv", "", percent(&s.maxPressure)},
 		{ofWork, "nice", "", "", "lowest priority for processor and disk", "lvr", "", boolean(&s.nice)},
@@ -100,12 +105,13 @@ func options(s *settings) []option {
 		{ofOutput, "verbose", "v", "", "list each change on stdout, and every failure", "lvr", "", boolean(&s.verbose)},
 		{ofOutput, "verbose", "v", "", "say what was done, and list every failure", "h", "", boolean(&s.verbose)},
 		{ofOutput, "quiet", "q", "", "no result lines, no progress", "lpvr", "", boolean(&s.quiet)},
-		{ofOutput, "json", "", "", "JSON lines on stdout, one object each", "lpvr", "", boolean(&s.json)},
+		{ofOutput, "output", "", "WHAT", "text (default), json, crio, podman, kubernetes", "e", "text json crio podman kubernetes", enum(&s.output, "text", "json", "crio", "podman", "kubernetes")},
+		{ofOutput, "json", "", "", "JSON lines on stdout, one object each", "lpvre", "", boolean(&s.json)},
 		{ofOutput, "metrics", "", "FILE", "what became of each PATH, for node_exporter", "lpvr", "file", text(&s.metrics)},
 		{ofOutput, "log-level", "", "LEVEL", "log to stderr: debug, info, warn, error", "lpvr", "debug info warn error", enum(&s.logLevel, "debug", "info", "warn", "error")},
 		{ofOutput, "log-format", "", "FORMAT", "console (default) or json", "lpvr", "console json", enum(&s.logFormat, "console", "json")},
 		{ofOutput, "man", "", "DIR", "", "l", "dir", text(&s.man)}, // for the Makefile
-		{ofOutput, "help", "h", "", "this text", "lpvrho", "", boolean(&s.help)},
+		{ofOutput, "help", "h", "", "this text", "lpvrheo", "", boolean(&s.help)},
 	}
 }
 
@@ -148,7 +154,7 @@ func dispatch(args []string) (command, []string, error) {
 
 // parse parses what is behind the command's name.
 func parse(c command, args []string) (*settings, []string, error) {
-	s := &settings{trust: "none", hardLinks: "label", depth: "root", logFormat: "console"}
+	s := &settings{trust: "none", hardLinks: "label", depth: "root", output: "text", logFormat: "console"}
 	fs := flagSet(s, c.key)
 	if err := parseFlags(fs, args); err != nil {
 		return s, nil, err
@@ -156,7 +162,10 @@ func parse(c command, args []string) (*settings, []string, error) {
 	if s.help {
 		return s, nil, nil
 	}
-	for _, pair := range [][2]string{{"quiet", "verbose"}, {"label", "reference"}, {"record", "dry-run"}, {"record", "files-from"}} {
+	for _, pair := range [][2]string{
+		{"quiet", "verbose"}, {"label", "reference"}, {"output", "json"}, {"record", "dry-run"}, {"record", "files-from"},
+		{"for", "label"}, {"for", "reference"}, {"for", "level"}, {"for", "user"}, {"for", "role"},
+	} {
 		if fs.Changed(pair[0]) && fs.Changed(pair[1]) {
 			return s, nil, fmt.Errorf("--%s and --%s exclude each other", pair[0], pair[1])
 		}
@@ -167,6 +176,12 @@ func parse(c command, args []string) (*settings, []string, error) {
 				return s, nil, fmt.Errorf("--%s is a whole label, --%s a part of the default: give one of them", whole, part)
 			}
 		}
+	}
+	if s.json {
+		s.output = "json"
+	}
+	if s.forPods == "-" && s.filesFrom == "-" {
+		return s, nil, errors.New("--for and --files-from cannot both read stdin")
 	}
 	if s.null && s.filesFrom == "" {
 		return s, nil, errors.New("--null needs --files-from")

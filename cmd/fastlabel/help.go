@@ -56,6 +56,18 @@ right those that bore their label already, and skipped those left alone.
 PATH gets its own label last, if all else is as it was.
 `
 
+var explainHelp = fmt.Sprintf(`Nothing is written. It reads a sample of at most %s labels, for %v at most;
+tells what is mounted there, what CRI-O, containerd and podman will do with PATH
+and about how long that takes here, and if labelling it beforehand helps.
+
+Without a label it is the default, with the level of PATH where the types agree.
+--for reads pods, and what holds templates of them, as kubectl prints them.
+--output crio, podman and kubernetes print what to write for this label.
+
+Exit codes: 0 explained; 1 something failed; 2 usage; 3 no such stanza;
+124 --timeout reached; 130 interrupted (143: SIGTERM).
+`, thousands(surveyEntries), surveyTime)
+
 const whenAsked = `On SIGUSR1 it says how far it is.
 `
 
@@ -66,6 +78,7 @@ func commands() []command {
 		{"probe", "p", "PATH...", "is it labelled? reads PATH alone", "fastlabel probe -l s0:c35,c75 /var/lib/pv", "\n" + inJSON},
 		{"verify", "v", "PATH...", "read every label, write none", "fastlabel verify -v /var/lib/pv", "\nDifferences are listed with -v.\n" + listed + inJSON + whenAsked},
 		{"restore", "r", "FILE", "put back what --record kept", "fastlabel restore /root/pv.record", "\n" + restoreHelp + "\n" + listed + inJSON + whenAsked},
+		{"explain", "e", "PATH...", "what runtimes do there, what helps", "fastlabel explain --for pod.yaml /var/lib/pv", "\n" + explainHelp + inJSON},
 		{"hook", "h", "", "OCI createRuntime hook; reads stdin", "fastlabel hook <state.json", "\n" + hookHelp},
 		{"version", "o", "", "print the version", "fastlabel version", ""},
 		{"completion", "o", "bash|zsh|fish", "print a script for that shell", ". <(fastlabel completion bash)", ""},

@@ -89,6 +89,7 @@ func (l *hookLines) stall(_ string, c relabel.HungCall) { l.info("waiting for %v
 func (l *hookLines) note(_, text string)      { l.info("%s", text) }
 func (l *hookLines) change(_, _, _, _ string) {}
 func (l *hookLines) probed(probeResult)       {}
+func (l *hookLines) explained(explanation)    {}
 
 func (l *hookLines) result(r result) {
 	if !l.verbose && l.failed > maxListed {

@@ -102,7 +102,7 @@ func (l *ledger) close(stderr io.Writer, code int, operands []string) int {
 		code = l.write(stderr, code, operands)
 	}
 	if l.journal {
-		fmt.Fprintf(stderr, "%sfastlabel: %s\n", levelOf(code), l.last(code))
+		fmt.Fprintf(stderr, "%sfastlabel: %s\n", priorityOf(code), l.last(code))
 	}
 	return code
 }

@@ -26,10 +26,10 @@ import (
 func TestMain(m *testing.M) {
 	mode := os.Getenv("FASTLABEL_TEST_AS")
 	if mode == "" {
-		os.Exit(m.Run())
+		os.Exit(treetest.Main(m))
 	}
 	mode, apart := strings.CutPrefix(mode, "apart ")
-	real := app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, giveWay: giveWay}
+	real := app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, commit: relabel.LastCommit, giveWay: giveWay}
 	a := app{tree: func(ctx context.Context, _, _ string, o relabel.Options) (relabel.Report, error) {
 		fmt.Fprintln(os.Stderr, "begun")
 		switch mode {

@@ -7,6 +7,7 @@
 //	       fastlabel probe [flags] PATH...      is it labelled? reads PATH alone
 //	       fastlabel verify [flags] PATH...     read every label, write none
 //	       fastlabel restore [flags] FILE       put back what --record kept
+//	       fastlabel explain [flags] PATH...    what runtimes do there, what helps
 //	       fastlabel hook [flags]               OCI createRuntime hook; reads stdin
 //	       fastlabel version                    print the version
 //	       fastlabel completion bash|zsh|fish   print a script for that shell
@@ -93,6 +94,9 @@
 //	undo.go        --record and restore; internal/undo is their file
 //	work.go        the library is called, for each path
 //	probe.go       the same for probe
+//	explain.go     what is to be said of a path
+//	explainpods.go the label that pods ask for
+//	site.go        the mounts of a path; site_*.go: all else about it
 //	teller.go      what the library tells of one path, each thing once
 //	codes.go       exit codes, and which is worse
 //	hook.go        the OCI hook: the sources of a container's mounts
@@ -110,11 +114,19 @@
 //	ledger.go      what became of each path, for internal/metrics and the journal
 //	output.go      lines for people
 //	json.go        lines for programs
+//	explaintext.go, explainjson.go: the same for explain
 //	faults.go      an error taken apart; calls that hang
 //	log.go         lines for the log
 //	quote.go       names that a terminal must not see raw
 //	sink.go        standard output, and whether it worked
 //	system_*.go    what only Linux has; errno_*.go: names of errors
+//
+// Packages for explain:
+//
+//	internal/survey    the labels of a part of a tree
+//	internal/workload  what pods ask for
+//	internal/outlook   what runtimes do, how long that takes, whether labelling helps
+//	internal/stanza    what to write for a label
 package main
 
 import (
@@ -128,11 +140,12 @@ import (
 	"runtime"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/sdnotify"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/workload"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
 func main() {
-	process(app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, apart: apart, giveWay: giveWay})
+	process(app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, commit: relabel.LastCommit, apart: apart, giveWay: giveWay})
 }
 
 // spareProcessor lets Go's scheduler have one processor more than there are,
@@ -177,6 +190,8 @@ type app struct {
 	// apart, if not nil, may do the work in another process. Where that was cut
 	// off, not all was told that there is to be told.
 	apart func(ctx context.Context, s *settings, paths []string) (code int, done, told bool)
+	// commit tells what the last run left on root.
+	commit func(root string) (relabel.Commit, error)
 	// giveWay, if not nil, makes the process one that gives way to others.
 	giveWay func() error
 
@@ -291,11 +306,15 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 		defer press.watch(pace)()
 	}
 	j := &job{app: a, settings: s, command: c.name, reporter: l.beside(newReporter(c, s, out, stderr)), ledger: l, pacer: pace}
-	if c.name != "probe" {
+	if c.name != "probe" && c.name != "explain" {
 		j.progress = a.newProgress(s, out)
 		defer j.progress.show(a.asked)()
 	}
 	paths, err := j.prepare(ctx, stdin, operands)
+	var pods workload.Pods
+	if err == nil {
+		pods, err = podsIn(ctx, s, stdin)
+	}
 	switch {
 	case err != nil && isEnd(ctx, err):
 		var hung *relabel.Hung
@@ -318,6 +337,8 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 		return exitDone
 	case c.name == "probe":
 		return j.probeAll(ctx, paths)
+	case c.name == "explain":
+		return j.explainAll(ctx, pods, paths)
 	}
 	code = worse(j.labelAll(ctx, paths), j.recorded())
 	if len(j.left) > 0 && c.name == "restore" {

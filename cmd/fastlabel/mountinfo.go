@@ -10,8 +10,13 @@ import (
 
 // mountLine is what the command wants to know of one line of mountinfo
 // (proc_pid_mountinfo(5)): which directory of which kind of filesystem is
-// mounted where.
-type mountLine struct{ root, point, fstype string }
+// mounted where, and how.
+type mountLine struct {
+	id                  string
+	root, point, fstype string
+	source              string
+	options, super      []string // of the mount, of the filesystem
+}
 
 // mountLines goes through the text of a mountinfo file; a line that it cannot
 // read is left out.
@@ -23,7 +28,14 @@ func mountLines(text string) iter.Seq[mountLine] {
 			if len(f) < 5 || len(g) == 0 {
 				continue
 			}
-			if !yield(mountLine{root: f[3], point: unescapeOctal(f[4]), fstype: unescapeOctal(g[0])}) {
+			m := mountLine{id: f[0], root: unescapeOctal(f[3]), point: unescapeOctal(f[4]), fstype: unescapeOctal(g[0])}
+			if len(f) > 5 {
+				m.options = strings.Split(f[5], ",")
+			}
+			if len(g) > 2 {
+				m.source, m.super = unescapeOctal(g[1]), strings.Split(g[2], ",")
+			}
+			if !yield(m) {
 				return
 			}
 		}

@@ -27,6 +27,7 @@ type reporter interface {
 	stall(root string, c relabel.HungCall)
 	note(root, text string)
 	probed(p probeResult)
+	explained(e explanation)
 	result(r result)
 }
 
@@ -189,7 +190,7 @@ func (p *people) result(r result) {
 		p.note(r.Root, "an earlier relabel to "+plain(r.Interrupted)+" was interrupted")
 	}
 	if line := resultLine(r); line != "" {
-		p.say(levelOf(r.code), "%s: %s", plain(r.Root), line)
+		p.say(priorityOf(r.code), "%s: %s", plain(r.Root), line)
 	}
 }
 

@@ -20,45 +20,64 @@ func (j *job) probeAll(ctx context.Context, paths []string) int {
 		defer func() {
 			j.ledger.add(metrics.Path{Name: paths[i], ExitCode: codes[i], Elapsed: time.Since(began)})
 		}()
-		if ctx.Err() != nil {
-			code, reason := endOf(ctx)
-			j.note(paths[i], "not begun ("+reason+")")
-			codes[i] = code
-			return
+		if codes[i] = j.late(ctx, paths[i]); codes[i] == exitDone {
+			codes[i] = j.probe(ctx, paths[i], stalls)
 		}
-		codes[i] = j.probe(ctx, paths[i], stalls)
 	}, func() {})
 	return worstOf(codes)
+}
+
+// late tells of a path that is not begun because ctx has ended.
+func (j *job) late(ctx context.Context, path string) int {
+	if ctx.Err() == nil {
+		return exitDone
+	}
+	code, reason := endOf(ctx)
+	j.note(path, "not begun ("+reason+")")
+	return code
 }
 
 // probeGrace is how long an answer may take that is under way when ctx ends.
 const probeGrace = 300 * time.Millisecond
 
-// probe asks one, in a goroutine that may be left behind.
+// probe asks one.
 func (j *job) probe(ctx context.Context, path string, stalls func()) int {
-	slow := time.AfterFunc(patience, func() {
-		j.stall(path, relabel.HungCall{Path: path})
-		stalls()
-	})
-	defer slow.Stop()
-	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(probeGrace, cancel) })()
-	r, err := within(late, func() (probeResult, error) { return j.ask(path) })
-	switch {
-	case err != nil && late.Err() != nil:
-		j.failure(path, &fs.PathError{Path: path, Err: errors.New("the filesystem does not answer")})
-		code, _ := endOf(ctx)
+	r, code := inTime(ctx, j, path, patience, stalls, func() (probeResult, error) { return j.ask(path) })
+	if code != exitDone {
 		return code
-	case err != nil:
-		j.failure(path, err)
-		return codeOf(err)
 	}
 	j.probed(r)
 	if !r.labelled {
 		return exitDiffers
 	}
 	return exitDone
+}
+
+// inTime is f's result, or a code if there is none and that was told. f runs in a
+// goroutine that may be left behind. What takes longer than slow, if that is not
+// 0, is told to stall, and so are those who wait for their turn.
+func inTime[T any](ctx context.Context, j *job, path string, slow time.Duration, stalls func(), f func() (T, error)) (r T, code int) {
+	if slow > 0 {
+		timer := time.AfterFunc(slow, func() {
+			j.stall(path, relabel.HungCall{Path: path})
+			stalls()
+		})
+		defer timer.Stop()
+	}
+	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(probeGrace, cancel) })()
+	r, err := within(late, f)
+	switch {
+	case err != nil && late.Err() != nil:
+		j.failure(path, &fs.PathError{Path: path, Err: errors.New("the filesystem does not answer")})
+		code, _ := endOf(ctx)
+		return r, code
+	case err != nil:
+		j.failure(path, err)
+		return r, codeOf(err)
+	}
+	return r, exitDone
 }
 
 func (j *job) ask(path string) (probeResult, error) {

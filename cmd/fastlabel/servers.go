@@ -100,8 +100,10 @@ func mayHang(ctx context.Context, s *settings, paths []string) bool {
 		if s.filesFrom != "" {
 			paths = append(slices.Clone(paths), "/", s.filesFrom)
 		}
-		if s.reference != "" {
-			paths = append(slices.Clone(paths), s.reference)
+		for _, file := range []string{s.reference, s.forPods} {
+			if file != "" {
+				paths = append(slices.Clone(paths), file)
+			}
 		}
 		return slices.ContainsFunc(slices.Concat(paths, s.exclude), func(p string) bool {
 			_, may := serverOf(mounts, p)

@@ -72,7 +72,7 @@ const (
 	levelInfo    = "<6>"
 )
 
-func levelOf(code int) string {
+func priorityOf(code int) string {
 	switch code {
 	case exitDone:
 		return levelInfo

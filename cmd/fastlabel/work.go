@@ -5,15 +5,17 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"sync"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/undo"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
-// job is a run over all PATHs: of label, verify or probe.
+// job is a run over all PATHs: of label, verify, probe or explain.
 type job struct {
 	app
 	*settings
@@ -43,6 +45,9 @@ func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]s
 		if p == "" {
 			return nil, usageError{errors.New("a PATH is empty")}
 		}
+	}
+	if slices.Contains([]string{"crio", "podman", "kubernetes"}, j.output) && (len(paths) != 1 || j.filesFrom != "") {
+		return nil, usageError{fmt.Errorf("--output %s takes one PATH", j.output)}
 	}
 	var err error
 	if j.label, err = target(ctx, j.settings); err != nil {

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/workload"
+	"github.com/fastlabel/fastlabel/relabel"
+)
+
+// podsIn reads --for.
+func podsIn(ctx context.Context, s *settings, stdin io.Reader) (workload.Pods, error) {
+	if s.forPods == "" {
+		return workload.Pods{}, nil
+	}
+	const most = 16 << 20 // etcd takes objects of 1.5 MiB
+	text, err := within(ctx, func() ([]byte, error) {
+		if s.forPods == "-" {
+			return readAtMost(stdin, most)
+		}
+		f, err := os.Open(s.forPods)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = f.Close() }()
+		return readAtMost(f, most)
+	})
+	if err != nil {
+		return workload.Pods{}, err
+	}
+	pods, err := workload.Read(text)
+	if err != nil {
+		return pods, usageError{fmt.Errorf("--for %s: %w", brief(s.forPods), errors.New(clean(err.Error())))}
+	}
+	for i := range pods.Containers { // a level of a wrong form is told before anything is begun
+		c := &pods.Containers[i]
+		label, err := relabel.Compose(defaultLabel, c.User, "", "", c.Level)
+		if err != nil {
+			return pods, usageError{fmt.Errorf("--for %s: %s, container %s: %w", brief(s.forPods), plain(c.Pod), plain(c.Name), err)}
+		}
+		if c.Level != "" {
+			c.Level = levelOf(label)
+		}
+	}
+	return pods, nil
+}
+
+func levelOf(label string) string {
+	f := strings.SplitN(label, ":", 4)
+	if len(f) < 4 {
+		return ""
+	}
+	return f[3]
+}
+
+func typeOf(label string) string {
+	if f := strings.SplitN(label, ":", 4); len(f) == 4 {
+		return f[2]
+	}
+	return ""
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/survey"
+)
+
+// oPath is O_PATH, which package syscall lacks: it mounts nothing and asks no
+// device.
+const oPath = 0x200000
+
+// lookAt finds out what can be said of path without walking it, and surveys what is
+// beneath it within the limits, if they are not nil.
+func lookAt(ctx context.Context, path string, limits *survey.Limits) (site, error) {
+	v := site{path: path}
+	fd, err := openPath(path)
+	if err != nil {
+		return v, err
+	}
+	defer func() { _ = syscall.Close(fd) }()
+	proc := "/proc/self/fd/" + strconv.Itoa(fd)
+	var st syscall.Stat_t
+	if err := syscall.Fstat(fd, &st); err != nil {
+		return v, &fs.PathError{Op: "fstat", Path: path, Err: err}
+	}
+	v.directory = st.Mode&syscall.S_IFMT == syscall.S_IFDIR
+	if v.real, err = os.Readlink(proc); err != nil {
+		return v, err
+	}
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return v, err
+	}
+	info, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(fd))
+	if err != nil {
+		return v, err
+	}
+	v.place(string(table), mountID(string(info)), st.Ino)
+	v.label, err = readLabel(proc)
+	switch {
+	case err == nil:
+		v.hasLabel, v.mount.unknown = true, false
+	case errors.Is(err, errors.ErrUnsupported):
+		if v.mount.noLabels == "" {
+			v.mount.noLabels = "the filesystem (" + v.mount.fstype + ") keeps none"
+		}
+	case errors.Is(err, syscall.ENODATA):
+		v.mount.unknown = false
+	default:
+		var at *fs.PathError
+		if errors.As(err, &at) {
+			at.Path = path
+		}
+		return v, err
+	}
+	if !v.directory {
+		v.sample.Entries, v.sample.Least, v.sample.Most, v.sample.Whole = 1, 1, 1, true
+		return v, nil
+	}
+	if limits == nil {
+		return v, nil
+	}
+	if v.whole && slices.Contains(countsEntries, v.mount.fstype) {
+		var s syscall.Statfs_t
+		if syscall.Statfs(proc, &s) == nil && s.Files > s.Ffree {
+			v.inodes = int64(s.Files - s.Ffree)
+		}
+	}
+	points := map[string]bool{}
+	for _, m := range v.beneath {
+		points[m.point] = true
+	}
+	v.sample = survey.Take(ctx, fd, v.real, func(p string) bool { return points[p] }, *limits)
+	return v, nil
+}
+
+// openPath opens what path names; a link at its end is itself, unless a slash
+// follows.
+func openPath(path string) (int, error) {
+	for {
+		fd, err := syscall.Open(path, oPath|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
+		if err == syscall.EINTR { //nolint:errorlint // a system call's bare errno
+			continue
+		}
+		if err != nil {
+			return -1, &fs.PathError{Op: "open", Path: path, Err: err}
+		}
+		return fd, nil
+	}
+}
+
+// mountID finds the mount in the text of a file in fdinfo.
+func mountID(text string) string {
+	for line := range strings.Lines(text) {
+		if id, is := strings.CutPrefix(line, "mnt_id:"); is {
+			return strings.TrimSpace(id)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/survey"
+)
+
+func lookAt(_ context.Context, path string, _ *survey.Limits) (site, error) {
+	return site{path: path}, &fs.PathError{Op: "open", Path: path, Err: errors.ErrUnsupported}
+}
