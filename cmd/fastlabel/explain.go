@@ -165,7 +165,7 @@ func (e *explanation) foresee(refused bool) {
 	f.Strays += e.sample.Others
 	e.counted = "estimated from the sample"
 	switch {
-	case e.sample.Whole:
+	case e.sample.Counted:
 		e.counted = "counted"
 	case e.commit.Entries >= f.Least:
 		// The volume may have grown since, or shrunk.

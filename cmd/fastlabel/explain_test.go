@@ -55,7 +55,7 @@ func sites() map[string]explanation {
 	context.hasLabel, context.label = false, ""
 	context.mount.super = []string{"rw", `context="system_u:object_r:container_file_t:s0:c1`, `c2"`}
 	context.mount.noLabels = context.mount.mountLine.noLabels(false)
-	context.sample = survey.Sample{Entries: 4, Directories: 1, Least: 4, Most: 4, Whole: true, Labels: []survey.Count{{Top: 3}}}
+	context.sample = survey.Sample{Entries: 4, Directories: 1, Least: 4, Most: 4, Whole: true, Counted: true, Labels: []survey.Count{{Top: 3}}}
 	all["mounted with context"] = context
 
 	pod := common

@@ -64,7 +64,7 @@ func lookAt(ctx context.Context, path string, limits *survey.Limits) (site, erro
 		return v, err
 	}
 	if !v.directory {
-		v.sample.Entries, v.sample.Least, v.sample.Most, v.sample.Whole = 1, 1, 1, true
+		v.sample = survey.Sample{Entries: 1, Least: 1, Most: 1, Whole: true, Counted: true}
 		return v, nil
 	}
 	if limits == nil {

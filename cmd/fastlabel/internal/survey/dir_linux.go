@@ -130,7 +130,7 @@ func (s *survey) list(d *dir, fd int) {
 			s.failed("getdents64", d.path(s.path), err)
 			return
 		case s.over():
-			s.dropped, s.cut = true, true
+			s.missed, s.cut = true, true
 			return
 		}
 	}
@@ -145,7 +145,7 @@ func (s *survey) keepDir(d *dir, name string) {
 		d.sub = append(d.sub, sub)
 		return
 	}
-	s.dropped = true
+	s.missed = true
 	if sub.depth > deepest {
 		s.cut = true
 		return

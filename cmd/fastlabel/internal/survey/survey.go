@@ -29,11 +29,14 @@ type Sample struct {
 	Directories int64 // whose entries were listed
 	// Whole says that this was all there is beneath the root, but for mounts,
 	// and for what could not be read.
-	Whole  bool
-	Labels []Count // those of the entries beneath the root, the most frequent first
-	Others int64   // entries with labels that are not in Labels: there were too many
-	Failed int64   // entries and directories that could not be read
-	First  error   // the first of these
+	Whole bool
+	// Counted says that all directories were listed, so that the number of
+	// entries is known.
+	Counted bool
+	Labels  []Count // those of the entries beneath the root, the most frequent first
+	Others  int64   // entries with labels that are not in Labels: there were too many
+	Failed  int64   // entries and directories that could not be read
+	First   error   // the first of these
 
 	// Least and Most are how many entries the tree may have, the root too. Most
 	// is 0 if nothing bounds it.

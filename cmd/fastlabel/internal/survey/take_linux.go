@@ -27,7 +27,8 @@ type survey struct {
 
 	all      bool // there are no limits
 	kept     int  // names
-	dropped  bool // a name, or a directory: not all can be read
+	dropped  bool // a name, whose label cannot be read then
+	missed   bool // a directory was not listed to its end
 	cut      bool // a descent, or a listing, before its end
 	names    int64
 	readings int64
@@ -81,7 +82,7 @@ func (s *survey) walk(top *dir) {
 		s.visit(d, 0)
 		open = append(open, d.sub...)
 		if d.sub = nil; s.over() {
-			s.dropped = true
+			s.missed = true
 			return
 		}
 	}
@@ -156,7 +157,7 @@ func (s *survey) wander(top *dir) []*dir {
 		open[i] = open[last]
 		open = open[:last]
 		if !d.listed && s.over() {
-			s.dropped = true
+			s.missed = true
 			continue
 		}
 		s.visit(d, share)
@@ -180,9 +181,10 @@ func (s *survey) finish(all []*dir) {
 func (s *survey) conclude(tree size, all []*dir) {
 	s.Labels, s.Others = s.counts.list(), s.counts.others
 	s.Elapsed = time.Since(s.begun)
-	s.Whole = !s.dropped && !slices.ContainsFunc(all, func(d *dir) bool { return len(d.unread) > 0 })
+	s.Counted = !s.missed
+	s.Whole = s.Counted && !s.dropped && !slices.ContainsFunc(all, func(d *dir) bool { return len(d.unread) > 0 })
 	s.Least = s.names + 1
-	if s.Whole {
+	if s.Counted {
 		s.Most = s.Least
 	} else if least, most, ok := tree.bounds(); ok {
 		s.Least, s.Most = max(s.Least, int64(least)), max(s.Least, int64(most))

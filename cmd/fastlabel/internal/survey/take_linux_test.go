@@ -117,8 +117,12 @@ func TestLimits(t *testing.T) {
 	treetest.Need(t, "root", "tmpfs")
 	dir := treetest.Fresh(t, "tmpfs")
 	treetest.Build(t, dir, treetest.Text(t, "default label=system_u:object_r:usr_t:s0\ndir d%02d x50\nfile d%02d/x x50\ndir big\nfile big/f%d x3000\n"))
+	n := treetest.Count(t, dir).All
 	if s := take(t.Context(), t, dir, Limits{time.Minute, 500}); s.Whole || s.Entries != 500 || s.Least < 500 {
 		t.Errorf("500 entries: %+v", s)
+	}
+	if s := take(t.Context(), t, dir, Limits{time.Minute, int(n) - 1}); s.Whole || s.Entries != n-1 || !s.Counted || s.Least != n || s.Most != n {
+		t.Errorf("all but one: %+v", s)
 	}
 	if s := take(t.Context(), t, dir, Limits{time.Nanosecond, 1 << 20}); s.Whole || s.Entries > 1 {
 		t.Errorf("no time: %+v", s)
