@@ -195,6 +195,8 @@ func (e *explanation) foresee(refused bool) {
 		if len(byCRIO) == n {
 			f.LeftByCRIO = byCRIO[0]
 		}
+		f.Unasked = !slices.ContainsFunc(e.pods.Containers, func(c workload.Container) bool { return c.TrySkip })
+		f.Recursive = slices.ContainsFunc(e.pods.Containers, func(c workload.Container) bool { return c.Recursive })
 		f.Differ = len(labels) > 1
 		f.Drawn = len(left) < n && !slices.ContainsFunc(e.pods.Containers, func(c workload.Container) bool { return c.Left == "" && c.Level != "" })
 		f.Right = f.Right && !f.Drawn && !f.Differ

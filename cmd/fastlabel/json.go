@@ -25,6 +25,8 @@ import (
 //	skip     an entry, or a PATH, that was left alone, and why
 //	note     a sentence for people
 //
+// and those of explain, explanation: docs/explain.md has its keys.
+//
 // docs/output.schema.json describes each key; test/deploy holds the lines against it.
 //
 // A name on Linux is any bytes, a JSON string is not. path holds the name with

@@ -26,6 +26,8 @@ type Volume struct {
 	Differ          bool // containers ask for several labels
 	Left            string
 	LeftByCRIO      string
+	Unasked         bool   // the pods do not bear the annotation
+	Recursive       bool   // they keep the kubelet from mounting with the label
 	Shared          bool   // the level has no categories
 	Plugin          string // the kubelet's, if it mounted the volume
 }

@@ -28,6 +28,7 @@ func TestOutlook(t *testing.T) {
 		"NFS":              {Volume{Plugin: "kubernetes.io/nfs"}, [10]Work{0, 0, 0, 0, 0, 0, Writes, ReadsOnce, Labels, Root}, Part, "never has NFS relabelled"},
 		"CSI":              {Volume{Plugin: "kubernetes.io/csi"}, [10]Work{Writes, Reads, Writes, Root, Writes, Reads, Writes, ReadsOnce, Labels, Root}, Yes, "seLinuxMount: true"},
 		"emptyDir":         {Volume{Plugin: "kubernetes.io/empty-dir"}, [10]Work{Writes, Reads, Writes, Root, Writes, Reads, Writes, ReadsOnce, Labels, Root}, No, "made with the pod"},
+		"unasked":          {Volume{Unasked: true}, [10]Work{Writes, Reads, Writes, Root, Writes, Reads, Writes, ReadsOnce, Labels, Root}, Yes, "does not bear that annotation"},
 		"SELinux off":      {Volume{Off: true}, [10]Work{Writes, Reads, Writes, Root, Writes, Reads, Writes, ReadsOnce, Labels, Root}, Yes, "SELinux is off"},
 		"differ":           {Volume{Differ: true}, [10]Work{Writes, Reads, Writes, Root, Writes, Reads, Writes, ReadsOnce, Labels, Root}, Part, "take it from each other"},
 		"containerd draws": {Volume{ContainerdDraws: true, Right: true}, [10]Work{Reads, Reads, Root, Root, Writes, Writes, ReadsOnce, ReadsOnce, Root, Root}, Part, "repeat the pod's level there"},
@@ -40,6 +41,9 @@ func TestOutlook(t *testing.T) {
 		if works != c.works || help != c.help || !strings.Contains(strings.Join(reasons, "\n"), c.says) {
 			t.Errorf("%s: %v, %s, %q", name, works, help, reasons)
 		}
+	}
+	if _, reasons := (Volume{Plugin: "kubernetes.io/csi", Recursive: true}).Verdict(); strings.Contains(strings.Join(reasons, " "), "seLinuxMount") {
+		t.Errorf("recursive: %q", reasons)
 	}
 	if w := (Volume{Shared: true}).Ways()[3]; w.Runtime != "podman with :z" {
 		t.Error(w)

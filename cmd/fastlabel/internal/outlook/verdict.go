@@ -38,6 +38,9 @@ func (v Volume) judge() (Help, []string) {
 	reasons := []string{
 		"With CRI-O it takes the annotation, else it still reads every label, as containerd does; with podman leave out :z and :Z.",
 	}
+	if v.Unasked {
+		reasons = append(reasons, "The pod does not bear that annotation.")
+	}
 	switch {
 	case v.Right && v.Strays > 0:
 		reasons = append(reasons, fmt.Sprintf("PATH bears the label, and not all beneath it: %d of the entries that were read do not. Whoever trusts PATH leaves those as they are. Run fastlabel.", v.Strays))
@@ -57,6 +60,9 @@ func (v Volume) judge() (Help, []string) {
 	case "kubernetes.io/nfs":
 		add(true, "The kubelet never has NFS relabelled: this, or the hook, is the only labelling there is.")
 	case "kubernetes.io/csi":
+		if v.Recursive {
+			break
+		}
 		reasons = append(reasons, "A CSI driver with seLinuxMount: true has the volume mounted with the label where it can, and then nothing of this happens.")
 	case "kubernetes.io/empty-dir", "kubernetes.io/secret", "kubernetes.io/configmap", "kubernetes.io/projected", "kubernetes.io/downward-api":
 		return No, []string{"It is made with the pod (" + v.Plugin + "), so that nobody can label it beforehand; it is mostly small."}

@@ -71,7 +71,7 @@ func openat(at int, name string, flags int) (int, error) {
 // openReading opens the directory fd for reading, if it may without moving its
 // access time.
 func openReading(fd int) (int, error) {
-	const flags = syscall.O_RDONLY | syscall.O_DIRECTORY | syscall.O_NONBLOCK
+	const flags = syscall.O_RDONLY | syscall.O_DIRECTORY
 	n, err := openat(fd, ".", flags|syscall.O_NOATIME)
 	if errors.Is(err, syscall.EPERM) {
 		return openat(fd, ".", flags)
@@ -129,7 +129,7 @@ func (s *survey) list(d *dir, fd int) {
 		case err != nil:
 			s.failed("getdents64", d.path(s.path), err)
 			return
-		case s.over():
+		case s.over(), !s.all && time.Since(begin) > s.limits.Time/4: // there is to be time for labels
 			s.missed, s.cut = true, true
 			return
 		}
