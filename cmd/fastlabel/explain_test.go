@@ -134,7 +134,8 @@ func TestSpanning(t *testing.T) {
 func TestWanted(t *testing.T) {
 	of := func(label string) site { return site{label: label, hasLabel: label != ""} }
 	pods := workload.Pods{Containers: []workload.Container{
-		{Name: "left", Asks: workload.Asks{Level: "s0:c1", Left: "it is"}}, {Name: "drawn"},
+		{Name: "left", Asks: workload.Asks{Level: "s0:c1", Left: "it is"}},
+		{Name: "drawn"},
 		{Pod: "Pod p", Name: "a", Asks: workload.Asks{User: "user_u", Level: "s0:c3"}},
 	}}
 	for _, c := range []struct {

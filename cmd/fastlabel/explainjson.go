@@ -123,8 +123,10 @@ func (j *jsonLines) explained(e explanation) {
 		line.LastRun = &jsonRun{c.Label, c.Began.UTC(), c.Ended.UTC(), c.Entries, c.Written}
 	}
 	s := e.sample
-	line.Sample = jsonSample{Whole: s.Whole, Entries: s.Entries, Directories: s.Directories, Failed: s.Failed,
-		Seconds: s.Elapsed.Seconds(), Each: s.Each.Seconds(), Labels: []jsonCount{}, Others: s.Others, Strays: e.future.Strays}
+	line.Sample = jsonSample{
+		Whole: s.Whole, Entries: s.Entries, Directories: s.Directories, Failed: s.Failed,
+		Seconds: s.Elapsed.Seconds(), Each: s.Each.Seconds(), Labels: []jsonCount{}, Others: s.Others, Strays: e.future.Strays,
+	}
 	for _, c := range s.Labels {
 		line.Sample.Labels = append(line.Sample.Labels, jsonCount{c.Label, inBase64(c.Label), c.Top, c.Beneath})
 	}

@@ -186,10 +186,10 @@ func (e explanation) sampled(p *page) {
 // size words how many entries there are.
 func (e explanation) size() string {
 	f := e.future
-	switch {
-	case f.Most == 0:
+	switch f.Most {
+	case 0:
 		return "at least " + entriesIn(f.Least)
-	case f.Most == f.Least:
+	case f.Least:
 		return fmt.Sprintf("%s (%s)", entriesIn(f.Least), e.counted)
 	}
 	return fmt.Sprintf("%s to %s (%s)", thousands(f.Least), entriesIn(f.Most), e.counted)

@@ -163,8 +163,16 @@ func parse(c command, args []string) (*settings, []string, error) {
 		return s, nil, nil
 	}
 	for _, pair := range [][2]string{
-		{"quiet", "verbose"}, {"label", "reference"}, {"output", "json"}, {"record", "dry-run"}, {"record", "files-from"},
-		{"for", "label"}, {"for", "reference"}, {"for", "level"}, {"for", "user"}, {"for", "role"},
+		{"quiet", "verbose"},
+		{"label", "reference"},
+		{"output", "json"},
+		{"record", "dry-run"},
+		{"record", "files-from"},
+		{"for", "label"},
+		{"for", "reference"},
+		{"for", "level"},
+		{"for", "user"},
+		{"for", "role"},
 	} {
 		if fs.Changed(pair[0]) && fs.Changed(pair[1]) {
 			return s, nil, fmt.Errorf("--%s and --%s exclude each other", pair[0], pair[1])

@@ -89,7 +89,7 @@ func lookAt(ctx context.Context, path string, limits *survey.Limits) (site, erro
 func openPath(path string) (int, error) {
 	for {
 		fd, err := syscall.Open(path, oPath|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
-		if err == syscall.EINTR { //nolint:errorlint // a system call's bare errno
+		if err == syscall.EINTR {
 			continue
 		}
 		if err != nil {

@@ -62,7 +62,7 @@ func (d *dir) reach(root int) (int, error) {
 func openat(at int, name string, flags int) (int, error) {
 	for {
 		fd, err := syscall.Openat(at, name, flags|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
-		if err != syscall.EINTR { //nolint:errorlint // a system call's bare errno
+		if err != syscall.EINTR {
 			return fd, err
 		}
 	}

@@ -17,8 +17,10 @@ func TestRead(t *testing.T) {
 		text string
 		want Pods
 	}{
-		"no level": {`{kind: Pod, metadata: {name: p}, spec: {containers: [{name: a}]}}`,
-			Pods{[]Container{{"Pod p", "a", Asks{}}}, nil}},
+		"no level": {
+			`{kind: Pod, metadata: {name: p}, spec: {containers: [{name: a}]}}`,
+			Pods{[]Container{{"Pod p", "a", Asks{}}}, nil},
+		},
 		"of the pod": {`
 kind: Pod
 metadata: {generateName: p-, annotations: {io.kubernetes.cri-o.TrySkipVolumeSELinuxLabel: "true"}}
