@@ -55,7 +55,7 @@ func (j *job) explainAll(ctx context.Context, pods workload.Pods, paths []string
 func (j *job) explain(ctx context.Context, pods workload.Pods, path string, stalls func()) int {
 	limits, wait := &survey.Limits{Time: surveyTime, Entries: surveyEntries}, surveyTime+patience
 	switch {
-	case j.output != "text" && j.output != "json":
+	case j.printsStanza():
 		limits, wait = nil, patience
 	case j.whole:
 		limits, wait = &survey.Limits{}, 0
@@ -74,6 +74,11 @@ func (j *job) explain(ctx context.Context, pods workload.Pods, path string, stal
 		code, _ = endOf(ctx)
 	}
 	return code
+}
+
+// printsStanza says that --output asks for what to write, and for nothing else.
+func (s *settings) printsStanza() bool {
+	return slices.Contains([]string{"crio", "podman", "kubernetes"}, s.output)
 }
 
 // stanza is what --output asks for; "" for an explanation.

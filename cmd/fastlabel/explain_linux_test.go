@@ -41,7 +41,7 @@ type told struct {
 
 func explained(t *testing.T, args ...string) told {
 	t.Helper()
-	text := transcript(real(), []call{{args: append([]string{"explain", "--json"}, args...)}})
+	text := transcript(real(), []call{{args: append([]string{"explain", "--output", "json"}, args...)}})
 	_, line, _ := strings.Cut(text, "1> ")
 	line, end, _ := strings.Cut(line, "\n")
 	var got told
@@ -180,6 +180,21 @@ func TestExplainHung(t *testing.T) {
 		if cmd.ProcessState.ExitCode() != exitDeadline || took > 3*time.Second || !strings.Contains(string(out), "the filesystem does not answer") {
 			t.Errorf("%q: exit %d after %v: %s", args, cmd.ProcessState.ExitCode(), took, out)
 		}
+	}
+}
+
+// A list of pods that nobody writes is named.
+func TestExplainForHangs(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := syscall.Mkfifo("fifo", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := transcript(real(), calls("explain --timeout 100ms --for fifo ."))
+	if !strings.HasSuffix(got, "2> fastlabel: \"fifo\": read: does not return\n2> fastlabel: not begun: deadline of 100ms reached\nexit 124\n\n") {
+		t.Error(got)
+	}
+	if f, err := os.OpenFile("fifo", os.O_RDWR, 0); err == nil { // lets the reader go
+		f.Close()
 	}
 }
 

@@ -31,6 +31,9 @@ func podsIn(ctx context.Context, s *settings, stdin io.Reader) (workload.Pods, e
 		defer func() { _ = f.Close() }()
 		return readAtMost(f, most)
 	})
+	if err != nil && isEnd(ctx, err) && s.forPods != "-" {
+		err = &relabel.Hung{Calls: []relabel.HungCall{{Call: "read", Path: s.forPods}}, Cause: err}
+	}
 	if err != nil {
 		return workload.Pods{}, err
 	}

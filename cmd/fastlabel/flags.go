@@ -185,9 +185,7 @@ func parse(c command, args []string) (*settings, []string, error) {
 			}
 		}
 	}
-	if s.json {
-		s.output = "json"
-	}
+	s.json = s.json || s.output == "json"
 	if s.forPods == "-" && s.filesFrom == "-" {
 		return s, nil, errors.New("--for and --files-from cannot both read stdin")
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
 	"sync"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/undo"
@@ -46,7 +45,7 @@ func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]s
 			return nil, usageError{errors.New("a PATH is empty")}
 		}
 	}
-	if slices.Contains([]string{"crio", "podman", "kubernetes"}, j.output) && (len(paths) != 1 || j.filesFrom != "") {
+	if j.printsStanza() && (len(paths) != 1 || j.filesFrom != "") {
 		return nil, usageError{fmt.Errorf("--output %s takes one PATH", j.output)}
 	}
 	var err error
