@@ -28,7 +28,6 @@ type Reader struct {
 
 	src  io.ReaderAt
 	size int64
-	end  int64 // of what is whole
 	zip  *zstd.Decoder
 }
 
@@ -227,7 +226,7 @@ func (r *Reader) frame(at int64, number uint32, tag *[]byte, raw, plain []byte) 
 
 // cut tells the end of the file from a disk that fails.
 func cut(err error) error {
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errCut
 	}
 	return err
