@@ -57,8 +57,8 @@ PATH gets its own label last, if all else is as it was.
 `
 
 var explainHelp = fmt.Sprintf(`Nothing is written. It reads a sample of at most %s labels, for %v at most;
-tells what is mounted there, what CRI-O, containerd and podman will do with PATH
-and about how long that takes here, and if labelling it beforehand helps.
+tells what is mounted there, what CRI-O, containerd and podman will do with
+PATH and about how long that takes here, and if labelling it beforehand helps.
 
 Without a label it is the default, with the level of PATH where the types agree.
 --for reads pods, and what holds templates of them, as kubectl prints them.

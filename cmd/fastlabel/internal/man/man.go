@@ -41,7 +41,7 @@ type Option struct {
 // are; the others are filled. A blank line ends a paragraph.
 func (p Page) Roff() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, ".\\\" Made of what --help shows.\n.TH %s 1 %s %s %s\n",
+	fmt.Fprintf(&b, ".\\\" Made of what --help shows.\n.TH %s 1 %s %s %s\n.nh\n",
 		strings.ToUpper(escape(p.Name)), p.Date.UTC().Format(time.DateOnly), quoted("fastlabel "+p.Version), quoted("User Commands"))
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n.SH SYNOPSIS\n", escape(p.Name), escape(p.About))
 	for i, call := range p.Synopsis {
