@@ -98,8 +98,30 @@ func makePolicy(ctx context.Context, dir string) error {
 	if _, err := run(exec.CommandContext(ctx, "chroot", dir, "semodule", "-n", "-s", "default", "-i", "/root/extra.cil")); err != nil {
 		return err
 	}
-	_, err = os.Stat(filepath.Join(dir, "etc/selinux/default/policy/policy."+policyVersion))
-	return err
+	return keepPolicy(filepath.Join(dir, "etc/selinux/default/policy"))
+}
+
+// keepPolicy removes all but the policy that was compiled. The package's own is
+// in a newer format, and whoever loads the policy in the machine, as semodule
+// does, would take that.
+func keepPolicy(dir string) error {
+	const compiled = "policy." + policyVersion
+	if _, err := os.Stat(filepath.Join(dir, compiled)); err != nil {
+		return err
+	}
+	all, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range all {
+		if e.Name() == compiled {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // furnish puts start in the root, and directories to mount on, and takes out
