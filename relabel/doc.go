@@ -32,6 +32,7 @@
 //	overlay_linux.go    what overlayfs copies for a label
 //	way_linux.go        three ways to a label without opening the entry
 //	errno_linux.go      what each errno means
+//	denial_linux.go     which permission the policy lacks, asked after a failure
 //	events_linux.go     failures and changes, told one at a time
 //	report_linux.go     counts and notes, for the Report
 //	state_linux.go      how far it is, for whoever asks; who is held back waits
@@ -88,11 +89,16 @@
 //     that cannot bear labels, or is read-only, is skipped and named.
 //     (TestLeftAlone, TestVanish, TestFailureSeals) Two things end a run early: a label
 //     that the kernel refuses, and 128 input or output errors in a row.
-//  7. What is created in a directory after it was labelled inherits its label:
-//     directories are labelled before they are read. The root is labelled
-//     last, so its entries are read again after that, until a pass finds
-//     nothing to write, unless its times say that nothing was created in it.
-//     (TestCreatedMeanwhile, TestCreatedAndBackdated, TestCancelAtCommit)
+//  7. What is created in a directory after it was labelled inherits from it:
+//     directories are labelled before they are read. What SELinux takes from
+//     the directory is the type; user and level are those of the process that
+//     creates, unless the policy has a transition for them. So what a container
+//     creates bears the label of its volume, and what somebody of another level
+//     creates meanwhile the type alone: a second run gives it the rest. The root
+//     is labelled last, so its entries are read again after that, until a pass
+//     finds nothing to write, unless its times say that nothing was created in
+//     it. (TestCreatedMeanwhile, TestCreatedAndBackdated, TestCancelAtCommit; and
+//     TestCreated of test/selinuxvm/inside)
 //     What is moved about meanwhile, or moved in from elsewhere, is nobody's
 //     promise; a second run finds it. (TestSwapKinds)
 //  8. Cancelling returns soon, with every goroutine ended unless a call hangs

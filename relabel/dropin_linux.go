@@ -76,10 +76,13 @@ func (f *failures) add(err error) {
 
 // word words an error as go-selinux does.
 func (f *failures) word(at *fs.PathError) *fs.PathError {
+	var policys *denied
 	e, is := at.Err.(syscall.Errno) //nolint:errorlint // what is wrapped keeps its words
 	switch {
 	case is && (e == syscall.ENOTSUP || strings.Contains(at.Op, "setxattr")):
 		return &fs.PathError{Op: f.op, Path: at.Path, Err: e}
+	case errors.As(at.Err, &policys):
+		return &fs.PathError{Op: f.op, Path: at.Path, Err: policys}
 	case !is && errors.Is(at.Err, syscall.ENOTSUP):
 		// The mount says that it bears no labels; the call would have said it.
 		return &fs.PathError{Op: f.op, Path: at.Path, Err: syscall.ENOTSUP}

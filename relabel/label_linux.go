@@ -196,7 +196,7 @@ func (w *worker) leave(d *dir, t target, why string) outcome {
 
 // fail reports what stood in t's way. Many EIOs in a row end the run.
 func (w *worker) fail(d *dir, t target, op string, e sys.Errno) outcome {
-	w.report(d.path(t.String()), op, e)
+	w.report(d.path(t.String()), op, w.explain(t, op, e))
 	w.sicken(op, e)
 	return failure
 }

@@ -24,7 +24,7 @@ func (r *run) askPolicy() error {
 	case errors.Is(err, syscall.EINVAL) && r.proc.enforcing():
 		return fmt.Errorf("the loaded policy does not know the label %s: %w", r.want, syscall.EINVAL)
 	case errors.Is(err, syscall.EINVAL):
-		r.note("the loaded policy does not know the label %s; it is permissive, and stores it", r.want)
+		r.note("the loaded policy does not know the label %s: SELinux is permissive here, and lets a process with CAP_MAC_ADMIN store it; to each check it counts as unlabeled_t", r.want)
 	case err == nil && known != "":
 		r.want = known
 	}

@@ -5,6 +5,7 @@ package relabel
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"syscall"
 	"time"
 
@@ -224,7 +225,7 @@ func (c *record) commit(ctx context.Context) error {
 		from := c.have
 		c.at("fsetxattr")
 		if e := c.attr.Fsetxattr(c.fd); e != 0 {
-			return c.fatal(pathError("fsetxattr", c.root.path, e))
+			return c.uncommitted(e)
 		}
 		// Whatever fails from here on, the root has to be sealed again.
 		c.have, c.sealed, c.committed = c.want, false, true
@@ -236,6 +237,15 @@ func (c *record) commit(ctx context.Context) error {
 	}
 	c.committed = true
 	return c.reread(ctx)
+}
+
+// uncommitted is the error of a root whose label was refused by e.
+func (c *record) uncommitted(e sys.Errno) error {
+	err := error(e)
+	if n, unread := c.attr.Fgetxattr(c.fd); unread == 0 { // it may bear the seal
+		err = c.denial(trim(c.attr.Value(n)), sys.KindDir, e)
+	}
+	return c.fatal(&fs.PathError{Op: "fsetxattr", Path: c.root.path, Err: err})
 }
 
 // revoke seals a root that bears the label although something failed.

@@ -38,6 +38,7 @@ type run struct {
 	ledger    *ledger // nil: nothing is recorded
 	stop      context.CancelCauseFunc
 	main      *strand
+	denials   denials
 	stalled   bool // what attend said last
 
 	// Shared by the workers.

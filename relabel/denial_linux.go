@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
+
+// Whether a process may give an entry a label the kernel asks its policy three
+// times (selinux_inode_setxattr): relabelfrom on the label that the entry bears,
+// relabelto on the new one, and whether an entry may go from the one to the other
+// at all (validatetrans); and then whether the new label may lie on this
+// filesystem (associate). The answer is EACCES to all but the third, and EPERM
+// to that, as to a stranger's or an immutable file. What it was is asked after a
+// failure, and never goes into what is done.
+
+// denied is an errno with what the policy says of it.
+type denied struct {
+	errno sys.Errno
+	why   string
+}
+
+func (e *denied) Error() string { return e.errno.Error() + ": " + e.why }
+
+// Unwrap is the errno.
+func (e *denied) Unwrap() error { return e.errno }
+
+// denial is a question to the policy about this process.
+type denial struct {
+	have string
+	kind sys.Kind
+	e    sys.Errno
+}
+
+// denials are the answers so far: where one file is refused, many are.
+type denials struct {
+	mu    sync.Mutex
+	known map[denial]string
+}
+
+// keepDenials bounds them. A volume of more labels has them asked again.
+const keepDenials = 64
+
+// classes are the policy's names for kinds of files.
+var classes = [...]string{
+	syscall.DT_REG: "file", syscall.DT_DIR: "dir", syscall.DT_LNK: "lnk_file", syscall.DT_SOCK: "sock_file",
+	syscall.DT_FIFO: "fifo_file", syscall.DT_CHR: "chr_file", syscall.DT_BLK: "blk_file",
+}
+
+// explain gives e with what the policy says of it, if op set the label of t and
+// the policy may have refused that.
+func (w *worker) explain(t target, op string, e sys.Errno) error {
+	if !w.selinux || e != syscall.EACCES && e != syscall.EPERM || op != w.hand.writes(t).String() {
+		return e
+	}
+	w.now(asking)
+	st, errno := t.stat()
+	if errno != 0 {
+		return e
+	}
+	// The whole label, which the worker's own hand may not have room for.
+	h := hand{Attr: sys.NewAttr(attribute, nil), way: w.hand.way, m: w.m}
+	w.now(h.reads(t))
+	if _, errno := h.take(t); errno != 0 {
+		return e
+	}
+	defer h.drop(t)
+	n, _, errno := h.get(t)
+	if errno != 0 {
+		return e
+	}
+	return w.denial(trim(h.Value(n)), st.Kind, e)
+}
+
+// denial is e with what the policy says of it, for an entry that bears have.
+func (r *run) denial(have string, kind sys.Kind, e sys.Errno) error {
+	if !r.selinux || have == "" || e != syscall.EACCES && e != syscall.EPERM || int(kind) >= len(classes) || classes[kind] == "" {
+		return e
+	}
+	r.denials.mu.Lock()
+	defer r.denials.mu.Unlock()
+	ask := denial{have, kind, e}
+	why, known := r.denials.known[ask]
+	if !known {
+		why = r.proc.refused(have, r.want, classes[kind], e)
+		if r.denials.known == nil || len(r.denials.known) == keepDenials {
+			r.denials.known = make(map[denial]string)
+		}
+		r.denials.known[ask] = why
+	}
+	if why == "" {
+		return e
+	}
+	return &denied{e, why}
+}
+
+// refused says what the policy refuses this process when it gives an entry of
+// the class the label want in place of have; "" if it is not the policy.
+func (p *proc) refused(have, want, class string, e sys.Errno) string {
+	process, err := p.context()
+	if err != nil {
+		return ""
+	}
+	if e == syscall.EPERM {
+		if !p.invalidates(have, want, class, process) {
+			return ""
+		}
+		return fmt.Sprintf("SELinux lets no %s go from %s to %s (validatetrans)", class, have, want)
+	}
+	from, err1 := p.allows(process, have, class, "relabelfrom")
+	to, err2 := p.allows(process, want, class, "relabelto")
+	var lacks []string
+	if err1 == nil && !from {
+		lacks = append(lacks, "no relabelfrom on "+have)
+	}
+	if err2 == nil && !to {
+		lacks = append(lacks, "no relabelto on "+want)
+	}
+	switch {
+	case lacks != nil:
+		return fmt.Sprintf("SELinux allows %s %s (%s)", process, strings.Join(lacks, " and "), class)
+	case err1 != nil || err2 != nil:
+		return fmt.Sprintf("%s may lack relabelfrom on %s or relabelto on %s (%s): the audit log tells", process, have, want, class)
+	}
+	return fmt.Sprintf("SELinux allows %s relabelfrom on %s and relabelto on %s (%s): it is something else", process, have, want, class)
+}
+
+// context is the security context of this process. It is read as the thread's:
+// that is nobody's permission, and that of another thread is process:getattr.
+func (p *proc) context() (string, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	fd, e := sys.Openat(p.fds, sys.Cname("../../thread-self/attr/current"), sys.OpenRead, 0)
+	if e != 0 {
+		return "", e
+	}
+	text, err := readAll(os.NewFile(uintptr(fd), "attr/current"))
+	return strings.TrimRight(text, "\x00\n"), err
+}
+
+// allows asks the loaded policy for one permission.
+func (p *proc) allows(process, on, class, permission string) (bool, error) {
+	index, err := p.number("class/" + class + "/index")
+	if err != nil {
+		return false, err
+	}
+	bit, err := p.number("class/" + class + "/perms/" + permission)
+	if err != nil {
+		return false, err
+	}
+	f, err := p.openPolicy("access", os.O_RDWR)
+	if err != nil {
+		return false, err
+	}
+	if _, err := fmt.Fprintf(f, "%s %s %d", process, on, index); err != nil {
+		return false, errors.Join(err, f.Close())
+	}
+	text, err := readAll(f)
+	if err != nil {
+		return false, err
+	}
+	// The first of several fields is the permissions, a bit each, from 1 on.
+	first, _, _ := strings.Cut(text, " ")
+	allowed, err := strconv.ParseUint(first, 16, 32)
+	return allowed>>(bit-1)&1 == 1, err
+}
+
+// invalidates asks the loaded policy whether nothing of the class may go from
+// one label to the other.
+func (p *proc) invalidates(have, want, class, process string) bool {
+	index, err := p.number("class/" + class + "/index")
+	if err != nil {
+		return false
+	}
+	f, err := p.openPolicy("validatetrans", os.O_WRONLY)
+	if err != nil {
+		return false
+	}
+	_, err = fmt.Fprintf(f, "%s %s %d %s", have, want, index, process)
+	return errors.Is(errors.Join(err, f.Close()), syscall.EPERM)
+}
+
+// number reads a file that holds a number from 1 on.
+func (p *proc) number(name string) (uint64, error) {
+	f, err := p.openPolicy(name, os.O_RDONLY)
+	if err != nil {
+		return 0, err
+	}
+	text, err := readAll(f)
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseUint(strings.TrimSpace(text), 10, 32)
+	if err == nil && n == 0 {
+		err = strconv.ErrRange
+	}
+	return n, err
+}
+
+// readAll reads a file of the kernel's, and closes it.
+func readAll(f *os.File) (string, error) {
+	text, err := io.ReadAll(f)
+	return string(text), errors.Join(err, f.Close())
+}
