@@ -50,6 +50,12 @@ func TestDocs(t *testing.T) {
 				}
 			}
 		}
+		for _, m := range regexp.MustCompile("`(Test[A-Z][A-Za-z]*)`").FindAllStringSubmatch(text, -1) {
+			named++
+			if !slices.Contains(tests, m[1]) {
+				t.Errorf("%s: there is no %s", page, m[1])
+			}
+		}
 		for _, link := range regexp.MustCompile(`\]\(([^):]*)\)`).FindAllStringSubmatch(text, -1) {
 			links++
 			checkLink(t, page, link[1])
@@ -106,7 +112,7 @@ func blocks(text string, languages ...string) string {
 
 func testNames(t *testing.T) (names []string) {
 	t.Helper()
-	for _, dir := range []string{".", "../../relabel", "../../test/torture"} {
+	for _, dir := range []string{".", "../../relabel", "../../test/torture", "../../test/selinuxvm/inside"} {
 		files, err := filepath.Glob(dir + "/*_test.go")
 		if err != nil {
 			t.Fatal(err)

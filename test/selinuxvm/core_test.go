@@ -3,6 +3,7 @@
 package selinuxvm
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,13 +13,14 @@ import (
 func TestCore(t *testing.T) {
 	m := image(t)
 	files := map[string]string{
-		"inside.test": build(t, ".", "./inside", true),
-		"fastlabel":   build(t, house, "./cmd/fastlabel", false),
+		"inside.test":   build(t, ".", "./inside", true),
+		"fastlabel":     build(t, house, "./cmd/fastlabel", false),
+		"fastlabel.cil": filepath.Join(house, "deploy/selinux/fastlabel.cil"),
 	}
 	for _, k := range m.Kernels {
 		t.Run(k.Release, func(t *testing.T) {
 			t.Parallel()
-			judge(t, m, k, "inside", runTests(t, m, k, Command{Args: []string{"/payload/inside.test"}, Files: files}))
+			judge(t, m, k, "inside", runTests(t, m, k, Command{Args: []string{"/payload/inside.test"}, Files: files, Timeout: 20 * time.Minute}))
 		})
 	}
 }

@@ -13,6 +13,12 @@
 //	TestUnknown      a label that the policy does not know changes nothing
 //	TestRefused      mounts that the kernel labels itself, and read-only ones
 //	TestOverlay      a container's overlay
+//	TestConfined     the module of deploy/selinux gives a confined engine its rights
+//	TestEachRight    each of them is needed, and its lack is told
+//	TestDenied       which permission is missing, and on what
+//	TestTypes        what containers may do with the types of docs/selinux.md
+//	TestPermissive   a permissive kernel stores what it does not know: we warn
+//	TestRootless     an ordinary user, and root of a user namespace
 //	TestAlias        an alias of a type, and what the kernel makes of it
 //	TestCanonical    our parser of contexts beside the kernel's
 package inside

@@ -79,18 +79,22 @@ func install() error {
 // every container may search.
 func each(t *testing.T, test func(t *testing.T, dir string)) {
 	for _, name := range []string{"ext4", "xfs", "tmpfs"} {
-		t.Run(name, func(t *testing.T) {
-			dir, err := os.MkdirTemp("/volumes/"+name, "t-")
-			if err == nil {
-				err = os.Chmod(dir, 0o755)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { os.RemoveAll(dir) })
-			test(t, dir)
-		})
+		t.Run(name, func(t *testing.T) { test(t, fresh(t, name)) })
 	}
+}
+
+// fresh is a directory on a volume.
+func fresh(t *testing.T, volume string) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/volumes/"+volume, "t-")
+	if err == nil {
+		err = os.Chmod(dir, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
 }
 
 // volume is what the tests label. Of its label containers have no use.

@@ -69,6 +69,44 @@ func TestRefused(t *testing.T) {
 			t.Errorf("the root bears %s", got)
 		}
 	})
+	t.Run("nested context", func(t *testing.T) {
+		root := grow(t, fresh(t, "ext4"))
+		mount(t, "tmpfs", mkdir(t, root, "nested"), "tmpfs", 0, `context="`+shared+`"`)
+		told(t, label(t, 0, "--label", labelA, root), "skipped: mounted with context=")
+		if got := labelOf(t, filepath.Join(root, "nested")); got != shared {
+			t.Errorf("the mount bears %s", got)
+		}
+		may(t, true, domainA, filepath.Join(root, "a/b/c/deep"))
+	})
+	t.Run("overlay context", func(t *testing.T) {
+		dir := fresh(t, "ext4")
+		lower, root := grow(t, dir), mkdir(t, dir, "root")
+		before := treetest.Read(t, lower)
+		mount(t, "overlay", root, "overlay", 0, "lowerdir="+lower+",upperdir="+mkdir(t, dir, "upper")+",workdir="+mkdir(t, dir, "work")+`,context="`+shared+`"`)
+		told(t, label(t, 3, "--label", labelA, root), "context=")
+		if diff := treetest.Diff(before, treetest.Read(t, lower)); diff != nil {
+			t.Errorf("the lower layer changed:\n%s", strings.Join(diff, "\n"))
+		}
+	})
+	// These do not give every file one label: files keep theirs.
+	for name, o := range map[string]struct {
+		flags uintptr
+		data  string
+	}{
+		"nosuid": {unix.MS_NOSUID, ""}, "rootcontext": {0, `rootcontext="` + shared + `"`},
+		"fscontext": {0, `fscontext="` + shared + `"`}, "defcontext": {0, `defcontext="` + shared + `"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			mount(t, "tmpfs", dir, "tmpfs", o.flags, o.data)
+			if err := os.Chmod(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			root := grow(t, dir)
+			label(t, 0, "--label", labelA, root)
+			all(t, root, labelA)
+		})
+	}
 	for name, dir := range map[string]string{"sysctl": "/proc/sys/kernel", "process": "/proc/self", "proc": "/proc", "sys": "/sys"} {
 		t.Run(name, func(t *testing.T) {
 			before := labelOf(t, dir)

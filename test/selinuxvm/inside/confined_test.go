@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package inside
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+const (
+	oldLabel = "system_u:object_r:user_home_t:s0"
+	kept     = "system_u:object_r:kept_t:s0" // see local
+)
+
+// ended is how the installed command ended in a domain.
+type ended struct {
+	code int
+	said string // errors and notes, without paths
+	way  string
+}
+
+// in runs the installed command in a domain, at s0.
+func in(t *testing.T, domain string, args ...string) ended {
+	t.Helper()
+	cmd := exec.Command(installed, append([]string{"--json"}, args...)...)
+	// Not a pipe: it would bear this test's categories, which not all may write.
+	out, err := os.OpenFile("/volumes/tmpfs/out", os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = out, out
+	start(t, "system_u:system_r:"+domain+":s0", cmd)
+	var exit *exec.ExitError
+	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(out.Name())
+	if err := errors.Join(err, out.Close()); err != nil {
+		t.Fatal(err)
+	}
+	e := ended{code: cmd.ProcessState.ExitCode()}
+	for line := range strings.Lines(string(text)) {
+		var m struct{ Text, Way, Op string }
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			e.said += line // a shell's, or a crash
+			continue
+		}
+		e.way += m.Way
+		if text := strings.TrimPrefix(m.Op+": "+m.Text+"\n", ": "); m.Text != "" && !strings.Contains(e.said, text) {
+			e.said += text
+		}
+	}
+	return e
+}
+
+// others makes a volume of every kind of entry that belongs to another user and
+// is closed to all others.
+func others(t *testing.T, dir string) string {
+	t.Helper()
+	root := grow(t, dir)
+	treetest.Build(t, mkdir(t, root, "devices"), treetest.Text(t, "default label="+oldLabel+"\ndir .\nchar c 1:3\nblock b 7:1\n"))
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			err = os.Chmod(path, 0o700)
+		}
+		return errors.Join(err, os.Lchown(path, 1000, 1000))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// honest fails the test if the root vouches for what was not done, or nothing
+// was said of what was not.
+func honest(t *testing.T, root string, e ended) {
+	t.Helper()
+	switch {
+	case e.code == 0:
+		all(t, root, labelA)
+	case labelOf(t, root) == labelA:
+		t.Errorf("exit code %d, and the root bears the label", e.code)
+	case strings.TrimSpace(e.said) == "":
+		t.Errorf("exit code %d without a word", e.code)
+	}
+}
+
+// TestConfined: with the module of deploy/selinux a confined engine labels as an
+// unconfined one does. The control is a domain without its rights.
+func TestConfined(t *testing.T) {
+	domains(t)
+	each(t, func(t *testing.T, dir string) {
+		root := others(t, dir)
+		if e := in(t, "bare_t", "--label", labelA, root); e.code == 0 {
+			t.Errorf("without its rights: %+v", e)
+		}
+		for path, got := range treetest.Read(t, root) {
+			if got != oldLabel {
+				t.Errorf("%s bears %s", path, got)
+			}
+		}
+		if e := in(t, "fastlabel_t", "--exact", "--label", labelA, root); e.code != 0 || e.said != "" || !strings.HasPrefix(e.way, "clone/") {
+			t.Errorf("%+v", e)
+		}
+		all(t, root, labelA)
+		// The mark is there, and another user's entry is taken in.
+		if err := os.WriteFile(filepath.Join(root, "admins"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if e := in(t, "fastlabel_t", "--skip", "changed", "--label", labelA, root); e.code != 0 || e.said != "" {
+			t.Errorf("%+v", e)
+		}
+		all(t, root, labelA)
+	})
+	t.Run("service", func(t *testing.T) {
+		// What systemd does with it: a transition, and a lock for all.
+		if got := labelOf(t, installed); got != "system_u:object_r:fastlabel_exec_t:s0" {
+			t.Errorf("%s bears %s", installed, got)
+		}
+		for _, c := range []struct{ from, class, to string }{
+			{"system_u:system_r:init_t:s0 system_u:object_r:fastlabel_exec_t:s0", "process", "system_u:system_r:fastlabel_t:s0"},
+			{"unconfined_u:unconfined_r:unconfined_t:s0 system_u:object_r:fastlabel_exec_t:s0", "process", "unconfined_u:unconfined_r:unconfined_t:s0"},
+		} {
+			if got := created(t, c.from, c.class); got != c.to {
+				t.Errorf("%s begins %s, not %s", c.from, got, c.to)
+			}
+		}
+		for domain, right := range map[string]string{"init_t": "execute", "container_engine_t": "execute_no_trans"} {
+			if !granted(t, "system_u:system_r:"+domain+":s0", labelOf(t, installed), "file", right) {
+				t.Errorf("%s may not run it", domain)
+			}
+		}
+		if err := os.RemoveAll("/run/fastlabel"); err != nil {
+			t.Fatal(err)
+		}
+		label(t, 0, "--label", labelA, others(t, t.TempDir())) // by an administrator
+		if got := labelOf(t, "/run/fastlabel"); !strings.Contains(got, ":fastlabel_run_t:") {
+			t.Errorf("the locks bear %s", got)
+		}
+	})
+}
+
+// unseen are rights whose lack changes no result of these runs.
+var unseen = map[right]string{
+	{"volume", "lnk_file", "read"}:  "what a system directory's link leads to is refused too",
+	{"self", "process", "getsched"}: "Go's runtime then takes the machine for one of a single processor",
+	{"self", "process", "signal"}:   "Go's runtime then waits for its threads",
+}
+
+// TestEachRight: a confined engine that lacks a single one of the module's rights
+// says what it could not do, and its root vouches for nothing that it did not do.
+// None of them can be left out, but for a few that are listed.
+func TestEachRight(t *testing.T) {
+	lacking := domains(t)
+	// A run that needs all but the last of them, and three that ask the policy.
+	use := func(t *testing.T, domain string, asks bool) (seen []ended) {
+		if err := os.RemoveAll("/run/fastlabel"); err != nil {
+			t.Fatal(err)
+		}
+		dir := fresh(t, "ext4")
+		root := others(t, dir)
+		e := in(t, domain, "--exact", "--label", labelA, root)
+		honest(t, root, e)
+		left, err := filepath.Glob("/run/fastlabel/*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(left) > 0 {
+			e.said += "a lock file was left\n"
+		}
+		seen = append(seen, e)
+		if asks {
+			for _, typ := range []string{"no_such_t", "user_home_t"} {
+				other := grow(t, mkdir(t, dir, typ))
+				before := treetest.Read(t, other)
+				seen = append(seen, in(t, domain, "--label", "system_u:object_r:"+typ+":s0:c7,c8", other))
+				if diff := treetest.Diff(before, treetest.Read(t, other)); diff != nil {
+					t.Errorf("%s: changed:\n%s", typ, strings.Join(diff, "\n"))
+				}
+			}
+			other := grow(t, mkdir(t, dir, "kept"))
+			bear(t, filepath.Join(other, "top"), kept)
+			seen = append(seen, in(t, domain, "--label", labelA, other))
+		}
+		for i := range seen {
+			seen[i].said = strings.ReplaceAll(seen[i].said, ":"+domain+":", ":DOMAIN:")
+		}
+		return seen
+	}
+	whole := use(t, "fastlabel_t", true)
+	t.Logf("with all: %+v", whole)
+	for _, r := range slices.SortedFunc(maps.Keys(lacking), func(a, b right) int { return cmp.Compare(a.String(), b.String()) }) {
+		t.Run(r.String(), func(t *testing.T) {
+			seen := use(t, lacking[r], r.on == "security_t")
+			for i := range seen {
+				if seen[i] != whole[i] {
+					t.Logf("%+v", seen[i])
+				}
+			}
+			if same := slices.Equal(seen, whole[:len(seen)]); same != (unseen[r] != "") {
+				t.Errorf("as with all rights: %v", same)
+			}
+			if r.permission == "relabelfrom" || r.permission == "relabelto" {
+				on := map[string]string{"relabelfrom": oldLabel, "relabelto": labelA}[r.permission]
+				want := "SELinux allows system_u:system_r:DOMAIN:s0 no " + r.permission + " on " + on + " (" + r.class + ")"
+				if seen[0].code != 1 || !strings.Contains(seen[0].said, want) {
+					t.Errorf("no %q in %+v", want, seen[0])
+				}
+			}
+		})
+	}
+}
+
+// TestDenied: what the policy refuses for other reasons is told too.
+func TestDenied(t *testing.T) {
+	domains(t)
+	const usr = "system_u:object_r:usr_t:s0"
+	cases := []struct {
+		name, domain string
+		from, one    string // what all bear, and one file; "" for the same
+		to           string
+		code         int
+		says         string
+	}{
+		{"type", "fastlabel_t", oldLabel, "", "system_u:object_r:user_home_t:s0:c1,c2", 1, "no relabelto on system_u:object_r:user_home_t:s0:c1,c2 (file)"},
+		{"both", "fastlabel_t", oldLabel, usr, "system_u:object_r:etc_t:s0", 1, "no relabelfrom on " + usr + " and no relabelto on system_u:object_r:etc_t:s0 (file)"},
+		{"categories", "narrow_t", oldLabel, "", labelA, 1, "no relabelto on " + labelA + " (file)"},
+		{"user", "same_user_t", oldLabel, "unconfined_u:object_r:user_home_t:s0", labelA, 1, "no relabelfrom on unconfined_u:object_r:user_home_t:s0 (file)"},
+		{"seal", "same_user_t", oldLabel, "", shared, 0, "the root could not be sealed (permission denied)"},
+		{"validatetrans", "fastlabel_t", oldLabel, kept, labelA, 1, "SELinux lets no file go from " + kept + " to " + labelA + " (validatetrans)"},
+		// A runtime's domain, with the policy's own rights.
+		{"runtime", "container_engine_t", labelB, "", labelA, 0, ""},
+		{"runtime, strange file", "container_engine_t", labelB, "system_u:object_r:etc_t:s0", labelA, 1, "relabelfrom on system_u:object_r:etc_t:s0"},
+		{"runtime, strange volume", "container_engine_t", oldLabel, "", labelA, 1, "statx: permission denied"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			root := grow(t, fresh(t, "xfs"))
+			label(t, 0, "--label", c.from, root)
+			if c.one != "" {
+				bear(t, filepath.Join(root, "a/f3"), c.one)
+			}
+			e := in(t, c.domain, "--label", c.to, root)
+			t.Logf("%+v", e)
+			if e.code != c.code || !strings.Contains(e.said, c.says) {
+				t.Errorf("exit code %d, not %d, or no %q", e.code, c.code, c.says)
+			}
+			if got := labelOf(t, root); (got == c.to) != (c.code == 0) {
+				t.Errorf("the root bears %s", got)
+			}
+			if c.one != kept { // who may goes on from there
+				label(t, 0, "--label", labelA, root)
+				all(t, root, labelA)
+			}
+		})
+	}
+}
+
+// bear gives one entry a label.
+func bear(t *testing.T, path, label string) {
+	t.Helper()
+	if err := unix.Lsetxattr(path, treetest.Attr, []byte(label), 0); err != nil {
+		t.Fatal(&fs.PathError{Op: "lsetxattr", Path: path, Err: err})
+	}
+}
+
+// created asks the policy what comes of it.
+func created(t *testing.T, contexts, class string) string {
+	t.Helper()
+	index, err := os.ReadFile("/sys/fs/selinux/class/" + class + "/index")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return asked(t, "create", contexts+" "+strings.TrimSpace(string(index)))
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package inside
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestTypes holds the table of types in docs/selinux.md to the loaded policy.
+func TestTypes(t *testing.T) {
+	const container, privileged = domainA, "system_u:system_r:spc_t:s0"
+	for _, c := range []struct {
+		process, on, permission string
+		may                     bool
+	}{
+		{container, labelA, "read", true},
+		{container, labelA, "write", true},
+		{container, shared, "write", true},
+		{container, labelB, "read", false},
+		{container, "system_u:object_r:container_ro_file_t:s0", "read", true},
+		{container, "system_u:object_r:container_ro_file_t:s0", "execute", true},
+		{container, "system_u:object_r:container_ro_file_t:s0", "write", false},
+		{container, "system_u:object_r:unlabeled_t:s0", "read", false},
+		{container, oldLabel, "read", false},
+		{privileged, labelB, "write", true},
+		{privileged, oldLabel, "write", true},
+	} {
+		if got := granted(t, c.process, c.on, "file", c.permission); got != c.may {
+			t.Errorf("%s, %s on %s: %v", c.process, c.permission, c.on, got)
+		}
+	}
+}
+
+// granted asks the loaded policy for a permission.
+func granted(t *testing.T, process, on, class, permission string) bool {
+	t.Helper()
+	number := func(name string) int {
+		text, err := os.ReadFile("/sys/fs/selinux/class/" + class + "/" + name)
+		n, err2 := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil || err2 != nil {
+			t.Fatal(name, err, err2)
+		}
+		return n
+	}
+	answer := asked(t, "access", fmt.Sprintf("%s %s %d", process, on, number("index")))
+	first, _, _ := strings.Cut(answer, " ")
+	allowed, err := strconv.ParseUint(first, 16, 32)
+	if err != nil {
+		t.Fatal(answer, err)
+	}
+	return allowed>>(number("perms/"+permission)-1)&1 == 1
+}
+
+// asked writes a question to a file of the kernel's, and reads the answer.
+func asked(t *testing.T, name, question string) string {
+	t.Helper()
+	f, err := os.OpenFile("/sys/fs/selinux/"+name, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(question); err != nil {
+		t.Fatalf("%s: %v", question, err)
+	}
+	buf := make([]byte, 4096)
+	n, err := f.Read(buf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimRight(string(buf[:n]), "\x00")
+}
