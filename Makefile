@@ -150,7 +150,7 @@ SELINUX ?= .
 test-selinux: deps-selinux ## boot two kernels with SELinux enforcing, and test in them (root; SELINUX=regexp)
 	@mkdir -p bin
 	cd test/selinuxvm && FASTLABEL_PROMISE=selinuxvm CGO_ENABLED=0 FASTLABEL_RESULTS=$(CURDIR)/bin/selinux.txt \
-		$(GO) test -count=1 -timeout 4h -run '$(SELINUX)' $(TESTFLAGS) .
+		$(GO) test -count=1 -timeout 4h -run '$(SELINUX)' $(TESTFLAGS) . ./avc
 
 .PHONY: test-deploy
 test-deploy: deps-deploy ## check deploy, metrics and JSON with what reads them, what install installs, and what the library imports

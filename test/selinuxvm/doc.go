@@ -27,6 +27,7 @@
 //	guest/     what runs in the machine: init, start, and an addition to the policy
 //	broken/    how engines are broken, as patches
 //	results/   tables of runs
+//	avc        what the policy refused, for the tests in the machine
 //
 // The image is kept in fastlabel/selinuxvm below the user's cache directory,
 // or in selinuxvm below FASTLABEL_CACHE. It may be deleted at any time. It is

@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/test/selinuxvm/avc"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -75,11 +76,19 @@ func install() error {
 	return unix.Lsetxattr(program, treetest.Attr, []byte(shared), 0)
 }
 
+// volumes are the machine's, by their filesystems.
+var volumes = []string{"ext4", "xfs", "tmpfs"}
+
 // each runs test on each volume of the machine, in a fresh directory that
-// every container may search.
+// every container may search. What the policy refused is shown if it fails.
 func each(t *testing.T, test func(t *testing.T, dir string)) {
-	for _, name := range []string{"ext4", "xfs", "tmpfs"} {
-		t.Run(name, func(t *testing.T) { test(t, fresh(t, name)) })
+	eachOf(t, volumes, func(t *testing.T, dir string, _ *avc.Log) { test(t, dir) })
+}
+
+// eachOf does so on some of the volumes, for tests that ask what was refused.
+func eachOf(t *testing.T, names []string, test func(t *testing.T, dir string, log *avc.Log)) {
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) { test(t, fresh(t, name), avc.Watch(t)) })
 	}
 }
 
@@ -97,9 +106,11 @@ func fresh(t *testing.T, volume string) string {
 	return dir
 }
 
-// volume is what the tests label. Of its label containers have no use.
+// volume is what the tests label. Containers may not read what bears its label,
+// and the policy says so of files and directories: of user_home_t it keeps
+// silent, and it lets them list var_lib_t.
 const volume = `
-default label=system_u:object_r:user_home_t:s0
+default label=system_u:object_r:mysqld_db_t:s0
 dir .
 file top
 dir a/b/c
@@ -156,12 +167,20 @@ func all(t *testing.T, root, label string) {
 // labelOf is the label of one entry.
 func labelOf(t *testing.T, path string) string {
 	t.Helper()
+	label, err := readLabel(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return label
+}
+
+func readLabel(path string) (string, error) {
 	buf := make([]byte, 4096)
 	n, err := unix.Lgetxattr(path, treetest.Attr, buf)
 	if err != nil {
-		t.Fatal(&fs.PathError{Op: "lgetxattr", Path: path, Err: err})
+		return "", &fs.PathError{Op: "lgetxattr", Path: path, Err: err}
 	}
-	return string(bytes.TrimRight(buf[:n], "\x00"))
+	return string(bytes.TrimRight(buf[:n], "\x00")), nil
 }
 
 // confine is a process of this program in a domain, to be started by start.
