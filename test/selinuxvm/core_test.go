@@ -9,18 +9,25 @@ import (
 	"time"
 )
 
-// TestCore runs package inside in both kernels.
+// TestCore runs package inside in both kernels, but for what is TestRuntimes'.
 func TestCore(t *testing.T) {
+	runInside(t, "-test.skip="+ofRuntimes)
+}
+
+// runInside runs those tests of package inside that the flag chooses, in both
+// kernels. None of them may skip.
+func runInside(t *testing.T, flag string) {
 	m := image(t)
 	files := map[string]string{
-		"inside.test":   build(t, ".", "./inside", true),
-		"fastlabel":     build(t, house, "./cmd/fastlabel", false),
-		"fastlabel.cil": filepath.Join(house, "deploy/selinux/fastlabel.cil"),
+		"inside.test":    build(t, ".", "./inside", true),
+		"fastlabel":      build(t, house, "./cmd/fastlabel", false),
+		"fastlabel.json": filepath.Join(house, "deploy/oci/fastlabel.json"),
+		"fastlabel.cil":  filepath.Join(house, "deploy/selinux/fastlabel.cil"),
 	}
 	for _, k := range m.Kernels {
 		t.Run(k.Release, func(t *testing.T) {
 			t.Parallel()
-			judge(t, m, k, "inside", runTests(t, m, k, Command{Args: []string{"/payload/inside.test"}, Files: files, Timeout: 20 * time.Minute}))
+			judge(t, m, k, "inside", runTests(t, m, k, Command{Args: []string{"/payload/inside.test", flag}, Files: files, Timeout: 30 * time.Minute}))
 		})
 	}
 }

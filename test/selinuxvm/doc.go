@@ -13,6 +13,7 @@
 //
 //	TestMachine   the machine itself: output, exit code, a boot that hangs
 //	TestCore      package inside: what only a kernel with a policy can show
+//	TestRuntimes  the same package: containers of runc, crun and podman
 //	TestEngine    the tests of the engine and the command
 //	TestBroken    engines that are broken on purpose, and noticed by TestCore's tests
 //

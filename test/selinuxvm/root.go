@@ -19,8 +19,8 @@ const rootSuite = "trixie"
 
 // rootPackages are installed beyond what every Debian has.
 var rootPackages = []string{
-	"attr", "btrfs-progs", "busybox-static", "e2fsprogs", "kmod", "policycoreutils", "selinux-policy-default",
-	"selinux-utils", "semodule-utils", "strace", "xfsprogs",
+	"attr", "btrfs-progs", "busybox-static", "crun", "e2fsprogs", "kmod", "podman", "policycoreutils", "runc",
+	"selinux-policy-default", "selinux-utils", "semodule-utils", "strace", "xfsprogs",
 }
 
 // policyVersion is the newest format that every kernel of the image reads. It

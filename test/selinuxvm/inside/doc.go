@@ -21,4 +21,16 @@
 //	TestRootless     an ordinary user, and root of a user namespace
 //	TestAlias        an alias of a type, and what the kernel makes of it
 //	TestCanonical    our parser of contexts beside the kernel's
+//
+// Containers, as runc, crun and podman start them. Their process is this program:
+//
+//	TestRuntimeHook  denied its volume without our hook, at home in it with the hook
+//	TestRuntimeTwin  what podman's :Z and :z write, and what we do
+//	TestRuntimeLife  a fresh volume, labelled, used, and passed over by CRI-O
+//
+// Below these:
+//
+//	container        one to start, and what came of it
+//	bundle           its config.json, or podman's hooks
+//	guest            the process in it
 package inside

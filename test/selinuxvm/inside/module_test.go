@@ -22,8 +22,8 @@ type right struct{ on, class, permission string }
 
 func (r right) String() string { return r.on + "/" + r.class + "/" + r.permission }
 
-// volumes are the module's names for what lies in volumes, and on the way there.
-var volumes = []string{"fastlabel_source", "fastlabel_label", "file_type"}
+// onVolumes are the module's names for what lies in volumes, and on the way there.
+var onVolumes = []string{"fastlabel_source", "fastlabel_label", "file_type"}
 
 var allowed = regexp.MustCompile(`(?m)^\(allow fastlabel_domain (\S+) \((\S+) \(([^)]*)\)\)\)$`)
 
@@ -32,7 +32,7 @@ func rightsOf(module string) []right {
 	var all []right
 	for _, m := range allowed.FindAllStringSubmatch(module, -1) {
 		on := m[1]
-		if slices.Contains(volumes, on) {
+		if slices.Contains(onVolumes, on) {
 			on = "volume"
 		}
 		for permission := range strings.FieldsSeq(m[3]) {
@@ -49,7 +49,7 @@ func without(module, domain string, lacks right) string {
 	var out strings.Builder
 	for _, m := range allowed.FindAllStringSubmatch(module, -1) {
 		permissions := strings.Fields(m[3])
-		if m[2] == lacks.class && (m[1] == lacks.on || lacks.on == "volume" && slices.Contains(volumes, m[1])) {
+		if m[2] == lacks.class && (m[1] == lacks.on || lacks.on == "volume" && slices.Contains(onVolumes, m[1])) {
 			permissions = slices.DeleteFunc(permissions, func(p string) bool { return p == lacks.permission })
 		}
 		if len(permissions) > 0 {

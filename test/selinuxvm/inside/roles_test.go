@@ -19,7 +19,9 @@ import (
 const noErrno = 200
 
 func play(role string, args []string) int {
-	roles := map[string]func([]string) error{"role-read": roleRead, "role-create": roleCreate, "role-write": roleWrite}
+	roles := map[string]func([]string) error{
+		"role-read": roleRead, "role-create": roleCreate, "role-write": roleWrite, "role-guest": roleGuest,
+	}
 	err := error(errors.New("no such role"))
 	if do := roles[role]; do != nil {
 		err = do(args)

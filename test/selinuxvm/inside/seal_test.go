@@ -25,8 +25,10 @@ func sealed(t *testing.T, root string) {
 	if seal == labelA || seal == labelB {
 		t.Errorf("the root bears %s, which vouches for a tree that is not done", seal)
 	}
-	label(t, 4, "probe", "--label", labelA, root)
-	label(t, 4, "probe", "--label", labelB, root)
+	for _, l := range []string{labelA, labelB} {
+		label(t, 4, "probe", "--label", l, root)
+		passes(t, false, root, l)
+	}
 	for _, p := range []string{".", "top", "a", "a/b/c/deep"} {
 		may(t, false, domainC, filepath.Join(root, p))
 	}
