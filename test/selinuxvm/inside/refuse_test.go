@@ -94,7 +94,6 @@ func TestRefused(t *testing.T) {
 		data  string
 	}{
 		"nosuid": {unix.MS_NOSUID, ""}, "rootcontext": {0, `rootcontext="` + shared + `"`},
-		"fscontext": {0, `fscontext="` + shared + `"`}, "defcontext": {0, `defcontext="` + shared + `"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
