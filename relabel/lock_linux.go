@@ -74,7 +74,14 @@ func (l locks) take(ctx context.Context, id identity, root string, wait func(hol
 		if e == 0 {
 			mine, e1 := sys.Fstatx(fd)
 			named, e2 := sys.Statx(dir, sys.Cname(name))
-			if e1 == 0 && e2 == 0 && mine.Ino == named.Ino {
+			switch {
+			case e1 != 0: // the policy may refuse it, and would for ever
+				sys.Close(fd)
+				return nil, fail("statx", e1)
+			case e2 != 0 && e2 != syscall.ENOENT:
+				sys.Close(fd)
+				return nil, fail("statx", e2)
+			case e2 == 0 && mine.Ino == named.Ino:
 				// Who holds it is only a courtesy to who waits.
 				holder := fmt.Sprintf("process %d, relabelling %q\n", os.Getpid(), root)
 				_ = syscall.Ftruncate(fd, 0)
