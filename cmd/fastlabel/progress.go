@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -252,13 +253,15 @@ func (p *progress) far(u *underWay, now time.Time) far {
 
 // line is for people, in so many columns.
 func (f far) line(room int) string {
-	entries := thousands(f.Seen) + " entries"
-	if whole := thousands(f.Seen) + " of about " + thousands(f.total) + " entries"; f.total > 0 && len(whole) <= room {
-		entries = whole
-	}
-	parts := []string{entries}
+	var failed []string
 	if f.Failed > 0 {
-		parts = append(parts, thousands(f.Failed)+" failed")
+		failed = []string{thousands(f.Failed) + " failed"}
+	}
+	parts := append([]string{thousands(f.Seen) + " entries"}, failed...)
+	// Failures matter more than how many entries there are.
+	whole := append([]string{thousands(f.Seen) + " of about " + thousands(f.total) + " entries"}, failed...)
+	if f.total > 0 && len(strings.Join(whole, ", ")) <= room {
+		parts = whole
 	}
 	if f.known {
 		parts = append(parts, between(f.least, f.most))

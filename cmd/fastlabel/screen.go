@@ -21,9 +21,9 @@ type screen struct {
 	drawn string // the line that is there; "" if none is
 }
 
-// wiped takes the cursor to the first column, and what is to the right of it
-// away (ECMA-48: CR, EL).
-const wiped = "\r\x1b[K"
+// wiped takes the cursor to the first column, and what is behind it away
+// (ECMA-48: CR, ED).
+const wiped = "\r\x1b[J"
 
 func (s *screen) Write(p []byte) (int, error) {
 	s.mu.Lock()
@@ -41,7 +41,10 @@ func (s *screen) draw(text string) {
 	case "":
 		s.clear()
 	default:
-		fmt.Fprint(s.w, "\r"+text+"\x1b[K")
+		// A terminal that is made narrower breaks the line in two, and keeps
+		// the cursor at the character that it was on: only from the first one
+		// are both reached.
+		fmt.Fprint(s.w, "\r"+text+"\x1b[J\r")
 		s.drawn = text
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// terminal plays one: it knows CR, LF and EL, and what else it is sent that is
+// terminal plays one: it knows CR, LF and ED, and what else it is sent that is
 // not printable is a fault.
 type terminal struct {
 	columns int
@@ -26,7 +26,7 @@ type terminal struct {
 func (t *terminal) feed(text string) {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	for text != "" {
-		if rest, ok := strings.CutPrefix(text, "\x1b[K"); ok {
+		if rest, ok := strings.CutPrefix(text, "\x1b[J"); ok {
 			t.line, text = t.line[:t.at], rest
 			continue
 		}
@@ -34,7 +34,7 @@ func (t *terminal) feed(text string) {
 		text = text[size:]
 		switch {
 		case r == '\r':
-			if len(t.line) > 0 {
+			if t.at > 0 {
 				t.drawn = append(t.drawn, string(t.line))
 			}
 			t.at = 0
