@@ -39,7 +39,13 @@ func worse(a, b int) int {
 // signalled is the cause of a context that a signal ended.
 type signalled struct{ sig os.Signal }
 
-func (s signalled) Error() string { return "interrupted by " + s.sig.String() }
+func (s signalled) Error() string {
+	name := "SIGINT"
+	if s.sig == syscall.SIGTERM {
+		name = "SIGTERM"
+	}
+	return "interrupted by " + name
+}
 
 // deadline is the cause of a context that --timeout ended.
 type deadline struct{ after time.Duration }

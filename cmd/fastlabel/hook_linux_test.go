@@ -262,7 +262,7 @@ func TestHookInterrupted(t *testing.T) {
 			t.Errorf("%v: the root bears %s over %v", sig, root, got)
 		}
 		if sig == syscall.SIGTERM && root != mountLabel {
-			expectHook(t, "SIGTERM", cmd.ProcessState.ExitCode(), exitFailed, stderr.String(), "(interrupted by terminated)", "the next try goes on from there\n")
+			expectHook(t, "SIGTERM", cmd.ProcessState.ExitCode(), exitFailed, stderr.String(), "(interrupted by SIGTERM)", "the next try goes on from there\n")
 		}
 		for file := range 500 { // some work for the next signal
 			setLabel(t, filepath.Join(v, "d7", fmt.Sprint("f", file)), others)
@@ -305,7 +305,7 @@ func TestHookTerminated(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	expectHook(t, "SIGTERM", cmd.ProcessState.ExitCode(), exitFailed, stderr.String(), "reading the state on stdin: interrupted by terminated\n")
+	expectHook(t, "SIGTERM", cmd.ProcessState.ExitCode(), exitFailed, stderr.String(), "reading the state on stdin: interrupted by SIGTERM\n")
 }
 
 // Each line goes to the journal as well; one that does not listen holds

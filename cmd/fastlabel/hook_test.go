@@ -369,7 +369,7 @@ func TestHookEnds(t *testing.T) {
 		{"flag", fake(), t.Context(), []string{"--timeout", "200ms"}, 2 * time.Second, func(x *container) { entry(x, 60) }, []string{
 			"/v: incomplete (deadline of 200ms reached), 7 entries",
 		}},
-		{"signal", fake(), terminated, nil, 2 * time.Second, func(*container) {}, []string{"interrupted by interrupt"}},
+		{"signal", fake(), terminated, nil, 2 * time.Second, func(*container) {}, []string{"interrupted by SIGINT"}},
 		{"hung", stubborn, t.Context(), nil, 2 * time.Second, func(x *container) { entry(x, 2) }, []string{
 			"/v: deadline of 1s reached, and the filesystem does not answer; the next try goes on from there\n",
 		}},

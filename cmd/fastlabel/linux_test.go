@@ -95,12 +95,12 @@ func TestSignals(t *testing.T) {
 		code int
 		says string
 	}{
-		{"waits", syscall.SIGINT, exitInterrupted, "/p: incomplete (interrupted by interrupt), 2 entries"},
-		{"waits", syscall.SIGTERM, exitTerminated, "/p: incomplete (interrupted by terminated), 2 entries"},
+		{"waits", syscall.SIGINT, exitInterrupted, "/p: incomplete (interrupted by SIGINT), 2 entries"},
+		{"waits", syscall.SIGTERM, exitTerminated, "/p: incomplete (interrupted by SIGTERM), 2 entries"},
 		{"hangs", syscall.SIGINT, exitInterrupted, ""},
 		{"hangs", syscall.SIGTERM, exitTerminated, ""},
-		{"apart waits", syscall.SIGINT, exitInterrupted, "/p: incomplete (interrupted by interrupt), 2 entries"},
-		{"apart waits", syscall.SIGTERM, exitTerminated, "/p: incomplete (interrupted by terminated), 2 entries"},
+		{"apart waits", syscall.SIGINT, exitInterrupted, "/p: incomplete (interrupted by SIGINT), 2 entries"},
+		{"apart waits", syscall.SIGTERM, exitTerminated, "/p: incomplete (interrupted by SIGTERM), 2 entries"},
 		{"apart hangs", syscall.SIGINT, exitInterrupted, ""},
 		{"apart hangs", syscall.SIGTERM, exitTerminated, ""},
 	} {
