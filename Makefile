@@ -33,7 +33,7 @@ GOLANGCI := v2.15.0
 LINTER := .tools/golangci-lint-$(GOLANGCI)
 NFPM_VERSION := v2.45.2
 NFPM := .tools/nfpm-$(NFPM_VERSION)
-MODULES := bench test/deploy test/runtimes test/selinuxvm test/torture
+MODULES := bench test/deploy test/runtimes test/selinuxvm test/terminal test/torture
 SCRIPTS := .ci/run test/selinuxvm/guest/start $(shell find deploy relabel test bench -name '*.sh' 2>/dev/null)
 
 # Debian packages, by what needs them. The race detector needs a C library.
@@ -41,6 +41,7 @@ PKG_DEMO := attr e2fsprogs mount util-linux
 PKG_TEST := $(PKG_DEMO) btrfs-progs fish fuse3 gcc libc6-dev man-db mandoc patch strace xfsprogs zsh
 PKG_RUNTIMES := $(PKG_TEST) conmon crun podman runc
 PKG_SELINUX := debian-archive-keyring debootstrap dpkg e2fsprogs git gpgv qemu-system-x86 xfsprogs xz-utils
+PKG_TERMINAL := e2fsprogs mount tmux
 PKG_BENCH := $(PKG_TEST) findutils git policycoreutils
 PKG_LINT := shellcheck
 PKG_FRESH := debootstrap
@@ -51,8 +52,8 @@ PKG_PACKAGES := debootstrap lintian rpm
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: deps deps-demo deps-test deps-runtimes deps-selinux deps-bench deps-lint deps-fresh deps-deploy deps-packages
-deps: deps-test deps-runtimes deps-selinux deps-bench deps-lint deps-fresh deps-deploy deps-packages ## install what all targets need: Debian packages, the linter in .tools
+.PHONY: deps deps-demo deps-test deps-runtimes deps-selinux deps-terminal deps-bench deps-lint deps-fresh deps-deploy deps-packages
+deps: deps-test deps-runtimes deps-selinux deps-terminal deps-bench deps-lint deps-fresh deps-deploy deps-packages ## install what all targets need: Debian packages, the linter in .tools
 deps-demo:
 	@test/deps.sh $(PKG_DEMO)
 deps-test:
@@ -61,6 +62,8 @@ deps-runtimes:
 	@test/deps.sh $(PKG_RUNTIMES)
 deps-selinux:
 	@test/deps.sh $(PKG_SELINUX)
+deps-terminal:
+	@test/deps.sh $(PKG_TERMINAL)
 deps-bench:
 	@test/deps.sh $(PKG_BENCH)
 deps-lint: $(LINTER)
@@ -156,6 +159,14 @@ test-selinux: deps-selinux ## boot two kernels with SELinux enforcing, and test 
 test-deploy: deps-deploy ## check deploy, metrics and JSON with what reads them, what install installs, and what the library imports
 	cd test/deploy && FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=0 $(GO) test -count=1 $(TESTFLAGS) ./...
 	@test/imports.sh
+
+# FILES=1000000 is what testdata and the picture are of.
+FILES ?= 100000
+.PHONY: test-terminal picture
+test-terminal: deps-terminal ## a session at a terminal that tmux plays, progress to failures (root; FILES)
+	cd test/terminal && FASTLABEL_PROMISE=root,ext4,tmux CGO_ENABLED=0 $(GO) test -count=1 $(TESTFLAGS) . -files $(FILES)
+picture: deps-terminal ## record docs/terminal.svg: a million files are labelled at a terminal (root)
+	cd test/terminal && FASTLABEL_PROMISE=root,ext4,tmux CGO_ENABLED=0 $(GO) test -count=1 -run TestPicture . -files 1000000 -picture ../../docs/terminal.svg
 
 .PHONY: mutants
 mutants: ## break the engine and the pool on purpose, and see a named test notice (root)
