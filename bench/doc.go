@@ -3,7 +3,7 @@
 // Command bench compares fastlabel with the floor and with its peers, on real
 // filesystems, in turns.
 //
-//	main.go       the command: run, table, compare, plot
+//	main.go       the command: run, table, compare, plot, latency
 //	plan.go       which cells a plan has, and which contestants each
 //	cell.go       one cell: its states, and how a run is prepared and checked
 //	contestant.go who competes, and by which command line
@@ -16,6 +16,8 @@
 //	compare.go    two programs, cell by cell
 //	plot.go       which charts: cost against size, speed against threads
 //	draw.go       a chart as SVG
+//	latency.go    how long a reader of the same disk waits beside fastlabel
+//	reader.go     that reader
 //	ab.sh         two commits, by compare
 //	floor/        the floor, in C, and the program that starts contestants
 //	rivals/       peers that are libraries, as commands

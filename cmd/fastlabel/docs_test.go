@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,7 +15,7 @@ import (
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/metrics"
 )
 
-// TestDocs holds the pages in docs to the code: their commands are ones that
+// TestDocs holds README.md and the pages in docs to the code: their commands are ones that
 // fastlabel accepts, the tests that they name exist, their links lead somewhere,
 // and the code that they propose is the example's, which the compiler has seen.
 func TestDocs(t *testing.T) {
@@ -22,25 +23,24 @@ func TestDocs(t *testing.T) {
 	if err != nil || len(pages) < 3 {
 		t.Fatal(pages, err)
 	}
+	pages = append(pages, "../../README.md")
 	tests := testNames(t)
-	var commands, named, links int
+	var commands, others, named, links int
 	for _, page := range pages {
 		text := readText(t, page)
-		for _, line := range regexp.MustCompile("(?m)^(?:ExecStart=/usr/local/bin/)?(fastlabel .*)$").FindAllStringSubmatch(blocks(text, "sh", "ini"), -1) {
-			commands++
-			words, _, _ := strings.Cut(line[1], "#")
-			c, args, err := dispatch(strings.Fields(words)[1:])
-			var s *settings
-			if err == nil {
-				s, _, err = parse(c, args)
-			}
-			if err == nil {
-				_, err = target(t.Context(), s)
-			}
-			if err != nil {
-				t.Errorf("%s: %s: %v", page, words, err)
+		for line := range strings.Lines(blocks(text, "sh", "ini")) {
+			line = strings.TrimPrefix(strings.TrimSpace(line), "ExecStart=/usr/local/bin/")
+			words, _, _ := strings.Cut(line, "#")
+			switch {
+			case strings.HasPrefix(words, "fastlabel "):
+				commands++
+				checkCommand(t, page, words)
+			case strings.HasPrefix(words, "make "):
+				others++
+				checkTarget(t, page, strings.Fields(words)[1])
 			}
 		}
+		others += checkShell(t, page, blocks(text, "sh"))
 		for _, run := range regexp.MustCompile("go test [^`]*-run '?([^' `]+)'? [^`]*`").FindAllStringSubmatch(text, -1) {
 			for name := range strings.SplitSeq(run[1], "|") {
 				name, _, _ = strings.Cut(name, "/")
@@ -61,8 +61,8 @@ func TestDocs(t *testing.T) {
 			checkLink(t, page, link[1])
 		}
 	}
-	if commands < 6 || named < 20 || links < 20 {
-		t.Errorf("%d commands, %d tests and %d links found", commands, named, links)
+	if commands < 20 || others < 12 || named < 20 || links < 40 {
+		t.Errorf("%d commands, %d others, %d tests and %d links found", commands, others, named, links)
 	}
 
 	_, proposed, _ := strings.Cut(readText(t, "../../docs/runtimes.md"), "+func volumeLabel(")
@@ -72,6 +72,93 @@ func TestDocs(t *testing.T) {
 	// A line of a diff begins with a plus, or with a blank that is no part of it.
 	if got := regexp.MustCompile(`\n[+ ]`).ReplaceAllString(proposed, "\n"); !ok || got != compiled+"\n}" {
 		t.Errorf("proposed is\n%s\nand compiled is\n%s", got, compiled)
+	}
+}
+
+// checkCommand has the command itself look at a line that calls it.
+func checkCommand(t *testing.T, page, line string) {
+	t.Helper()
+	c, args, err := dispatch(strings.Fields(line)[1:])
+	var s *settings
+	if err == nil {
+		s, _, err = parse(c, args)
+	}
+	if err == nil && s.reference == "" { // a file that is not here
+		_, err = target(t.Context(), s)
+	}
+	if err != nil {
+		t.Errorf("%s: %s: %v", page, line, err)
+	}
+}
+
+func checkTarget(t *testing.T, page, target string) {
+	t.Helper()
+	if !regexp.MustCompile(`(?m)^` + target + `:`).MatchString(readText(t, "../../Makefile")) {
+		t.Errorf("%s: make %s: there is no such target", page, target)
+	}
+}
+
+// foreign are the programs of others that the pages call: a node has them.
+var foreign = []string{"crictl", "df", "findmnt", "getenforce", "journalctl", "kubectl", "lsattr", "systemctl", "timeout"}
+
+// checkShell has bash read the commands, and tells how many there are that begin
+// with a program of others. No other may be called: what the pages say of one that
+// nobody knows, nobody has looked at.
+func checkShell(t *testing.T, page, text string) (n int) {
+	t.Helper()
+	cmd := exec.Command("bash", "-n")
+	cmd.Stdin = strings.NewReader(text)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%s: %v: %s", page, err, out)
+	}
+	known := append([]string{"fastlabel", "make", "go", "cd", "for", "bench/ab.sh", "test/imports.sh"}, foreign...)
+	for line := range strings.Lines(text) {
+		first, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch {
+		case first == "", strings.HasPrefix(first, "#"), strings.Contains(first, "="):
+		case !slices.Contains(known, first):
+			t.Errorf("%s: %s is not known to this test", page, first)
+		case slices.Contains(foreign, first):
+			n++
+		}
+	}
+	return n
+}
+
+// TestLibraryPage: each block of Go on it stands in an example.
+func TestLibraryPage(t *testing.T) {
+	files, err := filepath.Glob("../../relabel/example*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var compiled strings.Builder
+	for _, f := range files {
+		compiled.WriteString(unindented(readText(t, f)))
+	}
+	all := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(readText(t, "../../docs/library.md"), -1)
+	for _, b := range all {
+		if !strings.Contains(compiled.String(), strings.TrimSuffix(unindented(b[1]), ",\n")) && !strings.Contains(compiled.String(), strings.TrimSuffix(unindented(b[1]), ")\n")) {
+			t.Errorf("no example has\n%s", b[1])
+		}
+	}
+	if len(all) < 5 {
+		t.Errorf("%d blocks", len(all))
+	}
+}
+
+// unindented is text without what lines begin with.
+func unindented(text string) string { return regexp.MustCompile(`(?m)^\t+`).ReplaceAllString(text, "") }
+
+// TestScreens: what the pages show of a terminal is what the session in
+// test/terminal saw, but for the numbers.
+func TestScreens(t *testing.T) {
+	numbers := regexp.MustCompile(`[#\d][\d,.]*`)
+	_, shown, _ := strings.Cut(readText(t, "../../docs/prelabel.md"), "```\n$ fastlabel")
+	shown, _, _ = strings.Cut("$ fastlabel"+shown, "```\n")
+	_, shown, _ = strings.Cut(shown, "\n") // the command was scrolled away
+	seen := readText(t, "../../test/terminal/testdata/6-interrupted.txt")
+	if got, want := numbers.ReplaceAllString(shown, "#"), numbers.ReplaceAllString(strings.TrimSuffix(seen, "$\n"), "#"); got != want {
+		t.Errorf("shown is\n%s\nand seen was\n%s", got, want)
 	}
 }
 
@@ -102,7 +189,7 @@ func checkLink(t *testing.T, page, link string) {
 // blocks returns what stands in code blocks of these languages.
 func blocks(text string, languages ...string) string {
 	var out strings.Builder
-	for _, b := range regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$").FindAllStringSubmatch(text, -1) {
+	for _, b := range regexp.MustCompile("(?ms)^ *```([a-z]*)\n(.*?)^ *```$").FindAllStringSubmatch(text, -1) {
 		if slices.Contains(languages, b[1]) {
 			out.WriteString(b[2])
 		}
