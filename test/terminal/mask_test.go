@@ -55,8 +55,8 @@ func scaled(screen string) string {
 func TestMask(t *testing.T) {
 	for screen, want := range map[string]string{
 		`412,345 of about 1,000,052 entries, 1 failed, less than 10 s left, 99,990/s, "pv/d0412"`: `# of about 1,000,052 entries, 1 failed, # s left, #/s, "pv/#"`,
-		"412,345 entries, 1 failed, 99,990/s":                                                      "# entries, 1 failed, #/s",
-		"pv: 1,001,002 entries, 12 written, 3 right, 1 failed, 10.1 s":                             "pv: 1,001,002 entries, 12 written, 3 right, 1 failed, # s",
+		"412,345 entries, 1 failed, 99,990/s":                                                     "# entries, 1 failed, #/s",
+		"pv: 1,001,002 entries, 12 written, 3 right, 1 failed, 10.1 s":                            "pv: 1,001,002 entries, 12 written, 3 right, 1 failed, # s",
 	} {
 		if got := masked(screen); got != want {
 			t.Errorf("%s\n%s, want\n%s", screen, got, want)

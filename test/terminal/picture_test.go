@@ -12,7 +12,7 @@ import (
 // TestPicture records what the README shows: a volume is looked at, labelled,
 // and looked at again. Nothing holds the run back.
 func TestPicture(t *testing.T) {
-	const columns, rows = 84, 12
+	const columns, rows = 84, 10
 	n := *files
 	if *picture == "" {
 		n = 2000 // the recording is tested, and nothing kept
@@ -37,10 +37,9 @@ func TestPicture(t *testing.T) {
 		w.until(`(?m)^\$ ` + line + ` *\s*\z`)
 		show(0.8)
 		w.enter()
-		const every = 200 * time.Millisecond
-		for w.screen() == before || !isEnded(w.screen()) {
-			time.Sleep(every)
-			show(every.Seconds())
+		for looked := time.Now(); w.screen() == before || !isEnded(w.screen()); looked = time.Now() {
+			time.Sleep(200 * time.Millisecond)
+			show(time.Since(looked).Seconds())
 		}
 		show(1.5)
 	}

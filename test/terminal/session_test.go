@@ -18,6 +18,7 @@ const million = 1_000_000
 func golden(t *testing.T, name, screen string, mask func(string) string) {
 	t.Helper()
 	file := filepath.Join("testdata", name+".txt")
+	t.Logf("%s:\n%s", name, screen)
 	got := mask(screen)
 	if *update {
 		if *files != million {

@@ -48,7 +48,7 @@ func svg(frames []frame, columns, rows int, title string) (string, error) {
 		if i == len(frames)-1 {
 			hidden = "visible"
 		}
-		fmt.Fprintf(&b, "#f%d { visibility: %s; animation: k%d %gs step-end infinite }\n", i, hidden, i, total)
+		fmt.Fprintf(&b, "#f%d { visibility: %s; animation: k%d %.2fs step-end infinite }\n", i, hidden, i, total)
 		fmt.Fprintf(&b, "@keyframes k%d { 0%% { visibility: %s } ", i, shown(i == 0))
 		if i > 0 {
 			fmt.Fprintf(&b, "%.3f%% { visibility: visible } ", from)
@@ -163,9 +163,9 @@ func TestSVG(t *testing.T) {
 		`<title>a &amp; b</title>`,
 		`<text x="12" y="26" xml:space="preserve"><tspan class="b" fill="#7ee787">$ </tspan>ls &lt;&amp;&gt;</text>`,
 		`<text x="12" y="62" xml:space="preserve"><tspan fill="#ff7b72">red</tspan> plain</text>`,
-		`#f0 { visibility: hidden; animation: k0 4s step-end infinite }`,
+		`#f0 { visibility: hidden; animation: k0 4.00s step-end infinite }`,
 		`@keyframes k0 { 0% { visibility: visible } 25.000% { visibility: hidden } }`,
-		`#f1 { visibility: visible; animation: k1 4s step-end infinite }`,
+		`#f1 { visibility: visible; animation: k1 4.00s step-end infinite }`,
 		`@keyframes k1 { 0% { visibility: hidden } 25.000% { visibility: visible } }`,
 	} {
 		if !strings.Contains(got, want) {
