@@ -31,6 +31,9 @@ const skipHelp = `--skip root passes over a PATH that bears the label; top asks 
 the last run to this label; a label that was changed in place it does not find.
 `
 
+const withheld = `Where one failed, PATH itself is left without the label, and counts as skipped.
+`
+
 const inJSON = `In JSON, a path that is not UTF-8 has its exact bytes in path_base64.
 `
 
@@ -74,7 +77,7 @@ const whenAsked = `On SIGUSR1 it says how far it is.
 // commands lists them; the first has no name.
 func commands() []command {
 	return []command{
-		{"", "l", "PATH...", "label PATH and everything beneath it", "fastlabel -l s0:c35,c75 /var/lib/pv", "\n" + skipHelp + "\n" + listed + inJSON + whenAsked + "\n" + exitCodes},
+		{"", "l", "PATH...", "label PATH and everything beneath it", "fastlabel -l s0:c35,c75 /var/lib/pv", "\n" + skipHelp + "\n" + listed + withheld + inJSON + whenAsked + "\n" + exitCodes},
 		{"probe", "p", "PATH...", "is it labelled? reads PATH alone", "fastlabel probe -l s0:c35,c75 /var/lib/pv", "\n" + inJSON},
 		{"verify", "v", "PATH...", "read every label, write none", "fastlabel verify -v /var/lib/pv", "\nDifferences are listed with -v.\n" + listed + inJSON + whenAsked},
 		{"restore", "r", "FILE", "put back what --record kept", "fastlabel restore /root/pv.record", "\n" + restoreHelp + "\n" + listed + inJSON + whenAsked},

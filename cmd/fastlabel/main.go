@@ -55,6 +55,7 @@
 //	the last run to this label; a label that was changed in place it does not find.
 //
 //	Of failures, the first 20 a PATH are listed, all with -v and in JSON.
+//	Where one failed, PATH itself is left without the label, and counts as skipped.
 //	In JSON, a path that is not UTF-8 has its exact bytes in path_base64.
 //	On SIGUSR1 it says how far it is.
 //
