@@ -71,6 +71,13 @@ func sites() map[string]explanation {
 	drawn.pods = workload.Pods{Containers: []workload.Container{{Pod: "Pod p", Name: "a"}}}
 	all["no level"] = drawn
 
+	odd := common
+	odd.path, odd.real, odd.label, odd.mount.point, odd.mount.source = "v\xff", "/srv/v\xff", "x\xff", "/srv/v\xff", "/dev/\xff"
+	odd.sample.Labels = []survey.Count{{Label: "x\xff", Top: 1000}}
+	odd.sample.Others = 17
+	odd.beneath = []mounted{odd.mount}
+	all["names that are not UTF-8"] = odd
+
 	for name, e := range all {
 		e.labelled = e.label == e.want
 		e.foresee(false)
@@ -82,7 +89,7 @@ func sites() map[string]explanation {
 func TestExplained(t *testing.T) {
 	var b strings.Builder
 	all := sites()
-	for _, name := range []string{"wrong", "done, with strays", "sealed, nothing read", "mounted with context", "containers that differ", "no level"} {
+	for _, name := range []string{"wrong", "done, with strays", "sealed, nothing read", "mounted with context", "containers that differ", "no level", "names that are not UTF-8"} {
 		var out bytes.Buffer
 		s := newSink(&out)
 		(&people{out: s}).explained(all[name])

@@ -15,13 +15,14 @@ type jsonMount struct {
 	jsonPath
 	Type     string `json:"type"`
 	Source   string `json:"source"`
+	Source64 string `json:"source_base64,omitempty"`
 	Manner   string `json:"options"`
 	Labels   *bool  `json:"labels,omitempty"`
 	NoLabels string `json:"no_labels,omitempty"`
 }
 
 func mountInJSON(m mounted) jsonMount {
-	line := jsonMount{jsonPath{m.point, inBase64(m.point)}, m.fstype, m.source, m.manner(), nil, m.noLabels}
+	line := jsonMount{jsonPath{m.point, inBase64(m.point)}, m.fstype, m.source, inBase64(m.source), m.manner(), nil, m.noLabels}
 	if bears := m.noLabels == ""; !m.unknown {
 		line.Labels = &bears
 	}

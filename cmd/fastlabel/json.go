@@ -24,14 +24,14 @@ import (
 //	change   with -v, an entry that was written (dry_run: would be)
 //	skip     an entry, or a PATH, that was left alone, and why
 //	note     a sentence for people
-//
-// and those of explain, explanation: docs/explain.md has its keys.
+//	explanation
+//	         the answer of explain
 //
 // docs/output.schema.json describes each key; test/deploy holds the lines against it.
 //
 // A name on Linux is any bytes, a JSON string is not. path holds the name with
 // U+FFFD where it is not UTF-8; then, and only then, path_base64 holds its
-// exact bytes. root and from have their twins likewise. Keys may be added;
+// exact bytes. Other names and labels of files have their twins likewise. Keys may be added;
 // those that are here stay.
 type jsonLines struct {
 	out     *sink
@@ -91,8 +91,9 @@ func (j *jsonLines) change(root, path, from, to string) {
 		From       string `json:"from,omitempty"`
 		FromBase64 string `json:"from_base64,omitempty"`
 		To         string `json:"to"`
+		ToBase64   string `json:"to_base64,omitempty"`
 		DryRun     bool   `json:"dry_run,omitempty"`
-	}{head("change", root), jsonPath{path, inBase64(path)}, from, inBase64(from), to, j.dry}, false)
+	}{head("change", root), jsonPath{path, inBase64(path)}, from, inBase64(from), to, inBase64(to), j.dry}, false)
 }
 
 func (j *jsonLines) skip(root, path, reason string) {

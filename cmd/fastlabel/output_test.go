@@ -167,6 +167,8 @@ func TestJSONWhole(t *testing.T) {
 	label := defaultLabel + ":c1"
 	j.failure(root, &fs.PathError{Op: "setxattrat", Path: path, Err: syscall.EPERM})
 	j.change(root, path, "x\xff", label)
+	j.change(root, path, label, "x\xff") // restored
+	j.change(root, path, label, "")
 	j.skip(root, path, "excluded")
 	j.wait(root, "process 17")
 	j.stall(root, relabel.HungCall{Call: "openat", Path: path})

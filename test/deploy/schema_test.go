@@ -44,11 +44,12 @@ func kinds(schema object) (names []string) {
 func compile(t *testing.T, schema object, strictly bool) *jsonschema.Schema {
 	t.Helper()
 	for _, kind := range kinds(schema) {
-		def := schema["$defs"].(object)[kind].(object)
-		delete(def, "unevaluatedProperties")
-		if strictly {
-			def["unevaluatedProperties"] = false
-		}
+		objects(schema, object{"$ref": "#/$defs/" + kind}, kind, func(_ string, s object, _ map[string]any) {
+			delete(s, "unevaluatedProperties")
+			if strictly {
+				s["unevaluatedProperties"] = false
+			}
+		})
 	}
 	c := jsonschema.NewCompiler()
 	c.AssertFormat()
@@ -125,32 +126,39 @@ func TestSchema(t *testing.T) {
 		} else if kind == "status" {
 			kind = "probed"
 		}
-		for key := range v {
-			seen[kind+" "+key] = true
-		}
+		mark(seen, kind, v)
 	}
 	for _, kind := range kinds(schema) {
-		for key := range properties(schema, kind) {
-			if !seen[kind+" "+key] && kind+key != "probedstate" { // which it has not
-				t.Errorf("%s: no line has %s", kind, key)
+		objects(schema, object{"$ref": "#/$defs/" + kind}, kind, func(at string, _ object, keys map[string]any) {
+			for key := range keys {
+				if whole := at + "." + key; !seen[whole] && whole != "probed.state" { // which it has not
+					t.Errorf("no line has %s.%s", at, key)
+				}
 			}
-		}
+		})
 	}
 }
 
-// properties are those of a definition and of what it is made of.
-func properties(schema object, def string) map[string]bool {
-	all := map[string]bool{}
-	d := schema["$defs"].(object)[def].(object)
-	for key := range d["properties"].(object) {
-		all[key] = true
-	}
-	if parts, ok := d["allOf"].([]any); ok {
-		for _, p := range parts {
-			maps.Copy(all, properties(schema, strings.TrimPrefix(p.(object)["$ref"].(string), "#/$defs/")))
+// Every key of an explanation is described.
+func TestSchemaDescribes(t *testing.T) {
+	schema := readSchema(t)
+	n := 0
+	objects(schema, object{"$ref": "#/$defs/explanation"}, "explanation", func(at string, _ object, keys map[string]any) {
+		for key, def := range keys {
+			n++
+			d := def.(object)
+			text, ok := d["description"]
+			if ref, is := d["$ref"].(string); !ok && is {
+				text, ok = resolve(schema, ref)["description"]
+			}
+			if (!ok || text == "") && key != "message_type" {
+				t.Errorf("%s.%s: no description", at, key)
+			}
 		}
+	})
+	if n < 60 {
+		t.Errorf("%d keys", n)
 	}
-	return all
 }
 
 // What is no line of the command is refused; a key that is new is not.
@@ -185,6 +193,11 @@ func TestSchemaRefuses(t *testing.T) {
 		"a running span":        {"statusrunning", "seconds_left_min", 1},
 		"a probe's depth":       {"status<nil>", "depth", "all"},
 		"a probe's other state": {"status<nil>", "state", "running"},
+		"an explanation's size": {"explanation<nil>", "entries", object{"from": "counted"}},
+		"its mounts":            {"explanation<nil>", "mounts", []any{object{"path": "/a"}}},
+		"its labels":            {"explanation<nil>", "sample", nil},
+		"its answer":            {"explanation<nil>", "helps", "perhaps"},
+		"its runtimes":          {"explanation<nil>", "runtimes", []any{}},
 	} {
 		v := maps.Clone(lines[change.line])
 		if err := open.Validate(v); v == nil || err != nil {
