@@ -31,8 +31,8 @@ import (
 //
 // A name on Linux is any bytes, a JSON string is not. path holds the name with
 // U+FFFD where it is not UTF-8; then, and only then, path_base64 holds its
-// exact bytes. Other names and labels of files have their twins likewise. Keys may be added;
-// those that are here stay.
+// exact bytes. Other names, and labels of files, have their twins likewise. Keys
+// may be added; those that are here stay.
 type jsonLines struct {
 	out     *sink
 	verbose bool

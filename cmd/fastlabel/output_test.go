@@ -157,8 +157,8 @@ func TestWorse(t *testing.T) {
 	}
 }
 
-// The golden file holds each kind of line with every key that it can have, and
-// the schema in docs has them all: test/deploy holds the two together.
+// The golden files, this and explain's, hold each kind of line with every key that
+// it can have, and the schema in docs has them all: test/deploy holds them together.
 func TestJSONWhole(t *testing.T) {
 	var b bytes.Buffer
 	out := newSink(&b)
