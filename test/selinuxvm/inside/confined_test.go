@@ -72,7 +72,7 @@ func in(t *testing.T, domain string, args ...string) ended {
 // is closed to all others.
 func others(t *testing.T, dir string) string {
 	t.Helper()
-	root := grow(t, dir)
+	root := home(t, dir)
 	treetest.Build(t, mkdir(t, root, "devices"), treetest.Text(t, "default label="+oldLabel+"\ndir .\nchar c 1:3\nblock b 7:1\n"))
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
@@ -186,14 +186,14 @@ func TestEachRight(t *testing.T) {
 		seen = append(seen, e)
 		if asks {
 			for _, typ := range []string{"no_such_t", "user_home_t"} {
-				other := grow(t, mkdir(t, dir, typ))
+				other := home(t, mkdir(t, dir, typ))
 				before := treetest.Read(t, other)
 				seen = append(seen, in(t, domain, "--label", "system_u:object_r:"+typ+":s0:c7,c8", other))
 				if diff := treetest.Diff(before, treetest.Read(t, other)); diff != nil {
 					t.Errorf("%s: changed:\n%s", typ, strings.Join(diff, "\n"))
 				}
 			}
-			other := grow(t, mkdir(t, dir, "kept"))
+			other := home(t, mkdir(t, dir, "kept"))
 			bear(t, filepath.Join(other, "top"), kept)
 			seen = append(seen, in(t, domain, "--label", labelA, other))
 		}
@@ -250,7 +250,7 @@ func TestDenied(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			root := grow(t, fresh(t, "xfs"))
+			root := home(t, fresh(t, "xfs"))
 			label(t, 0, "--label", c.from, root)
 			if c.one != "" {
 				bear(t, filepath.Join(root, "a/f3"), c.one)

@@ -132,6 +132,14 @@ func grow(t *testing.T, dir string) string {
 	return root
 }
 
+// home makes the volume below dir, of what users keep at home.
+func home(t *testing.T, dir string) string {
+	t.Helper()
+	root := grow(t, dir)
+	treetest.Label(t, root, oldLabel)
+	return root
+}
+
 // label runs the command, which must end with code, and gives its output.
 func label(t *testing.T, code int, args ...string) string {
 	t.Helper()

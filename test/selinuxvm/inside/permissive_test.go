@@ -109,7 +109,7 @@ func TestRootless(t *testing.T) {
 	for name, u := range users {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(t *testing.T, dir string) {
-				root := grow(t, dir)
+				root := home(t, dir)
 				own(t, root, user)
 				for f, owner := range u.others {
 					if err := os.Lchown(filepath.Join(root, f), owner, owner); err != nil {
