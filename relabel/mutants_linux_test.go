@@ -70,10 +70,11 @@ func TestGuessEnds(t *testing.T) {
 // unread. The right ones are right, the others have failed, and the root is not
 // committed for a moment: TestFailureSeals sees only how it ends.
 func TestGuessRefused(t *testing.T) {
-	root := grow(t, on(t, "ext4"), "default label="+oldLabel+"\ndir .\nfile f%03d x400\n")
+	root := grow(t, on(t, "ext4"), "default label="+oldLabel+"\ndir .\nfile f%03d x800\n")
 	var wrong, told []string
 	for i := range 20 {
-		path := filepath.Join(root, fmt.Sprintf("f%03d", i*20))
+		// In the order of inodes each comes more than guessAfter behind the last.
+		path := filepath.Join(root, fmt.Sprintf("f%03d", i*40))
 		if i%2 == 0 {
 			treetest.Set(t, root, filepath.Base(path), newLabel)
 		} else {
