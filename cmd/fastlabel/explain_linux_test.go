@@ -183,21 +183,6 @@ func TestExplainHung(t *testing.T) {
 	}
 }
 
-// A list of pods that nobody writes is named.
-func TestExplainForHangs(t *testing.T) {
-	t.Chdir(t.TempDir())
-	if err := syscall.Mkfifo("fifo", 0o600); err != nil {
-		t.Fatal(err)
-	}
-	got := transcript(real(), calls("explain --timeout 100ms --for fifo ."))
-	if !strings.HasSuffix(got, "2> fastlabel: \"fifo\": read: does not return\n2> fastlabel: not begun: deadline of 100ms reached\nexit 124\n\n") {
-		t.Error(got)
-	}
-	if f, err := os.OpenFile("fifo", os.O_RDWR, 0); err == nil { // lets the reader go
-		f.Close()
-	}
-}
-
 // An automount is not triggered: nobody who serves it hears of a request.
 func TestExplainAutomount(t *testing.T) {
 	treetest.Need(t, "root", "tmpfs")
