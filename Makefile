@@ -46,7 +46,7 @@ PKG_BENCH := $(PKG_TEST) findutils git policycoreutils
 PKG_LINT := shellcheck
 PKG_FRESH := debootstrap
 PKG_DEPLOY := systemd util-linux
-PKG_PACKAGES := debootstrap lintian rpm
+PKG_PACKAGES := attr debootstrap lintian rpm systemd-container
 
 .PHONY: help
 help: ## list the targets

@@ -3,9 +3,10 @@
 #
 # test/packages.sh: the packages in bin hold what make install installs, and
 # nothing else but what a distribution wants to be told. The deb is installed in a
-# minimal Debian 12 in a directory, labels a volume there by what its own help says,
-# and is removed: nothing is left. The rpm is installed in an empty directory by rpm,
-# and removed.
+# minimal Debian 12 in a directory, labels a volume there by what its own help says;
+# that Debian boots in a container, and systemd labels a volume by the unit; and the
+# package is removed: nothing is left. The rpm is installed in an empty directory by
+# rpm, and removed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -70,7 +71,7 @@ say "rpm installs it and removes it"
 mirror=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME)' | awk '$2 == "bookworm" && !seen++ { print $1 }')
 [ -n "$mirror" ] || die "apt on this machine knows no mirror of bookworm"
 say "a minimal Debian 12"
-debootstrap --variant=minbase bookworm "$root" "$mirror" >"$work/log" 2>&1 || { tail -n 20 "$work/log"; die "debootstrap"; }
+debootstrap --variant=minbase --include=systemd-sysv bookworm "$root" "$mirror" >"$work/log" 2>&1 || { tail -n 20 "$work/log"; die "debootstrap"; }
 cp "${debs[0]}" "$root/root/fastlabel.deb"
 
 # inside COMMAND: runs it there, in mounts that end with it.
@@ -106,6 +107,59 @@ inside '
     grep -o "ExecStart=\"[^\"]*" "/usr/lib/systemd/system/fastlabel@.service" | cut -d\" -f2 | xargs test -x
     . /usr/share/bash-completion/completions/fastlabel; complete -p fastlabel
 ' || die "what is installed does not work"
+# booted NAME FLAGS: the unit's first start, by a systemd that boots on a tmpfs over
+# that root, of a volume of ours; what the unit and the journal then say is in NAME.
+booted() {
+    local name=$1 flags=$2
+    mkdir -p "$work/boot/$name"
+    cat >"$work/boot/$name/ask.service" <<-'END'
+		[Unit]
+		After=multi-user.target
+		[Service]
+		Type=oneshot
+		ExecStart=/bin/sh -c 'systemctl show -P Result -P ExecMainStatus fastlabel@srv-volume.service >/boot/result'
+		ExecStart=/bin/sh -c 'journalctl --no-pager -o cat -u fastlabel@srv-volume.service >/boot/journal'
+		ExecStart=/bin/systemctl poweroff --force
+	END
+    cat >"$work/boot/$name/boot" <<-END
+		#!/bin/sh
+		set -eu
+		mkdir -p /etc/fastlabel
+		echo 'FLAGS=$flags' >/etc/fastlabel/srv-volume.conf
+		systemctl --root=/ -q enable fastlabel@srv-volume.service
+		ln -s /boot/ask.service /etc/systemd/system/
+		systemctl --root=/ -q add-wants multi-user.target ask.service
+		exec /sbin/init
+	END
+    chmod +x "$work/boot/$name/boot"
+    # Its exit code is of no use: it may fail to remove what it did not make. Its own
+    # filter knows no calls newer than itself: without it, only the unit's is there.
+    SYSTEMD_SECCOMP=0 SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 timeout 120 systemd-nspawn --quiet --directory="$root" --volatile=overlay \
+        --bind="$work/boot/$name:/boot" --bind="$work/volume:/srv/volume" --register=no --keep-unit --console=pipe \
+        /boot/boot </dev/null >"$work/log" 2>&1 || true
+    [ -s "$work/boot/$name/result" ] || { tail -n 20 "$work/log"; die "systemd does not come up"; }
+}
+
+# bears FILE LEVEL
+bears() { [ "$(getfattr --absolute-names -h --only-values -n security.selinux "$1" | tr -d '\0')" = "system_u:object_r:container_file_t:$2" ]; }
+
+mkdir -p "$work/volume/a/b" && touch "$work"/volume/a/b/{1..100}
+# The way outside of the unit: its filters must leave it.
+way() { grep -o '"way":"[^"]*"' "$1"; }
+"$root/usr/bin/fastlabel" --json -l s0:c1,c2 "$work/volume" >"$work/outside"
+booted first '--json -l s0:c35,c75'
+[ "$(cat "$work/boot/first/result")" = $'success\n0' ] || { cat "$work/boot/first/"{result,journal}; die "the unit fails"; }
+bears "$work/volume" s0:c35,c75 && bears "$work/volume/a/b/100" s0:c35,c75 || die "the unit labels nothing"
+[ "$(way "$work/outside")" = "$(way "$work/boot/first/journal")" ] || { cat "$work/outside" "$work/boot/first/journal"; die "the unit goes another way"; }
+# A volume that bears the label costs one read, by the unit's own flags.
+booted again '--skip root -l s0:c35,c75'
+grep -q 'already labelled' "$work/boot/again/journal" || { cat "$work/boot/again/journal"; die "the unit walks what is labelled"; }
+# What fails does not keep the machine from booting, and is seen.
+booted wrong '--label nonsense'
+[ "$(cat "$work/boot/wrong/result")" = $'exit-code\n2' ] || { cat "$work/boot/wrong/"{result,journal}; die "the unit hides that it failed"; }
+bears "$work/volume" s0:c35,c75 || die "a label that is none was given"
+say "systemd labels a volume by the unit, under its filters, the same way"
+
 inside 'apt-get purge -q -y fastlabel' >"$work/log" 2>&1 || { cat "$work/log"; die "apt-get purge"; }
 everything >"$work/after"
 same "apt-get purge leaves this" "$work/before" "$work/after"
