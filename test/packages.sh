@@ -149,7 +149,7 @@ way() { grep -o '"way":"[^"]*"' "$1"; }
 "$root/usr/bin/fastlabel" --json -l s0:c1,c2 "$work/volume" >"$work/outside"
 booted first '--json -l s0:c35,c75'
 [ "$(cat "$work/boot/first/result")" = $'success\n0' ] || { cat "$work/boot/first/"{result,journal}; die "the unit fails"; }
-bears "$work/volume" s0:c35,c75 && bears "$work/volume/a/b/100" s0:c35,c75 || die "the unit labels nothing"
+{ bears "$work/volume" s0:c35,c75 && bears "$work/volume/a/b/100" s0:c35,c75; } || die "the unit labels nothing"
 [ "$(way "$work/outside")" = "$(way "$work/boot/first/journal")" ] || { cat "$work/outside" "$work/boot/first/journal"; die "the unit goes another way"; }
 # A volume that bears the label costs one read, by the unit's own flags.
 booted again '--skip root -l s0:c35,c75'
