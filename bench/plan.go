@@ -48,7 +48,7 @@ var plans = map[string][]sweep{
 		size: "20G", n: []int{40_000}, threads: []int{2}, with: with("fastlabel", floors, "go-selinux", "chcon", "setfiles"), rounds: 10,
 	}},
 	// `make bench-full`: hours.
-	"full": slices.Concat(sweepFloor, sweepPeers, sweepOrder, sweepHalf, sweepScale, sweepThreads, sweepCold, sweepSince, sweepBulk),
+	"full": slices.Concat(sweepFloor, sweepPeers, sweepOrder, sweepHalf, sweepScale, sweepThreads, sweepCold, sweepSince, sweepBulk, sweepRecord),
 	// On a filesystem where each request waits; half an hour.
 	"fuse": {{
 		fs: []string{"slowfs"}, corpora: []string{"flat", "fifty"}, states: []string{"wrong", "right"},
@@ -69,6 +69,7 @@ var plans = map[string][]sweep{
 	"cold":    sweepCold,
 	"since":   sweepSince,
 	"bulk":    sweepBulk,
+	"record":  sweepRecord,
 }
 
 var (
@@ -137,6 +138,12 @@ var (
 		},
 	}
 )
+
+// What --record costs, beside a run that reads each label before it writes.
+var sweepRecord = []sweep{{
+	fs: all, corpora: []string{"flat", "realistic"}, states: []string{"wrong"},
+	size: "20G", n: []int{300_000}, threads: []int{2}, with: with("fastlabel", "fastlabel-exact", "fastlabel-record"), rounds: 10,
+}}
 
 // cells lists the sweep's cells; those that can share a tree follow each other.
 func (s sweep) cells() []cell {
