@@ -71,12 +71,28 @@ type point struct {
 	found   string
 }
 
-// look brings the power back: it mounts what is left, as a boot does, and
-// reads all labels.
+// look brings the power back, and reads all labels.
 func (g *ground) look(t *testing.T, left pages, ask bool) point {
 	t.Helper()
+	return g.boot(t, left, func(dir string) point {
+		root := filepath.Join(dir, "root")
+		labels, err := readLabels(root)
+		if err != nil {
+			return point{damaged, err.Error()}
+		}
+		p := g.judge(labels)
+		if ask {
+			g.ask(t, root, labels["."])
+		}
+		return p
+	})
+}
+
+// boot mounts what is left, as a boot does, and has find look at it.
+func (g *ground) boot(t *testing.T, left pages, find func(dir string) point) point {
+	t.Helper()
 	image := filepath.Join(g.scratch, "left")
-	if err := left.write(image, g.mib<<20); err != nil {
+	if err := left.write(image, g.size()); err != nil {
 		t.Fatal(err)
 	}
 	defer os.Remove(image)
@@ -87,21 +103,12 @@ func (g *ground) look(t *testing.T, left pages, ask bool) point {
 			return point{unmountable, string(out)}
 		}
 	}
-	dir := filepath.Join(g.scratch, "mnt")
-	if err := mountFile(g.kind, image, dir, false); err != nil {
+	dir, err := g.mount(image, false)
+	if err != nil {
 		return point{unmountable, err.Error()}
 	}
-	defer g.unmount(t, dir)
-	root := filepath.Join(dir, "root")
-	labels, err := readLabels(root)
-	if err != nil {
-		return point{damaged, err.Error()}
-	}
-	p := g.judge(labels)
-	if ask {
-		g.ask(t, root, labels["."])
-	}
-	return p
+	defer g.unmount(t)
+	return find(dir)
 }
 
 // ask has the command itself read the root.
@@ -171,7 +178,7 @@ func (g *ground) judge(labels map[string]string) point {
 // had again: go test -artifacts.
 func (g *ground) keep(t *testing.T, left pages, where string) {
 	t.Helper()
-	if err := left.write(filepath.Join(t.ArtifactDir(), strings.ReplaceAll(where, " ", "-")+".img"), g.mib<<20); err != nil {
+	if err := left.write(filepath.Join(t.ArtifactDir(), strings.ReplaceAll(where, " ", "-")+".img"), g.size()); err != nil {
 		t.Error(err)
 	}
 }

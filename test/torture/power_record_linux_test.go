@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,21 +30,26 @@ type ground struct {
 func grow(t *testing.T, v volume) *ground {
 	t.Helper()
 	g := &ground{volume: v, scratch: treetest.Fresh(t, "tmpfs")}
+	g.pages = g.format(t, v.mkfs, v.mib)
+	if v.records > 0 {
+		for n, data := range g.format(t, volumes[0].mkfs, v.records) {
+			g.pages[n+v.mib<<20/page] = data
+		}
+	}
 	image := filepath.Join(g.scratch, "base")
-	if err := (pages{}).write(image, v.mib<<20); err != nil {
+	if err := g.pages.write(image, g.size()); err != nil {
 		t.Fatal(err)
 	}
-	if err := run("", append(v.mkfs, image)...); err != nil {
+	dir, err := g.mount(image, false)
+	if err != nil {
 		t.Fatal(err)
 	}
-	dir := g.mount(t, image, false)
 	treetest.Build(t, filepath.Join(dir, "root"), treetest.Text(t, orchard()))
 	if err := os.WriteFile(filepath.Join(dir, "beside"), make([]byte, page), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	g.entries = int(treetest.Count(t, filepath.Join(dir, "root")).All)
-	g.unmount(t, dir)
-	var err error
+	g.unmount(t)
 	if g.pages, err = readPages(image); err != nil {
 		t.Fatal(err)
 	}
@@ -64,21 +70,56 @@ func orchard() string {
 	return b.String()
 }
 
-func (g *ground) mount(t *testing.T, file string, direct bool) string {
+// format makes a filesystem of so many MiB.
+func (g *ground) format(t *testing.T, mkfs []string, mib int64) pages {
 	t.Helper()
-	dir := filepath.Join(g.scratch, "mnt")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	image := filepath.Join(g.scratch, "new")
+	defer os.Remove(image)
+	if err := (pages{}).write(image, mib<<20); err != nil {
 		t.Fatal(err)
 	}
-	if err := mountFile(g.kind, file, dir, direct); err != nil {
+	if err := run("", append(slices.Clip(mkfs), image)...); err != nil {
 		t.Fatal(err)
 	}
-	return dir
+	made, err := readPages(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
 }
 
-func (g *ground) unmount(t *testing.T, dir string) {
+func (g *ground) size() int64 { return (g.mib + g.records) << 20 }
+
+// mounts are where the parts of a file are mounted.
+func (g *ground) mounts() (volume, records string) {
+	return filepath.Join(g.scratch, "mnt"), filepath.Join(g.scratch, "records")
+}
+
+// mount mounts all of a file.
+func (g *ground) mount(file string, direct bool) (string, error) {
+	volume, records := g.mounts()
+	if err := errors.Join(os.MkdirAll(volume, 0o700), os.MkdirAll(records, 0o700)); err != nil {
+		return "", err
+	}
+	if err := mountPart(g.kind, part{file, 0, g.mib << 20}, volume, direct); err != nil {
+		return "", err
+	}
+	if g.records > 0 {
+		if err := mountPart("ext4", part{file, g.mib << 20, g.records << 20}, records, direct); err != nil {
+			return "", errors.Join(err, unmountAt(volume))
+		}
+	}
+	return volume, nil
+}
+
+func (g *ground) unmount(t *testing.T) {
 	t.Helper()
-	if err := unmountAt(dir); err != nil {
+	volume, records := g.mounts()
+	err := unmountAt(volume)
+	if g.records > 0 {
+		err = errors.Join(err, unmountAt(records))
+	}
+	if err != nil {
 		t.Error(err)
 	}
 }
@@ -95,7 +136,7 @@ type record struct {
 func (g *ground) record(t *testing.T, who relabeller, seed uint64, rng *rand.Rand) record {
 	t.Helper()
 	image := filepath.Join(g.scratch, "disk")
-	if err := g.pages.write(image, g.mib<<20); err != nil {
+	if err := g.pages.write(image, g.size()); err != nil {
 		t.Fatal(err)
 	}
 	d, err := startDisk(image)
@@ -107,8 +148,11 @@ func (g *ground) record(t *testing.T, who relabeller, seed uint64, rng *rand.Ran
 			t.Error(err)
 		}
 	}()
-	dir := g.mount(t, d.file(), seed%2 == 0)
-	defer g.unmount(t, dir)
+	dir, err := g.mount(d.file(), seed%2 == 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.unmount(t)
 
 	root := filepath.Join(dir, "root")
 	cmds := []*exec.Cmd{who.cmd(t, root)}

@@ -171,10 +171,9 @@ func checksum(frame []byte) uint32 {
 func (w *Writer) write(b []byte) error {
 	if end := w.at + int64(len(b)); end > w.room {
 		zeros := make([]byte, ahead+len(b))
-		if _, err := w.f.WriteAt(zeros, w.at); err != nil {
-			return err
-		}
-		w.room = w.at + int64(len(zeros))
+		if _, err := w.f.WriteAt(zeros, w.at); err == nil {
+			w.room = w.at + int64(len(zeros))
+		} // else there may be room for b
 	}
 	if _, err := w.f.WriteAt(b, w.at); err != nil {
 		return err

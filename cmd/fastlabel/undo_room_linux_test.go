@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// TestRecordNoRoom: where the record has no more room, because the disk is full or
+// files may not be so large, the run ends and says so, and what was labelled until
+// then is on record.
+func TestRecordNoRoom(t *testing.T) {
+	treetest.Need(t, "root", "tmpfs")
+	bin := treetest.Command(t)
+	for name, c := range map[string]struct {
+		script string // runs "$@" with a record in the directory $0
+		says   string
+	}{
+		"disk": {`mount -t tmpfs -o size=64k none "$0" && exec "$@"`, "no space left on device"},
+		"file": {`ulimit -f 96 && exec "$@"`, "file too large"}, // of 512 bytes, or 1,024
+	} {
+		t.Run(name, func(t *testing.T) {
+			root, file := undoRoot(t)
+			records := filepath.Dir(file) + "/records"
+			if err := os.Mkdir(records, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				_ = unix.Unmount(records, unix.MNT_DETACH) // it may be none
+			})
+			growLevels(t, root)
+			before := treetest.Read(t, root)
+
+			file = filepath.Join(records, "record")
+			cmd := exec.Command("sh", "-c", c.script, records, bin, "--record", file, root)
+			out, err := cmd.CombinedOutput()
+			if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(string(out), c.says) || !strings.Contains(string(out), file) {
+				t.Errorf("exit %d, %v\n%s", code, err, out)
+			}
+			says(t, 4, "probe", root)
+			written := 0
+			for _, label := range treetest.Read(t, root) {
+				if label == defaultLabel {
+					written++
+				}
+			}
+			if written == 0 || written == len(before) {
+				t.Errorf("%d of %d written: it proves little", written, len(before))
+			}
+			says(t, 0, "restore", "--partial", file)
+			if d := treetest.Diff(before, treetest.Read(t, root)); len(d) > 0 {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// growLevels adds levels of directories, each recorded by itself, of entries whose
+// names do not compress: 2,000, and 130 kB.
+func growLevels(t *testing.T, root string) {
+	t.Helper()
+	seed := uint64(1)
+	for level := range 20 {
+		root = filepath.Join(root, fmt.Sprint("level", level))
+		if err := os.Mkdir(root, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		setLabel(t, root, undoOld)
+		for range 100 {
+			name := ""
+			for range 6 {
+				seed = seed*6364136223846793005 + 1442695040888963407
+				name += fmt.Sprintf("%016x", seed)
+			}
+			path := filepath.Join(root, name)
+			if err := os.WriteFile(path, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			setLabel(t, path, undoOld)
+		}
+	}
+}

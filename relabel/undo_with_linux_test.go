@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// TestUndoWith: with the options by which a walk goes about it otherwise, too, what
+// is written is on record, and nothing else is, and Restore puts it back.
+func TestUndoWith(t *testing.T) {
+	treetest.Need(t, "root")
+	for name, c := range map[string]struct {
+		tree func(t *testing.T) string // a tree whose root bears newLabel, where some do not
+		o    Options
+		bulk bool
+	}{
+		"--skip changed": {func(t *testing.T) string {
+			root := grow(t, on(t, "ext4"), grown)
+			aged(t, root, time.Hour)
+			for range 2 { // the second leaves out what the first has touched
+				nextSecond()
+				since(t, root)
+			}
+			nextSecond()
+			for _, name := range []string{"new", "a0/new"} {
+				if err := os.WriteFile(filepath.Join(root, name), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				treetest.Set(t, root, name, oldLabel)
+			}
+			time.Sleep(10 * time.Millisecond) // they are older than the run
+			return root
+		}, Options{Skip: SkipChanged}, false},
+		"hard links": {func(t *testing.T) string {
+			root := grow(t, on(t, "xfs"), plain)
+			if err := os.Link(filepath.Join(root, "f00"), filepath.Join(root, "other")); err != nil {
+				t.Fatal(err)
+			}
+			treetest.Set(t, root, ".", newLabel)
+			return root
+		}, Options{HardLinks: LinksSkip}, false},
+		"in bulk": {func(t *testing.T) string {
+			root := subvolume(t)
+			for _, name := range []string{"root/a1/f007", "root/a0/f000", "root/l", "root/a3"} {
+				treetest.Set(t, root, name, oldLabel)
+			}
+			return root
+		}, Options{}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := c.tree(t)
+			before := treetest.Read(t, root)
+			f := &former{}
+			o := c.o
+			o.Recorder = f
+			r, err := Tree(t.Context(), root, newLabel, o)
+			adds(t, r)
+			if err != nil || !r.Complete || r.Written == 0 || isBulk(r) != c.bulk || c.o.Skip == SkipChanged && r.Unchanged == 0 {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			recorded := map[string]string{}
+			for _, p := range f.pages {
+				for _, e := range p.Entries {
+					recorded[path.Join(p.Dir, e.Name)] = e.Label
+				}
+			}
+			now := treetest.Read(t, root)
+			for p, label := range before {
+				if was, is := recorded[p]; is && was != label || is && label == newLabel {
+					t.Errorf("%s bore %s, and %s is on record", p, label, was)
+				}
+				if now[p] == label {
+					delete(before, p) // by another name, or left alone
+				} else if _, is := recorded[p]; !is && names(t, filepath.Join(root, p)) < 2 {
+					t.Errorf("%s bore %s, which is not on record", p, label)
+				}
+			}
+			if int64(len(recorded)) != r.Written {
+				t.Errorf("%d written, on record are %v", r.Written, recorded)
+			}
+			back, err := Restore(t.Context(), "", f.head, f.all, Options{})
+			adds(t, back)
+			// The root bore the new label all the time: it is left sealed.
+			if err != nil || back.Complete || back.Skipped != 1 || back.Written+back.Right != r.Written {
+				t.Errorf("%+v, %v", back, err)
+			}
+			now = treetest.Read(t, root)
+			for p, label := range before {
+				if p != "." && now[p] != label {
+					t.Errorf("%s bore %s, and bears %s", p, label, now[p])
+				}
+			}
+		})
+	}
+}
+
+// names is how many the file has.
+func names(t *testing.T, path string) uint64 {
+	t.Helper()
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		t.Fatal(err)
+	}
+	return uint64(st.Nlink)
+}
