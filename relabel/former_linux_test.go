@@ -5,8 +5,11 @@ package relabel
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -56,6 +59,9 @@ func (f *former) all(yield func(Page, error) bool) {
 	}
 }
 
+// few is for a run that is after something else than each cell.
+var few bool
+
 // TestUndo: each tree, on each filesystem, each way, with few and many workers.
 // An entry bears what the record says of it while that is being kept; the counts
 // are those of a run without a record; and Restore gives back exactly what was,
@@ -66,11 +72,16 @@ func TestUndo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			treetest.Each(t, func(t *testing.T, dir string) {
 				n := 0
-				for engine, m := range engines() {
+				all := engines()
+				for _, engine := range slices.Sorted(maps.Keys(all)) {
 					for _, threads := range []int{1, 4} {
 						n++
+						if (few || testing.Short()) && n != 1+len(t.Name())%(2*len(all)) {
+							continue // each cell has one of its own
+						}
 						root := filepath.Join(dir, fmt.Sprint(n))
 						treetest.Build(t, root, treetest.Load(t, name))
+						m := all[engine]
 						m.served = threads == 4 && n%4 == 0
 						undo(t, root, m, Options{Threads: threads, NoSync: true, OneFilesystem: true}, engine)
 					}
@@ -101,7 +112,8 @@ func undo(t *testing.T, root string, m means, o Options, engine string) {
 			if e.None {
 				want = treetest.None
 			}
-			if before[at] != want || e.Ino == 0 && e.Name == "" {
+			// A kernel that has SELinux on says the NUL that was not written, too.
+			if strings.TrimSuffix(before[at], "\x00") != strings.TrimSuffix(want, "\x00") || e.Ino == 0 && e.Name == "" {
 				t.Errorf("%s: %q is recorded with %q, and bore %q", engine, at, want, before[at])
 			}
 			var st unix.Stat_t
