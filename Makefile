@@ -147,7 +147,7 @@ torture: deps-test ## attack the command: kill, power loss, errors, races (root;
 test-runtimes: deps-runtimes ## start containers with runc, crun and podman, and the hook (root)
 	cd test/runtimes && FASTLABEL_PROMISE=$(PROMISE),runc,crun,podman CGO_ENABLED=0 $(GO) test -count=1 -timeout 15m $(TESTFLAGS) ./...
 
-# SELINUX=regexp chooses: TestMachine, TestCore, TestRuntimes, TestEngine, TestBroken.
+# SELINUX=regexp chooses: TestMachine, TestCore, TestRuntimes, TestEngine, TestTorture, TestBroken.
 SELINUX ?= .
 .PHONY: test-selinux
 test-selinux: deps-selinux ## boot two kernels with SELinux enforcing, and test in them (root; SELINUX=regexp)

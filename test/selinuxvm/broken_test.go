@@ -40,16 +40,22 @@ func readBroken(t *testing.T) []broken {
 		if m == nil {
 			t.Fatalf("%s: its first lines do not say what it dies by, and what it breaks", file)
 		}
-		file, err := filepath.Abs(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := absolute(t, file)
 		if out, err := exec.Command("git", "-C", house, "apply", "--check", file).CombinedOutput(); err != nil {
 			t.Errorf("%s is stale: %s", file, out)
 		}
 		all = append(all, broken{strings.TrimSuffix(filepath.Base(file), ".patch"), file, m[1], m[2]})
 	}
 	return all
+}
+
+func absolute(t *testing.T, file string) string {
+	t.Helper()
+	file, err := filepath.Abs(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // TestPatches: what TestBroken needs is there, where no machine is booted.

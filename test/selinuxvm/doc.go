@@ -15,6 +15,7 @@
 //	TestCore      package inside: what only a kernel with a policy can show
 //	TestRuntimes  the same package: containers of runc, crun and podman
 //	TestEngine    the tests of the engine and the command
+//	TestTorture   kills before each call and two runs at once, of test/torture
 //	TestBroken    engines that are broken on purpose, and noticed by TestCore's tests
 //
 // In the order in which they are used:

@@ -36,8 +36,14 @@ func fastlabel(t testing.TB) string { return builds.get(t, "fastlabel", "") }
 // broken gives the command built with mutants/NAME.patch applied.
 func broken(t testing.TB, name string) string { return builds.get(t, name, name+".patch") }
 
+// built is where somebody else has built all that is needed: for machines without go.
+var built = os.Getenv("FASTLABEL_BUILDS")
+
 func (b *buildsOf) get(t testing.TB, name, patch string) string {
 	t.Helper()
+	if built != "" {
+		return filepath.Join(built, name)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.dir == "" {

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -79,7 +80,7 @@ func (s subject) bearing(t testing.TB) map[string]int {
 	return n
 }
 
-// read reads the label of an entry.
+// read reads the label of an entry, without the NUL that SELinux adds where it is on.
 func read(t testing.TB, path string) string {
 	t.Helper()
 	buf := make([]byte, 256)
@@ -90,7 +91,7 @@ func read(t testing.TB, path string) string {
 	if err != nil {
 		t.Fatal(path, err)
 	}
-	return string(buf[:n])
+	return strings.TrimSuffix(string(buf[:n]), "\x00")
 }
 
 // lies says whether the root vouches for a label that not every entry bears.

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package selinuxvm
+
+import (
+	"testing"
+	"time"
+)
+
+// TestTorture kills the command before its calls, and has two of it at once, in both
+// kernels: what of test/torture is about labels, in its short form. Errors and calls
+// that hang come from filesystems in user space there, a power loss from a disk that
+// is one: no policy has a say in them. The races are TestEngine's; with one
+// processor two programs seldom meet.
+func TestTorture(t *testing.T) {
+	m := image(t)
+	files := houseFiles(t)
+	files["tests/torture.test"] = build(t, house+"/test/torture", ".", true)
+	files["builds/fastlabel"] = build(t, house, "./cmd/fastlabel", false)
+	const mutant = "lock-skipped"
+	dir := breakHouse(t, broken{name: mutant, file: absolute(t, house+"/test/torture/mutants/"+mutant+".patch")})
+	files["builds/"+mutant] = build(t, dir, "./cmd/fastlabel", false)
+	for _, k := range m.Kernels {
+		t.Run(k.Release, func(t *testing.T) {
+			t.Parallel()
+			judge(t, m, k, "torture", runTests(t, m, k, Command{
+				Args:    []string{"/payload/tests/torture.test", "-test.run=^(TestKill|TestUndoKill|TestPairs)$"},
+				Dir:     "/payload/house/test/torture",
+				Env:     []string{"FASTLABEL_PROMISE=root,ext4,xfs,btrfs,tmpfs,seccomp", "FASTLABEL_BUILDS=/payload/builds", "TORTURE=short"},
+				Files:   files,
+				Timeout: time.Hour,
+			}))
+		})
+	}
+}
