@@ -39,6 +39,11 @@ var exceptions = []exception{
 		why:   "files that bear no label, or what is no context, which the kernel does not let them",
 	},
 	{
+		tests: []string{"cmd/fastlabel TestDocsRun"},
+		says:  `needs plain`,
+		why:   "the node that the pages take for granted, without the programs that ask a policy",
+	},
+	{
 		suite: backports,
 		tests: []string{"relabel/internal/sys TestMend/rzZwpln/name", "relabel/internal/sys TestMend/rzZwpln/cwd"},
 		says:  `needs plain`,

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// elsewhere are programs of the pages that are not run by TestDocsRun, and why. TestDocs reads
+// them all the same.
+var elsewhere = map[string]string{
+	"make":       "the repository's own, which .ci/run calls",
+	"bench/":     "measures for hours",
+	"cd":         "test/torture and bench, which have a job of their own",
+	"TORTURE":    "the same",
+	"go":         "gets this module from the network",
+	"semodule":   "needs a policy that is loaded: test/selinuxvm runs it",
+	"restorecon": "the same",
+	"seinfo":     "the same, and is not there",
+	"sesearch":   "the same, and is not there",
+	"semanage":   "the same, and is not there",
+	"cat":        "the same: it shows a file of the policy",
+	"id":         "the same",
+	"ausearch":   "needs an audit log",
+	"journalctl": "needs a journal: test/packages.sh reads one",
+	"crictl":     "needs a node of a cluster",
+	"kubectl":    "needs a cluster, but for what is piped",
+	"podman":     "needs containers: test/runtimes and test/selinuxvm have them",
+}
+
+// node is what the pages take for granted, in mounts of its own: volumes that bear
+// another label, a pod, a record, a process of CRI-O. $1 is the page, $2 a directory
+// with fastlabel in it.
+const node = `
+set -e
+for d in /srv /mnt /root /var/lib; do mount -t tmpfs none "$d"; done
+PATH=$2:$PATH
+uid=/var/lib/kubelet/pods/UID/volumes/kubernetes.io~csi/PV/mount
+mkdir -p /srv/{volume,other} /mnt/disks/{a,b,data/web} /var/lib/{pv,node_exporter/textfile} "$uid" /root/bundle /root/volume
+cd /root
+for v in /srv/volume /mnt/disks/{a,b,data,data/web} /var/lib/pv "$uid" /root/volume; do touch "$v"/{1..20}; done
+find /srv /mnt /var/lib /root -exec setfattr -h -n security.selinux -v system_u:object_r:etc_t:s0 {} +
+printf '/mnt/disks/a\n/mnt/disks/b\n' >volumes.txt
+touch FILE fastlabel.cil
+setfattr -n security.selinux -v system_u:object_r:usr_t:s0 FILE /srv/other
+echo '{"ociVersion":"1.0.2","root":{"path":"rootfs"}}' >bundle/config.json
+cat >pod.yaml <<'END'
+apiVersion: v1
+kind: Pod
+metadata: {name: web-0}
+spec:
+  securityContext: {seLinuxOptions: {level: "s0:c10,c20"}}
+  containers: [{name: web, image: web}]
+END
+printf '#!/bin/sh\ncat /root/pod.yaml\n' >"$2/kubectl"
+sleep 600 & crio=$!
+trap 'kill $crio' EXIT
+printf '#!/bin/sh\necho %s\n' "$crio" >"$2/pidof"
+chmod +x "$2"/{kubectl,pidof}
+case $1 in
+output) fastlabel -q --record pv.record /var/lib/pv ;;
+README) fastlabel -q --record volume.record /srv/other ;;
+esac
+`
+
+// runs tells what a command may end with, by what it begins with: those that only
+// look find that not all is as it should be.
+var runs = []struct {
+	begins *regexp.Regexp
+	codes  []int
+}{
+	{regexp.MustCompile(`^fastlabel (probe|verify|-n|restore -n) `), []int{exitDone, exitDiffers}},
+	{regexp.MustCompile(`^timeout `), []int{124}},
+	{regexp.MustCompile(`^for `), []int{1}}, // grep finds no call in a process that sleeps
+	{regexp.MustCompile(``), []int{0}},
+}
+
+// TestDocsRun runs the commands of README.md and of the pages in docs, each block in
+// its order, on what looks like their node.
+func TestDocsRun(t *testing.T) {
+	treetest.Need(t, "root", "plain", "strace")
+	bin := treetest.Command(t)
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	for _, page := range append(pages, "../../README.md") {
+		name := strings.TrimSuffix(filepath.Base(page), ".md")
+		var script strings.Builder
+		script.WriteString(node + "set +e\n")
+		var lines []string
+		for line := range strings.Lines(blocks(readText(t, page), "sh")) {
+			line = strings.TrimSpace(line)
+			first := regexp.MustCompile(`^[\w/]*`).FindString(line)
+			first = regexp.MustCompile(`^bench/.*`).ReplaceAllString(first, "bench/")
+			if _, is := elsewhere[first]; line == "" || line[0] == '#' || is && !strings.Contains(line, "| fastlabel") {
+				continue
+			}
+			stdin := "/dev/null"
+			if strings.HasPrefix(line, "fastlabel hook") {
+				stdin = `<(echo '{"ociVersion":"1.0.2","id":"web","status":"created","pid":1,"bundle":"/root/bundle"}')`
+			}
+			fmt.Fprintf(&script, "{ %s\n} < %s\necho \"=== $?\"\n", strings.ReplaceAll(line, " PID", " $$"), stdin)
+			lines = append(lines, line)
+		}
+		if len(lines) == 0 {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			tools := t.TempDir()
+			if err := os.Link(bin, filepath.Join(tools, "fastlabel")); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command("unshare", "--mount", "--propagation", "private", "bash", "-c", script.String(), "docs", name, tools)
+			out, err := cmd.CombinedOutput()
+			said := regexp.MustCompile(`(?m)^=== (\d+)\n`).FindAllStringSubmatchIndex(string(out), -1)
+			if len(said) != len(lines) {
+				t.Fatalf("%d of %d commands ran: %v\n%s", len(said), len(lines), err, out)
+			}
+			at := 0
+			for i, line := range lines {
+				code := 0
+				fmt.Sscan(string(out[said[i][2]:said[i][3]]), &code)
+				for _, r := range runs {
+					if r.begins.MatchString(line) {
+						if !slices.Contains(r.codes, code) {
+							t.Errorf("%s\nexit %d\n%s", line, code, out[at:said[i][0]])
+						}
+						break
+					}
+				}
+				at = said[i][1]
+			}
+			ran += len(lines)
+		})
+	}
+	if ran < 50 {
+		t.Errorf("%d commands ran", ran)
+	}
+}
