@@ -53,6 +53,7 @@ func (r *run) size(m *mount) (workers, most int) {
 	open := mostOpen
 	if r.ledger != nil {
 		open = openMost
+		workers, most = workers+1, most+1 // one of them waits for the record's disk
 	}
 	open = max(2, min(open, (files-reserve-most*perWorker)/2))
 	r.pagesMost = max(1, min(open/4, pagesMost))
