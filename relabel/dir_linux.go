@@ -309,7 +309,7 @@ func (c *cache) unlist(d *dir) {
 // those whose rest waits among the items that nobody worked on.
 func (c *cache) clear(left []item) {
 	for _, it := range left {
-		if it.name == "" && it.batch == nil && it.rest == nil {
+		if it.goesOn() {
 			c.kept()
 			c.release(it.dir)
 		}

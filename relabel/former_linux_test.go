@@ -3,6 +3,7 @@
 package relabel
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -165,4 +166,44 @@ func raw(t testing.TB, at string) (label string, none bool) {
 		t.Error(at, err)
 	}
 	return string(buf[:max(n, 0)]), false
+}
+
+// TestRecordStopped: a run that is stopped while pages wait, or are about to be
+// kept, or to be written, ends as others do, and has closed what it opened.
+func TestRecordStopped(t *testing.T) {
+	text := "default label=" + oldLabel + "\ndir .\ndir d%02d x30\n"
+	for i := range 30 {
+		text += fmt.Sprintf("dir d%02d/e%%d x3\nfile d%02d/e0/f%%d x3\n", i, i)
+	}
+	root := grow(t, on(t, "tmpfs"), text)
+	stops := 0
+	for after := range 150 {
+		treetest.Label(t, root, oldLabel)
+		before := openFiles(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		f, pages := &former{}, 0
+		f.keep = func(Page) error {
+			if pages++; pages == after+1 {
+				cancel()
+			}
+			return nil
+		}
+		r, err := Tree(ctx, root, newLabel, Options{Recorder: f, Threads: 1 + after%4, NoSync: true})
+		adds(t, r)
+		if errors.Is(err, context.Canceled) {
+			stops++
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if hung := new(Hung); errors.As(err, &hung) {
+			time.Sleep(time.Second) // the lock's file is on a disk that is busy, and removed
+		}
+		if now := openFiles(t); now != before {
+			t.Fatalf("stopped after %d pages: %d files are open, and were %d: %+v, %v", after, now, before, r, err)
+		}
+	}
+	if stops < 100 {
+		t.Errorf("%d were stopped", stops)
+	}
 }

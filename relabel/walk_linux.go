@@ -25,6 +25,11 @@ type item struct {
 	keep  bool   // what waits in the ledger is to be put on disk
 }
 
+// goesOn says that the item is the rest of a directory: it holds that open.
+func (it item) goesOn() bool {
+	return it.name == "" && it.batch == nil && it.rest == nil && it.page == nil && !it.keep
+}
+
 const (
 	// bufferSize is one reading of a directory, and so the largest piece of
 	// work: some 2,000 names, 5 ms of labelling.

@@ -34,6 +34,14 @@ var exceptions = []exception{
 		why:   "a root without a label, which no entry is where SELinux is on",
 	},
 	{
+		tests: []string{
+			"relabel TestEveryWay/labels/ext4", "relabel TestEveryWay/labels/xfs", "relabel TestEveryWay/labels/btrfs", "relabel TestEveryWay/labels/tmpfs",
+			"relabel TestUndo/labels/ext4", "relabel TestUndo/labels/xfs", "relabel TestUndo/labels/btrfs", "relabel TestUndo/labels/tmpfs",
+		},
+		says: `needs plain`,
+		why:  "a tree of labels that are no contexts",
+	},
+	{
 		tests: []string{"cmd/fastlabel TestReferenceBroken"},
 		says:  `needs plain`,
 		why:   "files that bear no label, or what is no context, which the kernel does not let them",
