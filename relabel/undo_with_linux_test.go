@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,7 +71,7 @@ func TestUndoWith(t *testing.T) {
 			recorded := map[string]string{}
 			for _, p := range f.pages {
 				for _, e := range p.Entries {
-					recorded[path.Join(p.Dir, e.Name)] = e.Label
+					recorded[path.Join(p.Dir, e.Name)] = strings.TrimSuffix(e.Label, "\x00")
 				}
 			}
 			now := treetest.Read(t, root)

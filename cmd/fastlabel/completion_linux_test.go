@@ -91,7 +91,7 @@ printf '%s\n' "${COMPREPLY[@]}"`
 		{"fastlabel|--reference|some", "some dir|some file"},
 		{"fastlabel|completion|", "bash|zsh|fish"},
 		{"fastlabel|-t|container_f", "container_file_t"},
-		{"fastlabel|verify|--type|=|container_r", "container_ro_file_t"},
+		{"fastlabel|verify|--type|=|container_ro_", "container_ro_file_t"},
 		{"fastlabel|-t|no such", ""},
 		{"fastlabel|-u|", ""},
 		{"fastlabel|--skip|=|root|pro", "probe|proud"},

@@ -47,6 +47,14 @@ var exceptions = []exception{
 		why:   "files that bear no label, or what is no context, which the kernel does not let them",
 	},
 	{
+		tests: []string{
+			"cmd/fastlabel TestFishCompletes", "cmd/fastlabel TestZshCompletes", "cmd/fastlabel TestManual",
+			"cmd/fastlabel TestExplainHung", "cmd/fastlabel TestExplainAutomount",
+		},
+		says: `needs (fish|zsh|man|fuse|autofs): `,
+		why:  "programs and filesystems that the machine's small root and initramfs do not have, and that no policy has a say in",
+	},
+	{
 		tests: []string{"cmd/fastlabel TestDocsRun"},
 		says:  `needs plain`,
 		why:   "the node that the pages take for granted, without the programs that ask a policy",
