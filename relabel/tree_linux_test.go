@@ -56,7 +56,10 @@ func TestEveryWay(t *testing.T) {
 					t.Fatal("the oracle changed nothing: the tree proves nothing")
 				}
 				for engine, m := range engines() {
-					for _, threads := range []int{1, 2, 16} {
+					for i, threads := range []int{1, 2, 16} {
+						if testing.Short() && i != len(engine+t.Name())%3 {
+							continue // each cell has one of its own
+						}
 						m.served = threads == 16
 						t.Run(fmt.Sprintf("%s-%d", engine, threads), func(t *testing.T) {
 							ours := filepath.Join(dir, fmt.Sprintf("%s-%d", engine, threads))
