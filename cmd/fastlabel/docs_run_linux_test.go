@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -129,8 +130,10 @@ func TestDocsRun(t *testing.T) {
 			}
 			at := 0
 			for i, line := range lines {
-				code := 0
-				fmt.Sscan(string(out[said[i][2]:said[i][3]]), &code)
+				code, err := strconv.Atoi(string(out[said[i][2]:said[i][3]]))
+				if err != nil {
+					t.Fatal(err)
+				}
 				for _, r := range runs {
 					if r.begins.MatchString(line) {
 						if !slices.Contains(r.codes, code) {
