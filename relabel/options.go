@@ -97,7 +97,8 @@ type Options struct {
 	// Exact, but some thousand entries before they are written: what somebody
 	// else gave one of them in between is overwritten, and not recorded. Nothing
 	// may be mounted beneath the root, unless OneFilesystem leaves it alone
-	// (errors.ErrUnsupported). A dry run records nothing.
+	// (errors.ErrUnsupported). One worker more than Threads is at work, for one
+	// waits for the record's disk. A dry run records nothing.
 	Recorder Recorder
 
 	// Seen, if not nil, is added to as entries are met, to be read while Tree
