@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"math"
 	"os"
 	"sync"
 	"time"
@@ -171,9 +172,10 @@ func checksum(frame []byte) uint32 {
 func (w *Writer) write(b []byte) error {
 	if end := w.at + int64(len(b)); end > w.room {
 		zeros := make([]byte, ahead+len(b))
-		if _, err := w.f.WriteAt(zeros, w.at); err == nil {
-			w.room = w.at + int64(len(zeros))
-		} // else there may be room for b
+		w.room = w.at + int64(len(zeros))
+		if _, err := w.f.WriteAt(zeros, w.at); err != nil {
+			w.room = math.MaxInt64 // none is to be had: what is left is for frames
+		}
 	}
 	if _, err := w.f.WriteAt(b, w.at); err != nil {
 		return err
