@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,27 +66,23 @@ func TestRecordNoRoom(t *testing.T) {
 }
 
 // growLevels adds levels of directories, each recorded by itself, of entries whose
-// names do not compress: 2,000, and 130 kB.
+// names do not compress: 2,000, and 190 kB.
 func growLevels(t *testing.T, root string) {
 	t.Helper()
-	seed := uint64(1)
+	random := rand.New(rand.NewPCG(1, 1))
+	text, at := strings.Builder{}, ""
+	fmt.Fprintf(&text, "default label=%s\ndir .\n", undoOld)
 	for level := range 20 {
-		root = filepath.Join(root, fmt.Sprint("level", level))
-		if err := os.Mkdir(root, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		setLabel(t, root, undoOld)
+		at += fmt.Sprintf("level%d", level)
+		fmt.Fprintf(&text, "dir %s\n", at)
+		at += "/"
 		for range 100 {
-			name := ""
+			fmt.Fprintf(&text, "file %s", at)
 			for range 6 {
-				seed = seed*6364136223846793005 + 1442695040888963407
-				name += fmt.Sprintf("%016x", seed)
+				fmt.Fprintf(&text, "%016x", random.Uint64())
 			}
-			path := filepath.Join(root, name)
-			if err := os.WriteFile(path, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			setLabel(t, path, undoOld)
+			text.WriteString("\n")
 		}
 	}
+	treetest.Build(t, filepath.Join(root, "levels"), treetest.Text(t, text.String()))
 }

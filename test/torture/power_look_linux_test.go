@@ -76,16 +76,21 @@ func (g *ground) look(t *testing.T, left pages, ask bool) point {
 	t.Helper()
 	return g.boot(t, left, func(dir string) point {
 		root := filepath.Join(dir, "root")
-		labels, err := readLabels(root)
-		if err != nil {
-			return point{damaged, err.Error()}
-		}
-		p := g.judge(labels)
-		if ask {
+		p, labels := g.find(root)
+		if ask && labels != nil {
 			g.ask(t, root, labels["."])
 		}
 		return p
 	})
+}
+
+// find reads all labels, and judges them; there are none if they cannot be read.
+func (g *ground) find(root string) (point, map[string]string) {
+	labels, err := readLabels(root)
+	if err != nil {
+		return point{damaged, err.Error()}, nil
+	}
+	return g.judge(labels), labels
 }
 
 // boot mounts what is left, as a boot does, and has find look at it.
