@@ -29,15 +29,8 @@ func TestManual(t *testing.T) {
 		if out, err := exec.Command("mandoc", "-T", "lint", "-W", "style", file).CombinedOutput(); err != nil || len(out) > 0 {
 			t.Errorf("mandoc -T lint: %v: %s", err, out)
 		}
-		cmd := exec.Command("man", "--warnings=w", "-E", "UTF-8", "-l", file)
-		cmd.Env = append(os.Environ(), "MANWIDTH=200", "MANROFFOPT=", "LC_ALL=C.UTF-8")
-		var stderr strings.Builder
-		cmd.Stderr = &stderr
-		out, err := cmd.Output()
-		if err != nil || stderr.Len() > 0 {
-			t.Errorf("man --warnings: %v: %s", err, stderr.String())
-		}
-		page := words(string(out))
+		out := treetest.Man(t, file)
+		page := words(out)
 		for line := range strings.Lines(c.help()) {
 			line = strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(line, "Usage:"), "Example:"))
 			if strings.HasPrefix(line, "fastlabel ") && c.name == "" {
