@@ -236,12 +236,12 @@ func TestOutputPage(t *testing.T) {
 	if got, want := rows(page), rows(readText(t, "../../README.md")); len(got) != 7 || !slices.Equal(got, want) {
 		t.Errorf("exit codes %q, not %q", got, want)
 	}
-	l := &ledger{command: "label", done: 1, began: time.Now().Add(-1900 * time.Millisecond)}
-	l.all.Seen, l.all.Written, l.all.Failed = 1203441, 1203440, 1
-	r := metrics.Run{Command: l.command, Ended: time.UnixMilli(1700000000250), Paths: []metrics.Path{{
+	a := &account{command: "label", done: 1, began: time.Now().Add(-1900 * time.Millisecond)}
+	a.all.Seen, a.all.Written, a.all.Failed = 1203441, 1203440, 1
+	r := metrics.Run{Command: a.command, Ended: time.UnixMilli(1700000000250), Paths: []metrics.Path{{
 		Name: "/srv/volume", Elapsed: 1900 * time.Millisecond, Entries: []metrics.Count{{Result: "written", N: 1203441}},
 	}}}
-	written := "fastlabel: " + l.last(exitFailed) + "\n" + string(metrics.Text(r))
+	written := "fastlabel: " + a.last(exitFailed) + "\n" + string(metrics.Text(r))
 	lines := 0
 	for line := range strings.Lines(blocks(page, "text")) {
 		lines++

@@ -112,7 +112,7 @@
 //	ask_*.go       who asks, whose terminal it is, how much there is
 //	goon.go        the command line that goes on after a stop
 //	service.go     what systemd's manager and journal are told, by internal/sdnotify
-//	ledger.go      what became of each path, for internal/metrics and the journal
+//	account.go     what became of each path, for internal/metrics and the journal
 //	output.go      lines for people
 //	json.go        lines for programs
 //	explaintext.go, explainjson.go: the same for explain
@@ -272,15 +272,15 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 		}
 		return a.runHook(ctx, s, stdin, stderr)
 	}
-	l := newLedger(c, s, stderr)
-	if err := l.check(); err != nil {
+	kept := newAccount(c, s, stderr)
+	if err := kept.check(); err != nil {
 		fmt.Fprintf(stderr, "fastlabel: --metrics: %s\n", clean(err.Error()))
 		return exitFailed
 	}
 	told := false
 	defer func() {
 		if !told {
-			code = l.close(stderr, code, operands)
+			code = kept.close(stderr, code, operands)
 		}
 		if !isPart() {
 			a.ready(code)
@@ -306,7 +306,7 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 	if press != nil {
 		defer press.watch(pace)()
 	}
-	j := &job{app: a, settings: s, command: c.name, reporter: l.beside(newReporter(c, s, out, stderr)), ledger: l, pacer: pace}
+	j := &job{app: a, settings: s, command: c.name, reporter: kept.beside(newReporter(c, s, out, stderr)), account: kept, pacer: pace}
 	if c.name != "probe" && c.name != "explain" {
 		j.progress = a.newProgress(s, out)
 		defer j.progress.show(a.asked)()

@@ -18,7 +18,7 @@ func (j *job) probeAll(ctx context.Context, paths []string) int {
 	inTurn(len(paths), func(i int, stalls func()) {
 		began := time.Now()
 		defer func() {
-			j.ledger.add(metrics.Path{Name: paths[i], ExitCode: codes[i], Elapsed: time.Since(began)})
+			j.account.add(metrics.Path{Name: paths[i], ExitCode: codes[i], Elapsed: time.Since(began)})
 		}()
 		if codes[i] = j.late(ctx, paths[i]); codes[i] == exitDone {
 			codes[i] = j.probe(ctx, paths[i], stalls)

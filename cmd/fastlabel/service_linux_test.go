@@ -163,15 +163,15 @@ func TestJournalStream(t *testing.T) {
 
 func TestLastLine(t *testing.T) {
 	var b bytes.Buffer
-	l := &ledger{journal: true, dry: true, began: time.Now(), reporter: &people{err: new(bytes.Buffer)}}
+	a := &account{journal: true, dry: true, began: time.Now(), reporter: &people{err: new(bytes.Buffer)}}
 	for range 2 {
 		r := result{code: exitFailed}
 		r.Seen, r.Written, r.Failed = 1000, 20, 3
-		l.result(r)
+		a.result(r)
 	}
 	for code, level := range map[int]string{exitDone: "<6>", exitDiffers: "<5>", exitFailed: "<3>", exitRefused: "<3>", exitUsage: "<3>", exitDeadline: "<4>", exitTerminated: "<4>"} {
 		b.Reset()
-		l.close(&b, code, nil)
+		a.close(&b, code, nil)
 		want := fmt.Sprintf("%sfastlabel: exit %d, 2 PATHs, 2,000 entries, 40 to write, 6 failed, 0.", level, code)
 		if !strings.HasPrefix(b.String(), want) {
 			t.Errorf("%q, not %q", b.String(), want)

@@ -22,7 +22,7 @@ type job struct {
 	command string
 	label   string // canonical
 
-	ledger   *ledger      // nil: nobody keeps it
+	account  *account     // nil: nobody keeps it
 	recorder *undo.Writer // nil: nothing is recorded
 
 	progress *progress // nil: nobody wants to know

@@ -97,14 +97,14 @@ func TestMetricsUnwritable(t *testing.T) {
 // Of one PATH twice there is one, and it is the worse.
 func TestMetricsTwice(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.prom")
-	l := newLedger(command{}, &settings{metrics: file}, nil)
-	l.beside(&people{err: new(bytes.Buffer), quiet: true})
+	a := newAccount(command{}, &settings{metrics: file}, nil)
+	a.beside(&people{err: new(bytes.Buffer), quiet: true})
 	for _, code := range []int{exitDiffers, exitFailed, exitDone} {
 		r := result{code: code}
 		r.Root = "/p"
-		l.result(r)
+		a.result(r)
 	}
-	if code := l.close(nil, exitFailed, nil); code != exitFailed {
+	if code := a.close(nil, exitFailed, nil); code != exitFailed {
 		t.Error(code)
 	}
 	text, err := os.ReadFile(file)

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/metrics"
+	"github.com/fastlabel/fastlabel/relabel"
+)
+
+// account keeps what became of the PATHs: of each for --metrics, and of all for the
+// last line in the journal.
+type account struct {
+	reporter
+	file    string // "": no metrics
+	journal bool   // a last line is wanted
+	command string
+	dry     bool
+	began   time.Time
+
+	mu    sync.Mutex
+	all   relabel.Report // the sums
+	done  int            // PATHs
+	at    map[string]int // by name, in paths
+	paths []metrics.Path
+}
+
+func newAccount(c command, s *settings, stderr io.Writer) *account {
+	return &account{
+		file: s.metrics, journal: !s.quiet && isJournal(stderr),
+		command: cmp.Or(c.name, "label"), dry: s.dryRun || c.name == "verify",
+		began: time.Now(), at: map[string]int{},
+	}
+}
+
+// check finds out whether there is somewhere to write to.
+func (a *account) check() error {
+	if a.file == "" {
+		return nil
+	}
+	return metrics.Check(a.file)
+}
+
+// beside has the account keep what is told to r.
+func (a *account) beside(r reporter) reporter {
+	a.reporter = r
+	return a
+}
+
+func (a *account) result(r result) {
+	written := "written"
+	if a.dry {
+		written = "differs"
+	}
+	a.add(metrics.Path{Name: r.Root, ExitCode: r.code, Elapsed: r.Elapsed, Entries: []metrics.Count{
+		{Result: written, N: r.Written},
+		{Result: "right", N: r.Right},
+		{Result: "vanished", N: r.Vanished},
+		{Result: "skipped", N: r.Skipped},
+		{Result: "failed", N: r.Failed},
+	}})
+	a.sum(r)
+	a.reporter.result(r)
+}
+
+func (a *account) sum(r result) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.all.Seen += r.Seen
+	a.all.Written += r.Written
+	a.all.Failed += r.Failed
+}
+
+// add keeps of two results of one name the worse: a file that has a series
+// twice is refused as a whole.
+func (a *account) add(p metrics.Path) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.done++
+	if a.file == "" {
+		return
+	}
+	i, ok := a.at[p.Name]
+	switch {
+	case !ok:
+		a.at[p.Name] = len(a.paths)
+		a.paths = append(a.paths, p)
+	case worse(p.ExitCode, a.paths[i].ExitCode) == p.ExitCode:
+		a.paths[i] = p
+	}
+}
+
+// close writes the file and the last line.
+func (a *account) close(stderr io.Writer, code int, operands []string) int {
+	if a.file != "" {
+		code = a.write(stderr, code, operands)
+	}
+	if a.journal {
+		fmt.Fprintf(stderr, "%sfastlabel: %s\n", priorityOf(code), a.last(code))
+	}
+	return code
+}
+
+// last is the whole run in a line.
+func (a *account) last(code int) string {
+	line := fmt.Sprintf("exit %d", code)
+	switch {
+	case a.done == 1:
+		line += ", 1 PATH"
+	case a.done > 1:
+		line += ", " + thousands(int64(a.done)) + " PATHs"
+	}
+	if a.all.Seen > 0 {
+		written := "written"
+		if a.dry {
+			written = "to write"
+		}
+		line += fmt.Sprintf(", %s entries, %s %s, %s failed", thousands(a.all.Seen), thousands(a.all.Written), written, thousands(a.all.Failed))
+	}
+	return line + ", " + seconds(time.Since(a.began))
+}
+
+// write writes the metrics. A run that ended before it knew its PATHs is told for
+// those of the command line, or, where all were in a list, for the path "".
+func (a *account) write(stderr io.Writer, code int, operands []string) int {
+	if len(a.paths) == 0 && code != exitDone {
+		if len(operands) == 0 {
+			operands = []string{""}
+		}
+		for _, o := range operands {
+			a.add(metrics.Path{Name: o, ExitCode: code, Elapsed: time.Since(a.began)})
+		}
+	}
+	run := metrics.Run{Command: a.command, Ended: time.Now(), Paths: slices.Clone(a.paths)}
+	if err := metrics.Write(a.file, run); err != nil {
+		fmt.Fprintf(stderr, "fastlabel: --metrics: %s\n", clean(err.Error()))
+		return worse(code, exitFailed)
+	}
+	return code
+}
