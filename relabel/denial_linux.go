@@ -24,10 +24,11 @@ import (
 // to that, as to a stranger's or an immutable file. What it was is asked after a
 // failure, and never goes into what is done.
 
-// denied is an errno with what the policy says of it.
+// denied is an errno with what is known of its reason.
 type denied struct {
-	errno sys.Errno
-	why   string
+	errno  sys.Errno
+	why    string
+	policy bool // it was SELinux
 }
 
 func (e *denied) Error() string { return e.errno.Error() + ": " + e.why }
@@ -57,15 +58,20 @@ var classes = [...]string{
 	syscall.DT_FIFO: "fifo_file", syscall.DT_CHR: "chr_file", syscall.DT_BLK: "blk_file",
 }
 
-// explain gives e with what the policy says of it, if op set the label of t and
-// the policy may have refused that.
+// explain gives e with its reason, if op set the label of t and was refused.
 func (w *worker) explain(t target, op string, e sys.Errno) error {
-	if !w.selinux || e != syscall.EACCES && e != syscall.EPERM || op != w.hand.writes(t).String() {
+	if e != syscall.EACCES && e != syscall.EPERM || op != w.hand.writes(t).String() {
 		return e
 	}
 	w.now(asking)
 	st, errno := t.stat()
 	if errno != 0 {
+		return e
+	}
+	if err := locked(st, e); err != nil {
+		return err
+	}
+	if !w.selinux {
 		return e
 	}
 	// The whole label, which the worker's own hand may not have room for.
@@ -80,6 +86,19 @@ func (w *worker) explain(t target, op string, e sys.Errno) error {
 		return e
 	}
 	return w.denial(trim(h.Value(n)), st.Kind, e)
+}
+
+// locked is the reason of an EPERM that root gets too, or nil.
+func locked(st sys.Stat, e sys.Errno) error {
+	switch {
+	case e != syscall.EPERM:
+		return nil
+	case st.Immutable:
+		return &denied{errno: e, why: "it is immutable (chattr -i ends that)"}
+	case st.Append:
+		return &denied{errno: e, why: "it is append-only (chattr -a ends that)"}
+	}
+	return nil
 }
 
 // denial is e with what the policy says of it, for an entry that bears have.
@@ -101,7 +120,7 @@ func (r *run) denial(have string, kind sys.Kind, e sys.Errno) error {
 	if why == "" {
 		return e
 	}
-	return &denied{e, why}
+	return &denied{e, why, true}
 }
 
 // refused says what the policy refuses this process when it gives an entry of

@@ -32,7 +32,7 @@
 //	overlay_linux.go    what overlayfs copies for a label
 //	way_linux.go        three ways to a label without opening the entry
 //	errno_linux.go      what each errno means
-//	denial_linux.go     which permission the policy lacks, asked after a failure
+//	denial_linux.go     why a label was refused, asked after a failure
 //	events_linux.go     failures and changes, told one at a time
 //	report_linux.go     counts and notes, for the Report
 //	state_linux.go      how far it is, for whoever asks; who is held back waits

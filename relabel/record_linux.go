@@ -245,6 +245,11 @@ func (c *record) uncommitted(e sys.Errno) error {
 	if n, unread := c.attr.Fgetxattr(c.fd); unread == 0 { // it may bear the seal
 		err = c.denial(trim(c.attr.Value(n)), sys.KindDir, e)
 	}
+	if st, unread := sys.Fstatx(c.fd); unread == 0 {
+		if why := locked(st, e); why != nil {
+			err = why
+		}
+	}
 	return c.fatal(&fs.PathError{Op: "fsetxattr", Path: c.root.path, Err: err})
 }
 

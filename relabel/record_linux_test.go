@@ -63,12 +63,20 @@ func pathOf(err error) string {
 	return ""
 }
 
-// fsImmutable is FS_IMMUTABLE_FL in linux/fs.h.
-const fsImmutable = 0x10
+// Flags of linux/fs.h: FS_IMMUTABLE_FL, FS_APPEND_FL.
+const (
+	fsImmutable = 0x10
+	fsAppend    = 0x20
+)
 
 // immutable sets or clears the flag of the file at path, and clears it in the
 // end.
 func immutable(t *testing.T, path string, on bool) {
+	t.Helper()
+	flag(t, path, fsImmutable, on)
+}
+
+func flag(t *testing.T, path string, which int, on bool) {
 	t.Helper()
 	set := func(on bool) error {
 		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -80,9 +88,9 @@ func immutable(t *testing.T, path string, on bool) {
 		if err != nil {
 			return err
 		}
-		flags &^= fsImmutable
+		flags &^= which
 		if on {
-			flags |= fsImmutable
+			flags |= which
 		}
 		return unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, flags)
 	}

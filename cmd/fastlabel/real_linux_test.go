@@ -47,7 +47,7 @@ func TestReal(t *testing.T) {
 		defer func() { _ = exec.Command(chattr, "-i", "v/sub/other").Run() }()
 		text := alike(transcript(real(), calls("-t usr_t v", "probe -t usr_t v")))
 		for _, want := range []string{
-			"2> \"v/sub/other\": setxattr", ": operation not permitted\n", "1 failed", "\nexit 1\n",
+			"2> \"v/sub/other\": setxattr", ": operation not permitted: it is immutable (chattr -i ends that)\n", "1 failed", "\nexit 1\n",
 			"1> v: interrupted relabel to system_u:object_r:usr_t:s0\nexit 4\n",
 		} {
 			if !strings.Contains(text, want) {

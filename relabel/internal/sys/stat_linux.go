@@ -32,6 +32,9 @@ type Stat struct {
 	Size  int64 // bytes
 	Mtime time.Time
 	Ctime time.Time
+	// Immutable and Append are what chattr(1) sets with +i and +a, where the
+	// filesystem tells (statx(2)). Attributes of such a file cannot be written.
+	Immutable, Append bool
 }
 
 // Statx asks about name in dir. Links are not followed and automounts not
@@ -65,6 +68,9 @@ func statx(dir int, name *byte, flags uintptr) (Stat, Errno) {
 		Size:  int64(st.Size),
 		Mtime: time.Unix(st.Mtime.Sec, int64(st.Mtime.Nsec)),
 		Ctime: time.Unix(st.Ctime.Sec, int64(st.Ctime.Nsec)),
+
+		Immutable: st.Attributes&unix.STATX_ATTR_IMMUTABLE != 0,
+		Append:    st.Attributes&unix.STATX_ATTR_APPEND != 0,
 	}
 	if st.Mask&unix.STATX_MNT_ID != 0 {
 		out.Mount = st.Mnt_id
