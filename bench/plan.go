@@ -139,10 +139,11 @@ var (
 	}
 )
 
-// What --record costs, beside a run that reads each label before it writes.
+// What --record costs, beside a run that reads each label before it writes; and what
+// it costs at least to write some thousand entries later, with no record at all.
 var sweepRecord = []sweep{{
 	fs: all, corpora: []string{"flat", "realistic"}, states: []string{"wrong"},
-	size: "20G", n: []int{300_000}, threads: []int{2}, with: with("fastlabel", "fastlabel-exact", "fastlabel-record"), rounds: 10,
+	size: "20G", n: []int{300_000}, threads: []int{2}, with: with("fastlabel-exact", "fastlabel-record", "floor-dir-mend", "floor-inode-mend", "floor-dir-later", "floor-inode-later"), rounds: 10,
 }}
 
 // cells lists the sweep's cells; those that can share a tree follow each other.

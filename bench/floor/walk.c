@@ -75,7 +75,7 @@ static int wrong(struct thread *t, int fd, const char *name)
 	return d;
 }
 
-static void write_label(struct thread *t, int fd, const char *name)
+void write_label(struct thread *t, int fd, const char *name)
 {
 	int e;
 	if (by_fchdir) {
@@ -89,15 +89,20 @@ static void write_label(struct thread *t, int fd, const char *name)
 	t->written++;
 }
 
-static void entry(struct thread *t, int fd, const char *name)
+static void entry(struct thread *t, struct dir *d, const char *name)
 {
+	int fd = d->fd;
 	t->seen++;
 	switch (mode) {
 	case WRITE:
 		write_label(t, fd, name);
 		break;
 	case MEND:
-		if (wrong(t, fd, name))
+		if (!wrong(t, fd, name))
+			break;
+		if (later)
+			delay(t, d, name);
+		else
 			write_label(t, fd, name);
 		break;
 	case COUNT:
@@ -116,7 +121,7 @@ static void entry(struct thread *t, int fd, const char *name)
 
 static void child(struct thread *t, struct dir *d, const char *name, int type)
 {
-	entry(t, d->fd, name);
+	entry(t, d, name);
 	if (type == DT_UNKNOWN) {
 		struct stat s;
 		if (fstatat(d->fd, name, &s, AT_SYMLINK_NOFOLLOW))
@@ -244,6 +249,7 @@ void *run(void *arg)
 		fail("unshare", "");
 	while (take(t, &i))
 		work(t, i);
+	write_late(t);
 	free(t->own.items);
 	return NULL;
 }
