@@ -148,11 +148,13 @@ test-runtimes: deps-runtimes ## start containers with runc, crun and podman, and
 	cd test/runtimes && FASTLABEL_PROMISE=$(PROMISE),runc,crun,podman CGO_ENABLED=0 $(GO) test -count=1 -timeout 15m $(TESTFLAGS) ./...
 
 # SELINUX=regexp chooses: TestMachine, TestCore, TestRuntimes, TestEngine, TestTorture, TestBroken.
+# INSIDE=regexp chooses among the tests of TestEngine.
 SELINUX ?= .
+INSIDE ?= .
 .PHONY: test-selinux
 test-selinux: deps-selinux ## boot two kernels with SELinux enforcing, and test in them (root; SELINUX=regexp)
 	@mkdir -p bin
-	cd test/selinuxvm && FASTLABEL_PROMISE=selinuxvm CGO_ENABLED=0 FASTLABEL_RESULTS=$(CURDIR)/bin/selinux.txt \
+	cd test/selinuxvm && FASTLABEL_PROMISE=selinuxvm CGO_ENABLED=0 FASTLABEL_RESULTS=$(CURDIR)/bin/selinux.txt FASTLABEL_INSIDE='$(INSIDE)' \
 		$(GO) test -count=1 -timeout 4h -run '$(SELINUX)' $(TESTFLAGS) . ./avc
 
 .PHONY: test-deploy

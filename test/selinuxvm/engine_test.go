@@ -3,6 +3,7 @@
 package selinuxvm
 
 import (
+	"cmp"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,12 +18,18 @@ const house = "../.."
 // packages are those whose tests run in the machine.
 var packages = []string{"relabel", "relabel/internal/sys", "relabel/internal/steal", "cmd/fastlabel"}
 
+// only chooses among the packages' tests, all of which take half an hour.
+var only = cmp.Or(os.Getenv("FASTLABEL_INSIDE"), ".")
+
 // TestEngine runs the tests of the engine and of the command in both kernels.
 // They make volumes of their own in the machine: ext4, XFS and btrfs on loop
 // devices, and tmpfs. What cannot be done there is in exceptions and unrun, and
 // all else is promised to them, so that none may skip.
 func TestEngine(t *testing.T) {
 	m := image(t)
+	if only != "." {
+		table.reason("TestEngine: only tests that match " + only)
+	}
 	files := houseFiles(t)
 	files["fastlabel"] = build(t, house, "./cmd/fastlabel", false)
 	skip := map[string]string{}
@@ -41,7 +48,7 @@ func TestEngine(t *testing.T) {
 			for _, pkg := range packages {
 				t.Run(pkg, func(t *testing.T) {
 					judge(t, m, k, pkg, runTests(t, m, k, Command{
-						Args:    []string{"/payload/tests/" + pkg + ".test", "-test.short", "-test.skip=" + skip[pkg]},
+						Args:    []string{"/payload/tests/" + pkg + ".test", "-test.short", "-test.run=" + only, "-test.skip=" + skip[pkg]},
 						Dir:     "/payload/house/" + pkg,
 						Env:     []string{"FASTLABEL_PROMISE=" + promise, "FASTLABEL_COMMAND=/payload/fastlabel"},
 						Files:   files,

@@ -160,6 +160,9 @@ func judge(t *testing.T, m *Image, k Kernel, pkg string, all []result) {
 		})
 	}
 	for name := range due {
+		if only != "." {
+			break
+		}
 		t.Errorf("%s was not run, and there is an exception for it", name)
 	}
 }
