@@ -61,7 +61,7 @@ func (w *worker) attempt(t target, d *dir) (outcome, string, sys.Errno) {
 		return failure, op, e
 	}
 	defer w.hand.drop(t)
-	unread := w.guess()
+	unread := w.guess() || w.noted && w.o.OnChange == nil // it is on record
 	from := ""
 	var was Former
 	if !unread {
