@@ -13,15 +13,20 @@ import (
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/man"
 )
 
-// manualMore is what the page of fastlabel itself has besides --help.
-const manualMore = `The label of PATH itself is written last, when all beneath it bears the
+// manualFirst and manualMore are what the page of fastlabel itself has besides
+// --help, before it and behind it.
+const manualFirst = `The label of PATH itself is written last, when all beneath it bears the
 label and is on disk, and only if nothing failed: whoever finds it there may
 pass over the whole. A run that is stopped looks done to nobody, and the next
 one completes it. Nothing outside of PATH is labelled, whatever is renamed,
 linked or mounted meanwhile. A symbolic link as PATH is labelled itself; with
 a slash behind it, it is the directory that it leads to.
 
-Signals:
+Which label a pod needs, and what its runtime does with the volume, fastlabel
+explain says; with --for POD.yaml it takes the label from a pod.
+`
+
+const manualMore = `Signals:
 SIGUSR1 prints how far it is. SIGINT and SIGTERM stop it within a second: it
 says how far it came and the command line that goes on. A second one leaves
 at once.
@@ -62,7 +67,7 @@ func (c command) page() man.Page {
 	listed := []command{c}
 	if c.name == "" {
 		listed = commands()
-		p.Text = []string{"A word that is a command's name is a PATH behind --.", c.more, manualMore}
+		p.Text = []string{manualFirst, "A word that is a command's name is a PATH behind --.", c.more, manualMore}
 	}
 	for _, each := range listed {
 		p.Synopsis = append(p.Synopsis, each.usage())
