@@ -17,19 +17,23 @@ import (
 // twice as many, stays with them if they get on faster, and else goes back.
 
 const (
-	// moment is how often the walk is looked at, and window how many of them
-	// are one measurement: a walk that takes less than a quarter of a second
-	// is not worth it. The first moment after a change is not counted.
-	moment = 50 * time.Millisecond
-	window = 4
+	// moment is how often the walk is looked at. A measurement, a window, takes
+	// a few of them, and as many more as it takes to meet enough entries to say
+	// something, half a second at most. The first moment after a change is not
+	// counted.
+	moment      = 10 * time.Millisecond
+	leastWindow = 4
+	mostWindow  = 50
+	enough      = 1000 // entries
 	// saturated processors have no use for more workers.
 	saturated = 0.8
 	// worthwhile is how much faster more workers must be: two measurements
 	// of the same lie some percent apart.
 	worthwhile = 1.1
-	// patience windows pass before more are tried again: the next directory
-	// may be another matter.
-	patience = 10
+	// patience windows pass before more are tried again, for the next directory
+	// may be another matter; and twice as many after each trial in vain.
+	patience     = 10
+	mostPatience = 640
 	// mostWorkers is where more of them gained nothing on any disk.
 	mostWorkers = 16
 	// joins bounds how many may be added in all; those who leave do not come
@@ -44,6 +48,7 @@ type tuner struct {
 	before      int     // as many as there were before a trial
 	base        float64 // entries a second then; 0: no trial is on
 	rest        int     // windows until the next
+	vain        int     // how long the last rest was
 }
 
 // window takes what a window showed, entries a second and how many processors
@@ -53,9 +58,11 @@ func (t *tuner) window(rate, busy float64) int {
 		gain := rate / t.base
 		t.base = 0
 		if gain < worthwhile {
-			t.workers, t.rest = t.before, patience
+			t.vain = min(max(patience, 2*t.vain), mostPatience)
+			t.workers, t.rest = t.before, t.vain
 			return t.workers
 		}
+		t.vain = 0
 	} else if t.rest > 0 {
 		t.rest--
 		return t.workers
@@ -79,7 +86,7 @@ func (r *run) tune(c *crew, t tuner, done <-chan struct{}) {
 	left := joins
 	for {
 		began, entries, cpu := time.Now(), c.entries(), sys.CPUTime()
-		for range window {
+		for i := 0; i < leastWindow || i < mostWindow && c.entries()-entries < enough; i++ {
 			select {
 			case <-done:
 				return

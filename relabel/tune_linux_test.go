@@ -39,6 +39,31 @@ func TestTuner(t *testing.T) {
 	}
 }
 
+// TestTunerRests: what was tried in vain is tried less and less often, and as often
+// as at first once more workers have helped again.
+func TestTunerRests(t *testing.T) {
+	tu := tuner{cores: 2, most: 4, workers: 2}
+	rests := func(gain float64) (n int) {
+		for tu.window(1000, 0) == 2 {
+			n++
+		}
+		tu.window(1000*gain, 0)
+		return n
+	}
+	got := []int{rests(1), rests(1), rests(1), rests(2)}
+	tu.workers = 2
+	got = append(got, rests(1), rests(1))
+	if want := []int{0, patience, 2 * patience, 4 * patience, 0, patience}; !slices.Equal(got, want) {
+		t.Errorf("windows of rest before each trial: %v, want %v", got, want)
+	}
+	for range 20 {
+		rests(1)
+	}
+	if n := rests(1); n != mostPatience {
+		t.Errorf("%d windows at last, want %d", n, mostPatience)
+	}
+}
+
 // TestTunes: while workers come and go all the time, all is labelled and counted
 // once.
 func TestTunes(t *testing.T) {
