@@ -20,6 +20,7 @@ func (w *worker) enter(parent *dir, name string) {
 		w.visit(parent, t, name)
 		return
 	}
+	w.tidy()
 	fd, op, e := w.open(t)
 	w.opened(parent, t, name, fd, op, e)
 }
@@ -63,7 +64,8 @@ func (d *dir) judged(w *worker, o outcome) {
 func (w *worker) visit(parent *dir, t target, name string) {
 	unread := w.guess()
 	w.now(visiting)
-	v := w.hand.Visit(t.fd, t.name, sys.OpenDir|sys.NoAtime, unread, w.buf, &w.step)
+	v := w.hand.Visit(w.spent, t.fd, t.name, sys.OpenDir|sys.NoAtime, unread, w.buf, &w.step)
+	w.spent = -1
 	switch {
 	case v.Errno == errNotOwner && v.Step == sys.StepOpen:
 		fd, op, e := w.open(t) // once more, and leave its access time alone or not
@@ -106,7 +108,26 @@ func (w *worker) visit(parent *dir, t target, name string) {
 		}
 		w.share(d, v.FD, n, more)
 	}
-	w.cache.release(d)
+	w.depart(d)
+}
+
+// depart is release by the worker that visited d. Where nobody else knows of d it is
+// closed with the next visit, which saves a word to the scheduler.
+func (w *worker) depart(d *dir) {
+	if d.shared {
+		w.cache.release(d)
+		return
+	}
+	w.tidy()
+	w.spent = w.cache.forget(d)
+}
+
+// tidy closes what the last visit left open.
+func (w *worker) tidy() {
+	if w.spent >= 0 {
+		sys.Close(w.spent)
+		w.spent = -1
+	}
 }
 
 // hold keeps parent open for an item that expected it; brothers, which come one

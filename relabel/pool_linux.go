@@ -65,7 +65,7 @@ func (r *run) size(m *mount) (workers, most int) {
 func processors() int { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) }
 
 func (r *run) worker(m *mount, p *steal.Worker[item]) *worker {
-	w := &worker{run: r, pool: p, m: m, rowLen: sys.RowLen}
+	w := &worker{run: r, pool: p, m: m, spent: -1, rowLen: sys.RowLen}
 	w.hand = hand{Attr: sys.NewAttr(attribute, []byte(r.want)), way: r.way(m), m: m}
 	if r.o.OnChange == nil && r.ledger == nil {
 		w.hand.Brief() // nobody is told what an entry bore
@@ -142,6 +142,7 @@ func (r *run) walk(ctx context.Context, m *mount, seeds []item) error {
 // thread is out of the volume.
 func (w *worker) retire() {
 	w.letGo()
+	w.tidy()
 	w.buf, w.other, w.order, w.sorted = nil, nil, nil, nil
 	w.chunk.Store(nil)
 	w.going.Store(nil)

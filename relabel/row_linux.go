@@ -23,8 +23,7 @@ import (
 // mu, since whoever tells where it hangs reads it.
 type chunk struct {
 	row   sys.Row
-	n     int // names in the row
-	some  int // of these, all but . and ..
+	n     int // names in the row: . and .. are none
 	plain [sys.RowLen]bool
 
 	dir   *dir
@@ -110,7 +109,7 @@ func (c *chunk) load(w *worker, d *dir, buf []byte, off int) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w.show()
-	c.dir, c.buf, c.n, c.some = d, buf, 0, 0
+	c.dir, c.buf, c.n = d, buf, 0
 	c.row.Base, c.row.Head = unsafe.SliceData(buf), sys.NameAt
 	var err error
 	for c.n < w.rowLen && off < len(buf) {
@@ -119,13 +118,11 @@ func (c *chunk) load(w *worker, d *dir, buf []byte, off int) (int, error) {
 			err = bad
 			break
 		}
-		c.row.At[c.n] = uint32(off)
-		dot := sys.IsDot(e.Name)
-		c.plain[c.n] = w.plain(e) && !dot
-		if !dot {
-			c.some++
+		if !sys.IsDot(e.Name) {
+			c.row.At[c.n] = uint32(off)
+			c.plain[c.n] = w.plain(e)
+			c.n++
 		}
-		c.n++
 		off += length
 	}
 	c.row.At[c.n] = uint32(off)
@@ -138,7 +135,7 @@ func (c *chunk) loadBatch(w *worker, b *batch, words []uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w.show()
-	c.dir, c.batch, c.words, c.n, c.some = b.dir, b, words, len(words), len(words)
+	c.dir, c.batch, c.words, c.n = b.dir, b, words, len(words)
 	c.row.Base, c.row.Head = unsafe.SliceData(b.names), 0
 	for i, word := range words {
 		c.row.At[i] = uint32(word & atMask)
@@ -167,8 +164,8 @@ func (w *worker) through(c *chunk, d *dir, fd int) bool {
 		w.since = 0
 		runtime.Gosched()
 	}
-	if w.throttle != nil && c.some > 0 && !w.noted {
-		w.pace(c.some)
+	if w.throttle != nil && c.n > 0 && !w.noted {
+		w.pace(c.n)
 	}
 	i := 0
 	for i < c.n && !w.stopped() {
@@ -189,9 +186,7 @@ func (w *worker) through(c *chunk, d *dir, fd int) bool {
 		if !c.move(i, i+1) {
 			return false
 		}
-		if e := c.at(i); !sys.IsDot(e.Name) {
-			w.entry(d, fd, e)
-		}
+		w.entry(d, fd, c.at(i))
 		i++
 	}
 	w.learn()

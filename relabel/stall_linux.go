@@ -224,6 +224,8 @@ func (w *worker) hungAt() HungCall {
 // visitsAt is the call that a visit has under way.
 func (w *worker) visitsAt() deed {
 	switch sys.Step(w.step.Load()) {
+	case sys.StepClose:
+		return closing
 	case sys.StepRead:
 		return fgetxattr
 	case sys.StepWrite:

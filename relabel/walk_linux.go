@@ -64,6 +64,7 @@ type worker struct {
 	eios   int    // EIOs in a row
 	since  int    // entries since others had a turn
 	held   *dir   // stays open for the items that come next
+	spent  int    // a directory to close, or -1: see depart
 	owed   int    // items that expected it, and were worked on
 	sorted *chunk // for rows of a batch
 	order  []uint64
@@ -101,6 +102,9 @@ type worker struct {
 func (w *worker) do(it item) {
 	if it.dir != w.held || it.name == "" {
 		w.letGo()
+	}
+	if it.name == "" {
+		w.tidy()
 	}
 	switch {
 	case it.keep:

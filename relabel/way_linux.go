@@ -75,10 +75,11 @@ type deed uint32
 const (
 	opening  deed = iota
 	sweeping      // reading or writing a row's name: see sweepsAt
-	visiting      // opening, labelling or reading a directory: see visitsAt
+	visiting      // closing a directory; opening, labelling or reading one: see visitsAt
 	openingIn
 	reading
 	asking
+	closing
 	getxattr
 	fgetxattr
 	lgetxattr
@@ -92,7 +93,7 @@ const (
 
 func (d deed) String() string {
 	return [...]string{
-		"openat", "setxattrat", "openat", "openat2", "getdents64", "statx",
+		"openat", "setxattrat", "openat", "openat2", "getdents64", "statx", "close",
 		"getxattr", "fgetxattr", "lgetxattr", "getxattrat", "setxattr", "fsetxattr", "lsetxattr", "setxattrat", "fdatasync",
 	}[d]
 }

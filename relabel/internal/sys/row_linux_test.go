@@ -215,11 +215,20 @@ func TestVisit(t *testing.T) {
 			a := NewAttr(treetest.Attr, []byte(rowLabel))
 			a.Brief()
 			var at atomic.Uint32
-			got := a.Visit(fd, Cname(test.name), OpenDir|NoAtime, test.unread, buf, &at)
+			spent, err := unix.Dup(fd)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := a.Visit(spent, fd, Cname(test.name), OpenDir|NoAtime, test.unread, buf, &at)
 			opened, n := got.FD, got.N
 			got.FD, got.N = 0, 0
 			if got != test.want || (opened >= 0) != (test.want.Step > StepOpen) {
 				t.Errorf("%s %q: got %+v, descriptor %d\nwant %+v", test.name, test.bears, got, opened, test.want)
+			}
+			// Where the directory took the number of the one that was closed, it is
+			// open again.
+			if _, err := unix.FcntlInt(uintptr(spent), unix.F_GETFD, 0); opened != spent && err != unix.EBADF {
+				t.Errorf("what was spent is still open: %v", err)
 			}
 			if opened < 0 {
 				return
@@ -256,7 +265,7 @@ func TestRowLetsGo(t *testing.T) {
 			return a.Mend(&Row{Base: Cname("f"), Stop: new(atomic.Bool)}, 0, 1, Order{Dir: fd}).Errno
 		},
 		"visit": func(a *Attr) Errno {
-			v := a.Visit(fd, Cname("d"), OpenDir, true, make([]byte, 4096), new(atomic.Uint32))
+			v := a.Visit(-1, fd, Cname("d"), OpenDir, true, make([]byte, 4096), new(atomic.Uint32))
 			Close(v.FD)
 			return v.Errno
 		},

@@ -15,7 +15,8 @@ type Step uint32
 
 // The steps of a visit, in their order.
 const (
-	StepOpen Step = iota
+	StepClose Step = iota
+	StepOpen
 	StepRead
 	StepWrite
 	StepList
@@ -33,17 +34,18 @@ type Visit struct {
 	Errno   Errno
 }
 
-// Visit opens the directory name in dir, labels it, and reads its first records,
-// without a word to the scheduler in between (see Row). flags are for the open.
-// unread leaves out the look at the label. at says which step comes next. What
-// ends it early is for the caller to go on with.
+// Visit closes spent, the directory that was visited before, unless it is -1. It
+// opens the directory name in dir, labels it, and reads its first records, without
+// a word to the scheduler in between (see Row). flags are for the open. unread
+// leaves out the look at the label. at says which step comes next. What ends it
+// early is for the caller to go on with.
 //
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (a *Attr) Visit(dir int, name *byte, flags int, unread bool, buf []byte, at *atomic.Uint32) Visit {
+func (a *Attr) Visit(spent, dir int, name *byte, flags int, unread bool, buf []byte, at *atomic.Uint32) Visit {
 	enter()
-	v := a.visit(dir, name, flags, unread, buf, at)
+	v := a.visit(spent, dir, name, flags, unread, buf, at)
 	exit()
 	// The collector runs meanwhile, and an address is no reference to it.
 	runtime.KeepAlive(a)
@@ -55,7 +57,11 @@ func (a *Attr) Visit(dir int, name *byte, flags int, unread bool, buf []byte, at
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (a *Attr) visit(dir int, name *byte, flags int, unread bool, buf []byte, at *atomic.Uint32) Visit {
+func (a *Attr) visit(spent, dir int, name *byte, flags int, unread bool, buf []byte, at *atomic.Uint32) Visit {
+	if spent >= 0 {
+		at.Store(uint32(StepClose))
+		rawSyscall6(unix.SYS_CLOSE, uintptr(spent), 0, 0, 0, 0, 0)
+	}
 	at.Store(uint32(StepOpen))
 	fd, e := retried(unix.SYS_OPENAT, uintptr(dir), uintptr(unsafe.Pointer(name)), uintptr(flags|unix.O_LARGEFILE), 0, 0, 0)
 	if e != 0 {
