@@ -186,7 +186,7 @@ BENCHFLAGS ?=
 .PHONY: bench bench-full bench-guard bench-go test-bench
 bench: deps-bench build ## compare with the floor and with peers, ten minutes (root; PLAN, BENCHFLAGS)
 	rm -f $(RESULTS)
-	cd bench && $(GO) run . run -plan $(PLAN) -o $(abspath $(RESULTS)) $(BENCHFLAGS) && $(GO) run . table $(abspath $(RESULTS))
+	cd bench && $(GO) run . run -calls -plan $(PLAN) -o $(abspath $(RESULTS)) $(BENCHFLAGS) && $(GO) run . table $(abspath $(RESULTS))
 bench-full: ## the same on all filesystems, shapes and sizes, with charts in bin/charts; hours (root)
 	@$(MAKE) bench PLAN=full
 	cd bench && $(GO) run . plot ../bin/charts ../bin/bench-full.jsonl

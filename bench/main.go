@@ -57,6 +57,7 @@ func runPlan(args []string) error {
 	}
 	rounds := flags.Int("rounds", 0, "in place of what the plan says")
 	cold := flags.Bool("cold", false, "caches dropped before each run")
+	calls := flags.Bool("calls", false, "one more round, in which system calls are counted")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -94,6 +95,11 @@ func runPlan(args []string) error {
 	}
 	m := &meeting{binaries: b, dir: work, results: json.NewEncoder(results)}
 	m.commit, m.kernel = version(".")
+	if *calls {
+		if m.tracepoint, err = sysEnter(work); err != nil {
+			return err
+		}
+	}
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt, unix.SIGTERM)
 	go func() { <-interrupted; m.stop.Store(true) }()
@@ -136,6 +142,7 @@ type meeting struct {
 	dir            string
 	results        *json.Encoder
 	commit, kernel string
+	tracepoint     int // 0: calls are not counted
 	stop           atomic.Bool
 }
 
@@ -188,42 +195,55 @@ func (m *meeting) cell(f *field, c cell, with []string, rounds int) error {
 			if round%2 == 1 {
 				i = len(with) - 1 - i
 			}
-			if m.stop.Load() {
-				return errStopped
-			}
-			who, err := find(with[i])
-			if err != nil {
-				return err
-			}
-			label, err := f.prepare(c)
-			if err != nil {
-				return err
-			}
-			before, err := f.volume.served()
-			if err != nil {
-				return err
-			}
-			t, err := measure(m.binaries, who, who.argv(m.binaries, c, f.root, label))
-			if err != nil {
-				return err
-			}
-			after, err := f.volume.served()
-			if err != nil {
-				return err
-			}
-			t.Foreign = max(0, t.Foreign-(after-before))
-			f.done(label)
-			if round == 0 {
-				if err := f.check(label); err != nil {
-					return fmt.Errorf("%s: %w", who.name, err)
-				}
-			}
-			if err := m.results.Encode(record{stamp(), m.commit, m.kernel, c, f.entries, who.name, round, t}); err != nil {
+			if err := m.turn(f, c, with[i], round, 0); err != nil {
 				return err
 			}
 		}
 	}
+	if m.tracepoint == 0 {
+		return nil
+	}
+	for _, name := range with {
+		if err := m.turn(f, c, name, rounds, m.tracepoint); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// turn is one run of one contestant.
+func (m *meeting) turn(f *field, c cell, name string, round, tracepoint int) error {
+	if m.stop.Load() {
+		return errStopped
+	}
+	who, err := find(name)
+	if err != nil {
+		return err
+	}
+	label, err := f.prepare(c)
+	if err != nil {
+		return err
+	}
+	before, err := f.volume.served()
+	if err != nil {
+		return err
+	}
+	t, err := measure(m.binaries, who, who.argv(m.binaries, c, f.root, label), tracepoint)
+	if err != nil {
+		return err
+	}
+	after, err := f.volume.served()
+	if err != nil {
+		return err
+	}
+	t.Foreign = max(0, t.Foreign-(after-before))
+	f.done(label)
+	if round == 0 {
+		if err := f.check(label); err != nil {
+			return fmt.Errorf("%s: %w", who.name, err)
+		}
+	}
+	return m.results.Encode(record{stamp(), m.commit, m.kernel, c, f.entries, who.name, round, t})
 }
 
 func names[V any](m map[string]V) []string {

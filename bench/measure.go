@@ -9,9 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // took is what one run took.
@@ -22,11 +25,18 @@ type took struct {
 	MaxRSS  int64   `json:"maxrss"`  // KiB
 	Sleeps  int64   `json:"sleeps"`  // voluntary context switches
 	Foreign float64 `json:"foreign"` // seconds of CPU that other programs had meanwhile
+	// Calls is how many system calls it made. To count them slows them down, so a
+	// run either has this or says something about time.
+	Calls int64 `json:"calls,omitempty"`
 }
 
-// measure runs the contestant once.
-func measure(b *binaries, c contestant, argv []string) (took, error) {
+// measure runs the contestant once. With a tracepoint, by which system calls are
+// counted, that is what it does.
+func measure(b *binaries, c contestant, argv []string, tracepoint int) (took, error) {
 	line := []string{b.start}
+	if tracepoint > 0 {
+		line = append(line, "-c", strconv.Itoa(tracepoint))
+	}
 	if c.old {
 		line = append(line, "-o")
 	}
@@ -56,7 +66,7 @@ func measure(b *binaries, c contestant, argv []string) (took, error) {
 	}
 	var wall, user, sys, status int64
 	var t took
-	if _, err := fmt.Fscan(r, &wall, &user, &sys, &t.MaxRSS, &t.Sleeps, &status); err != nil {
+	if _, err := fmt.Fscan(r, &wall, &user, &sys, &t.MaxRSS, &t.Sleeps, &status, &t.Calls); err != nil {
 		return took{}, fmt.Errorf("reading what %s says: %w", b.start, err)
 	}
 	if ws := syscall.WaitStatus(status); ws.Signaled() {
@@ -112,6 +122,25 @@ func build(dir, fastlabel string) (*binaries, error) {
 		}
 	}
 	return b, nil
+}
+
+// sysEnter is the number of the tracepoint that each system call passes.
+func sysEnter(dir string) (int, error) {
+	at := filepath.Join(dir, "tracefs")
+	if err := os.Mkdir(at, 0o700); err != nil {
+		return 0, err
+	}
+	if err := unix.Mount("tracefs", at, "tracefs", unix.MS_RDONLY, ""); err != nil {
+		return 0, &os.PathError{Op: "mount", Path: at, Err: err}
+	}
+	text, err := os.ReadFile(filepath.Join(at, "events/raw_syscalls/sys_enter/id"))
+	if e := unix.Unmount(at, 0); err == nil && e != nil {
+		err = &os.PathError{Op: "umount", Path: at, Err: e}
+	}
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(text)))
 }
 
 // spec is the file by which setfiles gives that label to everything.

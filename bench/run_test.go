@@ -43,15 +43,22 @@ func meet(t *testing.T, args ...string) ([]record, error) {
 
 func TestRun(t *testing.T) {
 	fastlabel := program(t)
-	records, err := meet(t, "-fastlabel", fastlabel, "-plan", "guard", "-fs", "tmpfs", "-n", "300", "-state", "wrong,right,stray,half",
+	records, err := meet(t, "-fastlabel", fastlabel, "-plan", "guard", "-calls", "-fs", "tmpfs", "-n", "300", "-state", "wrong,right,stray,half",
 		"-with", "fastlabel,floor-dir,floor-inode,floor-dir-fchdir,go-selinux,godirwalk,fastlabel@"+fastlabel)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := 2 * 4 * 7 * 2; len(records) != want { // corpora, states, contestants, rounds
+	if want := 2 * 4 * 7 * (2 + 1); len(records) != want { // corpora, states, contestants, rounds and the one that counts
 		t.Errorf("%d results, want %d", len(records), want)
 	}
 	for _, r := range records {
+		// At least a call an entry; at most what a walk takes, and the start of Go.
+		if counted := r.Calls > 0; counted != (r.Round == 2) || counted && (r.Calls < int64(r.Entries) || r.Calls > 5000+10*int64(r.Entries)) {
+			t.Errorf("%d calls: %+v", r.Calls, r)
+		}
+		if r.Contestant == "floor-dir" && r.Corpus == "flat" && r.State == "right" && r.Calls > int64(r.Entries)+150 {
+			t.Errorf("the floor makes %d calls for %d entries", r.Calls, r.Entries)
+		}
 		if r.Wall <= 0 || r.MaxRSS <= 0 || r.Entries < 300 || r.FS != "tmpfs" {
 			t.Errorf("%+v", r)
 		}

@@ -23,6 +23,7 @@ type series struct {
 	wall, cpu []float64 // seconds
 	byRound   map[int]float64
 	maxrss    int64 // KiB, the largest
+	calls     int64 // 0: not counted
 }
 
 // board is all results: cell, contestant, series.
@@ -31,7 +32,7 @@ type board map[cell]map[string]*series
 func newBoard(records []record, keepAll bool) (b board, leftOut int) {
 	b = board{}
 	for _, r := range records {
-		if !keepAll && r.Foreign > disturbed*r.Wall+0.02 {
+		if !keepAll && r.Calls == 0 && r.Foreign > disturbed*r.Wall+0.02 {
 			leftOut++
 			continue
 		}
@@ -42,6 +43,10 @@ func newBoard(records []record, keepAll bool) (b board, leftOut int) {
 		if s == nil {
 			s = &series{entries: r.Entries, byRound: map[int]float64{}}
 			b[r.cell][r.Contestant] = s
+		}
+		if r.Calls > 0 {
+			s.calls = r.Calls
+			continue
 		}
 		s.wall = append(s.wall, r.Wall)
 		s.byRound[r.Round] = r.Wall
@@ -105,8 +110,8 @@ func table(w io.Writer, args []string) error {
 }
 
 func (b board) cells(w io.Writer) {
-	fmt.Fprintln(w, "| cell | contestant | median s | runs | × floor (quartiles) | CPU s | MiB |")
-	fmt.Fprintln(w, "|---|---|---|---|---|---|---|")
+	fmt.Fprintln(w, "| cell | contestant | median s | runs | × floor (quartiles) | CPU s | MiB | calls an entry |")
+	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|")
 	for _, c := range b.order() {
 		for _, name := range slices.Sorted(maps.Keys(b[c])) {
 			s := b[c][name]
@@ -114,8 +119,12 @@ func (b board) cells(w io.Writer) {
 			if f, ok := b.floor(c, name); ok {
 				ratio = fmt.Sprintf("%.2f (%.2f–%.2f)", quantile(s.wall, 0.5)/f, quantile(s.wall, 0.25)/f, quantile(s.wall, 0.75)/f)
 			}
-			fmt.Fprintf(w, "| %s | %s | %.4g | %d | %s | %.3g | %.0f |\n", c, name, quantile(s.wall, 0.5), len(s.wall), ratio,
-				quantile(s.cpu, 0.5), float64(s.maxrss)/1024)
+			calls := ""
+			if s.calls > 0 {
+				calls = fmt.Sprintf("%.3f", float64(s.calls)/float64(s.entries))
+			}
+			fmt.Fprintf(w, "| %s | %s | %.4g | %d | %s | %.3g | %.0f | %s |\n", c, name, quantile(s.wall, 0.5), len(s.wall), ratio,
+				quantile(s.cpu, 0.5), float64(s.maxrss)/1024, calls)
 		}
 	}
 }

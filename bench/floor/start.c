@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// start [-o] -- COMMAND... runs a command and writes what it took to the file
-// descriptor 3:
+// start [-c TRACEPOINT] [-o] -- COMMAND... runs a command and writes what it took
+// to the file descriptor 3:
 //
-//   wall_ns user_us sys_us maxrss_kib voluntary status
+//   wall_ns user_us sys_us maxrss_kib voluntary status calls
 //
+// With -c the system calls of the command and its children are counted, which
+// slows them; else calls is 0. TRACEPOINT is the number of raw_syscalls/sys_enter.
 // With -o the kernel seems an older one, without setxattrat and its like.
 //
 // A process begins with the peak memory of the one that started it, so a
@@ -13,12 +15,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
+#include <linux/perf_event.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -38,15 +44,40 @@ static int grow_old(void)
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
+// counter counts system calls of the children from when they execute something.
+static int counter(int tracepoint)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_TRACEPOINT,
+		.size = sizeof attr,
+		.config = tracepoint,
+		.disabled = 1,
+		.inherit = 1,
+		.enable_on_exec = 1,
+	};
+	return syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
 int main(int argc, char **argv)
 {
-	int old = argc > 1 && !strcmp(argv[1], "-o");
-	argv += 1 + old;
-	if (argc < 3 + old || strcmp(argv[0], "--")) {
-		fprintf(stderr, "usage: start [-o] -- COMMAND...\n");
+	int old = 0, calls = -1;
+	for (int c; (c = getopt(argc, argv, "+c:o")) != -1;) {
+		switch (c) {
+		case 'c':
+			if ((calls = counter(atoi(optarg))) < 0) {
+				perror("start: perf_event_open");
+				return 1;
+			}
+			break;
+		case 'o': old = 1; break;
+		default: return 2;
+		}
+	}
+	argv += optind;
+	if (!*argv) {
+		fprintf(stderr, "usage: start [-c TRACEPOINT] [-o] -- COMMAND...\n");
 		return 2;
 	}
-	argv++;
 	if (old && grow_old()) {
 		perror("start: seccomp");
 		return 1;
@@ -67,10 +98,15 @@ int main(int argc, char **argv)
 	if (wait4(child, &status, 0, &u) != child)
 		return 1;
 	clock_gettime(CLOCK_MONOTONIC, &b);
-	dprintf(3, "%lld %lld %lld %ld %ld %d\n",
+	uint64_t counted = 0;
+	if (calls >= 0 && read(calls, &counted, sizeof counted) != sizeof counted) {
+		perror("start: counting");
+		return 1;
+	}
+	dprintf(3, "%lld %lld %lld %ld %ld %d %llu\n",
 		(b.tv_sec - a.tv_sec) * 1000000000LL + b.tv_nsec - a.tv_nsec,
 		u.ru_utime.tv_sec * 1000000LL + u.ru_utime.tv_usec,
 		u.ru_stime.tv_sec * 1000000LL + u.ru_stime.tv_usec,
-		u.ru_maxrss, u.ru_nvcsw, status);
+		u.ru_maxrss, u.ru_nvcsw, status, (unsigned long long)counted);
 	return 0;
 }
