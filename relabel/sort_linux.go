@@ -88,15 +88,49 @@ func (w *worker) gather(d *dir) bool {
 	if w.isSmall(d) {
 		return false
 	}
+	w.line(d)
+	return true
+}
+
+// line has d, which is kept as a rest, gathered now or when its turn comes.
+func (w *worker) line(d *dir) {
 	w.m.sorter.mu.Lock()
 	defer w.m.sorter.mu.Unlock()
 	if w.m.sorter.busy {
 		w.m.sorter.waiting = append(w.m.sorter.waiting, d)
-		return true
+		return
 	}
 	w.m.sorter.busy = true
 	w.begin(d)
-	return true
+}
+
+// sample labels the first few of the n bytes of records in the buffer, if the rest
+// of d may be worth sorting, and takes that over if they are wrong: a buffer that is
+// written as it comes is 2,000 names all over the inode table. It returns how many
+// bytes are left.
+func (w *worker) sample(d *dir, fd, n int) (left int, taken bool) {
+	if !w.m.sorts || d.extent == changes || d.again || w.o.DryRun || w.ledger != nil || w.isSmall(d) {
+		return n, false
+	}
+	buf := w.buf
+	end, last := 0, 0
+	for plain := 0; plain < guessAfter && end < n; {
+		r, length, err := sys.Parse(buf[end:n])
+		if err != nil {
+			return n, false // records tells
+		}
+		if w.plain(r) && !sys.IsDot(r.Name) {
+			plain++
+		}
+		end, last = end+length, end
+	}
+	w.records(d, fd, buf[:end:end])
+	if w.row >= guessAfter && !w.stopped() && sys.Rewind(fd, sys.After(buf[last:])) == 0 {
+		w.cache.keep(d)
+		w.line(d)
+		return 0, true
+	}
+	return copy(w.buf, buf[end:n]), false // of another buffer if this one was taken
 }
 
 // isSmall says that the order in which d is written makes no difference.

@@ -89,3 +89,44 @@ func TestWindows(t *testing.T) {
 		})
 	}
 }
+
+// TestGathered: of a large directory whose labels are wrong all but the first few
+// entries are written in the order of inodes, and none twice. The control is a walk
+// that sorts nothing.
+func TestGathered(t *testing.T) {
+	treetest.Need(t, "ext4")
+	const files = 6000
+	for _, c := range []struct {
+		name   string
+		from   int64
+		sorted bool
+	}{
+		{"large", 1, true},
+		{"control", 0, false},
+	} {
+		root := mkdir(t, treetest.Fresh(t, "ext4"), "root")
+		for i := range files {
+			if err := unix.Mknod(fmt.Sprintf("%s/file%08d", root, i), unix.S_IFREG|0o600, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, threads := range []int{1, 3} {
+			var inodes []uint64
+			label := fmt.Sprintf("u:r:t:s0:c%d", threads)
+			r, err := tree(t.Context(), root, label, Options{Threads: threads, OnChange: func(path, _ string) {
+				st, _ := statPath(path)
+				inodes = append(inodes, st.Ino)
+			}}, as(means{openat2: true, sorting: sorting{from: c.from, budget: ample.budget}}))
+			if err != nil || !r.Complete || r.Seen != files+1 || r.Written != files+1 || len(inodes) != files+1 {
+				t.Errorf("%s: %d told: %+v, %v", c.name, len(inodes), r, err)
+				continue
+			}
+			if threads > 1 {
+				continue // slices take turns
+			}
+			if sorted := slices.IsSorted(inodes[2*guessAfter : files]); sorted != c.sorted {
+				t.Errorf("%s: in the order of inodes: %t", c.name, sorted)
+			}
+		}
+	}
+}

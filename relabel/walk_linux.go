@@ -168,10 +168,11 @@ func (w *worker) scan(d *dir, fd int) {
 // share gives the rest of d, if there is more of it, and labels the n bytes of
 // records that were read.
 func (w *worker) share(d *dir, fd, n int, more bool) {
-	if more && w.window(d, fd, n) {
-		return
-	}
 	if more {
+		var taken bool
+		if n, taken = w.sample(d, fd, n); taken || w.window(d, fd, n) {
+			return
+		}
 		if w.cache.keep(d) {
 			w.pool.Give(item{dir: d})
 		} else {

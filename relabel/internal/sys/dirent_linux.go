@@ -70,6 +70,10 @@ func Parse(buf []byte) (Dirent, int, error) {
 	}, length, nil
 }
 
+// After is the position behind the first record of buf, which is whole, as Rewind
+// takes it.
+func After(buf []byte) int64 { return int64(binary.NativeEndian.Uint64(buf[8:])) }
+
 // IsDot reports whether name is "." or "..", which every directory lists.
 func IsDot(name []byte) bool {
 	return name[0] == '.' && (len(name) == 1 || len(name) == 2 && name[1] == '.')
