@@ -5,6 +5,8 @@ package relabel
 import (
 	"bytes"
 	"math"
+	"math/bits"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -37,9 +39,9 @@ type sorting struct {
 }
 
 // ample is for any machine: a directory of 1 MiB holds some 25,000 entries, below
-// which ext4 keeps the inodes of a directory together anyway, and 24 MiB hold
-// some 600,000 names of 32 bytes.
-var ample = sorting{from: 1 << 20, budget: 24 << 20}
+// which ext4 keeps the inodes of a directory together anyway, and 40 MiB hold a
+// million names of 32 bytes.
+var ample = sorting{from: 1 << 20, budget: 40 << 20}
 
 const (
 	// sliceLen is how many entries of a batch are one piece of work.
@@ -64,7 +66,6 @@ type batch struct {
 	weights []uint32 // bytes by bucket, of all entries from from on
 	names   []byte   // each with its NUL
 	index   []uint64 // inode number, flags, and where in names
-	spare   []uint64 // for sorting it
 	window  bool     // see window_linux.go: from, to, more and weights say nothing
 	pending atomic.Int32
 }
@@ -147,7 +148,7 @@ func (w *worker) isSmall(d *dir) bool {
 // has a name of one byte.
 func newBatch(budget int) *batch {
 	most := budget/(8+2) + 1
-	return &batch{names: make([]byte, 0, budget+sys.RecordMax), index: make([]uint64, 0, most), spare: make([]uint64, most)}
+	return &batch{names: make([]byte, 0, budget+sys.RecordMax), index: make([]uint64, 0, most)}
 }
 
 // begin starts on d. The sorter is locked.
@@ -282,39 +283,45 @@ func (w *worker) giveSlices(b *batch) int {
 	return count
 }
 
-// digit is how many bits of the inode number are sorted by at a time.
+// digit is how many bits of the inode number are sorted by first.
 const digit = 11
 
-// sort puts the index in the order of inode numbers, one digit after the other,
-// beginning with the least: nobody else has anything to do meanwhile, so it had
-// better not take long.
+// sort puts the index in the order of inode numbers, in its place: memory for a
+// second index would be names left for another reading. Nobody else has anything
+// to do meanwhile, so it had better not take long: the words go to one of 2,048
+// stretches each, and each stretch, which is in the processor's cache, is sorted.
 func (b *batch) sort() {
 	words := b.index
-	if len(b.spare) < len(words) {
-		b.spare = make([]uint64, len(words))
+	if slices.IsSorted(words) {
+		return
 	}
-	other := b.spare[:len(words)]
-	for shift := inoBits; shift < 64; shift += digit {
-		var ends [1 << digit]int
-		for _, w := range words {
-			ends[w>>shift%(1<<digit)]++
-		}
-		if len(words) == 0 || ends[words[0]>>shift%(1<<digit)] == len(words) {
-			continue // all have the same
-		}
-		at := 0
-		for i, n := range ends {
-			ends[i] = at
-			at += n
-		}
-		for _, w := range words {
-			i := w >> shift % (1 << digit)
-			other[ends[i]] = w
-			ends[i]++
-		}
-		words, other = other, words
+	least, most := slices.Min(words)>>inoBits, slices.Max(words)>>inoBits
+	shift := inoBits + max(0, bits.Len64(most-least)-digit)
+	stretch := func(word uint64) int { return int((word - least<<inoBits) >> shift) }
+	var next, ends [1 << digit]int
+	for _, w := range words {
+		ends[stretch(w)]++
 	}
-	b.index, b.spare = words, other[:cap(other)]
+	at := 0
+	for i, n := range ends {
+		next[i] = at
+		at += n
+		ends[i] = at
+	}
+	begin := 0
+	for i, end := range ends {
+		for next[i] < end {
+			w := words[next[i]]
+			for to := stretch(w); to != i; to = stretch(w) {
+				words[next[to]], w = w, words[next[to]]
+				next[to]++
+			}
+			words[next[i]] = w
+			next[i]++
+		}
+		slices.Sort(words[begin:end])
+		begin = end
+	}
 }
 
 // plan moves b to the range after the one before, as wide as the histogram
