@@ -59,7 +59,8 @@ const (
 // Options tune Tree. The zero value is the safe default.
 type Options struct {
 	// Threads is the number of workers. At 0 the engine begins with one for
-	// each processor that the process may use, and has up to 16 while the
+	// each processor that the process may use by its affinity and, as Go's
+	// runtime reads it, by its cgroup's CPU limit; it has up to 16 while the
 	// processors wait for a disk and more workers get on faster; on a
 	// filesystem with a server, as FUSE and NFS are, it has 48.
 	Threads int
