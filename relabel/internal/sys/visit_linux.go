@@ -60,7 +60,7 @@ func (a *Attr) Visit(spent, dir int, name *byte, flags int, unread bool, buf []b
 func (a *Attr) visit(spent, dir int, name *byte, flags int, unread bool, buf []byte, at *atomic.Uint32) Visit {
 	if spent >= 0 {
 		at.Store(uint32(StepClose))
-		rawSyscall6(unix.SYS_CLOSE, uintptr(spent), 0, 0, 0, 0, 0)
+		_, _, _ = rawSyscall6(unix.SYS_CLOSE, uintptr(spent), 0, 0, 0, 0, 0) // gone whatever the answer
 	}
 	at.Store(uint32(StepOpen))
 	fd, e := retried(unix.SYS_OPENAT, uintptr(dir), uintptr(unsafe.Pointer(name)), uintptr(flags|unix.O_LARGEFILE), 0, 0, 0)
