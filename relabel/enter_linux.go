@@ -118,7 +118,6 @@ func (w *worker) depart(d *dir) {
 		w.cache.release(d)
 		return
 	}
-	w.tidy()
 	w.spent = w.cache.forget(d)
 }
 

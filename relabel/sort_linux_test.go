@@ -106,11 +106,7 @@ func TestGathered(t *testing.T) {
 	} {
 		m := means{openat2: true, sorting: sorting{from: c.from, budget: ample.budget}}
 		root := mkdir(t, treetest.Fresh(t, "ext4"), "root")
-		for i := range files {
-			if err := unix.Mknod(fmt.Sprintf("%s/file%08d", root, i), unix.S_IFREG|0o600, 0); err != nil {
-				t.Fatal(err)
-			}
-		}
+		flat(t, root, files)
 		for _, threads := range []int{1, 3} {
 			var inodes []uint64
 			label := fmt.Sprintf("u:r:t:s0:c%d", threads)
@@ -127,7 +123,7 @@ func TestGathered(t *testing.T) {
 				t.Errorf("%s: in the order of inodes: %t", c.name, sorted)
 			}
 			for i := 0; i < files; i += 50 {
-				treetest.Set(t, root, fmt.Sprintf("file%08d", i), oldLabel)
+				treetest.Set(t, root, fmt.Sprintf("f%011d", i), oldLabel)
 			}
 			r, err = tree(t.Context(), root, label, Options{Threads: threads}, as(m))
 			if err != nil || !r.Complete || r.Seen != files+1 || r.Written != files/50 {
