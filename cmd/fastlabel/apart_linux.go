@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -57,6 +58,19 @@ func endWithParent() {
 	}
 }
 
+// isOwnPipe tells whether path leads to the part's output: by /dev/stdout the user
+// means what this command prints to, which the part does not have.
+func isOwnPipe(path string) bool {
+	if !isPart() {
+		return false
+	}
+	info, err := os.Stat(path)
+	return err == nil && slices.ContainsFunc([]*os.File{os.Stdout, os.Stderr}, func(f *os.File) bool {
+		out, err := f.Stat()
+		return err == nil && os.SameFile(info, out)
+	})
+}
+
 // leavePart is the last act of the part.
 func leavePart(code int) {
 	socket := partSocket()
@@ -72,11 +86,11 @@ func apart(ctx context.Context, s *settings, paths []string) (code int, done, to
 	if isPart() || !mayHang(ctx, s, paths) {
 		return 0, false, false
 	}
-	return inPart(ctx, s)
+	return inPart(ctx)
 }
 
-func inPart(ctx context.Context, s *settings) (code int, done, told bool) {
-	p, err := startPart(s.filesFrom != "" || s.forPods != "")
+func inPart(ctx context.Context) (code int, done, told bool) {
+	p, err := startPart()
 	if err != nil { // as well as can be, here
 		return 0, false, false
 	}
@@ -92,10 +106,9 @@ type part struct {
 	stderr  *passage // may be stdout
 }
 
-// startPart gives the part stdin only if it may read it, as /dev/stdin too:
-// what hangs holds a terminal open. The part has all else that this process
-// was given, such as a list on descriptor 63.
-func startPart(reads bool) (*part, error) {
+// startPart gives the part what this process was given: stdin, which any path may
+// lead to, and descriptors such as 63 for a list. Only its output is a pipe.
+func startPart() (*part, error) {
 	runtime.LockOSThread() // the death signal is sent when this thread ends
 	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	if err != nil {
@@ -116,16 +129,9 @@ func startPart(reads bool) (*part, error) {
 		}
 		defer stderr.Close()
 	}
-	stdin := os.Stdin
-	if !reads {
-		if stdin, err = os.Open(os.DevNull); err != nil {
-			return nil, err
-		}
-		defer stdin.Close()
-	}
 	p.process, err = os.StartProcess("/proc/self/exe", os.Args, &os.ProcAttr{
 		Env:   append(os.Environ(), fmt.Sprintf("%s=%d %d", partEnv, os.Getpid(), pair[1])),
-		Files: []*os.File{stdin, stdout, stderr},
+		Files: []*os.File{os.Stdin, stdout, stderr},
 		Sys:   &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 	})
 	return p, err

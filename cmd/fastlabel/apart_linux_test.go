@@ -131,3 +131,49 @@ func TestApartOutput(t *testing.T) {
 		at = next
 	}
 }
+
+// What is named by this process's own descriptors is what the command was given,
+// in a part too: stdin by any name, and not the pipes of a part.
+func TestApartDescriptors(t *testing.T) {
+	ownRuntime(t)
+	dir := t.TempDir()
+	given, pv, link := filepath.Join(dir, "given"), filepath.Join(dir, "pv"), filepath.Join(dir, "link")
+	const label = "system_u:object_r:svirt_t:s0:c1,c2"
+	labelled(t, map[string]string{given: label})
+	if err := os.Symlink("/proc/self/fd/0", link); err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) (int, string) {
+		file, err := os.OpenFile(given, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		cmd := exec.Command(os.Args[0], args...)
+		cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS=apart real")
+		cmd.Stdin, cmd.Stdout = file, file
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		_ = cmd.Run()
+		return cmd.ProcessState.ExitCode(), stderr.String()
+	}
+	for _, name := range []string{"/dev/stdin", "/dev/fd/0", "/proc/self/fd/0", link} {
+		if err := os.RemoveAll(pv); err != nil {
+			t.Fatal(err)
+		}
+		plant(t, pv, 1, 1)
+		if code, said := run("--reference", name, pv); code != exitDone {
+			t.Errorf("%s: exit %d: %s", name, code, said)
+		}
+		only(t, pv, label, 3)
+	}
+	setLabel(t, pv, others)
+	for _, name := range []string{"/dev/stdout", "/dev/fd/2"} {
+		if code, said := run("--reference", name, pv); code != exitUsage || !strings.Contains(said, "leads to what this command prints to") {
+			t.Errorf("%s: exit %d: %s", name, code, said)
+		}
+	}
+	if got, err := readLabel(pv); got != others {
+		t.Errorf("the label of a pipe was taken: %q, %v", got, err)
+	}
+}

@@ -9,9 +9,10 @@ import (
 	"os"
 )
 
-func isPart() bool       { return false }
-func beginPart()         {}
-func leavePart(code int) { os.Exit(code) }
+func isPart() bool          { return false }
+func isOwnPipe(string) bool { return false }
+func beginPart()            {}
+func leavePart(code int)    { os.Exit(code) }
 
 func apart(context.Context, *settings, []string) (code int, done, told bool) {
 	return 0, false, false

@@ -31,7 +31,12 @@ func target(ctx context.Context, s *settings) (string, error) {
 		}
 		return label, nil
 	case s.reference != "":
-		label, err := within(ctx, func() (string, error) { return readLabel(s.reference) })
+		label, err := within(ctx, func() (string, error) {
+			if isOwnPipe(s.reference) {
+				return "", usageError{fmt.Errorf("--reference %s: it leads to what this command prints to", brief(s.reference))}
+			}
+			return readLabel(s.reference)
+		})
 		if err != nil && isEnd(ctx, err) {
 			err = &relabel.Hung{Calls: []relabel.HungCall{{Call: "getxattr", Path: s.reference}}, Cause: err}
 		}

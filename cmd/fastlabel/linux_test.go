@@ -56,11 +56,11 @@ func TestMain(m *testing.M) {
 		a = real
 	}
 	if apart {
-		a.apart = func(ctx context.Context, s *settings, _ []string) (int, bool, bool) {
+		a.apart = func(ctx context.Context, _ *settings, _ []string) (int, bool, bool) {
 			if isPart() {
 				return 0, false, false
 			}
-			return inPart(ctx, s)
+			return inPart(ctx)
 		}
 	}
 	process(a)
