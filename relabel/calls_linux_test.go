@@ -19,7 +19,7 @@ import (
 )
 
 // flat makes n files in dir, each with a directory record of 32 bytes.
-func flat(t *testing.T, dir string, n int) {
+func flat(t testing.TB, dir string, n int) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)

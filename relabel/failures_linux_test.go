@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -122,16 +123,19 @@ func TestVanishDeep(t *testing.T) {
 // labelled, then labels it in peace.
 func TestSwapKinds(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir d%d x4\nfile d0/f%02d x20\nfile d1/f%02d x20\nfile g%d x4\n")
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	const turns = 20
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var swaps sync.WaitGroup
+	var swapped atomic.Int64
 	swaps.Go(func() {
 		for i := 0; ctx.Err() == nil; i++ {
+			swapped.Store(int64(i))
 			exchange(t, fmt.Sprintf("%s/d%d", root, i%4), fmt.Sprintf("%s/g%d", root, i/4%4))
 		}
 	})
-	runs := 0
-	for labels := []string{newLabel, oldLabel}; ctx.Err() == nil; runs++ {
+	labels := []string{newLabel, oldLabel}
+	for runs := 0; runs < turns || swapped.Load() < turns; runs++ {
 		for _, m := range engines() {
 			r, err := tree(t.Context(), root, labels[runs%2], Options{NoSync: true}, as(m))
 			adds(t, r)
@@ -142,11 +146,12 @@ func TestSwapKinds(t *testing.T) {
 			}
 		}
 	}
+	cancel()
 	swaps.Wait()
 	r, err := Tree(t.Context(), root, "u:r:t:s0", Options{})
 	adds(t, r)
-	if err != nil || !r.Complete || len(bearing(t, root, "u:r:t:s0")) != 49 || runs < 3 {
-		t.Errorf("after %d runs: %+v, %v", runs, r, err)
+	if err != nil || !r.Complete || len(bearing(t, root, "u:r:t:s0")) != 49 {
+		t.Errorf("afterwards: %+v, %v", r, err)
 	}
 }
 
@@ -218,7 +223,7 @@ func copyFile(t *testing.T, from, to string) {
 func ended(t *testing.T, n int) {
 	t.Helper()
 	for begin := time.Now(); runtime.NumGoroutine() > n; time.Sleep(time.Millisecond) {
-		if time.Since(begin) > 2*time.Second {
+		if time.Since(begin) > treetest.Patience {
 			buf := make([]byte, 1<<16)
 			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), n, buf[:runtime.Stack(buf, true)])
 		}

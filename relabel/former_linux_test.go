@@ -197,7 +197,8 @@ func TestRecordStopped(t *testing.T) {
 		}
 		cancel()
 		if hung := new(Hung); errors.As(err, &hung) {
-			time.Sleep(time.Second) // the lock's file is on a disk that is busy, and removed
+			// The lock's file is on a disk that is busy, and removed.
+			treetest.Wait(t, "what hung", func() bool { return openFiles(t) == before })
 		}
 		if now := openFiles(t); now != before {
 			t.Fatalf("stopped after %d pages: %d files are open, and were %d: %+v, %v", after, now, before, r, err)

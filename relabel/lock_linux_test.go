@@ -163,7 +163,7 @@ func TestKilledHolder(t *testing.T) {
 	defer cancel()
 	begin, holder := time.Now(), ""
 	r, err := Tree(ctx, root, newLabel, Options{OnWait: func(h string) { holder = h }})
-	if took := time.Since(begin); took < 250*time.Millisecond || took > 2*time.Second {
+	if took := time.Since(begin); took < 250*time.Millisecond {
 		t.Errorf("returned after %v", took)
 	}
 	if !errors.Is(err, context.DeadlineExceeded) || r.Seen != 0 || r.Complete {
@@ -178,7 +178,7 @@ func TestKilledHolder(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 5*time.Second, func() { r, err = Tree(t.Context(), root, newLabel, Options{}) })
+	treetest.Returns(t, "the lock of who is dead", func() { r, err = Tree(t.Context(), root, newLabel, Options{}) })
 	if err != nil || !r.Complete || r.Interrupted != newLabel || len(bearing(t, root, newLabel)) != 46 {
 		t.Errorf("after the kill: %+v, %v", r, err)
 	}
@@ -200,7 +200,7 @@ func TestOwnersLock(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), treetest.Patience)
 	defer cancel()
 	r, err := Tree(ctx, root, newLabel, Options{OnWait: func(h string) { t.Errorf("waits for %q", h) }})
 	if err != nil || r.Written != 46 {

@@ -205,9 +205,9 @@ func TestBackToTheOldLabel(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		n := 0
 		r, err := Tree(ctx, root, newLabel, Options{Threads: 1, NoSeal: noSeal, OnChange: func(string, string) {
-			if n++; n == 20 {
+			if n++; n >= 20 {
 				cancel()
-				time.Sleep(50 * time.Millisecond) // for the walk to notice
+				time.Sleep(time.Duration(n-19) * 20 * time.Millisecond) // for the walk to notice
 			}
 		}})
 		adds(t, r)

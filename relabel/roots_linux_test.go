@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -19,7 +18,7 @@ import (
 )
 
 // on gives a fresh directory on a filesystem of that kind.
-func on(t *testing.T, kind string) string {
+func on(t testing.TB, kind string) string {
 	t.Helper()
 	treetest.Need(t, "root", kind)
 	for _, f := range treetest.Filesystems(t) {
@@ -59,18 +58,6 @@ func mkdir(t *testing.T, elem ...string) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// within fails the test if call takes longer than it may.
-func within(t *testing.T, d time.Duration, call func()) {
-	t.Helper()
-	done := make(chan struct{})
-	go func() { defer close(done); call() }()
-	select {
-	case <-done:
-	case <-time.After(d):
-		t.Fatalf("no return within %v", d)
-	}
 }
 
 // TestRefusedRoots names what is never relabelled in ways that a comparison of
@@ -153,7 +140,7 @@ link dangling nowhere
 		want := treetest.Read(t, root)
 		want[name] = newLabel
 		for _, written := range []int64{1, 0} {
-			within(t, 10*time.Second, func() {
+			treetest.Returns(t, name, func() {
 				r, err := Tree(t.Context(), filepath.Join(root, name), newLabel, Options{})
 				if err != nil || !r.Complete || r.Seen != 1 || r.Written != written || r.Right != 1-written {
 					t.Errorf("%s: %+v, %v", name, r, err)

@@ -57,15 +57,10 @@ func TestServe(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(delay) {
+	treetest.Wait(t, "the mount", func() bool {
 		var s unix.Statfs_t
-		if unix.Statfs(dir, &s) == nil && s.Type == unix.FUSE_SUPER_MAGIC {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("not mounted")
-		}
-	}
+		return unix.Statfs(dir, &s) == nil && s.Type == unix.FUSE_SUPER_MAGIC
+	})
 	if err := unix.Setxattr(dir, fill, []byte("a:b:c"), 0); err != nil {
 		t.Fatal(err)
 	}

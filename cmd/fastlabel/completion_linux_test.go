@@ -179,11 +179,11 @@ func TestZshCompletes(t *testing.T) {
 	}
 }
 
-// readUntil returns what comes, until text is there, or ten seconds are over.
+// readUntil returns what comes, until text is there.
 func readUntil(t *testing.T, tty *os.File, text string) string {
 	t.Helper()
 	var got strings.Builder
-	if err := tty.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := tty.SetReadDeadline(time.Now().Add(treetest.Patience)); err != nil {
 		t.Fatal(err)
 	}
 	for buf := make([]byte, 4096); !strings.Contains(got.String(), text); {

@@ -99,7 +99,6 @@ var exceptions = []exception{
 // unrun are not even begun.
 var unrun = []struct{ pkg, test, why string }{
 	{"relabel", "TestAllocations", "allows a walk 100 allocations for 50,000 files more; one that takes a minute, as an emulated one does, makes some by the clock (103 and 125 were seen)"},
-	{"cmd/fastlabel", "TestHookProbes", "holds the hook to 5 ms of processor time, which an emulated processor does not keep to"},
 }
 
 // skipped is a regular expression for the tests of a package that are not begun.

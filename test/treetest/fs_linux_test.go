@@ -123,7 +123,7 @@ func TestChild(t *testing.T) {
 		if os.Getenv(childEnv) == "panic" {
 			panic("as asked")
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(Patience)
 	}
 }
 
@@ -170,15 +170,10 @@ func TestNothingOutlivesTheProcess(t *testing.T) {
 			if err := cmd.Wait(); err == nil {
 				t.Error("the child ended well")
 			}
-			for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+			Wait(t, file+" to let go of "+image, func() bool {
 				held, err := os.ReadFile(file)
-				if err != nil || !strings.HasPrefix(string(held), image) {
-					break
-				}
-				if time.Now().After(end) {
-					t.Fatalf("%s still holds %s", file, image)
-				}
-			}
+				return err != nil || !strings.HasPrefix(string(held), image)
+			})
 		})
 	}
 }

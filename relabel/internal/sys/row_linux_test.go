@@ -279,7 +279,7 @@ func TestRowLetsGo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		guard := exec.Command("sh", "-c", "sleep 10; fsfreeze --unfreeze "+here)
+		guard := exec.Command("sh", "-c", "sleep 60; fsfreeze --unfreeze "+here)
 		guard.Dir = "/"
 		if err := guard.Start(); err != nil {
 			t.Fatal(err)

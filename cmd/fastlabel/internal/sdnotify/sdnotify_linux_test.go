@@ -8,7 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // A message arrives whole, at a socket with a path and at an abstract one.
@@ -52,11 +53,8 @@ func TestDeafManager(t *testing.T) {
 	defer l.Close()
 	s := Open(name)
 	for n := 0; ; n++ {
-		begin := time.Now()
-		err := s.Send("STATUS=x")
-		if took := time.Since(begin); took > 10*patience {
-			t.Fatalf("held up for %v", took)
-		}
+		var err error
+		treetest.Returns(t, "a message that nobody reads", func() { err = s.Send("STATUS=x") })
 		if err != nil {
 			break
 		}
