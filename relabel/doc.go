@@ -87,8 +87,13 @@
 //     TestNothingElseOpened, TestRefusedRoots)
 //  6. One failure does not stop the others; each is reported with its path and
 //     errno. What vanishes meanwhile is counted and is no failure. A mount
-//     that cannot bear labels, or is read-only, is skipped and named.
-//     (TestLeftAlone, TestVanish, TestFailureSeals) Two things end a run early: a label
+//     that cannot bear labels, or is read-only, is skipped and named. So is a
+//     place that is never relabelled, with every mount in it, where it is met in
+//     the tree, and a filesystem of the kernel's own, by its type, with what is
+//     mounted in it. An automount is not triggered; what it has mounted already
+//     is labelled. (TestLeftAlone, TestVanish, TestFailureSeals, TestBeneathRefused,
+//     TestRefusedInside, TestKernelFilesystems, TestAutomountInside)
+//     Two things end a run early: a label
 //     that the kernel refuses, and 128 input or output errors in a row.
 //  7. What is created in a directory after it was labelled inherits from it:
 //     directories are labelled before they are read. What SELinux takes from

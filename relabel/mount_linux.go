@@ -93,7 +93,7 @@ func (r *run) enclose(m *mount, at int) (string, sys.Errno) {
 	m.dated = e == 0 && sys.KeepsTimes(kind)
 	m.served = e == 0 && sys.Served(kind) || r.means.served
 	m.tells = e == 0 && (sys.RecordsTell(kind) || m.btrfs)
-	m.asks = len(m.left) > 0 && (e != 0 || !sys.RecordsTell(kind))
+	m.asks = m.asks || len(m.left) > 0 && (e != 0 || !sys.RecordsTell(kind))
 	r.expectCopies(m)
 	m.strand.at("", "")
 	return "", 0
@@ -127,28 +127,57 @@ func (r *run) setAside(m *mount) {
 	// Subvolumes of btrfs and files of overlayfs have device numbers of
 	// their own, so none is left out for its device.
 	maps.Copy(m.left, r.exclude)
-	if m.confined == clone {
-		for _, on := range beneath(r.proc.mounts, m.real) {
-			if on.parent != m.id {
-				continue
-			}
-			fd, _, e := m.reach(int(m.top.fd), strings.TrimPrefix(on.point[len(m.real):], "/"))
-			if e != 0 {
-				continue // renamed since: nothing of that name is hidden now
-			}
-			if st, e := sys.Fstatx(fd); e == 0 {
-				m.left[identify(st)] = ""
-				if r.o.OneFilesystem {
-					m.left[identify(st)] = otherFilesystem
-				}
-			}
-			sys.Close(fd)
+	maps.Copy(m.left, r.refusedIn(m))
+	for _, on := range beneath(r.proc.mounts, m.real) {
+		// Without a clone the walk meets the mounts themselves. To open an
+		// automount as a directory would trigger it.
+		automount := m.confined != clone && on.fstype == "autofs"
+		if on.parent != m.id || m.confined != clone && !automount {
+			continue
 		}
+		fd, _, e := m.reach(int(m.top.fd), strings.TrimPrefix(on.point[len(m.real):], "/"))
+		if e != 0 {
+			continue // renamed since: nothing of that name is hidden now
+		}
+		if st, e := sys.Fstatx(fd); e == 0 {
+			m.left[identify(st)] = ""
+			if r.o.OneFilesystem {
+				m.left[identify(st)] = otherFilesystem
+			}
+		}
+		sys.Close(fd)
+		m.asks = m.asks || automount // a record has the number of what is under it
 	}
 	m.special = make(map[uint64]bool, len(m.left))
 	for id := range m.left {
 		m.special[id.ino] = true
 	}
+}
+
+// refusedIn finds the refused places that lie in m as plain directories, which
+// they do where m is another mount of their filesystem. All others cost the walk
+// nothing.
+func (r *run) refusedIn(m *mount) map[identity]string {
+	in := make(map[identity]string)
+	mine := r.proc.mount(m.id)
+	for id, place := range r.deny {
+		theirs := r.proc.mount(place.mount)
+		if place.mount == 0 {
+			theirs = r.proc.over(place.path)
+		}
+		switch {
+		case place.link || theirs != nil && theirs.id == m.id:
+			continue // what it leads to is asked about; no root holds such a place
+		case mine == nil || theirs == nil: // not to be seen from here, as in a chroot
+			if id.dev != m.st.Dev {
+				continue
+			}
+		case mine.device != theirs.device || !strings.HasPrefix(theirs.inside(place.path), strings.TrimSuffix(mine.inside(m.real), "/")+"/"):
+			continue
+		}
+		in[id] = place.String()
+	}
+	return in
 }
 
 // reach names the entry at path beneath dir by an O_PATH descriptor, one name

@@ -4,6 +4,7 @@ package relabel
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -11,6 +12,8 @@ import (
 // mountEntry is one line of /proc/self/mountinfo, as proc(5) lays it out.
 type mountEntry struct {
 	id, parent uint64
+	device     string // of the filesystem: major:minor
+	root       string // the directory of it that is mounted
 	point      string // where it is mounted, as this process sees it
 	readOnly   bool   // the mount or its filesystem
 	fstype     string
@@ -46,6 +49,7 @@ func parseMount(line string) (mountEntry, error) {
 	if m.parent, err = strconv.ParseUint(f[1], 10, 64); err != nil {
 		return m, err
 	}
+	m.device, m.root = f[2], unescapeMount(f[3])
 	m.point = unescapeMount(f[4])
 	m.fstype = unescapeMount(s[0])
 	m.super = strings.Split(s[2], ",")
@@ -92,6 +96,21 @@ func (m *mountEntry) unlabelable(selinux bool) string {
 		return "the filesystem (" + m.fstype + ") does not bear labels"
 	}
 	return ""
+}
+
+// kernelTypes are the filesystems in which files are the kernel's own objects. A
+// label on one of them says what the machine lets be done with that object.
+var kernelTypes = [...]string{
+	"autofs", "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "devpts", "devtmpfs", "efivarfs",
+	"fusectl", "hugetlbfs", "mqueue", "proc", "pstore", "securityfs", "selinuxfs", "sysfs", "tracefs",
+}
+
+func (m *mountEntry) kernels() bool { return slices.Contains(kernelTypes[:], m.fstype) }
+
+// inside is where in its filesystem the path lies, which is the mount's point or
+// beneath it.
+func (m *mountEntry) inside(path string) string {
+	return strings.TrimSuffix(m.root, "/") + strings.TrimPrefix(path, strings.TrimSuffix(m.point, "/"))
 }
 
 // value is that of the option name=value, "" if there is none.

@@ -107,6 +107,33 @@ func (p *proc) mount(id uint64) *mountEntry {
 	return nil
 }
 
+// over finds the mount in which path lies, which has no link in it.
+func (p *proc) over(path string) (found *mountEntry) {
+	for i, m := range p.mounts {
+		if path == m.point || strings.HasPrefix(path, strings.TrimSuffix(m.point, "/")+"/") {
+			if found == nil || len(m.point) >= len(found.point) {
+				found = &p.mounts[i]
+			}
+		}
+	}
+	return found
+}
+
+// kernels finds the kernel's own filesystem that m is, or lies in, beneath the
+// mount top; nil if there is none. What an automount has mounted on itself is not
+// the kernel's.
+func (p *proc) kernels(m mountEntry, top uint64) *mountEntry {
+	if m.kernels() {
+		return &m
+	}
+	for at := p.mount(m.parent); at != nil && at.id != top && at.id != at.parent; at = p.mount(at.parent) {
+		if at.kernels() && at.fstype != "autofs" {
+			return at
+		}
+	}
+	return nil
+}
+
 func pathError(op, path string, e sys.Errno) *fs.PathError {
 	return &fs.PathError{Op: op, Path: path, Err: e}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
@@ -24,18 +25,37 @@ var systemPaths = [...]string{
 	"/var/lib", "/var/log",
 }
 
+// forbidden is a place that is never relabelled.
+type forbidden struct {
+	path  string
+	link  bool   // the path may lead over links
+	mount uint64 // in which it lies
+}
+
+func (p forbidden) String() string { return "it is " + p.path + ", which is never relabelled" }
+
 // refusals resolves the system's paths, the caller's home and that of the user
-// behind sudo, with all directories above them, to what they are.
-func refusals() map[identity]string {
-	deny := make(map[identity]string)
+// behind sudo, with all directories above them, to what they are. Where one of
+// them is a link, as on systems that keep what changes in /var, both the link and
+// what it leads to are such places; what lies in them is not.
+func refusals() map[identity]forbidden {
+	homes := []string{os.Getenv("HOME")}
+	if name := os.Getenv("SUDO_USER"); name != "" {
+		if u, err := user.Lookup(name); err == nil {
+			homes = append(homes, u.HomeDir)
+		}
+	}
+	paths := slices.DeleteFunc(append(homes, systemPaths[:]...), func(p string) bool {
+		return !filepath.IsAbs(p) // no home is known
+	})
+	deny := make(map[identity]forbidden)
 	added := make(map[string]bool) // with all above it
-	add := func(path string) {
+	add := func(path string, link bool) {
 		for !added[path] {
 			added[path] = true
-			st, e := statPath(path)
-			if e == 0 {
+			if st, e := statPath(path); e == 0 {
 				if _, known := deny[identify(st)]; !known {
-					deny[identify(st)] = path
+					deny[identify(st)] = forbidden{path, link, st.Mount}
 				}
 			}
 			if path == "/" {
@@ -44,20 +64,13 @@ func refusals() map[identity]string {
 			path = filepath.Dir(path)
 		}
 	}
-	homes := []string{os.Getenv("HOME")}
-	if name := os.Getenv("SUDO_USER"); name != "" {
-		if u, err := user.Lookup(name); err == nil {
-			homes = append(homes, u.HomeDir)
+	for _, p := range paths {
+		if real, err := filepath.EvalSymlinks(p); err == nil {
+			add(real, false)
 		}
 	}
-	for _, p := range append(homes, systemPaths[:]...) {
-		if !filepath.IsAbs(p) {
-			continue // no home is known
-		}
-		add(filepath.Clean(p))
-		if real, err := filepath.EvalSymlinks(p); err == nil {
-			add(real)
-		}
+	for _, p := range paths {
+		add(filepath.Clean(p), true)
 	}
 	return deny
 }

@@ -71,6 +71,18 @@ func (r *run) submount(ctx context.Context, root *root, info mountEntry, s *stra
 	if why == "" && info.readOnly {
 		why = "mounted read-only"
 	}
+	if k := r.proc.kernels(info, root.id); k != nil {
+		why = "it lies in the kernel's own filesystem (" + k.fstype + ")"
+	}
+	for i, id := range passed {
+		if place, is := r.deny[id]; is {
+			why = place.String()
+			if i < len(passed)-1 {
+				why = "it lies in " + place.path + ", which is never relabelled"
+			}
+			break
+		}
+	}
 	for i, id := range passed {
 		if r.exclude[id] != "" {
 			if i < len(passed)-1 {
@@ -78,9 +90,6 @@ func (r *run) submount(ctx context.Context, root *root, info mountEntry, s *stra
 			}
 			why = excluded
 		}
-	}
-	if what := r.deny[identify(m.st)]; what != "" {
-		why = "it is " + what + ", which is never relabelled"
 	}
 	if why != "" {
 		r.count(skipped)

@@ -25,7 +25,7 @@ type run struct {
 	means   means
 	proc    *proc
 	locks   locks
-	deny    map[identity]string // never relabelled
+	deny    map[identity]forbidden
 	exclude map[identity]string // not this time
 	selinux bool                // the kernel goes by labels
 	listed  map[uint64]bool     // the mounts that were there at the start
@@ -248,9 +248,9 @@ func (r *run) openRoot(path string) (*root, error) {
 	}
 	m.strand = r.main
 	root := &root{mount: *m, fd: fd}
-	if what, is := r.deny[identify(m.st)]; is {
+	if place, is := r.deny[identify(m.st)]; is {
 		root.close()
-		return nil, &fs.PathError{Op: "relabel", Path: path, Err: fmt.Errorf("%w: it is %s, or holds it", ErrRefused, what)}
+		return nil, &fs.PathError{Op: "relabel", Path: path, Err: fmt.Errorf("%w: it is %s, or holds it", ErrRefused, place.path)}
 	}
 	if info := r.proc.mount(m.id); info != nil {
 		if why := info.unlabelable(r.selinux); why != "" {

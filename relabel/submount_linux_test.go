@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// mounted mounts a filesystem of that kind over the existing at, until the test
+// ends.
+func mounted(t *testing.T, kind, at, data string) {
+	t.Helper()
+	if err := unix.Mount("test", at, kind, 0, data); err != nil {
+		t.Fatalf("%s: %v", kind, err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(at, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// skips runs every engine on root and holds what is named by OnSkip against left,
+// paths beneath root, and gives the reasons. Beneath those nothing may be labelled, everything else must.
+func skips(t *testing.T, root string, left ...string) (named map[string]string) {
+	t.Helper()
+	in := func(path string) bool {
+		for _, l := range left {
+			if path == l || strings.HasPrefix(path, l+"/") {
+				return true
+			}
+		}
+		return false
+	}
+	for engine, m := range engines() {
+		for _, p := range []string{".", "f"} {
+			treetest.Set(t, root, p, oldLabel)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		named = map[string]string{}
+		r, err := tree(ctx, root, newLabel, Options{
+			OnSkip: func(path, why string) { named[strings.TrimPrefix(path, root+"/")] = why },
+			OnChange: func(path, _ string) {
+				if p := strings.TrimPrefix(path, root+"/"); in(p) {
+					t.Errorf("%s: labelled %s", engine, p)
+					cancel() // spare the machine
+				}
+			},
+		}, as(m))
+		cancel()
+		adds(t, r)
+		if err != nil || !r.Complete || r.Skipped != int64(len(left)) || len(named) != len(left) {
+			t.Errorf("%s: %+v, %v, %v", engine, r, err, named)
+		}
+		for _, l := range left {
+			if named[l] == "" {
+				t.Errorf("%s: %s is not named: %v", engine, l, named)
+			}
+		}
+		if labelOf(t, filepath.Join(root, "f")) != newLabel {
+			t.Errorf("%s: the rest of the tree is not labelled", engine)
+		}
+	}
+	return named
+}
+
+// TestBeneathRefused: what is mounted beneath a place that is never relabelled is
+// left alone as that place is, at whatever depth.
+func TestBeneathRefused(t *testing.T) {
+	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir dev\nfile f\n")
+	home := mkdir(t, on(t, "tmpfs"), "home")
+	mkdir(t, home, "shm")
+	mkdir(t, home, "x", "y")
+	t.Setenv("HOME", home)
+	dev := filepath.Join(root, "dev")
+	bind(t, home, dev)
+	mounted(t, "tmpfs", filepath.Join(dev, "shm"), "")
+	mounted(t, "tmpfs", filepath.Join(dev, "x/y"), "")
+	for _, at := range []string{"shm/f", "x/y/f"} {
+		if err := os.WriteFile(filepath.Join(dev, at), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	skips(t, root, "dev", "dev/shm", "dev/x/y")
+	t.Setenv("HOME", "")
+	if _, err := Tree(t.Context(), root, newLabel, Options{Exclude: []string{dev}}); err != nil {
+		t.Errorf("excluded instead: %v", err)
+	}
+}
+
+// TestKernelFilesystems: the kernel's own filesystems are left alone by their
+// type, with what is mounted in them, as in a chroot.
+func TestKernelFilesystems(t *testing.T) {
+	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir sys\ndir proc\ndir pts\ndir mq\nfile f\n")
+	mounted(t, "sysfs", filepath.Join(root, "sys"), "")
+	mounted(t, "tmpfs", filepath.Join(root, "sys/fs"), "")
+	if err := os.WriteFile(filepath.Join(root, "sys/fs/f"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mounted(t, "proc", filepath.Join(root, "proc"), "")
+	mounted(t, "devpts", filepath.Join(root, "pts"), "")
+	mounted(t, "mqueue", filepath.Join(root, "mq"), "")
+	named := skips(t, root, "sys", "sys/fs", "proc", "pts", "mq")
+	if !strings.Contains(named["mq"], "mqueue") || !strings.Contains(named["sys/fs"], "sys") {
+		t.Errorf("%v", named)
+	}
+}
+
+// TestRefusedInside: a refused place can lie in the tree as a plain directory, by
+// another mount of its filesystem. It is left alone with all that is beneath it.
+func TestRefusedInside(t *testing.T) {
+	for _, kind := range []string{"tmpfs", "ext4", "btrfs"} {
+		t.Run(kind, func(t *testing.T) {
+			root := grow(t, on(t, kind), "default label="+oldLabel+"\ndir .\ndir a\ndir a/d\ndir a/d/m\nfile a/d/in\nfile f\n")
+			home := on(t, "tmpfs")
+			bind(t, filepath.Join(root, "a/d"), home)
+			mounted(t, "tmpfs", filepath.Join(root, "a/d/m"), "")
+			t.Setenv("HOME", home)
+			skips(t, root, "a/d", "a/d/m")
+			t.Setenv("HOME", "")
+			treetest.Set(t, root, ".", oldLabel)
+			if r, err := Tree(t.Context(), root, newLabel, Options{}); err != nil || r.Skipped != 0 || labelOf(t, filepath.Join(root, "a/d/in")) != newLabel {
+				t.Errorf("with another home: %+v, %v", r, err)
+			}
+		})
+	}
+}
