@@ -108,9 +108,11 @@
 //     What is moved about meanwhile, or moved in from elsewhere, is nobody's
 //     promise; a second run finds it. (TestSwapKinds)
 //  8. Cancelling returns soon, with every goroutine ended unless a call hangs
-//     in the kernel; the error is then a *Hung and says where. A run after it
-//     writes only what is left. (TestCancelSoon, TestLeaks,
-//     TestLockIsNotCollected)
+//     in the kernel; the error is then a *Hung and says where. When the last
+//     such call has returned, nothing of the run is left: no goroutine, no
+//     descriptor, no lock; until then the lock is held, under which it may yet
+//     write. A run after it writes only what is left. (TestCancelSoon,
+//     TestLeaks, TestThaw, TestLockIsNotCollected)
 //  9. Memory and open files do not grow with the tree. (TestMemory,
 //     TestFewDescriptors, TestAllocations)
 //  10. One relabel of a volume at a time, across processes, by a lock in the

@@ -48,8 +48,7 @@ func (l locks) close() {
 	}
 }
 
-// lock is one held lock. Its descriptor is a bare one, which nothing collects: a
-// run that ends beside a hung call leaves it to the process.
+// lock is one held lock. Its descriptor is a bare one, which nothing collects.
 type lock struct {
 	dir  int
 	name string

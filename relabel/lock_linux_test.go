@@ -208,8 +208,8 @@ func TestOwnersLock(t *testing.T) {
 	}
 }
 
-// TestLockIsNotCollected: a run that ends beside a hung call keeps its lock
-// for as long as the process lives, though nobody has a pointer to it.
+// TestLockIsNotCollected: no finalizer takes a lock away, though nothing has a
+// pointer to it: beside a hung call it is held until that returns.
 func TestLockIsNotCollected(t *testing.T) {
 	treetest.Need(t, "root")
 	l := openLocks()

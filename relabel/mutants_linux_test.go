@@ -362,17 +362,6 @@ func TestTrustedAfterWait(t *testing.T) {
 	}
 }
 
-// TestHungKeeps: what a run beside a hung worker would close stays open.
-func TestHungKeeps(t *testing.T) {
-	r, fd := &run{}, openedAt(t, sys.AtFdcwd, on(t, "tmpfs"))
-	r.hung.Store(true)
-	r.letGo(fd)
-	if _, e := sys.Fstatx(fd); e != 0 {
-		t.Errorf("closed: %v", e)
-	}
-	sys.Close(fd)
-}
-
 // TestSeveralReadings: a sorted directory whose inodes lie too far apart for one
 // reading: those of others, which were made meanwhile, lie between them.
 func TestSeveralReadings(t *testing.T) {

@@ -4,20 +4,15 @@ package relabel
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
 const (
-	// grace is how long a stopped walk waits for workers: a call that takes
-	// longer hangs in the kernel, where nothing can end it.
-	grace = 500 * time.Millisecond
 	// reserve is how many descriptors are left to the rest of the process,
 	// and perWorker how many a worker holds at once: its directory, the
 	// parent, an entry.
@@ -91,14 +86,13 @@ func (r *run) walk(ctx context.Context, m *mount, seeds []item) error {
 	m.strand.walks(c)
 	defer m.strand.walks(nil)
 	var tuned sync.WaitGroup
-	done := make(chan struct{})
+	walking, walked := context.WithCancel(ctx)
 	if most > workers {
-		tuned.Go(func() { r.tune(c, tuner{cores: workers, most: most, workers: workers}, done) })
+		tuned.Go(func() { r.tune(c, tuner{cores: workers, most: most, workers: workers}, walking.Done()) })
 	}
 	left, err := steal.Run(ctx, seeds, steal.Job[item]{
 		Workers: workers,
 		Spares:  more,
-		Grace:   grace,
 		Begin: func(p *steal.Worker[item]) (func(item), func(), error) {
 			w := r.worker(m, p)
 			if r.o.Throttle != nil {
@@ -114,24 +108,12 @@ func (r *run) walk(ctx context.Context, m *mount, seeds []item) error {
 			return w.do, w.retire, nil
 		},
 	})
-	close(done)
+	walked()
 	tuned.Wait()
-	var stuck *steal.Stuck
-	hung := errors.As(err, &stuck)
 	for i := range c.workers {
 		if w := c.workers[i].Load(); w != nil { // it began
 			r.sum(w)
 		}
-	}
-	if hung {
-		r.hung.Store(true)
-		h := &Hung{Cause: stuck.Cause}
-		for _, id := range stuck.Workers {
-			if w := c.workers[id].Load(); w != nil {
-				h.Calls = append(h.Calls, w.hungAt())
-			}
-		}
-		return h
 	}
 	m.sorter.clear(&r.cache)
 	r.cache.clear(left)

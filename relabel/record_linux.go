@@ -170,7 +170,7 @@ func (c *record) close(ctx context.Context, err error) error {
 			c.tell(func(told *Report) { told.Complete = true })
 			return nil
 		}
-		if err != nil && c.committed && !c.hung.Load() {
+		if err != nil && c.committed {
 			c.revoke() // what was created meanwhile was not looked for to the end
 		}
 	}
@@ -299,7 +299,7 @@ func (c *record) reread(ctx context.Context) error {
 		before := c.counted(written)
 		c.guesses = false
 		err := c.walk(ctx, &c.root.mount, []item{{dir: top}})
-		c.letGo(fd)
+		sys.Close(fd)
 		c.root.top.spoiled = top.spoiled
 		if err != nil || c.counted(failure) > 0 {
 			return err

@@ -5,7 +5,9 @@ package relabel
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"syscall"
+	"time"
 )
 
 // tell changes the Report, count the counts.
@@ -13,6 +15,18 @@ func (r *run) tell(what func(told *Report)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	what(&r.told)
+}
+
+// soFar is the Report of a run that began then, and has ended or is left behind.
+func (r *run) soFar(begin time.Time) Report {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	told := r.told
+	told.Notes = slices.Clone(told.Notes)
+	t := r.live()
+	t.fill(&told)
+	told.Elapsed = time.Since(begin)
+	return told
 }
 
 func (r *run) count(o outcome) { r.add(tally{}, o) }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"io/fs"
 	"iter"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -65,16 +64,12 @@ func restore(ctx context.Context, path string, h Header, pages iter.Seq2[Page, e
 		o.OnBegin(s.state)
 	}
 	done := make(chan error, 1)
+	ctx, s.stop = context.WithCancelCause(ctx)
 	go func() { done <- s.all(ctx, path, pages, ask) }()
 	err := s.attend(ctx, done)
 	s.over.Store(true)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	told := s.told
-	told.Notes = slices.Clone(told.Notes)
-	s.total.fill(&told)
-	told.Elapsed = time.Since(begin)
-	return told, err
+	s.stop(nil)
+	return s.soFar(begin), err
 }
 
 // all is the whole path; the root is opened as Tree opens it.
@@ -252,8 +247,6 @@ func (s *restoring) stirred(st sys.Stat) {
 
 // apply goes through the pages with some workers.
 func (s *restoring) apply(ctx context.Context, m *mount, pages iter.Seq2[Page, error]) error {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
 	workers := s.o.Threads
 	if workers < 1 {
 		workers = processors()
@@ -271,7 +264,7 @@ func (s *restoring) apply(ctx context.Context, m *mount, pages iter.Seq2[Page, e
 	}
 	for p, err := range pages {
 		if err != nil {
-			stop(err)
+			s.stop(err)
 		}
 		if ctx.Err() != nil {
 			break

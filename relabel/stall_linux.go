@@ -22,9 +22,9 @@ const (
 	// spares bounds the workers that one walk may add in place of others. On
 	// a dead server each of them ends up waiting too.
 	spares = 16
-	// giveUp is how long Tree waits for a run that was stopped: somewhat
-	// longer than its walk waits for workers.
-	giveUp = grace + 200*time.Millisecond
+	// giveUp is how long Tree waits for a run that was stopped: a call that
+	// takes longer hangs in the kernel, where nothing can end it.
+	giveUp = 700 * time.Millisecond
 )
 
 // strand is what one goroutine of the run does outside the pool: the run itself
@@ -81,8 +81,9 @@ func (s *strand) walks(c *crew) {
 }
 
 // attend waits for the run, which is in a goroutine of its own, and looks after
-// those who are held up. Nothing can end a call that hangs in the kernel: when
-// the context has ended it is left behind.
+// those who are held up. Nothing can end a call that hangs in the kernel: when ctx,
+// which is the run's own, has ended, the run is left behind. It ends by itself when
+// the call returns.
 func (r *run) attend(ctx context.Context, done <-chan error) error {
 	tick := time.NewTicker(glance)
 	defer tick.Stop()

@@ -29,7 +29,7 @@ func (r *run) sum(w *worker) {
 func (r *run) state() State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t := r.total
+	t := r.live()
 	var at *dir
 	var s State
 	for _, strand := range r.strands {
@@ -44,15 +44,7 @@ func (r *run) state() State {
 		}
 		for i := range c.workers {
 			w := c.workers[i].Load()
-			if w == nil {
-				continue
-			}
-			w.mu.Lock()
-			if !w.summed {
-				t.add(w.shown)
-			}
-			w.mu.Unlock()
-			if at == nil {
+			if w != nil && at == nil {
 				at = w.in.Load()
 			}
 		}
@@ -64,6 +56,29 @@ func (r *run) state() State {
 		s.Path, s.Call = at.path(""), ""
 	}
 	return s
+}
+
+// live is what was counted so far, also by workers that are under way. mu is held.
+func (r *run) live() tally {
+	t := r.total
+	for _, strand := range r.strands {
+		strand.mu.Lock()
+		c := strand.crew
+		strand.mu.Unlock()
+		if c == nil {
+			continue
+		}
+		for i := range c.workers {
+			if w := c.workers[i].Load(); w != nil {
+				w.mu.Lock()
+				if !w.summed {
+					t.add(w.shown)
+				}
+				w.mu.Unlock()
+			}
+		}
+	}
+	return t
 }
 
 // throttle asks the caller. Who was waiting there when ctx ended does not go on

@@ -55,7 +55,7 @@ func (r *run) submount(ctx context.Context, root *root, info mountEntry, s *stra
 		r.report(path, "openat", e)
 		return nil
 	}
-	defer r.letGo(fd)
+	defer sys.Close(fd)
 	s.at("statx", path)
 	m, op, e := r.proc.locate(fd, path)
 	if e != 0 {
@@ -122,7 +122,7 @@ func (r *run) cross(ctx context.Context, m *mount, fd int) error {
 		r.report(m.path, op, e)
 		return nil
 	}
-	defer r.end(m.close)
+	defer m.close()
 	m.top.outcome = w.alone(top, m.top)
 	r.count(m.top.outcome)
 	if err := r.walk(ctx, m, []item{{dir: m.top}}); err != nil {

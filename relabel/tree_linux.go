@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -32,11 +31,10 @@ type run struct {
 	commits bool                // the root is to be written
 	// pagesMost directories wait at most with what they bore.
 	pagesMost int
-	guesses   bool        // writing unread is permitted
-	hung      atomic.Bool // a worker did not come back
+	guesses   bool // writing unread is permitted
 	cache     cache
-	ledger    *ledger // nil: nothing is recorded
-	stop      context.CancelCauseFunc
+	ledger    *ledger                 // nil: nothing is recorded
+	stop      context.CancelCauseFunc // ends the run
 	main      *strand
 	denials   denials
 	stalled   bool // what attend said last
@@ -44,7 +42,7 @@ type run struct {
 	// Shared by the workers.
 	events sync.Mutex // serialises the callbacks, and guards first and dir.spoiled
 	first  []error
-	over   atomic.Bool // Tree has returned, beside a call that hangs
+	over   atomic.Bool // Tree has returned; beside a call that hangs the run goes on
 
 	// Shared by the strands, and by Tree when it leaves them behind.
 	mu      sync.Mutex
@@ -74,18 +72,17 @@ func tree(ctx context.Context, path, label string, o Options, ask func() means) 
 		o.OnBegin(r.state)
 	}
 	done := make(chan error, 1)
+	ctx, r.stop = context.WithCancelCause(ctx)
 	go func() { done <- r.all(ctx, path, label, ask) }()
 	err := r.attend(ctx, done)
 	r.over.Store(true)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	told := r.told
-	told.Notes = slices.Clone(told.Notes)
-	r.total.fill(&told)
-	told.Elapsed = time.Since(begin)
-	return told, err
+	r.stop(nil)
+	return r.soFar(begin), err
 }
 
+// all is the whole run. It has a goroutine of its own, and ends when the last call
+// has returned, be that after Tree: until then nothing is closed that a worker may
+// yet use, and the lock is held, under which it may yet write.
 func (r *run) all(ctx context.Context, path, label string, ask func() means) error {
 	var err error
 	if r.want, err = Canonical(label); err != nil {
@@ -96,8 +93,8 @@ func (r *run) all(ctx context.Context, path, label string, ask func() means) err
 	if err := r.prepare(ask); err != nil {
 		return err
 	}
-	defer r.end(r.proc.close)
-	defer r.end(r.locks.close)
+	defer r.proc.close()
+	defer r.locks.close()
 	if err := r.askPolicy(); err != nil {
 		return err
 	}
@@ -107,7 +104,7 @@ func (r *run) all(ctx context.Context, path, label string, ask func() means) err
 	if err != nil {
 		return err
 	}
-	defer r.end(root.close)
+	defer root.close()
 
 	if done, err := r.trusted(root); done || err != nil {
 		return err
@@ -119,20 +116,9 @@ func (r *run) all(ctx context.Context, path, label string, ask func() means) err
 	if err != nil {
 		return err
 	}
-	defer r.end(held.release)
+	defer held.release()
 	return r.relabel(ctx, root)
 }
-
-// end closes what the run has opened, unless a worker hangs in the kernel. That
-// worker may yet come back and use its descriptors, which must not be others'
-// by then, and write, under a lock that goes with the process.
-func (r *run) end(how func()) {
-	if !r.hung.Load() {
-		how()
-	}
-}
-
-func (r *run) letGo(fd int) { r.end(func() { sys.Close(fd) }) }
 
 // relabel is the part of the path that holds the lock.
 func (r *run) relabel(ctx context.Context, root *root) error {
@@ -140,9 +126,6 @@ func (r *run) relabel(ctx context.Context, root *root) error {
 	if done, err := r.trusted(root); done || err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	r.stop = stop
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -150,7 +133,7 @@ func (r *run) relabel(ctx context.Context, root *root) error {
 	if op, e := r.enclose(&root.mount, root.fd); e != 0 {
 		return r.fatal(pathError(op, root.path, e))
 	}
-	defer r.end(root.mount.close)
+	defer root.mount.close()
 	r.tell(func(told *Report) { told.Way = root.confined.String() + "/" + r.way(&root.mount).String() })
 	record, err := r.openRecord(root)
 	if err != nil {
@@ -167,9 +150,6 @@ func (r *run) relabel(ctx context.Context, root *root) error {
 	err = r.descend(ctx, record)
 	if err == nil {
 		err = r.submounts(ctx, root)
-	}
-	if r.hung.Load() {
-		return err
 	}
 	return record.close(ctx, err)
 }

@@ -12,8 +12,8 @@
 //	worker.go  one worker's life: begin, take, steal, park, end
 //	deque.go   one worker's items, in a ring under a mutex
 //	lot.go     where idle workers sleep and how they are woken
-//	stop.go    what stops a pool, who is waited for, what Run says then
-//	errors.go  Panic and Stuck
+//	stop.go    what stops a pool, and what Run says then
+//	errors.go  Panic
 //	point.go   the places between two ordered steps; pause.go does nothing
 //	           there, pause_race.go pauses at random
 //

@@ -18,16 +18,3 @@ func (p *Panic) Error() string { return fmt.Sprintf("steal: a worker panicked: %
 
 // errGoexit stands in for a panic's value when runtime.Goexit ended a worker.
 var errGoexit = errors.New("runtime.Goexit called")
-
-// Stuck says that a stopped pool was left with workers that did not come back
-// within Job.Grace.
-type Stuck struct {
-	Workers []int // their IDs, ascending
-	Cause   error // what stopped the pool
-}
-
-func (s *Stuck) Error() string {
-	return fmt.Sprintf("steal: workers %v did not come back: %v", s.Workers, s.Cause)
-}
-
-func (s *Stuck) Unwrap() error { return s.Cause }

@@ -53,8 +53,8 @@ package steal
 // those asleep were told, who announces a moment later does.
 //
 // 5. Run drains the deques when the workers are gone, else an item pushed
-// after the draining is lost with whatever it holds. For stuck workers this
-// cannot be had: what they push after Run returned is dropped, deque and all.
+// after the draining is lost with whatever it holds. So Run
+// waits for all, however long a worker's call hangs.
 //
 // 6. A worker that leaves because there are too many looks at nothing any more.
 // What is in its deque is seen by the others: they look at all deques before
@@ -80,7 +80,6 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // Job says who does the work.
@@ -98,11 +97,6 @@ type Job[T any] struct {
 	// Spares is how many workers Worker.Relieve may add, for as long as the
 	// pool runs: one that left does not come back.
 	Spares int
-
-	// Grace is how long Run waits after a stop for workers that do not come
-	// back, hung in the kernel for example; 0 is for ever. Those workers'
-	// ends are called when they do come back, which is after Run returned.
-	Grace time.Duration
 }
 
 // pool is one Run.
@@ -114,8 +108,7 @@ type pool[T any] struct {
 	pending atomic.Int64  // visible items, items worked on, workers not begun
 	stopped atomic.Bool   // no further item is begun
 	told    atomic.Bool   // Stopped said yes to someone
-	gone    chan int      // IDs of workers that left; holds them all
-	stop    chan struct{} // closed with stopped
+	gone    chan struct{} // one for each worker that left; holds them all
 	surplus atomic.Int32  // workers that are to leave; mu guards its changes
 
 	mu        sync.Mutex
@@ -130,16 +123,15 @@ type pool[T any] struct {
 // steal from the far end. Run returns the items that nobody worked on, which
 // only a stop leaves, so that the caller can release them.
 //
-// The error is a *Stuck if Grace ran out; else the first *Panic; else the first
-// error of a Begin; else context.Cause(ctx) if a cancelled context left an item
+// The error is the first *Panic; else the first error of a Begin; else
+// context.Cause(ctx) if a cancelled context left an item
 // or was seen through Worker.Stopped; else nil. So a context that is cancelled
 // when everything was worked on is no error.
 func Run[T any](ctx context.Context, seeds []T, j Job[T]) (left []T, err error) {
 	n := max(1, j.Workers)
 	p := &pool[T]{
 		begin: j.Begin,
-		gone:  make(chan int, n+j.Spares),
-		stop:  make(chan struct{}),
+		gone:  make(chan struct{}, n+j.Spares),
 	}
 	p.alive.Store(int32(n))
 	for id := range n + j.Spares {
@@ -160,19 +152,12 @@ func Run[T any](ctx context.Context, seeds []T, j Job[T]) (left []T, err error) 
 	for _, w := range p.working() {
 		go w.live()
 	}
-	stuck := p.wait(j.Grace)
+	p.wait()
 	unhook()
 	for _, w := range p.workers {
 		left = w.deque.drain(left)
 	}
-	err = p.verdict(ctx)
-	if len(stuck) > 0 {
-		if err == nil {
-			err = context.Cause(ctx) // all was done, but an end hangs
-		}
-		err = &Stuck{Workers: stuck, Cause: err}
-	}
-	return left, err
+	return left, p.verdict(ctx)
 }
 
 // finish lowers pending by one, and ends the pool if that was the last.

@@ -4,7 +4,6 @@ package steal_test
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -95,30 +94,25 @@ func TestRelieveLate(t *testing.T) {
 	})
 }
 
-// Those who were added are waited for, and named when they hang.
-func TestRelieveStuck(t *testing.T) {
+// Those who were added are waited for, however long.
+func TestRelieveHeldUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		wake := make(chan struct{})
-		_, err := steal.Run(ctx, []int{0, 1}, steal.Job[int]{
-			Workers: 1, Spares: 3, Grace: time.Second,
-			Begin: func(w *steal.Worker[int]) (func(int), func(), error) {
-				return func(item int) {
-					if item == 0 {
-						w.Relieve()
-					} else {
-						cancel(errCause)
-					}
-					<-wake
-				}, nil, nil
-			},
+		var open atomic.Int32
+		begin := counted(&open, func(w *steal.Worker[int], item int) {
+			if item == 0 {
+				w.Relieve()
+			} else {
+				cancel(errCause)
+			}
+			time.Sleep(time.Hour)
+			_ = w.Stopped()
 		})
-		var stuck *steal.Stuck
-		if !errors.As(err, &stuck) || len(stuck.Workers) != 2 || stuck.Cause != errCause {
-			t.Errorf("%v", err)
+		start := time.Now()
+		_, err := steal.Run(ctx, []int{0, 1}, steal.Job[int]{Workers: 1, Spares: 3, Begin: begin})
+		if err != errCause || open.Load() != 0 || time.Since(start) != time.Hour {
+			t.Errorf("after %v: %v, %d not ended", time.Since(start), err, open.Load())
 		}
-		close(wake)
-		time.Sleep(time.Second) // they leave
 	})
 }
 

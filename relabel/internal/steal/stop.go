@@ -5,16 +5,13 @@ package steal
 import (
 	"context"
 	"runtime/debug"
-	"time"
 )
 
 // halt stops the pool; why notes the reason.
 func (p *pool[T]) halt(why func()) {
 	p.mu.Lock()
 	why()
-	if !p.stopped.Swap(true) {
-		close(p.stop)
-	}
+	p.stopped.Store(true)
 	p.mu.Unlock()
 	pause(halted)
 	p.lot.close()
@@ -54,40 +51,14 @@ func (p *pool[T]) guard(f func()) {
 	returned = true
 }
 
-// wait returns when all workers are gone, or grace after a stop with those that
-// are not.
-func (p *pool[T]) wait(grace time.Duration) (stuck []int) {
-	gone := make([]bool, len(p.workers))
-	stop := p.stop
-	var late <-chan time.Time
-	for n := 0; n < int(p.alive.Load()); {
-		select {
-		case id := <-p.gone:
-			gone[id] = true
-			n++
-		case <-stop:
-			stop = nil // closed: once is enough
-			if grace > 0 {
-				timer := time.NewTimer(grace)
-				defer timer.Stop()
-				late = timer.C
-			}
-		case <-late:
-			for len(p.gone) > 0 { // select may prefer the timer to them
-				gone[<-p.gone] = true
-			}
-			for id := range p.working() {
-				if !gone[id] {
-					stuck = append(stuck, id)
-				}
-			}
-			return stuck
-		}
+// wait returns when all workers are gone.
+func (p *pool[T]) wait() {
+	for n := int32(0); n < p.alive.Load(); n++ {
+		<-p.gone
 	}
-	return nil
 }
 
-// verdict is Run's error, stuck workers aside.
+// verdict is Run's error.
 func (p *pool[T]) verdict(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -114,7 +114,7 @@ func (w *Worker[T]) tooMany() bool {
 // live is the worker's goroutine.
 func (w *Worker[T]) live() {
 	p := w.pool
-	defer func() { p.gone <- w.id }()
+	defer func() { p.gone <- struct{}{} }()
 	if p.stopped.Load() {
 		p.finish()
 		return
