@@ -79,6 +79,7 @@ func makeMounts(points, fstype, source, value string, salt uint64) (all []madeMo
 				tags += " " + tag
 			}
 		}
+		m.entry.device, m.entry.root = fmt.Sprintf("0:%d", salt%1000), "/"+value
 		m.line = fmt.Sprintf("%d %d 0:%d %s %s %s%s - %s %s %s", m.entry.id, m.entry.parent, salt%1000,
 			escape("/"+value, inPath), escape(point, inPath), strings.Join(own, ","), tags,
 			escape(m.entry.fstype, inType), escape(source, inType), strings.Join(super, ","))
