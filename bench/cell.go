@@ -62,18 +62,12 @@ func newField(b *binaries, dir string, c cell) (*field, error) {
 	if c.FS == "slowfs" {
 		return newSlowField(b, dir, c)
 	}
-	fs, subvolume := strings.CutSuffix(c.FS, "-sub")
-	v, err := newVolume(dir, fs, c.Size, c.N)
+	v, err := newVolume(dir, c.FS, c.Size, c.N)
 	if err != nil {
 		return nil, err
 	}
 	f := &field{binaries: b, volume: v, root: filepath.Join(v.mount, "pv")}
-	if subvolume {
-		err = run("btrfs", "-q", "subvolume", "create", f.root)
-	} else {
-		err = os.Mkdir(f.root, 0o755)
-	}
-	if err != nil {
+	if err := os.Mkdir(f.root, 0o755); err != nil {
 		return f, err
 	}
 	n, err := plant(f.root, c.Corpus, c.N)
@@ -123,12 +117,12 @@ func (f *field) prepare(c cell) (string, error) {
 	return target, err
 }
 
-// mark leaves what fastlabel relies on for --skip changed: the first run finds
+// mark leaves what fastlabel relies on for --skip unchanged: the first run finds
 // directories that have changed in the second in which it began.
 func (f *field) mark(label string) error {
 	for range 2 {
 		time.Sleep(1100 * time.Millisecond)
-		if err := run(f.binaries.fastlabel, "-q", "--skip", "changed", "--label", label, f.root); err != nil {
+		if err := run(f.binaries.fastlabel, "-q", "--skip", "unchanged", "--label", label, f.root); err != nil {
 			return err
 		}
 	}

@@ -28,13 +28,13 @@ type binaries struct {
 
 // contestants, by name.
 var contestants = map[string]contestant{
-	"fastlabel":         {argv: fastlabel()},
-	"fastlabel-nosync":  {argv: fastlabel("--no-sync")},
-	"fastlabel-exact":   {argv: fastlabel("--exact")},
-	"fastlabel-fchdir":  {argv: fastlabel(), old: true},
-	"fastlabel-auto":    {argv: fastlabel("-T", "0")},
-	"fastlabel-changed": {argv: fastlabel("--skip", "changed")},
-	"fastlabel-root":    {argv: fastlabel("--skip", "root")},
+	"fastlabel":           {argv: fastlabel()},
+	"fastlabel-nosync":    {argv: fastlabel("--no-sync")},
+	"fastlabel-exact":     {argv: fastlabel("--exact")},
+	"fastlabel-fchdir":    {argv: fastlabel(), old: true},
+	"fastlabel-auto":      {argv: fastlabel("-T", "0")},
+	"fastlabel-unchanged": {argv: fastlabel("--skip", "unchanged")},
+	"fastlabel-root":      {argv: fastlabel("--skip", "root")},
 	// The shell takes a millisecond, and the record has a new file each time.
 	"fastlabel-record": {argv: func(b *binaries, c cell, root, label string) []string {
 		file := filepath.Join(b.specs, "record")

@@ -48,7 +48,7 @@ var plans = map[string][]sweep{
 		size: "20G", n: []int{40_000}, threads: []int{2}, with: with("fastlabel", floors, "go-selinux", "chcon", "setfiles"), rounds: 10,
 	}},
 	// `make bench-full`: hours.
-	"full": slices.Concat(sweepFloor, sweepPeers, sweepOrder, sweepHalf, sweepScale, sweepThreads, sweepCold, sweepSince, sweepBulk, sweepRecord),
+	"full": slices.Concat(sweepFloor, sweepPeers, sweepOrder, sweepHalf, sweepScale, sweepThreads, sweepCold, sweepSince, sweepRecord),
 	// On a filesystem where each request waits; half an hour.
 	"fuse": {{
 		fs: []string{"slowfs"}, corpora: []string{"flat", "fifty"}, states: []string{"wrong", "right"},
@@ -68,7 +68,6 @@ var plans = map[string][]sweep{
 	"threads": sweepThreads,
 	"cold":    sweepCold,
 	"since":   sweepSince,
-	"bulk":    sweepBulk,
 	"record":  sweepRecord,
 }
 
@@ -121,23 +120,11 @@ var (
 	}}
 )
 
-// What has not changed since the last run; and btrfs where PATH is a subvolume.
-var (
-	sweepSince = []sweep{{
-		fs: []string{"ext4", "xfs", "btrfs", "tmpfs", "btrfs-sub"}, corpora: []string{"flat", "realistic"}, states: []string{"marked"},
-		size: "20G", n: []int{300_000}, threads: []int{2}, with: with("fastlabel", "fastlabel-changed", floors), rounds: 10,
-	}}
-	sweepBulk = []sweep{
-		{
-			fs: []string{"btrfs-sub"}, corpora: []string{"flat", "realistic"}, states: []string{"right", "stray"},
-			size: "20G", n: []int{300_000}, threads: []int{2}, with: with("fastlabel", floors, "go-selinux", "chcon"), rounds: 10,
-		},
-		{
-			fs: []string{"btrfs-sub"}, corpora: []string{"flat", "realistic"}, states: []string{"right"},
-			size: "20G", n: []int{300_000}, threads: []int{2}, cold: true, with: with("fastlabel", floors), rounds: 7,
-		},
-	}
-)
+// What has not changed since the last run.
+var sweepSince = []sweep{{
+	fs: []string{"ext4", "xfs", "btrfs", "tmpfs"}, corpora: []string{"flat", "realistic"}, states: []string{"marked"},
+	size: "20G", n: []int{300_000}, threads: []int{2}, with: with("fastlabel", "fastlabel-unchanged", floors), rounds: 10,
+}}
 
 // What --record costs, beside a run that reads each label before it writes; and what
 // it costs at least to write some thousand entries later, with no record at all.

@@ -39,7 +39,7 @@ func TestPlans(t *testing.T) {
 				if !slices.Contains([]string{"wrong", "right", "stray", "half", "marked"}, c.State) {
 					t.Errorf("%s: no state %s", name, c.State)
 				}
-				if makers[c.FS] == nil && c.FS != "tmpfs" && c.FS != "slowfs" && c.FS != "btrfs-sub" {
+				if makers[c.FS] == nil && c.FS != "tmpfs" && c.FS != "slowfs" {
 					t.Errorf("%s: no filesystem %s", name, c.FS)
 				}
 				if makers[c.FS] != nil && c.Size == "" {

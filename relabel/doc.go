@@ -20,7 +20,7 @@
 //	confine_linux.go    the private clone; openat2 or mount ids without it
 //	record_linux.go     the root's label: seal, commit, revoke, second reading
 //	since_linux.go      what cannot have changed since an earlier run
-//	bulk_linux.go       the labels of a btrfs subvolume, read from its tree
+//	proof_linux.go      what a run has proved, and the mark that it leaves
 //	pool_linux.go       the workers; internal/steal shares the work among them
 //	tune_linux.go       as many workers as is best, where it is left to us
 //	walk_linux.go       a worker: read a directory, share the rest
@@ -127,10 +127,12 @@
 //  13. Relabel and Chcon behave as go-selinux's do, but for the differences that
 //     a table lists with their reasons. (TestDropinContract, TestDropinErrors,
 //     TestChconManyFailures)
-//  14. With SkipChanged, what was created in the tree or moved into it since the
+//  14. With SkipUnchanged, what was created in the tree or moved into it since the
 //     last commit is found, wherever it is, and a Report says what was not
-//     looked at. (TestSkipChanged, TestSkipChangedHistories,
-//     TestSkipChangedWithout, TestNoMark, TestSubvolume, TestBulkSince)
+//     looked at. What a run has proved decides which mark it may leave.
+//     (TestSkipUnchanged, TestSkipUnchangedHistories, TestSkipUnchangedWithout,
+//     TestNoMark, TestProof, TestSubvolume, TestUnchangedMtimePutBack,
+//     TestBtrfsInPlace, TestBtrfsNested, TestBtrfsCreated)
 //  15. With a Recorder, what an entry bore is on record before the entry is
 //     written, and what cannot be recorded is not written. Restore then gives
 //     back what was. (TestUndo, TestRecorderFails, TestRecordNested)

@@ -59,7 +59,7 @@ func (r *run) look(path, label string) (*root, error) {
 
 // trusted fills in the report if what Options.Skip names bears the label.
 func (r *run) trusted(root *root) (bool, error) {
-	if r.o.Skip == SkipNone || r.o.Skip == SkipChanged {
+	if r.o.Skip == SkipNone || r.o.Skip == SkipUnchanged {
 		return false, nil
 	}
 	depth := Root

@@ -29,9 +29,8 @@ type mount struct {
 	upper    *upper
 	strand   *strand // of the run, where it works on this mount
 	sorter   *sorter
-	served   bool // calls wait for a server
-	sorts    bool // large directories are written in the order of inodes
-	btrfs    bool
+	served   bool      // calls wait for a server
+	sorts    bool      // large directories are written in the order of inodes
 	dated    bool      // change times tell what has changed
 	since    time.Time // of the mark relied on: see since_linux.go
 	// left says what in it is left alone, and why; "" is for what lies under
@@ -89,10 +88,9 @@ func (r *run) enclose(m *mount, at int) (string, sys.Errno) {
 	r.setAside(m)
 	kind, e := sys.FSType(fd)
 	m.sorts = e == 0 && kind == sys.Ext4
-	m.btrfs = e == 0 && kind == sys.BtrfsMagic
 	m.dated = e == 0 && sys.KeepsTimes(kind)
 	m.served = e == 0 && sys.Served(kind) || r.means.served
-	m.tells = e == 0 && (sys.RecordsTell(kind) || m.btrfs)
+	m.tells = e == 0 && (sys.RecordsTell(kind) || kind == sys.Btrfs)
 	m.asks = m.asks || len(m.left) > 0 && (e != 0 || !sys.RecordsTell(kind))
 	r.expectCopies(m)
 	m.strand.at("", "")

@@ -36,11 +36,7 @@ type record struct {
 	moved     bool      // its ctime, before the commit
 	committed bool      // it bears the label by now
 	began     time.Time // the run, before anything was read; by the clock of files
-	mark      mark      // of the run before, if it is relied on
-	fsid      string    // and its transaction, on btrfs
-	transid   uint64
-	inBulk    bool // what is beneath was read in bulk
-	quiet     bool // nothing was created in the root, renamed or removed since it was read
+	earlier   mark      // of the run before, if it is relied on
 }
 
 // passes bounds how often the root's entries are read again. A pass that
@@ -85,7 +81,6 @@ func (r *run) openRecord(root *root) (*record, error) {
 	// writing the right ones again would touch every file for nothing.
 	r.commits = !c.right()
 	r.guesses = r.commits && !r.o.Exact && !r.o.DryRun
-	c.fsid, c.transid = c.root.generation()
 	c.relyOn()
 	return c, nil
 }
@@ -284,7 +279,6 @@ func (c *record) reread(ctx context.Context) error {
 		c.at("statx")
 		st, e := sys.Fstatx(c.fd)
 		if e == 0 && !c.moved && st.Mtime.Equal(c.mtime) && c.mtime.Before(c.asked.Add(-settled)) {
-			c.quiet = true
 			return nil
 		}
 		c.at("openat")

@@ -22,12 +22,12 @@ type Report struct {
 	// Where the upper layer cannot be looked into it is an upper bound.
 	CopyUp int64
 
-	// Unchanged counts, with SkipChanged, the directories whose entries were not
+	// Unchanged counts, with SkipUnchanged, the directories whose entries were not
 	// looked at, but for the directories among them: since Since nothing was
 	// created in them, renamed into them or removed from them. What lies in them
 	// and is no directory is in none of the counts above.
 	Unchanged int64
-	// Since is, with SkipChanged, when the run began on whose commit this one
+	// Since is, with SkipUnchanged, when the run began on whose commit this one
 	// relied; zero if there was none, and everything was looked at.
 	Since time.Time
 
@@ -36,7 +36,7 @@ type Report struct {
 	Trusted bool
 	// Complete says that every entry bears the label, but for those skipped,
 	// and that the root vouches for it: it was trusted, or committed. In a
-	// dry run it says that no entry differs. With SkipChanged it does not speak
+	// dry run it says that no entry differs. With SkipUnchanged it does not speak
 	// of labels that were changed in place in the Unchanged directories.
 	Complete bool
 	// Interrupted is the label of a relabel that an earlier run began and did

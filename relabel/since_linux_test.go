@@ -40,6 +40,9 @@ link a1/l nowhere
 
 const grownDirs, grownAll = 1 + 3 + 9 + 3, 1 + 3 + 3 + 3 + 9 + 3 + 3 + 3 + 1
 
+// tick is the longest of the clock from which files get their times, and some.
+const tick = 20 * time.Millisecond
+
 // nextSecond waits until files get times that differ by a second from those they
 // have got: the coarsest that a mark tells apart.
 func nextSecond() { time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second + tick))) }
@@ -47,7 +50,7 @@ func nextSecond() { time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(t
 // since labels root, looking only at what has changed.
 func since(t *testing.T, root string) Report {
 	t.Helper()
-	r, err := Tree(t.Context(), root, newLabel, Options{Skip: SkipChanged})
+	r, err := Tree(t.Context(), root, newLabel, Options{Skip: SkipUnchanged})
 	adds(t, r)
 	if err != nil || !r.Complete {
 		t.Errorf("%s: %+v, %v", root, r, err)
@@ -55,19 +58,19 @@ func since(t *testing.T, root string) Report {
 	return r
 }
 
-// TestSkipChanged: what is looked at, run after run.
-func TestSkipChanged(t *testing.T) {
+// TestSkipUnchanged: what is looked at, run after run.
+func TestSkipUnchanged(t *testing.T) {
 	treetest.Need(t, "root")
 	var wg sync.WaitGroup
 	for _, fs := range dated {
 		root := grow(t, on(t, fs), grown)
 		aged(t, root, time.Hour)
-		wg.Go(func() { skipChanged(t, root) })
+		wg.Go(func() { skipUnchanged(t, root) })
 	}
 	wg.Wait()
 }
 
-func skipChanged(t *testing.T, root string) {
+func skipUnchanged(t *testing.T, root string) {
 	expect := func(what string, seen, unchanged int64) {
 		t.Helper()
 		nextSecond()
@@ -89,25 +92,27 @@ func skipChanged(t *testing.T, root string) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	// The labels of the directories were written, and theirs is the time since
-	// when they are told apart. The root's own is known.
+	// when they are told apart.
 	nextSecond()
 	r := since(t, root)
 	if r.Since.IsZero() || r.Seen < grownAll-3 || r.Written != 0 {
 		t.Errorf("%s: after the first run: %+v", root, r)
 	}
-	expect("nothing changed", 1, grownDirs)
-	expect("nothing changed, again", 1, grownDirs)
+	// The root, and what is in it.
+	const first, dirs = 1 + 3 + 3, grownDirs - 1
+	expect("nothing changed", first, dirs)
+	expect("nothing changed, again", first, dirs)
 
 	try(os.WriteFile(filepath.Join(root, "a2/b2/new"), nil, 0o600))
-	expect("a file more", 1+1+4, grownDirs-1)
+	expect("a file more", first+1+4, dirs-1)
 	try(os.Rename(filepath.Join(root, "a1/b1/c1"), filepath.Join(root, "a0/b0/c1")))
 	// b0 and b1 each with what is in them, and all beneath c1.
-	expect("a directory moved", 1+2+(1+3)+2, grownDirs-3)
+	expect("a directory moved", first+2+(1+3)+2, dirs-3)
 	try(os.Remove(filepath.Join(root, "f1")))
-	expect("a file less in the root", 1+2+3, grownDirs-1)
+	expect("a file less in the root", first-1, dirs)
 	treetest.Set(t, root, "a2/b2/f1", oldLabel)
 	r = since(t, root)
-	if labelOf(t, filepath.Join(root, "a2/b2/f1")) != oldLabel || r.Unchanged != grownDirs-1 && r.Unchanged != grownDirs {
+	if labelOf(t, filepath.Join(root, "a2/b2/f1")) != oldLabel || r.Unchanged != dirs {
 		t.Errorf("%s: what is said not to be found was: %+v", root, r)
 	}
 	if r, err := Tree(t.Context(), root, newLabel, Options{}); err != nil || r.Written != 1 {
@@ -115,9 +120,9 @@ func skipChanged(t *testing.T, root string) {
 	}
 }
 
-// TestSkipChangedWithout: where there is nothing to rely on, everything is read,
+// TestSkipUnchangedWithout: where there is nothing to rely on, everything is read,
 // and the caller is told.
-func TestSkipChangedWithout(t *testing.T) {
+func TestSkipUnchangedWithout(t *testing.T) {
 	treetest.Need(t, "root")
 	marked := func(t *testing.T, change func(t *testing.T, root string)) string {
 		root := grow(t, on(t, "tmpfs"), grown)
@@ -143,13 +148,13 @@ func TestSkipChangedWithout(t *testing.T) {
 	future := fmt.Sprintf("left=%d", time.Now().Add(time.Hour).UnixNano())
 	for name, change := range map[string]func(t *testing.T, root string){
 		"no mark":         func(t *testing.T, root string) { _ = unix.Removexattr(root, markName) },
-		"another version": rewrite("version=1", "version=2"),
+		"another version": rewrite("version=2", "version=1"),
 		"another label":   rewrite("label=system_u", "label=user_u"),
 		"a later time": func(t *testing.T, root string) {
 			k, _ := getMark(root)
 			rewrite(k[strings.Index(k, "left="):strings.Index(k, " entries")], future)(t, root)
 		},
-		"more":           rewrite("version=1", "version=1 "),
+		"more":           rewrite("version=2", "version=2 "),
 		"the root wrong": func(t *testing.T, root string) { treetest.Set(t, root, ".", oldLabel) },
 		"a run to another": func(t *testing.T, root string) {
 			if _, err := Tree(t.Context(), root, "system_u:object_r:container_file_t:s0:c3,c4", Options{}); err != nil {
@@ -173,7 +178,7 @@ func TestSkipChangedWithout(t *testing.T) {
 			root := marked(t, change)
 			treetest.Set(t, root, "a1/b1/c1/f1", oldLabel) // found by reading alone
 			told := ""
-			r, err := Tree(t.Context(), root, newLabel, Options{Skip: SkipChanged, OnNote: func(text string) { told += text }})
+			r, err := Tree(t.Context(), root, newLabel, Options{Skip: SkipUnchanged, OnNote: func(text string) { told += text }})
 			adds(t, r)
 			if err != nil || !r.Complete || !r.Since.IsZero() || r.Seen != grownAll || r.Unchanged != 0 || !strings.Contains(told, "everything is read") {
 				t.Errorf("%+v, %v, %q", r, err, told)
@@ -195,7 +200,7 @@ func TestNoMark(t *testing.T) {
 	}{
 		"plain":     {func(string) Options { return Options{} }, true},
 		"no sync":   {func(string) Options { return Options{NoSync: true} }, false},
-		"dry":       {func(string) Options { return Options{DryRun: true, Skip: SkipChanged} }, false},
+		"dry":       {func(string) Options { return Options{DryRun: true, Skip: SkipUnchanged} }, false},
 		"exclusion": {func(root string) Options { return Options{Exclude: []string{filepath.Join(root, "a1")}} }, false},
 		"links":     {func(string) Options { return Options{HardLinks: LinksSkip} }, false},
 		"mount": {func(root string) Options {
@@ -239,6 +244,72 @@ func getMark(root string) (string, error) {
 	return string(buf[:max(n, 0)]), err
 }
 
+// TestProof: which mark may be left follows from what was proved, and from that
+// alone.
+func TestProof(t *testing.T) {
+	now := mark{label: newLabel, start: 5e9, left: 6e9, entries: 3, written: 2}
+	earlier := mark{label: newLabel, start: 1e9, left: 2e9, entries: 400, written: 300}
+	changes := mark{label: newLabel, start: 5e9, left: 6e9, entries: 400, written: 300}
+	for p, want := range map[proof]mark{provedAll: now, provedChanges: changes, provedNothing: {}} {
+		if k, ok := p.mark(now, earlier); ok != (p != provedNothing) || ok && k != want {
+			t.Errorf("%d: %v, %t", p, k, ok)
+		}
+	}
+	for name, c := range map[string]struct {
+		with func(c *record)
+		want proof
+	}{
+		"everything":    {func(*record) {}, provedAll},
+		"changes":       {func(c *record) { c.earlier = earlier }, provedChanges},
+		"vanished":      {func(c *record) { c.total.of[vanished]++ }, provedAll},
+		"skipped":       {func(c *record) { c.total.of[skipped]++ }, provedNothing},
+		"failed":        {func(c *record) { c.earlier, c.total.of[failure] = earlier, 1 }, provedNothing},
+		"excluded":      {func(c *record) { c.exclude = map[identity]string{{}: excluded} }, provedNothing},
+		"mounted":       {func(c *record) { c.proc.mounts = []mountEntry{{point: "/v/m"}} }, provedNothing},
+		"mounted aside": {func(c *record) { c.proc.mounts = []mountEntry{{point: "/vm"}} }, provedAll},
+		"undated":       {func(c *record) { c.root.dated = false }, provedNothing},
+		"no sync":       {func(c *record) { c.earlier, c.o.NoSync = earlier, true }, provedNothing},
+		"dry run":       {func(c *record) { c.o.DryRun = true }, provedNothing},
+	} {
+		r := &record{run: &run{proc: &proc{}}, root: &root{mount: mount{dated: true, real: "/v"}}}
+		c.with(r)
+		if got := r.proved(); got != c.want {
+			t.Errorf("%s: %d, not %d", name, got, c.want)
+		}
+	}
+}
+
+// TestUnchangedMtimePutBack: what is moved into the root right behind the mark, with
+// the root's modification time put back, is found by the next run.
+func TestUnchangedMtimePutBack(t *testing.T) {
+	treetest.Need(t, "root")
+	for _, fs := range dated {
+		dir := on(t, fs)
+		root := grow(t, dir, grown)
+		outside := mkdir(t, dir, "outside", "d")
+		if err := os.WriteFile(filepath.Join(outside, "f"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		treetest.Label(t, root, newLabel)
+		then := time.Now().Add(-time.Hour)
+		putBack := func() {
+			if err := os.Chtimes(root, time.Time{}, then); err != nil {
+				t.Fatal(err)
+			}
+		}
+		putBack()
+		since(t, root)
+		if err := os.Rename(outside, filepath.Join(root, "d")); err != nil {
+			t.Fatal(err)
+		}
+		putBack()
+		since(t, root)
+		if l := labelOf(t, filepath.Join(root, "d/f")); l != newLabel {
+			t.Errorf("%s: it has %s", fs, l)
+		}
+	}
+}
+
 // TestSubvolume: a snapshot begins with the times of what it was taken from.
 func TestSubvolume(t *testing.T) {
 	treetest.Need(t, "root", "btrfs")
@@ -265,11 +336,11 @@ func TestSubvolume(t *testing.T) {
 
 var histories = 1000
 
-// TestSkipChangedHistories plays random histories: rounds of changes, half of them
+// TestSkipUnchangedHistories plays random histories: rounds of changes, half of them
 // while a run is under way, and runs that look only at what has changed. Whatever
 // was created or moved in must bear the label after a run that nothing
 // interfered with.
-func TestSkipChangedHistories(t *testing.T) {
+func TestSkipUnchangedHistories(t *testing.T) {
 	treetest.Need(t, "root")
 	const rounds = 4
 	histories := histories
@@ -297,7 +368,7 @@ func TestSkipChangedHistories(t *testing.T) {
 			} else {
 				var wg sync.WaitGroup
 				wg.Go(func() { h.change(5) })
-				_, err := Tree(t.Context(), h.root, newLabel, Options{Skip: SkipChanged, NoSync: h.fs != "tmpfs"}) // a mark, where it costs no sync
+				_, err := Tree(t.Context(), h.root, newLabel, Options{Skip: SkipUnchanged, NoSync: h.fs != "tmpfs"}) // a mark, where it costs no sync
 				wg.Wait()
 				if err != nil {
 					t.Errorf("%s: %v", h.root, err)

@@ -157,16 +157,6 @@ func (r *run) relabel(ctx context.Context, root *root) error {
 // descend labels what is beneath the root, on its own mount.
 func (r *run) descend(ctx context.Context, c *record) error {
 	m := &c.root.mount
-	if !r.commits && r.bulkable(m) {
-		if found, ok := r.readBulk(ctx, m, c.mark.transid); ok {
-			c.inBulk = true
-			r.tell(func(told *Report) { told.Way += "/bulk" })
-			if len(found) == 0 {
-				return nil
-			}
-			return r.walk(ctx, m, found)
-		}
-	}
 	c.narrow()
 	return r.walk(ctx, m, []item{{dir: m.top}})
 }

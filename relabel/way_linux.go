@@ -32,7 +32,6 @@ type means struct {
 	way     way  // the best inside a clone
 	clones  bool // private clones are worth a try
 	openat2 bool
-	bulk    bool // btrfs may be read in bulk
 	sorting sorting
 
 	// For tests: every filesystem counts as one with a server, and the tuner
@@ -43,7 +42,7 @@ type means struct {
 
 // probe asks the kernel. It remembers only what cannot be done.
 func probe() means {
-	m := means{clones: true, openat2: sys.HasOpenat2(), bulk: true, sorting: ample}
+	m := means{clones: true, openat2: sys.HasOpenat2(), sorting: ample}
 	switch {
 	case sys.HasXattrat():
 		m.way = byName

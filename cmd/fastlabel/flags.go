@@ -87,7 +87,7 @@ func options(s *settings) []option {
 
 		{ofWork, "dry-run", "n", "", "write nothing, say what would be", "lr", "", boolean(&s.dryRun)},
 		{ofWork, "threads", "T", "N", fmt.Sprintf("workers, up to %d; 0 chooses (default)", maxThreads), "lvr", "", threads(&s.threads)},
-		{ofWork, "skip", "", "HOW", "pass over: none (default), root, top, changed", "l", "none root top changed", enum(&s.trust, "none", "root", "top", "changed")},
+		{ofWork, "skip", "", "HOW", "pass over: none (default), root, top, unchanged", "l", "none root top unchanged", skipping(&s.trust)},
 		{ofWork, "exact", "", "", "read every label before writing it", "l", "", boolean(&s.exact)},
 		{ofWork, "record", "", "FILE", "keep the labels before, for restore, in a new FILE", "l", "file", text(&s.record)},
 		{ofWork, "partial", "", "", "put back what a record without an end holds", "r", "", boolean(&s.partial)},

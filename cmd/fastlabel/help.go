@@ -27,8 +27,8 @@ The worst of all PATHs counts: 130 and 143, 124, 2, 1, 3, 4, 0.
 var listed = fmt.Sprintf("Of failures, the first %d a PATH are listed, all with -v and in JSON.\n", maxListed)
 
 const skipHelp = `--skip root passes over a PATH that bears the label; top asks its entries too.
---skip changed looks only where something was created, renamed or moved in since
-the last run to this label; a label that was changed in place it does not find.
+--skip unchanged looks only where something was created, renamed or moved in
+since the last run to this label; labels changed in place it does not find.
 `
 
 const withheld = `Where one failed, PATH itself is left without the label, and counts as skipped.
@@ -41,7 +41,7 @@ const hookHelp = `The sources of bind mounts get linux.mountLabel of the bundle'
 where the container's annotations ask for it:
   io.fastlabel.relabel  true: every bind mount; or destinations: /data,/logs
   io.fastlabel.shared   true: level s0, for volumes that pods share
-  io.fastlabel.skip     none, root (default), top or changed, as --skip
+  io.fastlabel.skip     none, root (default), top or unchanged, as --skip
   io.fastlabel.label    a label in place of linux.mountLabel
 try-skip-volume-selinux-label.crio.io=true is understood as skip top.
 

@@ -125,7 +125,7 @@ type recorder struct{ asked []string }
 func (r *recorder) app(dir string) app {
 	return app{tree: func(_ context.Context, root, label string, o relabel.Options) (relabel.Report, error) {
 		name := strings.TrimPrefix(root, dir+"/")
-		r.asked = append(r.asked, name+" "+label+" "+[]string{"none", "root", "top", "changed"}[o.Skip])
+		r.asked = append(r.asked, name+" "+label+" "+[]string{"none", "root", "top", "unchanged"}[o.Skip])
 		if o.OnChange != nil || o.DryRun || o.NoSeal || o.NoSync {
 			r.asked = append(r.asked, "with options")
 		}
@@ -155,7 +155,7 @@ func TestHookChooses(t *testing.T) {
 		{"relabel=/tmp,/v,/proc", "v " + mountLabel + " root", 1, "/tmp: no bind mount but tmpfs\n"},
 		{"relabel=/vanished,/v", "v " + mountLabel + " root", 1, "/vanished: source DIR/not/here: lstat DIR/not: no such file or directory\n"},
 		{"relabel=/empty,/v", "v " + mountLabel + " root", 1, "/empty: the mount has no source\n"},
-		{"relabel=/v skip=changed", "v " + mountLabel + " changed", 0, ""},
+		{"relabel=/v skip=unchanged", "v " + mountLabel + " unchanged", 0, ""},
 		{"relabel=/v shared=1", "", 1, "io.fastlabel.shared is 1, not true or false\n"},
 		{"relabel=v", "", 1, "io.fastlabel.relabel: v is neither true nor an absolute destination\n"},
 	} {

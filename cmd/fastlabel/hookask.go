@@ -16,7 +16,7 @@ import (
 const (
 	askRelabel = "io.fastlabel.relabel" // true, or destinations with commas between
 	askShared  = "io.fastlabel.shared"  // true: level s0, for volumes that pods share
-	askSkip    = "io.fastlabel.skip"    // none, root, top, changed
+	askSkip    = "io.fastlabel.skip"    // none, root, top, unchanged
 	askLabel   = "io.fastlabel.label"   // a label in place of linux.mountLabel
 )
 
@@ -87,11 +87,11 @@ func askedLabel(annotations map[string]string, mountLabel string) (string, error
 
 // askedSkip is our own annotation, else CRI-O's, else root.
 func askedSkip(annotations map[string]string) (string, error) {
-	switch skip, ok := annotations[askSkip]; {
-	case skip == "none" || skip == "root" || skip == "top" || skip == "changed":
+	if skip, ok := annotations[askSkip]; ok {
+		if skipping(&skip).set(skip) != nil {
+			return "", fmt.Errorf("%s is %s, not one of none, root, top, unchanged", askSkip, brief(skip))
+		}
 		return skip, nil
-	case ok:
-		return "", fmt.Errorf("%s is %s, not one of none, root, top, changed", askSkip, brief(skip))
 	}
 	for _, name := range askCRIO {
 		if annotations[name] == "true" {

@@ -198,9 +198,10 @@ func TestReadRequest(t *testing.T) {
 		{"relabel=true skip=none", mount, canonical + " none all"},
 		{"relabel=true skip=root", mount, canonical + " root all"},
 		{"relabel=true skip=top", mount, canonical + " top all"},
-		{"relabel=true skip=changed", mount, canonical + " changed all"},
-		{"relabel=true skip=", mount, "! io.fastlabel.skip is \"\", not one of none, root, top, changed"},
-		{"relabel=true skip=all", mount, "! io.fastlabel.skip is all, not one of none, root, top, changed"},
+		{"relabel=true skip=unchanged", mount, canonical + " unchanged all"},
+		{"relabel=true skip=changed", mount, canonical + " unchanged all"}, // as it was called once
+		{"relabel=true skip=", mount, "! io.fastlabel.skip is \"\", not one of none, root, top, unchanged"},
+		{"relabel=true skip=all", mount, "! io.fastlabel.skip is all, not one of none, root, top, unchanged"},
 		{"relabel=true try-skip-volume-selinux-label.crio.io=true", mount, canonical + " top all"},
 		{"relabel=true io.kubernetes.cri-o.TrySkipVolumeSELinuxLabel=true", mount, canonical + " top all"},
 		{"relabel=true try-skip-volume-selinux-label.crio.io=false", mount, canonical + " root all"},

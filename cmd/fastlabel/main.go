@@ -30,7 +30,7 @@
 //	How:
 //	  -n, --dry-run               write nothing, say what would be
 //	  -T, --threads N             workers, up to 1024; 0 chooses (default)
-//	      --skip HOW              pass over: none (default), root, top, changed
+//	      --skip HOW              pass over: none (default), root, top, unchanged
 //	      --exact                 read every label before writing it
 //	      --record FILE           keep the labels before, for restore, in a new FILE
 //	      --timeout DURATION      stop then, such as 90s; 0 never (default)
@@ -51,8 +51,8 @@
 //	  -h, --help                  this text
 //
 //	--skip root passes over a PATH that bears the label; top asks its entries too.
-//	--skip changed looks only where something was created, renamed or moved in since
-//	the last run to this label; a label that was changed in place it does not find.
+//	--skip unchanged looks only where something was created, renamed or moved in
+//	since the last run to this label; labels changed in place it does not find.
 //
 //	Of failures, the first 20 a PATH are listed, all with -v and in JSON.
 //	Where one failed, PATH itself is left without the label, and counts as skipped.

@@ -38,7 +38,7 @@ lines in the journal bear a priority.
 
 Files:
 /run/fastlabel holds a lock for each volume that is worked on. The root of a
-volume that is done has the attribute trusted.fastlabel, for --skip changed.
+volume that is done has the attribute trusted.fastlabel, for --skip unchanged.
 `
 
 // manual writes the pages of all commands to dir, from what --help shows of them.

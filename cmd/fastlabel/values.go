@@ -68,6 +68,20 @@ func enum(p *string, values ...string) value {
 	}}
 }
 
+// skipping takes what --skip does.
+func skipping(p *string) value {
+	known := enum(p, "none", "root", "top", "unchanged")
+	return value{is: known.is, set: func(s string) error { return known.set(skipNow(s)) }}
+}
+
+// skipNow is what a value of --skip is called now: unchanged was once changed.
+func skipNow(s string) string {
+	if s == "changed" {
+		return "unchanged"
+	}
+	return s
+}
+
 func threads(p *int) value {
 	return value{is: "string", set: func(s string) error {
 		n, err := strconv.Atoi(s)

@@ -106,7 +106,7 @@ func (j *job) leave(path string) {
 
 // engine makes the options.
 func (j *job) engine(t *teller, dry bool) relabel.Options {
-	skips := map[string]relabel.Skip{"none": relabel.SkipNone, "root": relabel.SkipRoot, "top": relabel.SkipTop, "changed": relabel.SkipChanged}
+	skips := map[string]relabel.Skip{"none": relabel.SkipNone, "root": relabel.SkipRoot, "top": relabel.SkipTop, "unchanged": relabel.SkipUnchanged}
 	links := map[string]relabel.HardLinks{"label": relabel.LinksLabel, "skip": relabel.LinksSkip, "error": relabel.LinksError}
 	o := relabel.Options{
 		Threads:       j.threads,

@@ -90,17 +90,3 @@ func AppendRecord(buf []byte, ino uint64, kind Kind, name []byte) []byte {
 	copy(buf[at+header:], name)
 	return buf
 }
-
-// Cut says how many bytes of records, which AppendRecord made, are whole records
-// within size.
-func Cut(records []byte, size int) int {
-	end := 0
-	for end < len(records) {
-		next := end + int(binary.NativeEndian.Uint16(records[end+16:]))
-		if next > size {
-			break
-		}
-		end = next
-	}
-	return end
-}

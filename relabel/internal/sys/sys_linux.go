@@ -175,8 +175,9 @@ func FSType(fd int) (int64, Errno) {
 
 // The filesystems that the engine knows by their magic numbers.
 const (
-	Proc = unix.PROC_SUPER_MAGIC
-	Ext4 = unix.EXT4_SUPER_MAGIC
+	Proc  = unix.PROC_SUPER_MAGIC
+	Ext4  = unix.EXT4_SUPER_MAGIC
+	Btrfs = unix.BTRFS_SUPER_MAGIC
 	// Selinux is the filesystem of the kernel's SELinux interface.
 	Selinux = unix.SELINUX_MAGIC
 )

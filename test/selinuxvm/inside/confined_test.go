@@ -122,7 +122,7 @@ func TestConfined(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(root, "admins"), nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if e := in(t, "fastlabel_t", "--skip", "changed", "--label", labelA, root); e.code != 0 || e.said != "" {
+		if e := in(t, "fastlabel_t", "--skip", "unchanged", "--label", labelA, root); e.code != 0 || e.said != "" {
 			t.Errorf("%+v", e)
 		}
 		all(t, root, labelA)
