@@ -42,6 +42,9 @@ type settings struct {
 	nice        bool
 
 	verbose, quiet, json, help bool
+	version                    bool
+	literal                    int  // of the operands, how many stand behind --
+	named                      bool // the command was named, so no operand was meant as one
 	progress                   bool
 	metrics, man               string
 	logLevel, logFormat        string
@@ -112,6 +115,10 @@ func options(s *settings) []option {
 		{ofOutput, "log-format", "", "FORMAT", "console (default) or json", "lpvr", "console json", enum(&s.logFormat, "console", "json")},
 		{ofOutput, "man", "", "DIR", "", "l", "dir", text(&s.man)}, // for the Makefile
 		{ofOutput, "help", "h", "", "this text", "lpvrheo", "", boolean(&s.help)},
+		{ofOutput, "version", "V", "", "print the version", "l", "", boolean(&s.version)},
+		// What hands do that know chcon: every command takes in what is beneath.
+		{ofTree, "recursive", "R", "", "", "lpv", "", boolean(new(bool))},
+		{ofTree, "recurse", "r", "", "", "lpv", "", boolean(new(bool))},
 	}
 }
 
@@ -144,9 +151,19 @@ func dispatch(args []string) (command, []string, error) {
 	if all.NArg() == 0 || all.ArgsLenAtDash() >= 0 {
 		return commands()[0], args, nil
 	}
+	rest := slices.Concat(args[:at], args[at+1:])
+	switch args[at] {
+	case "label":
+		c := commands()[0]
+		c.named = true
+		return c, rest, nil
+	case "help": // of the command that follows, or of all
+		c, rest, err := dispatch(rest)
+		return c, append([]string{"--help"}, rest...), err
+	}
 	for _, c := range commands()[1:] {
 		if c.name == args[at] {
-			return c, slices.Concat(args[:at], args[at+1:]), nil
+			return c, rest, nil
 		}
 	}
 	return commands()[0], args, nil
@@ -159,7 +176,7 @@ func parse(c command, args []string) (*settings, []string, error) {
 	if err := parseFlags(fs, args); err != nil {
 		return s, nil, err
 	}
-	if s.help {
+	if s.help || s.version {
 		return s, nil, nil
 	}
 	for _, pair := range [][2]string{
@@ -186,6 +203,10 @@ func parse(c command, args []string) (*settings, []string, error) {
 		}
 	}
 	s.json = s.json || s.output == "json"
+	s.named = c.named
+	if at := fs.ArgsLenAtDash(); at >= 0 {
+		s.literal = fs.NArg() - at
+	}
 	if s.forPods == "-" && s.filesFrom == "-" {
 		return s, nil, errors.New("--for and --files-from cannot both read stdin")
 	}
@@ -205,6 +226,9 @@ func parseFlags(fs *pflag.FlagSet, args []string) error {
 			return fmt.Errorf("unknown flag %s", brief(a))
 		}
 	}
+	if long := oneDash(fs, args); long != "" {
+		return fmt.Errorf("unknown flag -%s: long flags have two dashes: --%s", long, long)
+	}
 	err := fs.Parse(args)
 	var unknown *pflag.NotExistError
 	var missing *pflag.ValueRequiredError
@@ -216,7 +240,11 @@ func parseFlags(fs *pflag.FlagSet, args []string) error {
 			_, n := utf8.DecodeRuneInString(short)
 			return fmt.Errorf("unknown flag %s", plain("-"+short[:n]))
 		}
-		return fmt.Errorf("unknown flag %s", brief("--"+unknown.GetSpecifiedName()))
+		text := "unknown flag " + brief("--"+unknown.GetSpecifiedName())
+		if near := nearest(unknown.GetSpecifiedName(), longNames(fs)); near != "" {
+			text += ": did you mean --" + near + "?"
+		}
+		return errors.New(text)
 	case errors.As(err, &missing):
 		return fmt.Errorf("--%s needs a value", missing.GetFlag().Name)
 	case errors.As(err, &invalid):
@@ -229,4 +257,41 @@ func parseFlags(fs *pflag.FlagSet, args []string) error {
 		return fmt.Errorf("bad flag %s", brief(syntax.GetSpecifiedFlag()))
 	}
 	return err
+}
+
+// oneDash finds a long flag behind a single dash, "" if there is none: taken
+// as short ones, -quiet would be -q, -u iet. It steps over values as pflag does.
+func oneDash(fs *pflag.FlagSet, args []string) string {
+	for i := 0; i < len(args) && args[i] != "--"; i++ {
+		name, _, with := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		switch {
+		case len(args[i]) < 2 || args[i][0] != '-':
+			continue
+		case args[i][1] == '-':
+			if f := fs.Lookup(name); f != nil && f.NoOptDefVal == "" && !with {
+				i++
+			}
+			continue
+		case len(name) > 1 && fs.Lookup(name) != nil:
+			return name
+		}
+		for at := 1; at < len(args[i]) && args[i][at] < utf8.RuneSelf; at++ {
+			f := fs.ShorthandLookup(args[i][at : at+1])
+			if f == nil {
+				break
+			}
+			if f.NoOptDefVal == "" {
+				if at == len(args[i])-1 {
+					i++
+				}
+				break
+			}
+		}
+	}
+	return ""
+}
+
+func longNames(fs *pflag.FlagSet) (names []string) {
+	fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	return names
 }

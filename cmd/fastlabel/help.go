@@ -14,6 +14,7 @@ type command struct {
 	about     string
 	example   string
 	more      string
+	named     bool // by the word label, which the first may be called by
 }
 
 const exitCodes = `Exit codes:
@@ -71,20 +72,25 @@ Exit codes: 0 explained; 1 something failed; 2 usage; 3 no such stanza;
 124 --timeout reached; 130 interrupted (143: SIGTERM).
 `, thousands(surveyEntries), surveyTime)
 
+const wordsHelp = `All PATHs are looked up before any is touched. Put -- before a PATH that is
+named like a command. fastlabel label PATH is the same as fastlabel PATH, and
+help COMMAND as COMMAND --help. -R and -r are taken, without effect.
+`
+
 const whenAsked = `On SIGUSR1 it says how far it is.
 `
 
 // commands lists them; the first has no name.
 func commands() []command {
 	return []command{
-		{"", "l", "PATH...", "label PATH and everything beneath it", "fastlabel -l s0:c35,c75 /var/lib/pv", "\n" + skipHelp + "\n" + listed + withheld + inJSON + whenAsked + "\n" + exitCodes},
-		{"probe", "p", "PATH...", "is it labelled? reads PATH alone", "fastlabel probe -l s0:c35,c75 /var/lib/pv", "\n" + inJSON},
-		{"verify", "v", "PATH...", "read every label, write none", "fastlabel verify -v /var/lib/pv", "\nDifferences are listed with -v.\n" + listed + inJSON + whenAsked},
-		{"restore", "r", "FILE", "put back what --record kept", "fastlabel restore /root/pv.record", "\n" + restoreHelp + "\n" + listed + inJSON + whenAsked},
-		{"explain", "e", "PATH...", "what runtimes do there, what helps", "fastlabel explain --for pod.yaml /var/lib/pv", "\n" + explainHelp + inJSON},
-		{"hook", "h", "", "OCI createRuntime hook; reads stdin", "fastlabel hook <state.json", "\n" + hookHelp},
-		{"version", "o", "", "print the version", "fastlabel version", ""},
-		{"completion", "o", "bash|zsh|fish", "print a script for that shell", ". <(fastlabel completion bash)", ""},
+		{"", "l", "PATH...", "label PATH and everything beneath it", "fastlabel -l s0:c35,c75 /var/lib/pv", "\n" + skipHelp + "\n" + listed + withheld + inJSON + whenAsked + "\n" + exitCodes, false},
+		{"probe", "p", "PATH...", "is it labelled? reads PATH alone", "fastlabel probe -l s0:c35,c75 /var/lib/pv", "\n" + inJSON, false},
+		{"verify", "v", "PATH...", "read every label, write none", "fastlabel verify -v /var/lib/pv", "\nDifferences are listed with -v.\n" + listed + inJSON + whenAsked, false},
+		{"restore", "r", "FILE", "put back what --record kept", "fastlabel restore /root/pv.record", "\n" + restoreHelp + "\n" + listed + inJSON + whenAsked, false},
+		{"explain", "e", "PATH...", "what runtimes do there, what helps", "fastlabel explain --for pod.yaml /var/lib/pv", "\n" + explainHelp + inJSON, false},
+		{"hook", "h", "", "OCI createRuntime hook; reads stdin", "fastlabel hook <state.json", "\n" + hookHelp, false},
+		{"version", "o", "", "print the version", "fastlabel version", "", false},
+		{"completion", "o", "bash|zsh|fish", "print a script for that shell", ". <(fastlabel completion bash)", "", false},
 	}
 }
 
@@ -129,7 +135,7 @@ func (c command) help() string {
 	}
 	b.WriteString(c.more)
 	if c.name == "" {
-		b.WriteString("\nA word that is a command's name is a PATH behind --.\n")
+		b.WriteString("\n" + wordsHelp)
 	}
 	fmt.Fprintf(&b, "\nExample: %s\n", c.example)
 	return b.String()

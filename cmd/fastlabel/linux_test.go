@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		os.Exit(treetest.Main(m))
 	}
 	mode, apart := strings.CutPrefix(mode, "apart ")
-	real := app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, commit: relabel.LastCommit, giveWay: giveWay}
+	real := app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, commit: relabel.LastCommit, lstat: os.Lstat, giveWay: giveWay}
 	a := app{tree: func(ctx context.Context, _, _ string, o relabel.Options) (relabel.Report, error) {
 		fmt.Fprintln(os.Stderr, "begun")
 		switch mode {

@@ -49,6 +49,7 @@
 //	      --log-level LEVEL       log to stderr: debug, info, warn, error
 //	      --log-format FORMAT     console (default) or json
 //	  -h, --help                  this text
+//	  -V, --version               print the version
 //
 //	--skip root passes over a PATH that bears the label; top asks its entries too.
 //	--skip unchanged looks only where something was created, renamed or moved in
@@ -66,7 +67,9 @@
 //	  3  refused, or no labels there
 //	The worst of all PATHs counts: 130 and 143, 124, 2, 1, 3, 4, 0.
 //
-//	A word that is a command's name is a PATH behind --.
+//	All PATHs are looked up before any is touched. Put -- before a PATH that is
+//	named like a command. fastlabel label PATH is the same as fastlabel PATH, and
+//	help COMMAND as COMMAND --help. -R and -r are taken, without effect.
 //
 //	Example: fastlabel -l s0:c35,c75 /var/lib/pv
 //
@@ -91,6 +94,8 @@
 //	pacer.go       so many entries a second, and no more
 //	pressure.go    what the kernel tells of those who wait for I/O
 //	turns.go       one path after the other, and past one that stalls
+//	lookup.go      each PATH is looked up before any is touched
+//	near.go        which word was meant
 //	paths.go       paths that another path takes in
 //	undo.go        --record and restore; internal/undo is their file
 //	work.go        the library is called, for each path
@@ -146,7 +151,7 @@ import (
 )
 
 func main() {
-	process(app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, commit: relabel.LastCommit, apart: apart, giveWay: giveWay})
+	process(app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, commit: relabel.LastCommit, lstat: os.Lstat, apart: apart, giveWay: giveWay})
 }
 
 // spareProcessor lets Go's scheduler have one processor more than there are,
@@ -191,6 +196,8 @@ type app struct {
 	// apart, if not nil, may do the work in another process. Where that was cut
 	// off, not all was told that there is to be told.
 	apart func(ctx context.Context, s *settings, paths []string) (code int, done, told bool)
+	// lstat, if not nil, looks up each PATH before any is touched.
+	lstat func(path string) (fs.FileInfo, error)
 	// commit tells what the last run left on root.
 	commit func(root string) (relabel.Commit, error)
 	// giveWay, if not nil, makes the process one that gives way to others.
@@ -245,6 +252,9 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 	switch {
 	case err != nil:
 		return usage(err)
+	case s.version:
+		out.line([]byte(versionLine()), true)
+		return exitDone
 	case s.help:
 		fmt.Fprint(out.w, c.help())
 		return exitDone
@@ -330,6 +340,13 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 		return code
 	case errors.As(err, new(usageError)):
 		return usage(err)
+	case errors.As(err, new(notBegun)):
+		level := ""
+		if isJournal(stderr) {
+			level = levelError
+		}
+		fmt.Fprintf(stderr, "%sfastlabel: %s\n", level, clean(err.Error()))
+		return exitUsage
 	case err != nil:
 		sayFailure(stderr, err)
 		return codeOf(err)

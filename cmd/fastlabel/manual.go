@@ -67,7 +67,7 @@ func (c command) page() man.Page {
 	listed := []command{c}
 	if c.name == "" {
 		listed = commands()
-		p.Text = []string{manualFirst, "A word that is a command's name is a PATH behind --.", c.more, manualMore}
+		p.Text = []string{manualFirst, wordsHelp, c.more, manualMore}
 	}
 	for _, each := range listed {
 		p.Synopsis = append(p.Synopsis, each.usage())

@@ -15,7 +15,7 @@ import (
 
 // real is the app that run makes.
 func real() app {
-	return app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, commit: relabel.LastCommit}
+	return app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, commit: relabel.LastCommit, lstat: os.Lstat}
 }
 
 // The command with the library, on a tree.

@@ -143,8 +143,9 @@ func TestJournalStream(t *testing.T) {
 		args string
 		want []string // how each line begins
 	}{
-		{"/nothere", []string{`<3>"/nothere": `, "<3>fastlabel: exit 1, 1 PATH, 0."}},
-		{"-q /nothere", []string{`<3>"/nothere": `}},
+		{"/nothere", []string{"<3>fastlabel: /nothere: ", "<3>fastlabel: exit 2, 0."}},
+		{"-q /nothere", []string{"<3>fastlabel: /nothere: "}},
+		{"/etc", []string{`<3>"/etc": `, "<3>fastlabel: exit 3, 1 PATH, 0."}},
 		{"-f /dev/null", []string{"<6>nothing to do", "<6>fastlabel: exit 0, 0."}},
 		{"--json -f /dev/null", []string{"<6>fastlabel: exit 0, 0."}},
 	} {

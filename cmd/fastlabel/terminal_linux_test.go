@@ -230,6 +230,7 @@ func TestStop(t *testing.T) {
 	if err := os.Symlink(root, link); err != nil {
 		t.Fatal(err)
 	}
+	other := t.TempDir()
 	bin := filepath.Join(t.TempDir(), "fast label")
 	if err := os.Symlink(os.Args[0], bin); err != nil {
 		t.Fatal(err)
@@ -238,7 +239,7 @@ func TestStop(t *testing.T) {
 		sig  syscall.Signal
 		code int
 	}{{syscall.SIGINT, exitInterrupted}, {syscall.SIGTERM, exitTerminated}} {
-		cmd := exec.Command(bin, "--max-rate=100", fmt.Sprint("-l=s0:c", i), "-T2", link+"/", "nothere")
+		cmd := exec.Command(bin, "--max-rate=100", fmt.Sprint("-l=s0:c", i), "-T2", link+"/", other)
 		cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS=real")
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
@@ -255,11 +256,11 @@ func TestStop(t *testing.T) {
 		}
 		lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(stderr.String()), "\n"), isStall)
 		want := regexp.MustCompile(`: incomplete \(interrupted by \w+\), [\d,]+ entries, [\d,]+ written, 1 skipped, 0 failed, .* s(, at least \d directories left)?$`)
-		if len(lines) != 3 || !want.MatchString(lines[0]) || !strings.HasPrefix(lines[1], "nothere: not begun") || !strings.HasPrefix(lines[2], "to go on: ") {
+		if len(lines) != 3 || !want.MatchString(lines[0]) || !strings.HasPrefix(lines[1], other+": not begun") || !strings.HasPrefix(lines[2], "to go on: ") {
 			t.Fatalf("%v: %s", c.sig, stderr.String())
 		}
 		// The same, but for what would take half a minute or fail.
-		next := strings.TrimSuffix(strings.TrimPrefix(lines[2], "to go on: "), " nothere")
+		next := strings.TrimSuffix(strings.TrimPrefix(lines[2], "to go on: "), " "+other)
 		next = strings.Replace(next, "--max-rate=100", "--json", 1)
 		shell := exec.Command("bash", "-c", next)
 		shell.Env = cmd.Env

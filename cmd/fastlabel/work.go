@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"sync"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/undo"
@@ -52,14 +53,21 @@ func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]s
 	if j.label, err = target(ctx, j.settings); err != nil {
 		return nil, err
 	}
+	all := paths
+	if j.filesFrom != "" {
+		more, err := pathsFrom(ctx, stdin, j.filesFrom, j.null)
+		if err != nil {
+			return nil, err
+		}
+		all = slices.Concat(paths, more)
+	}
+	if err := j.lookUp(ctx, paths, all); err != nil {
+		return nil, err
+	}
 	if j.settings.record != "" {
-		return paths, j.record(paths)
+		return all, j.record(all)
 	}
-	if j.filesFrom == "" {
-		return paths, nil
-	}
-	more, err := pathsFrom(ctx, stdin, j.filesFrom, j.null)
-	return append(paths, more...), err
+	return all, nil
 }
 
 // one does one PATH, and tells whether it was walked to the end. It calls

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/fastlabel/fastlabel/relabel"
+)
+
+// What tired hands type writes no label, and the answer says what was meant.
+func TestMistyped(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, dir := range []string{"pv/sub", "labels"} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile("list", []byte("pv\npw\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := allLabels(t)
+	const label = "system_u:object_r:container_file_t:s0"
+	all := calls(
+		"verfy pv", "porbe pv", "verify_ pv", "restor pv", "explian pv", "hepl", "vresion", "pv verify", "pvv", "pv pw px",
+		label+" pv", "unconfined_u:object_r:user_home_t pv", "labels pv", "labels", "label", "probe verfy pv",
+		"-quiet pv", "-dry-run pv", "-type=usr_t pv", "-n -verbose pv", "--quite pv", "--dryrun pv", "--recursiv pv",
+		"-f list", "--record r pw", "pv/sub/none", "list/",
+	)
+	got := transcript(real(), all)
+	golden(t, "mistyped", alike(got))
+	if n := strings.Count(got, "\nexit 2\n"); n != len(all) {
+		t.Errorf("%d of %d exit with 2", n, len(all))
+	}
+	if after := allLabels(t); after != before {
+		t.Errorf("labels were\n%s\nand are\n%s", before, after)
+	}
+	if _, err := os.Lstat("r"); err == nil {
+		t.Error("a record was begun")
+	}
+}
+
+func allLabels(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		if err == nil {
+			label, _ := readLabel(path)
+			b.WriteString(path + " " + label + "\n")
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// What people type who know chcon, and other commands, is understood.
+func TestTypedOtherwise(t *testing.T) {
+	var done []string
+	a := fake()
+	a.lstat = func(string) (fs.FileInfo, error) { return nil, nil }
+	tree := a.tree
+	a.tree = func(ctx context.Context, root, label string, o relabel.Options) (relabel.Report, error) {
+		done = append(done, root)
+		return tree(ctx, root, label, o)
+	}
+	for line, want := range map[string]string{
+		"label /one": "/one", "-R /one": "/one", "-Rv /one": "/one", "-rq /one": "/one", "--recursive label /one": "/one",
+		"label labels": "labels", "-- labels": "labels", "./labels": "./labels", "-- u:r:t:s0": "u:r:t:s0", "/a:b:c": "/a:b:c",
+		"-e -quiet /one": "/one", "-- -quiet": "-quiet", "verify -r /one": "/one",
+	} {
+		done = nil
+		if text := transcript(a, calls(line)); strings.Join(done, " ") != want {
+			t.Errorf("did %q:\n%s", done, text)
+		}
+	}
+	plain := func(line string) string {
+		_, text, _ := strings.Cut(transcript(a, calls(line)), "\n")
+		return text
+	}
+	for line, as := range map[string]string{
+		"-V": "version", "--version": "version", "help": "--help", "help probe": "probe --help", "help help": "--help", "help label": "--help",
+	} {
+		if got, want := plain(line), plain(as); got != want || got == "" {
+			t.Errorf("%s:\n%s\nand %s:\n%s", line, got, as, want)
+		}
+	}
+}
+
+// Each PATH of a list is looked up once.
+func TestLookUpOnce(t *testing.T) {
+	const n = 100000
+	looks, a := 0, fake()
+	a.lstat = func(string) (fs.FileInfo, error) { looks++; return nil, nil }
+	a.labelled = func(string, string, relabel.Depth) (bool, error) { return true, nil }
+	var list strings.Builder
+	for i := range n {
+		list.WriteString("/" + strconv.Itoa(i) + "\n")
+	}
+	text := transcript(a, []call{{[]string{"probe", "-q", "-f", "-"}, list.String()}})
+	if looks != n || !strings.HasSuffix(text, "exit 0\n\n") {
+		t.Errorf("%d looks for %d: %s", looks, n, text)
+	}
+}
