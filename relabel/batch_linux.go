@@ -23,6 +23,11 @@ const (
 	maybe   = 1 << (atBits + 1) // its kind is unknown
 	atMask  = dirBit - 1
 	inoBits = 32 // ext4's inode numbers; they are the upper half
+
+	// mostReadings bounds how often a directory is read, which makes the time for
+	// it linear: 32 readings of a million names take about as long as writing
+	// their labels in order saves.
+	mostReadings = 32
 )
 
 // batch is a range of a directory's entries, by inode number.
@@ -33,6 +38,7 @@ type batch struct {
 	to      uint64   //
 	more    bool     // there are entries beyond
 	weights []uint32 // bytes by bucket, of all entries from from on
+	reading int      // of the directory, the first being 1
 	names   []byte   // each with its NUL
 	index   []uint64 // inode number, flags, and where in names
 	window  bool     // see window_linux.go: from, to, more and weights say nothing
@@ -85,49 +91,65 @@ func (b *batch) sort() {
 	}
 }
 
+// begin readies b for the first reading of d: everything, until it does not fit.
+func (b *batch) begin(d *dir) {
+	b.dir, b.from, b.to, b.weights, b.reading = d, 0, math.MaxUint64, b.weights[:0], 0
+}
+
 // plan moves b to the range after the one before, as wide as the histogram
-// says that it may be, and empties the histogram of what lies beyond it.
-func (b *batch) plan(budget int) {
-	if b.to == math.MaxUint64 {
-		return // the first reading: everything, until it does not fit
+// says that it may be, and empties the histogram of what lies beyond it. It
+// says no if the directory was read often enough.
+func (b *batch) plan(budget int) bool {
+	if b.reading++; b.reading > mostReadings {
+		b.from = b.to
+		return false
 	}
-	b.from, b.to = b.to, math.MaxUint64
-	b.narrow(budget)
-	clear(b.weights)
+	if b.reading > 1 {
+		b.from, b.to = b.to, math.MaxUint64
+		b.narrow(budget)
+		clear(b.weights)
+	}
+	b.names, b.index = b.names[:0], b.index[:0]
+	return true
 }
 
 // narrow sets b.to to where the budget ends by the histogram, at least one
 // bucket on; it says nothing if all fits.
 func (b *batch) narrow(budget int) {
-	sum := 0
+	sum := uint64(0)
 	for i := int(b.from >> bucketBits); i < len(b.weights); i++ {
-		if sum += int(b.weights[i]); sum > budget && uint64(i)<<bucketBits > b.from {
+		if sum += uint64(b.weights[i]); sum > uint64(budget) && uint64(i)<<bucketBits > b.from {
 			b.to = uint64(i) << bucketBits
 			return
 		}
 	}
 }
 
-// add notes one record, and keeps it if it is in range.
-func (b *batch) add(r sys.Dirent, budget int) {
-	if r.Ino < b.from {
-		return
-	}
+// add notes one record, of the range or beyond it, and keeps it if it is in range.
+// It says no if the range is down to one bucket and does not fit. Each prune but the
+// last halves what was kept, so all of them together move each name about twice.
+func (b *batch) add(r sys.Dirent, budget int) bool {
 	bucket := int(r.Ino >> bucketBits & (1<<(inoBits-bucketBits) - 1))
 	if bucket >= len(b.weights) {
 		b.weights = append(b.weights, make([]uint32, bucket+1-len(b.weights))...)
 	}
-	size := len(r.Name) + 1 + 8
-	b.weights[bucket] += uint32(size)
+	size := uint32(len(r.Name) + 1 + 8)
+	b.weights[bucket] += min(size, math.MaxUint32-b.weights[bucket]) // hard links: there may be more names than inodes
 	if r.Ino >= b.to {
-		return
+		return true
 	}
 	b.put(r)
-	if len(b.names)+8*len(b.index) > budget {
-		b.narrow(budget / 2)
-		b.prune()
+	if b.size() <= budget {
+		return true
 	}
+	b.narrow(budget / 2)
+	b.prune()
+	return b.size() <= budget
 }
+
+// size is how much of the budget is used. It never exceeds the budget by more than
+// one name, which keeps the offsets far below atMask.
+func (b *batch) size() int { return len(b.names) + 8*len(b.index) }
 
 // put keeps one record.
 func (b *batch) put(r sys.Dirent) {
@@ -170,4 +192,21 @@ func (b *batch) entry(word uint64) sys.Dirent {
 		e.Kind = sys.KindUnknown
 	}
 	return e
+}
+
+// dropBelow moves the records of inode numbers from least on to the front of the
+// buffer and gives what is left.
+func dropBelow(records []byte, least uint64) []byte {
+	kept := records[:0]
+	for len(records) > 0 {
+		r, length, err := sys.Parse(records)
+		if err != nil {
+			return append(kept, records...) // records tells
+		}
+		if r.Ino >= least {
+			kept = append(kept, records[:length]...)
+		}
+		records = records[length:]
+	}
+	return kept
 }

@@ -35,6 +35,7 @@ type dir struct {
 	shared  bool    // others may know of it; else the cache's mutex is not needed
 	extent  extent  // how much of it is looked at
 	small   bool    // known to need no sorting
+	least   uint64  // entries with lower inode numbers were labelled: see fillBatch
 	outcome outcome // what the tally holds for its own label
 	spoiled bool    // its entries could not all be read: counted as failed
 	again   bool    // the root on its second reading: see reread

@@ -44,6 +44,12 @@ func TestChild(t *testing.T) {
 	case "label":
 		r, err := Tree(t.Context(), path, newLabel, Options{OnFailure: func(err error) { fmt.Println("failed:", err) }})
 		fmt.Printf("report: %+v\nerror: %v\n", r, err)
+	case "sort": // with memory for 250 of the longest names
+		r, err := tree(t.Context(), path, newLabel, Options{Threads: 1}, as(means{openat2: true, clones: true, way: byName, sorting: sorting{from: 1, budget: 64 << 10}}))
+		if err != nil || !r.Complete || r.Written+r.Right != r.Seen {
+			t.Errorf("%+v, %v", r, err)
+		}
+		fmt.Println(r.Seen, "entries")
 	case "hold":
 		_, err := Tree(t.Context(), path, newLabel, Options{OnChange: func(string, string) {
 			fmt.Println("held")

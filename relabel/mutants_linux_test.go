@@ -382,7 +382,7 @@ func TestSeveralReadings(t *testing.T) {
 		st, _ := statPath(filepath.Join(flat, name))
 		far[i] = st.Ino >> bucketBits
 	}
-	r, err := tree(t.Context(), root, newLabel, Options{Threads: 1}, as(means{openat2: true, sorting: scant}))
+	r, err := tree(t.Context(), root, newLabel, Options{Threads: 1}, as(means{openat2: true, sorting: sorting{from: 1, budget: 48 << 10}}))
 	if n := len(bearing(t, root, newLabel)); err != nil || r.Seen != 2*each+2 || n != 2*each+2 || far[0] == far[1] {
 		t.Errorf("%d labelled, in the buckets %d: %+v, %v", n, far, r, err)
 	}

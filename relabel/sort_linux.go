@@ -21,7 +21,9 @@ import (
 // entries, sorts them, and gives out slices of 2,048. What does not fit into
 // the budget is left for another reading of the directory: the first keeps
 // the lowest inode numbers and a histogram of the others, from which each
-// later one knows which range will fit.
+// later one knows which range will fit. Where a range cannot be made to fit, since
+// hard links give a few inodes more names than the budget holds, or where a directory
+// would be read too often, what is left of it is labelled as it lies.
 //
 // One directory is gathered at a time, so that the budget holds for the run;
 // others wait in line, and no worker waits for them. Who owns what: the batch
@@ -125,7 +127,7 @@ func (w *worker) begin(d *dir) {
 		b = newBatch(w.means.sorting.budget)
 	}
 	w.m.sorter.spare, w.m.sorter.now = nil, d
-	b.dir, b.from, b.to, b.weights = d, 0, math.MaxUint64, b.weights[:0]
+	b.begin(d)
 	w.pool.Push(item{dir: d, batch: b, from: -1})
 }
 
@@ -192,31 +194,38 @@ func (s *sorter) clear(c *cache) {
 }
 
 // fillBatch reads the directory from b.start on, keeps what lies in b's range and
-// fits, and gives out the slices. It says whether there are any.
+// fits, and gives out the slices. It says whether b is still in use.
 func (w *worker) fillBatch(b *batch, fd int) bool {
-	d := b.dir
+	d, budget := b.dir, w.means.sorting.budget
 	var e sys.Errno
-	b.names, b.index = b.names[:0], b.index[:0]
-	b.plan(w.means.sorting.budget)
-	if b.from == 0 {
+	if b.reading == 0 {
 		b.start, e = sys.Tell(fd)
 	} else {
 		e = sys.Rewind(fd, b.start)
 	}
-	for e == 0 && !w.stopped() {
-		n, more := w.fill(d, fd)
-		w.each(d, w.buf[:n], func(r sys.Dirent) { b.add(r, w.means.sorting.budget) })
-		if !more {
-			break
-		}
+	fits := b.plan(budget)
+	d.least = b.from
+	for more := true; more && fits && e == 0 && !w.stopped(); {
+		var n int
+		n, more = w.fill(d, fd)
+		w.each(d, w.buf[:n], func(r sys.Dirent) { fits = fits && b.add(r, budget) })
 	}
-	if e != 0 {
+	if e == 0 && !fits {
+		e = sys.Rewind(fd, b.start)
+	}
+	switch {
+	case e != 0:
 		w.spoil(d, "lseek", e)
+		return false
+	case !fits:
+		d.small = true
+		w.cache.keep(d)
+		w.pool.Push(item{dir: d})
 		return false
 	}
 	b.more = b.to != math.MaxUint64
 	count := w.giveSlices(b)
-	if count == 0 && b.more { // all of the range was removed meanwhile
+	if count == 0 && b.more { // all of the range was removed during the run
 		w.pool.Push(item{dir: d, batch: b, from: -1})
 		return true
 	}

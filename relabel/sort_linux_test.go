@@ -3,13 +3,18 @@
 package relabel
 
 import (
+	"bytes"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -130,5 +135,89 @@ func TestGathered(t *testing.T) {
 				t.Errorf("%s: one in 50 was wrong: %+v, %v", c.name, r, err)
 			}
 		}
+	}
+}
+
+// TestBatchFull: names of a few inodes that exceed the budget are refused as soon as
+// they do, without a look at those kept for each that follows.
+func TestBatchFull(t *testing.T) {
+	const budget = 64 << 10
+	name := []byte(strings.Repeat("n", 250) + "\x00")[:250]
+	for _, c := range []struct {
+		what    string
+		buckets uint64 // among which the names are spread
+		full    bool
+	}{
+		{"one bucket", 1, true},
+		{"two buckets", 2, true},
+		{"many buckets", 100, false},
+	} {
+		b := newBatch(budget)
+		b.begin(nil)
+		b.plan(budget)
+		room, fits, n := cap(b.names), true, 0
+		for fits && n < 10_000 {
+			fits = b.add(sys.Dirent{Ino: uint64(n) % c.buckets << bucketBits, Name: name}, budget)
+			n++
+		}
+		// With two buckets the range is cut down to one of them on the way.
+		if most := int(c.buckets) * budget / 250; fits == c.full || c.full && n > most+1 {
+			t.Errorf("%s: after %d names it fits: %t", c.what, n, fits)
+		}
+		if cap(b.names) != room || b.size() > budget+sys.RecordMax {
+			t.Errorf("%s: memory for %d bytes became %d", c.what, room, cap(b.names))
+		}
+	}
+}
+
+// TestBatchReadings: a directory is read a bounded number of times, and what was not
+// reached by then is left. A bucket counts no further than the counter goes.
+func TestBatchReadings(t *testing.T) {
+	const budget, buckets = 4 << 10, 3 * mostReadings
+	name := []byte(strings.Repeat("n", 250) + "\x00")[:250]
+	b := newBatch(budget)
+	b.begin(nil)
+	readings, kept := 0, 0
+	for b.plan(budget) {
+		readings++
+		for i := range uint64(buckets * 10) {
+			if ino := i / 10 << bucketBits; ino >= b.from && !b.add(sys.Dirent{Ino: ino, Name: name}, budget) {
+				t.Fatal("does not fit")
+			}
+		}
+		kept += len(b.index)
+	}
+	if readings != mostReadings || b.from != uint64(kept/10)<<bucketBits {
+		t.Errorf("%d readings kept %d; the next begins at %d", readings, kept, b.from>>bucketBits)
+	}
+	b.weights[0] = math.MaxUint32 - 3
+	b.add(sys.Dirent{Name: name}, budget)
+	if b.weights[0] != math.MaxUint32 {
+		t.Errorf("a bucket counts %d", b.weights[0])
+	}
+}
+
+// TestManyNames: a directory with more names in one bucket than the budget holds is
+// read about twice; all is labelled, and each name counts once.
+func TestManyNames(t *testing.T) {
+	treetest.Need(t, "ext4", "strace")
+	const files = 4000
+	root := mkdir(t, treetest.Fresh(t, "ext4"), "root")
+	many := mkdir(t, root, "many")
+	for i := range files {
+		if err := unix.Mknod(fmt.Sprintf("%s/%0250d", many, i), unix.S_IFREG|0o600, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	calls, out, err := treetest.TraceCmd(t, child(t, "sort", root))
+	if want := fmt.Sprintf("%d entries", files+2); err != nil || !bytes.Contains(out, []byte(want)) {
+		t.Fatalf("want %s: %v\n%s", want, err, out)
+	}
+	readings := len(treetest.Select(calls, func(c treetest.Call) bool { return c.Name == "getdents64" && filepath.Base(c.Dir) == "many" }))
+	if once := files*280/bufferSize + 2; readings < once/2 || readings > 5*once/2 {
+		t.Errorf("%d calls to read a directory of %d buffers", readings, once)
+	}
+	if n := len(bearing(t, root, newLabel)); n != files+2 {
+		t.Errorf("%d have the label", n)
 	}
 }

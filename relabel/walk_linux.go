@@ -246,7 +246,11 @@ func (w *worker) entry(d *dir, fd int, e sys.Dirent) {
 // fill reads as many records of d as the buffer holds, and says if there may
 // be more. Only a reading of nothing is the end.
 func (w *worker) fill(d *dir, fd int) (n int, more bool) {
-	return w.refill(d, fd, 0, 0)
+	n, more = w.refill(d, fd, 0, 0)
+	if d.least > 0 {
+		n = len(dropBelow(w.buf[:n], d.least))
+	}
+	return n, more
 }
 
 // refill is fill after n bytes were read, and e was answered.
