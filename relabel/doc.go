@@ -91,8 +91,10 @@
 //     place that is never relabelled, with every mount in it, where it is met in
 //     the tree, and a filesystem of the kernel's own, by its type, with what is
 //     mounted in it. An automount is not triggered; what it has mounted already
-//     is labelled. (TestLeftAlone, TestVanish, TestFailureSeals, TestBeneathRefused,
-//     TestRefusedInside, TestKernelFilesystems, TestAutomountInside)
+//     is labelled. A mount whose ancestors are renamed during the run is found by
+//     its id, and is a failure if it is no longer in the tree.
+//     (TestLeftAlone, TestVanish, TestFailureSeals, TestBeneathRefused,
+//     TestRefusedInside, TestKernelFilesystems, TestAutomountInside, TestMountMoves)
 //     Two things end a run early: a label
 //     that the kernel refuses, and 128 input or output errors in a row.
 //  7. What is created in a directory after it was labelled inherits from it:

@@ -108,9 +108,13 @@ var kernelTypes = [...]string{
 func (m *mountEntry) kernels() bool { return slices.Contains(kernelTypes[:], m.fstype) }
 
 // inside is where in its filesystem the path lies, which is the mount's point or
-// beneath it.
+// beneath it. If either was renamed it is the mount's top.
 func (m *mountEntry) inside(path string) string {
-	return strings.TrimSuffix(m.root, "/") + strings.TrimPrefix(path, strings.TrimSuffix(m.point, "/"))
+	rest, is := strings.CutPrefix(path, strings.TrimSuffix(m.point, "/"))
+	if !is {
+		return m.root
+	}
+	return strings.TrimSuffix(m.root, "/") + rest
 }
 
 // value is that of the option name=value, "" if there is none.
@@ -134,6 +138,36 @@ func beneath(all []mountEntry, path string) []mountEntry {
 		}
 	}
 	return out
+}
+
+// mountByID finds a mount by its id.
+func mountByID(all []mountEntry, id uint64) *mountEntry {
+	for i := range all {
+		if all[i].id == id {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// hidden reports whether no path leads to the top of m, because something is
+// mounted over it, or over a directory on the way to it.
+func hidden(all []mountEntry, m *mountEntry) bool {
+	over := func(parent, but uint64, point string) bool {
+		return slices.ContainsFunc(all, func(o mountEntry) bool {
+			return o.parent == parent && o.id != parent && o.id != but &&
+				(point == o.point || strings.HasPrefix(point, strings.TrimSuffix(o.point, "/")+"/"))
+		})
+	}
+	if slices.ContainsFunc(all, func(o mountEntry) bool { return o.parent == m.id && o.id != m.id && o.point == m.point }) {
+		return true
+	}
+	for at := m; at != nil && at.id != at.parent; at = mountByID(all, at.parent) {
+		if over(at.parent, at.id, at.point) {
+			return true
+		}
+	}
+	return false
 }
 
 // selinuxOn reports whether this kernel enforces or logs by labels: selinuxfs

@@ -4,6 +4,7 @@ package relabel
 
 import (
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strconv"
@@ -46,14 +47,27 @@ func openProc() (*proc, error) {
 		p.close()
 		return nil, pathError("openat", "/proc/self/fdinfo", e)
 	}
-	text, err := os.ReadFile("/proc/self/mountinfo")
-	if err == nil {
-		if p.mounts, err = parseMountinfo(string(text)); err == nil {
-			return p, nil
-		}
+	var err error
+	if p.mounts, err = p.table(); err != nil {
+		p.close()
+		return nil, err
 	}
-	p.close()
-	return nil, err
+	return p, nil
+}
+
+// table reads the table of mounts as it is now.
+func (p *proc) table() ([]mountEntry, error) {
+	fd, e := sys.Openat(p.fds, sys.Cname("../mountinfo"), sys.OpenRead, 0)
+	if e != 0 {
+		return nil, pathError("openat", "/proc/self/mountinfo", e)
+	}
+	f := os.NewFile(uintptr(fd), "/proc/self/mountinfo")
+	defer f.Close() // only read
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return nil, err
+	}
+	return parseMountinfo(string(text))
 }
 
 func (p *proc) close() {
@@ -98,14 +112,7 @@ func (p *proc) path(fd int) (string, sys.Errno) {
 }
 
 // mount finds the line of mountinfo for a mount id.
-func (p *proc) mount(id uint64) *mountEntry {
-	for i := range p.mounts {
-		if p.mounts[i].id == id {
-			return &p.mounts[i]
-		}
-	}
-	return nil
-}
+func (p *proc) mount(id uint64) *mountEntry { return mountByID(p.mounts, id) }
 
 // over finds the mount in which path lies, which has no link in it.
 func (p *proc) over(path string) (found *mountEntry) {

@@ -5,6 +5,9 @@ package relabel
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"strings"
 	"syscall"
 
@@ -43,30 +46,17 @@ func (r *run) submounts(ctx context.Context, root *root) error {
 }
 
 func (r *run) submount(ctx context.Context, root *root, info mountEntry, s *strand) error {
-	rest := strings.TrimPrefix(info.point[len(root.real):], "/")
-	path := strings.TrimRight(root.path, "/") + "/" + rest
-	s.at("openat", path)
-	fd, passed, e := root.reach(root.fd, rest)
-	if e == syscall.ENOENT {
-		return nil // unmounted since, or hidden under another mount
-	}
-	if e != 0 {
+	m, fd, passed, err := r.find(root, info, s)
+	if err != nil {
 		r.count(failure)
-		r.report(path, "openat", e)
+		r.report(err.Path, err.Op, err.Err)
+		return nil
+	}
+	if m == nil {
 		return nil
 	}
 	defer sys.Close(fd)
-	s.at("statx", path)
-	m, op, e := r.proc.locate(fd, path)
-	if e != 0 {
-		r.count(failure)
-		r.report(path, op, e)
-		return nil
-	}
-	if m.id != info.id {
-		return nil // hidden under another mount, or gone
-	}
-	m.real, m.strand = info.point, s
+	path := m.path
 	why := info.unlabelable(r.selinux)
 	if why == "" && info.readOnly {
 		why = "mounted read-only"
@@ -97,6 +87,55 @@ func (r *run) submount(ctx context.Context, root *root, info mountEntry, s *stra
 		return nil
 	}
 	return r.cross(ctx, m, fd)
+}
+
+// find names the top of a mount that was in the table at the start by an O_PATH
+// descriptor, and tells which identities are passed on the way to it, its own
+// included. If a directory above it is renamed during the run it is looked up by
+// its id; it is an error if it is no longer in the tree. The mount is nil if it is
+// unmounted, or hidden under another.
+func (r *run) find(root *root, info mountEntry, s *strand) (*mount, int, []identity, *fs.PathError) {
+	real := root.real
+	for try := 0; ; try++ {
+		rest := strings.TrimPrefix(info.point[len(real):], "/")
+		path := strings.TrimRight(root.path, "/") + "/" + rest
+		s.at("openat", path)
+		fd, passed, e := root.reach(root.fd, rest)
+		if e != 0 && judge(e) != gone && judge(e) != changed {
+			return nil, -1, nil, pathError("openat", path, e)
+		}
+		if e == 0 {
+			s.at("statx", path)
+			m, op, e := r.proc.locate(fd, path)
+			if e == 0 && m.id == info.id {
+				m.real, m.strand = info.point, s
+				return m, fd, passed, nil
+			}
+			sys.Close(fd)
+			if e != 0 {
+				return nil, -1, nil, pathError(op, path, e)
+			}
+		}
+		all, err := r.proc.table()
+		if err != nil {
+			return nil, -1, nil, &fs.PathError{Op: "read", Path: path, Err: err}
+		}
+		now := mountByID(all, info.id)
+		if now == nil || now.device != info.device || hidden(all, now) {
+			return nil, -1, nil, nil
+		}
+		if real, e = r.proc.path(root.fd); e != 0 {
+			return nil, -1, nil, pathError("readlinkat", root.path, e)
+		}
+		switch {
+		case len(beneath([]mountEntry{*now}, real)) == 0:
+			return nil, -1, nil, &fs.PathError{Op: "openat", Path: path, Err: fmt.Errorf("what is mounted here was moved out of the tree, to %s", now.point)}
+		case try == tries:
+			return nil, -1, nil, &fs.PathError{Op: "openat", Path: path, Err: errors.New("what is mounted here is moved faster than it can be opened")}
+		}
+		info = *now
+		pause(try)
+	}
 }
 
 // cross labels one mount beneath the root, its top first.

@@ -133,3 +133,82 @@ func TestRefusedInside(t *testing.T) {
 		})
 	}
 }
+
+// TestMountMoves renames directories above a mount while the root's own mount is
+// walked, before what is mounted in it has its turn.
+func TestMountMoves(t *testing.T) {
+	move := func(t *testing.T, from, to string) {
+		t.Helper()
+		if err := os.Rename(from, to); err != nil {
+			t.Error(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(t *testing.T, root string)
+		at     string // where it is afterwards, beneath root; "" if that is not to be labelled
+		fails  bool
+	}{
+		"stays":   {func(*testing.T, string) {}, "a/b/m", false},
+		"renamed": {func(t *testing.T, root string) { move(t, root+"/a", root+"/z") }, "z/b/m", false},
+		"replaced": {func(t *testing.T, root string) {
+			move(t, root+"/a/b", root+"/y")
+			mkdir(t, root, "a/b/m")
+		}, "y/m", false},
+		"replaced by a file": {func(t *testing.T, root string) {
+			move(t, root+"/a/b", root+"/y")
+			if err := os.WriteFile(root+"/a/b", nil, 0o600); err != nil {
+				t.Error(err)
+			}
+		}, "y/m", false},
+		"root renamed": {func(t *testing.T, root string) {
+			move(t, root+"/a/b", root+"/y")
+			move(t, root, root+"2")
+		}, "../root2/y/m", false},
+		"out of the tree": {func(t *testing.T, root string) { move(t, root+"/a/b", filepath.Dir(root)+"/out") }, "", true},
+		"unmounted": {func(t *testing.T, root string) {
+			if err := unix.Unmount(root+"/a/b/m", unix.MNT_DETACH); err != nil {
+				t.Error(err)
+			}
+		}, "", false},
+		"hidden": {func(t *testing.T, root string) {
+			if err := unix.Mount("test", root+"/a", "tmpfs", 0, ""); err != nil {
+				t.Error(err)
+			}
+		}, "", false},
+	} {
+		for engine, m := range engines() {
+			t.Run(name+"/"+engine, func(t *testing.T) {
+				root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir a\ndir a/b\ndir a/b/m\nfile f\n")
+				if err := unix.Mount("test", root+"/a/b/m", "tmpfs", 0, ""); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(root+"/a/b/m/in", nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				changed, failed := false, []string(nil)
+				r, err := tree(t.Context(), root, newLabel, Options{
+					Threads:   1,
+					OnFailure: func(err error) { failed = append(failed, err.Error()) },
+					OnChange: func(path, _ string) {
+						if !changed && path == root+"/f" {
+							changed = true
+							c.change(t, root)
+						}
+					},
+				}, as(m))
+				adds(t, r)
+				if !changed {
+					t.Error("nothing was renamed")
+				}
+				if c.at != "" {
+					if err != nil || !r.Complete || labelOf(t, filepath.Join(root, c.at, "in")) != newLabel {
+						t.Errorf("%+v, %v", r, err)
+					}
+				}
+				if c.fails != (err != nil) || c.fails == r.Complete || c.fails && (len(failed) != 1 || labelOf(t, root) == newLabel) {
+					t.Errorf("%+v, %v; %v", r, err, failed)
+				}
+			})
+		}
+	}
+}
