@@ -106,7 +106,7 @@ func options(s *settings) []option {
 
 		{ofOutput, "progress", "p", "", "tell how far it is; by itself on a terminal", "lvr", "", boolean(&s.progress)},
 		{ofOutput, "verbose", "v", "", "list each change on stdout, and every failure", "lvr", "", boolean(&s.verbose)},
-		{ofOutput, "verbose", "v", "", "say what was done, and list every failure", "h", "", boolean(&s.verbose)},
+		{ofOutput, "verbose", "v", "", "say what was done; at most 50 lines in all", "h", "", boolean(&s.verbose)},
 		{ofOutput, "quiet", "q", "", "no result lines, no progress", "lpvr", "", boolean(&s.quiet)},
 		{ofOutput, "output", "", "WHAT", "text (default), json, crio, podman, kubernetes", "e", "text json crio podman kubernetes", enum(&s.output, "text", "json", "crio", "podman", "kubernetes")},
 		{ofOutput, "json", "", "", "JSON lines on stdout, one object each", "lpvre", "", boolean(&s.json)},

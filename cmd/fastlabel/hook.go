@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -78,7 +77,15 @@ func (h *hook) run(ctx context.Context, stdin io.Reader) int {
 		return c
 	case <-time.After(patience):
 		_, reason := endOf(ctx)
-		h.lines.last("%s, and the filesystem does not answer; the next try goes on from there", reason)
+		said := make(chan bool, 1)
+		go func() { // stderr may not be read
+			h.lines.last("%s, and the filesystem does not answer; the next try goes on from there", reason)
+			said <- true
+		}()
+		select {
+		case <-said:
+		case <-time.After(patience / 2):
+		}
 		return exitFailed
 	}
 }
@@ -135,7 +142,8 @@ func limits(flag, runtime time.Duration) (limit, patience time.Duration) {
 
 // all labels every volume.
 func (h *hook) all(ctx context.Context, config *bundleConfig, asked *request) int {
-	volumes, ok := h.choose(config.Mounts, asked)
+	defer h.lines.end()
+	volumes, ok := h.choose(ctx, config.Mounts, asked)
 	for _, v := range volumes {
 		h.lines.begin(strings.Join(v.destinations, ", "))
 		quiet := &settings{trust: asked.skip}
@@ -159,9 +167,10 @@ type volume struct {
 }
 
 // choose finds the volumes; it is not ok if one that is asked for is not among
-// them, which is then told.
-func (h *hook) choose(mounts []bundleMount, asked *request) (volumes []volume, ok bool) {
+// them, or ctx ends before, which is then told.
+func (h *hook) choose(ctx context.Context, mounts []bundleMount, asked *request) (volumes []volume, ok bool) {
 	ok = true
+	index := map[string]int{} // of volumes, by source
 	add := func(m bundleMount) {
 		source, err := h.resolve(m)
 		if err == nil && asked.all {
@@ -175,33 +184,45 @@ func (h *hook) choose(mounts []bundleMount, asked *request) (volumes []volume, o
 			ok = false
 			return
 		}
-		if i := slices.IndexFunc(volumes, func(v volume) bool { return v.source == source }); i >= 0 {
+		if i, known := index[source]; known {
 			volumes[i].destinations = append(volumes[i].destinations, m.place())
 			return
 		}
+		index[source] = len(volumes)
 		volumes = append(volumes, volume{source, []string{m.place()}})
 	}
+	found := map[string][]bundleMount{} // by destinations that are listed
+	for _, d := range asked.destinations {
+		found[d] = nil
+	}
 	for _, m := range mounts {
-		h.lines.begin(m.place())
+		if ctx.Err() != nil {
+			_, reason := endOf(ctx)
+			h.lines.begin("")
+			h.lines.error("not begun (%s)", reason)
+			return nil, false
+		}
+		place := m.place()
 		if asked.all && m.isBind() {
+			h.lines.begin(place)
 			add(m)
+		} else if at, listed := found[place]; listed {
+			found[place] = append(at, m)
 		}
 	}
 	for _, d := range asked.destinations {
 		h.lines.begin(d)
-		found := "no mount of this container"
-		for _, m := range mounts {
-			switch {
-			case m.place() != d:
-			case m.isBind():
-				found = ""
+		missing := "no mount of this container"
+		for _, m := range found[d] {
+			if m.isBind() {
+				missing = ""
 				add(m)
-			case found != "":
-				found = "no bind mount but " + plain(m.Type)
+			} else if missing != "" {
+				missing = "no bind mount but " + plain(m.Type)
 			}
 		}
-		if found != "" {
-			h.lines.error("%s", found)
+		if missing != "" {
+			h.lines.error("%s", missing)
 			ok = false
 		}
 	}

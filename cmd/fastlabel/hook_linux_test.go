@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -309,59 +308,4 @@ func TestHookTerminated(t *testing.T) {
 	}
 	_ = cmd.Wait()
 	expectHook(t, "SIGTERM", cmd.ProcessState.ExitCode(), exitFailed, stderr.String(), "reading the state on stdin: interrupted by SIGTERM\n")
-}
-
-// Each line goes to the journal as well; one that does not listen holds
-// nobody.
-func TestHookJournal(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "log")
-	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	lines := func(verbose bool) (*hookLines, *strings.Builder) {
-		var stderr strings.Builder
-		return &hookLines{stderr: &stderr, journal: &journal{path: path}, verbose: verbose}, &stderr
-	}
-	x := newContainer(t, "relabel=true")
-	x.bind("/v", x.dir+"/gone")
-	said, stderr := lines(false)
-	h := &hook{app: fake(), settings: &settings{}, lines: said}
-	if code := h.run(context.Background(), strings.NewReader(x.write())); code != exitFailed {
-		t.Errorf("exit %d", code)
-	}
-	buf := make([]byte, 4096)
-	n, err := l.Read(buf)
-	if err != nil {
-		t.Fatal(err)
-	}
-	line := strings.TrimPrefix(stderr.String(), "fastlabel: ")
-	if got := string(buf[:n]); !strings.HasPrefix(got, "<27>") || !strings.HasSuffix(got, fmt.Sprintf(" fastlabel[%d]: %s", os.Getpid(), line)) {
-		t.Errorf("%q, not %q", got, line)
-	}
-	said.journal.close()
-
-	// Nobody reads: the queue fills, then the journal is given up.
-	said, stderr = lines(false)
-	treetest.Returns(t, "a journal that nobody reads", func() {
-		for range 5000 {
-			said.error("x")
-		}
-	})
-	if !said.journal.gone {
-		t.Error("it is not given up")
-	}
-	if strings.Count(stderr.String(), "\n") != 5000 {
-		t.Error("stderr lacks lines")
-	}
-	said.journal.close()
-
-	// Nobody is there.
-	gone := &journal{path: path + "not"}
-	gone.write(asError, "x")
-	if !gone.gone {
-		t.Error("a journal that is not there is asked again")
-	}
-	gone.close()
 }

@@ -308,7 +308,7 @@ func TestHookTells(t *testing.T) {
 		text+"every: waiting for another relabel of this volume (process 17)\n",
 		text+"every: \"DIR/every/mnt\\n\": skipped: mounted read-only\n",
 		text+"every: the policy refused the seal\n",
-		text+"many: 1,214 more failures; -v lists all\n",
+		text+"many: 1,214 more failures\n",
 		text+"many: incomplete, 1,235 entries, 0 written, 1,234 failed, 0.010 s\n",
 	)
 	if strings.Contains(said, "/to/one") || strings.Count(said, "read-only file system") != maxListed {
@@ -316,9 +316,6 @@ func TestHookTells(t *testing.T) {
 	}
 	code, said = x.run(t.Context(), fake(), "-v")
 	expectHook(t, "-v", code, exitFailed, said, text+"one: 1 entry, 0 written, 1 right, 0 failed")
-	if strings.Count(said, "read-only file system") != 1234 {
-		t.Error("-v does not list every failure")
-	}
 
 	// No label is to be had on a filesystem: that alone stops no container.
 	x = newContainer(t, "relabel=/to/unsupported")

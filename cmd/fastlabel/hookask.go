@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/fastlabel/fastlabel/relabel"
@@ -19,6 +18,9 @@ const (
 	askSkip    = "io.fastlabel.skip"    // none, root, top, unchanged
 	askLabel   = "io.fastlabel.label"   // a label in place of linux.mountLabel
 )
+
+// maxDestinations bounds a list; a pod has tens of mounts. For more there is true.
+const maxDestinations = 256
 
 // askCRIO are CRI-O's own annotations: "true" asks for what skip top does.
 var askCRIO = [...]string{
@@ -106,14 +108,20 @@ func askedDestinations(list string) ([]string, error) {
 		return nil, errors.New(askRelabel + " is empty: neither true nor a list of destinations")
 	}
 	var all []string
+	known := map[string]bool{}
 	for item := range strings.SplitSeq(list, ",") {
 		item = strings.TrimSpace(item)
 		if !path.IsAbs(item) {
 			return nil, fmt.Errorf("%s: %s is neither true nor an absolute destination", askRelabel, brief(item))
 		}
-		if item = path.Clean(item); !slices.Contains(all, item) {
-			all = append(all, item)
+		if item = path.Clean(item); known[item] {
+			continue
 		}
+		if len(all) == maxDestinations {
+			return nil, fmt.Errorf("%s lists more than %d destinations", askRelabel, maxDestinations)
+		}
+		known[item] = true
+		all = append(all, item)
 	}
 	return all, nil
 }

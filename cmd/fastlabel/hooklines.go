@@ -11,6 +11,13 @@ import (
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
+// What a pod's author writes, and what is in a volume, must flood no log.
+const (
+	maxLines = 50          // a run
+	maxInfos = 40          // of them; the others are for errors
+	maxLine  = 8<<10 - 100 // bytes; with syslog's and our own name before it 8 KiB
+)
+
 // hookLines is the hook's reporter: each line names the container and the
 // destination, and goes to stderr and to the journal, since not every runtime
 // shows what a hook prints. The worker writes it and, where the worker hangs,
@@ -23,6 +30,7 @@ type hookLines struct {
 
 	mu             sync.Mutex
 	over           bool
+	lines, left    int    // written, and left out
 	destination    string // what is worked on
 	failed, passed int    // failures told and entries skipped beneath it
 	unlabelable    bool   // no label can be set there
@@ -38,16 +46,32 @@ func (l *hookLines) begin(destination string) {
 func (l *hookLines) error(format string, a ...any) { l.say(asError, false, format, a...) }
 func (l *hookLines) info(format string, a ...any)  { l.say(asInfo, false, format, a...) }
 
+// end says how many lines were left out, if any were.
+func (l *hookLines) end() {
+	if l.begin(""); l.left > 0 {
+		l.say(asError, true, "%s more lines are left out", thousands(int64(l.left)))
+	}
+}
+
 // last says one line more, and no other after it.
 func (l *hookLines) last(format string, a ...any) { l.say(asError, true, format, a...) }
 
 func (l *hookLines) say(priority int, last bool, format string, a ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.over {
+	most := maxLines - 1 // one is for the last
+	if priority == asInfo {
+		most = maxInfos
+	}
+	switch {
+	case l.over:
+		return
+	case l.lines >= most && !last:
+		l.left++
 		return
 	}
 	l.over = last
+	l.lines++
 	about := "hook: "
 	if l.container != "" {
 		about = "container " + plain(l.container) + ": "
@@ -55,14 +79,14 @@ func (l *hookLines) say(priority int, last bool, format string, a ...any) {
 	if l.destination != "" {
 		about += plain(l.destination) + ": "
 	}
-	line := about + clean(fmt.Sprintf(format, a...))
+	line := cut(about+clean(fmt.Sprintf(format, a...)), maxLine)
 	fmt.Fprintf(l.stderr, "fastlabel: %s\n", line)
 	l.journal.write(priority, line)
 }
 
 func (l *hookLines) failure(root string, err error) {
 	if !errors.Is(err, errHangs) {
-		if l.failed++; l.failed > maxListed && !l.verbose {
+		if l.failed++; l.failed > maxListed {
 			return
 		}
 	}
@@ -75,7 +99,7 @@ func (l *hookLines) failure(root string, err error) {
 }
 
 func (l *hookLines) skip(_, path, reason string) {
-	if l.passed++; l.passed <= maxListed || l.verbose {
+	if l.passed++; l.passed <= maxListed {
 		l.info("%s: skipped: %s", quote(path), reason)
 	}
 }
@@ -92,11 +116,11 @@ func (l *hookLines) probed(probeResult)       {}
 func (l *hookLines) explained(explanation)    {}
 
 func (l *hookLines) result(r result) {
-	if !l.verbose && l.failed > maxListed {
-		l.error("%s more failures; -v lists all", thousands(int64(l.failed-maxListed)))
+	if l.failed > maxListed {
+		l.error("%s more failures", thousands(int64(l.failed-maxListed)))
 	}
-	if !l.verbose && l.passed > maxListed {
-		l.info("%s more skipped; -v lists all", thousands(int64(l.passed-maxListed)))
+	if l.passed > maxListed {
+		l.info("%s more skipped", thousands(int64(l.passed-maxListed)))
 	}
 	l.unlabelable = l.unlabelable && r.code == exitRefused
 	line := resultLine(r)

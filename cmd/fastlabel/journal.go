@@ -12,8 +12,9 @@ import (
 // devLog is where syslog, or the journal in its place, listens.
 const devLog = "/dev/log"
 
-// journalWait is how long a line may take to be taken. A reader that is alive
-// needs microseconds; the hook must not outlast its time for one that is not.
+// journalWait is how long a run waits in all for its lines to be taken. A reader
+// that is alive needs microseconds; the hook must not outlast its time for one that
+// is not.
 const journalWait = 200 * time.Millisecond
 
 // Priorities: the facility daemon (3), and how grave it is (RFC 5424, 6.2.1).
@@ -22,39 +23,43 @@ const (
 	asInfo  = 3<<3 | 6
 )
 
-// journal sends lines to the local syslog. Where there is none, or it does not
-// take a line in time, it is silent from then on: the lines are on stderr as
-// well. log/syslog is not used because its writes have no deadline.
+// journal sends lines to the local syslog. One that is not taken is lost, and no
+// other: each is tried, on a new connection after an error. All lines are on stderr
+// as well. log/syslog is not used because its writes have no deadline.
 type journal struct {
-	path string
-	conn net.Conn
-	gone bool
+	path   string
+	conn   net.Conn
+	waited time.Duration // by all lines so far
 }
 
 func (j *journal) write(priority int, line string) {
-	if j.gone {
-		return
+	begin := time.Now()
+	left := max(journalWait-j.waited, time.Millisecond)
+	if err := j.send(fmt.Sprintf("<%d>%s fastlabel[%d]: %s\n", priority, begin.Format(time.Stamp), os.Getpid(), line), left); err != nil {
+		j.close()
 	}
+	j.waited += time.Since(begin)
+}
+
+func (j *journal) send(text string, wait time.Duration) (err error) {
 	if j.conn == nil {
-		dialer := net.Dialer{Timeout: journalWait}
-		var err error
+		dialer := net.Dialer{Timeout: wait}
 		if j.conn, err = dialer.Dial("unixgram", j.path); err != nil {
 			if j.conn, err = dialer.Dial("unix", j.path); err != nil {
-				j.gone = true
-				return
+				return err
 			}
 		}
 	}
-	text := fmt.Sprintf("<%d>%s fastlabel[%d]: %s\n", priority, time.Now().Format(time.Stamp), os.Getpid(), line)
-	err := j.conn.SetWriteDeadline(time.Now().Add(journalWait))
-	if err == nil {
-		_, err = j.conn.Write([]byte(text))
+	if err := j.conn.SetWriteDeadline(time.Now().Add(wait)); err != nil {
+		return err
 	}
-	j.gone = err != nil
+	_, err = j.conn.Write([]byte(text))
+	return err
 }
 
 func (j *journal) close() {
 	if j.conn != nil {
 		j.conn.Close()
+		j.conn = nil
 	}
 }

@@ -56,6 +56,18 @@ func brief(s string) string {
 	return plain(s)
 }
 
+// cut ends s, which is UTF-8, after so many bytes.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	most -= len("...")
+	for !utf8.RuneStart(s[most]) {
+		most--
+	}
+	return s[:most] + "..."
+}
+
 // ascii replaces what is not printable in JSON text by its \u escape, so that
 // C1 controls and marks of direction, which JSON allows raw, do no harm.
 func ascii(line []byte) []byte {

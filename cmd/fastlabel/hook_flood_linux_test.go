@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// Each line goes to the journal as well; one that does not listen holds
+// nobody.
+func TestHookJournal(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	lines := func(verbose bool) (*hookLines, *strings.Builder) {
+		var stderr strings.Builder
+		return &hookLines{stderr: &stderr, journal: &journal{path: path}, verbose: verbose}, &stderr
+	}
+	x := newContainer(t, "relabel=true")
+	x.bind("/v", x.dir+"/gone")
+	said, stderr := lines(false)
+	h := &hook{app: fake(), settings: &settings{}, lines: said}
+	if code := h.run(context.Background(), strings.NewReader(x.write())); code != exitFailed {
+		t.Errorf("exit %d", code)
+	}
+	buf := make([]byte, 4096)
+	n, err := l.Read(buf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := strings.TrimPrefix(stderr.String(), "fastlabel: ")
+	if got := string(buf[:n]); !strings.HasPrefix(got, "<27>") || !strings.HasSuffix(got, fmt.Sprintf(" fastlabel[%d]: %s", os.Getpid(), line)) {
+		t.Errorf("%q, not %q", got, line)
+	}
+	said.journal.close()
+
+	// Nobody reads: the queue fills, and what is waited is bounded. What is written
+	// after that, when somebody reads again, arrives.
+	j := &journal{path: path}
+	defer j.close()
+	for range 3000 {
+		j.write(asError, "full")
+		if j.waited > journalWait {
+			break
+		}
+	}
+	if j.waited <= journalWait {
+		t.Errorf("a full queue was waited for %v", j.waited)
+	}
+	if _, err := l.Read(buf); err != nil { // there is room again
+		t.Fatal(err)
+	}
+	arrives(t, l, j, "after the full queue")
+	// A line that is too long for a datagram is one lost line, and so is what is
+	// written while the reader is away.
+	j.write(asError, strings.Repeat("x", 4<<20))
+	arrives(t, l, j, "after the long line")
+	l.Close()
+	j.write(asError, "away")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if l, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"}); err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	arrives(t, l, j, "after the reader's absence")
+}
+
+// arrives has a line written, and reads until that comes.
+func arrives(t *testing.T, l *net.UnixConn, j *journal, line string) {
+	t.Helper()
+	buf := make([]byte, 4096)
+	j.waited = 0 // this machine may be slow
+	j.write(asError, line)
+	_ = l.SetReadDeadline(time.Now().Add(treetest.Patience))
+	for {
+		if n, err := l.Read(buf); err != nil || strings.HasSuffix(string(buf[:n]), "]: "+line+"\n") {
+			if err != nil {
+				t.Errorf("%s does not arrive: %v", line, err)
+			}
+			return
+		}
+	}
+}
+
+// A pod's author floods neither a log nor the processor: by destinations, by mounts,
+// by what fails.
+func TestHookFlood(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	list := func(n int, more string) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "/%x,", i)
+		}
+		return "relabel=" + b.String() + more
+	}
+	run := func(ctx context.Context, x *container) (code int, lines []string) {
+		var stderr strings.Builder
+		h := &hook{app: fake(), settings: &settings{verbose: true}, lines: &hookLines{stderr: &stderr, journal: &journal{path: path}, verbose: true}}
+		all := make(chan []string)
+		go func() { // a queue has room for ten
+			var lines []string
+			for buf := make([]byte, 1<<20); ; {
+				n, err := l.Read(buf)
+				if err != nil || string(buf[:n]) == "over" {
+					all <- lines
+					return
+				}
+				lines = append(lines, string(buf[:n]))
+			}
+		}()
+		code = h.run(ctx, strings.NewReader(x.write()))
+		h.lines.journal.close()
+		over, err := net.Dial("unixgram", path)
+		if err == nil {
+			_, err = over.Write([]byte("over"))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		over.Close()
+		lines = <-all
+		for line := range strings.Lines(stderr.String()) {
+			lines = append(lines, line)
+		}
+		for _, line := range lines {
+			if len(line) > 8<<10 {
+				t.Errorf("a line of %d bytes", len(line))
+			}
+		}
+		return code, lines
+	}
+	for _, c := range []struct {
+		asked string
+		lines int // on stderr and in the journal
+		last  string
+	}{
+		{list(53000, "/x"), 2, ": io.fastlabel.relabel lists more than 256 destinations\n"},
+		{list(255, "/"+strings.Repeat("long", 50000)), 2 * maxLines, " container c1: 207 more lines are left out\n"},
+		{"relabel=/" + strings.Repeat("\x1b\xff", 40000), 2, "..."},
+		{"relabel=/many", 2 * (maxListed + 2), "1,234 failed, 0.010 s\n"},
+	} {
+		x := newContainer(t, c.asked)
+		x.bind("/many", "many")
+		code, lines := run(t.Context(), x)
+		if code != exitFailed || len(lines) != c.lines || !strings.HasSuffix(strings.TrimSuffix(" "+lines[len(lines)-1], "\n"), strings.TrimSuffix(c.last, "\n")) {
+			t.Errorf("%.40s: exit %d, %d lines, the last is %.200s", c.asked, code, len(lines), lines[len(lines)-1])
+		}
+	}
+
+	// 100,000 mounts are gone through once, whatever the list, and not after the end.
+	var mounts []bundleMount
+	for i := range 100000 {
+		mounts = append(mounts, bundleMount{fmt.Sprintf("/m/%x", i), "bind", "/", nil})
+	}
+	destinations := []string{"/m/1869f"}
+	for i := range maxDestinations - 1 {
+		destinations = append(destinations, fmt.Sprint("/none/", i))
+	}
+	took := func(ctx context.Context, n int) (time.Duration, []volume) {
+		h := &hook{app: fake(), settings: &settings{}, lines: &hookLines{stderr: io.Discard, journal: &journal{path: path + "not"}}}
+		begin := time.Now()
+		volumes, _ := h.choose(ctx, mounts, &request{destinations: destinations[:n]})
+		return time.Since(begin), volumes
+	}
+	one, volumes := took(t.Context(), 1)
+	if len(volumes) != 1 {
+		t.Errorf("chose %v", volumes)
+	}
+	if all, _ := took(t.Context(), len(destinations)); all > 50*one {
+		t.Errorf("%v for one destination, %v for %d", one, all, len(destinations))
+	}
+	ended, cancel := context.WithCancelCause(t.Context())
+	cancel(deadline{time.Second})
+	if _, volumes = took(ended, 1); volumes != nil {
+		t.Errorf("after the end: %v", volumes)
+	}
+}
