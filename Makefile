@@ -170,10 +170,11 @@ test-terminal: deps-terminal ## a session at a terminal that tmux plays, progres
 picture: deps-terminal ## record docs/terminal.svg: a million files are labelled at a terminal (root)
 	cd test/terminal && FASTLABEL_PROMISE=root,ext4,tmux CGO_ENABLED=0 $(GO) test -count=1 -run TestPicture . -files 1000000 -picture ../../docs/terminal.svg
 
+# MUTANT=regexp chooses among the entries of test/mutants.
+MUTANT ?= .
 .PHONY: mutants
-mutants: ## break the engine and the pool on purpose, and see a named test notice (root)
-	@relabel/internal/steal/mutants.sh
-	@test/mutants.sh
+mutants: ## break the source on purpose, and see a named test notice (root; four minutes; MUTANT=regexp)
+	FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=0 $(GO) test -count=1 -v -tags mutants -parallel 2 -timeout 1h -run '^TestMutants$$/$(MUTANT)' ./test/mutants
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target in turn, each for FUZZTIME (10m)

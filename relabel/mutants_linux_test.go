@@ -19,8 +19,8 @@ import (
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-// The tests in this file hold promises that no other test held when
-// test/mutants.sh first broke them. The patches name them.
+// The tests in this file hold promises that no other test held when a mutant
+// first broke them. The entries of test/mutants name them.
 
 // TestDirectoriesFirst: a directory bears its label before its entries are
 // read, by each way. Without SELinux nothing inherits it: the order is all that

@@ -4,70 +4,23 @@ package selinuxvm
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fastlabel/fastlabel/test/mutants"
 )
 
-// broken is an engine that is broken on purpose, as a patch of broken/ says. Its
-// first two lines are
-//
-//	Dies by: the test of package inside that fails
-//	Breaks: the sentence that is not true of it
-type broken struct{ name, file, test, breaks string }
-
-var header = regexp.MustCompile(`^Dies by: (Test\S+)\nBreaks: (.+)\n--- `)
-
-// readBroken reads the patches; each must apply to what stands here.
-func readBroken(t *testing.T) []broken {
-	t.Helper()
-	files, err := filepath.Glob("broken/*.patch")
-	if err != nil || len(files) < 6 {
-		t.Fatalf("%d patches: %v", len(files), err)
-	}
-	var all []broken
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := header.FindStringSubmatch(string(text))
-		if m == nil {
-			t.Fatalf("%s: its first lines do not say what it dies by, and what it breaks", file)
-		}
-		file := absolute(t, file)
-		if out, err := exec.Command("git", "-C", house, "apply", "--check", file).CombinedOutput(); err != nil {
-			t.Errorf("%s is stale: %s", file, out)
-		}
-		all = append(all, broken{strings.TrimSuffix(filepath.Base(file), ".patch"), file, m[1], m[2]})
-	}
-	return all
-}
-
-func absolute(t *testing.T, file string) string {
-	t.Helper()
-	file, err := filepath.Abs(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
-// TestPatches: what TestBroken needs is there, where no machine is booted.
-func TestPatches(t *testing.T) { readBroken(t) }
-
-// TestBroken shows that the tests in the machine can fail. Each engine that is
-// broken on purpose is built, with the tests of package inside, and must fail the
-// one that its patch names, in both kernels. The control is what stands here: it
-// passes all of those.
+// TestBroken shows that the tests in the machine can fail. Each mutant that names a
+// test of package inside is built, with those tests, and must fail that one, in both
+// kernels. The control is what stands here: it passes all of those.
 func TestBroken(t *testing.T) {
 	m := image(t)
-	all := readBroken(t)
+	all := slices.DeleteFunc(mutants.All(), func(m mutants.Mutant) bool { return m.Inside == "" })
+	if len(all) < 6 {
+		t.Fatalf("%d mutants", len(all))
+	}
 	files := map[string]string{
 		"control/inside.test": build(t, ".", "./inside", true),
 		"control/fastlabel":   build(t, house, "./cmd/fastlabel", false),
@@ -79,12 +32,12 @@ func TestBroken(t *testing.T) {
 	}
 	var tests []string
 	for _, b := range all {
-		dir := breakHouse(t, b)
-		files[b.name+"/inside.test"] = build(t, filepath.Join(dir, "test/selinuxvm"), "./inside", true)
-		files[b.name+"/fastlabel"] = build(t, dir, "./cmd/fastlabel", false)
-		try(b.name, b.test)
-		if !slices.Contains(tests, b.test) {
-			tests = append(tests, b.test)
+		more := overlay(t, b)
+		files[b.Name+"/inside.test"] = build(t, ".", "./inside", true, more...)
+		files[b.Name+"/fastlabel"] = build(t, house, "./cmd/fastlabel", false, more...)
+		try(b.Name, b.Inside)
+		if !slices.Contains(tests, b.Inside) {
+			tests = append(tests, b.Inside)
 		}
 	}
 	for _, test := range tests {
@@ -118,7 +71,7 @@ func TestBroken(t *testing.T) {
 				table.add(m, k, "broken", name+" by "+strings.ReplaceAll(test, "/", " "), as)
 			}
 			for _, b := range all {
-				expect(b.name, b.test, "FAIL", "dead")
+				expect(b.Name, b.Inside, "FAIL", "dead")
 			}
 			for _, test := range tests {
 				expect("control", test, "PASS", "pass")
@@ -126,28 +79,16 @@ func TestBroken(t *testing.T) {
 		})
 	}
 	for _, b := range all {
-		table.reason("broken " + b.name + ": it is no longer true that " + b.breaks)
+		table.reason("broken " + b.Name + ": it is no longer true that " + b.Breaks)
 	}
 }
 
-// breakHouse makes a copy of what the builds need, with the patch.
-func breakHouse(t *testing.T, b broken) string {
+// overlay is the argument of go build that breaks what it builds.
+func overlay(t *testing.T, m mutants.Mutant) []string {
 	t.Helper()
-	dir := t.TempDir()
-	for name, from := range houseFiles(t) {
-		name = strings.TrimPrefix(name, "house/")
-		first, _, _ := strings.Cut(name, "/")
-		if !slices.Contains([]string{"go.mod", "go.sum", "relabel", "cmd", "test"}, first) {
-			continue
-		}
-		if _, err := copyFile(filepath.Join(dir, name), from); err != nil {
-			t.Fatal(err)
-		}
+	file, err := m.Overlay(house, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
-	cmd := exec.Command("git", "apply", b.file)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %s", b.name, out)
-	}
-	return dir
+	return []string{"-overlay", file}
 }

@@ -16,7 +16,7 @@
 //	TestRuntimes  the same package: containers of runc, crun and podman
 //	TestEngine    the tests of the engine and the command
 //	TestTorture   kills before each call and two runs at once, of test/torture
-//	TestBroken    engines that are broken on purpose, and noticed by TestCore's tests
+//	TestBroken    engines that are broken on purpose (test/mutants), and noticed by TestCore's tests
 //
 // In the order in which they are used:
 //
@@ -27,7 +27,6 @@
 //	machine    what a machine is booted for, its disks, what came out of it
 //	boot       QEMU, from its start to its end
 //	guest/     what runs in the machine: init, start, and an addition to the policy
-//	broken/    how engines are broken, as patches
 //	results/   tables of runs
 //	avc        what the policy refused, for the tests in the machine
 //

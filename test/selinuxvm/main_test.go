@@ -46,15 +46,16 @@ func image(t *testing.T) *Image {
 }
 
 // build builds a package of the house or of this module: its command, or its
-// tests.
-func build(t *testing.T, dir, pkg string, tests bool) string {
+// tests. more are arguments of go build.
+func build(t *testing.T, dir, pkg string, tests bool, more ...string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "program")
-	args := []string{"build", "-trimpath", "-o", file, pkg}
+	args := []string{"build"}
 	if tests {
-		args = []string{"test", "-c", "-trimpath", "-o", file, pkg}
+		args = []string{"test", "-c"}
 	}
-	cmd := exec.Command("go", args...)
+	args = append(args, "-trimpath", "-o", file)
+	cmd := exec.Command("go", append(append(args, more...), pkg)...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", cmd, err, out)

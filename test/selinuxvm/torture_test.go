@@ -5,6 +5,8 @@ package selinuxvm
 import (
 	"testing"
 	"time"
+
+	"github.com/fastlabel/fastlabel/test/mutants"
 )
 
 // TestTorture kills the command before its calls, and has two of it at once, in both
@@ -17,9 +19,11 @@ func TestTorture(t *testing.T) {
 	files := houseFiles(t)
 	files["tests/torture.test"] = build(t, house+"/test/torture", ".", true)
 	files["builds/fastlabel"] = build(t, house, "./cmd/fastlabel", false)
-	const mutant = "lock-skipped"
-	dir := breakHouse(t, broken{name: mutant, file: absolute(t, house+"/test/torture/mutants/"+mutant+".patch")})
-	files["builds/"+mutant] = build(t, dir, "./cmd/fastlabel", false)
+	control, err := mutants.Find("lock-skipped")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files["builds/"+control.Name] = build(t, house, "./cmd/fastlabel", false, overlay(t, control)...)
 	for _, k := range m.Kernels {
 		t.Run(k.Release, func(t *testing.T) {
 			t.Parallel()

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/opencontainers/selinux/go-selinux"
+
+	"github.com/fastlabel/fastlabel/test/mutants"
 )
 
 // house is the module that is tortured; FASTLABEL_HOUSE names another version.
@@ -33,13 +35,13 @@ func (b *buildsOf) remove() { _ = os.RemoveAll(b.dir) }
 // fastlabel gives the command, built from the house as it stands.
 func fastlabel(t testing.TB) string { return builds.get(t, "fastlabel", "") }
 
-// broken gives the command built with mutants/NAME.patch applied.
-func broken(t testing.TB, name string) string { return builds.get(t, name, name+".patch") }
+// broken gives the command built as the mutant of that name.
+func broken(t testing.TB, name string) string { return builds.get(t, name, name) }
 
 // built is where somebody else has built all that is needed: for machines without go.
 var built = os.Getenv("FASTLABEL_BUILDS")
 
-func (b *buildsOf) get(t testing.TB, name, patch string) string {
+func (b *buildsOf) get(t testing.TB, name, mutant string) string {
 	t.Helper()
 	if built != "" {
 		return filepath.Join(built, name)
@@ -56,7 +58,7 @@ func (b *buildsOf) get(t testing.TB, name, patch string) string {
 	bin := filepath.Join(b.dir, name)
 	err, tried := b.done[name]
 	if !tried {
-		err = b.build(bin, patch)
+		err = b.build(bin, mutant)
 		b.done[name] = err
 	}
 	if err != nil {
@@ -65,28 +67,25 @@ func (b *buildsOf) get(t testing.TB, name, patch string) string {
 	return bin
 }
 
-// build builds the command, from a copy if it is to be broken first.
-func (b *buildsOf) build(bin, patch string) error {
-	from := house
-	if patch != "" {
-		from = bin + ".src"
-		if err := os.Mkdir(from, 0o755); err != nil {
-			return err
-		}
-		for _, part := range []string{"go.mod", "go.sum", "relabel", "cmd"} {
-			if err := run("", "cp", "-r", filepath.Join(house, part), from); err != nil {
-				return err
-			}
-		}
-		file, err := filepath.Abs(filepath.Join("mutants", patch))
+// build builds the command, sound or as the mutant of that name.
+func (b *buildsOf) build(bin, mutant string) error {
+	args := []string{"go", "build", "-o", bin}
+	if mutant != "" {
+		m, err := mutants.Find(mutant)
 		if err != nil {
 			return err
 		}
-		if err := run(from, "patch", "-s", "-p1", "-i", file); err != nil {
+		dir := bin + ".src"
+		if err := os.Mkdir(dir, 0o755); err != nil {
 			return err
 		}
+		overlay, err := m.Overlay(house, dir)
+		if err != nil {
+			return err
+		}
+		args = append(args, "-overlay", overlay)
 	}
-	return run(from, "go", "build", "-o", bin, "./cmd/fastlabel")
+	return run(house, append(args, "./cmd/fastlabel")...)
 }
 
 // run runs a command that should have nothing to say.

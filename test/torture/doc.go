@@ -6,7 +6,7 @@
 // on real filesystems.
 //
 // Each check has a control: the same attack against a peer (go-selinux's Chcon,
-// chcon) or against a build broken on purpose (mutants/NAME.patch). A control
+// chcon) or against a build broken on purpose (an entry of test/mutants). A control
 // that does not fall fails the check, for then the attack proves nothing.
 //
 //	make torture                     all, under two hours on two processors

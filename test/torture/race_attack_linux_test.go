@@ -39,10 +39,10 @@ type turner func() (int64, syscall.Errno)
 
 // prey is what the attack must lead astray, for each way that it names.
 type prey struct {
-	name  string
-	ways  []string // of a broken build
-	patch string
-	peer  func(label, root string) *exec.Cmd
+	name   string
+	ways   []string // of a broken build
+	mutant string
+	peer   func(label, root string) *exec.Cmd
 }
 
 var (
@@ -56,16 +56,16 @@ var (
 	}}
 	// All locks against links are gone, but links are still passed by:
 	// only a race leads astray.
-	follows = prey{patch: "nofollow-dropped"}
+	follows = prey{mutant: "nofollow-dropped"}
 	// No clone and no look at mounts, but the same calls.
-	crosses = prey{patch: "xdev-dropped"}
+	crosses = prey{mutant: "xdev-dropped"}
 	// After a directory the walk goes on in what is then above it.
-	ascends = prey{patch: "dotdot"}
+	ascends = prey{mutant: "dotdot"}
 )
 
 // in is the broken build made to go those ways.
 func (c prey) in(ways ...string) prey {
-	c.ways, c.name = ways, c.patch+".patch"
+	c.ways, c.name = ways, c.mutant
 	return c
 }
 

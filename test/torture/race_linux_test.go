@@ -119,7 +119,7 @@ func (r race) hunt(t *testing.T, c prey, top string, chosen func(way int) bool) 
 	for _, name := range names {
 		command := func(_ int, label string) *exec.Cmd { return c.peer(label, filepath.Join(top, "root")) }
 		if c.peer == nil {
-			bin := broken(t, c.patch)
+			bin := broken(t, c.mutant)
 			w := ways[slices.IndexFunc(ways, func(w way) bool { return w.name == name })]
 			command = func(n int, label string) *exec.Cmd { return r.command(t, w, bin, n, label, top) }
 		}

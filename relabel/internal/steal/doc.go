@@ -17,5 +17,5 @@
 //	point.go   the places between two ordered steps; pause.go does nothing
 //	           there, pause_race.go pauses at random
 //
-// mutants.sh breaks each ordering in turn and sees the tests notice.
+// test/mutants breaks each ordering in turn, and a test notices.
 package steal

@@ -16,7 +16,7 @@ import (
 // mutex, and a sleeper that held it would never wake.
 //
 // The odds are a guess that keeps the tests short and was seen to kill every
-// mutant (mutants.sh). In a bubble a sleep of any length means "not before all
+// mutant (test/mutants). In a bubble a sleep of any length means "not before all
 // others are blocked", which is the worst schedule there is.
 func pause(point) {
 	switch rand.IntN(8) {

@@ -21,34 +21,7 @@ import (
 // when nobody can make progress any more, and never before. It also fails if a
 // goroutine is left behind. Stress tests run outside, on the machine's clock.
 //
-// Which test kills which mutant; testdata/mutants has the mutants, each naming
-// its test again, and mutants.sh sees to it that they die of it:
-//
-//	TestBeginPushes       begin-finished-before-it-pushes
-//	TestCancelBusy        drained-before-gone
-//	TestCancelLast        hook-outlives-run
-//	TestCancelParked      stop-without-broadcast
-//	TestDequeForgets      take-newest-not-zeroed
-//	                      take-oldest-not-zeroed
-//	TestDequeOracle       grow-without-unwrapping
-//	TestHandoff           idle-not-announced-before-rescan
-//	                      push-wakes-before-append
-//	                      token-left-behind
-//	TestHandoffPair       give-wakes-before-append
-//	                      wake-not-passed-on
-//	TestOwnerTakesNewest  owner-takes-oldest
-//	TestPanic             cancel-hides-panic
-//	                      end-not-deferred
-//	                      end-skipped-after-panic
-//	TestParked            polls
-//	                      wakes-all
-//	TestRendezvous        end-without-broadcast
-//	                      sleeps-after-broadcast
-//	TestStaysOpen         pending-lowered-before-do
-//	                      pending-raised-after-visible
-//	TestStoppedIsTold     told-not-noted
-//	TestStopsAtOnce       stop-flag-not-set
-//	TestThiefTakesOldest  thief-takes-newest
+// Which test kills which mutant of the pool says test/mutants/pool.go.
 
 // simple is a Begin without state, end or error.
 func simple[T any](do func(*steal.Worker[T], T)) func(*steal.Worker[T]) (func(T), func(), error) {

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+// commits break what makes the root's label true: the seal comes first, the label
+// last, and each is on disk before what relies on it.
+func commits() []Mutant {
+	const record = "relabel/record_linux.go"
+	return []Mutant{
+		{
+			Name: "seal-dropped", By: "TestBackToTheOldLabel", Inside: "TestFailed/ext4",
+			Breaks: "before the first change the root is sealed",
+			Edits:  edits(record, "c.sealed = sealOf(c.have, c.want)", "c.sealed = true"),
+		},
+		{
+			Name: "seal-unsynced", By: "TestOrderOfCalls",
+			Breaks: "the seal is on disk before the first change",
+			Edits:  edits(record, "c.sealed = true\n\t\t\treturn c.sync(\"fsync\", sys.Fsync)", "c.sealed = true\n\t\t\treturn nil"),
+		},
+		{
+			Name: "seal-is-new", By: "TestSeals",
+			Breaks: "the seal differs from the new label",
+			Edits:  edits("relabel/seal.go", "taken := []string{f.String()}", "taken := []string{}"),
+		},
+		{
+			Name: "commit-before-sync", By: "TestOrderOfCalls",
+			Breaks: "everything is on disk before the root vouches for it",
+			Edits: edits(
+				record, "\tif c.unsynced() {\n", "\tif false {\n",
+				record, "return c.reread(ctx)", "if err := c.sync(\"syncfs\", sys.Syncfs); err != nil {\n\t\treturn err\n\t}\n\treturn c.reread(ctx)",
+			),
+		},
+		{
+			Name: "sync-dropped", By: "TestOrderOfCalls",
+			Breaks: "everything is on disk before the root vouches for it",
+			Edits:  edits(record, "\tif c.unsynced() {\n", "\tif false {\n"),
+		},
+		{
+			Name: "sync-error-dropped", By: "TestAnswers",
+			Breaks: "the root is committed only if syncfs has put the rest on disk",
+			Edits:  edits(record, "return pathError(op, c.root.path, e)", "return nil"),
+		},
+		{
+			Name: "submount-unsynced", By: "TestSyncsForOthers",
+			Breaks: "what was written on a mount beneath the root is on disk before the commit",
+			Edits:  edits("relabel/submount_linux.go", "e := sys.Syncfs(int(m.top.fd))", "e := sys.Errno(0)"),
+		},
+		{
+			Name: "killed-unsynced", By: "TestSyncsForOthers",
+			Breaks: "a run that finds everything right syncs what a killed run wrote",
+			Edits:  edits(record, "return r.commits || r.counted(written) > 0", "return r.counted(written) > 1"),
+		},
+		{
+			Name: "unsynced-vouches", By: "TestUnsyncedStray",
+			Breaks: "a right root does not vouch for what is not on disk",
+			Edits:  edits(record, "c.committed = c.right() //", "_ = c.right() //"),
+		},
+		{
+			Name: "commit-despite-failures", By: "TestGuessRefused",
+			Breaks: "the root is committed only if nothing failed",
+			Edits:  edits(record, "if err == nil && len(c.first) == 0 && c.counted(failure) == 0 {", "if err == nil {"),
+		},
+		{
+			Name: "commit-fsync-dropped", By: "TestOrderOfCalls",
+			Breaks: "the root's label is on disk when the call returns",
+			Edits:  edits(record, "if err := c.sync(\"fsync\", sys.Fsync); err != nil {", "if err := error(nil); err != nil {"),
+		},
+		{
+			Name: "moved-unasked", By: "TestCreatedAndBackdated",
+			Breaks: "the root's change time is asked before the commit moves it",
+			Edits:  edits(record, "e != 0 || !st.Ctime.Equal(c.ctime)", "e != 0 || st.Ctime.IsZero()"),
+		},
+		{
+			Name: "reread-dropped", By: "TestCreatedAndBackdated",
+			Breaks: "the root's entries are read again after its label is written",
+			Edits:  edits(record, "return c.reread(ctx)", "return nil"),
+		},
+		{
+			Name: "revoke-dropped", By: "TestFailureSeals",
+			Breaks: "a root that was right is sealed when something beneath it failed",
+			Edits:  edits(record, "if c.revoke(); err == nil {", "if err == nil {"),
+		},
+		{
+			Name: "revoke-at-cancel-dropped", By: "TestCancelAtCommit",
+			Breaks: "a committed root is sealed again if the second reading did not end",
+			Edits:  edits(record, "c.revoke() // what was created", "_ = c // what was created"),
+		},
+		{
+			Name: "mark-left-on", By: "TestSkipUnchangedWithout",
+			Breaks: "a run to another label, or a failure, takes the mark off first",
+			Edits:  edits("relabel/proof_linux.go", "switch e := sys.NewAttr(markName, nil).Fremovexattr(c.fd); e {", "switch e := sys.Errno(0); e {"),
+		},
+		{
+			Name: "mark-incomplete", By: "TestNoMark",
+			Breaks: "a run that left something alone leaves no mark",
+			Edits:  edits("relabel/proof_linux.go", "sum.of[skipped] > 0 || len(c.exclude) > 0 || ", ""),
+		},
+		{
+			Name: "lock-skipped", By: "TestTrustedAfterWait",
+			Breaks: "one relabel of a volume runs at a time",
+			Edits:  edits("relabel/tree_linux.go", "\tif r.o.DryRun {\n\t\treturn nil, nil", "\tif r.o.DryRun || r.locks.err == nil {\n\t\treturn nil, nil"),
+		},
+		{
+			Name: "lock-not-reprobed", By: "TestTrustedAfterWait",
+			Breaks: "a run that has waited for the lock looks again whether the work is done",
+			Edits:  edits("relabel/tree_linux.go", "if done, err := r.trusted(root); done || err != nil {\n\t\treturn err\n\t}\n\tif ctx.Err()", "if ctx.Err()"),
+		},
+		{
+			Name: "lock-on-volume", By: "TestOwnersLock",
+			Breaks: "the lock is where the volume's owner cannot reach it",
+			Edits: edits(
+				"relabel/lock_linux.go", "fd, e := sys.Openat(dir, sys.Cname(name), sys.OpenLock, 0o600)", "fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(root), sys.OpenDir, 0)",
+				"relabel/lock_linux.go", "named, e2 := sys.Statx(dir, sys.Cname(name))", "named, e2 := sys.Statx(sys.AtFdcwd, sys.Cname(root))",
+			),
+		},
+	}
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+// confinement breaks what keeps a run inside its tree.
+func confinement() []Mutant {
+	const (
+		confine = "relabel/confine_linux.go"
+		calls   = "relabel/internal/sys/sys_linux.go"
+		walk    = "relabel/walk_linux.go"
+	)
+	// The flag is what keeps a write from following a link.
+	const byName = "(unix.SYS_SETXATTRAT, uintptr(dir), "
+	return []Mutant{
+		{
+			Name: "nofollow-dropped", By: "TestLinkInPlace in relabel",
+			Breaks: "links are not followed",
+			Edits: edits(
+				confine, "e = sys.MountSeclude(tree, false)", "e = sys.MountSeclude(tree, true)",
+				calls, "OpenPath = unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC", "OpenPath = unix.O_PATH | unix.O_CLOEXEC",
+				calls, "| unix.O_DIRECTORY | unix.O_NOFOLLOW |", "| unix.O_DIRECTORY |",
+				calls, "unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS", "0",
+				"relabel/internal/sys/xattr_linux.go", "unix.SYS_SETXATTRAT, uintptr(dir), uintptr(unsafe.Pointer(name)), unix.AT_SYMLINK_NOFOLLOW", "unix.SYS_SETXATTRAT, uintptr(dir), uintptr(unsafe.Pointer(name)), 0",
+				"relabel/internal/sys/row_linux.go", byName+"name, unix.AT_SYMLINK_NOFOLLOW", byName+"name, 0",
+				walk, "\tif e.Kind == sys.KindDir {", "\tif e.Kind == sys.KindLink {\n\t\treturn\n\t}\n\tif e.Kind == sys.KindDir {",
+			),
+		},
+		{
+			Name: "nosymfollow-dropped", By: "TestCloneFollowsNothing",
+			Breaks: "links lead nowhere in a clone",
+			Edits:  edits(confine, "e = sys.MountSeclude(tree, false)", "e = sys.MountSeclude(tree, true)"),
+		},
+		{
+			Name: "xdev-dropped", By: "TestLeftAlone in relabel",
+			Breaks: "no mount is crossed as part of its parent",
+			Edits: edits(
+				confine, "sys.OpenTree(at)", "sys.Openat(at, sys.Cname(\".\"), sys.OpenPath, 0)",
+				confine, "\te = sys.MountSeclude(tree, false)\n", "",
+				confine, "e == 0 && id == m.id", "e == 0 && id != 0",
+				calls, "unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV |", "unix.RESOLVE_BENEATH |",
+			),
+		},
+		{
+			Name: "no-xdev-dropped", By: "TestLeftAlone in relabel",
+			Breaks: "openat2 crosses no mount",
+			Edits:  edits(calls, "unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV |", "unix.RESOLVE_BENEATH |"),
+		},
+		{
+			Name: "mountid-uncompared", By: "TestLeftAlone",
+			Breaks: "without openat2 the mount ids are compared",
+			Edits:  edits(confine, "e == 0 && id == m.id", "e == 0 && id != 0"),
+		},
+		{
+			Name: "dotdot", By: "TestMovedAway",
+			Breaks: "the walk goes back up by its own descriptors, wherever a directory is moved",
+			Edits: edits(
+				walk, "\t\"sync/atomic\"\n", "\t\"sync/atomic\"\n\t\"syscall\"\n",
+				walk, "\t\tw.tally.found++\n", "\t\tif w.descend(d, fd, e, t); true {\n\t\t\treturn\n\t\t}\n\t\tw.tally.found++\n",
+				walk, "// at tells where this worker is.", `func (w *worker) descend(d *dir, fd int, e sys.Dirent, t target) {
+	down, _, errno := w.m.openDir(fd, t.name)
+	if errno != 0 {
+		return
+	}
+	child := w.cache.opened(d, string(e.Name[:len(e.Name)+1]), down)
+	child.judged(w, w.label(target{fd: down}, child))
+	going, chunk, buf := w.going.Load(), w.chunk.Load(), w.buf
+	w.equip()
+	w.scan(child, down)
+	w.going.Store(going)
+	w.chunk.Store(chunk)
+	w.buf = buf
+	if up, errno := sys.Openat(down, sys.Cname(".."), sys.OpenDir, 0); errno == 0 {
+		_ = syscall.Dup3(up, fd, 0)
+		sys.Close(up)
+	}
+	w.cache.release(child)
+}
+
+// at tells where this worker is.`,
+			),
+		},
+		{
+			Name: "reentry-unchecked", By: "TestReentry",
+			Breaks: "a directory found again is the same one",
+			Edits:  edits("relabel/dir_linux.go", "was != (identity{}) && identify(st) != was", "was != (identity{}) && identify(st) == (identity{})"),
+		},
+		{
+			Name: "pinned-evicted", By: "TestReentry",
+			Breaks: "a directory that a worker is in stays open",
+			Edits:  edits("relabel/dir_linux.go", "c.unlist(d)\n\t\td.pins++", "d.pins++"),
+		},
+		{
+			Name: "device-ignored", By: "TestThreadsLeaveNoTrace",
+			Breaks: "what is refused or left alone is known by device and inode",
+			Edits:  edits("relabel/refuse_linux.go", "identity{st.Dev, st.Ino}", "identity{0, st.Ino}"),
+		},
+		{
+			Name: "refused-let-through", By: "TestRefusedRoots",
+			Breaks: "the system's directories are never relabelled",
+			Edits:  edits("relabel/tree_linux.go", "place, is := r.deny[identify(m.st)]; is {", "place, is := r.deny[identify(m.st)]; is && path == place.path {"),
+		},
+		{
+			Name: "exclusion-ignored", By: "TestLeftAlone",
+			Breaks: "an exclusion is left alone with all beneath it",
+			Edits:  edits("relabel/mount_linux.go", "maps.Copy(m.left, r.exclude)", "maps.Copy(m.left, map[identity]string{})"),
+		},
+		{
+			Name: "hidden-labelled", By: "TestRootSpelled",
+			Breaks: "what lies under a mount is not in the tree",
+			Edits:  edits("relabel/mount_linux.go", "on.parent != m.id", "on.parent != 0"),
+		},
+		{
+			Name: "beneath-by-prefix", By: "TestBeneath",
+			Breaks: "a neighbour whose name begins like the root is not beneath it",
+			Edits:  edits("relabel/mountinfo.go", "strings.TrimSuffix(path, \"/\") + \"/\"", "strings.TrimSuffix(path, \"/\")"),
+		},
+		{
+			Name: "proc-unverified", By: "TestProcIsReal",
+			Breaks: "what /proc says comes from the kernel",
+			Edits:  edits("relabel/proc_linux.go", "e != 0 || kind != sys.Proc", "e != 0 || kind == 0"),
+		},
+		{
+			Name: "slash-let-through", By: "TestParseMalformed",
+			Breaks: "a name from the disk is one name",
+			Edits:  edits("relabel/internal/sys/dirent_linux.go", "end < 1 || bytes.IndexByte(name[:end], '/') >= 0", "end < 1"),
+		},
+		{
+			Name: "hardlinks-unpinned", By: "TestHardLinks",
+			Breaks: "what was counted is what is labelled: it is pinned first",
+			Edits:  edits("relabel/mount_linux.go", "m.confined == clone && r.o.HardLinks == LinksLabel", "m.confined == clone"),
+		},
+		{
+			Name: "thread-shared", By: "TestThreadsMoveOn",
+			Breaks: "a thread with a directory of its own serves no other goroutine",
+			Edits:  edits("relabel/way_linux.go", "runtime.LockOSThread() //", "runtime.LockOSThread()\n\truntime.UnlockOSThread() //"),
+		},
+	}
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+// counts break the walk's own promises: a directory before what is in it, each
+// entry once, each counted once, and a call that hangs holds nothing else.
+func counts() []Mutant {
+	const (
+		enter = "relabel/enter_linux.go"
+		walk  = "relabel/walk_linux.go"
+		label = "relabel/label_linux.go"
+		row   = "relabel/internal/sys/row_linux.go"
+		visit = "relabel/internal/sys/visit_linux.go"
+	)
+	return []Mutant{
+		{
+			Name: "label-after-read", By: "TestDirectoriesFirst",
+			Breaks: "directories are labelled before they are read",
+			Edits: edits(
+				enter, "if w.sweeps() && ", "if false && w.sweeps() && ",
+				enter, "done := w.measure(d)\n", "done := w.measure(d)\n\tif !done {\n\t\tw.scan(d, fd)\n\t}\n",
+				enter, "if !w.defers(d, done) && !done {", "if false {",
+			),
+		},
+		{
+			Name: "visit-reads-first", By: "TestVisitOrder in relabel",
+			Breaks: "directories are labelled before they are read, in one go too",
+			Edits: edits(
+				visit, "v := Visit{FD: int(fd), Wrong: unread}\n", `v := Visit{FD: int(fd), Wrong: unread}
+	early, _ := retried(unix.SYS_GETDENTS64, fd, uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)), 0, 0, 0)
+	v.N = int(early)
+`,
+			),
+		},
+		{
+			Name: "rest-lost", By: "TestEveryWay/wide/ext4/clone-fchdir-1",
+			Breaks: "a directory is read to its end",
+			Edits: edits(
+				enter, "n, more := v.N, !v.End", "n, more := v.N, v.N < 0 && !v.End",
+				walk, "\t\tn += got\n\t}\n\treturn n, true", "\t\tn += got\n\t}\n\treturn n, false",
+			),
+		},
+		{
+			Name: "skip-links", By: "TestEqualLabels",
+			Breaks: "links are labelled",
+			Edits: edits(
+				walk, "\to := w.label(t, d)\n", "\to := right\n\tif e.Kind != sys.KindLink {\n\t\to = w.label(t, d)\n\t}\n",
+				"relabel/row_linux.go", "return e.Kind != sys.KindDir &&", "return e.Kind != sys.KindLink && e.Kind != sys.KindDir &&",
+			),
+		},
+		{
+			Name: "reread-counts-twice", By: "TestSealHolds",
+			Breaks: "each entry counts once, also when the root is read again",
+			Edits:  edits(walk, "d.again && (o == right || o == vanished)", "d.again && o == vanished"),
+		},
+		{
+			Name: "failure-uncounted", By: "TestFailureSeals",
+			Breaks: "each failure is counted",
+			Edits:  edits(label, "\tw.sicken(op, e)\n\treturn failure", "\tw.sicken(op, e)\n\treturn skipped"),
+		},
+		{
+			Name: "spoil-uncounted", By: "TestAnswers",
+			Breaks: "a directory that cannot be read counts as failed",
+			Edits:  edits(label, "w.tally.of[d.outcome]--\n\t\tw.tally.of[failure]++", "_ = d"),
+		},
+		{
+			Name: "vanished-twice", By: "TestVanishDeep",
+			Breaks: "what vanished counts once",
+			Edits:  edits(enter, "\t\treturn vanished\n", "\t\tw.tally.count(vanished)\n\t\treturn vanished\n"),
+		},
+		{
+			Name: "eperm-right", By: "TestGuessRefused",
+			Breaks: "what cannot be written is right only if it was read",
+			Edits:  edits(label, "if e != 0 || !sameLabel(w.hand.Value(n), w.want) {", "if e != 0 || n < 0 {"),
+		},
+		{
+			Name: "guess-under-right", By: "TestGuessEnds",
+			Breaks: "where the root is right every label is read first",
+			Edits:  edits("relabel/record_linux.go", "r.guesses = r.commits && ", "r.guesses = "),
+		},
+		{
+			Name: "row-not-taken", By: "TestMendTaken",
+			Breaks: "a name belongs to the worker that took it",
+			Edits:  edits(row, "if r.Stop.Load() || !r.Next.CompareAndSwap(int32(i), int32(i+1)) {", "r.Next.Store(int32(i + 1))\n\t\tif r.Stop.Load() {"),
+		},
+		{
+			Name: "row-deaf", By: "TestMendStops",
+			Breaks: "a stop is seen between two names",
+			Edits:  edits(row, "if r.Stop.Load() || ", "if "),
+		},
+		{
+			Name: "row-holds-scheduler", By: "TestRowLetsGo",
+			Breaks: "a call that hangs keeps no processor",
+			Edits: edits(
+				row, "\tenter()\n", "",
+				row, "\texit()\n", "",
+				visit, "\tenter()\n", "",
+				visit, "\texit()\n", "",
+			),
+		},
+		{
+			Name: "pause-is-stall", By: "TestThrottleIsNoStall",
+			Breaks: "a worker that the caller holds back is not taken for one whose call hangs",
+			Edits:  edits("relabel/stall_linux.go", "busy := w.in.Load() != nil && !w.paused.Load()", "busy := w.in.Load() != nil"),
+		},
+		{
+			Name: "visit-left-open", By: "TestLeaks",
+			Breaks: "whatever way a run ends, what it opened is closed",
+			Edits:  edits("relabel/pool_linux.go", "\tw.letGo()\n\tw.tidy()\n", "\tw.letGo()\n"),
+		},
+	}
+}

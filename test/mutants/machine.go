@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+// machine breaks what only a kernel with SELinux and a policy can show: these die
+// in test/selinuxvm.
+func machine() []Mutant {
+	const record = "relabel/record_linux.go"
+	return []Mutant{
+		{
+			Name: "alias-ignored", Inside: "TestAlias/ext4",
+			Breaks: "what is compared is what the kernel prints",
+			Edits:  edits("relabel/policy_linux.go", "r.want = known", "_ = known"),
+		},
+		{
+			Name: "context-unasked", Inside: "TestRefused/context",
+			Breaks: "a mount with context= is told from one that has labels",
+			Edits: edits(
+				"relabel/mountinfo.go", "case hasOption(m.super, \"context\"):", "case hasOption(m.super, \"none\"):",
+				"relabel/mountinfo.go", "case selinux && !hasOption(m.super, \"seclabel\"):", "case selinux && m.fstype == \"none\":",
+			),
+		},
+		{
+			Name: "denied-ignored", Inside: "TestFailed/ext4",
+			Breaks: "EPERM and EACCES are failures",
+			Edits: edits(
+				"relabel/errno_linux.go", "{syscall.EPERM, compare,", "{syscall.EPERM, gone,",
+				"relabel/errno_linux.go", "{syscall.EACCES, compare,", "{syscall.EACCES, gone,",
+			),
+		},
+		{
+			Name: "links-followed", Inside: "TestAccess/private/ext4",
+			Breaks: "links are labelled, not followed",
+			Edits: edits(
+				"relabel/confine_linux.go", "e = sys.MountSeclude(tree, false)", "e = sys.MountSeclude(tree, true)",
+				"relabel/internal/sys/row_linux.go", "unix.SYS_SETXATTRAT, uintptr(dir), name, unix.AT_SYMLINK_NOFOLLOW", "unix.SYS_SETXATTRAT, uintptr(dir), name, 0",
+				"relabel/internal/sys/row_linux.go", "unix.SYS_LSETXATTR", "unix.SYS_SETXATTR",
+			),
+		},
+		{
+			Name: "pair-as-range", Inside: "TestCanonical",
+			Breaks: "the canonical form is the kernel's",
+			Edits:  edits("relabel/label.go", "case 1:\n\t\t\tb = strconv.AppendInt(append(b, ',', 'c'), int64(c), 10)\n", ""),
+		},
+		{
+			Name: "policy-unasked", Inside: "TestUnknown/type/ext4",
+			Breaks: "a label that the policy does not know changes nothing, not even the seal",
+			Edits:  edits("relabel/tree_linux.go", "err := r.askPolicy(); err != nil", "err := error(nil); err != nil"),
+		},
+		{
+			Name: "root-first", Inside: "TestInterrupted/ext4",
+			Breaks: "the label on the root comes last",
+			Edits:  edits(record, "range seals(c.have, c.want)", "range []string{c.want}"),
+		},
+		{
+			Name: "seal-kept", Inside: "TestAccess/shared/ext4",
+			Breaks: "the root gets its label when all else is done",
+			Edits:  edits(record, "e := c.attr.Fsetxattr(c.fd); e != 0", "e := sys.Errno(0); e != 0"),
+		},
+		{
+			Name: "seal-open", Inside: "TestInterrupted/ext4",
+			Breaks: "the seal lets no one in to whom the label does not belong: it keeps the level",
+			Edits:  edits("relabel/seal.go", "g.user = user\n", "g.user = user\n\t\tg.low, g.high = mlsLevel{}, mlsLevel{}\n"),
+		},
+		{
+			Name: "value-tail", Inside: "TestAccess/private/ext4",
+			Breaks: "what is written is the label, and not a byte more",
+			Edits:  edits("relabel/pool_linux.go", "sys.NewAttr(attribute, []byte(r.want))", "sys.NewAttr(attribute, []byte(r.want+\"x\"))"),
+		},
+	}
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+// pool breaks the orderings that relabel/internal/steal/pool.go lists, by number.
+// Its tests run under the race detector, whose build pauses at random where order
+// matters.
+func pool() []Mutant {
+	const (
+		dir    = "relabel/internal/steal/"
+		run    = dir + "pool.go"
+		worker = dir + "worker.go"
+		stop   = dir + "stop.go"
+		lot    = dir + "lot.go"
+	)
+	return []Mutant{
+		{
+			Name: "push-wakes-before-append", By: "TestHandoff",
+			Breaks: "1: an item is visible before a worker is looked for",
+			Edits:  edits(worker, "w.deque.pushNewest(item)\n\tpause(appended)\n", "w.pool.lot.wake()\n\tpause(appended)\n\tw.deque.pushNewest(item)\n\treturn\n"),
+		},
+		{
+			Name: "give-wakes-before-append", By: "TestHandoffPair",
+			Breaks: "1, at the other end of the deque",
+			Edits:  edits(worker, "w.deque.pushOldest(item)\n\tpause(appended)\n", "w.pool.lot.wake()\n\tpause(appended)\n\tw.deque.pushOldest(item)\n\treturn\n"),
+		},
+		{
+			Name: "idle-not-announced", By: "TestHandoff",
+			Breaks: "1: a worker announces that it is idle, then looks a last time",
+			Edits: edits(
+				worker, "for lot.announce(w.seat) {\n", "for {\n",
+				worker, "\t\t\tlot.withdraw(w.seat)\n", "",
+				worker, "lot.sleep(w.seat)", "if !lot.announce(w.seat) {\n\t\t\treturn item, false\n\t\t}\n\t\tpause(announced)\n\t\tlot.sleep(w.seat)",
+				worker, "\t\tlot.sleep(w.seat)\n\t}\n\treturn item, false\n", "\t\tlot.sleep(w.seat)\n\t}\n",
+			),
+		},
+		{
+			Name: "token-left-behind", By: "TestHandoff",
+			Breaks: "a worker that withdraws takes the token that it is owed",
+			Edits:  edits(lot, "if at < 0 {\n\t\t<-s\n\t}", ""),
+		},
+		{
+			Name: "wake-not-passed-on", By: "TestHandoffPair",
+			Breaks: "2: a wake that was meant for another item is passed on",
+			Edits:  edits(worker, "\t\t\tw.pool.passOn()\n", ""),
+		},
+		{
+			Name: "pending-raised-late", By: "TestStaysOpen",
+			Breaks: "3: an item is counted before a thief can finish it",
+			Edits: edits(
+				worker, "w.pool.pending.Add(1) // before", "// before",
+				worker, "w.pool.lot.wake() // after it can be seen", "w.pool.lot.wake()\n\tpause(raised)\n\tw.pool.pending.Add(1)",
+			),
+		},
+		{
+			Name: "pending-lowered-early", By: "TestStaysOpen",
+			Breaks: "3: an item that is worked on is pending",
+			Edits:  edits(worker, "do(item)\n\t\t\tp.finish()", "p.finish()\n\t\t\tdo(item)"),
+		},
+		{
+			Name: "begin-not-pending", By: "TestBeginPushes",
+			Breaks: "3: a worker that begins is pending",
+			Edits: edits(
+				worker, "\tbegun := false\n", "\tbegun := false\n\tp.finish()\n",
+				worker, "\tp.finish() // what Run counted", "\t// what Run counted",
+			),
+		},
+		{
+			Name: "end-without-broadcast", By: "TestRendezvous",
+			Breaks: "4: sleepers are woken when nothing is pending any more",
+			Edits:  edits(run, "\t\tpause(drained)\n\t\tp.lot.close()\n", "\t\tpause(drained)\n"),
+		},
+		{
+			Name: "sleeps-after-broadcast", By: "TestRendezvous",
+			Breaks: "4: a worker that announces after the lot was closed does not sleep",
+			Edits:  edits(lot, "\tif l.closed {\n", "\tif l.closed && cap(s) == 0 {\n"),
+		},
+		{
+			Name: "stop-without-broadcast", By: "TestCancelParked",
+			Breaks: "4: sleepers are woken by a stop",
+			Edits:  edits(stop, "\tpause(halted)\n\tp.lot.close()\n", "\tpause(halted)\n"),
+		},
+		{
+			Name: "stop-flag-not-set", By: "TestStopsAtOnce",
+			Breaks: "4: a worker looks at the stop before each item",
+			Edits:  edits(stop, "\tp.stopped.Store(true)\n", ""),
+		},
+		{
+			Name: "drained-before-gone", By: "TestCancelBusy",
+			Breaks: "5: the deques are drained when all workers are gone",
+			Edits:  edits(stop, "n < p.alive.Load(); n++", "n < p.alive.Load()-1; n++"),
+		},
+		{
+			Name: "leaves-with-item", By: "TestShed",
+			Breaks: "6: a worker leaves between two items",
+			Edits: edits(
+				worker, "!p.stopped.Load() && !w.tooMany() {", "!p.stopped.Load() {",
+				worker, "item, ok := w.next()\n", "item, ok := w.next()\n\t\t\tif w.tooMany() {\n\t\t\t\treturn\n\t\t\t}\n",
+			),
+		},
+		{
+			Name: "shed-the-last", By: "TestShed",
+			Breaks: "6: one worker stays",
+			Edits:  edits(worker, "p.alive.Load()-p.left-p.surplus.Load())-1)", "p.alive.Load()-p.left-p.surplus.Load()))"),
+		},
+		{
+			Name: "hook-outlives-run", By: "TestCancelLast",
+			Breaks: "Run returns after the hook on the context",
+			Edits:  edits(stop, "\t\tif !stop() {\n\t\t\t<-called\n\t\t}\n", "\t\tstop()\n"),
+		},
+		{
+			Name: "end-not-deferred", By: "TestPanic",
+			Breaks: "end is called when runtime.Goexit ended do",
+			Edits: edits(
+				worker, "defer p.guard(end) //", "_ = end //",
+				worker, "\t\t\tdo(item)\n\t\t\tp.finish()\n\t\t}\n\t})\n", "\t\t\tdo(item)\n\t\t\tp.finish()\n\t\t}\n\t})\n\tif end != nil {\n\t\tp.guard(end)\n\t}\n",
+			),
+		},
+		{
+			Name: "told-not-noted", By: "TestStoppedIsTold",
+			Breaks: "a run cut short by Stopped is no finished one",
+			Edits:  edits(worker, "\tw.pool.told.Store(true)\n", ""),
+		},
+		{
+			Name: "relief-not-pending", By: "TestRelieve",
+			Breaks: "3: a worker that was added is pending while it begins",
+			Edits:  edits(worker, "p.pending.CompareAndSwap(n, n+1)", "p.pending.CompareAndSwap(n, n)"),
+		},
+		{
+			Name: "relief-not-waited-for", By: "TestRelieve",
+			Breaks: "Run waits for a worker that was added",
+			Edits:  edits(stop, "for n := int32(0); n < p.alive.Load(); n++", "for n, all := int32(0), p.alive.Load(); n < all; n++"),
+		},
+		{
+			Name: "relieved-after-the-end", By: "TestRelieveLate",
+			Breaks: "no worker is added when nothing is pending any more",
+			Edits:  edits(worker, "\t\tif n == 0 {\n\t\t\treturn false\n\t\t}\n", ""),
+		},
+	}
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+// undo breaks the record of what was there before, and Restore.
+func undo() []Mutant {
+	const (
+		former   = "relabel/former_linux.go"
+		restore  = "relabel/restore_linux.go"
+		restorer = "relabel/restorer_linux.go"
+		writer   = "cmd/fastlabel/internal/undo/writer.go"
+	)
+	return []Mutant{
+		{
+			Name: "record-late", By: "TestRecorderFails",
+			Breaks: "the label that an entry had is on record before it is written",
+			Edits: edits(
+				former, "w.now(syncing)\n\tif err := l.to.Keep(told)", "for _, p := range pages {\n\t\tw.write(p)\n\t}\n\tpages = nil\n\tw.now(syncing)\n\tif err := l.to.Keep(told)",
+			),
+		},
+		{
+			Name: "record-error-dropped", By: "TestRecorderFails",
+			Breaks: "a record that cannot be kept ends the run",
+			Edits:  edits(former, "if err := l.to.Keep(told); err != nil {", "if err := l.to.Keep(told); false {"),
+		},
+		{
+			Name: "record-unsynced", By: "TestUndoPowerLoss in test/torture",
+			Breaks: "the label that an entry had is on disk before it is written",
+			Edits: edits(
+				writer, "return datasync(w.f)", "return nil",
+				writer, "err = w.f.Sync()", "_ = w.f.Sync",
+			),
+		},
+		{
+			Name: "restore-anywhere", By: "TestRestoreElsewhere",
+			Breaks: "the root is the one that was labelled",
+			Edits:  edits(restore, "if kind != s.h.Filesystem || root.st.Ino != s.h.Ino || !born", "if kind == 0 && !born"),
+		},
+		{
+			Name: "restore-other-file", By: "TestRestoreLeavesAlone",
+			Breaks: "another file of the same name is left alone",
+			Edits:  edits(restorer, "if f.Ino != 0 && f.Ino != st.Ino {", "if false {"),
+		},
+		{
+			Name: "restore-overwrites", By: "TestRestoreLeavesAlone",
+			Breaks: "what was changed after the run is left alone",
+			Edits:  edits(restorer, "case trim([]byte(have)) != w.want:", "case false:"),
+		},
+		{
+			Name: "restore-unsealed", By: "TestRestoreSeals",
+			Breaks: "the root is sealed before labels beneath it are put back",
+			Edits:  edits(restore, "if !s.o.NoSeal {\n\t\t\tc.have", "if false {\n\t\t\tc.have"),
+		},
+		{
+			Name: "restore-vouches", By: "TestRestoreLeavesAlone",
+			Breaks: "a restored root does not vouch for what was left alone",
+			Edits:  edits(restore, "(undone || s.stirs.Load() || s.counted(skipped) > 1)", "undone"),
+		},
+		{
+			Name: "restore-vouches-undone", By: "TestRestoreSeals",
+			Breaks: "a root that was right does not vouch for what is wrong again",
+			Edits:  edits(restore, "(undone || s.stirs.Load() ||", "(undone && false || s.stirs.Load() ||"),
+		},
+	}
+}
