@@ -4,8 +4,11 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -19,10 +22,12 @@ import (
 type account struct {
 	reporter
 	file    string // "": no metrics
+	record  string // FILE of --record
 	journal bool   // a last line is wanted
 	command string
 	dry     bool
 	began   time.Time
+	checked bool // the file can be written
 
 	mu    sync.Mutex
 	all   relabel.Report // the sums
@@ -33,18 +38,45 @@ type account struct {
 
 func newAccount(c command, s *settings, stderr io.Writer) *account {
 	return &account{
-		file: s.metrics, journal: !s.quiet && isJournal(stderr),
+		file: s.metrics, record: s.record, journal: !s.quiet && isJournal(stderr),
 		command: cmp.Or(c.name, "label"), dry: s.dryRun || c.name == "verify",
 		began: time.Now(), at: map[string]int{},
 	}
 }
 
-// check finds out whether there is somewhere to write to.
-func (a *account) check() error {
-	if a.file == "" {
+// metricsError is what is wrong with the file of --metrics.
+type metricsError struct{ error }
+
+// check finds out, before the work, whether there is somewhere to write to. A file
+// that is one of paths, or lies in one, is refused: it would be labelled with it,
+// or be what it replaces.
+func (a *account) check(ctx context.Context, paths []string) error {
+	if a.file == "" || a.checked || ctx.Err() != nil {
 		return nil
 	}
-	return metrics.Check(a.file)
+	in, err := within(ctx, func() (string, error) {
+		if a.record != "" && sameName(a.record, a.file) {
+			return "what --record makes", nil
+		}
+		in, err := liesIn(a.file, paths, os.Lstat)
+		if err == nil && in == "" {
+			err = metrics.Check(a.file)
+		}
+		return in, err
+	})
+	if err != nil && isEnd(ctx, err) {
+		return &relabel.Hung{Calls: []relabel.HungCall{{Call: "openat", Path: a.file}}, Cause: err}
+	}
+	if a.checked = err == nil && in == ""; a.checked {
+		return nil
+	}
+	if in != "" {
+		err = usageError{fmt.Errorf("--metrics %s: it would be or lie in %s", brief(a.file), brief(in))}
+	} else {
+		err = metricsError{err}
+	}
+	a.file = "" // not to be tried again
+	return err
 }
 
 // beside has the account keep what is told to r.
@@ -137,10 +169,25 @@ func (a *account) write(stderr io.Writer, code int, operands []string) int {
 			a.add(metrics.Path{Name: o, ExitCode: code, Elapsed: time.Since(a.began)})
 		}
 	}
+	if !a.checked { // the run ended before, or was another process's
+		ctx, cancel := context.WithTimeout(context.Background(), probeGrace)
+		defer cancel()
+		err := a.check(ctx, operands)
+		if errors.As(err, new(metricsError)) {
+			return metricsFailed(stderr, code, err)
+		}
+		if err != nil && ctx.Err() == nil {
+			return code
+		}
+	}
 	run := metrics.Run{Command: a.command, Ended: time.Now(), Paths: slices.Clone(a.paths)}
 	if err := metrics.Write(a.file, run); err != nil {
-		fmt.Fprintf(stderr, "fastlabel: --metrics: %s\n", clean(err.Error()))
-		return worse(code, exitFailed)
+		return metricsFailed(stderr, code, err)
 	}
 	return code
+}
+
+func metricsFailed(stderr io.Writer, code int, err error) int {
+	fmt.Fprintf(stderr, "fastlabel: --metrics: %s\n", clean(err.Error()))
+	return worse(code, exitFailed)
 }

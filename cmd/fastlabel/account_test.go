@@ -45,7 +45,7 @@ exit_code{command="probe",path="/missing"} 1`},
 		{"-f /dev/null", exitDone, ``},
 	} {
 		file := filepath.Join(t.TempDir(), "x.prom")
-		if err := os.WriteFile(file, []byte("of the last run"), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte("# HELP fastlabel_x of the last run"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		var out, stderr bytes.Buffer

@@ -283,10 +283,6 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 		return a.runHook(ctx, s, stdin, stderr)
 	}
 	kept := newAccount(c, s, stderr)
-	if err := kept.check(); err != nil {
-		fmt.Fprintf(stderr, "fastlabel: --metrics: %s\n", clean(err.Error()))
-		return exitFailed
-	}
 	told := false
 	defer func() {
 		if !told {
@@ -340,6 +336,8 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 		return code
 	case errors.As(err, new(usageError)):
 		return usage(err)
+	case errors.As(err, new(metricsError)):
+		return metricsFailed(stderr, exitDone, err)
 	case errors.As(err, new(notBegun)):
 		level := ""
 		if isJournal(stderr) {

@@ -13,6 +13,10 @@ type identity struct{ dev, ino uint64 }
 
 func identify(fs.FileInfo) (identity, bool) { return identity{}, false }
 
+func upwards(path string) ([]identity, error) {
+	return nil, &fs.PathError{Op: "openat", Path: path, Err: errors.ErrUnsupported}
+}
+
 func onlyOurs(fs.FileInfo) bool { return false }
 
 func readLabel(path string) (string, error) {

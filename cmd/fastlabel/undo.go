@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,9 +24,9 @@ func (j *job) record(paths []string) error {
 	if len(paths) != 1 {
 		return usageError{errors.New("--record is for one PATH: each needs a file of its own")}
 	}
-	inside, err := liesIn(j.settings.record, paths[0])
-	if err == nil && inside {
-		return usageError{fmt.Errorf("%s: it would lie in %s, and be labelled with it", at, brief(paths[0]))}
+	in, err := liesIn(j.settings.record, paths, os.Stat)
+	if err == nil && in != "" {
+		return usageError{fmt.Errorf("%s: it would lie in %s, and be labelled with it", at, brief(in))}
 	}
 	if err == nil {
 		j.recorder, err = undo.Create(j.settings.record, versionLine())
@@ -36,25 +37,46 @@ func (j *job) record(paths []string) error {
 	return err
 }
 
-// liesIn says whether the new file is to be in dir, or beneath it.
-func liesIn(file, dir string) (bool, error) {
-	top, err := os.Stat(dir)
+// liesIn returns which of paths the file is, or will lie in or beneath; "" if none.
+// stat follows links or does not. What is wrong with a path the engine says.
+func liesIn(file string, paths []string, stat func(string) (fs.FileInfo, error)) (string, error) {
+	all, err := upwards(dirOf(file))
 	if err != nil {
-		return false, nil // the engine says what is wrong with it
+		return "", err
 	}
-	at, err := filepath.Abs(filepath.Dir(file))
-	if err == nil {
-		at, err = filepath.EvalSymlinks(at)
+	above := map[identity]bool{}
+	for _, id := range all {
+		above[id] = true
 	}
-	for ; err == nil; at = filepath.Dir(at) {
-		if info, err := os.Stat(at); err == nil && os.SameFile(info, top) {
-			return true, nil
-		}
-		if at == filepath.Dir(at) {
-			return false, nil
+	if info, err := os.Lstat(file); err == nil {
+		if id, ok := identify(info); ok {
+			above[id] = true
 		}
 	}
-	return false, err
+	for _, p := range paths {
+		if info, err := stat(p); err == nil {
+			if id, ok := identify(info); ok && above[id] {
+				return p, nil
+			}
+		}
+	}
+	return "", nil
+}
+
+// dirOf is what the kernel resolves for file but its last name: link/../x is not x.
+func dirOf(file string) string {
+	dir, _ := filepath.Split(file)
+	return cmp.Or(dir, ".")
+}
+
+// sameName tells whether two names are one, whatever leads to their directory.
+func sameName(a, b string) bool {
+	if filepath.Base(a) != filepath.Base(b) {
+		return false
+	}
+	one, err := upwards(dirOf(a))
+	other, err2 := upwards(dirOf(b))
+	return err == nil && err2 == nil && one[0] == other[0]
 }
 
 // recorded ends the record, and says what it is good for.

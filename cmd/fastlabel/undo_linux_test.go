@@ -180,3 +180,69 @@ func TestRestoreRefused(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// TestMetricsSpares: --metrics replaces nothing but metrics, and writes neither what
+// is a PATH nor what lies in one, in a dry run either. What another way leads to is
+// found where the kernel finds it.
+func TestMetricsSpares(t *testing.T) {
+	root, file := undoRoot(t)
+	dir := filepath.Dir(file)
+	says(t, 0, "--record", file, root)
+	if err := os.WriteFile(file+".text", []byte("# HELP me\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for link, to := range map[string]string{file + ".link": root + "/d", root + "/back": dir} {
+		if err := os.Symlink(to, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := treetest.List(t, root)
+	record, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args string
+		code int
+		text string
+	}{
+		{"--metrics " + file + " " + root, 1, "is not replaced"},
+		{"-n --metrics " + file + " " + root, 1, "is not replaced"},
+		{"verify --metrics " + file + " " + root, 1, "is not replaced"},
+		{"restore --metrics " + file + " " + file, 1, "is not replaced"},
+		{"--metrics " + file + ".text " + root, 1, "is not replaced"},
+		{"--metrics " + root + "/x.prom " + root, 2, "lie in"},
+		{"-n --metrics " + root + "/d/x.prom " + root, 2, "lie in"},
+		{"probe --metrics " + file + ".link/x.prom " + dir + " " + root, 2, "lie in"},
+		{"--metrics " + file + ".link/../x.prom " + root, 2, "lie in"},
+		{"--metrics " + root + "/f01 " + root + "/f01", 2, "lie in"},
+		{"restore --metrics " + root + "/x.prom " + file, 2, "lie in"},
+		{"--metrics " + root + "/x.prom --level nonsense " + root, 2, "--level"},
+		{"--record " + file + ".link/../r " + root, 2, "lie in"},
+		{"--record " + file + ".2 --metrics " + dir + "/./" + filepath.Base(file) + ".2 " + root, 2, "what --record makes"},
+	} {
+		if text := says(t, c.code, strings.Fields(c.args)...); !strings.Contains(text, c.text) {
+			t.Errorf("%s:\n%s", c.args, text)
+		}
+	}
+	if d := treetest.Diff(before, treetest.List(t, root)); len(d) > 0 {
+		t.Error(d)
+	}
+	if after, err := os.ReadFile(file); err != nil || !bytes.Equal(after, record) {
+		t.Errorf("the record was touched: %d bytes, %v", len(after), err)
+	}
+	// What is empty or metrics is replaced, and a way through PATH may lead out of it.
+	if err := os.WriteFile(file+".prom", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		says(t, 0, "--metrics", file+".prom", root)
+	}
+	says(t, 0, "--record", root+"/back/r", root)
+	if _, err := os.Stat(dir + "/r"); err != nil {
+		t.Error(err)
+	}
+	if names, err := os.ReadDir(dir); err != nil || len(names) != 6 {
+		t.Error(names, err)
+	}
+}

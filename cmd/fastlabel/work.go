@@ -36,7 +36,11 @@ type job struct {
 // prepare finds the paths and the label, before anything is begun.
 func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]string, error) {
 	if j.command == "restore" {
-		return j.restore(paths)
+		roots, err := j.restore(paths)
+		if err != nil {
+			return nil, err
+		}
+		return roots, j.account.check(ctx, roots)
 	}
 	if len(paths) == 0 && j.filesFrom == "" {
 		return nil, usageError{errors.New("no PATH given")}
@@ -62,6 +66,9 @@ func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]s
 		all = slices.Concat(paths, more)
 	}
 	if err := j.lookUp(ctx, paths, all); err != nil {
+		return nil, err
+	}
+	if err := j.account.check(ctx, all); err != nil {
 		return nil, err
 	}
 	if j.settings.record != "" {

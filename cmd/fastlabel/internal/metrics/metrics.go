@@ -14,11 +14,15 @@ package metrics
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 	"unicode/utf8"
 )
@@ -96,12 +100,15 @@ func pairs(labels []string) string {
 	return b.String()
 }
 
+// own is how each file of metrics begins.
+const own = "# HELP fastlabel_"
+
 // Check finds out, before the work, whether Write will be able to write file:
-// that its directory takes a new file, and that what it replaces is one.
+// that its directory takes a new file, and that what it replaces is of this
+// program, or nothing.
 func Check(file string) error {
-	info, err := os.Lstat(file)
-	if err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("%s: not a regular file, which is what it would be replaced by", strconv.Quote(file))
+	if err := replaceable(file); err != nil {
+		return err
 	}
 	f, err := create(file)
 	if err != nil {
@@ -109,6 +116,34 @@ func Check(file string) error {
 	}
 	_ = f.Close()
 	return os.Remove(f.Name())
+}
+
+// replaceable says why file must not be replaced: a slip in a command line would
+// cost whatever is there.
+func replaceable(file string) error {
+	info, err := os.Lstat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s: not a regular file, which is what it would be replaced by", strconv.Quote(file))
+	}
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // only read
+	begin := make([]byte, len(own))
+	n, err := io.ReadFull(f, begin)
+	if n == 0 && err == io.EOF || n == len(own) && string(begin) == own {
+		return nil
+	}
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	return fmt.Errorf("%s: holds something else than metrics of fastlabel, and is not replaced", strconv.Quote(file))
 }
 
 // create makes a file beside file. The collector reads *.prom, and not this.
@@ -140,6 +175,9 @@ func Write(file string, r Run) (err error) {
 		return err
 	}
 	if err := f.Close(); err != nil {
+		return err
+	}
+	if err := replaceable(file); err != nil { // the run may have made it
 		return err
 	}
 	return os.Rename(f.Name(), file)
