@@ -24,7 +24,11 @@ TORTURE ?= full
 ATTACK ?= .
 
 # What this machine must be able to do: a test that would skip for want of one
-# of these fails. Without root the tests that need it skip, and say so.
+# of these fails. Without root the tests that need it skip, and say so. What is not
+# asked for by name, nor in CI, is promised only if it is there.
+ifeq ($(origin PROMISE)$(CI),undefined)
+ADAPT := -adapt
+endif
 ifeq ($(shell id -u),0)
 PROMISE ?= root,ext4,xfs,btrfs,tmpfs,fuse,strace,seccomp,bash,fish,man,mandoc,zsh
 endif
@@ -118,15 +122,25 @@ packages: $(NFPM) ## make a deb and an rpm in bin, of what install installs
 test-packages: deps-packages packages ## install them and remove them again, in a Debian 12 in a directory (root)
 	test/packages.sh
 
-.PHONY: test
-test: ## install what the tests need, run them all, then all under the race detector
+# The tests that -short makes smaller, and what has goroutines of its own to race.
+# TestTargets holds the first list to the source.
+LONG := TestAllocations|TestCallsPerEntry|TestCreatedMeanwhile|TestDropinContract|TestErrnoTable|TestEscape|TestEveryWay|TestFewDescriptors|TestMemory|TestRestoreEscape|TestResumed|TestSkipChangedHistories|TestTunes|TestUndo|TestWayByAnswers
+RACE := ./relabel/internal/steal ./relabel ./cmd/fastlabel
+SUITE = @CGO_ENABLED=0 $(GO) build -o bin/suite ./test/suite && FASTLABEL_PROMISE=$(PROMISE) bin/suite $(ADAPT) -flags '$(TESTFLAGS)'
+
+.PHONY: test check
+test: ## install what the tests need, run them all in their short form, and under the race detector what has goroutines (4 min)
 ifeq ($(shell id -u),0)
 	@$(MAKE) deps-test
 else
 	@echo "test: NOT ROOT: what needs root, a mount or security.selinux is NOT run; run 'sudo make test' for all" >&2
 endif
-	FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=0 $(GO) test -count=1 $(TESTFLAGS) ./...
-	FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=1 $(GO) test -count=1 -race $(TESTFLAGS) ./...
+	$(SUITE) 'all CGO_ENABLED=0 -short -timeout=30m ./...' 'race CGO_ENABLED=1 -race -short -timeout=30m $(RACE)'
+check: ## what is too long for test: the whole matrix, all sizes, and everything under the race detector
+ifeq ($(shell id -u),0)
+	@$(MAKE) deps-test
+endif
+	$(SUITE) 'whole CGO_ENABLED=0 -timeout=60m -run=^($(LONG))$$ ./relabel' 'race CGO_ENABLED=1 -race -short -timeout=60m ./...'
 
 .PHONY: lint
 lint: deps-lint ## check style, imports, formatting, go.mod and the scripts

@@ -28,13 +28,12 @@ const (
 	mostKiB  = 48 << 10
 )
 
-// long skips a test that takes seconds. The full run is without -short.
-func long(t *testing.T) {
-	t.Helper()
-	treetest.Need(t, "root", "tmpfs")
+// sized gives whole, or small in the short form.
+func sized(whole, small int) int {
 	if testing.Short() {
-		t.Skip("takes long")
+		return small
 	}
+	return whole
 }
 
 // roomy is a tmpfs without a limit on entries.
@@ -63,20 +62,22 @@ func bounded(t *testing.T, args ...string) (out []byte, peakKiB int, err error) 
 // TestMemory: a million files in one directory, and three hundred thousand
 // directories beside each other, fit into the memory that small trees take.
 func TestMemory(t *testing.T) {
-	long(t)
+	treetest.Need(t, "root", "tmpfs")
 	bin := treetest.Command(t)
 	t.Run("files", func(t *testing.T) {
 		root := roomy(t)
-		flat(t, root, 1_000_000)
-		inMemory(t, bin, root, 1_000_001)
+		n := sized(1_000_000, 400_000) // ls takes 64 MiB for the latter
+		flat(t, root, n)
+		inMemory(t, bin, root, int64(n)+1)
 		if _, peak, err := bounded(t, "ls", root); err != nil || peak <= mostKiB {
 			t.Errorf("control: ls took %d KiB: %v", peak, err)
 		}
 	})
 	t.Run("directories", func(t *testing.T) {
 		root := roomy(t)
-		families(t, root, 300_000)
-		inMemory(t, bin, root, 600_001)
+		n := sized(300_000, 60_000)
+		families(t, root, n)
+		inMemory(t, bin, root, 2*int64(n)+1)
 	})
 }
 
@@ -165,7 +166,7 @@ func families(t *testing.T, dir string, n int) {
 // TestFewDescriptors labels trees that are deeper, or wider at each depth, than
 // there may be open files: directories are closed, and found again by name.
 func TestFewDescriptors(t *testing.T) {
-	long(t)
+	treetest.Need(t, "root", "tmpfs")
 	bin := treetest.Command(t)
 	var comb, broad strings.Builder
 	for i := range 300 {
@@ -175,7 +176,7 @@ func TestFewDescriptors(t *testing.T) {
 		at := "x/y/" + strings.Repeat("m/", i)
 		fmt.Fprintf(&comb, "file %sa/f\nfile %[1]sm/f\nfile %[1]sz/f\n", at)
 	}
-	for i := range 40 {
+	for i := range fewFiles + sized(8, 2) {
 		fmt.Fprintf(&broad, "file %sf%%011d x3000\n", strings.Repeat("d/", i))
 	}
 	for _, tree := range []struct{ name, text string }{
@@ -187,7 +188,7 @@ func TestFewDescriptors(t *testing.T) {
 			root := filepath.Join(roomy(t), "tree")
 			treetest.Build(t, root, treetest.Text(t, tree.text))
 			entries := treetest.Count(t, root).All
-			for n, threads := range []int{1, 16} {
+			for n, threads := range []int{16, 1}[:sized(2, 1)] {
 				label := fmt.Sprintf("system_u:object_r:container_file_t:s0:c%d", n)
 				out, peak, err := bounded(t, bin, "--json", "-T", strconv.Itoa(threads), "--label", label, root)
 				s := lastSummary(t, out, err)
@@ -211,8 +212,9 @@ func TestAllocations(t *testing.T) {
 	treetest.Need(t, "root", "setxattrat")
 	dir := treetest.Fresh(t, "tmpfs")
 	few, many := filepath.Join(dir, "few"), filepath.Join(dir, "many")
+	more := sized(50_000, 10_000)
 	flat(t, few, 10_000)
-	flat(t, many, 60_000)
+	flat(t, many, 10_000+more)
 	allocated := func(root, label string, m means, o Options) int64 {
 		settle(t, root)
 		runtime.GC()
@@ -232,11 +234,11 @@ func TestAllocations(t *testing.T) {
 			label := fmt.Sprintf("system_u:object_r:container_file_t:s0:c%d", n)
 			o := Options{Threads: 1, NoSync: true}
 			if d := allocated(many, label, m, o) - allocated(few, label, m, o); d >= 100 {
-				t.Errorf("%s, all %s: %d more allocations for 50,000 more files", name, state, d)
+				t.Errorf("%s, all %s: %d more allocations for %d more files", name, state, d, more)
 			}
 			o.OnBegin, o.Throttle = func(func() State) {}, func(context.Context, int) {}
 			if d := allocated(many, label, m, o) - allocated(few, label, m, o); d >= 100 {
-				t.Errorf("%s: held back: %d more allocations for 50,000 more files", name, d)
+				t.Errorf("%s: held back: %d more allocations for %d more files", name, d, more)
 			}
 			if i == 0 || m.way != byName || !m.clones {
 				continue
@@ -244,7 +246,7 @@ func TestAllocations(t *testing.T) {
 			// A path for each change is what OnChange costs: the control.
 			label += ",c999"
 			o.OnChange = func(string, string) {}
-			if d := allocated(many, label, m, o) - allocated(few, label, m, o); d < 50_000 {
+			if d := allocated(many, label, m, o) - allocated(few, label, m, o); d < int64(more) {
 				t.Errorf("control: %s: only %d more allocations with OnChange", name, d)
 			}
 		}

@@ -80,10 +80,7 @@ var waysByAnswers = map[string]map[int]syscall.Errno{
 func TestCallsPerEntry(t *testing.T) {
 	treetest.Need(t, "root", "strace", "seccomp", "setxattrat")
 	const some = 5000
-	many := 100_000
-	if testing.Short() {
-		many = 30_000 // the fewest at which two rows of guessAfter are no hundredth
-	}
+	many := sized(100_000, 30_000) // the latter is the fewest at which two rows of guessAfter are no hundredth
 	bin := treetest.Command(t)
 	dir := treetest.Fresh(t, "tmpfs")
 	for name, n := range map[string]int{"many": many, "some": some} {
@@ -121,7 +118,7 @@ func TestCallsPerEntry(t *testing.T) {
 // two calls, the second of which says that it ends, on every filesystem.
 func TestCallsPerDirectory(t *testing.T) {
 	treetest.Need(t, "root", "strace")
-	const dirs = 1000
+	const dirs = 300
 	bin := treetest.Command(t)
 	tree := treetest.Text(t, fmt.Sprintf("dir d%%03d x%d\nfile d%%03d/f x%[1]d", dirs))
 	treetest.Each(t, func(t *testing.T, dir string) {

@@ -21,7 +21,7 @@ const growing = "default label=" + oldLabel + "\ndir .\ndir d\ndir d/e\nfile d/e
 // TestCreatedMeanwhile makes files, links and whole directories in the root
 // while what is deep in the tree is labelled.
 func TestCreatedMeanwhile(t *testing.T) {
-	const runs = 20
+	runs := sized(20, 6)
 	for engine, m := range engines() {
 		for _, age := range []time.Duration{0, time.Hour} {
 			missed, made := 0, 0

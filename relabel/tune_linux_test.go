@@ -3,6 +3,7 @@
 package relabel
 
 import (
+	"maps"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -69,7 +70,8 @@ func TestTunerRests(t *testing.T) {
 func TestTunes(t *testing.T) {
 	treetest.Need(t, "root", "tmpfs")
 	text := treetest.Text(t, "default label="+oldLabel+"\ndir .\ndir d%d x40\nfile d7/f%d x9000\nfile d9/g%d x3000\n")
-	for _, m := range engines() {
+	for _, name := range slices.Sorted(maps.Keys(engines()))[:sized(len(engines()), 2)] {
+		m := engines()[name]
 		root := filepath.Join(on(t, "tmpfs"), "tree")
 		treetest.Build(t, root, text)
 		m.restless = 50 * time.Microsecond

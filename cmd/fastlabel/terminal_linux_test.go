@@ -135,61 +135,67 @@ func begun(t *testing.T, root, level string) {
 // By itself a line appears on a terminal, no wider than that is, also when it
 // changes, and is gone in the end. No name reaches the terminal raw.
 func TestTerminal(t *testing.T) {
-	root := hostileTree(t, 500)
-	for i, mode := range []string{"real", "apart real"} {
-		s := onTerminal(t, mode, 80, "--max-rate=100", fmt.Sprint("-l=s0:c", i), root)
-		at := s.until(t, 0, `\d+ entries, .*\r`)
-		if err := pty.Setsize(s.master, &pty.Winsize{Rows: 24, Cols: 40}); err != nil {
-			t.Fatal(err)
-		}
-		at = s.until(t, at, `\r[^\r]*\r[^\r]*\r`) // one may have been under way
-		s.until(t, at, `\r[^\r]*\r[^\r]*\r`)
-		on, code := s.end(80)
-		if code != exitDone || len(on.faults) > 0 {
-			t.Errorf("%s: exit %d, %q", mode, code, on.faults)
-		}
-		if len(on.lines) != 1 || !strings.Contains(on.lines[0], "507 entries, 507 written, 0 failed") || len(on.line) > 0 {
-			t.Errorf("%s: %q and %q stay", mode, on.lines, string(on.line))
-		}
-		for _, l := range on.drawn {
-			if !regexp.MustCompile(`^[\d,]+ entries, [\d,]+/s`).MatchString(l) || uniseg.StringWidth(l) > 79 {
-				t.Errorf("%s: %q", mode, l)
+	for _, mode := range []string{"real", "apart real"} {
+		root := hostileTree(t, 500)
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel() // it takes five seconds, of which it sleeps most
+			s := onTerminal(t, mode, 80, "--max-rate=100", root)
+			at := s.until(t, 0, `\d+ entries, .*\r`)
+			if err := pty.Setsize(s.master, &pty.Winsize{Rows: 24, Cols: 40}); err != nil {
+				t.Fatal(err)
 			}
-		}
-		wide := func(lines []string) (n int) {
-			for _, l := range lines {
-				n = max(n, uniseg.StringWidth(l))
+			at = s.until(t, at, `\r[^\r]*\r[^\r]*\r`) // one may have been under way
+			s.until(t, at, `\r[^\r]*\r[^\r]*\r`)
+			on, code := s.end(80)
+			if code != exitDone || len(on.faults) > 0 {
+				t.Errorf("%s: exit %d, %q", mode, code, on.faults)
 			}
-			return n
-		}
-		after := &terminal{}
-		after.feed(s.so(at))
-		if wide(after.drawn) > 39 || wide(on.drawn) <= 39 {
-			t.Errorf("%s: %d columns, and then %d", mode, wide(on.drawn), wide(after.drawn))
-		}
+			if len(on.lines) != 1 || !strings.Contains(on.lines[0], "507 entries, 507 written, 0 failed") || len(on.line) > 0 {
+				t.Errorf("%s: %q and %q stay", mode, on.lines, string(on.line))
+			}
+			for _, l := range on.drawn {
+				if !regexp.MustCompile(`^[\d,]+ entries, [\d,]+/s`).MatchString(l) || uniseg.StringWidth(l) > 79 {
+					t.Errorf("%s: %q", mode, l)
+				}
+			}
+			wide := func(lines []string) (n int) {
+				for _, l := range lines {
+					n = max(n, uniseg.StringWidth(l))
+				}
+				return n
+			}
+			after := &terminal{}
+			after.feed(s.so(at))
+			if wide(after.drawn) > 39 || wide(on.drawn) <= 39 {
+				t.Errorf("%s: %d columns, and then %d", mode, wide(on.drawn), wide(after.drawn))
+			}
+		})
 	}
 }
 
 // Nothing is drawn where nobody wants it: with -q, with --json, on a terminal
 // that can not.
 func TestTerminalQuiet(t *testing.T) {
-	root := hostileTree(t, 200)
-	for i, c := range []struct{ env, args string }{
+	for _, c := range []struct{ env, args string }{
 		{"", "-q --max-rate=150"}, {"", "--json --max-rate=150"}, {"TERM=dumb", "--max-rate=150"}, {"TERM=dumb", "-p --max-rate=150"},
 	} {
-		cmd := exec.Command(os.Args[0], append(strings.Fields(c.args), fmt.Sprint("-l=s0:c", i), root)...)
-		cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS=real", "TERM=xterm", c.env)
-		master, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 80})
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, _ := io.ReadAll(master) // EIO when the other end is closed
-		_ = cmd.Wait()
-		master.Close()
-		got := strings.ReplaceAll(string(text), "\r\n", "\n")
-		if strings.Contains(got, "\r") || strings.Contains(got, "\x1b") {
-			t.Errorf("%s %s: %q", c.env, c.args, got)
-		}
+		root := hostileTree(t, 200)
+		t.Run(c.env+c.args, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.Command(os.Args[0], append(strings.Fields(c.args), root)...)
+			cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS=real", "TERM=xterm", c.env)
+			master, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 80})
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, _ := io.ReadAll(master) // EIO when the other end is closed
+			_ = cmd.Wait()
+			master.Close()
+			got := strings.ReplaceAll(string(text), "\r\n", "\n")
+			if strings.Contains(got, "\r") || strings.Contains(got, "\x1b") {
+				t.Errorf("%s %s: %q", c.env, c.args, got)
+			}
+		})
 	}
 }
 
