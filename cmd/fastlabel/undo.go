@@ -85,16 +85,20 @@ func (j *job) recorded() int {
 		return exitDone
 	}
 	begun := j.recorder.Begun()
+	code := exitDone
 	if err := j.recorder.Close(); err != nil {
 		j.failure("", err)
-		return exitFailed
+		code = exitFailed
 	}
-	if begun {
-		j.note("", "to put the labels back: fastlabel restore "+forShell(j.settings.record))
-	} else {
-		j.note("", "nothing was to be recorded")
+	switch file := forShell(j.settings.record); {
+	case !begun:
+		j.note("", "nothing was recorded")
+	case j.recorder.Whole():
+		j.note("", "to put the labels back: fastlabel restore "+file)
+	default:
+		j.note("", "the record is cut short; what it holds is put back by: fastlabel restore --partial "+file)
 	}
-	return exitDone
+	return code
 }
 
 // nextRecord is the file for a run that goes on: each has one of its own.

@@ -80,7 +80,7 @@ func TestRecordRestore(t *testing.T) {
 	if text := says(t, 0, "restore", "--json", file); !strings.Contains(text, `"written":0,"right":44`) || !strings.Contains(text, `"complete":true`) {
 		t.Error(text)
 	}
-	if text := says(t, 0, "--skip", "root", "--label", undoOld, "--record", file+".3", root); !strings.Contains(text, "nothing was to be recorded") {
+	if text := says(t, 0, "--skip", "root", "--label", undoOld, "--record", file+".3", root); !strings.Contains(text, "nothing was recorded") {
 		t.Error(text)
 	}
 	if _, err := os.Lstat(file + ".3"); !os.IsNotExist(err) {

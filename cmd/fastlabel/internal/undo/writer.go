@@ -72,6 +72,7 @@ type Writer struct {
 	room    int64 // where the zeros end
 	entries int64
 	err     error
+	whole   bool
 }
 
 // Create makes the file, which must not exist. version is that of the program.
@@ -204,7 +205,16 @@ func (w *Writer) Close() error {
 	if err == nil {
 		err = w.f.Sync()
 	}
-	return errors.Join(err, w.f.Close())
+	err = errors.Join(err, w.f.Close())
+	w.whole = err == nil
+	return err
+}
+
+// Whole says, after Close, whether the record has its end.
+func (w *Writer) Whole() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.whole
 }
 
 // Begun says whether there is anything on the record.
