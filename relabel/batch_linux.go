@@ -91,9 +91,10 @@ func (b *batch) sort() {
 	}
 }
 
-// begin readies b for the first reading of d: everything, until it does not fit.
-func (b *batch) begin(d *dir) {
-	b.dir, b.from, b.to, b.weights, b.reading = d, 0, math.MaxUint64, b.weights[:0], 0
+// begin readies b for the first reading of d from start on: everything, until it
+// does not fit.
+func (b *batch) begin(d *dir, start int64) {
+	b.dir, b.start, b.from, b.to, b.weights, b.reading = d, start, 0, math.MaxUint64, b.weights[:0], 0
 }
 
 // plan moves b to the range after the one before, as wide as the histogram

@@ -23,7 +23,7 @@ type dir struct {
 
 	deep int32 // how many levels below the top of its mount
 	fd   int32 // -1 while it is closed
-	pins int32 // workers in it, and a rest that waits: the descriptor stays
+	pins int32 // workers in it, batches of it, and a rest that waits: the descriptor stays
 	want int32 // items that will need it: better kept open
 	// While it is closed and wanted: what it was, so that the directory
 	// found again by name is known to be the same. Nothing is known of one
@@ -66,6 +66,10 @@ func (d *dir) path(name string) string {
 // allows. Beyond it one is closed, and found again when its turn comes: step by
 // step from the nearest open directory above it. A walk in depth needs the
 // deepest first, so that those far above may lie far apart (see victim).
+//
+// What is pinned stays open whatever the limit: two directories a worker, half as
+// many rests as the limit and one a worker, and three batches: one that is gathered
+// and the windows. None of it grows with the tree.
 //
 // One mutex serves all workers: it is taken a few times a directory, against
 // some ten microseconds of system calls for each.
@@ -240,6 +244,14 @@ func (c *cache) keep(d *dir) bool {
 	d.pins++
 	c.rests++
 	return c.rests <= c.limit/2
+}
+
+// pin keeps d open for a batch. The caller is in d.
+func (c *cache) pin(d *dir) {
+	c.mu.Lock()
+	d.share()
+	d.pins++
+	c.mu.Unlock()
 }
 
 func (c *cache) kept() {

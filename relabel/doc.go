@@ -115,7 +115,7 @@
 //     descriptor, no lock; until then the lock is held, under which it may yet
 //     write. A run after it writes only what is left. (TestCancelSoon,
 //     TestLeaks, TestThaw, TestLockIsNotCollected)
-//  9. Memory and open files do not grow with the tree. (TestMemory,
+//  9. Memory and open files do not grow with the tree. (TestMemory, TestLine,
 //     TestFewDescriptors, TestAllocations)
 //  10. One relabel of a volume at a time, across processes, by a lock in the
 //     runtime directory that the owner of the volume cannot reach.

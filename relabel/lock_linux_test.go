@@ -50,6 +50,8 @@ func TestChild(t *testing.T) {
 			t.Errorf("%+v, %v", r, err)
 		}
 		fmt.Println(r.Seen, "entries")
+	case "line", "line-renamed":
+		lined(t, path, what == "line-renamed")
 	case "hold":
 		_, err := Tree(t.Context(), path, newLabel, Options{OnChange: func(string, string) {
 			fmt.Println("held")

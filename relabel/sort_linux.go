@@ -26,10 +26,14 @@ import (
 // would be read too often, what is left of it is labelled as it lies.
 //
 // One directory is gathered at a time, so that the budget holds for the run;
-// others wait in line, and no worker waits for them. Who owns what: the batch
-// belongs to the worker that gathers, then (read only) to the workers on its
-// slices, then to the one that finishes the last slice. Handing over is by
-// the pool's deques and by pending, which orders the last against the others.
+// others wait in line, and no worker waits for them. In line a directory is like
+// any that will be needed again: the cache may close it. It is then found again by
+// name; if it was renamed or removed by then, it is a failure and named.
+//
+// Who owns what: the batch belongs to the worker that gathers, then (read only) to
+// the workers on its slices, then to the one that finishes the last slice. Handing
+// over is by the pool's deques and by pending, which orders the last against the
+// others. The sorter's now and spare belong to who owns the batch, or set busy.
 
 // sorting says from when on, and within how much memory, batches are sorted.
 type sorting struct {
@@ -49,11 +53,17 @@ const sliceLen = 2048
 type sorter struct {
 	mu      sync.Mutex
 	busy    bool
-	now     *dir // being gathered, or in slices
-	waiting []*dir
+	now     *dir // being gathered, or in slices: pinned
+	waiting []queued
 	spare   *batch // for its memory
 	windows [windows]*batch
 	reads   atomic.Bool // what the labels are like: see window_linux.go
+}
+
+// queued is one in line: a directory, and where its rest begins.
+type queued struct {
+	dir *dir
+	at  int64
 }
 
 // gather takes the rest of d over if it is worth sorting.
@@ -61,7 +71,11 @@ func (w *worker) gather(d *dir) bool {
 	if w.row < guessAfter || !w.sortable(d) {
 		return false
 	}
-	w.line(d)
+	at, e := sys.Tell(int(d.fd))
+	if e != 0 {
+		return false
+	}
+	w.line(d, at)
 	return true
 }
 
@@ -70,16 +84,19 @@ func (w *worker) sortable(d *dir) bool {
 	return w.m.sorts && d.extent != changes && !w.o.DryRun && !d.again && !w.isSmall(d)
 }
 
-// line has d, which is kept as a rest, gathered now or when its turn comes.
-func (w *worker) line(d *dir) {
-	w.m.sorter.mu.Lock()
-	defer w.m.sorter.mu.Unlock()
-	if w.m.sorter.busy {
-		w.m.sorter.waiting = append(w.m.sorter.waiting, d)
-		return
+// line queues the rest of d, which begins at a position, and starts on it now if
+// nothing else is gathered. The caller is in d.
+func (w *worker) line(d *dir, at int64) {
+	w.cache.expect(d)
+	s := w.m.sorter
+	s.mu.Lock()
+	s.waiting = append(s.waiting, queued{d, at})
+	idle := !s.busy
+	s.busy = true
+	s.mu.Unlock()
+	if idle {
+		w.next()
 	}
-	w.m.sorter.busy = true
-	w.begin(d)
 }
 
 // sample labels the first few of the n bytes of records in the buffer, if the rest
@@ -103,9 +120,8 @@ func (w *worker) sample(d *dir, fd, n int) (left int, taken bool) {
 		end, last = end+length, end
 	}
 	w.records(d, fd, buf[:end:end])
-	if w.row >= guessAfter && !w.stopped() && sys.Rewind(fd, sys.After(buf[last:])) == 0 {
-		w.cache.keep(d)
-		w.line(d)
+	if w.row >= guessAfter && !w.stopped() {
+		w.line(d, sys.After(buf[last:]))
 		return 0, true
 	}
 	return copy(w.buf, buf[end:n]), false // of another buffer if this one was taken
@@ -120,15 +136,35 @@ func (w *worker) isSmall(d *dir) bool {
 	return d.small
 }
 
-// begin starts on d. The sorter is locked.
-func (w *worker) begin(d *dir) {
-	b := w.m.sorter.spare
-	if b == nil {
-		b = newBatch(w.means.sorting.budget)
+// next starts on the directory that came last, which is the most likely to be open.
+func (w *worker) next() {
+	s := w.m.sorter
+	for {
+		s.mu.Lock()
+		last := len(s.waiting) - 1
+		if last < 0 || w.stopped() {
+			s.busy = false
+			s.mu.Unlock()
+			return
+		}
+		p := s.waiting[last]
+		s.waiting = s.waiting[:last]
+		s.mu.Unlock()
+		w.at(p.dir, nil)
+		w.now(w.m.opening())
+		if _, op, e := w.cache.acquire(p.dir); e != 0 {
+			w.spoil(p.dir, op, e)
+			continue
+		}
+		b := s.spare
+		if b == nil {
+			b = newBatch(w.means.sorting.budget)
+		}
+		s.spare, s.now = nil, p.dir
+		b.begin(p.dir, p.at)
+		w.pool.Push(item{dir: p.dir, batch: b, from: -1})
+		return
 	}
-	w.m.sorter.spare, w.m.sorter.now = nil, d
-	b.begin(d)
-	w.pool.Push(item{dir: d, batch: b, from: -1})
 }
 
 // slice labels a slice of b, or with from -1 gathers b first.
@@ -158,37 +194,29 @@ func (w *worker) slice(b *batch, from int) {
 
 // endBatch lets the directory go, and the next in line begin.
 func (w *worker) endBatch(b *batch) {
-	w.cache.kept()
 	w.cache.release(b.dir)
-	w.m.sorter.mu.Lock()
-	defer w.m.sorter.mu.Unlock()
-	b.dir = nil
+	s := w.m.sorter
 	if b.window {
+		s.mu.Lock()
+		b.dir = nil
+		s.mu.Unlock()
 		return
 	}
-	w.m.sorter.spare, w.m.sorter.busy, w.m.sorter.now = b, false, nil
-	if len(w.m.sorter.waiting) > 0 {
-		d := w.m.sorter.waiting[0]
-		w.m.sorter.waiting = w.m.sorter.waiting[1:]
-		w.m.sorter.busy = true
-		w.begin(d)
-	}
+	b.dir = nil
+	s.spare, s.now = b, nil
+	w.next()
 }
 
-// clear lets go of what a stopped walk left in line. Batches that nobody
-// finished hold their directories too.
+// clear lets go of the directories of batches that a stopped walk left. What is in
+// line is the cache's.
 func (s *sorter) clear(c *cache) {
 	if s.now != nil {
-		s.waiting = append(s.waiting, s.now)
+		c.release(s.now)
 	}
 	for _, b := range s.windows {
 		if b != nil && b.dir != nil {
-			s.waiting = append(s.waiting, b.dir)
+			c.release(b.dir)
 		}
-	}
-	for _, d := range s.waiting {
-		c.kept()
-		c.release(d)
 	}
 	s.waiting, s.now, s.busy, s.spare, s.windows = nil, nil, false, nil, [windows]*batch{}
 }
@@ -197,12 +225,7 @@ func (s *sorter) clear(c *cache) {
 // fits, and gives out the slices. It says whether b is still in use.
 func (w *worker) fillBatch(b *batch, fd int) bool {
 	d, budget := b.dir, w.means.sorting.budget
-	var e sys.Errno
-	if b.reading == 0 {
-		b.start, e = sys.Tell(fd)
-	} else {
-		e = sys.Rewind(fd, b.start)
-	}
+	e := sys.Rewind(fd, b.start)
 	fits := b.plan(budget)
 	d.least = b.from
 	for more := true; more && fits && e == 0 && !w.stopped(); {

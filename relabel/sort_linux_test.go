@@ -4,13 +4,22 @@ package relabel
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -153,7 +162,7 @@ func TestBatchFull(t *testing.T) {
 		{"many buckets", 100, false},
 	} {
 		b := newBatch(budget)
-		b.begin(nil)
+		b.begin(nil, 0)
 		b.plan(budget)
 		room, fits, n := cap(b.names), true, 0
 		for fits && n < 10_000 {
@@ -176,7 +185,7 @@ func TestBatchReadings(t *testing.T) {
 	const budget, buckets = 4 << 10, 3 * mostReadings
 	name := []byte(strings.Repeat("n", 250) + "\x00")[:250]
 	b := newBatch(budget)
-	b.begin(nil)
+	b.begin(nil, 0)
 	readings, kept := 0, 0
 	for b.plan(budget) {
 		readings++
@@ -219,5 +228,102 @@ func TestManyNames(t *testing.T) {
 	}
 	if n := len(bearing(t, root, newLabel)); n != files+2 {
 		t.Errorf("%d have the label", n)
+	}
+}
+
+// TestLine: large directories that wait to be sorted need no descriptors. One that
+// was renamed while it waited is labelled where it is still open; else it is a
+// failure and named, and nothing says that all is done.
+func TestLine(t *testing.T) {
+	treetest.Need(t, "ext4")
+	const dirs, each = 120, bufferSize/280 + 2 // more than a buffer of the longest names
+	root := mkdir(t, treetest.Fresh(t, "ext4"), "root")
+	for i := range dirs {
+		dir := mkdir(t, root, fmt.Sprintf("d%03d", i))
+		for j := range each {
+			if err := unix.Mknod(fmt.Sprintf("%s/%0255d", dir, j), unix.S_IFREG|0o600, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, what := range []string{"line", "line-renamed"} {
+		cmd := child(t, what, root)
+		cmd.Args = append([]string{"sh", "-c", `ulimit -n 64 && exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
+		cmd.Path = "/bin/sh"
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%.3000s", what, err, out)
+		}
+	}
+}
+
+// lined labels root, whose directories are large, with two workers. The first slice
+// waits until all the other directories are in line.
+func lined(t *testing.T, root string, rename bool) {
+	dirs, err := os.ReadDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := int64(len(dirs) * (1 + guessAfter))
+	var seen atomic.Int64
+	var failed atomic.Bool
+	var once sync.Once
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	wait := func() {
+		for seen.Load() < all && !failed.Load() && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		if failed.Load() {
+			cancel() // it need not fail on all of them
+		}
+		for _, d := range dirs {
+			if rename {
+				old := filepath.Join(root, d.Name())
+				if err := os.Rename(old, old+"-renamed"); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	named := map[string]bool{}
+	label := newLabel
+	if rename {
+		label = oldLabel
+	}
+	r, err := tree(ctx, root, label, Options{
+		Threads: 2, Seen: &seen,
+		Throttle: func(context.Context, int) {
+			var callers [16]uintptr
+			frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers[:])])
+			for f, more := frames.Next(); more; f, more = frames.Next() {
+				if strings.HasSuffix(f.Function, "(*worker).words") {
+					once.Do(wait)
+				}
+			}
+		},
+		OnFailure: func(err error) {
+			failed.Store(true)
+			if at := (*fs.PathError)(nil); errors.As(err, &at) {
+				named[at.Path] = errors.Is(err, syscall.ESTALE)
+			}
+		},
+	}, as(means{openat2: true, clones: true, sorting: sorting{from: 1, budget: ample.budget}}))
+	adds(t, r)
+	wrong := 0
+	for _, d := range dirs {
+		path := filepath.Join(root, d.Name())
+		if rename {
+			path += "-renamed"
+		}
+		entries := treetest.Count(t, path).All - 1
+		if n := len(bearing(t, path, label)) - 1; int64(n) != entries {
+			wrong++
+			if !named[filepath.Join(root, d.Name())] {
+				t.Errorf("%d of %d entries of %s have the label, and it is not named", n, entries, path)
+			}
+		}
+	}
+	if wrong != len(named) || r.Failed != int64(wrong) || r.Complete != (wrong == 0) || (err == nil) != (wrong == 0) || rename != (wrong > 0) {
+		t.Errorf("%d wrong, %d named: %+v, %v", wrong, len(named), r, err)
 	}
 }

@@ -118,9 +118,11 @@ func (w *worker) do(it item) {
 	case it.name != "":
 		w.tally.entered++
 		w.enter(it.dir, it.name)
-	case !w.gather(it.dir):
+	default:
 		w.cache.kept()
-		w.scan(it.dir, int(it.dir.fd))
+		if !w.gather(it.dir) {
+			w.scan(it.dir, int(it.dir.fd))
+		}
 		w.cache.release(it.dir)
 	}
 	w.turnPage()

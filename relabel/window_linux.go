@@ -41,8 +41,7 @@ func (w *worker) window(d *dir, fd, n int) bool {
 	if b == nil {
 		return false
 	}
-	// Whether the batch may wait is no question: its slices come next.
-	w.cache.keep(d)
+	w.cache.pin(d)
 	more := true
 	for {
 		w.each(d, w.buf[:n], b.put)
