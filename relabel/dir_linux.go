@@ -101,6 +101,12 @@ func (c *cache) resize(limit int) {
 	c.mu.Unlock()
 }
 
+func (c *cache) most() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.limit
+}
+
 // share is written once, by the worker that opened d: release reads it unlocked.
 func (d *dir) share() {
 	if !d.shared {

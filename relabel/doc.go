@@ -21,6 +21,7 @@
 //	record_linux.go     the root's label: seal, commit, revoke, second reading
 //	since_linux.go      what cannot have changed since an earlier run
 //	proof_linux.go      what a run has proved, and the mark that it leaves
+//	budget.go           workers and descriptors, shared by all runs of the process
 //	pool_linux.go       the workers; internal/steal shares the work among them
 //	tune_linux.go       as many workers as is best, where it is left to us
 //	walk_linux.go       a worker: read a directory, share the rest
@@ -116,7 +117,10 @@
 //     write. A run after it writes only what is left. (TestCancelSoon,
 //     TestLeaks, TestThaw, TestLockIsNotCollected)
 //  9. Memory and open files do not grow with the tree. (TestMemory, TestLine,
-//     TestFewDescriptors, TestAllocations)
+//     TestFewDescriptors, TestAllocations) All runs of a process share one
+//     budget of workers and one of descriptors, for which they wait within
+//     their contexts; volumes that hang keep no other waiting. (TestManyVolumes,
+//     TestFrozenVolumes, TestBudget, TestBudgetHung, TestBudgetTurn)
 //  10. One relabel of a volume at a time, across processes, by a lock in the
 //     runtime directory that the owner of the volume cannot reach.
 //     (TestOneAtATime, TestKilledHolder, TestOwnersLock)

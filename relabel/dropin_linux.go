@@ -26,6 +26,11 @@ func chcon(path, want string, recurse bool) error {
 func chconOne(path, want string, o Options) error {
 	r := &run{o: o, want: want}
 	r.main = r.strand()
+	share, err := process.enter(context.Background(), runFiles)
+	if err != nil {
+		return err
+	}
+	defer share.close()
 	if err := r.prepare(probe); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -20,6 +21,24 @@ import (
 
 // patient is how long a test waits for a condition.
 const patient = 3 * time.Minute
+
+// FIFREEZE and FITHAW of linux/fs.h.
+const (
+	freeze = 0xc0045877
+	thaw   = 0xc0045878
+)
+
+// apart has another process do what, which is a case of TestChild.
+func apart(t *testing.T, what, path string) {
+	t.Helper()
+	cmd := child(t, what, path)
+	cmd.Args = append(cmd.Args, "-test.v")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Logf("%s", out)
+}
 
 // until waits for a condition.
 func until(t *testing.T, what string, is func() bool) {
@@ -53,14 +72,14 @@ func newFreezer(t *testing.T, dir string) *freezer {
 }
 
 func (f *freezer) freeze(t *testing.T) {
-	if f.ioctl(t, 0xc0045877) { // FIFREEZE of linux/fs.h
+	if f.ioctl(t, freeze) {
 		f.frozen.Store(true)
 	}
 }
 
 func (f *freezer) thaw(t *testing.T) {
 	if f.frozen.Swap(false) {
-		f.ioctl(t, 0xc0045878) // FITHAW
+		f.ioctl(t, thaw)
 	}
 }
 
@@ -142,4 +161,105 @@ func nothingLeft(t *testing.T, goroutines, files int) {
 	t.Helper()
 	until(t, "goroutines end", func() bool { return runtime.NumGoroutine() <= goroutines })
 	until(t, "files are closed", func() bool { return openFiles(t) <= files })
+}
+
+// TestManyVolumes labels 500 volumes at once where the process may have 256
+// descriptors.
+func TestManyVolumes(t *testing.T) {
+	apart(t, "volumes", on(t, "tmpfs"))
+}
+
+func manyVolumes(t *testing.T, dir string) {
+	few := syscall.Rlimit{Cur: 256, Max: 256}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
+		t.Fatal(err)
+	}
+	const volumes = 500
+	roots := make([]string, volumes)
+	for i := range roots {
+		roots[i] = grow(t, mkdir(t, dir, fmt.Sprint(i)), "default label="+oldLabel+"\ndir .\ndir d\nfile d/f%d x4\n")
+	}
+	var all sync.WaitGroup
+	for _, root := range roots {
+		all.Go(func() {
+			r, err := Tree(t.Context(), root, newLabel, Options{NoSync: true})
+			if err != nil || !r.Complete || r.Written != 6 {
+				t.Errorf("%+v, %v", r, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestFrozenVolumes has the walks of 140 volumes hang. They take no more threads
+// than the process may have workers, and keep no other volume waiting.
+func TestFrozenVolumes(t *testing.T) {
+	vol := treetest.Fresh(t, "ext4")
+	f, err := os.Open(vol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_, _, _ = syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), thaw, 0) // if the other could not
+		_ = f.Close()                                                 // only read
+	}()
+	apart(t, "frozen", vol)
+}
+
+func frozenVolumes(t *testing.T, vol string) {
+	const volumes = 140
+	healthy := grow(t, on(t, "tmpfs"), plain)
+	ice := newFreezer(t, vol)
+	goroutines, files := runtime.NumGoroutine(), openFiles(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var arrived atomic.Int64
+	var all sync.WaitGroup
+	frozen := make(chan struct{})
+	for i := range volumes {
+		root := grow(t, mkdir(t, vol, fmt.Sprint(i)), "default label="+oldLabel+"\ndir .\nfile f%d x9\n")
+		all.Go(func() {
+			var once sync.Once
+			o := Options{NoSync: true, Threads: 4, Throttle: func(context.Context, int) {
+				once.Do(func() { arrived.Add(1) })
+				<-frozen
+			}}
+			if _, err := Tree(ctx, root, newLabel, o); !errors.As(err, new(*Hung)) {
+				t.Error(err)
+			}
+		})
+	}
+	until(t, "all walk", func() bool { return arrived.Load() == volumes })
+	ice.freeze(t)
+	close(frozen)
+	most := 0
+	watch := func() (stuck int) {
+		n, stuck := threads(t)
+		most = max(most, n)
+		return stuck
+	}
+	until(t, "all hang", func() bool { return watch() >= volumes })
+	until(t, "all hang apart", func() bool {
+		watch()
+		process.mu.Lock()
+		defer process.mu.Unlock()
+		return process.hung >= volumes
+	})
+	// Others are as quick as ever, though each of the budget's workers hangs.
+	for range 50 {
+		label := []string{newLabel, oldLabel}[watch()%2]
+		if r, err := Tree(t.Context(), healthy, label, Options{NoSync: true}); err != nil || !r.Complete {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if most > defaultWorkers+20 { // those of Go's runtime
+		t.Errorf("%d threads", most)
+	}
+	t.Logf("%d threads at most", most)
+	cancel()
+	all.Wait()
+	ice.thaw(t)
+	nothingLeft(t, goroutines, files)
+	process.has(t, 0, 0, 0)
 }

@@ -52,6 +52,10 @@ func TestChild(t *testing.T) {
 		fmt.Println(r.Seen, "entries")
 	case "line", "line-renamed":
 		lined(t, path, what == "line-renamed")
+	case "volumes":
+		manyVolumes(t, path)
+	case "frozen":
+		frozenVolumes(t, path)
 	case "hold":
 		_, err := Tree(t.Context(), path, newLabel, Options{OnChange: func(string, string) {
 			fmt.Println("held")

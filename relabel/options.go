@@ -59,7 +59,8 @@ type Options struct {
 	// each processor that the process may use by its affinity and, as Go's
 	// runtime reads it, by its cgroup's CPU limit; it has up to 16 while the
 	// processors wait for a disk and more workers get on faster; on a
-	// filesystem with a server, as FUSE and NFS are, it has 48.
+	// filesystem with a server, as FUSE and NFS are, it has 48. All runs of a
+	// process share what SetMaxWorkers allows: one may have fewer than it asks for.
 	Threads int
 	// Skip is SkipNone at zero: the whole tree is looked at.
 	Skip Skip
@@ -145,4 +146,11 @@ type Options struct {
 	// OnWait, if not nil, is told once who holds the volume's lock when Tree
 	// has to wait for another relabel of the same volume.
 	OnWait func(holder string)
+
+	inner inner
+}
+
+// inner is what callers in this package ask for.
+type inner struct {
+	share *share // of a run that this one is part of
 }

@@ -13,11 +13,16 @@ import (
 )
 
 const (
-	// reserve is how many descriptors are left to the rest of the process,
-	// and perWorker how many a worker holds at once: its directory, the
-	// parent, an entry.
-	reserve   = 16
-	perWorker = 3
+	// runFiles is how many descriptors a run has but for its walk: three of
+	// /proc, those of the root, of its lock and of its clone, and of a mount
+	// beneath it. leastFiles is what a walk gets on with, and perWorker how many a
+	// worker holds at once: its directory, the parent, an entry.
+	runFiles   = 12
+	leastFiles = 12
+	perWorker  = 3
+	// reserve is how many descriptors are left to the rest of the process, at
+	// least; of a high limit an eighth is.
+	reserve = 8
 	// mostOpen bounds the directories kept open for later. A walk in depth
 	// keeps those above it whose entries wait, which are seldom more.
 	mostOpen = 36
@@ -28,8 +33,9 @@ const (
 )
 
 // size chooses with how many workers the walk of m begins, how many there may be
-// at most, and how many directories may be open.
-func (r *run) size(m *mount) (workers, most int) {
+// at most, and how many directories may be open. For that it takes what it can get
+// of the process's workers and descriptors.
+func (r *run) size(m *mount, s *share) (workers, most int) {
 	workers = r.o.Threads
 	most = workers
 	if workers < 1 {
@@ -40,20 +46,28 @@ func (r *run) size(m *mount) (workers, most int) {
 			most = workers
 		}
 	}
-	files := int(min(sys.OpenFiles(), 1<<20))
 	if r.o.Throttle != nil {
 		most = workers // more of them get on no faster
 	}
-	most = max(1, min(most, (files-reserve)/(2*perWorker)))
 	open := mostOpen
 	if r.ledger != nil {
 		open = openMost
+	}
+	may := leastFiles + s.descriptors(max(2*most*perWorker, most*perWorker+2*open))
+	most = max(1, min(most, may/(2*perWorker)))
+	if r.ledger != nil {
 		workers, most = workers+1, most+1 // one of them waits for the record's disk
 	}
-	open = max(2, min(open, (files-reserve-most*perWorker)/2))
+	open = max(2, min(open, (may-most*perWorker)/2))
 	r.pagesMost = max(1, min(open/4, pagesMost))
 	r.cache.resize(open)
-	return min(workers, most), most
+	return 1 + s.workers(min(workers, most)-1), most
+}
+
+// filesForAll is how many descriptors all runs may have together.
+func filesForAll() int {
+	files := int(min(sys.OpenFiles(), 1<<20))
+	return files - max(reserve, files/8)
 }
 
 // processors are those that the process may use; a caller's GOMAXPROCS may be more.
@@ -77,12 +91,14 @@ func (r *run) walk(ctx context.Context, m *mount, seeds []item) error {
 		}
 		r.cache.keep(s.dir) // as a rest: it is open, and at its beginning
 	}
-	workers, most := r.size(m)
+	share := m.strand.has()
+	workers, most := r.size(m, share)
+	defer share.shrink()
 	more := spares
 	if most > workers {
 		more += joins
 	}
-	c := &crew{workers: make([]atomic.Pointer[worker], workers+more)}
+	c := &crew{share: share, workers: make([]atomic.Pointer[worker], workers+more)}
 	m.strand.walks(c)
 	defer m.strand.walks(nil)
 	var tuned sync.WaitGroup
@@ -105,7 +121,7 @@ func (r *run) walk(ctx context.Context, m *mount, seeds []item) error {
 				return nil, nil, pathError(op, m.path, e)
 			}
 			w.inherit(c)
-			return w.do, w.retire, nil
+			return w.do, func() { w.retire(); share.put() }, nil
 		},
 	})
 	walked()

@@ -22,7 +22,7 @@ func TestWorkers(t *testing.T) {
 		{3, true, 3, 3},
 	} {
 		r := &run{o: Options{Threads: test.threads}}
-		if got, most := r.size(&mount{served: test.served}); got != test.want || most != test.most {
+		if got, most := r.size(&mount{served: test.served}, nil); got != test.want || most != test.most {
 			t.Errorf("%+v: %d workers, %d at most", test, got, most)
 		}
 	}

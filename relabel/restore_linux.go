@@ -78,6 +78,12 @@ func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[Page, 
 	if s.want, err = Canonical(s.h.Label); err != nil {
 		return err
 	}
+	share, err := process.enter(ctx, runFiles+leastFiles)
+	if err != nil {
+		return err
+	}
+	s.main.takes(share)
+	defer func() { s.main.has().close() }()
 	if err := s.prepare(ask); err != nil {
 		return err
 	}
@@ -187,7 +193,7 @@ func (s *restoring) directory(ctx context.Context, c *record, pages iter.Seq2[Pa
 // remnants looks, where the record may not be whole, for what bears the label of
 // the run still.
 func (s *restoring) remnants(ctx context.Context, root *root) error {
-	found, err := tree(ctx, root.path, s.want, Options{DryRun: true, OneFilesystem: true, Threads: s.o.Threads}, func() means { return s.means })
+	found, err := tree(ctx, root.path, s.want, Options{DryRun: true, OneFilesystem: true, Threads: s.o.Threads, inner: inner{share: s.main.has()}}, func() means { return s.means })
 	if err == nil && found.Right > 0 {
 		s.stirs.Store(true)
 		s.note("%d entries bear the label of the run still", found.Right)
@@ -253,6 +259,10 @@ func (s *restoring) apply(ctx context.Context, m *mount, pages iter.Seq2[Page, e
 	}
 	work := make(chan Page)
 	var all sync.WaitGroup
+	share := s.main.has()
+	files := share.descriptors(workers * (stepsOpen + perWorker))
+	workers = 1 + share.workers(min(workers-1, (leastFiles+files)/(stepsOpen+perWorker)-1))
+	defer share.shrink()
 	for range workers {
 		w := s.restorer(m)
 		all.Go(func() {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
@@ -30,16 +31,21 @@ const (
 // strand is what one goroutine of the run does outside the pool: the run itself
 // or, while that waits, what is mounted beneath the root.
 type strand struct {
-	mu   sync.Mutex
-	call HungCall // under way; none between calls
-	crew *crew    // of the walk under way, if there is one
+	mu    sync.Mutex
+	call  HungCall // under way; none between calls
+	crew  *crew    // of the walk under way, if there is one
+	share *share   // of the process's workers, if it has one
 
 	stalled chan struct{} // closed when it has not moved for long
 	watch   watch
 }
 
 // crew are the workers of a walk. A slot is empty until its worker begins.
-type crew struct{ workers []atomic.Pointer[worker] }
+type crew struct {
+	workers []atomic.Pointer[worker]
+	share   *share
+	asked   int // how many attend asked to leave, because others wait
+}
 
 // watch is what attend remembers from glance to glance.
 type watch struct {
@@ -80,6 +86,19 @@ func (s *strand) walks(c *crew) {
 	s.mu.Unlock()
 }
 
+// takes gives the strand a share of the process's workers.
+func (s *strand) takes(share *share) {
+	s.mu.Lock()
+	s.share = share
+	s.mu.Unlock()
+}
+
+func (s *strand) has() *share {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.share
+}
+
 // attend waits for the run, which is in a goroutine of its own, and looks after
 // those who are held up. Nothing can end a call that hangs in the kernel: when ctx,
 // which is the run's own, has ended, the run is left behind. It ends by itself when
@@ -103,6 +122,9 @@ func (r *run) attend(ctx context.Context, done <-chan error) error {
 				return err
 			default:
 			}
+			for _, s := range r.everyStrand() {
+				s.has().waits(true)
+			}
 			return &Hung{Calls: r.underWay(), Cause: context.Cause(ctx)}
 		}
 	}
@@ -112,7 +134,7 @@ func (r *run) attend(ctx context.Context, done <-chan error) error {
 func (r *run) glance() {
 	still, waiting := true, false
 	for _, s := range r.everyStrand() {
-		moves, held := s.look()
+		moves, held := s.look(r)
 		still, waiting = still && !moves, waiting || held
 	}
 	if told := still && waiting; told != r.stalled {
@@ -131,16 +153,29 @@ func (r *run) everyStrand() []*strand {
 }
 
 // look says whether the strand moves, and whether it is held up by a call.
-func (s *strand) look() (moves, held bool) {
+func (s *strand) look(r *run) (moves, held bool) {
 	s.mu.Lock()
-	call, c := s.call, s.crew
+	call, c, share := s.call, s.crew, s.share
 	s.mu.Unlock()
 	if c == nil {
 		s.watch.glance(call)
 		held = call != HungCall{} && s.watch.age >= stallAfter
 		moves = call != HungCall{} && !held
+		if held {
+			share.held(1)
+		} else {
+			share.held(0)
+		}
 	} else {
-		moves, held = c.look()
+		var hung int
+		moves, hung = c.look()
+		held = hung > 0
+		if working := share.held(hung); working > 0 {
+			c.yield(working - 1)
+			r.yield(share)
+		} else {
+			c.asked = 0
+		}
 	}
 	if held && !moves {
 		s.stall()
@@ -156,7 +191,7 @@ func (s *strand) stall() {
 	}
 }
 
-func (c *crew) look() (moves, held bool) {
+func (c *crew) look() (moves bool, hung int) {
 	for i := range c.workers {
 		w := c.workers[i].Load()
 		if w == nil {
@@ -165,16 +200,47 @@ func (c *crew) look() (moves, held bool) {
 		w.watch.glance(w.place())
 		busy := w.in.Load() != nil && !w.paused.Load() // or it waits for work
 		moves = moves || busy && w.watch.age < stallAfter
-		held = held || busy && w.watch.age >= stallAfter
+		if busy && w.watch.age >= stallAfter {
+			hung++
+		}
 		if busy && w.watch.age >= relieveAfter && !w.relieved {
 			w.heldUp.Store(true)
-			w.relieved = w.pool.Relieve()
+			w.relieved = c.relieve(w.pool)
 		} else if w.watch.age == 0 {
 			w.heldUp.Store(false)
 			w.relieved = false
 		}
 	}
-	return moves, held
+	return moves, hung
+}
+
+// relieve adds a worker, if the process may have one more.
+func (c *crew) relieve(p *steal.Worker[item]) bool {
+	if c.share.workers(1) == 0 {
+		return false
+	}
+	if p.Relieve() {
+		return true
+	}
+	c.share.put()
+	return false
+}
+
+// yield lets workers go for whom others wait, and asks each time for those whom it
+// has not asked for.
+func (c *crew) yield(surplus int) {
+	if p := c.handle(); p != nil && surplus > c.asked {
+		p.Shed(surplus - c.asked)
+		c.asked = surplus
+	}
+}
+
+// yield lets go of descriptors for which others wait: fewer directories stay open
+// for later.
+func (r *run) yield(s *share) {
+	open := max(2, int(r.cache.open.Load()))
+	r.cache.resize(min(open, r.cache.most()))
+	s.keep(runFiles+2*open, perWorker)
 }
 
 // underWay lists the calls that have not returned.

@@ -20,28 +20,43 @@ func (r *run) submounts(ctx context.Context, root *root) error {
 	if r.o.OneFilesystem {
 		return nil
 	}
-	var left []chan error
+	type hanging struct {
+		ended chan error
+		share *share
+	}
+	var left []hanging
 	var first error
+	share := r.main.has()
+	r.main.takes(nil)
+	defer func() { r.main.takes(share) }()
 	for _, info := range beneath(r.proc.mounts, root.real) {
 		s, ended := r.strand(), make(chan error, 1)
+		s.takes(share)
 		go func() {
 			ended <- r.submount(ctx, root, info, s)
 			s.at("", "")
 		}()
 		select {
 		case err := <-ended:
+			s.takes(nil)
 			first = cmp.Or(first, err)
 		case <-s.stalled:
-			left = append(left, ended)
+			left = append(left, hanging{ended, share})
+			var err error
+			share, err = process.enter(ctx, runFiles+leastFiles) // the other hangs
+			first = cmp.Or(first, err)
 		}
 		if first != nil {
 			break
 		}
 	}
-	for _, ended := range left {
-		err := <-ended
+	share.waits(len(left) > 0)
+	for _, h := range left {
+		err := <-h.ended
 		first = cmp.Or(first, err)
+		h.share.close()
 	}
+	share.waits(false)
 	return first
 }
 

@@ -89,6 +89,14 @@ func (r *run) all(ctx context.Context, path, label string, ask func() means) err
 		return err
 	}
 	r.tell(func(told *Report) { told.Label = r.want })
+	if share := r.o.inner.share; share != nil {
+		r.main.takes(share)
+	} else if share, err = process.enter(ctx, runFiles+leastFiles); err != nil {
+		return err
+	} else {
+		r.main.takes(share)
+		defer func() { r.main.has().close() }()
+	}
 	// Whatever is looked up by a path is looked up before the root is opened.
 	if err := r.prepare(ask); err != nil {
 		return err

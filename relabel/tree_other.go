@@ -9,6 +9,9 @@ import (
 	"errors"
 )
 
+// filesForAll is of no matter where nothing is labelled.
+func filesForAll() int { return 0 }
+
 // Tree labels root and all beneath it; here it answers errors.ErrUnsupported.
 func Tree(_ context.Context, root, label string, _ Options) (Report, error) {
 	return Report{Root: root, Label: label}, errors.ErrUnsupported

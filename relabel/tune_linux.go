@@ -105,7 +105,7 @@ func (r *run) tune(c *crew, t tuner, done <-chan struct{}) {
 		had := t.workers
 		switch now := t.window(float64(c.entries()-entries)/took, busy); {
 		case now > had:
-			for t.workers = had; t.workers < now && left > 0 && pool.Relieve(); left-- {
+			for t.workers = had; t.workers < now && left > 0 && c.relieve(pool); left-- {
 				t.workers++
 			}
 			if t.workers == had {
