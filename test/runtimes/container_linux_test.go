@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // What a container's annotations may ask of the hook.
@@ -25,7 +27,7 @@ const (
 
 // patience is how long a start may take. None of these should need it: who
 // waits so long hangs.
-const patience = 60 * time.Second
+const patience = 2 * treetest.Patience
 
 // hook is an entry of config.json, or the hook of a file for podman.
 type hook struct {

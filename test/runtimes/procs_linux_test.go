@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // isHook tells whether the process, or thread, runs the command by that link.
@@ -89,9 +91,5 @@ func await(t testing.TB, program string) int {
 // server ends when the server answers, which takes no longer than its delay.
 func nobody(t testing.TB, program string) {
 	t.Helper()
-	for end := time.Now().Add(2 * time.Second); len(hooksNow(t, program)) > 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("left behind: %d", hooksNow(t, program))
-		}
-	}
+	treetest.Wait(t, "the hook's end", func() bool { return len(hooksNow(t, program)) == 0 })
 }

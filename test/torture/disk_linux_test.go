@@ -20,6 +20,8 @@ import (
 	fusefs "github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // A disk whose power can be cut. There is no device-mapper where this runs, so
@@ -289,7 +291,7 @@ func mountPart(kind string, p part, dir string, direct bool) error {
 // test holds, between fork and exec, all that was open when it was forked. What
 // is held for longer is detached and reported.
 func unmountAt(dir string) error {
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(treetest.Patience); ; time.Sleep(time.Millisecond) {
 		err := unix.Unmount(dir, unix.UMOUNT_NOFOLLOW)
 		if err == nil {
 			return nil

@@ -136,7 +136,8 @@ const fusectl = "/sys/fs/fuse/connections"
 // without asking the filesystem.
 func connection(dir string) (string, error) {
 	if found, _ := filepath.Glob(fusectl + "/*"); len(found) == 0 {
-		if err := unix.Mount("fusectl", fusectl, "fusectl", 0, ""); err != nil {
+		// EBUSY: another cell has mounted it since it was looked for.
+		if err := unix.Mount("fusectl", fusectl, "fusectl", 0, ""); err != nil && err != unix.EBUSY {
 			return "", fmt.Errorf("mount fusectl: %w", err)
 		}
 	}

