@@ -17,25 +17,27 @@ import (
 )
 
 // TestTargets: what -short makes smaller is what make check runs whole, so that no
-// size is left out by both.
+// size is left out by both; and only what builds a command is not run under the
+// race detector.
 func TestTargets(t *testing.T) {
 	text, err := os.ReadFile("../../Makefile")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := regexp.MustCompile(`(?m)^LONG := (.*)$`).FindSubmatch(text)
-	if m == nil {
-		t.Fatal("the Makefile has no LONG")
-	}
-	want := slices.Sorted(maps.Keys(shortened(t, "../..")))
-	if have := slices.Sorted(strings.SplitSeq(string(m[1]), "|")); !slices.Equal(have, want) || len(want) == 0 {
-		t.Errorf("LONG is\n\t%s\nand what -short changes is\n\t%s", strings.Join(have, "|"), strings.Join(want, "|"))
+	for list, what := range map[string]string{"LONG": "testing.Short", "BUILT": "treetest.Command"} {
+		m := regexp.MustCompile(`(?m)^` + list + ` := (.*)$`).FindSubmatch(text)
+		if m == nil {
+			t.Fatal("the Makefile has no", list)
+		}
+		want := slices.Sorted(maps.Keys(callers(t, "../..", what)))
+		if have := slices.Sorted(strings.SplitSeq(string(m[1]), "|")); !slices.Equal(have, want) || len(want) == 0 {
+			t.Errorf("%s is\n\t%s\nand the tests that call %s are\n\t%s", list, strings.Join(have, "|"), what, strings.Join(want, "|"))
+		}
 	}
 }
 
-// shortened names the tests of the module that ask, by whatever function, whether
-// they are to be short.
-func shortened(t *testing.T, root string) map[string]bool {
+// callers names the tests of the module that call what, by whatever function.
+func callers(t *testing.T, root, what string) map[string]bool {
 	t.Helper()
 	calls := map[string][]string{} // who is called, by the caller; both with the directory
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -61,8 +63,8 @@ func shortened(t *testing.T, root string) map[string]bool {
 			ast.Inspect(f.Body, func(n ast.Node) bool {
 				switch n := n.(type) {
 				case *ast.SelectorExpr:
-					if x, is := n.X.(*ast.Ident); is && x.Name == "testing" && n.Sel.Name == "Short" {
-						calls[at+f.Name.Name] = append(calls[at+f.Name.Name], "testing.Short")
+					if x, is := n.X.(*ast.Ident); is && x.Name+"."+n.Sel.Name == what {
+						calls[at+f.Name.Name] = append(calls[at+f.Name.Name], what)
 					}
 				case *ast.Ident:
 					calls[at+f.Name.Name] = append(calls[at+f.Name.Name], at+n.Name)
@@ -75,7 +77,7 @@ func shortened(t *testing.T, root string) map[string]bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asks := map[string]bool{"testing.Short": true}
+	asks := map[string]bool{what: true}
 	for more := true; more; {
 		more = false
 		for f, to := range calls {
