@@ -82,6 +82,8 @@ func outcome(ctx context.Context, rep relabel.Report, err error, dry bool) (int,
 	switch {
 	case errors.Is(err, relabel.ErrRefused):
 		return exitRefused, "refused"
+	case errors.Is(err, errDiffers):
+		return exitRefused, "read-only"
 	// Also a failure: a call that the end of ctx cut short may fail in any way.
 	case err != nil && ctx.Err() != nil:
 		return endOf(ctx)

@@ -15,7 +15,9 @@ import (
 )
 
 // fake is an engine that does what the root's last name says.
-func fake() app { return app{tree: fakeTree, labelled: fakeLabelled, sealed: fakeSealed} }
+func fake() app {
+	return app{tree: fakeTree, labelled: fakeLabelled, sealed: fakeSealed, label: fakeLabel}
+}
 
 func fakeTree(ctx context.Context, root, label string, o relabel.Options) (relabel.Report, error) {
 	failed := func(name, op string, errno syscall.Errno) error {
@@ -128,3 +130,10 @@ func fakeLabelled(root, _ string, depth relabel.Depth) (bool, error) {
 }
 
 func fakeSealed(root, _ string) (bool, error) { return path.Base(root) == "sealed", nil }
+
+func fakeLabel(root string) (string, error) {
+	if path.Base(root) == "top" {
+		return defaultLabel, nil
+	}
+	return "system_u:object_r:etc_t\x1b:s0", nil
+}

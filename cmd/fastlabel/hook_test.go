@@ -309,7 +309,7 @@ func TestHookTells(t *testing.T) {
 		text+"every: \"DIR/every/mnt\\n\": skipped: mounted read-only\n",
 		text+"every: the policy refused the seal\n",
 		text+"many: 1,214 more failures\n",
-		text+"many: incomplete, 1,235 entries, 0 written, 1,234 failed, 0.010 s\n",
+		text+"many: incomplete, 1,235 entries, 0 written, 1,234 failed, 0.010 s; label ",
 	)
 	if strings.Contains(said, "/to/one") || strings.Count(said, "read-only file system") != maxListed {
 		t.Errorf("too much is said:\n%s", said)
@@ -359,7 +359,7 @@ func TestHookEnds(t *testing.T) {
 		want   []string
 	}{
 		{"entry", fake(), t.Context(), nil, func(x *container) { entry(x, 2) }, []string{
-			"/v: incomplete (deadline of 1s reached), 7 entries, 7 written, 0 failed, 0.010 s; the next try goes on from there\n",
+			"/v: incomplete (deadline of 1s reached), 7 entries, 7 written, 0 failed, 0.010 s; label system_u:object_r:container_file_t:s0:c1,c2; the next try goes on from there\n",
 			"/w: not begun (deadline of 1s reached)\n",
 		}},
 		{"flag", fake(), t.Context(), []string{"--timeout", "200ms"}, func(x *container) { entry(x, 60) }, []string{

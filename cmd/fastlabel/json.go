@@ -135,17 +135,31 @@ func (j *jsonLines) probed(p probeResult) {
 		Depth       string `json:"depth"`
 		Labelled    bool   `json:"labelled"`
 		Interrupted bool   `json:"interrupted"`
-	}{head("status", p.root), p.label, p.depth, p.labelled, p.interrupted}, true)
+
+		Has       string    `json:"has,omitempty"`
+		HasBase64 string    `json:"has_base64,omitempty"`
+		Run       time.Time `json:"run_ended,omitzero"`
+	}{head("status", p.root), p.label, p.depth, p.labelled, p.interrupted, p.has, inBase64(p.has), p.run.UTC()}, true)
 }
 
 // jsonCounts are in status and in summary alike.
 type jsonCounts struct {
-	Seen     int64 `json:"seen"`
-	Written  int64 `json:"written"`
-	Right    int64 `json:"right"`
-	Vanished int64 `json:"vanished"`
-	Skipped  int64 `json:"skipped"`
-	Failed   int64 `json:"failed"`
+	Seen     int64  `json:"seen"`
+	Written  *int64 `json:"written,omitempty"`
+	Differs  *int64 `json:"differs,omitempty"` // in its place where nothing is written
+	Right    int64  `json:"right"`
+	Vanished int64  `json:"vanished"`
+	Skipped  int64  `json:"skipped"`
+	Failed   int64  `json:"failed"`
+}
+
+// counts are the counts of a run.
+func (j *jsonLines) counts(seen, written, right, vanished, skipped, failed int64) jsonCounts {
+	c := jsonCounts{Seen: seen, Written: &written, Right: right, Vanished: vanished, Skipped: skipped, Failed: failed}
+	if j.dry {
+		c.Written, c.Differs = nil, &written
+	}
+	return c
 }
 
 func (j *jsonLines) status(f far) {
@@ -165,7 +179,7 @@ func (j *jsonLines) status(f far) {
 		PathBase64  string  `json:"path_base64,omitempty"`
 	}{
 		jsonHead: head("status", f.root), State: "running",
-		jsonCounts: jsonCounts{f.Seen, f.Written, f.Right, f.Vanished, f.Skipped, f.Failed},
+		jsonCounts: j.counts(f.Seen, f.Written, f.Right, f.Vanished, f.Skipped, f.Failed),
 		Seconds:    f.elapsed.Seconds(), Rate: f.rate, Directories: f.Found, Left: f.Found - f.Entered, Total: f.total,
 		Call: f.Call, Path: f.Path, PathBase64: inBase64(f.Path),
 	}
@@ -196,7 +210,7 @@ func (j *jsonLines) result(r result) {
 		DirsLeft    int64     `json:"directories_left,omitempty"`
 	}{
 		head("summary", r.Root), r.Label,
-		jsonCounts{r.Seen, r.Written, r.Right, r.Vanished, r.Skipped, r.Failed},
+		j.counts(r.Seen, r.Written, r.Right, r.Vanished, r.Skipped, r.Failed),
 		r.Trusted, r.Complete, r.Elapsed.Seconds(), r.code, r.reason, r.Way, r.dryRun, r.CopyUp, r.Interrupted, r.Unchanged, r.Since.UTC(), r.Notes,
 		r.entriesLeft, r.dirsLeft,
 	}, true)

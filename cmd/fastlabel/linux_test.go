@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		os.Exit(treetest.Main(m))
 	}
 	mode, apart := strings.CutPrefix(mode, "apart ")
-	real := app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, commit: relabel.LastCommit, lstat: os.Lstat, giveWay: giveWay}
+	real := app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, commit: relabel.LastCommit, lstat: os.Lstat, label: labelOf, readOnly: isReadOnly, giveWay: giveWay}
 	a := app{tree: func(ctx context.Context, _, _ string, o relabel.Options) (relabel.Report, error) {
 		fmt.Fprintln(os.Stderr, "begun")
 		switch mode {
@@ -95,12 +95,12 @@ func TestSignals(t *testing.T) {
 		code int
 		says string
 	}{
-		{"waits", syscall.SIGINT, exitInterrupted, "/p: incomplete (interrupted by SIGINT), 2 entries"},
-		{"waits", syscall.SIGTERM, exitTerminated, "/p: incomplete (interrupted by SIGTERM), 2 entries"},
+		{"waits", syscall.SIGINT, exitInterrupted, "fastlabel: /p: incomplete (interrupted by SIGINT), 2 entries"},
+		{"waits", syscall.SIGTERM, exitTerminated, "fastlabel: /p: incomplete (interrupted by SIGTERM), 2 entries"},
 		{"hangs", syscall.SIGINT, exitInterrupted, ""},
 		{"hangs", syscall.SIGTERM, exitTerminated, ""},
-		{"apart waits", syscall.SIGINT, exitInterrupted, "/p: incomplete (interrupted by SIGINT), 2 entries"},
-		{"apart waits", syscall.SIGTERM, exitTerminated, "/p: incomplete (interrupted by SIGTERM), 2 entries"},
+		{"apart waits", syscall.SIGINT, exitInterrupted, "fastlabel: /p: incomplete (interrupted by SIGINT), 2 entries"},
+		{"apart waits", syscall.SIGTERM, exitTerminated, "fastlabel: /p: incomplete (interrupted by SIGTERM), 2 entries"},
 		{"apart hangs", syscall.SIGINT, exitInterrupted, ""},
 		{"apart hangs", syscall.SIGTERM, exitTerminated, ""},
 	} {
@@ -116,7 +116,7 @@ func TestSignals(t *testing.T) {
 			}
 		} else {
 			expect(t, stderr, c.says)
-			expect(t, stderr, "/q: not begun (interrupted by ")
+			expect(t, stderr, "fastlabel: /q: not begun (interrupted by ")
 		}
 		_ = cmd.Wait()
 		if got := cmd.ProcessState.ExitCode(); got != c.code {

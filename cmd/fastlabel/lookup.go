@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -55,20 +56,20 @@ func (j *job) lookUp(ctx context.Context, operands, paths []string) error {
 	if err := mistaken(operands, j.literal, j.command == "" && !j.named, isThere); err != nil {
 		return err
 	}
-	var look looked
+	look := looked{links: map[string]bool{}, readOnly: map[string]bool{}}
 	var waits []func() error
 	for i, group := range byServer(ctx, paths) {
 		if len(group) == 0 {
 			continue
 		}
-		waits = append(waits, look.begin(ctx, j.lstat, group, i > 0 || isPart()))
+		waits = append(waits, look.begin(ctx, j.app, group, i > 0 || isPart()))
 	}
 	for _, wait := range waits {
 		if err := wait(); err != nil {
 			return err
 		}
 	}
-	if look.missing == 0 {
+	if j.looked = look; look.missing == 0 {
 		return nil
 	}
 	which := brief(look.first)
@@ -86,6 +87,41 @@ func (j *job) lookUp(ctx context.Context, operands, paths []string) error {
 type looked struct {
 	missing int
 	first   string // of those that are missing
+
+	links    map[string]bool // symbolic links to directories
+	readOnly map[string]bool // where nothing can be written
+}
+
+// look looks at one PATH.
+func (l *looked) look(a app, path string) {
+	info, err := a.lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
+		if l.missing++; l.missing == 1 {
+			l.first = path
+		}
+		return
+	case err != nil || info == nil: // the run tells
+		return
+	}
+	if a.readOnly != nil && a.readOnly(path) {
+		l.readOnly[path] = true
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		if to, err := a.lstat(path + "/"); err == nil && to.IsDir() {
+			l.links[path] = true
+		}
+	}
+}
+
+// add takes over what was found on one filesystem.
+func (l *looked) add(of looked) {
+	if l.missing == 0 {
+		l.first = of.first
+	}
+	l.missing += of.missing
+	maps.Copy(l.links, of.links)
+	maps.Copy(l.readOnly, of.readOnly)
 }
 
 // lookPatience is how long a served filesystem may take to answer one look: the
@@ -93,21 +129,17 @@ type looked struct {
 const lookPatience = 200 * time.Millisecond
 
 // begin looks at the PATHs of one filesystem; wait adds what was found.
-func (l *looked) begin(ctx context.Context, lstat func(string) (fs.FileInfo, error), paths []string, served bool) (wait func() error) {
+func (l *looked) begin(ctx context.Context, a app, paths []string, served bool) (wait func() error) {
 	var at atomic.Int64
 	done := make(chan looked, 1)
 	go func() {
-		var f looked
+		f := looked{links: map[string]bool{}, readOnly: map[string]bool{}}
 		for i, p := range paths {
 			at.Store(int64(i))
 			if ctx.Err() != nil {
 				break
 			}
-			if _, err := lstat(p); errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-				if f.missing++; f.missing == 1 {
-					f.first = p
-				}
-			}
+			f.look(a, p)
 		}
 		done <- f
 	}()
@@ -121,10 +153,7 @@ func (l *looked) begin(ctx context.Context, lstat func(string) (fs.FileInfo, err
 		for last := int64(-1); ; {
 			select {
 			case f := <-done:
-				if l.missing == 0 {
-					l.first = f.first
-				}
-				l.missing += f.missing
+				l.add(f)
 				return nil
 			case <-ended:
 				call := relabel.HungCall{Call: "lstat", Path: paths[at.Load()]}

@@ -151,7 +151,7 @@ import (
 )
 
 func main() {
-	process(app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, commit: relabel.LastCommit, lstat: os.Lstat, apart: apart, giveWay: giveWay})
+	process(app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, commit: relabel.LastCommit, lstat: os.Lstat, label: labelOf, readOnly: isReadOnly, apart: apart, giveWay: giveWay})
 }
 
 // spareProcessor lets Go's scheduler have one processor more than there are,
@@ -198,6 +198,10 @@ type app struct {
 	apart func(ctx context.Context, s *settings, paths []string) (code int, done, told bool)
 	// lstat, if not nil, looks up each PATH before any is touched.
 	lstat func(path string) (fs.FileInfo, error)
+	// label, if not nil, returns the label that a file has, "" if none.
+	label func(path string) (string, error)
+	// readOnly, if not nil, tells what nothing can be written to.
+	readOnly func(path string) bool
 	// commit tells what the last run left on root.
 	commit func(root string) (relabel.Commit, error)
 	// giveWay, if not nil, makes the process one that gives way to others.
@@ -314,7 +318,7 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 	}
 	j := &job{app: a, settings: s, command: c.name, reporter: kept.beside(newReporter(c, s, out, stderr)), account: kept, pacer: pace}
 	if c.name != "probe" && c.name != "explain" {
-		j.progress = a.newProgress(s, out)
+		j.progress = a.newProgress(c.name, s, out)
 		defer j.progress.show(a.asked)()
 	}
 	paths, err := j.prepare(ctx, stdin, operands)
@@ -368,7 +372,7 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 
 func newReporter(c command, s *settings, out *sink, stderr io.Writer) reporter {
 	dry := s.dryRun || c.name == "verify"
-	var r reporter = &people{out: out, err: stderr, verbose: s.verbose, quiet: s.quiet, dry: dry, journal: isJournal(stderr)}
+	var r reporter = &people{out: out, err: stderr, verbose: s.verbose, quiet: s.quiet, dry: dry, journal: isJournal(stderr), user: os.Geteuid() != 0}
 	if s.json {
 		r = &jsonLines{out: out, verbose: s.verbose, dry: dry}
 	}

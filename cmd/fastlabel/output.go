@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel"
@@ -49,23 +50,28 @@ type result struct {
 type probeResult struct {
 	root, label, depth    string
 	labelled, interrupted bool
+	has                   string    // the label that is there instead; "" if unknown
+	bare                  bool      // there is none
+	run                   time.Time // when the run ended that vouches for it; zero if none does
 }
 
 // people prints results, failures and notes to stderr, and what is data (the
-// changes with -v, the answers of probe) to stdout.
+// changes with -v, the answers of probe and verify) to stdout.
 type people struct {
 	out            *sink
 	err            io.Writer
 	verbose, quiet bool
 	dry            bool
 	journal        bool // lines bear a priority
+	user           bool // not root: what is denied has one cause
 
 	mu     sync.Mutex
 	counts map[string]tally
 }
 
-// tally is the failures told and the entries skipped beneath a PATH.
-type tally struct{ failed, passed int }
+// tally is the failures told and the entries skipped beneath a PATH, and the
+// failures that have one cause: this user is not root.
+type tally struct{ failed, passed, denied int }
 
 // counted is the tally of a PATH that is done.
 func (p *people) counted(root string) tally {
@@ -76,7 +82,7 @@ func (p *people) counted(root string) tally {
 	return t
 }
 
-func (p *people) count(root string, failed, passed int) tally {
+func (p *people) count(root string, failed, passed, denied int) tally {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.counts == nil {
@@ -85,6 +91,7 @@ func (p *people) count(root string, failed, passed int) tally {
 	t := p.counts[root]
 	t.failed += failed
 	t.passed += passed
+	t.denied += denied
 	p.counts[root] = t
 	return t
 }
@@ -93,11 +100,15 @@ func (p *people) say(level, format string, a ...any) {
 	if !p.journal {
 		level = ""
 	}
-	fmt.Fprintf(p.err, level+format+"\n", a...)
+	fmt.Fprintf(p.err, level+"fastlabel: "+format+"\n", a...)
 }
 
 func (p *people) failure(root string, err error) {
-	if !errors.Is(err, errHangs) && p.count(root, 1, 0).failed > maxListed && !p.verbose {
+	if p.user && !p.verbose && (errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES)) {
+		p.count(root, 0, 0, 1)
+		return
+	}
+	if !errors.Is(err, errHangs) && p.count(root, 1, 0, 0).failed > maxListed && !p.verbose {
 		return
 	}
 	f := explain(root, err)
@@ -130,7 +141,7 @@ func (p *people) skip(root, path, reason string) {
 	if p.quiet {
 		return
 	}
-	if p.count(root, 0, 1).passed <= maxListed || p.verbose {
+	if p.count(root, 0, 1, 0).passed <= maxListed || p.verbose {
 		p.say(levelInfo, "%s: skipped: %s", quote(path), clean(reason))
 	}
 }
@@ -165,20 +176,37 @@ func (p *people) probed(r probeResult) {
 	if p.quiet {
 		return
 	}
-	state := "not labelled"
+	p.out.line([]byte(plain(r.root)+": "+r.words()), true)
+}
+
+// words is the answer, and what vouches for it.
+func (r probeResult) words() string {
 	switch {
+	case r.labelled && !r.run.IsZero():
+		return "labelled by fastlabel on " + r.run.UTC().Format("2006-01-02 15:04:05 UTC")
+	case r.labelled && r.depth == "top":
+		return "labelled: the root and its entries have this label; no record of a run"
 	case r.labelled:
-		state = "labelled"
+		return "labelled: the root has this label; no record of a run"
 	case r.interrupted:
-		state = "interrupted relabel to " + r.label
+		return "not labelled: a relabel to " + r.label + " did not complete"
+	case r.bare:
+		return "not labelled: it has no label"
+	case r.has == "":
+		return "not labelled"
+	case r.has == r.label:
+		return "not labelled: the root has this label, not all of its entries"
 	}
-	p.out.line([]byte(plain(r.root)+": "+state), true)
+	return "not labelled: it has " + plain(r.has)
 }
 
 func (p *people) result(r result) {
 	t := p.counted(r.Root)
 	if !p.verbose && t.failed > maxListed {
 		p.say(levelError, "%s: %s more failures; -v lists all", plain(r.Root), thousands(int64(t.failed-maxListed)))
+	}
+	if t.denied > 0 {
+		p.say(levelError, "%s: not root: %s of its entries belong to others, or are closed to this user; -v lists them", plain(r.Root), thousands(int64(t.denied)))
 	}
 	if !p.verbose && t.passed > maxListed {
 		p.say(levelInfo, "%s: %s more skipped; -v lists all", plain(r.Root), thousands(int64(t.passed-maxListed)))
@@ -187,9 +215,15 @@ func (p *people) result(r result) {
 		return
 	}
 	if r.Interrupted != "" {
-		p.note(r.Root, "an earlier relabel to "+plain(r.Interrupted)+" was interrupted")
+		p.note(r.Root, "an earlier relabel to "+plain(r.Interrupted)+" did not complete")
 	}
-	if line := resultLine(r); line != "" {
+	line := resultLine(r)
+	switch {
+	case line == "":
+	case r.command == "verify" && r.begun:
+		p.out.line([]byte(plain(r.Root)+": "+line), true)
+	default:
+		_ = p.out.flush() // the list comes first; an error is told at the end
 		p.say(priorityOf(r.code), "%s: %s", plain(r.Root), line)
 	}
 }
@@ -200,8 +234,8 @@ func resultLine(r result) string {
 	case !r.begun:
 		return "not begun (" + r.reason + ")"
 	case r.Trusted:
-		return "already labelled (" + r.skip + "), " + seconds(r.Elapsed)
-	case r.Seen == 0 && r.code != exitDone && r.code < exitDeadline:
+		return "already labelled (" + r.skip + "), " + seconds(r.Elapsed) + withLabel(r)
+	case r.Seen == 0 && r.code != exitDone && r.code < exitDeadline, r.reason == "unsupported":
 		return ""
 	}
 	var parts []string
@@ -244,7 +278,15 @@ func resultLine(r result) string {
 	case r.dirsLeft > 0:
 		parts = append(parts, "at least "+thousands(r.dirsLeft)+" directories left")
 	}
-	return strings.Join(parts, ", ")
+	return strings.Join(parts, ", ") + withLabel(r)
+}
+
+// withLabel names the label: one who forgot --level shall see it.
+func withLabel(r result) string {
+	if r.command == "restore" || r.Label == "" {
+		return ""
+	}
+	return "; label " + r.Label
 }
 
 func thousands(n int64) string {

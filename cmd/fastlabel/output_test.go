@@ -173,7 +173,8 @@ func TestJSONWhole(t *testing.T) {
 	j.wait(root, "process 17")
 	j.stall(root, relabel.HungCall{Call: "openat", Path: path})
 	j.note(root, "a sentence")
-	j.probed(probeResult{root: root, label: label, depth: "top", interrupted: true})
+	j.probed(probeResult{root: root, label: label, depth: "top", interrupted: true, has: "x\xff"})
+	j.probed(probeResult{root: root, label: label, depth: "top", labelled: true, run: time.Unix(1700000000, 5)})
 	f := far{
 		State: relabel.State{Seen: 15, Written: 5, Right: 4, Vanished: 3, Skipped: 2, Failed: 1, Found: 7, Entered: 6, Path: path},
 		root:  root, elapsed: time.Second, rate: 2.5, total: 100, least: time.Second, most: 2 * time.Second, known: true,
@@ -186,6 +187,9 @@ func TestJSONWhole(t *testing.T) {
 		Root: root, Label: label, Seen: 15, Written: 5, Right: 4, Vanished: 3, Skipped: 2, Failed: 1, Elapsed: time.Second,
 		Way: "clone/setxattrat", CopyUp: 8, Interrupted: defaultLabel, Unchanged: 9, Since: time.Unix(1700000000, 5), Notes: []string{"a sentence"},
 	}
+	j.result(r)
+	r.dryRun, j.dry = false, false
+	j.status(f)
 	j.result(r)
 	if err := out.flush(); err != nil {
 		t.Fatal(err)

@@ -87,8 +87,21 @@ func (j *job) ask(path string) (probeResult, error) {
 	}
 	r := probeResult{root: path, label: j.label, depth: j.depth}
 	var err error
-	if r.labelled, err = j.labelled(path, j.label, depth); err == nil && !r.labelled {
-		r.interrupted, err = j.sealed(path, j.label)
+	if r.labelled, err = j.labelled(path, j.label, depth); err != nil {
+		return r, err
 	}
+	if r.labelled {
+		if j.commit != nil { // what cannot be read vouches for nothing
+			if c, err := j.commit(path); err == nil && c.Label == j.label {
+				r.run = c.Ended
+			}
+		}
+		return r, nil
+	}
+	if r.interrupted, err = j.sealed(path, j.label); err != nil || j.app.label == nil {
+		return r, err
+	}
+	r.has, err = j.app.label(path)
+	r.bare = err == nil && r.has == ""
 	return r, err
 }

@@ -32,7 +32,7 @@ type progress struct {
 	all []*underWay // in the order in which they began
 }
 
-func (a app) newProgress(s *settings, out *sink) *progress {
+func (a app) newProgress(command string, s *settings, out *sink) *progress {
 	p := &progress{
 		screen:  a.screen,
 		columns: func() (int, bool) { return columns(a.screen.w) },
@@ -42,7 +42,7 @@ func (a app) newProgress(s *settings, out *sink) *progress {
 		manager: manager{tell: a.notify},
 	}
 	if s.json {
-		p.json = &jsonLines{out: out}
+		p.json = &jsonLines{out: out, dry: s.dryRun || command == "verify"}
 	}
 	return p
 }
@@ -205,7 +205,7 @@ func (p *progress) say(now time.Time) {
 			p.json.status(f)
 			continue
 		}
-		_, _ = io.WriteString(p.screen, plain(tidy(u.root))+": "+f.line(widest)+"\n")
+		_, _ = io.WriteString(p.screen, "fastlabel: "+plain(tidy(u.root))+": "+f.line(widest)+"\n")
 	}
 }
 

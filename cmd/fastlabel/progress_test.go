@@ -56,12 +56,12 @@ func played(t *testing.T, a app, args string) (stdout, stderr string) {
 // nothing.
 func TestProgressPlain(t *testing.T) {
 	for args, want := range map[string]string{
-		"-p /p": `/p: 30,000 entries, 30 failed, 1,000/s, 3,000 directories found so far, "/p/sub\x1b[31m\xff\n"
-/p: 60,000 entries, 60 failed, 1,000/s, 6,000 directories found so far, "/p/sub\x1b[31m\xff\n"
-/p: 90,000 entries, 90 failed, 1,000/s, 9,000 directories found so far, "/p/sub\x1b[31m\xff\n"
-/p: incomplete, 95,000 entries, 94,905 written, 95 failed, 95.0 s
+		"-p /p": `fastlabel: /p: 30,000 entries, 30 failed, 1,000/s, 3,000 directories found so far, "/p/sub\x1b[31m\xff\n"
+fastlabel: /p: 60,000 entries, 60 failed, 1,000/s, 6,000 directories found so far, "/p/sub\x1b[31m\xff\n"
+fastlabel: /p: 90,000 entries, 90 failed, 1,000/s, 9,000 directories found so far, "/p/sub\x1b[31m\xff\n"
+fastlabel: /p: incomplete, 95,000 entries, 94,905 written, 95 failed, 95.0 s; label system_u:object_r:container_file_t:s0
 `,
-		"/p":       "/p: incomplete, 95,000 entries, 94,905 written, 95 failed, 95.0 s\n",
+		"/p":       "fastlabel: /p: incomplete, 95,000 entries, 94,905 written, 95 failed, 95.0 s; label " + defaultLabel + "\n",
 		"-q -p /p": "",
 	} {
 		if out, got := played(t, slow(95), args); got != want || out != "" {
@@ -127,8 +127,8 @@ func TestProgressJSON(t *testing.T) {
 // Who asks is told, whatever the flags, and when nothing is under way too.
 func TestProgressAsked(t *testing.T) {
 	for args, want := range map[string]string{
-		"/p":        `2> /p: 2,500 entries, 2 failed, 1,000/s, 250 directories found so far, "/p/sub\x1b[31m\xff\n"`,
-		"-q /p":     `2> /p: 2,500 entries, 2 failed, 1,000/s, 250 directories found so far, "/p/sub\x1b[31m\xff\n"`,
+		"/p":        `2> fastlabel: /p: 2,500 entries, 2 failed, 1,000/s, 250 directories found so far, "/p/sub\x1b[31m\xff\n"`,
+		"-q /p":     `2> fastlabel: /p: 2,500 entries, 2 failed, 1,000/s, 250 directories found so far, "/p/sub\x1b[31m\xff\n"`,
 		"--json /p": `1> {"message_type":"status","root":"/p","state":"running","seen":2500,"written":2497,"right":0,"vanished":0,"skipped":1,"failed":2,"seconds":2.5,`,
 		"-f -":      "2> fastlabel: nothing is under way\n",
 	} {

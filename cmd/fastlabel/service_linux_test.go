@@ -145,8 +145,8 @@ func TestJournalStream(t *testing.T) {
 	}{
 		{"/nothere", []string{"<3>fastlabel: /nothere: ", "<3>fastlabel: exit 2, 0."}},
 		{"-q /nothere", []string{"<3>fastlabel: /nothere: "}},
-		{"/etc", []string{`<3>"/etc": `, "<3>fastlabel: exit 3, 1 PATH, 0."}},
-		{"-f /dev/null", []string{"<6>nothing to do", "<6>fastlabel: exit 0, 0."}},
+		{"/etc", []string{`<3>fastlabel: "/etc": `, "<3>fastlabel: exit 3, 1 PATH, 0."}},
+		{"-f /dev/null", []string{"<6>fastlabel: nothing to do", "<6>fastlabel: exit 0, 0."}},
 		{"--json -f /dev/null", []string{"<6>fastlabel: exit 0, 0."}},
 	} {
 		for _, mode := range []string{"real", "apart real"} {
@@ -164,7 +164,7 @@ func TestJournalStream(t *testing.T) {
 
 func TestLastLine(t *testing.T) {
 	var b bytes.Buffer
-	a := &account{journal: true, dry: true, began: time.Now(), reporter: &people{err: new(bytes.Buffer)}}
+	a := &account{journal: true, dry: true, began: time.Now(), reporter: &people{out: newSink(new(bytes.Buffer)), err: new(bytes.Buffer)}}
 	for range 2 {
 		r := result{code: exitFailed}
 		r.Seen, r.Written, r.Failed = 1000, 20, 3

@@ -108,3 +108,28 @@ func mountID(text string) string {
 	}
 	return ""
 }
+
+// labelOf returns the label of what path names, "" if it has none.
+func labelOf(path string) (string, error) {
+	fd, err := openPath(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = syscall.Close(fd) }()
+	label, err := readLabel("/proc/self/fd/" + strconv.Itoa(fd))
+	if errors.Is(err, syscall.ENODATA) {
+		return "", nil
+	}
+	return label, err
+}
+
+// isReadOnly tells that nothing can be written to what path names: its mount, its
+// filesystem or its subvolume is read-only.
+func isReadOnly(path string) bool {
+	const (
+		cwd      = -0x64 // AT_FDCWD
+		noFollow = 0x100 // AT_SYMLINK_NOFOLLOW
+		write    = 2     // W_OK
+	)
+	return errors.Is(syscall.Faccessat(cwd, path, write, noFollow), syscall.EROFS)
+}

@@ -15,3 +15,9 @@ import (
 func lookAt(_ context.Context, path string, _ *survey.Limits) (site, error) {
 	return site{path: path}, &fs.PathError{Op: "open", Path: path, Err: errors.ErrUnsupported}
 }
+
+func labelOf(path string) (string, error) {
+	return "", &fs.PathError{Op: "getxattr", Path: path, Err: errors.ErrUnsupported}
+}
+
+func isReadOnly(string) bool { return false }

@@ -39,6 +39,10 @@ func (t *teller) say(what func()) {
 
 func (t *teller) failed(err error) {
 	t.say(func() {
+		var at *fs.PathError
+		if errors.Is(err, errors.ErrUnsupported) && errors.As(err, &at) && at.Path == t.root {
+			return // Tree returns it with a sentence about it
+		}
 		// Tree returns a few of the first failures again, and those are told
 		// by then. A path may be as long as the tree is deep.
 		if text := err.Error(); len(text) <= memory-t.kept {

@@ -213,7 +213,7 @@ func TestTerminalLines(t *testing.T) {
 		if code != exitDone || len(on.faults) > 0 || len(on.drawn) == 0 {
 			t.Errorf("%s: exit %d, %q, %d drawn", mode, code, on.faults, len(on.drawn))
 		}
-		whole := regexp.MustCompile(`^(relabelled ".*" (from \S+ )?to \S+|".*": skipped: .*|\S+: \d+ entries, .*)$`)
+		whole := regexp.MustCompile(`^(relabelled ".*" (from \S+ )?to \S+|fastlabel: ".*": skipped: .*|fastlabel: \S+: \d+ entries, .*)$`)
 		said := 0
 		for _, l := range on.lines {
 			if !whole.MatchString(l) {
@@ -261,12 +261,12 @@ func TestStop(t *testing.T) {
 			t.Errorf("%v: exit %d", c.sig, cmd.ProcessState.ExitCode())
 		}
 		lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(stderr.String()), "\n"), isStall)
-		want := regexp.MustCompile(`: incomplete \(interrupted by \w+\), [\d,]+ entries, [\d,]+ written, 1 skipped, 0 failed, .* s(, at least \d directories left)?$`)
-		if len(lines) != 3 || !want.MatchString(lines[0]) || !strings.HasPrefix(lines[1], other+": not begun") || !strings.HasPrefix(lines[2], "to go on: ") {
+		want := regexp.MustCompile(`: incomplete \(interrupted by \w+\), [\d,]+ entries, [\d,]+ written, 1 skipped, 0 failed, .* s(, at least \d directories left)?; label \S+$`)
+		if len(lines) != 3 || !want.MatchString(lines[0]) || !strings.HasPrefix(lines[1], "fastlabel: "+other+": not begun") || !strings.HasPrefix(lines[2], "fastlabel: to go on: ") {
 			t.Fatalf("%v: %s", c.sig, stderr.String())
 		}
 		// The same, but for what would take half a minute or fail.
-		next := strings.TrimSuffix(strings.TrimPrefix(lines[2], "to go on: "), " "+other)
+		next := strings.TrimSuffix(strings.TrimPrefix(lines[2], "fastlabel: to go on: "), " "+other)
 		next = strings.Replace(next, "--max-rate=100", "--json", 1)
 		shell := exec.Command("bash", "-c", next)
 		shell.Env = cmd.Env

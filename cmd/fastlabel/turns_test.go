@@ -52,7 +52,7 @@ func TestStall(t *testing.T) {
 			t.Errorf("%s was not counted:\n%s", root, got)
 		}
 	}
-	if !strings.Contains(got, "2> a: waiting for getxattrat \"a/x\"\n") || strings.Contains(got, "a/b: ") {
+	if !strings.Contains(got, "2> fastlabel: a: waiting for getxattrat \"a/x\"\n") || strings.Contains(got, "a/b: ") {
 		t.Error(got)
 	}
 }
@@ -78,8 +78,8 @@ func TestProbeHangs(t *testing.T) {
 	treetest.Returns(t, "probe", func() { code = a.run(ctx, nil, &out, &err, []string{"probe", "/hung", "/p"}) })
 	mu.Lock()
 	defer mu.Unlock()
-	want := "/hung: waiting for the filesystem\n\"/hung\": the filesystem does not answer\n"
-	if code != exitTerminated || !asked["/p"] || out.String() != "/p: labelled\n" || err.String() != want {
+	want := "fastlabel: /hung: waiting for the filesystem\nfastlabel: \"/hung\": the filesystem does not answer\n"
+	if code != exitTerminated || !asked["/p"] || out.String() != "/p: labelled: the root has this label; no record of a run\n" || err.String() != want {
 		t.Errorf("exit %d, %q, %q", code, out.String(), err.String())
 	}
 }

@@ -79,7 +79,7 @@ func TestDispatch(t *testing.T) {
 			t.Errorf("%q: command %q, arguments %q, %v", line, c.name, args, err)
 		}
 	}
-	if got := transcript(fake(), calls("-- probe")); !strings.Contains(got, "2> probe: 1,203,441 entries") {
+	if got := transcript(fake(), calls("-- probe")); !strings.Contains(got, "2> fastlabel: probe: 1,203,441 entries") {
 		t.Error(got)
 	}
 }

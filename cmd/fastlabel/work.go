@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"slices"
 	"sync"
+	"syscall"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/undo"
 	"github.com/fastlabel/fastlabel/relabel"
@@ -22,6 +23,7 @@ type job struct {
 	reporter
 	command string
 	label   string // canonical
+	looked  looked // what was found out about the PATHs before
 
 	account  *account     // nil: nobody keeps it
 	recorder *undo.Writer // nil: nothing is recorded
@@ -37,6 +39,9 @@ type job struct {
 func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]string, error) {
 	if j.command == "restore" {
 		roots, err := j.restore(paths)
+		if err == nil {
+			err = j.lookUp(ctx, nil, roots)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -93,8 +98,16 @@ func (j *job) one(ctx context.Context, path string, stalls func()) (code int, wa
 	u := j.progress.begin(path)
 	defer j.progress.end(u)
 	j.watched(&o, u)
+	if j.looked.readOnly[path] && !dry {
+		var stop context.CancelCauseFunc
+		ctx, stop = onlyLook(ctx, &o)
+		defer stop(nil)
+	}
 	rep, err := j.tree(ctx, path, j.label, o)
 	rep.Root, rep.Label = path, j.label
+	if differs(ctx) {
+		err, rep = readOnlyError(path), relabel.Report{Root: path, Label: j.label, Elapsed: rep.Elapsed}
+	}
 	t.end(ctx, err)
 	code, reason := outcome(ctx, rep, err, dry)
 	if j.command == "restore" && reason == "no commit" {
@@ -107,6 +120,9 @@ func (j *job) one(ctx context.Context, path string, stalls func()) (code int, wa
 	if code >= exitDeadline {
 		j.leave(path)
 		r.entriesLeft, r.dirsLeft = u.left()
+	}
+	if code != exitRefused && j.looked.links[path] {
+		j.note("", aboutLink(path, r))
 	}
 	j.result(r)
 	return code, rep.Seen > 0 && (code == exitDone || code == exitDiffers || code == exitFailed)
@@ -163,4 +179,31 @@ func codeOf(err error) int {
 		return exitRefused
 	}
 	return exitFailed
+}
+
+// errDiffers ends a run on a read-only PATH: not everything there has the label.
+var errDiffers = errors.New("not everything has the label, and nothing was written")
+
+// onlyLook makes a run one that writes nothing, and ends at the first label that
+// differs: a read-only PATH that is right already is done.
+func onlyLook(ctx context.Context, o *relabel.Options) (context.Context, context.CancelCauseFunc) {
+	ctx, stop := context.WithCancelCause(ctx)
+	o.DryRun, o.Recorder = true, nil
+	o.OnChange = func(string, string) { stop(errDiffers) }
+	return ctx, stop
+}
+
+func differs(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errDiffers) }
+
+func readOnlyError(path string) error {
+	return fmt.Errorf("%w: %w", &fs.PathError{Op: "relabel", Path: path, Err: syscall.EROFS}, errDiffers)
+}
+
+// aboutLink tells who named a link that it was taken for itself.
+func aboutLink(path string, r result) string {
+	did := "labelled"
+	if r.command == "verify" || r.dryRun {
+		did = "looked at"
+	}
+	return plain(path) + " is a symbolic link; only the link was " + did + ". Write " + plain(path+"/") + " for the directory."
 }

@@ -70,7 +70,7 @@ func TestSession(t *testing.T) {
 	w.until(`exit \d+\n` + ended)
 	golden(t, "6-interrupted", w.joined(), maskedStop)
 
-	line := regexp.MustCompile(`(?m)^to go on: (.*)$`).FindStringSubmatch(w.joined())
+	line := regexp.MustCompile(`(?m)^fastlabel: to go on: (.*)$`).FindStringSubmatch(w.joined())
 	if line == nil {
 		t.Fatalf("no line to go on with:\n%s", w.joined())
 	}

@@ -124,7 +124,7 @@ func TestRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := treetest.Read(t, root)
-			told(t, label(t, 1, "--label", labelA, bind), "read-only")
+			told(t, label(t, 3, "--label", labelA, bind), "read-only")
 			if diff := treetest.Diff(before, treetest.Read(t, root)); diff != nil {
 				t.Errorf("changed:\n%s", strings.Join(diff, "\n"))
 			}

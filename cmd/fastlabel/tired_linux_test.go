@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// A read-only PATH is one sentence and exit 3, unless everything there is right.
+func TestReadOnly(t *testing.T) {
+	treetest.Need(t, "root", "plain")
+	dir := t.TempDir()
+	v := filepath.Join(dir, "v")
+	if err := os.MkdirAll(v+"/sub", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{v + "/a", v + "/sub/b"} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	label := "system_u:object_r:usr_t:s0"
+	if text := transcript(real(), calls("-q -t usr_t --record "+dir+"/r "+v)); !strings.HasSuffix(text, "exit 0\n\n") {
+		t.Fatal(text)
+	}
+	if err := syscall.Mount(v, v, "", syscall.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Unmount(v, syscall.MNT_DETACH) }()
+	if err := syscall.Mount("", v, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	const sentence = `relabel: read-only file system: not everything has the label, and nothing was written`
+	for line, want := range map[string]string{
+		"-v " + v:               `2> fastlabel: "` + v + `": ` + sentence + "\nexit 3\n\n",
+		"-q " + v:               `2> fastlabel: "` + v + `": ` + sentence + "\nexit 3\n\n",
+		"-q -t usr_t " + v:      "exit 0\n\n",
+		"-q -n " + v:            "exit 4\n\n",
+		"restore " + dir + "/r": `2> fastlabel: "` + v + `": ` + sentence + "\nexit 3\n\n",
+	} {
+		if _, got, _ := strings.Cut(transcript(real(), calls(line)), "\n"); got != want {
+			t.Errorf("%s:\n%s\nnot\n%s", line, got, want)
+		}
+	}
+	text := transcript(real(), calls("--json "+v))
+	if strings.Count(text, `"message_type":"error"`) != 1 || !strings.Contains(text, `"errno":"EROFS"`) || !strings.Contains(text, `"exit_code":3,"reason":"read-only"`) {
+		t.Error(text)
+	}
+	if have, err := readLabel(v + "/sub/b"); have != label || err != nil {
+		t.Error(have, err)
+	}
+}
+
+// One who is not root is told so once.
+func TestNotRoot(t *testing.T) {
+	treetest.Need(t, "root", "plain")
+	dir, err := os.MkdirTemp("/tmp", "fastlabel-notroot-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	bin := filepath.Join(dir, "program")
+	self, err := os.ReadFile(os.Args[0])
+	if err == nil {
+		err = os.WriteFile(bin, self, 0o755)
+	}
+	if err == nil {
+		err = os.Chmod(dir, 0o755)
+	}
+	for i := 0; i < 30 && err == nil; i++ {
+		err = os.WriteFile(filepath.Join(dir, "f"+strings.Repeat("x", i)), nil, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	cmd := exec.Command(bin, dir)
+	cmd.Env = []string{"FASTLABEL_TEST_AS=real"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	cmd.Stderr = &text
+	_ = cmd.Run()
+	if n := strings.Count(text.String(), "not root: 31 of its entries belong to others, or are closed to this user; -v lists them\n"); n != 1 || strings.Contains(text.String(), "not permitted") {
+		t.Errorf("%d times:\n%s", n, text.String())
+	}
+	if code := cmd.ProcessState.ExitCode(); code != exitFailed {
+		t.Errorf("exit %d", code)
+	}
+}
+
+// One who names a link is told that it was taken for itself.
+func TestLink(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	if err := os.Mkdir("dir", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, to := range map[string]string{"link": "dir", "dangling": "none"} {
+		if err := os.Symlink(to, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for line, want := range map[string]string{
+		"link":        "link is a symbolic link; only the link was labelled. Write link/ for the directory.",
+		"verify link": "link is a symbolic link; only the link was looked at. Write link/ for the directory.",
+		"link/":       "",
+		"dangling":    "",
+		"dir":         "",
+	} {
+		text := transcript(real(), calls(line))
+		if strings.Contains(text, "symbolic") != (want != "") || !strings.Contains(text, want) {
+			t.Errorf("%s: %s", line, text)
+		}
+	}
+}
+
+// A yes of probe says what vouches for it.
+func TestProbeVouches(t *testing.T) {
+	treetest.Need(t, "root", "plain")
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("v", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	setLabel(t, "v", defaultLabel)
+	if got := transcript(real(), calls("probe v")); !strings.Contains(got, "1> v: labelled: the root has this label; no record of a run\n") {
+		t.Error(got)
+	}
+	got := transcript(real(), calls("-q -t usr_t v", "-q v", "probe v", "probe --json v", "probe -t usr_t v"))
+	for _, want := range []string{
+		`1> v: labelled by fastlabel on 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC\n`, `"labelled":true,"interrupted":false,"run_ended":"20`,
+		"1> v: not labelled: it has " + defaultLabel + "\n",
+	} {
+		if !regexp.MustCompile(want).MatchString(got) {
+			t.Errorf("%s is not in\n%s", want, got)
+		}
+	}
+}
+
+// The list of -v comes before the line that sums it up, also where both go to
+// one file.
+func TestListFirst(t *testing.T) {
+	var both bytes.Buffer
+	fake().run(t.Context(), nil, &both, &both, []string{"-v", "/changes"})
+	if lines := strings.Split(both.String(), "\n"); len(lines) != 5 || !strings.HasPrefix(lines[3], "fastlabel: /changes: 5 entries") {
+		t.Errorf("%q", lines)
+	}
+}
