@@ -19,12 +19,14 @@ func LastCommit(root string) (Commit, error) {
 		return Commit{}, err
 	}
 	defer r.proc.close()
-	r.selinux = selinuxOn(r.proc.mounts)
 	at, err := r.openRoot(root)
 	if err != nil {
 		return Commit{}, err
 	}
 	defer at.close()
+	if err := r.learn(at); err != nil {
+		return Commit{}, err
+	}
 	attr := sys.NewAttr(markName, nil)
 	n, e := attr.GetxattrFd(at.fd)
 	switch e {

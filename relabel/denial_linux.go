@@ -159,7 +159,7 @@ func (p *proc) refused(have, want, class string, e sys.Errno) string {
 func (p *proc) context() (string, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	fd, e := sys.Openat(p.fds, sys.Cname("../../thread-self/attr/current"), sys.OpenRead, 0)
+	fd, e := sys.Openat(p.self, sys.Cname("../thread-self/attr/current"), sys.OpenRead, 0)
 	if e != 0 {
 		return "", e
 	}

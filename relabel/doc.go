@@ -10,7 +10,7 @@
 //
 //	label.go            the label is parsed, and put in canonical form
 //	refuse_linux.go     what is never relabelled, by device and inode
-//	proc_linux.go       what /proc tells, before the root is opened
+//	proc_linux.go       what /proc tells: the table of mounts, where one is walked
 //	policy_linux.go     what the loaded policy makes of the label
 //	tree_linux.go       the path itself: open, lock, probe, walk, commit
 //	lock_linux.go       one relabel of a volume at a time

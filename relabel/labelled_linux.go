@@ -3,12 +3,16 @@
 package relabel
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
 // Labelled reports whether root bears label, in constant time with depth Root;
 // with Top, whether its own entries do too. It says nothing of what lies
-// deeper: that is what the root's label vouches for.
+// deeper: that is what the root's label vouches for. How much is mounted on the
+// machine makes no difference. A mount that gives every file one label has that.
 func Labelled(root, label string, depth Depth) (bool, error) {
 	r := &run{}
 	at, err := r.look(root, label)
@@ -18,7 +22,20 @@ func Labelled(root, label string, depth Depth) (bool, error) {
 	defer r.proc.close()
 	defer at.close()
 	ok, _, err := r.bears(at, depth)
+	if err == nil && !ok && r.mayLack(at) {
+		err = r.learn(at)
+	}
 	return ok, err
+}
+
+// mayLack says whether the table of mounts is to be asked if root can have a label
+// of its own: not where the kernel knows no SELinux, or tells of the one mount that
+// it can (Linux 6.11).
+func (r *run) mayLack(root *root) bool {
+	if options, e := sys.MountOptions(root.fd); e == 0 && slices.Contains(strings.Split(options, ","), "seclabel") {
+		return false
+	}
+	return !r.proc.withoutSELinux()
 }
 
 // Interrupted reports whether root bears the seal of a relabel to label that
@@ -44,7 +61,6 @@ func (r *run) look(path, label string) (*root, error) {
 	if r.proc, err = openProc(); err != nil {
 		return nil, err
 	}
-	r.selinux = selinuxOn(r.proc.mounts)
 	err = r.askPolicy()
 	var at *root
 	if err == nil {

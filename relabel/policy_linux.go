@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
@@ -57,21 +58,52 @@ func (p *proc) enforcing() bool {
 	return err != nil || buf[0] != '0'
 }
 
-// openPolicy opens a file of the kernel's SELinux interface.
+// openPolicy opens a file of the kernel's SELinux interface. That is mounted
+// elsewhere than it should be only in a container which is shown the host's.
 func (p *proc) openPolicy(name string, flags int) (*os.File, error) {
-	for _, m := range p.mounts {
-		if m.fstype != "selinuxfs" {
-			continue
-		}
-		f, err := os.OpenFile(m.point+"/"+name, flags, 0)
-		if err != nil {
+	f, err := openSelinux(selinuxPoint+"/"+name, flags)
+	if !errors.Is(err, os.ErrNotExist) || p.mounts == nil && p.withoutSELinux() {
+		return f, err
+	}
+	if p.mounts == nil {
+		if p.mounts, err = p.table(); err != nil {
 			return nil, err
 		}
-		if kind, e := sys.FSType(int(f.Fd())); e != 0 || kind != sys.Selinux {
-			_ = f.Close() // something is mounted over it
+	}
+	for _, m := range p.mounts {
+		if m.fstype != "selinuxfs" || m.point == selinuxPoint {
 			continue
 		}
-		return f, nil
+		if f, err = openSelinux(m.point+"/"+name, flags); !errors.Is(err, os.ErrNotExist) {
+			return f, err
+		}
 	}
 	return nil, os.ErrNotExist
+}
+
+const selinuxPoint = "/sys/fs/selinux"
+
+// openSelinux opens a file of selinuxfs. In any other filesystem there is none.
+func openSelinux(path string, flags int) (*os.File, error) {
+	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(path), flags|sys.OpenRead, 0)
+	if e != 0 {
+		return nil, pathError("openat", path, e)
+	}
+	if kind, e := sys.FSType(fd); e != 0 || kind != sys.Selinux {
+		sys.Close(fd) // something is mounted over it
+		return nil, os.ErrNotExist
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// withoutSELinux says that this kernel has no SELinux, or that it is off.
+func (p *proc) withoutSELinux() bool {
+	if _, e := statPath(selinuxPoint); e == syscall.ENOENT {
+		// The kernel makes the directory, if anybody sees that in /sys.
+		if kind, e := sys.PathFSType("/sys/fs"); e == 0 && kind == sys.Sysfs {
+			return true
+		}
+	}
+	known, err := p.read("../filesystems")
+	return err == nil && !strings.Contains(known, "selinuxfs")
 }

@@ -9,22 +9,25 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
-// proc is what the engine takes from /proc before it opens the root, so that
-// no path is looked up afterwards.
+// proc is what the engine takes from /proc. The directory is opened before the
+// root; no path is looked up afterwards.
 type proc struct {
-	fds    int // /proc/self/fd
-	infos  int // /proc/self/fdinfo
-	cwd    int // the working directory, for threads that left it
-	mounts []mountEntry
+	self   int // /proc/self
+	infos  int // /proc/self/fdinfo, once it is asked for
+	once   sync.Once
+	fds    int          // /proc/self/fd, from here on by learn
+	cwd    int          // the working directory, for threads that left it
+	mounts []mountEntry // the table
 }
 
 func openProc() (*proc, error) {
-	const where = "/proc/self/fd"
+	const where = "/proc/self/" // a link
 	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(where), sys.OpenRead|sys.OpenDir, 0)
 	if e != 0 {
 		return nil, pathError("openat", where, e)
@@ -38,42 +41,52 @@ func openProc() (*proc, error) {
 		}
 		return nil, pathError("fstatfs", where, e)
 	}
-	p := &proc{fds: fd, infos: -1}
-	if p.cwd, e = sys.Openat(sys.AtFdcwd, sys.Cname("."), sys.OpenPath, 0); e != 0 {
-		sys.Close(fd)
-		return nil, pathError("openat", ".", e)
+	return &proc{self: fd, infos: -1, fds: -1, cwd: -1}, nil
+}
+
+// learn reads the table of mounts, which takes time for each mount of the machine.
+// A probe, or a label on one file, does without.
+func (p *proc) learn() error {
+	var e sys.Errno
+	if p.fds, e = sys.Openat(p.self, sys.Cname("fd"), sys.OpenDir, 0); e != 0 {
+		return pathError("openat", "/proc/self/fd", e)
 	}
-	if p.infos, e = sys.Openat(fd, sys.Cname("../fdinfo"), sys.OpenRead|sys.OpenDir, 0); e != 0 {
-		p.close()
-		return nil, pathError("openat", "/proc/self/fdinfo", e)
+	if p.cwd, e = sys.Openat(sys.AtFdcwd, sys.Cname("."), sys.OpenPath, 0); e != 0 {
+		return pathError("openat", ".", e)
 	}
 	var err error
-	if p.mounts, err = p.table(); err != nil {
-		p.close()
-		return nil, err
-	}
-	return p, nil
+	p.mounts, err = p.table()
+	return err
 }
 
 // table reads the table of mounts as it is now.
 func (p *proc) table() ([]mountEntry, error) {
-	fd, e := sys.Openat(p.fds, sys.Cname("../mountinfo"), sys.OpenRead, 0)
-	if e != 0 {
-		return nil, pathError("openat", "/proc/self/mountinfo", e)
-	}
-	f := os.NewFile(uintptr(fd), "/proc/self/mountinfo")
-	defer f.Close() // only read
-	text, err := io.ReadAll(f)
+	text, err := p.read("mountinfo")
 	if err != nil {
 		return nil, err
 	}
-	return parseMountinfo(string(text))
+	return parseMountinfo(text)
+}
+
+// read reads the file name of /proc/self.
+func (p *proc) read(name string) (string, error) {
+	where := "/proc/self/" + name
+	fd, e := sys.Openat(p.self, sys.Cname(name), sys.OpenRead, 0)
+	if e != 0 {
+		return "", pathError("openat", where, e)
+	}
+	f := os.NewFile(uintptr(fd), where)
+	defer f.Close() // only read
+	text, err := io.ReadAll(f)
+	return string(text), err
 }
 
 func (p *proc) close() {
-	sys.Close(p.cwd)
-	sys.Close(p.infos)
-	sys.Close(p.fds)
+	for _, fd := range [...]int{p.self, p.infos, p.fds, p.cwd} {
+		if fd >= 0 {
+			sys.Close(fd)
+		}
+	}
 }
 
 // mountOf tells which mount fd stands in: by a call, or where the filesystem
@@ -83,6 +96,7 @@ func (p *proc) mountOf(fd int) (uint64, sys.Errno) {
 	if e != syscall.ENOTSUP {
 		return id, e
 	}
+	p.once.Do(func() { p.infos, e = sys.Openat(p.self, sys.Cname("fdinfo"), sys.OpenDir, 0) })
 	info, e := sys.Openat(p.infos, sys.Cname(strconv.Itoa(fd)), sys.OpenRead, 0)
 	if e != 0 {
 		return 0, e

@@ -99,6 +99,9 @@ func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[Page, 
 		return err
 	}
 	defer root.close()
+	if err := s.learn(root); err != nil {
+		return err
+	}
 	if !moved {
 		if err := s.sameRoot(root); err != nil {
 			return err

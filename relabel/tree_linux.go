@@ -137,7 +137,9 @@ func (r *run) relabel(ctx context.Context, root *root) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-
+	if err := r.learn(root); err != nil {
+		return err
+	}
 	if op, e := r.enclose(&root.mount, root.fd); e != 0 {
 		return r.fatal(pathError(op, root.path, e))
 	}
@@ -180,11 +182,6 @@ func (r *run) prepare(ask func() means) error {
 	if r.proc, err = openProc(); err != nil {
 		return err
 	}
-	r.selinux = selinuxOn(r.proc.mounts)
-	r.listed = make(map[uint64]bool, len(r.proc.mounts))
-	for _, m := range r.proc.mounts {
-		r.listed[m.id] = true
-	}
 	if !r.o.DryRun {
 		r.locks = openLocks()
 	}
@@ -210,7 +207,7 @@ type root struct {
 }
 
 // openRoot names the root by an O_PATH descriptor, whatever its kind, and
-// refuses those that must not or cannot be relabelled.
+// refuses those that must not be relabelled.
 func (r *run) openRoot(path string) (*root, error) {
 	r.main.at("openat", path)
 	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenPath, 0)
@@ -230,17 +227,32 @@ func (r *run) openRoot(path string) (*root, error) {
 		root.close()
 		return nil, &fs.PathError{Op: "relabel", Path: path, Err: fmt.Errorf("%w: it is %s, or holds it", ErrRefused, place.path)}
 	}
-	if info := r.proc.mount(m.id); info != nil {
+	return root, nil
+}
+
+// learn reads what is mounted where, and refuses a root that cannot have a label of
+// its own.
+func (r *run) learn(root *root) error {
+	root.strand.at("read", "/proc/self/mountinfo")
+	defer root.strand.at("", "")
+	if err := r.proc.learn(); err != nil {
+		return err
+	}
+	r.selinux = selinuxOn(r.proc.mounts)
+	r.listed = make(map[uint64]bool, len(r.proc.mounts))
+	for _, m := range r.proc.mounts {
+		r.listed[m.id] = true
+	}
+	var e sys.Errno
+	if root.real, e = r.proc.path(root.fd); e != 0 {
+		return pathError("readlinkat", root.path, e)
+	}
+	if info := r.proc.mount(root.id); info != nil {
 		if why := info.unlabelable(r.selinux); why != "" {
-			root.close()
-			return nil, &fs.PathError{Op: "relabel", Path: path, Err: fmt.Errorf("%w: %s", syscall.ENOTSUP, why)}
+			return &fs.PathError{Op: "relabel", Path: root.path, Err: fmt.Errorf("%w: %s", syscall.ENOTSUP, why)}
 		}
 	}
-	if root.real, e = r.proc.path(fd); e != 0 {
-		root.close()
-		return nil, pathError("readlinkat", path, e)
-	}
-	return root, nil
+	return nil
 }
 
 func (r *root) close() { sys.Close(r.fd) }
@@ -260,6 +272,12 @@ func (r *run) lockRoot(ctx context.Context, root *root) (*lock, error) {
 // single labels a root that is no directory: there is nothing beneath it, so
 // its label vouches for nothing but itself, and is written at once.
 func (r *run) single(root *root) error {
+	// The table of mounts tells of layers, and where a record is of.
+	if kind, e := sys.FSType(root.fd); e != 0 || kind == sys.Overlay || r.o.Recorder != nil {
+		if err := r.learn(root); err != nil {
+			return err
+		}
+	}
 	r.expectCopies(&root.mount)
 	defer root.mount.close()
 	w := r.worker(&root.mount, nil)
