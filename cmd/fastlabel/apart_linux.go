@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -29,9 +30,15 @@ import (
 // partEnv holds the parent's process id and the part's end of the socket.
 const partEnv = "FASTLABEL_PART_OF"
 
-// partGrace is how long after the end of its context the part is waited for:
-// the engine gives up after half a second.
-const partGrace = 800 * time.Millisecond
+const (
+	// partGrace is how long after the end of its context the part is waited for
+	// while it does nothing: the engine gives up after half a second.
+	partGrace = 800 * time.Millisecond
+	// partLook is how often it is looked at in the last quarter of that.
+	partLook = partGrace / 16
+	// partWork is how long it may work on without a word.
+	partWork = 30 * time.Second
+)
 
 // isPart tells whether this process is the part of its parent.
 func isPart() bool { return partSocket() >= 0 }
@@ -82,8 +89,8 @@ func leavePart(code int) {
 }
 
 // apart does the work in a part, if it may hang.
-func apart(ctx context.Context, s *settings, paths []string) (code int, done, told bool) {
-	if isPart() || !mayHang(ctx, s, paths) {
+func apart(ctx context.Context) (code int, done, told bool) {
+	if isPart() || !mayHang() {
 		return 0, false, false
 	}
 	return inPart(ctx)
@@ -104,6 +111,8 @@ type part struct {
 	socket  *os.File
 	stdout  *passage
 	stderr  *passage // may be stdout
+	moved   int64    // bytes of both, when it was last asked
+	ticks   uint64   // of processors' time, likewise
 }
 
 // startPart gives the part what this process was given: stdin, which any path may
@@ -160,17 +169,18 @@ func (p *part) wait(ctx context.Context) (code int, told bool) {
 	notifyAsked(asked)
 	end := ctx.Done()
 	var late <-chan time.Time
+	var passed <-chan bool
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
-	wasDead := false
+	wasDead, idle, stop := false, 0, time.Time{}
 	for {
 		select {
-		case code := <-said:
+		case code = <-said:
 			if code < 0 {
 				return p.fell(<-ended), false
 			}
-			<-p.stdout.done
-			<-p.stderr.done
+			told, said, passed = true, nil, p.passed()
+		case <-passed:
 			if p.stdout.err != nil {
 				code = worse(code, stdoutFailed(os.Stderr, p.stdout.err))
 			}
@@ -181,7 +191,7 @@ func (p *part) wait(ctx context.Context) (code int, told bool) {
 			return code, true
 		case <-look.C:
 			status, dead := leaderDead(p.process.Pid)
-			if dead && wasDead { // its last word would have come
+			if dead && wasDead && !told { // its last word would have come
 				return p.fell(status), false
 			}
 			wasDead = dead
@@ -192,17 +202,79 @@ func (p *part) wait(ctx context.Context) (code int, told bool) {
 			if errors.As(context.Cause(ctx), &s) {
 				_ = p.process.Signal(s.sig)
 			}
-			end, late = nil, time.After(partGrace)
-		case <-late:
-			if p.stdout.busy.Load() || p.stderr.busy.Load() { // whoever reads is slow
-				late = time.After(partGrace / 8)
+			p.moves()
+			p.works()
+			end, late, stop = nil, time.After(partGrace-4*partLook), time.Now().Add(partWork)
+		case now := <-late:
+			if idle++; p.moves() || now.Before(stop) && p.works() {
+				idle = 0
+			}
+			if idle < 4 {
+				late = time.After(partLook)
 				continue
 			}
-			wipe(os.Stderr)
 			code, reason := endOf(ctx)
-			fmt.Fprintf(os.Stderr, "fastlabel: %s; process %d does not end\n", reason, p.process.Pid)
-			return code, false
+			lastWords(func() {
+				wipe(os.Stderr)
+				if p.stdout.busy.Load() || p.stderr.busy.Load() {
+					fmt.Fprintf(os.Stderr, "fastlabel: %s; what it prints is not read\n", reason)
+				} else {
+					fmt.Fprintf(os.Stderr, "fastlabel: %s; process %d does not end\n", reason, p.process.Pid)
+				}
+			})
+			return code, told
 		}
+	}
+}
+
+// passed says when all that the part has written is passed on.
+func (p *part) passed() <-chan bool {
+	all := make(chan bool, 1)
+	go func() {
+		<-p.stdout.done
+		<-p.stderr.done
+		all <- true
+	}()
+	return all
+}
+
+// moves tells whether something was passed on since it was last asked.
+func (p *part) moves() bool {
+	before := p.moved
+	p.moved = p.stdout.moved.Load() + p.stderr.moved.Load()
+	return p.moved != before
+}
+
+// works tells whether the part used a processor since it was last asked, or waits
+// for one: it does not hang then (proc_pid_stat(5)).
+func (p *part) works() bool {
+	before, sum := p.ticks, uint64(0)
+	for i, field := range statOf(fmt.Sprintf("/proc/%d/stat", p.process.Pid)) {
+		if i == 11 || i == 12 { // utime, stime
+			n, _ := strconv.ParseUint(field, 10, 64)
+			sum += n
+		}
+	}
+	if p.ticks = sum; sum > before+1 {
+		return true
+	}
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.process.Pid))
+	return slices.ContainsFunc(tasks, func(file string) bool {
+		f := statOf(file)
+		return len(f) > 0 && f[0] == "R"
+	})
+}
+
+// lastWords says something, for which it takes no time where stderr is not read.
+func lastWords(say func()) {
+	said := make(chan bool, 1)
+	go func() {
+		say()
+		said <- true
+	}()
+	select {
+	case <-said:
+	case <-time.After(partLook):
 	}
 }
 
@@ -215,8 +287,10 @@ func (p *part) fell(status syscall.WaitStatus) int {
 		}
 	}
 	if status.Signaled() {
-		wipe(os.Stderr)
-		fmt.Fprintf(os.Stderr, "fastlabel: process %d was ended by a signal: %v\n", p.process.Pid, status.Signal())
+		lastWords(func() {
+			wipe(os.Stderr)
+			fmt.Fprintf(os.Stderr, "fastlabel: process %d was ended by a signal: %v\n", p.process.Pid, status.Signal())
+		})
 		return 128 + int(status.Signal())
 	}
 	return cmp.Or(status.ExitStatus(), exitFailed)
@@ -225,12 +299,20 @@ func (p *part) fell(status syscall.WaitStatus) int {
 // leaderDead tells whether a child has ended but for threads that hang, and
 // how (proc_pid_stat(5)).
 func leaderDead(pid int) (syscall.WaitStatus, bool) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, rest, _ := strings.Cut(string(text), ") ")
-	f := strings.Fields(rest)
-	if err != nil || len(f) < 50 || f[0] != "Z" {
+	f := statOf(fmt.Sprintf("/proc/%d/stat", pid))
+	if len(f) < 50 || f[0] != "Z" {
 		return 0, false
 	}
 	n, err := strconv.ParseUint(f[49], 10, 32)
 	return syscall.WaitStatus(n), err == nil
+}
+
+// statOf has the fields of such a file from the third on, the state.
+func statOf(file string) []string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	return strings.Fields(rest)
 }

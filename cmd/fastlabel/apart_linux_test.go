@@ -48,6 +48,21 @@ func TestApartStuck(t *testing.T) {
 	}
 }
 
+// A part that works on after its end has come is waited for: it does end.
+func TestApartWorks(t *testing.T) {
+	cmd, stderr := start(t, "apart works", nil, "/p")
+	expect(t, stderr, "begun\n")
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, stderr, "/p: incomplete (interrupted by SIGINT), 2 entries")
+	expect(t, stderr, "to go on: ")
+	_ = cmd.Wait()
+	if got := cmd.ProcessState.ExitCode(); got != exitInterrupted {
+		t.Errorf("exit %d", got)
+	}
+}
+
 // The part ends with its parent, and its own violent end is told.
 func TestApartKilled(t *testing.T) {
 	cmd, stderr := start(t, "apart names", nil, "/p")

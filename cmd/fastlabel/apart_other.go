@@ -14,6 +14,6 @@ func isOwnPipe(string) bool { return false }
 func beginPart()            {}
 func leavePart(code int)    { os.Exit(code) }
 
-func apart(context.Context, *settings, []string) (code int, done, told bool) {
+func apart(context.Context) (code int, done, told bool) {
 	return 0, false, false
 }

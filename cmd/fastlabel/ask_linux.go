@@ -36,7 +36,7 @@ var countsEntries = []string{"ext2", "ext3", "ext4", "f2fs", "jfs", "xfs"}
 // inodes in use if path is the root of a whole filesystem that counts them. Else
 // it is 0, not known.
 func entriesOf(path string, s *settings) int64 {
-	at := locate(path)
+	at := locate(workingDirectory(), path, map[string]string{})
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if at.path == "" || err != nil || len(s.exclude) > 0 || !isWhole(string(text), at.path, s.xdev) {
 		return 0

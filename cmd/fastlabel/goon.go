@@ -3,7 +3,6 @@
 package main
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -32,8 +31,12 @@ func goOn(name string, c command, args, operands, left []string) string {
 		return nil
 	})
 	words = append(words, "--")
+	undone := map[string]bool{}
+	for _, l := range left {
+		undone[l] = true
+	}
 	for _, o := range operands {
-		if slices.Contains(left, o) {
+		if undone[o] {
 			words = append(words, o)
 		}
 	}

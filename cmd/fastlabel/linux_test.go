@@ -39,6 +39,10 @@ func TestMain(m *testing.M) {
 			<-ctx.Done()
 			fmt.Fprintln(os.Stderr, "told")
 			time.Sleep(time.Minute)
+		case "works": // on, without a word
+			<-ctx.Done()
+			for end := time.Now().Add(2 * partGrace); time.Now().Before(end); {
+			}
 		case "names":
 			fmt.Fprintln(os.Stderr, os.Getpid())
 			time.Sleep(time.Minute)
@@ -56,7 +60,7 @@ func TestMain(m *testing.M) {
 		a = real
 	}
 	if apart {
-		a.apart = func(ctx context.Context, _ *settings, _ []string) (int, bool, bool) {
+		a.apart = func(ctx context.Context) (int, bool, bool) {
 			if isPart() {
 				return 0, false, false
 			}

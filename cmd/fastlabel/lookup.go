@@ -58,7 +58,7 @@ func (j *job) lookUp(ctx context.Context, operands, paths []string) error {
 	}
 	look := looked{links: map[string]bool{}, readOnly: map[string]bool{}}
 	var waits []func() error
-	for i, group := range byServer(ctx, paths) {
+	for i, group := range byServer(paths) {
 		if len(group) == 0 {
 			continue
 		}

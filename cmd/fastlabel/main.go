@@ -195,7 +195,7 @@ type app struct {
 	sealed func(root, label string) (bool, error)
 	// apart, if not nil, may do the work in another process. Where that was cut
 	// off, not all was told that there is to be told.
-	apart func(ctx context.Context, s *settings, paths []string) (code int, done, told bool)
+	apart func(ctx context.Context) (code int, done, told bool)
 	// lstat, if not nil, looks up each PATH before any is touched.
 	lstat func(path string) (fs.FileInfo, error)
 	// label, if not nil, returns the label that a file has, "" if none.
@@ -309,7 +309,7 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 	}
 	if a.apart != nil {
 		var done bool
-		if code, done, told = a.apart(ctx, s, operands); done {
+		if code, done, told = a.apart(ctx); done {
 			return code
 		}
 	}

@@ -10,8 +10,9 @@ import (
 // passage passes on what the part writes.
 type passage struct {
 	from, to *os.File
-	busy     atomic.Bool // to does not take it at the moment
-	err      error       // the first; what comes after it is dropped
+	busy     atomic.Bool  // to does not take it at the moment
+	moved    atomic.Int64 // bytes
+	err      error        // the first; what comes after it is dropped
 	done     chan struct{}
 }
 
@@ -31,10 +32,13 @@ func (p *passage) copy() {
 	buf := make([]byte, 64<<10) // a pipe's capacity
 	for {
 		n, err := p.from.Read(buf)
-		if n > 0 && p.err == nil {
+		for rest := buf[:n]; len(rest) > 0 && p.err == nil; {
+			some := rest[:min(len(rest), 16<<10)] // a slow reader is seen to read
 			p.busy.Store(true)
-			_, p.err = p.to.Write(buf[:n])
+			_, p.err = p.to.Write(some)
 			p.busy.Store(false)
+			p.moved.Add(int64(len(some)))
+			rest = rest[len(some):]
 		}
 		if err != nil {
 			return

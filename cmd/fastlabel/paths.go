@@ -3,10 +3,11 @@
 package main
 
 import (
+	"context"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
+	"sync/atomic"
 )
 
 // root is one PATH. cover is the index of another that takes it in, or -1.
@@ -29,45 +30,60 @@ type place struct {
 // It is not certain behind a mount (-x, or a mount that bears no labels: the
 // walk skips that, who lists it should hear of it), beneath an exclusion, or
 // if the walk above may trust a label and stop.
-func coversOf(paths []string, s *settings) []root {
-	roots := make([]root, len(paths))
+//
+// at counts the looks, each of which may hang.
+func coversOf(ctx context.Context, paths []string, s *settings, at *atomic.Int64) []root {
+	roots := bare(paths)
 	places := make([]place, len(paths))
 	mounts, err := mountPoints()
-	excluded := excludedIDs(s.exclude)
+	above := map[string]bool{} // what something is mounted beneath
+	for m := range mounts {
+		for dir := filepath.Dir(m); !above[dir]; dir = filepath.Dir(dir) {
+			above[dir] = true
+		}
+	}
+	excluded := exclusions{ids: excludedIDs(s.exclude), known: map[string]bool{}}
+	wd, resolved := workingDirectory(), map[string]string{}
 	byPath, byID := map[string]int{}, map[identity]int{}
 	for i, p := range paths {
-		roots[i] = root{p, -1}
-		at := locate(p)
-		places[i] = at
-		if at.path == "" {
+		if at.Add(1); ctx.Err() != nil {
+			return roots
+		}
+		here := locate(wd, p, resolved)
+		places[i] = here
+		if here.path == "" {
 			continue
 		}
-		if first, ok := byPath[at.path]; ok {
+		if first, ok := byPath[here.path]; ok {
 			roots[i].cover = first
 			continue
 		}
-		byPath[at.path] = i
-		if !at.hasID {
+		byPath[here.path] = i
+		if !here.hasID {
 			continue
 		}
 		// Another name of the same file. Two places of one directory can have
 		// different things mounted beneath them.
-		first, ok := byID[at.id]
-		if ok && (!at.info.IsDir() || err == nil && !mountBeneath(mounts, at.path) && !mountBeneath(mounts, places[first].path)) {
+		first, ok := byID[here.id]
+		if ok && (!here.info.IsDir() || err == nil && !above[here.path] && !above[places[first].path]) {
 			roots[i].cover = first
 		} else if !ok {
-			byID[at.id] = i
+			byID[here.id] = i
 		}
 	}
 	if s.trust != "none" && s.trust != "" || err != nil {
 		return roots
 	}
-	for i, at := range places {
-		if roots[i].cover >= 0 || at.path == "" {
+	for i, here := range places {
+		if ctx.Err() != nil {
+			return roots
+		}
+		if roots[i].cover >= 0 || here.path == "" {
 			continue
 		}
-		for dir := at.path; ; {
-			if _, mounted := mounts[dir]; mounted || isExcluded(dir, excluded) {
+		for dir := here.path; ; {
+			at.Add(1)
+			if _, mounted := mounts[dir]; mounted || excluded.has(dir) {
 				break
 			}
 			parent := filepath.Dir(dir)
@@ -75,7 +91,7 @@ func coversOf(paths []string, s *settings) []root {
 				break
 			}
 			dir = parent
-			if above, ok := byPath[dir]; ok && places[above].info.IsDir() && sameDevice(at, places[above]) {
+			if above, ok := byPath[dir]; ok && places[above].info.IsDir() && sameDevice(here, places[above]) {
 				roots[i].cover = above
 				break
 			}
@@ -94,25 +110,28 @@ func cover(roots []root, i int) int {
 }
 
 // locate resolves path as the walk will reach it: a link at its end is itself,
-// unless a slash follows.
-func locate(path string) place {
-	abs := path
+// unless a slash follows. resolved keeps what directories are.
+func locate(wd, path string, resolved map[string]string) place {
 	if !filepath.IsAbs(path) {
-		wd, err := os.Getwd()
-		if err != nil {
+		if wd == "" {
 			return place{}
 		}
-		abs = wd + string(filepath.Separator) + path // Join would clean a/../b by name
+		path = wd + string(filepath.Separator) + path // Join would clean a/../b by name
 	}
-	dir, base := filepath.Split(abs)
+	dir, base := filepath.Split(path)
 	if base == "" || base == "." || base == ".." {
-		dir, base = abs, ""
+		dir, base = path, ""
 	}
-	dir, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return place{}
+	real, known := resolved[dir]
+	if !known {
+		var err error
+		if real, err = filepath.EvalSymlinks(dir); err != nil {
+			return place{}
+		}
+		resolved[dir] = real
 	}
-	at := place{path: filepath.Join(dir, base)}
+	at := place{path: filepath.Join(real, base)}
+	var err error
 	if at.info, err = os.Lstat(at.path); err != nil {
 		return place{}
 	}
@@ -120,17 +139,16 @@ func locate(path string) place {
 	return at
 }
 
-func sameDevice(a, b place) bool { return a.hasID && b.hasID && a.id.dev == b.id.dev }
-
-func mountBeneath(mounts map[string]string, dir string) bool {
-	prefix := strings.TrimSuffix(dir, "/") + "/"
-	for m := range mounts {
-		if strings.HasPrefix(m, prefix) {
-			return true
-		}
+// workingDirectory is "" where there is none any more.
+func workingDirectory() string {
+	wd, err := os.Getwd()
+	if err != nil {
+		return ""
 	}
-	return false
+	return wd
 }
+
+func sameDevice(a, b place) bool { return a.hasID && b.hasID && a.id.dev == b.id.dev }
 
 // excludedIDs knows each exclusion by itself and by what it links to.
 func excludedIDs(paths []string) map[identity]bool {
@@ -147,14 +165,25 @@ func excludedIDs(paths []string) map[identity]bool {
 	return ids
 }
 
-func isExcluded(path string, ids map[identity]bool) bool {
-	if len(ids) == 0 {
+// exclusions remembers what was looked up.
+type exclusions struct {
+	ids   map[identity]bool
+	known map[string]bool
+}
+
+func (e exclusions) has(path string) bool {
+	if len(e.ids) == 0 {
 		return false
 	}
-	info, err := os.Lstat(path)
-	if err != nil {
-		return true
+	excluded, known := e.known[path]
+	if !known {
+		info, err := os.Lstat(path)
+		id, ok := identity{}, false
+		if err == nil {
+			id, ok = identify(info)
+		}
+		excluded = !ok || e.ids[id]
+		e.known[path] = excluded
 	}
-	id, ok := identify(info)
-	return !ok || ids[id]
+	return excluded
 }

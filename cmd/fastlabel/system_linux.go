@@ -97,7 +97,7 @@ func mountPoints() (map[string]string, error) {
 	}
 	points := map[string]string{}
 	for m := range mountLines(string(text)) {
-		if !served(points[m.point]) {
+		if !servedMount(m.point, points[m.point]) {
 			points[m.point] = m.fstype
 		}
 	}

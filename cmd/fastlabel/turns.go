@@ -5,6 +5,8 @@ package main
 import (
 	"context"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // inTurn does each of n things. The next begins when the one before has ended
@@ -26,17 +28,17 @@ func inTurn(n int, do func(i int, stalls func()), begun func()) {
 }
 
 // labelAll labels the paths, or for verify and -n reads them: those first that
-// need no server, and then those on each served filesystem.
+// name no served filesystem, and then those of each.
 func (j *job) labelAll(ctx context.Context, paths []string) int {
-	groups := byServer(ctx, paths)
+	groups := byServer(paths)
 	codes := make([]int, len(groups))
 	inTurn(len(groups), func(i int, stalls func()) {
-		codes[i] = j.labelGroup(ctx, groups[i], i > 0, stalls)
+		codes[i] = j.labelGroup(ctx, groups[i], i > 0 || isPart(), stalls)
 	}, func() {})
 	return worstOf(codes)
 }
 
-// labelGroup labels paths of one filesystem, or of some that need no server.
+// labelGroup labels paths, which may lead to a filesystem that hangs if served.
 // One that another takes in is done with it: after it, and by itself if the
 // other was not walked after all.
 func (j *job) labelGroup(ctx context.Context, paths []string, served bool, begun func()) int {
@@ -75,17 +77,36 @@ func (j *job) labelGroup(ctx context.Context, paths []string, served bool, begun
 	return worstOf(codes)
 }
 
-// covered is coversOf, but asks no filesystem for nothing, and does not wait
-// long: then none takes in another.
+// covered is coversOf. Where a look may hang, and does not return in time, none takes
+// in another; else the outcome does not depend on how fast the machine is.
 func covered(ctx context.Context, paths []string, served bool, s *settings) []root {
+	done := make(chan []root, 1)
+	var at atomic.Int64
 	if !served || len(paths) > 1 {
-		ctx, cancel := context.WithTimeout(ctx, patience)
-		defer cancel()
-		roots, err := within(ctx, func() ([]root, error) { return coversOf(paths, s), nil })
-		if err == nil {
+		go func() { done <- coversOf(ctx, paths, s, &at) }()
+	} else {
+		done <- bare(paths)
+	}
+	tick := time.NewTicker(patience)
+	defer tick.Stop()
+	for last := int64(-1); ; {
+		select {
+		case roots := <-done:
 			return roots
+		case <-ctx.Done():
+			return bare(paths)
+		case <-tick.C:
+			now := at.Load()
+			if served && now == last {
+				return bare(paths)
+			}
+			last = now
 		}
 	}
+}
+
+// bare has no path take in another.
+func bare(paths []string) []root {
 	roots := make([]root, len(paths))
 	for i, p := range paths {
 		roots[i] = root{p, -1}

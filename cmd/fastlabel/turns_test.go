@@ -6,12 +6,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/fastlabel/fastlabel/relabel"
 	"github.com/fastlabel/fastlabel/test/treetest"
@@ -84,63 +85,88 @@ func TestProbeHangs(t *testing.T) {
 	}
 }
 
-// Where a path leads is found without asking a server.
+// Which served filesystem a path names is found without asking any, and whether
+// there is one.
 func TestServerOf(t *testing.T) {
-	t.Chdir(t.TempDir())
-	here, err := filepath.EvalSymlinks(".")
-	if err == nil {
-		here, err = filepath.Abs(here)
+	const nfs = "/vol/nfs"
+	mounts := map[string]string{
+		"/": "ext4", "/proc": "proc", nfs: "nfs4", nfs + "/local": "xfs", "/volume": "fuse.sshfs",
+		"/proc/sys/fs/binfmt_misc": "autofs", "/home": "autofs",
 	}
-	if err != nil {
+	for path, want := range map[string]string{
+		"/vol": "", "/vol/nfs": nfs, "/vol/nfs/": nfs, "/vol/./nfs/../nfs//deep/below": nfs, "nfs/x": nfs, "../vol/nfs": nfs,
+		"/vol/nfs/local": nfs, // the way leads through it
+		"/vol/sub":       "", "other": "", "/vol/nfs/..": "", "/volume/x": "/volume", "/volumes": "", "/": "", "/home/x": "/home",
+		"/proc/sys/fs/binfmt_misc/x": "",
+	} {
+		if point := serverOf(mounts, "/vol", path); point != want {
+			t.Errorf("%s: %q", path, point)
+		}
+	}
+	if point := serverOf(map[string]string{"/": "fuseblk"}, "/", "x"); point != "/" {
+		t.Errorf("the root: %q", point)
+	}
+	for fstype, want := range map[string]bool{
+		"nfs": true, "nfs4": true, "cifs": true, "smb3": true, "fuse": true, "fuse.sshfs": true, "9p": true, "ceph": true,
+		"ext4": false, "xfs": false, "tmpfs": false, "overlay": false, "proc": false, "btrfs": false, "fusectl": false,
+	} {
+		if served(fstype) != want {
+			t.Errorf("%s: %v", fstype, !want)
+		}
+	}
+}
+
+// A look that does not return ends the search for paths that take in others where
+// it may hang; where none can, a slow machine is waited for.
+func TestCoveredSlow(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(dir+"/a", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{"vol/nfs/local", "vol/sub", "other"} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
+	var paths []string
+	for range 20_000 {
+		paths = append(paths, dir, dir+"/a")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	for _, served := range []bool{false, true} {
+		roots := covered(ctx, paths, served, &settings{})
+		for i, r := range roots {
+			if (r.cover < 0) != (i == 0) {
+				t.Fatalf("served %v: path %d is covered by %d", served, i, r.cover)
+			}
 		}
 	}
-	for name, to := range map[string]string{
-		"abs": here + "/vol/nfs/x", "rel": "vol/./nfs", "vol/up": "../other", "loop": "loop", "vol/nfs/out": "../../other",
-	} {
-		if err := os.Symlink(to, name); err != nil {
-			t.Fatal(err)
+	cancel()
+	if roots := covered(ctx, paths, false, &settings{}); len(roots) != len(paths) {
+		t.Error(len(roots))
+	}
+}
+
+// What a signal leaves undone is told in a time that grows with it, and no faster.
+func TestManyPathsEnd(t *testing.T) {
+	took := func(n int) (time.Duration, string) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		a := app{name: "fastlabel", tree: func(ctx context.Context, _, _ string, _ relabel.Options) (relabel.Report, error) {
+			cancel(signalled{os.Interrupt})
+			return relabel.Report{}, ctx.Err()
+		}}
+		var args []string
+		for i := range n {
+			args = append(args, fmt.Sprint("/none/", i))
 		}
-	}
-	nfs := here + "/vol/nfs"
-	mounts := map[string]string{"/": "ext4", "/proc": "proc", nfs: "nfs4", nfs + "/local": "xfs", here + "/volume": "fuse.sshfs"}
-	for path, want := range map[string]struct {
-		point string
-		any   bool
-	}{
-		"vol":               {"", true},
-		"vol/nfs":           {nfs, true},
-		"vol/nfs/":          {nfs, true},
-		nfs + "/deep/below": {nfs, true},
-		"abs":               {nfs, true},
-		"rel/x":             {nfs, true},
-		"rel/../sub":        {nfs, true}, // the way goes through it
-		"vol/nfs/local":     {nfs, true},
-		"vol/nfs/out":       {nfs, true},
-		"vol/sub":           {"", false},
-		"vol/up":            {"", false},
-		"vol/up/../other/.": {"", false},
-		"other":             {"", false},
-		"nothere/at/all":    {"", false},
-		"volume/x":          {here + "/volume", true},
-		".":                 {"", true},
-		"/":                 {"", true},
-		"loop":              {inDoubt, true},
-		"/proc/self/root/x": {inDoubt, true},
-		"/proc/self/status": {"", false},
-	} {
-		if point, any := serverOf(mounts, path); point != want.point || any != want.any {
-			t.Errorf("%s: %q, %v", path, point, any)
+		var stdout, stderr bytes.Buffer
+		begin := time.Now()
+		if code := a.run(ctx, nil, &stdout, &stderr, args); code != exitInterrupted {
+			t.Errorf("exit %d", code)
 		}
+		return time.Since(begin), stderr.String()
 	}
-	if point, _ := serverOf(map[string]string{"/": "nfs", "/var": "ext4"}, "/var/../etc"); point != "/" {
-		t.Errorf("a served root: %q", point)
+	few, _ := took(1_000)
+	many, out := took(30_000)
+	if many > 120*few {
+		t.Errorf("%v for 1,000 and %v for 30,000", few, many)
 	}
-	if point, _ := serverOf(map[string]string{"/": "fuseblk"}, "/"); point != "/" {
-		t.Errorf("the root: %q", point)
+	if n := strings.Count(out, ": not begun (interrupted by SIGINT)\n"); n != 29_999 || !strings.HasSuffix(out, " /none/29999\n") {
+		t.Errorf("%d results, and no line that goes on", n)
 	}
 }
