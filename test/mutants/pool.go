@@ -127,7 +127,7 @@ func pool() []Mutant {
 			Edits:  edits(worker, "p.pending.CompareAndSwap(n, n+1)", "p.pending.CompareAndSwap(n, n)"),
 		},
 		{
-			Name: "relief-not-waited-for", By: "TestRelieve",
+			Name: "relief-not-waited-for", By: "TestRelieveHeldUp",
 			Breaks: "Run waits for a worker that was added",
 			Edits:  edits(stop, "for n := int32(0); n < p.alive.Load(); n++", "for n, all := int32(0), p.alive.Load(); n < all; n++"),
 		},
