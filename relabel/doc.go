@@ -19,6 +19,7 @@
 //	submount_linux.go   what is mounted beneath the root
 //	confine_linux.go    the private clone; openat2 or mount ids without it
 //	record_linux.go     the root's label: seal, commit, revoke, second reading
+//	claim_linux.go      whose seal it is, and whether the root is still ours
 //	since_linux.go      what cannot have changed since an earlier run
 //	proof_linux.go      what a run has proved, and the mark that it leaves
 //	budget.go           workers and descriptors, shared by all runs of the process
@@ -67,10 +68,12 @@
 //     nothing failed. (TestOrderOfCalls, TestFailureSeals)
 //  2. Before the first change beneath a root that bears another label, the
 //     root is sealed: it gets a label that equals neither the old one nor the
-//     new, so that no label on it vouches for a half-changed tree.
-//     (TestSealHolds, TestBackToTheOldLabel, TestSeals) A root that was
-//     right is sealed when something beneath it failed. (TestFailureSeals)
-//     An interrupted run leaves the seal; the next run completes it.
+//     new, so that no label on it vouches for a half-changed tree; nor any that
+//     runs which were interrupted had found or would have given, where a claim
+//     can be left beside the seal. (TestSealHolds, TestSealEach,
+//     TestBackToTheOldLabel, TestSeals) A root that was right is sealed when
+//     something beneath it failed. (TestFailureSeals) An interrupted run leaves
+//     the seal; the next run completes it.
 //  3. The counts add up: Seen = Written + Right + Vanished + Skipped + Failed.
 //     A mount that is left alone counts once, and a root whose label is
 //     withheld counts as skipped. One worker and many give the same counts
@@ -123,7 +126,10 @@
 //     TestFrozenVolumes, TestBudget, TestBudgetHung, TestBudgetTurn)
 //  10. One relabel of a volume at a time, across processes, by a lock in the
 //     runtime directory that the owner of the volume cannot reach.
-//     (TestOneAtATime, TestKilledHolder, TestOwnersLock)
+//     (TestOneAtATime, TestKilledHolder, TestOwnersLock) Of two to different
+//     labels that share no lock one says done at most: a root that does not have
+//     what the run left on it is not committed. (TestTwoRuns, TestOvertaken,
+//     TestOvertakenSoon)
 //  11. What could not be done is an error, a count or a note: never silence.
 //     (TestOrdinaryUser, TestLeftAlone)
 //  12. A Group walks a volume once for all who ask. Who leaves is told how far

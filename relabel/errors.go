@@ -17,6 +17,9 @@ var (
 	// ErrRefused says that the root is a directory of the system that is
 	// never relabelled.
 	ErrRefused = errors.New("relabelling is not allowed")
+	// ErrOvertaken says that the root lost what this run had left on it: another
+	// relabel seems to be at work, which does not share the lock.
+	ErrOvertaken = errors.New("another relabel seems to be at work")
 	// ErrHardLinks says that a file has several names, where Options.HardLinks
 	// makes that an error.
 	ErrHardLinks = errors.New("the file has several names (hard links)")

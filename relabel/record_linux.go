@@ -4,8 +4,10 @@ package relabel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -27,16 +29,19 @@ type record struct {
 	root      *root
 	fd        int // the root, open, in its clone
 	attr      *sys.Attr
-	have      string    // what it bore at the start; "" for none
-	former    Former    // the same, exactly
-	sealed    bool      // it bears a seal by now
-	mtime     time.Time // of the root, before it was read
-	asked     time.Time // when that was
-	ctime     time.Time // of the root, after the seal
-	moved     bool      // its ctime, before the commit
-	committed bool      // it bears the label by now
-	began     time.Time // the run, before anything was read; by the clock of files
-	earlier   mark      // of the run before, if it is relied on
+	have      string                 // what it bore at the start; "" for none
+	former    Former                 // the same, exactly
+	left      atomic.Pointer[string] // what this run has left on it
+	sealed    bool                   // it bears a seal by now
+	claims    bool                   // and the run's claim
+	replaced  bool                   // which took another's place
+	mtime     time.Time              // of the root, before it was read
+	asked     time.Time              // when that was
+	ctime     time.Time              // of the root, after the seal
+	moved     bool                   // its ctime, before the commit
+	committed bool                   // it bears the label by now
+	began     time.Time              // the run, before anything was read; by the clock of files
+	earlier   mark                   // of the run before, if it is relied on
 }
 
 // passes bounds how often the root's entries are read again. A pass that
@@ -74,6 +79,7 @@ func (r *run) openRecord(root *root) (*record, error) {
 		return nil, pathError("statx", root.path, e)
 	}
 	c.mtime, c.asked = st.Mtime, time.Now()
+	c.leaves(c.have)
 	if sealOf(c.have, r.want) {
 		r.tell(func(told *Report) { told.Interrupted = r.want })
 	}
@@ -100,12 +106,12 @@ func (c *record) seal() error {
 	if !c.right() && !c.o.DryRun {
 		c.unmark()
 	}
-	if !c.right() && c.have != "" && !c.o.DryRun && !c.o.NoSeal {
+	if !c.right() && !c.o.DryRun && !c.o.NoSeal {
 		// It may be there already, left by a run that did not end.
-		if c.sealed = sealOf(c.have, c.want); !c.sealed {
-			if err := c.writeSeal(); err != nil {
-				return err
-			}
+		if c.sealed = c.isSealed(); c.sealed {
+			c.claims = true
+		} else if err := c.writeSeal(); err != nil {
+			return err
 		}
 	}
 	st, e := sys.Fstatx(c.fd)
@@ -116,23 +122,35 @@ func (c *record) seal() error {
 	return nil
 }
 
-func (c *record) writeSeal() error {
+// writeSeal seals a root that has a label, by one that is none of former either.
+func (c *record) writeSeal(former ...string) error {
 	var last sys.Errno
-	for _, s := range seals(c.have, c.want) {
+	err := c.stake(former, func(seal string) (bool, error) {
+		// Another run may have been committed since the label was read, or may
+		// be about to: it sees the claim by now.
+		if err := c.ours(); err != nil || seal == "" {
+			return true, err
+		}
 		c.at("fsetxattr")
-		last = sys.NewAttr(attribute, []byte(s)).Fsetxattr(c.fd)
+		last = sys.NewAttr(attribute, []byte(seal)).Fsetxattr(c.fd)
 		switch last {
 		case 0:
 			c.sealed = true
-			return c.sync("fsync", sys.Fsync)
+			c.leaves(seal)
+			return true, c.sync("fsync", sys.Fsync)
 		case syscall.EINVAL, syscall.EPERM, syscall.EACCES, syscall.EROFS:
-			continue // the policy's no to this seal, or the volume's to all
+			return false, nil // the policy's no to this seal, or the volume's to all
 		}
-		return pathError("fsetxattr", c.root.path, last)
+		return true, pathError("fsetxattr", c.root.path, last)
+	})
+	if err == nil && !c.sealed && c.have != "" {
+		c.note("the root could not be sealed (%v): until the end it vouches for %s", last, c.have)
 	}
-	c.note("the root could not be sealed (%v): until the end it vouches for %s", last, c.have)
-	return nil
+	return err
 }
+
+// leaves notes what this run has left on the root.
+func (c *record) leaves(label string) { c.left.Store(&label) }
 
 // sync makes the root, or its filesystem, durable; with NoSync nothing is.
 func (c *record) sync(op string, call func(int) sys.Errno) error {
@@ -161,13 +179,21 @@ func (c *record) close(ctx context.Context, err error) error {
 		}
 		err = c.commit(ctx)
 		if err == nil && len(c.first) == 0 {
+			err = c.ours()
+		}
+		if err == nil && len(c.first) == 0 {
+			c.disclaim()
 			c.leaveMark()
 			c.tell(func(told *Report) { told.Complete = true })
 			return nil
 		}
-		if err != nil && c.committed {
+		if err != nil && c.committed && !errors.Is(err, ErrOvertaken) {
 			c.revoke() // what was created meanwhile was not looked for to the end
 		}
+	}
+	if errors.Is(err, ErrOvertaken) {
+		c.cede()
+		return err
 	}
 	if len(c.first) > 0 || c.counted(failure) > 0 {
 		if c.revoke(); err == nil {
@@ -214,6 +240,9 @@ func (c *record) commit(ctx context.Context) error {
 	if ctx.Err() != nil { // as when the disk took longer than the caller had
 		return context.Cause(ctx)
 	}
+	if err := c.ours(); err != nil {
+		return err
+	}
 	if c.right() && !c.sealed {
 		c.settle(right)
 	} else {
@@ -224,6 +253,7 @@ func (c *record) commit(ctx context.Context) error {
 		}
 		// Whatever fails from here on, the root has to be sealed again.
 		c.have, c.sealed, c.committed = c.want, false, true
+		c.leaves(c.want)
 		if err := c.sync("fsync", sys.Fsync); err != nil {
 			return err
 		}
@@ -257,17 +287,24 @@ func (c *record) revoke() {
 	if c.o.NoSeal {
 		return
 	}
-	if err := c.writeSeal(); err != nil {
-		c.note("the root still bears the label, and could not be sealed: %v", err)
-		return
-	}
-	if c.sealed {
-		c.have = ""
+	if c.reseal() {
 		c.note("the root was sealed: it must not vouch for what failed")
 		if c.root.top.outcome != skipped && !c.root.top.spoiled {
 			c.recount(c.root.top.outcome, skipped)
 		}
 	}
+}
+
+// reseal seals a root whose label vouches for too much.
+func (c *record) reseal() bool {
+	if err := c.writeSeal(); err != nil {
+		c.note("the root still bears the label, and could not be sealed: %v", err)
+		return false
+	}
+	if c.sealed {
+		c.have = ""
+	}
+	return c.sealed
 }
 
 // reread finds what was created in the root after its entries were read and

@@ -118,7 +118,7 @@ func TestSealHolds(t *testing.T) {
 			{"sealed", oldLabel, false, func(l string) bool { return sealOf(l, newLabel) && l != oldLabel && l != newLabel }},
 			{"no label", treetest.None, false, func(l string) bool { return l == treetest.None }},
 			{"NoSeal", oldLabel, true, func(l string) bool { return l == oldLabel }},
-			{"other seal", seals(newLabel, oldLabel)[0], false, func(l string) bool { return sealOf(l, newLabel) }},
+			{"other seal", seals(oldLabel, newLabel)[0], false, func(l string) bool { return sealOf(l, newLabel) && l != seals(oldLabel, newLabel)[0] }},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				if c.from == treetest.None {

@@ -162,9 +162,7 @@ func (s *restoring) directory(ctx context.Context, c *record, pages iter.Seq2[Pa
 	if c.right() && !s.o.DryRun {
 		c.unmark()
 		if !s.o.NoSeal {
-			c.have = s.was // neither this nor what the run gave
-			err := c.writeSeal()
-			if c.have = s.want; err != nil {
+			if err := c.writeSeal(s.was); err != nil { // neither this nor what the run gave
 				return err
 			}
 		}
@@ -216,7 +214,8 @@ func (s *restoring) rootLast(c *record) error {
 	}
 	undone := s.was == s.want && s.counted(written)+s.counted(right) > 0
 	if !s.o.NoSeal && (undone || s.stirs.Load() || s.counted(skipped) > 1) {
-		for _, label := range seals(s.want, s.was) { // none where it is no context, and vouches for nothing
+		k, _ := c.claimed()
+		for _, label := range seals(s.want, s.was, k.former...) { // none where it is no context, and vouches for nothing
 			if e := sys.NewAttr(attribute, []byte(label)).Fsetxattr(c.fd); e != 0 {
 				continue
 			}
@@ -236,6 +235,7 @@ func (s *restoring) rootLast(c *record) error {
 		s.report(c.root.path, "fsetxattr", e)
 		return nil
 	}
+	c.disclaim()
 	s.rootIs(c)
 	return c.sync("fsync", sys.Fsync)
 }

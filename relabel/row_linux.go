@@ -167,6 +167,7 @@ func (w *worker) through(c *chunk, d *dir, fd int) bool {
 	if w.throttle != nil && c.n > 0 && !w.noted {
 		w.pace(c.n)
 	}
+	w.heed()
 	i := 0
 	for i < c.n && !w.stopped() {
 		end := i

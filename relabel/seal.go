@@ -20,7 +20,8 @@ var sealUsers = [...]string{"unconfined_u", "root", "staff_u"}
 
 // seals returns the labels that the root may bear while a relabel from old to
 // want is under way, the best first. Each is canonical and differs from old
-// and from want, so it vouches for neither. old is as it was read, "" if there
+// and from want, so it vouches for neither; and from the former labels, which
+// the root had before runs that were interrupted. old is as it was read, "" if there
 // was none. There is none for a want that is not a context, and at least one
 // otherwise, unless want is so long that none is short enough (4,083 bytes and
 // more). The caller writes the first that the kernel takes.
@@ -49,12 +50,12 @@ var sealUsers = [...]string{"unconfined_u", "root", "staff_u"}
 // where the user cannot be changed they are refused like the first form, and
 // where it can they lock out who the first form does not. When old is a
 // candidate, it is left out and the next is used.
-func seals(old, want string) []string {
+func seals(old, want string, former ...string) []string {
 	f, err := parseContext(want)
 	if err != nil {
 		return nil
 	}
-	taken := []string{f.String()}
+	taken := append([]string{f.String()}, former...)
 	// Without SELinux the old label may be stored in another form. If it is
 	// no context at all, it is no candidate either.
 	if c, err := Canonical(old); err == nil {
@@ -84,8 +85,7 @@ func seals(old, want string) []string {
 // sealOf reports whether have is a seal of a relabel to want, whatever the
 // label before it was. It is a hint and no proof, since a user may have given
 // the same label by hand: good for saying that an interrupted relabel is being
-// completed, not for leaving out the seal. What follows still needs one, and
-// seals(have, want) gives another than have.
+// completed, not for leaving out the seal: that takes a claim.
 func sealOf(have, want string) bool {
 	return slices.Contains(seals("", want), strings.TrimSuffix(have, "\x00"))
 }

@@ -37,7 +37,9 @@ type run struct {
 	stop      context.CancelCauseFunc // ends the run
 	main      *strand
 	denials   denials
-	stalled   bool // what attend said last
+	ours      func() error // whether the root is what this run left; nil: not asked
+	heeded    atomic.Int64 // when that was asked last, in nanoseconds
+	stalled   bool         // what attend said last
 
 	// Shared by the workers.
 	events sync.Mutex // serialises the callbacks, and guards first and dir.spoiled
@@ -154,6 +156,12 @@ func (r *run) relabel(ctx context.Context, root *root) error {
 	}
 	if err := record.seal(); err != nil {
 		return err
+	}
+	if err := record.giveWay(ctx); err != nil {
+		return err
+	}
+	if !r.o.DryRun {
+		r.ours = record.ours
 	}
 	// The root's own label comes last: until then it counts as left alone.
 	r.count(skipped)

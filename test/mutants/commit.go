@@ -6,21 +6,47 @@ package mutants
 // last, and each is on disk before what relies on it.
 func commits() []Mutant {
 	const record = "relabel/record_linux.go"
+	const claim = "relabel/claim_linux.go"
 	return []Mutant{
 		{
 			Name: "seal-dropped", By: "TestBackToTheOldLabel", Inside: "TestFailed/ext4",
 			Breaks: "before the first change the root is sealed",
-			Edits:  edits(record, "c.sealed = sealOf(c.have, c.want)", "c.sealed = true"),
+			Edits:  edits(record, "c.sealed = c.isSealed()", "c.sealed = true"),
 		},
 		{
 			Name: "seal-unsynced", By: "TestOrderOfCalls",
 			Breaks: "the seal is on disk before the first change",
-			Edits:  edits(record, "c.sealed = true\n\t\t\treturn c.sync(\"fsync\", sys.Fsync)", "c.sealed = true\n\t\t\treturn nil"),
+			Edits:  edits(record, "return true, c.sync(\"fsync\", sys.Fsync)", "return true, nil"),
 		},
 		{
 			Name: "seal-is-new", By: "TestSeals",
 			Breaks: "the seal differs from the new label",
-			Edits:  edits("relabel/seal.go", "taken := []string{f.String()}", "taken := []string{}"),
+			Edits:  edits("relabel/seal.go", "taken := append([]string{f.String()}, former...)", "taken := former"),
+		},
+		{
+			Name: "seal-blessed", By: "TestSealHolds",
+			Breaks: "a root that has what looks like a seal is sealed all the same",
+			Edits:  edits(record, "c.sealed = c.isSealed()", "c.sealed = c.isSealed() || sealOf(c.have, c.want)"),
+		},
+		{
+			Name: "former-forgotten", By: "TestSealEach",
+			Breaks: "the seal is none of the labels that the root had before runs that were interrupted",
+			Edits:  edits(claim, "seals(c.have, c.want, k.former...)", "seals(c.have, c.want)"),
+		},
+		{
+			Name: "overtaken-unasked", By: "TestOvertaken",
+			Breaks: "the root is committed only if it still has what this run left on it",
+			Edits:  edits(claim, "label == *c.left.Load()", "label != \"\""),
+		},
+		{
+			Name: "overtaken-vouches", By: "TestOvertaken",
+			Breaks: "a root that another took does not vouch for what this run has written",
+			Edits:  edits(claim, "c.reseal()", "_ = c"),
+		},
+		{
+			Name: "way-not-given", By: "TestTwoRuns",
+			Breaks: "a run waits until another, whose claim it replaced, has noticed",
+			Edits:  edits(claim, "case <-time.After(noticed):", "default:"),
 		},
 		{
 			Name: "commit-before-sync", By: "TestOrderOfCalls",

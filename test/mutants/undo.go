@@ -49,7 +49,7 @@ func undo() []Mutant {
 		{
 			Name: "restore-unsealed", By: "TestRestoreSeals",
 			Breaks: "the root is sealed before labels beneath it are put back",
-			Edits:  edits(restore, "if !s.o.NoSeal {\n\t\t\tc.have", "if false {\n\t\t\tc.have"),
+			Edits:  edits(restore, "if !s.o.NoSeal {\n\t\t\tif err := c.writeSeal", "if false {\n\t\t\tif err := c.writeSeal"),
 		},
 		{
 			Name: "restore-vouches", By: "TestRestoreLeavesAlone",

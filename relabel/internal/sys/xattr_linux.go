@@ -105,9 +105,14 @@ func (a *Attr) GetxattrFd(fd int) (int, Errno) {
 }
 
 // Fsetxattr writes the attribute of the open directory or file fd.
-func (a *Attr) Fsetxattr(fd int) Errno {
+func (a *Attr) Fsetxattr(fd int) Errno { return a.setOpen(fd, 0) }
+
+// Fcreatexattr is Fsetxattr where there is no such attribute yet, else EEXIST.
+func (a *Attr) Fcreatexattr(fd int) Errno { return a.setOpen(fd, unix.XATTR_CREATE) }
+
+func (a *Attr) setOpen(fd, flags int) Errno {
 	for {
-		_, _, e := unix.Syscall6(unix.SYS_FSETXATTR, uintptr(fd), uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(unsafe.SliceData(a.value))), uintptr(len(a.value)), 0, 0)
+		_, _, e := unix.Syscall6(unix.SYS_FSETXATTR, uintptr(fd), uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(unsafe.SliceData(a.value))), uintptr(len(a.value)), uintptr(flags), 0)
 		if e != unix.EINTR {
 			return e
 		}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// some is a tree of 205 entries.
+const some = "dir .\nfile f%02d x40\ndir d%d x4\nfile d0/f%02d x40\nfile d1/f%02d x40\nfile d2/f%02d x40\nfile d3/f%02d x40\n"
+
+// stopped relabels root until n entries were met, and stops there.
+func stopped(t *testing.T, root, label string, n int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	asked := 0
+	r, err := Tree(ctx, root, label, Options{Threads: 1, NoSync: true, Throttle: func(ctx context.Context, entries int) {
+		if asked += entries; asked > n {
+			cancel()
+			<-ctx.Done()
+		}
+	}})
+	adds(t, r)
+	if !errors.Is(err, context.Canceled) || r.Complete {
+		t.Fatalf("%+v, %v", r, err)
+	}
+}
+
+// TestSealEach: whichever label a tree had, also one that serves as a seal, and
+// however many relabels of it are stopped on the way, the root has none that any
+// of them gave or found.
+func TestSealEach(t *testing.T) {
+	treetest.Need(t, "root")
+	const ort, other = ":object_r:container_file_t:", ":object_r:default_t:s0"
+	const shared, private = "system_u" + ort + "s0", "system_u" + ort + "s0:c1,c2"
+	var all [][]string // the label before, and those of the runs that are stopped
+	for _, want := range []string{shared, private} {
+		for _, old := range append(seals("", want), "system_u"+other, "unconfined_u"+other) {
+			all = append(all, []string{old, want, want, want, want})
+		}
+	}
+	all = append(all,
+		[]string{"unconfined_u" + ort + "s0", "system_u" + other, shared, "system_u" + other, shared},
+		[]string{"system_u" + other, "unconfined_u" + ort + "s0", shared, shared, "unconfined_u" + ort + "s0"},
+		[]string{"system_u" + ort + "s0:c1022,c1023", private, "root" + ort + "s0:c1,c2", private},
+	)
+	dir := on(t, "tmpfs")
+	var wg sync.WaitGroup
+	for i, labels := range all {
+		root := filepath.Join(dir, fmt.Sprint(i))
+		treetest.Build(t, root, treetest.Text(t, "default label="+labels[0]+"\n"+some))
+		wg.Go(func() { sealEach(t, root, labels) })
+	}
+	wg.Wait()
+}
+
+func sealEach(t *testing.T, root string, labels []string) {
+	for n, want := range labels[1:] {
+		stopped(t, root, want, 10+10*n)
+		for _, label := range labels {
+			if ok, err := Labelled(root, label, Root); ok || err != nil {
+				t.Errorf("%q: stopped at %d of %s, it is labelled %s: %t, %v", labels, n, want, label, ok, err)
+			}
+		}
+	}
+	r, err := Tree(t.Context(), root, labels[0], Options{Skip: SkipRoot, DryRun: true})
+	if err != nil || r.Trusted {
+		t.Errorf("%q: %+v, %v", labels, r, err)
+	}
+	want := labels[len(labels)-1]
+	r, err = Tree(t.Context(), root, want, Options{NoSync: true, Exact: true})
+	adds(t, r)
+	if err != nil || !r.Complete || len(bearing(t, root, want)) != len(treetest.Read(t, root)) {
+		t.Errorf("%q: %+v, %v", labels, r, err)
+	}
+	if _, err := unix.Getxattr(root, claimName, nil); !errors.Is(err, unix.ENODATA) {
+		t.Errorf("%q: a claim is left: %v", labels, err)
+	}
+}
+
+// TestSealWithoutClaim: where no claim can be left, the seal is another than the
+// label before all the same.
+func TestSealWithoutClaim(t *testing.T) {
+	treetest.Need(t, "root")
+	for _, old := range seals("", newLabel) {
+		root := grow(t, on(t, "tmpfs"), "default label="+old+"\n"+some)
+		stopped(t, root, newLabel, 20)
+		if err := unix.Removexattr(root, claimName); err != nil {
+			t.Fatal(err)
+		}
+		was := labelOf(t, root)
+		stopped(t, root, newLabel, 40)
+		if is := labelOf(t, root); was == old || is == was || is == newLabel {
+			t.Errorf("from %s: %s, then %s", old, was, is)
+		}
+	}
+}
+
+// TestClaim: what is written is read back, and nothing else is one.
+func TestClaim(t *testing.T) {
+	for _, k := range []claim{{newLabel, oldLabel, []string{"a", "b"}}, {newLabel, "", nil}, {"a", "b", []string{"c"}}} {
+		got, ok := parseClaim(k.String())
+		if !ok || got.want != k.want || got.seal != k.seal || !slices.Equal(got.former, k.former) {
+			t.Errorf("%q: %+v, %t", k, got, ok)
+		}
+	}
+	for _, text := range []string{"", "version=1", "version=2 want=a seal=b former=c", "version=1 want=a seal=b", "version=1 wants=a seal=b former=", "version=1 want=a seal=b former"} {
+		if k, ok := parseClaim(text); ok {
+			t.Errorf("%q is %+v", text, k)
+		}
+	}
+}
+
+// unlocked is Tree where the lock is not shared, as between pods that have a /run
+// of their own, or nodes.
+func unlocked(ctx context.Context, path, label string, o Options) (Report, error) {
+	r := &run{o: o, told: Report{Root: path, Label: label}}
+	r.main = r.strand()
+	var err error
+	if r.want, err = Canonical(label); err == nil {
+		err = r.prepare(probe)
+	}
+	if err != nil {
+		return r.told, err
+	}
+	defer r.proc.close()
+	defer r.locks.close()
+	root, err := r.openRoot(path)
+	if err != nil {
+		return r.told, err
+	}
+	defer root.close()
+	ctx, r.stop = context.WithCancelCause(ctx)
+	defer r.stop(nil)
+	err = r.relabel(ctx, root)
+	r.total.fill(&r.told)
+	return r.told, err
+}
+
+// TestTwoRuns: of two runs to different labels that do not see each other's lock
+// one says done at most, and then it is so.
+func TestTwoRuns(t *testing.T) {
+	treetest.Need(t, "root")
+	const rounds = 24
+	labels := [2]string{newLabel, "system_u:object_r:default_t:s0:c7,c8"}
+	dir := on(t, "tmpfs")
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	done, failed := 0, 0
+	for round := range rounds {
+		from := []string{"default label=" + oldLabel + "\n", ""}[round%2]
+		root := filepath.Join(dir, fmt.Sprint(round))
+		treetest.Build(t, root, treetest.Text(t, from+some))
+		all.Go(func() {
+			var reports [2]Report
+			var errs [2]error
+			var both sync.WaitGroup
+			var after atomic.Bool // one had been committed when the other began
+			for i, label := range labels {
+				both.Go(func() {
+					reports[i], errs[i] = unlocked(t.Context(), root, label, Options{NoSync: true, Threads: 1 + round%3, OnChange: func(path, from string) {
+						if path == root && from == labels[1-i] {
+							after.Store(true)
+						}
+					}})
+				})
+			}
+			both.Wait()
+			have := treetest.Read(t, root)
+			finished := 0
+			for i, label := range labels {
+				adds(t, reports[i])
+				wrong := 0
+				for _, l := range have {
+					if l != label {
+						wrong++
+					}
+				}
+				switch {
+				case errs[i] == nil && reports[i].Complete:
+					if finished++; wrong > 0 && !(after.Load() && wrong == len(have)) {
+						t.Errorf("round %d: %s is said to be done, and %d of %d have another; the other run: %v", round, label, wrong, len(have), errs[1-i])
+					}
+				case !errors.Is(errs[i], ErrOvertaken):
+					t.Errorf("round %d: %+v, %v", round, reports[i], errs[i])
+				case wrong > 0 && have["."] == label:
+					t.Errorf("round %d: the root has %s, and %d have not", round, label, wrong)
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if done += finished; finished > 1 && !after.Load() {
+				t.Errorf("round %d: both are done", round)
+			}
+			failed += 2 - finished
+		})
+	}
+	all.Wait()
+	if done+failed != 2*rounds || failed == 0 {
+		t.Errorf("%d done, %d not: that shows little", done, failed)
+	}
+}
+
+// TestOvertaken: a root that got another label during the run, as from a runtime's
+// own walk, is not committed, and does not vouch for what the run has written.
+func TestOvertaken(t *testing.T) {
+	treetest.Need(t, "root")
+	const theirs = "system_u:object_r:default_t:s0:c7,c8"
+	for _, from := range []string{oldLabel, newLabel} {
+		root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\n"+some)
+		treetest.Set(t, root, ".", from)
+		n := 0
+		r, err := Tree(t.Context(), root, newLabel, Options{Threads: 1, OnChange: func(string, string) {
+			if n++; n == 100 {
+				treetest.Set(t, root, ".", theirs)
+			}
+		}})
+		adds(t, r)
+		if !errors.Is(err, ErrOvertaken) || r.Complete || !strings.Contains(err.Error(), theirs) || pathOf(err) != root {
+			t.Errorf("from %s: %+v, %v", from, r, err)
+		}
+		if l := labelOf(t, root); l == theirs || l == newLabel || l == from {
+			t.Errorf("from %s: the root has %s", from, l)
+		}
+		if _, err := getMark(root); !errors.Is(err, unix.ENODATA) {
+			t.Errorf("from %s: a mark is left: %v", from, err)
+		}
+	}
+}
+
+// TestOvertakenSoon: a run of which the root was taken stops on the way.
+func TestOvertakenSoon(t *testing.T) {
+	treetest.Need(t, "root")
+	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\nfile f%05d x9000\n")
+	asked := 0
+	r, err := Tree(t.Context(), root, newLabel, Options{Threads: 1, NoSync: true, Throttle: func(_ context.Context, n int) {
+		if asked += n; asked == n {
+			treetest.Set(t, root, ".", "system_u:object_r:default_t:s0:c7,c8")
+			time.Sleep(glance) // then it is looked at again
+		}
+	}})
+	adds(t, r)
+	if !errors.Is(err, ErrOvertaken) || r.Written > 100 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
