@@ -4,6 +4,7 @@ package relabel
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -120,5 +121,37 @@ func TestAutomountInside(t *testing.T) {
 	}
 	if _, err := os.ReadDir(auto); err == nil || n.Load() != 1 {
 		t.Errorf("control: triggered %d times, %v", n.Load(), err)
+	}
+}
+
+// TestAutomountRoot: a root that is an automount is what that mounts.
+func TestAutomountRoot(t *testing.T) {
+	for name, call := range map[string]func(at string) error{
+		"Tree": func(at string) error { _, err := Tree(t.Context(), at, newLabel, Options{}); return err },
+		"Labelled": func(at string) error {
+			if ok, err := Labelled(at, newLabel, Root); ok || err != nil {
+				return fmt.Errorf("%t, %w", ok, err)
+			}
+			return Chcon(at, newLabel, true)
+		},
+	} {
+		for _, slash := range []string{"", "/"} {
+			t.Run(name+slash, func(t *testing.T) {
+				at := on(t, "tmpfs")
+				n := automount(t, at, false)
+				t.Cleanup(func() { unix.Unmount(at, unix.MNT_DETACH) })
+				if err := call(at + slash); err != nil || n.Load() != 1 {
+					t.Fatalf("triggered %d times: %v", n.Load(), err)
+				}
+				if got := labelOf(t, filepath.Join(at, "in")); got != newLabel {
+					t.Errorf("what was mounted has %q", got)
+				}
+			})
+		}
+	}
+	at := on(t, "tmpfs")
+	n := automount(t, at, true)
+	if r, err := Tree(t.Context(), at, newLabel, Options{}); !errors.Is(err, os.ErrNotExist) || pathOf(err) != at || n.Load() != 1 {
+		t.Errorf("nothing is mounted: %+v, %v, triggered %d times", r, err, n.Load())
 	}
 }

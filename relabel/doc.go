@@ -94,11 +94,12 @@
 //     that cannot bear labels, or is read-only, is skipped and named. So is a
 //     place that is never relabelled, with every mount in it, where it is met in
 //     the tree, and a filesystem of the kernel's own, by its type, with what is
-//     mounted in it. An automount is not triggered; what it has mounted already
-//     is labelled. A mount whose ancestors are renamed during the run is found by
+//     mounted in it. An automount is not triggered, unless it is the root; what it
+//     has mounted already is labelled. A mount whose ancestors are renamed during the run is found by
 //     its id, and is a failure if it is no longer in the tree.
 //     (TestLeftAlone, TestVanish, TestFailureSeals, TestBeneathRefused,
-//     TestRefusedInside, TestKernelFilesystems, TestAutomountInside, TestMountMoves)
+//     TestRefusedInside, TestKernelFilesystems, TestAutomountInside, TestAutomountRoot,
+//     TestMountMoves)
 //     Two things end a run early: a label
 //     that the kernel refuses, and 128 input or output errors in a row.
 //  7. What is created in a directory after it was labelled inherits from it:

@@ -218,7 +218,11 @@ type root struct {
 // refuses those that must not be relabelled.
 func (r *run) openRoot(path string) (*root, error) {
 	r.main.at("openat", path)
-	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenPath, 0)
+	// An automount is triggered only by who wants a directory.
+	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenPathDir, 0)
+	if e == syscall.ENOTDIR {
+		fd, e = sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenPath, 0)
+	}
 	if e != 0 {
 		return nil, pathError("openat", path, e)
 	}

@@ -20,6 +20,8 @@ const AtFdcwd = unix.AT_FDCWD
 const (
 	// OpenPath names an entry without opening it, whatever its kind.
 	OpenPath = unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	// OpenPathDir names a directory. What is to be mounted there is mounted.
+	OpenPathDir = OpenPath | unix.O_DIRECTORY
 	// OpenDir opens a directory for reading, and nothing else: a link, FIFO
 	// or device in its place is refused by the kernel before it is opened.
 	OpenDir = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
