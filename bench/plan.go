@@ -37,10 +37,10 @@ func with(names ...any) []string {
 
 // plans are what `bench run -plan` knows.
 var plans = map[string][]sweep{
-	// In .ci/run: two minutes.
+	// In .ci/run: a minute.
 	"guard": {{
 		fs: []string{"ext4", "xfs", "tmpfs"}, corpora: []string{"flat", "realistic"}, states: []string{"wrong", "right"},
-		size: "20G", n: []int{60_000}, threads: []int{2}, with: with("fastlabel", floors), rounds: 9,
+		size: "20G", n: []int{60_000}, threads: []int{2}, with: with("fastlabel", floors), rounds: 5,
 	}},
 	// `make bench`: ten minutes.
 	"quick": {{

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -85,6 +86,23 @@ func TestRunSlow(t *testing.T) {
 		if r.Wall < slowDelay.Seconds()*float64(r.Entries)/float64(r.Threads) {
 			t.Errorf("too fast for the delay: %+v", r)
 		}
+	}
+}
+
+// TestRunLimit: who is far slower than the floor is measured again, and named.
+func TestRunLimit(t *testing.T) {
+	slow := filepath.Join(t.TempDir(), "slow")
+	script := fmt.Sprintf("#!/bin/sh\nfor i in 1 2 3 4 5 6 7 8 9; do %s \"$@\"; done\nexec %[1]s \"$@\"\n", program(t))
+	if err := os.WriteFile(slow, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"-fastlabel", slow, "-plan", "guard", "-fs", "tmpfs", "-corpus", "flat", "-n", "300", "-state", "right", "-with", "fastlabel,floor-dir"}
+	records, err := meet(t, append(args, "-limit", "2")...)
+	if err == nil || !strings.Contains(err.Error(), "over 2.00 of the floor's time, in 3 tries: tmpfs flat 300 right -T 2: ") || len(records) != 3*2*2 {
+		t.Errorf("%v; %d results", err, len(records))
+	}
+	if records, err := meet(t, append(args, "-limit", "1000000")...); err != nil || len(records) != 2*2 {
+		t.Errorf("%v; %d results", err, len(records))
 	}
 }
 

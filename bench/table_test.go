@@ -115,9 +115,6 @@ func TestTable(t *testing.T) {
 			"| chcon | 4.00 | 4.00 | | 4.00: ",
 		}},
 		{[]string{"-all", file}, "", []string{"16 runs; 0 more", "| fastlabel | 2.5 | 4 | 2.50 ("}},
-		{[]string{"-limit", "4.1", file}, "", nil},
-		{[]string{"-limit", "3.9", file}, "4.000 times", nil},
-		{[]string{"-limit", "3.9"}, "NaN times", nil}, // nothing was measured
 	} {
 		var out bytes.Buffer
 		err := table(&out, c.args)
