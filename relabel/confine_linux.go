@@ -129,5 +129,5 @@ func (m *mount) sameMount(fd int) (int, string, sys.Errno) {
 	if e == 0 {
 		e = syscall.EXDEV // what openat2 would have said
 	}
-	return -1, "name_to_handle_at", e
+	return -1, "statx", e
 }

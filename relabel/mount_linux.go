@@ -54,7 +54,7 @@ func (p *proc) locate(at int, path string) (*mount, string, sys.Errno) {
 	m := &mount{proc: p, path: path, id: st.Mount, st: st}
 	if m.id == 0 {
 		if m.id, e = p.mountOf(at); e != 0 {
-			return nil, "name_to_handle_at", e
+			return nil, "statx", e
 		}
 	}
 	return m, "", 0

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
@@ -24,6 +25,7 @@ type proc struct {
 	fds    int          // /proc/self/fd, from here on by learn
 	cwd    int          // the working directory, for threads that left it
 	mounts []mountEntry // the table
+	mute   atomic.Bool  // statx does not tell the mount's id
 }
 
 func openProc() (*proc, error) {
@@ -89,14 +91,21 @@ func (p *proc) close() {
 	}
 }
 
-// mountOf tells which mount fd stands in: by a call, or where the filesystem
-// has no handles, which that call wants, from the text in fdinfo.
+// mountOf tells which mount fd stands in: by a call, or where the kernel has none, a
+// seccomp profile refuses them or the filesystem has no handles, from the text in
+// fdinfo.
 func (p *proc) mountOf(fd int) (uint64, sys.Errno) {
-	id, e := sys.Fmount(fd)
-	if e != syscall.ENOTSUP {
+	if !p.mute.Load() {
+		id, e := sys.Fmount(fd)
+		if !cannotTell(e) {
+			return id, e
+		}
+		p.mute.Store(true)
+	}
+	if id, e := sys.FmountByHandle(fd); !cannotTell(e) {
 		return id, e
 	}
-	p.once.Do(func() { p.infos, e = sys.Openat(p.self, sys.Cname("fdinfo"), sys.OpenDir, 0) })
+	p.once.Do(func() { p.infos, _ = sys.Openat(p.self, sys.Cname("fdinfo"), sys.OpenDir, 0) }) // EBADF below
 	info, e := sys.Openat(p.infos, sys.Cname(strconv.Itoa(fd)), sys.OpenRead, 0)
 	if e != 0 {
 		return 0, e
@@ -113,6 +122,17 @@ func (p *proc) mountOf(fd int) (uint64, sys.Errno) {
 		}
 	}
 	return 0, syscall.ENOTSUP
+}
+
+// cannotTell reports whether e says that the call for a mount's id is not to be had
+// here, rather than that something went wrong.
+func cannotTell(e sys.Errno) bool {
+	switch e {
+	case syscall.ENOSYS, syscall.EPERM, syscall.EACCES, // a seccomp profile, or a policy
+		syscall.ENOTSUP: // no handles on this filesystem
+		return true
+	}
+	return false
 }
 
 // path is where the kernel says that fd lies now.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -75,10 +76,72 @@ func TestWayByAnswers(t *testing.T) {
 		{"open_tree-forbidden", "openat2/fd", answers{unix.SYS_OPEN_TREE: unix.EPERM}},
 		{"no-mount_setattr", "openat2/fd", answers{unix.SYS_MOUNT_SETATTR: unix.ENOSYS}},
 		{"no-openat2", "mountid/fd", noMounts},
-		{"no-handles", "mountid/fd", join(noMounts, answers{unix.SYS_NAME_TO_HANDLE_AT: unix.ENOTSUP})},
+		{"no-mount-ids", "mountid/fd", join(noMounts, answers{unix.SYS_STATX: unix.ENOSYS})},
+		{"no-handles", "mountid/fd", join(noMounts, answers{unix.SYS_STATX: unix.ENOSYS, unix.SYS_NAME_TO_HANDLE_AT: unix.ENOTSUP})},
 		{"linux-4.18", "mountid/fd", join(noMounts, no(unix.ENOSYS), answers{unix.SYS_MOUNT_SETATTR: unix.ENOSYS})},
 	} {
 		t.Run(leg.name, func(t *testing.T) { theWay(t, bin, leg.way, leg.deny) })
+	}
+}
+
+// TestRefusedCalls runs the command under the profiles of container runtimes without
+// CAP_SYS_ADMIN, old and new, with each of the calls refused that such profiles
+// refuse, with all of them, and with all but one: what is labelled is the same.
+func TestRefusedCalls(t *testing.T) {
+	treetest.Need(t, "root", "ext4", "seccomp")
+	type answers = map[int]syscall.Errno
+	calls := map[string]int{
+		"open_tree": unix.SYS_OPEN_TREE, "mount_setattr": unix.SYS_MOUNT_SETATTR, "openat2": unix.SYS_OPENAT2,
+		"name_to_handle_at": unix.SYS_NAME_TO_HANDLE_AT, "statx": unix.SYS_STATX,
+		"setxattrat": unix.SYS_SETXATTRAT, "getxattrat": unix.SYS_GETXATTRAT,
+	}
+	mounts := func(e syscall.Errno) answers {
+		return answers{
+			unix.SYS_OPEN_TREE: unix.EPERM, unix.SYS_NAME_TO_HANDLE_AT: unix.EPERM, unix.SYS_UNSHARE: unix.EPERM,
+			unix.SYS_MOUNT_SETATTR: e, unix.SYS_SETXATTRAT: e, unix.SYS_GETXATTRAT: e,
+		}
+	}
+	legs := map[string]answers{
+		"nothing":        nil,
+		"moby-18":        join(mounts(unix.EPERM), answers{unix.SYS_OPENAT2: unix.EPERM, unix.SYS_STATX: unix.EPERM}),
+		"moby-20":        join(mounts(unix.EPERM), answers{unix.SYS_OPENAT2: unix.EPERM}),
+		"containerd-2":   mounts(unix.ENOSYS),
+		"handles-EACCES": {unix.SYS_NAME_TO_HANDLE_AT: unix.EACCES, unix.SYS_STATX: unix.ENOSYS, unix.SYS_OPEN_TREE: unix.EPERM, unix.SYS_OPENAT2: unix.EPERM},
+	}
+	for _, e := range []syscall.Errno{unix.EPERM, unix.ENOSYS} {
+		all := answers{}
+		for _, nr := range calls {
+			all[nr] = e
+		}
+		legs["all-"+unix.ErrnoName(e)] = all
+		for name, nr := range calls {
+			legs[name+"-"+unix.ErrnoName(e)] = answers{nr: e}
+			legs["all-but-"+name+"-"+unix.ErrnoName(e)] = maps.Clone(all)
+			delete(legs["all-but-"+name+"-"+unix.ErrnoName(e)], nr)
+		}
+	}
+	bin := treetest.Command(t)
+	dir := treetest.Filesystems(t)[0].Dir(t)
+	oracle, ours := filepath.Join(dir, "oracle"), filepath.Join(dir, "ours")
+	for _, root := range []string{oracle, ours} {
+		treetest.Build(t, root, treetest.Load(t, "nested-mounts"))
+	}
+	n := 0
+	for name, deny := range legs {
+		n++ // a label that nothing has yet
+		label := fmt.Sprintf("system_u:object_r:container_file_t:s0:c%d", n)
+		treetest.Label(t, oracle, label)
+		cmd := exec.Command(bin, "--json", "--no-sync", "--label", label, ours)
+		if deny != nil {
+			treetest.Deny(t, cmd, deny)
+		}
+		out, err := cmd.Output()
+		if s := lastSummary(t, out, err); s.Written == 0 {
+			t.Errorf("%s: %+v", name, s)
+		}
+		if d := treetest.Diff(treetest.Read(t, oracle), treetest.Read(t, ours)); len(d) > 0 {
+			t.Errorf("%s: differs from the oracle's:\n%s", name, lines(d))
+		}
 	}
 }
 

@@ -22,13 +22,16 @@ func (a *Attr) RemovexattrFd(fd int) Errno {
 }
 
 // Birth is when the file that fd names was created; zero where the filesystem
-// does not say.
+// does not say, or a seccomp profile refuses to ask.
 func Birth(fd int) (time.Time, Errno) {
 	var st unix.Statx_t
 	for {
 		err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_BTIME, &st)
 		if err == unix.EINTR {
 			continue
+		}
+		if err == unix.EPERM || err == unix.ENOSYS {
+			return time.Time{}, 0
 		}
 		if err != nil {
 			return time.Time{}, err.(Errno) //nolint:errorlint // x/sys returns bare errnos

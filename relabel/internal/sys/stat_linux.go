@@ -55,6 +55,9 @@ func statx(dir int, name *byte, flags uintptr) (Stat, Errno) {
 		if e == unix.EINTR {
 			continue
 		}
+		if e == unix.EPERM || e == unix.ENOSYS {
+			return oldStat(dir, name, flags) // a seccomp profile that does not know statx
+		}
 		if e != 0 {
 			return Stat{}, e
 		}
@@ -78,14 +81,47 @@ func statx(dir int, name *byte, flags uintptr) (Stat, Errno) {
 	return out, 0
 }
 
+// oldStat is statx by fstatat, which tells neither the mount nor the attributes.
+func oldStat(dir int, name *byte, flags uintptr) (Stat, Errno) {
+	var st unix.Stat_t
+	err := unix.Fstatat(dir, unix.BytePtrToString(name), &st, int(flags)|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT)
+	if err != nil {
+		return Stat{}, err.(Errno) //nolint:errorlint // x/sys returns bare errnos
+	}
+	return Stat{
+		Dev:   Dev(uint64(st.Dev)), //nolint:unconvert // 32 bits on some architectures
+		Ino:   st.Ino,
+		Kind:  Kind(st.Mode & unix.S_IFMT >> 12),
+		Links: uint32(st.Nlink),
+		Size:  st.Size,
+		Mtime: time.Unix(st.Mtim.Unix()),
+		Ctime: time.Unix(st.Ctim.Unix()),
+	}, 0
+}
+
 // Dev translates the device number of an os.FileInfo into that of Stat.
 func Dev(dev uint64) uint64 {
 	return uint64(unix.Major(dev))<<32 | uint64(unix.Minor(dev))
 }
 
-// Fmount asks for the id of the mount that fd stands in, by
-// name_to_handle_at, which kernels before 5.8 have too.
+// Fmount asks for the id of the mount that fd stands in, and no server for
+// anything. ENOSYS: the kernel does not tell (before Linux 5.8).
 func Fmount(fd int) (uint64, Errno) {
+	var st unix.Statx_t
+	for {
+		_, _, e := unix.Syscall6(unix.SYS_STATX, uintptr(fd), uintptr(unsafe.Pointer(&empty)), unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_MNT_ID, uintptr(unsafe.Pointer(&st)), 0)
+		switch {
+		case e == unix.EINTR:
+			continue
+		case e == 0 && st.Mask&unix.STATX_MNT_ID == 0:
+			e = unix.ENOSYS
+		}
+		return st.Mnt_id, e
+	}
+}
+
+// FmountByHandle is Fmount by name_to_handle_at, which kernels before 5.8 have too.
+func FmountByHandle(fd int) (uint64, Errno) {
 	// A handle of size 0: the kernel answers EOVERFLOW, and the mount id.
 	var handle [8]byte
 	var id int32

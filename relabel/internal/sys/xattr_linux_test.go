@@ -197,6 +197,7 @@ func TestAllocations(t *testing.T) {
 		},
 		"statx":   func() { _, _ = Statx(fd, name) },
 		"mountid": func() { _, _ = Fmount(fd) },
+		"handle":  func() { _, _ = FmountByHandle(fd) },
 		"openat2": func() {
 			other, _ := Openat2(fd, name, OpenPath, Confined)
 			Close(other)
