@@ -40,10 +40,12 @@ const inJSON = `In JSON, a path that is not UTF-8 has its exact bytes in path_ba
 
 const hookHelp = `The sources of bind mounts get linux.mountLabel of the bundle's config.json,
 where the container's annotations ask for it:
-  io.fastlabel.relabel  true: every bind mount; or destinations: /data,/logs
+  io.fastlabel.relabel  true: every volume; or destinations: /data,/logs
   io.fastlabel.shared   true: level s0, for volumes that pods share
   io.fastlabel.skip     none, root (default), top or unchanged, as --skip
   io.fastlabel.label    a label in place of linux.mountLabel
+A volume is a directory, bind-mounted and writable. What lies in /dev, /etc, /proc,
+/run, /sys or /usr, and the kubelet's secrets and config maps, is none.
 try-skip-volume-selinux-label.crio.io=true is understood as skip top.
 
 Without --timeout it stops after 100 s, or 5 s (half, if that is less) before

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -150,6 +148,8 @@ func (h *hook) all(ctx context.Context, config *bundleConfig, asked *request) in
 		j := &job{app: h.app, settings: quiet, reporter: h.lines, command: "hook", label: asked.label}
 		// Where no label can be set none is missing: the filesystem has one
 		// by its mount option, or none at all. Runtimes go on there as well.
+		// Nor can it be set on what is read-only.
+		j.looked.readOnly = map[string]bool{v.source: h.readOnly != nil && h.readOnly(v.source)}
 		if code, _ := j.one(ctx, v.source, func() {}); code != exitDone && !h.lines.unlabelable {
 			ok = false
 		}
@@ -170,11 +170,12 @@ type volume struct {
 // them, or ctx ends before, which is then told.
 func (h *hook) choose(ctx context.Context, mounts []bundleMount, asked *request) (volumes []volume, ok bool) {
 	ok = true
+	host := theHost()
 	index := map[string]int{} // of volumes, by source
 	add := func(m bundleMount) {
 		source, err := h.resolve(m)
 		if err == nil && asked.all {
-			if why := noVolume(source); why != "" {
+			if why := host.noVolume(m, source); why != "" {
 				h.lines.info("left alone: %s is %s; %s can list it", plain(source), why, askRelabel)
 				return
 			}
@@ -243,25 +244,4 @@ func (h *hook) resolve(m bundleMount) (string, error) {
 		return "", fmt.Errorf("source %s: %w", plain(source), err)
 	}
 	return resolved, nil
-}
-
-// noVolume says why a bind mount is none that "every bind mount" means: to
-// relabel the host's own devices, sockets and kernel filesystems would break
-// the host. Runtimes bind them for --ipc=host, --device and the like.
-func noVolume(source string) string {
-	info, err := os.Lstat(source)
-	switch {
-	case err != nil: // the engine tells
-		return ""
-	case info.Mode()&(fs.ModeDevice|fs.ModeNamedPipe|fs.ModeSocket) != 0:
-		return kind(info.Mode())
-	case filepath.Dir(source) == "/dev": // shm, mqueue
-		return "the host's own"
-	}
-	for _, top := range []string{"/proc", "/sys"} {
-		if source == top || strings.HasPrefix(source, top+"/") {
-			return "the kernel's"
-		}
-	}
-	return ""
 }

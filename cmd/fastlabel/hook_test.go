@@ -144,8 +144,9 @@ func TestHookChooses(t *testing.T) {
 	}{
 		{"", "", 0, ""},
 		{"x.y=true", "", 0, ""},
-		{"relabel=true", "v " + mountLabel + " root;w " + mountLabel + " root;file " + mountLabel + " root;bundle/rel " + mountLabel + " root;opt " + mountLabel + " root", 0, ""},
+		{"relabel=true", "v " + mountLabel + " root;bundle/rel " + mountLabel + " root;opt " + mountLabel + " root", 0, "/w: left alone: DIR/w is mounted read-only; io.fastlabel.relabel can list it\n"},
 		{"relabel=/v", "v " + mountLabel + " root", 0, ""},
+		{"relabel=/etc/hosts,/w", "file " + mountLabel + " root;w " + mountLabel + " root", 0, ""},
 		{"relabel=/same,/v,/v/", "v " + mountLabel + " root", 0, ""},
 		{"relabel=/w/,/rel", "w " + mountLabel + " root;bundle/rel " + mountLabel + " root", 0, ""},
 		{"relabel=/v shared=true skip=none", "v " + shared + " none", 0, ""},
@@ -161,7 +162,7 @@ func TestHookChooses(t *testing.T) {
 	} {
 		x := newContainer(t, strings.Fields(c.annotations)...)
 		x.bind("/v", "v")
-		x.bind("/w", "w", "ro")
+		x.bind("/w", "w", "rw", "ro")
 		x.bind("/same", x.dir+"/v/../v/")
 		x.bind("/etc/hosts", x.dir+"/file")
 		x.bind("rel", "./rel")

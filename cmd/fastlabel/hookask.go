@@ -32,7 +32,7 @@ var askCRIO = [...]string{
 type request struct {
 	label        string // canonical
 	skip         string
-	all          bool     // every bind mount
+	all          bool     // every volume
 	destinations []string // else these
 }
 

@@ -122,7 +122,7 @@ func (l *hookLines) result(r result) {
 	if l.passed > maxListed {
 		l.info("%s more skipped", thousands(int64(l.passed-maxListed)))
 	}
-	l.unlabelable = l.unlabelable && r.code == exitRefused
+	l.unlabelable = (l.unlabelable || r.reason == "read-only") && r.code == exitRefused
 	line := resultLine(r)
 	switch {
 	case r.code == exitDone && l.verbose:

@@ -106,6 +106,7 @@
 //	teller.go      what the library tells of one path, each thing once
 //	codes.go       exit codes, and which is worse
 //	hook.go        the OCI hook: the sources of a container's mounts
+//	hookvolume.go  which mounts are volumes, where all are asked for
 //	hookstate.go   the state on stdin, and config.json in its bundle
 //	hookask.go     what the container's annotations ask
 //	hooklines.go   lines for whoever looks for a container's failure

@@ -38,7 +38,7 @@ func callers() []Mutant {
 		{
 			Name: "hook-labels-the-host", By: "TestHookLeavesAlone",
 			Breaks: "the host's devices, sockets and kernel filesystems are left alone",
-			Edits:  edits(hook, "why := noVolume(source); why != \"\"", "why := noVolume(source); why == \"never\""),
+			Edits:  edits(hook, "why := host.noVolume(m, source); why != \"\"", "why := host.noVolume(m, source); why == \"never\""),
 		},
 	}
 }

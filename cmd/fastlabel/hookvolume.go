@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// What "true" means, of all that a container has: the directories that are its
+// volumes, and that it may write to. A runtime binds much else: the host's
+// configuration, its devices, its kernel's filesystems, the kubelet's secrets. To
+// give those the label of one container would break the host, or others.
+
+// host is where the host keeps what is its own.
+type host struct {
+	tops    []string // the same directories by each of their names
+	kubelet []string
+}
+
+// theHost resolves links: a source is resolved too, and /etc or /var/lib/kubelet
+// may be a link on this host.
+func theHost() host {
+	return host{named("/dev", "/etc", "/proc", "/run", "/sys", "/usr"), named("/var/lib/kubelet")}
+}
+
+func named(dirs ...string) (all []string) {
+	for _, d := range dirs {
+		all = append(all, d)
+		if real, err := filepath.EvalSymlinks(d); err == nil && real != d {
+			all = append(all, real)
+		}
+	}
+	return all
+}
+
+// noVolume says why the mount of source, which is resolved, is no volume; "" if
+// it is one.
+func (h host) noVolume(m bundleMount, source string) string {
+	for _, top := range h.tops {
+		if lies(top, source) || lies(source, top) {
+			return "the host's own"
+		}
+	}
+	if h.isKubelets(source) {
+		return "the kubelet's own"
+	}
+	info, err := os.Lstat(source)
+	switch {
+	case err != nil: // the engine tells
+		return ""
+	case !info.IsDir():
+		return kind(info.Mode())
+	case m.readOnly():
+		return "mounted read-only"
+	}
+	return ""
+}
+
+// beneathPods is what the kubelet keeps for a pod, wherever its directory is. Of
+// a volume's directory it is the plugin, of a subpath the volume.
+var beneathPods = regexp.MustCompile(`^(.*?/pods/[^/]+)/(?:volumes/([^/]+)/|etc-hosts/|containers/|volume-subpaths/([^/]+)/)`)
+
+// isKubelets tells whether source is written by the kubelet: its directory but
+// for the volumes in it, and of those secrets, config maps and the like.
+func (h host) isKubelets(source string) bool {
+	if at := beneathPods.FindStringSubmatch(source + "/"); at != nil {
+		pod, plugin, volume := at[1], at[2], at[3]
+		switch {
+		case volume != "":
+			for name := range kubeletWrites {
+				if info, err := os.Lstat(filepath.Join(pod, "volumes", name, volume)); err == nil && info.IsDir() {
+					return true
+				}
+			}
+			return false
+		case plugin != "":
+			return kubeletWrites[plugin]
+		}
+		return true
+	}
+	for _, k := range h.kubelet {
+		if lies(k, source) || lies(source, k) {
+			return true
+		}
+	}
+	return false
+}
+
+// kubeletWrites are the plugins whose volumes the kubelet writes and labels.
+var kubeletWrites = map[string]bool{
+	"kubernetes.io~configmap": true, "kubernetes.io~downward-api": true, "kubernetes.io~projected": true, "kubernetes.io~secret": true,
+}
+
+// lies tells whether path is dir, or lies beneath it.
+func lies(dir, path string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// readOnly tells whether the container cannot write there: the last word counts.
+func (m bundleMount) readOnly() (ro bool) {
+	for _, o := range m.Options {
+		switch o {
+		case "ro", "rro":
+			ro = true
+		case "rw", "rrw":
+			ro = false
+		}
+	}
+	return ro
+}
