@@ -51,7 +51,10 @@
 // Around Tree, for runtimes:
 //
 //	group.go            one relabel of a volume in a process, joined and left
+//	group_run.go        a run of it, from its turn to its end
 //	group_look.go       which volume a caller means, and if a result still holds
+//	group_stop.go       ending work before its time
+//	volume_linux.go     what tells one volume from another
 //	pending.go          how far it is
 //	dropin.go           Relabel and Chcon in place of go-selinux's
 //	commit_linux.go     what the last run left on a root, for whoever asks
@@ -133,10 +136,15 @@
 //     TestOvertakenSoon)
 //  11. What could not be done is an error, a count or a note: never silence.
 //     (TestOrdinaryUser, TestLeftAlone)
-//  12. A Group walks a volume once for all who ask. Who leaves is told how far
-//     it is; who comes back joins it or gets its result. (TestGroupKubelet,
+//  12. A Group walks a volume once for all who ask at the time. A caller who
+//     leaves is told how far it is; one who comes back joins it or gets its
+//     result, which no other caller gets. (TestGroupKubelet,
 //     TestGroupThousand, TestGroupOtherLabel, TestGroupLinger, TestGroupKept,
-//     TestGroupFailure, TestGroupDeadStorage, TestGroupStorm)
+//     TestGroupFresh, TestGroupFailure, TestGroupDeadStorage, TestGroupBusy,
+//     TestGroupStorm) A volume is what its root is by mount, filesystem and
+//     inode, also when its turn comes. (TestGroupRemade, TestGroupMoved,
+//     TestGroupChdir) After Stop and Shutdown nothing on it is open.
+//     (TestGroupStop, TestGroupStopFrozen, TestGroupShutdown, TestGroupStopStorm)
 //  13. Relabel and Chcon behave as go-selinux's do, but for the differences that
 //     a table lists with their reasons. (TestDropinContract, TestDropinErrors,
 //     TestChconManyFailures)

@@ -4,9 +4,9 @@ package relabel
 
 import (
 	"context"
-	"fmt"
-	"io/fs"
+	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,7 +16,8 @@ import (
 // # Who owns what
 //
 // Each run of Tree has a goroutine, which alone writes the report and the error
-// of its work until it closes done; from then on all may read them. Each look
+// of its work until it closes done; from then on all may read them. The work that
+// never ran belongs to Stop in its place. Each look
 // at a root has a goroutine too, and its answer is handed over in the same way.
 // seen is atomic. All else is guarded by Group.mu, which is never held while
 // the filesystem is asked or the caller's code runs: either may take for ever.
@@ -41,7 +42,9 @@ import (
 // 3. The end of a run, its leaving the queue and the next one's beginning are
 // one hold of mu. Only the first of a queue runs, so a volume has one run.
 //
-// 4. The root is looked at after its caller arrived. Who arrives during a look
+// 4. The root is looked at after its caller arrived, and the run makes sure that
+// the directory it opens is the one that was looked at: else its callers look again.
+// Who arrives during a look
 // waits for the next one, which all who wait share. Else who was called after
 // the path was given to another directory would join the work on the old one.
 // One look at a time and path, because each that hangs costs a thread, and
@@ -50,6 +53,9 @@ import (
 // 5. A kept success is held against the root's label before the caller joins,
 // without mu. What was kept meanwhile ended after the caller arrived, so it is
 // an answer without being asked about: only the doubted work is dropped.
+//
+// 6. Stop marks those who have arrived and what is in the queue under one hold of
+// mu. A caller is among the arrivals until it is counted in a work.
 //
 // # What was rejected
 //
@@ -66,8 +72,6 @@ import (
 // Giving up the linger as soon as another label waits: two callers that take
 // turns would stop each other's work for ever.
 //
-// Catching panics: the walk's own goroutines would not be covered.
-
 // asLong is how long CRI-O keeps the result of a request that timed out (its
 // issue 4221, done in 4394), and also the kubelet's own limit for a request.
 const asLong = 2 * time.Minute
@@ -77,9 +81,11 @@ const asLong = 2 * time.Minute
 // again for the same volume and label joins it or gets its result. Another
 // label for the same volume waits its turn.
 //
-// A volume is what a root is by device and inode: two paths to one directory
-// are one volume, and a directory made anew under an old path is another one.
-// What is mounted beneath it is looked for under the path of the first caller.
+// A volume is what a root is by mount, filesystem and inode: two paths to one
+// directory in one mount are one volume; a directory made anew under an old path is
+// another one, and so is another filesystem on the same device. What is mounted
+// beneath it is looked for under the path of the first caller. The values of that
+// caller's context are those of the run.
 //
 // The zero value is ready for use. A Group must not be copied, nor its fields
 // changed, after the first call.
@@ -91,15 +97,18 @@ type Group struct {
 	// its place in the queue; it is then cancelled. 0 is two minutes, below 0
 	// it goes on to its end.
 	Linger time.Duration
-	// Keep is how long a result is there for callers who come back: a success
-	// as long as the root bears the label and no run to another label has
-	// begun; a failure for one caller, and only if nobody was told when it
-	// happened. 0 is two minutes, below 0 nothing is kept.
+	// Keep is how long a result is there for callers who left before the work
+	// ended, and come back: a success once for each of them, as long as the root
+	// has the label and no run to another label has begun; a failure for one of
+	// them, and only if no caller was told when it happened. They are told from
+	// others by their number alone. 0 is two minutes, below 0 nothing is kept.
 	Keep time.Duration
 
-	mu      sync.Mutex
-	volumes []*volume
-	looks   map[place]*look
+	mu       sync.Mutex
+	volumes  []*volume
+	looks    map[place]*look
+	arrivals map[*arrival]bool
+	shut     bool
 
 	calls calls // for tests; what is nil is the real one
 }
@@ -107,16 +116,16 @@ type Group struct {
 // calls are what a Group asks of the rest of the package and of the system.
 type calls struct {
 	tree     func(ctx context.Context, root, label string, o Options) (Report, error)
-	lstat    func(root string) (fs.FileInfo, error)
+	at       func(root string) (volumeID, error)
 	labelled func(root, label string, depth Depth) (bool, error)
 }
 
 func (c calls) orReal() calls {
 	if c.tree == nil {
-		c.tree = Tree
+		c.tree = labelTree
 	}
-	if c.lstat == nil {
-		c.lstat = os.Lstat // Tree follows no link either
+	if c.at == nil {
+		c.at = volumeAt
 	}
 	if c.labelled == nil {
 		c.labelled = Labelled
@@ -126,26 +135,39 @@ func (c calls) orReal() calls {
 
 // volume is there as long as there is work on it or a result of it.
 type volume struct {
-	info  fs.FileInfo
-	queue []*work // the first one runs
-	kept  *work   // the last that ended; nil while one runs
+	id     volumeID
+	queue  []*work // the first one runs
+	kept   *work   // the last that ended; nil while one runs
+	behind []*work // that ended beside a call that hangs, and hold the volume still
 }
+
+// volumeID tells one volume from another. What the kernel does not tell is 0.
+type volumeID struct {
+	dev, ino, fsid, mount uint64
+	born                  int64 // ns
+}
+
+// errMoved says that the root is not the volume that was looked at.
+var errMoved = errors.New("another directory lies there by now")
 
 // work is one run, in the queue, under way or ended.
 type work struct {
 	volume *volume
-	root   string // as the first caller named it
+	root   string // as the first caller named it, absolute
 	label  string // in canonical form
 	seen   atomic.Int64
 
-	done   chan struct{}
-	report Report
-	err    error
+	done     chan struct{}
+	report   Report
+	err      error
+	released chan struct{} // closed when nothing is open any more
 
-	since   time.Time // when it began or, before that, was asked for
-	stop    context.CancelFunc
+	ctx     context.Context // of the first caller, without its end
+	since   time.Time       // when it began or, before that, was asked for
+	stop    context.CancelCauseFunc
 	stopped bool // nobody joins any more
 	callers int
+	left    int    // callers who left, and did not come back
 	idle    int    // how often it was left by all
 	waits   string // what held it up when it had seen as much as heldUpAt
 	heldUp  int64
@@ -162,25 +184,60 @@ func (g *Group) Tree(ctx context.Context, root, label string) (Report, error) {
 		return none, err
 	}
 	none.Label = want
-	if ctx.Err() != nil {
-		return none, ending(ctx)
-	}
-	l, err := g.look(ctx, place{root, want})
-	if err != nil {
-		return none, err
-	}
-	w := g.join(l, root, want)
-	select {
-	case <-w.done:
-	case <-ctx.Done():
-		if p := g.leave(w); p != nil {
-			p.Root, p.Cause = root, ending(ctx)
-			return none, p
+	path, err := absolute(root)
+	for err == nil {
+		var w *work
+		if w, err = g.arrive(ctx, place{path, want}); err != nil {
+			break
 		}
+		select {
+		case <-w.done:
+		case <-ctx.Done():
+			if p := g.leave(w); p != nil {
+				p.Root, p.Cause = root, ending(ctx)
+				return none, p
+			}
+		}
+		if errors.Is(w.err, errMoved) {
+			continue
+		}
+		report := w.report
+		report.Root, report.Notes = root, slices.Clone(report.Notes)
+		return report, w.err
 	}
-	report := w.report
-	report.Root, report.Notes = root, slices.Clone(report.Notes)
-	return report, w.err
+	return none, err
+}
+
+// absolute is where root lies, whatever becomes the working directory later. It is
+// not cleaned: a slash at the end leads to what a link leads to.
+func absolute(root string) (string, error) {
+	if root == "" || filepath.IsAbs(root) {
+		return root, nil
+	}
+	wd, err := os.Getwd()
+	return wd + "/" + root, err
+}
+
+// arrive finds or begins the work that a caller waits for.
+func (g *Group) arrive(ctx context.Context, p place) (*work, error) {
+	if ctx.Err() != nil {
+		return nil, ending(ctx)
+	}
+	a, err := g.register(p.root)
+	if err != nil {
+		return nil, err
+	}
+	l, err := g.look(ctx, a, p)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.arrivals, a)
+	if a.isStopped() {
+		return nil, ErrStopped
+	}
+	if err != nil {
+		return nil, err
+	}
+	return g.join(ctx, l, p.root, p.label), nil
 }
 
 // Progress tells of all work in the queue and under way.
@@ -198,9 +255,9 @@ func (g *Group) Progress() []Progress {
 
 // find needs no index: there are as many volumes as are at work, and those of
 // the last two minutes.
-func (g *Group) find(info fs.FileInfo) *volume {
+func (g *Group) find(id volumeID) *volume {
 	for _, v := range g.volumes {
-		if os.SameFile(v.info, info) {
+		if v.id == id {
 			return v
 		}
 	}
@@ -208,17 +265,15 @@ func (g *Group) find(info fs.FileInfo) *volume {
 }
 
 // join finds or begins the work that the caller waits for, and counts the
-// caller. The work may have ended.
-func (g *Group) join(l *look, root, label string) *work {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	v := g.find(l.info)
+// caller. The work may have ended. mu is held.
+func (g *Group) join(ctx context.Context, l *look, root, label string) *work {
+	v := g.find(l.id)
 	if v == nil {
-		v = &volume{info: l.info}
+		v = &volume{id: l.id}
 		g.volumes = append(g.volumes, v)
 	}
 	if w := v.kept; w != nil && w.label == label && w != l.doubt {
-		if w.err != nil {
+		if w.left--; w.err != nil || w.left == 0 {
 			g.forget(w)
 		}
 		return w
@@ -226,10 +281,14 @@ func (g *Group) join(l *look, root, label string) *work {
 	for _, w := range v.queue {
 		if w.label == label && !w.stopped {
 			w.callers++
+			w.left = max(0, w.left-1)
 			return w
 		}
 	}
-	w := &work{volume: v, root: root, label: label, done: make(chan struct{}), since: time.Now(), callers: 1}
+	w := &work{
+		volume: v, root: root, label: label, callers: 1, since: time.Now(), ctx: context.WithoutCancel(ctx),
+		done: make(chan struct{}), released: make(chan struct{}),
+	}
 	if v.queue = append(v.queue, w); len(v.queue) == 1 {
 		g.begin(w)
 	}
@@ -247,6 +306,7 @@ func (g *Group) leave(w *work) *Pending {
 	}
 	p := &Pending{Progress: w.progress(), Within: max(0, or(g.Linger))}
 	p.Callers--
+	w.left++
 	if w.callers--; w.callers == 0 && g.Linger >= 0 {
 		w.idle++
 		absence := w.idle
@@ -266,79 +326,9 @@ func (g *Group) giveUp(w *work, absence int) {
 	case -1: // it has ended
 	case 0:
 		w.stopped = true
-		w.stop()
+		w.stop(nil)
 	default:
 		w.volume.queue = slices.Delete(w.volume.queue, i, i+1)
-	}
-}
-
-// begin runs the first of a queue. mu is held.
-func (g *Group) begin(w *work) {
-	w.volume.kept = nil // the root is about to change
-	w.since = time.Now()
-	// Of no caller: it is to outlive them all.
-	ctx, stop := context.WithCancel(context.Background())
-	w.stop = stop
-	go g.run(ctx, w)
-}
-
-func (g *Group) run(ctx context.Context, w *work) {
-	defer w.stop()
-	w.report, w.err = g.calls.orReal().tree(ctx, w.root, w.label, g.options(w))
-
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	close(w.done)
-	v := w.volume
-	v.queue = slices.Delete(v.queue, 0, 1)
-	if len(v.queue) > 0 {
-		g.begin(v.queue[0])
-		return
-	}
-	v.kept = w
-	if told := w.err != nil && (w.callers > 0 || w.stopped); told {
-		g.forget(w)
-		return
-	}
-	time.AfterFunc(or(g.Keep), func() { // below 0: at once
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.forget(w)
-	})
-}
-
-// options are the Group's, with what holds a run up noted for Progress.
-func (g *Group) options(w *work) Options {
-	o := g.Options
-	o.Seen = &w.seen
-	note := func(format string, args ...any) {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		w.waits, w.heldUp = fmt.Sprintf(format, args...), w.seen.Load()
-	}
-	o.OnWait = func(holder string) {
-		note("the volume's lock, held by %s", holder)
-		if g.Options.OnWait != nil {
-			g.Options.OnWait(holder)
-		}
-	}
-	o.OnStall = func(calls []HungCall) {
-		if len(calls) > 0 {
-			note("%d calls of the filesystem, one of them %s", len(calls), calls[0])
-		}
-		if g.Options.OnStall != nil {
-			g.Options.OnStall(calls)
-		}
-	}
-	return o
-}
-
-// forget drops the result of w, and its volume with it if there is no more. mu
-// is held.
-func (g *Group) forget(w *work) {
-	if v := w.volume; v.kept == w {
-		v.kept = nil
-		g.volumes = slices.DeleteFunc(g.volumes, func(o *volume) bool { return o == v && len(v.queue) == 0 })
 	}
 }
 

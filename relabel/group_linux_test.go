@@ -68,35 +68,44 @@ func TestGroupOnDisk(t *testing.T) {
 	}
 }
 
-// TestGroupBindMount: a thousand callers by the paths of two mounts, one walk.
+// TestGroupBindMount: a thousand callers by the paths of two mounts, in which other
+// filesystems may be mounted: a walk for each, and an entry is written once.
 func TestGroupBindMount(t *testing.T) {
 	treetest.Need(t, "root", "tmpfs")
 	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\nfile f%d x9\n")
 	other := mkdir(t, filepath.Dir(root), "other")
 	bind(t, root, other)
 	goroutines := runtime.NumGoroutine()
-	var walks, asked atomic.Int64
-	g := Group{Options: Options{OnChange: func(path, _ string) {
-		for asked.Load() < 1000 { // so that all join one walk
-			time.Sleep(time.Millisecond)
-		}
-		if time.Sleep(10 * time.Millisecond); slices.Contains([]string{root, other}, path) {
-			walks.Add(1)
-		}
-	}}}
+	var walks, commits, all1000 atomic.Int64
+	var g Group
+	g.Options = Options{
+		OnBegin: func(func() State) { walks.Add(1) },
+		OnChange: func(path, _ string) {
+			for all1000.Load() < 1000 { // so that all join one of two walks
+				time.Sleep(time.Millisecond)
+				n := 0
+				for _, p := range g.Progress() {
+					n += p.Callers
+				}
+				all1000.Store(int64(n))
+			}
+			if slices.Contains([]string{root, other}, path) {
+				commits.Add(1)
+			}
+		},
+	}
 	var all sync.WaitGroup
 	for i := range 1000 {
 		all.Go(func() {
 			path := []string{root, other}[i%2]
-			asked.Add(1)
 			if r, err := g.Tree(t.Context(), path, newLabel); err != nil || !r.Complete || r.Root != path {
 				t.Errorf("%+v, %v", r, err)
 			}
 		})
 	}
 	all.Wait()
-	if n := len(bearing(t, root, newLabel)); walks.Load() != 1 || n != 10 {
-		t.Errorf("%d walks, %d labelled", walks.Load(), n)
+	if n := len(bearing(t, root, newLabel)); walks.Load() != 2 || commits.Load() != 1 || n != 10 {
+		t.Errorf("%d walks, %d commits, %d labelled", walks.Load(), commits.Load(), n)
 	}
 	ended(t, goroutines)
 }

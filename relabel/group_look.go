@@ -4,7 +4,7 @@ package relabel
 
 import (
 	"context"
-	"io/fs"
+	"time"
 )
 
 // place is what a caller asks for, before it is known which volume it is.
@@ -13,28 +13,39 @@ type place struct{ root, label string }
 // look is one look at a place.
 type look struct {
 	done  chan struct{}
-	call  string // under way
-	info  fs.FileInfo
+	call  string // under way; none while it waits for its share
+	id    volumeID
 	err   error
 	next  *look // to begin when this one has ended
 	doubt *work // a kept success that the root's label does not bear out
 }
 
+// lookers is the budget of those who look, apart from that of the runs: however
+// many of these are at work, a caller who comes back is answered. A look that hangs
+// keeps no other waiting.
+var lookers = newBudget(32, func() int { return 1 << 20 })
+
 // look asks the filesystem what is at p, and waits no longer than ctx.
-func (g *Group) look(ctx context.Context, p place) (*look, error) {
+func (g *Group) look(ctx context.Context, a *arrival, p place) (*look, error) {
 	l := g.nextLook(p)
 	select {
 	case <-l.done:
 		return l, l.err
+	case <-a.stopped:
+		return nil, ErrStopped
 	case <-ctx.Done():
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		select {
 		case <-l.done:
 			return l, l.err
-		default: // it, or the one before it, is under way
-			return nil, &Hung{Calls: []HungCall{{g.looks[p].call, p.root}}, Cause: ending(ctx)}
+		default:
 		}
+		// It, or the one before it, is under way or waits for others.
+		if call := g.looks[p].call; call != "" {
+			return nil, &Hung{Calls: []HungCall{{call, p.root}}, Cause: ending(ctx)}
+		}
+		return nil, ending(ctx)
 	}
 }
 
@@ -46,7 +57,7 @@ func (g *Group) nextLook(p place) *look {
 	if now != nil && now.next != nil {
 		return now.next
 	}
-	l := &look{done: make(chan struct{}), call: "lstat"}
+	l := &look{done: make(chan struct{})}
 	if now != nil {
 		now.next = l
 		return l
@@ -65,8 +76,15 @@ func (g *Group) nextLook(p place) *look {
 
 // see looks, and returns the look that is next.
 func (g *Group) see(l *look, p place) *look {
+	share, err := lookers.enter(context.Background(), 0)
+	if err != nil {
+		panic(err) // that context does not end
+	}
+	defer share.close()
+	defer time.AfterFunc(time.Second, func() { share.held(1) }).Stop()
+	g.calling(l, "openat")
 	ask := g.calls.orReal()
-	l.info, l.err = ask.lstat(p.root)
+	l.id, l.err = ask.at(p.root)
 	if kept := g.doubtful(l, p.label); kept != nil {
 		if ok, err := ask.labelled(p.root, p.label, Root); !ok || err != nil {
 			l.doubt = kept
@@ -81,6 +99,12 @@ func (g *Group) see(l *look, p place) *look {
 	return l.next
 }
 
+func (g *Group) calling(l *look, call string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l.call = call
+}
+
 // doubtful finds the kept success that must be held against the root's label.
 func (g *Group) doubtful(l *look, label string) *work {
 	g.mu.Lock()
@@ -88,7 +112,7 @@ func (g *Group) doubtful(l *look, label string) *work {
 	if l.err != nil || g.Options.DryRun {
 		return nil
 	}
-	v := g.find(l.info)
+	v := g.find(l.id)
 	if v == nil || v.kept == nil || v.kept.label != label || v.kept.err != nil {
 		return nil
 	}

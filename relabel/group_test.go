@@ -144,7 +144,7 @@ func empty(t *testing.T, g *Group) {
 	synctest.Wait()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.volumes)+len(g.looks) > 0 {
+	if len(g.volumes)+len(g.looks)+len(g.arrivals) > 0 {
 		t.Errorf("kept for ever: %d volumes, %d looks", len(g.volumes), len(g.looks))
 	}
 	goroutineless(t)
@@ -202,13 +202,14 @@ func TestGroupBetweenRequests(t *testing.T) {
 		g := s.group()
 		pending(t, g, root, labelA, 2*time.Second)
 		time.Sleep(time.Minute)
+		kept := g.volumes[0].kept
 		begin := time.Now()
 		if r := done(t, g, root, labelA); time.Since(begin) != 0 || r.Seen != 7000 {
 			t.Errorf("after %v: %+v", time.Since(begin), r)
 		}
 		s.ran(t, labelA)
 		// Who was about to leave when it ended gets it, too.
-		if p := g.leave(g.volumes[0].kept); p != nil {
+		if p := g.leave(kept); p != nil {
 			t.Error(p)
 		}
 		empty(t, g)

@@ -102,7 +102,8 @@ func TestGroupTurn(t *testing.T) {
 	})
 }
 
-// TestGroupKept: what a kept success is good for, and what ends it.
+// TestGroupKept: what a success is good for that two callers left for, and what
+// ends it.
 func TestGroupKept(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -110,8 +111,13 @@ func TestGroupKept(t *testing.T) {
 		then func(s *slow, g *Group, t *testing.T, root string)
 		runs []string
 	}{
-		{"again", 0, func(s *slow, g *Group, t *testing.T, root string) {}, []string{labelA}},
-		{"in time", 0, func(s *slow, g *Group, t *testing.T, root string) { time.Sleep(asLong - 1) }, []string{labelA}},
+		{"once", 0, func(s *slow, g *Group, t *testing.T, root string) {}, []string{labelA}},
+		{"both", 0, func(s *slow, g *Group, t *testing.T, root string) { done(t, g, root, labelA) }, []string{labelA}},
+		{"a fresh caller", 0, func(s *slow, g *Group, t *testing.T, root string) {
+			done(t, g, root, labelA)
+			done(t, g, root, labelA)
+		}, []string{labelA, labelA}},
+		{"in time", 0, func(s *slow, g *Group, t *testing.T, root string) { time.Sleep(asLong - 2) }, []string{labelA}},
 		{"late", 0, func(s *slow, g *Group, t *testing.T, root string) { time.Sleep(asLong + 1) }, []string{labelA, labelA}},
 		{"not kept", -1, func(s *slow, g *Group, t *testing.T, root string) { synctest.Wait() }, []string{labelA, labelA}},
 		{"another label", 0, func(s *slow, g *Group, t *testing.T, root string) { done(t, g, root, labelB) }, []string{labelA, labelB, labelA}},
@@ -147,7 +153,13 @@ func TestGroupKept(t *testing.T) {
 				}
 				g := s.group()
 				g.Keep = c.keep
-				done(t, g, root, labelA)
+				var both sync.WaitGroup
+				for range 2 {
+					both.Go(func() { pending(t, g, root, labelA, time.Second/2) })
+				}
+				both.Wait()
+				time.Sleep(time.Second/2 + 1)
+				synctest.Wait()
 				c.then(s, g, t, root)
 				done(t, g, root, labelA)
 				s.ran(t, c.runs...)
@@ -155,6 +167,24 @@ func TestGroupKept(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestGroupFresh: a success of which all who asked were told is no answer to those
+// who ask later, for there may be a stray since.
+func TestGroupFresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, root := &slow{takes: time.Second}, t.TempDir()
+		g := s.group()
+		done(t, g, root, labelA)
+		done(t, g, root, labelA)
+		// Who left and came back to the work was told, too.
+		s.takes = 4 * time.Second
+		pending(t, g, root, labelA, time.Second)
+		done(t, g, root, labelA)
+		done(t, g, root, labelA)
+		s.ran(t, labelA, labelA, labelA, labelA)
+		empty(t, g)
+	})
 }
 
 // TestGroupFailure: a failure is told to those who wait or, if there are none, to
@@ -196,10 +226,10 @@ func TestGroupDeadStorage(t *testing.T) {
 		s, root := &slow{takes: time.Second}, t.TempDir()
 		g := s.group()
 		back, looks := make(chan bool), atomic.Int64{}
-		g.calls.lstat = func(root string) (fs.FileInfo, error) {
+		g.calls.at = func(root string) (volumeID, error) {
 			looks.Add(1)
 			<-back
-			return os.Lstat(root)
+			return volumeAt(root)
 		}
 		for range 10 {
 			cause := errors.New("enough")
@@ -242,10 +272,10 @@ func TestGroupLooksAfterwards(t *testing.T) {
 			t.Fatal(err)
 		}
 		g := s.group()
-		g.calls.lstat = func(root string) (fs.FileInfo, error) {
-			info, err := os.Lstat(root)
+		g.calls.at = func(root string) (volumeID, error) {
+			id, err := volumeAt(root)
 			time.Sleep(2 * time.Second)
-			return info, err
+			return id, err
 		}
 		var all sync.WaitGroup
 		all.Go(func() { done(t, g, root, labelA) })

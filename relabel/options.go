@@ -152,5 +152,7 @@ type Options struct {
 
 // inner is what callers in this package ask for.
 type inner struct {
-	share *share // of a run that this one is part of
+	share *share    // of a run that this one is part of
+	at    *volumeID // the root is to be this one, or the error is errMoved
+	ended func()    // told when nothing is open any more
 }

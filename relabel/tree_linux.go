@@ -64,6 +64,11 @@ func Tree(ctx context.Context, root, label string, o Options) (Report, error) {
 	return tree(ctx, root, label, o, probe)
 }
 
+// labelTree is Tree for a Group.
+func labelTree(ctx context.Context, root, label string, o Options) (Report, error) {
+	return tree(ctx, root, label, o, probe)
+}
+
 // tree is the whole path, in the order of doc.go. ask tells what the kernel
 // can do.
 func tree(ctx context.Context, path, label string, o Options, ask func() means) (Report, error) {
@@ -75,7 +80,12 @@ func tree(ctx context.Context, path, label string, o Options, ask func() means) 
 	}
 	done := make(chan error, 1)
 	ctx, r.stop = context.WithCancelCause(ctx)
-	go func() { done <- r.all(ctx, path, label, ask) }()
+	go func() {
+		if o.inner.ended != nil {
+			defer o.inner.ended()
+		}
+		done <- r.all(ctx, path, label, ask)
+	}()
 	err := r.attend(ctx, done)
 	r.over.Store(true)
 	r.stop(nil)
@@ -235,6 +245,10 @@ func (r *run) openRoot(path string) (*root, error) {
 	}
 	m.strand = r.main
 	root := &root{mount: *m, fd: fd}
+	if want := r.o.inner.at; want != nil && volumeOf(fd) != *want {
+		root.close()
+		return nil, &fs.PathError{Op: "openat", Path: path, Err: errMoved}
+	}
 	if place, is := r.deny[identify(m.st)]; is {
 		root.close()
 		return nil, &fs.PathError{Op: "relabel", Path: path, Err: fmt.Errorf("%w: it is %s, or holds it", ErrRefused, place.path)}

@@ -17,6 +17,12 @@ func Tree(_ context.Context, root, label string, _ Options) (Report, error) {
 	return Report{Root: root, Label: label}, errors.ErrUnsupported
 }
 
+func labelTree(ctx context.Context, root, label string, o Options) (Report, error) {
+	return Tree(ctx, root, label, o)
+}
+
+func volumeAt(string) (volumeID, error) { return volumeID{}, errors.ErrUnsupported }
+
 // Labelled reads labels; here it answers errors.ErrUnsupported.
 func Labelled(_, _ string, _ Depth) (bool, error) { return false, errors.ErrUnsupported }
 

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// asked is a caller of a Group.
+type asked struct {
+	report Report
+	err    error
+}
+
+// asks has a caller wait in a goroutine.
+func asks(ctx context.Context, g *Group, root, label string) chan asked {
+	answer := make(chan asked, 1)
+	go func() {
+		r, err := g.Tree(ctx, root, label)
+		answer <- asked{r, err}
+	}()
+	return answer
+}
+
+// callers waits until so many are counted.
+func callers(t *testing.T, g *Group, n int) {
+	t.Helper()
+	until(t, "callers are counted", func() bool {
+		have := 0
+		for _, p := range g.Progress() {
+			have += p.Callers
+		}
+		return have == n
+	})
+}
+
+// gate lets walks begin when it is opened, or when they are stopped.
+type gate struct {
+	open   chan struct{}
+	walks  atomic.Int64
+	values atomic.Int64 // of the callers' contexts that were seen
+}
+
+type valueOf struct{}
+
+func (g *gate) options() Options {
+	return Options{
+		NoSync:  true,
+		OnBegin: func(func() State) { g.walks.Add(1) },
+		Throttle: func(ctx context.Context, _ int) {
+			if ctx.Value(valueOf{}) == "mine" {
+				g.values.Add(1)
+			}
+			select {
+			case <-g.open:
+			case <-ctx.Done():
+			}
+		},
+	}
+}
+
+// TestGroupStop: what is stopped has ended, and its volume can be unmounted; an
+// obsolete label blocks no new one.
+func TestGroupStop(t *testing.T) {
+	vol := mkdir(t, on(t, "tmpfs"), "volume")
+	if err := unix.Mount("treetest", vol, "tmpfs", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	root := grow(t, vol, seventyOne)
+	goroutines, files := runtime.NumGoroutine(), openFiles(t)
+	at := &gate{open: make(chan struct{})}
+	g := Group{Options: at.options()}
+	mine := context.WithValue(t.Context(), valueOf{}, "mine")
+	runs, queued := asks(mine, &g, root, newLabel), asks(t.Context(), &g, root, labelA)
+	callers(t, &g, 2)
+	until(t, "the walk begins", func() bool { return at.walks.Load() == 1 })
+	if err := g.Stop(t.Context(), vol+"//root/."); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range []chan asked{runs, queued} {
+		if got := <-a; !errors.Is(got.err, ErrStopped) || got.report.Complete {
+			t.Errorf("%+v, %v", got.report, got.err)
+		}
+	}
+	if at.values.Load() == 0 && len(bearing(t, root, newLabel)) > 0 {
+		t.Error("the caller's values are lost")
+	}
+	close(at.open)
+	if r, err := g.Tree(mine, root, labelB); err != nil || r.Written != 71 || at.values.Load() == 0 {
+		t.Errorf("%+v, %v, %d values", r, err, at.values.Load())
+	}
+	if err := g.Stop(t.Context(), root); err != nil {
+		t.Error(err)
+	}
+	if err := unix.Unmount(vol, 0); err != nil {
+		t.Error(err)
+	}
+	if err := g.Stop(t.Context(), root); err != nil {
+		t.Errorf("nothing is there: %v", err)
+	}
+	nothingLeft(t, goroutines, files)
+}
+
+// TestGroupStopFrozen: beside a call that hangs Stop says so, and that it is over when
+// it is.
+func TestGroupStopFrozen(t *testing.T) {
+	vol := treetest.Fresh(t, "ext4") // which is unmounted at the end
+	root := grow(t, vol, seventyOne)
+	ice := newFreezer(t, vol)
+	goroutines, files := runtime.NumGoroutine(), openFiles(t)
+	at := &gate{open: make(chan struct{})}
+	g := Group{Options: at.options()}
+	waits := asks(t.Context(), &g, root, newLabel)
+	until(t, "the walk begins", func() bool { return at.walks.Load() == 1 })
+	ice.freeze(t)
+	close(at.open)
+	until(t, "it hangs", func() bool { _, n := threads(t); return n > 0 })
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if err := g.Stop(ctx, root); !errors.As(err, new(*Hung)) && !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	if got := <-waits; !errors.As(got.err, new(*Hung)) || !errors.Is(got.err, ErrStopped) {
+		t.Error(got.err)
+	}
+	ice.thaw(t)
+	if err := g.Stop(t.Context(), root); err != nil {
+		t.Error(err)
+	}
+	nothingLeft(t, goroutines, files)
+	if len(g.volumes) > 0 {
+		t.Error("something is kept")
+	}
+}
+
+// TestGroupShutdown: all volumes are let go, and those who come are told.
+func TestGroupShutdown(t *testing.T) {
+	dir := on(t, "tmpfs")
+	goroutines, files := runtime.NumGoroutine(), openFiles(t)
+	at := &gate{open: make(chan struct{})}
+	g := Group{Options: at.options()}
+	var all []chan asked
+	for _, name := range []string{"a", "b", "c"} {
+		all = append(all, asks(t.Context(), &g, grow(t, mkdir(t, dir, name), seventyOne), newLabel))
+	}
+	callers(t, &g, 3)
+	if err := g.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range all {
+		if got := <-a; !errors.Is(got.err, ErrStopped) {
+			t.Error(got.err)
+		}
+	}
+	if _, err := g.Tree(t.Context(), filepath.Join(dir, "a", "root"), newLabel); !errors.Is(err, ErrStopped) {
+		t.Error(err)
+	}
+	nothingLeft(t, goroutines, files)
+}
+
+// TestGroupMoved: work that waited for its turn is not done on a directory that was
+// put in its volume's place. Its caller has that one labelled, as itself.
+func TestGroupMoved(t *testing.T) {
+	root := grow(t, on(t, "tmpfs"), seventyOne)
+	at := &gate{open: make(chan struct{})}
+	g := Group{Options: at.options()}
+	var wrong atomic.Int64
+	g.calls.tree = func(ctx context.Context, root, label string, o Options) (Report, error) {
+		r, err := labelTree(ctx, root, label, o)
+		if id, _ := volumeAt(root); label == labelB && err == nil && *o.inner.at != id {
+			wrong.Add(1)
+		}
+		return r, err
+	}
+	runs := asks(t.Context(), &g, root, newLabel)
+	until(t, "the walk begins", func() bool { return at.walks.Load() == 1 })
+	callers(t, &g, 1)
+	queued := asks(t.Context(), &g, root, labelB)
+	callers(t, &g, 2)
+	if err := os.Rename(root, root+".old"); err != nil {
+		t.Fatal(err)
+	}
+	treetest.Build(t, root, treetest.Text(t, "default label="+oldLabel+"\ndir .\nfile f%d x9\n"))
+	close(at.open)
+	if got := <-runs; got.err != nil {
+		t.Error(got.err)
+	}
+	if got := <-queued; got.err != nil || !got.report.Complete || got.report.Written != 10 {
+		t.Errorf("%+v, %v", got.report, got.err)
+	}
+	if n := len(bearing(t, root+".old", newLabel)); n != 71 || wrong.Load() > 0 {
+		t.Errorf("%d of 71 have the first label; %d runs on another volume", n, wrong.Load())
+	}
+}
+
+// TestGroupChdir: a relative path leads where it led when it came.
+func TestGroupChdir(t *testing.T) {
+	here, there := on(t, "tmpfs"), on(t, "tmpfs")
+	mine, other := grow(t, here, seventyOne), grow(t, there, seventyOne)
+	at := &gate{open: make(chan struct{})}
+	g := Group{Options: at.options()}
+	t.Chdir(here)
+	first := asks(t.Context(), &g, "root", newLabel)
+	callers(t, &g, 1)
+	second := asks(t.Context(), &g, "./root/", labelB)
+	callers(t, &g, 2)
+	t.Chdir(there)
+	close(at.open)
+	for _, a := range []chan asked{first, second} {
+		if got := <-a; got.err != nil || got.report.Written != 71 {
+			t.Errorf("%+v, %v", got.report, got.err)
+		}
+	}
+	if n, m := len(bearing(t, mine, labelB)), len(bearing(t, other, oldLabel)); n != 71 || m != 71 {
+		t.Errorf("%d of 71 are labelled, %d of 71 elsewhere are as they were", n, m)
+	}
+}
+
+// TestGroupBusy: where all workers are busy a caller is told that its work waits, not
+// that the filesystem hangs.
+func TestGroupBusy(t *testing.T) {
+	SetMaxWorkers(1)
+	defer SetMaxWorkers(0)
+	dir := on(t, "tmpfs")
+	root := grow(t, mkdir(t, dir, "a"), seventyOne)
+	at := &gate{open: make(chan struct{})}
+	g := Group{Options: at.options()}
+	busy := asks(t.Context(), &g, grow(t, mkdir(t, dir, "b"), seventyOne), newLabel)
+	until(t, "the walk begins", func() bool { return at.walks.Load() == 1 })
+	brief := func() error {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		answer := asks(ctx, &g, root, newLabel)
+		callers(t, &g, 2)
+		cancel()
+		return (<-answer).err
+	}
+	for range 3 { // it comes back, too
+		if err := brief(); !errors.As(err, new(*Pending)) {
+			t.Error(err)
+		}
+	}
+	close(at.open)
+	if got := <-busy; got.err != nil {
+		t.Error(got.err)
+	}
+	if r, err := g.Tree(t.Context(), root, newLabel); err != nil || !r.Complete {
+		t.Errorf("%+v, %v", r, err)
+	}
+	// Those who look have a budget of their own. Who waits for that hangs nowhere.
+	var shares []*share
+	for range lookers.most {
+		shares = append(shares, enters(t, lookers, 0))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := g.Tree(ctx, root, newLabel); !errors.Is(err, context.DeadlineExceeded) || errors.As(err, new(*Hung)) {
+		t.Error(err)
+	}
+	for _, s := range shares {
+		s.close()
+	}
+}
+
+// TestGroupRemade: another filesystem on the same device, at the same path, with a
+// root of the same number and label, is another volume.
+func TestGroupRemade(t *testing.T) {
+	for kind, mkfs := range map[string][]string{
+		"ext4": {"mkfs.ext4", "-q", "-F"},
+		"xfs":  {"mkfs.xfs", "-q", "-f"}, // its number for statfs is that of the device
+	} {
+		treetest.Need(t, "root", kind)
+		dir := t.TempDir()
+		image, point := filepath.Join(dir, "image"), mkdir(t, dir, "point")
+		if err := errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, 320<<20)); err != nil {
+			t.Fatal(err)
+		}
+		remake := func() string {
+			for _, args := range [][]string{append(mkfs, image), {"mount", "-o", "loop", image, point}} {
+				if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+					t.Fatalf("%v: %v: %s", args, err, out)
+				}
+			}
+			return grow(t, point, seventyOne)
+		}
+		unmount := func() {
+			if err := unix.Unmount(point, 0); err != nil {
+				t.Error(err)
+			}
+		}
+		root := remake()
+		at := &gate{open: make(chan struct{})}
+		g := Group{Options: at.options()}
+		ctx, cancel := context.WithCancel(t.Context())
+		leaves := asks(ctx, &g, root, newLabel)
+		callers(t, &g, 1)
+		cancel()
+		if got := <-leaves; !errors.As(got.err, new(*Pending)) {
+			t.Error(got.err)
+		}
+		close(at.open)
+		until(t, "the work ends", func() bool { return len(g.Progress()) == 0 })
+		unmount()
+		remake()
+		treetest.Set(t, root, ".", newLabel)
+		if r, err := g.Tree(t.Context(), root, newLabel); err != nil || r.Written != 70 || at.walks.Load() != 2 {
+			t.Errorf("%s: %d walks, %+v, %v", kind, at.walks.Load(), r, err)
+		}
+		if err := g.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		unmount()
+	}
+}
+
+// TestGroupStopStorm: callers come and go while volumes are stopped. Each is answered,
+// and after the last stop nothing is left.
+func TestGroupStopStorm(t *testing.T) {
+	dir := on(t, "tmpfs")
+	goroutines, files := runtime.NumGoroutine(), openFiles(t)
+	roots := []string{grow(t, mkdir(t, dir, "a"), seventyOne), grow(t, mkdir(t, dir, "b"), seventyOne)}
+	g := Group{Options: Options{NoSync: true}}
+	var all sync.WaitGroup
+	for i := range 60 {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%7)*time.Millisecond)
+			defer cancel()
+			label := []string{newLabel, labelA, labelB}[i%3]
+			if r, err := g.Tree(ctx, roots[i%2], label); err == nil && !r.Complete {
+				t.Errorf("%+v", r)
+			}
+			if i%4 == 0 {
+				if err := g.Stop(t.Context(), roots[i%2]); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := g.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	nothingLeft(t, goroutines, files)
+	if len(g.volumes)+len(g.arrivals)+len(g.looks) > 0 {
+		t.Error("something is kept")
+	}
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import "github.com/fastlabel/fastlabel/relabel/internal/sys"
+
+// volumeAt says which volume root is. Links are not followed, as by Tree.
+func volumeAt(root string) (volumeID, error) {
+	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(root), sys.OpenPath, 0)
+	if e != 0 {
+		return volumeID{}, pathError("openat", root, e)
+	}
+	defer sys.Close(fd)
+	id := volumeOf(fd)
+	if id == (volumeID{}) {
+		_, e := sys.Fstatx(fd)
+		return id, pathError("statx", root, e)
+	}
+	return id, nil
+}
+
+// volumeOf is zero if the kernel does not tell. The mount alone does not do, for its
+// id may be used again before Linux 6.8, nor does the filesystem's, which on XFS is
+// the device's number: so the directory's birth is asked for too.
+func volumeOf(fd int) volumeID {
+	at, e := sys.Place(fd)
+	if e != 0 {
+		return volumeID{}
+	}
+	id := volumeID{dev: at.Dev, ino: at.Ino, mount: at.Mount, born: at.Born}
+	if fsid, e := sys.FSID(fd); e == 0 {
+		id.fsid = fsid
+	}
+	return id
+}
