@@ -3,6 +3,7 @@
 package treetest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -159,8 +160,9 @@ func mountNew(kind string) (dir string, err error) {
 	if err := run(append(how.args, image.Name())...); err != nil {
 		return "", err
 	}
-	if err := run("mount", "-o", "loop", image.Name(), dir); err != nil {
-		return "", err
+	if out, err := exec.Command("mount", "-o", "loop", image.Name(), dir).CombinedOutput(); err != nil {
+		// Without the names, which differ: the reason is one.
+		return "", fmt.Errorf("a file through a loop device: %s: %w", strings.Trim(string(out[bytes.LastIndex(out, []byte(": "))+1:]), " .\n"), err)
 	}
 	if err := os.Remove(filepath.Join(dir, "lost+found")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
