@@ -44,8 +44,8 @@ where the container's annotations ask for it:
   io.fastlabel.shared   true: level s0, for volumes that pods share
   io.fastlabel.skip     none, root (default), top or unchanged, as --skip
   io.fastlabel.label    a label in place of linux.mountLabel
-A volume is a directory, bind-mounted and writable. What lies in /dev, /etc, /proc,
-/run, /sys or /usr, and the kubelet's secrets and config maps, is none.
+A volume is a writable directory that is bind-mounted. What lies in /dev, /etc,
+/proc, /run, /sys or /usr, or is written by the kubelet, is none.
 try-skip-volume-selinux-label.crio.io=true is understood as skip top.
 
 Without --timeout it stops after 100 s, or 5 s (half, if that is less) before

@@ -63,7 +63,7 @@ func manual(dir string) error {
 
 // page is the command's manual page, but for its date.
 func (c command) page() man.Page {
-	p := man.Page{Name: pageName(c), About: c.about, Text: []string{c.more}, Example: c.example}
+	p := man.Page{Name: pageName(c), About: "SELinux labels: " + c.about, Text: []string{c.more}, Example: c.example}
 	listed := []command{c}
 	if c.name == "" {
 		listed = commands()

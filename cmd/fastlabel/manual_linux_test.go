@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -25,6 +26,9 @@ func TestManual(t *testing.T) {
 		file := filepath.Join(dir, pageName(c)+".1")
 		if text := readText(t, file); !strings.Contains(text, " 2023-11-14 ") {
 			t.Errorf("%s has another date", file)
+		}
+		if text := readText(t, file); !regexp.MustCompile(`(?m)^\.SH NAME\n.*SELinux`).MatchString(text) {
+			t.Errorf("apropos SELinux does not find %s", file)
 		}
 		if out, err := exec.Command("mandoc", "-T", "lint", "-W", "style", file).CombinedOutput(); err != nil || len(out) > 0 {
 			t.Errorf("mandoc -T lint: %v: %s", err, out)
