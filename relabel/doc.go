@@ -113,7 +113,8 @@
 //     creates meanwhile the type alone: a second run gives it the rest. The root
 //     is labelled last, so its entries are read again after that, until a pass
 //     finds nothing to write, unless its times say that nothing was created in
-//     it. (TestCreatedMeanwhile, TestCreatedAndBackdated, TestCancelAtCommit; and
+//     it. (TestCreatedMeanwhile, TestCreatedAndBackdated, TestCancelAtCommit,
+//     TestHungAtCommit; and
 //     TestCreated of test/selinuxvm/inside)
 //     What is moved about meanwhile, or moved in from elsewhere, is nobody's
 //     promise; a second run finds it. (TestSwapKinds)

@@ -185,3 +185,44 @@ func TestCancelAtCommit(t *testing.T) {
 		t.Errorf("%s has no label; the root vouches: %t, %v; %+v, %v", late, ok, lerr, r, err)
 	}
 }
+
+// TestHungAtCommit: a run that hangs in its second reading, behind the commit, does
+// not leave a root that vouches.
+func TestHungAtCommit(t *testing.T) {
+	root := grow(t, on(t, "tmpfs"), plain)
+	late := filepath.Join(root, "late")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	goOn, ended := make(chan bool), make(chan bool)
+	calls := 0
+	_, err := Tree(ctx, root, newLabel, Options{Threads: 1, OnChange: func(path, _ string) {
+		calls++
+		switch path {
+		case filepath.Join(root, "d", "e", "f"):
+			if err := unix.Mknod(late, unix.S_IFREG|0o600, 0); err != nil {
+				t.Error(err)
+			}
+		case late:
+			cancel()
+			<-goOn // as a call does that hangs
+			close(ended)
+		}
+	}})
+	if hung := (*Hung)(nil); !errors.As(err, &hung) {
+		t.Errorf("%v, after %d changes", err, calls)
+	}
+	if ok, err := Labelled(root, newLabel, Root); ok || err != nil {
+		t.Errorf("the root vouches: %t, %v", ok, err)
+	}
+	if l := labelOf(t, root); !sealOf(l, newLabel) {
+		t.Errorf("the root has %s", l)
+	}
+	close(goOn)
+	<-ended
+	// Another run has the lock only when the first has ended, and finds a seal.
+	r, err := Tree(t.Context(), root, newLabel, Options{})
+	adds(t, r)
+	if err != nil || !r.Complete || r.Written != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -35,6 +36,7 @@ type record struct {
 	sealed    bool                   // it bears a seal by now
 	claims    bool                   // and the run's claim
 	replaced  bool                   // which took another's place
+	revoking  sync.Mutex             // Tree may revoke beside a run that hangs
 	mtime     time.Time              // of the root, before it was read
 	asked     time.Time              // when that was
 	ctime     time.Time              // of the root, after the seal
@@ -182,10 +184,7 @@ func (c *record) close(ctx context.Context, err error) error {
 			err = c.ours()
 		}
 		if err == nil && len(c.first) == 0 {
-			c.disclaim()
-			c.leaveMark()
-			c.tell(func(told *Report) { told.Complete = true })
-			return nil
+			return c.conclude(ctx)
 		}
 		if err != nil && c.committed && !errors.Is(err, ErrOvertaken) {
 			c.revoke() // what was created meanwhile was not looked for to the end
@@ -201,6 +200,19 @@ func (c *record) close(ctx context.Context, err error) error {
 		}
 	}
 	return err
+}
+
+// conclude is the end of a run that has done all, unless Tree has given it up.
+func (c *record) conclude(ctx context.Context) error {
+	c.revoking.Lock()
+	defer c.revoking.Unlock()
+	if c.sealed {
+		return context.Cause(ctx)
+	}
+	c.disclaim()
+	c.leaveMark()
+	c.tell(func(told *Report) { told.Complete = true })
+	return nil
 }
 
 // judgeDry gives the root's own label its place in the counts of a dry run.
@@ -261,6 +273,8 @@ func (c *record) commit(ctx context.Context) error {
 		c.change(c.root.top, target{}, from)
 	}
 	c.committed = true
+	revoke := c.revoke
+	c.second.Store(&revoke)
 	return c.reread(ctx)
 }
 
@@ -280,6 +294,8 @@ func (c *record) uncommitted(e sys.Errno) error {
 
 // revoke seals a root that bears the label although something failed.
 func (c *record) revoke() {
+	c.revoking.Lock()
+	defer c.revoking.Unlock()
 	if !c.right() || c.sealed || c.o.DryRun {
 		return
 	}

@@ -181,6 +181,30 @@ func TestExcludeUnknown(t *testing.T) {
 	}
 }
 
+// TestExcludedRoot: an exclusion that is the root, or holds it, is an error.
+func TestExcludedRoot(t *testing.T) {
+	treetest.Need(t, "root")
+	dir := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir d/e\nfile d/e/f\nfile g\ndir bound\n")
+	bind(t, filepath.Join(dir, "d"), filepath.Join(dir, "bound"))
+	for root, exclude := range map[string]string{
+		"d": "d", "d/e": "d", "d/e/f": "d/e/f", "d/e/../e": ".", "g": ".", "bound": "d", "bound/e": "bound",
+	} {
+		before := treetest.Snapshot(t, dir+"/...")
+		r, err := Tree(t.Context(), dir+"/"+root, newLabel, Options{Exclude: []string{filepath.Join(dir, exclude)}})
+		if err == nil || r.Complete || r.Seen != 0 || pathOf(err) != dir+"/"+root {
+			t.Errorf("%s without %s: %+v, %v", root, exclude, r, err)
+		}
+		if d := treetest.Diff(before, treetest.Snapshot(t, dir+"/...")); len(d) > 0 {
+			t.Errorf("%s without %s:\n%s", root, exclude, lines(d))
+		}
+	}
+	for root, exclude := range map[string]string{"d": "g", "g": "d", "d/e": "d/e/f"} { // the control
+		if r, err := Tree(t.Context(), dir+"/"+root, newLabel, Options{Exclude: []string{filepath.Join(dir, exclude)}}); err != nil || r.Seen == 0 {
+			t.Errorf("%s without %s: %+v, %v", root, exclude, r, err)
+		}
+	}
+}
+
 // TestExcludeOtherDevice: a btrfs subvolume and a file of an overlay have a
 // device number that is not their mount's.
 func TestExcludeOtherDevice(t *testing.T) {

@@ -122,11 +122,30 @@ func (r *run) attend(ctx context.Context, done <-chan error) error {
 				return err
 			default:
 			}
+			r.retreat()
 			for _, s := range r.everyStrand() {
 				s.has().waits(true)
 			}
 			return &Hung{Calls: r.underWay(), Cause: context.Cause(ctx)}
 		}
+	}
+}
+
+// retreat is for a run that hangs in its second reading: the root is sealed again
+// without it, unless that hangs too.
+func (r *run) retreat() {
+	revoke := r.second.Load()
+	if revoke == nil {
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		(*revoke)()
+	}()
+	select {
+	case <-done:
+	case <-time.After(giveUp / 4):
 	}
 }
 

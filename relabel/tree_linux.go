@@ -4,8 +4,10 @@ package relabel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -37,9 +39,10 @@ type run struct {
 	stop      context.CancelCauseFunc // ends the run
 	main      *strand
 	denials   denials
-	ours      func() error // whether the root is what this run left; nil: not asked
-	heeded    atomic.Int64 // when that was asked last, in nanoseconds
-	stalled   bool         // what attend said last
+	ours      func() error           // whether the root is what this run left; nil: not asked
+	heeded    atomic.Int64           // when that was asked last, in nanoseconds
+	second    atomic.Pointer[func()] // takes back the commit, from the second reading on
+	stalled   bool                   // what attend said last
 
 	// Shared by the workers.
 	events sync.Mutex // serialises the callbacks, and guards first and dir.spoiled
@@ -125,6 +128,9 @@ func (r *run) all(ctx context.Context, path, label string, ask func() means) err
 		return err
 	}
 	defer root.close()
+	if err := r.notExcluded(root); err != nil {
+		return err
+	}
 
 	if done, err := r.trusted(root); done || err != nil {
 		return err
@@ -216,6 +222,40 @@ func exclusions(paths []string) (map[identity]string, error) {
 		out[identify(st)] = excluded
 	}
 	return out, nil
+}
+
+// notExcluded is an error if an exclusion is the root, or holds it: to do nothing
+// would look done, and to label it is not what was asked for.
+func (r *run) notExcluded(root *root) error {
+	if len(r.exclude) == 0 {
+		return nil
+	}
+	from, up := root.fd, ".."
+	if root.st.Kind != sys.KindDir {
+		from, up = sys.AtFdcwd, root.path[:strings.LastIndexByte(root.path, '/')+1]+"."
+	}
+	fd, e := sys.Openat(from, sys.Cname(up), sys.OpenPath, 0)
+	for at := root.st; e == 0; {
+		if r.exclude[identify(at)] != "" {
+			sys.Close(fd)
+			return &fs.PathError{Op: "relabel", Path: root.path, Err: errors.New("it is excluded, or lies in what is")}
+		}
+		var next sys.Stat
+		if next, e = sys.Fstatx(fd); e != 0 || identify(next) == identify(at) {
+			break
+		}
+		at = next
+		above := fd
+		fd, e = sys.Openat(above, sys.Cname(".."), sys.OpenPath, 0)
+		sys.Close(above)
+	}
+	if fd >= 0 {
+		sys.Close(fd)
+	}
+	if e != 0 {
+		return pathError("openat", root.path, e)
+	}
+	return nil
 }
 
 // root is what the caller named.

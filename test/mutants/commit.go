@@ -112,6 +112,16 @@ func commits() []Mutant {
 			Edits:  edits(record, "c.revoke() // what was created", "_ = c // what was created"),
 		},
 		{
+			Name: "retreat-dropped", By: "TestHungAtCommit",
+			Breaks: "a committed root is sealed again if the second reading hangs",
+			Edits:  edits("relabel/stall_linux.go", "r.retreat()\n", "\n"),
+		},
+		{
+			Name: "excluded-root", By: "TestExcludedRoot",
+			Breaks: "an exclusion that is the root, or holds it, is an error",
+			Edits:  edits("relabel/tree_linux.go", "if len(r.exclude) == 0 {", "if r.exclude != nil {"),
+		},
+		{
 			Name: "mark-left-on", By: "TestSkipUnchangedWithout",
 			Breaks: "a run to another label, or a failure, takes the mark off first",
 			Edits:  edits("relabel/proof_linux.go", "switch e := sys.NewAttr(markName, nil).Fremovexattr(c.fd); e {", "switch e := sys.Errno(0); e {"),
