@@ -55,8 +55,8 @@ func TestApartWorks(t *testing.T) {
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, stderr, "/p: incomplete (interrupted by SIGINT), 2 entries")
-	expect(t, stderr, "to go on: ")
+	expect(t, stderr, "fastlabel: /p: incomplete (interrupted by SIGINT), 2 entries")
+	expect(t, stderr, "fastlabel: to go on: ")
 	_ = cmd.Wait()
 	if got := cmd.ProcessState.ExitCode(); got != exitInterrupted {
 		t.Errorf("exit %d", got)
