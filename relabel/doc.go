@@ -93,18 +93,19 @@
 //     one label, by whatever name it is reached. (TestEscape,
 //     TestNothingElseOpened, TestRefusedRoots)
 //  6. One failure does not stop the others; each is reported with its path and
-//     errno. What vanishes meanwhile is counted and is no failure. A mount
-//     that cannot bear labels, or is read-only, is skipped and named. So is a
-//     place that is never relabelled, with every mount in it, where it is met in
-//     the tree, and a filesystem of the kernel's own, by its type, with what is
-//     mounted in it. An automount is not triggered, unless it is the root; what it
-//     has mounted already is labelled. A mount whose ancestors are renamed during the run is found by
-//     its id, and is a failure if it is no longer in the tree.
-//     (TestLeftAlone, TestVanish, TestFailureSeals, TestBeneathRefused,
-//     TestRefusedInside, TestKernelFilesystems, TestAutomountInside, TestAutomountRoot,
+//     errno. What vanishes meanwhile is counted and is no failure. Two things end
+//     a run early: a label that the kernel refuses, and 128 input or output errors
+//     in a row. (TestVanish, TestFailureSeals)
+//     A mount that cannot bear labels, or is read-only, is skipped and named. So
+//     are a read-only subvolume of btrfs; a place that is never relabelled, where
+//     it is met in the tree, with every mount in it; and a filesystem of the
+//     kernel's own, with what is mounted in it. An automount is triggered only if
+//     it is the root; what it has mounted already is labelled. A mount is found by
+//     its id if a directory above it is renamed during the run, and is a failure
+//     if it is no longer in the tree. (TestLeftAlone, TestReadOnlySubvolume,
+//     TestReadOnlySubvolumeOfRoot, TestBeneathRefused, TestRefusedInside,
+//     TestKernelFilesystems, TestAutomountInside, TestAutomountRoot,
 //     TestMountMoves)
-//     Two things end a run early: a label
-//     that the kernel refuses, and 128 input or output errors in a row.
 //  7. What is created in a directory after it was labelled inherits from it:
 //     directories are labelled before they are read. What SELinux takes from
 //     the directory is the type; user and level are those of the process that

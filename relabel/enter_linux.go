@@ -47,7 +47,7 @@ func (w *worker) opened(parent *dir, t target, name string, fd int, op string, e
 	} else {
 		d.judged(w, w.label(target{fd: fd}, d))
 	}
-	if !w.defers(d, done) && !done {
+	if d.outcome != skipped && !w.defers(d, done) && !done {
 		w.scan(d, fd)
 	}
 	w.cache.release(d)
@@ -56,7 +56,9 @@ func (w *worker) opened(parent *dir, t target, name string, fd int, op string, e
 // judged notes what became of the directory's own label.
 func (d *dir) judged(w *worker, o outcome) {
 	d.outcome, d.spoiled = o, o == failure
-	w.tally.count(o)
+	if o != skipped || !d.parent.again { // else it was counted when it was read first
+		w.tally.count(o)
+	}
 }
 
 // visit opens the directory t, labels it and reads its first records in one go,
@@ -92,8 +94,9 @@ func (w *worker) visit(parent *dir, t target, name string) {
 		if unread && w.refusedButRight(self, e) {
 			o, e = right, 0
 		}
-		d.judged(w, w.settle(self, d, o, fsetxattr.String(), e))
-		w.scan(d, v.FD)
+		if d.judged(w, w.settle(self, d, o, fsetxattr.String(), e)); d.outcome != skipped {
+			w.scan(d, v.FD)
+		}
 	default:
 		w.eios = 0
 		o := right

@@ -5,6 +5,7 @@ package relabel
 import (
 	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
@@ -44,6 +45,10 @@ func (w *worker) settle(t target, d *dir, o outcome, op string, e sys.Errno) out
 					pause(try)
 				}
 				continue
+			}
+		case compare:
+			if w.frozen(t, e) {
+				return w.leaveFrozen(t, d)
 			}
 		case refused:
 			w.halt(fmt.Errorf("the kernel refuses the label %s: %w", w.want, pathError(op, d.path(t.String()), e)))
@@ -97,6 +102,9 @@ func (w *worker) attempt(t target, d *dir) (outcome, string, sys.Errno) {
 		return elsewhere, "", 0 // counted when it is written
 	}
 	if w.o.DryRun {
+		if w.m.subvolumes && t.name == nil && w.frozen(t, syscall.EROFS) {
+			return failure, w.hand.writes(t).String(), syscall.EROFS
+		}
 		w.tally.up += w.copyUp(t, d)
 		w.change(d, t, from)
 		return written, "", 0
@@ -111,6 +119,29 @@ func (w *worker) attempt(t target, d *dir) (outcome, string, sys.Errno) {
 		return right, "", 0
 	}
 	return failure, op, e
+}
+
+// frozen says whether t, whose write was answered by e, cannot be written because
+// it lies in a read-only subvolume of btrfs, other than that of the mount's top.
+func (w *worker) frozen(t target, e sys.Errno) bool {
+	if e != syscall.EROFS || t.pinned {
+		return false
+	}
+	id, readOnly, e := sys.Subvolume(t.fd)
+	if e != 0 || !readOnly {
+		return false
+	}
+	top, _, e := sys.Subvolume(int(w.m.top.fd))
+	return e == 0 && id != top
+}
+
+// leaveFrozen names what lies in a read-only subvolume: as a rule that itself, and
+// what is in it is not looked at then. It was named when the root was read first.
+func (w *worker) leaveFrozen(t target, d *dir) outcome {
+	if t.name != nil || !d.parent.again {
+		w.skip(d.path(t.String()), readOnlySubvolume)
+	}
+	return skipped
 }
 
 // refusedButRight looks whether the target, whose write was answered by e, is

@@ -14,6 +14,8 @@ import (
 const (
 	excluded        = "excluded"
 	otherFilesystem = "another filesystem"
+
+	readOnlySubvolume = "a read-only subvolume"
 )
 
 // mount is one mount of the tree, walked on its own and never left.
@@ -41,6 +43,8 @@ type mount struct {
 	// asks: something is left alone here, and the filesystem's directory
 	// records may hold other inode numbers than its files: each is asked.
 	asks bool
+	// subvolumes: there may be some, each read-only by itself.
+	subvolumes bool
 	// tells: directory records hold the inode numbers of what is no directory.
 	tells bool
 }
@@ -89,6 +93,7 @@ func (r *run) enclose(m *mount, at int) (string, sys.Errno) {
 	kind, e := sys.FSType(fd)
 	m.sorts = e == 0 && kind == sys.Ext4
 	m.dated = e == 0 && sys.KeepsTimes(kind)
+	m.subvolumes = e == 0 && kind == sys.Btrfs
 	m.served = e == 0 && sys.Served(kind) || r.means.served
 	m.tells = e == 0 && (sys.RecordsTell(kind) || kind == sys.Btrfs)
 	m.asks = m.asks || len(m.left) > 0 && (e != 0 || !sys.RecordsTell(kind))

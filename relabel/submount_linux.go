@@ -177,6 +177,11 @@ func (r *run) cross(ctx context.Context, m *mount, fd int) error {
 		return nil
 	}
 	defer m.close()
+	if _, readOnly, e := sys.Subvolume(int(m.top.fd)); e == 0 && readOnly {
+		r.count(skipped)
+		r.skip(m.path, readOnlySubvolume)
+		return nil
+	}
 	m.top.outcome = w.alone(top, m.top)
 	r.count(m.top.outcome)
 	if err := r.walk(ctx, m, []item{{dir: m.top}}); err != nil {
