@@ -99,7 +99,7 @@ func TestBeneathRefused(t *testing.T) {
 // TestKernelFilesystems: the kernel's own filesystems are left alone by their
 // type, with what is mounted in them, as in a chroot.
 func TestKernelFilesystems(t *testing.T) {
-	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir sys\ndir proc\ndir pts\ndir mq\nfile f\n")
+	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir sys\ndir proc\ndir pts\ndir mq\ndir bpf\nfile f\n")
 	mounted(t, "sysfs", filepath.Join(root, "sys"), "")
 	mounted(t, "tmpfs", filepath.Join(root, "sys/fs"), "")
 	if err := os.WriteFile(filepath.Join(root, "sys/fs/f"), nil, 0o600); err != nil {
@@ -108,8 +108,11 @@ func TestKernelFilesystems(t *testing.T) {
 	mounted(t, "proc", filepath.Join(root, "proc"), "")
 	mounted(t, "devpts", filepath.Join(root, "pts"), "")
 	mounted(t, "mqueue", filepath.Join(root, "mq"), "")
-	named := skips(t, root, "sys", "sys/fs", "proc", "pts", "mq")
-	if !strings.Contains(named["mq"], "mqueue") || !strings.Contains(named["sys/fs"], "sys") {
+	// What is mounted in sys is also beneath a refused place, and in this is not.
+	mounted(t, "bpf", filepath.Join(root, "bpf"), "")
+	mounted(t, "tmpfs", mkdir(t, root, "bpf", "d"), "")
+	named := skips(t, root, "sys", "sys/fs", "proc", "pts", "mq", "bpf", "bpf/d")
+	if !strings.Contains(named["mq"], "mqueue") || !strings.Contains(named["bpf/d"], "bpf") || !strings.Contains(named["sys/fs"], "sys") {
 		t.Errorf("%v", named)
 	}
 }

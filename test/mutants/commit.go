@@ -19,11 +19,6 @@ func commits() []Mutant {
 			Edits:  edits(record, "return true, c.sync(\"fsync\", sys.Fsync)", "return true, nil"),
 		},
 		{
-			Name: "seal-is-new", By: "TestSeals",
-			Breaks: "the seal differs from the new label",
-			Edits:  edits("relabel/seal.go", "taken := append([]string{f.String()}, former...)", "taken := former"),
-		},
-		{
 			Name: "seal-blessed", By: "TestSealHolds",
 			Breaks: "a root that has what looks like a seal is sealed all the same",
 			Edits:  edits(record, "c.sealed = c.isSealed()", "c.sealed = c.isSealed() || sealOf(c.have, c.want)"),
@@ -57,24 +52,14 @@ func commits() []Mutant {
 			),
 		},
 		{
-			Name: "sync-dropped", By: "TestOrderOfCalls",
+			Name: "sync-dropped", By: "TestPowerLoss in test/torture",
 			Breaks: "everything is on disk before the root vouches for it",
 			Edits:  edits(record, "\tif c.unsynced() {\n", "\tif false {\n"),
-		},
-		{
-			Name: "sync-error-dropped", By: "TestAnswers",
-			Breaks: "the root is committed only if syncfs has put the rest on disk",
-			Edits:  edits(record, "return pathError(op, c.root.path, e)", "return nil"),
 		},
 		{
 			Name: "submount-unsynced", By: "TestSyncsForOthers",
 			Breaks: "what was written on a mount beneath the root is on disk before the commit",
 			Edits:  edits("relabel/submount_linux.go", "e := sys.Syncfs(int(m.top.fd))", "e := sys.Errno(0)"),
-		},
-		{
-			Name: "killed-unsynced", By: "TestSyncsForOthers",
-			Breaks: "a run that finds everything right syncs what a killed run wrote",
-			Edits:  edits(record, "return r.commits || r.counted(written) > 0", "return r.counted(written) > 1"),
 		},
 		{
 			Name: "unsynced-vouches", By: "TestUnsyncedStray",
@@ -140,14 +125,6 @@ func commits() []Mutant {
 			Name: "lock-not-reprobed", By: "TestTrustedAfterWait",
 			Breaks: "a run that has waited for the lock looks again whether the work is done",
 			Edits:  edits("relabel/tree_linux.go", "if done, err := r.trusted(root); done || err != nil {\n\t\treturn err\n\t}\n\tif ctx.Err()", "if ctx.Err()"),
-		},
-		{
-			Name: "lock-on-volume", By: "TestOwnersLock",
-			Breaks: "the lock is where the volume's owner cannot reach it",
-			Edits: edits(
-				"relabel/lock_linux.go", "fd, e := sys.Openat(dir, sys.Cname(name), sys.OpenLock, 0o600)", "fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(root), sys.OpenDir, 0)",
-				"relabel/lock_linux.go", "named, e2 := sys.Statx(dir, sys.Cname(name))", "named, e2 := sys.Statx(sys.AtFdcwd, sys.Cname(root))",
-			),
 		},
 	}
 }

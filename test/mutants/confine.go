@@ -26,12 +26,7 @@ func confinement() []Mutant {
 			),
 		},
 		{
-			Name: "nosymfollow-dropped", By: "TestCloneFollowsNothing",
-			Breaks: "links lead nowhere in a clone",
-			Edits:  edits(confine, "e = sys.MountSeclude(tree, false)", "e = sys.MountSeclude(tree, true)"),
-		},
-		{
-			Name: "xdev-dropped", By: "TestLeftAlone in relabel",
+			Name: "xdev-dropped", By: "TestRace in test/torture",
 			Breaks: "no mount is crossed as part of its parent",
 			Edits: edits(
 				confine, "sys.OpenTree(at)", "sys.Openat(at, sys.Cname(\".\"), sys.OpenPath, 0)",
@@ -51,7 +46,7 @@ func confinement() []Mutant {
 			Edits:  edits(confine, "e == 0 && id == m.id", "e == 0 && id != 0"),
 		},
 		{
-			Name: "dotdot", By: "TestMovedAway",
+			Name: "dotdot", By: "TestRace in test/torture",
 			Breaks: "the walk goes back up by its own descriptors, wherever a directory is moved",
 			Edits: edits(
 				walk, "\t\"sync/atomic\"\n", "\t\"sync/atomic\"\n\t\"syscall\"\n",
@@ -85,24 +80,9 @@ func confinement() []Mutant {
 			Edits:  edits("relabel/dir_linux.go", "was != (identity{}) && identify(st) != was", "was != (identity{}) && identify(st) == (identity{})"),
 		},
 		{
-			Name: "pinned-evicted", By: "TestReentry",
-			Breaks: "a directory that a worker is in stays open",
-			Edits:  edits("relabel/dir_linux.go", "c.unlist(d)\n\t\td.pins++", "d.pins++"),
-		},
-		{
 			Name: "device-ignored", By: "TestThreadsLeaveNoTrace",
 			Breaks: "what is refused or left alone is known by device and inode",
 			Edits:  edits("relabel/refuse_linux.go", "identity{st.Dev, st.Ino}", "identity{0, st.Ino}"),
-		},
-		{
-			Name: "refused-let-through", By: "TestRefusedRoots",
-			Breaks: "the system's directories are never relabelled",
-			Edits:  edits("relabel/tree_linux.go", "place, is := r.deny[identify(m.st)]; is {", "place, is := r.deny[identify(m.st)]; is && path == place.path {"),
-		},
-		{
-			Name: "exclusion-ignored", By: "TestLeftAlone",
-			Breaks: "an exclusion is left alone with all beneath it",
-			Edits:  edits("relabel/mount_linux.go", "maps.Copy(m.left, r.exclude)", "maps.Copy(m.left, map[identity]string{})"),
 		},
 		{
 			Name: "hidden-labelled", By: "TestRootSpelled",
@@ -110,9 +90,19 @@ func confinement() []Mutant {
 			Edits:  edits("relabel/mount_linux.go", "on.parent != m.id", "on.parent != 0"),
 		},
 		{
-			Name: "beneath-by-prefix", By: "TestBeneath",
-			Breaks: "a neighbour whose name begins like the root is not beneath it",
-			Edits:  edits("relabel/mountinfo.go", "strings.TrimSuffix(path, \"/\") + \"/\"", "strings.TrimSuffix(path, \"/\")"),
+			Name: "mount-in-refused", By: "TestBeneathRefused",
+			Breaks: "what is mounted in a refused place is left alone",
+			Edits:  edits("relabel/submount_linux.go", "place, is := r.deny[id]; is {", "place, is := r.deny[id]; is && i == len(passed)-1 {"),
+		},
+		{
+			Name: "refused-inside", By: "TestRefusedInside",
+			Breaks: "a refused place that lies in the tree as a plain directory is left alone",
+			Edits:  edits("relabel/mount_linux.go", "maps.Copy(m.left, r.refusedIn(m))", "_ = r.refusedIn"),
+		},
+		{
+			Name: "kernel-labelled", By: "TestKernelFilesystems",
+			Breaks: "the kernel's own filesystems are left alone, with what is mounted in them",
+			Edits:  edits("relabel/submount_linux.go", "k := r.proc.kernels(info, root.id); k != nil", "k := r.proc.kernels(info, root.id); k != nil && k.id == info.id"),
 		},
 		{
 			Name: "proc-unverified", By: "TestProcIsReal",

@@ -41,7 +41,7 @@ func counts() []Mutant {
 			),
 		},
 		{
-			Name: "skip-links", By: "TestEqualLabels",
+			Name: "skip-links", By: "TestRandomTrees in test/torture",
 			Breaks: "links are labelled",
 			Edits: edits(
 				walk, "\to := w.label(t, d)\n", "\to := right\n\tif e.Kind != sys.KindLink {\n\t\to = w.label(t, d)\n\t}\n",
@@ -54,39 +54,14 @@ func counts() []Mutant {
 			Edits:  edits(walk, "d.again && (o == right || o == vanished)", "d.again && o == vanished"),
 		},
 		{
-			Name: "failure-uncounted", By: "TestFailureSeals",
-			Breaks: "each failure is counted",
-			Edits:  edits(label, "\tw.sicken(op, e)\n\treturn failure", "\tw.sicken(op, e)\n\treturn skipped"),
-		},
-		{
-			Name: "spoil-uncounted", By: "TestAnswers",
-			Breaks: "a directory that cannot be read counts as failed",
-			Edits:  edits(label, "w.tally.of[d.outcome]--\n\t\tw.tally.of[failure]++", "_ = d"),
-		},
-		{
 			Name: "vanished-twice", By: "TestVanishDeep",
 			Breaks: "what vanished counts once",
 			Edits:  edits(enter, "\t\treturn vanished\n", "\t\tw.tally.count(vanished)\n\t\treturn vanished\n"),
 		},
 		{
-			Name: "eperm-right", By: "TestGuessRefused",
-			Breaks: "what cannot be written is right only if it was read",
-			Edits:  edits(label, "if e != 0 || !sameLabel(w.hand.Value(n), w.want) {", "if e != 0 || n < 0 {"),
-		},
-		{
-			Name: "guess-under-right", By: "TestGuessEnds",
-			Breaks: "where the root is right every label is read first",
-			Edits:  edits("relabel/record_linux.go", "r.guesses = r.commits && ", "r.guesses = "),
-		},
-		{
 			Name: "row-not-taken", By: "TestMendTaken",
 			Breaks: "a name belongs to the worker that took it",
 			Edits:  edits(row, "if r.Stop.Load() || !r.Next.CompareAndSwap(int32(i), int32(i+1)) {", "r.Next.Store(int32(i + 1))\n\t\tif r.Stop.Load() {"),
-		},
-		{
-			Name: "row-deaf", By: "TestMendStops",
-			Breaks: "a stop is seen between two names",
-			Edits:  edits(row, "if r.Stop.Load() || ", "if "),
 		},
 		{
 			Name: "row-holds-scheduler", By: "TestRowLetsGo",
@@ -97,11 +72,6 @@ func counts() []Mutant {
 				visit, "\tenter()\n", "",
 				visit, "\texit()\n", "",
 			),
-		},
-		{
-			Name: "pause-is-stall", By: "TestThrottleIsNoStall",
-			Breaks: "a worker that the caller holds back is not taken for one whose call hangs",
-			Edits:  edits("relabel/stall_linux.go", "busy := w.in.Load() != nil && !w.paused.Load()", "busy := w.in.Load() != nil"),
 		},
 		{
 			Name: "visit-left-open", By: "TestLeaks",

@@ -9,7 +9,7 @@
 //	count.go     each entry is labelled once and counted once
 //	undo.go      the record before the write, and the way back
 //	pool.go      relabel/internal/steal: parking, stealing, ending, relief
-//	caller.go    Group and the hook
+//	caller.go    Group, the budget, the hook, the command
 //	machine.go   what only a machine with SELinux can show
 //
 //	go test ./test/mutants       the entries apply, and their tests exist

@@ -20,11 +20,6 @@ func pool() []Mutant {
 			Edits:  edits(worker, "w.deque.pushNewest(item)\n\tpause(appended)\n", "w.pool.lot.wake()\n\tpause(appended)\n\tw.deque.pushNewest(item)\n\treturn\n"),
 		},
 		{
-			Name: "give-wakes-before-append", By: "TestHandoffPair",
-			Breaks: "1, at the other end of the deque",
-			Edits:  edits(worker, "w.deque.pushOldest(item)\n\tpause(appended)\n", "w.pool.lot.wake()\n\tpause(appended)\n\tw.deque.pushOldest(item)\n\treturn\n"),
-		},
-		{
 			Name: "idle-not-announced", By: "TestHandoff",
 			Breaks: "1: a worker announces that it is idle, then looks a last time",
 			Edits: edits(
@@ -66,11 +61,6 @@ func pool() []Mutant {
 			),
 		},
 		{
-			Name: "end-without-broadcast", By: "TestRendezvous",
-			Breaks: "4: sleepers are woken when nothing is pending any more",
-			Edits:  edits(run, "\t\tpause(drained)\n\t\tp.lot.close()\n", "\t\tpause(drained)\n"),
-		},
-		{
 			Name: "sleeps-after-broadcast", By: "TestRendezvous",
 			Breaks: "4: a worker that announces after the lot was closed does not sleep",
 			Edits:  edits(lot, "\tif l.closed {\n", "\tif l.closed && cap(s) == 0 {\n"),
@@ -97,34 +87,6 @@ func pool() []Mutant {
 				worker, "!p.stopped.Load() && !w.tooMany() {", "!p.stopped.Load() {",
 				worker, "item, ok := w.next()\n", "item, ok := w.next()\n\t\t\tif w.tooMany() {\n\t\t\t\treturn\n\t\t\t}\n",
 			),
-		},
-		{
-			Name: "shed-the-last", By: "TestShed",
-			Breaks: "6: one worker stays",
-			Edits:  edits(worker, "p.alive.Load()-p.left-p.surplus.Load())-1)", "p.alive.Load()-p.left-p.surplus.Load()))"),
-		},
-		{
-			Name: "hook-outlives-run", By: "TestCancelLast",
-			Breaks: "Run returns after the hook on the context",
-			Edits:  edits(stop, "\t\tif !stop() {\n\t\t\t<-called\n\t\t}\n", "\t\tstop()\n"),
-		},
-		{
-			Name: "end-not-deferred", By: "TestPanic",
-			Breaks: "end is called when runtime.Goexit ended do",
-			Edits: edits(
-				worker, "defer p.guard(end) //", "_ = end //",
-				worker, "\t\t\tdo(item)\n\t\t\tp.finish()\n\t\t}\n\t})\n", "\t\t\tdo(item)\n\t\t\tp.finish()\n\t\t}\n\t})\n\tif end != nil {\n\t\tp.guard(end)\n\t}\n",
-			),
-		},
-		{
-			Name: "told-not-noted", By: "TestStoppedIsTold",
-			Breaks: "a run cut short by Stopped is no finished one",
-			Edits:  edits(worker, "\tw.pool.told.Store(true)\n", ""),
-		},
-		{
-			Name: "relief-not-pending", By: "TestRelieve",
-			Breaks: "3: a worker that was added is pending while it begins",
-			Edits:  edits(worker, "p.pending.CompareAndSwap(n, n+1)", "p.pending.CompareAndSwap(n, n)"),
 		},
 		{
 			Name: "relief-not-waited-for", By: "TestRelieveHeldUp",
