@@ -91,7 +91,9 @@
 //     or mounts meanwhile. Links are labelled, not followed; devices, FIFOs
 //     and sockets are not opened. Hard links are the exception: a file bears
 //     one label, by whatever name it is reached. (TestEscape,
-//     TestNothingElseOpened, TestRefusedRoots)
+//     TestNothingElseOpened) The system's own places are refused as a root, and
+//     what they lead to where they are links; what lies in them is not.
+//     (TestRefusedRoots, TestRefusedLinks)
 //  6. One failure does not stop the others; each is reported with its path and
 //     errno. What vanishes meanwhile is counted and is no failure. Two things end
 //     a run early: a label that the kernel refuses, and 128 input or output errors
