@@ -95,9 +95,10 @@
 //     what they lead to where they are links; what lies in them is not.
 //     (TestRefusedRoots, TestRefusedLinks)
 //  6. One failure does not stop the others; each is reported with its path and
-//     errno. What vanishes meanwhile is counted and is no failure. Two things end
-//     a run early: a label that the kernel refuses, and 128 input or output errors
-//     in a row. (TestVanish, TestFailureSeals)
+//     errno. What vanishes meanwhile is counted and is no failure, but in an
+//     encrypted directory, where names change with the key. Two things end a run
+//     early: a label that the kernel refuses, and 128 input or output errors in a
+//     row. (TestVanish, TestEncrypted, TestFailureSeals)
 //     A mount that cannot bear labels, or is read-only, is skipped and named. So
 //     are a read-only subvolume of btrfs; a place that is never relabelled, where
 //     it is met in the tree, with every mount in it; and a filesystem of the

@@ -190,6 +190,7 @@ func (w *worker) reopen(t target, fd int, op string, e sys.Errno) (int, string, 
 
 // closed deals with a directory that could not be opened.
 func (w *worker) closed(parent *dir, t target, op string, e sys.Errno) outcome {
+	e = absent(t.fd, e)
 	switch judge(e) {
 	case gone:
 		if parent.again {

@@ -43,6 +43,7 @@ var verdicts = [...]struct {
 	{syscall.EIO, sick, "one bad sector, or a dying disk"},
 	{syscall.ENOSPC, failed, "other entries may have room in their inodes"},
 	{syscall.EDQUOT, failed, "other entries may belong to other users"},
+	{syscall.ENOKEY, failed, "its directory is encrypted, and the name may be another by now"},
 	{syscall.ENOTSUP, failed, "beneath a root that bears labels this entry does not"},
 }
 
@@ -53,6 +54,18 @@ func judge(e sys.Errno) verdict {
 		}
 	}
 	return failed
+}
+
+// absent is e, which was answered of a name in dir. In an encrypted directory a name
+// that is not there was not removed for sure: with its key, and without, entries have
+// other names.
+func absent(dir int, e sys.Errno) sys.Errno {
+	if e != 0 && judge(e) == gone {
+		if st, unread := sys.Fstatx(dir); unread == 0 && st.Encrypted {
+			return syscall.ENOKEY
+		}
+	}
+	return e
 }
 
 const (

@@ -29,7 +29,10 @@ func (w *worker) settle(t target, d *dir, o outcome, op string, e sys.Errno) out
 		}
 		switch judge(e) {
 		case gone:
-			if t.name != nil {
+			if t.name == nil {
+				break
+			}
+			if e = absent(t.fd, e); judge(e) == gone {
 				return vanished
 			}
 		case foreign:

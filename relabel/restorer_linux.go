@@ -104,6 +104,7 @@ func (w *restorer) open(dir string) (fd int, passing bool, op string, e sys.Errn
 		var name string
 		name, rest, _ = strings.Cut(rest, "/")
 		next, op, e := w.m.openDir(at, sys.Cname(name))
+		e = absent(at, e)
 		if passing {
 			sys.Close(at)
 		}
@@ -129,6 +130,7 @@ func (w *restorer) cut(n int) {
 // entry restores f in the open directory fd, which is dir.
 func (w *restorer) entry(fd int, dir string, f Former) outcome {
 	at, op, e := w.m.pin(fd, sys.Cname(f.Name))
+	e = absent(fd, e)
 	switch {
 	case judge(e) == gone && e != 0:
 		return vanished

@@ -88,6 +88,9 @@ func (w *worker) subdirectories(d *dir, fd int, records []byte) {
 				continue
 			}
 		} else if judge(errno) == gone {
+			if e := absent(fd, errno); judge(e) != gone {
+				w.tally.count(w.fail(d, t, "statx", e))
+			}
 			continue
 		}
 		w.tally.found++

@@ -54,6 +54,11 @@ func counts() []Mutant {
 			Edits:  edits(walk, "d.again && (o == right || o == vanished)", "d.again && o == vanished"),
 		},
 		{
+			Name: "encrypted-vanishes", By: "TestEncrypted",
+			Breaks: "a name that is gone in an encrypted directory is a failure",
+			Edits:  edits("relabel/errno_linux.go", "unread == 0 && st.Encrypted", "unread == 0 && false"),
+		},
+		{
 			Name: "vanished-twice", By: "TestVanishDeep",
 			Breaks: "what vanished counts once",
 			Edits:  edits(enter, "\t\treturn vanished\n", "\t\tw.tally.count(vanished)\n\t\treturn vanished\n"),

@@ -35,6 +35,8 @@ type Stat struct {
 	// Immutable and Append are what chattr(1) sets with +i and +a, where the
 	// filesystem tells (statx(2)). Attributes of such a file cannot be written.
 	Immutable, Append bool
+	// Encrypted is a directory whose names depend on a key being there (fscrypt).
+	Encrypted bool
 }
 
 // Statx asks about name in dir. Links are not followed and automounts not
@@ -74,6 +76,7 @@ func statx(dir int, name *byte, flags uintptr) (Stat, Errno) {
 
 		Immutable: st.Attributes&unix.STATX_ATTR_IMMUTABLE != 0,
 		Append:    st.Attributes&unix.STATX_ATTR_APPEND != 0,
+		Encrypted: st.Attributes&unix.STATX_ATTR_ENCRYPTED != 0,
 	}
 	if st.Mask&unix.STATX_MNT_ID != 0 {
 		out.Mount = st.Mnt_id
