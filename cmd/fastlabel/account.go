@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"sync"
@@ -54,25 +55,31 @@ func (a *account) check(ctx context.Context, paths []string) error {
 	if a.file == "" || a.checked || ctx.Err() != nil {
 		return nil
 	}
-	in, err := within(ctx, func() (string, error) {
+	in := ""
+	above, err := within(ctx, func() (map[identity]bool, error) {
 		if a.record != "" && sameName(a.record, a.file) {
-			return "what --record makes", nil
+			in = "what --record makes"
 		}
-		in, err := liesIn(a.file, paths, os.Lstat)
-		if err == nil && in == "" {
-			err = metrics.Check(a.file)
-		}
-		return in, err
+		return above(a.file)
 	})
-	if err != nil && isEnd(ctx, err) {
-		return &relabel.Hung{Calls: []relabel.HungCall{{Call: "openat", Path: a.file}}, Cause: err}
+	if err == nil && in == "" {
+		in = firstOf(ctx, paths, above, os.Lstat)
+		if in == "" && ctx.Err() != nil { // a PATH does not answer, which the run tells
+			return nil
+		}
 	}
-	if a.checked = err == nil && in == ""; a.checked {
+	if err == nil && in == "" {
+		_, err = within(ctx, func() (bool, error) { return true, metrics.Check(a.file) })
+	}
+	switch {
+	case err == nil && in == "":
+		a.checked = true
 		return nil
-	}
-	if in != "" {
+	case err == nil:
 		err = usageError{fmt.Errorf("--metrics %s: it would be or lie in %s", brief(a.file), brief(in))}
-	} else {
+	case isEnd(ctx, err):
+		err = hungAt("openat", a.file, err)
+	default:
 		err = metricsError{err}
 	}
 	a.file = "" // not to be tried again
@@ -129,9 +136,9 @@ func (a *account) add(p metrics.Path) {
 }
 
 // close writes the file and the last line.
-func (a *account) close(stderr io.Writer, code int, operands []string) int {
+func (a *account) close(ctx context.Context, stderr io.Writer, code int, operands []string) int {
 	if a.file != "" {
-		code = a.write(stderr, code, operands)
+		code = a.write(ctx, stderr, code, operands)
 	}
 	if a.journal {
 		fmt.Fprintf(stderr, "%sfastlabel: %s\n", priorityOf(code), a.last(code))
@@ -160,7 +167,7 @@ func (a *account) last(code int) string {
 
 // write writes the metrics. A run that ended before it knew its PATHs is told for
 // those of the command line, or, where all were in a list, for the path "".
-func (a *account) write(stderr io.Writer, code int, operands []string) int {
+func (a *account) write(ctx context.Context, stderr io.Writer, code int, operands []string) int {
 	if len(a.paths) == 0 && code != exitDone {
 		if len(operands) == 0 {
 			operands = []string{""}
@@ -170,18 +177,23 @@ func (a *account) write(stderr io.Writer, code int, operands []string) int {
 		}
 	}
 	if !a.checked { // the run ended before, or was another process's
-		ctx, cancel := context.WithTimeout(context.Background(), probeGrace)
+		soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeGrace/3)
 		defer cancel()
-		err := a.check(ctx, operands)
-		if errors.As(err, new(metricsError)) {
+		switch err := a.check(soon, operands); {
+		case errors.As(err, new(metricsError)):
 			return metricsFailed(stderr, code, err)
-		}
-		if err != nil && ctx.Err() == nil {
+		case a.file == "":
 			return code
 		}
 	}
-	run := metrics.Run{Command: a.command, Ended: time.Now(), Paths: slices.Clone(a.paths)}
-	if err := metrics.Write(a.file, run); err != nil {
+	run, file := metrics.Run{Command: a.command, Ended: time.Now(), Paths: slices.Clone(a.paths)}, a.file
+	late, cancel := lingering(ctx)
+	defer cancel()
+	_, err := within(late, func() (bool, error) { return true, metrics.Write(file, run) })
+	if err != nil && late.Err() != nil {
+		err = &fs.PathError{Op: "write", Path: file, Err: errHangs}
+	}
+	if err != nil {
 		return metricsFailed(stderr, code, err)
 	}
 	return code

@@ -104,7 +104,7 @@ func TestMetricsTwice(t *testing.T) {
 		r.Root = "/p"
 		a.result(r)
 	}
-	if code := a.close(nil, exitFailed, nil); code != exitFailed {
+	if code := a.close(t.Context(), nil, exitFailed, nil); code != exitFailed {
 		t.Error(code)
 	}
 	text, err := os.ReadFile(file)

@@ -204,6 +204,13 @@ func within[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	}
 }
 
+// lingering is ctx, but ends a little later: for an answer that is under way.
+func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
+	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(probeGrace, cancel) })
+	return late, func() { stop(); cancel() }
+}
+
 // kind names what is neither a directory nor a regular file.
 func kind(m fs.FileMode) string {
 	switch {

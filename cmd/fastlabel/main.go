@@ -183,6 +183,7 @@ func process(a app) {
 		leave, end = func(int) {}, leavePart // a second signal is the parent's
 		beginPart()
 	}
+	a.quit = end
 	ctx, _ := interruptible(leave)
 	end(a.run(ctx, os.Stdin, os.Stdout, os.Stderr, os.Args[1:]))
 }
@@ -211,6 +212,10 @@ type app struct {
 	// notify, if not nil, tells the service manager.
 	notify func(assignments ...string) error
 
+	// quit, if not nil, ends the process. ends is called when all is written.
+	quit func(code int)
+	ends *[]func()
+
 	name   string           // what the command was called by
 	asked  <-chan os.Signal // by who wants to know how far it is
 	screen *screen          // standard error; nil: of run's own
@@ -226,11 +231,26 @@ func (a app) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer,
 		out.w.Reset(a.screen.beside(stdout))
 	}
 	stderr = a.screen
+	a.ends = new([]func())
+	defer func() {
+		for _, end := range *a.ends {
+			end()
+		}
+	}()
 	code := a.command(ctx, stdin, out, stderr, args)
 	if err := out.flush(); err != nil {
 		code = worse(code, stdoutFailed(stderr, err))
 	}
 	return code
+}
+
+// giveUp ends the process without a word: nobody reads. Metrics are a file.
+func (a app) giveUp(ctx context.Context, kept *account, operands []string) {
+	code, _ := endOf(ctx)
+	if kept.file != "" {
+		code = kept.write(ctx, io.Discard, code, operands)
+	}
+	a.quit(code)
 }
 
 // stdoutFailed tells that what was to be data did not get out.
@@ -287,22 +307,25 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 		}
 		return a.runHook(ctx, s, stdin, stderr)
 	}
+	if s.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, s.timeout, deadline{s.timeout})
+		*a.ends = append(*a.ends, cancel)
+	}
 	kept := newAccount(c, s, stderr)
+	if a.quit != nil {
+		*a.ends = append(*a.ends, unread(ctx, func() { a.giveUp(ctx, kept, operands) }, &out.outlet, &a.screen.outlet))
+	}
 	told := false
 	defer func() {
 		if !told {
-			code = kept.close(stderr, code, operands)
+			code = kept.close(ctx, stderr, code, operands)
 		}
 		if !isPart() {
 			a.ready(code)
 		}
 	}()
 
-	if s.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, s.timeout, deadline{s.timeout})
-		defer cancel()
-	}
 	pace, press, err := a.manners(s)
 	if err != nil {
 		fmt.Fprintf(stderr, "fastlabel: %v\n", err)
@@ -361,7 +384,7 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 	case c.name == "explain":
 		return j.explainAll(ctx, pods, paths)
 	}
-	code = worse(j.labelAll(ctx, paths), j.recorded())
+	code = worse(j.labelAll(ctx, paths), j.recorded(ctx))
 	if len(j.left) > 0 && c.name == "restore" {
 		j.left = operands
 	}

@@ -64,9 +64,8 @@ func inTime[T any](ctx context.Context, j *job, path string, slow time.Duration,
 		})
 		defer timer.Stop()
 	}
-	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	late, cancel := lingering(ctx)
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(probeGrace, cancel) })()
 	r, err := within(late, f)
 	switch {
 	case err != nil && late.Err() != nil:

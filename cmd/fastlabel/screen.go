@@ -19,6 +19,7 @@ type screen struct {
 	mu    sync.Mutex
 	w     io.Writer
 	drawn string // the line that is there; "" if none is
+	outlet
 }
 
 // wiped takes the cursor to the first column, and what is behind it away
@@ -29,7 +30,7 @@ func (s *screen) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clear()
-	return s.w.Write(p)
+	return s.to(s.w, p)
 }
 
 // draw makes text the line, "" takes it away. text fits the terminal.
@@ -44,7 +45,7 @@ func (s *screen) draw(text string) {
 		// A terminal that is made narrower breaks the line in two, and keeps
 		// the cursor at the character that it was on: only from the first one
 		// are both reached.
-		fmt.Fprint(s.w, "\r"+text+"\x1b[J\r")
+		_, _ = s.to(s.w, []byte("\r"+text+"\x1b[J\r"))
 		s.drawn = text
 	}
 }
@@ -52,7 +53,7 @@ func (s *screen) draw(text string) {
 // clear takes the line away. mu is held.
 func (s *screen) clear() {
 	if s.drawn != "" {
-		fmt.Fprint(s.w, wiped)
+		_, _ = s.to(s.w, []byte(wiped))
 		s.drawn = ""
 	}
 }
@@ -88,7 +89,7 @@ func (n neighbour) Write(p []byte) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.clear()
-	return n.w.Write(p)
+	return n.to(n.w, p)
 }
 
 // columns returns the width of the terminal that w is, as it is now, and

@@ -172,7 +172,7 @@ func TestLastLine(t *testing.T) {
 	}
 	for code, level := range map[int]string{exitDone: "<6>", exitDiffers: "<5>", exitFailed: "<3>", exitRefused: "<3>", exitUsage: "<3>", exitDeadline: "<4>", exitTerminated: "<4>"} {
 		b.Reset()
-		a.close(&b, code, nil)
+		a.close(t.Context(), &b, code, nil)
 		want := fmt.Sprintf("%sfastlabel: exit %d, 2 PATHs, 2,000 entries, 40 to write, 6 failed, 0.", level, code)
 		if !strings.HasPrefix(b.String(), want) {
 			t.Errorf("%q, not %q", b.String(), want)

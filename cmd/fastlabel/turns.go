@@ -80,25 +80,34 @@ func (j *job) labelGroup(ctx context.Context, paths []string, served bool, begun
 // covered is coversOf. Where a look may hang, and does not return in time, none takes
 // in another; else the outcome does not depend on how fast the machine is.
 func covered(ctx context.Context, paths []string, served bool, s *settings) []root {
-	done := make(chan []root, 1)
-	var at atomic.Int64
-	if !served || len(paths) > 1 {
-		go func() { done <- coversOf(ctx, paths, s, &at) }()
-	} else {
-		done <- bare(paths)
+	if served && len(paths) == 1 {
+		return bare(paths)
 	}
+	roots, ok := looks(ctx, served, func(at *atomic.Int64) []root { return coversOf(ctx, paths, s, at) })
+	if !ok {
+		return bare(paths)
+	}
+	return roots
+}
+
+// looks is what f returns, which counts its looks at files. It is not ok if ctx ends
+// before or, where one may hang, if one does not return in time.
+func looks[T any](ctx context.Context, may bool, f func(at *atomic.Int64) T) (result T, ok bool) {
+	done := make(chan T, 1)
+	var at atomic.Int64
+	go func() { done <- f(&at) }()
 	tick := time.NewTicker(patience)
 	defer tick.Stop()
 	for last := int64(-1); ; {
 		select {
-		case roots := <-done:
-			return roots
+		case result = <-done:
+			return result, true
 		case <-ctx.Done():
-			return bare(paths)
+			return result, false
 		case <-tick.C:
 			now := at.Load()
-			if served && now == last {
-				return bare(paths)
+			if may && now == last {
+				return result, false
 			}
 			last = now
 		}

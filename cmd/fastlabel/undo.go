@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/undo"
@@ -19,48 +20,73 @@ import (
 )
 
 // record makes the file of --record, for the one path.
-func (j *job) record(paths []string) error {
-	at := "--record " + brief(j.settings.record)
+func (j *job) record(ctx context.Context, paths []string) (err error) {
+	file := j.settings.record
+	at := "--record " + brief(file)
 	if len(paths) != 1 {
 		return usageError{errors.New("--record is for one PATH: each needs a file of its own")}
 	}
-	in, err := liesIn(j.settings.record, paths, os.Stat)
-	if err == nil && in != "" {
-		return usageError{fmt.Errorf("%s: it would lie in %s, and be labelled with it", at, brief(in))}
-	}
+	above, err := within(ctx, func() (map[identity]bool, error) { return above(file) })
 	if err == nil {
-		j.recorder, err = undo.Create(j.settings.record, versionLine())
+		if in := firstOf(ctx, paths, above, os.Stat); in != "" {
+			return usageError{fmt.Errorf("%s: it would lie in %s, and be labelled with it", at, brief(in))}
+		}
+		j.recorder, err = within(ctx, func() (*undo.Writer, error) { return undo.Create(file, versionLine()) })
 	}
-	if errors.Is(err, fs.ErrExist) {
+	switch {
+	case err != nil && isEnd(ctx, err):
+		return hungAt("openat", file, err)
+	case errors.Is(err, fs.ErrExist):
 		return usageError{fmt.Errorf("%s: there is such a file: each run needs a new one", at)}
 	}
 	return err
 }
 
-// liesIn returns which of paths the file is, or will lie in or beneath; "" if none.
-// stat follows links or does not. What is wrong with a path the engine says.
-func liesIn(file string, paths []string, stat func(string) (fs.FileInfo, error)) (string, error) {
-	all, err := upwards(dirOf(file))
+// hungAt is the end of a context while a call on path had not returned.
+func hungAt(call, path string, end error) error {
+	return &relabel.Hung{Calls: []relabel.HungCall{{Call: call, Path: path}}, Cause: end}
+}
+
+// above has what the file lies in, and itself if it is there.
+func above(file string) (map[identity]bool, error) {
+	dirs, err := upwards(dirOf(file))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	above := map[identity]bool{}
-	for _, id := range all {
-		above[id] = true
+	all := map[identity]bool{}
+	for _, id := range dirs {
+		all[id] = true
 	}
 	if info, err := os.Lstat(file); err == nil {
 		if id, ok := identify(info); ok {
-			above[id] = true
+			all[id] = true
 		}
 	}
-	for _, p := range paths {
-		if info, err := stat(p); err == nil {
-			if id, ok := identify(info); ok && above[id] {
-				return p, nil
+	return all, nil
+}
+
+// firstOf returns the first of paths that is among them; "" if none is. What is wrong
+// with a path, or that it does not answer, the engine says.
+func firstOf(ctx context.Context, paths []string, among map[identity]bool, stat func(string) (fs.FileInfo, error)) string {
+	var first atomic.Pointer[string]
+	looks(ctx, isPart(), func(at *atomic.Int64) bool {
+		for i := range paths {
+			if at.Add(1); ctx.Err() != nil {
+				break
+			}
+			if info, err := stat(paths[i]); err == nil {
+				if id, ok := identify(info); ok && among[id] {
+					first.Store(&paths[i])
+					break
+				}
 			}
 		}
+		return true
+	})
+	if p := first.Load(); p != nil {
+		return *p
 	}
-	return "", nil
+	return ""
 }
 
 // dirOf is what the kernel resolves for file but its last name: link/../x is not x.
@@ -80,20 +106,32 @@ func sameName(a, b string) bool {
 }
 
 // recorded ends the record, and says what it is good for.
-func (j *job) recorded() int {
+func (j *job) recorded(ctx context.Context) int {
 	if j.recorder == nil {
 		return exitDone
 	}
-	begun := j.recorder.Begun()
 	code := exitDone
-	if err := j.recorder.Close(); err != nil {
+	file := forShell(j.settings.record)
+	late, cancel := lingering(ctx)
+	defer cancel()
+	type state struct{ begun, whole bool }
+	is, err := within(late, func() (state, error) {
+		begun := j.recorder.Begun()
+		err := j.recorder.Close()
+		return state{begun, j.recorder.Whole()}, err
+	})
+	switch {
+	case err != nil && late.Err() != nil:
+		j.failure("", &fs.PathError{Op: "write", Path: j.settings.record, Err: errHangs})
+		code, _ = endOf(ctx)
+	case err != nil:
 		j.failure("", err)
 		code = exitFailed
 	}
-	switch file := forShell(j.settings.record); {
-	case !begun:
+	switch {
+	case !is.begun && code == exitDone:
 		j.note("", "nothing was recorded")
-	case j.recorder.Whole():
+	case is.whole:
 		j.note("", "to put the labels back: fastlabel restore "+file)
 	default:
 		j.note("", "the record is cut short; what it holds is put back by: fastlabel restore --partial "+file)
@@ -113,28 +151,17 @@ func nextRecord(file string) string {
 
 // restore makes the job one that puts labels back, and returns its path. The
 // whole record is checked before.
-func (j *job) restore(operands []string) ([]string, error) {
+func (j *job) restore(ctx context.Context, operands []string) ([]string, error) {
 	if len(operands) != 1 || operands[0] == "" || operands[0] == "-" {
 		return nil, usageError{errors.New("restore takes one FILE, which is no pipe")}
 	}
 	file := operands[0]
-	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO would be waited for
-	if err != nil {
-		return nil, err
-	}
-	refuse := func(err error) ([]string, error) {
-		_ = f.Close() // it was only read
-		return nil, &fs.PathError{Op: "restore", Path: file, Err: refusal{err}}
-	}
-	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && !onlyOurs(info) {
-		return refuse(errors.New("others than this user and root may have written it"))
-	}
-	r, err := undo.Open(f)
+	r, err := within(ctx, func() (*undo.Reader, error) { return openRecord(file, j.partial) })
 	switch {
+	case err != nil && isEnd(ctx, err):
+		return nil, hungAt("read", file, err)
 	case err != nil:
-		return refuse(err)
-	case r.Cut && !j.partial:
-		return refuse(fmt.Errorf("the record has no end: its run was killed, or the file is not whole; it holds %s entries, which --partial puts back", thousands(r.Entries)))
+		return nil, err
 	case r.Cut:
 		j.note("", fmt.Sprintf("the record has no end; it holds %s entries", thousands(r.Entries)))
 	}
@@ -147,6 +174,29 @@ func (j *job) restore(operands []string) ([]string, error) {
 		return []string{j.root}, nil
 	}
 	return []string{r.Head.Root}, nil
+}
+
+// openRecord opens the record and checks all of it.
+func openRecord(file string, partial bool) (*undo.Reader, error) {
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO would be waited for
+	if err != nil {
+		return nil, err
+	}
+	refuse := func(err error) (*undo.Reader, error) {
+		_ = f.Close() // it was only read
+		return nil, &fs.PathError{Op: "restore", Path: file, Err: refusal{err}}
+	}
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && !onlyOurs(info) {
+		return refuse(errors.New("others than this user and root may have written it"))
+	}
+	r, err := undo.Open(f)
+	if err != nil {
+		return refuse(err)
+	}
+	if r.Cut && !partial {
+		return refuse(fmt.Errorf("the record has no end: its run was killed, or the file is not whole; it holds %s entries, which --partial puts back", thousands(r.Entries)))
+	}
+	return r, nil
 }
 
 // refusal is an error that ends the command with exitRefused.

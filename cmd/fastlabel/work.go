@@ -38,7 +38,7 @@ type job struct {
 // prepare finds the paths and the label, before anything is begun.
 func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]string, error) {
 	if j.command == "restore" {
-		roots, err := j.restore(paths)
+		roots, err := j.restore(ctx, paths)
 		if err == nil {
 			err = j.lookUp(ctx, nil, roots)
 		}
@@ -77,7 +77,7 @@ func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]s
 		return nil, err
 	}
 	if j.settings.record != "" {
-		return all, j.record(all)
+		return all, j.record(ctx, all)
 	}
 	return all, nil
 }
