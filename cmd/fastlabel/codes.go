@@ -23,7 +23,7 @@ const (
 	exitDiffers     = 4   // differences found: probe, verify, -n
 	exitDeadline    = 124 // --timeout, as timeout(1) has it
 	exitInterrupted = 130 // SIGINT, as shells have it
-	exitTerminated  = 143 // SIGTERM
+	exitTerminated  = 143 // SIGTERM, SIGHUP
 )
 
 // worse returns the code that a run with both outcomes ends with. The order is
@@ -41,10 +41,20 @@ type signalled struct{ sig os.Signal }
 
 func (s signalled) Error() string {
 	name := "SIGINT"
-	if s.sig == syscall.SIGTERM {
+	switch s.sig {
+	case syscall.SIGTERM:
 		name = "SIGTERM"
+	case syscall.SIGHUP:
+		name = "SIGHUP"
 	}
 	return "interrupted by " + name
+}
+
+func (s signalled) code() int {
+	if s.sig == os.Interrupt {
+		return exitInterrupted
+	}
+	return exitTerminated
 }
 
 // deadline is the cause of a context that --timeout ended.
@@ -58,10 +68,7 @@ func endOf(ctx context.Context) (int, string) {
 	var d deadline
 	switch cause := context.Cause(ctx); {
 	case errors.As(cause, &s):
-		if s.sig == syscall.SIGTERM {
-			return exitTerminated, s.Error()
-		}
-		return exitInterrupted, s.Error()
+		return s.code(), s.Error()
 	case errors.As(cause, &d):
 		return exitDeadline, d.Error()
 	case errors.Is(cause, context.DeadlineExceeded):

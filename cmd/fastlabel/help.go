@@ -20,7 +20,7 @@ type command struct {
 const exitCodes = `Exit codes:
   0  done, or nothing to do       4    differences found, changed meanwhile
   1  some entries failed          124  --timeout reached
-  2  usage; nothing was begun     130  interrupted (143: SIGTERM)
+  2  usage; nothing was begun     130  interrupted (143: SIGTERM, SIGHUP)
   3  refused, or no labels there
 The worst of all PATHs counts: 130 and 143, 124, 2, 1, 3, 4, 0.
 `

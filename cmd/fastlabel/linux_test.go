@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,6 +32,10 @@ func TestMain(m *testing.M) {
 	mode, apart := strings.CutPrefix(mode, "apart ")
 	real := app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, commit: relabel.LastCommit, lstat: os.Lstat, label: labelOf, readOnly: isReadOnly, giveWay: giveWay}
 	a := app{tree: func(ctx context.Context, _, _ string, o relabel.Options) (relabel.Report, error) {
+		hangups := make(chan os.Signal, 2)
+		if mode == "slow" {
+			signal.Notify(hangups, syscall.SIGHUP)
+		}
 		fmt.Fprintln(os.Stderr, "begun")
 		switch mode {
 		case "waits":
@@ -43,6 +48,12 @@ func TestMain(m *testing.M) {
 			<-ctx.Done()
 			for end := time.Now().Add(2 * partGrace); time.Now().Before(end); {
 			}
+		case "slow": // to end: it waits for a second signal
+			<-hangups
+			<-ctx.Done()
+			fmt.Fprintln(os.Stderr, "told")
+			<-hangups
+			fmt.Fprintln(os.Stderr, "told")
 		case "names":
 			fmt.Fprintln(os.Stderr, os.Getpid())
 			time.Sleep(time.Minute)
@@ -101,6 +112,8 @@ func TestSignals(t *testing.T) {
 	}{
 		{"waits", syscall.SIGINT, exitInterrupted, "fastlabel: /p: incomplete (interrupted by SIGINT), 2 entries"},
 		{"waits", syscall.SIGTERM, exitTerminated, "fastlabel: /p: incomplete (interrupted by SIGTERM), 2 entries"},
+		{"waits", syscall.SIGHUP, exitTerminated, "fastlabel: /p: incomplete (interrupted by SIGHUP), 2 entries"},
+		{"apart waits", syscall.SIGHUP, exitTerminated, "fastlabel: /p: incomplete (interrupted by SIGHUP), 2 entries"},
 		{"hangs", syscall.SIGINT, exitInterrupted, ""},
 		{"hangs", syscall.SIGTERM, exitTerminated, ""},
 		{"apart waits", syscall.SIGINT, exitInterrupted, "fastlabel: /p: incomplete (interrupted by SIGINT), 2 entries"},
@@ -127,6 +140,49 @@ func TestSignals(t *testing.T) {
 			t.Errorf("%s, %v: exit %d, not %d", c.mode, c.sig, got, c.code)
 		}
 	}
+}
+
+// A signal that was ignored at the start, as by nohup, stays ignored.
+func TestSignalIgnored(t *testing.T) {
+	for _, mode := range []string{"waits", "apart waits"} {
+		cmd := exec.Command("bash", "-c", `trap "" HUP INT; exec "$0" /p /q`, os.Args[0])
+		cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS="+mode)
+		pipe, err := cmd.StderrPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		stderr := bufio.NewReader(pipe)
+		expect(t, stderr, "begun\n")
+		for _, sig := range []os.Signal{syscall.SIGHUP, os.Interrupt, syscall.SIGTERM} {
+			if err := cmd.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+		}
+		expect(t, stderr, "fastlabel: /p: incomplete (interrupted by SIGTERM)")
+		_, _ = io.Copy(io.Discard, stderr)
+		_ = cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != exitTerminated {
+			t.Errorf("%s: exit %d", mode, code)
+		}
+	}
+}
+
+// Where a session drops, SIGHUP comes from the kernel and from the shell: the
+// second does not cut the first one's end short.
+func TestHangupTwice(t *testing.T) {
+	cmd, stderr := start(t, "slow", nil, "/p")
+	expect(t, stderr, "begun\n")
+	for range 2 {
+		if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, stderr, "told\n")
+	}
+	expect(t, stderr, "fastlabel: /p: incomplete (interrupted by SIGHUP)")
+	_ = cmd.Wait()
 }
 
 // A signal ends the wait for a list that nobody writes.

@@ -27,9 +27,9 @@ explain says; with --for POD.yaml it takes the label from a pod.
 `
 
 const manualMore = `Signals:
-SIGUSR1 prints how far it is. SIGINT and SIGTERM stop it within a second: it
-says how far it came and the command line that goes on. A second one leaves
-at once.
+SIGUSR1 prints how far it is. SIGINT, SIGTERM and SIGHUP stop it within a
+second: it says how far it came and the command line that goes on. A second
+one leaves at once, unless it is SIGHUP.
 
 Environment:
 Progress comes in whole lines where TERM is dumb. NOTIFY_SOCKET and

@@ -9,27 +9,29 @@ import (
 	"syscall"
 )
 
-// interruptible returns a context that SIGINT and SIGTERM end, with the signal
-// as its cause. The first signal lets the engine stop in good order, which may
+// interruptible returns a context that SIGINT, SIGTERM and SIGHUP end, with the
+// signal as its cause. One that was ignored at the start, as by nohup, stays
+// ignored. The first signal lets the engine stop in good order, which may
 // take as long as a system call on a dead server: the second calls leave, with
-// its own exit code. SIGPIPE is ignored: a write to a closed pipe is then an
+// its own exit code, unless it is SIGHUP: where a session drops, both the kernel
+// and the shell send it. SIGPIPE is ignored: a write to a closed pipe is then an
 // error like any other, and the exit code is ours.
 func interruptible(leave func(code int)) (context.Context, func()) {
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(sig) {
+			signal.Notify(signals, sig)
+		}
+	}
 	done := make(chan struct{})
 	go func() {
 		for first := true; ; first = false {
 			select {
 			case sig := <-signals:
-				if !first {
-					code := exitInterrupted
-					if sig == syscall.SIGTERM {
-						code = exitTerminated
-					}
-					leave(code)
+				if !first && sig != syscall.SIGHUP {
+					leave(signalled{sig}.code())
 				}
 				cancel(signalled{sig})
 			case <-done:
