@@ -10,6 +10,7 @@ func callers() []Mutant {
 		look   = "relabel/group_look.go"
 		budget = "relabel/budget.go"
 		hook   = "cmd/fastlabel/hook.go"
+		volume = "cmd/fastlabel/hookvolume.go"
 	)
 	return []Mutant{
 		{
@@ -36,6 +37,26 @@ func callers() []Mutant {
 			Name: "group-doubt-ignored", By: "TestGroupKept",
 			Breaks: "a kept success is held against the root's label",
 			Edits:  edits(group, "&& w.label == label && w != l.doubt {", "&& w.label == label {"),
+		},
+		{
+			Name: "group-kept-for-all", By: "TestGroupFresh",
+			Breaks: "a success is kept for callers who left before the end, and for no others",
+			Edits:  edits("relabel/group_run.go", "told || w.stopped || w.left == 0", "told || w.stopped"),
+		},
+		{
+			Name: "group-run-elsewhere", By: "TestGroupMoved",
+			Breaks: "the root that a run opens is the one that was looked at",
+			Edits:  edits("relabel/tree_linux.go", "volumeOf(fd) != *want", "*want == (volumeID{})"),
+		},
+		{
+			Name: "group-stop-leaves-open", By: "TestGroupStopFrozen",
+			Breaks: "when Stop returns nothing is open any more",
+			Edits:  edits("relabel/group_run.go", "\t<-ended\n", ""),
+		},
+		{
+			Name: "group-stop-overlooks", By: "TestGroupStopArrival",
+			Breaks: "a caller who arrived before Stop is stopped, too",
+			Edits:  edits(group, "\tif a.isStopped() {", "\tif false {"),
 		},
 		{
 			Name: "budget-hung-works", By: "TestBudgetHung",
@@ -73,8 +94,23 @@ func callers() []Mutant {
 			Edits:  edits("cmd/fastlabel/internal/metrics/metrics.go", "if n == 0 && err == io.EOF || n == len(own) && string(begin) == own {", "if n >= 0 {"),
 		},
 		{
+			Name: "hook-above-the-host", By: "TestHookHosts",
+			Breaks: "a directory that holds the host's own is no volume",
+			Edits:  edits(volume, "lies(top, source) || lies(source, top)", "lies(top, source)"),
+		},
+		{
+			Name: "hook-kubelets", By: "TestHookHosts",
+			Breaks: "what the kubelet writes and labels is no volume",
+			Edits:  edits(volume, "if h.isKubelets(source) {", "if false {"),
+		},
+		{
+			Name: "hook-read-only", By: "TestHookChooses",
+			Breaks: "what the container cannot write is no volume",
+			Edits:  edits(volume, "case m.readOnly():", "case false:"),
+		},
+		{
 			Name: "hook-labels-the-host", By: "TestHookLeavesAlone",
-			Breaks: "the host's devices, sockets and kernel filesystems are left alone",
+			Breaks: "true labels volumes, and nothing of the host's",
 			Edits:  edits(hook, "why := host.noVolume(m, source); why != \"\"", "why := host.noVolume(m, source); why == \"never\""),
 		},
 	}
