@@ -47,7 +47,7 @@ func (l logger) log(level zapcore.Level, message string, fields ...zapcore.Field
 }
 
 func str(key, value string) zapcore.Field {
-	return zapcore.Field{Key: key, Type: zapcore.StringType, String: value}
+	return zapcore.Field{Key: key, Type: zapcore.StringType, String: clean(value)}
 }
 
 func number(key string, value int64) zapcore.Field {

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/fastlabel/fastlabel/relabel"
+)
+
+// forged are bytes that a terminal, a log or a reader of lines must not get raw: a
+// line of its own, escapes of seven and of eight bits, marks of direction, what is no
+// UTF-8, quotes.
+const forged = "\nFORGED: \x1b]0;x\a\x1b[2J\r\u009b31m\u202e\u2028\u0085\x7f\b\xff\xc0\x80\xed\xa0\x80'\"\\$(x)`\t"
+
+// tells is an engine whose every word is hostile.
+func tells(ctx context.Context, root, _ string, o relabel.Options) (relabel.Report, error) {
+	err := &fs.PathError{Op: "op" + forged, Path: root + "/" + forged, Err: errors.New("text" + forged)}
+	call := relabel.HungCall{Call: "call" + forged, Path: root + forged}
+	if o.OnBegin != nil {
+		o.OnBegin(func() relabel.State { return relabel.State{Seen: 1, Path: root + forged, Call: "call" + forged} })
+	}
+	if o.OnFailure == nil { // explain asks what is refused
+		return relabel.Report{}, err
+	}
+	o.OnFailure(err)
+	o.OnFailure(errors.New(forged))
+	o.OnSkip(root+forged, "reason"+forged)
+	o.OnNote("note" + forged)
+	o.OnWait("process" + forged)
+	if o.OnStall != nil {
+		o.OnStall([]relabel.HungCall{call})
+	}
+	if o.OnChange != nil {
+		o.OnChange(root+"/"+forged, "from"+forged)
+		o.OnChange(root+"/"+forged, "")
+	}
+	rep := relabel.Report{Root: root, Seen: 3, Written: 1, Failed: 2, Way: "way" + forged, Interrupted: "label" + forged, Notes: []string{forged}}
+	if strings.HasSuffix(root, "/hung") {
+		return rep, &relabel.Hung{Calls: []relabel.HungCall{call}, Cause: context.Canceled}
+	}
+	return rep, errors.Join(err, errors.New("joined"+forged))
+}
+
+func hostileApp() app {
+	fails := func(path string) error {
+		if strings.Contains(path, "fails") {
+			return &fs.PathError{Op: forged, Path: path, Err: errors.New(forged)}
+		}
+		return nil
+	}
+	return app{
+		name: "/bin/" + forged,
+		tree: tells,
+		labelled: func(root, _ string, _ relabel.Depth) (bool, error) {
+			return strings.Contains(root, "right"), fails(root)
+		},
+		sealed: func(string, string) (bool, error) { return false, nil },
+		label:  func(string) (string, error) { return "has" + forged, nil },
+		commit: func(string) (relabel.Commit, error) {
+			return relabel.Commit{Label: forged, Ended: time.Unix(1, 0)}, nil
+		},
+	}
+}
+
+// TestHostileBytes: of no name, argument, field or text does a raw byte reach what is
+// printed, and none can print a line of its own. JSON keeps the exact bytes.
+func TestHostileBytes(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for _, name := range []string{"d" + forged, "pods", "list"} {
+		if err := os.WriteFile(name, []byte("a"+forged+"\x00b\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root := "r" + strings.ReplaceAll(forged, "/", "")
+	if err := os.MkdirAll(root+"/hung", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	setLabel(t, root, "a:b:c"+forged)
+
+	var all [][]string
+	roots := [][]string{{root}, {root + "/hung"}, {root + "right"}, {root + "fails"}, {"missing" + forged}, {forged}, {root, root + "/"}}
+	ways := [][]string{{}, {"-v"}, {"--json", "-v"}, {"--log-level", "debug"}, {"--log-level", "debug", "--log-format", "json"}, {"-p"}, {"-q"}, {"--metrics", "x.prom"}}
+	for _, c := range commands() {
+		command := strings.Fields(c.name)
+		if c.name == "hook" || c.name == "completion" || c.name == "version" {
+			all = append(all, append(command, forged))
+			continue
+		}
+		for _, r := range roots {
+			for _, way := range ways {
+				if c.name == "explain" && len(way) > 0 && way[0] != "--json" {
+					continue
+				}
+				if c.name == "explain" {
+					way = slices.DeleteFunc(slices.Clone(way), func(s string) bool { return s == "-v" })
+				}
+				all = append(all, slices.Concat(command, way, []string{"--"}, r))
+			}
+		}
+	}
+	for _, o := range options(new(settings)) {
+		for _, c := range commands() {
+			if strings.Contains(o.in, c.key) && o.value.is != "bool" && o.long != "man" {
+				for _, value := range []string{forged, "a:b:c:" + forged, "d" + forged, "pods", "list"} {
+					all = append(all, slices.Concat(strings.Fields(c.name), []string{"--" + o.long + "=" + value, root}))
+				}
+			}
+		}
+		all = append(all, []string{"--" + o.long + forged}, []string{"-" + o.short + forged})
+	}
+	all = append(all, []string{forged}, []string{"-" + forged}, []string{"--" + forged}, []string{"--null", "-f", "list"}, []string{"-0flist", "--json"})
+
+	over, cancel := context.WithCancelCause(t.Context())
+	cancel(signalled{syscall.SIGTERM})
+	for name, a := range map[string]app{"engine": hostileApp(), "library": real()} {
+		for _, ctx := range []context.Context{t.Context(), over} {
+			for _, args := range all {
+				if name == "library" && len(args) > 0 && args[0] == "hook" {
+					continue
+				}
+				var stdout, stderr bytes.Buffer
+				code := a.run(ctx, strings.NewReader("stdin"+forged), &stdout, &stderr, args)
+				harmless(t, args, stderr.String())
+				if slices.Contains(args, "--json") && code != exitUsage {
+					harmlessJSON(t, args, stdout.String())
+				} else {
+					harmless(t, args, stdout.String())
+				}
+				if text, err := os.ReadFile("x.prom"); err == nil && !utf8.Valid(text) || strings.Contains(string(text), "\nFORGED") {
+					t.Errorf("%q: metrics %q", args, text)
+				}
+			}
+		}
+	}
+}
+
+// TestHostileHook is the same for all that a runtime hands to the hook.
+func TestHostileHook(t *testing.T) {
+	for _, asked := range []string{"relabel=true", "relabel=/a" + forged + ",/b", "relabel=" + forged, "relabel=/b|label=" + forged, "relabel=/b|skip=" + forged, "relabel=/b|shared=" + forged} {
+		for _, field := range []string{"id", "bundle", "status", "ociVersion", "mountLabel", "none"} {
+			x := newContainer(t, strings.Split(asked, "|")...)
+			x.bind("/a"+forged, "v"+forged)
+			x.bind("/b", x.dir+"/gone"+forged)
+			x.mounts = append(x.mounts, bundleMount{"/b", "type" + forged, "", nil})
+			switch field {
+			case "mountLabel":
+				x.config["linux"] = map[string]any{"mountLabel": forged}
+			case "none":
+			default:
+				x.state[field] = "/x" + forged
+			}
+			for _, args := range [][]string{{}, {"-v"}} {
+				_, said := x.run(t.Context(), hostileApp(), args...)
+				harmless(t, []string{asked, field}, said)
+			}
+		}
+	}
+	_, said := callHook(t.Context(), t, hostileApp(), strings.NewReader(forged))
+	harmless(t, []string{"stdin"}, said)
+}
+
+// harmless holds that text is UTF-8, printable, and has no line that a name made.
+func harmless(t *testing.T, args []string, text string) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		body := strings.TrimSuffix(line, "\n")
+		if !utf8.ValidString(body) || strings.ContainsFunc(body, func(r rune) bool { return !unicode.IsPrint(r) && r != '\t' }) || strings.HasPrefix(body, "FORGED") {
+			t.Fatalf("%q prints %q", args, line)
+		}
+		if i := strings.Index(body, "\t"); i > 0 && !strings.Contains(body, "\t{") && !strings.HasPrefix(body, "20") { // zap's columns
+			t.Fatalf("%q prints a tab: %q", args, line)
+		}
+	}
+}
+
+// harmlessJSON holds that each line is an object of printable bytes, and that what is
+// not UTF-8 has its exact bytes in a twin.
+func harmlessJSON(t *testing.T, args []string, text string) {
+	t.Helper()
+	harmless(t, args, text)
+	for line := range strings.Lines(text) {
+		var object map[string]any
+		if err := json.Unmarshal([]byte(line), &object); err != nil {
+			t.Fatalf("%q prints %q: %v", args, line, err)
+		}
+		for _, key := range []string{"root", "path", "from", "to"} {
+			value, _ := object[key].(string)
+			twin, is := object[key+"_base64"].(string)
+			exact, err := base64.StdEncoding.DecodeString(twin)
+			if is != strings.Contains(value, "\ufffd") || err != nil || is && strings.ToValidUTF8(string(exact), "\ufffd") != value && !strings.Contains(string(exact), "FORGED") {
+				t.Fatalf("%q: %s is %q, its twin %q", args, key, value, exact)
+			}
+		}
+	}
+	if strings.Contains(text, `"path_base64"`) && slices.Contains(args, "-v") {
+		name := base64.StdEncoding.EncodeToString([]byte(filepath.Join(args[len(args)-1]) + "/" + forged))
+		if strings.Contains(text, `"change"`) && !strings.Contains(text, name) && !strings.HasSuffix(args[len(args)-1], "/") {
+			t.Errorf("%q: the name is lost in %s", args, text)
+		}
+	}
+}
