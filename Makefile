@@ -8,8 +8,8 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 GO ?= go
 PREFIX ?= /usr/local
 DESTDIR ?=
-# Where podman and CRI-O look unless told otherwise, whatever the PREFIX: neither
-# looks below /usr/local. HOOKSDIR= leaves the hook out.
+# Where install-hook puts the hook: where podman and CRI-O look unless told otherwise,
+# whatever the PREFIX, since neither looks below /usr/local.
 HOOKSDIR ?= /usr/share/containers/oci/hooks.d
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 # Debian's zsh looks in vendor-completions below /usr, and here below /usr/local.
@@ -97,8 +97,8 @@ $(NFPM):
 build: ## build bin/fastlabel, static
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/fastlabel ./cmd/fastlabel
 
-.PHONY: install
-install: build ## install the command below PREFIX (/usr/local), its pages, completions, unit (UNITDIR) and hook (HOOKSDIR), within DESTDIR
+.PHONY: install install-hook uninstall
+install: build ## install the command below PREFIX (/usr/local), its pages, completions and unit (UNITDIR), within DESTDIR
 	rm -rf bin/files && mkdir -p bin/files
 	GOOS= GOARCH= CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/files/fastlabel ./cmd/fastlabel
 	bin/files/fastlabel --man bin/files/man
@@ -110,13 +110,19 @@ install: build ## install the command below PREFIX (/usr/local), its pages, comp
 	bin/files/fastlabel completion fish | install -D -m 644 /dev/stdin "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/fastlabel.fish"
 	sed 's|^ExecStart=/usr/bin/fastlabel |ExecStart="$(PREFIX)/bin/fastlabel" |' deploy/systemd/fastlabel@.service | \
 		install -D -m 644 /dev/stdin "$(DESTDIR)$(UNITDIR)/fastlabel@.service"
-ifneq ($(HOOKSDIR),)
-	sed 's|"/usr/bin/fastlabel"|"$(PREFIX)/bin/fastlabel"|' deploy/oci/fastlabel.json | \
-		install -D -m 644 /dev/stdin "$(DESTDIR)$(HOOKSDIR)/fastlabel.json"
-endif
+# What the hook's file holds where the command is below PREFIX.
+HOOK = sed 's|"/usr/bin/fastlabel"|"$(PREFIX)/bin/fastlabel"|' deploy/oci/fastlabel.json
+install-hook: ## activate the hook for podman and CRI-O: in HOOKSDIR (/usr/share/containers/oci/hooks.d), within DESTDIR
+	$(HOOK) | install -D -m 644 /dev/stdin "$(DESTDIR)$(HOOKSDIR)/fastlabel.json"
+# The hook goes only if it is the one of this PREFIX.
+uninstall: ## remove what install and install-hook installed, with the same PREFIX and DESTDIR
+	rm -f "$(DESTDIR)$(PREFIX)/bin/fastlabel" "$(DESTDIR)$(PREFIX)/share/man/man1/fastlabel.1.gz" "$(DESTDIR)$(PREFIX)"/share/man/man1/fastlabel-*.1.gz
+	rm -f "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/fastlabel" "$(DESTDIR)$(ZSHDIR)/_fastlabel"
+	rm -f "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/fastlabel.fish" "$(DESTDIR)$(UNITDIR)/fastlabel@.service"
+	if $(HOOK) | cmp -s - "$(DESTDIR)$(HOOKSDIR)/fastlabel.json"; then rm -f "$(DESTDIR)$(HOOKSDIR)/fastlabel.json"; fi
 
 .PHONY: packages test-packages
-packages: $(NFPM) ## make a deb and an rpm in bin, of what install installs
+packages: $(NFPM) ## make debs and rpms in bin: of what install installs, and of the hook
 	rm -rf bin/*.deb bin/*.rpm
 	deploy/packages.sh "$(VERSION)" $(NFPM)
 test-packages: deps-packages packages ## install them and remove them again, in a Debian 12 in a directory (root)

@@ -6,7 +6,8 @@
 # minimal Debian 12 in a directory, labels a volume there by what its own help says;
 # that Debian boots in a container, and systemd labels a volume by the unit; and the
 # package is removed: nothing is left. The rpm is installed in an empty directory by
-# rpm, and removed.
+# rpm, and removed. fastlabel-hook, of each, holds the hook: without it none is there,
+# and one that somebody else put there stays.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -28,13 +29,13 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-debs=(bin/*.deb) rpms=(bin/*.rpm)
-[[ -f ${debs[0]} && -f ${rpms[0]} && ${#debs[@]} = 1 && ${#rpms[@]} = 1 ]] || die "not one deb and one rpm in bin"
+debs=(bin/fastlabel_*.deb bin/fastlabel-hook_*.deb) rpms=(bin/fastlabel-[0-9]*.rpm bin/fastlabel-hook-*.rpm)
+[[ -f ${debs[0]} && -f ${rpms[0]} && -f ${debs[1]} && -f ${rpms[1]} && ${#debs[@]} = 2 && ${#rpms[@]} = 2 ]] || die "not two debs and two rpms in bin"
 
 # same WHAT FILE1 FILE2: two lists are one.
 same() { diff "$2" "$3" || die "$1"; }
 
-make install PREFIX=/usr ZSHDIR=/usr/share/zsh/COMPLETIONS DESTDIR="$work/install" >"$work/log" 2>&1 || { cat "$work/log"; die "make install"; }
+make install install-hook PREFIX=/usr ZSHDIR=/usr/share/zsh/COMPLETIONS DESTDIR="$work/install" >"$work/log" 2>&1 || { cat "$work/log"; die "make install"; }
 (cd "$work/install" && find . -type f -printf '/%P %m\n' | LC_ALL=C sort) >"$work/installed"
 [ "$(wc -l <"$work/installed")" -ge 8 ] || die "make install installs little: $(cat "$work/installed")"
 
@@ -42,26 +43,31 @@ make install PREFIX=/usr ZSHDIR=/usr/share/zsh/COMPLETIONS DESTDIR="$work/instal
 listed() {
     (cd "$1" && find . -type f -printf '/%P %m\n') |
         sed "s|/usr/share/zsh/$2/|/usr/share/zsh/COMPLETIONS/|" |
-        grep -vE '^/(usr/share/(doc|licenses)/fastlabel|var/lib/rpm)/' | LC_ALL=C sort
+        grep -vE '^/(usr/share/(doc|licenses)/fastlabel(-hook)?|var/lib/rpm)/' | LC_ALL=C sort
 }
 
 dpkg-deb -x "${debs[0]}" "$work/deb"
+[ ! -e "$work/deb/usr/share/containers" ] || die "the package of the command activates the hook"
+dpkg-deb -x "${debs[1]}" "$work/deb"
 listed "$work/deb" vendor-completions >"$work/list"
 same "the deb and make install differ" "$work/installed" "$work/list"
 # Debian's rpm says that it should not be used.
 mkdir "$work/rpm"
 inRPM() { rpm --root "$work/rpm" --dbpath /var/lib/rpm "$@" 2>"$work/log" || { cat "$work/log"; die "rpm $1"; }; }
 inRPM -i --nosignature "$PWD/${rpms[0]}"
+[ ! -e "$work/rpm/usr/share/containers" ] || die "the package of the command activates the hook"
+inRPM -i --nosignature "$PWD/${rpms[1]}"
 listed "$work/rpm" site-functions >"$work/list"
 same "the rpm and make install differ" "$work/installed" "$work/list"
 [[ -s $work/rpm/usr/share/licenses/fastlabel/LICENSE && -s $work/deb/usr/share/doc/fastlabel/copyright ]] || die "no licence"
 say "deb and rpm hold the $(wc -l <"$work/installed") files of make install"
 
 # Go programs are static; the first upload to Debian would close a bug.
-lintian --allow-root --fail-on error,warning --suppress-tags statically-linked-binary,initial-upload-closes-no-bugs "${debs[0]}" ||
+lintian --allow-root --fail-on error,warning --suppress-tags statically-linked-binary,initial-upload-closes-no-bugs "${debs[@]}" ||
     die "lintian"
 say "lintian finds nothing wrong"
 
+inRPM -e fastlabel-hook
 inRPM -e fastlabel
 left=$(find "$work/rpm" -path "$work/rpm/var" -prune -o -type f -print)
 [ -z "$left" ] || die "rpm -e leaves $left"
@@ -73,6 +79,7 @@ mirror=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME)' | awk '$2 == "b
 say "a minimal Debian 12"
 debootstrap --variant=minbase --include=systemd-sysv bookworm "$root" "$mirror" >"$work/log" 2>&1 || { tail -n 20 "$work/log"; die "debootstrap"; }
 cp "${debs[0]}" "$root/root/fastlabel.deb"
+cp "${debs[1]}" "$root/root/fastlabel-hook.deb"
 
 # inside COMMAND: runs it there, in mounts that end with it.
 inside() {
@@ -92,7 +99,7 @@ everything() {
 }
 
 everything >"$work/before"
-inside 'apt-get install -q -y --no-install-recommends /root/fastlabel.deb' >"$work/log" 2>&1 || { cat "$work/log"; die "apt-get install"; }
+inside 'apt-get install -q -y --no-install-recommends /root/fastlabel.deb /root/fastlabel-hook.deb' >"$work/log" 2>&1 || { cat "$work/log"; die "apt-get install"; }
 # shellcheck disable=SC2016 # for the inner shell
 inside '
     mkdir -p /srv/volume/a/b; touch /srv/volume/a/b/{1..100}
@@ -160,7 +167,14 @@ booted wrong '--label nonsense'
 bears "$work/volume" s0:c35,c75 || die "a label that is none was given"
 say "systemd labels a volume by the unit, under its filters, the same way"
 
+hook=$root/usr/share/containers/oci/hooks.d/fastlabel.json
+inside 'apt-get purge -q -y fastlabel-hook' >"$work/log" 2>&1 || { cat "$work/log"; die "apt-get purge fastlabel-hook"; }
+[ ! -e "$hook" ] || die "the hook stays"
+mkdir -p "${hook%/*}" && echo '{}' >"$hook"
 inside 'apt-get purge -q -y fastlabel' >"$work/log" 2>&1 || { cat "$work/log"; die "apt-get purge"; }
+[ -e "$hook" ] || die "removing the command removes a hook that it did not install"
+rm "$hook"
+(cd "$root" && rmdir -p --ignore-fail-on-non-empty usr/share/containers/oci/hooks.d)
 everything >"$work/after"
 same "apt-get purge leaves this" "$work/before" "$work/after"
 say "the deb is installed, works, and is removed without a trace"

@@ -15,10 +15,10 @@ import (
 	current "go.podman.io/common/pkg/hooks/1.0.0"
 )
 
-// makeInstall runs the target, without what a make above this test passes down.
-func makeInstall(t *testing.T, variables ...string) {
+// makeTargets runs make, without what a make above this test passes down.
+func makeTargets(t *testing.T, arguments ...string) {
 	t.Helper()
-	cmd := exec.Command("make", append([]string{"-C", "../..", "install"}, variables...)...)
+	cmd := exec.Command("make", append([]string{"-C", "../.."}, arguments...)...)
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
 		if !slices.Contains([]string{"MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "PREFIX", "DESTDIR", "HOOKSDIR", "UNITDIR", "ZSHDIR"}, name) {
@@ -75,18 +75,18 @@ func TestInstall(t *testing.T) {
 	const looked = "/usr/share/containers/oci/hooks.d/fastlabel.json"
 	pages := manualPages(t)
 	for name, c := range map[string]struct {
-		variables     []string
+		arguments     []string
 		program, hook string
 	}{
-		"default":       {nil, "/usr/local/bin/fastlabel", looked},
-		"distribution":  {[]string{"PREFIX=/usr"}, "/usr/bin/fastlabel", looked},
-		"elsewhere":     {[]string{"PREFIX=/opt/fast label"}, "/opt/fast label/bin/fastlabel", looked},
-		"other hooks":   {[]string{"HOOKSDIR=/etc/containers/oci/hooks.d"}, "/usr/local/bin/fastlabel", "/etc/containers/oci/hooks.d/fastlabel.json"},
-		"without hooks": {[]string{"HOOKSDIR="}, "/usr/local/bin/fastlabel", ""},
+		"default":      {[]string{"install"}, "/usr/local/bin/fastlabel", ""},
+		"distribution": {[]string{"install", "install-hook", "PREFIX=/usr"}, "/usr/bin/fastlabel", looked},
+		"elsewhere":    {[]string{"install", "install-hook", "PREFIX=/opt/fast label"}, "/opt/fast label/bin/fastlabel", looked},
+		"other hooks":  {[]string{"install", "install-hook", "HOOKSDIR=/etc/containers/oci/hooks.d"}, "/usr/local/bin/fastlabel", "/etc/containers/oci/hooks.d/fastlabel.json"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dest := t.TempDir()
-			makeInstall(t, append(c.variables, "DESTDIR="+dest)...)
+			arguments := append(c.arguments, "DESTDIR="+dest)
+			makeTargets(t, arguments...)
 			got, want := tree(t, dest), map[string]fs.FileMode{c.program: 0o755}
 			prefix := strings.TrimSuffix(c.program, "/bin/fastlabel")
 			unit := prefix + "/lib/systemd/system/fastlabel@.service"
@@ -128,14 +128,40 @@ func TestInstall(t *testing.T) {
 			if same := strings.Replace(string(text), c.program, program, 1); same != readFiles(t)[hookFile] {
 				t.Errorf("more than the path differs:\n%s", text)
 			}
+			makeTargets(t, append([]string{"uninstall"}, arguments[2:]...)...)
+			if left := tree(t, dest); len(left) > 0 {
+				t.Errorf("uninstall leaves %v", left)
+			}
 		})
+	}
+}
+
+// Who is not root installs below his home, and touches nothing else; what is
+// uninstalled leaves the hook of another.
+func TestInstallHome(t *testing.T) {
+	home, hooks := t.TempDir(), t.TempDir()
+	hook := filepath.Join(hooks, "fastlabel.json")
+	if err := os.WriteFile(hook, []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	// No one can write there, not even root.
+	makeTargets(t, "install", "PREFIX="+home+"/.local", "HOOKSDIR=/proc/none")
+	if out, err := exec.Command(home+"/.local/bin/fastlabel", "version").CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	makeTargets(t, "uninstall", "PREFIX="+home+"/.local", "HOOKSDIR="+hooks)
+	if left := tree(t, home); len(left) > 0 {
+		t.Errorf("uninstall leaves %v", left)
+	}
+	if _, err := os.Stat(hook); err != nil {
+		t.Error(err)
 	}
 }
 
 // Installed for good, the hook is found by the matcher and its program runs.
 func TestInstallRuns(t *testing.T) {
 	prefix, dir := t.TempDir(), t.TempDir()
-	makeInstall(t, "PREFIX="+prefix, "HOOKSDIR="+dir)
+	makeTargets(t, "install", "install-hook", "PREFIX="+prefix, "HOOKSDIR="+dir)
 	h, err := inject(t, dir, map[string]string{readAsks(t).relabel: "true"})
 	if err != nil || len(h.CreateRuntime) != 1 {
 		t.Fatalf("%+v, %v", h, err)
