@@ -93,7 +93,7 @@
 //     one label, by whatever name it is reached. (TestEscape,
 //     TestNothingElseOpened) The system's own places are refused as a root, and
 //     what they lead to where they are links; what lies in them is not.
-//     (TestRefusedRoots, TestRefusedLinks)
+//     (TestRefusedRoots, TestRefusedLinks, TestRefusedAnew)
 //  6. One failure does not stop the others; each is reported with its path and
 //     errno. What vanishes meanwhile is counted and is no failure, but in an
 //     encrypted directory, where names change with the key. Two things end a run

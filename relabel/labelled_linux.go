@@ -35,7 +35,7 @@ func (r *run) mayLack(root *root) bool {
 	if options, e := sys.MountOptions(root.fd); e == 0 && slices.Contains(strings.Split(options, ","), "seclabel") {
 		return false
 	}
-	return !r.proc.withoutSELinux()
+	return !withoutSELinux()
 }
 
 // Interrupted reports whether root bears the seal of a relabel to label that

@@ -35,11 +35,17 @@ func openLocks() locks {
 		}
 	}
 	path := filepath.Join(base, "fastlabel")
-	if err := os.Mkdir(path, 0o700); err != nil && !os.IsExist(err) {
-		return locks{err: err}
+	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenRead, 0)
+	if e == syscall.ENOENT {
+		if err := os.Mkdir(path, 0o700); err != nil && !os.IsExist(err) {
+			return locks{err: err}
+		}
+		fd, e = sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenRead, 0)
 	}
-	dir, err := os.Open(path)
-	return locks{dir: dir, err: err}
+	if e != 0 {
+		return locks{err: pathError("openat", path, e)}
+	}
+	return locks{dir: os.NewFile(uintptr(fd), path)}
 }
 
 func (l locks) close() {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
@@ -61,8 +62,11 @@ func (p *proc) enforcing() bool {
 // openPolicy opens a file of the kernel's SELinux interface. That is mounted
 // elsewhere than it should be only in a container which is shown the host's.
 func (p *proc) openPolicy(name string, flags int) (*os.File, error) {
+	if withoutSELinux() {
+		return nil, os.ErrNotExist
+	}
 	f, err := openSelinux(selinuxPoint+"/"+name, flags)
-	if !errors.Is(err, os.ErrNotExist) || p.mounts == nil && p.withoutSELinux() {
+	if !errors.Is(err, os.ErrNotExist) {
 		return f, err
 	}
 	if p.mounts == nil {
@@ -96,14 +100,9 @@ func openSelinux(path string, flags int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// withoutSELinux says that this kernel has no SELinux, or that it is off.
-func (p *proc) withoutSELinux() bool {
-	if _, e := statPath(selinuxPoint); e == syscall.ENOENT {
-		// The kernel makes the directory, if anybody sees that in /sys.
-		if kind, e := sys.PathFSType("/sys/fs"); e == 0 && kind == sys.Sysfs {
-			return true
-		}
-	}
-	known, err := p.read("../filesystems")
-	return err == nil && !strings.Contains(known, "selinuxfs")
-}
+// withoutSELinux says that this kernel has no SELinux, or that it is off, which
+// cannot change before the next boot.
+var withoutSELinux = sync.OnceValue(func() bool {
+	known, err := os.ReadFile("/proc/filesystems")
+	return err == nil && !strings.Contains(string(known), "selinuxfs")
+})

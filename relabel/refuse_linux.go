@@ -7,6 +7,8 @@ import (
 	"os/user"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
+	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
@@ -34,45 +36,112 @@ type forbidden struct {
 
 func (p forbidden) String() string { return "it is " + p.path + ", which is never relabelled" }
 
-// refusals resolves the system's paths, the caller's home and that of the user
-// behind sudo, with all directories above them, to what they are. Where one of
+// places are the system's paths, the caller's home and that of the user behind
+// sudo, with all directories above them, resolved to what they are. Where one of
 // them is a link, as on systems that keep what changes in /var, both the link and
 // what it leads to are such places; what lies in them is not.
+type places struct {
+	home, sudo string // of the environment
+	deny       map[identity]forbidden
+	seen       map[string]sight // all that was looked at
+}
+
+// sight is what was at a path. Of what is no directory the change time tells
+// whether its content is the same.
+type sight struct {
+	name  *byte
+	id    identity
+	ctime time.Time
+	errno sys.Errno
+}
+
+// resolved are the places that were found last: to find them takes some hundred
+// calls, to see that they are the same one for each. Nothing depends on who
+// looked last.
+var resolved atomic.Pointer[places]
+
+// refusals gives the places as they are now.
 func refusals() map[identity]forbidden {
-	homes := []string{os.Getenv("HOME")}
-	if name := os.Getenv("SUDO_USER"); name != "" {
-		if u, err := user.Lookup(name); err == nil {
+	p := resolved.Load()
+	if p == nil || !p.hold() {
+		p = findPlaces()
+		resolved.Store(p)
+	}
+	return p.deny
+}
+
+func findPlaces() *places {
+	p := &places{
+		home: os.Getenv("HOME"), sudo: os.Getenv("SUDO_USER"),
+		deny: make(map[identity]forbidden), seen: make(map[string]sight),
+	}
+	homes := []string{p.home}
+	if p.sudo != "" {
+		if u, err := user.Lookup(p.sudo); err == nil {
 			homes = append(homes, u.HomeDir)
 		}
 	}
-	paths := slices.DeleteFunc(append(homes, systemPaths[:]...), func(p string) bool {
-		return !filepath.IsAbs(p) // no home is known
+	paths := slices.DeleteFunc(append(homes, systemPaths[:]...), func(path string) bool {
+		return !filepath.IsAbs(path) // no home is known
 	})
-	deny := make(map[identity]forbidden)
-	added := make(map[string]bool) // with all above it
-	add := func(path string, link bool) {
-		for !added[path] {
-			added[path] = true
-			if st, e := statPath(path); e == 0 {
-				if _, known := deny[identify(st)]; !known {
-					deny[identify(st)] = forbidden{path, link, st.Mount}
-				}
-			}
-			if path == "/" {
-				return
-			}
-			path = filepath.Dir(path)
+	for _, path := range paths {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			p.add(real, false)
 		}
 	}
-	for _, p := range paths {
-		if real, err := filepath.EvalSymlinks(p); err == nil {
-			add(real, false)
+	for _, path := range paths {
+		p.add(filepath.Clean(path), true)
+	}
+	return p
+}
+
+// add adds path and all above it, and what links among them lead to.
+func (p *places) add(path string, link bool) {
+	for {
+		if _, known := p.seen[path]; known {
+			return
+		}
+		now, st := sightOf(sys.Cname(path))
+		p.seen[path] = now
+		if _, known := p.deny[now.id]; !known && now.errno == 0 {
+			p.deny[now.id] = forbidden{path, link, st.Mount}
+		}
+		if target, err := os.Readlink(path); err == nil {
+			if !filepath.IsAbs(target) {
+				target = filepath.Join(filepath.Dir(path), target)
+			}
+			p.add(filepath.Clean(target), true)
+		}
+		if path == "/" {
+			return
+		}
+		path = filepath.Dir(path)
+	}
+}
+
+// hold says whether the places are still what they were.
+func (p *places) hold() bool {
+	if p.home != os.Getenv("HOME") || p.sudo != os.Getenv("SUDO_USER") {
+		return false
+	}
+	for _, was := range p.seen {
+		if now, _ := sightOf(was.name); now != was {
+			return false
 		}
 	}
-	for _, p := range paths {
-		add(filepath.Clean(p), true)
+	return true
+}
+
+func sightOf(name *byte) (sight, sys.Stat) {
+	st, e := sys.Statx(sys.AtFdcwd, name)
+	now := sight{name: name, errno: e}
+	if e == 0 {
+		now.id = identify(st)
 	}
-	return deny
+	if st.Kind != sys.KindDir {
+		now.ctime = st.Ctime
+	}
+	return now, st
 }
 
 // statPath asks what path is, without following a link at its end.

@@ -4,6 +4,7 @@ package relabel
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -89,4 +90,51 @@ link tmp sysroot/tmp
 			t.Errorf("/var/%s has %q", p, label)
 		}
 	}
+}
+
+// TestRefusedAnew: what was resolved for an earlier call is not relied on when one
+// of the places is another since, or what a link leads to.
+func TestRefusedAnew(t *testing.T) {
+	dir := on(t, "tmpfs")
+	a, b, link, over := mkdir(t, dir, "a/home"), mkdir(t, dir, "b/home"), filepath.Join(dir, "link"), on(t, "tmpfs")
+	refused := func(want bool, path string) {
+		t.Helper()
+		if _, err := Tree(t.Context(), path, newLabel, Options{DryRun: true}); errors.Is(err, ErrRefused) != want {
+			t.Errorf("%s: refused %t: %v", path, !want, err)
+		}
+	}
+	lead := func(to string) {
+		t.Helper()
+		if err := errors.Join(os.RemoveAll(link), os.Symlink(to, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lead("a/../link2")
+	if err := os.Symlink("a", link+"2"); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", filepath.Join(link, "home"))
+	refused(true, a)
+	refused(false, b)
+	lead("b")
+	refused(true, b)
+	refused(false, a)
+	lead("link2")
+	refused(true, a)
+	if err := errors.Join(os.Remove(link+"2"), os.Symlink("b", link+"2")); err != nil {
+		t.Fatal(err)
+	}
+	refused(true, b)
+	refused(false, a)
+	if err := errors.Join(os.Rename(b, b+"2"), os.Rename(a, b)); err != nil { // as mv does it
+		t.Fatal(err)
+	}
+	refused(true, b)
+	refused(false, b+"2")
+	refused(false, over)
+	bind(t, over, b)
+	refused(true, over)
+	t.Setenv("HOME", b+"2")
+	refused(true, b+"2")
+	refused(false, over)
 }

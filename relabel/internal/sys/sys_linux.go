@@ -175,15 +175,6 @@ func FSType(fd int) (int64, Errno) {
 	return int64(st.Type), 0
 }
 
-// PathFSType is the magic number of the filesystem that path stands in.
-func PathFSType(path string) (int64, Errno) {
-	var st unix.Statfs_t
-	if err := unix.Statfs(path, &st); err != nil {
-		return 0, err.(Errno) //nolint:errorlint // x/sys returns bare errnos
-	}
-	return int64(st.Type), 0
-}
-
 // The filesystems that the engine knows by their magic numbers.
 const (
 	Proc  = unix.PROC_SUPER_MAGIC
@@ -191,8 +182,6 @@ const (
 	Btrfs = unix.BTRFS_SUPER_MAGIC
 	// Overlay is overlayfs.
 	Overlay = unix.OVERLAYFS_SUPER_MAGIC
-	// Sysfs is the kernel's own.
-	Sysfs = unix.SYSFS_MAGIC
 	// Selinux is the filesystem of the kernel's SELinux interface.
 	Selinux = unix.SELINUX_MAGIC
 )
