@@ -128,12 +128,9 @@ packages: $(NFPM) ## make debs and rpms in bin: of what install installs, and of
 test-packages: deps-packages packages ## install them and remove them again, in a Debian 12 in a directory (root)
 	test/packages.sh
 
-# The tests that -short makes smaller, and what has goroutines of its own to race.
-LONG := TestAllocations|TestCallsPerEntry|TestCreatedMeanwhile|TestDropinContract|TestErrnoTable|TestEscape|TestEveryWay|TestFewDescriptors|TestMemory|TestRestoreEscape|TestResumed|TestSkipUnchangedHistories|TestTunes|TestUndo|TestWayByAnswers
-RACE := ./relabel/internal/steal ./relabel ./cmd/fastlabel
-# The tests that build the command, without the detector, and look at that. TestTargets
-# holds this list, and LONG, to the source.
-BUILT := TestCallsPerDirectory|TestCallsPerEntry|TestDocsRun|TestErrnoSingle|TestErrnoTable|TestFewDescriptors|TestFirstSoon|TestHookProbes|TestMemory|TestNothingElseOpened|TestRecordNoRoom|TestUnsyncedStray|TestVisitFaults|TestVisitOrder|TestWayByAnswers
+# What has goroutines of its own to race. The tests that build the command look at it
+# without the detector, and run once.
+RACE := ./relabel/... ./cmd/...
 SUITE = @CGO_ENABLED=0 $(GO) build -o bin/suite ./test/suite && FASTLABEL_PROMISE=$(PROMISE) bin/suite $(ADAPT) -flags '$(TESTFLAGS)'
 
 .PHONY: test check
@@ -143,12 +140,12 @@ ifeq ($(shell id -u),0)
 else
 	@echo "test: NOT ROOT: what needs root, a mount or security.selinux is NOT run; run 'sudo make test' for all" >&2
 endif
-	$(SUITE) 'all CGO_ENABLED=0 -short -timeout=30m ./...' 'race CGO_ENABLED=1 -race -short -timeout=30m -skip=^($(BUILT))$$ $(RACE)'
-check: ## what is too long for test: the whole matrix, all sizes, and everything under the race detector
+	$(SUITE) 'all CGO_ENABLED=0 -short -timeout=30m ./...' 'race CGO_ENABLED=1 -race -short -timeout=30m -skip=@treetest.Command $(RACE)'
+check: ## what is too long for test: the whole matrix, and all sizes
 ifeq ($(shell id -u),0)
 	@$(MAKE) deps-test
 endif
-	$(SUITE) 'whole CGO_ENABLED=0 -timeout=60m -run=^($(LONG))$$ ./...' 'race CGO_ENABLED=1 -race -short -timeout=60m -skip=^($(BUILT))$$ ./relabel/internal/sys ./cmd/fastlabel/internal/... ./test/...'
+	$(SUITE) 'whole CGO_ENABLED=0 -timeout=60m -run=@testing.Short ./...'
 
 .PHONY: lint
 lint: deps-lint ## check style, imports, formatting, go.mod and the scripts

@@ -129,6 +129,7 @@ func TestLeaks(t *testing.T) {
 	for engine, m := range engines() {
 		for stop := -1; stop < 60; stop += 6 {
 			for _, rows := range []bool{false, true} {
+				unclaim(t, root)
 				goroutines, files := runtime.NumGoroutine(), openFiles(t)
 				ctx, cancel := context.WithCancel(t.Context())
 				var n atomic.Int64

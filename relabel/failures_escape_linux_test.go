@@ -77,7 +77,7 @@ func TestEscape(t *testing.T) {
 	for engine, m := range engines() {
 		t.Run(engine, func(t *testing.T) {
 			written := int64(0)
-			strayed, turns := attack(t, sized(1000, 100), true, true, func(root, label string) {
+			strayed, turns := attack(t, sized(300, 50), true, true, func(root, label string) {
 				// A mount that is there at the start belongs to the tree.
 				r, err := tree(t.Context(), root, label, Options{NoSync: true, OneFilesystem: true}, as(m))
 				adds(t, r)

@@ -71,6 +71,7 @@ func TestUndo(t *testing.T) {
 	treetest.Need(t, "root")
 	for _, name := range treetest.All(t) {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			treetest.Each(t, func(t *testing.T, dir string) {
 				n := 0
 				all := engines()
@@ -179,6 +180,7 @@ func TestRecordStopped(t *testing.T) {
 	stops := 0
 	for after := range 150 {
 		treetest.Label(t, root, oldLabel)
+		unclaim(t, root)
 		before := openFiles(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		f, pages := &former{}, 0

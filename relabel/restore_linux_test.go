@@ -166,7 +166,8 @@ func TestRestoreEscape(t *testing.T) {
 	for engine, m := range engines() {
 		t.Run(engine, func(t *testing.T) {
 			written := int64(0)
-			strayed, turns := attack(t, sized(400, 60), true, true, func(root, label string) {
+			strayed, turns := attack(t, sized(150, 40), true, true, func(root, label string) {
+				unclaim(t, root)
 				f := &former{}
 				if _, err := tree(t.Context(), root, label, Options{NoSync: true, OneFilesystem: true, Recorder: f}, as(m)); err != nil && !errors.Is(err, unix.ESTALE) {
 					t.Error(err)

@@ -51,6 +51,15 @@ func bind(t *testing.T, from, at string) {
 	})
 }
 
+// unclaim takes away the claim that an interrupted run has left, for tests with many
+// runs: each waits a second for a run whose claim it finds.
+func unclaim(t *testing.T, root string) {
+	t.Helper()
+	if err := unix.Removexattr(root, claimName); err != nil && !errors.Is(err, unix.ENODATA) {
+		t.Fatal(err)
+	}
+}
+
 func mkdir(t *testing.T, elem ...string) string {
 	t.Helper()
 	path := filepath.Join(elem...)

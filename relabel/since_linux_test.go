@@ -334,7 +334,7 @@ func TestSubvolume(t *testing.T) {
 	}
 }
 
-var histories = 1000
+var histories = 400
 
 // TestSkipUnchangedHistories plays random histories: rounds of changes, half of them
 // while a run is under way, and runs that look only at what has changed. Whatever

@@ -46,6 +46,7 @@ func TestEveryWay(t *testing.T) {
 	for _, name := range treetest.All(t) {
 		tree := treetest.Load(t, name)
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			treetest.Each(t, func(t *testing.T, dir string) {
 				oracle := filepath.Join(dir, "oracle")
 				treetest.Build(t, oracle, tree)

@@ -95,7 +95,6 @@ var exceptions = []exception{
 var unrun = []struct{ pkg, test, why string }{
 	{"relabel", "TestMemory", "half a million entries take an emulated processor long, for a bound that no policy moves"},
 	{"relabel", "TestFewDescriptors", "paths of 122,000 bytes take an emulated processor long, for a bound that no policy moves"},
-	{"relabel", "TestAllocations", "allows a walk 100 allocations for 50,000 files more; one that takes a minute, as an emulated one does, makes some by the clock (103 and 125 were seen)"},
 }
 
 // skipped is a regular expression for the tests of a package that are not begun.

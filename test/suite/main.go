@@ -7,8 +7,9 @@
 //
 // A PASS is a name, settings for the environment, and the arguments of go test:
 //
-//	"race CGO_ENABLED=1 -race -short ./relabel"
+//	"race CGO_ENABLED=1 -race -skip=@treetest.Command ./relabel"
 //
+// @FUNCTION stands for the tests that call that function, directly or not.
 // It prints a line for each package, all that a failed test printed, and why tests
 // skipped. With -v it prints what go test -v prints. A test that is still running when
 // its program ends, a program that ends before its first test, and one that does
@@ -72,15 +73,25 @@ func (s *suite) pass(fields []string) {
 	if s.promised != "" {
 		env = append(env, promiseEnv+"="+s.promised)
 	}
+	t := newTally(name, s.out, s.verbose)
+	s.tallies = append(s.tallies, t)
+	for i, arg := range args {
+		if option, function, is := strings.Cut(arg, "=@"); is {
+			tests, err := callers(".", function)
+			if err != nil {
+				t.fail("go "+strings.Join(args, " "), err.Error())
+				return
+			}
+			args[i] = option + "=" + tests
+		}
+	}
 	args = append(append([]string{"test", "-json", "-count=1"}, s.more...), args...)
 	fmt.Fprintf(s.out, "== %s: go %s\n", name, strings.Join(args, " "))
 	s.out.Flush()
-	t := newTally(name, s.out, s.verbose)
 	if err := goTest(args, env, t); err != nil && t.failed == 0 {
 		t.fail("go test", err.Error())
 	}
 	t.close()
-	s.tallies = append(s.tallies, t)
 }
 
 // goTest runs go and has the tally read what it says.
