@@ -26,10 +26,12 @@ func counts() []Mutant {
 			Name: "visit-reads-first", By: "TestVisitOrder in relabel",
 			Breaks: "directories are labelled before they are read, in one go too",
 			Edits: edits(
-				visit, "v := Visit{FD: int(fd), Wrong: unread}\n", `v := Visit{FD: int(fd), Wrong: unread}
-	early, _ := retried(unix.SYS_GETDENTS64, fd, uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)), 0, 0, 0)
-	v.N = int(early)
-`,
+				visit, "\tif v.open(dir, name, flags, at) && a.mend(", `	opened := v.open(dir, name, flags, at)
+	early, _ := retried(unix.SYS_GETDENTS64, uintptr(v.FD), uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)), 0, 0, 0)
+	if opened {
+		v.N = int(early)
+	}
+	if opened && a.mend(`,
 			),
 		},
 		{
@@ -66,7 +68,7 @@ func counts() []Mutant {
 		{
 			Name: "row-not-taken", By: "TestMendTaken",
 			Breaks: "a name belongs to the worker that took it",
-			Edits:  edits(row, "if r.Stop.Load() || !r.Next.CompareAndSwap(int32(i), int32(i+1)) {", "r.Next.Store(int32(i + 1))\n\t\tif r.Stop.Load() {"),
+			Edits:  edits(row, "if !r.take(i) {", "r.Next.Store(int32(i + 1))\n\t\tif r.Stop.Load() {"),
 		},
 		{
 			Name: "row-holds-scheduler", By: "TestRowLetsGo",

@@ -36,20 +36,17 @@ func (a *Attr) Right(f *Found, i int) bool {
 // writes none. It returns where it ended; the trouble is with the name before
 // that. A longer label than a Found holds is answered by ERANGE.
 //
-//go:nosplit
 //go:norace
 //go:nocheckptr
 func (a *Attr) Look(r *Row, from, to int, o Order, f *Found) (at int, trouble Trouble, errno Errno) {
 	base := unsafe.Pointer(r.Base)
 	enter()
 	for at = from; at < to; {
-		if r.Stop.Load() || !r.Next.CompareAndSwap(int32(at), int32(at+1)) {
+		if !r.take(at) {
 			trouble = Taken
 			break
 		}
-		if r.Writing.Load() {
-			r.Writing.Store(false)
-		}
+		r.says(false)
 		name := uintptr(base) + uintptr(r.At[at]) + uintptr(r.Head)
 		n, e := a.lookInto(o.Way, o.Dir, name, unsafe.Pointer(&f.text[at]))
 		if e != 0 && e != unix.ENODATA {

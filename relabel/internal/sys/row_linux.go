@@ -16,7 +16,9 @@ import (
 // would keep its processor and, at the next garbage collection, stop the whole
 // program. So it is told once a row. In between no Go code may run that grows
 // the stack, writes a pointer or can be preempted, and that is all that the
-// functions of this file do.
+// functions of this file do. The one that tells the scheduler may itself grow the
+// stack, before it does; what it calls in between is nosplit, and the linker adds up
+// the frames of that, which are large without optimization.
 
 // RowLen is the longest row: it makes the 175 ns six, and as many calls of a
 // network filesystem are still answered within a second after a stop.
@@ -83,7 +85,6 @@ type Done struct {
 // Mend goes through the names from..to of the row. A name without the
 // attribute, or with a longer one than ours, differs.
 //
-//go:nosplit
 //go:norace
 //go:nocheckptr
 func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
@@ -93,7 +94,7 @@ func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
 	d.Turn = o.Turn
 	enter()
 	for i := from; i < to; i++ {
-		if r.Stop.Load() || !r.Next.CompareAndSwap(int32(i), int32(i+1)) {
+		if !r.take(i) {
 			d.Trouble = Taken
 			break
 		}
@@ -103,9 +104,7 @@ func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
 			d.Turn++
 			read = d.Turn%o.Check == 0
 		}
-		if r.Writing.Load() == read {
-			r.Writing.Store(!read)
-		}
+		r.says(!read)
 		if read {
 			n, e := a.look(o.Way, o.Dir, name)
 			if e == 0 && equal(unsafe.Pointer(&a.buf), n, want, size) {
@@ -121,7 +120,7 @@ func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
 				break
 			}
 			d.Wrong++
-			r.Writing.Store(true)
+			r.says(true)
 		}
 		if e := a.write(o.Way, o.Dir, name); e != 0 {
 			d.Trouble, d.Errno = WriteErr, e
@@ -134,6 +133,31 @@ func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
 	runtime.KeepAlive(a)
 	runtime.KeepAlive(r)
 	return d
+}
+
+// take moves Next on from i. It says no if somebody took the rest, or Stop is set.
+// Where nothing is inlined the methods of atomic's types may grow the stack; its
+// functions may not, so take, says and begin call those. Each type is its value.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (r *Row) take(i int) bool {
+	return atomic.LoadUint32((*uint32)(unsafe.Pointer(r.Stop))) == 0 &&
+		atomic.CompareAndSwapInt32((*int32)(unsafe.Pointer(&r.Next)), int32(i), int32(i+1))
+}
+
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (r *Row) says(write bool) {
+	now := uint32(0)
+	if write {
+		now = 1
+	}
+	if p := (*uint32)(unsafe.Pointer(&r.Writing)); atomic.LoadUint32(p) != now {
+		atomic.StoreUint32(p, now)
+	}
 }
 
 //go:nosplit
@@ -156,19 +180,6 @@ func (a *Attr) write(way Way, dir int, name uintptr) (e Errno) {
 		_, e = retried(unix.SYS_LSETXATTR, name, uintptr(unsafe.Pointer(a.name)), uintptr(a.set.value), uintptr(a.set.size), 0, 0)
 	}
 	return e
-}
-
-// retried makes a call of a row or a visit, again if a signal came between.
-//
-//go:nosplit
-//go:norace
-func retried(trap, a1, a2, a3, a4, a5, a6 uintptr) (uintptr, Errno) {
-	for {
-		n, _, e := rawSyscall6(trap, a1, a2, a3, a4, a5, a6)
-		if e != unix.EINTR {
-			return n, e
-		}
-	}
 }
 
 // equal compares the n bytes at have, with or without one NUL behind them, with

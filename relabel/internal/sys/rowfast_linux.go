@@ -5,7 +5,6 @@
 package sys
 
 import (
-	"syscall"
 	_ "unsafe" // for go:linkname
 
 	"golang.org/x/sys/unix"
@@ -23,8 +22,23 @@ func enter()
 //go:linkname exit runtime.exitsyscall
 func exit()
 
+// retried makes a call of a row or a visit, again if a signal came between. Without
+// optimization (-gcflags='all=-N -l') what lies between enter and exit may nest no
+// deeper than this.
+//
 //go:nosplit
 //go:norace
-func rawSyscall6(trap, a1, a2, a3, a4, a5, a6 uintptr) (r1, r2 uintptr, err syscall.Errno) {
-	return unix.RawSyscall6(trap, a1, a2, a3, a4, a5, a6)
+func retried(trap, a1, a2, a3, a4, a5, a6 uintptr) (uintptr, Errno) {
+	for {
+		n, _, e := unix.RawSyscall6(trap, a1, a2, a3, a4, a5, a6)
+		if e != unix.EINTR {
+			return n, e
+		}
+	}
 }
+
+// closed closes a descriptor, which is gone whatever the answer.
+//
+//go:nosplit
+//go:norace
+func closed(fd uintptr) { _, _, _ = unix.RawSyscall6(unix.SYS_CLOSE, fd, 0, 0, 0, 0, 0) }

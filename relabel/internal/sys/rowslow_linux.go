@@ -4,11 +4,7 @@
 
 package sys
 
-import (
-	"syscall"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // Where nothing is known of the scheduler, it is told of each call.
 
@@ -16,6 +12,13 @@ func enter() {}
 
 func exit() {}
 
-func rawSyscall6(trap, a1, a2, a3, a4, a5, a6 uintptr) (r1, r2 uintptr, err syscall.Errno) {
-	return unix.Syscall6(trap, a1, a2, a3, a4, a5, a6)
+func retried(trap, a1, a2, a3, a4, a5, a6 uintptr) (uintptr, Errno) {
+	for {
+		n, _, e := unix.Syscall6(trap, a1, a2, a3, a4, a5, a6)
+		if e != unix.EINTR {
+			return n, e
+		}
+	}
 }
+
+func closed(fd uintptr) { Close(int(fd)) }

@@ -40,12 +40,18 @@ type Visit struct {
 // leaves out the look at the label. at says which step comes next. What ends it
 // early is for the caller to go on with.
 //
-//go:nosplit
 //go:norace
 //go:nocheckptr
 func (a *Attr) Visit(spent, dir int, name *byte, flags int, unread bool, buf []byte, at *atomic.Uint32) Visit {
+	v := Visit{FD: -1, Wrong: unread}
 	enter()
-	v := a.visit(spent, dir, name, flags, unread, buf, at)
+	if spent >= 0 {
+		StepClose.begin(at)
+		closed(uintptr(spent))
+	}
+	if v.open(dir, name, flags, at) && a.mend(&v, unread, at) {
+		v.list(buf, at)
+	}
 	exit()
 	// The collector runs meanwhile, and an address is no reference to it.
 	runtime.KeepAlive(a)
@@ -54,44 +60,68 @@ func (a *Attr) Visit(spent, dir int, name *byte, flags int, unread bool, buf []b
 	return v
 }
 
+// begin says that the step comes next.
+//
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (a *Attr) visit(spent, dir int, name *byte, flags int, unread bool, buf []byte, at *atomic.Uint32) Visit {
-	if spent >= 0 {
-		at.Store(uint32(StepClose))
-		_, _, _ = rawSyscall6(unix.SYS_CLOSE, uintptr(spent), 0, 0, 0, 0, 0) // gone whatever the answer
-	}
-	at.Store(uint32(StepOpen))
+func (s Step) begin(at *atomic.Uint32) {
+	atomic.StoreUint32((*uint32)(unsafe.Pointer(at)), uint32(s))
+}
+
+// open, mend and list are the steps of a visit. They say whether it goes on.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (v *Visit) open(dir int, name *byte, flags int, at *atomic.Uint32) bool {
+	v.Step = StepOpen
+	StepOpen.begin(at)
 	fd, e := retried(unix.SYS_OPENAT, uintptr(dir), uintptr(unsafe.Pointer(name)), uintptr(flags|unix.O_LARGEFILE), 0, 0, 0)
-	if e != 0 {
-		return Visit{FD: -1, Step: StepOpen, Errno: e}
+	if v.Errno = e; e != 0 {
+		return false
 	}
-	v := Visit{FD: int(fd), Wrong: unread}
+	v.FD = int(fd)
+	return true
+}
+
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (a *Attr) mend(v *Visit, unread bool, at *atomic.Uint32) bool {
+	fd := uintptr(v.FD)
 	if !unread {
-		at.Store(uint32(StepRead))
+		v.Step = StepRead
+		StepRead.begin(at)
 		n, e := retried(unix.SYS_FGETXATTR, fd, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.buf)), uintptr(a.get.size), 0, 0)
 		if e != 0 && e != unix.ENODATA && e != unix.ERANGE {
-			v.Step, v.Errno = StepRead, e
-			return v
+			v.Errno = e
+			return false
 		}
 		v.Wrong = e != 0 || !equal(unsafe.Pointer(&a.buf), n, unsafe.Pointer(unsafe.SliceData(a.value)), uintptr(len(a.value)))
 	}
 	if v.Wrong {
-		at.Store(uint32(StepWrite))
-		if _, e := retried(unix.SYS_FSETXATTR, fd, uintptr(unsafe.Pointer(a.name)), uintptr(a.set.value), uintptr(a.set.size), 0, 0); e != 0 {
-			v.Step, v.Errno = StepWrite, e
-			return v
+		v.Step = StepWrite
+		StepWrite.begin(at)
+		if _, v.Errno = retried(unix.SYS_FSETXATTR, fd, uintptr(unsafe.Pointer(a.name)), uintptr(a.set.value), uintptr(a.set.size), 0, 0); v.Errno != 0 {
+			return false
 		}
 		v.Written = true
 	}
-	at.Store(uint32(StepList))
+	return true
+}
+
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (v *Visit) list(buf []byte, at *atomic.Uint32) {
+	v.Step = StepList
+	StepList.begin(at)
 	to := uintptr(unsafe.Pointer(unsafe.SliceData(buf)))
 	for len(buf)-v.N >= RecordMax {
-		n, e := retried(unix.SYS_GETDENTS64, fd, to+uintptr(v.N), uintptr(len(buf)-v.N), 0, 0, 0)
-		if e != 0 {
-			v.Step, v.Errno = StepList, e
-			return v
+		n, e := retried(unix.SYS_GETDENTS64, uintptr(v.FD), to+uintptr(v.N), uintptr(len(buf)-v.N), 0, 0, 0)
+		if v.Errno = e; e != 0 {
+			return
 		}
 		if n == 0 {
 			v.End = true
@@ -100,5 +130,4 @@ func (a *Attr) visit(spent, dir int, name *byte, flags int, unread bool, buf []b
 		v.N += int(n)
 	}
 	v.Step = StepDone
-	return v
 }
