@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -51,17 +52,32 @@ func partSocket() int {
 	return -1
 }
 
-// beginPart gives the part the name of its parent: it is run by another.
-func beginPart() {
+// beginPart gives the part the name of its parent: it is run by another. Who asks
+// both how far it is, as by that name, is answered once: by way of the parent.
+func beginPart(asked chan<- os.Signal) {
+	signal.Ignore(syscall.SIGUSR1)
 	_ = os.WriteFile("/proc/self/comm", []byte("fastlabel"), 0)
-	go endWithParent()
+	go heedParent(asked)
 }
 
-// endWithParent kills the part when its parent is gone, where the kernel does
-// not: it forgets the death signal of a program that has file capabilities.
-func endWithParent() {
-	if _, err := syscall.Read(partSocket(), make([]byte, 1)); err == nil {
-		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+// heedParent passes on what the parent asks, a byte each, and kills the part when its
+// parent is gone, where the kernel does not: it forgets the death signal of a program
+// that has file capabilities.
+func heedParent(asked chan<- os.Signal) {
+	for {
+		n, err := syscall.Read(partSocket(), make([]byte, 1))
+		switch {
+		case err == syscall.EINTR:
+			continue
+		case err != nil:
+			return
+		case n == 0:
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+		select {
+		case asked <- syscall.SIGUSR1:
+		default: // an answer is due already
+		}
 	}
 }
 
@@ -195,8 +211,8 @@ func (p *part) wait(ctx context.Context) (code int, told bool) {
 				return p.fell(status), false
 			}
 			wasDead = dead
-		case sig := <-asked:
-			_ = p.process.Signal(sig)
+		case <-asked:
+			_, _ = p.socket.Write([]byte{1}) // or it is over
 		case <-end:
 			var s signalled
 			if errors.As(context.Cause(ctx), &s) {
@@ -293,7 +309,10 @@ func (p *part) fell(status syscall.WaitStatus) int {
 		})
 		return 128 + int(status.Signal())
 	}
-	return cmp.Or(status.ExitStatus(), exitFailed)
+	if code := status.ExitStatus(); code != exitUsage { // which would be Go's own
+		return cmp.Or(code, exitFailed)
+	}
+	return exitFailed
 }
 
 // leaderDead tells whether a child has ended but for threads that hang, and

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -61,6 +62,34 @@ func TestApartWorks(t *testing.T) {
 	if got := cmd.ProcessState.ExitCode(); got != exitInterrupted {
 		t.Errorf("exit %d", got)
 	}
+}
+
+// SIGUSR1 to the parent and the part, as pkill sends it, is answered once; the next
+// again.
+func TestApartAsked(t *testing.T) {
+	cmd := exec.Command(os.Args[0], "/p")
+	cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS=apart waits")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	pipe, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stderr := bufio.NewReader(pipe)
+	expect(t, stderr, "begun\n")
+	for range 3 {
+		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGUSR1); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, stderr, "fastlabel: nothing is under way\n")
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, stderr, "fastlabel: /p: incomplete (interrupted by SIGINT)")
+	_ = cmd.Wait()
 }
 
 // The part ends with its parent, and its own violent end is told.

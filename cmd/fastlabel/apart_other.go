@@ -9,10 +9,10 @@ import (
 	"os"
 )
 
-func isPart() bool          { return false }
-func isOwnPipe(string) bool { return false }
-func beginPart()            {}
-func leavePart(code int)    { os.Exit(code) }
+func isPart() bool               { return false }
+func isOwnPipe(string) bool      { return false }
+func beginPart(chan<- os.Signal) {}
+func leavePart(code int)         { os.Exit(code) }
 
 func apart(context.Context) (code int, done, told bool) {
 	return 0, false, false

@@ -46,6 +46,17 @@ func failuresOf(hung *relabel.Hung) []error {
 }
 
 func sayFailure(stderr io.Writer, err error) {
-	f := explain("", err)
-	fmt.Fprintf(stderr, "fastlabel: %s: %s: %s\n", quote(f.path), f.op, f.text)
+	fmt.Fprintf(stderr, "fastlabel: %s\n", explain("", err))
+}
+
+// String is a line for people, of what is known.
+func (f fault) String() string {
+	line := f.text
+	if f.op != "" {
+		line = f.op + ": " + line
+	}
+	if f.path != "" {
+		line = quote(f.path) + ": " + line
+	}
+	return line
 }

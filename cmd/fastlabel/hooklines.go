@@ -91,11 +91,7 @@ func (l *hookLines) failure(root string, err error) {
 		}
 	}
 	l.unlabelable = errors.Is(err, errors.ErrUnsupported)
-	f := explain(root, err)
-	if f.op != "" {
-		f.text = f.op + ": " + f.text
-	}
-	l.error("%s: %s", quote(f.path), f.text)
+	l.error("%s", explain(root, err))
 }
 
 func (l *hookLines) skip(_, path, reason string) {

@@ -7,12 +7,14 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -44,6 +46,8 @@ func TestMain(m *testing.M) {
 			<-ctx.Done()
 			fmt.Fprintln(os.Stderr, "told")
 			time.Sleep(time.Minute)
+		case "crashes":
+			new(sync.Mutex).Unlock() // nothing recovers from that
 		case "works": // on, without a word
 			<-ctx.Done()
 			for end := time.Now().Add(2 * partGrace); time.Now().Before(end); {
@@ -284,5 +288,38 @@ func TestListHangs(t *testing.T) {
 				f.Close()
 			}
 		})
+	}
+}
+
+// A crash of Go's runtime is a failure, and not the 2 that says that nothing was begun.
+func TestCrash(t *testing.T) {
+	for _, mode := range []string{"crashes", "apart crashes"} {
+		cmd, stderr := start(t, mode, nil, "/p")
+		said, _ := io.ReadAll(stderr)
+		_ = cmd.Wait()
+		if got := cmd.ProcessState.ExitCode(); got != exitFailed || !strings.Contains(string(said), "fatal error: sync: unlock of unlocked mutex") {
+			t.Errorf("%s: %v: %s", mode, cmd.ProcessState, said)
+		}
+	}
+	cmd, stderr := start(t, "waits", nil, "/p")
+	expect(t, stderr, "begun\n")
+	if err := cmd.Process.Signal(syscall.SIGQUIT); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, stderr)
+	_ = cmd.Wait()
+	if got := cmd.ProcessState.ExitCode(); got != exitFailed {
+		t.Errorf("SIGQUIT: %v", cmd.ProcessState)
+	}
+}
+
+// A working directory that is gone, and what else has no path, is told without an
+// empty name.
+func TestNameless(t *testing.T) {
+	var b strings.Builder
+	sayFailure(&b, os.NewSyscallError("getwd", syscall.ENOENT))
+	(&people{err: &b}).failure("", errors.New("x\x1b"))
+	if got := b.String(); got != "fastlabel: getwd: no such file or directory\nfastlabel: x\\x1b\n" {
+		t.Errorf("%q", got)
 	}
 }

@@ -79,6 +79,7 @@
 //	signals.go     SIGINT and SIGTERM end the context
 //	apart_*.go     a child does what may hang, and can be left behind
 //	passage_*.go   what the child writes
+//	crash_*        a crash is a failure
 //	servers.go     which PATHs may hang: the mount table
 //	mountinfo.go   the mount table, line by line
 //	flags.go       the table of flags; the command among the arguments
@@ -171,9 +172,12 @@ func process(a app) {
 	// The first thread's working directory is what others see as the
 	// process's: no worker that changes its own shall run on it.
 	runtime.LockOSThread()
+	crashAsFailure()
 	spareProcessor()
 	asked := make(chan os.Signal, 1)
-	notifyAsked(asked)
+	if !isPart() {
+		notifyAsked(asked)
+	}
 	a.name, a.asked, a.screen = os.Args[0], asked, &screen{w: os.Stderr}
 	if s := sdnotify.Open(os.Getenv("NOTIFY_SOCKET")); s != nil {
 		a.notify = s.Send
@@ -181,7 +185,7 @@ func process(a app) {
 	leave, end := func(code int) { a.screen.leave(); os.Exit(code) }, os.Exit
 	if isPart() {
 		leave, end = func(int) {}, leavePart // a second signal is the parent's
-		beginPart()
+		beginPart(asked)
 	}
 	a.quit = end
 	ctx, _ := interruptible(leave)

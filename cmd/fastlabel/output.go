@@ -111,11 +111,7 @@ func (p *people) failure(root string, err error) {
 	if !errors.Is(err, errHangs) && p.count(root, 1, 0, 0).failed > maxListed && !p.verbose {
 		return
 	}
-	f := explain(root, err)
-	if f.op != "" {
-		f.text = f.op + ": " + f.text
-	}
-	p.say(levelError, "%s: %s", quote(f.path), f.text)
+	p.say(levelError, "%s", explain(root, err))
 }
 
 func (p *people) change(_, path, from, to string) {

@@ -74,8 +74,8 @@ func wipe(w io.Writer) {
 	}
 }
 
-// dumb terminals know no sequences.
-func dumb() bool { return os.Getenv("TERM") == "dumb" }
+// dumb terminals know no sequences, and of one that has no name nothing is known.
+func dumb() bool { return os.Getenv("TERM") == "dumb" || os.Getenv("TERM") == "" }
 
 // beside is a writer to what may be the same terminal.
 func (s *screen) beside(w io.Writer) io.Writer { return neighbour{s, w} }

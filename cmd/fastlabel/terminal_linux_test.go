@@ -177,7 +177,7 @@ func TestTerminal(t *testing.T) {
 // that can not.
 func TestTerminalQuiet(t *testing.T) {
 	for _, c := range []struct{ env, args string }{
-		{"", "-q --max-rate=150"}, {"", "--json --max-rate=150"}, {"TERM=dumb", "--max-rate=150"}, {"TERM=dumb", "-p --max-rate=150"},
+		{"", "-q --max-rate=150"}, {"", "--json --max-rate=150"}, {"TERM=dumb", "--max-rate=150"}, {"TERM=dumb", "-p --max-rate=150"}, {"TERM=", "--max-rate=150"},
 	} {
 		root := hostileTree(t, 200)
 		t.Run(c.env+c.args, func(t *testing.T) {
