@@ -116,7 +116,11 @@ func TestSyncsForOthers(t *testing.T) {
 	treetest.Need(t, "root", "strace")
 	root := grow(t, on(t, "ext4"), "default label="+newLabel+"\ndir .\nfile f\ndir m\nmount m tmpfs\nfile m/f\n")
 	treetest.Set(t, root, "m", newLabel)
-	treetest.Set(t, root, ".", seals("", newLabel)[0])
+	k := claim{want: newLabel, seal: seals("", newLabel)[0]}
+	treetest.Set(t, root, ".", k.seal)
+	if err := unix.Setxattr(root, claimName, []byte(k.String()), 0); err != nil {
+		t.Fatal(err)
+	}
 	calls, out, err := treetest.TraceCmd(t, child(t, "label", root))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

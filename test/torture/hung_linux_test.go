@@ -37,7 +37,8 @@ var hangs = []hang{
 	{"getattr", "tree", 1, ".", "statx stat lstat", ""},
 	{"opendir", "tree", 1, ".", "openat", ""},
 	{"getxattr", "tree", 1, ".", "fgetxattr getxattr", ""},
-	{"setxattr", "tree", 1, ".", "fsetxattr", ""},
+	{"setxattr", "tree", 1, ".", "fsetxattr", ""}, // the claim
+	{"setxattr", "tree", 2, ".", "fsetxattr", ""}, // the seal
 	{"fsync", "tree", 1, ".", "fsync", ""},
 	{"readdir", "tree", 1, ".", "getdents64", ""},
 	{"lookup", "f23", 1, "d2/f23", "getxattrat setxattrat getxattr setxattr openat openat2", "all"},
@@ -50,7 +51,7 @@ var hangs = []hang{
 	{"getxattr", "d2", 1, "d2", "fgetxattr", "all"},
 	{"setxattr", "d2", 1, "d2", "fsetxattr", "all"},
 	{"readdir", "d2", 1, "d2", "getdents64", "all"},
-	{"setxattr", "tree", 2, ".", "fsetxattr", "all"},
+	{"setxattr", "tree", 3, ".", "fsetxattr", "all"},
 	{"fsync", "tree", 2, ".", "fsync", "all"},
 	{"opendir", "tree", 2, ".", "openat", "all"},
 	{"readdir", "tree", 3, ".", "getdents64", "all"},
