@@ -41,13 +41,24 @@ type dir struct {
 	again   bool    // the root on its second reading: see reread
 }
 
-// path is for messages only; the walk never looks one up.
+// pathMost is how many bytes of names a path in a message has, which is as long as a
+// path may be that the kernel takes.
+const pathMost = 4096
+
+// path is for messages only; the walk never looks one up. In a deep tree it is the
+// top, "…", and the last pathMost bytes: neither its length nor the work for it grows
+// with the depth, which is the owner's to choose.
 func (d *dir) path(name string) string {
 	var parts []string
+	size := len(name)
 	if name != "" {
 		parts = append(parts, name)
 	}
 	for ; d.parent != nil; d = d.parent {
+		if size += len(d.name); size > pathMost {
+			parts = append(parts, "…")
+			break
+		}
 		parts = append(parts, d.name[:len(d.name)-1])
 	}
 	var b strings.Builder
