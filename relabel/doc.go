@@ -36,6 +36,7 @@
 //	way_linux.go        three ways to a label without opening the entry
 //	errno_linux.go      what each errno means
 //	denial_linux.go     why a label was refused, asked after a failure
+//	callback_linux.go   the caller's code, which may panic, end or block
 //	events_linux.go     failures and changes, told one at a time
 //	report_linux.go     counts and notes, for the Report
 //	state_linux.go      how far it is, for whoever asks; who is held back waits
@@ -127,7 +128,11 @@
 //     such call has returned, nothing of the run is left: no goroutine, no
 //     descriptor, no lock; until then the lock is held, under which it may yet
 //     write. A run after it writes only what is left. (TestCancelSoon,
-//     TestLeaks, TestThaw, TestLockIsNotCollected)
+//     TestLeaks, TestThaw, TestLockIsNotCollected) A callback that does not
+//     return is a *Hung too, beside which nothing is held. (TestCallbackBlocks,
+//     TestStallBlocks) One that panics ends the run, sealed, and the panic goes
+//     on in the caller; so it is with runtime.Goexit. (TestCallbackPanics,
+//     TestCallbackPanicsLast, TestRestorePanics, TestGroupPanics)
 //  9. Memory and open files do not grow with the tree. (TestMemory, TestLine,
 //     TestFewDescriptors, TestAllocations) All runs of a process share one
 //     budget of workers and one of descriptors, for which they wait within

@@ -5,6 +5,7 @@ package relabel
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 )
 
@@ -48,21 +49,66 @@ type Hung struct {
 	Cause error      // why the walk was stopped
 }
 
-// HungCall is a system call that has not returned.
+// HungCall is a system call that has not returned, or a callback.
 type HungCall struct {
-	Call string // as in "getxattrat"
+	Call string // as in "getxattrat", or "the caller's OnChange"
 	Path string // what it was made for
 }
+
+// theCallers begins what HungCall.Call says of a callback.
+const theCallers = "the caller's "
 
 func (c HungCall) String() string { return fmt.Sprintf("%s %q", c.Call, c.Path) }
 
 func (e *Hung) Error() string {
-	calls := make([]string, len(e.Calls))
+	calls, whose := make([]string, len(e.Calls)), "the filesystem: "
 	for i, c := range e.Calls {
 		calls[i] = c.String()
+		if strings.HasPrefix(c.Call, theCallers) {
+			whose = ""
+		}
 	}
-	return fmt.Sprintf("%v; still waiting for the filesystem: %s", e.Cause, strings.Join(calls, ", "))
+	return fmt.Sprintf("%v; still waiting for %s%s", e.Cause, whose, strings.Join(calls, ", "))
 }
 
 // Unwrap is why the walk was stopped.
 func (e *Hung) Unwrap() error { return e.Cause }
+
+// Panic says that a callback panicked, or ended its goroutine. The run was stopped,
+// and its root does not vouch for it. Tree, Restore and the drop-ins panic with it
+// in the goroutine that called them, or end that too; Group.Tree does so in each
+// caller who waits, and returns it as an error to one who comes back.
+type Panic struct {
+	Callback string // as in "OnChange"; "" if it was the package's own code
+	Value    any    // what was passed to panic; nil for runtime.Goexit
+	Stack    []byte // where it happened
+}
+
+func (p *Panic) Error() string {
+	where, what := "relabel", fmt.Sprint(p.Value)
+	if p.Callback != "" {
+		where = theCallers + p.Callback
+	}
+	if p.Value == nil {
+		what = "runtime.Goexit"
+	}
+	return fmt.Sprintf("%s panicked: %s\n\n%s", where, what, p.Stack)
+}
+
+// Unwrap is the error that was passed to panic, if it was one.
+func (p *Panic) Unwrap() error {
+	err, _ := p.Value.(error)
+	return err
+}
+
+// goOn lets a panic of a callback go on in its caller.
+func goOn(err error) {
+	var p *Panic
+	if !errors.As(err, &p) {
+		return
+	}
+	if p.Value == nil {
+		runtime.Goexit()
+	}
+	panic(p)
+}

@@ -15,34 +15,25 @@ const keepErrors = 16
 func (r *run) report(path, op string, err error) {
 	f := &fs.PathError{Op: op, Path: path, Err: err}
 	r.events.Lock()
-	defer r.events.Unlock()
 	if len(r.first) < keepErrors {
 		r.first = append(r.first, f)
 	}
-	if r.o.OnFailure != nil && !r.over.Load() {
-		r.o.OnFailure(f)
+	r.events.Unlock()
+	if r.o.OnFailure != nil {
+		r.serially("OnFailure", path, func() { r.o.OnFailure(f) })
 	}
 }
 
 func (r *run) change(d *dir, t target, from string) {
-	if r.o.OnChange == nil {
-		return
-	}
-	r.events.Lock()
-	defer r.events.Unlock()
-	if !r.over.Load() {
-		r.o.OnChange(d.path(t.String()), from)
+	if r.o.OnChange != nil {
+		path := d.path(t.String())
+		r.serially("OnChange", path, func() { r.o.OnChange(path, from) })
 	}
 }
 
 func (r *run) skip(path, reason string) {
-	if r.o.OnSkip == nil {
-		return
-	}
-	r.events.Lock()
-	defer r.events.Unlock()
-	if !r.over.Load() {
-		r.o.OnSkip(path, reason)
+	if r.o.OnSkip != nil {
+		r.serially("OnSkip", path, func() { r.o.OnSkip(path, reason) })
 	}
 }
 

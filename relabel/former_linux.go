@@ -3,6 +3,8 @@
 package relabel
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -87,7 +89,14 @@ func (r *run) beginRecord(root *root, was Former) error {
 	r.main.at("fdatasync", root.path)
 	defer r.main.at("", "")
 	r.ledger, r.guesses = &ledger{to: r.o.Recorder}, false
-	return r.o.Recorder.Begin(h)
+	begun := make(chan error, 1)
+	r.call("Recorder.Begin", root.path, func() { begun <- r.o.Recorder.Begin(h) })
+	select {
+	case err := <-begun:
+		return err
+	default: // it panicked, or the run was stopped
+		return cmp.Or(r.broken(), context.Canceled)
+	}
 }
 
 // birth is on what kind of filesystem the file lies, and since when.
@@ -226,8 +235,15 @@ func (w *worker) keep() {
 		told[i] = p.told()
 	}
 	w.now(syncing)
-	if err := l.to.Keep(told); err != nil {
-		w.halt(err)
+	kept := make(chan error, 1)
+	w.telling(func() { w.call("Recorder.Keep", "", func() { kept <- l.to.Keep(told) }) })
+	select {
+	case err := <-kept:
+		if err != nil {
+			w.halt(err)
+			return
+		}
+	default: // it panicked, or the run was stopped: what is not kept is not written
 		return
 	}
 	for i := len(pages) - 1; i >= 0; i-- { // the first is pushed last, and so comes first

@@ -187,7 +187,8 @@ func (g *Group) Tree(ctx context.Context, root, label string) (Report, error) {
 	path, err := absolute(root)
 	for err == nil {
 		var w *work
-		if w, err = g.arrive(ctx, place{path, want}); err != nil {
+		var waited bool
+		if w, waited, err = g.arrive(ctx, place{path, want}); err != nil {
 			break
 		}
 		select {
@@ -200,6 +201,9 @@ func (g *Group) Tree(ctx context.Context, root, label string) (Report, error) {
 		}
 		if errors.Is(w.err, errMoved) {
 			continue
+		}
+		if waited {
+			goOn(w.err)
 		}
 		report := w.report
 		report.Root, report.Notes = root, slices.Clone(report.Notes)
@@ -218,26 +222,32 @@ func absolute(root string) (string, error) {
 	return wd + "/" + root, err
 }
 
-// arrive finds or begins the work that a caller waits for.
-func (g *Group) arrive(ctx context.Context, p place) (*work, error) {
+// arrive finds or begins the work that a caller waits for, if it has not ended.
+func (g *Group) arrive(ctx context.Context, p place) (w *work, waits bool, err error) {
 	if ctx.Err() != nil {
-		return nil, ending(ctx)
+		return nil, false, ending(ctx)
 	}
 	a, err := g.register(p.root)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	l, err := g.look(ctx, a, p)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.arrivals, a)
 	if a.isStopped() {
-		return nil, ErrStopped
+		return nil, false, ErrStopped
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return g.join(ctx, l, p.root, p.label), nil
+	w = g.join(ctx, l, p.root, p.label)
+	select {
+	case <-w.done: // it was kept
+	default:
+		waits = true
+	}
+	return w, waits, nil
 }
 
 // Progress tells of all work in the queue and under way.

@@ -122,8 +122,12 @@ type Options struct {
 	// takes to copy their counts.
 	OnBegin func(state func() State)
 
-	// The callbacks hold up the worker that calls them. After a *Hung one of
-	// them may still be under way; none begins.
+	// The callbacks hold up the worker that calls them. Each is called in a
+	// goroutine of its own. One that does not return keeps a run from going on,
+	// not from ending: when ctx has ended it is named in a *Hung, and may still
+	// be under way; none begins. If one panics or calls runtime.Goexit, the run
+	// ends, its root vouches for nothing, and the same happens to the caller of
+	// Tree: see Panic. That holds for Recorder and Throttle too.
 
 	// OnFailure, if not nil, is told each failure as it happens. The error
 	// is an *fs.PathError with the full path, the system call as Op, and the

@@ -111,17 +111,20 @@ func (r *run) walk(ctx context.Context, m *mount, seeds []item) error {
 		Spares:  more,
 		Begin: func(p *steal.Worker[item]) (func(item), func(), error) {
 			w := r.worker(m, p)
-			if r.o.Throttle != nil {
-				w.rowLen = pacedRow
-				w.throttle = func(entries int) { r.throttle(ctx, p, entries) }
-			}
 			w.equip()
 			c.workers[p.ID()].Store(w)
 			if op, e := w.hand.ready(); e != 0 {
 				return nil, nil, pathError(op, m.path, e)
 			}
+			end := func() { w.retire(); share.put() }
+			if r.o.Throttle != nil {
+				t := r.throttler(ctx)
+				w.rowLen = pacedRow
+				w.throttle = func(entries int) { t.throttle(ctx, p, entries) }
+				end = func() { t.end(); w.retire(); share.put() }
+			}
 			w.inherit(c)
-			return w.do, func() { w.retire(); share.put() }, nil
+			return w.do, end, nil
 		},
 	})
 	walked()
@@ -133,7 +136,7 @@ func (r *run) walk(ctx context.Context, m *mount, seeds []item) error {
 	}
 	m.sorter.clear(&r.cache)
 	r.cache.clear(left)
-	return err
+	return r.blew(err)
 }
 
 // retire ends the worker: it holds no directory and no memory any more, and its

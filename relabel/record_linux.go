@@ -3,6 +3,7 @@
 package relabel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -180,6 +181,7 @@ func (c *record) close(ctx context.Context, err error) error {
 			return c.judgeDry()
 		}
 		err = c.commit(ctx)
+		err = cmp.Or(err, c.broken()) // a callback that panics ends the run sealed
 		if err == nil && len(c.first) == 0 {
 			err = c.ours()
 		}
@@ -194,7 +196,7 @@ func (c *record) close(ctx context.Context, err error) error {
 		c.cede()
 		return err
 	}
-	if len(c.first) > 0 || c.counted(failure) > 0 {
+	if len(c.first) > 0 || c.counted(failure) > 0 || c.broken() != nil {
 		if c.revoke(); err == nil {
 			err = c.failures()
 		}
@@ -270,6 +272,7 @@ func (c *record) commit(ctx context.Context) error {
 			return err
 		}
 		c.settle(written)
+		c.at("")
 		c.change(c.root.top, target{}, from)
 	}
 	c.committed = true

@@ -68,10 +68,8 @@ func (r *run) counted(o outcome) int64 {
 func (r *run) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	r.tell(func(told *Report) { told.Notes = append(told.Notes, text) })
-	r.events.Lock()
-	defer r.events.Unlock()
-	if r.o.OnNote != nil && !r.over.Load() {
-		r.o.OnNote(text)
+	if r.o.OnNote != nil {
+		r.serially("OnNote", "", func() { r.o.OnNote(text) })
 	}
 }
 

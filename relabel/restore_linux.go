@@ -8,7 +8,6 @@ import (
 	"iter"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
@@ -49,27 +48,19 @@ type restoring struct {
 // and the callbacks; OnChange is told the label that an entry got, "" for none. The
 // errors are those of Tree, ErrOtherTree, and what pages yields.
 func Restore(ctx context.Context, root string, h Header, pages iter.Seq2[Page, error], o Options) (Report, error) {
-	return restore(ctx, root, h, pages, o, probe)
+	r, err := restore(ctx, root, h, pages, o, probe)
+	goOn(err)
+	return r, err
 }
 
 func restore(ctx context.Context, path string, h Header, pages iter.Seq2[Page, error], o Options, ask func() means) (Report, error) {
-	begin := time.Now()
 	s := &restoring{h: h, was: trim([]byte(h.Former.Label))}
 	s.run = &run{told: Report{Root: path, Label: h.Label}, o: Options{
 		Threads: o.Threads, DryRun: o.DryRun, NoSeal: o.NoSeal, NoSync: o.NoSync, Seen: o.Seen, OnBegin: o.OnBegin,
 		OnFailure: o.OnFailure, OnChange: o.OnChange, OnSkip: o.OnSkip, OnStall: o.OnStall, OnNote: o.OnNote, OnWait: o.OnWait,
 	}}
 	s.main = s.strand()
-	if o.OnBegin != nil {
-		o.OnBegin(s.state)
-	}
-	done := make(chan error, 1)
-	ctx, s.stop = context.WithCancelCause(ctx)
-	go func() { done <- s.all(ctx, path, pages, ask) }()
-	err := s.attend(ctx, done)
-	s.over.Store(true)
-	s.stop(nil)
-	return s.soFar(begin), err
+	return s.lead(ctx, func(ctx context.Context) error { return s.all(ctx, path, pages, ask) })
 }
 
 // all is the whole path; the root is opened as Tree opens it.
@@ -275,7 +266,14 @@ func (s *restoring) apply(ctx context.Context, m *mount, pages iter.Seq2[Page, e
 			w.leave()
 		})
 	}
+	end := sync.OnceFunc(func() {
+		close(work)
+		all.Wait()
+	})
+	defer end() // also when pages panics
+	s.main.at(theCallers+"pages", "")
 	for p, err := range pages {
+		s.main.at("", "")
 		if err != nil {
 			s.stop(err)
 		}
@@ -283,8 +281,9 @@ func (s *restoring) apply(ctx context.Context, m *mount, pages iter.Seq2[Page, e
 			break
 		}
 		work <- p
+		s.main.at(theCallers+"pages", "")
 	}
-	close(work)
-	all.Wait()
+	s.main.at("", "")
+	end()
 	return context.Cause(ctx)
 }

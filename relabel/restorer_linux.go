@@ -195,11 +195,8 @@ func (w *restorer) one(at int, f Former, path func() string) outcome {
 		}
 	}
 	if w.o.OnChange != nil {
-		w.events.Lock()
-		defer w.events.Unlock()
-		if !w.over.Load() {
-			w.o.OnChange(path(), trim([]byte(f.Label)))
-		}
+		p := path()
+		w.serially("OnChange", p, func() { w.o.OnChange(p, trim([]byte(f.Label))) })
 	}
 	return written
 }

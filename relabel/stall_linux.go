@@ -107,27 +107,42 @@ func (r *run) attend(ctx context.Context, done <-chan error) error {
 	tick := time.NewTicker(glance)
 	defer tick.Stop()
 	stop := ctx.Done()
-	var late <-chan time.Time
+	var off, late <-chan time.Time
+	var err error
 	for {
 		select {
-		case err := <-done:
-			return err
+		case err = <-done:
+			done = nil
+		case <-r.stallTold:
+			r.telling = false
 		case <-stop:
-			stop, late = nil, time.After(giveUp)
+			stop, off, late = nil, time.After(callsOff), time.After(giveUp)
+		case <-off:
+			r.callOff()
 		case <-tick.C:
-			r.glance()
+			if done != nil {
+				r.glance()
+			}
 		case <-late:
+			r.callOff()
 			select {
-			case err := <-done:
-				return err
+			case err = <-done:
+				done = nil
 			default:
+				r.retreat()
+				for _, s := range r.everyStrand() {
+					s.has().waits(true)
+				}
+				return &Hung{Calls: r.underWay(), Cause: context.Cause(ctx)}
 			}
-			r.retreat()
-			for _, s := range r.everyStrand() {
-				s.has().waits(true)
-			}
-			return &Hung{Calls: r.underWay(), Cause: context.Cause(ctx)}
 		}
+		if done != nil || r.telling && !r.isOff() {
+			continue
+		}
+		if calls := r.underWayHere(); len(calls) > 0 {
+			return &Hung{Calls: calls, Cause: context.Cause(ctx)}
+		}
+		return err
 	}
 }
 
@@ -158,11 +173,21 @@ func (r *run) glance() {
 	}
 	if told := still && waiting; told != r.stalled {
 		if r.stalled = told; told && r.o.OnStall != nil {
-			r.events.Lock()
-			r.o.OnStall(r.underWay())
-			r.events.Unlock()
+			r.tellStall(r.underWay())
 		}
 	}
+}
+
+// tellStall waits for nothing: OnStall may block, or another callback that comes first.
+func (r *run) tellStall(calls []HungCall) {
+	if r.telling {
+		return
+	}
+	r.telling = true
+	go func() {
+		r.serially("OnStall", "", func() { r.o.OnStall(calls) })
+		r.stallTold <- struct{}{}
+	}()
 }
 
 func (r *run) everyStrand() []*strand {
@@ -263,7 +288,8 @@ func (r *run) yield(s *share) {
 }
 
 // underWay lists the calls that have not returned.
-func (r *run) underWay() (calls []HungCall) {
+func (r *run) underWay() []HungCall {
+	calls := r.underWayHere()
 	for _, s := range r.everyStrand() {
 		s.mu.Lock()
 		if s.call != (HungCall{}) {

@@ -83,8 +83,8 @@ func (r *run) live() tally {
 
 // throttle asks the caller. Who was waiting there when ctx ended does not go on
 // before the pool has heard of it too.
-func (r *run) throttle(ctx context.Context, p *steal.Worker[item], entries int) {
-	r.o.Throttle(ctx, entries)
+func (t *throttler) throttle(ctx context.Context, p *steal.Worker[item], entries int) {
+	t.ask(entries)
 	for ctx.Err() != nil && !p.Stopped() {
 		runtime.Gosched()
 	}

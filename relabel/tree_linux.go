@@ -11,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
@@ -47,13 +46,20 @@ type run struct {
 	// Shared by the workers.
 	events sync.Mutex // serialises the callbacks, and guards first and dir.spoiled
 	first  []error
-	over   atomic.Bool // Tree has returned; beside a call that hangs the run goes on
 
 	// Shared by the strands, and by Tree when it leaves them behind.
 	mu      sync.Mutex
 	total   tally
 	told    Report
 	strands []*strand
+	over    bool          // Tree has returned; beside a call that hangs the run goes on
+	calling []*HungCall   // the caller's code that is under way
+	blown   *Panic        // the first in it
+	off     chan struct{} // closed when it is waited for no longer: see call
+
+	// Belong to attend.
+	stallTold chan struct{} // OnStall has returned
+	telling   bool          // it is under way
 }
 
 // Tree gives root and everything beneath it the security context label. The
@@ -64,10 +70,12 @@ type run struct {
 // bears no labels, the context's cause, an *fs.PathError for one failure and
 // an *Incomplete for several.
 func Tree(ctx context.Context, root, label string, o Options) (Report, error) {
-	return tree(ctx, root, label, o, probe)
+	r, err := tree(ctx, root, label, o, probe)
+	goOn(err)
+	return r, err
 }
 
-// labelTree is Tree for a Group.
+// labelTree is Tree for a Group, and leaves a panic to its callers.
 func labelTree(ctx context.Context, root, label string, o Options) (Report, error) {
 	return tree(ctx, root, label, o, probe)
 }
@@ -75,24 +83,9 @@ func labelTree(ctx context.Context, root, label string, o Options) (Report, erro
 // tree is the whole path, in the order of doc.go. ask tells what the kernel
 // can do.
 func tree(ctx context.Context, path, label string, o Options, ask func() means) (Report, error) {
-	begin := time.Now()
 	r := &run{o: o, told: Report{Root: path, Label: label}}
 	r.main = r.strand()
-	if o.OnBegin != nil {
-		o.OnBegin(r.state)
-	}
-	done := make(chan error, 1)
-	ctx, r.stop = context.WithCancelCause(ctx)
-	go func() {
-		if o.inner.ended != nil {
-			defer o.inner.ended()
-		}
-		done <- r.all(ctx, path, label, ask)
-	}()
-	err := r.attend(ctx, done)
-	r.over.Store(true)
-	r.stop(nil)
-	return r.soFar(begin), err
+	return r.lead(ctx, func(ctx context.Context) error { return r.all(ctx, path, label, ask) })
 }
 
 // all is the whole run. It has a goroutine of its own, and ends when the last call
@@ -332,7 +325,11 @@ func (r *run) lockRoot(ctx context.Context, root *root) (*lock, error) {
 		r.note("no lock was taken: %v", r.locks.err)
 		return nil, nil
 	}
-	return r.locks.take(ctx, identify(root.st), root.path, r.o.OnWait)
+	var wait func(holder string)
+	if r.o.OnWait != nil {
+		wait = func(holder string) { r.serially("OnWait", root.path, func() { r.o.OnWait(holder) }) }
+	}
+	return r.locks.take(ctx, identify(root.st), root.path, wait)
 }
 
 // single labels a root that is no directory: there is nothing beneath it, so

@@ -15,13 +15,13 @@ func undo() []Mutant {
 			Name: "record-late", By: "TestRecorderFails",
 			Breaks: "the label that an entry had is on record before it is written",
 			Edits: edits(
-				former, "w.now(syncing)\n\tif err := l.to.Keep(told)", "for _, p := range pages {\n\t\tw.write(p)\n\t}\n\tpages = nil\n\tw.now(syncing)\n\tif err := l.to.Keep(told)",
+				former, "w.now(syncing)\n", "for _, p := range pages {\n\t\tw.write(p)\n\t}\n\tpages = nil\n\tw.now(syncing)\n",
 			),
 		},
 		{
 			Name: "record-error-dropped", By: "TestRecorderFails",
 			Breaks: "a record that cannot be kept ends the run",
-			Edits:  edits(former, "if err := l.to.Keep(told); err != nil {", "if err := l.to.Keep(told); false {"),
+			Edits:  edits(former, "case err := <-kept:\n\t\tif err != nil {", "case err := <-kept:\n\t\tif err != nil && false {"),
 		},
 		{
 			Name: "record-unsynced", By: "TestUndoPowerLoss in test/torture",

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// recording is a Recorder that calls f.
+type recording struct{ begin, keep func() }
+
+func (r recording) Begin(Header) error { r.begin(); return nil }
+func (r recording) Keep([]Page) error  { r.keep(); return nil }
+
+// callbacks are runs in which f is called as the callback named so; hold makes a
+// volume wait.
+var callbacks = map[string]func(f func()) Options{
+	"OnBegin":   func(f func()) Options { return Options{OnBegin: func(func() State) { f() }} },
+	"OnChange":  func(f func()) Options { return Options{OnChange: func(string, string) { f() }} },
+	"OnFailure": func(f func()) Options { return Options{OnFailure: func(error) { f() }} },
+	"OnSkip":    func(f func()) Options { return Options{OnSkip: func(string, string) { f() }, OneFilesystem: true} },
+	"OnNote":    func(f func()) Options { return Options{OnNote: func(string) { f() }, Skip: SkipUnchanged} },
+	"OnWait":    func(f func()) Options { return Options{OnWait: func(string) { f() }} },
+	"Throttle":  func(f func()) Options { return Options{Throttle: func(context.Context, int) { f() }} },
+	"Recorder.Begin": func(f func()) Options {
+		return Options{OneFilesystem: true, Recorder: recording{f, func() {}}}
+	},
+	"Recorder.Keep": func(f func()) Options {
+		return Options{OneFilesystem: true, Recorder: recording{func() {}, f}}
+	},
+}
+
+// called grows a tree on which the callback named so is called, and says how the
+// lock is let go that it may wait for.
+func called(t *testing.T, name string) (root string, release func()) {
+	t.Helper()
+	root = grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir d%d x5\nfile d1/f%03d x200\ndir m\nmount m tmpfs\nfile m/f\n")
+	release = func() {}
+	switch name {
+	case "OnFailure":
+		path := filepath.Join(root, "d1", "f007")
+		immutable(t, path, true)
+		t.Cleanup(func() { immutable(t, path, false) })
+	case "OnWait":
+		l := openLocks()
+		st, _ := statPath(root)
+		held, err := l.take(t.Context(), identify(st), root, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		release = func() {
+			held.release()
+			l.close()
+		}
+	}
+	return root, release
+}
+
+// TestCallbackBlocks: a callback that does not return keeps no run from ending when
+// it is stopped, and the run then holds nothing.
+func TestCallbackBlocks(t *testing.T) {
+	roots, releases := map[string]string{}, map[string]func(){}
+	for name := range callbacks {
+		roots[name], releases[name] = called(t, name)
+	}
+	goroutines, files := runtime.NumGoroutine(), openFiles(t)
+	back := make(chan bool)
+	var all sync.WaitGroup
+	for name, options := range callbacks {
+		all.Go(func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			r, err := Tree(ctx, roots[name], newLabel, options(func() {
+				cancel()
+				<-back
+			}))
+			adds(t, r)
+			var hung *Hung
+			if !errors.As(err, &hung) || hung.Calls[0].Call != theCallers+name || !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: %v", name, err)
+			}
+			releases[name]()
+		})
+	}
+	all.Wait()
+	until(t, "files are closed", func() bool { return openFiles(t) < files })
+	for name, root := range roots {
+		if _, err := Tree(t.Context(), root, labelA, Options{}); err != nil && name != "OnFailure" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	close(back)
+	nothingLeft(t, goroutines, files)
+}
+
+// TestStallBlocks: OnStall too, which no goroutine of the run waits for.
+func TestStallBlocks(t *testing.T) {
+	vol := treetest.Fresh(t, "ext4")
+	root := grow(t, vol, seventyOne)
+	ice := newFreezer(t, vol)
+	goroutines, files := runtime.NumGoroutine(), openFiles(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var once sync.Once
+	back := make(chan bool)
+	_, err := Tree(ctx, root, newLabel, Options{
+		Throttle: func(context.Context, int) { once.Do(func() { ice.freeze(t) }) },
+		OnStall: func([]HungCall) {
+			cancel()
+			<-back
+		},
+	})
+	var hung *Hung
+	if !errors.As(err, &hung) || hung.Calls[0].Call != theCallers+"OnStall" {
+		t.Error(err)
+	}
+	ice.thaw(t)
+	close(back)
+	nothingLeft(t, goroutines, files)
+}
+
+// ends calls f in a goroutine, and says how that ended.
+func ends(f func()) (returned bool, value any) {
+	var all sync.WaitGroup
+	all.Go(func() {
+		defer func() { value = recover() }()
+		f()
+		returned = true
+	})
+	all.Wait()
+	return returned, value
+}
+
+// TestCallbackPanics: what a callback does to its goroutine happens to the one that
+// called Tree, when the run has ended and its root vouches for nothing.
+func TestCallbackPanics(t *testing.T) {
+	for name, options := range callbacks {
+		for what, blow := range map[string]func(){"panic": func() { panic(errors.ErrUnsupported) }, "Goexit": runtime.Goexit} {
+			root, release := called(t, name)
+			goroutines, files := runtime.NumGoroutine(), openFiles(t)
+			if name == "OnWait" { // the lock is released meanwhile
+				was := blow
+				blow = func() { release(); was() }
+				files -= 2
+			}
+			var once sync.Once
+			o := options(func() { once.Do(blow) })
+			returned, value := ends(func() { _, _ = Tree(t.Context(), root, newLabel, o) })
+			p, _ := value.(*Panic)
+			switch {
+			case what == "Goexit" && (returned || value != nil):
+				t.Errorf("%s, %s: returned %t, panicked %v", name, what, returned, value)
+			case what == "panic" && (p == nil || p.Callback != name || !errors.Is(p, errors.ErrUnsupported) || !strings.Contains(p.Error(), "callback_linux_test.go")):
+				t.Errorf("%s, %s: panicked %v", name, what, value)
+			}
+			if labelOf(t, root) == newLabel {
+				t.Errorf("%s, %s: the root vouches", name, what)
+			}
+			nothingLeft(t, goroutines, files)
+			if _, err := Tree(t.Context(), root, newLabel, Options{}); err != nil && name != "OnFailure" {
+				t.Errorf("%s, %s: %v", name, what, err)
+			}
+		}
+	}
+}
+
+// TestCallbackPanicsLast: also in the last callback of all, after the commit, and
+// where the root was right before.
+func TestCallbackPanicsLast(t *testing.T) {
+	for _, rootLabel := range []string{oldLabel, newLabel} {
+		root := grow(t, on(t, "tmpfs"), plain)
+		treetest.Set(t, root, ".", rootLabel)
+		goroutines, files := runtime.NumGoroutine(), openFiles(t)
+		_, value := ends(func() {
+			_, _ = Tree(t.Context(), root, newLabel, Options{OnChange: func(path, _ string) {
+				if path == root || rootLabel == newLabel {
+					panic("last")
+				}
+			}})
+		})
+		if p, _ := value.(*Panic); p == nil || p.Value != "last" || labelOf(t, root) == newLabel {
+			t.Errorf("%v; the root bears %s", value, labelOf(t, root))
+		}
+		nothingLeft(t, goroutines, files)
+	}
+}
+
+// TestRestorePanics: Restore calls the caller's code for pages as well.
+func TestRestorePanics(t *testing.T) {
+	for what, blow := range map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit} {
+		root := grow(t, on(t, "tmpfs"), plain)
+		goroutines, files := runtime.NumGoroutine(), openFiles(t)
+		var pages iter.Seq2[Page, error] = func(yield func(Page, error) bool) {
+			yield(Page{Entries: []Former{{Name: "f", Label: oldLabel}}}, nil)
+			blow()
+		}
+		returned, value := ends(func() {
+			_, _ = Restore(t.Context(), root, Header{Label: newLabel, Former: Former{Label: oldLabel}}, pages, Options{})
+		})
+		if p, _ := value.(*Panic); returned || what == "panic" && (p == nil || p.Value != "boom") {
+			t.Errorf("%s: returned %t, panicked %v", what, returned, value)
+		}
+		nothingLeft(t, goroutines, files)
+	}
+}
+
+// TestGroupPanics: each caller who waits panics; where none does, one who comes back
+// has an error.
+func TestGroupPanics(t *testing.T) {
+	root := grow(t, on(t, "tmpfs"), seventyOne)
+	goroutines, files := runtime.NumGoroutine(), openFiles(t)
+	begin := make(chan bool)
+	g := Group{Options: Options{Throttle: func(context.Context, int) {
+		<-begin
+		panic("boom")
+	}}}
+	var all sync.WaitGroup
+	for range 5 {
+		all.Go(func() {
+			_, value := ends(func() { _, _ = g.Tree(t.Context(), root, newLabel) })
+			if p, _ := value.(*Panic); p == nil || p.Value != "boom" {
+				t.Errorf("panicked %v", value)
+			}
+		})
+	}
+	callers(t, &g, 5)
+	close(begin)
+	all.Wait()
+	begin = make(chan bool)
+	ctx, cancel := context.WithCancel(t.Context())
+	left := asks(ctx, &g, root, newLabel)
+	callers(t, &g, 1)
+	cancel()
+	if got := <-left; !errors.As(got.err, new(*Pending)) {
+		t.Error(got.err)
+	}
+	close(begin)
+	until(t, "the run ends", func() bool { return len(g.Progress()) == 0 })
+	var p *Panic
+	if _, err := g.Tree(t.Context(), root, newLabel); !errors.As(err, &p) || p.Value != "boom" {
+		t.Error(err)
+	}
+	nothingLeft(t, goroutines, files)
+}
