@@ -274,13 +274,26 @@ func TestUnknownKinds(t *testing.T) {
 	}
 }
 
-// TestProcIsReal: what stands in the place of /proc/self/fd is not believed.
+// TestProcIsReal: what stands in the place of /proc/self/fd is not believed, and not
+// labelled in place of what is open there.
 func TestProcIsReal(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), plain)
+	for n := range 100 {
+		if err := os.WriteFile(filepath.Join(root, fmt.Sprint(n)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	bind(t, root, "/proc/self/fd")
-	r, err := Tree(t.Context(), root, newLabel, Options{})
-	if err == nil || !strings.Contains(err.Error(), "not a proc filesystem") || r.Seen != 0 {
-		t.Errorf("%+v, %v", r, err)
+	for _, path := range []string{root, filepath.Join(root, "0")} {
+		r, err := Tree(t.Context(), path, newLabel, Options{})
+		if err == nil || !strings.Contains(err.Error(), "not a proc filesystem") || r.Seen != 0 {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+	for n := range 100 {
+		if l, _ := raw(t, filepath.Join(root, fmt.Sprint(n))); l == newLabel {
+			t.Errorf("%d is labelled", n)
+		}
 	}
 }
 

@@ -22,37 +22,49 @@ type proc struct {
 	self   int // /proc/self
 	infos  int // /proc/self/fdinfo, once it is asked for
 	once   sync.Once
-	fds    int          // /proc/self/fd, from here on by learn
-	cwd    int          // the working directory, for threads that left it
+	fds    int          // /proc/self/fd
+	cwd    int          // the working directory, for threads that left it; from here on by learn
 	mounts []mountEntry // the table
 	mute   atomic.Bool  // statx does not tell the mount's id
 }
 
 func openProc() (*proc, error) {
-	const where = "/proc/self/" // a link
-	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(where), sys.OpenRead|sys.OpenDir, 0)
+	p := &proc{self: -1, infos: -1, fds: -1, cwd: -1}
+	var err error
+	if p.self, err = openGenuine(sys.AtFdcwd, "/proc/self/", "/proc/self/"); err != nil { // a link
+		return nil, err
+	}
+	// What is labelled by its descriptor is labelled through this directory.
+	if p.fds, err = openGenuine(p.self, "fd", "/proc/self/fd"); err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// openGenuine opens a directory of /proc. Over a bind mount or a FUSE filesystem in
+// its place every answer could be an invention.
+func openGenuine(dir int, name, where string) (int, error) {
+	fd, e := sys.Openat(dir, sys.Cname(name), sys.OpenRead|sys.OpenDir, 0)
 	if e != 0 {
-		return nil, pathError("openat", where, e)
+		return -1, pathError("openat", where, e)
 	}
-	// Over a bind mount or a FUSE filesystem in its place every answer could
-	// be somebody's invention.
-	if kind, e := sys.FSType(fd); e != 0 || kind != sys.Proc {
+	kind, e := sys.FSType(fd)
+	switch {
+	case e != 0:
 		sys.Close(fd)
-		if e == 0 {
-			return nil, &fs.PathError{Op: "fstatfs", Path: where, Err: fmt.Errorf("not a proc filesystem")}
-		}
-		return nil, pathError("fstatfs", where, e)
+		return -1, pathError("fstatfs", where, e)
+	case kind != sys.Proc:
+		sys.Close(fd)
+		return -1, &fs.PathError{Op: "fstatfs", Path: where, Err: fmt.Errorf("not a proc filesystem")}
 	}
-	return &proc{self: fd, infos: -1, fds: -1, cwd: -1}, nil
+	return fd, nil
 }
 
 // learn reads the table of mounts, which takes time for each mount of the machine.
 // A probe, or a label on one file, does without.
 func (p *proc) learn() error {
 	var e sys.Errno
-	if p.fds, e = sys.Openat(p.self, sys.Cname("fd"), sys.OpenDir, 0); e != 0 {
-		return pathError("openat", "/proc/self/fd", e)
-	}
 	if p.cwd, e = sys.Openat(sys.AtFdcwd, sys.Cname("."), sys.OpenPath, 0); e != 0 {
 		return pathError("openat", ".", e)
 	}

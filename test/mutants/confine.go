@@ -107,7 +107,7 @@ func confinement() []Mutant {
 		{
 			Name: "proc-unverified", By: "TestProcIsReal",
 			Breaks: "what /proc says comes from the kernel",
-			Edits:  edits("relabel/proc_linux.go", "e != 0 || kind != sys.Proc", "e != 0 || kind == 0"),
+			Edits:  edits("relabel/proc_linux.go", "case kind != sys.Proc:", "case kind == 0:"),
 		},
 		{
 			Name: "slash-let-through", By: "TestParseMalformed",
