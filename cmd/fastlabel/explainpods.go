@@ -14,13 +14,16 @@ import (
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
+// badPods is what is wrong with a text that could be read.
+type badPods struct{ error }
+
 // podsIn reads --for.
 func podsIn(ctx context.Context, s *settings, stdin io.Reader) (workload.Pods, error) {
 	if s.forPods == "" {
 		return workload.Pods{}, nil
 	}
-	const most = 16 << 20 // etcd takes objects of 1.5 MiB
-	text, err := within(ctx, func() ([]byte, error) {
+	const most = 1 << 20 // what a parser makes of it is a hundred times that
+	read := func() ([]byte, error) {
 		if s.forPods == "-" {
 			return readAtMost(stdin, most)
 		}
@@ -30,14 +33,24 @@ func podsIn(ctx context.Context, s *settings, stdin io.Reader) (workload.Pods, e
 		}
 		defer func() { _ = f.Close() }()
 		return readAtMost(f, most)
+	}
+	pods, err := within(ctx, func() (workload.Pods, error) {
+		text, err := read()
+		if err != nil {
+			return workload.Pods{}, err
+		}
+		pods, err := workload.Read(text)
+		if err != nil {
+			err = badPods{err}
+		}
+		return pods, err
 	})
 	if err != nil && isEnd(ctx, err) && s.forPods != "-" {
 		err = &relabel.Hung{Calls: []relabel.HungCall{{Call: "read", Path: s.forPods}}, Cause: err}
 	}
-	if err != nil {
+	if err != nil && !errors.As(err, new(badPods)) {
 		return workload.Pods{}, err
 	}
-	pods, err := workload.Read(text)
 	if err != nil {
 		return pods, usageError{fmt.Errorf("--for %s: %w", brief(s.forPods), errors.New(clean(err.Error())))}
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -47,7 +48,7 @@ func appendPages(buf []byte, pages []relabel.Page) []byte {
 	}
 	var body []byte
 	dir := ""
-	for _, p := range parts(pages) {
+	for _, p := range pages {
 		shared := 0
 		for shared < min(len(dir), len(p.Dir)) && dir[shared] == p.Dir[shared] {
 			shared++
@@ -124,15 +125,20 @@ func (d *decoder) bytes(n uint64) []byte {
 
 const (
 	longest    = 64 << 10 // of labels: the longest attribute (XATTR_SIZE_MAX)
-	longestDir = 16 << 20 // of directories' paths
+	longestDir = 4 << 20  // of directories' paths
 	pageMost   = 64 << 10 // entries
+	pagePart   = 8 << 10  // of them are written as one
+	labelsMost = 128 << 10
+	// askedMost bounds the memory that the pages of a frame take: 4 MiB of names and
+	// paths, and entries of at least 9 bytes by the writer's measure.
+	askedMost = 48 << 20
 )
 
-// parts has no page with more entries than pageMost.
+// parts has no page with more entries than pagePart.
 func parts(pages []relabel.Page) []relabel.Page {
 	var out []relabel.Page
 	for _, p := range pages {
-		for part := range slices.Chunk(p.Entries, pageMost) {
+		for part := range slices.Chunk(p.Entries, pagePart) {
 			out = append(out, relabel.Page{Dir: p.Dir, Entries: part})
 		}
 	}
@@ -144,7 +150,7 @@ func parts(pages []relabel.Page) []relabel.Page {
 func decodePages(payload []byte, yield func(relabel.Page) bool) error {
 	d := &decoder{rest: payload}
 	count := d.uvarint()
-	if count > uint64(len(d.rest)) {
+	if count > uint64(len(d.rest)) || count > labelsMost {
 		return errForm
 	}
 	labels := make([]relabel.Former, count)
@@ -159,16 +165,23 @@ func decodePages(payload []byte, yield func(relabel.Page) bool) error {
 		}
 		labels[i].Label = string(d.bytes(n - 1))
 	}
-	dir := ""
+	dir, asked := "", 0
 	for !d.bad && len(d.rest) > 0 {
 		shared, more := d.uvarint(), d.uvarint()
 		rest := d.bytes(more)
 		if d.bad || shared > uint64(len(dir)) || shared+more > longestDir {
 			return errForm
 		}
+		asked += int(shared + more)
+		if asked > askedMost {
+			return errForm
+		}
 		dir = dir[:shared] + string(rest)
 		n := d.uvarint()
 		if !isDir(dir) || n == 0 || n > pageMost || n > uint64(len(d.rest)) {
+			return errForm
+		}
+		if asked += int(n) * int(unsafe.Sizeof(relabel.Former{})); asked > askedMost {
 			return errForm
 		}
 		p := relabel.Page{Dir: dir, Entries: make([]relabel.Former, n)}

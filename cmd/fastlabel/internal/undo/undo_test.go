@@ -4,11 +4,14 @@ package undo
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -110,14 +113,14 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestLargePage: one page of more entries than the decoder takes.
+// TestLargePage: one page of more entries than are written as one.
 func TestLargePage(t *testing.T) {
 	p := relabel.Page{Dir: "d"}
-	for i := range pageMost*2 + 1 {
+	for i := range pagePart*2 + 1 {
 		p.Entries = append(p.Entries, relabel.Former{Name: fmt.Sprint(i), None: true})
 	}
 	r, got, err := read(written(t, []relabel.Page{p}, true))
-	if err != nil || len(got) != 3 || r.Entries != pageMost*2+1 {
+	if err != nil || len(got) != 3 || r.Entries != pagePart*2+1 {
 		t.Errorf("%d pages, %v", len(got), err)
 	}
 }
@@ -290,4 +293,56 @@ func FuzzRecord(f *testing.F) {
 			t.Fatalf("%d entries, and %d", n, r.Entries)
 		}
 	})
+}
+
+// A crafted record makes the reader ask for no more than 64 MiB, whatever its sizes say.
+func TestBombs(t *testing.T) {
+	labels := append(binary.AppendUvarint(nil, 8<<20), make([]byte, 8<<20)...)
+	deep := []byte{1, 0, 0} // a label, a path of 4 MiB, and pages that share it
+	deep = append(binary.AppendUvarint(deep, longestDir-2), bytes.Repeat([]byte("abc/"), longestDir/4)[:longestDir-2]...)
+	for range 1000 {
+		deep = append(deep, 1, 'n', 0, 0, 0)
+		deep = append(binary.AppendUvarint(deep, longestDir-2), 0)
+	}
+	deep = append(deep, 1, 'n', 0, 0, 0)
+	entries := []byte{1, 0}
+	for range 200 {
+		entries = append(entries, 0, 1, 'd')
+		entries = binary.AppendUvarint(entries, pageMost)
+		entries = append(entries, bytes.Repeat([]byte{'n', 0}, pageMost)...)
+		entries = append(entries, make([]byte, 2*pageMost)...)
+	}
+	for name, c := range map[string]struct {
+		payload []byte
+		size    int // as the header has it; 0: the payload's
+	}{
+		"labels": {labels, 0}, "deep": {deep, 0}, "entries": {entries[:min(len(entries), largest)], 0},
+		"zeros": {make([]byte, 80<<20), largest}, "size": {[]byte{1, 0}, largest},
+	} {
+		file := filepath.Join(t.TempDir(), "record")
+		w, err := Create(file, "v")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Begin(testHead); err != nil {
+			t.Fatal(err)
+		}
+		zipped := w.zip.EncodeAll(c.payload, nil)
+		if err := w.frame(kindPages, zipped, cmp.Or(c.size, len(c.payload))); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := open(bytes.NewReader(text), int64(len(text))); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		runtime.ReadMemStats(&after)
+		if asked := after.TotalAlloc - before.TotalAlloc; asked > 64<<20 {
+			t.Errorf("%s: asked for %d MiB", name, asked>>20)
+		}
+	}
 }

@@ -31,9 +31,9 @@ const (
 	kindPages = 2
 	kindEnd   = 3
 
-	// largest is the largest payload, compressed or not: the engine hands over some
-	// 8 MiB at a time, and a page of it more.
-	largest = 64 << 20
+	// largest is the largest payload, compressed or not: what is encoded at a time, and
+	// a page of it more. A record may be crafted, and is read into memory of that size.
+	largest = 16 << 20
 	// most bytes of a payload are encoded at a time, as far as pages allow.
 	most = 4 << 20
 )
@@ -115,13 +115,21 @@ func (w *Writer) Begin(h relabel.Header) error {
 
 // Keep writes pages, and waits for the disk.
 func (w *Writer) Keep(pages []relabel.Page) error {
+	pages = parts(pages)
 	for len(pages) > 0 {
-		n, size := 0, 0
+		n, size, last := 0, 0, ""
 		entries := 0
 		for ; n < len(pages) && (n == 0 || size < most); n++ {
 			size += len(pages[n].Dir)
+			if len(pages[n].Dir) > longestDir {
+				return fmt.Errorf("%s: a path of %d bytes is too long for a record", w.path, len(pages[n].Dir))
+			}
 			for _, e := range pages[n].Entries {
 				size += len(e.Name) + 8
+				if e.Label != last {
+					last = e.Label
+					size += len(last)
+				}
 			}
 			entries += len(pages[n].Entries)
 		}
