@@ -110,7 +110,7 @@ func TestRelieveHeldUp(t *testing.T) {
 		})
 		start := time.Now()
 		_, err := steal.Run(ctx, []int{0, 1}, steal.Job[int]{Workers: 1, Spares: 3, Begin: begin})
-		if err != errCause || open.Load() != 0 || time.Since(start) != time.Hour {
+		if err != errCause || open.Load() != 0 || time.Since(start).Round(time.Minute) != time.Hour { // pauses of a race build are on this clock, too
 			t.Errorf("after %v: %v, %d not ended", time.Since(start), err, open.Load())
 		}
 	})
