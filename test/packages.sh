@@ -7,7 +7,7 @@
 # that Debian boots in a container, and systemd labels a volume by the unit; and the
 # package is removed: nothing is left. The rpm is installed in an empty directory by
 # rpm, and removed. fastlabel-hook, of each, holds the hook: without it none is there,
-# and one that somebody else put there stays.
+# and one of another stays.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
