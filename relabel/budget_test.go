@@ -31,7 +31,7 @@ func enters(t *testing.T, b *budget, files int) *share {
 }
 
 // waits begins a wait for a share, and says where it comes.
-func waits(b *budget, ctx context.Context, files int) chan *share {
+func waits(ctx context.Context, b *budget, files int) chan *share {
 	got := make(chan *share, 1)
 	go func() {
 		s, _ := b.enter(ctx, files)
@@ -60,7 +60,7 @@ func TestBudget(t *testing.T) {
 		if n := a.workers(100); n != 7 {
 			t.Errorf("alone, it got %d", n)
 		}
-		c := waits(b, t.Context(), 20)
+		c := waits(t.Context(), b, 20)
 		none(t, c)
 		if s := a.held(0); s != 8 {
 			t.Errorf("%d work", s)
@@ -79,7 +79,7 @@ func TestBudget(t *testing.T) {
 			t.Errorf("of 60 descriptors that are left it got %d", n)
 		}
 		d.put()
-		e := waits(b, t.Context(), 40)
+		e := waits(t.Context(), b, 40)
 		none(t, e)
 		if a.workers(1)+a.descriptors(1) > 0 { // though there are some
 			t.Error("somebody waits, and another takes more")
@@ -111,7 +111,7 @@ func TestBudgetHung(t *testing.T) {
 			}
 		}
 		b.has(t, 0, manyHung*2, manyHung*2)
-		got := waits(b, t.Context(), 1)
+		got := waits(t.Context(), b, 1)
 		none(t, got)
 		hung[1].held(0) // it has returned, and works
 		s := <-got
@@ -131,7 +131,7 @@ func TestBudgetTurn(t *testing.T) {
 		b := newBudget(3, func() int { return 10 })
 		a := enters(t, b, 5)
 		ctx, cancel := context.WithCancelCause(t.Context())
-		large, small := waits(b, ctx, 6), waits(b, t.Context(), 5)
+		large, small := waits(ctx, b, 6), waits(t.Context(), b, 5)
 		none(t, large)
 		none(t, small)
 		cancel(errors.New("enough"))
