@@ -34,11 +34,6 @@ func callers() []Mutant {
 			Edits:  edits(look, "if now != nil && now.next != nil {\n\t\treturn now.next\n", "if now != nil {\n\t\treturn now\n"),
 		},
 		{
-			Name: "group-doubt-ignored", By: "TestGroupKept",
-			Breaks: "a kept success is held against the root's label",
-			Edits:  edits(group, "&& w.label == label && w != l.doubt {", "&& w.label == label {"),
-		},
-		{
 			Name: "group-kept-for-all", By: "TestGroupFresh",
 			Breaks: "a success is kept for callers who left before the end, and for no others",
 			Edits:  edits("relabel/group_run.go", "told || w.stopped || w.left == 0", "told || w.stopped"),
@@ -69,19 +64,9 @@ func callers() []Mutant {
 			Edits:  edits(budget, "if len(b.queue) > 0 || s.idle {", "if s.idle {"),
 		},
 		{
-			Name: "budget-left-waiting", By: "TestBudgetTurn",
-			Breaks: "a run that gives up its place in the queue holds up no other",
-			Edits:  edits(budget, "b.serve() // the next may want less", "// the next may want less"),
-		},
-		{
 			Name: "hook-floods", By: "TestHookFlood",
 			Breaks: "what a pod's author writes floods no log",
 			Edits:  edits("cmd/fastlabel/hooklines.go", "case l.lines >= most && !last:", "case l.lines >= 1<<20*most && !last:"),
-		},
-		{
-			Name: "hook-follows-bundle", By: "TestHookRefusesStates",
-			Breaks: "a bundle that is a link is refused",
-			Edits:  edits("cmd/fastlabel/hookstate.go", "\tif !info.IsDir() {", "\tif false {"),
 		},
 		{
 			Name: "paths-not-looked-up", By: "TestMistyped",
@@ -102,11 +87,6 @@ func callers() []Mutant {
 			Name: "hook-kubelets", By: "TestHookHosts",
 			Breaks: "what the kubelet writes and labels is no volume",
 			Edits:  edits(volume, "if h.isKubelets(source) {", "if false {"),
-		},
-		{
-			Name: "hook-read-only", By: "TestHookChooses",
-			Breaks: "what the container cannot write is no volume",
-			Edits:  edits(volume, "case m.readOnly():", "case false:"),
 		},
 		{
 			Name: "hook-labels-the-host", By: "TestHookLeavesAlone",

@@ -77,11 +77,6 @@ func commits() []Mutant {
 			Edits:  edits(record, "if err := c.sync(\"fsync\", sys.Fsync); err != nil {", "if err := error(nil); err != nil {"),
 		},
 		{
-			Name: "moved-unasked", By: "TestCreatedAndBackdated",
-			Breaks: "the root's change time is asked before the commit moves it",
-			Edits:  edits(record, "e != 0 || !st.Ctime.Equal(c.ctime)", "e != 0 || st.Ctime.IsZero()"),
-		},
-		{
 			Name: "reread-dropped", By: "TestCreatedAndBackdated",
 			Breaks: "the root's entries are read again after its label is written",
 			Edits:  edits(record, "return c.reread(ctx)", "return nil"),
@@ -110,11 +105,6 @@ func commits() []Mutant {
 			Name: "mark-left-on", By: "TestSkipUnchangedWithout",
 			Breaks: "a run to another label, or a failure, takes the mark off first",
 			Edits:  edits("relabel/proof_linux.go", "switch e := sys.NewAttr(markName, nil).Fremovexattr(c.fd); e {", "switch e := sys.Errno(0); e {"),
-		},
-		{
-			Name: "mark-incomplete", By: "TestNoMark",
-			Breaks: "a run that left something alone leaves no mark",
-			Edits:  edits("relabel/proof_linux.go", "sum.of[skipped] > 0 || len(c.exclude) > 0 || ", ""),
 		},
 		{
 			Name: "lock-skipped", By: "TestTrustedAfterWait",

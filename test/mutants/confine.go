@@ -119,10 +119,5 @@ func confinement() []Mutant {
 			Breaks: "what was counted is what is labelled: it is pinned first",
 			Edits:  edits("relabel/mount_linux.go", "m.confined == clone && r.o.HardLinks == LinksLabel", "m.confined == clone"),
 		},
-		{
-			Name: "thread-shared", By: "TestThreadsMoveOn",
-			Breaks: "a thread with a directory of its own serves no other goroutine",
-			Edits:  edits("relabel/way_linux.go", "runtime.LockOSThread() //", "runtime.LockOSThread()\n\truntime.UnlockOSThread() //"),
-		},
 	}
 }

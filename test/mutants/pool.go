@@ -93,10 +93,5 @@ func pool() []Mutant {
 			Breaks: "Run waits for a worker that was added",
 			Edits:  edits(stop, "for n := int32(0); n < p.alive.Load(); n++", "for n, all := int32(0), p.alive.Load(); n < all; n++"),
 		},
-		{
-			Name: "relieved-after-the-end", By: "TestRelieveLate",
-			Breaks: "no worker is added when nothing is pending any more",
-			Edits:  edits(worker, "\t\tif n == 0 {\n\t\t\treturn false\n\t\t}\n", ""),
-		},
 	}
 }
