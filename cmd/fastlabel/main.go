@@ -76,10 +76,10 @@
 // The files, in the order in which a run meets them:
 //
 //	main.go        run: from the arguments to an exit code
-//	signals.go     SIGINT and SIGTERM end the context
+//	signals.go     SIGINT, SIGTERM and SIGHUP end the context
 //	apart_*.go     a child does what may hang, and can be left behind
 //	passage_*.go   what the child writes
-//	crash_*        a crash is a failure
+//	crash_*.go     a crash is a failure
 //	servers.go     which PATHs may hang: the mount table
 //	mountinfo.go   the mount table, line by line
 //	flags.go       the table of flags; the command among the arguments
