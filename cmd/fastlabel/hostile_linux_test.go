@@ -209,7 +209,7 @@ func harmlessJSON(t *testing.T, args []string, text string) {
 		}
 	}
 	if strings.Contains(text, `"path_base64"`) && slices.Contains(args, "-v") {
-		name := base64.StdEncoding.EncodeToString([]byte(filepath.Join(args[len(args)-1]) + "/" + forged))
+		name := base64.StdEncoding.EncodeToString([]byte(filepath.Clean(args[len(args)-1]) + "/" + forged))
 		if strings.Contains(text, `"change"`) && !strings.Contains(text, name) && !strings.HasSuffix(args[len(args)-1], "/") {
 			t.Errorf("%q: the name is lost in %s", args, text)
 		}

@@ -28,7 +28,7 @@ func served(fstype string) bool {
 // servedMount tells whether what is mounted at point may hang. The automounts that
 // the kernel's own trees have, such as that of binfmt_misc, hold no volumes.
 func servedMount(point, fstype string) bool {
-	return served(fstype) && !(fstype == "autofs" && strings.HasPrefix(point, "/proc/"))
+	return served(fstype) && (fstype != "autofs" || !strings.HasPrefix(point, "/proc/"))
 }
 
 // mayHang tells whether the work may meet a served filesystem: whether there is

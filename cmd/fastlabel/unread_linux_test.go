@@ -50,7 +50,7 @@ func TestUnread(t *testing.T) {
 						t.Fatal(err)
 					}
 					w.Close()
-					defer cmd.Process.Kill()
+					defer func() { _ = cmd.Process.Kill() }()
 					treetest.Wait(t, "a pipe to be full", func() bool {
 						n, err := unix.IoctlGetInt(int(r.Fd()), unix.TIOCINQ)
 						return err == nil && n > 32<<10 || sig == 0

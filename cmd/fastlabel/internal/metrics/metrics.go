@@ -137,7 +137,7 @@ func replaceable(file string) error {
 	defer f.Close() // only read
 	begin := make([]byte, len(own))
 	n, err := io.ReadFull(f, begin)
-	if n == 0 && err == io.EOF || n == len(own) && string(begin) == own {
+	if n == 0 && errors.Is(err, io.EOF) || n == len(own) && string(begin) == own {
 		return nil
 	}
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
