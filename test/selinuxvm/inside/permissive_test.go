@@ -116,7 +116,7 @@ func TestRootless(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				out, code := asUser(t, u.attr, "--label", labelA, root)
+				out, code := asUser(t, u.attr, "-v", "--label", labelA, root)
 				t.Log(out)
 				if n := strings.Count(out, "operation not permitted"); code != 1 || n != len(u.denied) {
 					t.Errorf("exit code %d, %d entries refused", code, n)
