@@ -85,7 +85,7 @@ func TestInstall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dest := t.TempDir()
-			arguments := append(c.arguments, "DESTDIR="+dest)
+			arguments := slices.Concat(c.arguments, []string{"DESTDIR=" + dest})
 			makeTargets(t, arguments...)
 			got, want := tree(t, dest), map[string]fs.FileMode{c.program: 0o755}
 			prefix := strings.TrimSuffix(c.program, "/bin/fastlabel")

@@ -157,10 +157,10 @@ func hungRow(t *testing.T, cells []*hungCell, key, server string) row {
 			t.Logf("%s: %v, %s, %s, %d threads: %s", key, c.hang, c.server, c.how, c.threads, text)
 		}
 	}
-	switch {
-	case key == "rest":
+	switch key {
+	case "rest":
 		r.note += fmt.Sprintf("; the PATH after the one that hangs was not begun in %d", left)
-	case key == "end":
+	case "end":
 		r.note += fmt.Sprintf("; the longest took %.1f s, %d over %v", longest.Seconds(), late, hungBar)
 	}
 	if server == heeds {
