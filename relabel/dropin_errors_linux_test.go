@@ -36,6 +36,7 @@ func losesNone(t *testing.T) {
 	labels := []string{newLabel, "system_u:object_r:container_file_t:s0:c3"}
 	for i := range runs {
 		want := labels[i%2]
+		unclaim(t, root)
 		for name, l := range map[string]library{"ours": ours, "peer": peer} {
 			err := l.chcon(root, want, true)
 			if err == nil {

@@ -131,10 +131,7 @@ func undo(t *testing.T, root string, m means, o Options, engine string) {
 		return nil
 	}}
 	o.Recorder = f
-	began := time.Now()
-	for time.Since(began) < 5*time.Millisecond { // a tick: what was built before is older than the run
-		time.Sleep(time.Millisecond)
-	}
+	time.Sleep(tick) // what was built before is older than the run
 	r, err := tree(t.Context(), root, newLabel, o, as(m))
 	adds(t, r)
 	if err != nil || !r.Complete || f.begun != 1 {
