@@ -92,6 +92,7 @@ func TestErrnoTable(t *testing.T) {
 		syscall.ENOSPC:  {fails},
 		syscall.EDQUOT:  {fails},
 		syscall.ENOTSUP: {fails},
+		syscall.ENOKEY:  {fails},
 		syscall.EIO:     {fails, never},
 		syscall.EINVAL:  {{write, from(2), nil, "the first ends the run", stopped}},
 	}

@@ -202,7 +202,9 @@ func TestGroupBetweenRequests(t *testing.T) {
 		g := s.group()
 		pending(t, g, root, labelA, 2*time.Second)
 		time.Sleep(time.Minute)
+		g.mu.Lock()
 		kept := g.volumes[0].kept
+		g.mu.Unlock()
 		begin := time.Now()
 		if r := done(t, g, root, labelA); time.Since(begin) != 0 || r.Seen != 7000 {
 			t.Errorf("after %v: %+v", time.Since(begin), r)

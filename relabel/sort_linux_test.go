@@ -256,6 +256,21 @@ func TestLine(t *testing.T) {
 	}
 }
 
+// inWords tells a Throttle whether the worker that it is called for labels a slice.
+// That is read from the stacks: Throttle has a goroutine of its own, which the
+// worker's has created.
+func inWords() bool {
+	buf := make([]byte, 1<<20)
+	_, creator, _ := strings.Cut(string(buf[:runtime.Stack(buf, false)]), " in goroutine ")
+	creator, _, _ = strings.Cut(creator, "\n")
+	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+		if strings.HasPrefix(stack, "goroutine "+creator+" ") {
+			return strings.Contains(stack, "(*worker).words(")
+		}
+	}
+	return false
+}
+
 // lined labels root, whose directories are large, with two workers. The first slice
 // waits until all the other directories are in line.
 func lined(t *testing.T, root string, rename bool) {
@@ -293,12 +308,8 @@ func lined(t *testing.T, root string, rename bool) {
 	r, err := tree(ctx, root, label, Options{
 		Threads: 2, Seen: &seen,
 		Throttle: func(context.Context, int) {
-			var callers [16]uintptr
-			frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers[:])])
-			for f, more := frames.Next(); more; f, more = frames.Next() {
-				if strings.HasSuffix(f.Function, "(*worker).words") {
-					once.Do(wait)
-				}
+			if inWords() {
+				once.Do(wait)
 			}
 		},
 		OnFailure: func(err error) {

@@ -30,6 +30,8 @@ type progress struct {
 
 	mu  sync.Mutex
 	all []*underWay // in the order in which they began
+
+	saying sync.Mutex // held while a run's line is written, so that none comes after its summary
 }
 
 func (a app) newProgress(command string, s *settings, out *sink) *progress {
@@ -160,6 +162,8 @@ func (p *progress) end(u *underWay) {
 	if p == nil {
 		return
 	}
+	p.saying.Lock()
+	defer p.saying.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.all = slices.DeleteFunc(p.all, func(o *underWay) bool { return o == u })
@@ -200,13 +204,23 @@ func (p *progress) draw(now time.Time) {
 // say writes a whole line for each run.
 func (p *progress) say(now time.Time) {
 	for _, u := range p.runs() {
-		f := p.far(u, now)
-		if p.json != nil {
-			p.json.status(f)
-			continue
-		}
-		_, _ = io.WriteString(p.screen, "fastlabel: "+plain(tidy(u.root))+": "+f.line(widest)+"\n")
+		p.sayOf(u, now)
 	}
+}
+
+// sayOf writes the line of a run, if it has not ended.
+func (p *progress) sayOf(u *underWay, now time.Time) {
+	p.saying.Lock()
+	defer p.saying.Unlock()
+	if !slices.Contains(p.runs(), u) {
+		return
+	}
+	f := p.far(u, now)
+	if p.json != nil {
+		p.json.status(f)
+		return
+	}
+	_, _ = io.WriteString(p.screen, "fastlabel: "+plain(tidy(u.root))+": "+f.line(widest)+"\n")
 }
 
 // answer is say for one who asked.

@@ -96,7 +96,6 @@ func (j *job) one(ctx context.Context, path string, stalls func()) (code int, wa
 	o := j.engine(t, dry)
 	o.OnStall = func(calls []relabel.HungCall) { t.stalled(calls); stalls() }
 	u := j.progress.begin(path)
-	defer j.progress.end(u)
 	j.watched(&o, u)
 	if j.looked.readOnly[path] && !dry {
 		var stop context.CancelCauseFunc
@@ -104,6 +103,7 @@ func (j *job) one(ctx context.Context, path string, stalls func()) (code int, wa
 		defer stop(nil)
 	}
 	rep, err := j.tree(ctx, path, j.label, o)
+	j.progress.end(u)
 	rep.Root, rep.Label = path, j.label
 	if differs(ctx) {
 		err, rep = readOnlyError(path), relabel.Report{Root: path, Label: j.label, Elapsed: rep.Elapsed}
