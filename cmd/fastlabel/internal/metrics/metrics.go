@@ -130,11 +130,16 @@ func replaceable(file string) error {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s: not a regular file, which is what it would be replaced by", strconv.Quote(file))
 	}
-	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
 	defer f.Close() // only read
+	if now, err := f.Stat(); err != nil {
+		return err
+	} else if !os.SameFile(info, now) {
+		return fmt.Errorf("%s: changed while it was looked at", strconv.Quote(file))
+	}
 	begin := make([]byte, len(own))
 	n, err := io.ReadFull(f, begin)
 	if n == 0 && errors.Is(err, io.EOF) || n == len(own) && string(begin) == own {
