@@ -193,7 +193,7 @@ picture: deps-terminal ## record docs/terminal.svg: a million files are labelled
 MUTANT ?= .
 .PHONY: mutants
 mutants: ## break the source on purpose, and see a named test notice (root; four minutes; MUTANT=regexp)
-	FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=0 $(GO) test -count=1 -v -tags mutants -parallel 2 -timeout 1h -run '^TestMutants$$/$(MUTANT)' ./test/mutants
+	FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=0 $(GO) test -count=1 -v -tags mutants -parallel 2 -timeout 1h -run '^TestMutants$$/($(MUTANT))' ./test/mutants
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target in turn, each for FUZZTIME (10m)

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -149,6 +150,20 @@ func unlocked(ctx context.Context, path, label string, o Options) (Report, error
 	err = r.relabel(ctx, root)
 	r.total.fill(&r.told)
 	return r.told, err
+}
+
+// TestGiveWay: a run that has replaced the claim of another waits until that one has
+// noticed, and no other run waits.
+func TestGiveWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, replaced := range []bool{true, false} {
+			begin := time.Now()
+			err := (&record{replaced: replaced}).giveWay(t.Context())
+			if waited := time.Since(begin); err != nil || (waited > glance) != replaced {
+				t.Errorf("replaced: %t, waited for %v, %v", replaced, waited, err)
+			}
+		}
+	})
 }
 
 // TestTwoRuns: of two runs to different labels that do not see each other's lock

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -226,4 +227,29 @@ func TestHungAtCommit(t *testing.T) {
 	if err != nil || !r.Complete || r.Written != 1 {
 		t.Errorf("%+v, %v", r, err)
 	}
+}
+
+// TestHungSecondReading: the same for a call of the filesystem that hangs there. It
+// is stood in for by what the run does, for a filesystem that hangs takes no seal
+// either.
+func TestHungSecondReading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		goOn := make(chan bool)
+		revoked := false
+		r := &run{}
+		r.main = r.strand()
+		_, err := r.lead(ctx, func(context.Context) error {
+			revoke := func() { revoked = true }
+			r.second.Store(&revoke)
+			r.main.at("getdents64", "/volume")
+			cancel()
+			<-goOn
+			return nil
+		})
+		if hung := (*Hung)(nil); !errors.As(err, &hung) || !revoked {
+			t.Errorf("%v, revoked: %t", err, revoked)
+		}
+		close(goOn)
+	})
 }

@@ -39,7 +39,7 @@ func commits() []Mutant {
 			Edits:  edits(claim, "c.reseal()", "_ = c"),
 		},
 		{
-			Name: "way-not-given", By: "TestTwoRuns",
+			Name: "way-not-given", By: "TestGiveWay",
 			Breaks: "a run waits until another, whose claim it replaced, has noticed",
 			Edits:  edits(claim, "case <-time.After(noticed):", "default:"),
 		},
@@ -92,7 +92,7 @@ func commits() []Mutant {
 			Edits:  edits(record, "c.revoke() // what was created", "_ = c // what was created"),
 		},
 		{
-			Name: "retreat-dropped", By: "TestHungAtCommit",
+			Name: "retreat-dropped", By: "TestHungSecondReading",
 			Breaks: "a committed root is sealed again if the second reading hangs",
 			Edits:  edits("relabel/stall_linux.go", "r.retreat()\n", "\n"),
 		},

@@ -58,7 +58,7 @@ func counts() []Mutant {
 		{
 			Name: "encrypted-vanishes", By: "TestEncrypted",
 			Breaks: "a name that is gone in an encrypted directory is a failure",
-			Edits:  edits("relabel/errno_linux.go", "unread == 0 && st.Encrypted", "unread == 0 && false"),
+			Edits:  edits("relabel/errno_linux.go", "unread == 0 && st.Encrypted", "unread == 0 && st.Encrypted && false"),
 		},
 		{
 			Name: "vanished-twice", By: "TestVanishDeep",
