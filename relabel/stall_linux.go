@@ -25,7 +25,7 @@ const (
 	spares = 16
 	// giveUp is how long Tree waits for a run that was stopped: a call that
 	// takes longer hangs in the kernel, where nothing can end it.
-	giveUp = 700 * time.Millisecond
+	giveUp = 500 * time.Millisecond
 )
 
 // strand is what one goroutine of the run does outside the pool: the run itself
