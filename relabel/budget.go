@@ -99,7 +99,7 @@ func (b *budget) enter(ctx context.Context, files int) (*share, error) {
 	}
 	b.mu.Unlock()
 	if at < 0 {
-		return s, nil // it was given meanwhile
+		return s, nil // it was given in between
 	}
 	return nil, context.Cause(ctx)
 }

@@ -232,7 +232,7 @@ func (r *run) underWayHere() (calls []HungCall) {
 }
 
 // telling is for a worker that calls the caller's code, or waits to: it is in no
-// call meanwhile, and nothing relieves it.
+// call during that, and nothing relieves it.
 func (w *worker) telling(what func()) {
 	w.paused.Store(true)
 	what()

@@ -15,7 +15,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
-// A seal looks like a label that somebody may have given by hand, and a run that
+// A seal looks like a label that may have been given by hand, and a run that
 // was interrupted leaves one. So a run that seals leaves a second attribute on the
 // root, its claim, until it commits. By that the next run knows two things: which
 // seal is one, and so vouches for nothing; and which labels the root had before, so
@@ -193,7 +193,7 @@ func (c *record) ours() error {
 
 // cede is for a root that is not ours any more: it is left to a run that has
 // sealed it, which labels everything anew. Any other label on it vouches for what
-// this run has written meanwhile, and has to go.
+// this run has written since, and has to go.
 func (c *record) cede() {
 	attr := sys.NewAttr(attribute, nil)
 	n, e := attr.Fgetxattr(c.fd)

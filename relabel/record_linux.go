@@ -31,10 +31,10 @@ type record struct {
 	root      *root
 	fd        int // the root, open, in its clone
 	attr      *sys.Attr
-	have      string                 // what it bore at the start; "" for none
+	have      string                 // what it had at the start; "" for none
 	former    Former                 // the same, exactly
 	left      atomic.Pointer[string] // what this run has left on it
-	sealed    bool                   // it bears a seal by now
+	sealed    bool                   // it has a seal by now
 	claims    bool                   // and the run's claim
 	replaced  bool                   // which took another's place
 	revoking  sync.Mutex             // Tree may revoke beside a run that hangs
@@ -42,7 +42,7 @@ type record struct {
 	asked     time.Time              // when that was
 	ctime     time.Time              // of the root, after the seal
 	moved     bool                   // its ctime, before the commit
-	committed bool                   // it bears the label by now
+	committed bool                   // it has the label by now
 	began     time.Time              // the run, before anything was read; by the clock of files
 	earlier   mark                   // of the run before, if it is relied on
 }
