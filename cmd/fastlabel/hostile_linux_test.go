@@ -80,19 +80,7 @@ func hostileApp() app {
 // TestHostileBytes: of no name, argument, field or text does a raw byte reach what is
 // printed, and none can print a line of its own. JSON keeps the exact bytes.
 func TestHostileBytes(t *testing.T) {
-	dir := t.TempDir()
-	t.Chdir(dir)
-	for _, name := range []string{"d" + forged, "pods", "list"} {
-		if err := os.WriteFile(name, []byte("a"+forged+"\x00b\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 	root := "r" + strings.ReplaceAll(forged, "/", "")
-	if err := os.MkdirAll(root+"/hung", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	setLabel(t, root, "a:b:c"+forged)
-
 	var all [][]string
 	roots := [][]string{{root}, {root + "/hung"}, {root + "right"}, {root + "fails"}, {"missing" + forged}, {forged}, {root, root + "/"}}
 	ways := [][]string{{}, {"-v"}, {"--json", "-v"}, {"--log-level", "debug"}, {"--log-level", "debug", "--log-format", "json"}, {"-p"}, {"-q"}, {"--metrics", "x.prom"}}
@@ -129,25 +117,50 @@ func TestHostileBytes(t *testing.T) {
 	over, cancel := context.WithCancelCause(t.Context())
 	cancel(signalled{syscall.SIGTERM})
 	for name, a := range map[string]app{"engine": hostileApp(), "library": real()} {
-		for _, ctx := range []context.Context{t.Context(), over} {
-			for _, args := range all {
-				if name == "library" && len(args) > 0 && args[0] == "hook" {
-					continue
-				}
-				var stdout, stderr bytes.Buffer
-				code := a.run(ctx, strings.NewReader("stdin"+forged), &stdout, &stderr, args)
-				harmless(t, args, stderr.String())
-				if slices.Contains(args, "--json") && code != exitUsage {
-					harmlessJSON(t, args, stdout.String())
-				} else {
-					harmless(t, args, stdout.String())
-				}
-				if text, err := os.ReadFile("x.prom"); err == nil && !utf8.Valid(text) || strings.Contains(string(text), "\nFORGED") {
-					t.Errorf("%q: metrics %q", args, text)
+		t.Run(name, func(t *testing.T) {
+			hostileDirectory(t, root) // of its own: each records and restores
+			for _, ctx := range []context.Context{t.Context(), over} {
+				for _, args := range all {
+					if name == "library" && len(args) > 0 && args[0] == "hook" {
+						continue
+					}
+					hostileCall(ctx, t, a, args)
 				}
 			}
+		})
+	}
+}
+
+// hostileCall holds all that one call prints.
+func hostileCall(ctx context.Context, t *testing.T, a app, args []string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code := a.run(ctx, strings.NewReader("stdin"+forged), &stdout, &stderr, args)
+	harmless(t, args, stderr.String())
+	if slices.Contains(args, "--json") && code != exitUsage {
+		harmlessJSON(t, args, stdout.String())
+	} else {
+		harmless(t, args, stdout.String())
+	}
+	if text, err := os.ReadFile("x.prom"); err == nil && !utf8.Valid(text) || strings.Contains(string(text), "\nFORGED") {
+		t.Errorf("%q: metrics %q", args, text)
+	}
+}
+
+// hostileDirectory makes a directory of hostile names and bytes, with root in it, and
+// changes to it.
+func hostileDirectory(t *testing.T, root string) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"d" + forged, "pods", "list"} {
+		if err := os.WriteFile(name, []byte("a"+forged+"\x00b\n"), 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
+	if err := os.MkdirAll(root+"/hung", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	setLabel(t, root, "a:b:c"+forged)
 }
 
 // TestHostileHook is the same for all that a runtime hands to the hook.
