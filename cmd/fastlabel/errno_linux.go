@@ -3,9 +3,12 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // errnoName returns the name of the error number in err; "" if it has none.
@@ -14,81 +17,11 @@ func errnoName(err error) string {
 	if !errors.As(err, &e) {
 		return ""
 	}
-	switch e {
-	case syscall.EPERM:
-		return "EPERM"
-	case syscall.ENOENT:
-		return "ENOENT"
-	case syscall.EINTR:
-		return "EINTR"
-	case syscall.EIO:
-		return "EIO"
-	case syscall.ENXIO:
-		return "ENXIO"
-	case syscall.E2BIG:
-		return "E2BIG"
-	case syscall.EBADF:
-		return "EBADF"
-	case syscall.EAGAIN:
-		return "EAGAIN"
-	case syscall.ENOMEM:
-		return "ENOMEM"
-	case syscall.EACCES:
-		return "EACCES"
-	case syscall.EBUSY:
-		return "EBUSY"
-	case syscall.EEXIST:
-		return "EEXIST"
-	case syscall.EXDEV:
-		return "EXDEV"
-	case syscall.ENODEV:
-		return "ENODEV"
-	case syscall.ENOTDIR:
-		return "ENOTDIR"
-	case syscall.EISDIR:
-		return "EISDIR"
-	case syscall.EINVAL:
-		return "EINVAL"
-	case syscall.ENFILE:
-		return "ENFILE"
-	case syscall.EMFILE:
-		return "EMFILE"
-	case syscall.ENOSPC:
-		return "ENOSPC"
-	case syscall.EROFS:
-		return "EROFS"
-	case syscall.ERANGE:
-		return "ERANGE"
-	case syscall.ENAMETOOLONG:
-		return "ENAMETOOLONG"
-	case syscall.ENOSYS:
-		return "ENOSYS"
-	case syscall.ELOOP:
-		return "ELOOP"
-	case syscall.ENODATA:
-		return "ENODATA"
-	case syscall.EREMOTEIO:
-		return "EREMOTEIO"
-	case syscall.EOVERFLOW:
-		return "EOVERFLOW"
+	switch e { // of two names the kernel's own
 	case syscall.EOPNOTSUPP:
 		return "EOPNOTSUPP"
-	case syscall.ENOTCONN:
-		return "ENOTCONN"
-	case syscall.ETIMEDOUT:
-		return "ETIMEDOUT"
-	case syscall.EHOSTDOWN:
-		return "EHOSTDOWN"
-	case syscall.ESTALE:
-		return "ESTALE"
 	case syscall.EUCLEAN:
 		return "EUCLEAN"
-	case syscall.EDQUOT:
-		return "EDQUOT"
-	case syscall.EKEYEXPIRED:
-		return "EKEYEXPIRED"
-	case syscall.ENOKEY:
-		return "ENOKEY"
 	}
-	return "errno " + strconv.Itoa(int(e))
+	return cmp.Or(unix.ErrnoName(e), "errno "+strconv.Itoa(int(e)))
 }

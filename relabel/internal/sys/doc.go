@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package sys is the kernel's side of the house: one system call a function,
-// and the parser of what getdents64 returns. It is the only importer of
-// golang.org/x/sys.
+// and the parser of what getdents64 returns. It is the library's only importer
+// of golang.org/x/sys.
 //
 // Rules that each function keeps:
 //   - EINTR is retried; every other errno is returned bare (0 is success), so
