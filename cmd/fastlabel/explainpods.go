@@ -52,13 +52,13 @@ func podsIn(ctx context.Context, s *settings, stdin io.Reader) (workload.Pods, e
 		return workload.Pods{}, err
 	}
 	if err != nil {
-		return pods, usageError{fmt.Errorf("--for %s: %w", brief(s.forPods), errors.New(clean(err.Error())))}
+		return pods, usageError{fmt.Errorf("--for %s: %w", brief(s.forPods), errors.New(cut(clean(err.Error()), 1000)))}
 	}
 	for i := range pods.Containers { // a level of a wrong form is told before anything is begun
 		c := &pods.Containers[i]
 		label, err := relabel.Compose(defaultLabel, c.User, "", "", c.Level)
 		if err != nil {
-			return pods, usageError{fmt.Errorf("--for %s: %s, container %s: %w", brief(s.forPods), plain(c.Pod), plain(c.Name), err)}
+			return pods, usageError{fmt.Errorf("--for %s: %s, container %s: %w", brief(s.forPods), brief(c.Pod), brief(c.Name), err)}
 		}
 		if c.Level != "" {
 			c.Level = levelOf(label)

@@ -4,6 +4,7 @@
 // label a runtime will ask of the volumes of each container.
 //
 //	workload.go   documents, and the pods in them
+//	bound.go      what a hostile document may cost
 //	label.go      what a container asks for
 package workload
 
@@ -21,7 +22,7 @@ import (
 // Pods is what a file of manifests holds.
 type Pods struct {
 	Containers []Container
-	// Unread are kinds that were passed over, each once.
+	// Unread are kinds that were skipped, each once: the first maxUnread.
 	Unread []string
 }
 
@@ -31,6 +32,9 @@ type Container struct {
 	Name string
 	Asks
 }
+
+// maxUnread is how many kinds are named that hold no pod.
+const maxUnread = 20
 
 // paths lead from a kind to the pod's spec and metadata.
 var paths = map[string][]string{
@@ -58,17 +62,20 @@ type metadata struct {
 	Annotations  map[string]string `yaml:"annotations"`
 }
 
-// Read reads YAML or JSON, one document or several, lists too. A file without a
-// pod is an error, and so is a spelling of the fields for SELinux that Kubernetes
-// would pass over.
+// Read reads YAML or JSON, one document or several, lists too, in time linear in the
+// text. A file without a pod is an error, and so is a spelling of the fields for
+// SELinux that Kubernetes would ignore.
 func Read(text []byte) (Pods, error) {
 	var pods Pods
-	d := yaml.NewDecoder(bytes.NewReader(text))
+	d, b := yaml.NewDecoder(bytes.NewReader(text)), bound{}
 	for {
 		var n yaml.Node
 		err := d.Decode(&n)
 		if errors.Is(err, io.EOF) {
 			break
+		}
+		if err == nil {
+			err = b.add(&n)
 		}
 		if err == nil {
 			err = pods.add(&n)
@@ -94,6 +101,7 @@ func (p *Pods) add(n *yaml.Node) error {
 	if n.Kind == yaml.DocumentNode && len(n.Content) == 1 {
 		n = n.Content[0]
 	}
+	n = aliased(n)
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
 		return nil // between two lines of ---
 	}
@@ -104,8 +112,8 @@ func (p *Pods) add(n *yaml.Node) error {
 	if err := n.Decode(&doc); err != nil {
 		return err
 	}
-	if strings.HasSuffix(doc.Kind, "List") && doc.Items.Kind == yaml.SequenceNode {
-		for _, item := range doc.Items.Content {
+	if items := aliased(&doc.Items); strings.HasSuffix(doc.Kind, "List") && items.Kind == yaml.SequenceNode {
+		for _, item := range items.Content {
 			if err := p.add(item); err != nil {
 				return err
 			}
@@ -117,7 +125,7 @@ func (p *Pods) add(n *yaml.Node) error {
 		if doc.Kind == "" {
 			return fmt.Errorf("line %d: an object without a kind", n.Line)
 		}
-		if !slices.Contains(p.Unread, doc.Kind) {
+		if len(p.Unread) < maxUnread && !slices.Contains(p.Unread, doc.Kind) {
 			p.Unread = append(p.Unread, doc.Kind)
 		}
 		return nil
@@ -137,15 +145,28 @@ func (p *Pods) add(n *yaml.Node) error {
 	return err
 }
 
-// child returns what a mapping holds under key.
+// child returns what a mapping holds under one of the keys in paths, whether it is
+// its own or merged into it (<<).
 func child(n *yaml.Node, key string) *yaml.Node {
+	var in struct {
+		Spec        yaml.Node `yaml:"spec"`
+		Template    yaml.Node `yaml:"template"`
+		JobTemplate yaml.Node `yaml:"jobTemplate"`
+	}
+	if n.Decode(&in) != nil {
+		return nil
+	}
+	of := map[string]*yaml.Node{"spec": &in.Spec, "template": &in.Template, "jobTemplate": &in.JobTemplate}[key]
+	if of.IsZero() {
+		return nil
+	}
+	return of
+}
+
+// aliased is n, or what it is an alias of.
+func aliased(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
-		n = n.Alias
+		return n.Alias
 	}
-	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == key {
-			return n.Content[i+1]
-		}
-	}
-	return nil
+	return n
 }

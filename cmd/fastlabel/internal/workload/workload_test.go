@@ -74,6 +74,39 @@ spec:
   securityContext: {seLinuxOptions: &o {level: "s0:c10,c20"}}
   containers: [{name: a, securityContext: {seLinuxOptions: *o}}]
 `, Pods{[]Container{{"Pod p", "a", Asks{Level: level}}}, nil}},
+		"merge keys, of a pod and below": {`
+kind: PodTemplate
+metadata: {name: base}
+template: &base
+  metadata: &annotated {annotations: {try-skip-volume-selinux-label.crio.io: "true"}}
+  spec: &spec
+    runtimeClassName: r
+    securityContext: &fixed {seLinuxOptions: &o {level: "s0:c10,c20", user: user_u}}
+    containers: [{name: a}]
+---
+kind: List
+common: &common
+  spec: {template: &t {metadata: {annotations: {try-skip-volume-selinux-label.crio.io: "true"}}, spec: &s {runtimeClassName: r, containers: [{name: a, securityContext: {seLinuxOptions: &l {level: "s0:c1", user: user_u}}}]}}}
+items: &items
+- {<<: *common, kind: Deployment, metadata: {name: whole}}
+- {kind: Job, metadata: {name: part}, spec: {template: {<<: *t, spec: {<<: *s, containers: [{name: b, securityContext: {seLinuxOptions: {<<: [*l], level: "s0:c2"}}}]}}}}
+- &pod {kind: Pod, metadata: {name: p}, spec: *s}
+- *pod
+---
+{kind: List, items: &i [{kind: Pod, metadata: {name: q}, spec: {containers: [{name: a}]}}], metadata: {}}
+`, Pods{[]Container{
+			{"PodTemplate base", "a", Asks{User: "user_u", Level: level, TrySkip: true, RuntimeClass: "r"}},
+			{"Deployment whole", "a", Asks{User: "user_u", Level: "s0:c1", TrySkip: true, RuntimeClass: "r"}},
+			{"Job part", "b", Asks{User: "user_u", Level: "s0:c2", TrySkip: true, RuntimeClass: "r"}},
+			{"Pod p", "a", Asks{User: "user_u", Level: "s0:c1", RuntimeClass: "r"}},
+			{"Pod p", "a", Asks{User: "user_u", Level: "s0:c1", RuntimeClass: "r"}},
+			{"Pod q", "a", Asks{}},
+		}, nil}},
+		"a list behind an alias": {`
+kind: PodList
+metadata: {managedFields: &i [{kind: Pod, metadata: {name: q}, spec: {containers: [{name: a}]}}]}
+items: *i
+`, Pods{[]Container{{"Pod q", "a", Asks{}}}, nil}},
 	} {
 		if got, err := Read([]byte(c.text)); err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, %v\nand not %+v", name, got, err, c.want)
@@ -108,6 +141,40 @@ func TestReadErrors(t *testing.T) {
 	} {
 		if got, err := Read([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %+v, %v, and not %q", text, got, err, want)
+		}
+	}
+}
+
+// What would cost package yaml hours or gigabytes is refused before it is decoded: a
+// text of half a MiB with as many documents, keys, kinds or aliases as it can hold.
+func TestHostile(t *testing.T) {
+	const pod = "{kind: Pod, spec: {containers: [{name: a}]}}"
+	fill := func(before, each, after string) string {
+		return before + strings.Repeat(each, (1<<19-len(before)-len(after))/len(each)) + after
+	}
+	numbered := func(format string) string {
+		var b strings.Builder
+		for i := 0; b.Len() < 1<<19; i++ {
+			fmt.Fprintf(&b, format, i)
+		}
+		return b.String()
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"documents":        {fill("", "---\n", ""), "more than 200000 values"},
+		"kinds":            {numbered("--- {kind: %d} # as many as fit\n"), "it holds no pod: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19"},
+		"keys":             {numbered("%d:\n"), "line 1: a mapping of more than 1000 keys"},
+		"one key":          {"a:\na:\n", `line 2: mapping key "a" already defined at line 1`},
+		"a list":           {fill("[", "a,", "]"), "more than 200000 values"},
+		"deep":             {fill("", "[", ""), "exceeded max depth"},
+		"aliases":          {fill("kind: List\nx: &a "+pod+"\nitems: [", "*a,", "]"), "more than 200000 values"},
+		"aliases of much":  {fill("kind: List\nitems: [&a {kind: Pod, spec: {containers: ["+strings.Repeat("{name: a},", 20_000)+"]}},", "*a,", "]"), "more than 200000 values"},
+		"merges":           {fill("kind: Pod\na: &a {a: b}\n<<: [", "*a,", "]"), "more than 200000 values"},
+		"aliases doubling": {numbered("- &a%[1]d [*a%[1]d]\n"), "contains itself"},
+		"itself":           {"kind: Pod\nspec: &a {containers: [*a]}", `line 2: "a" contains itself`},
+		"its own spec":     {"kind: Pod\nspec: &a {<<: *a, containers: []}", "contains itself"},
+	} {
+		if _, err := Read([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 200 {
+			t.Errorf("%s: %.300v, and not %q", name, err, c.want)
 		}
 	}
 }
