@@ -11,6 +11,7 @@
 //	label.go            the label is parsed, and put in canonical form
 //	refuse_linux.go     what is never relabelled, by device and inode
 //	proc_linux.go       what /proc tells: the table of mounts, where one is walked
+//	where_linux.go      where the root lies, also beyond PATH_MAX
 //	policy_linux.go     what the loaded policy makes of the label
 //	tree_linux.go       the path itself: open, lock, probe, walk, commit
 //	lock_linux.go       one relabel of a volume at a time
@@ -109,7 +110,9 @@
 //     if it is no longer in the tree. (TestLeftAlone, TestReadOnlySubvolume,
 //     TestReadOnlySubvolumeOfRoot, TestBeneathRefused, TestRefusedInside,
 //     TestKernelFilesystems, TestAutomountInside, TestAutomountRoot,
-//     TestMountMoves)
+//     TestMountMoves) A root may lie deeper than the kernel tells a path; what is
+//     mounted beneath it is found by trying the paths of the mounts that do.
+//     (TestBeyondPathMax, TestBeyondPathMaxRefused, TestBeyondPathMaxMoves)
 //  7. What is created in a directory after it was labelled inherits from it:
 //     directories are labelled before they are read. What SELinux takes from
 //     the directory is the type; user and level are those of the process that

@@ -81,6 +81,9 @@ func (r *run) beginRecord(root *root, was Former) error {
 	if !r.o.OneFilesystem && len(beneath(r.proc.mounts, root.real)) > 0 {
 		return fmt.Errorf("%s: %w: a record is of one filesystem, and another is mounted beneath: leave it alone here, and record it by itself", root.path, errors.ErrUnsupported)
 	}
+	if root.real == untold || len(root.real) >= pathMax {
+		return fmt.Errorf("%s: %w: a record has the path of the root, and this is longer than the kernel takes", root.path, errors.ErrUnsupported)
+	}
 	h := Header{Root: root.real, Label: r.want, Began: sys.CoarseTime(), Ino: root.st.Ino, Former: was}
 	var e sys.Errno
 	if h.Filesystem, h.Birth, e = birth(root.fd); e != 0 {

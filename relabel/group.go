@@ -5,11 +5,12 @@ package relabel
 import (
 	"context"
 	"errors"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -176,7 +177,8 @@ type work struct {
 // Tree is Tree with the Group's Options, shared with all who ask for the same.
 // When ctx ends first the error is a *Pending, and the work goes on; or a *Hung
 // if the filesystem did not even tell what root is. The Report beside them says
-// nothing. Both errors are found by errors.Is to be what ended ctx.
+// nothing. Both errors are found by errors.Is to be what ended ctx. A relative root
+// is ENAMETOOLONG in a working directory that is deeper than PATH_MAX.
 func (g *Group) Tree(ctx context.Context, root, label string) (Report, error) {
 	none := Report{Root: root, Label: label}
 	want, err := Canonical(label)
@@ -213,13 +215,18 @@ func (g *Group) Tree(ctx context.Context, root, label string) (Report, error) {
 }
 
 // absolute is where root lies, whatever becomes the working directory later. It is
-// not cleaned: a slash at the end leads to what a link leads to.
+// not cleaned: a slash at the end leads to what a link leads to. It is an error where
+// the kernel does not tell the working directory, which may then have changed before
+// the volume is opened. (os.Getwd looks at all that lies beside it, and may hang.)
 func absolute(root string) (string, error) {
 	if root == "" || filepath.IsAbs(root) {
 		return root, nil
 	}
-	wd, err := os.Getwd()
-	return wd + "/" + root, err
+	wd, err := syscall.Getwd()
+	if err != nil {
+		return "", &fs.PathError{Op: "getcwd", Path: root, Err: err}
+	}
+	return wd + "/" + root, nil
 }
 
 // arrive finds or begins the work that a caller waits for, if it has not ended.

@@ -150,6 +150,16 @@ func mountByID(all []mountEntry, id uint64) *mountEntry {
 	return nil
 }
 
+// descends reports whether m is mounted in the mount id, or in one that is.
+func descends(all []mountEntry, m *mountEntry, id uint64) bool {
+	for at := m; at != nil && at.id != at.parent; at = mountByID(all, at.parent) {
+		if at.parent == id {
+			return true
+		}
+	}
+	return false
+}
+
 // hidden reports whether no path leads to the top of m, because something is
 // mounted over it, or over a directory on the way to it.
 func hidden(all []mountEntry, m *mountEntry) bool {

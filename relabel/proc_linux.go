@@ -61,16 +61,28 @@ func openGenuine(dir int, name, where string) (int, error) {
 	return fd, nil
 }
 
-// learn reads the table of mounts, which takes time for each mount of the machine.
-// A probe, or a label on one file, does without.
-func (p *proc) learn() error {
+// learn reads the table of mounts, which takes time for each mount of the machine,
+// and where among them the root lies. A probe, or a label on one file, does without.
+func (p *proc) learn(root *root) error {
 	var e sys.Errno
 	if p.cwd, e = sys.Openat(sys.AtFdcwd, sys.Cname("."), sys.OpenPath, 0); e != 0 {
 		return pathError("openat", ".", e)
 	}
-	var err error
-	p.mounts, err = p.table()
-	return err
+	for try := 0; ; try++ {
+		var err error
+		if p.mounts, err = p.table(); err != nil {
+			return err
+		}
+		root.real, e = p.where(root, p.mounts)
+		if e != syscall.EAGAIN || try == tries {
+			break
+		}
+		pause(try)
+	}
+	if e != 0 {
+		return pathError("readlinkat", root.path, e)
+	}
+	return nil
 }
 
 // table reads the table of mounts as it is now.
@@ -145,16 +157,6 @@ func cannotTell(e sys.Errno) bool {
 		return true
 	}
 	return false
-}
-
-// path is where the kernel says that fd lies now.
-func (p *proc) path(fd int) (string, sys.Errno) {
-	buf := make([]byte, 4096) // the kernel prints no more than a page
-	n, e := sys.Readlinkat(p.fds, sys.Cname(strconv.Itoa(fd)), buf)
-	if e != 0 {
-		return "", e
-	}
-	return string(buf[:n]), 0
 }
 
 // mount finds the line of mountinfo for a mount id.

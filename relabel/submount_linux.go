@@ -139,16 +139,19 @@ func (r *run) find(root *root, info mountEntry, s *strand) (*mount, int, []ident
 		if now == nil || now.device != info.device || hidden(all, now) {
 			return nil, -1, nil, nil
 		}
-		if real, e = r.proc.path(root.fd); e != 0 {
-			return nil, -1, nil, pathError("readlinkat", root.path, e)
-		}
+		at, e := r.proc.where(root, all)
 		switch {
-		case len(beneath([]mountEntry{*now}, real)) == 0:
+		case e == syscall.EAGAIN && try < tries:
+			pause(try)
+			continue
+		case e != 0:
+			return nil, -1, nil, pathError("readlinkat", root.path, e)
+		case len(beneath([]mountEntry{*now}, at)) == 0:
 			return nil, -1, nil, &fs.PathError{Op: "openat", Path: path, Err: fmt.Errorf("what is mounted here was moved out of the tree, to %s", now.point)}
 		case try == tries:
 			return nil, -1, nil, &fs.PathError{Op: "openat", Path: path, Err: errors.New("what is mounted here is moved faster than it can be opened")}
 		}
-		info = *now
+		real, info = at, *now
 		pause(try)
 	}
 }

@@ -294,17 +294,13 @@ func (r *run) openRoot(path string) (*root, error) {
 func (r *run) learn(root *root) error {
 	root.strand.at("read", "/proc/self/mountinfo")
 	defer root.strand.at("", "")
-	if err := r.proc.learn(); err != nil {
+	if err := r.proc.learn(root); err != nil {
 		return err
 	}
 	r.selinux = selinuxOn(r.proc.mounts)
 	r.listed = make(map[uint64]bool, len(r.proc.mounts))
 	for _, m := range r.proc.mounts {
 		r.listed[m.id] = true
-	}
-	var e sys.Errno
-	if root.real, e = r.proc.path(root.fd); e != 0 {
-		return pathError("readlinkat", root.path, e)
 	}
 	if info := r.proc.mount(root.id); info != nil {
 		if why := info.unlabelable(r.selinux); why != "" {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
+	"syscall"
 )
 
 // root is one PATH. cover is the index of another that takes it in, or -1.
@@ -139,9 +140,10 @@ func locate(wd, path string, resolved map[string]string) place {
 	return at
 }
 
-// workingDirectory is "" where there is none any more.
+// workingDirectory is "" where there is none any more, or its path is longer than the
+// kernel tells. os.Getwd would look at all that lies beside it then.
 func workingDirectory() string {
-	wd, err := os.Getwd()
+	wd, err := syscall.Getwd()
 	if err != nil {
 		return ""
 	}

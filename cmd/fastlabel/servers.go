@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -52,7 +51,7 @@ func mayHang() bool {
 func byServer(paths []string) [][]string {
 	groups, index := [][]string{nil}, map[string]int{"": 0}
 	mounts, err := mountPoints()
-	wd, _ := syscall.Getwd() // os.Getwd looks at the directory
+	wd := workingDirectory()
 	for _, p := range paths {
 		point := ""
 		if err == nil {

@@ -100,6 +100,11 @@ func confinement() []Mutant {
 			Edits:  edits("relabel/mount_linux.go", "maps.Copy(m.left, r.refusedIn(m))", "_ = r.refusedIn"),
 		},
 		{
+			Name: "beyond-pathmax", By: "TestBeyondPathMaxMoves",
+			Breaks: "a mount beneath a root of untold path is not taken for absent when it moves",
+			Edits:  edits("relabel/where_linux.go", "e = syscall.EAGAIN\n", "e = 0\n"),
+		},
+		{
 			Name: "kernel-labelled", By: "TestKernelFilesystems",
 			Breaks: "the kernel's own filesystems are left alone, with what is mounted in them",
 			Edits:  edits("relabel/submount_linux.go", "k := r.proc.kernels(info, root.id); k != nil", "k := r.proc.kernels(info, root.id); k != nil && k.id == info.id"),

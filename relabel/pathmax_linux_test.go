@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// beyondPathMax grows the tree in a directory beneath dir that is deeper than the
+// kernel tells a path. Its root is the working directory until the test ends.
+func beyondPathMax(t *testing.T, dir, text string) {
+	t.Helper()
+	root := grow(t, dir, "default label="+oldLabel+"\n"+text)
+	t.Chdir(dir)
+	name := strings.Repeat("d", 200)
+	for range 22 {
+		mkdir(t, name)
+		if err := os.Chdir(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Rename(root, "root"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chdir("root"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.Getcwd(make([]byte, 1<<16)); !errors.Is(err, unix.ENAMETOOLONG) {
+		t.Fatalf("control: the kernel tells the path: %v", err)
+	}
+}
+
+func writeFile(t *testing.T, path string) {
+	t.Helper()
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestBeyondPathMax labels a root whose path is longer than the kernel tells, with
+// the mounts beneath it, and no other mount.
+func TestBeyondPathMax(t *testing.T) {
+	const text = "dir .\ndir a\ndir a/m\ndir a/b\ndir sub\nfile sub/f\nfile f\n"
+	for engine, m := range engines() {
+		t.Run(engine, func(t *testing.T) {
+			beyondPathMax(t, on(t, "tmpfs"), text)
+			mounted(t, "tmpfs", mkdir(t, "../beside/a/m"), "")
+			writeFile(t, "../beside/a/m/f")
+			if ok, err := Labelled(".", oldLabel, Top); err != nil || !ok {
+				t.Errorf("probe: %t, %v", ok, err)
+			}
+			if r, err := tree(t.Context(), "sub", newLabel, Options{}, as(m)); err != nil || !r.Complete || r.Written != 2 {
+				t.Errorf("sub: %+v, %v", r, err)
+			}
+			if _, err := tree(t.Context(), ".", newLabel, Options{Recorder: &former{}}, as(m)); !errors.Is(err, errors.ErrUnsupported) || labelOf(t, ".") != oldLabel {
+				t.Errorf("with a record, which could not say of what: %v", err)
+			}
+			if _, err := new(Group).Tree(t.Context(), ".", newLabel); !errors.Is(err, syscall.ENAMETOOLONG) {
+				t.Errorf("in a group, where the working directory may change: %v", err)
+			}
+			mounted(t, "tmpfs", "a/m", "")
+			mounted(t, "tmpfs", mkdir(t, "a/m/x/n"), "")
+			mounted(t, "tmpfs", "a/b", "")
+			mounted(t, "tmpfs", "a/b", "") // one on the other
+			for _, f := range []string{"a/m/f", "a/m/x/n/f", "a/b/f"} {
+				writeFile(t, f)
+			}
+			r, err := tree(t.Context(), ".", newLabel, Options{DryRun: true}, as(m))
+			if err != nil || r.Seen != 12 || labelOf(t, "f") != oldLabel {
+				t.Errorf("dry run: %+v, %v", r, err)
+			}
+			r, err = tree(t.Context(), ".", newLabel, Options{}, as(m))
+			adds(t, r)
+			if err != nil || !r.Complete || r.Seen != 12 {
+				t.Errorf("%+v, %v", r, err)
+			}
+			for p, label := range treetest.Read(t, ".") {
+				if label != newLabel {
+					t.Errorf("%s has the label %q", p, label)
+				}
+			}
+			for _, p := range []string{"..", "../beside", "../beside/a/m", "../beside/a/m/f"} {
+				if labelOf(t, p) == newLabel {
+					t.Errorf("%s is labelled, which is not in the tree", p)
+				}
+			}
+			if r, err := tree(t.Context(), "f", oldLabel, Options{}, as(m)); err != nil || !r.Complete {
+				t.Errorf("a file: %+v, %v", r, err)
+			}
+			skipped := 0
+			r, err = tree(t.Context(), ".", oldLabel, Options{OneFilesystem: true, OnSkip: func(string, string) { skipped++ }}, as(m))
+			if err != nil || !r.Complete || labelOf(t, "a/m/f") != newLabel || labelOf(t, "a/b/f") != newLabel {
+				t.Errorf("one filesystem: %+v, %v", r, err)
+			}
+		})
+	}
+}
+
+// TestBeyondPathMaxRefused: what is refused is, and what is left alone is left
+// alone and named, where no path tells of it.
+func TestBeyondPathMaxRefused(t *testing.T) {
+	home, other := mkdir(t, on(t, "tmpfs"), "home"), on(t, "tmpfs")
+	beyondPathMax(t, on(t, "tmpfs"), "dir .\ndir a\ndir a/d\nfile a/d/in\ndir dev\ndir sys\nfile f\n")
+	left := func(what string, want ...string) {
+		t.Helper()
+		for engine, m := range engines() {
+			for p := range treetest.Read(t, ".") {
+				if !strings.HasPrefix(p, "sys") {
+					treetest.Set(t, ".", p, oldLabel)
+				}
+			}
+			var named []string
+			r, err := tree(t.Context(), ".", newLabel, Options{
+				OnSkip: func(path, _ string) { named = append(named, strings.TrimPrefix(path, "./")) },
+			}, as(m))
+			adds(t, r)
+			slices.Sort(named)
+			if err != nil || !r.Complete || !slices.Equal(named, want) {
+				t.Errorf("%s, %s: %+v, %v; %q is left alone, want %q", what, engine, r, err, named, want)
+			}
+			for p, label := range treetest.Read(t, ".") {
+				in := slices.ContainsFunc(want, func(l string) bool { return p == l || strings.HasPrefix(p, l+"/") })
+				if in == (label == newLabel) {
+					t.Errorf("%s, %s: %s has the label %q", what, engine, p, label)
+				}
+			}
+		}
+	}
+	t.Setenv("HOME", other)
+	left("nothing mounted beneath")
+	bind(t, "a/d", other) // the home is a plain directory here
+	left("a plain directory", "a/d")
+	mkdir(t, home, "shm")
+	bind(t, home, "dev")
+	mounted(t, "tmpfs", "dev/shm", "")
+	writeFile(t, "dev/shm/f")
+	mounted(t, "mqueue", "sys", "")
+	left("beside mounts", "a/d", "sys")
+	t.Setenv("HOME", home)
+	left("mounted in it", "dev", "dev/shm", "sys")
+
+	if _, err := Tree(t.Context(), "dev", newLabel, Options{DryRun: true}); !errors.Is(err, ErrRefused) {
+		t.Errorf("a refused place: %v", err)
+	}
+	if r, err := Tree(t.Context(), "dev/shm", newLabel, Options{}); err != nil || r.Written != 2 {
+		t.Errorf("in a refused place: %+v, %v", r, err)
+	}
+}
+
+// TestBeyondPathMaxMoves: a mount beneath such a root that moves after the table was
+// read is found, or is not said to be absent.
+func TestBeyondPathMaxMoves(t *testing.T) {
+	beyondPathMax(t, on(t, "tmpfs"), "dir .\ndir a\ndir a/m\n")
+	mounted(t, "tmpfs", "a/m", "")
+	p, err := openProc()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	r := &run{proc: p}
+	r.main = r.strand()
+	root, err := r.openRoot(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.close()
+	if err := p.learn(root); err != nil {
+		t.Fatal(err)
+	}
+	read := func() {
+		t.Helper()
+		if p.mounts, err = p.table(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	where := func() (real string, e sys.Errno, found int) {
+		t.Helper()
+		real, e = p.where(root, p.mounts)
+		return real, e, len(beneath(p.mounts, real))
+	}
+	if real, e, found := where(); e != 0 || found != 1 || real != root.real || len(real) <= pathMax {
+		t.Errorf("%d bytes, errno %d, %d mounts", len(real), e, found)
+	}
+	for _, c := range []struct {
+		from, to string
+		found    int // when the table is read again
+	}{{"a", "z", 1}, {"z", "../z", 0}, {"../z", "a", 1}} {
+		if err := os.Rename(c.from, c.to); err != nil {
+			t.Fatal(err)
+		}
+		if _, e, _ := where(); e != syscall.EAGAIN {
+			t.Errorf("%s moved to %s: errno %d by the table before", c.from, c.to, e)
+		}
+		read()
+		if _, e, found := where(); e != 0 || found != c.found {
+			t.Errorf("%s moved to %s: errno %d, %d mounts, want %d", c.from, c.to, e, found, c.found)
+		}
+	}
+	mounted(t, "tmpfs", "a", "") // over it
+	read()
+	if real, e, found := where(); e != 0 || found != 2 || real != root.real {
+		t.Errorf("hidden: %d bytes, errno %d, %d mounts", len(real), e, found)
+	}
+}

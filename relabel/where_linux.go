@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"slices"
+	"strconv"
+	"syscall"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
+
+// The kernel tells a path of less than pathMax bytes. A root can lie deeper, and so
+// can what is mounted beneath it: /proc/self/mountinfo has paths of any length. The
+// root's path then follows from these. Where none of them leads through the root,
+// nothing is mounted beneath it, and no path is needed.
+const (
+	pathMax = 4096 // PATH_MAX of linux/limits.h
+	// untold is the path of such a root. No other path begins with it.
+	untold = "(untold)"
+)
+
+// path is where the kernel says that fd lies now.
+func (p *proc) path(fd int) (string, sys.Errno) {
+	buf := make([]byte, pathMax)
+	n, e := sys.Readlinkat(p.fds, sys.Cname(strconv.Itoa(fd)), buf)
+	if e == 0 && n == len(buf) { // cut off: a page may be larger
+		e = syscall.ENAMETOOLONG
+	}
+	if e != 0 {
+		return "", e
+	}
+	return string(buf[:n]), 0
+}
+
+// where is the path of the root among those of the mounts in all, or untold. It is
+// EAGAIN if a mount may have been beneath the root and has moved since it was listed.
+func (p *proc) where(root *root, all []mountEntry) (string, sys.Errno) {
+	real, e := p.path(root.fd)
+	if e != syscall.ENAMETOOLONG {
+		return real, e
+	}
+	e = 0
+	for i := range all {
+		m := &all[i]
+		if len(m.point) <= pathMax || !descends(all, m, root.id) {
+			continue
+		}
+		for end := pathMax; end < len(m.point); end++ {
+			if m.point[end] == '/' && p.leads(root.fd, m.point[end+1:], m) {
+				return m.point[:end], 0
+			}
+		}
+		if !hidden(all, m) && !p.apart(root, m) {
+			e = syscall.EAGAIN
+		}
+	}
+	return untold, e
+}
+
+// leads reports whether path leads from dir to the top of m, and not through but.
+func (p *proc) leads(dir int, path string, m *mountEntry, but ...identity) bool {
+	fd, passed, e := new(mount).reach(dir, path)
+	if e != 0 {
+		return false
+	}
+	defer sys.Close(fd)
+	at, _, e := p.locate(fd, path)
+	return e == 0 && at.id == m.id && !slices.ContainsFunc(passed, func(id identity) bool { return slices.Contains(but, id) })
+}
+
+// apart reports whether m is where it was listed, and the root not above it.
+func (p *proc) apart(root *root, m *mountEntry) bool {
+	top, e := sys.Openat(sys.AtFdcwd, sys.Cname("/"), sys.OpenPath, 0)
+	if e != 0 {
+		return false
+	}
+	defer sys.Close(top)
+	return p.leads(top, m.point[1:], m, identify(root.st))
+}
