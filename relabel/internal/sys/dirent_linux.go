@@ -18,12 +18,9 @@ const RecordMax = 280
 
 // Getdents reads records of the open directory fd into buf. 0 is the end.
 func Getdents(fd int, buf []byte) (int, Errno) {
-	for {
-		n, _, e := unix.Syscall(unix.SYS_GETDENTS64, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)))
-		if e != unix.EINTR {
-			return int(n), e
-		}
-	}
+	return retry(func() (uintptr, uintptr, Errno) {
+		return unix.Syscall(unix.SYS_GETDENTS64, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)))
+	})
 }
 
 // Dirent is one directory record. Its name lies in the buffer that was parsed.

@@ -21,8 +21,7 @@ func MountOptions(fd int) (string, Errno) {
 		most        = 16 << 10 // of both
 	)
 	var st unix.Statx_t
-	_, _, e := unix.Syscall6(unix.SYS_STATX, uintptr(fd), uintptr(unsafe.Pointer(&empty)), unix.AT_EMPTY_PATH, unix.STATX_MNT_ID_UNIQUE, uintptr(unsafe.Pointer(&st)), 0)
-	if e != 0 {
+	if e := fill(&st, fd, &empty, unix.AT_EMPTY_PATH, unix.STATX_MNT_ID_UNIQUE); e != 0 {
 		return "", e
 	}
 	if st.Mask&unix.STATX_MNT_ID_UNIQUE == 0 {
@@ -33,7 +32,7 @@ func MountOptions(fd int) (string, Errno) {
 		mount, mask uint64
 	}{size: 24, mount: st.Mnt_id, mask: wantOptions}
 	buf := make([]byte, most)
-	_, _, e = unix.Syscall6(unix.SYS_STATMOUNT, uintptr(unsafe.Pointer(&request)), uintptr(unsafe.Pointer(unsafe.SliceData(buf))), most, 0, 0, 0)
+	_, _, e := unix.Syscall6(unix.SYS_STATMOUNT, uintptr(unsafe.Pointer(&request)), uintptr(unsafe.Pointer(unsafe.SliceData(buf))), most, 0, 0, 0)
 	if e != 0 {
 		return "", e
 	}

@@ -13,33 +13,22 @@ import (
 // descriptor, through the real /proc.
 func (a *Attr) RemovexattrFd(fd int) Errno {
 	var p [32]byte
-	for {
-		_, _, e := unix.Syscall(unix.SYS_REMOVEXATTR, uintptr(unsafe.Pointer(procPath(&p, fd))), uintptr(unsafe.Pointer(a.name)), 0)
-		if e != unix.EINTR {
-			return e
-		}
-	}
+	_, e := retry(func() (uintptr, uintptr, Errno) {
+		return unix.Syscall(unix.SYS_REMOVEXATTR, uintptr(unsafe.Pointer(procPath(&p, fd))), uintptr(unsafe.Pointer(a.name)), 0)
+	})
+	return e
 }
 
 // Birth is when the file that fd names was created; zero where the filesystem
 // does not say, or a seccomp profile refuses to ask.
 func Birth(fd int) (time.Time, Errno) {
 	var st unix.Statx_t
-	for {
-		err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_BTIME, &st)
-		if err == unix.EINTR {
-			continue
-		}
-		if err == unix.EPERM || err == unix.ENOSYS {
-			return time.Time{}, 0
-		}
-		if err != nil {
-			return time.Time{}, err.(Errno) //nolint:errorlint // x/sys returns bare errnos
-		}
-		break
-	}
-	if st.Mask&unix.STATX_BTIME == 0 {
+	e := fill(&st, fd, &empty, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_BTIME)
+	switch {
+	case e == unix.EPERM, e == unix.ENOSYS, e == 0 && st.Mask&unix.STATX_BTIME == 0:
 		return time.Time{}, 0
+	case e != 0:
+		return time.Time{}, e
 	}
 	return time.Unix(st.Btime.Sec, int64(st.Btime.Nsec)), 0
 }

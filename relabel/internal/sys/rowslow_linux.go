@@ -13,12 +13,8 @@ func enter() {}
 func exit() {}
 
 func retried(trap, a1, a2, a3, a4, a5, a6 uintptr) (uintptr, Errno) {
-	for {
-		n, _, e := unix.Syscall6(trap, a1, a2, a3, a4, a5, a6)
-		if e != unix.EINTR {
-			return n, e
-		}
-	}
+	n, e := retry(func() (uintptr, uintptr, Errno) { return unix.Syscall6(trap, a1, a2, a3, a4, a5, a6) })
+	return uintptr(n), e
 }
 
 func closed(fd uintptr) { Close(int(fd)) }

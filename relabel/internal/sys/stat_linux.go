@@ -3,7 +3,6 @@
 package sys
 
 import (
-	"encoding/binary"
 	"syscall"
 	"time"
 	"unsafe"
@@ -52,18 +51,12 @@ var empty byte
 func statx(dir int, name *byte, flags uintptr) (Stat, Errno) {
 	const ask = unix.STATX_TYPE | unix.STATX_INO | unix.STATX_NLINK | unix.STATX_SIZE | unix.STATX_MTIME | unix.STATX_CTIME | unix.STATX_MNT_ID
 	var st unix.Statx_t
-	for {
-		_, _, e := unix.Syscall6(unix.SYS_STATX, uintptr(dir), uintptr(unsafe.Pointer(name)), flags|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, ask, uintptr(unsafe.Pointer(&st)), 0)
-		if e == unix.EINTR {
-			continue
-		}
-		if e == unix.EPERM || e == unix.ENOSYS {
-			return oldStat(dir, name, flags) // a seccomp profile that does not know statx
-		}
-		if e != 0 {
-			return Stat{}, e
-		}
-		break
+	switch e := fill(&st, dir, name, flags|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, ask); e {
+	case 0:
+	case unix.EPERM, unix.ENOSYS:
+		return oldStat(dir, name, flags) // a seccomp profile that does not know statx
+	default:
+		return Stat{}, e
 	}
 	out := Stat{
 		Dev:   uint64(st.Dev_major)<<32 | uint64(st.Dev_minor),
@@ -84,12 +77,20 @@ func statx(dir int, name *byte, flags uintptr) (Stat, Errno) {
 	return out, 0
 }
 
+// fill asks statx(2) about name in dir.
+func fill(st *unix.Statx_t, dir int, name *byte, flags, mask uintptr) Errno {
+	_, e := retry(func() (uintptr, uintptr, Errno) {
+		return unix.Syscall6(unix.SYS_STATX, uintptr(dir), uintptr(unsafe.Pointer(name)), flags, mask, uintptr(unsafe.Pointer(st)), 0)
+	})
+	return e
+}
+
 // oldStat is statx by fstatat, which tells neither the mount nor the attributes.
 func oldStat(dir int, name *byte, flags uintptr) (Stat, Errno) {
 	var st unix.Stat_t
-	err := unix.Fstatat(dir, unix.BytePtrToString(name), &st, int(flags)|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT)
-	if err != nil {
-		return Stat{}, err.(Errno) //nolint:errorlint // x/sys returns bare errnos
+	e := bare(unix.Fstatat(dir, unix.BytePtrToString(name), &st, int(flags)|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT))
+	if e != 0 {
+		return Stat{}, e
 	}
 	return Stat{
 		Dev:   Dev(uint64(st.Dev)), //nolint:unconvert // 32 bits on some architectures
@@ -111,34 +112,24 @@ func Dev(dev uint64) uint64 {
 // anything. ENOSYS: the kernel does not tell (before Linux 5.8).
 func Fmount(fd int) (uint64, Errno) {
 	var st unix.Statx_t
-	for {
-		_, _, e := unix.Syscall6(unix.SYS_STATX, uintptr(fd), uintptr(unsafe.Pointer(&empty)), unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_MNT_ID, uintptr(unsafe.Pointer(&st)), 0)
-		switch {
-		case e == unix.EINTR:
-			continue
-		case e == 0 && st.Mask&unix.STATX_MNT_ID == 0:
-			e = unix.ENOSYS
-		}
-		return st.Mnt_id, e
+	e := fill(&st, fd, &empty, unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_MNT_ID)
+	if e == 0 && st.Mask&unix.STATX_MNT_ID == 0 {
+		e = unix.ENOSYS
 	}
+	return st.Mnt_id, e
 }
 
 // FmountByHandle is Fmount by name_to_handle_at, which kernels before 5.8 have too.
 func FmountByHandle(fd int) (uint64, Errno) {
-	// A handle of size 0: the kernel answers EOVERFLOW, and the mount id.
-	var handle [8]byte
 	var id int32
-	for {
-		_, _, e := unix.Syscall6(unix.SYS_NAME_TO_HANDLE_AT, uintptr(fd), uintptr(unsafe.Pointer(&empty)), uintptr(unsafe.Pointer(&handle)), uintptr(unsafe.Pointer(&id)), unix.AT_EMPTY_PATH, 0)
-		switch e {
-		case unix.EINTR:
-			binary.LittleEndian.PutUint64(handle[:], 0)
-		case 0, unix.EOVERFLOW:
-			return uint64(id), 0
-		default:
-			return 0, e
-		}
+	_, e := retry(func() (uintptr, uintptr, Errno) {
+		var handle [8]byte // of size 0: the kernel answers EOVERFLOW, and the mount id
+		return unix.Syscall6(unix.SYS_NAME_TO_HANDLE_AT, uintptr(fd), uintptr(unsafe.Pointer(&empty)), uintptr(unsafe.Pointer(&handle)), uintptr(unsafe.Pointer(&id)), unix.AT_EMPTY_PATH, 0)
+	})
+	if e != 0 && e != unix.EOVERFLOW {
+		return 0, e
 	}
+	return uint64(id), 0
 }
 
 // Cname is name with the NUL that the kernel wants.

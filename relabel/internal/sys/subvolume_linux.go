@@ -19,10 +19,8 @@ func Subvolume(fd int) (id uint64, readOnly bool, e Errno) {
 		frozen  = 1             // BTRFS_ROOT_SUBVOL_RDONLY
 	)
 	var info [504]byte // struct btrfs_ioctl_get_subvol_info_args
-	for {
-		_, _, e = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), getInfo, uintptr(unsafe.Pointer(&info)))
-		if e != unix.EINTR {
-			return binary.NativeEndian.Uint64(info[:]), binary.NativeEndian.Uint64(info[flags:])&frozen != 0, e
-		}
-	}
+	_, e = retry(func() (uintptr, uintptr, Errno) {
+		return unix.Syscall(unix.SYS_IOCTL, uintptr(fd), getInfo, uintptr(unsafe.Pointer(&info)))
+	})
+	return binary.NativeEndian.Uint64(info[:]), binary.NativeEndian.Uint64(info[flags:])&frozen != 0, e
 }

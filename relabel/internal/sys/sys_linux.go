@@ -13,6 +13,23 @@ import (
 // Errno is the kernel's answer; 0 is success.
 type Errno = syscall.Errno
 
+// retry makes a system call, again if a signal interrupted it. Nothing of it escapes:
+// a call allocates nothing (TestAllocations). Rows have their own, retried.
+func retry(call func() (uintptr, uintptr, Errno)) (int, Errno) {
+	for {
+		n, _, e := call()
+		if e != unix.EINTR {
+			return int(n), e
+		}
+	}
+}
+
+// bare is the errno that x/sys returns as an error.
+func bare(err error) Errno {
+	e, _ := err.(Errno) //nolint:errorlint // it is not wrapped
+	return e
+}
+
 // AtFdcwd stands for the working directory of the calling thread.
 const AtFdcwd = unix.AT_FDCWD
 
@@ -40,12 +57,9 @@ const Confined = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_S
 
 // Openat opens name, relative to dir.
 func Openat(dir int, name *byte, flags int, mode uint32) (int, Errno) {
-	for {
-		fd, _, e := unix.Syscall6(unix.SYS_OPENAT, uintptr(dir), uintptr(unsafe.Pointer(name)), uintptr(flags|unix.O_LARGEFILE), uintptr(mode), 0, 0)
-		if e != unix.EINTR {
-			return int(fd), e
-		}
-	}
+	return retry(func() (uintptr, uintptr, Errno) {
+		return unix.Syscall6(unix.SYS_OPENAT, uintptr(dir), uintptr(unsafe.Pointer(name)), uintptr(flags|unix.O_LARGEFILE), uintptr(mode), 0, 0)
+	})
 }
 
 // Openat2 is Openat with restrictions on how name is resolved (Linux 5.6).
@@ -54,9 +68,11 @@ func Openat(dir int, name *byte, flags int, mode uint32) (int, Errno) {
 func Openat2(dir int, name *byte, flags int, resolve uint64) (int, Errno) {
 	how := unix.OpenHow{Flags: uint64(flags | unix.O_LARGEFILE), Resolve: resolve}
 	for tries := 0; ; tries++ {
-		fd, _, e := unix.Syscall6(unix.SYS_OPENAT2, uintptr(dir), uintptr(unsafe.Pointer(name)), uintptr(unsafe.Pointer(&how)), unix.SizeofOpenHow, 0, 0)
-		if e != unix.EINTR && (e != unix.EAGAIN || tries == 128) {
-			return int(fd), e
+		fd, e := retry(func() (uintptr, uintptr, Errno) {
+			return unix.Syscall6(unix.SYS_OPENAT2, uintptr(dir), uintptr(unsafe.Pointer(name)), uintptr(unsafe.Pointer(&how)), unix.SizeofOpenHow, 0, 0)
+		})
+		if e != unix.EAGAIN || tries == 128 {
+			return fd, e
 		}
 	}
 }
@@ -78,20 +94,15 @@ func Close(fd int) Errno {
 // fd's directory and without what is mounted beneath it (Linux 5.2, needs
 // CAP_SYS_ADMIN in the mount namespace's owner).
 func OpenTree(fd int) (int, Errno) {
-	var empty byte
-	for {
-		n, _, e := unix.Syscall(unix.SYS_OPEN_TREE, uintptr(fd), uintptr(unsafe.Pointer(&empty)), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
-		if e != unix.EINTR {
-			return int(n), e
-		}
-	}
+	return retry(func() (uintptr, uintptr, Errno) {
+		return unix.Syscall(unix.SYS_OPEN_TREE, uintptr(fd), uintptr(unsafe.Pointer(&empty)), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
+	})
 }
 
 // MountSeclude takes the clone at fd out of mount propagation and sets
 // nosuid, nodev, noexec and, where links is false, nosymfollow on it
 // (mount_setattr: Linux 5.12; nosymfollow there: 5.14).
 func MountSeclude(fd int, links bool) Errno {
-	var empty byte
 	attr := unix.MountAttr{
 		Attr_set:    unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC,
 		Propagation: unix.MS_PRIVATE,
@@ -99,42 +110,34 @@ func MountSeclude(fd int, links bool) Errno {
 	if !links {
 		attr.Attr_set |= unix.MOUNT_ATTR_NOSYMFOLLOW
 	}
-	for {
-		_, _, e := unix.Syscall6(unix.SYS_MOUNT_SETATTR, uintptr(fd), uintptr(unsafe.Pointer(&empty)), unix.AT_EMPTY_PATH, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
-		if e != unix.EINTR {
-			return e
-		}
-	}
+	_, e := retry(func() (uintptr, uintptr, Errno) {
+		return unix.Syscall6(unix.SYS_MOUNT_SETATTR, uintptr(fd), uintptr(unsafe.Pointer(&empty)), unix.AT_EMPTY_PATH, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
+	})
+	return e
 }
 
 // Syncfs writes the filesystem that fd stands in to its disk.
 func Syncfs(fd int) Errno {
-	for {
-		_, _, e := unix.Syscall(unix.SYS_SYNCFS, uintptr(fd), 0, 0)
-		if e != unix.EINTR {
-			return e
-		}
-	}
+	_, e := retry(func() (uintptr, uintptr, Errno) {
+		return unix.Syscall(unix.SYS_SYNCFS, uintptr(fd), 0, 0)
+	})
+	return e
 }
 
 // Fsync writes what belongs to fd, its attributes included, to its disk.
 func Fsync(fd int) Errno {
-	for {
-		_, _, e := unix.Syscall(unix.SYS_FSYNC, uintptr(fd), 0, 0)
-		if e != unix.EINTR {
-			return e
-		}
-	}
+	_, e := retry(func() (uintptr, uintptr, Errno) {
+		return unix.Syscall(unix.SYS_FSYNC, uintptr(fd), 0, 0)
+	})
+	return e
 }
 
 // TryFlock takes the exclusive lock on fd, or answers EWOULDBLOCK.
 func TryFlock(fd int) Errno {
-	for {
-		_, _, e := unix.Syscall(unix.SYS_FLOCK, uintptr(fd), unix.LOCK_EX|unix.LOCK_NB, 0)
-		if e != unix.EINTR {
-			return e
-		}
-	}
+	_, e := retry(func() (uintptr, uintptr, Errno) {
+		return unix.Syscall(unix.SYS_FLOCK, uintptr(fd), unix.LOCK_EX|unix.LOCK_NB, 0)
+	})
+	return e
 }
 
 // Unlinkat removes the file name in dir.
@@ -168,11 +171,13 @@ func Fchdir(dir int) Errno {
 
 // FSType is the magic number of the filesystem that fd stands in.
 func FSType(fd int) (int64, Errno) {
-	var st unix.Statfs_t
-	if err := unix.Fstatfs(fd, &st); err != nil {
-		return 0, err.(Errno) //nolint:errorlint // x/sys returns bare errnos
-	}
-	return int64(st.Type), 0
+	st, e := statfs(fd)
+	return int64(st.Type), e
+}
+
+func statfs(fd int) (st unix.Statfs_t, e Errno) {
+	_, e = retry(func() (uintptr, uintptr, Errno) { return 0, 0, bare(unix.Fstatfs(fd, &st)) })
+	return st, e
 }
 
 // The filesystems that the engine knows by their magic numbers.
@@ -228,10 +233,7 @@ func Rewind(fd int, position int64) Errno {
 
 func seek(fd int, offset int64, whence int) (int64, Errno) {
 	n, err := unix.Seek(fd, offset, whence)
-	if err != nil {
-		return 0, err.(Errno) //nolint:errorlint // x/sys returns bare errnos
-	}
-	return n, 0
+	return n, bare(err)
 }
 
 // OpenFiles is the soft limit on open files.

@@ -15,15 +15,8 @@ type Placed struct {
 func Place(fd int) (Placed, Errno) {
 	const ask = unix.STATX_INO | unix.STATX_BTIME | unix.STATX_MNT_ID | unix.STATX_MNT_ID_UNIQUE
 	var st unix.Statx_t
-	for {
-		err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, ask, &st)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return Placed{}, err.(Errno) //nolint:errorlint // x/sys returns bare errnos
-		}
-		break
+	if e := fill(&st, fd, &empty, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, ask); e != 0 {
+		return Placed{}, e
 	}
 	p := Placed{Dev: uint64(st.Dev_major)<<32 | uint64(st.Dev_minor), Ino: st.Ino}
 	if st.Mask&(unix.STATX_MNT_ID|unix.STATX_MNT_ID_UNIQUE) != 0 {
@@ -37,15 +30,6 @@ func Place(fd int) (Placed, Errno) {
 
 // FSID is the filesystem's own number, as it tells it to statfs.
 func FSID(fd int) (uint64, Errno) {
-	var st unix.Statfs_t
-	for {
-		err := unix.Fstatfs(fd, &st)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return 0, err.(Errno) //nolint:errorlint // x/sys returns bare errnos
-		}
-		return uint64(uint32(st.Fsid.Val[0]))<<32 | uint64(uint32(st.Fsid.Val[1])), 0
-	}
+	st, e := statfs(fd)
+	return uint64(uint32(st.Fsid.Val[0]))<<32 | uint64(uint32(st.Fsid.Val[1])), e
 }

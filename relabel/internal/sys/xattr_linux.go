@@ -63,22 +63,17 @@ func HasXattrat() bool {
 // Setxattrat writes the attribute of name in dir. name is not opened, and not
 // followed if it is a link.
 func (a *Attr) Setxattrat(dir int, name *byte) Errno {
-	for {
-		_, _, e := unix.Syscall6(unix.SYS_SETXATTRAT, uintptr(dir), uintptr(unsafe.Pointer(name)), unix.AT_SYMLINK_NOFOLLOW, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.set)), unsafe.Sizeof(a.set))
-		if e != unix.EINTR {
-			return e
-		}
-	}
+	_, e := retry(func() (uintptr, uintptr, Errno) {
+		return unix.Syscall6(unix.SYS_SETXATTRAT, uintptr(dir), uintptr(unsafe.Pointer(name)), unix.AT_SYMLINK_NOFOLLOW, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.set)), unsafe.Sizeof(a.set))
+	})
+	return e
 }
 
 // Getxattrat reads the attribute of name in dir.
 func (a *Attr) Getxattrat(dir int, name *byte) (int, Errno) {
-	for {
-		n, _, e := unix.Syscall6(unix.SYS_GETXATTRAT, uintptr(dir), uintptr(unsafe.Pointer(name)), unix.AT_SYMLINK_NOFOLLOW, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.get)), unsafe.Sizeof(a.get))
-		if e != unix.EINTR {
-			return int(n), e
-		}
-	}
+	return retry(func() (uintptr, uintptr, Errno) {
+		return unix.Syscall6(unix.SYS_GETXATTRAT, uintptr(dir), uintptr(unsafe.Pointer(name)), unix.AT_SYMLINK_NOFOLLOW, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.get)), unsafe.Sizeof(a.get))
+	})
 }
 
 // Lsetxattr writes the attribute of name in the thread's working directory.
@@ -111,50 +106,38 @@ func (a *Attr) Fsetxattr(fd int) Errno { return a.setOpen(fd, 0) }
 func (a *Attr) Fcreatexattr(fd int) Errno { return a.setOpen(fd, unix.XATTR_CREATE) }
 
 func (a *Attr) setOpen(fd, flags int) Errno {
-	for {
-		_, _, e := unix.Syscall6(unix.SYS_FSETXATTR, uintptr(fd), uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(unsafe.SliceData(a.value))), uintptr(len(a.value)), uintptr(flags), 0)
-		if e != unix.EINTR {
-			return e
-		}
-	}
+	_, e := retry(func() (uintptr, uintptr, Errno) {
+		return unix.Syscall6(unix.SYS_FSETXATTR, uintptr(fd), uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(unsafe.SliceData(a.value))), uintptr(len(a.value)), uintptr(flags), 0)
+	})
+	return e
 }
 
 // Fgetxattr reads the attribute of the open directory or file fd.
 func (a *Attr) Fgetxattr(fd int) (int, Errno) {
-	for {
-		n, _, e := unix.Syscall6(unix.SYS_FGETXATTR, uintptr(fd), uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.buf)), uintptr(a.get.size), 0, 0)
-		if e != unix.EINTR {
-			return int(n), e
-		}
-	}
+	return retry(func() (uintptr, uintptr, Errno) {
+		return unix.Syscall6(unix.SYS_FGETXATTR, uintptr(fd), uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.buf)), uintptr(a.get.size), 0, 0)
+	})
 }
 
 // Fremovexattr takes the attribute off the open directory or file fd.
 func (a *Attr) Fremovexattr(fd int) Errno {
-	for {
-		_, _, e := unix.Syscall(unix.SYS_FREMOVEXATTR, uintptr(fd), uintptr(unsafe.Pointer(a.name)), 0)
-		if e != unix.EINTR {
-			return e
-		}
-	}
+	_, e := retry(func() (uintptr, uintptr, Errno) {
+		return unix.Syscall(unix.SYS_FREMOVEXATTR, uintptr(fd), uintptr(unsafe.Pointer(a.name)), 0)
+	})
+	return e
 }
 
 func (a *Attr) setPath(call uintptr, path *byte) Errno {
-	for {
-		_, _, e := unix.Syscall6(call, uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(unsafe.SliceData(a.value))), uintptr(len(a.value)), 0, 0)
-		if e != unix.EINTR {
-			return e
-		}
-	}
+	_, e := retry(func() (uintptr, uintptr, Errno) {
+		return unix.Syscall6(call, uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(unsafe.SliceData(a.value))), uintptr(len(a.value)), 0, 0)
+	})
+	return e
 }
 
 func (a *Attr) getPath(call uintptr, path *byte) (int, Errno) {
-	for {
-		n, _, e := unix.Syscall6(call, uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.buf)), uintptr(a.get.size), 0, 0)
-		if e != unix.EINTR {
-			return int(n), e
-		}
-	}
+	return retry(func() (uintptr, uintptr, Errno) {
+		return unix.Syscall6(call, uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.buf)), uintptr(a.get.size), 0, 0)
+	})
 }
 
 // procPath writes /proc/self/fd/N, NUL-terminated, into p.

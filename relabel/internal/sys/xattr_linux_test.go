@@ -178,6 +178,20 @@ func TestHas(t *testing.T) {
 	}
 }
 
+// TestRetry: a call that signals interrupt is made until it has an answer.
+func TestRetry(t *testing.T) {
+	calls := 0
+	n, e := retry(func() (uintptr, uintptr, Errno) {
+		if calls++; calls < 3 {
+			return ^uintptr(0), 0, unix.EINTR
+		}
+		return 7, 0, unix.EAGAIN
+	})
+	if calls != 3 || n != 7 || e != unix.EAGAIN {
+		t.Errorf("%d calls, %d, %v", calls, n, e)
+	}
+}
+
 // TestAllocations: no call for an entry allocates.
 func TestAllocations(t *testing.T) {
 	treetest.Need(t, "root", "tmpfs", "setxattrat")
