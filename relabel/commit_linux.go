@@ -37,7 +37,7 @@ func LastCommit(root string) (Commit, error) {
 		return Commit{}, pathError("getxattr", at.path, e)
 	}
 	k, ok := parseMark(string(attr.Value(n)))
-	if !ok || !k.vouches(k.label, time.Now()) {
+	if !ok || !k.vouches(k.label, natal(at.fd), time.Now()) {
 		return Commit{}, nil
 	}
 	return Commit{k.label, time.Unix(0, k.start), time.Unix(0, k.left), k.entries, k.written}, nil

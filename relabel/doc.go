@@ -165,8 +165,8 @@
 //     last commit is found, wherever it is, and a Report says what was not
 //     looked at. What a run has proved decides which mark it may leave.
 //     (TestSkipUnchanged, TestSkipUnchangedHistories, TestSkipUnchangedWithout,
-//     TestNoMark, TestProof, TestSubvolume, TestUnchangedMtimePutBack,
-//     TestBtrfsInPlace, TestBtrfsNested, TestBtrfsCreated)
+//     TestNoMark, TestProof, TestMarkCopied, TestSubvolume,
+//     TestUnchangedMtimePutBack, TestBtrfsInPlace, TestBtrfsNested, TestBtrfsCreated)
 //  15. With a Recorder, what an entry bore is on record before the entry is
 //     written, and what cannot be recorded is not written. Restore then gives
 //     back what was. (TestUndo, TestRecorderFails, TestRecordNested)

@@ -58,6 +58,7 @@ const markName = "trusted.fastlabel"
 // is done while the clock is set back. Times are in nanoseconds since 1970.
 type mark struct {
 	label string
+	root  string // which directory it was left on: see natal
 	// start of the run by the clock from which files get their times, less what
 	// a filesystem may cut off it.
 	start int64
@@ -66,25 +67,37 @@ type mark struct {
 	entries, written int64
 }
 
-// markForm has version 2: marks of version 1 were left for what nothing had proved.
-const markForm = "version=2 label=%s start=%d left=%d entries=%d written=%d"
+// markForm has version 3: marks of version 1 were left for what nothing had proved,
+// those of version 2 did not say for which directory.
+const markForm = "version=3 label=%s root=%s start=%d left=%d entries=%d written=%d"
 
 func (k mark) String() string {
-	return fmt.Sprintf(markForm, k.label, k.start, k.left, k.entries, k.written)
+	return fmt.Sprintf(markForm, k.label, k.root, k.start, k.left, k.entries, k.written)
 }
 
 // parseMark reads a mark; one that is not exactly as String writes it is none.
 func parseMark(text string) (k mark, ok bool) {
-	n, err := fmt.Sscanf(text, markForm, &k.label, &k.start, &k.left, &k.entries, &k.written)
-	if err != nil || n != 5 || k.String() != text {
+	n, err := fmt.Sscanf(text, markForm, &k.label, &k.root, &k.start, &k.left, &k.entries, &k.written)
+	if err != nil || n != 6 || k.String() != text {
 		return mark{}, false
 	}
 	return k, true
 }
 
-// vouches says whether the mark holds at now, for want.
-func (k mark) vouches(want string, now time.Time) bool {
-	return k.label == want && k.start > 0 && k.start <= k.left && k.left <= now.UnixNano()
+// natal tells a directory from every other, to which a copy such as cp -a or rsync -X
+// makes may carry its attributes: beside what has been there for long. It is "" where
+// the filesystem does not say when it was created.
+func natal(fd int) string {
+	at, e := sys.Place(fd)
+	if e != 0 || at.Born == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%x-%x", at.Ino, at.Born)
+}
+
+// vouches says whether the mark holds at now, for want on the directory root.
+func (k mark) vouches(want, root string, now time.Time) bool {
+	return k.label == want && root != "" && k.root == root && k.start > 0 && k.start <= k.left && k.left <= now.UnixNano()
 }
 
 // relyOn finds the mark that the run can rely on, and says so if there is none.
@@ -92,7 +105,8 @@ func (c *record) relyOn() {
 	if c.o.Skip != SkipUnchanged {
 		return
 	}
-	if !c.root.dated {
+	root := natal(c.fd)
+	if !c.root.dated || root == "" {
 		c.note("the times on this filesystem do not tell what has changed: everything is read")
 		return
 	}
@@ -104,7 +118,7 @@ func (c *record) relyOn() {
 	if e == 0 {
 		k, ok = parseMark(string(attr.Value(n)))
 	}
-	if !ok || !c.right() || !k.vouches(c.want, c.began) {
+	if !ok || !c.right() || !k.vouches(c.want, root, c.began) {
 		c.note("no earlier run vouches for this label here: everything is read")
 		return
 	}
@@ -129,11 +143,11 @@ func (c *record) leaveMark() {
 	proved := c.proved()
 	sum := c.counts()
 	k, may := proved.mark(mark{
-		label: c.want, start: c.began.Truncate(time.Second).UnixNano(), left: sys.CoarseTime().UnixNano(),
+		label: c.want, root: natal(c.fd), start: c.began.Truncate(time.Second).UnixNano(), left: sys.CoarseTime().UnixNano(),
 		entries: sum.seen, written: sum.of[written],
 	}, c.earlier)
 	switch {
-	case !may:
+	case !may, k.root == "":
 		return
 	case !c.commits && c.o.Skip != SkipUnchanged:
 		return // nothing is written where all is right

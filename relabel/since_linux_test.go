@@ -148,13 +148,14 @@ func TestSkipUnchangedWithout(t *testing.T) {
 	future := fmt.Sprintf("left=%d", time.Now().Add(time.Hour).UnixNano())
 	for name, change := range map[string]func(t *testing.T, root string){
 		"no mark":         func(t *testing.T, root string) { _ = unix.Removexattr(root, markName) },
-		"another version": rewrite("version=2", "version=1"),
+		"another version": rewrite("version=3", "version=2"),
 		"another label":   rewrite("label=system_u", "label=user_u"),
+		"another root":    rewrite("root=", "root=1"),
 		"a later time": func(t *testing.T, root string) {
 			k, _ := getMark(root)
 			rewrite(k[strings.Index(k, "left="):strings.Index(k, " entries")], future)(t, root)
 		},
-		"more":           rewrite("version=2", "version=2 "),
+		"more":           rewrite("version=3", "version=3 "),
 		"the root wrong": func(t *testing.T, root string) { treetest.Set(t, root, ".", oldLabel) },
 		"a run to another": func(t *testing.T, root string) {
 			if _, err := Tree(t.Context(), root, "system_u:object_r:container_file_t:s0:c3,c4", Options{}); err != nil {
