@@ -17,9 +17,10 @@ import (
 
 // A seal looks like a label that may have been given by hand, and a run that
 // was interrupted leaves one. So a run that seals leaves a second attribute on the
-// root, its claim, until it commits. By that the next run knows two things: which
-// seal is one, and so vouches for nothing; and which labels the root had before, so
-// that no seal of a later run is one of them, however many are interrupted.
+// root, its claim, until it commits. By that the next run, or a probe, knows two
+// things: which seal is one, and so vouches for nothing, whatever label is asked for;
+// and which labels the root had before, so that no seal of a later run is one of them
+// while there are others, however many are interrupted.
 //
 // And a claim is created, or found: of two runs that share no lock, as from pods
 // with a /run of their own, one finds the other's. It puts its own in its place and
@@ -67,20 +68,30 @@ func parseClaim(text string) (k claim, ok bool) {
 }
 
 // claimed reads the claim that is on the root.
-func (c *record) claimed() (claim, bool) {
+func (c *record) claimed() (claim, bool) { return readClaim(c.fd, (*sys.Attr).Fgetxattr) }
+
+func readClaim(fd int, get func(*sys.Attr, int) (int, sys.Errno)) (claim, bool) {
 	attr := sys.NewAttr(claimName, nil)
-	n, e := attr.Fgetxattr(c.fd)
+	n, e := get(attr, fd)
 	if e != 0 {
 		return claim{}, false
 	}
 	return parseClaim(string(attr.Value(n)))
 }
 
+// isSeal says whether the root, which has the label wanted, has it as the seal of
+// a run to another: then it vouches for nothing.
+func (c *record) isSeal() bool {
+	k, is := c.claimed()
+	return is && k.seal == c.have
+}
+
 // heed stops the run when its root is not its own any more. It is looked at once a
 // glance, by whichever worker comes first.
 func (w *worker) heed() {
 	last, now := w.heeded.Load(), time.Now().UnixNano()
-	if w.ours == nil || now-last < int64(glance) || !w.heeded.CompareAndSwap(last, now) {
+	since := time.Duration(now - last) // less than nothing where the clock was put back
+	if w.ours == nil || since >= 0 && since < glance || !w.heeded.CompareAndSwap(last, now) {
 		return
 	}
 	w.now(fgetxattr)

@@ -57,6 +57,9 @@ func TestSealEach(t *testing.T) {
 	all = append(all,
 		[]string{"unconfined_u" + ort + "s0", "system_u" + other, shared, "system_u" + other, shared},
 		[]string{"system_u" + other, "unconfined_u" + ort + "s0", shared, shared, "unconfined_u" + ort + "s0"},
+		// No seal is left that none of them had, gave or found.
+		[]string{"unconfined_u" + ort + "s0", "root" + ort + "s0", "staff_u" + ort + "s0", shared},
+		[]string{"system_u" + other, shared, "unconfined_u" + ort + "s0", shared},
 		[]string{"system_u" + ort + "s0:c1022,c1023", private, "root" + ort + "s0:c1,c2", private},
 	)
 	dir := on(t, "tmpfs")
@@ -275,6 +278,50 @@ func TestOvertakenSoon(t *testing.T) {
 	}})
 	adds(t, r)
 	if !errors.Is(err, ErrOvertaken) || r.Written > 100 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestHeedClock: the root is looked at also where the clock was put back.
+func TestHeedClock(t *testing.T) {
+	looked := 0
+	w := &worker{run: &run{ours: func() error { looked++; return nil }}}
+	w.heeded.Store(time.Now().Add(time.Hour).UnixNano())
+	w.heed()
+	w.heed()
+	if looked != 1 {
+		t.Errorf("looked %d times", looked)
+	}
+}
+
+// TestSealWanted: a root that has the wanted label as the seal of a run to another
+// is not done, and a run to that label does all of it.
+func TestSealWanted(t *testing.T) {
+	treetest.Need(t, "root")
+	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\n"+some)
+	stopped(t, root, newLabel, 20)
+	seal := labelOf(t, root)
+	not := func(what string) {
+		t.Helper()
+		for _, depth := range []Depth{Root, Top} {
+			if ok, err := Labelled(root, seal, depth); ok || err != nil {
+				t.Errorf("%s: labelled %t, %v", what, ok, err)
+			}
+		}
+		if is, err := Interrupted(root, seal); !is || err != nil {
+			t.Errorf("%s: interrupted %t, %v", what, is, err)
+		}
+	}
+	not("stopped")
+	if r, err := Tree(t.Context(), root, seal, Options{Skip: SkipRoot, DryRun: true}); err != nil || r.Trusted || r.Complete {
+		t.Errorf("%+v, %v", r, err)
+	}
+	stopped(t, root, seal, 60)
+	if is := labelOf(t, root); is == seal || is == newLabel {
+		t.Errorf("stopped again, it has %s", is)
+	}
+	r, err := Tree(t.Context(), root, seal, Options{Skip: SkipRoot, NoSync: true})
+	if err != nil || !r.Complete || len(bearing(t, root, seal)) != len(treetest.Read(t, root)) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

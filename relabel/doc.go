@@ -76,7 +76,7 @@
 //     new, so that no label on it vouches for a half-changed tree; nor any that
 //     runs which were interrupted had found or would have given, where a claim
 //     can be left beside the seal. (TestSealHolds, TestSealEach,
-//     TestBackToTheOldLabel, TestSeals) A root that was right is sealed when
+//     TestSealWanted, TestBackToTheOldLabel, TestSeals) A root that was right is sealed when
 //     something beneath it failed. (TestFailureSeals) An interrupted run leaves
 //     the seal; the next run completes it.
 //  3. The counts add up: Seen = Written + Right + Vanished + Skipped + Failed.
@@ -146,7 +146,7 @@
 //     (TestOneAtATime, TestKilledHolder, TestOwnersLock) Of two to different
 //     labels that share no lock one says done at most: a root that does not have
 //     what the run left on it is not committed. (TestTwoRuns, TestOvertaken,
-//     TestOvertakenSoon)
+//     TestOvertakenSoon, TestHeedClock)
 //  11. What could not be done is an error, a count or a note: never silence.
 //     (TestOrdinaryUser, TestLeftAlone)
 //  12. A Group walks a volume once for all who ask at the time. A caller who

@@ -36,6 +36,7 @@ type record struct {
 	left      atomic.Pointer[string] // what this run has left on it
 	sealed    bool                   // it has a seal by now
 	claims    bool                   // and the run's claim
+	borrowed  bool                   // it has the label as the seal of another run
 	replaced  bool                   // which took another's place
 	revoking  sync.Mutex             // Tree may revoke beside a run that hangs
 	mtime     time.Time              // of the root, before it was read
@@ -88,6 +89,7 @@ func (r *run) openRecord(root *root) (*record, error) {
 	}
 	// Where the root is right, a wrong label beneath it is a stray, and
 	// writing the right ones again would touch every file for nothing.
+	c.borrowed = c.have == c.want && c.isSeal()
 	r.commits = !c.right()
 	r.guesses = r.commits && !r.o.Exact && !r.o.DryRun
 	c.relyOn()
@@ -99,7 +101,7 @@ func (r *run) openRecord(root *root) (*record, error) {
 // before it wrote that was killed before it came to its own syncfs.
 func (r *run) unsynced() bool { return r.commits || r.counted(written) > 0 }
 
-func (c *record) right() bool { return c.have == c.want }
+func (c *record) right() bool { return c.have == c.want && !c.borrowed }
 
 // seal takes from a root that bears another label its power to vouch for it.
 func (c *record) seal() error {
@@ -266,7 +268,7 @@ func (c *record) commit(ctx context.Context) error {
 			return c.uncommitted(e)
 		}
 		// Whatever fails from here on, the root has to be sealed again.
-		c.have, c.sealed, c.committed = c.want, false, true
+		c.have, c.borrowed, c.sealed, c.committed = c.want, false, false, true
 		c.leaves(c.want)
 		if err := c.sync("fsync", sys.Fsync); err != nil {
 			return err

@@ -42,8 +42,8 @@ var sealUsers = [...]string{"unconfined_u", "root", "staff_u"}
 // too many may be at work under it. The sensitivity stays, for a lower one
 // would open the root to those cleared for less.
 //
-// The limits. A prober who asks for exactly the seal takes it for a finished
-// label. For the first form that is someone who keeps the same volume under
+// The limits. A prober who asks for exactly the seal, and cannot read the claim
+// that says so, takes it for a finished label. For the first form that is someone who keeps the same volume under
 // two SELinux users; for the last, a container that drew c1022,c1023, one of
 // 523,776 pairs, and it could list the root's names besides. Both changes at
 // once would be asked for by nobody, but they are no help in either place:
