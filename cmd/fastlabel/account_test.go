@@ -41,7 +41,7 @@ exit_code{command="probe",path="/wrong"} 4
 exit_code{command="probe",path="/missing"} 1`},
 		// Nothing was begun.
 		{"-t a:b /one", exitUsage, `exit_code{command="label",path="/one"} 2`},
-		{"-f /nothere", exitFailed, `exit_code{command="label",path=""} 1`},
+		{"-f /nothere", exitUsage, `exit_code{command="label",path=""} 2`},
 		{"-f /dev/null", exitDone, ``},
 	} {
 		file := filepath.Join(t.TempDir(), "x.prom")
@@ -72,7 +72,7 @@ exit_code{command="probe",path="/missing"} 1`},
 func TestMetricsUnwritable(t *testing.T) {
 	for _, file := range []string{"/nothere/x.prom", os.DevNull, t.TempDir()} {
 		got := transcript(app{}, []call{{args: []string{"--metrics", file, "/one"}}}) // no engine: it must not be asked
-		if !strings.HasSuffix(got, "\nexit 1\n\n") || !strings.Contains(got, "2> fastlabel: --metrics: ") {
+		if !strings.HasSuffix(got, "; nothing was begun\nexit 2\n\n") || !strings.Contains(got, "2> fastlabel: --metrics: ") {
 			t.Error(got)
 		}
 	}

@@ -45,6 +45,18 @@ func failuresOf(hung *relabel.Hung) []error {
 	return errs
 }
 
+// notBegun says what is wrong with a command line.
+func notBegun(err error) string {
+	if errors.As(err, new(mistake)) {
+		return clean(err.Error())
+	}
+	said := explain("", err).String()
+	if errors.As(err, new(metricsError)) {
+		said = "--metrics: " + clean(err.Error())
+	}
+	return said + "; nothing was begun"
+}
+
 func sayFailure(stderr io.Writer, err error) {
 	fmt.Fprintf(stderr, "fastlabel: %s\n", explain("", err))
 }

@@ -158,6 +158,13 @@ func dispatch(args []string) (command, []string, error) {
 		c.named = true
 		return c, rest, nil
 	case "help": // of the command that follows, or of all
+		if len(rest) > 0 && rest[0] != "" && rest[0][0] != '-' && !slices.Contains(callable(), rest[0]) {
+			text := brief(rest[0]) + " is no command"
+			if near := nearest(rest[0], callable()); near != "" {
+				text += ": did you mean " + near + "?"
+			}
+			return commands()[0], args, errors.New(text)
+		}
 		c, rest, err := dispatch(rest)
 		return c, append([]string{"--help"}, rest...), err
 	}
@@ -175,6 +182,9 @@ func parse(c command, args []string) (*settings, []string, error) {
 	fs := flagSet(s, c.key)
 	if err := parseFlags(fs, args); err != nil {
 		return s, nil, err
+	}
+	if s.help && (fs.Changed("recursive") || fs.Changed("recurse")) {
+		return s, nil, errors.New("-h is --help: a link is labelled itself without it, as by chcon -h")
 	}
 	if s.help || s.version {
 		return s, nil, nil

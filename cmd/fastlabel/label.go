@@ -40,6 +40,9 @@ func target(ctx context.Context, s *settings) (string, error) {
 		if err != nil && isEnd(ctx, err) {
 			err = &relabel.Hung{Calls: []relabel.HungCall{{Call: "getxattr", Path: s.reference}}, Cause: err}
 		}
+		if isBare(err) {
+			return "", usageError{fmt.Errorf("--reference %s: it has no label", brief(s.reference))}
+		}
 		if err != nil {
 			return "", err
 		}
@@ -57,11 +60,20 @@ func target(ctx context.Context, s *settings) (string, error) {
 	} {
 		next, err := relabel.Compose(label, part.user, part.role, part.typ, part.level)
 		if err != nil {
-			return "", usageError{fmt.Errorf("--%s: %w", part.flag, err)}
+			err = fmt.Errorf("--%s: %w", part.flag, err)
+			if value := part.user + part.role + part.typ + part.level; looksWhole(value) {
+				err = fmt.Errorf("--%s %s is a whole label: give it by --label", part.flag, brief(value))
+			}
+			return "", usageError{err}
 		}
 		label = next
 	}
 	return label, nil
+}
+
+func looksWhole(value string) bool {
+	_, err := withLevel(value)
+	return err == nil
 }
 
 // withLevel is Canonical, and asks for a level: the library takes three fields

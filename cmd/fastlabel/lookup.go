@@ -3,23 +3,33 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/undo"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
-// notBegun is an error that is found while the PATHs are looked up: nothing
-// was written.
-type notBegun struct{ error }
+// mistake is what the command line hardly meant; nothing was written. hint, if not
+// "", stands last: it may be pasted.
+type mistake struct{ what, hint string }
+
+func (m mistake) Error() string {
+	text := m.what + "; nothing was begun"
+	if m.hint != "" {
+		text += "; " + m.hint
+	}
+	return text
+}
 
 // mistaken tells that an operand was hardly meant as a PATH. first says that
 // the first may be a command's name; the last literal operands stand behind --
@@ -30,10 +40,10 @@ func mistaken(operands []string, literal int, first bool, isThere func(string) b
 			continue
 		}
 		if isContext(o) {
-			return notBegun{fmt.Errorf("%s is a label and no PATH; nothing was begun; to give it: --label %s", brief(o), brief(o))}
+			return mistake{brief(o) + " is a label and no PATH", "to give it: --label " + brief(o)}
 		}
 		if near := nearest(o, callable()); i == 0 && first && near != "" && isThere(o) {
-			return notBegun{fmt.Errorf("%s may be the command %s mistyped; nothing was begun; if it is a PATH write %s", brief(o), near, brief("./"+o))}
+			return mistake{brief(o) + " may be the command " + near + " mistyped", "if it is a PATH write " + brief("./"+o)}
 		}
 	}
 	return nil
@@ -58,7 +68,7 @@ func (j *job) lookUp(ctx context.Context, operands, paths []string) error {
 	}
 	look := looked{links: map[string]bool{}, readOnly: map[string]bool{}}
 	var waits []func() error
-	for i, group := range byServer(paths) {
+	for i, group := range byServer(slices.Concat(paths, j.exclude)) {
 		if len(group) == 0 {
 			continue
 		}
@@ -70,23 +80,69 @@ func (j *job) lookUp(ctx context.Context, operands, paths []string) error {
 		}
 	}
 	if j.looked = look; look.missing == 0 {
+		if j.command == "" && len(operands) == 1 && j.isRecord(ctx, operands[0]) {
+			return mistake{brief(operands[0]) + " is a record of --record", "to put back what it holds: " + forShell(cmp.Or(j.name, "fastlabel")) + " restore " + forShell(notFlag(operands[0]))}
+		}
 		return nil
 	}
 	which := brief(look.first)
 	if look.missing > 1 {
 		which += " and " + thousands(int64(look.missing-1)) + " more"
 	}
-	text := which + ": no such file or directory; nothing was begun"
-	if near := nearest(look.first, callable()); near != "" && !strings.Contains(look.first, "/") && slices.Contains(operands, look.first) {
-		text += "; did you mean fastlabel " + near + "?"
+	m := mistake{what: which + ": " + look.why.Error()}
+	if slices.Contains(operands, look.first) {
+		m.hint = meant(look.first)
 	}
-	return notBegun{errors.New(text)}
+	return m
+}
+
+// meant is what a PATH that is missing was perhaps meant for.
+func meant(word string) string {
+	switch near := nearest(word, callable()); {
+	case strings.ContainsAny(word, "‐‑‒–—―−‘’‚“”„"):
+		return "its dash or quotes are not those of a keyboard"
+	case strings.Contains(word, "/"):
+		return ""
+	case near != "":
+		return "did you mean fastlabel " + near + "?"
+	case strings.HasSuffix(word, "_t"):
+		return "did you mean --type " + brief(word) + "?"
+	case strings.HasSuffix(word, "_r"):
+		return "did you mean --role " + brief(word) + "?"
+	case isLevel(word):
+		return "did you mean --level " + brief(word) + "?"
+	}
+	return ""
+}
+
+// isLevel tells what looks like a level: s0, s0:c1,c2, s0-s0:c0.c1023.
+func isLevel(word string) bool {
+	return len(word) > 1 && word[0] == 's' && strings.Trim(word, "0123456789sc:,.-") == "" && strings.ContainsAny(word[1:2], "0123456789")
+}
+
+// isRecord tells that who wrote label, or nothing, perhaps meant restore.
+func (j *job) isRecord(ctx context.Context, path string) bool {
+	soon, cancel := context.WithTimeout(ctx, lookPatience)
+	defer cancel()
+	is, err := within(soon, func() (bool, error) {
+		if info, err := j.lstat(path); err != nil || info == nil || !info.Mode().IsRegular() {
+			return false, err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return false, err
+		}
+		defer func() { _ = f.Close() }() // it was only read
+		return undo.IsRecord(f), nil
+	})
+	return is && err == nil
 }
 
 // looked is what was found out about the PATHs.
 type looked struct {
 	missing int
 	first   string // of those that are missing
+	why     error  // what is said of it
 
 	links    map[string]bool // symbolic links to directories
 	readOnly map[string]bool // where nothing can be written
@@ -98,7 +154,11 @@ func (l *looked) look(a app, path string) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
 		if l.missing++; l.missing == 1 {
-			l.first = path
+			l.first, l.why = path, err
+			var at *fs.PathError
+			if errors.As(err, &at) {
+				l.why = at.Err
+			}
 		}
 		return
 	case err != nil || info == nil: // the run tells
@@ -117,7 +177,7 @@ func (l *looked) look(a app, path string) {
 // add takes over what was found on one filesystem.
 func (l *looked) add(of looked) {
 	if l.missing == 0 {
-		l.first = of.first
+		l.first, l.why = of.first, of.why
 	}
 	l.missing += of.missing
 	maps.Copy(l.links, of.links)
@@ -150,12 +210,21 @@ func (l *looked) begin(ctx context.Context, a app, paths []string, served bool) 
 		if served {
 			ended = nil // the run says what it waits for
 		}
+		var late <-chan time.Time // a look may be about to return
 		for last := int64(-1); ; {
 			select {
 			case f := <-done:
 				l.add(f)
-				return nil
+				if served {
+					return nil
+				}
+				return context.Cause(ctx)
 			case <-ended:
+				ended = nil
+				timer := time.NewTimer(lookPatience)
+				defer timer.Stop()
+				late = timer.C
+			case <-late:
 				call := relabel.HungCall{Call: "lstat", Path: paths[at.Load()]}
 				return &relabel.Hung{Calls: []relabel.HungCall{call}, Cause: context.Cause(ctx)}
 			case <-tick.C:

@@ -368,18 +368,13 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 		return code
 	case errors.As(err, new(usageError)):
 		return usage(err)
-	case errors.As(err, new(metricsError)):
-		return metricsFailed(stderr, exitDone, err)
-	case errors.As(err, new(notBegun)):
+	case err != nil:
 		level := ""
 		if isJournal(stderr) {
 			level = levelError
 		}
-		fmt.Fprintf(stderr, "%sfastlabel: %s\n", level, clean(err.Error()))
-		return exitUsage
-	case err != nil:
-		sayFailure(stderr, err)
-		return codeOf(err)
+		fmt.Fprintf(stderr, "%sfastlabel: %s\n", level, notBegun(err))
+		return codeOf(err, exitUsage)
 	case len(paths) == 0:
 		j.note("", "nothing to do: "+brief(s.filesFrom)+" names no path")
 		return exitDone
@@ -400,7 +395,7 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 
 func newReporter(c command, s *settings, out *sink, stderr io.Writer) reporter {
 	dry := s.dryRun || c.name == "verify"
-	var r reporter = &people{out: out, err: stderr, verbose: s.verbose, quiet: s.quiet, dry: dry, journal: isJournal(stderr), user: os.Geteuid() != 0}
+	var r reporter = &people{out: out, err: stderr, verbose: s.verbose, quiet: s.quiet, dry: dry, journal: isJournal(stderr), user: os.Geteuid() != 0 && c.name != "probe"}
 	if s.json {
 		r = &jsonLines{out: out, verbose: s.verbose, dry: dry}
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,10 +13,12 @@ import (
 	"testing"
 
 	"github.com/fastlabel/fastlabel/relabel"
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // What tired hands type writes no label, and the answer says what was meant.
 func TestMistyped(t *testing.T) {
+	treetest.Need(t, "root", "plain")
 	t.Chdir(t.TempDir())
 	for _, dir := range []string{"pv/sub", "labels"} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -25,13 +28,18 @@ func TestMistyped(t *testing.T) {
 	if err := os.WriteFile("list", []byte("pv\npw\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if text := transcript(real(), calls("-q -t usr_t --record rec ./labels")); !strings.HasSuffix(text, "exit 0\n\n") {
+		t.Fatal(text)
+	}
 	before := allLabels(t)
 	const label = "system_u:object_r:container_file_t:s0"
 	all := calls(
 		"verfy pv", "porbe pv", "verify_ pv", "restor pv", "explian pv", "hepl", "vresion", "pv verify", "pvv", "pv pw px",
 		label+" pv", "unconfined_u:object_r:user_home_t pv", "labels pv", "labels", "label", "probe verfy pv",
 		"-quiet pv", "-dry-run pv", "-type=usr_t pv", "-n -verbose pv", "--quite pv", "--dryrun pv", "--recursiv pv",
-		"-f list", "--record r pw", "pv/sub/none", "list/",
+		"-f list", "--record r pw", "pv/sub/none", "list/", "-e none pv pv/sub", "-f none", "-f pv", "--record none/r pv", "--metrics list pv",
+		"--reference none pv", "--reference list pv", "restore none", "restore list/none", "help verfy", "help pv", "-hR "+label+" pv", "-Rh pv",
+		"-t "+label+" pv", "-l "+label+" pv", "s0:c1,c2 pv", "usr_t pv", "-r object_r pv", "–n pv", "“pv”", "rec", "--record - pv",
 	)
 	got := transcript(real(), all)
 	golden(t, "mistyped", alike(got))
@@ -108,5 +116,43 @@ func TestLookUpOnce(t *testing.T) {
 	text := transcript(a, []call{{[]string{"probe", "-q", "-f", "-"}, list.String()}})
 	if looks != n || !strings.HasSuffix(text, "exit 0\n\n") {
 		t.Errorf("%d looks for %d: %s", looks, n, text)
+	}
+}
+
+// One who ends the command while PATHs are looked up is not told that they hang.
+func TestLookUpEnded(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(signalled{os.Interrupt})
+	var said string
+	for range 20 { // on a machine that is busy a look may take long
+		var text strings.Builder
+		a := fake()
+		a.lstat = func(string) (fs.FileInfo, error) { return nil, nil }
+		if code := a.run(ctx, strings.NewReader(""), io.Discard, &text, []string{"/one"}); code != exitInterrupted {
+			t.Fatal(code)
+		}
+		if said = text.String(); said == "fastlabel: not begun: interrupted by SIGINT\n" {
+			return
+		}
+	}
+	t.Error(said)
+}
+
+// The command that is printed takes a record for what it is, whatever its name.
+func TestRecordNamed(t *testing.T) {
+	treetest.Need(t, "root", "plain")
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("v", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	a := real()
+	a.name = "/opt/my tools/fastlabel"
+	const want = "2> fastlabel: to put the labels back: '/opt/my tools/fastlabel' restore ./-rec\n"
+	if text := transcript(a, []call{{args: []string{"--record=-rec", "v"}}}); !strings.Contains(text, want) {
+		t.Error(text)
+	}
+	// Exit 4 where v was made in the tick of the clock in which it was labelled.
+	if text := transcript(a, calls("restore ./-rec")); !strings.Contains(text, "/v: 1 entry, 1 put back") && !strings.Contains(text, "exit 4") {
+		t.Error(text)
 	}
 }

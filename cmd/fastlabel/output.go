@@ -104,7 +104,7 @@ func (p *people) say(level, format string, a ...any) {
 }
 
 func (p *people) failure(root string, err error) {
-	if p.user && !p.verbose && (errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES)) {
+	if p.user && root != "" && !p.verbose && (errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES)) {
 		p.count(root, 0, 0, 1)
 		return
 	}

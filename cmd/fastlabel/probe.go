@@ -74,7 +74,7 @@ func inTime[T any](ctx context.Context, j *job, path string, slow time.Duration,
 		return r, code
 	case err != nil:
 		j.failure(path, err)
-		return r, codeOf(err)
+		return r, codeOf(err, exitFailed)
 	}
 	return r, exitDone
 }

@@ -117,7 +117,7 @@ func labelOf(path string) (string, error) {
 	}
 	defer func() { _ = syscall.Close(fd) }()
 	label, err := readLabel("/proc/self/fd/" + strconv.Itoa(fd))
-	if errors.Is(err, syscall.ENODATA) {
+	if isBare(err) {
 		return "", nil
 	}
 	return label, err

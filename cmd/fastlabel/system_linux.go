@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"io/fs"
 	"os"
 	"syscall"
@@ -87,6 +88,9 @@ func readLabel(path string) (string, error) {
 		return string(bytes.TrimSuffix(buf[:n], []byte{0})), nil
 	}
 }
+
+// isBare tells that a file has no label.
+func isBare(err error) bool { return errors.Is(err, syscall.ENODATA) }
 
 // mountPoints knows where something is mounted, and its type. Of several at
 // one place it gives one that is served, if there is one.

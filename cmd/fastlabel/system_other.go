@@ -23,4 +23,6 @@ func readLabel(path string) (string, error) {
 	return "", &fs.PathError{Op: "getxattr", Path: path, Err: errors.ErrUnsupported}
 }
 
+func isBare(error) bool { return false }
+
 func mountPoints() (map[string]string, error) { return nil, errors.ErrUnsupported }

@@ -94,6 +94,15 @@ func TestNotRoot(t *testing.T) {
 	if code := cmd.ProcessState.ExitCode(); code != exitFailed {
 		t.Errorf("exit %d", code)
 	}
+	// probe has no result that would tell.
+	if err := os.Mkdir(filepath.Join(dir, "closed"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	probe := exec.Command(bin, "probe", filepath.Join(dir, "closed/v"))
+	probe.Env, probe.SysProcAttr = cmd.Env, cmd.SysProcAttr
+	if said, _ := probe.CombinedOutput(); !strings.HasPrefix(string(said), "fastlabel: ") || !strings.HasSuffix(string(said), ": permission denied\n") {
+		t.Errorf("probe says %q", said)
+	}
 }
 
 // One who names a link is told that it was taken for itself.

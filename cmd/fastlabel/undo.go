@@ -23,6 +23,9 @@ import (
 func (j *job) record(ctx context.Context, paths []string) (err error) {
 	file := j.settings.record
 	at := "--record " + brief(file)
+	if file == "-" {
+		return usageError{errors.New("--record: - is no file, and restore reads no pipe")}
+	}
 	if len(paths) != 1 {
 		return usageError{errors.New("--record is for one PATH: each needs a file of its own")}
 	}
@@ -111,7 +114,8 @@ func (j *job) recorded(ctx context.Context) int {
 		return exitDone
 	}
 	code := exitDone
-	file := forShell(j.settings.record)
+	file := forShell(notFlag(j.settings.record))
+	restore := forShell(cmp.Or(j.name, "fastlabel")) + " restore "
 	late, cancel := lingering(ctx)
 	defer cancel()
 	type state struct{ begun, whole bool }
@@ -132,11 +136,19 @@ func (j *job) recorded(ctx context.Context) int {
 	case !is.begun && code == exitDone:
 		j.note("", "nothing was recorded")
 	case is.whole:
-		j.note("", "to put the labels back: fastlabel restore "+file)
+		j.note("", "to put the labels back: "+restore+file)
 	default:
-		j.note("", "the record is cut short; what it holds is put back by: fastlabel restore --partial "+file)
+		j.note("", "the record is cut short; what it holds is put back by: "+restore+"--partial "+file)
 	}
 	return code
+}
+
+// notFlag is file as an operand.
+func notFlag(file string) string {
+	if file[0] == '-' {
+		return "./" + file
+	}
+	return file
 }
 
 // nextRecord is the file for a run that goes on: each has one of its own.

@@ -108,7 +108,7 @@ func TestRecordRefused(t *testing.T) {
 		{"--record " + file + ".link/rec " + root, 2, "it would lie in"},
 		{"--record " + file + " " + root + " " + root + "/d", 2, "one PATH"},
 		{"-n --record " + file + " " + root, 2, "exclude each other"},
-		{"--record " + file + ".no/rec " + root, 1, "no such file"},
+		{"--record " + file + ".no/rec " + root, 2, "no such file"},
 	} {
 		if text := says(t, c.code, strings.Fields(c.args)...); !strings.Contains(text, c.text) {
 			t.Errorf("%s:\n%s", c.args, text)
@@ -156,7 +156,7 @@ func TestRestoreRefused(t *testing.T) {
 		{"", 2, "one FILE"},
 		{"-", 2, "one FILE"},
 		{file + " " + file, 2, "one FILE"},
-		{file + ".no", 1, "no such file"},
+		{file + ".no", 2, "no such file"},
 		{file + ".fifo", 3, "no regular file"},
 		{root, 3, "no regular file"},
 		{file + ".cut", 3, "--partial"},
@@ -206,11 +206,11 @@ func TestMetricsSpares(t *testing.T) {
 		code int
 		text string
 	}{
-		{"--metrics " + file + " " + root, 1, "is not replaced"},
-		{"-n --metrics " + file + " " + root, 1, "is not replaced"},
-		{"verify --metrics " + file + " " + root, 1, "is not replaced"},
-		{"restore --metrics " + file + " " + file, 1, "is not replaced"},
-		{"--metrics " + file + ".text " + root, 1, "is not replaced"},
+		{"--metrics " + file + " " + root, 2, "is not replaced"},
+		{"-n --metrics " + file + " " + root, 2, "is not replaced"},
+		{"verify --metrics " + file + " " + root, 2, "is not replaced"},
+		{"restore --metrics " + file + " " + file, 2, "is not replaced"},
+		{"--metrics " + file + ".text " + root, 2, "is not replaced"},
 		{"--metrics " + root + "/x.prom " + root, 2, "lie in"},
 		{"-n --metrics " + root + "/d/x.prom " + root, 2, "lie in"},
 		{"probe --metrics " + file + ".link/x.prom " + dir + " " + root, 2, "lie in"},

@@ -165,20 +165,12 @@ func (j *job) engine(t *teller, dry bool) relabel.Options {
 	return o
 }
 
-// codeOf is the code for an error that has no report.
-func codeOf(err error) int {
-	var usage usageError
-	switch {
-	case errors.As(err, new(refusal)):
-		return exitRefused
-	case errors.As(err, &usage):
-		return exitUsage
-	case errors.Is(err, fs.ErrNotExist):
-		return exitFailed
-	case errors.Is(err, relabel.ErrRefused), errors.Is(err, errors.ErrUnsupported):
+// codeOf is the code for an error that has no report; other is that of most.
+func codeOf(err error, other int) int {
+	if errors.As(err, new(refusal)) || errors.Is(err, relabel.ErrRefused) || errors.Is(err, errors.ErrUnsupported) {
 		return exitRefused
 	}
-	return exitFailed
+	return other
 }
 
 // errDiffers ends a run on a read-only PATH: not everything there has the label.
