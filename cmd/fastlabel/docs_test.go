@@ -202,7 +202,7 @@ func blocks(text string, languages ...string) string {
 
 func testNames(t *testing.T) (names []string) {
 	t.Helper()
-	for _, dir := range []string{".", "../../relabel", "../../test/torture", "../../test/selinuxvm/inside"} {
+	for _, dir := range []string{".", "internal/workload", "../../relabel", "../../test/deploy", "../../test/torture", "../../test/selinuxvm/inside"} {
 		files, err := filepath.Glob(dir + "/*_test.go")
 		if err != nil {
 			t.Fatal(err)

@@ -6,39 +6,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/outlook"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stanza"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/survey"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/workload"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
-// What a sample is at most: less than an operator waits for, and more entries
-// than most volumes have.
-const (
-	surveyTime    = 2 * time.Second
-	surveyEntries = 200_000
-)
-
-// explanation is what explain has to say of one PATH.
+// explanation is what explain has to say of one PATH. All of it is certain: it is
+// read from PATH and the mount table, and nothing beneath PATH is looked at.
 type explanation struct {
 	site
 	want     string // the label that is asked for
-	from     string // who asks for it
-	labelled bool   // PATH bears it
+	from     string // what asks for it
+	labelled bool   // PATH has it
 	sealed   bool   // a relabel to it was interrupted
 	commit   relabel.Commit
 	pods     workload.Pods
 	future   outlook.Volume
-	counted  string // where the number of entries is from
-	help     outlook.Help
-	reasons  []string
-	stanza   string // all that is to be printed, if not ""
 }
 
 // explainAll explains each path.
@@ -46,61 +32,19 @@ func (j *job) explainAll(ctx context.Context, pods workload.Pods, paths []string
 	codes := make([]int, len(paths))
 	inTurn(len(paths), func(i int, stalls func()) {
 		if codes[i] = j.late(ctx, paths[i]); codes[i] == exitDone {
-			codes[i] = j.explain(ctx, pods, paths[i], stalls)
+			var e explanation
+			e, codes[i] = inTime(ctx, j, paths[i], patience, stalls, func() (explanation, error) { return j.study(pods, paths[i]) })
+			if codes[i] == exitDone {
+				j.explained(e)
+			}
 		}
 	}, func() {})
 	return worstOf(codes)
 }
 
-func (j *job) explain(ctx context.Context, pods workload.Pods, path string, stalls func()) int {
-	limits, wait := &survey.Limits{Time: surveyTime, Entries: surveyEntries}, surveyTime+patience
-	switch {
-	case j.printsStanza():
-		limits, wait = nil, patience
-	case j.whole:
-		limits, wait = &survey.Limits{}, 0
-	}
-	e, code := inTime(ctx, j, path, wait, stalls, func() (explanation, error) { return j.study(ctx, pods, path, limits) })
-	if code != exitDone {
-		return code
-	}
-	var err error
-	if e.stanza, err = j.stanza(e); err != nil {
-		j.failure(path, fmt.Errorf("no stanza for %s: %w", j.output, err))
-		return exitRefused
-	}
-	j.explained(e)
-	if ctx.Err() != nil { // what was read until then is a sample too
-		code, _ = endOf(ctx)
-	}
-	return code
-}
-
-// printsStanza says that --output asks for what to write, and for nothing else.
-func (s *settings) printsStanza() bool {
-	return slices.Contains([]string{"crio", "podman", "kubernetes"}, s.output)
-}
-
-// stanza is what --output asks for; "" for an explanation.
-func (j *job) stanza(e explanation) (string, error) {
-	switch j.output {
-	case "crio":
-		return stanza.CRIO(), nil
-	case "kubernetes":
-		return stanza.Kubernetes(e.want)
-	case "podman":
-		path, err := filepath.Abs(e.path)
-		if err != nil {
-			return "", err
-		}
-		return stanza.Podman(e.want, path, forShell)
-	}
-	return "", nil
-}
-
 // study finds out what is to be said.
-func (j *job) study(ctx context.Context, pods workload.Pods, path string, limits *survey.Limits) (explanation, error) {
-	v, err := lookAt(ctx, path, limits)
+func (j *job) study(pods workload.Pods, path string) (explanation, error) {
+	v, err := lookAt(path)
 	e := explanation{site: v, pods: pods}
 	if err != nil {
 		return e, err
@@ -158,27 +102,8 @@ func (j *job) wanted(v site, pods workload.Pods) (label, from string) {
 // foresee tells what runtimes will do.
 func (e *explanation) foresee(refused bool) {
 	f := outlook.Volume{
-		NoLabels: e.mount.noLabels, Refused: refused, Right: e.labelled, Off: !e.selinux, Plugin: e.plugin(),
-		Shared: levelOf(e.want) == "s0",
-		Least:  e.sample.Least, Most: e.sample.Most, Each: e.sample.Each.Seconds(),
-	}
-	for _, c := range e.sample.Labels {
-		if c.Label != e.want {
-			f.Strays += c.Top + c.Beneath
-		}
-	}
-	f.Strays += e.sample.Others
-	e.counted = "estimated from the sample"
-	switch {
-	case e.sample.Counted:
-		e.counted = "counted"
-	case e.commit.Entries >= f.Least:
-		// The volume may have grown since, or shrunk.
-		f.Least, f.Most, e.counted = max(f.Least, e.commit.Entries/2), 2*e.commit.Entries, "the last run met "+thousands(e.commit.Entries)
-	case e.inodes >= f.Least:
-		f.Least, f.Most, e.counted = e.inodes, e.inodes, "inodes in use"
-	case f.Most == 0:
-		e.counted = "so many were seen"
+		NoLabels: e.mount.noLabels, Refused: refused, Off: !e.selinux, Plugin: e.plugin(), Right: e.labelled,
+		Vouched: e.labelled && e.commit.Label == e.want, Shared: levelOf(e.want) == "s0",
 	}
 	labels := map[string]bool{}
 	var left, byCRIO []string
@@ -207,5 +132,16 @@ func (e *explanation) foresee(refused bool) {
 		f.Right = f.Right && !f.Drawn && !f.Differ
 	}
 	e.future = f
-	e.help, e.reasons = f.Verdict()
+}
+
+// toLabel is the command that labels PATH, "" where that is done or of no use.
+func (e explanation) toLabel() string {
+	if e.labelled || !e.future.Labels() {
+		return ""
+	}
+	flags := "--label " + e.want
+	if level, is := strings.CutPrefix(e.want, strings.TrimSuffix(defaultLabel, "s0")); is {
+		flags = "-l " + level
+	}
+	return "fastlabel " + flags + " -- " + forShell(e.path)
 }

@@ -5,15 +5,12 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io/fs"
 	"os"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/survey"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/workload"
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -26,36 +23,46 @@ const (
 // sites are what explain finds, by what is there.
 func sites() map[string]explanation {
 	disk := mounted{mountLine: mountLine{root: "/", point: "/srv/v", fstype: "ext4", source: "/dev/sdb1", options: []string{"rw", "nosuid"}, super: []string{"rw", "seclabel"}}}
-	plainly := site{path: "/srv/v", real: "/srv/v", directory: true, mount: disk, top: true, whole: true, label: stray, hasLabel: true, inodes: 1203441, selinux: true}
-	plainly.sample = survey.Sample{
-		Entries: 150000, Directories: 312, Least: 900000, Most: 4000000, Each: 20 * time.Microsecond, Elapsed: 2 * time.Second,
-		Labels: []survey.Count{{Label: stray, Top: 14, Beneath: 149000}, {Label: "", Top: 0, Beneath: 900}, {Label: "\x1b[31m", Top: 1, Beneath: 84}},
+	common := explanation{
+		site: site{path: "/srv/v", real: "/srv/v", directory: true, mount: disk, label: stray, hasLabel: true, selinux: true},
+		want: private, from: "the flags",
 	}
-	common := explanation{site: plainly, want: private, from: "the flags"}
 
 	all := map[string]explanation{"wrong": common}
 
+	bare := common
+	bare.label, bare.hasLabel, bare.path, bare.want = "", false, "-v w", defaultLabel
+	all["no label, shared"] = bare
+
+	right := common
+	right.label, right.selinux = private, false
+	all["right, no record"] = right
+
 	done := common
 	done.label, done.commit = private, relabel.Commit{Label: private, Began: time.Unix(1e9, 0), Ended: time.Unix(1e9+60, 0), Entries: 1203441, Written: 1203440}
-	done.sample.Labels = []survey.Count{{Label: private, Top: 15, Beneath: 149900}, {Label: stray, Beneath: 84}}
 	done.from = "the level of PATH"
 	done.beneath = []mounted{
 		{mountLine: mountLine{point: "/srv/v/nfs\n", fstype: "nfs4", options: []string{"ro"}}, noLabels: "the mount (nfs4) shows no seclabel"},
 		{mountLine: mountLine{point: "/srv/v/tmp", fstype: "tmpfs", options: []string{"rw"}}, unknown: true},
 	}
-	all["done, with strays"] = done
+	all["done"] = done
+
+	changed := done
+	changed.beneath, changed.label, changed.mount.point = nil, stray, "/srv"
+	all["changed since"] = changed
 
 	sealed := common
 	sealed.label, sealed.sealed = "unconfined_u:object_r:container_file_t:s0:c10,c20", true
-	sealed.sample = survey.Sample{Entries: 1, Least: 1, Elapsed: 2 * time.Second, Failed: 1, First: &fs.PathError{Op: "openat", Path: "/srv/v/\x1b", Err: syscall.EIO}}
-	sealed.inodes = 0
-	all["sealed, nothing read"] = sealed
+	all["interrupted"] = sealed
+
+	refused := common
+	refused.path, refused.real, refused.label, refused.mount.point = "/etc", "/etc", "system_u:object_r:etc_t:s0", "/"
+	all["refused"] = refused
 
 	context := common
 	context.hasLabel, context.label = false, ""
 	context.mount.super = []string{"rw", `context="system_u:object_r:container_file_t:s0:c1`, `c2"`}
 	context.mount.noLabels = context.mount.mountLine.noLabels(false)
-	context.sample = survey.Sample{Entries: 4, Directories: 1, Least: 4, Most: 4, Whole: true, Counted: true, Labels: []survey.Count{{Top: 3}}}
 	all["mounted with context"] = context
 
 	pod := common
@@ -73,14 +80,12 @@ func sites() map[string]explanation {
 
 	odd := common
 	odd.path, odd.real, odd.label, odd.mount.point, odd.mount.source = "v\xff", "/srv/v\xff", "x\xff", "/srv/v\xff", "/dev/\xff"
-	odd.sample.Labels = []survey.Count{{Label: "x\xff", Top: 1000}}
-	odd.sample.Others = 17
 	odd.beneath = []mounted{odd.mount}
 	all["names that are not UTF-8"] = odd
 
 	for name, e := range all {
 		e.labelled = e.label == e.want
-		e.foresee(false)
+		e.foresee(name == "refused")
 		all[name] = e
 	}
 	return all
@@ -89,7 +94,7 @@ func sites() map[string]explanation {
 func TestExplained(t *testing.T) {
 	var b strings.Builder
 	all := sites()
-	for _, name := range []string{"wrong", "done, with strays", "sealed, nothing read", "mounted with context", "containers that differ", "no level", "names that are not UTF-8"} {
+	for _, name := range []string{"wrong", "no label, shared", "right, no record", "done", "changed since", "interrupted", "refused", "mounted with context", "containers that differ", "no level", "names that are not UTF-8"} {
 		var out bytes.Buffer
 		s := newSink(&out)
 		(&people{out: s}).explained(all[name])
@@ -102,7 +107,7 @@ func TestExplained(t *testing.T) {
 			if len(line) > 120 {
 				t.Errorf("%s: line %d is wider than any screen: %s", name, i, line)
 			}
-			if i > 40 {
+			if i > 45 {
 				t.Errorf("%s: more than a screen", name)
 				break
 			}
@@ -110,6 +115,12 @@ func TestExplained(t *testing.T) {
 		fmt.Fprintf(&b, "# %s\n%s", name, out.String())
 	}
 	golden(t, "explain", b.String())
+	shipped := readText(t, "../../deploy/oci/pod.yaml")
+	for _, line := range []string{"\n    " + workload.TrySkip[1] + `: "true"`, "\n  runtimeClassName: " + handler + "\n"} {
+		if !strings.Contains(shipped, line) {
+			t.Errorf("deploy/oci/pod.yaml has no line %q", line)
+		}
+	}
 	page := readText(t, "../../docs/explain.md")
 	for _, key := range regexp.MustCompile(`"([a-z_]+)":`).FindAllStringSubmatch(b.String(), -1) {
 		if !strings.Contains(page, "`"+key[1]+"`") && key[1] != "message_type" {
@@ -118,22 +129,6 @@ func TestExplained(t *testing.T) {
 	}
 	if strings.Contains(b.String(), "\x1b") {
 		t.Error("an escape gets out")
-	}
-}
-
-func TestSpanning(t *testing.T) {
-	for want, c := range map[string][2]time.Duration{
-		"under 1 s":      {0, 999 * time.Millisecond},
-		"up to 2 s":      {200 * time.Millisecond, 1100 * time.Millisecond},
-		"20 to 90 s":     {20 * time.Second, 90 * time.Second},
-		"20 s to 2 min":  {20 * time.Second, 91 * time.Second},
-		"2 to 50 min":    {2 * time.Minute, 50 * time.Minute},
-		"90 min to 4 h":  {90 * time.Minute, 4 * time.Hour},
-		"100 to 27778 h": {100 * time.Hour, 1e8 * time.Second},
-	} {
-		if got := spanning(c[0], c[1]); got != want {
-			t.Errorf("%v: %s, not %s", c, got, want)
-		}
 	}
 }
 
@@ -192,8 +187,8 @@ func TestExplainUsage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all := calls("explain", "explain -n /p", "explain --output yaml /p", "explain --output podman /p /q", "explain --output crio -f list",
-		"explain --json --output podman /p", "explain --for pod.yaml --label u:r:t:s0 /p", "explain --for pod.yaml -l s0 /p", "explain --for pod.yaml --user x /p",
-		"explain --for - -f -", "explain --for bad.yaml /p", "explain --for odd.yaml /p", "explain --for not.yaml /p", "explain --for nothere /p", "probe --whole /p")
+	all := calls("explain", "explain -n /p", "explain --output crio /p", "explain --whole /p",
+		"explain --for pod.yaml --label u:r:t:s0 /p", "explain --for pod.yaml -l s0 /p", "explain --for pod.yaml --user x /p",
+		"explain --for - -f -", "explain --for bad.yaml /p", "explain --for odd.yaml /p", "explain --for not.yaml /p", "explain --for nothere /p")
 	golden(t, "explainusage", transcript(app{}, all))
 }

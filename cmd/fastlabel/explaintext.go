@@ -4,29 +4,26 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/outlook"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stanza"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/workload"
+	"github.com/fastlabel/fastlabel/relabel"
 )
 
 // explained prints an explanation in less than a screen.
-func (p *people) explained(e explanation) {
-	text := e.stanza
-	if text == "" {
-		text = e.text()
-	}
-	p.out.line([]byte(strings.TrimSuffix(text, "\n")), true)
-}
+func (p *people) explained(e explanation) { p.out.line([]byte(e.text(p.user)), true) }
 
 // What a screen has room for.
 const (
-	shownLabels = 6
 	shownMounts = 4
 	shownAsks   = 4
 	screenWide  = 79
 )
+
+// handler is the RuntimeClass of deploy/oci, which lets pods have the annotation.
+const handler = "fastlabel-volumes"
 
 // page is text under headings.
 type page struct{ strings.Builder }
@@ -49,51 +46,27 @@ func (p *page) wrap(mark, sentence string) {
 	p.WriteString(line + "\n")
 }
 
-func (e explanation) text() string {
+// text is the explanation; user says that this is not root, who alone can read a mark.
+func (e explanation) text(user bool) string {
 	var p page
 	p.WriteString(plain(e.path) + "\n")
 	e.where(&p)
-	e.labels(&p)
+	e.labels(&p, user)
 	e.asked(&p)
-	e.sampled(&p)
 	e.mounts(&p)
 	e.runtimes(&p)
-	fmt.Fprintf(&p, "\n  Does labelling it beforehand help? %s.\n", capital(string(e.help)))
-	for _, r := range e.reasons {
-		p.wrap("-", r)
-	}
-	if e.help != outlook.No || e.future.Drawn {
-		fmt.Fprintf(&p, "\n  For this label, in the pod (--output kubernetes; or crio, podman):\n"+
-			"    annotations: {%s: \"true\"}\n    runtimeClassName: %s\n    securityContext: {seLinuxOptions: {level: %q}}\n",
-			stanza.TrySkip, stanza.Handler, levelOf(e.want))
-	}
-	p.WriteString("\n")
+	e.advice(&p)
 	return p.String()
 }
 
-func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
-
 func (e explanation) where(p *page) {
 	m := e.mount
-	what := "in " + m.fstype
-	switch {
-	case e.whole && m.fstype == "btrfs":
-		what = "a subvolume of btrfs"
-	case e.whole:
-		what = "the whole of " + m.fstype
-	}
 	at := ""
-	if !e.top {
+	if m.point != e.real {
 		at = " at " + plain(m.point)
 	}
-	bears := m.bears()
-	if m.noLabels != "" {
-		bears = "bears none:"
-	}
-	p.line("is", "%s, %s mounted%s %s; %s", clean(what), plain(m.source), at, clean(m.manner()), bears)
-	if m.noLabels != "" {
-		p.line("", "%s", clean(m.noLabels))
-	}
+	p.line("is in", "%s, %s mounted%s %s", clean(m.fstype), plain(m.source), at, clean(m.manner()))
+	p.line("", "%s", clean(m.has()))
 	if plugin := e.plugin(); plugin != "" {
 		p.line("", "mounted by the kubelet for %s", clean(plugin))
 	}
@@ -102,23 +75,42 @@ func (e explanation) where(p *page) {
 	}
 }
 
-func (e explanation) labels(p *page) {
+func (e explanation) labels(p *page, user bool) {
+	label := "none"
+	if e.hasLabel {
+		label = plain(e.label)
+	}
+	p.line("label", "%s", label)
+	p.line("vouched", "%s", e.vouched(user))
+}
+
+// vouched words what says that all beneath PATH has PATH's label.
+func (e explanation) vouched(user bool) string {
+	c := e.commit
 	switch {
-	case !e.hasLabel:
-		p.line("bears", "no label")
+	case e.mount.noLabels != "":
+		return "no: there is no label to write"
 	case e.sealed:
-		p.line("bears", "%s", plain(e.label))
-		p.line("", "the seal of an interrupted relabel: run fastlabel again, it goes on")
-	default:
-		p.line("bears", "%s", plain(e.label))
+		return "no: a relabel to the label that is asked for did not complete, or is under way"
+	case c.Label != "" && c.Label != e.label:
+		return "no: the last run, " + ended(c) + ", was to " + plain(c.Label)
+	case c.Label != "":
+		return fmt.Sprintf("yes: labelled by fastlabel, %s: %s, %s written", ended(c), entriesIn(c.Entries), thousands(c.Written))
+	case !e.hasLabel:
+		return "no"
+	case user:
+		return "only by the label itself; a record of a run takes root to read"
 	}
-	if c := e.commit; c.Label != "" {
-		to := "to this label"
-		if c.Label != e.label {
-			to = "to " + c.Label + ", which it no longer bears"
-		}
-		p.line("last run", "%s, %s: %s entries, %s written", c.Ended.UTC().Format("2006-01-02 15:04 MST"), clean(to), thousands(c.Entries), thousands(c.Written))
+	return "only by the label itself: no record of a run"
+}
+
+func ended(c relabel.Commit) string { return c.Ended.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+func entriesIn(n int64) string {
+	if n == 1 {
+		return "1 entry"
 	}
+	return thousands(n) + " entries"
 }
 
 func (e explanation) asked(p *page) {
@@ -150,58 +142,6 @@ func (e explanation) asked(p *page) {
 	}
 }
 
-func (e explanation) sampled(p *page) {
-	s := e.sample
-	if !e.directory {
-		return
-	}
-	what := fmt.Sprintf("%s, all read in %s", entriesIn(s.Entries), seconds(s.Elapsed))
-	if !s.Whole {
-		what = fmt.Sprintf("%s; a sample of %s was read in %s", e.size(), thousands(s.Entries), seconds(s.Elapsed))
-	}
-	p.line("holds", "%s", what)
-	if len(s.Labels) > 0 {
-		fmt.Fprintf(p, "  %10s %11s\n", "on top", "beneath")
-	}
-	for i, c := range s.Labels {
-		if i == shownLabels && len(s.Labels) > shownLabels+1 {
-			p.line("", "%11s and %d labels more", "", len(s.Labels)-i)
-			break
-		}
-		label := "no label"
-		if c.Label != "" {
-			label = plain(c.Label)
-		}
-		fmt.Fprintf(p, "  %10s %11s  %s\n", thousands(c.Top), thousands(c.Beneath), label)
-	}
-	if s.Others > 0 {
-		p.line("", "%11s  with still others", thousands(s.Others))
-	}
-	if s.Failed > 0 {
-		f := explain(e.path, s.First)
-		p.line("", "%s could not be read, such as %s: %s: %s", thousands(s.Failed), quote(f.path), f.op, f.text)
-	}
-}
-
-// size words how many entries there are.
-func (e explanation) size() string {
-	f := e.future
-	switch f.Most {
-	case 0:
-		return "at least " + entriesIn(f.Least)
-	case f.Least:
-		return fmt.Sprintf("%s (%s)", entriesIn(f.Least), e.counted)
-	}
-	return fmt.Sprintf("%s to %s (%s)", thousands(f.Least), entriesIn(f.Most), e.counted)
-}
-
-func entriesIn(n int64) string {
-	if n == 1 {
-		return "1 entry"
-	}
-	return thousands(n) + " entries"
-}
-
 func (e explanation) mounts(p *page) {
 	for i, m := range e.beneath {
 		head := ""
@@ -212,64 +152,61 @@ func (e explanation) mounts(p *page) {
 			p.line(head, "and %d more", len(e.beneath)-i)
 			break
 		}
-		p.line(head, "%s: %s %s; %s", plain(m.point), clean(m.fstype), clean(m.manner()), clean(m.bears()))
+		p.line(head, "%s: %s %s; %s", plain(m.point), clean(m.fstype), clean(m.manner()), clean(m.has()))
 	}
 }
 
 func (e explanation) runtimes(p *page) {
-	then := "once it bears the label"
-	if e.future.Drawn {
-		then = "no label fits twice"
+	ways := e.future.Ways()
+	row := func(name, now, then string) {
+		p.WriteString("  " + strings.TrimRight(fmt.Sprintf("%-26s %-22s %s", name, now, then), " ") + "\n")
 	}
-	fmt.Fprintf(p, "\n  %-26s %-29s %s\n", "When a container starts", "now", then)
-	for _, w := range e.future.Ways() {
-		line := fmt.Sprintf("  %-26s %-29s %s", w.Runtime, e.work(w.Now), e.work(w.Then))
-		p.WriteString(strings.TrimRight(line, " ") + "\n")
+	changes := slices.ContainsFunc(ways, func(w outlook.Way) bool { return w.Now != w.Then })
+	p.WriteString("\n")
+	if changes {
+		row("When a container starts", "now", "once PATH has the label")
+	} else {
+		row("When a container starts", "", "")
+	}
+	for _, w := range ways {
+		then := ""
+		if changes {
+			then = w.Then.String()
+		}
+		row(w.Runtime, w.Now.String(), then)
+	}
+	p.WriteString("\n")
+	for len(ways) > 0 { // those with one reason together
+		why := ways[0].Why
+		var names []string
+		ways = slices.DeleteFunc(ways, func(w outlook.Way) bool {
+			if w.Why == why {
+				names = append(names, w.Runtime)
+			}
+			return w.Why == why
+		})
+		p.wrap("-", strings.Join(names, ", ")+": "+clean(why))
+	}
+	for _, note := range e.future.Notes() {
+		p.wrap("-", clean(note))
 	}
 }
 
-// work words what is done and how long it takes.
-func (e explanation) work(w outlook.Work) string {
-	does := map[outlook.Work]string{
-		outlook.None: "nothing", outlook.Root: "reads one label", outlook.Reads: "reads all", outlook.ReadsOnce: "reads all once",
-		outlook.Writes: "writes all", outlook.Labels: "labels all",
-	}[w]
-	least, most, ok := e.future.Cost(w)
-	switch {
-	case !ok:
-		return does + ", time unknown"
-	case most == 0:
-		return does
+func (e explanation) advice(p *page) {
+	p.WriteString("\n  What to write:\n")
+	if command := e.toLabel(); command != "" {
+		does := "The label, as root"
+		if e.sealed {
+			does += "; this resumes"
+		}
+		p.WriteString("    - " + does + ":\n        " + command + "\n")
 	}
-	return does + ", " + spanning(least, most)
-}
-
-// spanning words an estimate, no finer than it is known.
-func spanning(least, most time.Duration) string {
-	if most < time.Second {
-		return "under 1 s"
+	for _, a := range e.future.Advice() {
+		p.wrap("-", clean(a))
 	}
-	from, unit := rounded(least, false)
-	to, name := rounded(most, true)
-	switch {
-	case from == 0:
-		return fmt.Sprintf("up to %d %s", to, name)
-	case unit == name:
-		return fmt.Sprintf("%d to %d %s", from, to, name)
+	if e.future.Labels() || e.future.Drawn {
+		fmt.Fprintf(p, "    - In the pod (whole files are in deploy/oci and deploy/podman):\n"+
+			"        annotations: {%s: \"true\"}\n        runtimeClassName: %s\n        securityContext: {seLinuxOptions: {level: %q}}\n",
+			workload.TrySkip[1], handler, levelOf(e.want))
 	}
-	return fmt.Sprintf("%d %s to %d %s", from, unit, to, name)
-}
-
-func rounded(d time.Duration, up bool) (n int64, name string) {
-	unit, name := time.Second, "s"
-	switch {
-	case d > 90*time.Minute:
-		unit, name = time.Hour, "h"
-	case d > 90*time.Second:
-		unit, name = time.Minute, "min"
-	}
-	if up {
-		d += unit - 1
-	}
-	return int64(d / unit), name
 }

@@ -31,8 +31,6 @@ type settings struct {
 	timeout          time.Duration
 	noSeal, noSync   bool
 	depth            string
-	whole            bool
-	output           string
 
 	record, root string // FILE of --record; --root
 	partial      bool
@@ -99,7 +97,6 @@ func options(s *settings) []option {
 		{ofWork, "no-seal", "", "", "do not mark PATH while work is under way", "lr", "", boolean(&s.noSeal)},
 		{ofWork, "no-sync", "", "", "do not wait for the disk at the end", "lr", "", boolean(&s.noSync)},
 		{ofWork, "depth", "", "root|top", "look at PATH (default), or its entries too", "p", "root top", enum(&s.depth, "root", "top")},
-		{ofWork, "whole", "", "", "read all labels, not a sample", "e", "", boolean(&s.whole)},
 		{ofWork, "max-rate", "", "N", "at most N entries a second; 0 any (default)", "lv", "", rate(&s.maxRate)},
 		{ofWork, "max-pressure", "", "P", "slow down while I/O pressure is above P per cent", "lv", "", percent(&s.maxPressure)},
 		{ofWork, "nice", "", "", "lowest priority for processor and disk", "lvr", "", boolean(&s.nice)},
@@ -108,7 +105,6 @@ func options(s *settings) []option {
 		{ofOutput, "verbose", "v", "", "list each change on stdout, and every failure", "lvr", "", boolean(&s.verbose)},
 		{ofOutput, "verbose", "v", "", "say what was done; at most 50 lines in all", "h", "", boolean(&s.verbose)},
 		{ofOutput, "quiet", "q", "", "no result lines, no progress", "lpvr", "", boolean(&s.quiet)},
-		{ofOutput, "output", "", "WHAT", "text (default), json, crio, podman, kubernetes", "e", "text json crio podman kubernetes", enum(&s.output, "text", "json", "crio", "podman", "kubernetes")},
 		{ofOutput, "json", "", "", "JSON lines on stdout, one object each", "lpvre", "", boolean(&s.json)},
 		{ofOutput, "metrics", "", "FILE", "what became of each PATH, for node_exporter", "lpvr", "file", text(&s.metrics)},
 		{ofOutput, "log-level", "", "LEVEL", "log to stderr: debug, info, warn, error", "lpvr", "debug info warn error", enum(&s.logLevel, "debug", "info", "warn", "error")},
@@ -178,7 +174,7 @@ func dispatch(args []string) (command, []string, error) {
 
 // parse parses what is behind the command's name.
 func parse(c command, args []string) (*settings, []string, error) {
-	s := &settings{trust: "none", hardLinks: "label", depth: "root", output: "text", logFormat: "console"}
+	s := &settings{trust: "none", hardLinks: "label", depth: "root", logFormat: "console"}
 	fs := flagSet(s, c.key)
 	if err := parseFlags(fs, args); err != nil {
 		return s, nil, err
@@ -192,7 +188,6 @@ func parse(c command, args []string) (*settings, []string, error) {
 	for _, pair := range [][2]string{
 		{"quiet", "verbose"},
 		{"label", "reference"},
-		{"output", "json"},
 		{"record", "dry-run"},
 		{"record", "files-from"},
 		{"for", "label"},
@@ -212,7 +207,6 @@ func parse(c command, args []string) (*settings, []string, error) {
 			}
 		}
 	}
-	s.json = s.json || s.output == "json"
 	s.named = c.named
 	if at := fs.ArgsLenAtDash(); at >= 0 {
 		s.literal = fs.NArg() - at

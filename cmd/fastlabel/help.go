@@ -62,17 +62,16 @@ right those that bore their label already, and skipped those left alone.
 PATH gets its own label last, if all else is as it was.
 `
 
-var explainHelp = fmt.Sprintf(`Nothing is written. It reads a sample of at most %s labels, for %v at most;
-tells what is mounted there, what CRI-O, containerd and podman will do with
-PATH and about how long that takes here, and if labelling it beforehand helps.
+const explainHelp = `Nothing is written, and nothing beneath PATH is looked at. It tells whether
+files there have labels, which label PATH has and what vouches for it, what
+CRI-O, containerd and podman will do with PATH and why, and what to write.
 
 Without a label it is the default, with the level of PATH where the types agree.
 --for reads pods, and what holds templates of them, as kubectl prints them.
---output crio, podman and kubernetes print what to write for this label.
 
-Exit codes: 0 explained; 1 something failed; 2 usage; 3 no such stanza;
-124 --timeout reached; 130 interrupted (143: SIGTERM).
-`, thousands(surveyEntries), surveyTime)
+Exit codes: 0 explained; 1 something failed; 2 usage; 124 --timeout reached;
+130 interrupted (143: SIGTERM).
+`
 
 const wordsHelp = `All PATHs are looked up before any is touched. Put -- before a PATH that is
 named like a command. fastlabel label PATH is the same as fastlabel PATH, and
@@ -89,7 +88,7 @@ func commands() []command {
 		{"probe", "p", "PATH...", "is it labelled? reads PATH alone", "fastlabel probe -l s0:c35,c75 /var/lib/pv", "\n" + inJSON, false},
 		{"verify", "v", "PATH...", "read every label, write none", "fastlabel verify -v /var/lib/pv", "\nDifferences are listed with -v.\n" + listed + inJSON + whenAsked, false},
 		{"restore", "r", "FILE", "put back what --record kept", "fastlabel restore /root/pv.record", "\n" + restoreHelp + "\n" + listed + inJSON + whenAsked, false},
-		{"explain", "e", "PATH...", "what runtimes do there, what helps", "fastlabel explain --for pod.yaml /var/lib/pv", "\n" + explainHelp + inJSON, false},
+		{"explain", "e", "PATH...", "what runtimes do there, and why", "fastlabel explain --for pod.yaml /var/lib/pv", "\n" + explainHelp + inJSON, false},
 		{"hook", "h", "", "OCI createRuntime hook; reads stdin", "fastlabel hook <state.json", "\n" + hookHelp, false},
 		{"version", "o", "", "print the version", "fastlabel version", "", false},
 		{"completion", "o", "bash|zsh|fish", "print a script for that shell", ". <(fastlabel completion bash)", "", false},

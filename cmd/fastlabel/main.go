@@ -7,7 +7,7 @@
 //	       fastlabel probe [flags] PATH...      is it labelled? reads PATH alone
 //	       fastlabel verify [flags] PATH...     read every label, write none
 //	       fastlabel restore [flags] FILE       put back what --record kept
-//	       fastlabel explain [flags] PATH...    what runtimes do there, what helps
+//	       fastlabel explain [flags] PATH...    what runtimes do there, and why
 //	       fastlabel hook [flags]               OCI createRuntime hook; reads stdin
 //	       fastlabel version                    print the version
 //	       fastlabel completion bash|zsh|fish   print a script for that shell
@@ -131,10 +131,8 @@
 //
 // Packages for explain:
 //
-//	internal/survey    the labels of a part of a tree
 //	internal/workload  what pods ask for
-//	internal/outlook   what runtimes do, how long that takes, whether labelling helps
-//	internal/stanza    what to write for a label
+//	internal/outlook   what runtimes do and why, and what to write
 package main
 
 import (

@@ -3,25 +3,20 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
-
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/survey"
 )
 
 // oPath is O_PATH, which package syscall lacks: it mounts nothing and asks no
 // device.
 const oPath = 0x200000
 
-// lookAt finds out what can be said of path without walking it, and surveys what is
-// beneath it within the limits, if they are not nil.
-func lookAt(ctx context.Context, path string, limits *survey.Limits) (site, error) {
+// lookAt finds out what can be said of path without a look beneath it.
+func lookAt(path string) (site, error) {
 	v := site{path: path}
 	fd, err := openPath(path)
 	if err != nil {
@@ -45,12 +40,13 @@ func lookAt(ctx context.Context, path string, limits *survey.Limits) (site, erro
 	if err != nil {
 		return v, err
 	}
-	v.place(string(table), mountID(string(info)), st.Ino)
+	v.place(string(table), mountID(string(info)))
 	v.label, err = readLabel(proc)
 	switch {
 	case err == nil:
 		v.hasLabel, v.mount.unknown = true, false
 	case errors.Is(err, errors.ErrUnsupported):
+		v.mount.unknown = false
 		if v.mount.noLabels == "" {
 			v.mount.noLabels = "the filesystem (" + v.mount.fstype + ") keeps none"
 		}
@@ -63,24 +59,6 @@ func lookAt(ctx context.Context, path string, limits *survey.Limits) (site, erro
 		}
 		return v, err
 	}
-	if !v.directory {
-		v.sample = survey.Sample{Entries: 1, Least: 1, Most: 1, Whole: true, Counted: true}
-		return v, nil
-	}
-	if limits == nil {
-		return v, nil
-	}
-	if v.whole && slices.Contains(countsEntries, v.mount.fstype) {
-		var s syscall.Statfs_t
-		if syscall.Statfs(proc, &s) == nil && s.Files > s.Ffree {
-			v.inodes = int64(s.Files - s.Ffree)
-		}
-	}
-	points := map[string]bool{}
-	for _, m := range v.beneath {
-		points[m.point] = true
-	}
-	v.sample = survey.Take(ctx, fd, v.real, func(p string) bool { return points[p] }, *limits)
 	return v, nil
 }
 

@@ -5,14 +5,11 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"io/fs"
-
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/survey"
 )
 
-func lookAt(_ context.Context, path string, _ *survey.Limits) (site, error) {
+func lookAt(path string) (site, error) {
 	return site{path: path}, &fs.PathError{Op: "open", Path: path, Err: errors.ErrUnsupported}
 }
 

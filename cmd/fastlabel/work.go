@@ -55,9 +55,6 @@ func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]s
 			return nil, usageError{errors.New("a PATH is empty")}
 		}
 	}
-	if j.printsStanza() && (len(paths) != 1 || j.filesFrom != "") {
-		return nil, usageError{fmt.Errorf("--output %s takes one PATH", j.output)}
-	}
 	var err error
 	if j.label, err = target(ctx, j.settings); err != nil {
 		return nil, err

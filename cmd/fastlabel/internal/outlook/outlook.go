@@ -1,32 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package outlook says what container runtimes will do with a volume, how long
-// that takes, and whether labelling it beforehand helps.
+// Package outlook says what container runtimes will do with a volume and why, and
+// what to write so that they do less.
 //
 //	outlook.go   what each does
-//	cost.go      how long that takes
-//	verdict.go   whether it helps, and why not
+//	advice.go    what to know besides, and what to write
 package outlook
 
-// Volume is what is known of a volume, and of who will use it.
+// Volume is what is known of a volume, and of the pods that will use it.
 type Volume struct {
-	NoLabels string // why it bears no labels of its own; "" if it does
+	NoLabels string // why no label can be written there; "" if one can
 	Off      bool   // SELinux is off on this machine
 	Refused  bool   // it is one of the system's directories
-	Right    bool   // the root bears the label that is asked for
+	Right    bool   // the root has the label that is asked for
+	Vouched  bool   // a finished run to that label left its mark there
 
-	// Strays are entries beneath that do not bear it, of those that were read.
-	Strays int64
-
-	Least, Most int64   // entries; Most 0 is not known
-	Each        float64 // seconds to read one
-
-	Drawn           bool // nobody fixes the level
+	Drawn           bool // no level is asked for
 	ContainerdDraws bool // only containerd draws one
 	Differ          bool // containers ask for several labels
 	Left            string
 	LeftByCRIO      string
-	Unasked         bool   // the pods do not bear the annotation
+	Unasked         bool   // the pods have no annotation that lets CRI-O skip it
 	Recursive       bool   // they keep the kubelet from mounting with the label
 	Shared          bool   // the level has no categories
 	Plugin          string // the kubelet's, if it mounted the volume
@@ -35,75 +29,118 @@ type Volume struct {
 // Way is what one runtime does with the volume when a container starts.
 type Way struct {
 	Runtime string
-	Now     Work // as the volume is
-	Then    Work // once its root bears the label
+	Now     Work   // as the volume is
+	Then    Work   // once its root has the label
+	Why     string // of Now: a sentence
 }
 
 // Work is what is done to a volume.
 type Work int
 
 // None does not look; Root reads one label; Reads reads all and writes those
-// that differ; Writes writes all; ReadsOnce is Reads at the first start of a
-// container, and Root at later ones.
+// that differ; ReadsOnce is Reads at the first start of a container, and Root at
+// later ones; Writes writes all; Labels is fastlabel; Fails creates no container.
 const (
 	None Work = iota
 	Root
 	Reads
 	ReadsOnce
 	Writes
-	Labels // fastlabel: it reads, writes what differs, and waits for the disk
+	Labels
+	Fails
 )
 
 func (w Work) String() string {
-	return [...]string{"nothing", "reads one label", "reads every label", "reads every label at its first start", "writes every label", "labels it"}[w]
+	return [...]string{"nothing", "reads one label", "reads every label", "reads every label once", "writes every label", "labels it", "fails"}[w]
 }
 
-// Ways are those of the runtimes that most people have. Sources, with versions:
-// docs/runtimes.md.
+// Why a runtime does what it does. Sources, with versions: docs/runtimes.md.
+const (
+	whyReads  = "PATH has the label. go-selinux reads that of every entry all the same, and writes those that differ."
+	whyWrites = "PATH does not have the label. go-selinux then writes it to every entry, and reads none."
+	whyDrawn  = "No level is asked for, so each start draws another, and the label never fits."
+	whyRoot   = "It reads PATH's label, which is right, and nothing beneath."
+	whyOnce   = "It reads every label at a container's first start, and only PATH's at later ones."
+	whyLabels = "It reads the labels, writes those that differ, and PATH's last."
+)
+
+// Ways are those of the runtimes that most people have.
 func (v Volume) Ways() []Way {
-	now, then := Writes, Reads
-	switch {
-	case v.NoLabels != "" || v.Refused || v.Left != "":
-		now, then = None, None
-	case v.Right:
-		now = Reads
-	case v.Drawn:
-		then = Writes
-	}
-	one := func(w Work, instead Work) Work { // where all right is found without a walk
-		if w == Reads {
-			return instead
-		}
-		return w
-	}
-	crio := Way{"CRI-O", now, then}
-	annotated := Way{"CRI-O with the annotation", one(now, Root), one(then, Root)}
-	if v.LeftByCRIO != "" || v.kubeletLeaves() {
-		crio.Now, crio.Then, annotated.Now, annotated.Then = None, None, None, None
-	}
-	containerd := Way{"containerd", now, then}
-	switch {
-	case v.kubeletLeaves():
-		containerd.Now, containerd.Then = None, None
-	case v.ContainerdDraws && now != None:
-		containerd.Now, containerd.Then = Writes, Writes
-	}
-	podman := Way{"podman with :Z", one(now, ReadsOnce), one(then, ReadsOnce)}
+	ofNoPod := v
+	ofNoPod.Left = ""
+	podman := ofNoPod.asked()
+	podman.Runtime = "podman with :Z"
 	if v.Shared {
 		podman.Runtime = "podman with :z"
 	}
-	if v.Left != "" { // that is of a pod
-		podman.Now, podman.Then = Writes, ReadsOnce
+	podman.trust(ReadsOnce, whyOnce)
+
+	crio := v.asked()
+	if v.LeftByCRIO != "" {
+		crio = Way{Why: "CRI-O relabels nothing here: " + v.LeftByCRIO + "."}
 	}
-	hook := Way{"fastlabel's hook", one(now, Root), one(then, Root)}
-	for _, w := range []*Work{&hook.Now, &hook.Then} {
-		if *w == Writes {
-			*w = Labels
-		}
+	containerd := v.asked()
+	switch {
+	case containerd.Now == None && v.NoLabels != "" && v.Left == "":
+		containerd = Way{Now: Fails, Then: Fails, Why: "No label can be written there (" + v.NoLabels + "), which it takes for a failure: no container is created."}
+	case v.ContainerdDraws && containerd.Now != None && containerd.Now != Fails:
+		containerd = Way{Now: Writes, Then: Writes, Why: "A container with seLinuxOptions of its own, and no level in them, gets another level at each start."}
+	}
+	if why := v.unasked(); why != "" {
+		crio, containerd = Way{Why: why}, Way{Why: why}
+	}
+	crio.Runtime, containerd.Runtime = "CRI-O", "containerd"
+	annotated := crio
+	annotated.Runtime = "CRI-O with the annotation"
+	annotated.trust(Root, whyRoot)
+
+	hook := v.asked()
+	hook.Runtime = "fastlabel's hook"
+	hook.trust(Root, whyRoot)
+	if hook.Now == Writes {
+		hook.Now, hook.Why = Labels, whyLabels
+	}
+	if hook.Then == Writes {
+		hook.Then = Labels
 	}
 	return []Way{crio, annotated, containerd, podman, hook}
 }
 
-// kubeletLeaves tells by the plugin that the kubelet never has a volume
-// relabelled (docs/kubernetes.md, "Which volumes are relabelled").
-func (v Volume) kubeletLeaves() bool { return v.Plugin == "kubernetes.io/nfs" }
+// asked is what any runtime does that is asked to relabel the volume.
+func (v Volume) asked() Way {
+	switch {
+	case v.Left != "":
+		return Way{Why: "No runtime relabels it: " + v.Left + "."}
+	case v.Refused:
+		return Way{Now: Fails, Then: Fails, Why: "PATH is a directory of the system, which may not be relabelled: a container that asks for it is not created."}
+	case v.NoLabels != "":
+		return Way{Why: "No label can be written there (" + v.NoLabels + "), which is ignored."}
+	case v.Drawn:
+		return Way{Now: Writes, Then: Writes, Why: whyDrawn}
+	case v.Right:
+		return Way{Now: Reads, Then: Reads, Why: whyReads}
+	}
+	return Way{Now: Writes, Then: Reads, Why: whyWrites}
+}
+
+// trust is of a runtime that finds without a walk that all is right.
+func (w *Way) trust(work Work, why string) {
+	if w.Now == Reads {
+		w.Now, w.Why = work, why
+	}
+	if w.Then == Reads {
+		w.Then = work
+	}
+}
+
+// unasked says why the kubelet never has the volume relabelled, "" if it may
+// (docs/kubernetes.md, "Which volumes are relabelled").
+func (v Volume) unasked() string {
+	switch {
+	case v.Plugin == "kubernetes.io/nfs":
+		return "The kubelet never asks for NFS to be relabelled."
+	case v.Plugin == "kubernetes.io/csi" && v.NoLabels != "":
+		return "No label can be written there (" + v.NoLabels + "), and the kubelet does not ask."
+	}
+	return ""
+}

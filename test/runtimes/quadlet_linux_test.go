@@ -4,6 +4,7 @@ package runtimes
 
 import (
 	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -12,31 +13,32 @@ import (
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-// TestExplainCommand: podman takes the command that explain prints, and makes of
-// it what explain says.
-func TestExplainCommand(t *testing.T) {
+// TestQuadletCommand: podman takes the command in the comment of deploy's Quadlet, and
+// makes of it what the comment says.
+func TestQuadletCommand(t *testing.T) {
 	treetest.Need(t, "root")
 	setUp(t)
 	if _, err := exec.LookPath("podman"); err != nil {
 		treetest.Lack(t, "podman", err)
 	}
 	dir := t.TempDir()
-	out, err := exec.Command(place.hook, "explain", "--output", "podman", "-u", "user_u", "-t", "other_t", "-l", "s0:c10,c20", dir).Output()
+	text, err := os.ReadFile("../../deploy/podman/fastlabel-example.container")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, command, _ := strings.Cut(string(out), "\n#: podman run ")
-	command, _, found := strings.Cut(command, " IMAGE\n")
+	_, command, _ := strings.Cut(string(text), "\n#: podman run ")
+	command, _, found := strings.Cut(command, " busybox sleep infinity\n")
 	if !found {
-		t.Fatalf("no command in\n%s", out)
+		t.Fatalf("no command in\n%s", text)
 	}
+	command = strings.Replace(command, "/srv/volume:", dir+":", 1)
 	podman := "podman --root " + filepath.Join(dir, "root") + " --runroot " + filepath.Join(dir, "run") + " "
-	create := podman + "create " + command + " --rootfs " + place.rootfs + " " + guestPath
+	create := podman + "create " + command + " --security-opt label=filetype:other_t --security-opt label=user:user_u --rootfs " + place.rootfs + " " + guestPath
 	id, err := exec.Command("unshare", "-m", "sh", "-ec", create).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v: %s", create, err, id)
 	}
-	text, err := exec.Command("unshare", "-m", "sh", "-ec", podman+"inspect "+string(id)).Output()
+	text, err = exec.Command("unshare", "-m", "sh", "-ec", podman+"inspect "+string(id)).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
