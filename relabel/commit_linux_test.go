@@ -3,8 +3,11 @@
 package relabel
 
 import (
+	"context"
 	"errors"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -39,5 +42,46 @@ func TestLastCommit(t *testing.T) {
 	})
 	if _, err := LastCommit("/nothere"); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
+	}
+}
+
+// TestStateLastRun: during a run State says how many entries the last one met, also
+// when its mark is off by then; and nothing where this run is to look at less.
+func TestStateLastRun(t *testing.T) {
+	treetest.Need(t, "root")
+	dir := treetest.Fresh(t, "ext4")
+	treetest.Build(t, dir, treetest.Text(t, grown))
+	sub := filepath.Join(dir, "sub")
+	if err := os.Mkdir(sub, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	all := treetest.Count(t, dir).All
+	during := func(label string, o Options) (lastRun int64) {
+		t.Helper()
+		var state func() State
+		o.OnBegin = func(ask func() State) { state = ask }
+		o.Throttle = func(context.Context, int) { lastRun = max(lastRun, state().LastRun) }
+		o.Threads = 1
+		if _, err := Tree(t.Context(), dir, label, o); err != nil {
+			t.Fatal(err)
+		}
+		return lastRun
+	}
+	const other = "system_u:object_r:container_file_t:s0:c7"
+	for _, c := range []struct {
+		what, label string
+		o           Options
+		want        int64
+	}{
+		{"no run before", newLabel, Options{}, 0},
+		{"the same label", newLabel, Options{DryRun: true}, all},
+		{"another label", other, Options{}, all},
+		{"what changed alone", other, Options{Skip: SkipUnchanged}, 0},
+		{"but for an exclusion", other, Options{Exclude: []string{sub}}, 0},
+		{"control: all again", newLabel, Options{}, all},
+	} {
+		if got := during(c.label, c.o); got != c.want {
+			t.Errorf("%s: the last run met %d entries, not %d", c.what, got, c.want)
+		}
 	}
 }

@@ -100,13 +100,15 @@ func (k mark) vouches(want, root string, now time.Time) bool {
 	return k.label == want && root != "" && k.root == root && k.start > 0 && k.start <= k.left && k.left <= now.UnixNano()
 }
 
-// relyOn finds the mark that the run can rely on, and says so if there is none.
-func (c *record) relyOn() {
-	if c.o.Skip != SkipUnchanged {
+// readMark finds the mark that the run can rely on, and says so if there is none,
+// and for State how many entries there were.
+func (c *record) readMark() {
+	relies := c.o.Skip == SkipUnchanged
+	if !relies && c.o.OnBegin == nil {
 		return
 	}
 	root := natal(c.fd)
-	if !c.root.dated || root == "" {
+	if relies && (!c.root.dated || root == "") {
 		c.note("the times on this filesystem do not tell what has changed: everything is read")
 		return
 	}
@@ -118,12 +120,17 @@ func (c *record) relyOn() {
 	if e == 0 {
 		k, ok = parseMark(string(attr.Value(n)))
 	}
-	if !ok || !c.right() || !k.vouches(c.want, root, c.began) {
-		c.note("no earlier run vouches for this label here: everything is read")
+	switch {
+	case relies && ok && c.right() && k.vouches(c.want, root, c.began):
+		c.earlier = k
+		c.tell(func(told *Report) { told.Since = time.Unix(0, k.start) })
 		return
+	case relies:
+		c.note("no earlier run vouches for this label here: everything is read")
 	}
-	c.earlier = k
-	c.tell(func(told *Report) { told.Since = time.Unix(0, k.start) })
+	if ok && len(c.exclude) == 0 && k.vouches(k.label, root, c.began) {
+		c.lastRun.Store(k.entries)
+	}
 }
 
 // unmark takes the mark off, before what it says becomes untrue.

@@ -92,7 +92,6 @@ func (r *run) openRecord(root *root) (*record, error) {
 	c.borrowed = c.have == c.want && c.isSeal()
 	r.commits = !c.right()
 	r.guesses = r.commits && !r.o.Exact && !r.o.DryRun
-	c.relyOn()
 	return c, nil
 }
 

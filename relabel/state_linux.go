@@ -31,7 +31,7 @@ func (r *run) state() State {
 	defer r.mu.Unlock()
 	t := r.live()
 	var at *dir
-	var s State
+	s := State{LastRun: r.lastRun.Load()}
 	for _, strand := range r.strands {
 		strand.mu.Lock()
 		c, call := strand.crew, strand.call.Call

@@ -42,6 +42,7 @@ type run struct {
 	heeded    atomic.Int64           // when that was asked last, in nanoseconds
 	second    atomic.Pointer[func()] // takes back the commit, from the second reading on
 	stalled   bool                   // what attend said last
+	lastRun   atomic.Int64           // State.LastRun
 
 	// Shared by the workers.
 	events sync.Mutex // serialises the callbacks, and guards first and dir.spoiled
@@ -160,6 +161,7 @@ func (r *run) relabel(ctx context.Context, root *root) error {
 	if err != nil {
 		return err
 	}
+	record.readMark()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
