@@ -32,34 +32,39 @@ func inFront(f *os.File) bool {
 // where each entry of a tree has one: tmpfs counts attributes among them.
 var countsEntries = []string{"ext2", "ext3", "ext4", "f2fs", "jfs", "xfs"}
 
-// entriesOf is about how many entries there are in path and beneath it: the
-// inodes in use if path is the root of a whole filesystem that counts them. Else
-// it is 0, not known.
-func entriesOf(path string, s *settings) int64 {
+// countInodes are filesystems, by what statfs(2) calls them, that count the inodes
+// in use, of which no entry but a second name of a file goes without one.
+var countInodes = []uint32{
+	0xef53,     // ext2, ext3, ext4
+	0xf2f52010, // f2fs
+	0x3153464a, // jfs
+	0x01021994, // tmpfs
+	0x58465342, // xfs
+}
+
+// inodesOf is how many inodes are in use on the filesystem that path is on, as df -i
+// shows them, if all that is walked lies on it: there are no more entries than that,
+// but for further names of a file. Else it is 0.
+func inodesOf(path string, s *settings) int64 {
 	at := locate(workingDirectory(), path, map[string]string{})
 	text, err := os.ReadFile("/proc/self/mountinfo")
-	if at.path == "" || err != nil || len(s.exclude) > 0 || !isWhole(string(text), at.path, s.xdev) {
+	if at.path == "" || err != nil || !s.xdev && holdsMounts(string(text), at.path) {
 		return 0
 	}
 	var st syscall.Statfs_t
-	if syscall.Statfs(at.path, &st) != nil || st.Files < st.Ffree {
+	if syscall.Statfs(at.path, &st) != nil || !slices.Contains(countInodes, uint32(st.Type)) || st.Files < st.Ffree {
 		return 0
 	}
 	return int64(st.Files - st.Ffree)
 }
 
-// isWhole tells by the mount table whether path is where a filesystem that
-// counts its entries is mounted from its root on, and nothing is mounted
-// beneath that is walked as well.
-func isWhole(mountinfo, path string, xdev bool) bool {
-	whole, beneath := false, strings.TrimSuffix(path, "/")+"/"
+// holdsMounts tells by the table whether anything is mounted beneath path.
+func holdsMounts(mountinfo, path string) bool {
+	beneath := strings.TrimSuffix(path, "/") + "/"
 	for m := range mountLines(mountinfo) {
-		switch {
-		case m.point == path: // the last of several is on top
-			whole = m.root == "/" && slices.Contains(countsEntries, m.fstype)
-		case strings.HasPrefix(m.point, beneath) && !xdev:
-			return false
+		if strings.HasPrefix(m.point, beneath) && m.point != path {
+			return true
 		}
 	}
-	return whole
+	return false
 }

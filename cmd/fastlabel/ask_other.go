@@ -15,4 +15,4 @@ func parentsTerminal() (*os.File, error) { return nil, errors.ErrUnsupported }
 
 func inFront(*os.File) bool { return true }
 
-func entriesOf(string, *settings) int64 { return 0 }
+func inodesOf(string, *settings) int64 { return 0 }

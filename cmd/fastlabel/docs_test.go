@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/metrics"
+	"github.com/fastlabel/fastlabel/relabel"
 )
 
 // TestDocs holds README.md and the pages in docs to the code: their commands are ones that
@@ -226,7 +227,7 @@ func readText(t *testing.T, file string) string {
 }
 
 // docs/output.md says what the code does: its exit codes are the README's, its
-// metrics are ones that are written, and its last line is one. Its JSON is held
+// metrics are ones that are written, and so are its lines of progress and its last. Its JSON is held
 // against the schema in test/deploy.
 func TestOutputPage(t *testing.T) {
 	page := readText(t, "../../docs/output.md")
@@ -242,6 +243,12 @@ func TestOutputPage(t *testing.T) {
 		Name: "/srv/volume", Elapsed: 1900 * time.Millisecond, Entries: []metrics.Count{{Result: "written", N: 1203441}},
 	}}}
 	written := "fastlabel: " + a.last(exitFailed) + "\n" + string(metrics.Text(r))
+	f := far{State: relabel.State{Seen: 1234567, Found: 1204, Path: "pv/a/b"}, elapsed: 42 * time.Second, rate: 29000}
+	written += f.line(widest) + "\n"
+	f.Path, f.total, f.from, f.left = "", 2_000_000, byInodes, left(2_000_000-f.Seen, f.rate)
+	written += f.line(widest) + "\n"
+	f.total, f.from, f.left = 1_800_000, byLastRun, left(1_800_000-f.Seen, f.rate)
+	written += f.line(widest) + "\n"
 	lines := 0
 	for line := range strings.Lines(blocks(page, "text")) {
 		lines++
@@ -249,7 +256,7 @@ func TestOutputPage(t *testing.T) {
 			t.Errorf("%q is not written:\n%s", line, written)
 		}
 	}
-	if lines != 5 {
+	if lines != 8 {
 		t.Errorf("%d lines", lines)
 	}
 }

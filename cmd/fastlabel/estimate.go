@@ -4,13 +4,13 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
-// estimate says how fast a run is, and how long it may still take.
+// estimate says how fast a run is of late: what was seen in the last ten seconds.
 type estimate struct {
-	samples []sample // a second apart, the last minute's
-	first   sample   // the beginning
+	samples []sample // a second apart, the oldest first
 }
 
 type sample struct {
@@ -19,38 +19,27 @@ type sample struct {
 }
 
 const (
-	recent   = 5 * time.Second  // what a rate is taken over
-	lately   = 30 * time.Second // and a second opinion
-	earliest = 3 * time.Second  // before that nothing is said of the time left
-	wide     = 4                // nor where opinions differ by more
+	recent   = 10              // seconds that a rate is taken over
+	earliest = 3 * time.Second // before that nothing is said of the time left
+	farthest = 1000 * time.Hour
 )
 
-func newEstimate(began time.Time) estimate { return estimate{first: sample{at: began}} }
+func newEstimate(began time.Time) estimate { return estimate{[]sample{{at: began}}} }
 
 // add notes that so many were seen.
 func (e *estimate) add(now time.Time, seen int64) {
-	last := e.first
-	if n := len(e.samples); n > 0 {
-		last = e.samples[n-1]
-	}
-	if now.Sub(last.at) < time.Second {
+	if now.Sub(e.samples[len(e.samples)-1].at) < time.Second {
 		return
 	}
 	e.samples = append(e.samples, sample{now, seen})
-	if len(e.samples) > 60 {
+	if len(e.samples) > recent+1 {
 		e.samples = e.samples[1:]
 	}
 }
 
-// over is the rate of the last d, in entries a second.
-func (e *estimate) over(d time.Duration, now time.Time, seen int64) float64 {
-	from := e.first
-	for _, s := range e.samples {
-		if now.Sub(s.at) < d {
-			break
-		}
-		from = s
-	}
+// rate is in entries a second.
+func (e *estimate) rate(now time.Time, seen int64) float64 {
+	from := e.samples[0]
 	took := now.Sub(from.at).Seconds()
 	if took <= 0 {
 		return 0
@@ -58,48 +47,20 @@ func (e *estimate) over(d time.Duration, now time.Time, seen int64) float64 {
 	return float64(seen-from.seen) / took
 }
 
-// left is the least and the most time that the rest may take; not ok where
-// nobody can tell. The rest is as many entries as are not seen yet.
-func (e *estimate) left(now time.Time, seen, total int64) (least, most time.Duration, ok bool) {
-	rest := total - seen
-	if rest <= 0 || now.Sub(e.first.at) < earliest {
-		return 0, 0, false
+// left is how long the rest takes at that rate, in whole seconds; 0 is not known.
+func left(rest int64, rate float64) time.Duration {
+	seconds := math.Ceil(float64(rest) / rate)
+	if rest <= 0 || rate <= 0 || seconds > farthest.Seconds() {
+		return 0
 	}
-	slow, fast := 0.0, 0.0
-	for i, d := range []time.Duration{recent, lately, now.Sub(e.first.at)} {
-		rate := e.over(d, now, seen)
-		if rate <= 0 {
-			return 0, 0, false
-		}
-		if i == 0 || rate < slow {
-			slow = rate
-		}
-		fast = max(fast, rate)
-	}
-	if fast > wide*slow {
-		return 0, 0, false
-	}
-	// What was the same for a while need not stay so.
-	secs := float64(rest) * float64(time.Second)
-	if secs/slow > float64(1000*time.Hour) {
-		return 0, 0, false
-	}
-	return time.Duration(0.9 * secs / fast), time.Duration(1.1 * secs / slow), true
+	return time.Duration(seconds) * time.Second
 }
 
-// between words a span of time, no finer than it is known.
-func between(least, most time.Duration) string {
-	unit, step, name := time.Second, time.Duration(10), "s"
-	switch {
-	case most > 100*time.Minute:
-		unit, step, name = time.Hour, 1, "h"
-	case most > 100*time.Second:
-		unit, step, name = time.Minute, 1, "min"
+// clock words a span of time in whole seconds: 0:42, 1:01:01.
+func clock(d time.Duration) string {
+	s := int64(d / time.Second)
+	if s >= 3600 {
+		return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
 	}
-	step *= unit
-	from, to := least/step*step/unit, (most+step-1)/step*step/unit
-	if from == 0 {
-		return fmt.Sprintf("less than %d %s left", to, name)
-	}
-	return fmt.Sprintf("%d to %d %s left", from, to, name)
+	return fmt.Sprintf("%d:%02d", s/60, s%60)
 }

@@ -172,19 +172,22 @@ func (j *jsonLines) status(f far) {
 		Directories int64   `json:"directories"`
 		Left        int64   `json:"directories_left"`
 		Total       int64   `json:"total,omitempty"`
-		Least       float64 `json:"seconds_left_min,omitempty"`
-		Most        float64 `json:"seconds_left_max,omitempty"`
+		From        bound   `json:"total_from,omitempty"`
+		Percent     *int64  `json:"percent,omitempty"`
+		SecondsLeft float64 `json:"seconds_left,omitempty"`
 		Call        string  `json:"call,omitempty"`
 		Path        string  `json:"path,omitempty"`
 		PathBase64  string  `json:"path_base64,omitempty"`
 	}{
 		jsonHead: head("status", f.root), State: "running",
 		jsonCounts: j.counts(f.Seen, f.Written, f.Right, f.Vanished, f.Skipped, f.Failed),
-		Seconds:    f.elapsed.Seconds(), Rate: f.rate, Directories: f.Found, Left: f.Found - f.Entered, Total: f.total,
+		Seconds:    f.elapsed.Seconds(), Rate: f.rate, Directories: f.Found, Left: f.Found - f.Entered,
+		Total: f.total, From: f.from, SecondsLeft: f.left.Seconds(),
 		Call: f.Call, Path: f.Path, PathBase64: inBase64(f.Path),
 	}
-	if f.known {
-		line.Least, line.Most = f.least.Seconds(), f.most.Seconds()
+	if f.total > 0 {
+		percent := f.percent()
+		line.Percent = &percent
 	}
 	j.line(line, true)
 }
@@ -207,11 +210,12 @@ func (j *jsonLines) result(r result) {
 		Since       time.Time `json:"since,omitzero"`
 		Notes       []string  `json:"notes,omitempty"`
 		EntriesLeft int64     `json:"entries_left,omitempty"`
+		From        bound     `json:"total_from,omitempty"`
 		DirsLeft    int64     `json:"directories_left,omitempty"`
 	}{
 		head("summary", r.Root), r.Label,
 		j.counts(r.Seen, r.Written, r.Right, r.Vanished, r.Skipped, r.Failed),
 		r.Trusted, r.Complete, r.Elapsed.Seconds(), r.code, r.reason, r.Way, r.dryRun, r.CopyUp, r.Interrupted, r.Unchanged, r.Since.UTC(), r.Notes,
-		r.entriesLeft, r.dirsLeft,
+		r.entriesLeft, r.from, r.dirsLeft,
 	}, true)
 }

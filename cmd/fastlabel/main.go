@@ -113,7 +113,7 @@
 //	hooklines.go   lines for whoever looks for a container's failure
 //	journal.go     the same for syslog
 //	progress.go    how far it is, for whoever waits
-//	estimate.go    how fast, and how long it may still take
+//	estimate.go    how fast, and how long the rest takes at that rate
 //	fit.go         a line that fits the terminal
 //	screen.go      standard error, and the line on it that is drawn again
 //	ask_*.go       who asks, whose terminal it is, how much there is

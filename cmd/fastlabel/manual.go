@@ -26,7 +26,13 @@ Which label a pod needs, and what its runtime does with the volume, fastlabel
 explain says; with --for POD.yaml it takes the label from a pod.
 `
 
-const manualMore = `Signals:
+const manualMore = `Progress:
+Per cent and the time left are told where it is known how many entries there
+are: at most as many as the filesystem has inodes in use, which df -i shows,
+or about as many as the last run met, by the mark that it left. Where neither
+is known, or more was seen, there are the time elapsed and the rate.
+
+Signals:
 SIGUSR1 prints how far it is. SIGINT, SIGTERM and SIGHUP stop it within a
 second: it says how far it came and the command line that goes on. A second
 one leaves at once, unless it is SIGHUP.

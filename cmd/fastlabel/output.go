@@ -44,6 +44,7 @@ type result struct {
 
 	// What a run that was stopped knows of the rest; 0 is nothing.
 	entriesLeft, dirsLeft int64
+	from                  bound // entriesLeft
 }
 
 // probeResult is what probe found at one PATH.
@@ -268,11 +269,15 @@ func resultLine(r result) string {
 		parts = append(parts, thousands(r.CopyUp)+" bytes to copy up")
 	}
 	parts = append(parts, thousands(r.Failed)+" failed", seconds(r.Elapsed))
-	switch {
-	case r.entriesLeft > 0:
-		parts = append(parts, "about "+thousands(r.entriesLeft)+" left")
-	case r.dirsLeft > 0:
-		parts = append(parts, "at least "+thousands(r.dirsLeft)+" directories left")
+	var left []string
+	if r.dirsLeft > 0 {
+		left = append(left, "at least "+thousands(r.dirsLeft)+" directories")
+	}
+	if r.entriesLeft > 0 {
+		left = append(left, r.from.words(thousands(r.entriesLeft))+" entries")
+	}
+	if len(left) > 0 {
+		parts = append(parts, strings.Join(left, " and ")+" left")
 	}
 	return strings.Join(parts, ", ") + withLabel(r)
 }

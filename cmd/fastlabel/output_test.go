@@ -177,12 +177,12 @@ func TestJSONWhole(t *testing.T) {
 	j.probed(probeResult{root: root, label: label, depth: "top", labelled: true, run: time.Unix(1700000000, 5)})
 	f := far{
 		State: relabel.State{Seen: 15, Written: 5, Right: 4, Vanished: 3, Skipped: 2, Failed: 1, Found: 7, Entered: 6, Path: path},
-		root:  root, elapsed: time.Second, rate: 2.5, total: 100, least: time.Second, most: 2 * time.Second, known: true,
+		root:  root, elapsed: time.Second, rate: 2.5, total: 100, from: byInodes, left: 34 * time.Second,
 	}
 	j.status(f)
-	f.Path, f.Call, f.known = "", "syncfs", false
+	f.Path, f.Call, f.from, f.left = "", "syncfs", byLastRun, 0
 	j.status(f)
-	r := result{begun: true, code: exitDeadline, reason: "deadline of 1s reached", dryRun: true, entriesLeft: 6, dirsLeft: 7}
+	r := result{begun: true, code: exitDeadline, reason: "deadline of 1s reached", dryRun: true, entriesLeft: 6, from: byLastRun, dirsLeft: 7}
 	r.Report = relabel.Report{
 		Root: root, Label: label, Seen: 15, Written: 5, Right: 4, Vanished: 3, Skipped: 2, Failed: 1, Elapsed: time.Second,
 		Way: "clone/setxattrat", CopyUp: 8, Interrupted: defaultLabel, Unchanged: 9, Since: time.Unix(1700000000, 5), Notes: []string{"a sentence"},

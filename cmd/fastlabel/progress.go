@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -25,7 +26,7 @@ type progress struct {
 	columns func() (n int, ours bool)
 	how     showing
 	began   time.Time
-	total   func(path string) int64
+	inodes  func(path string) int64 // at most so many entries; 0: unknown
 	manager manager
 
 	mu  sync.Mutex
@@ -40,7 +41,7 @@ func (a app) newProgress(command string, s *settings, out *sink) *progress {
 		columns: func() (int, bool) { return columns(a.screen.w) },
 		how:     showingOf(s, a.screen.w),
 		began:   time.Now(),
-		total:   func(path string) int64 { return entriesOf(path, s) },
+		inodes:  func(path string) int64 { return inodesOf(path, s) },
 		manager: manager{tell: a.notify},
 	}
 	if s.json {
@@ -69,9 +70,9 @@ const (
 
 // underWay is one run.
 type underWay struct {
-	root  string
-	began time.Time
-	total atomic.Int64 // entries in all, about; 0: unknown
+	root   string
+	began  time.Time
+	inodes atomic.Int64 // as progress has it
 
 	state func() relabel.State // nil before it has begun; progress.mu guards it
 
@@ -176,14 +177,14 @@ func (p *progress) runs() []*underWay {
 	return slices.DeleteFunc(slices.Clone(p.all), func(u *underWay) bool { return u.state == nil })
 }
 
-// sample notes how far each run is, for the rate. How many entries there are is
-// asked where the filesystem may not answer: nobody waits for it.
+// sample notes how far each run is, for the rate. The filesystem is asked for its
+// inodes in a goroutine of its own: it may not answer.
 func (p *progress) sample(now time.Time) {
 	for _, u := range p.runs() {
 		u.estimate.add(now, u.state().Seen)
 		if !u.asked {
 			u.asked = true
-			go func() { u.total.Store(p.total(u.root)) }()
+			go func() { u.inodes.Store(p.inodes(u.root)) }()
 		}
 	}
 }
@@ -242,12 +243,39 @@ func (p *progress) answer() {
 // far is how far a run is.
 type far struct {
 	relabel.State
-	root        string
-	elapsed     time.Duration
-	rate        float64 // entries a second
-	total       int64   // about; 0: unknown
-	least, most time.Duration
-	known       bool // least and most
+	root    string
+	elapsed time.Duration
+	rate    float64 // entries a second
+	total   int64   // entries, as from has it; 0: unknown
+	from    bound
+	left    time.Duration // 0: unknown
+}
+
+// bound is where the number of entries is from; "": nobody knows it.
+type bound string
+
+const (
+	byInodes  bound = "inodes"   // in use on the filesystem: there may be fewer entries
+	byLastRun bound = "last_run" // so many entries were there
+)
+
+func (b bound) words(n string) string {
+	if b == byInodes {
+		return "at most " + n
+	}
+	return "about " + n
+}
+
+// bound is how many entries there are, or 0. The last run at this root knows best. One
+// that has been passed is none: entries were created since, or are names of one file.
+func (u *underWay) bound(s relabel.State) (total int64, from bound) {
+	if s.LastRun > 0 && s.LastRun >= s.Seen {
+		return s.LastRun, byLastRun
+	}
+	if n := u.inodes.Load(); n > 0 && n >= s.Seen {
+		return n, byInodes
+	}
+	return 0, ""
 }
 
 func (p *progress) far(u *underWay, now time.Time) far {
@@ -256,29 +284,36 @@ func (p *progress) far(u *underWay, now time.Time) far {
 		s.Path = u.path // between two
 	}
 	u.path = s.Path
-	f := far{State: s, root: u.root, elapsed: now.Sub(u.began), total: u.total.Load()}
-	if f.total < s.Seen {
-		f.total = 0 // it grows, or was never true
+	f := far{State: s, root: u.root, elapsed: now.Sub(u.began), rate: u.estimate.rate(now, s.Seen)}
+	f.total, f.from = u.bound(s)
+	if f.elapsed >= earliest && s.Call == "" { // a call such as syncfs is not about entries
+		f.left = left(f.total-s.Seen, f.rate)
 	}
-	f.rate = u.estimate.over(recent, now, s.Seen)
-	f.least, f.most, f.known = u.estimate.left(now, s.Seen, f.total)
 	return f
+}
+
+// percent is of the total. A run that has not ended is not at 100.
+func (f far) percent() int64 {
+	return min(99, int64(100*float64(f.Seen)/float64(f.total)))
 }
 
 // line is for people, in so many columns.
 func (f far) line(room int) string {
-	var failed []string
+	parts := []string{thousands(f.Seen) + " entries"}
 	if f.Failed > 0 {
-		failed = []string{thousands(f.Failed) + " failed"}
+		parts = append(parts, thousands(f.Failed)+" failed")
 	}
-	parts := append([]string{thousands(f.Seen) + " entries"}, failed...)
-	// Failures matter more than how many entries there are.
-	whole := append([]string{thousands(f.Seen) + " of about " + thousands(f.total) + " entries"}, failed...)
-	if f.total > 0 && len(strings.Join(whole, ", ")) <= room {
-		parts = whole
+	parts = append(parts, clock(f.elapsed)+" elapsed")
+	if f.total > 0 {
+		whole := slices.Clone(parts)
+		whole[0] = fmt.Sprintf("%s of %s (%d%%)", thousands(f.Seen), f.from.words(thousands(f.total)), f.percent())
+		// Failures and the time matter more than how many entries there are.
+		if len(strings.Join(whole, ", ")) <= room {
+			parts = whole
+		}
 	}
-	if f.known {
-		parts = append(parts, between(f.least, f.most))
+	if f.left > 0 {
+		parts = append(parts, f.from.words(clock(f.left))+" left")
 	}
 	parts = append(parts, thousands(int64(math.Round(f.rate)))+"/s")
 	if f.Call != "" {
@@ -298,14 +333,15 @@ func tidy(path string) string {
 	return path
 }
 
-// left is how much is left of a run that was stopped: about so many entries, or
+// left is how much is left of a run that was stopped: so many entries by from, and
 // at least so many directories; 0 is not known.
-func (u *underWay) left() (entries, dirs int64) {
+func (u *underWay) left() (entries int64, from bound, dirs int64) {
 	if u.state == nil {
-		return 0, 0
+		return 0, "", 0
 	}
 	s := u.state()
-	return max(0, u.total.Load()-s.Seen), s.Found - s.Entered
+	total, from := u.bound(s)
+	return max(0, total-s.Seen), from, s.Found - s.Entered
 }
 
 // watched has the run tell u how far it is, and be held back.

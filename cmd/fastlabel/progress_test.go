@@ -25,10 +25,14 @@ func slow(seconds int) app {
 		began := time.Now()
 		state := func() relabel.State {
 			n := min(time.Since(began), time.Duration(seconds)*time.Second).Milliseconds()
-			return relabel.State{
+			s := relabel.State{
 				Seen: n, Written: n - n/1000 - 1, Skipped: 1, Failed: n / 1000, Found: n / 10, Entered: n / 20,
 				Path: root + "/sub\x1b[31m\xff\n",
 			}
+			if root == "/q" {
+				s.LastRun = 50_000
+			}
+			return s
 		}
 		if o.OnBegin != nil {
 			o.OnBegin(state)
@@ -56,9 +60,9 @@ func played(t *testing.T, a app, args string) (stdout, stderr string) {
 // nothing.
 func TestProgressPlain(t *testing.T) {
 	for args, want := range map[string]string{
-		"-p /p": `fastlabel: /p: 30,000 entries, 30 failed, 1,000/s, 3,000 directories found so far, "/p/sub\x1b[31m\xff\n"
-fastlabel: /p: 60,000 entries, 60 failed, 1,000/s, 6,000 directories found so far, "/p/sub\x1b[31m\xff\n"
-fastlabel: /p: 90,000 entries, 90 failed, 1,000/s, 9,000 directories found so far, "/p/sub\x1b[31m\xff\n"
+		"-p /p": `fastlabel: /p: 30,000 entries, 30 failed, 0:30 elapsed, 1,000/s, 3,000 directories found so far, "/p/sub\x1b[31m\xff\n"
+fastlabel: /p: 60,000 entries, 60 failed, 1:00 elapsed, 1,000/s, 6,000 directories found so far, "/p/sub\x1b[31m\xff\n"
+fastlabel: /p: 90,000 entries, 90 failed, 1:30 elapsed, 1,000/s, 9,000 directories found so far, "/p/sub\x1b[31m\xff\n"
 fastlabel: /p: incomplete, 95,000 entries, 94,905 written, 95 failed, 95.0 s; label system_u:object_r:container_file_t:s0
 `,
 		"/p":       "fastlabel: /p: incomplete, 95,000 entries, 94,905 written, 95 failed, 95.0 s; label " + defaultLabel + "\n",
@@ -67,6 +71,64 @@ fastlabel: /p: incomplete, 95,000 entries, 94,905 written, 95 failed, 95.0 s; la
 		if out, got := played(t, slow(95), args); got != want || out != "" {
 			t.Errorf("%s: %q, and\n%s\nnot\n%s", args, out, got, want)
 		}
+	}
+}
+
+// Of several PATHs each has its own time and its own bound.
+func TestProgressOfSeveral(t *testing.T) {
+	const want = `fastlabel: /p: 30,000 entries, 30 failed, 0:30 elapsed, 1,000/s, 3,000 directories found so far, "/p/sub\x1b[31m\xff\n"
+fastlabel: /p: incomplete, 40,000 entries, 39,960 written, 40 failed, 40.0 s; label system_u:object_r:container_file_t:s0
+fastlabel: /q: 20,000 of about 50,000 (40%), 20 failed, 0:20 elapsed, about 0:30 left, 1,000/s, "/q/sub\x1b[31m\xff\n"
+fastlabel: /q: incomplete, 40,000 entries, 39,960 written, 40 failed, 40.0 s; label system_u:object_r:container_file_t:s0
+`
+	if _, got := played(t, slow(40), "-p /p /q"); got != want {
+		t.Errorf("%s\nnot\n%s", got, want)
+	}
+}
+
+// What is said of the end: per cent and the time left where there is a bound that
+// has not been passed, and the time left only while entries are what is waited for.
+func TestProgressBound(t *testing.T) {
+	steady := func(sec int64) int64 { return sec * 1000 }
+	for name, c := range map[string]struct {
+		seen            func(sec int64) int64
+		at              int64
+		inodes, lastRun int64
+		call, want      string
+	}{
+		"no bound":         {steady, 42, 0, 0, "", "42,000 entries, 0:42 elapsed, 1,000/s, 0 directories found so far"},
+		"inodes":           {steady, 42, 69_000, 0, "", "42,000 of at most 69,000 (60%), 0:42 elapsed, at most 0:27 left, 1,000/s"},
+		"last run":         {steady, 42, 0, 69_000, "", "42,000 of about 69,000 (60%), 0:42 elapsed, about 0:27 left, 1,000/s"},
+		"both":             {steady, 42, 90_000, 69_000, "", "42,000 of about 69,000 (60%), 0:42 elapsed, about 0:27 left, 1,000/s"},
+		"last run passed":  {steady, 42, 90_000, 41_999, "", "42,000 of at most 90,000 (46%), 0:42 elapsed, at most 0:48 left, 1,000/s"},
+		"both passed":      {steady, 42, 41_999, 41_999, "", "42,000 entries, 0:42 elapsed, 1,000/s, 0 directories found so far"},
+		"not yet the end":  {steady, 42, 0, 42_000, "", "42,000 of about 42,000 (99%), 0:42 elapsed, 1,000/s"},
+		"part of a second": {steady, 42, 0, 42_001, "", "42,000 of about 42,001 (99%), 0:42 elapsed, about 0:01 left, 1,000/s"},
+		"the disk":         {steady, 42, 42_011, 0, "syncfs", "42,000 of at most 42,011 (99%), 0:42 elapsed, 1,000/s, in syncfs"},
+		"too early":        {steady, 2, 0, 69_000, "", "2,000 of about 69,000 (2%), 0:02 elapsed, 1,000/s"},
+		"stands":           {func(int64) int64 { return 1000 }, 42, 0, 69_000, "", "1,000 of about 69,000 (1%), 0:42 elapsed, 0/s"},
+		"slower of late":   {func(sec int64) int64 { return min(sec, 30)*1000 + max(0, sec-30)*100 }, 42, 0, 69_000, "", "31,200 of about 69,000 (45%), 0:42 elapsed, about 6:18 left, 100/s"},
+		"hours":            {steady, 3661, 0, 20_000_000, "", "3,661,000 of about 20,000,000 (18%), 1:01:01 elapsed, about 4:32:19 left, 1,000/s"},
+		"for ever":         {steady, 42, 1 << 60, 0, "", "42,000 of at most 1,152,921,504,606,846,976 (0%), 0:42 elapsed, 1,000/s"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &progress{inodes: func(string) int64 { return c.inodes }}
+			u := p.begin("/p")
+			began := u.began
+			p.watch(u, func() relabel.State {
+				return relabel.State{Seen: c.seen(int64(time.Since(began) / time.Second)), LastRun: c.lastRun, Call: c.call}
+			})
+			for range c.at {
+				p.sample(time.Now())
+				time.Sleep(time.Second)
+			}
+			if got := p.far(u, time.Now()).line(widest); got != c.want {
+				t.Errorf("%s: %q, not %q", name, got, c.want)
+			}
+			if n := len(u.estimate.samples); n > 11 {
+				t.Errorf("%s: %d samples are kept", name, n)
+			}
+		})
 	}
 }
 
@@ -85,6 +147,10 @@ type running struct {
 	Rate            float64 `json:"rate"`
 	Directories     int64   `json:"directories"`
 	DirectoriesLeft int64   `json:"directories_left"`
+	Total           int64   `json:"total"`
+	TotalFrom       string  `json:"total_from"`
+	Percent         *int64  `json:"percent"`
+	SecondsLeft     float64 `json:"seconds_left"`
 	Path            string  `json:"path"`
 	PathBase64      string  `json:"path_base64"`
 }
@@ -127,8 +193,8 @@ func TestProgressJSON(t *testing.T) {
 // Who asks is told, whatever the flags, and when nothing is under way too.
 func TestProgressAsked(t *testing.T) {
 	for args, want := range map[string]string{
-		"/p":        `2> fastlabel: /p: 2,500 entries, 2 failed, 1,000/s, 250 directories found so far, "/p/sub\x1b[31m\xff\n"`,
-		"-q /p":     `2> fastlabel: /p: 2,500 entries, 2 failed, 1,000/s, 250 directories found so far, "/p/sub\x1b[31m\xff\n"`,
+		"/p":        `2> fastlabel: /p: 2,500 entries, 2 failed, 0:02 elapsed, 1,000/s, 250 directories found so far, "/p/sub\x1b[31m\xff\n"`,
+		"-q /p":     `2> fastlabel: /p: 2,500 entries, 2 failed, 0:02 elapsed, 1,000/s, 250 directories found so far, "/p/sub\x1b[31m\xff\n"`,
 		"--json /p": `1> {"message_type":"status","root":"/p","state":"running","seen":2500,"written":2497,"right":0,"vanished":0,"skipped":1,"failed":2,"seconds":2.5,`,
 		"-f -":      "2> fastlabel: nothing is under way\n",
 	} {
@@ -161,10 +227,10 @@ func (w waits) Read([]byte) (int, error) {
 // last none.
 func TestProgressLine(t *testing.T) {
 	for _, size := range []int{20, 40, 80, 200} {
-		for how, first := range map[showing]string{live: `^\d+ (of about 4,000 )?entries`, soon: `^1,[01]00 (of about 4,000 )?entries`} {
+		for how, first := range map[showing]string{live: `^\d+( of at most 4,000 \(\d%\)| entries)`, soon: `^1,[01]00( of at most 4,000 \(2\d%\)| entries)`} {
 			synctest.Test(t, func(t *testing.T) {
 				var b bytes.Buffer
-				p := &progress{screen: &screen{w: &b}, columns: func() (int, bool) { return size, true }, how: how, began: time.Now(), total: func(string) int64 { return 4000 }}
+				p := &progress{screen: &screen{w: &b}, columns: func() (int, bool) { return size, true }, how: how, began: time.Now(), inodes: func(string) int64 { return 4000 }}
 				j := &job{app: slow(4), settings: &settings{}, reporter: &people{out: newSink(&b), err: p.screen, counts: map[string]tally{}}, progress: p}
 				end := p.show(nil)
 				j.one(t.Context(), "/p", func() {})
@@ -182,7 +248,7 @@ func TestProgressLine(t *testing.T) {
 				if len(on.lines) != 1 || len(on.line) > 0 || len(on.drawn) < 25 || !regexp.MustCompile(first).MatchString(on.drawn[0]) {
 					t.Errorf("%d columns: lines %q, left %q, %d drawn, first %q", size, on.lines, string(on.line), len(on.drawn), on.drawn)
 				}
-				if last := on.drawn[len(on.drawn)-2]; size == 200 && !regexp.MustCompile(`^3,[89]00 of about 4,000 entries, 3 failed, less than 10 s left, 1,000/s, "/p/sub\\x1b\[31m\\xff\\n"$`).MatchString(last) {
+				if last := on.drawn[len(on.drawn)-2]; size == 200 && !regexp.MustCompile(`^3,[89]00 of at most 4,000 \(9[57]%\), 3 failed, 0:03 elapsed, at most 0:01 left, 1,000/s, "/p/sub\\x1b\[31m\\xff\\n"$`).MatchString(last) {
 					t.Error(last)
 				}
 			})

@@ -140,7 +140,7 @@ func TestTerminal(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel() // it takes five seconds, of which it sleeps most
 			s := onTerminal(t, mode, 80, "--max-rate=100", root)
-			at := s.until(t, 0, `\d+ entries, .*\r`)
+			at := s.until(t, 0, `\d+( entries| of at most .*\)), .*\r`)
 			if err := pty.Setsize(s.master, &pty.Winsize{Rows: 24, Cols: 40}); err != nil {
 				t.Fatal(err)
 			}
@@ -154,7 +154,7 @@ func TestTerminal(t *testing.T) {
 				t.Errorf("%s: %q and %q stay", mode, on.lines, string(on.line))
 			}
 			for _, l := range on.drawn {
-				if !regexp.MustCompile(`^[\d,]+ entries, [\d,]+/s`).MatchString(l) || uniseg.StringWidth(l) > 79 {
+				if !regexp.MustCompile(`^[\d,]+( of at most [\d,]+ \(\d+%\)| entries), \d+:\d\d elapsed, `).MatchString(l) || uniseg.StringWidth(l) > 79 {
 					t.Errorf("%s: %q", mode, l)
 				}
 			}
@@ -205,7 +205,7 @@ func TestTerminalLines(t *testing.T) {
 	root := hostileTree(t, 400)
 	for i, mode := range []string{"real", "apart real"} {
 		s := onTerminal(t, mode, 80, "-v", "-p", "--max-rate=200", fmt.Sprint("-l=s0:c", i), "-e", filepath.Join(root, "\xff\xfe"), root)
-		s.until(t, 0, `\d+ entries, .*\r`)
+		s.until(t, 0, `\d+( entries| of at most .*\)), .*\r`)
 		if err := s.Process.Signal(syscall.SIGUSR1); err != nil {
 			t.Fatal(err)
 		}
@@ -213,13 +213,13 @@ func TestTerminalLines(t *testing.T) {
 		if code != exitDone || len(on.faults) > 0 || len(on.drawn) == 0 {
 			t.Errorf("%s: exit %d, %q, %d drawn", mode, code, on.faults, len(on.drawn))
 		}
-		whole := regexp.MustCompile(`^(relabelled ".*" (from \S+ )?to \S+|fastlabel: ".*": skipped: .*|fastlabel: \S+: \d+ entries, .*)$`)
+		whole := regexp.MustCompile(`^(relabelled ".*" (from \S+ )?to \S+|fastlabel: ".*": skipped: .*|fastlabel: \S+: \d+( entries| of at most .*\)), .*)$`)
 		said := 0
 		for _, l := range on.lines {
 			if !whole.MatchString(l) {
 				t.Errorf("%s: torn: %q", mode, l)
 			}
-			if strings.Contains(l, "found so far") {
+			if strings.Contains(l, "elapsed") {
 				said++
 			}
 		}
@@ -261,7 +261,7 @@ func TestStop(t *testing.T) {
 			t.Errorf("%v: exit %d", c.sig, cmd.ProcessState.ExitCode())
 		}
 		lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(stderr.String()), "\n"), isStall)
-		want := regexp.MustCompile(`: incomplete \(interrupted by \w+\), [\d,]+ entries, [\d,]+ written, 1 skipped, 0 failed, .* s(, at least \d directories left)?; label \S+$`)
+		want := regexp.MustCompile(`: incomplete \(interrupted by \w+\), [\d,]+ entries, [\d,]+ written, 1 skipped, 0 failed, .* s(, (at least \d directories)?( and )?((at most|about) [\d,]+ entries)? left)?; label \S+$`)
 		if len(lines) != 3 || !want.MatchString(lines[0]) || !strings.HasPrefix(lines[1], "fastlabel: "+other+": not begun") || !strings.HasPrefix(lines[2], "fastlabel: to go on: ") {
 			t.Fatalf("%v: %s", c.sig, stderr.String())
 		}

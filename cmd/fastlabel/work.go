@@ -116,7 +116,7 @@ func (j *job) one(ctx context.Context, path string, stalls func()) (code int, wa
 	}
 	if code >= exitDeadline {
 		j.leave(path)
-		r.entriesLeft, r.dirsLeft = u.left()
+		r.entriesLeft, r.from, r.dirsLeft = u.left()
 	}
 	if code != exitRefused && j.looked.links[path] {
 		j.note("", aboutLink(path, r))

@@ -13,12 +13,12 @@ var masks = []struct {
 	what *regexp.Regexp
 	by   string
 }{
-	{regexp.MustCompile(`[\d,]+( of about [\d,]+ entries)`), "#$1"},
-	{regexp.MustCompile(`(?m)^[\d,]+( entries, \d+ failed, )`), "#$1"},
+	{regexp.MustCompile(`[\d,]+( of at most [\d,]+) \(\d+%\)`), "#$1 (#%)"},
+	{regexp.MustCompile(`(?m)^[\d,]+( entries, \d+ failed, .* elapsed)`), "#$1"},
 	{regexp.MustCompile(`[\d,]+/s\b`), "#/s"},
 	{regexp.MustCompile(`, \d+\.\d+ s\b`), ", # s"},
-	{regexp.MustCompile(`(less than )?\d+( to \d+)? (s|min) left`), "# s left"},
-	{regexp.MustCompile(`(?m)"(pv|…)[^"\n]*/[^"\n]*"$`), `"pv/#"`},
+	{regexp.MustCompile(`\d+:\d\d (elapsed|left)`), "#:## $1"},
+	{regexp.MustCompile(`(?m), "(pv|…)[^"\n]*"$`), ""}, // there is room for it or not
 }
 
 // stopped is what is another where a run was stopped at another time.
@@ -28,7 +28,7 @@ var stopped = []struct {
 }{
 	{regexp.MustCompile(`[\d,]+ written, [\d,]+ right, `), "# written, # right, "},
 	{regexp.MustCompile(`(incomplete \(.*\)), [\d,]+ entries, [\d,]+ written, `), "$1, # entries, # written, "},
-	{regexp.MustCompile(`about [\d,]+ left`), "about # left"},
+	{regexp.MustCompile(`(at least [\d,]+ directories and )?at most [\d,]+ entries left`), "at least # directories and at most # entries left"},
 }
 
 func masked(screen string) string {
@@ -54,9 +54,9 @@ func scaled(screen string) string {
 
 func TestMask(t *testing.T) {
 	for screen, want := range map[string]string{
-		`412,345 of about 1,000,052 entries, 1 failed, less than 10 s left, 99,990/s, "pv/d0412"`: `# of about 1,000,052 entries, 1 failed, # s left, #/s, "pv/#"`,
-		"412,345 entries, 1 failed, 99,990/s":                                                     "# entries, 1 failed, #/s",
-		"pv: 1,001,002 entries, 12 written, 3 right, 1 failed, 10.1 s":                            "pv: 1,001,002 entries, 12 written, 3 right, 1 failed, # s",
+		`412,345 of at most 1,000,052 (41%), 1 failed, 0:04 elapsed, at most 0:07 left, 99,990/s, "pv/d0412"`: `# of at most 1,000,052 (#%), 1 failed, #:## elapsed, at most #:## left, #/s`,
+		"412,345 entries, 1 failed, 0:04 elapsed":                                                             "# entries, 1 failed, #:## elapsed",
+		"pv: 1,001,002 entries, 12 written, 3 right, 1 failed, 10.1 s":                                        "pv: 1,001,002 entries, 12 written, 3 right, 1 failed, # s",
 	} {
 		if got := masked(screen); got != want {
 			t.Errorf("%s\n%s, want\n%s", screen, got, want)

@@ -54,15 +54,15 @@ func TestSession(t *testing.T) {
 	golden(t, "1-probe", w.screen(), masked)
 
 	// A tenth of the volume a second, so that there is time to look.
-	w.command(fmt.Sprintf("fastlabel -l s0:c35,c75 --max-rate %d pv; echo exit $?", *files/10), `of about .* failed, [\d,]+/s, ".*"`)
+	w.command(fmt.Sprintf("fastlabel -l s0:c35,c75 --max-rate %d pv; echo exit $?", *files/10), `of at most .* failed, .* elapsed, [\d,]+/s`)
 	golden(t, "2-begun", w.screen(), masked)
-	w.until(`left, [\d,]+/s\n`)
+	w.until(`at most [\d:]+ left\n`)
 	golden(t, "3-time-left", w.screen(), masked)
 	w.resize(40)
-	w.until(`(?m)^[\d,]+ entries, \d failed, [\d,]+/s$`)
+	w.until(`(?m)^[\d,]+ entries, \d failed, [\d:]+ elapsed$`)
 	golden(t, "4-narrow", w.screen(), masked)
 	w.resize(80)
-	w.until(`left, [\d,]+/s\n`)
+	w.until(`at most [\d:]+ left\n`)
 	golden(t, "5-wide-again", w.screen(), masked)
 	// Where a long line is broken depends on the numbers in it: from here on
 	// they are put together.
@@ -83,7 +83,7 @@ func TestSession(t *testing.T) {
 	golden(t, "9-verified", w.joined(), masked)
 
 	// The line is gone whatever was done to it.
-	if left := strings.Count(w.screen(), "/s"); left != 0 {
-		t.Errorf("%d rates are left on the screen:\n%s", left, w.screen())
+	if left := strings.Count(w.screen(), "elapsed"); left != 0 {
+		t.Errorf("%d lines are left on the screen:\n%s", left, w.screen())
 	}
 }
