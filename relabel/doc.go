@@ -107,7 +107,7 @@
 //     kernel's own, with what is mounted in it. An automount is triggered only if
 //     it is the root; what it has mounted already is labelled. A mount is found by
 //     its id if a directory above it is renamed during the run, and is a failure
-//     if it is no longer in the tree. (TestLeftAlone, TestReadOnlySubvolume,
+//     if it is no longer in the tree, or was unmounted from a directory that is. (TestLeftAlone, TestReadOnlySubvolume,
 //     TestReadOnlySubvolumeOfRoot, TestBeneathRefused, TestRefusedInside,
 //     TestKernelFilesystems, TestAutomountInside, TestAutomountRoot,
 //     TestMountMoves) A root may lie deeper than the kernel tells a path; what is

@@ -107,8 +107,9 @@ func (r *run) submount(ctx context.Context, root *root, info mountEntry, s *stra
 // find names the top of a mount that was in the table at the start by an O_PATH
 // descriptor, and tells which identities are passed on the way to it, its own
 // included. If a directory above it is renamed during the run it is looked up by
-// its id; it is an error if it is no longer in the tree. The mount is nil if it is
-// unmounted, or hidden under another.
+// its id; it is an error if it is no longer in the tree, or if it was unmounted and
+// the directory beneath it is there, which was left out. The mount is nil if there is
+// nothing to be done: it is gone, or hidden under another.
 func (r *run) find(root *root, info mountEntry, s *strand) (*mount, int, []identity, *fs.PathError) {
 	real := root.real
 	for try := 0; ; try++ {
@@ -136,7 +137,17 @@ func (r *run) find(root *root, info mountEntry, s *strand) (*mount, int, []ident
 			return nil, -1, nil, &fs.PathError{Op: "read", Path: path, Err: err}
 		}
 		now := mountByID(all, info.id)
-		if now == nil || now.device != info.device || hidden(all, now) {
+		switch {
+		case hidden(r.proc.mounts, r.proc.mount(info.id)):
+			return nil, -1, nil, nil
+		case now == nil || now.device != info.device:
+			if e != 0 || r.leaves(info, root, passed) {
+				return nil, -1, nil, nil
+			}
+			return nil, -1, nil, &fs.PathError{Op: "openat", Path: path, Err: errUnmounted}
+		case hidden(all, now):
+			r.count(skipped)
+			r.skip(path, "something was mounted over it during the run")
 			return nil, -1, nil, nil
 		}
 		at, e := r.proc.where(root, all)
@@ -154,6 +165,19 @@ func (r *run) find(root *root, info mountEntry, s *strand) (*mount, int, []ident
 		real, info = at, *now
 		pause(try)
 	}
+}
+
+var errUnmounted = errors.New("what was mounted here was unmounted during the run, and what lay beneath it was left out")
+
+// leaves says whether the directory on which m was mounted is left alone in any case.
+func (r *run) leaves(m mountEntry, root *root, passed []identity) bool {
+	for _, id := range passed {
+		if _, is := r.deny[id]; is || r.exclude[id] != "" {
+			return true
+		}
+	}
+	in := r.proc.mount(m.parent)
+	return in != nil && r.proc.kernels(*in, root.id) != nil
 }
 
 // cross labels one mount beneath the root, its top first.

@@ -4,6 +4,7 @@ package relabel
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -172,6 +173,11 @@ func TestMountMoves(t *testing.T) {
 			if err := unix.Unmount(root+"/a/b/m", unix.MNT_DETACH); err != nil {
 				t.Error(err)
 			}
+		}, "", true},
+		"unmounted and removed": {func(t *testing.T, root string) {
+			if err := errors.Join(unix.Unmount(root+"/a/b/m", unix.MNT_DETACH), os.Remove(root+"/a/b/m")); err != nil {
+				t.Error(err)
+			}
 		}, "", false},
 		"hidden": {func(t *testing.T, root string) {
 			if err := unix.Mount("test", root+"/a", "tmpfs", 0, ""); err != nil {
@@ -188,7 +194,10 @@ func TestMountMoves(t *testing.T) {
 				if err := os.WriteFile(root+"/a/b/m/in", nil, 0o600); err != nil {
 					t.Fatal(err)
 				}
-				changed, failed := false, []string(nil)
+				changed, failed, left := false, []string(nil), int64(0)
+				if name == "hidden" {
+					left = 1
+				}
 				r, err := tree(t.Context(), root, newLabel, Options{
 					Threads:   1,
 					OnFailure: func(err error) { failed = append(failed, err.Error()) },
@@ -208,7 +217,7 @@ func TestMountMoves(t *testing.T) {
 						t.Errorf("%+v, %v", r, err)
 					}
 				}
-				if c.fails != (err != nil) || c.fails == r.Complete || c.fails && (len(failed) != 1 || labelOf(t, root) == newLabel) {
+				if r.Skipped < left || c.fails != (err != nil) || c.fails == r.Complete || c.fails && (len(failed) != 1 || labelOf(t, root) == newLabel) {
 					t.Errorf("%+v, %v; %v", r, err, failed)
 				}
 			})
