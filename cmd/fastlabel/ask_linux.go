@@ -28,10 +28,6 @@ func inFront(f *os.File) bool {
 	return e != 0 || int(group) == syscall.Getpgrp()
 }
 
-// countsEntries are filesystems whose statfs(2) counts the inodes in use, and
-// where each entry of a tree has one: tmpfs counts attributes among them.
-var countsEntries = []string{"ext2", "ext3", "ext4", "f2fs", "jfs", "xfs"}
-
 // countInodes are filesystems, by what statfs(2) calls them, that count the inodes
 // in use, of which no entry but a second name of a file goes without one.
 var countInodes = []uint32{

@@ -107,6 +107,14 @@ func commits() []Mutant {
 			Edits:  edits("relabel/proof_linux.go", "switch e := sys.NewAttr(markName, nil).Fremovexattr(c.fd); e {", "switch e := sys.Errno(0); e {"),
 		},
 		{
+			Name: "mark-read-late", By: "TestStateLastRun",
+			Breaks: "the mark is read before it is taken off",
+			Edits: edits(
+				"relabel/tree_linux.go", "\trecord.readMark()\n", "",
+				"relabel/tree_linux.go", "if err := record.giveWay(ctx); err != nil {", "record.readMark()\n\tif err := record.giveWay(ctx); err != nil {",
+			),
+		},
+		{
 			Name: "lock-skipped", By: "TestTrustedAfterWait",
 			Breaks: "one relabel of a volume runs at a time",
 			Edits:  edits("relabel/tree_linux.go", "\tif r.o.DryRun {\n\t\treturn nil, nil", "\tif r.o.DryRun || r.locks.err == nil {\n\t\treturn nil, nil"),
