@@ -76,7 +76,7 @@ func TestExplainReal(t *testing.T) {
 		level := []string{"-l", "s0:c10,c20"}
 		got, text := see(level...)
 		holds("another label", got.Has == stray && got.Label == private && !got.Labelled && got.LastRun == nil && got.Runtimes[0].Now == "writes every label" && got.Command == "fastlabel -l s0:c10,c20 -- "+dir,
-			got, text, "only by the label itself: no record of a run")
+			got, text, "no: no record of a run")
 
 		treetest.Set(t, dir, ".", private)
 		got, text = see()

@@ -96,10 +96,10 @@ func (e explanation) vouched(user bool) string {
 		return "no: the last run, " + ended(c) + ", was to " + plain(c.Label)
 	case c.Label != "":
 		return fmt.Sprintf("yes: labelled by fastlabel, %s: %s, %s written", ended(c), entriesIn(c.Entries), thousands(c.Written))
-	case !e.hasLabel:
-		return "no"
 	case user:
-		return "only by the label itself; a record of a run takes root to read"
+		return "unknown: the record of a run takes root to read"
+	case !e.labelled:
+		return "no: no record of a run"
 	}
 	return "only by the label itself: no record of a run"
 }
