@@ -61,8 +61,8 @@
 //	dropin.go           Relabel and Chcon in place of go-selinux's
 //	commit_linux.go     what the last run left on a root, for whoever asks
 //
-// internal/sys makes the system calls, one a function. mountinfo.go parses
-// what the kernel says of mounts, seal.go chooses the seal, tally.go counts.
+// internal/sys makes the system calls, one a function; mountinfo, outside, parses
+// what the kernel says of mounts. seal.go chooses the seal, tally.go counts.
 //
 // # The contract
 //

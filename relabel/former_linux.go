@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
@@ -78,7 +79,7 @@ func (r *run) beginRecord(root *root, was Former) error {
 	if r.o.Recorder == nil || r.o.DryRun {
 		return nil
 	}
-	if !r.o.OneFilesystem && len(beneath(r.proc.mounts, root.real)) > 0 {
+	if !r.o.OneFilesystem && len(mountinfo.Beneath(r.proc.mounts, root.real)) > 0 {
 		return fmt.Errorf("%s: %w: a record is of one filesystem, and another is mounted beneath: leave it alone here, and record it by itself", root.path, errors.ErrUnsupported)
 	}
 	if root.real == untold || len(root.real) >= pathMax {

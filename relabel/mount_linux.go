@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
@@ -131,14 +132,14 @@ func (r *run) setAside(m *mount) {
 	// their own, so none is left out for its device.
 	maps.Copy(m.left, r.exclude)
 	maps.Copy(m.left, r.refusedIn(m))
-	for _, on := range beneath(r.proc.mounts, m.real) {
+	for _, on := range mountinfo.Beneath(r.proc.mounts, m.real) {
 		// Without a clone the walk meets the mounts themselves. To open an
 		// automount as a directory would trigger it.
-		automount := m.confined != clone && on.fstype == "autofs"
-		if on.parent != m.id || m.confined != clone && !automount {
+		automount := m.confined != clone && on.FSType == "autofs"
+		if on.Parent != m.id || m.confined != clone && !automount {
 			continue
 		}
-		fd, _, e := m.reach(int(m.top.fd), strings.TrimPrefix(on.point[len(m.real):], "/"))
+		fd, _, e := m.reach(int(m.top.fd), strings.TrimPrefix(on.Point[len(m.real):], "/"))
 		if e != 0 {
 			continue // renamed since: nothing of that name is hidden now
 		}
@@ -169,13 +170,13 @@ func (r *run) refusedIn(m *mount) map[identity]string {
 			theirs = r.proc.over(place.path)
 		}
 		switch {
-		case place.link || theirs != nil && theirs.id == m.id:
+		case place.link || theirs != nil && theirs.ID == m.id:
 			continue // what it leads to is asked about; no root holds such a place
 		case mine == nil || theirs == nil: // not to be seen from here, as in a chroot
 			if id.dev != m.st.Dev {
 				continue
 			}
-		case mine.device != theirs.device || !strings.HasPrefix(theirs.inside(place.path), strings.TrimSuffix(mine.inside(m.real), "/")+"/"):
+		case mine.Device != theirs.Device || !strings.HasPrefix(theirs.Inside(place.path), strings.TrimSuffix(mine.Inside(m.real), "/")+"/"):
 			continue
 		}
 		in[id] = place.String()

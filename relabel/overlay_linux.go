@@ -5,6 +5,7 @@ package relabel
 import (
 	"strings"
 
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
@@ -19,15 +20,15 @@ type upper struct {
 // expectCopies says so before it is done. A dry run is made ready to count.
 func (r *run) expectCopies(m *mount) {
 	info := r.proc.mount(m.id)
-	if info == nil || info.fstype != "overlay" || value(info.super, "metacopy") == "on" {
+	if info == nil || info.FSType != "overlay" || mountinfo.Value(info.Super, "metacopy") == "on" {
 		return
 	}
 	if !r.o.DryRun {
 		r.note("%s is on overlayfs, which copies a file of a lower layer up whole to set its label; a dry run tells how many bytes", m.path)
 		return
 	}
-	m.upper = &upper{fd: -1, rest: strings.TrimPrefix(m.real, strings.TrimSuffix(info.point, "/"))}
-	if layer := value(info.super, "upperdir"); layer != "" {
+	m.upper = &upper{fd: -1, rest: strings.TrimPrefix(m.real, strings.TrimSuffix(info.Point, "/"))}
+	if layer := mountinfo.Value(info.Super, "upperdir"); layer != "" {
 		if fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(layer), sys.OpenPath, 0); e == 0 {
 			m.upper.fd = fd
 		}

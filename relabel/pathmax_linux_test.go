@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -186,7 +187,7 @@ func TestBeyondPathMaxMoves(t *testing.T) {
 	where := func() (real string, e sys.Errno, found int) {
 		t.Helper()
 		real, e = p.where(root, p.mounts)
-		return real, e, len(beneath(p.mounts, real))
+		return real, e, len(mountinfo.Beneath(p.mounts, real))
 	}
 	if real, e, found := where(); e != 0 || found != 1 || real != root.real || len(real) <= pathMax {
 		t.Errorf("%d bytes, errno %d, %d mounts", len(real), e, found)

@@ -75,10 +75,10 @@ func (p *proc) openPolicy(name string, flags int) (*os.File, error) {
 		}
 	}
 	for _, m := range p.mounts {
-		if m.fstype != "selinuxfs" || m.point == selinuxPoint {
+		if m.FSType != "selinuxfs" || m.Point == selinuxPoint {
 			continue
 		}
-		if f, err = openSelinux(m.point+"/"+name, flags); !errors.Is(err, os.ErrNotExist) {
+		if f, err = openSelinux(m.Point+"/"+name, flags); !errors.Is(err, os.ErrNotExist) {
 			return f, err
 		}
 	}

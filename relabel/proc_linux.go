@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
@@ -22,10 +23,10 @@ type proc struct {
 	self   int // /proc/self
 	infos  int // /proc/self/fdinfo, once it is asked for
 	once   sync.Once
-	fds    int          // /proc/self/fd
-	cwd    int          // the working directory, for threads that left it; from here on by learn
-	mounts []mountEntry // the table
-	mute   atomic.Bool  // statx does not tell the mount's id
+	fds    int               // /proc/self/fd
+	cwd    int               // the working directory, for threads that left it; from here on by learn
+	mounts []mountinfo.Mount // the table
+	mute   atomic.Bool       // statx does not tell the mount's id
 }
 
 func openProc() (*proc, error) {
@@ -86,12 +87,12 @@ func (p *proc) learn(root *root) error {
 }
 
 // table reads the table of mounts as it is now.
-func (p *proc) table() ([]mountEntry, error) {
+func (p *proc) table() ([]mountinfo.Mount, error) {
 	text, err := p.read("mountinfo")
 	if err != nil {
 		return nil, err
 	}
-	return parseMountinfo(text)
+	return mountinfo.Parse(text)
 }
 
 // read reads the file name of /proc/self.
@@ -160,13 +161,13 @@ func cannotTell(e sys.Errno) bool {
 }
 
 // mount finds the line of mountinfo for a mount id.
-func (p *proc) mount(id uint64) *mountEntry { return mountByID(p.mounts, id) }
+func (p *proc) mount(id uint64) *mountinfo.Mount { return mountinfo.ByID(p.mounts, id) }
 
 // over finds the mount in which path lies, which has no link in it.
-func (p *proc) over(path string) (found *mountEntry) {
+func (p *proc) over(path string) (found *mountinfo.Mount) {
 	for i, m := range p.mounts {
-		if path == m.point || strings.HasPrefix(path, strings.TrimSuffix(m.point, "/")+"/") {
-			if found == nil || len(m.point) >= len(found.point) {
+		if path == m.Point || strings.HasPrefix(path, strings.TrimSuffix(m.Point, "/")+"/") {
+			if found == nil || len(m.Point) >= len(found.Point) {
 				found = &p.mounts[i]
 			}
 		}
@@ -177,12 +178,12 @@ func (p *proc) over(path string) (found *mountEntry) {
 // kernels finds the kernel's own filesystem that m is, or lies in, beneath the
 // mount top; nil if there is none. What an automount has mounted on itself is not
 // the kernel's.
-func (p *proc) kernels(m mountEntry, top uint64) *mountEntry {
-	if m.kernels() {
+func (p *proc) kernels(m mountinfo.Mount, top uint64) *mountinfo.Mount {
+	if m.Kernels() {
 		return &m
 	}
-	for at := p.mount(m.parent); at != nil && at.id != top && at.id != at.parent; at = p.mount(at.parent) {
-		if at.kernels() && at.fstype != "autofs" {
+	for at := p.mount(m.Parent); at != nil && at.ID != top && at.ID != at.Parent; at = p.mount(at.Parent) {
+		if at.Kernels() && at.FSType != "autofs" {
 			return at
 		}
 	}

@@ -18,6 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/test/treetest"
+
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
 )
 
 // dated are the filesystems whose change times tell what has changed.
@@ -266,8 +268,8 @@ func TestProof(t *testing.T) {
 		"skipped":       {func(c *record) { c.total.of[skipped]++ }, provedNothing},
 		"failed":        {func(c *record) { c.earlier, c.total.of[failure] = earlier, 1 }, provedNothing},
 		"excluded":      {func(c *record) { c.exclude = map[identity]string{{}: excluded} }, provedNothing},
-		"mounted":       {func(c *record) { c.proc.mounts = []mountEntry{{point: "/v/m"}} }, provedNothing},
-		"mounted aside": {func(c *record) { c.proc.mounts = []mountEntry{{point: "/vm"}} }, provedAll},
+		"mounted":       {func(c *record) { c.proc.mounts = []mountinfo.Mount{{Point: "/v/m"}} }, provedNothing},
+		"mounted aside": {func(c *record) { c.proc.mounts = []mountinfo.Mount{{Point: "/vm"}} }, provedAll},
 		"undated":       {func(c *record) { c.root.dated = false }, provedNothing},
 		"no sync":       {func(c *record) { c.earlier, c.o.NoSync = earlier, true }, provedNothing},
 		"dry run":       {func(c *record) { c.o.DryRun = true }, provedNothing},

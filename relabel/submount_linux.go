@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
@@ -29,7 +30,7 @@ func (r *run) submounts(ctx context.Context, root *root) error {
 	share := r.main.has()
 	r.main.takes(nil)
 	defer func() { r.main.takes(share) }()
-	for _, info := range beneath(r.proc.mounts, root.real) {
+	for _, info := range mountinfo.Beneath(r.proc.mounts, root.real) {
 		s, ended := r.strand(), make(chan error, 1)
 		s.takes(share)
 		go func() {
@@ -60,7 +61,7 @@ func (r *run) submounts(ctx context.Context, root *root) error {
 	return first
 }
 
-func (r *run) submount(ctx context.Context, root *root, info mountEntry, s *strand) error {
+func (r *run) submount(ctx context.Context, root *root, info mountinfo.Mount, s *strand) error {
 	m, fd, passed, err := r.find(root, info, s)
 	if err != nil {
 		r.count(failure)
@@ -72,12 +73,12 @@ func (r *run) submount(ctx context.Context, root *root, info mountEntry, s *stra
 	}
 	defer sys.Close(fd)
 	path := m.path
-	why := info.unlabelable(r.selinux)
-	if why == "" && info.readOnly {
+	why := info.Unlabelable(r.selinux)
+	if why == "" && info.ReadOnly {
 		why = "mounted read-only"
 	}
 	if k := r.proc.kernels(info, root.id); k != nil {
-		why = "it lies in the kernel's own filesystem (" + k.fstype + ")"
+		why = "it lies in the kernel's own filesystem (" + k.FSType + ")"
 	}
 	for i, id := range passed {
 		if place, is := r.deny[id]; is {
@@ -110,10 +111,10 @@ func (r *run) submount(ctx context.Context, root *root, info mountEntry, s *stra
 // its id; it is an error if it is no longer in the tree, or if it was unmounted and
 // the directory beneath it is there, which was left out. The mount is nil if there is
 // nothing to be done: it is gone, or hidden under another.
-func (r *run) find(root *root, info mountEntry, s *strand) (*mount, int, []identity, *fs.PathError) {
+func (r *run) find(root *root, info mountinfo.Mount, s *strand) (*mount, int, []identity, *fs.PathError) {
 	real := root.real
 	for try := 0; ; try++ {
-		rest := strings.TrimPrefix(info.point[len(real):], "/")
+		rest := strings.TrimPrefix(info.Point[len(real):], "/")
 		path := strings.TrimRight(root.path, "/") + "/" + rest
 		s.at("openat", path)
 		fd, passed, e := root.reach(root.fd, rest)
@@ -123,8 +124,8 @@ func (r *run) find(root *root, info mountEntry, s *strand) (*mount, int, []ident
 		if e == 0 {
 			s.at("statx", path)
 			m, op, e := r.proc.locate(fd, path)
-			if e == 0 && m.id == info.id {
-				m.real, m.strand = info.point, s
+			if e == 0 && m.id == info.ID {
+				m.real, m.strand = info.Point, s
 				return m, fd, passed, nil
 			}
 			sys.Close(fd)
@@ -136,16 +137,16 @@ func (r *run) find(root *root, info mountEntry, s *strand) (*mount, int, []ident
 		if err != nil {
 			return nil, -1, nil, &fs.PathError{Op: "read", Path: path, Err: err}
 		}
-		now := mountByID(all, info.id)
+		now := mountinfo.ByID(all, info.ID)
 		switch {
-		case hidden(r.proc.mounts, r.proc.mount(info.id)):
+		case mountinfo.Hidden(r.proc.mounts, r.proc.mount(info.ID)):
 			return nil, -1, nil, nil
-		case now == nil || now.device != info.device:
+		case now == nil || now.Device != info.Device:
 			if e != 0 || r.leaves(info, root, passed) {
 				return nil, -1, nil, nil
 			}
 			return nil, -1, nil, &fs.PathError{Op: "openat", Path: path, Err: errUnmounted}
-		case hidden(all, now):
+		case mountinfo.Hidden(all, now):
 			r.count(skipped)
 			r.skip(path, "something was mounted over it during the run")
 			return nil, -1, nil, nil
@@ -157,8 +158,8 @@ func (r *run) find(root *root, info mountEntry, s *strand) (*mount, int, []ident
 			continue
 		case e != 0:
 			return nil, -1, nil, pathError("readlinkat", root.path, e)
-		case len(beneath([]mountEntry{*now}, at)) == 0:
-			return nil, -1, nil, &fs.PathError{Op: "openat", Path: path, Err: fmt.Errorf("what is mounted here was moved out of the tree, to %s", now.point)}
+		case len(mountinfo.Beneath([]mountinfo.Mount{*now}, at)) == 0:
+			return nil, -1, nil, &fs.PathError{Op: "openat", Path: path, Err: fmt.Errorf("what is mounted here was moved out of the tree, to %s", now.Point)}
 		case try == tries:
 			return nil, -1, nil, &fs.PathError{Op: "openat", Path: path, Err: errors.New("what is mounted here is moved faster than it can be opened")}
 		}
@@ -170,13 +171,13 @@ func (r *run) find(root *root, info mountEntry, s *strand) (*mount, int, []ident
 var errUnmounted = errors.New("what was mounted here was unmounted during the run, and what lay beneath it was left out")
 
 // leaves says whether the directory on which m was mounted is left alone in any case.
-func (r *run) leaves(m mountEntry, root *root, passed []identity) bool {
+func (r *run) leaves(m mountinfo.Mount, root *root, passed []identity) bool {
 	for _, id := range passed {
 		if _, is := r.deny[id]; is || r.exclude[id] != "" {
 			return true
 		}
 	}
-	in := r.proc.mount(m.parent)
+	in := r.proc.mount(m.Parent)
 	return in != nil && r.proc.kernels(*in, root.id) != nil
 }
 

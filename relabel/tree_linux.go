@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
@@ -299,13 +300,13 @@ func (r *run) learn(root *root) error {
 	if err := r.proc.learn(root); err != nil {
 		return err
 	}
-	r.selinux = selinuxOn(r.proc.mounts)
+	r.selinux = mountinfo.SELinux(r.proc.mounts)
 	r.listed = make(map[uint64]bool, len(r.proc.mounts))
 	for _, m := range r.proc.mounts {
-		r.listed[m.id] = true
+		r.listed[m.ID] = true
 	}
 	if info := r.proc.mount(root.id); info != nil {
-		if why := info.unlabelable(r.selinux); why != "" {
+		if why := info.Unlabelable(r.selinux); why != "" {
 			return &fs.PathError{Op: "relabel", Path: root.path, Err: fmt.Errorf("%w: %s", syscall.ENOTSUP, why)}
 		}
 	}

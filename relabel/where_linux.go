@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
@@ -35,7 +36,7 @@ func (p *proc) path(fd int) (string, sys.Errno) {
 
 // where is the path of the root among those of the mounts in all, or untold. It is
 // EAGAIN if a mount may have been beneath the root and has moved since it was listed.
-func (p *proc) where(root *root, all []mountEntry) (string, sys.Errno) {
+func (p *proc) where(root *root, all []mountinfo.Mount) (string, sys.Errno) {
 	real, e := p.path(root.fd)
 	if e != syscall.ENAMETOOLONG {
 		return real, e
@@ -43,15 +44,15 @@ func (p *proc) where(root *root, all []mountEntry) (string, sys.Errno) {
 	e = 0
 	for i := range all {
 		m := &all[i]
-		if len(m.point) <= pathMax || !descends(all, m, root.id) {
+		if len(m.Point) <= pathMax || !mountinfo.Descends(all, m, root.id) {
 			continue
 		}
-		for end := pathMax; end < len(m.point); end++ {
-			if m.point[end] == '/' && p.leads(root.fd, m.point[end+1:], m) {
-				return m.point[:end], 0
+		for end := pathMax; end < len(m.Point); end++ {
+			if m.Point[end] == '/' && p.leads(root.fd, m.Point[end+1:], m) {
+				return m.Point[:end], 0
 			}
 		}
-		if !hidden(all, m) && !p.apart(root, m) {
+		if !mountinfo.Hidden(all, m) && !p.apart(root, m) {
 			e = syscall.EAGAIN
 		}
 	}
@@ -59,22 +60,22 @@ func (p *proc) where(root *root, all []mountEntry) (string, sys.Errno) {
 }
 
 // leads reports whether path leads from dir to the top of m, and not through but.
-func (p *proc) leads(dir int, path string, m *mountEntry, but ...identity) bool {
+func (p *proc) leads(dir int, path string, m *mountinfo.Mount, but ...identity) bool {
 	fd, passed, e := new(mount).reach(dir, path)
 	if e != 0 {
 		return false
 	}
 	defer sys.Close(fd)
 	at, _, e := p.locate(fd, path)
-	return e == 0 && at.id == m.id && !slices.ContainsFunc(passed, func(id identity) bool { return slices.Contains(but, id) })
+	return e == 0 && at.id == m.ID && !slices.ContainsFunc(passed, func(id identity) bool { return slices.Contains(but, id) })
 }
 
 // apart reports whether m is where it was listed, and the root not above it.
-func (p *proc) apart(root *root, m *mountEntry) bool {
+func (p *proc) apart(root *root, m *mountinfo.Mount) bool {
 	top, e := sys.Openat(sys.AtFdcwd, sys.Cname("/"), sys.OpenPath, 0)
 	if e != 0 {
 		return false
 	}
 	defer sys.Close(top)
-	return p.leads(top, m.point[1:], m, identify(root.st))
+	return p.leads(top, m.Point[1:], m, identify(root.st))
 }

@@ -81,7 +81,7 @@ GODEBUG=inittrace=1 "$work/relabel/program" 2>&1 | grep -E 'fastlabel|opencontai
     echo "  none has anything to initialize"
 
 mkdir "$work/copy"
-cp -r go.mod go.sum relabel "$work/copy"
+cp -r go.mod go.sum internal relabel "$work/copy"
 printf 'package relabel\n\nimport _ "github.com/spf13/pflag"\n' >"$work/copy/relabel/broken.go"
 repo=$work/copy
 program broken "$module/relabel" relabel.Relabel

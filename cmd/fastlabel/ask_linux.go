@@ -55,10 +55,10 @@ func inodesOf(path string, s *settings) int64 {
 }
 
 // holdsMounts tells by the table whether anything is mounted beneath path.
-func holdsMounts(mountinfo, path string) bool {
+func holdsMounts(table, path string) bool {
 	beneath := strings.TrimSuffix(path, "/") + "/"
-	for m := range mountLines(mountinfo) {
-		if strings.HasPrefix(m.point, beneath) && m.point != path {
+	for _, m := range mounts(table) {
+		if strings.HasPrefix(m.Point, beneath) && m.Point != path {
 			return true
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/workload"
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -22,7 +23,7 @@ const (
 
 // sites are what explain finds, by what is there.
 func sites() map[string]explanation {
-	disk := mounted{mountLine: mountLine{root: "/", point: "/srv/v", fstype: "ext4", source: "/dev/sdb1", options: []string{"rw", "nosuid"}, super: []string{"rw", "seclabel"}}}
+	disk := mounted{Mount: mountinfo.Mount{Root: "/", Point: "/srv/v", FSType: "ext4", Source: "/dev/sdb1", Options: []string{"rw", "nosuid"}, Super: []string{"rw", "seclabel"}}}
 	common := explanation{
 		site: site{path: "/srv/v", real: "/srv/v", directory: true, mount: disk, label: stray, hasLabel: true, selinux: true},
 		want: private, from: "the flags",
@@ -42,13 +43,13 @@ func sites() map[string]explanation {
 	done.label, done.commit = private, relabel.Commit{Label: private, Began: time.Unix(1e9, 0), Ended: time.Unix(1e9+60, 0), Entries: 1203441, Written: 1203440}
 	done.from = "the level of PATH"
 	done.beneath = []mounted{
-		{mountLine: mountLine{point: "/srv/v/nfs\n", fstype: "nfs4", options: []string{"ro"}}, noLabels: "the mount (nfs4) shows no seclabel"},
-		{mountLine: mountLine{point: "/srv/v/tmp", fstype: "tmpfs", options: []string{"rw"}}, unknown: true},
+		{Mount: mountinfo.Mount{Point: "/srv/v/nfs\n", FSType: "nfs4", ReadOnly: true}, noLabels: "the mount (nfs4) shows no seclabel"},
+		{Mount: mountinfo.Mount{Point: "/srv/v/tmp", FSType: "tmpfs", Options: []string{"rw"}}, unknown: true},
 	}
 	all["done"] = done
 
 	changed := done
-	changed.beneath, changed.label, changed.mount.point = nil, stray, "/srv"
+	changed.beneath, changed.label, changed.mount.Point = nil, stray, "/srv"
 	all["changed since"] = changed
 
 	sealed := common
@@ -56,13 +57,13 @@ func sites() map[string]explanation {
 	all["interrupted"] = sealed
 
 	refused := common
-	refused.path, refused.real, refused.label, refused.mount.point = "/etc", "/etc", "system_u:object_r:etc_t:s0", "/"
+	refused.path, refused.real, refused.label, refused.mount.Point = "/etc", "/etc", "system_u:object_r:etc_t:s0", "/"
 	all["refused"] = refused
 
 	context := common
 	context.hasLabel, context.label = false, ""
-	context.mount.super = []string{"rw", `context="system_u:object_r:container_file_t:s0:c1`, `c2"`}
-	context.mount.noLabels = context.mount.mountLine.noLabels(false)
+	context.mount.Super = []string{"rw", `context="system_u:object_r:container_file_t:s0:c1`, `c2"`}
+	context.mount.noLabels = noLabels(context.mount.Mount, false)
 	all["mounted with context"] = context
 
 	pod := common
@@ -79,7 +80,7 @@ func sites() map[string]explanation {
 	all["no level"] = drawn
 
 	odd := common
-	odd.path, odd.real, odd.label, odd.mount.point, odd.mount.source = "v\xff", "/srv/v\xff", "x\xff", "/srv/v\xff", "/dev/\xff"
+	odd.path, odd.real, odd.label, odd.mount.Point, odd.mount.Source = "v\xff", "/srv/v\xff", "x\xff", "/srv/v\xff", "/dev/\xff"
 	odd.beneath = []mounted{odd.mount}
 	all["names that are not UTF-8"] = odd
 

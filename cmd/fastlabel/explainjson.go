@@ -18,7 +18,7 @@ type jsonMount struct {
 }
 
 func mountInJSON(m mounted) jsonMount {
-	line := jsonMount{jsonPath{m.point, inBase64(m.point)}, m.fstype, m.source, inBase64(m.source), m.manner(), nil, m.noLabels}
+	line := jsonMount{jsonPath{m.Point, inBase64(m.Point)}, m.FSType, m.Source, inBase64(m.Source), m.manner(), nil, m.noLabels}
 	if has := m.noLabels == ""; !m.unknown {
 		line.Labels = &has
 	}

@@ -62,10 +62,10 @@ func (e explanation) text(user bool) string {
 func (e explanation) where(p *page) {
 	m := e.mount
 	at := ""
-	if m.point != e.real {
-		at = " at " + plain(m.point)
+	if m.Point != e.real {
+		at = " at " + plain(m.Point)
 	}
-	p.line("is in", "%s, %s mounted%s %s", clean(m.fstype), plain(m.source), at, clean(m.manner()))
+	p.line("is in", "%s, %s mounted%s %s", clean(m.FSType), plain(m.Source), at, clean(m.manner()))
 	p.line("", "%s", clean(m.has()))
 	if plugin := e.plugin(); plugin != "" {
 		p.line("", "mounted by the kubelet for %s", clean(plugin))
@@ -152,7 +152,7 @@ func (e explanation) mounts(p *page) {
 			p.line(head, "and %d more", len(e.beneath)-i)
 			break
 		}
-		p.line(head, "%s: %s %s; %s", plain(m.point), clean(m.fstype), clean(m.manner()), clean(m.has()))
+		p.line(head, "%s: %s %s; %s", plain(m.Point), clean(m.FSType), clean(m.manner()), clean(m.has()))
 	}
 }
 

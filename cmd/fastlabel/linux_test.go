@@ -263,14 +263,6 @@ func TestReferenceBroken(t *testing.T) {
 	golden(t, "reference-broken", transcript(fake(), calls("probe --reference three /p", "probe --reference garbage /p", "probe --reference bare /p")))
 }
 
-func TestUnescapeOctal(t *testing.T) {
-	for in, want := range map[string]string{`/a\040b`: "/a b", `/\134`: `/\`, `/a\`: `/a\`, `/\9`: `/\9`, `/\012\011`: "/\n\t"} {
-		if got := unescapeOctal(in); got != want {
-			t.Errorf("%s: %q, not %q", in, got, want)
-		}
-	}
-}
-
 // What hangs before anything is begun is named: a list of paths, or of pods, that
 // nobody writes.
 func TestListHangs(t *testing.T) {

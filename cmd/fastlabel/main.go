@@ -81,7 +81,6 @@
 //	passage_*.go   what the child writes
 //	crash_*.go     a crash is a failure
 //	servers.go     which PATHs may hang: the mount table
-//	mountinfo.go   the mount table, line by line
 //	flags.go       the table of flags; the command among the arguments
 //	values.go      what a flag's value may be
 //	help.go        the commands, and --help from the table

@@ -52,7 +52,7 @@ func ownCgroup(root string) (files []string) {
 	if err != nil {
 		return nil
 	}
-	mounts, err := os.ReadFile(filepath.Join(root, "proc/self/mountinfo"))
+	table, err := os.ReadFile(filepath.Join(root, "proc/self/mountinfo"))
 	if err != nil {
 		return nil
 	}
@@ -62,9 +62,9 @@ func ownCgroup(root string) (files []string) {
 			path = strings.TrimSuffix(p, "\n")
 		}
 	}
-	for m := range mountLines(string(mounts)) {
-		if path != "" && m.fstype == "cgroup2" {
-			files = append(files, filepath.Join(root, m.point, path, "io.pressure"))
+	for _, m := range mounts(string(table)) {
+		if path != "" && m.FSType == "cgroup2" {
+			files = append(files, filepath.Join(root, m.Point, path, "io.pressure"))
 		}
 	}
 	return files

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
 )
 
 // site is what is at a PATH.
@@ -21,39 +23,43 @@ type site struct {
 
 // mounted is a mount and whether files on it have labels of their own.
 type mounted struct {
-	mountLine
+	mountinfo.Mount
 	noLabels string // why not; "" if they have, or if unknown
 	unknown  bool   // where SELinux is off the table does not tell
 }
 
 // place finds in the mount table what v lies on, and what is mounted beneath.
-func (v *site) place(table, id string) {
-	lines := slices.Collect(mountLines(table))
-	v.selinux = slices.ContainsFunc(lines, func(m mountLine) bool {
-		return m.fstype == "selinuxfs" || slices.Contains(m.super, "seclabel")
-	})
+func (v *site) place(table string, id uint64) {
+	all := mounts(table)
+	v.selinux = mountinfo.SELinux(all)
 	prefix := strings.TrimSuffix(v.real, "/") + "/"
-	for _, m := range lines {
-		with := mounted{mountLine: m, noLabels: m.noLabels(v.selinux)}
+	for _, m := range all {
+		with := mounted{Mount: m, noLabels: noLabels(m, v.selinux)}
 		with.unknown = !v.selinux && with.noLabels == ""
-		if m.id == id {
+		if m.ID == id {
 			v.mount = with
 		}
-		if v.directory && strings.HasPrefix(m.point, prefix) && m.point != v.real {
+		if v.directory && strings.HasPrefix(m.Point, prefix) && m.Point != v.real {
 			v.beneath = append(v.beneath, with)
 		}
 	}
 }
 
+// mounts reads the mount table. A line that it cannot read is left out.
+func mounts(table string) []mountinfo.Mount {
+	all, _ := mountinfo.Parse(table)
+	return all
+}
+
 // noLabels says why no file on the mount has a label of its own, or "". The kernel
 // shows seclabel where SELinux is on and the filesystem keeps labels.
-func (m mountLine) noLabels(selinux bool) string {
-	if _, context, is := strings.Cut(","+strings.Join(m.super, ","), ",context="); is {
+func noLabels(m mountinfo.Mount, selinux bool) string {
+	if _, context, is := strings.Cut(","+strings.Join(m.Super, ","), ",context="); is {
 		label, _, _ := strings.Cut(strings.TrimPrefix(context, `"`), `"`) // in quotes where it has commas
-		return "mounted with context=" + unescapeOctal(label)
+		return "mounted with context=" + mountinfo.Unescape(label)
 	}
-	if selinux && !slices.Contains(m.super, "seclabel") {
-		return "the mount (" + m.fstype + ") shows no seclabel"
+	if selinux && !slices.Contains(m.Super, "seclabel") {
+		return "the mount (" + m.FSType + ") shows no seclabel"
 	}
 	return ""
 }
@@ -70,12 +76,12 @@ func (m mounted) has() string {
 }
 
 // manner is how it is mounted, as far as it matters to a label.
-func (m mountLine) manner() string {
+func (m mounted) manner() string {
 	how := "rw"
-	if slices.Contains(m.options, "ro") || slices.Contains(m.super, "ro") {
+	if m.ReadOnly {
 		how = "ro"
 	}
-	if slices.Contains(m.options, "nosuid") {
+	if slices.Contains(m.Options, "nosuid") {
 		how += ",nosuid"
 	}
 	return how

@@ -48,7 +48,7 @@ func lookAt(path string) (site, error) {
 	case errors.Is(err, errors.ErrUnsupported):
 		v.mount.unknown = false
 		if v.mount.noLabels == "" {
-			v.mount.noLabels = "the filesystem (" + v.mount.fstype + ") keeps none"
+			v.mount.noLabels = "the filesystem (" + v.mount.FSType + ") keeps none"
 		}
 	case errors.Is(err, syscall.ENODATA):
 		v.mount.unknown = false
@@ -78,13 +78,11 @@ func openPath(path string) (int, error) {
 }
 
 // mountID finds the mount in the text of a file in fdinfo.
-func mountID(text string) string {
-	for line := range strings.Lines(text) {
-		if id, is := strings.CutPrefix(line, "mnt_id:"); is {
-			return strings.TrimSpace(id)
-		}
-	}
-	return ""
+func mountID(text string) uint64 {
+	_, rest, _ := strings.Cut(text, "\nmnt_id:\t")
+	line, _, _ := strings.Cut(rest, "\n")
+	id, _ := strconv.ParseUint(line, 10, 64) // no mount has 0
+	return id
 }
 
 // labelOf returns the label of what path names, "" if it has none.

@@ -100,9 +100,9 @@ func mountPoints() (map[string]string, error) {
 		return nil, err
 	}
 	points := map[string]string{}
-	for m := range mountLines(string(text)) {
-		if !servedMount(m.point, points[m.point]) {
-			points[m.point] = m.fstype
+	for _, m := range mounts(string(text)) {
+		if !servedMount(m.Point, points[m.Point]) {
+			points[m.Point] = m.FSType
 		}
 	}
 	return points, nil

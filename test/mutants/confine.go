@@ -87,7 +87,7 @@ func confinement() []Mutant {
 		{
 			Name: "hidden-labelled", By: "TestRootSpelled",
 			Breaks: "what lies under a mount is not in the tree",
-			Edits:  edits("relabel/mount_linux.go", "on.parent != m.id", "on.parent != 0"),
+			Edits:  edits("relabel/mount_linux.go", "on.Parent != m.id", "on.Parent != 0"),
 		},
 		{
 			Name: "mount-in-refused", By: "TestBeneathRefused",

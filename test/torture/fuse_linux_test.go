@@ -20,6 +20,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -145,11 +146,13 @@ func connection(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for line := range strings.Lines(string(info)) {
-		var id, parent, major, minor int
-		var root, point string
-		if n, _ := fmt.Sscanf(line, "%d %d %d:%d %s %s", &id, &parent, &major, &minor, &root, &point); n == 6 && point == dir {
-			return fmt.Sprintf("%s/%d/abort", fusectl, minor), nil
+	all, err := mountinfo.Parse(string(info))
+	if err != nil {
+		return "", err
+	}
+	for _, m := range all {
+		if _, minor, ok := strings.Cut(m.Device, ":"); ok && m.Point == dir {
+			return filepath.Join(fusectl, minor, "abort"), nil
 		}
 	}
 	return "", fmt.Errorf("%s is not mounted", dir)

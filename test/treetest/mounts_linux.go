@@ -4,15 +4,14 @@ package treetest
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
 )
 
 // mountsBelow lists the mount points below dir, dir itself left out, in the
@@ -26,18 +25,14 @@ func mountsBelow(dir string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	all, err := mountinfo.Parse(string(info))
 	var points []string
-	for line := range strings.Lines(string(info)) {
-		f := strings.Fields(line)
-		if len(f) < 5 {
-			return nil, fmt.Errorf("mountinfo: %q", line)
-		}
-		p := unescape(f[4])
-		if strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/") && p != "/" {
-			points = append(points, p)
+	for _, m := range mountinfo.Beneath(all, dir) {
+		if m.Point != "/" {
+			points = append(points, m.Point)
 		}
 	}
-	return points, nil
+	return points, err
 }
 
 // detachBelow detaches all mounts below dir, the last first.
@@ -62,20 +57,4 @@ func remove(dir string) error {
 		return err
 	}
 	return os.RemoveAll(dir)
-}
-
-// unescape undoes the octal escapes of mountinfo.
-func unescape(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(n))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
 }

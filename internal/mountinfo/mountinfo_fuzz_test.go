@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package relabel
+package mountinfo
 
 import (
 	"fmt"
@@ -38,7 +38,7 @@ const (
 
 // madeMount is a mount and what the kernel would say of it.
 type madeMount struct {
-	entry   mountEntry
+	entry   Mount
 	context bool // mounted with context=
 	line    string
 }
@@ -53,9 +53,9 @@ func makeMounts(points, fstype, source, value string, salt uint64) (all []madeMo
 		bit := func(n int) bool { return salt>>(20+n)&1 != 0 }
 		// A name may hold a newline, which here stands between points.
 		point := path.Clean("/" + strings.ReplaceAll(line, "\r", "\n"))
-		m := madeMount{entry: mountEntry{id: salt >> 32, parent: salt, point: point, fstype: fstype}}
+		m := madeMount{entry: Mount{ID: salt >> 32, Parent: salt, Point: point, FSType: fstype}}
 		if bit(0) {
-			m.entry.fstype = "selinuxfs"
+			m.entry.FSType = "selinuxfs"
 		}
 		own, super := []string{"rw"}, []string{"rw"}
 		if bit(1) {
@@ -64,7 +64,8 @@ func makeMounts(points, fstype, source, value string, salt uint64) (all []madeMo
 		if bit(2) {
 			super[0] = "ro"
 		}
-		m.entry.readOnly = bit(1) || bit(2)
+		m.entry.ReadOnly = bit(1) || bit(2)
+		m.entry.Options, m.entry.Source = own, source
 		if bit(3) {
 			super = append(super, "seclabel")
 		}
@@ -72,17 +73,17 @@ func makeMounts(points, fstype, source, value string, salt uint64) (all []madeMo
 		if bit(4) {
 			super, m.context = append(super, `context="system_u:object_r:nfs_t:s0:c1`, `c2"`), true
 		}
-		m.entry.super = super // rootcontext= is neither ro nor context=
+		m.entry.Super = super // rootcontext= is neither ro nor context=
 		var tags string
 		for i, tag := range []string{"shared:1", "master:22", "propagate_from:3", "unbindable"} {
 			if bit(5 + i) {
 				tags += " " + tag
 			}
 		}
-		m.entry.device, m.entry.root = fmt.Sprintf("0:%d", salt%1000), "/"+value
-		m.line = fmt.Sprintf("%d %d 0:%d %s %s %s%s - %s %s %s", m.entry.id, m.entry.parent, salt%1000,
+		m.entry.Device, m.entry.Root = fmt.Sprintf("0:%d", salt%1000), "/"+value
+		m.line = fmt.Sprintf("%d %d 0:%d %s %s %s%s - %s %s %s", m.entry.ID, m.entry.Parent, salt%1000,
 			escape("/"+value, inPath), escape(point, inPath), strings.Join(own, ","), tags,
-			escape(m.entry.fstype, inType), escape(source, inType), strings.Join(super, ","))
+			escape(m.entry.FSType, inType), escape(source, inType), strings.Join(super, ","))
 		all = append(all, m)
 	}
 	return all
@@ -126,8 +127,8 @@ func naiveNumber(s string) (string, bool) {
 }
 
 // FuzzMountinfo: mounts that were written as the kernel writes them are read
-// back as they were; any other text is read as a naive reader reads it, each
-// line or none.
+// back as they were; any other text is read as a naive reader reads it, line by
+// line.
 func FuzzMountinfo(f *testing.F) {
 	f.Add("/", "ext4", "/dev/root", "", uint64(0), "")
 	f.Add("/mnt\n/mnt/a b\n/mnt/a b/c\\040d\n/mnt/\r", "fuse.x y#", "", "/lower,ro= -\\", uint64(1), "36 35 98:0 / /mnt rw shared:1 - ext4 /dev/root rw,seclabel\n")
@@ -151,7 +152,7 @@ func FuzzMountinfo(f *testing.F) {
 		for _, m := range made {
 			lines.WriteString(m.line + "\n")
 		}
-		all, err := parseMountinfo(lines.String())
+		all, err := Parse(lines.String())
 		if err != nil || len(all) != len(made) {
 			t.Fatalf("%q\n%d of %d entries, %v", lines.String(), len(all), len(made), err)
 		}
@@ -161,58 +162,59 @@ func FuzzMountinfo(f *testing.F) {
 				t.Fatalf("%q\n got %+v\nwant %+v", m.line, all[i], m.entry)
 			}
 			labels := strings.Contains(m.line, ",seclabel,")
-			on = on || labels || m.entry.fstype == "selinuxfs"
+			on = on || labels || m.entry.FSType == "selinuxfs"
 			for _, selinux := range []bool{false, true} {
-				if why := all[i].unlabelable(selinux); (why != "") != (m.context || selinux && !labels) {
+				if why := all[i].Unlabelable(selinux); (why != "") != (m.context || selinux && !labels) {
 					t.Fatalf("%q\nSELinux %t: %q", m.line, selinux, why)
 				}
 			}
 		}
-		if selinuxOn(all) != on {
+		if SELinux(all) != on {
 			t.Fatalf("%q\nSELinux on: %t", lines.String(), !on)
 		}
 		for i, m := range made {
 			if i == 8 {
 				break // it takes the square of this
 			}
-			if m.entry.point == "/" {
-				continue // it is refused as a root, and lies "beneath" itself
+			if m.entry.Point == "/" {
+				continue // it is refused as a root, and lies "Beneath" itself
 			}
-			var want []mountEntry
+			var want []Mount
 			for _, e := range all {
-				for up := e.point; up != "/"; {
-					if up = path.Dir(up); up == m.entry.point {
+				for up := e.Point; up != "/"; {
+					if up = path.Dir(up); up == m.entry.Point {
 						want = append(want, e)
 						break
 					}
 				}
 			}
-			if got := beneath(all, m.entry.point); !reflect.DeepEqual(got, want) {
-				t.Fatalf("beneath %q: %+v, want %+v", m.entry.point, got, want)
+			if got := Beneath(all, m.entry.Point); !reflect.DeepEqual(got, want) {
+				t.Fatalf("Beneath %q: %+v, want %+v", m.entry.Point, got, want)
 			}
 		}
 
-		// Any text: an entry for each line, or an error if one is none.
-		var bad bool
+		// Any text: an entry for each line that is one, and an error if one is none.
+		bad, n := false, 0
 		rows := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 		if text == "" {
 			rows = nil
 		}
-		all, err = parseMountinfo(text)
+		all, err = Parse(text)
 		for i, row := range rows {
 			id, parent, point, fstype, super, ok := naiveMount(row)
-			if bad = bad || !ok; bad || err != nil {
+			if !ok {
+				bad = true
 				continue
 			}
-			if len(all) != len(rows) {
-				t.Fatalf("%q: %d entries of %d lines", text, len(all), len(rows))
+			if n++; len(all) < n {
+				t.Fatalf("%q: %d entries, and line %d is another", text, len(all), i+1)
 			}
-			m := all[i]
-			if fmt.Sprint(m.id) != id || fmt.Sprint(m.parent) != parent || m.point != point || m.fstype != fstype || strings.Join(m.super, ",") != super {
+			m := all[n-1]
+			if fmt.Sprint(m.ID) != id || fmt.Sprint(m.Parent) != parent || m.Point != point || m.FSType != fstype || strings.Join(m.Super, ",") != super {
 				t.Fatalf("%q\nline %d is %+v", text, i+1, m)
 			}
 		}
-		if (err != nil) != bad || err != nil && all != nil {
+		if (err != nil) != bad || len(all) != n {
 			t.Fatalf("%q: %+v, %v; a bad line: %t", text, all, err, bad)
 		}
 	})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package relabel
+package mountinfo
 
 import (
 	"os"
@@ -13,91 +13,91 @@ import (
 func TestParseMountinfo(t *testing.T) {
 	for _, c := range []struct {
 		name, line string
-		want       mountEntry // without its super, which options tell of
+		want       Mount // without its source and options
 		super      string
 		off, on    string // why it bears no labels where SELinux is off, and on
 	}{
 		{
 			name:  "plain",
 			line:  "36 35 98:0 / /mnt rw,noatime - ext4 /dev/root rw,seclabel",
-			want:  mountEntry{id: 36, parent: 35, device: "98:0", root: "/", point: "/mnt", fstype: "ext4"},
+			want:  Mount{ID: 36, Parent: 35, Device: "98:0", Root: "/", Point: "/mnt", FSType: "ext4"},
 			super: "rw,seclabel",
 		},
 		{
 			name:  "optional fields",
 			line:  "36 35 98:0 /in /mnt rw shared:12 master:1 propagate_from:2 unbindable - xfs /dev/x rw,seclabel",
-			want:  mountEntry{id: 36, parent: 35, device: "98:0", root: "/in", point: "/mnt", fstype: "xfs"},
+			want:  Mount{ID: 36, Parent: 35, Device: "98:0", Root: "/in", Point: "/mnt", FSType: "xfs"},
 			super: "rw,seclabel",
 		},
 		{
 			name:  "escapes",
 			line:  `7 1 0:5 /a\040b /m\040t\011a\012b\134c\040-\040d\043 rw - tmpfs no\040ne rw,seclabel`,
-			want:  mountEntry{id: 7, parent: 1, device: "0:5", root: "/a b", point: "/m t\ta\nb\\c - d#", fstype: "tmpfs"},
+			want:  Mount{ID: 7, Parent: 1, Device: "0:5", Root: "/a b", Point: "/m t\ta\nb\\c - d#", FSType: "tmpfs"},
 			super: "rw,seclabel",
 		},
 		{
 			name:  "no escapes",
 			line:  `7 1 0:5 / /a\b\04\999\777\ rw - tmpfs none rw,seclabel`,
-			want:  mountEntry{id: 7, parent: 1, device: "0:5", root: "/", point: `/a\b\04\999\777\`, fstype: "tmpfs"},
+			want:  Mount{ID: 7, Parent: 1, Device: "0:5", Root: "/", Point: `/a\b\04\999\777\`, FSType: "tmpfs"},
 			super: "rw,seclabel",
 		},
 		{
 			name:  "bytes that are no text",
 			line:  "7 1 0:5 / /\xff\r\u00a0 rw - tmpfs none rw,seclabel",
-			want:  mountEntry{id: 7, parent: 1, device: "0:5", root: "/", point: "/\xff\r\u00a0", fstype: "tmpfs"},
+			want:  Mount{ID: 7, Parent: 1, Device: "0:5", Root: "/", Point: "/\xff\r\u00a0", FSType: "tmpfs"},
 			super: "rw,seclabel",
 		},
 		{
 			name:  "the mount is read-only",
 			line:  "36 35 98:0 / /mnt ro,relatime - ext4 /dev/root rw,seclabel",
-			want:  mountEntry{id: 36, parent: 35, device: "98:0", root: "/", point: "/mnt", fstype: "ext4", readOnly: true},
+			want:  Mount{ID: 36, Parent: 35, Device: "98:0", Root: "/", Point: "/mnt", FSType: "ext4", ReadOnly: true},
 			super: "rw,seclabel",
 		},
 		{
 			name:  "the filesystem is read-only",
 			line:  "36 35 98:0 / /mnt rw - ext4 /dev/root ro,seclabel",
-			want:  mountEntry{id: 36, parent: 35, device: "98:0", root: "/", point: "/mnt", fstype: "ext4", readOnly: true},
+			want:  Mount{ID: 36, Parent: 35, Device: "98:0", Root: "/", Point: "/mnt", FSType: "ext4", ReadOnly: true},
 			super: "ro,seclabel",
 		},
 		{
 			name:  "ro in other words",
 			line:  "36 35 98:0 / /ro rw,root - ro ro rw,errors=remount-ro,seclabel",
-			want:  mountEntry{id: 36, parent: 35, device: "98:0", root: "/", point: "/ro", fstype: "ro"},
+			want:  Mount{ID: 36, Parent: 35, Device: "98:0", Root: "/", Point: "/ro", FSType: "ro"},
 			super: "rw,errors=remount-ro,seclabel",
 		},
 		{
 			name:  "one label for all",
 			line:  `36 35 0:9 / /nfs rw - nfs4 host:/x rw,context="system_u:object_r:nfs_t:s0:c1,c2"`,
-			want:  mountEntry{id: 36, parent: 35, device: "0:9", root: "/", point: "/nfs", fstype: "nfs4"},
+			want:  Mount{ID: 36, Parent: 35, Device: "0:9", Root: "/", Point: "/nfs", FSType: "nfs4"},
 			super: `rw,context="system_u:object_r:nfs_t:s0:c1,c2"`,
 			off:   "context=", on: "context=",
 		},
 		{
 			name:  "other contexts",
 			line:  "36 35 0:9 / /mnt rw - ext4 /dev/x rw,seclabel,defcontext=u:r:t:s0,rootcontext=u:r:t:s0",
-			want:  mountEntry{id: 36, parent: 35, device: "0:9", root: "/", point: "/mnt", fstype: "ext4"},
+			want:  Mount{ID: 36, Parent: 35, Device: "0:9", Root: "/", Point: "/mnt", FSType: "ext4"},
 			super: "rw,seclabel,defcontext=u:r:t:s0,rootcontext=u:r:t:s0",
 		},
 		{
 			name:  "no labels",
 			line:  "36 35 0:9 / /fat rw - vfat /dev/x rw",
-			want:  mountEntry{id: 36, parent: 35, device: "0:9", root: "/", point: "/fat", fstype: "vfat"},
+			want:  Mount{ID: 36, Parent: 35, Device: "0:9", Root: "/", Point: "/fat", FSType: "vfat"},
 			super: "rw",
 			on:    "(vfat) does not bear labels",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, text := range []string{c.line, c.line + "\n"} {
-				all, err := parseMountinfo(text)
+				all, err := Parse(text)
 				if err != nil || len(all) != 1 {
 					t.Fatalf("%v, %v", all, err)
 				}
-				c.want.super = strings.Split(c.super, ",")
+				c.want.Super, c.want.Options, c.want.Source = strings.Split(c.super, ","), all[0].Options, all[0].Source
 				if !reflect.DeepEqual(all[0], c.want) {
 					t.Errorf("%+v, want %+v", all[0], c.want)
 				}
 				for selinux, want := range map[bool]string{false: c.off, true: c.on} {
-					if why := all[0].unlabelable(selinux); (why == "") != (want == "") || !strings.Contains(why, want) {
+					if why := all[0].Unlabelable(selinux); (why == "") != (want == "") || !strings.Contains(why, want) {
 						t.Errorf("SELinux %t: %q, want %q", selinux, why, want)
 					}
 				}
@@ -119,20 +119,20 @@ func TestParseMountinfoErrors(t *testing.T) {
 		"36 35 98:0 / /mnt r\n", // cut off
 	} {
 		for _, text := range []string{bad, good + bad, bad + good} {
-			if all, err := parseMountinfo(text); err == nil {
+			if all, err := Parse(text); err == nil {
 				t.Errorf("%q gives %+v", text, all)
 			}
 		}
 	}
-	if all, err := parseMountinfo(""); err != nil || len(all) != 0 {
+	if all, err := Parse(""); err != nil || len(all) != 0 {
 		t.Errorf("nothing gives %v, %v", all, err)
 	}
 }
 
 func TestBeneath(t *testing.T) {
-	var all []mountEntry
+	var all []Mount
 	for _, point := range []string{"/", "/a", "/ab", "/a/b", "/a/b/c", "/a/b", "/b"} {
-		all = append(all, mountEntry{point: point})
+		all = append(all, Mount{Point: point})
 	}
 	for path, want := range map[string][]string{
 		"/a":   {"/a/b", "/a/b/c", "/a/b"},
@@ -140,11 +140,11 @@ func TestBeneath(t *testing.T) {
 		"/b":   nil,
 	} {
 		var got []string
-		for _, m := range beneath(all, path) {
-			got = append(got, m.point)
+		for _, m := range Beneath(all, path) {
+			got = append(got, m.Point)
 		}
 		if !reflect.DeepEqual(got, want) {
-			t.Errorf("beneath %s: %q, want %q", path, got, want)
+			t.Errorf("Beneath %s: %q, want %q", path, got, want)
 		}
 	}
 }
@@ -158,12 +158,12 @@ func TestOwnMountinfo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := parseMountinfo(string(text))
+	all, err := Parse(string(text))
 	if err != nil || len(all) != strings.Count(string(text), "\n") || len(all) == 0 {
 		t.Fatalf("%d entries, %v", len(all), err)
 	}
 	for _, m := range all {
-		if m.id == 0 || m.fstype == "" || len(m.super) == 0 || m.point == "" {
+		if m.ID == 0 || m.FSType == "" || len(m.Super) == 0 || m.Point == "" {
 			t.Errorf("%+v", m)
 		}
 	}

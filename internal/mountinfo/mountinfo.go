@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package mountinfo parses what the kernel says of mounts, for the library and the
+// command, and answers what follows from the text alone. It calls no kernel.
+package mountinfo
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Mount is one line of /proc/self/mountinfo, as proc(5) lays it out.
+type Mount struct {
+	ID, Parent     uint64
+	Device         string   // of the filesystem: major:minor
+	Root           string   // the directory of it that is mounted
+	Point          string   // where it is mounted, as this process sees it
+	Options, Super []string // of the mount, of the filesystem
+	ReadOnly       bool     // the mount or its filesystem
+	FSType, Source string
+}
+
+// Parse reads the whole file. A line that it cannot read is an error beside the
+// mounts of all other lines: a mount that goes unnoticed would be walked as part of
+// its parent.
+func Parse(text string) (all []Mount, err error) {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if m, e := parse(line); e == nil {
+			all = append(all, m)
+		} else if err == nil {
+			err = fmt.Errorf("mountinfo line %q: %w", line, e)
+		}
+	}
+	return all, err
+}
+
+func parse(line string) (m Mount, err error) {
+	mine, theirs, ok := strings.Cut(line, " - ")
+	f, s := strings.Split(mine, " "), strings.Split(theirs, " ")
+	if !ok || len(f) < 6 || len(s) < 3 {
+		return m, errors.New("too few fields")
+	}
+	if m.ID, err = strconv.ParseUint(f[0], 10, 64); err != nil {
+		return m, err
+	}
+	if m.Parent, err = strconv.ParseUint(f[1], 10, 64); err != nil {
+		return m, err
+	}
+	m.Device, m.Root, m.Point = f[2], Unescape(f[3]), Unescape(f[4])
+	m.FSType, m.Source = Unescape(s[0]), Unescape(s[1])
+	m.Options, m.Super = strings.Split(f[5], ","), strings.Split(s[2], ",")
+	m.ReadOnly = hasOption(m.Options, "ro") || hasOption(m.Super, "ro")
+	return m, nil
+}
+
+// Unescape undoes the kernel's \ooo for space, tab, newline and backslash.
+func Unescape(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) {
+			if v, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
+				b.WriteByte(byte(v))
+				i += 3
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+func hasOption(options []string, name string) bool {
+	for _, o := range options {
+		if o == name || strings.HasPrefix(o, name+"=") {
+			return true
+		}
+	}
+	return false
+}
+
+// Unlabelable says why nothing on this mount can bear a label of its own, or
+// "". The kernel shows seclabel where SELinux is on and the filesystem keeps
+// labels; where SELinux is off it shows neither option anywhere.
+func (m *Mount) Unlabelable(selinux bool) string {
+	switch {
+	case hasOption(m.Super, "context"):
+		return "mounted with context=, which gives every file one label"
+	case selinux && !hasOption(m.Super, "seclabel"):
+		return "the filesystem (" + m.FSType + ") does not bear labels"
+	}
+	return ""
+}
+
+// kernelTypes are the filesystems in which files are the kernel's own objects. A
+// label on one of them says what the machine lets be done with that object.
+var kernelTypes = [...]string{
+	"autofs", "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "devpts", "devtmpfs", "efivarfs",
+	"fusectl", "hugetlbfs", "mqueue", "proc", "pstore", "securityfs", "selinuxfs", "sysfs", "tracefs",
+}
+
+// Kernels reports whether the filesystem is one of the kernel's own.
+func (m *Mount) Kernels() bool { return slices.Contains(kernelTypes[:], m.FSType) }
+
+// Inside is where in its filesystem the path lies, which is the mount's point or
+// beneath it. If either was renamed it is the mount's top.
+func (m *Mount) Inside(path string) string {
+	rest, is := strings.CutPrefix(path, strings.TrimSuffix(m.Point, "/"))
+	if !is {
+		return m.Root
+	}
+	return strings.TrimSuffix(m.Root, "/") + rest
+}
+
+// Value is that of the option name=value, "" if there is none.
+func Value(options []string, name string) string {
+	for _, o := range options {
+		if v, ok := strings.CutPrefix(o, name+"="); ok {
+			return Unescape(v)
+		}
+	}
+	return ""
+}
+
+// Beneath returns the mounts below path, parents before what is mounted on
+// them, in the kernel's order.
+func Beneath(all []Mount, path string) []Mount {
+	prefix := strings.TrimSuffix(path, "/") + "/"
+	var out []Mount
+	for _, m := range all {
+		if strings.HasPrefix(m.Point, prefix) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// ByID finds a mount by its id.
+func ByID(all []Mount, id uint64) *Mount {
+	for i := range all {
+		if all[i].ID == id {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// Descends reports whether m is mounted in the mount id, or in one that is.
+func Descends(all []Mount, m *Mount, id uint64) bool {
+	for at := m; at != nil && at.ID != at.Parent; at = ByID(all, at.Parent) {
+		if at.Parent == id {
+			return true
+		}
+	}
+	return false
+}
+
+// Hidden reports whether no path leads to the top of m, because something is
+// mounted over it, or over a directory on the way to it.
+func Hidden(all []Mount, m *Mount) bool {
+	over := func(parent, but uint64, point string) bool {
+		return slices.ContainsFunc(all, func(o Mount) bool {
+			return o.Parent == parent && o.ID != parent && o.ID != but &&
+				(point == o.Point || strings.HasPrefix(point, strings.TrimSuffix(o.Point, "/")+"/"))
+		})
+	}
+	if slices.ContainsFunc(all, func(o Mount) bool { return o.Parent == m.ID && o.ID != m.ID && o.Point == m.Point }) {
+		return true
+	}
+	for at := m; at != nil && at.ID != at.Parent; at = ByID(all, at.Parent) {
+		if over(at.Parent, at.ID, at.Point) {
+			return true
+		}
+	}
+	return false
+}
+
+// SELinux reports whether this kernel enforces or logs by labels: selinuxfs
+// exists only there, and only there any filesystem shows seclabel.
+func SELinux(all []Mount) bool {
+	for _, m := range all {
+		if m.FSType == "selinuxfs" || hasOption(m.Super, "seclabel") {
+			return true
+		}
+	}
+	return false
+}
