@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Suite runs go test once for each of its arguments, whatever became of those
-// before, and says at the end how many tests passed, failed and skipped:
+// Suite runs go test once for each of its arguments, all at once, whatever becomes of
+// the others, and says at the end how many tests passed, failed and skipped:
 //
 //	suite [-adapt] [-v] [-flags FLAGS] PASS...
 //
@@ -10,8 +10,8 @@
 //	"race CGO_ENABLED=1 -race -skip=@treetest.Command ./relabel"
 //
 // @FUNCTION stands for the tests that call that function, directly or not.
-// It prints a line for each package, all that a failed test printed, and why tests
-// skipped. With -v it prints what go test -v prints. A test that is still running when
+// It prints, one pass after the other, a line for each package, all that a failed test
+// printed, and why tests skipped. With -v it prints what go test -v prints. A test that is still running when
 // its program ends, a program that ends before its first test, and one that does
 // not build count as failures. It exits 1 if anything failed, or if nothing ran.
 //
@@ -49,20 +49,18 @@ func main() {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() { s.interrupt((<-signals).String()) }()
 	s.promise(*adapt)
-	for _, pass := range flag.Args() {
-		s.pass(strings.Fields(pass))
-	}
+	s.passes(flag.Args())
 	code := s.sum()
 	s.out.Flush()
 	os.Exit(code)
 }
 
-// interrupt ends the suite as soon as the go test under way has ended, which the
+// interrupt ends the suite as soon as each go test under way has ended, which the
 // signal reaches too: the terminal and .ci/run send it to all.
 func (s *suite) interrupt(why string) { s.stopped.Store(&why) }
 
 // pass runs go test as the fields say.
-func (s *suite) pass(fields []string) {
+func (s *suite) pass(t *tally, fields []string) {
 	if s.stopped.Load() != nil {
 		return
 	}
@@ -73,8 +71,7 @@ func (s *suite) pass(fields []string) {
 	if s.promised != "" {
 		env = append(env, promiseEnv+"="+s.promised)
 	}
-	t := newTally(name, s.out, s.verbose)
-	s.tallies = append(s.tallies, t)
+	t.name = name
 	for i, arg := range args {
 		if option, function, is := strings.Cut(arg, "=@"); is {
 			tests, err := callers(".", function)
@@ -86,8 +83,8 @@ func (s *suite) pass(fields []string) {
 		}
 	}
 	args = append(append([]string{"test", "-json", "-count=1"}, s.more...), args...)
-	fmt.Fprintf(s.out, "== %s: go %s\n", name, strings.Join(args, " "))
-	s.out.Flush()
+	t.print(fmt.Sprintf("== %s: go %s\n", name, strings.Join(args, " ")))
+	t.out.Flush()
 	if err := goTest(args, env, t); err != nil && t.failed == 0 {
 		t.fail("go test", err.Error())
 	}

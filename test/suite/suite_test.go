@@ -15,12 +15,19 @@ import (
 var packages = map[string]string{
 	"good": `func TestGood(t *testing.T) { t.Run("sub", func(*testing.T) {}) }
 func TestSkips(t *testing.T) { t.Log("before"); t.Skip("needs a kettle: it is cold") }`,
-	"bad":     `func TestBad(t *testing.T) { t.Error("this is why") }; func TestFine(t *testing.T) {}`,
-	"broken":  `func TestBroken(t *testing.T) { undefined() }`,
-	"panics":  `func TestPanics(t *testing.T) { panic("oops") }; func TestLater(t *testing.T) {}`,
-	"exits":   `func TestMain(*testing.M) { println("as asked"); os.Exit(3) }`,
-	"leaves":  `func TestLeaves(t *testing.T) { t.Run("in", func(*testing.T) { os.Exit(0) }) }`,
-	"killed":  `func TestKilled(t *testing.T) { syscall.Kill(os.Getpid(), syscall.SIGKILL) }`,
+	"bad":    `func TestBad(t *testing.T) { t.Error("this is why") }; func TestFine(t *testing.T) {}`,
+	"broken": `func TestBroken(t *testing.T) { undefined() }`,
+	"panics": `func TestPanics(t *testing.T) { panic("oops") }; func TestLater(t *testing.T) {}`,
+	"exits":  `func TestMain(*testing.M) { println("as asked"); os.Exit(3) }`,
+	"leaves": `func TestLeaves(t *testing.T) { t.Run("in", func(*testing.T) { os.Exit(0) }) }`,
+	"killed": `func TestKilled(t *testing.T) { syscall.Kill(os.Getpid(), syscall.SIGKILL) }`,
+	"meets": `func TestMeets(t *testing.T) {
+	if name := os.Getenv("FIFO"); os.Getenv("X") == "first" {
+		t.Log(os.ReadFile(name)) // until the second pass has ended
+	} else {
+		t.Log(os.OpenFile(name, os.O_WRONLY, 0)) // until the first is there
+	}
+}`,
 	"endless": `func TestEndless(t *testing.T) { select {} }`,
 }
 
@@ -48,9 +55,7 @@ func runs(flags []string, passes ...string) (code int, said string) {
 	var b strings.Builder
 	s := &suite{out: bufio.NewWriter(&b), more: flags}
 	s.verbose = len(flags) > 0 && flags[0] == "-v"
-	for _, p := range passes {
-		s.pass(strings.Fields(p))
-	}
+	s.passes(passes)
 	code = s.sum()
 	s.out.Flush()
 	return code, b.String()
