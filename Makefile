@@ -81,17 +81,17 @@ deps-packages: $(NFPM)
 
 $(LINTER):
 	@echo "deps: building golangci-lint $(GOLANGCI) into .tools (minutes, once)"
-	@mkdir -p .tools/new
-	@GOFLAGS= GOBIN=$(CURDIR)/.tools/new $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI)
-	@mv .tools/new/golangci-lint $@
-	@rmdir .tools/new
+	@mkdir -p $@.new
+	@GOFLAGS= GOBIN=$(CURDIR)/$@.new $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI)
+	@mv $@.new/golangci-lint $@
+	@rmdir $@.new
 
 $(NFPM):
 	@echo "deps: building nfpm $(NFPM_VERSION) into .tools (a minute, once)"
-	@mkdir -p .tools/new
-	@GOFLAGS= GOBIN=$(CURDIR)/.tools/new $(GO) install github.com/goreleaser/nfpm/v2/cmd/nfpm@$(NFPM_VERSION)
-	@mv .tools/new/nfpm $@
-	@rmdir .tools/new
+	@mkdir -p $@.new
+	@GOFLAGS= GOBIN=$(CURDIR)/$@.new $(GO) install github.com/goreleaser/nfpm/v2/cmd/nfpm@$(NFPM_VERSION)
+	@mv $@.new/nfpm $@
+	@rmdir $@.new
 
 .PHONY: build
 build: ## build bin/fastlabel, static

@@ -10,6 +10,9 @@ if ! command -v apt-get >/dev/null; then
     exit 0
 fi
 
+exec 9<"$0"
+flock 9 # two steps of .ci/run may be here at once
+
 missing=()
 for p in "$@"; do
     state=$(dpkg-query -W -f='${db:Status-Status}' "$p" 2>/dev/null || true)
@@ -25,7 +28,7 @@ sudo=()
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 apt() {
-    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@" </dev/null >"$log" 2>&1
+    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@" </dev/null >"$log" 2>&1 9>&-
 }
 
 echo "deps: installing ${missing[*]}"

@@ -56,9 +56,9 @@ func TestCI(t *testing.T) {
 	want := `
 FAILED: test: TestBad/in
 FAILED: test: TestBad
-FAILED: lint: exit 2
 SKIPPED, and may not be: bench: TestSkips
 FAILED: torture: exit 2, 0 tests passed
+FAILED: lint: exit 2
 12 passed, 5 failed
 `
 	if code := bad.ProcessState.ExitCode(); code != 1 || !strings.HasSuffix(string(out), want) {
@@ -66,27 +66,49 @@ FAILED: torture: exit 2, 0 tests passed
 	}
 }
 
-// A signal ends the step under way, and what that has started.
+// Two steps are at work at once: here neither ends before the other has begun. What
+// each prints is in one piece. What measures time has no other beside it.
+func TestCITwo(t *testing.T) {
+	cmd := ci(t, map[string]string{
+		"bench-guard":  "touch alone; sleep 0.2; rm alone",
+		"test-selinux": "[ -e alone ] || echo '--- PASS: TestGood (0.00s)'; echo first; timeout 240 cat both",
+		"check":        "echo '--- PASS: TestGood (0.00s)'; echo first; echo second | timeout 240 tee both",
+	})
+	if err := syscall.Mkfifo(filepath.Join(filepath.Dir(cmd.Path), "../both"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.CombinedOutput()
+	both := strings.Count(string(out), "\nfirst\nsecond\n")
+	if err != nil || both != 2 || !strings.HasSuffix(string(out), "\n14 passed, 0 failed\n") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// A signal ends the steps under way, and what they have started.
 func TestCISignal(t *testing.T) {
 	for sig, code := range map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGINT: 130} {
 		fifo := filepath.Join(t.TempDir(), "fifo")
 		if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		cmd := ci(t, map[string]string{"check": fmt.Sprintf("sh -c 'sleep 3600 & echo $$$$ $$! >%s; wait'", fifo)})
+		endless := fmt.Sprintf("sh -c 'sleep 3600 & echo $$$$ $$! >%s; wait'", fifo)
+		cmd := ci(t, map[string]string{"check": endless, "test-selinux": endless})
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		f, err := os.Open(fifo)
+		f, err := os.OpenFile(fifo, os.O_RDWR, 0) // so that it has a writer until both have written
 		if err != nil {
 			t.Fatal(err)
 		}
-		line, err := bufio.NewReader(f).ReadString('\n')
-		f.Close()
-		var shell, child int
-		if _, err2 := fmt.Sscan(line, &shell, &child); err != nil || err2 != nil {
-			t.Fatalf("%q, %v, %v", line, err, err2)
+		lines := bufio.NewReader(f)
+		var pids [4]int
+		for i := 0; i < len(pids); i += 2 {
+			line, err := lines.ReadString('\n')
+			if _, err2 := fmt.Sscan(line, &pids[i], &pids[i+1]); err != nil || err2 != nil {
+				t.Fatalf("%q, %v, %v", line, err, err2)
+			}
 		}
+		f.Close()
 		if err := cmd.Process.Signal(sig); err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +116,7 @@ func TestCISignal(t *testing.T) {
 		if got := cmd.ProcessState.ExitCode(); got != code {
 			t.Errorf("%v: exit %d", sig, got)
 		}
-		for _, pid := range []int{shell, child} {
+		for _, pid := range pids {
 			treetest.Wait(t, fmt.Sprintf("the end of process %d", pid), func() bool {
 				stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 				return err != nil || strings.Contains(string(stat), ") Z ")
