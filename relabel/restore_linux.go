@@ -30,7 +30,8 @@ type restoring struct {
 // Restore puts the labels back that a Recorder has kept: pages as Keep was handed
 // them, each with memory of its own, of the run that Begin was told of in h. With
 // root "" the tree is where it was, at h.Root; that it is the same is made sure
-// of, else the error is ErrOtherTree. Any other root is taken at its word.
+// of, else the error is ErrOtherTree. Any other root is taken at its word, but a
+// file for a directory (TestRestoreElsewhere).
 //
 // An entry that bears neither the label that the run gave nor its former one was
 // changed meanwhile: it is left alone, as is one with another inode number than
@@ -104,6 +105,11 @@ func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[Page, 
 	}
 	defer held.release()
 	if root.st.Kind != sys.KindDir {
+		beneath := false
+		pages(func(Page, error) bool { beneath = true; return false })
+		if beneath { // it was a directory
+			return &fs.PathError{Op: "restore", Path: root.path, Err: ErrOtherTree}
+		}
 		root.tree = -1
 		w := s.restorer(&root.mount)
 		w.tally.count(w.one(root.fd, s.h.Former, func() string { return root.path }))
@@ -176,8 +182,10 @@ func (s *restoring) directory(ctx context.Context, c *record, pages iter.Seq2[Pa
 		return s.rootLast(c)
 	case c.have == s.was:
 		s.recount(skipped, right)
+	case c.have == "":
+		s.skip(root.path, "it has no label now")
 	default:
-		s.skip(root.path, "it bears "+c.have+" meanwhile")
+		s.skip(root.path, "it has "+c.have+" now")
 	}
 	return nil
 }

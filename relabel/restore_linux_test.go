@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -120,6 +121,9 @@ func TestRestoreElsewhere(t *testing.T) {
 		if r, err := Restore(t.Context(), "", f.head, f.all, Options{}); !errors.Is(err, ErrOtherTree) || r.Seen > 0 {
 			t.Errorf("%+v, %v", r, err)
 		}
+		if r, err := Restore(t.Context(), root+"/f01", f.head, f.all, Options{}); !errors.Is(err, ErrOtherTree) || r.Seen > 0 {
+			t.Errorf("a file: %+v, %v", r, err)
+		}
 		if n := len(bearing(t, other, newLabel)); n != 46 {
 			t.Errorf("%d of 46 are as they were", n)
 		}
@@ -127,6 +131,20 @@ func TestRestoreElsewhere(t *testing.T) {
 			t.Errorf("%+v, %v", r, err)
 		}
 	})
+}
+
+// TestRestoreBare: a root that lost its label is named with what it has now.
+func TestRestoreBare(t *testing.T) {
+	root := grow(t, on(t, "ext4"), plain)
+	f := recorded(t, root)
+	if err := syscall.Removexattr(root, "security.selinux"); err != nil {
+		t.Fatal(err)
+	}
+	var why string
+	r, err := Restore(t.Context(), "", f.head, f.all, Options{OnSkip: func(_, reason string) { why = reason }})
+	if err != nil || r.Complete || why != "it has no label now" {
+		t.Errorf("%+v, %v, %q", r, err, why)
+	}
 }
 
 // TestRestoreSeals: a root that was right before is not made to vouch for what is
