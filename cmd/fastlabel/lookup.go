@@ -144,7 +144,7 @@ type looked struct {
 	first   string // of those that are missing
 	why     error  // what is said of it
 
-	links    map[string]bool // symbolic links to directories
+	links    map[string]bool // symbolic links that lead to something, and whether to a directory
 	readOnly map[string]bool // where nothing can be written
 }
 
@@ -170,6 +170,8 @@ func (l *looked) look(a app, path string) {
 	if info.Mode()&fs.ModeSymlink != 0 {
 		if to, err := a.lstat(path + "/"); err == nil && to.IsDir() {
 			l.links[path] = true
+		} else if errors.Is(err, syscall.ENOTDIR) {
+			l.links[path] = false
 		}
 	}
 }

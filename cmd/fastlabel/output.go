@@ -186,7 +186,7 @@ func (r probeResult) words() string {
 	case r.labelled:
 		return "labelled: the root has this label; no record of a run"
 	case r.interrupted:
-		return "not labelled: a relabel to " + r.label + " did not complete"
+		return "not labelled: a relabel to " + r.label + " did not complete, or is at work"
 	case r.bare:
 		return "not labelled: it has no label"
 	case r.has == "":
@@ -211,7 +211,11 @@ func (p *people) result(r result) {
 	if p.quiet {
 		return
 	}
-	if r.Interrupted != "" {
+	switch {
+	case r.Interrupted == "":
+	case r.dryRun || r.command == "verify": // these take no lock
+		p.note(r.Root, "a relabel to "+plain(r.Interrupted)+" did not complete, or is at work")
+	default:
 		p.note(r.Root, "an earlier relabel to "+plain(r.Interrupted)+" did not complete")
 	}
 	line := resultLine(r)

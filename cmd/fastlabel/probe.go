@@ -46,6 +46,7 @@ func (j *job) probe(ctx context.Context, path string, stalls func()) int {
 	if code != exitDone {
 		return code
 	}
+	j.aboutLink(path, true)
 	j.probed(r)
 	if !r.labelled {
 		return exitDiffers

@@ -82,27 +82,40 @@ func TestNotRoot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var text bytes.Buffer
-	cmd := exec.Command(bin, dir)
-	cmd.Env = []string{"FASTLABEL_TEST_AS=real"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	cmd.Stderr = &text
-	_ = cmd.Run()
-	if n := strings.Count(text.String(), "not root: 31 of its entries belong to others, or are closed to this user; -v lists them\n"); n != 1 || strings.Contains(text.String(), "not permitted") {
-		t.Errorf("%d times:\n%s", n, text.String())
+	said, code := asNobody(bin, dir)
+	if n := strings.Count(said, "not root: 31 of its entries belong to others, or are closed to this user; -v lists them\n"); n != 1 || strings.Contains(said, "not permitted") {
+		t.Errorf("%d times:\n%s", n, said)
 	}
-	if code := cmd.ProcessState.ExitCode(); code != exitFailed {
+	if code != exitFailed {
 		t.Errorf("exit %d", code)
 	}
-	// probe has no result that would tell.
-	if err := os.Mkdir(filepath.Join(dir, "closed"), 0o700); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"closed", "open", "other"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
-	probe := exec.Command(bin, "probe", filepath.Join(dir, "closed/v"))
-	probe.Env, probe.SysProcAttr = cmd.Env, cmd.SysProcAttr
-	if said, _ := probe.CombinedOutput(); !strings.HasPrefix(string(said), "fastlabel: ") || !strings.HasSuffix(string(said), ": permission denied\n") {
+	for _, name := range []string{"open", "other"} {
+		if err := os.Chmod(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// That there is no place for locks is true of all PATHs.
+	if said, _ = asNobody(bin, filepath.Join(dir, "open"), filepath.Join(dir, "other")); strings.Count(said, "no lock was taken") != 1 {
+		t.Errorf("of locks:\n%s", said)
+	}
+	// probe has no result that would tell.
+	if said, _ = asNobody(bin, "probe", filepath.Join(dir, "closed/v")); !strings.HasPrefix(said, "fastlabel: ") || !strings.HasSuffix(said, ": permission denied\n") {
 		t.Errorf("probe says %q", said)
 	}
+}
+
+// asNobody runs the command as a user without rights.
+func asNobody(bin string, args ...string) (said string, code int) {
+	cmd := exec.Command(bin, args...)
+	cmd.Env = []string{"FASTLABEL_TEST_AS=real"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	text, _ := cmd.CombinedOutput()
+	return string(text), cmd.ProcessState.ExitCode()
 }
 
 // One who names a link is told that it was taken for itself.
@@ -112,7 +125,10 @@ func TestLink(t *testing.T) {
 	if err := os.Mkdir("dir", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for name, to := range map[string]string{"link": "dir", "dangling": "none"} {
+	if err := os.WriteFile("file", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, to := range map[string]string{"link": "dir", "dangling": "none", "image": "file"} {
 		if err := os.Symlink(to, name); err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +136,10 @@ func TestLink(t *testing.T) {
 	for line, want := range map[string]string{
 		"link":        "link is a symbolic link; only the link was labelled. Write link/ for the directory.",
 		"verify link": "link is a symbolic link; only the link was looked at. Write link/ for the directory.",
+		"probe link":  "link is a symbolic link; only the link was looked at. Write link/ for the directory.",
+		"image":       "image is a symbolic link; only the link was labelled.\n",
 		"link/":       "",
+		"probe link/": "",
 		"dangling":    "",
 		"dir":         "",
 	} {

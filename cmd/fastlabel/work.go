@@ -9,7 +9,9 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/undo"
@@ -30,6 +32,8 @@ type job struct {
 
 	progress *progress // nil: nobody wants to know
 	pacer    *pacer    // nil: nothing holds it back
+
+	lockless atomic.Bool // that there is no place for locks was told
 
 	mu   sync.Mutex
 	left []string // PATHs that the end of the context left undone
@@ -118,11 +122,19 @@ func (j *job) one(ctx context.Context, path string, stalls func()) (code int, wa
 		j.leave(path)
 		r.entriesLeft, r.from, r.dirsLeft = u.left()
 	}
-	if code != exitRefused && j.looked.links[path] {
-		j.note("", aboutLink(path, r))
+	if code != exitRefused {
+		j.aboutLink(path, dry)
 	}
 	j.result(r)
 	return code, rep.Seen > 0 && (code == exitDone || code == exitDiffers || code == exitFailed)
+}
+
+// noted passes a note on; that there is no place for locks is said of one PATH.
+func (j *job) noted(t *teller, text string) {
+	if strings.HasPrefix(text, "no lock was taken: ") && j.lockless.Swap(true) {
+		return
+	}
+	t.note(t.root, text)
 }
 
 // leave notes a PATH that is not done.
@@ -148,7 +160,7 @@ func (j *job) engine(t *teller, dry bool) relabel.Options {
 		NoSync:        j.noSync,
 		OnFailure:     t.failed,
 		OnSkip:        func(p, reason string) { t.say(func() { t.skip(t.root, p, reason) }) },
-		OnNote:        func(text string) { t.say(func() { t.note(t.root, text) }) },
+		OnNote:        func(text string) { t.say(func() { j.noted(t, text) }) },
 		OnWait:        func(holder string) { t.say(func() { t.wait(t.root, holder) }) },
 	}
 	if j.recorder != nil {
@@ -189,10 +201,17 @@ func readOnlyError(path string) error {
 }
 
 // aboutLink tells who named a link that it was taken for itself.
-func aboutLink(path string, r result) string {
-	did := "labelled"
-	if r.command == "verify" || r.dryRun {
-		did = "looked at"
+func (j *job) aboutLink(path string, dry bool) {
+	toDir, is := j.looked.links[path]
+	if !is {
+		return
 	}
-	return plain(path) + " is a symbolic link; only the link was " + did + ". Write " + plain(path+"/") + " for the directory."
+	text := plain(path) + " is a symbolic link; only the link was labelled."
+	if dry {
+		text = plain(path) + " is a symbolic link; only the link was looked at."
+	}
+	if toDir {
+		text += " Write " + plain(path+"/") + " for the directory."
+	}
+	j.note("", text)
 }
