@@ -136,14 +136,14 @@ func unlocked(ctx context.Context, path, label string, o Options) (Report, error
 	r.main = r.strand()
 	var err error
 	if r.want, err = Canonical(label); err == nil {
-		err = r.prepare(probe)
+		err = r.prepare()
 	}
 	if err != nil {
 		return r.told, err
 	}
 	defer r.proc.close()
 	defer r.locks.close()
-	root, err := r.openRoot(path)
+	root, err := r.openPrepared(path, probe)
 	if err != nil {
 		return r.told, err
 	}

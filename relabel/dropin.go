@@ -54,8 +54,8 @@ func Relabel(path, fileLabel string, shared bool) error {
 // that is missing is an error; what is removed under the walk, path included, is
 // none.
 //
-// Without recurse only path itself is labelled, under the same lock. One that is
-// gone is no error. A directory that was labelled so vouches for nothing beneath
+// Without recurse only path itself is labelled; a directory under the same lock. One
+// that is gone is no error. A directory that was labelled so vouches for nothing beneath
 // it: do not let Options.Skip trust it.
 //
 // A single failure is an *os.PathError with the full path, "lsetxattr(label=…)"

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
 // chcon is Chcon after its arguments were looked at. want is canonical.
@@ -31,12 +33,12 @@ func chconOne(path, want string, o Options) error {
 		return err
 	}
 	defer share.close()
-	if err := r.prepare(probe); err != nil {
+	if err := r.prepare(); err != nil {
 		return err
 	}
 	defer r.proc.close()
 	defer r.locks.close()
-	root, err := r.openRoot(path)
+	root, err := r.openPrepared(path, probe)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -44,11 +46,13 @@ func chconOne(path, want string, o Options) error {
 		return err
 	}
 	defer root.close()
-	held, err := r.lockRoot(context.Background(), root)
-	if err != nil {
-		return err
+	if root.st.Kind == sys.KindDir { // a relabel may be under way, which seals and commits it
+		held, err := r.lockRoot(context.Background(), root)
+		if err != nil {
+			return err
+		}
+		defer held.release()
 	}
-	defer held.release()
 	return r.single(root)
 }
 

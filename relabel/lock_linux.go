@@ -48,7 +48,7 @@ func openLocks() locks {
 	return locks{dir: os.NewFile(uintptr(fd), path)}
 }
 
-func (l locks) close() {
+func (l *locks) close() {
 	if l.dir != nil {
 		_ = l.dir.Close() // nothing was written through it
 	}
@@ -64,7 +64,7 @@ type lock struct {
 // take waits for the lock of the volume id within ctx and tells wait once who
 // holds it. It asks again and again because flock cannot be given up by a
 // context: at first after 1 ms, then ever more rarely, up to 100 ms.
-func (l locks) take(ctx context.Context, id identity, root string, wait func(holder string)) (*lock, error) {
+func (l *locks) take(ctx context.Context, id identity, root string, wait func(holder string)) (*lock, error) {
 	name := fmt.Sprintf("%x-%x", id.dev, id.ino)
 	fail := func(op string, e sys.Errno) error {
 		return pathError(op, filepath.Join(l.dir.Name(), name), e)

@@ -118,12 +118,12 @@ func TestOneAtATime(t *testing.T) {
 func walkAlone(t *testing.T, root, label string, o Options) {
 	t.Helper()
 	r := &run{main: &strand{}, o: o, told: Report{Root: root, Label: label}, want: label}
-	if err := r.prepare(probe); err != nil {
+	if err := r.prepare(); err != nil {
 		t.Fatal(err)
 	}
 	defer r.proc.close()
+	at, err := r.openPrepared(root, probe)
 	r.locks.close()
-	at, err := r.openRoot(root)
 	if err != nil {
 		t.Fatal(err)
 	}

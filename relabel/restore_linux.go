@@ -76,7 +76,7 @@ func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[Page, 
 	}
 	s.main.takes(share)
 	defer func() { s.main.has().close() }()
-	if err := s.prepare(ask); err != nil {
+	if err := s.prepare(); err != nil {
 		return err
 	}
 	defer s.proc.close()
@@ -86,7 +86,7 @@ func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[Page, 
 		path = s.h.Root
 		s.tell(func(told *Report) { told.Root = path })
 	}
-	root, err := s.openRoot(path)
+	root, err := s.openPrepared(path, ask)
 	if err != nil {
 		return err
 	}

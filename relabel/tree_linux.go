@@ -26,6 +26,7 @@ type run struct {
 	means   means
 	proc    *proc
 	locks   locks
+	file    bool // the root was no directory when it was looked at
 	deny    map[identity]forbidden
 	exclude map[identity]string // not this time
 	selinux bool                // the kernel goes by labels
@@ -107,8 +108,7 @@ func (r *run) all(ctx context.Context, path, label string, ask func() means) err
 		r.main.takes(share)
 		defer func() { r.main.has().close() }()
 	}
-	// Whatever is looked up by a path is looked up before the root is opened.
-	if err := r.prepare(ask); err != nil {
+	if err := r.prepare(); err != nil {
 		return err
 	}
 	defer r.proc.close()
@@ -118,7 +118,7 @@ func (r *run) all(ctx context.Context, path, label string, ask func() means) err
 	}
 	r.tell(func(told *Report) { told.Label = r.want })
 
-	root, err := r.openRoot(path)
+	root, err := r.openPrepared(path, ask)
 	if err != nil {
 		return err
 	}
@@ -191,21 +191,42 @@ func (r *run) descend(ctx context.Context, c *record) error {
 	return r.walk(ctx, m, []item{{dir: m.top}})
 }
 
-// prepare asks everything that is asked by path.
-func (r *run) prepare(ask func() means) error {
-	r.means = ask()
+// prepare asks by path what is needed for each root. Whatever is looked up by a path
+// is looked up before the root is opened.
+func (r *run) prepare() error {
 	r.deny = refusals()
 	var err error
 	if r.exclude, err = exclusions(r.o.Exclude); err != nil {
 		return err
 	}
-	if r.proc, err = openProc(); err != nil {
-		return err
-	}
+	r.proc, err = openProc()
+	return err
+}
+
+// prepareWalk asks what is needed for a directory only.
+func (r *run) prepareWalk(ask func() means) {
+	r.means = ask()
 	if !r.o.DryRun {
 		r.locks = openLocks()
 	}
-	return nil
+}
+
+// openPrepared opens the root, and prepares the walk before where it is a directory.
+func (r *run) openPrepared(path string, ask func() means) (*root, error) {
+	r.main.at("statx", path)
+	st, e := statPath(path)
+	r.file = e == 0 && st.Kind != sys.KindDir
+	if !r.file {
+		r.prepareWalk(ask)
+	}
+	root, err := r.openRoot(path)
+	if err == nil && r.file && root.st.Kind == sys.KindDir { // it has just become one
+		root.close()
+		r.file = false
+		r.prepareWalk(ask)
+		root, err = r.openRoot(path)
+	}
+	return root, err
 }
 
 func exclusions(paths []string) (map[identity]string, error) {
@@ -265,7 +286,10 @@ type root struct {
 func (r *run) openRoot(path string) (*root, error) {
 	r.main.at("openat", path)
 	// An automount is triggered only by who wants a directory.
-	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenPathDir, 0)
+	fd, e := -1, syscall.ENOTDIR
+	if !r.file {
+		fd, e = sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenPathDir, 0)
+	}
 	if e == syscall.ENOTDIR {
 		fd, e = sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenPath, 0)
 	}

@@ -100,6 +100,11 @@ func confinement() []Mutant {
 			Edits:  edits("relabel/mount_linux.go", "maps.Copy(m.left, r.refusedIn(m))", "_ = r.refusedIn"),
 		},
 		{
+			Name: "kind-changes", By: "TestKindChanges",
+			Breaks: "a root that becomes a directory while it is opened is locked and confined as one",
+			Edits:  edits("relabel/tree_linux.go", "err == nil && r.file && root.st.Kind == sys.KindDir {", "err == nil && r.file && false {"),
+		},
+		{
 			Name: "beyond-pathmax", By: "TestBeyondPathMaxMoves",
 			Breaks: "a mount beneath a root of untold path is not taken for absent when it moves",
 			Edits:  edits("relabel/where_linux.go", "e = syscall.EAGAIN\n", "e = 0\n"),

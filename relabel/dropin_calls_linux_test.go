@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// TestChconCalls counts the system calls of Chcon of one file, in a process of its
+// own: the refused places are looked at again, and nothing is locked or probed.
+func TestChconCalls(t *testing.T) {
+	const turns, more = "FASTLABEL_CHCON_TURNS", 50
+	if n, err := strconv.Atoi(os.Getenv(turns)); err == nil {
+		for range n {
+			if err := Chcon(os.Getenv("FASTLABEL_CHCON"), newLabel, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return
+	}
+	treetest.Need(t, "root", "strace")
+	file := filepath.Join(on(t, "tmpfs"), "f")
+	writeFile(t, file)
+	calls := func(n int) []treetest.Call {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestChconCalls$")
+		cmd.Env = append(os.Environ(), turns+"="+strconv.Itoa(n), "FASTLABEL_CHCON="+file)
+		calls, out, err := treetest.TraceCmd(t, cmd)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return calls
+	}
+	few, many := calls(1), calls(1+more)
+	places := len(findPlaces().seen)
+	each := float64(len(many)-len(few)) / more
+	if least, most := float64(places+10), float64(places+18); each < least || each > most {
+		names := map[string]int{}
+		for _, c := range many {
+			names[c.Name]++
+		}
+		t.Errorf("%.1f calls for each file, of them %d for the refused places; want %.0f to %.0f\n%v", each, places, least, most, names)
+	}
+	for _, c := range many {
+		if c.Dir == "/run/fastlabel" {
+			t.Fatalf("a lock for one file: %+v", c)
+		}
+	}
+}
+
+// TestKindChanges: a root that becomes a directory, or a file, while it is opened
+// is labelled as what it is then.
+func TestKindChanges(t *testing.T) {
+	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir a\nfile a/f\nfile b\n")
+	a, b := filepath.Join(root, "a"), filepath.Join(root, "b")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			if err := unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}()
+	var dirs, files int
+	for i := 0; i < 300 || dirs == 0 || files == 0; i++ {
+		label := [...]string{newLabel, oldLabel}[i%2]
+		r, err := Tree(ctx, a, label, Options{NoSync: true})
+		if err != nil || !r.Complete || r.Way == "" {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if r.Seen == 1 {
+			files++
+		} else {
+			dirs++
+		}
+		if err := Chcon(a, label, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cancel()
+	<-ended
+}
