@@ -60,6 +60,10 @@ func sites() map[string]explanation {
 	refused.path, refused.real, refused.label, refused.mount.Point = "/etc", "/etc", "system_u:object_r:etc_t:s0", "/"
 	all["refused"] = refused
 
+	readOnly := common
+	readOnly.mount.Options = []string{"ro"}
+	all["read-only"] = readOnly
+
 	context := common
 	context.hasLabel, context.label = false, ""
 	context.mount.Super = []string{"rw", `context="system_u:object_r:container_file_t:s0:c1`, `c2"`}
@@ -95,7 +99,7 @@ func sites() map[string]explanation {
 func TestExplained(t *testing.T) {
 	var b strings.Builder
 	all := sites()
-	for _, name := range []string{"wrong", "no label, shared", "right, no record", "done", "changed since", "interrupted", "refused", "mounted with context", "containers that differ", "no level", "names that are not UTF-8"} {
+	for _, name := range []string{"wrong", "no label, shared", "right, no record", "done", "changed since", "interrupted", "refused", "read-only", "mounted with context", "containers that differ", "no level", "names that are not UTF-8"} {
 		var out bytes.Buffer
 		s := newSink(&out)
 		(&people{out: s}).explained(all[name])
@@ -183,6 +187,7 @@ func TestExplainUsage(t *testing.T) {
 		"bad.yaml": "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, securityContext: {seLinuxOptions: {level: c1}}}]}",
 		"odd.yaml": "kind: \"\\e[31m\"",
 		"not.yaml": "kind: [",
+		"big.yaml": strings.Repeat("#", 1<<20+1),
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -190,6 +195,6 @@ func TestExplainUsage(t *testing.T) {
 	}
 	all := calls("explain", "explain -n /p", "explain --output crio /p", "explain --whole /p",
 		"explain --for pod.yaml --label u:r:t:s0 /p", "explain --for pod.yaml -l s0 /p", "explain --for pod.yaml --user x /p",
-		"explain --for - -f -", "explain --for bad.yaml /p", "explain --for odd.yaml /p", "explain --for not.yaml /p", "explain --for nothere /p")
+		"explain --for - -f -", "explain --for bad.yaml /p", "explain --for odd.yaml /p", "explain --for not.yaml /p", "explain --for big.yaml /p", "explain --for nothere /p")
 	golden(t, "explainusage", transcript(app{}, all))
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -36,6 +37,9 @@ func podsIn(ctx context.Context, s *settings, stdin io.Reader) (workload.Pods, e
 	}
 	pods, err := within(ctx, func() (workload.Pods, error) {
 		text, err := read()
+		if err != nil && !errors.As(err, new(*fs.PathError)) {
+			err = &fs.PathError{Op: "read", Path: s.forPods, Err: err}
+		}
 		if err != nil {
 			return workload.Pods{}, err
 		}

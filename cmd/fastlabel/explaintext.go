@@ -114,7 +114,7 @@ func entriesIn(n int64) string {
 }
 
 func (e explanation) asked(p *page) {
-	p.line("asked", "%s (%s)", e.want, clean(e.from))
+	p.line("asked", "%s (%s)", e.want, short(e.from))
 	if n := len(e.pods.Containers); n > 1 || n == 1 && e.future.Drawn {
 		for i, c := range e.pods.Containers {
 			if i == shownAsks && n > shownAsks+1 {
@@ -134,13 +134,16 @@ func (e explanation) asked(p *page) {
 			if c.LeftByCRIO != "" {
 				how += "; CRI-O leaves it alone: " + c.LeftByCRIO
 			}
-			p.line("", "%s, container %s: %s", clean(c.Pod), clean(c.Name), clean(how))
+			p.line("", "%s, container %s: %s", short(c.Pod), short(c.Name), clean(how))
 		}
 	}
-	for _, kind := range e.pods.Unread {
-		p.line("", "not read: the kind %s", clean(kind))
+	if len(e.pods.Unread) > 0 {
+		p.line("", "not read: %s", short(strings.Join(e.pods.Unread, ", ")))
 	}
 }
+
+// short is of a name in FILE, which may be as long as FILE.
+func short(name string) string { return cut(clean(name), 200) }
 
 func (e explanation) mounts(p *page) {
 	for i, m := range e.beneath {

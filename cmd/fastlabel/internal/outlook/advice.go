@@ -9,7 +9,7 @@ var madeWithPod = []string{"kubernetes.io/empty-dir", "kubernetes.io/secret", "k
 
 // Labels says that a label that is written beforehand is of use.
 func (v Volume) Labels() bool {
-	return !v.Refused && v.NoLabels == "" && v.Left == "" && !v.Drawn && !slices.Contains(madeWithPod, v.Plugin)
+	return !v.Refused && v.NoLabels == "" && v.Left == "" && (!v.ReadOnly || v.Right) && !v.Drawn && !slices.Contains(madeWithPod, v.Plugin)
 }
 
 // Notes are what there is to know besides, each a sentence.
@@ -38,6 +38,8 @@ func (v Volume) Advice() []string {
 		return []string{"Nothing helps but another directory for the container."}
 	case v.NoLabels != "", v.Left != "":
 		return []string{"Nothing: there is no label to write."}
+	case v.ReadOnly && !v.Right:
+		return []string{"The label through a mount that can be written to: this one is read-only."}
 	case slices.Contains(madeWithPod, v.Plugin):
 		return []string{"Nothing: it is made with the pod (" + v.Plugin + "), so that nothing can label it beforehand."}
 	case v.Drawn:

@@ -10,6 +10,7 @@ package outlook
 // Volume is what is known of a volume, and of the pods that will use it.
 type Volume struct {
 	NoLabels string // why no label can be written there; "" if one can
+	ReadOnly bool   // its mount is
 	Off      bool   // SELinux is off on this machine
 	Refused  bool   // it is one of the system's directories
 	Right    bool   // the root has the label that is asked for
@@ -95,6 +96,9 @@ func (v Volume) Ways() []Way {
 	annotated.trust(Root, whyRoot)
 
 	hook := v.asked()
+	if hook.Now == Fails && !v.Refused {
+		hook = Way{Why: "Its mount is read-only, which is ignored."}
+	}
 	hook.Runtime = "fastlabel's hook"
 	hook.trust(Root, whyRoot)
 	if hook.Now == Writes {
@@ -115,6 +119,8 @@ func (v Volume) asked() Way {
 		return Way{Now: Fails, Then: Fails, Why: "PATH is a directory of the system, which may not be relabelled: a container that asks for it is not created."}
 	case v.NoLabels != "":
 		return Way{Why: "No label can be written there (" + v.NoLabels + "), which is ignored."}
+	case v.ReadOnly && !v.Right:
+		return Way{Now: Fails, Then: Fails, Why: "Its mount is read-only and PATH does not have the label: no container is created that asks for it."}
 	case v.Drawn:
 		return Way{Now: Writes, Then: Writes, Why: whyDrawn}
 	case v.Right:
