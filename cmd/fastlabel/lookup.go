@@ -63,8 +63,10 @@ func (j *job) lookUp(ctx context.Context, operands, paths []string) error {
 		return nil
 	}
 	isThere := func(p string) bool { _, err := j.lstat(p); return err == nil }
-	if err := mistaken(operands, j.literal, j.command == "" && !j.named, isThere); err != nil {
-		return err
+	if len(operands) > 0 { // else all are in a list, or in a record
+		if err := mistaken(operands, j.literal, j.command == "" && !j.named, isThere); err != nil {
+			return err
+		}
 	}
 	look := looked{links: map[string]bool{}, readOnly: map[string]bool{}}
 	var waits []func() error
