@@ -102,7 +102,7 @@ func (j *job) wanted(v site, pods workload.Pods) (label, from string) {
 // foresee tells what runtimes will do.
 func (e *explanation) foresee(refused bool) {
 	f := outlook.Volume{
-		NoLabels: e.mount.noLabels, Refused: refused, ReadOnly: strings.HasPrefix(e.mount.manner(), "ro"), Off: !e.selinux, Plugin: e.plugin(), Right: e.labelled,
+		NoLabels: e.mount.noLabels, Refused: refused, ReadOnly: e.mount.ReadOnly, Off: !e.selinux, Plugin: e.plugin(), Right: e.labelled,
 		Vouched: e.labelled && e.commit.Label == e.want, Shared: levelOf(e.want) == "s0",
 	}
 	labels := map[string]bool{}

@@ -61,7 +61,7 @@ func sites() map[string]explanation {
 	all["refused"] = refused
 
 	readOnly := common
-	readOnly.mount.Options = []string{"ro"}
+	readOnly.mount.ReadOnly = true
 	all["read-only"] = readOnly
 
 	context := common
