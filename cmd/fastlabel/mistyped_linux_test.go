@@ -154,7 +154,7 @@ func TestRecordNamed(t *testing.T) {
 	// Exit 4 where v was made in the tick of the clock in which it was labelled.
 	// -- stands in the command that is printed where a restore was stopped.
 	for _, line := range []string{"restore ./-rec", "restore -- -rec"} {
-		if text := transcript(a, calls(line)); !strings.Contains(text, "/v: 1 entry, ") || !strings.Contains(text, " put back") {
+		if text := transcript(a, calls(line)); !strings.Contains(text, "1 entry, ") || !strings.Contains(text, " put back") {
 			t.Error(text)
 		}
 	}
