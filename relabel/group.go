@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -20,7 +19,7 @@ import (
 // of its work until it closes done; from then on all may read them. The work that
 // never ran belongs to Stop in its place. Each look
 // at a root has a goroutine too, and its answer is handed over in the same way.
-// seen is atomic. All else is guarded by Group.mu, which is never held while
+// All else is guarded by Group.mu, which is never held while
 // the filesystem is asked or the caller's code runs: either may take for ever.
 // There is no other goroutine: Linger and Keep are timers.
 //
@@ -156,7 +155,6 @@ type work struct {
 	volume *volume
 	root   string // as the first caller named it, absolute
 	label  string // in canonical form
-	seen   atomic.Int64
 
 	done     chan struct{}
 	report   Report
@@ -168,9 +166,10 @@ type work struct {
 	stop    context.CancelCauseFunc
 	stopped bool // nobody joins any more
 	callers int
-	left    int    // callers who left, and did not come back
-	idle    int    // how often it was left by all
-	waits   string // what held it up when it had seen as much as heldUpAt
+	left    int          // callers who left, and did not come back
+	idle    int          // how often it was left by all
+	state   func() State // while a run is under way
+	waits   string       // what held it up when it had seen as much as heldUpAt
 	heldUp  int64
 }
 
@@ -349,9 +348,17 @@ func (g *Group) giveUp(w *work, absence int) {
 	}
 }
 
+// seen is how many entries the run has met.
+func (w *work) seen() int64 {
+	if w.state == nil {
+		return 0
+	}
+	return w.state().Seen
+}
+
 func (w *work) progress() Progress {
 	p := Progress{
-		Root: w.root, Label: w.label, Entries: w.seen.Load(),
+		Root: w.root, Label: w.label, Entries: w.seen(),
 		Elapsed: time.Since(w.since), Callers: w.callers,
 	}
 	if first := w.volume.queue[0]; first != w {

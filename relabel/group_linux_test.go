@@ -136,3 +136,25 @@ func TestGroupLabelsInTurn(t *testing.T) {
 		t.Errorf("%d open files, %d before", n, files)
 	}
 }
+
+// TestGroupCounts: while a run is under way Progress tells how many entries it has
+// met, also to a callback.
+func TestGroupCounts(t *testing.T) {
+	treetest.Need(t, "root", "tmpfs")
+	root := grow(t, on(t, "tmpfs"), seventyOne)
+	told := map[int64]bool{}
+	var g Group
+	g.Options = Options{Threads: 1, OnChange: func(string, string) { told[g.Progress()[0].Entries] = true }}
+	r, err := g.Tree(t.Context(), root, newLabel)
+	if err != nil || r.Seen != 71 || len(told) < 3 {
+		t.Errorf("%+v, %v: %v", r, err, told)
+	}
+	for n := range told {
+		if n > 71 {
+			t.Errorf("%d of 71 entries", n)
+		}
+	}
+	if err := g.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -45,6 +45,7 @@ func (g *Group) end(w *work) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	close(w.done)
+	w.state = nil // it holds what the run had
 	v := w.volume
 	v.behind = append(v.behind, w)
 	v.queue = slices.Delete(v.queue, 0, 1)
@@ -68,11 +69,18 @@ func (g *Group) end(w *work) {
 // options are the Group's, with what holds a run up noted for Progress.
 func (g *Group) options(w *work) Options {
 	o := g.Options
-	o.Seen = &w.seen
+	o.OnBegin = func(state func() State) {
+		g.mu.Lock()
+		w.state = state
+		g.mu.Unlock()
+		if g.Options.OnBegin != nil {
+			g.Options.OnBegin(state)
+		}
+	}
 	note := func(format string, args ...any) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		w.waits, w.heldUp = fmt.Sprintf(format, args...), w.seen.Load()
+		w.waits, w.heldUp = fmt.Sprintf(format, args...), w.seen()
 	}
 	o.OnWait = func(holder string) {
 		note("the volume's lock, held by %s", holder)

@@ -63,18 +63,20 @@ func (s *slow) tree(ctx context.Context, root, label string, o Options) (Report,
 	fails := s.fails
 	s.mu.Unlock()
 	begin := time.Now()
+	var seen atomic.Int64
+	o.OnBegin(func() State { return State{Seen: seen.Load()} })
 	for i := 1; time.Since(begin) < s.takes && ctx.Err() == nil; i++ {
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Second / 2):
-			o.Seen.Add(int64(i % 2 * 1000))
+			seen.Add(int64(i % 2 * 1000))
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.under[root]--
 	s.spans[n].end = time.Now()
-	r := Report{Root: root, Label: label, Seen: o.Seen.Load(), Written: int64(n), Notes: []string{"a note"}}
+	r := Report{Root: root, Label: label, Seen: seen.Load(), Written: int64(n), Notes: []string{"a note"}}
 	if ctx.Err() != nil {
 		s.halted = append(s.halted, time.Since(begin))
 		return r, context.Cause(ctx)

@@ -298,17 +298,20 @@ func TestGroupProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
 		g := &Group{Options: Options{
+			OnBegin: func(func() State) { told = append(told, "begins") },
 			OnWait:  func(holder string) { told = append(told, holder) },
 			OnStall: func(calls []HungCall) { told = append(told, calls[0].String()) },
 		}}
 		g.calls.tree = func(_ context.Context, root, label string, o Options) (Report, error) {
+			var seen atomic.Int64
+			o.OnBegin(func() State { return State{Seen: seen.Load()} })
 			o.OnWait("process 12")
 			time.Sleep(3 * time.Second)
-			o.Seen.Add(1_203_000)
+			seen.Add(1_203_000)
 			time.Sleep(2 * time.Second)
 			o.OnStall([]HungCall{{"getxattr", "/v/f"}, {"openat", "/v/d"}})
 			time.Sleep(2 * time.Second)
-			o.Seen.Add(1)
+			seen.Add(1)
 			time.Sleep(2 * time.Second)
 			return Report{}, nil
 		}
@@ -326,7 +329,7 @@ func TestGroupProgress(t *testing.T) {
 		}) {
 			t.Errorf("%q", stages)
 		}
-		if !slices.Equal(told, []string{"process 12", `getxattr "/v/f"`}) {
+		if !slices.Equal(told, []string{"begins", "process 12", `getxattr "/v/f"`}) {
 			t.Errorf("the caller's own callbacks were told %q", told)
 		}
 		time.Sleep(time.Minute)

@@ -4,7 +4,6 @@ package relabel
 
 import (
 	"context"
-	"sync/atomic"
 )
 
 // Skip tells what lets Tree leave a volume alone without walking it.
@@ -100,12 +99,6 @@ type Options struct {
 	// (errors.ErrUnsupported). One worker more than Threads is at work, for one
 	// waits for the record's disk. A dry run records nothing.
 	Recorder Recorder
-
-	// Seen, if not nil, is added to as entries are met, to be read while Tree
-	// runs. It lags by what the workers have in hand, a reading of a directory
-	// each; in the end it has grown by Report.Seen. After a *Hung it may grow
-	// on. A Group has one of its own for each run.
-	Seen *atomic.Int64
 
 	// Throttle, if not nil, lets the caller hold the work back: each worker
 	// calls it before its next few entries, with their number, which is 1 to 8,

@@ -35,18 +35,8 @@ func (r *run) add(t tally, outcomes ...outcome) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.total.add(t)
-	before := r.total.seen
 	for _, o := range outcomes {
 		r.total.count(o)
-	}
-	r.met(r.total.seen - before)
-}
-
-// met tells the caller of entries that were counted. Workers tell of theirs
-// after each item, so what add is given of their tallies has been told.
-func (r *run) met(n int64) {
-	if r.o.Seen != nil && n != 0 {
-		r.o.Seen.Add(n)
 	}
 }
 

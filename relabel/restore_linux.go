@@ -45,7 +45,7 @@ type restoring struct {
 // may be missing and entries bear the label of the run still. Complete says
 // that all is as it was; in a dry run, that nothing is to be written either.
 //
-// Of o it goes by Threads (0: one for each processor), DryRun, NoSeal, NoSync, Seen
+// Of o it goes by Threads (0: one for each processor), DryRun, NoSeal, NoSync
 // and the callbacks; OnChange is told the label that an entry got, "" for none. The
 // errors are those of Tree, ErrOtherTree, and what pages yields.
 func Restore(ctx context.Context, root string, h Header, pages iter.Seq2[Page, error], o Options) (Report, error) {
@@ -57,7 +57,7 @@ func Restore(ctx context.Context, root string, h Header, pages iter.Seq2[Page, e
 func restore(ctx context.Context, path string, h Header, pages iter.Seq2[Page, error], o Options, ask func() means) (Report, error) {
 	s := &restoring{h: h, was: trim([]byte(h.Former.Label))}
 	s.run = &run{told: Report{Root: path, Label: h.Label}, o: Options{
-		Threads: o.Threads, DryRun: o.DryRun, NoSeal: o.NoSeal, NoSync: o.NoSync, Seen: o.Seen, OnBegin: o.OnBegin,
+		Threads: o.Threads, DryRun: o.DryRun, NoSeal: o.NoSeal, NoSync: o.NoSync, OnBegin: o.OnBegin,
 		OnFailure: o.OnFailure, OnChange: o.OnChange, OnSkip: o.OnSkip, OnStall: o.OnStall, OnNote: o.OnNote, OnWait: o.OnWait,
 	}}
 	s.main = s.strand()

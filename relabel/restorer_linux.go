@@ -83,7 +83,6 @@ func (w *restorer) page(ctx context.Context, p Page) {
 // told adds what was counted to the run's total.
 func (w *restorer) told() {
 	w.add(w.tally)
-	w.met(w.tally.seen)
 	w.tally = tally{}
 }
 

@@ -279,13 +279,13 @@ func lined(t *testing.T, root string, rename bool) {
 		t.Fatal(err)
 	}
 	all := int64(len(dirs) * (1 + guessAfter))
-	var seen atomic.Int64
+	var state func() State
 	var failed atomic.Bool
 	var once sync.Once
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	wait := func() {
-		for seen.Load() < all && !failed.Load() && ctx.Err() == nil {
+		for state().Seen < all && !failed.Load() && ctx.Err() == nil {
 			time.Sleep(time.Millisecond)
 		}
 		if failed.Load() {
@@ -306,7 +306,7 @@ func lined(t *testing.T, root string, rename bool) {
 		label = oldLabel
 	}
 	r, err := tree(ctx, root, label, Options{
-		Threads: 2, Seen: &seen,
+		Threads: 2, OnBegin: func(ask func() State) { state = ask },
 		Throttle: func(context.Context, int) {
 			if inWords() {
 				once.Do(wait)
