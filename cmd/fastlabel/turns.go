@@ -11,18 +11,30 @@ import (
 
 // inTurn does each of n things. The next begins when the one before has ended
 // or says that it stalls. When all have begun, begun is called, and when all
-// have ended inTurn returns.
+// have ended inTurn returns. A million that do not stall take one goroutine.
 func inTurn(n int, do func(i int, stalls func()), begun func()) {
 	var all sync.WaitGroup
-	for i := range n {
-		next := make(chan struct{})
-		stalls := sync.OnceFunc(func() { close(next) })
-		all.Go(func() {
-			defer stalls()
-			do(i, stalls)
-		})
-		<-next
+	last := make(chan struct{})
+	var from func(i int)
+	from = func(i int) {
+		for ; i < n; i++ {
+			var turn sync.Once
+			passed := false
+			do(i, func() {
+				turn.Do(func() {
+					passed = true
+					all.Go(func() { from(i + 1) })
+				})
+			})
+			turn.Do(func() {}) // who stalls from now on passes nothing on
+			if passed {
+				return
+			}
+		}
+		close(last)
 	}
+	all.Go(func() { from(0) })
+	<-last
 	begun()
 	all.Wait()
 }
