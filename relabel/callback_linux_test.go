@@ -93,11 +93,14 @@ func TestCallbackBlocks(t *testing.T) {
 	}
 	all.Wait()
 	until(t, "files are closed", func() bool { return openFiles(t) < files })
-	for name, root := range roots {
-		if _, err := Tree(t.Context(), root, labelA, Options{}); err != nil && name != "OnFailure" {
-			t.Errorf("%s: %v", name, err)
-		}
+	for name, root := range roots { // at once: each waits a second for a run whose claim it finds
+		all.Go(func() {
+			if _, err := Tree(t.Context(), root, labelA, Options{}); err != nil && name != "OnFailure" {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
 	}
+	all.Wait()
 	close(back)
 	nothingLeft(t, goroutines, files)
 }
@@ -105,7 +108,7 @@ func TestCallbackBlocks(t *testing.T) {
 // TestStallBlocks: OnStall too, which no goroutine of the run waits for.
 func TestStallBlocks(t *testing.T) {
 	vol := treetest.Fresh(t, "ext4")
-	root := grow(t, vol, seventyOne)
+	root := grow(t, vol, "default label="+oldLabel+"\ndir .\nfile f\n") // of more, each worker that relieves another would hang too
 	ice := newFreezer(t, vol)
 	goroutines, files := runtime.NumGoroutine(), openFiles(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -20,38 +20,50 @@ import (
 func TestUndoWith(t *testing.T) {
 	treetest.Need(t, "root")
 	for name, c := range map[string]struct {
-		tree func(t *testing.T) string // a tree whose root bears newLabel, where some do not
-		o    Options
+		trees func(t *testing.T, n int) []string // n trees whose roots bear newLabel, where some do not
+		o     Options
 	}{
-		"--skip unchanged": {func(t *testing.T) string {
-			root := grow(t, on(t, "ext4"), grown)
-			aged(t, root, time.Hour)
+		"--skip unchanged": {func(t *testing.T, n int) (roots []string) {
+			for range n {
+				roots = append(roots, grow(t, on(t, "ext4"), grown))
+				aged(t, roots[len(roots)-1], time.Hour)
+			}
 			for range 2 { // the second leaves out what the first has touched
 				nextSecond()
-				since(t, root)
+				for _, root := range roots {
+					since(t, root)
+				}
 			}
 			nextSecond()
-			for _, name := range []string{"new", "a0/new"} {
-				if err := os.WriteFile(filepath.Join(root, name), nil, 0o600); err != nil {
-					t.Fatal(err)
+			for _, root := range roots {
+				for _, name := range []string{"new", "a0/new"} {
+					if err := os.WriteFile(filepath.Join(root, name), nil, 0o600); err != nil {
+						t.Fatal(err)
+					}
+					treetest.Set(t, root, name, oldLabel)
 				}
-				treetest.Set(t, root, name, oldLabel)
 			}
 			time.Sleep(10 * time.Millisecond) // they are older than the run
-			return root
+			return roots
 		}, Options{Skip: SkipUnchanged}},
-		"hard links": {func(t *testing.T) string {
-			root := grow(t, on(t, "xfs"), plain)
-			if err := os.Link(filepath.Join(root, "f00"), filepath.Join(root, "other")); err != nil {
-				t.Fatal(err)
+		"hard links": {func(t *testing.T, n int) (roots []string) {
+			for range n {
+				root := grow(t, on(t, "xfs"), plain)
+				if err := os.Link(filepath.Join(root, "f00"), filepath.Join(root, "other")); err != nil {
+					t.Fatal(err)
+				}
+				treetest.Set(t, root, ".", newLabel)
+				roots = append(roots, root)
 			}
-			treetest.Set(t, root, ".", newLabel)
-			return root
+			return roots
 		}, Options{HardLinks: LinksSkip}},
 	} {
-		for engine, m := range engines() {
+		all := engines()
+		roots := c.trees(t, len(all))
+		for engine, m := range all {
+			root := roots[0]
+			roots = roots[1:]
 			t.Run(name+"/"+engine, func(t *testing.T) {
-				root := c.tree(t)
 				before := treetest.Read(t, root)
 				f := &former{}
 				o := c.o
