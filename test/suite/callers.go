@@ -15,8 +15,8 @@ import (
 )
 
 // callers gives a regular expression for the tests of the module at root that call
-// what, by whatever function: "testing.Short", say.
-func callers(root, what string) (string, error) {
+// one of what, by whatever function: "testing.Short", say.
+func callers(root string, what ...string) (string, error) {
 	calls := map[string][]string{} // who is called, by the caller; both with the directory
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -41,8 +41,8 @@ func callers(root, what string) (string, error) {
 			ast.Inspect(f.Body, func(n ast.Node) bool {
 				switch n := n.(type) {
 				case *ast.SelectorExpr:
-					if x, is := n.X.(*ast.Ident); is && x.Name+"."+n.Sel.Name == what {
-						calls[at+f.Name.Name] = append(calls[at+f.Name.Name], what)
+					if x, is := n.X.(*ast.Ident); is {
+						calls[at+f.Name.Name] = append(calls[at+f.Name.Name], x.Name+"."+n.Sel.Name)
 					}
 				case *ast.Ident:
 					calls[at+f.Name.Name] = append(calls[at+f.Name.Name], at+n.Name)
@@ -55,7 +55,10 @@ func callers(root, what string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	asks := map[string]bool{what: true}
+	asks := map[string]bool{}
+	for _, function := range what {
+		asks[function] = true
+	}
 	for more := true; more; {
 		more = false
 		for f, to := range calls {
@@ -71,7 +74,7 @@ func callers(root, what string) (string, error) {
 		}
 	}
 	if len(tests) == 0 {
-		return "", fmt.Errorf("no test calls %s", what)
+		return "", fmt.Errorf("no test calls %s", strings.Join(what, " or "))
 	}
 	slices.Sort(tests)
 	return "^(" + strings.Join(slices.Compact(tests), "|") + ")$", nil

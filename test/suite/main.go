@@ -7,9 +7,9 @@
 //
 // A PASS is a name, settings for the environment, and the arguments of go test:
 //
-//	"race CGO_ENABLED=1 -race -skip=@treetest.Command ./relabel"
+//	"race CGO_ENABLED=1 -race -skip=@treetest.Command|runtime.ReadMemStats ./relabel"
 //
-// @FUNCTION stands for the tests that call that function, directly or not.
+// @FUNCTION|... stands for the tests that call one of these functions, directly or not.
 // It prints, one pass after the other, a line for each package, all that a failed test
 // printed, and why tests skipped. With -v it prints what go test -v prints. A test that is still running when
 // its program ends, a program that ends before its first test, and one that does
@@ -73,8 +73,8 @@ func (s *suite) pass(t *tally, fields []string) {
 	}
 	t.name = name
 	for i, arg := range args {
-		if option, function, is := strings.Cut(arg, "=@"); is {
-			tests, err := callers(".", function)
+		if option, functions, is := strings.Cut(arg, "=@"); is {
+			tests, err := callers(".", strings.Split(functions, "|")...)
 			if err != nil {
 				t.fail("go "+strings.Join(args, " "), err.Error())
 				return
