@@ -160,18 +160,17 @@ func TestHostile(t *testing.T) {
 		return b.String()
 	}
 	for name, c := range map[string]struct{ text, want string }{
-		"documents":        {fill("", "---\n", ""), "more than 200000 values"},
-		"kinds":            {numbered("--- {kind: %d} # as many as fit\n"), "it holds no pod: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19"},
-		"keys":             {numbered("%d:\n"), "line 1: a mapping of more than 1000 keys"},
-		"one key":          {"a:\na:\n", `line 2: mapping key "a" already defined at line 1`},
-		"a list":           {fill("[", "a,", "]"), "more than 200000 values"},
-		"deep":             {fill("", "[", ""), "exceeded max depth"},
-		"aliases":          {fill("kind: List\nx: &a "+pod+"\nitems: [", "*a,", "]"), "more than 200000 values"},
-		"aliases of much":  {fill("kind: List\nitems: [&a {kind: Pod, spec: {containers: ["+strings.Repeat("{name: a},", 20_000)+"]}},", "*a,", "]"), "more than 200000 values"},
-		"merges":           {fill("kind: Pod\na: &a {a: b}\n<<: [", "*a,", "]"), "more than 200000 values"},
-		"aliases doubling": {numbered("- &a%[1]d [*a%[1]d]\n"), "contains itself"},
-		"itself":           {"kind: Pod\nspec: &a {containers: [*a]}", `line 2: "a" contains itself`},
-		"its own spec":     {"kind: Pod\nspec: &a {<<: *a, containers: []}", "contains itself"},
+		"documents":       {fill("", "---\n", ""), "more than 200000 values"},
+		"kinds":           {numbered("--- {kind: %d} # as many as fit\n"), "it holds no pod: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19"},
+		"keys":            {numbered("%d:\n"), "line 1: a mapping of more than 1000 keys"},
+		"one key":         {"a:\na:\n", `line 2: mapping key "a" already defined at line 1`},
+		"a list":          {fill("[", "a,", "]"), "more than 200000 values"},
+		"deep":            {fill("", "[", ""), "exceeded max depth"},
+		"aliases":         {fill("kind: List\nx: &a "+pod+"\nitems: [", "*a,", "]"), "more than 200000 values"},
+		"aliases of much": {fill("kind: List\nitems: [&a {kind: Pod, spec: {containers: ["+strings.Repeat("{name: a},", 20_000)+"]}},", "*a,", "]"), "more than 200000 values"},
+		"merges":          {fill("kind: Pod\na: &a {a: b}\n<<: [", "*a,", "]"), "more than 200000 values"},
+		"itself":          {"kind: Pod\nspec: &a {containers: [*a]}", `line 2: "a" contains itself`},
+		"its own spec":    {"kind: Pod\nspec: &a {<<: *a, containers: []}", "contains itself"},
 	} {
 		if _, err := Read([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 200 {
 			t.Errorf("%s: %.300v, and not %q", name, err, c.want)
