@@ -31,6 +31,12 @@ import (
 //	B:        finds it, puts its own, seals ....... walks, commits
 //
 // Like the mark it takes CAP_SYS_ADMIN. Without, the label alone is looked at.
+//
+// A run that finds the root right leaves no claim there, for all may be right. But it
+// writes what it finds wrong, and that is what a rival has just written. So each run
+// shares a lock on the root, before it reads the label, and who has sealed the root
+// asks if others do. The owner of the volume can have that lock for ever; what he gets
+// by it is that the run waits, as for a claim, once.
 
 // claimName is the attribute that holds the claim.
 const claimName = "trusted.fastlabel.seal"
@@ -152,7 +158,16 @@ func (c *record) stake(former []string, write func(seal string) (bool, error)) e
 	return nil
 }
 
-// giveWay waits until a run whose claim was replaced has noticed.
+// shares says whether other runs are at work, or the owner holds a lock on the root.
+func (c *record) shares() bool {
+	c.at("flock")
+	defer c.at("")
+	e := sys.TryFlock(c.fd)
+	sys.TryShare(c.fd)
+	return e == errWouldBlock
+}
+
+// giveWay waits until a run whose claim was replaced, or that had none, has noticed.
 func (c *record) giveWay(ctx context.Context) error {
 	if !c.replaced {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -75,6 +76,11 @@ func TestSealEach(t *testing.T) {
 func sealEach(t *testing.T, root string, labels []string) {
 	for n, want := range labels[1:] {
 		stopped(t, root, want, 10+10*n)
+		sofar := labels[:n+2]
+		had := func(label string) bool { return slices.Contains(sofar, label) }
+		if all := seals("", want); had(labelOf(t, root)) && len(slices.DeleteFunc(all, had)) > 0 {
+			t.Errorf("%q: stopped at %d of %s, it has %s", labels, n, want, labelOf(t, root))
+		}
 		for _, label := range labels {
 			if ok, err := Labelled(root, label, Root); ok || err != nil {
 				t.Errorf("%q: stopped at %d of %s, it is labelled %s: %t, %v", labels, n, want, label, ok, err)
@@ -323,5 +329,35 @@ func TestSealWanted(t *testing.T) {
 	r, err := Tree(t.Context(), root, seal, Options{Skip: SkipRoot, NoSync: true})
 	if err != nil || !r.Complete || len(bearing(t, root, seal)) != len(treetest.Read(t, root)) {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestShared: a run that heals a root that is right can be seen by one to another
+// label, which waits for it to notice.
+func TestShared(t *testing.T) {
+	treetest.Need(t, "root")
+	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\n"+some)
+	treetest.Set(t, root, ".", newLabel)
+	f, err := os.Open(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	seen := false
+	r, err := Tree(t.Context(), root, newLabel, Options{NoSync: true, OnChange: func(string, string) {
+		seen = seen || errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
+	}})
+	if err != nil || !r.Complete || !seen {
+		t.Errorf("seen: %t; %+v, %v", seen, r, err)
+	}
+	for _, held := range []bool{true, false} {
+		if err := unix.Flock(int(f.Fd()), map[bool]int{true: unix.LOCK_SH, false: unix.LOCK_UN}[held]); err != nil {
+			t.Fatal(err)
+		}
+		label := map[bool]string{true: oldLabel, false: newLabel}[held]
+		r, err := Tree(t.Context(), root, label, Options{NoSync: true})
+		if err != nil || !r.Complete || held && r.Elapsed < noticed {
+			t.Errorf("held: %t: %+v, %v", held, r, err)
+		}
 	}
 }

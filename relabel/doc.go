@@ -146,7 +146,7 @@
 //     (TestOneAtATime, TestKilledHolder, TestOwnersLock) Of two to different
 //     labels that share no lock one says done at most: a root that does not have
 //     what the run left on it is not committed. (TestTwoRuns, TestOvertaken,
-//     TestOvertakenSoon, TestHeedClock)
+//     TestOvertakenSoon, TestHeedClock, TestShared)
 //  11. What could not be done is an error, a count or a note: never silence.
 //     (TestOrdinaryUser, TestLeftAlone)
 //  12. A Group walks a volume once for all who ask at the time. A caller who

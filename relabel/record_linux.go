@@ -37,7 +37,7 @@ type record struct {
 	sealed    bool                   // it has a seal by now
 	claims    bool                   // and the run's claim
 	borrowed  bool                   // it has the label as the seal of another run
-	replaced  bool                   // which took another's place
+	replaced  bool                   // another run is to notice
 	revoking  sync.Mutex             // Tree may revoke beside a run that hangs
 	mtime     time.Time              // of the root, before it was read
 	asked     time.Time              // when that was
@@ -61,6 +61,10 @@ const settled = 2 * time.Second
 func (r *run) openRecord(root *root) (*record, error) {
 	c := &record{run: r, root: root, fd: int(root.top.fd), began: sys.CoarseTime()}
 	c.attr = sys.NewAttr(attribute, []byte(r.want))
+	if !r.o.DryRun {
+		c.at("flock")
+		sys.TryShare(c.fd) // where it cannot be had nobody waits for this run
+	}
 	c.at("fgetxattr")
 	n, e := c.attr.Fgetxattr(c.fd)
 	switch e {
@@ -117,6 +121,7 @@ func (c *record) seal() error {
 		} else if err := c.writeSeal(); err != nil {
 			return err
 		}
+		c.replaced = c.shares() || c.replaced
 	}
 	st, e := sys.Fstatx(c.fd)
 	if e != 0 {

@@ -44,6 +44,26 @@ func commits() []Mutant {
 			Edits:  edits(claim, "case <-time.After(noticed):", "default:"),
 		},
 		{
+			Name: "healer-unseen", By: "TestShared",
+			Breaks: "a run waits until another, which heals a root that was right, has noticed",
+			Edits:  edits(claim, "return e == errWouldBlock", "return e == errNotDir"),
+		},
+		{
+			Name: "seal-trusted", By: "TestSealWanted",
+			Breaks: "a root vouches for nothing where the label that is asked for is its seal",
+			Edits:  edits("relabel/labelled_linux.go", "is && k.seal == have", "is && k.seal == \"\""),
+		},
+		{
+			Name: "mark-copied", By: "TestMarkCopied",
+			Breaks: "a mark holds for the directory it was left on",
+			Edits:  edits("relabel/proof_linux.go", " && k.root == root", ""),
+		},
+		{
+			Name: "unmounted-unsaid", By: "TestMountMoves",
+			Breaks: "a mount that was unmounted during the run is no silence",
+			Edits:  edits("relabel/submount_linux.go", "if e != 0 || r.leaves(info, root, passed) {", "if r.leaves(info, root, passed) || root != nil {"),
+		},
+		{
 			Name: "commit-before-sync", By: "TestOrderOfCalls",
 			Breaks: "everything is on disk before the root vouches for it",
 			Edits: edits(
