@@ -108,7 +108,6 @@ func (w *worker) attempt(t target, d *dir) (outcome, string, sys.Errno) {
 		if w.m.subvolumes && t.name == nil && w.frozen(t, syscall.EROFS) {
 			return failure, w.hand.writes(t).String(), syscall.EROFS
 		}
-		w.tally.up += w.copyUp(t, d)
 		w.change(d, t, from)
 		return written, "", 0
 	}

@@ -29,7 +29,6 @@ type mount struct {
 	confined confinement
 	tree     int // the clone itself; -1: there is none
 	top      *dir
-	upper    *upper
 	strand   *strand // of the run, where it works on this mount
 	sorter   *sorter
 	served   bool      // calls wait for a server
@@ -109,9 +108,6 @@ func (m *mount) close() {
 		if m.tree >= 0 {
 			sys.Close(m.tree)
 		}
-	}
-	if m.upper != nil && m.upper.fd >= 0 {
-		sys.Close(m.upper.fd)
 	}
 }
 

@@ -17,11 +17,6 @@ type Report struct {
 	Skipped  int64 // entries left alone: exclusions, mounts that bear no labels, hard links if asked
 	Failed   int64 // entries whose label, or whose entries, could not be set or read
 
-	// CopyUp is, in a dry run, the size in bytes of the files that overlayfs
-	// would copy to its upper layer because their label is set; 0 elsewhere.
-	// Where the upper layer cannot be looked into it is an upper bound.
-	CopyUp int64
-
 	// Unchanged counts, with SkipUnchanged, the directories whose entries were not
 	// looked at, but for the directories among them: since Since nothing was
 	// created in them, renamed into them or removed from them. What lies in them

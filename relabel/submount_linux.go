@@ -194,9 +194,8 @@ func (r *run) cross(ctx context.Context, m *mount, fd int) error {
 	}
 	if m.st.Kind != sys.KindDir {
 		r.expectCopies(m)
-		defer m.close()
 		o := w.alone(top, &dir{mount: m})
-		r.add(tally{up: w.tally.up}, o)
+		r.count(o)
 		return nil
 	}
 	if op, e := r.enclose(m, fd); e != 0 {

@@ -19,7 +19,6 @@ const (
 type tally struct {
 	seen int64
 	of   [outcomes]int64
-	up   int64 // bytes that a dry run would have overlayfs copy
 	// unchanged directories have entries that were not looked at.
 	unchanged int64
 
@@ -35,7 +34,6 @@ func (t *tally) count(o outcome) {
 
 func (t *tally) add(o tally) {
 	t.seen += o.seen
-	t.up += o.up
 	t.unchanged += o.unchanged
 	t.found += o.found
 	t.entered += o.entered
@@ -45,7 +43,7 @@ func (t *tally) add(o tally) {
 }
 
 func (t *tally) fill(r *Report) {
-	r.Seen, r.CopyUp, r.Unchanged = t.seen, t.up, t.unchanged
+	r.Seen, r.Unchanged = t.seen, t.unchanged
 	r.Written, r.Right = t.of[written], t.of[right]
 	r.Vanished, r.Skipped, r.Failed = t.of[vanished], t.of[skipped], t.of[failure]
 }

@@ -365,7 +365,6 @@ func (r *run) single(root *root) error {
 		}
 	}
 	r.expectCopies(&root.mount)
-	defer root.mount.close()
 	w := r.worker(&root.mount, nil)
 	w.hand.way = byDescriptor
 	r.tell(func(told *Report) { told.Way = "proc/fd" })
@@ -381,7 +380,7 @@ func (r *run) single(root *root) error {
 		w.noted = true
 	}
 	o := w.alone(t, &dir{mount: &root.mount})
-	r.add(tally{up: w.tally.up}, o)
+	r.count(o)
 	if o == failure {
 		return r.fatal(r.failures())
 	}

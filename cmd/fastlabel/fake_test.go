@@ -43,9 +43,6 @@ func fakeTree(ctx context.Context, root, label string, o relabel.Options) (relab
 		changed("\x1b[31mred", "")
 		changed("na\xffme", "b\x07d")
 		few.Seen, few.Written, few.Right, few.Complete = 5, 3, 2, !o.DryRun
-		if o.DryRun {
-			few.CopyUp = 104857600
-		}
 		return few, nil
 	case "every":
 		o.OnWait("process 17")

@@ -204,7 +204,6 @@ func (j *jsonLines) result(r result) {
 		Reason      string    `json:"reason,omitempty"`
 		Way         string    `json:"way,omitempty"`
 		DryRun      bool      `json:"dry_run,omitempty"`
-		CopyUp      int64     `json:"copy_up_bytes,omitempty"`
 		Interrupted string    `json:"interrupted,omitempty"`
 		Unchanged   int64     `json:"unchanged,omitempty"`
 		Since       time.Time `json:"since,omitzero"`
@@ -215,7 +214,7 @@ func (j *jsonLines) result(r result) {
 	}{
 		head("summary", r.Root), r.Label,
 		j.counts(r.Seen, r.Written, r.Right, r.Vanished, r.Skipped, r.Failed),
-		r.Trusted, r.Complete, r.Elapsed.Seconds(), r.code, r.reason, r.Way, r.dryRun, r.CopyUp, r.Interrupted, r.Unchanged, r.Since.UTC(), r.Notes,
+		r.Trusted, r.Complete, r.Elapsed.Seconds(), r.code, r.reason, r.Way, r.dryRun, r.Interrupted, r.Unchanged, r.Since.UTC(), r.Notes,
 		r.entriesLeft, r.from, r.dirsLeft,
 	}, true)
 }

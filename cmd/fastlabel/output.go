@@ -269,9 +269,6 @@ func resultLine(r result) string {
 			parts = append(parts, thousands(c.n)+c.name)
 		}
 	}
-	if r.CopyUp > 0 {
-		parts = append(parts, thousands(r.CopyUp)+" bytes to copy up")
-	}
 	parts = append(parts, thousands(r.Failed)+" failed", seconds(r.Elapsed))
 	var left []string
 	if r.dirsLeft > 0 {

@@ -185,7 +185,7 @@ func TestJSONWhole(t *testing.T) {
 	r := result{begun: true, code: exitDeadline, reason: "deadline of 1s reached", dryRun: true, entriesLeft: 6, from: byLastRun, dirsLeft: 7}
 	r.Report = relabel.Report{
 		Root: root, Label: label, Seen: 15, Written: 5, Right: 4, Vanished: 3, Skipped: 2, Failed: 1, Elapsed: time.Second,
-		Way: "clone/setxattrat", CopyUp: 8, Interrupted: defaultLabel, Unchanged: 9, Since: time.Unix(1700000000, 5), Notes: []string{"a sentence"},
+		Way: "clone/setxattrat", Interrupted: defaultLabel, Unchanged: 9, Since: time.Unix(1700000000, 5), Notes: []string{"a sentence"},
 	}
 	j.result(r)
 	r.dryRun, j.dry = false, false

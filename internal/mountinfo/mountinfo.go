@@ -118,16 +118,6 @@ func (m *Mount) Inside(path string) string {
 	return strings.TrimSuffix(m.Root, "/") + rest
 }
 
-// Value is that of the option name=value, "" if there is none.
-func Value(options []string, name string) string {
-	for _, o := range options {
-		if v, ok := strings.CutPrefix(o, name+"="); ok {
-			return Unescape(v)
-		}
-	}
-	return ""
-}
-
 // Beneath returns the mounts below path, parents before what is mounted on
 // them, in the kernel's order.
 func Beneath(all []Mount, path string) []Mount {
