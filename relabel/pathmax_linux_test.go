@@ -26,16 +26,12 @@ func beyondPathMax(t *testing.T, dir, text string) {
 	name := strings.Repeat("d", 200)
 	for range 22 {
 		mkdir(t, name)
-		if err := os.Chdir(name); err != nil {
-			t.Fatal(err)
-		}
+		t.Chdir(name)
 	}
 	if err := os.Rename(root, "root"); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chdir("root"); err != nil {
-		t.Fatal(err)
-	}
+	t.Chdir("root")
 	if _, err := unix.Getcwd(make([]byte, 1<<16)); !errors.Is(err, unix.ENAMETOOLONG) {
 		t.Fatalf("control: the kernel tells the path: %v", err)
 	}
