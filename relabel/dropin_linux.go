@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-
-	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
 // chcon is Chcon after its arguments were looked at. want is canonical.
@@ -46,13 +44,11 @@ func chconOne(path, want string, o Options) error {
 		return err
 	}
 	defer root.close()
-	if root.st.Kind == sys.KindDir { // a relabel may be under way, which seals and commits it
-		held, err := r.lockRoot(context.Background(), root)
-		if err != nil {
-			return err
-		}
-		defer held.release()
+	held, err := r.lockRoot(context.Background(), root)
+	if err != nil {
+		return err
 	}
+	defer held.release()
 	return r.single(root)
 }
 

@@ -131,7 +131,7 @@ func (r *run) all(ctx context.Context, path, label string, ask func() means) err
 		return err
 	}
 	if root.st.Kind != sys.KindDir {
-		return r.single(root) // one call: there is nothing to lock
+		return r.single(root)
 	}
 	held, err := r.lockRoot(ctx, root)
 	if err != nil {
@@ -339,9 +339,10 @@ func (r *run) learn(root *root) error {
 
 func (r *root) close() { sys.Close(r.fd) }
 
-// lockRoot takes the volume's lock, if there is a place for locks.
+// lockRoot takes the volume's lock, if there is a place for locks. A file is one call,
+// which nothing seals or commits: there is nothing to lock.
 func (r *run) lockRoot(ctx context.Context, root *root) (*lock, error) {
-	if r.o.DryRun {
+	if r.o.DryRun || root.st.Kind != sys.KindDir {
 		return nil, nil
 	}
 	if r.locks.err != nil {
