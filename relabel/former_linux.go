@@ -348,28 +348,5 @@ func (w *worker) look(c *chunk, d *dir, o sys.Order, i, end int) (int, bool) {
 		w.add(d, e.Ino, e.Name, Former{Label: w.last, None: !has})
 	}
 	w.passed.Store(w.tally.seen)
-	switch trouble {
-	case sys.ReadErr:
-		e := c.at(i)
-		t := target{fd: o.Dir, name: e.Cname()}
-		w.name.Store(t.name)
-		op := w.hand.reads(t)
-		w.now(op)
-		var out outcome
-		if errno == errLongLabel {
-			out = w.label(t, d)
-		} else {
-			out = w.settle(t, d, failure, op.String(), errno)
-		}
-		if !d.again || out != right && out != vanished {
-			w.tally.count(out)
-		}
-		return i + 1, true
-	case sys.Taken:
-		if !w.stopped() {
-			c.wait()
-			return i, false
-		}
-	}
-	return i, true
+	return w.broken(c, d, o.Dir, i, trouble, errno)
 }

@@ -239,21 +239,31 @@ func (w *worker) sweep(c *chunk, d *dir, fd, i, end int) (int, bool) {
 	w.tally.seen += int64(done.Written)
 	w.tally.of[written] += int64(done.Written)
 	w.passed.Store(w.tally.seen)
-	switch done.Trouble {
+	return w.broken(c, d, fd, i, done.Trouble, done.Errno)
+}
+
+// broken deals with what ended a row at its name i: trouble with that name, or that
+// somebody took the rest.
+func (w *worker) broken(c *chunk, d *dir, fd, i int, trouble sys.Trouble, errno sys.Errno) (int, bool) {
+	switch trouble {
 	case sys.ReadErr, sys.WriteErr:
 		e := c.at(i)
 		t := target{fd: fd, name: e.Cname()}
 		w.name.Store(t.name)
 		op := w.hand.reads(t)
-		if done.Trouble == sys.WriteErr {
+		if trouble == sys.WriteErr {
 			op = w.hand.writes(t)
 		}
 		w.now(op)
-		o, errno := failure, done.Errno
-		if done.Trouble == sys.WriteErr && w.refusedButRight(t, errno) {
-			o, errno = right, 0
+		var o outcome
+		switch {
+		case trouble == sys.ReadErr && errno == errLongLabel: // longer than a look has room for
+			o = w.label(t, d)
+		case trouble == sys.WriteErr && w.refusedButRight(t, errno):
+			o = w.settle(t, d, right, op.String(), 0)
+		default:
+			o = w.settle(t, d, failure, op.String(), errno)
 		}
-		o = w.settle(t, d, o, op.String(), errno)
 		if !d.again || o != right && o != vanished {
 			w.tally.count(o)
 		}
