@@ -21,7 +21,7 @@ import (
 // beyond that, and give back what they have of it and do not use.
 //
 // A worker whose call has not returned for a second costs a thread, but gets no
-// work done. It is counted apart: it keeps no run from beginning, so frozen volumes
+// work done; nor does a run that waits for its volume's lock. It is counted apart: it keeps no run from beginning, so frozen volumes
 // cannot starve the others. A frozen volume thus takes one thread that is not in
 // the budget, at most, and what hangs is bounded too, by manyHung budgets: from
 // there on runs wait until a call returns. Its descriptors are open and stay
@@ -76,7 +76,7 @@ type share struct {
 	hung  int           // of them
 	least int           // descriptors that it entered with
 	files int
-	idle  bool // it waits for what hangs: whatever it has counts as hung
+	idle  bool // it waits for what hangs, or for a lock: whatever it has counts as hung
 }
 
 // enter waits for a worker and so many descriptors.

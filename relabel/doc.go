@@ -139,8 +139,10 @@
 //  9. Memory and open files do not grow with the tree. (TestMemory, TestLine,
 //     TestFewDescriptors, TestAllocations) All runs of a process share one
 //     budget of workers and one of descriptors, for which they wait within
-//     their contexts; volumes that hang keep no other waiting. (TestManyVolumes,
-//     TestFrozenVolumes, TestBudget, TestBudgetHung, TestBudgetTurn)
+//     their contexts; volumes that hang, or whose lock is waited for, keep no
+//     other waiting while there are descriptors. (TestManyVolumes,
+//     TestFrozenVolumes, TestFrozenFile, TestWaitingVolumes, TestBudget,
+//     TestBudgetHung, TestBudgetTurn)
 //  10. One relabel of a volume at a time, across processes, by a lock in the
 //     runtime directory that the owner of the volume cannot reach.
 //     (TestOneAtATime, TestKilledHolder, TestOwnersLock) Of two to different

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // chcon is Chcon after its arguments were looked at. want is canonical.
@@ -31,6 +32,9 @@ func chconOne(path, want string, o Options) error {
 		return err
 	}
 	defer share.close()
+	r.main.takes(share)
+	// It is not attended: a call that does not return must keep no run from beginning.
+	defer time.AfterFunc(stallAfter*glance, func() { share.held(1) }).Stop()
 	if err := r.prepare(); err != nil {
 		return err
 	}

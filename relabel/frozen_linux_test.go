@@ -206,6 +206,39 @@ func TestFrozenVolumes(t *testing.T) {
 	apart(t, "frozen", vol)
 }
 
+// TestFrozenFile: Chcon of one file that hangs keeps no run from beginning.
+func TestFrozenFile(t *testing.T) {
+	apart(t, "frozen file", treetest.Fresh(t, "ext4"))
+}
+
+func frozenFile(t *testing.T, vol string) {
+	healthy := grow(t, on(t, "tmpfs"), plain)
+	file := filepath.Join(grow(t, mkdir(t, vol, "v"), plain), "f00")
+	ice := newFreezer(t, vol)
+	if err := Chcon(file, oldLabel, false); err != nil { // what a process opens once is open
+		t.Fatal(err)
+	}
+	goroutines, files := runtime.NumGoroutine(), openFiles(t)
+	ice.freeze(t)
+	answer := make(chan error, 1)
+	go func() { answer <- Chcon(file, newLabel, false) }()
+	SetMaxWorkers(1)
+	until(t, "the call is known to hang", func() bool {
+		process.mu.Lock()
+		defer process.mu.Unlock()
+		return process.hung == 1
+	})
+	if r, err := Tree(t.Context(), healthy, newLabel, Options{NoSync: true}); err != nil || !r.Complete {
+		t.Errorf("%+v, %v", r, err)
+	}
+	ice.thaw(t)
+	if err := <-answer; err != nil {
+		t.Error(err)
+	}
+	nothingLeft(t, goroutines, files)
+	process.has(t, 0, 0, 0)
+}
+
 func frozenVolumes(t *testing.T, vol string) {
 	const volumes = 140
 	healthy := grow(t, on(t, "tmpfs"), plain)
@@ -260,6 +293,56 @@ func frozenVolumes(t *testing.T, vol string) {
 	cancel()
 	all.Wait()
 	ice.thaw(t)
+	nothingLeft(t, goroutines, files)
+	process.has(t, 0, 0, 0)
+}
+
+// TestWaitingVolumes: runs that wait for a volume's lock keep no other volume waiting.
+func TestWaitingVolumes(t *testing.T) {
+	apart(t, "waiting", on(t, "tmpfs"))
+}
+
+func waitingVolumes(t *testing.T, dir string) {
+	root, other := grow(t, mkdir(t, dir, "v"), plain), grow(t, mkdir(t, dir, "w"), plain)
+	if _, err := Tree(t.Context(), other, oldLabel, Options{}); err != nil { // what a process opens once is open
+		t.Fatal(err)
+	}
+	goroutines, files := runtime.NumGoroutine(), openFiles(t)
+	SetMaxWorkers(2)
+	var once sync.Once
+	begun, leave := make(chan struct{}), make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		if _, err := Tree(t.Context(), root, newLabel, Options{Threads: 1, Throttle: func(context.Context, int) {
+			once.Do(func() { close(begun) })
+			<-leave
+		}}); err != nil {
+			t.Error(err)
+		}
+	})
+	<-begun
+	told := make(chan string, 1)
+	all.Go(func() {
+		if _, err := Tree(t.Context(), root, newLabel, Options{OnWait: func(holder string) { told <- holder }}); err != nil {
+			t.Error(err)
+		}
+	})
+	all.Go(func() {
+		if err := Chcon(root, newLabel, false); err != nil {
+			t.Error(err)
+		}
+	})
+	<-told
+	until(t, "both are known to wait", func() bool {
+		process.mu.Lock()
+		defer process.mu.Unlock()
+		return process.hung == 2
+	})
+	if r, err := Tree(t.Context(), other, newLabel, Options{NoSync: true}); err != nil || !r.Complete {
+		t.Errorf("%+v, %v", r, err)
+	}
+	close(leave)
+	all.Wait()
 	nothingLeft(t, goroutines, files)
 	process.has(t, 0, 0, 0)
 }

@@ -56,6 +56,10 @@ func TestChild(t *testing.T) {
 		manyVolumes(t, path)
 	case "frozen":
 		frozenVolumes(t, path)
+	case "frozen file":
+		frozenFile(t, path)
+	case "waiting":
+		waitingVolumes(t, path)
 	case "hold":
 		_, err := Tree(t.Context(), path, newLabel, Options{OnChange: func(string, string) {
 			fmt.Println("held")

@@ -349,9 +349,13 @@ func (r *run) lockRoot(ctx context.Context, root *root) (*lock, error) {
 		r.note("no lock was taken: %v", r.locks.err)
 		return nil, nil
 	}
-	var wait func(holder string)
-	if r.o.OnWait != nil {
-		wait = func(holder string) { r.serially("OnWait", root.path, func() { r.o.OnWait(holder) }) }
+	share := r.main.has()
+	defer share.waits(false)
+	wait := func(holder string) {
+		share.waits(true) // so that other volumes do not wait for who has the lock
+		if r.o.OnWait != nil {
+			r.serially("OnWait", root.path, func() { r.o.OnWait(holder) })
+		}
 	}
 	return r.locks.take(ctx, identify(root.st), root.path, wait)
 }
