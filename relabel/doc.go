@@ -150,7 +150,8 @@
 //     what the run left on it is not committed. (TestTwoRuns, TestOvertaken,
 //     TestOvertakenSoon, TestHeedClock, TestShared)
 //  11. What could not be done is an error, a count or a note: never silence.
-//     (TestOrdinaryUser, TestLeftAlone)
+//     (TestOrdinaryUser, TestLeftAlone) That /proc is missing is not told as if
+//     the root were. (TestWithoutProc)
 //  12. A Group walks a volume once for all who ask at the time. A caller who
 //     leaves is told how far it is; one who comes back joins it or gets its
 //     result, which no other caller gets. (TestGroupKubelet,

@@ -44,9 +44,13 @@ func openProc() (*proc, error) {
 }
 
 // openGenuine opens a directory of /proc. Over a bind mount or a FUSE filesystem in
-// its place every answer could be an invention.
+// its place every answer could be an invention. That there is none must not be taken
+// for a root that is gone.
 func openGenuine(dir int, name, where string) (int, error) {
 	fd, e := sys.Openat(dir, sys.Cname(name), sys.OpenRead|sys.OpenDir, 0)
+	if e == syscall.ENOENT {
+		return -1, &fs.PathError{Op: "openat", Path: where, Err: fmt.Errorf("no proc filesystem is mounted on /proc")}
+	}
 	if e != 0 {
 		return -1, pathError("openat", where, e)
 	}
