@@ -74,11 +74,15 @@ func (p *proc) learn(root *root) error {
 		return pathError("openat", ".", e)
 	}
 	for try := 0; ; try++ {
+		was, _ := p.path(root.fd)
 		var err error
 		if p.mounts, err = p.table(); err != nil {
 			return err
 		}
 		root.real, e = p.where(root, p.mounts)
+		if is, _ := p.path(root.fd); is != was {
+			e = syscall.EAGAIN // renamed: the table may name what is beneath it by either path
+		}
 		if e != syscall.EAGAIN || try == tries {
 			break
 		}

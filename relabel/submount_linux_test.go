@@ -5,13 +5,17 @@ package relabel
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -222,5 +226,49 @@ func TestMountMoves(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestMountAncestorMoves: what is mounted beneath the root is seen where a directory
+// above the root is renamed while the table of mounts is read.
+func TestMountAncestorMoves(t *testing.T) {
+	top := grow(t, on(t, "tmpfs"), "dir a0\ndir a0/root\ndir a0/root/m\n")
+	above := filepath.Join(top, "a0")
+	if err := unix.Mount("test", above+"/root/m", "tmpfs", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.Unmount(above+"/root/m", unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	}()
+	fd, err := unix.Open(above+"/root", unix.O_PATH, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	for i := range 300 {
+		p, err := openProc()
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := filepath.Join(top, fmt.Sprintf("a%d", i+1))
+		var mover sync.WaitGroup
+		mover.Go(func() {
+			for range i { // at each point of learn
+				runtime.Gosched()
+			}
+			if err := os.Rename(above, to); err != nil {
+				t.Error(err)
+			}
+		})
+		root := &root{fd: fd}
+		err = p.learn(root)
+		mover.Wait()
+		above = to
+		if found := len(mountinfo.Beneath(p.mounts, root.real)); err != nil || found != 1 {
+			t.Fatalf("round %d: %d mounts beneath %s, %v", i, found, root.real, err)
+		}
+		p.close()
 	}
 }
