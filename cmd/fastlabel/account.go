@@ -63,7 +63,7 @@ func (a *account) check(ctx context.Context, paths []string) error {
 		return above(a.file)
 	})
 	if err == nil && in == "" {
-		in = firstOf(ctx, paths, above, os.Lstat)
+		in, _ = firstOf(ctx, paths, above, os.Lstat)
 		if in == "" && ctx.Err() != nil { // a PATH does not answer, which the run tells
 			return nil
 		}

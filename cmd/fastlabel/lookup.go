@@ -85,7 +85,7 @@ func (j *job) lookUp(ctx context.Context, operands, paths []string) error {
 		if j.command == "" && len(operands) == 1 && j.isRecord(ctx, operands[0]) {
 			return mistake{brief(operands[0]) + " is a record of --record", "to put back what it holds: " + forShell(cmp.Or(j.name, "fastlabel")) + " restore " + forShell(notFlag(operands[0]))}
 		}
-		return nil
+		return j.astray(ctx, paths)
 	}
 	which := brief(look.first)
 	if look.missing > 1 {
@@ -96,6 +96,26 @@ func (j *job) lookUp(ctx context.Context, operands, paths []string) error {
 		m.hint = meant(look.first)
 	}
 	return m
+}
+
+// astray is an error for an exclusion that lies in none of paths: it would leave
+// nothing alone, and what was meant would be labelled.
+func (j *job) astray(ctx context.Context, paths []string) error {
+	for _, dir := range j.exclude {
+		in, err := within(ctx, func() (map[identity]bool, error) {
+			if info, err := j.lstat(dir); err != nil || info == nil {
+				return nil, err
+			}
+			return above(dir)
+		})
+		if err != nil || in == nil {
+			continue // the engine says what is wrong with it
+		}
+		if first, all := firstOf(ctx, paths, in, os.Lstat); first == "" && all {
+			return mistake{"--exclude " + brief(dir) + " lies in no PATH", ""}
+		}
+	}
+	return nil
 }
 
 // meant is what a PATH that is missing was perhaps meant for.

@@ -37,7 +37,7 @@ func TestMistyped(t *testing.T) {
 		"verfy pv", "porbe pv", "verify_ pv", "restor pv", "explian pv", "hepl", "vresion", "pv verify", "pvv", "pv pw px",
 		label+" pv", "unconfined_u:object_r:user_home_t pv", "labels pv", "labels", "label", "probe verfy pv",
 		"-quiet pv", "-dry-run pv", "-type=usr_t pv", "-n -verbose pv", "--quite pv", "--dryrun pv", "--recursiv pv",
-		"-f list", "--record r pw", "pv/sub/none", "list/", "-e none pv pv/sub", "-f none", "-f pv", "--record none/r pv", "--metrics list pv",
+		"-f list", "--record r pw", "pv/sub/none", "list/", "-e none pv pv/sub", "-e labels pv", "-f none", "-f pv", "--record none/r pv", "--metrics list pv",
 		"--reference none pv", "--reference list pv", "restore none", "restore list/none", "help verfy", "help pv", "-hR "+label+" pv", "-Rh pv",
 		"-t "+label+" pv", "-l "+label+" pv", "s0:c1,c2 pv", "usr_t pv", "-r object_r pv", "–n pv", "“pv”", "rec", "--record - pv",
 	)

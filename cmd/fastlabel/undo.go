@@ -31,7 +31,7 @@ func (j *job) record(ctx context.Context, paths []string) (err error) {
 	}
 	above, err := within(ctx, func() (map[identity]bool, error) { return above(file) })
 	if err == nil {
-		if in := firstOf(ctx, paths, above, os.Stat); in != "" {
+		if in, _ := firstOf(ctx, paths, above, os.Stat); in != "" {
 			return usageError{fmt.Errorf("%s: it would lie in %s, and be labelled with it", at, brief(in))}
 		}
 		j.recorder, err = within(ctx, func() (*undo.Writer, error) { return undo.Create(file, versionLine()) })
@@ -68,14 +68,14 @@ func above(file string) (map[identity]bool, error) {
 	return all, nil
 }
 
-// firstOf returns the first of paths that is among them; "" if none is. What is wrong
-// with a path, or that it does not answer, the engine says.
-func firstOf(ctx context.Context, paths []string, among map[identity]bool, stat func(string) (fs.FileInfo, error)) string {
+// firstOf returns the first of paths that is among them; "" if none is, or if not all
+// answered. What is wrong with a path, or that it does not answer, the engine says.
+func firstOf(ctx context.Context, paths []string, among map[identity]bool, stat func(string) (fs.FileInfo, error)) (found string, all bool) {
 	var first atomic.Pointer[string]
-	looks(ctx, isPart(), func(at *atomic.Int64) bool {
+	all, _ = looks(ctx, isPart(), func(at *atomic.Int64) bool {
 		for i := range paths {
 			if at.Add(1); ctx.Err() != nil {
-				break
+				return false
 			}
 			if info, err := stat(paths[i]); err == nil {
 				if id, ok := identify(info); ok && among[id] {
@@ -87,9 +87,9 @@ func firstOf(ctx context.Context, paths []string, among map[identity]bool, stat 
 		return true
 	})
 	if p := first.Load(); p != nil {
-		return *p
+		return *p, all
 	}
-	return ""
+	return "", all
 }
 
 // dirOf is what the kernel resolves for file but its last name: link/../x is not x.
