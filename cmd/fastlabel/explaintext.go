@@ -95,7 +95,7 @@ func (e explanation) vouched(user bool) string {
 	case c.Label != "" && c.Label != e.label:
 		return "no: the last run, " + ended(c) + ", was to " + plain(c.Label)
 	case c.Label != "":
-		return fmt.Sprintf("yes: labelled by fastlabel, %s: %s, %s written", ended(c), entriesIn(c.Entries), thousands(c.Written))
+		return fmt.Sprintf("yes: labelled by fastlabel, %s: %s, %s written", ended(c), numbered(c.Entries, "entry", "entries"), thousands(c.Written))
 	case user:
 		return "unknown: the record of a run takes root to read"
 	case !e.labelled:
@@ -105,13 +105,6 @@ func (e explanation) vouched(user bool) string {
 }
 
 func ended(c relabel.Commit) string { return c.Ended.UTC().Format("2006-01-02 15:04:05 UTC") }
-
-func entriesIn(n int64) string {
-	if n == 1 {
-		return "1 entry"
-	}
-	return thousands(n) + " entries"
-}
 
 func (e explanation) asked(p *page) {
 	p.line("asked", "%s (%s)", e.want, short(e.from))

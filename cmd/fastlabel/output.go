@@ -243,12 +243,9 @@ func resultLine(r result) string {
 	if r.reason != "" {
 		parts = append(parts, strings.TrimSuffix("incomplete ("+r.reason+")", " (failed)"))
 	}
-	entries, written := " entries", " written"
+	written := " written"
 	if r.command == "restore" {
 		written = " put back"
-	}
-	if r.Seen == 1 {
-		entries = " entry"
 	}
 	switch {
 	case r.command == "verify" && r.Written == 1:
@@ -260,27 +257,34 @@ func resultLine(r result) string {
 	case r.dryRun:
 		written = " to write"
 	}
-	parts = append(parts, thousands(r.Seen)+entries, thousands(r.Written)+written)
+	parts = append(parts, numbered(r.Seen, "entry", "entries"), thousands(r.Written)+written)
 	for _, c := range []struct {
-		n    int64
-		name string
-	}{{r.Right, " right"}, {r.Vanished, " vanished"}, {r.Skipped, " skipped"}, {r.Unchanged, " directories unchanged"}} {
+		n         int64
+		one, many string
+	}{{r.Right, "right", "right"}, {r.Vanished, "vanished", "vanished"}, {r.Skipped, "skipped", "skipped"}, {r.Unchanged, "directory unchanged", "directories unchanged"}} {
 		if c.n != 0 {
-			parts = append(parts, thousands(c.n)+c.name)
+			parts = append(parts, numbered(c.n, c.one, c.many))
 		}
 	}
 	parts = append(parts, thousands(r.Failed)+" failed", seconds(r.Elapsed))
 	var left []string
 	if r.dirsLeft > 0 {
-		left = append(left, "at least "+thousands(r.dirsLeft)+" directories")
+		left = append(left, "at least "+numbered(r.dirsLeft, "directory", "directories"))
 	}
 	if r.entriesLeft > 0 {
-		left = append(left, r.from.words(thousands(r.entriesLeft))+" entries")
+		left = append(left, r.from.words(numbered(r.entriesLeft, "entry", "entries")))
 	}
 	if len(left) > 0 {
 		parts = append(parts, strings.Join(left, " and ")+" left")
 	}
 	return strings.Join(parts, ", ") + withLabel(r)
+}
+
+func numbered(n int64, one, many string) string {
+	if n == 1 {
+		many = one
+	}
+	return thousands(n) + " " + many
 }
 
 // withLabel names the label: one who forgot --level shall see it.

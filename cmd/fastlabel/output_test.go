@@ -140,6 +140,11 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("%d is %s", n, got)
 		}
 	}
+	for n, want := range map[int64]string{0: "0 entries", 1: "1 entry", 2000: "2,000 entries"} {
+		if got := numbered(n, "entry", "entries"); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
 }
 
 // worse is symmetric, knows every code, and 0 is the mildest.
