@@ -120,6 +120,14 @@ func (b *budget) serve() {
 	}
 }
 
+// holds counts n descriptors of what is outside the budget.
+func (b *budget) holds(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.open += n
+	b.serve()
+}
+
 // workers takes up to n workers more, without waiting, and says how many.
 func (s *share) workers(n int) int {
 	if s == nil {

@@ -11,8 +11,17 @@ import (
 
 // LastCommit returns what the last run left on root; the zero Commit if there
 // is none, or if the caller lacks CAP_SYS_ADMIN, without which it cannot be
-// read. It takes two looks at root and none beneath it.
-func LastCommit(root string) (Commit, error) {
+// read. It takes two looks at root and none beneath it. Where the filesystem does
+// not answer it does as Labelled.
+func LastCommit(root string) (last Commit, err error) {
+	err = probing.ask("LastCommit", root, func() error {
+		last, err = lastCommit(root)
+		return err
+	})
+	return last, err
+}
+
+func lastCommit(root string) (Commit, error) {
 	r := &run{}
 	var err error
 	if r.proc, err = openProc(); err != nil {

@@ -16,6 +16,7 @@
 //	tree_linux.go       the path itself: open, lock, probe, walk, commit
 //	lock_linux.go       one relabel of a volume at a time
 //	labelled_linux.go   is it labelled already?
+//	probes_linux.go     how many who ask so may hang
 //	mount_linux.go      each mount of the tree, and what in it is left alone
 //	submount_linux.go   what is mounted beneath the root
 //	confine_linux.go    the private clone; openat2 or mount ids without it
@@ -142,7 +143,9 @@
 //     their contexts; volumes that hang, or whose lock is waited for, keep no
 //     other waiting while there are descriptors. (TestManyVolumes,
 //     TestFrozenVolumes, TestFrozenFile, TestWaitingVolumes, TestBudget,
-//     TestBudgetHung, TestBudgetTurn)
+//     TestBudgetHung, TestBudgetTurn) Labelled, Interrupted and LastCommit wait
+//     for no share; where some of them hang, further ones are an error at once.
+//     (TestProbeDead, TestProbeManyPaths)
 //  10. One relabel of a volume at a time, across processes, by a lock in the
 //     runtime directory that the owner of the volume cannot reach.
 //     (TestOneAtATime, TestKilledHolder, TestOwnersLock) Of two to different

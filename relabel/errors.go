@@ -43,15 +43,17 @@ func (e *Incomplete) Error() string {
 func (e *Incomplete) Unwrap() []error { return e.First }
 
 // Hung is the error when a stopped walk could not wait for a call that hangs
-// in the kernel, as on a network filesystem whose server is gone.
+// in the kernel, as on a network filesystem whose server is gone; and that of Labelled,
+// Interrupted and LastCommit where too many such calls hang already.
 type Hung struct {
 	Calls []HungCall // what does not return
-	Cause error      // why the walk was stopped
+	Cause error      // why the walk was stopped, or not begun
 }
 
-// HungCall is a system call that has not returned, or a callback.
+// HungCall is a system call that has not returned, a callback, or a function of this
+// package that has no context.
 type HungCall struct {
-	Call string // as in "getxattrat", or "the caller's OnChange"
+	Call string // as in "getxattrat", "the caller's OnChange", or "Labelled"
 	Path string // what it was made for
 }
 

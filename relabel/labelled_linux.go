@@ -13,7 +13,20 @@ import (
 // with Top, whether its own entries do too. It says nothing of what lies
 // deeper: that is what the root's label vouches for. How much is mounted on the
 // machine makes no difference. A mount that gives every file one label has that.
-func Labelled(root, label string, depth Depth) (bool, error) {
+//
+// It has no context, and returns when the filesystem answers. While four calls of
+// Labelled, Interrupted or LastCommit for the same root have not returned for a second
+// a further one is a *Hung at once; so is each while 256 in all have not, or those
+// that have half of the files that the process may open.
+func Labelled(root, label string, depth Depth) (is bool, err error) {
+	err = probing.ask("Labelled", root, func() error {
+		is, err = labelled(root, label, depth)
+		return err
+	})
+	return is, err
+}
+
+func labelled(root, label string, depth Depth) (bool, error) {
 	r := &run{}
 	at, err := r.look(root, label)
 	if err != nil {
@@ -39,8 +52,16 @@ func (r *run) mayLack(root *root) bool {
 }
 
 // Interrupted reports whether root bears the seal of a relabel to label that
-// did not come to its end.
-func Interrupted(root, label string) (bool, error) {
+// did not come to its end. Where the filesystem does not answer it does as Labelled.
+func Interrupted(root, label string) (is bool, err error) {
+	err = probing.ask("Interrupted", root, func() error {
+		is, err = interrupted(root, label)
+		return err
+	})
+	return is, err
+}
+
+func interrupted(root, label string) (bool, error) {
 	r := &run{}
 	at, err := r.look(root, label)
 	if err != nil {

@@ -58,6 +58,8 @@ func TestChild(t *testing.T) {
 		frozenVolumes(t, path)
 	case "frozen file":
 		frozenFile(t, path)
+	case "probe dead":
+		probeDead(t, path)
 	case "waiting":
 		waitingVolumes(t, path)
 	case "hold":

@@ -54,6 +54,11 @@ func callers() []Mutant {
 			Edits:  edits(group, "\tif a.isStopped() {", "\tif false {"),
 		},
 		{
+			Name: "probes-hang-on", By: "TestProbeDead",
+			Breaks: "calls without a context do not all hang on one volume",
+			Edits:  edits("relabel/probes_linux.go", "if n < probesHung {", "if n >= 0 {"),
+		},
+		{
 			Name: "budget-hung-works", By: "TestBudgetHung",
 			Breaks: "a worker whose call hangs keeps no run from beginning",
 			Edits:  edits(budget, "\ts.b.working -= n - s.hung\n", ""),

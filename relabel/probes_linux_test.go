@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// TestProbeDead probes 300 times for volumes that do not answer, where the process may
+// have 256 descriptors.
+func TestProbeDead(t *testing.T) {
+	treetest.Need(t, "root", "fuse")
+	apart(t, "probe dead", on(t, "tmpfs"))
+}
+
+// dead mounts a FUSE filesystem at dir that does not answer until revive is called.
+func dead(t *testing.T, dir string) (revive func()) {
+	t.Helper()
+	fd, err := syscall.Open("/dev/fuse", syscall.O_RDWR|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	revive = sync.OnceFunc(func() { _ = syscall.Close(fd) }) // each call then fails
+	if err := syscall.Mount("dead", dir, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fd)); err != nil {
+		revive()
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		revive()
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return revive
+}
+
+func probeDead(t *testing.T, dir string) {
+	few := syscall.Rlimit{Cur: 256, Max: 256}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
+		t.Fatal(err)
+	}
+	healthy, one := grow(t, mkdir(t, dir, "healthy"), plain), mkdir(t, dir, "one")
+	if _, err := Labelled(healthy, newLabel, Root); err != nil { // what a process opens once is open
+		t.Fatal(err)
+	}
+	revive := dead(t, one)
+	goroutines, files := runtime.NumGoroutine(), openFiles(t)
+	var all sync.WaitGroup
+	var refused atomic.Int64
+	var revived atomic.Bool
+	hangs := func() int {
+		probing.mu.Lock()
+		defer probing.mu.Unlock()
+		return probing.all
+	}
+	const calls = 300
+	for i := range calls {
+		all.Go(func() {
+			var err error
+			switch i % 3 {
+			case 0:
+				_, err = Labelled(one, newLabel, Top)
+			case 1:
+				_, err = Interrupted(one, newLabel)
+			default:
+				_, err = LastCommit(one)
+			}
+			hung := new(Hung)
+			switch is := errors.As(err, &hung); {
+			case is && len(hung.Calls) == 1 && hung.Calls[0].Path == one:
+				refused.Add(1)
+			case is || !revived.Load() || err == nil:
+				t.Errorf("call %d: %v", i, err)
+				refused.Add(1)
+			}
+		})
+	}
+	until(t, "each hangs or has failed", func() bool { return hangs()+int(refused.Load()) == calls })
+	if n := hangs(); n < probesHung || n >= probesHung+probesAtOnce {
+		t.Errorf("%d hang", n)
+	}
+	if f, err := os.Open(healthy); err != nil {
+		t.Error(err)
+	} else {
+		_ = f.Close() // only read
+	}
+	if is, err := Labelled(healthy, newLabel, Root); is || err != nil {
+		t.Errorf("beside calls that hang: %t, %v", is, err)
+	}
+	process.has(t, 0, 0, filesPerProbe*hangs())
+	if r, err := Tree(t.Context(), healthy, newLabel, Options{}); err != nil || !r.Complete {
+		t.Errorf("beside calls that hang: %+v, %v", r, err)
+	}
+	revived.Store(true)
+	revive()
+	all.Wait()
+	until(t, "none hangs", func() bool { return hangs() == 0 })
+	nothingLeft(t, goroutines, files)
+	process.has(t, 0, 0, 0)
+	if len(probing.hung) != 0 {
+		t.Errorf("%v are left", probing.hung)
+	}
+	if _, err := Labelled(one, newLabel, Root); err == nil || errors.As(err, new(*Hung)) {
+		t.Errorf("when all have returned: %v", err)
+	}
+}
+
+// TestProbeManyPaths: as many as hang in all may be of one path each.
+func TestProbeManyPaths(t *testing.T) {
+	a := probes{places: make(chan struct{}, 1), hung: map[string]int{"/a": 1, "/b": probesHung}, all: probesHung + 1}
+	answers := func() error { return nil }
+	if err := a.ask("Labelled", "/a", answers); err != nil {
+		t.Error(err)
+	}
+	if err := a.ask("Labelled", "/b", answers); err == nil || !strings.Contains(err.Error(), `4 earlier calls have not returned; still waiting for the filesystem: Labelled "/b"`) {
+		t.Error(err)
+	}
+	a.all = manyProbesHung
+	if err := a.ask("Labelled", "/c", answers); err == nil || !strings.HasSuffix(err.Error(), `: Labelled "/a", Labelled "/b"`) {
+		t.Error(err)
+	}
+	if len(a.places) != 0 {
+		t.Error("a place is lost")
+	}
+}
