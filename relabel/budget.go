@@ -20,12 +20,12 @@ import (
 // each run is half of the budget at most. While a run waits, others take nothing
 // beyond that, and give back what they have of it and do not use.
 //
-// A worker whose call has not returned for a second costs a thread, but gets no
-// work done; nor does a run that waits for its volume's lock. It is counted apart: it keeps no run from beginning, so frozen volumes
-// cannot starve the others. A frozen volume thus takes one thread that is not in
-// the budget, at most, and what hangs is bounded too, by manyHung budgets: from
-// there on runs wait until a call returns. Its descriptors are open and stay
-// counted.
+// A worker whose call has not returned for a second costs a thread, but gets no work
+// done; nor does a run that waits for its volume's lock. It is counted apart: it
+// keeps no run from beginning, so frozen volumes cannot starve the others. A frozen
+// volume thus takes one thread that is not in the budget, at most, and what hangs is
+// bounded too, by manyHung budgets: from there on runs wait until a call returns. Its
+// descriptors are open and stay counted.
 
 const (
 	// defaultWorkers are those of the whole process. Go's runtime ends a process

@@ -108,10 +108,11 @@
 //     kernel's own, with what is mounted in it. An automount is triggered only if
 //     it is the root; what it has mounted already is labelled. A mount is found by
 //     its id if a directory above it is renamed during the run, and is a failure
-//     if it is no longer in the tree, or was unmounted from a directory that is. (TestLeftAlone, TestReadOnlySubvolume,
-//     TestReadOnlySubvolumeOfRoot, TestBeneathRefused, TestRefusedInside,
-//     TestKernelFilesystems, TestAutomountInside, TestAutomountRoot,
-//     TestMountMoves) A root may lie deeper than the kernel tells a path; what is
+//     if it is no longer in the tree, or was unmounted from a directory that is.
+//     (TestLeftAlone, TestReadOnlySubvolume, TestReadOnlySubvolumeOfRoot,
+//     TestBeneathRefused, TestRefusedInside, TestKernelFilesystems,
+//     TestAutomountInside, TestAutomountRoot, TestMountMoves,
+//     TestMountAncestorMoves) A root may lie deeper than the kernel tells a path; what is
 //     mounted beneath it is found by trying the paths of the mounts that do.
 //     (TestBeyondPathMax, TestBeyondPathMaxRefused, TestBeyondPathMaxMoves)
 //  7. What is created in a directory after it was labelled inherits from it:

@@ -15,30 +15,35 @@ import (
 // machine makes no difference. A mount that gives every file one label has that.
 //
 // It has no context, and returns when the filesystem answers. While four calls of
-// Labelled, Interrupted or LastCommit for the same root have not returned for a second
-// a further one is a *Hung at once; so is each while 256 in all have not, or those
-// that have half of the files that the process may open.
-func Labelled(root, label string, depth Depth) (is bool, err error) {
-	err = probing.ask("Labelled", root, func() error {
-		is, err = labelled(root, label, depth)
-		return err
-	})
-	return is, err
-}
-
-func labelled(root, label string, depth Depth) (bool, error) {
+// Labelled, Interrupted or LastCommit for the same root have waited for it for a second
+// a further one is a *Hung at once; so is each while 256 in all have, or those that have
+// half of the files that the process may open. To read what Top reads does not count.
+func Labelled(root, label string, depth Depth) (bool, error) {
 	r := &run{}
-	at, err := r.look(root, label)
-	if err != nil {
+	at, is, err := r.probe(root, label)
+	if at == nil {
 		return false, err
 	}
 	defer r.proc.close()
 	defer at.close()
-	ok, _, err := r.bears(at, depth)
-	if err == nil && !ok && r.mayLack(at) {
-		err = r.learn(at)
+	if is && depth == Top {
+		is, _, err = r.bears(at, Top)
 	}
-	return ok, err
+	return is, err
+}
+
+// probe says whether path itself has the label. Who has root closes it, and r.proc.
+func (r *run) probe(path, label string) (root *root, is bool, err error) {
+	err = probing.ask("Labelled", path, func() error {
+		if root, err = r.look(path, label); err != nil {
+			return err
+		}
+		if is, _, err = r.bears(root, Root); err == nil && !is && r.mayLack(root) {
+			err = r.learn(root)
+		}
+		return err
+	})
+	return root, is, err
 }
 
 // mayLack says whether the table of mounts is to be asked if root can have a label

@@ -112,7 +112,7 @@ func confinement() []Mutant {
 		{
 			Name: "kernel-labelled", By: "TestKernelFilesystems",
 			Breaks: "the kernel's own filesystems are left alone, with what is mounted in them",
-			Edits:  edits("relabel/submount_linux.go", "k := r.proc.kernels(info, root.id); k != nil", "k := r.proc.kernels(info, root.id); k != nil && k.id == info.id"),
+			Edits:  edits("relabel/submount_linux.go", "k := r.proc.kernels(info, root.id); k != nil", "k := r.proc.kernels(info, root.id); k != nil && k.ID == info.ID"),
 		},
 		{
 			Name: "proc-unverified", By: "TestProcIsReal",
