@@ -63,7 +63,7 @@ func (r *run) openRecord(root *root) (*record, error) {
 	c.attr = sys.NewAttr(attribute, []byte(r.want))
 	if !r.o.DryRun {
 		c.at("flock")
-		sys.TryShare(c.fd) // where it cannot be had nobody waits for this run
+		sys.TryShare(c.fd) // where it cannot be had no other run waits for this one
 	}
 	c.at("fgetxattr")
 	n, e := c.attr.Fgetxattr(c.fd)

@@ -202,7 +202,7 @@ func (w *worker) sweeps() bool {
 
 // sweep labels the names from i to end of the row, or as many as go without
 // trouble and the one with the trouble. It returns the next, and says no if
-// somebody took the rest.
+// another worker took the rest.
 func (w *worker) sweep(c *chunk, d *dir, fd, i, end int) (int, bool) {
 	o := sys.Order{Dir: fd, Turn: w.turn}
 	if w.hand.way == byThread {
@@ -243,7 +243,7 @@ func (w *worker) sweep(c *chunk, d *dir, fd, i, end int) (int, bool) {
 }
 
 // broken deals with what ended a row at its name i: trouble with that name, or that
-// somebody took the rest.
+// another worker took the rest.
 func (w *worker) broken(c *chunk, d *dir, fd, i int, trouble sys.Trouble, errno sys.Errno) (int, bool) {
 	switch trouble {
 	case sys.ReadErr, sys.WriteErr:

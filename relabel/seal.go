@@ -43,10 +43,10 @@ var sealUsers = [...]string{"unconfined_u", "root", "staff_u"}
 // would open the root to those cleared for less.
 //
 // The limits. A prober who asks for exactly the seal, and cannot read the claim
-// that says so, takes it for a finished label. For the first form that is someone who keeps the same volume under
-// two SELinux users; for the last, a container that drew c1022,c1023, one of
-// 523,776 pairs, and it could list the root's names besides. Both changes at
-// once would be asked for by nobody, but they are no help in either place:
+// that says so, takes it for a finished label. For the first form that is someone who
+// keeps the same volume under two SELinux users; for the last, a container that drew
+// c1022,c1023, one of 523,776 pairs, and it could list the root's names besides.
+// No caller would ask for both changes at once, but they are no help in either place:
 // where the user cannot be changed they are refused like the first form, and
 // where it can they lock out who the first form does not. When old is a
 // candidate, it is left out and the next is used.

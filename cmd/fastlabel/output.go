@@ -259,12 +259,15 @@ func resultLine(r result) string {
 	}
 	parts = append(parts, numbered(r.Seen, "entry", "entries"), thousands(r.Written)+written)
 	for _, c := range []struct {
-		n         int64
-		one, many string
-	}{{r.Right, "right", "right"}, {r.Vanished, "vanished", "vanished"}, {r.Skipped, "skipped", "skipped"}, {r.Unchanged, "directory unchanged", "directories unchanged"}} {
+		n    int64
+		name string
+	}{{r.Right, " right"}, {r.Vanished, " vanished"}, {r.Skipped, " skipped"}} {
 		if c.n != 0 {
-			parts = append(parts, numbered(c.n, c.one, c.many))
+			parts = append(parts, thousands(c.n)+c.name)
 		}
+	}
+	if r.Unchanged != 0 {
+		parts = append(parts, numbered(r.Unchanged, "directory", "directories")+" unchanged")
 	}
 	parts = append(parts, thousands(r.Failed)+" failed", seconds(r.Elapsed))
 	var left []string

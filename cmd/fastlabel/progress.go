@@ -251,7 +251,7 @@ type far struct {
 	left    time.Duration // 0: unknown
 }
 
-// bound is where the number of entries is from; "": nobody knows it.
+// bound is where the number of entries is from; "": it is unknown.
 type bound string
 
 const (
