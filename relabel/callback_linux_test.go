@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -51,15 +52,15 @@ func called(t *testing.T, name string) (root string, release func()) {
 		immutable(t, path, true)
 		t.Cleanup(func() { immutable(t, path, false) })
 	case "OnWait":
-		l := openLocks()
+		l := commit.OpenLocks()
 		st, _ := statPath(root)
-		held, err := l.take(t.Context(), identify(st), root, nil)
+		held, err := l.Take(t.Context(), st, root, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		release = func() {
-			held.release()
-			l.close()
+			held.Release()
+			l.Close()
 		}
 	}
 	return root, release

@@ -148,7 +148,7 @@ func unlocked(ctx context.Context, path, label string, o Options) (Report, error
 		return r.told, err
 	}
 	defer r.proc.close()
-	defer r.locks.close()
+	defer r.locks.Close()
 	root, err := r.openPrepared(path, probe)
 	if err != nil {
 		return r.told, err

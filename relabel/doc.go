@@ -14,7 +14,7 @@
 //	where_linux.go      where the root lies, also beyond PATH_MAX
 //	policy_linux.go     what the loaded policy makes of the label
 //	tree_linux.go       the path itself: open, lock, probe, walk, commit
-//	lock_linux.go       one relabel of a volume at a time
+//	internal/commit     one relabel of a volume at a time
 //	labelled_linux.go   is it labelled already?
 //	probes_linux.go     how many who ask so may hang
 //	mount_linux.go      each mount of the tree, and what in it is left alone

@@ -39,7 +39,7 @@ func chconOne(path, want string, o Options) error {
 		return err
 	}
 	defer r.proc.close()
-	defer r.locks.close()
+	defer r.locks.Close()
 	root, err := r.openPrepared(path, probe)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -52,7 +52,7 @@ func chconOne(path, want string, o Options) error {
 	if err != nil {
 		return err
 	}
-	defer held.release()
+	defer held.Release()
 	return r.single(root)
 }
 

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -129,7 +128,7 @@ func walkAlone(t *testing.T, root, label string, o Options) {
 	}
 	defer r.proc.close()
 	at, err := r.openPrepared(root, probe)
-	r.locks.close()
+	r.locks.Close()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,32 +223,4 @@ func TestOwnersLock(t *testing.T) {
 	if err != nil || r.Written != 46 {
 		t.Errorf("%+v, %v", r, err)
 	}
-}
-
-// TestLockIsNotCollected: no finalizer takes a lock away, though nothing has a
-// pointer to it: beside a hung call it is held until that returns.
-func TestLockIsNotCollected(t *testing.T) {
-	treetest.Need(t, "root")
-	l := openLocks()
-	if l.err != nil {
-		t.Fatal(l.err)
-	}
-	defer l.close()
-	id := identity{^uint64(0), uint64(os.Getpid())}
-	name := filepath.Join(l.dir.Name(), fmt.Sprintf("%x-%x", id.dev, id.ino))
-	defer os.Remove(name) // the second call may have done so
-	if _, err := l.take(t.Context(), id, "test", nil); err != nil {
-		t.Fatal(err)
-	}
-	for range 3 {
-		runtime.GC()
-		time.Sleep(20 * time.Millisecond) // for the finalizers
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	held, err := l.take(ctx, id, "test", nil)
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("the lock was let go: %v", err)
-	}
-	held.release()
 }

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -360,19 +361,19 @@ func TestReentry(t *testing.T) {
 // TestTrustedAfterWait: whom the call waited for has done its work.
 func TestTrustedAfterWait(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), plain)
-	l := openLocks()
-	if l.err != nil {
-		t.Fatal(l.err)
+	l := commit.OpenLocks()
+	if l.Err != nil {
+		t.Fatal(l.Err)
 	}
-	defer l.close()
+	defer l.Close()
 	st, _ := statPath(root)
-	held, err := l.take(t.Context(), identify(st), "test", nil)
+	held, err := l.Take(t.Context(), st, "test", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r, err := Tree(t.Context(), root, newLabel, Options{Skip: SkipRoot, OnWait: func(string) {
 		treetest.Set(t, root, ".", newLabel)
-		held.release()
+		held.Release()
 	}})
 	if err != nil || !r.Trusted || r.Seen != 1 {
 		t.Errorf("%+v, %v", r, err)

@@ -80,7 +80,7 @@ func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[Page, 
 		return err
 	}
 	defer s.proc.close()
-	defer s.locks.close()
+	defer s.locks.Close()
 	moved := path != ""
 	if !moved {
 		path = s.h.Root
@@ -103,7 +103,7 @@ func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[Page, 
 	if err != nil {
 		return err
 	}
-	defer held.release()
+	defer held.Release()
 	if root.st.Kind != sys.KindDir {
 		beneath := false
 		pages(func(Page, error) bool { beneath = true; return false })

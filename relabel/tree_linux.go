@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
+	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
@@ -25,7 +26,7 @@ type run struct {
 	want    string // the label in canonical form
 	means   means
 	proc    *proc
-	locks   locks
+	locks   commit.Locks
 	file    bool // the root was no directory when it was looked at
 	deny    map[identity]forbidden
 	exclude map[identity]string // not this time
@@ -112,7 +113,7 @@ func (r *run) all(ctx context.Context, path, label string, ask func() means) err
 		return err
 	}
 	defer r.proc.close()
-	defer r.locks.close()
+	defer r.locks.Close()
 	if err := r.askPolicy(); err != nil {
 		return err
 	}
@@ -137,7 +138,7 @@ func (r *run) all(ctx context.Context, path, label string, ask func() means) err
 	if err != nil {
 		return err
 	}
-	defer held.release()
+	defer held.Release()
 	return r.relabel(ctx, root)
 }
 
@@ -207,7 +208,7 @@ func (r *run) prepare() error {
 func (r *run) prepareWalk(ask func() means) {
 	r.means = ask()
 	if !r.o.DryRun {
-		r.locks = openLocks()
+		r.locks = commit.OpenLocks()
 	}
 }
 
@@ -341,12 +342,12 @@ func (r *root) close() { sys.Close(r.fd) }
 
 // lockRoot takes the volume's lock, if there is a place for locks. A file is one call,
 // which nothing seals or commits: there is nothing to lock.
-func (r *run) lockRoot(ctx context.Context, root *root) (*lock, error) {
+func (r *run) lockRoot(ctx context.Context, root *root) (*commit.Lock, error) {
 	if r.o.DryRun || root.st.Kind != sys.KindDir {
 		return nil, nil
 	}
-	if r.locks.err != nil {
-		r.note("no lock was taken: %v", r.locks.err)
+	if r.locks.Err != nil {
+		r.note("no lock was taken: %v", r.locks.Err)
 		return nil, nil
 	}
 	share := r.main.has()
@@ -357,7 +358,7 @@ func (r *run) lockRoot(ctx context.Context, root *root) (*lock, error) {
 			r.serially("OnWait", root.path, func() { r.o.OnWait(holder) })
 		}
 	}
-	return r.locks.take(ctx, identify(root.st), root.path, wait)
+	return r.locks.Take(ctx, root.st, root.path, wait)
 }
 
 // single labels a root that is no directory: there is nothing beneath it, so

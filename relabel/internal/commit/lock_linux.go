@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package relabel
+package commit
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,54 +22,56 @@ import (
 // when the holder dies, however it dies. A file is removed while its lock is
 // held, so whoever gets the lock looks whether the name still leads to it.
 
-// locks is the directory of lock files, opened before the root is.
-type locks struct {
+// Locks is the directory of lock files.
+type Locks struct {
 	dir *os.File
-	err error // why there is none; the run then goes on without, and says so
+	Err error // why there is none
 }
 
-func openLocks() locks {
+// OpenLocks opens the directory of lock files, before a root is opened.
+func OpenLocks() Locks {
 	base := "/run"
 	if os.Geteuid() != 0 {
 		base = os.Getenv("XDG_RUNTIME_DIR")
 		if base == "" {
-			return locks{err: fmt.Errorf("XDG_RUNTIME_DIR is not set")}
+			return Locks{Err: errors.New("XDG_RUNTIME_DIR is not set")}
 		}
 	}
 	path := filepath.Join(base, "fastlabel")
 	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenRead, 0)
 	if e == syscall.ENOENT {
 		if err := os.Mkdir(path, 0o700); err != nil && !os.IsExist(err) {
-			return locks{err: err}
+			return Locks{Err: err}
 		}
 		fd, e = sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenRead, 0)
 	}
 	if e != 0 {
-		return locks{err: pathError("openat", path, e)}
+		return Locks{Err: &fs.PathError{Op: "openat", Path: path, Err: e}}
 	}
-	return locks{dir: os.NewFile(uintptr(fd), path)}
+	return Locks{dir: os.NewFile(uintptr(fd), path)}
 }
 
-func (l *locks) close() {
+// Close closes the directory, when no lock in it is held any more.
+func (l *Locks) Close() {
 	if l.dir != nil {
 		_ = l.dir.Close() // nothing was written through it
 	}
 }
 
-// lock is one held lock. Its descriptor is a bare one, which nothing collects.
-type lock struct {
+// Lock is one held lock. Its descriptor is a bare one, which nothing collects.
+type Lock struct {
 	dir  int
 	name string
 	fd   int
 }
 
-// take waits for the lock of the volume id within ctx and tells wait once who
-// holds it. It asks again and again because flock cannot be given up by a
-// context: at first after 1 ms, then ever more rarely, up to 100 ms.
-func (l *locks) take(ctx context.Context, id identity, root string, wait func(holder string)) (*lock, error) {
-	name := fmt.Sprintf("%x-%x", id.dev, id.ino)
+// Take waits for the lock of the volume whose root is at path within ctx, and tells
+// wait once who holds it. It asks again and again because flock cannot be given up by
+// a context: at first after 1 ms, then ever more rarely, up to 100 ms.
+func (l *Locks) Take(ctx context.Context, root sys.Stat, path string, wait func(holder string)) (*Lock, error) {
+	name := fmt.Sprintf("%x-%x", root.Dev, root.Ino)
 	fail := func(op string, e sys.Errno) error {
-		return pathError(op, filepath.Join(l.dir.Name(), name), e)
+		return &fs.PathError{Op: op, Path: filepath.Join(l.dir.Name(), name), Err: e}
 	}
 	dir := int(l.dir.Fd())
 	for pause := time.Millisecond; ; pause = min(pause*2, 100*time.Millisecond) {
@@ -88,10 +92,10 @@ func (l *locks) take(ctx context.Context, id identity, root string, wait func(ho
 				return nil, fail("statx", e2)
 			case e2 == 0 && mine.Ino == named.Ino:
 				// Who holds it is only a courtesy to who waits.
-				holder := fmt.Sprintf("process %d, relabelling %q\n", os.Getpid(), root)
+				holder := fmt.Sprintf("process %d, relabelling %q\n", os.Getpid(), path)
 				_ = syscall.Ftruncate(fd, 0)
 				_, _ = syscall.Pwrite(fd, []byte(holder), 0)
-				return &lock{dir: dir, name: name, fd: fd}, nil
+				return &Lock{dir: dir, name: name, fd: fd}, nil
 			}
 			sys.Close(fd) // removed by its last holder: not the lock any more
 			continue
@@ -103,7 +107,7 @@ func (l *locks) take(ctx context.Context, id identity, root string, wait func(ho
 			wait = nil
 		}
 		sys.Close(fd)
-		if e != errWouldBlock {
+		if e != syscall.EWOULDBLOCK {
 			return nil, fail("flock", e)
 		}
 		select {
@@ -114,7 +118,8 @@ func (l *locks) take(ctx context.Context, id identity, root string, wait func(ho
 	}
 }
 
-func (l *lock) release() {
+// Release lets go of the lock; of none, it does nothing.
+func (l *Lock) Release() {
 	if l == nil {
 		return
 	}
