@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/metrics"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -76,7 +77,7 @@ func (a *account) check(ctx context.Context, paths []string) error {
 		a.checked = true
 		return nil
 	case err == nil:
-		err = usageError{fmt.Errorf("--metrics %s: it would be or lie in %s", brief(a.file), brief(in))}
+		err = usageError{fmt.Errorf("--metrics %s: it would be or lie in %s", words.Brief(a.file), words.Brief(in))}
 	case isEnd(ctx, err):
 		err = hungAt("openat", a.file, err)
 	default:
@@ -153,16 +154,16 @@ func (a *account) last(code int) string {
 	case a.done == 1:
 		line += ", 1 PATH"
 	case a.done > 1:
-		line += ", " + thousands(int64(a.done)) + " PATHs"
+		line += ", " + words.Thousands(int64(a.done)) + " PATHs"
 	}
 	if a.all.Seen > 0 {
 		written := "written"
 		if a.dry {
 			written = "to write"
 		}
-		line += fmt.Sprintf(", %s entries, %s %s, %s failed", thousands(a.all.Seen), thousands(a.all.Written), written, thousands(a.all.Failed))
+		line += fmt.Sprintf(", %s entries, %s %s, %s failed", words.Thousands(a.all.Seen), words.Thousands(a.all.Written), written, words.Thousands(a.all.Failed))
 	}
-	return line + ", " + seconds(time.Since(a.began))
+	return line + ", " + words.Seconds(time.Since(a.began))
 }
 
 // write writes the metrics. A run that ended before it knew its PATHs is told for
@@ -200,6 +201,6 @@ func (a *account) write(ctx context.Context, stderr io.Writer, code int, operand
 }
 
 func metricsFailed(stderr io.Writer, code int, err error) int {
-	fmt.Fprintf(stderr, "fastlabel: --metrics: %s\n", clean(err.Error()))
+	fmt.Fprintf(stderr, "fastlabel: --metrics: %s\n", words.Clean(err.Error()))
 	return worse(code, exitFailed)
 }

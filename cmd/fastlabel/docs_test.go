@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/metrics"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -244,11 +245,11 @@ func TestOutputPage(t *testing.T) {
 	}}}
 	written := "fastlabel: " + a.last(exitFailed) + "\n" + string(metrics.Text(r))
 	f := far{State: relabel.State{Seen: 1234567, Found: 1204, Path: "pv/a/b"}, elapsed: 42 * time.Second, rate: 29000}
-	written += f.line(widest) + "\n"
+	written += f.line(words.Widest) + "\n"
 	f.Path, f.total, f.from, f.left = "", 2_000_000, byInodes, left(2_000_000-f.Seen, f.rate)
-	written += f.line(widest) + "\n"
+	written += f.line(words.Widest) + "\n"
 	f.total, f.from, f.left = 1_800_000, byLastRun, left(1_800_000-f.Seen, f.rate)
-	written += f.line(widest) + "\n"
+	written += f.line(words.Widest) + "\n"
 	lines := 0
 	for line := range strings.Lines(blocks(page, "text")) {
 		lines++

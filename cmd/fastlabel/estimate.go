@@ -3,7 +3,6 @@
 package main
 
 import (
-	"fmt"
 	"math"
 	"time"
 )
@@ -54,13 +53,4 @@ func left(rest int64, rate float64) time.Duration {
 		return 0
 	}
 	return time.Duration(seconds) * time.Second
-}
-
-// clock words a span of time in whole seconds: 0:42, 1:01:01.
-func clock(d time.Duration) string {
-	s := int64(d / time.Second)
-	if s >= 3600 {
-		return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
-	}
-	return fmt.Sprintf("%d:%02d", s/60, s%60)
 }

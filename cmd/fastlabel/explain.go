@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/outlook"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/workload"
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -143,5 +144,5 @@ func (e explanation) toLabel() string {
 	if level, is := strings.CutPrefix(e.want, strings.TrimSuffix(defaultLabel, "s0")); is {
 		flags = "-l " + level
 	}
-	return "fastlabel " + flags + " -- " + forShell(e.path)
+	return "fastlabel " + flags + " -- " + words.Shell(e.path)
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/workload"
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -56,13 +57,13 @@ func podsIn(ctx context.Context, s *settings, stdin io.Reader) (workload.Pods, e
 		return workload.Pods{}, err
 	}
 	if err != nil {
-		return pods, usageError{fmt.Errorf("--for %s: %w", brief(s.forPods), errors.New(cut(clean(err.Error()), 1000)))}
+		return pods, usageError{fmt.Errorf("--for %s: %w", words.Brief(s.forPods), errors.New(words.Cut(words.Clean(err.Error()), 1000)))}
 	}
 	for i := range pods.Containers { // a level of a wrong form is told before anything is begun
 		c := &pods.Containers[i]
 		label, err := relabel.Compose(defaultLabel, c.User, "", "", c.Level)
 		if err != nil {
-			return pods, usageError{fmt.Errorf("--for %s: %s, container %s: %w", brief(s.forPods), brief(c.Pod), brief(c.Name), err)}
+			return pods, usageError{fmt.Errorf("--for %s: %s, container %s: %w", words.Brief(s.forPods), words.Brief(c.Pod), words.Brief(c.Name), err)}
 		}
 		if c.Level != "" {
 			c.Level = levelOf(label)

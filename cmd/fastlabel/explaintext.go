@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/outlook"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/workload"
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -49,7 +50,7 @@ func (p *page) wrap(mark, sentence string) {
 // text is the explanation; user says that this is not root, who alone can read a mark.
 func (e explanation) text(user bool) string {
 	var p page
-	p.WriteString(plain(e.path) + "\n")
+	p.WriteString(words.Plain(e.path) + "\n")
 	e.where(&p)
 	e.labels(&p, user)
 	e.asked(&p)
@@ -63,22 +64,22 @@ func (e explanation) where(p *page) {
 	m := e.mount
 	at := ""
 	if m.Point != e.real {
-		at = " at " + plain(m.Point)
+		at = " at " + words.Plain(m.Point)
 	}
-	p.line("is in", "%s, %s mounted%s %s", clean(m.FSType), plain(m.Source), at, clean(m.manner()))
-	p.line("", "%s", clean(m.has()))
+	p.line("is in", "%s, %s mounted%s %s", words.Clean(m.FSType), words.Plain(m.Source), at, words.Clean(m.manner()))
+	p.line("", "%s", words.Clean(m.has()))
 	if plugin := e.plugin(); plugin != "" {
-		p.line("", "mounted by the kubelet for %s", clean(plugin))
+		p.line("", "mounted by the kubelet for %s", words.Clean(plugin))
 	}
 	if e.real != e.path {
-		p.line("", "really %s", plain(e.real))
+		p.line("", "really %s", words.Plain(e.real))
 	}
 }
 
 func (e explanation) labels(p *page, user bool) {
 	label := "none"
 	if e.hasLabel {
-		label = plain(e.label)
+		label = words.Plain(e.label)
 	}
 	p.line("label", "%s", label)
 	p.line("vouched", "%s", e.vouched(user))
@@ -93,9 +94,9 @@ func (e explanation) vouched(user bool) string {
 	case e.sealed:
 		return "no: a relabel to the label that is asked for did not complete, or is under way"
 	case c.Label != "" && c.Label != e.label:
-		return "no: the last run, " + ended(c) + ", was to " + plain(c.Label)
+		return "no: the last run, " + ended(c) + ", was to " + words.Plain(c.Label)
 	case c.Label != "":
-		return fmt.Sprintf("yes: labelled by fastlabel, %s: %s, %s written", ended(c), numbered(c.Entries, "entry", "entries"), thousands(c.Written))
+		return fmt.Sprintf("yes: labelled by fastlabel, %s: %s, %s written", ended(c), words.Count(c.Entries, "entry", "entries"), words.Thousands(c.Written))
 	case user:
 		return "unknown: the record of a run takes root to read"
 	case !e.labelled:
@@ -127,7 +128,7 @@ func (e explanation) asked(p *page) {
 			if c.LeftByCRIO != "" {
 				how += "; CRI-O leaves it alone: " + c.LeftByCRIO
 			}
-			p.line("", "%s, container %s: %s", short(c.Pod), short(c.Name), clean(how))
+			p.line("", "%s, container %s: %s", short(c.Pod), short(c.Name), words.Clean(how))
 		}
 	}
 	if len(e.pods.Unread) > 0 {
@@ -136,7 +137,7 @@ func (e explanation) asked(p *page) {
 }
 
 // short is of a name in FILE, which may be as long as FILE.
-func short(name string) string { return cut(clean(name), 200) }
+func short(name string) string { return words.Cut(words.Clean(name), 200) }
 
 func (e explanation) mounts(p *page) {
 	for i, m := range e.beneath {
@@ -148,7 +149,7 @@ func (e explanation) mounts(p *page) {
 			p.line(head, "and %d more", len(e.beneath)-i)
 			break
 		}
-		p.line(head, "%s: %s %s; %s", plain(m.Point), clean(m.FSType), clean(m.manner()), clean(m.has()))
+		p.line(head, "%s: %s %s; %s", words.Plain(m.Point), words.Clean(m.FSType), words.Clean(m.manner()), words.Clean(m.has()))
 	}
 }
 
@@ -181,10 +182,10 @@ func (e explanation) runtimes(p *page) {
 			}
 			return w.Why == why
 		})
-		p.wrap("-", strings.Join(names, ", ")+": "+clean(why))
+		p.wrap("-", strings.Join(names, ", ")+": "+words.Clean(why))
 	}
 	for _, note := range e.future.Notes() {
-		p.wrap("-", clean(note))
+		p.wrap("-", words.Clean(note))
 	}
 }
 
@@ -198,7 +199,7 @@ func (e explanation) advice(p *page) {
 		p.WriteString("    - " + does + ":\n        " + command + "\n")
 	}
 	for _, a := range e.future.Advice() {
-		p.wrap("-", clean(a))
+		p.wrap("-", words.Clean(a))
 	}
 	if e.future.Labels() || e.future.Drawn {
 		fmt.Fprintf(p, "    - In the pod (whole files are in deploy/oci and deploy/podman):\n"+

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -21,14 +22,14 @@ func explain(root string, err error) fault {
 	f := fault{path: root}
 	var at *fs.PathError
 	if !errors.As(err, &at) {
-		f.text = clean(strings.TrimPrefix(err.Error(), root+": "))
+		f.text = words.Clean(strings.TrimPrefix(err.Error(), root+": "))
 		return f
 	}
 	f.path = at.Path
 	if about, ok := strings.CutPrefix(err.Error()+": ", at.Error()+": "); ok {
-		f.op, f.text = clean(at.Op), clean(strings.TrimSuffix(at.Err.Error()+": "+about, ": "))
+		f.op, f.text = words.Clean(at.Op), words.Clean(strings.TrimSuffix(at.Err.Error()+": "+about, ": "))
 	} else {
-		f.text = clean(err.Error())
+		f.text = words.Clean(err.Error())
 	}
 	return f
 }
@@ -48,11 +49,11 @@ func failuresOf(hung *relabel.Hung) []error {
 // notBegun says what is wrong with a command line.
 func notBegun(err error) string {
 	if errors.As(err, new(mistake)) {
-		return clean(err.Error())
+		return words.Clean(err.Error())
 	}
 	said := explain("", err).String()
 	if errors.As(err, new(metricsError)) {
-		said = "--metrics: " + clean(err.Error())
+		said = "--metrics: " + words.Clean(err.Error())
 	}
 	return said + "; nothing was begun"
 }
@@ -68,7 +69,7 @@ func (f fault) String() string {
 		line = f.op + ": " + line
 	}
 	if f.path != "" {
-		line = quote(f.path) + ": " + line
+		line = words.Quote(f.path) + ": " + line
 	}
 	return line
 }

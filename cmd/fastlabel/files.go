@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -43,10 +44,10 @@ func splitPaths(data []byte, file string, null bool) ([]string, error) {
 		n++
 		switch {
 		case len(item) == 0 && null && len(data) > 0:
-			return nil, usageError{fmt.Errorf("--files-from %s: %s %d is empty", brief(file), unit, n)}
+			return nil, usageError{fmt.Errorf("--files-from %s: %s %d is empty", words.Brief(file), unit, n)}
 		case len(item) == 0:
 		case bytes.IndexByte(item, 0) >= 0:
-			return nil, usageError{fmt.Errorf("--files-from %s: %s %d holds a NUL; paths that end in NUL need --null", brief(file), unit, n)}
+			return nil, usageError{fmt.Errorf("--files-from %s: %s %d holds a NUL; paths that end in NUL need --null", words.Brief(file), unit, n)}
 		default:
 			paths = append(paths, string(item))
 		}

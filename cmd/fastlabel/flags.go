@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/pflag"
+
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 )
 
 // settings are the flags, parsed.
@@ -155,7 +157,7 @@ func dispatch(args []string) (command, []string, error) {
 		return c, rest, nil
 	case "help": // of the command that follows, or of all
 		if len(rest) > 0 && rest[0] != "" && rest[0][0] != '-' && !slices.Contains(callable(), rest[0]) {
-			text := brief(rest[0]) + " is no command"
+			text := words.Brief(rest[0]) + " is no command"
 			if near := nearest(rest[0], callable()); near != "" {
 				text += ": did you mean " + near + "?"
 			}
@@ -227,7 +229,7 @@ func parseFlags(fs *pflag.FlagSet, args []string) error {
 			break
 		}
 		if strings.HasPrefix(a, "-test.") { // pflag would drop it in silence
-			return fmt.Errorf("unknown flag %s", brief(a))
+			return fmt.Errorf("unknown flag %s", words.Brief(a))
 		}
 	}
 	if long := oneDash(fs, args); long != "" {
@@ -242,9 +244,9 @@ func parseFlags(fs *pflag.FlagSet, args []string) error {
 	case errors.As(err, &unknown):
 		if short := unknown.GetSpecifiedShortnames(); short != "" {
 			_, n := utf8.DecodeRuneInString(short)
-			return fmt.Errorf("unknown flag %s", plain("-"+short[:n]))
+			return fmt.Errorf("unknown flag %s", words.Plain("-"+short[:n]))
 		}
-		text := "unknown flag " + brief("--"+unknown.GetSpecifiedName())
+		text := "unknown flag " + words.Brief("--"+unknown.GetSpecifiedName())
 		if near := nearest(unknown.GetSpecifiedName(), longNames(fs)); near != "" {
 			text += ": did you mean --" + near + "?"
 		}
@@ -254,11 +256,11 @@ func parseFlags(fs *pflag.FlagSet, args []string) error {
 	case errors.As(err, &invalid):
 		name := "--" + invalid.GetFlag().Name
 		if invalid.GetFlag().NoOptDefVal == "" {
-			name += " " + brief(invalid.GetValue())
+			name += " " + words.Brief(invalid.GetValue())
 		}
 		return fmt.Errorf("%s: %w", name, invalid.Unwrap())
 	case errors.As(err, &syntax):
-		return fmt.Errorf("bad flag %s", brief(syntax.GetSpecifiedFlag()))
+		return fmt.Errorf("bad flag %s", words.Brief(syntax.GetSpecifiedFlag()))
 	}
 	return err
 }

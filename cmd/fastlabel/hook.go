@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 )
 
 const (
@@ -176,7 +178,7 @@ func (h *hook) choose(ctx context.Context, mounts []bundleMount, asked *request)
 		source, err := h.resolve(m)
 		if err == nil && asked.all {
 			if why := host.noVolume(m, source); why != "" {
-				h.lines.info("left alone: %s is %s; %s can list it", plain(source), why, askRelabel)
+				h.lines.info("left alone: %s is %s; %s can list it", words.Plain(source), why, askRelabel)
 				return
 			}
 		}
@@ -219,7 +221,7 @@ func (h *hook) choose(ctx context.Context, mounts []bundleMount, asked *request)
 				missing = ""
 				add(m)
 			} else if missing != "" {
-				missing = "no bind mount but " + plain(m.Type)
+				missing = "no bind mount but " + words.Plain(m.Type)
 			}
 		}
 		if missing != "" {
@@ -241,7 +243,7 @@ func (h *hook) resolve(m bundleMount) (string, error) {
 	}
 	resolved, err := filepath.EvalSymlinks(source)
 	if err != nil {
-		return "", fmt.Errorf("source %s: %w", plain(source), err)
+		return "", fmt.Errorf("source %s: %w", words.Plain(source), err)
 	}
 	return resolved, nil
 }

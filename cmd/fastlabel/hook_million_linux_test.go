@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -40,7 +41,7 @@ func TestHookProbes(t *testing.T) {
 	begin := time.Now()
 	entries := fill(t, volume, files)
 	setLabel(t, volume, others)
-	t.Logf("%s entries made in %v", thousands(int64(entries)), time.Since(begin).Round(time.Millisecond))
+	t.Logf("%s entries made in %v", words.Thousands(int64(entries)), time.Since(begin).Round(time.Millisecond))
 	x.bind("/data", volume)
 	state := x.write()
 	binary := treetest.Command(t)
@@ -58,7 +59,7 @@ func TestHookProbes(t *testing.T) {
 	}
 
 	walk, said := run("hook", "-v")
-	expectHook(t, "walk", 0, exitDone, said, fmt.Sprintf("/data: %s entries, %[1]s written", thousands(int64(entries))))
+	expectHook(t, "walk", 0, exitDone, said, fmt.Sprintf("/data: %s entries, %[1]s written", words.Thousands(int64(entries))))
 	_, said = run("hook", "-v")
 	expectHook(t, "probe", 0, exitDone, said, "/data: already labelled (root), ")
 

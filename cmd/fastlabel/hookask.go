@@ -8,6 +8,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -83,7 +84,7 @@ func askedLabel(annotations map[string]string, mountLabel string) (string, error
 	case "", "false":
 		return label, nil
 	default:
-		return "", fmt.Errorf("%s is %s, not true or false", askShared, brief(shared))
+		return "", fmt.Errorf("%s is %s, not true or false", askShared, words.Brief(shared))
 	}
 }
 
@@ -91,7 +92,7 @@ func askedLabel(annotations map[string]string, mountLabel string) (string, error
 func askedSkip(annotations map[string]string) (string, error) {
 	if skip, ok := annotations[askSkip]; ok {
 		if skipping(&skip).set(skip) != nil {
-			return "", fmt.Errorf("%s is %s, not one of none, root, top, unchanged", askSkip, brief(skip))
+			return "", fmt.Errorf("%s is %s, not one of none, root, top, unchanged", askSkip, words.Brief(skip))
 		}
 		return skip, nil
 	}
@@ -112,7 +113,7 @@ func askedDestinations(list string) ([]string, error) {
 	for item := range strings.SplitSeq(list, ",") {
 		item = strings.TrimSpace(item)
 		if !path.IsAbs(item) {
-			return nil, fmt.Errorf("%s: %s is neither true nor an absolute destination", askRelabel, brief(item))
+			return nil, fmt.Errorf("%s: %s is neither true nor an absolute destination", askRelabel, words.Brief(item))
 		}
 		if item = path.Clean(item); known[item] {
 			continue

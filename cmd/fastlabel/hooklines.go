@@ -8,6 +8,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -49,7 +50,7 @@ func (l *hookLines) info(format string, a ...any)  { l.say(asInfo, false, format
 // end says how many lines were left out, if any were.
 func (l *hookLines) end() {
 	if l.begin(""); l.left > 0 {
-		l.say(asError, true, "%s more lines are left out", thousands(int64(l.left)))
+		l.say(asError, true, "%s more lines are left out", words.Thousands(int64(l.left)))
 	}
 }
 
@@ -74,12 +75,12 @@ func (l *hookLines) say(priority int, last bool, format string, a ...any) {
 	l.lines++
 	about := "hook: "
 	if l.container != "" {
-		about = "container " + plain(l.container) + ": "
+		about = "container " + words.Plain(l.container) + ": "
 	}
 	if l.destination != "" {
-		about += plain(l.destination) + ": "
+		about += words.Plain(l.destination) + ": "
 	}
-	line := cut(about+clean(fmt.Sprintf(format, a...)), maxLine)
+	line := words.Cut(about+words.Clean(fmt.Sprintf(format, a...)), maxLine)
 	fmt.Fprintf(l.stderr, "fastlabel: %s\n", line)
 	l.journal.write(priority, line)
 }
@@ -96,7 +97,7 @@ func (l *hookLines) failure(root string, err error) {
 
 func (l *hookLines) skip(_, path, reason string) {
 	if l.passed++; l.passed <= maxListed {
-		l.info("%s: skipped: %s", quote(path), reason)
+		l.info("%s: skipped: %s", words.Quote(path), reason)
 	}
 }
 
@@ -113,10 +114,10 @@ func (l *hookLines) explained(explanation)    {}
 
 func (l *hookLines) result(r result) {
 	if l.failed > maxListed {
-		l.error("%s more failures", thousands(int64(l.failed-maxListed)))
+		l.error("%s more failures", words.Thousands(int64(l.failed-maxListed)))
 	}
 	if l.passed > maxListed {
-		l.info("%s more skipped", thousands(int64(l.passed-maxListed)))
+		l.info("%s more skipped", words.Thousands(int64(l.passed-maxListed)))
 	}
 	l.unlabelable = (l.unlabelable || r.reason == "read-only") && r.code == exitRefused
 	line := resultLine(r)

@@ -15,6 +15,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 )
 
 const (
@@ -60,7 +62,7 @@ func decodeState(text []byte) (containerState, error) {
 		return s, fmt.Errorf("the state on stdin is %s and has no pid", s.Status)
 	}
 	if !filepath.IsAbs(s.Bundle) {
-		return s, fmt.Errorf("bundle %s is not an absolute path", brief(s.Bundle))
+		return s, fmt.Errorf("bundle %s is not an absolute path", words.Brief(s.Bundle))
 	}
 	return s, nil
 }
@@ -110,7 +112,7 @@ func readConfig(bundle string) (*bundleConfig, error) {
 		return nil, fmt.Errorf("bundle: %w", err)
 	}
 	if !info.IsDir() {
-		return nil, fmt.Errorf("bundle %s is not a directory but %s", plain(bundle), kind(info.Mode()))
+		return nil, fmt.Errorf("bundle %s is not a directory but %s", words.Plain(bundle), kind(info.Mode()))
 	}
 	root, err := os.OpenRoot(bundle)
 	if err != nil {
@@ -120,7 +122,7 @@ func readConfig(bundle string) (*bundleConfig, error) {
 	// A FIFO in its place shall not hold the hook.
 	f, err := root.OpenFile("config.json", os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, fmt.Errorf("bundle %s: %w", plain(bundle), err)
+		return nil, fmt.Errorf("bundle %s: %w", words.Plain(bundle), err)
 	}
 	defer f.Close()
 	if info, err = f.Stat(); err == nil && !info.Mode().IsRegular() {
@@ -135,7 +137,7 @@ func readConfig(bundle string) (*bundleConfig, error) {
 		err = json.Unmarshal(text, c)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("config.json in bundle %s: %w", plain(bundle), err)
+		return nil, fmt.Errorf("config.json in bundle %s: %w", words.Plain(bundle), err)
 	}
 	return c, nil
 }
@@ -178,7 +180,7 @@ func runsThis(e hookEntry) bool {
 func readAtMost(r io.Reader, most int64) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, most+1))
 	if err == nil && int64(len(text)) > most {
-		err = fmt.Errorf("larger than %s bytes", thousands(most))
+		err = fmt.Errorf("larger than %s bytes", words.Thousands(most))
 	}
 	return text, err
 }

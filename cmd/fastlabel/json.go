@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -67,7 +68,7 @@ func (j *jsonLines) line(v any, now bool) {
 	if err := e.Encode(v); err != nil { // strings and numbers: cannot be
 		panic(fmt.Sprint("encoding a line: ", err))
 	}
-	j.out.line(ascii(bytes.TrimSuffix(b.Bytes(), []byte{'\n'})), now)
+	j.out.line(words.ASCII(bytes.TrimSuffix(b.Bytes(), []byte{'\n'})), now)
 }
 
 func (j *jsonLines) failure(root string, err error) {

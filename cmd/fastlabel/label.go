@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -24,7 +25,7 @@ func target(ctx context.Context, s *settings) (string, error) {
 		label, err := withLevel(s.label)
 		var bad *relabel.LabelError
 		if errors.As(err, &bad) && bad.BareType {
-			err = fmt.Errorf("%w; for a type alone use --type %s", err, brief(bad.Label))
+			err = fmt.Errorf("%w; for a type alone use --type %s", err, words.Brief(bad.Label))
 		}
 		if err != nil {
 			return "", usageError{fmt.Errorf("--label: %w", err)}
@@ -33,7 +34,7 @@ func target(ctx context.Context, s *settings) (string, error) {
 	case s.reference != "":
 		label, err := within(ctx, func() (string, error) {
 			if isOwnPipe(s.reference) {
-				return "", usageError{fmt.Errorf("--reference %s: it leads to what this command prints to", brief(s.reference))}
+				return "", usageError{fmt.Errorf("--reference %s: it leads to what this command prints to", words.Brief(s.reference))}
 			}
 			return readLabel(s.reference)
 		})
@@ -41,13 +42,13 @@ func target(ctx context.Context, s *settings) (string, error) {
 			err = &relabel.Hung{Calls: []relabel.HungCall{{Call: "getxattr", Path: s.reference}}, Cause: err}
 		}
 		if isBare(err) {
-			return "", usageError{fmt.Errorf("--reference %s: it has no label", brief(s.reference))}
+			return "", usageError{fmt.Errorf("--reference %s: it has no label", words.Brief(s.reference))}
 		}
 		if err != nil {
 			return "", err
 		}
 		if label, err = withLevel(label); err != nil {
-			return "", usageError{fmt.Errorf("--reference %s: %w", brief(s.reference), err)}
+			return "", usageError{fmt.Errorf("--reference %s: %w", words.Brief(s.reference), err)}
 		}
 		return label, nil
 	}
@@ -62,7 +63,7 @@ func target(ctx context.Context, s *settings) (string, error) {
 		if err != nil {
 			err = fmt.Errorf("--%s: %w", part.flag, err)
 			if value := part.user + part.role + part.typ + part.level; looksWhole(value) {
-				err = fmt.Errorf("--%s %s is a whole label: give it by --label", part.flag, brief(value))
+				err = fmt.Errorf("--%s %s is a whole label: give it by --label", part.flag, words.Brief(value))
 			}
 			return "", usageError{err}
 		}
@@ -85,7 +86,7 @@ func withLevel(label string) (string, error) {
 		return "", err
 	}
 	if strings.Count(canonical, ":") < 3 {
-		return "", fmt.Errorf("%s has no level; with the lowest it is %s:s0", brief(canonical), brief(canonical))
+		return "", fmt.Errorf("%s has no level; with the lowest it is %s:s0", words.Brief(canonical), words.Brief(canonical))
 	}
 	return canonical, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap/zapcore"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -47,7 +48,7 @@ func (l logger) log(level zapcore.Level, message string, fields ...zapcore.Field
 }
 
 func str(key, value string) zapcore.Field {
-	return zapcore.Field{Key: key, Type: zapcore.StringType, String: clean(value)}
+	return zapcore.Field{Key: key, Type: zapcore.StringType, String: words.Clean(value)}
 }
 
 func number(key string, value int64) zapcore.Field {
@@ -74,42 +75,42 @@ type logged struct {
 
 func (l logged) failure(root string, err error) {
 	f := explain(root, err)
-	l.log(zapcore.ErrorLevel, "failed", str("root", plain(root)), str("path", plain(f.path)),
+	l.log(zapcore.ErrorLevel, "failed", str("root", words.Plain(root)), str("path", words.Plain(f.path)),
 		str("op", f.op), str("errno", errnoName(err)), str("text", f.text))
 	l.reporter.failure(root, err)
 }
 
 func (l logged) skip(root, path, reason string) {
-	l.log(zapcore.InfoLevel, "skipped", str("root", plain(root)), str("path", plain(path)), str("reason", clean(reason)))
+	l.log(zapcore.InfoLevel, "skipped", str("root", words.Plain(root)), str("path", words.Plain(path)), str("reason", words.Clean(reason)))
 	l.reporter.skip(root, path, reason)
 }
 
 func (l logged) wait(root, holder string) {
-	l.log(zapcore.InfoLevel, "waiting", str("root", plain(root)), str("holder", clean(holder)))
+	l.log(zapcore.InfoLevel, "waiting", str("root", words.Plain(root)), str("holder", words.Clean(holder)))
 	l.reporter.wait(root, holder)
 }
 
 func (l logged) stall(root string, c relabel.HungCall) {
-	l.log(zapcore.WarnLevel, "stalled", str("root", plain(root)), str("path", plain(c.Path)), str("call", c.Call))
+	l.log(zapcore.WarnLevel, "stalled", str("root", words.Plain(root)), str("path", words.Plain(c.Path)), str("call", c.Call))
 	l.reporter.stall(root, c)
 }
 
 func (l logged) change(root, path, from, to string) {
-	l.log(zapcore.DebugLevel, "changed", str("root", plain(root)), str("path", plain(path)), str("from", plain(from)), str("to", to))
+	l.log(zapcore.DebugLevel, "changed", str("root", words.Plain(root)), str("path", words.Plain(path)), str("from", words.Plain(from)), str("to", to))
 	l.reporter.change(root, path, from, to)
 }
 
 func (l logged) probed(p probeResult) {
-	l.log(zapcore.InfoLevel, "probed", str("root", plain(p.root)), str("label", p.label),
+	l.log(zapcore.InfoLevel, "probed", str("root", words.Plain(p.root)), str("label", p.label),
 		truth("labelled", p.labelled), truth("interrupted", p.interrupted))
 	l.reporter.probed(p)
 }
 
 func (l logged) result(r result) {
 	for _, n := range r.Notes {
-		l.log(zapcore.WarnLevel, "note", str("root", plain(r.Root)), str("text", clean(n)))
+		l.log(zapcore.WarnLevel, "note", str("root", words.Plain(r.Root)), str("text", words.Clean(n)))
 	}
-	l.log(zapcore.InfoLevel, "ended", str("root", plain(r.Root)), str("label", r.Label), str("way", r.Way),
+	l.log(zapcore.InfoLevel, "ended", str("root", words.Plain(r.Root)), str("label", r.Label), str("way", r.Way),
 		number("seen", r.Seen), number("written", r.Written), number("right", r.Right),
 		number("vanished", r.Vanished), number("skipped", r.Skipped), number("failed", r.Failed),
 		truth("trusted", r.Trusted), truth("complete", r.Complete), span("elapsed", r.Elapsed),

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/undo"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -40,10 +41,10 @@ func mistaken(operands []string, literal int, first bool, isThere func(string) b
 			continue
 		}
 		if isContext(o) {
-			return mistake{brief(o) + " is a label and no PATH", "to give it: --label " + brief(o)}
+			return mistake{words.Brief(o) + " is a label and no PATH", "to give it: --label " + words.Brief(o)}
 		}
 		if near := nearest(o, callable()); i == 0 && first && near != "" && isThere(o) {
-			return mistake{brief(o) + " may be the command " + near + " mistyped", "if it is a PATH write " + brief("./"+o)}
+			return mistake{words.Brief(o) + " may be the command " + near + " mistyped", "if it is a PATH write " + words.Brief("./"+o)}
 		}
 	}
 	return nil
@@ -83,13 +84,13 @@ func (j *job) lookUp(ctx context.Context, operands, paths []string) error {
 	}
 	if j.looked = look; look.missing == 0 {
 		if j.command == "" && len(operands) == 1 && j.isRecord(ctx, operands[0]) {
-			return mistake{brief(operands[0]) + " is a record of --record", "to put back what it holds: " + forShell(cmp.Or(j.name, "fastlabel")) + " restore " + forShell(notFlag(operands[0]))}
+			return mistake{words.Brief(operands[0]) + " is a record of --record", "to put back what it holds: " + words.Shell(cmp.Or(j.name, "fastlabel")) + " restore " + words.Shell(notFlag(operands[0]))}
 		}
 		return j.astray(ctx, paths)
 	}
-	which := brief(look.first)
+	which := words.Brief(look.first)
 	if look.missing > 1 {
-		which += " and " + thousands(int64(look.missing-1)) + " more"
+		which += " and " + words.Thousands(int64(look.missing-1)) + " more"
 	}
 	m := mistake{what: which + ": " + look.why.Error()}
 	if slices.Contains(operands, look.first) {
@@ -112,7 +113,7 @@ func (j *job) astray(ctx context.Context, paths []string) error {
 			continue // the engine says what is wrong with it
 		}
 		if first, all := firstOf(ctx, paths, in, os.Lstat); first == "" && all {
-			return mistake{"--exclude " + brief(dir) + " lies in no PATH", ""}
+			return mistake{"--exclude " + words.Brief(dir) + " lies in no PATH", ""}
 		}
 	}
 	return nil
@@ -128,11 +129,11 @@ func meant(word string) string {
 	case near != "":
 		return "did you mean fastlabel " + near + "?"
 	case strings.HasSuffix(word, "_t"):
-		return "did you mean --type " + brief(word) + "?"
+		return "did you mean --type " + words.Brief(word) + "?"
 	case strings.HasSuffix(word, "_r"):
-		return "did you mean --role " + brief(word) + "?"
+		return "did you mean --role " + words.Brief(word) + "?"
 	case isLevel(word):
-		return "did you mean --level " + brief(word) + "?"
+		return "did you mean --level " + words.Brief(word) + "?"
 	}
 	return ""
 }

@@ -113,7 +113,6 @@
 //	journal.go     the same for syslog
 //	progress.go    how far it is, for whoever waits
 //	estimate.go    how fast, and how long the rest takes at that rate
-//	fit.go         a line that fits the terminal
 //	screen.go      standard error, and the line on it that is drawn again
 //	ask_*.go       who asks, whose terminal it is, how much there is
 //	goon.go        the command line that goes on after a stop
@@ -124,12 +123,12 @@
 //	explaintext.go, explainjson.go: the same for explain
 //	faults.go      an error taken apart; calls that hang
 //	log.go         lines for the log
-//	quote.go       names that a terminal must not see raw
 //	sink.go        standard output, and whether it worked
 //	system_*.go    what only Linux has; errno_*.go: names of errors
 //
-// Packages for explain:
+// Packages that several of these use, and those for explain:
 //
+//	internal/words     names, numbers and times in a line for people
 //	internal/workload  what pods ask for
 //	internal/outlook   what runtimes do and why, and what to write
 package main
@@ -145,6 +144,7 @@ import (
 	"runtime"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/sdnotify"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/workload"
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -286,7 +286,7 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 		return exitDone
 	case s.man != "":
 		if err := manual(s.man); err != nil {
-			fmt.Fprintf(stderr, "fastlabel: --man: %s\n", clean(err.Error()))
+			fmt.Fprintf(stderr, "fastlabel: --man: %s\n", words.Clean(err.Error()))
 			return exitFailed
 		}
 		return exitDone
@@ -373,7 +373,7 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 		fmt.Fprintf(stderr, "%sfastlabel: %s\n", level, notBegun(err))
 		return codeOf(err, exitUsage)
 	case len(paths) == 0:
-		j.note("", "nothing to do: "+brief(s.filesFrom)+" names no path")
+		j.note("", "nothing to do: "+words.Brief(s.filesFrom)+" names no path")
 		return exitDone
 	case c.name == "probe":
 		return j.probeAll(ctx, paths)

@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -41,7 +43,7 @@ func transcript(a app, calls []call) string {
 		code := a.run(context.Background(), strings.NewReader(c.stdin), &out, &err, c.args)
 		b.WriteString("$ fastlabel")
 		for _, arg := range c.args {
-			b.WriteString(" " + brief(arg))
+			b.WriteString(" " + words.Brief(arg))
 		}
 		fmt.Fprintf(&b, "\n%s%sexit %d\n\n", prefixed("1> ", out.String()), prefixed("2> ", err.String()), code)
 	}

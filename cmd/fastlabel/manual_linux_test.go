@@ -34,14 +34,14 @@ func TestManual(t *testing.T) {
 			t.Errorf("mandoc -T lint: %v: %s", err, out)
 		}
 		out := treetest.Man(t, file)
-		page := words(out)
+		page := respaced(out)
 		for line := range strings.Lines(c.help()) {
 			line = strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(line, "Usage:"), "Example:"))
 			if strings.HasPrefix(line, "fastlabel ") && c.name == "" {
 				continue // what the other commands are about is on their pages
 			}
 			for part := range strings.SplitSeq(line, "   ") { // columns
-				part = strings.TrimSuffix(words(part), ":")
+				part = strings.TrimSuffix(respaced(part), ":")
 				if !strings.Contains(strings.ToLower(page), strings.ToLower(part)) && part != "Exit codes" {
 					t.Errorf("%s lacks %q:\n%s", file, part, out)
 				}
@@ -59,6 +59,6 @@ func TestManual(t *testing.T) {
 }
 
 // words is text as it reads: without what the width of a page makes of it.
-func words(text string) string {
+func respaced(text string) string {
 	return strings.Join(strings.Fields(strings.ReplaceAll(text, "‐\n", "")), " ")
 }

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -127,11 +127,11 @@ func (p *people) change(_, path, from, to string) {
 		did = "would relabel"
 	}
 	if from != "" {
-		from = " from " + plain(from)
+		from = " from " + words.Plain(from)
 	} else if p.dry { // every label was read
 		from = " from no label"
 	}
-	p.out.line([]byte(did+" "+quote(path)+from+" to "+to), false)
+	p.out.line([]byte(did+" "+words.Quote(path)+from+" to "+to), false)
 }
 
 func (p *people) skip(root, path, reason string) {
@@ -139,13 +139,13 @@ func (p *people) skip(root, path, reason string) {
 		return
 	}
 	if p.count(root, 0, 1, 0).passed <= maxListed || p.verbose {
-		p.say(levelInfo, "%s: skipped: %s", quote(path), clean(reason))
+		p.say(levelInfo, "%s: skipped: %s", words.Quote(path), words.Clean(reason))
 	}
 }
 
 func (p *people) wait(root, holder string) {
 	if !p.quiet {
-		p.say(levelInfo, "%s: waiting for another relabel of this volume (%s)", plain(root), clean(holder))
+		p.say(levelInfo, "%s: waiting for another relabel of this volume (%s)", words.Plain(root), words.Clean(holder))
 	}
 }
 
@@ -153,9 +153,9 @@ func (p *people) stall(root string, c relabel.HungCall) {
 	switch {
 	case p.quiet:
 	case c.Call == "":
-		p.say(levelWarning, "%s: waiting for the filesystem", plain(root))
+		p.say(levelWarning, "%s: waiting for the filesystem", words.Plain(root))
 	default:
-		p.say(levelWarning, "%s: waiting for %s %s", plain(root), clean(c.Call), quote(c.Path))
+		p.say(levelWarning, "%s: waiting for %s %s", words.Plain(root), words.Clean(c.Call), words.Quote(c.Path))
 	}
 }
 
@@ -164,16 +164,16 @@ func (p *people) note(root, text string) {
 		return
 	}
 	if root != "" {
-		text = plain(root) + ": " + text
+		text = words.Plain(root) + ": " + text
 	}
-	p.say(levelInfo, "%s", clean(text))
+	p.say(levelInfo, "%s", words.Clean(text))
 }
 
 func (p *people) probed(r probeResult) {
 	if p.quiet {
 		return
 	}
-	p.out.line([]byte(plain(r.root)+": "+r.words()), true)
+	p.out.line([]byte(words.Plain(r.root)+": "+r.words()), true)
 }
 
 // words is the answer, and what vouches for it.
@@ -194,19 +194,19 @@ func (r probeResult) words() string {
 	case r.has == r.label:
 		return "not labelled: the root has this label, not all of its entries"
 	}
-	return "not labelled: it has " + plain(r.has)
+	return "not labelled: it has " + words.Plain(r.has)
 }
 
 func (p *people) result(r result) {
 	t := p.counted(r.Root)
 	if !p.verbose && t.failed > maxListed {
-		p.say(levelError, "%s: %s more failures; -v lists all", plain(r.Root), thousands(int64(t.failed-maxListed)))
+		p.say(levelError, "%s: %s more failures; -v lists all", words.Plain(r.Root), words.Thousands(int64(t.failed-maxListed)))
 	}
 	if t.denied > 0 {
-		p.say(levelError, "%s: not root: %s of its entries belong to others, or are closed to this user; -v lists them", plain(r.Root), thousands(int64(t.denied)))
+		p.say(levelError, "%s: not root: %s of its entries belong to others, or are closed to this user; -v lists them", words.Plain(r.Root), words.Thousands(int64(t.denied)))
 	}
 	if !p.verbose && t.passed > maxListed {
-		p.say(levelInfo, "%s: %s more skipped; -v lists all", plain(r.Root), thousands(int64(t.passed-maxListed)))
+		p.say(levelInfo, "%s: %s more skipped; -v lists all", words.Plain(r.Root), words.Thousands(int64(t.passed-maxListed)))
 	}
 	if p.quiet {
 		return
@@ -214,18 +214,18 @@ func (p *people) result(r result) {
 	switch {
 	case r.Interrupted == "":
 	case r.dryRun || r.command == "verify": // these take no lock
-		p.note(r.Root, "a relabel to "+plain(r.Interrupted)+" did not complete, or is at work")
+		p.note(r.Root, "a relabel to "+words.Plain(r.Interrupted)+" did not complete, or is at work")
 	default:
-		p.note(r.Root, "an earlier relabel to "+plain(r.Interrupted)+" did not complete")
+		p.note(r.Root, "an earlier relabel to "+words.Plain(r.Interrupted)+" did not complete")
 	}
 	line := resultLine(r)
 	switch {
 	case line == "":
 	case r.command == "verify" && r.begun:
-		p.out.line([]byte(plain(r.Root)+": "+line), true)
+		p.out.line([]byte(words.Plain(r.Root)+": "+line), true)
 	default:
 		_ = p.out.flush() // the list comes first; an error is told at the end
-		p.say(priorityOf(r.code), "%s: %s", plain(r.Root), line)
+		p.say(priorityOf(r.code), "%s: %s", words.Plain(r.Root), line)
 	}
 }
 
@@ -235,7 +235,7 @@ func resultLine(r result) string {
 	case !r.begun:
 		return "not begun (" + r.reason + ")"
 	case r.Trusted:
-		return "already labelled (" + r.skip + "), " + seconds(r.Elapsed) + withLabel(r)
+		return "already labelled (" + r.skip + "), " + words.Seconds(r.Elapsed) + withLabel(r)
 	case r.Seen == 0 && r.code != exitDone && r.code < exitDeadline, r.reason == "unsupported":
 		return ""
 	}
@@ -257,37 +257,30 @@ func resultLine(r result) string {
 	case r.dryRun:
 		written = " to write"
 	}
-	parts = append(parts, numbered(r.Seen, "entry", "entries"), thousands(r.Written)+written)
+	parts = append(parts, words.Count(r.Seen, "entry", "entries"), words.Thousands(r.Written)+written)
 	for _, c := range []struct {
 		n    int64
 		name string
 	}{{r.Right, " right"}, {r.Vanished, " vanished"}, {r.Skipped, " skipped"}} {
 		if c.n != 0 {
-			parts = append(parts, thousands(c.n)+c.name)
+			parts = append(parts, words.Thousands(c.n)+c.name)
 		}
 	}
 	if r.Unchanged != 0 {
-		parts = append(parts, numbered(r.Unchanged, "directory", "directories")+" unchanged")
+		parts = append(parts, words.Count(r.Unchanged, "directory", "directories")+" unchanged")
 	}
-	parts = append(parts, thousands(r.Failed)+" failed", seconds(r.Elapsed))
+	parts = append(parts, words.Thousands(r.Failed)+" failed", words.Seconds(r.Elapsed))
 	var left []string
 	if r.dirsLeft > 0 {
-		left = append(left, "at least "+numbered(r.dirsLeft, "directory", "directories"))
+		left = append(left, "at least "+words.Count(r.dirsLeft, "directory", "directories"))
 	}
 	if r.entriesLeft > 0 {
-		left = append(left, r.from.words(numbered(r.entriesLeft, "entry", "entries")))
+		left = append(left, r.from.words(words.Count(r.entriesLeft, "entry", "entries")))
 	}
 	if len(left) > 0 {
 		parts = append(parts, strings.Join(left, " and ")+" left")
 	}
 	return strings.Join(parts, ", ") + withLabel(r)
-}
-
-func numbered(n int64, one, many string) string {
-	if n == 1 {
-		many = one
-	}
-	return thousands(n) + " " + many
 }
 
 // withLabel names the label: one who forgot --level shall see it.
@@ -296,19 +289,4 @@ func withLabel(r result) string {
 		return ""
 	}
 	return "; label " + r.Label
-}
-
-func thousands(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
-func seconds(d time.Duration) string {
-	if d >= time.Second {
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	}
-	return fmt.Sprintf("%.3f s", d.Seconds())
 }

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -221,7 +222,7 @@ func (p *progress) sayOf(u *underWay, now time.Time) {
 		p.json.status(f)
 		return
 	}
-	_, _ = io.WriteString(p.screen, "fastlabel: "+plain(tidy(u.root))+": "+f.line(widest)+"\n")
+	_, _ = io.WriteString(p.screen, "fastlabel: "+words.Plain(tidy(u.root))+": "+f.line(words.Widest)+"\n")
 }
 
 // answer is say for one who asked.
@@ -299,36 +300,36 @@ func (f far) percent() int64 {
 
 // line is for people, in so many columns.
 func (f far) line(room int) string {
-	parts := []string{thousands(f.Seen) + " entries"}
+	parts := []string{words.Thousands(f.Seen) + " entries"}
 	if f.Failed > 0 {
-		parts = append(parts, thousands(f.Failed)+" failed")
+		parts = append(parts, words.Thousands(f.Failed)+" failed")
 	}
-	parts = append(parts, clock(f.elapsed)+" elapsed")
+	parts = append(parts, words.Clock(f.elapsed)+" elapsed")
 	if f.total > 0 {
 		whole := slices.Clone(parts)
-		whole[0] = fmt.Sprintf("%s of %s (%d%%)", thousands(f.Seen), f.from.words(thousands(f.total)), f.percent())
+		whole[0] = fmt.Sprintf("%s of %s (%d%%)", words.Thousands(f.Seen), f.from.words(words.Thousands(f.total)), f.percent())
 		// Failures and the time matter more than how many entries there are.
 		if len(strings.Join(whole, ", ")) <= room {
 			parts = whole
 		}
 	}
 	if f.left > 0 {
-		parts = append(parts, f.from.words(clock(f.left))+" left")
+		parts = append(parts, f.from.words(words.Clock(f.left))+" left")
 	}
-	parts = append(parts, thousands(int64(math.Round(f.rate)))+"/s")
+	parts = append(parts, words.Thousands(int64(math.Round(f.rate)))+"/s")
 	if f.Call != "" {
-		return fit(append(parts, "in "+clean(f.Call)), "", room)
+		return words.Fit(append(parts, "in "+words.Clean(f.Call)), "", room)
 	}
 	if f.total == 0 {
-		parts = append(parts, thousands(f.Found)+" directories found so far")
+		parts = append(parts, words.Thousands(f.Found)+" directories found so far")
 	}
-	return fit(parts, f.Path, room)
+	return words.Fit(parts, f.Path, room)
 }
 
 // tidy cuts a PATH that would bury the line.
 func tidy(path string) string {
-	if len(path) > widest {
-		return tail(path, widest)
+	if len(path) > words.Widest {
+		return words.Tail(path, words.Widest)
 	}
 	return path
 }

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -122,7 +123,7 @@ func TestProgressBound(t *testing.T) {
 				p.sample(time.Now())
 				time.Sleep(time.Second)
 			}
-			if got := p.far(u, time.Now()).line(widest); got != c.want {
+			if got := p.far(u, time.Now()).line(words.Widest); got != c.want {
 				t.Errorf("%s: %q, not %q", name, got, c.want)
 			}
 			if n := len(u.estimate.samples); n > 11 {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -48,7 +49,7 @@ func (m *manager) see(p *progress, now time.Time) {
 		seen[u] = f.State
 	}
 	m.last = seen
-	status := []string{"STATUS=" + plain(tidy(f.root)) + ": " + f.line(widest)}
+	status := []string{"STATUS=" + words.Plain(tidy(f.root)) + ": " + f.line(words.Widest)}
 	if moved {
 		status = append(status, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", stretch.Microseconds()))
 	}

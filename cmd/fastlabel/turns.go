@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 )
 
 // inTurn does each of n things. The next begins when the one before has ended
@@ -79,7 +81,7 @@ func (j *job) labelGroup(ctx context.Context, paths []string, served bool, begun
 			}
 			if walked[by] {
 				if j.verbose || j.json {
-					j.skip(roots[i].path, roots[i].path, "done with "+plain(roots[by].path))
+					j.skip(roots[i].path, roots[i].path, "done with "+words.Plain(roots[by].path))
 				}
 				return
 			}

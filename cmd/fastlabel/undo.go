@@ -16,13 +16,14 @@ import (
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/undo"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
 // record makes the file of --record, for the one path.
 func (j *job) record(ctx context.Context, paths []string) (err error) {
 	file := j.settings.record
-	at := "--record " + brief(file)
+	at := "--record " + words.Brief(file)
 	if file == "-" {
 		return usageError{errors.New("--record: - is no file, and restore reads no pipe")}
 	}
@@ -32,7 +33,7 @@ func (j *job) record(ctx context.Context, paths []string) (err error) {
 	above, err := within(ctx, func() (map[identity]bool, error) { return above(file) })
 	if err == nil {
 		if in, _ := firstOf(ctx, paths, above, os.Stat); in != "" {
-			return usageError{fmt.Errorf("%s: it would lie in %s, and be labelled with it", at, brief(in))}
+			return usageError{fmt.Errorf("%s: it would lie in %s, and be labelled with it", at, words.Brief(in))}
 		}
 		j.recorder, err = within(ctx, func() (*undo.Writer, error) { return undo.Create(file, versionLine()) })
 	}
@@ -114,8 +115,8 @@ func (j *job) recorded(ctx context.Context) int {
 		return exitDone
 	}
 	code := exitDone
-	file := forShell(notFlag(j.settings.record))
-	restore := forShell(cmp.Or(j.name, "fastlabel")) + " restore "
+	file := words.Shell(notFlag(j.settings.record))
+	restore := words.Shell(cmp.Or(j.name, "fastlabel")) + " restore "
 	late, cancel := lingering(ctx)
 	defer cancel()
 	type state struct{ begun, whole bool }
@@ -175,7 +176,7 @@ func (j *job) restore(ctx context.Context, operands []string) ([]string, error) 
 	case err != nil:
 		return nil, err
 	case r.Cut:
-		j.note("", fmt.Sprintf("the record has no end; it holds %s entries", thousands(r.Entries)))
+		j.note("", fmt.Sprintf("the record has no end; it holds %s entries", words.Thousands(r.Entries)))
 	}
 	r.Head.Partial = r.Cut
 	j.label = r.Head.Label
@@ -206,7 +207,7 @@ func openRecord(file string, partial bool) (*undo.Reader, error) {
 		return refuse(err)
 	}
 	if r.Cut && !partial {
-		return refuse(fmt.Errorf("the record has no end: its run was killed, or the file is not whole; it holds %s entries, which --partial puts back", thousands(r.Entries)))
+		return refuse(fmt.Errorf("the record has no end: its run was killed, or the file is not whole; it holds %s entries, which --partial puts back", words.Thousands(r.Entries)))
 	}
 	return r, nil
 }

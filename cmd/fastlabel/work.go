@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/undo"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -206,12 +207,12 @@ func (j *job) aboutLink(path string, dry bool) {
 	if !is {
 		return
 	}
-	text := plain(path) + " is a symbolic link; only the link was labelled."
+	text := words.Plain(path) + " is a symbolic link; only the link was labelled."
 	if dry {
-		text = plain(path) + " is a symbolic link; only the link was looked at."
+		text = words.Plain(path) + " is a symbolic link; only the link was looked at."
 	}
 	if toDir {
-		text += " Write " + plain(path+"/") + " for the directory."
+		text += " Write " + words.Plain(path+"/") + " for the directory."
 	}
 	j.note("", text)
 }

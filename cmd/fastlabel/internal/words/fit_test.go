@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package words
 
 import (
 	"strings"
@@ -25,7 +25,7 @@ func TestFit(t *testing.T) {
 		{27, "/p/d", `3 failed, 2 to 3 min left`},
 		{3, "/p/d", ``},
 	} {
-		if got := fit(parts, c.path, c.room); got != c.want {
+		if got := Fit(parts, c.path, c.room); got != c.want {
 			t.Errorf("%d columns:\n%s\n%s", c.room, got, c.want)
 		}
 	}
@@ -33,7 +33,7 @@ func TestFit(t *testing.T) {
 		"/a/b": `"/a/b"`, "/0123456789abcdef": `"…6789abcdef"`,
 		"/日本語日本語日本語": `"…本語日本語"`, "/e\u0301\u0301\u0301e\u0301": "\"/e\u0301\u0301\u0301e\u0301\"",
 	} {
-		if got := tail(path, 13); got != want {
+		if got := Tail(path, 13); got != want {
 			t.Errorf("%q: %s, not %s", path, got, want)
 		}
 	}
@@ -51,7 +51,7 @@ var hostile = []string{
 func TestFitHostile(t *testing.T) {
 	for _, name := range hostile {
 		for room := 1; room < 90; room++ {
-			line := fit([]string{"1 entries", "5/s"}, "/p/"+name, room)
+			line := Fit([]string{"1 entries", "5/s"}, "/p/"+name, room)
 			if w := uniseg.StringWidth(line); w > room || len(line) > 8*room+20 {
 				t.Errorf("%.40q in %d columns takes %d, and %d bytes", name, room, w, len(line))
 			}

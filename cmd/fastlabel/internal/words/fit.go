@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package words
 
 import (
 	"strings"
@@ -9,16 +9,16 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// leastPath is below how many columns a path says nothing, and widest how many
+// leastPath is below how many columns a path says nothing, and Widest how many
 // a line has that goes to no terminal.
 const (
 	leastPath = 12
-	widest    = 200
+	Widest    = 200
 )
 
-// fit makes a line of at most room columns of parts, the most telling first:
+// Fit makes a line of at most room columns of parts, the most telling first:
 // those that do not fit are dropped, and path is cut to what is left.
-func fit(parts []string, path string, room int) string {
+func Fit(parts []string, path string, room int) string {
 	line := ""
 	for _, p := range parts {
 		if line != "" {
@@ -32,13 +32,13 @@ func fit(parts []string, path string, room int) string {
 	if path == "" || left < leastPath || line == "" {
 		return line
 	}
-	return line + ", " + tail(path, left)
+	return line + ", " + Tail(path, left)
 }
 
-// tail quotes path so that it takes at most room columns: of a longer one it is
+// Tail quotes path so that it takes at most room columns: of a longer one it is
 // the end, since what changes is there. Characters may be two columns wide, or
 // none, of which a name can hold any number: the bytes are bounded as well.
-func tail(path string, room int) string {
+func Tail(path string, room int) string {
 	const most = 4 // bytes a column: UTF-8's longest character
 	cut := len(path) > most*room
 	if cut {
@@ -47,7 +47,7 @@ func tail(path string, room int) string {
 			path = path[1:]
 		}
 	}
-	text := quote(path)
+	text := Quote(path)
 	if !cut && uniseg.StringWidth(text) <= room {
 		return text
 	}

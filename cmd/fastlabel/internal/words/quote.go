@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package words makes of names, numbers and times what a line for people holds.
+//
+// Names come from trees whose owners may be hostile: a name may hold escape
+// sequences, and a label read from a disk may as well. Nothing of either
+// reaches a terminal raw.
+package words
 
 import (
 	"strconv"
@@ -10,24 +15,20 @@ import (
 	"unicode/utf8"
 )
 
-// Names come from trees whose owners may be hostile: a name may hold escape
-// sequences, and a label read from a disk may as well. Nothing of either
-// reaches a terminal raw.
+// Quote returns s in double quotes with Go's escapes.
+func Quote(s string) string { return strconv.Quote(s) }
 
-// quote returns s in double quotes with Go's escapes.
-func quote(s string) string { return strconv.Quote(s) }
-
-// plain returns s as it is if that is printable and cannot be mistaken for a
+// Plain returns s as it is if that is printable and cannot be mistaken for a
 // quoted name, else quoted.
-func plain(s string) string {
-	if s == "" || s != strings.TrimSpace(s) || strings.ContainsAny(s, "\"\\") || clean(s) != s {
-		return quote(s)
+func Plain(s string) string {
+	if s == "" || s != strings.TrimSpace(s) || strings.ContainsAny(s, "\"\\") || Clean(s) != s {
+		return Quote(s)
 	}
 	return s
 }
 
-// clean escapes what is not printable in a sentence, without quoting it.
-func clean(s string) string {
+// Clean escapes what is not printable in a sentence, without quoting it.
+func Clean(s string) string {
 	if strings.IndexFunc(s, unprintable) < 0 && utf8.ValidString(s) {
 		return s
 	}
@@ -47,17 +48,17 @@ func clean(s string) string {
 
 func unprintable(r rune) bool { return !strconv.IsPrint(r) }
 
-// brief cuts a value of the command line that would bury the sentence.
-func brief(s string) string {
+// Brief cuts a value of the command line that would bury the sentence.
+func Brief(s string) string {
 	const most = 80 // bytes: a terminal's line
 	if len(s) > most {
-		return quote(s[:most]) + "..."
+		return Quote(s[:most]) + "..."
 	}
-	return plain(s)
+	return Plain(s)
 }
 
-// cut ends s, which is UTF-8, after so many bytes.
-func cut(s string, most int) string {
+// Cut ends s, which is UTF-8, after so many bytes.
+func Cut(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
@@ -68,9 +69,9 @@ func cut(s string, most int) string {
 	return s[:most] + "..."
 }
 
-// ascii replaces what is not printable in JSON text by its \u escape, so that
+// ASCII replaces what is not printable in JSON text by its \u escape, so that
 // C1 controls and marks of direction, which JSON allows raw, do no harm.
-func ascii(line []byte) []byte {
+func ASCII(line []byte) []byte {
 	out := line[:0:0]
 	for len(line) > 0 {
 		r, n := utf8.DecodeRune(line)
