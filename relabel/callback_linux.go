@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
 // The caller's code runs in goroutines that hold nothing of the run: no descriptor,
@@ -250,7 +251,7 @@ func (w *worker) skip(path, reason string) {
 	}
 }
 
-func (w *worker) change(d *dir, t target, from string) {
+func (w *worker) change(d *dir, t xattrio.Target, from string) {
 	if w.o.OnChange != nil {
 		w.telling(func() { w.run.change(d, t, from) })
 	}

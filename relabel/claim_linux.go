@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
 // A seal looks like a label that may have been given by hand, and a run that
@@ -100,7 +101,7 @@ func (w *worker) heed() {
 	if w.ours == nil || since >= 0 && since < glance || !w.heeded.CompareAndSwap(last, now) {
 		return
 	}
-	w.now(fgetxattr)
+	w.now(xattrio.Fgetxattr)
 	if err := w.ours(); errors.Is(err, ErrOvertaken) {
 		w.halt(err)
 	}
@@ -193,7 +194,7 @@ func (c *record) disclaim() {
 // ours is an error if the root has another label than this run left on it, or
 // another run's claim. A run to the same label is no other.
 func (c *record) ours() error {
-	attr := sys.NewAttr(attribute, nil)
+	attr := sys.NewAttr(xattrio.Attribute, nil)
 	n, e := attr.Fgetxattr(c.fd)
 	label := ""
 	switch e {
@@ -221,7 +222,7 @@ func (c *record) ours() error {
 // sealed it, which labels everything anew. Any other label on it vouches for what
 // this run has written since, and has to go.
 func (c *record) cede() {
-	attr := sys.NewAttr(attribute, nil)
+	attr := sys.NewAttr(xattrio.Attribute, nil)
 	n, e := attr.Fgetxattr(c.fd)
 	if e != 0 {
 		return

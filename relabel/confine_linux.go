@@ -98,14 +98,6 @@ func (m *mount) openDir(dir int, name *byte) (int, string, sys.Errno) {
 	}
 }
 
-// opening is the call by which an entry of m is opened.
-func (m *mount) opening() deed {
-	if m.confined == resolve {
-		return openingIn
-	}
-	return opening
-}
-
 // pin names the entry name in dir by an O_PATH descriptor, inside m.
 func (m *mount) pin(dir int, name *byte) (int, string, sys.Errno) {
 	if m.confined == compareIDs {

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
 // Whether a process may give an entry a label the kernel asks its policy three
@@ -59,12 +60,12 @@ var classes = [...]string{
 }
 
 // explain gives e with its reason, if op set the label of t and was refused.
-func (w *worker) explain(t target, op string, e sys.Errno) error {
-	if e != syscall.EACCES && e != syscall.EPERM || op != w.hand.writes(t).String() {
+func (w *worker) explain(t xattrio.Target, op string, e sys.Errno) error {
+	if e != syscall.EACCES && e != syscall.EPERM || op != w.io.Writes(t).String() {
 		return e
 	}
-	w.now(asking)
-	st, errno := t.stat()
+	w.now(xattrio.Statx)
+	st, errno := t.Stat()
 	if errno != 0 {
 		return e
 	}
@@ -74,18 +75,19 @@ func (w *worker) explain(t target, op string, e sys.Errno) error {
 	if !w.selinux {
 		return e
 	}
-	// The whole label, which the worker's own hand may not have room for.
-	h := hand{Attr: sys.NewAttr(attribute, nil), way: w.hand.way, m: w.m}
-	w.now(h.reads(t))
-	if _, errno := h.take(t); errno != 0 {
+	// The whole label, for which the worker's own may not have room.
+	io := w.io
+	io.Attr = sys.NewAttr(xattrio.Attribute, nil)
+	w.now(io.Reads(t))
+	if _, errno := io.Hold(t); errno != 0 {
 		return e
 	}
-	defer h.drop(t)
-	n, _, errno := h.get(t)
+	defer io.Release(t)
+	has, _, errno := io.Read(t)
 	if errno != 0 {
 		return e
 	}
-	return w.denial(trim(h.Value(n)), st.Kind, e)
+	return w.denial(has.String(), st.Kind, e)
 }
 
 // locked is the reason of an EPERM that root gets too, or nil.

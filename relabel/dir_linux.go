@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
 // dir is a directory of the walk. Children point to their parents, so a dir
@@ -180,7 +181,7 @@ func (c *cache) reenter(d *dir) (int, string, sys.Errno) {
 		}
 		if e != 0 {
 			c.release(at)
-			if e == syscall.ENOENT || judge(e) == changed {
+			if e == syscall.ENOENT || xattrio.Judge(e) == xattrio.Changed {
 				e = syscall.ESTALE
 			}
 			return -1, op, e

@@ -35,8 +35,7 @@
 //	dir_linux.go        directories kept open, within a limit
 //	label_linux.go      one entry: read, compare, write
 //	overlay_linux.go    what overlayfs copies for a label
-//	way_linux.go        three ways to a label without opening the entry
-//	errno_linux.go      what each errno means
+//	kernel_linux.go     what this kernel can do
 //	denial_linux.go     why a label was refused, asked after a failure
 //	callback_linux.go   the caller's code, which may panic, end or block
 //	events_linux.go     failures and changes, told one at a time
@@ -62,7 +61,9 @@
 //	dropin.go           Relabel and Chcon in place of go-selinux's
 //	commit_linux.go     what the last run left on a root, for whoever asks
 //
-// internal/sys makes the system calls, one a function; mountinfo, outside, parses
+// internal/xattrio reads and writes the label of an entry without opening it, in one
+// of three ways, and judges errnos; internal/sys makes the system calls, one a
+// function; mountinfo, outside, parses
 // what the kernel says of mounts. seal.go chooses the seal, tally.go counts.
 //
 // # The contract

@@ -2,20 +2,25 @@
 
 package relabel
 
-import "github.com/fastlabel/fastlabel/relabel/internal/sys"
+import (
+	"syscall"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
+)
 
 // enter labels the directory name in parent and starts on its entries. The
 // label comes first: what is created in it from then on inherits.
 func (w *worker) enter(parent *dir, name string) {
-	t := target{name: sys.Cname(name[:len(name)-1])}
-	w.at(parent, t.name)
-	w.now(w.m.opening())
+	t := xattrio.Target{Name: sys.Cname(name[:len(name)-1])}
+	w.at(parent, t.Name)
+	w.now(w.opens())
 	at, op, e := w.hold(parent)
 	if e != 0 {
 		w.tally.count(w.fail(parent, t, op, e))
 		return
 	}
-	t.fd = at
+	t.FD = at
 	if w.sweeps() && len(w.m.left) == 0 && parent.extent == everything && w.ledger == nil {
 		w.visit(parent, t, name)
 		return
@@ -26,16 +31,16 @@ func (w *worker) enter(parent *dir, name string) {
 }
 
 // opened goes on with the directory t, whose opening ended so.
-func (w *worker) opened(parent *dir, t target, name string, fd int, op string, e sys.Errno) {
+func (w *worker) opened(parent *dir, t xattrio.Target, name string, fd int, op string, e sys.Errno) {
 	switch {
-	case e == errNotDir:
+	case e == syscall.ENOTDIR:
 		w.tally.count(w.leaf(parent, t))
 		return
 	case e != 0:
 		w.tally.count(w.closed(parent, t, op, e))
 		return
 	}
-	if o, is := w.left(target{fd: fd}, parent, t); is {
+	if o, is := w.left(xattrio.Target{FD: fd}, parent, t); is {
 		sys.Close(fd)
 		w.tally.count(o)
 		return
@@ -45,7 +50,7 @@ func (w *worker) opened(parent *dir, t target, name string, fd int, op string, e
 	if d.extent == changes && parent.extent == changes {
 		d.outcome = elsewhere // nothing says that it may bear another label
 	} else {
-		d.judged(w, w.label(target{fd: fd}, d))
+		d.judged(w, w.label(xattrio.Target{FD: fd}, d))
 	}
 	if d.outcome != skipped && !w.defers(d, done) && !done {
 		w.scan(d, fd)
@@ -63,14 +68,14 @@ func (d *dir) judged(w *worker, o outcome) {
 
 // visit opens the directory t, labels it and reads its first records in one go,
 // where nothing else is to be asked of it.
-func (w *worker) visit(parent *dir, t target, name string) {
+func (w *worker) visit(parent *dir, t xattrio.Target, name string) {
 	unread := w.guess()
-	w.now(visiting)
-	v := w.hand.Visit(w.spent, t.fd, t.name, sys.OpenDir|sys.NoAtime, unread, w.buf, &w.step)
+	w.now(xattrio.Visit)
+	v := w.io.Visit(w.spent, t.FD, t.Name, sys.OpenDir|sys.NoAtime, unread, w.buf, &w.step)
 	w.spent = -1
 	switch {
-	case v.Errno == errNotOwner && v.Step == sys.StepOpen:
-		fd, op, e := w.open(t) // once more, and leave its access time alone or not
+	case v.Errno == syscall.EPERM && v.Step == sys.StepOpen:
+		fd, op, e := w.open(t) // its access time is its owner's to leave alone
 		w.opened(parent, t, name, fd, op, e)
 		return
 	case v.FD < 0:
@@ -84,17 +89,17 @@ func (w *worker) visit(parent *dir, t target, name string) {
 	} else if !unread && v.Step > sys.StepRead {
 		w.row = 0
 	}
-	self := target{fd: v.FD}
+	self := xattrio.Target{FD: v.FD}
 	switch v.Step {
 	case sys.StepRead:
-		d.judged(w, w.settle(self, d, failure, fgetxattr.String(), v.Errno))
+		d.judged(w, w.settle(self, d, failure, xattrio.Fgetxattr.String(), v.Errno))
 		w.scan(d, v.FD)
 	case sys.StepWrite:
 		o, e := failure, v.Errno
 		if unread && w.refusedButRight(self, e) {
 			o, e = right, 0
 		}
-		if d.judged(w, w.settle(self, d, o, fsetxattr.String(), e)); d.outcome != skipped {
+		if d.judged(w, w.settle(self, d, o, xattrio.Fsetxattr.String(), e)); d.outcome != skipped {
 			w.scan(d, v.FD)
 		}
 	default:
@@ -155,31 +160,39 @@ func (w *worker) letGo() {
 	}
 }
 
+// opens is the call by which an entry is opened.
+func (w *worker) opens() xattrio.SyscallKind {
+	if w.m.confined == resolve {
+		return xattrio.Openat2
+	}
+	return xattrio.Openat
+}
+
 // open opens the directory t. ENOTDIR means that it is none any more; where
 // that was answered of what is a directory, as when it is exchanged to and fro
 // faster than it can be opened, the error is ELOOP.
-func (w *worker) open(t target) (fd int, op string, e sys.Errno) {
-	w.now(w.m.opening())
-	fd, op, e = w.m.openDir(t.fd, t.name)
+func (w *worker) open(t xattrio.Target) (fd int, op string, e sys.Errno) {
+	w.now(w.opens())
+	fd, op, e = w.m.openDir(t.FD, t.Name)
 	return w.reopen(t, fd, op, e)
 }
 
 // reopen is open after a first attempt that ended so.
-func (w *worker) reopen(t target, fd int, op string, e sys.Errno) (int, string, sys.Errno) {
-	w.now(w.m.opening())
+func (w *worker) reopen(t xattrio.Target, fd int, op string, e sys.Errno) (int, string, sys.Errno) {
+	w.now(w.opens())
 	for try := 0; ; try++ {
 		if try > 0 {
-			fd, op, e = w.m.openDir(t.fd, t.name)
+			fd, op, e = w.m.openDir(t.FD, t.Name)
 		}
-		v := judge(e)
-		if v == changed {
-			if st, e := t.stat(); e == 0 && st.Kind != sys.KindDir {
-				return -1, op, errNotDir
+		v := xattrio.Judge(e)
+		if v == xattrio.Changed {
+			if st, e := t.Stat(); e == 0 && st.Kind != sys.KindDir {
+				return -1, op, syscall.ENOTDIR
 			}
-			e = errLoop
+			e = syscall.ELOOP
 		}
-		bare := v == foreign && w.mountOver(t) == w.m.id
-		if v != again && v != changed && !bare || try == tries || w.stopped() {
+		bare := v == xattrio.Foreign && w.mountOver(t) == w.m.id
+		if v != xattrio.Again && v != xattrio.Changed && !bare || try == tries || w.stopped() {
 			return fd, op, e
 		}
 		if !w.cache.shed() {
@@ -189,30 +202,30 @@ func (w *worker) reopen(t target, fd int, op string, e sys.Errno) (int, string, 
 }
 
 // closed deals with a directory that could not be opened.
-func (w *worker) closed(parent *dir, t target, op string, e sys.Errno) outcome {
-	e = absent(t.fd, e)
-	switch judge(e) {
-	case gone:
+func (w *worker) closed(parent *dir, t xattrio.Target, op string, e sys.Errno) outcome {
+	e = xattrio.Absent(t.FD, e)
+	switch xattrio.Judge(e) {
+	case xattrio.Gone:
 		if parent.again {
 			return elsewhere // counted when it was read first, if it was
 		}
 		return vanished
-	case foreign:
+	case xattrio.Foreign:
 		if id := w.mountOver(t); id != w.m.id {
 			return w.mountedOver(parent, t, id)
 		}
 	}
 	// It may be given its label all the same. That what is in it could not
 	// be read is a failure either way, and reported once.
-	if _, e := w.hand.enter(t.fd); e == 0 && w.ledger == nil {
+	if _, e := w.io.Enter(t.FD); e == 0 && w.ledger == nil {
 		w.attempt(t, parent)
 	}
 	return w.fail(parent, t, op, e)
 }
 
 // leaf labels t, whatever it has become, without looking beneath it.
-func (w *worker) leaf(parent *dir, t target) outcome {
-	if op, e := w.hand.enter(t.fd); e != 0 {
+func (w *worker) leaf(parent *dir, t xattrio.Target) outcome {
+	if op, e := w.io.Enter(t.FD); e != 0 {
 		return w.fail(parent, t, op, e)
 	}
 	return w.label(t, parent)

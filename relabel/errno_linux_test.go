@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -105,13 +106,13 @@ func TestErrnoTable(t *testing.T) {
 		}
 		cases[e] = append(cases[e], ask{unix.SYS_OPENAT2, from(2), noClone, "no silence", func(a answered) bool { return a.Code == 1 && a.Failed > 0 }})
 	}
-	for _, row := range verdicts {
-		if len(cases[row.errno]) == 0 {
-			t.Errorf("%s has no case", unix.ErrnoName(row.errno))
+	for _, row := range xattrio.Verdicts {
+		if len(cases[row.Errno]) == 0 {
+			t.Errorf("%s has no case", unix.ErrnoName(row.Errno))
 		}
-		for _, c := range cases[row.errno] {
-			if a := answer(t, bin, c.deny, c.nr, row.errno, c.when); !c.want(a) {
-				t.Errorf("%s: want %s: %+v", unix.ErrnoName(row.errno), c.says, a)
+		for _, c := range cases[row.Errno] {
+			if a := answer(t, bin, c.deny, c.nr, row.Errno, c.when); !c.want(a) {
+				t.Errorf("%s: want %s: %+v", unix.ErrnoName(row.Errno), c.says, a)
 			}
 		}
 	}
@@ -121,18 +122,18 @@ func TestErrnoTable(t *testing.T) {
 func TestErrnoSingle(t *testing.T) {
 	treetest.Need(t, "root", "seccomp", "tmpfs")
 	bin := treetest.Command(t)
-	for _, row := range verdicts {
+	for _, row := range xattrio.Verdicts {
 		for _, when := range []func(int) bool{once(1), from(1)} {
 			root := filepath.Join(grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\nfile f\n"), "f")
 			end := treetest.Supervise(t, exec.Command(bin, "--label", newLabel, root), []int{unix.SYS_SETXATTR}, func(n treetest.Notice) treetest.Answer {
 				if when(n.Same) {
-					return treetest.Answer{Errno: row.errno}
+					return treetest.Answer{Errno: row.Errno}
 				}
 				return treetest.Answer{}
 			})
 			right := len(bearing(t, root, newLabel)) == 1
-			if (end.Code == 0) != right || end.Code > 3 || end.Code < 0 || (row.means == again && when(2) != (end.Code == 1)) {
-				t.Errorf("%s: %+v", unix.ErrnoName(row.errno), end)
+			if (end.Code == 0) != right || end.Code > 3 || end.Code < 0 || (row.Verdict == xattrio.Again && when(2) != (end.Code == 1)) {
+				t.Errorf("%s: %+v", unix.ErrnoName(row.Errno), end)
 			}
 		}
 	}

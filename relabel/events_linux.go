@@ -5,7 +5,8 @@ package relabel
 import (
 	"io/fs"
 	"strings"
-	"unsafe"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
 // keepErrors is how many failures the error that Tree returns holds. All of
@@ -24,7 +25,7 @@ func (r *run) report(path, op string, err error) {
 	}
 }
 
-func (r *run) change(d *dir, t target, from string) {
+func (r *run) change(d *dir, t xattrio.Target, from string) {
 	if r.o.OnChange != nil {
 		path := d.path(t.String())
 		r.serially("OnChange", path, func() { r.o.OnChange(path, from) })
@@ -35,19 +36,6 @@ func (r *run) skip(path, reason string) {
 	if r.o.OnSkip != nil {
 		r.serially("OnSkip", path, func() { r.o.OnSkip(path, reason) })
 	}
-}
-
-// String is the target's name, "" for a directory that is open. It is for
-// messages: the walk itself makes no strings.
-func (t target) String() string {
-	if t.name == nil {
-		return ""
-	}
-	n := 0
-	for *(*byte)(unsafe.Add(unsafe.Pointer(t.name), n)) != 0 {
-		n++
-	}
-	return string(unsafe.Slice(t.name, n))
 }
 
 // trim is a stored label without its NUL, as a string of its own.

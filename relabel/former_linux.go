@@ -13,6 +13,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
 // With a Recorder every label is read before it is written, and on disk there
@@ -111,12 +112,12 @@ func birth(fd int) (kind int64, born time.Time, e sys.Errno) {
 	return kind, born, e
 }
 
-// bore is what the hand's last reading, which ended so, says that an entry bore.
-func (w *worker) bore(n int, e sys.Errno) Former {
-	if e != 0 {
-		return Former{None: true}
+// bore is what goes on record of a label. What cannot be recorded is not written.
+func bore(has xattrio.Label) (Former, sys.Errno) {
+	if has.Long {
+		return Former{}, syscall.ERANGE
 	}
-	return Former{Label: string(w.hand.Value(n))}
+	return Former{Label: string(has.Stored), None: has.None}, 0
 }
 
 // keeps says that what is wrong is to be put on a page, not written.
@@ -124,28 +125,18 @@ func (w *worker) keeps() bool { return w.ledger != nil && !w.noted }
 
 // put notes that t, which bears was, is to be written. d is the directory that t
 // is in or, where t has no name, t itself.
-func (w *worker) put(d *dir, t target, was Former) {
-	if t.name == nil {
-		w.turnPage()
-		if st, e := sys.Fstatx(t.fd); e == 0 {
-			was.Ino = st.Ino
-		}
-		w.page = &page{dir: d, self: true, was: []Former{was}}
-		return
-	}
+func (w *worker) put(d *dir, t xattrio.Target, was Former) {
 	ino := uint64(0)
-	if st, e := w.pinnedStat(t); e == 0 {
+	if st, e := w.io.Stat(t); e == 0 {
 		ino = st.Ino
 	}
-	w.add(d, ino, []byte(t.String()), was)
-}
-
-// pinnedStat asks what t is; where it is pinned, what is pinned.
-func (w *worker) pinnedStat(t target) (sys.Stat, sys.Errno) {
-	if w.hand.way == byDescriptor {
-		return sys.Fstatx(w.hand.pinned(t))
+	if t.Name != nil {
+		w.add(d, ino, []byte(t.String()), was)
+		return
 	}
-	return t.stat()
+	w.turnPage()
+	was.Ino = ino
+	w.page = &page{dir: d, self: true, was: []Former{was}}
 }
 
 // defers says that the directory d, of which the worker is in, waits for its own
@@ -238,7 +229,7 @@ func (w *worker) keep() {
 	for i, p := range pages {
 		told[i] = p.told()
 	}
-	w.now(syncing)
+	w.now(xattrio.Fdatasync)
 	kept := make(chan error, 1)
 	w.telling(func() { w.call("Recorder.Keep", "", func() { kept <- l.to.Keep(told) }) })
 	select {
@@ -306,7 +297,7 @@ func (w *worker) write(p *page) {
 	}
 	w.noted = true
 	if p.self {
-		d.judged(w, w.label(target{fd: fd}, d))
+		d.judged(w, w.label(xattrio.Target{FD: fd}, d))
 	} else {
 		w.records(d, fd, p.names)
 	}
@@ -323,16 +314,16 @@ func (w *worker) look(c *chunk, d *dir, o sys.Order, i, end int) (int, bool) {
 	if w.found == nil {
 		w.found = new(sys.Found)
 	}
-	w.now(sweeping)
+	w.now(xattrio.Row)
 	w.name.Store(nil)
-	at, trouble, errno := w.hand.Look(&c.row, i, end, o, w.found)
+	at, trouble, errno := w.io.Look(&c.row, i, end, o, w.found)
 	read := at
 	if trouble == sys.ReadErr {
 		read--
 	}
 	for ; i < read; i++ {
 		w.eios = 0
-		if w.hand.Right(w.found, i) {
+		if w.io.Right(w.found, i) {
 			w.row = 0
 			if !d.again {
 				w.tally.count(right)

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -156,7 +157,7 @@ func undo(t *testing.T, root string, m means, o Options, engine string) {
 func raw(t testing.TB, at string) (label string, none bool) {
 	t.Helper()
 	buf := make([]byte, 4096)
-	n, err := unix.Lgetxattr(at, attribute, buf)
+	n, err := unix.Lgetxattr(at, xattrio.Attribute, buf)
 	if errors.Is(err, syscall.ENODATA) {
 		return "", true
 	}

@@ -8,17 +8,24 @@ import (
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
+)
+
+const (
+	errWouldBlock = syscall.EWOULDBLOCK
+	errNoLabel    = syscall.ENODATA
+	errLongLabel  = syscall.ERANGE
 )
 
 // label makes t bear the label, and reports what stood in the way. d is the
 // directory that t is in or, where t has no name, t itself.
-func (w *worker) label(t target, d *dir) outcome {
+func (w *worker) label(t xattrio.Target, d *dir) outcome {
 	o, op, e := w.attempt(t, d)
 	return w.settle(t, d, o, op, e)
 }
 
 // settle is label after a first attempt that ended so.
-func (w *worker) settle(t target, d *dir, o outcome, op string, e sys.Errno) outcome {
+func (w *worker) settle(t xattrio.Target, d *dir, o outcome, op string, e sys.Errno) outcome {
 	for try := 0; ; try++ {
 		if try > 0 {
 			o, op, e = w.attempt(t, d)
@@ -27,33 +34,33 @@ func (w *worker) settle(t target, d *dir, o outcome, op string, e sys.Errno) out
 			w.eios = 0
 			return o
 		}
-		switch judge(e) {
-		case gone:
-			if t.name == nil {
+		switch xattrio.Judge(e) {
+		case xattrio.Gone:
+			if t.Name == nil {
 				break
 			}
-			if e = absent(t.fd, e); judge(e) == gone {
+			if e = xattrio.Absent(t.FD, e); xattrio.Judge(e) == xattrio.Gone {
 				return vanished
 			}
-		case foreign:
+		case xattrio.Foreign:
 			if id := w.mountOver(t); id != w.m.id {
 				return w.mountedOver(d, t, id)
 			}
 			if try < tries && !w.stopped() {
 				continue
 			}
-		case again:
+		case xattrio.Again:
 			if try < tries && !w.stopped() {
 				if !w.cache.shed() {
 					pause(try)
 				}
 				continue
 			}
-		case compare:
+		case xattrio.Compare:
 			if w.frozen(t, e) {
 				return w.leaveFrozen(t, d)
 			}
-		case refused:
+		case xattrio.Refused:
 			w.halt(fmt.Errorf("the kernel refuses the label %s: %w", w.want, pathError(op, d.path(t.String()), e)))
 		}
 		return w.fail(d, t, op, e)
@@ -61,37 +68,34 @@ func (w *worker) settle(t target, d *dir, o outcome, op string, e sys.Errno) out
 }
 
 // attempt is label once: read, compare, write.
-func (w *worker) attempt(t target, d *dir) (outcome, string, sys.Errno) {
-	if w.hand.way == byDescriptor {
-		w.now(w.m.opening())
+func (w *worker) attempt(t xattrio.Target, d *dir) (outcome, string, sys.Errno) {
+	if w.io.Way == xattrio.ByDescriptor {
+		w.now(w.opens())
 	}
-	if op, e := w.hand.take(t); e != 0 {
+	if op, e := w.io.Hold(t); e != 0 {
 		return failure, op, e
 	}
-	defer w.hand.drop(t)
+	defer w.io.Release(t)
 	unread := w.guess() || w.noted && w.o.OnChange == nil // it is on record
 	from := ""
 	var was Former
 	if !unread {
-		w.now(w.hand.reads(t))
-		n, op, e := w.hand.get(t)
-		switch {
-		case e == 0 && sameLabel(w.hand.Value(n), w.want):
-			w.row = 0
-			return right, "", 0
-		case e == 0:
-			if w.o.OnChange != nil {
-				from = trim(w.hand.Value(n))
-			}
-		case e == errNoLabel || e == errLongLabel:
-		default:
+		w.now(w.io.Reads(t))
+		has, op, e := w.io.Read(t)
+		if e != 0 {
 			return failure, op, e
 		}
+		if has.Is(w.want) {
+			w.row = 0
+			return right, "", 0
+		}
+		if w.o.OnChange != nil {
+			from = has.String()
+		}
 		if w.keeps() {
-			if e == errLongLabel {
-				return failure, op, e // what cannot be recorded is not written
+			if was, e = bore(has); e != 0 {
+				return failure, op, e
 			}
-			was = w.bore(n, e)
 		}
 		w.row++
 	}
@@ -105,14 +109,14 @@ func (w *worker) attempt(t target, d *dir) (outcome, string, sys.Errno) {
 		return elsewhere, "", 0 // counted when it is written
 	}
 	if w.o.DryRun {
-		if w.m.subvolumes && t.name == nil && w.frozen(t, syscall.EROFS) {
-			return failure, w.hand.writes(t).String(), syscall.EROFS
+		if w.m.subvolumes && t.Name == nil && w.frozen(t, syscall.EROFS) {
+			return failure, w.io.Writes(t).String(), syscall.EROFS
 		}
 		w.change(d, t, from)
 		return written, "", 0
 	}
-	w.now(w.hand.writes(t))
-	op, e := w.hand.set(t)
+	w.now(w.io.Writes(t))
+	op, e := w.io.Write(t)
 	if e == 0 {
 		w.change(d, t, from)
 		return written, "", 0
@@ -125,11 +129,11 @@ func (w *worker) attempt(t target, d *dir) (outcome, string, sys.Errno) {
 
 // frozen says whether t, whose write was answered by e, cannot be written because
 // it lies in a read-only subvolume of btrfs, other than that of the mount's top.
-func (w *worker) frozen(t target, e sys.Errno) bool {
-	if e != syscall.EROFS || t.pinned {
+func (w *worker) frozen(t xattrio.Target, e sys.Errno) bool {
+	if e != syscall.EROFS || t.Pinned {
 		return false
 	}
-	id, readOnly, e := sys.Subvolume(t.fd)
+	id, readOnly, e := sys.Subvolume(t.FD)
 	if e != 0 || !readOnly {
 		return false
 	}
@@ -139,8 +143,8 @@ func (w *worker) frozen(t target, e sys.Errno) bool {
 
 // leaveFrozen names what lies in a read-only subvolume: as a rule that itself, and
 // what is in it is not looked at then. It was named when the root was read first.
-func (w *worker) leaveFrozen(t target, d *dir) outcome {
-	if t.name != nil || !d.parent.again {
+func (w *worker) leaveFrozen(t xattrio.Target, d *dir) outcome {
+	if t.Name != nil || !d.parent.again {
 		w.skip(d.path(t.String()), readOnlySubvolume)
 	}
 	return skipped
@@ -148,12 +152,11 @@ func (w *worker) leaveFrozen(t target, d *dir) outcome {
 
 // refusedButRight looks whether the target, whose write was answered by e, is
 // right as it is.
-func (w *worker) refusedButRight(t target, e sys.Errno) bool {
-	if judge(e) != compare {
+func (w *worker) refusedButRight(t xattrio.Target, e sys.Errno) bool {
+	if xattrio.Judge(e) != xattrio.Compare {
 		return false
 	}
-	n, _, e := w.hand.get(t)
-	if e != 0 || !sameLabel(w.hand.Value(n), w.want) {
+	if has, _, e := w.io.Read(t); e != 0 || !has.Is(w.want) {
 		return false
 	}
 	w.row = 0
@@ -162,11 +165,11 @@ func (w *worker) refusedButRight(t target, e sys.Errno) bool {
 
 // linked deals with what has several names, where the caller does not want it
 // labelled. It is asked only of what is about to be written, which is pinned.
-func (w *worker) linked(t target, d *dir) (outcome, string, sys.Errno) {
-	if t.name == nil && !t.pinned {
+func (w *worker) linked(t xattrio.Target, d *dir) (outcome, string, sys.Errno) {
+	if t.Name == nil && !t.Pinned {
 		return written, "", 0 // a directory
 	}
-	st, e := sys.Fstatx(w.hand.pinned(t))
+	st, e := w.io.Stat(t)
 	switch {
 	case e != 0:
 		return failure, "statx", e
@@ -191,7 +194,7 @@ func (w *worker) guess() bool {
 // mountedOver deals with an entry over which something is mounted, which is
 // seen where there is no clone. A mount that was there at the start is walked
 // on its own.
-func (w *worker) mountedOver(d *dir, t target, id uint64) outcome {
+func (w *worker) mountedOver(d *dir, t xattrio.Target, id uint64) outcome {
 	why := "a filesystem was mounted over it meanwhile"
 	if w.listed[id] {
 		if !w.o.OneFilesystem {
@@ -204,8 +207,8 @@ func (w *worker) mountedOver(d *dir, t target, id uint64) outcome {
 
 // mountOver is the mount that the name t leads to; 0 if that is not known. It is
 // w's own if what was mounted over t is gone again.
-func (w *worker) mountOver(t target) uint64 {
-	fd, e := sys.Openat(t.fd, t.name, sys.OpenPath, 0)
+func (w *worker) mountOver(t xattrio.Target) uint64 {
+	fd, e := sys.Openat(t.FD, t.Name, sys.OpenPath, 0)
 	if e != 0 {
 		return 0
 	}
@@ -219,7 +222,7 @@ func (w *worker) mountOver(t target) uint64 {
 
 // leave counts and names an entry that is left alone; on the second reading of
 // the root it was, when it was read first.
-func (w *worker) leave(d *dir, t target, why string) outcome {
+func (w *worker) leave(d *dir, t xattrio.Target, why string) outcome {
 	if d.again {
 		return elsewhere
 	}
@@ -228,14 +231,14 @@ func (w *worker) leave(d *dir, t target, why string) outcome {
 }
 
 // fail reports what stood in t's way. Many EIOs in a row end the run.
-func (w *worker) fail(d *dir, t target, op string, e sys.Errno) outcome {
+func (w *worker) fail(d *dir, t xattrio.Target, op string, e sys.Errno) outcome {
 	w.report(d.path(t.String()), op, w.explain(t, op, e))
 	w.sicken(op, e)
 	return failure
 }
 
 func (w *worker) sicken(op string, e sys.Errno) {
-	if judge(e) != sick {
+	if xattrio.Judge(e) != xattrio.Sick {
 		return
 	}
 	if w.eios++; w.eios == sickAfter {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
 // Labelled reports whether root bears label, in constant time with depth Root;
@@ -119,18 +120,14 @@ func (r *run) trusted(root *root) (bool, error) {
 // bears reads the root's label, which it returns, and with Top those of the
 // root's entries.
 func (r *run) bears(root *root, depth Depth) (bool, string, error) {
-	attr := sys.NewAttr(attribute, []byte(r.want))
+	io := xattrio.New(r.want)
 	root.strand.at("getxattr", root.path)
 	defer root.strand.at("", "")
-	n, e := attr.GetxattrFd(root.fd)
-	switch e {
-	case 0:
-	case errNoLabel, errLongLabel:
-		return false, "", nil
-	default:
-		return false, "", r.fatal(pathError("getxattr", root.path, e))
+	has, op, e := io.Read(xattrio.Target{FD: root.fd, Pinned: true})
+	if e != 0 {
+		return false, "", r.fatal(pathError(op, root.path, e))
 	}
-	have := trim(attr.Value(n))
+	have := has.String()
 	if have == r.want && root.st.Kind == sys.KindDir {
 		if k, is := readClaim(root.fd, (*sys.Attr).GetxattrFd); is && k.seal == have {
 			return false, have, nil // it vouches for nothing
@@ -168,18 +165,18 @@ func (r *run) bears(root *root, depth Depth) (bool, string, error) {
 				continue
 			}
 			at, e := sys.Openat(fd, d.Cname(), sys.OpenPath, 0)
-			if judge(e) == gone && e != 0 {
+			if xattrio.Judge(e) == xattrio.Gone {
 				continue
 			}
 			if e != 0 {
 				return false, have, pathError("openat", root.path+"/"+string(d.Name), e)
 			}
-			n, e := attr.GetxattrFd(at)
+			has, op, e := io.Read(xattrio.Target{FD: at, Pinned: true})
 			sys.Close(at)
-			if e != 0 && e != errNoLabel && e != errLongLabel {
-				return false, have, pathError("getxattr", root.path+"/"+string(d.Name), e)
+			if e != 0 {
+				return false, have, pathError(op, root.path+"/"+string(d.Name), e)
 			}
-			if e != 0 || !sameLabel(attr.Value(n), r.want) {
+			if !has.Is(r.want) {
 				return false, have, nil
 			}
 		}

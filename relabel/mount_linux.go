@@ -10,6 +10,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
 const (
@@ -114,11 +115,11 @@ func (m *mount) close() {
 // way is how the entries of m are labelled: only a clone keeps a mount from
 // being slipped over a name, so elsewhere each entry is pinned first. So it is
 // where links are counted: what was counted must be what is labelled.
-func (r *run) way(m *mount) way {
+func (r *run) way(m *mount) xattrio.Way {
 	if m.confined == clone && r.o.HardLinks == LinksLabel {
 		return r.means.way
 	}
-	return byDescriptor
+	return xattrio.ByDescriptor
 }
 
 // setAside fills in what the walk of m is to leave alone.

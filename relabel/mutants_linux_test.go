@@ -17,6 +17,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -182,7 +183,7 @@ func TestAnswers(t *testing.T) {
 func TestThreadsMoveOn(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir d%02d x20\nfile d%02d/f x20\n")
 	for range 5 {
-		_, err := tree(t.Context(), root, newLabel, Options{Threads: 16, NoSync: true}, as(means{way: byThread, clones: true, openat2: true}))
+		_, err := tree(t.Context(), root, newLabel, Options{Threads: 16, NoSync: true}, as(means{way: xattrio.ByThread, clones: true, openat2: true}))
 		if err != nil {
 			t.Fatal(err)
 		}

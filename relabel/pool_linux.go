@@ -10,6 +10,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
 const (
@@ -75,9 +76,10 @@ func processors() int { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) }
 
 func (r *run) worker(m *mount, p *steal.Worker[item]) *worker {
 	w := &worker{run: r, pool: p, m: m, spent: -1, rowLen: sys.RowLen}
-	w.hand = hand{Attr: sys.NewAttr(attribute, []byte(r.want)), way: r.way(m), m: m}
+	w.io = xattrio.New(r.want)
+	w.io.Way, w.io.Pin = r.way(m), m.pin
 	if r.o.OnChange == nil && r.ledger == nil {
-		w.hand.Brief() // nobody is told what an entry bore
+		w.io.Brief() // nobody is told what an entry bore
 	}
 	return w
 }
@@ -113,7 +115,7 @@ func (r *run) walk(ctx context.Context, m *mount, seeds []item) error {
 			w := r.worker(m, p)
 			w.equip()
 			c.workers[p.ID()].Store(w)
-			if op, e := w.hand.ready(); e != 0 {
+			if op, e := w.io.Ready(); e != 0 {
 				return nil, nil, pathError(op, m.path, e)
 			}
 			end := func() { w.retire(); share.put() }
@@ -147,13 +149,13 @@ func (w *worker) retire() {
 	w.buf, w.other, w.order, w.sorted = nil, nil, nil, nil
 	w.chunk.Store(nil)
 	w.going.Store(nil)
-	w.hand.enter(w.proc.cwd)
+	w.io.Enter(w.proc.cwd)
 }
 
 // alone labels one entry outside the pool.
-func (w *worker) alone(t target, d *dir) outcome {
+func (w *worker) alone(t xattrio.Target, d *dir) outcome {
 	// Which of its two calls is under way is not told: they are alike.
-	w.m.strand.at(w.hand.writes(t).String(), d.path(t.String()))
+	w.m.strand.at(w.io.Writes(t).String(), d.path(t.String()))
 	defer w.m.strand.at("", "")
 	return w.label(t, d)
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
 // record is the root's label, on which others act. Everything that ever writes
@@ -60,7 +61,7 @@ const settled = 2 * time.Second
 
 func (r *run) openRecord(root *root) (*record, error) {
 	c := &record{run: r, root: root, fd: int(root.top.fd), began: sys.CoarseTime()}
-	c.attr = sys.NewAttr(attribute, []byte(r.want))
+	c.attr = sys.NewAttr(xattrio.Attribute, []byte(r.want))
 	if !r.o.DryRun {
 		c.at("flock")
 		sys.TryShare(c.fd) // where it cannot be had no other run waits for this one
@@ -141,7 +142,7 @@ func (c *record) writeSeal(former ...string) error {
 			return true, err
 		}
 		c.at("fsetxattr")
-		last = sys.NewAttr(attribute, []byte(seal)).Fsetxattr(c.fd)
+		last = sys.NewAttr(xattrio.Attribute, []byte(seal)).Fsetxattr(c.fd)
 		switch last {
 		case 0:
 			c.sealed = true
@@ -229,7 +230,7 @@ func (c *record) judgeDry() error {
 	if c.right() {
 		o = right
 	} else if c.o.OnChange != nil {
-		c.change(c.root.top, target{}, c.have)
+		c.change(c.root.top, xattrio.Target{}, c.have)
 	}
 	c.settle(o)
 	c.tell(func(told *Report) { told.Complete = c.total.of[written] == 0 })
@@ -279,7 +280,7 @@ func (c *record) commit(ctx context.Context) error {
 		}
 		c.settle(written)
 		c.at("")
-		c.change(c.root.top, target{}, from)
+		c.change(c.root.top, xattrio.Target{}, from)
 	}
 	c.committed = true
 	revoke := c.revoke

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
 // The way back from a relabel. What holds for Tree holds here: it is anchored at
@@ -112,7 +113,7 @@ func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[Page, 
 		}
 		root.tree = -1
 		w := s.restorer(&root.mount)
-		w.tally.count(w.one(root.fd, s.h.Former, func() string { return root.path }))
+		w.tally.count(w.one(xattrio.Target{FD: root.fd, Pinned: true}, s.h.Former, func() string { return root.path }))
 		w.leave()
 		return s.close(nil)
 	}
@@ -120,7 +121,7 @@ func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[Page, 
 		return s.fatal(pathError(op, root.path, e))
 	}
 	defer root.mount.close()
-	s.tell(func(told *Report) { told.Way = root.confined.String() + "/" + byDescriptor.String() })
+	s.tell(func(told *Report) { told.Way = root.confined.String() + "/" + xattrio.ByDescriptor.String() })
 	c, err := s.openRecord(root)
 	if err != nil {
 		return err
@@ -215,7 +216,7 @@ func (s *restoring) rootLast(c *record) error {
 	if !s.o.NoSeal && (undone || s.stirs.Load() || s.counted(skipped) > 1) {
 		k, _ := c.claimed()
 		for _, label := range seals(s.want, s.was, k.former...) { // none where it is no context, and vouches for nothing
-			if e := sys.NewAttr(attribute, []byte(label)).Fsetxattr(c.fd); e != 0 {
+			if e := sys.NewAttr(xattrio.Attribute, []byte(label)).Fsetxattr(c.fd); e != 0 {
 				continue
 			}
 			s.note("the root got %s: with %s it would vouch for what need not bear that", label, s.was)
@@ -227,7 +228,7 @@ func (s *restoring) rootLast(c *record) error {
 	if s.h.Former.None {
 		e = c.attr.Fremovexattr(c.fd)
 	} else {
-		e = sys.NewAttr(attribute, []byte(s.h.Former.Label)).Fsetxattr(c.fd)
+		e = sys.NewAttr(xattrio.Attribute, []byte(s.h.Former.Label)).Fsetxattr(c.fd)
 	}
 	if c.at(""); e != 0 && e != errNoLabel {
 		s.count(failure)
@@ -242,7 +243,7 @@ func (s *restoring) rootLast(c *record) error {
 // rootIs counts the root as written.
 func (s *restoring) rootIs(c *record) {
 	s.recount(skipped, written)
-	s.change(c.root.top, target{}, s.was)
+	s.change(c.root.top, xattrio.Target{}, s.was)
 }
 
 // stirred takes note of a directory in which something was created, renamed or

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
 // stepsOpen directories on the way to the last page stay open in a restorer; what
@@ -19,8 +20,8 @@ const stepsOpen = 16
 type restorer struct {
 	*restoring
 	m      *mount
-	attr   *sys.Attr            // for reading
-	attrs  map[string]*sys.Attr // for writing, by label
+	io     xattrio.IO
+	attrs  map[string]*sys.Attr // by the label that is written
 	steps  []step               // from the top of the mount to where the last page was
 	tally  tally
 	strand *strand
@@ -36,7 +37,9 @@ type step struct {
 const attrsMost = 256
 
 func (s *restoring) restorer(m *mount) *restorer {
-	return &restorer{restoring: s, m: m, attr: sys.NewAttr(attribute, nil), attrs: make(map[string]*sys.Attr), strand: s.strand()}
+	w := &restorer{restoring: s, m: m, io: xattrio.New(s.want), attrs: make(map[string]*sys.Attr), strand: s.strand()}
+	w.io.Pin = m.pin
+	return w
 }
 
 // leave ends the worker.
@@ -65,9 +68,9 @@ func (w *restorer) page(ctx context.Context, p Page) {
 		switch {
 		case e == 0:
 			w.tally.count(w.entry(fd, p.Dir, f))
-		case judge(e) == gone || judge(e) == changed:
+		case xattrio.Judge(e) == xattrio.Gone || xattrio.Judge(e) == xattrio.Changed:
 			w.tally.count(vanished)
-		case judge(e) == foreign:
+		case xattrio.Judge(e) == xattrio.Foreign:
 			w.skip(w.path(p.Dir, f.Name), otherFilesystem)
 			w.tally.count(skipped)
 		default:
@@ -103,7 +106,7 @@ func (w *restorer) open(dir string) (fd int, passing bool, op string, e sys.Errn
 		var name string
 		name, rest, _ = strings.Cut(rest, "/")
 		next, op, e := w.m.openDir(at, sys.Cname(name))
-		e = absent(at, e)
+		e = xattrio.Absent(at, e)
 		if passing {
 			sys.Close(at)
 		}
@@ -128,24 +131,25 @@ func (w *restorer) cut(n int) {
 
 // entry restores f in the open directory fd, which is dir.
 func (w *restorer) entry(fd int, dir string, f Former) outcome {
-	at, op, e := w.m.pin(fd, sys.Cname(f.Name))
-	e = absent(fd, e)
+	t := xattrio.Target{FD: fd, Name: sys.Cname(f.Name)}
+	op, e := w.io.Hold(t)
+	e = xattrio.Absent(fd, e)
 	switch {
-	case judge(e) == gone && e != 0:
+	case xattrio.Judge(e) == xattrio.Gone:
 		return vanished
-	case judge(e) == foreign && e != 0:
+	case xattrio.Judge(e) == xattrio.Foreign:
 		w.skip(w.path(dir, f.Name), otherFilesystem)
 		return skipped
 	case e != 0:
 		w.report(w.path(dir, f.Name), op, e)
 		return failure
 	}
-	defer sys.Close(at)
-	return w.one(at, f, func() string { return w.path(dir, f.Name) })
+	defer w.io.Release(t)
+	return w.one(t, f, func() string { return w.path(dir, f.Name) })
 }
 
-// one restores what the O_PATH descriptor at names.
-func (w *restorer) one(at int, f Former, path func() string) outcome {
+// one restores the label of t, which is pinned.
+func (w *restorer) one(t xattrio.Target, f Former, path func() string) outcome {
 	left := func(why string) outcome {
 		w.skip(path(), why)
 		return skipped
@@ -154,7 +158,7 @@ func (w *restorer) one(at int, f Former, path func() string) outcome {
 		w.report(path(), op, err)
 		return failure
 	}
-	st, e := sys.Fstatx(at)
+	st, e := w.io.Stat(t)
 	if e != 0 {
 		return fail("statx", e)
 	}
@@ -162,40 +166,36 @@ func (w *restorer) one(at int, f Former, path func() string) outcome {
 		return left("another file has that name meanwhile")
 	}
 	w.stirred(st)
-	n, e := w.attr.GetxattrFd(at)
-	none := e == errNoLabel
-	if e != 0 && !none && e != errLongLabel {
-		return fail("getxattr", e)
-	}
-	have := ""
-	if e == 0 {
-		have = string(w.attr.Value(n))
-	}
+	has, op, e := w.io.Read(t)
+	was := trim([]byte(f.Label))
 	switch {
-	case e != errLongLabel && none == f.None && trim([]byte(have)) == trim([]byte(f.Label)):
-		return right
-	case e == errLongLabel:
+	case e != 0:
+		return fail(op, e)
+	case has.Long:
 		return left("it bears a long label meanwhile")
-	case none:
+	case has.None == f.None && has.Is(was):
+		return right
+	case has.None:
 		return left("it bears no label meanwhile")
-	case trim([]byte(have)) != w.want:
-		return left(fmt.Sprintf("it bears %q meanwhile", trim([]byte(have))))
+	case !has.Is(w.want):
+		return left(fmt.Sprintf("it bears %q meanwhile", has))
 	case !w.o.DryRun && f.None:
-		switch e := w.attr.RemovexattrFd(at); e {
-		case 0, errNoLabel:
+		switch op, e := w.io.Remove(t); e {
+		case 0, syscall.ENODATA:
 		case syscall.EACCES:
-			return fail("removexattr", fmt.Errorf("%w: it bore no label, and SELinux lets nobody remove one", e))
+			return fail(op, fmt.Errorf("%w: it bore no label, and SELinux lets nobody remove one", e))
 		default:
-			return fail("removexattr", e)
+			return fail(op, e)
 		}
 	case !w.o.DryRun:
-		if e := w.writing(f.Label).SetxattrFd(at); e != 0 {
-			return fail("setxattr", e)
+		w.io.Attr = w.writing(f.Label)
+		if op, e := w.io.Write(t); e != 0 {
+			return fail(op, e)
 		}
 	}
 	if w.o.OnChange != nil {
 		p := path()
-		w.serially("OnChange", p, func() { w.o.OnChange(p, trim([]byte(f.Label))) })
+		w.serially("OnChange", p, func() { w.o.OnChange(p, was) })
 	}
 	return written
 }
@@ -207,7 +207,7 @@ func (w *restorer) writing(label string) *sys.Attr {
 		if len(w.attrs) == attrsMost {
 			clear(w.attrs)
 		}
-		a = sys.NewAttr(attribute, []byte(label))
+		a = sys.NewAttr(xattrio.Attribute, []byte(label))
 		w.attrs[label] = a
 	}
 	return a

@@ -7,10 +7,12 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 	"unsafe"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
 // chunk is what a worker goes through: a buffer of directory records, or a slice
@@ -67,7 +69,7 @@ func (w *worker) records(d *dir, fd int, buf []byte) {
 		w.subdirectories(d, fd, buf)
 		return
 	}
-	if op, e := w.hand.enter(fd); e != 0 {
+	if op, e := w.io.Enter(fd); e != 0 {
 		w.spoil(d, op, e)
 		return
 	}
@@ -197,7 +199,7 @@ func (w *worker) through(c *chunk, d *dir, fd int) bool {
 // sweeps says whether plain entries can be labelled in sweeps: nobody wants to
 // know of each, and its name alone is enough to reach it.
 func (w *worker) sweeps() bool {
-	return w.hand.way != byDescriptor && w.o.OnChange == nil && !w.o.DryRun && w.o.HardLinks == LinksLabel && !w.m.asks
+	return w.io.Way != xattrio.ByDescriptor && w.o.OnChange == nil && !w.o.DryRun && w.o.HardLinks == LinksLabel && !w.m.asks
 }
 
 // sweep labels the names from i to end of the row, or as many as go without
@@ -205,7 +207,7 @@ func (w *worker) sweeps() bool {
 // another worker took the rest.
 func (w *worker) sweep(c *chunk, d *dir, fd, i, end int) (int, bool) {
 	o := sys.Order{Dir: fd, Turn: w.turn}
-	if w.hand.way == byThread {
+	if w.io.Way == xattrio.ByThread {
 		o.Way = sys.ByCwd
 	}
 	if w.keeps() {
@@ -220,9 +222,9 @@ func (w *worker) sweep(c *chunk, d *dir, fd, i, end int) (int, bool) {
 			o.Blind, o.Check = true, guessCheck
 		}
 	}
-	w.now(sweeping)
+	w.now(xattrio.Row)
 	w.name.Store(nil)
-	done := w.hand.Mend(&c.row, i, end, o)
+	done := w.io.Mend(&c.row, i, end, o)
 	w.turn = done.Turn
 	i += done.Right + done.Written
 	if done.Right > 0 {
@@ -248,16 +250,16 @@ func (w *worker) broken(c *chunk, d *dir, fd, i int, trouble sys.Trouble, errno 
 	switch trouble {
 	case sys.ReadErr, sys.WriteErr:
 		e := c.at(i)
-		t := target{fd: fd, name: e.Cname()}
-		w.name.Store(t.name)
-		op := w.hand.reads(t)
+		t := xattrio.Target{FD: fd, Name: e.Cname()}
+		w.name.Store(t.Name)
+		op := w.io.Reads(t)
 		if trouble == sys.WriteErr {
-			op = w.hand.writes(t)
+			op = w.io.Writes(t)
 		}
 		w.now(op)
 		var o outcome
 		switch {
-		case trouble == sys.ReadErr && errno == errLongLabel: // longer than a look has room for
+		case trouble == sys.ReadErr && errno == syscall.ERANGE: // longer than a look has room for
 			o = w.label(t, d)
 		case trouble == sys.WriteErr && w.refusedButRight(t, errno):
 			o = w.settle(t, d, right, op.String(), 0)
@@ -278,26 +280,26 @@ func (w *worker) broken(c *chunk, d *dir, fd, i int, trouble sys.Trouble, errno 
 }
 
 // sweepsAt is the call that a sweep has under way.
-func (w *worker) sweepsAt() (deed, *byte) {
+func (w *worker) sweepsAt() (xattrio.SyscallKind, *byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := w.going.Load()
 	if c == nil {
-		return sweeping, nil
+		return xattrio.Row, nil
 	}
 	next := int(c.row.Next.Load())
 	if next < 0 {
 		next = int(c.left.Load())
 	}
 	if next < 1 || next > c.n {
-		return sweeping, nil
+		return xattrio.Row, nil
 	}
 	e := c.at(next - 1)
-	t := target{name: e.Cname()}
+	t := xattrio.Target{Name: e.Cname()}
 	if c.row.Writing.Load() {
-		return w.hand.writes(t), t.name
+		return w.io.Writes(t), t.Name
 	}
-	return w.hand.reads(t), t.name
+	return w.io.Reads(t), t.Name
 }
 
 // move moves Next on, or closes the row, for the worker whose chunk it is. It

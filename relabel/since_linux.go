@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
 // SkipUnchanged rests on the mark of an earlier run (see proof_linux.go): when that
@@ -69,10 +70,10 @@ func (w *worker) subdirectories(d *dir, fd int, records []byte) {
 		if e.Kind != sys.KindDir && e.Kind != sys.KindUnknown || sys.IsDot(e.Name) {
 			continue
 		}
-		t := target{fd: fd, name: e.Cname()}
-		w.name.Store(t.name)
-		w.now(asking)
-		st, errno := t.stat()
+		t := xattrio.Target{FD: fd, Name: e.Cname()}
+		w.name.Store(t.Name)
+		w.now(xattrio.Statx)
+		st, errno := t.Stat()
 		if errno == 0 {
 			if st.Kind != sys.KindDir {
 				continue
@@ -87,8 +88,8 @@ func (w *worker) subdirectories(d *dir, fd int, records []byte) {
 				w.tally.unchanged++
 				continue
 			}
-		} else if judge(errno) == gone {
-			if e := absent(fd, errno); judge(e) != gone {
+		} else if xattrio.Judge(errno) == xattrio.Gone {
+			if e := xattrio.Absent(fd, errno); xattrio.Judge(e) != xattrio.Gone {
 				w.tally.count(w.fail(d, t, "statx", e))
 			}
 			continue
@@ -109,7 +110,7 @@ func (w *worker) measure(d *dir) bool {
 	if d.parent.extent == everything {
 		return false
 	}
-	w.now(asking)
+	w.now(xattrio.Statx)
 	st, e := sys.Fstatx(int(d.fd))
 	if e != 0 {
 		return false // everything in it, then

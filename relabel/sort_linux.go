@@ -151,7 +151,7 @@ func (w *worker) next() {
 		s.waiting = s.waiting[:last]
 		s.mu.Unlock()
 		w.at(p.dir, nil)
-		w.now(w.m.opening())
+		w.now(w.opens())
 		if _, op, e := w.cache.acquire(p.dir); e != 0 {
 			w.spoil(p.dir, op, e)
 			continue
@@ -177,7 +177,7 @@ func (w *worker) slice(b *batch, from int) {
 		}
 		return
 	}
-	if op, e := w.hand.enter(fd); e != 0 {
+	if op, e := w.io.Enter(fd); e != 0 {
 		w.spoil(b.dir, op, e)
 	} else {
 		w.words(b, fd, b.index[from:min(from+sliceLen, len(b.index))])

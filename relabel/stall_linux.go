@@ -10,6 +10,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
 const (
@@ -319,33 +320,33 @@ func (w *worker) place() any {
 }
 
 func (w *worker) hungAt() HungCall {
-	call, name := deed(w.doing.Load()), w.name.Load()
+	call, name := xattrio.SyscallKind(w.doing.Load()), w.name.Load()
 	switch call {
-	case sweeping:
+	case xattrio.Row:
 		call, name = w.sweepsAt()
-	case visiting:
+	case xattrio.Visit:
 		call = w.visitsAt()
 	}
 	path := w.m.path
 	if d := w.in.Load(); d != nil {
-		path = d.path(target{name: name}.String())
+		path = d.path(xattrio.Target{Name: name}.String())
 	}
 	return HungCall{call.String(), path}
 }
 
 // visitsAt is the call that a visit has under way.
-func (w *worker) visitsAt() deed {
+func (w *worker) visitsAt() xattrio.SyscallKind {
 	switch sys.Step(w.step.Load()) {
 	case sys.StepClose:
-		return closing
+		return xattrio.Close
 	case sys.StepRead:
-		return fgetxattr
+		return xattrio.Fgetxattr
 	case sys.StepWrite:
-		return fsetxattr
+		return xattrio.Fsetxattr
 	case sys.StepList:
-		return reading
+		return xattrio.Getdents64
 	}
-	return opening
+	return xattrio.Openat
 }
 
 // inherit makes work of what workers that are held up had before them.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
 // submounts walks what is mounted beneath the root, each mount on its own, one
@@ -118,7 +119,7 @@ func (r *run) find(root *root, info mountinfo.Mount, s *strand) (*mount, int, []
 		path := strings.TrimRight(root.path, "/") + "/" + rest
 		s.at("openat", path)
 		fd, passed, e := root.reach(root.fd, rest)
-		if e != 0 && judge(e) != gone && judge(e) != changed {
+		if e != 0 && xattrio.Judge(e) != xattrio.Gone && xattrio.Judge(e) != xattrio.Changed {
 			return nil, -1, nil, pathError("openat", path, e)
 		}
 		if e == 0 {
@@ -184,10 +185,10 @@ func (r *run) leaves(m mountinfo.Mount, root *root, passed []identity) bool {
 // cross labels one mount beneath the root, its top first.
 func (r *run) cross(ctx context.Context, m *mount, fd int) error {
 	w := r.worker(m, nil)
-	w.hand.way = byDescriptor
-	top := target{fd: fd, pinned: true}
+	w.io.Way = xattrio.ByDescriptor
+	top := xattrio.Target{FD: fd, Pinned: true}
 	m.strand.at("getxattr", m.path)
-	if _, _, e := w.hand.get(top); e == syscall.ENOTSUP {
+	if _, _, e := w.io.Read(top); e == syscall.ENOTSUP {
 		r.count(skipped)
 		r.skip(m.path, "the filesystem does not bear labels")
 		return nil

@@ -3,6 +3,7 @@
 package relabel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,10 +16,8 @@ import (
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
-
-// attribute is where a security context is stored.
-const attribute = "security.selinux"
 
 // run is one call of Tree.
 type run struct {
@@ -372,15 +371,16 @@ func (r *run) single(root *root) error {
 	}
 	r.expectCopies(&root.mount)
 	w := r.worker(&root.mount, nil)
-	w.hand.way = byDescriptor
+	w.io.Way = xattrio.ByDescriptor
 	r.tell(func(told *Report) { told.Way = "proc/fd" })
-	t := target{fd: root.fd, pinned: true}
+	t := xattrio.Target{FD: root.fd, Pinned: true}
 	if r.o.Recorder != nil {
-		n, op, e := w.hand.get(t)
-		if e != 0 && e != errNoLabel {
+		has, op, e := w.io.Read(t)
+		was, long := bore(has)
+		if e = cmp.Or(e, long); e != 0 {
 			return r.fatal(pathError(op, root.path, e))
 		}
-		if err := r.beginRecord(root, w.bore(n, e)); err != nil {
+		if err := r.beginRecord(root, was); err != nil {
 			return err
 		}
 		w.noted = true

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -22,13 +23,13 @@ const (
 // is TestWayByAnswers' business.
 func engines() map[string]means {
 	all := map[string]means{
-		"clone-fchdir": {way: byThread, clones: true, openat2: true, sorting: scant},
-		"clone-fd":     {way: byDescriptor, clones: true, openat2: true},
-		"openat2-fd":   {way: byName, openat2: true},
-		"mountid-fd":   {way: byName},
+		"clone-fchdir": {way: xattrio.ByThread, clones: true, openat2: true, sorting: scant},
+		"clone-fd":     {way: xattrio.ByDescriptor, clones: true, openat2: true},
+		"openat2-fd":   {way: xattrio.ByName, openat2: true},
+		"mountid-fd":   {way: xattrio.ByName},
 	}
 	if sys.HasXattrat() {
-		all["clone-xattrat"] = means{way: byName, clones: true, openat2: true, sorting: scant}
+		all["clone-xattrat"] = means{way: xattrio.ByName, clones: true, openat2: true, sorting: scant}
 	}
 	return all
 }

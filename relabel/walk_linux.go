@@ -6,10 +6,12 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
 // item is a piece of work: a directory to enter, which is name in dir; a slice
@@ -56,7 +58,7 @@ type worker struct {
 	*run
 	pool   *steal.Worker[item]
 	m      *mount
-	hand   hand
+	io     xattrio.IO
 	buf    []byte
 	tally  tally
 	row    int    // wrong labels in a row
@@ -82,7 +84,7 @@ type worker struct {
 	in     atomic.Pointer[dir] // nil while it has nothing to do
 	name   atomic.Pointer[byte]
 	step   atomic.Uint32         // of a visit
-	doing  atomic.Uint32         // a deed
+	doing  atomic.Uint32         // an xattrio.SyscallKind
 	items  atomic.Uint64         // worked on so far
 	passed atomic.Int64          // entries met, but for those of the row at hand
 	chunk  atomic.Pointer[chunk] // of a buffer; others may take its rest
@@ -140,9 +142,9 @@ func (w *worker) show() {
 }
 
 // now says which call comes next, if it is another than the last.
-func (w *worker) now(d deed) {
-	if w.doing.Load() != uint32(d) {
-		w.doing.Store(uint32(d))
+func (w *worker) now(k xattrio.SyscallKind) {
+	if w.doing.Load() != uint32(k) {
+		w.doing.Store(uint32(k))
 	}
 }
 
@@ -215,8 +217,8 @@ func (w *worker) spread(d *dir, fd, n int) {
 
 // entry labels one entry of d, or makes work of it if it is a directory.
 func (w *worker) entry(d *dir, fd int, e sys.Dirent) {
-	t := target{fd: fd, name: e.Cname()}
-	w.name.Store(t.name)
+	t := xattrio.Target{FD: fd, Name: e.Cname()}
+	w.name.Store(t.Name)
 	if w.m.asks || w.m.special[e.Ino] {
 		if o, is := w.left(t, d, t); is {
 			w.tally.count(o)
@@ -224,7 +226,7 @@ func (w *worker) entry(d *dir, fd int, e sys.Dirent) {
 		}
 	}
 	if e.Kind == sys.KindUnknown {
-		if st, errno := t.stat(); errno == 0 {
+		if st, errno := t.Stat(); errno == 0 {
 			e.Kind = st.Kind
 		} // else labelling it will say what is wrong with it
 	}
@@ -256,18 +258,18 @@ func (w *worker) fill(d *dir, fd int) (n int, more bool) {
 
 // refill is fill after n bytes were read, and e was answered.
 func (w *worker) refill(d *dir, fd, n int, e sys.Errno) (int, bool) {
-	w.now(reading)
+	w.now(xattrio.Getdents64)
 	for try := 0; len(w.buf)-n >= sys.RecordMax; {
 		got := 0
 		if e == 0 {
 			got, e = sys.Getdents(fd, w.buf[n:])
 		}
 		switch {
-		case e == errNoRoom && n > 0:
-			return n, true
-		case e != 0 && judge(e) == gone:
+		case e == syscall.EINVAL && n > 0:
+			return n, true // too little room for the next record
+		case xattrio.Judge(e) == xattrio.Gone:
 			return n, false // the directory itself was removed
-		case e != 0 && judge(e) == again && try < tries && !w.stopped():
+		case xattrio.Judge(e) == xattrio.Again && try < tries && !w.stopped():
 			pause(try)
 			try++
 			e = 0
@@ -285,12 +287,12 @@ func (w *worker) refill(d *dir, fd, n int, e sys.Errno) (int, bool) {
 
 // left says whether what, which is t or t opened, is to be left alone: excluded,
 // or lying under a mount, where only a clone shows it.
-func (w *worker) left(what target, d *dir, t target) (outcome, bool) {
+func (w *worker) left(what xattrio.Target, d *dir, t xattrio.Target) (outcome, bool) {
 	if len(w.m.left) == 0 {
 		return 0, false
 	}
-	w.now(asking)
-	st, e := what.stat()
+	w.now(xattrio.Statx)
+	st, e := what.Stat()
 	why, is := w.m.left[identify(st)]
 	switch {
 	case e != 0 || !is:
@@ -303,13 +305,13 @@ func (w *worker) left(what target, d *dir, t target) (outcome, bool) {
 
 // rightAlready tells, on the second reading of the root, whether a directory
 // needs no second visit.
-func (w *worker) rightAlready(t target) bool {
-	if _, errno := w.hand.take(t); errno != 0 {
+func (w *worker) rightAlready(t xattrio.Target) bool {
+	if _, errno := w.io.Hold(t); errno != 0 {
 		return false
 	}
-	defer w.hand.drop(t)
-	n, _, errno := w.hand.get(t)
-	return errno == 0 && sameLabel(w.hand.Value(n), w.want)
+	defer w.io.Release(t)
+	has, _, errno := w.io.Read(t)
+	return errno == 0 && has.Is(w.want)
 }
 
 // stopped says that the item at hand had better be finished soon. Outside the

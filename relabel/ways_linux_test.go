@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -205,7 +206,7 @@ func TestThreadsLeaveNoTrace(t *testing.T) {
 		var err error
 		fromMain(func() {
 			r, err = tree(t.Context(), volume, newLabel, Options{Threads: 16, NoSync: true},
-				as(means{way: byThread, clones: true, openat2: true}))
+				as(means{way: xattrio.ByThread, clones: true, openat2: true}))
 		})
 		if err != nil || r.Way != "clone/fchdir" || r.Written != 41 {
 			t.Fatalf("%+v, %v", r, err)

@@ -56,9 +56,9 @@ func counts() []Mutant {
 			Edits:  edits(walk, "d.again && (o == right || o == vanished)", "d.again && o == vanished"),
 		},
 		{
-			Name: "encrypted-vanishes", By: "TestEncrypted",
+			Name: "encrypted-vanishes", By: "TestEncrypted in relabel",
 			Breaks: "a name that is gone in an encrypted directory is a failure",
-			Edits:  edits("relabel/errno_linux.go", "unread == 0 && st.Encrypted", "unread == 0 && st.Encrypted && false"),
+			Edits:  edits("relabel/internal/xattrio/verdict_linux.go", "unread == 0 && st.Encrypted", "unread == 0 && st.Encrypted && false"),
 		},
 		{
 			Name: "vanished-twice", By: "TestVanishDeep",

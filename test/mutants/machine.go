@@ -24,8 +24,8 @@ func machine() []Mutant {
 			Name: "denied-ignored", Inside: "TestFailed/ext4",
 			Breaks: "EPERM and EACCES are failures",
 			Edits: edits(
-				"relabel/errno_linux.go", "{syscall.EPERM, compare,", "{syscall.EPERM, gone,",
-				"relabel/errno_linux.go", "{syscall.EACCES, compare,", "{syscall.EACCES, gone,",
+				"relabel/internal/xattrio/verdict_linux.go", "{syscall.EPERM, Compare,", "{syscall.EPERM, Gone,",
+				"relabel/internal/xattrio/verdict_linux.go", "{syscall.EACCES, Compare,", "{syscall.EACCES, Gone,",
 			),
 		},
 		{
@@ -65,7 +65,7 @@ func machine() []Mutant {
 		{
 			Name: "value-tail", Inside: "TestAccess/private/ext4",
 			Breaks: "what is written is the label, and not a byte more",
-			Edits:  edits("relabel/pool_linux.go", "sys.NewAttr(attribute, []byte(r.want))", "sys.NewAttr(attribute, []byte(r.want+\"x\"))"),
+			Edits:  edits("relabel/pool_linux.go", "xattrio.New(r.want)", "xattrio.New(r.want + \"x\")"),
 		},
 	}
 }

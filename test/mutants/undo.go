@@ -15,7 +15,7 @@ func undo() []Mutant {
 			Name: "record-late", By: "TestRecorderFails",
 			Breaks: "the label that an entry had is on record before it is written",
 			Edits: edits(
-				former, "w.now(syncing)\n", "for _, p := range pages {\n\t\tw.write(p)\n\t}\n\tpages = nil\n\tw.now(syncing)\n",
+				former, "w.now(xattrio.Fdatasync)\n", "for _, p := range pages {\n\t\tw.write(p)\n\t}\n\tpages = nil\n\tw.now(xattrio.Fdatasync)\n",
 			),
 		},
 		{
@@ -44,7 +44,7 @@ func undo() []Mutant {
 		{
 			Name: "restore-overwrites", By: "TestRestoreLeavesAlone",
 			Breaks: "what was changed after the run is left alone",
-			Edits:  edits(restorer, "case trim([]byte(have)) != w.want:", "case false:"),
+			Edits:  edits(restorer, "case !has.Is(w.want):", "case false:"),
 		},
 		{
 			Name: "restore-unsealed", By: "TestRestoreSeals",

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xattrio
+
+import (
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
+
+// Attribute is where a security context is stored.
+const Attribute = "security.selinux"
+
+// Target is an entry: Name in the directory FD or, where Name is nil, what FD
+// itself is: an open file or, Pinned, an O_PATH descriptor.
+type Target struct {
+	FD     int
+	Name   *byte
+	Pinned bool
+}
+
+// Stat asks what the target is. A link is asked about itself.
+func (t Target) Stat() (sys.Stat, sys.Errno) {
+	if t.Name == nil {
+		return sys.Fstatx(t.FD)
+	}
+	return sys.Statx(t.FD, t.Name)
+}
+
+// String is the target's name, "" for what is open. It is for messages: the walk
+// itself makes no strings.
+func (t Target) String() string {
+	if t.Name == nil {
+		return ""
+	}
+	n := 0
+	for *(*byte)(unsafe.Add(unsafe.Pointer(t.Name), n)) != 0 {
+		n++
+	}
+	return string(unsafe.Slice(t.Name, n))
+}
+
+// Label is what an entry was found to have. It holds until the next Read.
+type Label struct {
+	Stored []byte // a NUL may end it
+	None   bool   // there is no label
+	Long   bool   // it is longer than there was room for
+}
+
+// Is says whether the label is want, which is canonical. One trailing NUL is
+// dropped: libselinux stores one, go-selinux does not. All else is compared byte
+// for byte, so a stored label in another form (c1,c2,c3 for c1.c3) is not the same
+// and is rewritten. A kernel with SELinux never shows such a form, it prints its
+// own; without it the attribute holds whatever bytes were written, and bytes are
+// what the next reader compares. It does not allocate.
+func (l Label) Is(want string) bool {
+	stored := l.Stored
+	if n := len(stored); n > 0 && stored[n-1] == 0 {
+		stored = stored[:n-1]
+	}
+	return string(stored) == want
+}
+
+// String is the label without its NUL; "" where there is none, or a long one.
+func (l Label) String() string { return strings.TrimSuffix(string(l.Stored), "\x00") }
+
+// IO reads and writes labels. It belongs to one goroutine, which for ByThread is
+// locked to its thread.
+type IO struct {
+	*sys.Attr // its value is the label to write
+	Way       Way
+	// Pin names the entry name in dir by an O_PATH descriptor, inside the mount
+	// that is walked. ByDescriptor needs it for targets that have a name.
+	Pin   func(dir int, name *byte) (fd int, op string, e sys.Errno)
+	entry int // ByDescriptor: the one that is held
+}
+
+// New readies label for writing to targets without a name.
+func New(label string) IO { return IO{Attr: sys.NewAttr(Attribute, []byte(label))} }
+
+// Enter readies the IO for names in the directory dir.
+func (x *IO) Enter(dir int) (string, sys.Errno) {
+	if x.Way != ByThread {
+		return "", 0
+	}
+	return "fchdir", sys.Fchdir(dir)
+}
+
+// Hold pins the target, where that is the way, for the calls that follow.
+func (x *IO) Hold(t Target) (string, sys.Errno) {
+	if x.Way != ByDescriptor || t.Name == nil {
+		return "", 0
+	}
+	fd, op, e := x.Pin(t.FD, t.Name)
+	x.entry = fd
+	return op, e
+}
+
+// Release is the end of a Hold that answered 0.
+func (x *IO) Release(t Target) {
+	if x.Way == ByDescriptor && t.Name != nil {
+		sys.Close(x.entry)
+	}
+}
+
+// Stat asks what the target is or, where it is held, what is held.
+func (x *IO) Stat(t Target) (sys.Stat, sys.Errno) {
+	if x.Way == ByDescriptor && t.Name != nil {
+		return sys.Fstatx(x.entry)
+	}
+	return t.Stat()
+}
+
+// Read reads the target's label. That it has none, or a longer one than there is
+// room for, is an answer and no error.
+func (x *IO) Read(t Target) (has Label, op string, e sys.Errno) {
+	n, call := 0, x.Reads(t)
+	switch {
+	case t.Pinned:
+		n, e = x.GetxattrFd(t.FD)
+	case call == Fgetxattr:
+		n, e = x.Fgetxattr(t.FD)
+	case call == Getxattrat:
+		n, e = x.Getxattrat(t.FD, t.Name)
+	case call == Lgetxattr:
+		n, e = x.Lgetxattr(t.Name)
+	default:
+		n, e = x.GetxattrFd(x.entry)
+	}
+	switch e {
+	case 0:
+		has.Stored = x.Value(n)
+	case syscall.ENODATA:
+		has.None, e = true, 0
+	case syscall.ERANGE:
+		has.Long, e = true, 0
+	}
+	return has, call.String(), e
+}
+
+// Write gives the target the label.
+func (x *IO) Write(t Target) (op string, e sys.Errno) {
+	call := x.Writes(t)
+	switch {
+	case t.Pinned:
+		e = x.SetxattrFd(t.FD)
+	case call == Fsetxattr:
+		e = x.Fsetxattr(t.FD)
+	case call == Setxattrat:
+		e = x.Setxattrat(t.FD, t.Name)
+	case call == Lsetxattr:
+		e = x.Lsetxattr(t.Name)
+	default:
+		e = x.SetxattrFd(x.entry)
+	}
+	return call.String(), e
+}
+
+// Remove takes the label off the target, which is pinned or held.
+func (x *IO) Remove(t Target) (op string, e sys.Errno) {
+	fd := x.entry
+	if t.Pinned {
+		fd = t.FD
+	}
+	return "removexattr", x.RemovexattrFd(fd)
+}
+
+// Reads is the call by which the target's label is read.
+func (x *IO) Reads(t Target) SyscallKind {
+	switch {
+	case t.Pinned:
+		return Getxattr
+	case t.Name == nil:
+		return Fgetxattr
+	}
+	return [...]SyscallKind{ByDescriptor: Getxattr, ByThread: Lgetxattr, ByName: Getxattrat}[x.Way]
+}
+
+// Writes is the call by which it is written.
+func (x *IO) Writes(t Target) SyscallKind { return x.Reads(t) + Setxattr - Getxattr }

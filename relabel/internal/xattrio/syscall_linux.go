@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xattrio
+
+// SyscallKind is a system call that is made of an entry or a directory.
+type SyscallKind uint32
+
+// Each has the name of its call, but for the two that make several.
+const (
+	Openat SyscallKind = iota
+	Row                // reading or writing the names of a row
+	Visit              // closing a directory; opening, labelling or reading the next
+	Openat2
+	Getdents64
+	Statx
+	Close
+	Getxattr
+	Fgetxattr
+	Lgetxattr
+	Getxattrat
+	Setxattr
+	Fsetxattr
+	Lsetxattr
+	Setxattrat
+	Fdatasync // of a Recorder's file
+)
+
+func (k SyscallKind) String() string {
+	return [...]string{
+		"openat", "setxattrat", "openat", "openat2", "getdents64", "statx", "close",
+		"getxattr", "fgetxattr", "lgetxattr", "getxattrat", "setxattr", "fsetxattr", "lsetxattr", "setxattrat", "fdatasync",
+	}[k]
+}

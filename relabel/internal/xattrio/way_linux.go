@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xattrio
+
+import (
+	"runtime"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
+
+// Way is how a name's label is read and written without opening the entry.
+type Way uint8
+
+// The ways, from the slowest to the fastest.
+const (
+	// ByDescriptor: an O_PATH descriptor and /proc/self/fd. Any kernel, any
+	// confinement; four calls where the others make one.
+	ByDescriptor Way = iota
+	// ByThread: lsetxattr of a bare name by a thread with a working
+	// directory of its own. Any kernel that lets the thread unshare it.
+	ByThread
+	// ByName: setxattrat and getxattrat, Linux 6.13.
+	ByName
+)
+
+func (w Way) String() string {
+	return [...]string{"fd", "fchdir", "setxattrat"}[w]
+}
+
+// Fastest asks the kernel for the fastest way that it has.
+func Fastest() Way {
+	switch {
+	case sys.HasXattrat():
+		return ByName
+	case threadOfOwn():
+		return ByThread
+	}
+	return ByDescriptor
+}
+
+// threadOfOwn tries unshare on a thread that ends with it: its goroutine never
+// unlocks, so the scheduler cannot get it back.
+func threadOfOwn() bool {
+	answer := make(chan bool)
+	go func() {
+		runtime.LockOSThread()
+		if sys.MainThread() { // it could not end: ask another, held off this one
+			defer runtime.UnlockOSThread()
+			answer <- threadOfOwn()
+			return
+		}
+		answer <- sys.UnshareFS() == 0
+	}()
+	return <-answer
+}
+
+// Ready makes the calling goroutine fit for its way.
+func (x *IO) Ready() (string, sys.Errno) {
+	if x.Way != ByThread {
+		return "", 0
+	}
+	runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+	if sys.MainThread() {
+		// It would not end, and its working directory is what others see
+		// as the process's. The longer way needs no thread.
+		runtime.UnlockOSThread()
+		x.Way = ByDescriptor
+		return "", 0
+	}
+	return "unshare", sys.UnshareFS()
+}
