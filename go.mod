@@ -1,21 +1,18 @@
 module github.com/fastlabel/fastlabel
 
-go 1.26.0
+go 1.25.0
 
 require (
 	github.com/creack/pty v1.1.24
 	github.com/karrick/godirwalk v1.17.0
 	github.com/klauspost/compress v1.20.3
-	github.com/opencontainers/selinux v1.15.1
+	github.com/opencontainers/selinux v1.11.1
 	github.com/rivo/uniseg v0.4.7
 	github.com/spf13/pflag v1.0.10
 	go.uber.org/zap v1.28.0
 	go.yaml.in/yaml/v3 v3.0.6
-	golang.org/x/sys v0.49.0
-	golang.org/x/term v0.47.0
+	golang.org/x/sys v0.30.0
+	golang.org/x/term v0.29.0
 )
 
-require (
-	github.com/cyphar/filepath-securejoin v0.5.1 // indirect
-	go.uber.org/multierr v1.10.0 // indirect
-)
+require go.uber.org/multierr v1.10.0 // indirect

@@ -36,27 +36,43 @@ var (
 )
 
 // peerState is where go-selinux keeps whether SELinux is on: it asks once. There
-// is no other way to turn it on where the kernel has none.
+// is no other way to turn it on where the kernel has none. Where in it that stands
+// differs between versions.
 //
 //go:linkname peerState github.com/opencontainers/selinux/go-selinux.state
-var peerState struct {
-	mcsList             map[string]struct{}
-	enabledSet, enabled bool
-	sync.Mutex
-}
+var peerState [64]byte
+
+// peerEnabled finds go-selinux's answer in its state: one byte behind that which
+// says that it is known, and both are bools.
+var peerEnabled = sync.OnceValue(func() *byte {
+	was := selinux.GetEnabled()
+	for i := 1; i < len(peerState); i++ {
+		known, enabled := peerState[i-1], &peerState[i]
+		if known != 1 || *enabled > 1 || (*enabled == 1) != was {
+			continue
+		}
+		*enabled ^= 1
+		is := selinux.GetEnabled() != was
+		*enabled ^= 1
+		if is {
+			return enabled
+		}
+	}
+	return nil
+})
 
 // turn says to both libraries that SELinux is on or off, until the test ends.
 func turn(t *testing.T, on bool) {
 	t.Helper()
-	was := selinux.GetEnabled()
-	set := func(on bool) {
-		peerState.Lock()
-		defer peerState.Unlock()
-		peerState.enabledSet, peerState.enabled = true, on
-	}
-	t.Cleanup(func() { set(was) })
-	if set(on); selinux.GetEnabled() != on {
+	enabled := peerEnabled()
+	if enabled == nil {
 		t.Fatal("go-selinux keeps its state in another form by now")
+	}
+	was := *enabled
+	t.Cleanup(func() { *enabled = was })
+	*enabled = 0
+	if on {
+		*enabled = 1
 	}
 }
 

@@ -3,7 +3,9 @@
 #
 # test/imports.sh: what a program takes in with the library. Builds a module
 # outside this one, which imports relabel and nothing else, and fails if that
-# brings any module but those in $allowed. Prints how much the program grows,
+# brings any module but those in $allowed, or makes it raise a version above those
+# in $floor. Builds the library with the oldest Go that it promises, and holds its
+# drop-ins against the newest go-selinux. Prints how much the program grows,
 # beside the same program with go-selinux's label.Relabel, and how long the
 # packages take to initialize. Last it breaks a copy of the library, which
 # imports pflag there, and sees the check notice.
@@ -13,23 +15,31 @@ repo=$PWD
 export CGO_ENABLED=0 GOWORK=off GOFLAGS=-mod=mod
 
 module=github.com/fastlabel/fastlabel
-# go-selinux looks for the label of a process with securejoin's safe /proc.
-allowed="github.com/cyphar/filepath-securejoin
-$module
+allowed="$module
 github.com/opencontainers/selinux
 golang.org/x/sys"
+# go-selinux v1.11.1 is the first that says of an error what its callers test for,
+# x/sys v0.30.0 the first with setxattrat.
+floor="go 1.25.0
+github.com/opencontainers/selinux v1.11.1
+golang.org/x/sys v0.30.0"
+newest=v1.15.1 # of go-selinux
 
 die() { echo "imports: FAILED: $*" >&2; exit 1; }
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/fastlabel-imports.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-# program NAME IMPORT CALL: a module outside that makes the call.
+# program NAME IMPORT CALL [MODULE@VERSION]: a module outside that makes the call,
+# and requires that version, else this module.
 program() {
     mkdir "$work/$1"
-    sed "s|^module .*|module example.com/$1|; /godirwalk\|pflag\|zap\|multierr/d" go.mod >"$work/$1/go.mod"
-    go -C "$work/$1" mod edit -require "$module@v0.0.0" -replace "$module=$repo"
-    cp go.sum "$work/$1/go.sum"
+    printf 'module example.com/%s\n\ngo 1.25.0\n' "$1" >"$work/$1/go.mod"
+    if [ -n "${4-}" ]; then
+        go -C "$work/$1" mod edit -require "$4"
+    else
+        go -C "$work/$1" mod edit -require "$module@v0.0.0" -replace "$module=$repo"
+    fi
     {
         printf 'package main\n\n'
         [ -z "$2" ] || printf 'import (\n\t"os"\n\n\t"%s"\n)\n\n' "$2"
@@ -37,7 +47,7 @@ program() {
         [ -z "$2" ] || printf '\tif len(os.Args) == 3 && %s(os.Args[1], os.Args[2], false) != nil {\n\t\tos.Exit(1)\n\t}\n' "$3"
         printf '}\n'
     } >"$work/$1/main.go"
-    go -C "$work/$1" build -trimpath -ldflags "-s -w" -o program .
+    go -C "$work/$1" build -trimpath -ldflags "-s -w" -o program . 2>"$work/$1/log" || { cat "$work/$1/log" >&2; return 1; }
 }
 
 # modules NAME: the modules that the program's packages come from.
@@ -59,11 +69,16 @@ grown() { printf '%s: %d KiB more than an empty main (%d KiB)\n' "$1" $((($(size
 
 program empty "" ""
 program relabel "$module/relabel" relabel.Relabel
-program go-selinux github.com/opencontainers/selinux/go-selinux/label label.Relabel
+program go-selinux github.com/opencontainers/selinux/go-selinux/label label.Relabel "github.com/opencontainers/selinux@$newest"
 
 check relabel || die "relabel brings other modules"
 echo "imports: relabel brings these modules and no other:"
 modules relabel | sed 's/^/  /'
+raised=$(go -C "$work/relabel" list -m -f '{{if .Main}}go {{.GoVersion}}{{else}}{{.Path}} {{.Version}}{{end}}' \
+    example.com/relabel github.com/opencontainers/selinux golang.org/x/sys)
+[ "$raised" = "$floor" ] || die "the library raises versions: $raised"
+printf 'imports: and these versions, or later ones:\n  %s\n' "${floor//$'\n'/$'\n  '}"
+GOTOOLCHAIN=go1.25.0 go vet ./relabel/... || die "Go 1.25 does not build the library"
 for p in relabel go-selinux; do echo "imports: $(grown $p)"; done
 
 # inittrace prints, for each package that has something to initialize,
@@ -90,3 +105,10 @@ if check broken >"$work/said"; then
 fi
 grep -q spf13/pflag "$work/said" || die "what is wrong is not named"
 echo "imports: a copy of the library that imports pflag is noticed"
+
+cp go.mod "$work/newest.mod"
+cp go.sum "$work/newest.sum"
+sed -i "s|\(opencontainers/selinux\) v.*|\1 $newest|" "$work/newest.mod"
+go test -modfile "$work/newest.mod" -count=1 -run '^(TestDropinContract|TestRelabelPublished)$' ./relabel >"$work/said" ||
+    { cat "$work/said"; die "the drop-ins do otherwise than go-selinux $newest"; }
+echo "imports: the drop-ins do as go-selinux $newest does, but for the differences listed"
