@@ -19,10 +19,6 @@ import (
 // called Tree. And it may block: a run that was stopped waits for it as long as for
 // a call of the filesystem, and then ends without it, with all that it has opened.
 
-// callsOff is when a run that was stopped waits for the caller's code no longer. It
-// then has until giveUp to end.
-const callsOff = giveUp - 200*time.Millisecond
-
 // lead has what done in a goroutine of its own, and waits for it as long as ctx lets it.
 func (r *run) lead(ctx context.Context, what func(ctx context.Context) error) (Report, error) {
 	begin := time.Now()

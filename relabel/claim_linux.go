@@ -26,7 +26,7 @@ import (
 // And a claim is created, or found: of two runs that share no lock, as from pods
 // with a /run of their own, one finds the other's. It puts its own in its place and
 // waits until the other, if it is still at work, has noticed: each run looks at its
-// root before the commit, after the second reading, and each glance in between.
+// root before the commit, after the second reading, and four times a second in between.
 //
 //	A: creates its claim, seals ....... looks: not its own, stops
 //	B:        finds it, puts its own, seals ....... walks, commits
@@ -42,8 +42,10 @@ import (
 // claimName is the attribute that holds the claim.
 const claimName = "trusted.fastlabel.seal"
 
+const heedEvery = 250 * time.Millisecond
+
 // noticed is how long a run waits for another whose claim it has replaced.
-const noticed = 4 * glance
+const noticed = 4 * heedEvery
 
 // mostFormer bounds the claim: an attribute has to fit into an inode or a block.
 const mostFormer = 6
@@ -93,12 +95,12 @@ func (c *record) isSeal() bool {
 	return is && k.seal == c.have
 }
 
-// heed stops the run when its root is not its own any more. It is looked at once a
-// glance, by whichever worker comes first.
+// heed stops the run when its root is not its own any more. That is asked four times a
+// second, by whichever worker comes first.
 func (w *worker) heed() {
 	last, now := w.heeded.Load(), time.Now().UnixNano()
 	since := time.Duration(now - last) // less than nothing where the clock was put back
-	if w.ours == nil || since >= 0 && since < glance || !w.heeded.CompareAndSwap(last, now) {
+	if w.ours == nil || since >= 0 && since < heedEvery || !w.heeded.CompareAndSwap(last, now) {
 		return
 	}
 	w.now(xattrio.Fgetxattr)

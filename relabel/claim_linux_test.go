@@ -139,7 +139,7 @@ func TestClaim(t *testing.T) {
 // of their own, or nodes.
 func unlocked(ctx context.Context, path, label string, o Options) (Report, error) {
 	r := &run{o: o, told: Report{Root: path, Label: label}}
-	r.main = r.strand()
+	r.main = r.task()
 	var err error
 	if r.want, err = Canonical(label); err == nil {
 		err = r.prepare()
@@ -168,7 +168,7 @@ func TestGiveWay(t *testing.T) {
 		for _, replaced := range []bool{true, false} {
 			begin := time.Now()
 			err := (&record{replaced: replaced}).giveWay(t.Context())
-			if waited := time.Since(begin); err != nil || (waited > glance) != replaced {
+			if waited := time.Since(begin); err != nil || (waited > heedEvery) != replaced {
 				t.Errorf("replaced: %t, waited for %v, %v", replaced, waited, err)
 			}
 		}
@@ -279,7 +279,7 @@ func TestOvertakenSoon(t *testing.T) {
 	r, err := Tree(t.Context(), root, newLabel, Options{Threads: 1, NoSync: true, Throttle: func(_ context.Context, n int) {
 		if asked += n; asked == n {
 			treetest.Set(t, root, ".", "system_u:object_r:default_t:s0:c7,c8")
-			time.Sleep(glance) // then it is looked at again
+			time.Sleep(heedEvery) // then it is looked at again
 		}
 	}})
 	adds(t, r)

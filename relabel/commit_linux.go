@@ -22,7 +22,7 @@ func LastCommit(root string) (last Commit, err error) {
 }
 
 func lastCommit(root string) (Commit, error) {
-	r := &run{}
+	r := &run{main: new(task)} // which nobody attends
 	var err error
 	if r.proc, err = openProc(); err != nil {
 		return Commit{}, err

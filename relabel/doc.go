@@ -41,7 +41,7 @@
 //	events_linux.go     failures and changes, told one at a time
 //	report_linux.go     counts and notes, for the Report
 //	state_linux.go      how far it is, for whoever asks; who is held back waits
-//	stall_linux.go      who is held up is relieved; what hangs is left behind
+//	stall_linux.go      a run is looked after, and left behind where it hangs
 //	former.go           what a Recorder is handed
 //	former_linux.go     what an entry bore is on record before it is written
 //
@@ -62,9 +62,9 @@
 //	commit_linux.go     what the last run left on a root, for whoever asks
 //
 // internal/xattrio reads and writes the label of an entry without opening it, in one
-// of three ways, and judges errnos; internal/sys makes the system calls, one a
-// function; mountinfo, outside, parses
-// what the kernel says of mounts. seal.go chooses the seal, tally.go counts.
+// of three ways, and judges errnos; internal/watch tells which calls hang; internal/sys
+// makes the system calls, one a function; mountinfo, outside, parses what the kernel
+// says of mounts. seal.go chooses the seal, tally.go counts.
 //
 // # The contract
 //

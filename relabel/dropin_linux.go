@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
 // chcon is Chcon after its arguments were looked at. want is canonical.
@@ -26,7 +28,7 @@ func chcon(path, want string, recurse bool) error {
 // chconOne labels path alone, whatever its kind; that it is gone is no error.
 func chconOne(path, want string, o Options) error {
 	r := &run{o: o, want: want}
-	r.main = r.strand()
+	r.main = r.task()
 	share, err := process.enter(context.Background(), runFiles)
 	if err != nil {
 		return err
@@ -34,7 +36,7 @@ func chconOne(path, want string, o Options) error {
 	defer share.close()
 	r.main.takes(share)
 	// It is not attended: a call that does not return must keep no run from beginning.
-	defer time.AfterFunc(stallAfter*glance, func() { share.held(1) }).Stop()
+	defer time.AfterFunc(watch.Limit, func() { share.held(1) }).Stop()
 	if err := r.prepare(); err != nil {
 		return err
 	}

@@ -238,11 +238,11 @@ func TestHungSecondReading(t *testing.T) {
 		goOn := make(chan bool)
 		revoked := false
 		r := &run{}
-		r.main = r.strand()
+		r.main = r.task()
 		_, err := r.lead(ctx, func(context.Context) error {
 			revoke := func() { revoked = true }
 			r.second.Store(&revoke)
-			r.main.at("getdents64", "/volume")
+			r.main.At("getdents64", "/volume")
 			cancel()
 			<-goOn
 			return nil

@@ -91,8 +91,8 @@ func (r *run) beginRecord(root *root, was Former) error {
 	if h.Filesystem, h.Birth, e = birth(root.fd); e != 0 {
 		return pathError("statx", root.path, e)
 	}
-	r.main.at("fdatasync", root.path)
-	defer r.main.at("", "")
+	r.main.At("fdatasync", root.path)
+	defer r.main.At("", "")
 	r.ledger, r.guesses = &ledger{to: r.o.Recorder}, false
 	begun := make(chan error, 1)
 	r.call("Recorder.Begin", root.path, func() { begun <- r.o.Recorder.Begin(h) })

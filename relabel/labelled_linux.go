@@ -20,7 +20,7 @@ import (
 // a further one is a *Hung at once; so is each while 256 in all have, or those that have
 // half of the files that the process may open. To read what Top reads does not count.
 func Labelled(root, label string, depth Depth) (bool, error) {
-	r := &run{}
+	r := &run{main: new(task)} // which nobody attends
 	at, is, err := r.probe(root, label)
 	if at == nil {
 		return false, err
@@ -68,7 +68,7 @@ func Interrupted(root, label string) (is bool, err error) {
 }
 
 func interrupted(root, label string) (bool, error) {
-	r := &run{}
+	r := &run{main: new(task)} // which nobody attends
 	at, err := r.look(root, label)
 	if err != nil {
 		return false, err
@@ -121,8 +121,8 @@ func (r *run) trusted(root *root) (bool, error) {
 // root's entries.
 func (r *run) bears(root *root, depth Depth) (bool, string, error) {
 	io := xattrio.New(r.want)
-	root.strand.at("getxattr", root.path)
-	defer root.strand.at("", "")
+	root.activity.At("getxattr", root.path)
+	defer root.activity.At("", "")
 	has, op, e := io.Read(xattrio.Target{FD: root.fd, Pinned: true})
 	if e != 0 {
 		return false, "", r.fatal(pathError(op, root.path, e))
@@ -136,7 +136,7 @@ func (r *run) bears(root *root, depth Depth) (bool, string, error) {
 	if have != r.want || depth == Root || root.st.Kind != sys.KindDir {
 		return have == r.want, have, nil
 	}
-	root.strand.at("openat", root.path)
+	root.activity.At("openat", root.path)
 	fd, e := openReading(func(flags int) (int, sys.Errno) {
 		return sys.Openat(root.fd, sys.Cname("."), flags, 0)
 	})

@@ -123,7 +123,8 @@ func TestOneAtATime(t *testing.T) {
 // walkAlone only walks: without lock, seal, commit and second reading.
 func walkAlone(t *testing.T, root, label string, o Options) {
 	t.Helper()
-	r := &run{main: &strand{}, o: o, told: Report{Root: root, Label: label}, want: label}
+	r := &run{o: o, told: Report{Root: root, Label: label}, want: label}
+	r.main = r.task()
 	if err := r.prepare(); err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +139,7 @@ func walkAlone(t *testing.T, root, label string, o Options) {
 		t.Fatal(op, e)
 	}
 	defer at.mount.close()
-	if err := r.walk(t.Context(), &at.mount, []item{{dir: at.top}}); err != nil {
+	if err := r.walk(t.Context(), r.main, &at.mount, []item{{dir: at.top}}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
@@ -30,7 +31,7 @@ type mount struct {
 	confined confinement
 	tree     int // the clone itself; -1: there is none
 	top      *dir
-	strand   *strand // of the run, where it works on this mount
+	activity *watch.Activity
 	sorter   *sorter
 	served   bool      // calls wait for a server
 	sorts    bool      // large directories are written in the order of inodes
@@ -70,7 +71,7 @@ func (p *proc) locate(at int, path string) (*mount, string, sys.Errno) {
 func (r *run) enclose(m *mount, at int) (string, sys.Errno) {
 	fd, op, e := -1, "open_tree", syscall.ENOSYS
 	m.tree = -1
-	m.strand.at("openat", m.path)
+	m.activity.At("openat", m.path)
 	if r.means.clones {
 		fd, m.tree, op, e = cloneMount(at)
 	}
@@ -89,7 +90,7 @@ func (r *run) enclose(m *mount, at int) (string, sys.Errno) {
 	}
 	m.top = &dir{mount: m, fd: int32(fd), outcome: skipped, shared: true}
 	m.sorter = &sorter{}
-	m.strand.at("statx", m.path)
+	m.activity.At("statx", m.path)
 	r.setAside(m)
 	kind, e := sys.FSType(fd)
 	m.sorts = e == 0 && kind == sys.Ext4
@@ -99,7 +100,7 @@ func (r *run) enclose(m *mount, at int) (string, sys.Errno) {
 	m.tells = e == 0 && (sys.RecordsTell(kind) || kind == sys.Btrfs)
 	m.asks = m.asks || len(m.left) > 0 && (e != 0 || !sys.RecordsTell(kind))
 	r.expectCopies(m)
-	m.strand.at("", "")
+	m.activity.At("", "")
 	return "", 0
 }
 

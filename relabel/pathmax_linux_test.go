@@ -165,7 +165,7 @@ func TestBeyondPathMaxMoves(t *testing.T) {
 	}
 	defer p.close()
 	r := &run{proc: p}
-	r.main = r.strand()
+	r.main = r.task()
 	root, err := r.openRoot(".")
 	if err != nil {
 		t.Fatal(err)

@@ -85,7 +85,7 @@ func (r *run) worker(m *mount, p *steal.Worker[item]) *worker {
 }
 
 // walk works on the seeds and on all beneath them, and adds up what was done.
-func (r *run) walk(ctx context.Context, m *mount, seeds []item) error {
+func (r *run) walk(ctx context.Context, t *task, m *mount, seeds []item) error {
 	for _, s := range seeds {
 		if s.rest != nil {
 			r.cache.expect(s.dir)
@@ -93,7 +93,7 @@ func (r *run) walk(ctx context.Context, m *mount, seeds []item) error {
 		}
 		r.cache.keep(s.dir) // as a rest: it is open, and at its beginning
 	}
-	share := m.strand.has()
+	share := t.has()
 	workers, most := r.size(m, share)
 	defer share.shrink()
 	more := spares
@@ -101,8 +101,8 @@ func (r *run) walk(ctx context.Context, m *mount, seeds []item) error {
 		more += joins
 	}
 	c := &crew{share: share, workers: make([]atomic.Pointer[worker], workers+more)}
-	m.strand.walks(c)
-	defer m.strand.walks(nil)
+	t.walks(c)
+	defer t.walks(nil)
 	var tuned sync.WaitGroup
 	walking, walked := context.WithCancel(ctx)
 	if most > workers {
@@ -114,16 +114,17 @@ func (r *run) walk(ctx context.Context, m *mount, seeds []item) error {
 		Begin: func(p *steal.Worker[item]) (func(item), func(), error) {
 			w := r.worker(m, p)
 			w.equip()
+			w.watch(c)
 			c.workers[p.ID()].Store(w)
 			if op, e := w.io.Ready(); e != 0 {
 				return nil, nil, pathError(op, m.path, e)
 			}
 			end := func() { w.retire(); share.put() }
 			if r.o.Throttle != nil {
-				t := r.throttler(ctx)
+				callers := r.throttler(ctx)
 				w.rowLen = pacedRow
-				w.throttle = func(entries int) { t.throttle(ctx, p, entries) }
-				end = func() { t.end(); w.retire(); share.put() }
+				w.throttle = func(entries int) { callers.throttle(ctx, p, entries) }
+				end = func() { callers.end(); w.retire(); share.put() }
 			}
 			w.inherit(c)
 			return w.do, end, nil
@@ -131,10 +132,8 @@ func (r *run) walk(ctx context.Context, m *mount, seeds []item) error {
 	})
 	walked()
 	tuned.Wait()
-	for i := range c.workers {
-		if w := c.workers[i].Load(); w != nil { // it began
-			r.sum(w)
-		}
+	for w := range c.all {
+		r.sum(w)
 	}
 	m.sorter.clear(&r.cache)
 	r.cache.clear(left)
@@ -155,7 +154,7 @@ func (w *worker) retire() {
 // alone labels one entry outside the pool.
 func (w *worker) alone(t xattrio.Target, d *dir) outcome {
 	// Which of its two calls is under way is not told: they are alike.
-	w.m.strand.at(w.io.Writes(t).String(), d.path(t.String()))
-	defer w.m.strand.at("", "")
+	w.m.activity.At(w.io.Writes(t).String(), d.path(t.String()))
+	defer w.m.activity.At("", "")
 	return w.label(t, d)
 }

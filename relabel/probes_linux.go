@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
 // Labelled, Interrupted and LastCommit take microseconds, wait for no share and have
@@ -46,7 +48,7 @@ func (a *probes) ask(call, path string, what func() error) error {
 		<-a.places
 		return err
 	}
-	late := time.AfterFunc(stallAfter*glance, func() {
+	late := time.AfterFunc(watch.Limit, func() {
 		a.hangs(path, 1)
 		<-a.places
 	})

@@ -176,7 +176,7 @@ func (c *record) sync(op string, call func(int) sys.Errno) error {
 }
 
 // at says which call is made of the root next.
-func (c *record) at(call string) { c.root.strand.at(call, c.root.path) }
+func (c *record) at(call string) { c.root.activity.At(call, c.root.path) }
 
 // close ends the run: the commit if everything went well, else what is true.
 func (c *record) close(ctx context.Context, err error) error {
@@ -355,7 +355,7 @@ func (c *record) reread(ctx context.Context) error {
 		top := &dir{mount: &c.root.mount, fd: int32(fd), outcome: c.root.top.outcome, again: true}
 		before := c.counted(written)
 		c.guesses = false
-		err := c.walk(ctx, &c.root.mount, []item{{dir: top}})
+		err := c.walk(ctx, c.main, &c.root.mount, []item{{dir: top}})
 		sys.Close(fd)
 		c.root.top.spoiled = top.spoiled
 		if err != nil || c.counted(failure) > 0 {

@@ -61,7 +61,7 @@ func restore(ctx context.Context, path string, h Header, pages iter.Seq2[Page, e
 		Threads: o.Threads, DryRun: o.DryRun, NoSeal: o.NoSeal, NoSync: o.NoSync, OnBegin: o.OnBegin,
 		OnFailure: o.OnFailure, OnChange: o.OnChange, OnSkip: o.OnSkip, OnStall: o.OnStall, OnNote: o.OnNote, OnWait: o.OnWait,
 	}}
-	s.main = s.strand()
+	s.main = s.task()
 	return s.lead(ctx, func(ctx context.Context) error { return s.all(ctx, path, pages, ask) })
 }
 
@@ -280,9 +280,9 @@ func (s *restoring) apply(ctx context.Context, m *mount, pages iter.Seq2[Page, e
 		all.Wait()
 	})
 	defer end() // also when pages panics
-	s.main.at(theCallers+"pages", "")
+	s.main.At(theCallers+"pages", "")
 	for p, err := range pages {
-		s.main.at("", "")
+		s.main.At("", "")
 		if err != nil {
 			s.stop(err)
 		}
@@ -290,9 +290,9 @@ func (s *restoring) apply(ctx context.Context, m *mount, pages iter.Seq2[Page, e
 			break
 		}
 		work <- p
-		s.main.at(theCallers+"pages", "")
+		s.main.At(theCallers+"pages", "")
 	}
-	s.main.at("", "")
+	s.main.At("", "")
 	end()
 	return context.Cause(ctx)
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
@@ -19,12 +20,12 @@ const stepsOpen = 16
 // restorer is one worker of a Restore. All of it is that worker's.
 type restorer struct {
 	*restoring
-	m      *mount
-	io     xattrio.IO
-	attrs  map[string]*sys.Attr // by the label that is written
-	steps  []step               // from the top of the mount to where the last page was
-	tally  tally
-	strand *strand
+	m     *mount
+	io    xattrio.IO
+	attrs map[string]*sys.Attr // by the label that is written
+	steps []step               // from the top of the mount to where the last page was
+	tally tally
+	*watch.Activity
 }
 
 // step is a directory that is open.
@@ -37,7 +38,7 @@ type step struct {
 const attrsMost = 256
 
 func (s *restoring) restorer(m *mount) *restorer {
-	w := &restorer{restoring: s, m: m, io: xattrio.New(s.want), attrs: make(map[string]*sys.Attr), strand: s.strand()}
+	w := &restorer{restoring: s, m: m, io: xattrio.New(s.want), attrs: make(map[string]*sys.Attr), Activity: s.task().Activity}
 	w.io.Pin = m.pin
 	return w
 }
@@ -46,7 +47,7 @@ func (s *restoring) restorer(m *mount) *restorer {
 func (w *restorer) leave() {
 	w.cut(0)
 	w.told()
-	w.strand.at("", "")
+	w.At("", "")
 }
 
 // path is for messages.
@@ -56,7 +57,7 @@ func (w *restorer) path(dir, name string) string {
 
 // page restores the entries of one directory.
 func (w *restorer) page(ctx context.Context, p Page) {
-	w.strand.at("setxattr", strings.TrimSuffix(w.path(p.Dir, ""), "/"))
+	w.At("setxattr", strings.TrimSuffix(w.path(p.Dir, ""), "/"))
 	fd, passing, op, e := w.open(p.Dir)
 	if passing {
 		defer sys.Close(fd)

@@ -10,35 +10,22 @@ import (
 
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
-const (
-	// glance is how often the run is looked at.
-	glance = 250 * time.Millisecond
-	// relieveAfter glances at the same call a worker is relieved: another
-	// takes what it would have done next.
-	relieveAfter = 2
-	// stallAfter glances without any movement the caller is told.
-	stallAfter = 4
-	// spares bounds the workers that one walk may add in place of others. On
-	// a dead server each of them ends up waiting too.
-	spares = 16
-	// giveUp is how long Tree waits for a run that was stopped: a call that
-	// takes longer hangs in the kernel, where nothing can end it.
-	giveUp = 500 * time.Millisecond
-)
+// spares bounds the workers that one walk may add in place of others. On a dead
+// server each of them ends up waiting too.
+const spares = 16
 
-// strand is what one goroutine of the run does outside the pool: the run itself
-// or, while that waits, what is mounted beneath the root.
-type strand struct {
+// task is what one goroutine of the run does outside the pool: the run itself or,
+// while that waits, what is mounted beneath the root.
+type task struct {
+	*watch.Activity
+
 	mu    sync.Mutex
-	call  HungCall // under way; none between calls
-	crew  *crew    // of the walk under way, if there is one
-	share *share   // of the process's workers, if it has one
-
-	stalled chan struct{} // closed when it has not moved for long
-	watch   watch
+	crew  *crew  // of the walk under way, if there is one
+	share *share // of the process's workers, if it has one
 }
 
 // crew are the workers of a walk. A slot is empty until its worker begins.
@@ -48,64 +35,74 @@ type crew struct {
 	asked   int // how many attend asked to leave, because others wait
 }
 
-// watch is what attend remembers from glance to glance.
-type watch struct {
-	last any
-	age  int // glances without a change
-}
-
-func (w *watch) glance(now any) {
-	w.age++
-	if now != w.last {
-		w.last, w.age = now, 0
+// all are the workers that have begun.
+func (c *crew) all(yield func(*worker) bool) {
+	if c == nil {
+		return
+	}
+	for i := range c.workers {
+		if w := c.workers[i].Load(); w != nil && !yield(w) {
+			return
+		}
 	}
 }
 
-// strand adds a strand to the run.
-func (r *run) strand() *strand {
-	s := &strand{stalled: make(chan struct{})}
+func (c *crew) watched(yield func(*watch.Worker) bool) {
+	for w := range c.all {
+		if !yield(&w.watched) {
+			return
+		}
+	}
+}
+
+// task adds a task to the run.
+func (r *run) task() *task {
+	t := &task{Activity: watch.New()}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.strands = append(r.strands, s)
-	return s
+	r.tasks = append(r.tasks, t)
+	return t
 }
 
-// at says which call comes next; with an empty one, that the last has returned.
-// It is for calls that are made once: workers say it in a cheaper way.
-func (s *strand) at(call, path string) {
-	if s == nil {
-		return // Labelled, which nobody attends
+// walks says that c is at work; nil, that it has ended.
+func (t *task) walks(c *crew) {
+	t.mu.Lock()
+	t.crew = c
+	t.mu.Unlock()
+	if c == nil {
+		t.Walk(nil)
+	} else {
+		t.Walk(c.watched)
 	}
-	s.mu.Lock()
-	s.call = HungCall{call, path}
-	s.mu.Unlock()
 }
 
-func (s *strand) walks(c *crew) {
-	s.mu.Lock()
-	s.call, s.crew = HungCall{}, c
-	s.mu.Unlock()
+func (t *task) walking() *crew {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.crew
 }
 
-// takes gives the strand a share of the process's workers.
-func (s *strand) takes(share *share) {
-	s.mu.Lock()
-	s.share = share
-	s.mu.Unlock()
+// takes gives the task a share of the process's workers.
+func (t *task) takes(share *share) {
+	t.mu.Lock()
+	t.share = share
+	t.mu.Unlock()
 }
 
-func (s *strand) has() *share {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.share
+func (t *task) has() *share {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.share
 }
 
 // attend waits for the run, which is in a goroutine of its own, and looks after
-// those who are held up. Nothing can end a call that hangs in the kernel: when ctx,
-// which is the run's own, has ended, the run is left behind. It ends by itself when
-// the call returns.
+// those who are held up. When ctx, which is the run's own, has ended, the run is left
+// behind if it does not end. It ends by itself when the call returns.
+//
+//	stopped ── Grace/2 ──▶ the caller's code is waited for no longer,
+//	                       and a second reading is given up ── Grace/2 ──▶ left behind
 func (r *run) attend(ctx context.Context, done <-chan error) error {
-	tick := time.NewTicker(glance)
+	tick := time.NewTicker(watch.Every)
 	defer tick.Stop()
 	stop := ctx.Done()
 	var off, late <-chan time.Time
@@ -117,22 +114,23 @@ func (r *run) attend(ctx context.Context, done <-chan error) error {
 		case <-r.stallTold:
 			r.telling = false
 		case <-stop:
-			stop, off, late = nil, time.After(callsOff), time.After(giveUp)
+			stop, off, late = nil, time.After(watch.Grace/2), time.After(watch.Grace)
 		case <-off:
 			r.callOff()
+			if revoke := r.second.Load(); revoke != nil {
+				go (*revoke)() // which may hang too
+			}
 		case <-tick.C:
 			if done != nil {
-				r.glance()
+				r.watchOnce()
 			}
 		case <-late:
-			r.callOff()
 			select {
 			case err = <-done:
 				done = nil
 			default:
-				r.retreat()
-				for _, s := range r.everyStrand() {
-					s.has().waits(true)
+				for _, t := range r.everyTask() {
+					t.has().waits(true)
 				}
 				return &Hung{Calls: r.underWay(), Cause: context.Cause(ctx)}
 			}
@@ -147,30 +145,21 @@ func (r *run) attend(ctx context.Context, done <-chan error) error {
 	}
 }
 
-// retreat is for a run that hangs in its second reading: the root is sealed again
-// without it, unless that hangs too.
-func (r *run) retreat() {
-	revoke := r.second.Load()
-	if revoke == nil {
-		return
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		(*revoke)()
-	}()
-	select {
-	case <-done:
-	case <-time.After(giveUp / 4):
-	}
-}
-
-// glance looks once: it relieves workers, and tells of a run that stands still.
-func (r *run) glance() {
+// watchOnce relieves workers, and tells of a run that stands still.
+func (r *run) watchOnce() {
 	still, waiting := true, false
-	for _, s := range r.everyStrand() {
-		moves, held := s.look(r)
-		still, waiting = still && !moves, waiting || held
+	for _, t := range r.everyTask() {
+		moves, hung := t.Look()
+		still, waiting = still && !moves, waiting || hung > 0
+		working, c := t.has().held(hung), t.walking()
+		switch {
+		case c == nil:
+		case working > 0:
+			c.yield(working - 1)
+			r.yield(c.share)
+		default:
+			c.asked = 0
+		}
 	}
 	if told := still && waiting; told != r.stalled {
 		if r.stalled = told; told && r.o.OnStall != nil {
@@ -191,72 +180,10 @@ func (r *run) tellStall(calls []HungCall) {
 	}()
 }
 
-func (r *run) everyStrand() []*strand {
+func (r *run) everyTask() []*task {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.strands
-}
-
-// look says whether the strand moves, and whether it is held up by a call.
-func (s *strand) look(r *run) (moves, held bool) {
-	s.mu.Lock()
-	call, c, share := s.call, s.crew, s.share
-	s.mu.Unlock()
-	if c == nil {
-		s.watch.glance(call)
-		held = call != HungCall{} && s.watch.age >= stallAfter
-		moves = call != HungCall{} && !held
-		if held {
-			share.held(1)
-		} else {
-			share.held(0)
-		}
-	} else {
-		var hung int
-		moves, hung = c.look()
-		held = hung > 0
-		if working := share.held(hung); working > 0 {
-			c.yield(working - 1)
-			r.yield(share)
-		} else {
-			c.asked = 0
-		}
-	}
-	if held && !moves {
-		s.stall()
-	}
-	return moves, held
-}
-
-func (s *strand) stall() {
-	select {
-	case <-s.stalled:
-	default:
-		close(s.stalled)
-	}
-}
-
-func (c *crew) look() (moves bool, hung int) {
-	for i := range c.workers {
-		w := c.workers[i].Load()
-		if w == nil {
-			continue
-		}
-		w.watch.glance(w.place())
-		busy := w.in.Load() != nil && !w.paused.Load() // or it waits for work
-		moves = moves || busy && w.watch.age < stallAfter
-		if busy && w.watch.age >= stallAfter {
-			hung++
-		}
-		if busy && w.watch.age >= relieveAfter && !w.relieved {
-			w.heldUp.Store(true)
-			w.relieved = c.relieve(w.pool)
-		} else if w.watch.age == 0 {
-			w.heldUp.Store(false)
-			w.relieved = false
-		}
-	}
-	return moves, hung
+	return r.tasks
 }
 
 // relieve adds a worker, if the process may have one more.
@@ -291,23 +218,20 @@ func (r *run) yield(s *share) {
 // underWay lists the calls that have not returned.
 func (r *run) underWay() []HungCall {
 	calls := r.underWayHere()
-	for _, s := range r.everyStrand() {
-		s.mu.Lock()
-		if s.call != (HungCall{}) {
-			calls = append(calls, s.call)
-		}
-		c := s.crew
-		s.mu.Unlock()
-		if c == nil {
-			continue
-		}
-		for i := range c.workers {
-			if w := c.workers[i].Load(); w != nil && w.in.Load() != nil && !w.paused.Load() {
-				calls = append(calls, w.hungAt())
-			}
+	for _, t := range r.everyTask() {
+		for _, c := range t.UnderWay() {
+			calls = append(calls, HungCall(c))
 		}
 	}
 	return calls
+}
+
+// watch lets the worker be looked at.
+func (w *worker) watch(c *crew) {
+	w.watched.Busy = func() bool { return w.in.Load() != nil && !w.paused.Load() } // else it waits for work
+	w.watched.Place = w.place
+	w.watched.Call = w.hungAt
+	w.watched.Replace = func() bool { return c.relieve(w.pool) }
 }
 
 // place is where a worker is, to be compared with where it is later.
@@ -319,7 +243,7 @@ func (w *worker) place() any {
 	return [6]any{w.items.Load(), w.name.Load(), w.doing.Load(), w.step.Load(), next, w.pauses.Load()}
 }
 
-func (w *worker) hungAt() HungCall {
+func (w *worker) hungAt() watch.Call {
 	call, name := xattrio.SyscallKind(w.doing.Load()), w.name.Load()
 	switch call {
 	case xattrio.Row:
@@ -331,7 +255,7 @@ func (w *worker) hungAt() HungCall {
 	if d := w.in.Load(); d != nil {
 		path = d.path(xattrio.Target{Name: name}.String())
 	}
-	return HungCall{call.String(), path}
+	return watch.Call{Call: call.String(), Path: path}
 }
 
 // visitsAt is the call that a visit has under way.
@@ -351,9 +275,8 @@ func (w *worker) visitsAt() xattrio.SyscallKind {
 
 // inherit makes work of what workers that are held up had before them.
 func (w *worker) inherit(c *crew) {
-	for i := range c.workers {
-		other := c.workers[i].Load()
-		if other == nil || other == w || !other.heldUp.Load() {
+	for other := range c.all {
+		if other == w || !other.watched.HeldUp.Load() {
 			continue
 		}
 		k := other.chunk.Load()

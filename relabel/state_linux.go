@@ -24,7 +24,7 @@ func (r *run) sum(w *worker) {
 	w.summed = true
 }
 
-// state is how far the run is. Locks are taken in the order run, strand, worker;
+// state is how far the run is. Locks are taken in the order run, task, worker;
 // nobody holds one of them while it makes a call.
 func (r *run) state() State {
 	r.mu.Lock()
@@ -32,19 +32,12 @@ func (r *run) state() State {
 	t := r.live()
 	var at *dir
 	s := State{LastRun: r.lastRun.Load()}
-	for _, strand := range r.strands {
-		strand.mu.Lock()
-		c, call := strand.crew, strand.call.Call
-		strand.mu.Unlock()
+	for _, t := range r.tasks {
 		if s.Call == "" {
-			s.Call = call
+			s.Call = t.Call()
 		}
-		if c == nil {
-			continue
-		}
-		for i := range c.workers {
-			w := c.workers[i].Load()
-			if w != nil && at == nil {
+		for w := range t.walking().all {
+			if at == nil {
 				at = w.in.Load()
 			}
 		}
@@ -61,21 +54,13 @@ func (r *run) state() State {
 // live is what was counted so far, also by workers that are under way. mu is held.
 func (r *run) live() tally {
 	t := r.total
-	for _, strand := range r.strands {
-		strand.mu.Lock()
-		c := strand.crew
-		strand.mu.Unlock()
-		if c == nil {
-			continue
-		}
-		for i := range c.workers {
-			if w := c.workers[i].Load(); w != nil {
-				w.mu.Lock()
-				if !w.summed {
-					t.add(w.shown)
-				}
-				w.mu.Unlock()
+	for _, task := range r.tasks {
+		for w := range task.walking().all {
+			w.mu.Lock()
+			if !w.summed {
+				t.add(w.shown)
 			}
+			w.mu.Unlock()
 		}
 	}
 	return t

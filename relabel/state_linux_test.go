@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -135,14 +136,17 @@ func TestThrottleIsNoStall(t *testing.T) {
 	w.in.Store(&dir{})
 	c := &crew{workers: make([]atomic.Pointer[worker], 1)}
 	c.workers[0].Store(w)
+	w.watch(c)
+	w.watched.Replace = func() bool { return true } // there is no pool
+	a := watch.New()
+	a.Walk(c.watched)
 	look := func() (moves bool, held int) {
-		for range stallAfter + 1 {
-			moves, held = c.look()
+		for range watch.Limit/watch.Every + 1 {
+			moves, held = a.Look()
 		}
 		return moves, held
 	}
-	c.look()
-	w.relieved = true // there is no pool
+	a.Look()
 	var moved bool
 	var held int
 	w.throttle = func(int) { moved, held = look() }
@@ -150,10 +154,9 @@ func TestThrottleIsNoStall(t *testing.T) {
 	if moved || held > 0 {
 		t.Errorf("while it waits: moves %t, held up %d", moved, held)
 	}
-	if moved, held = c.look(); !moved || held > 0 {
+	if moved, held = a.Look(); !moved || held > 0 {
 		t.Errorf("as it goes on: moves %t, held up %d", moved, held)
 	}
-	w.relieved = true
 	if moved, held = look(); moved || held == 0 {
 		t.Errorf("control: moves %t, held up %d", moved, held)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
@@ -32,17 +33,17 @@ func (r *run) submounts(ctx context.Context, root *root) error {
 	r.main.takes(nil)
 	defer func() { r.main.takes(share) }()
 	for _, info := range mountinfo.Beneath(r.proc.mounts, root.real) {
-		s, ended := r.strand(), make(chan error, 1)
-		s.takes(share)
+		t, ended := r.task(), make(chan error, 1)
+		t.takes(share)
 		go func() {
-			ended <- r.submount(ctx, root, info, s)
-			s.at("", "")
+			ended <- r.submount(ctx, root, info, t)
+			t.At("", "")
 		}()
 		select {
 		case err := <-ended:
-			s.takes(nil)
+			t.takes(nil)
 			first = cmp.Or(first, err)
-		case <-s.stalled:
+		case <-t.Stalled():
 			left = append(left, hanging{ended, share})
 			var err error
 			share, err = process.enter(ctx, runFiles+leastFiles) // the other hangs
@@ -62,8 +63,8 @@ func (r *run) submounts(ctx context.Context, root *root) error {
 	return first
 }
 
-func (r *run) submount(ctx context.Context, root *root, info mountinfo.Mount, s *strand) error {
-	m, fd, passed, err := r.find(root, info, s)
+func (r *run) submount(ctx context.Context, root *root, info mountinfo.Mount, t *task) error {
+	m, fd, passed, err := r.find(root, info, t.Activity)
 	if err != nil {
 		r.count(failure)
 		r.report(err.Path, err.Op, err.Err)
@@ -103,7 +104,7 @@ func (r *run) submount(ctx context.Context, root *root, info mountinfo.Mount, s 
 		r.skip(path, why)
 		return nil
 	}
-	return r.cross(ctx, m, fd)
+	return r.cross(ctx, t, m, fd)
 }
 
 // find names the top of a mount that was in the table at the start by an O_PATH
@@ -112,21 +113,21 @@ func (r *run) submount(ctx context.Context, root *root, info mountinfo.Mount, s 
 // its id; it is an error if it is no longer in the tree, or if it was unmounted and
 // the directory beneath it is there, which was left out. The mount is nil if there is
 // nothing to be done: it is gone, or hidden under another.
-func (r *run) find(root *root, info mountinfo.Mount, s *strand) (*mount, int, []identity, *fs.PathError) {
+func (r *run) find(root *root, info mountinfo.Mount, a *watch.Activity) (*mount, int, []identity, *fs.PathError) {
 	real := root.real
 	for try := 0; ; try++ {
 		rest := strings.TrimPrefix(info.Point[len(real):], "/")
 		path := strings.TrimRight(root.path, "/") + "/" + rest
-		s.at("openat", path)
+		a.At("openat", path)
 		fd, passed, e := root.reach(root.fd, rest)
 		if e != 0 && xattrio.Judge(e) != xattrio.Gone && xattrio.Judge(e) != xattrio.Changed {
 			return nil, -1, nil, pathError("openat", path, e)
 		}
 		if e == 0 {
-			s.at("statx", path)
+			a.At("statx", path)
 			m, op, e := r.proc.locate(fd, path)
 			if e == 0 && m.id == info.ID {
-				m.real, m.strand = info.Point, s
+				m.real, m.activity = info.Point, a
 				return m, fd, passed, nil
 			}
 			sys.Close(fd)
@@ -183,11 +184,11 @@ func (r *run) leaves(m mountinfo.Mount, root *root, passed []identity) bool {
 }
 
 // cross labels one mount beneath the root, its top first.
-func (r *run) cross(ctx context.Context, m *mount, fd int) error {
+func (r *run) cross(ctx context.Context, t *task, m *mount, fd int) error {
 	w := r.worker(m, nil)
 	w.io.Way = xattrio.ByDescriptor
 	top := xattrio.Target{FD: fd, Pinned: true}
-	m.strand.at("getxattr", m.path)
+	m.activity.At("getxattr", m.path)
 	if _, _, e := w.io.Read(top); e == syscall.ENOTSUP {
 		r.count(skipped)
 		r.skip(m.path, "the filesystem does not bear labels")
@@ -212,11 +213,11 @@ func (r *run) cross(ctx context.Context, m *mount, fd int) error {
 	}
 	m.top.outcome = w.alone(top, m.top)
 	r.count(m.top.outcome)
-	if err := r.walk(ctx, m, []item{{dir: m.top}}); err != nil {
+	if err := r.walk(ctx, t, m, []item{{dir: m.top}}); err != nil {
 		return err
 	}
 	if !r.o.DryRun && !r.o.NoSync && r.unsynced() {
-		m.strand.at("syncfs", m.path)
+		m.activity.At("syncfs", m.path)
 		if e := sys.Syncfs(int(m.top.fd)); e != 0 {
 			r.count(failure)
 			r.report(m.path, "syncfs", e)

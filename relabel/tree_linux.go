@@ -38,7 +38,7 @@ type run struct {
 	cache     cache
 	ledger    *ledger                 // nil: nothing is recorded
 	stop      context.CancelCauseFunc // ends the run
-	main      *strand
+	main      *task
 	denials   denials
 	ours      func() error           // whether the root is what this run left; nil: not asked
 	heeded    atomic.Int64           // when that was asked last, in nanoseconds
@@ -50,11 +50,11 @@ type run struct {
 	events sync.Mutex // serialises the callbacks, and guards first and dir.spoiled
 	first  []error
 
-	// Shared by the strands, and by Tree when it leaves them behind.
+	// Shared by the tasks, and by Tree when it leaves them behind.
 	mu      sync.Mutex
 	total   tally
 	told    Report
-	strands []*strand
+	tasks   []*task
 	over    bool          // Tree has returned; beside a call that hangs the run goes on
 	calling []*HungCall   // the caller's code that is under way
 	blown   *Panic        // the first in it
@@ -87,7 +87,7 @@ func labelTree(ctx context.Context, root, label string, o Options) (Report, erro
 // can do.
 func tree(ctx context.Context, path, label string, o Options, ask func() means) (Report, error) {
 	r := &run{o: o, told: Report{Root: path, Label: label}}
-	r.main = r.strand()
+	r.main = r.task()
 	return r.lead(ctx, func(ctx context.Context) error { return r.all(ctx, path, label, ask) })
 }
 
@@ -188,7 +188,7 @@ func (r *run) relabel(ctx context.Context, root *root) error {
 func (r *run) descend(ctx context.Context, c *record) error {
 	m := &c.root.mount
 	c.narrow()
-	return r.walk(ctx, m, []item{{dir: m.top}})
+	return r.walk(ctx, r.main, m, []item{{dir: m.top}})
 }
 
 // prepare asks by path what is needed for each root. Whatever is looked up by a path
@@ -213,7 +213,7 @@ func (r *run) prepareWalk(ask func() means) {
 
 // openPrepared opens the root, and prepares the walk before where it is a directory.
 func (r *run) openPrepared(path string, ask func() means) (*root, error) {
-	r.main.at("statx", path)
+	r.main.At("statx", path)
 	st, e := statPath(path)
 	r.file = e == 0 && st.Kind != sys.KindDir
 	if !r.file {
@@ -284,7 +284,7 @@ type root struct {
 // openRoot names the root by an O_PATH descriptor, whatever its kind, and
 // refuses those that must not be relabelled.
 func (r *run) openRoot(path string) (*root, error) {
-	r.main.at("openat", path)
+	r.main.At("openat", path)
 	// An automount is triggered only by who wants a directory.
 	fd, e := -1, syscall.ENOTDIR
 	if !r.file {
@@ -296,14 +296,14 @@ func (r *run) openRoot(path string) (*root, error) {
 	if e != 0 {
 		return nil, pathError("openat", path, e)
 	}
-	r.main.at("statx", path)
+	r.main.At("statx", path)
 	m, op, e := r.proc.locate(fd, path)
-	r.main.at("", "")
+	r.main.At("", "")
 	if e != 0 {
 		sys.Close(fd)
 		return nil, pathError(op, path, e)
 	}
-	m.strand = r.main
+	m.activity = r.main.Activity
 	root := &root{mount: *m, fd: fd}
 	if want := r.o.inner.at; want != nil && volumeOf(fd) != *want {
 		root.close()
@@ -319,8 +319,8 @@ func (r *run) openRoot(path string) (*root, error) {
 // learn reads what is mounted where, and refuses a root that cannot have a label of
 // its own.
 func (r *run) learn(root *root) error {
-	root.strand.at("read", "/proc/self/mountinfo")
-	defer root.strand.at("", "")
+	root.activity.At("read", "/proc/self/mountinfo")
+	defer root.activity.At("", "")
 	if err := r.proc.learn(root); err != nil {
 		return err
 	}

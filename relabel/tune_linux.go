@@ -126,17 +126,15 @@ func (r *run) tune(c *crew, t tuner, done <-chan struct{}) {
 
 // entries is how many were met so far.
 func (c *crew) entries() (n int64) {
-	for i := range c.workers {
-		if w := c.workers[i].Load(); w != nil {
-			n += w.passed.Load()
-		}
+	for w := range c.all {
+		n += w.passed.Load()
 	}
 	return n
 }
 
 func (c *crew) anyHeldUp() bool {
-	for i := range c.workers {
-		if w := c.workers[i].Load(); w != nil && w.heldUp.Load() {
+	for w := range c.all {
+		if w.watched.HeldUp.Load() {
 			return true
 		}
 	}
@@ -145,10 +143,8 @@ func (c *crew) anyHeldUp() bool {
 
 // handle is any worker's end of the pool; nil before the first has begun.
 func (c *crew) handle() *steal.Worker[item] {
-	for i := range c.workers {
-		if w := c.workers[i].Load(); w != nil {
-			return w.pool
-		}
+	for w := range c.all {
+		return w.pool
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
@@ -89,16 +90,13 @@ type worker struct {
 	passed atomic.Int64          // entries met, but for those of the row at hand
 	chunk  atomic.Pointer[chunk] // of a buffer; others may take its rest
 	going  atomic.Pointer[chunk] // whose row it goes through: that one, or of a batch
-	heldUp atomic.Bool
-	paused atomic.Bool   // by the caller: see pace
-	pauses atomic.Uint32 // that have ended
+	paused atomic.Bool           // by the caller: see pace
+	pauses atomic.Uint32         // that have ended
 	mu     sync.Mutex
 	shown  tally // as the last row began
 	summed bool  // it is in the run's total
 
-	// Belongs to attend.
-	watch    watch
-	relieved bool
+	watched watch.Worker
 }
 
 func (w *worker) do(it item) {

@@ -114,7 +114,7 @@ func commits() []Mutant {
 		{
 			Name: "retreat-dropped", By: "TestHungSecondReading",
 			Breaks: "a committed root is sealed again if the second reading hangs",
-			Edits:  edits("relabel/stall_linux.go", "r.retreat()\n", "\n"),
+			Edits:  edits("relabel/stall_linux.go", "go (*revoke)()", "_ = revoke"),
 		},
 		{
 			Name: "excluded-root", By: "TestExcludedRoot",
