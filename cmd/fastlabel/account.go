@@ -14,7 +14,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/metrics"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -57,11 +60,11 @@ func (a *account) check(ctx context.Context, paths []string) error {
 		return nil
 	}
 	in := ""
-	above, err := within(ctx, func() (map[identity]bool, error) {
-		if a.record != "" && sameName(a.record, a.file) {
+	above, err := wait.Within(ctx, func() (map[site.Identity]bool, error) {
+		if a.record != "" && site.SameName(a.record, a.file) {
 			in = "what --record makes"
 		}
-		return above(a.file)
+		return site.Above(a.file)
 	})
 	if err == nil && in == "" {
 		in, _ = firstOf(ctx, paths, above, os.Lstat)
@@ -70,15 +73,15 @@ func (a *account) check(ctx context.Context, paths []string) error {
 		}
 	}
 	if err == nil && in == "" {
-		_, err = within(ctx, func() (bool, error) { return true, metrics.Check(a.file) })
+		_, err = wait.Within(ctx, func() (bool, error) { return true, metrics.Check(a.file) })
 	}
 	switch {
 	case err == nil && in == "":
 		a.checked = true
 		return nil
 	case err == nil:
-		err = usageError{fmt.Errorf("--metrics %s: it would be or lie in %s", words.Brief(a.file), words.Brief(in))}
-	case isEnd(ctx, err):
+		err = exit.UsageError{Err: fmt.Errorf("--metrics %s: it would be or lie in %s", words.Brief(a.file), words.Brief(in))}
+	case exit.IsEnd(ctx, err):
 		err = hungAt("openat", a.file, err)
 	default:
 		err = metricsError{err}
@@ -131,7 +134,7 @@ func (a *account) add(p metrics.Path) {
 	case !ok:
 		a.at[p.Name] = len(a.paths)
 		a.paths = append(a.paths, p)
-	case worse(p.ExitCode, a.paths[i].ExitCode) == p.ExitCode:
+	case exit.Worse(p.ExitCode, a.paths[i].ExitCode) == p.ExitCode:
 		a.paths[i] = p
 	}
 }
@@ -169,7 +172,7 @@ func (a *account) last(code int) string {
 // write writes the metrics. A run that ended before it knew its PATHs is told for
 // those of the command line, or, where all were in a list, for the path "".
 func (a *account) write(ctx context.Context, stderr io.Writer, code int, operands []string) int {
-	if len(a.paths) == 0 && code != exitDone {
+	if len(a.paths) == 0 && code != exit.Done {
 		if len(operands) == 0 {
 			operands = []string{""}
 		}
@@ -178,7 +181,7 @@ func (a *account) write(ctx context.Context, stderr io.Writer, code int, operand
 		}
 	}
 	if !a.checked { // the run ended before, or was another process's
-		soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeGrace/3)
+		soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), wait.Grace/3)
 		defer cancel()
 		switch err := a.check(soon, operands); {
 		case errors.As(err, new(metricsError)):
@@ -188,9 +191,9 @@ func (a *account) write(ctx context.Context, stderr io.Writer, code int, operand
 		}
 	}
 	run, file := metrics.Run{Command: a.command, Ended: time.Now(), Paths: slices.Clone(a.paths)}, a.file
-	late, cancel := lingering(ctx)
+	late, cancel := wait.Linger(ctx)
 	defer cancel()
-	_, err := within(late, func() (bool, error) { return true, metrics.Write(file, run) })
+	_, err := wait.Within(late, func() (bool, error) { return true, metrics.Write(file, run) })
 	if err != nil && late.Err() != nil {
 		err = &fs.PathError{Op: "write", Path: file, Err: errHangs}
 	}
@@ -202,5 +205,5 @@ func (a *account) write(ctx context.Context, stderr io.Writer, code int, operand
 
 func metricsFailed(stderr io.Writer, code int, err error) int {
 	fmt.Fprintf(stderr, "fastlabel: --metrics: %s\n", words.Clean(err.Error()))
-	return worse(code, exitFailed)
+	return exit.Worse(code, exit.Failed)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -20,29 +21,29 @@ func TestMetrics(t *testing.T) {
 		code int
 		want string // lines, without "fastlabel_last_run_"
 	}{
-		{"/one", exitDone, `exit_code{command="label",path="/one"} 0
+		{"/one", exit.Done, `exit_code{command="label",path="/one"} 0
 entries{command="label",path="/one",result="written"} 0
 entries{command="label",path="/one",result="right"} 1
 entries{command="label",path="/one",result="failed"} 0
 duration_seconds{command="label",path="/one"} 0.01`},
-		{"-q --json /failed /refused /one", exitFailed, `exit_code{command="label",path="/failed"} 1
+		{"-q --json /failed /refused /one", exit.Failed, `exit_code{command="label",path="/failed"} 1
 entries{command="label",path="/failed",result="written"} 2
 entries{command="label",path="/failed",result="failed"} 1
 exit_code{command="label",path="/refused"} 3
 exit_code{command="label",path="/one"} 0`},
-		{"-n /changes", exitDiffers, `exit_code{command="label",path="/changes"} 4
+		{"-n /changes", exit.Differs, `exit_code{command="label",path="/changes"} 4
 entries{command="label",path="/changes",result="differs"} 3`},
-		{"verify /differs", exitDiffers, `exit_code{command="verify",path="/differs"} 4
+		{"verify /differs", exit.Differs, `exit_code{command="verify",path="/differs"} 4
 entries{command="verify",path="/differs",result="differs"} 3`},
-		{"--timeout 1ns /deadline /next", exitDeadline, `exit_code{command="label",path="/deadline"} 124
+		{"--timeout 1ns /deadline /next", exit.TimedOut, `exit_code{command="label",path="/deadline"} 124
 exit_code{command="label",path="/next"} 124`},
-		{"probe /right /wrong /missing", exitFailed, `exit_code{command="probe",path="/right"} 0
+		{"probe /right /wrong /missing", exit.Failed, `exit_code{command="probe",path="/right"} 0
 exit_code{command="probe",path="/wrong"} 4
 exit_code{command="probe",path="/missing"} 1`},
 		// Nothing was begun.
-		{"-t a:b /one", exitUsage, `exit_code{command="label",path="/one"} 2`},
-		{"-f /nothere", exitUsage, `exit_code{command="label",path=""} 2`},
-		{"-f /dev/null", exitDone, ``},
+		{"-t a:b /one", exit.Usage, `exit_code{command="label",path="/one"} 2`},
+		{"-f /nothere", exit.Usage, `exit_code{command="label",path=""} 2`},
+		{"-f /dev/null", exit.Done, ``},
 	} {
 		file := filepath.Join(t.TempDir(), "x.prom")
 		if err := os.WriteFile(file, []byte("# HELP fastlabel_x of the last run"), 0o600); err != nil {
@@ -99,12 +100,12 @@ func TestMetricsTwice(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.prom")
 	a := newAccount(command{}, &settings{metrics: file}, nil)
 	a.beside(&people{err: new(bytes.Buffer), quiet: true})
-	for _, code := range []int{exitDiffers, exitFailed, exitDone} {
+	for _, code := range []int{exit.Differs, exit.Failed, exit.Done} {
 		r := result{code: code}
 		r.Root = "/p"
 		a.result(r)
 	}
-	if code := a.close(t.Context(), nil, exitFailed, nil); code != exitFailed {
+	if code := a.close(t.Context(), nil, exit.Failed, nil); code != exit.Failed {
 		t.Error(code)
 	}
 	text, err := os.ReadFile(file)

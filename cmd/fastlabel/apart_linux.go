@@ -17,6 +17,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 )
 
 // A thread whose call never returns keeps its process from ending, whoever
@@ -106,7 +109,7 @@ func leavePart(code int) {
 
 // apart does the work in a part, if it may hang.
 func apart(ctx context.Context) (code int, done, told bool) {
-	if isPart() || !mayHang() {
+	if isPart() || !site.MayHang() {
 		return 0, false, false
 	}
 	return inPart(ctx)
@@ -198,7 +201,7 @@ func (p *part) wait(ctx context.Context) (code int, told bool) {
 			told, said, passed = true, nil, p.passed()
 		case <-passed:
 			if p.stdout.err != nil {
-				code = worse(code, stdoutFailed(os.Stderr, p.stdout.err))
+				code = exit.Worse(code, stdoutFailed(os.Stderr, p.stdout.err))
 			}
 			select { // so that it is no orphan, if it can end
 			case <-ended:
@@ -214,9 +217,9 @@ func (p *part) wait(ctx context.Context) (code int, told bool) {
 		case <-asked:
 			_, _ = p.socket.Write([]byte{1}) // or it is over
 		case <-end:
-			var s signalled
+			var s exit.Signal
 			if errors.As(context.Cause(ctx), &s) {
-				_ = p.process.Signal(s.sig)
+				_ = p.process.Signal(s.Sig)
 			}
 			p.moves()
 			p.works()
@@ -229,7 +232,7 @@ func (p *part) wait(ctx context.Context) (code int, told bool) {
 				late = time.After(partLook)
 				continue
 			}
-			code, reason := endOf(ctx)
+			code, reason := exit.Of(ctx)
 			lastWords(func() {
 				wipe(os.Stderr)
 				if p.stdout.busy.Load() || p.stderr.busy.Load() {
@@ -309,10 +312,10 @@ func (p *part) fell(status syscall.WaitStatus) int {
 		})
 		return 128 + int(status.Signal())
 	}
-	if code := status.ExitStatus(); code != exitUsage { // which would be Go's own
-		return cmp.Or(code, exitFailed)
+	if code := status.ExitStatus(); code != exit.Usage { // which would be Go's own
+		return cmp.Or(code, exit.Failed)
 	}
-	return exitFailed
+	return exit.Failed
 }
 
 // leaderDead tells whether a child has ended but for threads that hang, and

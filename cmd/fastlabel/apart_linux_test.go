@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -24,7 +26,7 @@ func TestApartStuck(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "x.prom")
 		args, code := []string{"--metrics", file, "/p"}, 128+int(sig)
 		if sig == 0 {
-			args, code = append(args, "--timeout", "300ms"), exitDeadline
+			args, code = append(args, "--timeout", "300ms"), exit.TimedOut
 		}
 		cmd, stderr := start(t, "apart hangs", nil, args...)
 		expect(t, stderr, "begun\n")
@@ -59,7 +61,7 @@ func TestApartWorks(t *testing.T) {
 	expect(t, stderr, "fastlabel: /p: incomplete (interrupted by SIGINT), 2 entries")
 	expect(t, stderr, "fastlabel: to go on: ")
 	_ = cmd.Wait()
-	if got := cmd.ProcessState.ExitCode(); got != exitInterrupted {
+	if got := cmd.ProcessState.ExitCode(); got != exit.Interrupted {
 		t.Errorf("exit %d", got)
 	}
 }
@@ -201,18 +203,18 @@ func TestApartDescriptors(t *testing.T) {
 			t.Fatal(err)
 		}
 		plant(t, pv, 1, 1)
-		if code, said := run("--reference", name, pv); code != exitDone {
+		if code, said := run("--reference", name, pv); code != exit.Done {
 			t.Errorf("%s: exit %d: %s", name, code, said)
 		}
 		only(t, pv, label, 3)
 	}
 	setLabel(t, pv, others)
 	for _, name := range []string{"/dev/stdout", "/dev/fd/2"} {
-		if code, said := run("--reference", name, pv); code != exitUsage || !strings.Contains(said, "leads to what this command prints to") {
+		if code, said := run("--reference", name, pv); code != exit.Usage || !strings.Contains(said, "leads to what this command prints to") {
 			t.Errorf("%s: exit %d: %s", name, code, said)
 		}
 	}
-	if got, err := readLabel(pv); got != others {
+	if got, err := site.ReadLabel(pv); got != others {
 		t.Errorf("the label of a pipe was taken: %q, %v", got, err)
 	}
 }

@@ -14,5 +14,3 @@ func notifyAsked(chan<- os.Signal) {}
 func parentsTerminal() (*os.File, error) { return nil, errors.ErrUnsupported }
 
 func inFront(*os.File) bool { return true }
-
-func inodesOf(string, *settings) int64 { return 0 }

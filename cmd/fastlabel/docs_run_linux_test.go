@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -79,7 +80,7 @@ var runs = []struct {
 	begins *regexp.Regexp
 	codes  []int
 }{
-	{regexp.MustCompile(`^fastlabel (probe|verify|-n|restore -n) `), []int{exitDone, exitDiffers}},
+	{regexp.MustCompile(`^fastlabel (probe|verify|-n|restore -n) `), []int{exit.Done, exit.Differs}},
 	{regexp.MustCompile(`^timeout `), []int{124}},
 	{regexp.MustCompile(`^for `), []int{1}}, // grep finds no call in a process that sleeps
 	{regexp.MustCompile(``), []int{0}},

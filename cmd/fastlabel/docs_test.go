@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/metrics"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
@@ -243,7 +244,7 @@ func TestOutputPage(t *testing.T) {
 	r := metrics.Run{Command: a.command, Ended: time.UnixMilli(1700000000250), Paths: []metrics.Path{{
 		Name: "/srv/volume", Elapsed: 1900 * time.Millisecond, Entries: []metrics.Count{{Result: "written", N: 1203441}},
 	}}}
-	written := "fastlabel: " + a.last(exitFailed) + "\n" + string(metrics.Text(r))
+	written := "fastlabel: " + a.last(exit.Failed) + "\n" + string(metrics.Text(r))
 	f := far{State: relabel.State{Seen: 1234567, Found: 1204, Path: "pv/a/b"}, elapsed: 42 * time.Second, rate: 29000}
 	written += f.line(words.Widest) + "\n"
 	f.Path, f.total, f.from, f.left = "", 2_000_000, byInodes, left(2_000_000-f.Seen, f.rate)

@@ -9,7 +9,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/outlook"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/workload"
 	"github.com/fastlabel/fastlabel/relabel"
@@ -18,7 +21,7 @@ import (
 // explanation is what explain has to say of one PATH. All of it is certain: it is
 // read from PATH and the mount table, and nothing beneath PATH is looked at.
 type explanation struct {
-	site
+	site.Site
 	want     string // the label that is asked for
 	from     string // what asks for it
 	labelled bool   // PATH has it
@@ -31,22 +34,22 @@ type explanation struct {
 // explainAll explains each path.
 func (j *job) explainAll(ctx context.Context, pods workload.Pods, paths []string) int {
 	codes := make([]int, len(paths))
-	inTurn(len(paths), func(i int, stalls func()) {
-		if codes[i] = j.late(ctx, paths[i]); codes[i] == exitDone {
+	wait.InTurn(len(paths), func(i int, stalls func()) {
+		if codes[i] = j.late(ctx, paths[i]); codes[i] == exit.Done {
 			var e explanation
-			e, codes[i] = inTime(ctx, j, paths[i], patience, stalls, func() (explanation, error) { return j.study(pods, paths[i]) })
-			if codes[i] == exitDone {
+			e, codes[i] = inTime(ctx, j, paths[i], wait.Patience, stalls, func() (explanation, error) { return j.study(pods, paths[i]) })
+			if codes[i] == exit.Done {
 				j.explained(e)
 			}
 		}
 	}, func() {})
-	return worstOf(codes)
+	return exit.Worst(codes)
 }
 
 // study finds out what is to be said.
 func (j *job) study(pods workload.Pods, path string) (explanation, error) {
-	v, err := lookAt(path)
-	e := explanation{site: v, pods: pods}
+	v, err := site.Look(path)
+	e := explanation{Site: v, pods: pods}
 	if err != nil {
 		return e, err
 	}
@@ -75,7 +78,7 @@ func (j *job) refuses(path, label string) bool {
 }
 
 // wanted is the label to explain, and who asks for it.
-func (j *job) wanted(v site, pods workload.Pods) (label, from string) {
+func (j *job) wanted(v site.Site, pods workload.Pods) (label, from string) {
 	compose := func(user, level string) string {
 		label, err := relabel.Compose(j.label, user, "", "", level)
 		if err != nil { // its parts were taken from labels
@@ -92,7 +95,7 @@ func (j *job) wanted(v site, pods workload.Pods) (label, from string) {
 		return j.label, "the flags"
 	}
 	// Of what a relabel left, the level counts, and not the seal's user.
-	if level := levelOf(v.label); typeOf(v.label) == typeOf(j.label) && !strings.Contains(level, "-") {
+	if level := levelOf(v.Label); typeOf(v.Label) == typeOf(j.label) && !strings.Contains(level, "-") {
 		if label, err := relabel.Compose(j.label, "", "", "", level); err == nil {
 			return label, "the level of PATH"
 		}
@@ -103,7 +106,7 @@ func (j *job) wanted(v site, pods workload.Pods) (label, from string) {
 // foresee tells what runtimes will do.
 func (e *explanation) foresee(refused bool) {
 	f := outlook.Volume{
-		NoLabels: e.mount.noLabels, Refused: refused, ReadOnly: e.mount.ReadOnly, Off: !e.selinux, Plugin: e.plugin(), Right: e.labelled,
+		NoLabels: e.Mount.NoLabels, Refused: refused, ReadOnly: e.Mount.ReadOnly, Off: !e.SELinux, Plugin: e.Plugin(), Right: e.labelled,
 		Vouched: e.labelled && e.commit.Label == e.want, Shared: levelOf(e.want) == "s0",
 	}
 	labels := map[string]bool{}
@@ -144,5 +147,5 @@ func (e explanation) toLabel() string {
 	if level, is := strings.CutPrefix(e.want, strings.TrimSuffix(defaultLabel, "s0")); is {
 		flags = "-l " + level
 	}
-	return "fastlabel " + flags + " -- " + words.Shell(e.path)
+	return "fastlabel " + flags + " -- " + words.Shell(e.Path)
 }

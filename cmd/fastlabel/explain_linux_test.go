@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/relabel"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -213,7 +214,7 @@ func TestExplainHung(t *testing.T) {
 		cmd := exec.Command(os.Args[0], append(args, "--timeout", "500ms", dead)...)
 		cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS=apart real")
 		out, _ := cmd.CombinedOutput()
-		if cmd.ProcessState.ExitCode() != exitDeadline || !strings.Contains(string(out), "the filesystem does not answer") {
+		if cmd.ProcessState.ExitCode() != exit.TimedOut || !strings.Contains(string(out), "the filesystem does not answer") {
 			t.Errorf("%q: exit %d: %s", args, cmd.ProcessState.ExitCode(), out)
 		}
 	}

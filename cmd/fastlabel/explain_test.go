@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/workload"
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel"
@@ -23,55 +24,55 @@ const (
 
 // sites are what explain finds, by what is there.
 func sites() map[string]explanation {
-	disk := mounted{Mount: mountinfo.Mount{Root: "/", Point: "/srv/v", FSType: "ext4", Source: "/dev/sdb1", Options: []string{"rw", "nosuid"}, Super: []string{"rw", "seclabel"}}}
+	disk := site.Mount{Mount: mountinfo.Mount{Root: "/", Point: "/srv/v", FSType: "ext4", Source: "/dev/sdb1", Options: []string{"rw", "nosuid"}, Super: []string{"rw", "seclabel"}}}
 	common := explanation{
-		site: site{path: "/srv/v", real: "/srv/v", directory: true, mount: disk, label: stray, hasLabel: true, selinux: true},
+		Site: site.Site{Path: "/srv/v", Real: "/srv/v", Directory: true, Mount: disk, Label: stray, HasLabel: true, SELinux: true},
 		want: private, from: "the flags",
 	}
 
 	all := map[string]explanation{"wrong": common}
 
 	bare := common
-	bare.label, bare.hasLabel, bare.path, bare.want = "", false, "-v w", defaultLabel
+	bare.Label, bare.HasLabel, bare.Path, bare.want = "", false, "-v w", defaultLabel
 	all["no label, shared"] = bare
 
 	right := common
-	right.label, right.selinux = private, false
+	right.Label, right.SELinux = private, false
 	all["right, no record"] = right
 
 	done := common
-	done.label, done.commit = private, relabel.Commit{Label: private, Began: time.Unix(1e9, 0), Ended: time.Unix(1e9+60, 0), Entries: 1203441, Written: 1203440}
+	done.Label, done.commit = private, relabel.Commit{Label: private, Began: time.Unix(1e9, 0), Ended: time.Unix(1e9+60, 0), Entries: 1203441, Written: 1203440}
 	done.from = "the level of PATH"
-	done.beneath = []mounted{
-		{Mount: mountinfo.Mount{Point: "/srv/v/nfs\n", FSType: "nfs4", ReadOnly: true}, noLabels: "the mount (nfs4) shows no seclabel"},
-		{Mount: mountinfo.Mount{Point: "/srv/v/tmp", FSType: "tmpfs", Options: []string{"rw"}}, unknown: true},
+	done.Beneath = []site.Mount{
+		{Mount: mountinfo.Mount{Point: "/srv/v/nfs\n", FSType: "nfs4", ReadOnly: true}, NoLabels: "the mount (nfs4) shows no seclabel"},
+		{Mount: mountinfo.Mount{Point: "/srv/v/tmp", FSType: "tmpfs", Options: []string{"rw"}}, Unknown: true},
 	}
 	all["done"] = done
 
 	changed := done
-	changed.beneath, changed.label, changed.mount.Point = nil, stray, "/srv"
+	changed.Beneath, changed.Label, changed.Mount.Point = nil, stray, "/srv"
 	all["changed since"] = changed
 
 	sealed := common
-	sealed.label, sealed.sealed = "unconfined_u:object_r:container_file_t:s0:c10,c20", true
+	sealed.Label, sealed.sealed = "unconfined_u:object_r:container_file_t:s0:c10,c20", true
 	all["interrupted"] = sealed
 
 	refused := common
-	refused.path, refused.real, refused.label, refused.mount.Point = "/etc", "/etc", "system_u:object_r:etc_t:s0", "/"
+	refused.Path, refused.Real, refused.Label, refused.Mount.Point = "/etc", "/etc", "system_u:object_r:etc_t:s0", "/"
 	all["refused"] = refused
 
 	readOnly := common
-	readOnly.mount.ReadOnly = true
+	readOnly.Mount.ReadOnly = true
 	all["read-only"] = readOnly
 
 	context := common
-	context.hasLabel, context.label = false, ""
-	context.mount.Super = []string{"rw", `context="system_u:object_r:container_file_t:s0:c1`, `c2"`}
-	context.mount.noLabels = noLabels(context.mount.Mount, false)
+	context.HasLabel, context.Label = false, ""
+	context.Mount.Super = []string{"rw", `context="system_u:object_r:container_file_t:s0:c1`, `c2"`}
+	context.Mount.NoLabels = "mounted with context=system_u:object_r:container_file_t:s0:c1,c2"
 	all["mounted with context"] = context
 
 	pod := common
-	pod.real = "/var/lib/kubelet/pods/1/volumes/kubernetes.io~csi/pv/mount"
+	pod.Real = "/var/lib/kubelet/pods/1/volumes/kubernetes.io~csi/pv/mount"
 	pod.pods = workload.Pods{Containers: []workload.Container{
 		{Pod: "Deployment web", Name: "app", Asks: workload.Asks{Level: "s0:c10,c20", TrySkip: true, RuntimeClass: "x", ContainerdDraws: true, LeftByCRIO: "so it is"}},
 		{Pod: "Deployment web", Name: "side\x1b", Asks: workload.Asks{User: "user_u"}},
@@ -84,12 +85,12 @@ func sites() map[string]explanation {
 	all["no level"] = drawn
 
 	odd := common
-	odd.path, odd.real, odd.label, odd.mount.Point, odd.mount.Source = "v\xff", "/srv/v\xff", "x\xff", "/srv/v\xff", "/dev/\xff"
-	odd.beneath = []mounted{odd.mount}
+	odd.Path, odd.Real, odd.Label, odd.Mount.Point, odd.Mount.Source = "v\xff", "/srv/v\xff", "x\xff", "/srv/v\xff", "/dev/\xff"
+	odd.Beneath = []site.Mount{odd.Mount}
 	all["names that are not UTF-8"] = odd
 
 	for name, e := range all {
-		e.labelled = e.label == e.want
+		e.labelled = e.Label == e.want
 		e.foresee(name == "refused")
 		all[name] = e
 	}
@@ -139,7 +140,7 @@ func TestExplained(t *testing.T) {
 
 // Which label is explained: the pod's, the flags', that of PATH, the default.
 func TestWanted(t *testing.T) {
-	of := func(label string) site { return site{label: label, hasLabel: label != ""} }
+	of := func(label string) site.Site { return site.Site{Label: label, HasLabel: label != ""} }
 	pods := workload.Pods{Containers: []workload.Container{
 		{Name: "left", Asks: workload.Asks{Level: "s0:c1", Left: "it is"}},
 		{Name: "drawn"},
@@ -147,7 +148,7 @@ func TestWanted(t *testing.T) {
 	}}
 	for _, c := range []struct {
 		args       string
-		v          site
+		v          site.Site
 		pods       workload.Pods
 		want, from string
 	}{
@@ -175,7 +176,7 @@ func TestWanted(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want, from := j.wanted(c.v, c.pods); want != c.want || from != c.from {
-			t.Errorf("%q, %q: %s (%s), not %s (%s)", c.args, c.v.label, want, from, c.want, c.from)
+			t.Errorf("%q, %q: %s (%s), not %s (%s)", c.args, c.v.Label, want, from, c.want, c.from)
 		}
 	}
 }

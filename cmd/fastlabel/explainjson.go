@@ -2,7 +2,11 @@
 
 package main
 
-import "time"
+import (
+	"time"
+
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
+)
 
 // An explanation is one object; docs/explain.md has its keys. What is not known
 // is left out.
@@ -17,9 +21,9 @@ type jsonMount struct {
 	NoLabels string `json:"no_labels,omitempty"`
 }
 
-func mountInJSON(m mounted) jsonMount {
-	line := jsonMount{jsonPath{m.Point, inBase64(m.Point)}, m.FSType, m.Source, inBase64(m.Source), m.manner(), nil, m.noLabels}
-	if has := m.noLabels == ""; !m.unknown {
+func mountInJSON(m site.Mount) jsonMount {
+	line := jsonMount{jsonPath{m.Point, inBase64(m.Point)}, m.FSType, m.Source, inBase64(m.Source), m.Manner(), nil, m.NoLabels}
+	if has := m.NoLabels == ""; !m.Unknown {
 		line.Labels = &has
 	}
 	return line
@@ -76,12 +80,12 @@ func (j *jsonLines) explained(e explanation) {
 		Command     string          `json:"command,omitempty"`
 		Advice      []string        `json:"advice"`
 	}{
-		jsonHead: head("explanation", e.path), Real: e.real, RealBase64: inBase64(e.real), Directory: e.directory,
-		Plugin: e.plugin(), Mount: mountInJSON(e.mount), Beneath: []jsonMount{}, SELinux: e.selinux, Has: e.label, HasBase64: inBase64(e.label),
+		jsonHead: head("explanation", e.Path), Real: e.Real, RealBase64: inBase64(e.Real), Directory: e.Directory,
+		Plugin: e.Plugin(), Mount: mountInJSON(e.Mount), Beneath: []jsonMount{}, SELinux: e.SELinux, Has: e.Label, HasBase64: inBase64(e.Label),
 		Label: e.want, From: e.from, Labelled: e.labelled, Interrupted: e.sealed, Unread: e.pods.Unread,
 		Notes: e.future.Notes(), Command: e.toLabel(), Advice: e.future.Advice(),
 	}
-	for _, m := range e.beneath {
+	for _, m := range e.Beneath {
 		line.Beneath = append(line.Beneath, mountInJSON(m))
 	}
 	if c := e.commit; c.Label != "" {

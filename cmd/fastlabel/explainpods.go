@@ -11,6 +11,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/workload"
 	"github.com/fastlabel/fastlabel/relabel"
@@ -36,7 +38,7 @@ func podsIn(ctx context.Context, s *settings, stdin io.Reader) (workload.Pods, e
 		defer func() { _ = f.Close() }()
 		return readAtMost(f, most)
 	}
-	pods, err := within(ctx, func() (workload.Pods, error) {
+	pods, err := wait.Within(ctx, func() (workload.Pods, error) {
 		text, err := read()
 		if err != nil && !errors.As(err, new(*fs.PathError)) {
 			err = &fs.PathError{Op: "read", Path: s.forPods, Err: err}
@@ -50,20 +52,20 @@ func podsIn(ctx context.Context, s *settings, stdin io.Reader) (workload.Pods, e
 		}
 		return pods, err
 	})
-	if err != nil && isEnd(ctx, err) && s.forPods != "-" {
+	if err != nil && exit.IsEnd(ctx, err) && s.forPods != "-" {
 		err = &relabel.Hung{Calls: []relabel.HungCall{{Call: "read", Path: s.forPods}}, Cause: err}
 	}
 	if err != nil && !errors.As(err, new(badPods)) {
 		return workload.Pods{}, err
 	}
 	if err != nil {
-		return pods, usageError{fmt.Errorf("--for %s: %w", words.Brief(s.forPods), errors.New(words.Cut(words.Clean(err.Error()), 1000)))}
+		return pods, exit.UsageError{Err: fmt.Errorf("--for %s: %w", words.Brief(s.forPods), errors.New(words.Cut(words.Clean(err.Error()), 1000)))}
 	}
 	for i := range pods.Containers { // a level of a wrong form is told before anything is begun
 		c := &pods.Containers[i]
 		label, err := relabel.Compose(defaultLabel, c.User, "", "", c.Level)
 		if err != nil {
-			return pods, usageError{fmt.Errorf("--for %s: %s, container %s: %w", words.Brief(s.forPods), words.Brief(c.Pod), words.Brief(c.Name), err)}
+			return pods, exit.UsageError{Err: fmt.Errorf("--for %s: %s, container %s: %w", words.Brief(s.forPods), words.Brief(c.Pod), words.Brief(c.Name), err)}
 		}
 		if c.Level != "" {
 			c.Level = levelOf(label)

@@ -50,7 +50,7 @@ func (p *page) wrap(mark, sentence string) {
 // text is the explanation; user says that this is not root, who alone can read a mark.
 func (e explanation) text(user bool) string {
 	var p page
-	p.WriteString(words.Plain(e.path) + "\n")
+	p.WriteString(words.Plain(e.Path) + "\n")
 	e.where(&p)
 	e.labels(&p, user)
 	e.asked(&p)
@@ -61,25 +61,25 @@ func (e explanation) text(user bool) string {
 }
 
 func (e explanation) where(p *page) {
-	m := e.mount
+	m := e.Mount
 	at := ""
-	if m.Point != e.real {
+	if m.Point != e.Real {
 		at = " at " + words.Plain(m.Point)
 	}
-	p.line("is in", "%s, %s mounted%s %s", words.Clean(m.FSType), words.Plain(m.Source), at, words.Clean(m.manner()))
-	p.line("", "%s", words.Clean(m.has()))
-	if plugin := e.plugin(); plugin != "" {
+	p.line("is in", "%s, %s mounted%s %s", words.Clean(m.FSType), words.Plain(m.Source), at, words.Clean(m.Manner()))
+	p.line("", "%s", words.Clean(m.Has()))
+	if plugin := e.Plugin(); plugin != "" {
 		p.line("", "mounted by the kubelet for %s", words.Clean(plugin))
 	}
-	if e.real != e.path {
-		p.line("", "really %s", words.Plain(e.real))
+	if e.Real != e.Path {
+		p.line("", "really %s", words.Plain(e.Real))
 	}
 }
 
 func (e explanation) labels(p *page, user bool) {
 	label := "none"
-	if e.hasLabel {
-		label = words.Plain(e.label)
+	if e.HasLabel {
+		label = words.Plain(e.Label)
 	}
 	p.line("label", "%s", label)
 	p.line("vouched", "%s", e.vouched(user))
@@ -89,11 +89,11 @@ func (e explanation) labels(p *page, user bool) {
 func (e explanation) vouched(user bool) string {
 	c := e.commit
 	switch {
-	case e.mount.noLabels != "":
+	case e.Mount.NoLabels != "":
 		return "no: there is no label to write"
 	case e.sealed:
 		return "no: a relabel to the label that is asked for did not complete, or is under way"
-	case c.Label != "" && c.Label != e.label:
+	case c.Label != "" && c.Label != e.Label:
 		return "no: the last run, " + ended(c) + ", was to " + words.Plain(c.Label)
 	case c.Label != "":
 		return fmt.Sprintf("yes: labelled by fastlabel, %s: %s, %s written", ended(c), words.Count(c.Entries, "entry", "entries"), words.Thousands(c.Written))
@@ -140,16 +140,16 @@ func (e explanation) asked(p *page) {
 func short(name string) string { return words.Cut(words.Clean(name), 200) }
 
 func (e explanation) mounts(p *page) {
-	for i, m := range e.beneath {
+	for i, m := range e.Beneath {
 		head := ""
 		if i == 0 {
 			head = "mounts"
 		}
-		if i == shownMounts && len(e.beneath) > shownMounts+1 {
-			p.line(head, "and %d more", len(e.beneath)-i)
+		if i == shownMounts && len(e.Beneath) > shownMounts+1 {
+			p.line(head, "and %d more", len(e.Beneath)-i)
 			break
 		}
-		p.line(head, "%s: %s %s; %s", words.Plain(m.Point), words.Clean(m.FSType), words.Clean(m.manner()), words.Clean(m.has()))
+		p.line(head, "%s: %s %s; %s", words.Plain(m.Point), words.Clean(m.FSType), words.Clean(m.Manner()), words.Clean(m.Has()))
 	}
 }
 

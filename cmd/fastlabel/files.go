@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -18,13 +20,13 @@ import (
 // is the exact bytes before a NUL. It returns when ctx ends: stdin may be a
 // pipe that nobody writes to.
 func pathsFrom(ctx context.Context, stdin io.Reader, file string, null bool) ([]string, error) {
-	data, err := within(ctx, func() ([]byte, error) {
+	data, err := wait.Within(ctx, func() ([]byte, error) {
 		if file == "-" {
 			return io.ReadAll(stdin)
 		}
 		return os.ReadFile(file)
 	})
-	if err != nil && isEnd(ctx, err) && file != "-" {
+	if err != nil && exit.IsEnd(ctx, err) && file != "-" {
 		err = &relabel.Hung{Calls: []relabel.HungCall{{Call: "read", Path: file}}, Cause: err}
 	}
 	if err != nil {
@@ -44,10 +46,10 @@ func splitPaths(data []byte, file string, null bool) ([]string, error) {
 		n++
 		switch {
 		case len(item) == 0 && null && len(data) > 0:
-			return nil, usageError{fmt.Errorf("--files-from %s: %s %d is empty", words.Brief(file), unit, n)}
+			return nil, exit.UsageError{Err: fmt.Errorf("--files-from %s: %s %d is empty", words.Brief(file), unit, n)}
 		case len(item) == 0:
 		case bytes.IndexByte(item, 0) >= 0:
-			return nil, usageError{fmt.Errorf("--files-from %s: %s %d holds a NUL; paths that end in NUL need --null", words.Brief(file), unit, n)}
+			return nil, exit.UsageError{Err: fmt.Errorf("--files-from %s: %s %d holds a NUL; paths that end in NUL need --null", words.Brief(file), unit, n)}
 		default:
 			paths = append(paths, string(item))
 		}

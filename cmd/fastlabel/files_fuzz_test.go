@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 )
 
@@ -62,7 +63,7 @@ func FuzzFilesFrom(f *testing.F) {
 		}
 		want, fault := naivePaths(before, null)
 		if fault != "" {
-			var usage usageError
+			var usage exit.UsageError
 			if err == nil || paths != nil || !errors.As(err, &usage) || !strings.Contains(err.Error(), ": "+fault) {
 				t.Fatalf("%q, null %t: %q, %v; want %q", data, null, paths, err, fault)
 			}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 )
 
@@ -57,13 +59,13 @@ func (h *hook) run(ctx context.Context, stdin io.Reader) int {
 	config, asked, err := h.read(ctx, stdin)
 	switch {
 	case errors.Is(err, errNothing):
-		return exitDone
+		return exit.Done
 	case err != nil:
 		h.lines.error("%v", err)
-		return exitFailed
+		return exit.Failed
 	}
 	limit, patience := limits(h.settings.timeout, config.timeout(runsThis))
-	ctx, cancel := context.WithDeadlineCause(ctx, begin.Add(limit), deadline{limit})
+	ctx, cancel := context.WithDeadlineCause(ctx, begin.Add(limit), exit.Deadline{After: limit})
 	defer cancel()
 	code := make(chan int, 1)
 	go func() { code <- h.all(ctx, config, asked) }()
@@ -76,7 +78,7 @@ func (h *hook) run(ctx context.Context, stdin io.Reader) int {
 	case c := <-code:
 		return c
 	case <-time.After(patience):
-		_, reason := endOf(ctx)
+		_, reason := exit.Of(ctx)
 		said := make(chan bool, 1)
 		go func() { // stderr may not be read
 			h.lines.last("%s, and the filesystem does not answer; the next try goes on from there", reason)
@@ -86,7 +88,7 @@ func (h *hook) run(ctx context.Context, stdin io.Reader) int {
 		case <-said:
 		case <-time.After(patience / 2):
 		}
-		return exitFailed
+		return exit.Failed
 	}
 }
 
@@ -96,9 +98,9 @@ func (h *hook) read(ctx context.Context, stdin io.Reader) (*bundleConfig, *reque
 	if h.settings.timeout > 0 {
 		limit = min(limit, h.settings.timeout)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, deadline{limit})
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, exit.Deadline{After: limit})
 	defer cancel()
-	text, err := within(ctx, func() ([]byte, error) { return readAtMost(stdin, maxState) })
+	text, err := wait.Within(ctx, func() ([]byte, error) { return readAtMost(stdin, maxState) })
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the state on stdin: %w", err)
 	}
@@ -110,7 +112,7 @@ func (h *hook) read(ctx context.Context, stdin io.Reader) (*bundleConfig, *reque
 	if len(state.Annotations) > 0 && !isAsked(state.Annotations) {
 		return nil, nil, errNothing
 	}
-	config, err := within(ctx, func() (*bundleConfig, error) { return readConfig(state.Bundle) })
+	config, err := wait.Within(ctx, func() (*bundleConfig, error) { return readConfig(state.Bundle) })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -152,14 +154,14 @@ func (h *hook) all(ctx context.Context, config *bundleConfig, asked *request) in
 		// by its mount option, or none at all. Runtimes go on there as well.
 		// Nor can it be set on what is read-only.
 		j.looked.readOnly = map[string]bool{v.source: h.readOnly != nil && h.readOnly(v.source)}
-		if code, _ := j.one(ctx, v.source, func() {}); code != exitDone && !h.lines.unlabelable {
+		if code, _ := j.one(ctx, v.source, func() {}); code != exit.Done && !h.lines.unlabelable {
 			ok = false
 		}
 	}
 	if !ok {
-		return exitFailed
+		return exit.Failed
 	}
-	return exitDone
+	return exit.Done
 }
 
 // volume is a source, and where the container has it.
@@ -200,7 +202,7 @@ func (h *hook) choose(ctx context.Context, mounts []bundleMount, asked *request)
 	}
 	for _, m := range mounts {
 		if ctx.Err() != nil {
-			_, reason := endOf(ctx)
+			_, reason := exit.Of(ctx)
 			h.lines.begin("")
 			h.lines.error("not begun (%s)", reason)
 			return nil, false

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -33,7 +34,7 @@ func TestHookJournal(t *testing.T) {
 	x.bind("/v", x.dir+"/gone")
 	said, stderr := lines(false)
 	h := &hook{app: fake(), settings: &settings{}, lines: said}
-	if code := h.run(context.Background(), strings.NewReader(x.write())); code != exitFailed {
+	if code := h.run(context.Background(), strings.NewReader(x.write())); code != exit.Failed {
 		t.Errorf("exit %d", code)
 	}
 	buf := make([]byte, 4096)
@@ -162,7 +163,7 @@ func TestHookFlood(t *testing.T) {
 		x := newContainer(t, c.asked)
 		x.bind("/many", "many")
 		code, lines := run(t.Context(), x)
-		if code != exitFailed || len(lines) != c.lines || !strings.HasSuffix(strings.TrimSuffix(" "+lines[len(lines)-1], "\n"), strings.TrimSuffix(c.last, "\n")) {
+		if code != exit.Failed || len(lines) != c.lines || !strings.HasSuffix(strings.TrimSuffix(" "+lines[len(lines)-1], "\n"), strings.TrimSuffix(c.last, "\n")) {
 			t.Errorf("%.40s: exit %d, %d lines, the last is %.200s", c.asked, code, len(lines), lines[len(lines)-1])
 		}
 	}
@@ -190,7 +191,7 @@ func TestHookFlood(t *testing.T) {
 		t.Errorf("%v for one destination, %v for %d", one, all, len(destinations))
 	}
 	ended, cancel := context.WithCancelCause(t.Context())
-	cancel(deadline{time.Second})
+	cancel(exit.Deadline{After: time.Second})
 	if _, volumes = took(ended, 1); volumes != nil {
 		t.Errorf("after the end: %v", volumes)
 	}

@@ -17,6 +17,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -62,7 +64,7 @@ func labels(t *testing.T, dir string) map[string]int {
 		if err != nil {
 			return err
 		}
-		label, err := readLabel(path)
+		label, err := site.ReadLabel(path)
 		count[label]++
 		return err
 	})
@@ -105,7 +107,7 @@ func TestHookReal(t *testing.T) {
 	x.bind("/else", "else")
 	x.bind("/rel", "./rel")
 	code, said := x.run(t.Context(), real())
-	expectHook(t, "two", code, exitDone, said)
+	expectHook(t, "two", code, exit.Done, said)
 	only(t, x.dir+"/data", mountLabel, 16)
 	only(t, x.dir+"/ro", mountLabel, 16)
 	only(t, x.dir+"/else", others, 16)
@@ -114,22 +116,22 @@ func TestHookReal(t *testing.T) {
 	// The default trusts a root that is right; none heals what is beneath it.
 	setLabel(t, x.dir+"/data/d1/f1", others)
 	code, said = x.run(t.Context(), real(), "-v")
-	expectHook(t, "again", code, exitDone, said, "/data: already labelled (root), ", "/ro: already labelled (root), ")
+	expectHook(t, "again", code, exit.Done, said, "/data: already labelled (root), ", "/ro: already labelled (root), ")
 	x.state["annotations"] = map[string]string{askRelabel: "/data", askSkip: "none"}
 	code, said = x.run(t.Context(), real(), "-v")
-	expectHook(t, "none", code, exitDone, said, "/data: 16 entries, 1 written, 15 right")
+	expectHook(t, "none", code, exit.Done, said, "/data: 16 entries, 1 written, 15 right")
 	only(t, x.dir+"/data", mountLabel, 16)
 	setLabel(t, x.dir+"/data/d1", others)
 	x.state["annotations"] = map[string]string{askRelabel: "/data", askCRIO[1]: "true"}
 	code, said = x.run(t.Context(), real(), "-v")
-	expectHook(t, "top", code, exitDone, said, "/data: 16 entries, 1 written, 15 right")
+	expectHook(t, "top", code, exit.Done, said, "/data: 16 entries, 1 written, 15 right")
 	code, said = x.run(t.Context(), real(), "-v")
-	expectHook(t, "top again", code, exitDone, said, "/data: already labelled (top), ")
+	expectHook(t, "top again", code, exit.Done, said, "/data: already labelled (top), ")
 
 	// Volumes that are shared, with a label of their own.
 	x.state["annotations"] = map[string]string{askRelabel: "true", askShared: "true", askLabel: "u:r:t_t:s0:c4"}
 	code, said = x.run(t.Context(), real())
-	expectHook(t, "shared", code, exitDone, said, "/ro: left alone: DIR/ro is mounted read-only; io.fastlabel.relabel can list it\n")
+	expectHook(t, "shared", code, exit.Done, said, "/ro: left alone: DIR/ro is mounted read-only; io.fastlabel.relabel can list it\n")
 	for _, name := range []string{"data", "else", "bundle/rel"} {
 		only(t, filepath.Join(x.dir, name), "u:r:t_t:s0", 16)
 	}
@@ -144,7 +146,7 @@ func TestHookRealRefuses(t *testing.T) {
 		if err := os.Symlink("/etc", x.dir+"/link"); err != nil {
 			t.Fatal(err)
 		}
-		before, _ := readLabel("/etc")
+		before, _ := site.ReadLabel("/etc")
 		x.bind("/etc", "/etc", "ro")
 		x.bind("/link", x.dir+"/link")
 		x.bind("/gone", x.dir+"/gone")
@@ -156,12 +158,12 @@ func TestHookRealRefuses(t *testing.T) {
 			refused = "container c1: /etc: left alone: /etc is the host's own; io.fastlabel.relabel can list it\n"
 		}
 		expectHook(
-			t, how, code, exitFailed, said,
+			t, how, code, exit.Failed, said,
 			refused,
 			"container c1: /gone: source DIR/gone: lstat DIR/gone: no such file or directory\n",
 		)
 		only(t, x.dir+"/v", mountLabel, 3)
-		if after, _ := readLabel("/etc"); after != before {
+		if after, _ := site.ReadLabel("/etc"); after != before {
 			t.Errorf("/etc had %q and has %q", before, after)
 		}
 	}
@@ -191,7 +193,7 @@ func TestHookLeavesAlone(t *testing.T) {
 	var r recorder
 	code, said := x.run(t.Context(), r.app(x.dir))
 	expectHook(
-		t, "true", code, exitDone, said, "/fifo: left alone: DIR/fifo is a FIFO; io.fastlabel.relabel can list it\n", "is a socket",
+		t, "true", code, exit.Done, said, "/fifo: left alone: DIR/fifo is a FIFO; io.fastlabel.relabel can list it\n", "is a socket",
 		"/dev/null is the host's own", "/dev/shm is the host's own", "/proc is the host's own", "/sys/fs is the host's own", "hosts is a file",
 	)
 	if len(r.asked) != 0 {
@@ -200,7 +202,7 @@ func TestHookLeavesAlone(t *testing.T) {
 	x.state["annotations"] = map[string]string{askRelabel: "/fifo,/sock"}
 	r = recorder{}
 	code, said = x.run(t.Context(), r.app(x.dir))
-	expectHook(t, "listed", code, exitDone, said)
+	expectHook(t, "listed", code, exit.Done, said)
 	if len(r.asked) != 2 {
 		t.Errorf("%q", r.asked)
 	}
@@ -235,7 +237,7 @@ func TestHookInterrupted(t *testing.T) {
 		}
 		setLabel(t, v, others)
 	}
-	expectHook(t, "deadline", code, exitFailed, said, "container c1: /v: ", "(deadline of "+limit.String()+" reached)")
+	expectHook(t, "deadline", code, exit.Failed, said, "container c1: /v: ", "(deadline of "+limit.String()+" reached)")
 
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		setLabel(t, v, others)
@@ -248,7 +250,7 @@ func TestHookInterrupted(t *testing.T) {
 			t.Fatal(err)
 		}
 		for end := time.Now().Add(treetest.Patience); time.Now().Before(end); { // the seal is there for some milliseconds
-			if have, err := readLabel(v); err != nil || have != others {
+			if have, err := site.ReadLabel(v); err != nil || have != others {
 				break
 			}
 		}
@@ -257,7 +259,7 @@ func TestHookInterrupted(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = cmd.Wait()
-		root, err := readLabel(v)
+		root, err := site.ReadLabel(v)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -267,7 +269,7 @@ func TestHookInterrupted(t *testing.T) {
 			t.Errorf("%v: the root bears %s over %v", sig, root, got)
 		}
 		if sig == syscall.SIGTERM && root != mountLabel {
-			expectHook(t, "SIGTERM", cmd.ProcessState.ExitCode(), exitFailed, stderr.String(), "(interrupted by SIGTERM)", "the next try goes on from there\n")
+			expectHook(t, "SIGTERM", cmd.ProcessState.ExitCode(), exit.Failed, stderr.String(), "(interrupted by SIGTERM)", "the next try goes on from there\n")
 		}
 		for file := range 500 { // some work for the next signal
 			setLabel(t, filepath.Join(v, "d7", fmt.Sprint("f", file)), others)
@@ -275,7 +277,7 @@ func TestHookInterrupted(t *testing.T) {
 	}
 	x.state["annotations"] = map[string]string{askRelabel: "true", askSkip: "none"}
 	code, said = x.run(t.Context(), real())
-	expectHook(t, "after", code, exitDone, said)
+	expectHook(t, "after", code, exit.Done, said)
 	only(t, v, mountLabel, all)
 }
 
@@ -311,7 +313,7 @@ func TestHookTerminated(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	expectHook(t, "SIGTERM", cmd.ProcessState.ExitCode(), exitFailed, stderr.String(), "reading the state on stdin: interrupted by SIGTERM\n")
+	expectHook(t, "SIGTERM", cmd.ProcessState.ExitCode(), exit.Failed, stderr.String(), "reading the state on stdin: interrupted by SIGTERM\n")
 }
 
 // With "true" nothing that is the host's, the kubelet's or read-only gets the
@@ -375,5 +377,5 @@ func TestHookReadOnly(t *testing.T) {
 	a.readOnly = func(string) bool { return true }
 	plant(t, x.dir+"/v", 1, 1)
 	code, said := x.run(t.Context(), a)
-	expectHook(t, "read-only", code, exitDone, said, "relabel: read-only file system: not everything has the label, and nothing was written\n", "/v: left alone: no label can be set there\n")
+	expectHook(t, "read-only", code, exit.Done, said, "relabel: read-only file system: not everything has the label, and nothing was written\n", "/v: left alone: no label can be set there\n")
 }

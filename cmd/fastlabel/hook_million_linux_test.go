@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -59,15 +60,15 @@ func TestHookProbes(t *testing.T) {
 	}
 
 	walk, said := run("hook", "-v")
-	expectHook(t, "walk", 0, exitDone, said, fmt.Sprintf("/data: %s entries, %[1]s written", words.Thousands(int64(entries))))
+	expectHook(t, "walk", 0, exit.Done, said, fmt.Sprintf("/data: %s entries, %[1]s written", words.Thousands(int64(entries))))
 	_, said = run("hook", "-v")
-	expectHook(t, "probe", 0, exitDone, said, "/data: already labelled (root), ")
+	expectHook(t, "probe", 0, exit.Done, said, "/data: already labelled (root), ")
 
 	t.Logf("walk:  %v wall, %v processor", walk.wall.Round(time.Millisecond), walk.cpu.Round(time.Millisecond))
 	var wall, cpu, version []time.Duration
 	for range 20 {
 		c, said := run("hook")
-		expectHook(t, "probe", 0, exitDone, said)
+		expectHook(t, "probe", 0, exit.Done, said)
 		wall, cpu = append(wall, c.wall), append(cpu, c.cpu)
 		c, _ = run("version")
 		version = append(version, c.cpu)

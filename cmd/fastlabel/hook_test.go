@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/relabel"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -202,7 +203,7 @@ func TestHookStates(t *testing.T) {
 		change(x)
 		var r recorder
 		code, said := x.run(t.Context(), r.app(x.dir))
-		expectHook(t, name, code, exitDone, said)
+		expectHook(t, name, code, exit.Done, said)
 		if got := strings.Join(r.asked, ";"); got != want {
 			t.Errorf("%s: %q, not %q", name, got, want)
 		}
@@ -241,16 +242,16 @@ func TestHookRefusesStates(t *testing.T) {
 	}}
 	for text, want := range badStates {
 		code, said := callHook(t.Context(), t, broken, strings.NewReader(text))
-		expectHook(t, want, code, exitFailed, said, "fastlabel: ")
+		expectHook(t, want, code, exit.Failed, said, "fastlabel: ")
 		if strings.Count(said, "\n") != 1 {
 			t.Errorf("not one line: %q", said)
 		}
 	}
 	large := io.LimitReader(endless{}, 10<<20)
 	code, said := callHook(t.Context(), t, broken, large)
-	expectHook(t, "10 MB", code, exitFailed, said, "fastlabel: hook: reading the state on stdin: larger than 4,194,304 bytes\n")
+	expectHook(t, "10 MB", code, exit.Failed, said, "fastlabel: hook: reading the state on stdin: larger than 4,194,304 bytes\n")
 	code, said = callHook(t.Context(), t, broken, endless{})
-	expectHook(t, "no end", code, exitFailed, said, "larger than")
+	expectHook(t, "no end", code, exit.Failed, said, "larger than")
 
 	for name, change := range map[string]func(*container){
 		"/nothere: no such file or directory\n":                                                   func(x *container) { x.state["bundle"] = "/nothere" },
@@ -270,12 +271,12 @@ func TestHookRefusesStates(t *testing.T) {
 		}
 		change(x)
 		code, said := x.run(t.Context(), broken)
-		expectHook(t, name, code, exitFailed, said, "fastlabel: container c1: ", name)
+		expectHook(t, name, code, exit.Failed, said, "fastlabel: container c1: ", name)
 	}
 	x := newContainer(t, "relabel=true")
 	x.state["id"], x.state["bundle"] = "c\n1\x1b[31m", "/not\nhere"
 	code, said = x.run(t.Context(), broken)
-	expectHook(t, "escapes", code, exitFailed, said, `fastlabel: container "c\n1\x1b[31m": bundle: lstat /not\nhere: `)
+	expectHook(t, "escapes", code, exit.Failed, said, `fastlabel: container "c\n1\x1b[31m": bundle: lstat /not\nhere: `)
 }
 
 type endless struct{}
@@ -298,7 +299,7 @@ func TestHookTells(t *testing.T) {
 	code, said := x.run(t.Context(), fake())
 	text := "fastlabel: container c1: /to/"
 	expectHook(
-		t, "all", code, exitFailed, said,
+		t, "all", code, exit.Failed, said,
 		"fastlabel: container c1: /to/failed, /twice: \"DIR/failed/na\\xffme\\n\": setxattrat: operation not permitted\n",
 		"/twice: \"DIR/failed\": syncfs: input/output error\n",
 		text+"missing: \"DIR/missing\": openat: no such file or directory\n",
@@ -316,17 +317,17 @@ func TestHookTells(t *testing.T) {
 		t.Errorf("too much is said:\n%s", said)
 	}
 	code, said = x.run(t.Context(), fake(), "-v")
-	expectHook(t, "-v", code, exitFailed, said, text+"one: 1 entry, 0 written, 1 right, 0 failed")
+	expectHook(t, "-v", code, exit.Failed, said, text+"one: 1 entry, 0 written, 1 right, 0 failed")
 
 	// No label is to be had on a filesystem: that alone stops no container.
 	x = newContainer(t, "relabel=/to/unsupported")
 	x.bind("/to/unsupported", "unsupported")
 	code, said = x.run(t.Context(), fake())
-	expectHook(t, "unsupported", code, exitDone, said, "no label can be set there\n")
+	expectHook(t, "unsupported", code, exit.Done, said, "no label can be set there\n")
 	x = newContainer(t, "relabel=/to/refused")
 	x.bind("/to/refused", "refused")
 	code, said = x.run(t.Context(), fake())
-	expectHook(t, "refused", code, exitFailed, said, "relabelling is not allowed\n")
+	expectHook(t, "refused", code, exit.Failed, said, "relabelling is not allowed\n")
 }
 
 // The runtime's own timeout, --timeout and SIGTERM end the hook with 1, and
@@ -350,7 +351,7 @@ func TestHookEnds(t *testing.T) {
 		return relabel.Report{Complete: true}, nil
 	}}
 	terminated, cancel := context.WithCancelCause(t.Context())
-	cancel(signalled{os.Interrupt})
+	cancel(exit.Signal{Sig: os.Interrupt})
 	for _, c := range []struct {
 		name   string
 		a      app
@@ -379,7 +380,7 @@ func TestHookEnds(t *testing.T) {
 		var code int
 		var said string
 		treetest.Returns(t, c.name, func() { code, said = callHook(c.ctx, t, c.a, state, c.args...) })
-		expectHook(t, c.name, code, exitFailed, said, c.want...)
+		expectHook(t, c.name, code, exit.Failed, said, c.want...)
 	}
 	close(release)
 	<-back // what is said now is nobody's
@@ -388,6 +389,6 @@ func TestHookEnds(t *testing.T) {
 	defer w.Close()
 	treetest.Returns(t, "the hook", func() {
 		code, said := callHook(t.Context(), t, fake(), r, "--timeout", "200ms")
-		expectHook(t, "pipe", code, exitFailed, said, "fastlabel: hook: reading the state on stdin: deadline of 200ms reached\n")
+		expectHook(t, "pipe", code, exit.Failed, said, "fastlabel: hook: reading the state on stdin: deadline of 200ms reached\n")
 	})
 }

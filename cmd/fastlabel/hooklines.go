@@ -8,6 +8,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -119,15 +120,15 @@ func (l *hookLines) result(r result) {
 	if l.passed > maxListed {
 		l.info("%s more skipped", words.Thousands(int64(l.passed-maxListed)))
 	}
-	l.unlabelable = (l.unlabelable || r.reason == "read-only") && r.code == exitRefused
+	l.unlabelable = (l.unlabelable || r.reason == "read-only") && r.code == exit.Refused
 	line := resultLine(r)
 	switch {
-	case r.code == exitDone && l.verbose:
+	case r.code == exit.Done && l.verbose:
 		l.info("%s", line)
-	case r.code == exitDone:
+	case r.code == exit.Done:
 	case l.unlabelable:
 		l.info("left alone: no label can be set there")
-	case r.begun && r.code >= exitDeadline:
+	case r.begun && r.code >= exit.TimedOut:
 		l.error("%s; the next try goes on from there", line)
 	case line != "":
 		l.error("%s", line)

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -183,34 +182,6 @@ func readAtMost(r io.Reader, most int64) ([]byte, error) {
 		err = fmt.Errorf("larger than %s bytes", words.Thousands(most))
 	}
 	return text, err
-}
-
-// within is f's result, or ctx's end if that comes first: f may hang on a pipe
-// that nobody closes or a server that is gone, and is then left behind.
-func within[T any](ctx context.Context, f func() (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
-	go func() {
-		value, err := f()
-		done <- result{value, err}
-	}()
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-ctx.Done():
-		var none T
-		return none, context.Cause(ctx)
-	}
-}
-
-// lingering is ctx, but ends a little later: for an answer that is under way.
-func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
-	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(probeGrace, cancel) })
-	return late, func() { stop(); cancel() }
 }
 
 // kind names what is neither a directory nor a regular file.

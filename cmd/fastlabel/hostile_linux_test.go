@@ -19,6 +19,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -115,7 +116,7 @@ func TestHostileBytes(t *testing.T) {
 	all = append(all, []string{forged}, []string{"-" + forged}, []string{"--" + forged}, []string{"--null", "-f", "list"}, []string{"-0flist", "--json"})
 
 	over, cancel := context.WithCancelCause(t.Context())
-	cancel(signalled{syscall.SIGTERM})
+	cancel(exit.Signal{Sig: syscall.SIGTERM})
 	for name, a := range map[string]app{"engine": hostileApp(), "library": real()} {
 		t.Run(name, func(t *testing.T) {
 			hostileDirectory(t, root) // of its own: each records and restores
@@ -137,7 +138,7 @@ func hostileCall(ctx context.Context, t *testing.T, a app, args []string) {
 	var stdout, stderr bytes.Buffer
 	code := a.run(ctx, strings.NewReader("stdin"+forged), &stdout, &stderr, args)
 	harmless(t, args, stderr.String())
-	if slices.Contains(args, "--json") && code != exitUsage {
+	if slices.Contains(args, "--json") && code != exit.Usage {
 		harmlessJSON(t, args, stdout.String())
 	} else {
 		harmless(t, args, stdout.String())

@@ -8,15 +8,15 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
 // defaultLabel is what every container may read and write.
 const defaultLabel = "system_u:object_r:container_file_t:s0"
-
-// usageError is a fault of the command line that is found after parsing.
-type usageError struct{ error }
 
 // target works out the label that the flags ask for, in the canonical form.
 func target(ctx context.Context, s *settings) (string, error) {
@@ -28,27 +28,27 @@ func target(ctx context.Context, s *settings) (string, error) {
 			err = fmt.Errorf("%w; for a type alone use --type %s", err, words.Brief(bad.Label))
 		}
 		if err != nil {
-			return "", usageError{fmt.Errorf("--label: %w", err)}
+			return "", exit.UsageError{Err: fmt.Errorf("--label: %w", err)}
 		}
 		return label, nil
 	case s.reference != "":
-		label, err := within(ctx, func() (string, error) {
+		label, err := wait.Within(ctx, func() (string, error) {
 			if isOwnPipe(s.reference) {
-				return "", usageError{fmt.Errorf("--reference %s: it leads to what this command prints to", words.Brief(s.reference))}
+				return "", exit.UsageError{Err: fmt.Errorf("--reference %s: it leads to what this command prints to", words.Brief(s.reference))}
 			}
-			return readLabel(s.reference)
+			return site.ReadLabel(s.reference)
 		})
-		if err != nil && isEnd(ctx, err) {
+		if err != nil && exit.IsEnd(ctx, err) {
 			err = &relabel.Hung{Calls: []relabel.HungCall{{Call: "getxattr", Path: s.reference}}, Cause: err}
 		}
-		if isBare(err) {
-			return "", usageError{fmt.Errorf("--reference %s: it has no label", words.Brief(s.reference))}
+		if site.IsBare(err) {
+			return "", exit.UsageError{Err: fmt.Errorf("--reference %s: it has no label", words.Brief(s.reference))}
 		}
 		if err != nil {
 			return "", err
 		}
 		if label, err = withLevel(label); err != nil {
-			return "", usageError{fmt.Errorf("--reference %s: %w", words.Brief(s.reference), err)}
+			return "", exit.UsageError{Err: fmt.Errorf("--reference %s: %w", words.Brief(s.reference), err)}
 		}
 		return label, nil
 	}
@@ -65,7 +65,7 @@ func target(ctx context.Context, s *settings) (string, error) {
 			if value := part.user + part.role + part.typ + part.level; looksWhole(value) {
 				err = fmt.Errorf("--%s %s is a whole label: give it by --label", part.flag, words.Brief(value))
 			}
-			return "", usageError{err}
+			return "", exit.UsageError{Err: err}
 		}
 		label = next
 	}

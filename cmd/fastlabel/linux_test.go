@@ -19,6 +19,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/pace"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/relabel"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -32,7 +35,7 @@ func TestMain(m *testing.M) {
 		os.Exit(treetest.Main(m))
 	}
 	mode, apart := strings.CutPrefix(mode, "apart ")
-	real := app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, commit: relabel.LastCommit, lstat: os.Lstat, label: labelOf, readOnly: isReadOnly, giveWay: giveWay}
+	real := app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, commit: relabel.LastCommit, lstat: os.Lstat, label: site.LabelOf, readOnly: site.ReadOnly, giveWay: pace.GiveWay}
 	a := app{tree: func(ctx context.Context, _, _ string, o relabel.Options) (relabel.Report, error) {
 		hangups := make(chan os.Signal, 2)
 		if mode == "slow" {
@@ -114,16 +117,16 @@ func TestSignals(t *testing.T) {
 		code int
 		says string
 	}{
-		{"waits", syscall.SIGINT, exitInterrupted, "fastlabel: /p: incomplete (interrupted by SIGINT), 2 entries"},
-		{"waits", syscall.SIGTERM, exitTerminated, "fastlabel: /p: incomplete (interrupted by SIGTERM), 2 entries"},
-		{"waits", syscall.SIGHUP, exitTerminated, "fastlabel: /p: incomplete (interrupted by SIGHUP), 2 entries"},
-		{"apart waits", syscall.SIGHUP, exitTerminated, "fastlabel: /p: incomplete (interrupted by SIGHUP), 2 entries"},
-		{"hangs", syscall.SIGINT, exitInterrupted, ""},
-		{"hangs", syscall.SIGTERM, exitTerminated, ""},
-		{"apart waits", syscall.SIGINT, exitInterrupted, "fastlabel: /p: incomplete (interrupted by SIGINT), 2 entries"},
-		{"apart waits", syscall.SIGTERM, exitTerminated, "fastlabel: /p: incomplete (interrupted by SIGTERM), 2 entries"},
-		{"apart hangs", syscall.SIGINT, exitInterrupted, ""},
-		{"apart hangs", syscall.SIGTERM, exitTerminated, ""},
+		{"waits", syscall.SIGINT, exit.Interrupted, "fastlabel: /p: incomplete (interrupted by SIGINT), 2 entries"},
+		{"waits", syscall.SIGTERM, exit.Terminated, "fastlabel: /p: incomplete (interrupted by SIGTERM), 2 entries"},
+		{"waits", syscall.SIGHUP, exit.Terminated, "fastlabel: /p: incomplete (interrupted by SIGHUP), 2 entries"},
+		{"apart waits", syscall.SIGHUP, exit.Terminated, "fastlabel: /p: incomplete (interrupted by SIGHUP), 2 entries"},
+		{"hangs", syscall.SIGINT, exit.Interrupted, ""},
+		{"hangs", syscall.SIGTERM, exit.Terminated, ""},
+		{"apart waits", syscall.SIGINT, exit.Interrupted, "fastlabel: /p: incomplete (interrupted by SIGINT), 2 entries"},
+		{"apart waits", syscall.SIGTERM, exit.Terminated, "fastlabel: /p: incomplete (interrupted by SIGTERM), 2 entries"},
+		{"apart hangs", syscall.SIGINT, exit.Interrupted, ""},
+		{"apart hangs", syscall.SIGTERM, exit.Terminated, ""},
 	} {
 		cmd, stderr := start(t, c.mode, nil, "/p", "/q")
 		expect(t, stderr, "begun\n")
@@ -168,7 +171,7 @@ func TestSignalIgnored(t *testing.T) {
 		expect(t, stderr, "fastlabel: /p: incomplete (interrupted by SIGTERM)")
 		_, _ = io.Copy(io.Discard, stderr)
 		_ = cmd.Wait()
-		if code := cmd.ProcessState.ExitCode(); code != exitTerminated {
+		if code := cmd.ProcessState.ExitCode(); code != exit.Terminated {
 			t.Errorf("%s: exit %d", mode, code)
 		}
 	}
@@ -198,9 +201,9 @@ func TestSignalWhileReading(t *testing.T) {
 	defer r.Close()
 	defer w.Close()
 	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(signalled{syscall.SIGTERM})
+	cancel(exit.Signal{Sig: syscall.SIGTERM})
 	var b strings.Builder
-	if code := fake().run(ctx, r, io.Discard, &b, []string{"-f", "-"}); code != exitTerminated {
+	if code := fake().run(ctx, r, io.Discard, &b, []string{"-f", "-"}); code != exit.Terminated {
 		t.Errorf("exit %d: %s", code, b.String())
 	}
 }
@@ -218,7 +221,7 @@ func TestPipeClosed(t *testing.T) {
 		expect(t, stderr, "begun\n")
 		expect(t, stderr, "fastlabel: writing to standard output: broken pipe\n")
 		_ = cmd.Wait()
-		if got := cmd.ProcessState.ExitCode(); got != exitFailed {
+		if got := cmd.ProcessState.ExitCode(); got != exit.Failed {
 			t.Errorf("%s: exit %d, %v", mode, got, cmd.ProcessState)
 		}
 	}
@@ -289,7 +292,7 @@ func TestCrash(t *testing.T) {
 		cmd, stderr := start(t, mode, nil, "/p")
 		said, _ := io.ReadAll(stderr)
 		_ = cmd.Wait()
-		if got := cmd.ProcessState.ExitCode(); got != exitFailed || !strings.Contains(string(said), "fatal error: sync: unlock of unlocked mutex") {
+		if got := cmd.ProcessState.ExitCode(); got != exit.Failed || !strings.Contains(string(said), "fatal error: sync: unlock of unlocked mutex") {
 			t.Errorf("%s: %v: %s", mode, cmd.ProcessState, said)
 		}
 	}
@@ -300,7 +303,7 @@ func TestCrash(t *testing.T) {
 	}
 	_, _ = io.Copy(io.Discard, stderr)
 	_ = cmd.Wait()
-	if got := cmd.ProcessState.ExitCode(); got != exitFailed {
+	if got := cmd.ProcessState.ExitCode(); got != exit.Failed {
 		t.Errorf("SIGQUIT: %v", cmd.ProcessState)
 	}
 }

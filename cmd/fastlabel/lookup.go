@@ -15,7 +15,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/undo"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -71,7 +73,7 @@ func (j *job) lookUp(ctx context.Context, operands, paths []string) error {
 	}
 	look := looked{links: map[string]bool{}, readOnly: map[string]bool{}}
 	var waits []func() error
-	for i, group := range byServer(slices.Concat(paths, j.exclude)) {
+	for i, group := range site.ByServer(slices.Concat(paths, j.exclude)) {
 		if len(group) == 0 {
 			continue
 		}
@@ -103,11 +105,11 @@ func (j *job) lookUp(ctx context.Context, operands, paths []string) error {
 // nothing alone, and what was meant would be labelled.
 func (j *job) astray(ctx context.Context, paths []string) error {
 	for _, dir := range j.exclude {
-		in, err := within(ctx, func() (map[identity]bool, error) {
+		in, err := wait.Within(ctx, func() (map[site.Identity]bool, error) {
 			if info, err := j.lstat(dir); err != nil || info == nil {
 				return nil, err
 			}
-			return above(dir)
+			return site.Above(dir)
 		})
 		if err != nil || in == nil {
 			continue // the engine says what is wrong with it
@@ -147,7 +149,7 @@ func isLevel(word string) bool {
 func (j *job) isRecord(ctx context.Context, path string) bool {
 	soon, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
-	is, err := within(soon, func() (bool, error) {
+	is, err := wait.Within(soon, func() (bool, error) {
 		if info, err := j.lstat(path); err != nil || info == nil || !info.Mode().IsRegular() {
 			return false, err
 		}

@@ -80,7 +80,6 @@
 //	apart_*.go     a child does what may hang, and can be left behind
 //	passage_*.go   what the child writes
 //	crash_*.go     a crash is a failure
-//	servers.go     which PATHs may hang: the mount table
 //	flags.go       the table of flags; the command among the arguments
 //	values.go      what a flag's value may be
 //	help.go        the commands, and --help from the table
@@ -90,21 +89,15 @@
 //	label.go       the label that the flags ask for
 //	files.go       paths from a file
 //	manners.go     --nice, --max-rate, --max-pressure
-//	yield_*.go     priorities
-//	pacer.go       so many entries a second, and no more
-//	pressure.go    what the kernel tells of those who wait for I/O
 //	turns.go       one path after the other, and past one that stalls
 //	lookup.go      each PATH is looked up before any is touched
 //	near.go        which word was meant
-//	paths.go       paths that another path takes in
 //	undo.go        --record and restore; internal/undo is their file
 //	work.go        the library is called, for each path
 //	probe.go       the same for probe
 //	explain.go     what is to be said of a path
 //	explainpods.go the label that pods ask for
-//	site.go        the mounts of a path; site_*.go: all else about it
 //	teller.go      what the library tells of one path, each thing once
-//	codes.go       exit codes, and which is worse
 //	hook.go        the OCI hook: the sources of a container's mounts
 //	hookvolume.go  which mounts are volumes, where all are asked for
 //	hookstate.go   the state on stdin, and config.json in its bundle
@@ -124,11 +117,15 @@
 //	faults.go      an error taken apart; calls that hang
 //	log.go         lines for the log
 //	sink.go        standard output, and whether it worked
-//	system_*.go    what only Linux has; errno_*.go: names of errors
+//	errno_*.go     names of errors
 //
 // Packages that several of these use, and those for explain:
 //
 //	internal/words     names, numbers and times in a line for people
+//	internal/exit      exit codes, and which is worse
+//	internal/wait      waiting for what may hang
+//	internal/pace      so many entries a second, I/O pressure, priorities
+//	internal/site      what is at a PATH: file, label, mount; which PATH lies in which
 //	internal/workload  what pods ask for
 //	internal/outlook   what runtimes do and why, and what to write
 package main
@@ -143,14 +140,17 @@ import (
 	"os"
 	"runtime"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/pace"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/sdnotify"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/workload"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
 func main() {
-	process(app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, commit: relabel.LastCommit, lstat: os.Lstat, label: labelOf, readOnly: isReadOnly, apart: apart, giveWay: giveWay})
+	process(app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, commit: relabel.LastCommit, lstat: os.Lstat, label: site.LabelOf, readOnly: site.ReadOnly, apart: apart, giveWay: pace.GiveWay})
 }
 
 // spareProcessor lets Go's scheduler have one processor more than there are,
@@ -240,14 +240,14 @@ func (a app) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer,
 	}()
 	code := a.command(ctx, stdin, out, stderr, args)
 	if err := out.flush(); err != nil {
-		code = worse(code, stdoutFailed(stderr, err))
+		code = exit.Worse(code, stdoutFailed(stderr, err))
 	}
 	return code
 }
 
 // giveUp ends the process without a word: nobody reads. Metrics are a file.
 func (a app) giveUp(ctx context.Context, kept *account, operands []string) {
-	code, _ := endOf(ctx)
+	code, _ := exit.Of(ctx)
 	if kept.file != "" {
 		code = kept.write(ctx, io.Discard, code, operands)
 	}
@@ -261,7 +261,7 @@ func stdoutFailed(stderr io.Writer, err error) int {
 		err = at.Err
 	}
 	fmt.Fprintf(stderr, "fastlabel: writing to standard output: %v\n", err)
-	return exitFailed
+	return exit.Failed
 }
 
 func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.Writer, args []string) (code int) {
@@ -273,35 +273,35 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 	}
 	usage := func(err error) int {
 		fmt.Fprintf(stderr, "fastlabel: %v; see %s --help\n", err, c.call())
-		return exitUsage
+		return exit.Usage
 	}
 	switch {
 	case err != nil:
 		return usage(err)
 	case s.version:
 		out.line([]byte(versionLine()), true)
-		return exitDone
+		return exit.Done
 	case s.help:
 		fmt.Fprint(out.w, c.help())
-		return exitDone
+		return exit.Done
 	case s.man != "":
 		if err := manual(s.man); err != nil {
 			fmt.Fprintf(stderr, "fastlabel: --man: %s\n", words.Clean(err.Error()))
-			return exitFailed
+			return exit.Failed
 		}
-		return exitDone
+		return exit.Done
 	case c.name == "version":
 		if len(operands) > 0 {
 			return usage(errors.New("version takes no PATH"))
 		}
 		out.line([]byte(versionLine()), true)
-		return exitDone
+		return exit.Done
 	case c.name == "completion":
 		if len(operands) != 1 || completion(operands[0]) == "" {
 			return usage(errors.New("completion takes one of bash, zsh, fish"))
 		}
 		fmt.Fprint(out.w, completion(operands[0]))
-		return exitDone
+		return exit.Done
 	case c.name == "hook":
 		if len(operands) > 0 {
 			return usage(errors.New("hook takes no PATH: its state is on stdin"))
@@ -310,7 +310,7 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 	}
 	if s.timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, s.timeout, deadline{s.timeout})
+		ctx, cancel = context.WithTimeoutCause(ctx, s.timeout, exit.Deadline{After: s.timeout})
 		*a.ends = append(*a.ends, cancel)
 	}
 	kept := newAccount(c, s, stderr)
@@ -330,7 +330,7 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 	pace, press, err := a.manners(s)
 	if err != nil {
 		fmt.Fprintf(stderr, "fastlabel: %v\n", err)
-		return exitRefused
+		return exit.Refused
 	}
 	if a.apart != nil {
 		var done bool
@@ -339,7 +339,7 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 		}
 	}
 	if press != nil {
-		defer press.watch(pace)()
+		defer press.Watch(pace)()
 	}
 	j := &job{app: a, settings: s, command: c.name, reporter: kept.beside(newReporter(c, s, out, stderr)), account: kept, pacer: pace}
 	if c.name != "probe" && c.name != "explain" {
@@ -352,7 +352,7 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 		pods, err = podsIn(ctx, s, stdin)
 	}
 	switch {
-	case err != nil && isEnd(ctx, err):
+	case err != nil && exit.IsEnd(ctx, err):
 		var hung *relabel.Hung
 		if errors.As(err, &hung) {
 			for _, e := range failuresOf(hung) {
@@ -360,10 +360,10 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 			}
 		}
 		var reason string
-		code, reason = endOf(ctx)
+		code, reason = exit.Of(ctx)
 		fmt.Fprintf(stderr, "fastlabel: not begun: %s\n", reason)
 		return code
-	case errors.As(err, new(usageError)):
+	case errors.As(err, new(exit.UsageError)):
 		return usage(err)
 	case err != nil:
 		level := ""
@@ -371,16 +371,16 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 			level = levelError
 		}
 		fmt.Fprintf(stderr, "%sfastlabel: %s\n", level, notBegun(err))
-		return codeOf(err, exitUsage)
+		return exit.Code(err, exit.Usage)
 	case len(paths) == 0:
 		j.note("", "nothing to do: "+words.Brief(s.filesFrom)+" names no path")
-		return exitDone
+		return exit.Done
 	case c.name == "probe":
 		return j.probeAll(ctx, paths)
 	case c.name == "explain":
 		return j.explainAll(ctx, pods, paths)
 	}
-	code = worse(j.labelAll(ctx, paths), j.recorded(ctx))
+	code = exit.Worse(j.labelAll(ctx, paths), j.recorded(ctx))
 	if len(j.left) > 0 && c.name == "restore" {
 		j.left = operands
 	}

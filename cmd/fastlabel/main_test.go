@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 )
 
@@ -159,15 +160,15 @@ func TestStdoutBroken(t *testing.T) {
 		code  int
 		quiet bool // nothing was to go there
 	}{
-		{"--json /done", exitFailed, false},
-		{"-v /changes", exitFailed, false},
-		{"/done", exitDone, true},
-		{"-n /changes", exitDiffers, true},
-		{"probe /right", exitFailed, false},
-		{"version", exitFailed, false},
-		{"--help", exitFailed, false},
-		{"completion bash", exitFailed, false},
-		{"--json --timeout 1ns /deadline", exitDeadline, false},
+		{"--json /done", exit.Failed, false},
+		{"-v /changes", exit.Failed, false},
+		{"/done", exit.Done, true},
+		{"-n /changes", exit.Differs, true},
+		{"probe /right", exit.Failed, false},
+		{"version", exit.Failed, false},
+		{"--help", exit.Failed, false},
+		{"completion bash", exit.Failed, false},
+		{"--json --timeout 1ns /deadline", exit.TimedOut, false},
 	} {
 		var err bytes.Buffer
 		code := fake().run(t.Context(), nil, brokenPipe{}, &err, strings.Fields(c.args))

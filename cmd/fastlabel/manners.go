@@ -2,26 +2,30 @@
 
 package main
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/pace"
+)
 
 // manners does what --nice, --max-rate and --max-pressure ask for, as far as
 // that is done before the work; nil is what nobody asked for. An error says that
 // it cannot be had here.
-func (a app) manners(s *settings) (*pacer, *pressure, error) {
+func (a app) manners(s *settings) (*pace.Pacer, *pace.Pressure, error) {
 	if s.nice && a.giveWay != nil {
 		if err := a.giveWay(); err != nil {
 			return nil, nil, fmt.Errorf("--nice: %w", err)
 		}
 	}
 	if s.maxPressure > 0 {
-		file, err := findPressure("/")
+		press, err := pace.FindPressure("/", s.maxPressure)
 		if err != nil {
 			return nil, nil, fmt.Errorf("--max-pressure: %w", err)
 		}
-		return newPacer(s.maxRate), &pressure{file: file, most: s.maxPressure}, nil
+		return pace.New(s.maxRate), press, nil
 	}
 	if s.maxRate > 0 {
-		return newPacer(s.maxRate), nil, nil
+		return pace.New(s.maxRate), nil, nil
 	}
 	return nil, nil, nil
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/relabel"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -59,7 +61,7 @@ func allLabels(t *testing.T) string {
 	var b strings.Builder
 	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
 		if err == nil {
-			label, _ := readLabel(path)
+			label, _ := site.ReadLabel(path)
 			b.WriteString(path + " " + label + "\n")
 		}
 		return err
@@ -122,13 +124,13 @@ func TestLookUpOnce(t *testing.T) {
 // One who ends the command while PATHs are looked up is not told that they hang.
 func TestLookUpEnded(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(signalled{os.Interrupt})
+	cancel(exit.Signal{Sig: os.Interrupt})
 	var said string
 	for range 20 { // on a machine that is busy a look may take long
 		var text strings.Builder
 		a := fake()
 		a.lstat = func(string) (fs.FileInfo, error) { return nil, nil }
-		if code := a.run(ctx, strings.NewReader(""), io.Discard, &text, []string{"/one"}); code != exitInterrupted {
+		if code := a.run(ctx, strings.NewReader(""), io.Discard, &text, []string{"/one"}); code != exit.Interrupted {
 			t.Fatal(code)
 		}
 		if said = text.String(); said == "fastlabel: not begun: interrupted by SIGINT\n" {

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -236,7 +237,7 @@ func resultLine(r result) string {
 		return "not begun (" + r.reason + ")"
 	case r.Trusted:
 		return "already labelled (" + r.skip + "), " + words.Seconds(r.Elapsed) + withLabel(r)
-	case r.Seen == 0 && r.code != exitDone && r.code < exitDeadline, r.reason == "unsupported":
+	case r.Seen == 0 && r.code != exit.Done && r.code < exit.TimedOut, r.reason == "unsupported":
 		return ""
 	}
 	var parts []string

@@ -8,7 +8,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"io/fs"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -123,21 +123,6 @@ func TestJSONExact(t *testing.T) {
 	}
 }
 
-// worse is symmetric, knows every code, and 0 is the mildest.
-func TestWorse(t *testing.T) {
-	mildFirst := []int{exitDone, exitDiffers, exitRefused, exitFailed, exitUsage, exitDeadline, exitInterrupted, exitTerminated}
-	for i, a := range mildFirst {
-		for j, b := range mildFirst {
-			if want := mildFirst[max(i, j)]; worse(a, b) != want {
-				t.Errorf("worse(%d, %d) is %d, not %d", a, b, worse(a, b), want)
-			}
-		}
-	}
-	if !slices.Contains(mildFirst, exitUsage) {
-		t.Error("usage is missing")
-	}
-}
-
 // The golden files, this and explain's, hold each kind of line with every key that
 // it can have, and the schema in docs has them all: test/deploy holds them together.
 func TestJSONWhole(t *testing.T) {
@@ -163,7 +148,7 @@ func TestJSONWhole(t *testing.T) {
 	j.status(f)
 	f.Path, f.Call, f.from, f.left = "", "syncfs", byLastRun, 0
 	j.status(f)
-	r := result{begun: true, code: exitDeadline, reason: "deadline of 1s reached", dryRun: true, entriesLeft: 6, from: byLastRun, dirsLeft: 7}
+	r := result{begun: true, code: exit.TimedOut, reason: "deadline of 1s reached", dryRun: true, entriesLeft: 6, from: byLastRun, dirsLeft: 7}
 	r.Report = relabel.Report{
 		Root: root, Label: label, Seen: 15, Written: 5, Right: 4, Vanished: 3, Skipped: 2, Failed: 1, Elapsed: time.Second,
 		Way: "clone/setxattrat", Interrupted: defaultLabel, Unchanged: 9, Since: time.Unix(1700000000, 5), Notes: []string{"a sentence"},

@@ -8,50 +8,49 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/metrics"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
 // probeAll asks each path whether it bears the label.
 func (j *job) probeAll(ctx context.Context, paths []string) int {
 	codes := make([]int, len(paths))
-	inTurn(len(paths), func(i int, stalls func()) {
+	wait.InTurn(len(paths), func(i int, stalls func()) {
 		began := time.Now()
 		defer func() {
 			j.account.add(metrics.Path{Name: paths[i], ExitCode: codes[i], Elapsed: time.Since(began)})
 		}()
-		if codes[i] = j.late(ctx, paths[i]); codes[i] == exitDone {
+		if codes[i] = j.late(ctx, paths[i]); codes[i] == exit.Done {
 			codes[i] = j.probe(ctx, paths[i], stalls)
 		}
 	}, func() {})
-	return worstOf(codes)
+	return exit.Worst(codes)
 }
 
 // late tells of a path that is not begun because ctx has ended.
 func (j *job) late(ctx context.Context, path string) int {
 	if ctx.Err() == nil {
-		return exitDone
+		return exit.Done
 	}
-	code, reason := endOf(ctx)
+	code, reason := exit.Of(ctx)
 	j.note(path, "not begun ("+reason+")")
 	return code
 }
 
-// probeGrace is how long an answer may take that is under way when ctx ends.
-const probeGrace = 300 * time.Millisecond
-
 // probe asks one.
 func (j *job) probe(ctx context.Context, path string, stalls func()) int {
-	r, code := inTime(ctx, j, path, patience, stalls, func() (probeResult, error) { return j.ask(path) })
-	if code != exitDone {
+	r, code := inTime(ctx, j, path, wait.Patience, stalls, func() (probeResult, error) { return j.ask(path) })
+	if code != exit.Done {
 		return code
 	}
 	j.aboutLink(path, true)
 	j.probed(r)
 	if !r.labelled {
-		return exitDiffers
+		return exit.Differs
 	}
-	return exitDone
+	return exit.Done
 }
 
 // inTime is f's result, or a code if there is none and that was told. f runs in a
@@ -65,19 +64,19 @@ func inTime[T any](ctx context.Context, j *job, path string, slow time.Duration,
 		})
 		defer timer.Stop()
 	}
-	late, cancel := lingering(ctx)
+	late, cancel := wait.Linger(ctx)
 	defer cancel()
-	r, err := within(late, f)
+	r, err := wait.Within(late, f)
 	switch {
 	case err != nil && late.Err() != nil:
 		j.failure(path, &fs.PathError{Path: path, Err: errors.New("the filesystem does not answer")})
-		code, _ := endOf(ctx)
+		code, _ := exit.Of(ctx)
 		return r, code
 	case err != nil:
 		j.failure(path, err)
-		return r, codeOf(err, exitFailed)
+		return r, exit.Code(err, exit.Failed)
 	}
-	return r, exitDone
+	return r, exit.Done
 }
 
 func (j *job) ask(path string) (probeResult, error) {

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -42,7 +43,7 @@ func (a app) newProgress(command string, s *settings, out *sink) *progress {
 		columns: func() (int, bool) { return columns(a.screen.w) },
 		how:     showingOf(s, a.screen.w),
 		began:   time.Now(),
-		inodes:  func(path string) int64 { return inodesOf(path, s) },
+		inodes:  func(path string) int64 { return site.InodesOf(path, s.xdev) },
 		manager: manager{tell: a.notify},
 	}
 	if s.json {
@@ -351,6 +352,6 @@ func (j *job) watched(o *relabel.Options, u *underWay) {
 		o.OnBegin = func(state func() relabel.State) { j.progress.watch(u, state) }
 	}
 	if j.pacer != nil {
-		o.Throttle = func(ctx context.Context, entries int) { j.pacer.wait(ctx, entries) }
+		o.Throttle = func(ctx context.Context, entries int) { j.pacer.Wait(ctx, entries) }
 	}
 }

@@ -9,13 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/relabel"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // real is the app that run makes.
 func real() app {
-	return app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, commit: relabel.LastCommit, lstat: os.Lstat, label: labelOf, readOnly: isReadOnly}
+	return app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, commit: relabel.LastCommit, lstat: os.Lstat, label: site.LabelOf, readOnly: site.ReadOnly}
 }
 
 // The command with the library, on a tree.

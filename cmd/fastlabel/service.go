@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -60,7 +62,7 @@ func (m *manager) see(p *progress, now time.Time) {
 // started then. Only the process that the manager itself has executed says so: in
 // a script it is not for one command to say that the service is ready.
 func (a app) ready(code int) {
-	if a.notify != nil && code == exitDone && os.Getenv("SYSTEMD_EXEC_PID") == strconv.Itoa(os.Getpid()) {
+	if a.notify != nil && code == exit.Done && os.Getenv("SYSTEMD_EXEC_PID") == strconv.Itoa(os.Getpid()) {
 		_ = a.notify("READY=1")
 	}
 }
@@ -75,11 +77,11 @@ const (
 
 func priorityOf(code int) string {
 	switch code {
-	case exitDone:
+	case exit.Done:
 		return levelInfo
-	case exitDiffers:
+	case exit.Differs:
 		return levelNotice
-	case exitDeadline, exitInterrupted, exitTerminated:
+	case exit.TimedOut, exit.Interrupted, exit.Terminated:
 		return levelWarning
 	}
 	return levelError
@@ -103,6 +105,6 @@ func isJournal(w io.Writer) bool {
 	if err != nil {
 		return false
 	}
-	id, ok := identify(info)
-	return ok && name == fmt.Sprintf("%d:%d", id.dev, id.ino)
+	id, ok := site.Identify(info)
+	return ok && name == fmt.Sprintf("%d:%d", id.Dev, id.Ino)
 }

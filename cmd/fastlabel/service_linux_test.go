@@ -18,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -45,7 +46,7 @@ func TestManagerIsTold(t *testing.T) {
 			time.Sleep((moves+hangs+syncs)*time.Second + time.Second/2)
 			return relabel.Report{Root: root, Seen: 1, Written: 1, Complete: true}, nil
 		}
-		if code := a.run(t.Context(), nil, io.Discard, io.Discard, []string{"/p"}); code != exitDone {
+		if code := a.run(t.Context(), nil, io.Discard, io.Discard, []string{"/p"}); code != exit.Done {
 			t.Error(code)
 		}
 		for i, text := range what {
@@ -166,11 +167,11 @@ func TestLastLine(t *testing.T) {
 	var b bytes.Buffer
 	a := &account{journal: true, dry: true, began: time.Now(), reporter: &people{out: newSink(new(bytes.Buffer)), err: new(bytes.Buffer)}}
 	for range 2 {
-		r := result{code: exitFailed}
+		r := result{code: exit.Failed}
 		r.Seen, r.Written, r.Failed = 1000, 20, 3
 		a.result(r)
 	}
-	for code, level := range map[int]string{exitDone: "<6>", exitDiffers: "<5>", exitFailed: "<3>", exitRefused: "<3>", exitUsage: "<3>", exitDeadline: "<4>", exitTerminated: "<4>"} {
+	for code, level := range map[int]string{exit.Done: "<6>", exit.Differs: "<5>", exit.Failed: "<3>", exit.Refused: "<3>", exit.Usage: "<3>", exit.TimedOut: "<4>", exit.Terminated: "<4>"} {
 		b.Reset()
 		a.close(t.Context(), &b, code, nil)
 		want := fmt.Sprintf("%sfastlabel: exit %d, 2 PATHs, 2,000 entries, 40 to write, 6 failed, 0.", level, code)

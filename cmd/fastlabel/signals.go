@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 )
 
 // interruptible returns a context that SIGINT, SIGTERM and SIGHUP end, with the
@@ -31,9 +33,9 @@ func interruptible(leave func(code int)) (context.Context, func()) {
 			select {
 			case sig := <-signals:
 				if !first && sig != syscall.SIGHUP {
-					leave(signalled{sig}.code())
+					leave(exit.Signal{Sig: sig}.Code())
 				}
-				cancel(signalled{sig})
+				cancel(exit.Signal{Sig: sig})
 			case <-done:
 				return
 			}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -123,5 +124,5 @@ func parts(err error) []error {
 // bareEnd tells whether err is the end of ctx and nothing else: the result
 // says that. A call that hangs is told with its path.
 func bareEnd(ctx context.Context, err error) bool {
-	return isEnd(ctx, err) && (err.Error() == ctx.Err().Error() || err.Error() == context.Cause(ctx).Error())
+	return exit.IsEnd(ctx, err) && (err.Error() == ctx.Err().Error() || err.Error() == context.Cause(ctx).Error())
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/creack/pty"
 	"github.com/rivo/uniseg"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -147,7 +148,7 @@ func TestTerminal(t *testing.T) {
 			at = s.until(t, at, `\r[^\r]*\r[^\r]*\r`) // one may have been under way
 			s.until(t, at, `\r[^\r]*\r[^\r]*\r`)
 			on, code := s.end(80)
-			if code != exitDone || len(on.faults) > 0 {
+			if code != exit.Done || len(on.faults) > 0 {
 				t.Errorf("%s: exit %d, %q", mode, code, on.faults)
 			}
 			if len(on.lines) != 1 || !strings.Contains(on.lines[0], "507 entries, 507 written, 0 failed") || len(on.line) > 0 {
@@ -210,7 +211,7 @@ func TestTerminalLines(t *testing.T) {
 			t.Fatal(err)
 		}
 		on, code := s.end(80)
-		if code != exitDone || len(on.faults) > 0 || len(on.drawn) == 0 {
+		if code != exit.Done || len(on.faults) > 0 || len(on.drawn) == 0 {
 			t.Errorf("%s: exit %d, %q, %d drawn", mode, code, on.faults, len(on.drawn))
 		}
 		whole := regexp.MustCompile(`^(relabelled ".*" (from \S+ )?to \S+|fastlabel: ".*": skipped: .*|fastlabel: \S+: \d+( entries| of at most .*\)), .*)$`)
@@ -244,7 +245,7 @@ func TestStop(t *testing.T) {
 	for i, c := range []struct {
 		sig  syscall.Signal
 		code int
-	}{{syscall.SIGINT, exitInterrupted}, {syscall.SIGTERM, exitTerminated}} {
+	}{{syscall.SIGINT, exit.Interrupted}, {syscall.SIGTERM, exit.Terminated}} {
 		cmd := exec.Command(bin, "--max-rate=100", fmt.Sprint("-l=s0:c", i), "-T2", link+"/", other)
 		cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS=real")
 		var stderr bytes.Buffer
@@ -304,7 +305,7 @@ func TestNice(t *testing.T) {
 	defer func() { // not killed: it would leave its lock file
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
-		if code := cmd.ProcessState.ExitCode(); code != exitTerminated && code != exitDone {
+		if code := cmd.ProcessState.ExitCode(); code != exit.Terminated && code != exit.Done {
 			t.Errorf("exit %d", code)
 		}
 	}()

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -55,7 +57,7 @@ func TestReadOnly(t *testing.T) {
 	if strings.Count(text, `"message_type":"error"`) != 1 || !strings.Contains(text, `"errno":"EROFS"`) || !strings.Contains(text, `"exit_code":3,"reason":"read-only"`) {
 		t.Error(text)
 	}
-	if have, err := readLabel(v + "/sub/b"); have != label || err != nil {
+	if have, err := site.ReadLabel(v + "/sub/b"); have != label || err != nil {
 		t.Error(have, err)
 	}
 }
@@ -86,7 +88,7 @@ func TestNotRoot(t *testing.T) {
 	if n := strings.Count(said, "not root: 31 of its entries belong to others, or are closed to this user; -v lists them\n"); n != 1 || strings.Contains(said, "not permitted") {
 		t.Errorf("%d times:\n%s", n, said)
 	}
-	if code != exitFailed {
+	if code != exit.Failed {
 		t.Errorf("exit %d", code)
 	}
 	for _, name := range []string{"closed", "open", "other"} {

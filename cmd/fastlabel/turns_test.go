@@ -8,14 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/relabel"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -60,65 +59,6 @@ func TestStall(t *testing.T) {
 	}
 }
 
-// TestInTurn: one begins when the one before has ended or stalls, as often as it says
-// so and however late. What does not stall takes no goroutine of its own.
-func TestInTurn(t *testing.T) {
-	for _, stalling := range []map[int]bool{{}, {0: true}, {1: true, 2: true}, {3: true}, {0: true, 1: true, 2: true, 3: true}} {
-		var mu sync.Mutex
-		var did []string
-		note := func(what string, i int) {
-			mu.Lock()
-			defer mu.Unlock()
-			did = append(did, fmt.Sprint(what, i))
-		}
-		var late []func()
-		release := make(chan struct{})
-		treetest.Returns(t, "inTurn", func() {
-			inTurn(4, func(i int, stalls func()) {
-				note("begin", i)
-				if stalling[i] {
-					stalls()
-					stalls()
-					<-release
-				} else {
-					late = append(late, stalls)
-				}
-				note("end", i)
-			}, func() {
-				note("begun", 4)
-				close(release)
-			})
-		})
-		for _, stalls := range late {
-			stalls()
-		}
-		var want []string
-		for i := range 4 {
-			want = append(want, fmt.Sprint("begin", i))
-			if !stalling[i] {
-				want = append(want, fmt.Sprint("end", i))
-			}
-		}
-		want = append(want, "begun4")
-		if len(did) != 9 || !slices.Equal(did[:len(want)], want) {
-			t.Errorf("%v stall: %v, want %v and the rest", stalling, did, want)
-		}
-	}
-	goroutines := map[string]bool{}
-	inTurn(100, func(int, func()) {
-		id, _, _ := strings.Cut(string(debug.Stack()), "[")
-		goroutines[id] = true
-	}, func() {})
-	if len(goroutines) != 1 {
-		t.Errorf("%d goroutines", len(goroutines))
-	}
-	done := false
-	inTurn(0, nil, func() { done = true })
-	if !done {
-		t.Error("of none all have begun")
-	}
-}
-
 // A probe that gets no answer holds up neither the others nor the end.
 func TestProbeHangs(t *testing.T) {
 	a := fake()
@@ -132,7 +72,7 @@ func TestProbeHangs(t *testing.T) {
 		if root == "/hung" {
 			<-t.Context().Done()
 		}
-		cancel(signalled{syscall.SIGTERM})
+		cancel(exit.Signal{Sig: syscall.SIGTERM})
 		return true, nil
 	}
 	var out, err bytes.Buffer
@@ -141,39 +81,8 @@ func TestProbeHangs(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	want := "fastlabel: /hung: waiting for the filesystem\nfastlabel: \"/hung\": the filesystem does not answer\n"
-	if code != exitTerminated || !asked["/p"] || out.String() != "/p: labelled: the root has this label; no record of a run\n" || err.String() != want {
+	if code != exit.Terminated || !asked["/p"] || out.String() != "/p: labelled: the root has this label; no record of a run\n" || err.String() != want {
 		t.Errorf("exit %d, %q, %q", code, out.String(), err.String())
-	}
-}
-
-// Which served filesystem a path names is found without asking any, and whether
-// there is one.
-func TestServerOf(t *testing.T) {
-	const nfs = "/vol/nfs"
-	mounts := map[string]string{
-		"/": "ext4", "/proc": "proc", nfs: "nfs4", nfs + "/local": "xfs", "/volume": "fuse.sshfs",
-		"/proc/sys/fs/binfmt_misc": "autofs", "/home": "autofs",
-	}
-	for path, want := range map[string]string{
-		"/vol": "", "/vol/nfs": nfs, "/vol/nfs/": nfs, "/vol/./nfs/../nfs//deep/below": nfs, "nfs/x": nfs, "../vol/nfs": nfs,
-		"/vol/nfs/local": nfs, // the way leads through it
-		"/vol/sub":       "", "other": "", "/vol/nfs/..": "", "/volume/x": "/volume", "/volumes": "", "/": "", "/home/x": "/home",
-		"/proc/sys/fs/binfmt_misc/x": "",
-	} {
-		if point := serverOf(mounts, "/vol", path); point != want {
-			t.Errorf("%s: %q", path, point)
-		}
-	}
-	if point := serverOf(map[string]string{"/": "fuseblk"}, "/", "x"); point != "/" {
-		t.Errorf("the root: %q", point)
-	}
-	for fstype, want := range map[string]bool{
-		"nfs": true, "nfs4": true, "cifs": true, "smb3": true, "fuse": true, "fuse.sshfs": true, "9p": true, "ceph": true,
-		"ext4": false, "xfs": false, "tmpfs": false, "overlay": false, "proc": false, "btrfs": false, "fusectl": false,
-	} {
-		if served(fstype) != want {
-			t.Errorf("%s: %v", fstype, !want)
-		}
 	}
 }
 
@@ -192,8 +101,8 @@ func TestCoveredSlow(t *testing.T) {
 	for _, served := range []bool{false, true} {
 		roots := covered(ctx, paths, served, &settings{})
 		for i, r := range roots {
-			if (r.cover < 0) != (i == 0) {
-				t.Fatalf("served %v: path %d is covered by %d", served, i, r.cover)
+			if (r.Cover < 0) != (i == 0) {
+				t.Fatalf("served %v: path %d is covered by %d", served, i, r.Cover)
 			}
 		}
 	}
@@ -208,7 +117,7 @@ func TestManyPathsEnd(t *testing.T) {
 	took := func(n int) (time.Duration, string) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		a := app{name: "fastlabel", tree: func(ctx context.Context, _, _ string, _ relabel.Options) (relabel.Report, error) {
-			cancel(signalled{os.Interrupt})
+			cancel(exit.Signal{Sig: os.Interrupt})
 			return relabel.Report{}, ctx.Err()
 		}}
 		var args []string
@@ -217,7 +126,7 @@ func TestManyPathsEnd(t *testing.T) {
 		}
 		var stdout, stderr bytes.Buffer
 		begin := time.Now()
-		if code := a.run(ctx, nil, &stdout, &stderr, args); code != exitInterrupted {
+		if code := a.run(ctx, nil, &stdout, &stderr, args); code != exit.Interrupted {
 			t.Errorf("exit %d", code)
 		}
 		return time.Since(begin), stderr.String()

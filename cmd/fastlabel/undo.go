@@ -9,13 +9,15 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/undo"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -25,23 +27,23 @@ func (j *job) record(ctx context.Context, paths []string) (err error) {
 	file := j.settings.record
 	at := "--record " + words.Brief(file)
 	if file == "-" {
-		return usageError{errors.New("--record: - is no file, and restore reads no pipe")}
+		return exit.UsageError{Err: errors.New("--record: - is no file, and restore reads no pipe")}
 	}
 	if len(paths) != 1 {
-		return usageError{errors.New("--record is for one PATH: each needs a file of its own")}
+		return exit.UsageError{Err: errors.New("--record is for one PATH: each needs a file of its own")}
 	}
-	above, err := within(ctx, func() (map[identity]bool, error) { return above(file) })
+	above, err := wait.Within(ctx, func() (map[site.Identity]bool, error) { return site.Above(file) })
 	if err == nil {
 		if in, _ := firstOf(ctx, paths, above, os.Stat); in != "" {
-			return usageError{fmt.Errorf("%s: it would lie in %s, and be labelled with it", at, words.Brief(in))}
+			return exit.UsageError{Err: fmt.Errorf("%s: it would lie in %s, and be labelled with it", at, words.Brief(in))}
 		}
-		j.recorder, err = within(ctx, func() (*undo.Writer, error) { return undo.Create(file, versionLine()) })
+		j.recorder, err = wait.Within(ctx, func() (*undo.Writer, error) { return undo.Create(file, versionLine()) })
 	}
 	switch {
-	case err != nil && isEnd(ctx, err):
+	case err != nil && exit.IsEnd(ctx, err):
 		return hungAt("openat", file, err)
 	case errors.Is(err, fs.ErrExist):
-		return usageError{fmt.Errorf("%s: there is such a file: each run needs a new one", at)}
+		return exit.UsageError{Err: fmt.Errorf("%s: there is such a file: each run needs a new one", at)}
 	}
 	return err
 }
@@ -51,35 +53,17 @@ func hungAt(call, path string, end error) error {
 	return &relabel.Hung{Calls: []relabel.HungCall{{Call: call, Path: path}}, Cause: end}
 }
 
-// above has what the file lies in, and itself if it is there.
-func above(file string) (map[identity]bool, error) {
-	dirs, err := upwards(dirOf(file))
-	if err != nil {
-		return nil, err
-	}
-	all := map[identity]bool{}
-	for _, id := range dirs {
-		all[id] = true
-	}
-	if info, err := os.Lstat(file); err == nil {
-		if id, ok := identify(info); ok {
-			all[id] = true
-		}
-	}
-	return all, nil
-}
-
 // firstOf returns the first of paths that is among them; "" if none is, or if not all
 // answered. What is wrong with a path, or that it does not answer, the engine says.
-func firstOf(ctx context.Context, paths []string, among map[identity]bool, stat func(string) (fs.FileInfo, error)) (found string, all bool) {
+func firstOf(ctx context.Context, paths []string, among map[site.Identity]bool, stat func(string) (fs.FileInfo, error)) (found string, all bool) {
 	var first atomic.Pointer[string]
-	all, _ = looks(ctx, isPart(), func(at *atomic.Int64) bool {
+	all, _ = wait.Looks(ctx, isPart(), func(at *atomic.Int64) bool {
 		for i := range paths {
 			if at.Add(1); ctx.Err() != nil {
 				return false
 			}
 			if info, err := stat(paths[i]); err == nil {
-				if id, ok := identify(info); ok && among[id] {
+				if id, ok := site.Identify(info); ok && among[id] {
 					first.Store(&paths[i])
 					break
 				}
@@ -93,34 +77,18 @@ func firstOf(ctx context.Context, paths []string, among map[identity]bool, stat 
 	return "", all
 }
 
-// dirOf is what the kernel resolves for file but its last name: link/../x is not x.
-func dirOf(file string) string {
-	dir, _ := filepath.Split(file)
-	return cmp.Or(dir, ".")
-}
-
-// sameName tells whether two names are one, whatever leads to their directory.
-func sameName(a, b string) bool {
-	if filepath.Base(a) != filepath.Base(b) {
-		return false
-	}
-	one, err := upwards(dirOf(a))
-	other, err2 := upwards(dirOf(b))
-	return err == nil && err2 == nil && one[0] == other[0]
-}
-
 // recorded ends the record, and says what it is good for.
 func (j *job) recorded(ctx context.Context) int {
 	if j.recorder == nil {
-		return exitDone
+		return exit.Done
 	}
-	code := exitDone
+	code := exit.Done
 	file := words.Shell(notFlag(j.settings.record))
 	restore := words.Shell(cmp.Or(j.name, "fastlabel")) + " restore "
-	late, cancel := lingering(ctx)
+	late, cancel := wait.Linger(ctx)
 	defer cancel()
 	type state struct{ begun, whole bool }
-	is, err := within(late, func() (state, error) {
+	is, err := wait.Within(late, func() (state, error) {
 		begun := j.recorder.Begun()
 		err := j.recorder.Close()
 		return state{begun, j.recorder.Whole()}, err
@@ -128,13 +96,13 @@ func (j *job) recorded(ctx context.Context) int {
 	switch {
 	case err != nil && late.Err() != nil:
 		j.failure("", &fs.PathError{Op: "write", Path: j.settings.record, Err: errHangs})
-		code, _ = endOf(ctx)
+		code, _ = exit.Of(ctx)
 	case err != nil:
 		j.failure("", err)
-		code = exitFailed
+		code = exit.Failed
 	}
 	switch {
-	case !is.begun && code == exitDone:
+	case !is.begun && code == exit.Done:
 		j.note("", "nothing was recorded")
 	case is.whole:
 		j.note("", "to put the labels back: "+restore+file)
@@ -166,12 +134,12 @@ func nextRecord(file string) string {
 // whole record is checked before.
 func (j *job) restore(ctx context.Context, operands []string) ([]string, error) {
 	if len(operands) != 1 || operands[0] == "" || operands[0] == "-" {
-		return nil, usageError{errors.New("restore takes one FILE, which is no pipe")}
+		return nil, exit.UsageError{Err: errors.New("restore takes one FILE, which is no pipe")}
 	}
 	file := operands[0]
-	r, err := within(ctx, func() (*undo.Reader, error) { return openRecord(file, j.partial) })
+	r, err := wait.Within(ctx, func() (*undo.Reader, error) { return openRecord(file, j.partial) })
 	switch {
-	case err != nil && isEnd(ctx, err):
+	case err != nil && exit.IsEnd(ctx, err):
 		return nil, hungAt("read", file, err)
 	case err != nil:
 		return nil, err
@@ -197,9 +165,9 @@ func openRecord(file string, partial bool) (*undo.Reader, error) {
 	}
 	refuse := func(err error) (*undo.Reader, error) {
 		_ = f.Close() // it was only read
-		return nil, &fs.PathError{Op: "restore", Path: file, Err: refusal{err}}
+		return nil, &fs.PathError{Op: "restore", Path: file, Err: exit.Refusal{Err: err}}
 	}
-	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && !onlyOurs(info) {
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && !site.OnlyOurs(info) {
 		return refuse(errors.New("others than this user and root may have written it"))
 	}
 	r, err := undo.Open(f)
@@ -211,8 +179,3 @@ func openRecord(file string, partial bool) (*undo.Reader, error) {
 	}
 	return r, nil
 }
-
-// refusal is an error that ends the command with exitRefused.
-type refusal struct{ error }
-
-func (r refusal) Unwrap() error { return r.error }

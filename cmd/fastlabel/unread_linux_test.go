@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -31,9 +32,9 @@ func TestUnread(t *testing.T) {
 					}
 					defer r.Close() // unread until then
 					file := filepath.Join(t.TempDir(), "x.prom")
-					args, code := []string{"--metrics", file, "-v", "/p"}, exitInterrupted
+					args, code := []string{"--metrics", file, "-v", "/p"}, exit.Interrupted
 					if sig == 0 {
-						args, code = append(args, "--timeout", "300ms"), exitDeadline
+						args, code = append(args, "--timeout", "300ms"), exit.TimedOut
 					}
 					if stream != "stdout" {
 						args = append(args, "--log-level", "debug")
@@ -123,9 +124,9 @@ func TestFilesHang(t *testing.T) {
 				time.AfterFunc(500*time.Millisecond, func() { _ = cmd.Process.Signal(os.Interrupt) })
 			}
 			treetest.Returns(t, "the run", func() { _ = cmd.Wait() })
-			code := exitDeadline
+			code := exit.TimedOut
 			if c.args[0] == "probe" {
-				code = exitInterrupted
+				code = exit.Interrupted
 			}
 			if got := cmd.ProcessState.ExitCode(); got != code || !strings.Contains(out.String(), c.says) {
 				t.Errorf("exit %d: %s", got, out.String())

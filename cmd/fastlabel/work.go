@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/pace"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/undo"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
@@ -31,8 +33,8 @@ type job struct {
 	account  *account     // nil: nobody keeps it
 	recorder *undo.Writer // nil: nothing is recorded
 
-	progress *progress // nil: nobody wants to know
-	pacer    *pacer    // nil: nothing holds it back
+	progress *progress   // nil: nobody wants to know
+	pacer    *pace.Pacer // nil: nothing holds it back
 
 	lockless atomic.Bool // that there is no place for locks was told
 
@@ -53,11 +55,11 @@ func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]s
 		return roots, j.account.check(ctx, roots)
 	}
 	if len(paths) == 0 && j.filesFrom == "" {
-		return nil, usageError{errors.New("no PATH given")}
+		return nil, exit.UsageError{Err: errors.New("no PATH given")}
 	}
 	for _, p := range paths {
 		if p == "" {
-			return nil, usageError{errors.New("a PATH is empty")}
+			return nil, exit.UsageError{Err: errors.New("a PATH is empty")}
 		}
 	}
 	var err error
@@ -89,7 +91,7 @@ func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]s
 func (j *job) one(ctx context.Context, path string, stalls func()) (code int, walked bool) {
 	if ctx.Err() != nil {
 		j.leave(path)
-		code, reason := endOf(ctx)
+		code, reason := exit.Of(ctx)
 		j.result(result{Report: relabel.Report{Root: path, Label: j.label}, command: j.command, code: code, reason: reason})
 		return code, false
 	}
@@ -111,23 +113,23 @@ func (j *job) one(ctx context.Context, path string, stalls func()) (code int, wa
 		err, rep = readOnlyError(path), relabel.Report{Root: path, Label: j.label, Elapsed: rep.Elapsed}
 	}
 	t.end(ctx, err)
-	code, reason := outcome(ctx, rep, err, dry)
+	code, reason := exit.Outcome(ctx, rep, err, dry)
 	if j.command == "restore" && reason == "no commit" {
-		code, reason = exitDiffers, "changed meanwhile"
+		code, reason = exit.Differs, "changed meanwhile"
 	}
 	r := result{
 		Report: rep, command: j.command, skip: j.trust, dryRun: dry,
 		begun: true, code: code, reason: reason,
 	}
-	if code >= exitDeadline {
+	if code >= exit.TimedOut {
 		j.leave(path)
 		r.entriesLeft, r.from, r.dirsLeft = u.left()
 	}
-	if code != exitRefused {
+	if code != exit.Refused {
 		j.aboutLink(path, dry)
 	}
 	j.result(r)
-	return code, rep.Seen > 0 && (code == exitDone || code == exitDiffers || code == exitFailed)
+	return code, rep.Seen > 0 && (code == exit.Done || code == exit.Differs || code == exit.Failed)
 }
 
 // noted passes a note on; that there is no place for locks is said of one PATH.
@@ -175,30 +177,19 @@ func (j *job) engine(t *teller, dry bool) relabel.Options {
 	return o
 }
 
-// codeOf is the code for an error that has no report; other is that of most.
-func codeOf(err error, other int) int {
-	if errors.As(err, new(refusal)) || errors.Is(err, relabel.ErrRefused) || errors.Is(err, errors.ErrUnsupported) {
-		return exitRefused
-	}
-	return other
-}
-
-// errDiffers ends a run on a read-only PATH: not everything there has the label.
-var errDiffers = errors.New("not everything has the label, and nothing was written")
-
 // onlyLook makes a run one that writes nothing, and ends at the first label that
 // differs: a read-only PATH that is right already is done.
 func onlyLook(ctx context.Context, o *relabel.Options) (context.Context, context.CancelCauseFunc) {
 	ctx, stop := context.WithCancelCause(ctx)
 	o.DryRun, o.Recorder = true, nil
-	o.OnChange = func(string, string) { stop(errDiffers) }
+	o.OnChange = func(string, string) { stop(exit.ErrDiffers) }
 	return ctx, stop
 }
 
-func differs(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errDiffers) }
+func differs(ctx context.Context) bool { return errors.Is(context.Cause(ctx), exit.ErrDiffers) }
 
 func readOnlyError(path string) error {
-	return fmt.Errorf("%w: %w", &fs.PathError{Op: "relabel", Path: path, Err: syscall.EROFS}, errDiffers)
+	return fmt.Errorf("%w: %w", &fs.PathError{Op: "relabel", Path: path, Err: syscall.EROFS}, exit.ErrDiffers)
 }
 
 // aboutLink tells who named a link that it was taken for itself.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package pace
 
 import (
 	"errors"
@@ -10,11 +10,11 @@ import (
 	"syscall"
 )
 
-// giveWay makes every thread of the process one that gives way to others: nice
+// GiveWay makes every thread of the process one that gives way to others: nice
 // 19, and I/O when nobody else wants any (ioprio_set(2)). Both belong to a
 // thread, and a new one has them from the one that made it. So all are gone
 // through again until none is new: whoever made it had them by then.
-func giveWay() error {
+func GiveWay() error {
 	const (
 		who  = 1       // IOPRIO_WHO_PROCESS, of one thread
 		idle = 3 << 13 // IOPRIO_CLASS_IDLE

@@ -2,7 +2,7 @@
 
 //go:build linux
 
-package main
+package pace
 
 import (
 	"errors"
@@ -41,15 +41,19 @@ func TestFindPressure(t *testing.T) {
 		for file, text := range c.files {
 			write(t, filepath.Join(root, file), text)
 		}
-		got, err := findPressure(root)
+		p, err := FindPressure(root, 10)
 		if c.want == "" {
 			if err == nil {
-				t.Errorf("%s: %s, %v", name, got, err)
+				t.Errorf("%s: %v, %v", name, p, err)
 			}
 			continue
 		}
-		if avg, err2 := readPressure(got); got != filepath.Join(root, c.want) || avg != 12.5 || errors.Join(err, err2) != nil {
-			t.Errorf("%s: %s says %v: %v, %v", name, got, avg, err, err2)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if avg, err2 := readPressure(p.file); p.file != filepath.Join(root, c.want) || avg != 12.5 || err2 != nil {
+			t.Errorf("%s: %s says %v: %v", name, p.file, avg, err2)
 		}
 	}
 }
@@ -64,7 +68,7 @@ func write(t *testing.T, file, text string) {
 // The limit falls while the pressure is too high, to a rate that still goes on,
 // rises when it is not, and is lifted when it holds nothing back.
 func TestPressureLimit(t *testing.T) {
-	p := &pressure{most: 10}
+	p := &Pressure{most: 10}
 	p.look(9, 5000)
 	if p.limit != 0 {
 		t.Errorf("limited to %v without need", p.limit)
@@ -101,9 +105,9 @@ func TestPressureWatch(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "io")
 	write(t, file, someIO)
 	synctest.Test(t, func(t *testing.T) {
-		pace := newPacer(1000)
-		p := &pressure{file: file, most: 10}
-		end := p.watch(pace)
+		pace := New(1000)
+		p := &Pressure{file: file, most: 10}
+		end := p.Watch(pace)
 		limit := func() float64 {
 			synctest.Wait()
 			pace.mu.Lock()

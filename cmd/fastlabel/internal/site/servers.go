@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package site
 
 import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 )
-
-// patience is how long a filesystem that may hang may take to answer before what
-// does not need it is done first.
-const patience = time.Second
 
 // served tells by its type whether a filesystem's calls wait for a server, or
 // for peers: a thread may then hang where not even SIGKILL ends it. A disk
@@ -30,9 +25,9 @@ func servedMount(point, fstype string) bool {
 	return served(fstype) && (fstype != "autofs" || !strings.HasPrefix(point, "/proc/"))
 }
 
-// mayHang tells whether the work may meet a served filesystem: whether there is
+// MayHang tells whether the work may meet a served filesystem: whether there is
 // one. Which path leads to it is for the kernel to find, and that may hang.
-func mayHang() bool {
+func MayHang() bool {
 	mounts, err := mountPoints()
 	if err != nil {
 		return false
@@ -45,10 +40,10 @@ func mayHang() bool {
 	return false
 }
 
-// byServer parts paths by their names: first those that name no served filesystem,
+// ByServer parts paths by their names: first those that name no served filesystem,
 // then those of each. A link may lead to one all the same; what stalls then lets the
 // next begin.
-func byServer(paths []string) [][]string {
+func ByServer(paths []string) [][]string {
 	groups, index := [][]string{nil}, map[string]int{"": 0}
 	mounts, err := mountPoints()
 	wd := workingDirectory()

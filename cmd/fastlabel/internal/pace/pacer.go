@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package pace holds a run back: to a rate, while others wait for I/O, and to
+// what is left of processor and disk.
+package pace
 
 import (
 	"context"
@@ -8,10 +10,10 @@ import (
 	"time"
 )
 
-// pacer holds entries back to a rate, all workers and all PATHs together. Each
+// Pacer holds entries back to a rate, all workers and all PATHs together. Each
 // that asks gets the next free time, in the order of asking, and waits for it
 // without the lock.
-type pacer struct {
+type Pacer struct {
 	rate float64 // --max-rate, in entries a second; 0: no limit
 
 	mu      sync.Mutex
@@ -24,10 +26,10 @@ type pacer struct {
 // millisecond late, a busy machine's later.
 const behind = 200 * time.Millisecond
 
-func newPacer(rate int) *pacer { return &pacer{rate: float64(rate), limit: float64(rate)} }
+func New(rate int) *Pacer { return &Pacer{rate: float64(rate), limit: float64(rate)} }
 
-// wait returns when so many entries may be worked on, or ctx ends.
-func (p *pacer) wait(ctx context.Context, entries int) {
+// Wait returns when so many entries may be worked on, or ctx ends.
+func (p *Pacer) Wait(ctx context.Context, entries int) {
 	if d := p.turn(time.Now(), entries); d > 0 {
 		t := time.NewTimer(d)
 		defer t.Stop()
@@ -39,7 +41,7 @@ func (p *pacer) wait(ctx context.Context, entries int) {
 }
 
 // turn is how long from now on the caller has to wait.
-func (p *pacer) turn(now time.Time, entries int) time.Duration {
+func (p *Pacer) turn(now time.Time, entries int) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.granted += int64(entries)
@@ -56,14 +58,14 @@ func (p *pacer) turn(now time.Time, entries int) time.Duration {
 }
 
 // done is how many entries were let through so far.
-func (p *pacer) done() int64 {
+func (p *Pacer) done() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.granted
 }
 
 // hold makes limit the rate, or --max-rate if that is less or limit is 0.
-func (p *pacer) hold(limit float64) {
+func (p *Pacer) hold(limit float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.rate > 0 && (limit <= 0 || limit > p.rate) {

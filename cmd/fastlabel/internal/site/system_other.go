@@ -2,27 +2,27 @@
 
 //go:build !linux
 
-package main
+package site
 
 import (
 	"errors"
 	"io/fs"
 )
 
-type identity struct{ dev, ino uint64 }
+type Identity struct{ Dev, Ino uint64 }
 
-func identify(fs.FileInfo) (identity, bool) { return identity{}, false }
+func Identify(fs.FileInfo) (Identity, bool) { return Identity{}, false }
 
-func upwards(path string) ([]identity, error) {
+func upwards(path string) ([]Identity, error) {
 	return nil, &fs.PathError{Op: "openat", Path: path, Err: errors.ErrUnsupported}
 }
 
-func onlyOurs(fs.FileInfo) bool { return false }
+func OnlyOurs(fs.FileInfo) bool { return false }
 
-func readLabel(path string) (string, error) {
+func ReadLabel(path string) (string, error) {
 	return "", &fs.PathError{Op: "getxattr", Path: path, Err: errors.ErrUnsupported}
 }
 
-func isBare(error) bool { return false }
+func IsBare(error) bool { return false }
 
 func mountPoints() (map[string]string, error) { return nil, errors.ErrUnsupported }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package site
 
 import (
 	"context"
@@ -11,30 +11,31 @@ import (
 	"syscall"
 )
 
-// root is one PATH. cover is the index of another that takes it in, or -1.
-type root struct {
-	path  string
-	cover int
+// Root is one PATH. cover is the index of another that takes it in, or -1.
+type Root struct {
+	Path  string
+	Cover int
 }
 
 // place is where a path leads: links on the way resolved, the last name not.
 type place struct {
 	path  string // "" if it could not be resolved
 	info  fs.FileInfo
-	id    identity
+	id    Identity
 	hasID bool
 }
 
-// coversOf finds the paths that another takes in: the same file, or one that lies
+// Covers finds the paths that another takes in: the same file, or one that lies
 // beneath a listed directory and is certain to be met there. In doubt a path
 // is walked by itself; the second walk finds its labels right and writes none.
 // It is not certain behind a mount (-x, or a mount that bears no labels: the
 // walk skips that, who lists it should hear of it), beneath an exclusion, or
 // if the walk above may trust a label and stop.
 //
-// at counts the looks, each of which may hang.
-func coversOf(ctx context.Context, paths []string, s *settings, at *atomic.Int64) []root {
-	roots := bare(paths)
+// trusts says that the walk may trust a label. at counts the looks, each of which
+// may hang.
+func Covers(ctx context.Context, paths, exclude []string, trusts bool, at *atomic.Int64) []Root {
+	roots := Bare(paths)
 	places := make([]place, len(paths))
 	mounts, err := mountPoints()
 	above := map[string]bool{} // what something is mounted beneath
@@ -43,9 +44,9 @@ func coversOf(ctx context.Context, paths []string, s *settings, at *atomic.Int64
 			above[dir] = true
 		}
 	}
-	excluded := exclusions{ids: excludedIDs(s.exclude), known: map[string]bool{}}
+	excluded := exclusions{ids: excludedIDs(exclude), known: map[string]bool{}}
 	wd, resolved := workingDirectory(), map[string]string{}
-	byPath, byID := map[string]int{}, map[identity]int{}
+	byPath, byID := map[string]int{}, map[Identity]int{}
 	for i, p := range paths {
 		if at.Add(1); ctx.Err() != nil {
 			return roots
@@ -56,7 +57,7 @@ func coversOf(ctx context.Context, paths []string, s *settings, at *atomic.Int64
 			continue
 		}
 		if first, ok := byPath[here.path]; ok {
-			roots[i].cover = first
+			roots[i].Cover = first
 			continue
 		}
 		byPath[here.path] = i
@@ -67,19 +68,19 @@ func coversOf(ctx context.Context, paths []string, s *settings, at *atomic.Int64
 		// different things mounted beneath them.
 		first, ok := byID[here.id]
 		if ok && (!here.info.IsDir() || err == nil && !above[here.path] && !above[places[first].path]) {
-			roots[i].cover = first
+			roots[i].Cover = first
 		} else if !ok {
 			byID[here.id] = i
 		}
 	}
-	if s.trust != "none" && s.trust != "" || err != nil {
+	if trusts || err != nil {
 		return roots
 	}
 	for i, here := range places {
 		if ctx.Err() != nil {
 			return roots
 		}
-		if roots[i].cover >= 0 || here.path == "" {
+		if roots[i].Cover >= 0 || here.path == "" {
 			continue
 		}
 		for dir := here.path; ; {
@@ -93,7 +94,7 @@ func coversOf(ctx context.Context, paths []string, s *settings, at *atomic.Int64
 			}
 			dir = parent
 			if above, ok := byPath[dir]; ok && places[above].info.IsDir() && sameDevice(here, places[above]) {
-				roots[i].cover = above
+				roots[i].Cover = above
 				break
 			}
 		}
@@ -101,11 +102,11 @@ func coversOf(ctx context.Context, paths []string, s *settings, at *atomic.Int64
 	return roots
 }
 
-// cover returns which root, walked by itself, takes in that one, or -1.
-func cover(roots []root, i int) int {
-	by := roots[i].cover
-	for by >= 0 && roots[by].cover >= 0 { // a twin of one that lies in a third
-		by = roots[by].cover
+// CoverOf returns which root, walked by itself, takes in that one, or -1.
+func CoverOf(roots []Root, i int) int {
+	by := roots[i].Cover
+	for by >= 0 && roots[by].Cover >= 0 { // a twin of one that lies in a third
+		by = roots[by].Cover
 	}
 	return by
 }
@@ -136,7 +137,7 @@ func locate(wd, path string, resolved map[string]string) place {
 	if at.info, err = os.Lstat(at.path); err != nil {
 		return place{}
 	}
-	at.id, at.hasID = identify(at.info)
+	at.id, at.hasID = Identify(at.info)
 	return at
 }
 
@@ -150,15 +151,15 @@ func workingDirectory() string {
 	return wd
 }
 
-func sameDevice(a, b place) bool { return a.hasID && b.hasID && a.id.dev == b.id.dev }
+func sameDevice(a, b place) bool { return a.hasID && b.hasID && a.id.Dev == b.id.Dev }
 
 // excludedIDs knows each exclusion by itself and by what it links to.
-func excludedIDs(paths []string) map[identity]bool {
-	ids := map[identity]bool{}
+func excludedIDs(paths []string) map[Identity]bool {
+	ids := map[Identity]bool{}
 	for _, p := range paths {
 		for _, stat := range []func(string) (fs.FileInfo, error){os.Stat, os.Lstat} {
 			if info, err := stat(p); err == nil {
-				if id, ok := identify(info); ok {
+				if id, ok := Identify(info); ok {
 					ids[id] = true
 				}
 			}
@@ -169,7 +170,7 @@ func excludedIDs(paths []string) map[identity]bool {
 
 // exclusions remembers what was looked up.
 type exclusions struct {
-	ids   map[identity]bool
+	ids   map[Identity]bool
 	known map[string]bool
 }
 
@@ -180,12 +181,21 @@ func (e exclusions) has(path string) bool {
 	excluded, known := e.known[path]
 	if !known {
 		info, err := os.Lstat(path)
-		id, ok := identity{}, false
+		id, ok := Identity{}, false
 		if err == nil {
-			id, ok = identify(info)
+			id, ok = Identify(info)
 		}
 		excluded = !ok || e.ids[id]
 		e.known[path] = excluded
 	}
 	return excluded
+}
+
+// Bare has no path take in another.
+func Bare(paths []string) []Root {
+	roots := make([]Root, len(paths))
+	for i, p := range paths {
+		roots[i] = Root{p, -1}
+	}
+	return roots
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package pace
 
 import (
 	"context"
@@ -20,7 +20,7 @@ func TestPacer(t *testing.T) {
 		{100, 1, 8, 0}, {100, 1, 1, 0}, {1000, 4, 8, time.Millisecond}, {50_000, 16, 8, 0}, {50_000, 48, 8, 100 * time.Microsecond}, {10, 48, 8, 0}, {1, 1, 1, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p := newPacer(c.rate)
+			p := New(c.rate)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(max(2, 800/c.rate))*time.Second)
 			defer cancel()
 			var all sync.WaitGroup
@@ -29,7 +29,7 @@ func TestPacer(t *testing.T) {
 			for i := range c.workers {
 				all.Go(func() {
 					for {
-						p.wait(ctx, c.entries)
+						p.Wait(ctx, c.entries)
 						if ctx.Err() != nil {
 							return
 						}
@@ -54,12 +54,12 @@ func TestPacer(t *testing.T) {
 // Who waits is let go when its context ends.
 func TestPacerStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPacer(1)
+		p := New(1)
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		began := time.Now()
-		p.wait(ctx, 1000)
-		p.wait(ctx, 1000)
+		p.Wait(ctx, 1000)
+		p.Wait(ctx, 1000)
 		if took := time.Since(began); took != 3*time.Second {
 			t.Errorf("it took %v", took)
 		}
@@ -69,7 +69,7 @@ func TestPacerStops(t *testing.T) {
 // Without a limit nobody waits, and --max-rate stays above what pressure asks.
 func TestPacerLimits(t *testing.T) {
 	now := time.Now()
-	p := newPacer(0)
+	p := New(0)
 	for range 10 {
 		if d := p.turn(now, 1000); d != 0 {
 			t.Errorf("waits %v", d)
@@ -85,7 +85,7 @@ func TestPacerLimits(t *testing.T) {
 		t.Errorf("waits %v; %d are done", d, p.done())
 	}
 	for limit, want := range map[float64]float64{0: 100, 50: 50, 1000: 100} {
-		p := newPacer(100)
+		p := New(100)
 		if p.hold(limit); p.limit != want {
 			t.Errorf("%v: %v", limit, p.limit)
 		}

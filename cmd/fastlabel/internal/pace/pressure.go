@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package pace
 
 import (
 	"fmt"
@@ -9,12 +9,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
 )
 
-// pressure slows a run down while tasks wait for I/O: "some avg10" of the
+// Pressure slows a run down while tasks wait for I/O: "some avg10" of the
 // kernel's pressure stall information (PSI), the percentage of the last ten
 // seconds in which at least one task did.
-type pressure struct {
+type Pressure struct {
 	file string
 	most float64 // --max-pressure, in per cent
 	// limit is the rate that it asks for, in entries a second; 0: none.
@@ -31,19 +33,19 @@ const (
 	slowest = 10
 )
 
-// findPressure finds the file that tells: that of the own cgroup, if it has
+// FindPressure finds the file that tells: that of the own cgroup, if it has
 // one, or the machine's. root is "/".
-func findPressure(root string) (string, error) {
+func FindPressure(root string, most float64) (*Pressure, error) {
 	machine := filepath.Join(root, "proc/pressure/io")
 	var why error
 	for _, file := range append(ownCgroup(root), machine) {
 		_, err := readPressure(file)
 		if err == nil {
-			return file, nil
+			return &Pressure{file: file, most: most}, nil
 		}
 		why = err // of the last, which every kernel with PSI has
 	}
-	return "", fmt.Errorf("the kernel tells no I/O pressure (PSI): %w", why)
+	return nil, fmt.Errorf("the kernel tells no I/O pressure (PSI): %w", why)
 }
 
 // ownCgroup lists where the own cgroup's pressure would be (cgroups(7)).
@@ -62,7 +64,8 @@ func ownCgroup(root string) (files []string) {
 			path = strings.TrimSuffix(p, "\n")
 		}
 	}
-	for _, m := range mounts(string(table)) {
+	all, _ := mountinfo.Parse(string(table))
+	for _, m := range all {
 		if path != "" && m.FSType == "cgroup2" {
 			files = append(files, filepath.Join(root, m.Point, path, "io.pressure"))
 		}
@@ -87,7 +90,7 @@ func readPressure(file string) (float64, error) {
 
 // look takes what the pressure is, in per cent, and how many entries a second
 // are done, and sets the limit.
-func (p *pressure) look(avg, rate float64) {
+func (p *Pressure) look(avg, rate float64) {
 	switch {
 	case avg > p.most && p.limit == 0:
 		p.limit = max(slowest, down*rate)
@@ -100,9 +103,9 @@ func (p *pressure) look(avg, rate float64) {
 	}
 }
 
-// watch looks at the pressure until the run is over, and has the pacer hold
+// Watch looks at the pressure until the run is over, and has the pacer hold
 // entries back.
-func (p *pressure) watch(pace *pacer) (end func()) {
+func (p *Pressure) Watch(pace *Pacer) (end func()) {
 	over, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -2,8 +2,8 @@
 
 //go:build !linux
 
-package main
+package pace
 
 import "errors"
 
-func giveWay() error { return errors.ErrUnsupported }
+func GiveWay() error { return errors.ErrUnsupported }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package site
 
 import (
 	"errors"
@@ -15,9 +15,9 @@ import (
 // device.
 const oPath = 0x200000
 
-// lookAt finds out what can be said of path without a look beneath it.
-func lookAt(path string) (site, error) {
-	v := site{path: path}
+// Look finds out what can be said of path without a look beneath it.
+func Look(path string) (Site, error) {
+	v := Site{Path: path}
 	fd, err := openPath(path)
 	if err != nil {
 		return v, err
@@ -28,8 +28,8 @@ func lookAt(path string) (site, error) {
 	if err := syscall.Fstat(fd, &st); err != nil {
 		return v, &fs.PathError{Op: "fstat", Path: path, Err: err}
 	}
-	v.directory = st.Mode&syscall.S_IFMT == syscall.S_IFDIR
-	if v.real, err = os.Readlink(proc); err != nil {
+	v.Directory = st.Mode&syscall.S_IFMT == syscall.S_IFDIR
+	if v.Real, err = os.Readlink(proc); err != nil {
 		return v, err
 	}
 	table, err := os.ReadFile("/proc/self/mountinfo")
@@ -41,17 +41,17 @@ func lookAt(path string) (site, error) {
 		return v, err
 	}
 	v.place(string(table), mountID(string(info)))
-	v.label, err = readLabel(proc)
+	v.Label, err = ReadLabel(proc)
 	switch {
 	case err == nil:
-		v.hasLabel, v.mount.unknown = true, false
+		v.HasLabel, v.Mount.Unknown = true, false
 	case errors.Is(err, errors.ErrUnsupported):
-		v.mount.unknown = false
-		if v.mount.noLabels == "" {
-			v.mount.noLabels = "the filesystem (" + v.mount.FSType + ") keeps none"
+		v.Mount.Unknown = false
+		if v.Mount.NoLabels == "" {
+			v.Mount.NoLabels = "the filesystem (" + v.Mount.FSType + ") keeps none"
 		}
 	case errors.Is(err, syscall.ENODATA):
-		v.mount.unknown = false
+		v.Mount.Unknown = false
 	default:
 		var at *fs.PathError
 		if errors.As(err, &at) {
@@ -85,23 +85,23 @@ func mountID(text string) uint64 {
 	return id
 }
 
-// labelOf returns the label of what path names, "" if it has none.
-func labelOf(path string) (string, error) {
+// LabelOf returns the label of what path names, "" if it has none.
+func LabelOf(path string) (string, error) {
 	fd, err := openPath(path)
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = syscall.Close(fd) }()
-	label, err := readLabel("/proc/self/fd/" + strconv.Itoa(fd))
-	if isBare(err) {
+	label, err := ReadLabel("/proc/self/fd/" + strconv.Itoa(fd))
+	if IsBare(err) {
 		return "", nil
 	}
 	return label, err
 }
 
-// isReadOnly tells that nothing can be written to what path names: its mount, its
+// ReadOnly tells that nothing can be written to what path names: its mount, its
 // filesystem or its subvolume is read-only.
-func isReadOnly(path string) bool {
+func ReadOnly(path string) bool {
 	const (
 		cwd      = -0x64 // AT_FDCWD
 		noFollow = 0x100 // AT_SYMLINK_NOFOLLOW

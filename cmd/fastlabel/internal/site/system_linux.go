@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package site
 
 import (
 	"bytes"
@@ -11,25 +11,25 @@ import (
 	"syscall"
 )
 
-// identity is what tells one file from another, whatever it is called.
-type identity struct{ dev, ino uint64 }
+// Identity is what tells one file from another, whatever it is called.
+type Identity struct{ Dev, Ino uint64 }
 
-// identify returns the identity of a file. It is not ok for inode 0, which
+// Identify returns the identity of a file. It is not ok for inode 0, which
 // some FUSE filesystems give to every file.
-func identify(info fs.FileInfo) (id identity, ok bool) {
+func Identify(info fs.FileInfo) (id Identity, ok bool) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || st.Ino == 0 {
 		return id, false
 	}
 	//nolint:unconvert // Dev is 32 bits wide on some architectures
-	return identity{uint64(st.Dev), st.Ino}, true
+	return Identity{uint64(st.Dev), st.Ino}, true
 }
 
 // upwards lists the directory that path leads to and all that it lies in, up to
 // the root. The kernel resolves path: behind a link, .. is where the link leads.
-func upwards(path string) ([]identity, error) {
+func upwards(path string) ([]Identity, error) {
 	const most = 1 << 16 // a hostile owner's depth must end somewhere
-	var all []identity
+	var all []Identity
 	for at, next := -1, path; ; next = ".." {
 		fd, err := openDirAt(at, next)
 		if at >= 0 {
@@ -45,8 +45,8 @@ func upwards(path string) ([]identity, error) {
 			return nil, &fs.PathError{Op: "fstat", Path: path, Err: cmp.Or(err, error(syscall.ELOOP))}
 		}
 		//nolint:unconvert // Dev is 32 bits wide on some architectures
-		id := identity{uint64(st.Dev), st.Ino}
-		if len(all) > 0 && all[len(all)-1] == id && id.ino != 0 { // the parent of / is /
+		id := Identity{uint64(st.Dev), st.Ino}
+		if len(all) > 0 && all[len(all)-1] == id && id.Ino != 0 { // the parent of / is /
 			_ = syscall.Close(at)
 			return all, nil
 		}
@@ -67,14 +67,14 @@ func openDirAt(dir int, name string) (int, error) {
 	}
 }
 
-// onlyOurs says that nobody but root and this user may write the file.
-func onlyOurs(info fs.FileInfo) bool {
+// OnlyOurs says that nobody but root and this user may write the file.
+func OnlyOurs(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && (st.Uid == 0 || int(st.Uid) == os.Geteuid()) && info.Mode().Perm()&0o022 == 0
 }
 
-// readLabel returns the label of the file that path leads to.
-func readLabel(path string) (string, error) {
+// ReadLabel returns the label of the file that path leads to.
+func ReadLabel(path string) (string, error) {
 	const most = 65536 // XATTR_SIZE_MAX
 	buf := make([]byte, most)
 	for {
@@ -89,8 +89,8 @@ func readLabel(path string) (string, error) {
 	}
 }
 
-// isBare tells that a file has no label.
-func isBare(err error) bool { return errors.Is(err, syscall.ENODATA) }
+// IsBare tells that a file has no label.
+func IsBare(err error) bool { return errors.Is(err, syscall.ENODATA) }
 
 // mountPoints knows where something is mounted, and its type. Of several at
 // one place it gives one that is served, if there is one.

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package wait waits for what may hang no longer than it should: for an answer until
+// a context ends, and with several things to do for each that does not stall.
+package wait
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Patience is how long a filesystem that may hang may take to answer before what
+// does not need it is done first.
+const Patience = time.Second
+
+// Grace is how long an answer may take that is under way when ctx ends.
+const Grace = 300 * time.Millisecond
+
+// Within is f's result, or ctx's end if that comes first: f may hang on a pipe
+// that nobody closes or a server that is gone, and is then left behind.
+func Within[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := f()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
+	}
+}
+
+// Linger is ctx, but ends a little later: for an answer that is under way.
+func Linger(ctx context.Context) (context.Context, context.CancelFunc) {
+	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(Grace, cancel) })
+	return late, func() { stop(); cancel() }
+}
+
+// Looks is what f returns, which counts its looks at files. It is not ok if ctx ends
+// before or, where one may hang, if one does not return in time.
+func Looks[T any](ctx context.Context, may bool, f func(at *atomic.Int64) T) (result T, ok bool) {
+	done := make(chan T, 1)
+	var at atomic.Int64
+	go func() { done <- f(&at) }()
+	tick := time.NewTicker(Patience)
+	defer tick.Stop()
+	for last := int64(-1); ; {
+		select {
+		case result = <-done:
+			return result, true
+		case <-ctx.Done():
+			return result, false
+		case <-tick.C:
+			now := at.Load()
+			if may && now == last {
+				return result, false
+			}
+			last = now
+		}
+	}
+}
+
+// InTurn does each of n things. The next begins when the one before has ended
+// or says that it stalls. When all have begun, begun is called, and when all
+// have ended inTurn returns. A million that do not stall take one goroutine.
+func InTurn(n int, do func(i int, stalls func()), begun func()) {
+	var all sync.WaitGroup
+	last := make(chan struct{})
+	var from func(i int)
+	from = func(i int) {
+		for ; i < n; i++ {
+			var turn sync.Once
+			passed := false
+			do(i, func() {
+				turn.Do(func() {
+					passed = true
+					all.Go(func() { from(i + 1) })
+				})
+			})
+			turn.Do(func() {}) // who stalls from now on passes nothing on
+			if passed {
+				return
+			}
+		}
+		close(last)
+	}
+	all.Go(func() { from(0) })
+	<-last
+	begun()
+	all.Wait()
+}
