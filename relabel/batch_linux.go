@@ -91,9 +91,9 @@ func (b *batch) sort() {
 	}
 }
 
-// begin readies b for the first reading of d from start on: everything, until it
+// reset readies b for the first reading of d from start on: everything, until it
 // does not fit.
-func (b *batch) begin(d *dir, start int64) {
+func (b *batch) reset(d *dir, start int64) {
 	b.dir, b.start, b.from, b.to, b.weights, b.reading = d, start, 0, math.MaxUint64, b.weights[:0], 0
 }
 

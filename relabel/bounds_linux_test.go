@@ -217,7 +217,7 @@ func TestAllocations(t *testing.T) {
 	most := int64(more / 20) // a walk that takes long makes some by the clock: 125 in a minute
 	flat(t, few, 10_000)
 	flat(t, many, 10_000+more)
-	allocated := func(root, label string, m means, o Options) int64 {
+	allocated := func(root, label string, m capabilities, o Options) int64 {
 		settle(t, root)
 		runtime.GC()
 		var before, after runtime.MemStats

@@ -59,7 +59,7 @@ func (r *run) lead(ctx context.Context, what func(ctx context.Context) error) (R
 // was not begun or has not ended, because the run was stopped.
 func (r *run) call(name, path string, f func()) bool {
 	c := &HungCall{theCallers + name, path}
-	if !r.begins(c) {
+	if !r.callBegins(c) {
 		return false
 	}
 	done := make(chan struct{})
@@ -69,7 +69,7 @@ func (r *run) call(name, path string, f func()) bool {
 			if !returned {
 				_ = r.blow(name, recover()) // it is told when the run ends
 			}
-			r.ended(c)
+			r.callEnds(c)
 			close(done)
 		}()
 		f()
@@ -83,8 +83,8 @@ func (r *run) call(name, path string, f func()) bool {
 	}
 }
 
-// begins notes that c is under way, and says no if it may not begin any more.
-func (r *run) begins(c *HungCall) bool {
+// callBegins notes that c is under way, and says no if it may not begin any more.
+func (r *run) callBegins(c *HungCall) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.over || r.isOff() {
@@ -94,7 +94,7 @@ func (r *run) begins(c *HungCall) bool {
 	return true
 }
 
-func (r *run) ended(c *HungCall) {
+func (r *run) callEnds(c *HungCall) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.calling = slices.DeleteFunc(r.calling, func(o *HungCall) bool { return o == c })
@@ -120,13 +120,13 @@ func (r *run) throttler(ctx context.Context) *throttler {
 		defer func() {
 			if !returned {
 				_ = r.blow("Throttle", recover()) // it is told when the run ends
-				r.ended(t.c)
+				r.callEnds(t.c)
 			}
 			close(t.ended)
 		}()
 		for entries := range t.work {
 			r.o.Throttle(ctx, entries)
-			r.ended(t.c)
+			r.callEnds(t.c)
 			t.done <- struct{}{}
 		}
 		returned = true
@@ -136,13 +136,13 @@ func (r *run) throttler(ctx context.Context) *throttler {
 
 // ask is call for Throttle.
 func (t *throttler) ask(entries int) {
-	if !t.begins(t.c) {
+	if !t.callBegins(t.c) {
 		return
 	}
 	select {
 	case t.work <- entries:
 	case <-t.ended:
-		t.run.ended(t.c)
+		t.run.callEnds(t.c)
 		return
 	}
 	select {
@@ -237,8 +237,8 @@ func (w *worker) telling(what func()) {
 	w.paused.Store(false)
 }
 
-func (w *worker) report(path, op string, err error) {
-	w.telling(func() { w.run.report(path, op, err) })
+func (w *worker) reportFailure(path, op string, err error) {
+	w.telling(func() { w.run.reportFailure(path, op, err) })
 }
 
 func (w *worker) skip(path, reason string) {

@@ -138,27 +138,27 @@ func TestClaim(t *testing.T) {
 // unlocked is Tree where the lock is not shared, as between pods that have a /run
 // of their own, or nodes.
 func unlocked(ctx context.Context, path, label string, o Options) (Report, error) {
-	r := &run{o: o, told: Report{Root: path, Label: label}}
+	r := &run{o: o, report: Report{Root: path, Label: label}}
 	r.main = r.task()
 	var err error
 	if r.want, err = Canonical(label); err == nil {
 		err = r.prepare()
 	}
 	if err != nil {
-		return r.told, err
+		return r.report, err
 	}
 	defer r.proc.close()
 	defer r.locks.Close()
 	root, err := r.openPrepared(path, probe)
 	if err != nil {
-		return r.told, err
+		return r.report, err
 	}
 	defer root.close()
 	ctx, r.stop = context.WithCancelCause(ctx)
 	defer r.stop(nil)
 	err = r.relabel(ctx, root)
-	r.total.fill(&r.told)
-	return r.told, err
+	r.total.fill(&r.report)
+	return r.report, err
 }
 
 // TestGiveWay: a run that has replaced the claim of another waits until that one has

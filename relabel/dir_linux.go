@@ -22,10 +22,10 @@ type dir struct {
 	mount  *mount
 	name   string // with its NUL; "" at the top
 
-	deep int32 // how many levels below the top of its mount
-	fd   int32 // -1 while it is closed
-	pins int32 // workers in it, batches of it, and a rest that waits: the descriptor stays
-	want int32 // items that will need it: better kept open
+	deep    int32 // how many levels below the top of its mount
+	fd      int32 // -1 while it is closed
+	pins    int32 // workers in it, batches of it, and a rest that waits: the descriptor stays
+	pending int32 // items that will need it: better kept open
 	// While it is closed and wanted: what it was, so that the directory
 	// found again by name is known to be the same. Nothing is known of one
 	// that was closed for good; it may lie on the way to one that is wanted.
@@ -33,13 +33,13 @@ type dir struct {
 	// The list of open directories that nobody is in, oldest first.
 	newer, older *dir
 
-	shared  bool    // others may know of it; else the cache's mutex is not needed
-	extent  extent  // how much of it is looked at
-	small   bool    // known to need no sorting
-	least   uint64  // entries with lower inode numbers were labelled: see fillBatch
-	outcome outcome // what the tally holds for its own label
-	spoiled bool    // its entries could not all be read: counted as failed
-	again   bool    // the root on its second reading: see reread
+	shared    bool    // others may know of it; else the cache's mutex is not needed
+	extent    extent  // how much of it is looked at
+	small     bool    // known to need no sorting
+	least     uint64  // entries with lower inode numbers were labelled: see fillBatch
+	outcome   outcome // what the tally holds for its own label
+	spoiled   bool    // its entries could not all be read: counted as failed
+	rereading bool    // the root on its second reading: see reread
 }
 
 // pathMost is how many bytes of names a path in a message has, which is as long as a
@@ -130,14 +130,14 @@ func (d *dir) share() {
 func (c *cache) expect(d *dir) {
 	c.mu.Lock()
 	d.share()
-	d.want++
+	d.pending++
 	c.mu.Unlock()
 }
 
 // acquire makes d open and pins it, for one of the items that expected it.
 func (c *cache) acquire(d *dir) (int, string, sys.Errno) {
 	c.mu.Lock()
-	d.want--
+	d.pending--
 	if d.fd >= 0 {
 		c.unlist(d)
 		d.pins++
@@ -209,20 +209,20 @@ func (c *cache) release(d *dir) {
 		sys.Close(c.forget(d))
 		return
 	}
-	c.letGo(d, 0)
+	c.unpin(d, 0)
 }
 
-// letGo is release by one who pinned d once for itself and did owed items more
-// that expected it.
-func (c *cache) letGo(d *dir, owed int) {
+// unpin is release by one that pinned d once and did owed items more that expected
+// it.
+func (c *cache) unpin(d *dir, owed int) {
 	c.mu.Lock()
-	d.want -= int32(owed)
+	d.pending -= int32(owed)
 	d.pins--
 	if d.pins > 0 || d.parent == nil {
 		c.mu.Unlock()
 		return
 	}
-	if d.want <= 0 {
+	if d.pending <= 0 {
 		fd := c.forget(d)
 		c.mu.Unlock()
 		sys.Close(fd) // not under the mutex: it may take its time

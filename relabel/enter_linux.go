@@ -15,7 +15,7 @@ func (w *worker) enter(parent *dir, name string) {
 	t := xattrio.Target{Name: sys.Cname(name[:len(name)-1])}
 	w.at(parent, t.Name)
 	w.now(w.opens())
-	at, op, e := w.hold(parent)
+	at, op, e := w.acquireParent(parent)
 	if e != 0 {
 		w.tally.count(w.fail(parent, t, op, e))
 		return
@@ -25,7 +25,7 @@ func (w *worker) enter(parent *dir, name string) {
 		w.visit(parent, t, name)
 		return
 	}
-	w.tidy()
+	w.closeVisited()
 	fd, op, e := w.open(t)
 	w.opened(parent, t, name, fd, op, e)
 }
@@ -61,7 +61,7 @@ func (w *worker) opened(parent *dir, t xattrio.Target, name string, fd int, op s
 // judged notes what became of the directory's own label.
 func (d *dir) judged(w *worker, o outcome) {
 	d.outcome, d.spoiled = o, o == failure
-	if o != skipped || !d.parent.again { // else it was counted when it was read first
+	if o != skipped || !d.parent.rereading { // else it was counted when it was read first
 		w.tally.count(o)
 	}
 }
@@ -71,8 +71,8 @@ func (d *dir) judged(w *worker, o outcome) {
 func (w *worker) visit(parent *dir, t xattrio.Target, name string) {
 	unread := w.guess()
 	w.now(xattrio.Visit)
-	v := w.io.Visit(w.spent, t.FD, t.Name, sys.OpenDir|sys.NoAtime, unread, w.buf, &w.step)
-	w.spent = -1
+	v := w.io.Visit(w.closeNext, t.FD, t.Name, sys.OpenDir|sys.NoAtime, unread, w.buf, &w.step)
+	w.closeNext = -1
 	switch {
 	case v.Errno == syscall.EPERM && v.Step == sys.StepOpen:
 		fd, op, e := w.open(t) // its access time is its owner's to leave alone
@@ -85,9 +85,9 @@ func (w *worker) visit(parent *dir, t xattrio.Target, name string) {
 	}
 	d := w.cache.opened(parent, name, v.FD)
 	if !unread && v.Wrong {
-		w.row++
+		w.wrongStreak++
 	} else if !unread && v.Step > sys.StepRead {
-		w.row = 0
+		w.wrongStreak = 0
 	}
 	self := xattrio.Target{FD: v.FD}
 	switch v.Step {
@@ -116,35 +116,35 @@ func (w *worker) visit(parent *dir, t xattrio.Target, name string) {
 		}
 		w.share(d, v.FD, n, more)
 	}
-	w.depart(d)
+	w.releaseVisited(d)
 }
 
-// depart is release by the worker that visited d. Where nobody else knows of d it is
-// closed with the next visit, which saves a word to the scheduler.
-func (w *worker) depart(d *dir) {
+// releaseVisited is release by the worker that visited d. If nobody else knows of d it
+// is closed inside the next visit's pair of calls to the scheduler.
+func (w *worker) releaseVisited(d *dir) {
 	if d.shared {
 		w.cache.release(d)
 		return
 	}
-	w.spent = w.cache.forget(d)
+	w.closeNext = w.cache.forget(d)
 }
 
-// tidy closes what the last visit left open.
-func (w *worker) tidy() {
-	if w.spent >= 0 {
-		sys.Close(w.spent)
-		w.spent = -1
+// closeVisited closes what the last visit left open.
+func (w *worker) closeVisited() {
+	if w.closeNext >= 0 {
+		sys.Close(w.closeNext)
+		w.closeNext = -1
 	}
 }
 
-// hold keeps parent open for an item that expected it; brothers, which come one
-// after the other, at the price of one.
-func (w *worker) hold(parent *dir) (int, string, sys.Errno) {
+// acquireParent acquires parent for an item that expected it. Consecutive siblings
+// share one acquire.
+func (w *worker) acquireParent(parent *dir) (int, string, sys.Errno) {
 	if w.held == parent {
 		w.owed++
 		return int(parent.fd), "", 0
 	}
-	w.letGo()
+	w.releaseParent()
 	fd, op, e := w.cache.acquire(parent)
 	if e == 0 {
 		w.held = parent
@@ -152,10 +152,10 @@ func (w *worker) hold(parent *dir) (int, string, sys.Errno) {
 	return fd, op, e
 }
 
-// letGo is for a worker that goes elsewhere.
-func (w *worker) letGo() {
+// releaseParent ends that, before an item that has another parent.
+func (w *worker) releaseParent() {
 	if w.held != nil {
-		w.cache.letGo(w.held, w.owed)
+		w.cache.unpin(w.held, w.owed)
 		w.held, w.owed = nil, 0
 	}
 }
@@ -206,7 +206,7 @@ func (w *worker) closed(parent *dir, t xattrio.Target, op string, e sys.Errno) o
 	e = xattrio.Absent(t.FD, e)
 	switch xattrio.Judge(e) {
 	case xattrio.Gone:
-		if parent.again {
+		if parent.rereading {
 			return elsewhere // counted when it was read first, if it was
 		}
 		return vanished

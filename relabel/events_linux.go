@@ -13,7 +13,7 @@ import (
 // them are counted, and told to Options.OnFailure.
 const keepErrors = 16
 
-func (r *run) report(path, op string, err error) {
+func (r *run) reportFailure(path, op string, err error) {
 	f := &fs.PathError{Op: op, Path: path, Err: err}
 	r.events.Lock()
 	if len(r.first) < keepErrors {

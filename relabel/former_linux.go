@@ -33,7 +33,7 @@ import (
 // Who owns what: a page belongs to the worker that fills it, then, by the
 // ledger's mutex, to the one that keeps it, then, by the pool's deques, to the
 // one that writes it. Orderings: a page becomes an item after Keep returned, and
-// nothing but an item with a page writes (worker.noted). While pages wait, an
+// nothing but an item with a page writes (worker.journaled). While pages wait, an
 // item that will keep them is pending, or somebody is at it: the pool does not
 // end before them.
 
@@ -121,7 +121,7 @@ func bore(has xattrio.Label) (Former, sys.Errno) {
 }
 
 // keeps says that what is wrong is to be put on a page, not written.
-func (w *worker) keeps() bool { return w.ledger != nil && !w.noted }
+func (w *worker) keeps() bool { return w.ledger != nil && !w.journaled }
 
 // put notes that t, which bears was, is to be written. d is the directory that t
 // is in or, where t has no name, t itself.
@@ -225,13 +225,13 @@ func (w *worker) keep() {
 	if len(pages) == 0 || w.stopped() {
 		return
 	}
-	told := make([]Page, len(pages))
+	ready := make([]Page, len(pages))
 	for i, p := range pages {
-		told[i] = p.told()
+		ready[i] = p.forRecorder()
 	}
 	w.now(xattrio.Fdatasync)
 	kept := make(chan error, 1)
-	w.telling(func() { w.call("Recorder.Keep", "", func() { kept <- l.to.Keep(told) }) })
+	w.telling(func() { w.call("Recorder.Keep", "", func() { kept <- l.to.Keep(ready) }) })
 	select {
 	case err := <-kept:
 		if err != nil {
@@ -246,8 +246,8 @@ func (w *worker) keep() {
 	}
 }
 
-// told is the page as the Recorder gets it.
-func (p *page) told() Page {
+// forRecorder is the page as the Recorder gets it.
+func (p *page) forRecorder() Page {
 	if p.self {
 		d := p.dir
 		p.was[0].Name = d.name[:len(d.name)-1]
@@ -295,13 +295,13 @@ func (w *worker) write(p *page) {
 		w.spoil(d, op, e)
 		return
 	}
-	w.noted = true
+	w.journaled = true
 	if p.self {
 		d.judged(w, w.label(xattrio.Target{FD: fd}, d))
 	} else {
 		w.records(d, fd, p.names)
 	}
-	w.noted = false
+	w.journaled = false
 	if p.self && !p.done {
 		w.scan(d, fd)
 	}
@@ -324,13 +324,13 @@ func (w *worker) look(c *chunk, d *dir, o sys.Order, i, end int) (int, bool) {
 	for ; i < read; i++ {
 		w.eios = 0
 		if w.io.Right(w.found, i) {
-			w.row = 0
-			if !d.again {
+			w.wrongStreak = 0
+			if !d.rereading {
 				w.tally.count(right)
 			}
 			continue
 		}
-		w.row++
+		w.wrongStreak++
 		value, has := w.found.At(i)
 		if !has || w.last != string(value) {
 			w.last = string(value)

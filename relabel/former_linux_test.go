@@ -94,7 +94,7 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-func undo(t *testing.T, root string, m means, o Options, engine string) {
+func undo(t *testing.T, root string, m capabilities, o Options, engine string) {
 	t.Helper()
 	labels := func() map[string]string {
 		all := map[string]string{}

@@ -9,8 +9,8 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
-// means is what this kernel lets us do, found out once for a run.
-type means struct {
+// capabilities is what this kernel lets us do, found out once for a run.
+type capabilities struct {
 	way     xattrio.Way // the best inside a clone
 	clones  bool        // private clones are worth a try
 	openat2 bool
@@ -23,6 +23,6 @@ type means struct {
 }
 
 // probe asks the kernel. It remembers only what cannot be done.
-func probe() means {
-	return means{way: xattrio.Fastest(), clones: true, openat2: sys.HasOpenat2(), sorting: ample}
+func probe() capabilities {
+	return capabilities{way: xattrio.Fastest(), clones: true, openat2: sys.HasOpenat2(), sorting: ample}
 }

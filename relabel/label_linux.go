@@ -76,7 +76,7 @@ func (w *worker) attempt(t xattrio.Target, d *dir) (outcome, string, sys.Errno) 
 		return failure, op, e
 	}
 	defer w.io.Release(t)
-	unread := w.guess() || w.noted && w.o.OnChange == nil // it is on record
+	unread := w.guess() || w.journaled && w.o.OnChange == nil // it is on record
 	from := ""
 	var was Former
 	if !unread {
@@ -86,7 +86,7 @@ func (w *worker) attempt(t xattrio.Target, d *dir) (outcome, string, sys.Errno) 
 			return failure, op, e
 		}
 		if has.Is(w.want) {
-			w.row = 0
+			w.wrongStreak = 0
 			return right, "", 0
 		}
 		if w.o.OnChange != nil {
@@ -97,7 +97,7 @@ func (w *worker) attempt(t xattrio.Target, d *dir) (outcome, string, sys.Errno) 
 				return failure, op, e
 			}
 		}
-		w.row++
+		w.wrongStreak++
 	}
 	if w.o.HardLinks != LinksLabel {
 		if o, op, e := w.linked(t, d); o != written {
@@ -144,7 +144,7 @@ func (w *worker) frozen(t xattrio.Target, e sys.Errno) bool {
 // leaveFrozen names what lies in a read-only subvolume: as a rule that itself, and
 // what is in it is not looked at then. It was named when the root was read first.
 func (w *worker) leaveFrozen(t xattrio.Target, d *dir) outcome {
-	if t.Name != nil || !d.parent.again {
+	if t.Name != nil || !d.parent.rereading {
 		w.skip(d.path(t.String()), readOnlySubvolume)
 	}
 	return skipped
@@ -159,7 +159,7 @@ func (w *worker) refusedButRight(t xattrio.Target, e sys.Errno) bool {
 	if has, _, e := w.io.Read(t); e != 0 || !has.Is(w.want) {
 		return false
 	}
-	w.row = 0
+	w.wrongStreak = 0
 	return true
 }
 
@@ -178,17 +178,17 @@ func (w *worker) linked(t xattrio.Target, d *dir) (outcome, string, sys.Errno) {
 	case w.o.HardLinks == LinksSkip:
 		return w.leave(d, t, fmt.Sprintf("it has %d names (hard links)", st.Links)), "", 0
 	}
-	w.report(d.path(t.String()), "relabel", ErrHardLinks)
+	w.reportFailure(d.path(t.String()), "relabel", ErrHardLinks)
 	return failure, "", 0
 }
 
 // guess says whether to write without reading first (contract point 4).
 func (w *worker) guess() bool {
-	if !w.guesses || w.row < guessAfter {
+	if !w.guesses || w.wrongStreak < guessAfter {
 		return false
 	}
-	w.turn++
-	return w.turn%guessCheck != 0
+	w.sinceGuess++
+	return w.sinceGuess%guessCheck != 0
 }
 
 // mountedOver deals with an entry over which something is mounted, which is
@@ -223,7 +223,7 @@ func (w *worker) mountOver(t xattrio.Target) uint64 {
 // leave counts and names an entry that is left alone; on the second reading of
 // the root it was, when it was read first.
 func (w *worker) leave(d *dir, t xattrio.Target, why string) outcome {
-	if d.again {
+	if d.rereading {
 		return elsewhere
 	}
 	w.skip(d.path(t.String()), why)
@@ -232,7 +232,7 @@ func (w *worker) leave(d *dir, t xattrio.Target, why string) outcome {
 
 // fail reports what stood in t's way. Many EIOs in a row end the run.
 func (w *worker) fail(d *dir, t xattrio.Target, op string, e sys.Errno) outcome {
-	w.report(d.path(t.String()), op, w.explain(t, op, e))
+	w.reportFailure(d.path(t.String()), op, w.explain(t, op, e))
 	w.sicken(op, e)
 	return failure
 }
@@ -260,7 +260,7 @@ func (w *worker) spoil(d *dir, op string, err error) {
 		w.tally.of[d.outcome]--
 		w.tally.of[failure]++
 	}
-	w.report(d.path(""), op, err)
+	w.reportFailure(d.path(""), op, err)
 	var e sys.Errno
 	if errors.As(err, &e) {
 		w.sicken(op, e)

@@ -112,7 +112,7 @@ func (r *run) trusted(root *root) (bool, error) {
 	ok, _, err := r.bears(root, depth)
 	if ok {
 		r.count(right)
-		r.tell(func(told *Report) { told.Trusted, told.Complete = true, true })
+		r.tell(func(report *Report) { report.Trusted, report.Complete = true, true })
 	}
 	return ok, err
 }

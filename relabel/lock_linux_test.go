@@ -45,7 +45,7 @@ func TestChild(t *testing.T) {
 		r, err := Tree(t.Context(), path, newLabel, Options{OnFailure: func(err error) { fmt.Println("failed:", err) }})
 		fmt.Printf("report: %+v\nerror: %v\n", r, err)
 	case "sort": // with memory for 250 of the longest names
-		r, err := tree(t.Context(), path, newLabel, Options{Threads: 1}, as(means{openat2: true, clones: true, way: xattrio.ByName, sorting: sorting{from: 1, budget: 64 << 10}}))
+		r, err := tree(t.Context(), path, newLabel, Options{Threads: 1}, as(capabilities{openat2: true, clones: true, way: xattrio.ByName, sorting: sorting{from: 1, budget: 64 << 10}}))
 		if err != nil || !r.Complete || r.Written+r.Right != r.Seen {
 			t.Errorf("%+v, %v", r, err)
 		}
@@ -123,7 +123,7 @@ func TestOneAtATime(t *testing.T) {
 // walkAlone only walks: without lock, seal, commit and second reading.
 func walkAlone(t *testing.T, root, label string, o Options) {
 	t.Helper()
-	r := &run{o: o, told: Report{Root: root, Label: label}, want: label}
+	r := &run{o: o, report: Report{Root: root, Label: label}, want: label}
 	r.main = r.task()
 	if err := r.prepare(); err != nil {
 		t.Fatal(err)

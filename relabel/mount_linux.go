@@ -72,12 +72,12 @@ func (r *run) enclose(m *mount, at int) (string, sys.Errno) {
 	fd, op, e := -1, "open_tree", syscall.ENOSYS
 	m.tree = -1
 	m.activity.At("openat", m.path)
-	if r.means.clones {
+	if r.capabilities.clones {
 		fd, m.tree, op, e = cloneMount(at)
 	}
 	if e != 0 && cannotClone(e) {
 		m.confined = compareIDs
-		if r.means.openat2 {
+		if r.capabilities.openat2 {
 			m.confined = resolve
 		}
 		fd, e = openReading(func(flags int) (int, sys.Errno) {
@@ -96,7 +96,7 @@ func (r *run) enclose(m *mount, at int) (string, sys.Errno) {
 	m.sorts = e == 0 && kind == sys.Ext4
 	m.dated = e == 0 && sys.KeepsTimes(kind)
 	m.subvolumes = e == 0 && kind == sys.Btrfs
-	m.served = e == 0 && sys.Served(kind) || r.means.served
+	m.served = e == 0 && sys.Served(kind) || r.capabilities.served
 	m.tells = e == 0 && (sys.RecordsTell(kind) || kind == sys.Btrfs)
 	m.asks = m.asks || len(m.left) > 0 && (e != 0 || !sys.RecordsTell(kind))
 	r.expectCopies(m)
@@ -118,7 +118,7 @@ func (m *mount) close() {
 // where links are counted: what was counted must be what is labelled.
 func (r *run) way(m *mount) xattrio.Way {
 	if m.confined == clone && r.o.HardLinks == LinksLabel {
-		return r.means.way
+		return r.capabilities.way
 	}
 	return xattrio.ByDescriptor
 }

@@ -183,7 +183,7 @@ func TestAnswers(t *testing.T) {
 func TestThreadsMoveOn(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir d%02d x20\nfile d%02d/f x20\n")
 	for range 5 {
-		_, err := tree(t.Context(), root, newLabel, Options{Threads: 16, NoSync: true}, as(means{way: xattrio.ByThread, clones: true, openat2: true}))
+		_, err := tree(t.Context(), root, newLabel, Options{Threads: 16, NoSync: true}, as(capabilities{way: xattrio.ByThread, clones: true, openat2: true}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -401,7 +401,7 @@ func TestSeveralReadings(t *testing.T) {
 		st, _ := statPath(filepath.Join(flat, name))
 		far[i] = st.Ino >> bucketBits
 	}
-	r, err := tree(t.Context(), root, newLabel, Options{Threads: 1}, as(means{openat2: true, sorting: sorting{from: 1, budget: 48 << 10}}))
+	r, err := tree(t.Context(), root, newLabel, Options{Threads: 1}, as(capabilities{openat2: true, sorting: sorting{from: 1, budget: 48 << 10}}))
 	if n := len(bearing(t, root, newLabel)); err != nil || r.Seen != 2*each+2 || n != 2*each+2 || far[0] == far[1] {
 		t.Errorf("%d labelled, in the buckets %d: %+v, %v", n, far, r, err)
 	}

@@ -75,7 +75,7 @@ func filesForAll() int {
 func processors() int { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) }
 
 func (r *run) worker(m *mount, p *steal.Worker[item]) *worker {
-	w := &worker{run: r, pool: p, m: m, spent: -1, rowLen: sys.RowLen}
+	w := &worker{run: r, pool: p, m: m, closeNext: -1, rowLen: sys.RowLen}
 	w.io = xattrio.New(r.want)
 	w.io.Way, w.io.Pin = r.way(m), m.pin
 	if r.o.OnChange == nil && r.ledger == nil {
@@ -143,8 +143,8 @@ func (r *run) walk(ctx context.Context, t *task, m *mount, seeds []item) error {
 // retire ends the worker: it holds no directory and no memory any more, and its
 // thread is out of the volume.
 func (w *worker) retire() {
-	w.letGo()
-	w.tidy()
+	w.releaseParent()
+	w.closeVisited()
 	w.buf, w.other, w.order, w.sorted = nil, nil, nil, nil
 	w.chunk.Store(nil)
 	w.going.Store(nil)

@@ -124,7 +124,7 @@ func (c *record) readMark() {
 	switch {
 	case relies && ok && c.right() && k.vouches(c.want, root, c.began):
 		c.earlier = k
-		c.tell(func(told *Report) { told.Since = time.Unix(0, k.start) })
+		c.tell(func(report *Report) { report.Since = time.Unix(0, k.start) })
 		return
 	case relies:
 		c.note("no earlier run vouches for this label here: everything is read")

@@ -90,7 +90,7 @@ func (r *run) openRecord(root *root) (*record, error) {
 	c.mtime, c.asked = st.Mtime, time.Now()
 	c.leaves(c.have)
 	if sealOf(c.have, r.want) {
-		r.tell(func(told *Report) { told.Interrupted = r.want })
+		r.tell(func(report *Report) { report.Interrupted = r.want })
 	}
 	// Where the root is right, a wrong label beneath it is a stray, and
 	// writing the right ones again would touch every file for nothing.
@@ -220,7 +220,7 @@ func (c *record) conclude(ctx context.Context) error {
 	}
 	c.disclaim()
 	c.leaveMark()
-	c.tell(func(told *Report) { told.Complete = true })
+	c.tell(func(report *Report) { report.Complete = true })
 	return nil
 }
 
@@ -233,7 +233,7 @@ func (c *record) judgeDry() error {
 		c.change(c.root.top, xattrio.Target{}, c.have)
 	}
 	c.settle(o)
-	c.tell(func(told *Report) { told.Complete = c.total.of[written] == 0 })
+	c.tell(func(report *Report) { report.Complete = c.total.of[written] == 0 })
 	return nil
 }
 
@@ -352,7 +352,7 @@ func (c *record) reread(ctx context.Context) error {
 		if e != 0 {
 			return pathError("openat", c.root.path, e)
 		}
-		top := &dir{mount: &c.root.mount, fd: int32(fd), outcome: c.root.top.outcome, again: true}
+		top := &dir{mount: &c.root.mount, fd: int32(fd), outcome: c.root.top.outcome, rereading: true}
 		before := c.counted(written)
 		c.guesses = false
 		err := c.walk(ctx, c.main, &c.root.mount, []item{{dir: top}})

@@ -11,22 +11,22 @@ import (
 )
 
 // tell changes the Report, count the counts.
-func (r *run) tell(what func(told *Report)) {
+func (r *run) tell(what func(report *Report)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	what(&r.told)
+	what(&r.report)
 }
 
 // soFar is the Report of a run that began then, and has ended or is left behind.
 func (r *run) soFar(begin time.Time) Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	told := r.told
-	told.Notes = slices.Clone(told.Notes)
+	report := r.report
+	report.Notes = slices.Clone(report.Notes)
 	t := r.live()
-	t.fill(&told)
-	told.Elapsed = time.Since(begin)
-	return told
+	t.fill(&report)
+	report.Elapsed = time.Since(begin)
+	return report
 }
 
 func (r *run) count(o outcome) { r.add(tally{}, o) }
@@ -57,7 +57,7 @@ func (r *run) counted(o outcome) int64 {
 
 func (r *run) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	r.tell(func(told *Report) { told.Notes = append(told.Notes, text) })
+	r.tell(func(report *Report) { report.Notes = append(report.Notes, text) })
 	if r.o.OnNote != nil {
 		r.serially("OnNote", "", func() { r.o.OnNote(text) })
 	}

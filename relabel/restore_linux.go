@@ -55,9 +55,9 @@ func Restore(ctx context.Context, root string, h Header, pages iter.Seq2[Page, e
 	return r, err
 }
 
-func restore(ctx context.Context, path string, h Header, pages iter.Seq2[Page, error], o Options, ask func() means) (Report, error) {
+func restore(ctx context.Context, path string, h Header, pages iter.Seq2[Page, error], o Options, ask func() capabilities) (Report, error) {
 	s := &restoring{h: h, was: trim([]byte(h.Former.Label))}
-	s.run = &run{told: Report{Root: path, Label: h.Label}, o: Options{
+	s.run = &run{report: Report{Root: path, Label: h.Label}, o: Options{
 		Threads: o.Threads, DryRun: o.DryRun, NoSeal: o.NoSeal, NoSync: o.NoSync, OnBegin: o.OnBegin,
 		OnFailure: o.OnFailure, OnChange: o.OnChange, OnSkip: o.OnSkip, OnStall: o.OnStall, OnNote: o.OnNote, OnWait: o.OnWait,
 	}}
@@ -66,7 +66,7 @@ func restore(ctx context.Context, path string, h Header, pages iter.Seq2[Page, e
 }
 
 // all is the whole path; the root is opened as Tree opens it.
-func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[Page, error], ask func() means) error {
+func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[Page, error], ask func() capabilities) error {
 	var err error
 	if s.want, err = Canonical(s.h.Label); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[Page, 
 	moved := path != ""
 	if !moved {
 		path = s.h.Root
-		s.tell(func(told *Report) { told.Root = path })
+		s.tell(func(report *Report) { report.Root = path })
 	}
 	root, err := s.openPrepared(path, ask)
 	if err != nil {
@@ -121,12 +121,12 @@ func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[Page, 
 		return s.fatal(pathError(op, root.path, e))
 	}
 	defer root.mount.close()
-	s.tell(func(told *Report) { told.Way = root.confined.String() + "/" + xattrio.ByDescriptor.String() })
+	s.tell(func(report *Report) { report.Way = root.confined.String() + "/" + xattrio.ByDescriptor.String() })
 	c, err := s.openRecord(root)
 	if err != nil {
 		return err
 	}
-	s.tell(func(told *Report) { told.Interrupted = "" }) // by whatever: it is undone
+	s.tell(func(report *Report) { report.Interrupted = "" }) // by whatever: it is undone
 	return s.close(s.directory(ctx, c, pages))
 }
 
@@ -137,7 +137,7 @@ func (s *restoring) close(err error) error {
 	}
 	if err == nil {
 		left := s.counted(skipped) > 0 || s.stirs.Load() || s.o.DryRun && s.counted(written) > 0
-		s.tell(func(told *Report) { told.Complete = !left })
+		s.tell(func(report *Report) { report.Complete = !left })
 	}
 	return err
 }
@@ -194,7 +194,7 @@ func (s *restoring) directory(ctx context.Context, c *record, pages iter.Seq2[Pa
 // remnants looks, where the record may not be whole, for what bears the label of
 // the run still.
 func (s *restoring) remnants(ctx context.Context, root *root) error {
-	found, err := tree(ctx, root.path, s.want, Options{DryRun: true, OneFilesystem: true, Threads: s.o.Threads, inner: inner{share: s.main.has()}}, func() means { return s.means })
+	found, err := tree(ctx, root.path, s.want, Options{DryRun: true, OneFilesystem: true, Threads: s.o.Threads, inner: inner{share: s.main.has()}}, func() capabilities { return s.capabilities })
 	if err == nil && found.Right > 0 {
 		s.stirs.Store(true)
 		s.note("%d entries bear the label of the run still", found.Right)
@@ -232,7 +232,7 @@ func (s *restoring) rootLast(c *record) error {
 	}
 	if c.at(""); e != 0 && e != errNoLabel {
 		s.count(failure)
-		s.report(c.root.path, "fsetxattr", e)
+		s.reportFailure(c.root.path, "fsetxattr", e)
 		return nil
 	}
 	c.disclaim()

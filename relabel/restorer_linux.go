@@ -46,7 +46,7 @@ func (s *restoring) restorer(m *mount) *restorer {
 // leave ends the worker.
 func (w *restorer) leave() {
 	w.cut(0)
-	w.told()
+	w.addCounts()
 	w.At("", "")
 }
 
@@ -76,16 +76,16 @@ func (w *restorer) page(ctx context.Context, p Page) {
 			w.tally.count(skipped)
 		default:
 			if i == 0 {
-				w.report(strings.TrimSuffix(w.path(p.Dir, ""), "/"), op, e)
+				w.reportFailure(strings.TrimSuffix(w.path(p.Dir, ""), "/"), op, e)
 			}
 			w.tally.count(failure)
 		}
 	}
-	w.told()
+	w.addCounts()
 }
 
-// told adds what was counted to the run's total.
-func (w *restorer) told() {
+// addCounts adds what was counted to the run's total.
+func (w *restorer) addCounts() {
 	w.add(w.tally)
 	w.tally = tally{}
 }
@@ -142,7 +142,7 @@ func (w *restorer) entry(fd int, dir string, f Former) outcome {
 		w.skip(w.path(dir, f.Name), otherFilesystem)
 		return skipped
 	case e != 0:
-		w.report(w.path(dir, f.Name), op, e)
+		w.reportFailure(w.path(dir, f.Name), op, e)
 		return failure
 	}
 	defer w.io.Release(t)
@@ -156,7 +156,7 @@ func (w *restorer) one(t xattrio.Target, f Former, path func() string) outcome {
 		return skipped
 	}
 	fail := func(op string, err error) outcome {
-		w.report(path(), op, err)
+		w.reportFailure(path(), op, err)
 		return failure
 	}
 	st, e := w.io.Stat(t)

@@ -65,7 +65,7 @@ func (w *worker) equip() {
 
 // records labels the entries of d in buf, unless it is relieved of them.
 func (w *worker) records(d *dir, fd int, buf []byte) {
-	if d.extent == changes && !w.noted {
+	if d.extent == changes && !w.journaled {
 		w.subdirectories(d, fd, buf)
 		return
 	}
@@ -162,11 +162,11 @@ func (c *chunk) at(i int) sys.Dirent {
 
 // through labels the names of the row. It says no if it was relieved of them.
 func (w *worker) through(c *chunk, d *dir, fd int) bool {
-	if w.since += c.n; w.since >= turnAfter {
-		w.since = 0
+	if w.sinceYield += c.n; w.sinceYield >= turnAfter {
+		w.sinceYield = 0
 		runtime.Gosched()
 	}
-	if w.throttle != nil && c.n > 0 && !w.noted {
+	if w.throttle != nil && c.n > 0 && !w.journaled {
 		w.pace(c.n)
 	}
 	w.heed()
@@ -206,18 +206,18 @@ func (w *worker) sweeps() bool {
 // trouble and the one with the trouble. It returns the next, and says no if
 // another worker took the rest.
 func (w *worker) sweep(c *chunk, d *dir, fd, i, end int) (int, bool) {
-	o := sys.Order{Dir: fd, Turn: w.turn}
+	o := sys.Order{Dir: fd, Turn: w.sinceGuess}
 	if w.io.Way == xattrio.ByThread {
 		o.Way = sys.ByCwd
 	}
 	if w.keeps() {
 		return w.look(c, d, o, i, end)
 	}
-	if w.noted {
+	if w.journaled {
 		o.Blind, o.Check = true, math.MaxInt // it was read
 	} else if w.guesses {
-		if w.row < guessAfter {
-			end = min(end, i+guessAfter-w.row)
+		if w.wrongStreak < guessAfter {
+			end = min(end, i+guessAfter-w.wrongStreak)
 		} else {
 			o.Blind, o.Check = true, guessCheck
 		}
@@ -225,16 +225,16 @@ func (w *worker) sweep(c *chunk, d *dir, fd, i, end int) (int, bool) {
 	w.now(xattrio.Row)
 	w.name.Store(nil)
 	done := w.io.Mend(&c.row, i, end, o)
-	w.turn = done.Turn
+	w.sinceGuess = done.Turn
 	i += done.Right + done.Written
 	if done.Right > 0 {
-		w.row = 0
+		w.wrongStreak = 0
 	}
-	w.row += done.Wrong
+	w.wrongStreak += done.Wrong
 	if done.Right+done.Written > 0 {
 		w.eios = 0
 	}
-	if !d.again { // else those that are right were counted when they were read first
+	if !d.rereading { // else those that are right were counted when they were read first
 		w.tally.seen += int64(done.Right)
 		w.tally.of[right] += int64(done.Right)
 	}
@@ -266,7 +266,7 @@ func (w *worker) broken(c *chunk, d *dir, fd, i int, trouble sys.Trouble, errno 
 		default:
 			o = w.settle(t, d, failure, op.String(), errno)
 		}
-		if !d.again || o != right && o != vanished {
+		if !d.rereading || o != right && o != vanished {
 			w.tally.count(o)
 		}
 		return i + 1, true

@@ -68,25 +68,25 @@ type queued struct {
 
 // gather takes the rest of d over if it is worth sorting.
 func (w *worker) gather(d *dir) bool {
-	if w.row < guessAfter || !w.sortable(d) {
+	if w.wrongStreak < guessAfter || !w.sortable(d) {
 		return false
 	}
 	at, e := sys.Tell(int(d.fd))
 	if e != 0 {
 		return false
 	}
-	w.line(d, at)
+	w.queueGather(d, at)
 	return true
 }
 
 // sortable says that the order in which d is written may make a difference.
 func (w *worker) sortable(d *dir) bool {
-	return w.m.sorts && d.extent != changes && !w.o.DryRun && !d.again && !w.isSmall(d)
+	return w.m.sorts && d.extent != changes && !w.o.DryRun && !d.rereading && !w.isSmall(d)
 }
 
-// line queues the rest of d, which begins at a position, and starts on it now if
+// queueGather queues the rest of d, which begins at a position, and starts on it now if
 // nothing else is gathered. The caller is in d.
-func (w *worker) line(d *dir, at int64) {
+func (w *worker) queueGather(d *dir, at int64) {
 	w.cache.expect(d)
 	s := w.m.sorter
 	s.mu.Lock()
@@ -120,8 +120,8 @@ func (w *worker) sample(d *dir, fd, n int) (left int, taken bool) {
 		end, last = end+length, end
 	}
 	w.records(d, fd, buf[:end:end])
-	if w.row >= guessAfter && !w.stopped() {
-		w.line(d, sys.After(buf[last:]))
+	if w.wrongStreak >= guessAfter && !w.stopped() {
+		w.queueGather(d, sys.After(buf[last:]))
 		return 0, true
 	}
 	return copy(w.buf, buf[end:n]), false // of another buffer if this one was taken
@@ -131,7 +131,7 @@ func (w *worker) sample(d *dir, fd, n int) (left int, taken bool) {
 func (w *worker) isSmall(d *dir) bool {
 	if !d.small {
 		st, e := sys.Fstatx(int(d.fd))
-		d.small = e != 0 || st.Size < w.means.sorting.from || w.means.sorting.from == 0
+		d.small = e != 0 || st.Size < w.capabilities.sorting.from || w.capabilities.sorting.from == 0
 	}
 	return d.small
 }
@@ -158,10 +158,10 @@ func (w *worker) next() {
 		}
 		b := s.spare
 		if b == nil {
-			b = newBatch(w.means.sorting.budget)
+			b = newBatch(w.capabilities.sorting.budget)
 		}
 		s.spare, s.now = nil, p.dir
-		b.begin(p.dir, p.at)
+		b.reset(p.dir, p.at)
 		w.pool.Push(item{dir: p.dir, batch: b, from: -1})
 		return
 	}
@@ -224,7 +224,7 @@ func (s *sorter) clear(c *cache) {
 // fillBatch reads the directory from b.start on, keeps what lies in b's range and
 // fits, and gives out the slices. It says whether b is still in use.
 func (w *worker) fillBatch(b *batch, fd int) bool {
-	d, budget := b.dir, w.means.sorting.budget
+	d, budget := b.dir, w.capabilities.sorting.budget
 	e := sys.Rewind(fd, b.start)
 	fits := b.plan(budget)
 	d.least = b.from

@@ -79,7 +79,7 @@ func TestWindows(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			m := means{openat2: true, sorting: sorting{from: ample.from, budget: c.budget}}
+			m := capabilities{openat2: true, sorting: sorting{from: ample.from, budget: c.budget}}
 			for range 2 {
 				if _, err := tree(t.Context(), root, newLabel, Options{}, as(m)); err != nil {
 					t.Fatal(err)
@@ -118,7 +118,7 @@ func TestGathered(t *testing.T) {
 		{"large", 1, true},
 		{"control", 0, false},
 	} {
-		m := means{openat2: true, sorting: sorting{from: c.from, budget: ample.budget}}
+		m := capabilities{openat2: true, sorting: sorting{from: c.from, budget: ample.budget}}
 		root := mkdir(t, treetest.Fresh(t, "ext4"), "root")
 		flat(t, root, files)
 		for _, threads := range []int{1, 3} {
@@ -162,7 +162,7 @@ func TestBatchFull(t *testing.T) {
 		{"many buckets", 100, false},
 	} {
 		b := newBatch(budget)
-		b.begin(nil, 0)
+		b.reset(nil, 0)
 		b.plan(budget)
 		room, fits, n := cap(b.names), true, 0
 		for fits && n < 10_000 {
@@ -185,7 +185,7 @@ func TestBatchReadings(t *testing.T) {
 	const budget, buckets = 4 << 10, 3 * mostReadings
 	name := []byte(strings.Repeat("n", 250) + "\x00")[:250]
 	b := newBatch(budget)
-	b.begin(nil, 0)
+	b.reset(nil, 0)
 	readings, kept := 0, 0
 	for b.plan(budget) {
 		readings++
@@ -319,7 +319,7 @@ func lined(t *testing.T, root string, rename bool) {
 				named[at.Path] = errors.Is(err, syscall.ESTALE)
 			}
 		},
-	}, as(means{openat2: true, clones: true, sorting: sorting{from: 1, budget: ample.budget}}))
+	}, as(capabilities{openat2: true, clones: true, sorting: sorting{from: 1, budget: ample.budget}}))
 	adds(t, r)
 	wrong := 0
 	for _, d := range dirs {

@@ -161,8 +161,8 @@ func (r *run) watchOnce() {
 			c.asked = 0
 		}
 	}
-	if told := still && waiting; told != r.stalled {
-		if r.stalled = told; told && r.o.OnStall != nil {
+	if stalled := still && waiting; stalled != r.stalled {
+		if r.stalled = stalled; stalled && r.o.OnStall != nil {
 			r.tellStall(r.underWay())
 		}
 	}

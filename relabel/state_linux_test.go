@@ -31,7 +31,7 @@ func TestState(t *testing.T) {
 	root := filepath.Join(treetest.Fresh(t, "tmpfs"), "tree")
 	treetest.Build(t, root, treetest.Text(t, rows))
 	dirs := treetest.Count(t, root).Dirs - 1
-	check := func(t *testing.T, o Options, m means) {
+	check := func(t *testing.T, o Options, m capabilities) {
 		settle(t, root)
 		var asked atomic.Int64
 		var state func() State

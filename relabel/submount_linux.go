@@ -67,7 +67,7 @@ func (r *run) submount(ctx context.Context, root *root, info mountinfo.Mount, t 
 	m, fd, passed, err := r.find(root, info, t.Activity)
 	if err != nil {
 		r.count(failure)
-		r.report(err.Path, err.Op, err.Err)
+		r.reportFailure(err.Path, err.Op, err.Err)
 		return nil
 	}
 	if m == nil {
@@ -202,7 +202,7 @@ func (r *run) cross(ctx context.Context, t *task, m *mount, fd int) error {
 	}
 	if op, e := r.enclose(m, fd); e != 0 {
 		r.count(failure)
-		r.report(m.path, op, e)
+		r.reportFailure(m.path, op, e)
 		return nil
 	}
 	defer m.close()
@@ -220,7 +220,7 @@ func (r *run) cross(ctx context.Context, t *task, m *mount, fd int) error {
 		m.activity.At("syncfs", m.path)
 		if e := sys.Syncfs(int(m.top.fd)); e != 0 {
 			r.count(failure)
-			r.report(m.path, "syncfs", e)
+			r.reportFailure(m.path, "syncfs", e)
 		}
 	}
 	return nil

@@ -21,17 +21,17 @@ import (
 
 // run is one call of Tree.
 type run struct {
-	o       Options
-	want    string // the label in canonical form
-	means   means
-	proc    *proc
-	locks   commit.Locks
-	file    bool // the root was no directory when it was looked at
-	deny    map[identity]forbidden
-	exclude map[identity]string // not this time
-	selinux bool                // the kernel goes by labels
-	listed  map[uint64]bool     // the mounts that were there at the start
-	commits bool                // the root is to be written
+	o            Options
+	want         string // the label in canonical form
+	capabilities capabilities
+	proc         *proc
+	locks        commit.Locks
+	file         bool // the root was no directory when it was looked at
+	deny         map[identity]forbidden
+	exclude      map[identity]string // not this time
+	selinux      bool                // the kernel goes by labels
+	listed       map[uint64]bool     // the mounts that were there at the start
+	commits      bool                // the root is to be written
 	// pagesMost directories wait at most with what they bore.
 	pagesMost int
 	guesses   bool // writing unread is permitted
@@ -53,7 +53,7 @@ type run struct {
 	// Shared by the tasks, and by Tree when it leaves them behind.
 	mu      sync.Mutex
 	total   tally
-	told    Report
+	report  Report
 	tasks   []*task
 	over    bool          // Tree has returned; beside a call that hangs the run goes on
 	calling []*HungCall   // the caller's code that is under way
@@ -85,8 +85,8 @@ func labelTree(ctx context.Context, root, label string, o Options) (Report, erro
 
 // tree is the whole path, in the order of doc.go. ask tells what the kernel
 // can do.
-func tree(ctx context.Context, path, label string, o Options, ask func() means) (Report, error) {
-	r := &run{o: o, told: Report{Root: path, Label: label}}
+func tree(ctx context.Context, path, label string, o Options, ask func() capabilities) (Report, error) {
+	r := &run{o: o, report: Report{Root: path, Label: label}}
 	r.main = r.task()
 	return r.lead(ctx, func(ctx context.Context) error { return r.all(ctx, path, label, ask) })
 }
@@ -94,12 +94,12 @@ func tree(ctx context.Context, path, label string, o Options, ask func() means) 
 // all is the whole run. It has a goroutine of its own, and ends when the last call
 // has returned, be that after Tree: until then nothing is closed that a worker may
 // yet use, and the lock is held, under which it may yet write.
-func (r *run) all(ctx context.Context, path, label string, ask func() means) error {
+func (r *run) all(ctx context.Context, path, label string, ask func() capabilities) error {
 	var err error
 	if r.want, err = Canonical(label); err != nil {
 		return err
 	}
-	r.tell(func(told *Report) { told.Label = r.want })
+	r.tell(func(report *Report) { report.Label = r.want })
 	if share := r.o.inner.share; share != nil {
 		r.main.takes(share)
 	} else if share, err = process.enter(ctx, runFiles+leastFiles); err != nil {
@@ -116,7 +116,7 @@ func (r *run) all(ctx context.Context, path, label string, ask func() means) err
 	if err := r.askPolicy(); err != nil {
 		return err
 	}
-	r.tell(func(told *Report) { told.Label = r.want })
+	r.tell(func(report *Report) { report.Label = r.want })
 
 	root, err := r.openPrepared(path, ask)
 	if err != nil {
@@ -157,7 +157,7 @@ func (r *run) relabel(ctx context.Context, root *root) error {
 		return r.fatal(pathError(op, root.path, e))
 	}
 	defer root.mount.close()
-	r.tell(func(told *Report) { told.Way = root.confined.String() + "/" + r.way(&root.mount).String() })
+	r.tell(func(report *Report) { report.Way = root.confined.String() + "/" + r.way(&root.mount).String() })
 	record, err := r.openRecord(root)
 	if err != nil {
 		return err
@@ -204,15 +204,15 @@ func (r *run) prepare() error {
 }
 
 // prepareWalk asks what is needed for a directory only.
-func (r *run) prepareWalk(ask func() means) {
-	r.means = ask()
+func (r *run) prepareWalk(ask func() capabilities) {
+	r.capabilities = ask()
 	if !r.o.DryRun {
 		r.locks = commit.OpenLocks()
 	}
 }
 
 // openPrepared opens the root, and prepares the walk before where it is a directory.
-func (r *run) openPrepared(path string, ask func() means) (*root, error) {
+func (r *run) openPrepared(path string, ask func() capabilities) (*root, error) {
 	r.main.At("statx", path)
 	st, e := statPath(path)
 	r.file = e == 0 && st.Kind != sys.KindDir
@@ -372,7 +372,7 @@ func (r *run) single(root *root) error {
 	r.expectCopies(&root.mount)
 	w := r.worker(&root.mount, nil)
 	w.io.Way = xattrio.ByDescriptor
-	r.tell(func(told *Report) { told.Way = "proc/fd" })
+	r.tell(func(report *Report) { report.Way = "proc/fd" })
 	t := xattrio.Target{FD: root.fd, Pinned: true}
 	if r.o.Recorder != nil {
 		has, op, e := w.io.Read(t)
@@ -383,13 +383,13 @@ func (r *run) single(root *root) error {
 		if err := r.beginRecord(root, was); err != nil {
 			return err
 		}
-		w.noted = true
+		w.journaled = true
 	}
 	o := w.alone(t, &dir{mount: &root.mount})
 	r.count(o)
 	if o == failure {
 		return r.fatal(r.failures())
 	}
-	r.tell(func(told *Report) { told.Complete = o == right || o == written && !r.o.DryRun })
+	r.tell(func(report *Report) { report.Complete = o == right || o == written && !r.o.DryRun })
 	return nil
 }

@@ -21,15 +21,15 @@ const (
 // engines are the ways to label, each forced as a kernel that has no better
 // one would force it. That the kernel's answers lead to the right one of them
 // is TestWayByAnswers' business.
-func engines() map[string]means {
-	all := map[string]means{
+func engines() map[string]capabilities {
+	all := map[string]capabilities{
 		"clone-fchdir": {way: xattrio.ByThread, clones: true, openat2: true, sorting: scant},
 		"clone-fd":     {way: xattrio.ByDescriptor, clones: true, openat2: true},
 		"openat2-fd":   {way: xattrio.ByName, openat2: true},
 		"mountid-fd":   {way: xattrio.ByName},
 	}
 	if sys.HasXattrat() {
-		all["clone-xattrat"] = means{way: xattrio.ByName, clones: true, openat2: true, sorting: scant}
+		all["clone-xattrat"] = capabilities{way: xattrio.ByName, clones: true, openat2: true, sorting: scant}
 	}
 	return all
 }
@@ -38,7 +38,7 @@ func engines() map[string]means {
 // small trees. The ways without it show that the order changes nothing else.
 var scant = sorting{from: 1, budget: 8 << 10}
 
-func as(m means) func() means { return func() means { return m } }
+func as(m capabilities) func() capabilities { return func() capabilities { return m } }
 
 // TestEveryWay holds the engine against a naive labeller on another walker:
 // each tree, on each filesystem, each way, with few and many workers.
@@ -76,7 +76,7 @@ func TestEveryWay(t *testing.T) {
 }
 
 // same labels the tree at root and compares it with what the oracle made.
-func same(t *testing.T, root string, want map[string]string, m means, threads int) {
+func same(t *testing.T, root string, want map[string]string, m capabilities, threads int) {
 	t.Helper()
 	o := Options{Threads: threads, Exact: true, NoSync: true}
 	left := map[string]bool{} // mounts that were left alone

@@ -78,8 +78,8 @@ func (t *tuner) window(rate, busy float64) int {
 // is held up: then others take its place, and no figure says anything.
 func (r *run) tune(c *crew, t tuner, done <-chan struct{}) {
 	every := moment
-	if r.means.restless > 0 {
-		every = r.means.restless
+	if r.capabilities.restless > 0 {
+		every = r.capabilities.restless
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -99,7 +99,7 @@ func (r *run) tune(c *crew, t tuner, done <-chan struct{}) {
 		}
 		took := time.Since(began).Seconds()
 		busy := (sys.CPUTime() - cpu).Seconds() / took
-		if r.means.restless > 0 {
+		if r.capabilities.restless > 0 {
 			busy = 0
 		}
 		had := t.workers

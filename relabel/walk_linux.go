@@ -57,27 +57,27 @@ const (
 // to that goroutine but for what follows the word "shared".
 type worker struct {
 	*run
-	pool   *steal.Worker[item]
-	m      *mount
-	io     xattrio.IO
-	buf    []byte
-	tally  tally
-	row    int    // wrong labels in a row
-	turn   int    // entries since the walk began to guess
-	eios   int    // EIOs in a row
-	since  int    // entries since others had a turn
-	held   *dir   // stays open for the items that come next
-	spent  int    // a directory to close, or -1: see depart
-	owed   int    // items that expected it, and were worked on
-	sorted *chunk // for rows of a batch
-	order  []uint64
-	other  []byte // what buf becomes when its records are put in order
-	rowLen int    // the most names of a row
+	pool        *steal.Worker[item]
+	m           *mount
+	io          xattrio.IO
+	buf         []byte
+	tally       tally
+	wrongStreak int    // wrong labels in a row
+	sinceGuess  int    // entries since the walk began to guess
+	eios        int    // EIOs in a row
+	sinceYield  int    // entries since others had a turn
+	held        *dir   // stays open for the items that come next
+	closeNext   int    // a directory to close, or -1: see releaseVisited
+	owed        int    // items that expected it, and were worked on
+	sorted      *chunk // for rows of a batch
+	order       []uint64
+	other       []byte // what buf becomes when its records are put in order
+	rowLen      int    // the most names of a row
 
-	page  *page      // being filled: see former_linux.go
-	noted bool       // what is labelled now was recorded
-	found *sys.Found // what a row bore
-	last  string     // the last label that was met and was wrong
+	page      *page      // being filled: see former_linux.go
+	journaled bool       // what is labelled now was recorded
+	found     *sys.Found // what a row bore
+	last      string     // the last label that was met and was wrong
 
 	throttle func(entries int) // nil: nobody holds the work back
 
@@ -101,10 +101,10 @@ type worker struct {
 
 func (w *worker) do(it item) {
 	if it.dir != w.held || it.name == "" {
-		w.letGo()
+		w.releaseParent()
 	}
 	if it.name == "" {
-		w.tidy()
+		w.closeVisited()
 	}
 	switch {
 	case it.keep:
@@ -229,7 +229,7 @@ func (w *worker) entry(d *dir, fd int, e sys.Dirent) {
 		} // else labelling it will say what is wrong with it
 	}
 	if e.Kind == sys.KindDir {
-		if d.again && w.rightAlready(t) {
+		if d.rereading && w.rightAlready(t) {
 			return
 		}
 		w.tally.found++
@@ -238,7 +238,7 @@ func (w *worker) entry(d *dir, fd int, e sys.Dirent) {
 		return
 	}
 	o := w.label(t, d)
-	if d.again && (o == right || o == vanished) {
+	if d.rereading && (o == right || o == vanished) {
 		return // counted when it was read first
 	}
 	w.tally.count(o)

@@ -206,7 +206,7 @@ func TestThreadsLeaveNoTrace(t *testing.T) {
 		var err error
 		fromMain(func() {
 			r, err = tree(t.Context(), volume, newLabel, Options{Threads: 16, NoSync: true},
-				as(means{way: xattrio.ByThread, clones: true, openat2: true}))
+				as(capabilities{way: xattrio.ByThread, clones: true, openat2: true}))
 		})
 		if err != nil || r.Way != "clone/fchdir" || r.Written != 41 {
 			t.Fatalf("%+v, %v", r, err)

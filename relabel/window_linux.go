@@ -33,10 +33,10 @@ const (
 // if its order matters and there is memory for it.
 func (w *worker) window(d *dir, fd, n int) bool {
 	s := w.m.sorter
-	if !w.m.sorts || w.m.served || d.extent == changes || d.again || w.means.sorting.from == 0 || !s.reads.Load() && !w.isSmall(d) {
+	if !w.m.sorts || w.m.served || d.extent == changes || d.rereading || w.capabilities.sorting.from == 0 || !s.reads.Load() && !w.isSmall(d) {
 		return false
 	}
-	budget := min(windowBudget, w.means.sorting.budget)
+	budget := min(windowBudget, w.capabilities.sorting.budget)
 	b := s.window(d, budget)
 	if b == nil {
 		return false
@@ -81,7 +81,7 @@ func (s *sorter) window(d *dir, budget int) *batch {
 // learn notes whether the labels met of late were wrong: in a large directory
 // of such ones the order is gather's business.
 func (w *worker) learn() {
-	if reads := w.row < guessAfter; w.m.sorts && w.m.sorter.reads.Load() != reads {
+	if reads := w.wrongStreak < guessAfter; w.m.sorts && w.m.sorter.reads.Load() != reads {
 		w.m.sorter.reads.Store(reads)
 	}
 }
@@ -89,7 +89,7 @@ func (w *worker) learn() {
 // arrange puts the n bytes of records in the buffer in the order of inodes, if that
 // matters.
 func (w *worker) arrange(d *dir, n int) {
-	if !w.m.sorts || d.extent == changes || w.means.sorting.from == 0 {
+	if !w.m.sorts || d.extent == changes || w.capabilities.sorting.from == 0 {
 		return
 	}
 	order := w.order[:0]

@@ -53,7 +53,7 @@ func counts() []Mutant {
 		{
 			Name: "reread-counts-twice", By: "TestSealHolds",
 			Breaks: "each entry counts once, also when the root is read again",
-			Edits:  edits(walk, "d.again && (o == right || o == vanished)", "d.again && o == vanished"),
+			Edits:  edits(walk, "d.rereading && (o == right || o == vanished)", "d.rereading && o == vanished"),
 		},
 		{
 			Name: "encrypted-vanishes", By: "TestEncrypted in relabel",
@@ -83,7 +83,7 @@ func counts() []Mutant {
 		{
 			Name: "visit-left-open", By: "TestLeaks",
 			Breaks: "whatever way a run ends, what it opened is closed",
-			Edits:  edits("relabel/pool_linux.go", "\tw.letGo()\n\tw.tidy()\n", "\tw.letGo()\n"),
+			Edits:  edits("relabel/pool_linux.go", "\tw.releaseParent()\n\tw.closeVisited()\n", "\tw.releaseParent()\n"),
 		},
 	}
 }
