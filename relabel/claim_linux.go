@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
@@ -127,14 +128,14 @@ func (c *record) stake(former []string, write func(seal string) (bool, error)) e
 		former = append(former, found.want) // some entries have it
 	}
 	for _, label := range former {
-		if canonical, err := Canonical(label); err == nil && !slices.Contains(k.former, canonical) {
+		if canonical, err := secctx.Canonical(label); err == nil && !slices.Contains(k.former, canonical) {
 			k.former = append(k.former, canonical)
 		}
 	}
 	k.former = k.former[max(0, len(k.former)-mostFormer):]
-	list := seals(c.have, c.want, k.former...)
+	list := secctx.Seals(c.have, c.want, k.former...)
 	if len(list) == 0 {
-		list = seals(c.have, c.want)
+		list = secctx.Seals(c.have, c.want)
 	}
 	if c.have == "" {
 		list = []string{""} // it vouches for nothing as it is
@@ -201,7 +202,7 @@ func (c *record) ours() error {
 	label := ""
 	switch e {
 	case 0:
-		label = trim(attr.Value(n))
+		label = secctx.Trim(attr.Value(n))
 	case errNoLabel, errLongLabel:
 	default:
 		return pathError("fgetxattr", c.root.path, e)
@@ -229,7 +230,7 @@ func (c *record) cede() {
 	if e != 0 {
 		return
 	}
-	c.have = trim(attr.Value(n))
+	c.have = secctx.Trim(attr.Value(n))
 	c.leaves(c.have)
 	if k, is := c.claimed(); !is || k.seal != c.have {
 		c.unmark()

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -51,7 +52,7 @@ func TestSealEach(t *testing.T) {
 	const shared, private = "system_u" + ort + "s0", "system_u" + ort + "s0:c1,c2"
 	var all [][]string // the label before, and those of the runs that are stopped
 	for _, want := range []string{shared, private} {
-		for _, old := range append(seals("", want), "system_u"+other, "unconfined_u"+other) {
+		for _, old := range append(secctx.Seals("", want), "system_u"+other, "unconfined_u"+other) {
 			all = append(all, []string{old, want, want, want, want})
 		}
 	}
@@ -78,7 +79,7 @@ func sealEach(t *testing.T, root string, labels []string) {
 		stopped(t, root, want, 10+10*n)
 		sofar := labels[:n+2]
 		had := func(label string) bool { return slices.Contains(sofar, label) }
-		if all := seals("", want); had(labelOf(t, root)) && len(slices.DeleteFunc(all, had)) > 0 {
+		if all := secctx.Seals("", want); had(labelOf(t, root)) && len(slices.DeleteFunc(all, had)) > 0 {
 			t.Errorf("%q: stopped at %d of %s, it has %s", labels, n, want, labelOf(t, root))
 		}
 		for _, label := range labels {
@@ -106,7 +107,7 @@ func sealEach(t *testing.T, root string, labels []string) {
 // label before all the same.
 func TestSealWithoutClaim(t *testing.T) {
 	treetest.Need(t, "root")
-	for _, old := range seals("", newLabel) {
+	for _, old := range secctx.Seals("", newLabel) {
 		root := grow(t, on(t, "tmpfs"), "default label="+old+"\n"+some)
 		stopped(t, root, newLabel, 20)
 		if err := unix.Removexattr(root, claimName); err != nil {
@@ -141,7 +142,7 @@ func unlocked(ctx context.Context, path, label string, o Options) (Report, error
 	r := &run{o: o, report: Report{Root: path, Label: label}}
 	r.main = r.task()
 	var err error
-	if r.want, err = Canonical(label); err == nil {
+	if r.want, err = secctx.Canonical(label); err == nil {
 		err = r.prepare()
 	}
 	if err != nil {

@@ -8,7 +8,6 @@
 //
 // Tree is read in this order:
 //
-//	label.go            the label is parsed, and put in canonical form
 //	refuse_linux.go     what is never relabelled, by device and inode
 //	proc_linux.go       what /proc tells: the table of mounts, where one is walked
 //	where_linux.go      where the root lies, also beyond PATH_MAX
@@ -63,8 +62,8 @@
 //
 // internal/xattrio reads and writes the label of an entry without opening it, in one
 // of three ways, and judges errnos; internal/watch tells which calls hang; internal/sys
-// makes the system calls, one a function; mountinfo, outside, parses what the kernel
-// says of mounts. seal.go chooses the seal, tally.go counts.
+// makes the system calls, one a function. Outside, secctx parses labels and chooses the
+// seal, mountinfo parses what the kernel says of mounts. tally.go counts.
 //
 // # The contract
 //

@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"github.com/opencontainers/selinux/go-selinux"
+
+	"github.com/fastlabel/fastlabel/internal/secctx"
 )
 
 // The drop-ins import go-selinux for two things that a caller of it shares with
@@ -29,7 +31,7 @@ func Relabel(path, fileLabel string, shared bool) error {
 	if shared {
 		fields := strings.SplitN(strings.TrimSuffix(fileLabel, "\x00"), ":", 4)
 		if len(fields) < 3 {
-			_, err := Canonical(fileLabel)
+			_, err := secctx.Canonical(fileLabel)
 			return invalid(path, err)
 		}
 		fileLabel = strings.Join(fields[:3], ":") + ":s0"
@@ -65,7 +67,7 @@ func Relabel(path, fileLabel string, shared bool) error {
 // bears no labels, and would pass over the other failures too. So ENOTSUP is
 // found only if nothing else failed; else those entries are in the text alone.
 //
-// A label that Canonical refuses is an error before anything is touched, and
+// What is no security context is an error before anything is touched, and
 // wraps ErrLabel, go-selinux's ErrInvalidLabel and EINVAL, which is the kernel's
 // answer to it.
 func Chcon(path, label string, recurse bool) error {
@@ -75,7 +77,7 @@ func Chcon(path, label string, recurse bool) error {
 	if label == "" {
 		return nil
 	}
-	want, err := Canonical(label)
+	want, err := secctx.Canonical(label)
 	if err != nil {
 		return invalid(path, err)
 	}
@@ -93,13 +95,12 @@ func Chcon(path, label string, recurse bool) error {
 // writing is the Op of go-selinux's errors.
 func writing(label string) string { return "lsetxattr(label=" + label + ")" }
 
-// invalid words the error for a label that is none; why is Canonical's.
+// invalid words the error for a label that is none.
 func invalid(path string, why error) error {
 	return &fs.PathError{Op: "relabel", Path: path, Err: invalidLabel{why}}
 }
 
-// invalidLabel is an error of Canonical that is also what callers of go-selinux
-// may look for.
+// invalidLabel is an ErrLabel that is also what callers of go-selinux may look for.
 type invalidLabel struct{ error }
 
 // Unwrap gives all that the error is.

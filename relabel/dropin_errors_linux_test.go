@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -108,7 +109,7 @@ func TestDropinJoinsFailures(t *testing.T) {
 	if n := len(bearing(t, root, newLabel)); n != 12 {
 		t.Errorf("%d entries are labelled", n)
 	}
-	if sealOf(labelOf(t, root), newLabel) != true {
+	if secctx.IsSeal(labelOf(t, root), newLabel) != true {
 		t.Error("the root is not sealed")
 	}
 }
@@ -203,7 +204,7 @@ func TestDropinRefusal(t *testing.T) {
 		}
 	}
 	err := Chcon("/none", "container_file_t", true)
-	var why *LabelError
+	var why *secctx.Error
 	if !errors.As(err, &why) || !why.BareType || !errors.Is(err, ErrLabel) || !errors.Is(err, unix.EINVAL) || pathOf(err) != "/none" {
 		t.Error(err)
 	}

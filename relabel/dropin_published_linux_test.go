@@ -30,7 +30,7 @@ func TestRelabelPublished(t *testing.T) {
 		want   string
 	}{
 		{"", true, oldLabel},
-		{newLabel, true, shared},
+		{newLabel, true, "system_u:object_r:container_file_t:s0"},
 		{newLabel, false, newLabel},
 	} {
 		if err := Relabel(root, c.label, c.shared); err != nil {

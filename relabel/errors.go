@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+
+	"github.com/fastlabel/fastlabel/internal/secctx"
 )
 
 // Errors that a caller may branch on, with errors.Is. Where the kernel or the
@@ -14,7 +16,7 @@ import (
 // it is the filesystem that cannot.
 var (
 	// ErrLabel says that the label is not a security context.
-	ErrLabel = errors.New("not a security context")
+	ErrLabel = secctx.ErrInvalid
 	// ErrRefused says that the root is a directory of the system that is
 	// never relabelled.
 	ErrRefused = errors.New("relabelling is not allowed")

@@ -4,7 +4,6 @@ package relabel
 
 import (
 	"io/fs"
-	"strings"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
@@ -37,6 +36,3 @@ func (r *run) skip(path, reason string) {
 		r.serially("OnSkip", path, func() { r.o.OnSkip(path, reason) })
 	}
 }
-
-// trim is a stored label without its NUL, as a string of its own.
-func trim(label []byte) string { return strings.TrimSuffix(string(label), "\x00") }

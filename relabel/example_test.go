@@ -69,11 +69,8 @@ func ExampleTree_refused() {
 // What is no security context is found before anything is opened.
 func ExampleTree_label() {
 	_, err := relabel.Tree(context.Background(), "/srv/volumes/web", "container_file_t", relabel.Options{})
-	var label *relabel.LabelError
-	if errors.As(err, &label) {
-		fmt.Println(label.BareType)
-	}
-	// Output: true
+	fmt.Println(errors.Is(err, relabel.ErrLabel), err)
+	// Output: true "container_file_t": not a security context: it has no colon; a context looks like user:role:type:level, such as system_u:object_r:container_file_t:s0
 }
 
 // Ask whether a volume is labelled, without labelling it.

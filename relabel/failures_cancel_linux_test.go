@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -34,7 +35,7 @@ func TestCancelledBefore(t *testing.T) {
 			t.Errorf("%s: %+v, %v", engine, r, err)
 		}
 		have := treetest.Read(t, root)
-		if l := have["."]; l != oldLabel && !sealOf(l, newLabel) {
+		if l := have["."]; l != oldLabel && !secctx.IsSeal(l, newLabel) {
 			t.Errorf("%s: the root bears %s", engine, l)
 		}
 		have["."] = oldLabel
@@ -216,7 +217,7 @@ func TestHungAtCommit(t *testing.T) {
 	if ok, err := Labelled(root, newLabel, Root); ok || err != nil {
 		t.Errorf("the root vouches: %t, %v", ok, err)
 	}
-	if l := labelOf(t, root); !sealOf(l, newLabel) {
+	if l := labelOf(t, root); !secctx.IsSeal(l, newLabel) {
 		t.Errorf("the root has %s", l)
 	}
 	close(goOn)

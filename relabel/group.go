@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/fastlabel/fastlabel/internal/secctx"
 )
 
 // # Who owns what
@@ -180,7 +182,7 @@ type work struct {
 // is ENAMETOOLONG in a working directory that is deeper than PATH_MAX.
 func (g *Group) Tree(ctx context.Context, root, label string) (Report, error) {
 	none := Report{Root: root, Label: label}
-	want, err := Canonical(label)
+	want, err := secctx.Canonical(label)
 	if err != nil {
 		return none, err
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
@@ -76,13 +77,13 @@ func interrupted(root, label string) (bool, error) {
 	defer r.proc.close()
 	defer at.close()
 	ok, have, err := r.bears(at, Root)
-	return !ok && have == r.want || sealOf(have, r.want), err
+	return !ok && have == r.want || secctx.IsSeal(have, r.want), err
 }
 
 // look opens root for reading its label.
 func (r *run) look(path, label string) (*root, error) {
 	var err error
-	if r.want, err = Canonical(label); err != nil {
+	if r.want, err = secctx.Canonical(label); err != nil {
 		return nil, err
 	}
 	if r.proc, err = openProc(); err != nil {

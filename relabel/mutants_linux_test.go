@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
@@ -118,7 +119,7 @@ func TestSyncsForOthers(t *testing.T) {
 	treetest.Need(t, "root", "strace")
 	root := grow(t, on(t, "ext4"), "default label="+newLabel+"\ndir .\nfile f\ndir m\nmount m tmpfs\nfile m/f\n")
 	treetest.Set(t, root, "m", newLabel)
-	k := claim{want: newLabel, seal: seals("", newLabel)[0]}
+	k := claim{want: newLabel, seal: secctx.Seals("", newLabel)[0]}
 	treetest.Set(t, root, ".", k.seal)
 	if err := unix.Setxattr(root, claimName, []byte(k.String()), 0); err != nil {
 		t.Fatal(err)

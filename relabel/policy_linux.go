@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
@@ -45,7 +46,7 @@ func (p *proc) knows(label string) (string, error) {
 	}
 	buf := make([]byte, 4096)
 	n, err := f.Read(buf)
-	return trim(buf[:n]), err
+	return secctx.Trim(buf[:n]), err
 }
 
 func (p *proc) enforcing() bool {

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
@@ -70,7 +71,7 @@ func (r *run) openRecord(root *root) (*record, error) {
 	n, e := c.attr.Fgetxattr(c.fd)
 	switch e {
 	case 0:
-		c.have = trim(c.attr.Value(n))
+		c.have = secctx.Trim(c.attr.Value(n))
 		c.former.Label = string(c.attr.Value(n))
 	case errNoLabel:
 		c.former.None = true
@@ -89,7 +90,7 @@ func (r *run) openRecord(root *root) (*record, error) {
 	}
 	c.mtime, c.asked = st.Mtime, time.Now()
 	c.leaves(c.have)
-	if sealOf(c.have, r.want) {
+	if secctx.IsSeal(c.have, r.want) {
 		r.tell(func(report *Report) { report.Interrupted = r.want })
 	}
 	// Where the root is right, a wrong label beneath it is a stray, and
@@ -292,7 +293,7 @@ func (c *record) commit(ctx context.Context) error {
 func (c *record) uncommitted(e sys.Errno) error {
 	err := error(e)
 	if n, unread := c.attr.Fgetxattr(c.fd); unread == 0 { // it may bear the seal
-		err = c.denial(trim(c.attr.Value(n)), sys.KindDir, e)
+		err = c.denial(secctx.Trim(c.attr.Value(n)), sys.KindDir, e)
 	}
 	if st, unread := sys.Fstatx(c.fd); unread == 0 {
 		if why := locked(st, e); why != nil {

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -53,7 +54,7 @@ func bearing(t *testing.T, root, label string) (paths []string) {
 // labelOf is one entry's label without a trailing NUL.
 func labelOf(t *testing.T, path string) string {
 	t.Helper()
-	return trim([]byte(treetest.Snapshot(t, path)[path].Label))
+	return secctx.Trim(treetest.Snapshot(t, path)[path].Label)
 }
 
 func pathOf(err error) string {
@@ -115,10 +116,10 @@ func TestSealHolds(t *testing.T) {
 			noSeal     bool
 			ok         func(label string) bool
 		}{
-			{"sealed", oldLabel, false, func(l string) bool { return sealOf(l, newLabel) && l != oldLabel && l != newLabel }},
+			{"sealed", oldLabel, false, func(l string) bool { return secctx.IsSeal(l, newLabel) && l != oldLabel && l != newLabel }},
 			{"no label", treetest.None, false, func(l string) bool { return l == treetest.None }},
 			{"NoSeal", oldLabel, true, func(l string) bool { return l == oldLabel }},
-			{"other seal", seals(oldLabel, newLabel)[0], false, func(l string) bool { return sealOf(l, newLabel) && l != seals(oldLabel, newLabel)[0] }},
+			{"other seal", secctx.Seals(oldLabel, newLabel)[0], false, func(l string) bool { return secctx.IsSeal(l, newLabel) && l != secctx.Seals(oldLabel, newLabel)[0] }},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				if c.from == treetest.None {
@@ -165,7 +166,7 @@ func TestFailureSeals(t *testing.T) {
 					if r.Complete || r.Failed != 1 || r.Seen != 46 {
 						t.Errorf("%+v", r)
 					}
-					if l := labelOf(t, root); !sealOf(l, newLabel) || l == oldLabel || l == newLabel {
+					if l := labelOf(t, root); !secctx.IsSeal(l, newLabel) || l == oldLabel || l == newLabel {
 						t.Errorf("the root bears %s", l)
 					}
 					if n := len(bearing(t, root, newLabel)); n != 44 {

@@ -8,7 +8,7 @@ import "time"
 // Seen = Written + Right + Vanished + Skipped + Failed.
 type Report struct {
 	Root  string // the root as the caller named it
-	Label string // the label in canonical form
+	Label string // the label in canonical form, as the kernel prints it
 
 	Seen     int64 // entries met, the root included
 	Written  int64 // labels written; in a dry run, labels that differ

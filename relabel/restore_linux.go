@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
@@ -56,7 +57,7 @@ func Restore(ctx context.Context, root string, h Header, pages iter.Seq2[Page, e
 }
 
 func restore(ctx context.Context, path string, h Header, pages iter.Seq2[Page, error], o Options, ask func() capabilities) (Report, error) {
-	s := &restoring{h: h, was: trim([]byte(h.Former.Label))}
+	s := &restoring{h: h, was: secctx.Trim(h.Former.Label)}
 	s.run = &run{report: Report{Root: path, Label: h.Label}, o: Options{
 		Threads: o.Threads, DryRun: o.DryRun, NoSeal: o.NoSeal, NoSync: o.NoSync, OnBegin: o.OnBegin,
 		OnFailure: o.OnFailure, OnChange: o.OnChange, OnSkip: o.OnSkip, OnStall: o.OnStall, OnNote: o.OnNote, OnWait: o.OnWait,
@@ -68,7 +69,7 @@ func restore(ctx context.Context, path string, h Header, pages iter.Seq2[Page, e
 // all is the whole path; the root is opened as Tree opens it.
 func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[Page, error], ask func() capabilities) error {
 	var err error
-	if s.want, err = Canonical(s.h.Label); err != nil {
+	if s.want, err = secctx.Canonical(s.h.Label); err != nil {
 		return err
 	}
 	share, err := process.enter(ctx, runFiles+leastFiles)
@@ -179,7 +180,7 @@ func (s *restoring) directory(ctx context.Context, c *record, pages iter.Seq2[Pa
 		}
 	}
 	switch {
-	case c.right() || sealOf(c.have, s.want) || sealOf(c.have, s.was):
+	case c.right() || secctx.IsSeal(c.have, s.want) || secctx.IsSeal(c.have, s.was):
 		return s.rootLast(c)
 	case c.have == s.was:
 		s.recount(skipped, right)
@@ -215,7 +216,7 @@ func (s *restoring) rootLast(c *record) error {
 	undone := s.was == s.want && s.counted(written)+s.counted(right) > 0
 	if !s.o.NoSeal && (undone || s.stirs.Load() || s.counted(skipped) > 1) {
 		k, _ := c.claimed()
-		for _, label := range seals(s.want, s.was, k.former...) { // none where it is no context, and vouches for nothing
+		for _, label := range secctx.Seals(s.want, s.was, k.former...) { // none where it is no context, and vouches for nothing
 			if e := sys.NewAttr(xattrio.Attribute, []byte(label)).Fsetxattr(c.fd); e != 0 {
 				continue
 			}

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -43,7 +44,7 @@ func TestRecorderFails(t *testing.T) {
 			return nil
 		}
 		r, err := Tree(t.Context(), root, newLabel, Options{Recorder: f, Threads: 2})
-		if !errors.Is(err, full) || r.Complete || sealOf(labelOf(t, root), newLabel) != true {
+		if !errors.Is(err, full) || r.Complete || secctx.IsSeal(labelOf(t, root), newLabel) != true {
 			t.Errorf("after %d pages: %+v, %v, the root bears %s", after, r, err, labelOf(t, root))
 		}
 		kept := map[string]bool{}
@@ -94,7 +95,7 @@ func TestRestoreLeavesAlone(t *testing.T) {
 	if err != nil || r.Complete || r.Skipped != 5 || r.Vanished != 3 || r.Written != 38 || r.Seen != 46 || len(left) != 4 {
 		t.Errorf("%+v, %v, %v", r, err, left)
 	}
-	if got := labelOf(t, root); !sealOf(got, oldLabel) {
+	if got := labelOf(t, root); !secctx.IsSeal(got, oldLabel) {
 		t.Errorf("the root bears %s", got)
 	}
 	if l := labelOf(t, at("f01")); l != "system_u:object_r:usr_t:s0" {
@@ -154,14 +155,14 @@ func TestRestoreSeals(t *testing.T) {
 	treetest.Set(t, root, ".", newLabel)
 	f := recorded(t, root)
 	r, err := Restore(t.Context(), "", f.head, f.all, Options{})
-	if err != nil || r.Written != 45 || !sealOf(labelOf(t, root), newLabel) {
+	if err != nil || r.Written != 45 || !secctx.IsSeal(labelOf(t, root), newLabel) {
 		t.Errorf("%+v, %v, the root bears %s", r, err, labelOf(t, root))
 	}
 	root = grow(t, on(t, "ext4"), plain)
 	f = recorded(t, root)
 	f.head.Partial, f.pages = true, f.pages[:1]
 	r, err = Restore(t.Context(), "", f.head, f.all, Options{})
-	if err != nil || r.Complete || !sealOf(labelOf(t, root), oldLabel) {
+	if err != nil || r.Complete || !secctx.IsSeal(labelOf(t, root), oldLabel) {
 		t.Errorf("a part: %+v, %v, the root bears %s", r, err, labelOf(t, root))
 	}
 	root = grow(t, on(t, "ext4"), plain)
@@ -169,7 +170,7 @@ func TestRestoreSeals(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	r, err = Restore(ctx, "", f.head, f.all, Options{Threads: 1, OnChange: func(string, string) { cancel() }})
-	if !errors.Is(err, context.Canceled) || r.Complete || !sealOf(labelOf(t, root), newLabel) {
+	if !errors.Is(err, context.Canceled) || r.Complete || !secctx.IsSeal(labelOf(t, root), newLabel) {
 		t.Errorf("%+v, %v, the root bears %s", r, err, labelOf(t, root))
 	}
 	if r, err = Restore(t.Context(), "", f.head, f.all, Options{}); err != nil || !r.Complete || r.Right == 0 || len(bearing(t, root, oldLabel)) != 46 {

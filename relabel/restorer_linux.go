@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
@@ -168,7 +169,7 @@ func (w *restorer) one(t xattrio.Target, f Former, path func() string) outcome {
 	}
 	w.stirred(st)
 	has, op, e := w.io.Read(t)
-	was := trim([]byte(f.Label))
+	was := secctx.Trim(f.Label)
 	switch {
 	case e != 0:
 		return fail(op, e)

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
+	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
@@ -96,7 +97,7 @@ func tree(ctx context.Context, path, label string, o Options, ask func() capabil
 // yet use, and the lock is held, under which it may yet write.
 func (r *run) all(ctx context.Context, path, label string, ask func() capabilities) error {
 	var err error
-	if r.want, err = Canonical(label); err != nil {
+	if r.want, err = secctx.Canonical(label); err != nil {
 		return err
 	}
 	r.tell(func(report *Report) { report.Label = r.want })

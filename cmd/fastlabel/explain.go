@@ -15,6 +15,7 @@ import (
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/workload"
+	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -80,7 +81,7 @@ func (j *job) refuses(path, label string) bool {
 // wanted is the label to explain, and who asks for it.
 func (j *job) wanted(v site.Site, pods workload.Pods) (label, from string) {
 	compose := func(user, level string) string {
-		label, err := relabel.Compose(j.label, user, "", "", level)
+		label, err := secctx.Compose(j.label, user, "", "", level)
 		if err != nil { // its parts were taken from labels
 			return j.label
 		}
@@ -96,7 +97,7 @@ func (j *job) wanted(v site.Site, pods workload.Pods) (label, from string) {
 	}
 	// Of what a relabel left, the level counts, and not the seal's user.
 	if level := levelOf(v.Label); typeOf(v.Label) == typeOf(j.label) && !strings.Contains(level, "-") {
-		if label, err := relabel.Compose(j.label, "", "", "", level); err == nil {
+		if label, err := secctx.Compose(j.label, "", "", "", level); err == nil {
 			return label, "the level of PATH"
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/workload"
+	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -63,7 +64,7 @@ func podsIn(ctx context.Context, s *settings, stdin io.Reader) (workload.Pods, e
 	}
 	for i := range pods.Containers { // a level of a wrong form is told before anything is begun
 		c := &pods.Containers[i]
-		label, err := relabel.Compose(defaultLabel, c.User, "", "", c.Level)
+		label, err := secctx.Compose(defaultLabel, c.User, "", "", c.Level)
 		if err != nil {
 			return pods, exit.UsageError{Err: fmt.Errorf("--for %s: %s, container %s: %w", words.Brief(s.forPods), words.Brief(c.Pod), words.Brief(c.Name), err)}
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
-	"github.com/fastlabel/fastlabel/relabel"
+	"github.com/fastlabel/fastlabel/internal/secctx"
 )
 
 // What a container's annotations may ask of the hook.
@@ -75,12 +75,12 @@ func askedLabel(annotations map[string]string, mountLabel string) (string, error
 		if label, err = withLevel(own); err != nil {
 			return "", fmt.Errorf("%s: %w", askLabel, err)
 		}
-	} else if label, err = relabel.Canonical(mountLabel); err != nil {
+	} else if label, err = secctx.Canonical(mountLabel); err != nil {
 		return "", fmt.Errorf("linux.mountLabel: %w", err)
 	}
 	switch shared := annotations[askShared]; shared {
 	case "true":
-		return relabel.Compose(label, "", "", "", "s0")
+		return secctx.Compose(label, "", "", "", "s0")
 	case "", "false":
 		return label, nil
 	default:

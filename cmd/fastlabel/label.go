@@ -12,6 +12,7 @@ import (
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
+	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -23,7 +24,7 @@ func target(ctx context.Context, s *settings) (string, error) {
 	switch {
 	case s.label != "":
 		label, err := withLevel(s.label)
-		var bad *relabel.LabelError
+		var bad *secctx.Error
 		if errors.As(err, &bad) && bad.BareType {
 			err = fmt.Errorf("%w; for a type alone use --type %s", err, words.Brief(bad.Label))
 		}
@@ -59,7 +60,7 @@ func target(ctx context.Context, s *settings) (string, error) {
 		{flag: "type", typ: s.typ},
 		{flag: "level", level: s.level},
 	} {
-		next, err := relabel.Compose(label, part.user, part.role, part.typ, part.level)
+		next, err := secctx.Compose(label, part.user, part.role, part.typ, part.level)
 		if err != nil {
 			err = fmt.Errorf("--%s: %w", part.flag, err)
 			if value := part.user + part.role + part.typ + part.level; looksWhole(value) {
@@ -77,11 +78,11 @@ func looksWhole(value string) bool {
 	return err == nil
 }
 
-// withLevel is Canonical, and asks for a level: the library takes three fields
+// withLevel is secctx.Canonical, and asks for a level: the library takes three fields
 // because some policies have no levels, but every host of containers has them,
 // and there the kernel would refuse each file.
 func withLevel(label string) (string, error) {
-	canonical, err := relabel.Canonical(label)
+	canonical, err := secctx.Canonical(label)
 	if err != nil {
 		return "", err
 	}

@@ -21,12 +21,12 @@ func commits() []Mutant {
 		{
 			Name: "seal-blessed", By: "TestSealHolds",
 			Breaks: "a root that has what looks like a seal is sealed all the same",
-			Edits:  edits(record, "c.sealed = c.isSealed()", "c.sealed = c.isSealed() || sealOf(c.have, c.want)"),
+			Edits:  edits(record, "c.sealed = c.isSealed()", "c.sealed = c.isSealed() || secctx.IsSeal(c.have, c.want)"),
 		},
 		{
 			Name: "former-forgotten", By: "TestSealEach",
 			Breaks: "the seal is none of the labels that the root had before runs that were interrupted",
-			Edits:  edits(claim, "seals(c.have, c.want, k.former...)", "seals(c.have, c.want)"),
+			Edits:  edits(claim, "secctx.Seals(c.have, c.want, k.former...)", "secctx.Seals(c.have, c.want)"),
 		},
 		{
 			Name: "overtaken-unasked", By: "TestOvertaken",

@@ -40,7 +40,7 @@ func machine() []Mutant {
 		{
 			Name: "pair-as-range", Inside: "TestCanonical",
 			Breaks: "the canonical form is the kernel's",
-			Edits:  edits("relabel/label.go", "case 1:\n\t\t\tb = strconv.AppendInt(append(b, ',', 'c'), int64(c), 10)\n", ""),
+			Edits:  edits("internal/secctx/secctx.go", "c%d,c%d", "c%d.c%d"),
 		},
 		{
 			Name: "policy-unasked", Inside: "TestUnknown/type/ext4",
@@ -60,7 +60,7 @@ func machine() []Mutant {
 		{
 			Name: "seal-open", Inside: "TestInterrupted/ext4",
 			Breaks: "the seal lets no one in to whom the label does not belong: it keeps the level",
-			Edits:  edits("relabel/seal.go", "g.user = user\n", "g.user = user\n\t\tg.low, g.high = mlsLevel{}, mlsLevel{}\n"),
+			Edits:  edits("internal/secctx/seal.go", "seal.user = user\n", "seal.user = user\n\t\tseal.level = \"s0\"\n"),
 		},
 		{
 			Name: "value-tail", Inside: "TestAccess/private/ext4",

@@ -3,10 +3,10 @@
 package xattrio
 
 import (
-	"strings"
 	"syscall"
 	"unsafe"
 
+	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
@@ -49,22 +49,11 @@ type Label struct {
 	Long   bool   // it is longer than there was room for
 }
 
-// Is says whether the label is want, which is canonical. One trailing NUL is
-// dropped: libselinux stores one, go-selinux does not. All else is compared byte
-// for byte, so a stored label in another form (c1,c2,c3 for c1.c3) is not the same
-// and is rewritten. A kernel with SELinux never shows such a form, it prints its
-// own; without it the attribute holds whatever bytes were written, and bytes are
-// what the next reader compares. It does not allocate.
-func (l Label) Is(want string) bool {
-	stored := l.Stored
-	if n := len(stored); n > 0 && stored[n-1] == 0 {
-		stored = stored[:n-1]
-	}
-	return string(stored) == want
-}
+// Is says whether the label is want, which is canonical.
+func (l Label) Is(want string) bool { return secctx.Same(l.Stored, want) }
 
 // String is the label without its NUL; "" where there is none, or a long one.
-func (l Label) String() string { return strings.TrimSuffix(string(l.Stored), "\x00") }
+func (l Label) String() string { return secctx.Trim(l.Stored) }
 
 // IO reads and writes labels. It belongs to one goroutine, which for ByThread is
 // locked to its thread.

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/fastlabel/fastlabel/relabel"
+	"github.com/fastlabel/fastlabel/internal/secctx"
 )
 
 // ask has the kernel check a context, and gives what it makes of it.
@@ -51,7 +51,7 @@ func TestCanonical(t *testing.T) {
 	for range 10000 {
 		context, known := randomContext(random)
 		kernel, kernelErr := ask(t, context)
-		ours, oursErr := relabel.Canonical(context)
+		ours, oursErr := secctx.Canonical(context)
 		switch nul := strings.IndexByte(context, 0); {
 		case nul >= 0 && nul < len(context)-1:
 			if oursErr == nil {

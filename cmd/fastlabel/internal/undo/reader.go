@@ -15,6 +15,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -129,7 +130,7 @@ func (r *Reader) head(payload []byte) error {
 		Root: string(h.Root), Label: h.Label, Began: h.Began, Ino: h.Ino, Birth: h.Birth, Filesystem: h.Filesystem,
 		Former: relabel.Former{Label: string(h.Former), None: h.None},
 	}
-	_, err := relabel.Canonical(h.Label)
+	_, err := secctx.Canonical(h.Label)
 	return err
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package relabel
+package secctx
 
 import (
 	"slices"
@@ -31,7 +31,7 @@ func naiveSeals(want string) (list []string) {
 }
 
 // FuzzSeal: for any two labels there is a seal, which is neither of them,
-// however they are spelt, and is known as a seal of the wanted one: by sealOf,
+// however they are spelt, and is known as a seal of the wanted one: by IsSeal,
 // and by its form.
 func FuzzSeal(f *testing.F) {
 	private := code("system_u:object_r:container_file_t:", "s0", ":", "c1", ",", "c2")
@@ -52,44 +52,44 @@ func FuzzSeal(f *testing.F) {
 		old += assemble(oldCode)
 		want += assemble(wantCode)
 		canonical, ok := naiveCanonical(want)
-		list := seals(old, want)
-		all := slices.DeleteFunc(naiveSeals(want), func(s string) bool { return len(s) >= maxLabel })
-		if is := slices.Contains(all, strings.TrimSuffix(old, "\x00")); sealOf(old, want) != is {
-			t.Fatalf("sealOf(%q, %q) = %t", old, want, !is)
+		list := Seals(old, want)
+		all := slices.DeleteFunc(naiveSeals(want), func(s string) bool { return len(s) >= longest })
+		if is := slices.Contains(all, strings.TrimSuffix(old, "\x00")); IsSeal(old, want) != is {
+			t.Fatalf("IsSeal(%q, %q) = %t", old, want, !is)
 		}
 		if !ok {
 			if list != nil {
-				t.Fatalf("seals(%q, %q) = %q for what is no label", old, want, list)
+				t.Fatalf("Seals(%q, %q) = %q for what is no label", old, want, list)
 			}
 			return
 		}
 		if b := brokenSeal(list, old, want); b != "" {
-			t.Fatalf("seals(%q, %q) = %q: %s", old, want, list, b)
+			t.Fatalf("Seals(%q, %q) = %q: %s", old, want, list, b)
 		}
 		// All that there are, but for the old label, however want is spelt.
 		oldCanonical, _ := naiveCanonical(old)
 		rest := slices.DeleteFunc(all, func(s string) bool { return s == oldCanonical })
-		if again := seals(old, canonical); !slices.Equal(list, rest) || !slices.Equal(again, rest) {
-			t.Fatalf("seals(%q, %q) = %q, spelt as the kernel does %q; want %q", old, want, list, again, rest)
+		if again := Seals(old, canonical); !slices.Equal(list, rest) || !slices.Equal(again, rest) {
+			t.Fatalf("Seals(%q, %q) = %q, spelt as the kernel does %q; want %q", old, want, list, again, rest)
 		}
 		for _, s := range list {
-			if s == canonical || s == oldCanonical || s+"\x00" == old || !sealOf(s+"\x00", want) {
-				t.Fatalf("seals(%q, %q) has %q", old, want, s)
+			if s == canonical || s == oldCanonical || s+"\x00" == old || !IsSeal(s+"\x00", want) {
+				t.Fatalf("Seals(%q, %q) has %q", old, want, s)
 			}
 			// Nor does it vouch for want in the eyes of the next run.
-			if sameLabel([]byte(s), canonical) || sealOf(canonical, want) {
+			if Same([]byte(s), canonical) || IsSeal(canonical, want) {
 				t.Fatalf("%q is taken for %q", s, canonical)
 			}
 		}
 
-		if len(canonical) > maxLabel-len("unconfined_u") {
+		if len(canonical) > longest-len("unconfined_u") {
 			return // few seals are short enough, or none
 		}
 		// Runs that are interrupted one after another, each of which finds the
 		// seal of the one before.
 		for have, n := old, 0; n < 4; n++ {
-			next := seals(have, want)
-			if len(next) == 0 || next[0] == have || next[0] == canonical || !sealOf(next[0], want) {
+			next := Seals(have, want)
+			if len(next) == 0 || next[0] == have || next[0] == canonical || !IsSeal(next[0], want) {
 				t.Fatalf("run %d to %q finds %q and has the seals %q", n, want, have, next)
 			}
 			have = next[0]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package relabel
+package secctx
 
 import (
 	"slices"
@@ -18,7 +18,7 @@ import (
 // leave a root that reads as done for the common system_u label.
 var sealUsers = [...]string{"unconfined_u", "root", "staff_u"}
 
-// seals returns the labels that the root may bear while a relabel from old to
+// Seals returns the labels that the root may bear while a relabel from old to
 // want is under way, the best first. Each is canonical and differs from old
 // and from want, so it vouches for neither; and from the former labels, which
 // the root had before runs that were interrupted. old is as it was read, "" if there
@@ -50,42 +50,38 @@ var sealUsers = [...]string{"unconfined_u", "root", "staff_u"}
 // where the user cannot be changed they are refused like the first form, and
 // where it can they lock out who the first form does not. When old is a
 // candidate, it is left out and the next is used.
-func seals(old, want string, former ...string) []string {
-	f, err := parseContext(want)
+func Seals(old, want string, former ...string) []string {
+	c, err := parse(want)
 	if err != nil {
 		return nil
 	}
-	taken := append([]string{f.String()}, former...)
+	taken := append([]string{c.String()}, former...)
 	// Without SELinux the old label may be stored in another form. If it is
 	// no context at all, it is no candidate either.
-	if c, err := Canonical(old); err == nil {
-		taken = append(taken, c)
+	if canonical, err := Canonical(old); err == nil {
+		taken = append(taken, canonical)
 	}
 	var list []string
-	add := func(f contextFields) {
-		if s := f.String(); len(s) < maxLabel && !slices.Contains(taken, s) {
+	add := func(seal context) {
+		if s := seal.String(); len(s) < longest && !slices.Contains(taken, s) {
 			list = append(list, s)
 		}
 	}
 	for _, user := range sealUsers {
-		g := f
-		g.user = user
-		add(g)
+		seal := c
+		seal.user = user
+		add(seal)
 	}
-	if f.high.cats != (mlsLevel{}).cats {
-		top := mlsLevel{sens: f.high.sens}
-		top.cats[len(top.cats)-1] = 3 << 62 // c1022,c1023
-		g := f
-		g.low, g.high = top, top
-		add(g)
+	high := c.level[strings.LastIndexByte(c.level, '-')+1:]
+	if sens, _, private := strings.Cut(high, ":"); private {
+		c.level = sens + ":c1022,c1023"
+		add(c)
 	}
 	return list
 }
 
-// sealOf reports whether have is a seal of a relabel to want, whatever the
+// IsSeal reports whether have is a seal of a relabel to want, whatever the
 // label before it was. It is a hint and no proof, since a user may have given
 // the same label by hand: good for saying that an interrupted relabel is being
 // completed, not for leaving out the seal: that takes a claim.
-func sealOf(have, want string) bool {
-	return slices.Contains(seals("", want), strings.TrimSuffix(have, "\x00"))
-}
+func IsSeal(have, want string) bool { return slices.Contains(Seals("", want), Trim(have)) }

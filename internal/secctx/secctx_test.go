@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package relabel
+package secctx
 
 import (
 	"errors"
@@ -49,7 +49,7 @@ func TestCanonical(t *testing.T) {
 		{ort + ":s0-s0:c0.c1023", ort + ":s0-s0:c0.c1023"},
 		{ort + ":s0:c1-s0:c1,c2", ort + ":s0:c1-s0:c1,c2"},
 		{ort + ":s1:c3-s2:c5,c4,c3", ort + ":s1:c3-s2:c3.c5"},
-		{strings.Repeat("u", maxLabel-1-len(":r:t:s0")) + ":r:t:s0", strings.Repeat("u", maxLabel-1-len(":r:t:s0")) + ":r:t:s0"},
+		{strings.Repeat("u", longest-1-len(":r:t:s0")) + ":r:t:s0", strings.Repeat("u", longest-1-len(":r:t:s0")) + ":r:t:s0"},
 	} {
 		got, err := Canonical(c.label)
 		if err != nil || got != c.want {
@@ -131,13 +131,13 @@ func TestCanonicalRefuses(t *testing.T) {
 		{ort + ":s0:c1,c2-s0:c1", "lacks", false},
 		{ort + ":s0:c1000-s15:c0.c999", "lacks", false},
 
-		{strings.Repeat("u", maxLabel-len(":r:t:s0")) + ":r:t:s0", "4096 bytes", false},
+		{strings.Repeat("u", longest-len(":r:t:s0")) + ":r:t:s0", "4096 bytes", false},
 		{strings.Repeat("u", 1<<20), "1048576 bytes", false},
 	} {
 		got, err := Canonical(c.label)
-		var le *LabelError
-		if got != "" || !errors.Is(err, ErrLabel) || !errors.As(err, &le) {
-			t.Errorf("Canonical(%s) = %q, %v; want a LabelError", quoted(c.label), got, err)
+		var le *Error
+		if got != "" || !errors.Is(err, ErrInvalid) || !errors.As(err, &le) {
+			t.Errorf("Canonical(%s) = %q, %v; want an Error", quoted(c.label), got, err)
 			continue
 		}
 		if !strings.Contains(le.Reason, c.reason) || le.BareType != c.bare || le.Label != c.label {
@@ -149,7 +149,7 @@ func TestCanonicalRefuses(t *testing.T) {
 	}
 }
 
-func TestLabelErrorText(t *testing.T) {
+func TestErrorText(t *testing.T) {
 	_, err := Canonical("container_file_t")
 	const want = `"container_file_t": not a security context: it has no colon; a context looks like user:role:type:level, such as system_u:object_r:container_file_t:s0`
 	if err == nil || err.Error() != want {
@@ -182,7 +182,7 @@ func TestCompose(t *testing.T) {
 		{shared, "", "", "", "u:r:t:s0", ""},
 	} {
 		got, err := Compose(c.base, c.user, c.role, c.typ, c.level)
-		if got != c.want || (err == nil) != (c.want != "") || (err != nil && !errors.Is(err, ErrLabel)) {
+		if got != c.want || (err == nil) != (c.want != "") || (err != nil && !errors.Is(err, ErrInvalid)) {
 			t.Errorf("Compose(%q, %q, %q, %q, %q) = %q, %v; want %q", c.base, c.user, c.role, c.typ, c.level, got, err, c.want)
 		}
 	}
@@ -321,7 +321,7 @@ func TestCanonicalRandomControl(t *testing.T) {
 	}
 }
 
-func TestSameLabel(t *testing.T) {
+func TestSame(t *testing.T) {
 	for _, c := range []struct {
 		stored, want string
 		same         bool
@@ -337,17 +337,17 @@ func TestSameLabel(t *testing.T) {
 		{shared + ":c1,c2,c3", shared + ":c1.c3", false},
 		{shared + "-s0", shared, false},
 	} {
-		if got := sameLabel([]byte(c.stored), c.want); got != c.same {
-			t.Errorf("sameLabel(%q, %q) = %v", c.stored, c.want, got)
+		if got := Same([]byte(c.stored), c.want); got != c.same {
+			t.Errorf("Same(%q, %q) = %v", c.stored, c.want, got)
 		}
 	}
 }
 
-func TestSameLabelAllocates(t *testing.T) {
+func TestSameAllocates(t *testing.T) {
 	stored := []byte(strings.Repeat("x", 200) + "\x00")
 	want := strings.Repeat("x", 200)
 	same := true
-	if n := testing.AllocsPerRun(1000, func() { same = same && sameLabel(stored, want) }); n != 0 || !same {
+	if n := testing.AllocsPerRun(1000, func() { same = same && Same(stored, want) }); n != 0 || !same {
 		t.Errorf("%v allocations a call, same = %v", n, same)
 	}
 	// The measure can fail: text that outlives the comparison is copied.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package relabel
+package secctx
 
 import (
 	"math/rand/v2"
@@ -44,13 +44,13 @@ func TestSeals(t *testing.T) {
 		{"", "container_file_t", nil},
 		{"", "", nil},
 	} {
-		if got := seals(c.old, c.want); !slices.Equal(got, c.seals) {
-			t.Errorf("seals(%q, %q)\n got %q\nwant %q", c.old, c.want, got, c.seals)
+		if got := Seals(c.old, c.want); !slices.Equal(got, c.seals) {
+			t.Errorf("Seals(%q, %q)\n got %q\nwant %q", c.old, c.want, got, c.seals)
 		}
 	}
 }
 
-func TestSealOf(t *testing.T) {
+func TestIsSeal(t *testing.T) {
 	const ort = ":object_r:container_file_t:"
 	for _, c := range []struct {
 		have, want string
@@ -70,15 +70,15 @@ func TestSealOf(t *testing.T) {
 		{"", "system_u" + ort + "s0", false},
 		{"", "", false},
 	} {
-		if got := sealOf(c.have, c.want); got != c.is {
-			t.Errorf("sealOf(%q, %q) = %v", c.have, c.want, got)
+		if got := IsSeal(c.have, c.want); got != c.is {
+			t.Errorf("IsSeal(%q, %q) = %v", c.have, c.want, got)
 		}
 	}
 }
 
-// brokenSeal names the first promise of seals that list breaks.
+// brokenSeal names the first promise of Seals that list breaks.
 func brokenSeal(list []string, old, want string) string {
-	if len(list) == 0 && len(want) <= maxLabel-len("unconfined_u") {
+	if len(list) == 0 && len(want) <= longest-len("unconfined_u") {
 		return "none is left"
 	}
 	for i, s := range list {
@@ -91,7 +91,7 @@ func brokenSeal(list []string, old, want string) string {
 			return "a label that runtimes ask for"
 		case slices.Contains(list[:i], s):
 			return "twice"
-		case !sealOf(s, want):
+		case !IsSeal(s, want):
 			return "not recognized"
 		}
 	}
@@ -118,11 +118,11 @@ func TestSealsRandom(t *testing.T) {
 	for range 5000 {
 		old, want := label(), label()
 		if r.IntN(4) == 0 { // an old label that is a seal
-			old = seals("", want)[0]
+			old = Seals("", want)[0]
 			excluded++
 		}
-		if b := brokenSeal(seals(old, want), old, want); b != "" {
-			t.Fatalf("seals(%q, %q) = %q: %s", old, want, seals(old, want), b)
+		if b := brokenSeal(Seals(old, want), old, want); b != "" {
+			t.Fatalf("Seals(%q, %q) = %q: %s", old, want, Seals(old, want), b)
 		}
 	}
 	if excluded < 250 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package relabel
+package secctx
 
 import (
 	"errors"
@@ -144,9 +144,9 @@ func naiveCanonical(label string) (string, bool) {
 func checkLabel(t *testing.T, got string, err error) {
 	t.Helper()
 	if err != nil {
-		var le *LabelError
-		if got != "" || !errors.Is(err, ErrLabel) || !errors.As(err, &le) {
-			t.Fatalf("%q, %v: not a LabelError", got, err)
+		var le *Error
+		if got != "" || !errors.Is(err, ErrInvalid) || !errors.As(err, &le) {
+			t.Fatalf("%q, %v: not an Error", got, err)
 		}
 		if msg := err.Error(); len(msg) > 2048 || strings.ContainsFunc(msg, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 			t.Fatalf("%d bytes of error: %q", len(msg), msg)
@@ -204,9 +204,9 @@ func FuzzCanonicalForm(f *testing.F) {
 		{"u:r:t:s0:c1023", code("-", "s1", ":", "c0", ".", "c1022")},
 		{"u:r:t:s0", code(":", "c1022", ",", "c1023", "-", "s0", ":", "c64", ".", "c1023")},
 		{"u:r:t:s0:c1-s0", nil},
-		{strings.Repeat("u", maxLabel-1-len(":r:t:s0")) + ":r:t:s0", nil},
-		{strings.Repeat("u", maxLabel-len(":r:t:s0")) + ":r:t:s0", nil},
-		{strings.Repeat("u", maxLabel-1-len(":r:t:s0-s0")) + ":r:t:s0-s0\x00", nil},
+		{strings.Repeat("u", longest-1-len(":r:t:s0")) + ":r:t:s0", nil},
+		{strings.Repeat("u", longest-len(":r:t:s0")) + ":r:t:s0", nil},
+		{strings.Repeat("u", longest-1-len(":r:t:s0-s0")) + ":r:t:s0-s0\x00", nil},
 	} {
 		f.Add(c.label, c.code)
 	}
@@ -230,12 +230,12 @@ func FuzzCanonicalForm(f *testing.F) {
 			t.Fatalf("Canonical(%q) = %q is longer", label, got)
 		}
 		for _, end := range []string{"", "\x00"} {
-			if !sameLabel([]byte(got+end), got) || sameLabel([]byte(got+end+"\x00"), got) != (end == "") || sameLabel([]byte(got[1:]+end), got) {
-				t.Fatalf("sameLabel is wrong about %q and %q behind it", got, end)
+			if !Same([]byte(got+end), got) || Same([]byte(got+end+"\x00"), got) != (end == "") || Same([]byte(got[1:]+end), got) {
+				t.Fatalf("Same is wrong about %q and %q behind it", got, end)
 			}
 		}
-		if sameLabel([]byte(label), got) != (text == got) {
-			t.Fatalf("sameLabel(%q, %q) = %t", label, got, text != got)
+		if Same([]byte(label), got) != (text == got) {
+			t.Fatalf("Same(%q, %q) = %t", label, got, text != got)
 		}
 		// go-selinux prints what was accepted, in whatever spelling it came, as
 		// we do. It is not asked about what was refused: it would fill
@@ -266,7 +266,7 @@ func FuzzCompose(f *testing.F) {
 		{"u:r:t", "s0", "c1-s0", "c1", ""}, // a range in all
 		{"", "a", "b", "c", "s0"},
 		{"u:r:t\x00", "a", "b", "c", "s1-s0"},
-		{shared, strings.Repeat("u", maxLabel), "", "", ""},
+		{shared, strings.Repeat("u", longest), "", "", ""},
 	} {
 		f.Add(c[0], c[1], c[2], c[3], c[4], []byte{})
 	}
