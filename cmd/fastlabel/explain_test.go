@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/workload"
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel"
@@ -102,10 +103,10 @@ func TestExplained(t *testing.T) {
 	all := sites()
 	for _, name := range []string{"wrong", "no label, shared", "right, no record", "done", "changed since", "interrupted", "refused", "read-only", "mounted with context", "containers that differ", "no level", "names that are not UTF-8"} {
 		var out bytes.Buffer
-		s := newSink(&out)
+		s := stream.NewSink(&out)
 		(&people{out: s}).explained(all[name])
 		(&jsonLines{out: s}).explained(all[name])
-		if err := s.flush(); err != nil {
+		if err := s.Flush(); err != nil {
 			t.Fatal(err)
 		}
 		text, _, _ := strings.Cut(out.String(), "\n{")

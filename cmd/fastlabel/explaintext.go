@@ -14,7 +14,7 @@ import (
 )
 
 // explained prints an explanation in less than a screen.
-func (p *people) explained(e explanation) { p.out.line([]byte(e.text(p.user)), true) }
+func (p *people) explained(e explanation) { p.out.Line([]byte(e.text(p.user)), true) }
 
 // What a screen has room for.
 const (

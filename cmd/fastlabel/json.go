@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -35,7 +36,7 @@ import (
 // exact bytes. Other names, and labels of files, have their twins likewise. Keys
 // may be added; those that are here stay.
 type jsonLines struct {
-	out     *sink
+	out     *stream.Sink
 	verbose bool
 	dry     bool
 }
@@ -68,7 +69,7 @@ func (j *jsonLines) line(v any, now bool) {
 	if err := e.Encode(v); err != nil { // strings and numbers: cannot be
 		panic(fmt.Sprint("encoding a line: ", err))
 	}
-	j.out.line(words.ASCII(bytes.TrimSuffix(b.Bytes(), []byte{'\n'})), now)
+	j.out.Line(words.ASCII(bytes.TrimSuffix(b.Bytes(), []byte{'\n'})), now)
 }
 
 func (j *jsonLines) failure(root string, err error) {

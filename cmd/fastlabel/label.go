@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/apart"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
@@ -34,7 +35,7 @@ func target(ctx context.Context, s *settings) (string, error) {
 		return label, nil
 	case s.reference != "":
 		label, err := wait.Within(ctx, func() (string, error) {
-			if isOwnPipe(s.reference) {
+			if apart.IsOwnPipe(s.reference) {
 				return "", exit.UsageError{Err: fmt.Errorf("--reference %s: it leads to what this command prints to", words.Brief(s.reference))}
 			}
 			return site.ReadLabel(s.reference)

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/apart"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/pace"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 	if mode == "" {
 		os.Exit(treetest.Main(m))
 	}
-	mode, apart := strings.CutPrefix(mode, "apart ")
+	mode, child := strings.CutPrefix(mode, "apart ")
 	real := app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, commit: relabel.LastCommit, lstat: os.Lstat, label: site.LabelOf, readOnly: site.ReadOnly, giveWay: pace.GiveWay}
 	a := app{tree: func(ctx context.Context, _, _ string, o relabel.Options) (relabel.Report, error) {
 		hangups := make(chan os.Signal, 2)
@@ -53,7 +54,7 @@ func TestMain(m *testing.M) {
 			new(sync.Mutex).Unlock() // nothing recovers from that
 		case "works": // on, without a word
 			<-ctx.Done()
-			for end := time.Now().Add(2 * partGrace); time.Now().Before(end); {
+			for end := time.Now().Add(2 * apart.Grace); time.Now().Before(end); {
 			}
 		case "slow": // to end: it waits for a second signal
 			<-hangups
@@ -77,12 +78,12 @@ func TestMain(m *testing.M) {
 	if mode == "real" { // with the library
 		a = real
 	}
-	if apart {
+	if child {
 		a.apart = func(ctx context.Context) (int, bool, bool) {
-			if isPart() {
+			if apart.IsPart() {
 				return 0, false, false
 			}
-			return inPart(ctx)
+			return apart.Run(ctx)
 		}
 	}
 	process(a)

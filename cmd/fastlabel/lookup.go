@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/apart"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/undo"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
@@ -77,7 +78,7 @@ func (j *job) lookUp(ctx context.Context, operands, paths []string) error {
 		if len(group) == 0 {
 			continue
 		}
-		waits = append(waits, look.begin(ctx, j.app, group, i > 0 || isPart()))
+		waits = append(waits, look.begin(ctx, j.app, group, i > 0 || apart.IsPart()))
 	}
 	for _, wait := range waits {
 		if err := wait(); err != nil {

@@ -77,8 +77,6 @@
 //
 //	main.go        run: from the arguments to an exit code
 //	signals.go     SIGINT, SIGTERM and SIGHUP end the context
-//	apart_*.go     a child does what may hang, and can be left behind
-//	passage_*.go   what the child writes
 //	crash_*.go     a crash is a failure
 //	flags.go       the table of flags; the command among the arguments
 //	values.go      what a flag's value may be
@@ -106,8 +104,6 @@
 //	journal.go     the same for syslog
 //	progress.go    how far it is, for whoever waits
 //	estimate.go    how fast, and how long the rest takes at that rate
-//	screen.go      standard error, and the line on it that is drawn again
-//	ask_*.go       who asks, whose terminal it is, how much there is
 //	goon.go        the command line that goes on after a stop
 //	service.go     what systemd's manager and journal are told, by internal/sdnotify
 //	account.go     what became of each path, for internal/metrics and the journal
@@ -116,7 +112,6 @@
 //	explaintext.go, explainjson.go: the same for explain
 //	faults.go      an error taken apart; calls that hang
 //	log.go         lines for the log
-//	sink.go        standard output, and whether it worked
 //	errno_*.go     names of errors
 //
 // Packages that several of these use, and those for explain:
@@ -124,6 +119,8 @@
 //	internal/words     names, numbers and times in a line for people
 //	internal/exit      exit codes, and which is worse
 //	internal/wait      waiting for what may hang
+//	internal/apart     a child does what may hang, and can be left behind
+//	internal/stream    standard output, and standard error with the line drawn again
 //	internal/pace      so many entries a second, I/O pressure, priorities
 //	internal/site      what is at a PATH: file, label, mount; which PATH lies in which
 //	internal/workload  what pods ask for
@@ -140,17 +137,27 @@ import (
 	"os"
 	"runtime"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/apart"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/pace"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/sdnotify"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/workload"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
 func main() {
-	process(app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, commit: relabel.LastCommit, lstat: os.Lstat, label: site.LabelOf, readOnly: site.ReadOnly, apart: apart, giveWay: pace.GiveWay})
+	process(app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, commit: relabel.LastCommit, lstat: os.Lstat, label: site.LabelOf, readOnly: site.ReadOnly, apart: whatMayHang, giveWay: pace.GiveWay})
+}
+
+// whatMayHang is done apart.
+func whatMayHang(ctx context.Context) (code int, done, told bool) {
+	if apart.IsPart() || !site.MayHang() {
+		return 0, false, false
+	}
+	return apart.Run(ctx)
 }
 
 // spareProcessor lets Go's scheduler have one processor more than there are,
@@ -172,17 +179,17 @@ func process(a app) {
 	crashAsFailure()
 	spareProcessor()
 	asked := make(chan os.Signal, 1)
-	if !isPart() {
-		notifyAsked(asked)
+	if !apart.IsPart() {
+		apart.NotifyAsked(asked)
 	}
-	a.name, a.asked, a.screen = os.Args[0], asked, &screen{w: os.Stderr}
+	a.name, a.asked, a.screen = os.Args[0], asked, &stream.Screen{W: os.Stderr, OfParent: apart.IsPart()}
 	if s := sdnotify.Open(os.Getenv("NOTIFY_SOCKET")); s != nil {
 		a.notify = s.Send
 	}
-	leave, end := func(code int) { a.screen.leave(); os.Exit(code) }, os.Exit
-	if isPart() {
-		leave, end = func(int) {}, leavePart // a second signal is the parent's
-		beginPart(asked)
+	leave, end := func(code int) { a.screen.Leave(); os.Exit(code) }, os.Exit
+	if apart.IsPart() {
+		leave, end = func(int) {}, apart.Leave // a second signal is the parent's
+		apart.Begin(asked)
 	}
 	a.quit = end
 	ctx, _ := interruptible(leave)
@@ -219,17 +226,18 @@ type app struct {
 
 	name   string           // what the command was called by
 	asked  <-chan os.Signal // by who wants to know how far it is
-	screen *screen          // standard error; nil: of run's own
+	screen *stream.Screen   // standard error; nil: of run's own
 }
 
 // run is the command: what it reads, what it writes, its exit code.
 func (a app) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []string) int {
-	out := newSink(stdout)
+	out := stream.NewSink(stdout)
+	out.Live = out.Live || apart.IsPart()
 	if a.screen == nil {
-		a.screen = &screen{w: stderr}
+		a.screen = &stream.Screen{W: stderr}
 	}
-	if isTerminal(stdout) || isPart() { // perhaps the same
-		out.w.Reset(a.screen.beside(stdout))
+	if stream.IsTerminal(stdout) || apart.IsPart() { // perhaps the same
+		out.W.Reset(a.screen.Beside(stdout))
 	}
 	stderr = a.screen
 	a.ends = new([]func())
@@ -239,8 +247,8 @@ func (a app) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer,
 		}
 	}()
 	code := a.command(ctx, stdin, out, stderr, args)
-	if err := out.flush(); err != nil {
-		code = exit.Worse(code, stdoutFailed(stderr, err))
+	if err := out.Flush(); err != nil {
+		code = exit.Worse(code, stream.Failed(stderr, err))
 	}
 	return code
 }
@@ -254,17 +262,7 @@ func (a app) giveUp(ctx context.Context, kept *account, operands []string) {
 	a.quit(code)
 }
 
-// stdoutFailed tells that what was to be data did not get out.
-func stdoutFailed(stderr io.Writer, err error) int {
-	var at *fs.PathError // names the descriptor, which says little
-	if errors.As(err, &at) {
-		err = at.Err
-	}
-	fmt.Fprintf(stderr, "fastlabel: writing to standard output: %v\n", err)
-	return exit.Failed
-}
-
-func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.Writer, args []string) (code int) {
+func (a app) command(ctx context.Context, stdin io.Reader, out *stream.Sink, stderr io.Writer, args []string) (code int) {
 	c, args, err := dispatch(args)
 	var s *settings
 	var operands []string
@@ -279,10 +277,10 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 	case err != nil:
 		return usage(err)
 	case s.version:
-		out.line([]byte(versionLine()), true)
+		out.Line([]byte(versionLine()), true)
 		return exit.Done
 	case s.help:
-		fmt.Fprint(out.w, c.help())
+		fmt.Fprint(out.W, c.help())
 		return exit.Done
 	case s.man != "":
 		if err := manual(s.man); err != nil {
@@ -294,13 +292,13 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 		if len(operands) > 0 {
 			return usage(errors.New("version takes no PATH"))
 		}
-		out.line([]byte(versionLine()), true)
+		out.Line([]byte(versionLine()), true)
 		return exit.Done
 	case c.name == "completion":
 		if len(operands) != 1 || completion(operands[0]) == "" {
 			return usage(errors.New("completion takes one of bash, zsh, fish"))
 		}
-		fmt.Fprint(out.w, completion(operands[0]))
+		fmt.Fprint(out.W, completion(operands[0]))
 		return exit.Done
 	case c.name == "hook":
 		if len(operands) > 0 {
@@ -315,14 +313,14 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 	}
 	kept := newAccount(c, s, stderr)
 	if a.quit != nil {
-		*a.ends = append(*a.ends, unread(ctx, func() { a.giveUp(ctx, kept, operands) }, &out.outlet, &a.screen.outlet))
+		*a.ends = append(*a.ends, stream.Unread(ctx, func() { a.giveUp(ctx, kept, operands) }, &out.Outlet, &a.screen.Outlet))
 	}
 	told := false
 	defer func() {
 		if !told {
 			code = kept.close(ctx, stderr, code, operands)
 		}
-		if !isPart() {
+		if !apart.IsPart() {
 			a.ready(code)
 		}
 	}()
@@ -390,7 +388,7 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *sink, stderr io.
 	return code
 }
 
-func newReporter(c command, s *settings, out *sink, stderr io.Writer) reporter {
+func newReporter(c command, s *settings, out *stream.Sink, stderr io.Writer) reporter {
 	dry := s.dryRun || c.name == "verify"
 	var r reporter = &people{out: out, err: stderr, verbose: s.verbose, quiet: s.quiet, dry: dry, journal: isJournal(stderr), user: os.Geteuid() != 0 && c.name != "probe"}
 	if s.json {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -60,7 +61,7 @@ type probeResult struct {
 // people prints results, failures and notes to stderr, and what is data (the
 // changes with -v, the answers of probe and verify) to stdout.
 type people struct {
-	out            *sink
+	out            *stream.Sink
 	err            io.Writer
 	verbose, quiet bool
 	dry            bool
@@ -132,7 +133,7 @@ func (p *people) change(_, path, from, to string) {
 	} else if p.dry { // every label was read
 		from = " from no label"
 	}
-	p.out.line([]byte(did+" "+words.Quote(path)+from+" to "+to), false)
+	p.out.Line([]byte(did+" "+words.Quote(path)+from+" to "+to), false)
 }
 
 func (p *people) skip(root, path, reason string) {
@@ -174,7 +175,7 @@ func (p *people) probed(r probeResult) {
 	if p.quiet {
 		return
 	}
-	p.out.line([]byte(words.Plain(r.root)+": "+r.words()), true)
+	p.out.Line([]byte(words.Plain(r.root)+": "+r.words()), true)
 }
 
 // words is the answer, and what vouches for it.
@@ -223,9 +224,9 @@ func (p *people) result(r result) {
 	switch {
 	case line == "":
 	case r.command == "verify" && r.begun:
-		p.out.line([]byte(words.Plain(r.Root)+": "+line), true)
+		p.out.Line([]byte(words.Plain(r.Root)+": "+line), true)
 	default:
-		_ = p.out.flush() // the list comes first; an error is told at the end
+		_ = p.out.Flush() // the list comes first; an error is told at the end
 		p.say(priorityOf(r.code), "%s: %s", words.Plain(r.Root), line)
 	}
 }

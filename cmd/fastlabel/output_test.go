@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -86,11 +87,11 @@ func TestJSONExact(t *testing.T) {
 	names := []string{"plain", "\xff\xfe", "a\nb", "\u009b31m", "\u202eback", "\U000e0001tag", "<&>", "\u2028", "\\\"", "é", "\x7f"}
 	for _, name := range names {
 		var b bytes.Buffer
-		out := newSink(&b)
+		out := stream.NewSink(&b)
 		j := &jsonLines{out: out, verbose: true}
 		j.change("/r/"+name, "/r/"+name, name, "to")
 		j.skip("/r/"+name, "/r/"+name, "why")
-		if err := out.flush(); err != nil {
+		if err := out.Flush(); err != nil {
 			t.Fatal(err)
 		}
 		for _, r := range b.String() {
@@ -127,7 +128,7 @@ func TestJSONExact(t *testing.T) {
 // it can have, and the schema in docs has them all: test/deploy holds them together.
 func TestJSONWhole(t *testing.T) {
 	var b bytes.Buffer
-	out := newSink(&b)
+	out := stream.NewSink(&b)
 	j := &jsonLines{out: out, verbose: true, dry: true}
 	const root, path = "/v\xff", "/v\xff/a"
 	label := defaultLabel + ":c1"
@@ -157,7 +158,7 @@ func TestJSONWhole(t *testing.T) {
 	r.dryRun, j.dry = false, false
 	j.status(f)
 	j.result(r)
-	if err := out.flush(); err != nil {
+	if err := out.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "jsonwhole", prefixed("1> ", b.String()))

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -23,7 +24,7 @@ import (
 // the engine, which does not wait for it, and writes; runs come and go in
 // others: mu guards which there are.
 type progress struct {
-	screen  *screen
+	screen  *stream.Screen
 	json    *jsonLines // nil: for people
 	columns func() (n int, ours bool)
 	how     showing
@@ -37,11 +38,11 @@ type progress struct {
 	saying sync.Mutex // held while a run's line is written, so that none comes after its summary
 }
 
-func (a app) newProgress(command string, s *settings, out *sink) *progress {
+func (a app) newProgress(command string, s *settings, out *stream.Sink) *progress {
 	p := &progress{
 		screen:  a.screen,
-		columns: func() (int, bool) { return columns(a.screen.w) },
-		how:     showingOf(s, a.screen.w),
+		columns: a.screen.Columns,
+		how:     showingOf(s, a.screen),
 		began:   time.Now(),
 		inodes:  func(path string) int64 { return site.InodesOf(path, s.xdev) },
 		manager: manager{tell: a.notify},
@@ -85,8 +86,8 @@ type underWay struct {
 }
 
 // showingOf chooses. NO_COLOR is respected: there are no colours.
-func showingOf(s *settings, stderr io.Writer) showing {
-	n, _ := columns(stderr)
+func showingOf(s *settings, on *stream.Screen) showing {
+	n, _ := on.Columns()
 	switch {
 	case s.quiet:
 		return silent
@@ -94,9 +95,9 @@ func showingOf(s *settings, stderr io.Writer) showing {
 		return asJSON
 	case s.json:
 		return silent
-	case n > 0 && !dumb() && s.progress:
+	case n > 0 && !stream.Dumb() && s.progress:
 		return live
-	case n > 0 && !dumb():
+	case n > 0 && !stream.Dumb():
 		return soon
 	case n > 0, s.progress:
 		return plainly
@@ -119,7 +120,7 @@ func (p *progress) show(asked <-chan os.Signal) (end func()) {
 		for {
 			select {
 			case <-over:
-				p.screen.draw("")
+				p.screen.Draw("")
 				return
 			case <-asked:
 				p.answer()
@@ -197,11 +198,11 @@ func (p *progress) draw(now time.Time) {
 	runs := p.runs()
 	n, ours := p.columns()
 	if len(runs) == 0 || !ours {
-		p.screen.draw("")
+		p.screen.Draw("")
 		return
 	}
 	// In the last column a terminal may begin a new line.
-	p.screen.draw(p.far(runs[len(runs)-1], now).line(n - 1))
+	p.screen.Draw(p.far(runs[len(runs)-1], now).line(n - 1))
 }
 
 // say writes a whole line for each run.

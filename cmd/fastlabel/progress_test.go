@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -231,8 +232,8 @@ func TestProgressLine(t *testing.T) {
 		for how, first := range map[showing]string{live: `^\d+( of at most 4,000 \(\d%\)| entries)`, soon: `^1,[01]00( of at most 4,000 \(2\d%\)| entries)`} {
 			synctest.Test(t, func(t *testing.T) {
 				var b bytes.Buffer
-				p := &progress{screen: &screen{w: &b}, columns: func() (int, bool) { return size, true }, how: how, began: time.Now(), inodes: func(string) int64 { return 4000 }}
-				j := &job{app: slow(4), settings: &settings{}, reporter: &people{out: newSink(&b), err: p.screen, counts: map[string]tally{}}, progress: p}
+				p := &progress{screen: &stream.Screen{W: &b}, columns: func() (int, bool) { return size, true }, how: how, began: time.Now(), inodes: func(string) int64 { return 4000 }}
+				j := &job{app: slow(4), settings: &settings{}, reporter: &people{out: stream.NewSink(&b), err: p.screen, counts: map[string]tally{}}, progress: p}
 				end := p.show(nil)
 				j.one(t.Context(), "/p", func() {})
 				end()

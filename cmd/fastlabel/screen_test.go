@@ -10,6 +10,8 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 )
 
 // terminal plays one: it knows CR, LF and ED, and what else it is sent that is
@@ -54,13 +56,13 @@ func (t *terminal) feed(text string) {
 func TestTornLines(t *testing.T) {
 	for _, control := range []bool{false, true} {
 		var b bytes.Buffer
-		s := &screen{w: &b}
+		s := &stream.Screen{W: &b}
 		if control {
-			s.w = writerFunc(func(p []byte) (int, error) { // nothing is wiped
-				return b.WriteString(strings.ReplaceAll(string(p), wiped, ""))
+			s.W = writerFunc(func(p []byte) (int, error) { // nothing is wiped
+				return b.WriteString(strings.ReplaceAll(string(p), "\r\x1b[J", ""))
 			})
 		}
-		stdout := s.beside(&b)
+		stdout := s.Beside(&b)
 		const each = 200
 		var all sync.WaitGroup
 		for _, w := range []*struct{ name string }{{"stderr"}, {"stdout"}} {
@@ -76,14 +78,14 @@ func TestTornLines(t *testing.T) {
 		}
 		all.Go(func() {
 			for i := range each {
-				s.draw(fmt.Sprint("drawn ", i, strings.Repeat("x", i%50)))
+				s.Draw(fmt.Sprint("drawn ", i, strings.Repeat("x", i%50)))
 			}
 		})
 		all.Wait()
-		s.draw("last")
+		s.Draw("last")
 		fmt.Fprintln(s, "stderr end")
-		s.draw("again")
-		s.draw("")
+		s.Draw("again")
+		s.Draw("")
 		var on terminal
 		on.feed(b.String())
 		next := map[string]int{}
@@ -108,16 +110,16 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 // What is there already is not written again.
 func TestDrawOnce(t *testing.T) {
 	var b bytes.Buffer
-	s := &screen{w: &b}
-	s.draw("a")
+	s := &stream.Screen{W: &b}
+	s.Draw("a")
 	n := b.Len()
-	s.draw("a")
+	s.Draw("a")
 	if b.Len() != n {
 		t.Errorf("%q", b.String())
 	}
-	s.draw("")
+	s.Draw("")
 	n = b.Len()
-	s.draw("")
+	s.Draw("")
 	if b.Len() != n {
 		t.Errorf("%q", b.String())
 	}

@@ -9,8 +9,10 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/apart"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -89,8 +91,8 @@ func priorityOf(code int) string {
 
 // isJournal tells whether w is the stream that systemd connected to the journal.
 func isJournal(w io.Writer) bool {
-	if s, ok := w.(*screen); ok {
-		w = s.w
+	if s, ok := w.(*stream.Screen); ok {
+		w = s.W
 	}
 	f, ok := w.(*os.File)
 	name := os.Getenv("JOURNAL_STREAM")
@@ -98,7 +100,7 @@ func isJournal(w io.Writer) bool {
 		return false
 	}
 	stat := f.Stat
-	if isPart() { // passes it on to its parent
+	if apart.IsPart() { // passes it on to its parent
 		stat = func() (os.FileInfo, error) { return os.Stat(fmt.Sprintf("/proc/%d/fd/2", os.Getppid())) }
 	}
 	info, err := stat()

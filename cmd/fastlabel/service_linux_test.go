@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -165,7 +166,7 @@ func TestJournalStream(t *testing.T) {
 
 func TestLastLine(t *testing.T) {
 	var b bytes.Buffer
-	a := &account{journal: true, dry: true, began: time.Now(), reporter: &people{out: newSink(new(bytes.Buffer)), err: new(bytes.Buffer)}}
+	a := &account{journal: true, dry: true, began: time.Now(), reporter: &people{out: stream.NewSink(new(bytes.Buffer)), err: new(bytes.Buffer)}}
 	for range 2 {
 		r := result{code: exit.Failed}
 		r.Seen, r.Written, r.Failed = 1000, 20, 3

@@ -6,6 +6,7 @@ import (
 	"context"
 	"sync/atomic"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/apart"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
@@ -18,7 +19,7 @@ func (j *job) labelAll(ctx context.Context, paths []string) int {
 	groups := site.ByServer(paths)
 	codes := make([]int, len(groups))
 	wait.InTurn(len(groups), func(i int, stalls func()) {
-		codes[i] = j.labelGroup(ctx, groups[i], i > 0 || isPart(), stalls)
+		codes[i] = j.labelGroup(ctx, groups[i], i > 0 || apart.IsPart(), stalls)
 	}, func() {})
 	return exit.Worst(codes)
 }

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/apart"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/undo"
@@ -57,7 +58,7 @@ func hungAt(call, path string, end error) error {
 // answered. What is wrong with a path, or that it does not answer, the engine says.
 func firstOf(ctx context.Context, paths []string, among map[site.Identity]bool, stat func(string) (fs.FileInfo, error)) (found string, all bool) {
 	var first atomic.Pointer[string]
-	all, _ = wait.Looks(ctx, isPart(), func(at *atomic.Int64) bool {
+	all, _ = wait.Looks(ctx, apart.IsPart(), func(at *atomic.Int64) bool {
 		for i := range paths {
 			if at.Add(1); ctx.Err() != nil {
 				return false

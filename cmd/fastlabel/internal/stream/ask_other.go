@@ -2,14 +2,12 @@
 
 //go:build !linux
 
-package main
+package stream
 
 import (
 	"errors"
 	"os"
 )
-
-func notifyAsked(chan<- os.Signal) {}
 
 func parentsTerminal() (*os.File, error) { return nil, errors.ErrUnsupported }
 

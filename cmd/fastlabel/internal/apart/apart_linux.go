@@ -1,6 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package apart does the work in a child process, which can be left behind.
+//
+// A thread whose call never returns keeps its process from ending, whoever
+// kills it, and whoever waits for that process waits for ever. So what may
+// meet such a call is done in a child, the part, and this process does not
+// wait for its end but for what it says on a socket: its exit code, after all
+// of its output.
+//
+// Both have the terminal's signals; what this process gets is passed on too.
+// The second ends this process, and with it, by SIGKILL, the part.
+package apart
 
 import (
 	"cmp"
@@ -19,33 +29,24 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 )
-
-// A thread whose call never returns keeps its process from ending, whoever
-// kills it, and whoever waits for that process waits for ever. So what may
-// meet such a call is done in a child, the part, and this process does not
-// wait for its end but for what it says on a socket: its exit code, after all
-// of its output.
-//
-// Both have the terminal's signals; what this process gets is passed on too.
-// The second ends this process, and with it, by SIGKILL, the part.
 
 // partEnv holds the parent's process id and the part's end of the socket.
 const partEnv = "FASTLABEL_PART_OF"
 
 const (
-	// partGrace is how long after the end of its context the part is waited for
+	// Grace is how long after the end of its context the part is waited for
 	// while it does nothing: the engine gives up after half a second.
-	partGrace = 800 * time.Millisecond
+	Grace = 800 * time.Millisecond
 	// partLook is how often it is looked at in the last quarter of that.
-	partLook = partGrace / 16
+	partLook = Grace / 16
 	// partWork is how long it may work on without a word.
 	partWork = 30 * time.Second
 )
 
-// isPart tells whether this process is the part of its parent.
-func isPart() bool { return partSocket() >= 0 }
+// IsPart tells whether this process is the part of its parent.
+func IsPart() bool { return partSocket() >= 0 }
 
 func partSocket() int {
 	parent, fd, _ := strings.Cut(os.Getenv(partEnv), " ")
@@ -55,9 +56,9 @@ func partSocket() int {
 	return -1
 }
 
-// beginPart gives the part the name of its parent: it is run by another. Who asks
+// Begin gives the part the name of its parent: it is run by another. Who asks
 // both how far it is, as by that name, is answered once: by way of the parent.
-func beginPart(asked chan<- os.Signal) {
+func Begin(asked chan<- os.Signal) {
 	signal.Ignore(syscall.SIGUSR1)
 	_ = os.WriteFile("/proc/self/comm", []byte("fastlabel"), 0)
 	go heedParent(asked)
@@ -84,10 +85,13 @@ func heedParent(asked chan<- os.Signal) {
 	}
 }
 
-// isOwnPipe tells whether path leads to the part's output: by /dev/stdout the user
+// NotifyAsked sends to c when somebody asks how far the work is: SIGUSR1.
+func NotifyAsked(c chan<- os.Signal) { signal.Notify(c, syscall.SIGUSR1) }
+
+// IsOwnPipe tells whether path leads to the part's output: by /dev/stdout the user
 // means what this command prints to, which the part does not have.
-func isOwnPipe(path string) bool {
-	if !isPart() {
+func IsOwnPipe(path string) bool {
+	if !IsPart() {
 		return false
 	}
 	info, err := os.Stat(path)
@@ -97,8 +101,8 @@ func isOwnPipe(path string) bool {
 	})
 }
 
-// leavePart is the last act of the part.
-func leavePart(code int) {
+// Leave is the last act of the part.
+func Leave(code int) {
 	socket := partSocket()
 	for _, f := range []*os.File{os.Stdin, os.Stdout, os.Stderr} { // what hangs would hold them open
 		_ = f.Close()
@@ -107,15 +111,8 @@ func leavePart(code int) {
 	os.Exit(code)
 }
 
-// apart does the work in a part, if it may hang.
-func apart(ctx context.Context) (code int, done, told bool) {
-	if isPart() || !site.MayHang() {
-		return 0, false, false
-	}
-	return inPart(ctx)
-}
-
-func inPart(ctx context.Context) (code int, done, told bool) {
+// Run does the work in a part. It is not done if there can be none.
+func Run(ctx context.Context) (code int, done, told bool) {
 	p, err := startPart()
 	if err != nil { // as well as can be, here
 		return 0, false, false
@@ -185,7 +182,7 @@ func (p *part) wait(ctx context.Context) (code int, told bool) {
 		}
 	}()
 	asked := make(chan os.Signal, 1)
-	notifyAsked(asked)
+	NotifyAsked(asked)
 	end := ctx.Done()
 	var late <-chan time.Time
 	var passed <-chan bool
@@ -201,7 +198,7 @@ func (p *part) wait(ctx context.Context) (code int, told bool) {
 			told, said, passed = true, nil, p.passed()
 		case <-passed:
 			if p.stdout.err != nil {
-				code = exit.Worse(code, stdoutFailed(os.Stderr, p.stdout.err))
+				code = exit.Worse(code, stream.Failed(os.Stderr, p.stdout.err))
 			}
 			select { // so that it is no orphan, if it can end
 			case <-ended:
@@ -223,7 +220,7 @@ func (p *part) wait(ctx context.Context) (code int, told bool) {
 			}
 			p.moves()
 			p.works()
-			end, late, stop = nil, time.After(partGrace-4*partLook), time.Now().Add(partWork)
+			end, late, stop = nil, time.After(Grace-4*partLook), time.Now().Add(partWork)
 		case now := <-late:
 			if idle++; p.moves() || now.Before(stop) && p.works() {
 				idle = 0
@@ -234,7 +231,7 @@ func (p *part) wait(ctx context.Context) (code int, told bool) {
 			}
 			code, reason := exit.Of(ctx)
 			lastWords(func() {
-				wipe(os.Stderr)
+				stream.Wipe(os.Stderr)
 				if p.stdout.busy.Load() || p.stderr.busy.Load() {
 					fmt.Fprintf(os.Stderr, "fastlabel: %s; what it prints is not read\n", reason)
 				} else {
@@ -307,7 +304,7 @@ func (p *part) fell(status syscall.WaitStatus) int {
 	}
 	if status.Signaled() {
 		lastWords(func() {
-			wipe(os.Stderr)
+			stream.Wipe(os.Stderr)
 			fmt.Fprintf(os.Stderr, "fastlabel: process %d was ended by a signal: %v\n", p.process.Pid, status.Signal())
 		})
 		return 128 + int(status.Signal())

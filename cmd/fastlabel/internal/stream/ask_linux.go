@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package stream
 
 import (
 	"fmt"
 	"os"
-	"os/signal"
 	"syscall"
 	"unsafe"
 )
-
-// notifyAsked sends to c when somebody asks how far the work is: SIGUSR1.
-func notifyAsked(c chan<- os.Signal) { signal.Notify(c, syscall.SIGUSR1) }
 
 // parentsTerminal opens what a part's parent has as standard error.
 func parentsTerminal() (*os.File, error) {

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package stream has the command's standard output and standard error: whether
+// writing worked, whether somebody reads, and a terminal's line that is drawn again.
+package stream
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"golang.org/x/term"
+)
+
+// Screen is standard error, a writer for several goroutines: each write is
+// whole. Where it is a terminal it may hold a line that is drawn again and
+// again. That line is wiped before anything else is written to the terminal, so
+// that no line is torn.
+type Screen struct {
+	mu       sync.Mutex
+	W        io.Writer
+	drawn    string // the line that is there; "" if none is
+	OfParent bool   // w passes it on to this process's parent, whose terminal it is
+	Outlet
+}
+
+// wiped takes the cursor to the first column, and what is behind it away
+// (ECMA-48: CR, ED).
+const wiped = "\r\x1b[J"
+
+func (s *Screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clear()
+	return s.to(s.W, p)
+}
+
+// Draw makes text the line, "" takes it away. text fits the terminal.
+func (s *Screen) Draw(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch text {
+	case s.drawn:
+	case "":
+		s.clear()
+	default:
+		// A terminal that is made narrower breaks the line in two, and keeps
+		// the cursor at the character that it was on: only from the first one
+		// are both reached.
+		_, _ = s.to(s.W, []byte("\r"+text+"\x1b[J\r"))
+		s.drawn = text
+	}
+}
+
+// clear takes the line away. mu is held.
+func (s *Screen) clear() {
+	if s.drawn != "" {
+		_, _ = s.to(s.W, []byte(wiped))
+		s.drawn = ""
+	}
+}
+
+// Leave takes the line away before the process ends, a part's too, unless
+// somebody is just writing, perhaps to a terminal that takes nothing.
+func (s *Screen) Leave() {
+	if s.mu.TryLock() {
+		Wipe(s.W)
+		s.mu.Unlock()
+	}
+}
+
+// Wipe takes away what another process may have drawn.
+func Wipe(w io.Writer) {
+	if IsTerminal(w) && !Dumb() {
+		fmt.Fprint(w, wiped)
+	}
+}
+
+// Dumb terminals know no sequences, and of one that has no name nothing is known.
+func Dumb() bool { return os.Getenv("TERM") == "dumb" || os.Getenv("TERM") == "" }
+
+// Beside is a writer to what may be the same terminal.
+func (s *Screen) Beside(w io.Writer) io.Writer { return neighbour{s, w} }
+
+type neighbour struct {
+	*Screen
+	w io.Writer
+}
+
+func (n neighbour) Write(p []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.clear()
+	return n.to(n.w, p)
+}
+
+// Columns returns the width of the terminal as it is now, and whether it is ours
+// to draw on: not while another job has it. It returns 0 if there is no terminal.
+func (s *Screen) Columns() (n int, ours bool) {
+	f, ok := s.W.(*os.File)
+	if !ok {
+		return 0, false
+	}
+	if s.OfParent {
+		var err error
+		if f, err = parentsTerminal(); err != nil {
+			return 0, false
+		}
+		defer f.Close() // a call that hangs must not hold it open
+	}
+	n, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0, false
+	}
+	if n <= 0 {
+		n = 80 // a terminal that does not know
+	}
+	return n, inFront(f)
+}
+
+func IsTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
