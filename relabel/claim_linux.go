@@ -205,7 +205,7 @@ func (c *record) ours() error {
 		label = secctx.Trim(attr.Value(n))
 	case errNoLabel, errLongLabel:
 	default:
-		return pathError("fgetxattr", c.root.path, e)
+		return pathError("fgetxattr", c.root.Path, e)
 	}
 	is := label == *c.left.Load() || label == c.want
 	if is && c.claims {
@@ -218,7 +218,7 @@ func (c *record) ours() error {
 	if label == "" {
 		label = "no label"
 	}
-	return &fs.PathError{Op: "relabel", Path: c.root.path, Err: fmt.Errorf("%w: the root has %s by now", ErrOvertaken, label)}
+	return &fs.PathError{Op: "relabel", Path: c.root.Path, Err: fmt.Errorf("%w: the root has %s by now", ErrOvertaken, label)}
 }
 
 // cede is for a root that is not ours any more: it is left to a run that has

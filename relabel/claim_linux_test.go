@@ -148,13 +148,13 @@ func unlocked(ctx context.Context, path, label string, o Options) (Report, error
 	if err != nil {
 		return r.report, err
 	}
-	defer r.proc.close()
+	defer r.proc.Close()
 	defer r.locks.Close()
 	root, err := r.openPrepared(path, probe)
 	if err != nil {
 		return r.report, err
 	}
-	defer root.close()
+	defer root.Close()
 	ctx, r.stop = context.WithCancelCause(ctx)
 	defer r.stop(nil)
 	err = r.relabel(ctx, root)

@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
@@ -24,29 +25,29 @@ func LastCommit(root string) (last Commit, err error) {
 func lastCommit(root string) (Commit, error) {
 	r := &run{main: new(task)} // which nobody attends
 	var err error
-	if r.proc, err = openProc(); err != nil {
+	if r.proc, err = mounts.OpenProc(); err != nil {
 		return Commit{}, err
 	}
-	defer r.proc.close()
+	defer r.proc.Close()
 	at, err := r.openRoot(root)
 	if err != nil {
 		return Commit{}, err
 	}
-	defer at.close()
+	defer at.Close()
 	if err := r.learn(at); err != nil {
 		return Commit{}, err
 	}
 	attr := sys.NewAttr(markName, nil)
-	n, e := attr.GetxattrFd(at.fd)
+	n, e := attr.GetxattrFd(at.At)
 	switch e {
 	case 0:
 	case errNoLabel, errLongLabel, syscall.ENOTSUP, syscall.EPERM:
 		return Commit{}, nil
 	default:
-		return Commit{}, pathError("getxattr", at.path, e)
+		return Commit{}, pathError("getxattr", at.Path, e)
 	}
 	k, ok := parseMark(string(attr.Value(n)))
-	if !ok || !k.vouches(k.label, natal(at.fd), time.Now()) {
+	if !ok || !k.vouches(k.label, natal(at.At), time.Now()) {
 		return Commit{}, nil
 	}
 	return Commit{k.label, time.Unix(0, k.start), time.Unix(0, k.left), k.entries, k.written}, nil

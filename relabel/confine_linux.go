@@ -113,8 +113,8 @@ func (m *mount) pin(dir int, name *byte) (int, string, sys.Errno) {
 
 // sameMount gives fd back if it lies in m, else closes it.
 func (m *mount) sameMount(fd int) (int, string, sys.Errno) {
-	id, e := m.proc.mountOf(fd)
-	if e == 0 && id == m.id {
+	id, e := m.proc.MountOf(fd)
+	if e == 0 && id == m.Stat.Mount {
 		return fd, "", 0
 	}
 	sys.Close(fd)

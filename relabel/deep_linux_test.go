@@ -5,12 +5,14 @@ package relabel
 import (
 	"strings"
 	"testing"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 )
 
 // TestDeepPath: the path in a message has the root and the end of a deep path, and
 // nobody looks at the directories between.
 func TestDeepPath(t *testing.T) {
-	m := &mount{path: "/root"}
+	m := &mount{Mount: &mounts.Mount{Path: "/root"}}
 	top := &dir{mount: m}
 	chain := func(d *dir, levels int) *dir {
 		for range levels {

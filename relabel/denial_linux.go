@@ -113,7 +113,7 @@ func (r *run) denial(have string, kind sys.Kind, e sys.Errno) error {
 	ask := denial{have, kind, e}
 	why, known := r.denials.known[ask]
 	if !known {
-		why = r.proc.refused(have, r.want, classes[kind], e)
+		why = (&proc{r.proc}).refused(have, r.want, classes[kind], e)
 		if r.denials.known == nil || len(r.denials.known) == keepDenials {
 			r.denials.known = make(map[denial]string)
 		}
@@ -161,7 +161,7 @@ func (p *proc) refused(have, want, class string, e sys.Errno) string {
 func (p *proc) context() (string, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	fd, e := sys.Openat(p.self, sys.Cname("../thread-self/attr/current"), sys.OpenRead, 0)
+	fd, e := sys.Openat(p.Self, sys.Cname("../thread-self/attr/current"), sys.OpenRead, 0)
 	if e != 0 {
 		return "", e
 	}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
@@ -29,7 +30,7 @@ type dir struct {
 	// While it is closed and wanted: what it was, so that the directory
 	// found again by name is known to be the same. Nothing is known of one
 	// that was closed for good; it may lie on the way to one that is wanted.
-	was identity
+	was mounts.ID
 	// The list of open directories that nobody is in, oldest first.
 	newer, older *dir
 
@@ -63,7 +64,7 @@ func (d *dir) path(name string) string {
 		parts = append(parts, d.name[:len(d.name)-1])
 	}
 	var b strings.Builder
-	b.WriteString(strings.TrimRight(d.mount.path, "/"))
+	b.WriteString(strings.TrimRight(d.mount.Path, "/"))
 	for i := len(parts) - 1; i >= 0; i-- {
 		b.WriteByte('/')
 		b.WriteString(parts[i])
@@ -171,7 +172,7 @@ func (c *cache) reenter(d *dir) (int, string, sys.Errno) {
 		fd, op, e := at.mount.openDir(int(at.fd), sys.Cname(next.name[:len(next.name)-1]))
 		if e == 0 {
 			var st sys.Stat
-			if st, e = sys.Fstatx(fd); e != 0 || was != (identity{}) && identify(st) != was {
+			if st, e = sys.Fstatx(fd); e != 0 || was != (mounts.ID{}) && mounts.IDOf(st) != was {
 				sys.Close(fd)
 				op = "statx"
 				if e == 0 {
@@ -302,9 +303,9 @@ func (c *cache) victim() *dir {
 
 func (c *cache) evict() {
 	d := c.victim()
-	was := identity{^uint64(0), 0} // which nothing has that is found again
+	was := mounts.ID{Dev: ^uint64(0)} // which nothing has that is found again
 	if st, e := sys.Fstatx(int(d.fd)); e == 0 {
-		was = identify(st)
+		was = mounts.IDOf(st)
 	}
 	d.was = was
 	c.unlist(d)

@@ -9,8 +9,7 @@
 // Tree is read in this order:
 //
 //	refuse_linux.go     what is never relabelled, by device and inode
-//	proc_linux.go       what /proc tells: the table of mounts, where one is walked
-//	where_linux.go      where the root lies, also beyond PATH_MAX
+//	internal/mounts     what /proc tells: the table of mounts, where the root lies
 //	policy_linux.go     what the loaded policy makes of the label
 //	tree_linux.go       the path itself: open, lock, probe, walk, commit
 //	internal/commit     one relabel of a volume at a time

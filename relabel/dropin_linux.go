@@ -40,7 +40,7 @@ func chconOne(path, want string, o Options) error {
 	if err := r.prepare(); err != nil {
 		return err
 	}
-	defer r.proc.close()
+	defer r.proc.Close()
 	defer r.locks.Close()
 	root, err := r.openPrepared(path, probe)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -49,7 +49,7 @@ func chconOne(path, want string, o Options) error {
 	if err != nil {
 		return err
 	}
-	defer root.close()
+	defer root.Close()
 	held, err := r.lockRoot(context.Background(), root)
 	if err != nil {
 		return err

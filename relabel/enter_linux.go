@@ -191,7 +191,7 @@ func (w *worker) reopen(t xattrio.Target, fd int, op string, e sys.Errno) (int, 
 			}
 			e = syscall.ELOOP
 		}
-		bare := v == xattrio.Foreign && w.mountOver(t) == w.m.id
+		bare := v == xattrio.Foreign && w.mountOver(t) == w.m.Stat.Mount
 		if v != xattrio.Again && v != xattrio.Changed && !bare || try == tries || w.stopped() {
 			return fd, op, e
 		}
@@ -211,7 +211,7 @@ func (w *worker) closed(parent *dir, t xattrio.Target, op string, e sys.Errno) o
 		}
 		return vanished
 	case xattrio.Foreign:
-		if id := w.mountOver(t); id != w.m.id {
+		if id := w.mountOver(t); id != w.m.Stat.Mount {
 			return w.mountedOver(parent, t, id)
 		}
 	}

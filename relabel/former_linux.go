@@ -76,26 +76,26 @@ type ledger struct {
 
 // beginRecord has whatever is written from now on recorded. was is the root's own
 // label.
-func (r *run) beginRecord(root *root, was Former) error {
+func (r *run) beginRecord(root *mount, was Former) error {
 	if r.o.Recorder == nil || r.o.DryRun {
 		return nil
 	}
-	if !r.o.OneFilesystem && len(mountinfo.Beneath(r.proc.mounts, root.real)) > 0 {
-		return fmt.Errorf("%s: %w: a record is of one filesystem, and another is mounted beneath: leave it alone here, and record it by itself", root.path, errors.ErrUnsupported)
+	if !r.o.OneFilesystem && len(mountinfo.Beneath(r.proc.Mounts, root.Real)) > 0 {
+		return fmt.Errorf("%s: %w: a record is of one filesystem, and another is mounted beneath: leave it alone here, and record it by itself", root.Path, errors.ErrUnsupported)
 	}
-	if root.real == untold || len(root.real) >= pathMax {
-		return fmt.Errorf("%s: %w: a record has the path of the root, and this is longer than the kernel takes", root.path, errors.ErrUnsupported)
+	if !root.Told() {
+		return fmt.Errorf("%s: %w: a record has the path of the root, and this is longer than the kernel takes", root.Path, errors.ErrUnsupported)
 	}
-	h := Header{Root: root.real, Label: r.want, Began: sys.CoarseTime(), Ino: root.st.Ino, Former: was}
+	h := Header{Root: root.Real, Label: r.want, Began: sys.CoarseTime(), Ino: root.Stat.Ino, Former: was}
 	var e sys.Errno
-	if h.Filesystem, h.Birth, e = birth(root.fd); e != 0 {
-		return pathError("statx", root.path, e)
+	if h.Filesystem, h.Birth, e = birth(root.At); e != 0 {
+		return pathError("statx", root.Path, e)
 	}
-	r.main.At("fdatasync", root.path)
+	r.main.At("fdatasync", root.Path)
 	defer r.main.At("", "")
 	r.ledger, r.guesses = &ledger{to: r.o.Recorder}, false
 	begun := make(chan error, 1)
-	r.call("Recorder.Begin", root.path, func() { begun <- r.o.Recorder.Begin(h) })
+	r.call("Recorder.Begin", root.Path, func() { begun <- r.o.Recorder.Begin(h) })
 	select {
 	case err := <-begun:
 		return err

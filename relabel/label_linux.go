@@ -43,7 +43,7 @@ func (w *worker) settle(t xattrio.Target, d *dir, o outcome, op string, e sys.Er
 				return vanished
 			}
 		case xattrio.Foreign:
-			if id := w.mountOver(t); id != w.m.id {
+			if id := w.mountOver(t); id != w.m.Stat.Mount {
 				return w.mountedOver(d, t, id)
 			}
 			if try < tries && !w.stopped() {
@@ -213,7 +213,7 @@ func (w *worker) mountOver(t xattrio.Target) uint64 {
 		return 0
 	}
 	defer sys.Close(fd)
-	id, e := w.proc.mountOf(fd)
+	id, e := w.proc.MountOf(fd)
 	if e != 0 {
 		return 0
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
@@ -26,8 +27,8 @@ func Labelled(root, label string, depth Depth) (bool, error) {
 	if at == nil {
 		return false, err
 	}
-	defer r.proc.close()
-	defer at.close()
+	defer r.proc.Close()
+	defer at.Close()
 	if is && depth == Top {
 		is, _, err = r.bears(at, Top)
 	}
@@ -35,7 +36,7 @@ func Labelled(root, label string, depth Depth) (bool, error) {
 }
 
 // probe says whether path itself has the label. Who has root closes it, and r.proc.
-func (r *run) probe(path, label string) (root *root, is bool, err error) {
+func (r *run) probe(path, label string) (root *mount, is bool, err error) {
 	err = probing.ask("Labelled", path, func() error {
 		if root, err = r.look(path, label); err != nil {
 			return err
@@ -51,8 +52,8 @@ func (r *run) probe(path, label string) (root *root, is bool, err error) {
 // mayLack says whether the table of mounts is to be asked if root can have a label
 // of its own: not where the kernel knows no SELinux, or tells of the one mount that
 // it can (Linux 6.11).
-func (r *run) mayLack(root *root) bool {
-	if options, e := sys.MountOptions(root.fd); e == 0 && slices.Contains(strings.Split(options, ","), "seclabel") {
+func (r *run) mayLack(root *mount) bool {
+	if options, e := sys.MountOptions(root.At); e == 0 && slices.Contains(strings.Split(options, ","), "seclabel") {
 		return false
 	}
 	return !withoutSELinux()
@@ -74,35 +75,35 @@ func interrupted(root, label string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	defer r.proc.close()
-	defer at.close()
+	defer r.proc.Close()
+	defer at.Close()
 	ok, have, err := r.bears(at, Root)
 	return !ok && have == r.want || secctx.IsSeal(have, r.want), err
 }
 
 // look opens root for reading its label.
-func (r *run) look(path, label string) (*root, error) {
+func (r *run) look(path, label string) (*mount, error) {
 	var err error
 	if r.want, err = secctx.Canonical(label); err != nil {
 		return nil, err
 	}
-	if r.proc, err = openProc(); err != nil {
+	if r.proc, err = mounts.OpenProc(); err != nil {
 		return nil, err
 	}
 	err = r.askPolicy()
-	var at *root
+	var at *mount
 	if err == nil {
 		at, err = r.openRoot(path)
 	}
 	if err != nil {
-		r.proc.close()
+		r.proc.Close()
 		return nil, err
 	}
 	return at, nil
 }
 
 // trusted fills in the report if what Options.Skip names bears the label.
-func (r *run) trusted(root *root) (bool, error) {
+func (r *run) trusted(root *mount) (bool, error) {
 	if r.o.Skip == SkipNone || r.o.Skip == SkipUnchanged {
 		return false, nil
 	}
@@ -120,38 +121,36 @@ func (r *run) trusted(root *root) (bool, error) {
 
 // bears reads the root's label, which it returns, and with Top those of the
 // root's entries.
-func (r *run) bears(root *root, depth Depth) (bool, string, error) {
+func (r *run) bears(root *mount, depth Depth) (bool, string, error) {
 	io := xattrio.New(r.want)
-	root.activity.At("getxattr", root.path)
+	root.activity.At("getxattr", root.Path)
 	defer root.activity.At("", "")
-	has, op, e := io.Read(xattrio.Target{FD: root.fd, Pinned: true})
+	has, op, e := io.Read(xattrio.Target{FD: root.At, Pinned: true})
 	if e != 0 {
-		return false, "", r.fatal(pathError(op, root.path, e))
+		return false, "", r.fatal(pathError(op, root.Path, e))
 	}
 	have := has.String()
-	if have == r.want && root.st.Kind == sys.KindDir {
-		if k, is := readClaim(root.fd, (*sys.Attr).GetxattrFd); is && k.seal == have {
+	if have == r.want && root.Stat.Kind == sys.KindDir {
+		if k, is := readClaim(root.At, (*sys.Attr).GetxattrFd); is && k.seal == have {
 			return false, have, nil // it vouches for nothing
 		}
 	}
-	if have != r.want || depth == Root || root.st.Kind != sys.KindDir {
+	if have != r.want || depth == Root || root.Stat.Kind != sys.KindDir {
 		return have == r.want, have, nil
 	}
-	root.activity.At("openat", root.path)
+	root.activity.At("openat", root.Path)
 	fd, e := openReading(func(flags int) (int, sys.Errno) {
-		return sys.Openat(root.fd, sys.Cname("."), flags, 0)
+		return sys.Openat(root.At, sys.Cname("."), flags, 0)
 	})
 	if e != 0 {
-		return false, have, pathError("openat", root.path, e)
+		return false, have, pathError("openat", root.Path, e)
 	}
 	defer sys.Close(fd)
-	m := root.mount
-	m.confined = compareIDs // only reads: a mount that is in the way is an entry too
 	buf := make([]byte, bufferSize)
 	for {
 		n, e := sys.Getdents(fd, buf)
 		if e != 0 {
-			return false, have, pathError("getdents64", root.path, e)
+			return false, have, pathError("getdents64", root.Path, e)
 		}
 		if n == 0 {
 			return true, have, nil
@@ -170,12 +169,12 @@ func (r *run) bears(root *root, depth Depth) (bool, string, error) {
 				continue
 			}
 			if e != 0 {
-				return false, have, pathError("openat", root.path+"/"+string(d.Name), e)
+				return false, have, pathError("openat", root.Path+"/"+string(d.Name), e)
 			}
 			has, op, e := io.Read(xattrio.Target{FD: at, Pinned: true})
 			sys.Close(at)
 			if e != 0 {
-				return false, have, pathError(op, root.path+"/"+string(d.Name), e)
+				return false, have, pathError(op, root.Path+"/"+string(d.Name), e)
 			}
 			if !has.Is(r.want) {
 				return false, have, nil

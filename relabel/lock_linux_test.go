@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -77,8 +78,8 @@ func lockName(t *testing.T, root string) string {
 	if e != 0 {
 		t.Fatal(e)
 	}
-	id := identify(st)
-	return fmt.Sprintf("/run/fastlabel/%x-%x", id.dev, id.ino)
+	id := mounts.IDOf(st)
+	return fmt.Sprintf("/run/fastlabel/%x-%x", id.Dev, id.Ino)
 }
 
 // TestOneAtATime runs pairs with different labels: one wins the whole volume.
@@ -128,18 +129,18 @@ func walkAlone(t *testing.T, root, label string, o Options) {
 	if err := r.prepare(); err != nil {
 		t.Fatal(err)
 	}
-	defer r.proc.close()
+	defer r.proc.Close()
 	at, err := r.openPrepared(root, probe)
 	r.locks.Close()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer at.close()
-	if op, e := r.enclose(&at.mount, at.fd); e != 0 {
+	defer at.Close()
+	if op, e := r.enclose(at); e != 0 {
 		t.Fatal(op, e)
 	}
-	defer at.mount.close()
-	if err := r.walk(t.Context(), r.main, &at.mount, []item{{dir: at.top}}); err != nil {
+	defer at.leave()
+	if err := r.walk(t.Context(), r.main, at, []item{{dir: at.top}}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
@@ -23,11 +24,8 @@ const (
 
 // mount is one mount of the tree, walked on its own and never left.
 type mount struct {
-	proc     *proc
-	path     string // of its top as the caller would say it, for messages
-	real     string // and as mountinfo has it
-	id       uint64
-	st       sys.Stat
+	*mounts.Mount
+	proc     *mounts.Proc
 	confined confinement
 	tree     int // the clone itself; -1: there is none
 	top      *dir
@@ -40,7 +38,7 @@ type mount struct {
 	// left says what in it is left alone, and why; "" is for what lies under
 	// another mount of the tree. special has the same by inode number alone,
 	// which a directory record tells without a further call.
-	left    map[identity]string
+	left    map[mounts.ID]string
 	special map[uint64]bool
 	// asks: something is left alone here, and the filesystem's directory
 	// records may hold other inode numbers than its files: each is asked.
@@ -51,29 +49,14 @@ type mount struct {
 	tells bool
 }
 
-// locate finds out which mount the O_PATH descriptor at stands in.
-func (p *proc) locate(at int, path string) (*mount, string, sys.Errno) {
-	st, e := sys.Fstatx(at)
-	if e != 0 {
-		return nil, "statx", e
-	}
-	m := &mount{proc: p, path: path, id: st.Mount, st: st}
-	if m.id == 0 {
-		if m.id, e = p.mountOf(at); e != 0 {
-			return nil, "statx", e
-		}
-	}
-	return m, "", 0
-}
-
 // enclose opens the top directory of m, at, so that the walk cannot leave it:
 // in a private clone where that can be had.
-func (r *run) enclose(m *mount, at int) (string, sys.Errno) {
+func (r *run) enclose(m *mount) (string, sys.Errno) {
 	fd, op, e := -1, "open_tree", syscall.ENOSYS
 	m.tree = -1
-	m.activity.At("openat", m.path)
+	m.activity.At("openat", m.Path)
 	if r.capabilities.clones {
-		fd, m.tree, op, e = cloneMount(at)
+		fd, m.tree, op, e = cloneMount(m.At)
 	}
 	if e != 0 && cannotClone(e) {
 		m.confined = compareIDs
@@ -81,7 +64,7 @@ func (r *run) enclose(m *mount, at int) (string, sys.Errno) {
 			m.confined = resolve
 		}
 		fd, e = openReading(func(flags int) (int, sys.Errno) {
-			return sys.Openat(at, sys.Cname("."), flags, 0)
+			return sys.Openat(m.At, sys.Cname("."), flags, 0)
 		})
 		op = "openat"
 	}
@@ -90,7 +73,7 @@ func (r *run) enclose(m *mount, at int) (string, sys.Errno) {
 	}
 	m.top = &dir{mount: m, fd: int32(fd), outcome: skipped, shared: true}
 	m.sorter = &sorter{}
-	m.activity.At("statx", m.path)
+	m.activity.At("statx", m.Path)
 	r.setAside(m)
 	kind, e := sys.FSType(fd)
 	m.sorts = e == 0 && kind == sys.Ext4
@@ -104,7 +87,7 @@ func (r *run) enclose(m *mount, at int) (string, sys.Errno) {
 	return "", 0
 }
 
-func (m *mount) close() {
+func (m *mount) leave() {
 	if m.top != nil {
 		sys.Close(int(m.top.fd))
 		if m.tree >= 0 {
@@ -125,26 +108,26 @@ func (r *run) way(m *mount) xattrio.Way {
 
 // setAside fills in what the walk of m is to leave alone.
 func (r *run) setAside(m *mount) {
-	m.left = make(map[identity]string)
+	m.left = make(map[mounts.ID]string)
 	// Subvolumes of btrfs and files of overlayfs have device numbers of
 	// their own, so none is left out for its device.
 	maps.Copy(m.left, r.exclude)
 	maps.Copy(m.left, r.refusedIn(m))
-	for _, on := range mountinfo.Beneath(r.proc.mounts, m.real) {
+	for _, on := range mountinfo.Beneath(r.proc.Mounts, m.Real) {
 		// Without a clone the walk meets the mounts themselves. To open an
 		// automount as a directory would trigger it.
 		automount := m.confined != clone && on.FSType == "autofs"
-		if on.Parent != m.id || m.confined != clone && !automount {
+		if on.Parent != m.Stat.Mount || m.confined != clone && !automount {
 			continue
 		}
-		fd, _, e := m.reach(int(m.top.fd), strings.TrimPrefix(on.Point[len(m.real):], "/"))
+		fd, _, e := mounts.Reach(int(m.top.fd), strings.TrimPrefix(on.Point[len(m.Real):], "/"))
 		if e != 0 {
 			continue // renamed since: nothing of that name is hidden now
 		}
 		if st, e := sys.Fstatx(fd); e == 0 {
-			m.left[identify(st)] = ""
+			m.left[mounts.IDOf(st)] = ""
 			if r.o.OneFilesystem {
-				m.left[identify(st)] = otherFilesystem
+				m.left[mounts.IDOf(st)] = otherFilesystem
 			}
 		}
 		sys.Close(fd)
@@ -152,57 +135,32 @@ func (r *run) setAside(m *mount) {
 	}
 	m.special = make(map[uint64]bool, len(m.left))
 	for id := range m.left {
-		m.special[id.ino] = true
+		m.special[id.Ino] = true
 	}
 }
 
 // refusedIn finds the refused places that lie in m as plain directories, which
 // they do where m is another mount of their filesystem. All others cost the walk
 // nothing.
-func (r *run) refusedIn(m *mount) map[identity]string {
-	in := make(map[identity]string)
-	mine := r.proc.mount(m.id)
+func (r *run) refusedIn(m *mount) map[mounts.ID]string {
+	in := make(map[mounts.ID]string)
+	mine := r.proc.ByID(m.Stat.Mount)
 	for id, place := range r.deny {
-		theirs := r.proc.mount(place.mount)
+		theirs := r.proc.ByID(place.mount)
 		if place.mount == 0 {
-			theirs = r.proc.over(place.path)
+			theirs = r.proc.Over(place.path)
 		}
 		switch {
-		case place.link || theirs != nil && theirs.ID == m.id:
+		case place.link || theirs != nil && theirs.ID == m.Stat.Mount:
 			continue // what it leads to is asked about; no root holds such a place
 		case mine == nil || theirs == nil: // not to be seen from here, as in a chroot
-			if id.dev != m.st.Dev {
+			if id.Dev != m.Stat.Dev {
 				continue
 			}
-		case mine.Device != theirs.Device || !strings.HasPrefix(theirs.Inside(place.path), strings.TrimSuffix(mine.Inside(m.real), "/")+"/"):
+		case mine.Device != theirs.Device || !strings.HasPrefix(theirs.Inside(place.path), strings.TrimSuffix(mine.Inside(m.Real), "/")+"/"):
 			continue
 		}
 		in[id] = place.String()
 	}
 	return in
-}
-
-// reach names the entry at path beneath dir by an O_PATH descriptor, one name
-// at a time, following no link. It crosses mounts, where there are any, and
-// tells which identities it passed, the last included.
-func (m *mount) reach(dir int, path string) (int, []identity, sys.Errno) {
-	at := dir
-	var passed []identity
-	for name := range strings.SplitSeq(path, "/") {
-		next, e := sys.Openat(at, sys.Cname(name), sys.OpenPath, 0)
-		if at != dir {
-			sys.Close(at)
-		}
-		if e != 0 {
-			return -1, nil, e
-		}
-		at = next
-		st, e := sys.Fstatx(at)
-		if e != 0 {
-			sys.Close(at)
-			return -1, nil, e
-		}
-		passed = append(passed, identify(st))
-	}
-	return at, passed, 0
 }

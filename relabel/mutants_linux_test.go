@@ -17,6 +17,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/test/treetest"
@@ -334,7 +335,7 @@ func openedAt(t *testing.T, dir int, name string) int {
 // again, and another one in its place is not taken for it.
 func TestReentry(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), "dir .\ndir d\ndir other\n")
-	c, m := cache{limit: 2}, &mount{confined: clone, path: root}
+	c, m := cache{limit: 2}, &mount{confined: clone, Mount: &mounts.Mount{Path: root}}
 	top := &dir{mount: m, fd: int32(openedAt(t, sys.AtFdcwd, root)), shared: true}
 	defer sys.Close(int(top.fd))
 	d := c.opened(top, "d\x00", openedAt(t, int(top.fd), "d"))

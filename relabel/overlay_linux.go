@@ -8,8 +8,8 @@ import "slices"
 // It copies a file of a lower layer up first: whole, unless it is mounted with
 // metacopy=on (Documentation/filesystems/overlayfs.rst).
 func (r *run) expectCopies(m *mount) {
-	info := r.proc.mount(m.id)
+	info := r.proc.ByID(m.Stat.Mount)
 	if info != nil && info.FSType == "overlay" && !r.o.DryRun && !slices.Contains(info.Super, "metacopy=on") {
-		r.note("%s is on overlayfs, which copies a file of a lower layer up whole to set its label", m.path)
+		r.note("%s is on overlayfs, which copies a file of a lower layer up whole to set its label", m.Path)
 	}
 }

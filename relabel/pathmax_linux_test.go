@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -159,33 +160,33 @@ func TestBeyondPathMaxRefused(t *testing.T) {
 func TestBeyondPathMaxMoves(t *testing.T) {
 	beyondPathMax(t, on(t, "tmpfs"), "dir .\ndir a\ndir a/m\n")
 	mounted(t, "tmpfs", "a/m", "")
-	p, err := openProc()
+	p, err := mounts.OpenProc()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.close()
+	defer p.Close()
 	r := &run{proc: p}
 	r.main = r.task()
 	root, err := r.openRoot(".")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer root.close()
-	if err := p.learn(root); err != nil {
+	defer root.Close()
+	if err := p.Learn(root.Mount); err != nil {
 		t.Fatal(err)
 	}
 	read := func() {
 		t.Helper()
-		if p.mounts, err = p.table(); err != nil {
+		if p.Mounts, err = p.ReadTable(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	where := func() (real string, e sys.Errno, found int) {
 		t.Helper()
-		real, e = p.where(root, p.mounts)
-		return real, e, len(mountinfo.Beneath(p.mounts, real))
+		real, e = p.Where(root.Mount, p.Mounts)
+		return real, e, len(mountinfo.Beneath(p.Mounts, real))
 	}
-	if real, e, found := where(); e != 0 || found != 1 || real != root.real || len(real) <= pathMax {
+	if real, e, found := where(); e != 0 || found != 1 || real != root.Real || root.Told() {
 		t.Errorf("%d bytes, errno %d, %d mounts", len(real), e, found)
 	}
 	for _, c := range []struct {
@@ -205,7 +206,7 @@ func TestBeyondPathMaxMoves(t *testing.T) {
 	}
 	mounted(t, "tmpfs", "a", "") // over it
 	read()
-	if real, e, found := where(); e != 0 || found != 2 || real != root.real {
+	if real, e, found := where(); e != 0 || found != 2 || real != root.Real {
 		t.Errorf("hidden: %d bytes, errno %d, %d mounts", len(real), e, found)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
@@ -22,9 +23,9 @@ import (
 //
 // Who may not ask goes on with the label as it is: the kernel says so in time.
 func (r *run) askPolicy() error {
-	known, err := r.proc.knows(r.want)
+	known, err := (&proc{r.proc}).knows(r.want)
 	switch {
-	case errors.Is(err, syscall.EINVAL) && r.proc.enforcing():
+	case errors.Is(err, syscall.EINVAL) && (&proc{r.proc}).enforcing():
 		return fmt.Errorf("the loaded policy does not know the label %s: %w", r.want, syscall.EINVAL)
 	case errors.Is(err, syscall.EINVAL):
 		r.note("the loaded policy does not know the label %s: SELinux is permissive here, and lets a process with CAP_MAC_ADMIN store it; to each check it counts as unlabeled_t", r.want)
@@ -33,6 +34,9 @@ func (r *run) askPolicy() error {
 	}
 	return nil
 }
+
+// proc is where the loaded policy is found.
+type proc struct{ *mounts.Proc }
 
 // knows has the kernel print the label as it will be read back.
 func (p *proc) knows(label string) (string, error) {
@@ -70,12 +74,12 @@ func (p *proc) openPolicy(name string, flags int) (*os.File, error) {
 	if !errors.Is(err, os.ErrNotExist) {
 		return f, err
 	}
-	if p.mounts == nil {
-		if p.mounts, err = p.table(); err != nil {
+	if p.Mounts == nil {
+		if p.Mounts, err = p.ReadTable(); err != nil {
 			return nil, err
 		}
 	}
-	for _, m := range p.mounts {
+	for _, m := range p.Mounts {
 		if m.FSType != "selinuxfs" || m.Point == selinuxPoint {
 			continue
 		}

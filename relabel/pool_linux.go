@@ -117,7 +117,7 @@ func (r *run) walk(ctx context.Context, t *task, m *mount, seeds []item) error {
 			w.watch(c)
 			c.workers[p.ID()].Store(w)
 			if op, e := w.io.Ready(); e != 0 {
-				return nil, nil, pathError(op, m.path, e)
+				return nil, nil, pathError(op, m.Path, e)
 			}
 			end := func() { w.retire(); share.put() }
 			if r.o.Throttle != nil {
@@ -148,7 +148,7 @@ func (w *worker) retire() {
 	w.buf, w.other, w.order, w.sorted = nil, nil, nil, nil
 	w.chunk.Store(nil)
 	w.going.Store(nil)
-	w.io.Enter(w.proc.cwd)
+	w.io.Enter(w.proc.Cwd)
 }
 
 // alone labels one entry outside the pool.

@@ -32,7 +32,7 @@ func (c *record) proved() proof {
 	switch {
 	case c.o.DryRun || c.o.NoSync || !c.root.dated:
 		return provedNothing
-	case sum.of[failure] > 0 || sum.of[skipped] > 0 || len(c.exclude) > 0 || len(mountinfo.Beneath(c.proc.mounts, c.root.real)) > 0:
+	case sum.of[failure] > 0 || sum.of[skipped] > 0 || len(c.exclude) > 0 || len(mountinfo.Beneath(c.proc.Mounts, c.root.Real)) > 0:
 		return provedNothing
 	case c.earlier.start != 0:
 		return provedChanges

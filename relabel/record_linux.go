@@ -30,7 +30,7 @@ import (
 // done.
 type record struct {
 	*run
-	root      *root
+	root      *mount
 	fd        int // the root, open, in its clone
 	attr      *sys.Attr
 	have      string                 // what it had at the start; "" for none
@@ -60,7 +60,7 @@ const passes = 32
 // seconds.
 const settled = 2 * time.Second
 
-func (r *run) openRecord(root *root) (*record, error) {
+func (r *run) openRecord(root *mount) (*record, error) {
 	c := &record{run: r, root: root, fd: int(root.top.fd), began: sys.CoarseTime()}
 	c.attr = sys.NewAttr(xattrio.Attribute, []byte(r.want))
 	if !r.o.DryRun {
@@ -77,16 +77,16 @@ func (r *run) openRecord(root *root) (*record, error) {
 		c.former.None = true
 	case errLongLabel:
 		if c.o.Recorder != nil {
-			return nil, pathError("fgetxattr", root.path, e)
+			return nil, pathError("fgetxattr", root.Path, e)
 		}
 	default:
-		return nil, r.fatal(pathError("fgetxattr", root.path, e))
+		return nil, r.fatal(pathError("fgetxattr", root.Path, e))
 	}
 	c.at("statx")
 	st, e := sys.Fstatx(c.fd)
 	c.at("")
 	if e != 0 {
-		return nil, pathError("statx", root.path, e)
+		return nil, pathError("statx", root.Path, e)
 	}
 	c.mtime, c.asked = st.Mtime, time.Now()
 	c.leaves(c.have)
@@ -127,7 +127,7 @@ func (c *record) seal() error {
 	}
 	st, e := sys.Fstatx(c.fd)
 	if e != 0 {
-		return pathError("statx", c.root.path, e)
+		return pathError("statx", c.root.Path, e)
 	}
 	c.ctime = st.Ctime
 	return nil
@@ -152,7 +152,7 @@ func (c *record) writeSeal(former ...string) error {
 		case syscall.EINVAL, syscall.EPERM, syscall.EACCES, syscall.EROFS:
 			return false, nil // the policy's no to this seal, or the volume's to all
 		}
-		return true, pathError("fsetxattr", c.root.path, last)
+		return true, pathError("fsetxattr", c.root.Path, last)
 	})
 	if err == nil && !c.sealed && c.have != "" {
 		c.note("the root could not be sealed (%v): until the end it vouches for %s", last, c.have)
@@ -171,13 +171,13 @@ func (c *record) sync(op string, call func(int) sys.Errno) error {
 	c.at(op)
 	defer c.at("")
 	if e := call(c.fd); e != 0 {
-		return pathError(op, c.root.path, e)
+		return pathError(op, c.root.Path, e)
 	}
 	return nil
 }
 
 // at says which call is made of the root next.
-func (c *record) at(call string) { c.root.activity.At(call, c.root.path) }
+func (c *record) at(call string) { c.root.activity.At(call, c.root.Path) }
 
 // close ends the run: the commit if everything went well, else what is true.
 func (c *record) close(ctx context.Context, err error) error {
@@ -300,7 +300,7 @@ func (c *record) uncommitted(e sys.Errno) error {
 			err = why
 		}
 	}
-	return c.fatal(&fs.PathError{Op: "fsetxattr", Path: c.root.path, Err: err})
+	return c.fatal(&fs.PathError{Op: "fsetxattr", Path: c.root.Path, Err: err})
 }
 
 // revoke seals a root that bears the label although something failed.
@@ -351,12 +351,12 @@ func (c *record) reread(ctx context.Context) error {
 		})
 		c.at("")
 		if e != 0 {
-			return pathError("openat", c.root.path, e)
+			return pathError("openat", c.root.Path, e)
 		}
-		top := &dir{mount: &c.root.mount, fd: int32(fd), outcome: c.root.top.outcome, rereading: true}
+		top := &dir{mount: c.root, fd: int32(fd), outcome: c.root.top.outcome, rereading: true}
 		before := c.counted(written)
 		c.guesses = false
-		err := c.walk(ctx, c.main, &c.root.mount, []item{{dir: top}})
+		err := c.walk(ctx, c.main, c.root, []item{{dir: top}})
 		sys.Close(fd)
 		c.root.top.spoiled = top.spoiled
 		if err != nil || c.counted(failure) > 0 {
@@ -369,5 +369,5 @@ func (c *record) reread(ctx context.Context) error {
 			return err
 		}
 	}
-	return fmt.Errorf("%s: entries without the label appeared in each of %d readings", c.root.path, passes)
+	return fmt.Errorf("%s: entries without the label appeared in each of %d readings", c.root.Path, passes)
 }

@@ -10,13 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
-
-// identity tells a file from every other, however it is spelled or mounted.
-type identity struct{ dev, ino uint64 }
-
-func identify(st sys.Stat) identity { return identity{st.Dev, st.Ino} }
 
 // systemPaths are never relabelled themselves; what lies below them may be.
 // The list is go-selinux's, which every container runtime goes by.
@@ -42,7 +38,7 @@ func (p forbidden) String() string { return "it is " + p.path + ", which is neve
 // what it leads to are such places; what lies in them is not.
 type places struct {
 	home, sudo string // of the environment
-	deny       map[identity]forbidden
+	deny       map[mounts.ID]forbidden
 	seen       map[string]sight // all that was looked at
 }
 
@@ -50,7 +46,7 @@ type places struct {
 // whether its content is the same.
 type sight struct {
 	name  *byte
-	id    identity
+	id    mounts.ID
 	ctime time.Time
 	errno sys.Errno
 }
@@ -61,7 +57,7 @@ type sight struct {
 var resolved atomic.Pointer[places]
 
 // refusals gives the places as they are now.
-func refusals() map[identity]forbidden {
+func refusals() map[mounts.ID]forbidden {
 	p := resolved.Load()
 	if p == nil || !p.hold() {
 		p = findPlaces()
@@ -73,7 +69,7 @@ func refusals() map[identity]forbidden {
 func findPlaces() *places {
 	p := &places{
 		home: os.Getenv("HOME"), sudo: os.Getenv("SUDO_USER"),
-		deny: make(map[identity]forbidden), seen: make(map[string]sight),
+		deny: make(map[mounts.ID]forbidden), seen: make(map[string]sight),
 	}
 	homes := []string{p.home}
 	if p.sudo != "" {
@@ -136,7 +132,7 @@ func sightOf(name *byte) (sight, sys.Stat) {
 	st, e := sys.Statx(sys.AtFdcwd, name)
 	now := sight{name: name, errno: e}
 	if e == 0 {
-		now.id = identify(st)
+		now.id = mounts.IDOf(st)
 	}
 	if st.Kind != sys.KindDir {
 		now.ctime = st.Ctime

@@ -5,9 +5,12 @@ package relabel
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
 // tell changes the Report, count the counts.
@@ -78,4 +81,8 @@ func (r *run) fatal(err error) error {
 		return fmt.Errorf("%w: the filesystem does not bear labels", err)
 	}
 	return err
+}
+
+func pathError(op, path string, e sys.Errno) *fs.PathError {
+	return &fs.PathError{Op: op, Path: path, Err: e}
 }

@@ -81,7 +81,7 @@ func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[Page, 
 	if err := s.prepare(); err != nil {
 		return err
 	}
-	defer s.proc.close()
+	defer s.proc.Close()
 	defer s.locks.Close()
 	moved := path != ""
 	if !moved {
@@ -92,7 +92,7 @@ func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[Page, 
 	if err != nil {
 		return err
 	}
-	defer root.close()
+	defer root.Close()
 	if err := s.learn(root); err != nil {
 		return err
 	}
@@ -106,22 +106,22 @@ func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[Page, 
 		return err
 	}
 	defer held.Release()
-	if root.st.Kind != sys.KindDir {
+	if root.Stat.Kind != sys.KindDir {
 		beneath := false
 		pages(func(Page, error) bool { beneath = true; return false })
 		if beneath { // it was a directory
-			return &fs.PathError{Op: "restore", Path: root.path, Err: ErrOtherTree}
+			return &fs.PathError{Op: "restore", Path: root.Path, Err: ErrOtherTree}
 		}
 		root.tree = -1
-		w := s.restorer(&root.mount)
-		w.tally.count(w.one(xattrio.Target{FD: root.fd, Pinned: true}, s.h.Former, func() string { return root.path }))
+		w := s.restorer(root)
+		w.tally.count(w.one(xattrio.Target{FD: root.At, Pinned: true}, s.h.Former, func() string { return root.Path }))
 		w.leave()
 		return s.close(nil)
 	}
-	if op, e := s.enclose(&root.mount, root.fd); e != 0 {
-		return s.fatal(pathError(op, root.path, e))
+	if op, e := s.enclose(root); e != 0 {
+		return s.fatal(pathError(op, root.Path, e))
 	}
-	defer root.mount.close()
+	defer root.leave()
 	s.tell(func(report *Report) { report.Way = root.confined.String() + "/" + xattrio.ByDescriptor.String() })
 	c, err := s.openRecord(root)
 	if err != nil {
@@ -144,13 +144,13 @@ func (s *restoring) close(err error) error {
 }
 
 // sameRoot makes sure that the root is the one that was labelled.
-func (s *restoring) sameRoot(root *root) error {
-	kind, born, e := birth(root.fd)
+func (s *restoring) sameRoot(root *mount) error {
+	kind, born, e := birth(root.At)
 	if e != 0 {
-		return pathError("statx", root.path, e)
+		return pathError("statx", root.Path, e)
 	}
-	if kind != s.h.Filesystem || root.st.Ino != s.h.Ino || !born.Equal(s.h.Birth) {
-		return &fs.PathError{Op: "restore", Path: root.path, Err: ErrOtherTree}
+	if kind != s.h.Filesystem || root.Stat.Ino != s.h.Ino || !born.Equal(s.h.Birth) {
+		return &fs.PathError{Op: "restore", Path: root.Path, Err: ErrOtherTree}
 	}
 	return nil
 }
@@ -167,8 +167,8 @@ func (s *restoring) directory(ctx context.Context, c *record, pages iter.Seq2[Pa
 		}
 	}
 	s.count(skipped) // the root, until it has its own
-	s.stirred(root.st)
-	if err := s.apply(ctx, &root.mount, pages); err != nil {
+	s.stirred(root.Stat)
+	if err := s.apply(ctx, root, pages); err != nil {
 		return err
 	}
 	if s.counted(failure) > 0 {
@@ -185,17 +185,17 @@ func (s *restoring) directory(ctx context.Context, c *record, pages iter.Seq2[Pa
 	case c.have == s.was:
 		s.recount(skipped, right)
 	case c.have == "":
-		s.skip(root.path, "it has no label now")
+		s.skip(root.Path, "it has no label now")
 	default:
-		s.skip(root.path, "it has "+c.have+" now")
+		s.skip(root.Path, "it has "+c.have+" now")
 	}
 	return nil
 }
 
 // remnants looks, where the record may not be whole, for what bears the label of
 // the run still.
-func (s *restoring) remnants(ctx context.Context, root *root) error {
-	found, err := tree(ctx, root.path, s.want, Options{DryRun: true, OneFilesystem: true, Threads: s.o.Threads, inner: inner{share: s.main.has()}}, func() capabilities { return s.capabilities })
+func (s *restoring) remnants(ctx context.Context, root *mount) error {
+	found, err := tree(ctx, root.Path, s.want, Options{DryRun: true, OneFilesystem: true, Threads: s.o.Threads, inner: inner{share: s.main.has()}}, func() capabilities { return s.capabilities })
 	if err == nil && found.Right > 0 {
 		s.stirs.Store(true)
 		s.note("%d entries bear the label of the run still", found.Right)
@@ -233,7 +233,7 @@ func (s *restoring) rootLast(c *record) error {
 	}
 	if c.at(""); e != 0 && e != errNoLabel {
 		s.count(failure)
-		s.reportFailure(c.root.path, "fsetxattr", e)
+		s.reportFailure(c.root.Path, "fsetxattr", e)
 		return nil
 	}
 	c.disclaim()

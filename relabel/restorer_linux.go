@@ -53,7 +53,7 @@ func (w *restorer) leave() {
 
 // path is for messages.
 func (w *restorer) path(dir, name string) string {
-	return strings.TrimRight(strings.TrimRight(w.m.path, "/")+"/"+dir, "/") + "/" + name
+	return strings.TrimRight(strings.TrimRight(w.m.Path, "/")+"/"+dir, "/") + "/" + name
 }
 
 // page restores the entries of one directory.

@@ -5,6 +5,7 @@ package relabel
 import (
 	"time"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
@@ -39,7 +40,7 @@ func (m *mount) extent(parent *dir, st sys.Stat) extent {
 	switch {
 	case parent.extent == everything:
 		return everything
-	case parent.extent == entries && (changed || st.Dev != m.st.Dev):
+	case parent.extent == entries && (changed || st.Dev != m.Stat.Dev):
 		return everything // moved here; or a subvolume, which begins with old times
 	case changed:
 		return entries
@@ -78,7 +79,7 @@ func (w *worker) subdirectories(d *dir, fd int, records []byte) {
 			if st.Kind != sys.KindDir {
 				continue
 			}
-			if why, is := w.m.left[identify(st)]; is {
+			if why, is := w.m.left[mounts.IDOf(st)]; is {
 				if why != "" {
 					w.tally.count(w.leave(d, t, why))
 				}

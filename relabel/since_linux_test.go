@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/test/treetest"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
@@ -267,14 +268,14 @@ func TestProof(t *testing.T) {
 		"vanished":      {func(c *record) { c.total.of[vanished]++ }, provedAll},
 		"skipped":       {func(c *record) { c.total.of[skipped]++ }, provedNothing},
 		"failed":        {func(c *record) { c.earlier, c.total.of[failure] = earlier, 1 }, provedNothing},
-		"excluded":      {func(c *record) { c.exclude = map[identity]string{{}: excluded} }, provedNothing},
-		"mounted":       {func(c *record) { c.proc.mounts = []mountinfo.Mount{{Point: "/v/m"}} }, provedNothing},
-		"mounted aside": {func(c *record) { c.proc.mounts = []mountinfo.Mount{{Point: "/vm"}} }, provedAll},
+		"excluded":      {func(c *record) { c.exclude = map[mounts.ID]string{{}: excluded} }, provedNothing},
+		"mounted":       {func(c *record) { c.proc.Mounts = []mountinfo.Mount{{Point: "/v/m"}} }, provedNothing},
+		"mounted aside": {func(c *record) { c.proc.Mounts = []mountinfo.Mount{{Point: "/vm"}} }, provedAll},
 		"undated":       {func(c *record) { c.root.dated = false }, provedNothing},
 		"no sync":       {func(c *record) { c.earlier, c.o.NoSync = earlier, true }, provedNothing},
 		"dry run":       {func(c *record) { c.o.DryRun = true }, provedNothing},
 	} {
-		r := &record{run: &run{proc: &proc{}}, root: &root{mount: mount{dated: true, real: "/v"}}}
+		r := &record{run: &run{proc: &mounts.Proc{}}, root: &mount{dated: true, Mount: &mounts.Mount{Real: "/v"}}}
 		c.with(r)
 		if got := r.proved(); got != c.want {
 			t.Errorf("%s: %d, not %d", name, got, c.want)

@@ -251,7 +251,7 @@ func (w *worker) hungAt() watch.Call {
 	case xattrio.Visit:
 		call = w.visitsAt()
 	}
-	path := w.m.path
+	path := w.m.Path
 	if d := w.in.Load(); d != nil {
 		path = d.path(xattrio.Target{Name: name}.String())
 	}

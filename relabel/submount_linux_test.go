@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -248,7 +249,7 @@ func TestMountAncestorMoves(t *testing.T) {
 	}
 	defer unix.Close(fd)
 	for i := range 300 {
-		p, err := openProc()
+		p, err := mounts.OpenProc()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -262,13 +263,13 @@ func TestMountAncestorMoves(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		root := &root{fd: fd}
-		err = p.learn(root)
+		root := &mounts.Mount{At: fd}
+		err = p.Learn(root)
 		mover.Wait()
 		above = to
-		if found := len(mountinfo.Beneath(p.mounts, root.real)); err != nil || found != 1 {
-			t.Fatalf("round %d: %d mounts beneath %s, %v", i, found, root.real, err)
+		if found := len(mountinfo.Beneath(p.Mounts, root.Real)); err != nil || found != 1 {
+			t.Fatalf("round %d: %d mounts beneath %s, %v", i, found, root.Real, err)
 		}
-		p.close()
+		p.Close()
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
@@ -25,14 +26,14 @@ type run struct {
 	o            Options
 	want         string // the label in canonical form
 	capabilities capabilities
-	proc         *proc
+	proc         *mounts.Proc
 	locks        commit.Locks
 	file         bool // the root was no directory when it was looked at
-	deny         map[identity]forbidden
-	exclude      map[identity]string // not this time
-	selinux      bool                // the kernel goes by labels
-	listed       map[uint64]bool     // the mounts that were there at the start
-	commits      bool                // the root is to be written
+	deny         map[mounts.ID]forbidden
+	exclude      map[mounts.ID]string // not this time
+	selinux      bool                 // the kernel goes by labels
+	listed       map[uint64]bool      // the mounts that were there at the start
+	commits      bool                 // the root is to be written
 	// pagesMost directories wait at most with what they bore.
 	pagesMost int
 	guesses   bool // writing unread is permitted
@@ -112,7 +113,7 @@ func (r *run) all(ctx context.Context, path, label string, ask func() capabiliti
 	if err := r.prepare(); err != nil {
 		return err
 	}
-	defer r.proc.close()
+	defer r.proc.Close()
 	defer r.locks.Close()
 	if err := r.askPolicy(); err != nil {
 		return err
@@ -123,7 +124,7 @@ func (r *run) all(ctx context.Context, path, label string, ask func() capabiliti
 	if err != nil {
 		return err
 	}
-	defer root.close()
+	defer root.Close()
 	if err := r.notExcluded(root); err != nil {
 		return err
 	}
@@ -131,7 +132,7 @@ func (r *run) all(ctx context.Context, path, label string, ask func() capabiliti
 	if done, err := r.trusted(root); done || err != nil {
 		return err
 	}
-	if root.st.Kind != sys.KindDir {
+	if root.Stat.Kind != sys.KindDir {
 		return r.single(root)
 	}
 	held, err := r.lockRoot(ctx, root)
@@ -143,7 +144,7 @@ func (r *run) all(ctx context.Context, path, label string, ask func() capabiliti
 }
 
 // relabel is the part of the path that holds the lock.
-func (r *run) relabel(ctx context.Context, root *root) error {
+func (r *run) relabel(ctx context.Context, root *mount) error {
 	// Whoever held the lock before may have done the work.
 	if done, err := r.trusted(root); done || err != nil {
 		return err
@@ -154,11 +155,11 @@ func (r *run) relabel(ctx context.Context, root *root) error {
 	if err := r.learn(root); err != nil {
 		return err
 	}
-	if op, e := r.enclose(&root.mount, root.fd); e != 0 {
-		return r.fatal(pathError(op, root.path, e))
+	if op, e := r.enclose(root); e != 0 {
+		return r.fatal(pathError(op, root.Path, e))
 	}
-	defer root.mount.close()
-	r.tell(func(report *Report) { report.Way = root.confined.String() + "/" + r.way(&root.mount).String() })
+	defer root.leave()
+	r.tell(func(report *Report) { report.Way = root.confined.String() + "/" + r.way(root).String() })
 	record, err := r.openRecord(root)
 	if err != nil {
 		return err
@@ -187,7 +188,7 @@ func (r *run) relabel(ctx context.Context, root *root) error {
 
 // descend labels what is beneath the root, on its own mount.
 func (r *run) descend(ctx context.Context, c *record) error {
-	m := &c.root.mount
+	m := c.root
 	c.narrow()
 	return r.walk(ctx, r.main, m, []item{{dir: m.top}})
 }
@@ -200,7 +201,7 @@ func (r *run) prepare() error {
 	if r.exclude, err = exclusions(r.o.Exclude); err != nil {
 		return err
 	}
-	r.proc, err = openProc()
+	r.proc, err = mounts.OpenProc()
 	return err
 }
 
@@ -213,7 +214,7 @@ func (r *run) prepareWalk(ask func() capabilities) {
 }
 
 // openPrepared opens the root, and prepares the walk before where it is a directory.
-func (r *run) openPrepared(path string, ask func() capabilities) (*root, error) {
+func (r *run) openPrepared(path string, ask func() capabilities) (*mount, error) {
 	r.main.At("statx", path)
 	st, e := statPath(path)
 	r.file = e == 0 && st.Kind != sys.KindDir
@@ -221,8 +222,8 @@ func (r *run) openPrepared(path string, ask func() capabilities) (*root, error) 
 		r.prepareWalk(ask)
 	}
 	root, err := r.openRoot(path)
-	if err == nil && r.file && root.st.Kind == sys.KindDir { // it has just become one
-		root.close()
+	if err == nil && r.file && root.Stat.Kind == sys.KindDir { // it has just become one
+		root.Close()
 		r.file = false
 		r.prepareWalk(ask)
 		root, err = r.openRoot(path)
@@ -230,36 +231,36 @@ func (r *run) openPrepared(path string, ask func() capabilities) (*root, error) 
 	return root, err
 }
 
-func exclusions(paths []string) (map[identity]string, error) {
-	out := make(map[identity]string, len(paths))
+func exclusions(paths []string) (map[mounts.ID]string, error) {
+	out := make(map[mounts.ID]string, len(paths))
 	for _, p := range paths {
 		st, e := statPath(p)
 		if e != 0 {
 			return nil, pathError("statx", p, e)
 		}
-		out[identify(st)] = excluded
+		out[mounts.IDOf(st)] = excluded
 	}
 	return out, nil
 }
 
 // notExcluded is an error if an exclusion is the root, or holds it: to do nothing
 // would look done, and to label it is not what was asked for.
-func (r *run) notExcluded(root *root) error {
+func (r *run) notExcluded(root *mount) error {
 	if len(r.exclude) == 0 {
 		return nil
 	}
-	from, up := root.fd, ".."
-	if root.st.Kind != sys.KindDir {
-		from, up = sys.AtFdcwd, root.path[:strings.LastIndexByte(root.path, '/')+1]+"."
+	from, up := root.At, ".."
+	if root.Stat.Kind != sys.KindDir {
+		from, up = sys.AtFdcwd, root.Path[:strings.LastIndexByte(root.Path, '/')+1]+"."
 	}
 	fd, e := sys.Openat(from, sys.Cname(up), sys.OpenPath, 0)
-	for at := root.st; e == 0; {
-		if r.exclude[identify(at)] != "" {
+	for at := root.Stat; e == 0; {
+		if r.exclude[mounts.IDOf(at)] != "" {
 			sys.Close(fd)
-			return &fs.PathError{Op: "relabel", Path: root.path, Err: errors.New("it is excluded, or lies in what is")}
+			return &fs.PathError{Op: "relabel", Path: root.Path, Err: errors.New("it is excluded, or lies in what is")}
 		}
 		var next sys.Stat
-		if next, e = sys.Fstatx(fd); e != 0 || identify(next) == identify(at) {
+		if next, e = sys.Fstatx(fd); e != 0 || mounts.IDOf(next) == mounts.IDOf(at) {
 			break
 		}
 		at = next
@@ -271,20 +272,14 @@ func (r *run) notExcluded(root *root) error {
 		sys.Close(fd)
 	}
 	if e != 0 {
-		return pathError("openat", root.path, e)
+		return pathError("openat", root.Path, e)
 	}
 	return nil
 }
 
-// root is what the caller named.
-type root struct {
-	mount
-	fd int // O_PATH
-}
-
 // openRoot names the root by an O_PATH descriptor, whatever its kind, and
 // refuses those that must not be relabelled.
-func (r *run) openRoot(path string) (*root, error) {
+func (r *run) openRoot(path string) (*mount, error) {
 	r.main.At("openat", path)
 	// An automount is triggered only by who wants a directory.
 	fd, e := -1, syscall.ENOTDIR
@@ -298,20 +293,19 @@ func (r *run) openRoot(path string) (*root, error) {
 		return nil, pathError("openat", path, e)
 	}
 	r.main.At("statx", path)
-	m, op, e := r.proc.locate(fd, path)
+	m, op, e := r.proc.Locate(fd, path)
 	r.main.At("", "")
 	if e != 0 {
 		sys.Close(fd)
 		return nil, pathError(op, path, e)
 	}
-	m.activity = r.main.Activity
-	root := &root{mount: *m, fd: fd}
+	root := &mount{Mount: m, proc: r.proc, activity: r.main.Activity}
 	if want := r.o.inner.at; want != nil && volumeOf(fd) != *want {
-		root.close()
+		root.Close()
 		return nil, &fs.PathError{Op: "openat", Path: path, Err: errMoved}
 	}
-	if place, is := r.deny[identify(m.st)]; is {
-		root.close()
+	if place, is := r.deny[mounts.IDOf(m.Stat)]; is {
+		root.Close()
 		return nil, &fs.PathError{Op: "relabel", Path: path, Err: fmt.Errorf("%w: it is %s, or holds it", ErrRefused, place.path)}
 	}
 	return root, nil
@@ -319,31 +313,29 @@ func (r *run) openRoot(path string) (*root, error) {
 
 // learn reads what is mounted where, and refuses a root that cannot have a label of
 // its own.
-func (r *run) learn(root *root) error {
+func (r *run) learn(root *mount) error {
 	root.activity.At("read", "/proc/self/mountinfo")
 	defer root.activity.At("", "")
-	if err := r.proc.learn(root); err != nil {
+	if err := r.proc.Learn(root.Mount); err != nil {
 		return err
 	}
-	r.selinux = mountinfo.SELinux(r.proc.mounts)
-	r.listed = make(map[uint64]bool, len(r.proc.mounts))
-	for _, m := range r.proc.mounts {
+	r.selinux = mountinfo.SELinux(r.proc.Mounts)
+	r.listed = make(map[uint64]bool, len(r.proc.Mounts))
+	for _, m := range r.proc.Mounts {
 		r.listed[m.ID] = true
 	}
-	if info := r.proc.mount(root.id); info != nil {
+	if info := r.proc.ByID(root.Stat.Mount); info != nil {
 		if why := info.Unlabelable(r.selinux); why != "" {
-			return &fs.PathError{Op: "relabel", Path: root.path, Err: fmt.Errorf("%w: %s", syscall.ENOTSUP, why)}
+			return &fs.PathError{Op: "relabel", Path: root.Path, Err: fmt.Errorf("%w: %s", syscall.ENOTSUP, why)}
 		}
 	}
 	return nil
 }
 
-func (r *root) close() { sys.Close(r.fd) }
-
 // lockRoot takes the volume's lock, if there is a place for locks. A file is one call,
 // which nothing seals or commits: there is nothing to lock.
-func (r *run) lockRoot(ctx context.Context, root *root) (*commit.Lock, error) {
-	if r.o.DryRun || root.st.Kind != sys.KindDir {
+func (r *run) lockRoot(ctx context.Context, root *mount) (*commit.Lock, error) {
+	if r.o.DryRun || root.Stat.Kind != sys.KindDir {
 		return nil, nil
 	}
 	if r.locks.Err != nil {
@@ -355,38 +347,38 @@ func (r *run) lockRoot(ctx context.Context, root *root) (*commit.Lock, error) {
 	wait := func(holder string) {
 		share.waits(true) // so that other volumes do not wait for who has the lock
 		if r.o.OnWait != nil {
-			r.serially("OnWait", root.path, func() { r.o.OnWait(holder) })
+			r.serially("OnWait", root.Path, func() { r.o.OnWait(holder) })
 		}
 	}
-	return r.locks.Take(ctx, root.st, root.path, wait)
+	return r.locks.Take(ctx, root.Stat, root.Path, wait)
 }
 
 // single labels a root that is no directory: there is nothing beneath it, so
 // its label vouches for nothing but itself, and is written at once.
-func (r *run) single(root *root) error {
+func (r *run) single(root *mount) error {
 	// The table of mounts tells of layers, and where a record is of.
-	if kind, e := sys.FSType(root.fd); e != 0 || kind == sys.Overlay || r.o.Recorder != nil {
+	if kind, e := sys.FSType(root.At); e != 0 || kind == sys.Overlay || r.o.Recorder != nil {
 		if err := r.learn(root); err != nil {
 			return err
 		}
 	}
-	r.expectCopies(&root.mount)
-	w := r.worker(&root.mount, nil)
+	r.expectCopies(root)
+	w := r.worker(root, nil)
 	w.io.Way = xattrio.ByDescriptor
 	r.tell(func(report *Report) { report.Way = "proc/fd" })
-	t := xattrio.Target{FD: root.fd, Pinned: true}
+	t := xattrio.Target{FD: root.At, Pinned: true}
 	if r.o.Recorder != nil {
 		has, op, e := w.io.Read(t)
 		was, long := bore(has)
 		if e = cmp.Or(e, long); e != 0 {
-			return r.fatal(pathError(op, root.path, e))
+			return r.fatal(pathError(op, root.Path, e))
 		}
 		if err := r.beginRecord(root, was); err != nil {
 			return err
 		}
 		w.journaled = true
 	}
-	o := w.alone(t, &dir{mount: &root.mount})
+	o := w.alone(t, &dir{mount: root})
 	r.count(o)
 	if o == failure {
 		return r.fatal(r.failures())

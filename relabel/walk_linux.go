@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/watch"
@@ -291,7 +292,7 @@ func (w *worker) left(what xattrio.Target, d *dir, t xattrio.Target) (outcome, b
 	}
 	w.now(xattrio.Statx)
 	st, e := what.Stat()
-	why, is := w.m.left[identify(st)]
+	why, is := w.m.left[mounts.IDOf(st)]
 	switch {
 	case e != 0 || !is:
 		return 0, false

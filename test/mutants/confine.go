@@ -31,7 +31,7 @@ func confinement() []Mutant {
 			Edits: edits(
 				confine, "sys.OpenTree(at)", "sys.Openat(at, sys.Cname(\".\"), sys.OpenPath, 0)",
 				confine, "\te = sys.MountSeclude(tree, false)\n", "",
-				confine, "e == 0 && id == m.id", "e == 0 && id != 0",
+				confine, "e == 0 && id == m.Stat.Mount", "e == 0 && id != 0",
 				calls, "unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV |", "unix.RESOLVE_BENEATH |",
 			),
 		},
@@ -43,7 +43,7 @@ func confinement() []Mutant {
 		{
 			Name: "mountid-uncompared", By: "TestLeftAlone",
 			Breaks: "without openat2 the mount ids are compared",
-			Edits:  edits(confine, "e == 0 && id == m.id", "e == 0 && id != 0"),
+			Edits:  edits(confine, "e == 0 && id == m.Stat.Mount", "e == 0 && id != 0"),
 		},
 		{
 			Name: "dotdot", By: "TestRace in test/torture",
@@ -77,17 +77,17 @@ func confinement() []Mutant {
 		{
 			Name: "reentry-unchecked", By: "TestReentry",
 			Breaks: "a directory found again is the same one",
-			Edits:  edits("relabel/dir_linux.go", "was != (identity{}) && identify(st) != was", "was != (identity{}) && identify(st) == (identity{})"),
+			Edits:  edits("relabel/dir_linux.go", "was != (mounts.ID{}) && mounts.IDOf(st) != was", "was != (mounts.ID{}) && mounts.IDOf(st) == (mounts.ID{})"),
 		},
 		{
-			Name: "device-ignored", By: "TestThreadsLeaveNoTrace",
+			Name: "device-ignored", By: "TestThreadsLeaveNoTrace in relabel",
 			Breaks: "what is refused or left alone is known by device and inode",
-			Edits:  edits("relabel/refuse_linux.go", "identity{st.Dev, st.Ino}", "identity{0, st.Ino}"),
+			Edits:  edits("relabel/internal/mounts/mount_linux.go", "ID{st.Dev, st.Ino}", "ID{0, st.Ino}"),
 		},
 		{
 			Name: "hidden-labelled", By: "TestRootSpelled",
 			Breaks: "what lies under a mount is not in the tree",
-			Edits:  edits("relabel/mount_linux.go", "on.Parent != m.id", "on.Parent != 0"),
+			Edits:  edits("relabel/mount_linux.go", "on.Parent != m.Stat.Mount", "on.Parent != 0"),
 		},
 		{
 			Name: "mount-in-refused", By: "TestBeneathRefused",
@@ -102,22 +102,22 @@ func confinement() []Mutant {
 		{
 			Name: "kind-changes", By: "TestKindChanges",
 			Breaks: "a root that becomes a directory while it is opened is locked and confined as one",
-			Edits:  edits("relabel/tree_linux.go", "err == nil && r.file && root.st.Kind == sys.KindDir {", "err == nil && r.file && false {"),
+			Edits:  edits("relabel/tree_linux.go", "err == nil && r.file && root.Stat.Kind == sys.KindDir {", "err == nil && r.file && false {"),
 		},
 		{
-			Name: "beyond-pathmax", By: "TestBeyondPathMaxMoves",
+			Name: "beyond-pathmax", By: "TestBeyondPathMaxMoves in relabel",
 			Breaks: "a mount beneath a root of untold path is not taken for absent when it moves",
-			Edits:  edits("relabel/where_linux.go", "e = syscall.EAGAIN\n", "e = 0\n"),
+			Edits:  edits("relabel/internal/mounts/where_linux.go", "e = syscall.EAGAIN\n", "e = 0\n"),
 		},
 		{
 			Name: "kernel-labelled", By: "TestKernelFilesystems",
 			Breaks: "the kernel's own filesystems are left alone, with what is mounted in them",
-			Edits:  edits("relabel/submount_linux.go", "k := r.proc.kernels(info, root.id); k != nil", "k := r.proc.kernels(info, root.id); k != nil && k.ID == info.ID"),
+			Edits:  edits("relabel/submount_linux.go", "k := r.proc.Kernels(info, root.Stat.Mount); k != nil", "k := r.proc.Kernels(info, root.Stat.Mount); k != nil && k.ID == info.ID"),
 		},
 		{
-			Name: "proc-unverified", By: "TestProcIsReal",
+			Name: "proc-unverified", By: "TestProcIsReal in relabel",
 			Breaks: "what /proc says comes from the kernel",
-			Edits:  edits("relabel/proc_linux.go", "case kind != sys.Proc:", "case kind == 0:"),
+			Edits:  edits("relabel/internal/mounts/proc_linux.go", "case kind != sys.Proc:", "case kind == 0:"),
 		},
 		{
 			Name: "slash-let-through", By: "TestParseMalformed",

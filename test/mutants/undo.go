@@ -34,7 +34,7 @@ func undo() []Mutant {
 		{
 			Name: "restore-anywhere", By: "TestRestoreElsewhere",
 			Breaks: "the root is the one that was labelled",
-			Edits:  edits(restore, "if kind != s.h.Filesystem || root.st.Ino != s.h.Ino || !born", "if kind == 0 && !born"),
+			Edits:  edits(restore, "if kind != s.h.Filesystem || root.Stat.Ino != s.h.Ino || !born", "if kind == 0 && !born"),
 		},
 		{
 			Name: "restore-other-file", By: "TestRestoreLeavesAlone",

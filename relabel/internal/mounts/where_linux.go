@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package relabel
+package mounts
 
 import (
 	"slices"
@@ -21,8 +21,11 @@ const (
 	untold = "(untold)"
 )
 
+// Told says whether Real is a path that the kernel takes.
+func (m *Mount) Told() bool { return m.Real != untold && len(m.Real) < pathMax }
+
 // path is where the kernel says that fd lies now.
-func (p *proc) path(fd int) (string, sys.Errno) {
+func (p *Proc) path(fd int) (string, sys.Errno) {
 	buf := make([]byte, pathMax)
 	n, e := sys.Readlinkat(p.fds, sys.Cname(strconv.Itoa(fd)), buf)
 	if e == 0 && n == len(buf) { // cut off: a page may be larger
@@ -34,21 +37,21 @@ func (p *proc) path(fd int) (string, sys.Errno) {
 	return string(buf[:n]), 0
 }
 
-// where is the path of the root among those of the mounts in all, or untold. It is
+// Where is the path of the root among those of the mounts in all, or untold. It is
 // EAGAIN if a mount may have been beneath the root and has moved since it was listed.
-func (p *proc) where(root *root, all []mountinfo.Mount) (string, sys.Errno) {
-	real, e := p.path(root.fd)
+func (p *Proc) Where(root *Mount, all []mountinfo.Mount) (string, sys.Errno) {
+	real, e := p.path(root.At)
 	if e != syscall.ENAMETOOLONG {
 		return real, e
 	}
 	e = 0
 	for i := range all {
 		m := &all[i]
-		if len(m.Point) <= pathMax || !mountinfo.Descends(all, m, root.id) {
+		if len(m.Point) <= pathMax || !mountinfo.Descends(all, m, root.Stat.Mount) {
 			continue
 		}
 		for end := pathMax; end < len(m.Point); end++ {
-			if m.Point[end] == '/' && p.leads(root.fd, m.Point[end+1:], m) {
+			if m.Point[end] == '/' && p.leads(root.At, m.Point[end+1:], m) {
 				return m.Point[:end], 0
 			}
 		}
@@ -60,22 +63,22 @@ func (p *proc) where(root *root, all []mountinfo.Mount) (string, sys.Errno) {
 }
 
 // leads reports whether path leads from dir to the top of m, and not through but.
-func (p *proc) leads(dir int, path string, m *mountinfo.Mount, but ...identity) bool {
-	fd, passed, e := new(mount).reach(dir, path)
+func (p *Proc) leads(dir int, path string, m *mountinfo.Mount, but ...ID) bool {
+	fd, passed, e := Reach(dir, path)
 	if e != 0 {
 		return false
 	}
 	defer sys.Close(fd)
-	at, _, e := p.locate(fd, path)
-	return e == 0 && at.id == m.ID && !slices.ContainsFunc(passed, func(id identity) bool { return slices.Contains(but, id) })
+	at, _, e := p.Locate(fd, path)
+	return e == 0 && at.Stat.Mount == m.ID && !slices.ContainsFunc(passed, func(id ID) bool { return slices.Contains(but, id) })
 }
 
 // apart reports whether m is where it was listed, and the root not above it.
-func (p *proc) apart(root *root, m *mountinfo.Mount) bool {
+func (p *Proc) apart(root *Mount, m *mountinfo.Mount) bool {
 	top, e := sys.Openat(sys.AtFdcwd, sys.Cname("/"), sys.OpenPath, 0)
 	if e != 0 {
 		return false
 	}
 	defer sys.Close(top)
-	return p.leads(top, m.Point[1:], m, identify(root.st))
+	return p.leads(top, m.Point[1:], m, IDOf(root.Stat))
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package relabel
+package mounts
 
 import (
 	"fmt"
@@ -12,32 +12,36 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
-// proc is what the engine takes from /proc. The directory is opened before the
-// root; no path is looked up afterwards.
-type proc struct {
-	self   int // /proc/self
-	infos  int // /proc/self/fdinfo, once it is asked for
-	once   sync.Once
-	fds    int               // /proc/self/fd
-	cwd    int               // the working directory, for threads that left it; from here on by learn
-	mounts []mountinfo.Mount // the table
-	mute   atomic.Bool       // statx does not tell the mount's id
+// Proc is what the engine takes from /proc.
+type Proc struct {
+	Self int // /proc/self
+	// Cwd is the working directory, for threads that left it, and Mounts the table;
+	// both are there after Learn.
+	Cwd    int
+	Mounts []mountinfo.Mount
+
+	infos int // /proc/self/fdinfo, once it is asked for
+	once  sync.Once
+	fds   int         // /proc/self/fd
+	mute  atomic.Bool // statx does not tell the mount's id
 }
 
-func openProc() (*proc, error) {
-	p := &proc{self: -1, infos: -1, fds: -1, cwd: -1}
+// OpenProc opens /proc.
+func OpenProc() (*Proc, error) {
+	p := &Proc{Self: -1, infos: -1, fds: -1, Cwd: -1}
 	var err error
-	if p.self, err = openGenuine(sys.AtFdcwd, "/proc/self/", "/proc/self/"); err != nil { // a link
+	if p.Self, err = openGenuine(sys.AtFdcwd, "/proc/self/", "/proc/self/"); err != nil { // a link
 		return nil, err
 	}
 	// What is labelled by its descriptor is labelled through this directory.
-	if p.fds, err = openGenuine(p.self, "fd", "/proc/self/fd"); err != nil {
-		p.close()
+	if p.fds, err = openGenuine(p.Self, "fd", "/proc/self/fd"); err != nil {
+		p.Close()
 		return nil, err
 	}
 	return p, nil
@@ -66,21 +70,21 @@ func openGenuine(dir int, name, where string) (int, error) {
 	return fd, nil
 }
 
-// learn reads the table of mounts, which takes time for each mount of the machine,
+// Learn reads the table of mounts, which takes time for each mount of the machine,
 // and where among them the root lies. A probe, or a label on one file, does without.
-func (p *proc) learn(root *root) error {
+func (p *Proc) Learn(root *Mount) error {
 	var e sys.Errno
-	if p.cwd, e = sys.Openat(sys.AtFdcwd, sys.Cname("."), sys.OpenPath, 0); e != 0 {
+	if p.Cwd, e = sys.Openat(sys.AtFdcwd, sys.Cname("."), sys.OpenPath, 0); e != 0 {
 		return pathError("openat", ".", e)
 	}
 	for try := 0; ; try++ {
-		was, _ := p.path(root.fd)
+		was, _ := p.path(root.At)
 		var err error
-		if p.mounts, err = p.table(); err != nil {
+		if p.Mounts, err = p.ReadTable(); err != nil {
 			return err
 		}
-		root.real, e = p.where(root, p.mounts)
-		if is, _ := p.path(root.fd); is != was {
+		root.Real, e = p.Where(root, p.Mounts)
+		if is, _ := p.path(root.At); is != was {
 			e = syscall.EAGAIN // renamed: the table may name what is beneath it by either path
 		}
 		if e != syscall.EAGAIN || try == tries {
@@ -89,13 +93,13 @@ func (p *proc) learn(root *root) error {
 		pause(try)
 	}
 	if e != 0 {
-		return pathError("readlinkat", root.path, e)
+		return pathError("readlinkat", root.Path, e)
 	}
 	return nil
 }
 
-// table reads the table of mounts as it is now.
-func (p *proc) table() ([]mountinfo.Mount, error) {
+// ReadTable reads the table of mounts as it is now.
+func (p *Proc) ReadTable() ([]mountinfo.Mount, error) {
 	text, err := p.read("mountinfo")
 	if err != nil {
 		return nil, err
@@ -104,9 +108,9 @@ func (p *proc) table() ([]mountinfo.Mount, error) {
 }
 
 // read reads the file name of /proc/self.
-func (p *proc) read(name string) (string, error) {
+func (p *Proc) read(name string) (string, error) {
 	where := "/proc/self/" + name
-	fd, e := sys.Openat(p.self, sys.Cname(name), sys.OpenRead, 0)
+	fd, e := sys.Openat(p.Self, sys.Cname(name), sys.OpenRead, 0)
 	if e != 0 {
 		return "", pathError("openat", where, e)
 	}
@@ -116,18 +120,18 @@ func (p *proc) read(name string) (string, error) {
 	return string(text), err
 }
 
-func (p *proc) close() {
-	for _, fd := range [...]int{p.self, p.infos, p.fds, p.cwd} {
+func (p *Proc) Close() {
+	for _, fd := range [...]int{p.Self, p.infos, p.fds, p.Cwd} {
 		if fd >= 0 {
 			sys.Close(fd)
 		}
 	}
 }
 
-// mountOf tells which mount fd stands in: by a call, or where the kernel has none, a
+// MountOf tells which mount fd stands in: by a call, or where the kernel has none, a
 // seccomp profile refuses them or the filesystem has no handles, from the text in
 // fdinfo.
-func (p *proc) mountOf(fd int) (uint64, sys.Errno) {
+func (p *Proc) MountOf(fd int) (uint64, sys.Errno) {
 	if !p.mute.Load() {
 		id, e := sys.Fmount(fd)
 		if !cannotTell(e) {
@@ -138,7 +142,7 @@ func (p *proc) mountOf(fd int) (uint64, sys.Errno) {
 	if id, e := sys.FmountByHandle(fd); !cannotTell(e) {
 		return id, e
 	}
-	p.once.Do(func() { p.infos, _ = sys.Openat(p.self, sys.Cname("fdinfo"), sys.OpenDir, 0) }) // EBADF below
+	p.once.Do(func() { p.infos, _ = sys.Openat(p.Self, sys.Cname("fdinfo"), sys.OpenDir, 0) }) // EBADF below
 	info, e := sys.Openat(p.infos, sys.Cname(strconv.Itoa(fd)), sys.OpenRead, 0)
 	if e != 0 {
 		return 0, e
@@ -168,29 +172,29 @@ func cannotTell(e sys.Errno) bool {
 	return false
 }
 
-// mount finds the line of mountinfo for a mount id.
-func (p *proc) mount(id uint64) *mountinfo.Mount { return mountinfo.ByID(p.mounts, id) }
+// ByID finds the line of mountinfo for a mount id.
+func (p *Proc) ByID(id uint64) *mountinfo.Mount { return mountinfo.ByID(p.Mounts, id) }
 
-// over finds the mount in which path lies, which has no link in it.
-func (p *proc) over(path string) (found *mountinfo.Mount) {
-	for i, m := range p.mounts {
+// Over finds the mount in which path lies, which has no link in it.
+func (p *Proc) Over(path string) (found *mountinfo.Mount) {
+	for i, m := range p.Mounts {
 		if path == m.Point || strings.HasPrefix(path, strings.TrimSuffix(m.Point, "/")+"/") {
 			if found == nil || len(m.Point) >= len(found.Point) {
-				found = &p.mounts[i]
+				found = &p.Mounts[i]
 			}
 		}
 	}
 	return found
 }
 
-// kernels finds the kernel's own filesystem that m is, or lies in, beneath the
+// Kernels finds the kernel's own filesystem that m is, or lies in, beneath the
 // mount top; nil if there is none. What an automount has mounted on itself is not
 // the kernel's.
-func (p *proc) kernels(m mountinfo.Mount, top uint64) *mountinfo.Mount {
+func (p *Proc) Kernels(m mountinfo.Mount, top uint64) *mountinfo.Mount {
 	if m.Kernels() {
 		return &m
 	}
-	for at := p.mount(m.Parent); at != nil && at.ID != top && at.ID != at.Parent; at = p.mount(at.Parent) {
+	for at := p.ByID(m.Parent); at != nil && at.ID != top && at.ID != at.Parent; at = p.ByID(at.Parent) {
 		if at.Kernels() && at.FSType != "autofs" {
 			return at
 		}
@@ -201,3 +205,9 @@ func (p *proc) kernels(m mountinfo.Mount, top uint64) *mountinfo.Mount {
 func pathError(op, path string, e sys.Errno) *fs.PathError {
 	return &fs.PathError{Op: op, Path: path, Err: e}
 }
+
+// tries bounds how often a mount that moves is looked up again.
+const tries = 8
+
+// pause waits before try number try+1: 1 ms, 2, 4 …
+func pause(try int) { time.Sleep(time.Millisecond << try) }
