@@ -8,6 +8,7 @@ require (
 	github.com/klauspost/compress v1.20.3
 	github.com/opencontainers/selinux v1.11.1
 	github.com/rivo/uniseg v0.4.7
+	github.com/spf13/cobra v1.9.1
 	github.com/spf13/pflag v1.0.10
 	go.uber.org/zap v1.28.0
 	go.yaml.in/yaml/v3 v3.0.6
@@ -15,4 +16,7 @@ require (
 	golang.org/x/term v0.29.0
 )
 
-require go.uber.org/multierr v1.10.0 // indirect
+require (
+	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	go.uber.org/multierr v1.10.0 // indirect
+)

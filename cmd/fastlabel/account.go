@@ -41,10 +41,10 @@ type account struct {
 	paths []metrics.Path
 }
 
-func newAccount(c command, s *settings, stderr io.Writer) *account {
+func newAccount(s *settings, stderr io.Writer) *account {
 	return &account{
 		file: s.metrics, record: s.record, journal: !s.quiet && isJournal(stderr),
-		command: cmp.Or(c.name, "label"), dry: s.dryRun || c.name == "verify",
+		command: cmp.Or(s.command, "label"), dry: s.dryRun || s.command == "verify",
 		began: time.Now(), at: map[string]int{},
 	}
 }

@@ -98,7 +98,7 @@ func TestMetricsUnwritable(t *testing.T) {
 // Of one PATH twice there is one, and it is the worse.
 func TestMetricsTwice(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.prom")
-	a := newAccount(command{}, &settings{metrics: file}, nil)
+	a := newAccount(&settings{metrics: file}, nil)
 	a.beside(&people{err: new(bytes.Buffer), quiet: true})
 	for _, code := range []int{exit.Differs, exit.Failed, exit.Done} {
 		r := result{code: code}

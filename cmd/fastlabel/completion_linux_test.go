@@ -3,6 +3,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,32 +14,86 @@ import (
 
 	"github.com/creack/pty"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-// Every flag that the help shows is in every script, and each shell that is
-// here takes its own.
-func TestCompletion(t *testing.T) {
-	for shell := range strings.FieldsSeq(shells) {
-		script := completion(shell)
-		for _, o := range offered(everyCommand) {
-			if !strings.Contains(script, o.long) {
-				t.Errorf("%s: --%s is missing", shell, o.long)
+// script is what the command prints for a shell, which each that is here takes.
+func script(t *testing.T, shell string) string {
+	t.Helper()
+	treetest.Need(t, shell)
+	var out, stderr strings.Builder
+	if code := fake().run(t.Context(), nil, &out, &stderr, []string{"completion", shell}); code != exit.Done {
+		t.Fatal(code, stderr.String())
+	}
+	cmd := exec.Command(shell, "-n")
+	cmd.Stdin = strings.NewReader(out.String())
+	if said, err := cmd.CombinedOutput(); err != nil || len(said) > 0 {
+		t.Errorf("%s -n: %v %s", shell, err, said)
+	}
+	return out.String()
+}
+
+// What the scripts are answered: words, and what else the shell may complete.
+func TestCompletes(t *testing.T) {
+	const files, none, dirs = ":0", ":4", ":16"
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"some dir", "proud", ".pro"} {
+		if err := os.Mkdir(name, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ typed, want, also string }{
+		{"", "completion explain help hook label probe proud restore verify version", files},
+		{"pro", "probe proud", files},
+		{"some", "", files},
+		{"-n ver", "", files},
+		{"-n ", "label proud restore", files},
+		{"-l s0 ver", "verify", files},
+		{"-l s0 -x p", "proud", files},
+		{"-- proud pro", "", files},
+		{"-- pro", "probe proud", files}, // after all
+		{"x pro", "", files},
+		{"probe ver", "", files},
+		{"label pro", "", files},
+		{"label --no-s", "--no-seal --no-sync", none},
+		{"help pr", "probe", none},
+		{"help probe pr", "", none},
+		{"version p", "", none},
+		{"--skip ", "none root top unchanged", none},
+		{"--skip=t", "top", none},
+		{"--no-s", "--no-seal --no-sync", none},
+		{"probe --de", "--depth", none},
+		{"verify --de", "", none},
+		{"-e x --excl", "--exclude", none},
+		{"-e some", "", dirs},
+		{"--reference some", "", files},
+		{"completion ", "bash fish zsh", none},
+		{"-t container_f", "container_file_t", none},
+		{"verify --type=container_ro_", "container_ro_file_t", none},
+		{"-t no_such", "", none},
+		{"-u ", "", none},
+		{"--quite -t container_f", "", files},
+	} {
+		var out strings.Builder
+		if code := real().run(t.Context(), nil, &out, io.Discard, append([]string{"__complete"}, strings.Split(c.typed, " ")...)); code != exit.Done {
+			t.Fatal(code)
+		}
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		var words []string
+		_, begun, is := strings.Cut(c.typed[strings.LastIndex(c.typed, " ")+1:], "=")
+		if !is {
+			begun = c.typed[strings.LastIndex(c.typed, " ")+1:]
+		}
+		for _, l := range lines[:len(lines)-1] {
+			if w, _, _ := strings.Cut(l, "\t"); strings.HasPrefix(w, begun) { // the shell picks them
+				words = append(words, w)
 			}
 		}
-		for _, name := range commandNames() {
-			if !strings.Contains(script, name) {
-				t.Errorf("%s: %s is missing", shell, name)
-			}
+		slices.Sort(words)
+		if got := strings.Join(words, " "); got != c.want || lines[len(lines)-1] != c.also {
+			t.Errorf("%q: %q %s, not %q %s", c.typed, got, lines[len(lines)-1], c.want, c.also)
 		}
-		t.Run(shell, func(t *testing.T) {
-			treetest.Need(t, shell)
-			cmd := exec.Command(shell, "-n")
-			cmd.Stdin = strings.NewReader(script)
-			if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
-				t.Errorf("%s -n: %v %s", shell, err, out)
-			}
-		})
 	}
 }
 
@@ -54,66 +109,29 @@ func called(t *testing.T) {
 	t.Setenv("FASTLABEL_TEST_AS", "real")
 }
 
+// bash is handed the words as bash-completion would.
 func TestBashCompletes(t *testing.T) {
-	treetest.Need(t, "bash")
 	called(t)
 	t.Chdir(t.TempDir())
-	for _, dir := range []string{"some dir", "proud"} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.WriteFile("some file", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
 	const ask = `
-COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
-_fastlabel
-printf '%s\n' "${COMPREPLY[@]}"`
-	for _, c := range []struct {
-		words string // separated by |
-		want  string
-	}{
-		{"fastlabel|pro", "probe|proud"},
-		{"fastlabel|-n|pro", "probe|proud"},
-		{"fastlabel|--|pro", "proud"},
-		{"fastlabel|x|pro", "proud"},
-		{"fastlabel|-l|s0|ver", "verify|version"},
-		{"fastlabel|probe|ver", ""},
-		{"fastlabel|--skip|", "none|root|top|unchanged"},
-		{"fastlabel|--skip|=|t", "top"},
-		{"fastlabel|--skip|=", "none|root|top|unchanged"},
-		{"fastlabel|--no-s", "--no-seal|--no-sync"},
-		{"fastlabel|probe|--de", "--depth"},
-		{"fastlabel|verify|--de", ""},
-		{"fastlabel|--de", ""},
-		{"fastlabel|-e|some", "some dir"},
-		{"fastlabel|--reference|some", "some dir|some file"},
-		{"fastlabel|completion|", "bash|zsh|fish"},
-		{"fastlabel|-t|container_f", "container_file_t"},
-		{"fastlabel|verify|--type|=|container_ro_", "container_ro_file_t"},
-		{"fastlabel|-t|no such", ""},
-		{"fastlabel|-u|", ""},
-		{"fastlabel|--skip|=|root|pro", "probe|proud"},
+COMP_WORDS=("$@")
+_get_comp_words_by_ref() { words=("${COMP_WORDS[@]}"); cword=$((${#words[@]} - 1)); cur=${words[cword]}; }
+__start_fastlabel
+printf '%s\n' "${COMPREPLY[@]%% *}"`
+	for words, want := range map[string]string{
+		"fastlabel|prob":                         "probe",
+		"fastlabel|--no-s":                       "--no-seal|--no-sync",
+		"fastlabel|verify|--type=container_ro_f": "container_ro_file_t",
 	} {
-		cmd := exec.Command("bash", append([]string{"-c", completion("bash") + ask, "bash"}, strings.Split(c.words, "|")...)...)
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s: %v: %s", c.words, err, out)
-		}
-		got := strings.Split(strings.TrimSpace(string(out)), "\n")
-		want := strings.Split(c.want, "|")
-		slices.Sort(got)
-		slices.Sort(want)
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: %q, not %q", c.words, got, want)
+		out, err := exec.Command("bash", append([]string{"-c", script(t, "bash") + ask, "bash"}, strings.Split(words, "|")...)...).Output()
+		if err != nil || strings.ReplaceAll(strings.TrimSpace(string(out)), "\n", "|") != want {
+			t.Errorf("%s: %q, not %q: %v", words, out, want, err)
 		}
 	}
 }
 
 // fish is asked what it would offer.
 func TestFishCompletes(t *testing.T) {
-	treetest.Need(t, "fish")
 	called(t)
 	t.Setenv("HOME", t.TempDir())
 	t.Chdir(t.TempDir())
@@ -124,7 +142,7 @@ func TestFishCompletes(t *testing.T) {
 		"fastlabel prob":                      "probe",
 		"fastlabel verify --no-s":             "",
 	} {
-		cmd := exec.Command("fish", "--no-config", "-c", completion("fish")+"\ncomplete -C '"+line+"'")
+		cmd := exec.Command("fish", "--no-config", "-c", script(t, "fish")+"\ncomplete -C '"+line+"'")
 		out, err := cmd.Output()
 		got, _, _ := strings.Cut(string(out), "\t")
 		if err != nil || strings.TrimSpace(got) != want {
@@ -136,13 +154,12 @@ func TestFishCompletes(t *testing.T) {
 // zsh completes what is typed at its prompt, since its completion works nowhere
 // else.
 func TestZshCompletes(t *testing.T) {
-	treetest.Need(t, "zsh")
 	called(t)
 	dir := t.TempDir()
 	t.Setenv("HOME", dir)
 	t.Setenv("TERM", "dumb")
 	t.Chdir(dir)
-	if err := os.WriteFile("_fastlabel", []byte(completion("zsh")), 0o600); err != nil {
+	if err := os.WriteFile("_fastlabel", []byte(script(t, "zsh")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("zsh", "-f", "-i")
@@ -167,7 +184,7 @@ func TestZshCompletes(t *testing.T) {
 		"fastlabel verify --type=container_r\t": "<fastlabel verify --type=container_ro_file_t>",
 		"fastlabel --skip un\t":                 "<fastlabel --skip unchanged>",
 		"fastlabel prob\t":                      "<fastlabel probe>",
-		"fastlabel probe --dep\t":               "<fastlabel probe --depth=>",
+		"fastlabel probe --dep\t":               "<fastlabel probe --depth>",
 		"fastlabel verify --dep\t":              "<fastlabel verify --dep>",
 	} {
 		if got := typed(keys+"\x18", ">\r"); !strings.Contains(got, want) {

@@ -81,13 +81,9 @@ func TestDocs(t *testing.T) {
 // checkCommand has the command itself look at a line that calls it.
 func checkCommand(t *testing.T, page, line string) {
 	t.Helper()
-	c, args, err := dispatch(strings.Fields(line)[1:])
-	var s *settings
-	if err == nil {
-		s, _, err = parse(c, args)
-	}
+	s, _, err := parsed(strings.Fields(line)[1:])
 	if err == nil && s.reference == "" { // a file that is not here
-		_, err = target(t.Context(), s)
+		_, err = target(t.Context(), &s)
 	}
 	if err != nil {
 		t.Errorf("%s: %s: %v", page, line, err)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/outlook"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
@@ -149,4 +151,25 @@ func (e explanation) toLabel() string {
 		flags = "-l " + level
 	}
 	return "fastlabel " + flags + " -- " + words.Shell(e.Path)
+}
+
+const explainHelp = `Nothing is written, and nothing beneath PATH is looked at. It tells whether
+files there have labels, which label PATH has and what vouches for it, what
+CRI-O, containerd and podman will do with PATH and why, and what to write.
+
+Without a label it is the default, with the level of PATH where the types agree.
+--for reads pods, and what holds templates of them, as kubectl prints them.
+
+Exit codes: 0 explained; 1 something failed; 2 usage; 124 --timeout reached;
+130 interrupted (143: SIGTERM).
+`
+
+func explainCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "explain [flags] PATH...",
+		GroupID: onRuntimes,
+		Short:   "what runtimes do there, and why",
+		Long:    explainHelp + inJSON,
+		Example: "  fastlabel explain --for pod.yaml /var/lib/pv\n",
+	}
 }

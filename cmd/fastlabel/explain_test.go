@@ -164,16 +164,12 @@ func TestWanted(t *testing.T) {
 		{"", of(private), pods, "user_u:object_r:container_file_t:s0:c3", "Pod p, container a"},
 		{"-t etc_t", of(private), pods, "user_u:object_r:etc_t:s0:c3", "Pod p, container a"},
 	} {
-		cmd, args, err := dispatch(strings.Fields("explain " + c.args))
+		s, _, err := parsed(strings.Fields("explain " + c.args))
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, _, err := parse(cmd, args)
-		if err != nil {
-			t.Fatal(err)
-		}
-		j := &job{settings: s}
-		if j.label, err = target(t.Context(), s); err != nil {
+		j := &job{settings: &s}
+		if j.label, err = target(t.Context(), &s); err != nil {
 			t.Fatal(err)
 		}
 		if want, from := j.wanted(c.v, c.pods); want != c.want || from != c.from {

@@ -3,14 +3,14 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
@@ -41,23 +41,29 @@ type settings struct {
 	maxPressure float64 // per cent; 0: no limit
 	nice        bool
 
-	verbose, quiet, json, help bool
-	version                    bool
-	literal                    int  // of the operands, how many stand behind --
-	named                      bool // the command was named, so no operand was meant as one
-	progress                   bool
-	metrics, man               string
-	logLevel, logFormat        string
+	verbose, quiet, json bool
+	progress             bool
+	metrics, man         string
+	logLevel, logFormat  string
+	version, recursive   bool
+
+	unhelped error // why --help was refused
+
+	command  string // "" labels
+	given    *pflag.FlagSet
+	named    bool     // the command was, so no operand was meant as one
+	callable []string // the words that are commands
+	literal  int      // of the operands, how many stand behind --
 }
 
-// option is one flag: the source of the flag sets, the help and the completion.
+// option is one flag.
 type option struct {
 	group, long, short string
 	arg                string // what the help calls its value; "" for a switch
 	help               string // one line; "" hides it
 	in                 string // the commands that have it: l(abel) p(robe) v(erify) r(estore) e(xplain) h(ook) o(ther)
-	offer              string // values to complete: words, or "file", "dir" or "type"
-	value              value
+	offer              string // values to complete: see offering
+	set                func(string) error
 }
 
 // Groups of the help, in order.
@@ -66,10 +72,8 @@ const (
 	ofTree   = "Paths"
 	ofWork   = "How"
 	ofOutput = "Output"
+	ofExpert = "Advanced"
 )
-
-// everyCommand is the letters of all commands but hook.
-const everyCommand = "lpvreo"
 
 func options(s *settings) []option {
 	return []option{
@@ -85,22 +89,17 @@ func options(s *settings) []option {
 		{ofTree, "exclude", "e", "DIR", "leave DIR alone; may be repeated", "lv", "dir", list(&s.exclude)},
 		{ofTree, "files-from", "f", "FILE", "more PATHs, one a line; - is stdin", "lpve", "file", text(&s.filesFrom)},
 		{ofTree, "null", "0", "", "PATHs in FILE end in NUL", "lpve", "", boolean(&s.null)},
-		{ofTree, "hard-links", "", "HOW", "if hard-linked: label (default), skip or error", "lv", "label skip error", enum(&s.hardLinks, "label", "skip", "error")},
 		{ofTree, "root", "", "PATH", "where the tree is, if it was moved", "r", "dir", text(&s.root)},
 
 		{ofWork, "dry-run", "n", "", "write nothing, say what would be", "lr", "", boolean(&s.dryRun)},
-		{ofWork, "threads", "T", "N", fmt.Sprintf("workers, up to %d; 0 chooses (default)", maxThreads), "lvr", "", threads(&s.threads)},
+		{ofWork, "threads", "T", "N", fmt.Sprintf("workers, up to %d; 0 chooses (default)", maxThreads), "lvr", "", upTo(&s.threads, maxThreads)},
 		{ofWork, "skip", "", "HOW", "pass over: none (default), root, top, unchanged", "l", "none root top unchanged", skipping(&s.trust)},
-		{ofWork, "exact", "", "", "read every label before writing it", "l", "", boolean(&s.exact)},
 		{ofWork, "record", "", "FILE", "keep the labels before, for restore, in a new FILE", "l", "file", text(&s.record)},
 		{ofWork, "partial", "", "", "put back what a record without an end holds", "r", "", boolean(&s.partial)},
 		{ofWork, "timeout", "", "DURATION", "stop then, such as 90s; 0 never (default)", "lvre", "", duration(&s.timeout)},
 		{ofWork, "timeout", "", "DURATION", "stop then, such as 90s; 0 chooses (default)", "h", "", duration(&s.timeout)},
-		{ofWork, "no-seal", "", "", "do not mark PATH while work is under way", "lr", "", boolean(&s.noSeal)},
-		{ofWork, "no-sync", "", "", "do not wait for the disk at the end", "lr", "", boolean(&s.noSync)},
 		{ofWork, "depth", "", "root|top", "look at PATH (default), or its entries too", "p", "root top", enum(&s.depth, "root", "top")},
-		{ofWork, "max-rate", "", "N", "at most N entries a second; 0 any (default)", "lv", "", rate(&s.maxRate)},
-		{ofWork, "max-pressure", "", "P", "slow down while I/O pressure is above P per cent", "lv", "", percent(&s.maxPressure)},
+		{ofWork, "max-rate", "", "N", "at most N entries a second; 0 any (default)", "lv", "", upTo(&s.maxRate, maxRate)},
 		{ofWork, "nice", "", "", "lowest priority for processor and disk", "lvr", "", boolean(&s.nice)},
 
 		{ofOutput, "progress", "p", "", "tell how far it is; by itself on a terminal", "lvr", "", boolean(&s.progress)},
@@ -109,84 +108,119 @@ func options(s *settings) []option {
 		{ofOutput, "quiet", "q", "", "no result lines, no progress", "lpvr", "", boolean(&s.quiet)},
 		{ofOutput, "json", "", "", "JSON lines on stdout, one object each", "lpvre", "", boolean(&s.json)},
 		{ofOutput, "metrics", "", "FILE", "what became of each PATH, for node_exporter", "lpvr", "file", text(&s.metrics)},
-		{ofOutput, "log-level", "", "LEVEL", "log to stderr: debug, info, warn, error", "lpvr", "debug info warn error", enum(&s.logLevel, "debug", "info", "warn", "error")},
-		{ofOutput, "log-format", "", "FORMAT", "console (default) or json", "lpvr", "console json", enum(&s.logFormat, "console", "json")},
 		{ofOutput, "man", "", "DIR", "", "l", "dir", text(&s.man)}, // for the Makefile
-		{ofOutput, "help", "h", "", "this text", "lpvrheo", "", boolean(&s.help)},
+		{ofOutput, "help", "h", "", "this text", "lpvrheo", "", boolean(new(bool))},
 		{ofOutput, "version", "V", "", "print the version", "l", "", boolean(&s.version)},
+
+		{ofExpert, "hard-links", "", "HOW", "if hard-linked: label (default), skip or error", "lv", "label skip error", enum(&s.hardLinks, "label", "skip", "error")},
+		{ofExpert, "exact", "", "", "read every label before writing it", "l", "", boolean(&s.exact)},
+		{ofExpert, "no-seal", "", "", "do not mark PATH while work is under way", "lr", "", boolean(&s.noSeal)},
+		{ofExpert, "no-sync", "", "", "do not wait for the disk at the end", "lr", "", boolean(&s.noSync)},
+		{ofExpert, "max-pressure", "", "P", "slow down while I/O pressure is above P per cent", "lv", "", percent(&s.maxPressure)},
+		{ofExpert, "log-level", "", "LEVEL", "log to stderr: debug, info, warn, error", "lpvr", "debug info warn error", enum(&s.logLevel, "debug", "info", "warn", "error")},
+		{ofExpert, "log-format", "", "FORMAT", "console (default) or json", "lpvr", "console json", enum(&s.logFormat, "console", "json")},
+
 		// What hands do that know chcon: every command takes in what is beneath.
-		{ofTree, "recursive", "R", "", "", "lpv", "", boolean(new(bool))},
-		{ofTree, "recurse", "r", "", "", "lpv", "", boolean(new(bool))},
+		{ofTree, "recursive", "R", "", "", "lpv", "", boolean(&s.recursive)},
+		{ofTree, "recurse", "r", "", "", "lpv", "", boolean(&s.recursive)},
 	}
 }
 
-// flagSet binds the options of a command, or of all (everyCommand).
-func flagSet(s *settings, commands string) *pflag.FlagSet {
-	fs := pflag.NewFlagSet("fastlabel", pflag.ContinueOnError)
-	fs.SetOutput(io.Discard)
-	fs.Usage = func() {}
+// ofGroup is the annotation of a flag that holds its group.
+const ofGroup = "group"
+
+func groupOf(f *pflag.Flag) string { return f.Annotations[ofGroup][0] }
+
+// addFlags gives c the flags of the commands that have this letter.
+func addFlags(c *cobra.Command, letter string, s *settings) {
+	c.Flags().SortFlags = false
 	for _, o := range options(s) {
-		if !strings.ContainsAny(o.in, commands) {
+		if !strings.Contains(o.in, letter) {
 			continue
 		}
-		f := fs.VarPF(o.value, o.long, o.short, o.help)
-		if o.value.is == "bool" {
+		f := c.Flags().VarPF(&value{arg: cmp.Or(o.arg, "bool"), set: o.set}, o.long, o.short, o.help)
+		f.Annotations = map[string][]string{ofGroup: {o.group}}
+		f.Hidden = o.help == ""
+		if o.arg == "" {
 			f.NoOptDefVal = "true"
+		} else if err := c.RegisterFlagCompletionFunc(o.long, offering(o.offer)); err != nil {
+			panic(err) // the flag is there, and new
 		}
 	}
-	return fs
 }
 
-// dispatch finds the command: the first word that is no flag, if it is a
-// command's name and no -- stands before it. The label command has no name.
-func dispatch(args []string) (command, []string, error) {
-	all := flagSet(new(settings), everyCommand)
-	all.SetInterspersed(false)
-	if err := parseFlags(all, args); err != nil {
-		return commands()[0], args, err
-	}
-	at := len(args) - all.NArg()
-	if all.NArg() == 0 || all.ArgsLenAtDash() >= 0 {
-		return commands()[0], args, nil
-	}
-	rest := slices.Concat(args[:at], args[at+1:])
-	switch args[at] {
-	case "label":
-		c := commands()[0]
-		c.named = true
-		return c, rest, nil
-	case "help": // of the command that follows, or of all
-		if len(rest) > 0 && rest[0] != "" && rest[0][0] != '-' && !slices.Contains(callable(), rest[0]) {
-			text := words.Brief(rest[0]) + " is no command"
-			if near := nearest(rest[0], callable()); near != "" {
-				text += ": did you mean " + near + "?"
+// Groups of commands, in the order of the help. It shows none without a group.
+const (
+	onVolumes  = "volumes"
+	onRuntimes = "runtimes"
+	onItself   = "itself"
+)
+
+// commandTree returns fastlabel itself, which holds the other commands. What is given
+// is put into s, and run is called by the commands that work.
+func commandTree(s *settings, run func(operands []string) error) *cobra.Command {
+	*s = settings{trust: "none", hardLinks: "label", depth: "root", logFormat: "console"}
+	root, helps := labelCommand("fastlabel"), helpCommand()
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.Args, root.ValidArgsFunction = cobra.ArbitraryArgs, firstWords
+	root.SetFlagErrorFunc(flagError)
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
+		if s.recursive {
+			s.unhelped = errors.New("-h is --help: a link is labelled itself without it, as by chcon -h")
+			return
+		}
+		fmt.Fprint(c.OutOrStdout(), help(c))
+	})
+	root.AddGroup(&cobra.Group{ID: onVolumes}, &cobra.Group{ID: onRuntimes}, &cobra.Group{ID: onItself})
+	root.SetHelpCommand(helps)
+	root.AddCommand(labelCommand("label"), probeCommand(), verifyCommand(), restoreCommand(), explainCommand(), hookCommand(), versionCommand(), completionCommand(), helps)
+	for _, c := range append(root.Commands(), root) {
+		letter := "o"
+		if c.RunE == nil {
+			letter = cmp.Or(nameOf(c), "label")[:1]
+			c.RunE = func(c *cobra.Command, operands []string) error {
+				s.command, s.named, s.given, s.callable = nameOf(c), c.HasParent(), c.Flags(), callable(root)
+				if at := c.ArgsLenAtDash(); at >= 0 {
+					s.literal = len(operands) - at
+				}
+				if err := s.check(c.Flags()); err != nil {
+					return err
+				}
+				return run(operands)
 			}
-			return commands()[0], args, errors.New(text)
 		}
-		c, rest, err := dispatch(rest)
-		return c, append([]string{"--help"}, rest...), err
+		addFlags(c, letter, s)
 	}
-	for _, c := range commands()[1:] {
-		if c.name == args[at] {
-			return c, rest, nil
-		}
-	}
-	return commands()[0], args, nil
+	return root
 }
 
-// parse parses what is behind the command's name.
-func parse(c command, args []string) (*settings, []string, error) {
-	s := &settings{trust: "none", hardLinks: "label", depth: "root", logFormat: "console"}
-	fs := flagSet(s, c.key)
-	if err := parseFlags(fs, args); err != nil {
-		return s, nil, err
+// nameOf is what the code knows the command by: "" is what labels, also as label or
+// help.
+func nameOf(c *cobra.Command) string {
+	if !c.HasParent() || c.Name() == "label" || c.Name() == "help" {
+		return ""
 	}
-	if s.help && (fs.Changed("recursive") || fs.Changed("recurse")) {
-		return s, nil, errors.New("-h is --help: a link is labelled itself without it, as by chcon -h")
+	return c.Name()
+}
+
+// shown are the commands of the page of c: of fastlabel itself, all.
+func shown(c *cobra.Command) []*cobra.Command {
+	if c.HasParent() {
+		return []*cobra.Command{c}
 	}
-	if s.help || s.version {
-		return s, nil, nil
+	all := []*cobra.Command{c}
+	for _, g := range c.Groups() {
+		for _, other := range c.Commands() {
+			if other.GroupID == g.ID {
+				all = append(all, other)
+			}
+		}
 	}
+	return all
+}
+
+// check finds flags that exclude each other.
+func (s *settings) check(fs *pflag.FlagSet) error {
 	for _, pair := range [][2]string{
 		{"quiet", "verbose"},
 		{"label", "reference"},
@@ -199,43 +233,27 @@ func parse(c command, args []string) (*settings, []string, error) {
 		{"for", "role"},
 	} {
 		if fs.Changed(pair[0]) && fs.Changed(pair[1]) {
-			return s, nil, fmt.Errorf("--%s and --%s exclude each other", pair[0], pair[1])
+			return fmt.Errorf("--%s and --%s exclude each other", pair[0], pair[1])
 		}
 	}
 	for _, whole := range []string{"label", "reference"} {
 		for _, part := range []string{"type", "level", "user", "role"} {
 			if fs.Changed(whole) && fs.Changed(part) {
-				return s, nil, fmt.Errorf("--%s is a whole label, --%s a part of the default: give one of them", whole, part)
+				return fmt.Errorf("--%s is a whole label, --%s a part of the default: give one of them", whole, part)
 			}
 		}
 	}
-	s.named = c.named
-	if at := fs.ArgsLenAtDash(); at >= 0 {
-		s.literal = fs.NArg() - at
-	}
 	if s.forPods == "-" && s.filesFrom == "-" {
-		return s, nil, errors.New("--for and --files-from cannot both read stdin")
+		return errors.New("--for and --files-from cannot both read stdin")
 	}
 	if s.null && s.filesFrom == "" {
-		return s, nil, errors.New("--null needs --files-from")
+		return errors.New("--null needs --files-from")
 	}
-	return s, fs.Args(), nil
+	return nil
 }
 
-// parseFlags is fs.Parse with one sentence for each thing that can be wrong.
-func parseFlags(fs *pflag.FlagSet, args []string) error {
-	for _, a := range args {
-		if a == "--" {
-			break
-		}
-		if strings.HasPrefix(a, "-test.") { // pflag would drop it in silence
-			return fmt.Errorf("unknown flag %s", words.Brief(a))
-		}
-	}
-	if long := oneDash(fs, args); long != "" {
-		return fmt.Errorf("unknown flag -%s: long flags have two dashes: --%s", long, long)
-	}
-	err := fs.Parse(args)
+// flagError has one sentence for each thing that can be wrong with a flag.
+func flagError(c *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var missing *pflag.ValueRequiredError
 	var invalid *pflag.InvalidValueError
@@ -247,7 +265,7 @@ func parseFlags(fs *pflag.FlagSet, args []string) error {
 			return fmt.Errorf("unknown flag %s", words.Plain("-"+short[:n]))
 		}
 		text := "unknown flag " + words.Brief("--"+unknown.GetSpecifiedName())
-		if near := nearest(unknown.GetSpecifiedName(), longNames(fs)); near != "" {
+		if near := nearest(unknown.GetSpecifiedName(), longNames(c.Flags())); near != "" {
 			text += ": did you mean --" + near + "?"
 		}
 		return errors.New(text)
@@ -265,36 +283,21 @@ func parseFlags(fs *pflag.FlagSet, args []string) error {
 	return err
 }
 
-// oneDash finds a long flag behind a single dash, "" if there is none: taken
-// as short ones, -quiet would be -q, -u iet. It steps over values as pflag does.
-func oneDash(fs *pflag.FlagSet, args []string) string {
-	for i := 0; i < len(args) && args[i] != "--"; i++ {
-		name, _, with := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+// oneDash refuses a long flag behind a single dash: taken as short ones, -quiet would
+// be -q, -u iet. pflag drops what begins as a flag of go test.
+func oneDash(c *cobra.Command, args []string) error {
+	for _, a := range args {
+		name, _, _ := strings.Cut(strings.TrimPrefix(a, "-"), "=")
 		switch {
-		case len(args[i]) < 2 || args[i][0] != '-':
-			continue
-		case args[i][1] == '-':
-			if f := fs.Lookup(name); f != nil && f.NoOptDefVal == "" && !with {
-				i++
-			}
-			continue
-		case len(name) > 1 && fs.Lookup(name) != nil:
-			return name
-		}
-		for at := 1; at < len(args[i]) && args[i][at] < utf8.RuneSelf; at++ {
-			f := fs.ShorthandLookup(args[i][at : at+1])
-			if f == nil {
-				break
-			}
-			if f.NoOptDefVal == "" {
-				if at == len(args[i])-1 {
-					i++
-				}
-				break
-			}
+		case a == "--":
+			return nil
+		case strings.HasPrefix(a, "-test."):
+			return fmt.Errorf("unknown flag %s", words.Brief(a))
+		case len(name) > 1 && a[0] == '-' && c.Flags().Lookup(name) != nil:
+			return fmt.Errorf("unknown flag -%s: long flags have two dashes: --%s", name, name)
 		}
 	}
-	return ""
+	return nil
 }
 
 func longNames(fs *pflag.FlagSet) (names []string) {

@@ -11,24 +11,23 @@ import (
 )
 
 // goOn is the command line that goes on where this run stopped, for a shell:
-// the same flags, and of the operands those that are left. args is what stands
-// behind the command's name.
-func goOn(name string, c command, args, operands, left []string) string {
+// the same flags, and of the operands those that are left.
+func goOn(name string, s *settings, operands, left []string) string {
 	line := []string{name}
-	if c.name != "" {
-		line = append(line, c.name)
+	if s.command != "" {
+		line = append(line, s.command)
 	}
-	// It was parsed before, so there is no error.
-	_ = flagSet(new(settings), c.key).ParseAll(args, func(f *pflag.Flag, value string) error {
-		word := "--" + f.Name
-		if f.Name == "record" {
-			value = nextRecord(value)
+	s.given.Visit(func(f *pflag.Flag) {
+		for _, v := range f.Value.(*value).given {
+			word := "--" + f.Name
+			if f.Name == "record" {
+				v = nextRecord(v)
+			}
+			if v != f.NoOptDefVal {
+				word += "=" + v
+			}
+			line = append(line, word)
 		}
-		if f.NoOptDefVal == "" || value != f.NoOptDefVal {
-			word += "=" + value
-		}
-		line = append(line, word)
-		return nil
 	})
 	line = append(line, "--")
 	undone := map[string]bool{}

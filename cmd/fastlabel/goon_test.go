@@ -18,22 +18,17 @@ func TestGoOn(t *testing.T) {
 		{"restore --partial r", "r", "fastlabel restore --partial -- r"},
 		{"-f list /a", "/x", "fastlabel --files-from=list --"},
 	} {
-		cmd, args, err := dispatch(strings.Fields(c.args))
+		s, operands, err := parsed(strings.Fields(c.args))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, operands, err := parse(cmd, args)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := goOn("fastlabel", cmd, args, operands, strings.Fields(c.left))
+		got := goOn("fastlabel", &s, operands, strings.Fields(c.left))
 		if got != c.want {
 			t.Errorf("%s\n%s", got, c.want)
 		}
-		again, args, err := dispatch(strings.Fields(got)[1:])
-		_, rest, err2 := parse(again, args)
-		if err != nil || err2 != nil || again.name != cmd.name || c.left != "/x" && !slices.Equal(rest, strings.Fields(c.left)) {
-			t.Errorf("%s is %q %q: %v, %v", got, again.name, rest, err, err2)
+		again, rest, err := parsed(strings.Fields(got)[1:])
+		if err != nil || again.command != s.command || c.left != "/x" && !slices.Equal(rest, strings.Fields(c.left)) {
+			t.Errorf("%s is %q %q: %v", got, again.command, rest, err)
 		}
 	}
 }

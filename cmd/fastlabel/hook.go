@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
@@ -148,8 +150,8 @@ func (h *hook) all(ctx context.Context, config *bundleConfig, asked *request) in
 	volumes, ok := h.choose(ctx, config.Mounts, asked)
 	for _, v := range volumes {
 		h.lines.begin(strings.Join(v.destinations, ", "))
-		quiet := &settings{trust: asked.skip}
-		j := &job{app: h.app, settings: quiet, reporter: h.lines, command: "hook", label: asked.label}
+		quiet := &settings{command: "hook", trust: asked.skip}
+		j := &job{app: h.app, settings: quiet, reporter: h.lines, label: asked.label}
 		// Where no label can be set none is missing: the filesystem has one
 		// by its mount option, or none at all. Runtimes go on there as well.
 		// Nor can it be set on what is read-only.
@@ -248,4 +250,38 @@ func (h *hook) resolve(m bundleMount) (string, error) {
 		return "", fmt.Errorf("source %s: %w", words.Plain(source), err)
 	}
 	return resolved, nil
+}
+
+const hookHelp = `The sources of bind mounts get linux.mountLabel of the bundle's config.json,
+where the container's annotations ask for it:
+  io.fastlabel.relabel  true: every volume; or destinations: /data,/logs
+  io.fastlabel.shared   true: level s0, for volumes that pods share
+  io.fastlabel.skip     none, root (default), top or unchanged, as --skip
+  io.fastlabel.label    a label in place of linux.mountLabel
+A volume is a writable directory that is bind-mounted. What lies in /dev, /etc,
+/proc, /run, /sys or /usr, or is written by the kubelet, is none.
+try-skip-volume-selinux-label.crio.io=true is understood as skip top.
+
+Without --timeout it stops after 100 s, or 5 s (half, if that is less) before
+the timeout of its own entry in config.json. The next try goes on from there.
+Errors go to stderr and to the journal.
+
+Exit codes: 0 done, or nothing to do; 1 something failed; 2 usage.
+`
+
+func hookCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "hook [flags]",
+		GroupID: onRuntimes,
+		Short:   "OCI createRuntime hook; reads stdin",
+		Long:    hookHelp,
+		Example: "  fastlabel hook <state.json\n",
+		Args: func(_ *cobra.Command, operands []string) error {
+			if len(operands) > 0 {
+				return errors.New("hook takes no PATH: its state is on stdin")
+			}
+			return nil
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
 }

@@ -91,7 +91,7 @@ func askedLabel(annotations map[string]string, mountLabel string) (string, error
 // askedSkip is our own annotation, else CRI-O's, else root.
 func askedSkip(annotations map[string]string) (string, error) {
 	if skip, ok := annotations[askSkip]; ok {
-		if skipping(&skip).set(skip) != nil {
+		if skipping(&skip)(skip) != nil {
 			return "", fmt.Errorf("%s is %s, not one of none, root, top, unchanged", askSkip, words.Brief(skip))
 		}
 		return skip, nil

@@ -19,6 +19,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/spf13/pflag"
+
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -85,33 +87,34 @@ func TestHostileBytes(t *testing.T) {
 	var all [][]string
 	roots := [][]string{{root}, {root + "/hung"}, {root + "right"}, {root + "fails"}, {"missing" + forged}, {forged}, {root, root + "/"}}
 	ways := [][]string{{}, {"-v"}, {"--json", "-v"}, {"--log-level", "debug"}, {"--log-level", "debug", "--log-format", "json"}, {"-p"}, {"-q"}, {"--metrics", "x.prom"}}
-	for _, c := range commands() {
-		command := strings.Fields(c.name)
-		if c.name == "hook" || c.name == "completion" || c.name == "version" {
+	for _, c := range shown(noTree()) {
+		command := strings.Fields(nameOf(c))
+		if c.Name() == "hook" || c.GroupID == onItself {
 			all = append(all, append(command, forged))
 			continue
 		}
 		for _, r := range roots {
 			for _, way := range ways {
-				if c.name == "explain" && len(way) > 0 && way[0] != "--json" {
+				if c.Name() == "explain" && len(way) > 0 && way[0] != "--json" {
 					continue
 				}
-				if c.name == "explain" {
+				if c.Name() == "explain" {
 					way = slices.DeleteFunc(slices.Clone(way), func(s string) bool { return s == "-v" })
 				}
 				all = append(all, slices.Concat(command, way, []string{"--"}, r))
 			}
 		}
 	}
-	for _, o := range options(new(settings)) {
-		for _, c := range commands() {
-			if strings.Contains(o.in, c.key) && o.value.is != "bool" && o.long != "man" {
+	for _, c := range shown(noTree()) {
+		command := strings.Fields(nameOf(c))
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.NoOptDefVal == "" && f.Name != "man" {
 				for _, value := range []string{forged, "a:b:c:" + forged, "d" + forged, "pods", "list"} {
-					all = append(all, slices.Concat(strings.Fields(c.name), []string{"--" + o.long + "=" + value, root}))
+					all = append(all, slices.Concat(command, []string{"--" + f.Name + "=" + value, root}))
 				}
 			}
-		}
-		all = append(all, []string{"--" + o.long + forged}, []string{"-" + o.short + forged})
+			all = append(all, []string{"--" + f.Name + forged}, []string{"-" + f.Shorthand + forged})
+		})
 	}
 	all = append(all, []string{forged}, []string{"-" + forged}, []string{"--" + forged}, []string{"--null", "-f", "list"}, []string{"-0flist", "--json"})
 

@@ -2,93 +2,38 @@
 
 package main
 
-import (
-	"context"
-	"errors"
-	"fmt"
-	"strings"
+import "github.com/spf13/cobra"
 
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/apart"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
-	"github.com/fastlabel/fastlabel/internal/secctx"
-	"github.com/fastlabel/fastlabel/relabel"
-)
+const exitCodes = `Exit codes:
+  0  done, or nothing to do       4    differences found, changed meanwhile
+  1  some entries failed          124  --timeout reached
+  2  usage; nothing was begun     130  interrupted (143: SIGTERM, SIGHUP)
+  3  refused, or no labels there
+The worst of all PATHs counts: 130 and 143, 124, 2, 1, 3, 4, 0.
+`
 
-// defaultLabel is what every container may read and write.
-const defaultLabel = "system_u:object_r:container_file_t:s0"
+const skipHelp = `--skip root passes over a PATH that bears the label; top asks its entries too.
+--skip unchanged looks only where something was created, renamed or moved in
+since the last run to this label; labels changed in place it does not find.
+`
 
-// target works out the label that the flags ask for, in the canonical form.
-func target(ctx context.Context, s *settings) (string, error) {
-	switch {
-	case s.label != "":
-		label, err := withLevel(s.label)
-		var bad *secctx.Error
-		if errors.As(err, &bad) && bad.BareType {
-			err = fmt.Errorf("%w; for a type alone use --type %s", err, words.Brief(bad.Label))
-		}
-		if err != nil {
-			return "", exit.UsageError{Err: fmt.Errorf("--label: %w", err)}
-		}
-		return label, nil
-	case s.reference != "":
-		label, err := wait.Within(ctx, func() (string, error) {
-			if apart.IsOwnPipe(s.reference) {
-				return "", exit.UsageError{Err: fmt.Errorf("--reference %s: it leads to what this command prints to", words.Brief(s.reference))}
-			}
-			return site.ReadLabel(s.reference)
-		})
-		if err != nil && exit.IsEnd(ctx, err) {
-			err = &relabel.Hung{Calls: []relabel.HungCall{{Call: "getxattr", Path: s.reference}}, Cause: err}
-		}
-		if site.IsBare(err) {
-			return "", exit.UsageError{Err: fmt.Errorf("--reference %s: it has no label", words.Brief(s.reference))}
-		}
-		if err != nil {
-			return "", err
-		}
-		if label, err = withLevel(label); err != nil {
-			return "", exit.UsageError{Err: fmt.Errorf("--reference %s: %w", words.Brief(s.reference), err)}
-		}
-		return label, nil
+const withheld = `Where one failed, PATH itself is left without the label, and counts as skipped.
+`
+
+const examples = `  fastlabel -l s0:c35,c75 /var/lib/pv             # the volume of one pod
+  fastlabel -n -v /var/lib/pv                     # what would change
+  fastlabel --skip root /var/lib/pv               # unless PATH has the label
+  fastlabel --record pv.rec -t usr_t /srv/pv      # fastlabel restore undoes it
+  fastlabel --nice --max-rate 5000 /srv/pv        # beside other work
+  find /srv/* -prune -print0 | fastlabel -0 -f -  # many PATHs
+`
+
+// labelCommand is fastlabel itself, and fastlabel label.
+func labelCommand(name string) *cobra.Command {
+	return &cobra.Command{
+		Use:     name + " [flags] PATH...",
+		Short:   "label PATH and everything beneath it",
+		Long:    skipHelp + "\n" + listed + withheld + inJSON + whenAsked + "\n" + exitCodes + "\n" + wordsHelp,
+		Example: examples,
 	}
-	label := defaultLabel
-	for _, part := range []struct{ flag, user, role, typ, level string }{
-		{flag: "user", user: s.user},
-		{flag: "role", role: s.role},
-		{flag: "type", typ: s.typ},
-		{flag: "level", level: s.level},
-	} {
-		next, err := secctx.Compose(label, part.user, part.role, part.typ, part.level)
-		if err != nil {
-			err = fmt.Errorf("--%s: %w", part.flag, err)
-			if value := part.user + part.role + part.typ + part.level; looksWhole(value) {
-				err = fmt.Errorf("--%s %s is a whole label: give it by --label", part.flag, words.Brief(value))
-			}
-			return "", exit.UsageError{Err: err}
-		}
-		label = next
-	}
-	return label, nil
-}
-
-func looksWhole(value string) bool {
-	_, err := withLevel(value)
-	return err == nil
-}
-
-// withLevel is secctx.Canonical, and asks for a level: the library takes three fields
-// because some policies have no levels, but every host of containers has them,
-// and there the kernel would refuse each file.
-func withLevel(label string) (string, error) {
-	canonical, err := secctx.Canonical(label)
-	if err != nil {
-		return "", err
-	}
-	if strings.Count(canonical, ":") < 3 {
-		return "", fmt.Errorf("%s has no level; with the lowest it is %s:s0", words.Brief(canonical), words.Brief(canonical))
-	}
-	return canonical, nil
 }

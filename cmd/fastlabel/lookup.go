@@ -35,18 +35,17 @@ func (m mistake) Error() string {
 	return text
 }
 
-// mistaken tells that an operand was hardly meant as a PATH. first says that
-// the first may be a command's name; the last literal operands stand behind --
-// and are PATHs whatever they look like.
-func mistaken(operands []string, literal int, first bool, isThere func(string) bool) error {
-	for i, o := range operands[:len(operands)-literal] {
+// mistaken tells that an operand was hardly meant as a PATH. What stands behind --
+// is one whatever it looks like.
+func (s *settings) mistaken(operands []string, isThere func(string) bool) error {
+	for i, o := range operands[:len(operands)-s.literal] {
 		if strings.Contains(o, "/") {
 			continue
 		}
 		if isContext(o) {
 			return mistake{words.Brief(o) + " is a label and no PATH", "to give it: --label " + words.Brief(o)}
 		}
-		if near := nearest(o, callable()); i == 0 && first && near != "" && isThere(o) {
+		if near := nearest(o, s.callable); i == 0 && s.command == "" && !s.named && near != "" && isThere(o) {
 			return mistake{words.Brief(o) + " may be the command " + near + " mistyped", "if it is a PATH write " + words.Brief("./"+o)}
 		}
 	}
@@ -68,7 +67,7 @@ func (j *job) lookUp(ctx context.Context, operands, paths []string) error {
 	}
 	isThere := func(p string) bool { _, err := j.lstat(p); return err == nil }
 	if len(operands) > 0 { // else all are in a list, or in a record
-		if err := mistaken(operands, j.literal, j.command == "" && !j.named, isThere); err != nil {
+		if err := j.mistaken(operands, isThere); err != nil {
 			return err
 		}
 	}
@@ -97,7 +96,7 @@ func (j *job) lookUp(ctx context.Context, operands, paths []string) error {
 	}
 	m := mistake{what: which + ": " + look.why.Error()}
 	if slices.Contains(operands, look.first) {
-		m.hint = meant(look.first)
+		m.hint = j.meant(look.first)
 	}
 	return m
 }
@@ -123,8 +122,8 @@ func (j *job) astray(ctx context.Context, paths []string) error {
 }
 
 // meant is what a PATH that is missing was perhaps meant for.
-func meant(word string) string {
-	switch near := nearest(word, callable()); {
+func (s *settings) meant(word string) string {
+	switch near := nearest(word, s.callable); {
 	case strings.ContainsAny(word, "‐‑‒–—―−‘’‚“”„"):
 		return "its dash or quotes are not those of a keyboard"
 	case strings.Contains(word, "/"):

@@ -5,86 +5,41 @@
 //
 //	Usage: fastlabel [flags] PATH...            label PATH and everything beneath it
 //	       fastlabel probe [flags] PATH...      is it labelled? reads PATH alone
-//	       fastlabel verify [flags] PATH...     read every label, write none
 //	       fastlabel restore [flags] FILE       put back what --record kept
+//	       fastlabel verify [flags] PATH...     read every label, write none
 //	       fastlabel explain [flags] PATH...    what runtimes do there, and why
 //	       fastlabel hook [flags]               OCI createRuntime hook; reads stdin
-//	       fastlabel version                    print the version
 //	       fastlabel completion bash|zsh|fish   print a script for that shell
+//	       fastlabel version                    print the version
 //
-//	Label, by default system_u:object_r:container_file_t:s0:
-//	      --label CONTEXT         the whole label
-//	  -t, --type TYPE             another type in the default
-//	  -l, --level LEVEL           another level, such as s0:c1,c2
-//	  -u, --user USER             another user
-//	      --role ROLE             another role
-//	      --reference FILE        the label of FILE, or of what it links to
+//	Examples:
+//	  fastlabel -l s0:c35,c75 /var/lib/pv             # the volume of one pod
+//	  fastlabel -n -v /var/lib/pv                     # what would change
+//	  fastlabel --skip root /var/lib/pv               # unless PATH has the label
+//	  fastlabel --record pv.rec -t usr_t /srv/pv      # fastlabel restore undoes it
+//	  fastlabel --nice --max-rate 5000 /srv/pv        # beside other work
+//	  find /srv/* -prune -print0 | fastlabel -0 -f -  # many PATHs
 //
-//	Paths:
-//	  -x, --one-file-system       leave alone what is mounted below PATH
-//	  -e, --exclude DIR           leave DIR alone; may be repeated
-//	  -f, --files-from FILE       more PATHs, one a line; - is stdin
-//	  -0, --null                  PATHs in FILE end in NUL
-//	      --hard-links HOW        if hard-linked: label (default), skip or error
-//
-//	How:
-//	  -n, --dry-run               write nothing, say what would be
-//	  -T, --threads N             workers, up to 1024; 0 chooses (default)
-//	      --skip HOW              pass over: none (default), root, top, unchanged
-//	      --exact                 read every label before writing it
-//	      --record FILE           keep the labels before, for restore, in a new FILE
-//	      --timeout DURATION      stop then, such as 90s; 0 never (default)
-//	      --no-seal               do not mark PATH while work is under way
-//	      --no-sync               do not wait for the disk at the end
-//	      --max-rate N            at most N entries a second; 0 any (default)
-//	      --max-pressure P        slow down while I/O pressure is above P per cent
-//	      --nice                  lowest priority for processor and disk
-//
-//	Output:
-//	  -p, --progress              tell how far it is; by itself on a terminal
-//	  -v, --verbose               list each change on stdout, and every failure
-//	  -q, --quiet                 no result lines, no progress
-//	      --json                  JSON lines on stdout, one object each
-//	      --metrics FILE          what became of each PATH, for node_exporter
-//	      --log-level LEVEL       log to stderr: debug, info, warn, error
-//	      --log-format FORMAT     console (default) or json
-//	  -h, --help                  this text
-//	  -V, --version               print the version
-//
-//	--skip root passes over a PATH that bears the label; top asks its entries too.
-//	--skip unchanged looks only where something was created, renamed or moved in
-//	since the last run to this label; labels changed in place it does not find.
-//
-//	Of failures, the first 20 a PATH are listed, all with -v and in JSON.
-//	Where one failed, PATH itself is left without the label, and counts as skipped.
-//	In JSON, a path that is not UTF-8 has its exact bytes in path_base64.
-//	On SIGUSR1 it says how far it is.
-//
-//	Exit codes:
-//	  0  done, or nothing to do       4    differences found, changed meanwhile
-//	  1  some entries failed          124  --timeout reached
-//	  2  usage; nothing was begun     130  interrupted (143: SIGTERM, SIGHUP)
-//	  3  refused, or no labels there
-//	The worst of all PATHs counts: 130 and 143, 124, 2, 1, 3, 4, 0.
-//
-//	All PATHs are looked up before any is touched. Put -- before a PATH that is
-//	named like a command. fastlabel label PATH is the same as fastlabel PATH, and
-//	help COMMAND as COMMAND --help. -R and -r are taken, without effect.
-//
-//	Example: fastlabel -l s0:c35,c75 /var/lib/pv
+// --help has the flags, of COMMAND too, and the exit codes.
 //
 // The files, in the order in which a run meets them:
 //
 //	main.go        run: from the arguments to an exit code
 //	signals.go     SIGINT, SIGTERM and SIGHUP end the context
 //	crash_*.go     a crash is a failure
-//	flags.go       the table of flags; the command among the arguments
+//	flags.go       the table of flags, and the commands that have them
 //	values.go      what a flag's value may be
-//	help.go        the commands, and --help from the table
-//	completion.go  scripts for shells, from the table
-//	manual.go      manual pages, from the table, by internal/man
+//	label.go       fastlabel PATH, and its help
+//	probe.go       is it labelled?
+//	verify.go      every label is read
+//	restore.go     back to what was, of a record that undo.go reads
+//	explain.go     what is to be said of a path
+//	hook.go        the OCI hook: the sources of a container's mounts
 //	version.go     the build
-//	label.go       the label that the flags ask for
+//	completion.go  words for shells
+//	help.go        --help, of what stands in these files
+//	manual.go      manual pages of the same, by internal/man
+//	target.go      the label that the flags ask for
 //	files.go       paths from a file
 //	manners.go     --nice, --max-rate, --max-pressure
 //	turns.go       one path after the other, and past one that stalls
@@ -92,11 +47,8 @@
 //	near.go        which word was meant
 //	undo.go        --record and restore; internal/undo is their file
 //	work.go        the library is called, for each path
-//	probe.go       the same for probe
-//	explain.go     what is to be said of a path
 //	explainpods.go the label that pods ask for
 //	teller.go      what the library tells of one path, each thing once
-//	hook.go        the OCI hook: the sources of a container's mounts
 //	hookvolume.go  which mounts are volumes, where all are asked for
 //	hookstate.go   the state on stdin, and config.json in its bundle
 //	hookask.go     what the container's annotations ask
@@ -136,6 +88,9 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/apart"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
@@ -246,7 +201,7 @@ func (a app) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer,
 			end()
 		}
 	}()
-	code := a.command(ctx, stdin, out, stderr, args)
+	code := a.execute(ctx, stdin, out, stderr, args)
 	if err := out.Flush(); err != nil {
 		code = exit.Worse(code, stream.Failed(stderr, err))
 	}
@@ -262,56 +217,55 @@ func (a app) giveUp(ctx context.Context, kept *account, operands []string) {
 	a.quit(code)
 }
 
-func (a app) command(ctx context.Context, stdin io.Reader, out *stream.Sink, stderr io.Writer, args []string) (code int) {
-	c, args, err := dispatch(args)
-	var s *settings
-	var operands []string
+func (a app) execute(ctx context.Context, stdin io.Reader, out *stream.Sink, stderr io.Writer, args []string) (code int) {
+	var s settings
+	var root *cobra.Command
+	root = commandTree(&s, func(operands []string) error {
+		switch {
+		case s.version:
+			out.Line([]byte(versionLine()), true)
+		case s.man != "":
+			if err := manual(root, s.man); err != nil {
+				fmt.Fprintf(stderr, "fastlabel: --man: %s\n", words.Clean(err.Error()))
+				code = exit.Failed
+			}
+		case s.command == "hook":
+			code = a.runHook(ctx, &s, stdin, stderr)
+		default:
+			code = a.work(ctx, &s, stdin, out, stderr, operands)
+		}
+		return nil
+	})
+	root.SetOut(out.W)
+	root.SetErr(io.Discard)
+	root.SetArgs(args)
+	c, _, err := root.Find(args)
 	if err == nil {
-		s, operands, err = parse(c, args)
+		err = oneDash(c, args)
 	}
-	usage := func(err error) int {
-		fmt.Fprintf(stderr, "fastlabel: %v; see %s --help\n", err, c.call())
-		return exit.Usage
+	if err == nil {
+		c, err = root.ExecuteC()
 	}
-	switch {
-	case err != nil:
-		return usage(err)
-	case s.version:
-		out.Line([]byte(versionLine()), true)
-		return exit.Done
-	case s.help:
-		fmt.Fprint(out.W, c.help())
-		return exit.Done
-	case s.man != "":
-		if err := manual(s.man); err != nil {
-			fmt.Fprintf(stderr, "fastlabel: --man: %s\n", words.Clean(err.Error()))
-			return exit.Failed
-		}
-		return exit.Done
-	case c.name == "version":
-		if len(operands) > 0 {
-			return usage(errors.New("version takes no PATH"))
-		}
-		out.Line([]byte(versionLine()), true)
-		return exit.Done
-	case c.name == "completion":
-		if len(operands) != 1 || completion(operands[0]) == "" {
-			return usage(errors.New("completion takes one of bash, zsh, fish"))
-		}
-		fmt.Fprint(out.W, completion(operands[0]))
-		return exit.Done
-	case c.name == "hook":
-		if len(operands) > 0 {
-			return usage(errors.New("hook takes no PATH: its state is on stdin"))
-		}
-		return a.runHook(ctx, s, stdin, stderr)
+	if err = cmp.Or(err, s.unhelped); err != nil {
+		return misused(stderr, nameOf(c), err)
 	}
+	return code
+}
+
+// misused tells what is wrong with the command line.
+func misused(stderr io.Writer, command string, err error) int {
+	fmt.Fprintf(stderr, "fastlabel: %v; see %s --help\n", err, strings.TrimSpace("fastlabel "+command))
+	return exit.Usage
+}
+
+// work labels, probes, verifies, restores or explains.
+func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream.Sink, stderr io.Writer, operands []string) (code int) {
 	if s.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, s.timeout, exit.Deadline{After: s.timeout})
 		*a.ends = append(*a.ends, cancel)
 	}
-	kept := newAccount(c, s, stderr)
+	kept := newAccount(s, stderr)
 	if a.quit != nil {
 		*a.ends = append(*a.ends, stream.Unread(ctx, func() { a.giveUp(ctx, kept, operands) }, &out.Outlet, &a.screen.Outlet))
 	}
@@ -339,9 +293,9 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *stream.Sink, std
 	if press != nil {
 		defer press.Watch(pace)()
 	}
-	j := &job{app: a, settings: s, command: c.name, reporter: kept.beside(newReporter(c, s, out, stderr)), account: kept, pacer: pace}
-	if c.name != "probe" && c.name != "explain" {
-		j.progress = a.newProgress(c.name, s, out)
+	j := &job{app: a, settings: s, reporter: kept.beside(newReporter(s, out, stderr)), account: kept, pacer: pace}
+	if s.command != "probe" && s.command != "explain" {
+		j.progress = a.newProgress(s.command, s, out)
 		defer j.progress.show(a.asked)()
 	}
 	paths, err := j.prepare(ctx, stdin, operands)
@@ -362,7 +316,7 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *stream.Sink, std
 		fmt.Fprintf(stderr, "fastlabel: not begun: %s\n", reason)
 		return code
 	case errors.As(err, new(exit.UsageError)):
-		return usage(err)
+		return misused(stderr, s.command, err)
 	case err != nil:
 		level := ""
 		if isJournal(stderr) {
@@ -373,24 +327,24 @@ func (a app) command(ctx context.Context, stdin io.Reader, out *stream.Sink, std
 	case len(paths) == 0:
 		j.note("", "nothing to do: "+words.Brief(s.filesFrom)+" names no path")
 		return exit.Done
-	case c.name == "probe":
+	case s.command == "probe":
 		return j.probeAll(ctx, paths)
-	case c.name == "explain":
+	case s.command == "explain":
 		return j.explainAll(ctx, pods, paths)
 	}
 	code = exit.Worse(j.labelAll(ctx, paths), j.recorded(ctx))
-	if len(j.left) > 0 && c.name == "restore" {
+	if len(j.left) > 0 && s.command == "restore" {
 		j.left = operands
 	}
 	if len(j.left) > 0 {
-		j.note("", toGoOn(s)+goOn(cmp.Or(a.name, "fastlabel"), c, args, operands, j.left))
+		j.note("", toGoOn(s)+goOn(cmp.Or(a.name, "fastlabel"), s, operands, j.left))
 	}
 	return code
 }
 
-func newReporter(c command, s *settings, out *stream.Sink, stderr io.Writer) reporter {
-	dry := s.dryRun || c.name == "verify"
-	var r reporter = &people{out: out, err: stderr, verbose: s.verbose, quiet: s.quiet, dry: dry, journal: isJournal(stderr), user: os.Geteuid() != 0 && c.name != "probe"}
+func newReporter(s *settings, out *stream.Sink, stderr io.Writer) reporter {
+	dry := s.dryRun || s.command == "verify"
+	var r reporter = &people{out: out, err: stderr, verbose: s.verbose, quiet: s.quiet, dry: dry, journal: isJournal(stderr), user: os.Geteuid() != 0 && s.command != "probe"}
 	if s.json {
 		r = &jsonLines{out: out, verbose: s.verbose, dry: dry}
 	}

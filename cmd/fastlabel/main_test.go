@@ -11,10 +11,13 @@ import (
 	"go/doc/comment"
 	"go/parser"
 	"go/token"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
@@ -59,6 +62,18 @@ func prefixed(mark, text string) string {
 	return b.String()
 }
 
+// noTree is the commands, which nobody calls.
+func noTree() *cobra.Command { return commandTree(new(settings), nil) }
+
+// parsed is what the arguments ask for, if it is work.
+func parsed(args []string) (s settings, operands []string, err error) {
+	root := commandTree(&s, func(o []string) error { operands = o; return nil })
+	root.SetArgs(args)
+	root.SetOut(io.Discard)
+	_, err = root.ExecuteC()
+	return s, operands, err
+}
+
 // golden compares got with testdata/NAME.txt, or writes it with -update.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
@@ -98,8 +113,8 @@ var testdata = func() string {
 
 func TestHelp(t *testing.T) {
 	var all []call
-	for _, c := range commands() {
-		all = append(all, call{args: append(strings.Fields(c.name), "--help")})
+	for _, c := range shown(noTree()) {
+		all = append(all, call{args: append(strings.Fields(nameOf(c)), "--help")})
 	}
 	got := transcript(app{}, all)
 	golden(t, "help", got)
@@ -113,7 +128,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// The usage in main.go's doc comment is what --help prints.
+// The usage and the examples in main.go's doc comment are those of --help.
 func TestDocComment(t *testing.T) {
 	f, err := parser.ParseFile(token.NewFileSet(), "main.go", nil, parser.ParseComments|parser.PackageClauseOnly)
 	if err != nil {
@@ -125,9 +140,10 @@ func TestDocComment(t *testing.T) {
 			code = append(code, c.Text)
 		}
 	}
-	want := commands()[0].help()
-	if len(code) == 0 || code[0] != want {
-		t.Errorf("the doc comment's usage is not --help's:\n%s", want)
+	for i, block := range strings.SplitN(strings.TrimSpace(code[0]), "\n\n", 2) {
+		if all := help(noTree()); i == 0 && !strings.HasPrefix(all, block+"\n\n") || i == 1 && !strings.HasSuffix(all, "\n\n"+block+"\n") {
+			t.Errorf("the doc comment's usage is not of --help:\n%s", all)
+		}
 	}
 	// The map names every file, and no other.
 	files, err := filepath.Glob("*.go")

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/man"
 )
 
@@ -49,7 +52,7 @@ volume that is done has the attribute trusted.fastlabel, for --skip unchanged.
 
 // manual writes the pages of all commands to dir, from what --help shows of them.
 // Their date is SOURCE_DATE_EPOCH, which makes them reproducible, or today.
-func manual(dir string) error {
+func manual(root *cobra.Command, dir string) error {
 	date := time.Now()
 	if n, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
 		date = time.Unix(n, 0)
@@ -57,8 +60,8 @@ func manual(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	for _, c := range commands() {
-		p := c.page()
+	for _, c := range shown(root) {
+		p := manualPage(c)
 		p.Date, p.Version = date, versionName()
 		if err := os.WriteFile(filepath.Join(dir, p.Name+".1"), []byte(p.Roff()), 0o644); err != nil {
 			return err
@@ -67,32 +70,37 @@ func manual(dir string) error {
 	return nil
 }
 
-// page is the command's manual page, but for its date.
-func (c command) page() man.Page {
-	p := man.Page{Name: pageName(c), About: "SELinux labels: " + c.about, Text: []string{c.more}, Example: c.example}
-	listed := []command{c}
-	if c.name == "" {
-		listed = commands()
-		p.Text = []string{manualFirst, wordsHelp, c.more, manualMore}
+// manualPage is the command's manual page, but for its date.
+func manualPage(c *cobra.Command) man.Page {
+	p := man.Page{Name: pageName(c), About: "SELinux labels: " + c.Short, Text: []string{c.Long}, Example: c.Example, SeeAlso: []string{"chcon"}}
+	if !c.HasParent() {
+		p.Text = []string{manualFirst, c.Long, manualMore}
 	}
-	for _, each := range listed {
-		p.Synopsis = append(p.Synopsis, each.usage())
+	for _, each := range shown(c) {
+		p.Synopsis = append(p.Synopsis, each.UseLine())
 	}
-	for _, o := range offered(c.key) {
-		if n := len(p.Groups); n == 0 || p.Groups[n-1].Title != o.group {
-			p.Groups = append(p.Groups, man.Group{Title: o.group})
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
 		}
+		if n := len(p.Groups); n == 0 || p.Groups[n-1].Title != groupOf(f) {
+			p.Groups = append(p.Groups, man.Group{Title: groupOf(f)})
+		}
+		o := man.Option{Names: []string{"--" + f.Name}, Text: f.Usage}
+		if f.Shorthand != "" {
+			o.Names = []string{"-" + f.Shorthand, "--" + f.Name}
+		}
+		o.Arg, _ = pflag.UnquoteUsage(f)
 		g := &p.Groups[len(p.Groups)-1]
-		g.Options = append(g.Options, man.Option{Names: o.names(), Arg: o.arg, Text: o.help})
-	}
-	for _, other := range commands() {
-		if other.name != c.name {
+		g.Options = append(g.Options, o)
+	})
+	for _, other := range shown(c.Root()) {
+		if other != c {
 			p.SeeAlso = append(p.SeeAlso, pageName(other))
 		}
 	}
-	p.SeeAlso = append(p.SeeAlso, "chcon")
 	slices.Sort(p.SeeAlso)
 	return p
 }
 
-func pageName(c command) string { return strings.ReplaceAll(c.call(), " ", "-") }
+func pageName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }

@@ -36,9 +36,9 @@ func TestMistyped(t *testing.T) {
 	before := allLabels(t)
 	const label = "system_u:object_r:container_file_t:s0"
 	all := calls(
-		"verfy pv", "porbe pv", "verify_ pv", "restor pv", "explian pv", "hepl", "vresion", "pv verify", "pvv", "pv pw px",
+		"verfy pv", "porbe pv", "verify_ pv", "restor pv", "explian pv", "hepl", "vresion", "pv verify", "-vl s0 verify pv", "pvv", "pv pw px",
 		label+" pv", "unconfined_u:object_r:user_home_t pv", "labels pv", "labels", "label", "probe verfy pv",
-		"-quiet pv", "-dry-run pv", "-type=usr_t pv", "-n -verbose pv", "--quite pv", "--dryrun pv", "--recursiv pv",
+		"-quiet pv", "-e -quiet pv", "-dry-run pv", "-type=usr_t pv", "-n -verbose pv", "--quite pv", "--dryrun pv", "--recursiv pv",
 		"-f list", "--record r pw", "pv/sub/none", "list/", "-e none pv pv/sub", "-e labels pv", "-f none", "-f pv", "--record none/r pv", "--metrics list pv",
 		"--reference none pv", "--reference list pv", "restore none", "restore list/none", "help verfy", "help pv", "-hR "+label+" pv", "-Rh pv",
 		"-t "+label+" pv", "-l "+label+" pv", "s0:c1,c2 pv", "usr_t pv", "-r object_r pv", "–n pv", "“pv”", "rec", "--record - pv",
@@ -85,7 +85,7 @@ func TestTypedOtherwise(t *testing.T) {
 	for line, want := range map[string]string{
 		"label /one": "/one", "-R /one": "/one", "-Rv /one": "/one", "-rq /one": "/one", "--recursive label /one": "/one",
 		"label labels": "labels", "-- labels": "labels", "./labels": "./labels", "-- u:r:t:s0": "u:r:t:s0", "/a:b:c": "/a:b:c",
-		"-e -quiet /one": "/one", "-- -quiet": "-quiet", "verify -r /one": "/one",
+		"--exclude=-quiet /one": "/one", "-- -quiet": "-quiet", "verify -r /one": "/one",
 	} {
 		done = nil
 		if text := transcript(a, calls(line)); strings.Join(done, " ") != want {

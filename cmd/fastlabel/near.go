@@ -2,8 +2,15 @@
 
 package main
 
+import "github.com/spf13/cobra"
+
 // callable are the words that are commands in front of all PATHs.
-func callable() []string { return append([]string{"label", "help"}, commandNames()...) }
+func callable(root *cobra.Command) (names []string) {
+	for _, c := range root.Commands() {
+		names = append(names, c.Name())
+	}
+	return names
+}
 
 // nearest returns which of words was perhaps meant by word, "" if none: the one
 // that is one slip off, or two where the word is long. Short words are all near.

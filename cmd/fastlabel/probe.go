@@ -8,11 +8,23 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/metrics"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/relabel"
 )
+
+func probeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "probe [flags] PATH...",
+		GroupID: onVolumes,
+		Short:   "is it labelled? reads PATH alone",
+		Long:    inJSON,
+		Example: "  fastlabel probe -l s0:c35,c75 /var/lib/pv\n",
+	}
+}
 
 // probeAll asks each path whether it bears the label.
 func (j *job) probeAll(ctx context.Context, paths []string) int {

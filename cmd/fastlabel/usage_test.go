@@ -71,12 +71,12 @@ func TestFilesFrom(t *testing.T) {
 func TestDispatch(t *testing.T) {
 	for line, want := range map[string]string{
 		"/p": "", "probe /p": "probe", "-- probe": "", "/p probe": "", "-l s0 probe /p": "probe", "-e probe /p": "",
-		"-q verify /p": "verify", "./probe": "", "-n -- verify": "", "version": "version", "": "",
+		"-q verify /p": "verify", "./probe": "", "-n -- verify": "", "": "",
 		"--label=u:r:t:s0 probe /p": "probe", "-T4 verify /p": "verify", "-- hook": "",
 	} {
-		c, args, err := dispatch(strings.Fields(line))
-		if err != nil || c.name != want {
-			t.Errorf("%q: command %q, arguments %q, %v", line, c.name, args, err)
+		s, operands, err := parsed(strings.Fields(line))
+		if err != nil || s.command != want {
+			t.Errorf("%q: command %q, operands %q, %v", line, s.command, operands, err)
 		}
 	}
 	if got := transcript(fake(), calls("-- probe")); !strings.Contains(got, "2> fastlabel: probe: 1,203,441 entries") {

@@ -15,63 +15,77 @@ import (
 // thread of the kernel.
 const maxThreads = 1024
 
-// value is a flag's value for pflag, with sentences of our own for what is
-// wrong.
+const maxRate = 1_000_000_000 // no machine comes near
+
+// value is a flag's value, with sentences of our own for what is wrong.
 type value struct {
-	set func(string) error
-	is  string // pflag's name of the type: only "bool" matters
+	arg   string // what the help calls it; "bool" for a switch, as pflag says
+	set   func(string) error
+	given []string
 }
 
-func (v value) Set(s string) error { return v.set(s) }
-func (v value) String() string     { return "" }
-func (v value) Type() string       { return v.is }
+func (v *value) Set(s string) error { v.given = append(v.given, s); return v.set(s) }
+func (v *value) GetSlice() []string { return v.given }
+func (v *value) Type() string       { return v.arg }
 
-func boolean(p *bool) value {
-	return value{is: "bool", set: func(s string) (err error) {
+// String must be a bool's for a switch: cobra reads --help from it.
+func (v *value) String() string {
+	switch {
+	case len(v.given) > 0:
+		return v.given[len(v.given)-1]
+	case v.arg == "bool":
+		return "false"
+	}
+	return ""
+}
+
+func boolean(p *bool) func(string) error {
+	return func(s string) (err error) {
 		if *p, err = strconv.ParseBool(s); err != nil {
 			return errors.New("not true or false")
 		}
 		return nil
-	}}
+	}
 }
 
 // text takes anything but an empty string: that is an unset variable in a
 // script, and to go on with the default would label a tree wrongly.
-func text(p *string) value {
-	return value{is: "string", set: func(s string) error {
+func text(p *string) func(string) error {
+	return func(s string) error {
 		if s == "" {
 			return errors.New("it is empty")
 		}
 		*p = s
 		return nil
-	}}
+	}
 }
 
-func list(p *[]string) value {
-	return value{is: "string", set: func(s string) error {
-		if s == "" {
-			return errors.New("it is empty")
+func list(p *[]string) func(string) error {
+	var one string
+	return func(s string) error {
+		err := text(&one)(s)
+		if err == nil {
+			*p = append(*p, one)
 		}
-		*p = append(*p, s)
-		return nil
-	}}
+		return err
+	}
 }
 
 // enum takes one of values.
-func enum(p *string, values ...string) value {
-	return value{is: "string", set: func(s string) error {
+func enum(p *string, values ...string) func(string) error {
+	return func(s string) error {
 		if !slices.Contains(values, s) {
 			return fmt.Errorf("not one of %s", strings.Join(values, ", "))
 		}
 		*p = s
 		return nil
-	}}
+	}
 }
 
 // skipping takes what --skip does.
-func skipping(p *string) value {
+func skipping(p *string) func(string) error {
 	known := enum(p, "none", "root", "top", "unchanged")
-	return value{is: known.is, set: func(s string) error { return known.set(skipNow(s)) }}
+	return func(s string) error { return known(skipNow(s)) }
 }
 
 // skipNow is what a value of --skip is called now: unchanged was once changed.
@@ -82,42 +96,31 @@ func skipNow(s string) string {
 	return s
 }
 
-func threads(p *int) value {
-	return value{is: "string", set: func(s string) error {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 0 || n > maxThreads {
-			return fmt.Errorf("not a number from 0 to %d", maxThreads)
-		}
-		*p = n
-		return nil
-	}}
-}
-
-func rate(p *int) value {
-	const most = 1_000_000_000 // no machine comes near
-	return value{is: "string", set: func(s string) error {
+// upTo takes one from 0 to most.
+func upTo(p *int, most int) func(string) error {
+	return func(s string) error {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 0 || n > most {
 			return fmt.Errorf("not a number from 0 to %d", most)
 		}
 		*p = n
 		return nil
-	}}
+	}
 }
 
-func percent(p *float64) value {
-	return value{is: "string", set: func(s string) error {
+func percent(p *float64) func(string) error {
+	return func(s string) error {
 		n, err := strconv.ParseFloat(s, 64)
 		if err != nil || !(n > 0 && n <= 100) {
 			return errors.New("not a percentage above 0 and up to 100")
 		}
 		*p = n
 		return nil
-	}}
+	}
 }
 
-func duration(p *time.Duration) value {
-	return value{is: "string", set: func(s string) error {
+func duration(p *time.Duration) func(string) error {
+	return func(s string) error {
 		d, err := time.ParseDuration(s)
 		if err != nil {
 			return errors.New("not a duration such as 90s, 5m or 1h30m")
@@ -127,5 +130,5 @@ func duration(p *time.Duration) value {
 		}
 		*p = d
 		return nil
-	}}
+	}
 }

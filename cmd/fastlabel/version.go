@@ -3,9 +3,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
+
+	"github.com/spf13/cobra"
 )
 
 // version is set by the linker: -X main.version=v1.2.3.
@@ -42,4 +45,22 @@ func versionLine() string {
 		}
 	}
 	return fmt.Sprintf("fastlabel %s (%s, %s/%s%s)", versionName(), runtime.Version(), runtime.GOOS, runtime.GOARCH, commit)
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:                   "version",
+		GroupID:               onItself,
+		DisableFlagsInUseLine: true,
+		Short:                 "print the version",
+		Example:               "  fastlabel version\n",
+		ValidArgsFunction:     cobra.NoFileCompletions,
+		RunE: func(c *cobra.Command, operands []string) error {
+			if len(operands) > 0 {
+				return errors.New("version takes no PATH")
+			}
+			fmt.Fprintln(c.OutOrStdout(), versionLine())
+			return nil
+		},
+	}
 }

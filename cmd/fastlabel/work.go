@@ -26,9 +26,8 @@ type job struct {
 	app
 	*settings
 	reporter
-	command string
-	label   string // canonical
-	looked  looked // what was found out about the PATHs before
+	label  string // canonical
+	looked looked // what was found out about the PATHs before
 
 	account  *account     // nil: nobody keeps it
 	recorder *undo.Writer // nil: nothing is recorded

@@ -17,7 +17,7 @@ type Page struct {
 	Synopsis []string // a call each
 	Groups   []Group
 	Text     []string // as --help prints it; see Roff
-	Example  string
+	Example  string   // lines that are indented
 	SeeAlso  []string // pages of section 1
 	Version  string
 	Date     time.Time
@@ -86,7 +86,7 @@ func (p Page) Roff() string {
 		}
 	}
 	b.WriteString(strings.Join(sections, ""))
-	fmt.Fprintf(&b, ".SH EXAMPLES\n.nf\n%s\n.fi\n.SH SEE ALSO\n", line(p.Example))
+	fmt.Fprintf(&b, ".SH EXAMPLES\n%s.SH SEE ALSO\n", strings.TrimPrefix(paragraph(p.Example), ".PP\n"))
 	for i, s := range p.SeeAlso {
 		end := ","
 		if i == len(p.SeeAlso)-1 {

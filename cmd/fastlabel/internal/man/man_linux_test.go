@@ -23,7 +23,7 @@ func TestRoff(t *testing.T) {
 		Name: "fastlabel-x", About: `sets '\f' -y`, Synopsis: []string{`fastlabel x [--a 'b'] [\c]`, "fastlabel x --help"},
 		Groups:  []Group{{Title: `'Group'`, Options: []Option{{Names: []string{"-l", "--lev"}, Arg: "a'b", Text: `.is it -1 \e?`}}}},
 		Text:    []string{"Lines:\n  " + strings.Join(hostile, "\n  ") + "\n", "First.\n" + strings.Join(hostile, "\n") + "\n"},
-		Example: `.x 'y' \z -1`, SeeAlso: []string{"fastlabel", "fastlabel-y"}, Version: `1 "2"`, Date: time.Unix(0, 0),
+		Example: "  .x 'y' \\z -1\n", SeeAlso: []string{"fastlabel", "fastlabel-y"}, Version: `1 "2"`, Date: time.Unix(0, 0),
 	}
 	file := filepath.Join(t.TempDir(), "x.1")
 	if err := os.WriteFile(file, []byte(p.Roff()), 0o600); err != nil {

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/apart"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
+	"github.com/fastlabel/fastlabel/internal/secctx"
+	"github.com/fastlabel/fastlabel/relabel"
+)
+
+// defaultLabel is what every container may read and write.
+const defaultLabel = "system_u:object_r:container_file_t:s0"
+
+// target works out the label that the flags ask for, in the canonical form.
+func target(ctx context.Context, s *settings) (string, error) {
+	switch {
+	case s.label != "":
+		label, err := withLevel(s.label)
+		var bad *secctx.Error
+		if errors.As(err, &bad) && bad.BareType {
+			err = fmt.Errorf("%w; for a type alone use --type %s", err, words.Brief(bad.Label))
+		}
+		if err != nil {
+			return "", exit.UsageError{Err: fmt.Errorf("--label: %w", err)}
+		}
+		return label, nil
+	case s.reference != "":
+		label, err := wait.Within(ctx, func() (string, error) {
+			if apart.IsOwnPipe(s.reference) {
+				return "", exit.UsageError{Err: fmt.Errorf("--reference %s: it leads to what this command prints to", words.Brief(s.reference))}
+			}
+			return site.ReadLabel(s.reference)
+		})
+		if err != nil && exit.IsEnd(ctx, err) {
+			err = &relabel.Hung{Calls: []relabel.HungCall{{Call: "getxattr", Path: s.reference}}, Cause: err}
+		}
+		if site.IsBare(err) {
+			return "", exit.UsageError{Err: fmt.Errorf("--reference %s: it has no label", words.Brief(s.reference))}
+		}
+		if err != nil {
+			return "", err
+		}
+		if label, err = withLevel(label); err != nil {
+			return "", exit.UsageError{Err: fmt.Errorf("--reference %s: %w", words.Brief(s.reference), err)}
+		}
+		return label, nil
+	}
+	label := defaultLabel
+	for _, part := range []struct{ flag, user, role, typ, level string }{
+		{flag: "user", user: s.user},
+		{flag: "role", role: s.role},
+		{flag: "type", typ: s.typ},
+		{flag: "level", level: s.level},
+	} {
+		next, err := secctx.Compose(label, part.user, part.role, part.typ, part.level)
+		if err != nil {
+			err = fmt.Errorf("--%s: %w", part.flag, err)
+			if value := part.user + part.role + part.typ + part.level; looksWhole(value) {
+				err = fmt.Errorf("--%s %s is a whole label: give it by --label", part.flag, words.Brief(value))
+			}
+			return "", exit.UsageError{Err: err}
+		}
+		label = next
+	}
+	return label, nil
+}
+
+func looksWhole(value string) bool {
+	_, err := withLevel(value)
+	return err == nil
+}
+
+// withLevel is secctx.Canonical, and asks for a level: the library takes three fields
+// because some policies have no levels, but every host of containers has them,
+// and there the kernel would refuse each file.
+func withLevel(label string) (string, error) {
+	canonical, err := secctx.Canonical(label)
+	if err != nil {
+		return "", err
+	}
+	if strings.Count(canonical, ":") < 3 {
+		return "", fmt.Errorf("%s has no level; with the lowest it is %s:s0", words.Brief(canonical), words.Brief(canonical))
+	}
+	return canonical, nil
+}
