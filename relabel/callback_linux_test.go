@@ -13,14 +13,15 @@ import (
 	"testing"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
+	"github.com/fastlabel/fastlabel/relabel/undo"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // recording is a Recorder that calls f.
 type recording struct{ begin, keep func() }
 
-func (r recording) Begin(Header) error { r.begin(); return nil }
-func (r recording) Keep([]Page) error  { r.keep(); return nil }
+func (r recording) Begin(undo.Header) error { r.begin(); return nil }
+func (r recording) Keep([]undo.Page) error  { r.keep(); return nil }
 
 // callbacks are runs in which f is called as the callback named so; hold makes a
 // volume wait.
@@ -202,12 +203,12 @@ func TestRestorePanics(t *testing.T) {
 	for what, blow := range map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit} {
 		root := grow(t, on(t, "tmpfs"), plain)
 		goroutines, files := runtime.NumGoroutine(), openFiles(t)
-		var pages iter.Seq2[Page, error] = func(yield func(Page, error) bool) {
-			yield(Page{Entries: []Former{{Name: "f", Label: oldLabel}}}, nil)
+		var pages iter.Seq2[undo.Page, error] = func(yield func(undo.Page, error) bool) {
+			yield(undo.Page{Entries: []undo.Former{{Name: "f", Label: oldLabel}}}, nil)
 			blow()
 		}
 		returned, value := ends(func() {
-			_, _ = Restore(t.Context(), root, Header{Label: newLabel, Former: Former{Label: oldLabel}}, pages, Options{})
+			_, _ = Restore(t.Context(), root, undo.Header{Label: newLabel, Former: undo.Former{Label: oldLabel}}, pages, Options{})
 		})
 		if p, _ := value.(*Panic); returned || what == "panic" && (p == nil || p.Value != "boom") {
 			t.Errorf("%s: returned %t, panicked %v", what, returned, value)

@@ -40,8 +40,8 @@
 //	report_linux.go     counts and notes, for the Report
 //	state_linux.go      how far it is, for whoever asks; who is held back waits
 //	stall_linux.go      a run is looked after, and left behind where it hangs
-//	former.go           what a Recorder is handed
-//	former_linux.go     what an entry bore is on record before it is written
+//	former_linux.go     what an entry bore is on record before it is written; package
+//	                    undo says in which form
 //
 // The way back:
 //

@@ -26,9 +26,6 @@ var (
 	// ErrHardLinks says that a file has several names, where Options.HardLinks
 	// makes that an error.
 	ErrHardLinks = errors.New("the file has several names (hard links)")
-	// ErrOtherTree says that what lies at a recorded path is not what was
-	// labelled there.
-	ErrOtherTree = errors.New("it is not the tree that was labelled")
 )
 
 // Incomplete is Tree's error when several entries failed.

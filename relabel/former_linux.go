@@ -14,6 +14,7 @@ import (
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
+	"github.com/fastlabel/fastlabel/relabel/undo"
 )
 
 // With a Recorder every label is read before it is written, and on disk there
@@ -55,10 +56,10 @@ const (
 // page is what waits of one directory.
 type page struct {
 	dir   *dir
-	names []byte   // directory records
-	was   []Former // what they bore, in their order
-	self  bool     // it is the directory's own label that waits
-	done  bool     // and its entries are not to be read after that
+	names []byte        // directory records
+	was   []undo.Former // what they bore, in their order
+	self  bool          // it is the directory's own label that waits
+	done  bool          // and its entries are not to be read after that
 }
 
 // size is what the page takes, with what the path of its directory takes when it
@@ -67,7 +68,7 @@ func (p *page) size() int { return 128 + len(p.names) + 56*len(p.was) + 64*int(p
 
 // ledger is the pages that wait.
 type ledger struct {
-	to    Recorder
+	to    undo.Recorder
 	mu    sync.Mutex
 	pages []*page
 	size  int
@@ -76,7 +77,7 @@ type ledger struct {
 
 // beginRecord has whatever is written from now on recorded. was is the root's own
 // label.
-func (r *run) beginRecord(root *mount, was Former) error {
+func (r *run) beginRecord(root *mount, was undo.Former) error {
 	if r.o.Recorder == nil || r.o.DryRun {
 		return nil
 	}
@@ -86,7 +87,7 @@ func (r *run) beginRecord(root *mount, was Former) error {
 	if !root.Told() {
 		return fmt.Errorf("%s: %w: a record has the path of the root, and this is longer than the kernel takes", root.Path, errors.ErrUnsupported)
 	}
-	h := Header{Root: root.Real, Label: r.want, Began: sys.CoarseTime(), Ino: root.Stat.Ino, Former: was}
+	h := undo.Header{Root: root.Real, Label: r.want, Began: sys.CoarseTime(), Ino: root.Stat.Ino, Former: was}
 	var e sys.Errno
 	if h.Filesystem, h.Birth, e = birth(root.At); e != 0 {
 		return pathError("statx", root.Path, e)
@@ -113,11 +114,11 @@ func birth(fd int) (kind int64, born time.Time, e sys.Errno) {
 }
 
 // bore is what goes on record of a label. What cannot be recorded is not written.
-func bore(has xattrio.Label) (Former, sys.Errno) {
+func bore(has xattrio.Label) (undo.Former, sys.Errno) {
 	if has.Long {
-		return Former{}, syscall.ERANGE
+		return undo.Former{}, syscall.ERANGE
 	}
-	return Former{Label: string(has.Stored), None: has.None}, 0
+	return undo.Former{Label: string(has.Stored), None: has.None}, 0
 }
 
 // keeps says that what is wrong is to be put on a page, not written.
@@ -125,7 +126,7 @@ func (w *worker) keeps() bool { return w.ledger != nil && !w.journaled }
 
 // put notes that t, which bears was, is to be written. d is the directory that t
 // is in or, where t has no name, t itself.
-func (w *worker) put(d *dir, t xattrio.Target, was Former) {
+func (w *worker) put(d *dir, t xattrio.Target, was undo.Former) {
 	ino := uint64(0)
 	if st, e := w.io.Stat(t); e == 0 {
 		ino = st.Ino
@@ -136,7 +137,7 @@ func (w *worker) put(d *dir, t xattrio.Target, was Former) {
 	}
 	w.turnPage()
 	was.Ino = ino
-	w.page = &page{dir: d, self: true, was: []Former{was}}
+	w.page = &page{dir: d, self: true, was: []undo.Former{was}}
 }
 
 // defers says that the directory d, of which the worker is in, waits for its own
@@ -152,7 +153,7 @@ func (w *worker) defers(d *dir, done bool) bool {
 }
 
 // add puts a name on the page of d.
-func (w *worker) add(d *dir, ino uint64, name []byte, was Former) {
+func (w *worker) add(d *dir, ino uint64, name []byte, was undo.Former) {
 	if w.page == nil || w.page.dir != d {
 		w.turnPage()
 		w.page = &page{dir: d}
@@ -225,7 +226,7 @@ func (w *worker) keep() {
 	if len(pages) == 0 || w.stopped() {
 		return
 	}
-	ready := make([]Page, len(pages))
+	ready := make([]undo.Page, len(pages))
 	for i, p := range pages {
 		ready[i] = p.forRecorder()
 	}
@@ -247,11 +248,11 @@ func (w *worker) keep() {
 }
 
 // forRecorder is the page as the Recorder gets it.
-func (p *page) forRecorder() Page {
+func (p *page) forRecorder() undo.Page {
 	if p.self {
 		d := p.dir
 		p.was[0].Name = d.name[:len(d.name)-1]
-		return Page{Dir: d.parent.beneath(), Entries: p.was}
+		return undo.Page{Dir: d.parent.beneath(), Entries: p.was}
 	}
 	all := string(p.names)
 	at := 0
@@ -260,7 +261,7 @@ func (p *page) forRecorder() Page {
 		p.was[i].Name = all[at+sys.NameAt:][:len(e.Name)]
 		at += length
 	}
-	return Page{Dir: p.dir.beneath(), Entries: p.was}
+	return undo.Page{Dir: p.dir.beneath(), Entries: p.was}
 }
 
 // beneath is the directory's path beneath the top of its mount.
@@ -336,7 +337,7 @@ func (w *worker) look(c *chunk, d *dir, o sys.Order, i, end int) (int, bool) {
 			w.last = string(value)
 		}
 		e := c.at(i)
-		w.add(d, e.Ino, e.Name, Former{Label: w.last, None: !has})
+		w.add(d, e.Ino, e.Name, undo.Former{Label: w.last, None: !has})
 	}
 	w.passed.Store(w.tally.seen)
 	return w.broken(c, d, o.Dir, i, trouble, errno)

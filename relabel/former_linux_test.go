@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
+	"github.com/fastlabel/fastlabel/relabel/undo"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -26,19 +27,19 @@ import (
 // counts as kept.
 type former struct {
 	mu    sync.Mutex
-	head  Header
+	head  undo.Header
 	begun int
-	pages []Page
-	keep  func(p Page) error
+	pages []undo.Page
+	keep  func(p undo.Page) error
 }
 
-func (f *former) Begin(h Header) error {
+func (f *former) Begin(h undo.Header) error {
 	f.begun++
 	f.head = h
 	return nil
 }
 
-func (f *former) Keep(pages []Page) error {
+func (f *former) Keep(pages []undo.Page) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, p := range pages {
@@ -47,13 +48,13 @@ func (f *former) Keep(pages []Page) error {
 				return err
 			}
 		}
-		f.pages = append(f.pages, Page{Dir: p.Dir, Entries: append([]Former(nil), p.Entries...)})
+		f.pages = append(f.pages, undo.Page{Dir: p.Dir, Entries: append([]undo.Former(nil), p.Entries...)})
 	}
 	return nil
 }
 
 // all yields the pages.
-func (f *former) all(yield func(Page, error) bool) {
+func (f *former) all(yield func(undo.Page, error) bool) {
 	for _, p := range f.pages {
 		if !yield(p, nil) {
 			return
@@ -86,7 +87,7 @@ func TestUndo(t *testing.T) {
 						treetest.Build(t, root, treetest.Load(t, name))
 						m := all[engine]
 						m.served = threads == 4 && n%4 == 0
-						undo(t, root, m, Options{Threads: threads, NoSync: true, OneFilesystem: true}, engine)
+						recordAndRestore(t, root, m, Options{Threads: threads, NoSync: true, OneFilesystem: true}, engine)
 					}
 				}
 			})
@@ -94,7 +95,7 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-func undo(t *testing.T, root string, m capabilities, o Options, engine string) {
+func recordAndRestore(t *testing.T, root string, m capabilities, o Options, engine string) {
 	t.Helper()
 	labels := func() map[string]string {
 		all := map[string]string{}
@@ -108,7 +109,7 @@ func undo(t *testing.T, root string, m capabilities, o Options, engine string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &former{keep: func(p Page) error {
+	f := &former{keep: func(p undo.Page) error {
 		for _, e := range p.Entries {
 			at := path.Join(p.Dir, e.Name)
 			want := e.Label
@@ -182,7 +183,7 @@ func TestRecordStopped(t *testing.T) {
 		before := openFiles(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		f, pages := &former{}, 0
-		f.keep = func(Page) error {
+		f.keep = func(undo.Page) error {
 			if pages++; pages == after+1 {
 				cancel()
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
+	"github.com/fastlabel/fastlabel/relabel/undo"
 )
 
 const (
@@ -78,7 +79,7 @@ func (w *worker) attempt(t xattrio.Target, d *dir) (outcome, string, sys.Errno) 
 	defer w.io.Release(t)
 	unread := w.guess() || w.journaled && w.o.OnChange == nil // it is on record
 	from := ""
-	var was Former
+	var was undo.Former
 	if !unread {
 		w.now(w.io.Reads(t))
 		has, op, e := w.io.Read(t)

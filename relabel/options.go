@@ -4,6 +4,8 @@ package relabel
 
 import (
 	"context"
+
+	"github.com/fastlabel/fastlabel/relabel/undo"
 )
 
 // Skip tells what lets Tree leave a volume alone without walking it.
@@ -98,7 +100,7 @@ type Options struct {
 	// may be mounted beneath the root, unless OneFilesystem leaves it alone
 	// (errors.ErrUnsupported). One worker more than Threads is at work, for one
 	// waits for the record's disk. A dry run records nothing.
-	Recorder Recorder
+	Recorder undo.Recorder
 
 	// Throttle, if not nil, lets the caller hold the work back: each worker
 	// calls it before its next few entries, with their number, which is 1 to 8,

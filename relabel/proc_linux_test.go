@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fastlabel/fastlabel/relabel/undo"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -23,7 +24,7 @@ func TestWithoutProc(t *testing.T) {
 		const vol = "/v"
 		_, errs["Tree"] = Tree(t.Context(), vol, newLabel, Options{})
 		_, errs["Group"] = new(Group).Tree(t.Context(), vol, newLabel)
-		_, errs["Restore"] = Restore(t.Context(), vol, Header{Root: vol, Label: newLabel}, nil, Options{})
+		_, errs["Restore"] = Restore(t.Context(), vol, undo.Header{Root: vol, Label: newLabel}, nil, Options{})
 		_, errs["Labelled"] = Labelled(vol, newLabel, Root)
 		_, errs["Interrupted"] = Interrupted(vol, newLabel)
 		_, errs["LastCommit"] = LastCommit(vol)

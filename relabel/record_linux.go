@@ -16,6 +16,7 @@ import (
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
+	"github.com/fastlabel/fastlabel/relabel/undo"
 )
 
 // record is the root's label, on which others act. Everything that ever writes
@@ -34,7 +35,7 @@ type record struct {
 	fd        int // the root, open, in its clone
 	attr      *sys.Attr
 	have      string                 // what it had at the start; "" for none
-	former    Former                 // the same, exactly
+	former    undo.Former            // the same, exactly
 	left      atomic.Pointer[string] // what this run has left on it
 	sealed    bool                   // it has a seal by now
 	claims    bool                   // and the run's claim

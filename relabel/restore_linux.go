@@ -12,6 +12,7 @@ import (
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
+	"github.com/fastlabel/fastlabel/relabel/undo"
 )
 
 // The way back from a relabel. What holds for Tree holds here: it is anchored at
@@ -24,7 +25,7 @@ import (
 // restoring is one call of Restore.
 type restoring struct {
 	*run
-	h     Header
+	h     undo.Header
 	was   string      // what the root bore, without a NUL
 	stirs atomic.Bool // something was created, renamed or removed since
 }
@@ -50,13 +51,13 @@ type restoring struct {
 // Of o it goes by Threads (0: one for each processor), DryRun, NoSeal, NoSync
 // and the callbacks; OnChange is told the label that an entry got, "" for none. The
 // errors are those of Tree, ErrOtherTree, and what pages yields.
-func Restore(ctx context.Context, root string, h Header, pages iter.Seq2[Page, error], o Options) (Report, error) {
+func Restore(ctx context.Context, root string, h undo.Header, pages iter.Seq2[undo.Page, error], o Options) (Report, error) {
 	r, err := restore(ctx, root, h, pages, o, probe)
 	goOn(err)
 	return r, err
 }
 
-func restore(ctx context.Context, path string, h Header, pages iter.Seq2[Page, error], o Options, ask func() capabilities) (Report, error) {
+func restore(ctx context.Context, path string, h undo.Header, pages iter.Seq2[undo.Page, error], o Options, ask func() capabilities) (Report, error) {
 	s := &restoring{h: h, was: secctx.Trim(h.Former.Label)}
 	s.run = &run{report: Report{Root: path, Label: h.Label}, o: Options{
 		Threads: o.Threads, DryRun: o.DryRun, NoSeal: o.NoSeal, NoSync: o.NoSync, OnBegin: o.OnBegin,
@@ -67,7 +68,7 @@ func restore(ctx context.Context, path string, h Header, pages iter.Seq2[Page, e
 }
 
 // all is the whole path; the root is opened as Tree opens it.
-func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[Page, error], ask func() capabilities) error {
+func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[undo.Page, error], ask func() capabilities) error {
 	var err error
 	if s.want, err = secctx.Canonical(s.h.Label); err != nil {
 		return err
@@ -108,9 +109,9 @@ func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[Page, 
 	defer held.Release()
 	if root.Stat.Kind != sys.KindDir {
 		beneath := false
-		pages(func(Page, error) bool { beneath = true; return false })
+		pages(func(undo.Page, error) bool { beneath = true; return false })
 		if beneath { // it was a directory
-			return &fs.PathError{Op: "restore", Path: root.Path, Err: ErrOtherTree}
+			return &fs.PathError{Op: "restore", Path: root.Path, Err: undo.ErrOtherTree}
 		}
 		root.tree = -1
 		w := s.restorer(root)
@@ -150,13 +151,13 @@ func (s *restoring) sameRoot(root *mount) error {
 		return pathError("statx", root.Path, e)
 	}
 	if kind != s.h.Filesystem || root.Stat.Ino != s.h.Ino || !born.Equal(s.h.Birth) {
-		return &fs.PathError{Op: "restore", Path: root.Path, Err: ErrOtherTree}
+		return &fs.PathError{Op: "restore", Path: root.Path, Err: undo.ErrOtherTree}
 	}
 	return nil
 }
 
 // directory restores what is beneath the root, and then the root.
-func (s *restoring) directory(ctx context.Context, c *record, pages iter.Seq2[Page, error]) error {
+func (s *restoring) directory(ctx context.Context, c *record, pages iter.Seq2[undo.Page, error]) error {
 	root := c.root
 	if c.right() && !s.o.DryRun {
 		c.unmark()
@@ -256,12 +257,12 @@ func (s *restoring) stirred(st sys.Stat) {
 }
 
 // apply goes through the pages with some workers.
-func (s *restoring) apply(ctx context.Context, m *mount, pages iter.Seq2[Page, error]) error {
+func (s *restoring) apply(ctx context.Context, m *mount, pages iter.Seq2[undo.Page, error]) error {
 	workers := s.o.Threads
 	if workers < 1 {
 		workers = processors()
 	}
-	work := make(chan Page)
+	work := make(chan undo.Page)
 	var all sync.WaitGroup
 	share := s.main.has()
 	files := share.descriptors(workers * (stepsOpen + perWorker))

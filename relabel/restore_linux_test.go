@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
+	"github.com/fastlabel/fastlabel/relabel/undo"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -37,7 +38,7 @@ func TestRecorderFails(t *testing.T) {
 		root := grow(t, on(t, "ext4"), plain)
 		time.Sleep(10 * time.Millisecond) // it is older than the run
 		f := &former{}
-		f.keep = func(Page) error {
+		f.keep = func(undo.Page) error {
 			if len(f.pages) >= after {
 				return full
 			}
@@ -119,10 +120,10 @@ func TestRestoreElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		other := grow(t, dir, strings.ReplaceAll(plain, oldLabel, newLabel))
-		if r, err := Restore(t.Context(), "", f.head, f.all, Options{}); !errors.Is(err, ErrOtherTree) || r.Seen > 0 {
+		if r, err := Restore(t.Context(), "", f.head, f.all, Options{}); !errors.Is(err, undo.ErrOtherTree) || r.Seen > 0 {
 			t.Errorf("%+v, %v", r, err)
 		}
-		if r, err := Restore(t.Context(), root+"/f01", f.head, f.all, Options{}); !errors.Is(err, ErrOtherTree) || r.Seen > 0 {
+		if r, err := Restore(t.Context(), root+"/f01", f.head, f.all, Options{}); !errors.Is(err, undo.ErrOtherTree) || r.Seen > 0 {
 			t.Errorf("a file: %+v, %v", r, err)
 		}
 		if n := len(bearing(t, other, newLabel)); n != 46 {

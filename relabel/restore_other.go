@@ -8,9 +8,11 @@ import (
 	"context"
 	"errors"
 	"iter"
+
+	"github.com/fastlabel/fastlabel/relabel/undo"
 )
 
 // Restore needs Linux.
-func Restore(context.Context, string, Header, iter.Seq2[Page, error], Options) (Report, error) {
+func Restore(context.Context, string, undo.Header, iter.Seq2[undo.Page, error], Options) (Report, error) {
 	return Report{}, errors.ErrUnsupported
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
+	"github.com/fastlabel/fastlabel/relabel/undo"
 )
 
 // stepsOpen directories on the way to the last page stay open in a restorer; what
@@ -57,7 +58,7 @@ func (w *restorer) path(dir, name string) string {
 }
 
 // page restores the entries of one directory.
-func (w *restorer) page(ctx context.Context, p Page) {
+func (w *restorer) page(ctx context.Context, p undo.Page) {
 	w.At("setxattr", strings.TrimSuffix(w.path(p.Dir, ""), "/"))
 	fd, passing, op, e := w.open(p.Dir)
 	if passing {
@@ -132,7 +133,7 @@ func (w *restorer) cut(n int) {
 }
 
 // entry restores f in the open directory fd, which is dir.
-func (w *restorer) entry(fd int, dir string, f Former) outcome {
+func (w *restorer) entry(fd int, dir string, f undo.Former) outcome {
 	t := xattrio.Target{FD: fd, Name: sys.Cname(f.Name)}
 	op, e := w.io.Hold(t)
 	e = xattrio.Absent(fd, e)
@@ -151,7 +152,7 @@ func (w *restorer) entry(fd int, dir string, f Former) outcome {
 }
 
 // one restores the label of t, which is pinned.
-func (w *restorer) one(t xattrio.Target, f Former, path func() string) outcome {
+func (w *restorer) one(t xattrio.Target, f undo.Former, path func() string) outcome {
 	left := func(why string) outcome {
 		w.skip(path(), why)
 		return skipped

@@ -17,7 +17,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/apart"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/undo"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/undofile"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
@@ -158,7 +158,7 @@ func (j *job) isRecord(ctx context.Context, path string) bool {
 			return false, err
 		}
 		defer func() { _ = f.Close() }() // it was only read
-		return undo.IsRecord(f), nil
+		return undofile.IsRecord(f), nil
 	})
 	return is && err == nil
 }

@@ -45,7 +45,7 @@
 //	turns.go       one path after the other, and past one that stalls
 //	lookup.go      each PATH is looked up before any is touched
 //	near.go        which word was meant
-//	undo.go        --record and restore; internal/undo is their file
+//	undo.go        --record and restore; internal/undofile is their file
 //	work.go        the library is called, for each path
 //	explainpods.go the label that pods ask for
 //	teller.go      what the library tells of one path, each thing once

@@ -17,7 +17,7 @@ import (
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/apart"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/undo"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/undofile"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
@@ -38,7 +38,7 @@ func (j *job) record(ctx context.Context, paths []string) (err error) {
 		if in, _ := firstOf(ctx, paths, above, os.Stat); in != "" {
 			return exit.UsageError{Err: fmt.Errorf("%s: it would lie in %s, and be labelled with it", at, words.Brief(in))}
 		}
-		j.recorder, err = wait.Within(ctx, func() (*undo.Writer, error) { return undo.Create(file, versionLine()) })
+		j.recorder, err = wait.Within(ctx, func() (*undofile.Writer, error) { return undofile.Create(file, versionLine()) })
 	}
 	switch {
 	case err != nil && exit.IsEnd(ctx, err):
@@ -138,7 +138,7 @@ func (j *job) restore(ctx context.Context, operands []string) ([]string, error) 
 		return nil, exit.UsageError{Err: errors.New("restore takes one FILE, which is no pipe")}
 	}
 	file := operands[0]
-	r, err := wait.Within(ctx, func() (*undo.Reader, error) { return openRecord(file, j.partial) })
+	r, err := wait.Within(ctx, func() (*undofile.Reader, error) { return openRecord(file, j.partial) })
 	switch {
 	case err != nil && exit.IsEnd(ctx, err):
 		return nil, hungAt("read", file, err)
@@ -159,19 +159,19 @@ func (j *job) restore(ctx context.Context, operands []string) ([]string, error) 
 }
 
 // openRecord opens the record and checks all of it.
-func openRecord(file string, partial bool) (*undo.Reader, error) {
+func openRecord(file string, partial bool) (*undofile.Reader, error) {
 	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO would be waited for
 	if err != nil {
 		return nil, err
 	}
-	refuse := func(err error) (*undo.Reader, error) {
+	refuse := func(err error) (*undofile.Reader, error) {
 		_ = f.Close() // it was only read
 		return nil, &fs.PathError{Op: "restore", Path: file, Err: exit.Refusal{Err: err}}
 	}
 	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && !site.OnlyOurs(info) {
 		return refuse(errors.New("others than this user and root may have written it"))
 	}
-	r, err := undo.Open(f)
+	r, err := undofile.Open(f)
 	if err != nil {
 		return refuse(err)
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/pace"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/undo"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/undofile"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -29,8 +29,8 @@ type job struct {
 	label  string // canonical
 	looked looked // what was found out about the PATHs before
 
-	account  *account     // nil: nobody keeps it
-	recorder *undo.Writer // nil: nothing is recorded
+	account  *account         // nil: nobody keeps it
+	recorder *undofile.Writer // nil: nothing is recorded
 
 	progress *progress   // nil: nobody wants to know
 	pacer    *pace.Pacer // nil: nothing holds it back

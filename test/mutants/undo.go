@@ -8,7 +8,7 @@ func undo() []Mutant {
 		former   = "relabel/former_linux.go"
 		restore  = "relabel/restore_linux.go"
 		restorer = "relabel/restorer_linux.go"
-		writer   = "cmd/fastlabel/internal/undo/writer.go"
+		writer   = "cmd/fastlabel/internal/undofile/writer.go"
 	)
 	return []Mutant{
 		{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package undo
+package undofile
 
 import (
 	"crypto/rand"
@@ -16,7 +16,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/fastlabel/fastlabel/relabel"
+	"github.com/fastlabel/fastlabel/relabel/undo"
 )
 
 const (
@@ -58,7 +58,7 @@ type end struct {
 	Entries int64 `json:"entries"`
 }
 
-// Writer writes a record. It is a relabel.Recorder.
+// Writer writes a record. It is an undo.Recorder.
 type Writer struct {
 	path    string
 	version string
@@ -90,7 +90,7 @@ func Create(path, version string) (*Writer, error) {
 }
 
 // Begin writes the head; the file's name is on disk with it.
-func (w *Writer) Begin(h relabel.Header) error {
+func (w *Writer) Begin(h undo.Header) error {
 	payload, err := json.Marshal(head{
 		Root: []byte(h.Root), Label: h.Label, Began: h.Began, Ino: h.Ino, Birth: h.Birth, Filesystem: h.Filesystem,
 		Former: []byte(h.Former.Label), None: h.Former.None, Version: w.version,
@@ -114,7 +114,7 @@ func (w *Writer) Begin(h relabel.Header) error {
 }
 
 // Keep writes pages, and waits for the disk.
-func (w *Writer) Keep(pages []relabel.Page) error {
+func (w *Writer) Keep(pages []undo.Page) error {
 	pages = parts(pages)
 	for len(pages) > 0 {
 		n, size, last := 0, 0, ""

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package undo
+package undofile
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unsafe"
 
-	"github.com/fastlabel/fastlabel/relabel"
+	"github.com/fastlabel/fastlabel/relabel/undo"
 )
 
 // appendPages encodes pages:
@@ -23,16 +23,16 @@ import (
 //	  names    each with a NUL
 //	  varint   inode numbers, each less the one before
 //	  uvarint  number of its label, for each
-func appendPages(buf []byte, pages []relabel.Page) []byte {
+func appendPages(buf []byte, pages []undo.Page) []byte {
 	type key struct {
 		label string
 		none  bool
 	}
 	ids := map[key]uint64{}
 	var labels []key
-	var last relabel.Former
+	var last undo.Former
 	lastID, begun := uint64(0), false
-	id := func(e relabel.Former) uint64 {
+	id := func(e undo.Former) uint64 {
 		if begun && e.Label == last.Label && e.None == last.None {
 			return lastID
 		}
@@ -135,11 +135,11 @@ const (
 )
 
 // parts has no page with more entries than pagePart.
-func parts(pages []relabel.Page) []relabel.Page {
-	var out []relabel.Page
+func parts(pages []undo.Page) []undo.Page {
+	var out []undo.Page
 	for _, p := range pages {
 		for part := range slices.Chunk(p.Entries, pagePart) {
-			out = append(out, relabel.Page{Dir: p.Dir, Entries: part})
+			out = append(out, undo.Page{Dir: p.Dir, Entries: part})
 		}
 	}
 	return out
@@ -147,13 +147,13 @@ func parts(pages []relabel.Page) []relabel.Page {
 
 // decodePages is the way back. It yields no page that a filesystem could not hold:
 // no name leads out of its directory.
-func decodePages(payload []byte, yield func(relabel.Page) bool) error {
+func decodePages(payload []byte, yield func(undo.Page) bool) error {
 	d := &decoder{rest: payload}
 	count := d.uvarint()
 	if count > uint64(len(d.rest)) || count > labelsMost {
 		return errForm
 	}
-	labels := make([]relabel.Former, count)
+	labels := make([]undo.Former, count)
 	for i := range labels {
 		n := d.uvarint()
 		if n == 0 {
@@ -181,10 +181,10 @@ func decodePages(payload []byte, yield func(relabel.Page) bool) error {
 		if !isDir(dir) || n == 0 || n > pageMost || n > uint64(len(d.rest)) {
 			return errForm
 		}
-		if asked += int(n) * int(unsafe.Sizeof(relabel.Former{})); asked > askedMost {
+		if asked += int(n) * int(unsafe.Sizeof(undo.Former{})); asked > askedMost {
 			return errForm
 		}
-		p := relabel.Page{Dir: dir, Entries: make([]relabel.Former, n)}
+		p := undo.Page{Dir: dir, Entries: make([]undo.Former, n)}
 		if !d.entries(p.Entries, labels) {
 			return errForm
 		}
@@ -198,7 +198,7 @@ func decodePages(payload []byte, yield func(relabel.Page) bool) error {
 	return nil
 }
 
-func (d *decoder) entries(entries, labels []relabel.Former) bool {
+func (d *decoder) entries(entries, labels []undo.Former) bool {
 	for i := range entries {
 		end := bytes.IndexByte(d.rest, 0)
 		if end < 0 || !isName(string(d.rest[:end])) {

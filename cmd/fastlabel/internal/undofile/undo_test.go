@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package undo
+package undofile
 
 import (
 	"bytes"
@@ -17,26 +17,26 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fastlabel/fastlabel/relabel"
+	"github.com/fastlabel/fastlabel/relabel/undo"
 )
 
-var testHead = relabel.Header{
+var testHead = undo.Header{
 	Root: "/va\xffr/pv", Label: "system_u:object_r:container_file_t:s0", Began: time.Unix(1, 2).UTC(),
-	Ino: 1 << 40, Birth: time.Unix(3, 4).UTC(), Filesystem: 0xEF53, Former: relabel.Former{Label: "a:b:c:s0\x00"},
+	Ino: 1 << 40, Birth: time.Unix(3, 4).UTC(), Filesystem: 0xEF53, Former: undo.Former{Label: "a:b:c:s0\x00"},
 }
 
 // testPages have what is awkward: no label, an empty one, NUL, bytes, a name like a
 // path's end, paths that share a part of a name, inode numbers that go down.
-func testPages(n int) []relabel.Page {
-	pages := []relabel.Page{
-		{Dir: "", Entries: []relabel.Former{{Name: "a", Ino: 1<<63 + 5, Label: "x"}, {Name: "b\n\xff", None: true}, {Name: "...", Ino: 7, Label: ""}}},
-		{Dir: "dir", Entries: []relabel.Former{{Name: "c", Ino: 3, Label: "x\x00"}}},
-		{Dir: "dirt/d", Entries: []relabel.Former{{Name: strings.Repeat("n", 255), Ino: 2, Label: strings.Repeat("l", 4000)}}},
+func testPages(n int) []undo.Page {
+	pages := []undo.Page{
+		{Dir: "", Entries: []undo.Former{{Name: "a", Ino: 1<<63 + 5, Label: "x"}, {Name: "b\n\xff", None: true}, {Name: "...", Ino: 7, Label: ""}}},
+		{Dir: "dir", Entries: []undo.Former{{Name: "c", Ino: 3, Label: "x\x00"}}},
+		{Dir: "dirt/d", Entries: []undo.Former{{Name: strings.Repeat("n", 255), Ino: 2, Label: strings.Repeat("l", 4000)}}},
 	}
 	for i := range n {
-		p := relabel.Page{Dir: fmt.Sprintf("dirt/e%d", i)}
+		p := undo.Page{Dir: fmt.Sprintf("dirt/e%d", i)}
 		for j := range 100 {
-			p.Entries = append(p.Entries, relabel.Former{Name: fmt.Sprintf("f%d", j), Ino: uint64(i*100 + j), Label: fmt.Sprint("l", j%7)})
+			p.Entries = append(p.Entries, undo.Former{Name: fmt.Sprintf("f%d", j), Ino: uint64(i*100 + j), Label: fmt.Sprint("l", j%7)})
 		}
 		pages = append(pages, p)
 	}
@@ -44,7 +44,7 @@ func testPages(n int) []relabel.Page {
 }
 
 // written is a record of the pages, each call of Keep with some of them.
-func written(t testing.TB, pages []relabel.Page, whole bool) string {
+func written(t testing.TB, pages []undo.Page, whole bool) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "record")
 	w, err := Create(path, "test")
@@ -72,7 +72,7 @@ func written(t testing.TB, pages []relabel.Page, whole bool) string {
 	return path
 }
 
-func read(path string) (*Reader, []relabel.Page, error) {
+func read(path string) (*Reader, []undo.Page, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, nil, err
@@ -81,7 +81,7 @@ func read(path string) (*Reader, []relabel.Page, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	var pages []relabel.Page
+	var pages []undo.Page
 	for p, err := range r.Pages() {
 		if err != nil {
 			return r, pages, err
@@ -115,11 +115,11 @@ func TestRoundTrip(t *testing.T) {
 
 // TestLargePage: one page of more entries than are written as one.
 func TestLargePage(t *testing.T) {
-	p := relabel.Page{Dir: "d"}
+	p := undo.Page{Dir: "d"}
 	for i := range pagePart*2 + 1 {
-		p.Entries = append(p.Entries, relabel.Former{Name: fmt.Sprint(i), None: true})
+		p.Entries = append(p.Entries, undo.Former{Name: fmt.Sprint(i), None: true})
 	}
-	r, got, err := read(written(t, []relabel.Page{p}, true))
+	r, got, err := read(written(t, []undo.Page{p}, true))
 	if err != nil || len(got) != 3 || r.Entries != pagePart*2+1 {
 		t.Errorf("%d pages, %v", len(got), err)
 	}
@@ -136,7 +136,7 @@ func TestConcurrent(t *testing.T) {
 	for i := range 8 {
 		all.Go(func() {
 			for j := range 20 {
-				if err := w.Keep([]relabel.Page{{Dir: fmt.Sprint(i), Entries: []relabel.Former{{Name: fmt.Sprint(j)}}}}); err != nil {
+				if err := w.Keep([]undo.Page{{Dir: fmt.Sprint(i), Entries: []undo.Former{{Name: fmt.Sprint(j)}}}}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -246,8 +246,8 @@ func FuzzPages(f *testing.F) {
 	f.Add([]byte{1, 2, 'l', 0, 1, 'd', 1, 'n', 0, 2, 0})
 	f.Add([]byte{1, 2, 'l', 0, 2, '.', '.', 1, 'n', 0, 2, 0})
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		var pages, again []relabel.Page
-		if decodePages(payload, func(p relabel.Page) bool { pages = append(pages, p); return true }) != nil {
+		var pages, again []undo.Page
+		if decodePages(payload, func(p undo.Page) bool { pages = append(pages, p); return true }) != nil {
 			return
 		}
 		for _, p := range pages {
@@ -260,7 +260,7 @@ func FuzzPages(f *testing.F) {
 				}
 			}
 		}
-		if err := decodePages(appendPages(nil, pages), func(p relabel.Page) bool { again = append(again, p); return true }); err != nil || !reflect.DeepEqual(pages, again) {
+		if err := decodePages(appendPages(nil, pages), func(p undo.Page) bool { again = append(again, p); return true }); err != nil || !reflect.DeepEqual(pages, again) {
 			t.Fatalf("%v\n%+v\n%+v", err, pages, again)
 		}
 	})

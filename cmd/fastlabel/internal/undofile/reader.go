@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package undo
+package undofile
 
 import (
 	"bufio"
@@ -16,12 +16,12 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
-	"github.com/fastlabel/fastlabel/relabel"
+	"github.com/fastlabel/fastlabel/relabel/undo"
 )
 
 // Reader reads a record.
 type Reader struct {
-	Head    relabel.Header
+	Head    undo.Header
 	Entries int64 // on the record
 	// Cut says that the record has no end: the run was killed or lost its power,
 	// or the file is not whole.
@@ -71,7 +71,7 @@ func open(src io.ReaderAt, size int64) (*Reader, error) {
 		case k.kind == kindHead:
 			err, begun = r.head(k.payload), true
 		case k.kind == kindPages:
-			err = decodePages(k.payload, func(p relabel.Page) bool {
+			err = decodePages(k.payload, func(p undo.Page) bool {
 				r.Entries += int64(len(p.Entries))
 				return true
 			})
@@ -126,9 +126,9 @@ func (r *Reader) head(payload []byte) error {
 	if len(h.Root) == 0 || h.Root[0] != '/' {
 		return errForm
 	}
-	r.Head = relabel.Header{
+	r.Head = undo.Header{
 		Root: string(h.Root), Label: h.Label, Began: h.Began, Ino: h.Ino, Birth: h.Birth, Filesystem: h.Filesystem,
-		Former: relabel.Former{Label: string(h.Former), None: h.None},
+		Former: undo.Former{Label: string(h.Former), None: h.None},
 	}
 	_, err := secctx.Canonical(h.Label)
 	return err
@@ -136,18 +136,18 @@ func (r *Reader) head(payload []byte) error {
 
 // Pages are those on the record, each with memory of its own. They are checked
 // again: an error means that the file has changed since Open.
-func (r *Reader) Pages() iter.Seq2[relabel.Page, error] {
-	return func(yield func(relabel.Page, error) bool) {
+func (r *Reader) Pages() iter.Seq2[undo.Page, error] {
+	return func(yield func(undo.Page, error) bool) {
 		for k, err := range r.frames() {
 			on := true
 			if err == nil && k.kind == kindPages {
-				err = decodePages(k.payload, func(p relabel.Page) bool {
+				err = decodePages(k.payload, func(p undo.Page) bool {
 					on = yield(p, nil)
 					return on
 				})
 			}
 			if err != nil {
-				yield(relabel.Page{}, err)
+				yield(undo.Page{}, err)
 				return
 			}
 			if !on {

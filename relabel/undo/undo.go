@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package relabel
+// Package undo has what a record of former labels consists of. relabel.Tree hands
+// it to a Recorder before it overwrites them, and relabel.Restore puts them back.
+package undo
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
-// Recorder keeps the labels that a run of Tree is about to overwrite, for
-// Restore. See Options.Recorder.
+// ErrOtherTree says that what lies at a recorded path is not what was labelled
+// there.
+var ErrOtherTree = errors.New("it is not the tree that was labelled")
+
+// Recorder keeps the labels that a run is about to overwrite. See
+// relabel.Options.
 type Recorder interface {
 	// Begin is called once, before the run writes anything. It is not called
 	// where nothing is walked, and not in a dry run.
@@ -28,7 +37,7 @@ type Header struct {
 	Birth      time.Time
 	Filesystem int64
 	Former     Former // the root's own label; it has no name
-	// Partial says to Restore that pages may be missing.
+	// Partial says to relabel.Restore that pages may be missing.
 	Partial bool
 }
 

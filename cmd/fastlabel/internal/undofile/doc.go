@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package undo is the file in which fastlabel --record keeps former labels.
+// Package undofile is the file in which fastlabel --record keeps former labels.
 //
 // The file begins with a line of text, "fastlabel record 1\n". Frames follow:
 //
@@ -26,4 +26,4 @@
 // journal of the filesystem: nothing but zeros behind the last frame is
 // nothing. A damaged frame with another behind it, by their tag, is not the
 // work of a crash.
-package undo
+package undofile

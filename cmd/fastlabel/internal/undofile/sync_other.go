@@ -2,7 +2,7 @@
 
 //go:build !linux
 
-package undo
+package undofile
 
 import "os"
 
