@@ -10,7 +10,7 @@
 //
 //	refuse_linux.go     what is never relabelled, by device and inode
 //	internal/mounts     what /proc tells: the table of mounts, where the root lies
-//	policy_linux.go     what the loaded policy makes of the label
+//	internal/policy     what the loaded policy makes of the label; why it refused one
 //	tree_linux.go       the path itself: open, lock, probe, walk, commit
 //	internal/commit     one relabel of a volume at a time
 //	labelled_linux.go   is it labelled already?
@@ -34,7 +34,6 @@
 //	label_linux.go      one entry: read, compare, write
 //	overlay_linux.go    what overlayfs copies for a label
 //	kernel_linux.go     what this kernel can do
-//	denial_linux.go     why a label was refused, asked after a failure
 //	callback_linux.go   the caller's code, which may panic, end or block
 //	events_linux.go     failures and changes, told one at a time
 //	report_linux.go     counts and notes, for the Report

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
@@ -87,15 +88,15 @@ func (f *failures) add(err error) {
 
 // word words an error as go-selinux does.
 func (f *failures) word(at *fs.PathError) *fs.PathError {
-	var reason *denied
+	var reason *policy.Denied
 	e, is := at.Err.(syscall.Errno) //nolint:errorlint // what is wrapped keeps its words
 	switch {
 	case is && (e == syscall.ENOTSUP || strings.Contains(at.Op, "setxattr")):
 		return &fs.PathError{Op: f.op, Path: at.Path, Err: e}
-	case errors.As(at.Err, &reason) && reason.policy:
+	case errors.As(at.Err, &reason) && reason.SELinux:
 		return &fs.PathError{Op: f.op, Path: at.Path, Err: reason}
 	case reason != nil: // go-selinux's callers may compare the errno
-		return &fs.PathError{Op: f.op, Path: at.Path, Err: reason.errno}
+		return &fs.PathError{Op: f.op, Path: at.Path, Err: reason.Errno}
 	case !is && errors.Is(at.Err, syscall.ENOTSUP):
 		// The mount says that it bears no labels; the call would have said it.
 		return &fs.PathError{Op: f.op, Path: at.Path, Err: syscall.ENOTSUP}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"syscall"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/relabel/undo"
@@ -236,6 +237,37 @@ func (w *worker) fail(d *dir, t xattrio.Target, op string, e sys.Errno) outcome 
 	w.reportFailure(d.path(t.String()), op, w.explain(t, op, e))
 	w.sicken(op, e)
 	return failure
+}
+
+// explain gives e with its reason, if op set the label of t and was refused.
+func (w *worker) explain(t xattrio.Target, op string, e sys.Errno) error {
+	if e != syscall.EACCES && e != syscall.EPERM || op != w.io.Writes(t).String() {
+		return e
+	}
+	w.now(xattrio.Statx)
+	st, errno := t.Stat()
+	if errno != 0 {
+		return e
+	}
+	if err := policy.Locked(st, e); err != nil {
+		return err
+	}
+	if !w.selinux {
+		return e
+	}
+	// The whole label, for which the worker's own may not have room.
+	io := w.io
+	io.Attr = sys.NewAttr(xattrio.Attribute, nil)
+	w.now(io.Reads(t))
+	if _, errno := io.Hold(t); errno != 0 {
+		return e
+	}
+	defer io.Release(t)
+	has, _, errno := io.Read(t)
+	if errno != 0 {
+		return e
+	}
+	return w.policy.Denial(has.String(), w.want, st.Kind, e)
 }
 
 func (w *worker) sicken(op string, e sys.Errno) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
-	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
@@ -56,7 +56,7 @@ func (r *run) mayLack(root *mount) bool {
 	if options, e := sys.MountOptions(root.At); e == 0 && slices.Contains(strings.Split(options, ","), "seclabel") {
 		return false
 	}
-	return !withoutSELinux()
+	return !policy.Off()
 }
 
 // Interrupted reports whether root bears the seal of a relabel to label that
@@ -87,7 +87,7 @@ func (r *run) look(path, label string) (*mount, error) {
 	if r.want, err = secctx.Canonical(label); err != nil {
 		return nil, err
 	}
-	if r.proc, err = mounts.OpenProc(); err != nil {
+	if err = r.openProc(); err != nil {
 		return nil, err
 	}
 	err = r.askPolicy()

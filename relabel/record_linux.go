@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
+	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/relabel/undo"
@@ -293,11 +294,11 @@ func (c *record) commit(ctx context.Context) error {
 // uncommitted is the error of a root whose label was refused by e.
 func (c *record) uncommitted(e sys.Errno) error {
 	err := error(e)
-	if n, unread := c.attr.Fgetxattr(c.fd); unread == 0 { // it may bear the seal
-		err = c.denial(secctx.Trim(c.attr.Value(n)), sys.KindDir, e)
+	if n, unread := c.attr.Fgetxattr(c.fd); unread == 0 && c.selinux { // it may bear the seal
+		err = c.policy.Denial(secctx.Trim(c.attr.Value(n)), c.want, sys.KindDir, e)
 	}
 	if st, unread := sys.Fstatx(c.fd); unread == 0 {
-		if why := locked(st, e); why != nil {
+		if why := policy.Locked(st, e); why != nil {
 			err = why
 		}
 	}

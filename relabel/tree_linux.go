@@ -17,6 +17,7 @@ import (
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
@@ -27,6 +28,7 @@ type run struct {
 	want         string // the label in canonical form
 	capabilities capabilities
 	proc         *mounts.Proc
+	policy       *policy.Policy
 	locks        commit.Locks
 	file         bool // the root was no directory when it was looked at
 	deny         map[mounts.ID]forbidden
@@ -41,7 +43,6 @@ type run struct {
 	ledger    *ledger                 // nil: nothing is recorded
 	stop      context.CancelCauseFunc // ends the run
 	main      *task
-	denials   denials
 	ours      func() error           // whether the root is what this run left; nil: not asked
 	heeded    atomic.Int64           // when that was asked last, in nanoseconds
 	second    atomic.Pointer[func()] // takes back the commit, from the second reading on
@@ -201,7 +202,24 @@ func (r *run) prepare() error {
 	if r.exclude, err = exclusions(r.o.Exclude); err != nil {
 		return err
 	}
-	r.proc, err = mounts.OpenProc()
+	return r.openProc()
+}
+
+// openProc opens /proc, and with it the way to the loaded policy.
+func (r *run) openProc() (err error) {
+	if r.proc, err = mounts.OpenProc(); err == nil {
+		r.policy = &policy.Policy{Self: r.proc.Self, Mounts: r.proc.ReadTable}
+	}
+	return err
+}
+
+// askPolicy puts the label as the loaded policy prints it.
+func (r *run) askPolicy() error {
+	known, note, err := r.policy.Know(r.want)
+	r.want = known
+	if note != "" {
+		r.note("%s", note)
+	}
 	return err
 }
 

@@ -10,7 +10,7 @@ func machine() []Mutant {
 		{
 			Name: "alias-ignored", Inside: "TestAlias/ext4",
 			Breaks: "what is compared is what the kernel prints",
-			Edits:  edits("relabel/policy_linux.go", "r.want = known", "_ = known"),
+			Edits:  edits("relabel/tree_linux.go", "r.want = known", "_ = known"),
 		},
 		{
 			Name: "context-unasked", Inside: "TestRefused/context",

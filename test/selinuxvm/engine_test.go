@@ -16,7 +16,7 @@ import (
 const house = "../.."
 
 // packages are those whose tests run in the machine.
-var packages = []string{"relabel", "relabel/internal/sys", "relabel/internal/steal", "internal/mountinfo", "internal/secctx", "cmd/fastlabel"}
+var packages = []string{"relabel", "relabel/internal/policy", "relabel/internal/sys", "relabel/internal/steal", "internal/mountinfo", "internal/secctx", "cmd/fastlabel"}
 
 // only chooses among the packages' tests, all of which take half an hour.
 var only = cmp.Or(os.Getenv("FASTLABEL_INSIDE"), ".")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package relabel
+package policy
 
 import (
 	"errors"
@@ -10,11 +10,9 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
-	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
 // Whether a process may give an entry a label the kernel asks its policy three
@@ -25,33 +23,27 @@ import (
 // to that, as to a stranger's or an immutable file. What it was is asked after a
 // failure, and never goes into what is done.
 
-// denied is an errno with what is known of its reason.
-type denied struct {
-	errno  sys.Errno
-	why    string
-	policy bool // it was SELinux
+// Denied is an errno with what is known of its reason.
+type Denied struct {
+	Errno   sys.Errno
+	Why     string
+	SELinux bool // it was the policy
 }
 
-func (e *denied) Error() string { return e.errno.Error() + ": " + e.why }
+func (e *Denied) Error() string { return e.Errno.Error() + ": " + e.Why }
 
 // Unwrap is the errno.
-func (e *denied) Unwrap() error { return e.errno }
+func (e *Denied) Unwrap() error { return e.Errno }
 
-// denial is a question to the policy about this process.
-type denial struct {
-	have string
-	kind sys.Kind
-	e    sys.Errno
+// question is one to the policy about this process.
+type question struct {
+	have, want string
+	kind       sys.Kind
+	e          sys.Errno
 }
 
-// denials are the answers so far: where one file is refused, many are.
-type denials struct {
-	mu    sync.Mutex
-	known map[denial]string
-}
-
-// keepDenials bounds them. A volume of more labels has them asked again.
-const keepDenials = 64
+// keepAnswers bounds the answers. A volume of more labels has them asked again.
+const keepAnswers = 64
 
 // classes are the policy's names for kinds of files.
 var classes = [...]string{
@@ -59,75 +51,45 @@ var classes = [...]string{
 	syscall.DT_FIFO: "fifo_file", syscall.DT_CHR: "chr_file", syscall.DT_BLK: "blk_file",
 }
 
-// explain gives e with its reason, if op set the label of t and was refused.
-func (w *worker) explain(t xattrio.Target, op string, e sys.Errno) error {
-	if e != syscall.EACCES && e != syscall.EPERM || op != w.io.Writes(t).String() {
-		return e
-	}
-	w.now(xattrio.Statx)
-	st, errno := t.Stat()
-	if errno != 0 {
-		return e
-	}
-	if err := locked(st, e); err != nil {
-		return err
-	}
-	if !w.selinux {
-		return e
-	}
-	// The whole label, for which the worker's own may not have room.
-	io := w.io
-	io.Attr = sys.NewAttr(xattrio.Attribute, nil)
-	w.now(io.Reads(t))
-	if _, errno := io.Hold(t); errno != 0 {
-		return e
-	}
-	defer io.Release(t)
-	has, _, errno := io.Read(t)
-	if errno != 0 {
-		return e
-	}
-	return w.denial(has.String(), st.Kind, e)
-}
-
-// locked is the reason of an EPERM that root gets too, or nil.
-func locked(st sys.Stat, e sys.Errno) error {
+// Locked is the reason of an EPERM that root gets too, or nil.
+func Locked(st sys.Stat, e sys.Errno) error {
 	switch {
 	case e != syscall.EPERM:
 		return nil
 	case st.Immutable:
-		return &denied{errno: e, why: "it is immutable (chattr -i ends that)"}
+		return &Denied{Errno: e, Why: "it is immutable (chattr -i ends that)"}
 	case st.Append:
-		return &denied{errno: e, why: "it is append-only (chattr -a ends that)"}
+		return &Denied{Errno: e, Why: "it is append-only (chattr -a ends that)"}
 	}
 	return nil
 }
 
-// denial is e with what the policy says of it, for an entry that bears have.
-func (r *run) denial(have string, kind sys.Kind, e sys.Errno) error {
-	if !r.selinux || have == "" || e != syscall.EACCES && e != syscall.EPERM || int(kind) >= len(classes) || classes[kind] == "" {
+// Denial is e with what the policy says of it, for an entry that has the label have
+// and was to have want.
+func (p *Policy) Denial(have, want string, kind sys.Kind, e sys.Errno) error {
+	if have == "" || e != syscall.EACCES && e != syscall.EPERM || int(kind) >= len(classes) || classes[kind] == "" {
 		return e
 	}
-	r.denials.mu.Lock()
-	defer r.denials.mu.Unlock()
-	ask := denial{have, kind, e}
-	why, known := r.denials.known[ask]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ask := question{have, want, kind, e}
+	why, known := p.known[ask]
 	if !known {
-		why = (&proc{r.proc}).refused(have, r.want, classes[kind], e)
-		if r.denials.known == nil || len(r.denials.known) == keepDenials {
-			r.denials.known = make(map[denial]string)
+		why = p.refused(have, want, classes[kind], e)
+		if p.known == nil || len(p.known) == keepAnswers {
+			p.known = make(map[question]string)
 		}
-		r.denials.known[ask] = why
+		p.known[ask] = why
 	}
 	if why == "" {
 		return e
 	}
-	return &denied{e, why, true}
+	return &Denied{e, why, true}
 }
 
 // refused says what the policy refuses this process when it gives an entry of
 // the class the label want in place of have; "" if it is not the policy.
-func (p *proc) refused(have, want, class string, e sys.Errno) string {
+func (p *Policy) refused(have, want, class string, e sys.Errno) string {
 	process, err := p.context()
 	if err != nil {
 		return ""
@@ -158,7 +120,7 @@ func (p *proc) refused(have, want, class string, e sys.Errno) string {
 
 // context is the security context of this process. It is read as the thread's:
 // that is nobody's permission, and that of another thread is process:getattr.
-func (p *proc) context() (string, error) {
+func (p *Policy) context() (string, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	fd, e := sys.Openat(p.Self, sys.Cname("../thread-self/attr/current"), sys.OpenRead, 0)
@@ -170,7 +132,7 @@ func (p *proc) context() (string, error) {
 }
 
 // allows asks the loaded policy for one permission.
-func (p *proc) allows(process, on, class, permission string) (bool, error) {
+func (p *Policy) allows(process, on, class, permission string) (bool, error) {
 	index, err := p.number("class/" + class + "/index")
 	if err != nil {
 		return false, err
@@ -179,7 +141,7 @@ func (p *proc) allows(process, on, class, permission string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	f, err := p.openPolicy("access", os.O_RDWR)
+	f, err := p.open("access", os.O_RDWR)
 	if err != nil {
 		return false, err
 	}
@@ -198,12 +160,12 @@ func (p *proc) allows(process, on, class, permission string) (bool, error) {
 
 // invalidates asks the loaded policy whether nothing of the class may go from
 // one label to the other.
-func (p *proc) invalidates(have, want, class, process string) bool {
+func (p *Policy) invalidates(have, want, class, process string) bool {
 	index, err := p.number("class/" + class + "/index")
 	if err != nil {
 		return false
 	}
-	f, err := p.openPolicy("validatetrans", os.O_WRONLY)
+	f, err := p.open("validatetrans", os.O_WRONLY)
 	if err != nil {
 		return false
 	}
@@ -212,8 +174,8 @@ func (p *proc) invalidates(have, want, class, process string) bool {
 }
 
 // number reads a file that holds a number from 1 on.
-func (p *proc) number(name string) (uint64, error) {
-	f, err := p.openPolicy(name, os.O_RDONLY)
+func (p *Policy) number(name string) (uint64, error) {
+	f, err := p.open(name, os.O_RDONLY)
 	if err != nil {
 		return 0, err
 	}

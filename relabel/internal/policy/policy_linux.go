@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
+	"github.com/fastlabel/fastlabel/internal/secctx"
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
+
+// Policy is the loaded policy, as one run knows it.
+type Policy struct {
+	Self int // /proc/self
+	// Mounts reads the table of mounts. It is asked where selinuxfs is not in its
+	// usual place.
+	Mounts func() ([]mountinfo.Mount, error)
+
+	mu     sync.Mutex // guards the rest
+	mounts []mountinfo.Mount
+	known  map[question]string // the answers so far: where one file is refused, many are
+}
+
+// Know has the kernel look at the label once, where SELinux is on, before anything
+// bears it: a label that the loaded policy does not know would be refused entry by
+// entry, when a seal that it does know may be on the root already. And it may print
+// another than was asked for, as where a type has an alias; only what it prints can
+// be read back.
+//
+// Who may not ask goes on with the label as it is: the kernel says so in time. A
+// note other than "" is to be passed on.
+func (p *Policy) Know(label string) (printed, note string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	printed, err = p.print(label)
+	switch {
+	case errors.Is(err, syscall.EINVAL) && p.enforcing():
+		return label, "", fmt.Errorf("the loaded policy does not know the label %s: %w", label, syscall.EINVAL)
+	case errors.Is(err, syscall.EINVAL):
+		return label, fmt.Sprintf("the loaded policy does not know the label %s: SELinux is permissive here, and lets a process with CAP_MAC_ADMIN store it; to each check it counts as unlabeled_t", label), nil
+	case err != nil || printed == "":
+		return label, "", nil
+	}
+	return printed, "", nil
+}
+
+// print has the kernel print the label as it will be read back.
+func (p *Policy) print(label string) (string, error) {
+	f, err := p.open("context", os.O_RDWR)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	if _, err := f.WriteString(label); err != nil {
+		return "", err
+	}
+	buf := make([]byte, 4096)
+	n, err := f.Read(buf)
+	return secctx.Trim(buf[:n]), err
+}
+
+func (p *Policy) enforcing() bool {
+	f, err := p.open("enforce", os.O_RDONLY)
+	if err != nil {
+		return true
+	}
+	defer f.Close()
+	buf := make([]byte, 1)
+	_, err = f.Read(buf)
+	return err != nil || buf[0] != '0'
+}
+
+// open opens a file of the kernel's SELinux interface. That is mounted
+// elsewhere than it should be only in a container which is shown the host's.
+func (p *Policy) open(name string, flags int) (*os.File, error) {
+	if Off() {
+		return nil, os.ErrNotExist
+	}
+	f, err := openGenuine(usualPoint+"/"+name, flags)
+	if !errors.Is(err, os.ErrNotExist) {
+		return f, err
+	}
+	if p.mounts == nil {
+		if p.mounts, err = p.Mounts(); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range p.mounts {
+		if m.FSType != "selinuxfs" || m.Point == usualPoint {
+			continue
+		}
+		if f, err = openGenuine(m.Point+"/"+name, flags); !errors.Is(err, os.ErrNotExist) {
+			return f, err
+		}
+	}
+	return nil, os.ErrNotExist
+}
+
+const usualPoint = "/sys/fs/selinux"
+
+// openGenuine opens a file of selinuxfs. In any other filesystem there is none.
+func openGenuine(path string, flags int) (*os.File, error) {
+	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(path), flags|sys.OpenRead, 0)
+	if e != 0 {
+		return nil, &fs.PathError{Op: "openat", Path: path, Err: e}
+	}
+	if kind, e := sys.FSType(fd); e != 0 || kind != sys.Selinux {
+		sys.Close(fd) // something is mounted over it
+		return nil, os.ErrNotExist
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// Off says that this kernel has no SELinux, or that it is off, which
+// cannot change before the next boot.
+var Off = sync.OnceValue(func() bool {
+	known, err := os.ReadFile("/proc/filesystems")
+	return err == nil && !strings.Contains(string(known), "selinuxfs")
+})

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"testing"
+
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
+
+const want = "system_u:object_r:container_file_t:s0"
+
+func unmounted(t *testing.T) *Policy {
+	self, e := sys.Openat(sys.AtFdcwd, sys.Cname("/proc/self/"), sys.OpenRead|sys.OpenDir, 0)
+	if e != 0 {
+		t.Fatal(e)
+	}
+	t.Cleanup(func() { sys.Close(self) })
+	return &Policy{Self: self, Mounts: func() ([]mountinfo.Mount, error) { return nil, nil }}
+}
+
+// TestDenial: whatever is known of the reason, the errno is found; and what is kept
+// of the answers is bounded, and goes by each part of the question.
+func TestDenial(t *testing.T) {
+	p := unmounted(t)
+	for i := range 3 * keepAnswers {
+		err := p.Denial(fmt.Sprintf("system_u:object_r:t%d:s0", i), want, sys.KindDir, syscall.EACCES)
+		if !errors.Is(err, syscall.EACCES) {
+			t.Fatal(err)
+		}
+		if len(p.known) != i%keepAnswers+1 {
+			t.Fatalf("%d answers after %d questions", len(p.known), i+1)
+		}
+	}
+	p.known = nil
+	ask := question{have: want, want: want, kind: sys.KindDir, e: syscall.EPERM}
+	p.known = map[question]string{ask: "of that"}
+	var denied *Denied
+	if err := p.Denial(ask.have, ask.want, ask.kind, ask.e); !errors.As(err, &denied) || !denied.SELinux || !errors.Is(err, syscall.EPERM) || err.Error() != "operation not permitted: of that" {
+		t.Error(err)
+	}
+	for _, q := range []question{
+		{"", want, sys.KindDir, syscall.EACCES},
+		{want, want, sys.KindDir, syscall.EIO},
+		{want, want, 255, syscall.EACCES},
+		{want, want, 0, syscall.EACCES},
+	} {
+		if err := p.Denial(q.have, q.want, q.kind, q.e); err != error(q.e) {
+			t.Errorf("%+v: %v", q, err)
+		}
+	}
+	if len(p.known) != 1 {
+		t.Errorf("%d answers, where the policy was not to be asked", len(p.known))
+	}
+}
+
+func TestLocked(t *testing.T) {
+	for _, c := range []struct {
+		st   sys.Stat
+		e    sys.Errno
+		want string
+	}{
+		{sys.Stat{Immutable: true}, syscall.EPERM, "operation not permitted: it is immutable (chattr -i ends that)"},
+		{sys.Stat{Append: true}, syscall.EPERM, "operation not permitted: it is append-only (chattr -a ends that)"},
+		{sys.Stat{Immutable: true}, syscall.EACCES, ""},
+		{sys.Stat{}, syscall.EPERM, ""},
+	} {
+		err := Locked(c.st, c.e)
+		if (err == nil) != (c.want == "") || err != nil && (err.Error() != c.want || !errors.Is(err, c.e)) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// TestKnow: a label that the policy knows stays as it is, and any does where there
+// is none.
+func TestKnow(t *testing.T) {
+	labels := []string{want}
+	if Off() {
+		labels = append(labels, "no:such:label:s0")
+	}
+	for _, label := range labels {
+		if known, note, err := unmounted(t).Know(label); known != label || note != "" || err != nil {
+			t.Error(known, note, err)
+		}
+	}
+}
