@@ -25,7 +25,7 @@ type dir struct {
 
 	deep    int32 // how many levels below the top of its mount
 	fd      int32 // -1 while it is closed
-	pins    int32 // workers in it, batches of it, and a rest that waits: the descriptor stays
+	pins    int32 // workers in it, gatherings of it, and a rest that waits: the descriptor stays
 	pending int32 // items that will need it: better kept open
 	// While it is closed and wanted: what it was, so that the directory
 	// found again by name is known to be the same. Nothing is known of one
@@ -34,13 +34,13 @@ type dir struct {
 	// The list of open directories that nobody is in, oldest first.
 	newer, older *dir
 
-	shared    bool    // others may know of it; else the cache's mutex is not needed
-	extent    extent  // how much of it is looked at
-	small     bool    // known to need no sorting
-	least     uint64  // entries with lower inode numbers were labelled: see fillBatch
-	outcome   outcome // what the tally holds for its own label
-	spoiled   bool    // its entries could not all be read: counted as failed
-	rereading bool    // the root on its second reading: see reread
+	shared        bool    // others may know of it; else the cache's mutex is not needed
+	extent        extent  // how much of it is looked at
+	asListed      bool    // known to need no order of inodes
+	labelledBelow uint64  // the inode number below which its entries were gathered and labelled
+	outcome       outcome // what the tally holds for its own label
+	spoiled       bool    // its entries could not all be read: counted as failed
+	rereading     bool    // the root on its second reading: see reread
 }
 
 // pathMost is how many bytes of names a path in a message has, which is as long as a
@@ -81,8 +81,8 @@ func (d *dir) path(name string) string {
 // deepest first, so that those far above may lie far apart (see victim).
 //
 // What is pinned stays open whatever the limit: two directories a worker, half as
-// many rests as the limit and one a worker, and three batches: one that is gathered
-// and the windows. None of it grows with the tree.
+// many rests as the limit and one a worker, and three gatherings: one of a whole
+// directory and the windows. None of it grows with the tree.
 //
 // One mutex serves all workers: it is taken a few times a directory, against
 // some ten microseconds of system calls for each.
@@ -265,7 +265,7 @@ func (c *cache) keep(d *dir) bool {
 	return c.rests <= c.limit/2
 }
 
-// pin keeps d open for a batch. The caller is in d.
+// pin keeps d open for a gathering. The caller is in d.
 func (c *cache) pin(d *dir) {
 	c.mu.Lock()
 	d.share()

@@ -28,8 +28,7 @@
 //	walk_linux.go       a worker: read a directory, share the rest
 //	enter_linux.go      a directory: open it, label it, go on with what is in it
 //	row_linux.go        plain entries, a row at a time
-//	sort_linux.go       large directories of ext4 in the order of inodes
-//	batch_linux.go      what fits of one into memory, by inode number
+//	sort_linux.go       directories of ext4 in the order of inodes, which internal/order makes
 //	dir_linux.go        directories kept open, within a limit
 //	label_linux.go      one entry: read, compare, write
 //	overlay_linux.go    what overlayfs copies for a label

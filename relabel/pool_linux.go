@@ -145,9 +145,8 @@ func (r *run) walk(ctx context.Context, t *task, m *mount, seeds []item) error {
 func (w *worker) retire() {
 	w.releaseParent()
 	w.closeVisited()
-	w.buf, w.other, w.order, w.sorted = nil, nil, nil, nil
+	w.buf, w.ordered = nil, nil
 	w.chunk.Store(nil)
-	w.going.Store(nil)
 	w.io.Enter(w.proc.Cwd)
 }
 

@@ -15,9 +15,9 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
-// chunk is what a worker goes through: a buffer of directory records, or a slice
-// of a batch, a row at a time. Names that nothing is special about are labelled
-// in sweeps, the others one by one.
+// chunk is what a worker goes through: a buffer of directory records, a row at a
+// time. Names that nothing is special about are labelled in sweeps, the others one
+// by one.
 //
 // Who owns what: row.Next is taken by compare and swap, by the worker from name
 // to name, and by another that takes all that is left from a worker that is held
@@ -28,10 +28,8 @@ type chunk struct {
 	n     int // names in the row: . and .. are none
 	plain [sys.RowLen]bool
 
-	dir   *dir
-	buf   []byte   // the records, whole
-	batch *batch   // in their place
-	words []uint64 // of its index: the row
+	dir *dir
+	buf []byte // the records, whole
 
 	left atomic.Int32 // the name at which somebody took the rest
 	mu   *sync.Mutex
@@ -75,7 +73,6 @@ func (w *worker) records(d *dir, fd int, buf []byte) {
 	}
 	defer w.turnPage() // while d is open
 	c := w.chunk.Load()
-	w.going.Store(c)
 	for off := 0; off < len(buf) && !w.stopped(); {
 		next, err := c.load(w, d, buf, off)
 		if !w.through(c, d, fd) {
@@ -87,22 +84,6 @@ func (w *worker) records(d *dir, fd int, buf []byte) {
 			return
 		}
 		off = next
-	}
-}
-
-// words labels a slice of a batch.
-func (w *worker) words(b *batch, fd int, index []uint64) {
-	if w.sorted == nil {
-		w.sorted = newChunk(w)
-	}
-	defer w.turnPage()
-	c := w.sorted
-	w.going.Store(c)
-	for len(index) > 0 && !w.stopped() {
-		n := min(len(index), w.rowLen)
-		c.loadBatch(w, b, index[:n])
-		w.through(c, b.dir, fd)
-		index = index[n:]
 	}
 }
 
@@ -132,20 +113,6 @@ func (c *chunk) load(w *worker, d *dir, buf []byte, off int) (int, error) {
 	return off, err
 }
 
-// loadBatch makes a row of words of b's index.
-func (c *chunk) loadBatch(w *worker, b *batch, words []uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	w.show()
-	c.dir, c.batch, c.words, c.n = b.dir, b, words, len(words)
-	c.row.Base, c.row.Head = unsafe.SliceData(b.names), 0
-	for i, word := range words {
-		c.row.At[i] = uint32(word & atMask)
-		c.plain[i] = w.plain(b.entry(word))
-	}
-	c.row.Next.Store(0)
-}
-
 // plain says that an entry is labelled and nothing else is to be asked of it.
 func (w *worker) plain(e sys.Dirent) bool {
 	return e.Kind != sys.KindDir && e.Kind != sys.KindUnknown && !w.m.special[e.Ino]
@@ -153,9 +120,6 @@ func (w *worker) plain(e sys.Dirent) bool {
 
 // at is entry i of the row.
 func (c *chunk) at(i int) sys.Dirent {
-	if c.batch != nil {
-		return c.batch.entry(c.words[i])
-	}
 	e, _, _ := sys.Parse(c.buf[c.row.At[i]:]) // it was parsed before
 	return e
 }
@@ -192,7 +156,7 @@ func (w *worker) through(c *chunk, d *dir, fd int) bool {
 		w.entry(d, fd, c.at(i))
 		i++
 	}
-	w.learn()
+	w.noteRight()
 	return c.move(i, closed)
 }
 
@@ -283,7 +247,7 @@ func (w *worker) broken(c *chunk, d *dir, fd, i int, trouble sys.Trouble, errno 
 func (w *worker) sweepsAt() (xattrio.SyscallKind, *byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c := w.going.Load()
+	c := w.chunk.Load()
 	if c == nil {
 		return xattrio.Row, nil
 	}

@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -23,33 +21,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
-
-// TestBatchSort: by inode number, nothing lost, whatever the numbers have in
-// common.
-func TestBatchSort(t *testing.T) {
-	random := rand.New(rand.NewPCG(3, 4))
-	var b batch // its memory is used again
-	for _, n := range []int{0, 1, 2, 3000, 100, 70000} {
-		for _, mask := range []uint64{0, 1, 1 << 31, 0x7ff, 0x3ff800, 0xffc00000, 0xffffffff} {
-			words := make([]uint64, n)
-			for i := range words {
-				words[i] = (random.Uint64()&mask+12)<<inoBits | uint64(i)
-			}
-			b.index = append(b.index[:0], words...)
-			b.sort()
-			if !slices.IsSortedFunc(b.index, func(x, y uint64) int { return int(x>>inoBits) - int(y>>inoBits) }) {
-				t.Errorf("%d words of %x are not sorted", n, mask)
-			}
-			slices.Sort(words)
-			if slices.Sort(b.index); !slices.Equal(words, b.index) {
-				t.Errorf("%d words of %x are others now", n, mask)
-			}
-		}
-	}
-}
 
 // TestWindows: a directory is labelled in the order of inodes, in the buffer, in
 // one window or in many, and nothing is left out.
@@ -147,65 +120,6 @@ func TestGathered(t *testing.T) {
 	}
 }
 
-// TestBatchFull: names of a few inodes that exceed the budget are refused as soon as
-// they do, without a look at those kept for each that follows.
-func TestBatchFull(t *testing.T) {
-	const budget = 64 << 10
-	name := []byte(strings.Repeat("n", 250) + "\x00")[:250]
-	for _, c := range []struct {
-		what    string
-		buckets uint64 // among which the names are spread
-		full    bool
-	}{
-		{"one bucket", 1, true},
-		{"two buckets", 2, true},
-		{"many buckets", 100, false},
-	} {
-		b := newBatch(budget)
-		b.reset(nil, 0)
-		b.plan(budget)
-		room, fits, n := cap(b.names), true, 0
-		for fits && n < 10_000 {
-			fits = b.add(sys.Dirent{Ino: uint64(n) % c.buckets << bucketBits, Name: name}, budget)
-			n++
-		}
-		// With two buckets the range is cut down to one of them on the way.
-		if most := int(c.buckets) * budget / 250; fits == c.full || c.full && n > most+1 {
-			t.Errorf("%s: after %d names it fits: %t", c.what, n, fits)
-		}
-		if cap(b.names) != room || b.size() > budget+sys.RecordMax {
-			t.Errorf("%s: memory for %d bytes became %d", c.what, room, cap(b.names))
-		}
-	}
-}
-
-// TestBatchReadings: a directory is read a bounded number of times, and what was not
-// reached by then is left. A bucket counts no further than the counter goes.
-func TestBatchReadings(t *testing.T) {
-	const budget, buckets = 4 << 10, 3 * mostReadings
-	name := []byte(strings.Repeat("n", 250) + "\x00")[:250]
-	b := newBatch(budget)
-	b.reset(nil, 0)
-	readings, kept := 0, 0
-	for b.plan(budget) {
-		readings++
-		for i := range uint64(buckets * 10) {
-			if ino := i / 10 << bucketBits; ino >= b.from && !b.add(sys.Dirent{Ino: ino, Name: name}, budget) {
-				t.Fatal("does not fit")
-			}
-		}
-		kept += len(b.index)
-	}
-	if readings != mostReadings || b.from != uint64(kept/10)<<bucketBits {
-		t.Errorf("%d readings kept %d; the next begins at %d", readings, kept, b.from>>bucketBits)
-	}
-	b.weights[0] = math.MaxUint32 - 3
-	b.add(sys.Dirent{Name: name}, budget)
-	if b.weights[0] != math.MaxUint32 {
-		t.Errorf("a bucket counts %d", b.weights[0])
-	}
-}
-
 // TestManyNames: a directory with more names in one bucket than the budget holds is
 // read about twice; all is labelled, and each name counts once.
 func TestManyNames(t *testing.T) {
@@ -257,16 +171,16 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// inWords tells a Throttle whether the worker that it is called for labels a slice.
+// inSlice tells a Throttle whether the worker that it is called for labels a slice.
 // That is read from the stacks: Throttle has a goroutine of its own, which the
 // worker's has created.
-func inWords() bool {
+func inSlice() bool {
 	buf := make([]byte, 1<<20)
 	_, creator, _ := strings.Cut(string(buf[:runtime.Stack(buf, false)]), " in goroutine ")
 	creator, _, _ = strings.Cut(creator, "\n")
 	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
 		if strings.HasPrefix(stack, "goroutine "+creator+" ") {
-			return strings.Contains(stack, "(*worker).words(")
+			return strings.Contains(stack, "(*worker).labelSlice(")
 		}
 	}
 	return false
@@ -309,7 +223,7 @@ func lined(t *testing.T, root string, rename bool) {
 	r, err := tree(ctx, root, label, Options{
 		Threads: 2, OnBegin: func(ask func() State) { state = ask },
 		Throttle: func(context.Context, int) {
-			if inWords() {
+			if inSlice() {
 				once.Do(wait)
 			}
 		},

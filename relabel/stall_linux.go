@@ -237,7 +237,7 @@ func (w *worker) watch(c *crew) {
 // place is where a worker is, to be compared with where it is later.
 func (w *worker) place() any {
 	next := int32(0)
-	if c := w.going.Load(); c != nil {
+	if c := w.chunk.Load(); c != nil {
 		next = c.row.Next.Load()
 	}
 	return [6]any{w.items.Load(), w.name.Load(), w.doing.Load(), w.step.Load(), next, w.pauses.Load()}

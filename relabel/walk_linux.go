@@ -10,28 +10,29 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/relabel/internal/order"
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
-// item is a piece of work: a directory to enter, which is name in dir; a slice
-// of a sorted batch; records of dir that were read; or with none of these, the
-// rest of a directory that is open.
+// item is a piece of work: a directory to enter, which is name in dir; a range of
+// dir to gather, or a slice of what was; records of dir that were read; or with none
+// of these, the rest of a directory that is open.
 type item struct {
-	dir   *dir
-	name  string // with its NUL
-	batch *batch
-	from  int    // where in the batch the slice begins
-	rest  []byte // records that another worker had read, but was held up
-	page  *page  // what it bore is on disk, and it may be written
-	keep  bool   // what waits in the ledger is to be put on disk
+	dir       *dir
+	name      string // with its NUL
+	gathering *gathering
+	slice     order.Slice // zero: gather
+	rest      []byte      // records that another worker had read, but was held up
+	page      *page       // what it bore is on disk, and it may be written
+	keep      bool        // what waits in the ledger is to be put on disk
 }
 
 // goesOn says that the item is the rest of a directory: it holds that open.
 func (it item) goesOn() bool {
-	return it.name == "" && it.batch == nil && it.rest == nil && it.page == nil && !it.keep
+	return it.name == "" && it.gathering == nil && it.rest == nil && it.page == nil && !it.keep
 }
 
 const (
@@ -63,17 +64,15 @@ type worker struct {
 	io          xattrio.IO
 	buf         []byte
 	tally       tally
-	wrongStreak int    // wrong labels in a row
-	sinceGuess  int    // entries since the walk began to guess
-	eios        int    // EIOs in a row
-	sinceYield  int    // entries since others had a turn
-	held        *dir   // stays open for the items that come next
-	closeNext   int    // a directory to close, or -1: see releaseVisited
-	owed        int    // items that expected it, and were worked on
-	sorted      *chunk // for rows of a batch
-	order       []uint64
-	other       []byte // what buf becomes when its records are put in order
-	rowLen      int    // the most names of a row
+	wrongStreak int          // wrong labels in a row
+	sinceGuess  int          // entries since the walk began to guess
+	eios        int          // EIOs in a row
+	sinceYield  int          // entries since others had a turn
+	held        *dir         // stays open for the items that come next
+	closeNext   int          // a directory to close, or -1: see releaseVisited
+	owed        int          // items that expected it, and were worked on
+	ordered     *order.Batch // of buf
+	rowLen      int          // the most names of a row
 
 	page      *page      // being filled: see former_linux.go
 	journaled bool       // what is labelled now was recorded
@@ -89,8 +88,7 @@ type worker struct {
 	doing  atomic.Uint32         // an xattrio.SyscallKind
 	items  atomic.Uint64         // worked on so far
 	passed atomic.Int64          // entries met, but for those of the row at hand
-	chunk  atomic.Pointer[chunk] // of a buffer; others may take its rest
-	going  atomic.Pointer[chunk] // whose row it goes through: that one, or of a batch
+	chunk  atomic.Pointer[chunk] // of buf; others may take its rest
 	paused atomic.Bool           // by the caller: see pace
 	pauses atomic.Uint32         // that have ended
 	mu     sync.Mutex
@@ -112,8 +110,10 @@ func (w *worker) do(it item) {
 		w.keepDue()
 	case it.page != nil:
 		w.write(it.page)
-	case it.batch != nil:
-		w.slice(it.batch, it.from)
+	case it.slice != order.Slice{}:
+		w.labelSlice(it.gathering, it.slice)
+	case it.gathering != nil:
+		w.gather(it.gathering)
 	case it.rest != nil:
 		w.finish(it.dir, it.rest)
 	case it.name != "":
@@ -121,7 +121,7 @@ func (w *worker) do(it item) {
 		w.enter(it.dir, it.name)
 	default:
 		w.cache.kept()
-		if !w.gather(it.dir) {
+		if !w.queueRest(it.dir) {
 			w.scan(it.dir, int(it.dir.fd))
 		}
 		w.cache.release(it.dir)
@@ -172,7 +172,7 @@ func (w *worker) scan(d *dir, fd int) {
 func (w *worker) share(d *dir, fd, n int, more bool) {
 	if more {
 		var taken bool
-		if n, taken = w.sample(d, fd, n); taken || w.window(d, fd, n) {
+		if n, taken = w.queueSampled(d, fd, n); taken || w.fillWindow(d, fd, n) {
 			return
 		}
 		if w.cache.keep(d) {
@@ -187,8 +187,7 @@ func (w *worker) share(d *dir, fd, n int, more bool) {
 		w.spread(d, fd, n)
 		return
 	}
-	w.arrange(d, n)
-	w.records(d, fd, w.buf[:n])
+	w.labelBuffer(d, fd, n)
 }
 
 // spread makes many pieces of work of the n bytes of records in the buffer: where
@@ -249,8 +248,8 @@ func (w *worker) entry(d *dir, fd int, e sys.Dirent) {
 // be more. Only a reading of nothing is the end.
 func (w *worker) fill(d *dir, fd int) (n int, more bool) {
 	n, more = w.refill(d, fd, 0, 0)
-	if d.least > 0 {
-		n = len(dropBelow(w.buf[:n], d.least))
+	if d.labelledBelow > 0 {
+		n = len(order.DropBelow(w.buf[:n], d.labelledBelow))
 	}
 	return n, more
 }

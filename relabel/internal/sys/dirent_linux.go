@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -76,14 +77,20 @@ func IsDot(name []byte) bool {
 	return name[0] == '.' && (len(name) == 1 || len(name) == 2 && name[1] == '.')
 }
 
+// RecordLen is how long the record of a name of n bytes is.
+func RecordLen(n int) int { return (header + n + 1 + 7) &^ 7 }
+
 // AppendRecord adds a directory record to buf, as Parse reads it.
 func AppendRecord(buf []byte, ino uint64, kind Kind, name []byte) []byte {
-	length := (header + len(name) + 1 + 7) &^ 7
-	at := len(buf)
-	buf = append(buf, make([]byte, length)...)
-	binary.NativeEndian.PutUint64(buf[at:], ino)
-	binary.NativeEndian.PutUint16(buf[at+16:], uint16(length))
-	buf[at+18] = byte(kind)
-	copy(buf[at+header:], name)
+	length := RecordLen(len(name))
+	buf = slices.Grow(buf, length)
+	buf = buf[:len(buf)+length]
+	record := buf[len(buf)-length:]
+	binary.NativeEndian.PutUint64(record[length-8:], 0) // the NUL, and what is behind it
+	binary.NativeEndian.PutUint64(record, ino)
+	binary.NativeEndian.PutUint64(record[8:], 0)
+	binary.NativeEndian.PutUint16(record[16:], uint16(length))
+	record[18] = byte(kind)
+	copy(record[header:], name)
 	return buf
 }

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package order
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
+
+// entries are what sorted slices of b yield, in their order.
+func entries(t *testing.T, b *Batch) []sys.Dirent {
+	t.Helper()
+	var all []sys.Dirent
+	buf := make([]byte, 4096)
+	count := b.Sort()
+	for i := range count {
+		s := b.Slice(i)
+		for {
+			records := s.Next(buf)
+			if len(records) == 0 {
+				break
+			}
+			if err := each(records, func(e sys.Dirent) { e.Name = slices.Clone(e.Name); all = append(all, e) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if last := s.Done(); last != (i == count-1) {
+			t.Errorf("slice %d of %d is the last: %t", i, count, last)
+		}
+	}
+	return all
+}
+
+// listing is directory records of n entries, the inode number of each by ino.
+func listing(n int, ino func(i int) uint64) []byte {
+	buf := sys.AppendRecord(nil, 2, sys.KindDir, []byte("."))
+	buf = sys.AppendRecord(buf, 2, sys.KindDir, []byte(".."))
+	kinds := []sys.Kind{sys.KindFile, sys.KindDir, sys.KindUnknown}
+	for i := range n {
+		buf = sys.AppendRecord(buf, ino(i), kinds[i%len(kinds)], fmt.Append(nil, i))
+	}
+	return buf
+}
+
+// TestBatchSort: by inode number, nothing lost, whatever the numbers have in
+// common.
+func TestBatchSort(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	b := NewBatch(2 << 20) // its memory is used again
+	for _, n := range []int{0, 1, 2, 3000, 100, 70000} {
+		for _, mask := range []uint64{0, 1, 1 << 31, 0x7ff, 0x3ff800, 0xffc00000, 0xfffffff0} {
+			inos := make([]uint64, n)
+			for i := range inos {
+				inos[i] = random.Uint64()&mask + 12
+			}
+			records := listing(n, func(i int) uint64 { return inos[i] })
+			b.Reset()
+			if err := b.Put(records); err != nil || b.Len() != n {
+				t.Fatalf("%d of %d: %v", b.Len(), n, err)
+			}
+			got := entries(t, b)
+			if !slices.IsSortedFunc(got, byIno) {
+				t.Errorf("%d entries of %x are not sorted", n, mask)
+			}
+			same(t, got, records)
+		}
+	}
+}
+
+func byIno(a, b sys.Dirent) int { return int(a.Ino) - int(b.Ino) }
+
+// same compares entries, in any order, with records.
+func same(t *testing.T, got []sys.Dirent, records []byte) {
+	t.Helper()
+	count := map[string]int{}
+	if err := each(records, func(e sys.Dirent) { count[fmt.Sprintf("%+v", e)]++ }); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range got {
+		count[fmt.Sprintf("%+v", e)]--
+	}
+	for e, n := range count {
+		if n != 0 {
+			t.Fatalf("%s: %d times too few", e, n)
+		}
+	}
+}
+
+// TestPlan: of a directory that does not fit at once each entry is kept in one
+// reading, in the order of inode numbers over all of them.
+func TestPlan(t *testing.T) {
+	const n = 20_000
+	random := rand.New(rand.NewPCG(5, 6))
+	for _, buckets := range []uint64{1, 7, 40, 1000} {
+		records := listing(n, func(int) uint64 { return random.Uint64N(buckets << bucketBits) })
+		p := NewPlan(64 << 10)
+		p.Begin()
+		var got []sys.Dirent
+		readings := 0
+		for more := true; more; readings++ {
+			p.Next()
+			for _, part := range [][]byte{records[:32*(n/3)], records[32*(n/3):]} {
+				if err := p.Add(DropBelow(slices.Clone(part), p.From())); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if more = p.Fits() && p.More(); p.Fits() {
+				got = append(got, entries(t, p.Batch)...)
+			}
+		}
+		if fits := buckets > 1; p.Fits() != fits {
+			t.Errorf("%d buckets: fits: %t", buckets, p.Fits())
+		} else if !fits {
+			continue
+		}
+		if readings < 3 || readings > 12 || !slices.IsSortedFunc(got, byIno) {
+			t.Errorf("%d buckets: %d readings, sorted: %t", buckets, readings, slices.IsSortedFunc(got, byIno))
+		}
+		same(t, got, records)
+	}
+}
+
+// TestMalformed: entries before a malformed record are kept, and it is an error;
+// what is dropped leaves it where it is.
+func TestMalformed(t *testing.T) {
+	records := append(listing(2, func(i int) uint64 { return uint64(i) }), 1, 2, 3)
+	b := NewBatch(4096)
+	if err := b.Put(records); err == nil || b.Len() != 2 {
+		t.Errorf("%d entries: %v", b.Len(), err)
+	}
+	tooLong := sys.AppendRecord(nil, 1, sys.KindFile, []byte(".."+strings.Repeat("n", 256)))
+	if err := b.Put(tooLong); err == nil || b.Len() != 2 {
+		t.Errorf("a name of 258 bytes: %d entries, %v", b.Len(), err)
+	}
+	if left := DropBelow(slices.Clone(records), 9); string(left) != "\x01\x02\x03" {
+		t.Errorf("%q is left", left)
+	}
+}
+
+// long is a record with a name of 249 bytes: 258 bytes of the budget.
+func long(ino uint64) []byte {
+	return sys.AppendRecord(nil, ino, sys.KindFile, []byte(strings.Repeat("n", 249)))
+}
+
+// TestBatchFull: names of a few inodes that exceed the budget are refused as soon as
+// they do, without a look at those kept for each that follows.
+func TestBatchFull(t *testing.T) {
+	const budget = 64 << 10
+	for _, c := range []struct {
+		what    string
+		buckets uint64 // among which the names are spread
+		full    bool
+	}{
+		{"one bucket", 1, true},
+		{"two buckets", 2, true},
+		{"many buckets", 100, false},
+	} {
+		p := NewPlan(budget)
+		p.Begin()
+		p.Next()
+		room, n := cap(p.names), 0
+		for p.Fits() && n < 10_000 {
+			if err := p.Add(long(uint64(n) % c.buckets << bucketBits)); err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+		// With two buckets the range is cut down to one of them on the way.
+		if most := int(c.buckets) * budget / 250; p.Fits() == c.full || c.full && n > most+1 {
+			t.Errorf("%s: after %d names it fits: %t", c.what, n, p.Fits())
+		}
+		if cap(p.names) != room || p.size() > budget+sys.RecordMax {
+			t.Errorf("%s: memory for %d bytes became %d", c.what, room, cap(p.names))
+		}
+	}
+}
+
+// TestBatchReadings: a directory is read a bounded number of times, and what was not
+// reached by then is left. A bucket counts no further than the counter goes.
+func TestBatchReadings(t *testing.T) {
+	const budget, buckets = 4 << 10, 3 * mostReadings
+	p := NewPlan(budget)
+	p.Begin()
+	readings, kept := 0, 0
+	for p.Next(); p.Fits(); p.Next() {
+		readings++
+		for i := range uint64(buckets * 10) {
+			if ino := i / 10 << bucketBits; ino >= p.From() {
+				if err := p.Add(long(ino)); err != nil || !p.Fits() {
+					t.Fatal("does not fit", err)
+				}
+			}
+		}
+		kept += p.Len()
+	}
+	if readings != mostReadings || p.From() != uint64(kept/10)<<bucketBits {
+		t.Errorf("%d readings kept %d; the next begins at %d", readings, kept, p.From()>>bucketBits)
+	}
+	p.Begin()
+	p.Next()
+	p.weights = append(p.weights, math.MaxUint32-3)
+	if err := p.Add(long(0)); err != nil || p.weights[0] != math.MaxUint32 {
+		t.Errorf("a bucket counts %d: %v", p.weights[0], err)
+	}
+}
