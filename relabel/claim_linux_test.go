@@ -13,12 +13,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
+	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -98,7 +98,7 @@ func sealEach(t *testing.T, root string, labels []string) {
 	if err != nil || !r.Complete || len(bearing(t, root, want)) != len(treetest.Read(t, root)) {
 		t.Errorf("%q: %+v, %v", labels, r, err)
 	}
-	if _, err := unix.Getxattr(root, claimName, nil); !errors.Is(err, unix.ENODATA) {
+	if _, err := unix.Getxattr(root, commit.ClaimName, nil); !errors.Is(err, unix.ENODATA) {
 		t.Errorf("%q: a claim is left: %v", labels, err)
 	}
 }
@@ -110,28 +110,13 @@ func TestSealWithoutClaim(t *testing.T) {
 	for _, old := range secctx.Seals("", newLabel) {
 		root := grow(t, on(t, "tmpfs"), "default label="+old+"\n"+some)
 		stopped(t, root, newLabel, 20)
-		if err := unix.Removexattr(root, claimName); err != nil {
+		if err := unix.Removexattr(root, commit.ClaimName); err != nil {
 			t.Fatal(err)
 		}
 		was := labelOf(t, root)
 		stopped(t, root, newLabel, 40)
 		if is := labelOf(t, root); was == old || is == was || is == newLabel {
 			t.Errorf("from %s: %s, then %s", old, was, is)
-		}
-	}
-}
-
-// TestClaim: what is written is read back, and nothing else is one.
-func TestClaim(t *testing.T) {
-	for _, k := range []claim{{newLabel, oldLabel, []string{"a", "b"}}, {newLabel, "", nil}, {"a", "b", []string{"c"}}} {
-		got, ok := parseClaim(k.String())
-		if !ok || got.want != k.want || got.seal != k.seal || !slices.Equal(got.former, k.former) {
-			t.Errorf("%q: %+v, %t", k, got, ok)
-		}
-	}
-	for _, text := range []string{"", "version=1", "version=2 want=a seal=b former=c", "version=1 want=a seal=b", "version=1 wants=a seal=b former=", "version=1 want=a seal=b former"} {
-		if k, ok := parseClaim(text); ok {
-			t.Errorf("%q is %+v", text, k)
 		}
 	}
 }
@@ -160,20 +145,6 @@ func unlocked(ctx context.Context, path, label string, o Options) (Report, error
 	err = r.relabel(ctx, root)
 	r.total.fill(&r.report)
 	return r.report, err
-}
-
-// TestGiveWay: a run that has replaced the claim of another waits until that one has
-// noticed, and no other run waits.
-func TestGiveWay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, replaced := range []bool{true, false} {
-			begin := time.Now()
-			err := (&record{replaced: replaced}).giveWay(t.Context())
-			if waited := time.Since(begin); err != nil || (waited > heedEvery) != replaced {
-				t.Errorf("replaced: %t, waited for %v, %v", replaced, waited, err)
-			}
-		}
-	})
 }
 
 // TestTwoRuns: of two runs to different labels that do not see each other's lock
@@ -280,24 +251,12 @@ func TestOvertakenSoon(t *testing.T) {
 	r, err := Tree(t.Context(), root, newLabel, Options{Threads: 1, NoSync: true, Throttle: func(_ context.Context, n int) {
 		if asked += n; asked == n {
 			treetest.Set(t, root, ".", "system_u:object_r:default_t:s0:c7,c8")
-			time.Sleep(heedEvery) // then it is looked at again
+			time.Sleep(commit.Every) // then it is looked at again
 		}
 	}})
 	adds(t, r)
 	if !errors.Is(err, ErrOvertaken) || r.Written > 100 {
 		t.Errorf("%+v, %v", r, err)
-	}
-}
-
-// TestHeedClock: the root is looked at also where the clock was put back.
-func TestHeedClock(t *testing.T) {
-	looked := 0
-	w := &worker{run: &run{ours: func() error { looked++; return nil }}}
-	w.heeded.Store(time.Now().Add(time.Hour).UnixNano())
-	w.heed()
-	w.heed()
-	if looked != 1 {
-		t.Errorf("looked %d times", looked)
 	}
 }
 
@@ -357,7 +316,7 @@ func TestShared(t *testing.T) {
 		}
 		label := map[bool]string{true: oldLabel, false: newLabel}[held]
 		r, err := Tree(t.Context(), root, label, Options{NoSync: true})
-		if err != nil || !r.Complete || held && r.Elapsed < noticed {
+		if err != nil || !r.Complete || held && r.Elapsed < commit.Noticed {
 			t.Errorf("held: %t: %+v, %v", held, r, err)
 		}
 	}

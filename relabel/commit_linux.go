@@ -3,11 +3,10 @@
 package relabel
 
 import (
-	"syscall"
 	"time"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
-	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
 // LastCommit returns what the last run left on root; the zero Commit if there
@@ -37,18 +36,12 @@ func lastCommit(root string) (Commit, error) {
 	if err := r.learn(at); err != nil {
 		return Commit{}, err
 	}
-	attr := sys.NewAttr(markName, nil)
-	n, e := attr.GetxattrFd(at.At)
-	switch e {
-	case 0:
-	case errNoLabel, errLongLabel, syscall.ENOTSUP, syscall.EPERM:
-		return Commit{}, nil
-	default:
+	k, e := commit.Last(at.At)
+	if e != 0 {
 		return Commit{}, pathError("getxattr", at.Path, e)
 	}
-	k, ok := parseMark(string(attr.Value(n)))
-	if !ok || !k.vouches(k.label, natal(at.At), time.Now()) {
+	if k == (commit.Mark{}) {
 		return Commit{}, nil
 	}
-	return Commit{k.label, time.Unix(0, k.start), time.Unix(0, k.left), k.entries, k.written}, nil
+	return Commit{k.Label, time.Unix(0, k.Start), time.Unix(0, k.Left), k.Entries, k.Written}, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -33,7 +34,7 @@ func TestLastCommit(t *testing.T) {
 		if err != nil || c.Label != newLabel || c.Entries != grownAll || c.Written != grownAll || c.Began.Before(before) || c.Ended.Before(c.Began) || c.Ended.After(time.Now()) {
 			t.Errorf("after: %+v, %v", c, err)
 		}
-		if err := unix.Setxattr(dir, markName, []byte("version=1 label=x"), 0); err != nil {
+		if err := unix.Setxattr(dir, commit.MarkName, []byte("version=1 label=x"), 0); err != nil {
 			t.Fatal(err)
 		}
 		if c, err := LastCommit(dir); err != nil || c != (Commit{}) {

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -29,7 +30,7 @@ func TestMarkCopied(t *testing.T) {
 			}
 			mark, err := getMark(from)
 			if err == nil {
-				err = unix.Setxattr(to, markName, []byte(mark), 0)
+				err = unix.Setxattr(to, commit.MarkName, []byte(mark), 0)
 			}
 			if err != nil {
 				t.Error(err)

@@ -12,16 +12,14 @@
 //	internal/mounts     what /proc tells: the table of mounts, where the root lies
 //	internal/policy     what the loaded policy makes of the label; why it refused one
 //	tree_linux.go       the path itself: open, lock, probe, walk, commit
-//	internal/commit     one relabel of a volume at a time
+//	internal/commit     lock, seal, commit, mark: a root that vouches for what is true
 //	labelled_linux.go   is it labelled already?
 //	probes_linux.go     how many who ask so may hang
 //	mount_linux.go      each mount of the tree, and what in it is left alone
 //	submount_linux.go   what is mounted beneath the root
 //	confine_linux.go    the private clone; openat2 or mount ids without it
-//	record_linux.go     the root's label: seal, commit, revoke, second reading
-//	claim_linux.go      whose seal it is, and whether the root is still ours
+//	root_linux.go       what the commit has to know of the walk; the second reading
 //	since_linux.go      what cannot have changed since an earlier run
-//	proof_linux.go      what a run has proved, and the mark that it leaves
 //	budget.go           workers and descriptors, shared by all runs of the process
 //	pool_linux.go       the workers; internal/steal shares the work among them
 //	tune_linux.go       as many workers as is best, where it is left to us

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
+	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 )
 
 // Errors that a caller may branch on, with errors.Is. Where the kernel or the
@@ -22,7 +23,7 @@ var (
 	ErrRefused = errors.New("relabelling is not allowed")
 	// ErrOvertaken says that the root lost what this run had left on it: another
 	// relabel seems to be at work, which does not share the lock.
-	ErrOvertaken = errors.New("another relabel seems to be at work")
+	ErrOvertaken = commit.ErrOvertaken
 	// ErrHardLinks says that a file has several names, where Options.HardLinks
 	// makes that an error.
 	ErrHardLinks = errors.New("the file has several names (hard links)")

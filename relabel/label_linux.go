@@ -13,12 +13,6 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/undo"
 )
 
-const (
-	errWouldBlock = syscall.EWOULDBLOCK
-	errNoLabel    = syscall.ENODATA
-	errLongLabel  = syscall.ERANGE
-)
-
 // label makes t bear the label, and reports what stood in the way. d is the
 // directory that t is in or, where t has no name, t itself.
 func (w *worker) label(t xattrio.Target, d *dir) outcome {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
+	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
@@ -130,10 +131,8 @@ func (r *run) bears(root *mount, depth Depth) (bool, string, error) {
 		return false, "", r.fatal(pathError(op, root.Path, e))
 	}
 	have := has.String()
-	if have == r.want && root.Stat.Kind == sys.KindDir {
-		if k, is := readClaim(root.At, (*sys.Attr).GetxattrFd); is && k.seal == have {
-			return false, have, nil // it vouches for nothing
-		}
+	if have == r.want && root.Stat.Kind == sys.KindDir && commit.IsSeal(root.At, have) {
+		return false, have, nil // it vouches for nothing
 	}
 	if have != r.want || depth == Root || root.Stat.Kind != sys.KindDir {
 		return have == r.want, have, nil

@@ -120,9 +120,9 @@ func TestSyncsForOthers(t *testing.T) {
 	treetest.Need(t, "root", "strace")
 	root := grow(t, on(t, "ext4"), "default label="+newLabel+"\ndir .\nfile f\ndir m\nmount m tmpfs\nfile m/f\n")
 	treetest.Set(t, root, "m", newLabel)
-	k := claim{want: newLabel, seal: secctx.Seals("", newLabel)[0]}
-	treetest.Set(t, root, ".", k.seal)
-	if err := unix.Setxattr(root, claimName, []byte(k.String()), 0); err != nil {
+	seal := secctx.Seals("", newLabel)[0]
+	treetest.Set(t, root, ".", seal)
+	if err := unix.Setxattr(root, commit.ClaimName, []byte("version=1 want="+newLabel+" seal="+seal+" former="), 0); err != nil {
 		t.Fatal(err)
 	}
 	calls, out, err := treetest.TraceCmd(t, child(t, "label", root))

@@ -66,6 +66,14 @@ func (r *run) note(format string, args ...any) {
 	}
 }
 
+// failed is why the run has failed by now, if it has.
+func (r *run) failed() error {
+	if err := r.broken(); err != nil || len(r.first) == 0 && r.counted(failure) == 0 {
+		return err
+	}
+	return r.failures()
+}
+
 // failures is the error for what was reported so far.
 func (r *run) failures() error {
 	n := r.counted(failure)

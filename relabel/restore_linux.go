@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
+	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/relabel/undo"
@@ -124,12 +125,11 @@ func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[undo.P
 	}
 	defer root.leave()
 	s.tell(func(report *Report) { report.Way = root.confined.String() + "/" + xattrio.ByDescriptor.String() })
-	c, err := s.openRecord(root)
+	c, err := s.openCommit(root)
 	if err != nil {
 		return err
 	}
-	s.tell(func(report *Report) { report.Interrupted = "" }) // by whatever: it is undone
-	return s.close(s.directory(ctx, c, pages))
+	return s.close(s.directory(ctx, root, c, pages))
 }
 
 // close judges a restore that came to its end, with err or without.
@@ -157,15 +157,9 @@ func (s *restoring) sameRoot(root *mount) error {
 }
 
 // directory restores what is beneath the root, and then the root.
-func (s *restoring) directory(ctx context.Context, c *record, pages iter.Seq2[undo.Page, error]) error {
-	root := c.root
-	if c.right() && !s.o.DryRun {
-		c.unmark()
-		if !s.o.NoSeal {
-			if err := c.writeSeal(s.was); err != nil { // neither this nor what the run gave
-				return err
-			}
-		}
+func (s *restoring) directory(ctx context.Context, root *mount, c *commit.Root, pages iter.Seq2[undo.Page, error]) error {
+	if err := c.Undo(s.was); err != nil {
+		return err
 	}
 	s.count(skipped) // the root, until it has its own
 	s.stirred(root.Stat)
@@ -180,15 +174,15 @@ func (s *restoring) directory(ctx context.Context, c *record, pages iter.Seq2[un
 			return err
 		}
 	}
-	switch {
-	case c.right() || secctx.IsSeal(c.have, s.want) || secctx.IsSeal(c.have, s.was):
-		return s.rootLast(c)
-	case c.have == s.was:
+	switch have := c.Found().String(); {
+	case c.Right() || secctx.IsSeal(have, s.want) || secctx.IsSeal(have, s.was):
+		return s.rootLast(root, c)
+	case have == s.was:
 		s.recount(skipped, right)
-	case c.have == "":
+	case have == "":
 		s.skip(root.Path, "it has no label now")
 	default:
-		s.skip(root.Path, "it has "+c.have+" now")
+		s.skip(root.Path, "it has "+have+" now")
 	}
 	return nil
 }
@@ -206,46 +200,31 @@ func (s *restoring) remnants(ctx context.Context, root *mount) error {
 
 // rootLast gives the root its former label when all else is on disk; or a seal of
 // it, where it would vouch for too much.
-func (s *restoring) rootLast(c *record) error {
+func (s *restoring) rootLast(root *mount, c *commit.Root) error {
 	if s.o.DryRun {
-		s.rootIs(c)
+		s.rootIs(root)
 		return nil
 	}
-	if err := c.sync("syncfs", sys.Syncfs); err != nil {
+	if err := c.Sync("syncfs", sys.Syncfs); err != nil {
 		return err
 	}
 	undone := s.was == s.want && s.counted(written)+s.counted(right) > 0
-	if !s.o.NoSeal && (undone || s.stirs.Load() || s.counted(skipped) > 1) {
-		k, _ := c.claimed()
-		for _, label := range secctx.Seals(s.want, s.was, k.former...) { // none where it is no context, and vouches for nothing
-			if e := sys.NewAttr(xattrio.Attribute, []byte(label)).Fsetxattr(c.fd); e != 0 {
-				continue
-			}
-			s.note("the root got %s: with %s it would vouch for what need not bear that", label, s.was)
-			return c.sync("fsync", sys.Fsync)
-		}
+	if !s.o.NoSeal && (undone || s.stirs.Load() || s.counted(skipped) > 1) && c.Withhold(s.was) {
+		return c.Sync("fsync", sys.Fsync)
 	}
-	c.at("fsetxattr")
-	var e sys.Errno
-	if s.h.Former.None {
-		e = c.attr.Fremovexattr(c.fd)
-	} else {
-		e = sys.NewAttr(xattrio.Attribute, []byte(s.h.Former.Label)).Fsetxattr(c.fd)
-	}
-	if c.at(""); e != 0 && e != errNoLabel {
+	if e := c.PutBack(s.h.Former.Label, s.h.Former.None); e != 0 {
 		s.count(failure)
-		s.reportFailure(c.root.Path, "fsetxattr", e)
+		s.reportFailure(root.Path, "fsetxattr", e)
 		return nil
 	}
-	c.disclaim()
-	s.rootIs(c)
-	return c.sync("fsync", sys.Fsync)
+	s.rootIs(root)
+	return c.Sync("fsync", sys.Fsync)
 }
 
 // rootIs counts the root as written.
-func (s *restoring) rootIs(c *record) {
+func (s *restoring) rootIs(root *mount) {
 	s.recount(skipped, written)
-	s.change(c.root.top, xattrio.Target{}, s.was)
+	s.change(root.top, xattrio.Target{}, s.was)
 }
 
 // stirred takes note of a directory in which something was created, renamed or

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -55,7 +56,7 @@ func bind(t *testing.T, from, at string) {
 // runs: each waits a second for a run whose claim it finds.
 func unclaim(t *testing.T, root string) {
 	t.Helper()
-	if err := unix.Removexattr(root, claimName); err != nil && !errors.Is(err, unix.ENODATA) {
+	if err := unix.Removexattr(root, commit.ClaimName); err != nil && !errors.Is(err, unix.ENODATA) {
 		t.Fatal(err)
 	}
 }

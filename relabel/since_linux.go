@@ -5,12 +5,13 @@ package relabel
 import (
 	"time"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
-// SkipUnchanged rests on the mark of an earlier run (see proof_linux.go): when that
+// SkipUnchanged rests on the mark of an earlier run (see internal/commit): when that
 // began by which everything beneath the root has the label. What was created in a
 // directory since, renamed into it or removed from it has moved the directory's
 // change time (ctime) past that, and a change time cannot be set back. So a
@@ -48,13 +49,21 @@ func (m *mount) extent(parent *dir, st sys.Stat) extent {
 	return changes
 }
 
-// narrow has the walk look only at what has changed since the mark.
-func (c *record) narrow() {
-	if c.earlier.start == 0 {
+// readMark has the walk look only at what has changed since the mark of an earlier
+// run, where there is one to rely on; or State say how many entries that one met.
+func (r *run) readMark(c *commit.Root, root *mount) {
+	if r.o.Skip != SkipUnchanged && r.o.OnBegin == nil {
 		return
 	}
-	c.root.since = time.Unix(0, c.earlier.start)
-	c.root.top.extent = entries
+	k, relied := c.ReadMark()
+	switch {
+	case relied:
+		root.since = time.Unix(0, k.Start)
+		root.top.extent = entries
+		r.tell(func(report *Report) { report.Since = root.since })
+	case len(r.exclude) == 0:
+		r.lastRun.Store(k.Entries)
+	}
 }
 
 // subdirectories makes work of the directories among the records of d, of which

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/test/treetest"
 
@@ -143,14 +144,14 @@ func TestSkipUnchangedWithout(t *testing.T) {
 			if err != nil || !strings.Contains(have, from) {
 				t.Fatalf("%q, %v", have, err)
 			}
-			if err := unix.Setxattr(root, markName, []byte(strings.Replace(have, from, to, 1)), 0); err != nil {
+			if err := unix.Setxattr(root, commit.MarkName, []byte(strings.Replace(have, from, to, 1)), 0); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	future := fmt.Sprintf("left=%d", time.Now().Add(time.Hour).UnixNano())
 	for name, change := range map[string]func(t *testing.T, root string){
-		"no mark":         func(t *testing.T, root string) { _ = unix.Removexattr(root, markName) },
+		"no mark":         func(t *testing.T, root string) { _ = unix.Removexattr(root, commit.MarkName) },
 		"another version": rewrite("version=3", "version=2"),
 		"another label":   rewrite("label=system_u", "label=user_u"),
 		"another root":    rewrite("root=", "root=1"),
@@ -244,41 +245,25 @@ func TestNoMark(t *testing.T) {
 
 func getMark(root string) (string, error) {
 	buf := make([]byte, 4096)
-	n, err := unix.Getxattr(root, markName, buf)
+	n, err := unix.Getxattr(root, commit.MarkName, buf)
 	return string(buf[:max(n, 0)]), err
 }
 
-// TestProof: which mark may be left follows from what was proved, and from that
-// alone.
-func TestProof(t *testing.T) {
-	now := mark{label: newLabel, start: 5e9, left: 6e9, entries: 3, written: 2}
-	earlier := mark{label: newLabel, start: 1e9, left: 2e9, entries: 400, written: 300}
-	changes := mark{label: newLabel, start: 5e9, left: 6e9, entries: 400, written: 300}
-	for p, want := range map[proof]mark{provedAll: now, provedChanges: changes, provedNothing: {}} {
-		if k, ok := p.mark(now, earlier); ok != (p != provedNothing) || ok && k != want {
-			t.Errorf("%d: %v, %t", p, k, ok)
-		}
-	}
+// TestPartial: what is mounted beside the root leaves nothing of it to others.
+func TestPartial(t *testing.T) {
 	for name, c := range map[string]struct {
-		with func(c *record)
-		want proof
+		with    func(r *run)
+		partial bool
 	}{
-		"everything":    {func(*record) {}, provedAll},
-		"changes":       {func(c *record) { c.earlier = earlier }, provedChanges},
-		"vanished":      {func(c *record) { c.total.of[vanished]++ }, provedAll},
-		"skipped":       {func(c *record) { c.total.of[skipped]++ }, provedNothing},
-		"failed":        {func(c *record) { c.earlier, c.total.of[failure] = earlier, 1 }, provedNothing},
-		"excluded":      {func(c *record) { c.exclude = map[mounts.ID]string{{}: excluded} }, provedNothing},
-		"mounted":       {func(c *record) { c.proc.Mounts = []mountinfo.Mount{{Point: "/v/m"}} }, provedNothing},
-		"mounted aside": {func(c *record) { c.proc.Mounts = []mountinfo.Mount{{Point: "/vm"}} }, provedAll},
-		"undated":       {func(c *record) { c.root.dated = false }, provedNothing},
-		"no sync":       {func(c *record) { c.earlier, c.o.NoSync = earlier, true }, provedNothing},
-		"dry run":       {func(c *record) { c.o.DryRun = true }, provedNothing},
+		"whole":         {func(*run) {}, false},
+		"excluded":      {func(r *run) { r.exclude = map[mounts.ID]string{{}: excluded} }, true},
+		"mounted":       {func(r *run) { r.proc.Mounts = []mountinfo.Mount{{Point: "/v/m"}} }, true},
+		"mounted aside": {func(r *run) { r.proc.Mounts = []mountinfo.Mount{{Point: "/vm"}} }, false},
 	} {
-		r := &record{run: &run{proc: &mounts.Proc{}}, root: &mount{dated: true, Mount: &mounts.Mount{Real: "/v"}}}
+		r := &run{proc: &mounts.Proc{}}
 		c.with(r)
-		if got := r.proved(); got != c.want {
-			t.Errorf("%s: %d, not %d", name, got, c.want)
+		if got := r.partial(&mount{Mount: &mounts.Mount{Real: "/v"}}); got != c.partial {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }

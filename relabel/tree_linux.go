@@ -35,7 +35,6 @@ type run struct {
 	exclude      map[mounts.ID]string // not this time
 	selinux      bool                 // the kernel goes by labels
 	listed       map[uint64]bool      // the mounts that were there at the start
-	commits      bool                 // the root is to be written
 	// pagesMost directories wait at most with what they bore.
 	pagesMost int
 	guesses   bool // writing unread is permitted
@@ -43,8 +42,7 @@ type run struct {
 	ledger    *ledger                 // nil: nothing is recorded
 	stop      context.CancelCauseFunc // ends the run
 	main      *task
-	ours      func() error           // whether the root is what this run left; nil: not asked
-	heeded    atomic.Int64           // when that was asked last, in nanoseconds
+	commit    *commit.Root           // of a root that may be written
 	second    atomic.Pointer[func()] // takes back the commit, from the second reading on
 	stalled   bool                   // what attend said last
 	lastRun   atomic.Int64           // State.LastRun
@@ -161,37 +159,44 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 	}
 	defer root.leave()
 	r.tell(func(report *Report) { report.Way = root.confined.String() + "/" + r.way(root).String() })
-	record, err := r.openRecord(root)
+	c, err := r.openCommit(root)
 	if err != nil {
 		return err
 	}
-	record.readMark()
+	if secctx.IsSeal(c.Found().String(), r.want) {
+		r.tell(func(report *Report) { report.Interrupted = r.want })
+	}
+	r.guesses = !c.Right() && !r.o.Exact && !r.o.DryRun
+	r.readMark(c, root)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err := record.seal(); err != nil {
+	was, long := bore(c.Found())
+	if long != 0 && r.o.Recorder != nil {
+		return pathError("fgetxattr", root.Path, long)
+	}
+	if err := r.beginRecord(root, was); err != nil {
 		return err
 	}
-	if err := record.giveWay(ctx); err != nil {
+
+	if err := c.Seal(); err != nil {
+		return err
+	}
+	if err := c.GiveWay(ctx); err != nil {
 		return err
 	}
 	if !r.o.DryRun {
-		r.ours = record.ours
+		r.commit = c
 	}
-	// The root's own label comes last: until then it counts as left alone.
-	r.count(skipped)
-	err = r.descend(ctx, record)
+	r.count(skipped) // the root, until it has the label
+	err = r.walk(ctx, r.main, root, []item{{dir: root.top}})
 	if err == nil {
 		err = r.submounts(ctx, root)
 	}
-	return record.close(ctx, err)
-}
-
-// descend labels what is beneath the root, on its own mount.
-func (r *run) descend(ctx context.Context, c *record) error {
-	m := c.root
-	c.narrow()
-	return r.walk(ctx, r.main, m, []item{{dir: m.top}})
+	if err = c.Close(ctx, err); err == nil {
+		r.tell(func(report *Report) { report.Complete = !r.o.DryRun || r.total.of[written] == 0 })
+	}
+	return err
 }
 
 // prepare asks by path what is needed for each root. Whatever is looked up by a path

@@ -5,58 +5,59 @@ package mutants
 // commits break what makes the root's label true: the seal comes first, the label
 // last, and each is on disk before what relies on it.
 func commits() []Mutant {
-	const record = "relabel/record_linux.go"
-	const claim = "relabel/claim_linux.go"
+	const root = "relabel/internal/commit/root_linux.go"
+	const claim = "relabel/internal/commit/claim_linux.go"
+	const mark = "relabel/internal/commit/mark_linux.go"
 	return []Mutant{
 		{
-			Name: "seal-dropped", By: "TestBackToTheOldLabel", Inside: "TestFailed/ext4",
+			Name: "seal-dropped", By: "TestBackToTheOldLabel in relabel", Inside: "TestFailed/ext4",
 			Breaks: "before the first change the root is sealed",
-			Edits:  edits(record, "c.sealed = c.isSealed()", "c.sealed = true"),
+			Edits:  edits(root, "c.sealed = c.isSealed()", "c.sealed = true"),
 		},
 		{
-			Name: "seal-unsynced", By: "TestOrderOfCalls",
+			Name: "seal-unsynced", By: "TestOrderOfCalls in relabel",
 			Breaks: "the seal is on disk before the first change",
-			Edits:  edits(record, "return true, c.sync(\"fsync\", sys.Fsync)", "return true, nil"),
+			Edits:  edits(root, "return true, c.Sync(\"fsync\", sys.Fsync)", "return true, nil"),
 		},
 		{
-			Name: "seal-blessed", By: "TestSealHolds",
+			Name: "seal-blessed", By: "TestSealHolds in relabel",
 			Breaks: "a root that has what looks like a seal is sealed all the same",
-			Edits:  edits(record, "c.sealed = c.isSealed()", "c.sealed = c.isSealed() || secctx.IsSeal(c.have, c.want)"),
+			Edits:  edits(claim, "found.seal == c.have && c.have != \"\"", "found.seal == c.have || secctx.IsSeal(c.have, c.Want)"),
 		},
 		{
-			Name: "former-forgotten", By: "TestSealEach",
+			Name: "former-forgotten", By: "TestSealEach in relabel",
 			Breaks: "the seal is none of the labels that the root had before runs that were interrupted",
-			Edits:  edits(claim, "secctx.Seals(c.have, c.want, k.former...)", "secctx.Seals(c.have, c.want)"),
+			Edits:  edits(claim, "secctx.Seals(c.have, c.Want, k.former...)", "secctx.Seals(c.have, c.Want)"),
 		},
 		{
-			Name: "overtaken-unasked", By: "TestOvertaken",
+			Name: "overtaken-unasked", By: "TestOvertaken in relabel",
 			Breaks: "the root is committed only if it still has what this run left on it",
 			Edits:  edits(claim, "label == *c.left.Load()", "label != \"\""),
 		},
 		{
-			Name: "overtaken-vouches", By: "TestOvertaken",
+			Name: "overtaken-vouches", By: "TestOvertaken in relabel",
 			Breaks: "a root that another took does not vouch for what this run has written",
 			Edits:  edits(claim, "c.reseal()", "_ = c"),
 		},
 		{
 			Name: "way-not-given", By: "TestGiveWay",
 			Breaks: "a run waits until another, whose claim it replaced, has noticed",
-			Edits:  edits(claim, "case <-time.After(noticed):", "default:"),
+			Edits:  edits(claim, "case <-time.After(Noticed):", "default:"),
 		},
 		{
-			Name: "healer-unseen", By: "TestShared",
+			Name: "healer-unseen", By: "TestShared in relabel",
 			Breaks: "a run waits until another, which heals a root that was right, has noticed",
-			Edits:  edits(claim, "return e == errWouldBlock", "return e == errNotDir"),
+			Edits:  edits(claim, "return e == syscall.EWOULDBLOCK", "return e == syscall.ENOTDIR"),
 		},
 		{
-			Name: "seal-trusted", By: "TestSealWanted",
+			Name: "seal-trusted", By: "TestSealWanted in relabel",
 			Breaks: "a root vouches for nothing where the label that is asked for is its seal",
-			Edits:  edits("relabel/labelled_linux.go", "is && k.seal == have", "is && k.seal == \"\""),
+			Edits:  edits(claim, "is && k.seal == have", "is && k.seal == \"\""),
 		},
 		{
-			Name: "mark-copied", By: "TestMarkCopied",
+			Name: "mark-copied", By: "TestMarkCopied in relabel",
 			Breaks: "a mark holds for the directory it was left on",
-			Edits:  edits("relabel/proof_linux.go", " && k.root == root", ""),
+			Edits:  edits(mark, " && k.Root == root", ""),
 		},
 		{
 			Name: "unmounted-unsaid", By: "TestMountMoves",
@@ -64,17 +65,17 @@ func commits() []Mutant {
 			Edits:  edits("relabel/submount_linux.go", "if e != 0 || r.leaves(info, root, passed) {", "if r.leaves(info, root, passed) || root != nil {"),
 		},
 		{
-			Name: "commit-before-sync", By: "TestOrderOfCalls",
+			Name: "commit-before-sync", By: "TestOrderOfCalls in relabel",
 			Breaks: "everything is on disk before the root vouches for it",
 			Edits: edits(
-				record, "\tif c.unsynced() {\n", "\tif false {\n",
-				record, "return c.reread(ctx)", "if err := c.sync(\"syncfs\", sys.Syncfs); err != nil {\n\t\treturn err\n\t}\n\treturn c.reread(ctx)",
+				root, "\tif c.Unsynced() {\n", "\tif false {\n",
+				root, "return c.reread(ctx)", "if err := c.Sync(\"syncfs\", sys.Syncfs); err != nil {\n\t\treturn err\n\t}\n\treturn c.reread(ctx)",
 			),
 		},
 		{
 			Name: "sync-dropped", By: "TestPowerLoss in test/torture",
 			Breaks: "everything is on disk before the root vouches for it",
-			Edits:  edits(record, "\tif c.unsynced() {\n", "\tif false {\n"),
+			Edits:  edits(root, "\tif c.Unsynced() {\n", "\tif false {\n"),
 		},
 		{
 			Name: "submount-unsynced", By: "TestSyncsForOthers",
@@ -82,34 +83,34 @@ func commits() []Mutant {
 			Edits:  edits("relabel/submount_linux.go", "e := sys.Syncfs(int(m.top.fd))", "e := sys.Errno(0)"),
 		},
 		{
-			Name: "unsynced-vouches", By: "TestUnsyncedStray",
+			Name: "unsynced-vouches", By: "TestUnsyncedStray in relabel",
 			Breaks: "a right root does not vouch for what is not on disk",
-			Edits:  edits(record, "c.committed = c.right() //", "_ = c.right() //"),
+			Edits:  edits(root, "c.committed = c.Right() //", "_ = c.Right() //"),
 		},
 		{
-			Name: "commit-despite-failures", By: "TestGuessRefused",
+			Name: "commit-despite-failures", By: "TestGuessRefused in relabel",
 			Breaks: "the root is committed only if nothing failed",
-			Edits:  edits(record, "if err == nil && len(c.first) == 0 && c.counted(failure) == 0 {", "if err == nil {"),
+			Edits:  edits(root, "if err == nil && c.Failed() == nil {\n\t\tif c.DryRun", "if err == nil {\n\t\tif c.DryRun"),
 		},
 		{
-			Name: "commit-fsync-dropped", By: "TestOrderOfCalls",
+			Name: "commit-fsync-dropped", By: "TestOrderOfCalls in relabel",
 			Breaks: "the root's label is on disk when the call returns",
-			Edits:  edits(record, "if err := c.sync(\"fsync\", sys.Fsync); err != nil {", "if err := error(nil); err != nil {"),
+			Edits:  edits(root, "if err := c.Sync(\"fsync\", sys.Fsync); err != nil {", "if err := error(nil); err != nil {"),
 		},
 		{
-			Name: "reread-dropped", By: "TestCreatedAndBackdated",
+			Name: "reread-dropped", By: "TestCreatedAndBackdated in relabel",
 			Breaks: "the root's entries are read again after its label is written",
-			Edits:  edits(record, "return c.reread(ctx)", "return nil"),
+			Edits:  edits(root, "return c.reread(ctx)", "return nil"),
 		},
 		{
-			Name: "revoke-dropped", By: "TestFailureSeals",
+			Name: "revoke-dropped", By: "TestFailureSeals in relabel",
 			Breaks: "a root that was right is sealed when something beneath it failed",
-			Edits:  edits(record, "if c.revoke(); err == nil {", "if err == nil {"),
+			Edits:  edits(root, "if c.Revoke(); err == nil {", "if err == nil {"),
 		},
 		{
-			Name: "revoke-at-cancel-dropped", By: "TestCancelAtCommit",
+			Name: "revoke-at-cancel-dropped", By: "TestCancelAtCommit in relabel",
 			Breaks: "a committed root is sealed again if the second reading did not end",
-			Edits:  edits(record, "c.revoke() // what was created", "_ = c // what was created"),
+			Edits:  edits(root, "c.Revoke() // what was created", "_ = c // what was created"),
 		},
 		{
 			Name: "retreat-dropped", By: "TestHungSecondReading",
@@ -122,16 +123,16 @@ func commits() []Mutant {
 			Edits:  edits("relabel/tree_linux.go", "if len(r.exclude) == 0 {", "if r.exclude != nil {"),
 		},
 		{
-			Name: "mark-left-on", By: "TestSkipUnchangedWithout",
+			Name: "mark-left-on", By: "TestSkipUnchangedWithout in relabel",
 			Breaks: "a run to another label, or a failure, takes the mark off first",
-			Edits:  edits("relabel/proof_linux.go", "switch e := sys.NewAttr(markName, nil).Fremovexattr(c.fd); e {", "switch e := sys.Errno(0); e {"),
+			Edits:  edits(mark, "switch e := sys.NewAttr(MarkName, nil).Fremovexattr(c.FD); e {", "switch e := sys.Errno(0); e {"),
 		},
 		{
 			Name: "mark-read-late", By: "TestStateLastRun",
 			Breaks: "the mark is read before it is taken off",
 			Edits: edits(
-				"relabel/tree_linux.go", "\trecord.readMark()\n", "",
-				"relabel/tree_linux.go", "if err := record.giveWay(ctx); err != nil {", "record.readMark()\n\tif err := record.giveWay(ctx); err != nil {",
+				"relabel/tree_linux.go", "\tr.readMark(c, root)\n", "",
+				"relabel/tree_linux.go", "if err := c.GiveWay(ctx); err != nil {", "r.readMark(c, root)\n\tif err := c.GiveWay(ctx); err != nil {",
 			),
 		},
 		{

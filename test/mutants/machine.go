@@ -5,7 +5,7 @@ package mutants
 // machine breaks what only a kernel with SELinux and a policy can show: these die
 // in test/selinuxvm.
 func machine() []Mutant {
-	const record = "relabel/record_linux.go"
+	const commit = "relabel/internal/commit/"
 	return []Mutant{
 		{
 			Name: "alias-ignored", Inside: "TestAlias/ext4",
@@ -50,12 +50,12 @@ func machine() []Mutant {
 		{
 			Name: "root-first", Inside: "TestInterrupted/ext4",
 			Breaks: "the label on the root comes last",
-			Edits:  edits("relabel/claim_linux.go", "k.seal = range list", "k.seal = range []string{c.want}"),
+			Edits:  edits(commit+"claim_linux.go", "k.seal = range list", "k.seal = range []string{c.Want}"),
 		},
 		{
 			Name: "seal-kept", Inside: "TestAccess/shared/ext4",
 			Breaks: "the root gets its label when all else is done",
-			Edits:  edits(record, "e := c.attr.Fsetxattr(c.fd); e != 0", "e := sys.Errno(0); e != 0"),
+			Edits:  edits(commit+"root_linux.go", "e := c.write(c.Want); e != 0", "e := sys.Errno(0); e != 0"),
 		},
 		{
 			Name: "seal-open", Inside: "TestInterrupted/ext4",

@@ -47,9 +47,9 @@ func undo() []Mutant {
 			Edits:  edits(restorer, "case !has.Is(w.want):", "case false:"),
 		},
 		{
-			Name: "restore-unsealed", By: "TestRestoreSeals",
+			Name: "restore-unsealed", By: "TestRestoreSeals in relabel",
 			Breaks: "the root is sealed before labels beneath it are put back",
-			Edits:  edits(restore, "if !s.o.NoSeal {\n\t\t\tif err := c.writeSeal", "if false {\n\t\t\tif err := c.writeSeal"),
+			Edits:  edits("relabel/internal/commit/undo_linux.go", "if c.NoSeal {", "if c.Want != \"\" {"),
 		},
 		{
 			Name: "restore-vouches", By: "TestRestoreLeavesAlone",

@@ -1,7 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package commit keeps the promise that a root which has the label vouches for all
-// beneath it.
+// Package commit keeps the second promise of the project: a root that has the label
+// vouches for all beneath it.
 //
-//	lock_linux.go  one relabel of a volume at a time
+//	lock_linux.go   one relabel of a volume at a time
+//	root_linux.go   the root's label: seal, commit, revoke, second reading
+//	claim_linux.go  whose seal it is, and whether the root is still ours
+//	mark_linux.go   what a run has proved, and the mark that it leaves
+//	undo_linux.go   the root of a relabel that is taken back
+//
+// It walks and counts nothing: what it has to know of that is handed in as a Run.
+// Lock, Open, Seal, GiveWay, the walk and Close follow each other in one goroutine.
+// While the walk is under way Due and Ours may be called by any; and once the root is
+// labelled, Revoke beside a Close that hangs.
 package commit
+
+import "errors"
+
+// ErrOvertaken says that the root lost what this run had left on it.
+var ErrOvertaken = errors.New("another relabel seems to be at work")

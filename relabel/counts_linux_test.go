@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -168,9 +169,9 @@ func TestOrderOfCalls(t *testing.T) {
 	for _, c := range calls {
 		switch {
 		case !c.OK():
-		case c.Name == "fsetxattr" && strings.Contains(c.Args[1], claimName):
+		case c.Name == "fsetxattr" && strings.Contains(c.Args[1], commit.ClaimName):
 			marks = append(marks, "claim")
-		case c.Name == "fsetxattr" && strings.Contains(c.Args[1], markName):
+		case c.Name == "fsetxattr" && strings.Contains(c.Args[1], commit.MarkName):
 			marks = append(marks, "mark")
 		case c.Class() == treetest.WriteAttr && c.Name == "fsetxattr" && ownRoot(c.Dir, root):
 			marks = append(marks, "root")

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package relabel
+package commit
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -14,7 +14,6 @@ import (
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
-	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
 // A seal looks like a label that may have been given by hand, and a run that
@@ -40,13 +39,15 @@ import (
 // asks if others do. The owner of the volume can have that lock for ever; what he gets
 // by it is that the run waits, as for a claim, once.
 
-// claimName is the attribute that holds the claim.
-const claimName = "trusted.fastlabel.seal"
+// ClaimName is the attribute that holds the claim.
+const ClaimName = "trusted.fastlabel.seal"
 
-const heedEvery = 250 * time.Millisecond
-
-// noticed is how long a run waits for another whose claim it has replaced.
-const noticed = 4 * heedEvery
+const (
+	// Every is how often a run asks if its root is still its own, at least.
+	Every = 250 * time.Millisecond
+	// Noticed is how long a run waits for another whose claim it has replaced.
+	Noticed = 4 * Every
+)
 
 // mostFormer bounds the claim: an attribute has to fit into an inode or a block.
 const mostFormer = 6
@@ -78,10 +79,10 @@ func parseClaim(text string) (k claim, ok bool) {
 }
 
 // claimed reads the claim that is on the root.
-func (c *record) claimed() (claim, bool) { return readClaim(c.fd, (*sys.Attr).Fgetxattr) }
+func (c *Root) claimed() (claim, bool) { return readClaim(c.FD, (*sys.Attr).Fgetxattr) }
 
 func readClaim(fd int, get func(*sys.Attr, int) (int, sys.Errno)) (claim, bool) {
-	attr := sys.NewAttr(claimName, nil)
+	attr := sys.NewAttr(ClaimName, nil)
 	n, e := get(attr, fd)
 	if e != 0 {
 		return claim{}, false
@@ -89,42 +90,41 @@ func readClaim(fd int, get func(*sys.Attr, int) (int, sys.Errno)) (claim, bool) 
 	return parseClaim(string(attr.Value(n)))
 }
 
-// isSeal says whether the root, which has the label wanted, has it as the seal of
-// a run to another: then it vouches for nothing.
-func (c *record) isSeal() bool {
+// IsSeal says whether the directory that fd names, which has the label have, has it
+// as the seal of a run: then it vouches for nothing. fd may be an O_PATH one.
+func IsSeal(fd int, have string) bool {
+	k, is := readClaim(fd, (*sys.Attr).GetxattrFd)
+	return is && k.seal == have
+}
+
+// isSeal is IsSeal for a root that is open.
+func (c *Root) isSeal() bool {
 	k, is := c.claimed()
 	return is && k.seal == c.have
 }
 
-// heed stops the run when its root is not its own any more. That is asked four times a
-// second, by whichever worker comes first.
-func (w *worker) heed() {
-	last, now := w.heeded.Load(), time.Now().UnixNano()
+// Due says, four times a second and to one who asks, that it is time for Ours.
+func (c *Root) Due() bool {
+	last, now := c.looked.Load(), time.Now().UnixNano()
 	since := time.Duration(now - last) // less than nothing where the clock was put back
-	if w.ours == nil || since >= 0 && since < heedEvery || !w.heeded.CompareAndSwap(last, now) {
-		return
-	}
-	w.now(xattrio.Fgetxattr)
-	if err := w.ours(); errors.Is(err, ErrOvertaken) {
-		w.halt(err)
-	}
+	return (since < 0 || since >= Every) && c.looked.CompareAndSwap(last, now)
 }
 
 // isSealed says whether the root has exactly the seal that this run would write.
-func (c *record) isSealed() bool {
+func (c *Root) isSealed() bool {
 	found, is := c.claimed()
-	return is && found.want == c.want && found.seal == c.have && c.have != ""
+	return is && found.want == c.Want && found.seal == c.have && c.have != ""
 }
 
 // stake leaves a claim with each seal that may be written, the best first, until
 // write takes one. former are labels that no seal may be, beside what the root has.
-func (c *record) stake(former []string, write func(seal string) (bool, error)) error {
+func (c *Root) stake(former []string, write func(seal string) (bool, error)) error {
 	found, is := c.claimed()
-	k := claim{want: c.want, former: slices.Clone(found.former)}
+	k := claim{want: c.Want, former: slices.Clone(found.former)}
 	if !is || found.seal != c.have {
 		former = append(former, c.have)
 	}
-	if is && found.want != c.want {
+	if is && found.want != c.Want {
 		former = append(former, found.want) // some entries have it
 	}
 	for _, label := range former {
@@ -133,28 +133,28 @@ func (c *record) stake(former []string, write func(seal string) (bool, error)) e
 		}
 	}
 	k.former = k.former[max(0, len(k.former)-mostFormer):]
-	list := secctx.Seals(c.have, c.want, k.former...)
+	list := secctx.Seals(c.have, c.Want, k.former...)
 	if len(list) == 0 {
-		list = secctx.Seals(c.have, c.want)
+		list = secctx.Seals(c.have, c.Want)
 	}
 	if c.have == "" {
 		list = []string{""} // it vouches for nothing as it is
 	}
 	for _, k.seal = range list {
-		c.at("fsetxattr")
-		attr := sys.NewAttr(claimName, []byte(k.String()))
+		c.At("fsetxattr")
+		attr := sys.NewAttr(ClaimName, []byte(k.String()))
 		put := attr.Fsetxattr
 		if !is {
 			put = attr.Fcreatexattr
 		}
-		switch put(c.fd) {
+		switch put(c.FD) {
 		case 0:
 			c.claims = true
 		case syscall.EEXIST:
 			return c.stake(former, write) // another run came first
 		}
 		is = true
-		c.replaced = found.want != "" && found.want != c.want
+		c.replaced = found.want != "" && found.want != c.Want
 		if done, err := write(k.seal); done || err != nil {
 			return err
 		}
@@ -163,82 +163,71 @@ func (c *record) stake(former []string, write func(seal string) (bool, error)) e
 }
 
 // shares says whether other runs are at work, or the owner holds a lock on the root.
-func (c *record) shares() bool {
-	c.at("flock")
-	defer c.at("")
-	e := sys.TryFlock(c.fd)
-	sys.TryShare(c.fd)
-	return e == errWouldBlock
+func (c *Root) shares() bool {
+	c.At("flock")
+	defer c.At("")
+	e := sys.TryFlock(c.FD)
+	sys.TryShare(c.FD)
+	return e == syscall.EWOULDBLOCK
 }
 
-// giveWay waits until a run whose claim was replaced, or that had none, has noticed.
-func (c *record) giveWay(ctx context.Context) error {
+// GiveWay waits until a run whose claim was replaced, or that had none, has noticed.
+func (c *Root) GiveWay(ctx context.Context) error {
 	if !c.replaced {
 		return nil
 	}
 	select {
 	case <-ctx.Done():
-	case <-time.After(noticed):
+	case <-time.After(Noticed):
 	}
 	return context.Cause(ctx)
 }
 
 // disclaim takes the claim off a root that is committed.
-func (c *record) disclaim() {
-	c.at("fremovexattr")
-	defer c.at("")
-	switch e := sys.NewAttr(claimName, nil).Fremovexattr(c.fd); e {
-	case 0, errNoLabel, syscall.EPERM, syscall.ENOTSUP:
+func (c *Root) disclaim() {
+	c.At("fremovexattr")
+	defer c.At("")
+	switch e := sys.NewAttr(ClaimName, nil).Fremovexattr(c.FD); e {
+	case 0, syscall.ENODATA, syscall.EPERM, syscall.ENOTSUP:
 	default:
-		c.note("the attribute %s could not be removed: %v", claimName, e)
+		c.Note("the attribute %s could not be removed: %v", ClaimName, e)
 	}
 }
 
-// ours is an error if the root has another label than this run left on it, or
+// Ours is an error if the root has another label than this run left on it, or
 // another run's claim. A run to the same label is no other.
-func (c *record) ours() error {
-	attr := sys.NewAttr(xattrio.Attribute, nil)
-	n, e := attr.Fgetxattr(c.fd)
-	label := ""
-	switch e {
-	case 0:
-		label = secctx.Trim(attr.Value(n))
-	case errNoLabel, errLongLabel:
-	default:
-		return pathError("fgetxattr", c.root.Path, e)
+func (c *Root) Ours() error {
+	has, err := c.read()
+	if err != nil {
+		return err
 	}
-	is := label == *c.left.Load() || label == c.want
+	label := has.String()
+	is := label == *c.left.Load() || label == c.Want
 	if is && c.claims {
 		k, found := c.claimed()
-		is = !found || k.want == c.want
+		is = !found || k.want == c.Want
 	}
 	if is {
 		return nil
 	}
-	if label == "" {
-		label = "no label"
-	}
-	return &fs.PathError{Op: "relabel", Path: c.root.Path, Err: fmt.Errorf("%w: the root has %s by now", ErrOvertaken, label)}
+	return &fs.PathError{Op: "relabel", Path: c.Path, Err: fmt.Errorf("%w: the root has %s by now", ErrOvertaken, cmp.Or(label, "no label"))}
 }
 
 // cede is for a root that is not ours any more: it is left to a run that has
 // sealed it, which labels everything anew. Any other label on it vouches for what
 // this run has written since, and has to go.
-func (c *record) cede() {
-	attr := sys.NewAttr(xattrio.Attribute, nil)
-	n, e := attr.Fgetxattr(c.fd)
-	if e != 0 {
+func (c *Root) cede() {
+	has, err := c.read()
+	if err != nil || has.None || has.Long {
 		return
 	}
-	c.have = secctx.Trim(attr.Value(n))
+	c.have = has.String()
 	c.leaves(c.have)
-	if k, is := c.claimed(); !is || k.seal != c.have {
+	if !c.isSeal() {
 		c.unmark()
-		if !c.o.NoSeal {
+		if !c.NoSeal {
 			c.reseal()
 		}
 	}
-	if o := c.root.top.outcome; o != skipped && !c.root.top.spoiled {
-		c.recount(o, skipped)
-	}
+	c.Withheld()
 }

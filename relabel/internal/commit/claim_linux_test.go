@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package commit
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestClaim: what is written is read back, and nothing else is one.
+func TestClaim(t *testing.T) {
+	const want, old = "system_u:object_r:container_file_t:s0:c1,c2", "system_u:object_r:default_t:s0"
+	for _, k := range []claim{{want, old, []string{"a", "b"}}, {want, "", nil}, {"a", "b", []string{"c"}}} {
+		got, ok := parseClaim(k.String())
+		if !ok || got.want != k.want || got.seal != k.seal || !slices.Equal(got.former, k.former) {
+			t.Errorf("%q: %+v, %t", k, got, ok)
+		}
+	}
+	for _, text := range []string{"", "version=1", "version=2 want=a seal=b former=c", "version=1 want=a seal=b", "version=1 wants=a seal=b former=", "version=1 want=a seal=b former"} {
+		if k, ok := parseClaim(text); ok {
+			t.Errorf("%q is %+v", text, k)
+		}
+	}
+}
+
+// TestGiveWay: a run that has replaced the claim of another waits until that one has
+// noticed, and no other run waits.
+func TestGiveWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, replaced := range []bool{true, false} {
+			begin := time.Now()
+			err := (&Root{replaced: replaced}).GiveWay(t.Context())
+			if waited := time.Since(begin); err != nil || (waited > Every) != replaced {
+				t.Errorf("replaced: %t, waited for %v, %v", replaced, waited, err)
+			}
+		}
+	})
+}
+
+// TestHeedClock: the root is looked at also where the clock was put back, and not more
+// often than it has to be.
+func TestHeedClock(t *testing.T) {
+	c := &Root{}
+	c.looked.Store(time.Now().Add(time.Hour).UnixNano())
+	if !c.Due() || c.Due() {
+		t.Error("it is due not once")
+	}
+}

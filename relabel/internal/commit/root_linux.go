@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package commit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
+)
+
+// Run is what a run hands in. Its functions are called in the goroutine that calls
+// the Root.
+type Run struct {
+	FD    int    // the root, open, in its clone
+	Path  string // for messages
+	Want  string // the label in canonical form
+	Dated bool   // change times tell what has changed
+
+	DryRun bool
+	NoSeal bool
+	NoSync bool
+	Since  bool // only what has changed since an earlier run is to be looked at
+
+	At      func(call string) // which call comes next; "" when the last has returned
+	Note    func(format string, args ...any)
+	Failed  func() error          // what has failed so far: then nothing is committed
+	Sum     func() Sum            // what was met so far
+	Partial func() bool           // something in the tree was not looked at
+	Refused func(sys.Errno) error // words what the label was refused by
+
+	// Labelled is told that the root has the label, or would have it but for DryRun;
+	// wrote says that it was written.
+	Labelled func(wrote bool)
+	// Withheld is told that it has a seal again.
+	Withheld func()
+	// Reread labels the root's own entries anew, and says how many were wrong.
+	Reread func(context.Context) (written int64, err error)
+}
+
+// Sum counts entries.
+type Sum struct{ Seen, Written, Skipped, Failed int64 }
+
+// Root is the root's label, on which others act. Everything that ever writes it
+// stands in this package:
+//
+//	Seal    before the first change beneath it: nobody's label
+//	Close   after everything else is written, and on disk
+//	Revoke  when a root that is right must not go on vouching
+//
+// A process killed between any two of these leaves the old label with nothing
+// changed beneath, or the seal, or the new label with everything beneath it
+// done.
+type Root struct {
+	Run
+	found     xattrio.Label
+	have      string                 // the label that it has from before; "" for none
+	wrong     bool                   // that was another, or vouched for nothing
+	left      atomic.Pointer[string] // what this run has left on it
+	sealed    bool                   // it has a seal by now
+	claims    bool                   // and the run's claim
+	borrowed  bool                   // it has the label as the seal of another run
+	replaced  bool                   // another run is to notice
+	looked    atomic.Int64           // when Due said so last, in nanoseconds
+	revoking  sync.Mutex             // Revoke may come beside a run that hangs
+	mtime     time.Time              // of the root, before it was read
+	asked     time.Time              // when that was
+	ctime     time.Time              // of the root, after the seal
+	moved     bool                   // its ctime, before the commit
+	committed bool                   // it has the label by now
+	closed    bool                   // and that is final
+	began     time.Time              // the run, before anything was read; by the clock of files
+	earlier   Mark                   // of the run before, if it is relied on
+}
+
+// passes bounds how often the root's entries are read again. A pass that
+// finds something means that somebody still creates entries; they inherit the
+// root's label since the commit, so that a few passes end it.
+const passes = 32
+
+// settled is how old a modification time must be for a later one to differ
+// from it for sure: the coarsest clock of a filesystem in use ticks every two
+// seconds.
+const settled = 2 * time.Second
+
+// Open reads the root's label, and has the run share the root with others.
+func Open(r Run) (*Root, error) {
+	c := &Root{Run: r, began: sys.CoarseTime()}
+	if !c.DryRun {
+		c.At("flock")
+		sys.TryShare(c.FD) // where it cannot be had no other run waits for this one
+	}
+	c.At("fgetxattr")
+	var err error
+	if c.found, err = c.read(); err != nil {
+		return nil, err
+	}
+	c.have = c.found.String()
+	c.At("statx")
+	st, e := sys.Fstatx(c.FD)
+	c.At("")
+	if e != 0 {
+		return nil, c.fail("statx", e)
+	}
+	c.mtime, c.asked = st.Mtime, time.Now()
+	c.leaves(c.have)
+	// Where the root is right, a wrong label beneath it is a stray, and
+	// writing the right ones again would touch every file for nothing.
+	c.borrowed = c.have == c.Want && c.isSeal()
+	c.wrong = !c.Right()
+	return c, nil
+}
+
+// Found is what the root had when it was opened.
+func (c *Root) Found() xattrio.Label { return c.found }
+
+// Right says whether the root has the label, and not as the seal of another run.
+func (c *Root) Right() bool { return c.have == c.Want && !c.borrowed }
+
+// Unsynced says whether anything may not be on disk yet that the root is about
+// to vouch for, or vouches for already: what this run wrote, or what a run
+// before it wrote that was killed before it came to its own syncfs.
+func (c *Root) Unsynced() bool { return c.wrong || c.Sum().Written > 0 }
+
+func (c *Root) fail(op string, e sys.Errno) error {
+	return &fs.PathError{Op: op, Path: c.Path, Err: e}
+}
+
+func (c *Root) read() (xattrio.Label, error) {
+	io := xattrio.New("")
+	has, op, e := io.Read(xattrio.Target{FD: c.FD})
+	if e != 0 {
+		return has, c.fail(op, e)
+	}
+	return has, nil
+}
+
+func (c *Root) write(label string) sys.Errno {
+	io := xattrio.New(label)
+	_, e := io.Write(xattrio.Target{FD: c.FD})
+	return e
+}
+
+// Seal takes from a root that bears another label its power to vouch for it.
+func (c *Root) Seal() error {
+	if !c.Right() && !c.DryRun {
+		c.unmark()
+	}
+	if !c.Right() && !c.DryRun && !c.NoSeal {
+		// It may be there already, left by a run that did not end.
+		if c.sealed = c.isSealed(); c.sealed {
+			c.claims = true
+		} else if err := c.writeSeal(); err != nil {
+			return err
+		}
+		c.replaced = c.shares() || c.replaced
+	}
+	st, e := sys.Fstatx(c.FD)
+	if e != 0 {
+		return c.fail("statx", e)
+	}
+	c.ctime = st.Ctime
+	return nil
+}
+
+// writeSeal seals a root that has a label, by one that is none of former either.
+func (c *Root) writeSeal(former ...string) error {
+	var last sys.Errno
+	err := c.stake(former, func(seal string) (bool, error) {
+		// Another run may have been committed since the label was read, or may
+		// be about to: it sees the claim by now.
+		if err := c.Ours(); err != nil || seal == "" {
+			return true, err
+		}
+		c.At("fsetxattr")
+		last = c.write(seal)
+		switch last {
+		case 0:
+			c.sealed = true
+			c.leaves(seal)
+			return true, c.Sync("fsync", sys.Fsync)
+		case syscall.EINVAL, syscall.EPERM, syscall.EACCES, syscall.EROFS:
+			return false, nil // the policy's no to this seal, or the volume's to all
+		}
+		return true, c.fail("fsetxattr", last)
+	})
+	if err == nil && !c.sealed && c.have != "" {
+		c.Note("the root could not be sealed (%v): until the end it vouches for %s", last, c.have)
+	}
+	return err
+}
+
+// leaves notes what this run has left on the root.
+func (c *Root) leaves(label string) { c.left.Store(&label) }
+
+// Sync makes the root, or its filesystem, durable; with NoSync nothing is.
+func (c *Root) Sync(op string, call func(int) sys.Errno) error {
+	if c.NoSync {
+		return nil
+	}
+	c.At(op)
+	defer c.At("")
+	if e := call(c.FD); e != 0 {
+		return c.fail(op, e)
+	}
+	return nil
+}
+
+// Close ends the run, whose work on what is beneath the root ended with err: the
+// commit if everything went well, else what is true. Without an error, and only
+// then, all is done, or was looked at by a dry run.
+func (c *Root) Close(ctx context.Context, err error) error {
+	if err == nil {
+		err = context.Cause(ctx)
+	}
+	if err == nil && c.Failed() == nil {
+		if c.DryRun {
+			c.Labelled(!c.Right())
+			return nil
+		}
+		if err = c.commit(ctx); err == nil && c.Failed() == nil {
+			err = c.Ours()
+		}
+		if err == nil && c.Failed() == nil {
+			return c.conclude(ctx)
+		}
+		if err != nil && c.committed && !errors.Is(err, ErrOvertaken) {
+			c.Revoke() // what was created meanwhile was not looked for to the end
+		}
+	}
+	if errors.Is(err, ErrOvertaken) {
+		c.cede()
+		return err
+	}
+	if failed := c.Failed(); failed != nil {
+		if c.Revoke(); err == nil {
+			err = failed
+		}
+	}
+	return err
+}
+
+// conclude is the end of a run that has done all, unless its caller has given it up.
+func (c *Root) conclude(ctx context.Context) error {
+	c.revoking.Lock()
+	defer c.revoking.Unlock()
+	if c.sealed {
+		return cmp.Or(context.Cause(ctx), context.Canceled)
+	}
+	c.disclaim()
+	c.leaveMark()
+	c.closed = true
+	return nil
+}
+
+// commit puts everything on disk, then the root's label, then that; and looks
+// once more for what was created in the root meanwhile.
+func (c *Root) commit(ctx context.Context) error {
+	if c.Unsynced() {
+		if err := c.Sync("syncfs", sys.Syncfs); err != nil {
+			c.committed = c.Right() // it vouches for what may not be on disk
+			return err
+		}
+	}
+	// A modification time can be set back, and tar and rsync do; that moves
+	// this one. Asked before the root is written, which moves it too.
+	c.At("statx")
+	if st, e := sys.Fstatx(c.FD); e != 0 || !st.Ctime.Equal(c.ctime) {
+		c.moved = true
+	}
+	if ctx.Err() != nil { // as when the disk took longer than the caller had
+		return context.Cause(ctx)
+	}
+	if err := c.Ours(); err != nil {
+		return err
+	}
+	wrote := !c.Right() || c.sealed
+	if wrote {
+		c.At("fsetxattr")
+		if e := c.write(c.Want); e != 0 {
+			return c.Refused(e)
+		}
+		// Whatever fails from here on, the root has to be sealed again.
+		c.have, c.borrowed, c.sealed, c.committed = c.Want, false, false, true
+		c.leaves(c.Want)
+		if err := c.Sync("fsync", sys.Fsync); err != nil {
+			return err
+		}
+		c.At("")
+	}
+	c.Labelled(wrote)
+	c.committed = true
+	return c.reread(ctx)
+}
+
+// Revoke seals a root that bears the label although something failed.
+func (c *Root) Revoke() {
+	c.revoking.Lock()
+	defer c.revoking.Unlock()
+	if c.closed || !c.Right() || c.sealed || c.DryRun {
+		return
+	}
+	c.unmark()
+	if !c.NoSeal && c.reseal() {
+		c.Note("the root was sealed: it must not vouch for what failed")
+		c.Withheld()
+	}
+}
+
+// reseal seals a root whose label vouches for too much.
+func (c *Root) reseal() bool {
+	if err := c.writeSeal(); err != nil {
+		c.Note("the root still bears the label, and could not be sealed: %v", err)
+		return false
+	}
+	if c.sealed {
+		c.have = ""
+	}
+	return c.sealed
+}
+
+// reread finds what was created in the root after its entries were read and
+// before it bore the label, for that inherited the wrong one. It reads the
+// entries until a pass finds nothing to write, unless the root's modification
+// time tells that nothing was created, renamed or removed in it since.
+func (c *Root) reread(ctx context.Context) error {
+	for range passes {
+		c.At("statx")
+		st, e := sys.Fstatx(c.FD)
+		if e == 0 && !c.moved && st.Mtime.Equal(c.mtime) && c.mtime.Before(c.asked.Add(-settled)) {
+			return nil
+		}
+		n, err := c.Reread(ctx)
+		if err != nil || n == 0 || c.Failed() != nil {
+			return err
+		}
+		if err := c.Sync("syncfs", sys.Syncfs); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%s: entries without the label appeared in each of %d readings", c.Path, passes)
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package commit
+
+import (
+	"syscall"
+
+	"github.com/fastlabel/fastlabel/internal/secctx"
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
+)
+
+// Undo begins to take back what the run gave: a root that has its label is sealed, by
+// one that is not was either.
+func (c *Root) Undo(was string) error {
+	if !c.Right() || c.DryRun {
+		return nil
+	}
+	c.unmark()
+	if c.NoSeal {
+		return nil
+	}
+	return c.writeSeal(was)
+}
+
+// Withhold gives the root a seal of was in place of that, which would vouch for too
+// much. It says no where was vouches for nothing, being no context, or no seal is taken.
+func (c *Root) Withhold(was string) bool {
+	found, _ := c.claimed()
+	for _, label := range secctx.Seals(c.Want, was, found.former...) {
+		if c.write(label) == 0 {
+			c.Note("the root got %s: with %s it would vouch for what need not bear that", label, was)
+			return true
+		}
+	}
+	return false
+}
+
+// PutBack gives the root what it had before, exactly.
+func (c *Root) PutBack(was string, none bool) (e sys.Errno) {
+	c.At("fsetxattr")
+	if none {
+		e = sys.NewAttr(xattrio.Attribute, nil).Fremovexattr(c.FD)
+	} else {
+		e = c.write(was)
+	}
+	if c.At(""); e != 0 && e != syscall.ENODATA {
+		return e
+	}
+	c.disclaim()
+	return 0
+}
