@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -131,10 +132,10 @@ const ofGroup = "group"
 
 func groupOf(f *pflag.Flag) string { return f.Annotations[ofGroup][0] }
 
-// addFlags gives c the flags of the commands that have this letter.
-func addFlags(c *cobra.Command, letter string, s *settings) {
+// addFlags gives c those of the flags that commands of this letter have.
+func addFlags(c *cobra.Command, letter string, all []option) {
 	c.Flags().SortFlags = false
-	for _, o := range options(s) {
+	for _, o := range all {
 		if !strings.Contains(o.in, letter) {
 			continue
 		}
@@ -174,7 +175,8 @@ func commandTree(s *settings, run func(operands []string) error) *cobra.Command 
 	root.AddGroup(&cobra.Group{ID: onVolumes}, &cobra.Group{ID: onRuntimes}, &cobra.Group{ID: onItself})
 	root.SetHelpCommand(helps)
 	root.AddCommand(labelCommand("label"), probeCommand(), verifyCommand(), restoreCommand(), explainCommand(), hookCommand(), versionCommand(), completionCommand(), helps)
-	for _, c := range append(root.Commands(), root) {
+	all := options(s)
+	for _, c := range slices.Concat([]*cobra.Command{root}, root.Commands()) {
 		letter := "o"
 		if c.RunE == nil {
 			letter = cmp.Or(nameOf(c), "label")[:1]
@@ -189,7 +191,7 @@ func commandTree(s *settings, run func(operands []string) error) *cobra.Command 
 				return run(operands)
 			}
 		}
-		addFlags(c, letter, s)
+		addFlags(c, letter, all)
 	}
 	return root
 }
