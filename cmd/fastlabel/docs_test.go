@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -27,7 +28,7 @@ func TestDocs(t *testing.T) {
 		t.Fatal(pages, err)
 	}
 	pages = append(pages, "../../README.md")
-	tests := testNames(t)
+	tests := testNames(t, ".", "../../relabel", "../../test/deploy", "../../test/torture", "../../test/selinuxvm/inside")
 	var commands, others, named, links int
 	for _, page := range pages {
 		text := readText(t, page)
@@ -44,11 +45,17 @@ func TestDocs(t *testing.T) {
 			}
 		}
 		others += checkShell(t, page, blocks(text, "sh"))
-		for _, run := range regexp.MustCompile("go test [^`]*-run '?([^' `]+)'? [^`]*`").FindAllStringSubmatch(text, -1) {
-			for name := range strings.SplitSeq(run[1], "|") {
+		for _, run := range regexp.MustCompile("(?:cd ([^ `]+) && [^`]*)?go test [^`]*-run '?([^' `]+)'? ([^`)]*)[`)]").FindAllStringSubmatch(text, -1) {
+			var there []string
+			for _, arg := range strings.Fields(run[3]) {
+				if strings.HasPrefix(arg, ".") {
+					there = append(there, testNames(t, path.Join("../..", run[1], arg))...)
+				}
+			}
+			for name := range strings.SplitSeq(run[2], "|") {
 				name, _, _ = strings.Cut(name, "/")
 				named++
-				if !slices.ContainsFunc(tests, func(t string) bool { return strings.HasPrefix(t, name) }) && name != "^$" {
+				if !slices.ContainsFunc(there, func(t string) bool { return strings.HasPrefix(t, name) }) && name != "^$" {
 					t.Errorf("%s: %s: there is no %s", page, run[0], name)
 				}
 			}
@@ -199,9 +206,10 @@ func blocks(text string, languages ...string) string {
 	return out.String()
 }
 
-func testNames(t *testing.T) (names []string) {
+// testNames are the tests of the packages in dirs.
+func testNames(t *testing.T, dirs ...string) (names []string) {
 	t.Helper()
-	for _, dir := range []string{".", "internal/workload", "../../relabel", "../../test/deploy", "../../test/torture", "../../test/selinuxvm/inside"} {
+	for _, dir := range dirs {
 		files, err := filepath.Glob(dir + "/*_test.go")
 		if err != nil {
 			t.Fatal(err)
