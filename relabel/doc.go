@@ -42,7 +42,7 @@
 // The way back:
 //
 //	restore_linux.go    from the root to the root, which comes last
-//	restorer_linux.go   a worker: a page, an entry
+//	restorer_linux.go   a worker: pages, for which internal/journal does the rest
 //
 // Around Tree, for runtimes:
 //

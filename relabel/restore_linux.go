@@ -11,6 +11,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
+	"github.com/fastlabel/fastlabel/relabel/internal/journal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/relabel/undo"
@@ -116,7 +117,7 @@ func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[undo.P
 		}
 		root.tree = -1
 		w := s.restorer(root)
-		w.tally.count(w.one(xattrio.Target{FD: root.At, Pinned: true}, s.h.Former, func() string { return root.Path }))
+		w.became(s.h.Former, w.tree.Restore(xattrio.Target{FD: root.At, Pinned: true}, s.h.Former), func() string { return root.Path })
 		w.leave()
 		return s.close(nil)
 	}
@@ -244,8 +245,8 @@ func (s *restoring) apply(ctx context.Context, m *mount, pages iter.Seq2[undo.Pa
 	work := make(chan undo.Page)
 	var all sync.WaitGroup
 	share := s.main.has()
-	files := share.descriptors(workers * (stepsOpen + perWorker))
-	workers = 1 + share.workers(min(workers-1, (leastFiles+files)/(stepsOpen+perWorker)-1))
+	files := share.descriptors(workers * (journal.StepsOpen + perWorker))
+	workers = 1 + share.workers(min(workers-1, (leastFiles+files)/(journal.StepsOpen+perWorker)-1))
 	defer share.shrink()
 	for range workers {
 		w := s.restorer(m)

@@ -5,10 +5,10 @@ package mutants
 // undo breaks the record of what was there before, and Restore.
 func undo() []Mutant {
 	const (
-		former   = "relabel/former_linux.go"
-		restore  = "relabel/restore_linux.go"
-		restorer = "relabel/restorer_linux.go"
-		writer   = "cmd/fastlabel/internal/undofile/writer.go"
+		former  = "relabel/former_linux.go"
+		restore = "relabel/restore_linux.go"
+		journal = "relabel/internal/journal/tree_linux.go"
+		writer  = "cmd/fastlabel/internal/undofile/writer.go"
 	)
 	return []Mutant{
 		{
@@ -37,14 +37,14 @@ func undo() []Mutant {
 			Edits:  edits(restore, "if kind != s.h.Filesystem || root.Stat.Ino != s.h.Ino || !born", "if kind == 0 && !born"),
 		},
 		{
-			Name: "restore-other-file", By: "TestRestoreLeavesAlone",
+			Name: "restore-other-file", By: "TestRestoreLeavesAlone in relabel",
 			Breaks: "another file of the same name is left alone",
-			Edits:  edits(restorer, "if f.Ino != 0 && f.Ino != st.Ino {", "if false {"),
+			Edits:  edits(journal, "if f.Ino != 0 && f.Ino != r.Stat.Ino {", "if false {"),
 		},
 		{
-			Name: "restore-overwrites", By: "TestRestoreLeavesAlone",
+			Name: "restore-overwrites", By: "TestRestoreLeavesAlone in relabel",
 			Breaks: "what was changed after the run is left alone",
-			Edits:  edits(restorer, "case !has.Is(w.want):", "case false:"),
+			Edits:  edits(journal, "case !has.Is(t.label):", "case false:"),
 		},
 		{
 			Name: "restore-unsealed", By: "TestRestoreSeals in relabel",
