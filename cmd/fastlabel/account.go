@@ -16,6 +16,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/metrics"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
@@ -25,7 +26,7 @@ import (
 // account keeps what became of the PATHs: of each for --metrics, and of all for the
 // last line in the journal.
 type account struct {
-	reporter
+	report.Reporter
 	file    string // "": no metrics
 	record  string // FILE of --record
 	journal bool   // a last line is wanted
@@ -91,17 +92,17 @@ func (a *account) check(ctx context.Context, paths []string) error {
 }
 
 // beside has the account keep what is told to r.
-func (a *account) beside(r reporter) reporter {
-	a.reporter = r
+func (a *account) beside(r report.Reporter) report.Reporter {
+	a.Reporter = r
 	return a
 }
 
-func (a *account) result(r result) {
+func (a *account) Result(r report.Result) {
 	written := "written"
 	if a.dry {
 		written = "differs"
 	}
-	a.add(metrics.Path{Name: r.Root, ExitCode: r.code, Elapsed: r.Elapsed, Entries: []metrics.Count{
+	a.add(metrics.Path{Name: r.Root, ExitCode: r.Code, Elapsed: r.Elapsed, Entries: []metrics.Count{
 		{Result: written, N: r.Written},
 		{Result: "right", N: r.Right},
 		{Result: "vanished", N: r.Vanished},
@@ -109,10 +110,10 @@ func (a *account) result(r result) {
 		{Result: "failed", N: r.Failed},
 	}})
 	a.sum(r)
-	a.reporter.result(r)
+	a.Reporter.Result(r)
 }
 
-func (a *account) sum(r result) {
+func (a *account) sum(r report.Result) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.all.Seen += r.Seen
@@ -145,7 +146,7 @@ func (a *account) close(ctx context.Context, stderr io.Writer, code int, operand
 		code = a.write(ctx, stderr, code, operands)
 	}
 	if a.journal {
-		fmt.Fprintf(stderr, "%sfastlabel: %s\n", priorityOf(code), a.last(code))
+		fmt.Fprintf(stderr, "%sfastlabel: %s\n", report.PriorityOf(code), a.last(code))
 	}
 	return code
 }
@@ -195,7 +196,7 @@ func (a *account) write(ctx context.Context, stderr io.Writer, code int, operand
 	defer cancel()
 	_, err := wait.Within(late, func() (bool, error) { return true, metrics.Write(file, run) })
 	if err != nil && late.Err() != nil {
-		err = &fs.PathError{Op: "write", Path: file, Err: errHangs}
+		err = &fs.PathError{Op: "write", Path: file, Err: report.ErrHangs}
 	}
 	if err != nil {
 		return metricsFailed(stderr, code, err)

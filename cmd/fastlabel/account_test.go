@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -99,11 +100,11 @@ func TestMetricsUnwritable(t *testing.T) {
 func TestMetricsTwice(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.prom")
 	a := newAccount(&settings{metrics: file}, nil)
-	a.beside(&people{err: new(bytes.Buffer), quiet: true})
+	a.beside(&report.People{Err: new(bytes.Buffer), Quiet: true})
 	for _, code := range []int{exit.Differs, exit.Failed, exit.Done} {
-		r := result{code: code}
+		r := report.Result{Code: code}
 		r.Root = "/p"
-		a.result(r)
+		a.Result(r)
 	}
 	if code := a.close(t.Context(), nil, exit.Failed, nil); code != exit.Failed {
 		t.Error(code)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/metrics"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -249,12 +250,12 @@ func TestOutputPage(t *testing.T) {
 		Name: "/srv/volume", Elapsed: 1900 * time.Millisecond, Entries: []metrics.Count{{Result: "written", N: 1203441}},
 	}}}
 	written := "fastlabel: " + a.last(exit.Failed) + "\n" + string(metrics.Text(r))
-	f := far{State: relabel.State{Seen: 1234567, Found: 1204, Path: "pv/a/b"}, elapsed: 42 * time.Second, rate: 29000}
-	written += f.line(words.Widest) + "\n"
-	f.Path, f.total, f.from, f.left = "", 2_000_000, byInodes, left(2_000_000-f.Seen, f.rate)
-	written += f.line(words.Widest) + "\n"
-	f.total, f.from, f.left = 1_800_000, byLastRun, left(1_800_000-f.Seen, f.rate)
-	written += f.line(words.Widest) + "\n"
+	f := report.Far{State: relabel.State{Seen: 1234567, Found: 1204, Path: "pv/a/b"}, Elapsed: 42 * time.Second, Rate: 29000}
+	written += f.Line(words.Widest) + "\n"
+	f.Path, f.Total, f.From, f.Left = "", 2_000_000, report.ByInodes, left(2_000_000-f.Seen, f.Rate)
+	written += f.Line(words.Widest) + "\n"
+	f.Total, f.From, f.Left = 1_800_000, report.ByLastRun, left(1_800_000-f.Seen, f.Rate)
+	written += f.Line(words.Widest) + "\n"
 	lines := 0
 	for line := range strings.Lines(blocks(page, "text")) {
 		lines++

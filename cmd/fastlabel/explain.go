@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -42,7 +43,7 @@ func (j *job) explainAll(ctx context.Context, pods workload.Pods, paths []string
 			var e explanation
 			e, codes[i] = inTime(ctx, j, paths[i], wait.Patience, stalls, func() (explanation, error) { return j.study(pods, paths[i]) })
 			if codes[i] == exit.Done {
-				j.explained(e)
+				j.Explained(e.text(os.Geteuid() != 0), e.object())
 			}
 		}
 	}, func() {})

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/workload"
@@ -104,8 +105,8 @@ func TestExplained(t *testing.T) {
 	for _, name := range []string{"wrong", "no label, shared", "right, no record", "done", "changed since", "interrupted", "refused", "read-only", "mounted with context", "containers that differ", "no level", "names that are not UTF-8"} {
 		var out bytes.Buffer
 		s := stream.NewSink(&out)
-		(&people{out: s}).explained(all[name])
-		(&jsonLines{out: s}).explained(all[name])
+		s.Line([]byte(all[name].text(false)), true)
+		(&report.JSON{Out: s}).Explained("", all[name].object())
 		if err := s.Flush(); err != nil {
 			t.Fatal(err)
 		}

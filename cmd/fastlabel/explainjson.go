@@ -5,6 +5,7 @@ package main
 import (
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 )
 
@@ -12,7 +13,7 @@ import (
 // is left out.
 
 type jsonMount struct {
-	jsonPath
+	report.JSONPath
 	Type     string `json:"type"`
 	Source   string `json:"source"`
 	Source64 string `json:"source_base64,omitempty"`
@@ -22,7 +23,7 @@ type jsonMount struct {
 }
 
 func mountInJSON(m site.Mount) jsonMount {
-	line := jsonMount{jsonPath{m.Point, inBase64(m.Point)}, m.FSType, m.Source, inBase64(m.Source), m.Manner(), nil, m.NoLabels}
+	line := jsonMount{report.PathOf(m.Point), m.FSType, m.Source, report.Base64(m.Source), m.Manner(), nil, m.NoLabels}
 	if has := m.NoLabels == ""; !m.Unknown {
 		line.Labels = &has
 	}
@@ -56,9 +57,9 @@ type jsonContainer struct {
 	RuntimeClass    string `json:"runtime_class,omitempty"`
 }
 
-func (j *jsonLines) explained(e explanation) {
+func (e explanation) object() any {
 	line := struct {
-		jsonHead
+		report.Head
 		Real        string          `json:"real"`
 		RealBase64  string          `json:"real_base64,omitempty"`
 		Directory   bool            `json:"directory"`
@@ -80,8 +81,8 @@ func (j *jsonLines) explained(e explanation) {
 		Command     string          `json:"command,omitempty"`
 		Advice      []string        `json:"advice"`
 	}{
-		jsonHead: head("explanation", e.Path), Real: e.Real, RealBase64: inBase64(e.Real), Directory: e.Directory,
-		Plugin: e.Plugin(), Mount: mountInJSON(e.Mount), Beneath: []jsonMount{}, SELinux: e.SELinux, Has: e.Label, HasBase64: inBase64(e.Label),
+		Head: report.NewHead("explanation", e.Path), Real: e.Real, RealBase64: report.Base64(e.Real), Directory: e.Directory,
+		Plugin: e.Plugin(), Mount: mountInJSON(e.Mount), Beneath: []jsonMount{}, SELinux: e.SELinux, Has: e.Label, HasBase64: report.Base64(e.Label),
 		Label: e.want, From: e.from, Labelled: e.labelled, Interrupted: e.sealed, Unread: e.pods.Unread,
 		Notes: e.future.Notes(), Command: e.toLabel(), Advice: e.future.Advice(),
 	}
@@ -97,5 +98,5 @@ func (j *jsonLines) explained(e explanation) {
 	for _, w := range e.future.Ways() {
 		line.Runtimes = append(line.Runtimes, jsonWay{w.Runtime, w.Now.String(), w.Then.String(), w.Why})
 	}
-	j.line(line, true)
+	return line
 }

@@ -13,9 +13,6 @@ import (
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
-// explained prints an explanation in less than a screen.
-func (p *people) explained(e explanation) { p.out.Line([]byte(e.text(p.user)), true) }
-
 // What a screen has room for.
 const (
 	shownMounts = 4
@@ -47,7 +44,7 @@ func (p *page) wrap(mark, sentence string) {
 	p.WriteString(line + "\n")
 }
 
-// text is the explanation; user says that this is not root, who alone can read a mark.
+// text is the explanation, in less than a screen; user says that this is not root, who alone can read a mark.
 func (e explanation) text(user bool) string {
 	var p page
 	p.WriteString(words.Plain(e.Path) + "\n")

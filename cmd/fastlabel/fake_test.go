@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -96,11 +97,11 @@ func fakeTree(ctx context.Context, root, label string, o relabel.Options) (relab
 		few.Seen, few.Failed = 1, 1
 		return few, &fs.PathError{Op: "fgetxattr", Path: root, Err: syscall.EINTR}
 	case "crowded": // with more failures than are listed
-		for i := range maxListed + 1 {
+		for i := range report.MaxListed + 1 {
 			_ = failed(fmt.Sprint("f", i), "setxattrat", syscall.EROFS)
 		}
 		<-ctx.Done()
-		few.Seen, few.Failed = maxListed+2, maxListed+1
+		few.Seen, few.Failed = report.MaxListed+2, report.MaxListed+1
 		return few, &relabel.Hung{Calls: []relabel.HungCall{{Call: "fsync", Path: root}}, Cause: context.Cause(ctx)}
 	case "cause":
 		<-ctx.Done()

@@ -10,10 +10,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 )
 
-var listed = fmt.Sprintf("Of failures, the first %d a PATH are listed, all with -v and in JSON.\n", maxListed)
+var listed = fmt.Sprintf("Of failures, the first %d a PATH are listed, all with -v and in JSON.\n", report.MaxListed)
 
 const inJSON = `In JSON, a path that is not UTF-8 has its exact bytes in path_base64.
 `

@@ -151,7 +151,7 @@ func (h *hook) all(ctx context.Context, config *bundleConfig, asked *request) in
 	for _, v := range volumes {
 		h.lines.begin(strings.Join(v.destinations, ", "))
 		quiet := &settings{command: "hook", trust: asked.skip}
-		j := &job{app: h.app, settings: quiet, reporter: h.lines, label: asked.label}
+		j := &job{app: h.app, settings: quiet, Reporter: h.lines, label: asked.label}
 		// Where no label can be set none is missing: the filesystem has one
 		// by its mount option, or none at all. Runtimes go on there as well.
 		// Nor can it be set on what is read-only.

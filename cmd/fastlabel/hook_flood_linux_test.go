@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -158,7 +159,7 @@ func TestHookFlood(t *testing.T) {
 		{list(53000, "/x"), 2, ": io.fastlabel.relabel lists more than 256 destinations\n"},
 		{list(255, "/"+strings.Repeat("long", 50000)), 2 * maxLines, " container c1: 207 more lines are left out\n"},
 		{"relabel=/" + strings.Repeat("\x1b\xff", 40000), 2, "..."},
-		{"relabel=/many", 2 * (maxListed + 2), "1,234 failed, 0.010 s; label system_u:object_r:container_file_t:s0:c1,c2\n"},
+		{"relabel=/many", 2 * (report.MaxListed + 2), "1,234 failed, 0.010 s; label system_u:object_r:container_file_t:s0:c1,c2\n"},
 	} {
 		x := newContainer(t, c.asked)
 		x.bind("/many", "many")

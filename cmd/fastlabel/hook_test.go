@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/relabel"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -313,7 +314,7 @@ func TestHookTells(t *testing.T) {
 		text+"many: 1,214 more failures\n",
 		text+"many: incomplete, 1,235 entries, 0 written, 1,234 failed, 0.010 s; label ",
 	)
-	if strings.Contains(said, "/to/one") || strings.Count(said, "read-only file system") != maxListed {
+	if strings.Contains(said, "/to/one") || strings.Count(said, "read-only file system") != report.MaxListed {
 		t.Errorf("too much is said:\n%s", said)
 	}
 	code, said = x.run(t.Context(), fake(), "-v")

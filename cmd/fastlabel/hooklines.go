@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -86,49 +87,49 @@ func (l *hookLines) say(priority int, last bool, format string, a ...any) {
 	l.journal.write(priority, line)
 }
 
-func (l *hookLines) failure(root string, err error) {
-	if !errors.Is(err, errHangs) {
-		if l.failed++; l.failed > maxListed {
+func (l *hookLines) Failure(root string, err error) {
+	if !errors.Is(err, report.ErrHangs) {
+		if l.failed++; l.failed > report.MaxListed {
 			return
 		}
 	}
 	l.unlabelable = errors.Is(err, errors.ErrUnsupported)
-	l.error("%s", explain(root, err))
+	l.error("%s", report.FaultOf(root, err))
 }
 
-func (l *hookLines) skip(_, path, reason string) {
-	if l.passed++; l.passed <= maxListed {
+func (l *hookLines) Skip(_, path, reason string) {
+	if l.passed++; l.passed <= report.MaxListed {
 		l.info("%s: skipped: %s", words.Quote(path), reason)
 	}
 }
 
-func (l *hookLines) wait(_, holder string) {
+func (l *hookLines) Wait(_, holder string) {
 	l.info("waiting for another relabel of this volume (%s)", holder)
 }
 
-func (l *hookLines) stall(_ string, c relabel.HungCall) { l.info("waiting for %v", c) }
+func (l *hookLines) Stall(_ string, c relabel.HungCall) { l.info("waiting for %v", c) }
 
-func (l *hookLines) note(_, text string)      { l.info("%s", text) }
-func (l *hookLines) change(_, _, _, _ string) {}
-func (l *hookLines) probed(probeResult)       {}
-func (l *hookLines) explained(explanation)    {}
+func (l *hookLines) Note(_, text string)      { l.info("%s", text) }
+func (l *hookLines) Change(_, _, _, _ string) {}
+func (l *hookLines) Probed(report.Probe)      {}
+func (l *hookLines) Explained(string, any)    {}
 
-func (l *hookLines) result(r result) {
-	if l.failed > maxListed {
-		l.error("%s more failures", words.Thousands(int64(l.failed-maxListed)))
+func (l *hookLines) Result(r report.Result) {
+	if l.failed > report.MaxListed {
+		l.error("%s more failures", words.Thousands(int64(l.failed-report.MaxListed)))
 	}
-	if l.passed > maxListed {
-		l.info("%s more skipped", words.Thousands(int64(l.passed-maxListed)))
+	if l.passed > report.MaxListed {
+		l.info("%s more skipped", words.Thousands(int64(l.passed-report.MaxListed)))
 	}
-	l.unlabelable = (l.unlabelable || r.reason == "read-only") && r.code == exit.Refused
-	line := resultLine(r)
+	l.unlabelable = (l.unlabelable || r.Reason == "read-only") && r.Code == exit.Refused
+	line := report.ResultLine(r)
 	switch {
-	case r.code == exit.Done && l.verbose:
+	case r.Code == exit.Done && l.verbose:
 		l.info("%s", line)
-	case r.code == exit.Done:
+	case r.Code == exit.Done:
 	case l.unlabelable:
 		l.info("left alone: no label can be set there")
-	case r.begun && r.code >= exit.TimedOut:
+	case r.Begun && r.Code >= exit.TimedOut:
 		l.error("%s; the next try goes on from there", line)
 	case line != "":
 		l.error("%s", line)

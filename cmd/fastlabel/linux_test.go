@@ -22,6 +22,7 @@ import (
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/apart"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/pace"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/relabel"
 	"github.com/fastlabel/fastlabel/test/treetest"
@@ -313,8 +314,8 @@ func TestCrash(t *testing.T) {
 // empty name.
 func TestNameless(t *testing.T) {
 	var b strings.Builder
-	sayFailure(&b, os.NewSyscallError("getwd", syscall.ENOENT))
-	(&people{err: &b}).failure("", errors.New("x\x1b"))
+	report.SayFailure(&b, os.NewSyscallError("getwd", syscall.ENOENT))
+	(&report.People{Err: &b}).Failure("", errors.New("x\x1b"))
 	if got := b.String(); got != "fastlabel: getwd: no such file or directory\nfastlabel: x\\x1b\n" {
 		t.Errorf("%q", got)
 	}

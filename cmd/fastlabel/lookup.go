@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/apart"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/undofile"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
@@ -33,6 +34,18 @@ func (m mistake) Error() string {
 		text += "; " + m.hint
 	}
 	return text
+}
+
+// notBegun says what is wrong with a command line.
+func notBegun(err error) string {
+	if errors.As(err, new(mistake)) {
+		return words.Clean(err.Error())
+	}
+	said := report.FaultOf("", err).String()
+	if errors.As(err, new(metricsError)) {
+		said = "--metrics: " + words.Clean(err.Error())
+	}
+	return said + "; nothing was begun"
 }
 
 // mistaken tells that an operand was hardly meant as a PATH. What stands behind --

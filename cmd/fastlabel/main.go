@@ -48,7 +48,6 @@
 //	undo.go        --record and restore; internal/undofile is their file
 //	work.go        the library is called, for each path
 //	explainpods.go the label that pods ask for
-//	teller.go      what the library tells of one path, each thing once
 //	hookvolume.go  which mounts are volumes, where all are asked for
 //	hookstate.go   the state on stdin, and config.json in its bundle
 //	hookask.go     what the container's annotations ask
@@ -59,12 +58,7 @@
 //	goon.go        the command line that goes on after a stop
 //	service.go     what systemd's manager and journal are told, by internal/sdnotify
 //	account.go     what became of each path, for internal/metrics and the journal
-//	output.go      lines for people
-//	json.go        lines for programs
-//	explaintext.go, explainjson.go: the same for explain
-//	faults.go      an error taken apart; calls that hang
-//	log.go         lines for the log
-//	errno_*.go     names of errors
+//	explaintext.go, explainjson.go: lines of explain, for people and programs
 //
 // Packages that several of these use, and those for explain:
 //
@@ -73,6 +67,7 @@
 //	internal/wait      waiting for what may hang
 //	internal/apart     a child does what may hang, and can be left behind
 //	internal/stream    standard output, and standard error with the line drawn again
+//	internal/report    what happens, in lines for people, as JSON and for the log
 //	internal/pace      so many entries a second, I/O pressure, priorities
 //	internal/site      what is at a PATH: file, label, mount; which PATH lies in which
 //	internal/workload  what pods ask for
@@ -95,6 +90,7 @@ import (
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/apart"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/pace"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/sdnotify"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
@@ -293,7 +289,7 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 	if press != nil {
 		defer press.Watch(pace)()
 	}
-	j := &job{app: a, settings: s, reporter: kept.beside(newReporter(s, out, stderr)), account: kept, pacer: pace}
+	j := &job{app: a, settings: s, Reporter: kept.beside(newReporter(s, out, stderr)), account: kept, pacer: pace}
 	if s.command != "probe" && s.command != "explain" {
 		j.progress = a.newProgress(s.command, s, out)
 		defer j.progress.show(a.asked)()
@@ -307,8 +303,8 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 	case err != nil && exit.IsEnd(ctx, err):
 		var hung *relabel.Hung
 		if errors.As(err, &hung) {
-			for _, e := range failuresOf(hung) {
-				sayFailure(stderr, e)
+			for _, e := range report.FailuresOf(hung) {
+				report.SayFailure(stderr, e)
 			}
 		}
 		var reason string
@@ -320,12 +316,12 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 	case err != nil:
 		level := ""
 		if isJournal(stderr) {
-			level = levelError
+			level = report.LevelError
 		}
 		fmt.Fprintf(stderr, "%sfastlabel: %s\n", level, notBegun(err))
 		return exit.Code(err, exit.Usage)
 	case len(paths) == 0:
-		j.note("", "nothing to do: "+words.Brief(s.filesFrom)+" names no path")
+		j.Note("", "nothing to do: "+words.Brief(s.filesFrom)+" names no path")
 		return exit.Done
 	case s.command == "probe":
 		return j.probeAll(ctx, paths)
@@ -337,19 +333,19 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 		j.left = operands
 	}
 	if len(j.left) > 0 {
-		j.note("", toGoOn(s)+goOn(cmp.Or(a.name, "fastlabel"), s, operands, j.left))
+		j.Note("", toGoOn(s)+goOn(cmp.Or(a.name, "fastlabel"), s, operands, j.left))
 	}
 	return code
 }
 
-func newReporter(s *settings, out *stream.Sink, stderr io.Writer) reporter {
+func newReporter(s *settings, out *stream.Sink, stderr io.Writer) report.Reporter {
 	dry := s.dryRun || s.command == "verify"
-	var r reporter = &people{out: out, err: stderr, verbose: s.verbose, quiet: s.quiet, dry: dry, journal: isJournal(stderr), user: os.Geteuid() != 0 && s.command != "probe"}
+	var r report.Reporter = &report.People{Out: out, Err: stderr, Verbose: s.verbose, Quiet: s.quiet, Dry: dry, Journal: isJournal(stderr), User: os.Geteuid() != 0 && s.command != "probe"}
 	if s.json {
-		r = &jsonLines{out: out, verbose: s.verbose, dry: dry}
+		r = &report.JSON{Out: out, Verbose: s.verbose, Dry: dry}
 	}
 	if s.logLevel != "" {
-		r = logged{r, newLogger(stderr, s)}
+		r = report.Log(r, stderr, s.logLevel, s.logFormat)
 	}
 	return r
 }

@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -88,9 +89,9 @@ func TestJSONExact(t *testing.T) {
 	for _, name := range names {
 		var b bytes.Buffer
 		out := stream.NewSink(&b)
-		j := &jsonLines{out: out, verbose: true}
-		j.change("/r/"+name, "/r/"+name, name, "to")
-		j.skip("/r/"+name, "/r/"+name, "why")
+		j := &report.JSON{Out: out, Verbose: true}
+		j.Change("/r/"+name, "/r/"+name, name, "to")
+		j.Skip("/r/"+name, "/r/"+name, "why")
 		if err := out.Flush(); err != nil {
 			t.Fatal(err)
 		}
@@ -129,35 +130,35 @@ func TestJSONExact(t *testing.T) {
 func TestJSONWhole(t *testing.T) {
 	var b bytes.Buffer
 	out := stream.NewSink(&b)
-	j := &jsonLines{out: out, verbose: true, dry: true}
+	j := &report.JSON{Out: out, Verbose: true, Dry: true}
 	const root, path = "/v\xff", "/v\xff/a"
 	label := defaultLabel + ":c1"
-	j.failure(root, &fs.PathError{Op: "setxattrat", Path: path, Err: syscall.EPERM})
-	j.change(root, path, "x\xff", label)
-	j.change(root, path, label, "x\xff") // restored
-	j.change(root, path, label, "")
-	j.skip(root, path, "excluded")
-	j.wait(root, "process 17")
-	j.stall(root, relabel.HungCall{Call: "openat", Path: path})
-	j.note(root, "a sentence")
-	j.probed(probeResult{root: root, label: label, depth: "top", interrupted: true, has: "x\xff"})
-	j.probed(probeResult{root: root, label: label, depth: "top", labelled: true, run: time.Unix(1700000000, 5)})
-	f := far{
+	j.Failure(root, &fs.PathError{Op: "setxattrat", Path: path, Err: syscall.EPERM})
+	j.Change(root, path, "x\xff", label)
+	j.Change(root, path, label, "x\xff") // restored
+	j.Change(root, path, label, "")
+	j.Skip(root, path, "excluded")
+	j.Wait(root, "process 17")
+	j.Stall(root, relabel.HungCall{Call: "openat", Path: path})
+	j.Note(root, "a sentence")
+	j.Probed(report.Probe{Root: root, Label: label, Depth: "top", Interrupted: true, Has: "x\xff"})
+	j.Probed(report.Probe{Root: root, Label: label, Depth: "top", Labelled: true, Run: time.Unix(1700000000, 5)})
+	f := report.Far{
 		State: relabel.State{Seen: 15, Written: 5, Right: 4, Vanished: 3, Skipped: 2, Failed: 1, Found: 7, Entered: 6, Path: path},
-		root:  root, elapsed: time.Second, rate: 2.5, total: 100, from: byInodes, left: 34 * time.Second,
+		Root:  root, Elapsed: time.Second, Rate: 2.5, Total: 100, From: report.ByInodes, Left: 34 * time.Second,
 	}
-	j.status(f)
-	f.Path, f.Call, f.from, f.left = "", "syncfs", byLastRun, 0
-	j.status(f)
-	r := result{begun: true, code: exit.TimedOut, reason: "deadline of 1s reached", dryRun: true, entriesLeft: 6, from: byLastRun, dirsLeft: 7}
+	j.Status(f)
+	f.Path, f.Call, f.From, f.Left = "", "syncfs", report.ByLastRun, 0
+	j.Status(f)
+	r := report.Result{Begun: true, Code: exit.TimedOut, Reason: "deadline of 1s reached", DryRun: true, EntriesLeft: 6, From: report.ByLastRun, DirsLeft: 7}
 	r.Report = relabel.Report{
 		Root: root, Label: label, Seen: 15, Written: 5, Right: 4, Vanished: 3, Skipped: 2, Failed: 1, Elapsed: time.Second,
 		Way: "clone/setxattrat", Interrupted: defaultLabel, Unchanged: 9, Since: time.Unix(1700000000, 5), Notes: []string{"a sentence"},
 	}
-	j.result(r)
-	r.dryRun, j.dry = false, false
-	j.status(f)
-	j.result(r)
+	j.Result(r)
+	r.DryRun, j.Dry = false, false
+	j.Status(f)
+	j.Result(r)
 	if err := out.Flush(); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/metrics"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -47,19 +48,19 @@ func (j *job) late(ctx context.Context, path string) int {
 		return exit.Done
 	}
 	code, reason := exit.Of(ctx)
-	j.note(path, "not begun ("+reason+")")
+	j.Note(path, "not begun ("+reason+")")
 	return code
 }
 
 // probe asks one.
 func (j *job) probe(ctx context.Context, path string, stalls func()) int {
-	r, code := inTime(ctx, j, path, wait.Patience, stalls, func() (probeResult, error) { return j.ask(path) })
+	r, code := inTime(ctx, j, path, wait.Patience, stalls, func() (report.Probe, error) { return j.ask(path) })
 	if code != exit.Done {
 		return code
 	}
 	j.aboutLink(path, true)
-	j.probed(r)
-	if !r.labelled {
+	j.Probed(r)
+	if !r.Labelled {
 		return exit.Differs
 	}
 	return exit.Done
@@ -71,7 +72,7 @@ func (j *job) probe(ctx context.Context, path string, stalls func()) int {
 func inTime[T any](ctx context.Context, j *job, path string, slow time.Duration, stalls func(), f func() (T, error)) (r T, code int) {
 	if slow > 0 {
 		timer := time.AfterFunc(slow, func() {
-			j.stall(path, relabel.HungCall{Path: path})
+			j.Stall(path, relabel.HungCall{Path: path})
 			stalls()
 		})
 		defer timer.Stop()
@@ -81,38 +82,38 @@ func inTime[T any](ctx context.Context, j *job, path string, slow time.Duration,
 	r, err := wait.Within(late, f)
 	switch {
 	case err != nil && late.Err() != nil:
-		j.failure(path, &fs.PathError{Path: path, Err: errors.New("the filesystem does not answer")})
+		j.Failure(path, &fs.PathError{Path: path, Err: errors.New("the filesystem does not answer")})
 		code, _ := exit.Of(ctx)
 		return r, code
 	case err != nil:
-		j.failure(path, err)
+		j.Failure(path, err)
 		return r, exit.Code(err, exit.Failed)
 	}
 	return r, exit.Done
 }
 
-func (j *job) ask(path string) (probeResult, error) {
+func (j *job) ask(path string) (report.Probe, error) {
 	depth := relabel.Root
 	if j.depth == "top" {
 		depth = relabel.Top
 	}
-	r := probeResult{root: path, label: j.label, depth: j.depth}
+	r := report.Probe{Root: path, Label: j.label, Depth: j.depth}
 	var err error
-	if r.labelled, err = j.labelled(path, j.label, depth); err != nil {
+	if r.Labelled, err = j.labelled(path, j.label, depth); err != nil {
 		return r, err
 	}
-	if r.labelled {
+	if r.Labelled {
 		if j.commit != nil { // what cannot be read vouches for nothing
 			if c, err := j.commit(path); err == nil && c.Label == j.label {
-				r.run = c.Ended
+				r.Run = c.Ended
 			}
 		}
 		return r, nil
 	}
-	if r.interrupted, err = j.sealed(path, j.label); err != nil || j.app.label == nil {
+	if r.Interrupted, err = j.sealed(path, j.label); err != nil || j.app.label == nil {
 		return r, err
 	}
-	r.has, err = j.app.label(path)
-	r.bare = err == nil && r.has == ""
+	r.Has, err = j.app.label(path)
+	r.Bare = err == nil && r.Has == ""
 	return r, err
 }

@@ -4,16 +4,14 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"math"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
@@ -25,7 +23,7 @@ import (
 // others: mu guards which there are.
 type progress struct {
 	screen  *stream.Screen
-	json    *jsonLines // nil: for people
+	json    *report.JSON // nil: for people
 	columns func() (n int, ours bool)
 	how     showing
 	began   time.Time
@@ -48,7 +46,7 @@ func (a app) newProgress(command string, s *settings, out *stream.Sink) *progres
 		manager: manager{tell: a.notify},
 	}
 	if s.json {
-		p.json = &jsonLines{out: out, dry: s.dryRun || command == "verify"}
+		p.json = &report.JSON{Out: out, Dry: s.dryRun || command == "verify"}
 	}
 	return p
 }
@@ -202,7 +200,7 @@ func (p *progress) draw(now time.Time) {
 		return
 	}
 	// In the last column a terminal may begin a new line.
-	p.screen.Draw(p.far(runs[len(runs)-1], now).line(n - 1))
+	p.screen.Draw(p.far(runs[len(runs)-1], now).Line(n - 1))
 }
 
 // say writes a whole line for each run.
@@ -221,10 +219,10 @@ func (p *progress) sayOf(u *underWay, now time.Time) {
 	}
 	f := p.far(u, now)
 	if p.json != nil {
-		p.json.status(f)
+		p.json.Status(f)
 		return
 	}
-	_, _ = io.WriteString(p.screen, "fastlabel: "+words.Plain(tidy(u.root))+": "+f.line(words.Widest)+"\n")
+	_, _ = io.WriteString(p.screen, "fastlabel: "+words.Plain(tidy(u.root))+": "+f.Line(words.Widest)+"\n")
 }
 
 // answer is say for one who asked.
@@ -234,7 +232,7 @@ func (p *progress) answer() {
 	if len(p.runs()) == 0 {
 		text := "nothing is under way"
 		if p.json != nil {
-			p.json.note("", text)
+			p.json.Note("", text)
 		} else {
 			_, _ = io.WriteString(p.screen, "fastlabel: "+text+"\n")
 		}
@@ -243,89 +241,30 @@ func (p *progress) answer() {
 	p.say(now)
 }
 
-// far is how far a run is.
-type far struct {
-	relabel.State
-	root    string
-	elapsed time.Duration
-	rate    float64 // entries a second
-	total   int64   // entries, as from has it; 0: unknown
-	from    bound
-	left    time.Duration // 0: unknown
-}
-
-// bound is where the number of entries is from; "": it is unknown.
-type bound string
-
-const (
-	byInodes  bound = "inodes"   // in use on the filesystem: there may be fewer entries
-	byLastRun bound = "last_run" // so many entries were there
-)
-
-func (b bound) words(n string) string {
-	if b == byInodes {
-		return "at most " + n
-	}
-	return "about " + n
-}
-
 // bound is how many entries there are, or 0. The last run at this root knows best. One
 // that has been passed is none: entries were created since, or are names of one file.
-func (u *underWay) bound(s relabel.State) (total int64, from bound) {
+func (u *underWay) bound(s relabel.State) (total int64, from report.Bound) {
 	if s.LastRun > 0 && s.LastRun >= s.Seen {
-		return s.LastRun, byLastRun
+		return s.LastRun, report.ByLastRun
 	}
 	if n := u.inodes.Load(); n > 0 && n >= s.Seen {
-		return n, byInodes
+		return n, report.ByInodes
 	}
 	return 0, ""
 }
 
-func (p *progress) far(u *underWay, now time.Time) far {
+func (p *progress) far(u *underWay, now time.Time) report.Far {
 	s := u.state()
 	if s.Path == "" && s.Call == "" {
 		s.Path = u.path // between two
 	}
 	u.path = s.Path
-	f := far{State: s, root: u.root, elapsed: now.Sub(u.began), rate: u.estimate.rate(now, s.Seen)}
-	f.total, f.from = u.bound(s)
-	if f.elapsed >= earliest && s.Call == "" { // a call such as syncfs is not about entries
-		f.left = left(f.total-s.Seen, f.rate)
+	f := report.Far{State: s, Root: u.root, Elapsed: now.Sub(u.began), Rate: u.estimate.rate(now, s.Seen)}
+	f.Total, f.From = u.bound(s)
+	if f.Elapsed >= earliest && s.Call == "" { // a call such as syncfs is not about entries
+		f.Left = left(f.Total-s.Seen, f.Rate)
 	}
 	return f
-}
-
-// percent is of the total. A run that has not ended is not at 100.
-func (f far) percent() int64 {
-	return min(99, int64(100*float64(f.Seen)/float64(f.total)))
-}
-
-// line is for people, in so many columns.
-func (f far) line(room int) string {
-	parts := []string{words.Thousands(f.Seen) + " entries"}
-	if f.Failed > 0 {
-		parts = append(parts, words.Thousands(f.Failed)+" failed")
-	}
-	parts = append(parts, words.Clock(f.elapsed)+" elapsed")
-	if f.total > 0 {
-		whole := slices.Clone(parts)
-		whole[0] = fmt.Sprintf("%s of %s (%d%%)", words.Thousands(f.Seen), f.from.words(words.Thousands(f.total)), f.percent())
-		// Failures and the time matter more than how many entries there are.
-		if len(strings.Join(whole, ", ")) <= room {
-			parts = whole
-		}
-	}
-	if f.left > 0 {
-		parts = append(parts, f.from.words(words.Clock(f.left))+" left")
-	}
-	parts = append(parts, words.Thousands(int64(math.Round(f.rate)))+"/s")
-	if f.Call != "" {
-		return words.Fit(append(parts, "in "+words.Clean(f.Call)), "", room)
-	}
-	if f.total == 0 {
-		parts = append(parts, words.Thousands(f.Found)+" directories found so far")
-	}
-	return words.Fit(parts, f.Path, room)
 }
 
 // tidy cuts a PATH that would bury the line.
@@ -338,7 +277,7 @@ func tidy(path string) string {
 
 // left is how much is left of a run that was stopped: so many entries by from, and
 // at least so many directories; 0 is not known.
-func (u *underWay) left() (entries int64, from bound, dirs int64) {
+func (u *underWay) left() (entries int64, from report.Bound, dirs int64) {
 	if u.state == nil {
 		return 0, "", 0
 	}

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
@@ -124,7 +125,7 @@ func TestProgressBound(t *testing.T) {
 				p.sample(time.Now())
 				time.Sleep(time.Second)
 			}
-			if got := p.far(u, time.Now()).line(words.Widest); got != c.want {
+			if got := p.far(u, time.Now()).Line(words.Widest); got != c.want {
 				t.Errorf("%s: %q, not %q", name, got, c.want)
 			}
 			if n := len(u.estimate.samples); n > 11 {
@@ -233,7 +234,7 @@ func TestProgressLine(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var b bytes.Buffer
 				p := &progress{screen: &stream.Screen{W: &b}, columns: func() (int, bool) { return size, true }, how: how, began: time.Now(), inodes: func(string) int64 { return 4000 }}
-				j := &job{app: slow(4), settings: &settings{}, reporter: &people{out: stream.NewSink(&b), err: p.screen, counts: map[string]tally{}}, progress: p}
+				j := &job{app: slow(4), settings: &settings{}, Reporter: &report.People{Out: stream.NewSink(&b), Err: p.screen}, progress: p}
 				end := p.show(nil)
 				j.one(t.Context(), "/p", func() {})
 				end()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/apart"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
@@ -46,14 +47,14 @@ func (m *manager) see(p *progress, now time.Time) {
 	}
 	moved := false
 	seen := map[*underWay]relabel.State{}
-	var f far
+	var f report.Far
 	for _, u := range runs {
 		f = p.far(u, now)
 		moved = moved || f.State != m.last[u] || f.Call == "syncfs"
 		seen[u] = f.State
 	}
 	m.last = seen
-	status := []string{"STATUS=" + words.Plain(tidy(f.root)) + ": " + f.line(words.Widest)}
+	status := []string{"STATUS=" + words.Plain(tidy(f.Root)) + ": " + f.Line(words.Widest)}
 	if moved {
 		status = append(status, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", stretch.Microseconds()))
 	}
@@ -67,26 +68,6 @@ func (a app) ready(code int) {
 	if a.notify != nil && code == exit.Done && os.Getenv("SYSTEMD_EXEC_PID") == strconv.Itoa(os.Getpid()) {
 		_ = a.notify("READY=1")
 	}
-}
-
-// Priorities in front of a line, as syslog has them.
-const (
-	levelError   = "<3>"
-	levelWarning = "<4>"
-	levelNotice  = "<5>"
-	levelInfo    = "<6>"
-)
-
-func priorityOf(code int) string {
-	switch code {
-	case exit.Done:
-		return levelInfo
-	case exit.Differs:
-		return levelNotice
-	case exit.TimedOut, exit.Interrupted, exit.Terminated:
-		return levelWarning
-	}
-	return levelError
 }
 
 // isJournal tells whether w is the stream that systemd connected to the journal.

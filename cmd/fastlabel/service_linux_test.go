@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -166,11 +167,11 @@ func TestJournalStream(t *testing.T) {
 
 func TestLastLine(t *testing.T) {
 	var b bytes.Buffer
-	a := &account{journal: true, dry: true, began: time.Now(), reporter: &people{out: stream.NewSink(new(bytes.Buffer)), err: new(bytes.Buffer)}}
+	a := &account{journal: true, dry: true, began: time.Now(), Reporter: &report.People{Out: stream.NewSink(new(bytes.Buffer)), Err: new(bytes.Buffer)}}
 	for range 2 {
-		r := result{code: exit.Failed}
+		r := report.Result{Code: exit.Failed}
 		r.Seen, r.Written, r.Failed = 1000, 20, 3
-		a.result(r)
+		a.Result(r)
 	}
 	for code, level := range map[int]string{exit.Done: "<6>", exit.Differs: "<5>", exit.Failed: "<3>", exit.Refused: "<3>", exit.Usage: "<3>", exit.TimedOut: "<4>", exit.Terminated: "<4>"} {
 		b.Reset()

@@ -53,7 +53,7 @@ func (j *job) labelGroup(ctx context.Context, paths []string, served bool, begun
 			}
 			if walked[by] {
 				if j.verbose || j.json {
-					j.skip(roots[i].Path, roots[i].Path, "done with "+words.Plain(roots[by].Path))
+					j.Skip(roots[i].Path, roots[i].Path, "done with "+words.Plain(roots[by].Path))
 				}
 				return
 			}

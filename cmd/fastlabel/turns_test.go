@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/relabel"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -40,10 +41,10 @@ func TestStall(t *testing.T) {
 		if did = append(did, root); len(did) == 2 {
 			close(others)
 		}
-		for range maxListed + 5 { // to be counted at once
+		for range report.MaxListed + 5 { // to be counted at once
 			o.OnFailure(errors.New("x"))
 		}
-		return relabel.Report{Seen: 100, Failed: maxListed + 5}, errors.New("x")
+		return relabel.Report{Seen: 100, Failed: report.MaxListed + 5}, errors.New("x")
 	}}
 	got := transcript(a, calls("-v=false a a/b c d"))
 	if strings.Join(did, " ") != "c d a" {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/apart"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/undofile"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
@@ -96,19 +97,19 @@ func (j *job) recorded(ctx context.Context) int {
 	})
 	switch {
 	case err != nil && late.Err() != nil:
-		j.failure("", &fs.PathError{Op: "write", Path: j.settings.record, Err: errHangs})
+		j.Failure("", &fs.PathError{Op: "write", Path: j.settings.record, Err: report.ErrHangs})
 		code, _ = exit.Of(ctx)
 	case err != nil:
-		j.failure("", err)
+		j.Failure("", err)
 		code = exit.Failed
 	}
 	switch {
 	case !is.begun && code == exit.Done:
-		j.note("", "nothing was recorded")
+		j.Note("", "nothing was recorded")
 	case is.whole:
-		j.note("", "to put the labels back: "+restore+file)
+		j.Note("", "to put the labels back: "+restore+file)
 	default:
-		j.note("", "the record is cut short; what it holds is put back by: "+restore+"--partial "+file)
+		j.Note("", "the record is cut short; what it holds is put back by: "+restore+"--partial "+file)
 	}
 	return code
 }
@@ -145,7 +146,7 @@ func (j *job) restore(ctx context.Context, operands []string) ([]string, error) 
 	case err != nil:
 		return nil, err
 	case r.Cut:
-		j.note("", fmt.Sprintf("the record has no end; it holds %s entries", words.Thousands(r.Entries)))
+		j.Note("", fmt.Sprintf("the record has no end; it holds %s entries", words.Thousands(r.Entries)))
 	}
 	r.Head.Partial = r.Cut
 	j.label = r.Head.Label

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/pace"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/undofile"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
@@ -25,7 +26,7 @@ import (
 type job struct {
 	app
 	*settings
-	reporter
+	report.Reporter
 	label  string // canonical
 	looked looked // what was found out about the PATHs before
 
@@ -91,13 +92,13 @@ func (j *job) one(ctx context.Context, path string, stalls func()) (code int, wa
 	if ctx.Err() != nil {
 		j.leave(path)
 		code, reason := exit.Of(ctx)
-		j.result(result{Report: relabel.Report{Root: path, Label: j.label}, command: j.command, code: code, reason: reason})
+		j.Result(report.Result{Report: relabel.Report{Root: path, Label: j.label}, Command: j.command, Code: code, Reason: reason})
 		return code, false
 	}
 	dry := j.dryRun || j.command == "verify"
-	t := &teller{reporter: j.reporter, root: path, label: j.label, told: map[string]bool{}}
+	t := report.NewTeller(j.Reporter, path, j.label)
 	o := j.engine(t, dry)
-	o.OnStall = func(calls []relabel.HungCall) { t.stalled(calls); stalls() }
+	o.OnStall = func(calls []relabel.HungCall) { t.Stalled(calls); stalls() }
 	u := j.progress.begin(path)
 	j.watched(&o, u)
 	if j.looked.readOnly[path] && !dry {
@@ -111,32 +112,32 @@ func (j *job) one(ctx context.Context, path string, stalls func()) (code int, wa
 	if differs(ctx) {
 		err, rep = readOnlyError(path), relabel.Report{Root: path, Label: j.label, Elapsed: rep.Elapsed}
 	}
-	t.end(ctx, err)
+	t.End(ctx, err)
 	code, reason := exit.Outcome(ctx, rep, err, dry)
 	if j.command == "restore" && reason == "no commit" {
 		code, reason = exit.Differs, "changed meanwhile"
 	}
-	r := result{
-		Report: rep, command: j.command, skip: j.trust, dryRun: dry,
-		begun: true, code: code, reason: reason,
+	r := report.Result{
+		Report: rep, Command: j.command, Skip: j.trust, DryRun: dry,
+		Begun: true, Code: code, Reason: reason,
 	}
 	if code >= exit.TimedOut {
 		j.leave(path)
-		r.entriesLeft, r.from, r.dirsLeft = u.left()
+		r.EntriesLeft, r.From, r.DirsLeft = u.left()
 	}
 	if code != exit.Refused {
 		j.aboutLink(path, dry)
 	}
-	j.result(r)
+	j.Result(r)
 	return code, rep.Seen > 0 && (code == exit.Done || code == exit.Differs || code == exit.Failed)
 }
 
 // noted passes a note on; that there is no place for locks is said of one PATH.
-func (j *job) noted(t *teller, text string) {
+func (j *job) noted(t *report.Teller, text string) {
 	if strings.HasPrefix(text, "no lock was taken: ") && j.lockless.Swap(true) {
 		return
 	}
-	t.note(t.root, text)
+	t.Note(t.Root, text)
 }
 
 // leave notes a PATH that is not done.
@@ -147,7 +148,7 @@ func (j *job) leave(path string) {
 }
 
 // engine makes the options.
-func (j *job) engine(t *teller, dry bool) relabel.Options {
+func (j *job) engine(t *report.Teller, dry bool) relabel.Options {
 	skips := map[string]relabel.Skip{"none": relabel.SkipNone, "root": relabel.SkipRoot, "top": relabel.SkipTop, "unchanged": relabel.SkipUnchanged}
 	links := map[string]relabel.HardLinks{"label": relabel.LinksLabel, "skip": relabel.LinksSkip, "error": relabel.LinksError}
 	o := relabel.Options{
@@ -160,18 +161,18 @@ func (j *job) engine(t *teller, dry bool) relabel.Options {
 		Exclude:       j.exclude,
 		NoSeal:        j.noSeal,
 		NoSync:        j.noSync,
-		OnFailure:     t.failed,
-		OnSkip:        func(p, reason string) { t.say(func() { t.skip(t.root, p, reason) }) },
-		OnNote:        func(text string) { t.say(func() { j.noted(t, text) }) },
-		OnWait:        func(holder string) { t.say(func() { t.wait(t.root, holder) }) },
+		OnFailure:     t.Failed,
+		OnSkip:        func(p, reason string) { t.Say(func() { t.Skip(t.Root, p, reason) }) },
+		OnNote:        func(text string) { t.Say(func() { j.noted(t, text) }) },
+		OnWait:        func(holder string) { t.Say(func() { t.Wait(t.Root, holder) }) },
 	}
 	if j.recorder != nil {
 		o.Recorder = j.recorder
 	}
 	if j.command == "restore" && (j.verbose || j.logLevel == "debug") {
-		o.OnChange = func(p, to string) { t.say(func() { t.change(t.root, p, t.label, to) }) }
+		o.OnChange = func(p, to string) { t.Say(func() { t.Change(t.Root, p, t.Label, to) }) }
 	} else if j.verbose || j.logLevel == "debug" {
-		o.OnChange = func(p, from string) { t.say(func() { t.change(t.root, p, from, t.label) }) }
+		o.OnChange = func(p, from string) { t.Say(func() { t.Change(t.Root, p, from, t.Label) }) }
 	}
 	return o
 }
@@ -204,5 +205,5 @@ func (j *job) aboutLink(path string, dry bool) {
 	if toDir {
 		text += " Write " + words.Plain(path+"/") + " for the directory."
 	}
-	j.note("", text)
+	j.Note("", text)
 }

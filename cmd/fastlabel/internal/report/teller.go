@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package report
 
 import (
 	"context"
@@ -13,13 +13,13 @@ import (
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
-// teller passes on what the engine tells about one root. The engine's calls of
+// Teller passes on what the engine tells about one root. The engine's calls of
 // one callback are serial, those of two need not be, and a worker that hung in
 // the kernel may call after Tree has returned: mu makes all serial, over ends
 // them.
-type teller struct {
-	reporter
-	root, label string
+type Teller struct {
+	Reporter
+	Root, Label string
 
 	mu   sync.Mutex
 	over bool
@@ -27,10 +27,14 @@ type teller struct {
 	kept int             // the bytes of their texts
 }
 
+func NewTeller(r Reporter, root, label string) *Teller {
+	return &Teller{Reporter: r, Root: root, Label: label, told: map[string]bool{}}
+}
+
 // memory bounds the texts that a teller keeps: some 16,384 of ordinary length.
 const memory = 4 << 20
 
-func (t *teller) say(what func()) {
+func (t *Teller) Say(what func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.over {
@@ -38,10 +42,10 @@ func (t *teller) say(what func()) {
 	}
 }
 
-func (t *teller) failed(err error) {
-	t.say(func() {
+func (t *Teller) Failed(err error) {
+	t.Say(func() {
 		var at *fs.PathError
-		if errors.Is(err, errors.ErrUnsupported) && errors.As(err, &at) && at.Path == t.root {
+		if errors.Is(err, errors.ErrUnsupported) && errors.As(err, &at) && at.Path == t.Root {
 			return // Tree returns it with a sentence about it
 		}
 		// Tree returns a few of the first failures again, and those are told
@@ -50,39 +54,39 @@ func (t *teller) failed(err error) {
 			t.told[text] = true
 			t.kept += len(text)
 		}
-		t.failure(t.root, err)
+		t.Failure(t.Root, err)
 	})
 }
 
-// stalled tells of calls that do not return, each once.
-func (t *teller) stalled(calls []relabel.HungCall) {
-	t.say(func() {
+// Stalled tells of calls that do not return, each once.
+func (t *Teller) Stalled(calls []relabel.HungCall) {
+	t.Say(func() {
 		for _, c := range calls {
 			if key := "stalled " + c.String(); !t.told[key] {
 				t.told[key] = true
-				t.stall(t.root, c)
+				t.Stall(t.Root, c)
 			}
 		}
 	})
 }
 
-// end tells of err, which Tree returned, what was not told before, and that
+// End tells of err, which Tree returned, what was not told before, and that
 // is all about this root.
-func (t *teller) end(ctx context.Context, err error) {
-	t.say(func() {
+func (t *Teller) End(ctx context.Context, err error) {
+	t.Say(func() {
 		t.rest(ctx, err)
 		t.over = true
 	})
 }
 
-func (t *teller) rest(ctx context.Context, err error) {
+func (t *Teller) rest(ctx context.Context, err error) {
 	if err == nil || t.told[err.Error()] || bareEnd(ctx, err) {
 		return
 	}
 	var hung *relabel.Hung
 	if errors.As(err, &hung) && len(hung.Calls) > 0 {
-		for _, e := range failuresOf(hung) {
-			t.failure(t.root, e)
+		for _, e := range FailuresOf(hung) {
+			t.Failure(t.Root, e)
 		}
 		return
 	}
@@ -106,11 +110,11 @@ func (t *teller) rest(ctx context.Context, err error) {
 	var at *fs.PathError
 	if errors.As(err, &at) && t.told[at.Error()] {
 		if about, ok := strings.CutPrefix(err.Error(), at.Error()+": "); ok {
-			t.note(t.root, about) // the same, and a sentence about it
+			t.Note(t.Root, about) // the same, and a sentence about it
 			return
 		}
 	}
-	t.failure(t.root, err)
+	t.Failure(t.Root, err)
 }
 
 // parts returns what err itself, and no error within it, holds together.

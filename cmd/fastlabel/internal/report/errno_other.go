@@ -2,6 +2,6 @@
 
 //go:build !linux
 
-package main
+package report
 
 func errnoName(error) string { return "" }

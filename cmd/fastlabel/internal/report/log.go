@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package report
 
 import (
 	"io"
@@ -17,14 +17,11 @@ import (
 // millisecond of each start.
 type logger struct{ core zapcore.Core }
 
-// newLogger logs to w from --log-level on; without the flag, nothing. There is
-// no sampling (zap's production preset has it): the hundredth failure matters
+// newLogger logs to w from a level on. There is no
+// sampling (zap's production preset has it): the hundredth failure matters
 // as much as the first.
-func newLogger(w io.Writer, s *settings) logger {
-	if s.logLevel == "" {
-		return logger{zapcore.NewNopCore()}
-	}
-	level, err := zapcore.ParseLevel(s.logLevel)
+func newLogger(w io.Writer, from, format string) logger {
+	level, err := zapcore.ParseLevel(from)
 	if err != nil { // the flag takes no other
 		level = zapcore.DebugLevel
 	}
@@ -35,7 +32,7 @@ func newLogger(w io.Writer, s *settings) logger {
 		EncodeDuration: zapcore.SecondsDurationEncoder,
 	}
 	encoder := zapcore.NewConsoleEncoder(c)
-	if s.logFormat == "json" {
+	if format == "json" {
 		encoder = zapcore.NewJSONEncoder(c)
 	}
 	return logger{zapcore.NewCore(encoder, zapcore.AddSync(w), level)}
@@ -67,46 +64,51 @@ func span(key string, value time.Duration) zapcore.Field {
 	return zapcore.Field{Key: key, Type: zapcore.DurationType, Integer: int64(value)}
 }
 
+// Log logs to w, from a level on, what is told to r.
+func Log(r Reporter, w io.Writer, level, format string) Reporter {
+	return logged{r, newLogger(w, level, format)}
+}
+
 // logged passes everything on, and logs it.
 type logged struct {
-	reporter
+	Reporter
 	logger
 }
 
-func (l logged) failure(root string, err error) {
-	f := explain(root, err)
+func (l logged) Failure(root string, err error) {
+	f := FaultOf(root, err)
 	l.log(zapcore.ErrorLevel, "failed", str("root", words.Plain(root)), str("path", words.Plain(f.path)),
 		str("op", f.op), str("errno", errnoName(err)), str("text", f.text))
-	l.reporter.failure(root, err)
+	l.Reporter.Failure(root, err)
 }
 
-func (l logged) skip(root, path, reason string) {
+func (l logged) Skip(root, path, reason string) {
 	l.log(zapcore.InfoLevel, "skipped", str("root", words.Plain(root)), str("path", words.Plain(path)), str("reason", words.Clean(reason)))
-	l.reporter.skip(root, path, reason)
+	l.Reporter.Skip(root, path, reason)
 }
 
-func (l logged) wait(root, holder string) {
+func (l logged) Wait(root, holder string) {
 	l.log(zapcore.InfoLevel, "waiting", str("root", words.Plain(root)), str("holder", words.Clean(holder)))
-	l.reporter.wait(root, holder)
+	l.Reporter.Wait(root, holder)
 }
 
-func (l logged) stall(root string, c relabel.HungCall) {
+func (l logged) Stall(root string, c relabel.HungCall) {
 	l.log(zapcore.WarnLevel, "stalled", str("root", words.Plain(root)), str("path", words.Plain(c.Path)), str("call", c.Call))
-	l.reporter.stall(root, c)
+	l.Reporter.Stall(root, c)
 }
 
-func (l logged) change(root, path, from, to string) {
+func (l logged) Change(root, path, from, to string) {
 	l.log(zapcore.DebugLevel, "changed", str("root", words.Plain(root)), str("path", words.Plain(path)), str("from", words.Plain(from)), str("to", to))
-	l.reporter.change(root, path, from, to)
+	l.Reporter.Change(root, path, from, to)
 }
 
-func (l logged) probed(p probeResult) {
-	l.log(zapcore.InfoLevel, "probed", str("root", words.Plain(p.root)), str("label", p.label),
-		truth("labelled", p.labelled), truth("interrupted", p.interrupted))
-	l.reporter.probed(p)
+func (l logged) Probed(p Probe) {
+	l.log(zapcore.InfoLevel, "probed", str("root", words.Plain(p.Root)), str("label", p.Label),
+		truth("labelled", p.Labelled), truth("interrupted", p.Interrupted))
+	l.Reporter.Probed(p)
 }
 
-func (l logged) result(r result) {
+func (l logged) Result(r Result) {
 	for _, n := range r.Notes {
 		l.log(zapcore.WarnLevel, "note", str("root", words.Plain(r.Root)), str("text", words.Clean(n)))
 	}
@@ -114,6 +116,6 @@ func (l logged) result(r result) {
 		number("seen", r.Seen), number("written", r.Written), number("right", r.Right),
 		number("vanished", r.Vanished), number("skipped", r.Skipped), number("failed", r.Failed),
 		truth("trusted", r.Trusted), truth("complete", r.Complete), span("elapsed", r.Elapsed),
-		number("exit", int64(r.code)), str("reason", r.reason))
-	l.reporter.result(r)
+		number("exit", int64(r.Code)), str("reason", r.Reason))
+	l.Reporter.Result(r)
 }

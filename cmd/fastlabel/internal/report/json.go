@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package report
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
-// jsonLines prints one compact object a line to stdout. Each has a
+// JSON prints one compact object a line to stdout. Each has a
 // message_type:
 //
 //	summary  what became of a PATH: one for each, the last about it
@@ -35,104 +35,110 @@ import (
 // U+FFFD where it is not UTF-8; then, and only then, path_base64 holds its
 // exact bytes. Other names, and labels of files, have their twins likewise. Keys
 // may be added; those that are here stay.
-type jsonLines struct {
-	out     *stream.Sink
-	verbose bool
-	dry     bool
+type JSON struct {
+	Out     *stream.Sink
+	Verbose bool
+	Dry     bool
 }
 
-type jsonHead struct {
+// Head begins each line.
+type Head struct {
 	Type       string `json:"message_type"`
 	Root       string `json:"root,omitempty"`
 	RootBase64 string `json:"root_base64,omitempty"`
 }
 
-type jsonPath struct {
+// JSONPath is a path in a line.
+type JSONPath struct {
 	Path       string `json:"path"`
 	PathBase64 string `json:"path_base64,omitempty"`
 }
 
-func head(kind, root string) jsonHead { return jsonHead{kind, root, inBase64(root)} }
+// PathOf is path in a line.
+func PathOf(path string) JSONPath { return JSONPath{path, Base64(path)} }
 
-// inBase64 is "" for what a JSON string can hold.
-func inBase64(s string) string {
+// NewHead begins a line of that kind about root.
+func NewHead(kind, root string) Head { return Head{kind, root, Base64(root)} }
+
+// Base64 is "" for what a JSON string can hold.
+func Base64(s string) string {
 	if utf8.ValidString(s) {
 		return ""
 	}
 	return base64.StdEncoding.EncodeToString([]byte(s))
 }
 
-func (j *jsonLines) line(v any, now bool) {
+func (j *JSON) line(v any, now bool) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil { // strings and numbers: cannot be
 		panic(fmt.Sprint("encoding a line: ", err))
 	}
-	j.out.Line(words.ASCII(bytes.TrimSuffix(b.Bytes(), []byte{'\n'})), now)
+	j.Out.Line(words.ASCII(bytes.TrimSuffix(b.Bytes(), []byte{'\n'})), now)
 }
 
-func (j *jsonLines) failure(root string, err error) {
-	f := explain(root, err)
+func (j *JSON) Failure(root string, err error) {
+	f := FaultOf(root, err)
 	j.line(struct {
-		jsonHead
-		jsonPath
+		Head
+		JSONPath
 		Op    string `json:"op,omitempty"`
 		Errno string `json:"errno,omitempty"`
 		Text  string `json:"text"`
-	}{head("error", root), jsonPath{f.path, inBase64(f.path)}, f.op, errnoName(err), f.text}, true)
+	}{NewHead("error", root), PathOf(f.path), f.op, errnoName(err), f.text}, true)
 }
 
-func (j *jsonLines) change(root, path, from, to string) {
-	if !j.verbose {
+func (j *JSON) Change(root, path, from, to string) {
+	if !j.Verbose {
 		return
 	}
 	j.line(struct {
-		jsonHead
-		jsonPath
+		Head
+		JSONPath
 		From       string `json:"from,omitempty"`
 		FromBase64 string `json:"from_base64,omitempty"`
 		To         string `json:"to"`
 		ToBase64   string `json:"to_base64,omitempty"`
 		DryRun     bool   `json:"dry_run,omitempty"`
-	}{head("change", root), jsonPath{path, inBase64(path)}, from, inBase64(from), to, inBase64(to), j.dry}, false)
+	}{NewHead("change", root), PathOf(path), from, Base64(from), to, Base64(to), j.Dry}, false)
 }
 
-func (j *jsonLines) skip(root, path, reason string) {
+func (j *JSON) Skip(root, path, reason string) {
 	j.line(struct {
-		jsonHead
-		jsonPath
+		Head
+		JSONPath
 		Reason string `json:"reason"`
-	}{head("skip", root), jsonPath{path, inBase64(path)}, reason}, true)
+	}{NewHead("skip", root), PathOf(path), reason}, true)
 }
 
-func (j *jsonLines) wait(root, holder string) {
+func (j *JSON) Wait(root, holder string) {
 	j.line(struct {
-		jsonHead
+		Head
 		State  string `json:"state"`
 		Holder string `json:"holder"`
-	}{head("status", root), "waiting", holder}, true)
+	}{NewHead("status", root), "waiting", holder}, true)
 }
 
-func (j *jsonLines) stall(root string, c relabel.HungCall) {
+func (j *JSON) Stall(root string, c relabel.HungCall) {
 	j.line(struct {
-		jsonHead
-		jsonPath
+		Head
+		JSONPath
 		State string `json:"state"`
 		Call  string `json:"call,omitempty"`
-	}{head("status", root), jsonPath{c.Path, inBase64(c.Path)}, "stalled", c.Call}, true)
+	}{NewHead("status", root), PathOf(c.Path), "stalled", c.Call}, true)
 }
 
-func (j *jsonLines) note(root, text string) {
+func (j *JSON) Note(root, text string) {
 	j.line(struct {
-		jsonHead
+		Head
 		Text string `json:"text"`
-	}{head("note", root), text}, true)
+	}{NewHead("note", root), text}, true)
 }
 
-func (j *jsonLines) probed(p probeResult) {
+func (j *JSON) Probed(p Probe) {
 	j.line(struct {
-		jsonHead
+		Head
 		Label       string `json:"label"`
 		Depth       string `json:"depth"`
 		Labelled    bool   `json:"labelled"`
@@ -141,8 +147,10 @@ func (j *jsonLines) probed(p probeResult) {
 		Has       string    `json:"has,omitempty"`
 		HasBase64 string    `json:"has_base64,omitempty"`
 		Run       time.Time `json:"run_ended,omitzero"`
-	}{head("status", p.root), p.label, p.depth, p.labelled, p.interrupted, p.has, inBase64(p.has), p.run.UTC()}, true)
+	}{NewHead("status", p.Root), p.Label, p.Depth, p.Labelled, p.Interrupted, p.Has, Base64(p.Has), p.Run.UTC()}, true)
 }
+
+func (j *JSON) Explained(_ string, object any) { j.line(object, true) }
 
 // jsonCounts are in status and in summary alike.
 type jsonCounts struct {
@@ -156,17 +164,17 @@ type jsonCounts struct {
 }
 
 // counts are the counts of a run.
-func (j *jsonLines) counts(seen, written, right, vanished, skipped, failed int64) jsonCounts {
+func (j *JSON) counts(seen, written, right, vanished, skipped, failed int64) jsonCounts {
 	c := jsonCounts{Seen: seen, Written: &written, Right: right, Vanished: vanished, Skipped: skipped, Failed: failed}
-	if j.dry {
+	if j.Dry {
 		c.Written, c.Differs = nil, &written
 	}
 	return c
 }
 
-func (j *jsonLines) status(f far) {
+func (j *JSON) Status(f Far) {
 	line := struct {
-		jsonHead
+		Head
 		State string `json:"state"`
 		jsonCounts
 		Seconds     float64 `json:"seconds"`
@@ -174,29 +182,29 @@ func (j *jsonLines) status(f far) {
 		Directories int64   `json:"directories"`
 		Left        int64   `json:"directories_left"`
 		Total       int64   `json:"total,omitempty"`
-		From        bound   `json:"total_from,omitempty"`
+		From        Bound   `json:"total_from,omitempty"`
 		Percent     *int64  `json:"percent,omitempty"`
 		SecondsLeft float64 `json:"seconds_left,omitempty"`
 		Call        string  `json:"call,omitempty"`
 		Path        string  `json:"path,omitempty"`
 		PathBase64  string  `json:"path_base64,omitempty"`
 	}{
-		jsonHead: head("status", f.root), State: "running",
+		Head: NewHead("status", f.Root), State: "running",
 		jsonCounts: j.counts(f.Seen, f.Written, f.Right, f.Vanished, f.Skipped, f.Failed),
-		Seconds:    f.elapsed.Seconds(), Rate: f.rate, Directories: f.Found, Left: f.Found - f.Entered,
-		Total: f.total, From: f.from, SecondsLeft: f.left.Seconds(),
-		Call: f.Call, Path: f.Path, PathBase64: inBase64(f.Path),
+		Seconds:    f.Elapsed.Seconds(), Rate: f.Rate, Directories: f.Found, Left: f.Found - f.Entered,
+		Total: f.Total, From: f.From, SecondsLeft: f.Left.Seconds(),
+		Call: f.Call, Path: f.Path, PathBase64: Base64(f.Path),
 	}
-	if f.total > 0 {
+	if f.Total > 0 {
 		percent := f.percent()
 		line.Percent = &percent
 	}
 	j.line(line, true)
 }
 
-func (j *jsonLines) result(r result) {
+func (j *JSON) Result(r Result) {
 	j.line(struct {
-		jsonHead
+		Head
 		Label string `json:"label"`
 		jsonCounts
 		Trusted     bool      `json:"trusted"`
@@ -211,12 +219,12 @@ func (j *jsonLines) result(r result) {
 		Since       time.Time `json:"since,omitzero"`
 		Notes       []string  `json:"notes,omitempty"`
 		EntriesLeft int64     `json:"entries_left,omitempty"`
-		From        bound     `json:"total_from,omitempty"`
+		From        Bound     `json:"total_from,omitempty"`
 		DirsLeft    int64     `json:"directories_left,omitempty"`
 	}{
-		head("summary", r.Root), r.Label,
+		NewHead("summary", r.Root), r.Label,
 		j.counts(r.Seen, r.Written, r.Right, r.Vanished, r.Skipped, r.Failed),
-		r.Trusted, r.Complete, r.Elapsed.Seconds(), r.code, r.reason, r.Way, r.dryRun, r.Interrupted, r.Unchanged, r.Since.UTC(), r.Notes,
-		r.entriesLeft, r.from, r.dirsLeft,
+		r.Trusted, r.Complete, r.Elapsed.Seconds(), r.Code, r.Reason, r.Way, r.DryRun, r.Interrupted, r.Unchanged, r.Since.UTC(), r.Notes,
+		r.EntriesLeft, r.From, r.DirsLeft,
 	}, true)
 }
