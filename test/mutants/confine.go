@@ -49,19 +49,18 @@ func confinement() []Mutant {
 			Name: "dotdot", By: "TestRace in test/torture",
 			Breaks: "the walk goes back up by its own descriptors, wherever a directory is moved",
 			Edits: edits(
-				walk, "\t\"sync/atomic\"\n", "\t\"sync/atomic\"\n\t\"syscall\"\n",
 				walk, "\t\tw.tally.found++\n", "\t\tif w.descend(d, fd, e, t); true {\n\t\t\treturn\n\t\t}\n\t\tw.tally.found++\n",
-				walk, "// at tells where this worker is.", `func (w *worker) descend(d *dir, fd int, e sys.Dirent, t target) {
-	down, _, errno := w.m.openDir(fd, t.name)
+				walk, "// at tells where this worker is.", `func (w *worker) descend(d *dir, fd int, e sys.Dirent, t xattrio.Target) {
+	down, _, errno := w.m.openDir(fd, t.Name)
 	if errno != 0 {
 		return
 	}
 	child := w.cache.opened(d, string(e.Name[:len(e.Name)+1]), down)
-	child.judged(w, w.label(target{fd: down}, child))
-	going, chunk, buf := w.going.Load(), w.chunk.Load(), w.buf
+	child.judged(w, w.label(xattrio.Target{FD: down}, child))
+	in, chunk, buf := w.in.Load(), w.chunk.Load(), w.buf
 	w.equip()
 	w.scan(child, down)
-	w.going.Store(going)
+	w.in.Store(in)
 	w.chunk.Store(chunk)
 	w.buf = buf
 	if up, errno := sys.Openat(down, sys.Cname(".."), sys.OpenDir, 0); errno == 0 {
