@@ -14,6 +14,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/outlook"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/seclabel"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
@@ -99,7 +100,7 @@ func (j *job) wanted(v site.Site, pods workload.Pods) (label, from string) {
 		return j.label, "the flags"
 	}
 	// Of what a relabel left, the level counts, and not the seal's user.
-	if level := levelOf(v.Label); typeOf(v.Label) == typeOf(j.label) && !strings.Contains(level, "-") {
+	if level := seclabel.Level(v.Label); seclabel.Type(v.Label) == seclabel.Type(j.label) && !strings.Contains(level, "-") {
 		if label, err := secctx.Compose(j.label, "", "", "", level); err == nil {
 			return label, "the level of PATH"
 		}
@@ -111,7 +112,7 @@ func (j *job) wanted(v site.Site, pods workload.Pods) (label, from string) {
 func (e *explanation) foresee(refused bool) {
 	f := outlook.Volume{
 		NoLabels: e.Mount.NoLabels, Refused: refused, ReadOnly: e.Mount.ReadOnly, Off: !e.SELinux, Plugin: e.Plugin(), Right: e.labelled,
-		Vouched: e.labelled && e.commit.Label == e.want, Shared: levelOf(e.want) == "s0",
+		Vouched: e.labelled && e.commit.Label == e.want, Shared: seclabel.Level(e.want) == "s0",
 	}
 	labels := map[string]bool{}
 	var left, byCRIO []string
@@ -148,7 +149,7 @@ func (e explanation) toLabel() string {
 		return ""
 	}
 	flags := "--label " + e.want
-	if level, is := strings.CutPrefix(e.want, strings.TrimSuffix(defaultLabel, "s0")); is {
+	if level, is := strings.CutPrefix(e.want, strings.TrimSuffix(seclabel.Default, "s0")); is {
 		flags = "-l " + level
 	}
 	return "fastlabel " + flags + " -- " + words.Shell(e.Path)

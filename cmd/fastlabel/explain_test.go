@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/seclabel"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/workload"
@@ -35,7 +36,7 @@ func sites() map[string]explanation {
 	all := map[string]explanation{"wrong": common}
 
 	bare := common
-	bare.Label, bare.HasLabel, bare.Path, bare.want = "", false, "-v w", defaultLabel
+	bare.Label, bare.HasLabel, bare.Path, bare.want = "", false, "-v w", seclabel.Default
 	all["no label, shared"] = bare
 
 	right := common
@@ -154,12 +155,12 @@ func TestWanted(t *testing.T) {
 		pods       workload.Pods
 		want, from string
 	}{
-		{"", of(""), workload.Pods{}, defaultLabel, "the default"},
+		{"", of(""), workload.Pods{}, seclabel.Default, "the default"},
 		{"", of(private), workload.Pods{}, private, "the level of PATH"},
 		{"", of("unconfined_u:object_r:container_file_t:s0:c10,c20"), workload.Pods{}, private, "the level of PATH"},
-		{"", of("system_u:object_r:etc_t:s0:c1"), workload.Pods{}, defaultLabel, "the default"},
-		{"", of("system_u:object_r:container_file_t:s0-s0:c0.c1023"), workload.Pods{}, defaultLabel, "the default"},
-		{"", of("x\x1b"), workload.Pods{}, defaultLabel, "the default"},
+		{"", of("system_u:object_r:etc_t:s0:c1"), workload.Pods{}, seclabel.Default, "the default"},
+		{"", of("system_u:object_r:container_file_t:s0-s0:c0.c1023"), workload.Pods{}, seclabel.Default, "the default"},
+		{"", of("x\x1b"), workload.Pods{}, seclabel.Default, "the default"},
 		{"-t etc_t", of("system_u:object_r:etc_t:s0:c1"), workload.Pods{}, "system_u:object_r:etc_t:s0:c1", "the level of PATH"},
 		{"-l s0:c7", of(private), workload.Pods{}, "system_u:object_r:container_file_t:s0:c7", "the flags"},
 		{"", of(private), pods, "user_u:object_r:container_file_t:s0:c3", "Pod p, container a"},

@@ -9,9 +9,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"strings"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/seclabel"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/workload"
@@ -30,14 +31,14 @@ func podsIn(ctx context.Context, s *settings, stdin io.Reader) (workload.Pods, e
 	const most = 1 << 20 // what a parser makes of it is a hundred times that
 	read := func() ([]byte, error) {
 		if s.forPods == "-" {
-			return readAtMost(stdin, most)
+			return site.ReadAtMost(stdin, most)
 		}
 		f, err := os.Open(s.forPods)
 		if err != nil {
 			return nil, err
 		}
 		defer func() { _ = f.Close() }()
-		return readAtMost(f, most)
+		return site.ReadAtMost(f, most)
 	}
 	pods, err := wait.Within(ctx, func() (workload.Pods, error) {
 		text, err := read()
@@ -64,28 +65,13 @@ func podsIn(ctx context.Context, s *settings, stdin io.Reader) (workload.Pods, e
 	}
 	for i := range pods.Containers { // a level of a wrong form is told before anything is begun
 		c := &pods.Containers[i]
-		label, err := secctx.Compose(defaultLabel, c.User, "", "", c.Level)
+		label, err := secctx.Compose(seclabel.Default, c.User, "", "", c.Level)
 		if err != nil {
 			return pods, exit.UsageError{Err: fmt.Errorf("--for %s: %s, container %s: %w", words.Brief(s.forPods), words.Brief(c.Pod), words.Brief(c.Name), err)}
 		}
 		if c.Level != "" {
-			c.Level = levelOf(label)
+			c.Level = seclabel.Level(label)
 		}
 	}
 	return pods, nil
-}
-
-func levelOf(label string) string {
-	f := strings.SplitN(label, ":", 4)
-	if len(f) < 4 {
-		return ""
-	}
-	return f[3]
-}
-
-func typeOf(label string) string {
-	if f := strings.SplitN(label, ":", 4); len(f) == 4 {
-		return f[2]
-	}
-	return ""
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/outlook"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/seclabel"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/workload"
 	"github.com/fastlabel/fastlabel/relabel"
@@ -201,6 +202,6 @@ func (e explanation) advice(p *page) {
 	if e.future.Labels() || e.future.Drawn {
 		fmt.Fprintf(p, "    - In the pod (whole files are in deploy/oci and deploy/podman):\n"+
 			"        annotations: {%s: \"true\"}\n        runtimeClassName: %s\n        securityContext: {seLinuxOptions: {level: %q}}\n",
-			workload.TrySkip[1], handler, levelOf(e.want))
+			workload.TrySkip[1], handler, seclabel.Level(e.want))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/seclabel"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -131,7 +132,7 @@ func fakeSealed(root, _ string) (bool, error) { return path.Base(root) == "seale
 
 func fakeLabel(root string) (string, error) {
 	if path.Base(root) == "top" {
-		return defaultLabel, nil
+		return seclabel.Default, nil
 	}
 	return "system_u:object_r:etc_t\x1b:s0", nil
 }

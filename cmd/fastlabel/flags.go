@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/seclabel"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 )
 
@@ -69,7 +70,7 @@ type option struct {
 
 // Groups of the help, in order.
 const (
-	ofLabel  = "Label, by default " + defaultLabel
+	ofLabel  = "Label, by default " + seclabel.Default
 	ofTree   = "Paths"
 	ofWork   = "How"
 	ofOutput = "Output"

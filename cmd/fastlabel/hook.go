@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/oci"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 )
@@ -66,7 +68,7 @@ func (h *hook) run(ctx context.Context, stdin io.Reader) int {
 		h.lines.error("%v", err)
 		return exit.Failed
 	}
-	limit, patience := limits(h.settings.timeout, config.timeout(runsThis))
+	limit, patience := limits(h.settings.timeout, config.Timeout(oci.RunsThis))
 	ctx, cancel := context.WithDeadlineCause(ctx, begin.Add(limit), exit.Deadline{After: limit})
 	defer cancel()
 	code := make(chan int, 1)
@@ -95,26 +97,26 @@ func (h *hook) run(ctx context.Context, stdin io.Reader) int {
 }
 
 // read finds out what is asked. The error is errNothing if that is nothing.
-func (h *hook) read(ctx context.Context, stdin io.Reader) (*bundleConfig, *request, error) {
+func (h *hook) read(ctx context.Context, stdin io.Reader) (*oci.Config, *oci.Request, error) {
 	limit := stateTimeout
 	if h.settings.timeout > 0 {
 		limit = min(limit, h.settings.timeout)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, exit.Deadline{After: limit})
 	defer cancel()
-	text, err := wait.Within(ctx, func() ([]byte, error) { return readAtMost(stdin, maxState) })
+	text, err := wait.Within(ctx, func() ([]byte, error) { return site.ReadAtMost(stdin, oci.MaxState) })
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the state on stdin: %w", err)
 	}
-	state, err := decodeState(text)
+	state, err := oci.DecodeState(text)
 	h.lines.container, h.bundle = state.ID, state.Bundle
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(state.Annotations) > 0 && !isAsked(state.Annotations) {
+	if len(state.Annotations) > 0 && !oci.IsAsked(state.Annotations) {
 		return nil, nil, errNothing
 	}
-	config, err := wait.Within(ctx, func() (*bundleConfig, error) { return readConfig(state.Bundle) })
+	config, err := wait.Within(ctx, func() (*oci.Config, error) { return oci.ReadConfig(state.Bundle) })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -122,7 +124,7 @@ func (h *hook) read(ctx context.Context, stdin io.Reader) (*bundleConfig, *reque
 	if len(annotations) == 0 {
 		annotations = config.Annotations
 	}
-	asked, err := readRequest(annotations, config.Linux.MountLabel)
+	asked, err := oci.ReadRequest(annotations, config.Linux.MountLabel)
 	if err == nil && asked == nil {
 		err = errNothing
 	}
@@ -145,13 +147,13 @@ func limits(flag, runtime time.Duration) (limit, patience time.Duration) {
 }
 
 // all labels every volume.
-func (h *hook) all(ctx context.Context, config *bundleConfig, asked *request) int {
+func (h *hook) all(ctx context.Context, config *oci.Config, asked *oci.Request) int {
 	defer h.lines.end()
 	volumes, ok := h.choose(ctx, config.Mounts, asked)
 	for _, v := range volumes {
 		h.lines.begin(strings.Join(v.destinations, ", "))
-		quiet := &settings{command: "hook", trust: asked.skip}
-		j := &job{app: h.app, settings: quiet, Reporter: h.lines, label: asked.label}
+		quiet := &settings{command: "hook", trust: asked.Skip}
+		j := &job{app: h.app, settings: quiet, Reporter: h.lines, label: asked.Label}
 		// Where no label can be set none is missing: the filesystem has one
 		// by its mount option, or none at all. Runtimes go on there as well.
 		// Nor can it be set on what is read-only.
@@ -174,15 +176,15 @@ type volume struct {
 
 // choose finds the volumes; it is not ok if one that is asked for is not among
 // them, or ctx ends before, which is then told.
-func (h *hook) choose(ctx context.Context, mounts []bundleMount, asked *request) (volumes []volume, ok bool) {
+func (h *hook) choose(ctx context.Context, mounts []oci.Mount, asked *oci.Request) (volumes []volume, ok bool) {
 	ok = true
-	host := theHost()
+	host := oci.TheHost()
 	index := map[string]int{} // of volumes, by source
-	add := func(m bundleMount) {
+	add := func(m oci.Mount) {
 		source, err := h.resolve(m)
-		if err == nil && asked.all {
-			if why := host.noVolume(m, source); why != "" {
-				h.lines.info("left alone: %s is %s; %s can list it", words.Plain(source), why, askRelabel)
+		if err == nil && asked.All {
+			if why := host.NoVolume(m, source); why != "" {
+				h.lines.info("left alone: %s is %s; %s can list it", words.Plain(source), why, oci.AskRelabel)
 				return
 			}
 		}
@@ -192,14 +194,14 @@ func (h *hook) choose(ctx context.Context, mounts []bundleMount, asked *request)
 			return
 		}
 		if i, known := index[source]; known {
-			volumes[i].destinations = append(volumes[i].destinations, m.place())
+			volumes[i].destinations = append(volumes[i].destinations, m.Place())
 			return
 		}
 		index[source] = len(volumes)
-		volumes = append(volumes, volume{source, []string{m.place()}})
+		volumes = append(volumes, volume{source, []string{m.Place()}})
 	}
-	found := map[string][]bundleMount{} // by destinations that are listed
-	for _, d := range asked.destinations {
+	found := map[string][]oci.Mount{} // by destinations that are listed
+	for _, d := range asked.Destinations {
 		found[d] = nil
 	}
 	for _, m := range mounts {
@@ -209,19 +211,19 @@ func (h *hook) choose(ctx context.Context, mounts []bundleMount, asked *request)
 			h.lines.error("not begun (%s)", reason)
 			return nil, false
 		}
-		place := m.place()
-		if asked.all && m.isBind() {
+		place := m.Place()
+		if asked.All && m.IsBind() {
 			h.lines.begin(place)
 			add(m)
 		} else if at, listed := found[place]; listed {
 			found[place] = append(at, m)
 		}
 	}
-	for _, d := range asked.destinations {
+	for _, d := range asked.Destinations {
 		h.lines.begin(d)
 		missing := "no mount of this container"
 		for _, m := range found[d] {
-			if m.isBind() {
+			if m.IsBind() {
 				missing = ""
 				add(m)
 			} else if missing != "" {
@@ -237,7 +239,7 @@ func (h *hook) choose(ctx context.Context, mounts []bundleMount, asked *request)
 }
 
 // resolve returns the mount's source.
-func (h *hook) resolve(m bundleMount) (string, error) {
+func (h *hook) resolve(m oci.Mount) (string, error) {
 	if m.Source == "" {
 		return "", errors.New("the mount has no source")
 	}

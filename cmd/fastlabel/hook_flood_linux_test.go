@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/oci"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -170,18 +171,18 @@ func TestHookFlood(t *testing.T) {
 	}
 
 	// 100,000 mounts are gone through once, whatever the list, and not after the end.
-	var mounts []bundleMount
+	var mounts []oci.Mount
 	for i := range 100000 {
-		mounts = append(mounts, bundleMount{fmt.Sprintf("/m/%x", i), "bind", "/", nil})
+		mounts = append(mounts, mount(fmt.Sprintf("/m/%x", i), "bind", "/"))
 	}
 	destinations := []string{"/m/1869f"}
-	for i := range maxDestinations - 1 {
+	for i := range oci.MaxDestinations - 1 {
 		destinations = append(destinations, fmt.Sprint("/none/", i))
 	}
 	took := func(ctx context.Context, n int) (time.Duration, []volume) {
 		h := &hook{app: fake(), settings: &settings{}, lines: &hookLines{stderr: io.Discard, journal: &journal{path: path + "not"}}}
 		begin := time.Now()
-		volumes, _ := h.choose(ctx, mounts, &request{destinations: destinations[:n]})
+		volumes, _ := h.choose(ctx, mounts, &oci.Request{Destinations: destinations[:n]})
 		return time.Since(begin), volumes
 	}
 	one, volumes := took(t.Context(), 1)

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/oci"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -117,19 +118,19 @@ func TestHookReal(t *testing.T) {
 	setLabel(t, x.dir+"/data/d1/f1", others)
 	code, said = x.run(t.Context(), real(), "-v")
 	expectHook(t, "again", code, exit.Done, said, "/data: already labelled (root), ", "/ro: already labelled (root), ")
-	x.state["annotations"] = map[string]string{askRelabel: "/data", askSkip: "none"}
+	x.state["annotations"] = map[string]string{oci.AskRelabel: "/data", oci.AskSkip: "none"}
 	code, said = x.run(t.Context(), real(), "-v")
 	expectHook(t, "none", code, exit.Done, said, "/data: 16 entries, 1 written, 15 right")
 	only(t, x.dir+"/data", mountLabel, 16)
 	setLabel(t, x.dir+"/data/d1", others)
-	x.state["annotations"] = map[string]string{askRelabel: "/data", askCRIO[1]: "true"}
+	x.state["annotations"] = map[string]string{oci.AskRelabel: "/data", oci.AskCRIO[1]: "true"}
 	code, said = x.run(t.Context(), real(), "-v")
 	expectHook(t, "top", code, exit.Done, said, "/data: 16 entries, 1 written, 15 right")
 	code, said = x.run(t.Context(), real(), "-v")
 	expectHook(t, "top again", code, exit.Done, said, "/data: already labelled (top), ")
 
 	// Volumes that are shared, with a label of their own.
-	x.state["annotations"] = map[string]string{askRelabel: "true", askShared: "true", askLabel: "u:r:t_t:s0:c4"}
+	x.state["annotations"] = map[string]string{oci.AskRelabel: "true", oci.AskShared: "true", oci.AskLabel: "u:r:t_t:s0:c4"}
 	code, said = x.run(t.Context(), real())
 	expectHook(t, "shared", code, exit.Done, said, "/ro: left alone: DIR/ro is mounted read-only; io.fastlabel.relabel can list it\n")
 	for _, name := range []string{"data", "else", "bundle/rel"} {
@@ -199,7 +200,7 @@ func TestHookLeavesAlone(t *testing.T) {
 	if len(r.asked) != 0 {
 		t.Errorf("asked for %q", r.asked)
 	}
-	x.state["annotations"] = map[string]string{askRelabel: "/fifo,/sock"}
+	x.state["annotations"] = map[string]string{oci.AskRelabel: "/fifo,/sock"}
 	r = recorder{}
 	code, said = x.run(t.Context(), r.app(x.dir))
 	expectHook(t, "listed", code, exit.Done, said)
@@ -214,7 +215,7 @@ func TestHookLeavesAlone(t *testing.T) {
 	if err := syscall.Mkfifo(x.bundle+"/config.json", 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readConfig(x.bundle); err == nil || !strings.Contains(err.Error(), "it is a FIFO") {
+	if _, err := oci.ReadConfig(x.bundle); err == nil || !strings.Contains(err.Error(), "it is a FIFO") {
 		t.Error(err)
 	}
 }
@@ -275,7 +276,7 @@ func TestHookInterrupted(t *testing.T) {
 			setLabel(t, filepath.Join(v, "d7", fmt.Sprint("f", file)), others)
 		}
 	}
-	x.state["annotations"] = map[string]string{askRelabel: "true", askSkip: "none"}
+	x.state["annotations"] = map[string]string{oci.AskRelabel: "true", oci.AskSkip: "none"}
 	code, said = x.run(t.Context(), real())
 	expectHook(t, "after", code, exit.Done, said)
 	only(t, v, mountLabel, all)
@@ -314,59 +315,6 @@ func TestHookTerminated(t *testing.T) {
 	}
 	_ = cmd.Wait()
 	expectHook(t, "SIGTERM", cmd.ProcessState.ExitCode(), exit.Failed, stderr.String(), "reading the state on stdin: interrupted by SIGTERM\n")
-}
-
-// With "true" nothing that is the host's, the kubelet's or read-only gets the
-// label of a container; what is listed does.
-func TestHookHosts(t *testing.T) {
-	kubelet := t.TempDir()
-	pod := kubelet + "/pods/0b9c1f2e-uid"
-	for _, d := range []string{
-		"/volumes/kubernetes.io~secret/s", "/volumes/kubernetes.io~configmap/c", "/volumes/kubernetes.io~projected/kube-api-access", "/volumes/kubernetes.io~downward-api/d",
-		"/volumes/kubernetes.io~csi/pvc/mount", "/volumes/kubernetes.io~empty-dir/e", "/volume-subpaths/s/web/0", "/volume-subpaths/pvc/web/1", "/containers/web/0",
-	} {
-		if err := os.MkdirAll(pod+d, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.WriteFile(pod+"/etc-hosts", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for source, want := range map[string]string{
-		"/": "the host's own", "/etc": "the host's own", "/etc/localtime": "the host's own", "/usr/share/zoneinfo": "the host's own", "/run": "the host's own", "/dev/shm": "the host's own",
-		"/proc/1": "the host's own", "/sys": "the host's own", "/etcetera": "", "/var/lib/kubelet": "the kubelet's own", "/var/lib": "the kubelet's own", "/var/lib/kubelet/pods": "the kubelet's own",
-		"/var/lib/kubelet/plugins/p/globalmount": "the kubelet's own", "/var/lib/kubelet/pods/u/volumes/kubernetes.io~csi/p/mount": "", "/var/lib/kubelet/pods/u/volumes/kubernetes.io~secret/p": "the kubelet's own",
-		pod + "/volumes/kubernetes.io~secret/s": "the kubelet's own", pod + "/volumes/kubernetes.io~configmap/c": "the kubelet's own", pod + "/volumes/kubernetes.io~projected/kube-api-access": "the kubelet's own",
-		pod + "/volumes/kubernetes.io~downward-api/d": "the kubelet's own", pod + "/volumes/kubernetes.io~csi/pvc/mount": "", pod + "/volumes/kubernetes.io~empty-dir/e": "",
-		pod + "/volume-subpaths/s/web/0": "the kubelet's own", pod + "/volume-subpaths/pvc/web/1": "", pod + "/etc-hosts": "the kubelet's own", pod + "/containers/web/0": "the kubelet's own",
-		kubelet: "",
-	} {
-		if got := theHost().noVolume(bundleMount{}, source); got != want {
-			t.Errorf("%s: %q, not %q", source, got, want)
-		}
-	}
-}
-
-// A fixed place that is a link on the host is left alone by its other name too.
-func TestHookLinked(t *testing.T) {
-	treetest.Need(t, "root")
-	dir := t.TempDir()
-	if err := os.MkdirAll(dir+"/etc/app", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(dir+"/etc", dir+"/link"); err != nil {
-		t.Fatal(err)
-	}
-	h := host{tops: named(dir + "/link")}
-	for _, source := range []string{dir + "/etc", dir + "/etc/app", dir} {
-		if got := h.noVolume(bundleMount{}, source); got != "the host's own" {
-			t.Errorf("%s: %q", source, got)
-		}
-	}
-	h = host{kubelet: named(dir + "/link")}
-	if got := h.noVolume(bundleMount{}, dir+"/etc/app"); got != "the kubelet's own" {
-		t.Errorf("%q", got)
-	}
 }
 
 // A volume on which nothing can be written refuses no container.

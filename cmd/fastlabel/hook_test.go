@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/oci"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/relabel"
 	"github.com/fastlabel/fastlabel/test/treetest"
@@ -25,7 +26,7 @@ type container struct {
 	dir, bundle string
 	state       map[string]any
 	config      map[string]any
-	mounts      []bundleMount
+	mounts      []oci.Mount
 }
 
 const mountLabel = "system_u:object_r:container_file_t:s0:c1,c2"
@@ -49,8 +50,12 @@ func newContainer(t *testing.T, annotations ...string) *container {
 	}
 	c.state = map[string]any{"ociVersion": "1.2.0", "id": "c1", "status": "creating", "pid": 4422, "bundle": c.bundle, "annotations": asked}
 	c.config = map[string]any{"ociVersion": "1.2.0", "linux": map[string]any{"mountLabel": mountLabel}}
-	c.mounts = []bundleMount{{"/proc", "proc", "proc", nil}, {"/tmp", "tmpfs", "tmpfs", []string{"nosuid"}}}
+	c.mounts = []oci.Mount{mount("/proc", "proc", "proc"), mount("/tmp", "tmpfs", "tmpfs", "nosuid")}
 	return c
+}
+
+func mount(destination, kind, source string, options ...string) oci.Mount {
+	return oci.Mount{Destination: destination, Type: kind, Source: source, Options: options}
 }
 
 // bind mounts source, made as a directory if it is a bare name.
@@ -62,7 +67,7 @@ func (c *container) bind(destination, source string, options ...string) {
 			c.t.Fatal(err)
 		}
 	}
-	c.mounts = append(c.mounts, bundleMount{destination, "bind", source, options})
+	c.mounts = append(c.mounts, mount(destination, "bind", source, options...))
 }
 
 // write writes config.json, and returns the state.
@@ -168,7 +173,7 @@ func TestHookChooses(t *testing.T) {
 		x.bind("/same", x.dir+"/v/../v/")
 		x.bind("/etc/hosts", x.dir+"/file")
 		x.bind("rel", "./rel")
-		x.mounts = append(x.mounts, bundleMount{"/opt", "none", x.dir + "/opt", []string{"rw", "rbind"}})
+		x.mounts = append(x.mounts, mount("/opt", "none", x.dir+"/opt", "rw", "rbind"))
 		for _, d := range []string{"bundle/rel", "opt"} {
 			if err := os.Mkdir(filepath.Join(x.dir, d), 0o700); err != nil {
 				t.Fatal(err)
@@ -179,7 +184,7 @@ func TestHookChooses(t *testing.T) {
 		}
 		if !strings.Contains(c.annotations, "true") || strings.Contains(c.annotations, ",") {
 			x.bind("/vanished", x.dir+"/not/here")
-			x.mounts = append(x.mounts, bundleMount{"/empty", "bind", "", nil})
+			x.mounts = append(x.mounts, mount("/empty", "bind", ""))
 		}
 		var r recorder
 		code, said := x.run(t.Context(), r.app(x.dir))
@@ -241,7 +246,11 @@ func TestHookRefusesStates(t *testing.T) {
 		t.Error("the engine was asked")
 		return relabel.Report{}, errors.New("asked")
 	}}
-	for text, want := range badStates {
+	for text, want := range map[string]string{
+		"":  "the state on stdin is empty",
+		"{": "unexpected end of JSON input",
+		`{"ociVersion":"1.2.0","id":"c1","status":"creating","bundle":"b"}`: "bundle b is not an absolute path",
+	} {
 		code, said := callHook(t.Context(), t, broken, strings.NewReader(text))
 		expectHook(t, want, code, exit.Failed, said, "fastlabel: ")
 		if strings.Count(said, "\n") != 1 {
@@ -263,7 +272,7 @@ func TestHookRefusesStates(t *testing.T) {
 		"linux.mountLabel: \"garbage\": not a security context":                                   func(x *container) { x.config["linux"] = map[string]any{"mountLabel": "garbage"} },
 		"linux.mountLabel: \"a b:c:d:s0\": not a security context: byte 2 is \" \"":               func(x *container) { x.config["linux"] = map[string]any{"mountLabel": "a b:c:d:s0"} },
 		"the state on stdin is created and has no pid\n":                                          func(x *container) { x.state["status"] = "created"; delete(x.state, "pid") },
-		"json: cannot unmarshal number into Go struct field containerState.bundle of type string": func(x *container) { x.state["bundle"] = 1 },
+		"json: cannot unmarshal number into Go struct field State.bundle of type string": func(x *container) { x.state["bundle"] = 1 },
 	} {
 		x := newContainer(t, "relabel=true")
 		x.bind("/v", "v")

@@ -174,7 +174,7 @@ func TestHostileHook(t *testing.T) {
 			x := newContainer(t, strings.Split(asked, "|")...)
 			x.bind("/a"+forged, "v"+forged)
 			x.bind("/b", x.dir+"/gone"+forged)
-			x.mounts = append(x.mounts, bundleMount{"/b", "type" + forged, "", nil})
+			x.mounts = append(x.mounts, mount("/b", "type"+forged, ""))
 			switch field {
 			case "mountLabel":
 				x.config["linux"] = map[string]any{"mountLabel": forged}

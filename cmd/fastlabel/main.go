@@ -34,7 +34,6 @@
 //	verify.go      every label is read
 //	restore.go     back to what was, of a record that undo.go reads
 //	explain.go     what is to be said of a path
-//	hook.go        the OCI hook: the sources of a container's mounts
 //	version.go     the build
 //	completion.go  words for shells
 //	help.go        --help, of what stands in these files
@@ -48,9 +47,7 @@
 //	undo.go        --record and restore; internal/undofile is their file
 //	work.go        the library is called, for each path
 //	explainpods.go the label that pods ask for
-//	hookvolume.go  which mounts are volumes, where all are asked for
-//	hookstate.go   the state on stdin, and config.json in its bundle
-//	hookask.go     what the container's annotations ask
+//	hook.go        the OCI hook: the sources of a container's mounts
 //	hooklines.go   lines for whoever looks for a container's failure
 //	journal.go     the same for syslog
 //	progress.go    how far it is, for whoever waits
@@ -68,6 +65,8 @@
 //	internal/apart     a child does what may hang, and can be left behind
 //	internal/stream    standard output, and standard error with the line drawn again
 //	internal/report    what happens, in lines for people, as JSON and for the log
+//	internal/oci       what a runtime tells a hook, and which mounts are volumes
+//	internal/seclabel  the default label, and the parts of a label
 //	internal/pace      so many entries a second, I/O pressure, priorities
 //	internal/site      what is at a PATH: file, label, mount; which PATH lies in which
 //	internal/workload  what pods ask for

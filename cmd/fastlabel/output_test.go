@@ -17,6 +17,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/seclabel"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -132,7 +133,7 @@ func TestJSONWhole(t *testing.T) {
 	out := stream.NewSink(&b)
 	j := &report.JSON{Out: out, Verbose: true, Dry: true}
 	const root, path = "/v\xff", "/v\xff/a"
-	label := defaultLabel + ":c1"
+	label := seclabel.Default + ":c1"
 	j.Failure(root, &fs.PathError{Op: "setxattrat", Path: path, Err: syscall.EPERM})
 	j.Change(root, path, "x\xff", label)
 	j.Change(root, path, label, "x\xff") // restored
@@ -153,7 +154,7 @@ func TestJSONWhole(t *testing.T) {
 	r := report.Result{Begun: true, Code: exit.TimedOut, Reason: "deadline of 1s reached", DryRun: true, EntriesLeft: 6, From: report.ByLastRun, DirsLeft: 7}
 	r.Report = relabel.Report{
 		Root: root, Label: label, Seen: 15, Written: 5, Right: 4, Vanished: 3, Skipped: 2, Failed: 1, Elapsed: time.Second,
-		Way: "clone/setxattrat", Interrupted: defaultLabel, Unchanged: 9, Since: time.Unix(1700000000, 5), Notes: []string{"a sentence"},
+		Way: "clone/setxattrat", Interrupted: seclabel.Default, Unchanged: 9, Since: time.Unix(1700000000, 5), Notes: []string{"a sentence"},
 	}
 	j.Result(r)
 	r.DryRun, j.Dry = false, false

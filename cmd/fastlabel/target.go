@@ -6,10 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/apart"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/seclabel"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
@@ -17,14 +17,11 @@ import (
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
-// defaultLabel is what every container may read and write.
-const defaultLabel = "system_u:object_r:container_file_t:s0"
-
 // target works out the label that the flags ask for, in the canonical form.
 func target(ctx context.Context, s *settings) (string, error) {
 	switch {
 	case s.label != "":
-		label, err := withLevel(s.label)
+		label, err := seclabel.WithLevel(s.label)
 		var bad *secctx.Error
 		if errors.As(err, &bad) && bad.BareType {
 			err = fmt.Errorf("%w; for a type alone use --type %s", err, words.Brief(bad.Label))
@@ -49,12 +46,12 @@ func target(ctx context.Context, s *settings) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if label, err = withLevel(label); err != nil {
+		if label, err = seclabel.WithLevel(label); err != nil {
 			return "", exit.UsageError{Err: fmt.Errorf("--reference %s: %w", words.Brief(s.reference), err)}
 		}
 		return label, nil
 	}
-	label := defaultLabel
+	label := seclabel.Default
 	for _, part := range []struct{ flag, user, role, typ, level string }{
 		{flag: "user", user: s.user},
 		{flag: "role", role: s.role},
@@ -75,20 +72,6 @@ func target(ctx context.Context, s *settings) (string, error) {
 }
 
 func looksWhole(value string) bool {
-	_, err := withLevel(value)
+	_, err := seclabel.WithLevel(value)
 	return err == nil
-}
-
-// withLevel is secctx.Canonical, and asks for a level: the library takes three fields
-// because some policies have no levels, but every host of containers has them,
-// and there the kernel would refuse each file.
-func withLevel(label string) (string, error) {
-	canonical, err := secctx.Canonical(label)
-	if err != nil {
-		return "", err
-	}
-	if strings.Count(canonical, ":") < 3 {
-		return "", fmt.Errorf("%s has no level; with the lowest it is %s:s0", words.Brief(canonical), words.Brief(canonical))
-	}
-	return canonical, nil
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/seclabel"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -159,14 +160,14 @@ func TestProbeVouches(t *testing.T) {
 	if err := os.Mkdir("v", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	setLabel(t, "v", defaultLabel)
+	setLabel(t, "v", seclabel.Default)
 	if got := transcript(real(), calls("probe v")); !strings.Contains(got, "1> v: labelled: the root has this label; no record of a run\n") {
 		t.Error(got)
 	}
 	got := transcript(real(), calls("-q -t usr_t v", "-q v", "probe v", "probe --json v", "probe -t usr_t v"))
 	for _, want := range []string{
 		`1> v: labelled by fastlabel on 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC\n`, `"labelled":true,"interrupted":false,"run_ended":"20`,
-		"1> v: not labelled: it has " + defaultLabel + "\n",
+		"1> v: not labelled: it has " + seclabel.Default + "\n",
 	} {
 		if !regexp.MustCompile(want).MatchString(got) {
 			t.Errorf("%s is not in\n%s", want, got)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/seclabel"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -70,7 +71,7 @@ func TestRecordRestore(t *testing.T) {
 	if text := says(t, 4, "restore", "-v", file+".2"); !strings.Contains(text, "usr_t") {
 		t.Error(text)
 	}
-	setLabel(t, filepath.Join(root, "d"), defaultLabel)
+	setLabel(t, filepath.Join(root, "d"), seclabel.Default)
 	if text := says(t, 0, "restore", file); !strings.Contains(text, "44 put back") {
 		t.Error(text)
 	}

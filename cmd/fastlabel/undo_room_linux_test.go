@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/seclabel"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -50,7 +51,7 @@ func TestRecordNoRoom(t *testing.T) {
 			says(t, 4, "probe", root)
 			written := 0
 			for _, label := range treetest.Read(t, root) {
-				if label == defaultLabel {
+				if label == seclabel.Default {
 					written++
 				}
 			}

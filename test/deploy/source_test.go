@@ -31,13 +31,13 @@ type asks struct {
 	crio    []string
 }
 
-// readAsks finds them in the hook's source: strings in declarations named ask.
+// readAsks finds them in the hook's source: strings in declarations named Ask.
 func readAsks(t *testing.T) asks {
 	t.Helper()
 	var a asks
-	ast.Inspect(parseSource(t, "../../cmd/fastlabel/hookask.go"), func(n ast.Node) bool {
+	ast.Inspect(parseSource(t, "../../cmd/fastlabel/internal/oci/request.go"), func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
-		if !ok || !strings.HasPrefix(spec.Names[0].Name, "ask") {
+		if !ok || !strings.HasPrefix(spec.Names[0].Name, "Ask") {
 			return true
 		}
 		ast.Inspect(spec, func(n ast.Node) bool {
@@ -46,12 +46,12 @@ func readAsks(t *testing.T) asks {
 				return true
 			}
 			value := constant.StringVal(constant.MakeFromLiteral(lit.Value, lit.Kind, 0))
-			if spec.Names[0].Name == "askCRIO" {
+			if spec.Names[0].Name == "AskCRIO" {
 				a.crio = append(a.crio, value)
 			} else {
 				a.own = append(a.own, value)
 			}
-			if spec.Names[0].Name == "askRelabel" {
+			if spec.Names[0].Name == "AskRelabel" {
 				a.relabel = value
 			}
 			return true

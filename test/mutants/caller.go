@@ -10,7 +10,7 @@ func callers() []Mutant {
 		look   = "relabel/group_look.go"
 		budget = "relabel/budget.go"
 		hook   = "cmd/fastlabel/hook.go"
-		volume = "cmd/fastlabel/hookvolume.go"
+		volume = "cmd/fastlabel/internal/oci/volume.go"
 	)
 	return []Mutant{
 		{
@@ -96,7 +96,7 @@ func callers() []Mutant {
 		{
 			Name: "hook-labels-the-host", By: "TestHookLeavesAlone",
 			Breaks: "true labels volumes, and nothing of the host's",
-			Edits:  edits(hook, "why := host.noVolume(m, source); why != \"\"", "why := host.noVolume(m, source); why == \"never\""),
+			Edits:  edits(hook, "why := host.NoVolume(m, source); why != \"\"", "why := host.NoVolume(m, source); why == \"never\""),
 		},
 	}
 }

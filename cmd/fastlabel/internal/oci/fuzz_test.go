@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package oci
 
 import (
 	"path/filepath"
@@ -20,21 +20,21 @@ func FuzzHookState(f *testing.F) {
 	f.Add([]byte(`{"ociVersion":"1","id":"\ud800","status":"creating","bundle":"/\u0000"}`))
 	f.Add([]byte(`{"ociVersion":"1","id":"a","status":"creating","bundle":"/b","annotations":{"io.fastlabel.relabel":"/a,/b/..","io.fastlabel.label":"u:r:t:s0:c1","io.fastlabel.shared":"true"}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		s, err := decodeState(text)
+		s, err := DecodeState(text)
 		if err != nil {
 			return
 		}
 		if !filepath.IsAbs(s.Bundle) || s.ID == "" || s.Version == "" || s.Status == "" {
 			t.Errorf("accepted %+v", s)
 		}
-		r, err := readRequest(s.Annotations, "u:r:t:s0")
+		r, err := ReadRequest(s.Annotations, "u:r:t:s0")
 		if err != nil || r == nil {
 			return
 		}
-		if r.label == "" || r.skip == "" || r.all == (len(r.destinations) > 0) {
+		if r.Label == "" || r.Skip == "" || r.All == (len(r.Destinations) > 0) {
 			t.Errorf("asked for %+v", r)
 		}
-		for _, d := range r.destinations {
+		for _, d := range r.Destinations {
 			if !filepath.IsAbs(d) || d != filepath.Clean(d) {
 				t.Errorf("destination %q", d)
 			}

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package oci
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // States as runtimes write them, and what is wrong with others.
@@ -49,13 +47,13 @@ func TestDecodeState(t *testing.T) {
 		`{"ociVersion":"1.0","id":"c1","status":"paused","bundle":"/b","x":{"y":[1,null]}}`, // a runtime's own
 		"\n " + runcState + "\n",
 	} {
-		s, err := decodeState([]byte(text))
+		s, err := DecodeState([]byte(text))
 		if err != nil || s.ID != "c1" || s.Bundle != "/b" {
 			t.Errorf("%s: %+v, %v", text, s, err)
 		}
 	}
 	for text, want := range badStates {
-		if _, err := decodeState([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := DecodeState([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.80s: %v, not %s", text, err, want)
 		}
 	}
@@ -101,7 +99,7 @@ func TestReadConfig(t *testing.T) {
 		"directory":        "it is a directory",
 		"large":            "larger than 16,777,216 bytes",
 	} {
-		c, err := readConfig(dir + "/" + name)
+		c, err := ReadConfig(dir + "/" + name)
 		switch {
 		case want == "" && (err != nil || c.Linux.MountLabel != "l"):
 			t.Errorf("%s: %v, %v", name, c, err)
@@ -113,59 +111,8 @@ func TestReadConfig(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(good, "config.json"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if c, err := readConfig(good); err == nil || !strings.Contains(err.Error(), "config.json in bundle "+good) {
+		if c, err := ReadConfig(good); err == nil || !strings.Contains(err.Error(), "config.json in bundle "+good) {
 			t.Errorf("%s: %v, %v", text, c, err)
-		}
-	}
-}
-
-// The hook stops before the runtime would kill it.
-func TestHookLimits(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(self, link); err != nil {
-		t.Fatal(err)
-	}
-	text := func(s any) string {
-		b, err := json.Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(b)
-	}
-	own := `{"path":` + text(self) + `,"timeout":60}`
-	other := `{"path":"/bin/sh","timeout":3}`
-	for _, c := range []struct {
-		hooks       string
-		flag        time.Duration
-		limit, wait time.Duration
-	}{
-		{`{}`, 0, 100 * time.Second, 2500 * time.Millisecond},
-		{`{}`, 5 * time.Minute, 5 * time.Minute, 2500 * time.Millisecond},
-		{`{"createRuntime":[` + other + `]}`, 0, 100 * time.Second, 2500 * time.Millisecond},
-		{`{"createRuntime":[` + other + `,` + own + `]}`, 0, 55 * time.Second, 2500 * time.Millisecond},
-		{`{"prestart":[` + own + `]}`, 0, 55 * time.Second, 2500 * time.Millisecond},
-		{`{"poststop":[` + own + `]}`, 0, 100 * time.Second, 2500 * time.Millisecond},
-		{`{"prestart":[` + own + `]}`, 10 * time.Second, 10 * time.Second, 2500 * time.Millisecond},
-		{`{"prestart":[` + own + `]}`, 5 * time.Minute, 55 * time.Second, 2500 * time.Millisecond},
-		{`{"prestart":[` + own + `],"createRuntime":[{"path":` + text(link) + `,"timeout":20}]}`, 0, 15 * time.Second, 2500 * time.Millisecond},
-		{`{"createRuntime":[{"path":"/wrapper","args":` + text(os.Args) + `,"timeout":4}]}`, 0, 2 * time.Second, time.Second},
-		{`{"createRuntime":[{"path":` + text(self) + `,"timeout":1}]}`, 0, 500 * time.Millisecond, 250 * time.Millisecond},
-		{`{"createRuntime":[{"path":` + text(self) + `,"timeout":300}]}`, 0, 295 * time.Second, 2500 * time.Millisecond},
-		{`{"createRuntime":[{"path":` + text(self) + `,"timeout":0}]}`, 0, 100 * time.Second, 2500 * time.Millisecond},
-		{`{"createRuntime":[{"path":` + text(self) + `}]}`, 0, 100 * time.Second, 2500 * time.Millisecond},
-		{`{"createRuntime":[{"path":` + text(self) + `,"timeout":9223372036854775807}]}`, 0, 24*time.Hour - 5*time.Second, 2500 * time.Millisecond},
-	} {
-		var config bundleConfig
-		if err := json.Unmarshal([]byte(`{"hooks":`+c.hooks+`}`), &config); err != nil {
-			t.Fatal(err)
-		}
-		limit, wait := limits(c.flag, config.timeout(runsThis))
-		if limit != c.limit || wait != c.wait {
-			t.Errorf("%s, --timeout %v: %v and %v, not %v and %v", c.hooks, c.flag, limit, wait, c.limit, c.wait)
 		}
 	}
 }
@@ -222,23 +169,23 @@ func TestReadRequest(t *testing.T) {
 			}
 			annotations[key] = value
 		}
-		r, err := readRequest(annotations, c.mount)
+		r, err := ReadRequest(annotations, c.mount)
 		var got string
 		switch {
 		case err != nil:
 			got = "! " + err.Error()
 		case r == nil:
 			got = "nothing"
-		case r.all:
-			got = r.label + " " + r.skip + " all"
+		case r.All:
+			got = r.Label + " " + r.Skip + " all"
 		default:
-			got = r.label + " " + r.skip + " " + strings.Join(r.destinations, " ")
+			got = r.Label + " " + r.Skip + " " + strings.Join(r.Destinations, " ")
 		}
 		if got != c.want && (err == nil || !strings.HasPrefix(got, c.want)) {
 			t.Errorf("%s, %s: %s, not %s", c.annotations, c.mount, got, c.want)
 		}
 	}
-	if r, err := readRequest(map[string]string{askRelabel: "/a , /b"}, mount); err != nil || len(r.destinations) != 2 {
+	if r, err := ReadRequest(map[string]string{AskRelabel: "/a , /b"}, mount); err != nil || len(r.Destinations) != 2 {
 		t.Errorf("blanks: %v, %v", r, err)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package oci
 
 import (
 	"os"
@@ -14,16 +14,16 @@ import (
 // configuration, its devices, its kernel's filesystems, the kubelet's secrets. To
 // give those the label of one container would break the host, or others.
 
-// host is where the host keeps what is its own.
-type host struct {
+// Host is where the host keeps what is its own.
+type Host struct {
 	tops    []string // the same directories by each of their names
 	kubelet []string
 }
 
-// theHost resolves links: a source is resolved too, and /etc or /var/lib/kubelet
+// TheHost resolves links: a source is resolved too, and /etc or /var/lib/kubelet
 // may be a link on this host.
-func theHost() host {
-	return host{named("/dev", "/etc", "/proc", "/run", "/sys", "/usr"), named("/var/lib/kubelet")}
+func TheHost() Host {
+	return Host{named("/dev", "/etc", "/proc", "/run", "/sys", "/usr"), named("/var/lib/kubelet")}
 }
 
 func named(dirs ...string) (all []string) {
@@ -36,9 +36,9 @@ func named(dirs ...string) (all []string) {
 	return all
 }
 
-// noVolume says why the mount of source, which is resolved, is no volume; "" if
+// NoVolume says why the mount of source, which is resolved, is no volume; "" if
 // it is one.
-func (h host) noVolume(m bundleMount, source string) string {
+func (h Host) NoVolume(m Mount, source string) string {
 	for _, top := range h.tops {
 		if lies(top, source) || lies(source, top) {
 			return "the host's own"
@@ -65,7 +65,7 @@ var beneathPods = regexp.MustCompile(`^(.*?/pods/[^/]+)/(?:volumes/([^/]+)/|etc-
 
 // isKubelets tells whether source is written by the kubelet: its directory but
 // for the volumes in it, and of those secrets, config maps and the like.
-func (h host) isKubelets(source string) bool {
+func (h Host) isKubelets(source string) bool {
 	if at := beneathPods.FindStringSubmatch(source + "/"); at != nil {
 		pod, plugin, volume := at[1], at[2], at[3]
 		switch {
@@ -100,7 +100,7 @@ func lies(dir, path string) bool {
 }
 
 // readOnly tells whether the container cannot write there: the last word counts.
-func (m bundleMount) readOnly() (ro bool) {
+func (m Mount) readOnly() (ro bool) {
 	for _, o := range m.Options {
 		switch o {
 		case "ro", "rro":

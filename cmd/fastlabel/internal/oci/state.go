@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package oci reads what a runtime tells a hook: the state, config.json in the
+// bundle, what the annotations ask, and which of the mounts are volumes.
+package oci
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -15,22 +16,23 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 )
 
 const (
-	// maxState bounds the state. Kubernetes allows 256 KiB of annotations a
+	// MaxState bounds the state. Kubernetes allows 256 KiB of annotations a
 	// pod; CRI-O puts them in twice, once as JSON in a string.
-	maxState = 4 << 20
+	MaxState = 4 << 20
 	// maxConfig bounds config.json: ten times what etcd takes for a pod
 	// (1.5 MiB).
 	maxConfig = 16 << 20
 )
 
-// containerState is what a runtime tells a hook on stdin: the part of the
+// State is what a runtime tells a hook on stdin: the part of the
 // runtime-spec's state that is needed. What else is there is passed over, as
 // the specification asks; crun adds a root.
-type containerState struct {
+type State struct {
 	Version     string            `json:"ociVersion"`
 	ID          string            `json:"id"`
 	Status      string            `json:"status"`
@@ -39,11 +41,11 @@ type containerState struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// decodeState refuses what the runtime-spec does: a state without its required
+// DecodeState refuses what the runtime-spec does: a state without its required
 // parts, or with a bundle that is not absolute. The state that is returned
 // beside an error serves to name the container.
-func decodeState(text []byte) (containerState, error) {
-	var s containerState
+func DecodeState(text []byte) (State, error) {
+	var s State
 	if len(text) == 0 {
 		return s, errors.New("the state on stdin is empty")
 	}
@@ -66,45 +68,45 @@ func decodeState(text []byte) (containerState, error) {
 	return s, nil
 }
 
-// bundleConfig is the part of config.json that is needed.
-type bundleConfig struct {
+// Config is the part of config.json that is needed.
+type Config struct {
 	Annotations map[string]string `json:"annotations"`
-	Mounts      []bundleMount     `json:"mounts"`
+	Mounts      []Mount           `json:"mounts"`
 	Linux       struct {
 		MountLabel string `json:"mountLabel"`
 	} `json:"linux"`
 	Hooks struct {
-		Prestart      []hookEntry `json:"prestart"`
-		CreateRuntime []hookEntry `json:"createRuntime"`
+		Prestart      []Entry `json:"prestart"`
+		CreateRuntime []Entry `json:"createRuntime"`
 	} `json:"hooks"`
 }
 
-type bundleMount struct {
+type Mount struct {
 	Destination string   `json:"destination"`
 	Type        string   `json:"type"`
 	Source      string   `json:"source"`
 	Options     []string `json:"options"`
 }
 
-// isBind tells a bind mount as runtimes do: some write only the option.
-func (m bundleMount) isBind() bool {
+// IsBind tells a bind mount as runtimes do: some write only the option.
+func (m Mount) IsBind() bool {
 	return m.Type == "bind" || slices.Contains(m.Options, "bind") || slices.Contains(m.Options, "rbind")
 }
 
-// place is the destination in one spelling. Old configurations have relative
+// Place is the destination in one spelling. Old configurations have relative
 // ones, which the runtime-spec reads from the container's root.
-func (m bundleMount) place() string { return path.Clean("/" + m.Destination) }
+func (m Mount) Place() string { return path.Clean("/" + m.Destination) }
 
-type hookEntry struct {
+type Entry struct {
 	Path    string   `json:"path"`
 	Args    []string `json:"args"`
 	Timeout *int64   `json:"timeout"` // seconds
 }
 
-// readConfig reads config.json in bundle. A bundle that is a link is refused,
+// ReadConfig reads config.json in bundle. A bundle that is a link is refused,
 // and so is a config.json that leads out of the bundle: neither is how a
 // runtime makes them.
-func readConfig(bundle string) (*bundleConfig, error) {
+func ReadConfig(bundle string) (*Config, error) {
 	bundle = filepath.Clean(bundle)
 	info, err := os.Lstat(bundle)
 	if err != nil {
@@ -129,9 +131,9 @@ func readConfig(bundle string) (*bundleConfig, error) {
 	}
 	var text []byte
 	if err == nil {
-		text, err = readAtMost(f, maxConfig)
+		text, err = site.ReadAtMost(f, maxConfig)
 	}
-	c := new(bundleConfig)
+	c := new(Config)
 	if err == nil {
 		err = json.Unmarshal(text, c)
 	}
@@ -141,9 +143,9 @@ func readConfig(bundle string) (*bundleConfig, error) {
 	return c, nil
 }
 
-// timeout is the least that the runtime gives this program, by its entries in
+// Timeout is the least that the runtime gives this program, by its entries in
 // config.json; 0 if they say nothing. own tells the program's entries.
-func (c *bundleConfig) timeout(own func(hookEntry) bool) time.Duration {
+func (c *Config) Timeout(own func(Entry) bool) time.Duration {
 	const most = 24 * 60 * 60 // more does not matter, and would overflow
 	var least time.Duration
 	for _, e := range slices.Concat(c.Hooks.Prestart, c.Hooks.CreateRuntime) {
@@ -157,9 +159,9 @@ func (c *bundleConfig) timeout(own func(hookEntry) bool) time.Duration {
 	return least
 }
 
-// runsThis tells whether the entry is the one that started this program: by
+// RunsThis tells whether the entry is the one that started this program: by
 // the file, however it is named, or by the arguments.
-func runsThis(e hookEntry) bool {
+func RunsThis(e Entry) bool {
 	if len(e.Args) > 0 && slices.Equal(e.Args, os.Args) {
 		return true
 	}
@@ -173,15 +175,6 @@ func runsThis(e hookEntry) bool {
 	}
 	that, err := os.Stat(e.Path)
 	return err == nil && os.SameFile(this, that)
-}
-
-// readAtMost reads all of r, and refuses what is longer than most.
-func readAtMost(r io.Reader, most int64) ([]byte, error) {
-	text, err := io.ReadAll(io.LimitReader(r, most+1))
-	if err == nil && int64(len(text)) > most {
-		err = fmt.Errorf("larger than %s bytes", words.Thousands(most))
-	}
-	return text, err
 }
 
 // kind names what is neither a directory nor a regular file.

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package oci
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/seclabel"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
+	"github.com/fastlabel/fastlabel/internal/secctx"
+)
+
+// What a container's annotations may ask of the hook.
+const (
+	AskRelabel = "io.fastlabel.relabel" // true, or destinations with commas between
+	AskShared  = "io.fastlabel.shared"  // true: level s0, for volumes that pods share
+	AskSkip    = "io.fastlabel.skip"    // none, root, top, unchanged
+	AskLabel   = "io.fastlabel.label"   // a label in place of linux.mountLabel
+)
+
+// MaxDestinations bounds a list; a pod has tens of mounts. For more there is true.
+const MaxDestinations = 256
+
+// AskCRIO are CRI-O's own annotations: "true" asks for what skip top does.
+var AskCRIO = [...]string{
+	"try-skip-volume-selinux-label.crio.io",
+	"io.kubernetes.cri-o.TrySkipVolumeSELinuxLabel", // its older name
+}
+
+// Request is what the annotations ask.
+type Request struct {
+	Label        string // canonical
+	Skip         string
+	All          bool     // every volume
+	Destinations []string // else these
+}
+
+// IsAsked tells whether the annotations ask for anything.
+func IsAsked(annotations map[string]string) bool {
+	value, ok := annotations[AskRelabel]
+	return ok && value != "false"
+}
+
+// ReadRequest reads the annotations. It returns nil where nothing is asked, and
+// where there is no label: SELinux is off then, or the container goes without.
+func ReadRequest(annotations map[string]string, mountLabel string) (*Request, error) {
+	if !IsAsked(annotations) {
+		return nil, nil
+	}
+	if _, own := annotations[AskLabel]; !own && mountLabel == "" {
+		return nil, nil
+	}
+	r := new(Request)
+	var err error
+	if r.Label, err = askedLabel(annotations, mountLabel); err != nil {
+		return nil, err
+	}
+	if r.Skip, err = askedSkip(annotations); err != nil {
+		return nil, err
+	}
+	if r.All = annotations[AskRelabel] == "true"; !r.All {
+		r.Destinations, err = askedDestinations(annotations[AskRelabel])
+	}
+	return r, err
+}
+
+func askedLabel(annotations map[string]string, mountLabel string) (string, error) {
+	label, err := "", error(nil)
+	if own, ok := annotations[AskLabel]; ok {
+		if own == "" {
+			return "", fmt.Errorf("%s is empty", AskLabel)
+		}
+		if label, err = seclabel.WithLevel(own); err != nil {
+			return "", fmt.Errorf("%s: %w", AskLabel, err)
+		}
+	} else if label, err = secctx.Canonical(mountLabel); err != nil {
+		return "", fmt.Errorf("linux.mountLabel: %w", err)
+	}
+	switch shared := annotations[AskShared]; shared {
+	case "true":
+		return secctx.Compose(label, "", "", "", "s0")
+	case "", "false":
+		return label, nil
+	default:
+		return "", fmt.Errorf("%s is %s, not true or false", AskShared, words.Brief(shared))
+	}
+}
+
+// askedSkip is our own annotation, else CRI-O's, else root.
+func askedSkip(annotations map[string]string) (string, error) {
+	if skip, ok := annotations[AskSkip]; ok {
+		switch skip {
+		case "none", "root", "top", "unchanged":
+			return skip, nil
+		case "changed": // its older name
+			return "unchanged", nil
+		}
+		return "", fmt.Errorf("%s is %s, not one of none, root, top, unchanged", AskSkip, words.Brief(skip))
+	}
+	for _, name := range AskCRIO {
+		if annotations[name] == "true" {
+			return "top", nil
+		}
+	}
+	return "root", nil
+}
+
+func askedDestinations(list string) ([]string, error) {
+	if strings.TrimSpace(list) == "" {
+		return nil, errors.New(AskRelabel + " is empty: neither true nor a list of destinations")
+	}
+	var all []string
+	known := map[string]bool{}
+	for item := range strings.SplitSeq(list, ",") {
+		item = strings.TrimSpace(item)
+		if !path.IsAbs(item) {
+			return nil, fmt.Errorf("%s: %s is neither true nor an absolute destination", AskRelabel, words.Brief(item))
+		}
+		if item = path.Clean(item); known[item] {
+			continue
+		}
+		if len(all) == MaxDestinations {
+			return nil, fmt.Errorf("%s lists more than %d destinations", AskRelabel, MaxDestinations)
+		}
+		known[item] = true
+		all = append(all, item)
+	}
+	return all, nil
+}
