@@ -46,8 +46,8 @@ type restoring struct {
 // The root gets its own label last, if nothing failed; until then it is sealed. It
 // stays sealed, and OnNote is told, where its former label would vouch for what
 // need not bear it: where something was left alone, or was created, renamed or
-// removed since the run began in a directory that the run labelled, or where pages
-// may be missing and entries bear the label of the run still. Complete says
+// removed since the run began in a directory that the run labelled, or where the
+// record is Partial and entries have the label of the run still. Complete says
 // that all is as it was; in a dry run, that nothing is to be written either.
 //
 // Of o it goes by Threads (0: one for each processor), DryRun, NoSeal, NoSync
@@ -188,13 +188,13 @@ func (s *restoring) directory(ctx context.Context, root *mount, c *commit.Root, 
 	return nil
 }
 
-// remnants looks, where the record may not be whole, for what bears the label of
-// the run still.
+// remnants looks, where the record is Partial, for what has the label of the run
+// still.
 func (s *restoring) remnants(ctx context.Context, root *mount) error {
 	found, err := tree(ctx, root.Path, s.want, Options{DryRun: true, OneFilesystem: true, Threads: s.o.Threads, inner: inner{share: s.main.has()}}, func() capabilities { return s.capabilities })
 	if err == nil && found.Right > 0 {
 		s.stirs.Store(true)
-		s.note("%d entries bear the label of the run still", found.Right)
+		s.note("%d entries still have the label of the run: another run may have a record of them", found.Right)
 	}
 	return err
 }

@@ -148,7 +148,6 @@ func (j *job) restore(ctx context.Context, operands []string) ([]string, error) 
 	case r.Cut:
 		j.Note("", fmt.Sprintf("the record has no end; it holds %s entries", words.Thousands(r.Entries)))
 	}
-	r.Head.Partial = r.Cut
 	j.label = r.Head.Label
 	j.tree = func(ctx context.Context, _, _ string, o relabel.Options) (relabel.Report, error) {
 		return relabel.Restore(ctx, j.root, r.Head, r.Pages(), o)

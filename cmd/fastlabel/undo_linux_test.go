@@ -4,6 +4,8 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -245,5 +247,59 @@ func TestMetricsSpares(t *testing.T) {
 	}
 	if names, err := os.ReadDir(dir); err != nil || len(names) != 6 {
 		t.Error(names, err)
+	}
+}
+
+// stopper ends a context at the first line that the command prints.
+type stopper struct{ stop func() }
+
+func (s stopper) Write(line []byte) (int, error) {
+	s.stop()
+	return len(line), nil
+}
+
+// TestRestoreOneOfTwo: what a run left, another labelled. The record of the first
+// alone leaves the root sealed; both, the last first, give back all.
+func TestRestoreOneOfTwo(t *testing.T) {
+	levels := func(t *testing.T) (root, file string) {
+		root, file = undoRoot(t)
+		growLevels(t, root)
+		return root, file
+	}
+	stopped := func(t *testing.T, root, file string) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		args := []string{"--verbose", "--threads=1", "--record", file, root}
+		if code := real().run(ctx, strings.NewReader(""), stopper{cancel}, io.Discard, args); code != 130 {
+			t.Errorf("exit %d", code)
+		}
+	}
+	excluding := func(t *testing.T, root, file string) {
+		says(t, 0, "--exclude", root+"/d", "--record", file, root)
+	}
+	for name, c := range map[string]struct {
+		tree  func(t *testing.T) (root, file string)
+		first func(t *testing.T, root, file string)
+		code  int // of restore from the second record
+	}{"stopped": {levels, stopped, 0}, "excluding": {undoRoot, excluding, 4}} { // whose second run found the root right
+		t.Run(name, func(t *testing.T) {
+			root, file := c.tree(t)
+			before := treetest.Read(t, root)
+			c.first(t, root, file)
+			says(t, 0, "--record", file+".2", root)
+			says(t, c.code, "restore", file+".2")
+			says(t, 0, "restore", file)
+			if d := treetest.Diff(before, treetest.Read(t, root)); len(d) > 0 {
+				t.Error(d)
+			}
+
+			root, file = c.tree(t)
+			c.first(t, root, file)
+			says(t, 0, root)
+			if text := says(t, 4, "restore", file); !strings.Contains(text, "still have the label") {
+				t.Error(text)
+			}
+			says(t, 4, "probe", "--label", undoOld, root)
+		})
 	}
 }

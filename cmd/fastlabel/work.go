@@ -108,6 +108,9 @@ func (j *job) one(ctx context.Context, path string, stalls func()) (code int, wa
 	}
 	rep, err := j.tree(ctx, path, j.label, o)
 	j.progress.end(u)
+	if j.recorder != nil && err == nil && rep.Complete && rep.Skipped == 0 {
+		j.recorder.Complete()
+	}
 	rep.Root, rep.Label = path, j.label
 	if differs(ctx) {
 		err, rep = readOnlyError(path), relabel.Report{Root: path, Label: j.label, Elapsed: rep.Elapsed}

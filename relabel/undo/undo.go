@@ -37,7 +37,8 @@ type Header struct {
 	Birth      time.Time
 	Filesystem int64
 	Former     Former // the root's own label; it has no name
-	// Partial says to relabel.Restore that pages may be missing.
+	// Partial says to relabel.Restore that pages may be missing, or that the run was
+	// not Complete, or skipped something, which another run may have labelled since.
 	Partial bool
 }
 

@@ -9,6 +9,7 @@ func undo() []Mutant {
 		restore = "relabel/restore_linux.go"
 		journal = "relabel/internal/journal/tree_linux.go"
 		writer  = "cmd/fastlabel/internal/undofile/writer.go"
+		reader  = "cmd/fastlabel/internal/undofile/reader.go"
 	)
 	return []Mutant{
 		{
@@ -35,6 +36,11 @@ func undo() []Mutant {
 			Name: "restore-anywhere", By: "TestRestoreElsewhere",
 			Breaks: "the root is the one that was labelled",
 			Edits:  edits(restore, "if kind != s.h.Filesystem || root.Stat.Ino != s.h.Ino || !born", "if kind == 0 && !born"),
+		},
+		{
+			Name: "restore-one-of-two", By: "TestRestoreOneOfTwo in cmd/fastlabel",
+			Breaks: "a root does not vouch for what another run labelled, of which there is another record",
+			Edits:  edits(reader, "r.Head.Partial = !e.Complete", "r.Head.Partial = false"),
 		},
 		{
 			Name: "restore-other-file", By: "TestRestoreLeavesAlone in relabel",

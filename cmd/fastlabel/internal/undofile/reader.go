@@ -78,6 +78,7 @@ func open(src io.ReaderAt, size int64) (*Reader, error) {
 		case k.kind == kindEnd:
 			var e end
 			err, ended = json.Unmarshal(k.payload, &e), true
+			r.Head.Partial = !e.Complete
 			if err == nil && e.Entries != r.Entries {
 				err = fmt.Errorf("%d entries of %d", r.Entries, e.Entries)
 			}
@@ -128,7 +129,7 @@ func (r *Reader) head(payload []byte) error {
 	}
 	r.Head = undo.Header{
 		Root: string(h.Root), Label: h.Label, Began: h.Began, Ino: h.Ino, Birth: h.Birth, Filesystem: h.Filesystem,
-		Former: undo.Former{Label: string(h.Former), None: h.None},
+		Former: undo.Former{Label: string(h.Former), None: h.None}, Partial: true, // until the end is read
 	}
 	_, err := secctx.Canonical(h.Label)
 	return err

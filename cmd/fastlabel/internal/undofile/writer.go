@@ -55,7 +55,8 @@ type head struct {
 
 // end is the payload of the last.
 type end struct {
-	Entries int64 `json:"entries"`
+	Entries  int64 `json:"entries"`
+	Complete bool  `json:"complete"` // see Writer.Complete
 }
 
 // Writer writes a record. It is an undo.Recorder.
@@ -73,6 +74,8 @@ type Writer struct {
 	entries int64
 	err     error
 	whole   bool
+
+	complete bool
 }
 
 // Create makes the file, which must not exist. version is that of the program.
@@ -192,6 +195,14 @@ func (w *Writer) write(b []byte) error {
 	return datasync(w.f)
 }
 
+// Complete notes that the run left nothing for another to label: what has its label
+// afterwards had it before, or is on this record.
+func (w *Writer) Complete() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.complete = true
+}
+
 // Close ends the record, and removes a file in which nothing was begun.
 func (w *Writer) Close() error {
 	w.mu.Lock()
@@ -203,7 +214,7 @@ func (w *Writer) Close() error {
 		_ = w.f.Close() // it was told why
 		return nil
 	}
-	payload, err := json.Marshal(end{w.entries})
+	payload, err := json.Marshal(end{w.entries, w.complete})
 	if err == nil {
 		err = w.frame(kindEnd, w.zip.EncodeAll(payload, nil), len(payload))
 	}
