@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/undo"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -54,7 +55,7 @@ func called(t *testing.T, name string) (root string, release func()) {
 		t.Cleanup(func() { immutable(t, path, false) })
 	case "OnWait":
 		l := commit.OpenLocks()
-		st, _ := statPath(root)
+		st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(root))
 		held, err := l.Take(t.Context(), st, root, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -169,7 +169,7 @@ func (c *cache) reenter(d *dir) (int, string, sys.Errno) {
 		c.mu.Lock()
 		was := next.was
 		c.mu.Unlock()
-		fd, op, e := at.mount.openDir(int(at.fd), sys.Cname(next.name[:len(next.name)-1]))
+		fd, op, e := at.mount.OpenDir(int(at.fd), sys.Cname(next.name[:len(next.name)-1]))
 		if e == 0 {
 			var st sys.Stat
 			if st, e = sys.Fstatx(fd); e != 0 || was != (mounts.ID{}) && mounts.IDOf(st) != was {

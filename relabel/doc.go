@@ -8,16 +8,15 @@
 //
 // Tree is read in this order:
 //
-//	refuse_linux.go     what is never relabelled, by device and inode
-//	internal/mounts     what /proc tells: the table of mounts, where the root lies
+//	internal/mounts     what is never relabelled; what /proc tells; the root, opened;
+//	                    a mount confined, and what in it is left alone
 //	internal/policy     what the loaded policy makes of the label; why it refused one
 //	tree_linux.go       the path itself: open, lock, probe, walk, commit
 //	internal/commit     lock, seal, commit, mark: a root that vouches for what is true
 //	labelled_linux.go   is it labelled already?
 //	probes_linux.go     how many who ask so may hang
-//	mount_linux.go      each mount of the tree, and what in it is left alone
+//	mount_linux.go      each mount of the tree, as the walk sees it
 //	submount_linux.go   what is mounted beneath the root
-//	confine_linux.go    the private clone; openat2 or mount ids without it
 //	root_linux.go       what the commit has to know of the walk; the second reading
 //	since_linux.go      what cannot have changed since an earlier run
 //	budget.go           workers and descriptors, shared by all runs of the process

@@ -5,6 +5,7 @@ package relabel
 import (
 	"syscall"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
@@ -21,7 +22,7 @@ func (w *worker) enter(parent *dir, name string) {
 		return
 	}
 	t.FD = at
-	if w.sweeps() && len(w.m.left) == 0 && parent.extent == everything && w.ledger == nil {
+	if w.sweeps() && len(w.m.Left) == 0 && parent.extent == everything && w.ledger == nil {
 		w.visit(parent, t, name)
 		return
 	}
@@ -162,7 +163,7 @@ func (w *worker) releaseParent() {
 
 // opens is the call by which an entry is opened.
 func (w *worker) opens() xattrio.SyscallKind {
-	if w.m.confined == resolve {
+	if w.m.Confined == mounts.Resolve {
 		return xattrio.Openat2
 	}
 	return xattrio.Openat
@@ -173,7 +174,7 @@ func (w *worker) opens() xattrio.SyscallKind {
 // faster than it can be opened, the error is ELOOP.
 func (w *worker) open(t xattrio.Target) (fd int, op string, e sys.Errno) {
 	w.now(w.opens())
-	fd, op, e = w.m.openDir(t.FD, t.Name)
+	fd, op, e = w.m.OpenDir(t.FD, t.Name)
 	return w.reopen(t, fd, op, e)
 }
 
@@ -182,7 +183,7 @@ func (w *worker) reopen(t xattrio.Target, fd int, op string, e sys.Errno) (int, 
 	w.now(w.opens())
 	for try := 0; ; try++ {
 		if try > 0 {
-			fd, op, e = w.m.openDir(t.FD, t.Name)
+			fd, op, e = w.m.OpenDir(t.FD, t.Name)
 		}
 		v := xattrio.Judge(e)
 		if v == xattrio.Changed {

@@ -158,7 +158,7 @@ func (w *worker) add(d *dir, ino uint64, name []byte, was undo.Former) {
 		w.turnPage()
 		w.page = &page{dir: d}
 	}
-	if w.m.tells {
+	if w.m.Tells {
 		was.Ino = ino
 	}
 	w.page.names = sys.AppendRecord(w.page.names, ino, sys.KindFile, name)

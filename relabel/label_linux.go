@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"syscall"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
@@ -105,7 +106,7 @@ func (w *worker) attempt(t xattrio.Target, d *dir) (outcome, string, sys.Errno) 
 		return elsewhere, "", 0 // counted when it is written
 	}
 	if w.o.DryRun {
-		if w.m.subvolumes && t.Name == nil && w.frozen(t, syscall.EROFS) {
+		if w.m.Subvolumes && t.Name == nil && w.frozen(t, syscall.EROFS) {
 			return failure, w.io.Writes(t).String(), syscall.EROFS
 		}
 		w.change(d, t, from)
@@ -192,11 +193,11 @@ func (w *worker) guess() bool {
 // on its own.
 func (w *worker) mountedOver(d *dir, t xattrio.Target, id uint64) outcome {
 	why := "a filesystem was mounted over it meanwhile"
-	if w.listed[id] {
+	if w.proc.ByID(id) != nil {
 		if !w.o.OneFilesystem {
 			return elsewhere
 		}
-		why = otherFilesystem
+		why = mounts.OtherFilesystem
 	}
 	return w.leave(d, t, why)
 }
@@ -246,7 +247,7 @@ func (w *worker) explain(t xattrio.Target, op string, e sys.Errno) error {
 	if err := policy.Locked(st, e); err != nil {
 		return err
 	}
-	if !w.selinux {
+	if !w.proc.SELinux {
 		return e
 	}
 	// The whole label, for which the worker's own may not have room.

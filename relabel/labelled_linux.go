@@ -8,6 +8,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
@@ -138,9 +139,7 @@ func (r *run) bears(root *mount, depth Depth) (bool, string, error) {
 		return have == r.want, have, nil
 	}
 	root.activity.At("openat", root.Path)
-	fd, e := openReading(func(flags int) (int, sys.Errno) {
-		return sys.Openat(root.At, sys.Cname("."), flags, 0)
-	})
+	fd, e := mounts.Reopen(root.At)
 	if e != 0 {
 		return false, have, pathError("openat", root.Path, e)
 	}

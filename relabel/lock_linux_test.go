@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -74,7 +75,7 @@ func TestChild(t *testing.T) {
 
 func lockName(t *testing.T, root string) string {
 	t.Helper()
-	st, e := statPath(root)
+	st, e := sys.Statx(sys.AtFdcwd, sys.Cname(root))
 	if e != 0 {
 		t.Fatal(e)
 	}
@@ -139,7 +140,7 @@ func walkAlone(t *testing.T, root, label string, o Options) {
 	if op, e := r.enclose(at); e != 0 {
 		t.Fatal(op, e)
 	}
-	defer at.leave()
+	defer at.Leave()
 	if err := r.walk(t.Context(), r.main, at, []item{{dir: at.top}}); err != nil {
 		t.Fatal(err)
 	}

@@ -306,17 +306,19 @@ func TestCloneFollowsNothing(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), "dir .\nfile f\nlink l f\n")
 	at := openedAt(t, sys.AtFdcwd, root)
 	defer sys.Close(at)
-	fd, tree, op, e := cloneMount(at)
+	m, op, e := new(mounts.Proc).Locate(at, root)
 	if e != 0 {
 		t.Fatal(op, e)
 	}
-	defer sys.Close(tree)
-	defer sys.Close(fd)
-	for dir, want := range map[int]sys.Errno{at: 0, fd: unix.ELOOP} {
+	if op, e := m.Enclose(mounts.Bounds{}, mounts.Try{Clone: true}, nil); e != 0 || m.Confined != mounts.Clone {
+		t.Fatal(op, e, m.Confined)
+	}
+	defer m.Leave()
+	for dir, want := range map[int]sys.Errno{at: 0, m.Top: unix.ELOOP} {
 		f, e := sys.Openat(dir, sys.Cname("l"), sys.OpenRead, 0)
 		sys.Close(f)
 		if e != want {
-			t.Errorf("in the clone %t: opening a link: %v", dir == fd, e)
+			t.Errorf("in the clone %t: opening a link: %v", dir == m.Top, e)
 		}
 	}
 }
@@ -335,7 +337,7 @@ func openedAt(t *testing.T, dir int, name string) int {
 // again, and another one in its place is not taken for it.
 func TestReentry(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), "dir .\ndir d\ndir other\n")
-	c, m := cache{limit: 2}, &mount{confined: clone, Mount: &mounts.Mount{Path: root}}
+	c, m := cache{limit: 2}, &mount{Mount: &mounts.Mount{Confined: mounts.Clone, Path: root}}
 	top := &dir{mount: m, fd: int32(openedAt(t, sys.AtFdcwd, root)), shared: true}
 	defer sys.Close(int(top.fd))
 	d := c.opened(top, "d\x00", openedAt(t, int(top.fd), "d"))
@@ -369,7 +371,7 @@ func TestTrustedAfterWait(t *testing.T) {
 		t.Fatal(l.Err)
 	}
 	defer l.Close()
-	st, _ := statPath(root)
+	st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(root))
 	held, err := l.Take(t.Context(), st, "test", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -401,7 +403,7 @@ func TestSeveralReadings(t *testing.T) {
 		}
 	}
 	for i, name := range []string{"file00000000", fmt.Sprintf("file%08d", each+between)} {
-		st, _ := statPath(filepath.Join(flat, name))
+		st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(filepath.Join(flat, name)))
 		far[i] = st.Ino >> bucket
 	}
 	r, err := tree(t.Context(), root, newLabel, Options{Threads: 1}, as(capabilities{openat2: true, sorting: sorting{from: 1, budget: 48 << 10}}))

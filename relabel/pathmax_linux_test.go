@@ -12,9 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/fastlabel/fastlabel/internal/mountinfo"
-	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
-	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -152,61 +149,5 @@ func TestBeyondPathMaxRefused(t *testing.T) {
 	}
 	if r, err := Tree(t.Context(), "dev/shm", newLabel, Options{}); err != nil || r.Written != 2 {
 		t.Errorf("in a refused place: %+v, %v", r, err)
-	}
-}
-
-// TestBeyondPathMaxMoves: a mount beneath such a root that moves after the table was
-// read is found, or is not said to be absent.
-func TestBeyondPathMaxMoves(t *testing.T) {
-	beyondPathMax(t, on(t, "tmpfs"), "dir .\ndir a\ndir a/m\n")
-	mounted(t, "tmpfs", "a/m", "")
-	p, err := mounts.OpenProc()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	r := &run{proc: p}
-	r.main = r.task()
-	root, err := r.openRoot(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
-	if err := p.Learn(root.Mount); err != nil {
-		t.Fatal(err)
-	}
-	read := func() {
-		t.Helper()
-		if p.Mounts, err = p.ReadTable(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	where := func() (real string, e sys.Errno, found int) {
-		t.Helper()
-		real, e = p.Where(root.Mount, p.Mounts)
-		return real, e, len(mountinfo.Beneath(p.Mounts, real))
-	}
-	if real, e, found := where(); e != 0 || found != 1 || real != root.Real || root.Told() {
-		t.Errorf("%d bytes, errno %d, %d mounts", len(real), e, found)
-	}
-	for _, c := range []struct {
-		from, to string
-		found    int // when the table is read again
-	}{{"a", "z", 1}, {"z", "../z", 0}, {"../z", "a", 1}} {
-		if err := os.Rename(c.from, c.to); err != nil {
-			t.Fatal(err)
-		}
-		if _, e, _ := where(); e != syscall.EAGAIN {
-			t.Errorf("%s moved to %s: errno %d by the table before", c.from, c.to, e)
-		}
-		read()
-		if _, e, found := where(); e != 0 || found != c.found {
-			t.Errorf("%s moved to %s: errno %d, %d mounts, want %d", c.from, c.to, e, found, c.found)
-		}
-	}
-	mounted(t, "tmpfs", "a", "") // over it
-	read()
-	if real, e, found := where(); e != 0 || found != 2 || real != root.Real {
-		t.Errorf("hidden: %d bytes, errno %d, %d mounts", len(real), e, found)
 	}
 }

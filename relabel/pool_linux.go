@@ -42,7 +42,7 @@ func (r *run) size(m *mount, s *share) (workers, most int) {
 	if workers < 1 {
 		workers = processors()
 		most = max(workers, mostWorkers)
-		if m.served {
+		if m.Served {
 			workers = max(workers, waiting)
 			most = workers
 		}
@@ -77,7 +77,7 @@ func processors() int { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) }
 func (r *run) worker(m *mount, p *steal.Worker[item]) *worker {
 	w := &worker{run: r, pool: p, m: m, closeNext: -1, rowLen: sys.RowLen}
 	w.io = xattrio.New(r.want)
-	w.io.Way, w.io.Pin = r.way(m), m.pin
+	w.io.Way, w.io.Pin = r.way(m), m.Pin
 	if r.o.OnChange == nil && r.ledger == nil {
 		w.io.Brief() // nobody is told what an entry bore
 	}

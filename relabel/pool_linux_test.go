@@ -5,6 +5,8 @@ package relabel
 import (
 	"runtime"
 	"testing"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 )
 
 // TestWorkers: where calls wait for a server, more of them wait at once, unless
@@ -22,7 +24,7 @@ func TestWorkers(t *testing.T) {
 		{3, true, 3, 3},
 	} {
 		r := &run{o: Options{Threads: test.threads}}
-		if got, most := r.size(&mount{served: test.served}, nil); got != test.want || most != test.most {
+		if got, most := r.size(&mount{Mount: &mounts.Mount{Served: test.served}}, nil); got != test.want || most != test.most {
 			t.Errorf("%+v: %d workers, %d at most", test, got, most)
 		}
 	}

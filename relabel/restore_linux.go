@@ -115,7 +115,6 @@ func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[undo.P
 		if beneath { // it was a directory
 			return &fs.PathError{Op: "restore", Path: root.Path, Err: undo.ErrOtherTree}
 		}
-		root.tree = -1
 		w := s.restorer(root)
 		w.became(s.h.Former, w.tree.Restore(xattrio.Target{FD: root.At, Pinned: true}, s.h.Former), func() string { return root.Path })
 		w.leave()
@@ -124,8 +123,8 @@ func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[undo.P
 	if op, e := s.enclose(root); e != 0 {
 		return s.fatal(pathError(op, root.Path, e))
 	}
-	defer root.leave()
-	s.tell(func(report *Report) { report.Way = root.confined.String() + "/" + xattrio.ByDescriptor.String() })
+	defer root.Leave()
+	s.tell(func(report *Report) { report.Way = root.Confined.String() + "/" + xattrio.ByDescriptor.String() })
 	c, err := s.openCommit(root)
 	if err != nil {
 		return err

@@ -22,11 +22,7 @@ type restorer struct {
 }
 
 func (s *restoring) restorer(m *mount) *restorer {
-	in := journal.Mount{OpenDir: m.openDir, Pin: m.pin}
-	if m.top != nil {
-		in.Top = int(m.top.fd)
-	}
-	return &restorer{restoring: s, m: m, tree: journal.New(in, s.want, s.o.DryRun), Activity: s.task().Activity}
+	return &restorer{restoring: s, m: m, tree: journal.New(m.Mount, s.want, s.o.DryRun), Activity: s.task().Activity}
 }
 
 // leave ends the worker.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
@@ -18,7 +19,7 @@ import (
 func (r *run) openCommit(root *mount) (c *commit.Root, err error) {
 	top := root.top
 	c, err = commit.Open(commit.Run{
-		FD: int(top.fd), Path: root.Path, Want: r.want, Dated: root.dated,
+		FD: int(top.fd), Path: root.Path, Want: r.want, Dated: root.Dated,
 		DryRun: r.o.DryRun, NoSeal: r.o.NoSeal, NoSync: r.o.NoSync, Since: r.o.Skip == SkipUnchanged,
 		At:      func(call string) { root.activity.At(call, root.Path) },
 		Note:    r.note,
@@ -61,14 +62,14 @@ func (r *run) met() commit.Sum {
 
 // partial says whether the run leaves anything beneath the root to others.
 func (r *run) partial(root *mount) bool {
-	return len(r.exclude) > 0 || len(mountinfo.Beneath(r.proc.Mounts, root.Real)) > 0
+	return len(r.bounds.Excluded) > 0 || len(mountinfo.Beneath(r.proc.Mounts, root.Real)) > 0
 }
 
 // refused is the error of a root whose label was refused by e.
 func (r *run) refused(root *mount, e sys.Errno) error {
 	err := error(e)
 	io := xattrio.New("")
-	if has, _, unread := io.Read(xattrio.Target{FD: int(root.top.fd)}); unread == 0 && !has.None && !has.Long && r.selinux { // it may bear the seal
+	if has, _, unread := io.Read(xattrio.Target{FD: int(root.top.fd)}); unread == 0 && !has.None && !has.Long && r.proc.SELinux { // it may bear the seal
 		err = r.policy.Denial(has.String(), r.want, sys.KindDir, e)
 	}
 	if st, unread := sys.Fstatx(int(root.top.fd)); unread == 0 {
@@ -82,9 +83,7 @@ func (r *run) refused(root *mount, e sys.Errno) error {
 // reread labels the root's own entries anew, and says how many were wrong.
 func (r *run) reread(ctx context.Context, root *mount) (int64, error) {
 	root.activity.At("openat", root.Path)
-	fd, e := openReading(func(flags int) (int, sys.Errno) {
-		return sys.Openat(int(root.top.fd), sys.Cname("."), flags, 0)
-	})
+	fd, e := mounts.Reopen(int(root.top.fd))
 	root.activity.At("", "")
 	if e != 0 {
 		return 0, pathError("openat", root.Path, e)

@@ -115,7 +115,7 @@ func (c *chunk) load(w *worker, d *dir, buf []byte, off int) (int, error) {
 
 // plain says that an entry is labelled and nothing else is to be asked of it.
 func (w *worker) plain(e sys.Dirent) bool {
-	return e.Kind != sys.KindDir && e.Kind != sys.KindUnknown && !w.m.special[e.Ino]
+	return e.Kind != sys.KindDir && e.Kind != sys.KindUnknown && !w.m.LeftInodes[e.Ino]
 }
 
 // at is entry i of the row.
@@ -163,7 +163,7 @@ func (w *worker) through(c *chunk, d *dir, fd int) bool {
 // sweeps says whether plain entries can be labelled in sweeps: nobody wants to
 // know of each, and its name alone is enough to reach it.
 func (w *worker) sweeps() bool {
-	return w.io.Way != xattrio.ByDescriptor && w.o.OnChange == nil && !w.o.DryRun && w.o.HardLinks == LinksLabel && !w.m.asks
+	return w.io.Way != xattrio.ByDescriptor && w.o.OnChange == nil && !w.o.DryRun && w.o.HardLinks == LinksLabel && !w.m.Asks
 }
 
 // sweep labels the names from i to end of the row, or as many as go without

@@ -61,7 +61,7 @@ func (r *run) readMark(c *commit.Root, root *mount) {
 		root.since = time.Unix(0, k.Start)
 		root.top.extent = entries
 		r.tell(func(report *Report) { report.Since = root.since })
-	case len(r.exclude) == 0:
+	case len(r.bounds.Excluded) == 0:
 		r.lastRun.Store(k.Entries)
 	}
 }
@@ -88,7 +88,7 @@ func (w *worker) subdirectories(d *dir, fd int, records []byte) {
 			if st.Kind != sys.KindDir {
 				continue
 			}
-			if why, is := w.m.left[mounts.IDOf(st)]; is {
+			if why, is := w.m.Left[mounts.IDOf(st)]; is {
 				if why != "" {
 					w.tally.count(w.leave(d, t, why))
 				}

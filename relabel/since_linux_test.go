@@ -256,7 +256,7 @@ func TestPartial(t *testing.T) {
 		partial bool
 	}{
 		"whole":         {func(*run) {}, false},
-		"excluded":      {func(r *run) { r.exclude = map[mounts.ID]string{{}: excluded} }, true},
+		"excluded":      {func(r *run) { r.bounds.Excluded = map[mounts.ID]string{{}: "excluded"} }, true},
 		"mounted":       {func(r *run) { r.proc.Mounts = []mountinfo.Mount{{Point: "/v/m"}} }, true},
 		"mounted aside": {func(r *run) { r.proc.Mounts = []mountinfo.Mount{{Point: "/vm"}} }, false},
 	} {

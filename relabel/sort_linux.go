@@ -100,7 +100,7 @@ func (w *worker) queueRest(d *dir) bool {
 
 // mayGather reports whether the order in which d is written may make a difference.
 func (w *worker) mayGather(d *dir) bool {
-	return w.m.sorts && d.extent != changes && !w.o.DryRun && !d.rereading && !w.asListed(d)
+	return w.m.Sorts && d.extent != changes && !w.o.DryRun && !d.rereading && !w.asListed(d)
 }
 
 // asListed reports whether d may as well be labelled in the order that it lists.
@@ -287,7 +287,7 @@ func (s *sorter) clear(c *cache) {
 // buffer, if its order matters and there is memory for it.
 func (w *worker) fillWindow(d *dir, fd, n int) bool {
 	s := w.m.sorter
-	if !w.m.sorts || w.m.served || d.extent == changes || d.rereading || w.capabilities.sorting.from == 0 || !s.right.Load() && !w.asListed(d) {
+	if !w.m.Sorts || w.m.Served || d.extent == changes || d.rereading || w.capabilities.sorting.from == 0 || !s.right.Load() && !w.asListed(d) {
 		return false
 	}
 	g := s.window(d, min(windowBudget, w.capabilities.sorting.budget))
@@ -334,7 +334,7 @@ func (s *sorter) window(d *dir, budget int) *gathering {
 // noteRight notes whether the labels met of late were right: large directories of
 // wrong ones are gathered.
 func (w *worker) noteRight() {
-	if right := w.wrongStreak < guessAfter; w.m.sorts && w.m.sorter.right.Load() != right {
+	if right := w.wrongStreak < guessAfter; w.m.Sorts && w.m.sorter.right.Load() != right {
 		w.m.sorter.right.Store(right)
 	}
 }
@@ -342,7 +342,7 @@ func (w *worker) noteRight() {
 // labelBuffer labels the n bytes of records in the buffer, in the order of inodes if
 // that matters.
 func (w *worker) labelBuffer(d *dir, fd, n int) {
-	if !w.m.sorts || d.extent == changes || w.capabilities.sorting.from == 0 {
+	if !w.m.Sorts || d.extent == changes || w.capabilities.sorting.from == 0 {
 		w.records(d, fd, w.buf[:n])
 		return
 	}

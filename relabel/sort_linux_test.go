@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -63,7 +64,7 @@ func TestWindows(t *testing.T) {
 			}
 			var inodes []uint64
 			r, err := tree(t.Context(), root, newLabel, Options{Threads: c.threads, OnChange: func(path, _ string) {
-				st, _ := statPath(path)
+				st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(path))
 				inodes = append(inodes, st.Ino)
 			}}, as(m))
 			all := c.files + 2*strays + 2
@@ -98,7 +99,7 @@ func TestGathered(t *testing.T) {
 			var inodes []uint64
 			label := fmt.Sprintf("u:r:t:s0:c%d", threads)
 			r, err := tree(t.Context(), root, label, Options{Threads: threads, OnChange: func(path, _ string) {
-				st, _ := statPath(path)
+				st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(path))
 				inodes = append(inodes, st.Ino)
 			}}, as(m))
 			if err != nil || !r.Complete || r.Seen != files+1 || r.Written != files+1 || len(inodes) != files+1 {

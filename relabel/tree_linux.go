@@ -5,15 +5,11 @@ package relabel
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
-	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
@@ -31,10 +27,7 @@ type run struct {
 	policy       *policy.Policy
 	locks        commit.Locks
 	file         bool // the root was no directory when it was looked at
-	deny         map[mounts.ID]forbidden
-	exclude      map[mounts.ID]string // not this time
-	selinux      bool                 // the kernel goes by labels
-	listed       map[uint64]bool      // the mounts that were there at the start
+	bounds       mounts.Bounds
 	// pagesMost directories wait at most with what they bore.
 	pagesMost int
 	guesses   bool // writing unread is permitted
@@ -124,7 +117,7 @@ func (r *run) all(ctx context.Context, path, label string, ask func() capabiliti
 		return err
 	}
 	defer root.Close()
-	if err := r.notExcluded(root); err != nil {
+	if err := r.bounds.Admit(root.Mount); err != nil {
 		return err
 	}
 
@@ -157,8 +150,8 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 	if op, e := r.enclose(root); e != 0 {
 		return r.fatal(pathError(op, root.Path, e))
 	}
-	defer root.leave()
-	r.tell(func(report *Report) { report.Way = root.confined.String() + "/" + r.way(root).String() })
+	defer root.Leave()
+	r.tell(func(report *Report) { report.Way = root.Confined.String() + "/" + r.way(root).String() })
 	c, err := r.openCommit(root)
 	if err != nil {
 		return err
@@ -202,11 +195,11 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 // prepare asks by path what is needed for each root. Whatever is looked up by a path
 // is looked up before the root is opened.
 func (r *run) prepare() error {
-	r.deny = refusals()
-	var err error
-	if r.exclude, err = exclusions(r.o.Exclude); err != nil {
+	excluded, err := mounts.Exclusions(r.o.Exclude)
+	if err != nil {
 		return err
 	}
+	r.bounds = mounts.Bounds{Refused: mounts.Refusals(), Excluded: excluded, OneFilesystem: r.o.OneFilesystem}
 	return r.openProc()
 }
 
@@ -239,7 +232,7 @@ func (r *run) prepareWalk(ask func() capabilities) {
 // openPrepared opens the root, and prepares the walk before where it is a directory.
 func (r *run) openPrepared(path string, ask func() capabilities) (*mount, error) {
 	r.main.At("statx", path)
-	st, e := statPath(path)
+	st, e := sys.Statx(sys.AtFdcwd, sys.Cname(path))
 	r.file = e == 0 && st.Kind != sys.KindDir
 	if !r.file {
 		r.prepareWalk(ask)
@@ -254,84 +247,22 @@ func (r *run) openPrepared(path string, ask func() capabilities) (*mount, error)
 	return root, err
 }
 
-func exclusions(paths []string) (map[mounts.ID]string, error) {
-	out := make(map[mounts.ID]string, len(paths))
-	for _, p := range paths {
-		st, e := statPath(p)
-		if e != 0 {
-			return nil, pathError("statx", p, e)
-		}
-		out[mounts.IDOf(st)] = excluded
-	}
-	return out, nil
-}
-
-// notExcluded is an error if an exclusion is the root, or holds it: to do nothing
-// would look done, and to label it is not what was asked for.
-func (r *run) notExcluded(root *mount) error {
-	if len(r.exclude) == 0 {
-		return nil
-	}
-	from, up := root.At, ".."
-	if root.Stat.Kind != sys.KindDir {
-		from, up = sys.AtFdcwd, root.Path[:strings.LastIndexByte(root.Path, '/')+1]+"."
-	}
-	fd, e := sys.Openat(from, sys.Cname(up), sys.OpenPath, 0)
-	for at := root.Stat; e == 0; {
-		if r.exclude[mounts.IDOf(at)] != "" {
-			sys.Close(fd)
-			return &fs.PathError{Op: "relabel", Path: root.Path, Err: errors.New("it is excluded, or lies in what is")}
-		}
-		var next sys.Stat
-		if next, e = sys.Fstatx(fd); e != 0 || mounts.IDOf(next) == mounts.IDOf(at) {
-			break
-		}
-		at = next
-		above := fd
-		fd, e = sys.Openat(above, sys.Cname(".."), sys.OpenPath, 0)
-		sys.Close(above)
-	}
-	if fd >= 0 {
-		sys.Close(fd)
-	}
-	if e != 0 {
-		return pathError("openat", root.Path, e)
-	}
-	return nil
-}
-
 // openRoot names the root by an O_PATH descriptor, whatever its kind, and
 // refuses those that must not be relabelled.
 func (r *run) openRoot(path string) (*mount, error) {
-	r.main.At("openat", path)
-	// An automount is triggered only by who wants a directory.
-	fd, e := -1, syscall.ENOTDIR
-	if !r.file {
-		fd, e = sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenPathDir, 0)
+	m, err := r.proc.OpenRoot(path, r.file, r.main.Activity)
+	if err != nil {
+		return nil, err
 	}
-	if e == syscall.ENOTDIR {
-		fd, e = sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenPath, 0)
-	}
-	if e != 0 {
-		return nil, pathError("openat", path, e)
-	}
-	r.main.At("statx", path)
-	m, op, e := r.proc.Locate(fd, path)
-	r.main.At("", "")
-	if e != 0 {
-		sys.Close(fd)
-		return nil, pathError(op, path, e)
-	}
-	root := &mount{Mount: m, proc: r.proc, activity: r.main.Activity}
-	if want := r.o.inner.at; want != nil && volumeOf(fd) != *want {
-		root.Close()
+	if want := r.o.inner.at; want != nil && volumeOf(m.At) != *want {
+		m.Close()
 		return nil, &fs.PathError{Op: "openat", Path: path, Err: errMoved}
 	}
-	if place, is := r.deny[mounts.IDOf(m.Stat)]; is {
-		root.Close()
-		return nil, &fs.PathError{Op: "relabel", Path: path, Err: fmt.Errorf("%w: it is %s, or holds it", ErrRefused, place.path)}
+	if place, is := r.bounds.Refused[mounts.IDOf(m.Stat)]; is {
+		m.Close()
+		return nil, &fs.PathError{Op: "relabel", Path: path, Err: fmt.Errorf("%w: it is %s, or holds it", ErrRefused, place.Path)}
 	}
-	return root, nil
+	return &mount{Mount: m, activity: r.main.Activity}, nil
 }
 
 // learn reads what is mounted where, and refuses a root that cannot have a label of
@@ -339,20 +270,7 @@ func (r *run) openRoot(path string) (*mount, error) {
 func (r *run) learn(root *mount) error {
 	root.activity.At("read", "/proc/self/mountinfo")
 	defer root.activity.At("", "")
-	if err := r.proc.Learn(root.Mount); err != nil {
-		return err
-	}
-	r.selinux = mountinfo.SELinux(r.proc.Mounts)
-	r.listed = make(map[uint64]bool, len(r.proc.Mounts))
-	for _, m := range r.proc.Mounts {
-		r.listed[m.ID] = true
-	}
-	if info := r.proc.ByID(root.Stat.Mount); info != nil {
-		if why := info.Unlabelable(r.selinux); why != "" {
-			return &fs.PathError{Op: "relabel", Path: root.Path, Err: fmt.Errorf("%w: %s", syscall.ENOTSUP, why)}
-		}
-	}
-	return nil
+	return r.proc.Learn(root.Mount)
 }
 
 // lockRoot takes the volume's lock, if there is a place for locks. A file is one call,

@@ -183,7 +183,7 @@ func (w *worker) share(d *dir, fd, n int, more bool) {
 			defer w.pool.Push(item{dir: d})
 		}
 	}
-	if w.m.served {
+	if w.m.Served {
 		w.spread(d, fd, n)
 		return
 	}
@@ -217,7 +217,7 @@ func (w *worker) spread(d *dir, fd, n int) {
 func (w *worker) entry(d *dir, fd int, e sys.Dirent) {
 	t := xattrio.Target{FD: fd, Name: e.Cname()}
 	w.name.Store(t.Name)
-	if w.m.asks || w.m.special[e.Ino] {
+	if w.m.Asks || w.m.LeftInodes[e.Ino] {
 		if o, is := w.left(t, d, t); is {
 			w.tally.count(o)
 			return
@@ -286,12 +286,12 @@ func (w *worker) refill(d *dir, fd, n int, e sys.Errno) (int, bool) {
 // left says whether what, which is t or t opened, is to be left alone: excluded,
 // or lying under a mount, where only a clone shows it.
 func (w *worker) left(what xattrio.Target, d *dir, t xattrio.Target) (outcome, bool) {
-	if len(w.m.left) == 0 {
+	if len(w.m.Left) == 0 {
 		return 0, false
 	}
 	w.now(xattrio.Statx)
 	st, e := what.Stat()
-	why, is := w.m.left[mounts.IDOf(st)]
+	why, is := w.m.Left[mounts.IDOf(st)]
 	switch {
 	case e != 0 || !is:
 		return 0, false

@@ -41,7 +41,7 @@ func callers() []Mutant {
 		{
 			Name: "group-run-elsewhere", By: "TestGroupMoved",
 			Breaks: "the root that a run opens is the one that was looked at",
-			Edits:  edits("relabel/tree_linux.go", "volumeOf(fd) != *want", "*want == (volumeID{})"),
+			Edits:  edits("relabel/tree_linux.go", "volumeOf(m.At) != *want", "*want == (volumeID{})"),
 		},
 		{
 			Name: "group-stop-leaves-open", By: "TestGroupStopFrozen",

@@ -60,9 +60,9 @@ func commits() []Mutant {
 			Edits:  edits(mark, " && k.Root == root", ""),
 		},
 		{
-			Name: "unmounted-unsaid", By: "TestMountMoves",
+			Name: "unmounted-unsaid", By: "TestMountMoves in relabel",
 			Breaks: "a mount that was unmounted during the run is no silence",
-			Edits:  edits("relabel/submount_linux.go", "if e != 0 || r.leaves(info, root, passed) {", "if r.leaves(info, root, passed) || root != nil {"),
+			Edits:  edits("relabel/internal/mounts/submount_linux.go", "if e != 0 || m.leavesBeneath(info, b, passed) {", "if m.leavesBeneath(info, b, passed) || p != nil {"),
 		},
 		{
 			Name: "commit-before-sync", By: "TestOrderOfCalls in relabel",
@@ -118,9 +118,9 @@ func commits() []Mutant {
 			Edits:  edits("relabel/stall_linux.go", "go (*revoke)()", "_ = revoke"),
 		},
 		{
-			Name: "excluded-root", By: "TestExcludedRoot",
+			Name: "excluded-root", By: "TestExcludedRoot in relabel",
 			Breaks: "an exclusion that is the root, or holds it, is an error",
-			Edits:  edits("relabel/tree_linux.go", "if len(r.exclude) == 0 {", "if r.exclude != nil {"),
+			Edits:  edits("relabel/internal/mounts/root_linux.go", "if len(b.Excluded) == 0 {", "if b.Excluded != nil {"),
 		},
 		{
 			Name: "mark-left-on", By: "TestSkipUnchangedWithout in relabel",

@@ -5,7 +5,7 @@ package mutants
 // confinement breaks what keeps a run inside its tree.
 func confinement() []Mutant {
 	const (
-		confine = "relabel/confine_linux.go"
+		confine = "relabel/internal/mounts/confine_linux.go"
 		calls   = "relabel/internal/sys/sys_linux.go"
 		walk    = "relabel/walk_linux.go"
 	)
@@ -41,7 +41,7 @@ func confinement() []Mutant {
 			Edits:  edits(calls, "unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV |", "unix.RESOLVE_BENEATH |"),
 		},
 		{
-			Name: "mountid-uncompared", By: "TestLeftAlone",
+			Name: "mountid-uncompared", By: "TestLeftAlone in relabel",
 			Breaks: "without openat2 the mount ids are compared",
 			Edits:  edits(confine, "e == 0 && id == m.Stat.Mount", "e == 0 && id != 0"),
 		},
@@ -51,7 +51,7 @@ func confinement() []Mutant {
 			Edits: edits(
 				walk, "\t\tw.tally.found++\n", "\t\tif w.descend(d, fd, e, t); true {\n\t\t\treturn\n\t\t}\n\t\tw.tally.found++\n",
 				walk, "// at tells where this worker is.", `func (w *worker) descend(d *dir, fd int, e sys.Dirent, t xattrio.Target) {
-	down, _, errno := w.m.openDir(fd, t.Name)
+	down, _, errno := w.m.OpenDir(fd, t.Name)
 	if errno != 0 {
 		return
 	}
@@ -84,19 +84,19 @@ func confinement() []Mutant {
 			Edits:  edits("relabel/internal/mounts/mount_linux.go", "ID{st.Dev, st.Ino}", "ID{0, st.Ino}"),
 		},
 		{
-			Name: "hidden-labelled", By: "TestRootSpelled",
+			Name: "hidden-labelled", By: "TestRootSpelled in relabel",
 			Breaks: "what lies under a mount is not in the tree",
-			Edits:  edits("relabel/mount_linux.go", "on.Parent != m.Stat.Mount", "on.Parent != 0"),
+			Edits:  edits("relabel/internal/mounts/left_linux.go", "on.Parent != m.Stat.Mount", "on.Parent != 0"),
 		},
 		{
-			Name: "mount-in-refused", By: "TestBeneathRefused",
+			Name: "mount-in-refused", By: "TestBeneathRefused in relabel",
 			Breaks: "what is mounted in a refused place is left alone",
-			Edits:  edits("relabel/submount_linux.go", "place, is := r.deny[id]; is {", "place, is := r.deny[id]; is && i == len(passed)-1 {"),
+			Edits:  edits("relabel/internal/mounts/submount_linux.go", "place, is := b.Refused[id]; is {", "place, is := b.Refused[id]; is && i == last {"),
 		},
 		{
-			Name: "refused-inside", By: "TestRefusedInside",
+			Name: "refused-inside", By: "TestRefusedInside in relabel",
 			Breaks: "a refused place that lies in the tree as a plain directory is left alone",
-			Edits:  edits("relabel/mount_linux.go", "maps.Copy(m.left, r.refusedIn(m))", "_ = r.refusedIn"),
+			Edits:  edits("relabel/internal/mounts/left_linux.go", "maps.Copy(m.Left, m.refused(b))", "_ = m.refused"),
 		},
 		{
 			Name: "kind-changes", By: "TestKindChanges",
@@ -104,14 +104,14 @@ func confinement() []Mutant {
 			Edits:  edits("relabel/tree_linux.go", "err == nil && r.file && root.Stat.Kind == sys.KindDir {", "err == nil && r.file && false {"),
 		},
 		{
-			Name: "beyond-pathmax", By: "TestBeyondPathMaxMoves in relabel",
+			Name: "beyond-pathmax", By: "TestBeyondPathMaxMoves",
 			Breaks: "a mount beneath a root of untold path is not taken for absent when it moves",
 			Edits:  edits("relabel/internal/mounts/where_linux.go", "e = syscall.EAGAIN\n", "e = 0\n"),
 		},
 		{
-			Name: "kernel-labelled", By: "TestKernelFilesystems",
+			Name: "kernel-labelled", By: "TestKernelFilesystems in relabel",
 			Breaks: "the kernel's own filesystems are left alone, with what is mounted in them",
-			Edits:  edits("relabel/submount_linux.go", "k := r.proc.Kernels(info, root.Stat.Mount); k != nil", "k := r.proc.Kernels(info, root.Stat.Mount); k != nil && k.ID == info.ID"),
+			Edits:  edits("relabel/internal/mounts/submount_linux.go", "k := m.proc.kernels(listed, m.Stat.Mount); k != nil", "k := m.proc.kernels(listed, m.Stat.Mount); k != nil && k.ID == listed.ID"),
 		},
 		{
 			Name: "proc-unverified", By: "TestProcIsReal in relabel",
@@ -126,7 +126,7 @@ func confinement() []Mutant {
 		{
 			Name: "hardlinks-unpinned", By: "TestHardLinks",
 			Breaks: "what was counted is what is labelled: it is pinned first",
-			Edits:  edits("relabel/mount_linux.go", "m.confined == clone && r.o.HardLinks == LinksLabel", "m.confined == clone"),
+			Edits:  edits("relabel/mount_linux.go", "m.Confined == mounts.Clone && r.o.HardLinks == LinksLabel", "m.Confined == mounts.Clone"),
 		},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/relabel/undo"
@@ -21,16 +22,9 @@ const (
 	labelsMost = 256
 )
 
-// Mount is how a mount is reached into. OpenDir and Pin do not leave it.
-type Mount struct {
-	Top     int // open
-	OpenDir func(dir int, name *byte) (fd int, op string, e sys.Errno)
-	Pin     func(dir int, name *byte) (fd int, op string, e sys.Errno)
-}
-
 // Tree is what lies beneath the top of a mount.
 type Tree struct {
-	m      Mount
+	m      *mounts.Mount
 	label  string // that the run gave
 	dryRun bool
 	io     xattrio.IO
@@ -41,7 +35,7 @@ type Tree struct {
 }
 
 // New returns the tree in m, to which a run gave the label, which is canonical.
-func New(m Mount, label string, dryRun bool) *Tree {
+func New(m *mounts.Mount, label string, dryRun bool) *Tree {
 	t := &Tree{m: m, label: label, dryRun: dryRun, io: xattrio.New(label), labels: make(map[string]*sys.Attr)}
 	t.io.Pin = m.Pin
 	return t
@@ -80,7 +74,7 @@ func Unreached(op string, e sys.Errno) Result {
 	case xattrio.Gone:
 		return Result{Outcome: Gone}
 	case xattrio.Foreign:
-		return Result{Outcome: Left, Why: "another filesystem"}
+		return Result{Outcome: Left, Why: mounts.OtherFilesystem}
 	}
 	return Result{Outcome: Failed, Op: op, Err: e}
 }

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mounts knows where a run may go: what is mounted in the tree, which mount
-// a descriptor stands in, and which file is which.
+// Package mounts keeps a run inside its tree: which places are never relabelled, what
+// is mounted in the tree, what in a mount is left alone, and how a walk is confined
+// to it.
 //
-// A Proc is opened before the root, and by path; nothing is looked up by a path of
-// /proc afterwards. One goroutine learns the table of mounts, before the walk begins;
-// from then on a Proc and each Mount are only read, by any goroutine.
+//	Refusals, Exclusions ▶ OpenProc ▶ OpenRoot ▶ Admit ▶ Learn ▶ Enclose ▶ Find, for each submount
+//
+// What is looked up by a path is looked up before the root is opened, and all else
+// from a descriptor of the root. One goroutine learns the table of mounts, before
+// the walk begins. From then on a Proc is only read, by any goroutine, and so is a
+// Mount from Enclose to Leave.
 package mounts

@@ -4,8 +4,10 @@ package mounts
 
 import (
 	"strings"
+	"syscall"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
 // ID tells a file from every other, however it is spelled or mounted.
@@ -14,14 +16,32 @@ type ID struct{ Dev, Ino uint64 }
 // IDOf is the ID of the file that st is of.
 func IDOf(st sys.Stat) ID { return ID{st.Dev, st.Ino} }
 
-// Mount is one mount of the tree, beneath the file or directory At.
+// Mount is one mount of the tree, beneath the file or directory At. What follows At
+// is there after Enclose.
 type Mount struct {
 	Path string   // of At as the caller would say it, for messages
 	Real string   // and as mountinfo has it; see Told
 	Stat sys.Stat // of At, with the mount's id
 	At   int      // an O_PATH descriptor
 
+	Top      int // At, open for reading, where the walk begins
+	Confined Confinement
+	// Left says what in it is left alone, and why; "" is for what lies under
+	// another mount of the tree. LeftInodes has the same by inode number alone,
+	// which a directory record tells without a further call.
+	Left       map[ID]string
+	LeftInodes map[uint64]bool
+	// Asks: something is left alone here, and the filesystem's directory
+	// records may hold other inode numbers than its files: each is asked.
+	Asks       bool
+	Tells      bool // directory records hold the inode numbers of what is no directory
+	Served     bool // calls wait for a server
+	Sorts      bool // large directories are written in the order of inodes
+	Dated      bool // change times tell what has changed
+	Subvolumes bool // there may be some, each read-only by itself
+
 	proc *Proc
+	tree int // the clone itself; -1: there is none
 }
 
 // Locate finds out which mount the O_PATH descriptor at stands in. The string is the
@@ -38,12 +58,60 @@ func (p *Proc) Locate(at int, path string) (*Mount, string, sys.Errno) {
 }
 
 // Close closes At.
-func (m *Mount) Close() { sys.Close(m.At) }
+func (m *Mount) Close() {
+	if m.At >= 0 {
+		sys.Close(m.At)
+	}
+}
 
-// Reach names the entry at path beneath dir by an O_PATH descriptor, one name
+// Try says which calls are worth a try.
+type Try struct{ Clone, Openat2 bool }
+
+// Enclose opens the top directory of m, so that the walk cannot leave it: in a
+// private clone where that can be had. The string is the call that failed.
+func (m *Mount) Enclose(b Bounds, try Try, a *watch.Activity) (string, sys.Errno) {
+	op, e := "open_tree", syscall.ENOSYS
+	m.Top, m.tree = -1, -1
+	a.At("openat", m.Path)
+	if try.Clone {
+		m.Top, m.tree, op, e = clone(m.At)
+	}
+	if e != 0 && cannotClone(e) {
+		m.Confined = CompareIDs
+		if try.Openat2 {
+			m.Confined = Resolve
+		}
+		m.Top, e = Reopen(m.At)
+		op = "openat"
+	}
+	if e != 0 {
+		return op, e
+	}
+	a.At("statx", m.Path)
+	m.setAside(b)
+	kind, e := sys.FSType(m.Top)
+	m.Sorts = e == 0 && kind == sys.Ext4
+	m.Dated = e == 0 && sys.KeepsTimes(kind)
+	m.Subvolumes = e == 0 && kind == sys.Btrfs
+	m.Served = e == 0 && sys.Served(kind)
+	m.Tells = e == 0 && (sys.RecordsTell(kind) || kind == sys.Btrfs)
+	m.Asks = m.Asks || len(m.Left) > 0 && (e != 0 || !sys.RecordsTell(kind))
+	a.At("", "")
+	return "", 0
+}
+
+// Leave closes what Enclose has opened.
+func (m *Mount) Leave() {
+	sys.Close(m.Top)
+	if m.tree >= 0 {
+		sys.Close(m.tree)
+	}
+}
+
+// reach names the entry at path beneath dir by an O_PATH descriptor, one name
 // at a time, following no link. It crosses mounts, where there are any, and
 // tells which files it passed, the last included.
-func Reach(dir int, path string) (int, []ID, sys.Errno) {
+func reach(dir int, path string) (int, []ID, sys.Errno) {
 	at := dir
 	var passed []ID
 	for name := range strings.SplitSeq(path, "/") {

@@ -21,10 +21,11 @@ import (
 // Proc is what the engine takes from /proc.
 type Proc struct {
 	Self int // /proc/self
-	// Cwd is the working directory, for threads that left it, and Mounts the table;
-	// both are there after Learn.
-	Cwd    int
-	Mounts []mountinfo.Mount
+	// What follows is there after Learn: the working directory, for threads that
+	// left it, the table, and whether the kernel goes by labels.
+	Cwd     int
+	Mounts  []mountinfo.Mount
+	SELinux bool
 
 	infos int // /proc/self/fdinfo, once it is asked for
 	once  sync.Once
@@ -71,7 +72,8 @@ func openGenuine(dir int, name, where string) (int, error) {
 }
 
 // Learn reads the table of mounts, which takes time for each mount of the machine,
-// and where among them the root lies. A probe, or a label on one file, does without.
+// and where among them the root lies. It refuses a root that cannot have a label of
+// its own. A probe, or a label on one file, does without.
 func (p *Proc) Learn(root *Mount) error {
 	var e sys.Errno
 	if p.Cwd, e = sys.Openat(sys.AtFdcwd, sys.Cname("."), sys.OpenPath, 0); e != 0 {
@@ -83,7 +85,7 @@ func (p *Proc) Learn(root *Mount) error {
 		if p.Mounts, err = p.ReadTable(); err != nil {
 			return err
 		}
-		root.Real, e = p.Where(root, p.Mounts)
+		root.Real, e = p.where(root, p.Mounts)
 		if is, _ := p.path(root.At); is != was {
 			e = syscall.EAGAIN // renamed: the table may name what is beneath it by either path
 		}
@@ -94,6 +96,12 @@ func (p *Proc) Learn(root *Mount) error {
 	}
 	if e != 0 {
 		return pathError("readlinkat", root.Path, e)
+	}
+	p.SELinux = mountinfo.SELinux(p.Mounts)
+	if info := p.ByID(root.Stat.Mount); info != nil {
+		if why := info.Unlabelable(p.SELinux); why != "" {
+			return &fs.PathError{Op: "relabel", Path: root.Path, Err: fmt.Errorf("%w: %s", syscall.ENOTSUP, why)}
+		}
 	}
 	return nil
 }
@@ -175,8 +183,8 @@ func cannotTell(e sys.Errno) bool {
 // ByID finds the line of mountinfo for a mount id.
 func (p *Proc) ByID(id uint64) *mountinfo.Mount { return mountinfo.ByID(p.Mounts, id) }
 
-// Over finds the mount in which path lies, which has no link in it.
-func (p *Proc) Over(path string) (found *mountinfo.Mount) {
+// over finds the mount in which path lies, which has no link in it.
+func (p *Proc) over(path string) (found *mountinfo.Mount) {
 	for i, m := range p.Mounts {
 		if path == m.Point || strings.HasPrefix(path, strings.TrimSuffix(m.Point, "/")+"/") {
 			if found == nil || len(m.Point) >= len(found.Point) {
@@ -187,10 +195,10 @@ func (p *Proc) Over(path string) (found *mountinfo.Mount) {
 	return found
 }
 
-// Kernels finds the kernel's own filesystem that m is, or lies in, beneath the
+// kernels finds the kernel's own filesystem that m is, or lies in, beneath the
 // mount top; nil if there is none. What an automount has mounted on itself is not
 // the kernel's.
-func (p *Proc) Kernels(m mountinfo.Mount, top uint64) *mountinfo.Mount {
+func (p *Proc) kernels(m mountinfo.Mount, top uint64) *mountinfo.Mount {
 	if m.Kernels() {
 		return &m
 	}

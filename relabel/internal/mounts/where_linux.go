@@ -37,9 +37,9 @@ func (p *Proc) path(fd int) (string, sys.Errno) {
 	return string(buf[:n]), 0
 }
 
-// Where is the path of the root among those of the mounts in all, or untold. It is
+// where is the path of the root among those of the mounts in all, or untold. It is
 // EAGAIN if a mount may have been beneath the root and has moved since it was listed.
-func (p *Proc) Where(root *Mount, all []mountinfo.Mount) (string, sys.Errno) {
+func (p *Proc) where(root *Mount, all []mountinfo.Mount) (string, sys.Errno) {
 	real, e := p.path(root.At)
 	if e != syscall.ENAMETOOLONG {
 		return real, e
@@ -64,7 +64,7 @@ func (p *Proc) Where(root *Mount, all []mountinfo.Mount) (string, sys.Errno) {
 
 // leads reports whether path leads from dir to the top of m, and not through but.
 func (p *Proc) leads(dir int, path string, m *mountinfo.Mount, but ...ID) bool {
-	fd, passed, e := Reach(dir, path)
+	fd, passed, e := reach(dir, path)
 	if e != 0 {
 		return false
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package relabel
+package mounts
 
 import (
 	"syscall"
@@ -8,23 +8,23 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
-// confinement is what keeps the walk of a mount inside that mount.
-type confinement uint8
+// Confinement is what keeps the walk of a mount inside that mount.
+type Confinement uint8
 
 const (
-	// clone: a private copy of the mount in which nothing is mounted, nothing
+	// Clone: a private copy of the mount in which nothing is mounted, nothing
 	// will be, and links lead nowhere. The cheapest call is then safe.
-	clone confinement = iota
-	// resolve: openat2 refuses to cross mounts and to follow links; each
+	Clone Confinement = iota
+	// Resolve: openat2 refuses to cross mounts and to follow links; each
 	// entry is pinned by an O_PATH descriptor before it is touched, since a
 	// file may be mounted over a name at any time.
-	resolve
-	// compareIDs: without openat2 each descriptor's mount id is compared
+	Resolve
+	// CompareIDs: without openat2 each descriptor's mount id is compared
 	// with the top's before it is used.
-	compareIDs
+	CompareIDs
 )
 
-func (c confinement) String() string {
+func (c Confinement) String() string {
 	return [...]string{"clone", "openat2", "mountid"}[c]
 }
 
@@ -41,11 +41,11 @@ func cannotClone(e sys.Errno) bool {
 	return false
 }
 
-// cloneMount makes the private clone of what at stands in, and opens its top.
+// clone makes the private clone of what at stands in, and opens its top.
 // The clone is tree, to be kept open: the open top would keep the mount alive by
 // itself, but one that belongs to no namespace takes the lock of all mounts at
 // the end of each call that is made in it, a fifth of the time of a walk.
-func cloneMount(at int) (top, tree int, op string, e sys.Errno) {
+func clone(at int) (top, tree int, op string, e sys.Errno) {
 	if tree, e = sys.OpenTree(at); e != 0 {
 		return -1, -1, "open_tree", e
 	}
@@ -64,9 +64,7 @@ func cloneMount(at int) (top, tree int, op string, e sys.Errno) {
 	if e != 0 {
 		return -1, tree, "mount_setattr", e
 	}
-	top, e = openReading(func(flags int) (int, sys.Errno) {
-		return sys.Openat(tree, sys.Cname("."), flags, 0)
-	})
+	top, e = Reopen(tree)
 	return top, tree, "openat", e
 }
 
@@ -80,13 +78,18 @@ func openReading(open func(flags int) (int, sys.Errno)) (int, sys.Errno) {
 	return fd, e
 }
 
-// openDir opens the directory name in dir for reading, inside m.
-func (m *mount) openDir(dir int, name *byte) (int, string, sys.Errno) {
-	switch m.confined {
-	case clone:
+// Reopen opens the directory that fd is, for reading.
+func Reopen(fd int) (int, sys.Errno) {
+	return openReading(func(flags int) (int, sys.Errno) { return sys.Openat(fd, sys.Cname("."), flags, 0) })
+}
+
+// OpenDir opens the directory name in dir for reading, inside m.
+func (m *Mount) OpenDir(dir int, name *byte) (int, string, sys.Errno) {
+	switch m.Confined {
+	case Clone:
 		fd, e := openReading(func(flags int) (int, sys.Errno) { return sys.Openat(dir, name, flags, 0) })
 		return fd, "openat", e
-	case resolve:
+	case Resolve:
 		fd, e := openReading(func(flags int) (int, sys.Errno) { return sys.Openat2(dir, name, flags, sys.Confined) })
 		return fd, "openat2", e
 	default:
@@ -98,9 +101,9 @@ func (m *mount) openDir(dir int, name *byte) (int, string, sys.Errno) {
 	}
 }
 
-// pin names the entry name in dir by an O_PATH descriptor, inside m.
-func (m *mount) pin(dir int, name *byte) (int, string, sys.Errno) {
-	if m.confined == compareIDs {
+// Pin names the entry name in dir by an O_PATH descriptor, inside m.
+func (m *Mount) Pin(dir int, name *byte) (int, string, sys.Errno) {
+	if m.Confined == CompareIDs {
 		fd, e := sys.Openat(dir, name, sys.OpenPath, 0)
 		if e != 0 {
 			return fd, "openat", e
@@ -112,7 +115,7 @@ func (m *mount) pin(dir int, name *byte) (int, string, sys.Errno) {
 }
 
 // sameMount gives fd back if it lies in m, else closes it.
-func (m *mount) sameMount(fd int) (int, string, sys.Errno) {
+func (m *Mount) sameMount(fd int) (int, string, sys.Errno) {
 	id, e := m.proc.MountOf(fd)
 	if e == 0 && id == m.Stat.Mount {
 		return fd, "", 0

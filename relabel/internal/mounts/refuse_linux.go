@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package relabel
+package mounts
 
 import (
 	"os"
@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
@@ -23,14 +22,14 @@ var systemPaths = [...]string{
 	"/var/lib", "/var/log",
 }
 
-// forbidden is a place that is never relabelled.
-type forbidden struct {
-	path  string
+// Refused is a place that is never relabelled.
+type Refused struct {
+	Path  string
 	link  bool   // the path may lead over links
 	mount uint64 // in which it lies
 }
 
-func (p forbidden) String() string { return "it is " + p.path + ", which is never relabelled" }
+func (p Refused) String() string { return "it is " + p.Path + ", which is never relabelled" }
 
 // places are the system's paths, the caller's home and that of the user behind
 // sudo, with all directories above them, resolved to what they are. Where one of
@@ -38,7 +37,7 @@ func (p forbidden) String() string { return "it is " + p.path + ", which is neve
 // what it leads to are such places; what lies in them is not.
 type places struct {
 	home, sudo string // of the environment
-	deny       map[mounts.ID]forbidden
+	refused    map[ID]Refused
 	seen       map[string]sight // all that was looked at
 }
 
@@ -46,7 +45,7 @@ type places struct {
 // whether its content is the same.
 type sight struct {
 	name  *byte
-	id    mounts.ID
+	id    ID
 	ctime time.Time
 	errno sys.Errno
 }
@@ -56,20 +55,20 @@ type sight struct {
 // looked last.
 var resolved atomic.Pointer[places]
 
-// refusals gives the places as they are now.
-func refusals() map[mounts.ID]forbidden {
+// Refusals gives the places as they are now.
+func Refusals() map[ID]Refused {
 	p := resolved.Load()
 	if p == nil || !p.hold() {
 		p = findPlaces()
 		resolved.Store(p)
 	}
-	return p.deny
+	return p.refused
 }
 
 func findPlaces() *places {
 	p := &places{
 		home: os.Getenv("HOME"), sudo: os.Getenv("SUDO_USER"),
-		deny: make(map[mounts.ID]forbidden), seen: make(map[string]sight),
+		refused: make(map[ID]Refused), seen: make(map[string]sight),
 	}
 	homes := []string{p.home}
 	if p.sudo != "" {
@@ -99,8 +98,8 @@ func (p *places) add(path string, link bool) {
 		}
 		now, st := sightOf(sys.Cname(path))
 		p.seen[path] = now
-		if _, known := p.deny[now.id]; !known && now.errno == 0 {
-			p.deny[now.id] = forbidden{path, link, st.Mount}
+		if _, known := p.refused[now.id]; !known && now.errno == 0 {
+			p.refused[now.id] = Refused{path, link, st.Mount}
 		}
 		if target, err := os.Readlink(path); err == nil {
 			if !filepath.IsAbs(target) {
@@ -132,15 +131,10 @@ func sightOf(name *byte) (sight, sys.Stat) {
 	st, e := sys.Statx(sys.AtFdcwd, name)
 	now := sight{name: name, errno: e}
 	if e == 0 {
-		now.id = mounts.IDOf(st)
+		now.id = IDOf(st)
 	}
 	if st.Kind != sys.KindDir {
 		now.ctime = st.Ctime
 	}
 	return now, st
-}
-
-// statPath asks what path is, without following a link at its end.
-func statPath(path string) (sys.Stat, sys.Errno) {
-	return sys.Statx(sys.AtFdcwd, sys.Cname(path))
 }

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mounts
+
+import (
+	"maps"
+	"strings"
+
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
+
+// Bounds are what a run leaves alone. Of the zero Bounds that is nothing.
+type Bounds struct {
+	Refused       map[ID]Refused
+	Excluded      map[ID]string // not this time; see Exclusions
+	OneFilesystem bool          // and so what is mounted beneath the root
+}
+
+// OtherFilesystem is why a mount is left alone within one filesystem.
+const OtherFilesystem = "another filesystem"
+
+// Exclusions are what lies at the paths.
+func Exclusions(paths []string) (map[ID]string, error) {
+	out := make(map[ID]string, len(paths))
+	for _, p := range paths {
+		st, e := sys.Statx(sys.AtFdcwd, sys.Cname(p))
+		if e != 0 {
+			return nil, pathError("statx", p, e)
+		}
+		out[IDOf(st)] = "excluded"
+	}
+	return out, nil
+}
+
+// setAside fills in what the walk of m is to leave alone.
+func (m *Mount) setAside(b Bounds) {
+	m.Left = make(map[ID]string)
+	// Subvolumes of btrfs and files of overlayfs have device numbers of
+	// their own, so none is left out for its device.
+	maps.Copy(m.Left, b.Excluded)
+	maps.Copy(m.Left, m.refused(b))
+	for _, on := range mountinfo.Beneath(m.proc.Mounts, m.Real) {
+		// Without a clone the walk meets the mounts themselves. To open an
+		// automount as a directory would trigger it.
+		automount := m.Confined != Clone && on.FSType == "autofs"
+		if on.Parent != m.Stat.Mount || m.Confined != Clone && !automount {
+			continue
+		}
+		fd, _, e := reach(m.Top, strings.TrimPrefix(on.Point[len(m.Real):], "/"))
+		if e != 0 {
+			continue // renamed since: nothing of that name is hidden now
+		}
+		if st, e := sys.Fstatx(fd); e == 0 {
+			m.Left[IDOf(st)] = ""
+			if b.OneFilesystem {
+				m.Left[IDOf(st)] = OtherFilesystem
+			}
+		}
+		sys.Close(fd)
+		m.Asks = m.Asks || automount // a record has the number of what is under it
+	}
+	m.LeftInodes = make(map[uint64]bool, len(m.Left))
+	for id := range m.Left {
+		m.LeftInodes[id.Ino] = true
+	}
+}
+
+// refused finds the refused places that lie in m as plain directories, which
+// they do where m is another mount of their filesystem. All others cost the walk
+// nothing.
+func (m *Mount) refused(b Bounds) map[ID]string {
+	in := make(map[ID]string)
+	mine := m.proc.ByID(m.Stat.Mount)
+	for id, place := range b.Refused {
+		theirs := m.proc.ByID(place.mount)
+		if place.mount == 0 {
+			theirs = m.proc.over(place.Path)
+		}
+		switch {
+		case place.link || theirs != nil && theirs.ID == m.Stat.Mount:
+			continue // what it leads to is asked about; no root holds such a place
+		case mine == nil || theirs == nil: // not to be seen from here, as in a chroot
+			if id.Dev != m.Stat.Dev {
+				continue
+			}
+		case mine.Device != theirs.Device || !strings.HasPrefix(theirs.Inside(place.Path), strings.TrimSuffix(mine.Inside(m.Real), "/")+"/"):
+			continue
+		}
+		in[id] = place.String()
+	}
+	return in
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mounts
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"syscall"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/watch"
+)
+
+// OpenRoot names the root by an O_PATH descriptor, whatever its kind. An automount
+// is triggered, but if the root is taken for a file.
+func (p *Proc) OpenRoot(path string, file bool, a *watch.Activity) (*Mount, error) {
+	a.At("openat", path)
+	defer a.At("", "")
+	// An automount is triggered only by who wants a directory.
+	fd, e := -1, syscall.ENOTDIR
+	if !file {
+		fd, e = sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenPathDir, 0)
+	}
+	if e == syscall.ENOTDIR {
+		fd, e = sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenPath, 0)
+	}
+	if e != 0 {
+		return nil, pathError("openat", path, e)
+	}
+	a.At("statx", path)
+	root, op, e := p.Locate(fd, path)
+	if e != 0 {
+		sys.Close(fd)
+		return nil, pathError(op, path, e)
+	}
+	return root, nil
+}
+
+// Admit is an error if an exclusion is the root, or holds it: to do nothing would
+// look done, and to label it is not what was asked for.
+func (b Bounds) Admit(root *Mount) error {
+	if len(b.Excluded) == 0 {
+		return nil
+	}
+	from, up := root.At, ".."
+	if root.Stat.Kind != sys.KindDir {
+		from, up = sys.AtFdcwd, root.Path[:strings.LastIndexByte(root.Path, '/')+1]+"."
+	}
+	fd, e := sys.Openat(from, sys.Cname(up), sys.OpenPath, 0)
+	for at := root.Stat; e == 0; {
+		if b.Excluded[IDOf(at)] != "" {
+			sys.Close(fd)
+			return &fs.PathError{Op: "relabel", Path: root.Path, Err: errors.New("it is excluded, or lies in what is")}
+		}
+		var next sys.Stat
+		if next, e = sys.Fstatx(fd); e != 0 || IDOf(next) == IDOf(at) {
+			break
+		}
+		at = next
+		above := fd
+		fd, e = sys.Openat(above, sys.Cname(".."), sys.OpenPath, 0)
+		sys.Close(above)
+	}
+	if fd >= 0 {
+		sys.Close(fd)
+	}
+	if e != 0 {
+		return pathError("openat", root.Path, e)
+	}
+	return nil
+}

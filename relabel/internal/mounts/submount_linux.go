@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mounts
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/watch"
+)
+
+// Find names the top of a mount that was in the table at the start, beneath the root
+// m, by an O_PATH descriptor, and says why it is left alone, or "". If a directory
+// above it is renamed during the run it is looked up by its id; it is an error if it
+// is no longer in the tree, or if it was unmounted and the directory beneath it is
+// there, which was left out. The mount is nil if there is nothing to be done: it is
+// gone, hidden under another, or beneath an exclusion, which is counted.
+func (m *Mount) Find(listed mountinfo.Mount, b Bounds, a *watch.Activity) (*Mount, string, *fs.PathError) {
+	p, real, info := m.proc, m.Real, listed
+	for try := 0; ; try++ {
+		rest := strings.TrimPrefix(info.Point[len(real):], "/")
+		path := strings.TrimRight(m.Path, "/") + "/" + rest
+		a.At("openat", path)
+		fd, passed, e := reach(m.At, rest)
+		switch e {
+		case 0:
+			a.At("statx", path)
+			found, op, e := p.Locate(fd, path)
+			if e == 0 && found.Stat.Mount == info.ID {
+				found.Real = info.Point
+				why, counted := m.leaves(listed, b, passed)
+				if counted {
+					found.Close()
+					return nil, "", nil
+				}
+				return found, why, nil
+			}
+			sys.Close(fd)
+			if e != 0 {
+				return nil, "", pathError(op, path, e)
+			}
+		case syscall.ENOENT, syscall.ELOOP, syscall.ENOTDIR: // removed, or something else by now
+		default:
+			return nil, "", pathError("openat", path, e)
+		}
+		all, err := p.ReadTable()
+		if err != nil {
+			return nil, "", &fs.PathError{Op: "read", Path: path, Err: err}
+		}
+		now := mountinfo.ByID(all, info.ID)
+		switch {
+		case mountinfo.Hidden(p.Mounts, p.ByID(info.ID)):
+			return nil, "", nil
+		case now == nil || now.Device != info.Device:
+			if e != 0 || m.leavesBeneath(info, b, passed) {
+				return nil, "", nil
+			}
+			return nil, "", &fs.PathError{Op: "openat", Path: path, Err: errUnmounted}
+		case mountinfo.Hidden(all, now):
+			return &Mount{Path: path, At: -1}, "something was mounted over it during the run", nil
+		}
+		at, e := p.where(m, all)
+		switch {
+		case e == syscall.EAGAIN && try < tries:
+			pause(try)
+			continue
+		case e != 0:
+			return nil, "", pathError("readlinkat", m.Path, e)
+		case len(mountinfo.Beneath([]mountinfo.Mount{*now}, at)) == 0:
+			return nil, "", &fs.PathError{Op: "openat", Path: path, Err: fmt.Errorf("what is mounted here was moved out of the tree, to %s", now.Point)}
+		case try == tries:
+			return nil, "", &fs.PathError{Op: "openat", Path: path, Err: errors.New("what is mounted here is moved faster than it can be opened")}
+		}
+		real, info = at, *now
+		pause(try)
+	}
+}
+
+var errUnmounted = errors.New("what was mounted here was unmounted during the run, and what lay beneath it was left out")
+
+// leaves says why the mount that was listed, to which passed leads from the root m,
+// is left alone, or ""; and whether it is counted as part of what holds it.
+func (m *Mount) leaves(listed mountinfo.Mount, b Bounds, passed []ID) (why string, counted bool) {
+	last := len(passed) - 1
+	for i, id := range passed {
+		if why = b.Excluded[id]; why != "" {
+			return why, i < last
+		}
+	}
+	for i, id := range passed {
+		if place, is := b.Refused[id]; is {
+			if i < last {
+				return "it lies in " + place.Path + ", which is never relabelled", false
+			}
+			return place.String(), false
+		}
+	}
+	if k := m.proc.kernels(listed, m.Stat.Mount); k != nil {
+		return "it lies in the kernel's own filesystem (" + k.FSType + ")", false
+	}
+	if why = listed.Unlabelable(m.proc.SELinux); why == "" && listed.ReadOnly {
+		why = "mounted read-only"
+	}
+	return why, false
+}
+
+// leavesBeneath says whether the directory on which a mount was, to which passed
+// leads, is left alone in any case.
+func (m *Mount) leavesBeneath(was mountinfo.Mount, b Bounds, passed []ID) bool {
+	for _, id := range passed {
+		if _, is := b.Refused[id]; is || b.Excluded[id] != "" {
+			return true
+		}
+	}
+	in := m.proc.ByID(was.Parent)
+	return in != nil && m.proc.kernels(*in, m.Stat.Mount) != nil
+}
