@@ -16,7 +16,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
-// What docs/runtimes.md proposes for CRI-O, compiled. TestDocs in
+// What docs/patches/crio-group.patch proposes for CRI-O, compiled. TestDocs in
 // cmd/fastlabel compares the two.
 
 // Each volume is walked once for all requests that ask for it. A request that

@@ -76,8 +76,7 @@ func TestDocs(t *testing.T) {
 		t.Errorf("%d commands, %d others, %d tests and %d links found", commands, others, named, links)
 	}
 
-	_, proposed, _ := strings.Cut(readText(t, "../../docs/runtimes.md"), "+func volumeLabel(")
-	proposed, _, _ = strings.Cut(proposed, "\n```")
+	_, proposed, _ := strings.Cut(strings.TrimSpace(readText(t, "../../docs/patches/crio-group.patch")), "+func volumeLabel(")
 	_, compiled, ok := strings.Cut(readText(t, "../../relabel/example_runtimes_test.go"), "\nfunc volumeLabel(")
 	compiled, _, _ = strings.Cut(compiled, "\n}\n")
 	// A line of a diff begins with a plus, or with a blank that is no part of it.
