@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/seclabel"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 )
 
@@ -70,68 +69,75 @@ type option struct {
 
 // Groups of the help, in order.
 const (
-	ofLabel  = "Label, by default " + seclabel.Default
-	ofTree   = "Paths"
-	ofWork   = "How"
-	ofOutput = "Output"
-	ofExpert = "Advanced"
+	most   = "Flags"
+	expert = "Advanced flags"
 )
 
 func options(s *settings) []option {
 	return []option{
-		{ofLabel, "label", "", "CONTEXT", "the whole label", "lpve", "", text(&s.label)},
-		{ofLabel, "type", "t", "TYPE", "another type in the default", "lpve", "type", text(&s.typ)},
-		{ofLabel, "level", "l", "LEVEL", "another level, such as s0:c1,c2", "lpve", "", text(&s.level)},
-		{ofLabel, "user", "u", "USER", "another user", "lpve", "", text(&s.user)},
-		{ofLabel, "role", "", "ROLE", "another role", "lpve", "", text(&s.role)},
-		{ofLabel, "reference", "", "FILE", "the label of FILE, or of what it links to", "lpve", "file", text(&s.reference)},
-		{ofLabel, "for", "", "FILE", "the label that the pods in FILE get; - is stdin", "e", "file", text(&s.forPods)},
+		{most, "label", "", "CONTEXT", "the whole label", "lpve", "", text(&s.label)},
+		{most, "type", "t", "TYPE", "another type than container_file_t", "lpve", "type", text(&s.typ)},
+		{most, "level", "l", "LEVEL", "another level than s0, such as s0:c1,c2", "lpve", "", text(&s.level)},
+		{most, "user", "u", "USER", "another user than system_u", "lpve", "", text(&s.user)},
+		{most, "role", "", "ROLE", "another role than object_r", "lpve", "", text(&s.role)},
+		{most, "reference", "", "FILE", "the label of FILE, or of what it links to", "lpve", "file", text(&s.reference)},
+		{most, "for", "", "FILE", "the label that the pods in FILE get; - is stdin", "e", "file", text(&s.forPods)},
 
-		{ofTree, "one-file-system", "x", "", "leave alone what is mounted below PATH", "lv", "", boolean(&s.xdev)},
-		{ofTree, "exclude", "e", "DIR", "leave DIR alone; may be repeated", "lv", "dir", list(&s.exclude)},
-		{ofTree, "files-from", "f", "FILE", "more PATHs, one a line; - is stdin", "lpve", "file", text(&s.filesFrom)},
-		{ofTree, "null", "0", "", "PATHs in FILE end in NUL", "lpve", "", boolean(&s.null)},
-		{ofTree, "root", "", "PATH", "where the tree is, if it was moved", "r", "dir", text(&s.root)},
+		{most, "one-file-system", "x", "", "leave alone what is mounted below PATH", "lv", "", boolean(&s.xdev)},
+		{most, "exclude", "e", "DIR", "leave DIR alone; may be repeated", "lv", "dir", list(&s.exclude)},
+		{most, "files-from", "f", "FILE", "more PATHs, one a line; - is stdin", "lpve", "file", text(&s.filesFrom)},
+		{most, "null", "0", "", "PATHs in FILE end in NUL", "lpve", "", boolean(&s.null)},
+		{most, "root", "", "PATH", "where the tree is, if it was moved", "r", "dir", text(&s.root)},
 
-		{ofWork, "dry-run", "n", "", "write nothing, say what would be", "lr", "", boolean(&s.dryRun)},
-		{ofWork, "threads", "T", "N", fmt.Sprintf("workers, up to %d; 0 chooses (default)", maxThreads), "lvr", "", upTo(&s.threads, maxThreads)},
-		{ofWork, "skip", "", "HOW", "pass over: none (default), root, top, unchanged", "l", "none root top unchanged", skipping(&s.trust)},
-		{ofWork, "record", "", "FILE", "keep the labels before, for restore, in a new FILE", "l", "file", text(&s.record)},
-		{ofWork, "partial", "", "", "put back what a record without an end holds", "r", "", boolean(&s.partial)},
-		{ofWork, "timeout", "", "DURATION", "stop then, such as 90s; 0 never (default)", "lvre", "", duration(&s.timeout)},
-		{ofWork, "timeout", "", "DURATION", "stop then, such as 90s; 0 chooses (default)", "h", "", duration(&s.timeout)},
-		{ofWork, "depth", "", "root|top", "look at PATH (default), or its entries too", "p", "root top", enum(&s.depth, "root", "top")},
-		{ofWork, "max-rate", "", "N", "at most N entries a second; 0 any (default)", "lv", "", upTo(&s.maxRate, maxRate)},
-		{ofWork, "nice", "", "", "lowest priority for processor and disk", "lvr", "", boolean(&s.nice)},
+		{most, "dry-run", "n", "", "write nothing, say what would be", "lr", "", boolean(&s.dryRun)},
+		{most, "threads", "T", "N", fmt.Sprintf("workers, up to %d; 0 chooses (default)", maxThreads), "lvr", "", upTo(&s.threads, maxThreads)},
+		{most, "skip", "", "HOW", "pass over: none (default), root, top, unchanged", "l", "none root top unchanged", skipping(&s.trust)},
+		{most, "record", "", "FILE", "keep the labels before, for restore, in a new FILE", "l", "file", text(&s.record)},
+		{most, "partial", "", "", "put back what a record without an end holds", "r", "", boolean(&s.partial)},
+		{most, "timeout", "", "DURATION", "stop then, such as 90s; 0 never (default)", "lvre", "", duration(&s.timeout)},
+		{most, "timeout", "", "DURATION", "stop then, such as 90s; 0 chooses (default)", "h", "", duration(&s.timeout)},
+		{most, "depth", "", "root|top", "look at PATH (default), or its entries too", "p", "root top", enum(&s.depth, "root", "top")},
+		{most, "max-rate", "", "N", "at most N entries a second; 0 any (default)", "lv", "", upTo(&s.maxRate, maxRate)},
+		{most, "nice", "", "", "lowest priority for processor and disk", "lvr", "", boolean(&s.nice)},
 
-		{ofOutput, "progress", "p", "", "tell how far it is; by itself on a terminal", "lvr", "", boolean(&s.progress)},
-		{ofOutput, "verbose", "v", "", "list each change on stdout, and every failure", "lvr", "", boolean(&s.verbose)},
-		{ofOutput, "verbose", "v", "", "say what was done; at most 50 lines in all", "h", "", boolean(&s.verbose)},
-		{ofOutput, "quiet", "q", "", "no result lines, no progress", "lpvr", "", boolean(&s.quiet)},
-		{ofOutput, "json", "", "", "JSON lines on stdout, one object each", "lpvre", "", boolean(&s.json)},
-		{ofOutput, "metrics", "", "FILE", "what became of each PATH, for node_exporter", "lpvr", "file", text(&s.metrics)},
-		{ofOutput, "man", "", "DIR", "", "l", "dir", text(&s.man)}, // for the Makefile
-		{ofOutput, "help", "h", "", "this text", "lpvrheo", "", boolean(new(bool))},
-		{ofOutput, "version", "V", "", "print the version", "l", "", boolean(&s.version)},
+		{most, "progress", "p", "", "tell how far it is; by itself on a terminal", "lvr", "", boolean(&s.progress)},
+		{most, "verbose", "v", "", "list each change on stdout, and every failure", "lvr", "", boolean(&s.verbose)},
+		{most, "verbose", "v", "", "say what was done; at most 50 lines in all", "h", "", boolean(&s.verbose)},
+		{most, "quiet", "q", "", "no result lines, no progress", "lpvr", "", boolean(&s.quiet)},
+		{most, "json", "", "", "JSON lines on stdout, one object each", "lpvre", "", boolean(&s.json)},
+		{most, "metrics", "", "FILE", "what became of each PATH, for node_exporter", "lpvr", "file", text(&s.metrics)},
+		{most, "man", "", "DIR", "", "l", "dir", text(&s.man)}, // for the Makefile
+		{most, "help", "h", "", "this text", "lpvrheo", "", boolean(new(bool))},
+		{most, "version", "V", "", "print the version", "l", "", boolean(&s.version)},
 
-		{ofExpert, "hard-links", "", "HOW", "if hard-linked: label (default), skip or error", "lv", "label skip error", enum(&s.hardLinks, "label", "skip", "error")},
-		{ofExpert, "exact", "", "", "read every label before writing it", "l", "", boolean(&s.exact)},
-		{ofExpert, "no-seal", "", "", "do not mark PATH while work is under way", "lr", "", boolean(&s.noSeal)},
-		{ofExpert, "no-sync", "", "", "do not wait for the disk at the end", "lr", "", boolean(&s.noSync)},
-		{ofExpert, "max-pressure", "", "P", "slow down while I/O pressure is above P per cent", "lv", "", percent(&s.maxPressure)},
-		{ofExpert, "log-level", "", "LEVEL", "log to stderr: debug, info, warn, error", "lpvr", "debug info warn error", enum(&s.logLevel, "debug", "info", "warn", "error")},
-		{ofExpert, "log-format", "", "FORMAT", "console (default) or json", "lpvr", "console json", enum(&s.logFormat, "console", "json")},
+		{expert, "hard-links", "", "HOW", "if hard-linked: label (default), skip or error", "lv", "label skip error", enum(&s.hardLinks, "label", "skip", "error")},
+		{expert, "exact", "", "", "read every label before writing it", "l", "", boolean(&s.exact)},
+		{expert, "no-seal", "", "", "do not mark PATH while work is under way", "lr", "", boolean(&s.noSeal)},
+		{expert, "no-sync", "", "", "do not wait for the disk at the end", "lr", "", boolean(&s.noSync)},
+		{expert, "max-pressure", "", "P", "slow down while I/O pressure is above P per cent", "lv", "", percent(&s.maxPressure)},
+		{expert, "log-level", "", "LEVEL", "log to stderr: debug, info, warn, error", "lpvr", "debug info warn error", enum(&s.logLevel, "debug", "info", "warn", "error")},
+		{expert, "log-format", "", "FORMAT", "console (default) or json", "lpvr", "console json", enum(&s.logFormat, "console", "json")},
 
 		// What hands do that know chcon: every command takes in what is beneath.
-		{ofTree, "recursive", "R", "", "", "lpv", "", boolean(&s.recursive)},
-		{ofTree, "recurse", "r", "", "", "lpv", "", boolean(&s.recursive)},
+		{most, "recursive", "R", "", "", "lpv", "", boolean(&s.recursive)},
+		{most, "recurse", "r", "", "", "lpv", "", boolean(&s.recursive)},
 	}
 }
 
 // ofGroup is the annotation of a flag that holds its group.
 const ofGroup = "group"
 
-func groupOf(f *pflag.Flag) string { return f.Annotations[ofGroup][0] }
+// grouped are the flags that the help shows of a group.
+func grouped(c *cobra.Command, group string) *pflag.FlagSet {
+	fs := pflag.NewFlagSet(group, pflag.ContinueOnError)
+	fs.SortFlags = false
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden && f.Annotations[ofGroup][0] == group {
+			fs.AddFlag(f)
+		}
+	})
+	return fs
+}
 
 // addFlags gives c those of the flags that commands of this letter have.
 func addFlags(c *cobra.Command, letter string, all []option) {

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
@@ -20,11 +19,6 @@ const inJSON = `In JSON, a path that is not UTF-8 has its exact bytes in path_ba
 `
 
 const whenAsked = `On SIGUSR1 it says how far it is.
-`
-
-const wordsHelp = `All PATHs are looked up before any is touched. Put -- before a PATH that is
-named like a command. fastlabel label PATH is the same as fastlabel PATH, and
-help COMMAND as COMMAND --help. -R and -r are taken, without effect.
 `
 
 // helpCommand is help COMMAND for COMMAND --help.
@@ -69,19 +63,11 @@ func help(c *cobra.Command) string {
 		}
 		fmt.Fprintf(&b, "%-6s %-36s %s\n", lead, each.UseLine(), each.Short)
 	}
-	lines := strings.SplitAfter(c.Flags().FlagUsages(), "\n")
-	group := ""
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Hidden {
-			return
+	for _, group := range []string{most, expert} {
+		if fs := grouped(c, group); fs.HasFlags() {
+			fmt.Fprintf(&b, "\n%s:\n%s", group, fs.FlagUsages())
 		}
-		if of := groupOf(f); of != group {
-			group = of
-			fmt.Fprintf(&b, "\n%s:\n", group)
-		}
-		b.WriteString(lines[0])
-		lines = lines[1:]
-	})
+	}
 	if c.Long != "" {
 		b.WriteString("\n" + c.Long)
 	}

@@ -264,14 +264,14 @@ func TestHookRefusesStates(t *testing.T) {
 	expectHook(t, "no end", code, exit.Failed, said, "larger than")
 
 	for name, change := range map[string]func(*container){
-		"/nothere: no such file or directory\n":                                                   func(x *container) { x.state["bundle"] = "/nothere" },
-		"bundle bundle is not an absolute path\n":                                                 func(x *container) { x.state["bundle"] = "bundle" },
-		"bundle DIR/link is not a directory but a symbolic link\n":                                func(x *container) { x.state["bundle"] = x.dir + "/link" },
-		"bundle DIR: openat config.json: no such file or directory\n":                             func(x *container) { x.state["bundle"] = x.dir },
-		"config.json in bundle DIR/bundle: json: cannot unmarshal":                                func(x *container) { x.config["linux"] = 7 },
-		"linux.mountLabel: \"garbage\": not a security context":                                   func(x *container) { x.config["linux"] = map[string]any{"mountLabel": "garbage"} },
-		"linux.mountLabel: \"a b:c:d:s0\": not a security context: byte 2 is \" \"":               func(x *container) { x.config["linux"] = map[string]any{"mountLabel": "a b:c:d:s0"} },
-		"the state on stdin is created and has no pid\n":                                          func(x *container) { x.state["status"] = "created"; delete(x.state, "pid") },
+		"/nothere: no such file or directory\n":                                          func(x *container) { x.state["bundle"] = "/nothere" },
+		"bundle bundle is not an absolute path\n":                                        func(x *container) { x.state["bundle"] = "bundle" },
+		"bundle DIR/link is not a directory but a symbolic link\n":                       func(x *container) { x.state["bundle"] = x.dir + "/link" },
+		"bundle DIR: openat config.json: no such file or directory\n":                    func(x *container) { x.state["bundle"] = x.dir },
+		"config.json in bundle DIR/bundle: json: cannot unmarshal":                       func(x *container) { x.config["linux"] = 7 },
+		"linux.mountLabel: \"garbage\": not a security context":                          func(x *container) { x.config["linux"] = map[string]any{"mountLabel": "garbage"} },
+		"linux.mountLabel: \"a b:c:d:s0\": not a security context: byte 2 is \" \"":      func(x *container) { x.config["linux"] = map[string]any{"mountLabel": "a b:c:d:s0"} },
+		"the state on stdin is created and has no pid\n":                                 func(x *container) { x.state["status"] = "created"; delete(x.state, "pid") },
 		"json: cannot unmarshal number into Go struct field State.bundle of type string": func(x *container) { x.state["bundle"] = 1 },
 	} {
 		x := newContainer(t, "relabel=true")

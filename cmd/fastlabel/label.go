@@ -4,20 +4,14 @@ package main
 
 import "github.com/spf13/cobra"
 
-const exitCodes = `Exit codes:
-  0  done, or nothing to do       4    differences found, changed meanwhile
-  1  some entries failed          124  --timeout reached
-  2  usage; nothing was begun     130  interrupted (143: SIGTERM, SIGHUP)
-  3  refused, or no labels there
+const labelHelp = `--skip root passes over a PATH that has the label; top reads its entries' labels
+too; unchanged looks only where something was created, renamed or moved in.
+
+Exit codes:
+  0  done, or nothing to do   3  refused, or no labels   124  --timeout reached
+  1  some entries failed      4  differences found       130  interrupted
+  2  usage; nothing begun                                143  SIGTERM, SIGHUP
 The worst of all PATHs counts: 130 and 143, 124, 2, 1, 3, 4, 0.
-`
-
-const skipHelp = `--skip root passes over a PATH that bears the label; top asks its entries too.
---skip unchanged looks only where something was created, renamed or moved in
-since the last run to this label; labels changed in place it does not find.
-`
-
-const withheld = `Where one failed, PATH itself is left without the label, and counts as skipped.
 `
 
 const examples = `  fastlabel -l s0:c35,c75 /var/lib/pv             # the volume of one pod
@@ -33,7 +27,7 @@ func labelCommand(name string) *cobra.Command {
 	return &cobra.Command{
 		Use:     name + " [flags] PATH...",
 		Short:   "label PATH and everything beneath it",
-		Long:    skipHelp + "\n" + listed + withheld + inJSON + whenAsked + "\n" + exitCodes + "\n" + wordsHelp,
+		Long:    labelHelp,
 		Example: examples,
 	}
 }

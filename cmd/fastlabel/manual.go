@@ -27,9 +27,18 @@ a slash behind it, it is the directory that it leads to.
 
 Which label a pod needs, and what its runtime does with the volume, fastlabel
 explain says; with --for POD.yaml it takes the label from a pod.
+
+All PATHs are looked up before any is touched. Put -- before a PATH that is
+named like a command. fastlabel label PATH is the same as fastlabel PATH, and
+help COMMAND as COMMAND --help. -R and -r are taken, without effect.
+
+With --skip unchanged, labels that were changed in place are not found.
 `
 
-const manualMore = `Progress:
+const manualMore = `Where an entry failed, PATH itself is left without the label, and counts as
+skipped.
+
+Progress:
 Per cent and the time left are told where it is known how many entries there
 are: at most as many as the filesystem has inodes in use, which df -i shows,
 or about as many as the last run met, by the mark that it left. Where neither
@@ -74,26 +83,25 @@ func manual(root *cobra.Command, dir string) error {
 func manualPage(c *cobra.Command) man.Page {
 	p := man.Page{Name: pageName(c), About: "SELinux labels: " + c.Short, Text: []string{c.Long}, Example: c.Example, SeeAlso: []string{"chcon"}}
 	if !c.HasParent() {
-		p.Text = []string{manualFirst, c.Long, manualMore}
+		p.Text = []string{manualFirst, c.Long, listed + inJSON, manualMore}
 	}
 	for _, each := range shown(c) {
 		p.Synopsis = append(p.Synopsis, each.UseLine())
 	}
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Hidden {
-			return
+	for _, group := range []string{most, expert} {
+		var all []man.Option
+		grouped(c, group).VisitAll(func(f *pflag.Flag) {
+			o := man.Option{Names: []string{"--" + f.Name}, Text: f.Usage}
+			if f.Shorthand != "" {
+				o.Names = []string{"-" + f.Shorthand, "--" + f.Name}
+			}
+			o.Arg, _ = pflag.UnquoteUsage(f)
+			all = append(all, o)
+		})
+		if len(all) > 0 {
+			p.Groups = append(p.Groups, man.Group{Title: group, Options: all})
 		}
-		if n := len(p.Groups); n == 0 || p.Groups[n-1].Title != groupOf(f) {
-			p.Groups = append(p.Groups, man.Group{Title: groupOf(f)})
-		}
-		o := man.Option{Names: []string{"--" + f.Name}, Text: f.Usage}
-		if f.Shorthand != "" {
-			o.Names = []string{"-" + f.Shorthand, "--" + f.Name}
-		}
-		o.Arg, _ = pflag.UnquoteUsage(f)
-		g := &p.Groups[len(p.Groups)-1]
-		g.Options = append(g.Options, o)
-	})
+	}
 	for _, other := range shown(c.Root()) {
 		if other != c {
 			p.SeeAlso = append(p.SeeAlso, pageName(other))
