@@ -106,6 +106,7 @@ func (r *run) attend(ctx context.Context, done <-chan error) error {
 	defer tick.Stop()
 	stop := ctx.Done()
 	var off, late <-chan time.Time
+	var revoked <-chan struct{}
 	var err error
 	for {
 		select {
@@ -117,9 +118,9 @@ func (r *run) attend(ctx context.Context, done <-chan error) error {
 			stop, off, late = nil, time.After(watch.Grace/2), time.After(watch.Grace)
 		case <-off:
 			r.callOff()
-			if revoke := r.second.Load(); revoke != nil {
-				go (*revoke)() // which may hang too
-			}
+			revoked = r.revoke()
+		case <-revoked: // before Tree returns, for its caller goes by the root's label
+			revoked = nil
 		case <-tick.C:
 			if done != nil {
 				r.watchOnce()
@@ -143,6 +144,20 @@ func (r *run) attend(ctx context.Context, done <-chan error) error {
 		}
 		return err
 	}
+}
+
+// revoke gives up a second reading. It waits for nothing: to seal the root may hang too.
+func (r *run) revoke() <-chan struct{} {
+	revoke := r.second.Load()
+	if revoke == nil {
+		return nil
+	}
+	revoked := make(chan struct{})
+	go func() {
+		(*revoke)()
+		close(revoked)
+	}()
+	return revoked
 }
 
 // watchOnce relieves workers, and tells of a run that stands still.

@@ -115,7 +115,12 @@ func commits() []Mutant {
 		{
 			Name: "retreat-dropped", By: "TestHungSecondReading",
 			Breaks: "a committed root is sealed again if the second reading hangs",
-			Edits:  edits("relabel/stall_linux.go", "go (*revoke)()", "_ = revoke"),
+			Edits:  edits("relabel/stall_linux.go", "\t\t(*revoke)()\n", ""),
+		},
+		{
+			Name: "revoke-late", By: "TestRevokeLate in relabel/internal/commit",
+			Breaks: "a root that is closed, or a directory that has its descriptor by then, gets no seal",
+			Edits:  edits(root, "\tdefer c.end()\n", "\t_ = c.end\n"),
 		},
 		{
 			Name: "excluded-root", By: "TestExcludedRoot in relabel",

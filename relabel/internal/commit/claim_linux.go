@@ -217,6 +217,8 @@ func (c *Root) Ours() error {
 // sealed it, which labels everything anew. Any other label on it vouches for what
 // this run has written since, and has to go.
 func (c *Root) cede() {
+	c.revoking.Lock()
+	defer c.revoking.Unlock()
 	has, err := c.read()
 	if err != nil || has.None || has.Long {
 		return

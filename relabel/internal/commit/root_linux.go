@@ -76,7 +76,7 @@ type Root struct {
 	ctime     time.Time              // of the root, after the seal
 	moved     bool                   // its ctime, before the commit
 	committed bool                   // it has the label by now
-	closed    bool                   // and that is final
+	closed    bool                   // the run's work on the root has ended
 	began     time.Time              // the run, before anything was read; by the clock of files
 	earlier   Mark                   // of the run before, if it is relied on
 }
@@ -216,8 +216,10 @@ func (c *Root) Sync(op string, call func(int) sys.Errno) error {
 
 // Close ends the run, whose work on what is beneath the root ended with err: the
 // commit if everything went well, else what is true. Without an error, and only
-// then, all is done, or was looked at by a dry run.
+// then, all is done, or was looked at by a dry run. A Revoke beside it has ended by
+// then, or does nothing: the caller is about to close the root.
 func (c *Root) Close(ctx context.Context, err error) error {
+	defer c.end()
 	if err == nil {
 		err = context.Cause(ctx)
 	}
@@ -227,10 +229,9 @@ func (c *Root) Close(ctx context.Context, err error) error {
 			return nil
 		}
 		if err = c.commit(ctx); err == nil && c.Failed() == nil {
-			err = c.Ours()
-		}
-		if err == nil && c.Failed() == nil {
-			return c.conclude(ctx)
+			if err = c.conclude(ctx); err == nil {
+				return nil
+			}
 		}
 		if err != nil && c.committed && !errors.Is(err, ErrOvertaken) {
 			c.Revoke() // what was created meanwhile was not looked for to the end
@@ -255,10 +256,19 @@ func (c *Root) conclude(ctx context.Context) error {
 	if c.sealed {
 		return cmp.Or(context.Cause(ctx), context.Canceled)
 	}
+	if err := c.Ours(); err != nil {
+		return err
+	}
 	c.disclaim()
 	c.leaveMark()
 	c.closed = true
 	return nil
+}
+
+func (c *Root) end() {
+	c.revoking.Lock()
+	defer c.revoking.Unlock()
+	c.closed = true
 }
 
 // commit puts everything on disk, then the root's label, then that; and looks

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package commit
+
+import (
+	"context"
+	"errors"
+	"testing"
+)
+
+// TestRevokeLate: once Close has returned, whoever still gives the run up leaves the
+// root alone: its descriptor may be that of another directory by then.
+func TestRevokeLate(t *testing.T) {
+	closed := false
+	c := &Root{have: "a", Run: Run{
+		FD: -1, Want: "a",
+		At: func(call string) {
+			if closed {
+				t.Errorf("%q comes after Close", call)
+			}
+		},
+		Note:   func(string, ...any) {},
+		Failed: func() error { return nil },
+	}}
+	c.leaves("a")
+	if err := c.Close(t.Context(), context.Canceled); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	closed = true
+	c.Revoke()
+}
