@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path"
@@ -232,16 +233,15 @@ func readText(t *testing.T, file string) string {
 	return string(text)
 }
 
-// docs/output.md says what the code does: its exit codes are the README's, its
+// docs/output.md says what the code does: its exit codes are the command's, its
 // metrics are ones that are written, and so are its lines of progress and its last. Its JSON is held
 // against the schema in test/deploy.
 func TestOutputPage(t *testing.T) {
 	page := readText(t, "../../docs/output.md")
-	rows := func(text string) []string {
-		return regexp.MustCompile(`(?m)^\| [0-9, ]+ \|`).FindAllString(text, -1)
-	}
-	if got, want := rows(page), rows(readText(t, "../../README.md")); len(got) != 7 || !slices.Equal(got, want) {
-		t.Errorf("exit codes %q, not %q", got, want)
+	rows := strings.Join(regexp.MustCompile(`(?m)^\| [0-9, ]+ \|`).FindAllString(page, -1), "")
+	codes := fmt.Sprint(exit.Done, exit.Failed, exit.Usage, exit.Refused, exit.Differs, exit.TimedOut, exit.Interrupted, exit.Terminated)
+	if got := regexp.MustCompile(`\d+`).FindAllString(rows, -1); !slices.Equal(got, strings.Fields(codes)) {
+		t.Errorf("exit codes %q, not %s", got, codes)
 	}
 	a := &account{command: "label", done: 1, began: time.Now().Add(-1900 * time.Millisecond)}
 	a.all.Seen, a.all.Written, a.all.Failed = 1203441, 1203440, 1
