@@ -59,6 +59,25 @@
 // makes the system calls, one a function. Outside, secctx parses labels and chooses the
 // seal, mountinfo parses what the kernel says of mounts. tally.go counts.
 //
+// # The rooms
+//
+// Each package, and all that it imports of the others, which stand beneath it.
+// (TestRooms)
+//
+//	relabel   ▶ commit journal mountinfo mounts order policy secctx steal sys undo watch xattrio
+//	commit    ▶ secctx sys xattrio
+//	journal   ▶ mounts secctx sys undo xattrio
+//	policy    ▶ mountinfo secctx sys
+//	order     ▶ sys
+//	xattrio   ▶ secctx sys
+//	mounts    ▶ mountinfo sys watch
+//	mountinfo ▶
+//	secctx    ▶
+//	steal     ▶
+//	sys       ▶
+//	undo      ▶
+//	watch     ▶
+//
 // # The contract
 //
 // Behind each sentence stands the test that holds it.
