@@ -3,11 +3,11 @@
 package relabel
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -65,38 +65,37 @@ func TestChconCalls(t *testing.T) {
 	}
 }
 
-// TestKindChanges: a root that becomes a directory, or a file, while it is opened
-// is labelled as what it is then.
+// TestKindChanges: a root that becomes a directory, or a file, before any call that
+// opens something is labelled as what it is then.
 func TestKindChanges(t *testing.T) {
-	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir a\nfile a/f\nfile b\n")
-	a, b := filepath.Join(root, "a"), filepath.Join(root, "b")
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for ctx.Err() == nil {
-			if err := unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE); err != nil {
-				t.Error(err)
-				return
-			}
-		}
-	}()
-	var dirs, files int
-	for i := 0; i < 300 || dirs == 0 || files == 0; i++ {
-		label := [...]string{newLabel, oldLabel}[i%2]
-		r, err := Tree(ctx, a, label, Options{NoSync: true})
+	const env = "FASTLABEL_KIND_CHANGES"
+	if label, path, is := strings.Cut(os.Getenv(env), " "); is {
+		r, err := Tree(t.Context(), path, label, Options{NoSync: true})
 		if err != nil || !r.Complete || r.Way == "" {
 			t.Fatalf("%+v, %v", r, err)
 		}
-		if r.Seen == 1 {
-			files++
-		} else {
-			dirs++
-		}
-		if err := Chcon(a, label, false); err != nil {
+		if err := Chcon(path, label, false); err != nil {
 			t.Fatal(err)
 		}
+		return
 	}
-	cancel()
-	<-ended
+	treetest.Need(t, "root", "seccomp", "tmpfs")
+	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir a\nfile a/f\nfile b\n")
+	a, b := filepath.Join(root, "a"), filepath.Join(root, "b")
+	for i, calls := 0, 1; i/2 < calls; i++ { // twice before each call: each run leaves the other kind behind
+		cmd := exec.Command(os.Args[0], "-test.run=^TestKindChanges$")
+		cmd.Env = append(os.Environ(), env+"="+[...]string{newLabel, oldLabel}[i/2%2]+" "+a)
+		end := treetest.Supervise(t, cmd, []int{unix.SYS_OPENAT}, func(n treetest.Notice) treetest.Answer {
+			if n.Nth == 1+i/2 {
+				if err := unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE); err != nil {
+					t.Error(err)
+				}
+			}
+			return treetest.Answer{}
+		})
+		if end.Code != 0 {
+			t.Fatalf("before call %d: %+v", 1+i/2, end)
+		}
+		calls = max(calls, end.Calls)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -48,6 +49,9 @@ func TestHardLinks(t *testing.T) {
 				skips, fails, o.DryRun = nil, nil, dry
 				r, err := tree(t.Context(), root, newLabel, o, as(m))
 				adds(t, r)
+				if mode != LinksLabel && !strings.HasSuffix(r.Way, "/fd") {
+					t.Errorf("%s, %d: what is counted is not pinned: %s", engine, mode, r.Way)
+				}
 				slices.Sort(skips)
 				slices.Sort(fails)
 				wrong := []string{}
