@@ -35,8 +35,8 @@
 //	report_linux.go     counts and notes, for the Report
 //	state_linux.go      how far it is, for whoever asks; who is held back waits
 //	stall_linux.go      a run is looked after, and left behind where it hangs
-//	former_linux.go     what an entry bore is on record before it is written; package
-//	                    undo says in which form
+//	former_linux.go     what an entry bore is on record before it is written: internal/journal
+//	                    has what waits for that; package undo says in which form
 //
 // The way back:
 //

@@ -7,11 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
+	"github.com/fastlabel/fastlabel/relabel/internal/journal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/relabel/undo"
@@ -31,49 +31,22 @@ import (
 // a tree is recorded some levels at a time, and a deep one without breadth waits
 // for the disk on each level.
 //
-// Who owns what: a page belongs to the worker that fills it, then, by the
-// ledger's mutex, to the one that keeps it, then, by the pool's deques, to the
-// one that writes it. Orderings: a page becomes an item after Keep returned, and
-// nothing but an item with a page writes (worker.journaled). While pages wait, an
-// item that will keep them is pending, or somebody is at it: the pool does not
-// end before them.
+// A page belongs to the worker that fills it, then to the ledger and to the one that
+// takes it (package journal), then, by the pool's deques, to the one that writes it.
+// A page becomes an item after Keep returned, and nothing but an item with a page
+// writes (worker.journaled).
 
 const (
-	// waitMost is how much may wait, in bytes by the reckoning of page.size: some
-	// 100,000 entries, a tenth of a second of writing for each wait of 2 ms.
-	waitMost = 8 << 20
 	// openMost directories are open at most: those that wait stay open, while
 	// the limit on descriptors lets them.
 	openMost = 16384
 	// pagesMost wait at most. The directories found meanwhile have their parents
 	// open too, some ten times as many.
 	pagesMost = 1024
-	// short is a tenth of a wait for the disk, and there are so many at most.
-	short     = 200 * time.Microsecond
-	shortMost = 20
 )
 
 // page is what waits of one directory.
-type page struct {
-	dir   *dir
-	names []byte        // directory records
-	was   []undo.Former // what they bore, in their order
-	self  bool          // it is the directory's own label that waits
-	done  bool          // and its entries are not to be read after that
-}
-
-// size is what the page takes, with what the path of its directory takes when it
-// is recorded.
-func (p *page) size() int { return 128 + len(p.names) + 56*len(p.was) + 64*int(p.dir.deep) }
-
-// ledger is the pages that wait.
-type ledger struct {
-	to    undo.Recorder
-	mu    sync.Mutex
-	pages []*page
-	size  int
-	due   bool // an item that will keep them is pending, or somebody is at it
-}
+type page = journal.Page[*dir]
 
 // beginRecord has whatever is written from now on recorded. was is the root's own
 // label.
@@ -94,7 +67,7 @@ func (r *run) beginRecord(root *mount, was undo.Former) error {
 	}
 	r.main.At("fdatasync", root.Path)
 	defer r.main.At("", "")
-	r.ledger, r.guesses = &ledger{to: r.o.Recorder}, false
+	r.ledger, r.guesses = &journal.Ledger[*dir]{Recorder: r.o.Recorder}, false
 	begun := make(chan error, 1)
 	r.call("Recorder.Begin", root.Path, func() { begun <- r.o.Recorder.Begin(h) })
 	select {
@@ -136,51 +109,45 @@ func (w *worker) put(d *dir, t xattrio.Target, was undo.Former) {
 		return
 	}
 	w.turnPage()
-	was.Ino = ino
-	w.page = &page{dir: d, self: true, was: []undo.Former{was}}
+	w.page = &page{Dir: d, Depth: int(d.deep), Self: true}
+	was.Name, was.Ino = d.name[:len(d.name)-1], ino
+	w.page.Add(ino, nil, was)
 }
 
 // defers says that the directory d, of which the worker is in, waits for its own
 // label, and whether its entries are to be read then.
 func (w *worker) defers(d *dir, done bool) bool {
 	p := w.page
-	if p == nil || !p.self || p.dir != d {
+	if p == nil || !p.Self || p.Dir != d {
 		return false
 	}
-	p.done = done
+	p.Done = done
 	w.turnPage()
 	return true
 }
 
 // add puts a name on the page of d.
 func (w *worker) add(d *dir, ino uint64, name []byte, was undo.Former) {
-	if w.page == nil || w.page.dir != d {
+	if w.page == nil || w.page.Dir != d {
 		w.turnPage()
-		w.page = &page{dir: d}
+		w.page = &page{Dir: d, Depth: int(d.deep)}
 	}
 	if w.m.Tells {
 		was.Ino = ino
 	}
-	w.page.names = sys.AppendRecord(w.page.names, ino, sys.KindFile, name)
-	w.page.was = append(w.page.was, was)
+	w.page.Add(ino, name, was)
 }
 
 // turnPage lets the page at hand wait in the ledger. If too much does, it is kept
 // at once.
 func (w *worker) turnPage() {
-	p, l := w.page, w.ledger
+	p := w.page
 	if p == nil {
 		return
 	}
 	w.page = nil
-	w.cache.expect(p.dir)
-	l.mu.Lock()
-	l.pages = append(l.pages, p)
-	l.size += p.size()
-	full := l.size > waitMost || len(l.pages) > w.pagesMost
-	first := !l.due
-	l.due = true
-	l.mu.Unlock()
+	w.cache.expect(p.Dir)
+	first, full := w.ledger.Wait(p)
 	if first {
 		w.pool.Give(item{keep: true})
 	}
@@ -191,48 +158,30 @@ func (w *worker) turnPage() {
 
 // keepDue is for the item that was given when the first page came.
 func (w *worker) keepDue() {
-	w.gatherMore()
+	w.ledger.Gather(w.stopped)
 	w.keep()
-	w.ledger.mu.Lock()
-	defer w.ledger.mu.Unlock()
-	if w.ledger.due = len(w.ledger.pages) > 0; w.ledger.due {
+	if w.ledger.Again() {
 		w.pool.Give(item{keep: true})
-	}
-}
-
-// gatherMore gives others a moment, as long as they find more to be kept: a wait
-// for the disk is as long for much as for little.
-func (w *worker) gatherMore() {
-	l := w.ledger
-	for size, rounds := -1, 0; rounds < shortMost && !w.stopped(); rounds++ {
-		l.mu.Lock()
-		grows := l.size > size
-		size = l.size
-		l.mu.Unlock()
-		if !grows {
-			return
-		}
-		time.Sleep(short)
 	}
 }
 
 // keep has all that waits recorded, and makes work of it.
 func (w *worker) keep() {
-	l := w.ledger
-	l.mu.Lock()
-	pages := l.pages
-	l.pages, l.size = nil, 0
-	l.mu.Unlock()
+	pages := w.ledger.Take()
 	if len(pages) == 0 || w.stopped() {
 		return
 	}
 	ready := make([]undo.Page, len(pages))
 	for i, p := range pages {
-		ready[i] = p.forRecorder()
+		in := p.Dir
+		if p.Self {
+			in = in.parent
+		}
+		ready[i] = p.Recorded(in.beneath())
 	}
 	w.now(xattrio.Fdatasync)
 	kept := make(chan error, 1)
-	w.telling(func() { w.call("Recorder.Keep", "", func() { kept <- l.to.Keep(ready) }) })
+	w.telling(func() { w.call("Recorder.Keep", "", func() { kept <- w.ledger.Recorder.Keep(ready) }) })
 	select {
 	case err := <-kept:
 		if err != nil {
@@ -243,25 +192,8 @@ func (w *worker) keep() {
 		return
 	}
 	for i := len(pages) - 1; i >= 0; i-- { // the first is pushed last, and so comes first
-		w.pool.Push(item{dir: pages[i].dir, page: pages[i]})
+		w.pool.Push(item{dir: pages[i].Dir, page: pages[i]})
 	}
-}
-
-// forRecorder is the page as the Recorder gets it.
-func (p *page) forRecorder() undo.Page {
-	if p.self {
-		d := p.dir
-		p.was[0].Name = d.name[:len(d.name)-1]
-		return undo.Page{Dir: d.parent.beneath(), Entries: p.was}
-	}
-	all := string(p.names)
-	at := 0
-	for i := range p.was {
-		e, length, _ := sys.Parse(p.names[at:]) // which add made
-		p.was[i].Name = all[at+sys.NameAt:][:len(e.Name)]
-		at += length
-	}
-	return undo.Page{Dir: p.dir.beneath(), Entries: p.was}
 }
 
 // beneath is the directory's path beneath the top of its mount.
@@ -284,11 +216,11 @@ func (d *dir) beneath() string {
 
 // write labels what is on a page that was kept.
 func (w *worker) write(p *page) {
-	d := p.dir
+	d := p.Dir
 	w.at(d, nil)
 	fd, op, e := w.cache.acquire(d)
 	switch {
-	case e == syscall.ESTALE && p.self: // closed meanwhile, and no more what it was: begin anew
+	case e == syscall.ESTALE && p.Self: // closed meanwhile, and no more what it was: begin anew
 		w.cache.expect(d.parent)
 		w.enter(d.parent, d.name)
 		return
@@ -297,13 +229,13 @@ func (w *worker) write(p *page) {
 		return
 	}
 	w.journaled = true
-	if p.self {
+	if p.Self {
 		d.judged(w, w.label(xattrio.Target{FD: fd}, d))
 	} else {
-		w.records(d, fd, p.names)
+		w.records(d, fd, p.Records)
 	}
 	w.journaled = false
-	if p.self && !p.done {
+	if p.Self && !p.Done {
 		w.scan(d, fd)
 	}
 	w.cache.release(d)

@@ -60,7 +60,9 @@ func (r *run) size(m *mount, s *share) (workers, most int) {
 		workers, most = workers+1, most+1 // one of them waits for the record's disk
 	}
 	open = max(2, min(open, (may-most*perWorker)/2))
-	r.pagesMost = max(1, min(open/4, pagesMost))
+	if r.ledger != nil {
+		r.ledger.Most = max(1, min(open/4, pagesMost))
+	}
 	r.cache.resize(open)
 	return 1 + s.workers(min(workers, most)-1), most
 }

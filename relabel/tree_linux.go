@@ -12,6 +12,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
+	"github.com/fastlabel/fastlabel/relabel/internal/journal"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
@@ -28,17 +29,15 @@ type run struct {
 	locks        commit.Locks
 	file         bool // the root was no directory when it was looked at
 	bounds       mounts.Bounds
-	// pagesMost directories wait at most with what they bore.
-	pagesMost int
-	guesses   bool // writing unread is permitted
-	cache     cache
-	ledger    *ledger                 // nil: nothing is recorded
-	stop      context.CancelCauseFunc // ends the run
-	main      *task
-	commit    *commit.Root           // of a root that may be written
-	second    atomic.Pointer[func()] // takes back the commit, from the second reading on
-	stalled   bool                   // what attend said last
-	lastRun   atomic.Int64           // State.LastRun
+	guesses      bool // writing unread is permitted
+	cache        cache
+	ledger       *journal.Ledger[*dir]   // nil: nothing is recorded
+	stop         context.CancelCauseFunc // ends the run
+	main         *task
+	commit       *commit.Root           // of a root that may be written
+	second       atomic.Pointer[func()] // takes back the commit, from the second reading on
+	stalled      bool                   // what attend said last
+	lastRun      atomic.Int64           // State.LastRun
 
 	// Shared by the workers.
 	events sync.Mutex // serialises the callbacks, and guards first and dir.spoiled

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package journal puts back, in one mount, the labels that entries had before a
-// run. It says what became of each; to count that, and to tell it, is its caller's.
+// Package journal keeps and puts back former labels. It knows no walk and writes no
+// file: a Recorder has them (package undo).
 //
-// A Tree belongs to one goroutine. Directories are found by name from the top, each
-// inside the mount, and an entry is pinned before it is looked at: what is compared
-// is what is written.
+// A Ledger holds what the workers of a walk found to be wrong, until somebody has put
+// it on record. Package relabel writes nothing of it before that.
+//
+// A Tree puts back, in one mount, the labels that entries had before a run. It says
+// what became of each; to count that, and to tell it, is its caller's. A Tree belongs
+// to one goroutine. Directories are found by name from the top, each inside the mount,
+// and an entry is pinned before it is looked at: what is compared is what is written.
 package journal
