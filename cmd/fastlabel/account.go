@@ -61,20 +61,19 @@ func (a *account) check(ctx context.Context, paths []string) error {
 		return nil
 	}
 	in := ""
-	above, err := wait.Within(ctx, func() (map[site.Identity]bool, error) {
+	above, err := answer(ctx, "openat", a.file, func() (map[site.Identity]bool, error) {
 		if a.record != "" && site.SameName(a.record, a.file) {
 			in = "what --record makes"
 		}
 		return site.Above(a.file)
 	})
 	if err == nil && in == "" {
-		in, _ = firstOf(ctx, paths, above, os.Lstat)
-		if in == "" && ctx.Err() != nil { // a PATH does not answer, which the run tells
-			return nil
+		if in, _ = firstOf(ctx, paths, above, os.Lstat); in == "" && ctx.Err() != nil {
+			return nil // a PATH does not answer, which the run tells
 		}
 	}
 	if err == nil && in == "" {
-		_, err = wait.Within(ctx, func() (bool, error) { return true, metrics.Check(a.file) })
+		_, err = answer(ctx, "openat", a.file, func() (bool, error) { return true, metrics.Check(a.file) })
 	}
 	switch {
 	case err == nil && in == "":
@@ -82,9 +81,7 @@ func (a *account) check(ctx context.Context, paths []string) error {
 		return nil
 	case err == nil:
 		err = exit.UsageError{Err: fmt.Errorf("--metrics %s: it would be or lie in %s", words.Brief(a.file), words.Brief(in))}
-	case exit.IsEnd(ctx, err):
-		err = hungAt("openat", a.file, err)
-	default:
+	case !exit.IsEnd(ctx, err):
 		err = metricsError{err}
 	}
 	a.file = "" // not to be tried again

@@ -5,36 +5,57 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
-// pathsFrom reads the paths in file, "-" being stdin. In lines, the last
-// newline may be missing and empty lines are passed over; with null each path
-// is the exact bytes before a NUL. It returns when ctx ends: stdin may be a
-// pipe that nobody writes to.
-func pathsFrom(ctx context.Context, stdin io.Reader, file string, null bool) ([]string, error) {
-	data, err := wait.Within(ctx, func() ([]byte, error) {
-		if file == "-" {
-			return io.ReadAll(stdin)
-		}
-		return os.ReadFile(file)
-	})
-	if err != nil && exit.IsEnd(ctx, err) && file != "-" {
-		err = &relabel.Hung{Calls: []relabel.HungCall{{Call: "read", Path: file}}, Cause: err}
+// answer is f's result. Where ctx ends before, call hangs on path; "-" is a pipe, which
+// may.
+func answer[T any](ctx context.Context, call, path string, f func() (T, error)) (T, error) {
+	r, err := wait.Within(ctx, f)
+	if err != nil && path != "-" && exit.IsEnd(ctx, err) {
+		err = hungAt(call, path, err)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return splitPaths(data, file, null)
+	return r, err
 }
 
+// hungAt is the end of a context while a call on path had not returned.
+func hungAt(call, path string, end error) error {
+	return &relabel.Hung{Calls: []relabel.HungCall{{Call: call, Path: path}}, Cause: end}
+}
+
+// input is what file holds, "-" being stdin.
+func input(ctx context.Context, stdin io.Reader, file string, most int64) ([]byte, error) {
+	return answer(ctx, "read", file, func() ([]byte, error) {
+		in := stdin
+		if file != "-" {
+			f, err := os.Open(file)
+			if err != nil {
+				return nil, err
+			}
+			defer func() { _ = f.Close() }() // only read
+			in = f
+		}
+		text, err := site.ReadAtMost(in, most)
+		if err != nil && !errors.As(err, new(*fs.PathError)) {
+			err = &fs.PathError{Op: "read", Path: file, Err: err}
+		}
+		return text, err
+	})
+}
+
+// splitPaths finds the paths in a file of them. In lines, the last newline may be
+// missing and empty lines are passed over; with null each path is the exact bytes
+// before a NUL.
 func splitPaths(data []byte, file string, null bool) ([]string, error) {
 	end, unit := []byte{'\n'}, "line"
 	if null {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -21,7 +22,6 @@ import (
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/undofile"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
-	"github.com/fastlabel/fastlabel/relabel"
 )
 
 // mistake is what the command line hardly meant; nothing was written. hint, if not
@@ -84,18 +84,19 @@ func (j *job) lookUp(ctx context.Context, operands, paths []string) error {
 			return err
 		}
 	}
-	look := looked{links: map[string]bool{}, readOnly: map[string]bool{}}
-	var waits []func() error
-	for i, group := range site.ByServer(slices.Concat(paths, j.exclude)) {
-		if len(group) == 0 {
-			continue
-		}
-		waits = append(waits, look.begin(ctx, j.app, group, i > 0 || apart.IsPart()))
+	groups := site.ByServer(slices.Concat(paths, j.exclude))
+	found, errs := make([]looked, len(groups)), make([]error, len(groups))
+	var all sync.WaitGroup
+	for i, group := range groups {
+		all.Go(func() { found[i], errs[i] = j.lookAt(ctx, group, i > 0 || apart.IsPart()) })
 	}
-	for _, wait := range waits {
-		if err := wait(); err != nil {
-			return err
+	all.Wait()
+	look := newLooked()
+	for i, f := range found {
+		if errs[i] != nil {
+			return errs[i]
 		}
+		look.add(f)
 	}
 	if j.looked = look; look.missing == 0 {
 		if j.command == "" && len(operands) == 1 && j.isRecord(ctx, operands[0]) {
@@ -186,6 +187,8 @@ type looked struct {
 	readOnly map[string]bool // where nothing can be written
 }
 
+func newLooked() looked { return looked{links: map[string]bool{}, readOnly: map[string]bool{}} }
+
 // look looks at one PATH.
 func (l *looked) look(a app, path string) {
 	info, err := a.lstat(path)
@@ -228,52 +231,38 @@ func (l *looked) add(of looked) {
 // run itself waits longer, and tells what hangs.
 const lookPatience = 200 * time.Millisecond
 
-// begin looks at the PATHs of one filesystem; wait adds what was found.
-func (l *looked) begin(ctx context.Context, a app, paths []string, served bool) (wait func() error) {
-	var at atomic.Int64
-	done := make(chan looked, 1)
-	go func() {
-		f := looked{links: map[string]bool{}, readOnly: map[string]bool{}}
-		for i, p := range paths {
-			at.Store(int64(i))
+// lookAt looks at the PATHs of one filesystem. Of a served one that does not answer
+// nothing is found: the run says what it waits for.
+func (a app) lookAt(ctx context.Context, paths []string, served bool) (looked, error) {
+	late, cancel := wait.Linger(ctx) // a look may be about to return
+	defer cancel()
+	if served {
+		late = context.WithoutCancel(ctx)
+	}
+	found, n, ok := wait.Looks(late, patienceIf(served, lookPatience), func(at *atomic.Int64) looked {
+		f := newLooked()
+		for _, p := range paths {
 			if ctx.Err() != nil {
 				break
 			}
+			at.Add(1)
 			f.look(a, p)
 		}
-		done <- f
-	}()
-	return func() error {
-		tick := time.NewTicker(lookPatience)
-		defer tick.Stop()
-		ended := ctx.Done()
-		if served {
-			ended = nil // the run says what it waits for
-		}
-		var late <-chan time.Time // a look may be about to return
-		for last := int64(-1); ; {
-			select {
-			case f := <-done:
-				l.add(f)
-				if served {
-					return nil
-				}
-				return context.Cause(ctx)
-			case <-ended:
-				ended = nil
-				timer := time.NewTimer(lookPatience)
-				defer timer.Stop()
-				late = timer.C
-			case <-late:
-				call := relabel.HungCall{Call: "lstat", Path: paths[at.Load()]}
-				return &relabel.Hung{Calls: []relabel.HungCall{call}, Cause: context.Cause(ctx)}
-			case <-tick.C:
-				now := at.Load()
-				if served && now == last {
-					return nil
-				}
-				last = now
-			}
-		}
+		return f
+	})
+	switch {
+	case served:
+		return found, nil
+	case !ok:
+		return found, hungAt("lstat", paths[max(n, 1)-1], context.Cause(ctx))
 	}
+	return found, context.Cause(ctx)
+}
+
+// patienceIf is for what may hang.
+func patienceIf(served bool, patience time.Duration) time.Duration {
+	if served {
+		return patience
+	}
+	return 0
 }

@@ -11,10 +11,8 @@ import (
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/seclabel"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/internal/secctx"
-	"github.com/fastlabel/fastlabel/relabel"
 )
 
 // target works out the label that the flags ask for, in the canonical form.
@@ -31,15 +29,12 @@ func target(ctx context.Context, s *settings) (string, error) {
 		}
 		return label, nil
 	case s.reference != "":
-		label, err := wait.Within(ctx, func() (string, error) {
+		label, err := answer(ctx, "getxattr", s.reference, func() (string, error) {
 			if apart.IsOwnPipe(s.reference) {
 				return "", exit.UsageError{Err: fmt.Errorf("--reference %s: it leads to what this command prints to", words.Brief(s.reference))}
 			}
 			return site.ReadLabel(s.reference)
 		})
-		if err != nil && exit.IsEnd(ctx, err) {
-			err = &relabel.Hung{Calls: []relabel.HungCall{{Call: "getxattr", Path: s.reference}}, Cause: err}
-		}
 		if site.IsBare(err) {
 			return "", exit.UsageError{Err: fmt.Errorf("--reference %s: it has no label", words.Brief(s.reference))}
 		}

@@ -69,7 +69,7 @@ func covered(ctx context.Context, paths []string, served bool, s *settings) []si
 	if served && len(paths) == 1 {
 		return site.Bare(paths)
 	}
-	roots, ok := wait.Looks(ctx, served, func(at *atomic.Int64) []site.Root {
+	roots, _, ok := wait.Looks(ctx, patienceIf(served, wait.Patience), func(at *atomic.Int64) []site.Root {
 		return site.Covers(ctx, paths, s.exclude, s.trust != "none" && s.trust != "", at)
 	})
 	if !ok {

@@ -34,32 +34,24 @@ func (j *job) record(ctx context.Context, paths []string) (err error) {
 	if len(paths) != 1 {
 		return exit.UsageError{Err: errors.New("--record is for one PATH: each needs a file of its own")}
 	}
-	above, err := wait.Within(ctx, func() (map[site.Identity]bool, error) { return site.Above(file) })
+	above, err := answer(ctx, "openat", file, func() (map[site.Identity]bool, error) { return site.Above(file) })
 	if err == nil {
 		if in, _ := firstOf(ctx, paths, above, os.Stat); in != "" {
 			return exit.UsageError{Err: fmt.Errorf("%s: it would lie in %s, and be labelled with it", at, words.Brief(in))}
 		}
-		j.recorder, err = wait.Within(ctx, func() (*undofile.Writer, error) { return undofile.Create(file, versionLine()) })
+		j.recorder, err = answer(ctx, "openat", file, func() (*undofile.Writer, error) { return undofile.Create(file, versionLine()) })
 	}
-	switch {
-	case err != nil && exit.IsEnd(ctx, err):
-		return hungAt("openat", file, err)
-	case errors.Is(err, fs.ErrExist):
+	if errors.Is(err, fs.ErrExist) {
 		return exit.UsageError{Err: fmt.Errorf("%s: there is such a file: each run needs a new one", at)}
 	}
 	return err
-}
-
-// hungAt is the end of a context while a call on path had not returned.
-func hungAt(call, path string, end error) error {
-	return &relabel.Hung{Calls: []relabel.HungCall{{Call: call, Path: path}}, Cause: end}
 }
 
 // firstOf returns the first of paths that is among them; "" if none is, or if not all
 // answered. What is wrong with a path, or that it does not answer, the engine says.
 func firstOf(ctx context.Context, paths []string, among map[site.Identity]bool, stat func(string) (fs.FileInfo, error)) (found string, all bool) {
 	var first atomic.Pointer[string]
-	all, _ = wait.Looks(ctx, apart.IsPart(), func(at *atomic.Int64) bool {
+	all, _, _ = wait.Looks(ctx, patienceIf(apart.IsPart(), wait.Patience), func(at *atomic.Int64) bool {
 		for i := range paths {
 			if at.Add(1); ctx.Err() != nil {
 				return false
@@ -139,13 +131,11 @@ func (j *job) restore(ctx context.Context, operands []string) ([]string, error) 
 		return nil, exit.UsageError{Err: errors.New("restore takes one FILE, which is no pipe")}
 	}
 	file := operands[0]
-	r, err := wait.Within(ctx, func() (*undofile.Reader, error) { return openRecord(file, j.partial) })
-	switch {
-	case err != nil && exit.IsEnd(ctx, err):
-		return nil, hungAt("read", file, err)
-	case err != nil:
+	r, err := answer(ctx, "read", file, func() (*undofile.Reader, error) { return openRecord(file, j.partial) })
+	if err != nil {
 		return nil, err
-	case r.Cut:
+	}
+	if r.Cut {
 		j.Note("", fmt.Sprintf("the record has no end; it holds %s entries", words.Thousands(r.Entries)))
 	}
 	j.label = r.Head.Label

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -68,7 +69,11 @@ func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]s
 	}
 	all := paths
 	if j.filesFrom != "" {
-		more, err := pathsFrom(ctx, stdin, j.filesFrom, j.null)
+		text, err := input(ctx, stdin, j.filesFrom, math.MaxInt64-1)
+		if err != nil {
+			return nil, err
+		}
+		more, err := splitPaths(text, j.filesFrom, j.null)
 		if err != nil {
 			return nil, err
 		}

@@ -46,26 +46,26 @@ func Linger(ctx context.Context) (context.Context, context.CancelFunc) {
 	return late, func() { stop(); cancel() }
 }
 
-// Looks is what f returns, which counts its looks at files. It is not ok if ctx ends
-// before or, where one may hang, if one does not return in time.
-func Looks[T any](ctx context.Context, may bool, f func(at *atomic.Int64) T) (result T, ok bool) {
+// Looks is what f returns, which stores in at how many looks at files it has begun. It
+// is not ok if ctx ends before or, with patience, if one look takes longer than that.
+func Looks[T any](ctx context.Context, patience time.Duration, f func(at *atomic.Int64) T) (result T, at int64, ok bool) {
 	done := make(chan T, 1)
-	var at atomic.Int64
-	go func() { done <- f(&at) }()
-	tick := time.NewTicker(Patience)
-	defer tick.Stop()
-	for last := int64(-1); ; {
+	var begun atomic.Int64
+	go func() { done <- f(&begun) }()
+	var tick <-chan time.Time
+	if patience > 0 {
+		tick = time.Tick(patience)
+	}
+	for last := int64(-1); ; last = at {
 		select {
 		case result = <-done:
-			return result, true
+			return result, begun.Load(), true
 		case <-ctx.Done():
-			return result, false
-		case <-tick.C:
-			now := at.Load()
-			if may && now == last {
-				return result, false
+			return result, begun.Load(), false
+		case <-tick:
+			if at = begun.Load(); at == last {
+				return result, at, false
 			}
-			last = now
 		}
 	}
 }
