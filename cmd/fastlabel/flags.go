@@ -91,7 +91,7 @@ func options(s *settings) []option {
 
 		{most, "dry-run", "n", "", "write nothing, say what would be", "lr", "", boolean(&s.dryRun)},
 		{most, "threads", "T", "N", fmt.Sprintf("workers, up to %d; 0 chooses (default)", maxThreads), "lvr", "", upTo(&s.threads, maxThreads)},
-		{most, "skip", "", "HOW", "pass over: none (default), root, top, unchanged", "l", "none root top unchanged", skipping(&s.trust)},
+		{most, "skip", "", "HOW", "pass over: none (default), root, top, unchanged", "l", "none root top unchanged", enum(&s.trust, "none", "root", "top", "unchanged")},
 		{most, "record", "", "FILE", "keep the labels before, for restore, in a new FILE", "l", "file", text(&s.record)},
 		{most, "partial", "", "", "put back what a record without an end holds", "r", "", boolean(&s.partial)},
 		{most, "timeout", "", "DURATION", "stop then, such as 90s; 0 never (default)", "lvre", "", duration(&s.timeout)},

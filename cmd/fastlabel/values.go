@@ -82,20 +82,6 @@ func enum(p *string, values ...string) func(string) error {
 	}
 }
 
-// skipping takes what --skip does.
-func skipping(p *string) func(string) error {
-	known := enum(p, "none", "root", "top", "unchanged")
-	return func(s string) error { return known(skipNow(s)) }
-}
-
-// skipNow is what a value of --skip is called now: unchanged was once changed.
-func skipNow(s string) string {
-	if s == "changed" {
-		return "unchanged"
-	}
-	return s
-}
-
 // upTo takes one from 0 to most.
 func upTo(p *int, most int) func(string) error {
 	return func(s string) error {

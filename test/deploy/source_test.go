@@ -31,13 +31,13 @@ type asks struct {
 	crio    []string
 }
 
-// readAsks finds them in the hook's source: strings in declarations named Ask.
+// readAsks finds them in the source: strings in declarations named Ask, and TrySkip.
 func readAsks(t *testing.T) asks {
 	t.Helper()
 	var a asks
-	ast.Inspect(parseSource(t, "../../cmd/fastlabel/internal/oci/request.go"), func(n ast.Node) bool {
+	visit := func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
-		if !ok || !strings.HasPrefix(spec.Names[0].Name, "Ask") {
+		if !ok || !strings.HasPrefix(spec.Names[0].Name, "Ask") && spec.Names[0].Name != "TrySkip" {
 			return true
 		}
 		ast.Inspect(spec, func(n ast.Node) bool {
@@ -46,7 +46,7 @@ func readAsks(t *testing.T) asks {
 				return true
 			}
 			value := constant.StringVal(constant.MakeFromLiteral(lit.Value, lit.Kind, 0))
-			if spec.Names[0].Name == "AskCRIO" {
+			if spec.Names[0].Name == "TrySkip" {
 				a.crio = append(a.crio, value)
 			} else {
 				a.own = append(a.own, value)
@@ -57,7 +57,10 @@ func readAsks(t *testing.T) asks {
 			return true
 		})
 		return false
-	})
+	}
+	for _, file := range []string{"oci/request.go", "workload/label.go"} {
+		ast.Inspect(parseSource(t, "../../cmd/fastlabel/internal/"+file), visit)
+	}
 	if a.relabel == "" || len(a.own) != 4 || len(a.crio) != 2 {
 		t.Fatalf("the hook's source: %+v", a)
 	}

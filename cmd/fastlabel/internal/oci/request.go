@@ -10,6 +10,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/seclabel"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/workload"
 	"github.com/fastlabel/fastlabel/internal/secctx"
 )
 
@@ -23,12 +24,6 @@ const (
 
 // MaxDestinations bounds a list; a pod has tens of mounts. For more there is true.
 const MaxDestinations = 256
-
-// AskCRIO are CRI-O's own annotations: "true" asks for what skip top does.
-var AskCRIO = [...]string{
-	"try-skip-volume-selinux-label.crio.io",
-	"io.kubernetes.cri-o.TrySkipVolumeSELinuxLabel", // its older name
-}
 
 // Request is what the annotations ask.
 type Request struct {
@@ -95,12 +90,10 @@ func askedSkip(annotations map[string]string) (string, error) {
 		switch skip {
 		case "none", "root", "top", "unchanged":
 			return skip, nil
-		case "changed": // its older name
-			return "unchanged", nil
 		}
 		return "", fmt.Errorf("%s is %s, not one of none, root, top, unchanged", AskSkip, words.Brief(skip))
 	}
-	for _, name := range AskCRIO {
+	for _, name := range workload.TrySkip { // asks for what skip top does
 		if annotations[name] == "true" {
 			return "top", nil
 		}
