@@ -70,7 +70,7 @@ func covered(ctx context.Context, paths []string, served bool, s *settings) []si
 		return site.Bare(paths)
 	}
 	roots, _, ok := wait.Looks(ctx, patienceIf(served, wait.Patience), func(at *atomic.Int64) []site.Root {
-		return site.Covers(ctx, paths, s.exclude, s.trust != "none" && s.trust != "", at)
+		return site.Covers(ctx, paths, len(s.exclude) == 0 && (s.trust == "none" || s.trust == ""), at)
 	})
 	if !ok {
 		return site.Bare(paths)

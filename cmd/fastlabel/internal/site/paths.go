@@ -29,12 +29,12 @@ type place struct {
 // beneath a listed directory and is certain to be met there. In doubt a path
 // is walked by itself; the second walk finds its labels right and writes none.
 // It is not certain behind a mount (-x, or a mount that bears no labels: the
-// walk skips that, who lists it should hear of it), beneath an exclusion, or
-// if the walk above may trust a label and stop.
+// walk skips that, who lists it should hear of it), or if the walk above may leave
+// something out.
 //
-// trusts says that the walk may trust a label. at counts the looks, each of which
-// may hang.
-func Covers(ctx context.Context, paths, exclude []string, trusts bool, at *atomic.Int64) []Root {
+// whole says that a walk leaves nothing out: it has no exclusions, and trusts no
+// label. at counts the looks, each of which may hang.
+func Covers(ctx context.Context, paths []string, whole bool, at *atomic.Int64) []Root {
 	roots := Bare(paths)
 	places := make([]place, len(paths))
 	mounts, err := mountPoints()
@@ -44,7 +44,6 @@ func Covers(ctx context.Context, paths, exclude []string, trusts bool, at *atomi
 			above[dir] = true
 		}
 	}
-	excluded := exclusions{ids: excludedIDs(exclude), known: map[string]bool{}}
 	wd, resolved := workingDirectory(), map[string]string{}
 	byPath, byID := map[string]int{}, map[Identity]int{}
 	for i, p := range paths {
@@ -73,7 +72,7 @@ func Covers(ctx context.Context, paths, exclude []string, trusts bool, at *atomi
 			byID[here.id] = i
 		}
 	}
-	if trusts || err != nil {
+	if !whole || err != nil {
 		return roots
 	}
 	for i, here := range places {
@@ -85,7 +84,7 @@ func Covers(ctx context.Context, paths, exclude []string, trusts bool, at *atomi
 		}
 		for dir := here.path; ; {
 			at.Add(1)
-			if _, mounted := mounts[dir]; mounted || excluded.has(dir) {
+			if _, mounted := mounts[dir]; mounted {
 				break
 			}
 			parent := filepath.Dir(dir)
@@ -152,44 +151,6 @@ func workingDirectory() string {
 }
 
 func sameDevice(a, b place) bool { return a.hasID && b.hasID && a.id.Dev == b.id.Dev }
-
-// excludedIDs knows each exclusion by itself and by what it links to.
-func excludedIDs(paths []string) map[Identity]bool {
-	ids := map[Identity]bool{}
-	for _, p := range paths {
-		for _, stat := range []func(string) (fs.FileInfo, error){os.Stat, os.Lstat} {
-			if info, err := stat(p); err == nil {
-				if id, ok := Identify(info); ok {
-					ids[id] = true
-				}
-			}
-		}
-	}
-	return ids
-}
-
-// exclusions remembers what was looked up.
-type exclusions struct {
-	ids   map[Identity]bool
-	known map[string]bool
-}
-
-func (e exclusions) has(path string) bool {
-	if len(e.ids) == 0 {
-		return false
-	}
-	excluded, known := e.known[path]
-	if !known {
-		info, err := os.Lstat(path)
-		id, ok := Identity{}, false
-		if err == nil {
-			id, ok = Identify(info)
-		}
-		excluded = !ok || e.ids[id]
-		e.known[path] = excluded
-	}
-	return excluded
-}
 
 // Bare has no path take in another.
 func Bare(paths []string) []Root {
