@@ -33,7 +33,7 @@ type told struct {
 	Labelled  bool
 	Sealed    bool     `json:"interrupted"`
 	LastRun   *jsonRun `json:"last_run"`
-	Runtimes  []jsonWay
+	Runtimes  []struct{ Runtime, Now, Labelled, Why string }
 	Command   string
 	Advice    []string
 }

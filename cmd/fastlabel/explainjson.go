@@ -5,8 +5,10 @@ package main
 import (
 	"time"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/outlook"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/workload"
 )
 
 // An explanation is one object; docs/explain.md has its keys. What is not known
@@ -38,65 +40,40 @@ type jsonRun struct {
 	Written int64     `json:"written"`
 }
 
-type jsonWay struct {
-	Runtime string `json:"runtime"`
-	Now     string `json:"now"`
-	Then    string `json:"labelled"`
-	Why     string `json:"why"`
-}
-
-type jsonContainer struct {
-	Pod             string `json:"pod"`
-	Name            string `json:"container"`
-	Level           string `json:"level,omitempty"`
-	User            string `json:"user,omitempty"`
-	Left            string `json:"left,omitempty"`
-	LeftByCRIO      string `json:"left_by_crio,omitempty"`
-	ContainerdDraws bool   `json:"containerd_draws,omitempty"`
-	TrySkip         bool   `json:"try_skip,omitempty"`
-	RuntimeClass    string `json:"runtime_class,omitempty"`
-}
-
 func (e explanation) object() any {
 	line := struct {
 		report.Head
-		Real        string          `json:"real"`
-		RealBase64  string          `json:"real_base64,omitempty"`
-		Directory   bool            `json:"directory"`
-		Plugin      string          `json:"plugin,omitempty"`
-		Mount       jsonMount       `json:"mount"`
-		Beneath     []jsonMount     `json:"mounts"`
-		SELinux     bool            `json:"selinux"`
-		Has         string          `json:"has,omitempty"`
-		HasBase64   string          `json:"has_base64,omitempty"`
-		Label       string          `json:"label"`
-		From        string          `json:"from"`
-		Labelled    bool            `json:"labelled"`
-		Interrupted bool            `json:"interrupted"`
-		LastRun     *jsonRun        `json:"last_run,omitempty"`
-		Containers  []jsonContainer `json:"containers,omitempty"`
-		Unread      []string        `json:"unread,omitempty"`
-		Runtimes    []jsonWay       `json:"runtimes"`
-		Notes       []string        `json:"notes,omitempty"`
-		Command     string          `json:"command,omitempty"`
-		Advice      []string        `json:"advice"`
+		Real        string               `json:"real"`
+		RealBase64  string               `json:"real_base64,omitempty"`
+		Directory   bool                 `json:"directory"`
+		Plugin      string               `json:"plugin,omitempty"`
+		Mount       jsonMount            `json:"mount"`
+		Beneath     []jsonMount          `json:"mounts"`
+		SELinux     bool                 `json:"selinux"`
+		Has         string               `json:"has,omitempty"`
+		HasBase64   string               `json:"has_base64,omitempty"`
+		Label       string               `json:"label"`
+		From        string               `json:"from"`
+		Labelled    bool                 `json:"labelled"`
+		Interrupted bool                 `json:"interrupted"`
+		LastRun     *jsonRun             `json:"last_run,omitempty"`
+		Containers  []workload.Container `json:"containers,omitempty"`
+		Unread      []string             `json:"unread,omitempty"`
+		Runtimes    []outlook.Way        `json:"runtimes"`
+		Notes       []string             `json:"notes,omitempty"`
+		Command     string               `json:"command,omitempty"`
+		Advice      []string             `json:"advice"`
 	}{
 		Head: report.NewHead("explanation", e.Path), Real: e.Real, RealBase64: report.Base64(e.Real), Directory: e.Directory,
 		Plugin: e.Plugin(), Mount: mountInJSON(e.Mount), Beneath: []jsonMount{}, SELinux: e.SELinux, Has: e.Label, HasBase64: report.Base64(e.Label),
 		Label: e.want, From: e.from, Labelled: e.labelled, Interrupted: e.sealed, Unread: e.pods.Unread,
-		Notes: e.future.Notes(), Command: e.toLabel(), Advice: e.future.Advice(),
+		Containers: e.pods.Containers, Runtimes: e.future.Ways(), Notes: e.future.Notes(), Command: e.toLabel(), Advice: e.future.Advice(),
 	}
 	for _, m := range e.Beneath {
 		line.Beneath = append(line.Beneath, mountInJSON(m))
 	}
 	if c := e.commit; c.Label != "" {
 		line.LastRun = &jsonRun{c.Label, c.Began.UTC(), c.Ended.UTC(), c.Entries, c.Written}
-	}
-	for _, c := range e.pods.Containers {
-		line.Containers = append(line.Containers, jsonContainer{c.Pod, c.Name, c.Level, c.User, c.Left, c.LeftByCRIO, c.ContainerdDraws, c.TrySkip, c.RuntimeClass})
-	}
-	for _, w := range e.future.Ways() {
-		line.Runtimes = append(line.Runtimes, jsonWay{w.Runtime, w.Now.String(), w.Then.String(), w.Why})
 	}
 	return line
 }

@@ -29,10 +29,10 @@ type Volume struct {
 
 // Way is what one runtime does with the volume when a container starts.
 type Way struct {
-	Runtime string
-	Now     Work   // as the volume is
-	Then    Work   // once its root has the label
-	Why     string // of Now: a sentence
+	Runtime string `json:"runtime"`
+	Now     Work   `json:"now"`      // as the volume is
+	Then    Work   `json:"labelled"` // once its root has the label
+	Why     string `json:"why"`      // of Now: a sentence
 }
 
 // Work is what is done to a volume.
@@ -54,6 +54,8 @@ const (
 func (w Work) String() string {
 	return [...]string{"nothing", "reads one label", "reads every label", "reads every label once", "writes every label", "labels it", "fails"}[w]
 }
+
+func (w Work) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
 
 // Why a runtime does what it does. Sources, with versions: docs/runtimes.md.
 const (

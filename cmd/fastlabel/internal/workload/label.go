@@ -16,22 +16,24 @@ import (
 // process's alone: the volume's are the policy's (InitLabels of go-selinux,
 // go-selinux/label/label_linux.go, v1.15.1).
 type Asks struct {
-	User, Level string // "" is the policy's user, and a level that is drawn
-	Type        string // of the process; "" is the policy's
+	Level string `json:"level,omitempty"` // "": it is drawn
+	User  string `json:"user,omitempty"`  // "": the policy's
+	Type  string `json:"-"`               // of the process; "": the policy's
+	// Left says why runtimes leave the volumes alone, LeftByCRIO why CRI-O does;
+	// "" if they do not.
+	Left       string `json:"left,omitempty"`
+	LeftByCRIO string `json:"left_by_crio,omitempty"`
 	// ContainerdDraws says that with containerd the level is drawn all the same:
 	// it takes a container's own options whole, without a level if they have
 	// none. CRI-O takes from the pod what the container does not say. (Read in
 	// buildContainerSpec of containerd 2, SelinuxLabel of CRI-O 1.34.)
-	ContainerdDraws bool
-	// Left says why runtimes leave the volumes alone, LeftByCRIO why CRI-O does;
-	// "" if they do not.
-	Left, LeftByCRIO string
+	ContainerdDraws bool `json:"containerd_draws,omitempty"`
 	// TrySkip says that the pod bears CRI-O's annotation for passing over a
 	// volume that is labelled, under either name.
-	TrySkip bool
+	TrySkip bool `json:"try_skip,omitempty"`
 	// Recursive says that the kubelet is told not to mount with the label.
-	Recursive    bool
-	RuntimeClass string
+	Recursive    bool   `json:"-"`
+	RuntimeClass string `json:"runtime_class,omitempty"`
 }
 
 // TrySkip are the names of CRI-O's annotation: from 1.35, and before.

@@ -28,8 +28,8 @@ type Pods struct {
 
 // Container is one container of a pod or of a pod template.
 type Container struct {
-	Pod  string // kind and name, as in "Deployment web"
-	Name string
+	Pod  string `json:"pod"` // kind and name, as in "Deployment web"
+	Name string `json:"container"`
 	Asks
 }
 
