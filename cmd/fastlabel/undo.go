@@ -81,12 +81,7 @@ func (j *job) recorded(ctx context.Context) int {
 	restore := words.Shell(cmp.Or(j.name, "fastlabel")) + " restore "
 	late, cancel := wait.Linger(ctx)
 	defer cancel()
-	type state struct{ begun, whole bool }
-	is, err := wait.Within(late, func() (state, error) {
-		begun := j.recorder.Begun()
-		err := j.recorder.Close()
-		return state{begun, j.recorder.Whole()}, err
-	})
+	is, err := wait.Within(late, j.recorder.Close)
 	switch {
 	case err != nil && late.Err() != nil:
 		j.Failure("", &fs.PathError{Op: "write", Path: j.settings.record, Err: report.ErrHangs})
@@ -96,9 +91,9 @@ func (j *job) recorded(ctx context.Context) int {
 		code = exit.Failed
 	}
 	switch {
-	case !is.begun && code == exit.Done:
+	case is == undofile.Empty && code == exit.Done:
 		j.Note("", "nothing was recorded")
-	case is.whole:
+	case is == undofile.Whole:
 		j.Note("", "to put the labels back: "+restore+file)
 	default:
 		j.Note("", "the record is cut short; what it holds is put back by: "+restore+"--partial "+file)

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime"
@@ -16,35 +17,26 @@ var version string
 
 // versionName is what the linker was told, else the module's version.
 func versionName() string {
-	if version != "" {
-		return version
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = new(debug.BuildInfo)
 	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "unknown"
+	return cmp.Or(version, info.Main.Version, "unknown")
 }
 
 // versionLine names the build: its version, and the commit if the build knows it.
 func versionLine() string {
-	commit := ""
+	commit, dirty := "", "" // go tells both, or none
 	if info, ok := debug.ReadBuildInfo(); ok {
-		dirty := ""
 		for _, s := range info.Settings {
-			switch s.Key {
-			case "vcs.revision":
+			if s.Key == "vcs.revision" {
 				commit = ", commit " + s.Value
-			case "vcs.modified":
-				if s.Value == "true" {
-					dirty = " and changes"
-				}
+			} else if s.Key == "vcs.modified" && s.Value == "true" {
+				dirty = " and changes"
 			}
 		}
-		if commit != "" {
-			commit += dirty
-		}
 	}
-	return fmt.Sprintf("fastlabel %s (%s, %s/%s%s)", versionName(), runtime.Version(), runtime.GOOS, runtime.GOARCH, commit)
+	return fmt.Sprintf("fastlabel %s (%s, %s/%s%s)", versionName(), runtime.Version(), runtime.GOOS, runtime.GOARCH, commit+dirty)
 }
 
 func versionCommand() *cobra.Command {

@@ -63,7 +63,7 @@ func written(t testing.TB, pages []undo.Page, whole bool) string {
 	}
 	if whole {
 		w.Complete()
-		err = w.Close()
+		_, err = w.Close()
 	} else {
 		err = w.f.Close()
 	}
@@ -146,8 +146,8 @@ func TestConcurrent(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
+	if is, err := w.Close(); err != nil || is != Whole {
+		t.Fatal(is, err)
 	}
 	r, got, err := read(path)
 	if err != nil || r.Entries != 160 || len(got) != 160 {
@@ -159,8 +159,11 @@ func TestConcurrent(t *testing.T) {
 func TestNotBegun(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "record")
 	w, err := Create(path, "test")
-	if err != nil || w.Close() != nil {
+	if err != nil {
 		t.Fatal(err)
+	}
+	if is, err := w.Close(); err != nil || is != Empty {
+		t.Fatal(is, err)
 	}
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the file is there: %v", err)

@@ -73,7 +73,6 @@ type Writer struct {
 	room    int64 // where the zeros end
 	entries int64
 	err     error
-	whole   bool
 
 	complete bool
 }
@@ -203,16 +202,25 @@ func (w *Writer) Complete() {
 	w.complete = true
 }
 
+// Worth is what can be made of a record.
+type Worth int
+
+const (
+	Empty Worth = iota // there is none
+	Part               // it has no end
+	Whole
+)
+
 // Close ends the record, and removes a file in which nothing was begun.
-func (w *Writer) Close() error {
+func (w *Writer) Close() (Worth, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.number == 0 {
-		return errors.Join(w.f.Close(), os.Remove(w.path))
+		return Empty, errors.Join(w.f.Close(), os.Remove(w.path))
 	}
 	if w.err != nil {
 		_ = w.f.Close() // it was told why
-		return nil
+		return Part, nil
 	}
 	payload, err := json.Marshal(end{w.entries, w.complete})
 	if err == nil {
@@ -224,21 +232,8 @@ func (w *Writer) Close() error {
 	if err == nil {
 		err = w.f.Sync()
 	}
-	err = errors.Join(err, w.f.Close())
-	w.whole = err == nil
-	return err
-}
-
-// Whole says, after Close, whether the record has its end.
-func (w *Writer) Whole() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.whole
-}
-
-// Begun says whether there is anything on the record.
-func (w *Writer) Begun() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.number > 0
+	if err = errors.Join(err, w.f.Close()); err != nil {
+		return Part, err
+	}
+	return Whole, nil
 }
