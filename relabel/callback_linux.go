@@ -142,7 +142,7 @@ func (t *throttler) ask(entries int) {
 	select {
 	case t.work <- entries:
 	case <-t.ended:
-		t.run.callEnds(t.c)
+		t.callEnds(t.c)
 		return
 	}
 	select {

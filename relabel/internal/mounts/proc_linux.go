@@ -128,6 +128,7 @@ func (p *Proc) read(name string) (string, error) {
 	return string(text), err
 }
 
+// Close closes what OpenProc and Learn have opened.
 func (p *Proc) Close() {
 	for _, fd := range [...]int{p.Self, p.infos, p.fds, p.Cwd} {
 		if fd >= 0 {
