@@ -62,7 +62,7 @@
 // # The rooms
 //
 // Each package, and all that it imports of the others, which stand beneath it.
-// (TestRooms)
+// (TestDocImports)
 //
 //	relabel   ▶ commit journal mountinfo mounts order policy secctx steal sys undo watch xattrio
 //	commit    ▶ secctx sys xattrio

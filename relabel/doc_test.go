@@ -48,9 +48,9 @@ func TestContractIsHeld(t *testing.T) {
 	}
 }
 
-// TestRooms compares the imports of the library's packages, on whatever platform,
+// TestDocImports compares the imports of the library's packages, on whatever platform,
 // with the picture.
-func TestRooms(t *testing.T) {
+func TestDocImports(t *testing.T) {
 	doc, err := os.ReadFile("doc.go")
 	if err != nil {
 		t.Fatal(err)
