@@ -28,7 +28,7 @@ const (
 	// A control may need this long to fall, on a machine that does other
 	// things too; one that falls at once goes on a little, so that it can
 	// be told how often.
-	preyMost, preyLeast = 5*time.Minute, 300 * time.Millisecond
+	preyMost, preyLeast = 5 * time.Minute, 300 * time.Millisecond
 )
 
 // lasting is how long an attack on each way takes. What confines a walk is the
