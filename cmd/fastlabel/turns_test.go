@@ -132,8 +132,14 @@ func TestManyPathsEnd(t *testing.T) {
 		}
 		return time.Since(begin), stderr.String()
 	}
-	few, _ := took(1_000)
-	many, out := took(30_000)
+	var few, many time.Duration
+	var out string
+	for range 5 { // a machine that is busy may hold up either
+		few, _ = took(1_000)
+		if many, out = took(30_000); many <= 120*few {
+			break
+		}
+	}
 	if many > 120*few {
 		t.Errorf("%v for 1,000 and %v for 30,000", few, many)
 	}
