@@ -145,22 +145,17 @@ func (p *Pods) add(n *yaml.Node) error {
 	return err
 }
 
-// child returns what a mapping holds under one of the keys in paths, whether it is
-// its own or merged into it (<<).
+// child returns what a mapping holds under a key, whether it is its own or merged into
+// it (<<).
 func child(n *yaml.Node, key string) *yaml.Node {
-	var in struct {
-		Spec        yaml.Node `yaml:"spec"`
-		Template    yaml.Node `yaml:"template"`
-		JobTemplate yaml.Node `yaml:"jobTemplate"`
-	}
+	var in map[string]yaml.Node
 	if n.Decode(&in) != nil {
 		return nil
 	}
-	of := map[string]*yaml.Node{"spec": &in.Spec, "template": &in.Template, "jobTemplate": &in.JobTemplate}[key]
-	if of.IsZero() {
-		return nil
+	if of, has := in[key]; has {
+		return &of
 	}
-	return of
+	return nil
 }
 
 // aliased is n, or what it is an alias of.
