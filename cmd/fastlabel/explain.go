@@ -155,12 +155,13 @@ func (e explanation) toLabel() string {
 	return "fastlabel " + flags + " -- " + words.Shell(e.Path)
 }
 
-const explainHelp = `Nothing is written, and nothing beneath PATH is looked at. It tells whether
-files there have labels, which label PATH has and what vouches for it, what
-CRI-O, containerd and podman will do with PATH and why, and what to write.
+const explainHelp = `Nothing is written, and nothing beneath PATH is read. It tells whether files
+there have labels, which label PATH has and what vouches for it, what CRI-O,
+containerd and podman will do with PATH and why, and what to write.
 
-Without a label it is the default, with the level of PATH where the types agree.
---for reads pods, and what holds templates of them, as kubectl prints them.
+Without --for and the flags of the label, the label is the default with the
+level of PATH, if the types agree. --for reads pods, and what holds templates
+of them, as kubectl prints them.
 
 Exit codes: 0 explained; 1 something failed; 2 usage; 124 --timeout reached;
 130 interrupted (143: SIGTERM).

@@ -13,12 +13,12 @@ import (
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 )
 
-var listed = fmt.Sprintf("Of failures, the first %d a PATH are listed, all with -v and in JSON.\n", report.MaxListed)
+var listed = fmt.Sprintf("The first %d failures of each PATH are listed; with -v or --json all are.\n", report.MaxListed)
 
 const inJSON = `In JSON, a path that is not UTF-8 has its exact bytes in path_base64.
 `
 
-const whenAsked = `On SIGUSR1 it says how far it is.
+const whenAsked = `SIGUSR1 prints the progress.
 `
 
 // helpCommand is help COMMAND for COMMAND --help.

@@ -85,7 +85,7 @@ func (h *hook) run(ctx context.Context, stdin io.Reader) int {
 		_, reason := exit.Of(ctx)
 		said := make(chan bool, 1)
 		go func() { // stderr may not be read
-			h.lines.last("%s, and the filesystem does not answer; the next try goes on from there", reason)
+			h.lines.last("%s, and the filesystem does not answer; the next try resumes", reason)
 			said <- true
 		}()
 		select {
@@ -255,17 +255,17 @@ func (h *hook) resolve(m oci.Mount) (string, error) {
 }
 
 const hookHelp = `The sources of bind mounts get linux.mountLabel of the bundle's config.json,
-where the container's annotations ask for it:
+if the container's annotations ask for it:
   io.fastlabel.relabel  true: every volume; or destinations: /data,/logs
   io.fastlabel.shared   true: level s0, for volumes that pods share
   io.fastlabel.skip     none, root (default), top or unchanged, as --skip
   io.fastlabel.label    a label in place of linux.mountLabel
-A volume is a writable directory that is bind-mounted. What lies in /dev, /etc,
-/proc, /run, /sys or /usr, or is written by the kubelet, is none.
+A volume is a writable directory that is bind-mounted, but nothing in /dev,
+/etc, /proc, /run, /sys or /usr, and nothing that the kubelet writes.
 try-skip-volume-selinux-label.crio.io=true is understood as skip top.
 
 Without --timeout it stops after 100 s, or 5 s (half, if that is less) before
-the timeout of its own entry in config.json. The next try goes on from there.
+the timeout of its own entry in config.json. The next try resumes.
 Errors go to stderr and to the journal.
 
 Exit codes: 0 done, or nothing to do; 1 something failed; 2 usage.

@@ -271,7 +271,7 @@ func TestHookInterrupted(t *testing.T) {
 			t.Errorf("%v: the root bears %s over %v", sig, root, got)
 		}
 		if sig == syscall.SIGTERM && root != mountLabel {
-			expectHook(t, "SIGTERM", cmd.ProcessState.ExitCode(), exit.Failed, stderr.String(), "(interrupted by SIGTERM)", "the next try goes on from there\n")
+			expectHook(t, "SIGTERM", cmd.ProcessState.ExitCode(), exit.Failed, stderr.String(), "(interrupted by SIGTERM)", "the next try resumes\n")
 		}
 		for file := range 500 { // some work for the next signal
 			setLabel(t, filepath.Join(v, "d7", fmt.Sprint("f", file)), others)

@@ -371,7 +371,7 @@ func TestHookEnds(t *testing.T) {
 		want   []string
 	}{
 		{"entry", fake(), t.Context(), nil, func(x *container) { entry(x, 2) }, []string{
-			"/v: incomplete (deadline of 1s reached), 7 entries, 7 written, 0 failed, 0.010 s; label system_u:object_r:container_file_t:s0:c1,c2; the next try goes on from there\n",
+			"/v: incomplete (deadline of 1s reached), 7 entries, 7 written, 0 failed, 0.010 s; label system_u:object_r:container_file_t:s0:c1,c2; the next try resumes\n",
 			"/w: not begun (deadline of 1s reached)\n",
 		}},
 		{"flag", fake(), t.Context(), []string{"--timeout", "200ms"}, func(x *container) { entry(x, 60) }, []string{
@@ -379,7 +379,7 @@ func TestHookEnds(t *testing.T) {
 		}},
 		{"signal", fake(), terminated, nil, func(*container) {}, []string{"interrupted by SIGINT"}},
 		{"hung", stubborn, t.Context(), nil, func(x *container) { entry(x, 2) }, []string{
-			"/v: deadline of 1s reached, and the filesystem does not answer; the next try goes on from there\n",
+			"/v: deadline of 1s reached, and the filesystem does not answer; the next try resumes\n",
 		}},
 	} {
 		x := newContainer(t, "relabel=true")

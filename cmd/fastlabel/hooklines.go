@@ -130,7 +130,7 @@ func (l *hookLines) Result(r report.Result) {
 	case l.unlabelable:
 		l.info("left alone: no label can be set there")
 	case r.Begun && r.Code >= exit.TimedOut:
-		l.error("%s; the next try goes on from there", line)
+		l.error("%s; the next try resumes", line)
 	case line != "":
 		l.error("%s", line)
 	}

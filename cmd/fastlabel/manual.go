@@ -18,18 +18,18 @@ import (
 
 // manualFirst and manualMore are what the page of fastlabel itself has besides
 // --help, before it and behind it.
-const manualFirst = `The label of PATH itself is written last, when all beneath it bears the
-label and is on disk, and only if nothing failed: whoever finds it there may
-pass over the whole. A run that is stopped looks done to nobody, and the next
-one completes it. Nothing outside of PATH is labelled, whatever is renamed,
-linked or mounted meanwhile. A symbolic link as PATH is labelled itself; with
-a slash behind it, it is the directory that it leads to.
+const manualFirst = `The label of PATH itself is written last, when everything beneath it has the
+label and is on disk, and only if nothing failed. So a PATH that has the label
+can be skipped. An interrupted run is never mistaken for a finished one; the
+next run completes it. Nothing outside PATH is labelled, whatever is renamed,
+linked or mounted during the run. A symbolic link as PATH is labelled itself;
+with a slash behind it, PATH is the directory that the link leads to.
 
-Which label a pod needs, and what its runtime does with the volume, fastlabel
-explain says; with --for POD.yaml it takes the label from a pod.
+fastlabel explain tells which label a pod needs, and what its runtime does with
+the volume; with --for POD.yaml it takes the label from a pod.
 
-All PATHs are looked up before any is touched. Put -- before a PATH that is
-named like a command. fastlabel label PATH is the same as fastlabel PATH, and
+All PATHs are looked up before the first is changed. Put -- before a PATH that
+is named like a command. fastlabel label PATH is the same as fastlabel PATH, and
 help COMMAND as COMMAND --help. -R and -r are taken, without effect.
 
 With --skip unchanged, labels that were changed in place are not found.
@@ -39,15 +39,15 @@ const manualMore = `Where an entry failed, PATH itself is left without the label
 skipped.
 
 Progress:
-Per cent and the time left are told where it is known how many entries there
-are: at most as many as the filesystem has inodes in use, which df -i shows,
-or about as many as the last run met, by the mark that it left. Where neither
-is known, or more was seen, there are the time elapsed and the rate.
+Per cent and the time left need a total: at most the inodes in use on the
+filesystem, as df -i shows them, or about as many entries as the last run
+counted, by its mark. Without a total, or when more entries were seen, the
+elapsed time and the rate are shown.
 
 Signals:
-SIGUSR1 prints how far it is. SIGINT, SIGTERM and SIGHUP stop it within a
-second: it says how far it came and the command line that goes on. A second
-one leaves at once, unless it is SIGHUP.
+SIGUSR1 prints the progress. SIGINT, SIGTERM and SIGHUP stop the run within a
+second; it prints how far it came, and the command that resumes. A second signal
+exits at once, unless it is SIGHUP.
 
 Environment:
 Progress comes in whole lines where TERM is dumb. NOTIFY_SOCKET and

@@ -4,11 +4,11 @@ package main
 
 import "github.com/spf13/cobra"
 
-const restoreHelp = `FILE is checked to its end before anything is written. What bears neither the
-label that the run gave nor the one it bore before is left alone, and named, as
-is another file of the same name. In the counts, written are those put back,
-right those that bore their label already, and skipped those left alone.
-PATH gets its own label last, if all else is as it was.
+const restoreHelp = `FILE is checked to its end before anything is written. An entry is left alone,
+and listed, if it is another file of that name, or has neither the label that
+the run gave nor its former one. In the counts, written are those put back,
+right those that had their label already, and skipped those left alone. PATH
+gets its own label last, if everything else is as it was.
 `
 
 func restoreCommand() *cobra.Command {

@@ -43,7 +43,7 @@ func TestSignal(t *testing.T) {
 				nobody(t, s.hook)
 				r.stopped(t, "signalled")
 				if sig == unix.SIGTERM {
-					x.hasLines(t, r, ": "+guestVolume+": incomplete (interrupted by SIGTERM), ", "; the next try goes on from there")
+					x.hasLines(t, r, ": "+guestVolume+": incomplete (interrupted by SIGTERM), ", "; the next try resumes")
 				} else {
 					t.Logf("%s says: %s", c.engine, strings.TrimSpace(r.said))
 				}

@@ -64,7 +64,7 @@ func TestOwnDeadline(t *testing.T) {
 		r := x.start(t)
 		nobody(t, s.hook)
 		r.stopped(t, "too slow")
-		x.hasLines(t, r, ": "+guestVolume+": incomplete (deadline of 2s reached), ", "; the next try goes on from there")
+		x.hasLines(t, r, ": "+guestVolume+": incomplete (deadline of 2s reached), ", "; the next try resumes")
 		s.sealed(t)
 		s.partly(t)
 		s.retried(t, x)
