@@ -40,8 +40,8 @@
 //
 // The way back:
 //
-//	restore_linux.go    from the root to the root, which comes last
-//	restorer_linux.go   a worker: pages, for which internal/journal does the rest
+//	restore_linux.go    the path of Restore: open, lock; what became of each is told
+//	internal/journal    the entries, page by page, and the root last
 //
 // Around Tree, for runtimes:
 //
@@ -65,8 +65,8 @@
 // (TestDocImports)
 //
 //	relabel   ▶ commit journal mountinfo mounts order policy secctx steal sys undo watch xattrio
+//	journal   ▶ commit mounts secctx sys undo xattrio
 //	commit    ▶ secctx sys xattrio
-//	journal   ▶ mounts secctx sys undo xattrio
 //	policy    ▶ mountinfo secctx sys
 //	order     ▶ sys
 //	xattrio   ▶ secctx sys

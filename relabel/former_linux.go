@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
-	"time"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel/internal/journal"
@@ -60,9 +59,8 @@ func (r *run) beginRecord(root *mount, was undo.Former) error {
 	if !root.Told() {
 		return fmt.Errorf("%s: %w: a record has the path of the root, and this is longer than the kernel takes", root.Path, errors.ErrUnsupported)
 	}
-	h := undo.Header{Root: root.Real, Label: r.want, Began: sys.CoarseTime(), Ino: root.Stat.Ino, Former: was}
-	var e sys.Errno
-	if h.Filesystem, h.Birth, e = birth(root.At); e != 0 {
+	h, e := journal.Head(root.Mount, r.want, was)
+	if e != 0 {
 		return pathError("statx", root.Path, e)
 	}
 	r.main.At("fdatasync", root.Path)
@@ -76,14 +74,6 @@ func (r *run) beginRecord(root *mount, was undo.Former) error {
 	default: // it panicked, or the run was stopped
 		return cmp.Or(r.broken(), context.Canceled)
 	}
-}
-
-// birth is on what kind of filesystem the file lies, and since when.
-func birth(fd int) (kind int64, born time.Time, e sys.Errno) {
-	if kind, e = sys.FSType(fd); e == 0 {
-		born, e = sys.Birth(fd)
-	}
-	return kind, born, e
 }
 
 // bore is what goes on record of a label. What cannot be recorded is not written.

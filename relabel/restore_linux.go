@@ -6,8 +6,6 @@ import (
 	"context"
 	"io/fs"
 	"iter"
-	"sync"
-	"sync/atomic"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
@@ -27,9 +25,8 @@ import (
 // restoring is one call of Restore.
 type restoring struct {
 	*run
-	h     undo.Header
-	was   string      // what the root bore, without a NUL
-	stirs atomic.Bool // something was created, renamed or removed since
+	h       undo.Header
+	stirred bool // something else may have the label of the run: see journal.Restore
 }
 
 // Restore puts the labels back that a Recorder has kept: pages as Keep was handed
@@ -60,7 +57,7 @@ func Restore(ctx context.Context, root string, h undo.Header, pages iter.Seq2[un
 }
 
 func restore(ctx context.Context, path string, h undo.Header, pages iter.Seq2[undo.Page, error], o Options, ask func() capabilities) (Report, error) {
-	s := &restoring{h: h, was: secctx.Trim(h.Former.Label)}
+	s := &restoring{h: h}
 	s.run = &run{report: Report{Root: path, Label: h.Label}, o: Options{
 		Threads: o.Threads, DryRun: o.DryRun, NoSeal: o.NoSeal, NoSync: o.NoSync, OnBegin: o.OnBegin,
 		OnFailure: o.OnFailure, OnChange: o.OnChange, OnSkip: o.OnSkip, OnStall: o.OnStall, OnNote: o.OnNote, OnWait: o.OnWait,
@@ -115,9 +112,7 @@ func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[undo.P
 		if beneath { // it was a directory
 			return &fs.PathError{Op: "restore", Path: root.Path, Err: undo.ErrOtherTree}
 		}
-		w := s.restorer(root)
-		w.became(s.h.Former, w.tree.Restore(xattrio.Target{FD: root.At, Pinned: true}, s.h.Former), func() string { return root.Path })
-		w.leave()
+		s.count(s.became(func() string { return root.Path }, s.h.Former, journal.File(root.Mount, s.want, s.o.DryRun, s.h.Former)))
 		return s.close(nil)
 	}
 	if op, e := s.enclose(root); e != 0 {
@@ -138,7 +133,7 @@ func (s *restoring) close(err error) error {
 		err = s.failures()
 	}
 	if err == nil {
-		left := s.counted(skipped) > 0 || s.stirs.Load() || s.o.DryRun && s.counted(written) > 0
+		left := s.counted(skipped) > 0 || s.stirred || s.o.DryRun && s.counted(written) > 0
 		s.tell(func(report *Report) { report.Complete = !left })
 	}
 	return err
@@ -146,11 +141,11 @@ func (s *restoring) close(err error) error {
 
 // sameRoot makes sure that the root is the one that was labelled.
 func (s *restoring) sameRoot(root *mount) error {
-	kind, born, e := birth(root.At)
-	if e != 0 {
+	same, e := journal.Same(root.Mount, s.h)
+	switch {
+	case e != 0:
 		return pathError("statx", root.Path, e)
-	}
-	if kind != s.h.Filesystem || root.Stat.Ino != s.h.Ino || !born.Equal(s.h.Birth) {
+	case !same:
 		return &fs.PathError{Op: "restore", Path: root.Path, Err: undo.ErrOtherTree}
 	}
 	return nil
@@ -158,122 +153,80 @@ func (s *restoring) sameRoot(root *mount) error {
 
 // directory restores what is beneath the root, and then the root.
 func (s *restoring) directory(ctx context.Context, root *mount, c *commit.Root, pages iter.Seq2[undo.Page, error]) error {
-	if err := c.Undo(s.was); err != nil {
+	if err := c.Undo(secctx.Trim(s.h.Former.Label)); err != nil {
 		return err
 	}
 	s.count(skipped) // the root, until it has its own
-	s.stirred(root.Stat)
-	if err := s.apply(ctx, root, pages); err != nil {
-		return err
+	share := s.main.has()
+	defer share.shrink()
+	all := &journal.Restore{
+		Mount: root.Mount, Root: c, Header: s.h,
+		Begin: func() (enter func(path string), end func()) {
+			t := s.task()
+			return func(path string) { t.At("setxattr", path) }, func() { t.At("", "") }
+		},
+		Became: func(path func() string, f undo.Former, r journal.Result) { s.count(s.became(path, f, r)) },
+		Labelled: func(ctx context.Context) (int64, error) {
+			share.shrink() // the workers have ended
+			found, err := tree(ctx, root.Path, s.want, Options{DryRun: true, OneFilesystem: true, Threads: s.o.Threads, inner: inner{share: share}}, func() capabilities { return s.capabilities })
+			return found.Right, err
+		},
 	}
-	if s.counted(failure) > 0 {
-		return nil
-	}
-	if s.h.Partial {
-		if err := s.remnants(ctx, root); err != nil {
-			return err
-		}
-	}
-	switch have := c.Found().String(); {
-	case c.Right() || secctx.IsSeal(have, s.want) || secctx.IsSeal(have, s.was):
-		return s.rootLast(root, c)
-	case have == s.was:
-		s.recount(skipped, right)
-	case have == "":
-		s.skip(root.Path, "it has no label now")
-	default:
-		s.skip(root.Path, "it has "+have+" now")
-	}
-	return nil
-}
-
-// remnants looks, where the record is Partial, for what has the label of the run
-// still.
-func (s *restoring) remnants(ctx context.Context, root *mount) error {
-	found, err := tree(ctx, root.Path, s.want, Options{DryRun: true, OneFilesystem: true, Threads: s.o.Threads, inner: inner{share: s.main.has()}}, func() capabilities { return s.capabilities })
-	if err == nil && found.Right > 0 {
-		s.stirs.Store(true)
-		s.note("%d entries still have the label of the run: another run may have a record of them", found.Right)
+	r, err := all.All(ctx, s.workers(share), s.asked(pages))
+	if err == nil {
+		s.recount(skipped, s.became(func() string { return root.Path }, s.h.Former, r))
+		s.stirred = all.Stirred()
 	}
 	return err
 }
 
-// rootLast gives the root its former label when all else is on disk; or a seal of
-// it, where it would vouch for too much.
-func (s *restoring) rootLast(root *mount, c *commit.Root) error {
-	if s.o.DryRun {
-		s.rootIs(root)
-		return nil
-	}
-	if err := c.Sync("syncfs", sys.Syncfs); err != nil {
-		return err
-	}
-	undone := s.was == s.want && s.counted(written)+s.counted(right) > 0
-	if !s.o.NoSeal && (undone || s.stirs.Load() || s.counted(skipped) > 1) && c.Withhold(s.was) {
-		return c.Sync("fsync", sys.Fsync)
-	}
-	if e := c.PutBack(s.h.Former.Label, s.h.Former.None); e != 0 {
-		s.count(failure)
-		s.reportFailure(root.Path, "fsetxattr", e)
-		return nil
-	}
-	s.rootIs(root)
-	return c.Sync("fsync", sys.Fsync)
-}
-
-// rootIs counts the root as written.
-func (s *restoring) rootIs(root *mount) {
-	s.recount(skipped, written)
-	s.change(root.top, xattrio.Target{}, s.was)
-}
-
-// stirred takes note of a directory in which something was created, renamed or
-// removed since the run began: that may bear the label of the run.
-func (s *restoring) stirred(st sys.Stat) {
-	if st.Kind == sys.KindDir && !st.Mtime.Before(s.h.Began) {
-		s.stirs.Store(true)
-	}
-}
-
-// apply goes through the pages with some workers.
-func (s *restoring) apply(ctx context.Context, m *mount, pages iter.Seq2[undo.Page, error]) error {
+// workers is how many there are, for which it takes what it can get.
+func (s *restoring) workers(share *share) int {
 	workers := s.o.Threads
 	if workers < 1 {
 		workers = processors()
 	}
-	work := make(chan undo.Page)
-	var all sync.WaitGroup
-	share := s.main.has()
-	files := share.descriptors(workers * (journal.StepsOpen + perWorker))
-	workers = 1 + share.workers(min(workers-1, (leastFiles+files)/(journal.StepsOpen+perWorker)-1))
-	defer share.shrink()
-	for range workers {
-		w := s.restorer(m)
-		all.Go(func() {
-			for p := range work {
-				w.page(ctx, p)
-			}
-			w.leave()
-		})
-	}
-	end := sync.OnceFunc(func() {
-		close(work)
-		all.Wait()
-	})
-	defer end() // also when pages panics
-	s.main.At(theCallers+"pages", "")
-	for p, err := range pages {
-		s.main.At("", "")
-		if err != nil {
-			s.stop(err)
-		}
-		if ctx.Err() != nil {
-			break
-		}
-		work <- p
+	const each = journal.StepsOpen + perWorker
+	files := share.descriptors(workers * each)
+	return 1 + share.workers(min(workers-1, (leastFiles+files)/each-1))
+}
+
+// asked is pages, which the caller's code is under way for: see HungCall.
+func (s *restoring) asked(pages iter.Seq2[undo.Page, error]) iter.Seq2[undo.Page, error] {
+	return func(yield func(undo.Page, error) bool) {
 		s.main.At(theCallers+"pages", "")
+		defer s.main.At("", "")
+		for p, err := range pages {
+			s.main.At("", "")
+			if !yield(p, err) {
+				return
+			}
+			s.main.At(theCallers+"pages", "")
+		}
 	}
-	s.main.At("", "")
-	end()
-	return context.Cause(ctx)
+}
+
+// became tells what became of f.
+func (s *restoring) became(path func() string, f undo.Former, r journal.Result) outcome {
+	switch r.Outcome {
+	case journal.Restored:
+		if s.o.OnChange != nil {
+			p := path()
+			s.serially("OnChange", p, func() { s.o.OnChange(p, secctx.Trim(f.Label)) })
+		}
+		return written
+	case journal.Right:
+		return right
+	case journal.Gone:
+		return vanished
+	case journal.Left:
+		if r.Why != "" {
+			s.skip(path(), r.Why)
+		}
+		return skipped
+	}
+	if r.Err != nil {
+		s.reportFailure(path(), r.Op, r.Err)
+	}
+	return failure
 }

@@ -6,7 +6,7 @@ package mutants
 func undo() []Mutant {
 	const (
 		former  = "relabel/former_linux.go"
-		restore = "relabel/restore_linux.go"
+		restore = "relabel/internal/journal/restore_linux.go"
 		journal = "relabel/internal/journal/tree_linux.go"
 		writer  = "cmd/fastlabel/internal/undofile/writer.go"
 		reader  = "cmd/fastlabel/internal/undofile/reader.go"
@@ -33,9 +33,9 @@ func undo() []Mutant {
 			),
 		},
 		{
-			Name: "restore-anywhere", By: "TestRestoreElsewhere",
+			Name: "restore-anywhere", By: "TestRestoreElsewhere in relabel",
 			Breaks: "the root is the one that was labelled",
-			Edits:  edits(restore, "if kind != s.h.Filesystem || root.Stat.Ino != s.h.Ino || !born", "if kind == 0 && !born"),
+			Edits:  edits(restore, "return kind == h.Filesystem && m.Stat.Ino == h.Ino && born", "return kind != 0 || born"),
 		},
 		{
 			Name: "restore-one-of-two", By: "TestRestoreOneOfTwo in cmd/fastlabel",
@@ -58,9 +58,9 @@ func undo() []Mutant {
 			Edits:  edits("relabel/internal/commit/undo_linux.go", "if c.NoSeal {", "if c.Want != \"\" {"),
 		},
 		{
-			Name: "restore-vouches", By: "TestRestoreLeavesAlone",
+			Name: "restore-vouches", By: "TestRestoreLeavesAlone in relabel",
 			Breaks: "a restored root does not vouch for what was left alone",
-			Edits:  edits(restore, "(undone || s.stirs.Load() || s.counted(skipped) > 1)", "undone"),
+			Edits:  edits(restore, "(undone || r.Stirred() || r.became[Left].Load() > 0)", "undone"),
 		},
 	}
 }

@@ -6,8 +6,9 @@
 // A Ledger holds what the workers of a walk found to be wrong, until somebody has put
 // it on record. Package relabel writes nothing of it before that.
 //
-// A Tree puts back, in one mount, the labels that entries had before a run. It says
-// what became of each; to count that, and to tell it, is its caller's. A Tree belongs
-// to one goroutine. Directories are found by name from the top, each inside the mount,
-// and an entry is pinned before it is looked at: what is compared is what is written.
+// A Restore puts back, in one mount, the labels that entries had before a run, and
+// then the root's, if that vouches for no more than it may. To count what became of
+// each, and to tell it, is its caller's. Directories are found by name from the top,
+// each inside the mount, and an entry is pinned before it is looked at: what is
+// compared is what is written.
 package journal

@@ -22,8 +22,8 @@ const (
 	labelsMost = 256
 )
 
-// Tree is what lies beneath the top of a mount.
-type Tree struct {
+// tree is what lies beneath the top of a mount, for one worker.
+type tree struct {
 	m      *mounts.Mount
 	label  string // that the run gave
 	dryRun bool
@@ -34,9 +34,9 @@ type Tree struct {
 	deep   bool
 }
 
-// New returns the tree in m, to which a run gave the label, which is canonical.
-func New(m *mounts.Mount, label string, dryRun bool) *Tree {
-	t := &Tree{m: m, label: label, dryRun: dryRun, io: xattrio.New(label), labels: make(map[string]*sys.Attr)}
+// newTree returns the tree in m, to which a run gave the label, which is canonical.
+func newTree(m *mounts.Mount, label string, dryRun bool) *tree {
+	t := &tree{m: m, label: label, dryRun: dryRun, io: xattrio.New(label), labels: make(map[string]*sys.Attr)}
 	t.io.Pin = m.Pin
 	return t
 }
@@ -68,8 +68,8 @@ type Result struct {
 	Stat    sys.Stat
 }
 
-// Unreached is the Result for a name that was answered by e, and what is behind it.
-func Unreached(op string, e sys.Errno) Result {
+// unreached is the Result for a name that was answered by e, and what is behind it.
+func unreached(op string, e sys.Errno) Result {
 	switch xattrio.Judge(e) {
 	case xattrio.Gone:
 		return Result{Outcome: Gone}
@@ -79,9 +79,9 @@ func Unreached(op string, e sys.Errno) Result {
 	return Result{Outcome: Failed, Op: op, Err: e}
 }
 
-// Enter opens the directory dir, names joined by slashes, from the nearest on the
+// enter opens the directory dir, names joined by slashes, from the nearest on the
 // way that is open.
-func (t *Tree) Enter(dir string) (op string, e sys.Errno) {
+func (t *tree) enter(dir string) (op string, e sys.Errno) {
 	at, rest, n := t.m.Top, dir, 0
 	for n < len(t.steps) && rest != "" {
 		name, behind, _ := strings.Cut(rest, "/")
@@ -114,7 +114,7 @@ func (t *Tree) Enter(dir string) (op string, e sys.Errno) {
 }
 
 // leave closes the steps from n on, and what is deeper.
-func (t *Tree) leave(n int) {
+func (t *tree) leave(n int) {
 	if t.deep {
 		sys.Close(t.dir)
 		t.deep = false
@@ -125,23 +125,25 @@ func (t *Tree) leave(n int) {
 	t.steps = t.steps[:n]
 }
 
-// Close closes all but the top.
-func (t *Tree) Close() { t.leave(0) }
-
-// Entry restores f in the directory that was entered.
-func (t *Tree) Entry(f undo.Former) Result {
+// entry restores f in the directory that was entered.
+func (t *tree) entry(f undo.Former) Result {
 	at := xattrio.Target{FD: t.dir, Name: sys.Cname(f.Name)}
 	op, e := t.io.Hold(at)
 	if e = xattrio.Absent(t.dir, e); e != 0 {
-		return Unreached(op, e)
+		return unreached(op, e)
 	}
 	defer t.io.Release(at)
-	return t.Restore(at, f)
+	return t.restore(at, f)
 }
 
-// Restore gives the target, which is pinned, the label of f if it is what f was
+// File restores the root in m, which is no directory.
+func File(m *mounts.Mount, label string, dryRun bool, f undo.Former) Result {
+	return newTree(m, label, dryRun).restore(xattrio.Target{FD: m.At, Pinned: true}, f)
+}
+
+// restore gives the target, which is pinned, the label of f if it is what f was
 // recorded of and has the run's label.
-func (t *Tree) Restore(at xattrio.Target, f undo.Former) (r Result) {
+func (t *tree) restore(at xattrio.Target, f undo.Former) (r Result) {
 	var e sys.Errno
 	if r.Stat, e = t.io.Stat(at); e != 0 {
 		return Result{Outcome: Failed, Op: "statx", Err: e}
@@ -183,7 +185,7 @@ func (t *Tree) Restore(at xattrio.Target, f undo.Former) (r Result) {
 }
 
 // ready is the label, ready for writing.
-func (t *Tree) ready(label string) *sys.Attr {
+func (t *tree) ready(label string) *sys.Attr {
 	a := t.labels[label]
 	if a == nil {
 		if len(t.labels) == labelsMost {
