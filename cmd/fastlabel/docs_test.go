@@ -86,6 +86,46 @@ func TestDocs(t *testing.T) {
 	}
 }
 
+// TestDocsReadable: README.md is one screen or two, the pages are a short book, and no sentence of those
+// that docs/README.md has for operators is longer than 30 words; code in it is one.
+func TestDocsReadable(t *testing.T) {
+	readme := readText(t, "../../README.md")
+	if lines, words := strings.Count(readme, "\n"), len(strings.Fields(readme)); lines > 90 || words > 900 {
+		t.Errorf("README.md has %d lines and %d words", lines, words)
+	}
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	index := readText(t, "../../docs/README.md")
+	operators, _, _ := strings.Cut(index, "## For those who build")
+	all, checked := 0, 0
+	for _, page := range append(pages, "../../README.md") {
+		text, name := readText(t, page), path.Base(page)
+		if page != "../../README.md" {
+			all += len(strings.Fields(text))
+			if name != "README.md" && !strings.Contains(index, "]("+name+")") {
+				t.Errorf("docs/README.md does not list %s", name)
+			}
+			if !strings.Contains(operators, "]("+name+")") {
+				continue
+			}
+		}
+		checked++
+		text = regexp.MustCompile("(?ms)^ *```.*?^ *```$").ReplaceAllString(text, "\n\n")
+		text = regexp.MustCompile("`[^`]+`").ReplaceAllString(text, "CODE")
+		text = regexp.MustCompile(`\]\([^)]*\)`).ReplaceAllString(text, "")
+		for _, sentence := range regexp.MustCompile(`[.?!]\s|\n\n|\n *(-|\d\.) |\n#+ |\|`).Split(text, -1) {
+			if n := len(strings.Fields(sentence)); n > 30 {
+				t.Errorf("%s: %d words: %s", page, n, strings.Join(strings.Fields(sentence), " "))
+			}
+		}
+	}
+	if all > 12_000 || checked < 8 {
+		t.Errorf("docs has %d words, and %d pages for operators", all, checked)
+	}
+}
+
 // checkCommand has the command itself look at a line that calls it.
 func checkCommand(t *testing.T, page, line string) {
 	t.Helper()
