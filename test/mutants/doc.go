@@ -12,7 +12,7 @@
 //	caller.go    Group, the budget, the hook, the command
 //	machine.go   what only a machine with SELinux can show
 //
-//	go test ./test/mutants       the entries apply, and their tests exist
+//	go test ./test/mutants       the entries apply and compile, and their tests exist
 //	make mutants                 each mutant is built, and its test fails (root)
 //	make mutants MUTANT=regexp   those
 //

@@ -4,9 +4,14 @@ package mutants
 
 import (
 	"go/ast"
+	"go/importer"
 	"go/parser"
 	"go/token"
+	"go/types"
+	"io"
 	"os"
+	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -16,11 +21,11 @@ import (
 // root is the project's.
 const root = "../.."
 
-// TestTable: each entry applies, is still Go, and names a test that there is.
+// TestTable: each entry applies, compiles, and names a test that there is.
 func TestTable(t *testing.T) {
 	form := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 	seen := map[string]bool{}
-	tests := testsOf{}
+	tests, sources := testsOf{}, newSources(t)
 	for _, m := range All() {
 		if seen[m.Name] || !form.MatchString(m.Name) {
 			t.Errorf("%q: not a name, or not the only one", m.Name)
@@ -34,10 +39,8 @@ func TestTable(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		for name, text := range files {
-			if _, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution); err != nil {
-				t.Errorf("%s: %v", m.Name, err)
-			}
+		if err := sources.compile(files); err != nil {
+			t.Errorf("%s does not build: %v", m.Name, err)
 		}
 		for _, e := range m.Edits {
 			if e.Old == e.New {
@@ -51,6 +54,62 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s: there is no test %s for the machine", m.Name, m.Inside)
 		}
 	}
+}
+
+// house is the project's module.
+const house = "github.com/fastlabel/fastlabel/"
+
+// sources are the packages, as the compiler sees them.
+type sources struct {
+	fset     *token.FileSet
+	files    map[string][]string // of each package, by its path
+	compiled types.Importer      // of packages without a mutant
+}
+
+func newSources(t *testing.T) sources {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-export", "-deps", "-f", `{{.ImportPath}} {{.Export}} {{join .GoFiles " "}}`, "./...")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, exports := map[string][]string{}, map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		f := strings.Fields(line)
+		exports[f[0]], files[f[0]] = f[1], f[2:]
+	}
+	fset := token.NewFileSet()
+	return sources{fset, files, importer.ForCompiler(fset, "gc", func(name string) (io.ReadCloser, error) { return os.Open(exports[name]) })}
+}
+
+// compile checks the types in each package that has one of the broken files.
+func (s sources) compile(broken map[string]string) error {
+	done := map[string]bool{}
+	for name := range broken {
+		dir := path.Dir(name)
+		if done[dir] {
+			continue
+		}
+		done[dir] = true
+		var parsed []*ast.File
+		for _, base := range s.files[house+dir] {
+			var text any
+			if b, is := broken[path.Join(dir, base)]; is {
+				text = b
+			}
+			f, err := parser.ParseFile(s.fset, filepath.Join(root, dir, base), text, parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			parsed = append(parsed, f)
+		}
+		config := types.Config{Importer: s.compiled}
+		if _, err := config.Check(house+dir, s.fset, parsed, nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // testsOf are the names of the tests, by the directory of their package.
