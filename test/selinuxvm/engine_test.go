@@ -16,7 +16,10 @@ import (
 const house = "../.."
 
 // packages are those whose tests run in the machine.
-var packages = []string{"relabel", "relabel/internal/policy", "relabel/internal/sys", "relabel/internal/steal", "internal/mountinfo", "internal/secctx", "cmd/fastlabel"}
+var packages = []string{
+	"relabel", "relabel/internal/commit", "relabel/internal/mounts", "relabel/internal/order", "relabel/internal/policy",
+	"relabel/internal/steal", "relabel/internal/sys", "internal/mountinfo", "internal/secctx", "cmd/fastlabel",
+}
 
 // only chooses among the packages' tests, all of which take half an hour.
 var only = cmp.Or(os.Getenv("FASTLABEL_INSIDE"), ".")
