@@ -194,5 +194,5 @@
 //     name and inode number on record, and nothing outside the tree. The rest is
 //     left alone and named. The root comes last, and does not vouch for what was
 //     left alone. (TestRestoreLeavesAlone, TestRestoreElsewhere,
-//     TestRestoreSeals, TestRestoreEscape)
+//     TestRestoreSeals, TestRestoreRootFails, TestRestoreEscape)
 package relabel

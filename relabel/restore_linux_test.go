@@ -179,6 +179,19 @@ func TestRestoreSeals(t *testing.T) {
 	}
 }
 
+// TestRestoreRootFails: a root that cannot get its label back is one failure, counted
+// once, and vouches for nothing.
+func TestRestoreRootFails(t *testing.T) {
+	root := grow(t, on(t, "ext4"), plain)
+	f := recorded(t, root)
+	f.head.Former.Label = strings.Repeat("x", 70<<10) // longer than an attribute may be
+	r, err := Restore(t.Context(), "", f.head, f.all, Options{})
+	adds(t, r)
+	if err == nil || r.Complete || r.Failed != 1 || r.Written != 45 || r.Seen != 46 || !secctx.IsSeal(labelOf(t, root), newLabel) {
+		t.Errorf("%+v, %v, the root bears %s", r, err, labelOf(t, root))
+	}
+}
+
 // TestRestoreEscape: whatever its owner does to the tree meanwhile, nothing outside
 // is touched.
 func TestRestoreEscape(t *testing.T) {
