@@ -127,16 +127,21 @@ func options(s *settings) []option {
 // ofGroup is the annotation of a flag that holds its group.
 const ofGroup = "group"
 
-// grouped are the flags that the help shows of a group.
-func grouped(c *cobra.Command, group string) *pflag.FlagSet {
-	fs := pflag.NewFlagSet(group, pflag.ContinueOnError)
-	fs.SortFlags = false
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if !f.Hidden && f.Annotations[ofGroup][0] == group {
-			fs.AddFlag(f)
+// grouped are the flags that the help shows, in groups that have any.
+func grouped(c *cobra.Command) (groups []*pflag.FlagSet) {
+	for _, name := range []string{most, expert} {
+		fs := pflag.NewFlagSet(name, pflag.ContinueOnError)
+		fs.SortFlags = false
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden && f.Annotations[ofGroup][0] == name {
+				fs.AddFlag(f)
+			}
+		})
+		if fs.HasFlags() {
+			groups = append(groups, fs)
 		}
-	})
-	return fs
+	}
+	return groups
 }
 
 // addFlags gives c those of the flags that commands of this letter have.

@@ -63,10 +63,8 @@ func help(c *cobra.Command) string {
 		}
 		fmt.Fprintf(&b, "%-6s %-36s %s\n", lead, each.UseLine(), each.Short)
 	}
-	for _, group := range []string{most, expert} {
-		if fs := grouped(c, group); fs.HasFlags() {
-			fmt.Fprintf(&b, "\n%s:\n%s", group, fs.FlagUsages())
-		}
+	for _, fs := range grouped(c) {
+		fmt.Fprintf(&b, "\n%s:\n%s", fs.Name(), fs.FlagUsages())
 	}
 	if c.Long != "" {
 		b.WriteString("\n" + c.Long)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/man"
 )
@@ -81,26 +80,12 @@ func manual(root *cobra.Command, dir string) error {
 
 // manualPage is the command's manual page, but for its date.
 func manualPage(c *cobra.Command) man.Page {
-	p := man.Page{Name: pageName(c), About: "SELinux labels: " + c.Short, Text: []string{c.Long}, Example: c.Example, SeeAlso: []string{"chcon"}}
+	p := man.Page{Name: pageName(c), About: "SELinux labels: " + c.Short, Groups: grouped(c), Text: []string{c.Long}, Example: c.Example, SeeAlso: []string{"chcon"}}
 	if !c.HasParent() {
 		p.Text = []string{manualFirst, c.Long, listed + inJSON, manualMore}
 	}
 	for _, each := range shown(c) {
 		p.Synopsis = append(p.Synopsis, each.UseLine())
-	}
-	for _, group := range []string{most, expert} {
-		var all []man.Option
-		grouped(c, group).VisitAll(func(f *pflag.Flag) {
-			o := man.Option{Names: []string{"--" + f.Name}, Text: f.Usage}
-			if f.Shorthand != "" {
-				o.Names = []string{"-" + f.Shorthand, "--" + f.Name}
-			}
-			o.Arg, _ = pflag.UnquoteUsage(f)
-			all = append(all, o)
-		})
-		if len(all) > 0 {
-			p.Groups = append(p.Groups, man.Group{Title: group, Options: all})
-		}
 	}
 	for _, other := range shown(c.Root()) {
 		if other != c {

@@ -8,32 +8,21 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/spf13/pflag"
 )
 
 // Page is one page.
 type Page struct {
-	Name     string   // fastlabel-probe
-	About    string   // a line
-	Synopsis []string // a call each
-	Groups   []Group
-	Text     []string // as --help prints it; see Roff
-	Example  string   // lines that are indented
-	SeeAlso  []string // pages of section 1
+	Name     string           // fastlabel-probe
+	About    string           // a line
+	Synopsis []string         // a call each
+	Groups   []*pflag.FlagSet // under their names
+	Text     []string         // as --help prints it; see Roff
+	Example  string           // lines that are indented
+	SeeAlso  []string         // pages of section 1
 	Version  string
 	Date     time.Time
-}
-
-// Group is some of the options.
-type Group struct {
-	Title   string
-	Options []Option
-}
-
-// Option is a flag.
-type Option struct {
-	Names []string // -l, --level
-	Arg   string   // "" for a switch
-	Text  string
 }
 
 // Roff is the page's source. In Text a block of lines that opens with a title and
@@ -70,20 +59,18 @@ func (p Page) Roff() string {
 		b.WriteString(".SH OPTIONS\n")
 	}
 	for _, g := range p.Groups {
-		fmt.Fprintf(&b, ".SS %s\n", escape(g.Title))
-		for _, o := range g.Options {
+		fmt.Fprintf(&b, ".SS %s\n", escape(g.Name()))
+		g.VisitAll(func(f *pflag.Flag) {
 			b.WriteString(".TP\n")
-			for i, n := range o.Names {
-				if i > 0 {
-					b.WriteString(", ")
-				}
-				b.WriteString(`\fB` + escape(n) + `\fR`)
+			if f.Shorthand != "" {
+				b.WriteString(`\fB\-` + escape(f.Shorthand) + `\fR, `)
 			}
-			if o.Arg != "" {
-				b.WriteString(` \fI` + escape(o.Arg) + `\fR`)
+			b.WriteString(`\fB\-\-` + escape(f.Name) + `\fR`)
+			if arg, _ := pflag.UnquoteUsage(f); arg != "" {
+				b.WriteString(` \fI` + escape(arg) + `\fR`)
 			}
-			b.WriteString("\n" + line(sentence(o.Text)) + "\n")
-		}
+			b.WriteString("\n" + line(sentence(f.Usage)) + "\n")
+		})
 	}
 	b.WriteString(strings.Join(sections, ""))
 	fmt.Fprintf(&b, ".SH EXAMPLES\n%s.SH SEE ALSO\n", strings.TrimPrefix(paragraph(p.Example), ".PP\n"))

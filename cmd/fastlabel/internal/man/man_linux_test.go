@@ -9,8 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
+
+type value struct{ pflag.Value }
+
+func (value) String() string { return "" }
+func (value) Type() string   { return "a'b" }
 
 // What roff takes for a request, an escape or a typographic character reaches the
 // reader as it was written, wherever it stands.
@@ -19,9 +26,11 @@ func TestRoff(t *testing.T) {
 	hostile := []string{
 		`.SH X`, `'ps X`, `\fBx\fR \(aq \n(.x`, `-e "it's" -- --x=-1`, "`a` ^b ~c", `"`, `\`, `.`, `...`, `s0:c1,c2 *-`,
 	}
+	group := pflag.NewFlagSet("'Group'", pflag.ContinueOnError)
+	group.VarP(value{}, "lev", "l", `.is it -1 \e?`)
 	p := Page{
 		Name: "fastlabel-x", About: `sets '\f' -y`, Synopsis: []string{`fastlabel x [--a 'b'] [\c]`, "fastlabel x --help"},
-		Groups:  []Group{{Title: `'Group'`, Options: []Option{{Names: []string{"-l", "--lev"}, Arg: "a'b", Text: `.is it -1 \e?`}}}},
+		Groups:  []*pflag.FlagSet{group},
 		Text:    []string{"Lines:\n  " + strings.Join(hostile, "\n  ") + "\n", "First.\n" + strings.Join(hostile, "\n") + "\n"},
 		Example: "  .x 'y' \\z -1\n", SeeAlso: []string{"fastlabel", "fastlabel-y"}, Version: `1 "2"`, Date: time.Unix(0, 0),
 	}
