@@ -88,12 +88,6 @@ func (a *account) check(ctx context.Context, paths []string) error {
 	return err
 }
 
-// beside has the account keep what is told to r.
-func (a *account) beside(r report.Reporter) report.Reporter {
-	a.Reporter = r
-	return a
-}
-
 func (a *account) Result(r report.Result) {
 	written := "written"
 	if a.dry {
@@ -189,7 +183,7 @@ func (a *account) write(ctx context.Context, stderr io.Writer, code int, operand
 		}
 	}
 	run, file := metrics.Run{Command: a.command, Ended: time.Now(), Paths: slices.Clone(a.paths)}, a.file
-	late, cancel := wait.Linger(ctx)
+	late, cancel := wait.Linger(ctx, wait.Grace)
 	defer cancel()
 	_, err := wait.Within(late, func() (bool, error) { return true, metrics.Write(file, run) })
 	if err != nil && late.Err() != nil {

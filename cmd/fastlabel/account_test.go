@@ -100,7 +100,7 @@ func TestMetricsUnwritable(t *testing.T) {
 func TestMetricsTwice(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.prom")
 	a := newAccount(&settings{metrics: file}, nil)
-	a.beside(&report.People{Err: new(bytes.Buffer), Quiet: true})
+	a.Reporter = &report.People{Err: new(bytes.Buffer), Quiet: true}
 	for _, code := range []int{exit.Differs, exit.Failed, exit.Done} {
 		r := report.Result{Code: code}
 		r.Root = "/p"

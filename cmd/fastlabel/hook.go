@@ -71,29 +71,20 @@ func (h *hook) run(ctx context.Context, stdin io.Reader) int {
 	limit, patience := limits(h.settings.timeout, config.Timeout(oci.RunsThis))
 	ctx, cancel := context.WithDeadlineCause(ctx, begin.Add(limit), exit.Deadline{After: limit})
 	defer cancel()
-	code := make(chan int, 1)
-	go func() { code <- h.all(ctx, config, asked) }()
-	select {
-	case c := <-code:
-		return c
-	case <-ctx.Done():
+	late, cancel := wait.Linger(ctx, patience)
+	defer cancel()
+	code, err := wait.Within(late, func() (int, error) { return h.all(ctx, config, asked), nil })
+	if err == nil {
+		return code
 	}
-	select {
-	case c := <-code:
-		return c
-	case <-time.After(patience):
+	soon, cancel := context.WithTimeout(context.Background(), patience/2)
+	defer cancel()
+	_, _ = wait.Within(soon, func() (int, error) { // stderr may not be read
 		_, reason := exit.Of(ctx)
-		said := make(chan bool, 1)
-		go func() { // stderr may not be read
-			h.lines.last("%s, and the filesystem does not answer; the next try resumes", reason)
-			said <- true
-		}()
-		select {
-		case <-said:
-		case <-time.After(patience / 2):
-		}
-		return exit.Failed
-	}
+		h.lines.last("%s, and the filesystem does not answer; the next try resumes", reason)
+		return 0, nil
+	})
+	return exit.Failed
 }
 
 // read finds out what is asked. The error is errNothing if that is nothing.

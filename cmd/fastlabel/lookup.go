@@ -234,7 +234,7 @@ const lookPatience = 200 * time.Millisecond
 // lookAt looks at the PATHs of one filesystem. Of a served one that does not answer
 // nothing is found: the run says what it waits for.
 func (a app) lookAt(ctx context.Context, paths []string, served bool) (looked, error) {
-	late, cancel := wait.Linger(ctx) // a look may be about to return
+	late, cancel := wait.Linger(ctx, wait.Grace) // a look may be about to return
 	defer cancel()
 	if served {
 		late = context.WithoutCancel(ctx)

@@ -288,7 +288,8 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 	if press != nil {
 		defer press.Watch(pace)()
 	}
-	j := &job{app: a, settings: s, Reporter: kept.beside(newReporter(s, out, stderr)), account: kept, pacer: pace}
+	kept.Reporter = newReporter(s, out, stderr)
+	j := &job{app: a, settings: s, Reporter: kept, account: kept, pacer: pace}
 	if s.command != "probe" && s.command != "explain" {
 		j.progress = a.newProgress(s.command, s, out)
 		defer j.progress.show(a.asked)()

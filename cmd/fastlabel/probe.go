@@ -77,7 +77,7 @@ func inTime[T any](ctx context.Context, j *job, path string, slow time.Duration,
 		})
 		defer timer.Stop()
 	}
-	late, cancel := wait.Linger(ctx)
+	late, cancel := wait.Linger(ctx, wait.Grace)
 	defer cancel()
 	r, err := wait.Within(late, f)
 	switch {

@@ -79,7 +79,7 @@ func (j *job) recorded(ctx context.Context) int {
 	code := exit.Done
 	file := words.Shell(notFlag(j.settings.record))
 	restore := words.Shell(cmp.Or(j.name, "fastlabel")) + " restore "
-	late, cancel := wait.Linger(ctx)
+	late, cancel := wait.Linger(ctx, wait.Grace)
 	defer cancel()
 	is, err := wait.Within(late, j.recorder.Close)
 	switch {

@@ -39,10 +39,10 @@ func Within[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	}
 }
 
-// Linger is ctx, but ends a little later: for an answer that is under way.
-func Linger(ctx context.Context) (context.Context, context.CancelFunc) {
+// Linger is ctx, but ends so much later: for an answer that is under way.
+func Linger(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
 	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(Grace, cancel) })
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
 	return late, func() { stop(); cancel() }
 }
 
