@@ -341,7 +341,7 @@ func (c *cache) unlist(d *dir) {
 // those whose rest waits among the items that nobody worked on.
 func (c *cache) clear(left []item) {
 	for _, it := range left {
-		if it.goesOn() {
+		if it.kind == readRest {
 			c.kept()
 			c.release(it.dir)
 		}

@@ -10,6 +10,13 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
+// openDirs are directories that a worker keeps open from one item to the next.
+type openDirs struct {
+	held      *dir // the parent of the last directory that was entered
+	owed      int  // items that expected it, and were worked on
+	closeNext int  // a directory to close, or -1: see releaseVisited
+}
+
 // enter labels the directory name in parent and starts on its entries. The
 // label comes first: what is created in it from then on inherits.
 func (w *worker) enter(parent *dir, name string) {

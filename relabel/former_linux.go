@@ -47,6 +47,14 @@ const (
 // page is what waits of one directory.
 type page = journal.Page[*dir]
 
+// paging is what a worker has at hand for the record.
+type paging struct {
+	page      *page      // being filled
+	journaled bool       // what is labelled now was recorded
+	found     *sys.Found // what a row bore
+	last      string     // the last label that was met and was wrong
+}
+
 // beginRecord has whatever is written from now on recorded. was is the root's own
 // label.
 func (r *run) beginRecord(root *mount, was undo.Former) error {
@@ -139,7 +147,7 @@ func (w *worker) turnPage() {
 	w.cache.expect(p.Dir)
 	first, full := w.ledger.Wait(p)
 	if first {
-		w.pool.Give(item{keep: true})
+		w.pool.Give(item{kind: keepPages})
 	}
 	if full {
 		w.keep()
@@ -151,7 +159,7 @@ func (w *worker) keepDue() {
 	w.ledger.Gather(w.stopped)
 	w.keep()
 	if w.ledger.Again() {
-		w.pool.Give(item{keep: true})
+		w.pool.Give(item{kind: keepPages})
 	}
 }
 
@@ -182,7 +190,7 @@ func (w *worker) keep() {
 		return
 	}
 	for i := len(pages) - 1; i >= 0; i-- { // the first is pushed last, and so comes first
-		w.pool.Push(item{dir: pages[i].Dir, page: pages[i]})
+		w.pool.Push(item{kind: writePage, dir: pages[i].Dir, page: pages[i]})
 	}
 }
 

@@ -141,7 +141,7 @@ func walkAlone(t *testing.T, root, label string, o Options) {
 		t.Fatal(op, e)
 	}
 	defer at.Leave()
-	if err := r.walk(t.Context(), r.main, at, []item{{dir: at.top}}); err != nil {
+	if err := r.walk(t.Context(), r.main, at, at.top); err != nil {
 		t.Fatal(err)
 	}
 }

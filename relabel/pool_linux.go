@@ -77,7 +77,8 @@ func filesForAll() int {
 func processors() int { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) }
 
 func (r *run) worker(m *mount, p *steal.Worker[item]) *worker {
-	w := &worker{run: r, pool: p, m: m, closeNext: -1, rowLen: sys.RowLen}
+	w := &worker{run: r, pool: p, m: m}
+	w.closeNext, w.rowLen = -1, sys.RowLen
 	w.io = xattrio.New(r.want)
 	w.io.Way, w.io.Pin = r.way(m), m.Pin
 	if r.o.OnChange == nil && r.ledger == nil {
@@ -86,15 +87,10 @@ func (r *run) worker(m *mount, p *steal.Worker[item]) *worker {
 	return w
 }
 
-// walk works on the seeds and on all beneath them, and adds up what was done.
-func (r *run) walk(ctx context.Context, t *task, m *mount, seeds []item) error {
-	for _, s := range seeds {
-		if s.rest != nil {
-			r.cache.expect(s.dir)
-			continue
-		}
-		r.cache.keep(s.dir) // as a rest: it is open, and at its beginning
-	}
+// walk works on what is beneath top, which is open and at its beginning, and adds up
+// what was done.
+func (r *run) walk(ctx context.Context, t *task, m *mount, top *dir) error {
+	r.cache.keep(top)
 	share := t.has()
 	workers, most := r.size(m, share)
 	defer share.shrink()
@@ -110,7 +106,7 @@ func (r *run) walk(ctx context.Context, t *task, m *mount, seeds []item) error {
 	if most > workers {
 		tuned.Go(func() { r.tune(c, tuner{cores: workers, most: most, workers: workers}, walking.Done()) })
 	}
-	left, err := steal.Run(ctx, seeds, steal.Job[item]{
+	left, err := steal.Run(ctx, []item{{dir: top}}, steal.Job[item]{
 		Workers: workers,
 		Spares:  more,
 		Begin: func(p *steal.Worker[item]) (func(item), func(), error) {

@@ -92,7 +92,7 @@ func (r *run) reread(ctx context.Context, root *mount) (int64, error) {
 	top := &dir{mount: root, fd: int32(fd), outcome: root.top.outcome, rereading: true}
 	before := r.counted(written)
 	r.guesses = false
-	err := r.walk(ctx, r.main, root, []item{{dir: top}})
+	err := r.walk(ctx, r.main, root, top)
 	root.top.spoiled = top.spoiled
 	return r.counted(written) - before, err
 }

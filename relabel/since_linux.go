@@ -106,7 +106,7 @@ func (w *worker) subdirectories(d *dir, fd int, records []byte) {
 		}
 		w.tally.found++
 		w.cache.expect(d)
-		w.pool.Push(item{dir: d, name: string(e.Name[:len(e.Name)+1])})
+		w.pool.Push(item{kind: enterDir, dir: d, name: string(e.Name[:len(e.Name)+1])})
 	}
 }
 

@@ -176,7 +176,7 @@ func (w *worker) gatherQueued() {
 			g.plan = order.NewPlan(w.capabilities.sorting.budget)
 		}
 		g.plan.Begin()
-		w.pool.Push(item{dir: g.dir, gathering: g})
+		w.pool.Push(item{kind: gatherRange, dir: g.dir, gathering: g})
 		return
 	}
 }
@@ -223,7 +223,7 @@ func (w *worker) giveSlices(g *gathering) {
 	}
 	// The lowest is pushed last, and so comes first.
 	for i := count - 1; i >= 0; i-- {
-		w.pool.Push(item{dir: g.dir, gathering: g, slice: g.plan.Slice(i)})
+		w.pool.Push(item{kind: labelSlice, dir: g.dir, gathering: g, slice: g.plan.Slice(i)})
 	}
 }
 
@@ -251,7 +251,7 @@ func (w *worker) inOrder(d *dir, fd int, s order.Slice) {
 // another directory.
 func (w *worker) gathered(g *gathering) {
 	if g.plan.More() && !w.stopped() {
-		w.pool.Push(item{dir: g.dir, gathering: g})
+		w.pool.Push(item{kind: gatherRange, dir: g.dir, gathering: g})
 		return
 	}
 	w.endGathering(g)

@@ -241,6 +241,33 @@ func (r *run) underWay() []HungCall {
 	return calls
 }
 
+// position is where a worker is. The worker alone writes it, and anybody may read it:
+// whoever asks how far a run is, or where it hangs.
+type position struct {
+	in     atomic.Pointer[dir] // nil while it has nothing to do
+	name   atomic.Pointer[byte]
+	step   atomic.Uint32 // of a visit
+	doing  atomic.Uint32 // an xattrio.SyscallKind
+	items  atomic.Uint64 // worked on so far
+	paused atomic.Bool   // by the caller: see pace
+	pauses atomic.Uint32 // that have ended
+
+	watched watch.Worker
+}
+
+// at tells where the worker is.
+func (p *position) at(d *dir, name *byte) {
+	p.in.Store(d)
+	p.name.Store(name)
+}
+
+// now says which call comes next, if it is another than the last.
+func (p *position) now(k xattrio.SyscallKind) {
+	if p.doing.Load() != uint32(k) {
+		p.doing.Store(uint32(k))
+	}
+}
+
 // watch lets the worker be looked at.
 func (w *worker) watch(c *crew) {
 	w.watched.Busy = func() bool { return w.in.Load() != nil && !w.paused.Load() } // else it waits for work
@@ -305,7 +332,7 @@ func (w *worker) inherit(c *crew) {
 		k.left.Store(next)
 		if rest := k.buf[k.row.At[next]:]; len(rest) > 0 {
 			w.cache.expect(k.dir)
-			w.pool.Push(item{dir: k.dir, rest: rest})
+			w.pool.Push(item{kind: labelRecords, dir: k.dir, records: rest})
 		}
 		k.row.Next.Store(handed)
 	}

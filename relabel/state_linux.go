@@ -18,8 +18,8 @@ const pacedRow = 8
 func (r *run) sum(w *worker) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.countsMu.Lock()
+	defer w.countsMu.Unlock()
 	r.total.add(w.shown)
 	w.summed = true
 }
@@ -56,11 +56,11 @@ func (r *run) live() tally {
 	t := r.total
 	for _, task := range r.tasks {
 		for w := range task.walking().all {
-			w.mu.Lock()
+			w.countsMu.Lock()
 			if !w.summed {
 				t.add(w.shown)
 			}
-			w.mu.Unlock()
+			w.countsMu.Unlock()
 		}
 	}
 	return t

@@ -107,7 +107,7 @@ func (r *run) cross(ctx context.Context, t *task, m *mount) error {
 	}
 	m.top.outcome = w.alone(top, m.top)
 	r.count(m.top.outcome)
-	if err := r.walk(ctx, t, m, []item{{dir: m.top}}); err != nil {
+	if err := r.walk(ctx, t, m, m.top); err != nil {
 		return err
 	}
 	if !r.o.DryRun && !r.o.NoSync && r.commit.Unsynced() {

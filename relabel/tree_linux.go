@@ -181,7 +181,7 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 		r.commit = c
 	}
 	r.count(skipped) // the root, until it has the label
-	err = r.walk(ctx, r.main, root, []item{{dir: root.top}})
+	err = r.walk(ctx, r.main, root, root.top)
 	if err == nil {
 		err = r.submounts(ctx, root)
 	}

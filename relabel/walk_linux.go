@@ -13,27 +13,32 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/order"
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
-	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
-// item is a piece of work: a directory to enter, which is name in dir; a range of
-// dir to gather, or a slice of what was; records of dir that were read; or with none
-// of these, the rest of a directory that is open.
+// item is a piece of work on dir.
 type item struct {
+	kind      kind
 	dir       *dir
-	name      string // with its NUL
+	name      string // of the directory to enter, with its NUL
 	gathering *gathering
-	slice     order.Slice // zero: gather
-	rest      []byte      // records that another worker had read, but was held up
-	page      *page       // what it bore is on disk, and it may be written
-	keep      bool        // what waits in the ledger is to be put on disk
+	slice     order.Slice
+	records   []byte
+	page      *page
 }
 
-// goesOn says that the item is the rest of a directory: it holds that open.
-func (it item) goesOn() bool {
-	return it.name == "" && it.gathering == nil && it.rest == nil && it.page == nil && !it.keep
-}
+// kind says what is to be done.
+type kind uint8
+
+const (
+	readRest     kind = iota // dir is open: read on from where it stands
+	enterDir                 // name in dir
+	labelRecords             // records of dir, which somebody has read
+	gatherRange
+	labelSlice
+	writePage // what it bore is on disk
+	keepPages // those that wait in the ledger
+)
 
 const (
 	// bufferSize is one reading of a directory, and so the largest piece of
@@ -55,96 +60,81 @@ const (
 	sickAfter = 128
 )
 
-// worker is one goroutine's share of the walk of one mount. All of it belongs
-// to that goroutine but for what follows the word "shared".
+// worker is one goroutine's share of the walk of one mount. All of it belongs to that
+// goroutine but for the position, and what counts shows.
 type worker struct {
 	*run
-	pool        *steal.Worker[item]
-	m           *mount
-	io          xattrio.IO
-	buf         []byte
-	tally       tally
-	wrongStreak int          // wrong labels in a row
-	sinceGuess  int          // entries since the walk began to guess
-	eios        int          // EIOs in a row
-	sinceYield  int          // entries since others had a turn
-	held        *dir         // stays open for the items that come next
-	closeNext   int          // a directory to close, or -1: see releaseVisited
-	owed        int          // items that expected it, and were worked on
-	ordered     *order.Batch // of buf
-	rowLen      int          // the most names of a row
+	pool *steal.Worker[item]
+	m    *mount
+	io   xattrio.IO
 
-	page      *page      // being filled: see former_linux.go
-	journaled bool       // what is labelled now was recorded
-	found     *sys.Found // what a row bore
-	last      string     // the last label that was met and was wrong
+	counts
+	streaks
+	buffers
+	openDirs
+	paging
+	position
+	sinceYield int               // entries since others had a turn
+	throttle   func(entries int) // nil: nobody holds the work back
+}
 
-	throttle func(entries int) // nil: nobody holds the work back
+// counts are what a worker has met. Others see them as they were when the last row
+// began.
+type counts struct {
+	tally    tally
+	passed   atomic.Int64 // entries met, but for those of the row at hand
+	countsMu sync.Mutex
+	shown    tally
+	summed   bool // it is in the run's total
+}
 
-	// Shared with whoever asks how far the worker is, or where it hangs.
-	in     atomic.Pointer[dir] // nil while it has nothing to do
-	name   atomic.Pointer[byte]
-	step   atomic.Uint32         // of a visit
-	doing  atomic.Uint32         // an xattrio.SyscallKind
-	items  atomic.Uint64         // worked on so far
-	passed atomic.Int64          // entries met, but for those of the row at hand
-	chunk  atomic.Pointer[chunk] // of buf; others may take its rest
-	paused atomic.Bool           // by the caller: see pace
-	pauses atomic.Uint32         // that have ended
-	mu     sync.Mutex
-	shown  tally // as the last row began
-	summed bool  // it is in the run's total
-
-	watched watch.Worker
+// streaks are what a worker goes by when it writes unread, or gives up.
+type streaks struct {
+	wrongStreak int
+	sinceGuess  int // entries since the walk began to guess
+	eios        int // in a row
 }
 
 func (w *worker) do(it item) {
-	if it.dir != w.held || it.name == "" {
+	if it.kind != enterDir || it.dir != w.held {
 		w.releaseParent()
 	}
-	if it.name == "" {
+	if it.kind != enterDir {
 		w.closeVisited()
 	}
-	switch {
-	case it.keep:
-		w.keepDue()
-	case it.page != nil:
-		w.write(it.page)
-	case it.slice != order.Slice{}:
-		w.labelSlice(it.gathering, it.slice)
-	case it.gathering != nil:
-		w.gather(it.gathering)
-	case it.rest != nil:
-		w.finish(it.dir, it.rest)
-	case it.name != "":
-		w.tally.entered++
-		w.enter(it.dir, it.name)
-	default:
+	switch it.kind {
+	case readRest:
 		w.cache.kept()
 		if !w.queueRest(it.dir) {
 			w.scan(it.dir, int(it.dir.fd))
 		}
 		w.cache.release(it.dir)
+	case enterDir:
+		w.tally.entered++
+		w.enter(it.dir, it.name)
+	case labelRecords:
+		w.finish(it.dir, it.records)
+	case gatherRange:
+		w.gather(it.gathering)
+	case labelSlice:
+		w.labelSlice(it.gathering, it.slice)
+	case writePage:
+		w.write(it.page)
+	case keepPages:
+		w.keepDue()
 	}
 	w.turnPage()
 	w.in.Store(nil)
 	w.items.Add(1)
 	w.passed.Store(w.tally.seen)
-	w.mu.Lock()
+	w.countsMu.Lock()
 	w.show()
-	w.mu.Unlock()
+	w.countsMu.Unlock()
 }
 
-// show lets others see what was counted. The worker holds mu.
+// show lets others see what was counted. The worker holds countsMu.
 func (w *worker) show() {
 	w.shown = w.tally
-}
-
-// now says which call comes next, if it is another than the last.
-func (w *worker) now(k xattrio.SyscallKind) {
-	if w.doing.Load() != uint32(k) {
-		w.doing.Store(uint32(k))
-	}
 }
 
 // finish labels the entries of d that are in records.
@@ -203,7 +193,7 @@ func (w *worker) spread(d *dir, fd, n int) {
 		off += length
 		if count++; count == piece && off < len(rest) {
 			w.cache.expect(d)
-			w.pool.Push(item{dir: d, rest: rest[:off:off]})
+			w.pool.Push(item{kind: labelRecords, dir: d, records: rest[:off:off]})
 			rest, off, count = rest[off:], 0, 0
 		}
 	}
@@ -234,7 +224,7 @@ func (w *worker) entry(d *dir, fd int, e sys.Dirent) {
 		}
 		w.tally.found++
 		w.cache.expect(d)
-		w.pool.Push(item{dir: d, name: string(e.Name[:len(e.Name)+1])})
+		w.pool.Push(item{kind: enterDir, dir: d, name: string(e.Name[:len(e.Name)+1])})
 		return
 	}
 	o := w.label(t, d)
@@ -325,12 +315,6 @@ func (w *worker) halt(why error) {
 	for !w.pool.Stopped() {
 		runtime.Gosched()
 	}
-}
-
-// at tells where this worker is.
-func (w *worker) at(d *dir, name *byte) {
-	w.in.Store(d)
-	w.name.Store(name)
 }
 
 // pause waits before try number try+1: 1 ms, 2, 4 …

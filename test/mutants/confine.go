@@ -50,7 +50,7 @@ func confinement() []Mutant {
 			Breaks: "the walk goes back up by its own descriptors, wherever a directory is moved",
 			Edits: edits(
 				walk, "\t\tw.tally.found++\n", "\t\tif w.descend(d, fd, e, t); true {\n\t\t\treturn\n\t\t}\n\t\tw.tally.found++\n",
-				walk, "// at tells where this worker is.", `func (w *worker) descend(d *dir, fd int, e sys.Dirent, t xattrio.Target) {
+				walk, "// pause waits before try", `func (w *worker) descend(d *dir, fd int, e sys.Dirent, t xattrio.Target) {
 	down, _, errno := w.m.OpenDir(fd, t.Name)
 	if errno != 0 {
 		return
@@ -70,7 +70,7 @@ func confinement() []Mutant {
 	w.cache.release(child)
 }
 
-// at tells where this worker is.`,
+// pause waits before try`,
 			),
 		},
 		{
