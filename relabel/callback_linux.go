@@ -228,8 +228,8 @@ func (r *run) underWayHere() (calls []HungCall) {
 	return calls
 }
 
-// telling is for a worker that calls the caller's code, or waits to: it is in no
-// call during that, and nothing relieves it.
+// telling is for a worker that calls the caller's code, or waits to. It is in no call
+// during that, and is not replaced.
 func (w *worker) telling(what func()) {
 	w.paused.Store(true)
 	what()

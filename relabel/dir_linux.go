@@ -48,8 +48,8 @@ type dir struct {
 const pathMost = 4096
 
 // path is for messages only; the walk never looks one up. In a deep tree it is the
-// top, "…", and the last pathMost bytes: neither its length nor the work for it grows
-// with the depth, which is the owner's to choose.
+// top, "…", and the last pathMost bytes: the owner of the tree chooses its depth, so
+// neither the length nor the work for it may grow with that.
 func (d *dir) path(name string) string {
 	var parts []string
 	size := len(name)
@@ -279,12 +279,11 @@ func (c *cache) kept() {
 	c.mu.Unlock()
 }
 
-// victim chooses whom to close: whose absence leaves the smallest gap for its
-// distance from the newest, which is never closed; of equals the oldest. What
-// stays open in a deep tree is then spread thinner the farther up it is, so
-// that the way back up takes some steps a directory instead of as many as the
-// tree is deep: a volume of 20,000 levels with two directories in each would
-// otherwise take hours.
+// victim is the directory to evict: the one with the smallest depth gap for its
+// distance from the newest, the oldest on ties, and never the newest. In a deep tree
+// those that stay open lie farther apart the higher they are, so that reopening a
+// directory takes a few steps and not one for each level: 20,000 levels of two
+// directories would take hours.
 func (c *cache) victim() *dir {
 	best, gap, far := c.oldest, int64(0), int64(1)
 	above := int32(0)

@@ -34,7 +34,7 @@
 //	events_linux.go     failures and changes, told one at a time
 //	report_linux.go     counts and notes, for the Report
 //	state_linux.go      how far it is, for whoever asks; who is held back waits
-//	stall_linux.go      a run is looked after, and left behind where it hangs
+//	stall_linux.go      workers that are held up are replaced; a run that hangs is abandoned
 //	former_linux.go     what an entry bore is on record before it is written: internal/journal
 //	                    has what waits for that; package undo says in which form
 //

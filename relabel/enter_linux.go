@@ -176,9 +176,8 @@ func (w *worker) opens() xattrio.SyscallKind {
 	return xattrio.Openat
 }
 
-// open opens the directory t. ENOTDIR means that it is none any more; where
-// that was answered of what is a directory, as when it is exchanged to and fro
-// faster than it can be opened, the error is ELOOP.
+// open opens the directory t. ENOTDIR: no longer a directory. ELOOP: swapped faster
+// than it can be opened.
 func (w *worker) open(t xattrio.Target) (fd int, op string, e sys.Errno) {
 	w.now(w.opens())
 	fd, op, e = w.m.OpenDir(t.FD, t.Name)
@@ -209,7 +208,7 @@ func (w *worker) reopen(t xattrio.Target, fd int, op string, e sys.Errno) (int, 
 	}
 }
 
-// closed deals with a directory that could not be opened.
+// closed handles a directory that could not be opened.
 func (w *worker) closed(parent *dir, t xattrio.Target, op string, e sys.Errno) outcome {
 	e = xattrio.Absent(t.FD, e)
 	switch xattrio.Judge(e) {

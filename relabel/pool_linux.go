@@ -138,8 +138,8 @@ func (r *run) walk(ctx context.Context, t *task, m *mount, top *dir) error {
 	return r.blew(err)
 }
 
-// retire ends the worker: it holds no directory and no memory any more, and its
-// thread is out of the volume.
+// retire releases the worker's directories and memory, and takes its thread out of the
+// volume.
 func (w *worker) retire() {
 	w.releaseParent()
 	w.closeVisited()

@@ -56,10 +56,9 @@ const (
 	handed = -3 // somebody has it
 )
 
-// turnAfter entries, a millisecond or two, a worker lets others have a turn. Whom
-// the scheduler sees for 10 ms without one it takes for stuck: it gives the
-// processor to a new thread, and the worker has to ask for another.
-const turnAfter = 1024
+// yieldAfter entries, a millisecond or two, a worker yields. The scheduler retakes the
+// P of one that has not done so for 10 ms, and starts a thread for it.
+const yieldAfter = 1024
 
 func newChunk(w *worker) *chunk {
 	c := &chunk{mu: &w.countsMu}
@@ -141,7 +140,7 @@ func (c *chunk) at(i int) sys.Dirent {
 
 // through labels the names of the row. It says no if it was relieved of them.
 func (w *worker) through(c *chunk, d *dir, fd int) bool {
-	if w.sinceYield += c.n; w.sinceYield >= turnAfter {
+	if w.sinceYield += c.n; w.sinceYield >= yieldAfter {
 		w.sinceYield = 0
 		runtime.Gosched()
 	}
@@ -223,7 +222,7 @@ func (w *worker) sweep(c *chunk, d *dir, fd, i, end int) (int, bool) {
 	return w.broken(c, d, fd, i, done.Trouble, done.Errno)
 }
 
-// broken deals with what ended a row at its name i: trouble with that name, or that
+// broken handles what ended a row at its name i: an error for that name, or that
 // another worker took the rest.
 func (w *worker) broken(c *chunk, d *dir, fd, i int, trouble sys.Trouble, errno sys.Errno) (int, bool) {
 	switch trouble {
@@ -291,7 +290,7 @@ func (c *chunk) move(from, to int) bool {
 	return false
 }
 
-// wait is over when whoever takes the rest holds the directory for it.
+// wait returns once the worker that takes the rest has the directory pinned.
 func (c *chunk) wait() {
 	for c.row.Next.Load() == taking {
 		time.Sleep(50 * time.Microsecond)

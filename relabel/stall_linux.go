@@ -95,12 +95,12 @@ func (t *task) has() *share {
 	return t.share
 }
 
-// attend waits for the run, which is in a goroutine of its own, and looks after
-// those who are held up. When ctx, which is the run's own, has ended, the run is left
-// behind if it does not end. It ends by itself when the call returns.
+// attend waits for the run, which is in a goroutine of its own, and has workers that
+// are held up replaced. If the run does not end after ctx, which is its own, it is
+// abandoned: it ends by itself when the call returns.
 //
 //	stopped ── Grace/2 ──▶ the caller's code is waited for no longer,
-//	                       and a second reading is given up ── Grace/2 ──▶ left behind
+//	                       and a second reading is given up ── Grace/2 ──▶ abandoned
 func (r *run) attend(ctx context.Context, done <-chan error) error {
 	tick := time.NewTicker(watch.Every)
 	defer tick.Stop()
@@ -213,8 +213,7 @@ func (c *crew) relieve(p *steal.Worker[item]) bool {
 	return false
 }
 
-// yield lets workers go for whom others wait, and asks each time for those whom it
-// has not asked for.
+// yield asks surplus workers to leave, less those that were asked before.
 func (c *crew) yield(surplus int) {
 	if p := c.handle(); p != nil && surplus > c.asked {
 		p.Shed(surplus - c.asked)
@@ -222,8 +221,7 @@ func (c *crew) yield(surplus int) {
 	}
 }
 
-// yield lets go of descriptors for which others wait: fewer directories stay open
-// for later.
+// yield gives descriptors to runs that wait: fewer directories stay open for later.
 func (r *run) yield(s *share) {
 	open := max(2, int(r.cache.open.Load()))
 	r.cache.resize(min(open, r.cache.most()))
@@ -315,7 +313,7 @@ func (w *worker) visitsAt() xattrio.SyscallKind {
 	return xattrio.Openat
 }
 
-// inherit makes work of what workers that are held up had before them.
+// inherit makes work of what is left of the rows of workers that are held up.
 func (w *worker) inherit(c *crew) {
 	for other := range c.all {
 		if other == w || !other.watched.HeldUp.Load() {

@@ -66,8 +66,7 @@ func (r *run) live() tally {
 	return t
 }
 
-// throttle asks the caller. Who was waiting there when ctx ended does not go on
-// before the pool has heard of it too.
+// throttle asks the caller. If ctx ends meanwhile it returns once the pool is stopped.
 func (t *throttler) throttle(ctx context.Context, p *steal.Worker[item], entries int) {
 	t.ask(entries)
 	for ctx.Err() != nil && !p.Stopped() {
@@ -75,8 +74,8 @@ func (t *throttler) throttle(ctx context.Context, p *steal.Worker[item], entries
 	}
 }
 
-// pace waits until the caller lets the worker go on to so many entries. It is in
-// no call meanwhile, and nobody relieves it.
+// pace waits until the caller permits so many entries more. The worker is in no call
+// during that, and is not replaced.
 func (w *worker) pace(entries int) {
 	w.paused.Store(true)
 	w.throttle(entries)
