@@ -9,10 +9,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
-	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
 // chcon is Chcon after its arguments were looked at. want is canonical.
@@ -30,14 +28,19 @@ func chcon(path, want string, recurse bool) error {
 func chconOne(path, want string, o Options) error {
 	r := &run{o: o, want: want}
 	r.main = r.task()
-	share, err := process.enter(context.Background(), runFiles)
+	_, err := r.lead(context.Background(), func(ctx context.Context) error { return r.one(ctx, path) })
+	goOn(err)
+	return err
+}
+
+// one is the whole run of chconOne.
+func (r *run) one(ctx context.Context, path string) error {
+	share, err := process.enter(ctx, runFiles)
 	if err != nil {
 		return err
 	}
 	defer share.close()
-	r.main.takes(share)
-	// It is not attended: a call that does not return must keep no run from beginning.
-	defer time.AfterFunc(watch.Limit, func() { share.held(1) }).Stop()
+	r.main.share.Store(share)
 	if err := r.prepare(); err != nil {
 		return err
 	}
@@ -51,7 +54,7 @@ func chconOne(path, want string, o Options) error {
 		return err
 	}
 	defer root.Close()
-	held, err := r.lockRoot(context.Background(), root)
+	held, err := r.lockRoot(ctx, root)
 	if err != nil {
 		return err
 	}

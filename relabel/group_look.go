@@ -5,6 +5,8 @@ package relabel
 import (
 	"context"
 	"time"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
 // place is what a caller asks for, before it is known which volume it is.
@@ -81,7 +83,8 @@ func (g *Group) see(l *look, p place) *look {
 		panic(err) // that context does not end
 	}
 	defer share.close()
-	defer time.AfterFunc(time.Second, func() { share.held(1) }).Stop()
+	// A look is a call or two and no run, and nobody attends it.
+	defer time.AfterFunc(watch.Limit, func() { share.held(1) }).Stop()
 	g.calling(l, "openat")
 	ask := g.calls.orReal()
 	l.id, l.err = ask.at(p.root)

@@ -91,7 +91,7 @@ func (r *run) worker(m *mount, p *steal.Worker[item]) *worker {
 // what was done.
 func (r *run) walk(ctx context.Context, t *task, m *mount, top *dir) error {
 	r.cache.keep(top)
-	share := t.has()
+	share := t.share.Load()
 	workers, most := r.size(m, share)
 	defer share.shrink()
 	more := spares
@@ -99,8 +99,9 @@ func (r *run) walk(ctx context.Context, t *task, m *mount, top *dir) error {
 		more += joins
 	}
 	c := &crew{share: share, workers: make([]atomic.Pointer[worker], workers+more)}
-	t.walks(c)
-	defer t.walks(nil)
+	t.At("", "") // its workers say it
+	t.crew.Store(c)
+	defer t.crew.Store(nil)
 	var tuned sync.WaitGroup
 	walking, walked := context.WithCancel(ctx)
 	if most > workers {

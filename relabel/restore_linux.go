@@ -76,8 +76,8 @@ func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[undo.P
 	if err != nil {
 		return err
 	}
-	s.main.takes(share)
-	defer func() { s.main.has().close() }()
+	s.main.share.Store(share)
+	defer func() { s.main.share.Load().close() }()
 	if err := s.prepare(); err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (s *restoring) directory(ctx context.Context, root *mount, c *commit.Root, 
 		return err
 	}
 	s.count(skipped) // the root, until it has its own
-	share := s.main.has()
+	share := s.main.share.Load()
 	defer share.shrink()
 	all := &journal.Restore{
 		Mount: root.Mount, Root: c, Header: s.h,

@@ -4,7 +4,6 @@ package relabel
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,10 +21,8 @@ const spares = 16
 // while that waits, what is mounted beneath the root.
 type task struct {
 	*watch.Activity
-
-	mu    sync.Mutex
-	crew  *crew  // of the walk under way, if there is one
-	share *share // of the process's workers, if it has one
+	crew  atomic.Pointer[crew]  // of the walk under way, if there is one
+	share atomic.Pointer[share] // of the process's workers, if it has one
 }
 
 // crew are the workers of a walk. A slot is empty until its worker begins.
@@ -64,48 +61,16 @@ func (r *run) task() *task {
 	return t
 }
 
-// walks says that c is at work; nil, that it has ended.
-func (t *task) walks(c *crew) {
-	t.mu.Lock()
-	t.crew = c
-	t.mu.Unlock()
-	if c == nil {
-		t.Walk(nil)
-	} else {
-		t.Walk(c.watched)
-	}
-}
-
-func (t *task) walking() *crew {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.crew
-}
-
-// takes gives the task a share of the process's workers.
-func (t *task) takes(share *share) {
-	t.mu.Lock()
-	t.share = share
-	t.mu.Unlock()
-}
-
-func (t *task) has() *share {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.share
-}
-
 // attend waits for the run, which is in a goroutine of its own, and has workers that
 // are held up replaced. If the run does not end after ctx, which is its own, it is
 // abandoned: it ends by itself when the call returns.
 //
-//	stopped ── Grace/2 ──▶ the caller's code is waited for no longer,
-//	                       and a second reading is given up ── Grace/2 ──▶ abandoned
+//	stopped ── one look ──▶ the caller's code is waited for no longer,
+//	                        and a second reading is given up ── one look ──▶ abandoned
 func (r *run) attend(ctx context.Context, done <-chan error) error {
 	tick := time.NewTicker(watch.Every)
 	defer tick.Stop()
-	stop := ctx.Done()
-	var off, late <-chan time.Time
+	stop, looks := ctx.Done(), 0 // since it was stopped
 	var revoked <-chan struct{}
 	var err error
 	for {
@@ -115,25 +80,31 @@ func (r *run) attend(ctx context.Context, done <-chan error) error {
 		case <-r.stallTold:
 			r.telling = false
 		case <-stop:
-			stop, off, late = nil, time.After(watch.Grace/2), time.After(watch.Grace)
-		case <-off:
-			r.callOff()
-			revoked = r.revoke()
+			stop = nil
+			tick.Reset(watch.Every)
 		case <-revoked: // before Tree returns, for its caller goes by the root's label
 			revoked = nil
 		case <-tick.C:
 			if done != nil {
 				r.watchOnce()
 			}
-		case <-late:
-			select {
-			case err = <-done:
-				done = nil
-			default:
-				for _, t := range r.everyTask() {
-					t.has().waits(true)
+			if stop == nil {
+				looks++
+			}
+			switch looks {
+			case 1:
+				r.callOff()
+				revoked = r.revoke()
+			case 2:
+				select {
+				case err = <-done:
+					done = nil
+				default:
+					for _, t := range r.everyTask() {
+						t.share.Load().waits(true)
+					}
+					return &Hung{Calls: r.underWay(), Cause: context.Cause(ctx)}
 				}
-				return &Hung{Calls: r.underWay(), Cause: context.Cause(ctx)}
 			}
 		}
 		if done != nil || r.telling && !r.isOff() {
@@ -164,9 +135,10 @@ func (r *run) revoke() <-chan struct{} {
 func (r *run) watchOnce() {
 	still, waiting := true, false
 	for _, t := range r.everyTask() {
-		moves, hung := t.Look()
+		c := t.crew.Load()
+		moves, hung := t.Look(c.watched)
 		still, waiting = still && !moves, waiting || hung > 0
-		working, c := t.has().held(hung), t.walking()
+		working := t.share.Load().held(hung)
 		switch {
 		case c == nil:
 		case working > 0:
@@ -232,7 +204,7 @@ func (r *run) yield(s *share) {
 func (r *run) underWay() []HungCall {
 	calls := r.underWayHere()
 	for _, t := range r.everyTask() {
-		for _, c := range t.UnderWay() {
+		for _, c := range t.UnderWay(t.crew.Load().watched) {
 			calls = append(calls, HungCall(c))
 		}
 	}

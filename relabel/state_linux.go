@@ -24,7 +24,7 @@ func (r *run) sum(w *worker) {
 	w.summed = true
 }
 
-// state is how far the run is. Locks are taken in the order run, task, worker;
+// state is how far the run is. Locks are taken in the order run, worker;
 // nobody holds one of them while it makes a call.
 func (r *run) state() State {
 	r.mu.Lock()
@@ -34,9 +34,9 @@ func (r *run) state() State {
 	s := State{LastRun: r.lastRun.Load()}
 	for _, t := range r.tasks {
 		if s.Call == "" {
-			s.Call = t.Call()
+			s.Call = t.Now().Call
 		}
-		for w := range t.walking().all {
+		for w := range t.crew.Load().all {
 			if at == nil {
 				at = w.in.Load()
 			}
@@ -55,7 +55,7 @@ func (r *run) state() State {
 func (r *run) live() tally {
 	t := r.total
 	for _, task := range r.tasks {
-		for w := range task.walking().all {
+		for w := range task.crew.Load().all {
 			w.countsMu.Lock()
 			if !w.summed {
 				t.add(w.shown)

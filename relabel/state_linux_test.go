@@ -139,14 +139,13 @@ func TestThrottleIsNoStall(t *testing.T) {
 	w.watch(c)
 	w.watched.Replace = func() bool { return true } // there is no pool
 	a := watch.New()
-	a.Walk(c.watched)
 	look := func() (moves bool, held int) {
 		for range watch.Limit/watch.Every + 1 {
-			moves, held = a.Look()
+			moves, held = a.Look(c.watched)
 		}
 		return moves, held
 	}
-	a.Look()
+	a.Look(c.watched)
 	var moved bool
 	var held int
 	w.throttle = func(int) { moved, held = look() }
@@ -154,7 +153,7 @@ func TestThrottleIsNoStall(t *testing.T) {
 	if moved || held > 0 {
 		t.Errorf("while it waits: moves %t, held up %d", moved, held)
 	}
-	if moved, held = a.Look(); !moved || held > 0 {
+	if moved, held = a.Look(c.watched); !moved || held > 0 {
 		t.Errorf("as it goes on: moves %t, held up %d", moved, held)
 	}
 	if moved, held = look(); moved || held == 0 {

@@ -24,19 +24,19 @@ func (r *run) submounts(ctx context.Context, root *mount) error {
 	}
 	var left []hanging
 	var first error
-	share := r.main.has()
-	r.main.takes(nil)
-	defer func() { r.main.takes(share) }()
+	share := r.main.share.Load()
+	r.main.share.Store(nil)
+	defer func() { r.main.share.Store(share) }()
 	for _, info := range mountinfo.Beneath(r.proc.Mounts, root.Real) {
 		t, ended := r.task(), make(chan error, 1)
-		t.takes(share)
+		t.share.Store(share)
 		go func() {
 			ended <- r.submount(ctx, root, info, t)
 			t.At("", "")
 		}()
 		select {
 		case err := <-ended:
-			t.takes(nil)
+			t.share.Store(nil)
 			first = cmp.Or(first, err)
 		case <-t.Stalled():
 			left = append(left, hanging{ended, share})

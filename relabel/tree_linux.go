@@ -94,12 +94,12 @@ func (r *run) all(ctx context.Context, path, label string, ask func() capabiliti
 	}
 	r.tell(func(report *Report) { report.Label = r.want })
 	if share := r.o.inner.share; share != nil {
-		r.main.takes(share)
+		r.main.share.Store(share)
 	} else if share, err = process.enter(ctx, runFiles+leastFiles); err != nil {
 		return err
 	} else {
-		r.main.takes(share)
-		defer func() { r.main.has().close() }()
+		r.main.share.Store(share)
+		defer func() { r.main.share.Load().close() }()
 	}
 	if err := r.prepare(); err != nil {
 		return err
@@ -282,7 +282,7 @@ func (r *run) lockRoot(ctx context.Context, root *mount) (*commit.Lock, error) {
 		r.note("no lock was taken: %v", r.locks.Err)
 		return nil, nil
 	}
-	share := r.main.has()
+	share := r.main.share.Load()
 	defer share.waits(false)
 	wait := func(holder string) {
 		share.waits(true) // so that other volumes do not wait for who has the lock

@@ -9,7 +9,7 @@
 //
 // There is one limit. A call that has taken half of it has another worker begin in
 // place of its own, which has the other half to show that the walk goes on; one that
-// has taken all of it hangs. A run that was stopped has half of it to end.
+// has taken all of it hangs. A run that was stopped has half of it to end: two looks.
 package watch
 
 import (
@@ -24,8 +24,6 @@ const (
 	Limit = time.Second
 	// Every is how often a run is looked at.
 	Every = Limit / 4
-	// Grace is how long a run that was stopped is waited for.
-	Grace = Limit / 2
 
 	hangs  = int(Limit / Every) // looks
 	heldUp = hangs / 2
@@ -36,9 +34,8 @@ type Call struct{ Call, Path string }
 
 // Activity is what a goroutine of a run does. The zero Activity is not ready: see New.
 type Activity struct {
-	mu      sync.Mutex
-	call    Call // under way; none between calls
-	workers iter.Seq[*Worker]
+	mu   sync.Mutex
+	call Call // under way; none between calls
 
 	stalled chan struct{}
 	place   place
@@ -58,37 +55,22 @@ func (a *Activity) At(call, path string) {
 	a.mu.Unlock()
 }
 
-// Walk says that these workers are at work in place of the goroutine; with nil, that
-// they have ended.
-func (a *Activity) Walk(workers iter.Seq[*Worker]) {
-	a.mu.Lock()
-	a.call, a.workers = Call{}, workers
-	a.mu.Unlock()
-}
-
-func (a *Activity) now() (Call, iter.Seq[*Worker]) {
+// Now is the goroutine's own call that is under way, if there is one.
+func (a *Activity) Now() Call {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.call, a.workers
+	return a.call
 }
 
-// Call is the goroutine's own call that is under way; "" if there is none.
-func (a *Activity) Call() string {
-	call, _ := a.now()
-	return call.Call
-}
-
-// UnderWay lists the calls that have not returned.
-func (a *Activity) UnderWay() (calls []Call) {
-	call, workers := a.now()
-	if call != (Call{}) {
+// UnderWay lists the calls that have not returned: the goroutine's own, and those of
+// the workers for which it waits.
+func (a *Activity) UnderWay(workers iter.Seq[*Worker]) (calls []Call) {
+	if call := a.Now(); call != (Call{}) {
 		calls = append(calls, call)
 	}
-	if workers != nil {
-		for w := range workers {
-			if w.Busy() {
-				calls = append(calls, w.Call())
-			}
+	for w := range workers {
+		if w.Busy() {
+			calls = append(calls, w.Call())
 		}
 	}
 	return calls
@@ -97,21 +79,20 @@ func (a *Activity) UnderWay() (calls []Call) {
 // Stalled is closed once the activity has not moved for the limit.
 func (a *Activity) Stalled() <-chan struct{} { return a.stalled }
 
-// Look says whether the activity moves, and how many of its calls hang; it replaces
-// workers that are held up.
-func (a *Activity) Look() (moves bool, hung int) {
-	call, workers := a.now()
+// Look says whether the activity moves, or its workers do, and how many of its calls
+// hang; it replaces workers that are held up.
+func (a *Activity) Look(workers iter.Seq[*Worker]) (moves bool, hung int) {
+	call := a.Now()
 	a.place.look(call)
 	switch {
-	case workers != nil:
-		for w := range workers {
-			moves = w.look(&hung) || moves
-		}
 	case call == Call{}:
 	case a.place.age < hangs:
 		moves = true
 	default:
 		hung = 1
+	}
+	for w := range workers {
+		moves = w.look(&hung) || moves
 	}
 	if hung > 0 && !moves {
 		select {

@@ -12,25 +12,28 @@ import (
 // looks is how many looks the limit has.
 const looks = int(watch.Limit / watch.Every)
 
+// none are the workers of who has none.
+func none(func(*watch.Worker) bool) {}
+
 // TestActivity: a call hangs when it has taken the limit, and one that returns in time
 // does not.
 func TestActivity(t *testing.T) {
 	a := watch.New()
 	a.At("openat", "/v")
 	for i := range looks {
-		if moves, hung := a.Look(); !moves || hung > 0 {
+		if moves, hung := a.Look(none); !moves || hung > 0 {
 			t.Errorf("look %d: moves %t, %d hang", i, moves, hung)
 		}
 	}
 	a.At("statx", "/v")
-	if moves, hung := a.Look(); !moves || hung > 0 {
+	if moves, hung := a.Look(none); !moves || hung > 0 {
 		t.Errorf("the next call: moves %t, %d hang", moves, hung)
 	}
 	for range looks {
-		a.Look()
+		a.Look(none)
 	}
-	if moves, hung := a.Look(); moves || hung != 1 || !slices.Equal(a.UnderWay(), []watch.Call{{"statx", "/v"}}) {
-		t.Errorf("moves %t, %d hang, %v is under way", moves, hung, a.UnderWay())
+	if moves, hung := a.Look(none); moves || hung != 1 || !slices.Equal(a.UnderWay(none), []watch.Call{{"statx", "/v"}}) {
+		t.Errorf("moves %t, %d hang, %v is under way", moves, hung, a.UnderWay(none))
 	}
 	select {
 	case <-a.Stalled():
@@ -38,8 +41,8 @@ func TestActivity(t *testing.T) {
 		t.Error("nobody is told")
 	}
 	a.At("", "")
-	if moves, hung := a.Look(); moves || hung > 0 || len(a.UnderWay()) > 0 {
-		t.Errorf("between calls: moves %t, %d hang, %v is under way", moves, hung, a.UnderWay())
+	if moves, hung := a.Look(none); moves || hung > 0 || len(a.UnderWay(none)) > 0 {
+		t.Errorf("between calls: moves %t, %d hang, %v is under way", moves, hung, a.UnderWay(none))
 	}
 }
 
@@ -54,12 +57,12 @@ func TestReplaced(t *testing.T) {
 		workers[i].Replace = func() bool { replaced[i]++; return can }
 	}
 	a := watch.New()
-	a.Walk(func(yield func(*watch.Worker) bool) {
+	walk := func(yield func(*watch.Worker) bool) {
 		_ = yield(&workers[0]) && yield(&workers[1])
-	})
+	}
 	look := func() (hung int) {
 		at[1]++
-		moves, hung := a.Look()
+		moves, hung := a.Look(walk)
 		if !moves {
 			t.Error("it does not move")
 		}
