@@ -127,7 +127,7 @@ func TestGroupStopFrozen(t *testing.T) {
 	until(t, "the walk begins", func() bool { return at.walks.Load() == 1 })
 	ice.freeze(t)
 	close(at.open)
-	until(t, "it hangs", func() bool { _, n := threads(t); return n > 0 })
+	until(t, "it hangs", func() bool { return hangs(t) })
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	if err := g.Stop(ctx, root); !errors.As(err, new(*Hung)) && !errors.Is(err, context.DeadlineExceeded) {
