@@ -107,6 +107,9 @@ func (r *Restore) last(was string) (Result, error) {
 	if e := c.PutBack(r.Header.Former.Label, r.Header.Former.None); e != 0 {
 		return Result{Outcome: Failed, Op: "fsetxattr", Err: e}, nil
 	}
+	if secctx.IsSeal(was, c.Want) {
+		c.Note("the root is sealed, as it was: an earlier run did not complete, and may have a record of its own")
+	}
 	return Result{Outcome: Restored}, c.Sync("fsync", sys.Fsync)
 }
 
