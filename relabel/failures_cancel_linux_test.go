@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -241,14 +242,18 @@ func TestHungSecondReading(t *testing.T) {
 		r := &run{}
 		r.main = r.task()
 		_, err := r.lead(ctx, func(context.Context) error {
-			revoke := func() { revoked = true }
+			revoke := func() {
+				r.main.At("fsetxattr", "/volume")
+				r.main.At("", "")
+				revoked = true
+			}
 			r.second.Store(&revoke)
 			r.main.At("getdents64", "/volume")
 			cancel()
 			<-goOn
 			return nil
 		})
-		if hung := (*Hung)(nil); !errors.As(err, &hung) || !revoked {
+		if hung := (*Hung)(nil); !errors.As(err, &hung) || !revoked || !slices.Equal(hung.Calls, []HungCall{{"getdents64", "/volume"}}) {
 			t.Errorf("%v, revoked: %t", err, revoked)
 		}
 		close(goOn)

@@ -72,6 +72,7 @@ func (r *run) attend(ctx context.Context, done <-chan error) error {
 	defer tick.Stop()
 	stop, looks := ctx.Done(), 0 // since it was stopped
 	var revoked <-chan struct{}
+	var late []HungCall // before revoke, which makes calls in the name of the run
 	var err error
 	for {
 		select {
@@ -94,6 +95,7 @@ func (r *run) attend(ctx context.Context, done <-chan error) error {
 			switch looks {
 			case 1:
 				r.callOff()
+				late = r.underWay()
 				revoked = r.revoke()
 			case 2:
 				select {
@@ -103,7 +105,10 @@ func (r *run) attend(ctx context.Context, done <-chan error) error {
 					for _, t := range r.everyTask() {
 						t.share.Load().waits(true)
 					}
-					return &Hung{Calls: r.underWay(), Cause: context.Cause(ctx)}
+					if calls := r.underWay(); len(calls) > 0 {
+						late = calls
+					}
+					return &Hung{Calls: late, Cause: context.Cause(ctx)}
 				}
 			}
 		}
