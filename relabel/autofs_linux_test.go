@@ -127,9 +127,9 @@ func TestAutomountInside(t *testing.T) {
 // TestAutomountRoot: a root that is an automount is what that mounts.
 func TestAutomountRoot(t *testing.T) {
 	for name, call := range map[string]func(at string) error{
-		"Tree": func(at string) error { _, err := Tree(t.Context(), at, newLabel, Options{}); return err },
+		"Tree": func(at string) error { _, err := Tree(t.Context(), at, newLabel, nil); return err },
 		"Labelled": func(at string) error {
-			if ok, err := Labelled(at, newLabel, Root); ok || err != nil {
+			if ok, err := isLabelled(at, newLabel, TrustRoot); ok || err != nil {
 				return fmt.Errorf("%t, %w", ok, err)
 			}
 			return Chcon(at, newLabel, true)
@@ -151,7 +151,7 @@ func TestAutomountRoot(t *testing.T) {
 	}
 	at := on(t, "tmpfs")
 	n := automount(t, at, true)
-	if r, err := Tree(t.Context(), at, newLabel, Options{}); !errors.Is(err, os.ErrNotExist) || pathOf(err) != at || n.Load() != 1 {
+	if r, err := Tree(t.Context(), at, newLabel, nil); !errors.Is(err, os.ErrNotExist) || pathOf(err) != at || n.Load() != 1 {
 		t.Errorf("nothing is mounted: %+v, %v, triggered %d times", r, err, n.Load())
 	}
 }

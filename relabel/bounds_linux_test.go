@@ -127,11 +127,11 @@ func BenchmarkFirst(b *testing.B) {
 			var firsts time.Duration
 			for i := 0; b.Loop(); i++ {
 				first, began := time.Duration(0), time.Now()
-				r, err := Tree(b.Context(), root, []string{newLabel, oldLabel}[i%2], Options{OnChange: func(string, string) {
+				r, err := Tree(b.Context(), root, []string{newLabel, oldLabel}[i%2], &Options{Trace: &Trace{Change: func(string, string) {
 					if first == 0 {
 						first = time.Since(began)
 					}
-				}, Threads: 1})
+				}}, Workers: 1})
 				if err != nil || r.Written != 30_001 {
 					b.Fatalf("%+v, %v", r, err)
 				}
@@ -234,22 +234,22 @@ func TestAllocations(t *testing.T) {
 		n++ // another label: everything is wrong
 		for i, state := range []string{"wrong", "right"} {
 			label := fmt.Sprintf("system_u:object_r:container_file_t:s0:c%d", n)
-			o := Options{Threads: 1, NoSync: true}
+			o := Options{Workers: 1, Advanced: Advanced{NoSync: true}}
 			if d := allocated(many, label, m, o) - allocated(few, label, m, o); d >= most {
 				t.Errorf("%s, all %s: %d more allocations for %d more files", name, state, d, more)
 			}
-			o.OnBegin, o.Throttle = func(func() State) {}, func(context.Context, int) {}
+			o.Progress, o.Throttle = new(Progress), func(context.Context, int) error { return nil }
 			if d := allocated(many, label, m, o) - allocated(few, label, m, o); d >= most {
 				t.Errorf("%s: held back: %d more allocations for %d more files", name, d, more)
 			}
 			if i == 0 || m.way != xattrio.ByName || !m.clones {
 				continue
 			}
-			// A path for each change is what OnChange costs: the control.
+			// A path for each change is what Trace.Change costs: the control.
 			label += ",c999"
-			o.OnChange = func(string, string) {}
+			o.Trace = &Trace{Change: func(string, string) {}}
 			if d := allocated(many, label, m, o) - allocated(few, label, m, o); d < int64(more) {
-				t.Errorf("control: %s: only %d more allocations with OnChange", name, d)
+				t.Errorf("control: %s: only %d more allocations with Trace.Change", name, d)
 			}
 		}
 	}

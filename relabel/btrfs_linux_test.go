@@ -74,20 +74,20 @@ func TestBtrfsInPlace(t *testing.T) {
 	since(t, root)
 	for what, c := range map[string]struct {
 		wrong    int
-		throttle func(context.Context, int)
+		throttle func(context.Context, int) error
 	}{
-		"few": {wrong: 1}, "many": {wrong: dirs}, "throttled": {wrong: 1, throttle: func(context.Context, int) {}},
+		"few": {wrong: 1}, "many": {wrong: dirs}, "throttled": {wrong: 1, throttle: func(context.Context, int) error { return nil }},
 	} {
 		for d := range c.wrong {
 			treetest.Set(t, root, below(d, 0), oldLabel)
 		}
-		for _, throttle := range []func(context.Context, int){c.throttle, nil} {
-			r, err := Tree(t.Context(), root, newLabel, Options{Skip: SkipUnchanged, Throttle: throttle})
+		for _, throttle := range []func(context.Context, int) error{c.throttle, nil} {
+			r, err := Tree(t.Context(), root, newLabel, &Options{Trust: TrustUnchanged, Throttle: throttle})
 			if adds(t, r); err != nil || r.Since.IsZero() || r.Written != 0 || r.Unchanged != dirs {
 				t.Errorf("%s: %+v, %v", what, r, err)
 			}
 		}
-		r, err := Tree(t.Context(), root, newLabel, Options{})
+		r, err := Tree(t.Context(), root, newLabel, nil)
 		if adds(t, r); err != nil || r.Written < int64(c.wrong) { // two workers may write a file of many names
 			t.Errorf("%s: %+v, %v", what, r, err)
 		}
@@ -132,7 +132,7 @@ func TestBtrfsCreated(t *testing.T) {
 		treetest.Set(t, root, fmt.Sprintf("a0/f%d", i), oldLabel)
 	}
 	made := 0
-	r, err := Tree(t.Context(), root, newLabel, Options{Threads: 1, OnChange: func(string, string) {
+	r, err := Tree(t.Context(), root, newLabel, &Options{Workers: 1, Trace: &Trace{Change: func(string, string) {
 		for i := range 9 {
 			if d := filepath.Join(root, fmt.Sprintf("a%d/d", i)); labelOf(t, d) != newLabel {
 				made++
@@ -141,7 +141,7 @@ func TestBtrfsCreated(t *testing.T) {
 				}
 			}
 		}
-	}})
+	}}})
 	adds(t, r)
 	if err != nil || !r.Complete || made < 9 {
 		t.Errorf("%+v, %v, %d made", r, err, made)

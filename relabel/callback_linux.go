@@ -37,8 +37,9 @@ func (r *run) lead(ctx context.Context, what func(ctx context.Context) error) (R
 			}
 			done <- err
 		}()
-		if r.o.OnBegin != nil {
-			r.call("OnBegin", "", func() { r.o.OnBegin(r.state) })
+		if r.o.Progress != nil {
+			state := r.state
+			r.o.Progress.state.Store(&state)
 		}
 		err = what(ctx)
 		returned = true
@@ -49,7 +50,7 @@ func (r *run) lead(ctx context.Context, what func(ctx context.Context) error) (R
 	blown := r.blown
 	r.mu.Unlock()
 	r.stop(nil)
-	if blown != nil && !errors.As(err, new(*Panic)) {
+	if blown != nil && !errors.As(err, new(*PanicError)) {
 		err = blown
 	}
 	return r.soFar(begin), err
@@ -125,7 +126,9 @@ func (r *run) throttler(ctx context.Context) *throttler {
 			close(t.ended)
 		}()
 		for entries := range t.work {
-			r.o.Throttle(ctx, entries)
+			if err := r.o.Throttle(ctx, entries); err != nil {
+				r.stop(err) // of no effect where ctx has ended
+			}
 			r.callEnds(t.c)
 			t.done <- struct{}{}
 		}
@@ -182,7 +185,7 @@ func (r *run) isOff() bool {
 
 // blow stops the run for a panic with that value; nil stands for runtime.Goexit.
 func (r *run) blow(callback string, value any) error {
-	p := &Panic{Callback: callback, Value: value, Stack: debug.Stack()}
+	p := &PanicError{Callback: callback, Value: value, Stack: debug.Stack()}
 	r.mu.Lock()
 	if r.blown == nil {
 		r.blown = p
@@ -242,13 +245,13 @@ func (w *worker) reportFailure(path, op string, err error) {
 }
 
 func (w *worker) skip(path, reason string) {
-	if w.o.OnSkip != nil {
+	if w.trace.Skip != nil {
 		w.telling(func() { w.run.skip(path, reason) })
 	}
 }
 
 func (w *worker) change(d *dir, t xattrio.Target, from string) {
-	if w.o.OnChange != nil {
+	if w.trace.Change != nil {
 		w.telling(func() { w.run.change(d, t, from) })
 	}
 }

@@ -27,18 +27,21 @@ func (r recording) Keep([]undo.Page) error  { r.keep(); return nil }
 // callbacks are runs in which f is called as the callback named so; hold makes a
 // volume wait.
 var callbacks = map[string]func(f func()) Options{
-	"OnBegin":   func(f func()) Options { return Options{OnBegin: func(func() State) { f() }} },
-	"OnChange":  func(f func()) Options { return Options{OnChange: func(string, string) { f() }} },
-	"OnFailure": func(f func()) Options { return Options{OnFailure: func(error) { f() }} },
-	"OnSkip":    func(f func()) Options { return Options{OnSkip: func(string, string) { f() }, OneFilesystem: true} },
-	"OnNote":    func(f func()) Options { return Options{OnNote: func(string) { f() }, Skip: SkipUnchanged} },
-	"OnWait":    func(f func()) Options { return Options{OnWait: func(string) { f() }} },
-	"Throttle":  func(f func()) Options { return Options{Throttle: func(context.Context, int) { f() }} },
+	"Trace.Change":  func(f func()) Options { return Options{Trace: &Trace{Change: func(string, string) { f() }}} },
+	"Trace.Failure": func(f func()) Options { return Options{Trace: &Trace{Failure: func(error) { f() }}} },
+	"Trace.Skip": func(f func()) Options {
+		return Options{Trace: &Trace{Skip: func(string, string) { f() }}, OneFilesystem: true}
+	},
+	"Trace.Note": func(f func()) Options {
+		return Options{Trace: &Trace{Note: func(string) { f() }}, Trust: TrustUnchanged}
+	},
+	"Trace.Wait": func(f func()) Options { return Options{Trace: &Trace{Wait: func(string) { f() }}} },
+	"Throttle":   func(f func()) Options { return Options{Throttle: func(context.Context, int) error { f(); return nil }} },
 	"Recorder.Begin": func(f func()) Options {
-		return Options{OneFilesystem: true, Recorder: recording{f, func() {}}}
+		return Options{OneFilesystem: true, Advanced: Advanced{Recorder: recording{f, func() {}}}}
 	},
 	"Recorder.Keep": func(f func()) Options {
-		return Options{OneFilesystem: true, Recorder: recording{func() {}, f}}
+		return Options{OneFilesystem: true, Advanced: Advanced{Recorder: recording{func() {}, f}}}
 	},
 }
 
@@ -49,11 +52,11 @@ func called(t *testing.T, name string) (root string, release func()) {
 	root = grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir d%d x5\nfile d1/f%03d x200\ndir m\nmount m tmpfs\nfile m/f\n")
 	release = func() {}
 	switch name {
-	case "OnFailure":
+	case "Trace.Failure":
 		path := filepath.Join(root, "d1", "f007")
 		immutable(t, path, true)
 		t.Cleanup(func() { immutable(t, path, false) })
-	case "OnWait":
+	case "Trace.Wait":
 		l := commit.OpenLocks()
 		st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(root))
 		held, err := l.Take(t.Context(), st, root, nil)
@@ -82,12 +85,13 @@ func TestCallbackBlocks(t *testing.T) {
 		all.Go(func() {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			r, err := Tree(ctx, roots[name], newLabel, options(func() {
+			o := options(func() {
 				cancel()
 				<-back
-			}))
+			})
+			r, err := Tree(ctx, roots[name], newLabel, &o)
 			adds(t, r)
-			var hung *Hung
+			var hung *HungError
 			if !errors.As(err, &hung) || hung.Calls[0].Call != theCallers+name || !errors.Is(err, context.Canceled) {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -98,7 +102,7 @@ func TestCallbackBlocks(t *testing.T) {
 	until(t, "files are closed", func() bool { return openFiles(t) < files })
 	for name, root := range roots { // at once: each waits a second for a run whose claim it finds
 		all.Go(func() {
-			if _, err := Tree(t.Context(), root, labelA, Options{}); err != nil && name != "OnFailure" {
+			if _, err := Tree(t.Context(), root, labelA, nil); err != nil && name != "Trace.Failure" {
 				t.Errorf("%s: %v", name, err)
 			}
 		})
@@ -108,7 +112,7 @@ func TestCallbackBlocks(t *testing.T) {
 	nothingLeft(t, goroutines, files)
 }
 
-// TestStallBlocks: OnStall too, which no goroutine of the run waits for.
+// TestStallBlocks: Trace.Stall too, which no goroutine of the run waits for.
 func TestStallBlocks(t *testing.T) {
 	vol := treetest.Fresh(t, "ext4")
 	root := grow(t, vol, "default label="+oldLabel+"\ndir .\nfile f\n") // of more, each worker that relieves another would hang too
@@ -117,15 +121,15 @@ func TestStallBlocks(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var once sync.Once
 	back := make(chan bool)
-	_, err := Tree(ctx, root, newLabel, Options{
-		Throttle: func(context.Context, int) { once.Do(func() { ice.freeze(t) }) },
-		OnStall: func([]HungCall) {
+	_, err := Tree(ctx, root, newLabel, &Options{
+		Throttle: func(context.Context, int) error { once.Do(func() { ice.freeze(t) }); return nil },
+		Trace: &Trace{Stall: func([]HungCall) {
 			cancel()
 			<-back
-		},
+		}},
 	})
-	var hung *Hung
-	if !errors.As(err, &hung) || hung.Calls[0].Call != theCallers+"OnStall" {
+	var hung *HungError
+	if !errors.As(err, &hung) || hung.Calls[0].Call != theCallers+"Trace.Stall" {
 		t.Error(err)
 	}
 	ice.thaw(t)
@@ -152,15 +156,15 @@ func TestCallbackPanics(t *testing.T) {
 		for what, blow := range map[string]func(){"panic": func() { panic(errors.ErrUnsupported) }, "Goexit": runtime.Goexit} {
 			root, release := called(t, name)
 			goroutines, files := runtime.NumGoroutine(), openFiles(t)
-			if name == "OnWait" { // the lock is released meanwhile
+			if name == "Trace.Wait" { // the lock is released meanwhile
 				was := blow
 				blow = func() { release(); was() }
 				files -= 2
 			}
 			var once sync.Once
 			o := options(func() { once.Do(blow) })
-			returned, value := ends(func() { _, _ = Tree(t.Context(), root, newLabel, o) })
-			p, _ := value.(*Panic)
+			returned, value := ends(func() { _, _ = Tree(t.Context(), root, newLabel, &o) })
+			p, _ := value.(*PanicError)
 			switch {
 			case what == "Goexit" && (returned || value != nil):
 				t.Errorf("%s, %s: returned %t, panicked %v", name, what, returned, value)
@@ -171,7 +175,7 @@ func TestCallbackPanics(t *testing.T) {
 				t.Errorf("%s, %s: the root vouches", name, what)
 			}
 			nothingLeft(t, goroutines, files)
-			if _, err := Tree(t.Context(), root, newLabel, Options{}); err != nil && name != "OnFailure" {
+			if _, err := Tree(t.Context(), root, newLabel, nil); err != nil && name != "Trace.Failure" {
 				t.Errorf("%s, %s: %v", name, what, err)
 			}
 		}
@@ -186,13 +190,13 @@ func TestCallbackPanicsLast(t *testing.T) {
 		treetest.Set(t, root, ".", rootLabel)
 		goroutines, files := runtime.NumGoroutine(), openFiles(t)
 		_, value := ends(func() {
-			_, _ = Tree(t.Context(), root, newLabel, Options{OnChange: func(path, _ string) {
+			_, _ = Tree(t.Context(), root, newLabel, &Options{Trace: &Trace{Change: func(path, _ string) {
 				if path == root || rootLabel == newLabel {
 					panic("last")
 				}
-			}})
+			}}})
 		})
-		if p, _ := value.(*Panic); p == nil || p.Value != "last" || labelOf(t, root) == newLabel {
+		if p, _ := value.(*PanicError); p == nil || p.Value != "last" || labelOf(t, root) == newLabel {
 			t.Errorf("%v; the root bears %s", value, labelOf(t, root))
 		}
 		nothingLeft(t, goroutines, files)
@@ -209,9 +213,9 @@ func TestRestorePanics(t *testing.T) {
 			blow()
 		}
 		returned, value := ends(func() {
-			_, _ = Restore(t.Context(), root, undo.Header{Label: newLabel, Former: undo.Former{Label: oldLabel}}, pages, Options{})
+			_, _ = Restore(t.Context(), root, undo.Header{Label: newLabel, Former: undo.Former{Label: oldLabel}}, pages, nil)
 		})
-		if p, _ := value.(*Panic); returned || what == "panic" && (p == nil || p.Value != "boom") {
+		if p, _ := value.(*PanicError); returned || what == "panic" && (p == nil || p.Value != "boom") {
 			t.Errorf("%s: returned %t, panicked %v", what, returned, value)
 		}
 		nothingLeft(t, goroutines, files)
@@ -224,15 +228,15 @@ func TestGroupPanics(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), seventyOne)
 	goroutines, files := runtime.NumGoroutine(), openFiles(t)
 	begin := make(chan bool)
-	g := Group{Options: Options{Throttle: func(context.Context, int) {
+	g := Group{Options: Options{Throttle: func(context.Context, int) error {
 		<-begin
 		panic("boom")
 	}}}
 	var all sync.WaitGroup
 	for range 5 {
 		all.Go(func() {
-			_, value := ends(func() { _, _ = g.Tree(t.Context(), root, newLabel) })
-			if p, _ := value.(*Panic); p == nil || p.Value != "boom" {
+			_, value := ends(func() { _, _ = g.Tree(t.Context(), root, newLabel, TrustNothing) })
+			if p, _ := value.(*PanicError); p == nil || p.Value != "boom" {
 				t.Errorf("panicked %v", value)
 			}
 		})
@@ -245,13 +249,13 @@ func TestGroupPanics(t *testing.T) {
 	left := asks(ctx, &g, root, newLabel)
 	callers(t, &g, 1)
 	cancel()
-	if got := <-left; !errors.As(got.err, new(*Pending)) {
+	if got := <-left; !errors.As(got.err, new(*PendingError)) {
 		t.Error(got.err)
 	}
 	close(begin)
-	until(t, "the run ends", func() bool { return len(g.Progress()) == 0 })
-	var p *Panic
-	if _, err := g.Tree(t.Context(), root, newLabel); !errors.As(err, &p) || p.Value != "boom" {
+	until(t, "the run ends", func() bool { return len(g.Work()) == 0 })
+	var p *PanicError
+	if _, err := g.Tree(t.Context(), root, newLabel, TrustNothing); !errors.As(err, &p) || p.Value != "boom" {
 		t.Error(err)
 	}
 	nothingLeft(t, goroutines, files)

@@ -31,11 +31,13 @@ func stopped(t *testing.T, root, label string, n int) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	asked := 0
-	r, err := Tree(ctx, root, label, Options{Threads: 1, NoSync: true, Throttle: func(ctx context.Context, entries int) {
+	r, err := Tree(ctx, root, label, &Options{Workers: 1, Advanced: Advanced{NoSync: true}, Throttle: func(ctx context.Context, entries int) error {
 		if asked += entries; asked > n {
 			cancel()
 			<-ctx.Done()
 		}
+
+		return nil
 	}})
 	adds(t, r)
 	if !errors.Is(err, context.Canceled) || r.Complete {
@@ -83,17 +85,17 @@ func sealEach(t *testing.T, root string, labels []string) {
 			t.Errorf("%q: stopped at %d of %s, it has %s", labels, n, want, labelOf(t, root))
 		}
 		for _, label := range labels {
-			if ok, err := Labelled(root, label, Root); ok || err != nil {
+			if ok, err := isLabelled(root, label, TrustRoot); ok || err != nil {
 				t.Errorf("%q: stopped at %d of %s, it is labelled %s: %t, %v", labels, n, want, label, ok, err)
 			}
 		}
 	}
-	r, err := Tree(t.Context(), root, labels[0], Options{Skip: SkipRoot, DryRun: true})
+	r, err := Check(t.Context(), root, labels[0], &Options{Trust: TrustRoot})
 	if err != nil || r.Trusted {
 		t.Errorf("%q: %+v, %v", labels, r, err)
 	}
 	want := labels[len(labels)-1]
-	r, err = Tree(t.Context(), root, want, Options{NoSync: true, Exact: true})
+	r, err = Tree(t.Context(), root, want, &Options{Advanced: Advanced{NoSync: true, Exact: true}})
 	adds(t, r)
 	if err != nil || !r.Complete || len(bearing(t, root, want)) != len(treetest.Read(t, root)) {
 		t.Errorf("%q: %+v, %v", labels, r, err)
@@ -124,7 +126,8 @@ func TestSealWithoutClaim(t *testing.T) {
 // unlocked is Tree where the lock is not shared, as between pods that have a /run
 // of their own, or nodes.
 func unlocked(ctx context.Context, path, label string, o Options) (Report, error) {
-	r := &run{o: o, report: Report{Root: path, Label: label}}
+	r := newRun(o)
+	r.report = Report{Root: path, Label: label}
 	r.main = r.task()
 	var err error
 	if r.want, err = secctx.Canonical(label); err == nil {
@@ -173,11 +176,11 @@ func TestTwoRuns(t *testing.T) {
 			var after atomic.Bool // one had been committed when the other began
 			for i, label := range labels {
 				both.Go(func() {
-					reports[i], errs[i] = unlocked(t.Context(), root, label, Options{NoSync: true, Threads: 1 + round%3, OnChange: func(path, from string) {
+					reports[i], errs[i] = unlocked(t.Context(), root, label, Options{Advanced: Advanced{NoSync: true}, Workers: 1 + round%3, Trace: &Trace{Change: func(path, from string) {
 						if path == root && from == labels[1-i] {
 							after.Store(true)
 						}
-					}})
+					}}})
 				})
 			}
 			both.Wait()
@@ -225,11 +228,11 @@ func TestOvertaken(t *testing.T) {
 		root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\n"+some)
 		treetest.Set(t, root, ".", from)
 		n := 0
-		r, err := Tree(t.Context(), root, newLabel, Options{Threads: 1, OnChange: func(string, string) {
+		r, err := Tree(t.Context(), root, newLabel, &Options{Workers: 1, Trace: &Trace{Change: func(string, string) {
 			if n++; n == 100 {
 				treetest.Set(t, root, ".", theirs)
 			}
-		}})
+		}}})
 		adds(t, r)
 		if !errors.Is(err, ErrOvertaken) || r.Complete || !strings.Contains(err.Error(), theirs) || pathOf(err) != root {
 			t.Errorf("from %s: %+v, %v", from, r, err)
@@ -248,11 +251,13 @@ func TestOvertakenSoon(t *testing.T) {
 	treetest.Need(t, "root")
 	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\nfile f%05d x9000\n")
 	asked := 0
-	r, err := Tree(t.Context(), root, newLabel, Options{Threads: 1, NoSync: true, Throttle: func(_ context.Context, n int) {
+	r, err := Tree(t.Context(), root, newLabel, &Options{Workers: 1, Advanced: Advanced{NoSync: true}, Throttle: func(_ context.Context, n int) error {
 		if asked += n; asked == n {
 			treetest.Set(t, root, ".", "system_u:object_r:default_t:s0:c7,c8")
 			time.Sleep(commit.Every) // then it is looked at again
 		}
+
+		return nil
 	}})
 	adds(t, r)
 	if !errors.Is(err, ErrOvertaken) || r.Written > 100 {
@@ -269,24 +274,24 @@ func TestSealWanted(t *testing.T) {
 	seal := labelOf(t, root)
 	not := func(what string) {
 		t.Helper()
-		for _, depth := range []Depth{Root, Top} {
-			if ok, err := Labelled(root, seal, depth); ok || err != nil {
+		for _, depth := range []Trust{TrustRoot, TrustTop} {
+			if ok, err := isLabelled(root, seal, depth); ok || err != nil {
 				t.Errorf("%s: labelled %t, %v", what, ok, err)
 			}
 		}
-		if is, err := Interrupted(root, seal); !is || err != nil {
+		if is, err := isInterrupted(root, seal); !is || err != nil {
 			t.Errorf("%s: interrupted %t, %v", what, is, err)
 		}
 	}
 	not("stopped")
-	if r, err := Tree(t.Context(), root, seal, Options{Skip: SkipRoot, DryRun: true}); err != nil || r.Trusted || r.Complete {
+	if r, err := Check(t.Context(), root, seal, &Options{Trust: TrustRoot}); err != nil || r.Trusted || r.Complete {
 		t.Errorf("%+v, %v", r, err)
 	}
 	stopped(t, root, seal, 60)
 	if is := labelOf(t, root); is == seal || is == newLabel {
 		t.Errorf("stopped again, it has %s", is)
 	}
-	r, err := Tree(t.Context(), root, seal, Options{Skip: SkipRoot, NoSync: true})
+	r, err := Tree(t.Context(), root, seal, &Options{Trust: TrustRoot, Advanced: Advanced{NoSync: true}})
 	if err != nil || !r.Complete || len(bearing(t, root, seal)) != len(treetest.Read(t, root)) {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -304,9 +309,9 @@ func TestShared(t *testing.T) {
 	}
 	defer f.Close()
 	seen := false
-	r, err := Tree(t.Context(), root, newLabel, Options{NoSync: true, OnChange: func(string, string) {
+	r, err := Tree(t.Context(), root, newLabel, &Options{Advanced: Advanced{NoSync: true}, Trace: &Trace{Change: func(string, string) {
 		seen = seen || errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
-	}})
+	}}})
 	if err != nil || !r.Complete || !seen {
 		t.Errorf("seen: %t; %+v, %v", seen, r, err)
 	}
@@ -315,7 +320,7 @@ func TestShared(t *testing.T) {
 			t.Fatal(err)
 		}
 		label := map[bool]string{true: oldLabel, false: newLabel}[held]
-		r, err := Tree(t.Context(), root, label, Options{NoSync: true})
+		r, err := Tree(t.Context(), root, label, &Options{Advanced: Advanced{NoSync: true}})
 		if err != nil || !r.Complete || held && r.Elapsed < commit.Noticed {
 			t.Errorf("held: %t: %+v, %v", held, r, err)
 		}

@@ -23,25 +23,25 @@ func TestLastCommit(t *testing.T) {
 	treetest.Need(t, "root")
 	treetest.Each(t, func(t *testing.T, dir string) {
 		treetest.Build(t, dir, treetest.Text(t, grown))
-		if c, err := LastCommit(dir); err != nil || c != (Commit{}) {
+		if c, err := lastCommit(dir); err != nil || c != (Commit{}) {
 			t.Errorf("before: %+v, %v", c, err)
 		}
 		before := time.Now().Truncate(time.Second)
-		if r, err := Tree(t.Context(), dir, newLabel, Options{}); err != nil || !r.Complete {
+		if r, err := Tree(t.Context(), dir, newLabel, nil); err != nil || !r.Complete {
 			t.Fatal(r, err)
 		}
-		c, err := LastCommit(dir)
+		c, err := lastCommit(dir)
 		if err != nil || c.Label != newLabel || c.Entries != grownAll || c.Written != grownAll || c.Began.Before(before) || c.Ended.Before(c.Began) || c.Ended.After(time.Now()) {
 			t.Errorf("after: %+v, %v", c, err)
 		}
 		if err := unix.Setxattr(dir, commit.MarkName, []byte("version=1 label=x"), 0); err != nil {
 			t.Fatal(err)
 		}
-		if c, err := LastCommit(dir); err != nil || c != (Commit{}) {
+		if c, err := lastCommit(dir); err != nil || c != (Commit{}) {
 			t.Errorf("not a mark: %+v, %v", c, err)
 		}
 	})
-	if _, err := LastCommit("/nothere"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := lastCommit("/nothere"); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 }
@@ -59,11 +59,14 @@ func TestStateLastRun(t *testing.T) {
 	all := treetest.Count(t, dir).All
 	during := func(label string, o Options) (lastRun int64) {
 		t.Helper()
-		var state func() State
-		o.OnBegin = func(ask func() State) { state = ask }
-		o.Throttle = func(context.Context, int) { lastRun = max(lastRun, state().LastRun) }
-		o.Threads = 1
-		if _, err := Tree(t.Context(), dir, label, o); err != nil {
+		o.Progress = new(Progress)
+		o.Throttle = func(context.Context, int) error {
+			s, _ := o.Progress.State()
+			lastRun = max(lastRun, s.LastRun)
+			return nil
+		}
+		o.Workers = 1
+		if _, err := Tree(t.Context(), dir, label, &o); err != nil {
 			t.Fatal(err)
 		}
 		return lastRun
@@ -75,9 +78,9 @@ func TestStateLastRun(t *testing.T) {
 		want        int64
 	}{
 		{"no run before", newLabel, Options{}, 0},
-		{"the same label", newLabel, Options{DryRun: true}, all},
+		{"the same label", newLabel, Options{inner: inner{check: true}}, all},
 		{"another label", other, Options{}, all},
-		{"what changed alone", other, Options{Skip: SkipUnchanged}, 0},
+		{"what changed alone", other, Options{Trust: TrustUnchanged}, 0},
 		{"but for an exclusion", other, Options{Exclude: []string{sub}}, 0},
 		{"control: all again", newLabel, Options{}, all},
 	} {

@@ -25,7 +25,7 @@ func TestMarkCopied(t *testing.T) {
 		treetest.Build(t, to, treetest.Text(t, grown))
 		wg.Go(func() {
 			nextSecond()
-			if r, err := Tree(t.Context(), from, newLabel, Options{}); err != nil || !r.Complete {
+			if r, err := Tree(t.Context(), from, newLabel, nil); err != nil || !r.Complete {
 				t.Errorf("%s: %+v, %v", fs, r, err)
 			}
 			mark, err := getMark(from)
@@ -36,7 +36,7 @@ func TestMarkCopied(t *testing.T) {
 				t.Error(err)
 			}
 			treetest.Set(t, to, ".", newLabel)
-			if c, err := LastCommit(to); err != nil || c != (Commit{}) {
+			if c, err := lastCommit(to); err != nil || c != (Commit{}) {
 				t.Errorf("%s: %+v, %v", fs, c, err)
 			}
 			r := since(t, to)

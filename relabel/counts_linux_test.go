@@ -29,7 +29,7 @@ func TestSameCounts(t *testing.T) {
 			for _, dry := range []bool{true, false} {
 				root := mkdir(t, dir, fmt.Sprintf("%d-%t", threads, dry))
 				treetest.Build(t, root, half)
-				r, err := Tree(t.Context(), root, label, Options{Threads: threads, Exact: true, DryRun: dry})
+				r, err := Tree(t.Context(), root, label, &Options{Workers: threads, Advanced: Advanced{Exact: true}, inner: inner{check: dry}})
 				adds(t, r)
 				if err != nil || r.Complete == dry || r.Seen != want.Seen || r.Written != want.Written || r.Right != want.Right {
 					t.Errorf("%d workers, dry %t: %+v, %v; the oracle: %+v", threads, dry, r, err, want)
@@ -45,7 +45,7 @@ func TestSecondRun(t *testing.T) {
 	treetest.Each(t, func(t *testing.T, dir string) {
 		root := grow(t, dir, plain)
 		before := treetest.Snapshot(t, root+"/...")
-		if r, err := Tree(t.Context(), root, newLabel, Options{}); err != nil || r.Written != 46 {
+		if r, err := Tree(t.Context(), root, newLabel, nil); err != nil || r.Written != 46 {
 			t.Fatalf("%+v, %v", r, err)
 		}
 		first := treetest.Snapshot(t, root+"/...")
@@ -54,8 +54,8 @@ func TestSecondRun(t *testing.T) {
 				t.Errorf("the first run did nothing to %s", p)
 			}
 		}
-		for _, o := range []Options{{}, {Exact: true}, {Threads: 1}, {Skip: SkipTop}, {DryRun: true}} {
-			r, err := Tree(t.Context(), root, newLabel, o)
+		for _, o := range []Options{{}, {Advanced: Advanced{Exact: true}}, {Workers: 1}, {Trust: TrustTop}, {inner: inner{check: true}}} {
+			r, err := Tree(t.Context(), root, newLabel, &o)
 			adds(t, r)
 			if err != nil || !r.Complete || r.Written != 0 || r.Right != r.Seen {
 				t.Errorf("%+v, %v", r, err)
@@ -75,7 +75,7 @@ func TestDryRun(t *testing.T) {
 		treetest.Set(t, root, "d", newLabel)
 		before := treetest.Snapshot(t, root+"/...")
 		changes := map[string]string{}
-		r, err := Tree(t.Context(), root, newLabel, Options{DryRun: true, OnChange: func(path, from string) { changes[path] = from }})
+		r, err := Check(t.Context(), root, newLabel, &Options{inner: inner{check: true}, Trace: &Trace{Change: func(path, from string) { changes[path] = from }}})
 		adds(t, r)
 		if err != nil || r.Complete || r.Written != 44 || r.Right != 2 || len(changes) != 44 {
 			t.Errorf("%+v, %v, %d changes", r, err, len(changes))
@@ -112,7 +112,7 @@ func TestEqualLabels(t *testing.T) {
 	} {
 		for _, exact := range []bool{false, true} {
 			root := grow(t, on(t, "tmpfs"), "default label="+c.stored+"\ndir .\ndir d\nfile d/f\nlink l d\n")
-			r, err := Tree(t.Context(), root, c.want, Options{Exact: exact})
+			r, err := Tree(t.Context(), root, c.want, &Options{Advanced: Advanced{Exact: exact}})
 			adds(t, r)
 			if err != nil || !r.Complete || r.Written != c.written || r.Right != 4-c.written {
 				t.Errorf("%+v: %+v, %v", c, r, err)
@@ -139,8 +139,8 @@ func TestGuess(t *testing.T) {
 		}
 	}
 	for _, exact := range []bool{true, false} {
-		o := Options{Exact: exact, DryRun: exact}
-		r, err := Tree(t.Context(), root, newLabel, o)
+		o := Options{Advanced: Advanced{Exact: exact}, inner: inner{check: exact}}
+		r, err := Tree(t.Context(), root, newLabel, &o)
 		adds(t, r)
 		if err != nil || r.Seen != 1+dirs+dirs*files || r.Written+r.Right != r.Seen {
 			t.Errorf("%+v, %v", r, err)
@@ -213,7 +213,7 @@ func TestLongLabel(t *testing.T) {
 	for _, p := range []string{"f03", "d", "."} {
 		treetest.Set(t, root, p, long)
 	}
-	r, err := Tree(t.Context(), root, newLabel, Options{})
+	r, err := Tree(t.Context(), root, newLabel, nil)
 	adds(t, r)
 	if err != nil || !r.Complete || len(bearing(t, root, newLabel)) != 46 {
 		t.Errorf("%+v, %v", r, err)

@@ -4,6 +4,18 @@
 // parallel, anchored to descriptors, and so that the label on the root can be
 // trusted.
 //
+// A runtime that calls go-selinux's label.Relabel calls [Relabel] or
+// [RelabelContext] in its place; one with requests that have deadlines has a
+// [Group]. [Tree] has options and a report, [Check] writes nothing, and [Inspect]
+// asks the root alone.
+//
+// The root's label is a commit record: it is written last, when all else is on disk,
+// and only if nothing failed. Until then the root has a seal, another label that
+// vouches for nothing. Nothing outside the tree is labelled, whatever is renamed,
+// linked or mounted in it meanwhile. What could not be done is an error, a count or
+// a note. The contract stands in doc.go, with the test behind each sentence.
+package relabel
+
 // # The path
 //
 // Tree is read in this order:
@@ -13,7 +25,7 @@
 //	internal/policy     what the loaded policy makes of the label; why it refused one
 //	tree_linux.go       the path itself: open, lock, probe, walk, commit
 //	internal/commit     lock, seal, commit, mark: a root that vouches for what is true
-//	labelled_linux.go   is it labelled already?
+//	inspect_linux.go    what a root says of itself
 //	probes_linux.go     how many who ask so may hang
 //	mount_linux.go      each mount of the tree, as the walk sees it
 //	submount_linux.go   what is mounted beneath the root
@@ -30,6 +42,7 @@
 //	label_linux.go      one entry: read, compare, write
 //	overlay_linux.go    what overlayfs copies for a label
 //	kernel_linux.go     what this kernel can do
+//	trace.go            what a caller is told, or has logged
 //	callback_linux.go   the caller's code, which may panic, end or block
 //	events_linux.go     failures and changes, told one at a time
 //	report_linux.go     counts and notes, for the Report
@@ -52,7 +65,6 @@
 //	volume_linux.go     what tells one volume from another
 //	pending.go          how far it is
 //	dropin.go           Relabel and Chcon in place of go-selinux's
-//	commit_linux.go     what the last run left on a root, for whoever asks
 //
 // internal/xattrio reads and writes the label of an entry without opening it, in one
 // of three ways, and judges errnos; internal/watch tells which calls hang; internal/sys
@@ -142,12 +154,12 @@
 //     What is moved about meanwhile, or moved in from elsewhere, is nobody's
 //     promise; a second run finds it. (TestSwapKinds)
 //  8. Cancelling returns soon, with every goroutine ended unless a call hangs
-//     in the kernel; the error is then a *Hung and says where. When the last
+//     in the kernel; the error is then a *HungError and says where. When the last
 //     such call has returned, nothing of the run is left: no goroutine, no
 //     descriptor, no lock; until then the lock is held, under which it may yet
 //     write. A run after it writes only what is left. (TestCancelSoon,
 //     TestLeaks, TestThaw, TestLockIsNotCollected) A callback that does not
-//     return is a *Hung too, beside which nothing is held. (TestCallbackBlocks,
+//     return is a *HungError too, beside which nothing is held. (TestCallbackBlocks,
 //     TestStallBlocks) One that panics ends the run, sealed, and the panic goes
 //     on in the caller; so it is with runtime.Goexit. (TestCallbackPanics,
 //     TestCallbackPanicsLast, TestRestorePanics, TestGroupPanics)
@@ -157,7 +169,7 @@
 //     their contexts; volumes that hang, or whose lock is waited for, keep no
 //     other waiting while there are descriptors. (TestManyVolumes,
 //     TestFrozenVolumes, TestFrozenFile, TestWaitingVolumes, TestBudget,
-//     TestBudgetHung, TestBudgetTurn) Labelled, Interrupted and LastCommit wait
+//     TestBudgetHung, TestBudgetTurn) Inspect waits
 //     for no share; where some of them hang, further ones are an error at once.
 //     (TestProbeDead, TestProbeManyPaths)
 //  10. One relabel of a volume at a time, across processes, by a lock in the
@@ -180,8 +192,8 @@
 //     (TestGroupStop, TestGroupStopFrozen, TestGroupShutdown, TestGroupStopStorm)
 //  13. Relabel and Chcon behave as go-selinux's do, but for the differences that
 //     a table lists with their reasons. (TestDropinContract, TestDropinErrors,
-//     TestChconManyFailures)
-//  14. With SkipUnchanged, what was created in the tree or moved into it since the
+//     TestChconManyFailures, TestDropinWaits)
+//  14. With TrustUnchanged, what was created in the tree or moved into it since the
 //     last commit is found, wherever it is, and a Report says what was not
 //     looked at. What a run has proved decides which mark it may leave.
 //     (TestSkipUnchanged, TestSkipUnchangedHistories, TestSkipUnchangedWithout,
@@ -195,4 +207,3 @@
 //     left alone and named. The root comes last, and does not vouch for what was
 //     left alone. (TestRestoreLeavesAlone, TestRestoreElsewhere,
 //     TestRestoreSeals, TestRestoreRootFails, TestRestoreEscape)
-package relabel

@@ -3,9 +3,11 @@
 package relabel
 
 import (
+	"context"
 	"io/fs"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/opencontainers/selinux/go-selinux"
 
@@ -25,6 +27,20 @@ import (
 // label of fewer than three fields is an error that wraps go-selinux's
 // ErrInvalidLabel. The rest is Chcon(path, fileLabel, true).
 func Relabel(path, fileLabel string, shared bool) error {
+	return relabel(context.Background(), path, fileLabel, shared, dropinPatience)
+}
+
+// RelabelContext is Relabel that ctx can end, as it ends Tree. It waits for another
+// relabel of the volume as long as ctx lets it.
+func RelabelContext(ctx context.Context, path, fileLabel string, shared bool) error {
+	return relabel(ctx, path, fileLabel, shared, 0)
+}
+
+// dropinPatience is how long Relabel and Chcon wait for another relabel of the volume: as
+// long as the kubelet waits for a request.
+const dropinPatience = asLong
+
+func relabel(ctx context.Context, path, fileLabel string, shared bool, patience time.Duration) error {
 	if !selinux.GetEnabled() || fileLabel == "" {
 		return nil
 	}
@@ -36,7 +52,7 @@ func Relabel(path, fileLabel string, shared bool) error {
 		}
 		fileLabel = strings.Join(fields[:3], ":") + ":s0"
 	}
-	return Chcon(path, fileLabel, true)
+	return change(ctx, path, fileLabel, true, patience)
 }
 
 // Chcon takes the place of go-selinux's selinux.Chcon: it gives path the context
@@ -51,18 +67,19 @@ func Relabel(path, fileLabel string, shared bool) error {
 // at zero: the whole tree is looked at and strays are healed, the root is sealed
 // meanwhile and labelled last, if nothing failed, when all else is on disk. So
 // the root's label means the same whoever wrote it; a caller who wants it sooner
-// and weaker calls Tree with NoSync. So does one who wants to cancel, to know
-// what was skipped, or not to wait for another relabel of the same volume. A path
+// and weaker calls Tree with NoSync. What is left alone, or done otherwise than asked,
+// is logged with slog.Default. Another relabel of the same volume is waited for, but no
+// longer than two minutes (ErrLocked). A path
 // that is missing is an error; what is removed under the walk, path included, is
 // none.
 //
 // Without recurse only path itself is labelled; a directory under the same lock. One
 // that is gone is no error. A directory that was labelled so vouches for nothing beneath
-// it: do not let Options.Skip trust it.
+// it: do not trust it (Options.Trust).
 //
 // A single failure is an *os.PathError with the full path, "lsetxattr(label=…)"
 // as Op where a label could not be written, and the bare errno. Several are an
-// *Incomplete, in which errors.Is finds each errno that occurred. One is kept
+// *IncompleteError, in which errors.Is finds each errno that occurred. One is kept
 // from it: callers of go-selinux pass over ENOTSUP, for it says that the volume
 // bears no labels, and would pass over the other failures too. So ENOTSUP is
 // found only if nothing else failed; else those entries are in the text alone.
@@ -71,6 +88,10 @@ func Relabel(path, fileLabel string, shared bool) error {
 // wraps ErrLabel, go-selinux's ErrInvalidLabel and EINVAL, which is the kernel's
 // answer to it.
 func Chcon(path, label string, recurse bool) error {
+	return change(context.Background(), path, label, recurse, dropinPatience)
+}
+
+func change(ctx context.Context, path, label string, recurse bool, patience time.Duration) error {
 	if path == "" {
 		return selinux.ErrEmptyPath
 	}
@@ -89,7 +110,7 @@ func Chcon(path, label string, recurse bool) error {
 	} else {
 		path = "/"
 	}
-	return chcon(path, want, recurse)
+	return chcon(ctx, path, want, recurse, patience)
 }
 
 // writing is the Op of go-selinux's errors.

@@ -95,7 +95,7 @@ func TestDropinJoinsFailures(t *testing.T) {
 		immutable(t, fmt.Sprintf("%s/d/f%02d", root, i), true)
 	}
 	err := Chcon(root, newLabel, true)
-	var some *Incomplete
+	var some *IncompleteError
 	if !errors.As(err, &some) || some.Failed != 20 || len(some.First) != keepErrors || !errors.Is(err, unix.EPERM) {
 		t.Fatal(err)
 	}
@@ -131,11 +131,11 @@ func TestDropinErrors(t *testing.T) {
 		{"the root's errno", nil, fmt.Errorf("%w: no labels", entry("/v", unix.ENOTSUP)), []error{unix.ENOTSUP}, []error{unix.EPERM}, "/v"},
 		{"one", []error{entry("/v/f", unix.EPERM)}, entry("/v/f", unix.EPERM), []error{unix.EPERM}, []error{unix.ENOTSUP}, "/v/f"},
 		{"one without labels", []error{entry("/v/f", unix.ENOTSUP)}, entry("/v/f", unix.ENOTSUP), []error{unix.ENOTSUP}, nil, "/v/f"},
-		{"all without labels", []error{entry("/v/f", unix.ENOTSUP), entry("/v/g", unix.ENOTSUP)}, &Incomplete{Failed: 2}, []error{unix.ENOTSUP}, []error{unix.EPERM}, ""},
+		{"all without labels", []error{entry("/v/f", unix.ENOTSUP), entry("/v/g", unix.ENOTSUP)}, &IncompleteError{Failed: 2}, []error{unix.ENOTSUP}, []error{unix.EPERM}, ""},
 		{
 			"some without labels",
 			[]error{entry("/v/f", unix.ENOTSUP), entry("/v/g", unix.EPERM)},
-			&Incomplete{Failed: 2},
+			&IncompleteError{Failed: 2},
 			[]error{unix.EPERM},
 			[]error{unix.ENOTSUP, errors.ErrUnsupported},
 			"",
@@ -143,7 +143,7 @@ func TestDropinErrors(t *testing.T) {
 		{
 			"the last without labels",
 			[]error{entry("/v/g", unix.EPERM), entry("/v/f", unix.ENOTSUP)},
-			&Incomplete{Failed: 2},
+			&IncompleteError{Failed: 2},
 			[]error{unix.EPERM},
 			[]error{unix.ENOTSUP, errors.ErrUnsupported},
 			"",
@@ -169,7 +169,7 @@ func TestDropinErrors(t *testing.T) {
 		}
 		if c.path == "" {
 			for _, failed := range c.failed {
-				if some := err.(*Incomplete); !strings.Contains(errors.Join(some.First...).Error(), pathOf(failed)) {
+				if some := err.(*IncompleteError); !strings.Contains(errors.Join(some.First...).Error(), pathOf(failed)) {
 					t.Errorf("%s: %s is not named", c.name, pathOf(failed))
 				}
 			}
@@ -190,7 +190,7 @@ func TestDropinErrors(t *testing.T) {
 		f.add(entry(fmt.Sprint("/", i), unix.EPERM))
 	}
 	f.add(entry("/late", unix.ENOSPC))
-	if err := f.sum(&Incomplete{Failed: f.n}); !errors.Is(err, unix.ENOSPC) || !errors.Is(err, unix.EPERM) || len(f.kept) != keepErrors+1 {
+	if err := f.sum(&IncompleteError{Failed: f.n}); !errors.Is(err, unix.ENOSPC) || !errors.Is(err, unix.EPERM) || len(f.kept) != keepErrors+1 {
 		t.Errorf("%d kept, %v", len(f.kept), err)
 	}
 }

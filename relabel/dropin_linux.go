@@ -6,29 +6,34 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 )
 
-// chcon is Chcon after its arguments were looked at. want is canonical.
-func chcon(path, want string, recurse bool) error {
+// chcon is Chcon after its arguments were looked at. want is canonical. It waits for
+// the lock no longer than patience, or as long as ctx lets it if that is 0.
+func chcon(ctx context.Context, path, want string, recurse bool, patience time.Duration) error {
 	f := &failures{op: writing(want)}
-	o := Options{OnFailure: f.add}
+	o := &Options{Trace: LogTo(slog.Default(), path), inner: inner{patience: patience}}
+	o.Trace.Failure = f.add
 	if !recurse {
-		return f.sum(chconOne(path, want, o))
+		return f.sum(chconOne(ctx, path, want, o))
 	}
-	_, err := Tree(context.Background(), path, want, o)
+	_, err := Tree(ctx, path, want, o)
 	return f.sum(err)
 }
 
 // chconOne labels path alone, whatever its kind; that it is gone is no error.
-func chconOne(path, want string, o Options) error {
-	r := &run{o: o, want: want}
+func chconOne(ctx context.Context, path, want string, o *Options) error {
+	r := newRun(*o)
+	r.want = want
 	r.main = r.task()
-	_, err := r.lead(context.Background(), func(ctx context.Context) error { return r.one(ctx, path) })
+	_, err := r.lead(ctx, func(ctx context.Context) error { return r.one(ctx, path) })
 	goOn(err)
 	return err
 }
@@ -113,7 +118,7 @@ func (f *failures) sum(err error) error {
 		return nil
 	}
 	var at *fs.PathError
-	var some *Incomplete
+	var some *IncompleteError
 	located, several := errors.As(err, &at), errors.As(err, &some)
 	switch {
 	case located && errors.Is(err, ErrRefused):
@@ -138,7 +143,7 @@ func (f *failures) sum(err error) error {
 		}
 		all = append(all, k)
 	}
-	return &Incomplete{Failed: n, First: all}
+	return &IncompleteError{Failed: n, First: all}
 }
 
 // refusal is ErrRefused in go-selinux's words.

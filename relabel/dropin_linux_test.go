@@ -178,7 +178,7 @@ func told(root string, err error) string {
 		return "refused"
 	}
 	all := []error{err}
-	if several, is := err.(*Incomplete); is {
+	if several, is := err.(*IncompleteError); is {
 		all = several.First
 	}
 	var out []string

@@ -4,8 +4,12 @@
 
 package relabel
 
-import "errors"
+import (
+	"context"
+	"errors"
+	"time"
+)
 
 // chcon answers errors.ErrUnsupported. Relabel does not come this far: here
 // go-selinux says that SELinux is off.
-func chcon(_, _ string, _ bool) error { return errors.ErrUnsupported }
+func chcon(context.Context, string, string, bool, time.Duration) error { return errors.ErrUnsupported }

@@ -128,11 +128,11 @@ func TestChconRootRemoved(t *testing.T) {
 		"sealed":     "default label=" + oldLabel + "\ndir .\nfile f%d x9\ndir d\n",
 	} {
 		root := grow(t, on(t, "tmpfs"), text)
-		_, err := Tree(t.Context(), root, newLabel, Options{OnChange: func(string, string) {
+		_, err := Tree(t.Context(), root, newLabel, &Options{Trace: &Trace{Change: func(string, string) {
 			if err := os.RemoveAll(root); err != nil {
 				t.Error(err)
 			}
-		}})
+		}}})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -152,7 +152,7 @@ func TestChconManyFailures(t *testing.T) {
 		immutable(t, f, true)
 	}
 	err = Chcon(root, newLabel, true)
-	var some *Incomplete
+	var some *IncompleteError
 	if !errors.As(err, &some) || some.Failed != int64(len(files)) || !errors.Is(err, unix.EPERM) {
 		t.Errorf("%d were to fail: %v", len(files), err)
 	}

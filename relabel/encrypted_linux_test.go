@@ -124,11 +124,11 @@ func TestEncrypted(t *testing.T) {
 				}
 				e.lock(t)
 				n := 0
-				r, err := tree(t.Context(), root, newLabel, Options{Threads: 1, OnChange: func(string, string) {
+				r, err := tree(t.Context(), root, newLabel, Options{Workers: 1, Trace: &Trace{Change: func(string, string) {
 					if n++; n == 20 && adds {
 						e.unlock(t)
 					}
-				}}, as(m))
+				}}}, as(m))
 				if adds && (!errors.Is(err, syscall.ENOKEY) || r.Complete || r.Failed == 0 || r.Vanished > 0) {
 					t.Errorf("%+v, %v", r, err)
 				}

@@ -21,6 +21,9 @@ var (
 	// ErrRefused says that the root is a directory of the system that is
 	// never relabelled.
 	ErrRefused = errors.New("relabelling is not allowed")
+	// ErrLocked says that another relabel of the volume was at work for as long as a
+	// drop-in without a context waits for it.
+	ErrLocked = errors.New("another relabel of the volume is at work")
 	// ErrOvertaken says that the root lost what this run had left on it: another
 	// relabel seems to be at work, which does not share the lock.
 	ErrOvertaken = commit.ErrOvertaken
@@ -29,23 +32,23 @@ var (
 	ErrHardLinks = errors.New("the file has several names (hard links)")
 )
 
-// Incomplete is Tree's error when several entries failed.
-type Incomplete struct {
+// IncompleteError is Tree's error when several entries failed.
+type IncompleteError struct {
 	Failed int64   // how many
 	First  []error // the first of them, each an *fs.PathError
 }
 
-func (e *Incomplete) Error() string {
+func (e *IncompleteError) Error() string {
 	return fmt.Sprintf("%d entries failed, the first: %v", e.Failed, e.First[0])
 }
 
 // Unwrap lets errors.Is and errors.As find what the failures were.
-func (e *Incomplete) Unwrap() []error { return e.First }
+func (e *IncompleteError) Unwrap() []error { return e.First }
 
-// Hung is the error when a stopped walk could not wait for a call that hangs
-// in the kernel, as on a network filesystem whose server is gone; and that of Labelled,
-// Interrupted and LastCommit where too many such calls hang already.
-type Hung struct {
+// HungError is the error when a stopped walk could not wait for a call that hangs
+// in the kernel, as on a network filesystem whose server is gone; and that of
+// Inspect where too many such calls hang already.
+type HungError struct {
 	Calls []HungCall // what does not return
 	Cause error      // why the walk was stopped, or not begun
 }
@@ -53,7 +56,7 @@ type Hung struct {
 // HungCall is a system call that has not returned, a callback, or a function of this
 // package that has no context.
 type HungCall struct {
-	Call string // as in "getxattrat", "the caller's OnChange", or "Labelled"
+	Call string // as in "getxattrat", "the caller's Trace.Change", or "Inspect"
 	Path string // what it was made for
 }
 
@@ -62,7 +65,7 @@ const theCallers = "the caller's "
 
 func (c HungCall) String() string { return fmt.Sprintf("%s %q", c.Call, c.Path) }
 
-func (e *Hung) Error() string {
+func (e *HungError) Error() string {
 	calls, whose := make([]string, len(e.Calls)), "the filesystem: "
 	for i, c := range e.Calls {
 		calls[i] = c.String()
@@ -74,19 +77,19 @@ func (e *Hung) Error() string {
 }
 
 // Unwrap is why the walk was stopped.
-func (e *Hung) Unwrap() error { return e.Cause }
+func (e *HungError) Unwrap() error { return e.Cause }
 
-// Panic says that a callback panicked, or ended its goroutine. The run was stopped,
+// PanicError says that a callback panicked, or ended its goroutine. The run was stopped,
 // and its root does not vouch for it. Tree, Restore and the drop-ins panic with it
 // in the goroutine that called them, or end that too; Group.Tree does so in each
 // caller who waits, and returns it as an error to one who comes back.
-type Panic struct {
-	Callback string // as in "OnChange"; "" if it was the package's own code
+type PanicError struct {
+	Callback string // as in "Trace.Change"; "" if it was the package's own code
 	Value    any    // what was passed to panic; nil for runtime.Goexit
 	Stack    []byte // where it happened
 }
 
-func (p *Panic) Error() string {
+func (p *PanicError) Error() string {
 	where, what := "relabel", fmt.Sprint(p.Value)
 	if p.Callback != "" {
 		where = theCallers + p.Callback
@@ -98,14 +101,14 @@ func (p *Panic) Error() string {
 }
 
 // Unwrap is the error that was passed to panic, if it was one.
-func (p *Panic) Unwrap() error {
+func (p *PanicError) Unwrap() error {
 	err, _ := p.Value.(error)
 	return err
 }
 
 // goOn lets a panic of a callback go on in its caller.
 func goOn(err error) {
-	var p *Panic
+	var p *PanicError
 	if !errors.As(err, &p) {
 		return
 	}

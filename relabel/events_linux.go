@@ -9,7 +9,7 @@ import (
 )
 
 // keepErrors is how many failures the error that Tree returns holds. All of
-// them are counted, and told to Options.OnFailure.
+// them are counted, and told to Trace.Failure.
 const keepErrors = 16
 
 func (r *run) reportFailure(path, op string, err error) {
@@ -19,20 +19,20 @@ func (r *run) reportFailure(path, op string, err error) {
 		r.first = append(r.first, f)
 	}
 	r.events.Unlock()
-	if r.o.OnFailure != nil {
-		r.serially("OnFailure", path, func() { r.o.OnFailure(f) })
+	if r.trace.Failure != nil {
+		r.serially("Trace.Failure", path, func() { r.trace.Failure(f) })
 	}
 }
 
 func (r *run) change(d *dir, t xattrio.Target, from string) {
-	if r.o.OnChange != nil {
+	if r.trace.Change != nil {
 		path := d.path(t.String())
-		r.serially("OnChange", path, func() { r.o.OnChange(path, from) })
+		r.serially("Trace.Change", path, func() { r.trace.Change(path, from) })
 	}
 }
 
 func (r *run) skip(path, reason string) {
-	if r.o.OnSkip != nil {
-		r.serially("OnSkip", path, func() { r.o.OnSkip(path, reason) })
+	if r.trace.Skip != nil {
+		r.serially("Trace.Skip", path, func() { r.trace.Skip(path, reason) })
 	}
 }

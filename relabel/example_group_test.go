@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"os"
 	"sync"
 	"time"
 
@@ -18,11 +17,11 @@ import (
 // asks again, after a request that came to its end before the volume did, joins
 // the work that goes on.
 func ExampleGroup() {
-	group := &relabel.Group{Options: relabel.Options{Skip: relabel.SkipRoot}}
+	var group relabel.Group
 
 	create := func(ctx context.Context) error {
-		_, err := group.Tree(ctx, "/srv/volumes/web", "system_u:object_r:container_file_t:s0:c35,c75")
-		var pending *relabel.Pending
+		_, err := group.Tree(ctx, "/srv/volumes/web", "system_u:object_r:container_file_t:s0:c35,c75", relabel.TrustRoot)
+		var pending *relabel.PendingError
 		if errors.As(err, &pending) {
 			log.Printf("%d entries so far, %d others wait", pending.Entries, pending.Callers)
 		}
@@ -34,40 +33,30 @@ func ExampleGroup() {
 		log.Print(err)
 	}
 	// For a metric, or the stage that a timeout names.
-	for _, p := range group.Progress() {
+	for _, p := range group.Work() {
 		log.Printf("%s: %v", p.Root, p)
 	}
 }
 
-// A dry run for two who ask at the same time: both get the report of one walk.
+// Two who ask for the same at the same time get the report of one walk.
 func ExampleGroup_Tree() {
-	volume, err := os.MkdirTemp("", "volume-")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(volume)
-	group := &relabel.Group{Options: relabel.Options{DryRun: true}}
+	var group relabel.Group
 	var callers sync.WaitGroup
 	for range 2 {
 		callers.Go(func() {
-			report, err := group.Tree(context.Background(), volume, "system_u:object_r:container_file_t:s0:c75,c35")
-			fmt.Println(report.Seen, report.Label, err)
+			report, err := group.Tree(context.Background(), "/srv/volumes/web", "system_u:object_r:container_file_t:s0:c35,c75", relabel.TrustNothing)
+			log.Print(report.Seen, report.Shared, err)
 		})
 	}
 	callers.Wait()
-	fmt.Println(len(group.Progress()), "under way")
-	// Output:
-	// 1 system_u:object_r:container_file_t:s0:c35,c75 <nil>
-	// 1 system_u:object_r:container_file_t:s0:c35,c75 <nil>
-	// 0 under way
 }
 
 // What a caller is told who leaves before the end.
-func ExamplePending() {
-	var err error = &relabel.Pending{
-		Progress: relabel.Progress{Root: "/srv/volumes/web", Entries: 1203000, Elapsed: 118 * time.Second},
-		Within:   2 * time.Minute,
-		Cause:    context.DeadlineExceeded,
+func ExamplePendingError() {
+	var err error = &relabel.PendingError{
+		Work:   relabel.Work{Root: "/srv/volumes/web", Entries: 1203000, Elapsed: 118 * time.Second},
+		Within: 2 * time.Minute,
+		Cause:  context.DeadlineExceeded,
 	}
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, context.DeadlineExceeded))

@@ -7,49 +7,63 @@ import (
 	"errors"
 	"io/fs"
 	"log"
+	"log/slog"
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
 // Who waits is told how far it is, by a goroutine that asks.
-func ExampleOptions_progress() {
+func ExampleProgress() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	_, err := relabel.Tree(ctx, "/srv/volumes/web", "system_u:object_r:container_file_t:s0", relabel.Options{
-		OnBegin: func(state func() relabel.State) {
-			go func() {
-				for tick := time.Tick(time.Second); ; {
-					select {
-					case <-ctx.Done():
-						return
-					case <-tick:
-						s := state()
-						log.Printf("%d entries, %d failed, at %q", s.Seen, s.Failed, s.Path)
-					}
+	var progress relabel.Progress
+	go func() {
+		for tick := time.Tick(time.Second); ; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick:
+				if s, begun := progress.State(); begun {
+					log.Printf("%d entries, %d failed, at %q", s.Seen, s.Failed, s.Path)
 				}
-			}()
-		},
-	})
+			}
+		}
+	}()
+	_, err := relabel.Tree(ctx, "/srv/volumes/web", "system_u:object_r:container_file_t:s0",
+		&relabel.Options{Progress: &progress})
+	if err != nil {
+		log.Print(err)
+	}
+}
+
+// What was left alone, or done otherwise than asked, is logged.
+func ExampleLogTo() {
+	const volume = "/srv/volumes/web"
+	_, err := relabel.Tree(context.Background(), volume, "system_u:object_r:container_file_t:s0",
+		&relabel.Options{Trace: relabel.LogTo(slog.Default(), volume)})
 	if err != nil {
 		log.Print(err)
 	}
 }
 
 // A thousand entries a second leave the disk to others. It returns when ctx ends,
-// so that the run can be stopped while it waits.
+// so that the run can be stopped while it waits. The WaitN of a rate.Limiter of
+// golang.org/x/time does as well.
 func ExampleOptions_throttle() {
 	const rate = 1000
-	throttle := func(ctx context.Context, entries int) {
+	throttle := func(ctx context.Context, entries int) error {
 		t := time.NewTimer(time.Duration(entries) * time.Second / rate)
 		defer t.Stop()
 		select {
 		case <-ctx.Done():
+			return ctx.Err()
 		case <-t.C:
+			return nil
 		}
 	}
 	_, err := relabel.Tree(context.Background(), "/srv/volumes/web",
-		"system_u:object_r:container_file_t:s0", relabel.Options{Threads: 1, Throttle: throttle})
+		"system_u:object_r:container_file_t:s0", &relabel.Options{Workers: 1, Throttle: throttle})
 	if err != nil {
 		log.Print(err)
 	}
@@ -58,9 +72,9 @@ func ExampleOptions_throttle() {
 // What went wrong, from the widest to the narrowest.
 func ExampleTree_errors() {
 	_, err := relabel.Tree(context.Background(), "/srv/volumes/web",
-		"system_u:object_r:container_file_t:s0", relabel.Options{})
-	var some *relabel.Incomplete
-	var hung *relabel.Hung
+		"system_u:object_r:container_file_t:s0", nil)
+	var some *relabel.IncompleteError
+	var hung *relabel.HungError
 	var where *fs.PathError
 	switch {
 	case err == nil:

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/opencontainers/selinux/go-selinux"
 
@@ -21,28 +20,19 @@ import (
 
 // Each volume is walked once for all requests that ask for it. A request that
 // comes to its end leaves, and the one that comes after it joins.
-var (
-	volumes        relabel.Group
-	trustedVolumes = relabel.Group{Options: relabel.Options{Skip: relabel.SkipRoot}}
-)
+var volumes relabel.Group
 
 func volumeLabel(ctx context.Context, path, secLabel string, maybeRelabel bool) error {
 	if !selinux.GetEnabled() || secLabel == "" {
 		return nil
 	}
 
-	if deadline, ok := ctx.Deadline(); ok { // the kubelet is to read the answer
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-time.Second))
-		defer cancel()
-	}
-
-	group := &volumes
+	trust := relabel.TrustNothing
 	if maybeRelabel {
-		group = &trustedVolumes
+		trust = relabel.TrustRoot
 	}
 
-	report, err := group.Tree(ctx, path, secLabel)
+	report, err := volumes.Tree(ctx, path, secLabel, trust)
 	if errors.Is(err, errors.ErrUnsupported) && report.Seen <= 1 {
 		return nil // the volume itself bears no labels
 	}
@@ -81,9 +71,9 @@ func BenchmarkOneFile(b *testing.B) {
 	}
 }
 
-// BenchmarkLabelled asks whether a volume is labelled, with the two depths. A
+// BenchmarkInspect asks whether a volume is labelled: its root, and its top level. A
 // volume of a million files takes no longer than this one.
-func BenchmarkLabelled(b *testing.B) {
+func BenchmarkInspect(b *testing.B) {
 	const label = "system_u:object_r:container_file_t:s0:c1,c2"
 	root := b.TempDir()
 	for i := range 10 {
@@ -91,14 +81,14 @@ func BenchmarkLabelled(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	if _, err := relabel.Tree(b.Context(), root, label, relabel.Options{}); err != nil {
+	if _, err := relabel.Tree(b.Context(), root, label, nil); err != nil {
 		b.Skip("needs root: ", err)
 	}
-	for name, depth := range map[string]relabel.Depth{"root": relabel.Root, "top": relabel.Top} {
-		b.Run("depth="+name, func(b *testing.B) {
+	for name, trust := range map[string]relabel.Trust{"root": relabel.TrustRoot, "top": relabel.TrustTop} {
+		b.Run("trust="+name, func(b *testing.B) {
 			for b.Loop() {
-				if is, err := relabel.Labelled(root, label, depth); err != nil || !is {
-					b.Fatal(is, err)
+				if s, err := relabel.Inspect(root, label, trust); err != nil || !s.Labelled {
+					b.Fatal(s, err)
 				}
 			}
 		})

@@ -23,11 +23,11 @@ func ExampleTree() {
 	defer cancel()
 	report, err := relabel.Tree(ctx, "/srv/volumes/web",
 		"system_u:object_r:container_file_t:s0:c35,c75",
-		relabel.Options{
-			Skip:   relabel.SkipRoot,
-			OnSkip: func(path, reason string) { log.Printf("left alone: %s: %s", path, reason) },
+		&relabel.Options{
+			Trust: relabel.TrustRoot,
+			Trace: &relabel.Trace{Skip: func(path, reason string) { log.Printf("left alone: %s: %s", path, reason) }},
 		})
-	var some *relabel.Incomplete
+	var some *relabel.IncompleteError
 	switch {
 	case errors.As(err, &some):
 		log.Printf("%d of %d entries could not be labelled: %v", some.Failed, report.Seen, err)
@@ -52,57 +52,45 @@ func ExampleTree_dryRun() {
 			log.Print(err)
 		}
 	}
-	report, err := relabel.Tree(context.Background(), volume,
-		"system_u:object_r:container_file_t:s0:c75,c35", relabel.Options{DryRun: true})
+	report, err := relabel.Check(context.Background(), volume,
+		"system_u:object_r:container_file_t:s0:c75,c35", nil)
 	fmt.Println(report.Written, "of", report.Seen, "entries do not bear", report.Label, err)
 	// Output: 3 of 3 entries do not bear system_u:object_r:container_file_t:s0:c35,c75 <nil>
 }
 
 // The directories of the system are refused, however they are spelled.
-func ExampleTree_refused() {
-	_, err := relabel.Tree(context.Background(), "/usr/../etc/",
-		"system_u:object_r:container_file_t:s0", relabel.Options{DryRun: true})
+func ExampleCheck() {
+	_, err := relabel.Check(context.Background(), "/usr/../etc/",
+		"system_u:object_r:container_file_t:s0", nil)
 	fmt.Println(errors.Is(err, relabel.ErrRefused))
 	// Output: true
 }
 
 // What is no security context is found before anything is opened.
 func ExampleTree_label() {
-	_, err := relabel.Tree(context.Background(), "/srv/volumes/web", "container_file_t", relabel.Options{})
+	_, err := relabel.Tree(context.Background(), "/srv/volumes/web", "container_file_t", nil)
 	fmt.Println(errors.Is(err, relabel.ErrLabel), err)
 	// Output: true "container_file_t": not a security context: it has no colon; a context looks like user:role:type:level, such as system_u:object_r:container_file_t:s0
 }
 
 // Ask whether a volume is labelled, without labelling it.
-func ExampleLabelled() {
+func ExampleInspect() {
 	volume, err := os.MkdirTemp("", "volume-")
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(volume)
-	fmt.Println(relabel.Labelled(volume, "system_u:object_r:container_file_t:s0:c35,c75", relabel.Top))
-	// Output: false <nil>
+	s, err := relabel.Inspect(volume, "system_u:object_r:container_file_t:s0:c35,c75", relabel.TrustRoot)
+	fmt.Println(s.Labelled, s.Interrupted, s.Commit.Ended.IsZero(), err)
+	// Output: false false true <nil>
 }
 
 // One that is not there is an error.
-func ExampleLabelled_missing() {
-	const label = "system_u:object_r:container_file_t:s0"
-	_, err := relabel.Labelled("/no/such/volume", label, relabel.Root)
+func ExampleInspect_missing() {
+	_, err := relabel.Inspect("/no/such/volume", "system_u:object_r:container_file_t:s0", relabel.TrustRoot)
 	var where *fs.PathError
 	if errors.As(err, &where) {
 		fmt.Println(where.Path, errors.Is(err, syscall.ENOENT))
 	}
 	// Output: /no/such/volume true
-}
-
-// A run that was stopped leaves a seal on the root; the next run completes it.
-func ExampleInterrupted() {
-	const volume, label = "/srv/volumes/web", "system_u:object_r:container_file_t:s0"
-	half, err := relabel.Interrupted(volume, label)
-	if err == nil && half {
-		_, err = relabel.Tree(context.Background(), volume, label, relabel.Options{})
-	}
-	if err != nil {
-		log.Print(err)
-	}
 }

@@ -63,12 +63,12 @@ func TestCancelSoon(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	n := 0
-	first, err := Tree(ctx, root, newLabel, Options{OnChange: func(string, string) {
+	first, err := Tree(ctx, root, newLabel, &Options{Trace: &Trace{Change: func(string, string) {
 		if n++; n >= soon {
 			cancel()
 			time.Sleep(time.Millisecond) // so that a busy machine tells the run of it
 		}
-	}})
+	}}})
 	adds(t, first)
 	if !errors.Is(err, context.Canceled) || first.Complete || first.Written < soon || first.Written > all/2 {
 		t.Fatalf("%+v, %v", first, err)
@@ -77,7 +77,7 @@ func TestCancelSoon(t *testing.T) {
 	if n := openFiles(t); n != files0 {
 		t.Errorf("%d open files, %d before", n, files0)
 	}
-	second, err := Tree(t.Context(), root, newLabel, Options{Exact: true})
+	second, err := Tree(t.Context(), root, newLabel, &Options{Advanced: Advanced{Exact: true}})
 	adds(t, second)
 	if err != nil || !second.Complete || second.Seen != all || second.Right != first.Written || second.Written != all-first.Written {
 		t.Errorf("%+v, %v, after %+v", second, err, first)
@@ -104,16 +104,18 @@ func TestResumed(t *testing.T) {
 			all := int64(len(treetest.Read(t, root)))
 			ctx, cancel := context.WithCancel(t.Context())
 			var seen atomic.Int64
-			_, err := Tree(ctx, root, newLabel, Options{Threads: 2, NoSync: true, Throttle: func(_ context.Context, n int) {
+			_, err := Tree(ctx, root, newLabel, &Options{Workers: 2, Advanced: Advanced{NoSync: true}, Throttle: func(_ context.Context, n int) error {
 				if seen.Add(int64(n)) > all/2 {
 					cancel()
 				}
+
+				return nil
 			}})
 			if cancel(); !errors.Is(err, context.Canceled) {
 				t.Fatalf("%s on %s: %v", name, fs, err)
 			}
 			left := all - int64(len(bearing(t, root, newLabel)))
-			r, err := Tree(t.Context(), root, newLabel, Options{Threads: 2})
+			r, err := Tree(t.Context(), root, newLabel, &Options{Workers: 2})
 			if err != nil || !r.Complete || left < all/4 || left > 3*all/4 || r.Written < left || r.Written > left*101/100 {
 				t.Errorf("%s on %s: %d of %d were left; %+v, %v", name, fs, left, all, r, err)
 			}
@@ -141,9 +143,9 @@ func TestLeaks(t *testing.T) {
 						cancel()
 					}
 				}
-				o := Options{NoSync: true, Threads: 8, OnChange: func(string, string) { count() }}
+				o := Options{Advanced: Advanced{NoSync: true}, Workers: 8, Trace: &Trace{Change: func(string, string) { count() }}}
 				if rows {
-					o.OnChange, o.Throttle = nil, func(context.Context, int) { count() }
+					o.Trace, o.Throttle = nil, func(context.Context, int) error { count(); return nil }
 				}
 				label := fmt.Sprintf("u:r:%t:s0:c%d", rows, stop+1)
 				r, err := tree(ctx, root, label, o, as(m))
@@ -173,7 +175,7 @@ func TestCancelAtCommit(t *testing.T) {
 	late := filepath.Join(root, "late")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r, err := Tree(ctx, root, newLabel, Options{Threads: 1, OnChange: func(path, _ string) {
+	r, err := Tree(ctx, root, newLabel, &Options{Workers: 1, Trace: &Trace{Change: func(path, _ string) {
 		switch path {
 		case filepath.Join(root, "d", "e", "f"):
 			if err := unix.Mknod(late, unix.S_IFREG|0o600, 0); err != nil {
@@ -182,9 +184,9 @@ func TestCancelAtCommit(t *testing.T) {
 		case root:
 			cancel()
 		}
-	}})
+	}}})
 	adds(t, r)
-	ok, lerr := Labelled(root, newLabel, Root)
+	ok, lerr := isLabelled(root, newLabel, TrustRoot)
 	if labelOf(t, late) != newLabel && (ok || lerr != nil || r.Complete || err == nil) {
 		t.Errorf("%s has no label; the root vouches: %t, %v; %+v, %v", late, ok, lerr, r, err)
 	}
@@ -199,7 +201,7 @@ func TestHungAtCommit(t *testing.T) {
 	defer cancel()
 	goOn, ended := make(chan bool), make(chan bool)
 	calls := 0
-	_, err := Tree(ctx, root, newLabel, Options{Threads: 1, OnChange: func(path, _ string) {
+	_, err := Tree(ctx, root, newLabel, &Options{Workers: 1, Trace: &Trace{Change: func(path, _ string) {
 		calls++
 		switch path {
 		case filepath.Join(root, "d", "e", "f"):
@@ -211,11 +213,11 @@ func TestHungAtCommit(t *testing.T) {
 			<-goOn // as a call does that hangs
 			close(ended)
 		}
-	}})
-	if hung := (*Hung)(nil); !errors.As(err, &hung) {
+	}}})
+	if hung := (*HungError)(nil); !errors.As(err, &hung) {
 		t.Errorf("%v, after %d changes", err, calls)
 	}
-	if ok, err := Labelled(root, newLabel, Root); ok || err != nil {
+	if ok, err := isLabelled(root, newLabel, TrustRoot); ok || err != nil {
 		t.Errorf("the root vouches: %t, %v", ok, err)
 	}
 	if l := labelOf(t, root); !secctx.IsSeal(l, newLabel) {
@@ -224,7 +226,7 @@ func TestHungAtCommit(t *testing.T) {
 	close(goOn)
 	<-ended
 	// Another run has the lock only when the first has ended, and finds a seal.
-	r, err := Tree(t.Context(), root, newLabel, Options{})
+	r, err := Tree(t.Context(), root, newLabel, nil)
 	adds(t, r)
 	if err != nil || !r.Complete || r.Written != 1 {
 		t.Errorf("%+v, %v", r, err)
@@ -253,7 +255,7 @@ func TestHungSecondReading(t *testing.T) {
 			<-goOn
 			return nil
 		})
-		if hung := (*Hung)(nil); !errors.As(err, &hung) || !revoked || !slices.Equal(hung.Calls, []HungCall{{"getdents64", "/volume"}}) {
+		if hung := (*HungError)(nil); !errors.As(err, &hung) || !revoked || !slices.Equal(hung.Calls, []HungCall{{"getdents64", "/volume"}}) {
 			t.Errorf("%v, revoked: %t", err, revoked)
 		}
 		close(goOn)

@@ -31,11 +31,11 @@ func TestInvalidLabels(t *testing.T) {
 		"", "container_file_t", "a:b", ":::", "a:b:c:s0:c5.c3", "a:b:c:s0:c1024", "a:b:c:s0 x", "a:b:c:s0\n", "a:b\x00:c:s0", "\x00",
 		strings.Repeat("a", 64<<10), "a:b:c:s0:" + strings.Repeat("c1,", 20<<10) + "c1", strings.Repeat(":", 64<<10),
 	} {
-		r, err := Tree(t.Context(), root, label, Options{})
+		r, err := Tree(t.Context(), root, label, nil)
 		if !errors.Is(err, ErrLabel) || r.Seen != 0 || r.Complete {
 			t.Errorf("%.40q: %+v, %v", label, r, err)
 		}
-		if _, err := Labelled(root, label, Top); !errors.Is(err, ErrLabel) {
+		if _, err := isLabelled(root, label, TrustTop); !errors.Is(err, ErrLabel) {
 			t.Errorf("Labelled %.40q: %v", label, err)
 		}
 	}
@@ -50,7 +50,7 @@ func TestVanish(t *testing.T) {
 		root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir d%d x8\ndir d0/e\n"+
 			"file d0/f%02d x50\nfile d1/f%02d x50\nfile d2/f%02d x50\nfile g%02d x20\n")
 		n := 0
-		r, err := tree(t.Context(), root, newLabel, Options{Threads: 1, OnChange: func(path, _ string) {
+		r, err := tree(t.Context(), root, newLabel, Options{Workers: 1, Trace: &Trace{Change: func(path, _ string) {
 			if n++; n != 3 && n != 25 {
 				return
 			}
@@ -65,7 +65,7 @@ func TestVanish(t *testing.T) {
 					}
 				}
 			}
-		}}, as(m))
+		}}}, as(m))
 		adds(t, r)
 		if err != nil || !r.Complete || r.Vanished == 0 {
 			t.Errorf("%s: %+v, %v", engine, r, err)
@@ -94,18 +94,18 @@ func TestVanishDeep(t *testing.T) {
 	}
 	entries := 1 + 3*deep
 	n := 0
-	r, err := Tree(t.Context(), root, newLabel, Options{Threads: 1, OnChange: func(string, string) {
+	r, err := Tree(t.Context(), root, newLabel, &Options{Workers: 1, Trace: &Trace{Change: func(string, string) {
 		if n++; n == entries-deep {
 			if err := os.RemoveAll(filepath.Join(root, "a")); err != nil {
 				t.Error(err)
 			}
 		}
-	}})
+	}}})
 	adds(t, r)
 	if r.Vanished == 0 || r.Seen != int64(entries) || r.Complete != (err == nil) {
 		t.Errorf("%+v", r)
 	}
-	if some := (*Incomplete)(nil); errors.As(err, &some) {
+	if some := (*IncompleteError)(nil); errors.As(err, &some) {
 		for _, err := range some.First {
 			if !errors.Is(err, syscall.ESTALE) {
 				t.Error(err)
@@ -114,7 +114,7 @@ func TestVanishDeep(t *testing.T) {
 	} else if err != nil {
 		t.Error(err)
 	}
-	if r, err := Tree(t.Context(), root, newLabel, Options{}); err != nil || !r.Complete {
+	if r, err := Tree(t.Context(), root, newLabel, nil); err != nil || !r.Complete {
 		t.Errorf("the run after it: %+v, %v", r, err)
 	}
 }
@@ -137,7 +137,7 @@ func TestSwapKinds(t *testing.T) {
 	labels := []string{newLabel, oldLabel}
 	for runs := 0; runs < turns || swapped.Load() < turns; runs++ {
 		for _, m := range engines() {
-			r, err := tree(t.Context(), root, labels[runs%2], Options{NoSync: true}, as(m))
+			r, err := tree(t.Context(), root, labels[runs%2], Options{Advanced: Advanced{NoSync: true}}, as(m))
 			adds(t, r)
 			// What was moved may be met in no place or in two, but that is
 			// no failure: a failure would be what the directory hides.
@@ -148,7 +148,7 @@ func TestSwapKinds(t *testing.T) {
 	}
 	cancel()
 	swaps.Wait()
-	r, err := Tree(t.Context(), root, "u:r:t:s0", Options{})
+	r, err := Tree(t.Context(), root, "u:r:t:s0", nil)
 	adds(t, r)
 	if err != nil || !r.Complete || len(bearing(t, root, "u:r:t:s0")) != 49 {
 		t.Errorf("afterwards: %+v, %v", r, err)

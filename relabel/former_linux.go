@@ -58,7 +58,7 @@ type paging struct {
 // beginRecord has whatever is written from now on recorded. was is the root's own
 // label.
 func (r *run) beginRecord(root *mount, was undo.Former) error {
-	if r.o.Recorder == nil || r.o.DryRun {
+	if r.o.Advanced.Recorder == nil || r.o.inner.check {
 		return nil
 	}
 	if !r.o.OneFilesystem && len(mountinfo.Beneath(r.proc.Mounts, root.Real)) > 0 {
@@ -73,9 +73,9 @@ func (r *run) beginRecord(root *mount, was undo.Former) error {
 	}
 	r.main.At("fdatasync", root.Path)
 	defer r.main.At("", "")
-	r.ledger, r.guesses = &journal.Ledger[*dir]{Recorder: r.o.Recorder}, false
+	r.ledger, r.guesses = &journal.Ledger[*dir]{Recorder: r.o.Advanced.Recorder}, false
 	begun := make(chan error, 1)
-	r.call("Recorder.Begin", root.Path, func() { begun <- r.o.Recorder.Begin(h) })
+	r.call("Recorder.Begin", root.Path, func() { begun <- r.o.Advanced.Recorder.Begin(h) })
 	select {
 	case err := <-begun:
 		return err

@@ -87,7 +87,7 @@ func TestUndo(t *testing.T) {
 						treetest.Build(t, root, treetest.Load(t, name))
 						m := all[engine]
 						m.served = threads == 4 && n%4 == 0
-						recordAndRestore(t, root, m, Options{Threads: threads, NoSync: true, OneFilesystem: true}, engine)
+						recordAndRestore(t, root, m, Options{Workers: threads, Advanced: Advanced{NoSync: true}, OneFilesystem: true}, engine)
 					}
 				}
 			})
@@ -105,7 +105,7 @@ func recordAndRestore(t *testing.T, root string, m capabilities, o Options, engi
 		return all
 	}
 	before := labels()
-	plan, err := tree(t.Context(), root, newLabel, Options{DryRun: true, OneFilesystem: true}, as(m))
+	plan, err := tree(t.Context(), root, newLabel, Options{inner: inner{check: true}, OneFilesystem: true}, as(m))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func recordAndRestore(t *testing.T, root string, m capabilities, o Options, engi
 		}
 		return nil
 	}}
-	o.Recorder = f
+	o.Advanced.Recorder = f
 	time.Sleep(tick) // what was built before is older than the run
 	r, err := tree(t.Context(), root, newLabel, o, as(m))
 	adds(t, r)
@@ -189,7 +189,7 @@ func TestRecordStopped(t *testing.T) {
 			}
 			return nil
 		}
-		r, err := Tree(ctx, root, newLabel, Options{Recorder: f, Threads: 1 + after%4, NoSync: true})
+		r, err := Tree(ctx, root, newLabel, &Options{Advanced: Advanced{Recorder: f, NoSync: true}, Workers: 1 + after%4})
 		adds(t, r)
 		if errors.Is(err, context.Canceled) {
 			stops++
@@ -197,7 +197,7 @@ func TestRecordStopped(t *testing.T) {
 			t.Fatal(err)
 		}
 		cancel()
-		if hung := new(Hung); errors.As(err, &hung) {
+		if hung := new(HungError); errors.As(err, &hung) {
 			// The lock's file is on a disk that is busy, and removed.
 			treetest.Wait(t, "what hung", func() bool { return openFiles(t) == before })
 		}

@@ -137,30 +137,35 @@ func TestThaw(t *testing.T) {
 	var once sync.Once
 	answer := make(chan error, 1)
 	go func() {
-		r, err := Tree(ctx, root, newLabel, Options{Threads: 3, Throttle: func(context.Context, int) {
+		r, err := Tree(ctx, root, newLabel, &Options{Workers: 3, Throttle: func(context.Context, int) error {
 			once.Do(func() { ice.freeze(t) })
+
+			return nil
 		}})
 		adds(t, r)
 		answer <- err
 	}()
 	until(t, "a worker hangs", func() bool { return ice.frozen.Load() && hangs(t) })
 	cancel()
-	hung := new(Hung)
+	hung := new(HungError)
 	if err := <-answer; !errors.As(err, &hung) || len(hung.Calls) == 0 || !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	// The call that hangs may yet write: nothing else may.
 	short, stop := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer stop()
-	if _, err := Tree(short, root, oldLabel, Options{}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := Tree(short, root, oldLabel, nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("beside a call that hangs: %v", err)
 	}
 	ice.thaw(t)
 	nothingLeft(t, goroutines, files)
 	for i, again := range []func(label string) error{
-		func(label string) error { _, err := Tree(t.Context(), root, label, Options{}); return err },
+		func(label string) error { _, err := Tree(t.Context(), root, label, nil); return err },
 		func(label string) error { return Chcon(root, label, true) },
-		func(label string) error { _, err := new(Group).Tree(t.Context(), root, label); return err },
+		func(label string) error {
+			_, err := new(Group).Tree(t.Context(), root, label, TrustNothing)
+			return err
+		},
 	} {
 		label := []string{newLabel, oldLabel}[i%2]
 		if err := again(label); err != nil || len(bearing(t, root, label)) != 410 {
@@ -195,7 +200,7 @@ func manyVolumes(t *testing.T, dir string) {
 	var all sync.WaitGroup
 	for _, root := range roots {
 		all.Go(func() {
-			r, err := Tree(t.Context(), root, newLabel, Options{NoSync: true})
+			r, err := Tree(t.Context(), root, newLabel, &Options{Advanced: Advanced{NoSync: true}})
 			if err != nil || !r.Complete || r.Written != 6 {
 				t.Errorf("%+v, %v", r, err)
 			}
@@ -241,7 +246,7 @@ func frozenFile(t *testing.T, vol string) {
 		defer process.mu.Unlock()
 		return process.hung == 1
 	})
-	if r, err := Tree(t.Context(), healthy, newLabel, Options{NoSync: true}); err != nil || !r.Complete {
+	if r, err := Tree(t.Context(), healthy, newLabel, &Options{Advanced: Advanced{NoSync: true}}); err != nil || !r.Complete {
 		t.Errorf("%+v, %v", r, err)
 	}
 	ice.thaw(t)
@@ -266,11 +271,13 @@ func frozenVolumes(t *testing.T, vol string) {
 		root := grow(t, mkdir(t, vol, fmt.Sprint(i)), "default label="+oldLabel+"\ndir .\nfile f%d x9\n")
 		all.Go(func() {
 			var once sync.Once
-			o := Options{NoSync: true, Threads: 4, Throttle: func(context.Context, int) {
+			o := Options{Advanced: Advanced{NoSync: true}, Workers: 4, Throttle: func(context.Context, int) error {
 				once.Do(func() { arrived.Add(1) })
 				<-frozen
+
+				return nil
 			}}
-			if _, err := Tree(ctx, root, newLabel, o); !errors.As(err, new(*Hung)) {
+			if _, err := Tree(ctx, root, newLabel, &o); !errors.As(err, new(*HungError)) {
 				t.Error(err)
 			}
 		})
@@ -294,7 +301,7 @@ func frozenVolumes(t *testing.T, vol string) {
 	// Others are as quick as ever, though each of the budget's workers hangs.
 	for range 50 {
 		label := []string{newLabel, oldLabel}[watch()%2]
-		if r, err := Tree(t.Context(), healthy, label, Options{NoSync: true}); err != nil || !r.Complete {
+		if r, err := Tree(t.Context(), healthy, label, &Options{Advanced: Advanced{NoSync: true}}); err != nil || !r.Complete {
 			t.Fatalf("%+v, %v", r, err)
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -317,7 +324,7 @@ func TestWaitingVolumes(t *testing.T) {
 
 func waitingVolumes(t *testing.T, dir string) {
 	root, other := grow(t, mkdir(t, dir, "v"), plain), grow(t, mkdir(t, dir, "w"), plain)
-	if _, err := Tree(t.Context(), other, oldLabel, Options{}); err != nil { // what a process opens once is open
+	if _, err := Tree(t.Context(), other, oldLabel, nil); err != nil { // what a process opens once is open
 		t.Fatal(err)
 	}
 	goroutines, files := runtime.NumGoroutine(), openFiles(t)
@@ -326,9 +333,11 @@ func waitingVolumes(t *testing.T, dir string) {
 	begun, leave := make(chan struct{}), make(chan struct{})
 	var all sync.WaitGroup
 	all.Go(func() {
-		if _, err := Tree(t.Context(), root, newLabel, Options{Threads: 1, Throttle: func(context.Context, int) {
+		if _, err := Tree(t.Context(), root, newLabel, &Options{Workers: 1, Throttle: func(context.Context, int) error {
 			once.Do(func() { close(begun) })
 			<-leave
+
+			return nil
 		}}); err != nil {
 			t.Error(err)
 		}
@@ -336,7 +345,7 @@ func waitingVolumes(t *testing.T, dir string) {
 	<-begun
 	told := make(chan string, 1)
 	all.Go(func() {
-		if _, err := Tree(t.Context(), root, newLabel, Options{OnWait: func(holder string) { told <- holder }}); err != nil {
+		if _, err := Tree(t.Context(), root, newLabel, &Options{Trace: &Trace{Wait: func(holder string) { told <- holder }}}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -351,7 +360,7 @@ func waitingVolumes(t *testing.T, dir string) {
 		defer process.mu.Unlock()
 		return process.hung == 2
 	})
-	if r, err := Tree(t.Context(), other, newLabel, Options{NoSync: true}); err != nil || !r.Complete {
+	if r, err := Tree(t.Context(), other, newLabel, &Options{Advanced: Advanced{NoSync: true}}); err != nil || !r.Complete {
 		t.Errorf("%+v, %v", r, err)
 	}
 	close(leave)

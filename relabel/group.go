@@ -92,8 +92,9 @@ const asLong = 2 * time.Minute
 // The zero value is ready for use. A Group must not be copied, nor its fields
 // changed, after the first call.
 type Group struct {
-	// Options are those of each run. Callbacks are serial for one run, but
-	// several volumes may be at work.
+	// Options are those of each run, but for Trust, which each caller names, and
+	// Progress, which is one run's: Group.Work is in its place. Calls of Trace are
+	// serial for one run, but several volumes may be at work.
 	Options Options
 	// Linger is how long work goes on that nobody waits for, or that keeps
 	// its place in the queue; it is then cancelled. 0 is two minutes, below 0
@@ -119,7 +120,7 @@ type Group struct {
 type calls struct {
 	tree     func(ctx context.Context, root, label string, o Options) (Report, error)
 	at       func(root string) (volumeID, error)
-	labelled func(root, label string, depth Depth) (bool, error)
+	labelled func(root, label string) (bool, error)
 }
 
 func (c calls) orReal() calls {
@@ -130,7 +131,10 @@ func (c calls) orReal() calls {
 		c.at = volumeAt
 	}
 	if c.labelled == nil {
-		c.labelled = Labelled
+		c.labelled = func(root, label string) (bool, error) {
+			s, err := Inspect(root, label, TrustRoot)
+			return s.Labelled, err
+		}
 	}
 	return c
 }
@@ -157,6 +161,8 @@ type work struct {
 	volume *volume
 	root   string // as the first caller named it, absolute
 	label  string // in canonical form
+	trust  Trust
+	shared bool // more calls than one asked for it
 
 	done     chan struct{}
 	report   Report
@@ -168,19 +174,20 @@ type work struct {
 	stop    context.CancelCauseFunc
 	stopped bool // nobody joins any more
 	callers int
-	left    int          // callers who left, and did not come back
-	idle    int          // how often it was left by all
-	state   func() State // while a run is under way
-	waits   string       // what held it up when it had seen as much as heldUpAt
+	left    int       // callers who left, and did not come back
+	idle    int       // how often it was left by all
+	far     *Progress // nil when it has ended
+	waits   string    // what held it up when it had seen as much as heldUpAt
 	heldUp  int64
 }
 
-// Tree is Tree with the Group's Options, shared with all who ask for the same.
-// When ctx ends first the error is a *Pending, and the work goes on; or a *Hung
+// Tree is Tree with the Group's Options and t as their Trust, shared with all who ask
+// for the same. Who asks for another label, or with another trust, waits for its turn.
+// When ctx ends first the error is a *PendingError, and the work goes on; or a *HungError
 // if the filesystem did not even tell what root is. The Report beside them says
 // nothing. Both errors are found by errors.Is to be what ended ctx. A relative root
 // is ENAMETOOLONG in a working directory that is deeper than PATH_MAX.
-func (g *Group) Tree(ctx context.Context, root, label string) (Report, error) {
+func (g *Group) Tree(ctx context.Context, root, label string, t Trust) (Report, error) {
 	none := Report{Root: root, Label: label}
 	want, err := secctx.Canonical(label)
 	if err != nil {
@@ -191,7 +198,7 @@ func (g *Group) Tree(ctx context.Context, root, label string) (Report, error) {
 	for err == nil {
 		var w *work
 		var waited bool
-		if w, waited, err = g.arrive(ctx, place{path, want}); err != nil {
+		if w, waited, err = g.arrive(ctx, place{path, want, t}); err != nil {
 			break
 		}
 		select {
@@ -209,6 +216,9 @@ func (g *Group) Tree(ctx context.Context, root, label string) (Report, error) {
 			goOn(w.err)
 		}
 		report := w.report
+		g.mu.Lock()
+		report.Shared = w.shared
+		g.mu.Unlock()
 		report.Root, report.Notes = root, slices.Clone(report.Notes)
 		return report, w.err
 	}
@@ -249,7 +259,7 @@ func (g *Group) arrive(ctx context.Context, p place) (w *work, waits bool, err e
 	if err != nil {
 		return nil, false, err
 	}
-	w = g.join(ctx, l, p.root, p.label)
+	w = g.join(ctx, l, p)
 	select {
 	case <-w.done: // it was kept
 	default:
@@ -258,14 +268,14 @@ func (g *Group) arrive(ctx context.Context, p place) (w *work, waits bool, err e
 	return w, waits, nil
 }
 
-// Progress tells of all work in the queue and under way.
-func (g *Group) Progress() []Progress {
+// Work tells of all work in the queue and under way.
+func (g *Group) Work() []Work {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	var all []Progress
+	var all []Work
 	for _, v := range g.volumes {
 		for _, w := range v.queue {
-			all = append(all, w.progress())
+			all = append(all, w.shown())
 		}
 	}
 	return all
@@ -284,27 +294,29 @@ func (g *Group) find(id volumeID) *volume {
 
 // join finds or begins the work that the caller waits for, and counts the
 // caller. The work may have ended. mu is held.
-func (g *Group) join(ctx context.Context, l *look, root, label string) *work {
+func (g *Group) join(ctx context.Context, l *look, p place) *work {
 	v := g.find(l.id)
 	if v == nil {
 		v = &volume{id: l.id}
 		g.volumes = append(g.volumes, v)
 	}
-	if w := v.kept; w != nil && w.label == label && w != l.doubt {
+	if w := v.kept; w != nil && w.is(p) && w != l.doubt {
+		w.shared = true
 		if w.left--; w.err != nil || w.left == 0 {
 			g.forget(w)
 		}
 		return w
 	}
 	for _, w := range v.queue {
-		if w.label == label && !w.stopped {
+		if w.is(p) && !w.stopped {
+			w.shared = true
 			w.callers++
 			w.left = max(0, w.left-1)
 			return w
 		}
 	}
 	w := &work{
-		volume: v, root: root, label: label, callers: 1, since: time.Now(), ctx: context.WithoutCancel(ctx),
+		volume: v, root: p.root, label: p.label, trust: p.trust, callers: 1, since: time.Now(), far: new(Progress), ctx: context.WithoutCancel(ctx),
 		done: make(chan struct{}), released: make(chan struct{}),
 	}
 	if v.queue = append(v.queue, w); len(v.queue) == 1 {
@@ -314,7 +326,7 @@ func (g *Group) join(ctx context.Context, l *look, root, label string) *work {
 }
 
 // leave is for a caller whose time is up. It returns nil if the work has ended.
-func (g *Group) leave(w *work) *Pending {
+func (g *Group) leave(w *work) *PendingError {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	select {
@@ -322,7 +334,7 @@ func (g *Group) leave(w *work) *Pending {
 		return nil
 	default:
 	}
-	p := &Pending{Progress: w.progress(), Within: max(0, or(g.Linger))}
+	p := &PendingError{Work: w.shown(), Within: max(0, or(g.Linger))}
 	p.Callers--
 	w.left++
 	if w.callers--; w.callers == 0 && g.Linger >= 0 {
@@ -350,17 +362,21 @@ func (g *Group) giveUp(w *work, absence int) {
 	}
 }
 
+// is says whether w is what p asks for.
+func (w *work) is(p place) bool { return w.label == p.label && w.trust == p.trust }
+
 // seen is how many entries the run has met.
 func (w *work) seen() int64 {
-	if w.state == nil {
+	if w.far == nil {
 		return 0
 	}
-	return w.state().Seen
+	s, _ := w.far.State()
+	return s.Seen
 }
 
-func (w *work) progress() Progress {
-	p := Progress{
-		Root: w.root, Label: w.label, Entries: w.seen(),
+func (w *work) shown() Work {
+	p := Work{
+		Root: w.root, Label: w.label, Trust: w.trust, Entries: w.seen(),
 		Elapsed: time.Since(w.since), Callers: w.callers,
 	}
 	if first := w.volume.queue[0]; first != w {

@@ -33,7 +33,7 @@ func TestGroupStopArrival(t *testing.T) {
 				synctest.Wait() // for the look
 				g.halt(func(at string) bool { return at == root }, volumeID{})
 			})}
-			if _, err := g.Tree(ctx, root, labelA); !errors.Is(err, ErrStopped) {
+			if _, err := g.Tree(ctx, root, labelA, TrustNothing); !errors.Is(err, ErrStopped) {
 				t.Errorf("after a stop: %v", err)
 			}
 			s.ran(t)

@@ -26,15 +26,15 @@ func TestGroupOnDisk(t *testing.T) {
 	goroutines, files := runtime.NumGoroutine(), openFiles(t)
 	var walks, left atomic.Int64
 	twice := make(chan struct{})
-	g := Group{Options: Options{OnChange: func(path, _ string) {
+	g := Group{Options: Options{Trace: &Trace{Change: func(path, _ string) {
 		<-twice
 		if path == root {
 			walks.Add(1)
 		}
-	}}}
+	}}}}
 	for {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		r, err := g.Tree(ctx, root, newLabel)
+		r, err := g.Tree(ctx, root, newLabel, TrustNothing)
 		cancel()
 		if err == nil {
 			if adds(t, r); !r.Complete || r.Written != 71 {
@@ -42,7 +42,7 @@ func TestGroupOnDisk(t *testing.T) {
 			}
 			break
 		}
-		var p *Pending
+		var p *PendingError
 		if !errors.As(err, &p) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
@@ -59,11 +59,11 @@ func TestGroupOnDisk(t *testing.T) {
 	}
 
 	// What it kept is worth nothing once somebody else has relabelled the root.
-	if _, err := g.Tree(t.Context(), root, newLabel); err != nil || walks.Load() != 1 {
+	if _, err := g.Tree(t.Context(), root, newLabel, TrustNothing); err != nil || walks.Load() != 1 {
 		t.Errorf("%d walks, %v", walks.Load(), err)
 	}
 	treetest.Set(t, root, ".", oldLabel)
-	if r, err := g.Tree(t.Context(), root, newLabel); err != nil || r.Written == 0 || walks.Load() != 2 {
+	if r, err := g.Tree(t.Context(), root, newLabel, TrustNothing); err != nil || r.Written == 0 || walks.Load() != 2 {
 		t.Errorf("%d walks, %+v, %v", walks.Load(), r, err)
 	}
 }
@@ -78,13 +78,16 @@ func TestGroupBindMount(t *testing.T) {
 	goroutines := runtime.NumGoroutine()
 	var walks, commits, all1000 atomic.Int64
 	var g Group
+	g.calls.tree = func(ctx context.Context, root, label string, o Options) (Report, error) {
+		walks.Add(1)
+		return labelTree(ctx, root, label, o)
+	}
 	g.Options = Options{
-		OnBegin: func(func() State) { walks.Add(1) },
-		OnChange: func(path, _ string) {
+		Trace: &Trace{Change: func(path, _ string) {
 			for all1000.Load() < 1000 { // so that all join one of two walks
 				time.Sleep(time.Millisecond)
 				n := 0
-				for _, p := range g.Progress() {
+				for _, p := range g.Work() {
 					n += p.Callers
 				}
 				all1000.Store(int64(n))
@@ -92,13 +95,13 @@ func TestGroupBindMount(t *testing.T) {
 			if slices.Contains([]string{root, other}, path) {
 				commits.Add(1)
 			}
-		},
+		}},
 	}
 	var all sync.WaitGroup
 	for i := range 1000 {
 		all.Go(func() {
 			path := []string{root, other}[i%2]
-			if r, err := g.Tree(t.Context(), path, newLabel); err != nil || !r.Complete || r.Root != path {
+			if r, err := g.Tree(t.Context(), path, newLabel, TrustNothing); err != nil || !r.Complete || r.Root != path {
 				t.Errorf("%+v, %v", r, err)
 			}
 		})
@@ -117,15 +120,15 @@ func TestGroupLabelsInTurn(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), seventyOne)
 	goroutines, files := runtime.NumGoroutine(), openFiles(t)
 	left := make(chan struct{})
-	g := Group{Linger: 20 * time.Millisecond, Options: Options{OnChange: func(string, string) { <-left; time.Sleep(time.Millisecond) }}}
+	g := Group{Linger: 20 * time.Millisecond, Options: Options{Trace: &Trace{Change: func(string, string) { <-left; time.Sleep(time.Millisecond) }}}}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	var p *Pending
-	if _, err := g.Tree(ctx, root, newLabel); !errors.As(err, &p) {
+	var p *PendingError
+	if _, err := g.Tree(ctx, root, newLabel, TrustNothing); !errors.As(err, &p) {
 		t.Fatal(err)
 	}
 	close(left)
-	if r, err := g.Tree(t.Context(), root, oldLabel); err != nil || !r.Complete {
+	if r, err := g.Tree(t.Context(), root, oldLabel, TrustNothing); err != nil || !r.Complete {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if n := len(bearing(t, root, oldLabel)); n != 71 {
@@ -144,8 +147,8 @@ func TestGroupCounts(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), seventyOne)
 	told := map[int64]bool{}
 	var g Group
-	g.Options = Options{Threads: 1, OnChange: func(string, string) { told[g.Progress()[0].Entries] = true }}
-	r, err := g.Tree(t.Context(), root, newLabel)
+	g.Options = Options{Workers: 1, Trace: &Trace{Change: func(string, string) { told[g.Work()[0].Entries] = true }}}
+	r, err := g.Tree(t.Context(), root, newLabel, TrustNothing)
 	if err != nil || r.Seen != 71 || len(told) < 3 {
 		t.Errorf("%+v, %v: %v", r, err, told)
 	}

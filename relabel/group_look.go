@@ -10,7 +10,10 @@ import (
 )
 
 // place is what a caller asks for, before it is known which volume it is.
-type place struct{ root, label string }
+type place struct {
+	root, label string
+	trust       Trust
+}
 
 // look is one look at a place.
 type look struct {
@@ -45,7 +48,7 @@ func (g *Group) look(ctx context.Context, a *arrival, p place) (*look, error) {
 		}
 		// It, or the one before it, is under way or waits for others.
 		if call := g.looks[p].call; call != "" {
-			return nil, &Hung{Calls: []HungCall{{call, p.root}}, Cause: ending(ctx)}
+			return nil, &HungError{Calls: []HungCall{{call, p.root}}, Cause: ending(ctx)}
 		}
 		return nil, ending(ctx)
 	}
@@ -88,8 +91,8 @@ func (g *Group) see(l *look, p place) *look {
 	g.calling(l, "openat")
 	ask := g.calls.orReal()
 	l.id, l.err = ask.at(p.root)
-	if kept := g.doubtful(l, p.label); kept != nil {
-		if ok, err := ask.labelled(p.root, p.label, Root); !ok || err != nil {
+	if kept := g.doubtful(l, p); kept != nil {
+		if ok, err := ask.labelled(p.root, p.label); !ok || err != nil {
 			l.doubt = kept
 		}
 	}
@@ -109,14 +112,14 @@ func (g *Group) calling(l *look, call string) {
 }
 
 // doubtful finds the kept success that must be held against the root's label.
-func (g *Group) doubtful(l *look, label string) *work {
+func (g *Group) doubtful(l *look, p place) *work {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if l.err != nil || g.Options.DryRun {
+	if l.err != nil {
 		return nil
 	}
 	v := g.find(l.id)
-	if v == nil || v.kept == nil || v.kept.label != label || v.kept.err != nil {
+	if v == nil || v.kept == nil || !v.kept.is(p) || v.kept.err != nil {
 		return nil
 	}
 	l.call = "getxattr"

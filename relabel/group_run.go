@@ -25,9 +25,10 @@ func (g *Group) run(ctx context.Context, w *work) {
 	defer w.stop(nil)
 	ended := make(chan struct{})
 	o := g.options(w)
+	o.Progress = w.far
 	o.inner = inner{at: &w.volume.id, ended: sync.OnceFunc(func() { close(ended) })}
 	w.report, w.err = g.calls.orReal().tree(ctx, w.root, w.label, o)
-	if !errors.As(w.err, new(*Hung)) {
+	if !errors.As(w.err, new(*HungError)) {
 		o.inner.ended() // there is nothing that could be held
 	}
 	g.end(w)
@@ -45,7 +46,7 @@ func (g *Group) end(w *work) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	close(w.done)
-	w.state = nil // it holds what the run had
+	w.far = nil // it holds what the run had
 	v := w.volume
 	v.behind = append(v.behind, w)
 	v.queue = slices.Delete(v.queue, 0, 1)
@@ -69,33 +70,31 @@ func (g *Group) end(w *work) {
 // options are the Group's, with what holds a run up noted for Progress.
 func (g *Group) options(w *work) Options {
 	o := g.Options
-	o.OnBegin = func(state func() State) {
-		g.mu.Lock()
-		w.state = state
-		g.mu.Unlock()
-		if g.Options.OnBegin != nil {
-			g.Options.OnBegin(state)
-		}
+	var trace Trace
+	if o.Trace != nil {
+		trace = *o.Trace
 	}
+	wait, stall := trace.Wait, trace.Stall
 	note := func(format string, args ...any) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		w.waits, w.heldUp = fmt.Sprintf(format, args...), w.seen()
 	}
-	o.OnWait = func(holder string) {
+	trace.Wait = func(holder string) {
 		note("the volume's lock, held by %s", holder)
-		if g.Options.OnWait != nil {
-			g.Options.OnWait(holder)
+		if wait != nil {
+			wait(holder)
 		}
 	}
-	o.OnStall = func(calls []HungCall) {
+	trace.Stall = func(calls []HungCall) {
 		if len(calls) > 0 {
 			note("%d calls of the filesystem, one of them %s", len(calls), calls[0])
 		}
-		if g.Options.OnStall != nil {
-			g.Options.OnStall(calls)
+		if stall != nil {
+			stall(calls)
 		}
 	}
+	o.Trust, o.Trace = w.trust, &trace
 	return o
 }
 

@@ -17,7 +17,7 @@ var ErrStopped = errors.New("the relabel was stopped")
 // unmounted. A caller who arrives after Stop begins anew.
 //
 // The volume is the one that callers named so and, if ctx lets it be looked at, the
-// one that lies there now. When ctx ends first the error is a *Hung where the
+// one that lies there now. When ctx ends first the error is a *HungError where the
 // filesystem does not answer; what was cancelled stays so.
 func (g *Group) Stop(ctx context.Context, root string) error {
 	path, err := absolute(root)
@@ -26,7 +26,7 @@ func (g *Group) Stop(ctx context.Context, root string) error {
 	}
 	ended := g.halt(func(at string) bool { return at == path }, volumeID{})
 	if a, err := g.register(""); err == nil {
-		l, err := g.look(ctx, a, place{path, ""})
+		l, err := g.look(ctx, a, place{root: path})
 		g.mu.Lock()
 		delete(g.arrivals, a)
 		g.mu.Unlock()
@@ -67,7 +67,7 @@ func (g *Group) waitLooks(ctx context.Context, named func(root string) bool) err
 		select {
 		case <-l.done:
 		case <-ctx.Done():
-			return &Hung{Calls: []HungCall{{"openat", p.root}}, Cause: ending(ctx)}
+			return &HungError{Calls: []HungCall{{"openat", p.root}}, Cause: ending(ctx)}
 		}
 	}
 	return nil
@@ -155,9 +155,9 @@ func wait(ctx context.Context, ended []*work) error {
 		select {
 		case <-w.released:
 		case <-w.done:
-			var hung *Hung
+			var hung *HungError
 			if errors.As(w.err, &hung) {
-				return &Hung{Calls: hung.Calls, Cause: ending(ctx)}
+				return &HungError{Calls: hung.Calls, Cause: ending(ctx)}
 			}
 			return ending(ctx)
 		default:

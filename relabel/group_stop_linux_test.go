@@ -29,7 +29,7 @@ type asked struct {
 func asks(ctx context.Context, g *Group, root, label string) chan asked {
 	answer := make(chan asked, 1)
 	go func() {
-		r, err := g.Tree(ctx, root, label)
+		r, err := g.Tree(ctx, root, label, TrustNothing)
 		answer <- asked{r, err}
 	}()
 	return answer
@@ -40,7 +40,7 @@ func callers(t *testing.T, g *Group, n int) {
 	t.Helper()
 	until(t, "callers are counted", func() bool {
 		have := 0
-		for _, p := range g.Progress() {
+		for _, p := range g.Work() {
 			have += p.Callers
 		}
 		return have == n
@@ -51,16 +51,23 @@ func callers(t *testing.T, g *Group, n int) {
 type gate struct {
 	open   chan struct{}
 	walks  atomic.Int64
+	asked  atomic.Int64 // to go on, by those who walk
 	values atomic.Int64 // of the callers' contexts that were seen
 }
 
 type valueOf struct{}
 
+// tree is a run, counted.
+func (g *gate) tree(ctx context.Context, root, label string, o Options) (Report, error) {
+	g.walks.Add(1)
+	return labelTree(ctx, root, label, o)
+}
+
 func (g *gate) options() Options {
 	return Options{
-		NoSync:  true,
-		OnBegin: func(func() State) { g.walks.Add(1) },
-		Throttle: func(ctx context.Context, _ int) {
+		Advanced: Advanced{NoSync: true},
+		Throttle: func(ctx context.Context, _ int) error {
+			g.asked.Add(1)
 			if ctx.Value(valueOf{}) == "mine" {
 				g.values.Add(1)
 			}
@@ -68,6 +75,8 @@ func (g *gate) options() Options {
 			case <-g.open:
 			case <-ctx.Done():
 			}
+
+			return nil
 		},
 	}
 }
@@ -82,7 +91,7 @@ func TestGroupStop(t *testing.T) {
 	root := grow(t, vol, seventyOne)
 	goroutines, files := runtime.NumGoroutine(), openFiles(t)
 	at := &gate{open: make(chan struct{})}
-	g := Group{Options: at.options()}
+	g := Group{Options: at.options(), calls: calls{tree: at.tree}}
 	mine := context.WithValue(t.Context(), valueOf{}, "mine")
 	runs, queued := asks(mine, &g, root, newLabel), asks(t.Context(), &g, root, labelA)
 	callers(t, &g, 2)
@@ -99,7 +108,7 @@ func TestGroupStop(t *testing.T) {
 		t.Error("the caller's values are lost")
 	}
 	close(at.open)
-	if r, err := g.Tree(mine, root, labelB); err != nil || r.Written != 71 || at.values.Load() == 0 {
+	if r, err := g.Tree(mine, root, labelB, TrustNothing); err != nil || r.Written != 71 || at.values.Load() == 0 {
 		t.Errorf("%+v, %v, %d values", r, err, at.values.Load())
 	}
 	if err := g.Stop(t.Context(), root); err != nil {
@@ -122,7 +131,7 @@ func TestGroupStopFrozen(t *testing.T) {
 	ice := newFreezer(t, vol)
 	goroutines, files := runtime.NumGoroutine(), openFiles(t)
 	at := &gate{open: make(chan struct{})}
-	g := Group{Options: at.options()}
+	g := Group{Options: at.options(), calls: calls{tree: at.tree}}
 	waits := asks(t.Context(), &g, root, newLabel)
 	until(t, "the walk begins", func() bool { return at.walks.Load() == 1 })
 	ice.freeze(t)
@@ -130,10 +139,10 @@ func TestGroupStopFrozen(t *testing.T) {
 	until(t, "it hangs", func() bool { return hangs(t) })
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
-	if err := g.Stop(ctx, root); !errors.As(err, new(*Hung)) && !errors.Is(err, context.DeadlineExceeded) {
+	if err := g.Stop(ctx, root); !errors.As(err, new(*HungError)) && !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
-	if got := <-waits; !errors.As(got.err, new(*Hung)) || !errors.Is(got.err, ErrStopped) {
+	if got := <-waits; !errors.As(got.err, new(*HungError)) || !errors.Is(got.err, ErrStopped) {
 		t.Error(got.err)
 	}
 	ice.thaw(t)
@@ -151,7 +160,7 @@ func TestGroupShutdown(t *testing.T) {
 	dir := on(t, "tmpfs")
 	goroutines, files := runtime.NumGoroutine(), openFiles(t)
 	at := &gate{open: make(chan struct{})}
-	g := Group{Options: at.options()}
+	g := Group{Options: at.options(), calls: calls{tree: at.tree}}
 	var all []chan asked
 	for _, name := range []string{"a", "b", "c"} {
 		all = append(all, asks(t.Context(), &g, grow(t, mkdir(t, dir, name), seventyOne), newLabel))
@@ -165,7 +174,7 @@ func TestGroupShutdown(t *testing.T) {
 			t.Error(got.err)
 		}
 	}
-	if _, err := g.Tree(t.Context(), filepath.Join(dir, "a", "root"), newLabel); !errors.Is(err, ErrStopped) {
+	if _, err := g.Tree(t.Context(), filepath.Join(dir, "a", "root"), newLabel, TrustNothing); !errors.Is(err, ErrStopped) {
 		t.Error(err)
 	}
 	nothingLeft(t, goroutines, files)
@@ -176,17 +185,17 @@ func TestGroupShutdown(t *testing.T) {
 func TestGroupMoved(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), seventyOne)
 	at := &gate{open: make(chan struct{})}
-	g := Group{Options: at.options()}
+	g := Group{Options: at.options(), calls: calls{tree: at.tree}}
 	var wrong atomic.Int64
 	g.calls.tree = func(ctx context.Context, root, label string, o Options) (Report, error) {
-		r, err := labelTree(ctx, root, label, o)
+		r, err := at.tree(ctx, root, label, o)
 		if id, _ := volumeAt(root); label == labelB && err == nil && *o.inner.at != id {
 			wrong.Add(1)
 		}
 		return r, err
 	}
 	runs := asks(t.Context(), &g, root, newLabel)
-	until(t, "the walk begins", func() bool { return at.walks.Load() == 1 })
+	until(t, "the walk begins", func() bool { return at.asked.Load() > 0 })
 	callers(t, &g, 1)
 	queued := asks(t.Context(), &g, root, labelB)
 	callers(t, &g, 2)
@@ -211,7 +220,7 @@ func TestGroupChdir(t *testing.T) {
 	here, there := on(t, "tmpfs"), on(t, "tmpfs")
 	mine, other := grow(t, here, seventyOne), grow(t, there, seventyOne)
 	at := &gate{open: make(chan struct{})}
-	g := Group{Options: at.options()}
+	g := Group{Options: at.options(), calls: calls{tree: at.tree}}
 	t.Chdir(here)
 	first := asks(t.Context(), &g, "root", newLabel)
 	callers(t, &g, 1)
@@ -237,7 +246,7 @@ func TestGroupBusy(t *testing.T) {
 	dir := on(t, "tmpfs")
 	root := grow(t, mkdir(t, dir, "a"), seventyOne)
 	at := &gate{open: make(chan struct{})}
-	g := Group{Options: at.options()}
+	g := Group{Options: at.options(), calls: calls{tree: at.tree}}
 	busy := asks(t.Context(), &g, grow(t, mkdir(t, dir, "b"), seventyOne), newLabel)
 	until(t, "the walk begins", func() bool { return at.walks.Load() == 1 })
 	brief := func() error {
@@ -249,7 +258,7 @@ func TestGroupBusy(t *testing.T) {
 		return (<-answer).err
 	}
 	for range 3 { // it comes back, too
-		if err := brief(); !errors.As(err, new(*Pending)) {
+		if err := brief(); !errors.As(err, new(*PendingError)) {
 			t.Error(err)
 		}
 	}
@@ -257,7 +266,7 @@ func TestGroupBusy(t *testing.T) {
 	if got := <-busy; got.err != nil {
 		t.Error(got.err)
 	}
-	if r, err := g.Tree(t.Context(), root, newLabel); err != nil || !r.Complete {
+	if r, err := g.Tree(t.Context(), root, newLabel, TrustNothing); err != nil || !r.Complete {
 		t.Errorf("%+v, %v", r, err)
 	}
 	// Those who look have a budget of their own. Who waits for that hangs nowhere.
@@ -267,7 +276,7 @@ func TestGroupBusy(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := g.Tree(ctx, root, newLabel); !errors.Is(err, context.DeadlineExceeded) || errors.As(err, new(*Hung)) {
+	if _, err := g.Tree(ctx, root, newLabel, TrustNothing); !errors.Is(err, context.DeadlineExceeded) || errors.As(err, new(*HungError)) {
 		t.Error(err)
 	}
 	for _, s := range shares {
@@ -303,20 +312,20 @@ func TestGroupRemade(t *testing.T) {
 		}
 		root := remake()
 		at := &gate{open: make(chan struct{})}
-		g := Group{Options: at.options()}
+		g := Group{Options: at.options(), calls: calls{tree: at.tree}}
 		ctx, cancel := context.WithCancel(t.Context())
 		leaves := asks(ctx, &g, root, newLabel)
 		callers(t, &g, 1)
 		cancel()
-		if got := <-leaves; !errors.As(got.err, new(*Pending)) {
+		if got := <-leaves; !errors.As(got.err, new(*PendingError)) {
 			t.Error(got.err)
 		}
 		close(at.open)
-		until(t, "the work ends", func() bool { return len(g.Progress()) == 0 })
+		until(t, "the work ends", func() bool { return len(g.Work()) == 0 })
 		unmount()
 		remake()
 		treetest.Set(t, root, ".", newLabel)
-		if r, err := g.Tree(t.Context(), root, newLabel); err != nil || r.Written != 70 || at.walks.Load() != 2 {
+		if r, err := g.Tree(t.Context(), root, newLabel, TrustNothing); err != nil || r.Written != 70 || at.walks.Load() != 2 {
 			t.Errorf("%s: %d walks, %+v, %v", kind, at.walks.Load(), r, err)
 		}
 		if err := g.Shutdown(t.Context()); err != nil {
@@ -332,14 +341,14 @@ func TestGroupStopStorm(t *testing.T) {
 	dir := on(t, "tmpfs")
 	goroutines, files := runtime.NumGoroutine(), openFiles(t)
 	roots := []string{grow(t, mkdir(t, dir, "a"), seventyOne), grow(t, mkdir(t, dir, "b"), seventyOne)}
-	g := Group{Options: Options{NoSync: true}}
+	g := Group{Options: Options{Advanced: Advanced{NoSync: true}}}
 	var all sync.WaitGroup
 	for i := range 60 {
 		all.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%7)*time.Millisecond)
 			defer cancel()
 			label := []string{newLabel, labelA, labelB}[i%3]
-			if r, err := g.Tree(ctx, roots[i%2], label); err == nil && !r.Complete {
+			if r, err := g.Tree(ctx, roots[i%2], label, TrustNothing); err == nil && !r.Complete {
 				t.Errorf("%+v", r)
 			}
 			if i%4 == 0 {

@@ -64,7 +64,7 @@ func (s *slow) tree(ctx context.Context, root, label string, o Options) (Report,
 	s.mu.Unlock()
 	begin := time.Now()
 	var seen atomic.Int64
-	o.OnBegin(func() State { return State{Seen: seen.Load()} })
+	begins(o.Progress, func() State { return State{Seen: seen.Load()} })
 	for i := 1; time.Since(begin) < s.takes && ctx.Err() == nil; i++ {
 		select {
 		case <-ctx.Done():
@@ -89,7 +89,7 @@ func (s *slow) tree(ctx context.Context, root, label string, o Options) (Report,
 	return r, nil
 }
 
-func (s *slow) labelled(root, label string, _ Depth) (bool, error) {
+func (s *slow) labelled(root, label string) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.label[root] == label, nil
@@ -111,7 +111,7 @@ func request(t *testing.T, g *Group, root, label string, limit time.Duration) (R
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	begin := time.Now()
-	r, err := g.Tree(ctx, root, label)
+	r, err := g.Tree(ctx, root, label, TrustNothing)
 	if took := time.Since(begin); took > limit {
 		t.Errorf("%s: answered after %v, not %v", label, took, limit)
 	}
@@ -119,10 +119,10 @@ func request(t *testing.T, g *Group, root, label string, limit time.Duration) (R
 }
 
 // pending asks g in vain, and returns the answer.
-func pending(t *testing.T, g *Group, root, label string, limit time.Duration) Pending {
+func pending(t *testing.T, g *Group, root, label string, limit time.Duration) PendingError {
 	t.Helper()
 	_, err := request(t, g, root, label, limit)
-	var p *Pending
+	var p *PendingError
 	if !errors.As(err, &p) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("%s: %v; not pending", label, err)
 	}
@@ -252,7 +252,7 @@ func TestGroupThousand(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if p := g.Progress(); len(p) != 1 || p[0].Callers != 1000 {
+		if p := g.Work(); len(p) != 1 || p[0].Callers != 1000 {
 			t.Errorf("%+v", p)
 		}
 		all.Wait()
@@ -283,7 +283,7 @@ func TestGroupLinger(t *testing.T) {
 		if early != 0 || len(s.halted) != 1 || s.halted[0] != 2*2*time.Minute+time.Second/2 {
 			t.Errorf("%d ended early; ran for %v", early, s.halted)
 		}
-		if p := g.Progress(); len(p) != 0 {
+		if p := g.Work(); len(p) != 0 {
 			t.Errorf("%+v", p)
 		}
 		// What was cancelled is no result: the next caller has it done.

@@ -49,7 +49,7 @@ func TestGroupOtherLabel(t *testing.T) {
 		if want := fmt.Sprintf("%q: relabelling goes on: after 5s, waiting for the relabel to u:r:t:s0:c1; ask again within 2m0s", root); p.Error() != want {
 			t.Errorf("%s\nnot\n%s", p.Error(), want)
 		}
-		if p := g.Progress(); len(p) != 2 || p[0].Label != labelA || p[0].Callers != 2 || p[0].Entries != 6000 || p[1].Label != labelB {
+		if p := g.Work(); len(p) != 2 || p[0].Label != labelA || p[0].Callers != 2 || p[0].Entries != 6000 || p[1].Label != labelB {
 			t.Errorf("%+v", p)
 		}
 		all.Wait()
@@ -122,7 +122,7 @@ func TestGroupKept(t *testing.T) {
 		{"not kept", -1, func(s *slow, g *Group, t *testing.T, root string) { synctest.Wait() }, []string{labelA, labelA}},
 		{"another label", 0, func(s *slow, g *Group, t *testing.T, root string) { done(t, g, root, labelB) }, []string{labelA, labelB, labelA}},
 		{"another label begun", 0, func(s *slow, g *Group, t *testing.T, root string) {
-			go func() { _, _ = g.Tree(t.Context(), root, labelB) }()
+			go func() { _, _ = g.Tree(t.Context(), root, labelB, TrustNothing) }()
 			time.Sleep(time.Second / 4)
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -234,13 +234,13 @@ func TestGroupDeadStorage(t *testing.T) {
 		for range 10 {
 			cause := errors.New("enough")
 			ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Second, cause)
-			_, err := g.Tree(ctx, root, labelA)
+			_, err := g.Tree(ctx, root, labelA, TrustNothing)
 			cancel()
-			var h *Hung
+			var h *HungError
 			if !errors.As(err, &h) || len(h.Calls) != 1 || h.Calls[0].Path != root || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, cause) {
 				t.Errorf("%v", err)
 			}
-			if _, err := g.Tree(ctx, root, labelA); !errors.Is(err, context.DeadlineExceeded) || errors.As(err, &h) && h.Cause == nil {
+			if _, err := g.Tree(ctx, root, labelA, TrustNothing); !errors.Is(err, context.DeadlineExceeded) || errors.As(err, &h) && h.Cause == nil {
 				t.Errorf("after the end: %v", err)
 			}
 		}
@@ -285,7 +285,7 @@ func TestGroupLooksAfterwards(t *testing.T) {
 		}
 		all.Go(func() { done(t, g, root, labelA) })
 		time.Sleep(10 * time.Second)
-		if p := g.Progress(); len(p) != 2 || p[0].Callers != 1 || p[1].Callers != 1 {
+		if p := g.Work(); len(p) != 2 || p[0].Callers != 1 || p[1].Callers != 1 {
 			t.Errorf("%+v", p)
 		}
 		all.Wait()
@@ -298,28 +298,26 @@ func TestGroupProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
 		g := &Group{Options: Options{
-			OnBegin: func(func() State) { told = append(told, "begins") },
-			OnWait:  func(holder string) { told = append(told, holder) },
-			OnStall: func(calls []HungCall) { told = append(told, calls[0].String()) },
+			Trace: &Trace{Wait: func(holder string) { told = append(told, holder) }, Stall: func(calls []HungCall) { told = append(told, calls[0].String()) }},
 		}}
 		g.calls.tree = func(_ context.Context, root, label string, o Options) (Report, error) {
 			var seen atomic.Int64
-			o.OnBegin(func() State { return State{Seen: seen.Load()} })
-			o.OnWait("process 12")
+			begins(o.Progress, func() State { return State{Seen: seen.Load()} })
+			o.Trace.Wait("process 12")
 			time.Sleep(3 * time.Second)
 			seen.Add(1_203_000)
 			time.Sleep(2 * time.Second)
-			o.OnStall([]HungCall{{"getxattr", "/v/f"}, {"openat", "/v/d"}})
+			o.Trace.Stall([]HungCall{{"getxattr", "/v/f"}, {"openat", "/v/d"}})
 			time.Sleep(2 * time.Second)
 			seen.Add(1)
 			time.Sleep(2 * time.Second)
 			return Report{}, nil
 		}
-		go func() { _, _ = g.Tree(t.Context(), t.TempDir(), labelA) }()
+		go func() { _, _ = g.Tree(t.Context(), t.TempDir(), labelA, TrustNothing) }()
 		var stages []string
 		for range 4 {
 			time.Sleep(2 * time.Second)
-			stages = append(stages, g.Progress()[0].String())
+			stages = append(stages, g.Work()[0].String())
 		}
 		if !slices.Equal(stages, []string{
 			"after 2s, waiting for the volume's lock, held by process 12",
@@ -329,7 +327,7 @@ func TestGroupProgress(t *testing.T) {
 		}) {
 			t.Errorf("%q", stages)
 		}
-		if !slices.Equal(told, []string{"begins", "process 12", `getxattr "/v/f"`}) {
+		if !slices.Equal(told, []string{"process 12", `getxattr "/v/f"`}) {
 			t.Errorf("the caller's own callbacks were told %q", told)
 		}
 		time.Sleep(time.Minute)
@@ -351,7 +349,7 @@ func TestGroupLink(t *testing.T) {
 			all.Go(func() { done(t, g, path, labelA) })
 		}
 		synctest.Wait()
-		if p := g.Progress(); len(p) != 2 || p[0].Callers+p[1].Callers != 3 {
+		if p := g.Work(); len(p) != 2 || p[0].Callers+p[1].Callers != 3 {
 			t.Errorf("%+v", p)
 		}
 		all.Wait()
@@ -363,10 +361,10 @@ func TestGroupLink(t *testing.T) {
 // TestGroupRefuses: what Tree would refuse at once is refused at once.
 func TestGroupRefuses(t *testing.T) {
 	var g Group
-	if _, err := g.Tree(t.Context(), t.TempDir(), "container_file_t"); !errors.Is(err, ErrLabel) {
+	if _, err := g.Tree(t.Context(), t.TempDir(), "container_file_t", TrustNothing); !errors.Is(err, ErrLabel) {
 		t.Error(err)
 	}
-	if r, err := g.Tree(t.Context(), "/no/such/volume", "u:r:t:s0:c1,c1"); !errors.Is(err, fs.ErrNotExist) || r.Label != labelA {
+	if r, err := g.Tree(t.Context(), "/no/such/volume", "u:r:t:s0:c1,c1", TrustNothing); !errors.Is(err, fs.ErrNotExist) || r.Label != labelA {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if len(g.volumes) > 0 {

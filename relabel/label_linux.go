@@ -73,7 +73,7 @@ func (w *worker) attempt(t xattrio.Target, d *dir) (outcome, string, sys.Errno) 
 		return failure, op, e
 	}
 	defer w.io.Release(t)
-	unread := w.guess() || w.journaled && w.o.OnChange == nil // it is on record
+	unread := w.guess() || w.journaled && w.trace.Change == nil // it is on record
 	from := ""
 	var was undo.Former
 	if !unread {
@@ -86,7 +86,7 @@ func (w *worker) attempt(t xattrio.Target, d *dir) (outcome, string, sys.Errno) 
 			w.wrongStreak = 0
 			return right, "", 0
 		}
-		if w.o.OnChange != nil {
+		if w.trace.Change != nil {
 			from = has.String()
 		}
 		if w.keeps() {
@@ -105,7 +105,7 @@ func (w *worker) attempt(t xattrio.Target, d *dir) (outcome, string, sys.Errno) 
 		w.put(d, t, was)
 		return elsewhere, "", 0 // counted when it is written
 	}
-	if w.o.DryRun {
+	if w.o.inner.check {
 		if w.m.Subvolumes && t.Name == nil && w.frozen(t, syscall.EROFS) {
 			return failure, w.io.Writes(t).String(), syscall.EROFS
 		}

@@ -37,16 +37,15 @@ func TestHardLinks(t *testing.T) {
 			var skips, fails []string
 			o := Options{
 				HardLinks: mode,
-				OnSkip:    func(p, _ string) { skips = append(skips, filepath.Base(p)) },
-				OnFailure: func(err error) {
+				Trace: &Trace{Skip: func(p, _ string) { skips = append(skips, filepath.Base(p)) }, Failure: func(err error) {
 					if !errors.Is(err, ErrHardLinks) {
 						t.Error(err)
 					}
 					fails = append(fails, filepath.Base(pathOf(err)))
-				},
+				}},
 			}
 			for _, dry := range []bool{true, false} {
-				skips, fails, o.DryRun = nil, nil, dry
+				skips, fails, o.inner.check = nil, nil, dry
 				r, err := tree(t.Context(), root, newLabel, o, as(m))
 				adds(t, r)
 				if mode != LinksLabel && !strings.HasSuffix(r.Way, "/fd") {
@@ -90,7 +89,7 @@ func TestHardLinks(t *testing.T) {
 // TestLinkedRoot: a root that is such a file is not called done.
 func TestLinkedRoot(t *testing.T) {
 	top := grow(t, on(t, "tmpfs"), twoNames)
-	r, err := Tree(t.Context(), filepath.Join(top, "tree", "a"), newLabel, Options{HardLinks: LinksSkip})
+	r, err := Tree(t.Context(), filepath.Join(top, "tree", "a"), newLabel, &Options{HardLinks: LinksSkip})
 	if err != nil || r.Complete || r.Skipped != 1 {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -106,17 +105,17 @@ func TestCopyUp(t *testing.T) {
 		if err := unix.Mount("overlay", at, "overlay", 0, options); err != nil {
 			t.Fatal(err)
 		}
-		if r, err := Tree(t.Context(), at, newLabel, Options{DryRun: true}); err != nil || len(r.Notes) > 0 {
+		if r, err := Check(t.Context(), at, newLabel, nil); err != nil || len(r.Notes) > 0 {
 			t.Errorf("%q: %+v, %v; a dry run copies nothing", options, r, err)
 		}
 		for _, root := range []string{at, filepath.Join(at, "low")} { // the file: to the other label
 			label := map[bool]string{true: newLabel, false: oldLabel}[root == at]
 			var notes []string
 			var before bool
-			r, err := Tree(t.Context(), root, label, Options{OnNote: func(s string) {
+			r, err := Tree(t.Context(), root, label, &Options{Trace: &Trace{Note: func(s string) {
 				notes = append(notes, s)
 				before = labelOf(t, root) != label
-			}})
+			}}})
 			if err != nil || !r.Complete || !slices.Equal(notes, r.Notes) || (len(notes) == 1 && before) != want {
 				t.Errorf("%q: %+v, %v; told %q, before the first change: %t", options, r, err, notes, before)
 			}

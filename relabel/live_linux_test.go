@@ -29,11 +29,11 @@ func TestCreatedMeanwhile(t *testing.T) {
 				root := grow(t, on(t, "tmpfs"), growing)
 				aged(t, root, age)
 				n := 0
-				r, err := tree(t.Context(), root, newLabel, Options{Threads: 1 + i%3, NoSync: true, OnChange: func(path, _ string) {
+				r, err := tree(t.Context(), root, newLabel, Options{Workers: 1 + i%3, Advanced: Advanced{NoSync: true}, Trace: &Trace{Change: func(path, _ string) {
 					if n++; strings.HasPrefix(filepath.Base(path), "f") && n > 10 && n%40 == 0 {
 						made += create(t, root, n)
 					}
-				}}, as(m))
+				}}}, as(m))
 				adds(t, r)
 				if err != nil || !r.Complete {
 					t.Errorf("%s: %+v, %v", engine, r, err)
@@ -81,11 +81,11 @@ func create(t *testing.T, root string, n int) int {
 func TestCreatedUnseen(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), growing)
 	made := 0
-	walkAlone(t, root, newLabel, Options{Threads: 1, OnChange: func(path, _ string) {
+	walkAlone(t, root, newLabel, Options{Workers: 1, Trace: &Trace{Change: func(path, _ string) {
 		if strings.HasSuffix(path, "f200") {
 			made = create(t, root, 1)
 		}
-	}})
+	}}})
 	missed := 0
 	for p, l := range treetest.Read(t, root) {
 		if p != "." && l != newLabel {
@@ -106,14 +106,14 @@ func TestCreatedAndBackdated(t *testing.T) {
 		t.Fatal(err)
 	}
 	made := 0
-	r, err := Tree(t.Context(), root, newLabel, Options{Threads: 1, OnChange: func(path, _ string) {
+	r, err := Tree(t.Context(), root, newLabel, &Options{Workers: 1, Trace: &Trace{Change: func(path, _ string) {
 		if strings.HasSuffix(path, "f200") {
 			made = create(t, root, 1)
 			if err := os.Chtimes(root, when, when); err != nil {
 				t.Error(err)
 			}
 		}
-	}})
+	}}})
 	adds(t, r)
 	if n, all := len(bearing(t, root, newLabel)), len(treetest.Read(t, root)); err != nil || made == 0 || n != all {
 		t.Errorf("%d of %d are labelled: %+v, %v", n, all, r, err)

@@ -44,10 +44,10 @@ func TestChild(t *testing.T) {
 	what, path, _ := strings.Cut(os.Getenv(childEnv), ":")
 	switch what {
 	case "label":
-		r, err := Tree(t.Context(), path, newLabel, Options{OnFailure: func(err error) { fmt.Println("failed:", err) }})
+		r, err := Tree(t.Context(), path, newLabel, &Options{Trace: &Trace{Failure: func(err error) { fmt.Println("failed:", err) }}})
 		fmt.Printf("report: %+v\nerror: %v\n", r, err)
 	case "sort": // with memory for 250 of the longest names
-		r, err := tree(t.Context(), path, newLabel, Options{Threads: 1}, as(capabilities{openat2: true, clones: true, way: xattrio.ByName, sorting: sorting{from: 1, budget: 64 << 10}}))
+		r, err := tree(t.Context(), path, newLabel, Options{Workers: 1}, as(capabilities{openat2: true, clones: true, way: xattrio.ByName, sorting: sorting{from: 1, budget: 64 << 10}}))
 		if err != nil || !r.Complete || r.Written+r.Right != r.Seen {
 			t.Errorf("%+v, %v", r, err)
 		}
@@ -65,10 +65,10 @@ func TestChild(t *testing.T) {
 	case "waiting":
 		waitingVolumes(t, path)
 	case "hold":
-		_, err := Tree(t.Context(), path, newLabel, Options{OnChange: func(string, string) {
+		_, err := Tree(t.Context(), path, newLabel, &Options{Trace: &Trace{Change: func(string, string) {
 			fmt.Println("held")
 			time.Sleep(time.Hour) // until it is killed
-		}})
+		}}})
 		t.Error(err)
 	}
 }
@@ -93,7 +93,7 @@ func TestOneAtATime(t *testing.T) {
 		labels := [2]string{fmt.Sprintf("u:r:t:s0:c1,c%d", pair+10), fmt.Sprintf("u:r:t:s0:c2,c%d", pair+10)}
 		for _, label := range labels {
 			wg.Go(func() {
-				r, err := Tree(t.Context(), root, label, Options{NoSync: true, OnWait: func(holder string) {
+				r, err := Tree(t.Context(), root, label, &Options{Advanced: Advanced{NoSync: true}, Trace: &Trace{Wait: func(holder string) {
 					mu.Lock()
 					defer mu.Unlock()
 					waits++
@@ -101,7 +101,7 @@ func TestOneAtATime(t *testing.T) {
 					if holder != "" && (!strings.Contains(holder, fmt.Sprint(os.Getpid())) || !strings.Contains(holder, root)) {
 						t.Errorf("held by %q", holder)
 					}
-				}})
+				}}})
 				adds(t, r)
 				if err != nil || !r.Complete {
 					t.Errorf("%+v, %v", r, err)
@@ -125,7 +125,8 @@ func TestOneAtATime(t *testing.T) {
 // walkAlone only walks: without lock, seal, commit and second reading.
 func walkAlone(t *testing.T, root, label string, o Options) {
 	t.Helper()
-	r := &run{o: o, report: Report{Root: root, Label: label}, want: label}
+	r := newRun(o)
+	r.report, r.want = Report{Root: root, Label: label}, label
 	r.main = r.task()
 	if err := r.prepare(); err != nil {
 		t.Fatal(err)
@@ -152,11 +153,11 @@ func TestWithoutLock(t *testing.T) {
 	// Only the walk: the second look at the root would heal most of it.
 	const third = "system_u:object_r:container_file_t:s0:c3,c4"
 	n := 0
-	walkAlone(t, root, newLabel, Options{Threads: 1, OnChange: func(string, string) {
+	walkAlone(t, root, newLabel, Options{Workers: 1, Trace: &Trace{Change: func(string, string) {
 		if n++; n == 20 {
 			walkAlone(t, root, third, Options{})
 		}
-	}})
+	}}})
 	if a, b := len(bearing(t, root, newLabel)), len(bearing(t, root, third)); a == 0 || b == 0 {
 		t.Errorf("%d of one label and %d of the other: nothing mixed", a, b)
 	}
@@ -183,7 +184,7 @@ func TestKilledHolder(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	begin, holder := time.Now(), ""
-	r, err := Tree(ctx, root, newLabel, Options{OnWait: func(h string) { holder = h }})
+	r, err := Tree(ctx, root, newLabel, &Options{Trace: &Trace{Wait: func(h string) { holder = h }}})
 	if took := time.Since(begin); took < 250*time.Millisecond {
 		t.Errorf("returned after %v", took)
 	}
@@ -199,7 +200,7 @@ func TestKilledHolder(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	treetest.Returns(t, "the lock of who is dead", func() { r, err = Tree(t.Context(), root, newLabel, Options{}) })
+	treetest.Returns(t, "the lock of who is dead", func() { r, err = Tree(t.Context(), root, newLabel, nil) })
 	if err != nil || !r.Complete || r.Interrupted != newLabel || len(bearing(t, root, newLabel)) != 46 {
 		t.Errorf("after the kill: %+v, %v", r, err)
 	}
@@ -223,7 +224,7 @@ func TestOwnersLock(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), treetest.Patience)
 	defer cancel()
-	r, err := Tree(ctx, root, newLabel, Options{OnWait: func(h string) { t.Errorf("waits for %q", h) }})
+	r, err := Tree(ctx, root, newLabel, &Options{Trace: &Trace{Wait: func(h string) { t.Errorf("waits for %q", h) }}})
 	if err != nil || r.Written != 46 {
 		t.Errorf("%+v, %v", r, err)
 	}

@@ -10,3 +10,21 @@ import (
 )
 
 func TestMain(m *testing.M) { os.Exit(treetest.Main(m)) }
+
+func isLabelled(root, label string, t Trust) (bool, error) {
+	s, err := Inspect(root, label, t)
+	return s.Labelled, err
+}
+
+func isInterrupted(root, label string) (bool, error) {
+	s, err := Inspect(root, label, TrustRoot)
+	return s.Interrupted, err
+}
+
+func lastCommit(root string) (Commit, error) {
+	s, err := Inspect(root, oldLabel, TrustRoot)
+	return s.Commit, err
+}
+
+// begins has p tell what state says.
+func begins(p *Progress, state func() State) { p.state.Store(&state) }

@@ -33,11 +33,11 @@ func TestDirectoriesFirst(t *testing.T) {
 	for engine, m := range engines() {
 		root := grow(t, on(t, "tmpfs"), plain)
 		told := map[string]bool{root: true} // the root comes last
-		r, err := tree(t.Context(), root, newLabel, Options{OnChange: func(path, _ string) {
+		r, err := tree(t.Context(), root, newLabel, Options{Trace: &Trace{Change: func(path, _ string) {
 			if told[path] = true; path != root && !told[filepath.Dir(path)] {
 				t.Errorf("%s: %s is labelled before its directory", engine, path)
 			}
-		}}, as(m))
+		}}}, as(m))
 		if err != nil || len(told) != 46 {
 			t.Errorf("%s: %d were told: %+v, %v", engine, len(told), r, err)
 		}
@@ -56,14 +56,14 @@ func TestGuessEnds(t *testing.T) {
 		root string
 		most int64 // right ones that are written again
 	}{
-		{Options{Threads: 1}, oldLabel, guessCheck},
-		{Options{Threads: 1, Exact: true}, oldLabel, 0},
-		{Options{Threads: 1}, newLabel, 0},
+		{Options{Workers: 1}, oldLabel, guessCheck},
+		{Options{Workers: 1, Advanced: Advanced{Exact: true}}, oldLabel, 0},
+		{Options{Workers: 1}, newLabel, 0},
 	} {
 		root := grow(t, on(t, "tmpfs"), text)
 		treetest.Set(t, root, ".", c.root)
 		wrong := int64(len(bearing(t, root, oldLabel)))
-		r, err := Tree(t.Context(), root, newLabel, c.o)
+		r, err := Tree(t.Context(), root, newLabel, &c.o)
 		if again := r.Written - wrong; err != nil || !r.Complete || again < 0 || again > c.most {
 			t.Errorf("%+v: %d were written again: %+v, %v", c, again, r, err)
 		}
@@ -86,14 +86,13 @@ func TestGuessRefused(t *testing.T) {
 		}
 		immutable(t, path, true)
 	}
-	r, err := Tree(t.Context(), root, newLabel, Options{
-		Threads:   1,
-		OnFailure: func(err error) { told = append(told, pathOf(err)) },
-		OnChange: func(path, _ string) {
+	r, err := Tree(t.Context(), root, newLabel, &Options{
+		Workers: 1,
+		Trace: &Trace{Failure: func(err error) { told = append(told, pathOf(err)) }, Change: func(path, _ string) {
 			if path == root {
 				t.Error("the root was committed")
 			}
-		},
+		}},
 	})
 	adds(t, r)
 	slices.Sort(told)
@@ -106,7 +105,7 @@ func TestGuessRefused(t *testing.T) {
 func TestRootRefuses(t *testing.T) {
 	root := grow(t, on(t, "ext4"), plain)
 	immutable(t, root, true)
-	r, err := Tree(t.Context(), root, newLabel, Options{})
+	r, err := Tree(t.Context(), root, newLabel, nil)
 	adds(t, r)
 	if !errors.Is(err, syscall.EPERM) || pathOf(err) != root || r.Complete || r.Written != 45 || r.Skipped != 1 {
 		t.Errorf("%+v, %v", r, err)
@@ -173,7 +172,7 @@ func TestAnswers(t *testing.T) {
 			if !strings.Contains(ended, c.want) || fails < c.least || fails > c.most || !strings.Contains(text, fmt.Sprintf(" Failed:%d ", fails)) || strings.Contains(text, "Complete:true") {
 				t.Errorf("%d failures, and the error is %q\n%.2000s", fails, ended, text)
 			}
-			if ok, err := Labelled(root, newLabel, Root); ok || err != nil {
+			if ok, err := isLabelled(root, newLabel, TrustRoot); ok || err != nil {
 				t.Errorf("the root vouches for it: %v", err)
 			}
 		})
@@ -185,7 +184,7 @@ func TestAnswers(t *testing.T) {
 func TestThreadsMoveOn(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir d%02d x20\nfile d%02d/f x20\n")
 	for range 5 {
-		_, err := tree(t.Context(), root, newLabel, Options{Threads: 16, NoSync: true}, as(capabilities{way: xattrio.ByThread, clones: true, openat2: true}))
+		_, err := tree(t.Context(), root, newLabel, Options{Workers: 16, Advanced: Advanced{NoSync: true}}, as(capabilities{way: xattrio.ByThread, clones: true, openat2: true}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +206,7 @@ func astray(t *testing.T, file string, do func(d, outside string) error) {
 		root, outside := filepath.Join(top, "tree"), filepath.Join(top, "outside")
 		before := treetest.Read(t, outside)
 		done := 0
-		r, err := tree(t.Context(), root, newLabel, Options{Threads: 1, NoSeal: true, OnChange: func(path, _ string) {
+		r, err := tree(t.Context(), root, newLabel, Options{Workers: 1, Advanced: Advanced{NoSeal: true}, Trace: &Trace{Change: func(path, _ string) {
 			if filepath.Base(path) != file {
 				return
 			}
@@ -221,7 +220,7 @@ func astray(t *testing.T, file string, do func(d, outside string) error) {
 					t.Errorf("%s: %v", engine, err)
 				}
 			}
-		}}, as(m))
+		}}}, as(m))
 		adds(t, r)
 		if err != nil || !r.Complete || done != 2 {
 			t.Errorf("%s, done to %d: %+v, %v", engine, done, r, err)
@@ -289,7 +288,7 @@ func TestProcIsReal(t *testing.T) {
 	}
 	bind(t, root, "/proc/self/fd")
 	for _, path := range []string{root, filepath.Join(root, "0")} {
-		r, err := Tree(t.Context(), path, newLabel, Options{})
+		r, err := Tree(t.Context(), path, newLabel, nil)
 		if err == nil || !strings.Contains(err.Error(), "not a proc filesystem") || r.Seen != 0 {
 			t.Errorf("%+v, %v", r, err)
 		}
@@ -376,10 +375,10 @@ func TestTrustedAfterWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Tree(t.Context(), root, newLabel, Options{Skip: SkipRoot, OnWait: func(string) {
+	r, err := Tree(t.Context(), root, newLabel, &Options{Trust: TrustRoot, Trace: &Trace{Wait: func(string) {
 		treetest.Set(t, root, ".", newLabel)
 		held.Release()
-	}})
+	}}})
 	if err != nil || !r.Trusted || r.Seen != 1 {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -406,7 +405,7 @@ func TestSeveralReadings(t *testing.T) {
 		st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(filepath.Join(flat, name)))
 		far[i] = st.Ino >> bucket
 	}
-	r, err := tree(t.Context(), root, newLabel, Options{Threads: 1}, as(capabilities{openat2: true, sorting: sorting{from: 1, budget: 48 << 10}}))
+	r, err := tree(t.Context(), root, newLabel, Options{Workers: 1}, as(capabilities{openat2: true, sorting: sorting{from: 1, budget: 48 << 10}}))
 	if n := len(bearing(t, root, newLabel)); err != nil || r.Seen != 2*each+2 || n != 2*each+2 || far[0] == far[1] {
 		t.Errorf("%d labelled, in the buckets %d: %+v, %v", n, far, r, err)
 	}

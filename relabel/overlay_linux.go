@@ -9,7 +9,7 @@ import "slices"
 // metacopy=on (Documentation/filesystems/overlayfs.rst).
 func (r *run) expectCopies(m *mount) {
 	info := r.proc.ByID(m.Stat.Mount)
-	if info != nil && info.FSType == "overlay" && !r.o.DryRun && !slices.Contains(info.Super, "metacopy=on") {
+	if info != nil && info.FSType == "overlay" && !r.o.inner.check && !slices.Contains(info.Super, "metacopy=on") {
 		r.note("%s is on overlayfs, which copies a file of a lower layer up whole to set its label", m.Path)
 	}
 }

@@ -51,16 +51,16 @@ func TestBeyondPathMax(t *testing.T) {
 			beyondPathMax(t, on(t, "tmpfs"), text)
 			mounted(t, "tmpfs", mkdir(t, "../beside/a/m"), "")
 			writeFile(t, "../beside/a/m/f")
-			if ok, err := Labelled(".", oldLabel, Top); err != nil || !ok {
+			if ok, err := isLabelled(".", oldLabel, TrustTop); err != nil || !ok {
 				t.Errorf("probe: %t, %v", ok, err)
 			}
 			if r, err := tree(t.Context(), "sub", newLabel, Options{}, as(m)); err != nil || !r.Complete || r.Written != 2 {
 				t.Errorf("sub: %+v, %v", r, err)
 			}
-			if _, err := tree(t.Context(), ".", newLabel, Options{Recorder: &former{}}, as(m)); !errors.Is(err, errors.ErrUnsupported) || labelOf(t, ".") != oldLabel {
+			if _, err := tree(t.Context(), ".", newLabel, Options{Advanced: Advanced{Recorder: &former{}}}, as(m)); !errors.Is(err, errors.ErrUnsupported) || labelOf(t, ".") != oldLabel {
 				t.Errorf("with a record, which could not say of what: %v", err)
 			}
-			if _, err := new(Group).Tree(t.Context(), ".", newLabel); !errors.Is(err, syscall.ENAMETOOLONG) {
+			if _, err := new(Group).Tree(t.Context(), ".", newLabel, TrustNothing); !errors.Is(err, syscall.ENAMETOOLONG) {
 				t.Errorf("in a group, where the working directory may change: %v", err)
 			}
 			mounted(t, "tmpfs", "a/m", "")
@@ -70,7 +70,7 @@ func TestBeyondPathMax(t *testing.T) {
 			for _, f := range []string{"a/m/f", "a/m/x/n/f", "a/b/f"} {
 				writeFile(t, f)
 			}
-			r, err := tree(t.Context(), ".", newLabel, Options{DryRun: true}, as(m))
+			r, err := tree(t.Context(), ".", newLabel, Options{inner: inner{check: true}}, as(m))
 			if err != nil || r.Seen != 12 || labelOf(t, "f") != oldLabel {
 				t.Errorf("dry run: %+v, %v", r, err)
 			}
@@ -93,7 +93,7 @@ func TestBeyondPathMax(t *testing.T) {
 				t.Errorf("a file: %+v, %v", r, err)
 			}
 			skipped := 0
-			r, err = tree(t.Context(), ".", oldLabel, Options{OneFilesystem: true, OnSkip: func(string, string) { skipped++ }}, as(m))
+			r, err = tree(t.Context(), ".", oldLabel, Options{OneFilesystem: true, Trace: &Trace{Skip: func(string, string) { skipped++ }}}, as(m))
 			if err != nil || !r.Complete || labelOf(t, "a/m/f") != newLabel || labelOf(t, "a/b/f") != newLabel {
 				t.Errorf("one filesystem: %+v, %v", r, err)
 			}
@@ -116,7 +116,7 @@ func TestBeyondPathMaxRefused(t *testing.T) {
 			}
 			var named []string
 			r, err := tree(t.Context(), ".", newLabel, Options{
-				OnSkip: func(path, _ string) { named = append(named, strings.TrimPrefix(path, "./")) },
+				Trace: &Trace{Skip: func(path, _ string) { named = append(named, strings.TrimPrefix(path, "./")) }},
 			}, as(m))
 			adds(t, r)
 			slices.Sort(named)
@@ -144,10 +144,10 @@ func TestBeyondPathMaxRefused(t *testing.T) {
 	t.Setenv("HOME", home)
 	left("mounted in it", "dev", "dev/shm", "sys")
 
-	if _, err := Tree(t.Context(), "dev", newLabel, Options{DryRun: true}); !errors.Is(err, ErrRefused) {
+	if _, err := Check(t.Context(), "dev", newLabel, nil); !errors.Is(err, ErrRefused) {
 		t.Errorf("a refused place: %v", err)
 	}
-	if r, err := Tree(t.Context(), "dev/shm", newLabel, Options{}); err != nil || r.Written != 2 {
+	if r, err := Tree(t.Context(), "dev/shm", newLabel, nil); err != nil || r.Written != 2 {
 		t.Errorf("in a refused place: %+v, %v", r, err)
 	}
 }

@@ -10,17 +10,18 @@ import (
 	"time"
 )
 
-// Progress says how far a relabel is.
-type Progress struct {
+// Work is a relabel of a Group, in the queue or under way.
+type Work struct {
 	Root    string        // as the first caller named it
 	Label   string        // in canonical form
+	Trust   Trust         // as the callers asked for it
 	Entries int64         // met so far
 	Elapsed time.Duration // since it began or, if it has not, since it was asked for
 	Callers int           // how many wait for it; none while it lingers
 	Waits   string        // what holds it up, for people; "" if nothing is known to
 }
 
-func (p Progress) String() string {
+func (p Work) String() string {
 	s := "after " + p.Elapsed.Round(time.Second).String()
 	if p.Entries > 0 {
 		s = thousands(p.Entries) + " entries " + s
@@ -40,18 +41,18 @@ func thousands(n int64) string {
 	return s
 }
 
-// Pending is the error for a caller of Group.Tree whose context ended before
+// PendingError is the error for a caller of Group.Tree whose context ended before
 // the work did. The work goes on.
-type Pending struct {
-	Progress
+type PendingError struct {
+	Work
 	// Within is how soon somebody must ask again for the work to go on; 0 if
 	// it goes on to its end whether or not somebody does.
 	Within time.Duration
 	Cause  error // why the caller left
 }
 
-func (e *Pending) Error() string {
-	s := fmt.Sprintf("%q: relabelling goes on: %v; ask again", e.Root, e.Progress)
+func (e *PendingError) Error() string {
+	s := fmt.Sprintf("%q: relabelling goes on: %v; ask again", e.Root, e.Work)
 	if e.Within > 0 {
 		s += " within " + e.Within.String()
 	}
@@ -59,7 +60,7 @@ func (e *Pending) Error() string {
 }
 
 // Unwrap is why the caller left.
-func (e *Pending) Unwrap() error { return e.Cause }
+func (e *PendingError) Unwrap() error { return e.Cause }
 
 // ending is why ctx ended: the cause, and what errors.Is is asked for.
 func ending(ctx context.Context) error {

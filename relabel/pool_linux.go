@@ -37,7 +37,7 @@ const (
 // at most, and how many directories may be open. For that it takes what it can get
 // of the process's workers and descriptors.
 func (r *run) size(m *mount, s *share) (workers, most int) {
-	workers = r.o.Threads
+	workers = r.o.Workers
 	most = workers
 	if workers < 1 {
 		workers = processors()
@@ -81,7 +81,7 @@ func (r *run) worker(m *mount, p *steal.Worker[item]) *worker {
 	w.closeNext, w.rowLen = -1, sys.RowLen
 	w.io = xattrio.New(r.want)
 	w.io.Way, w.io.Pin = r.way(m), m.Pin
-	if r.o.OnChange == nil && r.ledger == nil {
+	if r.trace.Change == nil && r.ledger == nil {
 		w.io.Brief() // nobody is told what an entry bore
 	}
 	return w

@@ -23,7 +23,7 @@ func TestWorkers(t *testing.T) {
 		{3, false, 3, 3},
 		{3, true, 3, 3},
 	} {
-		r := &run{o: Options{Threads: test.threads}}
+		r := &run{o: Options{Workers: test.threads}}
 		if got, most := r.size(&mount{Mount: &mounts.Mount{Served: test.served}}, nil); got != test.want || most != test.most {
 			t.Errorf("%+v: %d workers, %d at most", test, got, most)
 		}

@@ -11,8 +11,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
-// Labelled, Interrupted and LastCommit take microseconds, wait for no share and have
-// no context. On a filesystem that does not answer each call keeps a thread and some
+// Inspect takes microseconds, waits for no share and has no context. On a filesystem that does not answer each call keeps a thread and some
 // descriptors until it does.
 //
 // So probesAtOnce of them may be under way. One that takes a second leaves its place to
@@ -73,7 +72,7 @@ func (a *probes) hangs(path string, n int) {
 	process.holds(n * filesPerProbe)
 }
 
-// tooMany is nil, a *Hung that names path if too many of its calls hang, or one that
+// tooMany is nil, a *HungError that names path if too many of its calls hang, or one that
 // names all paths of which some do.
 func (a *probes) tooMany(call, path string) error {
 	a.mu.Lock()
@@ -89,7 +88,7 @@ func (a *probes) tooMany(call, path string) error {
 		}
 		slices.Sort(paths)
 	}
-	err := &Hung{Cause: fmt.Errorf("%d earlier calls have not returned", n)}
+	err := &HungError{Cause: fmt.Errorf("%d earlier calls have not returned", n)}
 	for _, p := range paths {
 		err.Calls = append(err.Calls, HungCall{call, p})
 	}

@@ -50,7 +50,7 @@ func probeDead(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	healthy, one := grow(t, mkdir(t, dir, "healthy"), plain), mkdir(t, dir, "one")
-	if _, err := Labelled(healthy, newLabel, Root); err != nil { // what a process opens once is open
+	if _, err := isLabelled(healthy, newLabel, TrustRoot); err != nil { // what a process opens once is open
 		t.Fatal(err)
 	}
 	revive := dead(t, one)
@@ -69,13 +69,13 @@ func probeDead(t *testing.T, dir string) {
 			var err error
 			switch i % 3 {
 			case 0:
-				_, err = Labelled(one, newLabel, Top)
+				_, err = isLabelled(one, newLabel, TrustTop)
 			case 1:
-				_, err = Interrupted(one, newLabel)
+				_, err = isInterrupted(one, newLabel)
 			default:
-				_, err = LastCommit(one)
+				_, err = lastCommit(one)
 			}
-			hung := new(Hung)
+			hung := new(HungError)
 			switch is := errors.As(err, &hung); {
 			case is && len(hung.Calls) == 1 && hung.Calls[0].Path == one:
 				refused.Add(1)
@@ -94,11 +94,11 @@ func probeDead(t *testing.T, dir string) {
 	} else {
 		_ = f.Close() // only read
 	}
-	if is, err := Labelled(healthy, newLabel, Root); is || err != nil {
+	if is, err := isLabelled(healthy, newLabel, TrustRoot); is || err != nil {
 		t.Errorf("beside calls that hang: %t, %v", is, err)
 	}
 	process.has(t, 0, 0, filesPerProbe*hangs())
-	if r, err := Tree(t.Context(), healthy, newLabel, Options{}); err != nil || !r.Complete {
+	if r, err := Tree(t.Context(), healthy, newLabel, nil); err != nil || !r.Complete {
 		t.Errorf("beside calls that hang: %+v, %v", r, err)
 	}
 	revived.Store(true)
@@ -110,7 +110,7 @@ func probeDead(t *testing.T, dir string) {
 	if len(probing.hung) != 0 {
 		t.Errorf("%v are left", probing.hung)
 	}
-	if _, err := Labelled(one, newLabel, Root); err == nil || errors.As(err, new(*Hung)) {
+	if _, err := isLabelled(one, newLabel, TrustRoot); err == nil || errors.As(err, new(*HungError)) {
 		t.Errorf("when all have returned: %v", err)
 	}
 }

@@ -22,12 +22,12 @@ func TestWithoutProc(t *testing.T) {
 	errs := make(map[string]error)
 	chroot(t, root, func() {
 		const vol = "/v"
-		_, errs["Tree"] = Tree(t.Context(), vol, newLabel, Options{})
-		_, errs["Group"] = new(Group).Tree(t.Context(), vol, newLabel)
-		_, errs["Restore"] = Restore(t.Context(), vol, undo.Header{Root: vol, Label: newLabel}, nil, Options{})
-		_, errs["Labelled"] = Labelled(vol, newLabel, Root)
-		_, errs["Interrupted"] = Interrupted(vol, newLabel)
-		_, errs["LastCommit"] = LastCommit(vol)
+		_, errs["Tree"] = Tree(t.Context(), vol, newLabel, nil)
+		_, errs["Group"] = new(Group).Tree(t.Context(), vol, newLabel, TrustNothing)
+		_, errs["Restore"] = Restore(t.Context(), vol, undo.Header{Root: vol, Label: newLabel}, nil, nil)
+		_, errs["Labelled"] = isLabelled(vol, newLabel, TrustRoot)
+		_, errs["Interrupted"] = isInterrupted(vol, newLabel)
+		_, errs["LastCommit"] = lastCommit(vol)
 		errs["Chcon"] = Chcon(vol, newLabel, true)
 		errs["Chcon of one file"] = Chcon(vol+"/f00", newLabel, false)
 	})

@@ -74,12 +74,12 @@ link tmp sysroot/tmp
 			"/srv", "/srv/", "/var/srv", "/opt/", "/var/opt", "/home", "/home/", "/var/home", "/home/core", "/var/home/core",
 			"/root", "/var/roothome", "/tmp/", "/sysroot/tmp", "/sysroot", "/var", "/",
 		} {
-			if r, err := Tree(t.Context(), path, newLabel, Options{DryRun: true}); !errors.Is(err, ErrRefused) {
+			if r, err := Check(t.Context(), path, newLabel, nil); !errors.Is(err, ErrRefused) {
 				t.Errorf("%s is not refused: %+v, %v", path, r, err)
 			}
 		}
 		for _, path := range []string{"/var/srv/data", "/srv/data", "/opt/app", "/home/core/vol", "/root/vol", "/tmp/vol"} {
-			if r, err := Tree(t.Context(), path, newLabel, Options{NoSync: true}); err != nil || !r.Complete || r.Skipped != 0 {
+			if r, err := Tree(t.Context(), path, newLabel, &Options{Advanced: Advanced{NoSync: true}}); err != nil || !r.Complete || r.Skipped != 0 {
 				t.Errorf("%s: %+v, %v", path, r, err)
 			}
 		}
@@ -99,7 +99,7 @@ func TestRefusedAnew(t *testing.T) {
 	a, b, link, over := mkdir(t, dir, "a/home"), mkdir(t, dir, "b/home"), filepath.Join(dir, "link"), on(t, "tmpfs")
 	refused := func(want bool, path string) {
 		t.Helper()
-		if _, err := Tree(t.Context(), path, newLabel, Options{DryRun: true}); errors.Is(err, ErrRefused) != want {
+		if _, err := Check(t.Context(), path, newLabel, nil); errors.Is(err, ErrRefused) != want {
 			t.Errorf("%s: refused %t: %v", path, !want, err)
 		}
 	}

@@ -11,27 +11,29 @@ type Report struct {
 	Label string // the label in canonical form, as the kernel prints it
 
 	Seen     int64 // entries met, the root included
-	Written  int64 // labels written; in a dry run, labels that differ
+	Written  int64 // labels written; by Check, labels that differ
 	Right    int64 // labels that were right already
 	Vanished int64 // entries that were gone when their turn came
 	Skipped  int64 // entries left alone: exclusions, mounts that bear no labels, hard links if asked
 	Failed   int64 // entries whose label, or whose entries, could not be set or read
 
-	// Unchanged counts, with SkipUnchanged, the directories whose entries were not
+	// Unchanged counts, with TrustUnchanged, the directories whose entries were not
 	// looked at, but for the directories among them: since Since nothing was
 	// created in them, renamed into them or removed from them. What lies in them
 	// and is no directory is in none of the counts above.
 	Unchanged int64
-	// Since is, with SkipUnchanged, when the run began on whose commit this one
+	// Since is, with TrustUnchanged, when the run began on whose commit this one
 	// relied; zero if there was none, and everything was looked at.
 	Since time.Time
 
-	// Trusted says that nothing was walked, because what Options.Skip names
-	// bears the label.
+	// Trusted says that nothing was walked, because what Options.Trust names
+	// has the label.
 	Trusted bool
+	// Shared says, of Group.Tree, that the work was another caller's too.
+	Shared bool
 	// Complete says that every entry bears the label, but for those skipped,
-	// and that the root vouches for it: it was trusted, or committed. In a
-	// dry run it says that no entry differs. With SkipUnchanged it does not speak
+	// and that the root vouches for it: it was trusted, or committed. Of
+	// Check it says that no entry differs. With TrustUnchanged it does not speak
 	// of labels that were changed in place in the Unchanged directories.
 	Complete bool
 	// Interrupted is the label of a relabel that an earlier run began and did

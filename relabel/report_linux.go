@@ -61,8 +61,8 @@ func (r *run) counted(o outcome) int64 {
 func (r *run) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	r.tell(func(report *Report) { report.Notes = append(report.Notes, text) })
-	if r.o.OnNote != nil {
-		r.serially("OnNote", "", func() { r.o.OnNote(text) })
+	if r.trace.Note != nil {
+		r.serially("Trace.Note", "", func() { r.trace.Note(text) })
 	}
 }
 
@@ -80,7 +80,7 @@ func (r *run) failures() error {
 	if len(r.first) == 1 && n <= 1 {
 		return r.first[0]
 	}
-	return &Incomplete{Failed: n, First: r.first}
+	return &IncompleteError{Failed: n, First: r.first}
 }
 
 // fatal words an error of the root itself.

@@ -37,31 +37,39 @@ type restoring struct {
 //
 // An entry that bears neither the label that the run gave nor its former one was
 // changed meanwhile: it is left alone, as is one with another inode number than
-// recorded, and OnSkip told. In the Report they count as Skipped, entries that are
+// recorded, and Trace.Skip told. In the Report they count as Skipped, entries that are
 // gone as Vanished, and those that bear their former label already as Right.
 //
 // The root gets its own label last, if nothing failed; until then it is sealed. It
-// stays sealed, and OnNote is told, where its former label would vouch for what
+// stays sealed, and Trace.Note is told, where its former label would vouch for what
 // need not bear it: where something was left alone, or was created, renamed or
 // removed since the run began in a directory that the run labelled, or where the
 // record is Partial and entries have the label of the run still. Complete says
-// that all is as it was; in a dry run, that nothing is to be written either.
+// that all is as it was.
 //
-// Of o it goes by Threads (0: one for each processor), DryRun, NoSeal, NoSync
-// and the callbacks; OnChange is told the label that an entry got, "" for none. The
-// errors are those of Tree, ErrOtherTree, and what pages yields.
-func Restore(ctx context.Context, root string, h undo.Header, pages iter.Seq2[undo.Page, error], o Options) (Report, error) {
-	r, err := restore(ctx, root, h, pages, o, probe)
+// Of o it goes by Workers (0: one for each processor), NoSeal, NoSync, Progress and
+// Trace; Trace.Change is told the label that an entry got, "" for none. The errors are those of Tree, ErrOtherTree, and what pages yields.
+func Restore(ctx context.Context, root string, h undo.Header, pages iter.Seq2[undo.Page, error], o *Options) (Report, error) {
+	r, err := restore(ctx, root, h, pages, o.orZero(), probe)
 	goOn(err)
 	return r, err
 }
 
+// CheckRestore is Restore without a write. Report.Written counts what Restore would
+// write; Complete says that there is nothing.
+func CheckRestore(ctx context.Context, root string, h undo.Header, pages iter.Seq2[undo.Page, error], o *Options) (Report, error) {
+	all := o.orZero()
+	all.inner.check = true
+	return Restore(ctx, root, h, pages, &all)
+}
+
 func restore(ctx context.Context, path string, h undo.Header, pages iter.Seq2[undo.Page, error], o Options, ask func() capabilities) (Report, error) {
 	s := &restoring{h: h}
-	s.run = &run{report: Report{Root: path, Label: h.Label}, o: Options{
-		Threads: o.Threads, DryRun: o.DryRun, NoSeal: o.NoSeal, NoSync: o.NoSync, OnBegin: o.OnBegin,
-		OnFailure: o.OnFailure, OnChange: o.OnChange, OnSkip: o.OnSkip, OnStall: o.OnStall, OnNote: o.OnNote, OnWait: o.OnWait,
-	}}
+	s.run = newRun(Options{
+		Workers: o.Workers, Progress: o.Progress, Trace: o.Trace, inner: inner{check: o.inner.check},
+		Advanced: Advanced{NoSeal: o.Advanced.NoSeal, NoSync: o.Advanced.NoSync},
+	})
+	s.report = Report{Root: path, Label: h.Label}
 	s.main = s.task()
 	return s.lead(ctx, func(ctx context.Context) error { return s.all(ctx, path, pages, ask) })
 }
@@ -112,7 +120,7 @@ func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[undo.P
 		if beneath { // it was a directory
 			return &fs.PathError{Op: "restore", Path: root.Path, Err: undo.ErrOtherTree}
 		}
-		s.count(s.became(func() string { return root.Path }, s.h.Former, journal.File(root.Mount, s.want, s.o.DryRun, s.h.Former)))
+		s.count(s.became(func() string { return root.Path }, s.h.Former, journal.File(root.Mount, s.want, s.o.inner.check, s.h.Former)))
 		return s.close(nil)
 	}
 	if op, e := s.enclose(root); e != 0 {
@@ -133,7 +141,7 @@ func (s *restoring) close(err error) error {
 		err = s.failures()
 	}
 	if err == nil {
-		left := s.counted(skipped) > 0 || s.stirred || s.o.DryRun && s.counted(written) > 0
+		left := s.counted(skipped) > 0 || s.stirred || s.o.inner.check && s.counted(written) > 0
 		s.tell(func(report *Report) { report.Complete = !left })
 	}
 	return err
@@ -168,7 +176,7 @@ func (s *restoring) directory(ctx context.Context, root *mount, c *commit.Root, 
 		Became: func(path func() string, f undo.Former, r journal.Result) { s.count(s.became(path, f, r)) },
 		Labelled: func(ctx context.Context) (int64, error) {
 			share.shrink() // the workers have ended
-			found, err := tree(ctx, root.Path, s.want, Options{DryRun: true, OneFilesystem: true, Threads: s.o.Threads, inner: inner{share: share}}, func() capabilities { return s.capabilities })
+			found, err := tree(ctx, root.Path, s.want, Options{OneFilesystem: true, Workers: s.o.Workers, inner: inner{check: true, share: share}}, func() capabilities { return s.capabilities })
 			return found.Right, err
 		},
 	}
@@ -182,7 +190,7 @@ func (s *restoring) directory(ctx context.Context, root *mount, c *commit.Root, 
 
 // workers is how many there are, for which it takes what it can get.
 func (s *restoring) workers(share *share) int {
-	workers := s.o.Threads
+	workers := s.o.Workers
 	if workers < 1 {
 		workers = processors()
 	}
@@ -210,9 +218,9 @@ func (s *restoring) asked(pages iter.Seq2[undo.Page, error]) iter.Seq2[undo.Page
 func (s *restoring) became(path func() string, f undo.Former, r journal.Result) outcome {
 	switch r.Outcome {
 	case journal.Restored:
-		if s.o.OnChange != nil {
+		if s.trace.Change != nil {
 			p := path()
-			s.serially("OnChange", p, func() { s.o.OnChange(p, secctx.Trim(f.Label)) })
+			s.serially("Trace.Change", p, func() { s.trace.Change(p, secctx.Trim(f.Label)) })
 		}
 		return written
 	case journal.Right:

@@ -24,7 +24,7 @@ func recorded(t *testing.T, root string) *former {
 	t.Helper()
 	time.Sleep(10 * time.Millisecond) // what was built is older than the run
 	f := &former{}
-	if r, err := Tree(t.Context(), root, newLabel, Options{Recorder: f, OneFilesystem: true}); err != nil || !r.Complete {
+	if r, err := Tree(t.Context(), root, newLabel, &Options{Advanced: Advanced{Recorder: f}, OneFilesystem: true}); err != nil || !r.Complete {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	return f
@@ -44,7 +44,7 @@ func TestRecorderFails(t *testing.T) {
 			}
 			return nil
 		}
-		r, err := Tree(t.Context(), root, newLabel, Options{Recorder: f, Threads: 2})
+		r, err := Tree(t.Context(), root, newLabel, &Options{Advanced: Advanced{Recorder: f}, Workers: 2})
 		if !errors.Is(err, full) || r.Complete || secctx.IsSeal(labelOf(t, root), newLabel) != true {
 			t.Errorf("after %d pages: %+v, %v, the root bears %s", after, r, err, labelOf(t, root))
 		}
@@ -59,7 +59,7 @@ func TestRecorderFails(t *testing.T) {
 				t.Errorf("after %d pages: %s bears %s and is not on record", after, p, label)
 			}
 		}
-		if back, err := Restore(t.Context(), "", f.head, f.all, Options{}); err != nil || !back.Complete {
+		if back, err := Restore(t.Context(), "", f.head, f.all, nil); err != nil || !back.Complete {
 			t.Errorf("after %d pages: %+v, %v", after, back, err)
 		}
 		if n := len(bearing(t, root, oldLabel)); n != 46 {
@@ -89,8 +89,8 @@ func TestRestoreLeavesAlone(t *testing.T) {
 		}
 	}
 	left := map[string]string{}
-	o := Options{OnSkip: func(p, why string) { left[strings.TrimPrefix(p, root+"/")] = why }}
-	r, err := Restore(t.Context(), "", f.head, f.all, o)
+	o := Options{Trace: &Trace{Skip: func(p, why string) { left[strings.TrimPrefix(p, root+"/")] = why }}}
+	r, err := Restore(t.Context(), "", f.head, f.all, &o)
 	adds(t, r)
 	// d/e/f and f03, f05 are gone; d/e and f04 are others; and the root.
 	if err != nil || r.Complete || r.Skipped != 5 || r.Vanished != 3 || r.Written != 38 || r.Seen != 46 || len(left) != 4 {
@@ -105,7 +105,7 @@ func TestRestoreLeavesAlone(t *testing.T) {
 	if l, _ := raw(t, "/etc"); l == oldLabel {
 		t.Error("/etc was labelled")
 	}
-	if back, err := Tree(t.Context(), root, oldLabel, Options{}); err != nil || !back.Complete {
+	if back, err := Tree(t.Context(), root, oldLabel, nil); err != nil || !back.Complete {
 		t.Errorf("the run that makes it so: %+v, %v", back, err)
 	}
 }
@@ -120,16 +120,16 @@ func TestRestoreElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		other := grow(t, dir, strings.ReplaceAll(plain, oldLabel, newLabel))
-		if r, err := Restore(t.Context(), "", f.head, f.all, Options{}); !errors.Is(err, undo.ErrOtherTree) || r.Seen > 0 {
+		if r, err := Restore(t.Context(), "", f.head, f.all, nil); !errors.Is(err, undo.ErrOtherTree) || r.Seen > 0 {
 			t.Errorf("%+v, %v", r, err)
 		}
-		if r, err := Restore(t.Context(), root+"/f01", f.head, f.all, Options{}); !errors.Is(err, undo.ErrOtherTree) || r.Seen > 0 {
+		if r, err := Restore(t.Context(), root+"/f01", f.head, f.all, nil); !errors.Is(err, undo.ErrOtherTree) || r.Seen > 0 {
 			t.Errorf("a file: %+v, %v", r, err)
 		}
 		if n := len(bearing(t, other, newLabel)); n != 46 {
 			t.Errorf("%d of 46 are as they were", n)
 		}
-		if r, err := Restore(t.Context(), root+"-moved", f.head, f.all, Options{}); err != nil || !r.Complete || r.Written != 46 {
+		if r, err := Restore(t.Context(), root+"-moved", f.head, f.all, nil); err != nil || !r.Complete || r.Written != 46 {
 			t.Errorf("%+v, %v", r, err)
 		}
 	})
@@ -143,7 +143,7 @@ func TestRestoreBare(t *testing.T) {
 		t.Fatal(err)
 	}
 	var why string
-	r, err := Restore(t.Context(), "", f.head, f.all, Options{OnSkip: func(_, reason string) { why = reason }})
+	r, err := Restore(t.Context(), "", f.head, f.all, &Options{Trace: &Trace{Skip: func(_, reason string) { why = reason }}})
 	if err != nil || r.Complete || why != "it has no label now" {
 		t.Errorf("%+v, %v, %q", r, err, why)
 	}
@@ -155,14 +155,14 @@ func TestRestoreSeals(t *testing.T) {
 	root := grow(t, on(t, "ext4"), plain)
 	treetest.Set(t, root, ".", newLabel)
 	f := recorded(t, root)
-	r, err := Restore(t.Context(), "", f.head, f.all, Options{})
+	r, err := Restore(t.Context(), "", f.head, f.all, nil)
 	if err != nil || r.Written != 45 || !secctx.IsSeal(labelOf(t, root), newLabel) {
 		t.Errorf("%+v, %v, the root bears %s", r, err, labelOf(t, root))
 	}
 	root = grow(t, on(t, "ext4"), plain)
 	f = recorded(t, root)
 	f.head.Partial, f.pages = true, f.pages[:1]
-	r, err = Restore(t.Context(), "", f.head, f.all, Options{})
+	r, err = Restore(t.Context(), "", f.head, f.all, nil)
 	if err != nil || r.Complete || !secctx.IsSeal(labelOf(t, root), oldLabel) {
 		t.Errorf("a part: %+v, %v, the root bears %s", r, err, labelOf(t, root))
 	}
@@ -170,11 +170,11 @@ func TestRestoreSeals(t *testing.T) {
 	f = recorded(t, root)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r, err = Restore(ctx, "", f.head, f.all, Options{Threads: 1, OnChange: func(string, string) { cancel() }})
+	r, err = Restore(ctx, "", f.head, f.all, &Options{Workers: 1, Trace: &Trace{Change: func(string, string) { cancel() }}})
 	if !errors.Is(err, context.Canceled) || r.Complete || !secctx.IsSeal(labelOf(t, root), newLabel) {
 		t.Errorf("%+v, %v, the root bears %s", r, err, labelOf(t, root))
 	}
-	if r, err = Restore(t.Context(), "", f.head, f.all, Options{}); err != nil || !r.Complete || r.Right == 0 || len(bearing(t, root, oldLabel)) != 46 {
+	if r, err = Restore(t.Context(), "", f.head, f.all, nil); err != nil || !r.Complete || r.Right == 0 || len(bearing(t, root, oldLabel)) != 46 {
 		t.Errorf("the next: %+v, %v", r, err)
 	}
 }
@@ -185,7 +185,7 @@ func TestRestoreRootFails(t *testing.T) {
 	root := grow(t, on(t, "ext4"), plain)
 	f := recorded(t, root)
 	f.head.Former.Label = strings.Repeat("x", 70<<10) // longer than an attribute may be
-	r, err := Restore(t.Context(), "", f.head, f.all, Options{})
+	r, err := Restore(t.Context(), "", f.head, f.all, nil)
 	adds(t, r)
 	if err == nil || r.Complete || r.Failed != 1 || r.Written != 45 || r.Seen != 46 || !secctx.IsSeal(labelOf(t, root), newLabel) {
 		t.Errorf("%+v, %v, the root bears %s", r, err, labelOf(t, root))
@@ -202,11 +202,11 @@ func TestRestoreEscape(t *testing.T) {
 			strayed, turns := attack(t, sized(150, 40), true, true, func(root, label string) {
 				unclaim(t, root)
 				f := &former{}
-				if _, err := tree(t.Context(), root, label, Options{NoSync: true, OneFilesystem: true, Recorder: f}, as(m)); err != nil && !errors.Is(err, unix.ESTALE) {
+				if _, err := tree(t.Context(), root, label, Options{Advanced: Advanced{NoSync: true, Recorder: f}, OneFilesystem: true}, as(m)); err != nil && !errors.Is(err, unix.ESTALE) {
 					t.Error(err)
 				}
 				// The owner's next label would be ours as well as not.
-				r, err := restore(t.Context(), "", f.head, f.all, Options{NoSync: true}, as(m))
+				r, err := restore(t.Context(), "", f.head, f.all, Options{Advanced: Advanced{NoSync: true}}, as(m))
 				adds(t, r)
 				written += r.Written
 				if err != nil {
@@ -227,10 +227,10 @@ func TestRecordNested(t *testing.T) {
 	root := grow(t, dir, plain)
 	bind(t, root+"/d/e", root+"/d")
 	f := &former{}
-	if r, err := Tree(t.Context(), root, newLabel, Options{Recorder: f}); !errors.Is(err, errors.ErrUnsupported) || f.begun > 0 || r.Written > 0 || labelOf(t, root) != oldLabel {
+	if r, err := Tree(t.Context(), root, newLabel, &Options{Advanced: Advanced{Recorder: f}}); !errors.Is(err, errors.ErrUnsupported) || f.begun > 0 || r.Written > 0 || labelOf(t, root) != oldLabel {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if r, err := Tree(t.Context(), root, newLabel, Options{Recorder: f, OneFilesystem: true}); err != nil || r.Skipped != 1 || f.begun != 1 {
+	if r, err := Tree(t.Context(), root, newLabel, &Options{Advanced: Advanced{Recorder: f}, OneFilesystem: true}); err != nil || r.Skipped != 1 || f.begun != 1 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -239,7 +239,7 @@ func TestRecordNested(t *testing.T) {
 func TestRecordFile(t *testing.T) {
 	root := filepath.Join(grow(t, on(t, "ext4"), plain), "f01")
 	f := recorded(t, root)
-	if r, err := Restore(t.Context(), "", f.head, f.all, Options{}); err != nil || !r.Complete || r.Written != 1 || labelOf(t, root) != oldLabel {
+	if r, err := Restore(t.Context(), "", f.head, f.all, nil); err != nil || !r.Complete || r.Written != 1 || labelOf(t, root) != oldLabel {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -12,7 +12,12 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/undo"
 )
 
+// CheckRestore needs Linux.
+func CheckRestore(context.Context, string, undo.Header, iter.Seq2[undo.Page, error], *Options) (Report, error) {
+	return Report{}, errors.ErrUnsupported
+}
+
 // Restore needs Linux.
-func Restore(context.Context, string, undo.Header, iter.Seq2[undo.Page, error], Options) (Report, error) {
+func Restore(context.Context, string, undo.Header, iter.Seq2[undo.Page, error], *Options) (Report, error) {
 	return Report{}, errors.ErrUnsupported
 }

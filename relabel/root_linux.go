@@ -20,7 +20,7 @@ func (r *run) openCommit(root *mount) (c *commit.Root, err error) {
 	top := root.top
 	c, err = commit.Open(commit.Run{
 		FD: int(top.fd), Path: root.Path, Want: r.want, Dated: root.Dated,
-		DryRun: r.o.DryRun, NoSeal: r.o.NoSeal, NoSync: r.o.NoSync, Since: r.o.Skip == SkipUnchanged,
+		DryRun: r.o.inner.check, NoSeal: r.o.Advanced.NoSeal, NoSync: r.o.Advanced.NoSync, Since: r.o.Trust == TrustUnchanged,
 		At:      func(call string) { root.activity.At(call, root.Path) },
 		Note:    r.note,
 		Failed:  r.failed,

@@ -38,12 +38,12 @@ func TestReadOnly(t *testing.T) {
 			}
 			before := treetest.Snapshot(t, root+"/...")
 			failed := map[string]bool{}
-			r, err := Tree(t.Context(), root, newLabel, Options{OnFailure: func(err error) {
+			r, err := Tree(t.Context(), root, newLabel, &Options{Trace: &Trace{Failure: func(err error) {
 				if !errors.Is(err, syscall.EROFS) {
 					t.Error(err)
 				}
 				failed[pathOf(err)] = true
-			}})
+			}}})
 			adds(t, r)
 			if d := treetest.Diff(before, treetest.Snapshot(t, root+"/...")); len(d) > 0 {
 				t.Errorf("a read-only volume changed:\n%s", lines(d))
@@ -81,12 +81,11 @@ func TestSystemInside(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		reasons := map[string]string{}
 		r, err := tree(ctx, root, newLabel, Options{
-			OnSkip: func(path, why string) { reasons[path] = why },
-			OnChange: func(path, _ string) {
+			Trace: &Trace{Skip: func(path, why string) { reasons[path] = why }, Change: func(path, _ string) {
 				if strings.HasPrefix(path, inside) {
 					cancel() // spare the machine
 				}
-			},
+			}},
 		}, as(m))
 		cancel()
 		adds(t, r)
@@ -109,7 +108,7 @@ func TestLeftAlone(t *testing.T) {
 			name    string
 			exclude []string
 			one     bool
-			left    []string // named by OnSkip
+			left    []string // named by Trace.Skip
 			same    []string // not labelled
 		}{
 			{"nothing", nil, false, nil, nil},
@@ -137,7 +136,7 @@ file m/in
 					o.Exclude = append(o.Exclude, root+"/"+p)
 				}
 				left, told := map[string]string{}, 0
-				o.OnSkip = func(path, why string) { left[path] = why; told++ }
+				o.Trace = &Trace{Skip: func(path, why string) { left[path] = why; told++ }}
 				r, err := tree(t.Context(), root, newLabel, o, as(m))
 				adds(t, r)
 				if err != nil || !r.Complete || r.Skipped != int64(len(c.left)) || told != len(c.left) {
@@ -170,7 +169,7 @@ func TestExcludeUnknown(t *testing.T) {
 	t.Chdir(filepath.Join(root, "d"))
 	before := treetest.Snapshot(t, root+"/...")
 	for _, p := range []string{"none", root + "/none/d", "", "d\x00"} {
-		r, err := Tree(t.Context(), root, newLabel, Options{Exclude: []string{p}})
+		r, err := Tree(t.Context(), root, newLabel, &Options{Exclude: []string{p}})
 		if !errors.Is(err, syscall.ENOENT) || r.Seen != 0 {
 			t.Errorf("exclude %q: %+v, %v", p, r, err)
 		}
@@ -190,7 +189,7 @@ func TestExcludedRoot(t *testing.T) {
 		"d": "d", "d/e": "d", "d/e/f": "d/e/f", "d/e/../e": ".", "g": ".", "bound": "d", "bound/e": "bound",
 	} {
 		before := treetest.Snapshot(t, dir+"/...")
-		r, err := Tree(t.Context(), dir+"/"+root, newLabel, Options{Exclude: []string{filepath.Join(dir, exclude)}})
+		r, err := Tree(t.Context(), dir+"/"+root, newLabel, &Options{Exclude: []string{filepath.Join(dir, exclude)}})
 		if err == nil || r.Complete || r.Seen != 0 || pathOf(err) != dir+"/"+root {
 			t.Errorf("%s without %s: %+v, %v", root, exclude, r, err)
 		}
@@ -199,7 +198,7 @@ func TestExcludedRoot(t *testing.T) {
 		}
 	}
 	for root, exclude := range map[string]string{"d": "g", "g": "d", "d/e": "d/e/f"} { // the control
-		if r, err := Tree(t.Context(), dir+"/"+root, newLabel, Options{Exclude: []string{filepath.Join(dir, exclude)}}); err != nil || r.Seen == 0 {
+		if r, err := Tree(t.Context(), dir+"/"+root, newLabel, &Options{Exclude: []string{filepath.Join(dir, exclude)}}); err != nil || r.Seen == 0 {
 			t.Errorf("%s without %s: %+v, %v", root, exclude, r, err)
 		}
 	}
@@ -237,7 +236,7 @@ func TestExcludeOtherDevice(t *testing.T) {
 func excludes(t *testing.T, root, path string) {
 	t.Helper()
 	before := treetest.Snapshot(t, path+"/...")
-	r, err := Tree(t.Context(), root, newLabel, Options{Exclude: []string{path}})
+	r, err := Tree(t.Context(), root, newLabel, &Options{Exclude: []string{path}})
 	if err != nil || r.Skipped != 1 {
 		t.Errorf("%+v, %v", r, err)
 	}

@@ -91,7 +91,7 @@ func TestRefusedRoots(t *testing.T) {
 	refused := func(path string) bool {
 		t.Helper()
 		before := treetest.Snapshot(t, path)
-		r, err := Tree(ended, path, newLabel, Options{})
+		r, err := Tree(ended, path, newLabel, nil)
 		if is := errors.Is(err, ErrRefused); !is {
 			return false
 		}
@@ -125,7 +125,7 @@ func TestRefusedRoots(t *testing.T) {
 func TestAllowedRoots(t *testing.T) {
 	treetest.Need(t, "root")
 	below := mkdir(t, t.TempDir(), "volume")
-	r, err := Tree(t.Context(), below, newLabel, Options{})
+	r, err := Tree(t.Context(), below, newLabel, nil)
 	if err != nil || !r.Complete || r.Written != 1 {
 		t.Errorf("below the temporary directory: %+v, %v", r, err)
 	}
@@ -151,7 +151,7 @@ link dangling nowhere
 		want[name] = newLabel
 		for _, written := range []int64{1, 0} {
 			treetest.Returns(t, name, func() {
-				r, err := Tree(t.Context(), filepath.Join(root, name), newLabel, Options{})
+				r, err := Tree(t.Context(), filepath.Join(root, name), newLabel, nil)
 				if err != nil || !r.Complete || r.Seen != 1 || r.Written != written || r.Right != 1-written {
 					t.Errorf("%s: %+v, %v", name, r, err)
 				}
@@ -161,7 +161,7 @@ link dangling nowhere
 			t.Errorf("%s:\n%s", name, lines(d))
 		}
 	}
-	r, err := Tree(t.Context(), filepath.Join(root, "link")+"/", newLabel, Options{})
+	r, err := Tree(t.Context(), filepath.Join(root, "link")+"/", newLabel, nil)
 	if err != nil || r.Written != 2 {
 		t.Errorf("a link with a slash: %+v, %v", r, err)
 	}
@@ -176,12 +176,12 @@ func TestMissingRoots(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"", filepath.Join(dir, "none"), filepath.Join(dir, "link") + "/", dir + "\x00"} {
-		_, err := Tree(t.Context(), path, newLabel, Options{})
+		_, err := Tree(t.Context(), path, newLabel, nil)
 		var where *fs.PathError
 		if !errors.As(err, &where) || !errors.Is(err, syscall.ENOENT) {
 			t.Errorf("%q: %v", path, err)
 		}
-		if _, err = Labelled(path, newLabel, Root); !errors.As(err, &where) || !errors.Is(err, syscall.ENOENT) {
+		if _, err = isLabelled(path, newLabel, TrustRoot); !errors.As(err, &where) || !errors.Is(err, syscall.ENOENT) {
 			t.Errorf("Labelled %q: %v", path, err)
 		}
 	}
@@ -198,11 +198,11 @@ func TestUnlabelableRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{dir, file} {
-		r, err := Tree(t.Context(), path, newLabel, Options{})
+		r, err := Tree(t.Context(), path, newLabel, nil)
 		if !errors.Is(err, errors.ErrUnsupported) || !errors.Is(err, syscall.ENOTSUP) || r.Complete {
 			t.Errorf("%s: %+v, %v", path, r, err)
 		}
-		if _, err := Labelled(path, newLabel, Root); !errors.Is(err, errors.ErrUnsupported) {
+		if _, err := isLabelled(path, newLabel, TrustRoot); !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("Labelled %s: %v", path, err)
 		}
 	}
@@ -212,26 +212,26 @@ func TestUnlabelableRoot(t *testing.T) {
 func TestSkip(t *testing.T) {
 	for _, c := range []struct {
 		root, top, deep string
-		skip            Skip
+		skip            Trust
 		trusted         bool
 	}{
-		{newLabel, newLabel, newLabel, SkipNone, false},
-		{newLabel, oldLabel, oldLabel, SkipRoot, true},
-		{newLabel + `\x00`, newLabel, newLabel, SkipRoot, true},
-		{oldLabel, newLabel, newLabel, SkipRoot, false},
-		{newLabel, newLabel, oldLabel, SkipTop, true},
-		{newLabel, oldLabel, newLabel, SkipTop, false},
-		{oldLabel, newLabel, newLabel, SkipTop, false},
+		{newLabel, newLabel, newLabel, TrustNothing, false},
+		{newLabel, oldLabel, oldLabel, TrustRoot, true},
+		{newLabel + `\x00`, newLabel, newLabel, TrustRoot, true},
+		{oldLabel, newLabel, newLabel, TrustRoot, false},
+		{newLabel, newLabel, oldLabel, TrustTop, true},
+		{newLabel, oldLabel, newLabel, TrustTop, false},
+		{oldLabel, newLabel, newLabel, TrustTop, false},
 	} {
 		root := grow(t, on(t, "tmpfs"), fmt.Sprintf(
 			"dir . label=\"%s\"\ndir d label=%s\nfile d/f label=%s\nfile g label=%s\n", c.root, c.top, c.deep, newLabel))
-		if c.skip != SkipNone {
-			ok, err := Labelled(root, newLabel, Depth(c.skip-SkipRoot))
+		if c.skip != TrustNothing {
+			ok, err := isLabelled(root, newLabel, c.skip)
 			if err != nil || ok != c.trusted {
 				t.Errorf("%+v: Labelled says %t, %v", c, ok, err)
 			}
 		}
-		r, err := Tree(t.Context(), root, newLabel, Options{Skip: c.skip})
+		r, err := Tree(t.Context(), root, newLabel, &Options{Trust: c.skip})
 		if err != nil || r.Trusted != c.trusted || !r.Complete {
 			t.Errorf("%+v: %+v, %v", c, r, err)
 		}

@@ -177,7 +177,7 @@ func (w *worker) through(c *chunk, d *dir, fd int) bool {
 // sweeps says whether plain entries can be labelled in sweeps: nobody wants to
 // know of each, and its name alone is enough to reach it.
 func (w *worker) sweeps() bool {
-	return w.io.Way != xattrio.ByDescriptor && w.o.OnChange == nil && !w.o.DryRun && w.o.HardLinks == LinksLabel && !w.m.Asks
+	return w.io.Way != xattrio.ByDescriptor && w.trace.Change == nil && !w.o.inner.check && w.o.HardLinks == LinksLabel && !w.m.Asks
 }
 
 // sweep labels the names from i to end of the row, or as many as go without

@@ -128,12 +128,12 @@ func TestSealHolds(t *testing.T) {
 				root := grow(t, mkdir(t, dir, c.name), plain)
 				treetest.Set(t, root, ".", c.from)
 				var order []string
-				r, err := Tree(t.Context(), root, newLabel, Options{NoSeal: c.noSeal, OnChange: func(path, _ string) {
+				r, err := Tree(t.Context(), root, newLabel, &Options{Advanced: Advanced{NoSeal: c.noSeal}, Trace: &Trace{Change: func(path, _ string) {
 					order = append(order, path)
 					if l := labelOf(t, root); path != root && !c.ok(l) {
 						t.Errorf("the root bears %s when %s is written", l, path)
 					}
-				}})
+				}}})
 				adds(t, r)
 				if err != nil || !r.Complete || r.Seen != 46 || r.Written != 46 || len(order) != 46 {
 					t.Errorf("%+v, %v, %d changes", r, err, len(order))
@@ -158,7 +158,7 @@ func TestFailureSeals(t *testing.T) {
 				immutable(t, stuck, true)
 				for range 2 { // the second finds its own seal
 					var told []string
-					r, err := Tree(t.Context(), root, newLabel, Options{OnFailure: func(err error) { told = append(told, pathOf(err)) }})
+					r, err := Tree(t.Context(), root, newLabel, &Options{Trace: &Trace{Failure: func(err error) { told = append(told, pathOf(err)) }}})
 					adds(t, r)
 					if !errors.Is(err, syscall.EPERM) || pathOf(err) != stuck || !slices.Equal(told, []string{stuck}) {
 						t.Fatalf("%v, told %v", err, told)
@@ -174,15 +174,15 @@ func TestFailureSeals(t *testing.T) {
 					}
 				}
 				for label, want := range map[string]bool{newLabel: true, oldLabel: false} {
-					if is, err := Interrupted(root, label); err != nil || is != want {
+					if is, err := isInterrupted(root, label); err != nil || is != want {
 						t.Errorf("Interrupted(%s) is %t, %v", label, is, err)
 					}
-					if ok, err := Labelled(root, label, Root); err != nil || ok {
+					if ok, err := isLabelled(root, label, TrustRoot); err != nil || ok {
 						t.Errorf("Labelled(%s) is %t, %v", label, ok, err)
 					}
 				}
 				immutable(t, stuck, false)
-				r, err := Tree(t.Context(), root, newLabel, Options{Skip: SkipRoot, Exact: true})
+				r, err := Tree(t.Context(), root, newLabel, &Options{Trust: TrustRoot, Advanced: Advanced{Exact: true}})
 				adds(t, r)
 				if err != nil || !r.Complete || r.Trusted || r.Written != 2 || r.Right != 44 || r.Interrupted != newLabel {
 					t.Errorf("%+v, %v", r, err)
@@ -200,17 +200,17 @@ func TestFailureSeals(t *testing.T) {
 func TestBackToTheOldLabel(t *testing.T) {
 	for _, noSeal := range []bool{false, true} {
 		root := grow(t, on(t, "tmpfs"), plain)
-		if r, err := Tree(t.Context(), root, oldLabel, Options{}); err != nil || r.Right != 46 {
+		if r, err := Tree(t.Context(), root, oldLabel, nil); err != nil || r.Right != 46 {
 			t.Fatalf("%+v, %v", r, err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		n := 0
-		r, err := Tree(ctx, root, newLabel, Options{Threads: 1, NoSeal: noSeal, OnChange: func(string, string) {
+		r, err := Tree(ctx, root, newLabel, &Options{Workers: 1, Advanced: Advanced{NoSeal: noSeal}, Trace: &Trace{Change: func(string, string) {
 			if n++; n >= 20 {
 				cancel()
 				time.Sleep(time.Duration(n-19) * 20 * time.Millisecond) // for the walk to notice
 			}
-		}})
+		}}})
 		adds(t, r)
 		if !errors.Is(err, context.Canceled) || r.Complete || r.Written < 20 || r.Written > 40 {
 			t.Fatalf("%+v, %v", r, err)
@@ -219,7 +219,7 @@ func TestBackToTheOldLabel(t *testing.T) {
 		if int64(half) != r.Written {
 			t.Errorf("%d entries bear the new label, of %d written", half, r.Written)
 		}
-		again, err := Tree(t.Context(), root, oldLabel, Options{Skip: SkipRoot, Exact: true})
+		again, err := Tree(t.Context(), root, oldLabel, &Options{Trust: TrustRoot, Advanced: Advanced{Exact: true}})
 		adds(t, again)
 		if noSeal { // the control: this is what goes wrong without it
 			if err != nil || !again.Trusted || len(bearing(t, root, newLabel)) != half {

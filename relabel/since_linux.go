@@ -11,7 +11,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
-// SkipUnchanged rests on the mark of an earlier run (see internal/commit): when that
+// TrustUnchanged rests on the mark of an earlier run (see internal/commit): when that
 // began by which everything beneath the root has the label. What was created in a
 // directory since, renamed into it or removed from it has moved the directory's
 // change time (ctime) past that, and a change time cannot be set back. So a
@@ -52,7 +52,7 @@ func (m *mount) extent(parent *dir, st sys.Stat) extent {
 // readMark has the walk look only at what has changed since the mark of an earlier
 // run, where there is one to rely on; or State say how many entries that one met.
 func (r *run) readMark(c *commit.Root, root *mount) {
-	if r.o.Skip != SkipUnchanged && r.o.OnBegin == nil {
+	if r.o.Trust != TrustUnchanged && r.o.Progress == nil {
 		return
 	}
 	k, relied := c.ReadMark()

@@ -54,7 +54,7 @@ func nextSecond() { time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(t
 // since labels root, looking only at what has changed.
 func since(t *testing.T, root string) Report {
 	t.Helper()
-	r, err := Tree(t.Context(), root, newLabel, Options{Skip: SkipUnchanged})
+	r, err := Tree(t.Context(), root, newLabel, &Options{Trust: TrustUnchanged})
 	adds(t, r)
 	if err != nil || !r.Complete {
 		t.Errorf("%s: %+v, %v", root, r, err)
@@ -92,7 +92,7 @@ func skipUnchanged(t *testing.T, root string) {
 		}
 	}
 	nextSecond()
-	if r, err := Tree(t.Context(), root, newLabel, Options{}); err != nil || r.Written != grownAll {
+	if r, err := Tree(t.Context(), root, newLabel, nil); err != nil || r.Written != grownAll {
 		t.Errorf("%+v, %v", r, err)
 	}
 	// The labels of the directories were written, and theirs is the time since
@@ -119,7 +119,7 @@ func skipUnchanged(t *testing.T, root string) {
 	if labelOf(t, filepath.Join(root, "a2/b2/f1")) != oldLabel || r.Unchanged != dirs {
 		t.Errorf("%s: what is said not to be found was: %+v", root, r)
 	}
-	if r, err := Tree(t.Context(), root, newLabel, Options{}); err != nil || r.Written != 1 {
+	if r, err := Tree(t.Context(), root, newLabel, nil); err != nil || r.Written != 1 {
 		t.Errorf("%s: %+v, %v", root, r, err)
 	}
 }
@@ -162,7 +162,7 @@ func TestSkipUnchangedWithout(t *testing.T) {
 		"more":           rewrite("version=3", "version=3 "),
 		"the root wrong": func(t *testing.T, root string) { treetest.Set(t, root, ".", oldLabel) },
 		"a run to another": func(t *testing.T, root string) {
-			if _, err := Tree(t.Context(), root, "system_u:object_r:container_file_t:s0:c3,c4", Options{}); err != nil {
+			if _, err := Tree(t.Context(), root, "system_u:object_r:container_file_t:s0:c3,c4", nil); err != nil {
 				t.Error(err)
 			}
 			treetest.Set(t, root, ".", newLabel)
@@ -171,7 +171,7 @@ func TestSkipUnchangedWithout(t *testing.T) {
 			file := filepath.Join(root, "a2/b2/f1")
 			treetest.Set(t, root, "a2/b2/f1", oldLabel)
 			immutable(t, file, true)
-			if _, err := Tree(t.Context(), root, newLabel, Options{}); err == nil {
+			if _, err := Tree(t.Context(), root, newLabel, nil); err == nil {
 				t.Error("no failure")
 			}
 			immutable(t, file, false)
@@ -183,7 +183,7 @@ func TestSkipUnchangedWithout(t *testing.T) {
 			root := marked(t, change)
 			treetest.Set(t, root, "a1/b1/c1/f1", oldLabel) // found by reading alone
 			told := ""
-			r, err := Tree(t.Context(), root, newLabel, Options{Skip: SkipUnchanged, OnNote: func(text string) { told += text }})
+			r, err := Tree(t.Context(), root, newLabel, &Options{Trust: TrustUnchanged, Trace: &Trace{Note: func(text string) { told += text }}})
 			adds(t, r)
 			if err != nil || !r.Complete || !r.Since.IsZero() || r.Seen != grownAll || r.Unchanged != 0 || !strings.Contains(told, "everything is read") {
 				t.Errorf("%+v, %v, %q", r, err, told)
@@ -204,8 +204,8 @@ func TestNoMark(t *testing.T) {
 		mark bool
 	}{
 		"plain":     {func(string) Options { return Options{} }, true},
-		"no sync":   {func(string) Options { return Options{NoSync: true} }, false},
-		"dry":       {func(string) Options { return Options{DryRun: true, Skip: SkipUnchanged} }, false},
+		"no sync":   {func(string) Options { return Options{Advanced: Advanced{NoSync: true}} }, false},
+		"dry":       {func(string) Options { return Options{inner: inner{check: true}, Trust: TrustUnchanged} }, false},
 		"exclusion": {func(root string) Options { return Options{Exclude: []string{filepath.Join(root, "a1")}} }, false},
 		"links":     {func(string) Options { return Options{HardLinks: LinksSkip} }, false},
 		"mount": {func(root string) Options {
@@ -221,7 +221,8 @@ func TestNoMark(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer unix.Unmount(filepath.Join(root, "a1"), unix.MNT_DETACH) // if it is one
-			r, err := Tree(t.Context(), root, newLabel, c.o(root))
+			o := c.o(root)
+			r, err := Tree(t.Context(), root, newLabel, &o)
 			if err != nil || !r.Complete && name != "dry" {
 				t.Errorf("%+v, %v", r, err)
 			}
@@ -233,7 +234,7 @@ func TestNoMark(t *testing.T) {
 			}
 			nextSecond()
 			before := treetest.Snapshot(t, root)
-			if r, err := Tree(t.Context(), root, newLabel, Options{}); err != nil || r.Written != 0 {
+			if r, err := Tree(t.Context(), root, newLabel, nil); err != nil || r.Written != 0 {
 				t.Errorf("%+v, %v", r, err)
 			}
 			if d := treetest.Diff(before, treetest.Snapshot(t, root)); len(d) > 0 {
@@ -357,7 +358,7 @@ func TestSkipUnchangedHistories(t *testing.T) {
 			} else {
 				var wg sync.WaitGroup
 				wg.Go(func() { h.change(5) })
-				_, err := Tree(t.Context(), h.root, newLabel, Options{Skip: SkipUnchanged, NoSync: h.fs != "tmpfs"}) // a mark, where it costs no sync
+				_, err := Tree(t.Context(), h.root, newLabel, &Options{Trust: TrustUnchanged, Advanced: Advanced{NoSync: h.fs != "tmpfs"}}) // a mark, where it costs no sync
 				wg.Wait()
 				if err != nil {
 					t.Errorf("%s: %v", h.root, err)

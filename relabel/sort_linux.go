@@ -100,7 +100,7 @@ func (w *worker) queueRest(d *dir) bool {
 
 // mayGather reports whether the order in which d is written may make a difference.
 func (w *worker) mayGather(d *dir) bool {
-	return w.m.Sorts && d.extent != changes && !w.o.DryRun && !d.rereading && !w.asListed(d)
+	return w.m.Sorts && d.extent != changes && !w.o.inner.check && !d.rereading && !w.asListed(d)
 }
 
 // asListed reports whether d may as well be labelled in the order that it lists.

@@ -63,10 +63,10 @@ func TestWindows(t *testing.T) {
 				treetest.Set(t, flat, fmt.Sprintf("file%08d", i), oldLabel)
 			}
 			var inodes []uint64
-			r, err := tree(t.Context(), root, newLabel, Options{Threads: c.threads, OnChange: func(path, _ string) {
+			r, err := tree(t.Context(), root, newLabel, Options{Workers: c.threads, Trace: &Trace{Change: func(path, _ string) {
 				st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(path))
 				inodes = append(inodes, st.Ino)
-			}}, as(m))
+			}}}, as(m))
 			all := c.files + 2*strays + 2
 			if err != nil || r.Seen != all || r.Written != strays || r.Right != all-strays || int64(len(inodes)) != strays {
 				t.Errorf("%d told: %+v, %v", len(inodes), r, err)
@@ -98,10 +98,10 @@ func TestGathered(t *testing.T) {
 		for _, threads := range []int{1, 3} {
 			var inodes []uint64
 			label := fmt.Sprintf("u:r:t:s0:c%d", threads)
-			r, err := tree(t.Context(), root, label, Options{Threads: threads, OnChange: func(path, _ string) {
+			r, err := tree(t.Context(), root, label, Options{Workers: threads, Trace: &Trace{Change: func(path, _ string) {
 				st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(path))
 				inodes = append(inodes, st.Ino)
-			}}, as(m))
+			}}}, as(m))
 			if err != nil || !r.Complete || r.Seen != files+1 || r.Written != files+1 || len(inodes) != files+1 {
 				t.Errorf("%s: %d told: %+v, %v", c.name, len(inodes), r, err)
 				continue
@@ -113,7 +113,7 @@ func TestGathered(t *testing.T) {
 			for i := 0; i < files; i += 50 {
 				treetest.Set(t, root, fmt.Sprintf("f%011d", i), oldLabel)
 			}
-			r, err = tree(t.Context(), root, label, Options{Threads: threads}, as(m))
+			r, err = tree(t.Context(), root, label, Options{Workers: threads}, as(m))
 			if err != nil || !r.Complete || r.Seen != files+1 || r.Written != files/50 {
 				t.Errorf("%s: one in 50 was wrong: %+v, %v", c.name, r, err)
 			}
@@ -195,13 +195,17 @@ func lined(t *testing.T, root string, rename bool) {
 		t.Fatal(err)
 	}
 	all := int64(len(dirs) * (1 + guessAfter))
-	var state func() State
+	var progress Progress
+	seen := func() int64 {
+		s, _ := progress.State()
+		return s.Seen
+	}
 	var failed atomic.Bool
 	var once sync.Once
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	wait := func() {
-		for state().Seen < all && !failed.Load() && ctx.Err() == nil {
+		for seen() < all && !failed.Load() && ctx.Err() == nil {
 			time.Sleep(time.Millisecond)
 		}
 		if failed.Load() {
@@ -222,18 +226,20 @@ func lined(t *testing.T, root string, rename bool) {
 		label = oldLabel
 	}
 	r, err := tree(ctx, root, label, Options{
-		Threads: 2, OnBegin: func(ask func() State) { state = ask },
-		Throttle: func(context.Context, int) {
+		Workers: 2, Progress: &progress,
+		Throttle: func(context.Context, int) error {
 			if inSlice() {
 				once.Do(wait)
 			}
+
+			return nil
 		},
-		OnFailure: func(err error) {
+		Trace: &Trace{Failure: func(err error) {
 			failed.Store(true)
 			if at := (*fs.PathError)(nil); errors.As(err, &at) {
 				named[at.Path] = errors.Is(err, syscall.ESTALE)
 			}
-		},
+		}},
 	}, as(capabilities{openat2: true, clones: true, sorting: sorting{from: 1, budget: ample.budget}}))
 	adds(t, r)
 	wrong := 0

@@ -108,7 +108,7 @@ func (r *run) attend(ctx context.Context, done <-chan error) error {
 					if calls := r.underWay(); len(calls) > 0 {
 						late = calls
 					}
-					return &Hung{Calls: late, Cause: context.Cause(ctx)}
+					return &HungError{Calls: late, Cause: context.Cause(ctx)}
 				}
 			}
 		}
@@ -116,7 +116,7 @@ func (r *run) attend(ctx context.Context, done <-chan error) error {
 			continue
 		}
 		if calls := r.underWayHere(); len(calls) > 0 {
-			return &Hung{Calls: calls, Cause: context.Cause(ctx)}
+			return &HungError{Calls: calls, Cause: context.Cause(ctx)}
 		}
 		return err
 	}
@@ -154,7 +154,7 @@ func (r *run) watchOnce() {
 		}
 	}
 	if stalled := still && waiting; stalled != r.stalled {
-		if r.stalled = stalled; stalled && r.o.OnStall != nil {
+		if r.stalled = stalled; stalled && r.trace.Stall != nil {
 			r.tellStall(r.underWay())
 		}
 	}
@@ -167,7 +167,7 @@ func (r *run) tellStall(calls []HungCall) {
 	}
 	r.telling = true
 	go func() {
-		r.serially("OnStall", "", func() { r.o.OnStall(calls) })
+		r.serially("Trace.Stall", "", func() { r.trace.Stall(calls) })
 		r.stallTold <- struct{}{}
 	}()
 }

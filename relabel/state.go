@@ -2,7 +2,24 @@
 
 package relabel
 
-// State is how far a run of Tree is: see Options.OnBegin. The counts are those
+import "sync/atomic"
+
+// Progress says how far a run is, to any goroutine that asks, before it begins and
+// after it has ended too. Workers wait for nobody who asks, but for what it takes to
+// copy their counts. The zero value is ready for use in one Options.
+type Progress struct {
+	state atomic.Pointer[func() State]
+}
+
+// State is how far the run is; false before it has begun.
+func (p *Progress) State() (State, bool) {
+	if state := p.state.Load(); state != nil {
+		return (*state)(), true
+	}
+	return State{}, false
+}
+
+// State is how far a run of Tree is: see Progress. The counts are those
 // of the Report, so far, and add up like those. They lag by the rows at hand, up
 // to 32 entries a worker. The root counts as skipped until it is written.
 type State struct {

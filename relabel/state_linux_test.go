@@ -34,27 +34,28 @@ func TestState(t *testing.T) {
 	check := func(t *testing.T, o Options, m capabilities) {
 		settle(t, root)
 		var asked atomic.Int64
-		var state func() State
+		o.Progress = new(Progress)
+		state := func() State {
+			s, _ := o.Progress.State()
+			return s
+		}
 		over := make(chan struct{})
 		var poller sync.WaitGroup
-		o.OnBegin = func(ask func() State) {
-			state = ask
-			poller.Go(func() { // asks all the time
-				for before := int64(0); ; runtime.Gosched() {
-					s := ask()
-					if s.Seen < before {
-						t.Errorf("%d seen after %d", s.Seen, before)
-					}
-					before = s.Seen
-					select {
-					case <-over:
-						return
-					default:
-					}
+		poller.Go(func() { // asks all the time
+			for before := int64(0); ; runtime.Gosched() {
+				s := state()
+				if s.Seen < before {
+					t.Errorf("%d seen after %d", s.Seen, before)
 				}
-			})
-		}
-		o.Throttle = func(context.Context, int) { // asks while rows are at hand
+				before = s.Seen
+				select {
+				case <-over:
+					return
+				default:
+				}
+			}
+		})
+		o.Throttle = func(context.Context, int) error { // asks while rows are at hand
 			s := state()
 			asked.Add(1)
 			if sum := s.Written + s.Right + s.Vanished + s.Skipped + s.Failed; sum != s.Seen {
@@ -66,6 +67,8 @@ func TestState(t *testing.T) {
 			if s.Path != root && !strings.HasPrefix(s.Path, root+"/") {
 				t.Errorf("works on %q", s.Path)
 			}
+
+			return nil
 		}
 		rep, err := tree(t.Context(), root, newLabel, o, as(m))
 		close(over)
@@ -80,10 +83,10 @@ func TestState(t *testing.T) {
 	}
 	for name, m := range engines() {
 		t.Run(name, func(t *testing.T) {
-			check(t, Options{Threads: 1}, m)
-			check(t, Options{Threads: 4}, m)
-			check(t, Options{Threads: 4, DryRun: true}, m)
-			check(t, Options{Threads: 4, OnChange: func(string, string) {}}, m)
+			check(t, Options{Workers: 1}, m)
+			check(t, Options{Workers: 4}, m)
+			check(t, Options{Workers: 4, inner: inner{check: true}}, m)
+			check(t, Options{Workers: 4, Trace: &Trace{Change: func(string, string) {}}}, m)
 		})
 	}
 }
@@ -98,11 +101,13 @@ func TestThrottle(t *testing.T) {
 		for _, threads := range []int{1, 4} {
 			settle(t, root)
 			var asked atomic.Int64
-			o := Options{Threads: threads, Throttle: func(_ context.Context, n int) {
+			o := Options{Workers: threads, Throttle: func(_ context.Context, n int) error {
 				asked.Add(int64(n))
 				if n < 1 || n > pacedRow {
 					t.Errorf("%s: %d entries", name, n)
 				}
+
+				return nil
 			}}
 			if _, err := tree(t.Context(), root, newLabel, o, as(m)); err != nil || asked.Load() != entries {
 				t.Errorf("%s: asked for %d entries of %d: %v", name, asked.Load(), entries, err)
@@ -118,13 +123,15 @@ func TestThrottleStops(t *testing.T) {
 	root := filepath.Join(treetest.Fresh(t, "tmpfs"), "tree")
 	treetest.Build(t, root, treetest.Text(t, rows))
 	ctx, cancel := context.WithCancel(t.Context())
-	o := Options{Throttle: func(ctx context.Context, _ int) {
+	o := Options{Throttle: func(ctx context.Context, _ int) error {
 		cancel()
 		<-ctx.Done()
+
+		return nil
 	}}
-	rep, err := Tree(ctx, root, newLabel, o)
+	rep, err := Tree(ctx, root, newLabel, &o)
 	// The root, which comes last, is all that was met.
-	if !errors.Is(err, context.Canceled) || errors.As(err, new(*Hung)) || rep.Complete || rep.Seen != 1 {
+	if !errors.Is(err, context.Canceled) || errors.As(err, new(*HungError)) || rep.Complete || rep.Seen != 1 {
 		t.Errorf("%+v, %v", rep, err)
 	}
 }

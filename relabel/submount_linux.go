@@ -110,7 +110,7 @@ func (r *run) cross(ctx context.Context, t *task, m *mount) error {
 	if err := r.walk(ctx, t, m, m.top); err != nil {
 		return err
 	}
-	if !r.o.DryRun && !r.o.NoSync && r.commit.Unsynced() {
+	if !r.o.inner.check && !r.o.Advanced.NoSync && r.commit.Unsynced() {
 		m.activity.At("syncfs", m.Path)
 		if e := sys.Syncfs(int(m.top.fd)); e != 0 {
 			r.count(failure)

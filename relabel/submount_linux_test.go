@@ -34,7 +34,7 @@ func mounted(t *testing.T, kind, at, data string) {
 	})
 }
 
-// skips runs every engine on root and holds what is named by OnSkip against left,
+// skips runs every engine on root and holds what is named by Trace.Skip against left,
 // paths beneath root, and gives the reasons. Beneath those nothing may be labelled, everything else must.
 func skips(t *testing.T, root string, left ...string) (named map[string]string) {
 	t.Helper()
@@ -53,13 +53,12 @@ func skips(t *testing.T, root string, left ...string) (named map[string]string) 
 		ctx, cancel := context.WithCancel(t.Context())
 		named = map[string]string{}
 		r, err := tree(ctx, root, newLabel, Options{
-			OnSkip: func(path, why string) { named[strings.TrimPrefix(path, root+"/")] = why },
-			OnChange: func(path, _ string) {
+			Trace: &Trace{Skip: func(path, why string) { named[strings.TrimPrefix(path, root+"/")] = why }, Change: func(path, _ string) {
 				if p := strings.TrimPrefix(path, root+"/"); in(p) {
 					t.Errorf("%s: labelled %s", engine, p)
 					cancel() // spare the machine
 				}
-			},
+			}},
 		}, as(m))
 		cancel()
 		adds(t, r)
@@ -97,7 +96,7 @@ func TestBeneathRefused(t *testing.T) {
 	}
 	skips(t, root, "dev", "dev/shm", "dev/x/y")
 	t.Setenv("HOME", "")
-	if _, err := Tree(t.Context(), root, newLabel, Options{Exclude: []string{dev}}); err != nil {
+	if _, err := Tree(t.Context(), root, newLabel, &Options{Exclude: []string{dev}}); err != nil {
 		t.Errorf("excluded instead: %v", err)
 	}
 }
@@ -136,7 +135,7 @@ func TestRefusedInside(t *testing.T) {
 			skips(t, root, "a/d", "a/d/m")
 			t.Setenv("HOME", "")
 			treetest.Set(t, root, ".", oldLabel)
-			if r, err := Tree(t.Context(), root, newLabel, Options{}); err != nil || r.Skipped != 0 || labelOf(t, filepath.Join(root, "a/d/in")) != newLabel {
+			if r, err := Tree(t.Context(), root, newLabel, nil); err != nil || r.Skipped != 0 || labelOf(t, filepath.Join(root, "a/d/in")) != newLabel {
 				t.Errorf("with another home: %+v, %v", r, err)
 			}
 		})
@@ -204,14 +203,13 @@ func TestMountMoves(t *testing.T) {
 					left = 1
 				}
 				r, err := tree(t.Context(), root, newLabel, Options{
-					Threads:   1,
-					OnFailure: func(err error) { failed = append(failed, err.Error()) },
-					OnChange: func(path, _ string) {
+					Workers: 1,
+					Trace: &Trace{Failure: func(err error) { failed = append(failed, err.Error()) }, Change: func(path, _ string) {
 						if !changed && path == root+"/f" {
 							changed = true
 							c.change(t, root)
 						}
-					},
+					}},
 				}, as(m))
 				adds(t, r)
 				if !changed {

@@ -56,8 +56,8 @@ func TestReadOnlySubvolume(t *testing.T) {
 			want = append(want, filepath.Join(snap, l))
 		}
 		for engine, m := range engines() {
-			for o, options := range map[string]Options{"": {}, "exact": {Exact: true}, "counted": {HardLinks: LinksSkip}, "dry": {DryRun: true}} {
-				if options.DryRun && !c.dry {
+			for o, options := range map[string]Options{"": {}, "exact": {Advanced: Advanced{Exact: true}}, "counted": {HardLinks: LinksSkip}, "dry": {inner: inner{check: true}}} {
+				if options.inner.check && !c.dry {
 					continue
 				}
 				for p := range treetest.Read(t, root) {
@@ -67,16 +67,16 @@ func TestReadOnlySubvolume(t *testing.T) {
 				}
 				at := fmt.Sprintf("%s, %s %s", name, engine, o)
 				named := map[string]string{}
-				options.OnSkip = func(path, why string) { named[path] = why }
+				options.Trace = &Trace{Skip: func(path, why string) { named[path] = why }}
 				r, err := tree(t.Context(), root, newLabel, options, as(m))
 				adds(t, r)
-				if err != nil || r.Complete == options.DryRun || r.Skipped != int64(len(want)) {
+				if err != nil || r.Complete == options.inner.check || r.Skipped != int64(len(want)) {
 					t.Errorf("%s: %+v, %v", at, r, err)
 				}
 				if got := slices.Sorted(maps.Keys(named)); !slices.Equal(got, want) {
 					t.Errorf("%s: named %v, want %v", at, got, want)
 				}
-				if !options.DryRun && (labelOf(t, root) != newLabel || labelOf(t, root+"/d/f39") != newLabel) {
+				if !options.inner.check && (labelOf(t, root) != newLabel || labelOf(t, root+"/d/f39") != newLabel) {
 					t.Errorf("%s: the rest is not labelled", at)
 				}
 			}
@@ -85,7 +85,7 @@ func TestReadOnlySubvolume(t *testing.T) {
 			t.Errorf("%s: the snapshot changed:\n%s", name, lines(d))
 		}
 		if len(want) > 0 {
-			r, err := Tree(t.Context(), snap, newLabel, Options{})
+			r, err := Tree(t.Context(), snap, newLabel, nil)
 			if !errors.Is(err, syscall.EROFS) || r.Complete {
 				t.Errorf("%s: as the root: %+v, %v", name, r, err)
 			}
@@ -115,11 +115,11 @@ func TestReadOnlySubvolumeOfRoot(t *testing.T) {
 		for engine, m := range engines() {
 			treetest.Set(t, root, ".", oldLabel)
 			told := 0
-			r, err := tree(t.Context(), root, newLabel, Options{OnSkip: func(path, _ string) {
+			r, err := tree(t.Context(), root, newLabel, Options{Trace: &Trace{Skip: func(path, _ string) {
 				if told++; path != at {
 					t.Errorf("%s: named %s", engine, path)
 				}
-			}}, as(m))
+			}}}, as(m))
 			adds(t, r)
 			if err != nil || !r.Complete || told != 1 || r.Skipped != 1 || r.Seen != 3 {
 				t.Errorf("%s, %s: %+v, %v, told %d times", name, engine, r, err, told)

@@ -26,18 +26,18 @@ func TestWithoutTable(t *testing.T) {
 	}
 	bind(t, garbage, "/proc/self/mountinfo")
 	for _, path := range []string{root, file, filepath.Join(root, "l")} {
-		for _, depth := range []Depth{Root, Top} {
+		for _, depth := range []Trust{TrustRoot, TrustTop} {
 			for label, want := range map[string]bool{newLabel: true, oldLabel: false} {
-				if got, err := Labelled(path, label, depth); got != want || err != nil {
+				if got, err := isLabelled(path, label, depth); got != want || err != nil {
 					t.Errorf("%s, %s: %t, %v", path, label, got, err)
 				}
 			}
 		}
-		if got, err := Interrupted(path, oldLabel); got || err != nil {
+		if got, err := isInterrupted(path, oldLabel); got || err != nil {
 			t.Errorf("%s: %t, %v", path, got, err)
 		}
-		for _, skip := range []Skip{SkipRoot, SkipTop} {
-			if r, err := Tree(t.Context(), path, newLabel, Options{Skip: skip}); err != nil || !r.Trusted || !r.Complete {
+		for _, skip := range []Trust{TrustRoot, TrustTop} {
+			if r, err := Tree(t.Context(), path, newLabel, &Options{Trust: skip}); err != nil || !r.Trusted || !r.Complete {
 				t.Errorf("%s, %v: %+v, %v", path, skip, r, err)
 			}
 		}
@@ -47,11 +47,11 @@ func TestWithoutTable(t *testing.T) {
 		if err := Chcon(path, oldLabel, false); err != nil || labelOf(t, path) != oldLabel {
 			t.Errorf("%s: %v", path, err)
 		}
-		if r, err := Tree(t.Context(), path, newLabel, Options{}); err != nil || r.Written != 1 {
+		if r, err := Tree(t.Context(), path, newLabel, nil); err != nil || r.Written != 1 {
 			t.Errorf("%s: %+v, %v", path, r, err)
 		}
 	}
-	if _, err := Tree(t.Context(), root, oldLabel, Options{}); err == nil || !strings.Contains(err.Error(), "mountinfo") || labelOf(t, root) != newLabel {
+	if _, err := Tree(t.Context(), root, oldLabel, nil); err == nil || !strings.Contains(err.Error(), "mountinfo") || labelOf(t, root) != newLabel {
 		t.Errorf("control: without the table a tree is labelled: %v", err)
 	}
 }
@@ -72,7 +72,7 @@ func BenchmarkManyMounts(b *testing.B) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		b.Fatal(err)
 	}
-	if _, err := Tree(b.Context(), root, newLabel, Options{}); err != nil {
+	if _, err := Tree(b.Context(), root, newLabel, nil); err != nil {
 		b.Fatal(err)
 	}
 	made := 0
@@ -95,9 +95,9 @@ func BenchmarkManyMounts(b *testing.B) {
 				}
 			})
 		}
-		run("Labelled", func() error { _, err := Labelled(root, newLabel, Root); return err })
-		run("Labelled-not", func() error { _, err := Labelled(root, oldLabel, Root); return err })
+		run("Labelled", func() error { _, err := isLabelled(root, newLabel, TrustRoot); return err })
+		run("Labelled-not", func() error { _, err := isLabelled(root, oldLabel, TrustRoot); return err })
 		run("Chcon", func() error { return Chcon(file, newLabel, false) })
-		run("Tree-skips", func() error { _, err := Tree(b.Context(), root, newLabel, Options{Skip: SkipRoot}); return err })
+		run("Tree-skips", func() error { _, err := Tree(b.Context(), root, newLabel, &Options{Trust: TrustRoot}); return err })
 	}
 }

@@ -22,6 +22,7 @@ import (
 // run is one call of Tree.
 type run struct {
 	o            Options
+	trace        Trace
 	want         string // the label in canonical form
 	capabilities capabilities
 	proc         *mounts.Proc
@@ -50,25 +51,34 @@ type run struct {
 	tasks   []*task
 	over    bool          // Tree has returned; beside a call that hangs the run goes on
 	calling []*HungCall   // the caller's code that is under way
-	blown   *Panic        // the first in it
+	blown   *PanicError   // the first in it
 	off     chan struct{} // closed when it is waited for no longer: see call
 
 	// Belong to attend.
-	stallTold chan struct{} // OnStall has returned
+	stallTold chan struct{} // Trace.Stall has returned
 	telling   bool          // it is under way
 }
 
 // Tree gives root and everything beneath it the security context label. The
 // Report says how far it came, also beside an error. The error is nil only if
-// nothing failed: the Report is then Complete, or that of a dry run.
+// nothing failed: the Report is then Complete.
 //
 // Errors: ErrLabel, ErrRefused, errors.ErrUnsupported where the filesystem
 // bears no labels, the context's cause, an *fs.PathError for one failure and
-// an *Incomplete for several.
-func Tree(ctx context.Context, root, label string, o Options) (Report, error) {
-	r, err := tree(ctx, root, label, o, probe)
+// an *IncompleteError for several.
+func Tree(ctx context.Context, root, label string, o *Options) (Report, error) {
+	r, err := tree(ctx, root, label, o.orZero(), probe)
 	goOn(err)
 	return r, err
+}
+
+// Check is Tree without a write: it reads every label, and locks and seals nothing.
+// Report.Written counts the entries that have another label, which Trace.Change is
+// told; Report.Complete says that there are none.
+func Check(ctx context.Context, root, label string, o *Options) (Report, error) {
+	all := o.orZero()
+	all.inner.check = true
+	return Tree(ctx, root, label, &all)
 }
 
 // labelTree is Tree for a Group, and leaves a panic to its callers.
@@ -76,10 +86,19 @@ func labelTree(ctx context.Context, root, label string, o Options) (Report, erro
 	return tree(ctx, root, label, o, probe)
 }
 
+func newRun(o Options) *run {
+	r := &run{o: o}
+	if o.Trace != nil {
+		r.trace = *o.Trace
+	}
+	return r
+}
+
 // tree is the whole path, in the order of doc.go. ask tells what the kernel
 // can do.
 func tree(ctx context.Context, path, label string, o Options, ask func() capabilities) (Report, error) {
-	r := &run{o: o, report: Report{Root: path, Label: label}}
+	r := newRun(o)
+	r.report = Report{Root: path, Label: label}
 	r.main = r.task()
 	return r.lead(ctx, func(ctx context.Context) error { return r.all(ctx, path, label, ask) })
 }
@@ -158,13 +177,13 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 	if secctx.IsSeal(c.Found().String(), r.want) {
 		r.tell(func(report *Report) { report.Interrupted = r.want })
 	}
-	r.guesses = !c.Right() && !r.o.Exact && !r.o.DryRun
+	r.guesses = !c.Right() && !r.o.Advanced.Exact && !r.o.inner.check
 	r.readMark(c, root)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	was, long := bore(c.Found())
-	if long != 0 && r.o.Recorder != nil {
+	if long != 0 && r.o.Advanced.Recorder != nil {
 		return pathError("fgetxattr", root.Path, long)
 	}
 	if err := r.beginRecord(root, was); err != nil {
@@ -177,7 +196,7 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 	if err := c.GiveWay(ctx); err != nil {
 		return err
 	}
-	if !r.o.DryRun {
+	if !r.o.inner.check {
 		r.commit = c
 	}
 	r.count(skipped) // the root, until it has the label
@@ -186,7 +205,7 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 		err = r.submounts(ctx, root)
 	}
 	if err = c.Close(ctx, err); err == nil {
-		r.tell(func(report *Report) { report.Complete = !r.o.DryRun || r.total.of[written] == 0 })
+		r.tell(func(report *Report) { report.Complete = !r.o.inner.check || r.total.of[written] == 0 })
 	}
 	return err
 }
@@ -223,7 +242,7 @@ func (r *run) askPolicy() error {
 // prepareWalk asks what is needed for a directory only.
 func (r *run) prepareWalk(ask func() capabilities) {
 	r.capabilities = ask()
-	if !r.o.DryRun {
+	if !r.o.inner.check {
 		r.locks = commit.OpenLocks()
 	}
 }
@@ -275,7 +294,7 @@ func (r *run) learn(root *mount) error {
 // lockRoot takes the volume's lock, if there is a place for locks. A file is one call,
 // which nothing seals or commits: there is nothing to lock.
 func (r *run) lockRoot(ctx context.Context, root *mount) (*commit.Lock, error) {
-	if r.o.DryRun || root.Stat.Kind != sys.KindDir {
+	if r.o.inner.check || root.Stat.Kind != sys.KindDir {
 		return nil, nil
 	}
 	if r.locks.Err != nil {
@@ -284,10 +303,15 @@ func (r *run) lockRoot(ctx context.Context, root *mount) (*commit.Lock, error) {
 	}
 	share := r.main.share.Load()
 	defer share.waits(false)
+	if r.o.inner.patience > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, r.o.inner.patience, &fs.PathError{Op: "relabel", Path: root.Path, Err: ErrLocked})
+		defer stop()
+	}
 	wait := func(holder string) {
 		share.waits(true) // so that other volumes do not wait for who has the lock
-		if r.o.OnWait != nil {
-			r.serially("OnWait", root.Path, func() { r.o.OnWait(holder) })
+		if r.trace.Wait != nil {
+			r.serially("Trace.Wait", root.Path, func() { r.trace.Wait(holder) })
 		}
 	}
 	return r.locks.Take(ctx, root.Stat, root.Path, wait)
@@ -297,7 +321,7 @@ func (r *run) lockRoot(ctx context.Context, root *mount) (*commit.Lock, error) {
 // its label vouches for nothing but itself, and is written at once.
 func (r *run) single(root *mount) error {
 	// The table of mounts tells of layers, and where a record is of.
-	if kind, e := sys.FSType(root.At); e != 0 || kind == sys.Overlay || r.o.Recorder != nil {
+	if kind, e := sys.FSType(root.At); e != 0 || kind == sys.Overlay || r.o.Advanced.Recorder != nil {
 		if err := r.learn(root); err != nil {
 			return err
 		}
@@ -307,7 +331,7 @@ func (r *run) single(root *mount) error {
 	w.io.Way = xattrio.ByDescriptor
 	r.tell(func(report *Report) { report.Way = "proc/fd" })
 	t := xattrio.Target{FD: root.At, Pinned: true}
-	if r.o.Recorder != nil {
+	if r.o.Advanced.Recorder != nil {
 		has, op, e := w.io.Read(t)
 		was, long := bore(has)
 		if e = cmp.Or(e, long); e != 0 {
@@ -323,6 +347,6 @@ func (r *run) single(root *mount) error {
 	if o == failure {
 		return r.fatal(r.failures())
 	}
-	r.tell(func(report *Report) { report.Complete = o == right || o == written && !r.o.DryRun })
+	r.tell(func(report *Report) { report.Complete = o == right || o == written && !r.o.inner.check })
 	return nil
 }

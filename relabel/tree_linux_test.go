@@ -78,9 +78,9 @@ func TestEveryWay(t *testing.T) {
 // same labels the tree at root and compares it with what the oracle made.
 func same(t *testing.T, root string, want map[string]string, m capabilities, threads int) {
 	t.Helper()
-	o := Options{Threads: threads, Exact: true, NoSync: true}
+	o := Options{Workers: threads, Advanced: Advanced{Exact: true, NoSync: true}}
 	left := map[string]bool{} // mounts that were left alone
-	o.OnSkip = func(path, _ string) { left[path] = true }
+	o.Trace = &Trace{Skip: func(path, _ string) { left[path] = true }}
 	labelled := 0
 	for _, l := range want {
 		if l == newLabel {
@@ -149,7 +149,7 @@ func TestRootSpelled(t *testing.T) {
 			if err := os.Symlink(name, name+"-link"); err != nil {
 				t.Fatal(err)
 			}
-			r, err := Tree(t.Context(), fmt.Sprintf(spell, name), newLabel, Options{})
+			r, err := Tree(t.Context(), fmt.Sprintf(spell, name), newLabel, nil)
 			if err != nil || !r.Complete {
 				t.Errorf("%q: complete %t, %v", r.Root, r.Complete, err)
 			}

@@ -77,7 +77,7 @@ func TestTunes(t *testing.T) {
 		m.restless = 50 * time.Microsecond
 		const all = 1 + 40 + 9000 + 3000
 		for run := range 2 {
-			r, err := tree(t.Context(), root, newLabel, Options{NoSync: true}, as(m))
+			r, err := tree(t.Context(), root, newLabel, Options{Advanced: Advanced{NoSync: true}}, as(m))
 			if err != nil || !r.Complete || r.Seen != all || run == 0 && r.Written != all || run == 1 && r.Right != all {
 				t.Errorf("run %d: %+v, %v", run, r, err)
 			}

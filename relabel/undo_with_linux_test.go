@@ -45,7 +45,7 @@ func TestUndoWith(t *testing.T) {
 			}
 			time.Sleep(10 * time.Millisecond) // they are older than the run
 			return roots
-		}, Options{Skip: SkipUnchanged}},
+		}, Options{Trust: TrustUnchanged}},
 		"hard links": {func(t *testing.T, n int) (roots []string) {
 			for range n {
 				root := grow(t, on(t, "xfs"), plain)
@@ -67,10 +67,10 @@ func TestUndoWith(t *testing.T) {
 				before := treetest.Read(t, root)
 				f := &former{}
 				o := c.o
-				o.Recorder = f
+				o.Advanced.Recorder = f
 				r, err := tree(t.Context(), root, newLabel, o, as(m))
 				adds(t, r)
-				if err != nil || !r.Complete || r.Written == 0 || c.o.Skip == SkipUnchanged && r.Unchanged == 0 {
+				if err != nil || !r.Complete || r.Written == 0 || c.o.Trust == TrustUnchanged && r.Unchanged == 0 {
 					t.Fatalf("%+v, %v", r, err)
 				}
 				recorded := map[string]string{}
@@ -93,7 +93,7 @@ func TestUndoWith(t *testing.T) {
 				if int64(len(recorded)) != r.Written {
 					t.Errorf("%d written, on record are %d", r.Written, len(recorded))
 				}
-				back, err := Restore(t.Context(), "", f.head, f.all, Options{})
+				back, err := Restore(t.Context(), "", f.head, f.all, nil)
 				adds(t, back)
 				// The root bore the new label all the time: it is left sealed.
 				if err != nil || back.Complete || back.Skipped != 1 || back.Written+back.Right != r.Written {

@@ -205,7 +205,7 @@ func TestThreadsLeaveNoTrace(t *testing.T) {
 		var r Report
 		var err error
 		fromMain(func() {
-			r, err = tree(t.Context(), volume, newLabel, Options{Threads: 16, NoSync: true},
+			r, err = tree(t.Context(), volume, newLabel, Options{Workers: 16, Advanced: Advanced{NoSync: true}},
 				as(capabilities{way: xattrio.ByThread, clones: true, openat2: true}))
 		})
 		if err != nil || r.Way != "clone/fchdir" || r.Written != 41 {

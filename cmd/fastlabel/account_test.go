@@ -84,11 +84,11 @@ func TestMetricsUnwritable(t *testing.T) {
 	}
 	a := fake()
 	done := a.tree
-	a.tree = func(ctx context.Context, root, label string, o relabel.Options) (relabel.Report, error) {
+	a.tree = func(ctx context.Context, root, label string, o *relabel.Options, check bool) (relabel.Report, error) {
 		if err := os.Remove(dir); err != nil {
 			t.Error(err)
 		}
-		return done(ctx, root, label, o)
+		return done(ctx, root, label, o, check)
 	}
 	got := transcript(a, []call{{args: []string{"--metrics", filepath.Join(dir, "x.prom"), "/one"}}})
 	if !strings.Contains(got, "2> fastlabel: --metrics: ") || !strings.HasSuffix(got, "\nexit 1\n\n") {

@@ -36,8 +36,8 @@ func TestProgressReal(t *testing.T) {
 		r, w := io.Pipe()
 		a := real()
 		a.asked = asked
-		a.tree = func(ctx context.Context, root, label string, o relabel.Options) (relabel.Report, error) {
-			o.Throttle = func(context.Context, int) { <-told } // until something was said of it
+		a.tree = func(ctx context.Context, root, label string, o *relabel.Options, check bool) (relabel.Report, error) {
+			o.Throttle = func(context.Context, int) error { <-told; return nil } // until something was said of it
 			return relabel.Tree(ctx, root, label, o)
 		}
 		ask := func() {

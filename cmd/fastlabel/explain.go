@@ -27,13 +27,11 @@ import (
 // read from PATH and the mount table, and nothing beneath PATH is looked at.
 type explanation struct {
 	site.Site
-	want     string // the label that is asked for
-	from     string // what asks for it
-	labelled bool   // PATH has it
-	sealed   bool   // a relabel to it was interrupted
-	commit   relabel.Commit
-	pods     workload.Pods
-	future   outlook.Volume
+	want   string         // the label that is asked for
+	from   string         // what asks for it
+	root   relabel.Status // what PATH says of itself
+	pods   workload.Pods
+	future outlook.Volume
 }
 
 // explainAll explains each path.
@@ -59,13 +57,8 @@ func (j *job) study(pods workload.Pods, path string) (explanation, error) {
 		return e, err
 	}
 	e.want, e.from = j.wanted(v, pods)
-	e.labelled, err = j.labelled(path, e.want, relabel.Root)
+	e.root, err = j.inspect(path, e.want, relabel.TrustRoot)
 	refused := err == nil && j.refuses(path, e.want)
-	if err == nil {
-		if e.sealed, err = j.sealed(path, e.want); err == nil {
-			e.commit, err = j.commit(path)
-		}
-	}
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return e, err
 	}
@@ -73,12 +66,12 @@ func (j *job) study(pods workload.Pods, path string) (explanation, error) {
 	return e, nil
 }
 
-// refuses tells whether the library relabels path at all: a dry run that was over
+// refuses tells whether the library relabels path at all: a check that was over
 // before it began gets as far as that.
 func (j *job) refuses(path, label string) bool {
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err := j.tree(over, path, label, relabel.Options{DryRun: true})
+	_, err := j.tree(over, path, label, nil, true)
 	return errors.Is(err, relabel.ErrRefused)
 }
 
@@ -111,8 +104,8 @@ func (j *job) wanted(v site.Site, pods workload.Pods) (label, from string) {
 // foresee tells what runtimes will do.
 func (e *explanation) foresee(refused bool) {
 	f := outlook.Volume{
-		NoLabels: e.Mount.NoLabels, Refused: refused, ReadOnly: e.Mount.ReadOnly, Off: !e.SELinux, Plugin: e.Plugin(), Right: e.labelled,
-		Vouched: e.labelled && e.commit.Label == e.want, Shared: seclabel.Level(e.want) == "s0",
+		NoLabels: e.Mount.NoLabels, Refused: refused, ReadOnly: e.Mount.ReadOnly, Off: !e.SELinux, Plugin: e.Plugin(), Right: e.root.Labelled,
+		Vouched: e.root.Labelled && e.root.Commit.Label == e.want, Shared: seclabel.Level(e.want) == "s0",
 	}
 	labels := map[string]bool{}
 	var left, byCRIO []string
@@ -145,7 +138,7 @@ func (e *explanation) foresee(refused bool) {
 
 // toLabel is the command that labels PATH, "" where that is done or of no use.
 func (e explanation) toLabel() string {
-	if e.labelled || !e.future.Labels() {
+	if e.root.Labelled || !e.future.Labels() {
 		return ""
 	}
 	flags := "--label " + e.want

@@ -85,7 +85,7 @@ func TestExplainReal(t *testing.T) {
 			got, text, "Only PATH's own label says that all beneath it is right")
 
 		treetest.Set(t, dir, ".", stray)
-		if _, err := relabel.Tree(t.Context(), dir, private, relabel.Options{}); err != nil {
+		if _, err := relabel.Tree(t.Context(), dir, private, nil); err != nil {
 			t.Fatal(err)
 		}
 		got, text = see()

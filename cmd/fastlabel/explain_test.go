@@ -44,7 +44,7 @@ func sites() map[string]explanation {
 	all["right, no record"] = right
 
 	done := common
-	done.Label, done.commit = private, relabel.Commit{Label: private, Began: time.Unix(1e9, 0), Ended: time.Unix(1e9+60, 0), Entries: 1203441, Written: 1203440}
+	done.Label, done.root.Commit = private, relabel.Commit{Label: private, Began: time.Unix(1e9, 0), Ended: time.Unix(1e9+60, 0), Entries: 1203441, Written: 1203440}
 	done.from = "the level of PATH"
 	done.Beneath = []site.Mount{
 		{Mount: mountinfo.Mount{Point: "/srv/v/nfs\n", FSType: "nfs4", ReadOnly: true}, NoLabels: "the mount (nfs4) shows no seclabel"},
@@ -57,7 +57,7 @@ func sites() map[string]explanation {
 	all["changed since"] = changed
 
 	sealed := common
-	sealed.Label, sealed.sealed = "unconfined_u:object_r:container_file_t:s0:c10,c20", true
+	sealed.Label, sealed.root.Interrupted = "unconfined_u:object_r:container_file_t:s0:c10,c20", true
 	all["interrupted"] = sealed
 
 	refused := common
@@ -93,7 +93,7 @@ func sites() map[string]explanation {
 	all["names that are not UTF-8"] = odd
 
 	for name, e := range all {
-		e.labelled = e.Label == e.want
+		e.root.Labelled = e.Label == e.want
 		e.foresee(name == "refused")
 		all[name] = e
 	}

@@ -66,13 +66,13 @@ func (e explanation) object() any {
 	}{
 		Head: report.NewHead("explanation", e.Path), Real: e.Real, RealBase64: report.Base64(e.Real), Directory: e.Directory,
 		Plugin: e.Plugin(), Mount: mountInJSON(e.Mount), Beneath: []jsonMount{}, SELinux: e.SELinux, Has: e.Label, HasBase64: report.Base64(e.Label),
-		Label: e.want, From: e.from, Labelled: e.labelled, Interrupted: e.sealed, Unread: e.pods.Unread,
+		Label: e.want, From: e.from, Labelled: e.root.Labelled, Interrupted: e.root.Interrupted, Unread: e.pods.Unread,
 		Containers: e.pods.Containers, Runtimes: e.future.Ways(), Notes: e.future.Notes(), Command: e.toLabel(), Advice: e.future.Advice(),
 	}
 	for _, m := range e.Beneath {
 		line.Beneath = append(line.Beneath, mountInJSON(m))
 	}
-	if c := e.commit; c.Label != "" {
+	if c := e.root.Commit; c.Label != "" {
 		line.LastRun = &jsonRun{c.Label, c.Began.UTC(), c.Ended.UTC(), c.Entries, c.Written}
 	}
 	return line

@@ -85,11 +85,11 @@ func (e explanation) labels(p *page, user bool) {
 
 // vouched words what says that all beneath PATH has PATH's label.
 func (e explanation) vouched(user bool) string {
-	c := e.commit
+	c := e.root.Commit
 	switch {
 	case e.Mount.NoLabels != "":
 		return "no: there is no label to write"
-	case e.sealed:
+	case e.root.Interrupted:
 		return "no: a relabel to the label that is asked for did not complete, or is under way"
 	case c.Label != "" && c.Label != e.Label:
 		return "no: the last run, " + ended(c) + ", was to " + words.Plain(c.Label)
@@ -97,7 +97,7 @@ func (e explanation) vouched(user bool) string {
 		return fmt.Sprintf("yes: labelled by fastlabel, %s: %s, %s written", ended(c), words.Count(c.Entries, "entry", "entries"), words.Thousands(c.Written))
 	case user:
 		return "unknown: the record of a run takes root to read"
-	case !e.labelled:
+	case !e.root.Labelled:
 		return "no: no record of a run"
 	}
 	return "only by the label itself: no record of a run"
@@ -191,7 +191,7 @@ func (e explanation) advice(p *page) {
 	p.WriteString("\n  What to write:\n")
 	if command := e.toLabel(); command != "" {
 		does := "The label, as root"
-		if e.sealed {
+		if e.root.Interrupted {
 			does += "; this resumes"
 		}
 		p.WriteString("    - " + does + ":\n        " + command + "\n")

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"sync"
 	"syscall"
 	"time"
 
@@ -18,18 +19,18 @@ import (
 
 // fake is an engine that does what the root's last name says.
 func fake() app {
-	return app{tree: fakeTree, labelled: fakeLabelled, sealed: fakeSealed, label: fakeLabel}
+	return app{tree: fakeTree, inspect: fakeInspect, state: fakeState}
 }
 
-func fakeTree(ctx context.Context, root, label string, o relabel.Options) (relabel.Report, error) {
+func fakeTree(ctx context.Context, root, label string, o *relabel.Options, check bool) (relabel.Report, error) {
 	failed := func(name, op string, errno syscall.Errno) error {
 		err := &fs.PathError{Op: op, Path: root + "/" + name, Err: errno}
-		o.OnFailure(err)
+		o.Trace.Failure(err)
 		return err
 	}
 	changed := func(name, from string) {
-		if o.OnChange != nil {
-			o.OnChange(root+"/"+name, from)
+		if o.Trace.Change != nil {
+			o.Trace.Change(root+"/"+name, from)
 		}
 	}
 	rep := relabel.Report{Root: root, Label: label, Seen: 1203441, Written: 1203441, Complete: true, Way: "clone/setxattrat", Elapsed: 1900 * time.Millisecond}
@@ -44,14 +45,14 @@ func fakeTree(ctx context.Context, root, label string, o relabel.Options) (relab
 		changed("plain", "system_u:object_r:etc_t:s0")
 		changed("\x1b[31mred", "")
 		changed("na\xffme", "b\x07d")
-		few.Seen, few.Written, few.Right, few.Complete = 5, 3, 2, !o.DryRun
+		few.Seen, few.Written, few.Right, few.Complete = 5, 3, 2, !check
 		return few, nil
 	case "every":
-		o.OnWait("process 17")
-		o.OnSkip(root+"/mnt\n", "mounted read-only")
+		o.Trace.Wait("process 17")
+		o.Trace.Skip(root+"/mnt\n", "mounted read-only")
 		few.Seen, few.Written, few.Right, few.Vanished, few.Skipped, few.Complete = 10, 1, 5, 2, 2, true
 		few.Notes = []string{"the policy refused the seal"}
-		o.OnNote(few.Notes[0])
+		o.Trace.Note(few.Notes[0])
 		few.Interrupted = "system_u:object_r:container_file_t:s0:c7"
 		return few, nil
 	case "failed":
@@ -85,14 +86,14 @@ func fakeTree(ctx context.Context, root, label string, o relabel.Options) (relab
 	case "hung":
 		<-ctx.Done()
 		few.Seen, few.Skipped = 2, 2
-		return few, &relabel.Hung{Calls: []relabel.HungCall{{Call: "getxattrat", Path: root + "/a\x1b"}, {Call: "fsync", Path: root}}, Cause: context.Cause(ctx)}
+		return few, &relabel.HungError{Calls: []relabel.HungCall{{Call: "getxattrat", Path: root + "/a\x1b"}, {Call: "fsync", Path: root}}, Cause: context.Cause(ctx)}
 	case "stalls":
 		call := relabel.HungCall{Call: "openat", Path: root + "/a\x1b"}
-		o.OnStall([]relabel.HungCall{call, {Call: "setxattrat", Path: root + "/b"}})
-		o.OnStall([]relabel.HungCall{call}) // was told
+		o.Trace.Stall([]relabel.HungCall{call, {Call: "setxattrat", Path: root + "/b"}})
+		o.Trace.Stall([]relabel.HungCall{call}) // was told
 		<-ctx.Done()
 		few.Seen, few.Skipped = 2, 2
-		return few, &relabel.Hung{Calls: []relabel.HungCall{call}, Cause: context.Cause(ctx)}
+		return few, &relabel.HungError{Calls: []relabel.HungCall{call}, Cause: context.Cause(ctx)}
 	case "cut": // by the end, and fails by it
 		<-ctx.Done()
 		few.Seen, few.Failed = 1, 1
@@ -103,36 +104,46 @@ func fakeTree(ctx context.Context, root, label string, o relabel.Options) (relab
 		}
 		<-ctx.Done()
 		few.Seen, few.Failed = report.MaxListed+2, report.MaxListed+1
-		return few, &relabel.Hung{Calls: []relabel.HungCall{{Call: "fsync", Path: root}}, Cause: context.Cause(ctx)}
+		return few, &relabel.HungError{Calls: []relabel.HungCall{{Call: "fsync", Path: root}}, Cause: context.Cause(ctx)}
 	case "cause":
 		<-ctx.Done()
 		return few, context.Cause(ctx)
 	}
-	if o.DryRun {
+	if check {
 		rep.Right, rep.Written = rep.Written, 0
 	}
 	return rep, nil
 }
 
-func fakeLabelled(root, _ string, depth relabel.Depth) (bool, error) {
+func fakeInspect(root, _ string, t relabel.Trust) (relabel.Status, error) {
+	s := relabel.Status{Label: "system_u:object_r:etc_t\x1b:s0"}
 	switch path.Base(root) {
 	case "right", "ri\xffght":
-		return true, nil
+		s.Labelled = true
 	case "top":
-		return depth == relabel.Root, nil
+		s.Labelled, s.Label = t != relabel.TrustTop, seclabel.Default
+	case "sealed":
+		s.Interrupted = true
 	case "missing":
-		return false, &fs.PathError{Op: "lgetxattr", Path: root, Err: syscall.ENOENT}
+		return s, &fs.PathError{Op: "lgetxattr", Path: root, Err: syscall.ENOENT}
 	case "unsupported":
-		return false, &fs.PathError{Op: "lgetxattr", Path: root, Err: syscall.ENOTSUP}
+		return s, &fs.PathError{Op: "lgetxattr", Path: root, Err: syscall.ENOTSUP}
 	}
-	return false, nil
+	return s, nil
 }
 
-func fakeSealed(root, _ string) (bool, error) { return path.Base(root) == "sealed", nil }
-
-func fakeLabel(root string) (string, error) {
-	if path.Base(root) == "top" {
-		return seclabel.Default, nil
+// begins has fakeState say of o's run what state does.
+func begins(o *relabel.Options, state func() relabel.State) {
+	if o.Progress != nil {
+		fakeStates.Store(o.Progress, state)
 	}
-	return "system_u:object_r:etc_t\x1b:s0", nil
+}
+
+var fakeStates sync.Map // func() relabel.State, by *relabel.Progress
+
+func fakeState(p *relabel.Progress) (relabel.State, bool) {
+	if state, begun := fakeStates.Load(p); begun {
+		return state.(func() relabel.State)(), true
+	}
+	return relabel.State{}, false
 }

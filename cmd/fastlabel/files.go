@@ -30,7 +30,7 @@ func answer[T any](ctx context.Context, call, path string, f func() (T, error)) 
 
 // hungAt is the end of a context while a call on path had not returned.
 func hungAt(call, path string, end error) error {
-	return &relabel.Hung{Calls: []relabel.HungCall{{Call: call, Path: path}}, Cause: end}
+	return &relabel.HungError{Calls: []relabel.HungCall{{Call: call, Path: path}}, Cause: end}
 }
 
 // input is what file holds, "-" being stdin.

@@ -130,10 +130,10 @@ func expectHook(t *testing.T, name string, code, wantCode int, said string, want
 type recorder struct{ asked []string }
 
 func (r *recorder) app(dir string) app {
-	return app{tree: func(_ context.Context, root, label string, o relabel.Options) (relabel.Report, error) {
+	return app{tree: func(_ context.Context, root, label string, o *relabel.Options, check bool) (relabel.Report, error) {
 		name := strings.TrimPrefix(root, dir+"/")
-		r.asked = append(r.asked, name+" "+label+" "+[]string{"none", "root", "top", "unchanged"}[o.Skip])
-		if o.OnChange != nil || o.DryRun || o.NoSeal || o.NoSync {
+		r.asked = append(r.asked, name+" "+label+" "+[]string{"none", "root", "top", "unchanged"}[o.Trust])
+		if o.Trace.Change != nil || check || o.Advanced.NoSeal || o.Advanced.NoSync {
 			r.asked = append(r.asked, "with options")
 		}
 		return relabel.Report{Seen: 1, Right: 1, Complete: true}, nil
@@ -242,7 +242,7 @@ func TestHookStates(t *testing.T) {
 
 // A state that is none ends the hook with 1 and a line, and touches nothing.
 func TestHookRefusesStates(t *testing.T) {
-	broken := app{tree: func(context.Context, string, string, relabel.Options) (relabel.Report, error) {
+	broken := app{tree: func(context.Context, string, string, *relabel.Options, bool) (relabel.Report, error) {
 		t.Error("the engine was asked")
 		return relabel.Report{}, errors.New("asked")
 	}}
@@ -354,9 +354,9 @@ func TestHookEnds(t *testing.T) {
 		}}
 	}
 	release, back := make(chan struct{}), make(chan struct{})
-	stubborn := app{tree: func(_ context.Context, _, _ string, o relabel.Options) (relabel.Report, error) {
+	stubborn := app{tree: func(_ context.Context, _, _ string, o *relabel.Options, check bool) (relabel.Report, error) {
 		<-release
-		o.OnSkip("/late", "late") // as a worker that comes back
+		o.Trace.Skip("/late", "late") // as a worker that comes back
 		close(back)
 		return relabel.Report{Complete: true}, nil
 	}}

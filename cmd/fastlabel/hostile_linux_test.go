@@ -31,30 +31,29 @@ import (
 const forged = "\nFORGED: \x1b]0;x\a\x1b[2J\r\u009b31m\u202e\u2028\u0085\x7f\b\xff\xc0\x80\xed\xa0\x80'\"\\$(x)`\t"
 
 // tells is an engine whose every word is hostile.
-func tells(ctx context.Context, root, _ string, o relabel.Options) (relabel.Report, error) {
+func tells(ctx context.Context, root, _ string, o *relabel.Options, check bool) (relabel.Report, error) {
 	err := &fs.PathError{Op: "op" + forged, Path: root + "/" + forged, Err: errors.New("text" + forged)}
 	call := relabel.HungCall{Call: "call" + forged, Path: root + forged}
-	if o.OnBegin != nil {
-		o.OnBegin(func() relabel.State { return relabel.State{Seen: 1, Path: root + forged, Call: "call" + forged} })
-	}
-	if o.OnFailure == nil { // explain asks what is refused
+	if o != nil {
+		begins(o, func() relabel.State { return relabel.State{Seen: 1, Path: root + forged, Call: "call" + forged} })
+	} else { // explain asks what is refused
 		return relabel.Report{}, err
 	}
-	o.OnFailure(err)
-	o.OnFailure(errors.New(forged))
-	o.OnSkip(root+forged, "reason"+forged)
-	o.OnNote("note" + forged)
-	o.OnWait("process" + forged)
-	if o.OnStall != nil {
-		o.OnStall([]relabel.HungCall{call})
+	o.Trace.Failure(err)
+	o.Trace.Failure(errors.New(forged))
+	o.Trace.Skip(root+forged, "reason"+forged)
+	o.Trace.Note("note" + forged)
+	o.Trace.Wait("process" + forged)
+	if o.Trace.Stall != nil {
+		o.Trace.Stall([]relabel.HungCall{call})
 	}
-	if o.OnChange != nil {
-		o.OnChange(root+"/"+forged, "from"+forged)
-		o.OnChange(root+"/"+forged, "")
+	if o.Trace.Change != nil {
+		o.Trace.Change(root+"/"+forged, "from"+forged)
+		o.Trace.Change(root+"/"+forged, "")
 	}
 	rep := relabel.Report{Root: root, Seen: 3, Written: 1, Failed: 2, Way: "way" + forged, Interrupted: "label" + forged, Notes: []string{forged}}
 	if strings.HasSuffix(root, "/hung") {
-		return rep, &relabel.Hung{Calls: []relabel.HungCall{call}, Cause: context.Canceled}
+		return rep, &relabel.HungError{Calls: []relabel.HungCall{call}, Cause: context.Canceled}
 	}
 	return rep, errors.Join(err, errors.New("joined"+forged))
 }
@@ -67,15 +66,14 @@ func hostileApp() app {
 		return nil
 	}
 	return app{
-		name: "/bin/" + forged,
-		tree: tells,
-		labelled: func(root, _ string, _ relabel.Depth) (bool, error) {
-			return strings.Contains(root, "right"), fails(root)
-		},
-		sealed: func(string, string) (bool, error) { return false, nil },
-		label:  func(string) (string, error) { return "has" + forged, nil },
-		commit: func(string) (relabel.Commit, error) {
-			return relabel.Commit{Label: forged, Ended: time.Unix(1, 0)}, nil
+		name:  "/bin/" + forged,
+		tree:  tells,
+		state: fakeState,
+		inspect: func(root, _ string, _ relabel.Trust) (relabel.Status, error) {
+			return relabel.Status{
+				Labelled: strings.Contains(root, "right"), Label: "has" + forged,
+				Commit: relabel.Commit{Label: forged, Ended: time.Unix(1, 0)},
+			}, fails(root)
 		},
 	}
 }

@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 		os.Exit(treetest.Main(m))
 	}
 	mode, child := strings.CutPrefix(mode, "apart ")
-	real := app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, commit: relabel.LastCommit, lstat: os.Lstat, label: site.LabelOf, readOnly: site.ReadOnly, giveWay: pace.GiveWay}
-	a := app{tree: func(ctx context.Context, _, _ string, o relabel.Options) (relabel.Report, error) {
+	real := app{tree: treeOrCheck, inspect: relabel.Inspect, lstat: os.Lstat, readOnly: site.ReadOnly, giveWay: pace.GiveWay}
+	a := app{tree: func(ctx context.Context, _, _ string, o *relabel.Options, check bool) (relabel.Report, error) {
 		hangups := make(chan os.Signal, 2)
 		if mode == "slow" {
 			signal.Notify(hangups, syscall.SIGHUP)
@@ -68,9 +68,9 @@ func TestMain(m *testing.M) {
 			time.Sleep(time.Minute)
 		case "talks":
 			for i := range 20000 {
-				o.OnChange(fmt.Sprint("/p/", i), "")
+				o.Trace.Change(fmt.Sprint("/p/", i), "")
 				if i%1000 == 0 {
-					o.OnSkip(fmt.Sprint("/p/", i), "why")
+					o.Trace.Skip(fmt.Sprint("/p/", i), "why")
 				}
 			}
 		}
@@ -250,9 +250,9 @@ func TestReference(t *testing.T) {
 	}
 	var asked []string
 	a := fake()
-	a.labelled = func(_, label string, _ relabel.Depth) (bool, error) {
+	a.inspect = func(_, label string, _ relabel.Trust) (relabel.Status, error) {
 		asked = append(asked, label)
-		return true, nil
+		return relabel.Status{Labelled: true}, nil
 	}
 	golden(t, "reference", transcript(a, calls("probe --reference mcs /p", "probe --reference link /p", "probe --reference nothere /p")))
 	if want := "system_u:object_r:etc_t:s0:c3,c5"; len(asked) != 2 || asked[0] != want || asked[1] != want {

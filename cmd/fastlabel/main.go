@@ -99,7 +99,14 @@ import (
 )
 
 func main() {
-	process(app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, commit: relabel.LastCommit, lstat: os.Lstat, label: site.LabelOf, readOnly: site.ReadOnly, apart: whatMayHang, giveWay: pace.GiveWay})
+	process(app{tree: treeOrCheck, inspect: relabel.Inspect, lstat: os.Lstat, readOnly: site.ReadOnly, apart: whatMayHang, giveWay: pace.GiveWay})
+}
+
+func treeOrCheck(ctx context.Context, root, label string, o *relabel.Options, check bool) (relabel.Report, error) {
+	if check {
+		return relabel.Check(ctx, root, label, o)
+	}
+	return relabel.Tree(ctx, root, label, o)
 }
 
 // whatMayHang is done apart.
@@ -148,22 +155,18 @@ func process(a app) {
 
 // app is the library as the command calls it; tests put others in.
 type app struct {
-	tree     func(ctx context.Context, root, label string, o relabel.Options) (relabel.Report, error)
-	labelled func(root, label string, depth relabel.Depth) (bool, error)
-	// sealed tells whether root bears the seal of an interrupted relabel to
-	// label.
-	sealed func(root, label string) (bool, error)
+	// tree is Tree or, with check, Check.
+	tree    func(ctx context.Context, root, label string, o *relabel.Options, check bool) (relabel.Report, error)
+	inspect func(root, label string, t relabel.Trust) (relabel.Status, error)
+	// state, if not nil, is what p tells.
+	state func(p *relabel.Progress) (relabel.State, bool)
 	// apart, if not nil, may do the work in another process. Where that was cut
 	// off, not all was told that there is to be told.
 	apart func(ctx context.Context) (code int, done, told bool)
 	// lstat, if not nil, looks up each PATH before any is touched.
 	lstat func(path string) (fs.FileInfo, error)
-	// label, if not nil, returns the label that a file has, "" if none.
-	label func(path string) (string, error)
 	// readOnly, if not nil, tells what nothing can be written to.
 	readOnly func(path string) bool
-	// commit tells what the last run left on root.
-	commit func(root string) (relabel.Commit, error)
 	// giveWay, if not nil, makes the process one that gives way to others.
 	giveWay func() error
 
@@ -301,7 +304,7 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 	}
 	switch {
 	case err != nil && exit.IsEnd(ctx, err):
-		var hung *relabel.Hung
+		var hung *relabel.HungError
 		if errors.As(err, &hung) {
 			for _, e := range report.FailuresOf(hung) {
 				report.SayFailure(stderr, e)

@@ -78,9 +78,9 @@ func TestTypedOtherwise(t *testing.T) {
 	a := fake()
 	a.lstat = func(string) (fs.FileInfo, error) { return nil, nil }
 	tree := a.tree
-	a.tree = func(ctx context.Context, root, label string, o relabel.Options) (relabel.Report, error) {
+	a.tree = func(ctx context.Context, root, label string, o *relabel.Options, check bool) (relabel.Report, error) {
 		done = append(done, root)
-		return tree(ctx, root, label, o)
+		return tree(ctx, root, label, o, check)
 	}
 	for line, want := range map[string]string{
 		"label /one": "/one", "-R /one": "/one", "-Rv /one": "/one", "-rq /one": "/one", "--recursive label /one": "/one",
@@ -110,7 +110,9 @@ func TestLookUpOnce(t *testing.T) {
 	const n = 100000
 	looks, a := 0, fake()
 	a.lstat = func(string) (fs.FileInfo, error) { looks++; return nil, nil }
-	a.labelled = func(string, string, relabel.Depth) (bool, error) { return true, nil }
+	a.inspect = func(string, string, relabel.Trust) (relabel.Status, error) {
+		return relabel.Status{Labelled: true}, nil
+	}
 	var list strings.Builder
 	for i := range n {
 		list.WriteString("/" + strconv.Itoa(i) + "\n")

@@ -62,7 +62,7 @@ func TestCover(t *testing.T) {
 		{"/ " + here, "/ " + here}, // the walk of / is refused
 	} {
 		var done []string
-		a := app{tree: func(_ context.Context, root, _ string, _ relabel.Options) (relabel.Report, error) {
+		a := app{tree: func(_ context.Context, root, _ string, _ *relabel.Options, _ bool) (relabel.Report, error) {
 			done = append(done, root)
 			if root == "/" {
 				return relabel.Report{}, relabel.ErrRefused

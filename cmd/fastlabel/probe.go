@@ -93,27 +93,18 @@ func inTime[T any](ctx context.Context, j *job, path string, slow time.Duration,
 }
 
 func (j *job) ask(path string) (report.Probe, error) {
-	depth := relabel.Root
+	trust := relabel.TrustRoot
 	if j.depth == "top" {
-		depth = relabel.Top
+		trust = relabel.TrustTop
 	}
-	r := report.Probe{Root: path, Label: j.label, Depth: j.depth}
-	var err error
-	if r.Labelled, err = j.labelled(path, j.label, depth); err != nil {
-		return r, err
+	root, err := j.inspect(path, j.label, trust)
+	r := report.Probe{Root: path, Label: j.label, Depth: j.depth, Labelled: root.Labelled}
+	switch {
+	case err != nil:
+	case !root.Labelled:
+		r.Interrupted, r.Has, r.Bare = root.Interrupted, root.Label, root.Label == ""
+	case root.Commit.Label == j.label:
+		r.Run = root.Commit.Ended
 	}
-	if r.Labelled {
-		if j.commit != nil { // what cannot be read vouches for nothing
-			if c, err := j.commit(path); err == nil && c.Label == j.label {
-				r.Run = c.Ended
-			}
-		}
-		return r, nil
-	}
-	if r.Interrupted, err = j.sealed(path, j.label); err != nil || j.app.label == nil {
-		return r, err
-	}
-	r.Has, err = j.app.label(path)
-	r.Bare = err == nil && r.Has == ""
 	return r, err
 }

@@ -28,6 +28,7 @@ type progress struct {
 	how     showing
 	began   time.Time
 	inodes  func(path string) int64 // at most so many entries; 0: unknown
+	state   func(*relabel.Progress) (relabel.State, bool)
 	manager manager
 
 	mu  sync.Mutex
@@ -43,6 +44,7 @@ func (a app) newProgress(command string, s *settings, out *stream.Sink) *progres
 		how:     showingOf(s, a.screen),
 		began:   time.Now(),
 		inodes:  func(path string) int64 { return site.InodesOf(path, s.xdev) },
+		state:   a.state,
 		manager: manager{tell: a.notify},
 	}
 	if s.json {
@@ -75,7 +77,8 @@ type underWay struct {
 	began  time.Time
 	inodes atomic.Int64 // as progress has it
 
-	state func() relabel.State // nil before it has begun; progress.mu guards it
+	far relabel.Progress
+	ask func(*relabel.Progress) (relabel.State, bool)
 
 	// Of the goroutine that shows.
 	estimate estimate
@@ -143,9 +146,12 @@ func (p *progress) show(asked <-chan os.Signal) (end func()) {
 // begin adds a run, which end takes away. Where there is no progress it is not
 // shown.
 func (p *progress) begin(root string) *underWay {
-	u := &underWay{root: root, began: time.Now()}
+	u := &underWay{root: root, began: time.Now(), ask: (*relabel.Progress).State}
 	u.estimate = newEstimate(u.began)
 	if p != nil {
+		if p.state != nil {
+			u.ask = p.state
+		}
 		p.mu.Lock()
 		p.all = append(p.all, u)
 		p.mu.Unlock()
@@ -153,12 +159,8 @@ func (p *progress) begin(root string) *underWay {
 	return u
 }
 
-// watch makes state known.
-func (p *progress) watch(u *underWay, state func() relabel.State) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	u.state = state
-}
+// state is how far the run is; false if it has not begun.
+func (u *underWay) state() (relabel.State, bool) { return u.ask(&u.far) }
 
 func (p *progress) end(u *underWay) {
 	if p == nil {
@@ -175,14 +177,18 @@ func (p *progress) end(u *underWay) {
 func (p *progress) runs() []*underWay {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(p.all), func(u *underWay) bool { return u.state == nil })
+	return slices.DeleteFunc(slices.Clone(p.all), func(u *underWay) bool {
+		_, begun := u.state()
+		return !begun
+	})
 }
 
 // sample notes how far each run is, for the rate. The filesystem is asked for its
 // inodes in a goroutine of its own: it may not answer.
 func (p *progress) sample(now time.Time) {
 	for _, u := range p.runs() {
-		u.estimate.add(now, u.state().Seen)
+		s, _ := u.state()
+		u.estimate.add(now, s.Seen)
 		if !u.asked {
 			u.asked = true
 			go func() { u.inodes.Store(p.inodes(u.root)) }()
@@ -254,7 +260,7 @@ func (u *underWay) bound(s relabel.State) (total int64, from report.Bound) {
 }
 
 func (p *progress) far(u *underWay, now time.Time) report.Far {
-	s := u.state()
+	s, _ := u.state()
 	if s.Path == "" && s.Call == "" {
 		s.Path = u.path // between two
 	}
@@ -278,10 +284,10 @@ func tidy(path string) string {
 // left is how much is left of a run that was stopped: so many entries by from, and
 // at least so many directories; 0 is not known.
 func (u *underWay) left() (entries int64, from report.Bound, dirs int64) {
-	if u.state == nil {
+	s, begun := u.state()
+	if !begun {
 		return 0, "", 0
 	}
-	s := u.state()
 	total, from := u.bound(s)
 	return max(0, total-s.Seen), from, s.Found - s.Entered
 }
@@ -289,9 +295,12 @@ func (u *underWay) left() (entries int64, from report.Bound, dirs int64) {
 // watched has the run tell u how far it is, and be held back.
 func (j *job) watched(o *relabel.Options, u *underWay) {
 	if j.progress != nil {
-		o.OnBegin = func(state func() relabel.State) { j.progress.watch(u, state) }
+		o.Progress = &u.far
 	}
 	if j.pacer != nil {
-		o.Throttle = func(ctx context.Context, entries int) { j.pacer.Wait(ctx, entries) }
+		o.Throttle = func(ctx context.Context, entries int) error {
+			j.pacer.Wait(ctx, entries)
+			return nil // its end is ctx's
+		}
 	}
 }

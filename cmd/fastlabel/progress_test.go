@@ -25,7 +25,7 @@ import (
 // which fails, for so many seconds.
 func slow(seconds int) app {
 	a := fake()
-	a.tree = func(ctx context.Context, root, _ string, o relabel.Options) (relabel.Report, error) {
+	a.tree = func(ctx context.Context, root, _ string, o *relabel.Options, check bool) (relabel.Report, error) {
 		began := time.Now()
 		state := func() relabel.State {
 			n := min(time.Since(began), time.Duration(seconds)*time.Second).Milliseconds()
@@ -38,9 +38,7 @@ func slow(seconds int) app {
 			}
 			return s
 		}
-		if o.OnBegin != nil {
-			o.OnBegin(state)
-		}
+		begins(o, state)
 		select {
 		case <-time.After(time.Duration(seconds) * time.Second):
 		case <-ctx.Done():
@@ -119,9 +117,9 @@ func TestProgressBound(t *testing.T) {
 			p := &progress{inodes: func(string) int64 { return c.inodes }}
 			u := p.begin("/p")
 			began := u.began
-			p.watch(u, func() relabel.State {
-				return relabel.State{Seen: c.seen(int64(time.Since(began) / time.Second)), LastRun: c.lastRun, Call: c.call}
-			})
+			u.ask = func(*relabel.Progress) (relabel.State, bool) {
+				return relabel.State{Seen: c.seen(int64(time.Since(began) / time.Second)), LastRun: c.lastRun, Call: c.call}, true
+			}
 			for range c.at {
 				p.sample(time.Now())
 				time.Sleep(time.Second)
@@ -234,7 +232,7 @@ func TestProgressLine(t *testing.T) {
 		for how, first := range map[showing]string{live: `^\d+( of at most 4,000 \(\d%\)| entries)`, soon: `^1,[01]00( of at most 4,000 \(2\d%\)| entries)`} {
 			synctest.Test(t, func(t *testing.T) {
 				var b bytes.Buffer
-				p := &progress{screen: &stream.Screen{W: &b}, columns: func() (int, bool) { return size, true }, how: how, began: time.Now(), inodes: func(string) int64 { return 4000 }}
+				p := &progress{state: fakeState, screen: &stream.Screen{W: &b}, columns: func() (int, bool) { return size, true }, how: how, began: time.Now(), inodes: func(string) int64 { return 4000 }}
 				j := &job{app: slow(4), settings: &settings{}, Reporter: &report.People{Out: stream.NewSink(&b), Err: p.screen}, progress: p}
 				end := p.show(nil)
 				j.one(t.Context(), "/p", func() {})

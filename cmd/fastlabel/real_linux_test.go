@@ -16,7 +16,7 @@ import (
 
 // real is the app that run makes.
 func real() app {
-	return app{tree: relabel.Tree, labelled: relabel.Labelled, sealed: relabel.Interrupted, commit: relabel.LastCommit, lstat: os.Lstat, label: site.LabelOf, readOnly: site.ReadOnly}
+	return app{tree: treeOrCheck, inspect: relabel.Inspect, lstat: os.Lstat, readOnly: site.ReadOnly}
 }
 
 // The command with the library, on a tree.

@@ -37,8 +37,8 @@ func TestManagerIsTold(t *testing.T) {
 			when, what = append(when, time.Since(began)), append(what, strings.Join(assignments, "\n"))
 			return io.ErrClosedPipe // it makes no difference
 		}
-		a.tree = func(_ context.Context, root, _ string, o relabel.Options) (relabel.Report, error) {
-			o.OnBegin(func() relabel.State {
+		a.tree = func(_ context.Context, root, _ string, o *relabel.Options, check bool) (relabel.Report, error) {
+			begins(o, func() relabel.State {
 				s := relabel.State{Seen: min(time.Since(began), moves*time.Second).Milliseconds(), Path: root + "\nREADY=1"}
 				if time.Since(began) > (moves+hangs)*time.Second {
 					s.Path, s.Call = "", "syncfs"

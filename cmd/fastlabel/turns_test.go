@@ -31,9 +31,9 @@ func TestStall(t *testing.T) {
 	var mu sync.Mutex
 	var did []string
 	others := make(chan struct{})
-	a := app{tree: func(_ context.Context, root, _ string, o relabel.Options) (relabel.Report, error) {
+	a := app{tree: func(_ context.Context, root, _ string, o *relabel.Options, check bool) (relabel.Report, error) {
 		if root == "a" {
-			o.OnStall([]relabel.HungCall{{Call: "getxattrat", Path: "a/x"}})
+			o.Trace.Stall([]relabel.HungCall{{Call: "getxattrat", Path: "a/x"}})
 			<-others
 		}
 		mu.Lock()
@@ -42,7 +42,7 @@ func TestStall(t *testing.T) {
 			close(others)
 		}
 		for range report.MaxListed + 5 { // to be counted at once
-			o.OnFailure(errors.New("x"))
+			o.Trace.Failure(errors.New("x"))
 		}
 		return relabel.Report{Seen: 100, Failed: report.MaxListed + 5}, errors.New("x")
 	}}
@@ -66,7 +66,7 @@ func TestProbeHangs(t *testing.T) {
 	var mu sync.Mutex
 	asked := map[string]bool{}
 	ctx, cancel := context.WithCancelCause(t.Context())
-	a.labelled = func(root, _ string, _ relabel.Depth) (bool, error) {
+	a.inspect = func(root, _ string, _ relabel.Trust) (relabel.Status, error) {
 		mu.Lock()
 		asked[root] = true
 		mu.Unlock()
@@ -74,7 +74,7 @@ func TestProbeHangs(t *testing.T) {
 			<-t.Context().Done()
 		}
 		cancel(exit.Signal{Sig: syscall.SIGTERM})
-		return true, nil
+		return relabel.Status{Labelled: true}, nil
 	}
 	var out, err bytes.Buffer
 	var code int
@@ -117,7 +117,7 @@ func TestCoveredSlow(t *testing.T) {
 func TestManyPathsEnd(t *testing.T) {
 	took := func(n int) (time.Duration, string) {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		a := app{name: "fastlabel", tree: func(ctx context.Context, _, _ string, _ relabel.Options) (relabel.Report, error) {
+		a := app{name: "fastlabel", tree: func(ctx context.Context, _, _ string, _ *relabel.Options, _ bool) (relabel.Report, error) {
 			cancel(exit.Signal{Sig: os.Interrupt})
 			return relabel.Report{}, ctx.Err()
 		}}

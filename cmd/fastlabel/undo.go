@@ -134,7 +134,10 @@ func (j *job) restore(ctx context.Context, operands []string) ([]string, error) 
 		j.Note("", fmt.Sprintf("the record has no end; it holds %s entries", words.Thousands(r.Entries)))
 	}
 	j.label = r.Head.Label
-	j.tree = func(ctx context.Context, _, _ string, o relabel.Options) (relabel.Report, error) {
+	j.tree = func(ctx context.Context, _, _ string, o *relabel.Options, check bool) (relabel.Report, error) {
+		if check {
+			return relabel.CheckRestore(ctx, j.root, r.Head, r.Pages(), o)
+		}
 		return relabel.Restore(ctx, j.root, r.Head, r.Pages(), o)
 	}
 	if j.root != "" {

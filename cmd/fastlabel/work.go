@@ -102,16 +102,18 @@ func (j *job) one(ctx context.Context, path string, stalls func()) (code int, wa
 	}
 	dry := j.dryRun || j.command == "verify"
 	t := report.NewTeller(j.Reporter, path, j.label)
-	o := j.engine(t, dry)
-	o.OnStall = func(calls []relabel.HungCall) { t.Stalled(calls); stalls() }
+	o := j.engine(t)
+	o.Trace.Stall = func(calls []relabel.HungCall) { t.Stalled(calls); stalls() }
 	u := j.progress.begin(path)
-	j.watched(&o, u)
+	j.watched(o, u)
+	check := dry
 	if j.looked.readOnly[path] && !dry {
+		check = true
 		var stop context.CancelCauseFunc
-		ctx, stop = onlyLook(ctx, &o)
+		ctx, stop = onlyLook(ctx, o)
 		defer stop(nil)
 	}
-	rep, err := j.tree(ctx, path, j.label, o)
+	rep, err := j.tree(ctx, path, j.label, o, check)
 	j.progress.end(u)
 	if j.recorder != nil && err == nil && rep.Complete && rep.Skipped == 0 {
 		j.recorder.Complete()
@@ -156,41 +158,40 @@ func (j *job) leave(path string) {
 }
 
 // engine makes the options.
-func (j *job) engine(t *report.Teller, dry bool) relabel.Options {
-	skips := map[string]relabel.Skip{"none": relabel.SkipNone, "root": relabel.SkipRoot, "top": relabel.SkipTop, "unchanged": relabel.SkipUnchanged}
+func (j *job) engine(t *report.Teller) *relabel.Options {
+	trusts := map[string]relabel.Trust{"none": relabel.TrustNothing, "root": relabel.TrustRoot, "top": relabel.TrustTop, "unchanged": relabel.TrustUnchanged}
 	links := map[string]relabel.HardLinks{"label": relabel.LinksLabel, "skip": relabel.LinksSkip, "error": relabel.LinksError}
-	o := relabel.Options{
-		Threads:       j.threads,
+	o := &relabel.Options{
+		Workers:       j.threads,
 		HardLinks:     links[j.hardLinks],
-		Skip:          skips[j.trust],
-		Exact:         j.exact,
-		DryRun:        dry,
+		Trust:         trusts[j.trust],
 		OneFilesystem: j.xdev,
 		Exclude:       j.exclude,
-		NoSeal:        j.noSeal,
-		NoSync:        j.noSync,
-		OnFailure:     t.Failed,
-		OnSkip:        func(p, reason string) { t.Say(func() { t.Skip(t.Root, p, reason) }) },
-		OnNote:        func(text string) { t.Say(func() { j.noted(t, text) }) },
-		OnWait:        func(holder string) { t.Say(func() { t.Wait(t.Root, holder) }) },
+		Trace: &relabel.Trace{
+			Failure: t.Failed,
+			Skip:    func(p, reason string) { t.Say(func() { t.Skip(t.Root, p, reason) }) },
+			Note:    func(text string) { t.Say(func() { j.noted(t, text) }) },
+			Wait:    func(holder string) { t.Say(func() { t.Wait(t.Root, holder) }) },
+		},
+		Advanced: relabel.Advanced{Exact: j.exact, NoSeal: j.noSeal, NoSync: j.noSync},
 	}
 	if j.recorder != nil {
-		o.Recorder = j.recorder
+		o.Advanced.Recorder = j.recorder
 	}
 	if j.command == "restore" && (j.verbose || j.logLevel == "debug") {
-		o.OnChange = func(p, to string) { t.Say(func() { t.Change(t.Root, p, t.Label, to) }) }
+		o.Trace.Change = func(p, to string) { t.Say(func() { t.Change(t.Root, p, t.Label, to) }) }
 	} else if j.verbose || j.logLevel == "debug" {
-		o.OnChange = func(p, from string) { t.Say(func() { t.Change(t.Root, p, from, t.Label) }) }
+		o.Trace.Change = func(p, from string) { t.Say(func() { t.Change(t.Root, p, from, t.Label) }) }
 	}
 	return o
 }
 
-// onlyLook makes a run one that writes nothing, and ends at the first label that
-// differs: a read-only PATH that is right already is done.
+// onlyLook ends a check at the first label that differs: a read-only PATH that is
+// right already is done.
 func onlyLook(ctx context.Context, o *relabel.Options) (context.Context, context.CancelCauseFunc) {
 	ctx, stop := context.WithCancelCause(ctx)
-	o.DryRun, o.Recorder = true, nil
-	o.OnChange = func(string, string) { stop(exit.ErrDiffers) }
+	o.Advanced.Recorder = nil
+	o.Trace.Change = func(string, string) { stop(exit.ErrDiffers) }
 	return ctx, stop
 }
 

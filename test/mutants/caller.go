@@ -16,7 +16,7 @@ func callers() []Mutant {
 		{
 			Name: "group-joins-what-stops", By: "TestGroupJoinsNoneThatStops",
 			Breaks: "a caller does not join work that is being stopped",
-			Edits:  edits(group, "if w.label == label && !w.stopped {", "if w.label == label {"),
+			Edits:  edits(group, "if w.is(p) && !w.stopped {", "if w.is(p) {"),
 		},
 		{
 			Name: "group-late-timer", By: "TestGroupLinger",

@@ -28,15 +28,30 @@ type Locks struct {
 	Err error // why there is none
 }
 
-// OpenLocks opens the directory of lock files, before a root is opened.
+// OpenLocks opens the directory of lock files, before a root is opened: that of
+// the system or, without the right to it, that of the user.
 func OpenLocks() Locks {
-	base := "/run"
-	if os.Geteuid() != 0 {
-		base = os.Getenv("XDG_RUNTIME_DIR")
-		if base == "" {
-			return Locks{Err: errors.New("XDG_RUNTIME_DIR is not set")}
+	if os.Geteuid() == 0 {
+		l := openLocks("/run")
+		if own := os.Getenv("XDG_RUNTIME_DIR"); l.Err == nil || own == "" || !ours(own) {
+			return l
 		}
 	}
+	base := os.Getenv("XDG_RUNTIME_DIR")
+	if base == "" {
+		return Locks{Err: errors.New("XDG_RUNTIME_DIR is not set")}
+	}
+	return openLocks(base)
+}
+
+// ours says that nobody else can write the directory. Root of a user namespace, to whom
+// /run is not open, has one; that of the user who became root is not root's.
+func ours(dir string) bool {
+	var st syscall.Stat_t
+	return syscall.Stat(dir, &st) == nil && int(st.Uid) == os.Geteuid() && st.Mode&0o022 == 0
+}
+
+func openLocks(base string) Locks {
 	path := filepath.Join(base, "fastlabel")
 	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenRead, 0)
 	if e == syscall.ENOENT {

@@ -43,3 +43,36 @@ func TestLockIsNotCollected(t *testing.T) {
 	}
 	held.Release()
 }
+
+// TestLocksOfUser: root to whom /run is not open has the directory of its own user, and
+// never that of another one.
+func TestLocksOfUser(t *testing.T) {
+	treetest.Need(t, "root")
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		mode os.FileMode
+		uid  int
+		ours bool
+	}{
+		"ours":            {0o700, 0, true},
+		"another user's":  {0o700, 1000, false},
+		"open to a group": {0o770, 0, false},
+		"open to all":     {0o1777, 0, false},
+	} {
+		at := filepath.Join(dir, name)
+		if err := errors.Join(os.Mkdir(at, 0o700), os.Chmod(at, c.mode), os.Chown(at, c.uid, 0)); err != nil {
+			t.Fatal(err)
+		}
+		if ours(at) != c.ours {
+			t.Errorf("%s: ours is %t", name, !c.ours)
+		}
+	}
+	if ours(filepath.Join(dir, "missing")) {
+		t.Error("a directory that is not there is ours")
+	}
+	l := openLocks(filepath.Join(dir, "ours"))
+	if l.Err != nil || l.dir.Name() != filepath.Join(dir, "ours", "fastlabel") {
+		t.Errorf("%v", l)
+	}
+	l.Close()
+}

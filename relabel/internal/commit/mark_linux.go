@@ -101,21 +101,17 @@ func (k Mark) vouches(root string, now time.Time) bool {
 
 // Last is the mark that the last run left on the directory that fd names, which may be
 // an O_PATH one; the zero Mark if there is none that holds, or it cannot be read.
-func Last(fd int) (Mark, sys.Errno) {
+func Last(fd int) Mark {
 	attr := sys.NewAttr(MarkName, nil)
 	n, e := attr.GetxattrFd(fd)
-	switch e {
-	case 0:
-	case syscall.ENODATA, syscall.ERANGE, syscall.ENOTSUP, syscall.EPERM:
-		return Mark{}, 0
-	default:
-		return Mark{}, e
+	if e != 0 {
+		return Mark{}
 	}
 	k, ok := parseMark(string(attr.Value(n)))
 	if !ok || !k.vouches(natal(fd), time.Now()) {
-		return Mark{}, 0
+		return Mark{}
 	}
-	return k, 0
+	return k
 }
 
 // ReadMark finds the mark of an earlier run, before it is taken off; the zero Mark if

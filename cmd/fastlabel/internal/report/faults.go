@@ -38,7 +38,7 @@ func FaultOf(root string, err error) Fault {
 var ErrHangs = errors.New("does not return")
 
 // FailuresOf are the calls of a run that hung, each as a failure.
-func FailuresOf(hung *relabel.Hung) []error {
+func FailuresOf(hung *relabel.HungError) []error {
 	var errs []error
 	for _, c := range hung.Calls {
 		errs = append(errs, &fs.PathError{Op: c.Call, Path: c.Path, Err: ErrHangs})

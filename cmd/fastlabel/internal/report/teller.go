@@ -83,7 +83,7 @@ func (t *Teller) rest(ctx context.Context, err error) {
 	if err == nil || t.told[err.Error()] || bareEnd(ctx, err) {
 		return
 	}
-	var hung *relabel.Hung
+	var hung *relabel.HungError
 	if errors.As(err, &hung) && len(hung.Calls) > 0 {
 		for _, e := range FailuresOf(hung) {
 			t.Failure(t.Root, e)

@@ -85,20 +85,6 @@ func mountID(text string) uint64 {
 	return id
 }
 
-// LabelOf returns the label of what path names, "" if it has none.
-func LabelOf(path string) (string, error) {
-	fd, err := openPath(path)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = syscall.Close(fd) }()
-	label, err := ReadLabel("/proc/self/fd/" + strconv.Itoa(fd))
-	if IsBare(err) {
-		return "", nil
-	}
-	return label, err
-}
-
 // ReadOnly tells that nothing can be written to what path names: its mount, its
 // filesystem or its subvolume is read-only.
 func ReadOnly(path string) bool {

@@ -13,10 +13,6 @@ func Look(path string) (Site, error) {
 	return Site{Path: path}, &fs.PathError{Op: "open", Path: path, Err: errors.ErrUnsupported}
 }
 
-func LabelOf(path string) (string, error) {
-	return "", &fs.PathError{Op: "getxattr", Path: path, Err: errors.ErrUnsupported}
-}
-
 func ReadOnly(string) bool { return false }
 
 func InodesOf(string, bool) int64 { return 0 }

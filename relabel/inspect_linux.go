@@ -5,6 +5,7 @@ package relabel
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
@@ -14,41 +15,54 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
-// Labelled reports whether root bears label, in constant time with depth Root;
-// with Top, whether its own entries do too. It says nothing of what lies
-// deeper: that is what the root's label vouches for. How much is mounted on the
-// machine makes no difference. A mount that gives every file one label has that.
+// Inspect reads what root says of itself, in constant time and without a walk:
+// whether it has label, which vouches for what lies deeper, whether a relabel to it
+// was interrupted, and which run committed it. With TrustTop, Status.Labelled says
+// that root's own entries have label too; with any other Trust it is root's label
+// alone. How much is mounted on the machine makes no difference. A mount that gives
+// every file one label has that.
 //
 // It has no context, and returns when the filesystem answers. While four calls of
-// Labelled, Interrupted or LastCommit for the same root have waited for it for a second
-// a further one is a *Hung at once; so is each while 256 in all have, or those that have
-// half of the files that the process may open. To read what Top reads does not count.
-func Labelled(root, label string, depth Depth) (bool, error) {
+// Inspect for the same root have waited for it for a second a further one is a *HungError
+// at once; so is each while 256 in all have, or those that have half of the files
+// that the process may open. To read the entries does not count.
+func Inspect(root, label string, t Trust) (Status, error) {
 	r := &run{main: new(task)} // which nobody attends
-	at, is, err := r.probe(root, label)
-	if at == nil {
-		return false, err
-	}
-	defer r.proc.Close()
-	defer at.Close()
-	if is && depth == Top {
-		is, _, err = r.bears(at, Top)
-	}
-	return is, err
-}
-
-// probe says whether path itself has the label. Who has root closes it, and r.proc.
-func (r *run) probe(path, label string) (root *mount, is bool, err error) {
-	err = probing.ask("Labelled", path, func() error {
-		if root, err = r.look(path, label); err != nil {
-			return err
-		}
-		if is, _, err = r.bears(root, Root); err == nil && !is && r.mayLack(root) {
-			err = r.learn(root)
+	var s Status
+	var at *mount
+	err := probing.ask("Inspect", root, func() (err error) {
+		if at, err = r.look(root, label); err == nil {
+			s, err = r.inspect(at)
 		}
 		return err
 	})
-	return root, is, err
+	if at == nil {
+		return s, err
+	}
+	defer r.proc.Close()
+	defer at.Close()
+	if err == nil && s.Labelled && t == TrustTop {
+		s.Labelled, _, err = r.bears(at, true)
+	}
+	return s, err
+}
+
+// inspect reads what root itself has.
+func (r *run) inspect(root *mount) (s Status, err error) {
+	if s.Labelled, s.Label, err = r.bears(root, false); err != nil {
+		return s, err
+	}
+	if !s.Labelled && r.mayLack(root) {
+		if err := r.learn(root); err != nil {
+			return s, err
+		}
+	}
+	// A root that has the label vouches for nothing where it is a seal.
+	s.Interrupted = !s.Labelled && s.Label == r.want || secctx.IsSeal(s.Label, r.want)
+	if k := commit.Last(root.At); k != (commit.Mark{}) {
+		s.Commit = Commit{k.Label, time.Unix(0, k.Start), time.Unix(0, k.Left), k.Entries, k.Written}
+	}
+	return s, nil
 }
 
 // mayLack says whether the table of mounts is to be asked if root can have a label
@@ -59,28 +73,6 @@ func (r *run) mayLack(root *mount) bool {
 		return false
 	}
 	return !policy.Off()
-}
-
-// Interrupted reports whether root bears the seal of a relabel to label that
-// did not come to its end. Where the filesystem does not answer it does as Labelled.
-func Interrupted(root, label string) (is bool, err error) {
-	err = probing.ask("Interrupted", root, func() error {
-		is, err = interrupted(root, label)
-		return err
-	})
-	return is, err
-}
-
-func interrupted(root, label string) (bool, error) {
-	r := &run{main: new(task)} // which nobody attends
-	at, err := r.look(root, label)
-	if err != nil {
-		return false, err
-	}
-	defer r.proc.Close()
-	defer at.Close()
-	ok, have, err := r.bears(at, Root)
-	return !ok && have == r.want || secctx.IsSeal(have, r.want), err
 }
 
 // look opens root for reading its label.
@@ -104,16 +96,12 @@ func (r *run) look(path, label string) (*mount, error) {
 	return at, nil
 }
 
-// trusted fills in the report if what Options.Skip names bears the label.
+// trusted fills in the report if what Options.Trust names has the label.
 func (r *run) trusted(root *mount) (bool, error) {
-	if r.o.Skip == SkipNone || r.o.Skip == SkipUnchanged {
+	if r.o.Trust == TrustNothing || r.o.Trust == TrustUnchanged {
 		return false, nil
 	}
-	depth := Root
-	if r.o.Skip == SkipTop {
-		depth = Top
-	}
-	ok, _, err := r.bears(root, depth)
+	ok, _, err := r.bears(root, r.o.Trust == TrustTop)
 	if ok {
 		r.count(right)
 		r.tell(func(report *Report) { report.Trusted, report.Complete = true, true })
@@ -121,9 +109,9 @@ func (r *run) trusted(root *mount) (bool, error) {
 	return ok, err
 }
 
-// bears reads the root's label, which it returns, and with Top those of the
+// bears reads the root's label, which it returns, and with top those of the
 // root's entries.
-func (r *run) bears(root *mount, depth Depth) (bool, string, error) {
+func (r *run) bears(root *mount, top bool) (bool, string, error) {
 	io := xattrio.New(r.want)
 	root.activity.At("getxattr", root.Path)
 	defer root.activity.At("", "")
@@ -135,7 +123,7 @@ func (r *run) bears(root *mount, depth Depth) (bool, string, error) {
 	if have == r.want && root.Stat.Kind == sys.KindDir && commit.IsSeal(root.At, have) {
 		return false, have, nil // it vouches for nothing
 	}
-	if have != r.want || depth == Root || root.Stat.Kind != sys.KindDir {
+	if have != r.want || !top || root.Stat.Kind != sys.KindDir {
 		return have == r.want, have, nil
 	}
 	root.activity.At("openat", root.Path)

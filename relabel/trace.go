@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"context"
+	"log/slog"
+)
+
+// Trace is told what happens in a run. A nil field is told nothing; a nil Trace too.
+//
+// A field that is called holds up the worker that calls it. Each call has a goroutine
+// of its own, and calls are serial. One that does not return keeps a run from going
+// on, not from ending: when ctx has ended it is named in a *HungError, and may still be under
+// way; none begins. If one panics or calls runtime.Goexit, the run ends, its root
+// vouches for nothing, and the same happens to the caller of Tree: see Panic. That
+// holds for a Recorder and for Throttle too, but that its calls are concurrent.
+type Trace struct {
+	// Failure is told each failure as it happens. The error is an *fs.PathError
+	// with the full path, the system call as Op, and the errno.
+	Failure func(error)
+	// Change is told each entry that was written (by Check: would be), with the
+	// label it had; "" if it had none or was not read. It costs a path for each
+	// such entry.
+	Change func(path, from string)
+	// Skip is told each mount, exclusion or refused directory that was left
+	// alone, and why.
+	Skip func(path, reason string)
+	// Stall is told when nothing has moved for a second: what is left of the
+	// work waits for these calls. It is told again after each time that something
+	// moved.
+	Stall func(calls []HungCall)
+	// Note is told each of Report.Notes when it is made: what a caller should know
+	// before the work is done is told before.
+	Note func(text string)
+	// Wait is told once who holds the volume's lock when the run has to wait for
+	// another relabel of the same volume.
+	Wait func(holder string)
+}
+
+// LogTo is a Trace that logs all but changes: a failure is an error, what is left
+// alone or noted and what does not get on a warning, a wait for the lock an
+// information. Each record has the attribute root.
+func LogTo(l *slog.Logger, root string) *Trace {
+	l = l.With("root", root)
+	log := func(level slog.Level, text string, attrs ...slog.Attr) {
+		l.LogAttrs(context.Background(), level, text, attrs...)
+	}
+	return &Trace{
+		Failure: func(err error) { log(slog.LevelError, "not labelled", slog.Any("error", err)) },
+		Skip: func(path, reason string) {
+			log(slog.LevelWarn, "left alone", slog.String("path", path), slog.String("reason", reason))
+		},
+		Stall: func(calls []HungCall) {
+			if len(calls) > 0 {
+				log(slog.LevelWarn, "the filesystem does not answer", slog.Int("calls", len(calls)), slog.String("first", calls[0].String()))
+			}
+		},
+		Note: func(text string) { log(slog.LevelWarn, text) },
+		Wait: func(holder string) {
+			log(slog.LevelInfo, "waits for another relabel of the volume", slog.String("holder", holder))
+		},
+	}
+}
