@@ -36,7 +36,6 @@ func stopped(t *testing.T, root, label string, n int) {
 			cancel()
 			<-ctx.Done()
 		}
-
 		return nil
 	}})
 	adds(t, r)
@@ -256,7 +255,6 @@ func TestOvertakenSoon(t *testing.T) {
 			treetest.Set(t, root, ".", "system_u:object_r:default_t:s0:c7,c8")
 			time.Sleep(commit.Every) // then it is looked at again
 		}
-
 		return nil
 	}})
 	adds(t, r)

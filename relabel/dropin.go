@@ -32,7 +32,7 @@ func Relabel(path, fileLabel string, shared bool) error {
 
 // RelabelContext is Relabel that ctx can end, as it ends Tree. It waits for another
 // relabel of the volume as long as ctx lets it.
-func RelabelContext(ctx context.Context, path, fileLabel string, shared bool) error {
+func RelabelContext(ctx context.Context, path, fileLabel string, shared bool) error { //nolint:revive // it is Relabel with a context, as the standard library names such
 	return relabel(ctx, path, fileLabel, shared, 0)
 }
 

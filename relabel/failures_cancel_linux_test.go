@@ -108,7 +108,6 @@ func TestResumed(t *testing.T) {
 				if seen.Add(int64(n)) > all/2 {
 					cancel()
 				}
-
 				return nil
 			}})
 			if cancel(); !errors.Is(err, context.Canceled) {

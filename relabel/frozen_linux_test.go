@@ -139,7 +139,6 @@ func TestThaw(t *testing.T) {
 	go func() {
 		r, err := Tree(ctx, root, newLabel, &Options{Workers: 3, Throttle: func(context.Context, int) error {
 			once.Do(func() { ice.freeze(t) })
-
 			return nil
 		}})
 		adds(t, r)
@@ -274,7 +273,6 @@ func frozenVolumes(t *testing.T, vol string) {
 			o := Options{Advanced: Advanced{NoSync: true}, Workers: 4, Throttle: func(context.Context, int) error {
 				once.Do(func() { arrived.Add(1) })
 				<-frozen
-
 				return nil
 			}}
 			if _, err := Tree(ctx, root, newLabel, &o); !errors.As(err, new(*HungError)) {
@@ -336,7 +334,6 @@ func waitingVolumes(t *testing.T, dir string) {
 		if _, err := Tree(t.Context(), root, newLabel, &Options{Workers: 1, Throttle: func(context.Context, int) error {
 			once.Do(func() { close(begun) })
 			<-leave
-
 			return nil
 		}}); err != nil {
 			t.Error(err)

@@ -75,7 +75,6 @@ func (g *gate) options() Options {
 			case <-g.open:
 			case <-ctx.Done():
 			}
-
 			return nil
 		},
 	}

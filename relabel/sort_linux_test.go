@@ -231,7 +231,6 @@ func lined(t *testing.T, root string, rename bool) {
 			if inSlice() {
 				once.Do(wait)
 			}
-
 			return nil
 		},
 		Trace: &Trace{Failure: func(err error) {

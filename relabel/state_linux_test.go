@@ -67,7 +67,6 @@ func TestState(t *testing.T) {
 			if s.Path != root && !strings.HasPrefix(s.Path, root+"/") {
 				t.Errorf("works on %q", s.Path)
 			}
-
 			return nil
 		}
 		rep, err := tree(t.Context(), root, newLabel, o, as(m))
@@ -106,7 +105,6 @@ func TestThrottle(t *testing.T) {
 				if n < 1 || n > pacedRow {
 					t.Errorf("%s: %d entries", name, n)
 				}
-
 				return nil
 			}}
 			if _, err := tree(t.Context(), root, newLabel, o, as(m)); err != nil || asked.Load() != entries {
@@ -126,7 +124,6 @@ func TestThrottleStops(t *testing.T) {
 	o := Options{Throttle: func(ctx context.Context, _ int) error {
 		cancel()
 		<-ctx.Done()
-
 		return nil
 	}}
 	rep, err := Tree(ctx, root, newLabel, &o)

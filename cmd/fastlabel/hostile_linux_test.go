@@ -34,11 +34,10 @@ const forged = "\nFORGED: \x1b]0;x\a\x1b[2J\r\u009b31m\u202e\u2028\u0085\x7f\b\x
 func tells(ctx context.Context, root, _ string, o *relabel.Options, check bool) (relabel.Report, error) {
 	err := &fs.PathError{Op: "op" + forged, Path: root + "/" + forged, Err: errors.New("text" + forged)}
 	call := relabel.HungCall{Call: "call" + forged, Path: root + forged}
-	if o != nil {
-		begins(o, func() relabel.State { return relabel.State{Seen: 1, Path: root + forged, Call: "call" + forged} })
-	} else { // explain asks what is refused
+	if o == nil { // explain asks what is refused
 		return relabel.Report{}, err
 	}
+	begins(o, func() relabel.State { return relabel.State{Seen: 1, Path: root + forged, Call: "call" + forged} })
 	o.Trace.Failure(err)
 	o.Trace.Failure(errors.New(forged))
 	o.Trace.Skip(root+forged, "reason"+forged)
