@@ -85,7 +85,7 @@ func (j *job) wanted(v site.Site, pods workload.Pods) (label, from string) {
 		return label
 	}
 	for _, c := range pods.Containers {
-		if c.Level != "" && c.Left == "" {
+		if c.Level != "" {
 			return compose(c.User, c.Level), fmt.Sprintf("%s, container %s", c.Pod, c.Name)
 		}
 	}
@@ -108,29 +108,22 @@ func (e *explanation) foresee(refused bool) {
 		Vouched: e.root.Labelled && e.root.Commit.Label == e.want, Shared: seclabel.Level(e.want) == "s0",
 	}
 	labels := map[string]bool{}
-	var left, byCRIO []string
+	var byCRIO []string
 	for _, c := range e.pods.Containers {
 		if c.LeftByCRIO != "" {
 			byCRIO = append(byCRIO, c.LeftByCRIO)
-		}
-		if c.Left != "" {
-			left = append(left, c.Left)
-			continue
 		}
 		labels[c.User+":"+c.Level] = true
 		f.ContainerdDraws = f.ContainerdDraws || c.ContainerdDraws
 	}
 	if n := len(e.pods.Containers); n > 0 {
-		if len(left) == n {
-			f.Left = left[0]
-		}
 		if len(byCRIO) == n {
 			f.LeftByCRIO = byCRIO[0]
 		}
 		f.Unasked = !slices.ContainsFunc(e.pods.Containers, func(c workload.Container) bool { return c.TrySkip })
 		f.Recursive = slices.ContainsFunc(e.pods.Containers, func(c workload.Container) bool { return c.Recursive })
 		f.Differ = len(labels) > 1
-		f.Drawn = len(left) < n && !slices.ContainsFunc(e.pods.Containers, func(c workload.Container) bool { return c.Left == "" && c.Level != "" })
+		f.Drawn = !slices.ContainsFunc(e.pods.Containers, func(c workload.Container) bool { return c.Level != "" })
 		f.Right = f.Right && !f.Drawn && !f.Differ
 	}
 	e.future = f

@@ -79,7 +79,6 @@ func sites() map[string]explanation {
 	pod.pods = workload.Pods{Containers: []workload.Container{
 		{Pod: "Deployment web", Name: "app", Asks: workload.Asks{Level: "s0:c10,c20", TrySkip: true, RuntimeClass: "x", ContainerdDraws: true, LeftByCRIO: "so it is"}},
 		{Pod: "Deployment web", Name: "side\x1b", Asks: workload.Asks{User: "user_u"}},
-		{Pod: "Deployment web", Name: "mighty", Asks: workload.Asks{Left: "the container is privileged"}},
 	}, Unread: []string{"Service"}}
 	all["containers that differ"] = pod
 
@@ -145,7 +144,6 @@ func TestExplained(t *testing.T) {
 func TestWanted(t *testing.T) {
 	of := func(label string) site.Site { return site.Site{Label: label, HasLabel: label != ""} }
 	pods := workload.Pods{Containers: []workload.Container{
-		{Name: "left", Asks: workload.Asks{Level: "s0:c1", Left: "it is"}},
 		{Name: "drawn"},
 		{Pod: "Pod p", Name: "a", Asks: workload.Asks{User: "user_u", Level: "s0:c3"}},
 	}}

@@ -114,10 +114,7 @@ func (e explanation) asked(p *page) {
 				break
 			}
 			how := "level " + c.Level
-			switch {
-			case c.Left != "":
-				how = "not relabelled: " + c.Left
-			case c.Level == "":
+			if c.Level == "" {
 				how = "no level: another at each start"
 			}
 			if c.User != "" {

@@ -9,7 +9,7 @@ var madeWithPod = []string{"kubernetes.io/empty-dir", "kubernetes.io/secret", "k
 
 // Labels says that a label that is written beforehand is of use.
 func (v Volume) Labels() bool {
-	return !v.Refused && v.NoLabels == "" && v.Left == "" && (!v.ReadOnly || v.Right) && !v.Drawn && !slices.Contains(madeWithPod, v.Plugin)
+	return !v.Refused && v.NoLabels == "" && (!v.ReadOnly || v.Right) && !v.Drawn && !slices.Contains(madeWithPod, v.Plugin)
 }
 
 // Notes are what there is to know besides, each a sentence.
@@ -18,7 +18,7 @@ func (v Volume) Notes() []string {
 	if v.Off {
 		notes = append(notes, "SELinux is off on this machine, and runtimes relabel nothing here: this is for one on which it is on.")
 	}
-	if v.Plugin == "" && v.Left == "" {
+	if v.Plugin == "" {
 		notes = append(notes, "CRI-O and containerd do this if the kubelet asks, which it does not for a hostPath, NFS, or a claim that the pod declares read-only.")
 	}
 	if v.Plugin == "kubernetes.io/csi" && !v.Recursive && v.Labels() {
@@ -36,7 +36,7 @@ func (v Volume) Advice() []string {
 	switch {
 	case v.Refused:
 		return []string{"Nothing helps but another directory for the container."}
-	case v.NoLabels != "", v.Left != "":
+	case v.NoLabels != "":
 		return []string{"Nothing: there is no label to write."}
 	case v.ReadOnly && !v.Right:
 		return []string{"The label through a mount that can be written to: this one is read-only."}

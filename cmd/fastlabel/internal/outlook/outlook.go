@@ -19,7 +19,6 @@ type Volume struct {
 	Drawn           bool // no level is asked for
 	ContainerdDraws bool // only containerd draws one
 	Differ          bool // containers ask for several labels
-	Left            string
 	LeftByCRIO      string
 	Unasked         bool   // the pods have no annotation that lets CRI-O skip it
 	Recursive       bool   // they keep the kubelet from mounting with the label
@@ -69,9 +68,7 @@ const (
 
 // Ways are those of the runtimes that most people have.
 func (v Volume) Ways() []Way {
-	ofNoPod := v
-	ofNoPod.Left = ""
-	podman := ofNoPod.asked()
+	podman := v.asked()
 	podman.Runtime = "podman with :Z"
 	if v.Shared {
 		podman.Runtime = "podman with :z"
@@ -84,9 +81,9 @@ func (v Volume) Ways() []Way {
 	}
 	containerd := v.asked()
 	switch {
-	case containerd.Now == None && v.NoLabels != "" && v.Left == "":
+	case containerd.Now == None:
 		containerd = Way{Now: Fails, Then: Fails, Why: "No label can be written there (" + v.NoLabels + "), which it takes for a failure: no container is created."}
-	case v.ContainerdDraws && containerd.Now != None && containerd.Now != Fails:
+	case v.ContainerdDraws && containerd.Now != Fails:
 		containerd = Way{Now: Writes, Then: Writes, Why: "A container with seLinuxOptions of its own, and no level in them, gets another level at each start."}
 	}
 	if why := v.unasked(); why != "" {
@@ -115,8 +112,6 @@ func (v Volume) Ways() []Way {
 // asked is what any runtime does that is asked to relabel the volume.
 func (v Volume) asked() Way {
 	switch {
-	case v.Left != "":
-		return Way{Why: "No runtime relabels it: " + v.Left + "."}
 	case v.Refused:
 		return Way{Now: Fails, Then: Fails, Why: "PATH is a directory of the system, which may not be relabelled: a container that asks for it is not created."}
 	case v.NoLabels != "":

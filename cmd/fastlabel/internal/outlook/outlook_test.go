@@ -28,8 +28,6 @@ func TestOutlook(t *testing.T) {
 		"refused":            {Volume{Refused: true}, [10]Work{Fails, Fails, Fails, Fails, Fails, Fails, Fails, Fails, Fails, Fails}, false, "directory of the system"},
 		"read-only":          {Volume{ReadOnly: true}, [10]Work{Fails, Fails, Fails, Fails, Fails, Fails, Fails, Fails, None, None}, false, "a mount that can be written to"},
 		"read-only, right":   {Volume{ReadOnly: true, Right: true}, [10]Work{Reads, Reads, Root, Root, Reads, Reads, ReadsOnce, ReadsOnce, Root, Root}, true, "reads that of every entry all the same"},
-		"left":               {Volume{Left: "the container is privileged"}, [10]Work{0, 0, 0, 0, 0, 0, Writes, ReadsOnce, 0, 0}, false, "the container is privileged"},
-		"left, no labels":    {Volume{Left: "the container is privileged", NoLabels: "so it is"}, [10]Work{}, false, "the container is privileged"},
 		"left by CRI-O":      {Volume{LeftByCRIO: "spc_t"}, [10]Work{0, 0, 0, 0, Writes, Reads, Writes, ReadsOnce, Labels, Root}, true, "CRI-O relabels nothing here: spc_t"},
 		"NFS":                {Volume{Plugin: "kubernetes.io/nfs"}, [10]Work{0, 0, 0, 0, 0, 0, Writes, ReadsOnce, Labels, Root}, true, "nothing else labels it"},
 		"CSI":                {Volume{Plugin: "kubernetes.io/csi"}, wrong, true, "seLinuxMount: true"},

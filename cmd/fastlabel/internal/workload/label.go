@@ -19,9 +19,8 @@ type Asks struct {
 	Level string `json:"level,omitempty"` // "": it is drawn
 	User  string `json:"user,omitempty"`  // "": the policy's
 	Type  string `json:"-"`               // of the process; "": the policy's
-	// Left says why runtimes leave the volumes alone, LeftByCRIO why CRI-O does;
-	// "" if they do not.
-	Left       string `json:"left,omitempty"`
+	// LeftByCRIO says why CRI-O leaves the volumes alone, "" if it does not.
+	// That a container is privileged changes nothing (docs/kubernetes.md).
 	LeftByCRIO string `json:"left_by_crio,omitempty"`
 	// ContainerdDraws says that with containerd the level is drawn all the same:
 	// it takes a container's own options whole, without a level if they have
@@ -57,10 +56,9 @@ type container struct {
 }
 
 type securityContext struct {
-	SELinux    *seLinuxOptions      `yaml:"seLinuxOptions"`
-	Policy     string               `yaml:"seLinuxChangePolicy"`
-	Privileged bool                 `yaml:"privileged"`
-	Rest       map[string]yaml.Node `yaml:",inline"`
+	SELinux *seLinuxOptions      `yaml:"seLinuxOptions"`
+	Policy  string               `yaml:"seLinuxChangePolicy"`
+	Rest    map[string]yaml.Node `yaml:",inline"`
 }
 
 type seLinuxOptions struct {
@@ -114,10 +112,7 @@ func containersOf(n *yaml.Node, pod string) ([]Container, error) {
 		asks.take(c.Security.SELinux)
 		own := c.Security.SELinux
 		asks.ContainerdDraws = asks.Level != "" && own != nil && own.Level == "" && own.User+own.Role+own.Type != ""
-		switch {
-		case c.Security.Privileged:
-			asks.Left = "the container is privileged"
-		case asks.Type == "spc_t":
+		if asks.Type == "spc_t" {
 			asks.LeftByCRIO = "the container is of the type spc_t" // there, :776
 		}
 		all = append(all, Container{pod, c.Name, asks})

@@ -46,12 +46,14 @@ spec:
       - {name: typed, securityContext: {seLinuxOptions: {type: container_init_t}}}
       - {name: empty, securityContext: {seLinuxOptions: {}}}
       - {name: mighty, securityContext: {privileged: true}}
+      - {name: mightier, securityContext: {privileged: true, seLinuxOptions: {type: spc_t, level: "s0:c1"}}}
       - {name: super, securityContext: {seLinuxOptions: {type: spc_t}}}
 `, Pods{[]Container{
 			{"Deployment web", "other", Asks{Level: "s0:c1"}},
 			{"Deployment web", "typed", Asks{Level: level, Type: "container_init_t", ContainerdDraws: true}},
 			{"Deployment web", "empty", Asks{Level: level}},
-			{"Deployment web", "mighty", Asks{Level: level, Left: "the container is privileged"}},
+			{"Deployment web", "mighty", Asks{Level: level}},
+			{"Deployment web", "mightier", Asks{Level: "s0:c1", Type: "spc_t", LeftByCRIO: "the container is of the type spc_t"}},
 			{"Deployment web", "super", Asks{Level: level, Type: "spc_t", ContainerdDraws: true, LeftByCRIO: "the container is of the type spc_t"}},
 		}, nil}},
 		"documents, lists, others": {`---
