@@ -42,9 +42,8 @@ type Trace struct {
 // alone or noted and what does not get on a warning, a wait for the lock an
 // information. Each record has the attribute root.
 func LogTo(l *slog.Logger, root string) *Trace {
-	l = l.With("root", root)
 	log := func(level slog.Level, text string, attrs ...slog.Attr) {
-		l.LogAttrs(context.Background(), level, text, attrs...)
+		l.LogAttrs(context.Background(), level, text, append(attrs, slog.String("root", root))...)
 	}
 	return &Trace{
 		Failure: func(err error) { log(slog.LevelError, "not labelled", slog.Any("error", err)) },
