@@ -132,7 +132,7 @@ func TestLeaks(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir d%d x9\nfile d1/f%03d x200\ndir m\nmount m tmpfs\nfile m/f\ndir m/d%d x20\n")
 	for engine, m := range engines() {
 		for stop := -1; stop < 60; stop += 6 {
-			for _, rows := range []bool{false, true} {
+			for i, rows := range []bool{false, true} {
 				unclaim(t, root)
 				goroutines, files := runtime.NumGoroutine(), openFiles(t)
 				ctx, cancel := context.WithCancel(t.Context())
@@ -146,7 +146,7 @@ func TestLeaks(t *testing.T) {
 				if rows {
 					o.Trace, o.Throttle = nil, func(context.Context, int) error { count(); return nil }
 				}
-				label := fmt.Sprintf("u:r:%t:s0:c%d", rows, stop+1)
+				label := fmt.Sprintf("system_u:object_r:container_file_t:s0:c%d,c%d", stop+1, 100+i)
 				r, err := tree(ctx, root, label, o, as(m))
 				cancel()
 				adds(t, r)

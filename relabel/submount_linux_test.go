@@ -25,6 +25,9 @@ import (
 func mounted(t *testing.T, kind, at, data string) {
 	t.Helper()
 	if err := unix.Mount("test", at, kind, 0, data); err != nil {
+		if errors.Is(err, unix.ENODEV) {
+			treetest.Lack(t, kind, err)
+		}
 		t.Fatalf("%s: %v", kind, err)
 	}
 	t.Cleanup(func() {

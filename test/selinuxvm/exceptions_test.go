@@ -44,15 +44,16 @@ var exceptions = []exception{
 		tests: []string{
 			"cmd/fastlabel TestFishCompletes", "cmd/fastlabel TestZshCompletes", "cmd/fastlabel TestManual",
 			"cmd/fastlabel TestCompletion/zsh", "cmd/fastlabel TestCompletion/fish", "cmd/fastlabel TestExplainAutomount",
+			"relabel TestAutomountInside", "relabel TestAutomountRoot",
 		},
 		says: `needs (fish|zsh|man|autofs): `,
 		why:  "programs and a filesystem that the machine's small root and initramfs do not have, and that no policy has a say in",
 	},
 	{
 		suite: bookworm,
-		tests: []string{"cmd/fastlabel TestExplainHung"},
-		says:  `needs fuse: `,
-		why:   "a module that the initramfs of this kernel does not have",
+		tests: []string{"cmd/fastlabel TestExplainHung", "relabel TestEncrypted"},
+		says:  `needs (fuse|fscrypt): `,
+		why:   "modules that the initramfs of this kernel does not have",
 	},
 	{
 		tests: []string{"cmd/fastlabel TestDocsRun"},
