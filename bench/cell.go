@@ -47,7 +47,7 @@ func sealed(label string) string {
 
 const attribute = "security.selinux"
 
-// field is a corpus on a volume, and the label that all of it bears.
+// field is a corpus on a volume, and the label that all of it has.
 type field struct {
 	binaries *binaries
 	volume   *volume
@@ -130,7 +130,7 @@ func (f *field) mark(label string) error {
 	return nil
 }
 
-// done notes that everything bears the label.
+// done notes that everything has the label.
 func (f *field) done(label string) {
 	for i := range labels {
 		if labels[i] == label {
@@ -139,7 +139,7 @@ func (f *field) done(label string) {
 	}
 }
 
-// check says what does not bear the label.
+// check says what does not have the label.
 func (f *field) check(label string) error {
 	if f.volume.server != nil {
 		return f.checkSlow(label)
@@ -157,7 +157,7 @@ func (f *field) check(label string) error {
 		return err
 	}
 	if got := strings.TrimRight(string(value[:n]), "\x00"); got != label {
-		return fmt.Errorf("the root bears %s", got)
+		return fmt.Errorf("the root has %s", got)
 	}
 	return nil
 }

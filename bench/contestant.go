@@ -22,7 +22,7 @@ type contestant struct {
 // binaries are the programs that were built.
 type binaries struct {
 	fastlabel, floor, start, rivals, slowfs string
-	// specs is where setfiles finds "everything bears this label".
+	// specs is where setfiles finds "everything has this label".
 	specs string
 }
 

@@ -111,7 +111,7 @@ func TestRunCaught(t *testing.T) {
 	fastlabel := program(t)
 	for _, c := range []struct{ name, fs, script, want string }{
 		{"root alone", "tmpfs", `exec setfattr -n security.selinux -v "$5" "$6"`, "not all labelled"},
-		{"all but the root", "tmpfs", `find "$6" -mindepth 1 -exec setfattr -h -n security.selinux -v "$5" {} +`, "the root bears"},
+		{"all but the root", "tmpfs", `find "$6" -mindepth 1 -exec setfattr -h -n security.selinux -v "$5" {} +`, "the root has"},
 		{"fails", "tmpfs", "echo this is why >&2; exit 3", "exit 3: this is why"},
 		{"root alone", "slowfs", `exec setfattr -n security.selinux -v "$5" "$6"`, "not all labelled"},
 	} {

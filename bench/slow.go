@@ -51,7 +51,7 @@ func newSlowField(b *binaries, dir string, c cell) (*field, error) {
 }
 
 // prepareSlow lets the server give all entries the label that they are said
-// to bear.
+// to have.
 func (f *field) prepareSlow(c cell) (string, error) {
 	target := labels[f.bears]
 	switch c.State {
@@ -64,7 +64,7 @@ func (f *field) prepareSlow(c cell) (string, error) {
 	return target, unix.Lsetxattr(f.root, "user.slowfs.fill", []byte(labels[f.bears]), 0)
 }
 
-// checkSlow asks the server how many entries do not bear the label.
+// checkSlow asks the server how many entries do not have the label.
 func (f *field) checkSlow(label string) error {
 	value := make([]byte, 20)
 	n, err := unix.Lgetxattr(f.root, "user.slowfs.wrong."+label, value)

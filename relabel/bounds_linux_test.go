@@ -199,7 +199,7 @@ func TestFewDescriptors(t *testing.T) {
 				}
 				for p, l := range treetest.Read(t, root) {
 					if l != label {
-						t.Fatalf("%d threads: %s bears %s", threads, p, l)
+						t.Fatalf("%d threads: %s has %s", threads, p, l)
 					}
 				}
 			}

@@ -197,7 +197,7 @@ func TestCallbackPanicsLast(t *testing.T) {
 			}}})
 		})
 		if p, _ := value.(*PanicError); p == nil || p.Value != "last" || labelOf(t, root) == newLabel {
-			t.Errorf("%v; the root bears %s", value, labelOf(t, root))
+			t.Errorf("%v; the root has %s", value, labelOf(t, root))
 		}
 		nothingLeft(t, goroutines, files)
 	}

@@ -82,7 +82,7 @@ func TestDryRun(t *testing.T) {
 		}
 		for p, from := range changes {
 			if from != oldLabel {
-				t.Errorf("%s is said to bear %q", p, from)
+				t.Errorf("%s is said to have %q", p, from)
 			}
 		}
 		if d := treetest.Diff(before, treetest.Snapshot(t, root+"/...")); len(d) > 0 {

@@ -48,7 +48,7 @@ package relabel
 //	report_linux.go     counts and notes, for the Report
 //	state_linux.go      how far it is, for whoever asks; who is held back waits
 //	stall_linux.go      workers that are held up are replaced; a run that hangs is abandoned
-//	former_linux.go     what an entry bore is on record before it is written: internal/journal
+//	former_linux.go     what an entry had is on record before it is written: internal/journal
 //	                    has what waits for that; package undo says in which form
 //
 // The way back:
@@ -97,7 +97,7 @@ package relabel
 //  1. The root's label is a commit record. It is written last, after every
 //     other write has returned and syncfs has put it on disk, and only if
 //     nothing failed. (TestOrderOfCalls, TestFailureSeals)
-//  2. Before the first change beneath a root that bears another label, the
+//  2. Before the first change beneath a root that has another label, the
 //     root is sealed: it gets a label that equals neither the old one nor the
 //     new, so that no label on it vouches for a half-changed tree; nor any that
 //     runs which were interrupted had found or would have given, where a claim
@@ -117,7 +117,7 @@ package relabel
 //     (TestSecondRun, TestGuess, TestCallsPerEntry)
 //  5. Nothing outside the tree is labelled, whatever its owner renames, links
 //     or mounts meanwhile. Links are labelled, not followed; devices, FIFOs
-//     and sockets are not opened. Hard links are the exception: a file bears
+//     and sockets are not opened. Hard links are the exception: a file has
 //     one label, by whatever name it is reached. (TestEscape,
 //     TestNothingElseOpened) The system's own places are refused as a root, and
 //     what they lead to where they are links; what lies in them is not.
@@ -127,7 +127,7 @@ package relabel
 //     encrypted directory, where names change with the key. Two things end a run
 //     early: a label that the kernel refuses, and 128 input or output errors in a
 //     row. (TestVanish, TestEncrypted, TestFailureSeals)
-//     A mount that cannot bear labels, or is read-only, is skipped and named. So
+//     A mount that cannot have labels, or is read-only, is skipped and named. So
 //     are a read-only subvolume of btrfs; a place that is never relabelled, where
 //     it is met in the tree, with every mount in it; and a filesystem of the
 //     kernel's own, with what is mounted in it. An automount is triggered only if
@@ -144,7 +144,7 @@ package relabel
 //     directories are labelled before they are read. What SELinux takes from
 //     the directory is the type; user and level are those of the process that
 //     creates, unless the policy has a transition for them. So what a container
-//     creates bears the label of its volume, and what somebody of another level
+//     creates has the label of its volume, and what somebody of another level
 //     creates meanwhile the type alone: a second run gives it the rest. The root
 //     is labelled last, so its entries are read again after that, until a pass
 //     finds nothing to write, unless its times say that nothing was created in
@@ -199,10 +199,10 @@ package relabel
 //     (TestSkipUnchanged, TestSkipUnchangedHistories, TestSkipUnchangedWithout,
 //     TestNoMark, TestProof, TestMarkCopied, TestSubvolume,
 //     TestUnchangedMtimePutBack, TestBtrfsInPlace, TestBtrfsNested, TestBtrfsCreated)
-//  15. With a Recorder, what an entry bore is on record before the entry is
+//  15. With a Recorder, what an entry had is on record before the entry is
 //     written, and what cannot be recorded is not written. Restore then gives
 //     back what was. (TestUndo, TestRecorderFails, TestRecordNested)
-//  16. Restore writes nothing but what bears the label of the run, under the
+//  16. Restore writes nothing but what has the label of the run, under the
 //     name and inode number on record, and nothing outside the tree. The rest is
 //     left alone and named. The root comes last, and does not vouch for what was
 //     left alone. (TestRestoreLeavesAlone, TestRestoreElsewhere,

@@ -51,7 +51,7 @@ func losesNone(t *testing.T) {
 			}
 			for p, have := range treetest.Read(t, root) {
 				if (have == want) != (p != "." && p != "f2") {
-					t.Fatalf("run %d: %s bears %s, and %s was asked for", i, p, have, want)
+					t.Fatalf("run %d: %s has %s, and %s was asked for", i, p, have, want)
 				}
 			}
 		}

@@ -106,7 +106,7 @@ func (f *failures) word(at *fs.PathError) *fs.PathError {
 	case reason != nil: // go-selinux's callers may compare the errno
 		return &fs.PathError{Op: f.op, Path: at.Path, Err: reason.Errno}
 	case !is && errors.Is(at.Err, syscall.ENOTSUP):
-		// The mount says that it bears no labels; the call would have said it.
+		// The mount says that it has no labels; the call would have said it.
 		return &fs.PathError{Op: f.op, Path: at.Path, Err: syscall.ENOTSUP}
 	}
 	return at

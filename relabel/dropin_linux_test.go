@@ -125,7 +125,7 @@ func TestDropinContract(t *testing.T) {
 }
 
 // outcome does what the row says, and words what came of it: the errors, and
-// each entry that bears another label than before, or was touched.
+// each entry that has another label than before, or was touched.
 func (c contract) outcome(t *testing.T, dir string, l library) string {
 	if c.tree == "" {
 		c.tree = small

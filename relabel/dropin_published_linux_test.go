@@ -162,7 +162,7 @@ func TestChconManyFailures(t *testing.T) {
 }
 
 // TestChconTogether: callers of the same tree do not come between each other.
-// What all of it bears in the end is what one of them asked for.
+// What all of it has in the end is what one of them asked for.
 func TestChconTogether(t *testing.T) {
 	root := mkdir(t, on(t, "tmpfs"), "root")
 	total := branches(t, root, 1, 3, 20) + 1
@@ -177,7 +177,7 @@ func TestChconTogether(t *testing.T) {
 	}
 	treetest.Returns(t, "all callers", callers.Wait)
 	if n := len(bearing(t, root, labelOf(t, root))); n != total {
-		t.Errorf("%d of %d bear the root's label", n, total)
+		t.Errorf("%d of %d have the root's label", n, total)
 	}
 	ended(t, before)
 }

@@ -56,7 +56,7 @@ func (w *worker) opened(parent *dir, t xattrio.Target, name string, fd int, op s
 	d := w.cache.opened(parent, name, fd)
 	done := w.measure(d)
 	if d.extent == changes && parent.extent == changes {
-		d.outcome = elsewhere // nothing says that it may bear another label
+		d.outcome = elsewhere // nothing says that it may have another label
 	} else {
 		d.judged(w, w.label(xattrio.Target{FD: fd}, d))
 	}

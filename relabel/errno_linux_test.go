@@ -26,7 +26,7 @@ type answered struct {
 	Skipped  int64 `json:"skipped"`
 	Code     int   `json:"exit_code"`
 
-	right int // entries that bear the label afterwards
+	right int // entries that have the label afterwards
 }
 
 // answer runs the command on a fresh tree, where the calls nr that when picks
@@ -149,6 +149,6 @@ func TestUnsyncedStray(t *testing.T) {
 		return treetest.Answer{Errno: syscall.EIO}
 	})
 	if l := treetest.Read(t, root)["."]; end.Code != 1 || l == newLabel {
-		t.Errorf("the root bears %s: %+v", l, end)
+		t.Errorf("the root has %s: %+v", l, end)
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // Errors that a caller may branch on, with errors.Is. Where the kernel or the
-// filesystem cannot bear labels the error is errors.ErrUnsupported, and ENOTSUP if
+// filesystem cannot have labels the error is errors.ErrUnsupported, and ENOTSUP if
 // it is the filesystem that cannot.
 var (
 	// ErrLabel says that the label is not a security context.

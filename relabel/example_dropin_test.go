@@ -14,7 +14,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
-// A runtime relabels a volume that was given with :z or :Z. A volume that bears
+// A runtime relabels a volume that was given with :z or :Z. A volume that has
 // no labels is no reason not to start the container.
 func ExampleRelabel() {
 	const mountLabel = "system_u:object_r:container_file_t:s0:c35,c75"
@@ -23,7 +23,7 @@ func ExampleRelabel() {
 	var where *fs.PathError
 	switch {
 	case errors.Is(err, syscall.ENOTSUP):
-		log.Print("the volume bears no labels")
+		log.Print("the volume has no labels")
 	case errors.As(err, &where):
 		log.Printf("%s could not be labelled: %v", where.Path, where.Err)
 	}

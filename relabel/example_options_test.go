@@ -83,11 +83,11 @@ func ExampleTree_errors() {
 	case errors.As(err, &hung):
 		log.Print("the filesystem does not answer: ", hung.Calls)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		log.Print("stopped; the next run goes on from there")
+		log.Print("stopped; the next run resumes")
 	case errors.As(err, &some):
 		log.Printf("%d entries failed, the first: %v", some.Failed, some.First[0])
 	case errors.Is(err, errors.ErrUnsupported):
-		log.Print("the volume bears no labels")
+		log.Print("the volume has no labels")
 	case errors.As(err, &where):
 		log.Printf("%s: %v", where.Path, where.Err)
 	}

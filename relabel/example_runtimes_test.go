@@ -34,7 +34,7 @@ func volumeLabel(ctx context.Context, path, secLabel string, maybeRelabel bool) 
 
 	report, err := volumes.Tree(ctx, path, secLabel, trust)
 	if errors.Is(err, errors.ErrUnsupported) && report.Seen <= 1 {
-		return nil // the volume itself bears no labels
+		return nil // the volume itself has no labels
 	}
 
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
-// Label a volume before a container gets it. A volume whose root bears the
+// Label a volume before a container gets it. A volume whose root has the
 // label was done before, and costs next to nothing.
 func ExampleTree() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -54,8 +54,8 @@ func ExampleTree_dryRun() {
 	}
 	report, err := relabel.Check(context.Background(), volume,
 		"system_u:object_r:container_file_t:s0:c75,c35", nil)
-	fmt.Println(report.Written, "of", report.Seen, "entries do not bear", report.Label, err)
-	// Output: 3 of 3 entries do not bear system_u:object_r:container_file_t:s0:c35,c75 <nil>
+	fmt.Println(report.Written, "of", report.Seen, "entries do not have", report.Label, err)
+	// Output: 3 of 3 entries do not have system_u:object_r:container_file_t:s0:c35,c75 <nil>
 }
 
 // The directories of the system are refused, however they are spelled.

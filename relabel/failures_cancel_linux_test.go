@@ -22,7 +22,7 @@ import (
 )
 
 // TestCancelledBefore: a context at its end lets nothing be labelled. The root
-// keeps its label or bears the seal, with which it vouches for nothing.
+// keeps its label or has the seal, with which it vouches for nothing.
 func TestCancelledBefore(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("changed my mind")
@@ -37,7 +37,7 @@ func TestCancelledBefore(t *testing.T) {
 		}
 		have := treetest.Read(t, root)
 		if l := have["."]; l != oldLabel && !secctx.IsSeal(l, newLabel) {
-			t.Errorf("%s: the root bears %s", engine, l)
+			t.Errorf("%s: the root has %s", engine, l)
 		}
 		have["."] = oldLabel
 		if d := treetest.Diff(before, have); len(d) > 0 {

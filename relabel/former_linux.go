@@ -51,7 +51,7 @@ type page = journal.Page[*dir]
 type paging struct {
 	page      *page      // being filled
 	journaled bool       // what is labelled now was recorded
-	found     *sys.Found // what a row bore
+	found     *sys.Found // what a row had
 	last      string     // the last label that was met and was wrong
 }
 
@@ -95,7 +95,7 @@ func bore(has xattrio.Label) (undo.Former, sys.Errno) {
 // keeps says that what is wrong is to be put on a page, not written.
 func (w *worker) keeps() bool { return w.ledger != nil && !w.journaled }
 
-// put notes that t, which bears was, is to be written. d is the directory that t
+// put notes that t, which has was, is to be written. d is the directory that t
 // is in or, where t has no name, t itself.
 func (w *worker) put(d *dir, t xattrio.Target, was undo.Former) {
 	ino := uint64(0)

@@ -66,7 +66,7 @@ func (f *former) all(yield func(undo.Page, error) bool) {
 var few bool
 
 // TestUndo: each tree, on each filesystem, each way, with few and many workers.
-// An entry bears what the record says of it while that is being kept; the counts
+// An entry has what the record says of it while that is being kept; the counts
 // are those of a run without a record; and Restore gives back exactly what was,
 // and writes nothing the second time.
 func TestUndo(t *testing.T) {
@@ -118,7 +118,7 @@ func recordAndRestore(t *testing.T, root string, m capabilities, o Options, engi
 			}
 			// A kernel that has SELinux on says the NUL that was not written, too.
 			if strings.TrimSuffix(before[at], "\x00") != strings.TrimSuffix(want, "\x00") || e.Ino == 0 && e.Name == "" {
-				t.Errorf("%s: %q is recorded with %q, and bore %q", engine, at, want, before[at])
+				t.Errorf("%s: %q is recorded with %q, and had %q", engine, at, want, before[at])
 			}
 			var st unix.Stat_t
 			if len(at) > 3000 || unix.Lstat(filepath.Join(root, at), &st) != nil {
@@ -126,7 +126,7 @@ func recordAndRestore(t *testing.T, root string, m capabilities, o Options, engi
 			}
 			if st.Nlink < 2 || st.Mode&unix.S_IFMT == unix.S_IFDIR { // else it may be recorded, and written, by another name
 				if now, none := raw(t, filepath.Join(root, at)); now != e.Label || none != e.None {
-					t.Errorf("%s: %q bears %q while %q is being recorded", engine, at, now, e.Label)
+					t.Errorf("%s: %q has %q while %q is being recorded", engine, at, now, e.Label)
 				}
 			}
 		}

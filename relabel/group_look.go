@@ -22,7 +22,7 @@ type look struct {
 	id    volumeID
 	err   error
 	next  *look // to begin when this one has ended
-	doubt *work // a kept success that the root's label does not bear out
+	doubt *work // a kept success that the root's label does not confirm
 }
 
 // lookers is the budget of those who look, apart from that of the runs: however

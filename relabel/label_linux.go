@@ -14,7 +14,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/undo"
 )
 
-// label makes t bear the label, and reports what stood in the way. d is the
+// label makes t have the label, and reports what stood in the way. d is the
 // directory that t is in or, where t has no name, t itself.
 func (w *worker) label(t xattrio.Target, d *dir) outcome {
 	o, op, e := w.attempt(t, d)
@@ -192,7 +192,7 @@ func (w *worker) guess() bool {
 // seen where there is no clone. A mount that was there at the start is walked
 // on its own.
 func (w *worker) mountedOver(d *dir, t xattrio.Target, id uint64) outcome {
-	why := "a filesystem was mounted over it meanwhile"
+	why := "a filesystem was mounted over it during the run"
 	if w.proc.ByID(id) != nil {
 		if !w.o.OneFilesystem {
 			return elsewhere

@@ -70,13 +70,13 @@ func TestHardLinks(t *testing.T) {
 					ok = errors.Is(err, ErrHardLinks) && !r.Complete && r.Failed == 3 && slices.Equal(fails, linked) && (dry || slices.Equal(wrong, []string{".", "a", "b", "in"}))
 				}
 				if out := treetest.Read(t, top)["outside"]; (out == newLabel) != (mode == LinksLabel && !dry) {
-					t.Errorf("%s, %d, dry %t: the neighbour's file bears %s", engine, mode, dry, out)
+					t.Errorf("%s, %d, dry %t: the neighbour's file has %s", engine, mode, dry, out)
 				}
 				if !ok {
 					t.Errorf("%s, %d, dry %t: %+v, %v; skipped %q, failed %q, wrong %q", engine, mode, dry, r, err, skips, fails, wrong)
 				}
 			}
-			// What bears the label is right, whatever its names.
+			// What has the label is right, whatever its names.
 			treetest.Label(t, root, newLabel)
 			r, err := tree(t.Context(), root, newLabel, o, as(m))
 			if err != nil || !r.Complete || r.Right != r.Seen {

@@ -26,7 +26,7 @@ import (
 // The tests in this file hold promises that no other test held when a mutant
 // first broke them. The entries of test/mutants name them.
 
-// TestDirectoriesFirst: a directory bears its label before its entries are
+// TestDirectoriesFirst: a directory has its label before its entries are
 // read, by each way. Without SELinux nothing inherits it: the order is all that
 // can be seen of it here.
 func TestDirectoriesFirst(t *testing.T) {

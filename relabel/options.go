@@ -38,7 +38,7 @@ const (
 )
 
 // HardLinks tells what becomes of a file that has several names. Labelled by
-// one of them it bears the label by all, also by those outside the tree. Who
+// one of them it has the label by all, also by those outside the tree. Who
 // is confined to a volume, as a container is, cannot make a name in it for a
 // file outside (link(2) answers EXDEV across mounts, the same filesystem's
 // too); who can write both the volume and a directory beside it on the same

@@ -82,7 +82,7 @@ func (r *run) worker(m *mount, p *steal.Worker[item]) *worker {
 	w.io = xattrio.New(r.want)
 	w.io.Way, w.io.Pin = r.way(m), m.Pin
 	if r.trace.Change == nil && r.ledger == nil {
-		w.io.Brief() // nobody is told what an entry bore
+		w.io.Brief() // nobody is told what an entry had
 	}
 	return w
 }

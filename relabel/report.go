@@ -14,7 +14,7 @@ type Report struct {
 	Written  int64 // labels written; by Check, labels that differ
 	Right    int64 // labels that were right already
 	Vanished int64 // entries that were gone when their turn came
-	Skipped  int64 // entries left alone: exclusions, mounts that bear no labels, hard links if asked
+	Skipped  int64 // entries left alone: exclusions, mounts that have no labels, hard links if asked
 	Failed   int64 // entries whose label, or whose entries, could not be set or read
 
 	// Unchanged counts, with TrustUnchanged, the directories whose entries were not
@@ -31,7 +31,7 @@ type Report struct {
 	Trusted bool
 	// Shared says, of Group.Tree, that the work was another caller's too.
 	Shared bool
-	// Complete says that every entry bears the label, but for those skipped,
+	// Complete says that every entry has the label, but for those skipped,
 	// and that the root vouches for it: it was trusted, or committed. Of
 	// Check it says that no entry differs. With TrustUnchanged it does not speak
 	// of labels that were changed in place in the Unchanged directories.

@@ -86,7 +86,7 @@ func (r *run) failures() error {
 // fatal words an error of the root itself.
 func (r *run) fatal(err error) error {
 	if errors.Is(err, syscall.ENOTSUP) {
-		return fmt.Errorf("%w: the filesystem does not bear labels", err)
+		return fmt.Errorf("%w: the filesystem does not support labels", err)
 	}
 	return err
 }

@@ -35,14 +35,14 @@ type restoring struct {
 // of, else the error is ErrOtherTree. Any other root is taken at its word, but a
 // file for a directory (TestRestoreElsewhere).
 //
-// An entry that bears neither the label that the run gave nor its former one was
+// An entry that has neither the label that the run gave nor its former one was
 // changed meanwhile: it is left alone, as is one with another inode number than
 // recorded, and Trace.Skip told. In the Report they count as Skipped, entries that are
-// gone as Vanished, and those that bear their former label already as Right.
+// gone as Vanished, and those that have their former label already as Right.
 //
 // The root gets its own label last, if nothing failed; until then it is sealed. It
 // stays sealed, and Trace.Note is told, where its former label would vouch for what
-// need not bear it: where something was left alone, or was created, renamed or
+// need not have it: where something was left alone, or was created, renamed or
 // removed since the run began in a directory that the run labelled, or where the
 // record is Partial and entries have the label of the run still. Complete says
 // that all is as it was.

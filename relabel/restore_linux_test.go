@@ -46,7 +46,7 @@ func TestRecorderFails(t *testing.T) {
 		}
 		r, err := Tree(t.Context(), root, newLabel, &Options{Advanced: Advanced{Recorder: f}, Workers: 2})
 		if !errors.Is(err, full) || r.Complete || secctx.IsSeal(labelOf(t, root), newLabel) != true {
-			t.Errorf("after %d pages: %+v, %v, the root bears %s", after, r, err, labelOf(t, root))
+			t.Errorf("after %d pages: %+v, %v, the root has %s", after, r, err, labelOf(t, root))
 		}
 		kept := map[string]bool{}
 		for _, p := range f.pages {
@@ -56,14 +56,14 @@ func TestRecorderFails(t *testing.T) {
 		}
 		for p, label := range treetest.Read(t, root) {
 			if p != "." && label != oldLabel && !kept[p] {
-				t.Errorf("after %d pages: %s bears %s and is not on record", after, p, label)
+				t.Errorf("after %d pages: %s has %s and is not on record", after, p, label)
 			}
 		}
 		if back, err := Restore(t.Context(), "", f.head, f.all, nil); err != nil || !back.Complete {
 			t.Errorf("after %d pages: %+v, %v", after, back, err)
 		}
 		if n := len(bearing(t, root, oldLabel)); n != 46 {
-			t.Errorf("after %d pages: %d of 46 bear what they bore", after, n)
+			t.Errorf("after %d pages: %d of 46 have what they had", after, n)
 		}
 	}
 }
@@ -97,10 +97,10 @@ func TestRestoreLeavesAlone(t *testing.T) {
 		t.Errorf("%+v, %v, %v", r, err, left)
 	}
 	if got := labelOf(t, root); !secctx.IsSeal(got, oldLabel) {
-		t.Errorf("the root bears %s", got)
+		t.Errorf("the root has %s", got)
 	}
 	if l := labelOf(t, at("f01")); l != "system_u:object_r:usr_t:s0" {
-		t.Errorf("f01 bears %s", l)
+		t.Errorf("f01 has %s", l)
 	}
 	if l, _ := raw(t, "/etc"); l == oldLabel {
 		t.Error("/etc was labelled")
@@ -157,14 +157,14 @@ func TestRestoreSeals(t *testing.T) {
 	f := recorded(t, root)
 	r, err := Restore(t.Context(), "", f.head, f.all, nil)
 	if err != nil || r.Written != 45 || !secctx.IsSeal(labelOf(t, root), newLabel) {
-		t.Errorf("%+v, %v, the root bears %s", r, err, labelOf(t, root))
+		t.Errorf("%+v, %v, the root has %s", r, err, labelOf(t, root))
 	}
 	root = grow(t, on(t, "ext4"), plain)
 	f = recorded(t, root)
 	f.head.Partial, f.pages = true, f.pages[:1]
 	r, err = Restore(t.Context(), "", f.head, f.all, nil)
 	if err != nil || r.Complete || !secctx.IsSeal(labelOf(t, root), oldLabel) {
-		t.Errorf("a part: %+v, %v, the root bears %s", r, err, labelOf(t, root))
+		t.Errorf("a part: %+v, %v, the root has %s", r, err, labelOf(t, root))
 	}
 	root = grow(t, on(t, "ext4"), plain)
 	f = recorded(t, root)
@@ -172,7 +172,7 @@ func TestRestoreSeals(t *testing.T) {
 	defer cancel()
 	r, err = Restore(ctx, "", f.head, f.all, &Options{Workers: 1, Trace: &Trace{Change: func(string, string) { cancel() }}})
 	if !errors.Is(err, context.Canceled) || r.Complete || !secctx.IsSeal(labelOf(t, root), newLabel) {
-		t.Errorf("%+v, %v, the root bears %s", r, err, labelOf(t, root))
+		t.Errorf("%+v, %v, the root has %s", r, err, labelOf(t, root))
 	}
 	if r, err = Restore(t.Context(), "", f.head, f.all, nil); err != nil || !r.Complete || r.Right == 0 || len(bearing(t, root, oldLabel)) != 46 {
 		t.Errorf("the next: %+v, %v", r, err)
@@ -188,7 +188,7 @@ func TestRestoreRootFails(t *testing.T) {
 	r, err := Restore(t.Context(), "", f.head, f.all, nil)
 	adds(t, r)
 	if err == nil || r.Complete || r.Failed != 1 || r.Written != 45 || r.Seen != 46 || !secctx.IsSeal(labelOf(t, root), newLabel) {
-		t.Errorf("%+v, %v, the root bears %s", r, err, labelOf(t, root))
+		t.Errorf("%+v, %v, the root has %s", r, err, labelOf(t, root))
 	}
 }
 

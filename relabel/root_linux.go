@@ -69,7 +69,7 @@ func (r *run) partial(root *mount) bool {
 func (r *run) refused(root *mount, e sys.Errno) error {
 	err := error(e)
 	io := xattrio.New("")
-	if has, _, unread := io.Read(xattrio.Target{FD: int(root.top.fd)}); unread == 0 && !has.None && !has.Long && r.proc.SELinux { // it may bear the seal
+	if has, _, unread := io.Read(xattrio.Target{FD: int(root.top.fd)}); unread == 0 && !has.None && !has.Long && r.proc.SELinux { // it may have the seal
 		err = r.policy.Denial(has.String(), r.want, sys.KindDir, e)
 	}
 	if st, unread := sys.Fstatx(int(root.top.fd)); unread == 0 {

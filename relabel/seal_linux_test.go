@@ -19,7 +19,7 @@ import (
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-// plain is a small tree that bears the old label: 46 entries.
+// plain is a small tree that has the old label: 46 entries.
 const plain = "default label=" + oldLabel + `
 dir .
 file f%02d x20
@@ -39,7 +39,7 @@ func adds(t *testing.T, r Report) {
 	}
 }
 
-// bearing gives the entries beneath root that bear label.
+// bearing gives the entries beneath root that have label.
 func bearing(t *testing.T, root, label string) (paths []string) {
 	t.Helper()
 	for p, l := range treetest.Read(t, root) {
@@ -131,7 +131,7 @@ func TestSealHolds(t *testing.T) {
 				r, err := Tree(t.Context(), root, newLabel, &Options{Advanced: Advanced{NoSeal: c.noSeal}, Trace: &Trace{Change: func(path, _ string) {
 					order = append(order, path)
 					if l := labelOf(t, root); path != root && !c.ok(l) {
-						t.Errorf("the root bears %s when %s is written", l, path)
+						t.Errorf("the root has %s when %s is written", l, path)
 					}
 				}}})
 				adds(t, r)
@@ -167,7 +167,7 @@ func TestFailureSeals(t *testing.T) {
 						t.Errorf("%+v", r)
 					}
 					if l := labelOf(t, root); !secctx.IsSeal(l, newLabel) || l == oldLabel || l == newLabel {
-						t.Errorf("the root bears %s", l)
+						t.Errorf("the root has %s", l)
 					}
 					if n := len(bearing(t, root, newLabel)); n != 44 {
 						t.Errorf("%d others are labelled", n)
@@ -217,7 +217,7 @@ func TestBackToTheOldLabel(t *testing.T) {
 		}
 		half := len(bearing(t, root, newLabel))
 		if int64(half) != r.Written {
-			t.Errorf("%d entries bear the new label, of %d written", half, r.Written)
+			t.Errorf("%d entries have the new label, of %d written", half, r.Written)
 		}
 		again, err := Tree(t.Context(), root, oldLabel, &Options{Trust: TrustRoot, Advanced: Advanced{Exact: true}})
 		adds(t, again)
@@ -231,7 +231,7 @@ func TestBackToTheOldLabel(t *testing.T) {
 			t.Errorf("%+v, %v", again, err)
 		}
 		if n := len(bearing(t, root, oldLabel)); n != 46 {
-			t.Errorf("%d of 46 bear the old label again", n)
+			t.Errorf("%d of 46 have the old label again", n)
 		}
 	}
 }

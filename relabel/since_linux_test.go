@@ -328,7 +328,7 @@ var histories = 400
 
 // TestSkipUnchangedHistories plays random histories: rounds of changes, half of them
 // while a run is under way, and runs that look only at what has changed. Whatever
-// was created or moved in must bear the label after a run that nothing
+// was created or moved in must have the label after a run that nothing
 // interfered with.
 func TestSkipUnchangedHistories(t *testing.T) {
 	treetest.Need(t, "root")

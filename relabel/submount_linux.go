@@ -85,7 +85,7 @@ func (r *run) cross(ctx context.Context, t *task, m *mount) error {
 	m.activity.At("getxattr", m.Path)
 	if _, _, e := w.io.Read(top); e == syscall.ENOTSUP {
 		r.count(skipped)
-		r.skip(m.Path, "the filesystem does not bear labels")
+		r.skip(m.Path, "the filesystem does not support labels")
 		return nil
 	}
 	if m.Stat.Kind != sys.KindDir {

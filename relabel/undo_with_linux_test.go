@@ -20,7 +20,7 @@ import (
 func TestUndoWith(t *testing.T) {
 	treetest.Need(t, "root")
 	for name, c := range map[string]struct {
-		trees func(t *testing.T, n int) []string // n trees whose roots bear newLabel, where some do not
+		trees func(t *testing.T, n int) []string // n trees whose roots have newLabel, where some do not
 		o     Options
 	}{
 		"--skip unchanged": {func(t *testing.T, n int) (roots []string) {
@@ -82,12 +82,12 @@ func TestUndoWith(t *testing.T) {
 				now := treetest.Read(t, root)
 				for p, label := range before {
 					if was, is := recorded[p]; is && was != label || is && label == newLabel {
-						t.Errorf("%s bore %s, and %s is on record", p, label, was)
+						t.Errorf("%s had %s, and %s is on record", p, label, was)
 					}
 					if now[p] == label {
 						delete(before, p) // by another name, or left alone
 					} else if _, is := recorded[p]; !is && names(t, filepath.Join(root, p)) < 2 {
-						t.Errorf("%s bore %s, which is not on record", p, label)
+						t.Errorf("%s had %s, which is not on record", p, label)
 					}
 				}
 				if int64(len(recorded)) != r.Written {
@@ -95,14 +95,14 @@ func TestUndoWith(t *testing.T) {
 				}
 				back, err := Restore(t.Context(), "", f.head, f.all, nil)
 				adds(t, back)
-				// The root bore the new label all the time: it is left sealed.
+				// The root had the new label all the time: it is left sealed.
 				if err != nil || back.Complete || back.Skipped != 1 || back.Written+back.Right != r.Written {
 					t.Errorf("%+v, %v", back, err)
 				}
 				now = treetest.Read(t, root)
 				for p, label := range before {
 					if p != "." && now[p] != label {
-						t.Errorf("%s bore %s, and bears %s", p, label, now[p])
+						t.Errorf("%s had %s, and has %s", p, label, now[p])
 					}
 				}
 			})

@@ -36,7 +36,7 @@ const (
 	labelRecords             // records of dir, which somebody has read
 	gatherRange
 	labelSlice
-	writePage // what it bore is on disk
+	writePage // what it had is on disk
 	keepPages // those that wait in the ledger
 )
 

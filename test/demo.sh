@@ -51,7 +51,7 @@ says() { [[ $out == *": $1, "* ]] || die "the summary does not say \"$1\""; }
 # thousands N: N as the summary writes it.
 thousands() { LC_ALL=C sed -E ':a; s/^([0-9]+)([0-9]{3})/\1,\2/; ta' <<<"$1"; }
 
-# bearing LABEL: how many entries bear it, says getfattr.
+# bearing LABEL: how many entries have it, says getfattr.
 bearing() {
     getfattr -R -P -h --absolute-names -d -m '^security\.selinux$' "$vol" |
         grep -cxF "security.selinux=\"$1\"" || true
@@ -83,10 +83,10 @@ says "$all entries, $all written, 0 failed"
 
 say "read it back"
 got=$(bearing "$label")
-echo "$(thousands "$got") of $all entries bear $label, says getfattr"
+echo "$(thousands "$got") of $all entries have $label, says getfattr"
 [ "$got" = "$n" ] || die "not all are labelled"
 got=$(getfattr --absolute-names --only-values -n security.selinux outside | tr -d '\0')
-echo "what the link points to still bears $got"
+echo "what the link points to still has $got"
 [ "$got" = "$other" ] || die "a link was followed"
 expect 0 "$fastlabel" probe "$vol"
 

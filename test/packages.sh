@@ -147,8 +147,8 @@ booted() {
     [ -s "$work/boot/$name/result" ] || { tail -n 20 "$work/log"; die "systemd does not come up"; }
 }
 
-# bears FILE LEVEL
-bears() { [ "$(getfattr --absolute-names -h --only-values -n security.selinux "$1" | tr -d '\0')" = "system_u:object_r:container_file_t:$2" ]; }
+# has FILE LEVEL
+has() { [ "$(getfattr --absolute-names -h --only-values -n security.selinux "$1" | tr -d '\0')" = "system_u:object_r:container_file_t:$2" ]; }
 
 mkdir -p "$work/volume/a/b" && touch "$work"/volume/a/b/{1..100}
 # The way outside of the unit: its filters must leave it.
@@ -156,15 +156,15 @@ way() { grep -o '"way":"[^"]*"' "$1"; }
 "$root/usr/bin/fastlabel" --json -l s0:c1,c2 "$work/volume" >"$work/outside"
 booted first '--json -l s0:c35,c75'
 [ "$(cat "$work/boot/first/result")" = $'success\n0' ] || { cat "$work/boot/first/"{result,journal}; die "the unit fails"; }
-{ bears "$work/volume" s0:c35,c75 && bears "$work/volume/a/b/100" s0:c35,c75; } || die "the unit labels nothing"
+{ has "$work/volume" s0:c35,c75 && has "$work/volume/a/b/100" s0:c35,c75; } || die "the unit labels nothing"
 [ "$(way "$work/outside")" = "$(way "$work/boot/first/journal")" ] || { cat "$work/outside" "$work/boot/first/journal"; die "the unit goes another way"; }
-# A volume that bears the label costs one read, by the unit's own flags.
+# A volume that has the label costs one read, by the unit's own flags.
 booted again '--skip root -l s0:c35,c75'
 grep -q 'already labelled' "$work/boot/again/journal" || { cat "$work/boot/again/journal"; die "the unit walks what is labelled"; }
 # What fails does not keep the machine from booting, and is seen.
 booted wrong '--label nonsense'
 [ "$(cat "$work/boot/wrong/result")" = $'exit-code\n2' ] || { cat "$work/boot/wrong/"{result,journal}; die "the unit hides that it failed"; }
-bears "$work/volume" s0:c35,c75 || die "a label that is none was given"
+has "$work/volume" s0:c35,c75 || die "a label that is none was given"
 say "systemd labels a volume by the unit, under its filters, the same way"
 
 hook=$root/usr/share/containers/oci/hooks.d/fastlabel.json

@@ -37,7 +37,7 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# dump DIR: a sorted line for each entry that bears a label: its name, escaped,
+# dump DIR: a sorted line for each entry that has a label: its name, escaped,
 # and the label.
 dump() {
     (cd "$1" && getfattr -R -P -h -d -m '^security\.selinux$' .) |

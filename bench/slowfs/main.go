@@ -10,7 +10,7 @@
 // prints "ready" once mounted; SIGTERM unmounts it. Two controls on its root
 // take no time:
 //
-//	setxattr user.slowfs.fill LABEL   every entry bears LABEL
+//	setxattr user.slowfs.fill LABEL   every entry has LABEL
 //	getxattr user.slowfs.wrong.LABEL  how many do not, in decimal
 package main
 

@@ -39,7 +39,7 @@ var elsewhere = map[string]string{
 	"podman":     "needs containers: test/runtimes and test/selinuxvm have them",
 }
 
-// node is what the pages take for granted, in mounts of its own: volumes that bear
+// node is what the pages take for granted, in mounts of its own: volumes that have
 // another label, a pod, a record, a process of CRI-O. $1 is the page, $2 a directory
 // with fastlabel in it.
 const node = `

@@ -29,7 +29,7 @@ func setLabel(t *testing.T, path, label string) {
 	t.Helper()
 	err := syscall.Setxattr(path, "security.selinux", []byte(label), 0)
 	if (errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOTSUP)) && !strings.Contains(os.Getenv("FASTLABEL_PROMISE"), "root") {
-		t.Skip("needs root and a filesystem that bears labels")
+		t.Skip("needs root and a filesystem that has labels")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -266,9 +266,9 @@ func TestHookInterrupted(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := labels(t, v)
-		t.Logf("%v: %v, the root bears %s: %s", sig, cmd.ProcessState, root, stderr.String())
+		t.Logf("%v: %v, the root has %s: %s", sig, cmd.ProcessState, root, stderr.String())
 		if root == mountLabel && len(got) > 1 {
-			t.Errorf("%v: the root bears %s over %v", sig, root, got)
+			t.Errorf("%v: the root has %s over %v", sig, root, got)
 		}
 		if sig == syscall.SIGTERM && root != mountLabel {
 			expectHook(t, "SIGTERM", cmd.ProcessState.ExitCode(), exit.Failed, stderr.String(), "(interrupted by SIGTERM)", "the next try resumes\n")

@@ -27,7 +27,7 @@ func probeCommand() *cobra.Command {
 	}
 }
 
-// probeAll asks each path whether it bears the label.
+// probeAll asks each path whether it has the label.
 func (j *job) probeAll(ctx context.Context, paths []string) int {
 	codes := make([]int, len(paths))
 	wait.InTurn(len(paths), func(i int, stalls func()) {

@@ -58,7 +58,7 @@ func TestReal(t *testing.T) {
 	}
 	golden(t, "real", alike(got.String()))
 
-	// Where SELinux is on, the kernel says of each mount whether it bears labels.
+	// Where SELinux is on, the kernel says of each mount whether it has labels.
 	name := "real-proc"
 	if treetest.Policed() {
 		name += "-policed"

@@ -19,7 +19,7 @@ import (
 )
 
 // Where systemd runs the command, its manager is told how far it is, and has its
-// patience stretched while the work goes on; and lines on standard error bear a
+// patience stretched while the work goes on; and lines on standard error have a
 // priority if that is the journal (sd_notify(3), sd-daemon(3), systemd.exec(5)).
 
 // stretch is how long after its last sign of life a run is still given, which is

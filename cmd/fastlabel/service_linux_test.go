@@ -112,7 +112,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// In the journal each line bears its priority, and the last says how it ended;
+// In the journal each line has its priority, and the last says how it ended;
 // elsewhere none does, whatever a parent's environment says.
 func TestJournalStream(t *testing.T) {
 	run := func(mode string, ours bool, args ...string) string {

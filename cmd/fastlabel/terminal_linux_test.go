@@ -117,7 +117,7 @@ func hostileTree(t *testing.T, n int) string {
 	return root
 }
 
-// begun waits until something in root bears the level.
+// begun waits until something in root has the level.
 func begun(t *testing.T, root, level string) {
 	t.Helper()
 	dirs, err := os.ReadDir(root)

@@ -125,7 +125,7 @@ func (j *job) one(ctx context.Context, path string, stalls func()) (code int, wa
 	t.End(ctx, err)
 	code, reason := exit.Outcome(ctx, rep, err, dry)
 	if j.command == "restore" && reason == "no commit" {
-		code, reason = exit.Differs, "changed meanwhile"
+		code, reason = exit.Differs, "changed during the run"
 	}
 	r := report.Result{
 		Report: rep, Command: j.command, Skip: j.trust, DryRun: dry,

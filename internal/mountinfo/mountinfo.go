@@ -85,7 +85,7 @@ func hasOption(options []string, name string) bool {
 	return false
 }
 
-// Unlabelable says why nothing on this mount can bear a label of its own, or
+// Unlabelable says why nothing on this mount can have a label of its own, or
 // "". The kernel shows seclabel where SELinux is on and the filesystem keeps
 // labels; where SELinux is off it shows neither option anywhere.
 func (m *Mount) Unlabelable(selinux bool) string {
@@ -93,7 +93,7 @@ func (m *Mount) Unlabelable(selinux bool) string {
 	case hasOption(m.Super, "context"):
 		return "mounted with context=, which gives every file one label"
 	case selinux && !hasOption(m.Super, "seclabel"):
-		return "the filesystem (" + m.FSType + ") does not bear labels"
+		return "the filesystem (" + m.FSType + ") does not support labels"
 	}
 	return ""
 }

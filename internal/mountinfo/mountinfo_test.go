@@ -15,7 +15,7 @@ func TestParseMountinfo(t *testing.T) {
 		name, line string
 		want       Mount // without its source and options
 		super      string
-		off, on    string // why it bears no labels where SELinux is off, and on
+		off, on    string // why it has no labels where SELinux is off, and on
 	}{
 		{
 			name:  "plain",
@@ -83,7 +83,7 @@ func TestParseMountinfo(t *testing.T) {
 			line:  "36 35 0:9 / /fat rw - vfat /dev/x rw",
 			want:  Mount{ID: 36, Parent: 35, Device: "0:9", Root: "/", Point: "/fat", FSType: "vfat"},
 			super: "rw",
-			on:    "(vfat) does not bear labels",
+			on:    "(vfat) does not support labels",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// sealUsers are the SELinux users a seal may bear, in the order they are
+// sealUsers are the SELinux users a seal may have, in the order they are
 // tried. refpolicy's policy/users declares all three. Three, because the
 // wanted label and the old one can rule out one each, and a shared label has
 // no other seal to fall back on.
@@ -18,7 +18,7 @@ import (
 // leave a root that reads as done for the common system_u label.
 var sealUsers = [...]string{"unconfined_u", "root", "staff_u"}
 
-// Seals returns the labels that the root may bear while a relabel from old to
+// Seals returns the labels that the root may have while a relabel from old to
 // want is under way, the best first. Each is canonical and differs from old
 // and from want, so it vouches for neither; and from the former labels, which
 // the root had before runs that were interrupted. old is as it was read, "" if there

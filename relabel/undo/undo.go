@@ -42,7 +42,7 @@ type Header struct {
 	Partial bool
 }
 
-// Former is what an entry bore.
+// Former is what an entry had.
 type Former struct {
 	Name string
 	// Ino is the entry's inode number, 0 where directory records do not tell.

@@ -92,7 +92,7 @@ func TestUnitRuns(t *testing.T) {
 	}
 }
 
-// confined labels a volume and exits with 0 if all of it bears the label then.
+// confined labels a volume and exits with 0 if all of it has the label then.
 func confined(t *testing.T, program string, capabilities []string) (string, error) {
 	t.Helper()
 	const script = `

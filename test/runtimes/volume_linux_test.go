@@ -85,7 +85,7 @@ func (v volume) sealed(t testing.TB) {
 		t.Fatal(err)
 	}
 	if root := strings.TrimSuffix(string(buf[:n]), "\x00"); root == oldLabel || root == newLabel {
-		t.Errorf("the root bears %s, of %v", root, v.labels(t))
+		t.Errorf("the root has %s, of %v", root, v.labels(t))
 	}
 }
 

@@ -38,7 +38,7 @@ var exceptions = []exception{
 	{
 		tests: []string{"cmd/fastlabel TestReferenceBroken"},
 		says:  `needs plain`,
-		why:   "files that bear no label, or what is no context, which the kernel does not let them",
+		why:   "files that have no label, or what is no context, which the kernel does not let them",
 	},
 	{
 		tests: []string{
@@ -70,7 +70,7 @@ var exceptions = []exception{
 		suite: backports,
 		tests: []string{"relabel/internal/sys TestVisit/d_xxxxxxxxx_false_0"},
 		says:  `needs plain`,
-		why:   "a directory that bears 300 bytes which are no context",
+		why:   "a directory that has 300 bytes which are no context",
 	},
 	{
 		suite: backports,

@@ -85,7 +85,7 @@ func (f fault) decide(n treetest.Notice) treetest.Answer {
 }
 
 // TestErrnos has each call fail at its Nth time with each errno (R3). Whatever
-// fails: exit 0 means that every entry bears the label, the counts add up,
+// fails: exit 0 means that every entry has the label, the counts add up,
 // each failure is named, the root does not lie, and the next run completes.
 func TestErrnos(t *testing.T) {
 	for _, w := range ways {

@@ -12,7 +12,7 @@ import (
 )
 
 // inheriting is a filesystem in memory in which a new entry gets the label that
-// its directory bears at that moment, as SELinux has it. The kernel holds the
+// its directory has at that moment, as SELinux has it. The kernel holds the
 // directory's lock over a creation and over a change of its label, here as on
 // any filesystem, so that the one comes wholly before the other.
 //

@@ -94,7 +94,7 @@ func read(t testing.TB, path string) string {
 	return strings.TrimSuffix(string(buf[:n]), "\x00")
 }
 
-// lies says whether the root vouches for a label that not every entry bears.
+// lies says whether the root vouches for a label that not every entry has.
 func (s subject) lies(t testing.TB) bool {
 	t.Helper()
 	root := read(t, s.root)
@@ -103,7 +103,7 @@ func (s subject) lies(t testing.TB) bool {
 
 // TestKill kills the command before each call N that reads or writes a label
 // or waits for the disk (R1). Whatever N: the root vouches neither for the new
-// nor for the old label unless every entry bears it, the command's own probe
+// nor for the old label unless every entry has it, the command's own probe
 // says the same, and the next run completes, be it to the new label or back to
 // the old one.
 func TestKill(t *testing.T) {

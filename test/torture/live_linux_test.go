@@ -37,7 +37,7 @@ const (
 type liveRun struct {
 	code    int
 	entries int // at the end
-	missed  int // that do not bear the label
+	missed  int // that do not have the label
 	renamed int // such ones that were renamed meanwhile, or lie beneath what was
 	inRoot  int // those among them that are the root's own entries
 	during  int // created between the first and the last label on the root

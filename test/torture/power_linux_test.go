@@ -52,7 +52,7 @@ var (
 	// rivals are attacked the same way. The first two break the order that the
 	// engine keeps, the next two are told to give it up, and the last one is a
 	// peer. The last two seal nothing: the root vouches for the old label until
-	// it bears the new.
+	// it has the new.
 	rivals = []relabeller{
 		{"commit-before-sync", func(t *testing.T, root string) *exec.Cmd {
 			return exec.Command(broken(t, "commit-before-sync"), "-q", "--label", newLabel, root)

@@ -21,8 +21,8 @@ import (
 type verdict int
 
 const (
-	vouchesNew  verdict = iota // and all beneath it bears the new label
-	vouchesOld                 // and all beneath it bears the old label
+	vouchesNew  verdict = iota // and all beneath it has the new label
+	vouchesOld                 // and all beneath it has the old label
 	sealed                     // it vouches for nothing
 	falseNew                   // it says new, and something beneath does not
 	falseOld                   // it says old, and something beneath does not
@@ -124,7 +124,7 @@ func (g *ground) ask(t *testing.T, root, label string) {
 		want = 4
 	}
 	if code := exitCode(t, exec.Command(fastlabel(t), "probe", "-q", "--label", newLabel, root)); code != want {
-		t.Errorf("the root bears %q, and probe exits %d", label, code)
+		t.Errorf("the root has %q, and probe exits %d", label, code)
 	}
 }
 
@@ -163,7 +163,7 @@ func (g *ground) judge(labels map[string]string) point {
 			example = p + " " + label
 		}
 	}
-	found := fmt.Sprintf("root %s; %d of %d entries bear others, such as %s", root, wrong, len(labels), example)
+	found := fmt.Sprintf("root %s; %d of %d entries have others, such as %s", root, wrong, len(labels), example)
 	switch {
 	case len(labels) != g.entries:
 		return point{damaged, fmt.Sprintf("%d entries of %d; %s", len(labels), g.entries, found)}

@@ -27,7 +27,7 @@ func recorder(name string, binary func(t *testing.T) string) relabeller {
 // TestUndoPowerLoss cuts the power at points between the command's start and a
 // little after its end, loses at random what was not flushed by then, and has
 // fastlabel restore put back what is on record, the last run's first: whatever of
-// the labels had reached the disk, the tree then bears what it bore.
+// the labels had reached the disk, the tree then has what it had.
 func TestUndoPowerLoss(t *testing.T) {
 	treetest.Need(t, "root", "ext4", "xfs", "btrfs", "tmpfs", "fuse")
 	for _, v := range volumes {
@@ -75,7 +75,7 @@ func (g *ground) undone(t *testing.T, who relabeller, most int, first bool) (bad
 	return bad, points
 }
 
-// restored puts back what the records say, and judges what the tree bears then.
+// restored puts back what the records say, and judges what the tree has then.
 func (g *ground) restored(t *testing.T) point {
 	t.Helper()
 	volume, where := g.mounts()

@@ -241,7 +241,7 @@ func (g *growing) bytes(n int) string {
 	return string(b)
 }
 
-// label is what an entry bears at first.
+// label is what an entry has at first.
 func (g *growing) label() treetest.Context {
 	given := func(s string) treetest.Context { return treetest.Context{Says: treetest.Given, Raw: s} }
 	switch g.rng.IntN(12) {

@@ -60,7 +60,7 @@ func (s subject) paintFormer(t testing.TB) {
 	}
 }
 
-// astray counts the entries that do not bear what they bore.
+// astray counts the entries that do not have what they had.
 func (s subject) astray(t testing.TB) (n int) {
 	t.Helper()
 	for _, p := range s.paths {
@@ -91,7 +91,7 @@ func (s subject) undo(t *testing.T, threads int, r row) {
 		out, err := restore().CombinedOutput()
 		if lost := s.astray(t); lost > 0 {
 			r.bad++
-			t.Errorf("%s killed before call %d: %d entries do not bear what they bore: %v\n%s", what, n, lost, err, out)
+			t.Errorf("%s killed before call %d: %d entries do not have what they had: %v\n%s", what, n, lost, err, out)
 		}
 	}
 	s.paintFormer(t)
@@ -131,7 +131,7 @@ func (s subject) undo(t *testing.T, threads int, r row) {
 		r.controlBad = 1
 	}
 	if read(t, s.root) == s.former(t, s.root) {
-		t.Errorf("with half of a record the root bears what it bore, and %d entries do not", s.astray(t))
+		t.Errorf("with half of a record the root has what it had, and %d entries do not", s.astray(t))
 	}
 	r.note = fmt.Sprintf("%d calls a run, %d a restore", all, back)
 	r.add(t)

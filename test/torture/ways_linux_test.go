@@ -13,7 +13,7 @@ import (
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-// The labels that trees bear before, get, and are relabelled to next.
+// The labels that trees have before, get, and are relabelled to next.
 const (
 	oldLabel  = "system_u:object_r:container_file_t:s0:c1,c2"
 	newLabel  = "system_u:object_r:container_file_t:s0:c3,c4"
@@ -64,7 +64,7 @@ func exitCode(t testing.TB, cmd *exec.Cmd) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// differing counts the entries of root, itself included, that do not bear
+// differing counts the entries of root, itself included, that do not have
 // label.
 func differing(t testing.TB, root, label string) int {
 	t.Helper()

@@ -156,7 +156,7 @@ func (c *cursor) make(e Entry) error {
 	return nil
 }
 
-// Bare are the options with which a filesystem that bears no labels is mounted.
+// Bare are the options with which a filesystem that has no labels is mounted.
 // ramfs is one, but where SELinux is on only if one label is given to the whole.
 func Bare(filesystem string) string {
 	if filesystem == "ramfs" && Policed() {

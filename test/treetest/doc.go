@@ -42,6 +42,6 @@
 //
 // Options: label=CONTEXT (label=- for none; without one, what default said),
 // mode=OCTAL, and xN on a dir, file or fifo, whose path then holds one %d or
-// %0Nd for the numbers from 0 on. A hard link and a bind mount bear the label
-// of what they show, and ramfs bears none; default leaves them alone.
+// %0Nd for the numbers from 0 on. A hard link and a bind mount have the label
+// of what they show, and ramfs has none; default leaves them alone.
 package treetest

@@ -97,7 +97,7 @@ func (g *growth) add(e Entry) error {
 	shown := e.Kind == Hardlink || e.Kind == Mount && e.FS == "bind"
 	switch {
 	case e.Label.Says == Given && bare:
-		return fmt.Errorf("%q is on ramfs, which bears no labels", e.Path)
+		return fmt.Errorf("%q is on ramfs, which has no labels", e.Path)
 	case e.Label.Says == Nothing && !bare && !shown:
 		e.Label = g.def
 	}

@@ -19,7 +19,7 @@ type Tally struct {
 	Seen    int64 // entries met, the root included
 	Written int64
 	Right   int64 // bore the label already, a trailing NUL or not
-	Skipped int64 // on a filesystem that is read-only or bears no labels
+	Skipped int64 // on a filesystem that is read-only or has no labels
 }
 
 // segment is a directory to walk from, reached by the descriptor of its

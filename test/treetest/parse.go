@@ -214,7 +214,7 @@ func checkEntry(e Entry) error {
 	case e.Label.Says != Nothing && (e.Kind == Hardlink || bind):
 		return errors.New("its label is that of what it shows")
 	case e.Label.Says == Given && e.Kind == Mount && e.FS == "ramfs":
-		return errors.New("ramfs bears no labels")
+		return errors.New("ramfs has no labels")
 	case e.HasMode && (e.Kind == Link || e.Kind == Hardlink || bind):
 		return fmt.Errorf("%s takes no mode", e.Kind)
 	case e.Repeat > 0 && e.Kind != Dir && e.Kind != File && e.Kind != Fifo && e.Kind != Deep:

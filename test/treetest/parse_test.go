@@ -89,7 +89,7 @@ func TestParseErrors(t *testing.T) {
 		{"mount a ext4", `1: cannot mount "ext4"`},
 		{"mount a bind", "1: mount needs a path to show"},
 		{"mount a bind b label=x", "1: its label is that of what it shows"},
-		{"mount a ramfs label=x", "1: ramfs bears no labels"},
+		{"mount a ramfs label=x", "1: ramfs has no labels"},
 		{"mount a ramfs\nfile a/b label=x", `2: "a/b" is on ramfs`},
 		{"file a ro", `1: unknown option "ro"`},
 		{"file a mode=9", `1: mode "9" is not octal`},

@@ -33,9 +33,9 @@ type Says int
 const (
 	// Nothing: the default in force at the line holds.
 	Nothing Says = iota
-	// Absent: the entry bears no label.
+	// Absent: the entry has no label.
 	Absent
-	// Given: the entry bears Context.
+	// Given: the entry has Context.
 	Given
 )
 

@@ -68,7 +68,7 @@ func TestTrees(t *testing.T) {
 					if want[p] = right; bare(p) {
 						want[p] = l
 						if l == right {
-							t.Errorf("%q cannot bear a label, but does", p)
+							t.Errorf("%q cannot have a label, but does", p)
 						}
 					}
 				}
@@ -89,7 +89,7 @@ func TestTrees(t *testing.T) {
 	})
 }
 
-// longest picks the longest path that can bear a label.
+// longest picks the longest path that can have a label.
 func longest(labels map[string]string, bare func(string) bool) string {
 	best := "."
 	for p := range labels {

@@ -149,7 +149,7 @@ func (c *Root) write(label string) sys.Errno {
 	return e
 }
 
-// Seal takes from a root that bears another label its power to vouch for it.
+// Seal takes from a root that has another label its power to vouch for it.
 func (c *Root) Seal() error {
 	if !c.Right() && !c.DryRun {
 		c.unmark()
@@ -311,7 +311,7 @@ func (c *Root) commit(ctx context.Context) error {
 	return c.reread(ctx)
 }
 
-// Revoke seals a root that bears the label although something failed.
+// Revoke seals a root that has the label although something failed.
 func (c *Root) Revoke() {
 	c.revoking.Lock()
 	defer c.revoking.Unlock()
@@ -328,7 +328,7 @@ func (c *Root) Revoke() {
 // reseal seals a root whose label vouches for too much.
 func (c *Root) reseal() bool {
 	if err := c.writeSeal(); err != nil {
-		c.Note("the root still bears the label, and could not be sealed: %v", err)
+		c.Note("the root still has the label, and could not be sealed: %v", err)
 		return false
 	}
 	if c.sealed {
@@ -338,7 +338,7 @@ func (c *Root) reseal() bool {
 }
 
 // reread finds what was created in the root after its entries were read and
-// before it bore the label, for that inherited the wrong one. It reads the
+// before it had the label, for that inherited the wrong one. It reads the
 // entries until a pass finds nothing to write, unless the root's modification
 // time tells that nothing was created, renamed or removed in it since.
 func (c *Root) reread(ctx context.Context) error {

@@ -29,7 +29,7 @@ func (c *Root) Withhold(was string) bool {
 	found, _ := c.claimed()
 	for _, label := range secctx.Seals(c.Want, was, found.former...) {
 		if c.write(label) == 0 {
-			c.Note("the root got %s: with %s it would vouch for what need not bear that", label, was)
+			c.Note("the root got %s: with %s it would vouch for entries that may not have it", label, was)
 			return true
 		}
 	}

@@ -149,7 +149,7 @@ func (t *tree) restore(at xattrio.Target, f undo.Former) (r Result) {
 		return Result{Outcome: Failed, Op: "statx", Err: e}
 	}
 	if f.Ino != 0 && f.Ino != r.Stat.Ino {
-		return Result{Outcome: Left, Why: "another file has that name meanwhile"}
+		return Result{Outcome: Left, Why: "another file has that name now"}
 	}
 	left := func(why string) Result {
 		r.Outcome, r.Why = Left, why
@@ -159,14 +159,14 @@ func (t *tree) restore(at xattrio.Target, f undo.Former) (r Result) {
 	switch {
 	case e != 0:
 	case has.Long:
-		return left("it bears a long label meanwhile")
+		return left("it has a long label now")
 	case has.None == f.None && has.Is(secctx.Trim(f.Label)):
 		r.Outcome = Right
 		return r
 	case has.None:
-		return left("it bears no label meanwhile")
+		return left("it has no label now")
 	case !has.Is(t.label):
-		return left(fmt.Sprintf("it bears %q meanwhile", has))
+		return left(fmt.Sprintf("it has %q now", has))
 	case !t.dryRun && f.None:
 		if op, e = t.io.Remove(at); e == syscall.ENODATA {
 			e = 0
@@ -177,7 +177,7 @@ func (t *tree) restore(at xattrio.Target, f undo.Former) (r Result) {
 	}
 	switch {
 	case e == syscall.EACCES && op == "removexattr":
-		r.Outcome, r.Op, r.Err = Failed, op, fmt.Errorf("%w: it bore no label, and SELinux lets nobody remove one", e)
+		r.Outcome, r.Op, r.Err = Failed, op, fmt.Errorf("%w: it had no label, and SELinux lets nobody remove one", e)
 	case e != 0:
 		r.Outcome, r.Op, r.Err = Failed, op, e
 	}

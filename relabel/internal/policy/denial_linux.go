@@ -16,7 +16,7 @@ import (
 )
 
 // Whether a process may give an entry a label the kernel asks its policy three
-// times (selinux_inode_setxattr): relabelfrom on the label that the entry bears,
+// times (selinux_inode_setxattr): relabelfrom on the label that the entry has,
 // relabelto on the new one, and whether an entry may go from the one to the other
 // at all (validatetrans); and then whether the new label may lie on this
 // filesystem (associate). The answer is EACCES to all but the third, and EPERM

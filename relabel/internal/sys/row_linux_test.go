@@ -23,7 +23,7 @@ import (
 
 const rowLabel = "u:r:t:s0:c1,c2"
 
-// bears is what an entry of a row may bear at the start.
+// bears is what an entry of a row may have at the start.
 var bears = map[byte]string{
 	'r': rowLabel,
 	'z': rowLabel + "\x00", // right: one NUL is the end of a string
@@ -113,7 +113,7 @@ func TestMend(t *testing.T) {
 					value := make([]byte, 512)
 					n, err := unix.Lgetxattr(fmt.Sprint("f", i), treetest.Attr, value)
 					if c != '-' && (err != nil || treetest.Shown(value[:n]) != treetest.Shown([]byte(bears[c]))) {
-						t.Errorf("%d bears %q, not %q: %v", i, value[:max(n, 0)], bears[c], err)
+						t.Errorf("%d has %q, not %q: %v", i, value[:max(n, 0)], bears[c], err)
 					}
 				}
 			})
@@ -247,7 +247,7 @@ func TestVisit(t *testing.T) {
 				t.Errorf("%s: read %q", test.name, names)
 			}
 			if n, e := a.Fgetxattr(opened); e != 0 || treetest.Shown(a.Value(n)) != rowLabel {
-				t.Errorf("%s bears %q: %v", test.name, a.Value(max(n, 0)), e)
+				t.Errorf("%s has %q: %v", test.name, a.Value(max(n, 0)), e)
 			}
 			Close(opened)
 		})

@@ -83,20 +83,20 @@ func TestXattr(t *testing.T) {
 				a := NewAttr(treetest.Attr, []byte(label))
 				n, e := by.get(a, fd, pinned, Cname(name))
 				if before == treetest.None && e != unix.ENODATA || before != treetest.None && (e != 0 || treetest.Shown(a.Value(n)) != treetest.Shown([]byte(before))) {
-					t.Errorf("%s: %s bears %q, want %q: %v", by.name, name, a.Value(max(n, 0)), before, e)
+					t.Errorf("%s: %s has %q, want %q: %v", by.name, name, a.Value(max(n, 0)), before, e)
 				}
 				if e := by.set(a, fd, pinned, Cname(name)); e != 0 {
 					t.Errorf("%s: %s: %v", by.name, name, e)
 				}
 				n, e = by.get(a, fd, pinned, Cname(name))
 				if e != 0 || string(a.Value(n)) != label {
-					t.Errorf("%s: %s bears %q afterwards: %v", by.name, name, a.Value(max(n, 0)), e)
+					t.Errorf("%s: %s has %q afterwards: %v", by.name, name, a.Value(max(n, 0)), e)
 				}
 				Close(pinned)
 			}
 			for name, bears := range treetest.Read(t, ".") {
 				if name != "." && bears != strings.TrimSuffix(label, "\x00") {
-					t.Errorf("%s: %s bears %q by other means", by.name, name, bears)
+					t.Errorf("%s: %s has %q by other means", by.name, name, bears)
 				}
 			}
 			a := NewAttr(treetest.Attr, []byte(label))

@@ -45,7 +45,7 @@ var Verdicts = [...]struct {
 	{syscall.ENOSPC, Failed, "other entries may have room in their inodes"},
 	{syscall.EDQUOT, Failed, "other entries may belong to other users"},
 	{syscall.ENOKEY, Failed, "its directory is encrypted, and the name may be another by now"},
-	{syscall.ENOTSUP, Failed, "beneath a root that bears labels this entry does not"},
+	{syscall.ENOTSUP, Failed, "beneath a root with labels this entry has none"},
 }
 
 // Judge is the verdict on e.

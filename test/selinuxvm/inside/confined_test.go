@@ -38,7 +38,7 @@ type ended struct {
 func in(t *testing.T, domain string, args ...string) ended {
 	t.Helper()
 	cmd := exec.Command(installed, append([]string{"--json"}, args...)...)
-	// Not a pipe: it would bear this test's categories, which not all may write.
+	// Not a pipe: it would have this test's categories, which not all may write.
 	out, err := os.OpenFile("/volumes/tmpfs/out", os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func honest(t *testing.T, root string, e ended) {
 	case e.code == 0:
 		all(t, root, labelA)
 	case labelOf(t, root) == labelA:
-		t.Errorf("exit code %d, and the root bears the label", e.code)
+		t.Errorf("exit code %d, and the root has the label", e.code)
 	case strings.TrimSpace(e.said) == "":
 		t.Errorf("exit code %d without a word", e.code)
 	}
@@ -111,7 +111,7 @@ func TestConfined(t *testing.T) {
 		}
 		for path, got := range treetest.Read(t, root) {
 			if got != oldLabel {
-				t.Errorf("%s bears %s", path, got)
+				t.Errorf("%s has %s", path, got)
 			}
 		}
 		if e := in(t, "fastlabel_t", "--exact", "--label", labelA, root); e.code != 0 || e.said != "" || !strings.HasPrefix(e.way, "clone/") {
@@ -130,7 +130,7 @@ func TestConfined(t *testing.T) {
 	t.Run("service", func(t *testing.T) {
 		// What systemd does with it: a transition, and a lock for all.
 		if got := labelOf(t, installed); got != "system_u:object_r:fastlabel_exec_t:s0" {
-			t.Errorf("%s bears %s", installed, got)
+			t.Errorf("%s has %s", installed, got)
 		}
 		for _, c := range []struct{ from, class, to string }{
 			{"system_u:system_r:init_t:s0 system_u:object_r:fastlabel_exec_t:s0", "process", "system_u:system_r:fastlabel_t:s0"},
@@ -150,7 +150,7 @@ func TestConfined(t *testing.T) {
 		}
 		label(t, 0, "--label", labelA, others(t, t.TempDir())) // by an administrator
 		if got := labelOf(t, "/run/fastlabel"); !strings.Contains(got, ":fastlabel_run_t:") {
-			t.Errorf("the locks bear %s", got)
+			t.Errorf("the locks have %s", got)
 		}
 	})
 }
@@ -232,7 +232,7 @@ func TestDenied(t *testing.T) {
 	const usr = "system_u:object_r:usr_t:s0"
 	cases := []struct {
 		name, domain string
-		from, one    string // what all bear, and one file; "" for the same
+		from, one    string // what all have, and one file; "" for the same
 		to           string
 		code         int
 		says         string
@@ -261,7 +261,7 @@ func TestDenied(t *testing.T) {
 				t.Errorf("exit code %d, not %d, or no %q", e.code, c.code, c.says)
 			}
 			if got := labelOf(t, root); (got == c.to) != (c.code == 0) {
-				t.Errorf("the root bears %s", got)
+				t.Errorf("the root has %s", got)
 			}
 			if c.one != kept { // who may goes on from there
 				label(t, 0, "--label", labelA, root)

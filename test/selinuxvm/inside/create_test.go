@@ -14,7 +14,7 @@ import (
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-// TestCreated: what a container creates in its volume bears the volume's label.
+// TestCreated: what a container creates in its volume has the volume's label.
 // That is the kernel's rule for a new file: type of the directory, user and
 // level of the process. So what an administrator creates there has the type
 // alone right, and a container of another level cannot read it where the level
@@ -35,7 +35,7 @@ func TestCreated(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, want := labelOf(t, filepath.Join(root, "admins")), "unconfined_u:object_r:container_file_t:s0"; got != want {
-			t.Errorf("an administrator's file bears %s, not %s", got, want)
+			t.Errorf("an administrator's file has %s, not %s", got, want)
 		}
 		label(t, 4, "verify", "--label", labelA, root)
 		label(t, 0, "--label", labelA, root)

@@ -106,7 +106,7 @@ func fresh(t *testing.T, volume string) string {
 	return dir
 }
 
-// volume is what the tests label. Containers may not read what bears its label,
+// volume is what the tests label. Containers may not read what has its label,
 // and the policy says so of files and directories: of user_home_t it keeps
 // silent, and it lets them list var_lib_t.
 const volume = `
@@ -155,7 +155,7 @@ func label(t *testing.T, code int, args ...string) string {
 	return string(out)
 }
 
-// all fails the test unless everything below root bears label.
+// all fails the test unless everything below root has label.
 func all(t *testing.T, root, label string) {
 	t.Helper()
 	wrong := 0
@@ -164,7 +164,7 @@ func all(t *testing.T, root, label string) {
 			continue
 		}
 		if wrong++; wrong <= 5 {
-			t.Errorf("%s bears %s, not %s", path, got, label)
+			t.Errorf("%s has %s, not %s", path, got, label)
 		}
 	}
 	if wrong > 5 {
@@ -233,6 +233,6 @@ func may(t *testing.T, may bool, context, path string) {
 		want = syscall.EACCES
 	}
 	if got := as(t, context, "read", path); got != want {
-		t.Errorf("%s, which bears %s, read in %s: %v, not %v", path, labelOf(t, path), context, got, want)
+		t.Errorf("%s, which has %s, read in %s: %v, not %v", path, labelOf(t, path), context, got, want)
 	}
 }

@@ -128,10 +128,10 @@ func TestRootless(t *testing.T) {
 						refused = refused || path == d
 					}
 					if refused && (got != oldLabel || !strings.Contains(out, path)) {
-						t.Errorf("%s bears %s, or is not named", path, got)
+						t.Errorf("%s has %s, or is not named", path, got)
 					}
 					if !refused && path != "." && got != labelA {
-						t.Errorf("%s bears %s", path, got)
+						t.Errorf("%s has %s", path, got)
 					}
 				}
 				if labels["."] == labelA {

@@ -55,7 +55,7 @@ func mount(t *testing.T, source, target, kind string, flags uintptr, data string
 	})
 }
 
-// TestRefused: mounts to which the kernel gives labels itself bear no others,
+// TestRefused: mounts to which the kernel gives labels itself have no others,
 // and read-only ones none that they do not have.
 func TestRefused(t *testing.T) {
 	t.Run("context", func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestRefused(t *testing.T) {
 		}
 		told(t, label(t, 3, "--label", labelA, dir), "context=")
 		if got := labelOf(t, dir); got != shared {
-			t.Errorf("the root bears %s", got)
+			t.Errorf("the root has %s", got)
 		}
 	})
 	t.Run("nested context", func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestRefused(t *testing.T) {
 		mount(t, "tmpfs", mkdir(t, root, "nested"), "tmpfs", 0, `context="`+shared+`"`)
 		told(t, label(t, 0, "--label", labelA, root), "skipped: mounted with context=")
 		if got := labelOf(t, filepath.Join(root, "nested")); got != shared {
-			t.Errorf("the mount bears %s", got)
+			t.Errorf("the mount has %s", got)
 		}
 		may(t, true, domainA, filepath.Join(root, "a/b/c/deep"))
 	})
@@ -111,7 +111,7 @@ func TestRefused(t *testing.T) {
 			before := labelOf(t, dir)
 			told(t, label(t, 3, "--label", labelA, dir), "")
 			if got := labelOf(t, dir); got != before {
-				t.Errorf("it bears %s", got)
+				t.Errorf("it has %s", got)
 			}
 		})
 	}

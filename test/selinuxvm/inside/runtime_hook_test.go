@@ -19,7 +19,7 @@ const (
 
 // TestRuntimeHook: each engine starts a container in container_t with its level.
 // Without our hook the policy denies it the volume; with the hook it reads and
-// writes all of it, and what it makes bears the volume's label. A container of
+// writes all of it, and what it makes has the volume's label. A container of
 // another level is then denied it.
 //
 // Podman gives what is to be run at prestart to its runtime as createRuntime.
@@ -72,7 +72,7 @@ func (m met) confined(t *testing.T, c container) {
 		t.Errorf("%s: the process is in %s, not in %s", c.engine, m.Context, domain+c.level)
 	}
 	if m.Dev != fileType+c.level {
-		t.Errorf("%s: /dev bears %s, not %s", c.engine, m.Dev, fileType+c.level)
+		t.Errorf("%s: /dev has %s, not %s", c.engine, m.Dev, fileType+c.level)
 	}
 }
 
@@ -87,7 +87,7 @@ func denied(t *testing.T, c container) {
 }
 
 // refused is what the policy says when it denies the container the root of its
-// volume, for the label that this bears.
+// volume, for the label that this has.
 func refused(c container, label string) avc.Denial {
 	return avc.Denial{Permissions: []string{"read"}, Source: domain + c.level, Target: label, Class: "dir"}
 }

@@ -53,14 +53,14 @@ func TestRuntimeLife(t *testing.T) {
 			log := avc.Watch(t)
 			root, image := format(t, c.kind)
 			if got := labelOf(t, root); got != unlabeled {
-				t.Fatalf("the root of a new filesystem bears %s", got)
+				t.Fatalf("the root of a new filesystem has %s", got)
 			}
 			treetest.Build(t, root, treetest.Text(t, supplied))
 			c.change(t, image, root)
 			entries := treetest.Read(t, root)
 			for path, label := range entries {
 				if !strings.Contains(label, ":unlabeled_t:") {
-					t.Fatalf("%s bears %s", path, label)
+					t.Fatalf("%s has %s", path, label)
 				}
 			}
 			pod := container{engine: c.engine, level: levelA, volume: root}
@@ -141,7 +141,7 @@ func strip(t *testing.T, image, dir string) {
 	does(t, "", "mount", "-o", "loop", image, dir)
 	for path, label := range treetest.Read(t, dir) {
 		if label != unlabeled {
-			t.Fatalf("%s bears %s", path, label)
+			t.Fatalf("%s has %s", path, label)
 		}
 	}
 }

@@ -33,7 +33,7 @@ dir right
 file right/f%d x5
 `
 
-// wrongless are those of twins that bear the label already, where :Z asks for it.
+// wrongless are those of twins that have the label already, where :Z asks for it.
 const wrongless = 6
 
 // TestRuntimeTwin labels two trees that are the same, one by podman's :Z or :z

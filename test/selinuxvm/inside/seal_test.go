@@ -16,13 +16,13 @@ import (
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-// sealed fails the test unless root bears neither the old label nor the new,
+// sealed fails the test unless root has neither the old label nor the new,
 // is told to be unlabelled, and is closed to those to whom neither belongs.
 func sealed(t *testing.T, root string) {
 	t.Helper()
 	seal := labelOf(t, root)
 	if seal == labelA || seal == labelB {
-		t.Errorf("the root bears %s, which vouches for a tree that is not done", seal)
+		t.Errorf("the root has %s, which vouches for a tree that is not done", seal)
 	}
 	for _, l := range []string{labelA, labelB} {
 		label(t, 4, "probe", "--label", l, root)

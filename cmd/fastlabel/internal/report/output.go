@@ -67,7 +67,7 @@ type People struct {
 	Err            io.Writer
 	Verbose, Quiet bool
 	Dry            bool
-	Journal        bool // lines bear a priority
+	Journal        bool // lines have a priority
 	User           bool // not root: what is denied has one cause
 
 	mu     sync.Mutex

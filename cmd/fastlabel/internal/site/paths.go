@@ -28,7 +28,7 @@ type place struct {
 // Covers finds the paths that another takes in: the same file, or one that lies
 // beneath a listed directory and is certain to be met there. In doubt a path
 // is walked by itself; the second walk finds its labels right and writes none.
-// It is not certain behind a mount (-x, or a mount that bears no labels: the
+// It is not certain behind a mount (-x, or a mount that has no labels: the
 // walk skips that, who lists it should hear of it), or if the walk above may leave
 // something out.
 //

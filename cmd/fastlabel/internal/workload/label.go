@@ -27,7 +27,7 @@ type Asks struct {
 	// none. CRI-O takes from the pod what the container does not say. (Read in
 	// buildContainerSpec of containerd 2, SelinuxLabel of CRI-O 1.34.)
 	ContainerdDraws bool `json:"containerd_draws,omitempty"`
-	// TrySkip says that the pod bears CRI-O's annotation for passing over a
+	// TrySkip says that the pod has CRI-O's annotation for passing over a
 	// volume that is labelled, under either name.
 	TrySkip bool `json:"try_skip,omitempty"`
 	// Recursive says that the kubelet is told not to mount with the label.
