@@ -156,6 +156,7 @@ lint: deps-lint ## check style, imports, formatting, go.mod and the scripts
 	$(GO) mod tidy -diff
 	for m in $(MODULES); do (cd $$m && $(CURDIR)/$(LINTER) run ./... && $(CURDIR)/$(LINTER) fmt --diff && $(GO) mod tidy -diff); done
 	shellcheck -x $(SCRIPTS)
+	test/words.sh
 
 .PHONY: torture
 torture: deps-test ## attack the command: kill, power loss, errors, races (root; < 2 h; ATTACK=regexp, TORTURE=short|full|long)
