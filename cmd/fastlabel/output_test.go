@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -23,17 +24,19 @@ import (
 )
 
 func TestLabelOutput(t *testing.T) {
-	golden(t, "label", transcript(fake(), calls(
-		"/var/lib/pv", "-q /var/lib/pv", "--skip top /trusted", "/one", "/every", "-q /every",
-		"/changes", "-v /changes", "-n /changes", "-nv /changes", "-n /var/lib/pv",
-		"/failed", "-q /failed", "/many", "/unfinished", "/missing", "/refused", "/unsupported",
-		"/refused /missing /one", "--timeout 300ms /deadline /next", "--timeout 300ms /cause",
-		"/told", "--timeout 300ms /hung", "--timeout 300ms /stalls /one", "-q --timeout 300ms /stalls", "--timeout 300ms /cut",
-		"--timeout 300ms /crowded",
-	)))
-	if got := transcript(fake(), calls("-v /many")); strings.Count(got, "read-only file system") != 1234 {
-		t.Error("-v does not list every failure")
-	}
+	synctest.Test(t, func(t *testing.T) { // deadlines are reached in a time of its own
+		golden(t, "label", transcript(fake(), calls(
+			"/var/lib/pv", "-q /var/lib/pv", "--skip top /trusted", "/one", "/every", "-q /every",
+			"/changes", "-v /changes", "-n /changes", "-nv /changes", "-n /var/lib/pv",
+			"/failed", "-q /failed", "/many", "/unfinished", "/missing", "/refused", "/unsupported",
+			"/refused /missing /one", "--timeout 300ms /deadline /next", "--timeout 300ms /cause",
+			"/told", "--timeout 300ms /hung", "--timeout 300ms /stalls /one", "-q --timeout 300ms /stalls", "--timeout 300ms /cut",
+			"--timeout 300ms /crowded",
+		)))
+		if got := transcript(fake(), calls("-v /many")); strings.Count(got, "read-only file system") != 1234 {
+			t.Error("-v does not list every failure")
+		}
+	})
 }
 
 // The log holds every failure: nothing is sampled. Its text is json if asked,
