@@ -79,11 +79,13 @@ func TestProbeOutput(t *testing.T) {
 }
 
 func TestJSONOutput(t *testing.T) {
-	golden(t, "json", transcript(fake(), calls(
-		"--json /var/lib/pv", "--json --skip root /trusted", "--json /every", "--json /changes", "--json -v /changes",
-		"--json -n /changes", "--json /failed", "--json /missing", "--json /unsupported", "--json /refused",
-		"--json --timeout 300ms /deadline /next", "--json --timeout 300ms /stalls /one", "--json --bad", "--json -q /one",
-	)))
+	synctest.Test(t, func(t *testing.T) {
+		golden(t, "json", transcript(fake(), calls(
+			"--json /var/lib/pv", "--json --skip root /trusted", "--json /every", "--json /changes", "--json -v /changes",
+			"--json -n /changes", "--json /failed", "--json /missing", "--json /unsupported", "--json /refused",
+			"--json --timeout 300ms /deadline /next", "--json --timeout 300ms /stalls /one", "--json --bad", "--json -q /one",
+		)))
+	})
 }
 
 // Each line is an object, its names come back exactly, and nothing in it would

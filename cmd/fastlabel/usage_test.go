@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 )
 
 // Each wrong call is refused in one line, before anything is begun.
@@ -62,9 +63,12 @@ func TestFilesFrom(t *testing.T) {
 	}
 	all := calls("-f empty", "-f blank", "-0f empty", "-f empty /one", "--json -f empty", "-f lines", "/trusted -f lines",
 		"-0 -f nul", "-f nul", "-0 -f hole", "-f nothere", "-f .", "probe -f lines", "verify -f lines")
-	all = append(all, call{[]string{"-f", "-"}, "/one\n-n\n"}, call{[]string{"-0", "-f", "-"}, "/one\x00/na\xffme"},
-		call{[]string{"--timeout", "300ms", "-f", "-", "/cause"}, "/deadline\n/next\n"})
-	golden(t, "files", transcript(fake(), all))
+	all = append(all, call{[]string{"-f", "-"}, "/one\n-n\n"}, call{[]string{"-0", "-f", "-"}, "/one\x00/na\xffme"})
+	got := transcript(fake(), all)
+	synctest.Test(t, func(*testing.T) {
+		got += transcript(fake(), []call{{[]string{"--timeout", "300ms", "-f", "-", "/cause"}, "/deadline\n/next\n"}})
+	})
+	golden(t, "files", got)
 }
 
 // -- ends flags and commands, and a command's name is one only in front.
