@@ -146,7 +146,7 @@ func TestLeaks(t *testing.T) {
 				if rows {
 					o.Trace, o.Throttle = nil, func(context.Context, int) error { count(); return nil }
 				}
-				label := fmt.Sprintf("system_u:object_r:container_file_t:s0:c%d,c%d", stop+1, 100+i)
+				label := fmt.Sprintf("u:r:t:s0:c%d,c%d", stop+1, 100+i)
 				r, err := tree(ctx, root, label, o, as(m))
 				cancel()
 				adds(t, r)

@@ -47,7 +47,7 @@ func TestChild(t *testing.T) {
 		r, err := Tree(t.Context(), path, newLabel, &Options{Trace: &Trace{Failure: func(err error) { fmt.Println("failed:", err) }}})
 		fmt.Printf("report: %+v\nerror: %v\n", r, err)
 	case "sort": // with memory for 250 of the longest names
-		r, err := tree(t.Context(), path, newLabel, Options{Workers: 1}, as(capabilities{openat2: true, clones: true, way: xattrio.ByName, sorting: sorting{from: 1, budget: 64 << 10}}))
+		r, err := tree(t.Context(), path, newLabel, Options{Workers: 1}, as(capabilities{openat2: true, clones: true, way: xattrio.Fastest(), sorting: sorting{from: 1, budget: 64 << 10}}))
 		if err != nil || !r.Complete || r.Written+r.Right != r.Seen {
 			t.Errorf("%+v, %v", r, err)
 		}

@@ -137,6 +137,7 @@ func TestRestoreElsewhere(t *testing.T) {
 
 // TestRestoreBare: a root that lost its label is named with what it has now.
 func TestRestoreBare(t *testing.T) {
+	treetest.Need(t, "root", "plain")
 	root := grow(t, on(t, "ext4"), plain)
 	f := recorded(t, root)
 	if err := syscall.Removexattr(root, "security.selinux"); err != nil {
