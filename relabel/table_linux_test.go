@@ -18,6 +18,7 @@ import (
 // right do not read the table of mounts, which is as long as the machine has
 // mounts. It is made unreadable.
 func TestWithoutTable(t *testing.T) {
+	treetest.Need(t, "root", "plain")
 	root := grow(t, on(t, "tmpfs"), "default label="+newLabel+"\ndir .\ndir d\nfile f\nlink l f\n")
 	file := filepath.Join(root, "f")
 	garbage := filepath.Join(on(t, "tmpfs"), "mountinfo")
