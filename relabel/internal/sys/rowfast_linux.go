@@ -5,6 +5,7 @@
 package sys
 
 import (
+	"syscall"
 	_ "unsafe" // for go:linkname
 
 	"golang.org/x/sys/unix"
@@ -24,14 +25,14 @@ func exit()
 
 // retried makes a call of a row or a visit, again if a signal came between. Without
 // optimization (-gcflags='all=-N -l') what lies between enter and exit may nest no
-// deeper than this.
+// deeper than this; and unix.RawSyscall6 of x/sys v0.30.0 grows the stack on ppc64.
 //
 //go:nosplit
 //go:norace
 func retried(trap, a1, a2, a3, a4, a5, a6 uintptr) (uintptr, Errno) {
 	for {
-		n, _, e := unix.RawSyscall6(trap, a1, a2, a3, a4, a5, a6)
-		if e != unix.EINTR {
+		n, _, e := syscall.RawSyscall6(trap, a1, a2, a3, a4, a5, a6)
+		if e != syscall.EINTR {
 			return n, e
 		}
 	}
@@ -41,4 +42,4 @@ func retried(trap, a1, a2, a3, a4, a5, a6 uintptr) (uintptr, Errno) {
 //
 //go:nosplit
 //go:norace
-func closed(fd uintptr) { _, _, _ = unix.RawSyscall6(unix.SYS_CLOSE, fd, 0, 0, 0, 0, 0) }
+func closed(fd uintptr) { _, _, _ = syscall.RawSyscall6(unix.SYS_CLOSE, fd, 0, 0, 0, 0, 0) }
