@@ -104,7 +104,7 @@ inside 'apt-get install -q -y --no-install-recommends /root/fastlabel.deb /root/
 inside '
     mkdir -p /srv/volume/a/b; touch /srv/volume/a/b/{1..100}
     fastlabel version
-    fastlabel --help | grep -q "^Example: fastlabel "
+    fastlabel --help | grep -q "^Usage: fastlabel "
     fastlabel -l s0:c35,c75 /srv/volume
     fastlabel verify -l s0:c35,c75 /srv/volume
     fastlabel probe -l s0:c35,c75 /srv/volume
