@@ -170,6 +170,9 @@ func TestExplainCalls(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 		for _, c := range trace {
+			if c.Name == "read" || c.Name == "write" { // what is in it, as the mounts of other tests, is none of PATH's
+				c.Args = c.Args[:1]
+			}
 			text := c.Name + " " + strings.Join(c.Args, ", ")
 			switch {
 			case c.Name == "setxattrat" && (c.Args[0] == "0xffffffffffffffff" || c.Args[0] == "-1"): // is there such a call?
