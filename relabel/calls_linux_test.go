@@ -81,6 +81,8 @@ func TestCallsPerEntry(t *testing.T) {
 	treetest.Need(t, "root", "strace", "seccomp", "setxattrat")
 	const some = 5000
 	many := sized(100_000, 30_000) // the latter is the fewest at which two rows of guessAfter are no hundredth
+	// On a busy machine workers are held up, and who takes over begins with such a row.
+	most := many*102/100 + 16*guessAfter
 	bin := treetest.Command(t)
 	dir := treetest.Fresh(t, "tmpfs")
 	for name, n := range map[string]int{"many": many, "some": some} {
@@ -93,8 +95,8 @@ func TestCallsPerEntry(t *testing.T) {
 		files       int
 		most, least int // attribute calls
 	}{
-		{"many", "--threads=2", many, many * 102 / 100, many}, // all wrong
-		{"many", "--threads=2", many, many * 102 / 100, many}, // all right
+		{"many", "--threads=2", many, most, many}, // all wrong
+		{"many", "--threads=2", many, most, many}, // all right
 		{"some", "--exact", some, 3 * some, 2 * some},
 	} {
 		n := treetest.Tallies(below(t, nil, filepath.Join(dir, turn.name), bin, turn.flag))
