@@ -179,7 +179,7 @@ func TestApartDescriptors(t *testing.T) {
 	ownRuntime(t)
 	dir := t.TempDir()
 	given, pv, link := filepath.Join(dir, "given"), filepath.Join(dir, "pv"), filepath.Join(dir, "link")
-	const label = "system_u:object_r:svirt_t:s0:c1,c2"
+	const label = "system_u:object_r:etc_t:s0:c1,c2"
 	labelled(t, map[string]string{given: label})
 	if err := os.Symlink("/proc/self/fd/0", link); err != nil {
 		t.Fatal(err)

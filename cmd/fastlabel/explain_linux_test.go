@@ -127,7 +127,7 @@ func TestExplainMounts(t *testing.T) {
 
 // Where there is nothing to label, that is said, and no command is given.
 func TestExplainNothingToLabel(t *testing.T) {
-	treetest.Need(t, "root", "tmpfs")
+	treetest.Need(t, "root", "tmpfs", "plain")
 	bare := filepath.Join(treetest.Fresh(t, "tmpfs"), "bare")
 	if err := os.Mkdir(bare, 0o700); err != nil {
 		t.Fatal(err)

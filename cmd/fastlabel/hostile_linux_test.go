@@ -23,6 +23,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/relabel"
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // forged are bytes that a terminal, a log or a reader of lines must not get raw: a
@@ -80,6 +81,7 @@ func hostileApp() app {
 // TestHostileBytes: of no name, argument, field or text does a raw byte reach what is
 // printed, and none can print a line of its own. JSON keeps the exact bytes.
 func TestHostileBytes(t *testing.T) {
+	treetest.Need(t, "plain")
 	root := "r" + strings.ReplaceAll(forged, "/", "")
 	var all [][]string
 	roots := [][]string{{root}, {root + "/hung"}, {root + "right"}, {root + "fails"}, {"missing" + forged}, {forged}, {root, root + "/"}}
