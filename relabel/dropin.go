@@ -81,7 +81,7 @@ func relabel(ctx context.Context, path, fileLabel string, shared bool, patience 
 // as Op where a label could not be written, and the bare errno. Several are an
 // *IncompleteError, in which errors.Is finds each errno that occurred. One is kept
 // from it: callers of go-selinux pass over ENOTSUP, for it says that the volume
-// bears no labels, and would pass over the other failures too. So ENOTSUP is
+// has no labels, and would pass over the other failures too. So ENOTSUP is
 // found only if nothing else failed; else those entries are in the text alone.
 //
 // What is no security context is an error before anything is touched, and

@@ -42,14 +42,14 @@ func Inspect(root, label string, t Trust) (Status, error) {
 	defer r.proc.Close()
 	defer at.Close()
 	if err == nil && s.Labelled && t == TrustTop {
-		s.Labelled, _, err = r.bears(at, true)
+		s.Labelled, err = r.entriesHave(at)
 	}
 	return s, err
 }
 
 // inspect reads what root itself has.
 func (r *run) inspect(root *mount) (s Status, err error) {
-	if s.Labelled, s.Label, err = r.bears(root, false); err != nil {
+	if s.Labelled, s.Label, err = r.rootHas(root); err != nil {
 		return s, err
 	}
 	if !s.Labelled && r.mayLack(root) {
@@ -101,7 +101,10 @@ func (r *run) trusted(root *mount) (bool, error) {
 	if r.o.Trust == TrustNothing || r.o.Trust == TrustUnchanged {
 		return false, nil
 	}
-	ok, _, err := r.bears(root, r.o.Trust == TrustTop)
+	ok, _, err := r.rootHas(root)
+	if ok && r.o.Trust == TrustTop {
+		ok, err = r.entriesHave(root)
+	}
 	if ok {
 		r.count(right)
 		r.tell(func(report *Report) { report.Trusted, report.Complete = true, true })
@@ -109,9 +112,8 @@ func (r *run) trusted(root *mount) (bool, error) {
 	return ok, err
 }
 
-// bears reads the root's label, which it returns, and with top those of the
-// root's entries.
-func (r *run) bears(root *mount, top bool) (bool, string, error) {
+// rootHas says whether the root has the label and vouches by it, and which it has.
+func (r *run) rootHas(root *mount) (bool, string, error) {
 	io := xattrio.New(r.want)
 	root.activity.At("getxattr", root.Path)
 	defer root.activity.At("", "")
@@ -120,31 +122,36 @@ func (r *run) bears(root *mount, top bool) (bool, string, error) {
 		return false, "", r.fatal(pathError(op, root.Path, e))
 	}
 	have := has.String()
-	if have == r.want && root.Stat.Kind == sys.KindDir && commit.IsSeal(root.At, have) {
-		return false, have, nil // it vouches for nothing
+	seal := have == r.want && root.Stat.Kind == sys.KindDir && commit.IsSeal(root.At, have)
+	return have == r.want && !seal, have, nil
+}
+
+// entriesHave says whether the root's own entries have the label: those of a file do.
+func (r *run) entriesHave(root *mount) (bool, error) {
+	if root.Stat.Kind != sys.KindDir {
+		return true, nil
 	}
-	if have != r.want || !top || root.Stat.Kind != sys.KindDir {
-		return have == r.want, have, nil
-	}
+	io := xattrio.New(r.want)
+	defer root.activity.At("", "")
 	root.activity.At("openat", root.Path)
 	fd, e := mounts.Reopen(root.At)
 	if e != 0 {
-		return false, have, pathError("openat", root.Path, e)
+		return false, pathError("openat", root.Path, e)
 	}
 	defer sys.Close(fd)
 	buf := make([]byte, bufferSize)
 	for {
 		n, e := sys.Getdents(fd, buf)
 		if e != 0 {
-			return false, have, pathError("getdents64", root.Path, e)
+			return false, pathError("getdents64", root.Path, e)
 		}
 		if n == 0 {
-			return true, have, nil
+			return true, nil
 		}
 		for rest := buf[:n]; len(rest) > 0; {
 			d, length, err := sys.Parse(rest)
 			if err != nil {
-				return false, have, err
+				return false, err
 			}
 			rest = rest[length:]
 			if sys.IsDot(d.Name) {
@@ -155,15 +162,15 @@ func (r *run) bears(root *mount, top bool) (bool, string, error) {
 				continue
 			}
 			if e != 0 {
-				return false, have, pathError("openat", root.Path+"/"+string(d.Name), e)
+				return false, pathError("openat", root.Path+"/"+string(d.Name), e)
 			}
 			has, op, e := io.Read(xattrio.Target{FD: at, Pinned: true})
 			sys.Close(at)
 			if e != 0 {
-				return false, have, pathError(op, root.Path+"/"+string(d.Name), e)
+				return false, pathError(op, root.Path+"/"+string(d.Name), e)
 			}
 			if !has.Is(r.want) {
-				return false, have, nil
+				return false, nil
 			}
 		}
 	}

@@ -64,7 +64,7 @@ type run struct {
 // nothing failed: the Report is then Complete.
 //
 // Errors: ErrLabel, ErrRefused, errors.ErrUnsupported where the filesystem
-// bears no labels, the context's cause, an *fs.PathError for one failure and
+// has no labels, the context's cause, an *fs.PathError for one failure and
 // an *IncompleteError for several.
 func Tree(ctx context.Context, root, label string, o *Options) (Report, error) {
 	r, err := tree(ctx, root, label, o.orZero(), probe)
