@@ -31,7 +31,7 @@ package relabel
 //	submount_linux.go   what is mounted beneath the root
 //	root_linux.go       what the commit has to know of the walk; the second reading
 //	since_linux.go      what cannot have changed since an earlier run
-//	budget.go           workers and descriptors, shared by all runs of the process
+//	budget.go           what all runs of the process share: internal/budget
 //	pool_linux.go       the workers; internal/steal shares the work among them
 //	tune_linux.go       as many workers as is best, where it is left to us
 //	walk_linux.go       a worker: read a directory, share the rest
@@ -76,7 +76,7 @@ package relabel
 // Each package, and all that it imports of the others, which stand beneath it.
 // (TestDocImports)
 //
-//	relabel   ▶ commit journal mountinfo mounts order policy secctx steal sys undo watch xattrio
+//	relabel   ▶ budget commit journal mountinfo mounts order policy secctx steal sys undo watch xattrio
 //	journal   ▶ commit mounts secctx sys undo xattrio
 //	commit    ▶ secctx sys xattrio
 //	policy    ▶ mountinfo secctx sys
@@ -87,6 +87,7 @@ package relabel
 //	secctx    ▶
 //	steal     ▶
 //	sys       ▶
+//	budget    ▶
 //	undo      ▶
 //	watch     ▶
 //

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 )
 
@@ -40,11 +41,11 @@ func chconOne(ctx context.Context, path, want string, o *Options) error {
 
 // one is the whole run of chconOne.
 func (r *run) one(ctx context.Context, path string) error {
-	share, err := process.enter(ctx, runFiles)
+	share, err := process.Enter(ctx, budget.RunFiles)
 	if err != nil {
 		return err
 	}
-	defer share.close()
+	defer share.Close()
 	r.main.share.Store(share)
 	if err := r.prepare(); err != nil {
 		return err

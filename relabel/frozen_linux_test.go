@@ -241,9 +241,8 @@ func frozenFile(t *testing.T, vol string) {
 	go func() { answer <- Chcon(file, newLabel, false) }()
 	SetMaxWorkers(1)
 	until(t, "the call is known to hang", func() bool {
-		process.mu.Lock()
-		defer process.mu.Unlock()
-		return process.hung == 1
+		_, hung, _ := process.Taken()
+		return hung == 1
 	})
 	if r, err := Tree(t.Context(), healthy, newLabel, &Options{Advanced: Advanced{NoSync: true}}); err != nil || !r.Complete {
 		t.Errorf("%+v, %v", r, err)
@@ -253,7 +252,7 @@ func frozenFile(t *testing.T, vol string) {
 		t.Error(err)
 	}
 	nothingLeft(t, goroutines, files)
-	process.has(t, 0, 0, 0)
+	taken(t, 0, 0, 0)
 }
 
 func frozenVolumes(t *testing.T, vol string) {
@@ -292,9 +291,8 @@ func frozenVolumes(t *testing.T, vol string) {
 	until(t, "all hang", func() bool { return watch() >= volumes })
 	until(t, "all hang apart", func() bool {
 		watch()
-		process.mu.Lock()
-		defer process.mu.Unlock()
-		return process.hung >= volumes
+		_, hung, _ := process.Taken()
+		return hung >= volumes
 	})
 	// Others are as quick as ever, though each of the budget's workers hangs.
 	for range 50 {
@@ -312,7 +310,7 @@ func frozenVolumes(t *testing.T, vol string) {
 	all.Wait()
 	ice.thaw(t)
 	nothingLeft(t, goroutines, files)
-	process.has(t, 0, 0, 0)
+	taken(t, 0, 0, 0)
 }
 
 // TestWaitingVolumes: runs that wait for a volume's lock keep no other volume waiting.
@@ -353,9 +351,8 @@ func waitingVolumes(t *testing.T, dir string) {
 	})
 	<-told
 	until(t, "both are known to wait", func() bool {
-		process.mu.Lock()
-		defer process.mu.Unlock()
-		return process.hung == 2
+		_, hung, _ := process.Taken()
+		return hung == 2
 	})
 	if r, err := Tree(t.Context(), other, newLabel, &Options{Advanced: Advanced{NoSync: true}}); err != nil || !r.Complete {
 		t.Errorf("%+v, %v", r, err)
@@ -363,5 +360,5 @@ func waitingVolumes(t *testing.T, dir string) {
 	close(leave)
 	all.Wait()
 	nothingLeft(t, goroutines, files)
-	process.has(t, 0, 0, 0)
+	taken(t, 0, 0, 0)
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
@@ -25,10 +26,12 @@ type look struct {
 	doubt *work // a kept success that the root's label does not confirm
 }
 
+const mostLookers = 32
+
 // lookers is the budget of those who look, apart from that of the runs: however
 // many of these are at work, a caller who comes back is answered. A look that hangs
 // keeps no other waiting.
-var lookers = newBudget(32, func() int { return 1 << 20 })
+var lookers = budget.New(mostLookers, func() int { return 1 << 20 })
 
 // look asks the filesystem what is at p, and waits no longer than ctx.
 func (g *Group) look(ctx context.Context, a *arrival, p place) (*look, error) {
@@ -81,13 +84,13 @@ func (g *Group) nextLook(p place) *look {
 
 // see looks, and returns the look that is next.
 func (g *Group) see(l *look, p place) *look {
-	share, err := lookers.enter(context.Background(), 0)
+	share, err := lookers.Enter(context.Background(), 0)
 	if err != nil {
 		panic(err) // that context does not end
 	}
-	defer share.close()
+	defer share.Close()
 	// A look is a call or two and no run, and nobody attends it.
-	defer time.AfterFunc(watch.Limit, func() { share.held(1) }).Stop()
+	defer time.AfterFunc(watch.Limit, func() { share.Held(1) }).Stop()
 	g.calling(l, "openat")
 	ask := g.calls.orReal()
 	l.id, l.err = ask.at(p.root)

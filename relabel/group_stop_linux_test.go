@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -269,9 +270,13 @@ func TestGroupBusy(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	// Those who look have a budget of their own. Who waits for that hangs nowhere.
-	var shares []*share
-	for range lookers.most {
-		shares = append(shares, enters(t, lookers, 0))
+	var shares []*budget.Share
+	for range mostLookers {
+		s, err := lookers.Enter(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shares = append(shares, s)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
@@ -279,7 +284,7 @@ func TestGroupBusy(t *testing.T) {
 		t.Error(err)
 	}
 	for _, s := range shares {
-		s.close()
+		s.Close()
 	}
 }
 

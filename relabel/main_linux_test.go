@@ -26,5 +26,13 @@ func lastCommit(root string) (Commit, error) {
 	return s.Commit, err
 }
 
+// taken compares what is handed out of the process's budget with what should be.
+func taken(t *testing.T, working, hung, open int) {
+	t.Helper()
+	if w, h, o := process.Taken(); w != working || h != hung || o != open {
+		t.Errorf("%d work, %d hang, %d open; want %d, %d, %d", w, h, o, working, hung, open)
+	}
+}
+
 // begins has p tell what state says.
 func begins(p *Progress, state func() State) { p.state.Store(&state) }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/relabel/undo"
 )
 
@@ -128,7 +129,7 @@ type Advanced struct {
 type inner struct {
 	check    bool          // nothing is written
 	patience time.Duration // with which another relabel's lock is waited for; 0: as long as ctx lets it
-	share    *share        // of a run that this one is part of
+	share    *budget.Share // of a run that this one is part of
 	at       *volumeID     // the root is to be this one, or the error is errMoved
 	ended    func()        // told when nothing is open any more
 }

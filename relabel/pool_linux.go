@@ -8,19 +8,13 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
 const (
-	// runFiles is how many descriptors a run has but for its walk: three of
-	// /proc, those of the root, of its lock and of its clone, and of a mount
-	// beneath it. leastFiles is what a walk gets on with, and perWorker how many a
-	// worker holds at once: its directory, the parent, an entry.
-	runFiles   = 12
-	leastFiles = 12
-	perWorker  = 3
 	// reserve is how many descriptors are left to the rest of the process, at
 	// least; of a high limit an eighth is.
 	reserve = 8
@@ -36,7 +30,7 @@ const (
 // size chooses with how many workers the walk of m begins, how many there may be
 // at most, and how many directories may be open. For that it takes what it can get
 // of the process's workers and descriptors.
-func (r *run) size(m *mount, s *share) (workers, most int) {
+func (r *run) size(m *mount, s *budget.Share) (workers, most int) {
 	workers = r.o.Workers
 	most = workers
 	if workers < 1 {
@@ -54,17 +48,17 @@ func (r *run) size(m *mount, s *share) (workers, most int) {
 	if r.ledger != nil {
 		open = openMost
 	}
-	may := leastFiles + s.descriptors(max(2*most*perWorker, most*perWorker+2*open))
-	most = max(1, min(most, may/(2*perWorker)))
+	may := budget.LeastFiles + s.Descriptors(max(2*most*budget.PerWorker, most*budget.PerWorker+2*open))
+	most = max(1, min(most, may/(2*budget.PerWorker)))
 	if r.ledger != nil {
 		workers, most = workers+1, most+1 // one of them waits for the record's disk
 	}
-	open = max(2, min(open, (may-most*perWorker)/2))
+	open = max(2, min(open, (may-most*budget.PerWorker)/2))
 	if r.ledger != nil {
 		r.ledger.Most = max(1, min(open/4, pagesMost))
 	}
 	r.cache.resize(open)
-	return 1 + s.workers(min(workers, most)-1), most
+	return 1 + s.Workers(min(workers, most)-1), most
 }
 
 // filesForAll is how many descriptors all runs may have together.
@@ -93,7 +87,7 @@ func (r *run) walk(ctx context.Context, t *task, m *mount, top *dir) error {
 	r.cache.keep(top)
 	share := t.share.Load()
 	workers, most := r.size(m, share)
-	defer share.shrink()
+	defer share.Shrink()
 	more := spares
 	if most > workers {
 		more += joins
@@ -118,12 +112,12 @@ func (r *run) walk(ctx context.Context, t *task, m *mount, top *dir) error {
 			if op, e := w.io.Ready(); e != 0 {
 				return nil, nil, pathError(op, m.Path, e)
 			}
-			end := func() { w.retire(); share.put() }
+			end := func() { w.retire(); share.Put() }
 			if r.o.Throttle != nil {
 				callers := r.throttler(ctx)
 				w.rowLen = pacedRow
 				w.throttle = func(entries int) { callers.throttle(ctx, p, entries) }
-				end = func() { callers.end(); w.retire(); share.put() }
+				end = func() { callers.end(); w.retire(); share.Put() }
 			}
 			w.inherit(c)
 			return w.do, end, nil

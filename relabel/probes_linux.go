@@ -69,7 +69,7 @@ func (a *probes) hangs(path string, n int) {
 		delete(a.hung, path)
 	}
 	a.mu.Unlock()
-	process.holds(n * filesPerProbe)
+	process.Holds(n * filesPerProbe)
 }
 
 // tooMany is nil, a *HungError that names path if too many of its calls hang, or one that

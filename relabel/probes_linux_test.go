@@ -97,7 +97,7 @@ func probeDead(t *testing.T, dir string) {
 	if is, err := isLabelled(healthy, newLabel, TrustRoot); is || err != nil {
 		t.Errorf("beside calls that hang: %t, %v", is, err)
 	}
-	process.has(t, 0, 0, filesPerProbe*hangs())
+	taken(t, 0, 0, filesPerProbe*hangs())
 	if r, err := Tree(t.Context(), healthy, newLabel, nil); err != nil || !r.Complete {
 		t.Errorf("beside calls that hang: %+v, %v", r, err)
 	}
@@ -106,7 +106,7 @@ func probeDead(t *testing.T, dir string) {
 	all.Wait()
 	until(t, "none hangs", func() bool { return hangs() == 0 })
 	nothingLeft(t, goroutines, files)
-	process.has(t, 0, 0, 0)
+	taken(t, 0, 0, 0)
 	if len(probing.hung) != 0 {
 		t.Errorf("%v are left", probing.hung)
 	}

@@ -8,6 +8,7 @@ import (
 	"iter"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
+	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/journal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
@@ -80,12 +81,12 @@ func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[undo.P
 	if s.want, err = secctx.Canonical(s.h.Label); err != nil {
 		return err
 	}
-	share, err := process.enter(ctx, runFiles+leastFiles)
+	share, err := process.Enter(ctx, budget.RunFiles+budget.LeastFiles)
 	if err != nil {
 		return err
 	}
 	s.main.share.Store(share)
-	defer func() { s.main.share.Load().close() }()
+	defer func() { s.main.share.Load().Close() }()
 	if err := s.prepare(); err != nil {
 		return err
 	}
@@ -166,7 +167,7 @@ func (s *restoring) directory(ctx context.Context, root *mount, c *commit.Root, 
 	}
 	s.count(skipped) // the root, until it has its own
 	share := s.main.share.Load()
-	defer share.shrink()
+	defer share.Shrink()
 	all := &journal.Restore{
 		Mount: root.Mount, Root: c, Header: s.h,
 		Begin: func() (enter func(path string), end func()) {
@@ -175,7 +176,7 @@ func (s *restoring) directory(ctx context.Context, root *mount, c *commit.Root, 
 		},
 		Became: func(path func() string, f undo.Former, r journal.Result) { s.count(s.became(path, f, r)) },
 		Labelled: func(ctx context.Context) (int64, error) {
-			share.shrink() // the workers have ended
+			share.Shrink() // the workers have ended
 			found, err := tree(ctx, root.Path, s.want, Options{OneFilesystem: true, Workers: s.o.Workers, inner: inner{check: true, share: share}}, func() capabilities { return s.capabilities })
 			return found.Right, err
 		},
@@ -189,14 +190,14 @@ func (s *restoring) directory(ctx context.Context, root *mount, c *commit.Root, 
 }
 
 // workers is how many there are, for which it takes what it can get.
-func (s *restoring) workers(share *share) int {
+func (s *restoring) workers(share *budget.Share) int {
 	workers := s.o.Workers
 	if workers < 1 {
 		workers = processors()
 	}
-	const each = journal.StepsOpen + perWorker
-	files := share.descriptors(workers * each)
-	return 1 + share.workers(min(workers-1, (leastFiles+files)/each-1))
+	const each = journal.StepsOpen + budget.PerWorker
+	files := share.Descriptors(workers * each)
+	return 1 + share.Workers(min(workers-1, (budget.LeastFiles+files)/each-1))
 }
 
 // asked is pages, which the caller's code is under way for: see HungCall.

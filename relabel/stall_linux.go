@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/watch"
@@ -21,14 +22,14 @@ const spares = 16
 // while that waits, what is mounted beneath the root.
 type task struct {
 	*watch.Activity
-	crew  atomic.Pointer[crew]  // of the walk under way, if there is one
-	share atomic.Pointer[share] // of the process's workers, if it has one
+	crew  atomic.Pointer[crew]         // of the walk under way, if there is one
+	share atomic.Pointer[budget.Share] // of the process's workers, if it has one
 }
 
 // crew are the workers of a walk. A slot is empty until its worker begins.
 type crew struct {
 	workers []atomic.Pointer[worker]
-	share   *share
+	share   *budget.Share
 	asked   int // how many attend asked to leave, because others wait
 }
 
@@ -103,7 +104,7 @@ func (r *run) attend(ctx context.Context, done <-chan error) error {
 					done = nil
 				default:
 					for _, t := range r.everyTask() {
-						t.share.Load().waits(true)
+						t.share.Load().Waits(true)
 					}
 					if calls := r.underWay(); len(calls) > 0 {
 						late = calls
@@ -143,7 +144,7 @@ func (r *run) watchOnce() {
 		c := t.crew.Load()
 		moves, hung := t.Look(c.watched)
 		still, waiting = still && !moves, waiting || hung > 0
-		working := t.share.Load().held(hung)
+		working := t.share.Load().Held(hung)
 		switch {
 		case c == nil:
 		case working > 0:
@@ -180,13 +181,13 @@ func (r *run) everyTask() []*task {
 
 // relieve adds a worker, if the process may have one more.
 func (c *crew) relieve(p *steal.Worker[item]) bool {
-	if c.share.workers(1) == 0 {
+	if c.share.Workers(1) == 0 {
 		return false
 	}
 	if p.Relieve() {
 		return true
 	}
-	c.share.put()
+	c.share.Put()
 	return false
 }
 
@@ -199,10 +200,10 @@ func (c *crew) yield(surplus int) {
 }
 
 // yield gives descriptors to runs that wait: fewer directories stay open for later.
-func (r *run) yield(s *share) {
+func (r *run) yield(s *budget.Share) {
 	open := max(2, int(r.cache.open.Load()))
 	r.cache.resize(min(open, r.cache.most()))
-	s.keep(runFiles+2*open, perWorker)
+	s.Keep(budget.RunFiles+2*open, budget.PerWorker)
 }
 
 // underWay lists the calls that have not returned.

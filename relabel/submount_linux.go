@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
+	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
@@ -20,7 +21,7 @@ func (r *run) submounts(ctx context.Context, root *mount) error {
 	}
 	type hanging struct {
 		ended chan error
-		share *share
+		share *budget.Share
 	}
 	var left []hanging
 	var first error
@@ -41,20 +42,20 @@ func (r *run) submounts(ctx context.Context, root *mount) error {
 		case <-t.Stalled():
 			left = append(left, hanging{ended, share})
 			var err error
-			share, err = process.enter(ctx, runFiles+leastFiles) // the other hangs
+			share, err = process.Enter(ctx, budget.RunFiles+budget.LeastFiles) // the other hangs
 			first = cmp.Or(first, err)
 		}
 		if first != nil {
 			break
 		}
 	}
-	share.waits(len(left) > 0)
+	share.Waits(len(left) > 0)
 	for _, h := range left {
 		err := <-h.ended
 		first = cmp.Or(first, err)
-		h.share.close()
+		h.share.Close()
 	}
-	share.waits(false)
+	share.Waits(false)
 	return first
 }
 

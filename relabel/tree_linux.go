@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
+	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/journal"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
@@ -114,11 +115,11 @@ func (r *run) all(ctx context.Context, path, label string, ask func() capabiliti
 	r.tell(func(report *Report) { report.Label = r.want })
 	if share := r.o.inner.share; share != nil {
 		r.main.share.Store(share)
-	} else if share, err = process.enter(ctx, runFiles+leastFiles); err != nil {
+	} else if share, err = process.Enter(ctx, budget.RunFiles+budget.LeastFiles); err != nil {
 		return err
 	} else {
 		r.main.share.Store(share)
-		defer func() { r.main.share.Load().close() }()
+		defer func() { r.main.share.Load().Close() }()
 	}
 	if err := r.prepare(); err != nil {
 		return err
@@ -302,14 +303,14 @@ func (r *run) lockRoot(ctx context.Context, root *mount) (*commit.Lock, error) {
 		return nil, nil
 	}
 	share := r.main.share.Load()
-	defer share.waits(false)
+	defer share.Waits(false)
 	if r.o.inner.patience > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeoutCause(ctx, r.o.inner.patience, &fs.PathError{Op: "relabel", Path: root.Path, Err: ErrLocked})
 		defer stop()
 	}
 	wait := func(holder string) {
-		share.waits(true) // so that other volumes do not wait for who has the lock
+		share.Waits(true) // so that other volumes do not wait for who has the lock
 		if r.trace.Wait != nil {
 			r.serially("Trace.Wait", root.Path, func() { r.trace.Wait(holder) })
 		}

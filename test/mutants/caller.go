@@ -8,7 +8,7 @@ func callers() []Mutant {
 	const (
 		group  = "relabel/group.go"
 		look   = "relabel/group_look.go"
-		budget = "relabel/budget.go"
+		budget = "relabel/internal/budget/budget.go"
 		hook   = "cmd/fastlabel/hook.go"
 		volume = "cmd/fastlabel/internal/oci/volume.go"
 	)

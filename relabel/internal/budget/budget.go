@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package budget shares workers and descriptors among all runs of a process.
+//
+// A run begins when it has one worker and the descriptors without which it cannot
+// get on; it waits for them in the order of arrival, as long as its context lets
+// it. It waits for nothing while it has a worker that works, so that runs cannot
+// wait for each other. More workers and descriptors are taken if they are there.
+// While a run is alone it may have all workers; else what is taken beyond one for
+// each run is half of the budget at most. While a run waits, others take nothing
+// beyond that, and give back what they have of it and do not use.
+//
+// A worker whose call has not returned for a second costs a thread, but gets no work
+// done; nor does a run that waits for its volume's lock. It is counted apart: it
+// keeps no run from beginning, so frozen volumes cannot starve the others. A frozen
+// volume thus takes one thread that is not in the budget, at most, and what hangs is
+// bounded too, by manyHung budgets: from there on runs wait until a call returns. Its
+// Descriptors are open and stay counted.
+package budget
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+const (
+	// RunFiles is how many descriptors a run has but for its walk: three of
+	// /proc, those of the root, of its lock and of its clone, and of a mount
+	// beneath it. LeastFiles is what a walk gets on with, and PerWorker how many a
+	// worker holds at once: its directory, the parent, an entry.
+	RunFiles   = 12
+	LeastFiles = 12
+	PerWorker  = 3
+
+	// manyHung budgets of hung workers, 4,096 by default, leave room to the 10,000
+	// threads at which Go's runtime ends a process.
+	manyHung = 16
+)
+
+// Budget is what runs share. mu guards it and all shares in it.
+type Budget struct {
+	files func() int // how many descriptors there are for all
+
+	mu      sync.Mutex
+	most    int // workers
+	working int // of them, those that are not held up
+	hung    int
+	open    int // descriptors handed out
+	shares  int
+	queue   []*Share // of runs that wait
+}
+
+// New is a budget of so many workers, and of the descriptors that files tells.
+func New(workers int, files func() int) *Budget { return &Budget{most: workers, files: files} }
+
+// SetWorkers changes how many there are. Those at work go on.
+func (b *Budget) SetWorkers(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.most = n
+	b.serve()
+}
+
+// Taken is what is handed out: workers that work, workers that hang, descriptors.
+func (b *Budget) Taken() (working, hung, open int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.working, b.hung, b.open
+}
+
+// Share is what one run has. The methods do nothing on nil, which is for those that
+// are outside the budget.
+type Share struct {
+	b     *Budget
+	ready chan struct{} // closed when the share is given
+	slots int           // workers
+	hung  int           // of them
+	least int           // descriptors that it entered with
+	files int
+	idle  bool // it waits for what hangs, or for a lock: whatever it has counts as hung
+}
+
+// Enter waits for a worker and so many descriptors.
+func (b *Budget) Enter(ctx context.Context, files int) (*Share, error) {
+	s := &Share{b: b, ready: make(chan struct{}), least: files, files: files}
+	b.mu.Lock()
+	b.queue = append(b.queue, s)
+	b.serve()
+	b.mu.Unlock()
+	select {
+	case <-s.ready:
+		return s, nil
+	case <-ctx.Done():
+	}
+	b.mu.Lock()
+	at := slices.Index(b.queue, s)
+	if at >= 0 {
+		b.queue = slices.Delete(b.queue, at, at+1)
+		b.serve() // the next may want less
+	}
+	b.mu.Unlock()
+	if at < 0 {
+		return s, nil // it was given in between
+	}
+	return nil, context.Cause(ctx)
+}
+
+// serve gives shares to those who can have one. mu is held.
+func (b *Budget) serve() {
+	for len(b.queue) > 0 {
+		s := b.queue[0]
+		if b.working >= b.most || b.hung >= manyHung*b.most || b.shares > 0 && b.open+s.files > b.files() {
+			return
+		}
+		b.queue = b.queue[1:]
+		b.working++
+		b.shares++
+		b.open += s.files
+		s.slots = 1
+		close(s.ready)
+	}
+}
+
+// Holds counts n descriptors of what is outside the budget.
+func (b *Budget) Holds(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.open += n
+	b.serve()
+}
+
+// Workers takes up to n workers more, without waiting, and says how many.
+func (s *Share) Workers(n int) int {
+	if s == nil {
+		return n
+	}
+	b := s.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	free := b.most
+	if b.shares > 1 {
+		free /= 2
+	}
+	if len(b.queue) > 0 || s.idle {
+		free = 0
+	}
+	n = max(0, min(n, free-b.working-b.hung))
+	b.working += n
+	s.slots += n
+	return n
+}
+
+// Descriptors takes up to n more, and says how many: half of what is left, for
+// they come back when the run ends.
+func (s *Share) Descriptors(n int) int {
+	if s == nil {
+		return n
+	}
+	b := s.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.queue) > 0 {
+		return 0
+	}
+	n = max(0, min(n, (b.files()-b.open)/2))
+	b.open += n
+	s.files += n
+	return n
+}
+
+// Shrink gives back what was taken since the beginning.
+func (s *Share) Shrink() { s.give(func() (slots, files int) { return 1, s.least }) }
+
+// Put gives back a worker, unless it is the last.
+func (s *Share) Put() { s.give(func() (slots, files int) { return s.slots - 1, s.files }) }
+
+// Keep gives back descriptors beyond n, and so many for each worker.
+func (s *Share) Keep(n, each int) {
+	s.give(func() (slots, files int) { return s.slots, n + each*s.slots })
+}
+
+// give gives back what is beyond what, which is asked while mu is held.
+func (s *Share) give(what func() (slots, files int)) {
+	if s == nil {
+		return
+	}
+	b := s.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	slots, files := what()
+	slots = max(0, s.slots-max(slots, 1))
+	files = max(0, s.files-max(files, s.least))
+	s.slots -= slots
+	b.working -= slots
+	s.files -= files
+	b.open -= files
+	s.hangs(s.hung)
+}
+
+// Held says how many workers are held up now, and returns how many work, if others
+// wait for a share; else 0.
+func (s *Share) Held(n int) (working int) {
+	if s == nil {
+		return 0
+	}
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	s.hangs(n)
+	if len(s.b.queue) == 0 {
+		return 0
+	}
+	return max(1, s.slots-s.hung)
+}
+
+// Waits says that what is left of the run waits for calls that hang, or no more.
+func (s *Share) Waits(is bool) {
+	if s == nil {
+		return
+	}
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	s.idle = is
+	s.hangs(0)
+}
+
+// hangs counts n of the share's workers as hung. mu is held.
+func (s *Share) hangs(n int) {
+	if n = min(n, s.slots); s.idle {
+		n = s.slots
+	}
+	s.b.hung += n - s.hung
+	s.b.working -= n - s.hung
+	s.hung = n
+	s.b.serve()
+}
+
+// Close gives everything back.
+func (s *Share) Close() {
+	if s == nil {
+		return
+	}
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	s.b.hung -= s.hung
+	s.b.working -= s.slots - s.hung
+	s.b.open -= s.files
+	s.b.shares--
+	s.slots, s.hung, s.files = 0, 0, 0
+	s.b.serve()
+}
