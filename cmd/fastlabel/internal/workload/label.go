@@ -42,8 +42,6 @@ type template struct {
 	Metadata metadata `yaml:"metadata"`
 	Spec     struct {
 		RuntimeClass   string          `yaml:"runtimeClassName"`
-		HostPID        bool            `yaml:"hostPID"`
-		HostIPC        bool            `yaml:"hostIPC"`
 		Security       securityContext `yaml:"securityContext"`
 		InitContainers []container     `yaml:"initContainers"`
 		Containers     []container     `yaml:"containers"`
@@ -99,9 +97,6 @@ func containersOf(n *yaml.Node, pod string) ([]Container, error) {
 	for _, name := range TrySkip {
 		whole.TrySkip = whole.TrySkip || t.Metadata.Annotations[name] == "true"
 	}
-	if spec.HostPID || spec.HostIPC {
-		whole.LeftByCRIO = "the pod shares the host's processes or IPC" // CRI-O 1.34, server/container_create.go:760
-	}
 	var all []Container
 	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
 		if err := c.Security.check(); err != nil {
@@ -113,7 +108,7 @@ func containersOf(n *yaml.Node, pod string) ([]Container, error) {
 		own := c.Security.SELinux
 		asks.ContainerdDraws = asks.Level != "" && own != nil && own.Level == "" && own.User+own.Role+own.Type != ""
 		if asks.Type == "spc_t" {
-			asks.LeftByCRIO = "the container is of the type spc_t" // there, :776
+			asks.LeftByCRIO = "the container is of the type spc_t" // CRI-O 1.34, server/container_create.go:776
 		}
 		all = append(all, Container{pod, c.Name, asks})
 	}

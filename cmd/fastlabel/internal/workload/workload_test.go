@@ -68,7 +68,7 @@ items:
 - {kind: Rollout}
 ---
 {"kind":"PodTemplate","metadata":{"name":"t"},"template":{"spec":{"hostPID":true,"containers":[{"name":"a"}]}}}
-`, Pods{[]Container{{"CronJob c", "a", Asks{}}, {"PodTemplate t", "a", Asks{LeftByCRIO: "the pod shares the host's processes or IPC"}}}, []string{"Service", "Rollout"}}},
+`, Pods{[]Container{{"CronJob c", "a", Asks{}}, {"PodTemplate t", "a", Asks{}}}, []string{"Service", "Rollout"}}},
 		"anchors": {`
 kind: Pod
 metadata: {name: p}
