@@ -59,7 +59,7 @@ func TestApartWorks(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, stderr, "fastlabel: /p: incomplete (interrupted by SIGINT), 2 entries")
-	expect(t, stderr, "fastlabel: to go on: ")
+	expect(t, stderr, "fastlabel: not done; to resume: ")
 	_ = cmd.Wait()
 	if got := cmd.ProcessState.ExitCode(); got != exit.Interrupted {
 		t.Errorf("exit %d", got)

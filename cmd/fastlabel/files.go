@@ -70,7 +70,7 @@ func splitPaths(data []byte, file string, null bool) ([]string, error) {
 			return nil, exit.UsageError{Err: fmt.Errorf("--files-from %s: %s %d is empty", words.Brief(file), unit, n)}
 		case len(item) == 0:
 		case bytes.IndexByte(item, 0) >= 0:
-			return nil, exit.UsageError{Err: fmt.Errorf("--files-from %s: %s %d holds a NUL; paths that end in NUL need --null", words.Brief(file), unit, n)}
+			return nil, exit.UsageError{Err: fmt.Errorf("--files-from %s: %s %d holds a NUL; use --null for paths that end in NUL", words.Brief(file), unit, n)}
 		default:
 			paths = append(paths, string(item))
 		}

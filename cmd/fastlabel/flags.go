@@ -280,7 +280,7 @@ func flagError(c *cobra.Command, err error) error {
 		}
 		text := "unknown flag " + words.Brief("--"+unknown.GetSpecifiedName())
 		if near := nearest(unknown.GetSpecifiedName(), longNames(c.Flags())); near != "" {
-			text += ": did you mean --" + near + "?"
+			text += "; did you mean --" + near + "?"
 		}
 		return errors.New(text)
 	case errors.As(err, &missing):

@@ -41,9 +41,9 @@ func helpCommand() *cobra.Command {
 					return other.Help()
 				}
 			}
-			text := words.Brief(operands[0]) + " is no command"
+			text := words.Brief(operands[0]) + ": no such command"
 			if near := nearest(operands[0], callable(c.Root())); near != "" {
-				text += ": did you mean " + near + "?"
+				text += "; did you mean " + near + "?"
 			}
 			return errors.New(text)
 		},

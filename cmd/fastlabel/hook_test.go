@@ -17,7 +17,6 @@ import (
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/oci"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/relabel"
-	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // container is one that a runtime is about to create. Sources lie in dir.
@@ -338,67 +337,4 @@ func TestHookTells(t *testing.T) {
 	x.bind("/to/refused", "refused")
 	code, said = x.run(t.Context(), fake())
 	expectHook(t, "refused", code, exit.Failed, said, "relabelling is not allowed\n")
-}
-
-// The runtime's own timeout, --timeout and SIGTERM end the hook with 1, and
-// with how far it came.
-func TestHookEnds(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	entry := func(x *container, seconds int) {
-		x.config["hooks"] = map[string]any{"createRuntime": []any{
-			map[string]any{"path": "/bin/true", "timeout": 9},
-			map[string]any{"path": self, "args": []string{"fastlabel", "hook"}, "timeout": seconds},
-		}}
-	}
-	release, back := make(chan struct{}), make(chan struct{})
-	stubborn := app{tree: func(_ context.Context, _, _ string, o *relabel.Options, check bool) (relabel.Report, error) {
-		<-release
-		o.Trace.Skip("/late", "late") // as a worker that comes back
-		close(back)
-		return relabel.Report{Complete: true}, nil
-	}}
-	terminated, cancel := context.WithCancelCause(t.Context())
-	cancel(exit.Signal{Sig: os.Interrupt})
-	for _, c := range []struct {
-		name   string
-		a      app
-		ctx    context.Context
-		args   []string
-		change func(*container)
-		want   []string
-	}{
-		{"entry", fake(), t.Context(), nil, func(x *container) { entry(x, 2) }, []string{
-			"/v: incomplete (deadline of 1s reached), 7 entries, 7 written, 0 failed, 0.010 s; label system_u:object_r:container_file_t:s0:c1,c2; the next try resumes\n",
-			"/w: not begun (deadline of 1s reached)\n",
-		}},
-		{"flag", fake(), t.Context(), []string{"--timeout", "2s"}, func(x *container) { entry(x, 60) }, []string{
-			"/v: incomplete (deadline of 2s reached), 7 entries",
-		}},
-		{"signal", fake(), terminated, nil, func(*container) {}, []string{"interrupted by SIGINT"}},
-		{"hung", stubborn, t.Context(), nil, func(x *container) { entry(x, 2) }, []string{
-			"/v: deadline of 1s reached, and the filesystem does not answer; the next try resumes\n",
-		}},
-	} {
-		x := newContainer(t, "relabel=true")
-		x.bind("/v", "deadline")
-		x.bind("/w", "next")
-		c.change(x)
-		state := strings.NewReader(x.write())
-		var code int
-		var said string
-		treetest.Returns(t, c.name, func() { code, said = callHook(c.ctx, t, c.a, state, c.args...) })
-		expectHook(t, c.name, code, exit.Failed, said, c.want...)
-	}
-	close(release)
-	<-back // what is said now is nobody's
-	// A pipe that nobody closes.
-	r, w := io.Pipe()
-	defer w.Close()
-	treetest.Returns(t, "the hook", func() {
-		code, said := callHook(t.Context(), t, fake(), r, "--timeout", "200ms")
-		expectHook(t, "pipe", code, exit.Failed, said, "fastlabel: hook: reading the state on stdin: deadline of 200ms reached\n")
-	})
 }

@@ -56,10 +56,10 @@ func (s *settings) mistaken(operands []string, isThere func(string) bool) error 
 			continue
 		}
 		if isContext(o) {
-			return mistake{words.Brief(o) + " is a label and no PATH", "to give it: --label " + words.Brief(o)}
+			return mistake{words.Brief(o) + ": it is a label and no PATH", "to give it: --label " + words.Brief(o)}
 		}
 		if near := nearest(o, s.callable); i == 0 && s.command == "" && !s.named && near != "" && isThere(o) {
-			return mistake{words.Brief(o) + " may be the command " + near + " mistyped", "if it is a PATH write " + words.Brief("./"+o)}
+			return mistake{words.Brief(o) + ": it may be the command " + near + " mistyped", "if it is a PATH write " + words.Brief("./"+o)}
 		}
 	}
 	return nil
@@ -98,9 +98,12 @@ func (j *job) lookUp(ctx context.Context, operands, paths []string) error {
 		}
 		look.add(f)
 	}
+	if table, err := os.ReadFile("/proc/self/mountinfo"); err == nil {
+		look.unmounted = site.Unmounted(string(table), paths)
+	}
 	if j.looked = look; look.missing == 0 {
 		if j.command == "" && len(operands) == 1 && j.isRecord(ctx, operands[0]) {
-			return mistake{words.Brief(operands[0]) + " is a record of --record", "to put back what it holds: " + words.Shell(cmp.Or(j.name, "fastlabel")) + " restore " + words.Shell(notFlag(operands[0]))}
+			return mistake{words.Brief(operands[0]) + ": it is a record of --record", "to put back what it holds: " + words.Shell(cmp.Or(j.name, "fastlabel")) + " restore " + words.Shell(notFlag(operands[0]))}
 		}
 		return j.astray(ctx, paths)
 	}
@@ -129,7 +132,7 @@ func (j *job) astray(ctx context.Context, paths []string) error {
 			continue // the engine says what is wrong with it
 		}
 		if first, all := firstOf(ctx, paths, in, os.Lstat); first == "" && all {
-			return mistake{"--exclude " + words.Brief(dir) + " lies in no PATH", ""}
+			return mistake{"--exclude " + words.Brief(dir) + ": it lies in no PATH", ""}
 		}
 	}
 	return nil
@@ -139,7 +142,7 @@ func (j *job) astray(ctx context.Context, paths []string) error {
 func (s *settings) meant(word string) string {
 	switch near := nearest(word, s.callable); {
 	case strings.ContainsAny(word, "‐‑‒–—―−‘’‚“”„"):
-		return "its dash or quotes are not those of a keyboard"
+		return "write its dash or quotes as a keyboard has them"
 	case strings.Contains(word, "/"):
 		return ""
 	case near != "":
@@ -185,6 +188,8 @@ type looked struct {
 
 	links    map[string]bool // symbolic links that lead to something, and whether to a directory
 	readOnly map[string]bool // where nothing can be written
+
+	unmounted map[string]string // directories for volumes that are not mounted there, and the kubelet's plugin
 }
 
 func newLooked() looked { return looked{links: map[string]bool{}, readOnly: map[string]bool{}} }

@@ -52,7 +52,7 @@
 //	journal.go     the same for syslog
 //	progress.go    how far it is, for whoever waits
 //	estimate.go    how fast, and how long the rest takes at that rate
-//	goon.go        the command line that goes on after a stop
+//	resume.go      the command line that resumes after a stop
 //	service.go     what systemd's manager and journal are told, by internal/sdnotify
 //	account.go     what became of each path, for internal/metrics and the journal
 //	explaintext.go, explainjson.go: lines of explain, for people and programs
@@ -324,7 +324,7 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 		fmt.Fprintf(stderr, "%sfastlabel: %s\n", level, notBegun(err))
 		return exit.Code(err, exit.Usage)
 	case len(paths) == 0:
-		j.Note("", "nothing to do: "+words.Brief(s.filesFrom)+" names no path")
+		j.Note("", words.Brief(s.filesFrom)+": it names no path")
 		return exit.Done
 	case s.command == "probe":
 		return j.probeAll(ctx, paths)
@@ -336,7 +336,7 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 		j.left = operands
 	}
 	if len(j.left) > 0 {
-		j.Note("", toGoOn(s)+goOn(cmp.Or(a.name, "fastlabel"), s, operands, j.left))
+		j.Note("", toResume(s)+resumption(cmp.Or(a.name, "fastlabel"), s, operands, j.left))
 	}
 	return code
 }

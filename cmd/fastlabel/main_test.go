@@ -77,6 +77,7 @@ func parsed(args []string) (s settings, operands []string, err error) {
 // golden compares got with testdata/NAME.txt, or writes it with -update.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
+	formed(t, got)
 	file := filepath.Join(testdata, name+".txt")
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {

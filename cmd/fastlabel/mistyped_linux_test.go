@@ -151,7 +151,7 @@ func TestRecordNamed(t *testing.T) {
 	}
 	a := real()
 	a.name = "/opt/my tools/fastlabel"
-	const want = "2> fastlabel: to put the labels back: '/opt/my tools/fastlabel' restore ./-rec\n"
+	const want = "2> fastlabel: ./-rec: recorded; to put the labels back: '/opt/my tools/fastlabel' restore ./-rec\n"
 	if text := transcript(a, []call{{args: []string{"--record=-rec", "v"}}}); !strings.Contains(text, want) {
 		t.Error(text)
 	}

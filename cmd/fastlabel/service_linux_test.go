@@ -149,7 +149,7 @@ func TestJournalStream(t *testing.T) {
 		{"/nothere", []string{"<3>fastlabel: /nothere: ", "<3>fastlabel: exit 2, 0."}},
 		{"-q /nothere", []string{"<3>fastlabel: /nothere: "}},
 		{"/etc", []string{`<3>fastlabel: "/etc": `, "<3>fastlabel: exit 3, 1 PATH, 0."}},
-		{"-f /dev/null", []string{"<6>fastlabel: nothing to do", "<6>fastlabel: exit 0, 0."}},
+		{"-f /dev/null", []string{"<6>fastlabel: /dev/null: ", "<6>fastlabel: exit 0, 0."}},
 		{"--json -f /dev/null", []string{"<6>fastlabel: exit 0, 0."}},
 	} {
 		for _, mode := range []string{"real", "apart real"} {

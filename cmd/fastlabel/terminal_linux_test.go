@@ -263,11 +263,11 @@ func TestStop(t *testing.T) {
 		}
 		lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(stderr.String()), "\n"), isStall)
 		want := regexp.MustCompile(`: incomplete \(interrupted by \w+\), [\d,]+ entries, [\d,]+ written, 1 skipped, 0 failed, .* s(, (at least \d directories)?( and )?((at most|about) [\d,]+ entries)? left)?; label \S+$`)
-		if len(lines) != 3 || !want.MatchString(lines[0]) || !strings.HasPrefix(lines[1], "fastlabel: "+other+": not begun") || !strings.HasPrefix(lines[2], "fastlabel: to go on: ") {
+		if len(lines) != 3 || !want.MatchString(lines[0]) || !strings.HasPrefix(lines[1], "fastlabel: "+other+": not begun") || !strings.HasPrefix(lines[2], "fastlabel: not done; to resume: ") {
 			t.Fatalf("%v: %s", c.sig, stderr.String())
 		}
 		// The same, but for what would take half a minute or fail.
-		next := strings.TrimSuffix(strings.TrimPrefix(lines[2], "fastlabel: to go on: "), " "+other)
+		next := strings.TrimSuffix(strings.TrimPrefix(lines[2], "fastlabel: not done; to resume: "), " "+other)
 		next = strings.Replace(next, "--max-rate=100", "--json", 1)
 		shell := exec.Command("bash", "-c", next)
 		shell.Env = cmd.Env

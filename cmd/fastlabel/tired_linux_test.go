@@ -137,10 +137,10 @@ func TestLink(t *testing.T) {
 		}
 	}
 	for line, want := range map[string]string{
-		"link":        "link is a symbolic link; only the link was labelled. Write link/ for the directory.",
-		"verify link": "link is a symbolic link; only the link was looked at. Write link/ for the directory.",
-		"probe link":  "link is a symbolic link; only the link was looked at. Write link/ for the directory.",
-		"image":       "image is a symbolic link; only the link was labelled.\n",
+		"link":        "link: it is a symbolic link: only the link was labelled; write link/ for the directory\n",
+		"verify link": "link: it is a symbolic link: only the link was looked at; write link/ for the directory\n",
+		"probe link":  "link: it is a symbolic link: only the link was looked at; write link/ for the directory\n",
+		"image":       "image: it is a symbolic link: only the link was labelled\n",
 		"link/":       "",
 		"probe link/": "",
 		"dangling":    "",

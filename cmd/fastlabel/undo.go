@@ -92,11 +92,11 @@ func (j *job) recorded(ctx context.Context) int {
 	}
 	switch {
 	case is == undofile.Empty && code == exit.Done:
-		j.Note("", "nothing was recorded")
+		j.Note("", file+": nothing was recorded")
 	case is == undofile.Whole:
-		j.Note("", "to put the labels back: "+restore+file)
+		j.Note("", file+": recorded; to put the labels back: "+restore+file)
 	default:
-		j.Note("", "the record is cut short; what it holds is put back by: "+restore+"--partial "+file)
+		j.Note("", file+": the record is cut short; to put back what it holds: "+restore+"--partial "+file)
 	}
 	return code
 }
@@ -131,7 +131,7 @@ func (j *job) restore(ctx context.Context, operands []string) ([]string, error) 
 		return nil, err
 	}
 	if r.Cut {
-		j.Note("", fmt.Sprintf("the record has no end; it holds %s entries", words.Thousands(r.Entries)))
+		j.Note("", fmt.Sprintf("%s: the record has no end: it holds %s entries", words.Brief(file), words.Thousands(r.Entries)))
 	}
 	j.label = r.Head.Label
 	j.tree = func(ctx context.Context, _, _ string, o *relabel.Options, check bool) (relabel.Report, error) {
@@ -164,7 +164,7 @@ func openRecord(file string, partial bool) (*undofile.Reader, error) {
 		return refuse(err)
 	}
 	if r.Cut && !partial {
-		return refuse(fmt.Errorf("the record has no end: its run was killed, or the file is not whole; it holds %s entries, which --partial puts back", words.Thousands(r.Entries)))
+		return refuse(fmt.Errorf("the record has no end: its run was killed, or the file is not whole; to put back the %s entries that it holds: --partial", words.Thousands(r.Entries)))
 	}
 	return r, nil
 }

@@ -58,7 +58,7 @@ func TestRecordNoRoom(t *testing.T) {
 			if written == 0 || written == len(before) {
 				t.Errorf("%d of %d written: it proves little", written, len(before))
 			}
-			_, command, _ := strings.Cut(string(out), "the record is cut short; what it holds is put back by: ")
+			_, command, _ := strings.Cut(string(out), "the record is cut short; to put back what it holds: ")
 			command, _, _ = strings.Cut(command, "\n")
 			restore := exec.Command("sh", "-c", `fastlabel() { "$0" "$@"; }; `+command, bin)
 			if text, err := restore.CombinedOutput(); err != nil || command == "" || strings.Contains(string(out), "to put the labels back") {

@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/outlook"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/pace"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/undofile"
@@ -138,6 +139,9 @@ func (j *job) one(ctx context.Context, path string, stalls func()) (code int, wa
 	if code != exit.Refused {
 		j.aboutLink(path, dry)
 	}
+	if plugin := j.looked.unmounted[path]; plugin != "" && !slices.Contains(outlook.MadeWithPod, plugin) {
+		j.Note(path, "no volume is mounted there: it is the kubelet's directory for one ("+plugin+"); give the place where it is mounted")
+	}
 	j.Result(r)
 	return code, rep.Seen > 0 && (code == exit.Done || code == exit.Differs || code == exit.Failed)
 }
@@ -207,12 +211,12 @@ func (j *job) aboutLink(path string, dry bool) {
 	if !is {
 		return
 	}
-	text := words.Plain(path) + " is a symbolic link; only the link was labelled."
+	text := "it is a symbolic link: only the link was labelled"
 	if dry {
-		text = words.Plain(path) + " is a symbolic link; only the link was looked at."
+		text = "it is a symbolic link: only the link was looked at"
 	}
 	if toDir {
-		text += " Write " + words.Plain(path+"/") + " for the directory."
+		text += "; write " + words.Plain(path+"/") + " for the directory"
 	}
-	j.Note("", text)
+	j.Note(path, text)
 }

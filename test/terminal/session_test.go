@@ -70,9 +70,9 @@ func TestSession(t *testing.T) {
 	w.until(`exit \d+\n` + ended)
 	golden(t, "6-interrupted", w.joined(), maskedStop)
 
-	line := regexp.MustCompile(`(?m)^fastlabel: to go on: (.*)$`).FindStringSubmatch(w.joined())
+	line := regexp.MustCompile(`(?m)^fastlabel: not done; to resume: (.*)$`).FindStringSubmatch(w.joined())
 	if line == nil {
-		t.Fatalf("no line to go on with:\n%s", w.joined())
+		t.Fatalf("no line that resumes:\n%s", w.joined())
 	}
 	w.command(line[1]+"; echo exit $?", `exit \d+\n`+ended)
 	golden(t, "7-gone-on", w.joined(), maskedStop)

@@ -4,12 +4,12 @@ package outlook
 
 import "slices"
 
-// madeWithPod are the kubelet's plugins whose volumes nothing can label beforehand.
-var madeWithPod = []string{"kubernetes.io/empty-dir", "kubernetes.io/secret", "kubernetes.io/configmap", "kubernetes.io/projected", "kubernetes.io/downward-api"}
+// MadeWithPod are the kubelet's plugins whose volumes nothing can label beforehand.
+var MadeWithPod = []string{"kubernetes.io/empty-dir", "kubernetes.io/secret", "kubernetes.io/configmap", "kubernetes.io/projected", "kubernetes.io/downward-api"}
 
 // Labels says that a label that is written beforehand is of use.
 func (v Volume) Labels() bool {
-	return !v.Refused && v.NoLabels == "" && (!v.ReadOnly || v.Right) && !v.Drawn && !slices.Contains(madeWithPod, v.Plugin)
+	return !v.Refused && v.NoLabels == "" && (!v.ReadOnly || v.Right) && !v.Drawn && !slices.Contains(MadeWithPod, v.Plugin)
 }
 
 // Notes are what there is to know besides, each a sentence.
@@ -40,7 +40,7 @@ func (v Volume) Advice() []string {
 		return []string{"Nothing: there is no label to write."}
 	case v.ReadOnly && !v.Right:
 		return []string{"The label through a mount that can be written to: this one is read-only."}
-	case slices.Contains(madeWithPod, v.Plugin):
+	case slices.Contains(MadeWithPod, v.Plugin):
 		return []string{"Nothing: it is made with the pod (" + v.Plugin + "), so that nothing can label it beforehand."}
 	case v.Drawn:
 		return []string{"A fixed level: securityContext.seLinuxOptions.level of the pod, or --security-opt label=level: of podman."}

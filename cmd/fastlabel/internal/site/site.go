@@ -5,6 +5,7 @@
 package site
 
 import (
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -92,9 +93,41 @@ func (m Mount) Manner() string {
 var kubeletVolume = regexp.MustCompile(`/pods/[^/]+/volumes/([^/~]+)~([^/]+)/[^/]`)
 
 // Plugin is the kubelet's name of what mounted the volume, "" if it did not.
-func (v *Site) Plugin() string {
-	if m := kubeletVolume.FindStringSubmatch(v.Real); m != nil {
+func (v *Site) Plugin() string { return pluginOf(v.Real) }
+
+func pluginOf(path string) string {
+	if m := kubeletVolume.FindStringSubmatch(path); m != nil {
 		return m[1] + "/" + m[2]
 	}
 	return ""
+}
+
+// Unmounted finds paths that name a directory which the kubelet keeps for a volume, where
+// the volume is not mounted: a subPathExpr binds that directory without the mounts
+// beneath. It returns the plugin of each. No path is looked at, which might hang.
+func Unmounted(table string, paths []string) map[string]string {
+	points := map[string]mountinfo.Mount{} // of several at one place the last is on top
+	for _, m := range mounts(table) {
+		points[m.Point] = m
+	}
+	plugins, wd := map[string]string{}, workingDirectory()
+	for _, p := range paths {
+		at := p
+		if !filepath.IsAbs(at) {
+			at = wd + "/" + at
+		}
+		at = filepath.Clean(at)
+		for dir := at; ; dir = filepath.Dir(dir) {
+			if on, is := points[dir]; is {
+				if plugin := pluginOf(on.Inside(at)); plugin != "" {
+					plugins[p] = plugin
+				}
+				break
+			}
+			if dir == filepath.Dir(dir) {
+				break
+			}
+		}
+	}
+	return plugins
 }

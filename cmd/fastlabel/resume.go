@@ -10,9 +10,9 @@ import (
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 )
 
-// goOn is the command line that goes on where this run stopped, for a shell:
+// resumption is the command line that resumes this run, for a shell:
 // the same flags, and of the operands those that are left.
-func goOn(name string, s *settings, operands, left []string) string {
+func resumption(name string, s *settings, operands, left []string) string {
 	line := []string{name}
 	if s.command != "" {
 		line = append(line, s.command)
@@ -45,13 +45,13 @@ func goOn(name string, s *settings, operands, left []string) string {
 	return strings.Join(line, " ")
 }
 
-// toGoOn stands before that line. A list that came through a pipe is gone.
-func toGoOn(s *settings) string {
+// toResume stands before that line. A list that came through a pipe is gone.
+func toResume(s *settings) string {
 	switch {
 	case s.filesFrom == "-":
-		return "to go on, with the same list again on stdin: "
+		return "not done; to resume, with the same list again on stdin: "
 	case strings.HasPrefix(s.filesFrom, "/dev/"):
-		return "to go on, with the same list again in " + words.Brief(s.filesFrom) + ": "
+		return "not done; to resume, with the same list again in " + words.Brief(s.filesFrom) + ": "
 	}
-	return "to go on: "
+	return "not done; to resume: "
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestGoOn(t *testing.T) {
+func TestResumption(t *testing.T) {
 	for _, c := range []struct{ args, left, want string }{
 		{"-l s0:c1 /a /b /c", "/b /c", "fastlabel --level=s0:c1 -- /b /c"},
 		{"-nvx -T4 /a -e /a/b", "/a", "fastlabel --dry-run --verbose --one-file-system --threads=4 --exclude=/a/b -- /a"},
@@ -22,7 +22,7 @@ func TestGoOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := goOn("fastlabel", &s, operands, strings.Fields(c.left))
+		got := resumption("fastlabel", &s, operands, strings.Fields(c.left))
 		if got != c.want {
 			t.Errorf("%s\n%s", got, c.want)
 		}
