@@ -47,7 +47,7 @@ PKG_RUNTIMES := $(PKG_TEST) conmon crun podman runc
 PKG_SELINUX := debian-archive-keyring debootstrap dpkg e2fsprogs git gpgv qemu-system-x86 xfsprogs xz-utils
 PKG_TERMINAL := e2fsprogs mount tmux
 PKG_BENCH := $(PKG_TEST) findutils git policycoreutils
-PKG_LINT := shellcheck
+PKG_LINT := aspell aspell-en shellcheck
 PKG_FRESH := debootstrap
 PKG_DEPLOY := systemd util-linux
 PKG_PACKAGES := attr debootstrap lintian rpm systemd-container
@@ -149,7 +149,7 @@ endif
 	$(SUITE) 'whole CGO_ENABLED=0 -timeout=60m -run=@testing.Short ./...'
 
 .PHONY: lint
-lint: deps-lint ## check style, imports, formatting, go.mod and the scripts
+lint: deps-lint ## check style, imports, formatting, go.mod, the scripts, words and spelling
 	$(LINTER) config verify
 	$(LINTER) run ./...
 	$(LINTER) fmt --diff
