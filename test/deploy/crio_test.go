@@ -18,6 +18,8 @@ import (
 type handler struct {
 	name               string
 	InheritDefault     bool              `toml:"inherit_default_runtime,omitempty"`
+	Path               string            `toml:"runtime_path,omitempty"` // before CRI-O 1.32
+	Root               string            `toml:"runtime_root,omitempty"`
 	AllowedAnnotations []string          `toml:"allowed_annotations,omitempty"`
 	MinMemory          string            `toml:"container_min_memory,omitempty"`
 	DefaultAnnotations map[string]string `toml:"default_annotations,omitempty"`
@@ -71,7 +73,7 @@ func checkDropIn(t *testing.T, text string, a asks) (*handler, faults) {
 		h = only
 		h.name = name
 	}
-	if !h.InheritDefault {
+	if !h.InheritDefault || h.Path == "" || h.Root == "" {
 		found.add("%s: no runtime", dropInFile)
 	}
 	// A handler without a path is looked for in PATH by its name.

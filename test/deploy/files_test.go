@@ -16,25 +16,28 @@ const (
 	classFile   = "runtimeclass.yaml"
 	podFile     = "pod.yaml"
 	machineFile = "machineconfig.yaml"
+	hooksFile   = "machineconfig-hook.yaml"
 )
 
-// files are the texts of deploy/oci by name.
+// files are the texts of deploy/oci by name, and those of deploy/kubernetes that lead to
+// them.
 type files map[string]string
 
 func readFiles(t *testing.T) files {
 	t.Helper()
-	dir := filepath.Join("..", "..", "deploy", "oci")
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
 	f := files{}
-	for _, e := range entries {
-		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+	for _, pattern := range []string{"oci/*", "kubernetes/crio/runtimeclass.yaml", "kubernetes/openshift/machineconfig*.yaml"} {
+		paths, err := filepath.Glob("../../deploy/" + pattern)
 		if err != nil {
 			t.Fatal(err)
 		}
-		f[e.Name()] = string(text)
+		for _, path := range paths {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f[filepath.Base(path)] = string(text)
+		}
 	}
 	return f
 }
@@ -49,13 +52,13 @@ func (f *faults) add(format string, a ...any) { *f = append(*f, fmt.Sprintf(form
 func check(t *testing.T, f files) faults {
 	t.Helper()
 	var all faults
-	for _, name := range []string{hookFile, dropInFile, classFile, podFile, machineFile} {
+	for _, name := range []string{hookFile, dropInFile, classFile, podFile, machineFile, hooksFile} {
 		if f[name] == "" {
 			all.add("%s: missing", name)
 		}
 	}
-	if len(f) != 5 {
-		all.add("%d files, and 5 are checked", len(f))
+	if len(f) != 6 {
+		all.add("%d files, and 6 are checked", len(f))
 	}
 	asks := readAsks(t)
 	all = append(all, checkMatching(t, f[hookFile], asks)...)
@@ -65,7 +68,10 @@ func check(t *testing.T, f files) faults {
 	class, found := checkClass(f[classFile], h)
 	all = append(all, found...)
 	all = append(all, checkPod(t, f, h, class, asks)...)
-	return append(all, checkMachine(f)...)
+	for name, place := range shipped {
+		all = append(all, checkMachine(f, name, place)...)
+	}
+	return all
 }
 
 func TestFiles(t *testing.T) {
@@ -106,6 +112,7 @@ func TestBroken(t *testing.T) {
 		"ours allowed":          {dropInFile, `"` + crio + `",`, `"` + crio + `", "io.fastlabel.relabel",`, "CRI-O does not know io.fastlabel.relabel"},
 		"another allowed":       {dropInFile, `"` + crio + `",`, `"` + crio + `", "io.kubernetes.cri-o.Devices",`, "the hook does not read io.kubernetes.cri-o.Devices"},
 		"none allowed":          {dropInFile, `    "` + crio + `",`, ``, "CRI-O removes " + crio},
+		"nothing before 1.32":   {dropInFile, "\nruntime_path", "\n#runtime_path", "no runtime"},
 		"nothing inherited":     {dropInFile, "= true", "= false", "no runtime"},
 		"a program's name":      {dropInFile, "runtimes.fastlabel-volumes]", "runtimes.fastlabel]", "named as a program"},
 		"commented key":         {dropInFile, "#container_min", "#containers_min", "containers_min_memory is not used"},
@@ -141,10 +148,10 @@ func TestBroken(t *testing.T) {
 		"not a data URL":        {machineFile, "source: data:;", "source: file:", "invalid url scheme"},
 		"a file is kept":        {machineFile, "overwrite: true", "overwrite: false", "overwrite"},
 		"where the drop-in is":  {machineFile, "path: /etc/crio/crio.conf.d/", "path: /etc/crio/", "/etc/crio/99-fastlabel.conf"},
-		"where the hook is":     {machineFile, "path: /etc/containers/", "path: /usr/share/containers/", "/usr/share/containers/oci/hooks.d/fastlabel.json"},
+		"where the hook is":     {hooksFile, "path: /etc/containers/", "path: /usr/share/containers/", "/usr/share/containers/oci/hooks.d/fastlabel.json"},
 		"another drop-in":       {dropInFile, "# Change: CRI-O", "# CRI-O", "99-fastlabel.conf differs"},
 		"another hook":          {hookFile, "{\n", "{ \n", "fastlabel.json differs"},
-		"nothing in the config": {machineFile, "    storage:\n", "    passwd: {}\n    storage:\n      links: []\n      files: []\n    x:\n", "missing from the MachineConfig"},
+		"nothing in the config": {machineFile, "    storage:\n", "    passwd: {}\n    storage:\n      links: []\n      files: []\n    x:\n", "0 files, and not"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := readFiles(t)
@@ -173,7 +180,7 @@ func TestMissing(t *testing.T) {
 		t.Errorf("a missing file: %s", found)
 	}
 	f[podFile] = "x"
-	if found := strings.Join(check(t, f), "\n"); !strings.Contains(found, "6 files") {
+	if found := strings.Join(check(t, f), "\n"); !strings.Contains(found, "7 files") {
 		t.Errorf("a file too many: %s", found)
 	}
 }

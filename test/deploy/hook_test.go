@@ -147,7 +147,7 @@ func checkEntry(t *testing.T, text string) (found faults) {
 }
 
 // A hook whose program is missing is left out without a word: what README.md
-// and machineconfig.yaml warn of.
+// and machineconfig-hook.yaml warn of.
 func TestProgramMissing(t *testing.T) {
 	text := readFiles(t)[hookFile]
 	dir, path := install(t, text)

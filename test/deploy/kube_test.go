@@ -4,7 +4,6 @@ package deploy
 
 import (
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -107,64 +106,59 @@ func checkPod(t *testing.T, f files, h *handler, class *nodev1.RuntimeClass, a a
 	return found
 }
 
-// shipped is where the MachineConfig puts files: what the Machine Config
+// shipped is what each MachineConfig brings, and where to: what the Machine Config
 // Operator's own 00-default gives CRI-O as hooks_dir, and CRI-O's drop-ins.
-var shipped = map[string]string{
-	"/etc/containers/oci/hooks.d/fastlabel.json": hookFile,
-	"/etc/crio/crio.conf.d/99-fastlabel.conf":    dropInFile,
+var shipped = map[string]struct{ path, name string }{
+	hooksFile:   {"/etc/containers/oci/hooks.d/fastlabel.json", hookFile},
+	machineFile: {"/etc/crio/crio.conf.d/99-fastlabel.conf", dropInFile},
 }
 
 // checkMachine: the MachineConfig is for a pool, Ignition has nothing to say
-// against it, and it ships the files beside it.
-func checkMachine(f files) (found faults) {
+// against it, and it ships one file of deploy/oci.
+func checkMachine(f files, machine string, ships struct{ path, name string }) (found faults) {
 	m := new(mcfgv1.MachineConfig)
-	decode(&found, f, machineFile, m, &m.TypeMeta, "machineconfiguration.openshift.io/v1 MachineConfig")
+	decode(&found, f, machine, m, &m.TypeMeta, "machineconfiguration.openshift.io/v1 MachineConfig")
 	if m.Labels[mcfgv1.MachineConfigRoleLabelKey] == "" {
-		found.add("%s: no role", machineFile)
+		found.add("%s: no role", machine)
 	}
 	config, report, err := ignition.Parse(m.Spec.Config.Raw)
 	for _, entry := range report.Entries {
-		found.add("%s: %s", machineFile, entry.String())
+		found.add("%s: %s", machine, entry.String())
 	}
 	if err != nil {
-		found.add("%s: %v", machineFile, err)
+		found.add("%s: %v", machine, err)
 	}
-	missing := maps.Clone(shipped)
-	for _, file := range config.Storage.Files {
-		checkShipped(&found, f, file)
-		delete(missing, file.Path)
+	if len(config.Storage.Files) != 1 {
+		found.add("%s: %d files, and not %s", machine, len(config.Storage.Files), ships.path)
+		return found
 	}
-	for place := range missing {
-		found.add("%s: missing from the MachineConfig", place)
+	checkShipped(&found, f, machine, ships.name, config.Storage.Files[0])
+	if path := config.Storage.Files[0].Path; path != ships.path {
+		found.add("%s: %s is not where it is read", machine, path)
 	}
 	return found
 }
 
-func checkShipped(found *faults, f files, file ignitiontypes.File) {
-	name, ok := shipped[file.Path]
-	if !ok {
-		found.add("%s: %s is not where it is read", machineFile, file.Path)
-		return
-	}
+func checkShipped(found *faults, f files, machine, name string, file ignitiontypes.File) {
 	if file.Mode == nil {
-		found.add("%s: %s: no mode", machineFile, name)
+		found.add("%s: %s: no mode", machine, name)
 	} else if *file.Mode != 0o644 {
-		found.add("%s: %s: mode %o", machineFile, name, *file.Mode)
+		found.add("%s: %s: mode %o", machine, name, *file.Mode)
 	}
 	// Without it the first boot fails where the image has the file.
 	if file.Overwrite == nil || !*file.Overwrite {
-		found.add("%s: %s: no overwrite", machineFile, name)
+		found.add("%s: %s: no overwrite", machine, name)
 	}
 	if file.Contents.Source == nil {
-		found.add("%s: %s has no contents", machineFile, name)
+		found.add("%s: %s has no contents", machine, name)
 		return
 	}
 	contents, err := dataurl.DecodeString(*file.Contents.Source)
 	if err != nil {
-		found.add("%s: %s: %v", machineFile, name, err)
+		found.add("%s: %s: %v", machine, name, err)
 		return
 	}
 	if string(contents.Data) != f[name] {
-		found.add("%s: %s differs; base64 -w0 has what belongs there", machineFile, name)
+		found.add("%s: %s differs; base64 -w0 has what belongs there", machine, name)
 	}
 }

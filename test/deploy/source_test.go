@@ -92,6 +92,25 @@ func readDuration(t *testing.T, name string) time.Duration {
 	return found
 }
 
+// exitCodes are the constants of the command's package exit, by name.
+func exitCodes(t *testing.T) map[string]int32 {
+	t.Helper()
+	codes := map[string]int32{}
+	ast.Inspect(parseSource(t, "../../cmd/fastlabel/internal/exit/codes.go"), func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok && len(spec.Values) == 1 {
+			if lit, ok := spec.Values[0].(*ast.BasicLit); ok && lit.Kind == token.INT {
+				code, _ := constant.Int64Val(constant.MakeFromLiteral(lit.Value, lit.Kind, 0))
+				codes[spec.Names[0].Name] = int32(code)
+			}
+		}
+		return true
+	})
+	if len(codes) != 8 {
+		t.Fatalf("the command's exit codes: %v", codes)
+	}
+	return codes
+}
+
 // handlerKeys are the keys that CRI-O's source gives a runtime handler, with
 // their Go types.
 func handlerKeys(t *testing.T) map[string]string {
