@@ -55,15 +55,10 @@ printf '/mnt/disks/a\n/mnt/disks/b\n' >volumes.txt
 touch FILE
 setfattr -n security.selinux -v system_u:object_r:usr_t:s0 FILE /srv/other
 echo '{"ociVersion":"1.0.2","root":{"path":"rootfs"}}' >bundle/config.json
-cat >pod.yaml <<'END'
-apiVersion: v1
-kind: Pod
-metadata: {name: web-0}
-spec:
-  securityContext: {seLinuxOptions: {level: "s0:c10,c20"}}
-  containers: [{name: web, image: web}]
+cat >pod.json <<'END'
+{"kind":"Pod","metadata":{"name":"web-0"},"spec":{"securityContext":{"seLinuxOptions":{"level":"s0:c10,c20"}},"containers":[{"name":"web"}]}}
 END
-printf '#!/bin/sh\ncat /root/pod.yaml\n' >"$2/kubectl"
+printf '#!/bin/sh\ncat /root/pod.json\n' >"$2/kubectl"
 sleep 600 & crio=$!
 trap 'kill $crio' EXIT
 printf '#!/bin/sh\necho %s\n' "$crio" >"$2/pidof"

@@ -147,7 +147,7 @@ containerd and podman will do with PATH and why, and what to write.
 
 Without --for and the flags of the label, the label is the default with the
 level of PATH, if the types agree. --for reads pods, and what holds templates
-of them, as kubectl prints them.
+of them, as kubectl get -o json prints them.
 
 Exit codes: 0 explained; 1 something failed; 2 usage; 124 --timeout reached;
 130 interrupted (143: SIGTERM).
@@ -159,6 +159,6 @@ func explainCommand() *cobra.Command {
 		GroupID: onRuntimes,
 		Short:   "what runtimes do there, and why",
 		Long:    explainHelp + inJSON,
-		Example: "  fastlabel explain --for pod.yaml /var/lib/pv\n",
+		Example: "  fastlabel explain --for pod.json /var/lib/pv\n",
 	}
 }

@@ -124,7 +124,7 @@ func TestExplained(t *testing.T) {
 	}
 	golden(t, "explain", b.String())
 	shipped := readText(t, "../../deploy/oci/pod.yaml")
-	for _, line := range []string{"\n    " + workload.TrySkip[1] + `: "true"`, "\n  runtimeClassName: " + handler + "\n"} {
+	for _, line := range []string{"\n    " + workload.TrySkip[1] + `: "true"`, "\n  runtimeClassName: " + handler + "\n", "level: s0:c10,c20"} {
 		if !strings.Contains(shipped, line) {
 			t.Errorf("deploy/oci/pod.yaml has no line %q", line)
 		}
@@ -181,18 +181,18 @@ func TestWanted(t *testing.T) {
 func TestExplainUsage(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, text := range map[string]string{
-		"pod.yaml": "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a}]}",
-		"bad.yaml": "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, securityContext: {seLinuxOptions: {level: c1}}}]}",
-		"odd.yaml": "kind: \"\\e[31m\"",
-		"not.yaml": "kind: [",
-		"big.yaml": strings.Repeat("#", 1<<20+1),
+		"pod.json": `{"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "a"}]}}`,
+		"bad.json": `{"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "a", "securityContext": {"seLinuxOptions": {"level": "c1"}}}]}}`,
+		"odd.json": `{"kind": "\u001b[31m"}`,
+		"pod.yaml": "kind: Pod",
+		"big.json": strings.Repeat(" ", 1<<20+1),
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	all := calls("explain", "explain -n /p", "explain --output crio /p", "explain --whole /p",
-		"explain --for pod.yaml --label u:r:t:s0 /p", "explain --for pod.yaml -l s0 /p", "explain --for pod.yaml --user x /p",
-		"explain --for - -f -", "explain --for bad.yaml /p", "explain --for odd.yaml /p", "explain --for not.yaml /p", "explain --for big.yaml /p", "explain --for nothere /p")
+		"explain --for pod.json --label u:r:t:s0 /p", "explain --for pod.json -l s0 /p", "explain --for pod.json --user x /p",
+		"explain --for - -f -", "explain --for bad.json /p", "explain --for odd.json /p", "explain --for pod.yaml /p", "explain --for big.json /p", "explain --for nothere /p")
 	golden(t, "explainusage", transcript(app{}, all))
 }

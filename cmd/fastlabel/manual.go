@@ -25,7 +25,7 @@ linked or mounted during the run. A symbolic link as PATH is labelled itself;
 with a slash behind it, PATH is the directory that the link leads to.
 
 fastlabel explain tells which label a pod needs, and what its runtime does with
-the volume; with --for POD.yaml it takes the label from a pod.
+the volume; with --for FILE it takes the label from a pod.
 
 All PATHs are looked up before the first is changed. Put -- before a PATH that
 is named like a command. fastlabel label PATH is the same as fastlabel PATH, and

@@ -1,30 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workload reads Kubernetes manifests for what they say of SELinux: which
-// label a runtime will ask of the volumes of each container.
-//
-//	workload.go   documents, and the pods in them
-//	bound.go      what a hostile document may cost
-//	label.go      what a container asks for
+// Package workload reads Kubernetes objects for what they say of SELinux: which label a
+// runtime will ask of the volumes of each container. It reads JSON, as kubectl -o json
+// prints it: the API server has then dropped misspelled fields and added its own.
 package workload
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 )
 
-// Pods is what a file of manifests holds.
+// Pods is what a file of objects holds.
 type Pods struct {
 	Containers []Container
-	// Unread are kinds that were skipped, each once: the first maxUnread.
+	// Unread are kinds that hold no pod, each once: the first maxUnread.
 	Unread []string
 }
+
+const maxUnread = 20
 
 // Container is one container of a pod or of a pod template.
 type Container struct {
@@ -33,135 +32,151 @@ type Container struct {
 	Asks
 }
 
-// maxUnread is how many kinds are named that hold no pod.
-const maxUnread = 20
-
-// paths lead from a kind to the pod's spec and metadata.
-var paths = map[string][]string{
-	"Pod":                   {},
-	"PodTemplate":           {"template"},
-	"Deployment":            {"spec", "template"},
-	"StatefulSet":           {"spec", "template"},
-	"DaemonSet":             {"spec", "template"},
-	"ReplicaSet":            {"spec", "template"},
-	"ReplicationController": {"spec", "template"},
-	"DeploymentConfig":      {"spec", "template"}, // OpenShift's
-	"Job":                   {"spec", "template"},
-	"CronJob":               {"spec", "jobTemplate", "spec", "template"},
+// Asks is what one container asks of its volumes' labels.
+//
+// User and level of seLinuxOptions are the volume's too; role and type are the
+// process's alone: the volume's are the policy's (InitLabels of go-selinux,
+// go-selinux/label/label_linux.go, v1.15.1).
+type Asks struct {
+	Level string `json:"level,omitempty"` // "": it is drawn
+	User  string `json:"user,omitempty"`  // "": the policy's
+	Type  string `json:"-"`               // of the process; "": the policy's
+	// LeftByCRIO says why CRI-O leaves the volumes alone, "" if it does not.
+	// That a container is privileged changes nothing (docs/kubernetes.md).
+	LeftByCRIO string `json:"left_by_crio,omitempty"`
+	// ContainerdDraws says that with containerd the level is drawn all the same:
+	// it takes a container's own options whole, without a level if they have
+	// none. CRI-O takes from the pod what the container does not say. (Read in
+	// buildContainerSpec of containerd 2, SelinuxLabel of CRI-O 1.34.)
+	ContainerdDraws bool `json:"containerd_draws,omitempty"`
+	// TrySkip says that the pod has CRI-O's annotation for skipping a volume that is
+	// labelled, under either name.
+	TrySkip bool `json:"try_skip,omitempty"`
+	// Recursive says that the kubelet is told not to mount with the label.
+	Recursive    bool   `json:"-"`
+	RuntimeClass string `json:"runtime_class,omitempty"`
 }
 
-type document struct {
-	Kind     string    `yaml:"kind"`
-	Metadata metadata  `yaml:"metadata"`
-	Items    yaml.Node `yaml:"items"`
+// TrySkip are the names of CRI-O's annotation: from 1.35, and before.
+var TrySkip = []string{"try-skip-volume-selinux-label.crio.io", "io.kubernetes.cri-o.TrySkipVolumeSELinuxLabel"}
+
+// object is a pod, what has a template of pods, or a list.
+type object struct {
+	Kind     string
+	Metadata metadata
+	Items    []json.RawMessage
+	Template *template // of a PodTemplate
+	Spec     struct {
+		podSpec
+		Template    *template
+		JobTemplate struct{ Spec struct{ Template *template } } // of a CronJob
+	}
 }
 
 type metadata struct {
-	Name         string            `yaml:"name"`
-	GenerateName string            `yaml:"generateName"`
-	Annotations  map[string]string `yaml:"annotations"`
+	Name, GenerateName string
+	Annotations        map[string]string
 }
 
-// Read reads YAML or JSON, one document or several, lists too, in time linear in the
-// text. A file without a pod is an error, and so is a spelling of the fields for
-// SELinux that Kubernetes would ignore.
+type template struct {
+	Metadata metadata
+	Spec     podSpec
+}
+
+type podSpec struct {
+	RuntimeClassName           string
+	HostPID, HostIPC           bool
+	SecurityContext            securityContext
+	InitContainers, Containers []struct {
+		Name            string
+		SecurityContext securityContext
+	}
+}
+
+type securityContext struct {
+	SELinuxOptions      *struct{ User, Role, Type, Level string }
+	SELinuxChangePolicy string
+}
+
+// Read reads an object or several, one after the other. A file without a pod is an
+// error.
 func Read(text []byte) (Pods, error) {
 	var pods Pods
-	d, b := yaml.NewDecoder(bytes.NewReader(text)), bound{}
-	for {
-		var n yaml.Node
-		err := d.Decode(&n)
+	for d := json.NewDecoder(bytes.NewReader(text)); ; {
+		var o object
+		err := d.Decode(&o)
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err == nil {
-			err = b.add(&n)
+		items := []object{o}
+		if o.Items != nil {
+			items = make([]object, len(o.Items))
 		}
-		if err == nil {
-			err = pods.add(&n)
+		for i := range o.Items {
+			err = cmp.Or(err, json.Unmarshal(o.Items[i], &items[i]))
 		}
 		if err != nil {
-			return Pods{}, err
+			return Pods{}, fmt.Errorf("no Kubernetes object in JSON: %w; to have one: kubectl get -o json", err)
+		}
+		for _, item := range items {
+			if err := pods.add(item); err != nil {
+				return Pods{}, err
+			}
 		}
 	}
 	if len(pods.Containers) == 0 {
-		return Pods{}, fmt.Errorf("it holds no pod%s", found(pods.Unread))
+		return Pods{}, errors.New(strings.TrimSuffix("it holds no pod: "+strings.Join(pods.Unread, ", "), ": "))
 	}
 	return pods, nil
 }
 
-func found(kinds []string) string {
-	if len(kinds) == 0 {
-		return ""
+func (p *Pods) add(o object) error {
+	t := cmp.Or(o.Template, o.Spec.Template, o.Spec.JobTemplate.Spec.Template)
+	if o.Kind == "Pod" {
+		t = &template{o.Metadata, o.Spec.podSpec}
 	}
-	return ": " + strings.Join(kinds, ", ")
-}
-
-func (p *Pods) add(n *yaml.Node) error {
-	if n.Kind == yaml.DocumentNode && len(n.Content) == 1 {
-		n = n.Content[0]
-	}
-	n = aliased(n)
-	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
-		return nil // between two lines of ---
-	}
-	if n.Kind != yaml.MappingNode {
-		return fmt.Errorf("line %d: not a Kubernetes object", n.Line)
-	}
-	var doc document
-	if err := n.Decode(&doc); err != nil {
-		return err
-	}
-	if items := aliased(&doc.Items); strings.HasSuffix(doc.Kind, "List") && items.Kind == yaml.SequenceNode {
-		for _, item := range items.Content {
-			if err := p.add(item); err != nil {
-				return err
-			}
+	if t == nil {
+		if len(p.Unread) < maxUnread && o.Kind != "" && !slices.Contains(p.Unread, o.Kind) {
+			p.Unread = append(p.Unread, o.Kind)
 		}
 		return nil
 	}
-	path, known := paths[doc.Kind]
-	if !known {
-		if doc.Kind == "" {
-			return fmt.Errorf("line %d: an object without a kind", n.Line)
-		}
-		if len(p.Unread) < maxUnread && !slices.Contains(p.Unread, doc.Kind) {
-			p.Unread = append(p.Unread, doc.Kind)
-		}
-		return nil
-	}
-	name := doc.Metadata.Name
-	if name == "" {
-		name = doc.Metadata.GenerateName
-	}
-	pod := strings.TrimSpace(doc.Kind + " " + name)
-	for _, key := range path {
-		if n = child(n, key); n == nil {
-			return fmt.Errorf("%s: it has no %s", pod, strings.Join(path, "."))
-		}
-	}
-	containers, err := containersOf(n, pod)
-	p.Containers = append(p.Containers, containers...)
-	return err
-}
-
-// child returns what a mapping holds under a key, whether it is its own or merged into
-// it (<<).
-func child(n *yaml.Node, key string) *yaml.Node {
-	var in map[string]yaml.Node
-	if n.Decode(&in) != nil {
-		return nil
-	}
-	if of, has := in[key]; has {
-		return &of
+	pod := strings.TrimSpace(o.Kind + " " + cmp.Or(o.Metadata.Name, o.Metadata.GenerateName))
+	before := len(p.Containers)
+	p.Containers = append(p.Containers, t.containers(pod)...)
+	if len(p.Containers) == before {
+		return fmt.Errorf("%s: it has no containers", pod)
 	}
 	return nil
 }
 
-// aliased is n, or what it is an alias of.
-func aliased(n *yaml.Node) *yaml.Node {
-	if n.Kind == yaml.AliasNode {
-		return n.Alias
+// containers are those of the pod.
+func (t *template) containers(pod string) (all []Container) {
+	spec := t.Spec
+	whole := Asks{RuntimeClass: spec.RuntimeClassName, Recursive: spec.SecurityContext.SELinuxChangePolicy == "Recursive"}
+	for _, name := range TrySkip {
+		whole.TrySkip = whole.TrySkip || t.Metadata.Annotations[name] == "true"
 	}
-	return n
+	if spec.HostPID || spec.HostIPC {
+		whole.LeftByCRIO = "the pod shares the host's processes or IPC" // CRI-O 1.34, server/container_create.go:760
+	}
+	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+		asks := whole
+		asks.take(spec.SecurityContext)
+		asks.take(c.SecurityContext)
+		own := c.SecurityContext.SELinuxOptions
+		asks.ContainerdDraws = asks.Level != "" && own != nil && own.Level == "" && own.User+own.Role+own.Type != ""
+		if asks.Type == "spc_t" {
+			asks.LeftByCRIO = "the container is of the type spc_t" // there, :776
+		}
+		all = append(all, Container{pod, c.Name, asks})
+	}
+	return all
+}
+
+// take lets what options say outrank what was said before.
+func (a *Asks) take(c securityContext) {
+	if o := c.SELinuxOptions; o != nil {
+		a.User, a.Type, a.Level = cmp.Or(o.User, a.User), cmp.Or(o.Type, a.Type), cmp.Or(o.Level, a.Level)
+	}
 }
