@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/filetypes"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 )
 
@@ -64,17 +63,13 @@ func firstWords(c *cobra.Command, operands []string, begun string) (offered []st
 	return offered, cobra.ShellCompDirectiveDefault
 }
 
-// offering completes the value of a flag: words, "type", "file" or "dir".
+// offering completes the value of a flag: words, "file" or "dir".
 func offering(offer string) cobra.CompletionFunc {
 	switch offer {
 	case "file":
 		return cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
 	case "dir":
 		return cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
-	case "type":
-		return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return filetypes.Names("/"), cobra.ShellCompDirectiveNoFileComp
-		}
 	}
 	return cobra.FixedCompletions(strings.Fields(offer), cobra.ShellCompDirectiveNoFileComp)
 }

@@ -73,10 +73,13 @@ const (
 	expert = "Advanced flags"
 )
 
+// containerTypes are the types that container-selinux has for what is bound into containers.
+const containerTypes = "container_file_t container_log_t container_ro_file_t container_share_t container_var_lib_t svirt_image_t"
+
 func options(s *settings) []option {
 	return []option{
 		{most, "label", "", "CONTEXT", "the whole label", "lpve", "", text(&s.label)},
-		{most, "type", "t", "TYPE", "another type than container_file_t", "lpve", "type", text(&s.typ)},
+		{most, "type", "t", "TYPE", "another type than container_file_t", "lpve", containerTypes, text(&s.typ)},
 		{most, "level", "l", "LEVEL", "another level than s0, such as s0:c1,c2", "lpve", "", text(&s.level)},
 		{most, "user", "u", "USER", "another user than system_u", "lpve", "", text(&s.user)},
 		{most, "role", "", "ROLE", "another role than object_r", "lpve", "", text(&s.role)},

@@ -51,7 +51,6 @@
 //	hooklines.go   lines for whoever looks for a container's failure
 //	journal.go     the same for syslog
 //	progress.go    how far it is, for whoever waits
-//	estimate.go    how fast, and how long the rest takes at that rate
 //	resume.go      the command line that resumes after a stop
 //	service.go     what systemd's manager and journal are told, by internal/sdnotify
 //	account.go     what became of each path, for internal/metrics and the journal

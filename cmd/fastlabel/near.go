@@ -12,48 +12,26 @@ func callable(root *cobra.Command) (names []string) {
 	return names
 }
 
-// nearest returns which of words was perhaps meant by word, "" if none: the one
-// that is one slip off, or two where the word is long. Short words are all near.
+// nearest returns which of words was perhaps meant by word, "" if none. Short words
+// are all near.
 func nearest(word string, words []string) string {
-	best, least := "", 3
 	for _, w := range words {
-		allowed := 1
-		if min(len(w), len(word)) > 5 {
-			allowed = 2
-		}
-		if min(len(w), len(word)) < 4 || max(len(w), len(word)) > 64 {
-			continue
-		}
-		if n := slips(word, w); n <= allowed && n < least {
-			best, least = w, n
+		if min(len(w), len(word)) >= 4 && isSlip(word, w) {
+			return w
 		}
 	}
-	return best
+	return ""
 }
 
-// slips counts the letters that are wrong, missing, too many, or swapped with
-// the next, between a and b (the restricted Damerau-Levenshtein distance).
-func slips(a, b string) int {
-	rows := make([][]int, len(a)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(b)+1)
-		rows[i][0] = i
+// isSlip tells whether at most one letter of b is wrong, missing, too many, or swapped
+// with the next in a.
+func isSlip(a, b string) bool {
+	for a != "" && b != "" && a[0] == b[0] {
+		a, b = a[1:], b[1:]
 	}
-	for j := range b {
-		rows[0][j+1] = j + 1
+	for a != "" && b != "" && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
 	}
-	for i := 1; i <= len(a); i++ {
-		for j := 1; j <= len(b); j++ {
-			wrong := 1
-			if a[i-1] == b[j-1] {
-				wrong = 0
-			}
-			n := min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+wrong)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				n = min(n, rows[i-2][j-2]+1)
-			}
-			rows[i][j] = n
-		}
-	}
-	return rows[len(a)][len(b)]
+	swapped := len(a) == 2 && len(b) == 2 && a[0] == b[1] && a[1] == b[0]
+	return len(a) < 2 && len(b) < 2 || swapped
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"sync"
@@ -66,9 +67,11 @@ const (
 
 const (
 	redraw    = 100 * time.Millisecond // no eye is faster
-	each      = time.Second            // a sample, and an object
+	each      = time.Second            // an object
 	eachPlain = 30 * time.Second
-	lasts     = time.Second // what is over sooner needs no line
+	lasts     = time.Second     // what is over sooner needs no line
+	earliest  = 3 * time.Second // before that nothing is said of the time left
+	farthest  = 1000 * time.Hour
 )
 
 // underWay is one run.
@@ -81,9 +84,8 @@ type underWay struct {
 	ask func(*relabel.Progress) (relabel.State, bool)
 
 	// Of the goroutine that shows.
-	estimate estimate
-	asked    bool
-	path     string
+	asked bool
+	path  string
 }
 
 // showingOf chooses. NO_COLOR is respected: there are no colours.
@@ -126,7 +128,7 @@ func (p *progress) show(asked <-chan os.Signal) (end func()) {
 			case <-asked:
 				p.answer()
 			case now := <-tick.C:
-				p.sample(now)
+				p.askInodes()
 				p.manager.see(p, now)
 				switch {
 				case p.how == live, p.how == soon && now.Sub(p.began) >= lasts:
@@ -147,7 +149,6 @@ func (p *progress) show(asked <-chan os.Signal) (end func()) {
 // shown.
 func (p *progress) begin(root string) *underWay {
 	u := &underWay{root: root, began: time.Now(), ask: (*relabel.Progress).State}
-	u.estimate = newEstimate(u.began)
 	if p != nil {
 		if p.state != nil {
 			u.ask = p.state
@@ -183,12 +184,10 @@ func (p *progress) runs() []*underWay {
 	})
 }
 
-// sample notes how far each run is, for the rate. The filesystem is asked for its
-// inodes in a goroutine of its own: it may not answer.
-func (p *progress) sample(now time.Time) {
+// askInodes asks the filesystem of each run for its inodes, in a goroutine of its own: it
+// may not answer.
+func (p *progress) askInodes() {
 	for _, u := range p.runs() {
-		s, _ := u.state()
-		u.estimate.add(now, s.Seen)
 		if !u.asked {
 			u.asked = true
 			go func() { u.inodes.Store(p.inodes(u.root)) }()
@@ -233,8 +232,7 @@ func (p *progress) sayOf(u *underWay, now time.Time) {
 
 // answer is say for one who asked.
 func (p *progress) answer() {
-	now := time.Now()
-	p.sample(now)
+	p.askInodes()
 	if len(p.runs()) == 0 {
 		text := "nothing is under way"
 		if p.json != nil {
@@ -244,7 +242,7 @@ func (p *progress) answer() {
 		}
 		return
 	}
-	p.say(now)
+	p.say(time.Now())
 }
 
 // bound is how many entries there are, or 0. The last run at this root knows best. One
@@ -265,7 +263,10 @@ func (p *progress) far(u *underWay, now time.Time) report.Far {
 		s.Path = u.path // between two
 	}
 	u.path = s.Path
-	f := report.Far{State: s, Root: u.root, Elapsed: now.Sub(u.began), Rate: u.estimate.rate(now, s.Seen)}
+	f := report.Far{State: s, Root: u.root, Elapsed: now.Sub(u.began)}
+	if f.Elapsed > 0 {
+		f.Rate = float64(s.Seen) / f.Elapsed.Seconds()
+	}
 	f.Total, f.From = u.bound(s)
 	if f.Elapsed >= earliest && s.Call == "" { // a call such as syncfs is not about entries
 		f.Left = left(f.Total-s.Seen, f.Rate)
@@ -279,6 +280,15 @@ func tidy(path string) string {
 		return words.Tail(path, words.Widest)
 	}
 	return path
+}
+
+// left is how long the rest takes at that rate, in whole seconds; 0 is not known.
+func left(rest int64, rate float64) time.Duration {
+	seconds := math.Ceil(float64(rest) / rate)
+	if rest <= 0 || rate <= 0 || seconds > farthest.Seconds() {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
 }
 
 // left is how much is left of a run that was stopped: so many entries by from, and
