@@ -45,7 +45,7 @@ func (j *job) explainAll(ctx context.Context, pods workload.Pods, paths []string
 				j.Explained(e.text(os.Geteuid() != 0), e.object())
 			}
 		}
-	}, func() {})
+	})
 	return exit.Worst(codes)
 }
 

@@ -149,7 +149,7 @@ func (h *hook) all(ctx context.Context, config *oci.Config, asked *oci.Request) 
 		// by its mount option, or none at all. Runtimes go on there as well.
 		// Nor can it be set on what is read-only.
 		j.looked.readOnly = map[string]bool{v.source: h.readOnly != nil && h.readOnly(v.source)}
-		if code, _ := j.one(ctx, v.source, func() {}); code != exit.Done && !h.lines.unlabelable {
+		if code := j.one(ctx, v.source, func() {}); code != exit.Done && !h.lines.unlabelable {
 			ok = false
 		}
 	}

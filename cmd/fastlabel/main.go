@@ -41,11 +41,10 @@
 //	target.go      the label that the flags ask for
 //	files.go       paths from a file
 //	manners.go     --nice, --max-rate, --max-pressure
-//	turns.go       one path after the other, and past one that stalls
 //	lookup.go      each PATH is looked up before any is touched
 //	near.go        which word was meant
 //	undo.go        --record and restore; internal/undofile is their file
-//	work.go        the library is called, for each path
+//	work.go        the library is called, for one path after the other
 //	explainpods.go the label that pods ask for
 //	hook.go        the OCI hook: the sources of a container's mounts
 //	hooklines.go   lines for whoever looks for a container's failure
@@ -67,7 +66,7 @@
 //	internal/oci       what a runtime tells a hook, and which mounts are volumes
 //	internal/seclabel  the default label, and the parts of a label
 //	internal/pace      so many entries a second, I/O pressure, priorities
-//	internal/site      what is at a PATH: file, label, mount; which PATH lies in which
+//	internal/site      what is at a PATH: file, label, mount
 //	internal/workload  what pods ask for
 //	internal/outlook   what runtimes do and why, and what to write
 package main

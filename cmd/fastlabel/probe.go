@@ -38,7 +38,7 @@ func (j *job) probeAll(ctx context.Context, paths []string) int {
 		if codes[i] = j.late(ctx, paths[i]); codes[i] == exit.Done {
 			codes[i] = j.probe(ctx, paths[i], stalls)
 		}
-	}, func() {})
+	})
 	return exit.Worst(codes)
 }
 

@@ -19,7 +19,9 @@ import (
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/outlook"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/pace"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/undofile"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -92,14 +94,23 @@ func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]s
 	return all, nil
 }
 
-// one does one PATH, and tells whether it was walked to the end. It calls
-// stalls when what is left waits for calls that do not return.
-func (j *job) one(ctx context.Context, path string, stalls func()) (code int, walked bool) {
+// labelAll labels the paths, or for verify and -n reads them: those first that name no
+// served filesystem, and then those of each.
+func (j *job) labelAll(ctx context.Context, paths []string) int {
+	paths = slices.Concat(site.ByServer(paths)...)
+	codes := make([]int, len(paths))
+	wait.InTurn(len(paths), func(i int, stalls func()) { codes[i] = j.one(ctx, paths[i], stalls) })
+	return exit.Worst(codes)
+}
+
+// one does one PATH. It calls stalls when what is left waits for calls that do not
+// return.
+func (j *job) one(ctx context.Context, path string, stalls func()) int {
 	if ctx.Err() != nil {
 		j.leave(path)
 		code, reason := exit.Of(ctx)
 		j.Result(report.Result{Report: relabel.Report{Root: path, Label: j.label}, Command: j.command, Code: code, Reason: reason})
-		return code, false
+		return code
 	}
 	dry := j.dryRun || j.command == "verify"
 	t := report.NewTeller(j.Reporter, path, j.label)
@@ -143,7 +154,7 @@ func (j *job) one(ctx context.Context, path string, stalls func()) (code int, wa
 		j.Note(path, "no volume is mounted there: it is the kubelet's directory for one ("+plugin+"); give the place where it is mounted")
 	}
 	j.Result(r)
-	return code, rep.Seen > 0 && (code == exit.Done || code == exit.Differs || code == exit.Failed)
+	return code
 }
 
 // noted passes a note on; that there is no place for locks is said of one PATH.

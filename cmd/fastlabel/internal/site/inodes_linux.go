@@ -4,6 +4,7 @@ package site
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"syscall"
 
@@ -24,13 +25,19 @@ var countInodes = []uint32{
 // shows them, if all that is walked lies on it: there are no more entries than that,
 // but for further names of a file. Else it is 0.
 func InodesOf(path string, xdev bool) int64 {
-	at := locate(workingDirectory(), path, map[string]string{})
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return 0
+	}
+	if !filepath.IsAbs(real) {
+		real = filepath.Join(workingDirectory(), real)
+	}
 	text, err := os.ReadFile("/proc/self/mountinfo")
-	if at.path == "" || err != nil || !xdev && len(mountinfo.Beneath(mounts(string(text)), at.path)) > 0 {
+	if err != nil || !xdev && len(mountinfo.Beneath(mounts(string(text)), real)) > 0 {
 		return 0
 	}
 	var st syscall.Statfs_t
-	if syscall.Statfs(at.path, &st) != nil || !slices.Contains(countInodes, uint32(st.Type)) || st.Files < st.Ffree {
+	if syscall.Statfs(real, &st) != nil || !slices.Contains(countInodes, uint32(st.Type)) || st.Files < st.Ffree {
 		return 0
 	}
 	return int64(st.Files - st.Ffree)

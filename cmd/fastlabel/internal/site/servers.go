@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // served tells by its type whether a filesystem's calls wait for a server, or
@@ -76,4 +77,14 @@ func serverOf(mounts map[string]string, wd, path string) string {
 			return ""
 		}
 	}
+}
+
+// workingDirectory is "" where there is none any more, or its path is longer than the
+// kernel tells. os.Getwd would look at all that lies beside it then.
+func workingDirectory() string {
+	wd, err := syscall.Getwd()
+	if err != nil {
+		return ""
+	}
+	return wd
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package site tells what is at a PATH before anything is done there: which file it
-// is, the label, the mount, whether that may hang, and which PATHs take in others.
+// is, the label, the mount, and whether that may hang.
 package site
 
 import (

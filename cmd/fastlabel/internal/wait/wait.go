@@ -71,11 +71,10 @@ func Looks[T any](ctx context.Context, patience time.Duration, f func(at *atomic
 }
 
 // InTurn does each of n things. The next begins when the one before has ended
-// or says that it stalls. When all have begun, begun is called, and when all
-// have ended inTurn returns. A million that do not stall take one goroutine.
-func InTurn(n int, do func(i int, stalls func()), begun func()) {
+// or says that it stalls. When all have ended InTurn returns. A million that do not
+// stall take one goroutine.
+func InTurn(n int, do func(i int, stalls func())) {
 	var all sync.WaitGroup
-	last := make(chan struct{})
 	var from func(i int)
 	from = func(i int) {
 		for ; i < n; i++ {
@@ -92,10 +91,7 @@ func InTurn(n int, do func(i int, stalls func()), begun func()) {
 				return
 			}
 		}
-		close(last)
 	}
 	all.Go(func() { from(0) })
-	<-last
-	begun()
 	all.Wait()
 }
