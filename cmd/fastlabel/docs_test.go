@@ -4,12 +4,14 @@ package main
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -29,8 +31,8 @@ func TestDocs(t *testing.T) {
 	if err != nil || len(pages) < 3 {
 		t.Fatal(pages, err)
 	}
-	pages = append(pages, "../../README.md")
-	tests := testNames(t, ".", "../../relabel", "../../test/deploy", "../../test/torture", "../../test/selinuxvm/inside")
+	pages = append(pages, "../../README.md", "../../CONTRIBUTING.md", "../../SECURITY.md", "../../deploy/README.md")
+	tests := allTests(t)
 	var commands, others, named, links int
 	for _, page := range pages {
 		text := readText(t, page)
@@ -54,7 +56,7 @@ func TestDocs(t *testing.T) {
 					there = append(there, testNames(t, path.Join("../..", run[1], arg))...)
 				}
 			}
-			for name := range strings.SplitSeq(run[2], "|") {
+			for name := range strings.SplitSeq(strings.ReplaceAll(run[2], `\|`, "|"), "|") {
 				name, _, _ = strings.Cut(name, "/")
 				named++
 				if !slices.ContainsFunc(there, func(t string) bool { return strings.HasPrefix(t, name) }) && name != "^$" {
@@ -77,6 +79,13 @@ func TestDocs(t *testing.T) {
 		t.Errorf("%d commands, %d others, %d tests and %d links found", commands, others, named, links)
 	}
 
+	patches, err := filepath.Glob("../../docs/patches/*.patch")
+	if err != nil || len(patches) < 6 {
+		t.Fatal(patches, err)
+	}
+	for _, patch := range patches {
+		checkHunks(t, patch)
+	}
 	_, proposed, _ := strings.Cut(strings.TrimSpace(readText(t, "../../docs/patches/crio-group.patch")), "+func volumeLabel(")
 	_, compiled, ok := strings.Cut(readText(t, "../../relabel/example_runtimes_test.go"), "\nfunc volumeLabel(")
 	compiled, _, _ = strings.Cut(compiled, "\n}\n")
@@ -126,6 +135,22 @@ func TestDocsReadable(t *testing.T) {
 	}
 }
 
+// checkHunks counts the lines of a patch, each part of which says how many it has.
+func checkHunks(t *testing.T, patch string) {
+	t.Helper()
+	hunks := regexp.MustCompile(`(?m)^@@ -\d+,(\d+) \+\d+,(\d+) @@.*\n((?:[ +-].*\n)*)`).FindAllStringSubmatch(readText(t, patch), -1)
+	for _, hunk := range hunks {
+		signs := strings.Join(regexp.MustCompile(`(?m)^[ +-]`).FindAllString(hunk[3], -1), "")
+		before, after := len(signs)-strings.Count(signs, "+"), len(signs)-strings.Count(signs, "-")
+		if hunk[1] != strconv.Itoa(before) || hunk[2] != strconv.Itoa(after) {
+			t.Errorf("%s: %d and %d lines in %s", patch, before, after, hunk[0])
+		}
+	}
+	if len(hunks) == 0 {
+		t.Errorf("%s: nothing is changed", patch)
+	}
+}
+
 // checkCommand has the command itself look at a line that calls it.
 func checkCommand(t *testing.T, page, line string) {
 	t.Helper()
@@ -161,7 +186,7 @@ func checkShell(t *testing.T, page, text string) (n int) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%s: %v: %s", page, err, out)
 	}
-	known := append([]string{"fastlabel", "make", "go", "cd", "for", "bench/ab.sh", "test/imports.sh"}, foreign...)
+	known := append([]string{"fastlabel", "make", "go", "cd", "echo", "for", "mkdir", "bench/ab.sh", "test/imports.sh"}, foreign...)
 	for line := range strings.Lines(text) {
 		first, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch {
@@ -247,6 +272,25 @@ func blocks(text string, languages ...string) string {
 	return out.String()
 }
 
+// allTests are the tests of all modules.
+func allTests(t *testing.T) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir("../..", func(dir string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil || !d.IsDir():
+			return err
+		case d.Name() == "bin" || d.Name() == ".git":
+			return fs.SkipDir
+		}
+		names = append(names, testNames(t, dir)...)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
 // testNames are the tests of the packages in dirs.
 func testNames(t *testing.T, dirs ...string) (names []string) {
 	t.Helper()
@@ -256,7 +300,7 @@ func testNames(t *testing.T, dirs ...string) (names []string) {
 			t.Fatal(err)
 		}
 		for _, f := range files {
-			for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(readText(t, f), -1) {
+			for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`).FindAllStringSubmatch(readText(t, f), -1) {
 				names = append(names, m[1])
 			}
 		}
