@@ -37,7 +37,9 @@ GOLANGCI := v2.15.0
 LINTER := .tools/golangci-lint-$(GOLANGCI)
 NFPM_VERSION := v2.45.2
 NFPM := .tools/nfpm-$(NFPM_VERSION)
-MODULES := bench test/deploy test/runtimes test/selinuxvm test/terminal test/torture
+CYCLONEDX_VERSION := v1.10.0
+CYCLONEDX := .tools/cyclonedx-gomod-$(CYCLONEDX_VERSION)
+MODULES := bench deploy/image test/deploy test/runtimes test/selinuxvm test/terminal test/torture
 SCRIPTS := .ci/run test/selinuxvm/guest/start $(shell find deploy relabel test bench -name '*.sh' 2>/dev/null)
 
 # Debian packages, by what needs them. The race detector needs a C library.
@@ -93,6 +95,13 @@ $(NFPM):
 	@mv $@.new/nfpm $@
 	@rmdir $@.new
 
+# Two steps of .ci/run may be here at once.
+$(CYCLONEDX):
+	@echo "deps: building cyclonedx-gomod $(CYCLONEDX_VERSION) into .tools (a minute, once)"
+	@mkdir -p .tools
+	@new=$$(mktemp -d .tools/new.XXXXXX) && GOFLAGS=-trimpath GOBIN=$(CURDIR)/$$new $(GO) install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(CYCLONEDX_VERSION) && \
+		mv -f $$new/cyclonedx-gomod $@ && rmdir $$new
+
 .PHONY: build
 build: ## build bin/fastlabel, static
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/fastlabel ./cmd/fastlabel
@@ -120,6 +129,11 @@ uninstall: ## remove what install and install-hook installed, with the same PREF
 	rm -f "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/fastlabel" "$(DESTDIR)$(ZSHDIR)/_fastlabel"
 	rm -f "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/fastlabel.fish" "$(DESTDIR)$(UNITDIR)/fastlabel@.service"
 	if $(HOOK) | cmp -s - "$(DESTDIR)$(HOOKSDIR)/fastlabel.json"; then rm -f "$(DESTDIR)$(HOOKSDIR)/fastlabel.json"; fi
+
+IMAGE ?= bin/fastlabel-$(VERSION).oci.tar
+.PHONY: image
+image: $(CYCLONEDX) ## make the container image for amd64 and arm64: IMAGE, an OCI archive in bin
+	deploy/image.sh "$(VERSION)" $(CYCLONEDX) "$(IMAGE)"
 
 .PHONY: packages test-packages
 packages: $(NFPM) ## make debs and rpms in bin: of what install installs, and of the hook

@@ -4,7 +4,7 @@
 // as their hook. Nothing is imitated: the runtimes are those of the machine, the
 // command is built from the house, and the containers' process is this test
 // program, which reads the labels of the volume before it does anything else.
-// There is no network and no image.
+// There is no network, and no image but ours.
 //
 //	TestLabels           every label is right when the process starts
 //	TestSecond           a volume that is done: only its root is looked at
@@ -17,6 +17,7 @@
 //	TestStalled          the same, with a volume that does not answer
 //	TestSignal           SIGTERM and SIGKILL to the hook
 //	TestOnce             twenty containers on one volume walk it once
+//	TestImage            podman loads the image of make image, which labels a volume
 //
 // Each has a control that shows that it can fail; its comment names it. Most run
 // for runc, crun, podman over runc and podman over crun, at createRuntime and at
