@@ -28,7 +28,6 @@ import (
 type account struct {
 	report.Reporter
 	file    string // "": no metrics
-	record  string // FILE of --record
 	journal bool   // a last line is wanted
 	command string
 	dry     bool
@@ -44,7 +43,7 @@ type account struct {
 
 func newAccount(s *settings, stderr io.Writer) *account {
 	return &account{
-		file: s.metrics, record: s.record, journal: !s.quiet && isJournal(stderr),
+		file: s.metrics, journal: !s.quiet && isJournal(stderr),
 		command: cmp.Or(s.command, "label"), dry: s.dryRun || s.command == "verify",
 		began: time.Now(), at: map[string]int{},
 	}
@@ -61,13 +60,8 @@ func (a *account) check(ctx context.Context, paths []string) error {
 		return nil
 	}
 	in := ""
-	above, err := answer(ctx, "openat", a.file, func() (map[site.Identity]bool, error) {
-		if a.record != "" && site.SameName(a.record, a.file) {
-			in = "what --record makes"
-		}
-		return site.Above(a.file)
-	})
-	if err == nil && in == "" {
+	above, err := answer(ctx, "openat", a.file, func() (map[site.Identity]bool, error) { return site.Above(a.file) })
+	if err == nil {
 		if in, _ = firstOf(ctx, paths, above, os.Lstat); in == "" && ctx.Err() != nil {
 			return nil // a PATH does not answer, which the run tells
 		}

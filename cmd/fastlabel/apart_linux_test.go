@@ -210,7 +210,7 @@ func TestApartDescriptors(t *testing.T) {
 	}
 	setLabel(t, pv, others)
 	for _, name := range []string{"/dev/stdout", "/dev/fd/2"} {
-		if code, said := run("--reference", name, pv); code != exit.Usage || !strings.Contains(said, "leads to what this command prints to") {
+		if code, said := run("--reference", name, pv); code != exit.Usage || !strings.Contains(said, ": it is a pipe") {
 			t.Errorf("%s: exit %d: %s", name, code, said)
 		}
 	}

@@ -178,7 +178,7 @@ func commandTree(s *settings, run func(operands []string) error) *cobra.Command 
 	*s = settings{trust: "none", hardLinks: "label", depth: "root", logFormat: "console"}
 	root, helps := labelCommand("fastlabel"), helpCommand()
 	root.SilenceErrors, root.SilenceUsage = true, true
-	root.Args, root.ValidArgsFunction = cobra.ArbitraryArgs, firstWords
+	root.Args, root.ValidArgsFunction = cobra.ArbitraryArgs, cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
 		if s.recursive {

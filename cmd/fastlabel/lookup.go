@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -11,7 +10,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -19,7 +17,6 @@ import (
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/apart"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/undofile"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 )
@@ -84,27 +81,18 @@ func (j *job) lookUp(ctx context.Context, operands, paths []string) error {
 			return err
 		}
 	}
-	groups := site.ByServer(slices.Concat(paths, j.exclude))
-	found, errs := make([]looked, len(groups)), make([]error, len(groups))
-	var all sync.WaitGroup
-	for i, group := range groups {
-		all.Go(func() { found[i], errs[i] = j.lookAt(ctx, group, i > 0 || apart.IsPart()) })
-	}
-	all.Wait()
 	look := newLooked()
-	for i, f := range found {
-		if errs[i] != nil {
-			return errs[i]
+	for i, group := range site.ByServer(slices.Concat(paths, j.exclude)) {
+		found, err := j.lookAt(ctx, group, i > 0 || apart.IsPart())
+		if err != nil {
+			return err
 		}
-		look.add(f)
+		look.add(found)
 	}
 	if table, err := os.ReadFile("/proc/self/mountinfo"); err == nil {
 		look.unmounted = site.Unmounted(string(table), paths)
 	}
 	if j.looked = look; look.missing == 0 {
-		if j.command == "" && len(operands) == 1 && j.isRecord(ctx, operands[0]) {
-			return mistake{words.Brief(operands[0]) + ": it is a record of --record", "to put back what it holds: " + words.Shell(cmp.Or(j.name, "fastlabel")) + " restore " + words.Shell(notFlag(operands[0]))}
-		}
 		return j.astray(ctx, paths)
 	}
 	which := words.Brief(look.first)
@@ -112,8 +100,8 @@ func (j *job) lookUp(ctx context.Context, operands, paths []string) error {
 		which += " and " + words.Thousands(int64(look.missing-1)) + " more"
 	}
 	m := mistake{what: which + ": " + look.why.Error()}
-	if slices.Contains(operands, look.first) {
-		m.hint = j.meant(look.first)
+	if near := nearest(look.first, j.callable); near != "" && slices.Contains(operands, look.first) {
+		m.hint = "did you mean fastlabel " + near + "?"
 	}
 	return m
 }
@@ -136,48 +124,6 @@ func (j *job) astray(ctx context.Context, paths []string) error {
 		}
 	}
 	return nil
-}
-
-// meant is what a PATH that is missing was perhaps meant for.
-func (s *settings) meant(word string) string {
-	switch near := nearest(word, s.callable); {
-	case strings.ContainsAny(word, "‐‑‒–—―−‘’‚“”„"):
-		return "write its dash or quotes as a keyboard has them"
-	case strings.Contains(word, "/"):
-		return ""
-	case near != "":
-		return "did you mean fastlabel " + near + "?"
-	case strings.HasSuffix(word, "_t"):
-		return "did you mean --type " + words.Brief(word) + "?"
-	case strings.HasSuffix(word, "_r"):
-		return "did you mean --role " + words.Brief(word) + "?"
-	case isLevel(word):
-		return "did you mean --level " + words.Brief(word) + "?"
-	}
-	return ""
-}
-
-// isLevel tells what looks like a level: s0, s0:c1,c2, s0-s0:c0.c1023.
-func isLevel(word string) bool {
-	return len(word) > 1 && word[0] == 's' && strings.Trim(word, "0123456789sc:,.-") == "" && strings.ContainsAny(word[1:2], "0123456789")
-}
-
-// isRecord tells that who wrote label, or nothing, perhaps meant restore.
-func (j *job) isRecord(ctx context.Context, path string) bool {
-	soon, cancel := context.WithTimeout(ctx, lookPatience)
-	defer cancel()
-	is, err := wait.Within(soon, func() (bool, error) {
-		if info, err := j.lstat(path); err != nil || info == nil || !info.Mode().IsRegular() {
-			return false, err
-		}
-		f, err := os.Open(path)
-		if err != nil {
-			return false, err
-		}
-		defer func() { _ = f.Close() }() // it was only read
-		return undofile.IsRecord(f), nil
-	})
-	return is && err == nil
 }
 
 // looked is what was found out about the PATHs.

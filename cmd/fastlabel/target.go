@@ -6,8 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/apart"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/seclabel"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
@@ -30,8 +31,9 @@ func target(ctx context.Context, s *settings) (string, error) {
 		return label, nil
 	case s.reference != "":
 		label, err := answer(ctx, "getxattr", s.reference, func() (string, error) {
-			if apart.IsOwnPipe(s.reference) {
-				return "", exit.UsageError{Err: fmt.Errorf("--reference %s: it leads to what this command prints to", words.Brief(s.reference))}
+			// /dev/stdout is a pipe of this program's own where the work is done apart.
+			if info, err := os.Stat(s.reference); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
+				return "", exit.UsageError{Err: fmt.Errorf("--reference %s: it is a pipe", words.Brief(s.reference))}
 			}
 			return site.ReadLabel(s.reference)
 		})

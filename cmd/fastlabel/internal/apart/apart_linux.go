@@ -88,19 +88,6 @@ func heedParent(asked chan<- os.Signal) {
 // NotifyAsked sends to c when somebody asks how far the work is: SIGUSR1.
 func NotifyAsked(c chan<- os.Signal) { signal.Notify(c, syscall.SIGUSR1) }
 
-// IsOwnPipe tells whether path leads to the part's output: by /dev/stdout the user
-// means what this command prints to, which the part does not have.
-func IsOwnPipe(path string) bool {
-	if !IsPart() {
-		return false
-	}
-	info, err := os.Stat(path)
-	return err == nil && slices.ContainsFunc([]*os.File{os.Stdout, os.Stderr}, func(f *os.File) bool {
-		out, err := f.Stat()
-		return err == nil && os.SameFile(info, out)
-	})
-}
-
 // Leave is the last act of the part.
 func Leave(code int) {
 	socket := partSocket()

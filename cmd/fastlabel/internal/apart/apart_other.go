@@ -10,7 +10,6 @@ import (
 )
 
 func IsPart() bool                 { return false }
-func IsOwnPipe(string) bool        { return false }
 func Begin(chan<- os.Signal)       {}
 func NotifyAsked(chan<- os.Signal) {}
 func Leave(code int)               { os.Exit(code) }

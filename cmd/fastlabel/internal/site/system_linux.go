@@ -4,7 +4,6 @@ package site
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -23,48 +22,6 @@ func Identify(info fs.FileInfo) (id Identity, ok bool) {
 	}
 	//nolint:unconvert // Dev is 32 bits wide on some architectures
 	return Identity{uint64(st.Dev), st.Ino}, true
-}
-
-// upwards lists the directory that path leads to and all that it lies in, up to
-// the root. The kernel resolves path: behind a link, .. is where the link leads.
-func upwards(path string) ([]Identity, error) {
-	const most = 1 << 16 // a hostile owner's depth must end somewhere
-	var all []Identity
-	for at, next := -1, path; ; next = ".." {
-		fd, err := openDirAt(at, next)
-		if at >= 0 {
-			_ = syscall.Close(at) // O_PATH: nothing was written
-		}
-		if err != nil {
-			return nil, &fs.PathError{Op: "openat", Path: path, Err: err}
-		}
-		at = fd
-		var st syscall.Stat_t
-		if err := syscall.Fstat(at, &st); err != nil || len(all) == most {
-			_ = syscall.Close(at)
-			return nil, &fs.PathError{Op: "fstat", Path: path, Err: cmp.Or(err, error(syscall.ELOOP))}
-		}
-		//nolint:unconvert // Dev is 32 bits wide on some architectures
-		id := Identity{uint64(st.Dev), st.Ino}
-		if len(all) > 0 && all[len(all)-1] == id && id.Ino != 0 { // the parent of / is /
-			_ = syscall.Close(at)
-			return all, nil
-		}
-		all = append(all, id)
-	}
-}
-
-// openDirAt opens a directory to be asked about, not to be read.
-func openDirAt(dir int, name string) (int, error) {
-	if dir < 0 {
-		dir = -100 // AT_FDCWD
-	}
-	for {
-		fd, err := syscall.Openat(dir, name, oPath|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
-		if err != syscall.EINTR {
-			return fd, err
-		}
-	}
 }
 
 // OnlyOurs says that nobody but root and this user may write the file.

@@ -13,10 +13,6 @@ type Identity struct{ Dev, Ino uint64 }
 
 func Identify(fs.FileInfo) (Identity, bool) { return Identity{}, false }
 
-func upwards(path string) ([]Identity, error) {
-	return nil, &fs.PathError{Op: "openat", Path: path, Err: errors.ErrUnsupported}
-}
-
 func OnlyOurs(fs.FileInfo) bool { return false }
 
 func ReadLabel(path string) (string, error) {

@@ -96,12 +96,6 @@ func open(src io.ReaderAt, size int64) (*Reader, error) {
 	return r, nil
 }
 
-// IsRecord tells whether src begins as a record does, of any version.
-func IsRecord(src io.ReaderAt) bool {
-	err := (&Reader{src: src}).first()
-	return err == nil || errors.Is(err, ErrNewer)
-}
-
 // first reads the first line.
 func (r *Reader) first() error {
 	line := make([]byte, len(magic))
