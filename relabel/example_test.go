@@ -16,6 +16,14 @@ import (
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
+// The whole of it, as README.md has it.
+func Example() {
+	ctx := context.Background()
+	report, err := relabel.Tree(ctx, "/srv/volume",
+		"system_u:object_r:container_file_t:s0:c12,c345", nil)
+	fmt.Println(report.Complete, err)
+}
+
 // Label a volume before a container gets it. A volume whose root has the
 // label was done before, and costs next to nothing.
 func ExampleTree() {

@@ -205,7 +205,7 @@ func TestLibraryPage(t *testing.T) {
 	for _, f := range files {
 		compiled.WriteString(unindented(readText(t, f)))
 	}
-	all := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(readText(t, "../../docs/library.md"), -1)
+	all := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(readText(t, "../../README.md")+readText(t, "../../docs/library.md"), -1)
 	for _, b := range all {
 		if !strings.Contains(compiled.String(), strings.TrimSuffix(unindented(b[1]), ",\n")) && !strings.Contains(compiled.String(), strings.TrimSuffix(unindented(b[1]), ")\n")) {
 			t.Errorf("no example has\n%s", b[1])
