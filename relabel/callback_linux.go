@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
-	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
 // The caller's code runs in goroutines that hold nothing of the run: no descriptor,
@@ -229,29 +228,4 @@ func (r *run) underWayHere() (calls []HungCall) {
 		calls = append(calls, *c)
 	}
 	return calls
-}
-
-// telling is for a worker that calls the caller's code, or waits to. It is in no call
-// during that, and is not replaced.
-func (w *worker) telling(what func()) {
-	w.paused.Store(true)
-	what()
-	w.pauses.Add(1) // first: where its place is compared, it has moved
-	w.paused.Store(false)
-}
-
-func (w *worker) reportFailure(path, op string, err error) {
-	w.telling(func() { w.run.reportFailure(path, op, err) })
-}
-
-func (w *worker) skip(path, reason string) {
-	if w.trace.Skip != nil {
-		w.telling(func() { w.run.skip(path, reason) })
-	}
-}
-
-func (w *worker) change(d *dir, t xattrio.Target, from string) {
-	if w.trace.Change != nil {
-		w.telling(func() { w.run.change(d, t, from) })
-	}
 }

@@ -145,7 +145,7 @@ func unlocked(ctx context.Context, path, label string, o Options) (Report, error
 	ctx, r.stop = context.WithCancelCause(ctx)
 	defer r.stop(nil)
 	err = r.relabel(ctx, root)
-	r.total.fill(&r.report)
+	r.fill(&r.report)
 	return r.report, err
 }
 

@@ -27,29 +27,20 @@ package relabel
 //	internal/commit     lock, seal, commit, mark: a root that vouches for what is true
 //	inspect_linux.go    what a root says of itself
 //	probes_linux.go     how many who ask so may hang
-//	mount_linux.go      each mount of the tree, as the walk sees it
+//	mount_linux.go      each mount of the tree
 //	submount_linux.go   what is mounted beneath the root
+//	job_linux.go        what is asked of a walk; what is recorded before it
+//	internal/walk       the workers: directories, rows, one entry, counts
 //	root_linux.go       what the commit has to know of the walk; the second reading
-//	since_linux.go      what cannot have changed since an earlier run
-//	budget.go           what all runs of the process share: internal/budget
-//	pool_linux.go       the workers; internal/steal shares the work among them
-//	tune_linux.go       as many workers as is best, where it is left to us
-//	walk_linux.go       a worker: read a directory, share the rest
-//	enter_linux.go      a directory: open it, label it, go on with what is in it
-//	row_linux.go        plain entries, a row at a time
-//	sort_linux.go       directories of ext4 in the order of inodes, which internal/order makes
-//	dir_linux.go        directories kept open, within a limit
-//	label_linux.go      one entry: read, compare, write
 //	overlay_linux.go    what overlayfs copies for a label
 //	kernel_linux.go     what this kernel can do
+//	budget.go           what all runs of the process share: internal/budget
 //	trace.go            what a caller is told, or has logged
 //	callback_linux.go   the caller's code, which may panic, end or block
 //	events_linux.go     failures and changes, told one at a time
 //	report_linux.go     counts and notes, for the Report
-//	state_linux.go      how far it is, for whoever asks; who is held back waits
-//	stall_linux.go      workers that are held up are replaced; a run that hangs is abandoned
-//	former_linux.go     what an entry had is on record before it is written: internal/journal
-//	                    has what waits for that; package undo says in which form
+//	state_linux.go      how far it is, for a caller who asks
+//	stall_linux.go      a run that hangs is abandoned
 //
 // The way back:
 //
@@ -69,14 +60,15 @@ package relabel
 // internal/xattrio reads and writes the label of an entry without opening it, in one
 // of three ways, and judges errnos; internal/watch tells which calls hang; internal/sys
 // makes the system calls, one a function. Outside, secctx parses labels and chooses the
-// seal, mountinfo parses what the kernel says of mounts. tally.go counts.
+// seal, mountinfo parses what the kernel says of mounts.
 //
 // # The rooms
 //
 // Each package, and all that it imports of the others, which stand beneath it.
 // (TestDocImports)
 //
-//	relabel   ▶ budget commit journal mountinfo mounts order policy secctx steal sys undo watch xattrio
+//	relabel   ▶ budget commit journal mountinfo mounts policy secctx steal sys undo walk watch xattrio
+//	walk      ▶ budget commit journal mounts order policy steal sys undo watch xattrio
 //	journal   ▶ commit mounts secctx sys undo xattrio
 //	commit    ▶ secctx sys xattrio
 //	policy    ▶ mountinfo secctx sys

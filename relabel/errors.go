@@ -10,6 +10,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
+	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 )
 
 // Errors that a caller may branch on, with errors.Is. Where the kernel or the
@@ -29,7 +30,7 @@ var (
 	ErrOvertaken = commit.ErrOvertaken
 	// ErrHardLinks says that a file has several names, where Options.HardLinks
 	// makes that an error.
-	ErrHardLinks = errors.New("the file has several names (hard links)")
+	ErrHardLinks = walk.ErrHardLinks
 )
 
 // IncompleteError is Tree's error when several entries failed.

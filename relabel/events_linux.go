@@ -2,11 +2,7 @@
 
 package relabel
 
-import (
-	"io/fs"
-
-	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
-)
+import "io/fs"
 
 // keepErrors is how many failures the error that Tree returns holds. All of
 // them are counted, and told to Trace.Failure.
@@ -24,9 +20,8 @@ func (r *run) reportFailure(path, op string, err error) {
 	}
 }
 
-func (r *run) change(d *dir, t xattrio.Target, from string) {
+func (r *run) change(path, from string) {
 	if r.trace.Change != nil {
-		path := d.path(t.String())
 		r.serially("Trace.Change", path, func() { r.trace.Change(path, from) })
 	}
 }

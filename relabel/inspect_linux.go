@@ -12,6 +12,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
@@ -106,7 +107,7 @@ func (r *run) trusted(root *mount) (bool, error) {
 		ok, err = r.entriesHave(root)
 	}
 	if ok {
-		r.count(right)
+		r.count(walk.Right)
 		r.tell(func(report *Report) { report.Trusted, report.Complete = true, true })
 	}
 	return ok, err
@@ -139,7 +140,7 @@ func (r *run) entriesHave(root *mount) (bool, error) {
 		return false, pathError("openat", root.Path, e)
 	}
 	defer sys.Close(fd)
-	buf := make([]byte, bufferSize)
+	buf := make([]byte, 64<<10)
 	for {
 		n, e := sys.Getdents(fd, buf)
 		if e != 0 {

@@ -3,26 +3,31 @@
 package relabel
 
 import (
-	"time"
-
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
 // capabilities is what this kernel lets us do, found out once for a run.
 type capabilities struct {
-	way     xattrio.Way // the best inside a clone
-	clones  bool        // private clones are worth a try
+	kernel  walk.Kernel
+	clones  bool // private clones are worth a try
 	openat2 bool
-	sorting sorting
 
-	// For tests: every filesystem counts as one with a server, and the tuner
-	// looks so often and finds the processors idle.
-	served   bool
-	restless time.Duration
+	served bool // for tests: every filesystem counts as one with a server
 }
 
 // probe asks the kernel. It remembers only what cannot be done.
 func probe() capabilities {
-	return capabilities{way: xattrio.Fastest(), clones: true, openat2: sys.HasOpenat2(), sorting: ample}
+	return capabilities{kernel: walk.Kernel{Way: xattrio.Fastest(), Sorting: walk.Ample}, clones: true, openat2: sys.HasOpenat2()}
+}
+
+// reserve is how many descriptors are left to the rest of the process, at
+// least; of a high limit an eighth is.
+const reserve = 8
+
+// filesForAll is how many descriptors all runs may have together.
+func filesForAll() int {
+	files := int(min(sys.OpenFiles(), 1<<20))
+	return files - max(reserve, files/8)
 }

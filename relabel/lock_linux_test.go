@@ -20,6 +20,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -47,7 +48,7 @@ func TestChild(t *testing.T) {
 		r, err := Tree(t.Context(), path, newLabel, &Options{Trace: &Trace{Failure: func(err error) { fmt.Println("failed:", err) }}})
 		fmt.Printf("report: %+v\nerror: %v\n", r, err)
 	case "sort": // with memory for 250 of the longest names
-		r, err := tree(t.Context(), path, newLabel, Options{Workers: 1}, as(capabilities{openat2: true, clones: true, way: xattrio.Fastest(), sorting: sorting{from: 1, budget: 64 << 10}}))
+		r, err := tree(t.Context(), path, newLabel, Options{Workers: 1}, as(capabilities{kernel: walk.Kernel{Way: xattrio.Fastest(), Sorting: walk.Sorting{From: 1, Budget: 64 << 10}}, openat2: true, clones: true}))
 		if err != nil || !r.Complete || r.Written+r.Right != r.Seen {
 			t.Errorf("%+v, %v", r, err)
 		}
@@ -142,7 +143,7 @@ func walkAlone(t *testing.T, root, label string, o Options) {
 		t.Fatal(op, e)
 	}
 	defer at.Leave()
-	if err := r.walk(t.Context(), r.main, at, at.top); err != nil {
+	if err := r.walk(t.Context(), r.main, at, &at.top); err != nil {
 		t.Fatal(err)
 	}
 }

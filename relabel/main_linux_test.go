@@ -11,6 +11,15 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(treetest.Main(m)) }
 
+// The sizes that package walk has; the first three are promised.
+const (
+	guessAfter = 32
+	guessCheck = 64
+	sickAfter  = 128
+	bufferSize = 64 << 10
+	mostOpen   = 36
+)
+
 func isLabelled(root, label string, t Trust) (bool, error) {
 	s, err := Inspect(root, label, t)
 	return s.Labelled, err

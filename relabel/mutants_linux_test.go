@@ -19,6 +19,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -184,7 +185,7 @@ func TestAnswers(t *testing.T) {
 func TestThreadsMoveOn(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir d%02d x20\nfile d%02d/f x20\n")
 	for range 5 {
-		_, err := tree(t.Context(), root, newLabel, Options{Workers: 16, Advanced: Advanced{NoSync: true}}, as(capabilities{way: xattrio.ByThread, clones: true, openat2: true}))
+		_, err := tree(t.Context(), root, newLabel, Options{Workers: 16, Advanced: Advanced{NoSync: true}}, as(capabilities{kernel: walk.Kernel{Way: xattrio.ByThread}, clones: true, openat2: true}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -332,36 +333,6 @@ func openedAt(t *testing.T, dir int, name string) int {
 	return fd
 }
 
-// TestReentry: a directory in use is not closed; one that was closed is found
-// again, and another one in its place is not taken for it.
-func TestReentry(t *testing.T) {
-	root := grow(t, on(t, "tmpfs"), "dir .\ndir d\ndir other\n")
-	c, m := cache{limit: 2}, &mount{Mount: &mounts.Mount{Confined: mounts.Clone, Path: root}}
-	top := &dir{mount: m, fd: int32(openedAt(t, sys.AtFdcwd, root)), shared: true}
-	defer sys.Close(int(top.fd))
-	d := c.opened(top, "d\x00", openedAt(t, int(top.fd), "d"))
-	for range 3 {
-		c.expect(d)
-	}
-	c.release(d)
-	for _, closed := range []bool{false, true} {
-		if _, op, e := c.acquire(d); e != 0 {
-			t.Fatalf("closed before %t: %s: %v", closed, op, e)
-		}
-		if c.shed() {
-			t.Fatal("a directory in use was closed")
-		}
-		c.release(d)
-		if !c.shed() || d.fd >= 0 {
-			t.Fatal("a directory that nobody is in stays open")
-		}
-	}
-	exchange(t, filepath.Join(root, "d"), filepath.Join(root, "other"))
-	if _, _, e := c.acquire(d); e != syscall.ESTALE {
-		t.Errorf("another directory in its place: %v", e)
-	}
-}
-
 // TestTrustedAfterWait: whom the call waited for has done its work.
 func TestTrustedAfterWait(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), plain)
@@ -405,7 +376,7 @@ func TestSeveralReadings(t *testing.T) {
 		st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(filepath.Join(flat, name)))
 		far[i] = st.Ino >> bucket
 	}
-	r, err := tree(t.Context(), root, newLabel, Options{Workers: 1}, as(capabilities{openat2: true, sorting: sorting{from: 1, budget: 48 << 10}}))
+	r, err := tree(t.Context(), root, newLabel, Options{Workers: 1}, as(capabilities{kernel: walk.Kernel{Sorting: walk.Sorting{From: 1, Budget: 48 << 10}}, openat2: true}))
 	if n := len(bearing(t, root, newLabel)); err != nil || r.Seen != 2*each+2 || n != 2*each+2 || far[0] == far[1] {
 		t.Errorf("%d labelled, in the buckets %d: %+v, %v", n, far, r, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 )
 
 // tell changes the Report, count the counts.
@@ -26,36 +27,39 @@ func (r *run) soFar(begin time.Time) Report {
 	defer r.mu.Unlock()
 	report := r.report
 	report.Notes = slices.Clone(report.Notes)
-	t := r.live()
-	t.fill(&report)
+	r.fill(&report)
 	report.Elapsed = time.Since(begin)
 	return report
 }
 
-func (r *run) count(o outcome) { r.add(tally{}, o) }
+// fill sets the counts. mu is held.
+func (r *run) fill(report *Report) {
+	t := r.live()
+	report.Seen, report.Unchanged = t.Seen, t.Unchanged
+	report.Written, report.Right = t.Of[walk.Written], t.Of[walk.Right]
+	report.Vanished, report.Skipped, report.Failed = t.Of[walk.Vanished], t.Of[walk.Skipped], t.Of[walk.Failed]
+}
 
-func (r *run) add(t tally, outcomes ...outcome) {
+// count counts an entry that no walk has met.
+func (r *run) count(o walk.Outcome) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.total.add(t)
-	for _, o := range outcomes {
-		r.total.count(o)
-	}
+	r.total.Count(o)
 }
 
 // recount moves an entry that was counted.
-func (r *run) recount(from, to outcome) {
+func (r *run) recount(from, to walk.Outcome) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.total.of[from]--
-	r.total.of[to]++
+	r.total.Of[from]--
+	r.total.Of[to]++
 }
 
 // counted is how many entries had an outcome so far.
-func (r *run) counted(o outcome) int64 {
+func (r *run) counted(o walk.Outcome) int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.total.of[o]
+	return r.total.Of[o]
 }
 
 func (r *run) note(format string, args ...any) {
@@ -68,7 +72,7 @@ func (r *run) note(format string, args ...any) {
 
 // failed is why the run has failed by now, if it has.
 func (r *run) failed() error {
-	if err := r.broken(); err != nil || len(r.first) == 0 && r.counted(failure) == 0 {
+	if err := r.broken(); err != nil || len(r.first) == 0 && r.counted(walk.Failed) == 0 {
 		return err
 	}
 	return r.failures()
@@ -76,7 +80,7 @@ func (r *run) failed() error {
 
 // failures is the error for what was reported so far.
 func (r *run) failures() error {
-	n := r.counted(failure)
+	n := r.counted(walk.Failed)
 	if len(r.first) == 1 && n <= 1 {
 		return r.first[0]
 	}

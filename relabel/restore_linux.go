@@ -12,6 +12,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/journal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/relabel/undo"
 )
@@ -138,11 +139,11 @@ func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[undo.P
 
 // close judges a restore that came to its end, with err or without.
 func (s *restoring) close(err error) error {
-	if err == nil && s.counted(failure) > 0 {
+	if err == nil && s.counted(walk.Failed) > 0 {
 		err = s.failures()
 	}
 	if err == nil {
-		left := s.counted(skipped) > 0 || s.stirred || s.o.inner.check && s.counted(written) > 0
+		left := s.counted(walk.Skipped) > 0 || s.stirred || s.o.inner.check && s.counted(walk.Written) > 0
 		s.tell(func(report *Report) { report.Complete = !left })
 	}
 	return err
@@ -165,7 +166,7 @@ func (s *restoring) directory(ctx context.Context, root *mount, c *commit.Root, 
 	if err := c.Undo(secctx.Trim(s.h.Former.Label)); err != nil {
 		return err
 	}
-	s.count(skipped) // the root, until it has its own
+	s.count(walk.Skipped) // the root, until it has its own
 	share := s.main.share.Load()
 	defer share.Shrink()
 	all := &journal.Restore{
@@ -183,7 +184,7 @@ func (s *restoring) directory(ctx context.Context, root *mount, c *commit.Root, 
 	}
 	r, err := all.All(ctx, s.workers(share), s.asked(pages))
 	if err == nil {
-		s.recount(skipped, s.became(func() string { return root.Path }, s.h.Former, r))
+		s.recount(walk.Skipped, s.became(func() string { return root.Path }, s.h.Former, r))
 		s.stirred = all.Stirred()
 	}
 	return err
@@ -193,7 +194,7 @@ func (s *restoring) directory(ctx context.Context, root *mount, c *commit.Root, 
 func (s *restoring) workers(share *budget.Share) int {
 	workers := s.o.Workers
 	if workers < 1 {
-		workers = processors()
+		workers = walk.Processors()
 	}
 	const each = journal.StepsOpen + budget.PerWorker
 	files := share.Descriptors(workers * each)
@@ -216,26 +217,26 @@ func (s *restoring) asked(pages iter.Seq2[undo.Page, error]) iter.Seq2[undo.Page
 }
 
 // became tells what became of f.
-func (s *restoring) became(path func() string, f undo.Former, r journal.Result) outcome {
+func (s *restoring) became(path func() string, f undo.Former, r journal.Result) walk.Outcome {
 	switch r.Outcome {
 	case journal.Restored:
 		if s.trace.Change != nil {
 			p := path()
 			s.serially("Trace.Change", p, func() { s.trace.Change(p, secctx.Trim(f.Label)) })
 		}
-		return written
+		return walk.Written
 	case journal.Right:
-		return right
+		return walk.Right
 	case journal.Gone:
-		return vanished
+		return walk.Vanished
 	case journal.Left:
 		if r.Why != "" {
 			s.skip(path(), r.Why)
 		}
-		return skipped
+		return walk.Skipped
 	}
 	if r.Err != nil {
 		s.reportFailure(path(), r.Op, r.Err)
 	}
-	return failure
+	return walk.Failed
 }

@@ -4,22 +4,23 @@ package relabel
 
 import (
 	"context"
-	"errors"
 	"io/fs"
+	"time"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
 // openCommit opens the label of the root, which is enclosed.
 func (r *run) openCommit(root *mount) (c *commit.Root, err error) {
-	top := root.top
+	top := &root.top
 	c, err = commit.Open(commit.Run{
-		FD: int(top.fd), Path: root.Path, Want: r.want, Dated: root.Dated,
+		FD: root.Top, Path: root.Path, Want: r.want, Dated: root.Dated,
 		DryRun: r.o.inner.check, NoSeal: r.o.Advanced.NoSeal, NoSync: r.o.Advanced.NoSync, Since: r.o.Trust == TrustUnchanged,
 		At:      func(call string) { root.activity.At(call, root.Path) },
 		Note:    r.note,
@@ -28,20 +29,20 @@ func (r *run) openCommit(root *mount) (c *commit.Root, err error) {
 		Partial: func() bool { return r.partial(root) },
 		Refused: func(e sys.Errno) error { return r.refused(root, e) },
 		Labelled: func(wrote bool) {
-			top.outcome = right
+			top.Outcome = walk.Right
 			if wrote {
-				top.outcome = written
+				top.Outcome = walk.Written
 			}
-			r.recount(skipped, top.outcome) // until now it counted as left alone
+			r.recount(walk.Skipped, top.Outcome) // until now it counted as left alone
 			if wrote {
-				r.change(top, xattrio.Target{}, c.Found().String())
+				r.change(root.Path, c.Found().String())
 			}
 			revoke := c.Revoke
 			r.second.Store(&revoke)
 		},
 		Withheld: func() {
-			if top.outcome != skipped && !top.spoiled {
-				r.recount(top.outcome, skipped)
+			if top.Outcome != walk.Skipped && !top.Spoiled {
+				r.recount(top.Outcome, walk.Skipped)
 			}
 		},
 		Reread: func(ctx context.Context) (int64, error) { return r.reread(ctx, root) },
@@ -57,7 +58,7 @@ func (r *run) met() commit.Sum {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := r.total
-	return commit.Sum{Seen: t.seen, Written: t.of[written], Skipped: t.of[skipped], Failed: t.of[failure]}
+	return commit.Sum{Seen: t.Seen, Written: t.Of[walk.Written], Skipped: t.Of[walk.Skipped], Failed: t.Of[walk.Failed]}
 }
 
 // partial says whether the run leaves anything beneath the root to others.
@@ -69,10 +70,10 @@ func (r *run) partial(root *mount) bool {
 func (r *run) refused(root *mount, e sys.Errno) error {
 	err := error(e)
 	io := xattrio.New("")
-	if has, _, unread := io.Read(xattrio.Target{FD: int(root.top.fd)}); unread == 0 && !has.None && !has.Long && r.proc.SELinux { // it may have the seal
+	if has, _, unread := io.Read(xattrio.Target{FD: root.Top}); unread == 0 && !has.None && !has.Long && r.proc.SELinux { // it may have the seal
 		err = r.policy.Denial(has.String(), r.want, sys.KindDir, e)
 	}
-	if st, unread := sys.Fstatx(int(root.top.fd)); unread == 0 {
+	if st, unread := sys.Fstatx(root.Top); unread == 0 {
 		if why := policy.Locked(st, e); why != nil {
 			err = why
 		}
@@ -83,28 +84,34 @@ func (r *run) refused(root *mount, e sys.Errno) error {
 // reread labels the root's own entries anew, and says how many were wrong.
 func (r *run) reread(ctx context.Context, root *mount) (int64, error) {
 	root.activity.At("openat", root.Path)
-	fd, e := mounts.Reopen(int(root.top.fd))
+	fd, e := mounts.Reopen(root.Top)
 	root.activity.At("", "")
 	if e != 0 {
 		return 0, pathError("openat", root.Path, e)
 	}
 	defer sys.Close(fd)
-	top := &dir{mount: root, fd: int32(fd), outcome: root.top.outcome, rereading: true}
-	before := r.counted(written)
-	r.guesses = false
-	err := r.walk(ctx, r.main, root, top)
-	root.top.spoiled = top.spoiled
-	return r.counted(written) - before, err
+	top := walk.Top{FD: fd, Outcome: root.top.Outcome, Rereading: true}
+	before := r.counted(walk.Written)
+	if r.writes == walk.Guess {
+		r.writes = walk.ReadFirst
+	}
+	err := r.walk(ctx, r.main, root, &top)
+	root.top.Spoiled = top.Spoiled
+	return r.counted(walk.Written) - before, err
 }
 
-// heed stops the run when its root is not its own any more. It is asked now and then,
-// by whichever worker comes first.
-func (w *worker) heed() {
-	if w.commit == nil || !w.commit.Due() {
+// readMark has the walk look only at what has changed since the mark of an earlier
+// run, where there is one to rely on; or State say how many entries that one met.
+func (r *run) readMark(c *commit.Root, root *mount) {
+	if r.o.Trust != TrustUnchanged && r.o.Progress == nil {
 		return
 	}
-	w.now(xattrio.Fgetxattr)
-	if err := w.commit.Ours(); errors.Is(err, ErrOvertaken) {
-		w.halt(err)
+	k, relied := c.ReadMark()
+	switch {
+	case relied:
+		root.top.Since = time.Unix(0, k.Start)
+		r.tell(func(report *Report) { report.Since = root.top.Since })
+	case len(r.bounds.Excluded) == 0:
+		r.lastRun.Store(k.Entries)
 	}
 }

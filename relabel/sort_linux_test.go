@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -37,8 +38,8 @@ func TestWindows(t *testing.T) {
 		threads int
 		sorted  bool
 	}{
-		{"buffer", 480, ample.budget, 1, true},
-		{"one", 6000, ample.budget, 1, true},
+		{"buffer", 480, walk.Ample.Budget, 1, true},
+		{"one", 6000, walk.Ample.Budget, 1, true},
 		{"many", 6000, 1, 1, false},
 		{"shared", 6000, 1, 4, false},
 	} {
@@ -53,7 +54,7 @@ func TestWindows(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			m := capabilities{openat2: true, sorting: sorting{from: ample.from, budget: c.budget}}
+			m := capabilities{kernel: walk.Kernel{Sorting: walk.Sorting{From: walk.Ample.From, Budget: c.budget}}, openat2: true}
 			for range 2 {
 				if _, err := tree(t.Context(), root, newLabel, Options{}, as(m)); err != nil {
 					t.Fatal(err)
@@ -92,7 +93,7 @@ func TestGathered(t *testing.T) {
 		{"large", 1, true},
 		{"control", 0, false},
 	} {
-		m := capabilities{openat2: true, sorting: sorting{from: c.from, budget: ample.budget}}
+		m := capabilities{kernel: walk.Kernel{Sorting: walk.Sorting{From: c.from, Budget: walk.Ample.Budget}}, openat2: true}
 		root := mkdir(t, treetest.Fresh(t, "ext4"), "root")
 		flat(t, root, files)
 		for _, threads := range []int{1, 3} {
@@ -239,7 +240,7 @@ func lined(t *testing.T, root string, rename bool) {
 				named[at.Path] = errors.Is(err, syscall.ESTALE)
 			}
 		}},
-	}, as(capabilities{openat2: true, clones: true, sorting: sorting{from: 1, budget: ample.budget}}))
+	}, as(capabilities{kernel: walk.Kernel{Sorting: walk.Sorting{From: 1, Budget: walk.Ample.Budget}}, openat2: true, clones: true}))
 	adds(t, r)
 	wrong := 0
 	for _, d := range dirs {

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -102,7 +101,7 @@ func TestThrottle(t *testing.T) {
 			var asked atomic.Int64
 			o := Options{Workers: threads, Throttle: func(_ context.Context, n int) error {
 				asked.Add(int64(n))
-				if n < 1 || n > pacedRow {
+				if n < 1 || n > 8 {
 					t.Errorf("%s: %d entries", name, n)
 				}
 				return nil
@@ -130,37 +129,5 @@ func TestThrottleStops(t *testing.T) {
 	// The root, which comes last, is all that was met.
 	if !errors.Is(err, context.Canceled) || errors.As(err, new(*HungError)) || rep.Complete || rep.Seen != 1 {
 		t.Errorf("%+v, %v", rep, err)
-	}
-}
-
-// TestThrottleIsNoStall: nobody who waits for the caller is taken for held up,
-// nor when it goes on. The control waits for something else.
-func TestThrottleIsNoStall(t *testing.T) {
-	w := &worker{}
-	w.in.Store(&dir{})
-	c := &crew{workers: make([]atomic.Pointer[worker], 1)}
-	c.workers[0].Store(w)
-	w.watch(c)
-	w.watched.Replace = func() bool { return true } // there is no pool
-	a := watch.New()
-	look := func() (moves bool, held int) {
-		for range watch.Limit/watch.Every + 1 {
-			moves, held = a.Look(c.watched)
-		}
-		return moves, held
-	}
-	a.Look(c.watched)
-	var moved bool
-	var held int
-	w.throttle = func(int) { moved, held = look() }
-	w.pace(1)
-	if moved || held > 0 {
-		t.Errorf("while it waits: moves %t, held up %d", moved, held)
-	}
-	if moved, held = a.Look(c.watched); !moved || held > 0 {
-		t.Errorf("as it goes on: moves %t, held up %d", moved, held)
-	}
-	if moved, held = look(); moved || held == 0 {
-		t.Errorf("control: moves %t, held up %d", moved, held)
 	}
 }

@@ -9,7 +9,9 @@ import (
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
@@ -63,7 +65,7 @@ func (r *run) submount(ctx context.Context, root *mount, info mountinfo.Mount, t
 	m, why, err := root.Find(info, r.bounds, t.Activity)
 	switch {
 	case err != nil:
-		r.count(failure)
+		r.count(walk.Failed)
 		r.reportFailure(err.Path, err.Op, err.Err)
 		return nil
 	case m == nil:
@@ -71,7 +73,7 @@ func (r *run) submount(ctx context.Context, root *mount, info mountinfo.Mount, t
 	}
 	defer m.Close()
 	if why != "" {
-		r.count(skipped)
+		r.count(walk.Skipped)
 		r.skip(m.Path, why)
 		return nil
 	}
@@ -80,41 +82,37 @@ func (r *run) submount(ctx context.Context, root *mount, info mountinfo.Mount, t
 
 // cross labels one mount beneath the root, its top first.
 func (r *run) cross(ctx context.Context, t *task, m *mount) error {
-	w := r.worker(m, nil)
-	w.io.Way = xattrio.ByDescriptor
-	top := xattrio.Target{FD: m.At, Pinned: true}
+	io := xattrio.New("")
 	m.activity.At("getxattr", m.Path)
-	if _, _, e := w.io.Read(top); e == syscall.ENOTSUP {
-		r.count(skipped)
+	if _, _, e := io.Read(xattrio.Target{FD: m.At, Pinned: true}); e == syscall.ENOTSUP {
+		r.count(walk.Skipped)
 		r.skip(m.Path, "the filesystem does not support labels")
 		return nil
 	}
 	if m.Stat.Kind != sys.KindDir {
 		r.expectCopies(m)
-		o := w.alone(top, &dir{mount: m})
-		r.count(o)
+		r.alone(m)
 		return nil
 	}
 	if op, e := r.enclose(m); e != 0 {
-		r.count(failure)
+		r.count(walk.Failed)
 		r.reportFailure(m.Path, op, e)
 		return nil
 	}
 	defer m.Leave()
-	if _, readOnly, e := sys.Subvolume(int(m.top.fd)); e == 0 && readOnly {
-		r.count(skipped)
-		r.skip(m.Path, readOnlySubvolume)
+	if _, readOnly, e := sys.Subvolume(m.Top); e == 0 && readOnly {
+		r.count(walk.Skipped)
+		r.skip(m.Path, mounts.ReadOnlySubvolume)
 		return nil
 	}
-	m.top.outcome = w.alone(top, m.top)
-	r.count(m.top.outcome)
-	if err := r.walk(ctx, t, m, m.top); err != nil {
+	m.top.Outcome = r.alone(m)
+	if err := r.walk(ctx, t, m, &m.top); err != nil {
 		return err
 	}
 	if !r.o.inner.check && !r.o.Advanced.NoSync && r.commit.Unsynced() {
 		m.activity.At("syncfs", m.Path)
-		if e := sys.Syncfs(int(m.top.fd)); e != 0 {
-			r.count(failure)
+		if e := sys.Syncfs(m.Top); e != 0 {
+			r.count(walk.Failed)
 			r.reportFailure(m.Path, "syncfs", e)
 		}
 	}

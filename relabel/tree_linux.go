@@ -17,7 +17,9 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
+	"github.com/fastlabel/fastlabel/relabel/undo"
 )
 
 // run is one call of Tree.
@@ -31,9 +33,8 @@ type run struct {
 	locks        commit.Locks
 	file         bool // the root was no directory when it was looked at
 	bounds       mounts.Bounds
-	guesses      bool // writing unread is permitted
-	cache        cache
-	ledger       *journal.Ledger[*dir]   // nil: nothing is recorded
+	writes       walk.Writes
+	recorder     undo.Recorder           // nil: nothing is recorded
 	stop         context.CancelCauseFunc // ends the run
 	main         *task
 	commit       *commit.Root           // of a root that may be written
@@ -42,12 +43,12 @@ type run struct {
 	lastRun      atomic.Int64           // State.LastRun
 
 	// Shared by the workers.
-	events sync.Mutex // serialises the callbacks, and guards first and dir.spoiled
+	events sync.Mutex // serialises the callbacks, and guards first
 	first  []error
 
 	// Shared by the tasks, and by Tree when it leaves them behind.
 	mu      sync.Mutex
-	total   tally
+	total   walk.Tally // but for walks that are under way
 	report  Report
 	tasks   []*task
 	over    bool          // Tree has returned; beside a call that hangs the run goes on
@@ -91,6 +92,9 @@ func newRun(o Options) *run {
 	r := &run{o: o}
 	if o.Trace != nil {
 		r.trace = *o.Trace
+	}
+	if o.inner.check {
+		r.writes = walk.DryRun
 	}
 	return r
 }
@@ -170,7 +174,7 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 		return r.fatal(pathError(op, root.Path, e))
 	}
 	defer root.Leave()
-	r.tell(func(report *Report) { report.Way = root.Confined.String() + "/" + r.way(root).String() })
+	r.tell(func(report *Report) { report.Way = root.Confined.String() + "/" + r.job().Way(root.Mount).String() })
 	c, err := r.openCommit(root)
 	if err != nil {
 		return err
@@ -178,12 +182,14 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 	if secctx.IsSeal(c.Found().String(), r.want) {
 		r.tell(func(report *Report) { report.Interrupted = r.want })
 	}
-	r.guesses = !c.Right() && !r.o.Advanced.Exact && !r.o.inner.check
+	if !c.Right() && !r.o.Advanced.Exact && !r.o.inner.check {
+		r.writes = walk.Guess
+	}
 	r.readMark(c, root)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	was, long := bore(c.Found())
+	was, long := journal.Former(c.Found())
 	if long != 0 && r.o.Advanced.Recorder != nil {
 		return pathError("fgetxattr", root.Path, long)
 	}
@@ -200,13 +206,13 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 	if !r.o.inner.check {
 		r.commit = c
 	}
-	r.count(skipped) // the root, until it has the label
-	err = r.walk(ctx, r.main, root, root.top)
+	r.count(walk.Skipped) // the root, until it has the label
+	err = r.walk(ctx, r.main, root, &root.top)
 	if err == nil {
 		err = r.submounts(ctx, root)
 	}
 	if err = c.Close(ctx, err); err == nil {
-		r.tell(func(report *Report) { report.Complete = !r.o.inner.check || r.total.of[written] == 0 })
+		r.tell(func(report *Report) { report.Complete = !r.o.inner.check || r.total.Of[walk.Written] == 0 })
 	}
 	return err
 }
@@ -328,26 +334,22 @@ func (r *run) single(root *mount) error {
 		}
 	}
 	r.expectCopies(root)
-	w := r.worker(root, nil)
-	w.io.Way = xattrio.ByDescriptor
 	r.tell(func(report *Report) { report.Way = "proc/fd" })
-	t := xattrio.Target{FD: root.At, Pinned: true}
 	if r.o.Advanced.Recorder != nil {
-		has, op, e := w.io.Read(t)
-		was, long := bore(has)
+		io := xattrio.New("")
+		has, op, e := io.Read(xattrio.Target{FD: root.At, Pinned: true})
+		was, long := journal.Former(has)
 		if e = cmp.Or(e, long); e != 0 {
 			return r.fatal(pathError(op, root.Path, e))
 		}
 		if err := r.beginRecord(root, was); err != nil {
 			return err
 		}
-		w.journaled = true
 	}
-	o := w.alone(t, &dir{mount: root})
-	r.count(o)
-	if o == failure {
+	o := r.alone(root)
+	if o == walk.Failed {
 		return r.fatal(r.failures())
 	}
-	r.tell(func(report *Report) { report.Complete = o == right || o == written && !r.o.inner.check })
+	r.tell(func(report *Report) { report.Complete = o == walk.Right || o == walk.Written && !r.o.inner.check })
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -23,20 +24,20 @@ const (
 // is TestWayByAnswers' business.
 func engines() map[string]capabilities {
 	all := map[string]capabilities{
-		"clone-fchdir": {way: xattrio.ByThread, clones: true, openat2: true, sorting: scant},
-		"clone-fd":     {way: xattrio.ByDescriptor, clones: true, openat2: true},
-		"openat2-fd":   {way: xattrio.ByName, openat2: true},
-		"mountid-fd":   {way: xattrio.ByName},
+		"clone-fchdir": {kernel: walk.Kernel{Way: xattrio.ByThread, Sorting: scant}, clones: true, openat2: true},
+		"clone-fd":     {kernel: walk.Kernel{Way: xattrio.ByDescriptor}, clones: true, openat2: true},
+		"openat2-fd":   {kernel: walk.Kernel{Way: xattrio.ByName}, openat2: true},
+		"mountid-fd":   {kernel: walk.Kernel{Way: xattrio.ByName}},
 	}
 	if sys.HasXattrat() {
-		all["clone-xattrat"] = capabilities{way: xattrio.ByName, clones: true, openat2: true, sorting: scant}
+		all["clone-xattrat"] = capabilities{kernel: walk.Kernel{Way: xattrio.ByName, Sorting: scant}, clones: true, openat2: true}
 	}
 	return all
 }
 
 // scant memory makes sorting, and several readings of a directory, a matter of
 // small trees. The ways without it show that the order changes nothing else.
-var scant = sorting{from: 1, budget: 8 << 10}
+var scant = walk.Sorting{From: 1, Budget: 8 << 10}
 
 func as(m capabilities) func() capabilities { return func() capabilities { return m } }
 

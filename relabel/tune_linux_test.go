@@ -12,59 +12,6 @@ import (
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-// TestTuner plays disks: rate is how fast some workers are, busy how many
-// processors they keep so.
-func TestTuner(t *testing.T) {
-	flat := func(int) float64 { return 1000 }
-	for _, test := range []struct {
-		name string
-		rate func(workers int) float64
-		busy float64
-		want []int // workers in each window
-	}{
-		{"in memory", flat, 1.9, []int{2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2}},
-		{"a disk that does one thing at a time", flat, 0.3, []int{4, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 4, 2}},
-		{"a disk that does many", func(n int) float64 { return float64(n) }, 0.3, []int{4, 8, 16, 16, 16}},
-		{"a disk that does four", func(n int) float64 { return float64(min(n, 4)) }, 0.3, []int{4, 8, 4, 4, 4}},
-		{"a disk that suffers", func(n int) float64 { return 10 / float64(n) }, 0.3, []int{4, 2, 2}},
-		{"one that does nothing", func(int) float64 { return 0 }, 0, []int{2, 2, 2}},
-	} {
-		tu := tuner{cores: 2, most: 16, workers: 2}
-		var got []int
-		for range test.want {
-			got = append(got, tu.window(test.rate(tu.workers), test.busy))
-		}
-		if !slices.Equal(got, test.want) {
-			t.Errorf("%s: %v, want %v", test.name, got, test.want)
-		}
-	}
-}
-
-// TestTunerRests: what was tried in vain is tried less and less often, and as often
-// as at first once more workers have helped again.
-func TestTunerRests(t *testing.T) {
-	tu := tuner{cores: 2, most: 4, workers: 2}
-	rests := func(gain float64) (n int) {
-		for tu.window(1000, 0) == 2 {
-			n++
-		}
-		tu.window(1000*gain, 0)
-		return n
-	}
-	got := []int{rests(1), rests(1), rests(1), rests(2)}
-	tu.workers = 2
-	got = append(got, rests(1), rests(1))
-	if want := []int{0, patience, 2 * patience, 4 * patience, 0, patience}; !slices.Equal(got, want) {
-		t.Errorf("windows of rest before each trial: %v, want %v", got, want)
-	}
-	for range 20 {
-		rests(1)
-	}
-	if n := rests(1); n != mostPatience {
-		t.Errorf("%d windows at last, want %d", n, mostPatience)
-	}
-}
-
 // TestTunes: while workers come and go all the time, all is labelled and counted
 // once.
 func TestTunes(t *testing.T) {
@@ -74,7 +21,7 @@ func TestTunes(t *testing.T) {
 		m := engines()[name]
 		root := filepath.Join(on(t, "tmpfs"), "tree")
 		treetest.Build(t, root, text)
-		m.restless = 50 * time.Microsecond
+		m.kernel.Restless = 50 * time.Microsecond
 		const all = 1 + 40 + 9000 + 3000
 		for run := range 2 {
 			r, err := tree(t.Context(), root, newLabel, Options{Advanced: Advanced{NoSync: true}}, as(m))

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -206,7 +207,7 @@ func TestThreadsLeaveNoTrace(t *testing.T) {
 		var err error
 		fromMain(func() {
 			r, err = tree(t.Context(), volume, newLabel, Options{Workers: 16, Advanced: Advanced{NoSync: true}},
-				as(capabilities{way: xattrio.ByThread, clones: true, openat2: true}))
+				as(capabilities{kernel: walk.Kernel{Way: xattrio.ByThread}, clones: true, openat2: true}))
 		})
 		if err != nil || r.Way != "clone/fchdir" || r.Written != 41 {
 			t.Fatalf("%+v, %v", r, err)

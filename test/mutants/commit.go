@@ -80,7 +80,7 @@ func commits() []Mutant {
 		{
 			Name: "submount-unsynced", By: "TestSyncsForOthers",
 			Breaks: "what was written on a mount beneath the root is on disk before the commit",
-			Edits:  edits("relabel/submount_linux.go", "e := sys.Syncfs(int(m.top.fd))", "e := sys.Errno(0)"),
+			Edits:  edits("relabel/submount_linux.go", "e := sys.Syncfs(m.Top)", "e := sys.Errno(0)"),
 		},
 		{
 			Name: "unsynced-vouches", By: "TestUnsyncedStray in relabel",

@@ -7,7 +7,7 @@ func confinement() []Mutant {
 	const (
 		confine = "relabel/internal/mounts/confine_linux.go"
 		calls   = "relabel/internal/sys/sys_linux.go"
-		walk    = "relabel/walk_linux.go"
+		walk    = "relabel/internal/walk/worker_linux.go"
 	)
 	// The flag is what keeps a write from following a link.
 	const byName = "(unix.SYS_SETXATTRAT, uintptr(dir), "
@@ -49,13 +49,13 @@ func confinement() []Mutant {
 			Name: "dotdot", By: "TestRace in test/torture",
 			Breaks: "the walk goes back up by its own descriptors, wherever a directory is moved",
 			Edits: edits(
-				walk, "\t\tw.tally.found++\n", "\t\tif w.descend(d, fd, e, t); true {\n\t\t\treturn\n\t\t}\n\t\tw.tally.found++\n",
-				walk, "// pause waits before try", `func (w *worker) descend(d *dir, fd int, e sys.Dirent, t xattrio.Target) {
+				walk, "\t\tw.tally.Found++\n", "\t\tif w.descend(d, fd, e, t); true {\n\t\t\treturn\n\t\t}\n\t\tw.tally.Found++\n",
+				walk, "// pause waits before try", `func (w *worker) descend(d *Dir, fd int, e sys.Dirent, t xattrio.Target) {
 	down, _, errno := w.m.OpenDir(fd, t.Name)
 	if errno != 0 {
 		return
 	}
-	child := w.cache.opened(d, string(e.Name[:len(e.Name)+1]), down)
+	child := w.cache.opened(d, string(e.Name[:len(e.Name)+1]), d.want, down)
 	child.judged(w, w.label(xattrio.Target{FD: down}, child))
 	in, chunk, buf := w.in.Load(), w.chunk.Load(), w.buf
 	w.equip()
@@ -74,9 +74,9 @@ func confinement() []Mutant {
 			),
 		},
 		{
-			Name: "reentry-unchecked", By: "TestReentry",
+			Name: "reentry-unchecked", By: "TestReentry in relabel/internal/walk",
 			Breaks: "a directory found again is the same one",
-			Edits:  edits("relabel/dir_linux.go", "was != (mounts.ID{}) && mounts.IDOf(st) != was", "was != (mounts.ID{}) && mounts.IDOf(st) == (mounts.ID{})"),
+			Edits:  edits("relabel/internal/walk/dir_linux.go", "was != (mounts.ID{}) && mounts.IDOf(st) != was", "was != (mounts.ID{}) && mounts.IDOf(st) == (mounts.ID{})"),
 		},
 		{
 			Name: "device-ignored", By: "TestThreadsLeaveNoTrace in relabel",
@@ -124,9 +124,9 @@ func confinement() []Mutant {
 			Edits:  edits("relabel/internal/sys/dirent_linux.go", "end < 1 || bytes.IndexByte(name[:end], '/') >= 0", "end < 1"),
 		},
 		{
-			Name: "hardlinks-unpinned", By: "TestHardLinks",
+			Name: "hardlinks-unpinned", By: "TestHardLinks in relabel",
 			Breaks: "what was counted is what is labelled: it is pinned first",
-			Edits:  edits("relabel/mount_linux.go", "m.Confined == mounts.Clone && r.o.HardLinks == LinksLabel", "m.Confined == mounts.Clone"),
+			Edits:  edits("relabel/internal/walk/walk_linux.go", "m.Confined == mounts.Clone && j.HardLinks == LinksLabel", "m.Confined == mounts.Clone"),
 		},
 	}
 }

@@ -6,20 +6,20 @@ package mutants
 // entry once, each counted once, and a call that hangs holds nothing else.
 func counts() []Mutant {
 	const (
-		enter = "relabel/enter_linux.go"
-		walk  = "relabel/walk_linux.go"
-		label = "relabel/label_linux.go"
+		enter = "relabel/internal/walk/enter_linux.go"
+		walk  = "relabel/internal/walk/worker_linux.go"
+		label = "relabel/internal/walk/label_linux.go"
 		row   = "relabel/internal/sys/row_linux.go"
 		visit = "relabel/internal/sys/visit_linux.go"
 	)
 	return []Mutant{
 		{
-			Name: "label-after-read", By: "TestDirectoriesFirst",
+			Name: "label-after-read", By: "TestDirectoriesFirst in relabel",
 			Breaks: "directories are labelled before they are read",
 			Edits: edits(
 				enter, "if w.sweeps() && ", "if false && w.sweeps() && ",
 				enter, "done := w.measure(d)\n", "done := w.measure(d)\n\tif !done {\n\t\tw.scan(d, fd)\n\t}\n",
-				enter, "if d.outcome != skipped && !w.defers(d, done) && !done {", "if false {",
+				enter, "if d.outcome != Skipped && !w.defers(d, done) && !done {", "if false {",
 			),
 		},
 		{
@@ -35,7 +35,7 @@ func counts() []Mutant {
 			),
 		},
 		{
-			Name: "rest-lost", By: "TestEveryWay/wide/ext4/clone-fchdir-1",
+			Name: "rest-lost", By: "TestEveryWay/wide/ext4/clone-fchdir-1 in relabel",
 			Breaks: "a directory is read to its end",
 			Edits: edits(
 				enter, "n, more := v.N, !v.End", "n, more := v.N, v.N < 0 && !v.End",
@@ -46,14 +46,14 @@ func counts() []Mutant {
 			Name: "skip-links", By: "TestRandomTrees in test/torture",
 			Breaks: "links are labelled",
 			Edits: edits(
-				walk, "\to := w.label(t, d)\n", "\to := right\n\tif e.Kind != sys.KindLink {\n\t\to = w.label(t, d)\n\t}\n",
-				"relabel/row_linux.go", "return e.Kind != sys.KindDir &&", "return e.Kind != sys.KindLink && e.Kind != sys.KindDir &&",
+				walk, "\to := w.label(t, d)\n", "\to := Right\n\tif e.Kind != sys.KindLink {\n\t\to = w.label(t, d)\n\t}\n",
+				"relabel/internal/walk/row_linux.go", "return e.Kind != sys.KindDir &&", "return e.Kind != sys.KindLink && e.Kind != sys.KindDir &&",
 			),
 		},
 		{
-			Name: "reread-counts-twice", By: "TestSealHolds",
+			Name: "reread-counts-twice", By: "TestSealHolds in relabel",
 			Breaks: "each entry counts once, also when the root is read again",
-			Edits:  edits(walk, "d.rereading && (o == right || o == vanished)", "d.rereading && o == vanished"),
+			Edits:  edits(walk, "d.rereading && (o == Right || o == Vanished)", "d.rereading && o == Vanished"),
 		},
 		{
 			Name: "encrypted-vanishes", By: "TestEncrypted in relabel",
@@ -61,9 +61,9 @@ func counts() []Mutant {
 			Edits:  edits("relabel/internal/xattrio/verdict_linux.go", "unread == 0 && st.Encrypted", "unread == 0 && st.Encrypted && false"),
 		},
 		{
-			Name: "vanished-twice", By: "TestVanishDeep",
+			Name: "vanished-twice", By: "TestVanishDeep in relabel",
 			Breaks: "what vanished counts once",
-			Edits:  edits(enter, "\t\treturn vanished\n", "\t\tw.tally.count(vanished)\n\t\treturn vanished\n"),
+			Edits:  edits(enter, "\t\treturn Vanished\n", "\t\tw.tally.Count(Vanished)\n\t\treturn Vanished\n"),
 		},
 		{
 			Name: "row-not-taken", By: "TestMendTaken",
@@ -81,9 +81,9 @@ func counts() []Mutant {
 			),
 		},
 		{
-			Name: "visit-left-open", By: "TestLeaks",
+			Name: "visit-left-open", By: "TestLeaks in relabel",
 			Breaks: "whatever way a run ends, what it opened is closed",
-			Edits:  edits("relabel/pool_linux.go", "\tw.releaseParent()\n\tw.closeVisited()\n", "\tw.releaseParent()\n"),
+			Edits:  edits("relabel/internal/walk/walk_linux.go", "\tw.releaseParent()\n\tw.closeVisited()\n", "\tw.releaseParent()\n"),
 		},
 	}
 }

@@ -5,7 +5,7 @@ package mutants
 // undo breaks the record of what was there before, and Restore.
 func undo() []Mutant {
 	const (
-		former  = "relabel/former_linux.go"
+		former  = "relabel/internal/walk/former_linux.go"
 		restore = "relabel/internal/journal/restore_linux.go"
 		journal = "relabel/internal/journal/tree_linux.go"
 		writer  = "cmd/fastlabel/internal/undofile/writer.go"
@@ -13,16 +13,16 @@ func undo() []Mutant {
 	)
 	return []Mutant{
 		{
-			Name: "record-late", By: "TestRecorderFails",
+			Name: "record-late", By: "TestRecorderFails in relabel",
 			Breaks: "the label that an entry had is on record before it is written",
 			Edits: edits(
 				former, "w.now(xattrio.Fdatasync)\n", "for _, p := range pages {\n\t\tw.write(p)\n\t}\n\tpages = nil\n\tw.now(xattrio.Fdatasync)\n",
 			),
 		},
 		{
-			Name: "record-error-dropped", By: "TestRecorderFails",
+			Name: "record-error-dropped", By: "TestRecorderFails in relabel",
 			Breaks: "a record that cannot be kept ends the run",
-			Edits:  edits(former, "case err := <-kept:\n\t\tif err != nil {", "case err := <-kept:\n\t\tif err != nil && false {"),
+			Edits:  edits(former, "if err != nil { // what is not kept", "if err != nil && false { // what is not kept"),
 		},
 		{
 			Name: "record-unsynced", By: "TestUndoPowerLoss in test/torture",

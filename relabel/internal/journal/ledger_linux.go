@@ -4,9 +4,11 @@ package journal
 
 import (
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/relabel/undo"
 )
 
@@ -48,6 +50,14 @@ func (p *Page[D]) Add(ino uint64, name []byte, f undo.Former) {
 	p.had = append(p.had, f)
 }
 
+// Former is what goes on record of a label. What cannot be recorded is not written.
+func Former(has xattrio.Label) (undo.Former, sys.Errno) {
+	if has.Long {
+		return undo.Former{}, syscall.ERANGE
+	}
+	return undo.Former{Label: string(has.Stored), None: has.None}, 0
+}
+
 // size is what the page takes, with what the path of its directory takes when it
 // is recorded.
 func (p *Page[D]) size() int { return 128 + len(p.Records) + 56*len(p.had) + 64*p.Depth }
@@ -68,8 +78,7 @@ func (p *Page[D]) Recorded(dir string) undo.Page {
 
 // Ledger is the pages that wait.
 type Ledger[D any] struct {
-	Recorder undo.Recorder
-	Most     int // pages; set while nobody is at work
+	Most int // pages; set while nobody is at work
 
 	mu    sync.Mutex
 	pages []*Page[D]

@@ -40,9 +40,13 @@ type Mount struct {
 	Dated      bool // change times tell what has changed
 	Subvolumes bool // there may be some, each read-only by itself
 
-	proc *Proc
-	tree int // the clone itself; -1: there is none
+	proc  *Proc
+	tree  int  // the clone itself; -1: there is none
+	alone bool // other mounts of the tree are left alone
 }
+
+// ReadOnlySubvolume is why what lies in one is left alone.
+const ReadOnlySubvolume = "a read-only subvolume"
 
 // Locate finds out which mount the O_PATH descriptor at stands in. The string is the
 // call that failed.
@@ -71,7 +75,7 @@ type Try struct{ Clone, Openat2 bool }
 // private clone where that can be had. The string is the call that failed.
 func (m *Mount) Enclose(b Bounds, try Try, a *watch.Activity) (string, sys.Errno) {
 	op, e := "open_tree", syscall.ENOSYS
-	m.Top, m.tree = -1, -1
+	m.Top, m.tree, m.alone = -1, -1, b.OneFilesystem
 	a.At("openat", m.Path)
 	if try.Clone {
 		m.Top, m.tree, op, e = clone(m.At)
@@ -107,6 +111,36 @@ func (m *Mount) Leave() {
 		sys.Close(m.tree)
 	}
 }
+
+// Over is the mount that name in dir leads to; 0 if that is not known. It is m itself if
+// what was mounted over the name is gone again.
+func (m *Mount) Over(dir int, name *byte) uint64 {
+	fd, e := sys.Openat(dir, name, sys.OpenPath, 0)
+	if e != 0 {
+		return 0
+	}
+	defer sys.Close(fd)
+	id, e := m.proc.MountOf(fd)
+	if e != 0 {
+		return 0
+	}
+	return id
+}
+
+// Elsewhere says why what lies in another mount, with that id, is left alone; "" if that
+// is walked on its own, as what was mounted at the start is.
+func (m *Mount) Elsewhere(id uint64) string {
+	switch {
+	case m.proc.ByID(id) == nil:
+		return "a filesystem was mounted over it during the run"
+	case m.alone:
+		return OtherFilesystem
+	}
+	return ""
+}
+
+// Outside is the working directory of the process, for a thread that was in m.
+func (m *Mount) Outside() int { return m.proc.Cwd }
 
 // reach names the entry at path beneath dir by an O_PATH descriptor, one name
 // at a time, following no link. It crosses mounts, where there are any, and

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package relabel
+package walk
 
 import (
 	"strings"
@@ -13,15 +13,16 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
-// dir is a directory of the walk. Children point to their parents, so a dir
+// Dir is a directory of the walk. Children point to their parents, so a Dir
 // lives as long as anything beneath it is under way.
 //
-// Who owns what: name, parent and mount never change. All else belongs to the
-// cache's mutex, but for outcome and spoiled, which spoil guards.
-type dir struct {
-	parent *dir // nil at the top of a mount
-	mount  *mount
+// Who owns what: name, parent, mount and want never change. All else belongs to the
+// cache's mutex, but for outcome, which belongs to the worker that opened it.
+type Dir struct {
+	parent *Dir // nil at the top of a mount
+	mount  *mounts.Mount
 	name   string // with its NUL; "" at the top
+	want   string // the label that it is to have, and what is in it
 
 	deep    int32 // how many levels below the top of its mount
 	fd      int32 // -1 while it is closed
@@ -31,14 +32,14 @@ type dir struct {
 	// found again by name is known to be the same. Nothing is known of one
 	// that was closed for good; it may lie on the way to one that is wanted.
 	was mounts.ID
-	// The list of open directories that nobody is in, oldest first.
-	newer, older *dir
+	// The list of open directories with no worker in them, oldest first.
+	newer, older *Dir
 
+	labelledBelow uint64  // the inode number below which its entries were gathered and labelled
 	shared        bool    // others may know of it; else the cache's mutex is not needed
 	extent        extent  // how much of it is looked at
 	asListed      bool    // known to need no order of inodes
-	labelledBelow uint64  // the inode number below which its entries were gathered and labelled
-	outcome       outcome // what the tally holds for its own label
+	outcome       Outcome // what the tally holds for its own label
 	spoiled       bool    // its entries could not all be read: counted as failed
 	rereading     bool    // the root on its second reading: see reread
 }
@@ -47,10 +48,10 @@ type dir struct {
 // path may be that the kernel takes.
 const pathMost = 4096
 
-// path is for messages only; the walk never looks one up. In a deep tree it is the
+// Path is for messages only; the walk never looks one up. In a deep tree it is the
 // top, "…", and the last pathMost bytes: the owner of the tree chooses its depth, so
 // neither the length nor the work for it may grow with that.
-func (d *dir) path(name string) string {
+func (d *Dir) Path(name string) string {
 	var parts []string
 	size := len(name)
 	if name != "" {
@@ -91,21 +92,21 @@ type cache struct {
 	limit          int
 	open           atomic.Int64
 	rests          int // open directories with a rest that waits
-	oldest, newest *dir
+	oldest, newest *Dir
 }
 
 // opened enters a directory that the caller has just opened, and is in. Nobody
 // else knows of it until something in it is expected or its rest kept.
-func (c *cache) opened(parent *dir, name string, fd int) *dir {
+func (c *cache) opened(parent *Dir, name, want string, fd int) *Dir {
 	c.open.Add(1)
 	d := parent.child(name, fd)
-	d.pins = 1
+	d.pins, d.want = 1, want
 	return d
 }
 
 // child is the directory name, with its NUL, in d. Nobody is in it.
-func (d *dir) child(name string, fd int) *dir {
-	return &dir{parent: d, mount: d.mount, name: name, deep: d.deep + 1, fd: int32(fd)}
+func (d *Dir) child(name string, fd int) *Dir {
+	return &Dir{parent: d, mount: d.mount, name: name, deep: d.deep + 1, fd: int32(fd)}
 }
 
 func (c *cache) resize(limit int) {
@@ -121,14 +122,14 @@ func (c *cache) most() int {
 }
 
 // share is written once, by the worker that opened d: release reads it unlocked.
-func (d *dir) share() {
+func (d *Dir) share() {
 	if !d.shared {
 		d.shared = true
 	}
 }
 
 // expect says that one more item will need d.
-func (c *cache) expect(d *dir) {
+func (c *cache) expect(d *Dir) {
 	c.mu.Lock()
 	d.share()
 	d.pending++
@@ -136,7 +137,7 @@ func (c *cache) expect(d *dir) {
 }
 
 // acquire makes d open and pins it, for one of the items that expected it.
-func (c *cache) acquire(d *dir) (int, string, sys.Errno) {
+func (c *cache) acquire(d *Dir) (int, string, sys.Errno) {
 	c.mu.Lock()
 	d.pending--
 	if d.fd >= 0 {
@@ -153,8 +154,8 @@ func (c *cache) acquire(d *dir) (int, string, sys.Errno) {
 // reenter opens d again, step by step from the nearest open directory above,
 // and pins it. A step that leads elsewhere than before is an error: the
 // directory was moved, and what is beneath it may lie where the walk has been.
-func (c *cache) reenter(d *dir) (int, string, sys.Errno) {
-	var way []*dir
+func (c *cache) reenter(d *Dir) (int, string, sys.Errno) {
+	var way []*Dir
 	c.mu.Lock()
 	at := d
 	for at.fd < 0 {
@@ -203,9 +204,9 @@ func (c *cache) reenter(d *dir) (int, string, sys.Errno) {
 	return int(d.fd), "", 0
 }
 
-// release takes a pin back. A directory that nobody is in and nobody will need
-// is closed; one that will be needed is listed, and the oldest makes room.
-func (c *cache) release(d *dir) {
+// release takes a pin back. A directory without pins is closed if no item will need it;
+// else it is listed, and the oldest makes room.
+func (c *cache) release(d *Dir) {
 	if !d.shared {
 		sys.Close(c.forget(d))
 		return
@@ -215,7 +216,7 @@ func (c *cache) release(d *dir) {
 
 // unpin is release by one that pinned d once and did owed items more that expected
 // it.
-func (c *cache) unpin(d *dir, owed int) {
+func (c *cache) unpin(d *Dir, owed int) {
 	c.mu.Lock()
 	d.pending -= int32(owed)
 	d.pins--
@@ -256,7 +257,7 @@ func (c *cache) shed() bool {
 // keep pins d for its rest, which needs this very descriptor: the position in
 // the directory is in it. It says whether the rest may wait for its turn, or
 // so many wait already that it must be next.
-func (c *cache) keep(d *dir) bool {
+func (c *cache) keep(d *Dir) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	d.share()
@@ -266,11 +267,20 @@ func (c *cache) keep(d *dir) bool {
 }
 
 // pin keeps d open for a gathering. The caller is in d.
-func (c *cache) pin(d *dir) {
+func (c *cache) pin(d *Dir) {
 	c.mu.Lock()
 	d.share()
 	d.pins++
 	c.mu.Unlock()
+}
+
+// spoil notes that not all entries of d could be read, and says whether that is new.
+func (c *cache) spoil(d *Dir) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := d.spoiled
+	d.spoiled = true
+	return !was
 }
 
 func (c *cache) kept() {
@@ -284,7 +294,7 @@ func (c *cache) kept() {
 // those that stay open lie farther apart the higher they are, so that reopening a
 // directory takes a few steps and not one for each level: 20,000 levels of two
 // directories would take hours.
-func (c *cache) victim() *dir {
+func (c *cache) victim() *Dir {
 	best, gap, far := c.oldest, int64(0), int64(1)
 	above := int32(0)
 	for d := c.oldest; d != nil && d.newer != nil; d = d.newer {
@@ -312,14 +322,14 @@ func (c *cache) evict() {
 }
 
 // forget gives back the descriptor of a directory that is to be closed.
-func (c *cache) forget(d *dir) int {
+func (c *cache) forget(d *Dir) int {
 	fd := int(d.fd)
 	d.fd = -1
 	c.open.Add(-1)
 	return fd
 }
 
-func (c *cache) unlist(d *dir) {
+func (c *cache) unlist(d *Dir) {
 	if c.oldest != d && d.older == nil {
 		return // not listed
 	}
@@ -337,7 +347,7 @@ func (c *cache) unlist(d *dir) {
 }
 
 // clear closes what a stopped walk left open: directories in the list, and
-// those whose rest waits among the items that nobody worked on.
+// those whose rest waits among the items that were left.
 func (c *cache) clear(left []item) {
 	for _, it := range left {
 		if it.kind == readRest {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package relabel
+package walk
 
 import (
 	"math"
@@ -23,7 +23,7 @@ import (
 // Who owns what: row.Next is taken by compare and swap, by the worker from name
 // to name, and by another that takes all that is left from a worker that is held
 // up. All else is the worker's; it writes it while Next is closed, and holding
-// mu, since whoever tells where it hangs reads it.
+// mu, since another goroutine may tell where it hangs.
 //
 // What is left is taken name by name, since one entry may have a whole tree beneath
 // it. Where a worker that hangs keeps its row, or the 16 entries of a piece, all that
@@ -34,10 +34,10 @@ type chunk struct {
 	n     int // names in the row: . and .. are none
 	plain [sys.RowLen]bool
 
-	dir *dir
+	dir *Dir
 	buf []byte // the records, whole
 
-	left atomic.Int32 // the name at which somebody took the rest
+	left atomic.Int32 // the name at which another worker took the rest
 	mu   *sync.Mutex
 }
 
@@ -52,8 +52,8 @@ type buffers struct {
 
 const (
 	closed = -1 // nothing can be taken
-	taking = -2 // somebody is about to have it
-	handed = -3 // somebody has it
+	taking = -2 // another worker is about to take it
+	handed = -3 // it has been taken
 )
 
 // yieldAfter entries, a millisecond or two, a worker yields. The scheduler retakes the
@@ -76,7 +76,7 @@ func (w *worker) equip() {
 }
 
 // records labels the entries of d in buf, unless it is relieved of them.
-func (w *worker) records(d *dir, fd int, buf []byte) {
+func (w *worker) records(d *Dir, fd int, buf []byte) {
 	if d.extent == changes && !w.journaled {
 		w.subdirectories(d, fd, buf)
 		return
@@ -102,7 +102,7 @@ func (w *worker) records(d *dir, fd int, buf []byte) {
 }
 
 // load makes a row of the records at off, and returns where the next begins.
-func (c *chunk) load(w *worker, d *dir, buf []byte, off int) (int, error) {
+func (c *chunk) load(w *worker, d *Dir, buf []byte, off int) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w.show()
@@ -139,13 +139,13 @@ func (c *chunk) at(i int) sys.Dirent {
 }
 
 // through labels the names of the row. It says no if it was relieved of them.
-func (w *worker) through(c *chunk, d *dir, fd int) bool {
+func (w *worker) through(c *chunk, d *Dir, fd int) bool {
 	if w.sinceYield += c.n; w.sinceYield >= yieldAfter {
 		w.sinceYield = 0
 		runtime.Gosched()
 	}
 	if w.throttle != nil && c.n > 0 && !w.journaled {
-		w.pace(c.n)
+		w.telling(func() { w.throttle(c.n) })
 	}
 	w.heed()
 	i := 0
@@ -174,16 +174,17 @@ func (w *worker) through(c *chunk, d *dir, fd int) bool {
 	return c.move(i, closed)
 }
 
-// sweeps says whether plain entries can be labelled in sweeps: nobody wants to
-// know of each, and its name alone is enough to reach it.
+// sweeps says whether plain entries can be labelled in sweeps: no caller is told
+// of each, and its name alone is enough to reach it.
 func (w *worker) sweeps() bool {
-	return w.io.Way != xattrio.ByDescriptor && w.trace.Change == nil && !w.o.inner.check && w.o.HardLinks == LinksLabel && !w.m.Asks
+	return w.io.Way != xattrio.ByDescriptor && w.Events.Changed == nil && w.Writes != DryRun && w.HardLinks == LinksLabel && !w.m.Asks
 }
 
 // sweep labels the names from i to end of the row, or as many as go without
 // trouble and the one with the trouble. It returns the next, and says no if
 // another worker took the rest.
-func (w *worker) sweep(c *chunk, d *dir, fd, i, end int) (int, bool) {
+func (w *worker) sweep(c *chunk, d *Dir, fd, i, end int) (int, bool) {
+	w.ready(d.want)
 	o := sys.Order{Dir: fd, Turn: w.sinceGuess}
 	if w.io.Way == xattrio.ByThread {
 		o.Way = sys.ByCwd
@@ -193,7 +194,7 @@ func (w *worker) sweep(c *chunk, d *dir, fd, i, end int) (int, bool) {
 	}
 	if w.journaled {
 		o.Blind, o.Check = true, math.MaxInt // it was read
-	} else if w.guesses {
+	} else if w.Writes == Guess {
 		if w.wrongStreak < guessAfter {
 			end = min(end, i+guessAfter-w.wrongStreak)
 		} else {
@@ -213,18 +214,18 @@ func (w *worker) sweep(c *chunk, d *dir, fd, i, end int) (int, bool) {
 		w.eios = 0
 	}
 	if !d.rereading { // else those that are right were counted when they were read first
-		w.tally.seen += int64(done.Right)
-		w.tally.of[right] += int64(done.Right)
+		w.tally.Seen += int64(done.Right)
+		w.tally.Of[Right] += int64(done.Right)
 	}
-	w.tally.seen += int64(done.Written)
-	w.tally.of[written] += int64(done.Written)
-	w.passed.Store(w.tally.seen)
+	w.tally.Seen += int64(done.Written)
+	w.tally.Of[Written] += int64(done.Written)
+	w.passed.Store(w.tally.Seen)
 	return w.broken(c, d, fd, i, done.Trouble, done.Errno)
 }
 
 // broken handles what ended a row at its name i: an error for that name, or that
 // another worker took the rest.
-func (w *worker) broken(c *chunk, d *dir, fd, i int, trouble sys.Trouble, errno sys.Errno) (int, bool) {
+func (w *worker) broken(c *chunk, d *Dir, fd, i int, trouble sys.Trouble, errno sys.Errno) (int, bool) {
 	switch trouble {
 	case sys.ReadErr, sys.WriteErr:
 		e := c.at(i)
@@ -235,17 +236,17 @@ func (w *worker) broken(c *chunk, d *dir, fd, i int, trouble sys.Trouble, errno 
 			op = w.io.Writes(t)
 		}
 		w.now(op)
-		var o outcome
+		var o Outcome
 		switch {
 		case trouble == sys.ReadErr && errno == syscall.ERANGE: // longer than a look has room for
 			o = w.label(t, d)
 		case trouble == sys.WriteErr && w.refusedButRight(t, errno):
-			o = w.settle(t, d, right, op.String(), 0)
+			o = w.settle(t, d, Right, op.String(), 0)
 		default:
-			o = w.settle(t, d, failure, op.String(), errno)
+			o = w.settle(t, d, Failed, op.String(), errno)
 		}
-		if !d.rereading || o != right && o != vanished {
-			w.tally.count(o)
+		if !d.rereading || o != Right && o != Vanished {
+			w.tally.Count(o)
 		}
 		return i + 1, true
 	case sys.Taken:

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package relabel
+package walk
 
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"syscall"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/journal"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
@@ -16,13 +18,13 @@ import (
 
 // label makes t have the label, and reports what stood in the way. d is the
 // directory that t is in or, where t has no name, t itself.
-func (w *worker) label(t xattrio.Target, d *dir) outcome {
+func (w *worker) label(t xattrio.Target, d *Dir) Outcome {
 	o, op, e := w.attempt(t, d)
 	return w.settle(t, d, o, op, e)
 }
 
 // settle is label after a first attempt that ended so.
-func (w *worker) settle(t xattrio.Target, d *dir, o outcome, op string, e sys.Errno) outcome {
+func (w *worker) settle(t xattrio.Target, d *Dir, o Outcome, op string, e sys.Errno) Outcome {
 	for try := 0; ; try++ {
 		if try > 0 {
 			o, op, e = w.attempt(t, d)
@@ -37,10 +39,10 @@ func (w *worker) settle(t xattrio.Target, d *dir, o outcome, op string, e sys.Er
 				break
 			}
 			if e = xattrio.Absent(t.FD, e); xattrio.Judge(e) == xattrio.Gone {
-				return vanished
+				return Vanished
 			}
 		case xattrio.Foreign:
-			if id := w.mountOver(t); id != w.m.Stat.Mount {
+			if id := w.m.Over(t.FD, t.Name); id != w.m.Stat.Mount {
 				return w.mountedOver(d, t, id)
 			}
 			if try < tries && !w.stopped() {
@@ -58,70 +60,71 @@ func (w *worker) settle(t xattrio.Target, d *dir, o outcome, op string, e sys.Er
 				return w.leaveFrozen(t, d)
 			}
 		case xattrio.Refused:
-			w.halt(fmt.Errorf("the kernel refuses the label %s: %w", w.want, pathError(op, d.path(t.String()), e)))
+			w.halt(fmt.Errorf("the kernel refuses the label %s: %w", w.want, &fs.PathError{Op: op, Path: d.Path(t.String()), Err: e}))
 		}
 		return w.fail(d, t, op, e)
 	}
 }
 
 // attempt is label once: read, compare, write.
-func (w *worker) attempt(t xattrio.Target, d *dir) (outcome, string, sys.Errno) {
+func (w *worker) attempt(t xattrio.Target, d *Dir) (Outcome, string, sys.Errno) {
 	if w.io.Way == xattrio.ByDescriptor {
 		w.now(w.opens())
 	}
 	if op, e := w.io.Hold(t); e != 0 {
-		return failure, op, e
+		return Failed, op, e
 	}
 	defer w.io.Release(t)
-	unread := w.guess() || w.journaled && w.trace.Change == nil // it is on record
+	w.ready(d.want)
+	unread := w.guess() || w.journaled && w.Events.Changed == nil // it is on record
 	from := ""
 	var was undo.Former
 	if !unread {
 		w.now(w.io.Reads(t))
 		has, op, e := w.io.Read(t)
 		if e != 0 {
-			return failure, op, e
+			return Failed, op, e
 		}
 		if has.Is(w.want) {
 			w.wrongStreak = 0
-			return right, "", 0
+			return Right, "", 0
 		}
-		if w.trace.Change != nil {
+		if w.Events.Changed != nil {
 			from = has.String()
 		}
 		if w.keeps() {
-			if was, e = bore(has); e != 0 {
-				return failure, op, e
+			if was, e = journal.Former(has); e != 0 {
+				return Failed, op, e
 			}
 		}
 		w.wrongStreak++
 	}
-	if w.o.HardLinks != LinksLabel {
-		if o, op, e := w.linked(t, d); o != written {
+	if w.HardLinks != LinksLabel {
+		if o, op, e := w.linked(t, d); o != Written {
 			return o, op, e
 		}
 	}
 	if w.keeps() {
 		w.put(d, t, was)
-		return elsewhere, "", 0 // counted when it is written
+		return Elsewhere, "", 0 // counted when it is written
 	}
-	if w.o.inner.check {
+	if w.Writes == DryRun {
 		if w.m.Subvolumes && t.Name == nil && w.frozen(t, syscall.EROFS) {
-			return failure, w.io.Writes(t).String(), syscall.EROFS
+			return Failed, w.io.Writes(t).String(), syscall.EROFS
 		}
-		w.change(d, t, from)
-		return written, "", 0
+		w.changed(d, t, from)
+		return Written, "", 0
 	}
 	w.now(w.io.Writes(t))
 	op, e := w.io.Write(t)
 	if e == 0 {
-		w.change(d, t, from)
-		return written, "", 0
+		w.changed(d, t, from)
+		return Written, "", 0
 	}
 	if unread && w.refusedButRight(t, e) {
-		return right, "", 0
+		return Right, "", 0
 	}
-	return failure, op, e
+	return Failed, op, e
 }
 
 // frozen says whether t, whose write was answered by e, cannot be written because
@@ -134,17 +137,17 @@ func (w *worker) frozen(t xattrio.Target, e sys.Errno) bool {
 	if e != 0 || !readOnly {
 		return false
 	}
-	top, _, e := sys.Subvolume(int(w.m.top.fd))
+	top, _, e := sys.Subvolume(w.m.Top)
 	return e == 0 && id != top
 }
 
 // leaveFrozen names what lies in a read-only subvolume: as a rule that itself, and
 // what is in it is not looked at then. It was named when the root was read first.
-func (w *worker) leaveFrozen(t xattrio.Target, d *dir) outcome {
+func (w *worker) leaveFrozen(t xattrio.Target, d *Dir) Outcome {
 	if t.Name != nil || !d.parent.rereading {
-		w.skip(d.path(t.String()), readOnlySubvolume)
+		w.skipped(d.Path(t.String()), mounts.ReadOnlySubvolume)
 	}
-	return skipped
+	return Skipped
 }
 
 // refusedButRight looks whether the target, whose write was answered by e, is
@@ -162,26 +165,26 @@ func (w *worker) refusedButRight(t xattrio.Target, e sys.Errno) bool {
 
 // linked deals with what has several names, where the caller does not want it
 // labelled. It is asked only of what is about to be written, which is pinned.
-func (w *worker) linked(t xattrio.Target, d *dir) (outcome, string, sys.Errno) {
+func (w *worker) linked(t xattrio.Target, d *Dir) (Outcome, string, sys.Errno) {
 	if t.Name == nil && !t.Pinned {
-		return written, "", 0 // a directory
+		return Written, "", 0 // a directory
 	}
 	st, e := w.io.Stat(t)
 	switch {
 	case e != 0:
-		return failure, "statx", e
+		return Failed, "statx", e
 	case st.Kind == sys.KindDir || st.Links < 2:
-		return written, "", 0
-	case w.o.HardLinks == LinksSkip:
+		return Written, "", 0
+	case w.HardLinks == LinksSkip:
 		return w.leave(d, t, fmt.Sprintf("it has %d names (hard links)", st.Links)), "", 0
 	}
-	w.reportFailure(d.path(t.String()), "relabel", ErrHardLinks)
-	return failure, "", 0
+	w.failed(d.Path(t.String()), "relabel", ErrHardLinks)
+	return Failed, "", 0
 }
 
 // guess says whether to write without reading first (contract point 4).
 func (w *worker) guess() bool {
-	if !w.guesses || w.wrongStreak < guessAfter {
+	if w.Writes != Guess || w.wrongStreak < guessAfter {
 		return false
 	}
 	w.sinceGuess++
@@ -191,47 +194,46 @@ func (w *worker) guess() bool {
 // mountedOver deals with an entry over which something is mounted, which is
 // seen where there is no clone. A mount that was there at the start is walked
 // on its own.
-func (w *worker) mountedOver(d *dir, t xattrio.Target, id uint64) outcome {
-	why := "a filesystem was mounted over it during the run"
-	if w.proc.ByID(id) != nil {
-		if !w.o.OneFilesystem {
-			return elsewhere
-		}
-		why = mounts.OtherFilesystem
+func (w *worker) mountedOver(d *Dir, t xattrio.Target, id uint64) Outcome {
+	why := w.m.Elsewhere(id)
+	if why == "" {
+		return Elsewhere
 	}
 	return w.leave(d, t, why)
 }
 
-// mountOver is the mount that the name t leads to; 0 if that is not known. It is
-// w's own if what was mounted over t is gone again.
-func (w *worker) mountOver(t xattrio.Target) uint64 {
-	fd, e := sys.Openat(t.FD, t.Name, sys.OpenPath, 0)
-	if e != 0 {
-		return 0
-	}
-	defer sys.Close(fd)
-	id, e := w.proc.MountOf(fd)
-	if e != 0 {
-		return 0
-	}
-	return id
-}
-
 // leave counts and names an entry that is left alone; on the second reading of
 // the root it was, when it was read first.
-func (w *worker) leave(d *dir, t xattrio.Target, why string) outcome {
+func (w *worker) leave(d *Dir, t xattrio.Target, why string) Outcome {
 	if d.rereading {
-		return elsewhere
+		return Elsewhere
 	}
-	w.skip(d.path(t.String()), why)
-	return skipped
+	w.skipped(d.Path(t.String()), why)
+	return Skipped
 }
 
 // fail reports what stood in t's way. Many EIOs in a row end the run.
-func (w *worker) fail(d *dir, t xattrio.Target, op string, e sys.Errno) outcome {
-	w.reportFailure(d.path(t.String()), op, w.explain(t, op, e))
+func (w *worker) fail(d *Dir, t xattrio.Target, op string, e sys.Errno) Outcome {
+	w.failed(d.Path(t.String()), op, w.explain(t, op, e))
 	w.sicken(op, e)
-	return failure
+	return Failed
+}
+
+// failed, left and changed tell the caller. They are in no call during that.
+func (w *worker) failed(path, op string, err error) {
+	w.telling(func() { w.Events.Failed(path, op, err) })
+}
+
+func (w *worker) skipped(path, why string) {
+	if w.Events.Left != nil {
+		w.telling(func() { w.Events.Left(path, why) })
+	}
+}
+
+func (w *worker) changed(d *Dir, t xattrio.Target, from string) {
+	if w.Events.Changed != nil {
+		w.telling(func() { w.Events.Changed(d.Path(t.String()), from) })
+	}
 }
 
 // explain gives e with its reason, if op set the label of t and was refused.
@@ -247,7 +249,7 @@ func (w *worker) explain(t xattrio.Target, op string, e sys.Errno) error {
 	if err := policy.Locked(st, e); err != nil {
 		return err
 	}
-	if !w.proc.SELinux {
+	if w.Policy == nil {
 		return e
 	}
 	// The whole label, for which the worker's own may not have room.
@@ -262,7 +264,7 @@ func (w *worker) explain(t xattrio.Target, op string, e sys.Errno) error {
 	if errno != 0 {
 		return e
 	}
-	return w.policy.Denial(has.String(), w.want, st.Kind, e)
+	return w.Policy.Denial(has.String(), w.want, st.Kind, e)
 }
 
 func (w *worker) sicken(op string, e sys.Errno) {
@@ -275,20 +277,17 @@ func (w *worker) sicken(op string, e sys.Errno) {
 }
 
 // spoil reports that d's entries could not all be read. d has an outcome
-// already: it becomes a failure, once, whoever of the workers met it.
-func (w *worker) spoil(d *dir, op string, err error) {
-	w.events.Lock()
-	first := !d.spoiled
-	d.spoiled = true
-	w.events.Unlock()
+// already: it becomes a failure, once, whichever worker met it.
+func (w *worker) spoil(d *Dir, op string, err error) {
+	first := w.cache.spoil(d)
 	switch {
-	case first && d.outcome == elsewhere:
-		w.tally.count(failure)
+	case first && d.outcome == Elsewhere:
+		w.tally.Count(Failed)
 	case first:
-		w.tally.of[d.outcome]--
-		w.tally.of[failure]++
+		w.tally.Of[d.outcome]--
+		w.tally.Of[Failed]++
 	}
-	w.reportFailure(d.path(""), op, err)
+	w.failed(d.Path(""), op, err)
 	var e sys.Errno
 	if errors.As(err, &e) {
 		w.sicken(op, e)

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package relabel
+package walk
 
 import (
+	"errors"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/order"
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
@@ -19,7 +21,7 @@ import (
 // item is a piece of work on dir.
 type item struct {
 	kind      kind
-	dir       *dir
+	dir       *Dir
 	name      string // of the directory to enter, with its NUL
 	gathering *gathering
 	slice     order.Slice
@@ -33,7 +35,7 @@ type kind uint8
 const (
 	readRest     kind = iota // dir is open: read on from where it stands
 	enterDir                 // name in dir
-	labelRecords             // records of dir, which somebody has read
+	labelRecords             // records of dir, which another worker has read
 	gatherRange
 	labelSlice
 	writePage // what it had is on disk
@@ -56,17 +58,17 @@ const (
 	// at first and twice as long each time: about a quarter of a second.
 	tries = 8
 	// sickAfter EIOs in a row, with nothing that succeeded between, end the
-	// run: reading the rest of a dying disk takes days and helps nobody.
+	// run: reading the rest of a dying disk takes days and helps no one.
 	sickAfter = 128
 )
 
-// worker is one goroutine's share of the walk of one mount. All of it belongs to that
-// goroutine but for the position, and what counts shows.
+// worker is one goroutine's share of the walk. All of it belongs to that goroutine but
+// for the position, and what counts shows.
 type worker struct {
-	*run
+	*Walk
 	pool *steal.Worker[item]
-	m    *mount
 	io   xattrio.IO
+	want string // that io writes
 
 	counts
 	streaks
@@ -75,17 +77,16 @@ type worker struct {
 	paging
 	position
 	sinceYield int               // entries since others had a turn
-	throttle   func(entries int) // nil: nobody holds the work back
+	throttle   func(entries int) // nil: the work is not held back
 }
 
 // counts are what a worker has met. Others see them as they were when the last row
 // began.
 type counts struct {
-	tally    tally
+	tally    Tally
 	passed   atomic.Int64 // entries met, but for those of the row at hand
 	countsMu sync.Mutex
-	shown    tally
-	summed   bool // it is in the run's total
+	shown    Tally
 }
 
 // streaks are what a worker goes by when it writes unread, or gives up.
@@ -110,7 +111,7 @@ func (w *worker) do(it item) {
 		}
 		w.cache.release(it.dir)
 	case enterDir:
-		w.tally.entered++
+		w.tally.Entered++
 		w.enter(it.dir, it.name)
 	case labelRecords:
 		w.finish(it.dir, it.records)
@@ -126,7 +127,7 @@ func (w *worker) do(it item) {
 	w.turnPage()
 	w.in.Store(nil)
 	w.items.Add(1)
-	w.passed.Store(w.tally.seen)
+	w.passed.Store(w.tally.Seen)
 	w.countsMu.Lock()
 	w.show()
 	w.countsMu.Unlock()
@@ -138,7 +139,7 @@ func (w *worker) show() {
 }
 
 // finish labels the entries of d that are in records.
-func (w *worker) finish(d *dir, records []byte) {
+func (w *worker) finish(d *Dir, records []byte) {
 	w.at(d, nil)
 	fd, op, e := w.cache.acquire(d)
 	if e != 0 {
@@ -149,9 +150,9 @@ func (w *worker) finish(d *dir, records []byte) {
 	w.cache.release(d)
 }
 
-// scan reads one buffer of d, gives the rest of d to whoever is free, and
+// scan reads one buffer of d, gives the rest of d to a worker that is free, and
 // labels what it has read.
-func (w *worker) scan(d *dir, fd int) {
+func (w *worker) scan(d *Dir, fd int) {
 	w.at(d, nil)
 	n, more := w.fill(d, fd)
 	w.share(d, fd, n, more)
@@ -159,7 +160,7 @@ func (w *worker) scan(d *dir, fd int) {
 
 // share gives the rest of d, if there is more of it, and labels the n bytes of
 // records that were read.
-func (w *worker) share(d *dir, fd, n int, more bool) {
+func (w *worker) share(d *Dir, fd, n int, more bool) {
 	if more {
 		var taken bool
 		if n, taken = w.queueSampled(d, fd, n); taken || w.fillWindow(d, fd, n) {
@@ -183,7 +184,7 @@ func (w *worker) share(d *dir, fd, n int, more bool) {
 // spread makes many pieces of work of the n bytes of records in the buffer: where
 // each entry takes a server's time, one worker would take seconds for them, and
 // all the others have nothing to do if it is all there is.
-func (w *worker) spread(d *dir, fd, n int) {
+func (w *worker) spread(d *Dir, fd, n int) {
 	rest, count := w.buf[:n], 0
 	for off := 0; off < len(rest); {
 		_, length, err := sys.Parse(rest[off:])
@@ -204,12 +205,12 @@ func (w *worker) spread(d *dir, fd, n int) {
 }
 
 // entry labels one entry of d, or makes work of it if it is a directory.
-func (w *worker) entry(d *dir, fd int, e sys.Dirent) {
+func (w *worker) entry(d *Dir, fd int, e sys.Dirent) {
 	t := xattrio.Target{FD: fd, Name: e.Cname()}
 	w.name.Store(t.Name)
 	if w.m.Asks || w.m.LeftInodes[e.Ino] {
 		if o, is := w.left(t, d, t); is {
-			w.tally.count(o)
+			w.tally.Count(o)
 			return
 		}
 	}
@@ -219,24 +220,24 @@ func (w *worker) entry(d *dir, fd int, e sys.Dirent) {
 		} // else labelling it will say what is wrong with it
 	}
 	if e.Kind == sys.KindDir {
-		if d.rereading && w.rightAlready(t) {
+		if d.rereading && w.rightAlready(d, t) {
 			return
 		}
-		w.tally.found++
+		w.tally.Found++
 		w.cache.expect(d)
 		w.pool.Push(item{kind: enterDir, dir: d, name: string(e.Name[:len(e.Name)+1])})
 		return
 	}
 	o := w.label(t, d)
-	if d.rereading && (o == right || o == vanished) {
+	if d.rereading && (o == Right || o == Vanished) {
 		return // counted when it was read first
 	}
-	w.tally.count(o)
+	w.tally.Count(o)
 }
 
 // fill reads as many records of d as the buffer holds, and says if there may
 // be more. Only a reading of nothing is the end.
-func (w *worker) fill(d *dir, fd int) (n int, more bool) {
+func (w *worker) fill(d *Dir, fd int) (n int, more bool) {
 	n, more = w.refill(d, fd, 0, 0)
 	if d.labelledBelow > 0 {
 		n = len(order.DropBelow(w.buf[:n], d.labelledBelow))
@@ -245,7 +246,7 @@ func (w *worker) fill(d *dir, fd int) (n int, more bool) {
 }
 
 // refill is fill after n bytes were read, and e was answered.
-func (w *worker) refill(d *dir, fd, n int, e sys.Errno) (int, bool) {
+func (w *worker) refill(d *Dir, fd, n int, e sys.Errno) (int, bool) {
 	w.now(xattrio.Getdents64)
 	for try := 0; len(w.buf)-n >= sys.RecordMax; {
 		got := 0
@@ -275,7 +276,7 @@ func (w *worker) refill(d *dir, fd, n int, e sys.Errno) (int, bool) {
 
 // left says whether what, which is t or t opened, is to be left alone: excluded,
 // or lying under a mount, where only a clone shows it.
-func (w *worker) left(what xattrio.Target, d *dir, t xattrio.Target) (outcome, bool) {
+func (w *worker) left(what xattrio.Target, d *Dir, t xattrio.Target) (Outcome, bool) {
 	if len(w.m.Left) == 0 {
 		return 0, false
 	}
@@ -286,20 +287,43 @@ func (w *worker) left(what xattrio.Target, d *dir, t xattrio.Target) (outcome, b
 	case e != 0 || !is:
 		return 0, false
 	case why == "":
-		return elsewhere, true
+		return Elsewhere, true
 	}
 	return w.leave(d, t, why), true
 }
 
 // rightAlready tells, on the second reading of the root, whether a directory
 // needs no second visit.
-func (w *worker) rightAlready(t xattrio.Target) bool {
+func (w *worker) rightAlready(d *Dir, t xattrio.Target) bool {
 	if _, errno := w.io.Hold(t); errno != 0 {
 		return false
 	}
 	defer w.io.Release(t)
 	has, _, errno := w.io.Read(t)
-	return errno == 0 && has.Is(w.want)
+	return errno == 0 && has.Is(d.want)
+}
+
+// ready has the worker write the label, until another is asked for.
+func (w *worker) ready(label string) {
+	if label == w.want {
+		return
+	}
+	w.want, w.io.Attr = label, sys.NewAttr(xattrio.Attribute, []byte(label))
+	if w.Events.Changed == nil && w.ledger == nil {
+		w.io.Brief() // what an entry had is only compared
+	}
+}
+
+// heed stops the run when its root is not its own any more. It is asked now and then,
+// by the worker that comes first.
+func (w *worker) heed() {
+	if w.Root == nil || !w.Root.Due() {
+		return
+	}
+	w.now(xattrio.Fgetxattr)
+	if err := w.Root.Ours(); errors.Is(err, commit.ErrOvertaken) {
+		w.halt(err)
+	}
 }
 
 // stopped says that the item at hand had better be finished soon. Outside the
@@ -311,7 +335,7 @@ func (w *worker) halt(why error) {
 	if w.pool == nil {
 		return
 	}
-	w.stop(why)
+	w.Stop(why)
 	for !w.pool.Stopped() {
 		runtime.Gosched()
 	}

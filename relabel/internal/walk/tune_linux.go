@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package relabel
+package walk
 
 import (
 	"time"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
@@ -76,36 +75,36 @@ func (t *tuner) window(rate, busy float64) int {
 
 // tune has as many workers as is best until done is closed, or until one of them
 // is held up: then others take its place, and no figure says anything.
-func (r *run) tune(c *crew, t tuner, done <-chan struct{}) {
+func (k *Walk) tune(t tuner, done <-chan struct{}) {
 	every := moment
-	if r.capabilities.restless > 0 {
-		every = r.capabilities.restless
+	if k.Kernel.Restless > 0 {
+		every = k.Kernel.Restless
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	left := joins
 	for {
-		began, entries, cpu := time.Now(), c.entries(), sys.CPUTime()
-		for i := 0; i < leastWindow || i < mostWindow && c.entries()-entries < enough; i++ {
+		began, entries, cpu := time.Now(), k.entries(), sys.CPUTime()
+		for i := 0; i < leastWindow || i < mostWindow && k.entries()-entries < enough; i++ {
 			select {
 			case <-done:
 				return
 			case <-tick.C:
 			}
 		}
-		pool := c.handle()
-		if pool == nil || c.anyHeldUp() {
+		pool := k.handle()
+		if pool == nil || k.anyHeldUp() {
 			return
 		}
 		took := time.Since(began).Seconds()
 		busy := (sys.CPUTime() - cpu).Seconds() / took
-		if r.capabilities.restless > 0 {
+		if k.Kernel.Restless > 0 {
 			busy = 0
 		}
 		had := t.workers
-		switch now := t.window(float64(c.entries()-entries)/took, busy); {
+		switch now := t.window(float64(k.entries()-entries)/took, busy); {
 		case now > had:
-			for t.workers = had; t.workers < now && left > 0 && c.relieve(pool); left-- {
+			for t.workers = had; t.workers < now && left > 0 && k.relieve(pool); left-- {
 				t.workers++
 			}
 			if t.workers == had {
@@ -125,26 +124,18 @@ func (r *run) tune(c *crew, t tuner, done <-chan struct{}) {
 }
 
 // entries is how many were met so far.
-func (c *crew) entries() (n int64) {
-	for w := range c.all {
+func (k *Walk) entries() (n int64) {
+	for w := range k.all {
 		n += w.passed.Load()
 	}
 	return n
 }
 
-func (c *crew) anyHeldUp() bool {
-	for w := range c.all {
+func (k *Walk) anyHeldUp() bool {
+	for w := range k.all {
 		if w.watched.HeldUp.Load() {
 			return true
 		}
 	}
 	return false
-}
-
-// handle is any worker's end of the pool; nil before the first has begun.
-func (c *crew) handle() *steal.Worker[item] {
-	for w := range c.all {
-		return w.pool
-	}
-	return nil
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package relabel
+package walk
 
 import (
 	"runtime"
@@ -23,8 +23,8 @@ func TestWorkers(t *testing.T) {
 		{3, false, 3, 3},
 		{3, true, 3, 3},
 	} {
-		r := &run{o: Options{Workers: test.threads}}
-		if got, most := r.size(&mount{Mount: &mounts.Mount{Served: test.served}}, nil); got != test.want || most != test.most {
+		k := &Walk{Job: &Job{Workers: test.threads}, m: &mounts.Mount{Served: test.served}}
+		if got, most := k.size(); got != test.want || most != test.most {
 			t.Errorf("%+v: %d workers, %d at most", test, got, most)
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package relabel
+package walk
 
 import (
 	"sync"
@@ -40,16 +40,16 @@ import (
 // gathers the next range or frees it. The pool's deques hand over, and the counter
 // of slices (package order).
 
-// sorting says from when on, and within how much memory, directories are gathered.
-type sorting struct {
-	from   int64 // directories of that many bytes
-	budget int   // names and index, in bytes
+// Sorting says from when on, and within how much memory, directories are gathered.
+type Sorting struct {
+	From   int64 // directories of that many bytes; 0: none
+	Budget int   // names and index, in bytes
 }
 
-// ample is for any machine: a directory of 1 MiB holds some 25,000 entries, below
+// Ample is for any machine: a directory of 1 MiB holds some 25,000 entries, below
 // which ext4 keeps the inodes of a directory together anyway, and 40 MiB hold a
 // million names of 32 bytes.
-var ample = sorting{from: 1 << 20, budget: 40 << 20}
+var Ample = Sorting{From: 1 << 20, Budget: 40 << 20}
 
 const (
 	// windows of a walk at a time; where they are in use, the directory is labelled
@@ -64,7 +64,7 @@ const (
 
 // gathering is memory, and the directory whose entries are in it.
 type gathering struct {
-	dir  *dir        // pinned; nil: free. The sorter's mutex guards it
+	dir  *Dir        // pinned; nil: free. The sorter's mutex guards it
 	plan *order.Plan // in a window of one reading, which is not the whole directory
 	from int64       // where in the directory a reading begins
 }
@@ -81,12 +81,12 @@ type sorter struct {
 
 // queued is a directory, and where its rest begins.
 type queued struct {
-	dir  *dir
+	dir  *Dir
 	from int64
 }
 
 // queueRest queues the rest of d for gathering if it is worth it.
-func (w *worker) queueRest(d *dir) bool {
+func (w *worker) queueRest(d *Dir) bool {
 	if w.wrongStreak < guessAfter || !w.mayGather(d) {
 		return false
 	}
@@ -99,24 +99,24 @@ func (w *worker) queueRest(d *dir) bool {
 }
 
 // mayGather reports whether the order in which d is written may make a difference.
-func (w *worker) mayGather(d *dir) bool {
-	return w.m.Sorts && d.extent != changes && !w.o.inner.check && !d.rereading && !w.asListed(d)
+func (w *worker) mayGather(d *Dir) bool {
+	return w.m.Sorts && d.extent != changes && w.Writes != DryRun && !d.rereading && !w.asListed(d)
 }
 
 // asListed reports whether d may as well be labelled in the order that it lists.
-func (w *worker) asListed(d *dir) bool {
+func (w *worker) asListed(d *Dir) bool {
 	if !d.asListed {
 		st, e := sys.Fstatx(int(d.fd))
-		d.asListed = e != 0 || st.Size < w.capabilities.sorting.from || w.capabilities.sorting.from == 0
+		d.asListed = e != 0 || st.Size < w.Kernel.Sorting.From || w.Kernel.Sorting.From == 0
 	}
 	return d.asListed
 }
 
 // queueGather queues d, from a position on, for gathering, and starts now if nothing else
 // is gathered. The caller is in d.
-func (w *worker) queueGather(d *dir, from int64) {
+func (w *worker) queueGather(d *Dir, from int64) {
 	w.cache.expect(d)
-	s := w.m.sorter
+	s := &w.sorter
 	s.mu.Lock()
 	s.queue = append(s.queue, queued{d, from})
 	s.mu.Unlock()
@@ -127,7 +127,7 @@ func (w *worker) queueGather(d *dir, from int64) {
 // rest of d may be worth gathering, and queues that if they are wrong: a buffer that
 // is written as it comes is 2,000 names all over the inode table. It returns how
 // many bytes are left.
-func (w *worker) queueSampled(d *dir, fd, n int) (left int, queued bool) {
+func (w *worker) queueSampled(d *Dir, fd, n int) (left int, queued bool) {
 	if w.ledger != nil || !w.mayGather(d) {
 		return n, false
 	}
@@ -154,7 +154,7 @@ func (w *worker) queueSampled(d *dir, fd, n int) (left int, queued bool) {
 // gatherQueued makes work of the directory that was queued last, which is the most
 // likely to be open, if nothing else is gathered.
 func (w *worker) gatherQueued() {
-	s := w.m.sorter
+	s := &w.sorter
 	g := &s.whole
 	for {
 		s.mu.Lock()
@@ -173,7 +173,7 @@ func (w *worker) gatherQueued() {
 			continue
 		}
 		if g.plan == nil {
-			g.plan = order.NewPlan(w.capabilities.sorting.budget)
+			g.plan = order.NewPlan(w.Kernel.Sorting.Budget)
 		}
 		g.plan.Begin()
 		w.pool.Push(item{kind: gatherRange, dir: g.dir, gathering: g})
@@ -237,7 +237,7 @@ func (w *worker) labelSlice(g *gathering, s order.Slice) {
 }
 
 // inOrder labels the entries of a slice of d.
-func (w *worker) inOrder(d *dir, fd int, s order.Slice) {
+func (w *worker) inOrder(d *Dir, fd int, s order.Slice) {
 	for !w.stopped() {
 		records := s.Next(w.buf)
 		if len(records) == 0 {
@@ -247,7 +247,7 @@ func (w *worker) inOrder(d *dir, fd int, s order.Slice) {
 	}
 }
 
-// gathered goes on when all that g holds was labelled: with the next range, or with
+// gathered continues when all that g holds was labelled: with the next range, or with
 // another directory.
 func (w *worker) gathered(g *gathering) {
 	if g.plan.More() && !w.stopped() {
@@ -259,12 +259,12 @@ func (w *worker) gathered(g *gathering) {
 
 // endGathering frees g, for a directory that is queued.
 func (w *worker) endGathering(g *gathering) {
-	w.cache.release(w.m.sorter.free(g))
+	w.cache.release(w.sorter.free(g))
 	w.gatherQueued()
 }
 
 // free gives the memory back, and the directory that was in it, which is pinned.
-func (s *sorter) free(g *gathering) *dir {
+func (s *sorter) free(g *gathering) *Dir {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := g.dir
@@ -285,12 +285,12 @@ func (s *sorter) clear(c *cache) {
 
 // fillWindow takes the rest of d over, of which n bytes of records are in the
 // buffer, if its order matters and there is memory for it.
-func (w *worker) fillWindow(d *dir, fd, n int) bool {
-	s := w.m.sorter
-	if !w.m.Sorts || w.m.Served || d.extent == changes || d.rereading || w.capabilities.sorting.from == 0 || !s.right.Load() && !w.asListed(d) {
+func (w *worker) fillWindow(d *Dir, fd, n int) bool {
+	s := &w.sorter
+	if !w.m.Sorts || w.m.Served || d.extent == changes || d.rereading || w.Kernel.Sorting.From == 0 || !s.right.Load() && !w.asListed(d) {
 		return false
 	}
-	g := s.window(d, min(windowBudget, w.capabilities.sorting.budget))
+	g := s.window(d, min(windowBudget, w.Kernel.Sorting.Budget))
 	if g == nil {
 		return false
 	}
@@ -316,7 +316,7 @@ func (w *worker) fillWindow(d *dir, fd, n int) bool {
 }
 
 // window lends memory for a window on d, if it is not all in use.
-func (s *sorter) window(d *dir, budget int) *gathering {
+func (s *sorter) window(d *Dir, budget int) *gathering {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range s.windows {
@@ -334,15 +334,15 @@ func (s *sorter) window(d *dir, budget int) *gathering {
 // noteRight notes whether the labels met of late were right: large directories of
 // wrong ones are gathered.
 func (w *worker) noteRight() {
-	if right := w.wrongStreak < guessAfter; w.m.Sorts && w.m.sorter.right.Load() != right {
-		w.m.sorter.right.Store(right)
+	if right := w.wrongStreak < guessAfter; w.m.Sorts && w.sorter.right.Load() != right {
+		w.sorter.right.Store(right)
 	}
 }
 
 // labelBuffer labels the n bytes of records in the buffer, in the order of inodes if
 // that matters.
-func (w *worker) labelBuffer(d *dir, fd, n int) {
-	if !w.m.Sorts || d.extent == changes || w.capabilities.sorting.from == 0 {
+func (w *worker) labelBuffer(d *Dir, fd, n int) {
+	if !w.m.Sorts || d.extent == changes || w.Kernel.Sorting.From == 0 {
 		w.records(d, fd, w.buf[:n])
 		return
 	}

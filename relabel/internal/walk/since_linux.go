@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package relabel
+package walk
 
 import (
-	"time"
-
-	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
@@ -36,12 +33,12 @@ const (
 )
 
 // extent is that of a directory in parent.
-func (m *mount) extent(parent *dir, st sys.Stat) extent {
-	changed := !st.Ctime.Before(m.since)
+func (k *Walk) extent(parent *Dir, st sys.Stat) extent {
+	changed := !st.Ctime.Before(k.begins.Since)
 	switch {
 	case parent.extent == everything:
 		return everything
-	case parent.extent == entries && (changed || st.Dev != m.Stat.Dev):
+	case parent.extent == entries && (changed || st.Dev != k.m.Stat.Dev):
 		return everything // moved here; or a subvolume, which begins with old times
 	case changed:
 		return entries
@@ -49,27 +46,10 @@ func (m *mount) extent(parent *dir, st sys.Stat) extent {
 	return changes
 }
 
-// readMark has the walk look only at what has changed since the mark of an earlier
-// run, where there is one to rely on; or State say how many entries that one met.
-func (r *run) readMark(c *commit.Root, root *mount) {
-	if r.o.Trust != TrustUnchanged && r.o.Progress == nil {
-		return
-	}
-	k, relied := c.ReadMark()
-	switch {
-	case relied:
-		root.since = time.Unix(0, k.Start)
-		root.top.extent = entries
-		r.tell(func(report *Report) { report.Since = root.since })
-	case len(r.bounds.Excluded) == 0:
-		r.lastRun.Store(k.Entries)
-	}
-}
-
 // subdirectories makes work of the directories among the records of d, of which
 // nothing else is to be looked at. One that has not changed and has no directory
 // in it is done with here.
-func (w *worker) subdirectories(d *dir, fd int, records []byte) {
+func (w *worker) subdirectories(d *Dir, fd int, records []byte) {
 	for len(records) > 0 && !w.stopped() {
 		e, length, err := sys.Parse(records)
 		if err != nil {
@@ -90,21 +70,21 @@ func (w *worker) subdirectories(d *dir, fd int, records []byte) {
 			}
 			if why, is := w.m.Left[mounts.IDOf(st)]; is {
 				if why != "" {
-					w.tally.count(w.leave(d, t, why))
+					w.tally.Count(w.leave(d, t, why))
 				}
 				continue
 			}
-			if st.Links == childless && w.m.extent(d, st) == changes {
-				w.tally.unchanged++
+			if st.Links == childless && w.Walk.extent(d, st) == changes {
+				w.tally.Unchanged++
 				continue
 			}
 		} else if xattrio.Judge(errno) == xattrio.Gone {
 			if e := xattrio.Absent(fd, errno); xattrio.Judge(e) != xattrio.Gone {
-				w.tally.count(w.fail(d, t, "statx", e))
+				w.tally.Count(w.fail(d, t, "statx", e))
 			}
 			continue
 		}
-		w.tally.found++
+		w.tally.Found++
 		w.cache.expect(d)
 		w.pool.Push(item{kind: enterDir, dir: d, name: string(e.Name[:len(e.Name)+1])})
 	}
@@ -116,7 +96,7 @@ const childless = 2
 
 // measure sets the extent of d, which was just opened, and says whether there is
 // nothing in it to be read.
-func (w *worker) measure(d *dir) bool {
+func (w *worker) measure(d *Dir) bool {
 	if d.parent.extent == everything {
 		return false
 	}
@@ -125,9 +105,9 @@ func (w *worker) measure(d *dir) bool {
 	if e != 0 {
 		return false // everything in it, then
 	}
-	if d.extent = w.m.extent(d.parent, st); d.extent != changes {
+	if d.extent = w.Walk.extent(d.parent, st); d.extent != changes {
 		return false
 	}
-	w.tally.unchanged++
+	w.tally.Unchanged++
 	return st.Links == childless
 }

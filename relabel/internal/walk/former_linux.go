@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package relabel
+package walk
 
 import (
-	"cmp"
-	"context"
-	"errors"
-	"fmt"
 	"syscall"
 
-	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel/internal/journal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
@@ -19,7 +14,7 @@ import (
 // With a Recorder every label is read before it is written, and on disk there
 // before it is overwritten here. To wait for the disk costs some milliseconds,
 // so entries wait together: a worker that finds wrong labels puts them on a
-// page, which waits in the ledger, and goes on reading elsewhere. Whoever has
+// page, which waits in the ledger, and reads on elsewhere. A worker that has
 // nothing else to do hands all waiting pages to the Recorder, and makes work of
 // them when they are on disk: their entries are then written unread.
 //
@@ -39,13 +34,13 @@ const (
 	// openMost directories are open at most: those that wait stay open, while
 	// the limit on descriptors lets them.
 	openMost = 16384
-	// pagesMost wait at most. The directories found meanwhile have their parents
+	// pagesMost wait at most. The directories found until then have their parents
 	// open too, some ten times as many.
 	pagesMost = 1024
 )
 
 // page is what waits of one directory.
-type page = journal.Page[*dir]
+type page = journal.Page[*Dir]
 
 // paging is what a worker has at hand for the record.
 type paging struct {
@@ -55,49 +50,12 @@ type paging struct {
 	last      string     // the last label that was met and was wrong
 }
 
-// beginRecord has whatever is written from now on recorded. was is the root's own
-// label.
-func (r *run) beginRecord(root *mount, was undo.Former) error {
-	if r.o.Advanced.Recorder == nil || r.o.inner.check {
-		return nil
-	}
-	if !r.o.OneFilesystem && len(mountinfo.Beneath(r.proc.Mounts, root.Real)) > 0 {
-		return fmt.Errorf("%s: %w: a record is of one filesystem, and another is mounted beneath: leave it alone here, and record it by itself", root.Path, errors.ErrUnsupported)
-	}
-	if !root.Told() {
-		return fmt.Errorf("%s: %w: a record has the path of the root, and this is longer than the kernel takes", root.Path, errors.ErrUnsupported)
-	}
-	h, e := journal.Head(root.Mount, r.want, was)
-	if e != 0 {
-		return pathError("statx", root.Path, e)
-	}
-	r.main.At("fdatasync", root.Path)
-	defer r.main.At("", "")
-	r.ledger, r.guesses = &journal.Ledger[*dir]{Recorder: r.o.Advanced.Recorder}, false
-	begun := make(chan error, 1)
-	r.call("Recorder.Begin", root.Path, func() { begun <- r.o.Advanced.Recorder.Begin(h) })
-	select {
-	case err := <-begun:
-		return err
-	default: // it panicked, or the run was stopped
-		return cmp.Or(r.broken(), context.Canceled)
-	}
-}
-
-// bore is what goes on record of a label. What cannot be recorded is not written.
-func bore(has xattrio.Label) (undo.Former, sys.Errno) {
-	if has.Long {
-		return undo.Former{}, syscall.ERANGE
-	}
-	return undo.Former{Label: string(has.Stored), None: has.None}, 0
-}
-
 // keeps says that what is wrong is to be put on a page, not written.
 func (w *worker) keeps() bool { return w.ledger != nil && !w.journaled }
 
 // put notes that t, which has was, is to be written. d is the directory that t
 // is in or, where t has no name, t itself.
-func (w *worker) put(d *dir, t xattrio.Target, was undo.Former) {
+func (w *worker) put(d *Dir, t xattrio.Target, was undo.Former) {
 	ino := uint64(0)
 	if st, e := w.io.Stat(t); e == 0 {
 		ino = st.Ino
@@ -114,7 +72,7 @@ func (w *worker) put(d *dir, t xattrio.Target, was undo.Former) {
 
 // defers says that the directory d, of which the worker is in, waits for its own
 // label, and whether its entries are to be read then.
-func (w *worker) defers(d *dir, done bool) bool {
+func (w *worker) defers(d *Dir, done bool) bool {
 	p := w.page
 	if p == nil || !p.Self || p.Dir != d {
 		return false
@@ -125,7 +83,7 @@ func (w *worker) defers(d *dir, done bool) bool {
 }
 
 // add puts a name on the page of d.
-func (w *worker) add(d *dir, ino uint64, name []byte, was undo.Former) {
+func (w *worker) add(d *Dir, ino uint64, name []byte, was undo.Former) {
 	if w.page == nil || w.page.Dir != d {
 		w.turnPage()
 		w.page = &page{Dir: d, Depth: int(d.deep)}
@@ -178,15 +136,10 @@ func (w *worker) keep() {
 		ready[i] = p.Recorded(in.beneath())
 	}
 	w.now(xattrio.Fdatasync)
-	kept := make(chan error, 1)
-	w.telling(func() { w.call("Recorder.Keep", "", func() { kept <- w.ledger.Recorder.Keep(ready) }) })
-	select {
-	case err := <-kept:
-		if err != nil {
-			w.halt(err)
-			return
-		}
-	default: // it panicked, or the run was stopped: what is not kept is not written
+	var err error
+	w.telling(func() { err = w.Keep(ready) })
+	if err != nil { // what is not kept is not written
+		w.halt(err)
 		return
 	}
 	for i := len(pages) - 1; i >= 0; i-- { // the first is pushed last, and so comes first
@@ -195,7 +148,7 @@ func (w *worker) keep() {
 }
 
 // beneath is the directory's path beneath the top of its mount.
-func (d *dir) beneath() string {
+func (d *Dir) beneath() string {
 	names := 0
 	for at := d; at.parent != nil; at = at.parent {
 		names += len(at.name)
@@ -218,7 +171,7 @@ func (w *worker) write(p *page) {
 	w.at(d, nil)
 	fd, op, e := w.cache.acquire(d)
 	switch {
-	case e == syscall.ESTALE && p.Self: // closed meanwhile, and no more what it was: begin anew
+	case e == syscall.ESTALE && p.Self: // closed in between, and no longer what it was: begin anew
 		w.cache.expect(d.parent)
 		w.enter(d.parent, d.name)
 		return
@@ -241,7 +194,7 @@ func (w *worker) write(p *page) {
 
 // look reads the labels of names of the row, as sweep does, and puts those that
 // are wrong on the page.
-func (w *worker) look(c *chunk, d *dir, o sys.Order, i, end int) (int, bool) {
+func (w *worker) look(c *chunk, d *Dir, o sys.Order, i, end int) (int, bool) {
 	if w.found == nil {
 		w.found = new(sys.Found)
 	}
@@ -257,7 +210,7 @@ func (w *worker) look(c *chunk, d *dir, o sys.Order, i, end int) (int, bool) {
 		if w.io.Right(w.found, i) {
 			w.wrongStreak = 0
 			if !d.rereading {
-				w.tally.count(right)
+				w.tally.Count(Right)
 			}
 			continue
 		}
@@ -269,6 +222,6 @@ func (w *worker) look(c *chunk, d *dir, o sys.Order, i, end int) (int, bool) {
 		e := c.at(i)
 		w.add(d, e.Ino, e.Name, undo.Former{Label: w.last, None: !has})
 	}
-	w.passed.Store(w.tally.seen)
+	w.passed.Store(w.tally.Seen)
 	return w.broken(c, d, o.Dir, i, trouble, errno)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package relabel
+package walk
 
 import (
 	"syscall"
@@ -12,71 +12,73 @@ import (
 
 // openDirs are directories that a worker keeps open from one item to the next.
 type openDirs struct {
-	held      *dir // the parent of the last directory that was entered
+	held      *Dir // the parent of the last directory that was entered
 	owed      int  // items that expected it, and were worked on
 	closeNext int  // a directory to close, or -1: see releaseVisited
 }
 
 // enter labels the directory name in parent and starts on its entries. The
 // label comes first: what is created in it from then on inherits.
-func (w *worker) enter(parent *dir, name string) {
+func (w *worker) enter(parent *Dir, name string) {
 	t := xattrio.Target{Name: sys.Cname(name[:len(name)-1])}
 	w.at(parent, t.Name)
+	want := w.Label(parent, name)
 	w.now(w.opens())
 	at, op, e := w.acquireParent(parent)
 	if e != 0 {
-		w.tally.count(w.fail(parent, t, op, e))
+		w.tally.Count(w.fail(parent, t, op, e))
 		return
 	}
 	t.FD = at
 	if w.sweeps() && len(w.m.Left) == 0 && parent.extent == everything && w.ledger == nil {
-		w.visit(parent, t, name)
+		w.visit(parent, t, name, want)
 		return
 	}
 	w.closeVisited()
 	fd, op, e := w.open(t)
-	w.opened(parent, t, name, fd, op, e)
+	w.opened(parent, t, name, want, fd, op, e)
 }
 
-// opened goes on with the directory t, whose opening ended so.
-func (w *worker) opened(parent *dir, t xattrio.Target, name string, fd int, op string, e sys.Errno) {
+// opened continues with the directory t, whose opening ended so.
+func (w *worker) opened(parent *Dir, t xattrio.Target, name, want string, fd int, op string, e sys.Errno) {
 	switch {
 	case e == syscall.ENOTDIR:
-		w.tally.count(w.leaf(parent, t))
+		w.tally.Count(w.leaf(parent, t))
 		return
 	case e != 0:
-		w.tally.count(w.closed(parent, t, op, e))
+		w.tally.Count(w.closed(parent, t, op, e))
 		return
 	}
 	if o, is := w.left(xattrio.Target{FD: fd}, parent, t); is {
 		sys.Close(fd)
-		w.tally.count(o)
+		w.tally.Count(o)
 		return
 	}
-	d := w.cache.opened(parent, name, fd)
+	d := w.cache.opened(parent, name, want, fd)
 	done := w.measure(d)
 	if d.extent == changes && parent.extent == changes {
-		d.outcome = elsewhere // nothing says that it may have another label
+		d.outcome = Elsewhere // nothing says that it may have another label
 	} else {
 		d.judged(w, w.label(xattrio.Target{FD: fd}, d))
 	}
-	if d.outcome != skipped && !w.defers(d, done) && !done {
+	if d.outcome != Skipped && !w.defers(d, done) && !done {
 		w.scan(d, fd)
 	}
 	w.cache.release(d)
 }
 
 // judged notes what became of the directory's own label.
-func (d *dir) judged(w *worker, o outcome) {
-	d.outcome, d.spoiled = o, o == failure
-	if o != skipped || !d.parent.rereading { // else it was counted when it was read first
-		w.tally.count(o)
+func (d *Dir) judged(w *worker, o Outcome) {
+	d.outcome, d.spoiled = o, o == Failed
+	if o != Skipped || !d.parent.rereading { // else it was counted when it was read first
+		w.tally.Count(o)
 	}
 }
 
 // visit opens the directory t, labels it and reads its first records in one go,
 // where nothing else is to be asked of it.
-func (w *worker) visit(parent *dir, t xattrio.Target, name string) {
+func (w *worker) visit(parent *Dir, t xattrio.Target, name, want string) {
+	w.ready(want)
 	unread := w.guess()
 	w.now(xattrio.Visit)
 	v := w.io.Visit(w.closeNext, t.FD, t.Name, sys.OpenDir|sys.NoAtime, unread, w.buf, &w.step)
@@ -84,14 +86,14 @@ func (w *worker) visit(parent *dir, t xattrio.Target, name string) {
 	switch {
 	case v.Errno == syscall.EPERM && v.Step == sys.StepOpen:
 		fd, op, e := w.open(t) // its access time is its owner's to leave alone
-		w.opened(parent, t, name, fd, op, e)
+		w.opened(parent, t, name, want, fd, op, e)
 		return
 	case v.FD < 0:
 		fd, op, e := w.reopen(t, v.FD, "openat", v.Errno)
-		w.opened(parent, t, name, fd, op, e)
+		w.opened(parent, t, name, want, fd, op, e)
 		return
 	}
-	d := w.cache.opened(parent, name, v.FD)
+	d := w.cache.opened(parent, name, want, v.FD)
 	if !unread && v.Wrong {
 		w.wrongStreak++
 	} else if !unread && v.Step > sys.StepRead {
@@ -100,21 +102,21 @@ func (w *worker) visit(parent *dir, t xattrio.Target, name string) {
 	self := xattrio.Target{FD: v.FD}
 	switch v.Step {
 	case sys.StepRead:
-		d.judged(w, w.settle(self, d, failure, xattrio.Fgetxattr.String(), v.Errno))
+		d.judged(w, w.settle(self, d, Failed, xattrio.Fgetxattr.String(), v.Errno))
 		w.scan(d, v.FD)
 	case sys.StepWrite:
-		o, e := failure, v.Errno
+		o, e := Failed, v.Errno
 		if unread && w.refusedButRight(self, e) {
-			o, e = right, 0
+			o, e = Right, 0
 		}
-		if d.judged(w, w.settle(self, d, o, xattrio.Fsetxattr.String(), e)); d.outcome != skipped {
+		if d.judged(w, w.settle(self, d, o, xattrio.Fsetxattr.String(), e)); d.outcome != Skipped {
 			w.scan(d, v.FD)
 		}
 	default:
 		w.eios = 0
-		o := right
+		o := Right
 		if v.Written {
-			o = written
+			o = Written
 		}
 		d.judged(w, o)
 		w.at(d, nil)
@@ -127,9 +129,9 @@ func (w *worker) visit(parent *dir, t xattrio.Target, name string) {
 	w.releaseVisited(d)
 }
 
-// releaseVisited is release by the worker that visited d. If nobody else knows of d it
+// releaseVisited is release by the worker that visited d. If no other worker knows of d it
 // is closed inside the next visit's pair of calls to the scheduler.
-func (w *worker) releaseVisited(d *dir) {
+func (w *worker) releaseVisited(d *Dir) {
 	if d.shared {
 		w.cache.release(d)
 		return
@@ -147,7 +149,7 @@ func (w *worker) closeVisited() {
 
 // acquireParent acquires parent for an item that expected it. Consecutive siblings
 // share one acquire.
-func (w *worker) acquireParent(parent *dir) (int, string, sys.Errno) {
+func (w *worker) acquireParent(parent *Dir) (int, string, sys.Errno) {
 	if w.held == parent {
 		w.owed++
 		return int(parent.fd), "", 0
@@ -198,7 +200,7 @@ func (w *worker) reopen(t xattrio.Target, fd int, op string, e sys.Errno) (int, 
 			}
 			e = syscall.ELOOP
 		}
-		bare := v == xattrio.Foreign && w.mountOver(t) == w.m.Stat.Mount
+		bare := v == xattrio.Foreign && w.m.Over(t.FD, t.Name) == w.m.Stat.Mount
 		if v != xattrio.Again && v != xattrio.Changed && !bare || try == tries || w.stopped() {
 			return fd, op, e
 		}
@@ -209,16 +211,16 @@ func (w *worker) reopen(t xattrio.Target, fd int, op string, e sys.Errno) (int, 
 }
 
 // closed handles a directory that could not be opened.
-func (w *worker) closed(parent *dir, t xattrio.Target, op string, e sys.Errno) outcome {
+func (w *worker) closed(parent *Dir, t xattrio.Target, op string, e sys.Errno) Outcome {
 	e = xattrio.Absent(t.FD, e)
 	switch xattrio.Judge(e) {
 	case xattrio.Gone:
 		if parent.rereading {
-			return elsewhere // counted when it was read first, if it was
+			return Elsewhere // counted when it was read first, if it was
 		}
-		return vanished
+		return Vanished
 	case xattrio.Foreign:
-		if id := w.mountOver(t); id != w.m.Stat.Mount {
+		if id := w.m.Over(t.FD, t.Name); id != w.m.Stat.Mount {
 			return w.mountedOver(parent, t, id)
 		}
 	}
@@ -231,7 +233,7 @@ func (w *worker) closed(parent *dir, t xattrio.Target, op string, e sys.Errno) o
 }
 
 // leaf labels t, whatever it has become, without looking beneath it.
-func (w *worker) leaf(parent *dir, t xattrio.Target) outcome {
+func (w *worker) leaf(parent *Dir, t xattrio.Target) Outcome {
 	if op, e := w.io.Enter(t.FD); e != 0 {
 		return w.fail(parent, t, op, e)
 	}

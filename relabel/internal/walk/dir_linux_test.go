@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package walk
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
+
+// TestDeepPath: the path in a message has the root and the end of a deep path, and
+// nobody looks at the directories between.
+func TestDeepPath(t *testing.T) {
+	m := &mounts.Mount{Path: "/root"}
+	top := &Dir{mount: m}
+	chain := func(d *Dir, levels int) *Dir {
+		for range levels {
+			d = d.child("d\x00", -1)
+		}
+		return d
+	}
+	if got, want := chain(top, 2000).Path("f"), "/root"+strings.Repeat("/d", 2000)+"/f"; got != want {
+		t.Errorf("2,000 levels: %d bytes, want %d", len(got), len(want))
+	}
+	unnamed := chain(top, 3).child("", -1) // who looks at its name panics
+	got := chain(unnamed, 2*pathMost).Path("f")
+	if !strings.HasPrefix(got, "/root/…/d/d/") || !strings.HasSuffix(got, "/d/d/f") || len(got) < pathMost || len(got) > pathMost+20 {
+		t.Errorf("%d bytes: %.20s", len(got), got)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("control: an unnamed directory has a path")
+		}
+	}()
+	unnamed.Path("")
+}
+
+// TestReentry: a directory in use is not closed; one that was closed is found
+// again, and another one in its place is not taken for it.
+func TestReentry(t *testing.T) {
+	root := t.TempDir()
+	for _, name := range []string{"d", "other"} {
+		if err := os.Mkdir(filepath.Join(root, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	opened := func(dir int, name string) int {
+		fd, e := sys.Openat(dir, sys.Cname(name), sys.OpenDir, 0)
+		if e != 0 {
+			t.Fatal(e)
+		}
+		return fd
+	}
+	c, m := cache{limit: 2}, &mounts.Mount{Confined: mounts.Clone, Path: root}
+	top := &Dir{mount: m, fd: int32(opened(sys.AtFdcwd, root)), shared: true}
+	defer sys.Close(int(top.fd))
+	d := c.opened(top, "d\x00", "", opened(int(top.fd), "d"))
+	for range 3 {
+		c.expect(d)
+	}
+	c.release(d)
+	for _, closed := range []bool{false, true} {
+		if _, op, e := c.acquire(d); e != 0 {
+			t.Fatalf("closed before %t: %s: %v", closed, op, e)
+		}
+		if c.shed() {
+			t.Fatal("a directory in use was closed")
+		}
+		c.release(d)
+		if !c.shed() || d.fd >= 0 {
+			t.Fatal("a directory that nobody is in stays open")
+		}
+	}
+	if err := unix.Renameat2(unix.AT_FDCWD, filepath.Join(root, "d"), unix.AT_FDCWD, filepath.Join(root, "other"), unix.RENAME_EXCHANGE); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, e := c.acquire(d); e != syscall.ESTALE {
+		t.Errorf("another directory in its place: %v", e)
+	}
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package walk labels what is beneath the top of one mount.
+//
+//	job_linux.go       what it is asked to do, and whom it tells
+//	walk_linux.go      the workers: how many, their beginning, their end; what is counted
+//	tune_linux.go      as many workers as is best, where it is left to us
+//	worker_linux.go    a worker: read a directory, share the rest
+//	enter_linux.go     a directory: open it, label it, continue with what is in it
+//	row_linux.go       plain entries, a row at a time
+//	sort_linux.go      directories of ext4 in the order of inodes, which package order makes
+//	label_linux.go     one entry: read, compare, write
+//	dir_linux.go       directories kept open, within a limit
+//	since_linux.go     what cannot have changed since an earlier run
+//	former_linux.go    what an entry had is on record before it is written
+//	position_linux.go  where a worker is; what is left of the row of one that is held up
+//	tally.go           counts
+//
+// It knows neither the root's label, but to ask whether that is still the run's own,
+// nor the caller's options: a Job has what it goes by, and a Top what it begins with.
+package walk
+
+import "errors"
+
+// ErrHardLinks is the failure of a file that has several names, with LinksError.
+var ErrHardLinks = errors.New("the file has several names (hard links)")

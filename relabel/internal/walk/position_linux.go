@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package walk
+
+import (
+	"sync/atomic"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/watch"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
+)
+
+// position is where a worker is. The worker alone writes it; any goroutine may read it,
+// to tell how far a run is, or where it hangs.
+type position struct {
+	in     atomic.Pointer[Dir] // nil while it has nothing to do
+	name   atomic.Pointer[byte]
+	step   atomic.Uint32 // of a visit
+	doing  atomic.Uint32 // an xattrio.SyscallKind
+	items  atomic.Uint64 // worked on so far
+	paused atomic.Bool   // by the caller: see pause
+	pauses atomic.Uint32 // that have ended
+
+	watched watch.Worker
+}
+
+// at tells where the worker is.
+func (p *position) at(d *Dir, name *byte) {
+	p.in.Store(d)
+	p.name.Store(name)
+}
+
+// now says which call comes next, if it is another than the last.
+func (p *position) now(k xattrio.SyscallKind) {
+	if p.doing.Load() != uint32(k) {
+		p.doing.Store(uint32(k))
+	}
+}
+
+// watch lets the worker be looked at.
+func (w *worker) watch() {
+	w.watched.Busy = func() bool { return w.in.Load() != nil && !w.paused.Load() } // else it waits for work
+	w.watched.Place = w.place
+	w.watched.Call = w.hungAt
+	w.watched.Replace = func() bool { return w.relieve(w.pool) }
+}
+
+// place is where a worker is, to be compared with where it is later.
+func (w *worker) place() any {
+	next := int32(0)
+	if c := w.chunk.Load(); c != nil {
+		next = c.row.Next.Load()
+	}
+	return [6]any{w.items.Load(), w.name.Load(), w.doing.Load(), w.step.Load(), next, w.pauses.Load()}
+}
+
+func (w *worker) hungAt() watch.Call {
+	call, name := xattrio.SyscallKind(w.doing.Load()), w.name.Load()
+	switch call {
+	case xattrio.Row:
+		call, name = w.sweepsAt()
+	case xattrio.Visit:
+		call = w.visitsAt()
+	}
+	path := w.m.Path
+	if d := w.in.Load(); d != nil {
+		path = d.Path(xattrio.Target{Name: name}.String())
+	}
+	return watch.Call{Call: call.String(), Path: path}
+}
+
+// visitsAt is the call that a visit has under way.
+func (w *worker) visitsAt() xattrio.SyscallKind {
+	switch sys.Step(w.step.Load()) {
+	case sys.StepClose:
+		return xattrio.Close
+	case sys.StepRead:
+		return xattrio.Fgetxattr
+	case sys.StepWrite:
+		return xattrio.Fsetxattr
+	case sys.StepList:
+		return xattrio.Getdents64
+	}
+	return xattrio.Openat
+}
+
+// inherit makes work of what is left of the rows of workers that are held up.
+func (w *worker) inherit() {
+	for other := range w.all {
+		if other == w || !other.watched.HeldUp.Load() {
+			continue
+		}
+		k := other.chunk.Load()
+		if k == nil {
+			continue
+		}
+		next := k.row.Next.Load()
+		if next < 0 || !k.row.Next.CompareAndSwap(next, taking) {
+			continue
+		}
+		k.left.Store(next)
+		if rest := k.buf[k.row.At[next]:]; len(rest) > 0 {
+			w.cache.expect(k.dir)
+			w.pool.Push(item{kind: labelRecords, dir: k.dir, records: rest})
+		}
+		k.row.Next.Store(handed)
+	}
+}
+
+// telling is for a worker that calls the caller's code, or waits to. It is in no call
+// during that, and is not replaced.
+func (w *worker) telling(what func()) {
+	w.paused.Store(true)
+	what()
+	w.pauses.Add(1) // first: where its place is compared, it has moved
+	w.paused.Store(false)
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package walk
+
+import (
+	"context"
+	"io/fs"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/budget"
+	"github.com/fastlabel/fastlabel/relabel/internal/journal"
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/relabel/internal/steal"
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/watch"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
+)
+
+const (
+	// mostOpen bounds the directories kept open for later. A walk in depth
+	// keeps those above it whose entries wait, which are seldom more.
+	mostOpen = 36
+	// waiting is how many workers there are on a filesystem with a server where
+	// that is left to us: each waits most of the time, and costs the machine
+	// little. At 1 ms a call 20,000 entries take 1.7 s, and 50 s with one.
+	waiting = 48
+	// spares bounds the workers that one walk may add in place of others. On a dead
+	// server each of them ends up waiting too.
+	spares = 16
+	// pacedRow is how many names are a row where the caller holds the work back: at
+	// ten entries a second, a worker asks about once a second.
+	pacedRow = 8
+)
+
+// Walk is one walk. Run belongs to one goroutine; Yield to the one that looks at the
+// workers; all else may be asked at any time.
+type Walk struct {
+	*Job
+	m       *mounts.Mount
+	begins  *Top
+	top     *Dir
+	share   *budget.Share
+	cache   cache
+	ledger  *journal.Ledger[*Dir] // nil: nothing is recorded
+	sorter  sorter
+	begin   int                      // so many workers
+	most    int                      // at once
+	workers []atomic.Pointer[worker] // a slot is empty until its worker begins
+	asked   int                      // how many Yield asked to leave
+}
+
+// New readies the walk of what is beneath top in m, which is enclosed. It takes what
+// it can get of the process's workers and descriptors.
+func New(j *Job, m *mounts.Mount, top *Top, share *budget.Share) *Walk {
+	k := &Walk{Job: j, m: m, begins: top, share: share}
+	k.top = &Dir{mount: m, fd: int32(top.FD), want: j.Label(nil, ""), outcome: top.Outcome, shared: true, rereading: top.Rereading}
+	if !top.Since.IsZero() {
+		k.top.extent = entries
+	}
+	if j.Keep != nil {
+		k.ledger = &journal.Ledger[*Dir]{}
+	}
+	k.begin, k.most = k.size()
+	more := spares
+	if k.most > k.begin {
+		more += joins
+	}
+	k.workers = make([]atomic.Pointer[worker], k.begin+more)
+	return k
+}
+
+// size chooses with how many workers the walk begins, how many there may be at most,
+// and how many directories may be open.
+func (k *Walk) size() (workers, most int) {
+	workers = k.Workers
+	most = workers
+	if workers < 1 {
+		workers = Processors()
+		most = max(workers, mostWorkers)
+		if k.m.Served {
+			workers = max(workers, waiting)
+			most = workers
+		}
+	}
+	if k.Throttle != nil {
+		most = workers // more of them get on no faster
+	}
+	open := mostOpen
+	if k.ledger != nil {
+		open = openMost
+	}
+	may := budget.LeastFiles + k.share.Descriptors(max(2*most*budget.PerWorker, most*budget.PerWorker+2*open))
+	most = max(1, min(most, may/(2*budget.PerWorker)))
+	if k.ledger != nil {
+		workers, most = workers+1, most+1 // one of them waits for the record's disk
+	}
+	open = max(2, min(open, (may-most*budget.PerWorker)/2))
+	if k.ledger != nil {
+		k.ledger.Most = max(1, min(open/4, pagesMost))
+	}
+	k.cache.limit = open
+	return 1 + k.share.Workers(min(workers, most)-1), most
+}
+
+// Processors are those that the process may use; a caller's GOMAXPROCS may be more.
+func Processors() int { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) }
+
+// Run labels all, and returns when the last worker has ended.
+func (k *Walk) Run(ctx context.Context) error {
+	k.cache.keep(k.top)
+	var tuned sync.WaitGroup
+	walking, walked := context.WithCancel(ctx)
+	if k.most > k.begin {
+		tuned.Go(func() { k.tune(tuner{cores: k.begin, most: k.most, workers: k.begin}, walking.Done()) })
+	}
+	left, err := steal.Run(ctx, []item{{dir: k.top}}, steal.Job[item]{
+		Workers: k.begin,
+		Spares:  len(k.workers) - k.begin,
+		Begin: func(p *steal.Worker[item]) (func(item), func(), error) {
+			w := k.worker(p)
+			w.equip()
+			w.watch()
+			k.workers[p.ID()].Store(w)
+			if op, e := w.io.Ready(); e != 0 {
+				return nil, nil, &fs.PathError{Op: op, Path: k.m.Path, Err: e}
+			}
+			end := func() { w.retire(); k.share.Put() }
+			if k.Throttle != nil {
+				ask, over := k.Throttle(ctx)
+				w.rowLen = pacedRow
+				w.throttle = func(entries int) {
+					ask(entries)
+					for ctx.Err() != nil && !p.Stopped() { // the pool is about to be
+						runtime.Gosched()
+					}
+				}
+				end = func() { over(); w.retire(); k.share.Put() }
+			}
+			w.inherit()
+			return w.do, end, nil
+		},
+	})
+	walked()
+	tuned.Wait()
+	k.sorter.clear(&k.cache)
+	k.cache.clear(left)
+	k.begins.Spoiled = k.top.spoiled
+	return err
+}
+
+// One labels what m is of and nothing beneath it. Where there is a record it is on it
+// already.
+func One(j *Job, m *mounts.Mount) Outcome {
+	k := &Walk{Job: j, m: m, top: &Dir{mount: m, want: j.Label(nil, "")}}
+	w := k.worker(nil)
+	w.io.Way, w.journaled = xattrio.ByDescriptor, j.Keep != nil
+	return w.label(xattrio.Target{FD: m.At, Pinned: true}, k.top)
+}
+
+func (k *Walk) worker(p *steal.Worker[item]) *worker {
+	w := &worker{Walk: k, pool: p}
+	w.closeNext, w.rowLen = -1, sys.RowLen
+	w.io.Way, w.io.Pin = k.Way(k.m), k.m.Pin
+	w.ready(k.top.want)
+	return w
+}
+
+// Way is how the entries of m are labelled: only a clone keeps a mount from being
+// slipped over a name, so elsewhere each entry is pinned first. So it is where links
+// are counted: what was counted must be what is labelled.
+func (j *Job) Way(m *mounts.Mount) xattrio.Way {
+	if m.Confined == mounts.Clone && j.HardLinks == LinksLabel {
+		return j.Kernel.Way
+	}
+	return xattrio.ByDescriptor
+}
+
+// retire releases the worker's directories and memory, and takes its thread out of the
+// volume.
+func (w *worker) retire() {
+	w.releaseParent()
+	w.closeVisited()
+	w.buf, w.ordered = nil, nil
+	w.chunk.Store(nil)
+	w.io.Enter(w.m.Outside())
+}
+
+// all are the workers that have begun.
+func (k *Walk) all(yield func(*worker) bool) {
+	if k == nil {
+		return
+	}
+	for i := range k.workers {
+		if w := k.workers[i].Load(); w != nil && !yield(w) {
+			return
+		}
+	}
+}
+
+// Watched are the workers, as they are looked at. There are none on nil.
+func (k *Walk) Watched(yield func(*watch.Worker) bool) {
+	for w := range k.all {
+		if !yield(&w.watched) {
+			return
+		}
+	}
+}
+
+// Tally is what was counted so far, but for the rows at hand. It is nothing on nil.
+func (k *Walk) Tally() (t Tally) {
+	for w := range k.all {
+		w.countsMu.Lock()
+		t.Add(w.shown)
+		w.countsMu.Unlock()
+	}
+	return t
+}
+
+// Path is a directory that is worked on, and no entry in it, whose name may be
+// overwritten. It is "" where there is none, and on nil.
+func (k *Walk) Path() string {
+	for w := range k.all {
+		if d := w.in.Load(); d != nil {
+			return d.Path("")
+		}
+	}
+	return ""
+}
+
+// Yield gives up workers, of which so many work, all but one, and descriptors, because
+// other runs wait; 0 says that none does. It does nothing on nil.
+func (k *Walk) Yield(working int) {
+	switch {
+	case k == nil:
+		return
+	case working == 0:
+		k.asked = 0
+		return
+	}
+	if p := k.handle(); p != nil && working-1 > k.asked { // less those that were asked before
+		p.Shed(working - 1 - k.asked)
+		k.asked = working - 1
+	}
+	open := max(2, int(k.cache.open.Load()))
+	k.cache.resize(min(open, k.cache.most())) // fewer stay open for later
+	k.share.Keep(budget.RunFiles+2*open, budget.PerWorker)
+}
+
+// relieve adds a worker, if the process may have one more.
+func (k *Walk) relieve(p *steal.Worker[item]) bool {
+	if k.share.Workers(1) == 0 {
+		return false
+	}
+	if p.Relieve() {
+		return true
+	}
+	k.share.Put()
+	return false
+}
+
+// handle is any worker's end of the pool; nil before the first has begun.
+func (k *Walk) handle() *steal.Worker[item] {
+	for w := range k.all {
+		return w.pool
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
+	"github.com/fastlabel/fastlabel/relabel/internal/journal"
+	"github.com/fastlabel/fastlabel/relabel/internal/walk"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
+	"github.com/fastlabel/fastlabel/relabel/undo"
+)
+
+// job is what the run asks of its next walk.
+func (r *run) job() *walk.Job {
+	j := &walk.Job{
+		Label:     func(*walk.Dir, string) string { return r.want },
+		Writes:    r.writes,
+		HardLinks: walk.HardLinks(r.o.HardLinks), // they are in one order
+		Workers:   r.o.Workers,
+		Kernel:    r.capabilities.kernel,
+		Root:      r.commit,
+		Events:    walk.Events{Failed: r.reportFailure},
+		Stop:      r.stop,
+	}
+	if r.proc.SELinux {
+		j.Policy = r.policy
+	}
+	if r.trace.Skip != nil {
+		j.Events.Left = r.skip
+	}
+	if r.trace.Change != nil {
+		j.Events.Changed = r.change
+	}
+	if r.recorder != nil {
+		j.Keep = func(pages []undo.Page) error {
+			return r.record("Keep", "", func() error { return r.recorder.Keep(pages) })
+		}
+	}
+	if r.o.Throttle != nil {
+		j.Throttle = func(ctx context.Context) (func(int), func()) {
+			t := r.throttler(ctx)
+			return t.ask, t.end
+		}
+	}
+	return j
+}
+
+// walk labels what is beneath top, and adds up what was done.
+func (r *run) walk(ctx context.Context, t *task, m *mount, top *walk.Top) error {
+	share := t.share.Load()
+	defer share.Shrink()
+	k := walk.New(r.job(), m.Mount, top, share)
+	t.At("", "") // its workers say it
+	t.walk.Store(k)
+	err := k.Run(ctx)
+	r.mu.Lock()
+	r.total.Add(k.Tally()) // at no time is it in neither, or in both
+	t.walk.Store(nil)
+	r.mu.Unlock()
+	return r.blew(err)
+}
+
+// alone labels what m is of and nothing beneath it.
+func (r *run) alone(m *mount) walk.Outcome {
+	// Which of its two calls is under way is not told: they are alike.
+	m.activity.At(xattrio.Setxattr.String(), m.Path)
+	defer m.activity.At("", "")
+	o := walk.One(r.job(), m.Mount)
+	r.count(o)
+	return o
+}
+
+// beginRecord has all that is written from now on recorded. was is the root's own
+// label.
+func (r *run) beginRecord(root *mount, was undo.Former) error {
+	if r.o.Advanced.Recorder == nil || r.o.inner.check {
+		return nil
+	}
+	if !r.o.OneFilesystem && len(mountinfo.Beneath(r.proc.Mounts, root.Real)) > 0 {
+		return fmt.Errorf("%s: %w: a record is of one filesystem, and another is mounted beneath: leave it alone here, and record it by itself", root.Path, errors.ErrUnsupported)
+	}
+	if !root.Told() {
+		return fmt.Errorf("%s: %w: a record has the path of the root, and this is longer than the kernel takes", root.Path, errors.ErrUnsupported)
+	}
+	h, e := journal.Head(root.Mount, r.want, was)
+	if e != 0 {
+		return pathError("statx", root.Path, e)
+	}
+	r.main.At("fdatasync", root.Path)
+	defer r.main.At("", "")
+	r.recorder, r.writes = r.o.Advanced.Recorder, walk.ReadFirst
+	return r.record("Begin", root.Path, func() error { return r.recorder.Begin(h) })
+}
+
+// record calls the Recorder's method named so.
+func (r *run) record(method, path string, f func() error) error {
+	recorded := make(chan error, 1)
+	r.call("Recorder."+method, path, func() { recorded <- f() })
+	select {
+	case err := <-recorded:
+		return err
+	default: // it panicked, or the run was stopped
+		return cmp.Or(r.broken(), context.Canceled)
+	}
+}
