@@ -53,7 +53,7 @@ type field struct {
 	volume   *volume
 	root     string
 	entries  int // with the root
-	bears    int // which of labels
+	has      int // which of labels
 	marked   bool
 }
 
@@ -80,7 +80,7 @@ func newField(b *binaries, dir string, c cell) (*field, error) {
 
 // prepare brings about the state and returns the label to be given.
 func (f *field) prepare(c cell) (string, error) {
-	now, other := labels[f.bears], labels[1-f.bears]
+	now, other := labels[f.has], labels[1-f.has]
 	var err error
 	target := now
 	switch {
@@ -134,7 +134,7 @@ func (f *field) mark(label string) error {
 func (f *field) done(label string) {
 	for i := range labels {
 		if labels[i] == label {
-			f.bears = i
+			f.has = i
 		}
 	}
 }

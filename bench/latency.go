@@ -35,7 +35,7 @@ type wait struct {
 	Max     float64 `json:"max"`    // milliseconds
 	Late99  float64 `json:"late99"` // the 99th percentile of the second half, in milliseconds
 	Seconds float64 `json:"seconds"`
-	Seen    int64   `json:"seen"`    // entries that the run came to meanwhile
+	Seen    int64   `json:"seen"`    // entries that the run came to
 	Foreign float64 `json:"foreign"` // seconds of CPU of all programs, the run's own among them
 }
 

@@ -24,7 +24,7 @@ type took struct {
 	Sys     float64 `json:"sys"`     // seconds of CPU
 	MaxRSS  int64   `json:"maxrss"`  // KiB
 	Sleeps  int64   `json:"sleeps"`  // voluntary context switches
-	Foreign float64 `json:"foreign"` // seconds of CPU that other programs had meanwhile
+	Foreign float64 `json:"foreign"` // seconds of CPU of other programs during the run
 	// Calls is how many system calls it made. To count them slows them down, so a
 	// run either has this or says something about time.
 	Calls int64 `json:"calls,omitempty"`

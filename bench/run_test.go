@@ -106,7 +106,7 @@ func TestRunLimit(t *testing.T) {
 	}
 }
 
-// TestRunCaught is the control: whoever does less than it says is caught.
+// TestRunCaught is the control: a contestant that does less than it says is caught.
 func TestRunCaught(t *testing.T) {
 	fastlabel := program(t)
 	for _, c := range []struct{ name, fs, script, want string }{

@@ -53,15 +53,15 @@ func newSlowField(b *binaries, dir string, c cell) (*field, error) {
 // prepareSlow lets the server give all entries the label that they are said
 // to have.
 func (f *field) prepareSlow(c cell) (string, error) {
-	target := labels[f.bears]
+	target := labels[f.has]
 	switch c.State {
 	case "right":
 	case "wrong":
-		target = labels[1-f.bears]
+		target = labels[1-f.has]
 	default:
 		return "", fmt.Errorf("no such state on slowfs: %s", c.State)
 	}
-	return target, unix.Lsetxattr(f.root, "user.slowfs.fill", []byte(labels[f.bears]), 0)
+	return target, unix.Lsetxattr(f.root, "user.slowfs.fill", []byte(labels[f.has]), 0)
 }
 
 // checkSlow asks the server how many entries do not have the label.

@@ -7,7 +7,7 @@
 # code that none before had reached, and ok or FAILED. Workers: 1, or PARALLEL.
 #
 # Inputs are made smaller for at most 5 s each: by default go takes a minute for
-# a label of 4 KiB, of which there are seeds, and runs nothing else meanwhile.
+# a label of 4 KiB, of which there are seeds, and runs nothing else during it.
 # A failing input is left in testdata/fuzz/TARGET beside the target, where every
 # go test runs it from then on.
 set -euo pipefail

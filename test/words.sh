@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# test/words.sh: finds words that we do not use (CONTRIBUTING.md, Words) in the documents
-# and in what the program prints, the strings of Go files that are no tests; and in the
-# documents words that neither aspell's British dictionary nor test/words.txt has. Last it
-# plants one of each, and has to find both.
+# test/words.sh: finds words that we do not use (CONTRIBUTING.md, Words) in the documents, in
+# what the program prints, the strings of Go files that are no tests, and in the source of
+# bench, internal and test. In the documents it finds words that neither aspell's British
+# dictionary nor test/words.txt has. Last it plants one of each, and has to find both.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -28,7 +28,9 @@ misspelled() {
 found=$(
     readarray -d '' documents < <(git ls-files -z -- '*.md' ':!CONTRIBUTING.md' ':!bench/results')
     unused "${documents[@]}"
-    git ls-files -z -- 'cmd/*.go' 'relabel/*.go' 'internal/*.go' ':!*_test.go' |
+    git ls-files -z -- bench internal test ':!*.md' ':!*.txt' ':!test/words.sh' ':!bench/results' |
+        { xargs -0 grep -InwE "$words" || true; }
+    git ls-files -z -- 'cmd/*.go' 'relabel/*.go' ':!*_test.go' |
         { xargs -0 grep -nE "^[^/]*\"[^\"]*\\b($words)\\b[^\"]*\"" || true; }
     misspelled "${documents[@]}" CONTRIBUTING.md bench/results/NOTES.md
 )

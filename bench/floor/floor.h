@@ -81,7 +81,7 @@ static inline void *need(void *p)
 	return p;
 }
 
-// give hands an item to whoever has time; keep does so only if somebody has.
+// give hands an item to a thread that has time; keep does so only if one has.
 void give(struct item i);
 void keep(struct thread *t, struct item i);
 void push(struct stack *s, struct item i);

@@ -44,7 +44,7 @@ func decodeDropIn(found *faults, text string) (d dropIn) {
 	if err != nil {
 		found.add("%s: %v", dropInFile, err)
 	}
-	// CRI-O itself passes over what it does not know.
+	// CRI-O itself skips what it does not know.
 	for _, key := range meta.Undecoded() {
 		found.add("%s: %v is not used", dropInFile, key)
 	}

@@ -85,7 +85,7 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	file := filepath.Join(dir, "fastlabel.prom")
-	paths := []string{volume, filepath.Join(dir, "na\xffme"), "/proc/self/comm"} // the last bears no labels
+	paths := []string{volume, filepath.Join(dir, "na\xffme"), "/proc/self/comm"} // the last has no labels
 	before := time.Now()
 	// No file there has this type, whatever machine this is.
 	_, code := runProgram(t, program, append([]string{"verify", "-q", "-t", "never_given_t", "--metrics", file}, paths...)...)

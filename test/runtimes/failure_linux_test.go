@@ -65,7 +65,7 @@ func TestNoMount(t *testing.T) {
 		r := x.start(t)
 		r.stopped(t, "a destination that is no mount")
 		x.hasLines(t, r, line)
-		v.bears(t, oldLabel)
+		v.has(t, oldLabel)
 		got := strings.Join(syslog.lines(t), "")
 		t.Logf("in syslog: %s", strings.TrimSpace(got))
 		if !strings.HasPrefix(got, "<27>") || !strings.HasSuffix(got, line+"\n") {
@@ -95,7 +95,7 @@ func TestImmutable(t *testing.T) {
 		}
 		immutable(t, v, false)
 		x.start(t).succeeds(t, "control: the same container, when the file can be labelled")
-		v.bears(t, newLabel)
+		v.has(t, newLabel)
 	})
 }
 

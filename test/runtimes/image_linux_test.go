@@ -76,11 +76,11 @@ func TestImage(t *testing.T) {
 			if out, err := run("", "--label", newLabel, "/volume"); err == nil {
 				t.Errorf("control: without capabilities it labels: %s", out)
 			}
-			v.bears(t, oldLabel)
+			v.has(t, oldLabel)
 			if out, err := run(string(rights[1]), "--label", newLabel, "/volume"); err != nil {
 				t.Errorf("%v: %s", err, out)
 			}
-			v.bears(t, newLabel)
+			v.has(t, newLabel)
 		})
 	}
 }

@@ -20,10 +20,10 @@ func TestLabels(t *testing.T) {
 		x.hooks, x.always = []hook{ours(place.hook, 0)}, true
 		delete(x.annotations, askRelabel)
 		x.start(t).succeeds(t, "control: with the hook and nothing asked all are wrong")
-		v.bears(t, oldLabel)
+		v.has(t, oldLabel)
 
 		c.with(t, v, ours(place.hook, 0)).start(t).succeeds(t, "with the hook all are right")
-		v.bears(t, newLabel)
+		v.has(t, newLabel)
 	})
 }
 
@@ -45,6 +45,6 @@ func TestSecond(t *testing.T) {
 		x.annotations[askSkip] = "none"
 		x.process = guestArgs(newLabel, v.entries, 0)
 		x.start(t).succeeds(t, "control: with skip=none it is healed")
-		v.bears(t, newLabel)
+		v.has(t, newLabel)
 	})
 }

@@ -69,7 +69,7 @@ func TestOnce(t *testing.T) {
 						t.Errorf("%s was labelled %d times, and %d entries twice", path, n, twice)
 					}
 				}
-				s.bears(t, newLabel)
+				s.has(t, newLabel)
 			})
 		}
 	})

@@ -67,7 +67,7 @@ func TestState(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "recorded")
 		x := c.with(t, v, recorder(t, file), ours(place.hook, 77))
 		x.start(t).succeeds(t, "recorded")
-		v.bears(t, newLabel)
+		v.has(t, newLabel)
 
 		text, err := os.ReadFile(file)
 		if err != nil {

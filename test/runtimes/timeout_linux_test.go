@@ -86,7 +86,7 @@ func TestStalled(t *testing.T) {
 		x.hasLines(t, r, ": "+guestVolume+": ", "deadline of 2s reached", s.dir)
 		s.release()
 		x.start(t).succeeds(t, "control: the same container, when the server answers")
-		s.bears(t, newLabel)
+		s.has(t, newLabel)
 	})
 }
 
@@ -99,7 +99,7 @@ func (s *server) retried(t *testing.T, x *container) {
 	s.counts()
 	x.hooks[0].Timeout = 0
 	x.start(t).succeeds(t, "the next try")
-	s.bears(t, newLabel)
+	s.has(t, newLabel)
 	_, sets := s.counts()
 	t.Logf("%d were wrong, %d were set", left, len(sets))
 	if len(sets) < left {

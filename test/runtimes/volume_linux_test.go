@@ -68,8 +68,8 @@ func (v volume) labels(t testing.TB) map[string]int {
 	return count
 }
 
-// bears fails the test unless every entry has the label.
-func (v volume) bears(t testing.TB, label string) {
+// has fails the test unless every entry has the label.
+func (v volume) has(t testing.TB, label string) {
 	t.Helper()
 	if got := v.labels(t); len(got) != 1 || got[label] != v.entries {
 		t.Errorf("%v, not %d of %s", got, v.entries, label)

@@ -102,7 +102,7 @@ func makePolicy(ctx context.Context, dir string) error {
 }
 
 // keepPolicy removes all but the policy that was compiled. The package's own is
-// in a newer format, and whoever loads the policy in the machine, as semodule
+// in a newer format, and what loads the policy in the machine, as semodule
 // does, would take that.
 func keepPolicy(dir string) error {
 	const compiled = "policy." + policyVersion

@@ -231,7 +231,7 @@ func TestMemoryCgroup(t *testing.T) {
 	}
 	growFlat(t, root, n)
 	enter := cgroup(t, 128*mib)
-	_ = os.WriteFile("/proc/sys/vm/drop_caches", []byte("3"), 0o200) // what is cached is charged to whoever made it
+	_ = os.WriteFile("/proc/sys/vm/drop_caches", []byte("3"), 0o200) // what is cached is charged to the process that made it
 	cmd := exec.Command("sh", "-c", `echo $$ >"$1" && shift && exec "$@"`, "sh", enter, fastlabel(t), "--label", newLabel, root)
 	begin := time.Now()
 	out, err := cmd.CombinedOutput()

@@ -216,7 +216,7 @@ func (d *disk) mark() (int64, error) {
 }
 
 // stop ends the server; the log stays. If something still holds the disk, the
-// server ends all the same, and the disk is dead for whoever holds it.
+// server ends all the same, and the disk is dead for its holder.
 func (d *disk) stop() error {
 	err := unmountAt(d.dir)
 	if err != nil {

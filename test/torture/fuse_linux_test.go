@@ -98,7 +98,7 @@ type fuseMount struct {
 }
 
 // mountFUSE mounts one at a fresh directory. It goes at the end of the test,
-// and whoever hangs in it then is let go, with an error.
+// and calls that hang in it then return, with an error.
 func mountFUSE(t testing.TB, valid time.Duration) *fuseMount {
 	t.Helper()
 	treetest.Need(t, "root", "fuse", "tmpfs")
@@ -172,7 +172,7 @@ func (m *fuseMount) ask(t testing.TB, format string, args ...any) string {
 	return m.out.Text()
 }
 
-// end lets go whoever hangs, and unmounts.
+// end lets calls that hang return, and unmounts.
 func (m *fuseMount) end(t testing.TB) {
 	m.once.Do(func() {
 		if m.abort != "" {

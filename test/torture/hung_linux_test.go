@@ -25,7 +25,7 @@ type hang struct {
 	nth        int    // from which such call on
 	path       string // beneath the root; "." for the root
 	says       string // the system calls that may make it, as a message names them
-	rest       string // "all": everything else can be done meanwhile
+	rest       string // "all": everything else can be done
 }
 
 func (h hang) String() string { return fmt.Sprintf("%s %s #%d", h.call, h.name, h.nth) }

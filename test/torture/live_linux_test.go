@@ -38,7 +38,7 @@ type liveRun struct {
 	code    int
 	entries int // at the end
 	missed  int // that do not have the label
-	renamed int // such ones that were renamed meanwhile, or lie beneath what was
+	renamed int // such ones that were renamed during the run, or lie beneath what was
 	inRoot  int // those among them that are the root's own entries
 	during  int // created between the first and the last label on the root
 	example string
@@ -63,7 +63,7 @@ func TestCreators(t *testing.T) {
 			t.Logf("run %d, %d threads: code %d, %d of %d missed, such as %s", i, threads, l.code, l.missed-l.renamed, l.entries, l.example)
 		}
 	}
-	r.note = fmt.Sprintf("%d entries, %d missed; %d created between seal and label; of those renamed meanwhile %d missed, %d of them in the root",
+	r.note = fmt.Sprintf("%d entries, %d missed; %d created between seal and label; of those renamed during it %d missed, %d of them in the root",
 		entries, missed, during, renamed, inRoot)
 	if during < overlapping*r.runs {
 		t.Errorf("only %d entries were created during %d runs", during, r.runs)

@@ -42,7 +42,7 @@ func lasting(way string) time.Duration {
 	return pick(500*time.Millisecond, time.Minute, 5*time.Minute)
 }
 
-// TestRace: whatever its owner does to the tree meanwhile, nothing outside of
+// TestRace: whatever its owner does to the tree during a run, nothing outside of
 // it is touched (S1). The short run takes each mode and way on one filesystem
 // only, and each mode on all three. As many modes are at work at a time as there
 // are processors, so that a full run fits into 75 minutes on two.

@@ -52,7 +52,7 @@ func Build(t testing.TB, dir string, tr *Tree) {
 	for _, e := range entries {
 		if err := c.make(e); err != nil {
 			if errors.Is(err, unix.EINVAL) && Policed() {
-				Need(t, "plain") // it is to bear what is no context
+				Need(t, "plain") // it is to have what is no context
 			}
 			t.Fatalf("%s:%d: build %s: %v", tr.Name, e.line, short(e.Path), err)
 		}

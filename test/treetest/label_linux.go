@@ -18,7 +18,7 @@ import (
 type Tally struct {
 	Seen    int64 // entries met, the root included
 	Written int64
-	Right   int64 // bore the label already, a trailing NUL or not
+	Right   int64 // had the label already, a trailing NUL or not
 	Skipped int64 // on a filesystem that is read-only or has no labels
 }
 
@@ -35,7 +35,7 @@ const longPath = 2048
 
 // Label labels root and everything beneath it, links themselves and mounts
 // included, one entry after the other: the oracle. It stops the test at the
-// first failure; nobody else may change the tree meanwhile.
+// first failure; nobody else may change the tree.
 //
 // godirwalk walks by whole paths. Where one grows long, the walk ends there
 // and a new one begins, below the descriptor of the directory that holds the

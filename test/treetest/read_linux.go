@@ -17,7 +17,7 @@ import (
 // What Read gives for an entry without a label. Neither can be a context.
 const (
 	None        = "-" // there is none
-	Unsupported = "!" // the filesystem bears none
+	Unsupported = "!" // the filesystem has none
 )
 
 // Item is what List finds of an entry.

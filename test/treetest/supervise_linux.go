@@ -163,14 +163,14 @@ func (e *Ended) answer(listener int, p *os.Process, decide func(Notice) Answer) 
 		var n notif
 		switch err := ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n)); err {
 		case 0:
-		case unix.ENOENT, unix.EINTR: // it died, or was interrupted, meanwhile
+		case unix.ENOENT, unix.EINTR: // it died, or was interrupted
 			continue
 		default:
 			return fmt.Errorf("receive a notification: %w", err)
 		}
 		e.Calls++
 		same[n.nr]++
-		a := Answer{Kill: true} // whoever dies makes no more calls
+		a := Answer{Kill: true} // a dead process makes no more calls
 		if !e.Killed {
 			a = decide(Notice{Nr: int(n.nr), Nth: e.Calls, Same: same[n.nr], PID: int(n.pid), Args: n.args})
 		}

@@ -194,7 +194,7 @@ func TestEachRight(t *testing.T) {
 				}
 			}
 			other := home(t, mkdir(t, dir, "kept"))
-			bear(t, filepath.Join(other, "top"), kept)
+			give(t, filepath.Join(other, "top"), kept)
 			seen = append(seen, in(t, domain, "--label", labelA, other))
 		}
 		for i := range seen {
@@ -253,7 +253,7 @@ func TestDenied(t *testing.T) {
 			root := home(t, fresh(t, "xfs"))
 			label(t, 0, "--label", c.from, root)
 			if c.one != "" {
-				bear(t, filepath.Join(root, "a/f3"), c.one)
+				give(t, filepath.Join(root, "a/f3"), c.one)
 			}
 			e := in(t, c.domain, "--label", c.to, root)
 			t.Logf("%+v", e)
@@ -263,7 +263,7 @@ func TestDenied(t *testing.T) {
 			if got := labelOf(t, root); (got == c.to) != (c.code == 0) {
 				t.Errorf("the root has %s", got)
 			}
-			if c.one != kept { // who may goes on from there
+			if c.one != kept { // one that may, resumes
 				label(t, 0, "--label", labelA, root)
 				all(t, root, labelA)
 			}
@@ -271,8 +271,8 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// bear gives one entry a label.
-func bear(t *testing.T, path, label string) {
+// give gives one entry a label.
+func give(t *testing.T, path, label string) {
 	t.Helper()
 	if err := unix.Lsetxattr(path, treetest.Attr, []byte(label), 0); err != nil {
 		t.Fatal(&fs.PathError{Op: "lsetxattr", Path: path, Err: err})

@@ -59,7 +59,7 @@ func TestWriters(t *testing.T) {
 		for context, cmd := range writers {
 			start(t, context, cmd)
 		}
-		time.Sleep(300 * time.Millisecond) // the old one writes before and meanwhile
+		time.Sleep(300 * time.Millisecond) // the old one writes before the run and during it
 		label(t, 0, "--label", labelB, root)
 		time.Sleep(time.Second) // the new one writes afterwards too
 		if err := os.Remove(until); err != nil {

@@ -26,7 +26,7 @@
 //
 //	TestRuntimeHook  denied its volume without our hook, at home in it with the hook
 //	TestRuntimeTwin  what podman's :Z and :z write, and what we do
-//	TestRuntimeLife  a fresh volume, labelled, used, and passed over by CRI-O
+//	TestRuntimeLife  a fresh volume, labelled, used, and skipped by CRI-O
 //
 // Below these:
 //

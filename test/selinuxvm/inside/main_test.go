@@ -197,7 +197,7 @@ func confine(role string, args ...string) *exec.Cmd {
 }
 
 // start starts a process in a domain. The domain is set for the thread, and
-// whoever it starts next has it.
+// what it starts next has it.
 func start(t *testing.T, context string, cmd *exec.Cmd) {
 	t.Helper()
 	runtime.LockOSThread()

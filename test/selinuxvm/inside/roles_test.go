@@ -65,8 +65,8 @@ func roleCreate(args []string) error {
 }
 
 // roleWrite makes files and directories all over a tree, and removes some,
-// until the file args[1] is gone. What it is refused it passes over: that is
-// the label's work. It renames nothing, for what is moved meanwhile is nobody's
+// until the file args[1] is gone. It skips what it is refused: that is
+// the label's work. It renames nothing, for what is moved during a run is nobody's
 // promise.
 func roleWrite(args []string) error {
 	root, until, name := args[0], args[1], args[2]

@@ -36,7 +36,7 @@ fifo a/fifo
 // TestRuntimeLife is a volume's life: a filesystem is made and filled, and
 // nothing on it has a label that containers may use; fastlabel labels it, as a
 // privileged installer would; a pod with a fixed level starts, and starts again.
-// CRI-O's comparison then passes over it, and before did not.
+// CRI-O's comparison then skips it, and before did not.
 func TestRuntimeLife(t *testing.T) {
 	fresh := func(t *testing.T, image, dir string) {}
 	cases := []struct {
@@ -85,7 +85,7 @@ func TestRuntimeLife(t *testing.T) {
 	}
 }
 
-// passes fails the test unless CRI-O would pass over the volume, or not: where a
+// passes fails the test unless CRI-O would skip the volume, or not: where a
 // pod has try-skip-volume-selinux-label, it compares the label of the root alone.
 func passes(t *testing.T, want bool, root, label string) {
 	t.Helper()
@@ -98,7 +98,7 @@ func passes(t *testing.T, want bool, root, label string) {
 		t.Fatal(err)
 	}
 	if (got == asked) != want {
-		t.Errorf("CRI-O compares %s with %s of the root, and passes over it: %v, not %v", asked, got, !want, want)
+		t.Errorf("CRI-O compares %s with %s of the root, and skips it: %v, not %v", asked, got, !want, want)
 	}
 }
 
