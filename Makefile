@@ -39,7 +39,7 @@ NFPM_VERSION := v2.45.2
 NFPM := .tools/nfpm-$(NFPM_VERSION)
 CYCLONEDX_VERSION := v1.10.0
 CYCLONEDX := .tools/cyclonedx-gomod-$(CYCLONEDX_VERSION)
-MODULES := bench deploy/image test/deploy test/runtimes test/selinuxvm test/terminal test/torture
+MODULES := bench deploy/image nri test/deploy test/runtimes test/selinuxvm test/terminal test/torture
 SCRIPTS := .ci/run test/selinuxvm/guest/start $(shell find deploy relabel test bench -name '*.sh' 2>/dev/null)
 
 # Debian packages, by what needs them. The race detector needs a C library.
@@ -196,6 +196,12 @@ test-selinux: deps-selinux ## boot two kernels with SELinux enforcing, and test 
 test-deploy: deps-deploy ## check deploy, metrics and JSON with what reads them, what install installs, and what the library imports
 	cd test/deploy && FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=0 $(GO) test -count=1 $(TESTFLAGS) ./...
 	@test/imports.sh
+
+.PHONY: nri test-nri
+nri: ## build bin/fastlabel-nri, the node plugin: experimental
+	cd nri && CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o ../bin/fastlabel-nri .
+test-nri: deps-test ## test the node plugin through the runtimes' side of NRI (root)
+	cd nri && FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=0 $(GO) test -count=1 $(TESTFLAGS) .
 
 # FILES=1000000 is what testdata and the picture are of.
 FILES ?= 100000

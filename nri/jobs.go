@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
+	"github.com/fastlabel/fastlabel/relabel"
+)
+
+// # Who owns what
+//
+// Each job has a goroutine, which alone writes its err until it closes done; then all
+// may read it. The rest of a job, and the map of jobs, are guarded by labeller.mu, which
+// is not held while a filesystem is asked. A job is in the map until its goroutine has
+// ended, so that a volume that hangs has one, however often it is asked for; and, if it
+// failed when nobody waited, until somebody asks.
+//
+// Why not a relabel.Group alone: it tells volumes by mount, and each pod has a mount of
+// its own; and it does not limit how many are at work.
+
+// errGone is what ends a job whose volume was unmounted before its turn came. During the
+// run it cannot be: the run holds it.
+var errGone = fmt.Errorf("%w: the volume is no longer mounted", relabel.ErrStopped)
+
+// watchEach is the interval of what looks now and then: a moment for people.
+const watchEach = 5 * time.Second
+
+// key is a volume that gets a label.
+type key struct{ device, root, label string }
+
+// labeller labels volumes, a few at a time.
+type labeller struct {
+	group  relabel.Group
+	places chan struct{} // of jobs that walk
+	linger time.Duration
+	log    *zap.Logger
+	counts *counts
+	mounts func() ([]mountinfo.Mount, error)
+
+	mu   sync.Mutex
+	jobs map[key]*job
+	shut bool
+	all  sync.WaitGroup
+}
+
+// job labels one volume for all who ask for it.
+type job struct {
+	volume
+	label   string
+	since   time.Time
+	unasked *time.Timer // fires when nobody asked again
+	stop    context.CancelCauseFunc
+	waiting int // requests
+
+	done chan struct{}
+	err  error
+
+	step string // under way, before it walks
+	// The place among those that walk: since when, and how to give it back.
+	walks time.Time
+	free  func()
+}
+
+func newLabeller(volumes int, linger time.Duration, log *zap.Logger, n *counts) *labeller {
+	return &labeller{
+		group: relabel.Group{Options: relabel.Options{Trace: traceTo(log)}}, places: make(chan struct{}, volumes), linger: linger,
+		log: log, counts: n, mounts: readMounts, jobs: make(map[key]*job),
+	}
+}
+
+// join finds or begins the job for a volume. The caller leaves it.
+func (l *labeller) join(v volume, label string) *job {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k := key{v.device, v.root, label}
+	if j := l.jobs[k]; j != nil {
+		j.waiting++
+		if !j.unasked.Stop() {
+			return j // it ends, and the next try begins anew
+		}
+		select {
+		case <-j.done: // and failed, which somebody is told now
+			delete(l.jobs, k)
+		default:
+			j.unasked.Reset(l.linger)
+		}
+		return j
+	}
+	ctx, stop := context.WithCancelCause(context.Background())
+	j := &job{volume: v, label: label, since: time.Now(), stop: stop, waiting: 1, done: make(chan struct{}), step: "reading its label"}
+	if l.shut {
+		j.err = relabel.ErrStopped
+		close(j.done)
+		return j
+	}
+	j.unasked = time.AfterFunc(l.linger, func() {
+		stop(relabel.ErrStopped)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.forget(j)
+	})
+	l.jobs[k] = j
+	l.all.Go(func() { l.run(ctx, j) })
+	return j
+}
+
+// leave is for a request that is answered.
+func (l *labeller) leave(jobs []*job) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, j := range jobs {
+		j.waiting--
+	}
+}
+
+// forget drops a job that has ended. mu is held.
+func (l *labeller) forget(j *job) {
+	select {
+	case <-j.done:
+		if k := (key{j.device, j.root, j.label}); l.jobs[k] == j {
+			delete(l.jobs, k)
+		}
+	default:
+	}
+}
+
+func (l *labeller) run(ctx context.Context, j *job) {
+	report, err := l.label(ctx, j)
+	l.counts.volume(err)
+	l.log.Info("volume", zap.String("path", j.path), zap.String("label", j.label), zap.Int64("seen", report.Seen),
+		zap.Int64("written", report.Written), zap.Bool("trusted", report.Trusted), zap.Duration("elapsed", time.Since(j.since)), zap.Error(err))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	j.err = err
+	close(j.done)
+	if err == nil || j.waiting > 0 || ctx.Err() != nil {
+		j.unasked.Stop()
+		l.forget(j)
+	}
+}
+
+// label labels the volume when it is its turn.
+func (l *labeller) label(ctx context.Context, j *job) (relabel.Report, error) {
+	none := relabel.Report{Root: j.path, Label: j.label}
+	// What is labelled takes no place, and neither does what does not answer.
+	s, err := relabel.Inspect(j.path, j.label, relabel.TrustRoot)
+	if err != nil || s.Labelled {
+		none.Trusted = s.Labelled
+		return none, err
+	}
+	l.mu.Lock()
+	j.step = "waiting for other volumes"
+	l.mu.Unlock()
+	select {
+	case l.places <- struct{}{}:
+	case <-ctx.Done():
+		return none, context.Cause(ctx)
+	}
+	l.mu.Lock()
+	j.walks, j.free = time.Now(), sync.OnceFunc(func() { <-l.places })
+	l.mu.Unlock()
+	defer j.free()
+	if all, err := l.mounts(); err != nil {
+		return none, err
+	} else if !j.mounted(all) {
+		return none, errGone
+	}
+	// The Group knows what a run waits for, and how to end one.
+	defer context.AfterFunc(ctx, func() {
+		short, cancel := context.WithTimeout(context.Background(), grace)
+		defer cancel()
+		if err := l.group.Stop(short, j.path); err != nil {
+			l.log.Warn("not stopped", zap.String("path", j.path), zap.Error(err))
+		}
+	})()
+	return l.group.Tree(context.WithoutCancel(ctx), j.path, j.label, relabel.TrustRoot)
+}
+
+// farOf says how far the jobs are that have not ended.
+func (l *labeller) farOf(jobs []*job) error {
+	work := make(map[key]string)
+	for _, w := range l.group.Work() {
+		work[key{root: w.Root, label: w.Label}] = w.String()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var far []string
+	for _, j := range jobs {
+		select {
+		case <-j.done:
+			continue
+		default:
+		}
+		how := work[key{root: j.path, label: j.label}]
+		if how == "" {
+			how = fmt.Sprintf("%s for %v", j.step, time.Since(j.since).Round(time.Second))
+		}
+		far = append(far, j.name+": "+how)
+	}
+	return fmt.Errorf("labelling goes on, and the pod starts when it is done: %s", strings.Join(far, "; "))
+}
+
+// watch looks now and then whether volumes at work are held up.
+func (l *labeller) watch(ctx context.Context) {
+	tick := time.NewTicker(watchEach)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			l.yield()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// yield takes the place from jobs that wait: for a filesystem that does not answer, or
+// for the volume's lock. They keep no other waiting, and continue without one.
+func (l *labeller) yield() {
+	moves := make(map[string]bool)
+	for _, w := range l.group.Work() {
+		moves[w.Root] = moves[w.Root] || w.Waits == ""
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, j := range l.jobs {
+		if j.free != nil && time.Since(j.walks) >= watchEach && !moves[j.path] {
+			j.free()
+		}
+	}
+}
+
+// states counts the jobs that walk and those that do not yet.
+func (l *labeller) states() (walk, queued int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, j := range l.jobs {
+		select {
+		case <-j.done:
+		default:
+			if j.free != nil {
+				walk++
+			} else {
+				queued++
+			}
+		}
+	}
+	return walk, queued
+}
+
+// shutdown ends all jobs; the roots keep their seals. It is an error if ctx ends first.
+func (l *labeller) shutdown(ctx context.Context) error {
+	l.mu.Lock()
+	l.shut = true
+	for _, j := range l.jobs {
+		j.unasked.Stop()
+		j.stop(relabel.ErrStopped)
+	}
+	l.mu.Unlock()
+	if err := l.group.Shutdown(ctx); err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	go func() { l.all.Wait(); close(ended) }()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return errors.New("a volume does not answer")
+	}
+}
+
+// bounded begins a number of goroutines at most.
+type bounded struct {
+	mu sync.Mutex
+	n  int
+}
+
+func (b *bounded) begin(what func()) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.n == looksAtOnce {
+		return false
+	}
+	b.n++
+	go func() {
+		what()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.n--
+	}()
+	return true
+}

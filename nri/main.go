@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command fastlabel-nri is a plugin for the Node Resource Interface of containerd and
+// CRI-O. It labels the volumes of a pod that asks for it before the runtime does, without
+// a deadline: see README.md. It is experimental.
+//
+// A request takes this path:
+//
+//	connect.go   registers with the runtime, and again when the connection is gone
+//	plugin.go    RunPodSandbox: look, join, wait a moment, answer
+//	pod.go       what the pod asks for, and which label its sandbox has
+//	volumes.go   which of the pod's volumes are mounted and can have it
+//	jobs.go      one run for all that wait for a volume, a few volumes at a time
+//	metrics.go   what happened, for Prometheus
+//
+// The plugin delays a pod, and never decides whether it starts: what it cannot label it
+// leaves to the runtime, and says so in its log and metrics. Its only errors are that
+// the work is not done yet, and that the annotation is mistyped.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	nrilog "github.com/containerd/nri/pkg/log"
+	"github.com/spf13/pflag"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/fastlabel/fastlabel/relabel"
+)
+
+var version = "unknown"
+
+const (
+	// longestWait bounds --wait: a node answers one NRI request at a time, and the
+	// runtimes give up on a plugin after 2 s.
+	longestWait = time.Second
+	// grace is how long SIGTERM waits for calls that hang in the kernel.
+	grace = 5 * time.Second
+)
+
+// settings are what the flags say.
+type settings struct {
+	socket, index, pods string
+	bundles             []string
+	wait, linger        time.Duration
+	volumes             int
+	metrics, level      string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr, nil)
+	stop()
+	os.Exit(code)
+}
+
+// run is the command; change is told each entry that is labelled.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer, change func(path, from string)) int {
+	s, err := parse(args, stdout)
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		return 0
+	case err != nil:
+		fmt.Fprintf(stderr, "fastlabel-nri: %v\n", err)
+		return 2
+	}
+	log, err := newLogger(stderr, s.level)
+	if err != nil {
+		fmt.Fprintf(stderr, "fastlabel-nri: %v\n", err)
+		return 2
+	}
+	nrilog.Set(stubLog{log.Sugar()})
+
+	var n counts
+	l := newLabeller(s.volumes, s.linger, log, &n)
+	l.group.Options.Trace.Change = change
+	p := &plugin{wait: s.wait, places: places{s.pods, s.bundles}, labeller: l, log: log, counts: &n}
+
+	beside, stop := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	all.Go(func() { l.watch(beside) })
+	if s.metrics != "" {
+		all.Go(func() { n.writeEach(beside, s.metrics, l, log) })
+	}
+	log.Info("begins", zap.String("version", version), zap.String("pods", s.pods), zap.Duration("wait", s.wait))
+	(&connector{socket: s.socket, index: s.index, plugin: p, log: log}).serve(ctx)
+
+	end, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	err = l.shutdown(end)
+	stop()
+	all.Wait()
+	if err != nil {
+		log.Error("ends beside calls that hang", zap.Error(err))
+		return 1
+	}
+	log.Info("ends")
+	return 0
+}
+
+func parse(args []string, stdout io.Writer) (s settings, err error) {
+	f := pflag.NewFlagSet("fastlabel-nri", pflag.ContinueOnError)
+	f.SetOutput(stdout)
+	f.SortFlags = false
+	f.StringVar(&s.socket, "socket", api.DefaultSocketPath, "the runtime's NRI socket")
+	f.StringVar(&s.index, "index", "05", "two digits: its place among the plugins of the node")
+	f.StringVar(&s.pods, "pods", "/var/lib/kubelet/pods", "the kubelet's directory of pods")
+	f.StringArrayVar(&s.bundles, "bundle", []string{
+		"/run/containerd/io.containerd.runtime.v2.task/k8s.io/{id}",
+		"/run/containers/storage/overlay-containers/{id}/userdata",
+	}, "where a sandbox's config.json may be; for each place once")
+	f.DurationVar(&s.wait, "wait", 200*time.Millisecond, "how long a request waits for the work; 1s at most")
+	f.DurationVar(&s.linger, "linger", time.Minute, "how long work continues for which nobody asks again")
+	f.IntVar(&s.volumes, "volumes", 4, "how many volumes are labelled at a time")
+	f.StringVar(&s.metrics, "metrics", "", "write Prometheus metrics to this file")
+	f.StringVar(&s.level, "log-level", "info", "debug, info, warn or error")
+	show := f.Bool("version", false, "print the version")
+	if err := f.Parse(args); err != nil {
+		return s, err
+	}
+	switch {
+	case *show:
+		fmt.Fprintln(stdout, version)
+		return s, pflag.ErrHelp
+	case f.NArg() > 0:
+		return s, fmt.Errorf("%q: no arguments are taken", f.Arg(0))
+	case s.wait <= 0 || s.wait > longestWait:
+		return s, fmt.Errorf("--wait %v: more than 0 and at most %v", s.wait, longestWait)
+	case s.volumes < 1:
+		return s, fmt.Errorf("--volumes %d: at least 1", s.volumes)
+	case s.linger < time.Second:
+		return s, fmt.Errorf("--linger %v: at least a second", s.linger)
+	}
+	// The mount table has no links in its paths.
+	if s.pods, err = filepath.EvalSymlinks(s.pods); err == nil {
+		s.pods, err = filepath.Abs(s.pods)
+	}
+	if err != nil {
+		return s, fmt.Errorf("--pods: %w", err)
+	}
+	return s, api.CheckPluginIndex(s.index)
+}
+
+func newLogger(w io.Writer, level string) (*zap.Logger, error) {
+	from, err := zapcore.ParseLevel(level)
+	if err != nil {
+		return nil, fmt.Errorf("--log-level: %w", err)
+	}
+	c := zap.NewProductionEncoderConfig()
+	c.EncodeTime = zapcore.RFC3339NanoTimeEncoder
+	return zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(c), zapcore.Lock(zapcore.AddSync(w)), from)), nil
+}
+
+// stubLog is what package nri logs with: what it says of each connection is of use to
+// who looks for a fault in it.
+type stubLog struct{ log *zap.SugaredLogger }
+
+func (s stubLog) Debugf(_ context.Context, f string, a ...any) { s.log.Debugf(f, a...) }
+func (s stubLog) Infof(_ context.Context, f string, a ...any)  { s.log.Debugf(f, a...) }
+func (s stubLog) Warnf(_ context.Context, f string, a ...any)  { s.log.Warnf(f, a...) }
+func (s stubLog) Errorf(_ context.Context, f string, a ...any) { s.log.Warnf(f, a...) }
+
+// traceTo logs what holds a run up or is left alone. Failures are counted in the error
+// of the run, and the first are in it.
+func traceTo(log *zap.Logger) *relabel.Trace {
+	return &relabel.Trace{
+		Skip: func(path, reason string) {
+			log.Warn("left alone", zap.String("path", path), zap.String("reason", reason))
+		},
+		Stall: func(calls []relabel.HungCall) {
+			if len(calls) > 0 {
+				log.Warn("the filesystem does not answer", zap.Int("calls", len(calls)), zap.Stringer("first", calls[0]))
+			}
+		},
+		Note: func(text string) { log.Warn(text) },
+		Wait: func(holder string) { log.Info("waits for another relabel of the volume", zap.String("holder", holder)) },
+	}
+}

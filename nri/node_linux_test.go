@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/containerd/nri/pkg/adaptation"
+	"github.com/containerd/nri/pkg/api"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+const (
+	oldLabel = "system_u:object_r:mnt_t:s0"
+	newLabel = "system_u:object_r:container_file_t:s0:c10,c20"
+	itsLevel = "s0:c10,c20"
+	tenFiles = "default label=" + oldLabel + "\ndir .\nfile f%d x9\n"
+	entries  = 10
+)
+
+// node is a machine as the plugin sees it: a kubelet's directory of pods, a runtime's
+// sandboxes, and the side of NRI that containerd and CRI-O have.
+type node struct {
+	t       *testing.T
+	dir     string
+	runtime *adaptation.Adaptation
+	ids     int
+
+	mu    sync.Mutex
+	conns []net.Conn // between the plugin and the runtime
+}
+
+func newNode(t *testing.T) *node {
+	t.Helper()
+	treetest.Need(t, "root", "tmpfs")
+	n := &node{t: t, dir: tmpfs(t)}
+	for _, d := range []string{"pods", "bundles", "plugins", "volumes"} {
+		n.mkdir(d)
+	}
+	l, err := net.Listen("unix", n.in("nri.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close(); n.cut() })
+	go n.relay(l)
+	return n
+}
+
+// relay connects plugins with the runtime that there is.
+func (n *node) relay(l net.Listener) {
+	for {
+		plugin, err := l.Accept()
+		if err != nil {
+			return
+		}
+		runtime, err := net.Dial("unix", n.in("runtime.sock"))
+		if err != nil {
+			plugin.Close()
+			continue
+		}
+		n.mu.Lock()
+		n.conns = append(n.conns, plugin, runtime)
+		n.mu.Unlock()
+		for _, c := range [][2]net.Conn{{plugin, runtime}, {runtime, plugin}} {
+			go func() {
+				_, _ = io.Copy(c[0], c[1]) // until one is closed
+				c[0].Close()
+				c[1].Close()
+			}()
+		}
+	}
+}
+
+// cut closes all connections, as the end of the runtime's process does: adaptation by
+// itself leaves them open.
+func (n *node) cut() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range n.conns {
+		c.Close()
+	}
+	n.conns = nil
+}
+
+func tmpfs(t *testing.T) string {
+	t.Helper()
+	all := treetest.Filesystems(t)
+	return all[len(all)-1].Dir(t)
+}
+
+func (n *node) in(names ...string) string {
+	return filepath.Join(append([]string{n.dir}, names...)...)
+}
+
+func (n *node) mkdir(names ...string) string {
+	n.t.Helper()
+	dir := n.in(names...)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		n.t.Fatal(err)
+	}
+	return dir
+}
+
+func (n *node) flags() []string {
+	return []string{"--socket", n.in("nri.sock"), "--pods", n.in("pods"), "--bundle", n.in("bundles", "{id}"), "--log-level", "error"}
+}
+
+// start begins the runtime's side. No answer is late for it: what is late is tested.
+func (n *node) start() {
+	n.t.Helper()
+	adaptation.SetPluginRequestTimeout(treetest.Patience)
+	adaptation.SetPluginRegistrationTimeout(treetest.Patience)
+	none := func(context.Context, []*adaptation.ContainerUpdate) ([]*adaptation.ContainerUpdate, error) {
+		return nil, nil
+	}
+	sync := func(ctx context.Context, send adaptation.SyncCB) error { _, err := send(ctx, nil, nil); return err }
+	r, err := adaptation.New("test", "1", sync, none, adaptation.WithPluginPath(n.in("plugins")), adaptation.WithSocketPath(n.in("runtime.sock")))
+	if err == nil {
+		err = r.Start()
+	}
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.runtime = r
+	n.t.Cleanup(r.Stop)
+}
+
+// ask is RunPodSandbox as the runtime makes it, for a sandbox made anew.
+func (n *node) ask(p *pod) error {
+	n.t.Helper()
+	return n.askAs(p, p.sandbox())
+}
+
+func (n *node) askAs(p *pod, id string) error {
+	return n.runtime.RunPodSandbox(n.t.Context(), &api.RunPodSandboxRequest{Pod: &api.PodSandbox{
+		Id: id, Uid: p.uid, Name: p.uid, Namespace: "default", Annotations: p.annotations,
+	}})
+}
+
+// registered waits until a plugin answers: a mistyped annotation is an error of it.
+func (n *node) registered() {
+	n.t.Helper()
+	p := n.pod("asks", "?")
+	treetest.Wait(n.t, "the plugin to be registered", func() bool { return n.ask(p) != nil })
+}
+
+// pod is one of the node's.
+type pod struct {
+	n           *node
+	uid         string
+	annotations map[string]string
+	label       string // of its sandbox
+	config      string // or all of config.json
+}
+
+func (n *node) pod(uid, value string) *pod {
+	return &pod{n: n, uid: uid, annotations: map[string]string{annotation: value}, label: newLabel}
+}
+
+// sandbox makes a bundle, and returns its identifier.
+func (p *pod) sandbox() string {
+	p.n.t.Helper()
+	p.n.ids++
+	id := fmt.Sprintf("%x", 0xabc000+p.n.ids)
+	text := p.config
+	if text == "" {
+		text = fmt.Sprintf(`{"ociVersion":"1.2.0","process":{"selinuxLabel":%q},"linux":{"mountLabel":%q,"namespaces":[{"type":"pid"},{"type":"network"}]}}`,
+			strings.Replace(p.label, ":object_r:container_file_t:", ":system_r:container_t:", 1), p.label)
+	}
+	if err := os.WriteFile(filepath.Join(p.n.mkdir("bundles", id), "config.json"), []byte(text), 0o600); err != nil {
+		p.n.t.Fatal(err)
+	}
+	return id
+}
+
+// volume makes a volume of ten entries.
+func (n *node) volume(name string) string {
+	n.t.Helper()
+	dir := n.mkdir("volumes", name)
+	treetest.Build(n.t, dir, treetest.Text(n.t, tenFiles))
+	return dir
+}
+
+// mount mounts a directory as a volume of the pod.
+func (p *pod) mount(dir, at string) string {
+	p.n.t.Helper()
+	point := p.n.mkdir("pods", p.uid, "volumes", at)
+	if err := syscall.Mount(dir, point, "", syscall.MS_BIND, ""); err != nil {
+		p.n.t.Fatal(err)
+	}
+	return point
+}
+
+const localPV = "kubernetes.io~local-volume/pv"
+
+// has counts the entries of dir that have the label.
+func has(t *testing.T, dir, label string) (n int) {
+	t.Helper()
+	for l := range maps.Values(treetest.Read(t, dir)) {
+		if l == label {
+			n++
+		}
+	}
+	return n
+}
+
+// gate holds runs up at each entry until it is opened, and counts what they wrote.
+type gate struct {
+	open  chan struct{}
+	once  sync.Once
+	mu    sync.Mutex
+	wrote map[string]int // by path
+}
+
+func newGate() *gate { return &gate{open: make(chan struct{}), wrote: make(map[string]int)} }
+
+func (g *gate) change(path, _ string) {
+	g.mu.Lock()
+	g.wrote[path]++
+	g.mu.Unlock()
+	<-g.open
+}
+
+func (g *gate) release() { g.once.Do(func() { close(g.open) }) }
+
+func (g *gate) reached() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.wrote) > 0
+}
+
+// plug registers a plugin in this process, whose runs pass the gate.
+func (n *node) plug(wait time.Duration, volumes int, g *gate) *plugin {
+	n.t.Helper()
+	log := zaptest.NewLogger(n.t, zaptest.Level(zap.ErrorLevel))
+	c := new(counts)
+	l := newLabeller(volumes, time.Hour, log, c)
+	l.group.Options.Trace.Change = g.change
+	p := &plugin{wait: wait, places: places{n.in("pods"), []string{n.in("none", "{id}"), n.in("bundles", "{id}")}}, labeller: l, log: log, counts: c}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		(&connector{socket: n.in("nri.sock"), index: "05", plugin: p, log: log}).serve(ctx)
+	}()
+	n.t.Cleanup(func() {
+		stop()
+		<-ended
+		g.release()
+		short, cancel := context.WithTimeout(context.Background(), treetest.Patience)
+		defer cancel()
+		if err := l.shutdown(short); err != nil {
+			n.t.Error(err)
+		}
+	})
+	n.registered()
+	return p
+}
+
+func (c *counts) of(o outcome) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.requests[string(o)]
+}
+
+// goesOnAt says whether err tells that labelling continues, and names each of what.
+func goesOnAt(err error, what ...string) bool {
+	if err == nil || !strings.Contains(err.Error(), "labelling goes on") {
+		return false
+	}
+	for _, w := range what {
+		if !strings.Contains(err.Error(), w) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/containerd/nri/pkg/stub"
+	"go.uber.org/zap"
+
+	"github.com/fastlabel/fastlabel/relabel"
+)
+
+// # Who owns what
+//
+// The runtime holds one lock for all pods of the node while RunPodSandbox answers. So
+// that goroutine asks no file and no filesystem: it waits for a channel, until its time
+// is up. A goroutine for each request looks at the sandbox and at the table of mounts;
+// one for each volume, of labeller, does the work. Either may hang for ever, and
+// neither is waited for longer.
+//
+// What was rejected: to give the request's context to the work. The work is to outlive
+// it, and the answer must not depend on whether the work notices its end.
+
+// looksAtOnce bounds the requests whose look hangs: each keeps a thread.
+const looksAtOnce = 64
+
+// plugin answers the runtime.
+type plugin struct {
+	wait     time.Duration
+	places   places
+	labeller *labeller
+	looks    bounded
+	drawn    levels
+	log      *zap.Logger
+	counts   *counts
+}
+
+// Configure is told to which runtime the plugin is connected.
+func (p *plugin) Configure(_ context.Context, _, runtime, version string) (stub.EventMask, error) {
+	p.counts.connected.Store(true)
+	p.log.Info("connected", zap.String("runtime", runtime), zap.String("version", version))
+	return 0, nil
+}
+
+// RunPodSandbox has the pod's volumes labelled. An error makes the runtime give the
+// sandbox up, and the kubelet tries again; its text is in the pod's events.
+func (p *plugin) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
+	value, asks := pod.GetAnnotations()[annotation]
+	if !asks || value == "false" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.wait)
+	defer cancel()
+	outcome, err := p.label(ctx, pod, value)
+	p.counts.request(outcome)
+	p.log.Info("RunPodSandbox", zap.String("namespace", pod.GetNamespace()), zap.String("pod", pod.GetName()),
+		zap.String("uid", pod.GetUid()), zap.String("outcome", string(outcome)), zap.Error(err))
+	if outcome == goesOn || outcome == mistyped {
+		// As text: the runtime takes an error that is a deadline for a plugin that hangs.
+		return errors.New("fastlabel: " + err.Error())
+	}
+	return nil
+}
+
+// label returns when the volumes have the label, when it is clear that they will not get
+// it here, or when ctx ends.
+func (p *plugin) label(ctx context.Context, pod *api.PodSandbox, value string) (outcome, error) {
+	found := make(chan answer)
+	if !p.looks.begin(func() {
+		a := p.look(pod, value)
+		select {
+		case found <- a:
+		case <-ctx.Done():
+			p.labeller.leave(a.jobs)
+		}
+	}) {
+		return goesOn, fmt.Errorf("%d earlier requests still wait for config.json or for the table of mounts", looksAtOnce)
+	}
+	var a answer
+	select {
+	case a = <-found:
+	case <-ctx.Done():
+		return goesOn, errors.New("config.json and the table of mounts are not read yet")
+	}
+	defer p.labeller.leave(a.jobs)
+	for _, j := range a.jobs {
+		select {
+		case <-j.done:
+		case <-ctx.Done():
+			return goesOn, p.labeller.farOf(a.jobs)
+		}
+	}
+	for _, j := range a.jobs {
+		switch {
+		case errors.As(j.err, new(*relabel.HungError)), errors.Is(j.err, relabel.ErrStopped):
+			return goesOn, fmt.Errorf("%s: %w; the next try resumes", j.name, j.err)
+		case j.err != nil:
+			a.outcome, a.err = failed, fmt.Errorf("%s: %w", j.name, j.err)
+		}
+	}
+	return a.outcome, a.err
+}
+
+// answer is what a look at the pod led to.
+type answer struct {
+	outcome
+	err  error
+	jobs []*job
+}
+
+// look finds out what is to be labelled, and joins the jobs or begins them.
+func (p *plugin) look(pod *api.PodSandbox, value string) answer {
+	s, err := p.places.sandbox(pod.GetId())
+	if err != nil {
+		return answer{outcome: unreadable, err: err}
+	}
+	label, outcome, err := s.wants(value)
+	if outcome != labelled {
+		return answer{outcome: outcome, err: err}
+	}
+	if value == fixed && p.drawn.changed(pod.GetUid(), label) {
+		return answer{outcome: drawn, err: errors.New("the level changes with each try")}
+	}
+	all, err := p.places.volumes(pod.GetUid(), p.labeller.mounts)
+	switch {
+	case err != nil:
+		return answer{outcome: unreadable, err: err}
+	case len(all) == 0:
+		return answer{outcome: noVolume}
+	}
+	a := answer{outcome: labelled}
+	for _, v := range all {
+		a.jobs = append(a.jobs, p.labeller.join(v, label))
+	}
+	return a
+}

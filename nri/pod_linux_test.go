@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// TestPassesThrough: what is not asked for, or not for this plugin, is left to the runtime
+// as it was; what a hostile author can choose leads to no other volume and no other label.
+func TestPassesThrough(t *testing.T) {
+	n, g := newNode(t), newGate()
+	g.release()
+	n.start()
+	plug := n.plug(treetest.Patience, 4, g)
+	config := func(process, more string) string {
+		return `{"process":{"selinuxLabel":"` + process + `"},"linux":{"mountLabel":"` + newLabel + `"` + more + `}}`
+	}
+	write := func(p *pod, text string) string {
+		p.config = text
+		return p.sandbox()
+	}
+	const process = "system_u:system_r:container_t:" + itsLevel
+	for name, c := range map[string]struct {
+		value, at string
+		want      outcome
+		do        func(p *pod) (id string)
+	}{
+		"level":            {itsLevel, localPV, labelled, nil},
+		"level, otherwise": {"s0:c20,c10", "kubernetes.io~csi/pv/mount", labelled, nil},
+		"fixed":            {fixed, localPV, labelled, nil},
+		"bare config":      {itsLevel, localPV, labelled, func(p *pod) string { return write(p, config(process, "")) }},
+		"no annotation":    {itsLevel, localPV, "", func(p *pod) string { p.annotations = nil; return p.sandbox() }},
+		"false":            {"false", localPV, "", nil},
+		"another level":    {"s0:c1,c2", localPV, drawn, nil},
+		"spc_t":            {itsLevel, localPV, unconfined, func(p *pod) string { return write(p, config("system_u:system_r:spc_t:s0", "")) }},
+		"hostPID": {itsLevel, localPV, hostPID, func(p *pod) string {
+			return write(p, config(process, `,"namespaces":[{"type":"network"}]`))
+		}},
+		"no SELinux": {itsLevel, localPV, noLabel, func(p *pod) string { return write(p, `{"linux":{}}`) }},
+		"no context": {itsLevel, localPV, unreadable, func(p *pod) string { return write(p, `{"linux":{"mountLabel":"../../etc"}}`) }},
+		"read-only": {itsLevel, localPV, noVolume, func(p *pod) string {
+			at := n.in("pods", p.uid, "volumes", localPV)
+			if err := syscall.Mount("", at, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+				t.Fatal(err)
+			}
+			return p.sandbox()
+		}},
+		"secret":      {itsLevel, "kubernetes.io~secret/pv", noVolume, nil},
+		"emptyDir":    {itsLevel, "kubernetes.io~empty-dir/pv", noVolume, nil},
+		"too deep":    {itsLevel, "kubernetes.io~local-volume/pv/mount", noVolume, nil},
+		"beside":      {itsLevel, "kubernetes.io~csi/pv/other", noVolume, nil},
+		"no labels":   {itsLevel, localPV, failed, func(p *pod) string { p.over("ramfs", "ramfs"); return p.sandbox() }},
+		"covered":     {itsLevel, localPV, labelled, func(p *pod) string { p.over("tmpfs", "tmpfs"); return p.sandbox() }},
+		"UID above":   {itsLevel, localPV, unreadable, func(p *pod) string { p.uid = "../pods/" + p.uid; return p.sandbox() }},
+		"UID of none": {itsLevel, localPV, noVolume, func(p *pod) string { p.uid = "none"; return p.sandbox() }},
+		"id above":    {itsLevel, localPV, unreadable, func(p *pod) string { return "../bundles/" + p.sandbox() }},
+		"no bundle":   {itsLevel, localPV, unreadable, func(*pod) string { return "f00" }},
+		"other JSON":  {itsLevel, localPV, unreadable, func(p *pod) string { return write(p, `[{"linux":7}]`) }},
+		"cut off":     {itsLevel, localPV, unreadable, func(p *pod) string { return write(p, config(process, "")[:60]) }},
+		"a FIFO": {itsLevel, localPV, unreadable, func(p *pod) string {
+			return p.instead(func(config string) error { return syscall.Mkfifo(config, 0o600) })
+		}},
+		"a link": {itsLevel, localPV, unreadable, func(p *pod) string {
+			other := n.in("bundles", p.sandbox(), "config.json")
+			return p.instead(func(config string) error { return os.Symlink(other, config) })
+		}},
+		"a linked bundle": {itsLevel, localPV, unreadable, func(p *pod) string {
+			id := p.sandbox()
+			if err := os.Symlink(id, n.in("bundles", id+"b")); err != nil {
+				t.Fatal(err)
+			}
+			return id + "b"
+		}},
+		"huge": {itsLevel, localPV, unreadable, func(p *pod) string {
+			return p.instead(func(config string) error {
+				return os.WriteFile(config, []byte(p.config+strings.Repeat(" ", maxConfig)), 0o600)
+			})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n.t = t
+			uid := strings.Map(func(r rune) rune {
+				if r == ' ' || r == ',' {
+					return '-'
+				}
+				return r
+			}, strings.ToLower(name))
+			p := n.pod(uid, c.value)
+			vol := n.volume(uid)
+			at := p.mount(vol, c.at)
+			id := ""
+			if c.do == nil {
+				id = p.sandbox()
+			} else {
+				id = c.do(p)
+			}
+			before := plug.counts.of(c.want)
+			if err := n.askAs(p, id); err != nil {
+				t.Error(err)
+			}
+			want := 0
+			if c.want == labelled && name != "covered" {
+				want = entries
+			}
+			if got := has(t, vol, newLabel); got != want {
+				t.Errorf("%d have the label", got)
+			}
+			if c.want != "" && plug.counts.of(c.want) != before+1 {
+				t.Errorf("not %s: %v", c.want, plug.counts.requests)
+			}
+			for syscall.Unmount(at, 0) == nil {
+			}
+		})
+	}
+	n.t = t
+}
+
+// over mounts a filesystem over the pod's volume.
+func (p *pod) over(name, kind string) {
+	p.n.t.Helper()
+	if err := syscall.Mount(name, p.n.in("pods", p.uid, "volumes", localPV), kind, 0, ""); err != nil {
+		p.n.t.Fatal(err)
+	}
+}
+
+// instead makes a bundle with something else as config.json.
+func (p *pod) instead(what func(config string) error) string {
+	p.n.t.Helper()
+	id := p.sandbox()
+	config := filepath.Join(p.n.in("bundles", id), "config.json")
+	if err := os.Remove(config); err != nil {
+		p.n.t.Fatal(err)
+	}
+	if err := what(config); err != nil {
+		p.n.t.Fatal(err)
+	}
+	return id
+}
+
+// TestMistyped: an annotation that is no level is an error that says so, and nothing is
+// labelled.
+func TestMistyped(t *testing.T) {
+	n, g := newNode(t), newGate()
+	g.release()
+	n.start()
+	n.plug(treetest.Patience, 4, g)
+	vol := n.volume("v")
+	for _, value := range []string{"", "true", "s0:c10,c10,", "c10,c20", newLabel, "fixed ", "s0:c10,c20\n", strings.Repeat("s", 1<<10)} {
+		p := n.pod("a", value)
+		at := p.mount(vol, localPV)
+		if err := n.ask(p); err == nil || !strings.Contains(err.Error(), "is neither a level") || len(err.Error()) > 400 {
+			t.Errorf("%.40q: %v", value, err)
+		}
+		if err := syscall.Unmount(at, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if has(t, vol, newLabel) != 0 {
+		t.Error("it is labelled")
+	}
+}
+
+// TestDrawn: a level that is called fixed and is another one at the next try is not waited
+// for again.
+func TestDrawn(t *testing.T) {
+	n, g := newNode(t), newGate()
+	n.start()
+	plug := n.plug(soon, 4, g)
+	p := n.pod("a", fixed)
+	p.mount(n.volume("v"), localPV)
+	if err := n.ask(p); !goesOnAt(err) {
+		t.Fatal(err)
+	}
+	p.label = "system_u:object_r:container_file_t:s0:c1,c2"
+	for i := range 2 {
+		if err := n.ask(p); err != nil {
+			t.Errorf("try %d: %v", i, err)
+		}
+	}
+	if plug.counts.of(drawn) != 2 {
+		t.Errorf("%v", plug.counts.requests)
+	}
+}
+
+// TestVolumesIn: with SELinux on, only mounts with seclabel can have labels.
+func TestVolumesIn(t *testing.T) {
+	const dir = "/var/lib/kubelet/pods/u/volumes"
+	all, err := mountinfo.Parse(`1 0 8:1 / / rw - ext4 /dev/sda rw,seclabel
+2 1 8:2 / ` + dir + `/kubernetes.io~csi/a/mount rw - xfs /dev/sdb rw,seclabel
+3 1 8:3 / ` + dir + `/kubernetes.io~csi/b/mount rw - xfs /dev/sdc rw,context="system_u:object_r:container_file_t:s0:c1,c2"
+4 1 0:9 / ` + dir + `/kubernetes.io~csi/c/mount rw - nfs4 server:/c rw
+5 1 8:5 / ` + dir + `/kubernetes.io~csi/d/mount ro - xfs /dev/sdd rw,seclabel
+6 1 8:6 /pv ` + dir + `/kubernetes.io~local-volume/e rw - ext4 /dev/sde rw,seclabel
+7 1 8:7 / /var/lib/kubelet/pods/u2/volumes/kubernetes.io~csi/f/mount rw - xfs /dev/sdf rw,seclabel
+8 1 0:5 / ` + dir + `/kubernetes.io~local-volume/g rw - proc proc rw
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names string
+	for _, v := range volumesIn(all, dir) {
+		names += v.name
+	}
+	if names != "ae" {
+		t.Errorf("%q", names)
+	}
+}
+
+// TestManifest: the flags that the DaemonSet gives are flags.
+func TestManifest(t *testing.T) {
+	text, err := os.ReadFile("../deploy/kubernetes/nri/daemonset-nri.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, args, is := strings.Cut(string(text), "args: [")
+	args, _, closed := strings.Cut(args, "]")
+	given := append(strings.Split(args, ", "), "--pods", t.TempDir())
+	s, err := parse(given, io.Discard)
+	if !is || !closed || err != nil || s.metrics == "" || s.wait != 200*time.Millisecond {
+		t.Errorf("%q: %+v, %v", given, s, err)
+	}
+	for _, wrong := range []string{"--wait=2s", "--wait=0", "--volumes=0", "--index=5", "--linger=1ms", "--pods=/none", "--socket", "pods"} {
+		if s, err := parse([]string{"--pods", t.TempDir(), wrong}, io.Discard); err == nil {
+			t.Errorf("%s: %+v", wrong, s)
+		}
+	}
+}
