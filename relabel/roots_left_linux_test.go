@@ -49,7 +49,7 @@ func TestReadOnly(t *testing.T) {
 				t.Errorf("a read-only volume changed:\n%s", lines(d))
 			}
 			if len(c.wrong) == 0 {
-				if err != nil || !r.Complete || r.Right != r.Seen {
+				if err != nil || !r.Complete || r.Right != r.Seen || len(r.Notes) > 0 {
 					t.Errorf("%+v, %v", r, err)
 				}
 				return

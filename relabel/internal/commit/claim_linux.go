@@ -188,7 +188,7 @@ func (c *Root) disclaim() {
 	c.At("fremovexattr")
 	defer c.At("")
 	switch e := sys.NewAttr(ClaimName, nil).Fremovexattr(c.FD); e {
-	case 0, syscall.ENODATA, syscall.EPERM, syscall.ENOTSUP:
+	case 0, syscall.ENODATA, syscall.EPERM, syscall.ENOTSUP, syscall.EROFS: // as unmark
 	default:
 		c.Note("the attribute %s could not be removed: %v", ClaimName, e)
 	}

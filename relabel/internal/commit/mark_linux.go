@@ -148,6 +148,7 @@ func (c *Root) unmark() {
 	defer c.At("")
 	switch e := sys.NewAttr(MarkName, nil).Fremovexattr(c.FD); e {
 	case 0, syscall.ENODATA, syscall.EPERM, syscall.ENOTSUP: // it is off, was not there, or never could be
+	case syscall.EROFS: // the kernel says so whether there is one or not, and this run changes nothing
 	default:
 		c.Note("the mark of an earlier run could not be removed: %v", e)
 	}
