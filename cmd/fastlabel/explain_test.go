@@ -47,7 +47,7 @@ func sites() map[string]explanation {
 	done.Label, done.root.Commit = private, relabel.Commit{Label: private, Began: time.Unix(1e9, 0), Ended: time.Unix(1e9+60, 0), Entries: 1203441, Written: 1203440}
 	done.from = "the level of PATH"
 	done.Beneath = []site.Mount{
-		{Mount: mountinfo.Mount{Point: "/srv/v/nfs\n", FSType: "nfs4", ReadOnly: true}, NoLabels: "the mount (nfs4) shows no seclabel"},
+		{Mount: mountinfo.Mount{Point: "/srv/v/nfs\n", FSType: "nfs4", ReadOnly: true}, NoLabels: "the filesystem (nfs4) does not support labels"},
 		{Mount: mountinfo.Mount{Point: "/srv/v/tmp", FSType: "tmpfs", Options: []string{"rw"}}, Unknown: true},
 	}
 	all["done"] = done
@@ -71,7 +71,7 @@ func sites() map[string]explanation {
 	context := common
 	context.HasLabel, context.Label = false, ""
 	context.Mount.Super = []string{"rw", `context="system_u:object_r:container_file_t:s0:c1`, `c2"`}
-	context.Mount.NoLabels = "mounted with context=system_u:object_r:container_file_t:s0:c1,c2"
+	context.Mount.NoLabels = "mounted with context=, which gives every file one label"
 	all["mounted with context"] = context
 
 	pod := common

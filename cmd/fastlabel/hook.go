@@ -54,7 +54,6 @@ var errNothing = errors.New("nothing to do")
 // start.
 func (a app) runHook(ctx context.Context, s *settings, stdin io.Reader, stderr io.Writer) int {
 	h := &hook{app: a, settings: s, lines: &hookLines{stderr: stderr, journal: &journal{path: devLog}, verbose: s.verbose}}
-	defer h.lines.journal.close()
 	return h.run(ctx, stdin)
 }
 

@@ -48,12 +48,10 @@ func TestHookJournal(t *testing.T) {
 	if got := string(buf[:n]); !strings.HasPrefix(got, "<27>") || !strings.HasSuffix(got, fmt.Sprintf(" fastlabel[%d]: %s", os.Getpid(), line)) {
 		t.Errorf("%q, not %q", got, line)
 	}
-	said.journal.close()
 
 	// Nobody reads: the queue fills, and what is waited is bounded. What is written
 	// after that, when somebody reads again, arrives.
 	j := &journal{path: path}
-	defer j.close()
 	for range 3000 {
 		j.write(asError, "full")
 		if j.waited > journalWait {
@@ -132,7 +130,6 @@ func TestHookFlood(t *testing.T) {
 			}
 		}()
 		code = h.run(ctx, strings.NewReader(x.write()))
-		h.lines.journal.close()
 		over, err := net.Dial("unixgram", path)
 		if err == nil {
 			_, err = over.Write([]byte("over"))

@@ -147,8 +147,7 @@ func process(a app) {
 		apart.Begin(asked)
 	}
 	a.quit = end
-	ctx, _ := interruptible(leave)
-	end(a.run(ctx, os.Stdin, os.Stdout, os.Stderr, os.Args[1:]))
+	end(a.run(interruptible(leave), os.Stdin, os.Stdout, os.Stderr, os.Args[1:]))
 }
 
 // app is the library as the command calls it; tests put others in.

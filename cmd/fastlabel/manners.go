@@ -18,7 +18,7 @@ func (a app) manners(s *settings) (*pace.Pacer, *pace.Pressure, error) {
 		}
 	}
 	if s.maxPressure > 0 {
-		press, err := pace.FindPressure("/", s.maxPressure)
+		press, err := pace.FindPressure(pace.MachineIO, s.maxPressure)
 		if err != nil {
 			return nil, nil, fmt.Errorf("--max-pressure: %w", err)
 		}

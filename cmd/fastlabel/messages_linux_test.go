@@ -5,39 +5,12 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
-
-// A message is "fastlabel: PATH: what went wrong: why; what to do", without the parts that
-// say nothing: no sentences, and a semicolon only before what to do, or the label of a result.
-var (
-	message = regexp.MustCompile(`^fastlabel: [^\pZ].*[^.:; ]$`)
-	after   = regexp.MustCompile(`^(nothing was begun$|see fastlabel |did you mean |to |if |for a |give |write |use |with |label [a-z]|a context looks like |-v lists )`)
-)
-
-// formed holds the messages of a transcript to that form.
-func formed(t *testing.T, transcript string) {
-	t.Helper()
-	for line := range strings.Lines(transcript) {
-		text, is := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "2> ")
-		if !is {
-			continue
-		}
-		parts := strings.Split(text, "; ")
-		bad := !message.MatchString(text) || strings.HasPrefix(text, "fastlabel: to ") || strings.Contains(text, ". ")
-		for _, part := range parts[1:] {
-			bad = bad || !after.MatchString(part)
-		}
-		if bad {
-			t.Errorf("not of the form of a message: %s", text)
-		}
-	}
-}
 
 // Messages that no golden file holds have the form as well.
 func TestMessages(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 // its own exit code, unless it is SIGHUP: where a session drops, both the kernel
 // and the shell send it. SIGPIPE is ignored: a write to a closed pipe is then an
 // error like any other, and the exit code is ours.
-func interruptible(leave func(code int)) (context.Context, func()) {
+func interruptible(leave func(code int)) context.Context {
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -27,19 +27,14 @@ func interruptible(leave func(code int)) (context.Context, func()) {
 			signal.Notify(signals, sig)
 		}
 	}
-	done := make(chan struct{})
 	go func() {
 		for first := true; ; first = false {
-			select {
-			case sig := <-signals:
-				if !first && sig != syscall.SIGHUP {
-					leave(exit.Signal{Sig: sig}.Code())
-				}
-				cancel(exit.Signal{Sig: sig})
-			case <-done:
-				return
+			sig := <-signals
+			if !first && sig != syscall.SIGHUP {
+				leave(exit.Signal{Sig: sig}.Code())
 			}
+			cancel(exit.Signal{Sig: sig})
 		}
 	}()
-	return ctx, func() { signal.Stop(signals); close(done); cancel(nil) }
+	return ctx
 }

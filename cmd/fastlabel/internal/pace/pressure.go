@@ -5,12 +5,9 @@ package pace
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/fastlabel/fastlabel/internal/mountinfo"
 )
 
 // Pressure slows a run down while tasks wait for I/O: "some avg10" of the
@@ -33,44 +30,16 @@ const (
 	slowest = 10
 )
 
-// FindPressure finds the file that tells: that of the own cgroup, if it has
-// one, or the machine's. root is "/".
-func FindPressure(root string, most float64) (*Pressure, error) {
-	machine := filepath.Join(root, "proc/pressure/io")
-	var why error
-	for _, file := range append(ownCgroup(root), machine) {
-		_, err := readPressure(file)
-		if err == nil {
-			return &Pressure{file: file, most: most}, nil
-		}
-		why = err // of the last, which every kernel with PSI has
-	}
-	return nil, fmt.Errorf("the kernel tells no I/O pressure (PSI): %w", why)
-}
+// MachineIO is where the kernel tells the machine's I/O pressure. That of a cgroup says
+// how long its own tasks wait, and this is to give way to others.
+const MachineIO = "/proc/pressure/io"
 
-// ownCgroup lists where the own cgroup's pressure would be (cgroups(7)).
-func ownCgroup(root string) (files []string) {
-	mine, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
-	if err != nil {
-		return nil
+// FindPressure finds out whether file tells.
+func FindPressure(file string, most float64) (*Pressure, error) {
+	if _, err := readPressure(file); err != nil {
+		return nil, fmt.Errorf("the kernel tells no I/O pressure (PSI): %w", err)
 	}
-	table, err := os.ReadFile(filepath.Join(root, "proc/self/mountinfo"))
-	if err != nil {
-		return nil
-	}
-	path := ""
-	for line := range strings.Lines(string(mine)) {
-		if p, ok := strings.CutPrefix(line, "0::"); ok {
-			path = strings.TrimSuffix(p, "\n")
-		}
-	}
-	all, _ := mountinfo.Parse(string(table))
-	for _, m := range all {
-		if path != "" && m.FSType == "cgroup2" {
-			files = append(files, filepath.Join(root, m.Point, path, "io.pressure"))
-		}
-	}
-	return files
+	return &Pressure{file: file, most: most}, nil
 }
 
 // readPressure reads "some avg10", in per cent.

@@ -39,7 +39,12 @@ func (s *Socket) Send(assignments ...string) error {
 	for i, a := range assignments {
 		assignments[i] = strings.ReplaceAll(a, "\n", " ")
 	}
-	conn, err := net.DialTimeout("unixgram", s.path, patience)
+	return Datagram(s.path, strings.Join(assignments, "\n"), patience)
+}
+
+// Datagram sends text to the local socket at path, which has so long to take it.
+func Datagram(path, text string, patience time.Duration) error {
+	conn, err := net.DialTimeout("unixgram", path, patience)
 	if err != nil {
 		return err
 	}
@@ -47,6 +52,6 @@ func (s *Socket) Send(assignments ...string) error {
 	if err := conn.SetWriteDeadline(time.Now().Add(patience)); err != nil {
 		return err
 	}
-	_, err = conn.Write([]byte(strings.Join(assignments, "\n")))
+	_, err = conn.Write([]byte(text))
 	return err
 }

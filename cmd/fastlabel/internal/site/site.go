@@ -37,7 +37,7 @@ func (v *Site) place(table string, id uint64) {
 	v.SELinux = mountinfo.SELinux(all)
 	prefix := strings.TrimSuffix(v.Real, "/") + "/"
 	for _, m := range all {
-		with := Mount{Mount: m, NoLabels: noLabels(m, v.SELinux)}
+		with := Mount{Mount: m, NoLabels: m.Unlabelable(v.SELinux)}
 		with.Unknown = !v.SELinux && with.NoLabels == ""
 		if m.ID == id {
 			v.Mount = with
@@ -52,19 +52,6 @@ func (v *Site) place(table string, id uint64) {
 func mounts(table string) []mountinfo.Mount {
 	all, _ := mountinfo.Parse(table)
 	return all
-}
-
-// noLabels says why no file on the mount has a label of its own, or "". The kernel
-// shows seclabel where SELinux is on and the filesystem keeps labels.
-func noLabels(m mountinfo.Mount, selinux bool) string {
-	if _, context, is := strings.Cut(","+strings.Join(m.Super, ","), ",context="); is {
-		label, _, _ := strings.Cut(strings.TrimPrefix(context, `"`), `"`) // in quotes where it has commas
-		return "mounted with context=" + mountinfo.Unescape(label)
-	}
-	if selinux && !slices.Contains(m.Super, "seclabel") {
-		return "the mount (" + m.FSType + ") shows no seclabel"
-	}
-	return ""
 }
 
 // Has words whether files on the mount have labels.

@@ -2,23 +2,7 @@
 
 package site
 
-import (
-	"testing"
-
-	"github.com/fastlabel/fastlabel/internal/mountinfo"
-)
-
-// A label in the mount's options may have commas, in quotes then.
-func TestNoLabels(t *testing.T) {
-	for want, super := range map[string][]string{
-		"mounted with context=system_u:object_r:container_file_t:s0:c1,c2": {"rw", `context="system_u:object_r:container_file_t:s0:c1`, `c2"`},
-		"": {"rw"},
-	} {
-		if got := noLabels(mountinfo.Mount{Super: super}, false); got != want {
-			t.Errorf("%q: %q", super, got)
-		}
-	}
-}
+import "testing"
 
 // A directory for a volume is found by its name in its filesystem, wherever it is bound.
 func TestUnmounted(t *testing.T) {
