@@ -7,11 +7,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/opencontainers/selinux/go-selinux"
+	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -34,6 +37,38 @@ func alone(at, label string) func(library, string) error {
 
 func relabelled(at, label string, shared bool) func(library, string) error {
 	return func(l library, root string) error { return l.relabel(root+at, label, shared) }
+}
+
+// byThread has do called by a thread with a mount namespace of its own, in which the
+// tree lies beneath another filesystem with a file f.
+func byThread(do func(library, string) error) func(library, string) error {
+	return func(l library, root string) error {
+		done := make(chan error)
+		go func() {
+			runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+			if sys.MainThread() {
+				defer runtime.UnlockOSThread() // it could not end
+				done <- byThread(do)(l, root)
+				return
+			}
+			err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS)
+			if err == nil {
+				err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
+			}
+			if err == nil {
+				err = unix.Mount("tmpfs", root, "tmpfs", 0, "")
+			}
+			if err == nil {
+				err = os.WriteFile(root+"/f", nil, 0o600)
+			}
+			if err != nil {
+				done <- fmt.Errorf("prepare: %w", err)
+				return
+			}
+			done <- do(l, root)
+		}()
+		return <-done
+	}
 }
 
 func on1(t *testing.T, _ string)  { turn(t, true) }
@@ -124,6 +159,10 @@ func contracts() []contract {
 			name: "right already", do: alone("/f", oldLabel), want: "nil; ", peer: "nil; f touched",
 			why: "a right label is not written again: that moves ctime, and backups copy the file",
 		},
+		{
+			name: "a thread's own mount", do: byThread(alone("/f", newLabel)), want: "nil; f", peer: "nil; ",
+			why: "the work is done by other threads, as go-selinux does it beneath a root: what the calling thread alone has does not count",
+		},
 		{name: "no labels alone", tree: "dir m\nmount m ramfs\n", do: alone("/m", newLabel), want: "write ENOTSUP m; "},
 
 		// A tree.
@@ -167,6 +206,16 @@ func contracts() []contract {
 			do: recursive("/f", newLabel), want: "write EPERM f; ",
 		},
 		{name: "no labels at all", tree: "dir m\nmount m ramfs\n", do: recursive("/m", newLabel), want: "write ENOTSUP m; "},
+		{
+			name: "no labels but in a mount", tree: "dir m\nmount m ramfs\ndir m/m\nmount m/m tmpfs\nfile m/m/in\n",
+			do: recursive("/m", newLabel), want: "write ENOTSUP m; ", peer: "write ENOTSUP m; m/m m/m/in",
+			why: "a root that has no labels is not walked; go-selinux finds that out last if nothing else lies in it",
+		},
+		{
+			name: "read-only", tree: "default label=" + oldLabel + "\ndir m\nmount m tmpfs ro\nfile m/f\nfile m/g\n",
+			do: recursive("/m", newLabel), want: "write EROFS m/f, write EROFS m/g; ", peer: "write EROFS m(/[fg])?; ",
+			why: "each failure is named; which of them go-selinux returns is chance",
+		},
 		{
 			name: "no labels in a mount", tree: halfway("ramfs"),
 			do: recursive("", newLabel), want: "nil; 2201 entries, the root too", peer: `write ENOTSUP m.*; 2\d\d entries`,

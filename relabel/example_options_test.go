@@ -71,7 +71,9 @@ func ExampleOptions_throttle() {
 
 // What went wrong, from the widest to the narrowest.
 func ExampleTree_errors() {
-	_, err := relabel.Tree(context.Background(), "/srv/volumes/web",
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	_, err := relabel.Tree(ctx, "/srv/volumes/web",
 		"system_u:object_r:container_file_t:s0", nil)
 	var some *relabel.IncompleteError
 	var hung *relabel.HungError
@@ -82,7 +84,7 @@ func ExampleTree_errors() {
 		log.Print("nothing was begun: ", err)
 	case errors.As(err, &hung):
 		log.Print("the filesystem does not answer: ", hung.Calls)
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.Cause(ctx)):
 		log.Print("stopped; the next run resumes")
 	case errors.As(err, &some):
 		log.Printf("%d entries failed, the first: %v", some.Failed, some.First[0])

@@ -66,8 +66,11 @@ type run struct {
 // nothing failed: the Report is then Complete.
 //
 // Errors: ErrLabel, ErrRefused, errors.ErrUnsupported where the filesystem
-// has no labels, the context's cause, an *fs.PathError for one failure and
-// an *IncompleteError for several.
+// has no labels, the context's cause (context.Cause), an *fs.PathError for one
+// failure and an *IncompleteError for several.
+//
+// The work is done by other threads than the caller's: a mount namespace, a root or a
+// working directory that the calling thread alone has does not count.
 func Tree(ctx context.Context, root, label string, o *Options) (Report, error) {
 	r, err := tree(ctx, root, label, o.orZero(), probe)
 	goOn(err)
