@@ -20,31 +20,25 @@ import (
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
-	"github.com/fastlabel/fastlabel/relabel"
 )
 
-// account keeps what became of the PATHs: of each for --metrics, and of all for the
-// last line in the journal.
+// account keeps what became of each PATH, for --metrics.
 type account struct {
 	report.Reporter
 	file    string // "": no metrics
-	journal bool   // a last line is wanted
 	command string
 	dry     bool
 	began   time.Time
 	checked bool // the file can be written
 
 	mu    sync.Mutex
-	all   relabel.Report // the sums
-	done  int            // PATHs
 	at    map[string]int // by name, in paths
 	paths []metrics.Path
 }
 
-func newAccount(s *settings, stderr io.Writer) *account {
+func newAccount(s *settings) *account {
 	return &account{
-		file: s.metrics, journal: !s.quiet && isJournal(stderr),
-		command: cmp.Or(s.command, "label"), dry: s.dryRun || s.command == "verify",
+		file: s.metrics, command: cmp.Or(s.command, "label"), dry: s.dryRun || s.command == "verify",
 		began: time.Now(), at: map[string]int{},
 	}
 }
@@ -94,16 +88,7 @@ func (a *account) Result(r report.Result) {
 		{Result: "skipped", N: r.Skipped},
 		{Result: "failed", N: r.Failed},
 	}})
-	a.sum(r)
 	a.Reporter.Result(r)
-}
-
-func (a *account) sum(r report.Result) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.all.Seen += r.Seen
-	a.all.Written += r.Written
-	a.all.Failed += r.Failed
 }
 
 // add keeps of two results of one name the worse: a file that has a series
@@ -111,7 +96,6 @@ func (a *account) sum(r report.Result) {
 func (a *account) add(p metrics.Path) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.done++
 	if a.file == "" {
 		return
 	}
@@ -125,39 +109,12 @@ func (a *account) add(p metrics.Path) {
 	}
 }
 
-// close writes the file and the last line.
-func (a *account) close(ctx context.Context, stderr io.Writer, code int, operands []string) int {
-	if a.file != "" {
-		code = a.write(ctx, stderr, code, operands)
-	}
-	if a.journal {
-		fmt.Fprintf(stderr, "%sfastlabel: %s\n", report.PriorityOf(code), a.last(code))
-	}
-	return code
-}
-
-// last is the whole run in a line.
-func (a *account) last(code int) string {
-	line := fmt.Sprintf("exit %d", code)
-	switch {
-	case a.done == 1:
-		line += ", 1 PATH"
-	case a.done > 1:
-		line += ", " + words.Thousands(int64(a.done)) + " PATHs"
-	}
-	if a.all.Seen > 0 {
-		written := "written"
-		if a.dry {
-			written = "to write"
-		}
-		line += fmt.Sprintf(", %s entries, %s %s, %s failed", words.Thousands(a.all.Seen), words.Thousands(a.all.Written), written, words.Thousands(a.all.Failed))
-	}
-	return line + ", " + words.Seconds(time.Since(a.began))
-}
-
 // write writes the metrics. A run that ended before it knew its PATHs is told for
 // those of the command line, or, where all were in a list, for the path "".
 func (a *account) write(ctx context.Context, stderr io.Writer, code int, operands []string) int {
+	if a.file == "" {
+		return code
+	}
 	if len(a.paths) == 0 && code != exit.Done {
 		if len(operands) == 0 {
 			operands = []string{""}

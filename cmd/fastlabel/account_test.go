@@ -99,14 +99,14 @@ func TestMetricsUnwritable(t *testing.T) {
 // Of one PATH twice there is one, and it is the worse.
 func TestMetricsTwice(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.prom")
-	a := newAccount(&settings{metrics: file}, nil)
+	a := newAccount(&settings{metrics: file})
 	a.Reporter = &report.People{Err: new(bytes.Buffer), Quiet: true}
 	for _, code := range []int{exit.Differs, exit.Failed, exit.Done} {
 		r := report.Result{Code: code}
 		r.Root = "/p"
 		a.Result(r)
 	}
-	if code := a.close(t.Context(), nil, exit.Failed, nil); code != exit.Failed {
+	if code := a.write(t.Context(), nil, exit.Failed, nil); code != exit.Failed {
 		t.Error(code)
 	}
 	text, err := os.ReadFile(file)

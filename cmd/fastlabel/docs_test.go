@@ -313,8 +313,8 @@ func readText(t *testing.T, file string) string {
 }
 
 // docs/output.md says what the code does: its exit codes are the command's, its
-// metrics are ones that are written, and so are its lines of progress and its last. Its JSON is held
-// against the schema in test/deploy.
+// metrics are ones that are written, and so are its lines of progress. Its JSON is held against the
+// schema in test/deploy.
 func TestOutputPage(t *testing.T) {
 	page := readText(t, "../../docs/output.md")
 	rows := strings.Join(regexp.MustCompile(`(?m)^\| [0-9, ]+ \|`).FindAllString(page, -1), "")
@@ -322,12 +322,10 @@ func TestOutputPage(t *testing.T) {
 	if got := regexp.MustCompile(`\d+`).FindAllString(rows, -1); !slices.Equal(got, strings.Fields(codes)) {
 		t.Errorf("exit codes %q, not %s", got, codes)
 	}
-	a := &account{command: "label", done: 1, began: time.Now().Add(-1900 * time.Millisecond)}
-	a.all.Seen, a.all.Written, a.all.Failed = 1203441, 1203440, 1
-	r := metrics.Run{Command: a.command, Ended: time.UnixMilli(1700000000250), Paths: []metrics.Path{{
+	r := metrics.Run{Command: "label", Ended: time.UnixMilli(1700000000250), Paths: []metrics.Path{{
 		Name: "/srv/volume", Elapsed: 1900 * time.Millisecond, Entries: []metrics.Count{{Result: "written", N: 1203441}},
 	}}}
-	written := "fastlabel: " + a.last(exit.Failed) + "\n" + string(metrics.Text(r))
+	written := string(metrics.Text(r))
 	f := report.Far{State: relabel.State{Seen: 1234567, Found: 1204, Path: "pv/a/b"}, Elapsed: 42 * time.Second, Rate: 29000}
 	written += f.Line(words.Widest) + "\n"
 	f.Path, f.Total, f.From, f.Left = "", 2_000_000, report.ByInodes, left(2_000_000-f.Seen, f.Rate)
@@ -341,7 +339,7 @@ func TestOutputPage(t *testing.T) {
 			t.Errorf("%q is not written:\n%s", line, written)
 		}
 	}
-	if lines != 8 {
+	if lines != 7 {
 		t.Errorf("%d lines", lines)
 	}
 }

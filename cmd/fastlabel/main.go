@@ -26,7 +26,6 @@
 //
 //	main.go        run: from the arguments to an exit code
 //	signals.go     SIGINT, SIGTERM and SIGHUP end the context
-//	crash_*.go     a crash is a failure
 //	flags.go       the table of flags, and the commands that have them
 //	values.go      what a flag's value may be
 //	label.go       fastlabel PATH, and its help
@@ -52,7 +51,7 @@
 //	progress.go    how far it is, for whoever waits
 //	resume.go      the command line that resumes after a stop
 //	service.go     what systemd's manager and journal are told, by internal/sdnotify
-//	account.go     what became of each path, for internal/metrics and the journal
+//	account.go     what became of each path, for internal/metrics
 //	explaintext.go, explainjson.go: lines of explain, for people and programs
 //
 // Packages that several of these use, and those for explain:
@@ -80,6 +79,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -131,7 +131,7 @@ func process(a app) {
 	// The first thread's working directory is what others see as the
 	// process's: no worker that changes its own shall run on it.
 	runtime.LockOSThread()
-	crashAsFailure()
+	debug.SetTraceback("crash") // a crash ends by SIGABRT: Go's own code is 2, which says that nothing was begun
 	spareProcessor()
 	asked := make(chan os.Signal, 1)
 	if !apart.IsPart() {
@@ -206,10 +206,7 @@ func (a app) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer,
 // giveUp ends the process without a word: nobody reads. Metrics are a file.
 func (a app) giveUp(ctx context.Context, kept *account, operands []string) {
 	code, _ := exit.Of(ctx)
-	if kept.file != "" {
-		code = kept.write(ctx, io.Discard, code, operands)
-	}
-	a.quit(code)
+	a.quit(kept.write(ctx, io.Discard, code, operands))
 }
 
 func (a app) execute(ctx context.Context, stdin io.Reader, out *stream.Sink, stderr io.Writer, args []string) (code int) {
@@ -260,14 +257,14 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 		ctx, cancel = context.WithTimeoutCause(ctx, s.timeout, exit.Deadline{After: s.timeout})
 		*a.ends = append(*a.ends, cancel)
 	}
-	kept := newAccount(s, stderr)
+	kept := newAccount(s)
 	if a.quit != nil {
 		*a.ends = append(*a.ends, stream.Unread(ctx, func() { a.giveUp(ctx, kept, operands) }, &out.Outlet, &a.screen.Outlet))
 	}
 	told := false
 	defer func() {
 		if !told {
-			code = kept.close(ctx, stderr, code, operands)
+			code = kept.write(ctx, stderr, code, operands)
 		}
 		if !apart.IsPart() {
 			a.ready(code)

@@ -112,8 +112,8 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// In the journal each line has its priority, and the last says how it ended;
-// elsewhere none does, whatever a parent's environment says.
+// In the journal each line has its priority; elsewhere none has, whatever a parent's
+// environment says.
 func TestJournalStream(t *testing.T) {
 	run := func(mode string, ours bool, args ...string) string {
 		pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
@@ -146,11 +146,10 @@ func TestJournalStream(t *testing.T) {
 		args string
 		want []string // how each line begins
 	}{
-		{"/nothere", []string{"<3>fastlabel: /nothere: ", "<3>fastlabel: exit 2, 0."}},
+		{"/nothere", []string{"<3>fastlabel: /nothere: "}},
 		{"-q /nothere", []string{"<3>fastlabel: /nothere: "}},
-		{"/etc", []string{`<3>fastlabel: "/etc": `, "<3>fastlabel: exit 3, 1 PATH, 0."}},
-		{"-f /dev/null", []string{"<6>fastlabel: /dev/null: ", "<6>fastlabel: exit 0, 0."}},
-		{"--json -f /dev/null", []string{"<6>fastlabel: exit 0, 0."}},
+		{"/etc", []string{`<3>fastlabel: "/etc": `}},
+		{"-f /dev/null", []string{"<6>fastlabel: /dev/null: "}},
 	} {
 		for _, mode := range []string{"real", "apart real"} {
 			got := run(mode, true, strings.Fields(c.args)...)
@@ -158,27 +157,20 @@ func TestJournalStream(t *testing.T) {
 			if !slices.EqualFunc(lines, c.want, strings.HasPrefix) {
 				t.Errorf("%s: %s: %q", mode, c.args, lines)
 			}
-			if got := run(mode, false, strings.Fields(c.args)...); strings.Contains(got, "<") || strings.Contains(got, "exit") {
+			if got := run(mode, false, strings.Fields(c.args)...); strings.Contains(got, "<") {
 				t.Errorf("%s: %s: not the journal: %q", mode, c.args, got)
 			}
 		}
 	}
 }
 
-func TestLastLine(t *testing.T) {
-	var b bytes.Buffer
-	a := &account{journal: true, dry: true, began: time.Now(), Reporter: &report.People{Out: stream.NewSink(new(bytes.Buffer)), Err: new(bytes.Buffer)}}
-	for range 2 {
-		r := report.Result{Code: exit.Failed}
-		r.Seen, r.Written, r.Failed = 1000, 20, 3
-		a.Result(r)
-	}
-	for code, level := range map[int]string{exit.Done: "<6>", exit.Differs: "<5>", exit.Failed: "<3>", exit.Refused: "<3>", exit.Usage: "<3>", exit.TimedOut: "<4>", exit.Terminated: "<4>"} {
-		b.Reset()
-		a.close(t.Context(), &b, code, nil)
-		want := fmt.Sprintf("%sfastlabel: exit %d, 2 PATHs, 2,000 entries, 40 to write, 6 failed, 0.", level, code)
-		if !strings.HasPrefix(b.String(), want) {
-			t.Errorf("%q, not %q", b.String(), want)
+// The line of a result has the priority of its exit code.
+func TestResultPriority(t *testing.T) {
+	for code, level := range map[int]string{exit.Done: "<6>", exit.Differs: "<5>", exit.Failed: "<3>", exit.Refused: "<3>", exit.TimedOut: "<4>", exit.Terminated: "<4>"} {
+		var b bytes.Buffer
+		(&report.People{Out: stream.NewSink(io.Discard), Err: &b, Journal: true}).Result(report.Result{Begun: true, Code: code, Report: relabel.Report{Root: "/p", Seen: 1}})
+		if !strings.HasPrefix(b.String(), level+"fastlabel: /p: ") {
+			t.Errorf("%d: %q, not %q", code, b.String(), level)
 		}
 	}
 }

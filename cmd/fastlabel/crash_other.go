@@ -1,7 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-
-//go:build !(linux && (amd64 || arm64))
-
-package main
-
-func crashAsFailure() {}
