@@ -30,7 +30,8 @@ package relabel
 //	mount_linux.go      each mount of the tree
 //	submount_linux.go   what is mounted beneath the root
 //	job_linux.go        what is asked of a walk; what is recorded before it
-//	internal/walk       the workers: directories, rows, one entry, counts
+//	internal/walk       the workers: directories, rows, one entry, counts; internal/dirs
+//	                    keeps directories open
 //	root_linux.go       what the commit has to know of the walk; the second reading
 //	overlay_linux.go    what overlayfs copies for a label
 //	kernel_linux.go     what this kernel can do
@@ -67,8 +68,9 @@ package relabel
 // Each package, and all that it imports of the others, which stand beneath it.
 // (TestDocImports)
 //
-//	relabel   ▶ budget commit journal mountinfo mounts policy secctx steal sys undo walk watch xattrio
-//	walk      ▶ budget commit journal mounts order policy steal sys undo watch xattrio
+//	relabel   ▶ budget commit journal mountinfo mounts policy secctx steal sys tune undo walk watch xattrio
+//	walk      ▶ budget commit dirs journal mounts order policy steal sys tune undo watch xattrio
+//	dirs      ▶ mounts sys xattrio
 //	journal   ▶ commit mounts secctx sys undo xattrio
 //	commit    ▶ secctx sys xattrio
 //	policy    ▶ mountinfo secctx sys
@@ -79,6 +81,7 @@ package relabel
 //	secctx    ▶
 //	steal     ▶
 //	sys       ▶
+//	tune      ▶
 //	budget    ▶
 //	undo      ▶
 //	watch     ▶

@@ -17,8 +17,9 @@ import (
 
 // job is what the run asks of its next walk.
 func (r *run) job() *walk.Job {
+	want := &walk.Want{Label: r.want}
 	j := &walk.Job{
-		Label:     func(*walk.Dir, string) string { return r.want },
+		Label:     func(*walk.Dir, string) *walk.Want { return want },
 		Writes:    r.writes,
 		HardLinks: walk.HardLinks(r.o.HardLinks), // they are in one order
 		Workers:   r.o.Workers,

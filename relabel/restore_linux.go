@@ -12,6 +12,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/journal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/tune"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/relabel/undo"
@@ -194,7 +195,7 @@ func (s *restoring) directory(ctx context.Context, root *mount, c *commit.Root, 
 func (s *restoring) workers(share *budget.Share) int {
 	workers := s.o.Workers
 	if workers < 1 {
-		workers = walk.Processors()
+		workers = tune.Processors()
 	}
 	const each = journal.StepsOpen + budget.PerWorker
 	files := share.Descriptors(workers * each)

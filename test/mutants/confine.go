@@ -55,8 +55,8 @@ func confinement() []Mutant {
 	if errno != 0 {
 		return
 	}
-	child := w.cache.opened(d, string(e.Name[:len(e.Name)+1]), d.want, down)
-	child.judged(w, w.label(xattrio.Target{FD: down}, child))
+	child := w.cache.Opened(d, string(e.Name[:len(e.Name)+1]), down, note{want: d.Note.want})
+	w.judged(child, w.label(xattrio.Target{FD: down}, child))
 	in, chunk, buf := w.in.Load(), w.chunk.Load(), w.buf
 	w.equip()
 	w.scan(child, down)
@@ -67,16 +67,16 @@ func confinement() []Mutant {
 		_ = syscall.Dup3(up, fd, 0)
 		sys.Close(up)
 	}
-	w.cache.release(child)
+	w.cache.Release(child)
 }
 
 // pause waits before try`,
 			),
 		},
 		{
-			Name: "reentry-unchecked", By: "TestReentry in relabel/internal/walk",
+			Name: "reentry-unchecked", By: "TestReentry in relabel/internal/dirs",
 			Breaks: "a directory found again is the same one",
-			Edits:  edits("relabel/internal/walk/dir_linux.go", "was != (mounts.ID{}) && mounts.IDOf(st) != was", "was != (mounts.ID{}) && mounts.IDOf(st) == (mounts.ID{})"),
+			Edits:  edits("relabel/internal/dirs/cache_linux.go", "was != (mounts.ID{}) && mounts.IDOf(st) != was", "was != (mounts.ID{}) && mounts.IDOf(st) == (mounts.ID{})"),
 		},
 		{
 			Name: "device-ignored", By: "TestThreadsLeaveNoTrace in relabel",

@@ -19,7 +19,7 @@ func counts() []Mutant {
 			Edits: edits(
 				enter, "if w.sweeps() && ", "if false && w.sweeps() && ",
 				enter, "done := w.measure(d)\n", "done := w.measure(d)\n\tif !done {\n\t\tw.scan(d, fd)\n\t}\n",
-				enter, "if d.outcome != Skipped && !w.defers(d, done) && !done {", "if false {",
+				enter, "if d.Note.outcome != Skipped && !w.defers(d, done) && !done {", "if false {",
 			),
 		},
 		{
@@ -53,7 +53,7 @@ func counts() []Mutant {
 		{
 			Name: "reread-counts-twice", By: "TestSealHolds in relabel",
 			Breaks: "each entry counts once, also when the root is read again",
-			Edits:  edits(walk, "d.rereading && (o == Right || o == Vanished)", "d.rereading && o == Vanished"),
+			Edits:  edits(walk, "d.Note.rereading && (o == Right || o == Vanished)", "d.Note.rereading && o == Vanished"),
 		},
 		{
 			Name: "encrypted-vanishes", By: "TestEncrypted in relabel",

@@ -14,7 +14,7 @@ import (
 type openDirs struct {
 	held      *Dir // the parent of the last directory that was entered
 	owed      int  // items that expected it, and were worked on
-	closeNext int  // a directory to close, or -1: see releaseVisited
+	closeNext int  // a directory to close, or -1
 }
 
 // enter labels the directory name in parent and starts on its entries. The
@@ -30,7 +30,7 @@ func (w *worker) enter(parent *Dir, name string) {
 		return
 	}
 	t.FD = at
-	if w.sweeps() && len(w.m.Left) == 0 && parent.extent == everything && w.ledger == nil {
+	if w.sweeps() && len(w.m.Left) == 0 && parent.Note.extent == everything && w.ledger == nil {
 		w.visit(parent, t, name, want)
 		return
 	}
@@ -40,7 +40,7 @@ func (w *worker) enter(parent *Dir, name string) {
 }
 
 // opened continues with the directory t, whose opening ended so.
-func (w *worker) opened(parent *Dir, t xattrio.Target, name, want string, fd int, op string, e sys.Errno) {
+func (w *worker) opened(parent *Dir, t xattrio.Target, name string, want *Want, fd int, op string, e sys.Errno) {
 	switch {
 	case e == syscall.ENOTDIR:
 		w.tally.Count(w.leaf(parent, t))
@@ -54,30 +54,32 @@ func (w *worker) opened(parent *Dir, t xattrio.Target, name, want string, fd int
 		w.tally.Count(o)
 		return
 	}
-	d := w.cache.opened(parent, name, want, fd)
+	d := w.cache.Opened(parent, name, fd, note{want: want})
 	done := w.measure(d)
-	if d.extent == changes && parent.extent == changes {
-		d.outcome = Elsewhere // nothing says that it may have another label
+	if d.Note.extent == changes && parent.Note.extent == changes {
+		d.Note.outcome = Elsewhere // nothing says that it may have another label
 	} else {
-		d.judged(w, w.label(xattrio.Target{FD: fd}, d))
+		w.judged(d, w.label(xattrio.Target{FD: fd}, d))
 	}
-	if d.outcome != Skipped && !w.defers(d, done) && !done {
+	if d.Note.outcome != Skipped && !w.defers(d, done) && !done {
 		w.scan(d, fd)
 	}
-	w.cache.release(d)
+	w.cache.Release(d)
 }
 
 // judged notes what became of the directory's own label.
-func (d *Dir) judged(w *worker, o Outcome) {
-	d.outcome, d.spoiled = o, o == Failed
-	if o != Skipped || !d.parent.rereading { // else it was counted when it was read first
+func (w *worker) judged(d *Dir, o Outcome) {
+	if d.Note.outcome = o; o == Failed {
+		w.cache.Spoil(d)
+	}
+	if o != Skipped || !d.Parent.Note.rereading { // else it was counted when it was read first
 		w.tally.Count(o)
 	}
 }
 
 // visit opens the directory t, labels it and reads its first records in one go,
 // where nothing else is to be asked of it.
-func (w *worker) visit(parent *Dir, t xattrio.Target, name, want string) {
+func (w *worker) visit(parent *Dir, t xattrio.Target, name string, want *Want) {
 	w.ready(want)
 	unread := w.guess()
 	w.now(xattrio.Visit)
@@ -93,7 +95,7 @@ func (w *worker) visit(parent *Dir, t xattrio.Target, name, want string) {
 		w.opened(parent, t, name, want, fd, op, e)
 		return
 	}
-	d := w.cache.opened(parent, name, want, v.FD)
+	d := w.cache.Opened(parent, name, v.FD, note{want: want})
 	if !unread && v.Wrong {
 		w.wrongStreak++
 	} else if !unread && v.Step > sys.StepRead {
@@ -102,14 +104,14 @@ func (w *worker) visit(parent *Dir, t xattrio.Target, name, want string) {
 	self := xattrio.Target{FD: v.FD}
 	switch v.Step {
 	case sys.StepRead:
-		d.judged(w, w.settle(self, d, Failed, xattrio.Fgetxattr.String(), v.Errno))
+		w.judged(d, w.settle(self, d, Failed, xattrio.Fgetxattr.String(), v.Errno))
 		w.scan(d, v.FD)
 	case sys.StepWrite:
 		o, e := Failed, v.Errno
 		if unread && w.refusedButRight(self, e) {
 			o, e = Right, 0
 		}
-		if d.judged(w, w.settle(self, d, o, xattrio.Fsetxattr.String(), e)); d.outcome != Skipped {
+		if w.judged(d, w.settle(self, d, o, xattrio.Fsetxattr.String(), e)); d.Note.outcome != Skipped {
 			w.scan(d, v.FD)
 		}
 	default:
@@ -118,7 +120,7 @@ func (w *worker) visit(parent *Dir, t xattrio.Target, name, want string) {
 		if v.Written {
 			o = Written
 		}
-		d.judged(w, o)
+		w.judged(d, o)
 		w.at(d, nil)
 		n, more := v.N, !v.End
 		if v.Errno != 0 {
@@ -126,17 +128,7 @@ func (w *worker) visit(parent *Dir, t xattrio.Target, name, want string) {
 		}
 		w.share(d, v.FD, n, more)
 	}
-	w.releaseVisited(d)
-}
-
-// releaseVisited is release by the worker that visited d. If no other worker knows of d it
-// is closed inside the next visit's pair of calls to the scheduler.
-func (w *worker) releaseVisited(d *Dir) {
-	if d.shared {
-		w.cache.release(d)
-		return
-	}
-	w.closeNext = w.cache.forget(d)
+	w.closeNext = w.cache.Hand(d) // inside the next visit's pair of calls to the scheduler
 }
 
 // closeVisited closes what the last visit left open.
@@ -152,10 +144,10 @@ func (w *worker) closeVisited() {
 func (w *worker) acquireParent(parent *Dir) (int, string, sys.Errno) {
 	if w.held == parent {
 		w.owed++
-		return int(parent.fd), "", 0
+		return parent.FD(), "", 0
 	}
 	w.releaseParent()
-	fd, op, e := w.cache.acquire(parent)
+	fd, op, e := w.cache.Acquire(parent)
 	if e == 0 {
 		w.held = parent
 	}
@@ -165,7 +157,7 @@ func (w *worker) acquireParent(parent *Dir) (int, string, sys.Errno) {
 // releaseParent ends that, before an item that has another parent.
 func (w *worker) releaseParent() {
 	if w.held != nil {
-		w.cache.unpin(w.held, w.owed)
+		w.cache.Unpin(w.held, w.owed)
 		w.held, w.owed = nil, 0
 	}
 }
@@ -204,7 +196,7 @@ func (w *worker) reopen(t xattrio.Target, fd int, op string, e sys.Errno) (int, 
 		if v != xattrio.Again && v != xattrio.Changed && !bare || try == tries || w.stopped() {
 			return fd, op, e
 		}
-		if !w.cache.shed() {
+		if !w.cache.Shed() {
 			pause(try)
 		}
 	}
@@ -215,7 +207,7 @@ func (w *worker) closed(parent *Dir, t xattrio.Target, op string, e sys.Errno) O
 	e = xattrio.Absent(t.FD, e)
 	switch xattrio.Judge(e) {
 	case xattrio.Gone:
-		if parent.rereading {
+		if parent.Note.rereading {
 			return Elsewhere // counted when it was read first, if it was
 		}
 		return Vanished

@@ -65,8 +65,8 @@ func (w *worker) put(d *Dir, t xattrio.Target, was undo.Former) {
 		return
 	}
 	w.turnPage()
-	w.page = &page{Dir: d, Depth: int(d.deep), Self: true}
-	was.Name, was.Ino = d.name[:len(d.name)-1], ino
+	w.page = &page{Dir: d, Depth: int(d.Depth), Self: true}
+	was.Name, was.Ino = d.Name[:len(d.Name)-1], ino
 	w.page.Add(ino, nil, was)
 }
 
@@ -86,7 +86,7 @@ func (w *worker) defers(d *Dir, done bool) bool {
 func (w *worker) add(d *Dir, ino uint64, name []byte, was undo.Former) {
 	if w.page == nil || w.page.Dir != d {
 		w.turnPage()
-		w.page = &page{Dir: d, Depth: int(d.deep)}
+		w.page = &page{Dir: d, Depth: int(d.Depth)}
 	}
 	if w.m.Tells {
 		was.Ino = ino
@@ -102,7 +102,7 @@ func (w *worker) turnPage() {
 		return
 	}
 	w.page = nil
-	w.cache.expect(p.Dir)
+	w.cache.Expect(p.Dir)
 	first, full := w.ledger.Wait(p)
 	if first {
 		w.pool.Give(item{kind: keepPages})
@@ -131,9 +131,9 @@ func (w *worker) keep() {
 	for i, p := range pages {
 		in := p.Dir
 		if p.Self {
-			in = in.parent
+			in = in.Parent
 		}
-		ready[i] = p.Recorded(in.beneath())
+		ready[i] = p.Recorded(in.Beneath())
 	}
 	w.now(xattrio.Fdatasync)
 	var err error
@@ -147,33 +147,15 @@ func (w *worker) keep() {
 	}
 }
 
-// beneath is the directory's path beneath the top of its mount.
-func (d *Dir) beneath() string {
-	names := 0
-	for at := d; at.parent != nil; at = at.parent {
-		names += len(at.name)
-	}
-	if names == 0 {
-		return ""
-	}
-	path := make([]byte, names)
-	for at := d; at.parent != nil; at = at.parent {
-		names -= len(at.name)
-		copy(path[names:], at.name)
-		path[names+len(at.name)-1] = '/'
-	}
-	return string(path[:len(path)-1])
-}
-
 // write labels what is on a page that was kept.
 func (w *worker) write(p *page) {
 	d := p.Dir
 	w.at(d, nil)
-	fd, op, e := w.cache.acquire(d)
+	fd, op, e := w.cache.Acquire(d)
 	switch {
 	case e == syscall.ESTALE && p.Self: // closed in between, and no longer what it was: begin anew
-		w.cache.expect(d.parent)
-		w.enter(d.parent, d.name)
+		w.cache.Expect(d.Parent)
+		w.enter(d.Parent, d.Name)
 		return
 	case e != 0:
 		w.spoil(d, op, e)
@@ -181,7 +163,7 @@ func (w *worker) write(p *page) {
 	}
 	w.journaled = true
 	if p.Self {
-		d.judged(w, w.label(xattrio.Target{FD: fd}, d))
+		w.judged(d, w.label(xattrio.Target{FD: fd}, d))
 	} else {
 		w.records(d, fd, p.Records)
 	}
@@ -189,7 +171,7 @@ func (w *worker) write(p *page) {
 	if p.Self && !p.Done {
 		w.scan(d, fd)
 	}
-	w.cache.release(d)
+	w.cache.Release(d)
 }
 
 // look reads the labels of names of the row, as sweep does, and puts those that
@@ -209,7 +191,7 @@ func (w *worker) look(c *chunk, d *Dir, o sys.Order, i, end int) (int, bool) {
 		w.eios = 0
 		if w.io.Right(w.found, i) {
 			w.wrongStreak = 0
-			if !d.rereading {
+			if !d.Note.rereading {
 				w.tally.Count(Right)
 			}
 			continue

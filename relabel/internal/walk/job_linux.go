@@ -15,10 +15,10 @@ import (
 // Job is what a walk is asked to do. It does not change while one is under way. Its
 // functions are called by any worker, several at a time.
 type Job struct {
-	// Label says which label the directory name in parent is to have, and with it
-	// all that is in it and no directory. It is asked once, by the worker that enters
-	// the directory; parent is nil for what a walk begins with. The name ends with a NUL.
-	Label     func(parent *Dir, name string) string
+	// Label says what is wanted of the directory name in parent. It is asked once, by
+	// the worker that enters the directory; parent is nil for what a walk begins with.
+	// The name ends with a NUL.
+	Label     func(parent *Dir, name string) *Want
 	Writes    Writes
 	HardLinks HardLinks
 	Workers   int // below 1: as many as is best
@@ -36,10 +36,13 @@ type Job struct {
 	Stop     func(why error) // ends the run
 }
 
+// Want is what a directory is to have, and all that is in it and no directory: one
+// label.
+type Want struct{ Label string }
+
 // Writes says how a label is written.
 type Writes uint8
 
-// How a label is written.
 const (
 	ReadFirst Writes = iota // where another was read
 	Guess                   // unread, after a row of wrong ones
@@ -49,7 +52,6 @@ const (
 // HardLinks says what becomes of a file that has several names.
 type HardLinks uint8
 
-// What becomes of a file that has several names.
 const (
 	LinksLabel HardLinks = iota
 	LinksSkip

@@ -50,7 +50,7 @@ func (w *worker) settle(t xattrio.Target, d *Dir, o Outcome, op string, e sys.Er
 			}
 		case xattrio.Again:
 			if try < tries && !w.stopped() {
-				if !w.cache.shed() {
+				if !w.cache.Shed() {
 					pause(try)
 				}
 				continue
@@ -60,7 +60,7 @@ func (w *worker) settle(t xattrio.Target, d *Dir, o Outcome, op string, e sys.Er
 				return w.leaveFrozen(t, d)
 			}
 		case xattrio.Refused:
-			w.halt(fmt.Errorf("the kernel refuses the label %s: %w", w.want, &fs.PathError{Op: op, Path: d.Path(t.String()), Err: e}))
+			w.halt(fmt.Errorf("the kernel refuses the label %s: %w", w.want.Label, &fs.PathError{Op: op, Path: d.Path(t.String()), Err: e}))
 		}
 		return w.fail(d, t, op, e)
 	}
@@ -75,7 +75,7 @@ func (w *worker) attempt(t xattrio.Target, d *Dir) (Outcome, string, sys.Errno) 
 		return Failed, op, e
 	}
 	defer w.io.Release(t)
-	w.ready(d.want)
+	w.ready(d.Note.want)
 	unread := w.guess() || w.journaled && w.Events.Changed == nil // it is on record
 	from := ""
 	var was undo.Former
@@ -85,7 +85,7 @@ func (w *worker) attempt(t xattrio.Target, d *Dir) (Outcome, string, sys.Errno) 
 		if e != 0 {
 			return Failed, op, e
 		}
-		if has.Is(w.want) {
+		if has.Is(w.want.Label) {
 			w.wrongStreak = 0
 			return Right, "", 0
 		}
@@ -144,7 +144,7 @@ func (w *worker) frozen(t xattrio.Target, e sys.Errno) bool {
 // leaveFrozen names what lies in a read-only subvolume: as a rule that itself, and
 // what is in it is not looked at then. It was named when the root was read first.
 func (w *worker) leaveFrozen(t xattrio.Target, d *Dir) Outcome {
-	if t.Name != nil || !d.parent.rereading {
+	if t.Name != nil || !d.Parent.Note.rereading {
 		w.skipped(d.Path(t.String()), mounts.ReadOnlySubvolume)
 	}
 	return Skipped
@@ -156,7 +156,7 @@ func (w *worker) refusedButRight(t xattrio.Target, e sys.Errno) bool {
 	if xattrio.Judge(e) != xattrio.Compare {
 		return false
 	}
-	if has, _, e := w.io.Read(t); e != 0 || !has.Is(w.want) {
+	if has, _, e := w.io.Read(t); e != 0 || !has.Is(w.want.Label) {
 		return false
 	}
 	w.wrongStreak = 0
@@ -205,7 +205,7 @@ func (w *worker) mountedOver(d *Dir, t xattrio.Target, id uint64) Outcome {
 // leave counts and names an entry that is left alone; on the second reading of
 // the root it was, when it was read first.
 func (w *worker) leave(d *Dir, t xattrio.Target, why string) Outcome {
-	if d.rereading {
+	if d.Note.rereading {
 		return Elsewhere
 	}
 	w.skipped(d.Path(t.String()), why)
@@ -264,7 +264,7 @@ func (w *worker) explain(t xattrio.Target, op string, e sys.Errno) error {
 	if errno != 0 {
 		return e
 	}
-	return w.Policy.Denial(has.String(), w.want, st.Kind, e)
+	return w.Policy.Denial(has.String(), w.want.Label, st.Kind, e)
 }
 
 func (w *worker) sicken(op string, e sys.Errno) {
@@ -279,12 +279,12 @@ func (w *worker) sicken(op string, e sys.Errno) {
 // spoil reports that d's entries could not all be read. d has an outcome
 // already: it becomes a failure, once, whichever worker met it.
 func (w *worker) spoil(d *Dir, op string, err error) {
-	first := w.cache.spoil(d)
+	first := w.cache.Spoil(d)
 	switch {
-	case first && d.outcome == Elsewhere:
+	case first && d.Note.outcome == Elsewhere:
 		w.tally.Count(Failed)
 	case first:
-		w.tally.Of[d.outcome]--
+		w.tally.Of[d.Note.outcome]--
 		w.tally.Of[Failed]++
 	}
 	w.failed(d.Path(""), op, err)

@@ -100,7 +100,7 @@ func (w *worker) inherit() {
 		}
 		k.left.Store(next)
 		if rest := k.buf[k.row.At[next]:]; len(rest) > 0 {
-			w.cache.expect(k.dir)
+			w.cache.Expect(k.dir)
 			w.pool.Push(item{kind: labelRecords, dir: k.dir, records: rest})
 		}
 		k.row.Next.Store(handed)

@@ -77,7 +77,7 @@ func (w *worker) equip() {
 
 // records labels the entries of d in buf, unless it is relieved of them.
 func (w *worker) records(d *Dir, fd int, buf []byte) {
-	if d.extent == changes && !w.journaled {
+	if d.Note.extent == changes && !w.journaled {
 		w.subdirectories(d, fd, buf)
 		return
 	}
@@ -105,7 +105,7 @@ func (w *worker) records(d *Dir, fd int, buf []byte) {
 func (c *chunk) load(w *worker, d *Dir, buf []byte, off int) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	w.show()
+	w.shown = w.tally
 	c.dir, c.buf, c.n = d, buf, 0
 	c.row.Base, c.row.Head = unsafe.SliceData(buf), sys.NameAt
 	var err error
@@ -184,7 +184,7 @@ func (w *worker) sweeps() bool {
 // trouble and the one with the trouble. It returns the next, and says no if
 // another worker took the rest.
 func (w *worker) sweep(c *chunk, d *Dir, fd, i, end int) (int, bool) {
-	w.ready(d.want)
+	w.ready(d.Note.want)
 	o := sys.Order{Dir: fd, Turn: w.sinceGuess}
 	if w.io.Way == xattrio.ByThread {
 		o.Way = sys.ByCwd
@@ -213,7 +213,7 @@ func (w *worker) sweep(c *chunk, d *Dir, fd, i, end int) (int, bool) {
 	if done.Right+done.Written > 0 {
 		w.eios = 0
 	}
-	if !d.rereading { // else those that are right were counted when they were read first
+	if !d.Note.rereading { // else those that are right were counted when they were read first
 		w.tally.Seen += int64(done.Right)
 		w.tally.Of[Right] += int64(done.Right)
 	}
@@ -245,7 +245,7 @@ func (w *worker) broken(c *chunk, d *Dir, fd, i int, trouble sys.Trouble, errno 
 		default:
 			o = w.settle(t, d, Failed, op.String(), errno)
 		}
-		if !d.rereading || o != Right && o != Vanished {
+		if !d.Note.rereading || o != Right && o != Vanished {
 			w.tally.Count(o)
 		}
 		return i + 1, true

@@ -36,9 +36,9 @@ const (
 func (k *Walk) extent(parent *Dir, st sys.Stat) extent {
 	changed := !st.Ctime.Before(k.begins.Since)
 	switch {
-	case parent.extent == everything:
+	case parent.Note.extent == everything:
 		return everything
-	case parent.extent == entries && (changed || st.Dev != k.m.Stat.Dev):
+	case parent.Note.extent == entries && (changed || st.Dev != k.m.Stat.Dev):
 		return everything // moved here; or a subvolume, which begins with old times
 	case changed:
 		return entries
@@ -74,7 +74,7 @@ func (w *worker) subdirectories(d *Dir, fd int, records []byte) {
 				}
 				continue
 			}
-			if st.Links == childless && w.Walk.extent(d, st) == changes {
+			if st.Links == childless && w.extent(d, st) == changes {
 				w.tally.Unchanged++
 				continue
 			}
@@ -85,7 +85,7 @@ func (w *worker) subdirectories(d *Dir, fd int, records []byte) {
 			continue
 		}
 		w.tally.Found++
-		w.cache.expect(d)
+		w.cache.Expect(d)
 		w.pool.Push(item{kind: enterDir, dir: d, name: string(e.Name[:len(e.Name)+1])})
 	}
 }
@@ -97,15 +97,15 @@ const childless = 2
 // measure sets the extent of d, which was just opened, and says whether there is
 // nothing in it to be read.
 func (w *worker) measure(d *Dir) bool {
-	if d.parent.extent == everything {
+	if d.Parent.Note.extent == everything {
 		return false
 	}
 	w.now(xattrio.Statx)
-	st, e := sys.Fstatx(int(d.fd))
+	st, e := sys.Fstatx(d.FD())
 	if e != 0 {
 		return false // everything in it, then
 	}
-	if d.extent = w.Walk.extent(d.parent, st); d.extent != changes {
+	if d.Note.extent = w.extent(d.Parent, st); d.Note.extent != changes {
 		return false
 	}
 	w.tally.Unchanged++

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/dirs"
 	"github.com/fastlabel/fastlabel/relabel/internal/order"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
@@ -90,7 +91,7 @@ func (w *worker) queueRest(d *Dir) bool {
 	if w.wrongStreak < guessAfter || !w.mayGather(d) {
 		return false
 	}
-	at, e := sys.Tell(int(d.fd))
+	at, e := sys.Tell(d.FD())
 	if e != 0 {
 		return false
 	}
@@ -100,22 +101,22 @@ func (w *worker) queueRest(d *Dir) bool {
 
 // mayGather reports whether the order in which d is written may make a difference.
 func (w *worker) mayGather(d *Dir) bool {
-	return w.m.Sorts && d.extent != changes && w.Writes != DryRun && !d.rereading && !w.asListed(d)
+	return w.m.Sorts && d.Note.extent != changes && w.Writes != DryRun && !d.Note.rereading && !w.asListed(d)
 }
 
 // asListed reports whether d may as well be labelled in the order that it lists.
 func (w *worker) asListed(d *Dir) bool {
-	if !d.asListed {
-		st, e := sys.Fstatx(int(d.fd))
-		d.asListed = e != 0 || st.Size < w.Kernel.Sorting.From || w.Kernel.Sorting.From == 0
+	if !d.Note.asListed {
+		st, e := sys.Fstatx(d.FD())
+		d.Note.asListed = e != 0 || st.Size < w.Kernel.Sorting.From || w.Kernel.Sorting.From == 0
 	}
-	return d.asListed
+	return d.Note.asListed
 }
 
 // queueGather queues d, from a position on, for gathering, and starts now if nothing else
 // is gathered. The caller is in d.
 func (w *worker) queueGather(d *Dir, from int64) {
-	w.cache.expect(d)
+	w.cache.Expect(d)
 	s := &w.sorter
 	s.mu.Lock()
 	s.queue = append(s.queue, queued{d, from})
@@ -168,7 +169,7 @@ func (w *worker) gatherQueued() {
 		s.mu.Unlock()
 		w.at(g.dir, nil)
 		w.now(w.opens())
-		if _, op, e := w.cache.acquire(g.dir); e != 0 {
+		if _, op, e := w.cache.Acquire(g.dir); e != 0 {
 			w.spoil(s.free(g), op, e)
 			continue
 		}
@@ -185,11 +186,11 @@ func (w *worker) gatherQueued() {
 // range, and makes work of it.
 func (w *worker) gather(g *gathering) {
 	d, plan := g.dir, g.plan
-	fd := int(d.fd)
+	fd := d.FD()
 	w.at(d, nil)
 	e := sys.Rewind(fd, g.from)
 	plan.Next()
-	d.labelledBelow = plan.From()
+	d.Note.labelledBelow = plan.From()
 	for more := true; more && plan.Fits() && e == 0 && !w.stopped(); {
 		var n int
 		n, more = w.fill(d, fd)
@@ -205,8 +206,8 @@ func (w *worker) gather(g *gathering) {
 		w.spoil(d, "lseek", e)
 		w.endGathering(g)
 	case !plan.Fits():
-		d.asListed = true
-		w.cache.keep(d)
+		d.Note.asListed = true
+		w.cache.Keep(d)
 		w.pool.Push(item{dir: d})
 		w.endGathering(g)
 	default:
@@ -230,7 +231,7 @@ func (w *worker) giveSlices(g *gathering) {
 // labelSlice labels a slice of g.
 func (w *worker) labelSlice(g *gathering, s order.Slice) {
 	w.at(g.dir, nil)
-	w.inOrder(g.dir, int(g.dir.fd), s)
+	w.inOrder(g.dir, g.dir.FD(), s)
 	if s.Done() {
 		w.gathered(g)
 	}
@@ -259,7 +260,7 @@ func (w *worker) gathered(g *gathering) {
 
 // endGathering frees g, for a directory that is queued.
 func (w *worker) endGathering(g *gathering) {
-	w.cache.release(w.sorter.free(g))
+	w.cache.Release(w.sorter.free(g))
 	w.gatherQueued()
 }
 
@@ -274,10 +275,10 @@ func (s *sorter) free(g *gathering) *Dir {
 
 // clear lets go of the memory, and of the directories of gatherings that a stopped
 // walk left. What is queued is the cache's.
-func (s *sorter) clear(c *cache) {
+func (s *sorter) clear(c *dirs.Cache[note]) {
 	for _, g := range append(s.windows[:], s.whole) {
 		if g.dir != nil {
-			c.release(g.dir)
+			c.Release(g.dir)
 		}
 	}
 	s.queue, s.whole, s.windows = nil, gathering{}, [windows]gathering{}
@@ -287,14 +288,14 @@ func (s *sorter) clear(c *cache) {
 // buffer, if its order matters and there is memory for it.
 func (w *worker) fillWindow(d *Dir, fd, n int) bool {
 	s := &w.sorter
-	if !w.m.Sorts || w.m.Served || d.extent == changes || d.rereading || w.Kernel.Sorting.From == 0 || !s.right.Load() && !w.asListed(d) {
+	if !w.m.Sorts || w.m.Served || d.Note.extent == changes || d.Note.rereading || w.Kernel.Sorting.From == 0 || !s.right.Load() && !w.asListed(d) {
 		return false
 	}
 	g := s.window(d, min(windowBudget, w.Kernel.Sorting.Budget))
 	if g == nil {
 		return false
 	}
-	w.cache.pin(d)
+	w.cache.Pin(d)
 	g.plan.Begin()
 	more := true
 	for {
@@ -306,7 +307,7 @@ func (w *worker) fillWindow(d *Dir, fd, n int) bool {
 		}
 		n, more = w.fill(d, fd)
 	}
-	if more && w.cache.keep(d) {
+	if more && w.cache.Keep(d) {
 		w.pool.Give(item{dir: d})
 	} else if more {
 		defer w.pool.Push(item{dir: d})
@@ -342,7 +343,7 @@ func (w *worker) noteRight() {
 // labelBuffer labels the n bytes of records in the buffer, in the order of inodes if
 // that matters.
 func (w *worker) labelBuffer(d *Dir, fd, n int) {
-	if !w.m.Sorts || d.extent == changes || w.Kernel.Sorting.From == 0 {
+	if !w.m.Sorts || d.Note.extent == changes || w.Kernel.Sorting.From == 0 {
 		w.records(d, fd, w.buf[:n])
 		return
 	}

@@ -5,7 +5,6 @@ package walk
 // Outcome is what became of one entry. Each entry that is met has exactly one.
 type Outcome uint8
 
-// The outcomes.
 const (
 	Written Outcome = iota // in a dry run: would be
 	Right

@@ -10,10 +10,12 @@ import (
 	"sync/atomic"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
+	"github.com/fastlabel/fastlabel/relabel/internal/dirs"
 	"github.com/fastlabel/fastlabel/relabel/internal/journal"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/tune"
 	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
@@ -34,6 +36,20 @@ const (
 	pacedRow = 8
 )
 
+// Dir is a directory of a walk.
+type Dir = dirs.Dir[note]
+
+// note is what the walk notes of a directory. It belongs to the worker that opened it,
+// until others know of it; asListed and labelledBelow then to the one that gathers.
+type note struct {
+	want          *Want
+	labelledBelow uint64  // the inode number below which its entries were gathered and labelled
+	extent        extent  // how much of it is looked at
+	asListed      bool    // known to need no order of inodes
+	outcome       Outcome // what the tally holds for its own label
+	rereading     bool    // it is the root, on its second reading
+}
+
 // Walk is one walk. Run belongs to one goroutine; Yield to the one that looks at the
 // workers; all else may be asked at any time.
 type Walk struct {
@@ -42,7 +58,7 @@ type Walk struct {
 	begins  *Top
 	top     *Dir
 	share   *budget.Share
-	cache   cache
+	cache   dirs.Cache[note]
 	ledger  *journal.Ledger[*Dir] // nil: nothing is recorded
 	sorter  sorter
 	begin   int                      // so many workers
@@ -55,9 +71,9 @@ type Walk struct {
 // it can get of the process's workers and descriptors.
 func New(j *Job, m *mounts.Mount, top *Top, share *budget.Share) *Walk {
 	k := &Walk{Job: j, m: m, begins: top, share: share}
-	k.top = &Dir{mount: m, fd: int32(top.FD), want: j.Label(nil, ""), outcome: top.Outcome, shared: true, rereading: top.Rereading}
+	k.top = dirs.Top(m, top.FD, note{want: j.Label(nil, ""), outcome: top.Outcome, rereading: top.Rereading})
 	if !top.Since.IsZero() {
-		k.top.extent = entries
+		k.top.Note.extent = entries
 	}
 	if j.Keep != nil {
 		k.ledger = &journal.Ledger[*Dir]{}
@@ -77,7 +93,7 @@ func (k *Walk) size() (workers, most int) {
 	workers = k.Workers
 	most = workers
 	if workers < 1 {
-		workers = Processors()
+		workers = tune.Processors()
 		most = max(workers, mostWorkers)
 		if k.m.Served {
 			workers = max(workers, waiting)
@@ -100,20 +116,17 @@ func (k *Walk) size() (workers, most int) {
 	if k.ledger != nil {
 		k.ledger.Most = max(1, min(open/4, pagesMost))
 	}
-	k.cache.limit = open
+	k.cache.Resize(open)
 	return 1 + k.share.Workers(min(workers, most)-1), most
 }
 
-// Processors are those that the process may use; a caller's GOMAXPROCS may be more.
-func Processors() int { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) }
-
 // Run labels all, and returns when the last worker has ended.
 func (k *Walk) Run(ctx context.Context) error {
-	k.cache.keep(k.top)
+	k.cache.Keep(k.top)
 	var tuned sync.WaitGroup
 	walking, walked := context.WithCancel(ctx)
 	if k.most > k.begin {
-		tuned.Go(func() { k.tune(tuner{cores: k.begin, most: k.most, workers: k.begin}, walking.Done()) })
+		tuned.Go(func() { k.tune(tune.Tuner{Cores: k.begin, Most: k.most, Workers: k.begin}, walking.Done()) })
 	}
 	left, err := steal.Run(ctx, []item{{dir: k.top}}, steal.Job[item]{
 		Workers: k.begin,
@@ -145,15 +158,21 @@ func (k *Walk) Run(ctx context.Context) error {
 	walked()
 	tuned.Wait()
 	k.sorter.clear(&k.cache)
-	k.cache.clear(left)
-	k.begins.Spoiled = k.top.spoiled
+	for _, it := range left {
+		if it.kind == readRest {
+			k.cache.Kept()
+			k.cache.Release(it.dir)
+		}
+	}
+	k.cache.Clear()
+	k.begins.Spoiled = k.top.Spoiled()
 	return err
 }
 
 // One labels what m is of and nothing beneath it. Where there is a record it is on it
 // already.
 func One(j *Job, m *mounts.Mount) Outcome {
-	k := &Walk{Job: j, m: m, top: &Dir{mount: m, want: j.Label(nil, "")}}
+	k := &Walk{Job: j, m: m, top: dirs.Top(m, -1, note{want: j.Label(nil, "")})}
 	w := k.worker(nil)
 	w.io.Way, w.journaled = xattrio.ByDescriptor, j.Keep != nil
 	return w.label(xattrio.Target{FD: m.At, Pinned: true}, k.top)
@@ -163,7 +182,7 @@ func (k *Walk) worker(p *steal.Worker[item]) *worker {
 	w := &worker{Walk: k, pool: p}
 	w.closeNext, w.rowLen = -1, sys.RowLen
 	w.io.Way, w.io.Pin = k.Way(k.m), k.m.Pin
-	w.ready(k.top.want)
+	w.ready(k.top.Note.want)
 	return w
 }
 
@@ -243,9 +262,7 @@ func (k *Walk) Yield(working int) {
 		p.Shed(working - 1 - k.asked)
 		k.asked = working - 1
 	}
-	open := max(2, int(k.cache.open.Load()))
-	k.cache.resize(min(open, k.cache.most())) // fewer stay open for later
-	k.share.Keep(budget.RunFiles+2*open, budget.PerWorker)
+	k.share.Keep(budget.RunFiles+2*k.cache.Shrink(), budget.PerWorker) // fewer stay open for later
 }
 
 // relieve adds a worker, if the process may have one more.

@@ -68,7 +68,7 @@ type worker struct {
 	*Walk
 	pool *steal.Worker[item]
 	io   xattrio.IO
-	want string // that io writes
+	want *Want // whose label io writes
 
 	counts
 	streaks
@@ -105,11 +105,11 @@ func (w *worker) do(it item) {
 	}
 	switch it.kind {
 	case readRest:
-		w.cache.kept()
+		w.cache.Kept()
 		if !w.queueRest(it.dir) {
-			w.scan(it.dir, int(it.dir.fd))
+			w.scan(it.dir, it.dir.FD())
 		}
-		w.cache.release(it.dir)
+		w.cache.Release(it.dir)
 	case enterDir:
 		w.tally.Entered++
 		w.enter(it.dir, it.name)
@@ -129,25 +129,20 @@ func (w *worker) do(it item) {
 	w.items.Add(1)
 	w.passed.Store(w.tally.Seen)
 	w.countsMu.Lock()
-	w.show()
-	w.countsMu.Unlock()
-}
-
-// show lets others see what was counted. The worker holds countsMu.
-func (w *worker) show() {
 	w.shown = w.tally
+	w.countsMu.Unlock()
 }
 
 // finish labels the entries of d that are in records.
 func (w *worker) finish(d *Dir, records []byte) {
 	w.at(d, nil)
-	fd, op, e := w.cache.acquire(d)
+	fd, op, e := w.cache.Acquire(d)
 	if e != 0 {
 		w.spoil(d, op, e)
 		return
 	}
 	w.records(d, fd, records)
-	w.cache.release(d)
+	w.cache.Release(d)
 }
 
 // scan reads one buffer of d, gives the rest of d to a worker that is free, and
@@ -166,7 +161,7 @@ func (w *worker) share(d *Dir, fd, n int, more bool) {
 		if n, taken = w.queueSampled(d, fd, n); taken || w.fillWindow(d, fd, n) {
 			return
 		}
-		if w.cache.keep(d) {
+		if w.cache.Keep(d) {
 			w.pool.Give(item{dir: d})
 		} else {
 			// So many rests wait that this one comes next, before the
@@ -193,7 +188,7 @@ func (w *worker) spread(d *Dir, fd, n int) {
 		}
 		off += length
 		if count++; count == piece && off < len(rest) {
-			w.cache.expect(d)
+			w.cache.Expect(d)
 			w.pool.Push(item{kind: labelRecords, dir: d, records: rest[:off:off]})
 			rest, off, count = rest[off:], 0, 0
 		}
@@ -220,16 +215,16 @@ func (w *worker) entry(d *Dir, fd int, e sys.Dirent) {
 		} // else labelling it will say what is wrong with it
 	}
 	if e.Kind == sys.KindDir {
-		if d.rereading && w.rightAlready(d, t) {
+		if d.Note.rereading && w.rightAlready(d, t) {
 			return
 		}
 		w.tally.Found++
-		w.cache.expect(d)
+		w.cache.Expect(d)
 		w.pool.Push(item{kind: enterDir, dir: d, name: string(e.Name[:len(e.Name)+1])})
 		return
 	}
 	o := w.label(t, d)
-	if d.rereading && (o == Right || o == Vanished) {
+	if d.Note.rereading && (o == Right || o == Vanished) {
 		return // counted when it was read first
 	}
 	w.tally.Count(o)
@@ -239,8 +234,8 @@ func (w *worker) entry(d *Dir, fd int, e sys.Dirent) {
 // be more. Only a reading of nothing is the end.
 func (w *worker) fill(d *Dir, fd int) (n int, more bool) {
 	n, more = w.refill(d, fd, 0, 0)
-	if d.labelledBelow > 0 {
-		n = len(order.DropBelow(w.buf[:n], d.labelledBelow))
+	if d.Note.labelledBelow > 0 {
+		n = len(order.DropBelow(w.buf[:n], d.Note.labelledBelow))
 	}
 	return n, more
 }
@@ -300,15 +295,15 @@ func (w *worker) rightAlready(d *Dir, t xattrio.Target) bool {
 	}
 	defer w.io.Release(t)
 	has, _, errno := w.io.Read(t)
-	return errno == 0 && has.Is(d.want)
+	return errno == 0 && has.Is(d.Note.want.Label)
 }
 
-// ready has the worker write the label, until another is asked for.
-func (w *worker) ready(label string) {
-	if label == w.want {
+// ready has the worker write what is wanted, until something else is.
+func (w *worker) ready(want *Want) {
+	if want == w.want {
 		return
 	}
-	w.want, w.io.Attr = label, sys.NewAttr(xattrio.Attribute, []byte(label))
+	w.want, w.io.Attr = want, sys.NewAttr(xattrio.Attribute, []byte(want.Label))
 	if w.Events.Changed == nil && w.ledger == nil {
 		w.io.Brief() // what an entry had is only compared
 	}

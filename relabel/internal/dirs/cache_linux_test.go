@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package walk
+package dirs
 
 import (
 	"os"
@@ -16,11 +16,11 @@ import (
 )
 
 // TestDeepPath: the path in a message has the root and the end of a deep path, and
-// nobody looks at the directories between.
+// no one looks at the directories between.
 func TestDeepPath(t *testing.T) {
 	m := &mounts.Mount{Path: "/root"}
-	top := &Dir{mount: m}
-	chain := func(d *Dir, levels int) *Dir {
+	top := Top(m, -1, 0)
+	chain := func(d *Dir[int], levels int) *Dir[int] {
 		for range levels {
 			d = d.child("d\x00", -1)
 		}
@@ -58,30 +58,30 @@ func TestReentry(t *testing.T) {
 		}
 		return fd
 	}
-	c, m := cache{limit: 2}, &mounts.Mount{Confined: mounts.Clone, Path: root}
-	top := &Dir{mount: m, fd: int32(opened(sys.AtFdcwd, root)), shared: true}
-	defer sys.Close(int(top.fd))
-	d := c.opened(top, "d\x00", "", opened(int(top.fd), "d"))
+	c, m := Cache[int]{limit: 2}, &mounts.Mount{Confined: mounts.Clone, Path: root}
+	top := Top(m, opened(sys.AtFdcwd, root), 0)
+	defer sys.Close(top.FD())
+	d := c.Opened(top, "d\x00", opened(top.FD(), "d"), 0)
 	for range 3 {
-		c.expect(d)
+		c.Expect(d)
 	}
-	c.release(d)
+	c.Release(d)
 	for _, closed := range []bool{false, true} {
-		if _, op, e := c.acquire(d); e != 0 {
+		if _, op, e := c.Acquire(d); e != 0 {
 			t.Fatalf("closed before %t: %s: %v", closed, op, e)
 		}
-		if c.shed() {
+		if c.Shed() {
 			t.Fatal("a directory in use was closed")
 		}
-		c.release(d)
-		if !c.shed() || d.fd >= 0 {
-			t.Fatal("a directory that nobody is in stays open")
+		c.Release(d)
+		if !c.Shed() || d.fd >= 0 {
+			t.Fatal("a directory without workers stays open")
 		}
 	}
 	if err := unix.Renameat2(unix.AT_FDCWD, filepath.Join(root, "d"), unix.AT_FDCWD, filepath.Join(root, "other"), unix.RENAME_EXCHANGE); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, e := c.acquire(d); e != syscall.ESTALE {
+	if _, _, e := c.Acquire(d); e != syscall.ESTALE {
 		t.Errorf("another directory in its place: %v", e)
 	}
 }

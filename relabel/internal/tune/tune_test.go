@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package walk
+package tune
 
 import (
 	"slices"
@@ -24,10 +24,10 @@ func TestTuner(t *testing.T) {
 		{"a disk that suffers", func(n int) float64 { return 10 / float64(n) }, 0.3, []int{4, 2, 2}},
 		{"one that does nothing", func(int) float64 { return 0 }, 0, []int{2, 2, 2}},
 	} {
-		tu := tuner{cores: 2, most: 16, workers: 2}
+		tu := Tuner{Cores: 2, Most: 16, Workers: 2}
 		var got []int
 		for range test.want {
-			got = append(got, tu.window(test.rate(tu.workers), test.busy))
+			got = append(got, tu.Window(test.rate(tu.Workers), test.busy))
 		}
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
@@ -38,16 +38,16 @@ func TestTuner(t *testing.T) {
 // TestTunerRests: what was tried in vain is tried less and less often, and as often
 // as at first once more workers have helped again.
 func TestTunerRests(t *testing.T) {
-	tu := tuner{cores: 2, most: 4, workers: 2}
+	tu := Tuner{Cores: 2, Most: 4, Workers: 2}
 	rests := func(gain float64) (n int) {
-		for tu.window(1000, 0) == 2 {
+		for tu.Window(1000, 0) == 2 {
 			n++
 		}
-		tu.window(1000*gain, 0)
+		tu.Window(1000*gain, 0)
 		return n
 	}
 	got := []int{rests(1), rests(1), rests(1), rests(2)}
-	tu.workers = 2
+	tu.Workers = 2
 	got = append(got, rests(1), rests(1))
 	if want := []int{0, patience, 2 * patience, 4 * patience, 0, patience}; !slices.Equal(got, want) {
 		t.Errorf("windows of rest before each trial: %v, want %v", got, want)
