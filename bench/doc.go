@@ -6,7 +6,7 @@
 //	main.go       the command: run, table, compare, plot, latency
 //	plan.go       which cells a plan has, and which contestants each
 //	cell.go       one cell: its states, and how a run is prepared and checked
-//	contestant.go who competes, and by which command line
+//	contestant.go the contestants, and their command lines
 //	measure.go    one run of one contestant, and what it took
 //	volume.go     a scratch filesystem in a sparse file
 //	slow.go       a scratch filesystem that takes its time, by slowfs

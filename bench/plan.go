@@ -54,7 +54,7 @@ var plans = map[string][]sweep{
 		fs: []string{"slowfs"}, corpora: []string{"flat", "fifty"}, states: []string{"wrong", "right"},
 		n: []int{20_000}, threads: []int{0, 1, 2, 8, 32}, with: with("fastlabel"), rounds: 3,
 	}},
-	// In ab.sh, which says who takes part: five minutes.
+	// In ab.sh, which names the contestants: five minutes.
 	"ab": {{
 		fs: []string{"ext4", "xfs", "tmpfs"}, corpora: []string{"flat", "realistic"}, states: []string{"wrong", "right"},
 		size: "20G", n: []int{60_000}, threads: []int{2}, with: with("fastlabel", floors), rounds: 10,

@@ -14,8 +14,8 @@ import (
 
 // reader is the program in the foreground: it reads 4 KiB at random places of a
 // file, past the cache, when they are due. What is measured is the time from
-// when a read was due to its end: who comes late to a processor, or behind a
-// read that took long, has waited as well.
+// when a read was due to its end: a read that comes late to a processor, or
+// behind one that took long, has waited as well.
 type reader struct {
 	fd    int
 	size  int64

@@ -89,7 +89,7 @@ func TestRunSlow(t *testing.T) {
 	}
 }
 
-// TestRunLimit: who is far slower than the floor is measured again, and named.
+// TestRunLimit: a contestant far slower than the floor is measured again, and named.
 func TestRunLimit(t *testing.T) {
 	slow := filepath.Join(t.TempDir(), "slow")
 	script := fmt.Sprintf("#!/bin/sh\nfor i in 1 2 3 4 5 6 7 8 9; do %s \"$@\"; done\nexec %[1]s \"$@\"\n", program(t))

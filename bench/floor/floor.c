@@ -16,15 +16,15 @@
 //   -w at      setxattrat and getxattrat, Linux 6.13 (the default)
 //      fchdir  fchdir, then lsetxattr and lgetxattr of the bare name
 //   -l LATER   mend: write each entry when its thread has read LATER more wrong
-//              ones, as who waits for a disk in between cannot but do
+//              ones, as a walk must that waits for a disk in between
 //   -s         syncfs before the root is labelled
 //
 // The root comes last. Prints how many entries it saw, wrote and found to
 // differ; the first call that fails ends it.
 //
-// Threads share one directory: who has read a buffer gives the open directory
-// back before it labels what is in the buffer. Subdirectories stay with who
-// found them unless somebody has nothing to do.
+// Threads share one directory: one that has read a buffer gives the open directory
+// back before it labels what is in the buffer. Subdirectories stay with the thread
+// that found them, unless another has nothing to do.
 #include "floor.h"
 #include <errno.h>
 #include <fcntl.h>

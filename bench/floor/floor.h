@@ -17,7 +17,7 @@
 // dir is a directory, open once fd is not -1.
 struct dir {
 	struct dir *parent;
-	atomic_int refs; // children not opened yet, slices, and who reads it
+	atomic_int refs; // children not opened yet, slices, and its reader
 	int fd;
 	char name[];
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Each thread has a stack of its own; one stack is shared. A thread that finds
-// both empty counts itself idle, under the lock, before it waits: who gives
-// after that sees it and signals. With the last thread idle nothing is left,
+// both empty counts itself idle, under the lock, before it waits: a thread
+// that gives after that sees it and signals. With the last thread idle nothing is left,
 // for only a thread at work could bring more.
 //
 // The others read the count without the lock: seen too late it costs a chance

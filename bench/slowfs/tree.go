@@ -84,7 +84,7 @@ func (t *tree) attr(ino int, out *fuse.Attr) {
 	*out = fuse.Attr{Ino: uint64(ino), Mode: t.mode(ino), Nlink: 1, Blksize: 4096}
 }
 
-// wait takes the time that a request takes, unless who asks gives up.
+// wait takes the time that a request takes, unless the caller gives up.
 func (t *tree) wait(cancel <-chan struct{}) fuse.Status {
 	if t.delay <= 0 {
 		return fuse.OK

@@ -37,8 +37,8 @@ var sealUsers = [...]string{"unconfined_u", "root", "staff_u"}
 //
 // Last, for a label with categories, the wanted user, role and type with the
 // two highest categories: the process needs no right but the one to relabel.
-// It locks those out of the root who are entitled to the wanted label, until
-// the commit, which is why it comes last; a shared label gets no such seal, as
+// Until the commit it locks processes out of the root that the wanted label lets
+// in, so it comes last; a shared label gets no such seal, as
 // too many may be at work under it. The sensitivity stays, for a lower one
 // would open the root to those cleared for less.
 //
@@ -48,7 +48,7 @@ var sealUsers = [...]string{"unconfined_u", "root", "staff_u"}
 // c1022,c1023, one of 523,776 pairs, and it could list the root's names besides.
 // No caller would ask for both changes at once, but they are no help in either place:
 // where the user cannot be changed they are refused like the first form, and
-// where it can they lock out who the first form does not. When old is a
+// where it can they lock out processes that the first form does not. When old is a
 // candidate, it is left out and the next is used.
 func Seals(old, want string, former ...string) []string {
 	c, err := parse(want)

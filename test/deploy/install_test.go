@@ -136,8 +136,8 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// Who is not root installs below his home, and touches nothing else; what is
-// uninstalled leaves the hook of another.
+// An ordinary user installs below their home, and touches nothing else. Uninstalling
+// leaves another's hook.
 func TestInstallHome(t *testing.T) {
 	home, hooks := t.TempDir(), t.TempDir()
 	hook := filepath.Join(hooks, "fastlabel.json")

@@ -25,8 +25,8 @@ const (
 	askSkip    = "io.fastlabel.skip"
 )
 
-// patience is how long a start may take. None of these should need it: who
-// waits so long hangs.
+// patience is how long a start may take. None of these should need it: a start
+// that takes so long hangs.
 const patience = 2 * treetest.Patience
 
 // hook is an entry of config.json, or the hook of a file for podman.

@@ -50,7 +50,7 @@ var suites = []Kernel{
 }
 
 // Prepare finds the image in the cache or makes it, in one to three minutes.
-// Who comes while another makes it waits. say is told what takes long.
+// A caller waits while another makes it. say is told what takes long.
 func Prepare(ctx context.Context, say func(string)) (*Image, error) {
 	if err := able(); err != nil {
 		return nil, err

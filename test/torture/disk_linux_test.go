@@ -287,7 +287,7 @@ func mountPart(kind string, p part, dir string, direct bool) error {
 	return nil
 }
 
-// unmountAt unmounts dir. It waits a while for who holds it: a child of another
+// unmountAt unmounts dir. It waits a while for its holders: a child of another
 // test holds, between fork and exec, all that was open when it was forked. What
 // is held for longer is detached and reported.
 func unmountAt(dir string) error {

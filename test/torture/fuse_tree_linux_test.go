@@ -16,7 +16,7 @@ import (
 // directory's lock over a creation and over a change of its label, here as on
 // any filesystem, so that the one comes wholly before the other.
 //
-// A directory is read by a position that grows with each entry: who reads sees
+// A directory is read by a position that grows with each entry: a reader sees
 // what was created behind its position, as on ext4 and tmpfs, and no snapshot.
 //
 // Calls of a kind can hang on entries of a name: see hang. The server then has

@@ -22,9 +22,8 @@ type volume struct {
 }
 
 // volumes are those of the bar. Where there is a journal, it keeps the order of
-// labels by itself, and builds without syncfs stand: only who seals nothing
-// falls. Nothing is initialised lazily: it would write
-// to the log what nobody asked for.
+// labels by itself, and builds without syncfs stand: only a run that seals nothing
+// fails. Nothing is initialised lazily: that would write to the log.
 var volumes = []volume{
 	{
 		name: "ext4", kind: "ext4", mib: 256, control: "go-selinux",

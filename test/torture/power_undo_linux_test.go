@@ -47,7 +47,7 @@ func TestUndoPowerLoss(t *testing.T) {
 	}
 }
 
-// undone attacks who at so many points, or only until one of them is bad, and says
+// undone attacks a relabeller at so many points, or only until one of them is bad, and says
 // at how many restore did not bring back all.
 func (g *ground) undone(t *testing.T, who relabeller, most int, first bool) (bad, points int) {
 	t.Helper()

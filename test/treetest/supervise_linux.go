@@ -147,7 +147,7 @@ type (
 	}
 )
 
-// answer answers calls until nobody is left who could make one.
+// answer answers calls until no process is left that could make one.
 func (e *Ended) answer(listener int, p *os.Process, decide func(Notice) Answer) error {
 	same := map[int32]int{}
 	for {

@@ -40,7 +40,7 @@ func dial() (*socket, error) {
 	s := &socket{fd: fd}
 	err = errors.Join(
 		os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 16<<20)),
-		// Answers come at once. Who hears nothing for so long does not wait for ever.
+		// Answers come at once. Without one the caller does not wait for ever.
 		os.NewSyscallError("setsockopt", unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 10})),
 		os.NewSyscallError("bind", unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: readlog})),
 	)

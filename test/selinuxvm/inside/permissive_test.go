@@ -23,8 +23,8 @@ func enforce(t *testing.T, how string) {
 }
 
 // TestPermissive: a permissive kernel stores what its policy does not know, and
-// we warn, for people and for programs; not of what it does know. Who lacks
-// CAP_MAC_ADMIN is refused all the same.
+// we warn, for people and for programs; not of what it does know. A process
+// without CAP_MAC_ADMIN is refused all the same.
 func TestPermissive(t *testing.T) {
 	const unknown, warning = "system_u:object_r:no_such_t:s0", "does not know the label"
 	enforce(t, "0")

@@ -17,7 +17,7 @@ import (
 )
 
 // sealed fails the test unless root has neither the old label nor the new,
-// is told to be unlabelled, and is closed to those to whom neither belongs.
+// is said not to be labelled, and is closed to those that neither label is for.
 func sealed(t *testing.T, root string) {
 	t.Helper()
 	seal := labelOf(t, root)
@@ -36,7 +36,7 @@ func sealed(t *testing.T, root string) {
 // TestInterrupted: a relabel from one container's label to another's, killed
 // when the root is sealed, leaves a seal that vouches for neither, under which
 // nobody else reads; the next run completes it. The control is the tree
-// before: each reads it who is entitled to.
+// before: each process that may read it does.
 func TestInterrupted(t *testing.T) {
 	each(t, func(t *testing.T, dir string) {
 		root := grow(t, dir)
