@@ -58,7 +58,7 @@ func readAsks(t *testing.T) asks {
 		})
 		return false
 	}
-	for _, file := range []string{"oci/request.go", "workload/label.go"} {
+	for _, file := range []string{"oci/request.go", "workload/workload.go"} {
 		ast.Inspect(parseSource(t, "../../cmd/fastlabel/internal/"+file), visit)
 	}
 	if a.relabel == "" || len(a.own) != 4 || len(a.crio) != 2 {
