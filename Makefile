@@ -130,6 +130,13 @@ uninstall: ## remove what install and install-hook installed, with the same PREF
 	rm -f "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/fastlabel.fish" "$(DESTDIR)$(UNITDIR)/fastlabel@.service"
 	if $(HOOK) | cmp -s - "$(DESTDIR)$(HOOKSDIR)/fastlabel.json"; then rm -f "$(DESTDIR)$(HOOKSDIR)/fastlabel.json"; fi
 
+# Who answers for the packages. A release is refused without one.
+export MAINTAINER ?= fastlabel maintainers <maintainers@fastlabel.invalid>
+RELEASE ?= bin/release
+.PHONY: release
+release: $(NFPM) $(CYCLONEDX) ## make all of a release in bin/release (MAINTAINER="Name <address>"; RELEASE for another directory)
+	deploy/release.sh "$(VERSION)" $(NFPM) $(CYCLONEDX) "$(RELEASE)"
+
 IMAGE ?= bin/fastlabel-$(VERSION).oci.tar
 .PHONY: image
 image: $(CYCLONEDX) ## make the container image for amd64 and arm64: IMAGE, an OCI archive in bin
@@ -138,8 +145,8 @@ image: $(CYCLONEDX) ## make the container image for amd64 and arm64: IMAGE, an O
 .PHONY: packages test-packages
 packages: $(NFPM) ## make debs and rpms in bin: of what install installs, and of the hook
 	rm -rf bin/*.deb bin/*.rpm
-	deploy/packages.sh "$(VERSION)" $(NFPM)
-test-packages: deps-packages packages ## install them and remove them again, in a Debian 12 in a directory (root)
+	deploy/packages.sh "$(VERSION)" $(NFPM) bin
+test-packages: deps-packages $(CYCLONEDX) ## make a release twice, install its packages and remove them again, in a Debian 12 in a directory (root)
 	test/packages.sh
 
 # What has goroutines of its own to race. The tests that build the command look at it

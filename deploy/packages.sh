@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# deploy/packages.sh VERSION NFPM: makes a deb and an rpm in bin. They hold what make
+# deploy/packages.sh VERSION NFPM DIR: makes a deb and an rpm in DIR. They hold what make
 # install installs with PREFIX=/usr, where each distribution looks for it, and the
 # licence and changes where it wants them. Beside each is fastlabel-hook, with what
 # install-hook installs: the hook is active where that is installed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-version=$1 nfpm=$2
+umask 022
+version=$1 nfpm=$2 dir=$3
 
 case $version in
 v[0-9]*.* | [0-9]*.*) # v1.2.3-4-gabc comes after 1.2.3
@@ -34,8 +35,8 @@ documents() {
             echo ' On Debian systems the licence is in /usr/share/common-licenses/Apache-2.0.'
         } >"$doc/copyright"
         gzip -9nc CHANGELOG.md >"$doc/changelog.gz"
-        printf '%s (%s-1) unstable; urgency=medium\n\n  * What changed is in changelog.gz.\n\n -- fastlabel maintainers <maintainers@fastlabel.invalid>  %s\n' \
-            "$name" "$PACKAGE_VERSION" "$(date -u -R -d "@$SOURCE_DATE_EPOCH")" | gzip -9n >"$doc/changelog.Debian.gz"
+        printf '%s (%s-1) unstable; urgency=medium\n\n  * What changed is in changelog.gz.\n\n -- %s  %s\n' \
+            "$name" "$PACKAGE_VERSION" "$MAINTAINER" "$(date -u -R -d "@$SOURCE_DATE_EPOCH")" | gzip -9n >"$doc/changelog.Debian.gz"
     else
         install -m 644 CHANGELOG.md "$doc/CHANGELOG.md"
         install -D -m 644 LICENSE "$files/usr/share/licenses/$name/LICENSE"
@@ -53,7 +54,7 @@ package() {
         echo contents:
         (cd "$files" && find . -type f -printf "  - { src: \"$files/%P\", dst: \"/%P\" }\\n" | LC_ALL=C sort)
     } >"$config"
-    "$nfpm" package --config "$config" --packager "$kind" --target bin/
+    "$nfpm" package --config "$config" --packager "$kind" --target "$dir/"
 }
 
 for kind in deb rpm; do

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# test/packages.sh: the packages in bin hold what make install installs, and
-# nothing else but what a distribution wants to be told. The deb is installed in a
+# test/packages.sh: make release makes twice the same bytes, whatever the directory and
+# the umask. Its packages hold what make install installs, and nothing else but what a
+# distribution wants to be told. The deb is installed in a
 # minimal Debian 12 in a directory, labels a volume there by what its own help says;
 # that Debian boots in a container, and systemd labels a volume by the unit; and the
 # package is removed: nothing is left. The rpm is installed in an empty directory by
@@ -29,11 +30,31 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-debs=(bin/fastlabel_*.deb bin/fastlabel-hook_*.deb) rpms=(bin/fastlabel-[0-9]*.rpm bin/fastlabel-hook-*.rpm)
-[[ -f ${debs[0]} && -f ${rpms[0]} && -f ${debs[1]} && -f ${rpms[1]} && ${#debs[@]} = 2 && ${#rpms[@]} = 2 ]] || die "not two debs and two rpms in bin"
-
 # same WHAT FILE1 FILE2: two lists are one.
 same() { diff "$2" "$3" || die "$1"; }
+
+# released HOUSE DIR: a release of the source in HOUSE.
+version=$(git describe --always --dirty)
+released() { make -C "$1" release MAINTAINER='A Tester <tester@example.org>' VERSION="$version" RELEASE="$2" >"$work/log" 2>&1 || { cat "$work/log"; die "make release"; }; }
+
+if make release >/dev/null 2>"$work/log"; then die "a release that nobody answers for"; fi
+grep -q 'who answers' "$work/log" || { cat "$work/log"; die "make release"; }
+released . "$work/release"
+mkdir "$work/copy"
+cp -r .git "$work/copy/"
+git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$work/copy"
+ln -s "$PWD/.tools" "$work/copy/.tools"
+(umask 077 && released "$work/copy" "$work/again")
+same "the same source makes another release" "$work/release/SHA256SUMS" "$work/again/SHA256SUMS"
+say "a release of $(wc -l <"$work/release/SHA256SUMS") files, twice the same bytes"
+
+arch=$(go env GOARCH)
+debs=("$work"/release/fastlabel_*_"$arch".deb "$work"/release/fastlabel-hook_*_"$arch".deb)
+rpms=("$work"/release/fastlabel-[0-9]*."$(uname -m)".rpm "$work"/release/fastlabel-hook-*."$(uname -m)".rpm)
+[[ -f ${debs[0]} && -f ${rpms[0]} && -f ${debs[1]} && -f ${rpms[1]} && ${#debs[@]} = 2 && ${#rpms[@]} = 2 ]] || die "not two debs and two rpms"
+tar -xzf "$work/release/fastlabel-$version-linux-$arch.tar.gz" -C "$work" usr/local/bin/fastlabel
+sum=$(sha256sum <"$work/usr/local/bin/fastlabel")
+grep -q "${sum%% *}" "$work/release/fastlabel-$version-linux-$arch.cdx.json" || die "the bill of materials is of another program"
 
 make install install-hook PREFIX=/usr ZSHDIR=/usr/share/zsh/COMPLETIONS DESTDIR="$work/install" >"$work/log" 2>&1 || { cat "$work/log"; die "make install"; }
 (cd "$work/install" && find . -type f -printf '/%P %m\n' | LC_ALL=C sort) >"$work/installed"
@@ -54,9 +75,9 @@ same "the deb and make install differ" "$work/installed" "$work/list"
 # Debian's rpm says that it should not be used.
 mkdir "$work/rpm"
 inRPM() { rpm --root "$work/rpm" --dbpath /var/lib/rpm "$@" 2>"$work/log" || { cat "$work/log"; die "rpm $1"; }; }
-inRPM -i --nosignature "$PWD/${rpms[0]}"
+inRPM -i --nosignature "${rpms[0]}"
 [ ! -e "$work/rpm/usr/share/containers" ] || die "the package of the command activates the hook"
-inRPM -i --nosignature "$PWD/${rpms[1]}"
+inRPM -i --nosignature "${rpms[1]}"
 listed "$work/rpm" site-functions >"$work/list"
 same "the rpm and make install differ" "$work/installed" "$work/list"
 [[ -s $work/rpm/usr/share/licenses/fastlabel/LICENSE && -s $work/deb/usr/share/doc/fastlabel/copyright ]] || die "no licence"
