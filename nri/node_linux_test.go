@@ -277,15 +277,26 @@ func (c *counts) of(o outcome) int64 {
 	return c.requests[string(o)]
 }
 
-// goesOnAt says whether err tells that labelling continues, and names each of what.
-func goesOnAt(err error, what ...string) bool {
-	if err == nil || !strings.Contains(err.Error(), "labelling goes on") {
-		return false
-	}
-	for _, w := range what {
-		if !strings.Contains(err.Error(), w) {
-			return false
+// goesOn asks until the answer is that labelling continues, and names each of what. On a
+// busy machine a request may be answered before it is known what is to be labelled.
+func (n *node) goesOn(p *pod, what ...string) {
+	n.t.Helper()
+	treetest.Wait(n.t, "an answer with "+strings.Join(what, ", "), func() bool {
+		err := n.ask(p)
+		if err == nil {
+			n.t.Fatalf("pod %s starts", p.uid)
 		}
-	}
-	return true
+		for _, w := range append(what, "labelling goes on") {
+			if !strings.Contains(err.Error(), w) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// starts asks until the pod starts.
+func (n *node) starts(p *pod) {
+	n.t.Helper()
+	treetest.Wait(n.t, "pod "+p.uid+" to start", func() bool { return n.ask(p) == nil })
 }

@@ -35,20 +35,19 @@ func TestRetryJoins(t *testing.T) {
 	plug := n.plug(soon, 4, g)
 	vol, p := n.volume("v"), n.pod("a", itsLevel)
 	p.mount(vol, localPV)
-	for i := range 3 {
-		if err := n.ask(p); !goesOnAt(err, "pv: ") {
-			t.Errorf("try %d: %v", i, err)
-		}
+	for range 3 {
+		n.goesOn(p, "pv: ")
 	}
 	treetest.Wait(t, "the walk", g.reached)
 	if has(t, vol, newLabel) == entries {
 		t.Error("it is labelled before the gate opens")
 	}
 	g.release()
-	treetest.Wait(t, "the pod to start", func() bool { return n.ask(p) == nil })
+	n.starts(p)
 	g.oneWalk(t, has(t, vol, newLabel))
-	if err := n.ask(p); err != nil || plug.counts.of(labelled) != 2 {
-		t.Errorf("once it is labelled: %v, %v", err, plug.counts.requests)
+	n.starts(p)
+	if plug.counts.of(labelled) != 2 {
+		t.Errorf("%v", plug.counts.requests)
 	}
 	g.oneWalk(t, has(t, vol, newLabel))
 }
@@ -72,7 +71,7 @@ func (g *gate) oneWalk(t *testing.T, labelled int) {
 func TestTwentyPods(t *testing.T) {
 	n, g := newNode(t), newGate()
 	n.start()
-	n.plug(time.Millisecond, 4, g)
+	l := n.plug(time.Millisecond, 4, g).labeller
 	vol := n.volume("v")
 	var all []*pod
 	for i := range 20 {
@@ -83,9 +82,13 @@ func TestTwentyPods(t *testing.T) {
 			t.Errorf("pod %d does not wait", i)
 		}
 	}
+	treetest.Wait(t, "the walk", g.reached)
+	if walk, queued := l.states(); walk != 1 || queued != 0 {
+		t.Errorf("%d at work, %d wait", walk, queued)
+	}
 	g.release()
 	for _, p := range all {
-		treetest.Wait(t, "the pod to start", func() bool { return n.ask(p) == nil })
+		n.starts(p)
 	}
 	g.oneWalk(t, has(t, vol, newLabel))
 }
@@ -102,17 +105,13 @@ func TestBeside(t *testing.T) {
 	treetest.Label(t, done, newLabel)
 	quick.mount(done, localPV)
 	other.annotations = nil
-	if err := n.ask(slow); !goesOnAt(err) {
-		t.Fatal(err)
-	}
+	n.goesOn(slow)
 	treetest.Wait(t, "the walk", g.reached)
 	if err := n.ask(other); err != nil {
 		t.Error(err)
 	}
-	treetest.Wait(t, "the labelled volume's pod", func() bool { return n.ask(quick) == nil })
-	if err := n.ask(slow); !goesOnAt(err) {
-		t.Errorf("and the slow one: %v", err)
-	}
+	n.starts(quick)
+	n.goesOn(slow)
 }
 
 // TestWait: by a clock that only the plugin moves, the answer comes after --wait, whether
@@ -184,9 +183,7 @@ func TestHung(t *testing.T) {
 	}
 	for range 3 {
 		for _, p := range dead {
-			if err := n.ask(p); !goesOnAt(err, "reading its label") {
-				t.Error(err)
-			}
+			n.goesOn(p, "reading its label")
 		}
 	}
 	if _, queued := plug.labeller.states(); queued != len(dead) {
@@ -194,7 +191,7 @@ func TestHung(t *testing.T) {
 	}
 	p, vol := n.pod("a", itsLevel), n.volume("v")
 	p.mount(vol, localPV)
-	treetest.Wait(t, "the pod on healthy storage", func() bool { return n.ask(p) == nil })
+	n.starts(p)
 	g.oneWalk(t, has(t, vol, newLabel))
 }
 
@@ -206,27 +203,21 @@ func TestDropped(t *testing.T) {
 	n.plug(soon, 4, g)
 	vol, p := n.volume("v"), n.pod("a", itsLevel)
 	p.mount(vol, localPV)
-	if err := n.ask(p); !goesOnAt(err) {
-		t.Fatal(err)
-	}
+	n.goesOn(p)
 	adaptation.SetPluginRequestTimeout(time.Microsecond)
 	if err := n.ask(p); err != nil {
 		t.Errorf("a late plugin is not left out: %v", err)
 	}
 	adaptation.SetPluginRequestTimeout(treetest.Patience)
 	n.registered()
-	if err := n.ask(p); !goesOnAt(err) {
-		t.Errorf("once it is back: %v", err)
-	}
+	n.goesOn(p)
 	n.runtime.Stop()
 	n.cut()
 	n.start()
 	n.registered()
-	if err := n.ask(p); !goesOnAt(err) {
-		t.Errorf("with the new runtime: %v", err)
-	}
+	n.goesOn(p)
 	g.release()
-	treetest.Wait(t, "the pod to start", func() bool { return n.ask(p) == nil })
+	n.starts(p)
 	g.oneWalk(t, has(t, vol, newLabel))
 }
 
@@ -254,9 +245,7 @@ func TestEnds(t *testing.T) {
 			p.mount(vol, localPV)
 			treetest.Wait(t, "the plugin to be held up", func() bool { _ = n.ask(p); return first.isHeld() })
 			treetest.Wait(t, "metrics", func() bool { _, err := os.Stat(metrics); return err == nil })
-			if err := n.ask(p); !goesOnAt(err, "pv: ") {
-				t.Error(err)
-			}
+			n.goesOn(p, "pv: ")
 			if err := first.Process.Signal(signal); err != nil {
 				t.Fatal(err)
 			}
@@ -273,7 +262,7 @@ func TestEnds(t *testing.T) {
 			}
 			startProcess(t, n, 0)
 			n.registered()
-			treetest.Wait(t, "the pod to start", func() bool { return n.ask(p) == nil })
+			n.starts(p)
 			if all := has(t, vol, newLabel); all != entries {
 				t.Errorf("%d labelled", all)
 			}
@@ -292,20 +281,18 @@ func TestAtOnce(t *testing.T) {
 		p := n.pod(fmt.Sprintf("pod-%d", i), itsLevel)
 		p.mount(n.volume(p.uid), localPV)
 		pods = append(pods, p)
-		if err := n.ask(p); !goesOnAt(err) {
-			t.Fatal(err)
-		}
+		n.goesOn(p)
 		treetest.Wait(t, "the first walk", g.reached)
 	}
 	for _, p := range pods[1:] {
-		treetest.Wait(t, "the others to wait", func() bool { return goesOnAt(n.ask(p), "waiting for other volumes") })
+		n.goesOn(p, "waiting for other volumes")
 	}
 	if walk, queued := l.states(); walk != 1 || queued != 2 {
 		t.Errorf("%d at work, %d wait", walk, queued)
 	}
 	g.release()
 	for _, p := range pods {
-		treetest.Wait(t, "the pods to start", func() bool { return n.ask(p) == nil })
+		n.starts(p)
 	}
 }
 
@@ -326,26 +313,27 @@ func TestYields(t *testing.T) {
 		others <- err
 	}()
 	treetest.Wait(t, "the other program", other.reached)
-	treetest.Wait(t, "the lock to be waited for", func() bool { return goesOnAt(n.ask(p), "lock") })
-	if err := n.ask(next); !goesOnAt(err, "waiting for other volumes") {
-		t.Errorf("there are two places: %v", err)
+	n.goesOn(p, "lock")
+	began := func(at time.Time) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, j := range l.jobs {
+			j.walks = at
+		}
 	}
-	l.yield() // it has waited for no time at all
-	if walk, _ := l.states(); walk != 1 {
-		t.Errorf("%d walk", walk)
-	}
-	l.mu.Lock()
-	for _, j := range l.jobs {
-		j.walks = j.walks.Add(-watchEach)
-	}
-	l.mu.Unlock()
+	began(time.Now().Add(time.Hour)) // it has waited for no time at all
 	l.yield()
-	treetest.Wait(t, "the next pod to start", func() bool { return n.ask(next) == nil })
+	for range 3 {
+		n.goesOn(next, "waiting for other volumes")
+	}
+	began(time.Now().Add(-watchEach))
+	l.yield()
+	n.starts(next)
 	other.release()
 	if err := <-others; err != nil {
 		t.Error(err)
 	}
-	treetest.Wait(t, "the pod to start", func() bool { return n.ask(p) == nil })
+	n.starts(p)
 	if all := has(t, vol, newLabel); all != entries {
 		t.Errorf("%d labelled", all)
 	}
@@ -357,24 +345,24 @@ func TestUnasked(t *testing.T) {
 	n, g := newNode(t), newGate()
 	n.start()
 	l := n.plug(soon, 4, g).labeller
+	vol, p := n.volume("v"), n.pod("a", itsLevel)
+	p.mount(vol, localPV)
+	n.goesOn(p)
+	treetest.Wait(t, "the walk", g.reached)
 	linger := func(d time.Duration) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.linger = d
 	}
 	linger(soon)
-	vol, p := n.volume("v"), n.pod("a", itsLevel)
-	p.mount(vol, localPV)
-	if err := n.ask(p); err == nil {
-		t.Fatal("it is done")
-	}
+	n.goesOn(p)
 	treetest.Wait(t, "the job to end", func() bool { walk, queued := l.states(); return walk+queued == 0 })
 	linger(time.Hour)
-	if has(t, vol, newLabel) == entries || interrupted(t, vol) != g.reached() {
+	if has(t, vol, newLabel) == entries || !interrupted(t, vol) {
 		t.Errorf("sealed %v, %d labelled", interrupted(t, vol), has(t, vol, newLabel))
 	}
 	g.release()
-	treetest.Wait(t, "the pod to start", func() bool { return n.ask(p) == nil })
+	n.starts(p)
 	if all := has(t, vol, newLabel); all != entries {
 		t.Errorf("%d labelled", all)
 	}
@@ -389,9 +377,9 @@ func TestUnmounted(t *testing.T) {
 	first, p := n.pod("first", itsLevel), n.pod("a", itsLevel)
 	first.mount(n.volume("first"), localPV)
 	at := p.mount(n.volume("v"), localPV)
-	_ = n.ask(first) // it waits
+	n.goesOn(first)
 	treetest.Wait(t, "the first walk", g.reached)
-	treetest.Wait(t, "the other to wait", func() bool { return goesOnAt(n.ask(p), "waiting for other volumes") })
+	n.goesOn(p, "waiting for other volumes")
 	if err := syscall.Unmount(at, 0); err != nil {
 		t.Fatal(err)
 	}

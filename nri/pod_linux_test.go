@@ -68,7 +68,17 @@ func TestPassesThrough(t *testing.T) {
 		"other JSON":  {itsLevel, localPV, unreadable, func(p *pod) string { return write(p, `[{"linux":7}]`) }},
 		"cut off":     {itsLevel, localPV, unreadable, func(p *pod) string { return write(p, config(process, "")[:60]) }},
 		"a FIFO": {itsLevel, localPV, unreadable, func(p *pod) string {
-			return p.instead(func(config string) error { return syscall.Mkfifo(config, 0o600) })
+			return p.instead(func(name string) error {
+				if err := syscall.Mkfifo(name, 0o600); err != nil {
+					return err
+				}
+				writer, err := os.OpenFile(name, os.O_RDWR, 0)
+				if err == nil {
+					t.Cleanup(func() { writer.Close() })
+					_, err = writer.WriteString(config(process, ""))
+				}
+				return err
+			})
 		}},
 		"a link": {itsLevel, localPV, unreadable, func(p *pod) string {
 			other := n.in("bundles", p.sandbox(), "config.json")
@@ -82,9 +92,7 @@ func TestPassesThrough(t *testing.T) {
 			return id + "b"
 		}},
 		"huge": {itsLevel, localPV, unreadable, func(p *pod) string {
-			return p.instead(func(config string) error {
-				return os.WriteFile(config, []byte(p.config+strings.Repeat(" ", maxConfig)), 0o600)
-			})
+			return write(p, config(process, "")+strings.Repeat(" ", maxConfig))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -178,15 +186,10 @@ func TestDrawn(t *testing.T) {
 	plug := n.plug(soon, 4, g)
 	p := n.pod("a", fixed)
 	p.mount(n.volume("v"), localPV)
-	if err := n.ask(p); !goesOnAt(err) {
-		t.Fatal(err)
-	}
+	n.goesOn(p)
 	p.label = "system_u:object_r:container_file_t:s0:c1,c2"
-	for i := range 2 {
-		if err := n.ask(p); err != nil {
-			t.Errorf("try %d: %v", i, err)
-		}
-	}
+	n.starts(p)
+	n.starts(p)
 	if plug.counts.of(drawn) != 2 {
 		t.Errorf("%v", plug.counts.requests)
 	}
