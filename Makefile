@@ -30,7 +30,7 @@ ifeq ($(origin PROMISE)$(CI),undefined)
 ADAPT := -adapt
 endif
 ifeq ($(shell id -u),0)
-PROMISE ?= root,ext4,xfs,btrfs,tmpfs,fuse,strace,seccomp,bash,fish,man,mandoc,zsh
+PROMISE ?= root,ext4,xfs,btrfs,tmpfs,fuse,strace,seccomp,bash,fish,gcc,man,mandoc,zsh
 endif
 
 GOLANGCI := v2.15.0
@@ -44,8 +44,9 @@ SCRIPTS := .ci/run test/selinuxvm/guest/start $(shell find deploy relabel test b
 
 # Debian packages, by what needs them. The race detector needs a C library.
 PKG_DEMO := attr e2fsprogs mount util-linux
-PKG_TEST := $(PKG_DEMO) btrfs-progs fish fuse3 gcc libc6-dev man-db mandoc patch strace xfsprogs zsh
+PKG_TEST := $(PKG_DEMO) btrfs-progs fish fuse3 gcc libc6-dev libselinux1-dev man-db mandoc patch strace xfsprogs zsh
 PKG_RUNTIMES := $(PKG_TEST) conmon crun podman runc
+PKG_CONTEXTS := gcc libc6-dev libselinux1-dev selinux-policy-default
 PKG_SELINUX := debian-archive-keyring debootstrap dpkg e2fsprogs git gpgv qemu-system-x86 xfsprogs xz-utils
 PKG_TERMINAL := e2fsprogs mount tmux
 PKG_BENCH := $(PKG_TEST) findutils git policycoreutils
@@ -58,12 +59,14 @@ PKG_PACKAGES := attr debootstrap lintian rpm systemd-container
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: deps deps-demo deps-test deps-runtimes deps-selinux deps-terminal deps-bench deps-lint deps-fresh deps-deploy deps-packages
-deps: deps-test deps-runtimes deps-selinux deps-terminal deps-bench deps-lint deps-fresh deps-deploy deps-packages ## install what all targets need: Debian packages, the linter in .tools
+.PHONY: deps deps-demo deps-test deps-contexts deps-runtimes deps-selinux deps-terminal deps-bench deps-lint deps-fresh deps-deploy deps-packages
+deps: deps-test deps-contexts deps-runtimes deps-selinux deps-terminal deps-bench deps-lint deps-fresh deps-deploy deps-packages ## install what all targets need: Debian packages, the linter in .tools
 deps-demo:
 	@test/deps.sh $(PKG_DEMO)
 deps-test:
 	@test/deps.sh $(PKG_TEST)
+deps-contexts:
+	@test/deps.sh $(PKG_CONTEXTS)
 deps-runtimes:
 	@test/deps.sh $(PKG_RUNTIMES)
 deps-selinux:
@@ -149,10 +152,10 @@ packages: $(NFPM) ## make debs and rpms in bin: of what install installs, and of
 test-packages: deps-packages $(CYCLONEDX) ## make a release twice, install its packages and remove them again, in a Debian 12 in a directory (root)
 	test/packages.sh
 
-# What has goroutines of its own to race. The tests that build the command look at it
+# What has goroutines to race. The tests that build the command look at it
 # without the detector, and run once; so do those that count allocations, of which the
 # detector has its own.
-RACE := ./relabel/... ./cmd/...
+RACE := ./relabel/... ./internal/fcontexts ./cmd/...
 SUITE = @CGO_ENABLED=0 $(GO) build -o bin/suite ./test/suite && FASTLABEL_PROMISE=$(PROMISE) bin/suite $(ADAPT) -flags '$(TESTFLAGS)'
 
 .PHONY: test check
@@ -184,6 +187,12 @@ torture: deps-test ## attack the command: kill, power loss, errors, races (root;
 	@mkdir -p bin
 	cd test/torture && FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=0 TORTURE=$(TORTURE) FASTLABEL_RESULTS=$(CURDIR)/bin/torture-$(TORTURE).txt \
 		$(GO) test -count=1 -v -timeout 24h -run '$(ATTACK)' $(TESTFLAGS) .
+
+# CONTEXTS=FILE,FILE: the file contexts to compare by.
+CONTEXTS ?= /etc/selinux/default/contexts/files/file_contexts
+.PHONY: test-contexts
+test-contexts: deps-contexts ## compare with libselinux on every path of this system; an hour or more (CONTEXTS)
+	FASTLABEL_PROMISE=gcc FASTLABEL_CONTEXTS=$(CONTEXTS) CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 24h -run TestOracle $(TESTFLAGS) ./internal/fcontexts
 
 .PHONY: test-runtimes
 test-runtimes: deps-runtimes ## start containers with runc, crun and podman, and the hook (root)

@@ -61,7 +61,8 @@ package relabel
 // internal/xattrio reads and writes the label of an entry without opening it, in one
 // of three ways, and judges errnos; internal/watch tells which calls hang; internal/sys
 // makes the system calls, one a function. Outside, secctx parses labels and chooses the
-// seal, mountinfo parses what the kernel says of mounts.
+// seal, mountinfo parses what the kernel says of mounts, fcontexts knows which label the
+// policy has for a path.
 //
 // # The rooms
 //
@@ -79,6 +80,7 @@ package relabel
 //	mounts    ▶ mountinfo sys watch
 //	mountinfo ▶
 //	secctx    ▶
+//	fcontexts ▶
 //	steal     ▶
 //	sys       ▶
 //	tune      ▶

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fcontexts
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// Dir is a directory, as far as the rules tell it from others: those that none tells
+// apart share one.
+type Dir struct {
+	set  *Set
+	at   *state        // after the path and a slash
+	node *node         // nil where no rule names anything beneath
+	sub  *substitution // nil where nothing beneath is replaced
+	hard *hardRules    // nil where none applies
+}
+
+// Dir returns the directory path, which is absolute.
+func (s *Set) Dir(path string) *Dir {
+	d := s.top.with(&s.subs.root)
+	for name := range strings.SplitSeq(path, "/") {
+		if name != "" {
+			d = d.Child([]byte(name))
+		}
+	}
+	return d
+}
+
+// Lookup returns the rule for path, which is absolute; nil if there is none.
+func (s *Set) Lookup(path string, kind Kind) *Rule {
+	if path == "" || path[0] != '/' {
+		return nil
+	}
+	return s.lookup(s.subs.apply(clean(path)), kind)
+}
+
+// lookup is Lookup for a path as it is after substitution.
+func (s *Set) lookup(path string, kind Kind) *Rule {
+	end := strings.LastIndexByte(path, '/') + 1
+	return s.dir(path[:end], nil).Lookup([]byte(path[end:]), kind)
+}
+
+// dir returns the directory whose path after substitution is path, with a slash at
+// the end.
+func (s *Set) dir(path string, sub *substitution) *Dir {
+	d := s.top
+	for rest := path[1:]; rest != ""; {
+		var name string
+		name, rest, _ = strings.Cut(rest, "/")
+		d = d.child([]byte(name), nil)
+	}
+	return d.with(sub)
+}
+
+// with returns d as the directory beneath which sub tells what is replaced.
+func (d *Dir) with(sub *substitution) *Dir {
+	if sub == nil || len(sub.children) == 0 {
+		return d
+	}
+	e := *d
+	e.sub = sub
+	return &e
+}
+
+// clean removes doubled slashes and one at the end.
+func clean(path string) string {
+	for strings.Contains(path, "//") {
+		path = strings.ReplaceAll(path, "//", "/")
+	}
+	if len(path) > 1 {
+		path = strings.TrimSuffix(path, "/")
+	}
+	return path
+}
+
+// Child returns the directory name in d.
+func (d *Dir) Child(name []byte) *Dir {
+	if d.sub == nil {
+		return d.child(name, nil)
+	}
+	sub := d.sub.children[string(name)]
+	if sub != nil && sub.to != "" {
+		return d.set.dir(sub.to, sub)
+	}
+	return d.child(name, sub)
+}
+
+// child is Child where name itself is not replaced.
+func (d *Dir) child(name []byte, sub *substitution) *Dir {
+	if d.node != nil {
+		if n := d.node.children[string(name)]; n != nil {
+			n.once.Do(func() { n.dir = d.enter(n, d.set.beneath(d.at, name)) })
+			return n.dir.with(sub)
+		}
+	}
+	at := d.set.beneath(d.at, name)
+	if d.hard == nil {
+		return at.plain.with(sub)
+	}
+	hard := &hardRules{d.hard.path + string(name) + "/", d.hard.rules}
+	return &Dir{set: d.set, at: at, sub: sub, hard: hard}
+}
+
+// enter returns the directory of n, which is in d and which at leads to.
+func (d *Dir) enter(n *node, at *state) *Dir {
+	c := &Dir{set: d.set, at: d.set.enter(at, n.starts, n.path), node: n}
+	if d.hard != nil || len(n.hard) > 0 {
+		c.hard = &hardRules{path: n.path, rules: n.hard}
+		if d.hard != nil {
+			c.hard.rules = slices.Concat(d.hard.rules, n.hard)
+		}
+		slices.SortFunc(c.hard.rules, func(x, y hardRule) int { return int(y.rule - x.rule) })
+	}
+	return c
+}
+
+// Lookup returns the rule for name in d, nil if there is none. The rule may say that
+// name is to have no label.
+func (d *Dir) Lookup(name []byte, kind Kind) *Rule {
+	s := d.set
+	if d.sub != nil {
+		if sub := d.sub.children[string(name)]; sub != nil && sub.to != "" {
+			return s.lookup(sub.self, kind)
+		}
+	}
+	if d.node != nil {
+		for _, i := range d.node.exact[string(name)] {
+			if r := &s.rules[i]; r.fits(kind) {
+				return r
+			}
+		}
+	}
+	rest := bytes.TrimSuffix(name, []byte{'\n'})
+	at := s.run(d.at, rest)
+	best := s.first(at, kind)
+	if len(rest) < len(name) { // $ matches before it too
+		best = max(best, s.first(s.next(at, '\n'), kind))
+	}
+	if d.hard != nil {
+		best = d.hard.first(s, name, kind, best)
+	}
+	if best < 0 {
+		return nil
+	}
+	return &s.rules[best]
+}
+
+// first returns the last rule that at accepts for this kind, -1 if there is none.
+func (s *Set) first(at *state, kind Kind) int32 {
+	for _, i := range at.accept {
+		if s.rules[i].fits(kind) {
+			return i
+		}
+	}
+	return -1
+}

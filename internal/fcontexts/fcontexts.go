@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fcontexts reads the file contexts of an SELinux policy and says which
+// label a path has by them, as libselinux's selabel_lookup does: what restorecon
+// and setfiles ask. The command's restorecon is to use it.
+//
+// The rules, as libselinux 3.4 to 3.11 has them (src/label_file.c, label_file.h,
+// label_support.c, regex.c):
+//
+//   - The files are FILE, FILE.homedirs and FILE.local, read in that order; the
+//     first must be there. A malformed line refuses the whole.
+//   - A pattern without meta characters is an exact path. An exact path goes
+//     before any expression. Of each of the two, the rule read last goes first.
+//   - An expression is matched as ^PATTERN$ by PCRE2 with DOTALL, on bytes: the
+//     $ matches before a newline at the end of a path too. The plain components
+//     that a pattern begins with (the first three) must be directories of the
+//     path, whatever follows them: /run/*x does not match /runx.
+//   - A rule of one kind of file is not asked about others. A rule <<none>> wins
+//     as others do, and then the path has no label.
+//   - Before that, doubled slashes and one at the end are removed, and FILE.subs
+//     and then FILE.subs_dist replace a prefix of the path, each once, by the line
+//     that fits and was read last.
+//
+// Where versions differ, this is what it does:
+//
+//   - 3.4 to 3.7 match exact paths as expressions too, so that /etc/passwd fits a
+//     name that ends in a newline. 3.8 and later compare, as is done here.
+//   - Up to 3.7 only the first component must be a directory of the path, and one
+//     with a needless escape (/a\-b/c.*) never is. Here it is as in 3.8 and later.
+//   - Of two lines for one exact path in one file, 3.8 and later take the first.
+//     Here it is the last, as before, and as for expressions.
+//   - In 3.8 and later, <<none>> beneath a directory beats later rules that begin
+//     higher up. Here the last rule wins, as before.
+//
+// Compiled files (.bin) are not read: the text beside them says the same. A pattern
+// that is wrong, or that only PCRE2 knows (hard.go), is refused when it is read;
+// libselinux finds out when it first tries it.
+//
+// # How it is fast
+//
+// All expressions are one automaton (automaton.go). A [Dir] is its state after the
+// path of a directory: the rules that can still match beneath it, and how far each
+// has got. States are made when they are first needed, and all directories with the
+// same rest share one. A look-up goes on from there over the bytes of a name, a table
+// look-up each, until no byte changes the state any more: at once where the rest is
+// that of prefix(/.*)?. What no automaton can say, such as (?!x), goes to regexp2, on
+// entries beneath its plain components only. None of the 5,621 rules of Debian 12
+// needs that, nor of Fedora's 6,995.
+package fcontexts
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// Kind is the kind of a file, in the numbers of a directory record (DT_*). The zero
+// Kind fits all.
+type Kind uint8
+
+// The kinds that a rule can ask for.
+const (
+	Fifo   Kind = 1
+	Char   Kind = 2
+	Folder Kind = 4
+	Block  Kind = 6
+	File   Kind = 8
+	Link   Kind = 10
+	Socket Kind = 12
+)
+
+// Rule is a line of the file contexts.
+type Rule struct {
+	Pattern string
+	Kind    Kind   // 0 if the line names none
+	Context string // "" for <<none>>
+	File    string
+	Line    int
+}
+
+func (r *Rule) fits(kind Kind) bool { return r.Kind == 0 || kind == 0 || r.Kind == kind }
+
+// Set is the file contexts of a policy. It may be used by many goroutines.
+type Set struct {
+	rules []Rule // in the order in which they were read
+	root  *node
+	subs  substitutions
+
+	automaton
+	top *Dir // "/"
+}
+
+// node is a directory that rules name without a meta character.
+type node struct {
+	path     string // ends in a slash
+	children map[string]*node
+	exact    map[string][]int32 // rules by name, the last first
+	starts   []uint32           // where in the program the expressions begin that apply from here on
+	hard     []hardRule
+
+	once sync.Once
+	dir  *Dir // made by once
+}
+
+// LoadedFile returns the file contexts of the policy that root/etc/selinux/config
+// names; root is "" for this system.
+func LoadedFile(root string) (string, error) {
+	const tag = "SELINUXTYPE="
+	config := filepath.Join(root, "/etc/selinux/config")
+	text, err := os.ReadFile(config)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	kind := "targeted" // as libselinux has it where nothing is said
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimFunc(line, isSpace)
+		if len(line) > len(tag) && strings.EqualFold(line[:len(tag)], tag) {
+			kind = strings.TrimFunc(line[len(tag):], isSpace)
+		}
+	}
+	return filepath.Join(root, "/etc/selinux", kind, "contexts/files/file_contexts"), nil
+}
+
+// Load reads file and those that belong to it: file.homedirs, file.local, file.subs
+// and file.subs_dist, each if it is there.
+func Load(file string) (*Set, error) {
+	s := newSet()
+	for _, part := range []struct {
+		suffix string
+		add    func(file, text string) error
+	}{
+		{"", s.addRules},
+		{".homedirs", s.addRules},
+		{".local", s.addRules},
+		{".subs", s.subs.local.read},
+		{".subs_dist", s.subs.dist.read},
+	} {
+		text, err := os.ReadFile(file + part.suffix)
+		if part.suffix != "" && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = part.add(file+part.suffix, string(text))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	s.ready()
+	return s, nil
+}
+
+func newSet() *Set {
+	s := &Set{root: &node{path: "/"}}
+	s.init(s)
+	return s
+}
+
+// ready is called when all is read.
+func (s *Set) ready() {
+	s.subs.find()
+	s.top = (&Dir{set: s, at: s.none}).enter(s.root, s.none)
+}
+
+// at returns the node of path, which begins and ends with a slash.
+func (s *Set) at(path string) *node {
+	n := s.root
+	for i := 1; i < len(path); {
+		end := i + strings.IndexByte(path[i:], '/')
+		next := n.children[path[i:end]]
+		if next == nil {
+			next = &node{path: path[:end+1]}
+			if n.children == nil {
+				n.children = map[string]*node{}
+			}
+			n.children[path[i:end]] = next
+		}
+		n, i = next, end+1
+	}
+	return n
+}
