@@ -23,6 +23,12 @@ import (
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
+// beside are the pages that are not in docs.
+var beside = []string{
+	"../../README.md", "../../CONTRIBUTING.md", "../../SECURITY.md",
+	"../../deploy/README.md", "../../deploy/kubernetes/README.md", "../../nri/README.md",
+}
+
 // TestDocs holds README.md and the pages in docs to the code: their commands are ones that
 // fastlabel accepts, the tests that they name exist, their links lead somewhere,
 // and the code that they propose is the example's, which the compiler has seen.
@@ -31,7 +37,7 @@ func TestDocs(t *testing.T) {
 	if err != nil || len(pages) < 3 {
 		t.Fatal(pages, err)
 	}
-	pages = append(pages, "../../README.md", "../../CONTRIBUTING.md", "../../SECURITY.md", "../../deploy/README.md")
+	pages = append(pages, beside...)
 	tests := allTests(t)
 	var commands, others, named, links int
 	for _, page := range pages {
@@ -117,7 +123,7 @@ func TestDocsReadable(t *testing.T) {
 	if all > 12_000 {
 		t.Errorf("docs has %d words", all)
 	}
-	for _, page := range append(pages, "../../README.md", "../../CONTRIBUTING.md", "../../SECURITY.md", "../../deploy/README.md") {
+	for _, page := range append(pages, beside...) {
 		text := readText(t, page)
 		text = regexp.MustCompile("(?ms)^ *```.*?^ *```$").ReplaceAllString(text, "\n\n")
 		text = regexp.MustCompile("`[^`]+`").ReplaceAllString(text, "CODE")
