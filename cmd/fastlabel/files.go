@@ -54,7 +54,7 @@ func input(ctx context.Context, stdin io.Reader, file string, most int64) ([]byt
 }
 
 // splitPaths finds the paths in a file of them. In lines, the last newline may be
-// missing and empty lines are passed over; with null each path is the exact bytes
+// missing and empty lines are skipped; with null each path is the exact bytes
 // before a NUL.
 func splitPaths(data []byte, file string, null bool) ([]string, error) {
 	end, unit := []byte{'\n'}, "line"

@@ -46,9 +46,9 @@
 //	work.go        the library is called, for one path after the other
 //	explainpods.go the label that pods ask for
 //	hook.go        the OCI hook: the sources of a container's mounts
-//	hooklines.go   lines for whoever looks for a container's failure
+//	hooklines.go   lines for the search for a container's failure
 //	journal.go     the same for syslog
-//	progress.go    how far it is, for whoever waits
+//	progress.go    how far it is
 //	resume.go      the command line that resumes after a stop
 //	service.go     what systemd's manager and journal are told, by internal/sdnotify
 //	account.go     what became of each path, for internal/metrics

@@ -51,7 +51,7 @@ exits at once, unless it is SIGHUP.
 Environment:
 Progress comes in whole lines where TERM is dumb. NOTIFY_SOCKET and
 JOURNAL_STREAM are from systemd: its manager is told how far a run is, and
-lines in the journal bear a priority.
+lines in the journal have a priority.
 
 Files:
 /run/fastlabel holds a lock for each volume that is worked on. The root of a

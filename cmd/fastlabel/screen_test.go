@@ -51,8 +51,8 @@ func (t *terminal) feed(text string) {
 	}
 }
 
-// No line is torn, whoever writes while the line is drawn; and it is gone in
-// the end. The control draws past the screen.
+// No line is torn by writers while it is drawn, and it is gone in the end. The
+// control draws past the screen.
 func TestTornLines(t *testing.T) {
 	for _, control := range []bool{false, true} {
 		var b bytes.Buffer

@@ -93,7 +93,7 @@ func (s *session) end(columns int) (*terminal, int) {
 func isStall(line string) bool { return strings.Contains(line, ": waiting for ") }
 
 // hostileTree makes n files in directories with hostile names, on a filesystem that
-// bears labels.
+// has labels.
 func hostileTree(t *testing.T, n int) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -2,11 +2,10 @@
 
 // Package apart does the work in a child process, which can be left behind.
 //
-// A thread whose call never returns keeps its process from ending, whoever
-// kills it, and whoever waits for that process waits for ever. So what may
-// meet such a call is done in a child, the part, and this process does not
-// wait for its end but for what it says on a socket: its exit code, after all
-// of its output.
+// A thread whose call never returns keeps its process from ending, by any signal,
+// and its waiter waits for ever. So what may meet such a call is done in a child,
+// the part. This process does not wait for the child's end, but for what it says on
+// a socket: its exit code, after all of its output.
 //
 // Both have the terminal's signals; what this process gets is passed on too.
 // The second ends this process, and with it, by SIGKILL, the part.

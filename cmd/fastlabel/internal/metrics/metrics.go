@@ -156,9 +156,9 @@ func create(file string) (*os.File, error) {
 	return os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*.tmp")
 }
 
-// Write replaces file as a whole: who reads it meanwhile has the former one or
-// this one, and everybody may read it, whatever the umask. It is on disk before
-// it has its name, so that after a crash there is no empty one.
+// Write replaces file as a whole: a reader has the former one or this one. Everybody
+// may read it, whatever the umask. It is on disk before it has its name, so that
+// after a crash there is no empty one.
 func Write(file string, r Run) (err error) {
 	f, err := create(file)
 	if err != nil {

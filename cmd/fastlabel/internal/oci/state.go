@@ -30,8 +30,8 @@ const (
 )
 
 // State is what a runtime tells a hook on stdin: the part of the
-// runtime-spec's state that is needed. What else is there is passed over, as
-// the specification asks; crun adds a root.
+// runtime-spec's state that is needed. The rest is ignored, as the specification
+// asks; crun adds a root.
 type State struct {
 	Version     string            `json:"ociVersion"`
 	ID          string            `json:"id"`

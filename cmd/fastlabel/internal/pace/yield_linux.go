@@ -13,7 +13,7 @@ import (
 // GiveWay makes every thread of the process one that gives way to others: nice
 // 19, and I/O when nobody else wants any (ioprio_set(2)). Both belong to a
 // thread, and a new one has them from the one that made it. So all are gone
-// through again until none is new: whoever made it had them by then.
+// through again until none is new: the thread that made it had them by then.
 func GiveWay() error {
 	const (
 		who  = 1       // IOPRIO_WHO_PROCESS, of one thread
