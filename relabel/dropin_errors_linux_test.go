@@ -190,6 +190,9 @@ func TestDropinErrors(t *testing.T) {
 		f.add(entry(fmt.Sprint("/", i), unix.EPERM))
 	}
 	f.add(entry("/late", unix.ENOSPC))
+	if text := (&IncompleteError{Failed: 2}).Error(); !strings.HasPrefix(text, "2 entries failed") { // as a caller's tests make one
+		t.Error(text)
+	}
 	if err := f.sum(&IncompleteError{Failed: f.n}); !errors.Is(err, unix.ENOSPC) || !errors.Is(err, unix.EPERM) || len(f.kept) != keepErrors+1 {
 		t.Errorf("%d kept, %v", len(f.kept), err)
 	}

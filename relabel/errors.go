@@ -3,6 +3,7 @@
 package relabel
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime"
@@ -40,7 +41,7 @@ type IncompleteError struct {
 }
 
 func (e *IncompleteError) Error() string {
-	return fmt.Sprintf("%d entries failed, the first: %v", e.Failed, e.First[0])
+	return fmt.Sprintf("%d entries failed, the first: %v", e.Failed, cmp.Or(e.First...))
 }
 
 // Unwrap lets errors.Is and errors.As find what the failures were.

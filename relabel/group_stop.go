@@ -25,6 +25,9 @@ func (g *Group) Stop(ctx context.Context, root string) error {
 		return err
 	}
 	ended := g.halt(func(at string) bool { return at == path }, volumeID{})
+	if ctx.Err() != nil { // before the filesystem is asked, which may well answer
+		return ending(ctx)
+	}
 	if a, err := g.register(""); err == nil {
 		l, err := g.look(ctx, a, place{root: path})
 		g.mu.Lock()

@@ -15,6 +15,9 @@ import (
 // way; none begins. If one panics or calls runtime.Goexit, the run ends, its root
 // vouches for nothing, and the same happens to the caller of Tree: see Panic. That
 // holds for a Recorder and for Throttle too, but that its calls are concurrent.
+//
+// One that waits for another run may wait for ever: its own run has the lock of the
+// volume, and one of the workers that all runs share.
 type Trace struct {
 	// Failure is told each failure as it happens. The error is an *fs.PathError
 	// with the full path, the system call as Op, and the errno.
