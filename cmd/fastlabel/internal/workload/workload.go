@@ -85,7 +85,6 @@ type template struct {
 
 type podSpec struct {
 	RuntimeClassName           string
-	HostPID, HostIPC           bool
 	SecurityContext            securityContext
 	InitContainers, Containers []struct {
 		Name            string
@@ -157,9 +156,6 @@ func (t *template) containers(pod string) (all []Container) {
 	for _, name := range TrySkip {
 		whole.TrySkip = whole.TrySkip || t.Metadata.Annotations[name] == "true"
 	}
-	if spec.HostPID || spec.HostIPC {
-		whole.LeftByCRIO = "the pod shares the host's processes or IPC" // CRI-O 1.34, server/container_create.go:760
-	}
 	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
 		asks := whole
 		asks.take(spec.SecurityContext)
@@ -167,7 +163,7 @@ func (t *template) containers(pod string) (all []Container) {
 		own := c.SecurityContext.SELinuxOptions
 		asks.ContainerdDraws = asks.Level != "" && own != nil && own.Level == "" && own.User+own.Role+own.Type != ""
 		if asks.Type == "spc_t" {
-			asks.LeftByCRIO = "the container is of the type spc_t" // there, :776
+			asks.LeftByCRIO = "the container is of the type spc_t" // CRI-O 1.34, server/container_create.go:776
 		}
 		all = append(all, Container{pod, c.Name, asks})
 	}
