@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/undo"
@@ -92,7 +93,7 @@ func TestCallbackBlocks(t *testing.T) {
 			r, err := Tree(ctx, roots[name], newLabel, &o)
 			adds(t, r)
 			var hung *HungError
-			if !errors.As(err, &hung) || hung.Calls[0].Call != theCallers+name || !errors.Is(err, context.Canceled) {
+			if !errors.As(err, &hung) || hung.Calls[0].Call != caller.Code+name || !errors.Is(err, context.Canceled) {
 				t.Errorf("%s: %v", name, err)
 			}
 			releases[name]()
@@ -129,7 +130,7 @@ func TestStallBlocks(t *testing.T) {
 		}},
 	})
 	var hung *HungError
-	if !errors.As(err, &hung) || hung.Calls[0].Call != theCallers+"Trace.Stall" {
+	if !errors.As(err, &hung) || hung.Calls[0].Call != caller.Code+"Trace.Stall" {
 		t.Error(err)
 	}
 	ice.thaw(t)

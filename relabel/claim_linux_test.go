@@ -127,7 +127,7 @@ func TestSealWithoutClaim(t *testing.T) {
 func unlocked(ctx context.Context, path, label string, o Options) (Report, error) {
 	r := newRun(o)
 	r.report = Report{Root: path, Label: label}
-	r.main = r.task()
+	r.main = r.Task()
 	var err error
 	if r.want, err = secctx.Canonical(label); err == nil {
 		err = r.prepare()
@@ -142,11 +142,7 @@ func unlocked(ctx context.Context, path, label string, o Options) (Report, error
 		return r.report, err
 	}
 	defer root.Close()
-	ctx, r.stop = context.WithCancelCause(ctx)
-	defer r.stop(nil)
-	err = r.relabel(ctx, root)
-	r.fill(&r.report)
-	return r.report, err
+	return r.lead(ctx, func(ctx context.Context) error { return r.relabel(ctx, root) })
 }
 
 // TestTwoRuns: of two runs to different labels that do not see each other's lock

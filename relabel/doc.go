@@ -37,11 +37,11 @@ package relabel
 //	kernel_linux.go     what this kernel can do
 //	budget.go           what all runs of the process share: internal/budget
 //	trace.go            what a caller is told, or has logged
-//	callback_linux.go   the caller's code, which may panic, end or block
 //	events_linux.go     failures and changes, told one at a time
 //	report_linux.go     counts and notes, for the Report
 //	state_linux.go      how far it is, for a caller who asks
-//	stall_linux.go      a run that hangs is abandoned
+//	internal/caller     the caller's code, which may panic, end or block; a run that hangs
+//	                    is left behind
 //
 // The way back:
 //
@@ -69,7 +69,8 @@ package relabel
 // Each package, and all that it imports of the others, which stand beneath it.
 // (TestDocImports)
 //
-//	relabel   ▶ budget commit journal mountinfo mounts policy secctx steal sys tune undo walk watch xattrio
+//	relabel   ▶ budget caller commit journal mountinfo mounts policy secctx sys tune undo walk watch xattrio
+//	caller    ▶ budget steal walk watch
 //	walk      ▶ budget commit dirs journal mounts order policy steal sys tune undo watch xattrio
 //	dirs      ▶ mounts sys xattrio
 //	journal   ▶ commit mounts secctx sys undo xattrio

@@ -33,7 +33,7 @@ func chcon(ctx context.Context, path, want string, recurse bool, patience time.D
 func chconOne(ctx context.Context, path, want string, o *Options) error {
 	r := newRun(*o)
 	r.want = want
-	r.main = r.task()
+	r.main = r.Task()
 	_, err := r.lead(ctx, func(ctx context.Context) error { return r.one(ctx, path) })
 	goOn(err)
 	return err
@@ -46,7 +46,7 @@ func (r *run) one(ctx context.Context, path string) error {
 		return err
 	}
 	defer share.Close()
-	r.main.share.Store(share)
+	r.main.Share.Store(share)
 	if err := r.prepare(); err != nil {
 		return err
 	}

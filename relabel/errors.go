@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
+	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 )
@@ -62,16 +63,13 @@ type HungCall struct {
 	Path string // what it was made for
 }
 
-// theCallers begins what HungCall.Call says of a callback.
-const theCallers = "the caller's "
-
 func (c HungCall) String() string { return fmt.Sprintf("%s %q", c.Call, c.Path) }
 
 func (e *HungError) Error() string {
 	calls, whose := make([]string, len(e.Calls)), "the filesystem: "
 	for i, c := range e.Calls {
 		calls[i] = c.String()
-		if strings.HasPrefix(c.Call, theCallers) {
+		if strings.HasPrefix(c.Call, caller.Code) {
 			whose = ""
 		}
 	}
@@ -94,7 +92,7 @@ type PanicError struct {
 func (p *PanicError) Error() string {
 	where, what := "relabel", fmt.Sprint(p.Value)
 	if p.Callback != "" {
-		where = theCallers + p.Callback
+		where = caller.Code + p.Callback
 	}
 	if p.Value == nil {
 		what = "runtime.Goexit"

@@ -10,24 +10,24 @@ const keepErrors = 16
 
 func (r *run) reportFailure(path, op string, err error) {
 	f := &fs.PathError{Op: op, Path: path, Err: err}
-	r.events.Lock()
+	r.mu.Lock()
 	if len(r.first) < keepErrors {
 		r.first = append(r.first, f)
 	}
-	r.events.Unlock()
+	r.mu.Unlock()
 	if r.trace.Failure != nil {
-		r.serially("Trace.Failure", path, func() { r.trace.Failure(f) })
+		r.Serially("Trace.Failure", path, func() { r.trace.Failure(f) })
 	}
 }
 
 func (r *run) change(path, from string) {
 	if r.trace.Change != nil {
-		r.serially("Trace.Change", path, func() { r.trace.Change(path, from) })
+		r.Serially("Trace.Change", path, func() { r.trace.Change(path, from) })
 	}
 }
 
 func (r *run) skip(path, reason string) {
 	if r.trace.Skip != nil {
-		r.serially("Trace.Skip", path, func() { r.trace.Skip(path, reason) })
+		r.Serially("Trace.Skip", path, func() { r.trace.Skip(path, reason) })
 	}
 }

@@ -240,15 +240,15 @@ func TestHungSecondReading(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		goOn := make(chan bool)
 		revoked := false
-		r := &run{}
-		r.main = r.task()
+		r := newRun(Options{})
+		r.main = r.Task()
 		_, err := r.lead(ctx, func(context.Context) error {
 			revoke := func() {
 				r.main.At("fsetxattr", "/volume")
 				r.main.At("", "")
 				revoked = true
 			}
-			r.second.Store(&revoke)
+			r.Second(revoke)
 			r.main.At("getdents64", "/volume")
 			cancel()
 			<-goOn

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
+	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
@@ -28,7 +29,7 @@ import (
 // at once; so is each while 256 in all have, or those that have half of the files
 // that the process may open. To read the entries does not count.
 func Inspect(root, label string, t Trust) (Status, error) {
-	r := &run{main: new(task)} // which nobody attends
+	r := &run{main: new(caller.Task)} // which nobody attends
 	var s Status
 	var at *mount
 	err := probing.ask("Inspect", root, func() (err error) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
+	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/journal"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
@@ -26,7 +27,7 @@ func (r *run) job() *walk.Job {
 		Kernel:    r.capabilities.kernel,
 		Root:      r.commit,
 		Events:    walk.Events{Failed: r.reportFailure},
-		Stop:      r.stop,
+		Stop:      r.Stop,
 	}
 	if r.proc.SELinux {
 		j.Policy = r.policy
@@ -44,26 +45,25 @@ func (r *run) job() *walk.Job {
 	}
 	if r.o.Throttle != nil {
 		j.Throttle = func(ctx context.Context) (func(int), func()) {
-			t := r.throttler(ctx)
-			return t.ask, t.end
+			return r.Throttler(ctx, r.o.Throttle)
 		}
 	}
 	return j
 }
 
 // walk labels what is beneath top, and adds up what was done.
-func (r *run) walk(ctx context.Context, t *task, m *mount, top *walk.Top) error {
-	share := t.share.Load()
+func (r *run) walk(ctx context.Context, t *caller.Task, m *mount, top *walk.Top) error {
+	share := t.Share.Load()
 	defer share.Shrink()
 	k := walk.New(r.job(), m.Mount, top, share)
 	t.At("", "") // its workers say it
-	t.walk.Store(k)
+	t.Walk.Store(k)
 	err := k.Run(ctx)
 	r.mu.Lock()
 	r.total.Add(k.Tally()) // at no time is it in neither, or in both
-	t.walk.Store(nil)
+	t.Walk.Store(nil)
 	r.mu.Unlock()
-	return r.blew(err)
+	return r.Blew(err)
 }
 
 // alone labels what m is of and nothing beneath it.
@@ -101,11 +101,11 @@ func (r *run) beginRecord(root *mount, was undo.Former) error {
 // record calls the Recorder's method named so.
 func (r *run) record(method, path string, f func() error) error {
 	recorded := make(chan error, 1)
-	r.call("Recorder."+method, path, func() { recorded <- f() })
+	r.Call("Recorder."+method, path, func() { recorded <- f() })
 	select {
 	case err := <-recorded:
 		return err
 	default: // it panicked, or the run was stopped
-		return cmp.Or(r.broken(), context.Canceled)
+		return cmp.Or(r.Broken(), context.Canceled)
 	}
 }

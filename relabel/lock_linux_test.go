@@ -128,7 +128,7 @@ func walkAlone(t *testing.T, root, label string, o Options) {
 	t.Helper()
 	r := newRun(o)
 	r.report, r.want = Report{Root: root, Label: label}, label
-	r.main = r.task()
+	r.main = r.Task()
 	if err := r.prepare(); err != nil {
 		t.Fatal(err)
 	}

@@ -27,17 +27,12 @@ func (r *run) soFar(begin time.Time) Report {
 	defer r.mu.Unlock()
 	report := r.report
 	report.Notes = slices.Clone(report.Notes)
-	r.fill(&report)
-	report.Elapsed = time.Since(begin)
-	return report
-}
-
-// fill sets the counts. mu is held.
-func (r *run) fill(report *Report) {
 	t := r.live()
 	report.Seen, report.Unchanged = t.Seen, t.Unchanged
 	report.Written, report.Right = t.Of[walk.Written], t.Of[walk.Right]
 	report.Vanished, report.Skipped, report.Failed = t.Of[walk.Vanished], t.Of[walk.Skipped], t.Of[walk.Failed]
+	report.Elapsed = time.Since(begin)
+	return report
 }
 
 // count counts an entry that no walk has met.
@@ -66,13 +61,13 @@ func (r *run) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	r.tell(func(report *Report) { report.Notes = append(report.Notes, text) })
 	if r.trace.Note != nil {
-		r.serially("Trace.Note", "", func() { r.trace.Note(text) })
+		r.Serially("Trace.Note", "", func() { r.trace.Note(text) })
 	}
 }
 
 // failed is why the run has failed by now, if it has.
 func (r *run) failed() error {
-	if err := r.broken(); err != nil || len(r.first) == 0 && r.counted(walk.Failed) == 0 {
+	if err := r.Broken(); err != nil || len(r.first) == 0 && r.counted(walk.Failed) == 0 {
 		return err
 	}
 	return r.failures()

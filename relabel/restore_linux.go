@@ -9,6 +9,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
+	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/journal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
@@ -73,7 +74,7 @@ func restore(ctx context.Context, path string, h undo.Header, pages iter.Seq2[un
 		Advanced: Advanced{NoSeal: o.Advanced.NoSeal, NoSync: o.Advanced.NoSync},
 	})
 	s.report = Report{Root: path, Label: h.Label}
-	s.main = s.task()
+	s.main = s.Task()
 	return s.lead(ctx, func(ctx context.Context) error { return s.all(ctx, path, pages, ask) })
 }
 
@@ -87,8 +88,8 @@ func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[undo.P
 	if err != nil {
 		return err
 	}
-	s.main.share.Store(share)
-	defer func() { s.main.share.Load().Close() }()
+	s.main.Share.Store(share)
+	defer func() { s.main.Share.Load().Close() }()
 	if err := s.prepare(); err != nil {
 		return err
 	}
@@ -168,12 +169,12 @@ func (s *restoring) directory(ctx context.Context, root *mount, c *commit.Root, 
 		return err
 	}
 	s.count(walk.Skipped) // the root, until it has its own
-	share := s.main.share.Load()
+	share := s.main.Share.Load()
 	defer share.Shrink()
 	all := &journal.Restore{
 		Mount: root.Mount, Root: c, Header: s.h,
 		Begin: func() (enter func(path string), end func()) {
-			t := s.task()
+			t := s.Task()
 			return func(path string) { t.At("setxattr", path) }, func() { t.At("", "") }
 		},
 		Became: func(path func() string, f undo.Former, r journal.Result) { s.count(s.became(path, f, r)) },
@@ -205,14 +206,14 @@ func (s *restoring) workers(share *budget.Share) int {
 // asked is pages, which the caller's code is under way for: see HungCall.
 func (s *restoring) asked(pages iter.Seq2[undo.Page, error]) iter.Seq2[undo.Page, error] {
 	return func(yield func(undo.Page, error) bool) {
-		s.main.At(theCallers+"pages", "")
+		s.main.At(caller.Code+"pages", "")
 		defer s.main.At("", "")
 		for p, err := range pages {
 			s.main.At("", "")
 			if !yield(p, err) {
 				return
 			}
-			s.main.At(theCallers+"pages", "")
+			s.main.At(caller.Code+"pages", "")
 		}
 	}
 }
@@ -223,7 +224,7 @@ func (s *restoring) became(path func() string, f undo.Former, r journal.Result) 
 	case journal.Restored:
 		if s.trace.Change != nil {
 			p := path()
-			s.serially("Trace.Change", p, func() { s.trace.Change(p, secctx.Trim(f.Label)) })
+			s.Serially("Trace.Change", p, func() { s.trace.Change(p, secctx.Trim(f.Label)) })
 		}
 		return walk.Written
 	case journal.Right:

@@ -37,8 +37,7 @@ func (r *run) openCommit(root *mount) (c *commit.Root, err error) {
 			if wrote {
 				r.change(root.Path, c.Found().String())
 			}
-			revoke := c.Revoke
-			r.second.Store(&revoke)
+			r.Second(c.Revoke)
 		},
 		Withheld: func() {
 			if top.Outcome != walk.Skipped && !top.Spoiled {

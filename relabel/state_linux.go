@@ -11,12 +11,12 @@ func (r *run) state() State {
 	defer r.mu.Unlock()
 	n := r.live()
 	s := State{LastRun: r.lastRun.Load()}
-	for _, t := range r.tasks {
+	for _, t := range r.Tasks() {
 		if s.Call == "" {
 			s.Call = t.Now().Call
 		}
 		if s.Path == "" {
-			s.Path = t.walk.Load().Path()
+			s.Path = t.Walk.Load().Path()
 		}
 	}
 	if s.Path != "" {
@@ -31,8 +31,8 @@ func (r *run) state() State {
 // live is what was counted so far, also by walks that are under way. mu is held.
 func (r *run) live() walk.Tally {
 	n := r.total
-	for _, t := range r.tasks {
-		n.Add(t.walk.Load().Tally())
+	for _, t := range r.Tasks() {
+		n.Add(t.Walk.Load().Tally())
 	}
 	return n
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
+	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
@@ -27,19 +28,19 @@ func (r *run) submounts(ctx context.Context, root *mount) error {
 	}
 	var left []hanging
 	var first error
-	share := r.main.share.Load()
-	r.main.share.Store(nil)
-	defer func() { r.main.share.Store(share) }()
+	share := r.main.Share.Load()
+	r.main.Share.Store(nil)
+	defer func() { r.main.Share.Store(share) }()
 	for _, info := range mountinfo.Beneath(r.proc.Mounts, root.Real) {
-		t, ended := r.task(), make(chan error, 1)
-		t.share.Store(share)
+		t, ended := r.Task(), make(chan error, 1)
+		t.Share.Store(share)
 		go func() {
 			ended <- r.submount(ctx, root, info, t)
 			t.At("", "")
 		}()
 		select {
 		case err := <-ended:
-			t.share.Store(nil)
+			t.Share.Store(nil)
 			first = cmp.Or(first, err)
 		case <-t.Stalled():
 			left = append(left, hanging{ended, share})
@@ -61,7 +62,7 @@ func (r *run) submounts(ctx context.Context, root *mount) error {
 	return first
 }
 
-func (r *run) submount(ctx context.Context, root *mount, info mountinfo.Mount, t *task) error {
+func (r *run) submount(ctx context.Context, root *mount, info mountinfo.Mount, t *caller.Task) error {
 	m, why, err := root.Find(info, r.bounds, t.Activity)
 	switch {
 	case err != nil:
@@ -81,7 +82,7 @@ func (r *run) submount(ctx context.Context, root *mount, info mountinfo.Mount, t
 }
 
 // cross labels one mount beneath the root, its top first.
-func (r *run) cross(ctx context.Context, t *task, m *mount) error {
+func (r *run) cross(ctx context.Context, t *caller.Task, m *mount) error {
 	io := xattrio.New("")
 	m.activity.At("getxattr", m.Path)
 	if _, _, e := io.Read(xattrio.Target{FD: m.At, Pinned: true}); e == syscall.ENOTSUP {

@@ -9,21 +9,25 @@ import (
 	"io/fs"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
+	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/journal"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
+	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/relabel/undo"
 )
 
 // run is one call of Tree.
 type run struct {
+	*caller.Run
 	o            Options
 	trace        Trace
 	want         string // the label in canonical form
@@ -34,31 +38,15 @@ type run struct {
 	file         bool // the root was no directory when it was looked at
 	bounds       mounts.Bounds
 	writes       walk.Writes
-	recorder     undo.Recorder           // nil: nothing is recorded
-	stop         context.CancelCauseFunc // ends the run
-	main         *task
-	commit       *commit.Root           // of a root that may be written
-	second       atomic.Pointer[func()] // takes back the commit, from the second reading on
-	stalled      bool                   // what attend said last
-	lastRun      atomic.Int64           // State.LastRun
+	recorder     undo.Recorder // nil: nothing is recorded
+	main         *caller.Task
+	commit       *commit.Root // of a root that may be written
+	lastRun      atomic.Int64 // State.LastRun
 
-	// Shared by the workers.
-	events sync.Mutex // serialises the callbacks, and guards first
+	mu     sync.Mutex // guards the rest, for workers, tasks and a caller who left them behind
 	first  []error
-
-	// Shared by the tasks, and by Tree when it leaves them behind.
-	mu      sync.Mutex
-	total   walk.Tally // but for walks that are under way
-	report  Report
-	tasks   []*task
-	over    bool          // Tree has returned; beside a call that hangs the run goes on
-	calling []*HungCall   // the caller's code that is under way
-	blown   *PanicError   // the first in it
-	off     chan struct{} // closed when it is waited for no longer: see call
-
-	// Belong to attend.
-	stallTold chan struct{} // Trace.Stall has returned
-	telling   bool          // it is under way
+	total  walk.Tally // but for walks that are under way
+	report Report
 }
 
 // Tree gives root and everything beneath it the security context label. The
@@ -99,7 +87,36 @@ func newRun(o Options) *run {
 	if o.inner.check {
 		r.writes = walk.DryRun
 	}
+	r.Run = &caller.Run{Ended: o.inner.ended, Hung: hung, Panicked: func(callback string, value any, stack []byte) error {
+		return &PanicError{Callback: callback, Value: value, Stack: stack}
+	}}
+	if r.trace.Stall != nil {
+		r.Stalled = func(calls []watch.Call) { r.trace.Stall(hungCalls(calls)) }
+	}
 	return r
+}
+
+// hung is a HungError.
+func hung(calls []watch.Call, cause error) error {
+	return &HungError{Calls: hungCalls(calls), Cause: cause}
+}
+
+func hungCalls(calls []watch.Call) (hung []HungCall) {
+	for _, c := range calls {
+		hung = append(hung, HungCall(c))
+	}
+	return hung
+}
+
+// lead has what done beside the caller, and reports.
+func (r *run) lead(ctx context.Context, what func(ctx context.Context) error) (Report, error) {
+	begin := time.Now()
+	if r.o.Progress != nil {
+		state := r.state
+		r.o.Progress.state.Store(&state)
+	}
+	err := r.Lead(ctx, what)
+	return r.soFar(begin), err
 }
 
 // tree is the whole path, in the order of doc.go. ask tells what the kernel
@@ -107,7 +124,7 @@ func newRun(o Options) *run {
 func tree(ctx context.Context, path, label string, o Options, ask func() capabilities) (Report, error) {
 	r := newRun(o)
 	r.report = Report{Root: path, Label: label}
-	r.main = r.task()
+	r.main = r.Task()
 	return r.lead(ctx, func(ctx context.Context) error { return r.all(ctx, path, label, ask) })
 }
 
@@ -121,12 +138,12 @@ func (r *run) all(ctx context.Context, path, label string, ask func() capabiliti
 	}
 	r.tell(func(report *Report) { report.Label = r.want })
 	if share := r.o.inner.share; share != nil {
-		r.main.share.Store(share)
+		r.main.Share.Store(share)
 	} else if share, err = process.Enter(ctx, budget.RunFiles+budget.LeastFiles); err != nil {
 		return err
 	} else {
-		r.main.share.Store(share)
-		defer func() { r.main.share.Load().Close() }()
+		r.main.Share.Store(share)
+		defer func() { r.main.Share.Load().Close() }()
 	}
 	if err := r.prepare(); err != nil {
 		return err
@@ -311,7 +328,7 @@ func (r *run) lockRoot(ctx context.Context, root *mount) (*commit.Lock, error) {
 		r.note("no lock was taken: %v", r.locks.Err)
 		return nil, nil
 	}
-	share := r.main.share.Load()
+	share := r.main.Share.Load()
 	defer share.Waits(false)
 	if r.o.inner.patience > 0 {
 		var stop context.CancelFunc
@@ -321,7 +338,7 @@ func (r *run) lockRoot(ctx context.Context, root *mount) (*commit.Lock, error) {
 	wait := func(holder string) {
 		share.Waits(true) // so that other volumes do not wait for who has the lock
 		if r.trace.Wait != nil {
-			r.serially("Trace.Wait", root.Path, func() { r.trace.Wait(holder) })
+			r.Serially("Trace.Wait", root.Path, func() { r.trace.Wait(holder) })
 		}
 	}
 	return r.locks.Take(ctx, root.Stat, root.Path, wait)

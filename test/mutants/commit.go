@@ -113,9 +113,9 @@ func commits() []Mutant {
 			Edits:  edits(root, "c.Revoke() // what was created", "_ = c // what was created"),
 		},
 		{
-			Name: "retreat-dropped", By: "TestHungSecondReading",
+			Name: "retreat-dropped", By: "TestHungSecondReading in relabel",
 			Breaks: "a committed root is sealed again if the second reading hangs",
-			Edits:  edits("relabel/stall_linux.go", "\t\t(*revoke)()\n", ""),
+			Edits:  edits("relabel/internal/caller/run_linux.go", "\t\t(*revoke)()\n", ""),
 		},
 		{
 			Name: "revoke-late", By: "TestRevokeLate in relabel/internal/commit",
