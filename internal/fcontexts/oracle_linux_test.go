@@ -28,11 +28,11 @@ type query struct {
 
 var allKinds = []Kind{Fifo, Char, Folder, Block, File, Link, Socket}
 
-// oracle builds testdata/oracle.c.
-func oracle(t *testing.T) string {
+// build builds the program in testdata.
+func build(t *testing.T, program string) string {
 	treetest.Need(t, "gcc")
-	file := filepath.Join(t.TempDir(), "oracle")
-	if out, err := exec.Command("gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", file, "testdata/oracle.c", "-lselinux").CombinedOutput(); err != nil {
+	file := filepath.Join(t.TempDir(), program)
+	if out, err := exec.Command("gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", file, "testdata/"+program+".c", "-lselinux").CombinedOutput(); err != nil {
 		treetest.Lack(t, "gcc", fmt.Errorf("libselinux1-dev: %w\n%s", err, out))
 	}
 	return file
@@ -59,7 +59,7 @@ func compare(t *testing.T, oracle, file string, s *Set, queries []query) {
 		t.Fatalf("%d answers to %d queries", len(answers), len(queries))
 	}
 	differ, labelled, left := 0, 0, 0
-	say := func(r *Rule) string {
+	name := func(r *Rule) string {
 		if r == nil || r.Context == "" {
 			return "-"
 		}
@@ -71,10 +71,10 @@ func compare(t *testing.T, oracle, file string, s *Set, queries []query) {
 			continue
 		}
 		r := s.Lookup(q.path, q.kind)
-		got := []string{say(r)}
+		got := []string{name(r)}
 		if path := clean(q.path); path != "/" {
 			end := strings.LastIndexByte(path, '/')
-			got = append(got, say(s.Dir(path[:end]).Lookup([]byte(path[end+1:]), q.kind)))
+			got = append(got, name(s.Dir(path[:end]).Lookup([]byte(path[end+1:]), q.kind)))
 		}
 		if answers[i] != "-" {
 			labelled++
@@ -209,7 +209,7 @@ func ask(paths []string) (list []query) {
 // compare by those files instead, on every path of this system and a hundred for each
 // rule.
 func TestOracle(t *testing.T) {
-	oracle := oracle(t)
+	oracle := build(t, "oracle")
 	whole := os.Getenv("FASTLABEL_CONTEXTS")
 	if whole == "" {
 		for seed := range uint64(4) {

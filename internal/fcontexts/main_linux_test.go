@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fcontexts
+
+import (
+	"os"
+	"testing"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(treetest.Main(m)) }
