@@ -67,11 +67,10 @@ func relabel(ctx context.Context, path, fileLabel string, shared bool, patience 
 // at zero: the whole tree is looked at and strays are healed, the root is sealed
 // meanwhile and labelled last, if nothing failed, when all else is on disk. So
 // the root's label means the same whoever wrote it; a caller who wants it sooner
-// and weaker calls Tree with NoSync. What is left alone, or done otherwise than asked,
-// is logged with slog.Default. Another relabel of the same volume is waited for, but no
-// longer than two minutes (ErrLocked). A path
-// that is missing is an error; what is removed under the walk, path included, is
-// none.
+// and weaker sets [Advanced].NoSync and calls Tree. What is left alone, or done
+// otherwise than asked, is logged with slog.Default. Another relabel of the same
+// volume is waited for, but no longer than two minutes (ErrLocked). A path that is
+// missing is an error; what is removed under the walk, path included, is none.
 //
 // Without recurse only path itself is labelled; a directory under the same lock. One
 // that is gone is no error. A directory that was labelled so vouches for nothing beneath

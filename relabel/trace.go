@@ -13,8 +13,8 @@ import (
 // of its own, and calls are serial. One that does not return keeps a run from going
 // on, not from ending: when ctx has ended it is named in a *HungError, and may still be under
 // way; none begins. If one panics or calls runtime.Goexit, the run ends, its root
-// vouches for nothing, and the same happens to the caller of Tree: see Panic. That
-// holds for a Recorder and for Throttle too, but that its calls are concurrent.
+// vouches for nothing, and the same happens to the caller of Tree: see [PanicError].
+// That holds for a Recorder and for Throttle too, but that its calls are concurrent.
 //
 // One that waits for another run may wait for ever: its own run has the lock of the
 // volume, and one of the workers that all runs share.
