@@ -75,7 +75,7 @@ func (j *job) refuses(path, label string) bool {
 	return errors.Is(err, relabel.ErrRefused)
 }
 
-// wanted is the label to explain, and who asks for it.
+// wanted is the label to explain, and what asks for it.
 func (j *job) wanted(v site.Site, pods workload.Pods) (label, from string) {
 	compose := func(user, level string) string {
 		label, err := secctx.Compose(j.label, user, "", "", level)

@@ -41,7 +41,7 @@
 //	files.go       paths from a file
 //	manners.go     --nice, --max-rate, --max-pressure
 //	lookup.go      each PATH is looked up before any is touched
-//	near.go        which word was meant
+//	near.go        which command or flag was mistyped
 //	undo.go        --record and restore; internal/undofile is their file
 //	work.go        the library is called, for one path after the other
 //	explainpods.go the label that pods ask for
@@ -115,11 +115,10 @@ func whatMayHang(ctx context.Context) (code int, done, told bool) {
 	return apart.Run(ctx)
 }
 
-// spareProcessor lets Go's scheduler have one processor more than there are,
-// unless somebody chose. While all of its processors are in use it takes them
-// from those who are in system calls, for threads that find nothing to do: 7,000
-// context switches in half a second of two workers on two processors, and 900
-// when a third is idle. The engine still has one worker a processor.
+// spareProcessor gives Go's scheduler one P more than there are processors, unless
+// GOMAXPROCS is set. With no idle P the scheduler retakes those in system calls, for
+// threads that find no work: 7,000 context switches in half a second of two workers on
+// two processors, and 900 with a third P. The engine still has one worker a processor.
 func spareProcessor() {
 	if n := runtime.GOMAXPROCS(0); n == runtime.NumCPU() && os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(n + 1)
@@ -128,8 +127,8 @@ func spareProcessor() {
 
 // process is the command as a process, and ends it.
 func process(a app) {
-	// The first thread's working directory is what others see as the
-	// process's: no worker that changes its own shall run on it.
+	// /proc shows the first thread's working directory as the process's: no worker
+	// that changes its own may run on that thread.
 	runtime.LockOSThread()
 	debug.SetTraceback("crash") // a crash ends by SIGABRT: Go's own code is 2, which says that nothing was begun
 	spareProcessor()
@@ -157,8 +156,8 @@ type app struct {
 	inspect func(root, label string, t relabel.Trust) (relabel.Status, error)
 	// state, if not nil, is what p tells.
 	state func(p *relabel.Progress) (relabel.State, bool)
-	// apart, if not nil, may do the work in another process. Where that was cut
-	// off, not all was told that there is to be told.
+	// apart, if not nil, may do the work in another process. It is not told where that
+	// process was left behind before it had printed everything.
 	apart func(ctx context.Context) (code int, done, told bool)
 	// lstat, if not nil, looks up each PATH before any is touched.
 	lstat func(path string) (fs.FileInfo, error)
@@ -203,7 +202,7 @@ func (a app) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer,
 	return code
 }
 
-// giveUp ends the process without a word: nobody reads. Metrics are a file.
+// giveUp ends the process without a message, since output is not read. Metrics are a file.
 func (a app) giveUp(ctx context.Context, kept *account, operands []string) {
 	code, _ := exit.Of(ctx)
 	a.quit(kept.write(ctx, io.Discard, code, operands))

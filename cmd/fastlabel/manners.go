@@ -8,9 +8,8 @@ import (
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/pace"
 )
 
-// manners does what --nice, --max-rate and --max-pressure ask for, as far as
-// that is done before the work; nil is what nobody asked for. An error says that
-// it cannot be had here.
+// manners does what --nice, --max-rate and --max-pressure ask for before the work. What
+// is not asked for is nil. An error: the kernel does not offer it.
 func (a app) manners(s *settings) (*pace.Pacer, *pace.Pressure, error) {
 	if s.nice && a.giveWay != nil {
 		if err := a.giveWay(); err != nil {

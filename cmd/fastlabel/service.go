@@ -18,9 +18,9 @@ import (
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
-// Where systemd runs the command, its manager is told how far it is, and has its
-// patience stretched while the work goes on; and lines on standard error have a
-// priority if that is the journal (sd_notify(3), sd-daemon(3), systemd.exec(5)).
+// Under systemd the manager is told how far the run is, and its timeout is extended while
+// the run makes progress; lines on standard error have a priority if that is the journal
+// (sd_notify(3), sd-daemon(3), systemd.exec(5)).
 
 // stretch is how long after its last sign of life a run is still given, which is
 // what systemd gives any service to start (DefaultTimeoutStartSec=).
@@ -33,9 +33,8 @@ type manager struct {
 	told time.Time
 }
 
-// see tells the manager at most once a second. Its patience is stretched only
-// where something has moved since, or the disk is waited for: not for a run that
-// hangs.
+// see tells the manager at most once a second. The timeout is extended only where a run
+// has made progress since, or waits for the disk: not for one that hangs.
 func (m *manager) see(p *progress, now time.Time) {
 	if m.tell == nil || now.Sub(m.told) < each-redraw/2 { // a tick may come a little early
 		return
@@ -61,9 +60,8 @@ func (m *manager) see(p *progress, now time.Time) {
 	_ = m.tell(status...) // a manager that does not listen is none
 }
 
-// ready tells the manager that all is done, so that a unit of Type=notify has
-// started then. Only the process that the manager itself has executed says so: in
-// a script it is not for one command to say that the service is ready.
+// ready tells the manager that all is done: a unit of Type=notify has then started. Only
+// the process that the manager executed says so; a script may run further commands.
 func (a app) ready(code int) {
 	if a.notify != nil && code == exit.Done && os.Getenv("SYSTEMD_EXEC_PID") == strconv.Itoa(os.Getpid()) {
 		_ = a.notify("READY=1")

@@ -109,7 +109,7 @@ func notFlag(file string) string {
 	return file
 }
 
-// nextRecord is the file for a run that goes on: each has one of its own.
+// nextRecord names the record of the run that resumes: each run has its own file.
 func nextRecord(file string) string {
 	if at := strings.LastIndexByte(file, '.'); at >= 0 {
 		if n, err := strconv.Atoi(file[at+1:]); err == nil && n > 1 && n < 1000 {

@@ -34,11 +34,11 @@ type job struct {
 	label  string // canonical
 	looked looked // what was found out about the PATHs before
 
-	account  *account         // nil: nobody keeps it
+	account  *account         // nil in the hook
 	recorder *undofile.Writer // nil: nothing is recorded
 
-	progress *progress   // nil: nobody wants to know
-	pacer    *pace.Pacer // nil: nothing holds it back
+	progress *progress   // nil in the hook
+	pacer    *pace.Pacer // nil: no limit
 
 	lockless atomic.Bool // that there is no place for locks was told
 
@@ -216,7 +216,7 @@ func readOnlyError(path string) error {
 	return fmt.Errorf("%w: %w", &fs.PathError{Op: "relabel", Path: path, Err: syscall.EROFS}, exit.ErrDiffers)
 }
 
-// aboutLink tells who named a link that it was taken for itself.
+// aboutLink says that a PATH is a link, and was labelled itself.
 func (j *job) aboutLink(path string, dry bool) {
 	toDir, is := j.looked.links[path]
 	if !is {

@@ -7,8 +7,8 @@
 // the part. This process does not wait for the child's end, but for what it says on
 // a socket: its exit code, after all of its output.
 //
-// Both have the terminal's signals; what this process gets is passed on too.
-// The second ends this process, and with it, by SIGKILL, the part.
+// Both get the terminal's signals; those sent to the parent are passed on too. The
+// second signal ends the parent, and with it, by SIGKILL, the part.
 package apart
 
 import (
@@ -55,8 +55,8 @@ func partSocket() int {
 	return -1
 }
 
-// Begin gives the part the name of its parent: it is run by another. Who asks
-// both how far it is, as by that name, is answered once: by way of the parent.
+// Begin gives the part its parent's name. SIGUSR1 to both, as by that name, is answered
+// once: by way of the parent.
 func Begin(asked chan<- os.Signal) {
 	signal.Ignore(syscall.SIGUSR1)
 	_ = os.WriteFile("/proc/self/comm", []byte("fastlabel"), 0)

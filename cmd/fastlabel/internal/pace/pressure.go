@@ -26,7 +26,7 @@ const (
 	// down and up change the limit: a third in the ten seconds that it takes
 	// the average to follow, and slowly back.
 	down, up = 0.8, 1.1
-	// slowest goes on, if only to end at all.
+	// slowest is the least rate, so that the run ends.
 	slowest = 10
 )
 
@@ -90,7 +90,7 @@ func (p *Pressure) Watch(pace *Pacer) (end func()) {
 			now, n := time.Now(), pace.done()
 			rate := float64(n-before) / now.Sub(at).Seconds()
 			before, at = n, now
-			if avg, err := readPressure(p.file); err == nil { // else what held goes on
+			if avg, err := readPressure(p.file); err == nil { // else the limit stays
 				p.look(avg, rate)
 				pace.hold(p.limit)
 			}

@@ -20,7 +20,7 @@ import (
 //
 //	summary  what became of a PATH: one for each, the last about it
 //	error    a failure: path, op (the system call), errno (its name), text
-//	status   what goes on, by its state: probe's answer has none; waiting for
+//	status   what happens now, by its state: probe's answer has none; waiting for
 //	         another relabel; stalled, for a call that does not return; running,
 //	         with --progress each second and for each SIGUSR1
 //	change   with -v, an entry that was written (dry_run: would be)

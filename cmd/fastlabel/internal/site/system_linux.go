@@ -24,7 +24,7 @@ func Identify(info fs.FileInfo) (id Identity, ok bool) {
 	return Identity{uint64(st.Dev), st.Ino}, true
 }
 
-// OnlyOurs says that nobody but root and this user may write the file.
+// OnlyOurs says that only root and this user may write the file.
 func OnlyOurs(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && (st.Uid == 0 || int(st.Uid) == os.Geteuid()) && info.Mode().Perm()&0o022 == 0

@@ -18,8 +18,8 @@ const Patience = time.Second
 // Grace is how long an answer may take that is under way when ctx ends.
 const Grace = 300 * time.Millisecond
 
-// Within is f's result, or ctx's end if that comes first: f may hang on a pipe
-// that nobody closes or a server that is gone, and is then left behind.
+// Within is f's result, or ctx's end if that comes first: f may hang, on a pipe that is
+// not closed or a server that is gone, and is then left behind.
 func Within[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	type result struct {
 		value T
