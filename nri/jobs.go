@@ -278,25 +278,3 @@ func (l *labeller) shutdown(ctx context.Context) error {
 		return errors.New("a volume does not answer")
 	}
 }
-
-// bounded begins a number of goroutines at most.
-type bounded struct {
-	mu sync.Mutex
-	n  int
-}
-
-func (b *bounded) begin(what func()) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.n == looksAtOnce {
-		return false
-	}
-	b.n++
-	go func() {
-		what()
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.n--
-	}()
-	return true
-}

@@ -37,6 +37,7 @@ const (
 type node struct {
 	t       *testing.T
 	dir     string
+	sockets string
 	runtime *adaptation.Adaptation
 	ids     int
 
@@ -47,11 +48,13 @@ type node struct {
 func newNode(t *testing.T) *node {
 	t.Helper()
 	treetest.Need(t, "root", "tmpfs")
-	n := &node{t: t, dir: tmpfs(t)}
+	// The test fails if something of the volumes is open at its end. That sockets are is
+	// no matter.
+	n := &node{t: t, dir: treetest.Fresh(t, "tmpfs"), sockets: t.TempDir()}
 	for _, d := range []string{"pods", "bundles", "plugins", "volumes"} {
 		n.mkdir(d)
 	}
-	l, err := net.Listen("unix", n.in("nri.sock"))
+	l, err := net.Listen("unix", n.socket("nri"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +70,7 @@ func (n *node) relay(l net.Listener) {
 		if err != nil {
 			return
 		}
-		runtime, err := net.Dial("unix", n.in("runtime.sock"))
+		runtime, err := net.Dial("unix", n.socket("runtime"))
 		if err != nil {
 			plugin.Close()
 			continue
@@ -96,15 +99,11 @@ func (n *node) cut() {
 	n.conns = nil
 }
 
-func tmpfs(t *testing.T) string {
-	t.Helper()
-	all := treetest.Filesystems(t)
-	return all[len(all)-1].Dir(t)
-}
-
 func (n *node) in(names ...string) string {
 	return filepath.Join(append([]string{n.dir}, names...)...)
 }
+
+func (n *node) socket(of string) string { return filepath.Join(n.sockets, of) }
 
 func (n *node) mkdir(names ...string) string {
 	n.t.Helper()
@@ -116,7 +115,7 @@ func (n *node) mkdir(names ...string) string {
 }
 
 func (n *node) flags() []string {
-	return []string{"--socket", n.in("nri.sock"), "--pods", n.in("pods"), "--bundle", n.in("bundles", "{id}"), "--log-level", "error"}
+	return []string{"--socket", n.socket("nri"), "--pods", n.in("pods"), "--bundle", n.in("bundles", "{id}"), "--log-level", "error"}
 }
 
 // start begins the runtime's side. No answer is late for it: what is late is tested.
@@ -128,7 +127,7 @@ func (n *node) start() {
 		return nil, nil
 	}
 	sync := func(ctx context.Context, send adaptation.SyncCB) error { _, err := send(ctx, nil, nil); return err }
-	r, err := adaptation.New("test", "1", sync, none, adaptation.WithPluginPath(n.in("plugins")), adaptation.WithSocketPath(n.in("runtime.sock")))
+	r, err := adaptation.New("test", "1", sync, none, adaptation.WithPluginPath(n.in("plugins")), adaptation.WithSocketPath(n.socket("runtime")))
 	if err == nil {
 		err = r.Start()
 	}
@@ -255,7 +254,7 @@ func (n *node) plug(wait time.Duration, volumes int, g *gate) *plugin {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		(&connector{socket: n.in("nri.sock"), index: "05", plugin: p, log: log}).serve(ctx)
+		(&connector{socket: n.socket("nri"), index: "05", plugin: p, log: log}).serve(ctx)
 	}()
 	n.t.Cleanup(func() {
 		stop()
@@ -266,6 +265,11 @@ func (n *node) plug(wait time.Duration, volumes int, g *gate) *plugin {
 		if err := l.shutdown(short); err != nil {
 			n.t.Error(err)
 		}
+		treetest.Wait(n.t, "the looks to end", func() bool {
+			p.looks.mu.Lock()
+			defer p.looks.mu.Unlock()
+			return p.looks.n == 0
+		})
 	})
 	n.registered()
 	return p

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -138,4 +139,26 @@ func (p *plugin) look(pod *api.PodSandbox, value string) answer {
 		a.jobs = append(a.jobs, p.labeller.join(v, label))
 	}
 	return a
+}
+
+// bounded begins a number of goroutines at most.
+type bounded struct {
+	mu sync.Mutex
+	n  int
+}
+
+func (b *bounded) begin(what func()) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.n == looksAtOnce {
+		return false
+	}
+	b.n++
+	go func() {
+		what()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.n--
+	}()
+	return true
 }

@@ -205,9 +205,9 @@ func TestDropped(t *testing.T) {
 	p.mount(vol, localPV)
 	n.goesOn(p)
 	adaptation.SetPluginRequestTimeout(time.Microsecond)
-	if err := n.ask(p); err != nil {
-		t.Errorf("a late plugin is not left out: %v", err)
-	}
+	// Now and then its error is there in time. That the pod starts while the gate is closed
+	// says that it was dropped.
+	n.starts(p)
 	adaptation.SetPluginRequestTimeout(treetest.Patience)
 	n.registered()
 	n.goesOn(p)
