@@ -16,7 +16,7 @@ import (
 //
 // Many goroutines run it at once. A state does not change but for its edges, each of
 // which is set once, to a state that is complete; they are read without the lock.
-// States are made under it, by the first that needs one.
+// States are made under it, by the goroutine that needs one first.
 
 // step is an instruction of the program.
 type step struct {
