@@ -216,6 +216,17 @@ func TestLoadedFile(t *testing.T) {
 	}
 }
 
+// TestPatience: an expression that would take for ever counts as no match.
+func TestPatience(t *testing.T) {
+	s := load(t, map[string]string{"": "/a.* a\n/a/(?=x)(x+x+)+y b\n"})
+	if got := label(s.Lookup("/a/xxxy", File)); got != "b" {
+		t.Errorf("%s", got)
+	}
+	if got := label(s.Lookup("/a/"+strings.Repeat("x", 200), File)); got != "a" {
+		t.Errorf("%s", got)
+	}
+}
+
 // typical is made as policies are: what all have at the top, directories with all in
 // them, paths, families of names, and alternatives.
 const typical = `

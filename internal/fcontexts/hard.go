@@ -23,9 +23,13 @@ type hardRules struct {
 	rules []hardRule
 }
 
-// patience is how long an expression may take on a path. PCRE2 gives up too, after
-// ten million steps as libselinux 3.11 has it, and that counts as no match.
-const patience = time.Second
+// An expression may take patience on a path, and has some tries, since regexp2 looks at
+// the clock, which runs on while the process is stopped. PCRE2 gives up too, after ten
+// million steps as libselinux 3.11 has it, and that counts as no match.
+const (
+	patience = time.Second
+	tries    = 3
+)
 
 // compileHard compiles what parse does not know.
 func compileHard(pattern string) (*regexp2.Regexp, error) {
@@ -106,11 +110,20 @@ func (h *hardRules) first(s *Set, name []byte, kind Kind, best int32) int32 {
 		if path == nil {
 			path = appendRunes(appendRunes(path, h.path), string(name))
 		}
-		if match, err := r.re.MatchRunes(path); match && err == nil {
+		if r.matches(path) {
 			return r.rule
 		}
 	}
 	return best
+}
+
+func (r hardRule) matches(path []rune) bool {
+	for range tries {
+		if match, err := r.re.MatchRunes(path); err == nil {
+			return match
+		}
+	}
+	return false
 }
 
 // appendRunes appends the bytes of s, of which those beyond ASCII are nothing but
