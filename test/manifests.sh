@@ -3,8 +3,8 @@
 #
 # ETCD=FILE KUBE_APISERVER=FILE KUBECTL=FILE test/manifests.sh: a kube-apiserver takes
 # every file of deploy/kubernetes in a strict dry run; what OpenShift adds it knows by
-# OpenShift's own definitions. A field that is wrong on purpose it refuses. No node and no
-# root is needed.
+# OpenShift's own definitions. A field that is wrong on purpose it refuses. The commands of
+# README.md find level, node and place of a volume. No node and no root is needed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 : "${ETCD:?}" "${KUBE_APISERVER:?}" "${KUBECTL:?}"
@@ -38,7 +38,7 @@ kubectl create -f "$api/security/v1/zz_generated.crd-manifests/0000_03_config-op
 kubectl wait --for=condition=established crd --all --timeout=5m >/dev/null
 
 # A dry run creates no namespace for what comes after it.
-kubectl create --save-config namespace fastlabel >/dev/null
+for space in fastlabel fastlabel-nri; do kubectl create --save-config namespace "$space" >/dev/null; done
 dry() { kubectl apply --dry-run=server --validate=strict "$@"; }
 for overlay in containerd crio openshift; do
     all=$work/$overlay.yaml
@@ -49,5 +49,34 @@ for overlay in containerd crio openshift; do
     if dry -f "$work/broken.yaml" >"$work/refused" 2>&1; then die "$overlay: it takes a field that there is not"; fi
     grep -q 'unknown field.*readOnlyRoot"' "$work/refused" || { cat "$work/refused"; die "$overlay: another reason"; }
 done
+dry -k deploy/kubernetes/nri
 dry -f deploy/kubernetes/openshift/machineconfig-hook.yaml
+
+# What the commands of README.md ask for, in their order.
+kubectl create serviceaccount default >/dev/null
+kubectl create -f - >/dev/null <<'END'
+{kind: List, apiVersion: v1, items: [
+  {kind: Namespace, apiVersion: v1, metadata: {name: shop, annotations: {openshift.io/sa.scc.mcs: "s0:c26,c5"}}},
+  {kind: PersistentVolume, apiVersion: v1, metadata: {name: p1}, spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce],
+    csi: {driver: d.example, volumeHandle: h}}},
+  {kind: PersistentVolume, apiVersion: v1, metadata: {name: p2}, spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce],
+    local: {path: /mnt/disks/data}, storageClassName: s,
+    nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [n1]}]}]}}}},
+  {kind: PersistentVolumeClaim, apiVersion: v1, metadata: {name: data}, spec: {volumeName: p1, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}},
+  {kind: Pod, apiVersion: v1, metadata: {name: web}, spec: {nodeName: n1, securityContext: {seLinuxOptions: {level: "s0:c10,c20"}},
+    containers: [{name: c, image: i}], volumes: [{name: e, emptyDir: {}}, {name: d, persistentVolumeClaim: {claimName: data}}]}}]}
+END
+{
+    echo s0:c10,c20
+    echo s0:c26,c5
+    echo "web n1 $(kubectl get pod web -o jsonpath='{.metadata.uid}')"
+    echo kubernetes.io~csi/p1/mount
+    echo '/mnt/disks/data [n1]'
+} >"$work/want"
+while read -r command; do
+    command=${command/ POD / web } command=${command/ NAME / shop }
+    eval "$command" </dev/null
+    echo
+done < <(grep '^kubectl get p[ov]\|^kubectl get namespace' deploy/kubernetes/README.md) | grep . >"$work/got"
+diff "$work/want" "$work/got" || die "what README.md asks"
 echo "manifests: passed"
