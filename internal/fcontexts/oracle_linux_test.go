@@ -208,6 +208,19 @@ func ask(paths []string) (list []query) {
 // and on the machine's own policy if it has one. FASTLABEL_CONTEXTS=FILE,FILE has it
 // compare by those files instead, on every path of this system and a hundred for each
 // rule.
+//
+// What that has found, with Debian 12's policy, and Fedora's (rawhide of October 2024:
+// make file_contexts in its source, with dist/targeted/modules.conf, and HOME_DIR as
+// /home/[^/]+):
+//
+//	libselinux 3.11  Debian's 5,621 rules  10,479,196 queries  none differs
+//	           3.11  Fedora's 6,510        11,422,502          none
+//	           3.4   Debian's               1,518,090          none
+//	           3.4   Fedora's               1,579,711          none
+//
+// With modules that Fedora leaves out, 3.11 differed where two lines are about one
+// exact path, and 3.4 where /run/lock/subsys/*.ftpd matches /run/lock/subsysxftpd: the
+// package's comment tells of both.
 func TestOracle(t *testing.T) {
 	oracle := build(t, "oracle")
 	whole := os.Getenv("FASTLABEL_CONTEXTS")
