@@ -101,9 +101,6 @@ func change(ctx context.Context, path, label string, recurse bool, patience time
 	if err != nil {
 		return invalid(path, err)
 	}
-	if strings.Contains(path, "\x00") { // no file has such a name, but none is gone either
-		return &fs.PathError{Op: writing(want), Path: path, Err: syscall.EINVAL}
-	}
 	if trimmed := strings.TrimRight(path, "/"); trimmed != "" {
 		path = trimmed
 	} else {

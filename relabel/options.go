@@ -74,8 +74,9 @@ type Options struct {
 	OneFilesystem bool
 	// Exclude names directories or files (paths as the caller would open
 	// them) that are left alone with all that is beneath them. They are
-	// resolved once, to device and inode. One that does not exist is an error, and
-	// so is one that is the root, or holds it.
+	// resolved once, to device and inode. One that does not exist is an error (not
+	// fs.ErrNotExist, which says that the root does not), and so is one that is the
+	// root, or holds it.
 	Exclude []string
 	// HardLinks is LinksLabel at zero. The other two pin each entry that is
 	// no directory and ask for its link count before it is written: three

@@ -23,7 +23,9 @@ type Work struct {
 
 func (p Work) String() string {
 	s := "after " + p.Elapsed.Round(time.Second).String()
-	if p.Entries > 0 {
+	if p.Entries == 1 {
+		s = "1 entry " + s
+	} else if p.Entries > 0 {
 		s = thousands(p.Entries) + " entries " + s
 	}
 	if p.Waits != "" {

@@ -175,14 +175,17 @@ func TestMissingRoots(t *testing.T) {
 	if err := os.Symlink("nowhere", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"", filepath.Join(dir, "none"), filepath.Join(dir, "link") + "/", dir + "\x00"} {
+	for path, want := range map[string]error{
+		"": syscall.ENOENT, filepath.Join(dir, "none"): syscall.ENOENT, filepath.Join(dir, "link") + "/": syscall.ENOENT,
+		dir + "\x00": syscall.EINVAL,
+	} {
 		_, err := Tree(t.Context(), path, newLabel, nil)
-		var where *fs.PathError
-		if !errors.As(err, &where) || !errors.Is(err, syscall.ENOENT) {
-			t.Errorf("%q: %v", path, err)
-		}
-		if _, err = isLabelled(path, newLabel, TrustRoot); !errors.As(err, &where) || !errors.Is(err, syscall.ENOENT) {
-			t.Errorf("Labelled %q: %v", path, err)
+		_, alone := isLabelled(path, newLabel, TrustRoot)
+		_, shared := new(Group).Tree(t.Context(), path, newLabel, TrustNothing)
+		for who, err := range map[string]error{"Tree": err, "Labelled": alone, "Group.Tree": shared} {
+			if !errors.As(err, new(*fs.PathError)) || !errors.Is(err, want) {
+				t.Errorf("%s %q: %v", who, path, err)
+			}
 		}
 	}
 }

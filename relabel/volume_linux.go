@@ -2,10 +2,18 @@
 
 package relabel
 
-import "github.com/fastlabel/fastlabel/relabel/internal/sys"
+import (
+	"strings"
+	"syscall"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
 
 // volumeAt says which volume root is. Links are not followed, as by Tree.
 func volumeAt(root string) (volumeID, error) {
+	if strings.Contains(root, "\x00") {
+		return volumeID{}, pathError("openat", root, syscall.EINVAL)
+	}
 	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(root), sys.OpenPath, 0)
 	if e != 0 {
 		return volumeID{}, pathError("openat", root, e)

@@ -3,6 +3,8 @@
 package mounts
 
 import (
+	"errors"
+	"io/fs"
 	"maps"
 	"strings"
 
@@ -20,13 +22,14 @@ type Bounds struct {
 // OtherFilesystem is why a mount is left alone within one filesystem.
 const OtherFilesystem = "another filesystem"
 
-// Exclusions are what lies at the paths.
+// Exclusions are what lies at the paths. That one is missing must not be taken for a
+// root that is gone, so no errno is in the error.
 func Exclusions(paths []string) (map[ID]string, error) {
 	out := make(map[ID]string, len(paths))
 	for _, p := range paths {
 		st, e := sys.Statx(sys.AtFdcwd, sys.Cname(p))
 		if e != 0 {
-			return nil, pathError("statx", p, e)
+			return nil, &fs.PathError{Op: "exclude", Path: p, Err: errors.New(e.Error())}
 		}
 		out[IDOf(st)] = "excluded"
 	}

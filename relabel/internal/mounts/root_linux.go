@@ -15,6 +15,9 @@ import (
 // OpenRoot names the root by an O_PATH descriptor, whatever its kind. An automount
 // is triggered, but if the root is taken for a file.
 func (p *Proc) OpenRoot(path string, file bool, a *watch.Activity) (*Mount, error) {
+	if strings.Contains(path, "\x00") { // no file has such a name, but none is gone either
+		return nil, pathError("openat", path, syscall.EINVAL)
+	}
 	a.At("openat", path)
 	defer a.At("", "")
 	// An automount is triggered only by who wants a directory.
