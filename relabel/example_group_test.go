@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 // asks again, after a request that came to its end before the volume did, joins
 // the work that goes on.
 func ExampleGroup() {
-	var group relabel.Group
+	group := relabel.Group{Trace: func(root string) *relabel.Trace { return relabel.LogTo(slog.Default(), root) }}
 
 	create := func(ctx context.Context) error {
 		_, err := group.Tree(ctx, "/srv/volumes/web", "system_u:object_r:container_file_t:s0:c35,c75", relabel.TrustRoot)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -20,7 +21,7 @@ import (
 
 // Each volume is walked once for all requests that ask for it. A request that
 // comes to its end leaves, and the one that comes after it joins.
-var volumes relabel.Group
+var volumes = relabel.Group{Trace: func(root string) *relabel.Trace { return relabel.LogTo(slog.Default(), root) }}
 
 func volumeLabel(ctx context.Context, path, secLabel string, maybeRelabel bool) error {
 	if !selinux.GetEnabled() || secLabel == "" {

@@ -96,6 +96,10 @@ type Group struct {
 	// Progress, which is one run's: Group.Work is in its place. Calls of Trace are
 	// serial for one run, but several volumes may be at work.
 	Options Options
+	// Trace, if not nil, makes the Trace of each run in place of Options.Trace: that of
+	// a log has to say which root it is of, which is here as the first caller named it.
+	// It is called in a goroutine of the run, and must return.
+	Trace func(root string) *Trace
 	// Linger is how long work goes on that nobody waits for, or that keeps
 	// its place in the queue; it is then cancelled. 0 is two minutes, below 0
 	// it goes on to its end.

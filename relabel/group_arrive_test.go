@@ -3,11 +3,17 @@
 package relabel
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // lastWord is a context that does something when a caller is about to wait.
@@ -39,5 +45,56 @@ func TestGroupStopArrival(t *testing.T) {
 			s.ran(t)
 			empty(t, g)
 		}
+	})
+}
+
+// TestGroupTrace: each run has the Trace that is made for its root, and Work says
+// what holds it up all the same.
+func TestGroupTrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told bytes.Buffer
+		log := slog.New(slog.NewTextHandler(&told, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}}))
+		g := &Group{Trace: func(root string) *Trace {
+			if strings.HasSuffix(root, "silent") {
+				return nil
+			}
+			return LogTo(log, filepath.Base(root))
+		}}
+		g.calls.tree = func(_ context.Context, root, label string, o Options) (Report, error) {
+			begins(o.Progress, func() State { return State{} })
+			if o.Trace.Note != nil {
+				o.Trace.Note("not sealed")
+			}
+			o.Trace.Wait("process 12")
+			time.Sleep(time.Second)
+			return Report{}, nil
+		}
+		dir := t.TempDir()
+		for _, name := range []string{"a", "b", "silent"} {
+			root := filepath.Join(dir, name)
+			if err := os.Mkdir(root, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			go func() { _, _ = g.Tree(t.Context(), root, labelA, TrustNothing) }()
+			time.Sleep(time.Second / 2)
+			if w := g.Work(); len(w) != 1 || w[0].Waits != "the volume's lock, held by process 12" {
+				t.Errorf("%s: %v", name, w)
+			}
+			time.Sleep(time.Second)
+		}
+		want := ""
+		for _, root := range []string{"a", "b"} {
+			want += `level=WARN msg="not sealed" root=` + root + "\n" +
+				`level=INFO msg="waits for another relabel of the volume" holder="process 12" root=` + root + "\n"
+		}
+		if told.String() != want {
+			t.Errorf("%s", &told)
+		}
+		empty(t, g)
 	})
 }

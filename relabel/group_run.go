@@ -70,6 +70,9 @@ func (g *Group) end(w *work) {
 // options are the Group's, with what holds a run up noted for Progress.
 func (g *Group) options(w *work) Options {
 	o := g.Options
+	if g.Trace != nil {
+		o.Trace = g.Trace(w.root)
+	}
 	var trace Trace
 	if o.Trace != nil {
 		trace = *o.Trace
