@@ -17,8 +17,10 @@ const house = "../.."
 
 // packages are those whose tests run in the machine.
 var packages = []string{
-	"relabel", "relabel/internal/commit", "relabel/internal/mounts", "relabel/internal/order", "relabel/internal/policy",
-	"relabel/internal/steal", "relabel/internal/sys", "internal/mountinfo", "internal/secctx", "cmd/fastlabel",
+	"relabel", "relabel/internal/budget", "relabel/internal/commit", "relabel/internal/dirs", "relabel/internal/journal",
+	"relabel/internal/mounts", "relabel/internal/order", "relabel/internal/policy", "relabel/internal/steal",
+	"relabel/internal/sys", "relabel/internal/tune", "relabel/internal/walk", "relabel/internal/watch",
+	"internal/mountinfo", "internal/secctx", "cmd/fastlabel",
 }
 
 // only chooses among the packages' tests, all of which take half an hour.
