@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,8 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/undo"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
+
+var numbers = regexp.MustCompile(`\d+`)
 
 // TestWant: each directory, and what is in it, gets what was answered when it was
 // entered, by each way and however it is written; and that is asked once.
@@ -34,9 +37,14 @@ func TestWant(t *testing.T) {
 			for _, records := range []bool{false, true} {
 				run++
 				name := fmt.Sprintf("%s-%d-%t", way, writes, records)
-				// Labels of several lengths, for a directory and its parent too.
+				// Contexts that a policy knows, of several lengths, for a directory and its
+				// parent too: each number in its path is a category.
 				label := func(dir string) string {
-					return fmt.Sprintf("u:r:t%d_%s:s0", run, strings.ReplaceAll(strings.TrimPrefix(dir, root), "/", "_"))
+					l := fmt.Sprintf("system_u:object_r:container_file_t:s0:c%d", run)
+					for i, n := range numbers.FindAllString(strings.TrimPrefix(dir, root), -1) {
+						l += fmt.Sprintf(",c%d%s", 10*(i+2), n)
+					}
+					return l
 				}
 				var mu sync.Mutex
 				asked := map[string]int{}
