@@ -142,7 +142,7 @@ func unlocked(ctx context.Context, path, label string, o Options) (Report, error
 		return r.report, err
 	}
 	defer root.Close()
-	return r.lead(ctx, func(ctx context.Context) error { return r.relabel(ctx, root) })
+	return r.lead(ctx, path, func(ctx context.Context) error { return r.relabel(ctx, root) })
 }
 
 // TestTwoRuns: of two runs to different labels that do not see each other's lock

@@ -120,7 +120,9 @@ package relabel
 //     one label, by whatever name it is reached. (TestEscape,
 //     TestNothingElseOpened) The system's own places are refused as a root, and
 //     what they lead to where they are links; what lies in them is not.
-//     (TestRefusedRoots, TestRefusedLinks, TestRefusedAnew)
+//     (TestRefusedRoots, TestRefusedLinks, TestRefusedAnew) So is a caller whose
+//     thread has a root directory or a mount namespace of its own, as the path may lead
+//     the threads that do the work elsewhere. (TestDropinContract, TestGroupByThread)
 //  6. One failure does not stop the others; each is reported with its path and
 //     errno. What vanishes meanwhile is counted and is no failure, but in an
 //     encrypted directory, where names change with the key. Three things end a run

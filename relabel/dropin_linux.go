@@ -34,7 +34,7 @@ func chconOne(ctx context.Context, path, want string, o *Options) error {
 	r := newRun(*o)
 	r.want = want
 	r.main = r.Task()
-	_, err := r.lead(ctx, func(ctx context.Context) error { return r.one(ctx, path) })
+	_, err := r.lead(ctx, path, func(ctx context.Context) error { return r.one(ctx, path) })
 	goOn(err)
 	return err
 }

@@ -160,8 +160,12 @@ func contracts() []contract {
 			why: "a right label is not written again: that moves ctime, and backups copy the file",
 		},
 		{
-			name: "a thread's own mount", do: byThread(alone("/f", newLabel)), want: "nil; f", peer: "nil; ",
-			why: "the work is done by other threads, as go-selinux does it beneath a root: what the calling thread alone has does not count",
+			name: "a thread's own mount", do: byThread(alone("/f", newLabel)), want: "refused; ", peer: "nil; ",
+			why: "the work is done by other threads, to which the path leads elsewhere, as it does to those of go-selinux beneath a root",
+		},
+		{
+			name: "a thread's own mount, recursive", do: byThread(recursive("", newLabel)), want: "refused; ", peer: "nil; .*f.*",
+			why: "so is a tree, which go-selinux labels outside of the mount",
 		},
 		{name: "no labels alone", tree: "dir m\nmount m ramfs\n", do: alone("/m", newLabel), want: "write ENOTSUP m; "},
 

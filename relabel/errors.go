@@ -21,8 +21,8 @@ import (
 var (
 	// ErrLabel says that the label is not a security context.
 	ErrLabel = secctx.ErrInvalid
-	// ErrRefused says that the root is a directory of the system that is
-	// never relabelled.
+	// ErrRefused says that the root is a directory of the system that is never
+	// relabelled, or that the calling thread may see another one: see Tree.
 	ErrRefused = errors.New("relabelling is not allowed")
 	// ErrLocked says that another relabel of the volume was at work for as long as a
 	// drop-in without a context waits for it.

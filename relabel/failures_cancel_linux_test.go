@@ -242,7 +242,7 @@ func TestHungSecondReading(t *testing.T) {
 		revoked := false
 		r := newRun(Options{})
 		r.main = r.Task()
-		_, err := r.lead(ctx, func(context.Context) error {
+		_, err := r.lead(ctx, "/volume", func(context.Context) error {
 			revoke := func() {
 				r.main.At("fsetxattr", "/volume")
 				r.main.At("", "")

@@ -198,6 +198,9 @@ func (g *Group) Tree(ctx context.Context, root, label string, t Trust) (Report, 
 		return none, err
 	}
 	none.Label = want
+	if err := foreign(root); err != nil {
+		return none, err
+	}
 	path, err := absolute(root)
 	for err == nil {
 		var w *work

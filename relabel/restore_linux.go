@@ -75,7 +75,7 @@ func restore(ctx context.Context, path string, h undo.Header, pages iter.Seq2[un
 	})
 	s.report = Report{Root: path, Label: h.Label}
 	s.main = s.Task()
-	return s.lead(ctx, func(ctx context.Context) error { return s.all(ctx, path, pages, ask) })
+	return s.lead(ctx, path, func(ctx context.Context) error { return s.all(ctx, path, pages, ask) })
 }
 
 // all is the whole path; the root is opened as Tree opens it.

@@ -57,8 +57,9 @@ type run struct {
 // has no labels, the context's cause (context.Cause), an *fs.PathError for one
 // failure and an *IncompleteError for several.
 //
-// The work is done by other threads than the caller's: a mount namespace, a root or a
-// working directory that the calling thread alone has does not count.
+// The work is done by other threads than the caller's: where that alone has another
+// mount namespace or root directory the error is ErrRefused; a working directory that it
+// alone has does not count.
 func Tree(ctx context.Context, root, label string, o *Options) (Report, error) {
 	r, err := tree(ctx, root, label, o.orZero(), probe)
 	goOn(err)
@@ -108,14 +109,17 @@ func hungCalls(calls []watch.Call) (hung []HungCall) {
 	return hung
 }
 
-// lead has what done beside the caller, and reports.
-func (r *run) lead(ctx context.Context, what func(ctx context.Context) error) (Report, error) {
+// lead has what done to path beside the caller, and reports.
+func (r *run) lead(ctx context.Context, path string, what func(ctx context.Context) error) (Report, error) {
 	begin := time.Now()
 	if r.o.Progress != nil {
 		state := r.state
 		r.o.Progress.state.Store(&state)
 	}
-	err := r.Lead(ctx, what)
+	err := foreign(path)
+	if err == nil {
+		err = r.Lead(ctx, what)
+	}
 	return r.soFar(begin), err
 }
 
@@ -125,7 +129,7 @@ func tree(ctx context.Context, path, label string, o Options, ask func() capabil
 	r := newRun(o)
 	r.report = Report{Root: path, Label: label}
 	r.main = r.Task()
-	return r.lead(ctx, func(ctx context.Context) error { return r.all(ctx, path, label, ask) })
+	return r.lead(ctx, path, func(ctx context.Context) error { return r.all(ctx, path, label, ask) })
 }
 
 // all is the whole run. It has a goroutine of its own, and ends when the last call

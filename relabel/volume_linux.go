@@ -3,11 +3,33 @@
 package relabel
 
 import (
+	"fmt"
+	"io/fs"
 	"strings"
 	"syscall"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
+
+// foreign is an error where path may lead the calling thread elsewhere than the threads
+// that do the work: where it alone has another root directory or another mount namespace,
+// in which mounts have other ids. It is none where the kernel does not tell (Linux 5.8).
+func foreign(path string) error {
+	there := make(chan sys.Stat)
+	go func() { there <- slash() }()
+	a, b := slash(), <-there
+	elsewhere := a.Ino != 0 && b.Ino != 0 && mounts.IDOf(a) != mounts.IDOf(b)
+	if elsewhere || a.Mount != 0 && b.Mount != 0 && a.Mount != b.Mount {
+		return &fs.PathError{Op: "relabel", Path: path, Err: fmt.Errorf("%w: the calling thread has a root directory or a mount namespace of its own", ErrRefused)}
+	}
+	return nil
+}
+
+func slash() sys.Stat {
+	st, _ := sys.Statx(sys.AtFdcwd, sys.Cname("/")) // zero beside an errno
+	return st
+}
 
 // volumeAt says which volume root is. Links are not followed, as by Tree.
 func volumeAt(root string) (volumeID, error) {
