@@ -45,6 +45,7 @@ type labeller struct {
 	log    *zap.Logger
 	counts *counts
 	mounts func() ([]mountinfo.Mount, error)
+	change func(path, from string) // is told each entry that is labelled; nil: nothing is
 
 	mu   sync.Mutex
 	jobs map[key]*job
@@ -71,10 +72,11 @@ type job struct {
 }
 
 func newLabeller(volumes int, linger time.Duration, log *zap.Logger, n *counts) *labeller {
-	return &labeller{
-		group: relabel.Group{Options: relabel.Options{Trace: traceTo(log)}}, places: make(chan struct{}, volumes), linger: linger,
-		log: log, counts: n, mounts: readMounts, jobs: make(map[key]*job),
+	l := &labeller{
+		places: make(chan struct{}, volumes), linger: linger, log: log, counts: n, mounts: readMounts, jobs: make(map[key]*job),
 	}
+	l.group.Trace = l.trace
+	return l
 }
 
 // join finds or begins the job for a volume. The caller leaves it.

@@ -84,7 +84,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, change fu
 
 	var n counts
 	l := newLabeller(s.volumes, s.linger, log, &n)
-	l.group.Options.Trace.Change = change
+	l.change = change
 	p := &plugin{wait: s.wait, places: places{s.pods, s.bundles}, labeller: l, log: log, counts: &n}
 
 	beside, stop := context.WithCancel(context.Background())
@@ -171,10 +171,12 @@ func (s stubLog) Infof(_ context.Context, f string, a ...any)  { s.log.Debugf(f,
 func (s stubLog) Warnf(_ context.Context, f string, a ...any)  { s.log.Warnf(f, a...) }
 func (s stubLog) Errorf(_ context.Context, f string, a ...any) { s.log.Warnf(f, a...) }
 
-// traceTo logs what holds a run up or is left alone. Failures are counted in the error
-// of the run, and the first are in it.
-func traceTo(log *zap.Logger) *relabel.Trace {
+// trace logs what holds the run of a volume up or is left alone. Failures are counted in
+// the error of the run, and the first are in it.
+func (l *labeller) trace(root string) *relabel.Trace {
+	log := l.log.With(zap.String("root", root))
 	return &relabel.Trace{
+		Change: l.change,
 		Skip: func(path, reason string) {
 			log.Warn("left alone", zap.String("path", path), zap.String("reason", reason))
 		},

@@ -248,7 +248,7 @@ func (n *node) plug(wait time.Duration, volumes int, g *gate) *plugin {
 	log := zaptest.NewLogger(n.t, zaptest.Level(zap.ErrorLevel))
 	c := new(counts)
 	l := newLabeller(volumes, time.Hour, log, c)
-	l.group.Options.Trace.Change = g.change
+	l.change = g.change
 	p := &plugin{wait: wait, places: places{n.in("pods"), []string{n.in("none", "{id}"), n.in("bundles", "{id}")}}, labeller: l, log: log, counts: c}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
