@@ -145,6 +145,47 @@ func unlocked(ctx context.Context, path, label string, o Options) (Report, error
 	return r.lead(ctx, path, func(ctx context.Context) error { return r.relabel(ctx, root) })
 }
 
+// TestOvertakenWaiting: a run that another overtakes while both wait for each other leaves
+// the root as the other made it: it has written nothing beneath.
+func TestOvertakenWaiting(t *testing.T) {
+	treetest.Need(t, "root")
+	for !overtakenWaiting(t, grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\n"+some)) {
+		t.Log("the machine was too slow: the run may have waited no longer")
+	}
+}
+
+// overtakenWaiting says no if the root was overtaken too late for the run's wait.
+func overtakenWaiting(t *testing.T, root string) bool {
+	t.Helper()
+	const other = "system_u:object_r:default_t:s0:c7,c8"
+	f, err := os.Open(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH); err != nil { // another run is at work
+		t.Fatal(err)
+	}
+	begin, taken := time.Now(), make(chan time.Duration, 1)
+	go func() {
+		treetest.Wait(t, "the seal", func() bool { return labelOf(t, root) != oldLabel })
+		if err := unix.Removexattr(root, commit.ClaimName); err != nil {
+			t.Error(err)
+		}
+		treetest.Set(t, root, ".", other)
+		taken <- time.Since(begin)
+	}()
+	r, err := Tree(t.Context(), root, newLabel, &Options{Advanced: Advanced{NoSync: true}})
+	if <-taken >= commit.Noticed {
+		return false
+	}
+	adds(t, r)
+	if is := labelOf(t, root); !errors.Is(err, ErrOvertaken) || r.Written > 0 || is != other {
+		t.Errorf("%s, %+v, %v", is, r, err)
+	}
+	return true
+}
+
 // TestTwoRuns: of two runs to different labels that do not see each other's lock
 // one says done at most, and then it is so.
 func TestTwoRuns(t *testing.T) {

@@ -179,7 +179,7 @@ package relabel
 //     (TestOneAtATime, TestKilledHolder, TestOwnersLock) Of two to different
 //     labels that share no lock one says done at most: a root that does not have
 //     what the run left on it is not committed. (TestTwoRuns, TestOvertaken,
-//     TestOvertakenSoon, TestHeedClock, TestShared)
+//     TestOvertakenSoon, TestOvertakenWaiting, TestHeedClock, TestShared)
 //  11. What could not be done is an error, a count or a note: never silence.
 //     (TestOrdinaryUser, TestLeftAlone) That /proc is missing is not told as if
 //     the root were. (TestWithoutProc)

@@ -45,6 +45,11 @@ func commits() []Mutant {
 			Edits:  edits(claim, "case <-time.After(Noticed):", "default:"),
 		},
 		{
+			Name: "waited-unlooked", By: "TestOvertakenWaiting in relabel",
+			Breaks: "of two runs that wait for each other the overtaken one leaves the root as it is",
+			Edits:  edits(claim, "return c.Ours()\n", "return nil\n"),
+		},
+		{
 			Name: "healer-unseen", By: "TestShared in relabel",
 			Breaks: "a run waits until another, which heals a root that was right, has noticed",
 			Edits:  edits(claim, "return e == syscall.EWOULDBLOCK", "return e == syscall.ENOTDIR"),

@@ -171,16 +171,19 @@ func (c *Root) shares() bool {
 	return e == syscall.EWOULDBLOCK
 }
 
-// GiveWay waits until a run whose claim was replaced, or that had none, has noticed.
+// GiveWay waits until a run whose claim was replaced, or that had none, has noticed. Both
+// may wait for each other: the one that has lost the root by then has written nothing
+// beneath it, and leaves it as it is.
 func (c *Root) GiveWay(ctx context.Context) error {
 	if !c.replaced {
 		return nil
 	}
 	select {
 	case <-ctx.Done():
+		return context.Cause(ctx)
 	case <-time.After(Noticed):
 	}
-	return context.Cause(ctx)
+	return c.Ours()
 }
 
 // disclaim takes the claim off a root that is committed.

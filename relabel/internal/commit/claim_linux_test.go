@@ -3,6 +3,7 @@
 package commit
 
 import (
+	"os"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -28,10 +29,21 @@ func TestClaim(t *testing.T) {
 // TestGiveWay: a run that has replaced the claim of another waits until that one has
 // noticed, and no other run waits.
 func TestGiveWay(t *testing.T) {
+	f, err := os.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
 	synctest.Test(t, func(t *testing.T) {
 		for _, replaced := range []bool{true, false} {
+			c := &Root{Run: Run{FD: int(f.Fd())}, replaced: replaced}
+			has, err := c.read()
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.leaves(has.String())
 			begin := time.Now()
-			err := (&Root{replaced: replaced}).GiveWay(t.Context())
+			err = c.GiveWay(t.Context())
 			if waited := time.Since(begin); err != nil || (waited > Every) != replaced {
 				t.Errorf("replaced: %t, waited for %v, %v", replaced, waited, err)
 			}
