@@ -39,8 +39,8 @@ NFPM_VERSION := v2.45.2
 NFPM := .tools/nfpm-$(NFPM_VERSION)
 CYCLONEDX_VERSION := v1.10.0
 CYCLONEDX := .tools/cyclonedx-gomod-$(CYCLONEDX_VERSION)
-MODULES := bench deploy/image nri test/deploy test/runtimes test/selinuxvm test/terminal test/torture
-SCRIPTS := .ci/run test/selinuxvm/guest/start $(shell find deploy relabel test bench -name '*.sh' 2>/dev/null)
+MODULES := bench deploy/image nri test/cluster test/deploy test/runtimes test/selinuxvm test/terminal test/torture
+SCRIPTS := .ci/run test/cluster/guest/node test/selinuxvm/guest/start $(shell find deploy relabel test bench -name '*.sh' 2>/dev/null)
 
 # Debian packages, by what needs them. The race detector needs a C library.
 PKG_DEMO := attr e2fsprogs mount util-linux
@@ -59,7 +59,7 @@ PKG_PACKAGES := attr debootstrap lintian rpm systemd-container
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: deps deps-demo deps-test deps-contexts deps-runtimes deps-selinux deps-terminal deps-bench deps-lint deps-fresh deps-deploy deps-packages
+.PHONY: deps deps-demo deps-test deps-contexts deps-runtimes deps-selinux deps-cluster deps-terminal deps-bench deps-lint deps-fresh deps-deploy deps-packages
 deps: deps-test deps-contexts deps-runtimes deps-selinux deps-terminal deps-bench deps-lint deps-fresh deps-deploy deps-packages ## install what all targets need: Debian packages, the linter in .tools
 deps-demo:
 	@test/deps.sh $(PKG_DEMO)
@@ -71,6 +71,7 @@ deps-runtimes:
 	@test/deps.sh $(PKG_RUNTIMES)
 deps-selinux:
 	@test/deps.sh $(PKG_SELINUX)
+deps-cluster: deps-selinux
 deps-terminal:
 	@test/deps.sh $(PKG_TERMINAL)
 deps-bench:
@@ -208,9 +209,18 @@ test-selinux: deps-selinux ## boot two kernels with SELinux enforcing, and test 
 	cd test/selinuxvm && FASTLABEL_PROMISE=selinuxvm CGO_ENABLED=0 FASTLABEL_RESULTS=$(CURDIR)/bin/selinux.txt FASTLABEL_INSIDE='$(INSIDE)' \
 		$(GO) test -count=1 -timeout 4h -run '$(SELINUX)' $(TESTFLAGS) . ./avc
 
+# STORY=regexp chooses, as in STORY='Fails|Job'.
+STORY ?=
+.PHONY: test-cluster
+test-cluster: deps-cluster ## run a Kubernetes cluster with SELinux enforcing: pods that fail, pods that start (root; an hour from nothing; STORY=regexp)
+	@mkdir -p bin
+	cd test/cluster && CGO_ENABLED=0 STORY='$(STORY)' FASTLABEL_RESULTS=$(CURDIR)/bin/cluster.txt \
+		$(GO) test -count=1 -v -timeout 6h -run '^TestCluster$$' $(TESTFLAGS) .
+
 .PHONY: test-deploy
 test-deploy: deps-deploy ## check deploy, metrics and JSON with what reads them, what install installs, and what the library imports
 	cd test/deploy && FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=0 $(GO) test -count=1 $(TESTFLAGS) ./...
+	cd test/cluster && CGO_ENABLED=0 $(GO) test -count=1 -skip '^(TestCluster|TestStory.*)$$' $(TESTFLAGS) ./...
 	@test/imports.sh
 
 .PHONY: nri test-nri

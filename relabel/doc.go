@@ -125,10 +125,9 @@ package relabel
 //     the threads that do the work elsewhere. (TestDropinContract, TestGroupByThread)
 //  6. One failure does not stop the others; each is reported with its path and
 //     errno. What vanishes meanwhile is counted and is no failure, but in an
-//     encrypted directory, where names change with the key. Three things end a run
-//     early: a label that the kernel refuses, a wrong label beneath a root that is
-//     mounted read-only, and 128 input or output errors in a row. (TestVanish,
-//     TestEncrypted, TestFailureSeals, TestErrnoTable, TestReadOnly)
+//     encrypted directory, where names change with the key. Two things end a run
+//     early: a label that the kernel refuses, and 128 input or output errors in a
+//     row. (TestVanish, TestEncrypted, TestFailureSeals)
 //     A mount that cannot have labels, or is read-only, is skipped and named. So
 //     are a read-only subvolume of btrfs; a place that is never relabelled, where
 //     it is met in the tree, with every mount in it; and a filesystem of the

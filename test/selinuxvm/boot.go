@@ -3,6 +3,7 @@
 package selinuxvm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -28,9 +30,9 @@ func (b *boot) file(name string) string { return filepath.Join(b.dir, name) }
 // start starts QEMU. One processor on one thread: with more a kernel was seen
 // to oops in one run of ten. No KVM: not every machine that has the device can
 // use it, and none is needed.
-func (b *boot) start(m *Image, k Kernel) error {
+func (b *boot) start(m *Image, k Kernel, c Command) error {
 	args := []string{
-		"-machine", "pc", "-accel", "tcg,thread=single", "-cpu", "max", "-smp", "1", "-m", memory,
+		"-machine", "pc", "-accel", "tcg,thread=single", "-cpu", "max", "-smp", "1", "-m", strconv.Itoa(cmp.Or(c.Memory, memory)),
 		"-no-user-config", "-nodefaults", "-display", "none", "-no-reboot",
 		"-kernel", filepath.Join(m.dir, k.Suite, "vmlinuz"),
 		"-initrd", filepath.Join(m.dir, k.Suite, "initramfs"),
@@ -45,6 +47,9 @@ func (b *boot) start(m *Image, k Kernel) error {
 	for _, port := range []string{"status", "stdout", "stderr", "log"} {
 		args = append(args, "-chardev", "file,id="+port+",path="+b.file(port),
 			"-device", "virtserialport,chardev="+port+",name="+port)
+	}
+	if c.Network {
+		args = append(args, "-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile=")
 	}
 	b.qemu = exec.Command("qemu-system-x86_64", args...)
 	b.qemu.Env = append(os.Environ(), "TMPDIR="+b.dir) // of snapshots

@@ -19,7 +19,7 @@ import (
 // whatever these depend on. One that a kernel lacks is built into it, or it
 // would not boot or the tests would say so.
 var modules = []string{
-	"virtio_pci", "virtio_blk", "virtio_console", "crc32c_generic", "ext4", "xfs", "btrfs", "loop", "overlay",
+	"virtio_pci", "virtio_blk", "virtio_console", "crc32c_generic", "ext4", "xfs", "btrfs", "loop", "overlay", "virtio_net",
 }
 
 // makeKernel puts the kernel that was unpacked in tree into dir, with an

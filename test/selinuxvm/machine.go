@@ -26,9 +26,9 @@ const (
 	commandTimeout = 10 * time.Minute
 	// memory, in MiB, has room for a tmpfs with the volumes of tests on it, and
 	// for as many files on one as the tests make: half of the pages.
-	memory = "2048"
-	// volumeSize is that of the volumes; xfsprogs 6 refuses less than 300 MiB.
-	volumeSize = 512 << 20
+	memory = 2048
+	// volumeSize, in MiB, is that of the volumes; xfsprogs 6 refuses less than 300.
+	volumeSize = 512
 )
 
 // Command is what a machine is booted for.
@@ -39,6 +39,9 @@ type Command struct {
 	Files   map[string]string // files of /payload, and the host's files that they are copies of
 	Boot    time.Duration     // the longest that the machine may take until it begins; 0 is three minutes
 	Timeout time.Duration     // the longest that it may take from there on; 0 is ten minutes
+	Memory  int               // of the machine, in MiB; 0 is 2,048
+	Volume  int64             // size of each of the volumes, in MiB; 0 is 512
+	Network bool              // an eth0 from which the host's loopback is 10.0.2.2
 }
 
 // Result is what came out of it.
@@ -65,7 +68,7 @@ func (m *Image) Run(ctx context.Context, k Kernel, c Command) (r Result, err err
 	if err := b.makeDisks(ctx, c); err != nil {
 		return r, err
 	}
-	if err := b.start(m, k); err != nil {
+	if err := b.start(m, k, c); err != nil {
 		return r, err
 	}
 	begin := time.Now()
@@ -106,7 +109,8 @@ func (b *boot) makeDisks(ctx context.Context, c Command) error {
 	if err := os.WriteFile(filepath.Join(payload, "command"), []byte(script(c)), 0o644); err != nil {
 		return err
 	}
-	for name, size := range map[string]int64{"payload.img": size, "ext4.img": volumeSize, "xfs.img": volumeSize} {
+	volume := cmp.Or(c.Volume, volumeSize) << 20
+	for name, size := range map[string]int64{"payload.img": size, "ext4.img": volume, "xfs.img": volume} {
 		f, err := os.Create(b.file(name))
 		if err != nil {
 			return err

@@ -184,12 +184,6 @@ func FSType(fd int) (int64, Errno) {
 	return int64(st.Type), e
 }
 
-// ReadOnly says whether the mount that fd stands in, or its filesystem, is read-only.
-func ReadOnly(fd int) bool {
-	st, e := statfs(fd)
-	return e == 0 && st.Flags&unix.ST_RDONLY != 0
-}
-
 func statfs(fd int) (st unix.Statfs_t, e Errno) {
 	_, e = retry(func() (uintptr, uintptr, Errno) { return 0, 0, bare(unix.Fstatfs(fd, &st)) })
 	return st, e

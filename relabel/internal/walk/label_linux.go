@@ -59,9 +59,6 @@ func (w *worker) settle(t xattrio.Target, d *Dir, o Outcome, op string, e sys.Er
 			if w.frozen(t, e) {
 				return w.leaveFrozen(t, d)
 			}
-			if e == syscall.EROFS && w.Root != nil && sys.ReadOnly(w.Root.FD) {
-				w.halt(&fs.PathError{Op: op, Path: d.Path(t.String()), Err: e})
-			}
 		case xattrio.Refused:
 			w.halt(fmt.Errorf("the kernel refuses the label %s: %w", w.want.Label, &fs.PathError{Op: op, Path: d.Path(t.String()), Err: e}))
 		}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fastlabel/fastlabel/test/selinuxvm"
+)
+
+// request is the kubelet's runtimeRequestTimeout, two minutes by default. A runtime's
+// walk that takes longer is what fails; in the machine it would take too long to wait
+// for, and less is too short for the emulated processor.
+const request = 8 * time.Second
+
+func say(s string) { fmt.Fprintln(os.Stderr, "cluster:", s) }
+
+// TestCluster runs the stories of package inside in the machine with the newest
+// kernel. STORY chooses among them.
+func TestCluster(t *testing.T) {
+	ctx := t.Context()
+	programs, err := Build(ctx, say)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{"bin/node": "guest/node"}
+	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr", "kubelet"} {
+		files["bin/"+name] = programs[name]
+	}
+	dir := t.TempDir()
+	for name := range patched {
+		say("building " + name)
+		if files["bin/"+name], err = BuildPatched(ctx, name, dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files["bin/fastlabel"], files["inside.test"] = filepath.Join(dir, "fastlabel"), filepath.Join(dir, "inside.test")
+	if _, err := goRun(ctx, house, "build", "-trimpath", "-ldflags=-s -w", "-o", files["bin/fastlabel"], "./cmd/fastlabel"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := goRun(ctx, "", "test", "-c", "-o", files["inside.test"], "./inside"); err != nil {
+		t.Fatal(err)
+	}
+	image, err := selinuxvm.Prepare(ctx, say)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	say("starting the control plane")
+	c := startControl(t, programs)
+	files["cert"], files["key"] = c.cert, c.key
+	const manifests = house + "/deploy/kubernetes/containerd"
+	if _, err := c.kubectl("apply", "-k", manifests, "-l", "app.kubernetes.io/component=setup"); err != nil {
+		t.Fatal(err)
+	}
+	deployed, err := c.kubectl("kustomize", manifests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files["deployed.yaml"] = c.write(t, "deployed.yaml", string(deployed))
+
+	kernel := image.Kernels[len(image.Kernels)-1]
+	say("booting Linux " + kernel.Release)
+	r, err := image.Run(ctx, kernel, selinuxvm.Command{
+		// A container's process may not write to a pipe of a higher level than its own.
+		Args: []string{
+			"runcon", "unconfined_u:unconfined_r:unconfined_t:s0", "bash", "-c",
+			`bin/node && PATH=/payload/bin:$PATH /payload/inside.test -test.v -test.timeout=2h -test.run="$STORY"; code=$?; tail -n 30 /run/k/log/* >&2; exit $code`,
+		},
+		Env:     []string{"API_SERVER=" + c.inside, "REQUEST_TIMEOUT=" + request.String(), "STORY=^TestStory(" + os.Getenv("STORY") + ")"},
+		Files:   files,
+		Timeout: 2 * time.Hour,
+		Memory:  4000,
+		Volume:  4096,
+		Network: true,
+	})
+	text := r.Stdout + "\nrefused by the policy:\n" + refused(r.Log)
+	if file := os.Getenv("FASTLABEL_RESULTS"); file != "" {
+		head := fmt.Sprintf("fastlabel %s, Linux %s, SELinux enforcing (%s), %s\n%s\n", version(ctx), r.Release, image.Policy,
+			time.Now().UTC().Format("2006-01-02 15:04 MST"), versions())
+		if err := os.WriteFile(file, []byte(head+text), 0o644); err != nil {
+			t.Error(err)
+		}
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s\n%s", err, text, r.Stderr)
+	}
+	judge(t, r.Stdout)
+	if r.Exit != 0 {
+		t.Errorf("exit code %d\n%s\n%s", r.Exit, text, r.Stderr)
+	}
+	t.Logf("booted in %v, ran for %v", r.Boot.Round(time.Second), r.Took.Round(time.Second))
+}
+
+var outcome = regexp.MustCompile(`(?m)^--- (PASS|FAIL|SKIP): TestStory(\S+)`)
+
+// judge makes each story a subtest with the outcome that it had in the machine.
+func judge(t *testing.T, out string) {
+	t.Helper()
+	all := outcome.FindAllStringSubmatch(out, -1)
+	if len(all) == 0 {
+		t.Errorf("no story was run")
+	}
+	for _, o := range all {
+		t.Run(o[2], func(t *testing.T) {
+			switch o[1] {
+			case "FAIL":
+				t.Error("failed in the machine")
+			case "SKIP":
+				t.Skip("not run in the machine")
+			}
+		})
+	}
+}
+
+// refused picks the policy's refusals from a kernel's log.
+func refused(log string) string {
+	var out strings.Builder
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, "avc:  denied") {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
+func version(ctx context.Context) string {
+	text, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output()
+	if err != nil {
+		return "without a commit"
+	}
+	return strings.TrimSpace(string(text))
+}
+
+func versions() string {
+	var all []string
+	for _, m := range []module{kubernetes, containerd, etcd} {
+		all = append(all, m.path+" "+m.version)
+	}
+	return strings.Join(all, ", ")
+}
