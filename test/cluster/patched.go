@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/fastlabel/fastlabel/test/selinuxvm"
 )
 
 const (
@@ -68,7 +70,7 @@ func apply(tree string, changes []change) (map[string]string, error) {
 // BuildPatched builds a variant of containerd in dir, with the library as it is in the
 // working tree.
 func BuildPatched(ctx context.Context, name, dir string) (string, error) {
-	cache, err := cacheDir()
+	cache, err := selinuxvm.CacheDir(cacheName)
 	if err != nil {
 		return "", err
 	}

@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"github.com/fastlabel/fastlabel/test/selinuxvm"
 )
 
 // module is one that programs are built from, by its version on the module proxy.
@@ -68,24 +70,14 @@ var programs = []program{
 	{kubernetes, "cmd/kube-scheduler"},
 }
 
-// cacheDir is where what was built is kept: cluster below FASTLABEL_CACHE, or
-// fastlabel/cluster below the user's cache. It may be deleted at any time.
-func cacheDir() (string, error) {
-	above := os.Getenv("FASTLABEL_CACHE")
-	if above == "" {
-		user, err := os.UserCacheDir()
-		if err != nil {
-			return "", fmt.Errorf("%w: set FASTLABEL_CACHE", err)
-		}
-		above = filepath.Join(user, "fastlabel")
-	}
-	return filepath.Join(above, "cluster"), nil
-}
+// cacheName is the directory in which what was built is kept. It may be deleted at any
+// time.
+const cacheName = "cluster"
 
 // Build gives the file of each program, built now unless the cache has it. say is told
 // what takes long.
 func Build(ctx context.Context, say func(string)) (map[string]string, error) {
-	cache, err := cacheDir()
+	cache, err := selinuxvm.CacheDir(cacheName)
 	if err != nil {
 		return nil, err
 	}

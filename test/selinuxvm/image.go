@@ -55,7 +55,7 @@ func Prepare(ctx context.Context, say func(string)) (*Image, error) {
 	if err := able(); err != nil {
 		return nil, err
 	}
-	cache, err := cacheDir()
+	cache, err := CacheDir("selinuxvm")
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,9 @@ func able() error {
 	return nil
 }
 
-func cacheDir() (string, error) {
+// CacheDir makes the directory of that name below FASTLABEL_CACHE, or below fastlabel in
+// the user's cache directory.
+func CacheDir(name string) (string, error) {
 	above := os.Getenv("FASTLABEL_CACHE")
 	if above == "" {
 		user, err := os.UserCacheDir()
@@ -113,7 +115,7 @@ func cacheDir() (string, error) {
 		}
 		above = filepath.Join(user, "fastlabel")
 	}
-	dir := filepath.Join(above, "selinuxvm")
+	dir := filepath.Join(above, name)
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
