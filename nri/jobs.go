@@ -22,7 +22,7 @@ import (
 // may read it. The rest of a job, and the map of jobs, are guarded by labeller.mu, which
 // is not held while a filesystem is asked. A job is in the map until its goroutine has
 // ended, so that a volume that hangs has one, however often it is asked for; and, if it
-// failed when nobody waited, until somebody asks.
+// failed when no request waited, until one comes.
 //
 // Why not a relabel.Group alone: it tells volumes by mount, and each pod has a mount of
 // its own; and it does not limit how many are at work.
@@ -58,7 +58,7 @@ type job struct {
 	volume
 	label   string
 	since   time.Time
-	unasked *time.Timer // fires when nobody asked again
+	unasked *time.Timer // fires when no further request came
 	stop    context.CancelCauseFunc
 	waiting int // requests
 
@@ -90,7 +90,7 @@ func (l *labeller) join(v volume, label string) *job {
 			return j // it ends, and the next try begins anew
 		}
 		select {
-		case <-j.done: // and failed, which somebody is told now
+		case <-j.done: // and failed, of which this request is told
 			delete(l.jobs, k)
 		default:
 			j.unasked.Reset(l.linger)

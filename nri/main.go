@@ -85,7 +85,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, change fu
 	var n counts
 	l := newLabeller(s.volumes, s.linger, log, &n)
 	l.change = change
-	p := &plugin{wait: s.wait, places: places{s.pods, s.bundles}, labeller: l, log: log, counts: &n}
+	p := newPlugin(s.wait, places{s.pods, s.bundles}, l)
 
 	beside, stop := context.WithCancel(context.Background())
 	var all sync.WaitGroup

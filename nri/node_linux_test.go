@@ -249,7 +249,7 @@ func (n *node) plug(wait time.Duration, volumes int, g *gate) *plugin {
 	c := new(counts)
 	l := newLabeller(volumes, time.Hour, log, c)
 	l.change = g.change
-	p := &plugin{wait: wait, places: places{n.in("pods"), []string{n.in("none", "{id}"), n.in("bundles", "{id}")}}, labeller: l, log: log, counts: c}
+	p := newPlugin(wait, places{n.in("pods"), []string{n.in("none", "{id}"), n.in("bundles", "{id}")}}, l)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
@@ -266,9 +266,7 @@ func (n *node) plug(wait time.Duration, volumes int, g *gate) *plugin {
 			n.t.Error(err)
 		}
 		treetest.Wait(n.t, "the looks to end", func() bool {
-			p.looks.mu.Lock()
-			defer p.looks.mu.Unlock()
-			return p.looks.n == 0
+			return len(p.looks) == 0
 		})
 	})
 	n.registered()

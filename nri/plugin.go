@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -35,10 +34,14 @@ type plugin struct {
 	wait     time.Duration
 	places   places
 	labeller *labeller
-	looks    bounded
+	looks    chan struct{} // a place for each that has not ended
 	drawn    levels
 	log      *zap.Logger
 	counts   *counts
+}
+
+func newPlugin(wait time.Duration, at places, l *labeller) *plugin {
+	return &plugin{wait: wait, places: at, labeller: l, looks: make(chan struct{}, looksAtOnce), log: l.log, counts: l.counts}
 }
 
 // Configure is told to which runtime the plugin is connected.
@@ -71,17 +74,21 @@ func (p *plugin) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
 // label returns when the volumes have the label, when it is clear that they will not get
 // it here, or when ctx ends.
 func (p *plugin) label(ctx context.Context, pod *api.PodSandbox, value string) (outcome, error) {
+	select {
+	case p.looks <- struct{}{}:
+	default:
+		return goesOn, fmt.Errorf("%d earlier requests still wait for config.json or for the table of mounts", looksAtOnce)
+	}
 	found := make(chan answer)
-	if !p.looks.begin(func() {
+	go func() {
+		defer func() { <-p.looks }()
 		a := p.look(pod, value)
 		select {
 		case found <- a:
 		case <-ctx.Done():
 			p.labeller.leave(a.jobs)
 		}
-	}) {
-		return goesOn, fmt.Errorf("%d earlier requests still wait for config.json or for the table of mounts", looksAtOnce)
-	}
+	}()
 	var a answer
 	select {
 	case a = <-found:
@@ -139,26 +146,4 @@ func (p *plugin) look(pod *api.PodSandbox, value string) answer {
 		a.jobs = append(a.jobs, p.labeller.join(v, label))
 	}
 	return a
-}
-
-// bounded begins a number of goroutines at most.
-type bounded struct {
-	mu sync.Mutex
-	n  int
-}
-
-func (b *bounded) begin(what func()) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.n == looksAtOnce {
-		return false
-	}
-	b.n++
-	go func() {
-		what()
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.n--
-	}()
-	return true
 }

@@ -124,7 +124,7 @@ func TestWait(t *testing.T) {
 	request := &api.PodSandbox{Id: id, Uid: p.uid, Annotations: p.annotations}
 	synctest.Test(t, func(t *testing.T) {
 		l := newLabeller(1, time.Hour, zap.NewNop(), new(counts))
-		plug := &plugin{wait: 200 * time.Millisecond, places: places{n.in("pods"), []string{n.in("bundles", "{id}")}}, labeller: l, log: zap.NewNop(), counts: l.counts}
+		plug := newPlugin(200*time.Millisecond, places{n.in("pods"), []string{n.in("bundles", "{id}")}}, l)
 		all, err := plug.places.volumes(p.uid, readMounts)
 		if err != nil || len(all) != 1 || all[0].path != at {
 			t.Fatalf("%+v, %v", all, err)
