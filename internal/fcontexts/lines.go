@@ -4,7 +4,6 @@ package fcontexts
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -25,7 +24,7 @@ func lineError(file string, line int, format string, args ...any) error {
 
 // addRules appends the rules that text, the content of file, has.
 func (s *Set) addRules(file, text string) error {
-	for magic := range slices.Values([]string{"\x8a\xff\x7c\xf9", "\xf9\x7c\xff\x8a"}) {
+	for _, magic := range []string{"\x8a\xff\x7c\xf9", "\xf9\x7c\xff\x8a"} {
 		if strings.HasPrefix(text, magic) {
 			return fmt.Errorf("%s: compiled file contexts; the text that they were made of is needed", file)
 		}
