@@ -18,9 +18,8 @@ import (
 
 // job is what the run asks of its next walk.
 func (r *run) job() *walk.Job {
-	want := &walk.Want{Label: r.want}
 	j := &walk.Job{
-		Label:     func(*walk.Dir, string) *walk.Want { return want },
+		Top:       &walk.Want{Label: r.want},
 		Writes:    r.writes,
 		HardLinks: walk.HardLinks(r.o.HardLinks), // they are in one order
 		Workers:   r.o.Workers,

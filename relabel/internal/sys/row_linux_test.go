@@ -186,21 +186,23 @@ func TestVisit(t *testing.T) {
 	tree := "dir d\nfile d/a\nfile d/b\nfile f\nlink l d\n"
 	for _, test := range []struct {
 		name, bears string
-		unread      bool
+		how         Labelling
 		room        int
 		want        Visit // without FD and N
 		names       string
 	}{
 		{name: "d", bears: "u:r:t:s0", want: Visit{Wrong: true, Written: true, End: true, Step: StepDone}, names: "a b"},
 		{name: "d", bears: rowLabel, want: Visit{End: true, Step: StepDone}, names: "a b"},
-		{name: "d", bears: rowLabel, unread: true, want: Visit{Wrong: true, Written: true, End: true, Step: StepDone}, names: "a b"},
+		{name: "d", bears: rowLabel, how: Unread, want: Visit{Wrong: true, Written: true, End: true, Step: StepDone}, names: "a b"},
+		{name: "d", bears: rowLabel, how: ReadOnly, want: Visit{End: true, Step: StepDone}, names: "a b"},
+		{name: "d", bears: "u:r:t:s0", how: ReadOnly, want: Visit{Wrong: true, Step: StepRead}},
 		{name: "d", bears: strings.Repeat("x", 300), want: Visit{Wrong: true, Written: true, End: true, Step: StepDone}, names: "a b"},
 		{name: "d", room: 100, want: Visit{Wrong: true, Written: true, Step: StepDone}},
 		{name: "f", want: Visit{Step: StepOpen, Errno: unix.ENOTDIR}},
 		{name: "l", want: Visit{Step: StepOpen, Errno: unix.ENOTDIR}},
 		{name: "none", want: Visit{Step: StepOpen, Errno: unix.ENOENT}},
 	} {
-		t.Run(fmt.Sprintf("%s %.9s %t %d", test.name, test.bears, test.unread, test.room), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s %.9s %d %d", test.name, test.bears, test.how, test.room), func(t *testing.T) {
 			if strings.HasPrefix(test.bears, "x") {
 				treetest.Need(t, "plain") // it is no context
 			}
@@ -219,7 +221,7 @@ func TestVisit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := a.Visit(spent, fd, Cname(test.name), OpenDir|NoAtime, test.unread, buf, &at)
+			got := a.Visit(spent, fd, Cname(test.name), OpenDir|NoAtime, test.how, buf, &at)
 			opened, n := got.FD, got.N
 			got.FD, got.N = 0, 0
 			if got != test.want || (opened >= 0) != (test.want.Step > StepOpen) {
@@ -246,7 +248,11 @@ func TestVisit(t *testing.T) {
 			if slices.Sort(names); strings.Join(names, " ") != test.names {
 				t.Errorf("%s: read %q", test.name, names)
 			}
-			if n, e := a.Fgetxattr(opened); e != 0 || treetest.Shown(a.Value(n)) != rowLabel {
+			has := rowLabel
+			if test.want.Step == StepRead {
+				has = test.bears
+			}
+			if n, e := a.Fgetxattr(opened); e != 0 || treetest.Shown(a.Value(n)) != has {
 				t.Errorf("%s has %q: %v", test.name, a.Value(max(n, 0)), e)
 			}
 			Close(opened)
@@ -265,7 +271,7 @@ func TestRowLetsGo(t *testing.T) {
 			return a.Mend(&Row{Base: Cname("f"), Stop: new(atomic.Bool)}, 0, 1, Order{Dir: fd}).Errno
 		},
 		"visit": func(a *Attr) Errno {
-			v := a.Visit(-1, fd, Cname("d"), OpenDir, true, make([]byte, 4096), new(atomic.Uint32))
+			v := a.Visit(-1, fd, Cname("d"), OpenDir, Unread, make([]byte, 4096), new(atomic.Uint32))
 			Close(v.FD)
 			return v.Errno
 		},

@@ -23,6 +23,16 @@ const (
 	StepDone
 )
 
+// Labelling says how a visit labels.
+type Labelling uint8
+
+// What a visit does with the label.
+const (
+	ReadFirst Labelling = iota // another one is overwritten
+	Unread                     // it is overwritten
+	ReadOnly                   // another one ends the visit, at StepRead and without an Errno
+)
+
 // Visit is what a visit found.
 type Visit struct {
 	FD      int // -1 unless the directory was opened
@@ -36,20 +46,19 @@ type Visit struct {
 
 // Visit closes spent, the directory that was visited before, unless it is -1. It
 // opens the directory name in dir, labels it, and reads its first records, without
-// a word to the scheduler in between (see Row). flags are for the open. unread
-// leaves out the look at the label. at says which step comes next. What ends it
-// early is for the caller to go on with.
+// a word to the scheduler in between (see Row). flags are for the open. at says which
+// step comes next. What ends it early is for the caller to go on with.
 //
 //go:norace
 //go:nocheckptr
-func (a *Attr) Visit(spent, dir int, name *byte, flags int, unread bool, buf []byte, at *atomic.Uint32) Visit {
-	v := Visit{FD: -1, Wrong: unread}
+func (a *Attr) Visit(spent, dir int, name *byte, flags int, how Labelling, buf []byte, at *atomic.Uint32) Visit {
+	v := Visit{FD: -1, Wrong: how == Unread}
 	enter()
 	if spent >= 0 {
 		StepClose.begin(at)
 		closed(uintptr(spent))
 	}
-	if v.open(dir, name, flags, at) && a.mend(&v, unread, at) {
+	if v.open(dir, name, flags, at) && a.mend(&v, how, at) {
 		v.list(buf, at)
 	}
 	exit()
@@ -88,9 +97,9 @@ func (v *Visit) open(dir int, name *byte, flags int, at *atomic.Uint32) bool {
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (a *Attr) mend(v *Visit, unread bool, at *atomic.Uint32) bool {
+func (a *Attr) mend(v *Visit, how Labelling, at *atomic.Uint32) bool {
 	fd := uintptr(v.FD)
-	if !unread {
+	if how != Unread {
 		v.Step = StepRead
 		StepRead.begin(at)
 		n, e := retried(unix.SYS_FGETXATTR, fd, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.buf)), uintptr(a.get.size), 0, 0)
@@ -101,6 +110,9 @@ func (a *Attr) mend(v *Visit, unread bool, at *atomic.Uint32) bool {
 		v.Wrong = e != 0 || !equal(unsafe.Pointer(&a.buf), n, unsafe.Pointer(unsafe.SliceData(a.value)), uintptr(len(a.value)))
 	}
 	if v.Wrong {
+		if how == ReadOnly {
+			return false
+		}
 		v.Step = StepWrite
 		StepWrite.begin(at)
 		if _, v.Errno = retried(unix.SYS_FSETXATTR, fd, uintptr(unsafe.Pointer(a.name)), uintptr(a.set.value), uintptr(a.set.size), 0, 0); v.Errno != 0 {

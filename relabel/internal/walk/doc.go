@@ -10,6 +10,7 @@
 //	row_linux.go       plain entries, a row at a time
 //	sort_linux.go      directories of ext4 in the order of inodes, which package order makes
 //	label_linux.go     one entry: read, compare, write
+//	choose_linux.go    what is written where the name, or the label that is there, decides
 //	since_linux.go     what cannot have changed since an earlier run
 //	former_linux.go    what an entry had is on record before it is written
 //	position_linux.go  where a worker is; what is left of the row of one that is held up

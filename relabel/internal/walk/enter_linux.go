@@ -22,7 +22,13 @@ type openDirs struct {
 func (w *worker) enter(parent *Dir, name string) {
 	t := xattrio.Target{Name: sys.Cname(name[:len(name)-1])}
 	w.at(parent, t.Name)
-	want := w.Label(parent, name)
+	want := parent.Note.want
+	label := want.Label
+	if want.Rules != nil {
+		bare := []byte(name[:len(name)-1])
+		label, _ = want.Rules.Entry(bare, sys.KindDir) // an error is met again where it is told
+		want = want.Rules.Beneath(bare)
+	}
 	w.now(w.opens())
 	at, op, e := w.acquireParent(parent)
 	if e != 0 {
@@ -30,8 +36,8 @@ func (w *worker) enter(parent *Dir, name string) {
 		return
 	}
 	t.FD = at
-	if w.sweeps() && len(w.m.Left) == 0 && parent.Note.extent == everything && w.ledger == nil {
-		w.visit(parent, t, name, want)
+	if w.sweeps() && label != "" && len(w.m.Left) == 0 && parent.Note.extent == everything && w.ledger == nil {
+		w.visit(parent, t, name, want, label)
 		return
 	}
 	w.closeVisited()
@@ -79,11 +85,18 @@ func (w *worker) judged(d *Dir, o Outcome) {
 
 // visit opens the directory t, labels it and reads its first records in one go,
 // where nothing else is to be asked of it.
-func (w *worker) visit(parent *Dir, t xattrio.Target, name string, want *Want) {
-	w.ready(want)
+func (w *worker) visit(parent *Dir, t xattrio.Target, name string, want *Want, label string) {
+	w.ready(label)
 	unread := w.guess()
+	how := sys.ReadFirst
+	switch {
+	case unread:
+		how = sys.Unread
+	case w.Change != nil:
+		how = sys.ReadOnly
+	}
 	w.now(xattrio.Visit)
-	v := w.io.Visit(w.closeNext, t.FD, t.Name, sys.OpenDir|sys.NoAtime, unread, w.buf, &w.step)
+	v := w.io.Visit(w.closeNext, t.FD, t.Name, sys.OpenDir|sys.NoAtime, how, w.buf, &w.step)
 	w.closeNext = -1
 	switch {
 	case v.Errno == syscall.EPERM && v.Step == sys.StepOpen:
@@ -104,7 +117,11 @@ func (w *worker) visit(parent *Dir, t xattrio.Target, name string, want *Want) {
 	self := xattrio.Target{FD: v.FD}
 	switch v.Step {
 	case sys.StepRead:
-		w.judged(d, w.settle(self, d, Failed, xattrio.Fgetxattr.String(), v.Errno))
+		if v.Errno == 0 { // it has another label
+			w.judged(d, w.label(self, d))
+		} else {
+			w.judged(d, w.settle(self, d, Failed, xattrio.Fgetxattr.String(), v.Errno))
+		}
 		w.scan(d, v.FD)
 	case sys.StepWrite:
 		o, e := Failed, v.Errno

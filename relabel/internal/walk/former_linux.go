@@ -197,13 +197,18 @@ func (w *worker) look(c *chunk, d *Dir, o sys.Order, i, end int) (int, bool) {
 			continue
 		}
 		w.wrongStreak++
-		value, has := w.found.At(i)
-		if !has || w.last != string(value) {
-			w.last = string(value)
-		}
-		e := c.at(i)
-		w.add(d, e.Ino, e.Name, undo.Former{Label: w.last, None: !has})
+		w.addFound(c, d, i)
 	}
 	w.passed.Store(w.tally.Seen)
 	return w.broken(c, d, o.Dir, i, trouble, errno)
+}
+
+// addFound puts name i of the row, which was read, on the page of d.
+func (w *worker) addFound(c *chunk, d *Dir, i int) {
+	value, has := w.found.At(i)
+	if !has || w.last != string(value) {
+		w.last = string(value)
+	}
+	e := c.at(i)
+	w.add(d, e.Ino, e.Name, undo.Former{Label: w.last, None: !has})
 }

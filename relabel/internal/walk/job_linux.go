@@ -8,6 +8,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/relabel/undo"
 )
@@ -15,11 +16,11 @@ import (
 // Job is what a walk is asked to do. It does not change while one is under way. Its
 // functions are called by any worker, several at a time.
 type Job struct {
-	// Label says what is wanted of the directory name in parent. It is asked once, by
-	// the worker that enters the directory; parent is nil for what a walk begins with.
-	// The name ends with a NUL.
-	Label     func(parent *Dir, name string) *Want
-	Writes    Writes
+	Top *Want // of what a walk begins with
+	// Change says what is written where the label want is wanted and has was read, ""
+	// for none: with Written the first result, with Right or Skipped nothing. nil: want.
+	Change    func(has, want string) (string, Outcome, error)
+	Writes    Writes // ReadFirst or DryRun, where there is a Change or are Rules
 	HardLinks HardLinks
 	Workers   int // below 1: as many as is best
 	Kernel    Kernel
@@ -36,9 +37,21 @@ type Job struct {
 	Stop     func(why error) // ends the run
 }
 
-// Want is what a directory is to have, and all that is in it and no directory: one
-// label.
-type Want struct{ Label string }
+// Want is what is wanted of a directory and of all beneath it: one label or, by rules,
+// for each entry its own.
+type Want struct {
+	Label string // with Rules that of the directory alone; "": it is left as it is
+	Rules Rules  // of what is in it; nil: Label
+}
+
+// Rules say what is wanted of what is in a directory.
+type Rules interface {
+	// Entry is the label of an entry, be it a directory; "": it is left as it is.
+	Entry(name []byte, kind sys.Kind) (string, error)
+	// Beneath is what is wanted of the directory name. It is asked once, by the worker
+	// that enters it.
+	Beneath(name []byte) *Want
+}
 
 // Writes says how a label is written.
 type Writes uint8

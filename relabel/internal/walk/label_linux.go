@@ -60,7 +60,9 @@ func (w *worker) settle(t xattrio.Target, d *Dir, o Outcome, op string, e sys.Er
 				return w.leaveFrozen(t, d)
 			}
 		case xattrio.Refused:
-			w.halt(fmt.Errorf("the kernel refuses the label %s: %w", w.want.Label, &fs.PathError{Op: op, Path: d.Path(t.String()), Err: e}))
+			if !w.chooses(w.Top) { // else another entry may get a label that it takes
+				w.halt(fmt.Errorf("the kernel refuses the label %s: %w", w.writing, &fs.PathError{Op: op, Path: d.Path(t.String()), Err: e}))
+			}
 		}
 		return w.fail(d, t, op, e)
 	}
@@ -75,8 +77,12 @@ func (w *worker) attempt(t xattrio.Target, d *Dir) (Outcome, string, sys.Errno) 
 		return Failed, op, e
 	}
 	defer w.io.Release(t)
-	w.ready(d.Note.want)
-	unread := w.guess() || w.journaled && w.Events.Changed == nil // it is on record
+	label, o, op, e := w.wanted(t, d)
+	if label == "" {
+		return o, op, e
+	}
+	w.ready(label)
+	unread := w.guess() || w.journaled && w.Events.Changed == nil && w.Change == nil // it is on record
 	from := ""
 	var was undo.Former
 	if !unread {
@@ -85,7 +91,7 @@ func (w *worker) attempt(t xattrio.Target, d *Dir) (Outcome, string, sys.Errno) 
 		if e != 0 {
 			return Failed, op, e
 		}
-		if has.Is(w.want.Label) {
+		if has.Is(label) {
 			w.wrongStreak = 0
 			return Right, "", 0
 		}
@@ -98,6 +104,13 @@ func (w *worker) attempt(t xattrio.Target, d *Dir) (Outcome, string, sys.Errno) 
 			}
 		}
 		w.wrongStreak++
+		if w.Change != nil {
+			to, o := w.change(t, d, has.String(), label)
+			if o != Written {
+				return o, "", 0
+			}
+			w.ready(to)
+		}
 	}
 	if w.HardLinks != LinksLabel {
 		if o, op, e := w.linked(t, d); o != Written {
@@ -116,7 +129,7 @@ func (w *worker) attempt(t xattrio.Target, d *Dir) (Outcome, string, sys.Errno) 
 		return Written, "", 0
 	}
 	w.now(w.io.Writes(t))
-	op, e := w.io.Write(t)
+	op, e = w.io.Write(t)
 	if e == 0 {
 		w.changed(d, t, from)
 		return Written, "", 0
@@ -156,7 +169,7 @@ func (w *worker) refusedButRight(t xattrio.Target, e sys.Errno) bool {
 	if xattrio.Judge(e) != xattrio.Compare {
 		return false
 	}
-	if has, _, e := w.io.Read(t); e != 0 || !has.Is(w.want.Label) {
+	if has, _, e := w.io.Read(t); e != 0 || !has.Is(w.writing) {
 		return false
 	}
 	w.wrongStreak = 0
@@ -264,7 +277,7 @@ func (w *worker) explain(t xattrio.Target, op string, e sys.Errno) error {
 	if errno != 0 {
 		return e
 	}
-	return w.Policy.Denial(has.String(), w.want.Label, st.Kind, e)
+	return w.Policy.Denial(has.String(), w.writing, st.Kind, e)
 }
 
 func (w *worker) sicken(op string, e sys.Errno) {

@@ -184,11 +184,14 @@ func (w *worker) sweeps() bool {
 // trouble and the one with the trouble. It returns the next, and says no if
 // another worker took the rest.
 func (w *worker) sweep(c *chunk, d *Dir, fd, i, end int) (int, bool) {
-	w.ready(d.Note.want)
 	o := sys.Order{Dir: fd, Turn: w.sinceGuess}
 	if w.io.Way == xattrio.ByThread {
 		o.Way = sys.ByCwd
 	}
+	if w.chooses(d.Note.want) {
+		return w.choose(c, d, o, i, end)
+	}
+	w.ready(d.Note.want.Label)
 	if w.keeps() {
 		return w.look(c, d, o, i, end)
 	}
@@ -229,7 +232,7 @@ func (w *worker) broken(c *chunk, d *Dir, fd, i int, trouble sys.Trouble, errno 
 	switch trouble {
 	case sys.ReadErr, sys.WriteErr:
 		e := c.at(i)
-		t := xattrio.Target{FD: fd, Name: e.Cname()}
+		t := xattrio.Target{FD: fd, Name: e.Cname(), Kind: e.Kind}
 		w.name.Store(t.Name)
 		op := w.io.Reads(t)
 		if trouble == sys.WriteErr {

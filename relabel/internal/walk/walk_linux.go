@@ -71,7 +71,7 @@ type Walk struct {
 // it can get of the process's workers and descriptors.
 func New(j *Job, m *mounts.Mount, top *Top, share *budget.Share) *Walk {
 	k := &Walk{Job: j, m: m, begins: top, share: share}
-	k.top = dirs.Top(m, top.FD, note{want: j.Label(nil, ""), outcome: top.Outcome, rereading: top.Rereading})
+	k.top = dirs.Top(m, top.FD, note{want: j.Top, outcome: top.Outcome, rereading: top.Rereading})
 	if !top.Since.IsZero() {
 		k.top.Note.extent = entries
 	}
@@ -172,7 +172,7 @@ func (k *Walk) Run(ctx context.Context) error {
 // One labels what m is of and nothing beneath it. Where there is a record it is on it
 // already.
 func One(j *Job, m *mounts.Mount) Outcome {
-	k := &Walk{Job: j, m: m, top: dirs.Top(m, -1, note{want: j.Label(nil, "")})}
+	k := &Walk{Job: j, m: m, top: dirs.Top(m, -1, note{want: j.Top})}
 	w := k.worker(nil)
 	w.io.Way, w.journaled = xattrio.ByDescriptor, j.Keep != nil
 	return w.label(xattrio.Target{FD: m.At, Pinned: true}, k.top)
@@ -182,7 +182,7 @@ func (k *Walk) worker(p *steal.Worker[item]) *worker {
 	w := &worker{Walk: k, pool: p}
 	w.closeNext, w.rowLen = -1, sys.RowLen
 	w.io.Way, w.io.Pin = k.Way(k.m), k.m.Pin
-	w.ready(k.top.Note.want)
+	w.ready(k.Top.Label)
 	return w
 }
 

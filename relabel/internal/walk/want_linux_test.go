@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/relabel/undo"
 	"github.com/fastlabel/fastlabel/test/treetest"
@@ -20,8 +21,33 @@ import (
 
 var numbers = regexp.MustCompile(`\d+`)
 
-// TestWant: each directory, and what is in it, gets what was answered when it was
-// entered, by each way and however it is written; and that is asked once.
+// numbered are rules by which an entry's label has each number in the path of its
+// directory or, of a directory, its own.
+type numbered struct {
+	dir   string
+	label func(dir string) string
+	asked func(dir string)
+}
+
+func (n *numbered) Entry(name []byte, kind sys.Kind) (string, error) {
+	switch {
+	case kind == sys.KindDir:
+		return n.label(filepath.Join(n.dir, string(name))), nil
+	case kind == sys.KindLink || string(name) == "f007":
+		return "", nil
+	}
+	return n.label(n.dir), nil
+}
+
+func (n *numbered) Beneath(name []byte) *Want {
+	dir := filepath.Join(n.dir, string(name))
+	n.asked(dir)
+	return &Want{Rules: &numbered{dir, n.label, n.asked}}
+}
+
+// TestWant: each entry gets what its rule says for its name and kind, or what Change
+// makes of that, or is left, by each way and with a record or without; and a directory
+// is asked about once.
 func TestWant(t *testing.T) {
 	treetest.Need(t, "root", "tmpfs")
 	root := filepath.Join(treetest.Fresh(t, "tmpfs"), "tree")
@@ -31,12 +57,13 @@ func TestWant(t *testing.T) {
 	}
 	treetest.Build(t, root, treetest.Text(t, text))
 	dirs := treetest.Count(t, root).Dirs
+	all := int64(len(treetest.Read(t, root)) - 1)
 	run := 0
 	for _, way := range slices.Compact([]xattrio.Way{xattrio.ByDescriptor, xattrio.Fastest()}) {
-		for _, writes := range []Writes{ReadFirst, Guess} {
+		for _, changes := range []bool{false, true} {
 			for _, records := range []bool{false, true} {
 				run++
-				name := fmt.Sprintf("%s-%d-%t", way, writes, records)
+				name := fmt.Sprintf("%s-%t-%t", way, changes, records)
 				// Contexts that a policy knows, of several lengths, for a directory and its
 				// parent too: each number in its path is a category.
 				label := func(dir string) string {
@@ -46,41 +73,63 @@ func TestWant(t *testing.T) {
 					}
 					return l
 				}
+				written := label
 				var mu sync.Mutex
 				asked := map[string]int{}
 				j := &Job{
-					Label: func(parent *Dir, name string) *Want {
-						dir := root
-						if parent != nil {
-							dir = parent.Path(name[:len(name)-1])
-						}
+					Top: &Want{label(root), &numbered{root, label, func(dir string) {
 						mu.Lock()
 						defer mu.Unlock()
 						asked[dir]++
-						return &Want{label(dir)}
-					},
-					Writes: writes, Workers: 3, Kernel: Kernel{Way: way},
+					}}},
+					Workers: 3, Kernel: Kernel{Way: way},
 					Events: Events{Failed: func(path, op string, err error) { t.Errorf("%s: %s %s: %v", name, op, path, err) }},
 				}
+				if changes {
+					written = func(dir string) string { return label(dir) + ",c900" }
+					j.Change = func(has, want string) (string, Outcome, error) {
+						if has == want+",c900" {
+							return "", Right, nil
+						}
+						return want + ",c900", Written, nil
+					}
+				}
 				if records {
-					j.Writes, j.Keep = ReadFirst, func([]undo.Page) error { return nil }
+					j.Keep = func([]undo.Page) error { return nil }
 				}
-				m := enclosed(t, root)
-				k := New(j, m, &Top{FD: m.Top, Outcome: Skipped}, nil)
-				if err := k.Run(t.Context()); err != nil {
-					t.Fatal(name, err)
-				}
-				for path, has := range treetest.Read(t, root) {
-					dir := filepath.Join(root, path)
-					if _, is := asked[dir]; !is {
-						dir = filepath.Dir(dir)
+				before := treetest.Read(t, root)
+				const left = 6 + 1 // f007, and the link
+				for _, want := range []Tally{
+					{Seen: all, Of: [outcomes]int64{Written: all - left, Skipped: left}},
+					{Seen: all, Of: [outcomes]int64{Right: all - left, Skipped: left}},
+				} {
+					clear(asked)
+					m := enclosed(t, root)
+					k := New(j, m, &Top{FD: m.Top, Outcome: Skipped}, nil)
+					if err := k.Run(t.Context()); err != nil {
+						t.Fatal(name, err)
 					}
-					if want := label(dir); path != "." && has != want {
-						t.Errorf("%s: %s has %q, want %q", name, path, has, want)
+					got := k.Tally()
+					want.Found, want.Entered = got.Found, got.Entered
+					if got != want {
+						t.Errorf("%s: %+v, want %+v", name, got, want)
 					}
-				}
-				if most := slices.Max(slices.Collect(maps.Values(asked))); most > 1 || int64(len(asked)) != int64(dirs) {
-					t.Errorf("%s: asked of %d directories of %d, up to %d times", name, len(asked), dirs, most)
+					for path, has := range treetest.Read(t, root) {
+						dir := filepath.Join(root, path)
+						if _, is := asked[dir]; !is {
+							dir = filepath.Dir(dir)
+						}
+						want := written(dir)
+						if base := filepath.Base(path); base == "l" || base == "f007" {
+							want = before[path]
+						}
+						if path != "." && has != want {
+							t.Errorf("%s: %s has %q, want %q", name, path, has, want)
+						}
+					}
+					if most := slices.Max(slices.Collect(maps.Values(asked))); most > 1 || int64(len(asked)) != int64(dirs-1) {
+						t.Errorf("%s: asked of %d directories of %d, up to %d times", name, len(asked), dirs-1, most)
+					}
 				}
 			}
 		}

@@ -57,6 +57,8 @@ const (
 	// tries bounds how often one call is tried again, a millisecond apart
 	// at first and twice as long each time: about a quarter of a second.
 	tries = 8
+	// attrsMost is how many labels a worker keeps ready for writing, in 4 KiB each.
+	attrsMost = 32
 	// sickAfter EIOs in a row, with nothing that succeeded between, end the
 	// run: reading the rest of a dying disk takes days and helps no one.
 	sickAfter = 128
@@ -66,15 +68,17 @@ const (
 // for the position, and what counts shows.
 type worker struct {
 	*Walk
-	pool *steal.Worker[item]
-	io   xattrio.IO
-	want *Want // whose label io writes
+	pool    *steal.Worker[item]
+	io      xattrio.IO
+	writing string               // the label that io writes
+	attrs   map[string]*sys.Attr // for labels that were written
 
 	counts
 	streaks
 	buffers
 	openDirs
 	paging
+	choosing
 	position
 	sinceYield int               // entries since others had a turn
 	throttle   func(entries int) // nil: the work is not held back
@@ -201,7 +205,7 @@ func (w *worker) spread(d *Dir, fd, n int) {
 
 // entry labels one entry of d, or makes work of it if it is a directory.
 func (w *worker) entry(d *Dir, fd int, e sys.Dirent) {
-	t := xattrio.Target{FD: fd, Name: e.Cname()}
+	t := xattrio.Target{FD: fd, Name: e.Cname(), Kind: e.Kind}
 	w.name.Store(t.Name)
 	if w.m.Asks || w.m.LeftInodes[e.Ino] {
 		if o, is := w.left(t, d, t); is {
@@ -211,7 +215,7 @@ func (w *worker) entry(d *Dir, fd int, e sys.Dirent) {
 	}
 	if e.Kind == sys.KindUnknown {
 		if st, errno := t.Stat(); errno == 0 {
-			e.Kind = st.Kind
+			e.Kind, t.Kind = st.Kind, st.Kind
 		} // else labelling it will say what is wrong with it
 	}
 	if e.Kind == sys.KindDir {
@@ -298,13 +302,19 @@ func (w *worker) rightAlready(d *Dir, t xattrio.Target) bool {
 	return errno == 0 && has.Is(d.Note.want.Label)
 }
 
-// ready has the worker write what is wanted, until something else is.
-func (w *worker) ready(want *Want) {
-	if want == w.want {
+// ready has the worker write label, until another is to be written.
+func (w *worker) ready(label string) {
+	if label == w.writing && w.io.Attr != nil {
 		return
 	}
-	w.want, w.io.Attr = want, sys.NewAttr(xattrio.Attribute, []byte(want.Label))
-	if w.Events.Changed == nil && w.ledger == nil {
+	if w.writing = label; w.attrs[label] == nil {
+		if w.attrs == nil || len(w.attrs) == attrsMost {
+			w.attrs = map[string]*sys.Attr{}
+		}
+		w.attrs[label] = sys.NewAttr(xattrio.Attribute, []byte(label))
+	}
+	w.io.Attr = w.attrs[label]
+	if w.Events.Changed == nil && w.ledger == nil && w.Change == nil {
 		w.io.Brief() // what an entry had is only compared
 	}
 }

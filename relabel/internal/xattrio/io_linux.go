@@ -19,6 +19,7 @@ type Target struct {
 	FD     int
 	Name   *byte
 	Pinned bool
+	Kind   sys.Kind // as its directory says; KindUnknown: ask
 }
 
 // Stat asks what the target is. A link is asked about itself.
