@@ -30,15 +30,15 @@ func (s *Set) Dir(path string) *Dir {
 }
 
 // Lookup returns the rule for path, which is absolute; nil if there is none.
-func (s *Set) Lookup(path string, kind Kind) *Rule {
+func (s *Set) Lookup(path string, kind Kind) (*Rule, error) {
 	if path == "" || path[0] != '/' {
-		return nil
+		return nil, nil
 	}
 	return s.lookup(s.subs.apply(clean(path)), kind)
 }
 
 // lookup is Lookup for a path as it is after substitution.
-func (s *Set) lookup(path string, kind Kind) *Rule {
+func (s *Set) lookup(path string, kind Kind) (*Rule, error) {
 	end := strings.LastIndexByte(path, '/') + 1
 	return s.dir(path[:end], nil).Lookup([]byte(path[end:]), kind)
 }
@@ -117,9 +117,26 @@ func (d *Dir) enter(n *node, at *state) *Dir {
 	return c
 }
 
+// All returns the rule of everything beneath d, of whatever name and kind, nil if
+// nothing there has one; false where names or kinds tell rules apart.
+func (d *Dir) All() (*Rule, bool) {
+	if d.node != nil || d.sub != nil || d.hard != nil {
+		return nil, false
+	}
+	a, s := &d.set.automaton, d.at
+	if a.next(s, '/') != s || a.next(s, 0xff) != s || !s.flat() {
+		return nil, false
+	}
+	if len(s.accept) == 0 {
+		return nil, true
+	}
+	r := &d.set.rules[s.accept[0]]
+	return r, r.Kind == 0
+}
+
 // Lookup returns the rule for name in d, nil if there is none. The rule may say that
-// name is to have no label.
-func (d *Dir) Lookup(name []byte, kind Kind) *Rule {
+// name is to have no label. It is an error if an expression takes too long.
+func (d *Dir) Lookup(name []byte, kind Kind) (*Rule, error) {
 	s := d.set
 	if d.sub != nil {
 		if sub := d.sub.children[string(name)]; sub != nil && sub.to != "" {
@@ -129,7 +146,7 @@ func (d *Dir) Lookup(name []byte, kind Kind) *Rule {
 	if d.node != nil {
 		for _, i := range d.node.exact[string(name)] {
 			if r := &s.rules[i]; r.fits(kind) {
-				return r
+				return r, nil
 			}
 		}
 	}
@@ -140,12 +157,15 @@ func (d *Dir) Lookup(name []byte, kind Kind) *Rule {
 		best = max(best, s.first(s.next(at, '\n'), kind))
 	}
 	if d.hard != nil {
-		best = d.hard.first(s, name, kind, best)
+		var err error
+		if best, err = d.hard.first(s, name, kind, best); err != nil {
+			return nil, err
+		}
 	}
 	if best < 0 {
-		return nil
+		return nil, nil
 	}
-	return &s.rules[best]
+	return &s.rules[best], nil
 }
 
 // first returns the last rule that at accepts for this kind, -1 if there is none.

@@ -74,12 +74,14 @@ func FuzzLoad(f *testing.F) {
 		}
 		s.ready()
 		if path = clean("/" + strings.ReplaceAll(path, "\x00", "")); path == "/" {
-			s.Lookup(path, Folder)
+			label(s.Lookup(path, Folder))
 			return
 		}
 		end := strings.LastIndexByte(path, '/')
-		if a, b := s.Lookup(path, File), s.Dir(path[:end]).Lookup([]byte(path[end+1:]), File); a != b {
-			t.Fatalf("%q: %+v, and by its directory %+v", path, a, b)
+		a, aerr := s.Lookup(path, File)
+		b, berr := s.Dir(path[:end]).Lookup([]byte(path[end+1:]), File)
+		if a != b || (aerr == nil) != (berr == nil) {
+			t.Fatalf("%q: %+v (%v), and by its directory %+v (%v)", path, a, aerr, b, berr)
 		}
 	})
 }

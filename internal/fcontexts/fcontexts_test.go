@@ -34,8 +34,10 @@ func load(t *testing.T, files map[string]string) *Set {
 	return s
 }
 
-func label(r *Rule) string {
+func label(r *Rule, err error) string {
 	switch {
+	case err != nil:
+		return err.Error()
 	case r == nil:
 		return "no rule"
 	case r.Context == "":
@@ -143,7 +145,7 @@ func TestLookup(t *testing.T) {
 			}
 		}
 	}
-	if r := s.Lookup("/usr/bin/x", File); r.Line != 5 || !strings.HasSuffix(r.File, "/file_contexts") || r.Pattern != "/usr/bin/x" || r.Kind != File {
+	if r, _ := s.Lookup("/usr/bin/x", File); r.Line != 5 || !strings.HasSuffix(r.File, "/file_contexts") || r.Pattern != "/usr/bin/x" || r.Kind != File {
 		t.Errorf("the rule is %+v", r)
 	}
 }
@@ -216,14 +218,15 @@ func TestLoadedFile(t *testing.T) {
 	}
 }
 
-// TestPatience: an expression that would take for ever counts as no match.
+// TestPatience: an expression that would take for ever is an error, and not another rule.
 func TestPatience(t *testing.T) {
 	s := load(t, map[string]string{"": "/a.* a\n/a/(?=x)(x+x+)+y b\n"})
 	if got := label(s.Lookup("/a/xxxy", File)); got != "b" {
 		t.Errorf("%s", got)
 	}
-	if got := label(s.Lookup("/a/"+strings.Repeat("x", 200), File)); got != "a" {
-		t.Errorf("%s", got)
+	r, err := s.Lookup("/a/"+strings.Repeat("x", 200), File)
+	if r != nil || err == nil || !strings.Contains(err.Error(), "/file_contexts:2: ") {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 
@@ -290,7 +293,7 @@ func TestShared(t *testing.T) {
 	s := load(t, map[string]string{"": typical})
 	entries := 0
 	walk(t, s, 20_000, func(_ string, d *Dir, name []byte) {
-		d.Lookup(name, File)
+		label(d.Lookup(name, File))
 		entries++
 		if d.hard != nil {
 			t.Fatalf("%s: %d expressions are left to regexp2", name, len(d.hard.rules))
@@ -302,10 +305,26 @@ func TestShared(t *testing.T) {
 	}
 	for _, path := range []string{"/usr/share/locale/de/LC_MESSAGES", "/usr/lib/modules/6.1/kernel/net", "/etc/a/b", "/usr/share/fonts/x"} {
 		d := s.Dir(path)
-		d.Lookup([]byte("any"), File)
+		label(d.Lookup([]byte("any"), File))
 		if !d.at.flat() {
 			t.Errorf("names in %s are read", path)
 		}
+	}
+	for path, want := range map[string]string{
+		"/usr/src/linux/a": "src", "/var/a": "var", "/etc": "etc", "/": "no", "/usr": "no", "/usr/share": "no", "/usr/src": "no",
+		"/usr/share/fonts/x": "fonts", // its rule was read after /usr/(.*/)?Bin(/.*)?
+		"/usr/lib/x":         "no",    // other than those after its own
+	} {
+		got := "no"
+		if r, is := s.Dir(path).All(); is {
+			got = label(r, nil)
+		}
+		if got != want {
+			t.Errorf("all beneath %s: %s, want %s", path, got, want)
+		}
+	}
+	if r, is := load(t, map[string]string{"": "/a b\n"}).Dir("/b").All(); r != nil || !is {
+		t.Errorf("where nothing has a rule: %+v, %t", r, is)
 	}
 }
 
@@ -332,8 +351,8 @@ func TestAllocations(t *testing.T) {
 	s := load(t, map[string]string{"": typical, ".subs": "/alias /usr\n"})
 	d := s.Dir("/usr/share/doc")
 	for name, f := range map[string]func(){
-		"Lookup in a flat directory": func() { d.Lookup([]byte("copyright"), File) },
-		"Lookup of many rules":       func() { s.Dir("/usr").Child([]byte("lib")).Lookup([]byte("libc.so.6"), File) },
+		"Lookup in a flat directory": func() { label(d.Lookup([]byte("copyright"), File)) },
+		"Lookup of many rules":       func() { label(s.Dir("/usr").Child([]byte("lib")).Lookup([]byte("libc.so.6"), File)) },
 		"Child":                      func() { d.Child([]byte("bash")).Child([]byte("examples")) },
 	} {
 		f()

@@ -25,7 +25,8 @@ type hardRules struct {
 
 // An expression may take patience on a path, and has some tries, since regexp2 looks at
 // the clock, which runs on while the process is stopped. PCRE2 gives up too, after ten
-// million steps as libselinux 3.11 has it, and that counts as no match.
+// million steps as libselinux 3.11 has it; there that counts as no match, and a file gets
+// the label of another rule.
 const (
 	patience = time.Second
 	tries    = 3
@@ -98,7 +99,7 @@ func foreign(pattern string) string {
 }
 
 // first returns the last rule after best that matches name, and best if none does.
-func (h *hardRules) first(s *Set, name []byte, kind Kind, best int32) int32 {
+func (h *hardRules) first(s *Set, name []byte, kind Kind, best int32) (int32, error) {
 	var path []rune
 	for _, r := range h.rules {
 		if r.rule <= best {
@@ -110,20 +111,25 @@ func (h *hardRules) first(s *Set, name []byte, kind Kind, best int32) int32 {
 		if path == nil {
 			path = appendRunes(appendRunes(path, h.path), string(name))
 		}
-		if r.matches(path) {
-			return r.rule
+		match, err := r.matches(path)
+		if err != nil {
+			rule := &s.rules[r.rule]
+			return best, lineError(rule.File, rule.Line, "the expression takes longer than %v", patience)
+		}
+		if match {
+			return r.rule, nil
 		}
 	}
-	return best
+	return best, nil
 }
 
-func (r hardRule) matches(path []rune) bool {
+func (r hardRule) matches(path []rune) (match bool, err error) {
 	for range tries {
-		if match, err := r.re.MatchRunes(path); err == nil {
-			return match
+		if match, err = r.re.MatchRunes(path); err == nil {
+			break
 		}
 	}
-	return false
+	return match, err
 }
 
 // appendRunes appends the bytes of s, of which those beyond ASCII are nothing but

@@ -59,7 +59,10 @@ func compare(t *testing.T, oracle, file string, s *Set, queries []query) {
 		t.Fatalf("%d answers to %d queries", len(answers), len(queries))
 	}
 	differ, labelled, left := 0, 0, 0
-	name := func(r *Rule) string {
+	name := func(r *Rule, err error) string {
+		if err != nil {
+			t.Error(err)
+		}
 		if r == nil || r.Context == "" {
 			return "-"
 		}
@@ -70,8 +73,8 @@ func compare(t *testing.T, oracle, file string, s *Set, queries []query) {
 			left++
 			continue
 		}
-		r := s.Lookup(q.path, q.kind)
-		got := []string{name(r)}
+		r, err := s.Lookup(q.path, q.kind)
+		got := []string{name(r, err)}
 		if path := clean(q.path); path != "/" {
 			end := strings.LastIndexByte(path, '/')
 			got = append(got, name(s.Dir(path[:end]).Lookup([]byte(path[end+1:]), q.kind)))
@@ -98,8 +101,8 @@ func exactBeforeNewline(s *Set, q query) bool {
 	if !ok {
 		return false
 	}
-	r := s.Lookup(path, q.kind)
-	if r == nil {
+	r, err := s.Lookup(path, q.kind)
+	if r == nil || err != nil {
 		return false
 	}
 	_, exact := plain(r.Pattern)
