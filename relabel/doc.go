@@ -189,7 +189,9 @@ package relabel
 //     TestGroupFresh, TestGroupFailure, TestGroupDeadStorage, TestGroupBusy,
 //     TestGroupStorm) A volume is what its root is by mount, filesystem and
 //     inode, also when its turn comes. (TestGroupRemade, TestGroupMoved,
-//     TestGroupChdir) After Stop and Shutdown nothing on it is open.
+//     TestGroupChdir) Until a run has left its volume, that cannot be unmounted: nobody
+//     is told that it is while the run may write. (TestUnmountBusy) After Stop and
+//     Shutdown nothing on it is open.
 //     (TestGroupStop, TestGroupStopFrozen, TestGroupShutdown, TestGroupStopStorm)
 //  13. Relabel and Chcon behave as go-selinux's do, but for the differences that
 //     a table lists with their reasons. (TestDropinContract, TestDropinErrors,

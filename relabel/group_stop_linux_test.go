@@ -118,7 +118,10 @@ func TestGroupStop(t *testing.T) {
 	mine := context.WithValue(t.Context(), valueOf{}, "mine")
 	runs, queued := asks(mine, &g, root, newLabel), asks(t.Context(), &g, root, labelA)
 	callers(t, &g, 2)
-	until(t, "the walk begins", func() bool { return at.walks.Load() == 1 })
+	until(t, "the walk waits", func() bool { return at.asked.Load() > 0 })
+	if err := unix.Unmount(vol, 0); !errors.Is(err, unix.EBUSY) {
+		t.Errorf("unmounted during a run: %v", err)
+	}
 	if err := g.Stop(t.Context(), vol+"//root/."); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mounts
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// enclosed opens a root as a run does.
+func enclosed(t *testing.T, path string, try Try) *Mount {
+	t.Helper()
+	p, err := OpenProc()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	m, err := p.OpenRoot(path, false, nil)
+	if err == nil {
+		err = p.Learn(m)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if op, e := m.Enclose(Bounds{}, try, nil); e != 0 {
+		t.Fatal(op, e)
+	}
+	return m
+}
+
+// TestUnmountBusy: however the walk is confined, its mount cannot be unmounted before
+// the run has left it: not where it stands in another namespace to which the mount was
+// propagated either, as a pod's volume is to a plugin in a pod.
+func TestUnmountBusy(t *testing.T) {
+	treetest.Need(t, "root", "tmpfs")
+	top := t.TempDir()
+	mounted(t, top)
+	if err := unix.Mount("", top, "", unix.MS_SHARED, ""); err != nil {
+		t.Fatal(err)
+	}
+	volume := top + "/volume"
+	mkdir(t, volume)
+	slave := exec.Command("unshare", "--mount", "--propagation", "slave", "sh", "-c", "echo; exec sleep 1000000")
+	ready, err := slave.StdoutPipe()
+	if err == nil {
+		err = slave.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = slave.Process.Kill()
+		_ = slave.Wait() // it was killed
+	})
+	if _, err := bufio.NewReader(ready).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		path string
+		try  Try
+	}{
+		"clone":   {volume, Try{Clone: true, Openat2: true}},
+		"openat2": {volume, Try{Openat2: true}},
+		"mountid": {volume, Try{}},
+		"slave":   {fmt.Sprintf("/proc/%d/root%s", slave.Process.Pid, volume), Try{Clone: true, Openat2: true}},
+	} {
+		if err := unix.Mount("test", volume, "tmpfs", 0, ""); err != nil {
+			t.Fatal(err)
+		}
+		m := enclosed(t, c.path, c.try)
+		if err := unix.Unmount(volume, 0); !errors.Is(err, syscall.EBUSY) {
+			t.Errorf("%s: unmounted during a run: %v", name, err)
+		}
+		m.Leave()
+		m.Close()
+		if err := unix.Unmount(volume, 0); err != nil {
+			t.Errorf("%s: after the run: %v", name, err)
+		}
+	}
+}
+
+// TestUnmountUnheld is why At is kept. Without it the volume of a walk in a clone can be
+// unmounted, as if nobody used it; the walk goes on writing, and the device is in use.
+func TestUnmountUnheld(t *testing.T) {
+	treetest.Need(t, "root", "ext4")
+	volume := treetest.Fresh(t, "ext4")
+	var st unix.Stat_t
+	if err := unix.Stat(volume, &st); err != nil {
+		t.Fatal(err)
+	}
+	link, err := os.Readlink(fmt.Sprintf("/sys/dev/block/%d:%d", unix.Major(st.Dev), unix.Minor(st.Dev)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	device := "/dev/" + filepath.Base(link)
+	m := enclosed(t, volume, Try{Clone: true})
+	defer m.Leave()
+	m.Close()
+	if err := unix.Unmount(volume, 0); err != nil || m.Confined != Clone {
+		t.Fatal(m.Confined, err)
+	}
+	if err := unix.Mkdirat(m.Top, "written", 0o755); err != nil {
+		t.Error(err)
+	}
+	if fd, err := unix.Open(device, unix.O_RDONLY|unix.O_EXCL|unix.O_CLOEXEC, 0); !errors.Is(err, syscall.EBUSY) {
+		t.Errorf("%s: %d, %v", device, fd, err)
+	}
+	if err := unix.Mount(device, volume, "ext4", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(volume + "/written"); err != nil {
+		t.Error(err)
+	}
+}
