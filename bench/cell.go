@@ -22,12 +22,16 @@ type cell struct {
 	State   string `json:"state"`
 	Cold    bool   `json:"cold,omitempty"`
 	Threads int    `json:"threads"`
+	Limit   int    `json:"limit,omitempty"` // requests a second of a slowdisk; 0: a file on a disk
 }
 
 func (c cell) String() string {
 	s := fmt.Sprintf("%s %s %d %s", c.FS, c.Corpus, c.N, c.State)
 	if c.Cold {
 		s += " cold"
+	}
+	if c.Limit > 0 {
+		s += fmt.Sprintf(" %d/s", c.Limit)
 	}
 	return fmt.Sprintf("%s -T %d", s, c.Threads)
 }
@@ -62,11 +66,20 @@ func newField(b *binaries, dir string, c cell) (*field, error) {
 	if c.FS == "slowfs" {
 		return newSlowField(b, dir, c)
 	}
-	v, err := newVolume(dir, c.FS, c.Size, c.N)
-	if err != nil {
+	var v *volume
+	var err error
+	if c.Limit > 0 {
+		v, err = newSlowDisk(b, dir, c)
+	} else {
+		v, err = newVolume(dir, c.FS, c.Size, c.N)
+	}
+	if v == nil {
 		return nil, err
 	}
 	f := &field{binaries: b, volume: v, root: filepath.Join(v.mount, "pv")}
+	if err != nil {
+		return f, err
+	}
 	if err := os.Mkdir(f.root, 0o755); err != nil {
 		return f, err
 	}
@@ -84,7 +97,7 @@ func (f *field) prepare(c cell) (string, error) {
 	var err error
 	target := now
 	switch {
-	case f.volume.server != nil:
+	case c.FS == "slowfs":
 		target, err = f.prepareSlow(c)
 	case c.State == "right":
 	case c.State == "marked":
@@ -141,7 +154,7 @@ func (f *field) done(label string) {
 
 // check says what does not have the label.
 func (f *field) check(label string) error {
-	if f.volume.server != nil {
+	if f.volume.fs == "slowfs" {
 		return f.checkSlow(label)
 	}
 	out, err := exec.Command(f.binaries.floor, "-m", "count", f.root, label).Output()

@@ -21,7 +21,9 @@ type contestant struct {
 
 // binaries are the programs that were built.
 type binaries struct {
-	fastlabel, floor, start, rivals, slowfs string
+	fastlabel, floor, start, rivals, slowfs, slowdisk string
+	// log is where a slowdisk writes each request; "": nowhere.
+	log string
 	// specs is where setfiles finds "everything has this label".
 	specs string
 }
@@ -55,7 +57,12 @@ var contestants = map[string]contestant{
 	"floor-inode-fchdir": {argv: floor("inode", "fchdir", ""), old: true},
 
 	"go-selinux": {argv: rival("go-selinux")},
-	"godirwalk":  {argv: rival("godirwalk")},
+	// Waiting for the disk as fastlabel does.
+	"go-selinux-sync": {argv: func(b *binaries, c cell, root, label string) []string {
+		argv := rival("go-selinux")(b, c, root, label)
+		return append([]string{"sh", "-c", `"$0" "$@" && sync -f "$2"`}, argv...)
+	}},
+	"godirwalk": {argv: rival("godirwalk")},
 	"chcon": {argv: func(_ *binaries, _ cell, root, label string) []string {
 		return []string{"chcon", "-R", "-h", label, root}
 	}},

@@ -9,6 +9,7 @@
 //	contestant.go the contestants, and their command lines
 //	measure.go    one run of one contestant, and what it took
 //	volume.go     a scratch filesystem in a sparse file
+//	disk.go       a scratch filesystem on a slowdisk, and what was asked of it
 //	slow.go       a scratch filesystem that takes its time, by slowfs
 //	corpus.go     trees, made from a seed
 //	record.go     a result as a JSON line
@@ -22,6 +23,7 @@
 //	floor/        the floor, in C, and the program that starts contestants
 //	rivals/       peers that are libraries, as commands
 //	slowfs/       a FUSE filesystem that takes its time
+//	slowdisk/     a disk that takes its time, and counts
 //
 // A cell is a filesystem, a corpus and a state. In each round every contestant
 // of the cell runs once: rounds begin with another contestant each, and every

@@ -53,12 +53,13 @@ func runPlan(args []string) error {
 	program := flags.String("fastlabel", "../bin/fastlabel", "the program to measure")
 	dir := flags.String("dir", os.TempDir(), "where the filesystems' images lie")
 	only := map[string]*string{}
-	for _, name := range []string{"fs", "corpus", "state", "n", "threads", "with", "size"} {
+	for _, name := range []string{"fs", "corpus", "state", "n", "threads", "with", "size", "limits"} {
 		only[name] = flags.String(name, "", "in place of what the plan says; with commas between")
 	}
 	rounds := flags.Int("rounds", 0, "in place of what the plan says")
 	cold := flags.Bool("cold", false, "caches dropped before each run")
 	limit := flags.Float64("limit", 0, "fail if fastlabel's best time in a cell is above this many of the floor's, in three tries; 0: never")
+	log := flags.String("disk-log", "", "file for each request to a slowdisk")
 	calls := flags.Bool("calls", false, "one more round, in which system calls are counted")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -95,6 +96,7 @@ func runPlan(args []string) error {
 	if err != nil {
 		return err
 	}
+	b.log = *log
 	m := &meeting{binaries: b, dir: work, results: json.NewEncoder(results), limit: *limit}
 	m.commit, m.kernel = version(".")
 	if *calls {
@@ -121,7 +123,7 @@ func (s *sweep) narrow(only map[string]*string, rounds int, cold bool) error {
 			*to = strings.Split(*only[name], ",")
 		}
 	}
-	for name, to := range map[string]*[]int{"n": &s.n, "threads": &s.threads} {
+	for name, to := range map[string]*[]int{"n": &s.n, "threads": &s.threads, "limits": &s.limits} {
 		if *only[name] == "" {
 			continue
 		}
@@ -266,6 +268,9 @@ func (m *meeting) turn(f *field, c cell, name string, round, tracepoint int) err
 	if err != nil {
 		return err
 	}
+	if err := f.volume.slow(c.Limit); err != nil {
+		return err
+	}
 	t, err := measure(m.binaries, who, who.argv(m.binaries, c, f.root, label), tracepoint)
 	if err != nil {
 		return err
@@ -275,6 +280,9 @@ func (m *meeting) turn(f *field, c cell, name string, round, tracepoint int) err
 		return err
 	}
 	t.Foreign = max(0, t.Foreign-(after-before))
+	if t.Disk, err = f.volume.asked(c.Limit, t.Wall); err != nil {
+		return err
+	}
 	f.done(label)
 	if least, ran := m.least[who.name]; tracepoint == 0 && (!ran || t.Wall < least) {
 		m.least[who.name] = t.Wall

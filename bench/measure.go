@@ -27,7 +27,8 @@ type took struct {
 	Foreign float64 `json:"foreign"` // seconds of CPU of other programs during the run
 	// Calls is how many system calls it made. To count them slows them down, so a
 	// run either has this or says something about time.
-	Calls int64 `json:"calls,omitempty"`
+	Calls int64     `json:"calls,omitempty"`
+	Disk  *requests `json:"disk,omitempty"`
 }
 
 // measure runs the contestant once. With a tracepoint, by which system calls are
@@ -104,6 +105,7 @@ func build(dir, fastlabel string) (*binaries, error) {
 		start:     filepath.Join(dir, "start"),
 		rivals:    filepath.Join(dir, "rivals"),
 		slowfs:    filepath.Join(dir, "slow"),
+		slowdisk:  filepath.Join(dir, "slowdisk"),
 		specs:     dir,
 	}
 	for _, argv := range [][]string{
@@ -111,6 +113,7 @@ func build(dir, fastlabel string) (*binaries, error) {
 		{"gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", b.start, "floor/start.c"},
 		{"go", "build", "-o", b.rivals, "./rivals"},
 		{"go", "build", "-o", b.slowfs, "./slowfs"},
+		{"go", "build", "-o", b.slowdisk, "./slowdisk"},
 	} {
 		if err := run(argv...); err != nil {
 			return nil, err

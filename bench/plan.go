@@ -10,6 +10,7 @@ type sweep struct {
 	size                string
 	n, threads          []int
 	cold                bool
+	limits              []int // of a slowdisk; nil: a file on a disk
 	with                []string
 	rounds              int
 }
@@ -53,6 +54,11 @@ var plans = map[string][]sweep{
 	"fuse": {{
 		fs: []string{"slowfs"}, corpora: []string{"flat", "fifty"}, states: []string{"wrong", "right"},
 		n: []int{20_000}, threads: []int{0, 1, 2, 8, 32}, with: with("fastlabel"), rounds: 3,
+	}},
+	// On a disk that a cloud attaches, as it is after that; hours.
+	"disk": {{
+		fs: disks, corpora: []string{"flat", "realistic"}, states: states, size: "20G", n: []int{300_000}, cold: true, limits: []int{3_000, 16_000},
+		threads: []int{0, 2, 8, 16, 64}, with: with("fastlabel", floors, "go-selinux", "go-selinux-sync"), rounds: 9,
 	}},
 	// In ab.sh, which names the contestants: five minutes.
 	"ab": {{
@@ -136,12 +142,17 @@ var sweepRecord = []sweep{{
 // cells lists the sweep's cells; those that can share a tree follow each other.
 func (s sweep) cells() []cell {
 	var cells []cell
+	if len(s.limits) == 0 {
+		s.limits = []int{0}
+	}
 	for _, fs := range s.fs {
 		for _, corpus := range s.corpora {
 			for _, n := range s.n {
 				for _, state := range s.states {
-					for _, t := range s.threads {
-						cells = append(cells, cell{fs, s.size, corpus, n, state, s.cold, t})
+					for _, limit := range s.limits {
+						for _, t := range s.threads {
+							cells = append(cells, cell{fs, s.size, corpus, n, state, s.cold, t, limit})
+						}
 					}
 				}
 			}
@@ -152,5 +163,5 @@ func (s sweep) cells() []cell {
 
 // shares tells whether two cells can use one tree.
 func (c cell) shares(o cell) bool {
-	return c.FS == o.FS && c.Size == o.Size && c.Corpus == o.Corpus && c.N == o.N
+	return c.FS == o.FS && c.Size == o.Size && c.Corpus == o.Corpus && c.N == o.N && (c.Limit > 0) == (o.Limit > 0)
 }

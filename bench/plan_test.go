@@ -13,7 +13,7 @@ func TestPlans(t *testing.T) {
 	for name, sweeps := range plans {
 		for _, s := range sweeps {
 			cells := s.cells()
-			if want := len(s.fs) * len(s.corpora) * len(s.states) * len(s.n) * len(s.threads); len(cells) != want || want == 0 {
+			if want := len(s.fs) * len(s.corpora) * len(s.states) * len(s.n) * len(s.threads) * max(1, len(s.limits)); len(cells) != want || want == 0 {
 				t.Errorf("%s: %d cells, want %d", name, len(cells), want)
 			}
 			if s.rounds < 1 || len(s.with) == 0 {
@@ -53,17 +53,17 @@ func TestPlans(t *testing.T) {
 func TestNarrow(t *testing.T) {
 	s := plans["quick"][0]
 	only := map[string]*string{}
-	for name, value := range map[string]string{"fs": "xfs", "corpus": "", "state": "half", "n": "7,8", "threads": "", "with": "chcon", "size": "1G"} {
+	for name, value := range map[string]string{"fs": "xfs", "corpus": "", "state": "half", "n": "7,8", "threads": "", "with": "chcon", "size": "1G", "limits": ""} {
 		only[name] = &value
 	}
 	if err := s.narrow(only, 3, true); err != nil {
 		t.Fatal(err)
 	}
 	want := []cell{
-		{"xfs", "1G", "flat", 7, "half", true, 2},
-		{"xfs", "1G", "flat", 8, "half", true, 2},
-		{"xfs", "1G", "realistic", 7, "half", true, 2},
-		{"xfs", "1G", "realistic", 8, "half", true, 2},
+		{"xfs", "1G", "flat", 7, "half", true, 2, 0},
+		{"xfs", "1G", "flat", 8, "half", true, 2, 0},
+		{"xfs", "1G", "realistic", 7, "half", true, 2, 0},
+		{"xfs", "1G", "realistic", 8, "half", true, 2, 0},
 	}
 	if got := s.cells(); !slices.Equal(got, want) || s.rounds != 3 || !slices.Equal(s.with, []string{"chcon"}) {
 		t.Errorf("%v, %d rounds with %v", got, s.rounds, s.with)

@@ -89,6 +89,35 @@ func TestRunSlow(t *testing.T) {
 	}
 }
 
+// TestRunDisk: a cold ext4 on a slow disk is read, no faster than the disk allows.
+func TestRunDisk(t *testing.T) {
+	fastlabel := program(t)
+	treetest.Need(t, "fuse", "ext4")
+	records, err := meet(t, "-fastlabel", fastlabel, "-plan", "disk", "-fs", "ext4", "-corpus", "flat", "-n", "2000", "-size", "1G",
+		"-state", "right", "-threads", "2", "-limits", "500", "-with", "fastlabel")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(records) != 2 {
+		t.Errorf("%d results, want 2", len(records))
+	}
+	for _, r := range records {
+		d := r.Disk
+		if d == nil || d.Reads < 10 || d.Bytes < 2000*256/2 || d.Deepest < 1 || d.Depth <= 0 {
+			t.Fatalf("%+v: %+v", r, d)
+		}
+		if bound := float64(d.Reads+d.Writes) / 500; d.Bound != bound || r.Wall < 0.8*bound {
+			t.Errorf("%+v: %+v, of at least %.3f s", r, d, bound)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "results")
+	write(t, file, records)
+	var out bytes.Buffer
+	if err := table(&out, []string{"-all", file}); err != nil || !strings.Contains(out.String(), "| ext4 flat 2000 right cold 500/s -T 2 | fastlabel | ") {
+		t.Errorf("%v:\n%s", err, &out)
+	}
+}
+
 // TestRunLimit: a contestant far slower than the floor is measured again, and named.
 func TestRunLimit(t *testing.T) {
 	slow := filepath.Join(t.TempDir(), "slow")

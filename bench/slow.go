@@ -32,22 +32,30 @@ func newSlowField(b *binaries, dir string, c cell) (*field, error) {
 		return nil, err
 	}
 	files := max(0, c.N-dirs)
-	v.server = exec.Command(b.slowfs, "-delay", slowDelay.String(), "-files", fmt.Sprint(files), "-dirs", fmt.Sprint(dirs), v.mount)
+	if err := v.serve(b.slowfs, "-delay", slowDelay.String(), "-files", fmt.Sprint(files), "-dirs", fmt.Sprint(dirs), v.mount); err != nil {
+		return nil, err
+	}
+	return &field{binaries: b, volume: v, root: v.mount, entries: 1 + dirs + files}, nil
+}
+
+// serve starts the server of the volume, and returns when it is ready.
+func (v *volume) serve(argv ...string) error {
+	v.server = exec.Command(argv[0], argv[1:]...)
 	v.server.Stderr = os.Stderr
 	// Ctrl-C is for bench, which then unmounts.
 	v.server.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := v.server.StdoutPipe()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := v.server.Start(); err != nil {
-		return nil, err
+		return err
 	}
-	f := &field{binaries: b, volume: v, root: v.mount, entries: 1 + dirs + files}
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
-		return nil, errors.Join(fmt.Errorf("slowfs says %q: %w", line, err), v.remove())
+		end := errors.Join(v.server.Process.Signal(syscall.SIGTERM), v.server.Wait())
+		return errors.Join(fmt.Errorf("%s says %q: %w", filepath.Base(argv[0]), line, err), end)
 	}
-	return f, nil
+	return nil
 }
 
 // prepareSlow lets the server give all entries the label that they are said

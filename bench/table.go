@@ -101,6 +101,7 @@ func table(w io.Writer, args []string) error {
 	b, leftOut := newBoard(records, *keepAll)
 	fmt.Fprintf(w, "%d runs; %d more left out, where other programs had over %.0f %% of the time.\n\n", len(records)-leftOut, leftOut, 100*disturbed)
 	b.cells(w)
+	tellDisks(w, records)
 	b.means(w)
 	return nil
 }

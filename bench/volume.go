@@ -14,12 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// volume is a scratch filesystem, in a sparse file but for tmpfs and slowfs.
+// volume is a scratch filesystem, in a sparse file but for tmpfs, slowfs and slowdisk.
 type volume struct {
 	fs     string
 	image  string
 	mount  string
-	server *exec.Cmd // of a slowfs
+	server *exec.Cmd // of a slowfs or a slowdisk
+	loop   string    // the device of a slowdisk
 }
 
 // makers are the commands that make a filesystem in a file; %s is for what the
@@ -58,11 +59,14 @@ func newVolume(dir, fs, size string, inodes int) (*volume, error) {
 }
 
 func (v *volume) attach() error {
-	options := "loop"
+	options, what := "loop", v.image
+	if v.loop != "" {
+		options, what = "defaults", v.loop
+	}
 	if v.fs == "ext4" {
 		options += ",noinit_itable"
 	}
-	return run("mount", "-o", options, v.image, v.mount)
+	return run("mount", "-o", options, what, v.mount)
 }
 
 // rest lets what was written reach the disk, and empties the journal.
@@ -124,12 +128,18 @@ func schedulerOf(dir string) string {
 
 func (v *volume) remove() error {
 	var err error
-	if v.server != nil {
-		err = errors.Join(v.server.Process.Signal(unix.SIGTERM), v.server.Wait())
-	} else {
+	if v.fs != "slowfs" {
 		err = run("umount", v.mount)
 	}
-	if v.image != "" {
+	if v.loop != "" {
+		err = errors.Join(err, run("losetup", "-d", v.loop))
+	}
+	if v.server != nil {
+		err = errors.Join(err, v.server.Process.Signal(unix.SIGTERM), v.server.Wait())
+	}
+	if v.loop != "" {
+		_ = os.Remove(filepath.Dir(v.image))
+	} else if v.image != "" {
 		_ = os.Remove(v.image)
 	}
 	_ = os.Remove(v.mount)
