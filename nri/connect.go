@@ -4,12 +4,12 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"sync"
 	"time"
 
 	"github.com/containerd/nri/pkg/stub"
-	"go.uber.org/zap"
 )
 
 // again is the pause before the next try to connect. Registering waits for operations
@@ -21,7 +21,7 @@ const again = time.Second
 type connector struct {
 	socket, index string
 	plugin        *plugin
-	log           *zap.Logger
+	log           *slog.Logger
 }
 
 func (c *connector) serve(ctx context.Context) {
@@ -33,7 +33,7 @@ func (c *connector) serve(ctx context.Context) {
 			return
 		}
 		if text := err.Error(); text != said { // a runtime may be away for long
-			c.log.Warn("not connected", zap.Error(err))
+			c.log.Warn("not connected", "error", err)
 			said = text
 		}
 		select {

@@ -6,11 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel"
@@ -42,7 +41,7 @@ type labeller struct {
 	group  relabel.Group
 	places chan struct{} // of jobs that walk
 	linger time.Duration
-	log    *zap.Logger
+	log    *slog.Logger
 	counts *counts
 	mounts func() ([]mountinfo.Mount, error)
 	change func(path, from string) // is told each entry that is labelled; nil: nothing is
@@ -71,7 +70,7 @@ type job struct {
 	free  func()
 }
 
-func newLabeller(volumes int, linger time.Duration, log *zap.Logger, n *counts) *labeller {
+func newLabeller(volumes int, linger time.Duration, log *slog.Logger, n *counts) *labeller {
 	l := &labeller{
 		places: make(chan struct{}, volumes), linger: linger, log: log, counts: n, mounts: readMounts, jobs: make(map[key]*job),
 	}
@@ -138,8 +137,8 @@ func (l *labeller) forget(j *job) {
 func (l *labeller) run(ctx context.Context, j *job) {
 	report, err := l.label(ctx, j)
 	l.counts.volume(err)
-	l.log.Info("volume", zap.String("path", j.path), zap.String("label", j.label), zap.Int64("seen", report.Seen),
-		zap.Int64("written", report.Written), zap.Bool("trusted", report.Trusted), zap.Duration("elapsed", time.Since(j.since)), zap.Error(err))
+	l.log.Info("volume", "path", j.path, "label", j.label, "seen", report.Seen, "written", report.Written,
+		"trusted", report.Trusted, "elapsed", time.Since(j.since), "error", err)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	j.err = err
@@ -181,7 +180,7 @@ func (l *labeller) label(ctx context.Context, j *job) (relabel.Report, error) {
 		short, cancel := context.WithTimeout(context.Background(), grace)
 		defer cancel()
 		if err := l.group.Stop(short, j.path); err != nil {
-			l.log.Warn("not stopped", zap.String("path", j.path), zap.Error(err))
+			l.log.Warn("not stopped", "path", j.path, "error", err)
 		}
 	})()
 	return l.group.Tree(context.WithoutCancel(ctx), j.path, j.label, relabel.TrustRoot)

@@ -12,6 +12,7 @@
 //	volumes.go   which of the pod's volumes are mounted and can have it
 //	jobs.go      one run for all that wait for a volume, a few volumes at a time
 //	metrics.go   what happened, for Prometheus
+//	log.go       what happened, for people
 //
 // The plugin delays a pod, and never decides whether it starts: what it cannot label it
 // leaves to the runtime, and says so in its log and metrics. Its only errors are that
@@ -33,10 +34,6 @@ import (
 	"github.com/containerd/nri/pkg/api"
 	nrilog "github.com/containerd/nri/pkg/log"
 	"github.com/spf13/pflag"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-
-	"github.com/fastlabel/fastlabel/relabel"
 )
 
 var version = "unknown"
@@ -80,7 +77,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, change fu
 		fmt.Fprintf(stderr, "fastlabel-nri: %v\n", err)
 		return 2
 	}
-	nrilog.Set(stubLog{log.Sugar()})
+	nrilog.Set(stubLog{log})
 
 	var n counts
 	l := newLabeller(s.volumes, s.linger, log, &n)
@@ -93,7 +90,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, change fu
 	if s.metrics != "" {
 		all.Go(func() { n.writeEach(beside, s.metrics, l, log) })
 	}
-	log.Info("begins", zap.String("version", version), zap.String("pods", s.pods), zap.Duration("wait", s.wait))
+	log.Info("begins", "version", version, "pods", s.pods, "wait", s.wait)
 	(&connector{socket: s.socket, index: s.index, plugin: p, log: log}).serve(ctx)
 
 	end, cancel := context.WithTimeout(context.Background(), grace)
@@ -102,7 +99,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, change fu
 	stop()
 	all.Wait()
 	if err != nil {
-		log.Error("ends beside calls that hang", zap.Error(err))
+		log.Error("ends beside calls that hang", "error", err)
 		return 1
 	}
 	log.Info("ends")
@@ -150,42 +147,4 @@ func parse(args []string, stdout io.Writer) (s settings, err error) {
 		return s, fmt.Errorf("--pods: %w", err)
 	}
 	return s, api.CheckPluginIndex(s.index)
-}
-
-func newLogger(w io.Writer, level string) (*zap.Logger, error) {
-	from, err := zapcore.ParseLevel(level)
-	if err != nil {
-		return nil, fmt.Errorf("--log-level: %w", err)
-	}
-	c := zap.NewProductionEncoderConfig()
-	c.EncodeTime = zapcore.RFC3339NanoTimeEncoder
-	return zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(c), zapcore.Lock(zapcore.AddSync(w)), from)), nil
-}
-
-// stubLog is what package nri logs with: what it says of each connection is of use to
-// who looks for a fault in it.
-type stubLog struct{ log *zap.SugaredLogger }
-
-func (s stubLog) Debugf(_ context.Context, f string, a ...any) { s.log.Debugf(f, a...) }
-func (s stubLog) Infof(_ context.Context, f string, a ...any)  { s.log.Debugf(f, a...) }
-func (s stubLog) Warnf(_ context.Context, f string, a ...any)  { s.log.Warnf(f, a...) }
-func (s stubLog) Errorf(_ context.Context, f string, a ...any) { s.log.Warnf(f, a...) }
-
-// trace logs what holds the run of a volume up or is left alone. Failures are counted in
-// the error of the run, and the first are in it.
-func (l *labeller) trace(root string) *relabel.Trace {
-	log := l.log.With(zap.String("root", root))
-	return &relabel.Trace{
-		Change: l.change,
-		Skip: func(path, reason string) {
-			log.Warn("left alone", zap.String("path", path), zap.String("reason", reason))
-		},
-		Stall: func(calls []relabel.HungCall) {
-			if len(calls) > 0 {
-				log.Warn("the filesystem does not answer", zap.Int("calls", len(calls)), zap.Stringer("first", calls[0]))
-			}
-		},
-		Note: func(text string) { log.Warn(text) },
-		Wait: func(holder string) { log.Info("waits for another relabel of the volume", zap.String("holder", holder)) },
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -14,8 +15,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -74,7 +73,7 @@ func (c *counts) text(walk, queued int) []byte {
 }
 
 // writeEach keeps file up to date until ctx ends, and then once more.
-func (c *counts) writeEach(ctx context.Context, file string, l *labeller, log *zap.Logger) {
+func (c *counts) writeEach(ctx context.Context, file string, l *labeller, log *slog.Logger) {
 	var last []byte
 	write := func() {
 		now := c.text(l.states())
@@ -82,7 +81,7 @@ func (c *counts) writeEach(ctx context.Context, file string, l *labeller, log *z
 			return
 		}
 		if err := replace(file, now); err != nil {
-			log.Warn("metrics", zap.Error(err))
+			log.Warn("metrics", "error", err)
 		}
 		last = now
 	}

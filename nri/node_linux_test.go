@@ -18,8 +18,6 @@ import (
 
 	"github.com/containerd/nri/pkg/adaptation"
 	"github.com/containerd/nri/pkg/api"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest"
 
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -245,7 +243,10 @@ func (g *gate) reached() bool {
 // plug registers a plugin in this process, whose runs pass the gate.
 func (n *node) plug(wait time.Duration, volumes int, g *gate) *plugin {
 	n.t.Helper()
-	log := zaptest.NewLogger(n.t, zaptest.Level(zap.ErrorLevel))
+	log, err := newLogger(n.t.Output(), "error")
+	if err != nil {
+		n.t.Fatal(err)
+	}
 	c := new(counts)
 	l := newLabeller(volumes, time.Hour, log, c)
 	l.change = g.change

@@ -6,11 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/containerd/nri/pkg/stub"
-	"go.uber.org/zap"
 
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -36,7 +36,7 @@ type plugin struct {
 	labeller *labeller
 	looks    chan struct{} // a place for each that has not ended
 	drawn    levels
-	log      *zap.Logger
+	log      *slog.Logger
 	counts   *counts
 }
 
@@ -47,7 +47,7 @@ func newPlugin(wait time.Duration, at places, l *labeller) *plugin {
 // Configure is told to which runtime the plugin is connected.
 func (p *plugin) Configure(_ context.Context, _, runtime, version string) (stub.EventMask, error) {
 	p.counts.connected.Store(true)
-	p.log.Info("connected", zap.String("runtime", runtime), zap.String("version", version))
+	p.log.Info("connected", "runtime", runtime, "version", version)
 	return 0, nil
 }
 
@@ -62,8 +62,8 @@ func (p *plugin) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
 	defer cancel()
 	outcome, err := p.label(ctx, pod, value)
 	p.counts.request(outcome)
-	p.log.Info("RunPodSandbox", zap.String("namespace", pod.GetNamespace()), zap.String("pod", pod.GetName()),
-		zap.String("uid", pod.GetUid()), zap.String("outcome", string(outcome)), zap.Error(err))
+	p.log.Info("RunPodSandbox", "namespace", pod.GetNamespace(), "pod", pod.GetName(), "uid", pod.GetUid(),
+		"outcome", string(outcome), "error", err)
 	if outcome == goesOn || outcome == mistyped {
 		// As text: the runtime takes an error that is a deadline for a plugin that hangs.
 		return errors.New("fastlabel: " + err.Error())

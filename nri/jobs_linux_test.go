@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fastlabel/fastlabel/relabel"
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// hung mounts a filesystem whose server never answers, and returns what lets all calls go.
+func hung(t *testing.T, at string) (abort func()) {
+	t.Helper()
+	treetest.Need(t, "fuse")
+	server, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
+	if err == nil {
+		err = syscall.Mount("hung", at, "fuse.hung", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", server.Fd()))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	abort = sync.OnceFunc(func() { _ = server.Close() })
+	t.Cleanup(abort)
+	return abort
+}
+
+// TestHung: volumes on dead storage take no place from the others, however many, and
+// each request for them is answered.
+func TestHung(t *testing.T) {
+	n, g := newNode(t), newGate()
+	g.release()
+	n.start()
+	plug := n.plug(soon, 1, g)
+	var dead []*pod
+	for i := range 3 {
+		p := n.pod(fmt.Sprintf("dead-%d", i), itsLevel)
+		t.Cleanup(hung(t, n.mkdir("pods", p.uid, "volumes", localPV)))
+		dead = append(dead, p)
+	}
+	for range 3 {
+		for _, p := range dead {
+			n.goesOn(p, "reading its label")
+		}
+	}
+	if _, queued := plug.labeller.states(); queued != len(dead) {
+		t.Errorf("%d jobs for %d volumes", queued, len(dead))
+	}
+	p, vol := n.pod("a", itsLevel), n.volume("v")
+	p.mount(vol, localPV)
+	n.starts(p)
+	g.oneWalk(t, has(t, vol, newLabel))
+}
+
+// TestAtOnce: of three volumes one is labelled at a time, and the others say that they
+// wait.
+func TestAtOnce(t *testing.T) {
+	n, g := newNode(t), newGate()
+	n.start()
+	l := n.plug(soon, 1, g).labeller
+	var pods []*pod
+	for i := range 3 {
+		p := n.pod(fmt.Sprintf("pod-%d", i), itsLevel)
+		p.mount(n.volume(p.uid), localPV)
+		pods = append(pods, p)
+		n.goesOn(p)
+		treetest.Wait(t, "the first walk", g.reached)
+	}
+	for _, p := range pods[1:] {
+		n.goesOn(p, "waiting for other volumes")
+	}
+	if walk, queued := l.states(); walk != 1 || queued != 2 {
+		t.Errorf("%d at work, %d wait", walk, queued)
+	}
+	g.release()
+	for _, p := range pods {
+		n.starts(p)
+	}
+}
+
+// TestYields: a volume that waits, here for a relabel by another program, gives its place
+// to the next one, and goes on without when it can.
+func TestYields(t *testing.T) {
+	n, g := newNode(t), newGate()
+	g.release()
+	n.start()
+	l := n.plug(soon, 1, g).labeller
+	vol, p, next := n.volume("v"), n.pod("a", itsLevel), n.pod("next", itsLevel)
+	p.mount(vol, localPV)
+	next.mount(n.volume("next"), localPV)
+	other, others := newGate(), make(chan error, 1)
+	defer other.release()
+	go func() {
+		_, err := relabel.Tree(t.Context(), vol, oldLabel+":c1", &relabel.Options{Trace: &relabel.Trace{Change: other.change}})
+		others <- err
+	}()
+	treetest.Wait(t, "the other program", other.reached)
+	n.goesOn(p, "lock")
+	began := func(at time.Time) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, j := range l.jobs {
+			j.walks = at
+		}
+	}
+	began(time.Now().Add(time.Hour)) // it has waited for no time at all
+	l.yield()
+	for range 3 {
+		n.goesOn(next, "waiting for other volumes")
+	}
+	began(time.Now().Add(-watchEach))
+	l.yield()
+	n.starts(next)
+	other.release()
+	if err := <-others; err != nil {
+		t.Error(err)
+	}
+	n.starts(p)
+	if all := has(t, vol, newLabel); all != entries {
+		t.Errorf("%d labelled", all)
+	}
+}
+
+// TestUnasked: work that nobody asks for again ends, and the root is sealed. Who asks then
+// has it done.
+func TestUnasked(t *testing.T) {
+	n, g := newNode(t), newGate()
+	n.start()
+	l := n.plug(soon, 4, g).labeller
+	vol, p := n.volume("v"), n.pod("a", itsLevel)
+	p.mount(vol, localPV)
+	n.goesOn(p)
+	treetest.Wait(t, "the walk", g.reached)
+	linger := func(d time.Duration) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.linger = d
+	}
+	linger(soon)
+	n.goesOn(p)
+	treetest.Wait(t, "the job to end", func() bool { walk, queued := l.states(); return walk+queued == 0 })
+	linger(time.Hour)
+	if has(t, vol, newLabel) == entries || !interrupted(t, vol) {
+		t.Errorf("sealed %v, %d labelled", interrupted(t, vol), has(t, vol, newLabel))
+	}
+	g.release()
+	n.starts(p)
+	if all := has(t, vol, newLabel); all != entries {
+		t.Errorf("%d labelled", all)
+	}
+}
+
+// TestUnmounted: what lies beneath a volume that was unmounted before its turn came is not
+// labelled in its place.
+func TestUnmounted(t *testing.T) {
+	n, g := newNode(t), newGate()
+	n.start()
+	l := n.plug(soon, 1, g).labeller
+	first, p := n.pod("first", itsLevel), n.pod("a", itsLevel)
+	first.mount(n.volume("first"), localPV)
+	at := p.mount(n.volume("v"), localPV)
+	n.goesOn(first)
+	treetest.Wait(t, "the first walk", g.reached)
+	n.goesOn(p, "waiting for other volumes")
+	if err := syscall.Unmount(at, 0); err != nil {
+		t.Fatal(err)
+	}
+	g.release()
+	treetest.Wait(t, "the jobs to end", func() bool { walk, queued := l.states(); return walk+queued == 0 })
+	if has(t, at, newLabel) != 0 {
+		t.Error("the directory beneath is labelled")
+	}
+}
+
+// TestFailureIsTold: one request is told of a failure that came when nobody waited; the
+// next one tries again.
+func TestFailureIsTold(t *testing.T) {
+	n := newNode(t)
+	dir := n.mkdir("bare")
+	if err := syscall.Mount("bare", dir, "ramfs", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	l := newLabeller(1, time.Hour, slog.New(slog.DiscardHandler), new(counts))
+	defer func() {
+		if err := l.shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	v := volume{path: dir, name: "bare", device: "0:1", root: "/"}
+	first := l.join(v, newLabel)
+	l.leave([]*job{first})
+	<-first.done
+	if !errors.Is(first.err, errors.ErrUnsupported) {
+		t.Errorf("%v", first.err)
+	}
+	if second := l.join(v, newLabel); second != first {
+		t.Error("nobody is told")
+	}
+	if third := l.join(v, newLabel); third == first {
+		t.Error("it is not tried again")
+	} else {
+		<-third.done
+	}
+}
