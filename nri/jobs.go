@@ -26,9 +26,9 @@ import (
 // Why not a relabel.Group alone: it tells volumes by mount, and each pod has a mount of
 // its own; and it does not limit how many are at work.
 
-// errGone is what ends a job whose volume was unmounted before its turn came. During the
-// run it cannot be: the run holds it.
-var errGone = fmt.Errorf("%w: the volume is no longer mounted", relabel.ErrStopped)
+// errGone is what ends a job whose pod is deleted. Its volume cannot be unmounted before:
+// the run holds it.
+var errGone = fmt.Errorf("%w: a volume of the pod was unmounted", relabel.ErrStopped)
 
 // watchEach is the interval of what looks now and then: a moment for people.
 const watchEach = 5 * time.Second
@@ -52,12 +52,14 @@ type labeller struct {
 	all  sync.WaitGroup
 }
 
-// job labels one volume for all who ask for it.
+// job labels one volume for all who ask for it, by the mount of the pod that was first: if
+// that pod asks no more, the next try of another begins anew, by its own.
 type job struct {
 	volume
 	label   string
 	since   time.Time
-	unasked *time.Timer // fires when no further request came
+	asked   time.Time   // when its pod did so last
+	unasked *time.Timer // fires when that is too long ago
 	stop    context.CancelCauseFunc
 	waiting int // requests
 
@@ -68,6 +70,15 @@ type job struct {
 	// The place among those that walk: since when, and how to give it back.
 	walks time.Time
 	free  func()
+}
+
+func (j *job) ended() bool {
+	select {
+	case <-j.done:
+		return true
+	default:
+		return false
+	}
 }
 
 func newLabeller(volumes int, linger time.Duration, log *slog.Logger, n *counts) *labeller {
@@ -88,16 +99,18 @@ func (l *labeller) join(v volume, label string) *job {
 		if !j.unasked.Stop() {
 			return j // it ends, and the next try begins anew
 		}
-		select {
-		case <-j.done: // and failed, of which this request is told
+		if j.ended() { // and failed, of which this request is told
 			delete(l.jobs, k)
-		default:
-			j.unasked.Reset(l.linger)
+			return j
 		}
+		if v.path == j.path {
+			j.asked = time.Now()
+		}
+		j.unasked.Reset(l.linger - time.Since(j.asked))
 		return j
 	}
 	ctx, stop := context.WithCancelCause(context.Background())
-	j := &job{volume: v, label: label, since: time.Now(), stop: stop, waiting: 1, done: make(chan struct{}), step: "reading its label"}
+	j := &job{volume: v, label: label, since: time.Now(), asked: time.Now(), stop: stop, waiting: 1, done: make(chan struct{}), step: "reading its label"}
 	if l.shut {
 		j.err = relabel.ErrStopped
 		close(j.done)
@@ -125,12 +138,8 @@ func (l *labeller) leave(jobs []*job) {
 
 // forget drops a job that has ended. mu is held.
 func (l *labeller) forget(j *job) {
-	select {
-	case <-j.done:
-		if k := (key{j.device, j.root, j.label}); l.jobs[k] == j {
-			delete(l.jobs, k)
-		}
-	default:
+	if k := (key{j.device, j.root, j.label}); j.ended() && l.jobs[k] == j {
+		delete(l.jobs, k)
 	}
 }
 
@@ -196,10 +205,8 @@ func (l *labeller) farOf(jobs []*job) error {
 	defer l.mu.Unlock()
 	var far []string
 	for _, j := range jobs {
-		select {
-		case <-j.done:
+		if j.ended() {
 			continue
-		default:
 		}
 		how := work[key{root: j.path, label: j.label}]
 		if how == "" {
@@ -210,16 +217,34 @@ func (l *labeller) farOf(jobs []*job) error {
 	return fmt.Errorf("labelling goes on, and the pod starts when it is done: %s", strings.Join(far, "; "))
 }
 
-// watch looks now and then whether volumes at work are held up.
-func (l *labeller) watch(ctx context.Context) {
+// each does what now and then until ctx ends.
+func each(ctx context.Context, what func()) {
 	tick := time.NewTicker(watchEach)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			l.yield()
+			what()
 		case <-ctx.Done():
 			return
+		}
+	}
+}
+
+// release stops the jobs of pods that are being deleted, so that the kubelet can unmount
+// their volumes.
+func (l *labeller) release() {
+	all, err := l.mounts()
+	if err != nil {
+		l.log.Warn("no table of mounts", "error", err)
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, j := range l.jobs {
+		if !j.ended() && j.leaves(all) {
+			j.unasked.Stop()
+			j.stop(errGone)
 		}
 	}
 }
@@ -245,14 +270,12 @@ func (l *labeller) states() (walk, queued int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, j := range l.jobs {
-		select {
-		case <-j.done:
+		switch {
+		case j.ended():
+		case j.free != nil:
+			walk++
 		default:
-			if j.free != nil {
-				walk++
-			} else {
-				queued++
-			}
+			queued++
 		}
 	}
 	return walk, queued

@@ -210,3 +210,64 @@ func TestFailureIsTold(t *testing.T) {
 		<-third.done
 	}
 }
+
+// TestDeleted: the run of a pod that is being deleted keeps its volume until the first of
+// the pod's other volumes is unmounted. Another pod that waits has it resumed.
+func TestDeleted(t *testing.T) {
+	n, g := newNode(t), newGate()
+	n.start()
+	l := n.plug(soon, 4, g).labeller
+	vol, p, other := n.volume("v"), n.pod("a", itsLevel), n.pod("other", itsLevel)
+	at, token := p.mount(vol, localPV), p.mount(n.mkdir("token"), "kubernetes.io~projected/token")
+	other.mount(vol, localPV)
+	n.goesOn(p)
+	treetest.Wait(t, "the walk", g.reached)
+	n.goesOn(other)
+	l.release()
+	if err := syscall.Unmount(at, 0); !errors.Is(err, syscall.EBUSY) {
+		t.Errorf("unmounted during the run: %v", err)
+	}
+	if err := syscall.Unmount(token, 0); err != nil {
+		t.Fatal(err)
+	}
+	l.release()
+	treetest.Wait(t, "the volume to be let go", func() bool { return syscall.Unmount(at, 0) == nil })
+	if has(t, vol, newLabel) == entries || !interrupted(t, vol) {
+		t.Errorf("sealed %v, %d labelled", interrupted(t, vol), has(t, vol, newLabel))
+	}
+	g.release()
+	n.starts(other)
+	if all := has(t, vol, newLabel); all != entries {
+		t.Errorf("%d labelled", all)
+	}
+}
+
+// TestFirstAsksNoMore: the run by the mount of a pod ends when that pod has not asked for
+// long, whoever else asks; they have it resumed.
+func TestFirstAsksNoMore(t *testing.T) {
+	n, g := newNode(t), newGate()
+	n.start()
+	l := n.plug(soon, 4, g).labeller
+	vol, p, other := n.volume("v"), n.pod("a", itsLevel), n.pod("other", itsLevel)
+	at := p.mount(vol, localPV)
+	other.mount(vol, localPV)
+	n.goesOn(p)
+	treetest.Wait(t, "the walk", g.reached)
+	ago := func(d time.Duration) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, j := range l.jobs {
+			j.asked = time.Now().Add(-d)
+		}
+	}
+	ago(2 * time.Hour)
+	n.goesOn(p) // it asks again
+	ago(2 * time.Hour)
+	n.goesOn(other)
+	treetest.Wait(t, "the volume to be let go", func() bool { return syscall.Unmount(at, 0) == nil })
+	g.release()
+	n.starts(other)
+	if all := has(t, vol, newLabel); all != entries {
+		t.Errorf("%d labelled", all)
+	}
+}

@@ -8,6 +8,7 @@
 //
 //	connect.go   registers with the runtime, and again when the connection is gone
 //	plugin.go    RunPodSandbox: look, join, wait a moment, answer
+//	allowance.go how long that moment is
 //	pod.go       what the pod asks for, and which label its sandbox has
 //	volumes.go   which of the pod's volumes are mounted and can have it
 //	jobs.go      one run for all that wait for a volume, a few volumes at a time
@@ -86,7 +87,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, change fu
 
 	beside, stop := context.WithCancel(context.Background())
 	var all sync.WaitGroup
-	all.Go(func() { l.watch(beside) })
+	all.Go(func() { each(beside, l.yield) })
+	go each(beside, l.release) // nobody waits for it: the table of mounts may hang
 	if s.metrics != "" {
 		all.Go(func() { n.writeEach(beside, s.metrics, l, log) })
 	}

@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/containerd/nri/pkg/stub"
@@ -23,15 +26,21 @@ import (
 // one for each volume, of labeller, does the work. Either may hang for ever, and
 // neither is waited for longer.
 //
+// How long a request waits it takes from an allowance: a node on which many pods ask,
+// and ask again, is not to spend its time on waiting for this plugin.
+//
 // What was rejected: to give the request's context to the work. The work is to outlive
-// it, and the answer must not depend on whether the work notices its end.
+// it, and the answer must not depend on whether the work notices its end. And to stop the
+// work on StopPodSandbox or RemovePodSandbox. After an error CRI-O sends both for each
+// try, and containerd none, nor when the pod is deleted, as no sandbox is left
+// (containerd 2.4 sandbox_run.go, CRI-O nri-api.go).
 
 // looksAtOnce bounds the requests whose look hangs: each keeps a thread.
 const looksAtOnce = 64
 
 // plugin answers the runtime.
 type plugin struct {
-	wait     time.Duration
+	allowed  allowance
 	places   places
 	labeller *labeller
 	looks    chan struct{} // a place for each that has not ended
@@ -41,7 +50,7 @@ type plugin struct {
 }
 
 func newPlugin(wait time.Duration, at places, l *labeller) *plugin {
-	return &plugin{wait: wait, places: at, labeller: l, looks: make(chan struct{}, looksAtOnce), log: l.log, counts: l.counts}
+	return &plugin{allowed: allowance{each: wait, left: wait}, places: at, labeller: l, looks: make(chan struct{}, looksAtOnce), log: l.log, counts: l.counts}
 }
 
 // Configure is told to which runtime the plugin is connected.
@@ -58,17 +67,40 @@ func (p *plugin) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
 	if !asks || value == "false" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.wait)
-	defer cancel()
+	ctx, end := p.allowed.begin(ctx)
+	defer end()
 	outcome, err := p.label(ctx, pod, value)
 	p.counts.request(outcome)
 	p.log.Info("RunPodSandbox", "namespace", pod.GetNamespace(), "pod", pod.GetName(), "uid", pod.GetUid(),
 		"outcome", string(outcome), "error", err)
 	if outcome == goesOn || outcome == mistyped {
 		// As text: the runtime takes an error that is a deadline for a plugin that hangs.
-		return errors.New("fastlabel: " + err.Error())
+		return errors.New("fastlabel: " + oneLine(err.Error()))
 	}
 	return nil
+}
+
+// longest bounds the text of an event: the kubelet cuts it at 1,024 bytes, with what the
+// runtime says before.
+const longest = 512
+
+// oneLine is text without what a terminal or a decoder would stumble over: names of
+// volumes and files are in it.
+func oneLine(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, text)
+	if len(text) <= longest {
+		return text
+	}
+	cut := longest
+	for !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
 }
 
 // label returns when the volumes have the label, when it is clear that they will not get

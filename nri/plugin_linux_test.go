@@ -128,9 +128,10 @@ func TestWait(t *testing.T) {
 			if hangs {
 				l.mounts = func() ([]mountinfo.Mount, error) { <-let; return readMounts() }
 			}
+			time.Sleep(time.Minute) // there is all of its time
 			began := time.Now()
 			err := plug.RunPodSandbox(t.Context(), request)
-			if took := time.Since(began); err == nil || took != plug.wait {
+			if took := time.Since(began); err == nil || took != plug.allowed.each {
 				t.Errorf("the look hangs %v: %v after %v", hangs, err, took)
 			}
 			if hangs {
@@ -140,6 +141,45 @@ func TestWait(t *testing.T) {
 			if busy.waiting != 0 {
 				t.Errorf("%d requests wait that were answered", busy.waiting)
 			}
+		}
+	})
+}
+
+// TestAllowance: by that clock, however many requests come, one after the other, their
+// waits are a small part of the time; after a pause there is all of it again.
+func TestAllowance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := allowance{each: 200 * time.Millisecond}
+		wait := func() time.Duration {
+			began := time.Now()
+			ctx, end := a.begin(t.Context())
+			defer end()
+			<-ctx.Done()
+			return time.Since(began)
+		}
+		for _, pause := range []time.Duration{0, 10 * time.Millisecond, 100 * time.Millisecond, time.Second} {
+			time.Sleep(time.Minute)
+			if first := wait(); first != a.each {
+				t.Errorf("the first waits %v", first)
+			}
+			var waited time.Duration
+			const requests = 1000
+			began := time.Now()
+			for range requests {
+				time.Sleep(pause)
+				waited += wait()
+			}
+			if most := a.each + time.Since(began)/share + requests*a.each/share; waited > most {
+				t.Errorf("pauses of %v: %v of %v, more than %v", pause, waited, time.Since(began), most)
+			}
+		}
+		time.Sleep(time.Minute)
+		for range 1000 {
+			_, end := a.begin(t.Context())
+			end()
+		}
+		if got := wait(); got != a.each {
+			t.Errorf("after requests that did not wait: %v", got)
 		}
 	})
 }

@@ -16,6 +16,9 @@ import (
 type volume struct {
 	path, name   string
 	device, root string
+
+	dir    string // of all volumes of the pod
+	beside int    // mounts in it
 }
 
 // kinds are the kubelet's plugins whose volumes runtimes relabel, and where beneath
@@ -52,8 +55,8 @@ func readMounts() ([]mountinfo.Mount, error) {
 
 // volumesIn are the mounts in dir that runtimes relabel, and that can have a label.
 func volumesIn(all []mountinfo.Mount, dir string) (found []volume) {
-	selinux := mountinfo.SELinux(all)
-	for _, m := range mountinfo.Beneath(all, dir) {
+	selinux, beneath := mountinfo.SELinux(all), mountinfo.Beneath(all, dir)
+	for _, m := range beneath {
 		parts := strings.SplitN(strings.TrimPrefix(m.Point, dir+"/"), "/", 3)
 		if len(parts) < 2 {
 			continue
@@ -65,7 +68,7 @@ func volumesIn(all []mountinfo.Mount, dir string) (found []volume) {
 		if m.ReadOnly || m.Kernels() || m.Unlabelable(selinux) != "" || mountinfo.Hidden(all, &m) {
 			continue
 		}
-		found = append(found, volume{path: m.Point, name: parts[1], device: m.Device, root: m.Root})
+		found = append(found, volume{m.Point, parts[1], m.Device, m.Root, dir, len(beneath)})
 	}
 	return found
 }
@@ -78,4 +81,11 @@ func (v volume) mounted(all []mountinfo.Mount) bool {
 		}
 	}
 	return false
+}
+
+// leaves says whether something was unmounted that the pod had when it asked. The kubelet
+// does so when the pod is deleted, and all its volumes at the same time: most pods have one
+// for their token.
+func (v volume) leaves(all []mountinfo.Mount) bool {
+	return len(mountinfo.Beneath(all, v.dir)) < v.beside
 }
