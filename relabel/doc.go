@@ -50,10 +50,9 @@ package relabel
 //
 // Around Tree, for runtimes:
 //
-//	group.go            one relabel of a volume in a process, joined and left
-//	group_run.go        a run of it, from its turn to its end
-//	group_look.go       which volume a caller means, and if a result still holds
-//	group_stop.go       ending work before its time
+//	group.go            one relabel of a volume in a process; what it is asked, and tells
+//	internal/flight     joined, left, queued, kept, stopped: which states it may be in
+//	group_linux.go      a run of it
 //	volume_linux.go     what tells one volume from another
 //	pending.go          how far it is
 //	dropin.go           Relabel and Chcon in place of go-selinux's
@@ -69,8 +68,9 @@ package relabel
 // Each package, and all that it imports of the others, which stand beneath it.
 // (TestDocImports)
 //
-//	relabel   ▶ budget caller commit journal mountinfo mounts policy secctx sys tune undo walk watch xattrio
+//	relabel   ▶ budget caller commit flight journal mountinfo mounts policy secctx sys tune undo walk watch xattrio
 //	caller    ▶ budget steal walk watch
+//	flight    ▶ budget watch
 //	walk      ▶ budget commit dirs journal mounts order policy steal sys tune undo watch xattrio
 //	dirs      ▶ mounts sys xattrio
 //	journal   ▶ commit mounts secctx sys undo xattrio
@@ -163,7 +163,8 @@ package relabel
 //     return is a *HungError too, beside which nothing is held. (TestCallbackBlocks,
 //     TestStallBlocks) One that panics ends the run, sealed, and the panic goes
 //     on in the caller; so it is with runtime.Goexit. (TestCallbackPanics,
-//     TestCallbackPanicsLast, TestRestorePanics, TestGroupPanics)
+//     TestCallbackPanicsLast, TestRestorePanics, TestGroupPanics,
+//     TestGroupTracePanics)
 //  9. Memory and open files do not grow with the tree. (TestMemory, TestLine,
 //     TestFewDescriptors, TestAllocations) All runs of a process share one
 //     budget of workers and one of descriptors, for which they wait within
@@ -186,13 +187,14 @@ package relabel
 //     leaves is told how far it is; one who comes back joins it or gets its
 //     result, which no other caller gets. (TestGroupKubelet,
 //     TestGroupThousand, TestGroupOtherLabel, TestGroupLinger, TestGroupKept,
-//     TestGroupFresh, TestGroupFailure, TestGroupDeadStorage, TestGroupBusy,
-//     TestGroupStorm) A volume is what its root is by mount, filesystem and
+//     TestGroupFresh, TestGroupFailure, TestGroupDeadStorage, TestGroupLookers,
+//     TestGroupBusy, TestGroupStorm, TestGroupOnDisk) A volume is what its root is by mount, filesystem and
 //     inode, also when its turn comes. (TestGroupRemade, TestGroupMoved,
 //     TestGroupChdir) Until a run has left its volume, that cannot be unmounted: nobody
 //     is told that it is while the run may write. (TestUnmountBusy) After Stop and
 //     Shutdown nothing on it is open.
-//     (TestGroupStop, TestGroupStopFrozen, TestGroupShutdown, TestGroupStopStorm)
+//     (TestGroupStop, TestGroupStopHeld, TestGroupStopFrozen, TestGroupShutdown,
+//     TestGroupStopStorm)
 //  13. Relabel and Chcon behave as go-selinux's do, but for the differences that
 //     a table lists with their reasons. (TestDropinContract, TestDropinErrors,
 //     TestChconManyFailures, TestDropinWaits)

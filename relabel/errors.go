@@ -13,6 +13,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
+	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
 // Errors that a caller may branch on, with errors.Is. Where the kernel or the
@@ -79,6 +80,18 @@ func (e *HungError) Error() string {
 // Unwrap is why the walk was stopped.
 func (e *HungError) Unwrap() error { return e.Cause }
 
+// hung is a HungError.
+func hung(calls []watch.Call, cause error) error {
+	return &HungError{Calls: hungCalls(calls), Cause: cause}
+}
+
+func hungCalls(calls []watch.Call) (hung []HungCall) {
+	for _, c := range calls {
+		hung = append(hung, HungCall(c))
+	}
+	return hung
+}
+
 // PanicError says that a callback panicked, or ended its goroutine. The run was stopped,
 // and its root does not vouch for it. Tree, Restore and the drop-ins panic with it
 // in the goroutine that called them, or end that too; Group.Tree does so in each
@@ -104,6 +117,11 @@ func (p *PanicError) Error() string {
 func (p *PanicError) Unwrap() error {
 	err, _ := p.Value.(error)
 	return err
+}
+
+// panicked is a PanicError.
+func panicked(callback string, value any, stack []byte) error {
+	return &PanicError{Callback: callback, Value: value, Stack: stack}
 }
 
 // goOn lets a panic of a callback go on in its caller.

@@ -3,77 +3,23 @@
 package relabel
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
+	"github.com/fastlabel/fastlabel/relabel/internal/flight"
+	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
-// # Who owns what
-//
-// Each run of Tree has a goroutine, which alone writes the report and the error
-// of its work until it closes done; from then on all may read them. The work that
-// never ran belongs to Stop in its place. Each look
-// at a root has a goroutine too, and its answer is handed over in the same way.
-// All else is guarded by Group.mu, which is never held while
-// the filesystem is asked or the caller's code runs: either may take for ever.
-// There is no other goroutine: Linger and Keep are timers.
-//
-// # Which orderings hold, and what breaks otherwise
-//
-// 1. A caller finds a work and is counted in it under one hold of mu, and a
-// work that nobody waits for is given up under one hold too. With a gap:
-//
-//	caller                     timer
-//	finds the work
-//	                           nobody is counted: stops it
-//	is counted, waits
-//
-// and the caller would be told that somebody cancelled it.
-//
-// 2. A timer that fires may come late to mu, after a caller has joined and left
-// again. It then belongs to an absence that is over; idle tells one from the
-// next. Else the second absence would end with the first one's time.
-//
-// 3. The end of a run, its leaving the queue and the next one's beginning are
-// one hold of mu. Only the first of a queue runs, so a volume has one run.
-//
-// 4. The root is looked at after its caller arrived, and the run makes sure that
-// the directory it opens is the one that was looked at: else its callers look again.
-// Who arrives during a look
-// waits for the next one, which all who wait share. Else who was called after
-// the path was given to another directory would join the work on the old one.
-// One look at a time and path, because each that hangs costs a thread, and
-// callers on dead storage come back every two minutes.
-//
-// 5. A kept success is held against the root's label before the caller joins,
-// without mu. What was kept meanwhile ended after the caller arrived, so it is
-// an answer without being asked about: only the doubted work is dropped.
-//
-// 6. Stop marks those who have arrived and what is in the queue under one hold of
-// mu. A caller is among the arrivals until it is counted in a work.
-//
-// # What was rejected
-//
-// Options for each call: who joins gets what the first one asked for, or every
-// option becomes part of what identifies the work. Two groups serve two kinds
-// of caller, and the volume's lock keeps their runs apart.
-//
-// Holding the root open, so that its inode cannot be another's by the time a
-// result is asked for: it would also keep the volume from being unmounted.
-//
-// Comparing the root's times before a success is handed out: on a volume that
-// others write to, each retry would begin anew, for ever.
-//
-// Giving up the linger as soon as another label waits: two callers that take
-// turns would stop each other's work for ever.
-//
 // asLong is how long CRI-O keeps the result of a request that timed out (its
 // issue 4221, done in 4394), and also the kubelet's own limit for a request.
 const asLong = 2 * time.Minute
@@ -98,7 +44,7 @@ type Group struct {
 	Options Options
 	// Trace, if not nil, makes the Trace of each run in place of Options.Trace: that of
 	// a log has to say which root it is of, which is here as the first caller named it.
-	// It is called in a goroutine of the run, and must return.
+	// It is called as the fields of a Trace are.
 	Trace func(root string) *Trace
 	// Linger is how long work goes on that nobody waits for, or that keeps
 	// its place in the queue; it is then cancelled. 0 is two minutes, below 0
@@ -111,44 +57,8 @@ type Group struct {
 	// others by their number alone. 0 is two minutes, below 0 nothing is kept.
 	Keep time.Duration
 
-	mu       sync.Mutex
-	volumes  []*volume
-	looks    map[place]*look
-	arrivals map[*arrival]bool
-	shut     bool
-
-	calls calls // for tests; what is nil is the real one
-}
-
-// calls are what a Group asks of the rest of the package and of the system.
-type calls struct {
-	tree     func(ctx context.Context, root, label string, o Options) (Report, error)
-	at       func(root string) (volumeID, error)
-	labelled func(root, label string) (bool, error)
-}
-
-func (c calls) orReal() calls {
-	if c.tree == nil {
-		c.tree = labelTree
-	}
-	if c.at == nil {
-		c.at = volumeAt
-	}
-	if c.labelled == nil {
-		c.labelled = func(root, label string) (bool, error) {
-			s, err := Inspect(root, label, TrustRoot)
-			return s.Labelled, err
-		}
-	}
-	return c
-}
-
-// volume is there as long as there is work on it or a result of it.
-type volume struct {
-	id     volumeID
-	queue  []*work // the first one runs
-	kept   *work   // the last that ended; nil while one runs
-	behind []*work // that ended beside a call that hangs, and hold the volume still
+	once sync.Once
+	all  flight.Group[volumeID, request, task]
 }
 
 // volumeID tells one volume from another. What the kernel does not tell is 0.
@@ -157,32 +67,37 @@ type volumeID struct {
 	born                  int64 // ns
 }
 
-// errMoved says that the root is not the volume that was looked at.
-var errMoved = errors.New("another directory lies there by now")
+// request is what a caller asks for, of a volume.
+type request struct {
+	label string // in canonical form
+	trust Trust
+}
 
-// work is one run, in the queue, under way or ended.
-type work struct {
-	volume *volume
-	root   string // as the first caller named it, absolute
-	label  string // in canonical form
-	trust  Trust
-	shared bool // more calls than one asked for it
-
-	done     chan struct{}
+// task is what a run makes known: the report when it has ended, the rest at any time.
+type task struct {
+	progress Progress
+	obstacle atomic.Pointer[obstacle]
 	report   Report
-	err      error
-	released chan struct{} // closed when nothing is open any more
+}
 
-	ctx     context.Context // of the first caller, without its end
-	since   time.Time       // when it began or, before that, was asked for
-	stop    context.CancelCauseFunc
-	stopped bool // nobody joins any more
-	callers int
-	left    int       // callers who left, and did not come back
-	idle    int       // how often it was left by all
-	far     *Progress // nil when it has ended
-	waits   string    // what held it up when it had seen as much as heldUpAt
-	heldUp  int64
+// obstacle is what held a run up when it had met so many entries.
+type obstacle struct {
+	what    string
+	entries int64
+}
+
+// flights is the Group's work.
+func (g *Group) flights() *flight.Group[volumeID, request, task] {
+	g.once.Do(func() {
+		g.all.At, g.all.Run, g.all.Hung = volumeAt, g.run, hung
+		g.all.Confirm = func(call *watch.Activity, root string, r request) bool {
+			call.At("getxattr", root)
+			s, err := Inspect(root, r.label, TrustRoot)
+			return err == nil && s.Labelled
+		}
+		g.all.Linger, g.all.Keep = cmp.Or(g.Linger, asLong), cmp.Or(g.Keep, asLong)
+	})
+	return &g.all
 }
 
 // Tree is Tree with the Group's Options and t as their Trust, shared with all who ask
@@ -202,34 +117,25 @@ func (g *Group) Tree(ctx context.Context, root, label string, t Trust) (Report, 
 		return none, err
 	}
 	path, err := absolute(root)
-	for err == nil {
-		var w *work
-		var waited bool
-		if w, waited, err = g.arrive(ctx, place{path, want, t}); err != nil {
-			break
-		}
-		select {
-		case <-w.done:
-		case <-ctx.Done():
-			if p := g.leave(w); p != nil {
-				p.Root, p.Cause = root, ending(ctx)
-				return none, p
-			}
-		}
-		if errors.Is(w.err, errMoved) {
-			continue
-		}
-		if waited {
-			goOn(w.err)
-		}
-		report := w.report
-		g.mu.Lock()
-		report.Shared = w.shared
-		g.mu.Unlock()
-		report.Root, report.Notes = root, slices.Clone(report.Notes)
-		return report, w.err
+	if err != nil {
+		return none, err
 	}
-	return none, err
+	w, err := g.flights().Do(ctx, path, request{want, t})
+	if w.Work == nil {
+		return none, err
+	}
+	if !w.Ended {
+		p := &PendingError{Work: shown(w), Within: max(0, g.flights().Linger), Cause: err}
+		p.Root = root
+		return none, p
+	}
+	if !w.Kept {
+		goOn(err)
+	}
+	report := w.Data.report
+	report.Root, report.Label = root, cmp.Or(report.Label, want) // it has none if it never began
+	report.Shared, report.Notes = w.Shared, slices.Clone(report.Notes)
+	return report, err
 }
 
 // absolute is where root lies, whatever becomes the working directory later. It is
@@ -247,149 +153,78 @@ func absolute(root string) (string, error) {
 	return wd + "/" + root, nil
 }
 
-// arrive finds or begins the work that a caller waits for, if it has not ended.
-func (g *Group) arrive(ctx context.Context, p place) (w *work, waits bool, err error) {
-	if ctx.Err() != nil {
-		return nil, false, ending(ctx)
-	}
-	a, err := g.register(p.root)
-	if err != nil {
-		return nil, false, err
-	}
-	l, err := g.look(ctx, a, p)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.arrivals, a)
-	if a.isStopped() {
-		return nil, false, ErrStopped
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	w = g.join(ctx, l, p)
-	select {
-	case <-w.done: // it was kept
-	default:
-		waits = true
-	}
-	return w, waits, nil
-}
-
 // Work tells of all work in the queue and under way.
 func (g *Group) Work() []Work {
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	var all []Work
-	for _, v := range g.volumes {
-		for _, w := range v.queue {
-			all = append(all, w.shown())
-		}
+	for _, w := range g.flights().Works() {
+		all = append(all, shown(w))
 	}
 	return all
 }
 
-// find needs no index: there are as many volumes as are at work, and those of
-// the last two minutes.
-func (g *Group) find(id volumeID) *volume {
-	for _, v := range g.volumes {
-		if v.id == id {
-			return v
-		}
+// ErrStopped is what ended the work of a Group that was stopped, and what a caller
+// of a Group gets that was shut down.
+var ErrStopped = errors.New("the relabel was stopped")
+
+// Stop cancels all work of the Group on the volume at root, whatever the label,
+// waits for it to end, and forgets its results; callers who wait for it get
+// ErrStopped. Then the Group holds nothing open there, and the volume can be
+// unmounted. A caller who arrives after Stop begins anew.
+//
+// The volume is the one that callers named so and, if ctx lets it be looked at, the
+// one that lies there now. When ctx ends first the error is a *HungError where the
+// filesystem does not answer; what was cancelled stays so.
+func (g *Group) Stop(ctx context.Context, root string) error {
+	path, err := absolute(root)
+	if err != nil {
+		return err
 	}
-	return nil
+	return g.flights().Stop(ctx, path, ErrStopped)
 }
 
-// join finds or begins the work that the caller waits for, and counts the
-// caller. The work may have ended. mu is held.
-func (g *Group) join(ctx context.Context, l *look, p place) *work {
-	v := g.find(l.id)
-	if v == nil {
-		v = &volume{id: l.id}
-		g.volumes = append(g.volumes, v)
-	}
-	if w := v.kept; w != nil && w.is(p) && w != l.doubt {
-		w.shared = true
-		if w.left--; w.err != nil || w.left == 0 {
-			g.forget(w)
-		}
-		return w
-	}
-	for _, w := range v.queue {
-		if w.is(p) && !w.stopped {
-			w.shared = true
-			w.callers++
-			w.left = max(0, w.left-1)
-			return w
-		}
-	}
-	w := &work{
-		volume: v, root: p.root, label: p.label, trust: p.trust, callers: 1, since: time.Now(), far: new(Progress), ctx: context.WithoutCancel(ctx),
-		done: make(chan struct{}), released: make(chan struct{}),
-	}
-	if v.queue = append(v.queue, w); len(v.queue) == 1 {
-		g.begin(w)
-	}
-	return w
-}
+// Shutdown is Stop for all volumes, and for good: later calls of Tree get
+// ErrStopped.
+func (g *Group) Shutdown(ctx context.Context) error { return g.flights().Shutdown(ctx, ErrStopped) }
 
-// leave is for a caller whose time is up. It returns nil if the work has ended.
-func (g *Group) leave(w *work) *PendingError {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	select {
-	case <-w.done:
-		return nil
-	default:
-	}
-	p := &PendingError{Work: w.shown(), Within: max(0, or(g.Linger))}
-	p.Callers--
-	w.left++
-	if w.callers--; w.callers == 0 && g.Linger >= 0 {
-		w.idle++
-		absence := w.idle
-		time.AfterFunc(p.Within, func() { g.giveUp(w, absence) })
-	}
-	return p
-}
-
-// giveUp ends work that nobody has waited for since the absence began.
-func (g *Group) giveUp(w *work, absence int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if w.callers > 0 || w.idle != absence {
-		return
-	}
-	switch i := slices.Index(w.volume.queue, w); i {
-	case -1: // it has ended
-	case 0:
-		w.stopped = true
-		w.stop(nil)
-	default:
-		w.volume.queue = slices.Delete(w.volume.queue, i, i+1)
-	}
-}
-
-// is says whether w is what p asks for.
-func (w *work) is(p place) bool { return w.label == p.label && w.trust == p.trust }
-
-// seen is how many entries the run has met.
-func (w *work) seen() int64 {
-	if w.far == nil {
-		return 0
-	}
-	s, _ := w.far.State()
-	return s.Seen
-}
-
-func (w *work) shown() Work {
+// shown is what is told of w.
+func shown(w flight.View[volumeID, request, task]) Work {
+	s, _ := w.Data.progress.State()
 	p := Work{
-		Root: w.root, Label: w.label, Trust: w.trust, Entries: w.seen(),
-		Elapsed: time.Since(w.since), Callers: w.callers,
+		Root: w.Root, Label: w.Key.label, Trust: w.Key.trust, Entries: s.Seen,
+		Elapsed: time.Since(w.Since), Callers: w.Callers,
 	}
-	if first := w.volume.queue[0]; first != w {
-		p.Waits = "the relabel to " + first.label
-	} else if w.heldUp == p.Entries {
-		p.Waits = w.waits
+	if w.After != nil {
+		p.Waits = "the relabel to " + w.After.label
+	} else if o := w.Data.obstacle.Load(); o != nil && o.entries == s.Seen {
+		p.Waits = o.what
 	}
 	return p
+}
+
+// tracing is trace, with what holds the run up noted for Work.
+func (t *task) tracing(trace *Trace) *Trace {
+	var both Trace
+	if trace != nil {
+		both = *trace
+	}
+	wait, stall := both.Wait, both.Stall
+	note := func(format string, args ...any) {
+		s, _ := t.progress.State()
+		t.obstacle.Store(&obstacle{fmt.Sprintf(format, args...), s.Seen})
+	}
+	both.Wait = func(holder string) {
+		note("the volume's lock, held by %s", holder)
+		if wait != nil {
+			wait(holder)
+		}
+	}
+	both.Stall = func(calls []HungCall) {
+		if len(calls) > 0 {
+			note("%d calls of the filesystem, one of them %s", len(calls), calls[0])
+		}
+		if stall != nil {
+			stall(calls)
+		}
+	}
+	return &both
 }

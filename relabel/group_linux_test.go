@@ -3,16 +3,21 @@
 package relabel
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -78,12 +83,9 @@ func TestGroupBindMount(t *testing.T) {
 	goroutines := runtime.NumGoroutine()
 	var walks, commits, all1000 atomic.Int64
 	var g Group
-	g.calls.tree = func(ctx context.Context, root, label string, o Options) (Report, error) {
+	g.Trace = func(string) *Trace {
 		walks.Add(1)
-		return labelTree(ctx, root, label, o)
-	}
-	g.Options = Options{
-		Trace: &Trace{Change: func(path, _ string) {
+		return &Trace{Change: func(path, _ string) {
 			for all1000.Load() < 1000 { // so that all join one of two walks
 				time.Sleep(time.Millisecond)
 				n := 0
@@ -95,13 +97,13 @@ func TestGroupBindMount(t *testing.T) {
 			if slices.Contains([]string{root, other}, path) {
 				commits.Add(1)
 			}
-		}},
+		}}
 	}
 	var all sync.WaitGroup
 	for i := range 1000 {
 		all.Go(func() {
-			path := []string{root, other}[i%2]
-			if r, err := g.Tree(t.Context(), path, newLabel, TrustNothing); err != nil || !r.Complete || r.Root != path {
+			path, label := []string{root, other}[i%2], []string{newLabel, newLabel + ",c1"}[i/2%2]
+			if r, err := g.Tree(t.Context(), path, label, TrustNothing); err != nil || !r.Complete || r.Root != path {
 				t.Errorf("%+v, %v", r, err)
 			}
 		})
@@ -178,4 +180,108 @@ func TestGroupByThread(t *testing.T) {
 	if d := treetest.Diff(before, treetest.Read(t, root)); len(d) > 0 {
 		t.Error(d)
 	}
+}
+
+// TestGroupLink: a link is labelled itself, as by Tree, and is another volume
+// than what it leads to.
+func TestGroupLink(t *testing.T) {
+	root, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(root, link); err != nil {
+		t.Fatal(err)
+	}
+	at := func(path string) volumeID {
+		id, err := volumeAt(nil, path)
+		if err != nil || id == (volumeID{}) {
+			t.Errorf("%s: %+v, %v", path, id, err)
+		}
+		return id
+	}
+	if dir := at(root); dir != at(root+"/") || dir != at(link+"/.") || dir == at(link) {
+		t.Errorf("%+v, %+v, %+v, but the link is %+v", dir, at(root+"/"), at(link+"/."), at(link))
+	}
+}
+
+// TestGroupTrace: each run has the Trace that is made for its root, and Work says
+// what holds it up all the same.
+func TestGroupTrace(t *testing.T) {
+	var told bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&told, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey || a.Key == "holder" {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	for _, name := range []string{"a", "b", "silent"} {
+		root, release := called(t, "Trace.Wait")
+		g := &Group{Trace: func(at string) *Trace {
+			if at != root {
+				t.Errorf("made for %s, not %s", at, root)
+			}
+			if name == "silent" {
+				return nil
+			}
+			return LogTo(log, name)
+		}}
+		answer := asks(t.Context(), g, root, newLabel)
+		until(t, "the run waits for the lock", func() bool {
+			w := g.Work()
+			return len(w) == 1 && strings.HasPrefix(w[0].Waits, "the volume's lock, held by ")
+		})
+		release()
+		if got := <-answer; got.err != nil {
+			t.Error(got.err)
+		}
+	}
+	want := ""
+	for _, name := range []string{"a", "b"} {
+		want += `level=INFO msg="waits for another relabel of the volume" root=` + name + "\n"
+	}
+	if told.String() != want {
+		t.Errorf("%s", &told)
+	}
+}
+
+// TestGroupTracePanics: what Group.Trace does to its goroutine happens to the callers, as
+// with the fields of a Trace; and one that does not return keeps no run from ending.
+func TestGroupTracePanics(t *testing.T) {
+	root := grow(t, on(t, "tmpfs"), plain)
+	goroutines, files := runtime.NumGoroutine(), openFiles(t)
+	back := make(chan struct{})
+	var trace func()
+	g := Group{Trace: func(string) *Trace {
+		trace()
+		return nil
+	}}
+	for what, value := range map[string]any{"panic": "boom", "Goexit": nil} {
+		trace = func() {
+			if value == nil {
+				runtime.Goexit()
+			}
+			panic(value)
+		}
+		returned, got := ends(func() { _, _ = g.Tree(t.Context(), root, newLabel, TrustNothing) })
+		if p, _ := got.(*PanicError); returned || (p == nil) != (value == nil) || p != nil && (p.Value != value || p.Callback != "Group.Trace") {
+			t.Errorf("%s: returned: %t, panicked %v", what, returned, got)
+		}
+	}
+	entered := make(chan struct{})
+	trace = func() {
+		close(entered)
+		<-back
+	}
+	answer := asks(t.Context(), &g, root, newLabel)
+	<-entered
+	if err := g.Stop(t.Context(), root); err != nil {
+		t.Error(err)
+	}
+	var hung *HungError
+	if got := <-answer; !errors.As(got.err, &hung) || hung.Calls[0] != (HungCall{caller.Code + "Group.Trace", root}) || !errors.Is(got.err, ErrStopped) {
+		t.Error(got.err)
+	}
+	close(back)
+	trace = func() {}
+	if r, err := g.Tree(t.Context(), root, newLabel, TrustNothing); err != nil || !r.Complete {
+		t.Errorf("%+v, %v", r, err)
+	}
+	nothingLeft(t, goroutines, files)
 }

@@ -131,7 +131,7 @@ type inner struct {
 	check    bool          // nothing is written
 	patience time.Duration // with which another relabel's lock is waited for; 0: as long as ctx lets it
 	share    *budget.Share // of a run that this one is part of
-	at       *volumeID     // the root is to be this one, or the error is errMoved
+	at       *volumeID     // the root is to be this one, or the error is flight.ErrMoved
 	ended    func()        // told when nothing is open any more
 }
 

@@ -3,8 +3,6 @@
 package relabel
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -63,19 +61,3 @@ func (e *PendingError) Error() string {
 
 // Unwrap is why the caller left.
 func (e *PendingError) Unwrap() error { return e.Cause }
-
-// ending is why ctx ended: the cause, and what errors.Is is asked for.
-func ending(ctx context.Context) error {
-	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
-		return fmt.Errorf("%w: %w", ctx.Err(), cause)
-	}
-	return context.Cause(ctx)
-}
-
-// or is d, or two minutes if d is not set.
-func or(d time.Duration) time.Duration {
-	if d == 0 {
-		return asLong
-	}
-	return d
-}

@@ -15,6 +15,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
+	"github.com/fastlabel/fastlabel/relabel/internal/flight"
 	"github.com/fastlabel/fastlabel/relabel/internal/journal"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
@@ -75,11 +76,6 @@ func Check(ctx context.Context, root, label string, o *Options) (Report, error) 
 	return Tree(ctx, root, label, &all)
 }
 
-// labelTree is Tree for a Group, and leaves a panic to its callers.
-func labelTree(ctx context.Context, root, label string, o Options) (Report, error) {
-	return tree(ctx, root, label, o, probe)
-}
-
 func newRun(o Options) *run {
 	r := &run{o: o}
 	if o.Trace != nil {
@@ -88,25 +84,11 @@ func newRun(o Options) *run {
 	if o.inner.check {
 		r.writes = walk.DryRun
 	}
-	r.Run = &caller.Run{Ended: o.inner.ended, Hung: hung, Panicked: func(callback string, value any, stack []byte) error {
-		return &PanicError{Callback: callback, Value: value, Stack: stack}
-	}}
+	r.Run = &caller.Run{Ended: o.inner.ended, Hung: hung, Panicked: panicked}
 	if r.trace.Stall != nil {
 		r.Stalled = func(calls []watch.Call) { r.trace.Stall(hungCalls(calls)) }
 	}
 	return r
-}
-
-// hung is a HungError.
-func hung(calls []watch.Call, cause error) error {
-	return &HungError{Calls: hungCalls(calls), Cause: cause}
-}
-
-func hungCalls(calls []watch.Call) (hung []HungCall) {
-	for _, c := range calls {
-		hung = append(hung, HungCall(c))
-	}
-	return hung
 }
 
 // lead has what done to path beside the caller, and reports.
@@ -305,7 +287,7 @@ func (r *run) openRoot(path string) (*mount, error) {
 	}
 	if want := r.o.inner.at; want != nil && volumeOf(m.At) != *want {
 		m.Close()
-		return nil, &fs.PathError{Op: "openat", Path: path, Err: errMoved}
+		return nil, &fs.PathError{Op: "openat", Path: path, Err: flight.ErrMoved}
 	}
 	if place, is := r.bounds.Refused[mounts.IDOf(m.Stat)]; is {
 		m.Close()

@@ -7,6 +7,9 @@ package relabel
 import (
 	"context"
 	"errors"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/flight"
+	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
 // filesForAll is of no matter where nothing is labelled.
@@ -22,11 +25,12 @@ func Check(ctx context.Context, root, label string, o *Options) (Report, error) 
 	return Tree(ctx, root, label, o)
 }
 
-func labelTree(ctx context.Context, root, label string, o Options) (Report, error) {
-	return Tree(ctx, root, label, &o)
+// run is of no volume, as there are none.
+func (g *Group) run(context.Context, *flight.Work[volumeID, request, task]) (*flight.Held, error) {
+	return nil, errors.ErrUnsupported
 }
 
-func volumeAt(string) (volumeID, error) { return volumeID{}, errors.ErrUnsupported }
+func volumeAt(*watch.Activity, string) (volumeID, error) { return volumeID{}, errors.ErrUnsupported }
 
 // Inspect reads labels; here it answers errors.ErrUnsupported.
 func Inspect(_, _ string, _ Trust) (Status, error) { return Status{}, errors.ErrUnsupported }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
 // foreign is an error where path may lead the calling thread elsewhere than the threads
@@ -32,7 +33,8 @@ func slash() sys.Stat {
 }
 
 // volumeAt says which volume root is. Links are not followed, as by Tree.
-func volumeAt(root string) (volumeID, error) {
+func volumeAt(call *watch.Activity, root string) (volumeID, error) {
+	call.At("openat", root)
 	if strings.Contains(root, "\x00") {
 		return volumeID{}, pathError("openat", root, syscall.EINVAL)
 	}

@@ -6,8 +6,9 @@ package mutants
 // about what is asked of them.
 func callers() []Mutant {
 	const (
-		group  = "relabel/group.go"
-		look   = "relabel/group_look.go"
+		flight = "relabel/internal/flight/flight.go"
+		look   = "relabel/internal/flight/look.go"
+		run    = "relabel/internal/flight/run.go"
 		budget = "relabel/internal/budget/budget.go"
 		hook   = "cmd/fastlabel/hook.go"
 		volume = "cmd/fastlabel/internal/oci/volume.go"
@@ -16,17 +17,17 @@ func callers() []Mutant {
 		{
 			Name: "group-joins-what-stops", By: "TestGroupJoinsNoneThatStops",
 			Breaks: "a caller does not join work that is being stopped",
-			Edits:  edits(group, "if w.is(p) && !w.stopped {", "if w.is(p) {"),
+			Edits:  edits(flight, "case w.state <= running:", "case w.state <= stopping:"),
 		},
 		{
 			Name: "group-late-timer", By: "TestGroupLinger",
 			Breaks: "an absence does not end with the time of the one before",
-			Edits:  edits(group, "if w.callers > 0 || w.idle != absence {", "if w.callers > 0 {"),
+			Edits:  edits(flight, "w.callers == 0 && w.absence == absence &&", "w.callers == 0 &&"),
 		},
 		{
 			Name: "group-two-runs", By: "TestGroupOtherLabel",
 			Breaks: "only the first of a queue runs",
-			Edits:  edits(group, "len(v.queue) == 1 {", "len(v.queue) > 0 {"),
+			Edits:  edits(flight, "if g.underWay(w.ID) == nil {", "if w.ID == l.id {"),
 		},
 		{
 			Name: "group-old-look", By: "TestGroupLooksAfterwards",
@@ -36,7 +37,7 @@ func callers() []Mutant {
 		{
 			Name: "group-kept-for-all", By: "TestGroupFresh",
 			Breaks: "a success is kept for callers who left before the end, and for no others",
-			Edits:  edits("relabel/group_run.go", "told || w.stopped || w.left == 0", "told || w.stopped"),
+			Edits:  edits(run, "told || stopped || w.left == 0", "told || stopped"),
 		},
 		{
 			Name: "group-run-elsewhere", By: "TestGroupMoved",
@@ -44,14 +45,14 @@ func callers() []Mutant {
 			Edits:  edits("relabel/tree_linux.go", "volumeOf(m.At) != *want", "*want == (volumeID{})"),
 		},
 		{
-			Name: "group-stop-leaves-open", By: "TestGroupStopFrozen",
+			Name: "group-stop-leaves-open", By: "TestGroupStopHeld",
 			Breaks: "when Stop returns nothing is open any more",
-			Edits:  edits("relabel/group_run.go", "\t<-ended\n", ""),
+			Edits:  edits(run, "\t\t<-w.held.Until\n", ""),
 		},
 		{
 			Name: "group-stop-overlooks", By: "TestGroupStopArrival",
 			Breaks: "a caller who arrived before Stop is stopped, too",
-			Edits:  edits(group, "\tif a.isStopped() {", "\tif false {"),
+			Edits:  edits(flight, "if a.why != nil {", "if false {"),
 		},
 		{
 			Name: "probes-hang-on", By: "TestProbeDead",

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/watch"
+)
+
+// TestGroupOtherLabel: keys take turns in the order they were asked for, and
+// waiting callers leave when they must.
+func TestGroupOtherLabel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{takes: 10 * time.Second}
+		g := s.group()
+		var all sync.WaitGroup
+		ask := func(key string, after, ends time.Duration) {
+			all.Go(func() {
+				time.Sleep(after)
+				begin := time.Now().Add(-after)
+				done(t, g, root, key)
+				if took := time.Since(begin); took != ends {
+					t.Errorf("%s, asked after %v: had after %v, not %v", key, after, took, ends)
+				}
+			})
+		}
+		ask(keyA, 0, 10*time.Second)
+		ask(keyB, 1*time.Second, 20*time.Second)
+		ask(keyA, 2*time.Second, 10*time.Second) // joins the one that runs
+		ask(keyA, 12*time.Second, 30*time.Second)
+		ask(keyB, 13*time.Second, 20*time.Second) // likewise
+		ask(keyB, 22*time.Second, 40*time.Second) // its result is none any more
+		time.Sleep(4 * time.Second)
+		p := pending(t, g, root, keyB, 2*time.Second)
+		if p.After == nil || *p.After != keyA || time.Since(p.Since) != 5*time.Second || p.Callers != 1 {
+			t.Errorf("%+v", p)
+		}
+		if p := g.Works(); len(p) != 2 || p[0].Key != keyA || p[0].Callers != 2 || p[0].Data.seen.Load() != 6000 || p[1].Key != keyB {
+			t.Errorf("%+v", p)
+		}
+		all.Wait()
+		s.ran(t, keyA, keyB, keyA, keyB)
+		empty(t, g)
+	})
+}
+
+// TestGroupTurn: a place in the queue is kept as long as work lingers, and two
+// keys whose callers come and go are both served.
+func TestGroupTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{takes: 5 * time.Minute}
+		g := s.group()
+		pending(t, g, root, keyA, time.Second)
+		pending(t, g, root, keyB, time.Second)
+		time.Sleep(119 * time.Second) // A is cancelled, B begins
+		p := pending(t, g, root, keyB, 2*time.Second)
+		if p.After != nil || len(s.halted) != 1 || time.Since(p.Since) != 2*time.Second {
+			t.Errorf("%+v; cancelled: %v", p, s.halted)
+		}
+		time.Sleep(time.Second)
+		pending(t, g, root, keyA, time.Second) // and A gives its place up
+		done(t, g, root, keyB)
+		time.Sleep(time.Second)
+		s.ran(t, keyA, keyB)
+		empty(t, g)
+		s.ran(t, keyA, keyB)
+
+		var all sync.WaitGroup
+		for _, key := range []string{keyA, keyB} {
+			all.Go(func() {
+				begin := time.Now()
+				for {
+					if _, err := request(t, g, root, key, time.Minute); err == nil {
+						break
+					}
+					time.Sleep(10 * time.Second)
+				}
+				if took := time.Since(begin); took > 11*time.Minute {
+					t.Errorf("%s: took %v", key, took)
+				}
+			})
+		}
+		all.Wait()
+		if len(s.runs) != 4 || s.twice {
+			t.Errorf("ran %q", s.runs)
+		}
+		empty(t, g)
+	})
+}
+
+// TestGroupKept: what a success is good for that two callers left for, and what
+// ends it.
+func TestGroupKept(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		keep time.Duration
+		then func(s *slow, g *group, t *testing.T)
+		runs []string
+	}{
+		{"once", asLong, func(s *slow, g *group, t *testing.T) {}, []string{keyA}},
+		{"both", asLong, func(s *slow, g *group, t *testing.T) { done(t, g, root, keyA) }, []string{keyA}},
+		{"a fresh caller", asLong, func(s *slow, g *group, t *testing.T) {
+			done(t, g, root, keyA)
+			done(t, g, root, keyA)
+		}, []string{keyA, keyA}},
+		{"in time", asLong, func(s *slow, g *group, t *testing.T) { time.Sleep(asLong - 2) }, []string{keyA}},
+		{"late", asLong, func(s *slow, g *group, t *testing.T) { time.Sleep(asLong + 1) }, []string{keyA, keyA}},
+		{"not kept", -1, func(s *slow, g *group, t *testing.T) { synctest.Wait() }, []string{keyA, keyA}},
+		{"another label", asLong, func(s *slow, g *group, t *testing.T) { done(t, g, root, keyB) }, []string{keyA, keyB, keyA}},
+		{"another label begun", asLong, func(s *slow, g *group, t *testing.T) {
+			go func() { _, _ = g.Do(t.Context(), root, keyB) }()
+			time.Sleep(time.Second / 4)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.label[root] = keyA // as if it had not come to the seal
+		}, []string{keyA, keyB, keyA}},
+		{"relabelled by others", asLong, func(s *slow, g *group, t *testing.T) { s.label[root] = keyB }, []string{keyA, keyA}},
+		{"another directory", asLong, func(s *slow, g *group, t *testing.T) { s.lies(root, "/another") }, []string{keyA, keyA}},
+		{"another path", asLong, func(s *slow, g *group, t *testing.T) {
+			s.lies("/link/.", root)
+			done(t, g, "/link/.", keyA)
+		}, []string{keyA}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &slow{takes: time.Second}
+				g := s.group()
+				g.Keep = c.keep
+				var both sync.WaitGroup
+				for range 2 {
+					both.Go(func() { pending(t, g, root, keyA, time.Second/2) })
+				}
+				both.Wait()
+				time.Sleep(time.Second/2 + 1)
+				synctest.Wait()
+				c.then(s, g, t)
+				done(t, g, root, keyA)
+				s.ran(t, c.runs...)
+				empty(t, g)
+			})
+		})
+	}
+}
+
+// TestGroupFresh: a success of which all who asked were told is no answer to those
+// who ask later, for there may be a stray since.
+func TestGroupFresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{takes: time.Second}
+		g := s.group()
+		done(t, g, root, keyA)
+		done(t, g, root, keyA)
+		// Who left and came back to the work was told, too.
+		s.takes = 4 * time.Second
+		pending(t, g, root, keyA, time.Second)
+		done(t, g, root, keyA)
+		done(t, g, root, keyA)
+		s.ran(t, keyA, keyA, keyA, keyA)
+		empty(t, g)
+	})
+}
+
+// TestGroupFailure: a failure is told to those who wait or, if there are none, to
+// one who comes back. All others have it tried again.
+func TestGroupFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		oops := errors.New("oops")
+		s := &slow{takes: 5 * time.Second, fails: oops}
+		g := s.group()
+		fails := func(after time.Duration) {
+			t.Helper()
+			begin := time.Now()
+			v, err := request(t, g, root, keyA, time.Hour)
+			if !errors.Is(err, oops) || v.Data.seen.Load() != 5000 || time.Since(begin) != after {
+				t.Errorf("after %v: %+v, %v", time.Since(begin), v, err)
+			}
+		}
+		pending(t, g, root, keyA, time.Second)
+		fails(4 * time.Second)
+		fails(5 * time.Second) // all that waited were told
+		pending(t, g, root, keyA, time.Second)
+		time.Sleep(time.Minute)
+		fails(0)
+		fails(5 * time.Second) // once
+		pending(t, g, root, keyA, time.Second)
+		time.Sleep(3 * time.Minute)
+		fails(5 * time.Second) // too late
+		s.fails = nil
+		done(t, g, root, keyA)
+		s.ran(t, keyA, keyA, keyA, keyA, keyA, keyA, keyA)
+		empty(t, g)
+	})
+}
+
+// TestGroupDeadStorage: callers leave while not even the root can be looked at,
+// and however many come back, one call waits.
+func TestGroupDeadStorage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{takes: time.Second}
+		g := s.group()
+		back, looks := make(chan bool), atomic.Int64{}
+		g.At = func(call *watch.Activity, root string) (string, error) {
+			call.At("openat", root)
+			looks.Add(1)
+			<-back
+			return s.at(call, root)
+		}
+		for range 10 {
+			cause := errors.New("enough")
+			ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Second, cause)
+			_, err := g.Do(ctx, root, keyA)
+			cancel()
+			if !errors.Is(err, errHangs) || !strings.Contains(err.Error(), "openat "+root) || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, cause) {
+				t.Errorf("%v", err)
+			}
+			if _, err := g.Do(ctx, root, keyA); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errHangs) {
+				t.Errorf("after the end: %v", err)
+			}
+		}
+		if n := looks.Load(); n != 1 {
+			t.Errorf("%d calls hang", n)
+		}
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() { done(t, g, root, keyA) })
+		}
+		synctest.Wait()
+		close(back)
+		all.Wait()
+		if n := looks.Load(); n != 2 {
+			t.Errorf("%d looks, where one for the dead and one for all others do", n)
+		}
+		s.ran(t, keyA)
+		empty(t, g)
+	})
+}
+
+// TestGroupLooksAfterwards: a caller who arrives during a look is not given
+// what it saw, for another directory may have had the path by then.
+func TestGroupLooksAfterwards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{takes: time.Minute}
+		g := s.group()
+		g.At = func(call *watch.Activity, root string) (string, error) {
+			id, err := s.at(call, root)
+			time.Sleep(2 * time.Second)
+			return id, err
+		}
+		var all sync.WaitGroup
+		all.Go(func() { done(t, g, root, keyA) })
+		time.Sleep(time.Second)
+		s.lies(root, "/another")
+		all.Go(func() { done(t, g, root, keyA) })
+		time.Sleep(10 * time.Second)
+		if p := g.Works(); len(p) != 2 || p[0].Callers != 1 || p[1].Callers != 1 {
+			t.Errorf("%+v", p)
+		}
+		all.Wait()
+		empty(t, g)
+	})
+}
+
+// TestGroupStorm has callers of three keys in three places come and go at
+// random times. A caller who is served is served by a run that ended since, or that
+// was the last of its place.
+func TestGroupStorm(t *testing.T) {
+	for seed := range uint64(20) {
+		synctest.Test(t, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			s := &slow{takes: 7 * time.Second}
+			g := s.group()
+			g.Linger, g.Keep = 3*time.Second, 4*time.Second
+			var all sync.WaitGroup
+			for range 200 {
+				root, key := fmt.Sprintf("/%d", rng.IntN(3)), fmt.Sprintf("key %d", rng.IntN(3))
+				wait, limit := time.Duration(rng.IntN(200_000))*time.Millisecond, time.Duration(rng.IntN(9_000))*time.Millisecond
+				again := rng.IntN(4)
+				all.Go(func() {
+					time.Sleep(wait)
+					for range again {
+						asked := time.Now()
+						switch v, err := request(t, g, root, key, limit); {
+						case err == nil && (!v.Ended || v.Key != key || v.ID != root):
+							t.Errorf("%+v", v)
+						case err == nil:
+							s.vouches(t, v.Data.run, asked)
+						case !errors.Is(err, context.DeadlineExceeded):
+							t.Error(err) // nobody is told that others stopped it
+						}
+					}
+				})
+			}
+			all.Wait()
+			empty(t, g)
+			if s.twice || len(s.runs) < 10 {
+				t.Errorf("seed %d: two runs in one place: %t; %d runs, %d cancelled", seed, s.twice, len(s.runs), len(s.halted))
+			}
+		})
+	}
+}
+
+// vouches checks that run n is an answer to a caller who asked then.
+func (s *slow) vouches(t *testing.T, n int, asked time.Time) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.spans[n].end.Before(asked) {
+		return
+	}
+	for _, later := range s.spans[n+1:] {
+		if later.id == s.spans[n].id && later.begin.Before(asked) {
+			t.Errorf("run %d, %q, had ended, and another had begun", n, s.runs[n])
+		}
+	}
+}
