@@ -144,7 +144,7 @@ release: $(NFPM) $(CYCLONEDX) ## make all of a release in bin/release (MAINTAINE
 IMAGE ?= bin/fastlabel-$(VERSION).oci.tar
 .PHONY: image
 image: $(CYCLONEDX) ## make the container image for amd64 and arm64: IMAGE, an OCI archive in bin
-	deploy/image.sh "$(VERSION)" $(CYCLONEDX) "$(IMAGE)"
+	deploy/image.sh fastlabel "$(VERSION)" $(CYCLONEDX) "$(IMAGE)"
 
 .PHONY: packages test-packages
 packages: $(NFPM) ## make debs and rpms in bin: of what install installs, and of the hook
@@ -223,9 +223,12 @@ test-deploy: deps-deploy ## check deploy, metrics and JSON with what reads them,
 	cd test/cluster && CGO_ENABLED=0 $(GO) test -count=1 -skip '^(TestCluster|TestStory.*)$$' $(TESTFLAGS) ./...
 	@test/imports.sh
 
-.PHONY: nri test-nri
+NRI_IMAGE ?= bin/fastlabel-nri-$(VERSION).oci.tar
+.PHONY: nri image-nri test-nri
 nri: ## build bin/fastlabel-nri, the node plugin: experimental
 	cd nri && CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o ../bin/fastlabel-nri .
+image-nri: $(CYCLONEDX) ## make its container image for amd64 and arm64: NRI_IMAGE, an OCI archive in bin
+	deploy/image.sh fastlabel-nri "$(VERSION)" $(CYCLONEDX) "$(NRI_IMAGE)"
 test-nri: deps-test ## test the node plugin through the runtimes' side of NRI (root)
 	cd nri && FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=0 $(GO) test -count=1 $(TESTFLAGS) .
 

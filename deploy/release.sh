@@ -27,5 +27,5 @@ for arch in amd64 arm64; do
     tar -C "$root" --sort=name --format=ustar --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw,a-s -c usr | gzip -9n >"$dir/$name.tar.gz"
     unset GOOS GOARCH
 done
-deploy/image.sh "$version" "$cyclonedx" "$dir/fastlabel-$version.oci.tar"
+deploy/image.sh fastlabel "$version" "$cyclonedx" "$dir/fastlabel-$version.oci.tar"
 (cd "$dir" && sha256sum -- * >SHA256SUMS)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command image writes the container image of fastlabel as an OCI archive: an index of
+// Command image writes the container image of a program as an OCI archive: an index of
 // one image a platform, each of one layer with what is in a directory. The same input
 // makes the same bytes.
 //
-//	image -o FILE -name NAME:TAG -version V -revision COMMIT -created SECONDS DIR/amd64 DIR/arm64
+//	image -o FILE -program NAME -description TEXT -docs DIR -version V -revision COMMIT -created SECONDS DIR/amd64 DIR/arm64
 package main
 
 import (
@@ -31,25 +31,27 @@ const house = "https://github.com/fastlabel/fastlabel"
 
 func main() {
 	file := flag.String("o", "", "the archive")
-	name := flag.String("name", "", "what runtimes call the image: localhost/fastlabel:TAG")
+	program := flag.String("program", "", "its name; runtimes call the image localhost/NAME:V")
+	description := flag.String("description", "", "what it is for")
+	docs := flag.String("docs", "", "the directory of its documents")
 	version := flag.String("version", "", "of the program")
 	revision := flag.String("revision", "", "the commit")
 	seconds := flag.Int64("created", 0, "the time of all that is in it, since 1970")
 	flag.Parse()
 	created := time.Unix(*seconds, 0).UTC()
 	labels := map[string]string{
-		"org.opencontainers.image.title":         "fastlabel",
-		"org.opencontainers.image.description":   "SELinux labels for directory trees, in parallel",
+		"org.opencontainers.image.title":         *program,
+		"org.opencontainers.image.description":   *description,
 		"org.opencontainers.image.licenses":      "Apache-2.0",
 		"org.opencontainers.image.source":        house,
-		"org.opencontainers.image.documentation": house + "/tree/main/docs",
+		"org.opencontainers.image.documentation": house + "/tree/main/" + *docs,
 		"org.opencontainers.image.version":       *version,
 		"org.opencontainers.image.revision":      *revision,
 		"org.opencontainers.image.created":       created.Format(time.RFC3339),
 	}
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, root := range flag.Args() {
-		image, err := imageOf(root, created, labels)
+		image, err := imageOf(root, *program, created, labels)
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -62,13 +64,13 @@ func main() {
 	if !ok {
 		log.Fatal("an index with annotations is no index")
 	}
-	if err := write(*file, *name, index, created); err != nil {
+	if err := write(*file, "localhost/"+*program+":"+*version, index, created); err != nil {
 		log.Fatal(err)
 	}
 }
 
 // imageOf is the image for the platform by which root is named.
-func imageOf(root string, created time.Time, labels map[string]string) (v1.Image, error) {
+func imageOf(root, program string, created time.Time, labels map[string]string) (v1.Image, error) {
 	var files bytes.Buffer
 	if err := pack(&files, root, created); err != nil {
 		return nil, err
@@ -84,7 +86,7 @@ func imageOf(root string, created time.Time, labels map[string]string) (v1.Image
 		OS:           "linux",
 		Architecture: filepath.Base(root),
 		Created:      v1.Time{Time: created},
-		Config:       v1.Config{Entrypoint: []string{"/usr/bin/fastlabel"}, Labels: labels},
+		Config:       v1.Config{Entrypoint: []string{"/usr/bin/" + program}, Labels: labels},
 	})
 	if err != nil {
 		return nil, err
