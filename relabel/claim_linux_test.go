@@ -3,6 +3,7 @@
 package relabel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,7 +131,7 @@ func unlocked(ctx context.Context, path, label string, o Options) (Report, error
 	r.main = r.Task()
 	var err error
 	if r.want, err = secctx.Canonical(label); err == nil {
-		err = r.prepare()
+		err = cmp.Or(r.checkShard(), r.prepare())
 	}
 	if err != nil {
 		return r.report, err
@@ -358,6 +359,23 @@ func TestShared(t *testing.T) {
 		r, err := Tree(t.Context(), root, label, &Options{Advanced: Advanced{NoSync: true}})
 		if err != nil || !r.Complete || held && r.Elapsed < commit.Noticed {
 			t.Errorf("held: %t: %+v, %v", held, r, err)
+		}
+	}
+}
+
+// TestForgedClaim: what stands where a claim does and is none, as the maker of an image
+// may leave it, is replaced.
+func TestForgedClaim(t *testing.T) {
+	treetest.Need(t, "root")
+	for _, forged := range []string{"", "version=0", strings.Repeat("x", 60000)} {
+		root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\n"+some)
+		if err := unix.Setxattr(root, commit.ClaimName, []byte(forged), 0); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Tree(t.Context(), root, newLabel, nil)
+		adds(t, r)
+		if err != nil || !r.Complete {
+			t.Errorf("%+v, %v", r, err)
 		}
 	}
 }

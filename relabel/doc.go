@@ -32,6 +32,7 @@ package relabel
 //	job_linux.go        what is asked of a walk; what is recorded before it
 //	internal/walk       the workers: directories, rows, one entry, counts; internal/dirs
 //	                    keeps directories open
+//	shard_linux.go      one of several parts of a tree; the commit of all
 //	root_linux.go       what the commit has to know of the walk; the second reading
 //	overlay_linux.go    what overlayfs copies for a label
 //	kernel_linux.go     what this kernel can do
@@ -179,7 +180,8 @@ package relabel
 //     (TestOneAtATime, TestKilledHolder, TestOwnersLock) Of two to different
 //     labels that share no lock one says done at most: a root that does not have
 //     what the run left on it is not committed. (TestTwoRuns, TestOvertaken,
-//     TestOvertakenSoon, TestOvertakenWaiting, TestHeedClock, TestShared)
+//     TestOvertakenSoon, TestOvertakenWaiting, TestHeedClock, TestShared,
+//     TestForgedClaim)
 //  11. What could not be done is an error, a count or a note: never silence.
 //     (TestOrdinaryUser, TestLeftAlone) That /proc is missing is not told as if
 //     the root were. (TestWithoutProc)
@@ -212,3 +214,15 @@ package relabel
 //     left alone and named. The root comes last, and does not vouch for what was
 //     left alone. (TestRestoreLeavesAlone, TestRestoreElsewhere,
 //     TestRestoreSeals, TestRestoreRootFails, TestRestoreEscape)
+//  17. Shards divide a tree by the paths in it: one of them labels and counts each
+//     entry beneath the root. What all count, and CommitShards, is what one run
+//     counts; but a directory on the first two levels is written by the shard that
+//     comes first, and right for the others. (TestShards, TestShardsWays, TestOwn)
+//     From the first shard on the root is sealed. CommitShards labels it if each has
+//     left a proof there: since the root was sealed for these shards, all of its part
+//     had the label, on disk, and nothing failed. (TestOrderOfShards, TestShardsMissing,
+//     TestShardsFailed, TestShardsAtOnce) A proof is void from when its shard begins
+//     again, or another run seals the root. (TestShardsVoid, TestShardsSame,
+//     TestShardsOvertaken, TestShardRestarted, TestShardsHistories) What was created in
+//     the root meanwhile has the label, with what is in it. (TestShardsRootChanges) What
+//     cannot be divided is refused. (TestShardsRefused, TestShardsEncrypted)

@@ -22,6 +22,7 @@ func (r *run) job() *walk.Job {
 		Top:       &walk.Want{Label: r.want},
 		Writes:    r.writes,
 		HardLinks: walk.HardLinks(r.o.HardLinks), // they are in one order
+		Shard:     r.part,
 		Workers:   r.o.Workers,
 		Kernel:    r.capabilities.kernel,
 		Root:      r.commit,

@@ -41,8 +41,10 @@ type run struct {
 	writes       walk.Writes
 	recorder     undo.Recorder // nil: nothing is recorded
 	main         *caller.Task
-	commit       *commit.Root // of a root that may be written
-	lastRun      atomic.Int64 // State.LastRun
+	commit       *commit.Root  // of a root that may be written
+	shard        *commit.Shard // nil: the run is of all
+	part         *walk.Shard   // that it walks
+	lastRun      atomic.Int64  // State.LastRun
 
 	mu     sync.Mutex // guards the rest, for workers, tasks and a caller who left them behind
 	first  []error
@@ -131,6 +133,9 @@ func (r *run) all(ctx context.Context, path, label string, ask func() capabiliti
 		r.main.Share.Store(share)
 		defer func() { r.main.Share.Load().Close() }()
 	}
+	if err := r.checkShard(); err != nil {
+		return err
+	}
 	if err := r.prepare(); err != nil {
 		return err
 	}
@@ -153,7 +158,7 @@ func (r *run) all(ctx context.Context, path, label string, ask func() capabiliti
 	if done, err := r.trusted(root); done || err != nil {
 		return err
 	}
-	if root.Stat.Kind != sys.KindDir {
+	if root.Stat.Kind != sys.KindDir && r.shard == nil {
 		return r.single(root)
 	}
 	held, err := r.lockRoot(ctx, root)
@@ -176,6 +181,9 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 	if err := r.learn(root); err != nil {
 		return err
 	}
+	if err := r.admitShard(root); err != nil {
+		return err
+	}
 	if op, e := r.enclose(root); e != 0 {
 		return r.fatal(pathError(op, root.Path, e))
 	}
@@ -185,7 +193,7 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 	if err != nil {
 		return err
 	}
-	if secctx.IsSeal(c.Found().String(), r.want) {
+	if secctx.IsSeal(c.Found().String(), r.want) && r.shard == nil {
 		r.tell(func(report *Report) { report.Interrupted = r.want })
 	}
 	if !c.Right() && !r.o.Advanced.Exact && !r.o.inner.check {
@@ -203,22 +211,30 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 		return err
 	}
 
-	if err := c.Seal(); err != nil {
-		return err
-	}
-	if err := c.GiveWay(ctx); err != nil {
+	walks, err := r.seal(ctx, root, c)
+	if err != nil {
 		return err
 	}
 	if !r.o.inner.check {
 		r.commit = c
 	}
-	r.count(walk.Skipped) // the root, until it has the label
-	err = r.walk(ctx, r.main, root, &root.top)
+	if r.part == nil {
+		r.count(walk.Skipped) // the root, until it has the label
+	}
+	if walks {
+		err = r.walk(ctx, r.main, root, &root.top)
+	}
 	if err == nil {
 		err = r.submounts(ctx, root)
 	}
+	if r.part != nil {
+		r.shard.Met = r.part.Met()
+	}
 	if err = c.Close(ctx, err); err == nil {
-		r.tell(func(report *Report) { report.Complete = !r.o.inner.check || r.total.Of[walk.Written] == 0 })
+		r.tell(func(report *Report) {
+			report.Proved = r.part != nil
+			report.Complete = !report.Proved && (!r.o.inner.check || r.total.Of[walk.Written] == 0)
+		})
 	}
 	return err
 }

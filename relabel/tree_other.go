@@ -20,6 +20,11 @@ func Tree(_ context.Context, root, label string, _ *Options) (Report, error) {
 	return Report{Root: root, Label: label}, errors.ErrUnsupported
 }
 
+// CommitShards labels root; here it answers errors.ErrUnsupported.
+func CommitShards(ctx context.Context, root, label string, _ int, o *Options) (Report, error) {
+	return Tree(ctx, root, label, o)
+}
+
 // Check looks for other labels; here it answers errors.ErrUnsupported.
 func Check(ctx context.Context, root, label string, o *Options) (Report, error) {
 	return Tree(ctx, root, label, o)

@@ -8,6 +8,7 @@ func commits() []Mutant {
 	const root = "relabel/internal/commit/root_linux.go"
 	const claim = "relabel/internal/commit/claim_linux.go"
 	const mark = "relabel/internal/commit/mark_linux.go"
+	const shard = "relabel/internal/commit/shard_linux.go"
 	return []Mutant{
 		{
 			Name: "seal-dropped", By: "TestBackToTheOldLabel in relabel", Inside: "TestFailed/ext4",
@@ -83,6 +84,46 @@ func commits() []Mutant {
 			Edits:  edits(root, "\tif c.Unsynced() {\n", "\tif false {\n"),
 		},
 		{
+			Name: "shard-unsynced", By: "TestOrderOfShards in relabel",
+			Breaks: "what a shard has labelled is on disk before its proof",
+			Edits:  edits(shard, "if err := c.Sync(\"syncfs\", sys.Syncfs); err != nil {", "if err := error(nil); err != nil {"),
+		},
+		{
+			Name: "shard-overtaken", By: "TestShardsOvertaken in relabel",
+			Breaks: "a shard proves nothing of a root that is another run's by now",
+			Edits:  edits(shard, "\tif err := c.Ours(); err != nil {\n\t\treturn err\n\t}\n\treturn c.leaveProof(c.shards)", "\treturn c.leaveProof(c.shards)"),
+		},
+		{
+			Name: "shard-unvoided", By: "TestShardsMissing in relabel",
+			Breaks: "a proof does not outlive a later run of its shard that fails",
+			Edits:  edits(shard, "c.leaveProof(fmt.Sprintf(shardsForm, c.Shard.Of, c.Shard.Level, void))", "error(nil)"),
+		},
+		{
+			Name: "shard-missing", By: "TestShardsMissing in relabel",
+			Breaks: "shards are committed only if all have left a proof",
+			Edits:  edits(shard, "\tif len(missing) > 0 {", "\tif len(missing) > 1 {"),
+		},
+		{
+			Name: "shard-generation", By: "TestShardsVoid in relabel",
+			Breaks: "a proof is of the claim that it was left for",
+			Edits:  edits(shard, "text == fmt.Sprintf(proofForm, shards, met)", "!strings.Contains(text, void)"),
+		},
+		{
+			Name: "shard-joins-unsealed", By: "TestShardsVoid in relabel",
+			Breaks: "a shard joins others only where the root has their seal",
+			Edits:  edits(shard, "err == nil && has.String() == k.seal {", "err == nil && !has.Long {"),
+		},
+		{
+			Name: "shard-asked-once", By: "TestShardRestarted in relabel",
+			Breaks: "the proofs are asked for again when the root has been read a last time",
+			Edits:  edits(shard, "return len(missing) == 0", "return len(missing) < c.Shard.Of"),
+		},
+		{
+			Name: "shard-met-unasked", By: "TestShardsRootChanges in relabel",
+			Breaks: "all is looked at where shards have met other directories in the root",
+			Edits:  edits("relabel/shard_linux.go", "return !alike, err", "return err != nil, err"),
+		},
+		{
 			Name: "submount-unsynced", By: "TestSyncsForOthers",
 			Breaks: "what was written on a mount beneath the root is on disk before the commit",
 			Edits:  edits("relabel/submount_linux.go", "e := sys.Syncfs(m.Top)", "e := sys.Errno(0)"),
@@ -142,7 +183,7 @@ func commits() []Mutant {
 			Breaks: "the mark is read before it is taken off",
 			Edits: edits(
 				"relabel/tree_linux.go", "\tr.readMark(c, root)\n", "",
-				"relabel/tree_linux.go", "if err := c.GiveWay(ctx); err != nil {", "r.readMark(c, root)\n\tif err := c.GiveWay(ctx); err != nil {",
+				"relabel/tree_linux.go", "r.seal(ctx, root, c)\n", "r.seal(ctx, root, c)\n\tr.readMark(c, root)\n",
 			),
 		},
 		{

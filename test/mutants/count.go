@@ -38,8 +38,8 @@ func counts() []Mutant {
 			Name: "rest-lost", By: "TestEveryWay/wide/ext4/clone-fchdir-1 in relabel",
 			Breaks: "a directory is read to its end",
 			Edits: edits(
-				enter, "n, more := v.N, !v.End", "n, more := v.N, v.N < 0 && !v.End",
-				walk, "\t\tn += got\n\t}\n\treturn n, true", "\t\tn += got\n\t}\n\treturn n, false",
+				enter, "n, more := w.own(d, v.FD, w.buf[:v.N]), !v.End", "n, more := v.N, v.N < 0 && !v.End",
+				walk, "\t\tn += w.own(d, fd, w.buf[n:n+got])\n\t}\n\treturn n, true", "\t\tn += got\n\t}\n\treturn n, false",
 			),
 		},
 		{

@@ -56,23 +56,25 @@ const mostFormer = 6
 type claim struct {
 	want   string   // what the run gives
 	seal   string   // what the root has until then; "" if it had no label, and needs no seal
+	shards string   // which shards do it: see Shard; "" if one run does
 	former []string // what no seal may be, the newest last
 }
 
-const claimForm = "version=1 want=%s seal=%s former=%s"
+const claimForm = "version=2 want=%s seal=%s shards=%s former=%s"
 
 func (k claim) String() string {
-	return fmt.Sprintf(claimForm, k.want, k.seal, strings.Join(k.former, " "))
+	return fmt.Sprintf(claimForm, k.want, k.seal, k.shards, strings.Join(k.former, " "))
 }
 
 // parseClaim reads a claim; one that is not exactly as String writes it is none.
 func parseClaim(text string) (k claim, ok bool) {
-	f := strings.SplitN(text, " ", 4)
-	if len(f) < 4 {
+	f := strings.SplitN(text, " ", 5)
+	if len(f) < 5 {
 		return claim{}, false
 	}
 	k.want, k.seal = strings.TrimPrefix(f[1], "want="), strings.TrimPrefix(f[2], "seal=")
-	if former := strings.TrimPrefix(f[3], "former="); former != "" {
+	k.shards = strings.TrimPrefix(f[3], "shards=")
+	if former := strings.TrimPrefix(f[4], "former="); former != "" {
 		k.former = strings.Split(former, " ")
 	}
 	return k, k.String() == text
@@ -113,7 +115,11 @@ func (c *Root) Due() bool {
 // isSealed says whether the root has exactly the seal that this run would write.
 func (c *Root) isSealed() bool {
 	found, is := c.claimed()
-	return is && found.want == c.Want && found.seal == c.have && c.have != ""
+	is = is && found.want == c.Want && found.seal == c.have && c.have != ""
+	if is {
+		c.shards = found.shards
+	}
+	return is
 }
 
 // stake leaves a claim with each seal that may be written, the best first, until
@@ -121,6 +127,11 @@ func (c *Root) isSealed() bool {
 func (c *Root) stake(former []string, write func(seal string) (bool, error)) error {
 	found, is := c.claimed()
 	k := claim{want: c.Want, former: slices.Clone(found.former)}
+	if c.joining() {
+		k.shards = c.shards
+	} else if is {
+		c.shards = found.shards
+	}
 	if !is || found.seal != c.have {
 		former = append(former, c.have)
 	}
@@ -137,7 +148,7 @@ func (c *Root) stake(former []string, write func(seal string) (bool, error)) err
 	if len(list) == 0 {
 		list = secctx.Seals(c.have, c.Want)
 	}
-	if c.have == "" {
+	if c.have == "" && !c.joining() {
 		list = []string{""} // it vouches for nothing as it is
 	}
 	for _, k.seal = range list {
@@ -147,14 +158,21 @@ func (c *Root) stake(former []string, write func(seal string) (bool, error)) err
 		if !is {
 			put = attr.Fcreatexattr
 		}
-		switch put(c.FD) {
-		case 0:
-			c.claims = true
-		case syscall.EEXIST:
-			return c.stake(former, write) // another run came first
+		e := put(c.FD)
+		if e == syscall.EEXIST {
+			if _, is := c.claimed(); is { // another run came first
+				if c.joining() {
+					return errJoin
+				}
+				return c.stake(former, write)
+			}
+			e = attr.Fsetxattr(c.FD) // what is there is no claim
+		}
+		if c.claims = e == 0; !c.claims && c.joining() {
+			return c.fail("fsetxattr", e)
 		}
 		is = true
-		c.replaced = found.want != "" && found.want != c.Want
+		c.replaced = found.want != "" && (found.want != c.Want || c.joining())
 		if done, err := write(k.seal); done || err != nil {
 			return err
 		}
@@ -186,10 +204,11 @@ func (c *Root) GiveWay(ctx context.Context) error {
 	return c.Ours()
 }
 
-// disclaim takes the claim off a root that is committed.
+// disclaim takes the claim off a root that is committed, and then what shards have left.
 func (c *Root) disclaim() {
 	c.At("fremovexattr")
 	defer c.At("")
+	defer c.sweep()
 	switch e := sys.NewAttr(ClaimName, nil).Fremovexattr(c.FD); e {
 	case 0, syscall.ENODATA, syscall.EPERM, syscall.ENOTSUP, syscall.EROFS: // as unmark
 	default:
@@ -206,7 +225,10 @@ func (c *Root) Ours() error {
 	}
 	label := has.String()
 	is := label == *c.left.Load() || label == c.Want
-	if is && c.claims {
+	switch {
+	case is && c.Shard != nil && !c.alone.Load():
+		is = c.holds(label)
+	case is && c.claims:
 		k, found := c.claimed()
 		is = !found || k.want == c.Want
 	}
@@ -228,6 +250,9 @@ func (c *Root) cede() {
 	}
 	c.have = has.String()
 	c.leaves(c.have)
+	if c.Shard.labels() && c.have == c.Want && !c.isSeal() {
+		return // a shard wrote nothing else, and another run vouches for it
+	}
 	if !c.isSeal() {
 		c.unmark()
 		if !c.NoSeal {

@@ -28,7 +28,8 @@ type Run struct {
 	DryRun bool
 	NoSeal bool
 	NoSync bool
-	Since  bool // only what has changed since an earlier run is to be looked at
+	Since  bool   // only what has changed since an earlier run is to be looked at
+	Shard  *Shard // nil: the run labels all, and commits it
 
 	At      func(call string) // which call comes next; "" when the last has returned
 	Note    func(format string, args ...any)
@@ -67,6 +68,8 @@ type Root struct {
 	left      atomic.Pointer[string] // what this run has left on it
 	sealed    bool                   // it has a seal by now
 	claims    bool                   // and the run's claim
+	shards    string                 // which were in it
+	alone     atomic.Bool            // the run is no longer for them
 	borrowed  bool                   // it has the label as the seal of another run
 	replaced  bool                   // another run is to notice
 	looked    atomic.Int64           // when Due said so last, in nanoseconds
@@ -228,7 +231,11 @@ func (c *Root) Close(ctx context.Context, err error) error {
 			c.Labelled(!c.Right())
 			return nil
 		}
-		if err = c.commit(ctx); err == nil && c.Failed() == nil {
+		end := c.commit
+		if c.Shard.labels() {
+			end = c.prove
+		}
+		if err = end(ctx); err == nil && c.Failed() == nil {
 			if err = c.conclude(ctx); err == nil {
 				return nil
 			}
@@ -253,6 +260,9 @@ func (c *Root) Close(ctx context.Context, err error) error {
 func (c *Root) conclude(ctx context.Context) error {
 	c.revoking.Lock()
 	defer c.revoking.Unlock()
+	if c.Shard.labels() {
+		return nil
+	}
 	if c.sealed {
 		return cmp.Or(context.Cause(ctx), context.Canceled)
 	}
@@ -327,6 +337,7 @@ func (c *Root) Revoke() {
 
 // reseal seals a root whose label vouches for too much.
 func (c *Root) reseal() bool {
+	c.alone.Store(true)
 	if err := c.writeSeal(); err != nil {
 		c.Note("the root still has the label, and could not be sealed: %v", err)
 		return false

@@ -22,7 +22,8 @@ type Job struct {
 	Change    func(has, want string) (string, Outcome, error)
 	Writes    Writes // ReadFirst or DryRun, where there is a Change or are Rules
 	HardLinks HardLinks
-	Workers   int // below 1: as many as is best
+	Shard     *Shard // nil: all is labelled
+	Workers   int    // below 1: as many as is best
 	Kernel    Kernel
 	Root      *commit.Root   // asked now and then whether it is still ours; nil: nothing is committed
 	Policy    *policy.Policy // asked why a label was refused; nil where SELinux is off

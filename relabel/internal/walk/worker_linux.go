@@ -209,11 +209,12 @@ func (w *worker) entry(d *Dir, fd int, e sys.Dirent) {
 	w.name.Store(t.Name)
 	if w.m.Asks || w.m.LeftInodes[e.Ino] {
 		if o, is := w.left(t, d, t); is {
-			w.tally.Count(o)
+			w.count(d, t.String(), o)
 			return
 		}
 	}
-	if e.Kind == sys.KindUnknown {
+	unknown := e.Kind == sys.KindUnknown
+	if unknown {
 		if st, errno := t.Stat(); errno == 0 {
 			e.Kind, t.Kind = st.Kind, st.Kind
 		} // else labelling it will say what is wrong with it
@@ -225,6 +226,9 @@ func (w *worker) entry(d *Dir, fd int, e sys.Dirent) {
 		w.tally.Found++
 		w.cache.Expect(d)
 		w.pool.Push(item{kind: enterDir, dir: d, name: string(e.Name[:len(e.Name)+1])})
+		return
+	}
+	if unknown && w.foreign(d, t.String()) {
 		return
 	}
 	o := w.label(t, d)
@@ -268,7 +272,7 @@ func (w *worker) refill(d *Dir, fd, n int, e sys.Errno) (int, bool) {
 		case got == 0:
 			return n, false
 		}
-		n += got
+		n += w.own(d, fd, w.buf[n:n+got])
 	}
 	return n, true
 }

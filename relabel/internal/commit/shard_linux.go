@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package commit
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
+
+// Several runs, each a shard, label what is beneath one root, on several machines and at
+// any times, and a last one commits. The claim of the first that comes says how many there
+// are, and has a generation, which is random. The others find that claim, and the root
+// with its seal, and join. A shard that is done leaves its proof beside the claim: an
+// attribute of its own, with that generation.
+//
+//	shard 0:   claims g, seals, waits ▶ walks ▶ syncfs ▶ still g? ▶ proof 0 of g
+//	shard 1:           joins g ▶ voids proof 1 ▶ walks ▶ syncfs ▶ still g? ▶ proof 1 of g
+//	the last:                                     all of g? ▶ commit, as ever; still all of g?
+//
+// A run to another label, or of another number of shards, puts its own claim there, and
+// every proof of g is void with that, whoever writes it and when. A run to the same label
+// changes nothing of it: it writes what they write. A proof says that all which was a
+// shard's had the label when it ended. So a shard that is run again voids its own before
+// it begins, for it may fail; and who commits asks for all proofs again when the root has
+// been read a last time.
+//
+// What other programs do to labels meanwhile is noticed by the root's label alone, as
+// elsewhere, and so is a run without CAP_SYS_ADMIN, which can neither see nor replace a
+// claim: but here the time for it is longer.
+
+// Shard is which part of the work a run does.
+type Shard struct {
+	Index int // Commits: it commits what the others have done
+	Of    int
+	Level int    // at which the tree is divided, by the one who comes first
+	Met   uint64 // what the run met in the root, when it is about to end
+}
+
+// Commits is the Index of the run that labels nothing and commits.
+const Commits = -1
+
+// joining says that what this run leaves on the root is for its shards.
+func (c *Root) joining() bool { return c.Shard.labels() && !c.alone.Load() }
+
+// labels says that the run labels a part, and commits nothing.
+func (s *Shard) labels() bool { return s != nil && s.Index != Commits }
+
+// errJoin says that another shard came first.
+var errJoin = errors.New("there is a claim by now")
+
+const (
+	shardsForm = "%d/%d/%s" // how many, level, generation
+	proofForm  = "version=1 shards=%s met=%016x"
+	// joins bounds how often a shard finds that another came first.
+	joins = 8
+	// void is the generation of none.
+	void = "00000000000000000000000000"
+)
+
+// ProofName is the attribute that holds the proof of shard i.
+func ProofName(i int) string { return fmt.Sprintf("trusted.fastlabel.shard.%d", i) }
+
+// parseShards reads what a claim says of shards; of is 0 where it says nothing.
+func parseShards(text string) (of, level int) {
+	var generation string
+	if n, err := fmt.Sscanf(strings.ReplaceAll(text, "/", " "), "%d %d %s", &of, &level, &generation); err != nil || n != 3 || of < 1 || of > MostShards {
+		return 0, 0
+	}
+	return of, level
+}
+
+// MostShards have their proofs in one block of ext4, beside the rest.
+const MostShards = 32
+
+// Join has the run be one of the shards of the root, or the first of them, and voids what
+// it left there before.
+func (c *Root) Join(ctx context.Context) error {
+	c.unmark()
+	err := errJoin
+	for try := 0; try < joins && (errors.Is(err, errJoin) || errors.Is(err, ErrOvertaken)); try++ {
+		has, unread := c.read()
+		if unread != nil {
+			return unread
+		}
+		c.have, c.sealed = has.String(), false
+		c.leaves(c.have)
+		if c.joins(ctx) {
+			err = nil
+			break
+		}
+		c.shards = fmt.Sprintf(shardsForm, c.Shard.Of, c.Shard.Level, rand.Text())
+		if err = c.writeSeal(); err != nil {
+			continue
+		}
+		if !c.sealed {
+			return fmt.Errorf("%s: %w: shards need a root that is sealed", c.Path, errors.ErrUnsupported)
+		}
+		c.replaced = c.shares() || c.replaced
+		err = c.GiveWay(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	c.have, c.wrong = *c.left.Load(), true
+	c.At("fsetxattr")
+	if err := c.leaveProof(fmt.Sprintf(shardsForm, c.Shard.Of, c.Shard.Level, void)); err != nil {
+		return err
+	}
+	st, e := sys.Fstatx(c.FD)
+	if e != 0 {
+		return c.fail("statx", e)
+	}
+	c.ctime = st.Ctime
+	return nil
+}
+
+// joins says whether there is a claim of the same shards, and the root has the seal of it:
+// it may be about to have it.
+func (c *Root) joins(ctx context.Context) bool {
+	for until := time.Now().Add(Noticed); ctx.Err() == nil; time.Sleep(time.Millisecond) {
+		k, is := c.claimed()
+		of, level := parseShards(k.shards)
+		if !is || k.want != c.Want || of != c.Shard.Of {
+			return false
+		}
+		if has, err := c.read(); err == nil && has.String() == k.seal {
+			c.shards, c.Shard.Level = k.shards, level
+			c.claims, c.sealed = true, true
+			c.leaves(k.seal)
+			return true
+		}
+		if time.Now().After(until) {
+			return false // it was given up, or the root was labelled since
+		}
+	}
+	return false
+}
+
+// holds says whether the root, which has label, has the claim of this run's shards and
+// what the run has left there; and all their proofs, if it is to commit them.
+func (c *Root) holds(label string) bool {
+	k, is := c.claimed()
+	if !is || k.want != c.Want || k.shards != c.shards || label != *c.left.Load() {
+		return false
+	}
+	if c.Shard.labels() {
+		return true
+	}
+	missing, _ := c.proofs()
+	return len(missing) == 0
+}
+
+// prove leaves the proof that this shard is done.
+func (c *Root) prove(ctx context.Context) error {
+	if err := c.Sync("syncfs", sys.Syncfs); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := c.Ours(); err != nil {
+		return err
+	}
+	return c.leaveProof(c.shards)
+}
+
+func (c *Root) leaveProof(shards string) error {
+	c.At("fsetxattr")
+	proof := fmt.Sprintf(proofForm, shards, c.Shard.Met)
+	if e := sys.NewAttr(ProofName(c.Shard.Index), []byte(proof)).Fsetxattr(c.FD); e != 0 {
+		return c.fail("fsetxattr", e)
+	}
+	return c.Sync("fsync", sys.Fsync)
+}
+
+// Gather is for the run that commits what shards have done. It is an error if that is not
+// all; alike says that all of them met the same in the root, which was met. When the root
+// was read is not known, so at the end it is read again whatever its times say.
+func (c *Root) Gather() (met uint64, alike bool, err error) {
+	k, is := c.claimed()
+	if of, _ := parseShards(k.shards); !is || k.want != c.Want || k.seal != c.have || of != c.Shard.Of {
+		k.shards = "" // of which there are no proofs
+	}
+	c.shards, c.claims, c.sealed = k.shards, true, true
+	missing, all := c.proofs()
+	if len(missing) > 0 {
+		c.claims, c.sealed = false, false
+		return 0, false, fmt.Errorf("%s: %w: %s of %d", c.Path, ErrShards, strings.Trim(fmt.Sprint(missing), "[]"), c.Shard.Of)
+	}
+	alike = true
+	for _, one := range all {
+		alike = alike && one == all[0]
+	}
+	return all[0], alike, nil
+}
+
+// proofs reads the proofs of the shards in the claim, what each has met, and which are
+// missing.
+func (c *Root) proofs() (missing []int, met []uint64) {
+	for i := range c.Shard.Of {
+		m, is := readProof(c.FD, (*sys.Attr).Fgetxattr, i, c.shards)
+		if !is {
+			missing = append(missing, i)
+		}
+		met = append(met, m)
+	}
+	return missing, met
+}
+
+func readProof(fd int, get func(*sys.Attr, int) (int, sys.Errno), i int, shards string) (met uint64, is bool) {
+	attr := sys.NewAttr(ProofName(i), nil)
+	n, e := get(attr, fd)
+	if e != 0 || shards == "" {
+		return 0, false
+	}
+	text := string(attr.Value(n))
+	_, last, _ := strings.Cut(text, " met=")
+	met, err := strconv.ParseUint(last, 16, 64)
+	return met, err == nil && text == fmt.Sprintf(proofForm, shards, met)
+}
+
+// sweep removes proofs, which are void by now.
+func (c *Root) sweep() {
+	of, _ := parseShards(c.shards)
+	for i := range of {
+		switch e := sys.NewAttr(ProofName(i), nil).Fremovexattr(c.FD); e {
+		case 0, syscall.ENODATA:
+		default:
+			c.Note("the attribute %s could not be removed: %v", ProofName(i), e)
+		}
+	}
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+// Shard is one of Of parts of a tree, from 0 to Of-1, for Advanced.Shard. Several machines
+// that share a volume label one part each, at any times, and leave a proof on its root when
+// they are done. When all have, CommitShards labels the root. Until then it is sealed, also
+// if it had the label before.
+//
+// The parts are alike for a tree that has many entries at its third level or above. To have
+// to name each of up to 32 parts is for the caller, and to repeat one that was killed or has
+// failed. A run to another label in between, or of another number of shards, makes all
+// proofs void. Of several shards on one machine one works at a time.
+//
+// A shard has no meaning with Check, TrustUnchanged, NoSeal, a Recorder or in a Group; and
+// what is mounted beneath the root is to be left alone by OneFilesystem. Exclude and
+// HardLinks are to be the same for all. It needs CAP_SYS_ADMIN and a filesystem with
+// trusted attributes (errors.ErrUnsupported).
+type Shard struct{ Index, Of int }

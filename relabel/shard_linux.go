@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
+	"github.com/fastlabel/fastlabel/relabel/internal/commit"
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/walk"
+)
+
+// divides is the level at which a tree is divided into shards. Volumes have a few
+// directories in their root or in one beneath it, and seldom few in all of those. What lies
+// above is read by every shard.
+const divides = 3
+
+// CommitShards labels root when of shards have labelled all that is beneath it, and nothing
+// else: it is Tree without the walk. The error is ErrShards if not all have left their
+// proof. The options are those of the shards.
+func CommitShards(ctx context.Context, root, label string, of int, o *Options) (Report, error) {
+	all := o.orZero()
+	all.Advanced.Shard = Shard{Index: commit.Commits, Of: of}
+	all.inner.shards = of
+	return Tree(ctx, root, label, &all)
+}
+
+// checkShard refuses a shard that has no meaning.
+func (r *run) checkShard() error {
+	s, a := r.o.Advanced.Shard, r.o.Advanced
+	if s == (Shard{}) {
+		return nil
+	}
+	why := ""
+	switch {
+	case s.Of < 1 || s.Of > commit.MostShards:
+		why = fmt.Sprintf("there may be 1 to %d shards", commit.MostShards)
+	case s.Index >= s.Of || s.Index < 0 && r.o.inner.shards == 0:
+		why = fmt.Sprintf("of %d shards there is none %d", s.Of, s.Index)
+	case r.o.inner.check:
+		why = "a shard cannot be checked alone"
+	case a.NoSeal:
+		why = "shards need the seal"
+	case a.Recorder != nil:
+		why = "shards record nothing"
+	case r.o.Trust == TrustUnchanged:
+		why = "shards look at everything"
+	default:
+		r.shard = &commit.Shard{Index: s.Index, Of: s.Of, Level: divides}
+		return nil
+	}
+	return errors.New(why)
+}
+
+// admitShard refuses a root of which a shard would prove nothing.
+func (r *run) admitShard(root *mount) error {
+	switch {
+	case r.shard == nil:
+		return nil
+	case root.Stat.Kind != sys.KindDir:
+		return fmt.Errorf("%s: %w: only a directory has shards", root.Path, errors.ErrUnsupported)
+	case !r.o.OneFilesystem && len(mountinfo.Beneath(r.proc.Mounts, root.Real)) > 0:
+		return fmt.Errorf("%s: %w: something is mounted beneath, which other machines may not have: leave it alone", root.Path, errors.ErrUnsupported)
+	}
+	return nil
+}
+
+// seal begins the work on the root. It says whether there is anything to walk.
+func (r *run) seal(ctx context.Context, root *mount, c *commit.Root) (bool, error) {
+	switch {
+	case r.shard == nil:
+		if err := c.Seal(); err != nil {
+			return false, err
+		}
+		return true, c.GiveWay(ctx)
+	case r.shard.Index != commit.Commits:
+		err := c.Join(ctx)
+		if errors.Is(err, syscall.ENOTSUP) || errors.Is(err, syscall.EPERM) {
+			err = fmt.Errorf("%s: %w: shards need trusted attributes, and CAP_SYS_ADMIN: %w", root.Path, errors.ErrUnsupported, err)
+		}
+		root.top.Outcome = walk.Elsewhere // who commits counts it
+		r.part = &walk.Shard{Index: r.shard.Index, Of: r.shard.Of, Level: r.shard.Level}
+		return true, err
+	}
+	met, alike, err := c.Gather()
+	if err != nil {
+		return false, err
+	}
+	now, err := walk.Met(root.Mount)
+	if alike = alike && met == now; err == nil && !alike {
+		r.note("directories came or went in the root while the shards were at work: everything is read")
+	}
+	return !alike, err
+}
