@@ -46,6 +46,10 @@ func TestCluster(t *testing.T) {
 	if _, err := goRun(ctx, house, "build", "-trimpath", "-ldflags=-s -w", "-o", files["bin/fastlabel"], "./cmd/fastlabel"); err != nil {
 		t.Fatal(err)
 	}
+	files["bin/fastlabel-nri"] = filepath.Join(dir, "fastlabel-nri")
+	if _, err := goRun(ctx, house+"/nri", "build", "-trimpath", "-ldflags=-s -w", "-o", files["bin/fastlabel-nri"], "."); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := goRun(ctx, "", "test", "-c", "-o", files["inside.test"], "./inside"); err != nil {
 		t.Fatal(err)
 	}
@@ -57,15 +61,20 @@ func TestCluster(t *testing.T) {
 	say("starting the control plane")
 	c := startControl(t, programs)
 	files["cert"], files["key"] = c.cert, c.key
-	const manifests = house + "/deploy/kubernetes/containerd"
-	if _, err := c.kubectl("apply", "-k", manifests, "-l", "app.kubernetes.io/component=setup"); err != nil {
+	const manifests = house + "/deploy/kubernetes/"
+	if _, err := c.kubectl("apply", "-k", manifests+"containerd", "-l", "app.kubernetes.io/component=setup"); err != nil {
 		t.Fatal(err)
 	}
-	deployed, err := c.kubectl("kustomize", manifests)
-	if err != nil {
+	if _, err := c.kubectl("apply", "-n", "fastlabel-nri", "-f", manifests+"nri/setup.yaml"); err != nil {
 		t.Fatal(err)
 	}
-	files["deployed.yaml"] = c.write(t, "deployed.yaml", string(deployed))
+	for file, dir := range map[string]string{"deployed.yaml": "containerd", "deployed-nri.yaml": "nri"} {
+		text, err := c.kubectl("kustomize", manifests+dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[file] = c.write(t, file, string(text))
+	}
 
 	kernel := image.Kernels[len(image.Kernels)-1]
 	say("booting Linux " + kernel.Release)
