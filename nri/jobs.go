@@ -44,7 +44,7 @@ type labeller struct {
 	log    *slog.Logger
 	counts *counts
 	mounts func() ([]mountinfo.Mount, error)
-	change func(path, from string) // is told each entry that is labelled; nil: nothing is
+	change func(path, from, to string) // is told each entry that is labelled; nil: nothing is
 
 	mu   sync.Mutex
 	jobs map[key]*job

@@ -36,7 +36,7 @@ func child(after string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	var n atomic.Int64
-	return run(ctx, os.Args[1:], os.Stdout, os.Stderr, func(string, string) {
+	return run(ctx, os.Args[1:], os.Stdout, os.Stderr, func(string, string, string) {
 		if n.Add(1) == limit {
 			fmt.Println("held")
 			select {}

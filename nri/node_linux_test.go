@@ -225,7 +225,7 @@ type gate struct {
 
 func newGate() *gate { return &gate{open: make(chan struct{}), wrote: make(map[string]int)} }
 
-func (g *gate) change(path, _ string) {
+func (g *gate) change(path, _, _ string) {
 	g.mu.Lock()
 	g.wrote[path]++
 	g.mu.Unlock()

@@ -127,7 +127,7 @@ func BenchmarkFirst(b *testing.B) {
 			var firsts time.Duration
 			for i := 0; b.Loop(); i++ {
 				first, began := time.Duration(0), time.Now()
-				r, err := Tree(b.Context(), root, []string{newLabel, oldLabel}[i%2], &Options{Trace: &Trace{Change: func(string, string) {
+				r, err := Tree(b.Context(), root, []string{newLabel, oldLabel}[i%2], &Options{Trace: &Trace{Change: func(string, string, string) {
 					if first == 0 {
 						first = time.Since(began)
 					}
@@ -247,7 +247,7 @@ func TestAllocations(t *testing.T) {
 			}
 			// A path for each change is what Trace.Change costs: the control.
 			label += ",c999"
-			o.Trace = &Trace{Change: func(string, string) {}}
+			o.Trace = &Trace{Change: func(string, string, string) {}}
 			if d := allocated(many, label, m, o) - allocated(few, label, m, o); d < int64(more) {
 				t.Errorf("control: %s: only %d more allocations with Trace.Change", name, d)
 			}

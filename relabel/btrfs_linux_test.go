@@ -132,7 +132,7 @@ func TestBtrfsCreated(t *testing.T) {
 		treetest.Set(t, root, fmt.Sprintf("a0/f%d", i), oldLabel)
 	}
 	made := 0
-	r, err := Tree(t.Context(), root, newLabel, &Options{Workers: 1, Trace: &Trace{Change: func(string, string) {
+	r, err := Tree(t.Context(), root, newLabel, &Options{Workers: 1, Trace: &Trace{Change: func(string, string, string) {
 		for i := range 9 {
 			if d := filepath.Join(root, fmt.Sprintf("a%d/d", i)); labelOf(t, d) != newLabel {
 				made++

@@ -28,7 +28,7 @@ func (r recording) Keep([]undo.Page) error  { r.keep(); return nil }
 // callbacks are runs in which f is called as the callback named so; hold makes a
 // volume wait.
 var callbacks = map[string]func(f func()) Options{
-	"Trace.Change":  func(f func()) Options { return Options{Trace: &Trace{Change: func(string, string) { f() }}} },
+	"Trace.Change":  func(f func()) Options { return Options{Trace: &Trace{Change: func(string, string, string) { f() }}} },
 	"Trace.Failure": func(f func()) Options { return Options{Trace: &Trace{Failure: func(error) { f() }}} },
 	"Trace.Skip": func(f func()) Options {
 		return Options{Trace: &Trace{Skip: func(string, string) { f() }}, OneFilesystem: true}
@@ -191,7 +191,7 @@ func TestCallbackPanicsLast(t *testing.T) {
 		treetest.Set(t, root, ".", rootLabel)
 		goroutines, files := runtime.NumGoroutine(), openFiles(t)
 		_, value := ends(func() {
-			_, _ = Tree(t.Context(), root, newLabel, &Options{Trace: &Trace{Change: func(path, _ string) {
+			_, _ = Tree(t.Context(), root, newLabel, &Options{Trace: &Trace{Change: func(path, _, _ string) {
 				if path == root || rootLabel == newLabel {
 					panic("last")
 				}

@@ -213,7 +213,7 @@ func TestTwoRuns(t *testing.T) {
 			var after atomic.Bool // one had been committed when the other began
 			for i, label := range labels {
 				both.Go(func() {
-					reports[i], errs[i] = unlocked(t.Context(), root, label, Options{Advanced: Advanced{NoSync: true}, Workers: 1 + round%3, Trace: &Trace{Change: func(path, from string) {
+					reports[i], errs[i] = unlocked(t.Context(), root, label, Options{Advanced: Advanced{NoSync: true}, Workers: 1 + round%3, Trace: &Trace{Change: func(path, from, _ string) {
 						if path == root && from == labels[1-i] {
 							after.Store(true)
 						}
@@ -265,7 +265,7 @@ func TestOvertaken(t *testing.T) {
 		root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\n"+some)
 		treetest.Set(t, root, ".", from)
 		n := 0
-		r, err := Tree(t.Context(), root, newLabel, &Options{Workers: 1, Trace: &Trace{Change: func(string, string) {
+		r, err := Tree(t.Context(), root, newLabel, &Options{Workers: 1, Trace: &Trace{Change: func(string, string, string) {
 			if n++; n == 100 {
 				treetest.Set(t, root, ".", theirs)
 			}
@@ -345,7 +345,7 @@ func TestShared(t *testing.T) {
 	}
 	defer f.Close()
 	seen := false
-	r, err := Tree(t.Context(), root, newLabel, &Options{Advanced: Advanced{NoSync: true}, Trace: &Trace{Change: func(string, string) {
+	r, err := Tree(t.Context(), root, newLabel, &Options{Advanced: Advanced{NoSync: true}, Trace: &Trace{Change: func(string, string, string) {
 		seen = seen || errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
 	}}})
 	if err != nil || !r.Complete || !seen {

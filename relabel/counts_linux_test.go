@@ -75,7 +75,7 @@ func TestDryRun(t *testing.T) {
 		treetest.Set(t, root, "d", newLabel)
 		before := treetest.Snapshot(t, root+"/...")
 		changes := map[string]string{}
-		r, err := Check(t.Context(), root, newLabel, &Options{inner: inner{check: true}, Trace: &Trace{Change: func(path, from string) { changes[path] = from }}})
+		r, err := Check(t.Context(), root, newLabel, &Options{inner: inner{check: true}, Trace: &Trace{Change: func(path, from, _ string) { changes[path] = from }}})
 		adds(t, r)
 		if err != nil || r.Complete || r.Written != 44 || r.Right != 2 || len(changes) != 44 {
 			t.Errorf("%+v, %v, %d changes", r, err, len(changes))

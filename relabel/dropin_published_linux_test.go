@@ -128,7 +128,7 @@ func TestChconRootRemoved(t *testing.T) {
 		"sealed":     "default label=" + oldLabel + "\ndir .\nfile f%d x9\ndir d\n",
 	} {
 		root := grow(t, on(t, "tmpfs"), text)
-		_, err := Tree(t.Context(), root, newLabel, &Options{Trace: &Trace{Change: func(string, string) {
+		_, err := Tree(t.Context(), root, newLabel, &Options{Trace: &Trace{Change: func(string, string, string) {
 			if err := os.RemoveAll(root); err != nil {
 				t.Error(err)
 			}

@@ -125,7 +125,7 @@ func TestEncrypted(t *testing.T) {
 				}
 				e.lock(t)
 				n := 0
-				r, err := tree(t.Context(), root, newLabel, Options{Workers: 1, Trace: &Trace{Change: func(string, string) {
+				r, err := tree(t.Context(), root, newLabel, Options{Workers: 1, Trace: &Trace{Change: func(string, string, string) {
 					if n++; n == 20 && adds {
 						e.unlock(t)
 					}

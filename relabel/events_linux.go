@@ -20,9 +20,9 @@ func (r *run) reportFailure(path, op string, err error) {
 	}
 }
 
-func (r *run) change(path, from string) {
+func (r *run) change(path, from, to string) {
 	if r.trace.Change != nil {
-		r.Serially("Trace.Change", path, func() { r.trace.Change(path, from) })
+		r.Serially("Trace.Change", path, func() { r.trace.Change(path, from, to) })
 	}
 }
 

@@ -63,7 +63,7 @@ func TestCancelSoon(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	n := 0
-	first, err := Tree(ctx, root, newLabel, &Options{Trace: &Trace{Change: func(string, string) {
+	first, err := Tree(ctx, root, newLabel, &Options{Trace: &Trace{Change: func(string, string, string) {
 		if n++; n >= soon {
 			cancel()
 			time.Sleep(time.Millisecond) // so that a busy machine tells the run of it
@@ -142,7 +142,7 @@ func TestLeaks(t *testing.T) {
 						cancel()
 					}
 				}
-				o := Options{Advanced: Advanced{NoSync: true}, Workers: 8, Trace: &Trace{Change: func(string, string) { count() }}}
+				o := Options{Advanced: Advanced{NoSync: true}, Workers: 8, Trace: &Trace{Change: func(string, string, string) { count() }}}
 				if rows {
 					o.Trace, o.Throttle = nil, func(context.Context, int) error { count(); return nil }
 				}
@@ -174,7 +174,7 @@ func TestCancelAtCommit(t *testing.T) {
 	late := filepath.Join(root, "late")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r, err := Tree(ctx, root, newLabel, &Options{Workers: 1, Trace: &Trace{Change: func(path, _ string) {
+	r, err := Tree(ctx, root, newLabel, &Options{Workers: 1, Trace: &Trace{Change: func(path, _, _ string) {
 		switch path {
 		case filepath.Join(root, "d", "e", "f"):
 			if err := unix.Mknod(late, unix.S_IFREG|0o600, 0); err != nil {
@@ -200,7 +200,7 @@ func TestHungAtCommit(t *testing.T) {
 	defer cancel()
 	goOn, ended := make(chan bool), make(chan bool)
 	calls := 0
-	_, err := Tree(ctx, root, newLabel, &Options{Workers: 1, Trace: &Trace{Change: func(path, _ string) {
+	_, err := Tree(ctx, root, newLabel, &Options{Workers: 1, Trace: &Trace{Change: func(path, _, _ string) {
 		calls++
 		switch path {
 		case filepath.Join(root, "d", "e", "f"):

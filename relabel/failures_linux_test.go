@@ -50,7 +50,7 @@ func TestVanish(t *testing.T) {
 		root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir d%d x8\ndir d0/e\n"+
 			"file d0/f%02d x50\nfile d1/f%02d x50\nfile d2/f%02d x50\nfile g%02d x20\n")
 		n := 0
-		r, err := tree(t.Context(), root, newLabel, Options{Workers: 1, Trace: &Trace{Change: func(path, _ string) {
+		r, err := tree(t.Context(), root, newLabel, Options{Workers: 1, Trace: &Trace{Change: func(path, _, _ string) {
 			if n++; n != 3 && n != 25 {
 				return
 			}
@@ -94,7 +94,7 @@ func TestVanishDeep(t *testing.T) {
 	}
 	entries := 1 + 3*deep
 	n := 0
-	r, err := Tree(t.Context(), root, newLabel, &Options{Workers: 1, Trace: &Trace{Change: func(string, string) {
+	r, err := Tree(t.Context(), root, newLabel, &Options{Workers: 1, Trace: &Trace{Change: func(string, string, string) {
 		if n++; n == entries-deep {
 			if err := os.RemoveAll(filepath.Join(root, "a")); err != nil {
 				t.Error(err)

@@ -31,7 +31,7 @@ func TestGroupOnDisk(t *testing.T) {
 	goroutines, files := runtime.NumGoroutine(), openFiles(t)
 	var walks, left atomic.Int64
 	twice := make(chan struct{})
-	g := Group{Options: Options{Trace: &Trace{Change: func(path, _ string) {
+	g := Group{Options: Options{Trace: &Trace{Change: func(path, _, _ string) {
 		<-twice
 		if path == root {
 			walks.Add(1)
@@ -85,7 +85,7 @@ func TestGroupBindMount(t *testing.T) {
 	var g Group
 	g.Trace = func(string) *Trace {
 		walks.Add(1)
-		return &Trace{Change: func(path, _ string) {
+		return &Trace{Change: func(path, _, _ string) {
 			for all1000.Load() < 1000 { // so that all join one of two walks
 				time.Sleep(time.Millisecond)
 				n := 0
@@ -122,7 +122,7 @@ func TestGroupLabelsInTurn(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), seventyOne)
 	goroutines, files := runtime.NumGoroutine(), openFiles(t)
 	left := make(chan struct{})
-	g := Group{Linger: 20 * time.Millisecond, Options: Options{Trace: &Trace{Change: func(string, string) { <-left; time.Sleep(time.Millisecond) }}}}
+	g := Group{Linger: 20 * time.Millisecond, Options: Options{Trace: &Trace{Change: func(string, string, string) { <-left; time.Sleep(time.Millisecond) }}}}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	var p *PendingError
@@ -149,7 +149,7 @@ func TestGroupCounts(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), seventyOne)
 	told := map[int64]bool{}
 	var g Group
-	g.Options = Options{Workers: 1, Trace: &Trace{Change: func(string, string) { told[g.Work()[0].Entries] = true }}}
+	g.Options = Options{Workers: 1, Trace: &Trace{Change: func(string, string, string) { told[g.Work()[0].Entries] = true }}}
 	r, err := g.Tree(t.Context(), root, newLabel, TrustNothing)
 	if err != nil || r.Seen != 71 || len(told) < 3 {
 		t.Errorf("%+v, %v: %v", r, err, told)

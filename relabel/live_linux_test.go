@@ -29,7 +29,7 @@ func TestCreatedMeanwhile(t *testing.T) {
 				root := grow(t, on(t, "tmpfs"), growing)
 				aged(t, root, age)
 				n := 0
-				r, err := tree(t.Context(), root, newLabel, Options{Workers: 1 + i%3, Advanced: Advanced{NoSync: true}, Trace: &Trace{Change: func(path, _ string) {
+				r, err := tree(t.Context(), root, newLabel, Options{Workers: 1 + i%3, Advanced: Advanced{NoSync: true}, Trace: &Trace{Change: func(path, _, _ string) {
 					if n++; strings.HasPrefix(filepath.Base(path), "f") && n > 10 && n%40 == 0 {
 						made += create(t, root, n)
 					}
@@ -81,7 +81,7 @@ func create(t *testing.T, root string, n int) int {
 func TestCreatedUnseen(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), growing)
 	made := 0
-	walkAlone(t, root, newLabel, Options{Workers: 1, Trace: &Trace{Change: func(path, _ string) {
+	walkAlone(t, root, newLabel, Options{Workers: 1, Trace: &Trace{Change: func(path, _, _ string) {
 		if strings.HasSuffix(path, "f200") {
 			made = create(t, root, 1)
 		}
@@ -106,7 +106,7 @@ func TestCreatedAndBackdated(t *testing.T) {
 		t.Fatal(err)
 	}
 	made := 0
-	r, err := Tree(t.Context(), root, newLabel, &Options{Workers: 1, Trace: &Trace{Change: func(path, _ string) {
+	r, err := Tree(t.Context(), root, newLabel, &Options{Workers: 1, Trace: &Trace{Change: func(path, _, _ string) {
 		if strings.HasSuffix(path, "f200") {
 			made = create(t, root, 1)
 			if err := os.Chtimes(root, when, when); err != nil {

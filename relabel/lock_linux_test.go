@@ -70,7 +70,7 @@ func TestChild(t *testing.T) {
 	case "waiting":
 		waitingVolumes(t, path)
 	case "hold":
-		_, err := Tree(t.Context(), path, newLabel, &Options{Trace: &Trace{Change: func(string, string) {
+		_, err := Tree(t.Context(), path, newLabel, &Options{Trace: &Trace{Change: func(string, string, string) {
 			fmt.Println("held")
 			time.Sleep(time.Hour) // until it is killed
 		}}})
@@ -158,7 +158,7 @@ func TestWithoutLock(t *testing.T) {
 	// Only the walk: the second look at the root would heal most of it.
 	const third = "system_u:object_r:container_file_t:s0:c3,c4"
 	n := 0
-	walkAlone(t, root, newLabel, Options{Workers: 1, Trace: &Trace{Change: func(string, string) {
+	walkAlone(t, root, newLabel, Options{Workers: 1, Trace: &Trace{Change: func(string, string, string) {
 		if n++; n == 20 {
 			walkAlone(t, root, third, Options{})
 		}

@@ -34,7 +34,7 @@ func TestDirectoriesFirst(t *testing.T) {
 	for engine, m := range engines() {
 		root := grow(t, on(t, "tmpfs"), plain)
 		told := map[string]bool{root: true} // the root comes last
-		r, err := tree(t.Context(), root, newLabel, Options{Trace: &Trace{Change: func(path, _ string) {
+		r, err := tree(t.Context(), root, newLabel, Options{Trace: &Trace{Change: func(path, _, _ string) {
 			if told[path] = true; path != root && !told[filepath.Dir(path)] {
 				t.Errorf("%s: %s is labelled before its directory", engine, path)
 			}
@@ -89,7 +89,7 @@ func TestGuessRefused(t *testing.T) {
 	}
 	r, err := Tree(t.Context(), root, newLabel, &Options{
 		Workers: 1,
-		Trace: &Trace{Failure: func(err error) { told = append(told, pathOf(err)) }, Change: func(path, _ string) {
+		Trace: &Trace{Failure: func(err error) { told = append(told, pathOf(err)) }, Change: func(path, _, _ string) {
 			if path == root {
 				t.Error("the root was committed")
 			}
@@ -207,7 +207,7 @@ func astray(t *testing.T, file string, do func(d, outside string) error) {
 		root, outside := filepath.Join(top, "tree"), filepath.Join(top, "outside")
 		before := treetest.Read(t, outside)
 		done := 0
-		r, err := tree(t.Context(), root, newLabel, Options{Workers: 1, Advanced: Advanced{NoSeal: true}, Trace: &Trace{Change: func(path, _ string) {
+		r, err := tree(t.Context(), root, newLabel, Options{Workers: 1, Advanced: Advanced{NoSeal: true}, Trace: &Trace{Change: func(path, _, _ string) {
 			if filepath.Base(path) != file {
 				return
 			}

@@ -52,7 +52,7 @@ type restoring struct {
 // that all is as it was.
 //
 // Of o it goes by Workers (0: one for each processor), NoSeal, NoSync, Progress and
-// Trace; Trace.Change is told the label that an entry got, "" for none. The errors are those of Tree, ErrOtherTree, and what pages yields.
+// Trace. The errors are those of Tree, ErrOtherTree, and what pages yields.
 func Restore(ctx context.Context, root string, h undo.Header, pages iter.Seq2[undo.Page, error], o *Options) (Report, error) {
 	r, err := restore(ctx, root, h, pages, o.orZero(), probe)
 	goOn(err)
@@ -224,7 +224,7 @@ func (s *restoring) became(path func() string, f undo.Former, r journal.Result) 
 	case journal.Restored:
 		if s.trace.Change != nil {
 			p := path()
-			s.Serially("Trace.Change", p, func() { s.trace.Change(p, secctx.Trim(f.Label)) })
+			s.Serially("Trace.Change", p, func() { s.trace.Change(p, s.want, secctx.Trim(f.Label)) })
 		}
 		return walk.Written
 	case journal.Right:

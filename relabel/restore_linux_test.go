@@ -171,7 +171,7 @@ func TestRestoreSeals(t *testing.T) {
 	f = recorded(t, root)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r, err = Restore(ctx, "", f.head, f.all, &Options{Workers: 1, Trace: &Trace{Change: func(string, string) { cancel() }}})
+	r, err = Restore(ctx, "", f.head, f.all, &Options{Workers: 1, Trace: &Trace{Change: func(string, string, string) { cancel() }}})
 	if !errors.Is(err, context.Canceled) || r.Complete || !secctx.IsSeal(labelOf(t, root), newLabel) {
 		t.Errorf("%+v, %v, the root has %s", r, err, labelOf(t, root))
 	}

@@ -35,7 +35,7 @@ func (r *run) openCommit(root *mount) (c *commit.Root, err error) {
 			}
 			r.recount(walk.Skipped, top.Outcome) // until now it counted as left alone
 			if wrote {
-				r.change(root.Path, c.Found().String())
+				r.change(root.Path, c.Found().String(), r.want)
 			}
 			r.Second(c.Revoke)
 		},

@@ -82,7 +82,7 @@ func TestSystemInside(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		reasons := map[string]string{}
 		r, err := tree(ctx, root, newLabel, Options{
-			Trace: &Trace{Skip: func(path, why string) { reasons[path] = why }, Change: func(path, _ string) {
+			Trace: &Trace{Skip: func(path, why string) { reasons[path] = why }, Change: func(path, _, _ string) {
 				if strings.HasPrefix(path, inside) {
 					cancel() // spare the machine
 				}

@@ -128,7 +128,7 @@ func TestSealHolds(t *testing.T) {
 				root := grow(t, mkdir(t, dir, c.name), plain)
 				treetest.Set(t, root, ".", c.from)
 				var order []string
-				r, err := Tree(t.Context(), root, newLabel, &Options{Advanced: Advanced{NoSeal: c.noSeal}, Trace: &Trace{Change: func(path, _ string) {
+				r, err := Tree(t.Context(), root, newLabel, &Options{Advanced: Advanced{NoSeal: c.noSeal}, Trace: &Trace{Change: func(path, _, _ string) {
 					order = append(order, path)
 					if l := labelOf(t, root); path != root && !c.ok(l) {
 						t.Errorf("the root has %s when %s is written", l, path)
@@ -205,7 +205,7 @@ func TestBackToTheOldLabel(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		n := 0
-		r, err := Tree(ctx, root, newLabel, &Options{Workers: 1, Advanced: Advanced{NoSeal: noSeal}, Trace: &Trace{Change: func(string, string) {
+		r, err := Tree(ctx, root, newLabel, &Options{Workers: 1, Advanced: Advanced{NoSeal: noSeal}, Trace: &Trace{Change: func(string, string, string) {
 			if n++; n >= 20 {
 				cancel()
 				time.Sleep(time.Duration(n-19) * 20 * time.Millisecond) // for the walk to notice

@@ -150,7 +150,7 @@ func countShards(t *testing.T, root string, of, workers int, one Report) {
 	}
 	var mu sync.Mutex
 	wrote := map[string]int{}
-	change := &Trace{Change: func(path, _ string) {
+	change := &Trace{Change: func(path, _, _ string) {
 		mu.Lock()
 		defer mu.Unlock()
 		wrote[path]++
@@ -523,7 +523,7 @@ func TestShardsOvertaken(t *testing.T) {
 	for _, label := range []string{theirs, newLabel} {
 		root := grow(t, on(t, "tmpfs"), divided)
 		var once sync.Once
-		r, err := shard(t, root, newLabel, 0, 2, Options{Workers: 1, Trace: &Trace{Change: func(string, string) {
+		r, err := shard(t, root, newLabel, 0, 2, Options{Workers: 1, Trace: &Trace{Change: func(string, string, string) {
 			once.Do(func() {
 				if label == theirs {
 					treetest.Set(t, root, ".", theirs)
@@ -550,7 +550,7 @@ func TestShardRestarted(t *testing.T) {
 	treetest.Need(t, "root")
 	root := grow(t, on(t, "tmpfs"), divided)
 	shards(t, root, newLabel, 2)
-	_, err := CommitShards(t.Context(), root, newLabel, 2, &Options{Advanced: Advanced{NoSync: true}, Trace: &Trace{Change: func(string, string) {
+	_, err := CommitShards(t.Context(), root, newLabel, 2, &Options{Advanced: Advanced{NoSync: true}, Trace: &Trace{Change: func(string, string, string) {
 		if err := unix.Removexattr(root, commit.ProofName(1)); err != nil { // as it does at first
 			t.Error(err)
 		}

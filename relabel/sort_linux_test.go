@@ -64,7 +64,7 @@ func TestWindows(t *testing.T) {
 				treetest.Set(t, flat, fmt.Sprintf("file%08d", i), oldLabel)
 			}
 			var inodes []uint64
-			r, err := tree(t.Context(), root, newLabel, Options{Workers: c.threads, Trace: &Trace{Change: func(path, _ string) {
+			r, err := tree(t.Context(), root, newLabel, Options{Workers: c.threads, Trace: &Trace{Change: func(path, _, _ string) {
 				st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(path))
 				inodes = append(inodes, st.Ino)
 			}}}, as(m))
@@ -99,7 +99,7 @@ func TestGathered(t *testing.T) {
 		for _, threads := range []int{1, 3} {
 			var inodes []uint64
 			label := fmt.Sprintf("u:r:t:s0:c%d", threads)
-			r, err := tree(t.Context(), root, label, Options{Workers: threads, Trace: &Trace{Change: func(path, _ string) {
+			r, err := tree(t.Context(), root, label, Options{Workers: threads, Trace: &Trace{Change: func(path, _, _ string) {
 				st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(path))
 				inodes = append(inodes, st.Ino)
 			}}}, as(m))

@@ -84,7 +84,7 @@ func TestState(t *testing.T) {
 			check(t, Options{Workers: 1}, m)
 			check(t, Options{Workers: 4}, m)
 			check(t, Options{Workers: 4, inner: inner{check: true}}, m)
-			check(t, Options{Workers: 4, Trace: &Trace{Change: func(string, string) {}}}, m)
+			check(t, Options{Workers: 4, Trace: &Trace{Change: func(string, string, string) {}}}, m)
 		})
 	}
 }

@@ -56,7 +56,7 @@ func skips(t *testing.T, root string, left ...string) (named map[string]string) 
 		ctx, cancel := context.WithCancel(t.Context())
 		named = map[string]string{}
 		r, err := tree(ctx, root, newLabel, Options{
-			Trace: &Trace{Skip: func(path, why string) { named[strings.TrimPrefix(path, root+"/")] = why }, Change: func(path, _ string) {
+			Trace: &Trace{Skip: func(path, why string) { named[strings.TrimPrefix(path, root+"/")] = why }, Change: func(path, _, _ string) {
 				if p := strings.TrimPrefix(path, root+"/"); in(p) {
 					t.Errorf("%s: labelled %s", engine, p)
 					cancel() // spare the machine
@@ -207,7 +207,7 @@ func TestMountMoves(t *testing.T) {
 				}
 				r, err := tree(t.Context(), root, newLabel, Options{
 					Workers: 1,
-					Trace: &Trace{Failure: func(err error) { failed = append(failed, err.Error()) }, Change: func(path, _ string) {
+					Trace: &Trace{Failure: func(err error) { failed = append(failed, err.Error()) }, Change: func(path, _, _ string) {
 						if !changed && path == root+"/f" {
 							changed = true
 							c.change(t, root)

@@ -23,9 +23,9 @@ type Trace struct {
 	// with the full path, the system call as Op, and the errno.
 	Failure func(error)
 	// Change is told each entry that was written (by Check: would be), with the
-	// label it had; "" if it had none or was not read. It costs a path for each
-	// such entry.
-	Change func(path, from string)
+	// label it had, "" if it had none or was not read, and the one it got, "" for none.
+	// It costs a path for each such entry.
+	Change func(path, from, to string)
 	// Skip is told each mount, exclusion or refused directory that was left
 	// alone, and why.
 	Skip func(path, reason string)

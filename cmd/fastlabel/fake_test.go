@@ -30,7 +30,7 @@ func fakeTree(ctx context.Context, root, label string, o *relabel.Options, check
 	}
 	changed := func(name, from string) {
 		if o.Trace.Change != nil {
-			o.Trace.Change(root+"/"+name, from)
+			o.Trace.Change(root+"/"+name, from, label)
 		}
 	}
 	rep := relabel.Report{Root: root, Label: label, Seen: 1203441, Written: 1203441, Complete: true, Way: "clone/setxattrat", Elapsed: 1900 * time.Millisecond}

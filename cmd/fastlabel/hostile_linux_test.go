@@ -48,8 +48,8 @@ func tells(ctx context.Context, root, _ string, o *relabel.Options, check bool) 
 		o.Trace.Stall([]relabel.HungCall{call})
 	}
 	if o.Trace.Change != nil {
-		o.Trace.Change(root+"/"+forged, "from"+forged)
-		o.Trace.Change(root+"/"+forged, "")
+		o.Trace.Change(root+"/"+forged, "from"+forged, "to")
+		o.Trace.Change(root+"/"+forged, "", "to")
 	}
 	rep := relabel.Report{Root: root, Seen: 3, Written: 1, Failed: 2, Way: "way" + forged, Interrupted: "label" + forged, Notes: []string{forged}}
 	if strings.HasSuffix(root, "/hung") {

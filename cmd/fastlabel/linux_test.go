@@ -68,7 +68,7 @@ func TestMain(m *testing.M) {
 			time.Sleep(time.Minute)
 		case "talks":
 			for i := range 20000 {
-				o.Trace.Change(fmt.Sprint("/p/", i), "")
+				o.Trace.Change(fmt.Sprint("/p/", i), "", "to")
 				if i%1000 == 0 {
 					o.Trace.Skip(fmt.Sprint("/p/", i), "why")
 				}

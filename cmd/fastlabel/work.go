@@ -193,10 +193,8 @@ func (j *job) engine(t *report.Teller) *relabel.Options {
 	if j.recorder != nil {
 		o.Advanced.Recorder = j.recorder
 	}
-	if j.command == "restore" && (j.verbose || j.logLevel == "debug") {
-		o.Trace.Change = func(p, to string) { t.Say(func() { t.Change(t.Root, p, t.Label, to) }) }
-	} else if j.verbose || j.logLevel == "debug" {
-		o.Trace.Change = func(p, from string) { t.Say(func() { t.Change(t.Root, p, from, t.Label) }) }
+	if j.verbose || j.logLevel == "debug" {
+		o.Trace.Change = func(p, from, to string) { t.Say(func() { t.Change(t.Root, p, from, to) }) }
 	}
 	return o
 }
@@ -206,7 +204,7 @@ func (j *job) engine(t *report.Teller) *relabel.Options {
 func onlyLook(ctx context.Context, o *relabel.Options) (context.Context, context.CancelCauseFunc) {
 	ctx, stop := context.WithCancelCause(ctx)
 	o.Advanced.Recorder = nil
-	o.Trace.Change = func(string, string) { stop(exit.ErrDiffers) }
+	o.Trace.Change = func(string, string, string) { stop(exit.ErrDiffers) }
 	return ctx, stop
 }
 

@@ -84,8 +84,8 @@ type Kernel struct {
 // up.
 type Events struct {
 	Failed  func(path, op string, err error)
-	Left    func(path, why string)  // alone; nil: not asked for
-	Changed func(path, from string) // nil: not asked for
+	Left    func(path, why string)      // alone; nil: not asked for
+	Changed func(path, from, to string) // nil: not asked for
 }
 
 // Top is the directory with which a walk begins. It is open, and at its beginning.

@@ -245,7 +245,7 @@ func (w *worker) skipped(path, why string) {
 
 func (w *worker) changed(d *Dir, t xattrio.Target, from string) {
 	if w.Events.Changed != nil {
-		w.telling(func() { w.Events.Changed(d.Path(t.String()), from) })
+		w.telling(func() { w.Events.Changed(d.Path(t.String()), from, w.writing) })
 	}
 }
 
