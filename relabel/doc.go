@@ -44,6 +44,11 @@ package relabel
 //	internal/caller     the caller's code, which may panic, end or block; a run that hangs
 //	                    is left behind
 //
+// Labels by rules, beside it:
+//
+//	rules.go            what a caller asks for; what is written over the label that is there
+//	apply_linux.go      the path of Apply: no seal, no commit; rules handed to the walk
+//
 // The way back:
 //
 //	restore_linux.go    the path of Restore: open, lock; what became of each is told
@@ -69,7 +74,7 @@ package relabel
 // Each package, and all that it imports of the others, which stand beneath it.
 // (TestDocImports)
 //
-//	relabel   ▶ budget caller commit flight journal mountinfo mounts policy secctx sys tune undo walk watch xattrio
+//	relabel   ▶ budget caller commit fcontexts flight journal mountinfo mounts policy secctx sys tune undo walk watch xattrio
 //	caller    ▶ budget steal walk watch
 //	flight    ▶ budget watch
 //	walk      ▶ budget commit dirs journal mounts order policy steal sys tune undo watch xattrio

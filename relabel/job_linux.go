@@ -16,10 +16,11 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/undo"
 )
 
-// job is what the run asks of its next walk.
-func (r *run) job() *walk.Job {
+// job is what the run asks of its next walk, which is of m.
+func (r *run) job(m *mount) *walk.Job {
 	j := &walk.Job{
-		Top:       &walk.Want{Label: r.want},
+		Top:       cmp.Or(m.want, &walk.Want{Label: r.want}),
+		Change:    r.changes,
 		Writes:    r.writes,
 		HardLinks: walk.HardLinks(r.o.HardLinks), // they are in one order
 		Shard:     r.part,
@@ -55,7 +56,7 @@ func (r *run) job() *walk.Job {
 func (r *run) walk(ctx context.Context, t *caller.Task, m *mount, top *walk.Top) error {
 	share := t.Share.Load()
 	defer share.Shrink()
-	k := walk.New(r.job(), m.Mount, top, share)
+	k := walk.New(r.job(m), m.Mount, top, share)
 	t.At("", "") // its workers say it
 	t.Walk.Store(k)
 	err := k.Run(ctx)
@@ -71,7 +72,7 @@ func (r *run) alone(m *mount) walk.Outcome {
 	// Which of its two calls is under way is not told: they are alike.
 	m.activity.At(xattrio.Setxattr.String(), m.Path)
 	defer m.activity.At("", "")
-	o := walk.One(r.job(), m.Mount)
+	o := walk.One(r.job(m), m.Mount)
 	r.count(o)
 	return o
 }

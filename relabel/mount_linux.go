@@ -14,6 +14,8 @@ type mount struct {
 	*mounts.Mount
 	activity *watch.Activity
 	top      walk.Top
+	want     *walk.Want // nil: the label of the run
+	topOnly  bool       // what is beneath it is left out
 }
 
 // enclose readies m for the walk.

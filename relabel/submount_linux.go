@@ -83,6 +83,14 @@ func (r *run) submount(ctx context.Context, root *mount, info mountinfo.Mount, t
 
 // cross labels one mount beneath the root, its top first.
 func (r *run) cross(ctx context.Context, t *caller.Task, m *mount) error {
+	if r.wants != nil {
+		var err error
+		if m.want, err = r.wants(m); err != nil {
+			r.count(walk.Failed)
+			r.reportFailure(m.Path, "relabel", err)
+			return nil
+		}
+	}
 	io := xattrio.New("")
 	m.activity.At("getxattr", m.Path)
 	if _, _, e := io.Read(xattrio.Target{FD: m.At, Pinned: true}); e == syscall.ENOTSUP {
@@ -90,7 +98,7 @@ func (r *run) cross(ctx context.Context, t *caller.Task, m *mount) error {
 		r.skip(m.Path, "the filesystem does not support labels")
 		return nil
 	}
-	if m.Stat.Kind != sys.KindDir {
+	if m.topOnly || m.Stat.Kind != sys.KindDir {
 		r.expectCopies(m)
 		r.alone(m)
 		return nil
@@ -110,7 +118,7 @@ func (r *run) cross(ctx context.Context, t *caller.Task, m *mount) error {
 	if err := r.walk(ctx, t, m, &m.top); err != nil {
 		return err
 	}
-	if !r.o.inner.check && !r.o.Advanced.NoSync && r.commit.Unsynced() {
+	if r.commit != nil && !r.o.Advanced.NoSync && r.commit.Unsynced() {
 		m.activity.At("syncfs", m.Path)
 		if e := sys.Syncfs(m.Top); e != 0 {
 			r.count(walk.Failed)

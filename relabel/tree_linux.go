@@ -31,7 +31,9 @@ type run struct {
 	*caller.Run
 	o            Options
 	trace        Trace
-	want         string // the label in canonical form
+	want         string                                               // the label in canonical form
+	wants        func(top *mount) (*walk.Want, error)                 // by rules; nil: the label
+	changes      func(has, want string) (string, walk.Outcome, error) // nil: want is written
 	capabilities capabilities
 	proc         *mounts.Proc
 	policy       *policy.Policy
@@ -188,7 +190,7 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 		return r.fatal(pathError(op, root.Path, e))
 	}
 	defer root.Leave()
-	r.tell(func(report *Report) { report.Way = root.Confined.String() + "/" + r.job().Way(root.Mount).String() })
+	r.tell(func(report *Report) { report.Way = root.Confined.String() + "/" + r.job(root).Way(root.Mount).String() })
 	c, err := r.openCommit(root)
 	if err != nil {
 		return err

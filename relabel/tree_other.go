@@ -30,6 +30,16 @@ func Check(ctx context.Context, root, label string, o *Options) (Report, error) 
 	return Tree(ctx, root, label, o)
 }
 
+// Apply labels by rules; here it answers errors.ErrUnsupported.
+func Apply(_ context.Context, root string, rules Rules, _ *Options) (Report, error) {
+	return Report{Root: root, Label: rules.Label}, errors.ErrUnsupported
+}
+
+// CheckApply looks for other labels; here it answers errors.ErrUnsupported.
+func CheckApply(ctx context.Context, root string, rules Rules, o *Options) (Report, error) {
+	return Apply(ctx, root, rules, o)
+}
+
 // run is of no volume, as there are none.
 func (g *Group) run(context.Context, *flight.Work[volumeID, request, task]) (*flight.Held, error) {
 	return nil, errors.ErrUnsupported

@@ -32,26 +32,26 @@ func LoadCustomizable(file string) (Customizable, error) {
 // Change returns what restorecon writes where an entry has the label have, "" if it has
 // none, and its rule says want; "" if the entry is left as it is. That is want itself
 // for an entry without a label, or if all of a label counts (-F). Else only the type
-// counts: the entry keeps its user, role and level, and a customizable type. A label
-// that is no context is an error then.
+// counts: the entry keeps its user, role and level, and a customizable type, of which
+// custom tells. A label that is no context is an error then.
 //
 // (libselinux 3.4 to 3.11: src/selinux_restorecon.c, restorecon_sb; src/context.c)
-func (c Customizable) Change(have, want string, all bool) (string, error) {
+func (c Customizable) Change(have, want string, all bool) (label string, custom bool, err error) {
 	if have == want {
-		return "", nil
+		return "", false, nil
 	}
 	if have == "" || all {
-		return want, nil
+		return want, false, nil
 	}
 	before, typ, level, err := split(have)
-	if err != nil || c[typ] {
-		return "", err
+	if err != nil {
+		return "", false, err
 	}
 	_, wanted, _, err := split(want)
-	if err != nil || wanted == typ {
-		return "", err
+	if err != nil || wanted == typ || c[typ] {
+		return "", err == nil && wanted != typ, err
 	}
-	return before + wanted + level, nil
+	return before + wanted + level, false, nil
 }
 
 // split returns a context in three parts: user and role, type, and what follows, with

@@ -28,9 +28,12 @@ var changes = []struct{ have, want, typ, all string }{
 }
 
 // say is what Change returned, in the words of the table.
-func say(label string, err error) string {
-	if err != nil {
+func say(label string, custom bool, err error) string {
+	switch {
+	case err != nil:
 		return "error"
+	case custom:
+		return "customizable"
 	}
 	return label
 }
@@ -57,7 +60,7 @@ func TestChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for have, want := range map[string]string{"u:r:a_t:s0": "", "u:r:space_t:s0": "u:r:b_t:s0", "u:r:c_t:s0": "u:r:b_t:s0", "rubbish": "error"} {
+	for have, want := range map[string]string{"u:r:a_t:s0": "customizable", "u:r:a_t:s1": "customizable", "u:r:space_t:s0": "u:r:b_t:s0", "u:r:c_t:s0": "u:r:b_t:s0", "rubbish": "error"} {
 		if got := say(custom.Change(have, "v:r:b_t:s1", false)); got != want {
 			t.Errorf("%s, where a_t is customizable: %q, want %q", have, got, want)
 		}
@@ -65,7 +68,7 @@ func TestChange(t *testing.T) {
 			t.Errorf("%s with -F: %q", have, got)
 		}
 	}
-	if n := testing.AllocsPerRun(100, func() { _, _ = custom.Change("u:r:b_t:s0", "u:r:b_t:s0", false) }); n > 0 {
+	if n := testing.AllocsPerRun(100, func() { _, _, _ = custom.Change("u:r:b_t:s0", "u:r:b_t:s0", false) }); n > 0 {
 		t.Errorf("%v allocations for a right label", n)
 	}
 }

@@ -154,11 +154,15 @@ func (w *worker) change(t xattrio.Target, d *Dir, has, want string) (string, Out
 	if err != nil {
 		w.failed(d.Path(t.String()), "relabel", err)
 	}
+	if o == Skipped && t.Name == nil {
+		d.Note.byRule = true
+	}
 	return to, o
 }
 
 // wanted is the label that t is to have. If that is "", the rest says what became of t.
 func (w *worker) wanted(t xattrio.Target, d *Dir) (label string, o Outcome, op string, e sys.Errno) {
+	label = d.Note.want.Label
 	rules, name, kind := d.Note.want.Rules, "", t.Kind
 	if t.Name == nil {
 		rules = nil
@@ -166,23 +170,25 @@ func (w *worker) wanted(t xattrio.Target, d *Dir) (label string, o Outcome, op s
 			rules, name, kind = d.Parent.Note.want.Rules, d.Name[:len(d.Name)-1], sys.KindDir
 		}
 	}
-	if rules == nil {
-		return d.Note.want.Label, Skipped, "", 0
-	}
-	if t.Name != nil {
-		name = t.String()
-	}
-	if kind == sys.KindUnknown {
-		st, e := w.io.Stat(t)
-		if e != 0 {
-			return "", Failed, "statx", e
+	if rules != nil {
+		if t.Name != nil {
+			name = t.String()
 		}
-		kind = st.Kind
+		if kind == sys.KindUnknown {
+			st, e := w.io.Stat(t)
+			if e != 0 {
+				return "", Failed, "statx", e
+			}
+			kind = st.Kind
+		}
+		var err error
+		if label, err = rules.Entry([]byte(name), kind); err != nil {
+			w.failed(d.Path(t.String()), "relabel", err)
+			return "", Failed, "", 0
+		}
 	}
-	label, err := rules.Entry([]byte(name), kind)
-	if err != nil {
-		w.failed(d.Path(t.String()), "relabel", err)
-		return "", Failed, "", 0
+	if label == "" && t.Name == nil {
+		d.Note.byRule = true
 	}
 	return label, Skipped, "", 0
 }

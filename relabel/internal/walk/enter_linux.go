@@ -70,7 +70,7 @@ func (w *worker) opened(parent *Dir, t xattrio.Target, name string, want *Want, 
 	} else {
 		w.judged(d, w.label(xattrio.Target{FD: fd}, d))
 	}
-	if d.Note.outcome != Skipped && !w.defers(d, done) && !done {
+	if !d.Note.closed() && !w.defers(d, done) && !done {
 		w.scan(d, fd)
 	}
 	w.cache.Release(d)
@@ -128,13 +128,15 @@ func (w *worker) visit(parent *Dir, t xattrio.Target, name string, want *Want, l
 		} else {
 			w.judged(d, w.settle(self, d, Failed, xattrio.Fgetxattr.String(), v.Errno))
 		}
-		w.scan(d, v.FD)
+		if !d.Note.closed() {
+			w.scan(d, v.FD)
+		}
 	case sys.StepWrite:
 		o, e := Failed, v.Errno
 		if unread && w.refusedButRight(self, e) {
 			o, e = Right, 0
 		}
-		if w.judged(d, w.settle(self, d, o, xattrio.Fsetxattr.String(), e)); d.Note.outcome != Skipped {
+		if w.judged(d, w.settle(self, d, o, xattrio.Fsetxattr.String(), e)); !d.Note.closed() {
 			w.scan(d, v.FD)
 		}
 	default:

@@ -47,8 +47,12 @@ type note struct {
 	extent        extent  // how much of it is looked at
 	asListed      bool    // known to need no order of inodes
 	outcome       Outcome // what the tally holds for its own label
+	byRule        bool    // a rule skips its own label, and not what is in it
 	rereading     bool    // it is the root, on its second reading
 }
+
+// closed says that what is in the directory is left alone with it.
+func (n *note) closed() bool { return n.outcome == Skipped && !n.byRule }
 
 // Walk is one walk. Run belongs to one goroutine; Yield to the one that looks at the
 // workers; all else may be asked at any time.

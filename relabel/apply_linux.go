@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/fastlabel/fastlabel/internal/fcontexts"
+	"github.com/fastlabel/fastlabel/relabel/internal/budget"
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/walk"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
+)
+
+// Labels by rules. The path is Tree's without what makes the root vouch for the tree:
+// where labels differ by path, or keep parts of what was there, no label on the root says
+// so. There is no seal, no commit and no second reading, and the root comes first, like
+// any directory. What holds is the lock, the confinement, what is left alone, and counts.
+
+// applying is one call of Apply.
+type applying struct {
+	*run
+	rules Rules
+}
+
+// Apply gives root and everything beneath it labels by rules: what restorecon does, or a
+// change of a part of each label. Every label is read before it is written.
+//
+// Nothing vouches for the result. A run that is interrupted leaves some entries with the
+// former labels and some with the new ones, the root among the latter, and the next run
+// completes it. The root's label may be one that a commit of Tree would have left: a
+// caller who trusts it (TrustRoot, TrustTop, a container runtime) is told by it that all
+// beneath has that label, though rules have changed that.
+//
+// By file contexts the path that counts is the real one of the root, of which a link at
+// its end is not followed, and every root is allowed, / too. Filesystems of the kernel's
+// own are left alone beneath a root, as Tree does; they may be a root.
+//
+// In the Report, Skipped has also what no rule names, what has a customizable type, and
+// what From does not fit. Complete says that all else has the label of its rule. Of o it
+// goes by all but Trust, NoSeal, NoSync and Exact; a Recorder is ErrUnsupported. The
+// errors are those of Tree, and of rules that contradict themselves.
+func Apply(ctx context.Context, root string, rules Rules, o *Options) (Report, error) {
+	r, err := apply(ctx, root, rules, o.orZero(), probe)
+	goOn(err)
+	return r, err
+}
+
+// CheckApply is Apply without a write, as Check is Tree.
+func CheckApply(ctx context.Context, root string, rules Rules, o *Options) (Report, error) {
+	all := o.orZero()
+	all.inner.check = true
+	return Apply(ctx, root, rules, &all)
+}
+
+func apply(ctx context.Context, path string, rules Rules, o Options, ask func() capabilities) (Report, error) {
+	a := &applying{run: newRun(o), rules: rules}
+	a.report = Report{Root: path, Label: rules.Label}
+	a.main = a.Task()
+	return a.lead(ctx, path, func(ctx context.Context) error { return a.all(ctx, path, ask) })
+}
+
+// all is the whole path.
+func (a *applying) all(ctx context.Context, path string, ask func() capabilities) error {
+	if a.o.Advanced.Recorder != nil {
+		return fmt.Errorf("%s: %w: a record is of one label, and rules give many", path, errors.ErrUnsupported)
+	}
+	var err error
+	if a.changes, err = a.rules.prepare(); err != nil {
+		return err
+	}
+	share, err := process.Enter(ctx, budget.RunFiles+budget.LeastFiles)
+	if err != nil {
+		return err
+	}
+	a.main.Share.Store(share)
+	defer func() { a.main.Share.Load().Close() }()
+	if err := a.prepare(); err != nil {
+		return err
+	}
+	defer a.proc.Close()
+	defer a.locks.Close()
+	if a.rules.Contexts != nil {
+		a.bounds.Refused = nil
+		a.wants = a.byContexts
+	} else {
+		a.want = a.rules.Label
+		if a.rules.Parts == 0 { // else no entry need get that label
+			if err := a.askPolicy(); err != nil {
+				return err
+			}
+		}
+		a.tell(func(report *Report) { report.Label = a.want })
+	}
+	root, err := a.openPrepared(path, ask)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := a.bounds.Admit(root.Mount); err != nil {
+		return err
+	}
+	held, err := a.lockRoot(ctx, root)
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	if err := a.learn(root); err != nil {
+		return a.fatal(err)
+	}
+	if a.rules.Contexts != nil && !root.Told() {
+		return fmt.Errorf("%s: %w: rules are about a path, and this is longer than the kernel takes", root.Path, errors.ErrUnsupported)
+	}
+	if err := a.tree(ctx, root); err != nil {
+		return err
+	}
+	if a.counted(walk.Failed) > 0 {
+		return a.fatal(a.failures())
+	}
+	a.tell(func(report *Report) { report.Complete = !a.o.inner.check || a.total.Of[walk.Written] == 0 })
+	return nil
+}
+
+// tree labels the root, and what is beneath it.
+func (a *applying) tree(ctx context.Context, root *mount) error {
+	io := xattrio.New("")
+	a.main.At("getxattr", root.Path)
+	_, op, e := io.Read(xattrio.Target{FD: root.At, Pinned: true})
+	a.main.At("", "")
+	if e != 0 {
+		return a.fatal(pathError(op, root.Path, e))
+	}
+	root.topOnly = a.rules.RootOnly
+	if err := a.cross(ctx, a.main, root); err != nil {
+		return err
+	}
+	if root.want != nil && root.want.Label == "" {
+		a.skip(root.Path, "no rule has a label for it")
+	}
+	if root.topOnly || root.Stat.Kind != sys.KindDir {
+		return nil
+	}
+	return a.submounts(ctx, root)
+}
+
+// byContexts is what is wanted of the top of a mount.
+func (a *applying) byContexts(m *mount) (*walk.Want, error) {
+	set := a.rules.Contexts.set
+	rule, err := set.Lookup(m.Real, fcontexts.Kind(m.Stat.Kind))
+	return &walk.Want{Label: ruleLabel(rule), Rules: &ruled{dir: set.Dir(m.Real)}}, err
+}
+
+// ruled are the rules of a directory.
+type ruled struct {
+	dir  *fcontexts.Dir
+	want walk.Want // of which these are the rules; not of a top
+}
+
+func (d *ruled) Entry(name []byte, kind sys.Kind) (string, error) {
+	rule, err := d.dir.Lookup(name, fcontexts.Kind(kind))
+	return ruleLabel(rule), err
+}
+
+// Beneath is the same Want for all directories that no rule tells apart.
+func (d *ruled) Beneath(name []byte) *walk.Want {
+	dir := d.dir.Child(name)
+	if rule, all := dir.All(); all {
+		return &walk.Want{Label: ruleLabel(rule)}
+	}
+	if dir == d.dir && d.want.Rules != nil {
+		return &d.want
+	}
+	beneath := &ruled{dir: dir}
+	beneath.want.Rules = beneath
+	return &beneath.want
+}
+
+// ruleLabel is the label of a rule; "" where there is none, or none is to be.
+func ruleLabel(r *fcontexts.Rule) string {
+	if r == nil {
+		return ""
+	}
+	return r.Context
+}

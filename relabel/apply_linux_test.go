@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// contextsFor are file contexts with these rules, in which @ is root, and with c_t as a
+// customizable type.
+func contextsFor(t *testing.T, root, rules string) *Contexts {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "files/file_contexts")
+	for name, text := range map[string]string{
+		file: strings.ReplaceAll(rules, "@", root),
+		filepath.Join(filepath.Dir(file), "../customizable_types"): "container_file_t\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := LoadContexts(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Labels that the policy of a machine which enforces one has too.
+const (
+	etcLabel  = "system_u:object_r:etc_t:s0"
+	usrLabel  = "system_u:object_r:usr_t:s0"
+	tmpLabel  = "system_u:object_r:tmp_t:s0"
+	custom    = "system_u:object_r:container_file_t:s0:c1,c2"
+	mixedRule = "@ -d " + usrLabel + "\n@/.* " + usrLabel + "\n@/.*\\.conf -- " + etcLabel + "\n@/links/.* -l " + tmpLabel +
+		"\n@/none(/.*)? <<none>>\n@/deep/.*/end " + etcLabel + "\n"
+)
+
+// TestApply: by file contexts, each entry gets the label of its path and kind: the type
+// of it or, with Parts 0, the whole; in every way; and a second run writes nothing.
+func TestApply(t *testing.T) {
+	treetest.Need(t, "root", "tmpfs")
+	root := filepath.Join(treetest.Fresh(t, "tmpfs"), "tree")
+	tree := "dir .\nfile a\nfile b.conf\ndir b\nfile b/x.conf\nlink c.conf a\nfifo p.conf\ndir links\nlink links/l a\nfile links/f\ndir none\nfile none/f\n" +
+		"dir none/d\nfile none/d/f\ndir deep\ndir deep/a\ndir deep/a/b\nfile deep/a/b/end\nfile deep/end\nfile kept\nfile many%03d x100\n"
+	const user = "unconfined_u:object_r:"
+	for name, run := range everyWay(t) {
+		for _, parts := range []Parts{PartType, 0} {
+			t.Run(strings.Join([]string{name, map[Parts]string{0: "whole", PartType: "type"}[parts]}, " "), func(t *testing.T) {
+				treetest.Build(t, root, treetest.Text(t, tree))
+				defer os.RemoveAll(root)
+				want := map[string]string{}
+				for path := range treetest.Read(t, root) {
+					has := user + "tmp_t:s0"
+					if path == "kept" {
+						has = custom
+					}
+					treetest.Set(t, root, path, has)
+					label := usrLabel
+					base := filepath.Base(path)
+					switch {
+					case path == "kept" && parts == PartType, path == "none", strings.HasPrefix(path, "none/"):
+						want[path] = has
+						continue
+					case path == "b.conf", path == "b/x.conf", path == "deep/a/b/end":
+						label = etcLabel
+					case base == "l":
+						label = tmpLabel
+					}
+					if parts == PartType {
+						label = strings.Replace(label, "system_u:object_r:", user, 1)
+					}
+					want[path] = label
+				}
+				rules := Rules{Contexts: contextsFor(t, root, mixedRule), Parts: parts}
+				all, left := int64(len(want)), int64(4)
+				right := int64(0)
+				if parts == PartType {
+					left, right = 5, 1 // kept, and links/l
+				}
+				for _, c := range []struct {
+					check          bool
+					written, right int64
+				}{{true, all - left - right, right}, {false, all - left - right, right}, {false, 0, all - left}} {
+					o := run
+					o.inner.check = c.check
+					r, err := Apply(t.Context(), root, rules, &o)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if r.Seen != all || r.Written != c.written || r.Right != c.right || r.Skipped != left || r.Complete == c.check {
+						t.Errorf("check %t: %+v, want %d: %d written, %d right, %d left", c.check, r, all, c.written, c.right, left)
+					}
+				}
+				if got := treetest.Read(t, root); !maps.Equal(got, want) {
+					for path := range want {
+						if got[path] != want[path] {
+							t.Errorf("%s has %q, want %q", path, got[path], want[path])
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// everyWay are Options under which entries are reached and labelled in different ways.
+func everyWay(t *testing.T) map[string]Options {
+	t.Helper()
+	return map[string]Options{
+		"rows":   {},
+		"one":    {Workers: 1},
+		"pinned": {HardLinks: LinksSkip},
+		"told": {Trace: &Trace{Change: func(path, from, to string) {
+			if from == to || to == "" {
+				t.Errorf("%s: from %q to %q", path, from, to)
+			}
+		}}},
+	}
+}
+
+// TestApplyParts: the parts that are not asked for stay, From leaves alone what it does
+// not fit, and what has no label is a failure.
+func TestApplyParts(t *testing.T) {
+	treetest.Need(t, "root", "tmpfs")
+	dir := treetest.Fresh(t, "tmpfs")
+	has := map[string]string{
+		".": "system_u:object_r:etc_t:s0", "a": "unconfined_u:object_r:tmp_t:s0:c1,c2", "b": "system_u:object_r:usr_t:s0:c1,c2", "c": "system_u:object_r:tmp_t:s0",
+	}
+	const label = "unconfined_u:object_r:usr_t:s0:c7"
+	for _, c := range []struct {
+		name         string
+		parts        Parts
+		from         string
+		want         map[string]string
+		right, left_ int64
+	}{
+		{"type", PartType, "", map[string]string{".": "system_u:object_r:usr_t:s0", "a": "unconfined_u:object_r:usr_t:s0:c1,c2", "b": has["b"], "c": "system_u:object_r:usr_t:s0"}, 1, 0},
+		{"level", PartLevel, "", map[string]string{".": "system_u:object_r:etc_t:s0:c7", "a": "unconfined_u:object_r:tmp_t:s0:c7", "b": "system_u:object_r:usr_t:s0:c7", "c": "system_u:object_r:tmp_t:s0:c7"}, 0, 0},
+		{"user", PartUser, "", map[string]string{".": "unconfined_u:object_r:etc_t:s0", "a": has["a"], "b": "unconfined_u:object_r:usr_t:s0:c1,c2", "c": "unconfined_u:object_r:tmp_t:s0"}, 1, 0},
+		{"from", 0, "*:*:tmp_t:*", map[string]string{".": has["."], "a": label, "b": has["b"], "c": label}, 0, 2},
+		{"from a level", 0, "*:*:*:s0:c2,c1", map[string]string{".": has["."], "a": label, "b": label, "c": has["c"]}, 0, 2},
+		{"from without level", PartLevel, "system_u:*:tmp_t", map[string]string{".": has["."], "a": has["a"], "b": has["b"], "c": "system_u:object_r:tmp_t:s0:c7"}, 0, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			root := filepath.Join(dir, strings.ReplaceAll(c.name, " ", "-"))
+			treetest.Build(t, root, treetest.Text(t, "dir .\nfile a\ndir b\nlink c a\n"))
+			for path, l := range has {
+				treetest.Set(t, root, path, l)
+			}
+			r, err := Apply(t.Context(), root, Rules{Label: label, Parts: c.parts, From: c.from}, nil)
+			if err != nil || r.Seen != 4 || r.Right != c.right || r.Skipped != c.left_ || r.Written != 4-c.right-c.left_ || !r.Complete {
+				t.Errorf("%+v, %v", r, err)
+			}
+			if got := treetest.Read(t, root); !maps.Equal(got, c.want) {
+				t.Errorf("%v\nwant %v", got, c.want)
+			}
+		})
+	}
+	for _, rules := range []Rules{
+		{Label: "rubbish"}, {Label: label, From: "a:b"}, {Label: label, From: "*:*:*:c1"},
+		{Contexts: contextsFor(t, dir, mixedRule), Parts: PartLevel},
+	} {
+		if _, err := Apply(t.Context(), dir, rules, nil); err == nil || errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%+v: %v", rules, err)
+		}
+	}
+}
