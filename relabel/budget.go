@@ -11,6 +11,9 @@ const defaultWorkers = 256
 // process is the budget of all runs.
 var process = budget.New(defaultWorkers, filesForAll)
 
+// probing is for the calls of Inspect.
+var probing = budget.NewProbes(process)
+
 // SetMaxWorkers bounds the workers of all runs of the process together, and so the
 // threads that they take: 256, unless it is called. n below 1 stands for that too.
 // Workers that are at work go on. A call of the filesystem that does not return

@@ -20,13 +20,12 @@ package relabel
 //
 // Tree is read in this order:
 //
-//	internal/mounts     what is never relabelled; what /proc tells; the root, opened;
+//	internal/mounts     what is never relabelled; what /proc tells; the root, opened, and which volume it is;
 //	                    a mount confined, and what in it is left alone
 //	internal/policy     what the loaded policy makes of the label; why it refused one
 //	tree_linux.go       the path itself: open, lock, probe, walk, commit
 //	internal/commit     lock, seal, commit, mark: a root that vouches for what is true
 //	inspect_linux.go    what a root says of itself
-//	probes_linux.go     how many who ask so may hang
 //	mount_linux.go      each mount of the tree
 //	submount_linux.go   what is mounted beneath the root
 //	job_linux.go        what is asked of a walk; what is recorded before it
@@ -36,7 +35,8 @@ package relabel
 //	root_linux.go       what the commit has to know of the walk; the second reading
 //	overlay_linux.go    what overlayfs copies for a label
 //	kernel_linux.go     what this kernel can do
-//	budget.go           what all runs of the process share: internal/budget
+//	budget.go           what all runs of the process share, and how many calls of Inspect
+//	                    may hang: internal/budget
 //	trace.go            what a caller is told, or has logged
 //	events_linux.go     failures and changes, told one at a time
 //	report_linux.go     counts and notes, for the Report
@@ -59,7 +59,6 @@ package relabel
 //	group.go            one relabel of a volume in a process; what it is asked, and tells
 //	internal/flight     joined, left, queued, kept, stopped: which states it may be in
 //	group_linux.go      a run of it
-//	volume_linux.go     what tells one volume from another
 //	pending.go          how far it is
 //	dropin.go           Relabel and Chcon in place of go-selinux's
 //
@@ -91,7 +90,7 @@ package relabel
 //	steal     ▶
 //	sys       ▶
 //	tune      ▶
-//	budget    ▶
+//	budget    ▶ watch
 //	undo      ▶
 //	watch     ▶
 //

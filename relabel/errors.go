@@ -6,12 +6,14 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"runtime"
 	"strings"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
@@ -37,6 +39,15 @@ var (
 	// makes that an error.
 	ErrHardLinks = walk.ErrHardLinks
 )
+
+// foreign is an error where path may lead the calling thread elsewhere than the threads
+// that do the work.
+func foreign(path string) error {
+	if !mounts.ThreadIsApart() {
+		return nil
+	}
+	return &fs.PathError{Op: "relabel", Path: path, Err: fmt.Errorf("%w: the calling thread has a root directory or a mount namespace of its own", ErrRefused)}
+}
 
 // IncompleteError is Tree's error when several entries failed.
 type IncompleteError struct {

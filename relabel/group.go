@@ -17,6 +17,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/flight"
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
@@ -58,13 +59,7 @@ type Group struct {
 	Keep time.Duration
 
 	once sync.Once
-	all  flight.Group[volumeID, request, task]
-}
-
-// volumeID tells one volume from another. What the kernel does not tell is 0.
-type volumeID struct {
-	dev, ino, fsid, mount uint64
-	born                  int64 // ns
+	all  flight.Group[mounts.Volume, request, task]
 }
 
 // request is what a caller asks for, of a volume.
@@ -87,9 +82,9 @@ type obstacle struct {
 }
 
 // flights is the Group's work.
-func (g *Group) flights() *flight.Group[volumeID, request, task] {
+func (g *Group) flights() *flight.Group[mounts.Volume, request, task] {
 	g.once.Do(func() {
-		g.all.At, g.all.Run, g.all.Hung = volumeAt, g.run, hung
+		g.all.At, g.all.Run, g.all.Hung = mounts.VolumeAt, g.run, hung
 		g.all.Confirm = func(call *watch.Activity, root string, r request) bool {
 			call.At("getxattr", root)
 			s, err := Inspect(root, r.label, TrustRoot)
@@ -190,7 +185,7 @@ func (g *Group) Stop(ctx context.Context, root string) error {
 func (g *Group) Shutdown(ctx context.Context) error { return g.flights().Shutdown(ctx, ErrStopped) }
 
 // shown is what is told of w.
-func shown(w flight.View[volumeID, request, task]) Work {
+func shown(w flight.View[mounts.Volume, request, task]) Work {
 	s, _ := w.Data.progress.State()
 	p := Work{
 		Root: w.Root, Label: w.Key.label, Trust: w.Key.trust, Entries: s.Seen,

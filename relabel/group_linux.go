@@ -8,10 +8,11 @@ import (
 
 	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/flight"
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 )
 
 // run is a run of Tree, which leaves a panic to its callers.
-func (g *Group) run(ctx context.Context, w *flight.Work[volumeID, request, task]) (*flight.Held, error) {
+func (g *Group) run(ctx context.Context, w *flight.Work[mounts.Volume, request, task]) (*flight.Held, error) {
 	o, t := g.Options, &w.Data
 	if g.Trace != nil {
 		var err error

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -179,25 +178,6 @@ func TestGroupByThread(t *testing.T) {
 	}
 	if d := treetest.Diff(before, treetest.Read(t, root)); len(d) > 0 {
 		t.Error(d)
-	}
-}
-
-// TestGroupLink: a link is labelled itself, as by Tree, and is another volume
-// than what it leads to.
-func TestGroupLink(t *testing.T) {
-	root, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(root, link); err != nil {
-		t.Fatal(err)
-	}
-	at := func(path string) volumeID {
-		id, err := volumeAt(nil, path)
-		if err != nil || id == (volumeID{}) {
-			t.Errorf("%s: %+v, %v", path, id, err)
-		}
-		return id
-	}
-	if dir := at(root); dir != at(root+"/") || dir != at(link+"/.") || dir == at(link) {
-		t.Errorf("%+v, %+v, %+v, but the link is %+v", dir, at(root+"/"), at(link+"/."), at(link))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/flight"
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 )
 
 const (
@@ -21,7 +22,7 @@ const (
 // label it waits for.
 func TestGroupProgress(t *testing.T) {
 	var told []string
-	w := flight.View[volumeID, request, task]{Work: new(flight.Work[volumeID, request, task])}
+	w := flight.View[mounts.Volume, request, task]{Work: new(flight.Work[mounts.Volume, request, task])}
 	trace := w.Data.tracing(&Trace{
 		Wait:  func(holder string) { told = append(told, holder) },
 		Stall: func(calls []HungCall) { told = append(told, calls[0].String()) },

@@ -3,18 +3,19 @@
 package relabel
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
+	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
-	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
 // Inspect reads what root says of itself, in constant time and without a walk:
@@ -32,12 +33,19 @@ func Inspect(root, label string, t Trust) (Status, error) {
 	r := &run{main: new(caller.Task)} // which nobody attends
 	var s Status
 	var at *mount
-	err := probing.ask("Inspect", root, func() (err error) {
+	err := probing.Ask(root, func() (err error) {
 		if at, err = r.look(root, label); err == nil {
 			s, err = r.inspect(at)
 		}
 		return err
 	})
+	if h := new(budget.HangError); errors.As(err, &h) {
+		calls := make([]HungCall, len(h.Paths))
+		for i, path := range h.Paths {
+			calls[i] = HungCall{"Inspect", path}
+		}
+		return s, &HungError{Calls: calls, Cause: h}
+	}
 	if at == nil {
 		return s, err
 	}
@@ -116,16 +124,13 @@ func (r *run) trusted(root *mount) (bool, error) {
 
 // rootHas says whether the root has the label and vouches by it, and which it has.
 func (r *run) rootHas(root *mount) (bool, string, error) {
-	io := xattrio.New(r.want)
 	root.activity.At("getxattr", root.Path)
 	defer root.activity.At("", "")
-	has, op, e := io.Read(xattrio.Target{FD: root.At, Pinned: true})
+	vouches, has, op, e := commit.Vouches(root.At, root.Stat.Kind == sys.KindDir, r.want)
 	if e != 0 {
 		return false, "", r.fatal(pathError(op, root.Path, e))
 	}
-	have := has.String()
-	seal := have == r.want && root.Stat.Kind == sys.KindDir && commit.IsSeal(root.At, have)
-	return have == r.want && !seal, have, nil
+	return vouches, has, nil
 }
 
 // entriesHave says whether the root's own entries have the label: those of a file do.
@@ -133,47 +138,12 @@ func (r *run) entriesHave(root *mount) (bool, error) {
 	if root.Stat.Kind != sys.KindDir {
 		return true, nil
 	}
-	io := xattrio.New(r.want)
-	defer root.activity.At("", "")
 	root.activity.At("openat", root.Path)
+	defer root.activity.At("", "")
 	fd, e := mounts.Reopen(root.At)
 	if e != 0 {
 		return false, pathError("openat", root.Path, e)
 	}
 	defer sys.Close(fd)
-	buf := make([]byte, 64<<10)
-	for {
-		n, e := sys.Getdents(fd, buf)
-		if e != 0 {
-			return false, pathError("getdents64", root.Path, e)
-		}
-		if n == 0 {
-			return true, nil
-		}
-		for rest := buf[:n]; len(rest) > 0; {
-			d, length, err := sys.Parse(rest)
-			if err != nil {
-				return false, err
-			}
-			rest = rest[length:]
-			if sys.IsDot(d.Name) {
-				continue
-			}
-			at, e := sys.Openat(fd, d.Cname(), sys.OpenPath, 0)
-			if xattrio.Judge(e) == xattrio.Gone {
-				continue
-			}
-			if e != 0 {
-				return false, pathError("openat", root.Path+"/"+string(d.Name), e)
-			}
-			has, op, e := io.Read(xattrio.Target{FD: at, Pinned: true})
-			sys.Close(at)
-			if e != 0 {
-				return false, pathError(op, root.Path+"/"+string(d.Name), e)
-			}
-			if !has.Is(r.want) {
-				return false, nil
-			}
-		}
-	}
+	return commit.EntriesHave(fd, root.Path, r.want)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/undo"
 )
 
@@ -131,12 +132,12 @@ type Advanced struct {
 
 // inner is what callers in this package ask for.
 type inner struct {
-	check    bool          // nothing is written
-	shards   int           // so many are to be committed, and nothing is labelled
-	patience time.Duration // with which another relabel's lock is waited for; 0: as long as ctx lets it
-	share    *budget.Share // of a run that this one is part of
-	at       *volumeID     // the root is to be this one, or the error is flight.ErrMoved
-	ended    func()        // told when nothing is open any more
+	check    bool           // nothing is written
+	shards   int            // so many are to be committed, and nothing is labelled
+	patience time.Duration  // with which another relabel's lock is waited for; 0: as long as ctx lets it
+	share    *budget.Share  // of a run that this one is part of
+	at       *mounts.Volume // the root is to be this one, or the error is flight.ErrMoved
+	ended    func()         // told when nothing is open any more
 }
 
 // orZero is what o points to, or the defaults.

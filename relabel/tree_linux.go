@@ -303,7 +303,7 @@ func (r *run) openRoot(path string) (*mount, error) {
 	if err != nil {
 		return nil, err
 	}
-	if want := r.o.inner.at; want != nil && volumeOf(m.At) != *want {
+	if want := r.o.inner.at; want != nil && mounts.VolumeOf(m.At) != *want {
 		m.Close()
 		return nil, &fs.PathError{Op: "openat", Path: path, Err: flight.ErrMoved}
 	}

@@ -9,7 +9,7 @@ import (
 	"errors"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/flight"
-	"github.com/fastlabel/fastlabel/relabel/internal/watch"
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 )
 
 // filesForAll is of no matter where nothing is labelled.
@@ -41,13 +41,9 @@ func CheckApply(ctx context.Context, root string, rules Rules, o *Options) (Repo
 }
 
 // run is of no volume, as there are none.
-func (g *Group) run(context.Context, *flight.Work[volumeID, request, task]) (*flight.Held, error) {
+func (g *Group) run(context.Context, *flight.Work[mounts.Volume, request, task]) (*flight.Held, error) {
 	return nil, errors.ErrUnsupported
 }
 
-func volumeAt(*watch.Activity, string) (volumeID, error) { return volumeID{}, errors.ErrUnsupported }
-
 // Inspect reads labels; here it answers errors.ErrUnsupported.
 func Inspect(_, _ string, _ Trust) (Status, error) { return Status{}, errors.ErrUnsupported }
-
-func foreign(string) error { return nil }

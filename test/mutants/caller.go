@@ -42,7 +42,7 @@ func callers() []Mutant {
 		{
 			Name: "group-run-elsewhere", By: "TestGroupMoved",
 			Breaks: "the root that a run opens is the one that was looked at",
-			Edits:  edits("relabel/tree_linux.go", "volumeOf(m.At) != *want", "*want == (volumeID{})"),
+			Edits:  edits("relabel/tree_linux.go", "mounts.VolumeOf(m.At) != *want", "*want == (mounts.Volume{})"),
 		},
 		{
 			Name: "group-stop-leaves-open", By: "TestGroupStopHeld",
@@ -55,9 +55,9 @@ func callers() []Mutant {
 			Edits:  edits(flight, "if a.why != nil {", "if false {"),
 		},
 		{
-			Name: "probes-hang-on", By: "TestProbeDead",
+			Name: "probes-hang-on", By: "TestProbeDead in relabel",
 			Breaks: "calls without a context do not all hang on one volume",
-			Edits:  edits("relabel/probes_linux.go", "if n < probesHung {", "if n >= 0 {"),
+			Edits:  edits("relabel/internal/budget/probes.go", "n >= probesHung {", "n < 0 {"),
 		},
 		{
 			Name: "budget-hung-works", By: "TestBudgetHung",

@@ -8,6 +8,7 @@
 //	claim_linux.go  whose seal it is, and whether the root is still ours
 //	shard_linux.go  several runs that label one tree, and one that commits
 //	mark_linux.go   what a run has proved, and the mark that it leaves
+//	vouch_linux.go  what it says to one who asks
 //	undo_linux.go   the root of a relabel that is taken back
 //
 // It walks and counts nothing: what it has to know of that is handed in as a Run.

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/watch"
+)
+
+// TestProbeManyPaths: calls of one path hang, up to four and those that begin in the
+// same second; of one path each, as many as hang in all. When they have returned nothing
+// is left of them.
+func TestProbeManyPaths(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		files := 1 << 20
+		b := New(1, func() int { return files })
+		p := NewProbes(b)
+		back := make(chan struct{})
+		var all sync.WaitGroup
+		hang := func(path string, n int) {
+			for range n {
+				all.Go(func() {
+					if err := p.Ask(path, func() error { <-back; return nil }); err != nil {
+						t.Errorf("%s: %v", path, err)
+					}
+				})
+			}
+			time.Sleep(2 * watch.Limit)
+			synctest.Wait()
+		}
+		answers := func(path string, calls int, paths ...string) {
+			t.Helper()
+			err := p.Ask(path, func() error { return nil })
+			var h *HangError
+			if calls == 0 && err != nil || calls > 0 && (!errors.As(err, &h) || h.Calls != calls || !slices.Equal(h.Paths, paths)) {
+				t.Errorf("%s: %v", path, err)
+			}
+		}
+		hang("/a", 1)
+		hang("/b", probesHung)
+		hang("/full", probesAtOnce-1-probesHung)
+		answers("/a", 0)
+		answers("/b", probesHung, "/b")
+		b.has(t, 0, 0, probesAtOnce*filesPerProbe)
+		files = 2 * probesAtOnce * filesPerProbe
+		answers("/c", probesAtOnce, "/a", "/b", "/full")
+		files = 1 << 20
+		answers("/c", 0)
+		p.mu.Lock()
+		p.all += manyProbesHung
+		p.mu.Unlock()
+		answers("/c", manyProbesHung+probesAtOnce, "/a", "/b", "/full")
+		p.mu.Lock()
+		p.all -= manyProbesHung
+		p.mu.Unlock()
+		close(back)
+		all.Wait()
+		b.has(t, 0, 0, 0)
+		if len(p.places) != 0 || len(p.hung) != 0 || p.all != 0 {
+			t.Errorf("left: %d places, %v, %d", len(p.places), p.hung, p.all)
+		}
+	})
+}

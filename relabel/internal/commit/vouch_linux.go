@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package commit
+
+import (
+	"io/fs"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
+)
+
+// Vouches says whether the root has the label and vouches by it, and which it has. fd
+// is an O_PATH descriptor of it.
+func Vouches(fd int, dir bool, want string) (vouches bool, has string, op string, e sys.Errno) {
+	io := xattrio.New(want)
+	label, op, e := io.Read(xattrio.Target{FD: fd, Pinned: true})
+	if e != 0 {
+		return false, "", op, e
+	}
+	has = label.String()
+	return has == want && (!dir || !IsSeal(fd, has)), has, "", 0
+}
+
+// EntriesHave says whether each entry of a directory has the label. fd is open for
+// reading.
+func EntriesHave(fd int, path, want string) (bool, error) {
+	fail := func(op, path string, e sys.Errno) (bool, error) {
+		return false, &fs.PathError{Op: op, Path: path, Err: e}
+	}
+	io := xattrio.New(want)
+	buf := make([]byte, 64<<10)
+	for {
+		n, e := sys.Getdents(fd, buf)
+		if e != 0 {
+			return fail("getdents64", path, e)
+		}
+		if n == 0 {
+			return true, nil
+		}
+		for rest := buf[:n]; len(rest) > 0; {
+			d, length, err := sys.Parse(rest)
+			if err != nil {
+				return false, err
+			}
+			rest = rest[length:]
+			if sys.IsDot(d.Name) {
+				continue
+			}
+			at, e := sys.Openat(fd, d.Cname(), sys.OpenPath, 0)
+			if xattrio.Judge(e) == xattrio.Gone {
+				continue
+			}
+			if e != 0 {
+				return fail("openat", path+"/"+string(d.Name), e)
+			}
+			has, op, e := io.Read(xattrio.Target{FD: at, Pinned: true})
+			sys.Close(at)
+			if e != 0 {
+				return fail(op, path+"/"+string(d.Name), e)
+			}
+			if !has.Is(want) {
+				return false, nil
+			}
+		}
+	}
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mounts
+
+import (
+	"strings"
+	"syscall"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/watch"
+)
+
+// VolumeAt says which volume root is. Links are not followed.
+func VolumeAt(a *watch.Activity, root string) (Volume, error) {
+	if strings.Contains(root, "\x00") {
+		return Volume{}, pathError("openat", root, syscall.EINVAL)
+	}
+	a.At("openat", root)
+	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(root), sys.OpenPath, 0)
+	if e != 0 {
+		return Volume{}, pathError("openat", root, e)
+	}
+	defer sys.Close(fd)
+	v := VolumeOf(fd)
+	if v == (Volume{}) {
+		_, e := sys.Fstatx(fd)
+		return v, pathError("statx", root, e)
+	}
+	return v, nil
+}
+
+// VolumeOf is zero if the kernel does not tell. The mount alone does not do, for its
+// id may be used again before Linux 6.8, nor does the filesystem's, which on XFS is
+// the device's number: so the directory's birth is asked for too.
+func VolumeOf(fd int) Volume {
+	at, e := sys.Place(fd)
+	if e != 0 {
+		return Volume{}
+	}
+	v := Volume{dev: at.Dev, ino: at.Ino, mount: at.Mount, born: at.Born}
+	if fsid, e := sys.FSID(fd); e == 0 {
+		v.fsid = fsid
+	}
+	return v
+}
+
+// ThreadIsApart says whether paths may lead the calling thread elsewhere than others:
+// where it alone has another root directory or another mount namespace, in which mounts
+// have other ids. It is false where the kernel does not tell (Linux 5.8).
+func ThreadIsApart() bool {
+	there := make(chan sys.Stat)
+	go func() { there <- slash() }()
+	a, b := slash(), <-there
+	return a.Ino != 0 && b.Ino != 0 && IDOf(a) != IDOf(b) || a.Mount != 0 && b.Mount != 0 && a.Mount != b.Mount
+}
+
+func slash() sys.Stat {
+	st, _ := sys.Statx(sys.AtFdcwd, sys.Cname("/")) // zero beside an errno
+	return st
+}
