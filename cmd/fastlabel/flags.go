@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
+	"github.com/fastlabel/fastlabel/relabel"
 )
 
 // settings are the flags, parsed.
@@ -33,6 +34,8 @@ type settings struct {
 	exact            bool
 	timeout          time.Duration
 	noSeal, noSync   bool
+	shard            relabel.Shard
+	commitShards     int
 	depth            string
 
 	record, root string // FILE of --record; --root
@@ -117,6 +120,8 @@ func options(s *settings) []option {
 		{expert, "exact", "", "", "read every label before writing it", "l", "", boolean(&s.exact)},
 		{expert, "no-seal", "", "", "do not seal PATH during the run", "lr", "", boolean(&s.noSeal)},
 		{expert, "no-sync", "", "", "do not wait for the disk at the end", "lr", "", boolean(&s.noSync)},
+		{expert, "shard", "", "I/N", "part I of N alone, from 0; at last --commit-shards N", "l", "", shardOf(&s.shard)},
+		{expert, "commit-shards", "", "N", "", "l", "", upTo(&s.commitShards, maxShards)}, // the line before says it
 		{expert, "max-pressure", "", "P", "slow down while I/O pressure is above P per cent", "lv", "", percent(&s.maxPressure)},
 		{expert, "log-level", "", "LEVEL", "log to stderr: debug, info, warn, error", "lpvr", "debug info warn error", enum(&s.logLevel, "debug", "info", "warn", "error")},
 		{expert, "log-format", "", "FORMAT", "console (default) or json", "lpvr", "console json", enum(&s.logFormat, "console", "json")},
@@ -243,6 +248,13 @@ func (s *settings) check(fs *pflag.FlagSet) error {
 		{"label", "reference"},
 		{"record", "dry-run"},
 		{"record", "files-from"},
+		{"shard", "commit-shards"},
+		{"shard", "dry-run"},
+		{"shard", "record"},
+		{"shard", "no-seal"},
+		{"commit-shards", "dry-run"},
+		{"commit-shards", "record"},
+		{"commit-shards", "no-seal"},
 		{"for", "label"},
 		{"for", "reference"},
 		{"for", "level"},
@@ -262,6 +274,9 @@ func (s *settings) check(fs *pflag.FlagSet) error {
 	}
 	if s.forPods == "-" && s.filesFrom == "-" {
 		return errors.New("--for and --files-from cannot both read stdin")
+	}
+	if s.trust == "unchanged" && (s.shard.Of > 0 || s.commitShards > 0) {
+		return errors.New("--skip unchanged is for one run, not for shards")
 	}
 	if s.null && s.filesFrom == "" {
 		return errors.New("--null needs --files-from")

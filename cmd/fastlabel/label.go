@@ -11,7 +11,6 @@ Exit codes:
   0  done, or nothing to do   3  refused, or no labels   124  --timeout reached
   1  some entries failed      4  differences found       130  interrupted
   2  usage; nothing begun                                143  SIGTERM, SIGHUP
-The worst of all PATHs counts: 130 and 143, 124, 2, 1, 3, 4, 0.
 `
 
 const examples = `  fastlabel -l s0:c35,c75 /var/lib/pv             # the volume of one pod

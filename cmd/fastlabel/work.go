@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -119,13 +120,19 @@ func (j *job) one(ctx context.Context, path string, stalls func()) int {
 	u := j.progress.begin(path)
 	j.watched(o, u)
 	check := dry
-	if j.looked.readOnly[path] && !dry {
+	if j.looked.readOnly[path] && !dry && j.shards() == "" {
 		check = true
 		var stop context.CancelCauseFunc
 		ctx, stop = onlyLook(ctx, o)
 		defer stop(nil)
 	}
-	rep, err := j.tree(ctx, path, j.label, o, check)
+	var rep relabel.Report
+	var err error
+	if j.commitShards > 0 {
+		rep, err = relabel.CommitShards(ctx, path, j.label, j.commitShards, o)
+	} else {
+		rep, err = j.tree(ctx, path, j.label, o, check)
+	}
 	j.progress.end(u)
 	if j.recorder != nil && err == nil && rep.Complete && rep.Skipped == 0 {
 		j.recorder.Complete()
@@ -140,7 +147,7 @@ func (j *job) one(ctx context.Context, path string, stalls func()) int {
 		code, reason = exit.Differs, "changed during the run"
 	}
 	r := report.Result{
-		Report: rep, Command: j.command, Skip: j.trust, DryRun: dry,
+		Report: rep, Command: j.command, Skip: j.trust, DryRun: dry, Shards: j.shards(),
 		Begun: true, Code: code, Reason: reason,
 	}
 	if code >= exit.TimedOut {
@@ -155,6 +162,18 @@ func (j *job) one(ctx context.Context, path string, stalls func()) int {
 	}
 	j.Result(r)
 	return code
+}
+
+// shards names the part that is labelled, as 3/8, or says how many are committed; "" is
+// the whole.
+func (s *settings) shards() string {
+	switch {
+	case s.commitShards > 0:
+		return strconv.Itoa(s.commitShards)
+	case s.shard.Of > 0:
+		return fmt.Sprintf("%d/%d", s.shard.Index, s.shard.Of)
+	}
+	return ""
 }
 
 // noted passes a note on; that there is no place for locks is said of one PATH.
@@ -188,7 +207,7 @@ func (j *job) engine(t *report.Teller) *relabel.Options {
 			Note:    func(text string) { t.Say(func() { j.noted(t, text) }) },
 			Wait:    func(holder string) { t.Say(func() { t.Wait(t.Root, holder) }) },
 		},
-		Advanced: relabel.Advanced{Exact: j.exact, NoSeal: j.noSeal, NoSync: j.noSync},
+		Advanced: relabel.Advanced{Exact: j.exact, NoSeal: j.noSeal, NoSync: j.noSync, Shard: j.shard},
 	}
 	if j.recorder != nil {
 		o.Advanced.Recorder = j.recorder

@@ -24,4 +24,4 @@ import "errors"
 var ErrOvertaken = errors.New("another relabel seems to be at work")
 
 // ErrShards says that not all shards have left their proof.
-var ErrShards = errors.New("shards have left no proof")
+var ErrShards = errors.New("shards are not done")

@@ -193,7 +193,7 @@ func (c *Root) Gather() (met uint64, alike bool, err error) {
 	missing, all := c.proofs()
 	if len(missing) > 0 {
 		c.claims, c.sealed = false, false
-		return 0, false, fmt.Errorf("%s: %w: %s of %d", c.Path, ErrShards, strings.Trim(fmt.Sprint(missing), "[]"), c.Shard.Of)
+		return 0, false, fmt.Errorf("%s: %w: %s of 0 to %d", c.Path, ErrShards, strings.Join(missing, ", "), c.Shard.Of-1)
 	}
 	alike = true
 	for _, one := range all {
@@ -204,11 +204,11 @@ func (c *Root) Gather() (met uint64, alike bool, err error) {
 
 // proofs reads the proofs of the shards in the claim, what each has met, and which are
 // missing.
-func (c *Root) proofs() (missing []int, met []uint64) {
+func (c *Root) proofs() (missing []string, met []uint64) {
 	for i := range c.Shard.Of {
 		m, is := readProof(c.FD, (*sys.Attr).Fgetxattr, i, c.shards)
 		if !is {
-			missing = append(missing, i)
+			missing = append(missing, strconv.Itoa(i))
 		}
 		met = append(met, m)
 	}
@@ -225,6 +225,23 @@ func readProof(fd int, get func(*sys.Attr, int) (int, sys.Errno), i int, shards 
 	_, last, _ := strings.Cut(text, " met=")
 	met, err := strconv.ParseUint(last, 16, 64)
 	return met, err == nil && text == fmt.Sprintf(proofForm, shards, met)
+}
+
+// Proved tells how many shards label the directory that fd names, which has the label have,
+// with want, and how many of those have left their proof. fd may be an O_PATH one.
+func Proved(fd int, have, want string) (proved, of int) {
+	get := (*sys.Attr).GetxattrFd
+	k, is := readClaim(fd, get)
+	if !is || k.seal != have || k.want != want {
+		return 0, 0
+	}
+	of, _ = parseShards(k.shards)
+	for i := range of {
+		if _, is := readProof(fd, get, i, k.shards); is {
+			proved++
+		}
+	}
+	return proved, of
 }
 
 // sweep removes proofs, which are void by now.
