@@ -45,7 +45,7 @@ var exceptions = []exception{
 	},
 	{
 		tests: []string{
-			"cmd/fastlabel TestMistyped", "cmd/fastlabel TestNotRoot", "cmd/fastlabel TestProbeVouches", "cmd/fastlabel TestReadOnly", "cmd/fastlabel TestRecordNamed",
+			"cmd/fastlabel TestMessages", "cmd/fastlabel TestMistyped", "cmd/fastlabel TestNotRoot", "cmd/fastlabel TestProbeVouches", "cmd/fastlabel TestReadOnly", "cmd/fastlabel TestRecordNamed",
 		},
 		says: `needs plain`,
 		why:  "what a person is told where no policy has a say",
