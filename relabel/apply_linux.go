@@ -40,8 +40,8 @@ type applying struct {
 //
 // In the Report, Skipped has also what no rule names, what has a customizable type, and
 // what From does not fit. Complete says that all else has the label of its rule. Of o it
-// goes by all but Trust, NoSeal, NoSync and Exact; a Recorder is ErrUnsupported. The
-// errors are those of Tree, and of rules that contradict themselves.
+// goes by all but Trust, NoSeal, NoSync and Exact. The errors are those of Tree, that of
+// rules that contradict themselves, and errors.ErrUnsupported with a Shard or a Recorder.
 func Apply(ctx context.Context, root string, rules Rules, o *Options) (Report, error) {
 	r, err := apply(ctx, root, rules, o.orZero(), probe)
 	goOn(err)
@@ -64,8 +64,11 @@ func apply(ctx context.Context, path string, rules Rules, o Options, ask func() 
 
 // all is the whole path.
 func (a *applying) all(ctx context.Context, path string, ask func() capabilities) error {
-	if a.o.Advanced.Recorder != nil {
+	switch {
+	case a.o.Advanced.Recorder != nil:
 		return fmt.Errorf("%s: %w: a record is of one label, and rules give many", path, errors.ErrUnsupported)
+	case a.o.Advanced.Shard != Shard{}:
+		return fmt.Errorf("%s: %w: shards are of a tree with one label", path, errors.ErrUnsupported)
 	}
 	var err error
 	if a.changes, err = a.rules.prepare(); err != nil {

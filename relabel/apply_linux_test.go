@@ -168,7 +168,9 @@ func TestApplyParts(t *testing.T) {
 		})
 	}
 	for _, rules := range []Rules{
-		{Label: "rubbish"}, {Label: label, From: "a:b"}, {Label: label, From: "*:*:*:c1"},
+		{Label: "rubbish"},
+		{Label: label, From: "a:b"},
+		{Label: label, From: "*:*:*:c1"},
 		{Contexts: contextsFor(t, dir, mixedRule), Parts: PartLevel},
 	} {
 		if _, err := Apply(t.Context(), dir, rules, nil); err == nil || errors.Is(err, os.ErrNotExist) {

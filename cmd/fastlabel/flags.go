@@ -38,6 +38,10 @@ type settings struct {
 	commitShards     int
 	depth            string
 
+	only                 relabel.Parts // --only; 0: all
+	from, contexts       string
+	force, ignoreMissing bool
+
 	record, root string // FILE of --record; --root
 	partial      bool
 
@@ -65,7 +69,7 @@ type option struct {
 	group, long, short string
 	arg                string // what the help calls its value; "" for a switch
 	help               string // one line; "" hides it
-	in                 string // the commands that have it: l(abel) p(robe) v(erify) r(estore) e(xplain) h(ook) o(ther)
+	in                 string // the commands that have it: l(abel) p(robe) v(erify) r(estore) e(xplain) h(ook) restore(c)on o(ther)
 	offer              string // values to complete: see offering
 	set                func(string) error
 }
@@ -89,42 +93,51 @@ func options(s *settings) []option {
 		{most, "reference", "", "FILE", "the label of FILE, or of what it links to", "lpve", "file", text(&s.reference)},
 		{most, "for", "", "FILE", "the label that the pods in FILE get; - is stdin", "e", "file", text(&s.forPods)},
 
-		{most, "one-file-system", "x", "", "skip what is mounted below PATH", "lv", "", boolean(&s.xdev)},
-		{most, "exclude", "e", "DIR", "skip DIR; may be repeated", "lv", "dir", list(&s.exclude)},
-		{most, "files-from", "f", "FILE", "more PATHs, one a line; - is stdin", "lpve", "file", text(&s.filesFrom)},
-		{most, "null", "0", "", "PATHs in FILE end in NUL", "lpve", "", boolean(&s.null)},
+		{most, "only", "", "PART", "change only the type, level, user or role; repeatable", "l", "type level user role", part(&s.only)},
+		{most, "from", "", "CONTEXT", "only what has this label, any part of which may be *", "l", "", text(&s.from)},
+		{most, "contexts", "", "FILE", "the file_contexts to go by, not the loaded ones", "c", "file", text(&s.contexts)},
+		{most, "force", "F", "", "change the whole label, of customizable types too", "c", "", boolean(&s.force)},
+		{most, "recursive", "R", "", "what is beneath PATH too", "c", "", boolean(&s.recursive)},
+		{most, "recurse", "r", "", "", "c", "", boolean(&s.recursive)},
+
+		{most, "one-file-system", "x", "", "skip what is mounted below PATH", "lvc", "", boolean(&s.xdev)},
+		{most, "exclude", "e", "DIR", "skip DIR; may be repeated", "lvc", "dir", list(&s.exclude)},
+		{most, "files-from", "f", "FILE", "more PATHs, one a line; - is stdin", "lpvec", "file", text(&s.filesFrom)},
+		{most, "null", "0", "", "PATHs in FILE end in NUL", "lpvec", "", boolean(&s.null)},
+		{most, "ignore-missing", "i", "", "skip a PATH that does not exist", "c", "", boolean(&s.ignoreMissing)},
+		{most, "all-mounts", "m", "", "", "c", "", boolean(new(bool))}, // what restorecon's -m asks for is always done
 		{most, "root", "", "PATH", "where the tree is, if it was moved", "r", "dir", text(&s.root)},
 
-		{most, "dry-run", "n", "", "write nothing, say what would be", "lr", "", boolean(&s.dryRun)},
-		{most, "threads", "T", "N", fmt.Sprintf("workers, up to %d; 0: chosen (default)", maxThreads), "lvr", "", upTo(&s.threads, maxThreads)},
+		{most, "dry-run", "n", "", "write nothing, say what would be", "lrc", "", boolean(&s.dryRun)},
+		{most, "threads", "T", "N", fmt.Sprintf("workers, up to %d; 0: chosen (default)", maxThreads), "lvrc", "", upTo(&s.threads, maxThreads)},
 		{most, "skip", "", "HOW", "what to skip: none (default), root, top, unchanged", "l", "none root top unchanged", enum(&s.trust, "none", "root", "top", "unchanged")},
 		{most, "record", "", "FILE", "record the former labels in a new FILE, for restore", "l", "file", text(&s.record)},
 		{most, "partial", "", "", "restore from a record that has no end", "r", "", boolean(&s.partial)},
-		{most, "timeout", "", "DURATION", "stop after it, such as 90s; 0: never (default)", "lvre", "", duration(&s.timeout)},
+		{most, "timeout", "", "DURATION", "stop after it, such as 90s; 0: never (default)", "lvrec", "", duration(&s.timeout)},
 		{most, "timeout", "", "DURATION", "stop after it, such as 90s; 0: chosen (default)", "h", "", duration(&s.timeout)},
 		{most, "depth", "", "root|top", "read PATH's label (default), or its entries' too", "p", "root top", enum(&s.depth, "root", "top")},
-		{most, "max-rate", "", "N", "at most N entries a second; 0: no limit (default)", "lv", "", upTo(&s.maxRate, maxRate)},
-		{most, "nice", "", "", "lowest priority for processor and disk", "lvr", "", boolean(&s.nice)},
+		{most, "max-rate", "", "N", "at most N entries a second; 0: no limit (default)", "lvc", "", upTo(&s.maxRate, maxRate)},
+		{most, "nice", "", "", "lowest priority for processor and disk", "lvrc", "", boolean(&s.nice)},
 
-		{most, "progress", "p", "", "show progress; on a terminal that is the default", "lvr", "", boolean(&s.progress)},
-		{most, "verbose", "v", "", "list each change on stdout, and every failure", "lvr", "", boolean(&s.verbose)},
+		{most, "progress", "p", "", "show progress; on a terminal that is the default", "lvrc", "", boolean(&s.progress)},
+		{most, "verbose", "v", "", "list each change on stdout, and every failure", "lvrc", "", boolean(&s.verbose)},
 		{most, "verbose", "v", "", "say what was done; at most 50 lines in all", "h", "", boolean(&s.verbose)},
-		{most, "quiet", "q", "", "no result lines, no progress", "lpvr", "", boolean(&s.quiet)},
-		{most, "json", "", "", "JSON lines on stdout, one object each", "lpvre", "", boolean(&s.json)},
-		{most, "metrics", "", "FILE", "write Prometheus metrics to FILE", "lpvr", "file", text(&s.metrics)},
+		{most, "quiet", "q", "", "no result lines, no progress", "lpvrc", "", boolean(&s.quiet)},
+		{most, "json", "", "", "JSON lines on stdout, one object each", "lpvrec", "", boolean(&s.json)},
+		{most, "metrics", "", "FILE", "write Prometheus metrics to FILE", "lpvrc", "file", text(&s.metrics)},
 		{most, "man", "", "DIR", "", "l", "dir", text(&s.man)}, // for the Makefile
-		{most, "help", "h", "", "this text", "lpvrheo", "", boolean(new(bool))},
+		{most, "help", "h", "", "this text", "lpvrheco", "", boolean(new(bool))},
 		{most, "version", "V", "", "print the version", "l", "", boolean(&s.version)},
 
-		{expert, "hard-links", "", "HOW", "hard-linked files: label (default), skip or error", "lv", "label skip error", enum(&s.hardLinks, "label", "skip", "error")},
+		{expert, "hard-links", "", "HOW", "hard-linked files: label (default), skip or error", "lvc", "label skip error", enum(&s.hardLinks, "label", "skip", "error")},
 		{expert, "exact", "", "", "read every label before writing it", "l", "", boolean(&s.exact)},
 		{expert, "no-seal", "", "", "do not seal PATH during the run", "lr", "", boolean(&s.noSeal)},
 		{expert, "no-sync", "", "", "do not wait for the disk at the end", "lr", "", boolean(&s.noSync)},
 		{expert, "shard", "", "I/N", "part I of N alone, from 0; at last --commit-shards N", "l", "", shardOf(&s.shard)},
 		{expert, "commit-shards", "", "N", "", "l", "", upTo(&s.commitShards, maxShards)}, // the line before says it
-		{expert, "max-pressure", "", "P", "slow down while I/O pressure is above P per cent", "lv", "", percent(&s.maxPressure)},
-		{expert, "log-level", "", "LEVEL", "log to stderr: debug, info, warn, error", "lpvr", "debug info warn error", enum(&s.logLevel, "debug", "info", "warn", "error")},
-		{expert, "log-format", "", "FORMAT", "console (default) or json", "lpvr", "console json", enum(&s.logFormat, "console", "json")},
+		{expert, "max-pressure", "", "P", "slow down while I/O pressure is above P per cent", "lvc", "", percent(&s.maxPressure)},
+		{expert, "log-level", "", "LEVEL", "log to stderr: debug, info, warn, error", "lpvrc", "debug info warn error", enum(&s.logLevel, "debug", "info", "warn", "error")},
+		{expert, "log-format", "", "FORMAT", "console (default) or json", "lpvrc", "console json", enum(&s.logFormat, "console", "json")},
 
 		// What hands do that know chcon: every command takes in what is beneath.
 		{most, "recursive", "R", "", "", "lpv", "", boolean(&s.recursive)},
@@ -186,7 +199,7 @@ func commandTree(s *settings, run func(operands []string) error) *cobra.Command 
 	root.Args, root.ValidArgsFunction = cobra.ArbitraryArgs, cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
-		if s.recursive {
+		if s.recursive && nameOf(c) != "restorecon" {
 			s.unhelped = errors.New("-h is --help: a link is labelled itself without it, as by chcon -h")
 			return
 		}
@@ -194,12 +207,15 @@ func commandTree(s *settings, run func(operands []string) error) *cobra.Command 
 	})
 	root.AddGroup(&cobra.Group{ID: onVolumes}, &cobra.Group{ID: onRuntimes}, &cobra.Group{ID: onItself})
 	root.SetHelpCommand(helps)
-	root.AddCommand(labelCommand("label"), probeCommand(), verifyCommand(), restoreCommand(), explainCommand(), hookCommand(), versionCommand(), completionCommand(), helps)
+	root.AddCommand(labelCommand("label"), probeCommand(), verifyCommand(), restoreCommand(), restoreconCommand(), explainCommand(), hookCommand(), versionCommand(), completionCommand(), helps)
 	all := options(s)
 	for _, c := range slices.Concat([]*cobra.Command{root}, root.Commands()) {
 		letter := "o"
 		if c.RunE == nil {
 			letter = cmp.Or(nameOf(c), "label")[:1]
+			if nameOf(c) == "restorecon" {
+				letter = "c"
+			}
 			c.RunE = func(c *cobra.Command, operands []string) error {
 				s.command, s.named, s.given, s.callable = nameOf(c), c.HasParent(), c.Flags(), callable(root)
 				if at := c.ArgsLenAtDash(); at >= 0 {
@@ -255,6 +271,14 @@ func (s *settings) check(fs *pflag.FlagSet) error {
 		{"commit-shards", "dry-run"},
 		{"commit-shards", "record"},
 		{"commit-shards", "no-seal"},
+		{"only", "record"},
+		{"from", "record"},
+		{"only", "skip"},
+		{"from", "skip"},
+		{"only", "shard"},
+		{"from", "shard"},
+		{"only", "commit-shards"},
+		{"from", "commit-shards"},
 		{"for", "label"},
 		{"for", "reference"},
 		{"for", "level"},

@@ -6,6 +6,7 @@
 //	Usage: fastlabel [flags] PATH...            label PATH and everything beneath it
 //	       fastlabel probe [flags] PATH...      is it labelled? reads PATH alone
 //	       fastlabel restore [flags] FILE       put back what --record kept
+//	       fastlabel restorecon [-R] PATH...    label by the policy's file contexts
 //	       fastlabel verify [flags] PATH...     read every label, write none
 //	       fastlabel explain [flags] PATH...    what runtimes do there, and why
 //	       fastlabel hook [flags]               OCI createRuntime hook; reads stdin
@@ -32,6 +33,7 @@
 //	probe.go       is it labelled?
 //	verify.go      every label is read
 //	restore.go     back to what was, of a record that undo.go reads
+//	restorecon.go  labels by the policy, and parts of labels
 //	explain.go     what is to be said of a path
 //	version.go     the build
 //	completion.go  words for shells
@@ -316,6 +318,8 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 		}
 		fmt.Fprintf(stderr, "%sfastlabel: %s\n", level, notBegun(err))
 		return exit.Code(err, exit.Usage)
+	case len(paths) == 0 && s.ignoreMissing:
+		return exit.Done
 	case len(paths) == 0:
 		j.Note("", words.Brief(s.filesFrom)+": it names no path")
 		return exit.Done

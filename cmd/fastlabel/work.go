@@ -68,7 +68,12 @@ func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]s
 		}
 	}
 	var err error
-	if j.label, err = target(ctx, j.settings); err != nil {
+	if j.command != "restorecon" {
+		if j.label, err = target(ctx, j.settings); err != nil {
+			return nil, err
+		}
+	}
+	if err := j.byRules(ctx); err != nil {
 		return nil, err
 	}
 	all := paths
@@ -82,6 +87,11 @@ func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]s
 			return nil, err
 		}
 		all = slices.Concat(paths, more)
+	}
+	if j.ignoreMissing {
+		if all = j.there(all); len(all) == 0 {
+			return nil, nil
+		}
 	}
 	if err := j.lookUp(ctx, paths, all); err != nil {
 		return nil, err

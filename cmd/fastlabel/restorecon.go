@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
+	"github.com/fastlabel/fastlabel/relabel"
+)
+
+const restoreconHelp = `What restorecon(8) does, with its flags. It is PATH alone without -R. Without
+-F only the type changes, and stays if the policy lists it as customizable.
+What no rule names is left alone, and counted as skipped. Rules are looked up
+by the real path, of which a link at the end is not followed.
+
+Beneath PATH these are skipped and named: mounts that are read-only or have
+no labels, and filesystems of the kernel's own: /proc, /sys, /dev and others;
+each may be a PATH itself. -m changes nothing: every mount is looked at. There
+is no -D, the digest of setfiles in security.sehash. PATH vouches for nothing:
+a run that is interrupted leaves former and new labels; the next completes it.
+`
+
+func restoreconCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "restorecon [-R] PATH...",
+		GroupID: onVolumes,
+		Short:   "label by the policy's file contexts",
+		Long:    restoreconHelp + "\n" + listed + inJSON + whenAsked,
+		Example: "  fastlabel restorecon -R -v /etc\n  fastlabel restorecon -R -F -n -v -e /srv/pv /srv\n",
+
+		DisableFlagsInUseLine: true,
+	}
+}
+
+// parts are the values of --only.
+var parts = map[string]relabel.Parts{"user": relabel.PartUser, "role": relabel.PartRole, "type": relabel.PartType, "level": relabel.PartLevel}
+
+// part takes one more part of a label.
+func part(p *relabel.Parts) func(string) error {
+	var one string
+	known := enum(&one, "type", "level", "user", "role")
+	return func(s string) error {
+		err := known(s)
+		*p |= parts[one]
+		return err
+	}
+}
+
+// byRules has the job label by rules, where the flags ask for that.
+func (j *job) byRules(ctx context.Context) error {
+	if fields := strings.SplitN(j.from, ":", 4); j.from != "" && (len(fields) < 3 || slices.Contains(fields, "")) {
+		return exit.UsageError{Err: fmt.Errorf("--from %s: not a label, any part of which may be *", words.Brief(j.from))}
+	}
+	rules := relabel.Rules{Label: j.label, Parts: j.only, From: j.from}
+	switch {
+	case j.command == "restorecon":
+		contexts, err := answer(ctx, "openat", j.contexts, func() (*relabel.Contexts, error) { return relabel.LoadContexts(j.contexts) })
+		if err != nil {
+			return err
+		}
+		rules = relabel.Rules{Contexts: contexts, Parts: relabel.PartType, RootOnly: !j.recursive}
+		if j.force {
+			rules.Parts = 0
+		}
+	case j.only == 0 && j.from == "":
+		return nil
+	case j.only != 0:
+		j.label = shownParts(j.label, j.only)
+	}
+	j.tree = func(ctx context.Context, root, _ string, o *relabel.Options, check bool) (relabel.Report, error) {
+		if check {
+			return relabel.CheckApply(ctx, root, rules, o)
+		}
+		return relabel.Apply(ctx, root, rules, o)
+	}
+	return nil
+}
+
+// shownParts is label with * for the parts that stay.
+func shownParts(label string, only relabel.Parts) string {
+	fields := strings.SplitN(label, ":", 4)
+	for i, p := range []relabel.Parts{relabel.PartUser, relabel.PartRole, relabel.PartType, relabel.PartLevel}[:len(fields)] {
+		if only&p == 0 {
+			fields[i] = "*"
+		}
+	}
+	return strings.Join(fields, ":")
+}
+
+// there are the paths that exist, for -i.
+func (j *job) there(paths []string) []string {
+	return slices.DeleteFunc(paths, func(p string) bool {
+		_, err := j.lstat(p)
+		return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+	})
+}

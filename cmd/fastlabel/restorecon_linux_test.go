@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// TestRestorecon: PATH alone without -R, the type alone without -F; what would be
+// written is said and is exit code 4; and what is wrong with the rules begins nothing.
+func TestRestorecon(t *testing.T) {
+	root, _ := undoRoot(t)
+	contexts := filepath.Join(t.TempDir(), "file_contexts")
+	write := func(rules string) {
+		if err := os.WriteFile(contexts, []byte(strings.ReplaceAll(rules, "@", root)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("@(/.*)? unconfined_u:object_r:usr_t:s0\n@/d(/.*)? <<none>>\n")
+	for _, c := range []struct {
+		code int
+		args string
+		says string
+	}{
+		{4, "-n -v", "would relabel \"" + root + "\" from system_u:object_r:etc_t:s0 to system_u:object_r:usr_t:s0\n"},
+		{0, "", ": 1 entry, 1 written, 0 failed, "},
+		{4, "-R -n", ": 44 entries, 22 to write, 1 right, 21 skipped, 0 failed, "},
+		{0, "-r -m -T 1", ": 44 entries, 22 written, 1 right, 21 skipped, 0 failed, "},
+		{0, "-R -n", ": 44 entries, 0 to write, 23 right, 21 skipped, 0 failed, "},
+		{0, "-R -e " + root + "/f01 -F -v", "relabelled \"" + root + "/f02\" from system_u:object_r:usr_t:s0 to unconfined_u:object_r:usr_t:s0\n"},
+		{0, "-i -R " + root + "/gone", "22 right, 22 skipped"},
+		{2, root + "/gone", "/gone: no such file or directory; nothing was begun"},
+	} {
+		args := append([]string{"restorecon", "--contexts", contexts}, strings.Fields(c.args)...)
+		if c.args == "-i -R "+root+"/gone" {
+			setLabel(t, filepath.Join(root, "f01"), undoOld)
+			args = append(args, "-e", root+"/f01", "-F")
+		}
+		if text := says(t, c.code, append(args, root)...); !strings.Contains(text, c.says) {
+			t.Errorf("%s: %s\nlacks %q", c.args, text, c.says)
+		}
+	}
+	if has := treetest.Read(t, root)["f01"]; has != undoOld {
+		t.Errorf("what was excluded has %q", has)
+	}
+	write("@ system_u:object_r:usr_t:s0\n@/(a -- system_u:object_r:usr_t:s0\n")
+	if text := says(t, 2, "restorecon", "--contexts", contexts, root); !strings.Contains(text, contexts+":2: ") || !strings.Contains(text, "nothing was begun") {
+		t.Error(text)
+	}
+}
+
+// TestOnly: a part of each label changes, of what --from describes.
+func TestOnly(t *testing.T) {
+	root, _ := undoRoot(t)
+	if err := os.Remove(filepath.Join(root, "none")); err != nil { // it has no label, of which a part could stay
+		t.Fatal(err)
+	}
+	setLabel(t, filepath.Join(root, "f01"), "unconfined_u:object_r:tmp_t:s0:c1")
+	if text := says(t, 0, "--only", "type", "--only", "level", "-t", "usr_t", "-l", "s0:c7", "--from", "*:*:tmp_t", root); !strings.Contains(text, "43 entries, 1 written, 42 skipped, 0 failed, ") || !strings.Contains(text, "; label *:*:usr_t:s0:c7\n") {
+		t.Error(text)
+	}
+	if has := treetest.Read(t, root)["f01"]; has != "unconfined_u:object_r:usr_t:s0:c7" {
+		t.Error(has)
+	}
+	for args, text := range map[string]string{
+		"--from a:b":              "--from a:b: not a label",
+		"--only colour":           "--only colour: not one of",
+		"--only type --skip root": "exclude each other",
+	} {
+		if out := says(t, 2, append(strings.Fields(args), root)...); !strings.Contains(out, text) {
+			t.Errorf("%s: %s", args, out)
+		}
+	}
+}
