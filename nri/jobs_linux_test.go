@@ -243,7 +243,7 @@ func TestDeleted(t *testing.T) {
 }
 
 // TestFirstAsksNoMore: the run by the mount of a pod ends when that pod has not asked for
-// long, whoever else asks; they have it resumed.
+// long, whichever others ask; they have it resumed.
 func TestFirstAsksNoMore(t *testing.T) {
 	n, g := newNode(t), newGate()
 	n.start()

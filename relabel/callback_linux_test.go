@@ -157,7 +157,7 @@ func TestCallbackPanics(t *testing.T) {
 		for what, blow := range map[string]func(){"panic": func() { panic(errors.ErrUnsupported) }, "Goexit": runtime.Goexit} {
 			root, release := called(t, name)
 			goroutines, files := runtime.NumGoroutine(), openFiles(t)
-			if name == "Trace.Wait" { // the lock is released meanwhile
+			if name == "Trace.Wait" { // the lock is released in it
 				was := blow
 				blow = func() { release(); was() }
 				files -= 2

@@ -12,7 +12,7 @@
 // The root's label is a commit record: it is written last, when all else is on disk,
 // and only if nothing failed. Until then the root has a seal, another label that
 // vouches for nothing. Nothing outside the tree is labelled, whatever is renamed,
-// linked or mounted in it meanwhile. What could not be done is an error, a count or
+// linked or mounted in it during the run. What could not be done is an error, a count or
 // a note. The contract stands in doc.go, with the test behind each sentence.
 package relabel
 
@@ -120,7 +120,7 @@ package relabel
 //     entry in 64, until it finds a right one. Exact always reads first.
 //     (TestSecondRun, TestGuess, TestCallsPerEntry)
 //  5. Nothing outside the tree is labelled, whatever its owner renames, links
-//     or mounts meanwhile. Links are labelled, not followed; devices, FIFOs
+//     or mounts during the run. Links are labelled, not followed; devices, FIFOs
 //     and sockets are not opened. Hard links are the exception: a file has
 //     one label, by whatever name it is reached. (TestEscape,
 //     TestNothingElseOpened) The system's own places are refused as a root, and
@@ -129,7 +129,7 @@ package relabel
 //     thread has a root directory or a mount namespace of its own, as the path may lead
 //     the threads that do the work elsewhere. (TestDropinContract, TestGroupByThread)
 //  6. One failure does not stop the others; each is reported with its path and
-//     errno. What vanishes meanwhile is counted and is no failure, but in an
+//     errno. What vanishes during the run is counted and is no failure, but in an
 //     encrypted directory, where names change with the key. Two things end a run
 //     early: a label that the kernel refuses, and 128 input or output errors in a
 //     row. (TestVanish, TestEncrypted, TestFailureSeals)
@@ -150,15 +150,15 @@ package relabel
 //     directories are labelled before they are read. What SELinux takes from
 //     the directory is the type; user and level are those of the process that
 //     creates, unless the policy has a transition for them. So what a container
-//     creates has the label of its volume, and what somebody of another level
-//     creates meanwhile the type alone: a second run gives it the rest. The root
+//     creates has the label of its volume, and what a process of another level
+//     creates during the run the type alone: a second run gives it the rest. The root
 //     is labelled last, so its entries are read again after that, until a pass
 //     finds nothing to write, unless its times say that nothing was created in
 //     it. (TestCreatedMeanwhile, TestCreatedAndBackdated, TestCancelAtCommit,
 //     TestHungAtCommit; and
 //     TestCreated of test/selinuxvm/inside)
-//     What is moved about meanwhile, or moved in from elsewhere, is nobody's
-//     promise; a second run finds it. (TestSwapKinds)
+//     What is moved during the run, within the tree or into it, is not promised
+//     to be labelled; a second run finds it. (TestSwapKinds)
 //  8. Cancelling returns soon, with every goroutine ended unless a call hangs
 //     in the kernel; the error is then a *HungError and says where. When the last
 //     such call has returned, nothing of the run is left: no goroutine, no
@@ -228,5 +228,5 @@ package relabel
 //     TestShardsFailed, TestShardsAtOnce) A proof is void from when its shard begins
 //     again, or another run seals the root. (TestShardsVoid, TestShardsSame,
 //     TestShardsOvertaken, TestShardRestarted, TestShardsHistories) What was created in
-//     the root meanwhile has the label, with what is in it. (TestShardsRootChanges) What
+//     the root during that time has the label, with what is in it. (TestShardsRootChanges) What
 //     cannot be divided is refused. (TestShardsRefused, TestShardsEncrypted)

@@ -65,8 +65,8 @@ func relabel(ctx context.Context, path, fileLabel string, shared bool, patience 
 //
 // With recurse it is Tree with a context that never ends and Options as they are
 // at zero: the whole tree is looked at and strays are healed, the root is sealed
-// meanwhile and labelled last, if nothing failed, when all else is on disk. So
-// the root's label means the same whoever wrote it; a caller who wants it sooner
+// during the run and labelled last, if nothing failed, when all else is on disk. So
+// the root's label means the same by whatever function it was written; a caller who wants it sooner
 // and weaker sets [Advanced].NoSync and calls Tree. What is left alone, or done
 // otherwise than asked, is logged with slog.Default. Another relabel of the same
 // volume is waited for, but no longer than two minutes (ErrLocked). A path that is
@@ -79,8 +79,8 @@ func relabel(ctx context.Context, path, fileLabel string, shared bool, patience 
 // A single failure is an *os.PathError with the full path, "lsetxattr(label=…)"
 // as Op where a label could not be written, and the bare errno. Several are an
 // *IncompleteError, in which errors.Is finds each errno that occurred. One is kept
-// from it: callers of go-selinux pass over ENOTSUP, for it says that the volume
-// has no labels, and would pass over the other failures too. So ENOTSUP is
+// from it: callers of go-selinux ignore ENOTSUP, for it says that the volume
+// has no labels, and would ignore the other failures too. So ENOTSUP is
 // found only if nothing else failed; else those entries are in the text alone.
 //
 // What is no security context is an error before anything is touched, and

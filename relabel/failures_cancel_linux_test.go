@@ -167,7 +167,7 @@ func TestLeaks(t *testing.T) {
 }
 
 // TestCancelAtCommit stops a run between the root's label and the second look
-// at the root's entries. What was created meanwhile has no label, and the root
+// at the root's entries. What was created in between has no label, and the root
 // may not vouch for it.
 func TestCancelAtCommit(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), plain)

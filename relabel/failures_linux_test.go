@@ -77,7 +77,7 @@ func TestVanish(t *testing.T) {
 }
 
 // TestVanishDeep removes more directories than are kept open, while entries of
-// each of them still wait. One that was closed meanwhile cannot be told from one
+// each of them still wait. One that was closed by then cannot be told from one
 // that was moved, with what is in it: that may be said to have failed, but by
 // that errno only, and nothing is left for the next run.
 func TestVanishDeep(t *testing.T) {

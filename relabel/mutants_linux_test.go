@@ -356,7 +356,7 @@ func TestTrustedAfterWait(t *testing.T) {
 }
 
 // TestSeveralReadings: a sorted directory whose inodes lie too far apart for one
-// reading: those of others, which were made meanwhile, lie between them.
+// reading: those of others, which were made at the same time, lie between them.
 func TestSeveralReadings(t *testing.T) {
 	const each, bucket = 1600, 14 // bits of an inode number, as package order counts
 	const between = 1 << bucket

@@ -110,7 +110,7 @@ type Advanced struct {
 	// was wrong (contract point 4).
 	Exact bool
 	// NoSeal leaves the root's old label in place until the commit. An
-	// interrupted run may then look done to whoever asks for the old label,
+	// interrupted run may then look done to a caller who asks for the old label,
 	// and a root that was right goes on vouching when something beneath it
 	// failed.
 	NoSeal bool

@@ -40,7 +40,7 @@ type restoring struct {
 // file for a directory (TestRestoreElsewhere).
 //
 // An entry that has neither the label that the run gave nor its former one was
-// changed meanwhile: it is left alone, as is one with another inode number than
+// changed since: it is left alone, as is one with another inode number than
 // recorded, and Trace.Skip told. In the Report they count as Skipped, entries that are
 // gone as Vanished, and those that have their former label already as Right.
 //

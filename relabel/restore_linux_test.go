@@ -68,7 +68,7 @@ func TestRecorderFails(t *testing.T) {
 	}
 }
 
-// TestRestoreLeavesAlone: what was changed meanwhile is named, and not written;
+// TestRestoreLeavesAlone: what was changed since is named, and not written;
 // the root vouches for it by no label.
 func TestRestoreLeavesAlone(t *testing.T) {
 	root := grow(t, on(t, "ext4"), plain)
@@ -193,7 +193,7 @@ func TestRestoreRootFails(t *testing.T) {
 	}
 }
 
-// TestRestoreEscape: whatever its owner does to the tree meanwhile, nothing outside
+// TestRestoreEscape: whatever its owner does to the tree during the run, nothing outside
 // is touched.
 func TestRestoreEscape(t *testing.T) {
 	treetest.Need(t, "root")

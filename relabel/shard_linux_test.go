@@ -351,7 +351,7 @@ func TestShardsFailed(t *testing.T) {
 	}
 }
 
-// TestShardsVoid: whatever else labels the tree meanwhile, old proofs prove nothing.
+// TestShardsVoid: whatever else labels the tree in between, old proofs prove nothing.
 func TestShardsVoid(t *testing.T) {
 	treetest.Need(t, "root")
 	const other = "system_u:object_r:default_t:s0:c7,c8"
@@ -402,7 +402,7 @@ func TestShardsSame(t *testing.T) {
 }
 
 // TestShardsAtOnce: shards that share no lock and begin at once, also where another claim
-// stands, find one generation. Whoever does not says so.
+// stands, find one generation. One that does not says so.
 func TestShardsAtOnce(t *testing.T) {
 	treetest.Need(t, "root")
 	const of, rounds = 5, 6

@@ -378,7 +378,7 @@ func TestSkipUnchangedHistories(t *testing.T) {
 		}
 	}
 	if passed < int64(histories*rounds) || made < histories*rounds {
-		t.Errorf("%d directories were passed over, %d changes made: that shows little", passed, made)
+		t.Errorf("%d directories were not looked into, %d changes made: that shows little", passed, made)
 	}
 }
 

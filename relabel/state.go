@@ -36,8 +36,8 @@ type State struct {
 	LastRun int64
 
 	// Path is a directory that is worked on, "" where none is. It begins with
-	// the root as the caller named it; what follows is as hostile as whoever
-	// owns the tree.
+	// the root as the caller named it; what follows is as hostile as the
+	// owner of the tree.
 	Path string
 	// Call is the system call under way where no directory is worked on, such
 	// as syncfs; "" if there is none.

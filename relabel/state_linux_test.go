@@ -23,7 +23,7 @@ func (s State) counts() [6]int64 {
 	return [6]int64{s.Seen, s.Written, s.Right, s.Vanished, s.Skipped, s.Failed}
 }
 
-// TestState: whoever asks is told counts that add up and never shrink, and in
+// TestState: a caller is told counts that add up and never shrink, and in
 // the end those of the Report.
 func TestState(t *testing.T) {
 	treetest.Need(t, "root")

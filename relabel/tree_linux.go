@@ -173,7 +173,7 @@ func (r *run) all(ctx context.Context, path, label string, ask func() capabiliti
 
 // relabel is the part of the path that holds the lock.
 func (r *run) relabel(ctx context.Context, root *mount) error {
-	// Whoever held the lock before may have done the work.
+	// The run that held the lock before may have done the work.
 	if done, err := r.trusted(root); done || err != nil {
 		return err
 	}

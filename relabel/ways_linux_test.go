@@ -238,7 +238,7 @@ func TestThreadsLeaveNoTrace(t *testing.T) {
 
 // fromMain calls f on the main thread, if that is ever free, but not locked to
 // it: when f waits for goroutines that it began, one of them is likely to be
-// served by that thread. Other threads are held meanwhile.
+// served by that thread. Other threads are held until then.
 func fromMain(f func()) {
 	end, done := make(chan struct{}), make(chan bool)
 	defer close(end)

@@ -1,38 +1,38 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# test/words.sh: finds words that we do not use (CONTRIBUTING.md, Words) in the documents, in
-# what the program prints, the strings of Go files that are no tests, and in the source of
-# bench, internal and test. In the documents it finds words that neither aspell's British
-# dictionary nor test/words.txt has. Last it plants one of each, and has to find both.
+# test/words.sh: finds words that we do not use (CONTRIBUTING.md, Words) in the documents and
+# in the source. In the documents it finds words that neither aspell's British dictionary nor
+# test/words.txt has. Last it plants some of each, and has to find them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+names=$PWD/test/words.txt
 
 words="bears?|bore|whoever|whomever|meanwhile|pass(es|ed)? over|goes? on from|utiliz(e|es|ed)|in order to"
 
-# unused FILE...: the lines of documents with such words.
-unused() { grep -HnwiE "$words" "$@" || true; }
+# unused: the lines with such words, in what git has here.
+unused() {
+    local files
+    readarray -d '' files < <(git ls-files -z -- '*.md' bench cmd internal nri relabel test \
+        ':!CONTRIBUTING.md' ':!*.txt' ':!test/words.sh' ':!bench/results')
+    grep -HInwiE "$words" "${files[@]}" || true
+}
 
-# misspelled FILE...: words of documents, but for code, addresses, links, and names with
-# digits or capitals in them.
+# misspelled: words of documents, but for code, addresses, links, and names with digits or
+# capitals in them.
 misspelled() {
     local file
-    for file; do
+    while read -r -d '' file; do
         # shellcheck disable=SC2016 # code of Markdown, not of the shell
         sed -E '/^ *```/,/^ *```$/d; s/`[^`]*`//g; s/\]\([^)]*\)//g; s,https?://[^ )]*,,g; s/\w*[0-9]\w*//g'";s/'s\b//g" "$file" |
             aspell --lang=en_GB --mode=none --ignore=2 list | sort -u |
-            { grep -vxFf test/words.txt || true; } | sed "/.[A-Z]/d; s|^|$file: |"
-    done
+            { grep -vxFf "$names" || true; } | sed "/.[A-Z]/d; s|^|$file: |"
+    done < <(git ls-files -z -- '*.md' ':!bench/results'; git ls-files -z -- bench/results/NOTES.md)
 }
 
 found=$(
-    readarray -d '' documents < <(git ls-files -z -- '*.md' ':!CONTRIBUTING.md' ':!bench/results')
-    unused "${documents[@]}"
-    git ls-files -z -- bench internal test ':!*.md' ':!*.txt' ':!test/words.sh' ':!bench/results' |
-        { xargs -0 grep -InwE "$words" || true; }
-    git ls-files -z -- 'cmd/*.go' 'relabel/*.go' ':!*_test.go' |
-        { xargs -0 grep -nE "^[^/]*\"[^\"]*\\b($words)\\b[^\"]*\"" || true; }
-    misspelled "${documents[@]}" CONTRIBUTING.md bench/results/NOTES.md
+    unused
+    misspelled
 )
 if [ -n "$found" ]; then
     echo "$found"
@@ -40,10 +40,18 @@ if [ -n "$found" ]; then
     exit 1
 fi
 
-planted=$(mktemp)
-trap 'rm -f "$planted"' EXIT
-printf 'Whoever reads this\nwill recieve it.\n' >"$planted"
-if [ "$(unused "$planted")" != "$planted:1:Whoever reads this" ] || [ "$(misspelled "$planted")" != "$planted: recieve" ]; then
+planted=$(mktemp -d)
+trap 'rm -rf "$planted"' EXIT
+cd "$planted"
+mkdir -p cmd/x relabel/internal/y
+printf 'Whoever reads this\nwill recieve it.\n' >a.md
+printf 'package x\n\n// Meanwhile it runs.\n' >cmd/x/x.go
+printf 'package y\n\nconst s = "it goes on from there"\n' >relabel/internal/y/y.go
+git init -q
+git add .
+if [ "$(unused)" != "a.md:1:Whoever reads this
+cmd/x/x.go:3:// Meanwhile it runs.
+relabel/internal/y/y.go:3:const s = \"it goes on from there\"" ] || [ "$(misspelled)" != "a.md: recieve" ]; then
     echo "words: FAILED: what was planted is not found" >&2
     exit 1
 fi

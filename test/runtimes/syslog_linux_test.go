@@ -47,7 +47,7 @@ func (s syslog) shell() string {
 		"mount --bind %[1]s/log /dev/log", s.dir)
 }
 
-// lines gives what came since it was last asked. Whoever sent has ended: all of
+// lines gives what came since it was last asked. The sender has ended: all of
 // it is in the queue.
 func (s syslog) lines(t *testing.T) []string {
 	t.Helper()

@@ -60,8 +60,8 @@ func Supervise(t testing.TB, cmd *exec.Cmd, calls []int, decide func(Notice) Ans
 		t.Fatalf("%s: %v", cmd, err)
 	}
 	var e Ended
-	// Meanwhile it is waited for: before Linux 6.11 a dead process is behind the
-	// filter until it is, and the listener is not told that nobody is left.
+	// It is waited for at the same time: before Linux 6.11 a dead process is behind the
+	// filter until it is, and the listener is not told that none is left.
 	waited := make(chan error, 1)
 	go func() { waited <- cmd.Wait() }()
 	err = e.answer(listener, cmd.Process, decide)

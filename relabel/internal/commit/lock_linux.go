@@ -20,7 +20,7 @@ import (
 // reach: a lock on the volume itself could be held by its owner for ever. They
 // are named by device and inode, and it is flock that locks: the kernel lets go
 // when the holder dies, however it dies. A file is removed while its lock is
-// held, so whoever gets the lock looks whether the name still leads to it.
+// held, so a run that gets the lock looks whether the name still leads to it.
 
 // Locks is the directory of lock files.
 type Locks struct {

@@ -241,7 +241,7 @@ func (c *Root) Close(ctx context.Context, err error) error {
 			}
 		}
 		if err != nil && c.committed && !errors.Is(err, ErrOvertaken) {
-			c.Revoke() // what was created meanwhile was not looked for to the end
+			c.Revoke() // what was created by then was not looked for to the end
 		}
 	}
 	if errors.Is(err, ErrOvertaken) {
@@ -282,7 +282,7 @@ func (c *Root) end() {
 }
 
 // commit puts everything on disk, then the root's label, then that; and looks
-// once more for what was created in the root meanwhile.
+// once more for what was created in the root during the run.
 func (c *Root) commit(ctx context.Context) error {
 	if c.Unsynced() {
 		if err := c.Sync("syncfs", sys.Syncfs); err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestRevokeLate: once Close has returned, whoever still gives the run up leaves the
+// TestRevokeLate: once Close has returned, a late end of the run leaves the
 // root alone: its descriptor may be that of another directory by then.
 func TestRevokeLate(t *testing.T) {
 	closed := false

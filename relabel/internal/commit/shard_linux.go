@@ -26,13 +26,13 @@ import (
 //	the last:                                     all of g? ▶ commit, as ever; still all of g?
 //
 // A run to another label, or of another number of shards, puts its own claim there, and
-// every proof of g is void with that, whoever writes it and when. A run to the same label
+// every proof of g is void with that, by whatever run and when. A run to the same label
 // changes nothing of it: it writes what they write. A proof says that all which was a
 // shard's had the label when it ended. So a shard that is run again voids its own before
 // it begins, for it may fail; and who commits asks for all proofs again when the root has
 // been read a last time.
 //
-// What other programs do to labels meanwhile is noticed by the root's label alone, as
+// What other programs do to labels during that time is noticed by the root's label alone, as
 // elsewhere, and so is a run without CAP_SYS_ADMIN, which can neither see nor replace a
 // claim: but here the time for it is longer.
 

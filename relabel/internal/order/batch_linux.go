@@ -148,7 +148,7 @@ func (s *Slice) Next(buf []byte) []byte {
 func (s *Slice) Done() bool { return s.batch.pending.Add(-1) == 0 }
 
 // sort sorts the index in place: memory for a second index would be names left for
-// another reading. The other workers may have nothing to do meanwhile, so it must
+// another reading. The other workers may have nothing to do until then, so it must
 // not take long: the words go to one of 2,048 stretches each, and each stretch,
 // which fits into the processor's cache, is sorted.
 func (b *Batch) sort() {

@@ -29,7 +29,7 @@ type Policy struct {
 }
 
 // Know has the kernel look at the label once, where SELinux is on, before anything
-// bears it: a label that the loaded policy does not know would be refused entry by
+// has it: a label that the loaded policy does not know would be refused entry by
 // entry, when a seal that it does know may be on the root already. And it may print
 // another than was asked for, as where a type has an alias; only what it prints can
 // be read back.

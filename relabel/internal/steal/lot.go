@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// seat is where one worker sleeps. Whoever takes a seat off the lot's list owes
-// it exactly one token; whoever sits down takes exactly one. A token is thus
+// seat is where one worker sleeps. A worker that takes a seat off the lot's list
+// owes it exactly one token; one that sits down takes exactly one. A token is thus
 // never lost, never doubled, and sending it never blocks.
 type seat chan struct{}
 

@@ -38,8 +38,8 @@ package steal
 //	adds b, chooses W
 //	                           withdraws, works on a
 //
-// and b would lie beside V. As it is, whoever is chosen for b takes b, or takes
-// another item and then sees b and wakes the next; nobody can sleep beside it.
+// and b would lie beside V. As it is, the worker chosen for b takes b, or takes
+// another item and then sees b and wakes the next; none can sleep beside it.
 //
 // 3. pending goes up before an item is visible and down after it was worked on,
 // with everything it pushed counted by then. So zero means that nothing is, and
@@ -118,9 +118,9 @@ type pool[T any] struct {
 	failed    error // the first error of a Begin
 }
 
-// Run works on the seeds, and on all that is pushed meanwhile, until nothing is
+// Run works on the seeds, and on all that is pushed by then, until nothing is
 // pending. Worker 0 holds the seeds and takes them in their order; the others
-// steal from the far end. Run returns the items that nobody worked on, which
+// steal from the far end. Run returns the items that no worker took, which
 // only a stop leaves, so that the caller can release them.
 //
 // The error is the first *Panic; else the first error of a Begin; else

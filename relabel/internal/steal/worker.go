@@ -41,7 +41,7 @@ func (w *Worker[T]) Give(item T) {
 // or could not begin), so that the item at hand had better be finished soon. It
 // is one atomic load while it says no.
 //
-// Whoever was told yes may have left work undone, so Run will then not report
+// A worker that was told yes may have left work undone, so Run will then not report
 // that all is finished. An item cut short for any other reason, such as a look
 // at the context itself, is the caller's to report.
 func (w *Worker[T]) Stopped() bool {

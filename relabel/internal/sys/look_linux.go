@@ -60,7 +60,7 @@ func (a *Attr) Look(r *Row, from, to int, o Order, f *Found) (at int, trouble Tr
 		at++
 	}
 	exit()
-	// The collector runs meanwhile, and an address is no reference to it.
+	// The collector runs beside the call, and an address is no reference to it.
 	runtime.KeepAlive(a)
 	runtime.KeepAlive(r)
 	runtime.KeepAlive(f)

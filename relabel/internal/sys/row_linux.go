@@ -129,7 +129,7 @@ func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
 		d.Written++
 	}
 	exit()
-	// The collector runs meanwhile, and an address is no reference to it.
+	// The collector runs beside the call, and an address is no reference to it.
 	runtime.KeepAlive(a)
 	runtime.KeepAlive(r)
 	return d

@@ -23,8 +23,8 @@ import (
 
 const rowLabel = "u:r:t:s0:c1,c2"
 
-// bears is what an entry of a row may have at the start.
-var bears = map[byte]string{
+// holds is what an entry of a row may have at the start.
+var holds = map[byte]string{
 	'r': rowLabel,
 	'z': rowLabel + "\x00", // right: one NUL is the end of a string
 	'Z': rowLabel + "\x00\x00",
@@ -51,8 +51,8 @@ func newRow(t *testing.T, state string) (*Row, int) {
 		if err := os.WriteFile(name, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if bears[c] != "" {
-			if err := unix.Lsetxattr(name, treetest.Attr, []byte(bears[c]), 0); err != nil {
+		if holds[c] != "" {
+			if err := unix.Lsetxattr(name, treetest.Attr, []byte(holds[c]), 0); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -112,8 +112,8 @@ func TestMend(t *testing.T) {
 				for i, c := range []byte(test.after) {
 					value := make([]byte, 512)
 					n, err := unix.Lgetxattr(fmt.Sprint("f", i), treetest.Attr, value)
-					if c != '-' && (err != nil || treetest.Shown(value[:n]) != treetest.Shown([]byte(bears[c]))) {
-						t.Errorf("%d has %q, not %q: %v", i, value[:max(n, 0)], bears[c], err)
+					if c != '-' && (err != nil || treetest.Shown(value[:n]) != treetest.Shown([]byte(holds[c]))) {
+						t.Errorf("%d has %q, not %q: %v", i, value[:max(n, 0)], holds[c], err)
 					}
 				}
 			})
@@ -132,7 +132,7 @@ func TestMendStops(t *testing.T) {
 	}
 }
 
-// TestMendTaken: whoever takes the rest of a row that is under way, each name has
+// TestMendTaken: whichever thread takes the rest of a row that is under way, each name has
 // one owner.
 func TestMendTaken(t *testing.T) {
 	treetest.Need(t, "root", "tmpfs", "setxattrat")
@@ -185,30 +185,30 @@ func TestVisit(t *testing.T) {
 	treetest.Need(t, "root", "tmpfs", "setxattrat")
 	tree := "dir d\nfile d/a\nfile d/b\nfile f\nlink l d\n"
 	for _, test := range []struct {
-		name, bears string
+		name, holds string
 		how         Labelling
 		room        int
 		want        Visit // without FD and N
 		names       string
 	}{
-		{name: "d", bears: "u:r:t:s0", want: Visit{Wrong: true, Written: true, End: true, Step: StepDone}, names: "a b"},
-		{name: "d", bears: rowLabel, want: Visit{End: true, Step: StepDone}, names: "a b"},
-		{name: "d", bears: rowLabel, how: Unread, want: Visit{Wrong: true, Written: true, End: true, Step: StepDone}, names: "a b"},
-		{name: "d", bears: rowLabel, how: ReadOnly, want: Visit{End: true, Step: StepDone}, names: "a b"},
-		{name: "d", bears: "u:r:t:s0", how: ReadOnly, want: Visit{Wrong: true, Step: StepRead}},
-		{name: "d", bears: strings.Repeat("x", 300), want: Visit{Wrong: true, Written: true, End: true, Step: StepDone}, names: "a b"},
+		{name: "d", holds: "u:r:t:s0", want: Visit{Wrong: true, Written: true, End: true, Step: StepDone}, names: "a b"},
+		{name: "d", holds: rowLabel, want: Visit{End: true, Step: StepDone}, names: "a b"},
+		{name: "d", holds: rowLabel, how: Unread, want: Visit{Wrong: true, Written: true, End: true, Step: StepDone}, names: "a b"},
+		{name: "d", holds: rowLabel, how: ReadOnly, want: Visit{End: true, Step: StepDone}, names: "a b"},
+		{name: "d", holds: "u:r:t:s0", how: ReadOnly, want: Visit{Wrong: true, Step: StepRead}},
+		{name: "d", holds: strings.Repeat("x", 300), want: Visit{Wrong: true, Written: true, End: true, Step: StepDone}, names: "a b"},
 		{name: "d", room: 100, want: Visit{Wrong: true, Written: true, Step: StepDone}},
 		{name: "f", want: Visit{Step: StepOpen, Errno: unix.ENOTDIR}},
 		{name: "l", want: Visit{Step: StepOpen, Errno: unix.ENOTDIR}},
 		{name: "none", want: Visit{Step: StepOpen, Errno: unix.ENOENT}},
 	} {
-		t.Run(fmt.Sprintf("%s %.9s %d %d", test.name, test.bears, test.how, test.room), func(t *testing.T) {
-			if strings.HasPrefix(test.bears, "x") {
+		t.Run(fmt.Sprintf("%s %.9s %d %d", test.name, test.holds, test.how, test.room), func(t *testing.T) {
+			if strings.HasPrefix(test.holds, "x") {
 				treetest.Need(t, "plain") // it is no context
 			}
 			fd := within(t, treetest.Fresh(t, "tmpfs"), tree)
-			if test.bears != "" {
-				treetest.Set(t, ".", "d", test.bears)
+			if test.holds != "" {
+				treetest.Set(t, ".", "d", test.holds)
 			}
 			buf := make([]byte, 4096)
 			if test.room > 0 {
@@ -225,7 +225,7 @@ func TestVisit(t *testing.T) {
 			opened, n := got.FD, got.N
 			got.FD, got.N = 0, 0
 			if got != test.want || (opened >= 0) != (test.want.Step > StepOpen) {
-				t.Errorf("%s %q: got %+v, descriptor %d\nwant %+v", test.name, test.bears, got, opened, test.want)
+				t.Errorf("%s %q: got %+v, descriptor %d\nwant %+v", test.name, test.holds, got, opened, test.want)
 			}
 			// Where the directory took the number of the one that was closed, it is
 			// open again.
@@ -250,7 +250,7 @@ func TestVisit(t *testing.T) {
 			}
 			has := rowLabel
 			if test.want.Step == StepRead {
-				has = test.bears
+				has = test.holds
 			}
 			if n, e := a.Fgetxattr(opened); e != 0 || treetest.Shown(a.Value(n)) != has {
 				t.Errorf("%s has %q: %v", test.name, a.Value(max(n, 0)), e)

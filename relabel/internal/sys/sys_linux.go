@@ -221,8 +221,8 @@ func Served(kind int64) bool {
 }
 
 // KeepsTimes reports whether the change times of a filesystem tell what has
-// changed: whoever creates, renames or removes an entry moves those of the
-// directory and, with rename, of what is renamed, and nobody can set them back.
+// changed: to create, rename or remove an entry moves those of the
+// directory and, with rename, of what is renamed, and no call sets them back.
 func KeepsTimes(kind int64) bool {
 	switch kind {
 	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC:

@@ -62,7 +62,7 @@ func (a *Attr) Visit(spent, dir int, name *byte, flags int, how Labelling, buf [
 		v.list(buf, at)
 	}
 	exit()
-	// The collector runs meanwhile, and an address is no reference to it.
+	// The collector runs beside the call, and an address is no reference to it.
 	runtime.KeepAlive(a)
 	runtime.KeepAlive(name)
 	runtime.KeepAlive(unsafe.SliceData(buf))

@@ -68,11 +68,11 @@ func TestXattr(t *testing.T) {
 		fd := within(t, dir, everyKind)
 		for i, by := range accesses {
 			label := fmt.Sprintf("u:r:t:s0:c%d\x00", i)
-			for name, bears := range treetest.Read(t, ".") {
+			for name, holds := range treetest.Read(t, ".") {
 				if name == "." {
 					continue
 				}
-				before := bears
+				before := holds
 				if i > 0 {
 					before = fmt.Sprintf("u:r:t:s0:c%d\x00", i-1)
 				}
@@ -94,9 +94,9 @@ func TestXattr(t *testing.T) {
 				}
 				Close(pinned)
 			}
-			for name, bears := range treetest.Read(t, ".") {
-				if name != "." && bears != strings.TrimSuffix(label, "\x00") {
-					t.Errorf("%s: %s has %q by other means", by.name, name, bears)
+			for name, holds := range treetest.Read(t, ".") {
+				if name != "." && holds != strings.TrimSuffix(label, "\x00") {
+					t.Errorf("%s: %s has %q by other means", by.name, name, holds)
 				}
 			}
 			a := NewAttr(treetest.Attr, []byte(label))

@@ -12,7 +12,7 @@ import (
 )
 
 // Several machines label one tree at once, each a shard of it, and say nothing to each
-// other meanwhile. So whose an entry is follows from its path alone:
+// other until the end. So whose an entry is follows from its path alone:
 //
 //	level 1   a ▶ every shard     b ▶ every shard     file ▶ by its path
 //	level 2   a/c ▶ every shard                       a/file ▶ by its path

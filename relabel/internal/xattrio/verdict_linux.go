@@ -14,7 +14,7 @@ type Verdict uint8
 // The verdicts.
 const (
 	Failed  Verdict = iota // an error of this entry; the others go on
-	Gone                   // the entry was removed meanwhile
+	Gone                   // the entry was removed during the run
 	Again                  // worth another try, a bounded number of times
 	Compare                // fine if the label is right already
 	Changed                // the entry is of another kind by now
