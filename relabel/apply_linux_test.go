@@ -49,8 +49,15 @@ const (
 // TestApply: by file contexts, each entry gets the label of its path and kind: the type
 // of it or, with Parts 0, the whole; in every way; and a second run writes nothing.
 func TestApply(t *testing.T) {
-	treetest.Need(t, "root", "tmpfs")
-	root := filepath.Join(treetest.Fresh(t, "tmpfs"), "tree")
+	for _, fs := range []string{"tmpfs", "ext4"} { // which has an order of inodes
+		t.Run(fs, func(t *testing.T) {
+			treetest.Need(t, "root", fs)
+			applies(t, filepath.Join(treetest.Fresh(t, fs), "tree"))
+		})
+	}
+}
+
+func applies(t *testing.T, root string) {
 	tree := "dir .\nfile a\nfile b.conf\ndir b\nfile b/x.conf\nlink c.conf a\nfifo p.conf\ndir links\nlink links/l a\nfile links/f\ndir none\nfile none/f\n" +
 		"dir none/d\nfile none/d/f\ndir deep\ndir deep/a\ndir deep/a/b\nfile deep/a/b/end\nfile deep/end\nfile kept\nfile many%03d x100\n"
 	const user = "unconfined_u:object_r:"

@@ -17,12 +17,11 @@ const (
 	// digit is how many bits of the inode number are sorted by first.
 	digit = 11
 
-	// An index word is an inode number, two flags, and where in names its name is.
-	atBits   = 30
-	isDir    = 1 << atBits
-	isAny    = 1 << (atBits + 1) // its kind is unknown
-	atMask   = isDir - 1
-	inoShift = 32 // ext4's inode numbers have 32 bits
+	// An index word is an inode number, a kind, and where in names its name is.
+	atMask    = 1<<kindShift - 1
+	kindShift = 28
+	kindMask  = 1<<(inoShift-kindShift) - 1
+	inoShift  = 32 // ext4's inode numbers have 32 bits
 
 	perEntry = 8 + 1 // a word of the index, and the length of the name
 )
@@ -78,13 +77,7 @@ func each(records []byte, f func(sys.Dirent)) error {
 }
 
 func (b *Batch) put(r sys.Dirent) {
-	word := r.Ino<<inoShift | uint64(len(b.names))
-	switch r.Kind {
-	case sys.KindDir:
-		word |= isDir
-	case sys.KindUnknown:
-		word |= isAny
-	}
+	word := r.Ino<<inoShift | uint64(r.Kind&kindMask)<<kindShift | uint64(len(b.names))
 	b.names = append(append(b.names, byte(len(r.Name))), r.Name...)
 	b.index = append(b.index, word)
 }
@@ -95,13 +88,7 @@ func (b *Batch) size() int { return len(b.names) + 8*len(b.index) }
 
 func (b *Batch) entry(word uint64) sys.Dirent {
 	at := int(word & atMask)
-	kind := sys.KindFile
-	switch {
-	case word&isDir != 0:
-		kind = sys.KindDir
-	case word&isAny != 0:
-		kind = sys.KindUnknown
-	}
+	kind := sys.Kind(word >> kindShift & kindMask)
 	return sys.Dirent{Ino: word >> inoShift, Kind: kind, Name: b.names[at+1:][:b.names[at]]}
 }
 
