@@ -76,8 +76,6 @@ const (
 type Kernel struct {
 	Way     xattrio.Way // the best inside a clone
 	Sorting Sorting
-
-	Restless time.Duration // for tests: the tuner looks so often, and finds the processors idle
 }
 
 // Events are told what happens. The worker that tells waits, and is not taken for held

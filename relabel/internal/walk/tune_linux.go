@@ -3,10 +3,8 @@
 package walk
 
 import (
-	"cmp"
 	"time"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/tune"
 )
 
@@ -27,13 +25,14 @@ const (
 )
 
 // tune has as many workers as is best until done is closed, or until one of them
-// is held up: then others take its place, and no figure says anything.
-func (k *Walk) tune(t tune.Tuner, done <-chan struct{}) {
-	tick := time.NewTicker(cmp.Or(k.Kernel.Restless, moment))
+// is held up: then others take its place, and no figure says anything. It looks every so
+// often, and at the processor time that is spent by then.
+func (k *Walk) tune(t tune.Tuner, every time.Duration, spent func() time.Duration, done <-chan struct{}) {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	left := joins
 	for {
-		began, entries, cpu := time.Now(), k.entries(), sys.CPUTime()
+		began, entries, cpu := time.Now(), k.entries(), spent()
 		for i := 0; i < leastWindow || i < mostWindow && k.entries()-entries < enough; i++ {
 			select {
 			case <-done:
@@ -46,10 +45,7 @@ func (k *Walk) tune(t tune.Tuner, done <-chan struct{}) {
 			return
 		}
 		took := time.Since(began).Seconds()
-		busy := (sys.CPUTime() - cpu).Seconds() / took
-		if k.Kernel.Restless > 0 {
-			busy = 0
-		}
+		busy := (spent() - cpu).Seconds() / took
 		had := t.Workers
 		switch now := t.Window(float64(k.entries()-entries)/took, busy); {
 		case now > had:

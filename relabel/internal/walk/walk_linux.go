@@ -130,7 +130,9 @@ func (k *Walk) Run(ctx context.Context) error {
 	var tuned sync.WaitGroup
 	walking, walked := context.WithCancel(ctx)
 	if k.most > k.begin {
-		tuned.Go(func() { k.tune(tune.Tuner{Cores: k.begin, Most: k.most, Workers: k.begin}, walking.Done()) })
+		tuned.Go(func() {
+			k.tune(tune.Tuner{Cores: k.begin, Most: k.most, Workers: k.begin}, moment, sys.CPUTime, walking.Done())
+		})
 	}
 	left, err := steal.Run(ctx, []item{{dir: k.top}}, steal.Job[item]{
 		Workers: k.begin,
