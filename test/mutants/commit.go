@@ -101,7 +101,10 @@ func commits() []Mutant {
 		{
 			Name: "shard-missing", By: "TestShardsMissing in relabel",
 			Breaks: "shards are committed only if all have left a proof",
-			Edits:  edits(shard, "\tif len(missing) > 0 {", "\tif len(missing) > 1 {"),
+			Edits: edits(
+				shard, "\t\tif !is {\n\t\t\tmissing", "\t\tif !is && i != 1 {\n\t\t\tmissing",
+				shard, "alike = alike && one == all[0]", "_ = one",
+			),
 		},
 		{
 			Name: "shard-generation", By: "TestShardsVoid in relabel",
