@@ -19,6 +19,7 @@ var corpora = map[string]func(*planter, int){
 	"hash":      plantHash,
 	"tiny":      plantTiny,
 	"realistic": plantRealistic,
+	"filled":    plantFilled,
 	"maildir":   plantMaildir,
 	"deep":      plantDeep,
 }
@@ -27,6 +28,7 @@ var corpora = map[string]func(*planter, int){
 type planter struct {
 	rand  *rand.Rand
 	count int
+	data  []byte // of each file
 	err   error
 }
 
@@ -48,12 +50,15 @@ func plant(root, corpus string, n int) (int, error) {
 	return p.count, errors.Join(p.err, os.Chdir(here))
 }
 
-// file makes an empty file in the working directory or beneath it.
+// file makes a file in the working directory or beneath it.
 func (p *planter) file(name string) {
 	if p.err == nil {
 		p.count++
 		if err := unix.Mknod(name, unix.S_IFREG|0o644, 0); err != nil {
 			p.err = &os.PathError{Op: "mknod", Path: name, Err: err}
+		}
+		if p.err == nil && len(p.data) > 0 {
+			p.err = os.WriteFile(name, p.data, 0)
 		}
 	}
 }
@@ -110,6 +115,13 @@ func plantTiny(p *planter, n int) {
 			p.file(fmt.Sprintf("%s/f%d", dir, k))
 		}
 	}
+}
+
+// plantFilled is realistic, with 16 KiB in each file: what lies around a directory on
+// the disk is not only directories.
+func plantFilled(p *planter, n int) {
+	p.data = make([]byte, 16<<10)
+	plantRealistic(p, n)
 }
 
 // plantRealistic has directories whose sizes are lognormal (median 6 files,

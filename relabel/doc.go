@@ -121,7 +121,9 @@ package relabel
 //     (TestSecondRun, TestGuess, TestCallsPerEntry)
 //  5. Nothing outside the tree is labelled, whatever its owner renames, links
 //     or mounts during the run. Links are labelled, not followed; devices, FIFOs
-//     and sockets are not opened. Hard links are the exception: a file has
+//     and sockets are not opened; of the device that a cold ext4 is on, what is near
+//     its directories is read ahead, and looked at by the kernel alone. (TestReadAhead)
+//     Hard links are the exception: a file has
 //     one label, by whatever name it is reached. (TestEscape,
 //     TestNothingElseOpened) The system's own places are refused as a root, and
 //     what they lead to where they are links; what lies in them is not.

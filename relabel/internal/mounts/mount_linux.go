@@ -3,6 +3,9 @@
 package mounts
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -137,6 +140,21 @@ func (m *Mount) Elsewhere(id uint64) string {
 		return OtherFilesystem
 	}
 	return ""
+}
+
+// OpenDisk opens the block device that m is on, for advice alone; -1 where that cannot
+// be: there is none, or no node of it, as in a container.
+func (m *Mount) OpenDisk() int {
+	to, err := os.Readlink(fmt.Sprintf("/sys/dev/block/%d:%d", m.Stat.Dev>>32, uint32(m.Stat.Dev)))
+	if err != nil {
+		return -1
+	}
+	node := "/dev/" + strings.ReplaceAll(filepath.Base(to), "!", "/") // as sysfs spells a slash
+	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(node), sys.OpenDisk, 0)
+	if e != 0 {
+		return -1
+	}
+	return fd
 }
 
 // Outside is the working directory of the process, for a thread that was in m.

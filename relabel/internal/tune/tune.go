@@ -37,6 +37,9 @@ type Tuner struct {
 	vain        int     // how long the last rest was
 }
 
+// Idle says whether the processors, of which so many were busy, have time for more.
+func (t *Tuner) Idle(busy float64) bool { return busy < saturated*float64(t.Cores) }
+
 // Window takes what a window showed, entries a second and how many processors
 // were busy, and returns how many workers there are to be.
 func (t *Tuner) Window(rate, busy float64) int {
@@ -53,7 +56,7 @@ func (t *Tuner) Window(rate, busy float64) int {
 		t.rest--
 		return t.Workers
 	}
-	if rate > 0 && busy < saturated*float64(t.Cores) && t.Workers < t.Most {
+	if rate > 0 && t.Idle(busy) && t.Workers < t.Most {
 		t.base, t.before = rate, t.Workers
 		t.Workers = min(2*t.Workers, t.Most)
 	}

@@ -36,7 +36,7 @@ func (w *worker) enter(parent *Dir, name string) {
 		return
 	}
 	t.FD = at
-	if w.sweeps() && label != "" && len(w.m.Left) == 0 && parent.Note.extent == everything && w.ledger == nil {
+	if w.sweeps() && !w.readsAhead() && label != "" && len(w.m.Left) == 0 && parent.Note.extent == everything && w.ledger == nil {
 		w.visit(parent, t, name, want, label)
 		return
 	}

@@ -26,28 +26,36 @@ const (
 
 // tune has as many workers as is best until done is closed, or until one of them
 // is held up: then others take its place, and no figure says anything. It looks every so
-// often, and at the processor time that is spent by then.
-func (k *Walk) tune(t tune.Tuner, every time.Duration, spent func() time.Duration, done <-chan struct{}) {
+// often, and at the processor time that is used by then, and what disks were read.
+func (k *Walk) tune(t tune.Tuner, every time.Duration, used func() (cpu time.Duration, read int64), done <-chan struct{}) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	left := joins
 	for {
-		began, entries, cpu := time.Now(), k.entries(), spent()
+		began, entries, busy, reads := time.Now(), k.entries(), 0.0, false
+		cpu, read := used()
 		for i := 0; i < leastWindow || i < mostWindow && k.entries()-entries < enough; i++ {
 			select {
 			case <-done:
 				return
 			case <-tick.C:
 			}
+			cpuNow, readNow := used()
+			busy = (cpuNow - cpu).Seconds() / time.Since(began).Seconds()
+			reads = readNow > read
+			if reads && t.Idle(busy) {
+				k.ahead.cold.Store(true)
+			}
+		}
+		if !reads { // in all of the window, for what was asked for ahead serves a while
+			k.ahead.cold.Store(false)
 		}
 		pool := k.handle()
 		if pool == nil || k.anyHeldUp() {
 			return
 		}
-		took := time.Since(began).Seconds()
-		busy := (spent() - cpu).Seconds() / took
 		had := t.Workers
-		switch now := t.Window(float64(k.entries()-entries)/took, busy); {
+		switch now := t.Window(float64(k.entries()-entries)/time.Since(began).Seconds(), busy); {
 		case now > had:
 			for t.Workers = had; t.Workers < now && left > 0 && k.relieve(pool); left-- {
 				t.Workers++

@@ -31,7 +31,7 @@ func TestTunes(t *testing.T) {
 			var k *Walk
 			begin := sync.OnceFunc(func() { // there are workers now
 				tuned.Go(func() {
-					k.tune(tune.Tuner{Cores: k.begin, Most: k.most, Workers: k.begin}, 50*time.Microsecond, func() time.Duration { return 0 }, done)
+					k.tune(tune.Tuner{Cores: k.begin, Most: k.most, Workers: k.begin}, 50*time.Microsecond, func() (time.Duration, int64) { return 0, 0 }, done)
 				})
 			})
 			k = New(&Job{

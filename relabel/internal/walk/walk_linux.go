@@ -40,12 +40,13 @@ const (
 type Dir = dirs.Dir[note]
 
 // note is what the walk notes of a directory. It belongs to the worker that opened it,
-// until others know of it; asListed and labelledBelow then to the one that gathers.
+// until others know of it; what follows extent then to the one that gathers.
 type note struct {
 	want          *Want
 	labelledBelow uint64  // the inode number below which its entries were gathered and labelled
 	extent        extent  // how much of it is looked at
 	asListed      bool    // known to need no order of inodes
+	ahead         bool    // what is to be read of it was asked for
 	outcome       Outcome // what the tally holds for its own label
 	byRule        bool    // a rule skips its own label, and not what is in it
 	rereading     bool    // it is the root, on its second reading
@@ -65,6 +66,7 @@ type Walk struct {
 	cache   dirs.Cache[note]
 	ledger  *journal.Ledger[*Dir] // nil: nothing is recorded
 	sorter  sorter
+	ahead   ahead
 	begin   int                      // so many workers
 	most    int                      // at once
 	workers []atomic.Pointer[worker] // a slot is empty until its worker begins
@@ -131,7 +133,7 @@ func (k *Walk) Run(ctx context.Context) error {
 	walking, walked := context.WithCancel(ctx)
 	if k.most > k.begin {
 		tuned.Go(func() {
-			k.tune(tune.Tuner{Cores: k.begin, Most: k.most, Workers: k.begin}, moment, sys.CPUTime, walking.Done())
+			k.tune(tune.Tuner{Cores: k.begin, Most: k.most, Workers: k.begin}, moment, sys.Usage, walking.Done())
 		})
 	}
 	left, err := steal.Run(ctx, []item{{dir: k.top}}, steal.Job[item]{
@@ -164,6 +166,7 @@ func (k *Walk) Run(ctx context.Context) error {
 	walked()
 	tuned.Wait()
 	k.sorter.clear(&k.cache)
+	k.ahead.close()
 	for _, it := range left {
 		if it.kind == readRest {
 			k.cache.Kept()

@@ -241,6 +241,10 @@ func (w *worker) entry(d *Dir, fd int, e sys.Dirent) {
 // fill reads as many records of d as the buffer holds, and says if there may
 // be more. Only a reading of nothing is the end.
 func (w *worker) fill(d *Dir, fd int) (n int, more bool) {
+	if w.readsAhead() && !d.Note.ahead {
+		d.Note.ahead = true
+		w.readAhead(fd)
+	}
 	n, more = w.refill(d, fd, 0, 0)
 	if d.Note.labelledBelow > 0 {
 		n = len(order.DropBelow(w.buf[:n], d.Note.labelledBelow))

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sys
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// OpenDisk opens a block device for Advise, and waits for none to be ready.
+const OpenDisk = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
+
+// Extent is where a part of a file lies on its disk, in bytes.
+type Extent struct{ At, Len int64 }
+
+// Extents asks where the open file fd lies, as far as into has room, and returns how
+// many there are.
+func Extents(fd int, into *[16]Extent) (int, Errno) {
+	type extent struct {
+		Logical, Physical, Length uint64
+		_                         [2]uint64
+		Flags                     uint32
+		_                         [3]uint32
+	}
+	const (
+		fiemap = 0xc020660b // FS_IOC_FIEMAP of linux/fs.h
+		// What has no place on the disk, or shares a block: FIEMAP_EXTENT_UNKNOWN,
+		// _ENCODED, _NOT_ALIGNED.
+		elsewhere = 0x2 | 0x8 | 0x100
+	)
+	var ask struct { // struct fiemap
+		Start, Length        uint64
+		Flags, Mapped, Count uint32
+		_                    uint32
+		Extents              [len(into)]extent
+	}
+	ask.Length, ask.Count = ^uint64(0), uint32(len(into))
+	_, e := retry(func() (uintptr, uintptr, Errno) {
+		return unix.Syscall(unix.SYS_IOCTL, uintptr(fd), fiemap, uintptr(unsafe.Pointer(&ask)))
+	})
+	if e != 0 {
+		return 0, e
+	}
+	n := 0
+	for _, x := range ask.Extents[:min(ask.Mapped, ask.Count)] {
+		if x.Flags&elsewhere == 0 {
+			into[n] = Extent{int64(x.Physical), int64(x.Length)}
+			n++
+		}
+	}
+	return n, 0
+}
+
+// WillNeed has the kernel begin to read a part of the open file or device fd.
+func WillNeed(fd int, at, length int64) Errno {
+	return bare(unix.Fadvise(fd, at, length, unix.FADV_WILLNEED))
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package walk
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// TestReadAhead: what lies around a directory is read with it, as long as that holds
+// other directories; where there is no device, nothing is.
+func TestReadAhead(t *testing.T) {
+	treetest.Need(t, "root", "ext4")
+	var files []*os.File
+	open := func(path string) int {
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+		return int(f.Fd())
+	}
+	closeAll := func() {
+		for _, f := range files {
+			f.Close()
+		}
+		files = nil
+	}
+	defer closeAll()
+	volume := treetest.Fresh(t, "ext4")
+	root := filepath.Join(volume, "tree")
+	const dirs = 400
+	treetest.Build(t, root, treetest.Text(t, fmt.Sprintf("dir .\ndir d%%03d x%d\n", dirs)))
+	st, e := sys.Place(open(root))
+	if e != 0 {
+		t.Fatal(e)
+	}
+	m := &mounts.Mount{Sorts: true, Stat: sys.Stat{Dev: st.Dev}}
+	disk := m.OpenDisk()
+	if disk < 0 {
+		t.Fatal("the device cannot be opened")
+	}
+	defer sys.Close(disk)
+	dir := func(i int) string { return fmt.Sprintf("%s/d%03d", root, i) }
+	var blocks []int64
+	near := 0
+	for i := range dirs {
+		var extents [16]sys.Extent
+		n, e := sys.Extents(open(dir(i)), &extents)
+		if e != 0 || n != 1 {
+			t.Fatalf("%v, %v", extents[:n], e)
+		}
+		if blocks = append(blocks, extents[0].At); blocks[i]/around == blocks[0]/around {
+			near++
+		}
+	}
+	if near < worth || near == dirs {
+		t.Fatalf("%d directories lie near the first", near)
+	}
+	cached := func() (n int) {
+		for _, at := range blocks {
+			page, err := unix.Mmap(disk, at&^4095, 4096, unix.PROT_READ, unix.MAP_SHARED)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var in byte
+			if _, _, e := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&page[0])), 4096, uintptr(unsafe.Pointer(&in))); e != 0 {
+				t.Fatal(e)
+			}
+			n += int(in & 1)
+			if err := unix.Munmap(page); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return n
+	}
+	// forget empties the device's memory, and returns a worker.
+	forget := func(m *mounts.Mount) *worker {
+		closeAll()
+		device, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", disk))
+		if err == nil {
+			err = unix.Unmount(volume, 0)
+		}
+		if err == nil {
+			err = unix.Fadvise(disk, 0, 0, unix.FADV_DONTNEED)
+		}
+		if err == nil {
+			err = unix.Mount(device, volume, "ext4", 0, "")
+		}
+		if err != nil || cached() > 0 {
+			t.Fatalf("%v; %d are still there", err, cached())
+		}
+		w := &worker{Walk: &Walk{m: m}}
+		w.ahead.cold.Store(true)
+		t.Cleanup(w.ahead.close)
+		return w
+	}
+
+	w := forget(m)
+	w.readAhead(open(dir(0)))
+	treetest.Wait(t, "what lies near", func() bool { return cached() == near })
+	for i := range dirs {
+		w.readAhead(open(dir(i)))
+	}
+	treetest.Wait(t, "all", func() bool { return cached() == dirs })
+	if n := len(w.ahead.asked); n > dirs/worth || w.ahead.dirs != dirs+1 {
+		t.Errorf("%d pieces for %d directories", n, w.ahead.dirs)
+	}
+
+	w = forget(m)
+	w.readAhead(open(dir(0)))
+	treetest.Wait(t, "what lies near", func() bool { return cached() == near })
+	for i := range int64(dirs + credit) {
+		w.ahead.asked[-1-i] = true // and they held nothing
+	}
+	for i := range dirs {
+		w.readAhead(open(dir(i)))
+	}
+	if n := cached(); n != near {
+		t.Errorf("%d were read after all", n-near)
+	}
+
+	w = forget(&mounts.Mount{Sorts: true, Stat: sys.Stat{Dev: 0xffff << 32}})
+	w.readAhead(open(dir(0)))
+	if n := cached(); n > 0 || w.readsAhead() || len(w.ahead.asked) > 0 {
+		t.Errorf("%d were read without a device: %v", n, w.ahead.asked)
+	}
+}
