@@ -96,7 +96,7 @@ func (g *Group) flights() *flight.Group[mounts.Volume, request, task] {
 }
 
 // Tree is Tree with the Group's Options and t as their Trust, shared with all who ask
-// for the same. Who asks for another label, or with another trust, waits for its turn.
+// for the same. A caller with another label, or another trust, waits for its turn.
 // When ctx ends first the error is a *PendingError, and the work goes on; or a *HungError
 // if the filesystem did not even tell what root is. The Report beside them says
 // nothing. Both errors are found by errors.Is to be what ended ctx. A relative root

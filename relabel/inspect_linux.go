@@ -30,7 +30,7 @@ import (
 // at once; so is each while 256 in all have, or those that have half of the files
 // that the process may open. To read the entries does not count.
 func Inspect(root, label string, t Trust) (Status, error) {
-	r := &run{main: new(caller.Task)} // which nobody attends
+	r := &run{main: new(caller.Task)} // which is not watched
 	var s Status
 	var at *mount
 	err := probing.Ask(root, func() (err error) {

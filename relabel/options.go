@@ -89,8 +89,8 @@ type Options struct {
 	// once, and those of the root again when they are read a second time. It
 	// must return soon when ctx ends; an error before that ends the run, with it
 	// as the cause. So the WaitN of a golang.org/x/time/rate.Limiter with a burst
-	// of 8 or more serves as it is. Calls are concurrent, and nobody who waits here
-	// is taken for held up. Left to the engine, the number of workers is then not
+	// of 8 or more serves as it is. Calls are concurrent, and a worker that waits here
+	// is not taken for held up. Left to the engine, the number of workers is then not
 	// raised while it runs.
 	Throttle func(ctx context.Context, entries int) error
 	// Progress, if not nil, says at any time how far the run is. It is of one run.
@@ -122,8 +122,8 @@ type Advanced struct {
 	Shard Shard
 	// Recorder, if not nil, keeps the label of each entry before it is
 	// overwritten; Restore puts it back. Every label is then read first, as with
-	// Exact, but some thousand entries before they are written: what somebody
-	// else gave one of them in between is overwritten, and not recorded. Nothing
+	// Exact, but some thousand entries before they are written: what another
+	// program gave one of them in between is overwritten, and not recorded. Nothing
 	// may be mounted beneath the root, unless OneFilesystem leaves it alone
 	// (errors.ErrUnsupported). One worker more than Workers is at work, for one
 	// waits for the record's disk. Check records nothing.

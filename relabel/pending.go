@@ -45,8 +45,8 @@ func thousands(n int64) string {
 // the work did. The work goes on.
 type PendingError struct {
 	Work
-	// Within is how soon somebody must ask again for the work to go on; 0 if
-	// it goes on to its end whether or not somebody does.
+	// Within is how soon a caller must ask again for the work to go on; 0 if
+	// it goes on to its end whether or not one does.
 	Within time.Duration
 	Cause  error // why the caller left
 }

@@ -5,7 +5,7 @@ package relabel
 import "sync/atomic"
 
 // Progress says how far a run is, to any goroutine that asks, before it begins and
-// after it has ended too. Workers wait for nobody who asks, but for what it takes to
+// after it has ended too. Workers do not wait for a caller who asks, but for what it takes to
 // copy their counts. The zero value is ready for use in one Options.
 type Progress struct {
 	state atomic.Pointer[func() State]
@@ -26,7 +26,7 @@ type State struct {
 	Seen, Written, Right, Vanished, Skipped, Failed int64
 
 	// Found is how many directories were met beneath the root, and Entered
-	// how many of them somebody has begun to read. What is beneath the others
+	// how many of them a worker has begun to read. What is beneath the others
 	// is not known yet.
 	Found, Entered int64
 

@@ -5,7 +5,7 @@ package relabel
 import "github.com/fastlabel/fastlabel/relabel/internal/walk"
 
 // state is how far the run is. Locks are taken in the order run, worker;
-// nobody holds one of them while it makes a call.
+// none is held during a call.
 func (r *run) state() State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -24,7 +24,7 @@ func (r *run) state() State {
 	}
 	s.Seen, s.Written, s.Right = n.Seen, n.Of[walk.Written], n.Of[walk.Right]
 	s.Vanished, s.Skipped, s.Failed = n.Of[walk.Vanished], n.Of[walk.Skipped], n.Of[walk.Failed]
-	s.Found, s.Entered = max(n.Found, n.Entered), n.Entered // who found one may tell later than who entered it
+	s.Found, s.Entered = max(n.Found, n.Entered), n.Entered // the worker that found one may tell later than the one that entered it
 	return s
 }
 

@@ -44,7 +44,7 @@ func OpenLocks() Locks {
 	return openLocks(base)
 }
 
-// ours says that nobody else can write the directory. Root of a user namespace, to whom
+// ours says that no other user can write the directory. Root of a user namespace, to whom
 // /run is not open, has one; that of the user who became root is not root's.
 func ours(dir string) bool {
 	var st syscall.Stat_t
@@ -106,7 +106,7 @@ func (l *Locks) Take(ctx context.Context, root sys.Stat, path string, wait func(
 				sys.Close(fd)
 				return nil, fail("statx", e2)
 			case e2 == 0 && mine.Ino == named.Ino:
-				// Who holds it is only a courtesy to who waits.
+				// The holder is told as a courtesy to the run that waits.
 				holder := fmt.Sprintf("process %d, relabelling %q\n", os.Getpid(), path)
 				_ = syscall.Ftruncate(fd, 0)
 				_, _ = syscall.Pwrite(fd, []byte(holder), 0)

@@ -85,7 +85,7 @@ type Root struct {
 }
 
 // passes bounds how often the root's entries are read again. A pass that
-// finds something means that somebody still creates entries; they inherit the
+// finds something means that a process still creates entries; they inherit the
 // root's label since the commit, so that a few passes end it.
 const passes = 32
 

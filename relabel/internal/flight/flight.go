@@ -11,8 +11,8 @@
 //	               │          └─▶ stopping ──┤            ▲
 //	               └─────────────────────────┴────────────┘
 //
-// The first work of a place runs, and the others are queued. Nobody joins one that is
-// stopping. A result is kept for callers who left, until one asks for it, something
+// The first work of a place runs, and the others are queued. One that is stopping
+// is not joined. A result is kept for callers who left, until one asks for it, something
 // else begins in the place, or Keep has passed. A work that is over is dropped when its
 // run holds nothing open.
 //
@@ -34,7 +34,7 @@
 //	                           nobody is counted: stops it
 //	is counted, waits
 //
-// and the caller would be told that somebody cancelled it.
+// and the caller would be told that another one cancelled it.
 //
 // 2. A timer that fires may come late to mu, after a caller has joined and left
 // again. It then belongs to an absence that is over, which Work.absence tells from the

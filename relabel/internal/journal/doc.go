@@ -3,7 +3,7 @@
 // Package journal keeps and puts back former labels. It knows no walk and writes no
 // file: a Recorder has them (package undo).
 //
-// A Ledger holds what the workers of a walk found to be wrong, until somebody has put
+// A Ledger holds what the workers of a walk found to be wrong, until one of them has put
 // it on record. Package relabel writes nothing of it before that.
 //
 // A Restore puts back, in one mount, the labels that entries had before a run, and

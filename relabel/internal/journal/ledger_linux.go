@@ -13,7 +13,7 @@ import (
 )
 
 // To wait for the record's disk costs some milliseconds, so entries wait together:
-// on pages, of a directory each, in the ledger, until somebody takes all of them to
+// on pages, of a directory each, in the ledger, until a worker takes all of them to
 // the Recorder.
 //
 // A page belongs to the worker that fills it, then, by the ledger's mutex, to the one
@@ -78,7 +78,7 @@ func (p *Page[D]) Recorded(dir string) undo.Page {
 
 // Ledger is the pages that wait.
 type Ledger[D any] struct {
-	Most int // pages; set while nobody is at work
+	Most int // pages; set while no worker is at work
 
 	mu    sync.Mutex
 	pages []*Page[D]

@@ -119,7 +119,7 @@ func (p *Policy) refused(have, want, class string, e sys.Errno) string {
 }
 
 // context is the security context of this process. It is read as the thread's:
-// that is nobody's permission, and that of another thread is process:getattr.
+// that needs no permission, and that of another thread is process:getattr.
 func (p *Policy) context() (string, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -34,7 +34,7 @@ type Policy struct {
 // another than was asked for, as where a type has an alias; only what it prints can
 // be read back.
 //
-// Who may not ask goes on with the label as it is: the kernel says so in time. A
+// A process that may not ask keeps the label as it is: the kernel says so in time. A
 // note other than "" is to be passed on.
 func (p *Policy) Know(label string) (printed, note string, err error) {
 	p.mu.Lock()

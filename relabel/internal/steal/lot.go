@@ -22,7 +22,7 @@ type lot struct {
 
 	mu     sync.Mutex
 	seats  []seat // the idle, most recent last
-	closed bool   // nobody sleeps any more
+	closed bool   // no worker sleeps any more
 }
 
 // announce lists s as idle, unless the lot is closed. It must come before the
@@ -38,8 +38,8 @@ func (l *lot) announce(s seat) bool {
 	return true
 }
 
-// withdraw takes s off the list, or takes the token that is owed if somebody
-// else did so before.
+// withdraw takes s off the list, or takes the token that is owed if another
+// worker did so before.
 func (l *lot) withdraw(s seat) {
 	l.mu.Lock()
 	at := slices.Index(l.seats, s)
@@ -76,7 +76,7 @@ func (l *lot) wake() {
 	s <- struct{}{}
 }
 
-// close wakes all and lets nobody sleep again.
+// close wakes all and lets none sleep again.
 func (l *lot) close() {
 	l.mu.Lock()
 	l.closed = true

@@ -53,7 +53,7 @@ func (w *Worker[T]) Stopped() bool {
 }
 
 // StopFlag is set once the pool is stopped: for a loop that can call nothing.
-// Who sees it set asks Stopped before it leaves work undone.
+// A worker that sees it set asks Stopped before it leaves work undone.
 func (w *Worker[T]) StopFlag() *atomic.Bool { return &w.pool.stopped }
 
 // Relieve starts one more worker, in the place of one that is held up. It may be

@@ -25,7 +25,7 @@ import (
 const RowLen = 32
 
 // Row is a stretch of names in one directory that are labelled in one go. The
-// goroutine whose row it is goes through it; anybody may take what is left of
+// goroutine whose row it is goes through it; any other may take what is left of
 // it away by moving Next.
 type Row struct {
 	// Base is where the names lie, which something else keeps alive, and
@@ -68,7 +68,7 @@ type Trouble uint8
 // What ends a row.
 const (
 	None     Trouble = iota
-	Taken            // somebody took the rest, or Stop was set
+	Taken            // another thread took the rest, or Stop was set
 	ReadErr          // Errno is what a read answered
 	WriteErr         // Errno is what a write answered
 )
@@ -135,7 +135,7 @@ func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
 	return d
 }
 
-// take moves Next on from i. It says no if somebody took the rest, or Stop is set.
+// take moves Next on from i. It says no if another thread took the rest, or Stop is set.
 // Where nothing is inlined the methods of atomic's types may grow the stack; its
 // functions may not, so take, says and begin call those. Each type is its value.
 //

@@ -14,7 +14,7 @@ import (
 // enter and exit tell the scheduler that this thread is about to make system
 // calls, and has made them: what every call of package syscall does for itself.
 // The runtime keeps the two names for such use (go.dev/issue/67401). A version
-// of Go that nobody has looked at takes rowslow_linux.go, and so does the race
+// of Go that is not known takes rowslow_linux.go, and so does the race
 // detector, whose calls grow the stack.
 //
 //go:linkname enter runtime.entersyscall

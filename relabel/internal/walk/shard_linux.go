@@ -25,7 +25,7 @@ import (
 //
 // The top is labelled last, and by no shard. What is created in it between the readings
 // of two shards does not inherit, and one of them misses what is in it. So each adds up
-// which directories it met there: where the sums differ, somebody has to look at all.
+// which directories it met there: where the sums differ, one run has to look at all.
 
 // Shard is which part of a tree a walk labels.
 type Shard struct {
@@ -76,7 +76,7 @@ func (w *worker) own(d *Dir, fd int, records []byte) int {
 	for off := 0; off < len(records); {
 		r, length, err := sys.Parse(records[off:])
 		if err != nil {
-			return kept + copy(records[kept:], records[off:]) // who labels them tells
+			return kept + copy(records[kept:], records[off:]) // the shard that labels them tells
 		}
 		everyones := int(d.Depth)+1 < s.Level && (r.Kind == sys.KindDir || r.Kind == sys.KindUnknown)
 		if everyones || s.owns(hash(in, r.Name)) {

@@ -5,7 +5,7 @@
 //
 // Each goroutine of a run has an Activity and says in it which call comes next; the
 // workers of a walk say so in a cheaper way, each through a Worker. One goroutine
-// looks at all of them, once every Every; all else may be called by anybody.
+// looks at all of them, once every Every; all else may be called by any goroutine.
 //
 // There is one limit. A call that has taken half of it has another worker begin in
 // place of its own, which has the other half to show that the walk goes on; one that
@@ -45,7 +45,7 @@ type Activity struct {
 func New() *Activity { return &Activity{stalled: make(chan struct{})} }
 
 // At says which call comes next; with an empty one, that the last has returned.
-// It does nothing on nil, which nobody looks at.
+// It does nothing on nil, which is not looked at.
 func (a *Activity) At(call, path string) {
 	if a == nil {
 		return

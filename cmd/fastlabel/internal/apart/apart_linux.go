@@ -84,7 +84,7 @@ func heedParent(asked chan<- os.Signal) {
 	}
 }
 
-// NotifyAsked sends to c when somebody asks how far the work is: SIGUSR1.
+// NotifyAsked sends to c when another process asks how far the work is: SIGUSR1.
 func NotifyAsked(c chan<- os.Signal) { signal.Notify(c, syscall.SIGUSR1) }
 
 // Leave is the last act of the part.

@@ -11,7 +11,7 @@ import (
 )
 
 // GiveWay makes every thread of the process one that gives way to others: nice
-// 19, and I/O when nobody else wants any (ioprio_set(2)). Both belong to a
+// 19, and I/O when no other process wants any (ioprio_set(2)). Both belong to a
 // thread, and a new one has them from the one that made it. So all are gone
 // through again until none is new: the thread that made it had them by then.
 func GiveWay() error {

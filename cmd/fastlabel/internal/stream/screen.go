@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package stream has the command's standard output and standard error: whether
-// writing worked, whether somebody reads, and a terminal's line that is drawn again.
+// writing worked, whether there is a reader, and a terminal's line that is drawn again.
 package stream
 
 import (
@@ -62,7 +62,7 @@ func (s *Screen) clear() {
 }
 
 // Leave takes the line away before the process ends, a part's too, unless
-// somebody is just writing, perhaps to a terminal that takes nothing.
+// another goroutine is writing, perhaps to a terminal that takes nothing.
 func (s *Screen) Leave() {
 	if s.mu.TryLock() {
 		Wipe(s.W)

@@ -28,7 +28,7 @@ type Sink struct {
 	Outlet
 }
 
-// Outlet knows since when a write has been under way that nobody reads.
+// Outlet knows since when a write has been under way that has no reader.
 type Outlet struct{ since atomic.Int64 } // in ns; 0: none is
 
 // to writes p in pieces, so that a slow reader is seen to read.
