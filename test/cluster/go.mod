@@ -9,11 +9,5 @@ replace (
 
 require (
 	github.com/fastlabel/fastlabel/test/selinuxvm v0.0.0-00010101000000-000000000000
-	github.com/opencontainers/selinux v1.15.1
 	go.yaml.in/yaml/v3 v3.0.6
-)
-
-require (
-	github.com/cyphar/filepath-securejoin v0.5.1 // indirect
-	golang.org/x/sys v0.49.0 // indirect
 )

@@ -122,12 +122,24 @@ func request(method, path, body string) (int, []byte) {
 	return a.StatusCode, text
 }
 
+func get(url string) ([]byte, error) {
+	a, err := client.Get(url)
+	if err != nil {
+		return nil, err
+	}
+	defer a.Body.Close()
+	return io.ReadAll(a.Body)
+}
+
 // pod is what the stories read of one.
 type pod struct {
 	Metadata struct{ UID, Name string }
 	Status   struct {
 		Phase             string
-		ContainerStatuses []struct{ State struct{ Running *struct{} } }
+		ContainerStatuses []struct {
+			RestartCount int
+			State        struct{ Running *struct{} }
+		}
 	}
 }
 

@@ -11,8 +11,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/opencontainers/selinux/go-selinux"
 )
 
 const fileType = "system_u:object_r:container_file_t:"
@@ -40,30 +38,6 @@ func makeFiles(t *testing.T, root string, n int) {
 		}
 		f.Close()
 	}
-}
-
-// enough is how many files a runtime's walk has to write for half as long again as a
-// request may take: it fails, and the next try comes while the walk goes on. To read them
-// takes it about half of that, so that a labelled volume is in time. The walk is timed, as
-// runtimes have it, and its best time counts.
-func enough(t *testing.T, request time.Duration) int {
-	t.Helper()
-	const dir, sample, most = "/volumes/tmpfs/rate", 10_000, 400_000
-	makeFiles(t, dir, sample)
-	best := time.Hour
-	for i := range 4 {
-		begin := time.Now()
-		if err := selinux.Chcon(dir, fileType+fmt.Sprintf("s0:c1000,c%d", 1001+i), true); err != nil {
-			t.Fatal(err)
-		}
-		best = min(best, time.Since(begin))
-	}
-	n := int(3 * request * sample / best / 2)
-	t.Logf("the runtime's walk writes %d labels in %v: %d files for requests of %v", sample, best, n, request)
-	if n > most {
-		t.Logf("no more than %d, for want of memory", most)
-	}
-	return min(n, most)
 }
 
 // label is that of a file or a directory, or why there is none.

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inside
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// data is the claim that deploy/kubernetes names, and files how many it has. The
+// emulated disk never waits, so to write a label took hardly longer than to read one.
+// Mounted with sync, it takes many times that, as on a cluster's disks.
+const (
+	data  = "/volumes/ext4/data"
+	files = 8_000
+)
+
+// limit is the kubelet's runtimeRequestTimeout: half of what a walk that writes takes,
+// and long enough for one that reads.
+var limit time.Duration
+
+// need makes the claim and sets the limit at the first need.
+func need(t *testing.T) {
+	t.Helper()
+	if limit != 0 {
+		return
+	}
+	await(t, 10*time.Minute, "the node is ready", func() bool {
+		var node struct {
+			Status struct {
+				Conditions []struct{ Type, Status string }
+			}
+		}
+		ask(t, "GET", "/api/v1/nodes/node", &node)
+		for _, c := range node.Status.Conditions {
+			if c.Type == "Ready" && c.Status == "True" {
+				return true
+			}
+		}
+		return false
+	})
+	begin := time.Now()
+	makeFiles(t, data, files)
+	if err := syscall.Mount("", "/volumes/ext4", "", syscall.MS_REMOUNT|syscall.MS_SYNCHRONOUS, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("the claim has %d files, made in %v", files, time.Since(begin).Round(time.Second))
+	create(t, "volume", map[string]string{"NAME": "data", "PATH": data})
+	var took [2]time.Duration
+	for i, name := range []string{"writes", "reads"} {
+		t.Run(name, func(t *testing.T) {
+			before := creating(t)
+			newPod(t, name, "data", level("s0:c1000,c1001"))
+			awaitRunning(t, name, 10*time.Minute)
+			took[i] = creating(t) - before
+		})
+	}
+	half := (took[0] / 2).Round(100 * time.Millisecond)
+	t.Logf("the runtime makes a container in %v, and in %v when the labels are right: requests have %v", took[0], took[1], half)
+	if took[1] > half/2 {
+		t.Fatal("that is too near")
+	}
+	node(t, "kubelet", half.String())
+	limit = half
+}
+
+// node does again what guest/node did at the start.
+func node(t *testing.T, args ...string) {
+	t.Helper()
+	if out, err := exec.Command("node", args...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// creating is the time that the runtime took to make containers, as the kubelet saw it.
+func creating(t *testing.T) time.Duration {
+	t.Helper()
+	text, err := get("https://127.0.0.1:10250/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := createTime.FindSubmatch(text)
+	if m == nil {
+		return 0 // none yet
+	}
+	seconds, err := strconv.ParseFloat(string(m[1]), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(seconds * float64(time.Second))
+}
+
+var createTime = regexp.MustCompile(`(?m)^kubelet_runtime_operations_duration_seconds_sum{operation_type="create_container"} (.*)$`)
+
+func newPod(t *testing.T, name, claim, options string) {
+	t.Helper()
+	create(t, "pod", map[string]string{"NAME": name, "CLAIM": claim, "OPTIONS": options, "SUBPATH": "", "READONLY": "false"})
+	keep(t, name)
+}
+
+func level(l string) string { return fmt.Sprintf("{level: %q}", l) }
+
+// TestStoryFails: the failure that all this is about, and the control of what follows.
+func TestStoryFails(t *testing.T) {
+	need(t)
+	newPod(t, "fails", "data", level("s0:c1,c2"))
+	begin := time.Now()
+	for _, words := range []string{"context deadline exceeded", "is reserved for"} {
+		await(t, 20*limit, "an event says "+words, func() bool { return has(events(t, "fails"), words) })
+		t.Logf("%s: after %v", words, time.Since(begin).Round(time.Second))
+	}
+	awaitRunning(t, "fails", 40*limit)
+	t.Logf("it runs after %v, when the walk has ended", time.Since(begin).Round(time.Second))
+}
+
+// small makes a claim with few files, labelled for nobody.
+func small(t *testing.T, name string) string {
+	t.Helper()
+	need(t)
+	at := "/volumes/xfs/" + name
+	makeFiles(t, at, 100)
+	create(t, "volume", map[string]string{"NAME": name, "PATH": at})
+	return at
+}
+
+// starts fails the test unless the pod starts at the first try, and the runtime has
+// written no label: all that changes is the file that the pod writes.
+func starts(t *testing.T, name, at, l string) {
+	t.Helper()
+	begin := time.Now()
+	newPod(t, name, filepath.Base(at), level(l))
+	t.Logf("%s runs after %v", name, awaitRunning(t, name, 6*limit))
+	if e := events(t, name); has(e, "deadline") || has(e, "reserved") {
+		t.Errorf("%s did not start at the first try", name)
+	}
+	wrote(t, name, l)
+	labels, changed := read(t, at, begin)
+	t.Logf("%s: %v, %d entries changed since it was created", name, labels, changed)
+	if changed > 1 {
+		t.Error("the runtime wrote labels")
+	}
+	holds(t, at, l)
+}
+
+// wrote fails the test unless the pod has the level and could write into its volume.
+func wrote(t *testing.T, name, l string) {
+	t.Helper()
+	text := ""
+	await(t, time.Minute, name+" has written", func() bool {
+		text = said(t, name)
+		return strings.Contains(text, "written")
+	})
+	if !strings.Contains(text, "container_t:"+l) {
+		t.Errorf("%s: not with level %s: %q", name, l, text)
+	}
+	t.Logf("%s: %q", name, text)
+}

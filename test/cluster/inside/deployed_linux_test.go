@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inside
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// deploy creates a part of deploy/kubernetes, with the level, the volume and the images
+// in place of those that its comments say to change.
+func deploy(t *testing.T, kind, level string) {
+	t.Helper()
+	// What kubectl kustomize prints.
+	deployed, err := os.ReadFile("/payload/deployed.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for object := range strings.SplitSeq(string(deployed), "\n---\n") {
+		if !strings.Contains("\n"+object, "\nkind: "+kind+"\n") {
+			continue
+		}
+		object = strings.NewReplacer(
+			"s0:c10,c20", level,
+			"kubernetes.io~csi/PV/mount", "kubernetes.io~local-volume/data",
+			"registry.example/fastlabel:1", "localhost/fastlabel:1",
+			"image: busybox\n", "image: localhost/busybox:1\n",
+			"registry.k8s.io/pause:3.10", "localhost/pause:1",
+		).Replace(object)
+		post(t, object)
+		return
+	}
+	t.Fatalf("deploy/kubernetes has no %s", kind)
+}
+
+// job runs the Job of deploy/kubernetes to its end.
+func job(t *testing.T, level string, during func()) {
+	t.Helper()
+	deploy(t, "Job", level)
+	begin := time.Now()
+	during()
+	await(t, 20*limit, "the Job is complete", func() bool {
+		var j struct {
+			Status struct {
+				Succeeded  int
+				Conditions []struct{ Type, Message string }
+			}
+		}
+		ask(t, "GET", jobs+"/fastlabel-data", &j)
+		for _, c := range j.Status.Conditions {
+			if c.Type == "Failed" {
+				t.Fatalf("the Job failed: %s\n%s", c.Message, strings.Join(podsOf(t, "job-pvc"), "\n"))
+			}
+		}
+		return j.Status.Succeeded > 0
+	})
+	t.Logf("the Job took %v", time.Since(begin).Round(time.Second))
+	for _, name := range podsOf(t, "job-pvc") {
+		t.Logf("%s: %s", name, lastLine(podLog(t, name, "fastlabel")))
+		for _, e := range events(t, name) {
+			t.Log(name + ": " + e)
+		}
+	}
+	ask(t, "DELETE", jobs+"/fastlabel-data?propagationPolicy=Background", nil)
+	gone(t, "job-pvc")
+}
+
+// podsOf are the names of the pods of a part of deploy/kubernetes.
+func podsOf(t *testing.T, part string) []string {
+	t.Helper()
+	var list struct{ Items []pod }
+	ask(t, "GET", namespace+"/pods?labelSelector=app.kubernetes.io/component="+part, &list)
+	var names []string
+	for _, p := range list.Items {
+		names = append(names, p.Metadata.Name)
+	}
+	return names
+}
+
+func gone(t *testing.T, part string) {
+	t.Helper()
+	await(t, 5*time.Minute, "the pods of "+part+" are gone", func() bool {
+		names := podsOf(t, part)
+		for _, n := range names {
+			ask(t, "DELETE", namespace+"/pods/"+n+"?gracePeriodSeconds=0", nil)
+		}
+		return len(names) == 0
+	})
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}
+
+// TestStoryJob: the same volume, labelled by the Job before the pod comes.
+func TestStoryJob(t *testing.T) {
+	need(t)
+	job(t, "s0:c3,c4", func() {})
+	holds(t, data, "s0:c3,c4")
+	starts(t, "job", data, "s0:c3,c4")
+}
+
+// TestStoryInit: the workload labels its volume itself.
+func TestStoryInit(t *testing.T) {
+	need(t)
+	deploy(t, "Deployment", "s0:c5,c6")
+	t.Cleanup(func() {
+		ask(t, "DELETE", deployments+"/fastlabel-example?propagationPolicy=Background", nil)
+		gone(t, "init-container")
+	})
+	var p string
+	took := await(t, 20*limit, "the workload runs", func() bool {
+		var list struct{ Items []pod }
+		ask(t, "GET", namespace+"/pods?labelSelector=app.kubernetes.io/component=init-container", &list)
+		for _, one := range list.Items {
+			p = one.Metadata.Name
+			return one.running()
+		}
+		return false
+	})
+	t.Logf("it runs after %v: %s", took, lastLine(podLog(t, p, "fastlabel")))
+	e := events(t, p)
+	for _, one := range e {
+		t.Log(p + ": " + one)
+	}
+	if has(e, "deadline") || has(e, "reserved") {
+		t.Error("it did not start at the first try")
+	}
+	holds(t, data, "s0:c5,c6")
+}
+
+// TestStoryKilled: the Job's process is killed on its way. Its successor ends the work,
+// and until then the root vouches for nothing.
+func TestStoryKilled(t *testing.T) {
+	need(t)
+	old := label(data)
+	const to = "s0:c7,c8"
+	job(t, to, func() {
+		pid := 0
+		await(t, 10*limit, "the Job has sealed the root", func() bool {
+			pid = find("fastlabel")
+			return pid != 0 && label(data) != old
+		})
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		if l := label(data); l == fileType+to || l == old {
+			t.Errorf("killed on its way, and the root has %s", l)
+		} else {
+			t.Logf("killed on its way, and the root has %s", l)
+		}
+	})
+	holds(t, data, to)
+	starts(t, "killed", data, to)
+}
+
+// find is the process of a program, or 0.
+func find(comm string) int {
+	all, _ := filepath.Glob("/proc/[0-9]*/comm") // the pattern is right
+	for _, f := range all {
+		if text, err := os.ReadFile(f); err == nil && strings.TrimSpace(string(text)) == comm {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(f))) // its name is digits
+			return pid
+		}
+	}
+	return 0
+}
+
+// TestStoryDaemonSet: the local volumes of a node, at its boot.
+func TestStoryDaemonSet(t *testing.T) {
+	need(t)
+	const at = "/mnt/disks/data"
+	makeFiles(t, at, 100)
+	deploy(t, "DaemonSet", "s0:c25,c26")
+	t.Cleanup(func() {
+		ask(t, "DELETE", daemonsets+"/fastlabel-local?propagationPolicy=Background", nil)
+		gone(t, "daemonset-local")
+	})
+	await(t, 10*limit, "the volume is labelled", func() bool { return label(at) == fileType+"s0:c25,c26" })
+	holds(t, at, "s0:c25,c26")
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inside
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestStoryHook: a hostPath is relabelled by nobody but the hook, and only if the pod
+// asks for it.
+func TestStoryHook(t *testing.T) {
+	need(t)
+	create(t, "runtimeclass", nil)
+	for relabel, want := range map[string]string{"false": "Permission denied", "true": "read"} {
+		at := "/mnt/hook-" + relabel
+		makeFiles(t, at, 1)
+		if err := os.WriteFile(at+"/f", []byte("read\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		name := "hook-" + relabel
+		create(t, "hook", map[string]string{"NAME": name, "RELABEL": relabel, "LEVEL": "s0:c27,c28", "PATH": at})
+		keep(t, name)
+		awaitRunning(t, name, 6*limit)
+		text := ""
+		await(t, time.Minute, name+" has read", func() bool { text = said(t, name); return text != "" })
+		t.Logf("%s: %q, %s", name, text, label(at))
+		if !strings.Contains(text, want) {
+			t.Errorf("%s: %q has not %q", name, text, want)
+		}
+	}
+}
+
+// containerd puts another containerd in place of the one that runs, until the test ends.
+func containerd(t *testing.T, program string) {
+	t.Helper()
+	node(t, "container_runtime", program)
+	t.Cleanup(func() { node(t, "container_runtime", "containerd") })
+}
+
+// TestStoryDropin: containerd that calls relabel.Relabel in place of label.Relabel, and
+// nobody labels beforehand. It cannot leave at the deadline, but it says done only when
+// it is.
+func TestStoryDropin(t *testing.T) {
+	need(t)
+	containerd(t, "containerd-dropin")
+	newPod(t, "dropin", "data", level("s0:c31,c32"))
+	t.Logf("it runs after %v", awaitRunning(t, "dropin", 40*limit))
+	wrote(t, "dropin", "s0:c31,c32")
+	holds(t, data, "s0:c31,c32")
+}
+
+// TestStoryGroup: containerd with a relabel.Group. A request leaves when its own deadline
+// comes, and the name is free again for the next one, which joins the walk: no attempt
+// gets another number, and the volume is walked once.
+func TestStoryGroup(t *testing.T) {
+	need(t)
+	containerd(t, "containerd-group")
+	newPod(t, "group", "data", level("s0:c33,c34"))
+	t.Logf("it runs after %v", awaitRunning(t, "group", 40*limit))
+	wrote(t, "group", "s0:c33,c34")
+	holds(t, data, "s0:c33,c34")
+	e := events(t, "group")
+	if !has(e, "deadline") {
+		t.Error("one request was enough: nobody had to join")
+	}
+	if has(e, "reserved") {
+		t.Error("a request kept the name")
+	}
+	var p pod
+	ask(t, "GET", namespace+"/pods/group", &p)
+	for _, c := range p.Status.ContainerStatuses {
+		if c.RestartCount != 0 {
+			t.Errorf("the attempt has number %d", c.RestartCount)
+		}
+	}
+	text, err := os.ReadFile(run + "/log/containerd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	walks, requests, left := 0, 0, 0
+	for line := range strings.Lines(string(text)) {
+		if !strings.Contains(line, "fastlabel: ") || !strings.Contains(line, "/data") {
+			continue
+		}
+		t.Log(strings.TrimSpace(line))
+		switch {
+		case strings.Contains(line, "a walk begins"):
+			walks++
+		case strings.Contains(line, "goes on"):
+			left++
+			fallthrough
+		default:
+			requests++
+		}
+	}
+	t.Logf("%d requests, of which %d left; %d walk", requests, left, walks)
+	if walks != 1 || left < 1 || requests != left+1 {
+		t.Error("not one walk that some left and the last one joined")
+	}
+}
