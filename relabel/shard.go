@@ -7,10 +7,11 @@ package relabel
 // they are done. When all have, CommitShards labels the root. Until then it is sealed, also
 // if it had the label before.
 //
-// The parts are alike for a tree that has many entries at its third level or above. To have
-// to name each of up to 32 parts is for the caller, and to repeat one that was killed or has
-// failed. A run to another label in between, or of another number of shards, makes all
-// proofs void. Of several shards on one machine one works at a time.
+// The parts are alike where the first three levels hold many entries; a directory of the
+// third level belongs to one part, with all that is beneath it. The caller names each of up
+// to 32 parts, and repeats one that was killed or has failed. A run to another label in
+// between, or of another number of shards, makes all proofs void. Of several shards on one
+// machine one works at a time.
 //
 // A shard has no meaning with Check, TrustUnchanged, NoSeal, a Recorder or in a Group; and
 // what is mounted beneath the root is to be left alone by OneFilesystem. Exclude and
