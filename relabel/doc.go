@@ -232,3 +232,8 @@ package relabel
 //     TestShardsOvertaken, TestShardRestarted, TestShardsHistories) What was created in
 //     the root during that time has the label, with what is in it. (TestShardsRootChanges) What
 //     cannot be divided is refused. (TestShardsRefused, TestShardsEncrypted)
+//  18. By rules, each entry has the label of the rule for its path and kind
+//     afterwards, or of the part that is asked for. What a rule leaves alone is
+//     skipped, and what is in it is not. Every label is read first, and nothing outside
+//     the tree is labelled. No label vouches for the tree. (TestApply, TestApplyParts,
+//     TestApplyOracle, TestWant, TestApplyEscape)

@@ -96,6 +96,28 @@ func TestEscape(t *testing.T) {
 	}
 }
 
+// TestApplyEscape: nor is it by rules.
+func TestApplyEscape(t *testing.T) {
+	treetest.Need(t, "root")
+	for engine, m := range engines() {
+		t.Run(engine, func(t *testing.T) {
+			written := int64(0)
+			strayed, turns := attack(t, sized(300, 50), true, true, func(root, label string) {
+				rules := Rules{Contexts: contextsFor(t, filepath.Dir(root), "@/.* "+label+"\n@/tree/.* -- "+etcLabel+"\n")}
+				r, err := apply(t.Context(), root, rules, Options{OneFilesystem: true}, as(m))
+				adds(t, r)
+				written += r.Written
+				if err != nil && !errors.Is(err, syscall.ESTALE) {
+					t.Errorf("%+v, %v", r, err)
+				}
+			})
+			if strayed || turns < 10 || written < 20 {
+				t.Errorf("strayed %t in %d turns, %d labels written", strayed, turns, written)
+			}
+		})
+	}
+}
+
 // deaf lets the oracle stop at a failure without failing the test.
 type deaf struct{ testing.TB }
 

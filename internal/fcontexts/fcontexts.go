@@ -2,7 +2,7 @@
 
 // Package fcontexts reads the file contexts of an SELinux policy and says which
 // label a path has by them, as libselinux's selabel_lookup does: what restorecon
-// and setfiles ask. The command's restorecon is to use it.
+// and setfiles ask.
 //
 // The rules, as libselinux 3.4 to 3.11 has them (src/label_file.c, label_file.h,
 // label_support.c, regex.c):

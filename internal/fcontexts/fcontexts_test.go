@@ -323,6 +323,9 @@ func TestShared(t *testing.T) {
 			t.Errorf("all beneath %s: %s, want %s", path, got, want)
 		}
 	}
+	if r, is := load(t, map[string]string{"": "/a/.* -- b\n"}).Dir("/a/x").All(); is {
+		t.Errorf("all beneath /a/x have a label, by a rule for files: %+v", r)
+	}
 	if r, is := load(t, map[string]string{"": "/a b\n"}).Dir("/b").All(); r != nil || !is {
 		t.Errorf("where nothing has a rule: %+v, %t", r, is)
 	}

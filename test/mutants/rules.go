@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+// rules breaks labels by rules.
+func rules() []Mutant {
+	const (
+		rules = "relabel/rules.go"
+		dir   = "internal/fcontexts/dir.go"
+		enter = "relabel/internal/walk/enter_linux.go"
+	)
+	return []Mutant{
+		{
+			Name: "whole-for-type", By: "TestApply in relabel",
+			Breaks: "only the type changes",
+			Edits:  edits(rules, "custom.Change(has, want, false)", "custom.Change(has, want, true)"),
+		},
+		{
+			Name: "visit-overwrites", By: "TestApply in relabel",
+			Breaks: "of a directory too",
+			Edits:  edits(enter, "case w.Change != nil:", "case w.Change != nil && false:"),
+		},
+		{
+			Name: "custom-written", By: "TestApply in relabel",
+			Breaks: "a customizable type stays",
+			Edits:  edits("internal/fcontexts/change.go", "wanted == typ || c[typ] {", "wanted == typ {"),
+		},
+		{
+			Name: "kind-lost", By: "TestApply in relabel",
+			Breaks: "an entry keeps its kind in the order of inodes",
+			Edits:  edits("relabel/internal/order/batch_linux.go", "uint64(r.Kind&kindMask)", "uint64(r.Kind&sys.KindFile|r.Kind&sys.KindDir)"),
+		},
+		{
+			Name: "left-with-directory", By: "TestApply in relabel",
+			Breaks: "what is in a directory that a rule leaves alone is looked at",
+			Edits:  edits("relabel/internal/walk/walk_linux.go", "n.outcome == Skipped && !n.byRule", "n.outcome == Skipped"),
+		},
+		{
+			Name: "from-ignored", By: "TestApplyParts in relabel",
+			Breaks: "what has another label than From is left alone",
+			Edits:  edits(rules, "if !fits(has, from) {", "if !fits(has, from) && false {"),
+		},
+		{
+			Name: "all-of-a-kind", By: "TestShared in internal/fcontexts",
+			Breaks: "a rule of one kind does not hold for all",
+			Edits:  edits(dir, "return r, r.Kind == 0", "return r, true"),
+		},
+		{
+			Name: "patience-no-match", By: "TestPatience in internal/fcontexts",
+			Breaks: "an expression that takes too long is an error",
+			Edits:  edits("internal/fcontexts/hard.go", "\t\tif err != nil {\n\t\t\trule :=", "\t\tif err != nil && false {\n\t\t\trule :="),
+		},
+	}
+}
