@@ -46,7 +46,7 @@ SCRIPTS := .ci/run test/cluster/guest/node test/selinuxvm/guest/start $(shell fi
 PKG_DEMO := attr e2fsprogs mount util-linux
 PKG_TEST := $(PKG_DEMO) btrfs-progs fish fuse3 gcc libc6-dev libselinux1-dev man-db mandoc patch strace xfsprogs zsh
 PKG_RUNTIMES := $(PKG_TEST) conmon crun podman runc
-PKG_CONTEXTS := gcc libc6-dev libselinux1-dev selinux-policy-default
+PKG_CONTEXTS := dpkg gcc libc6-dev libselinux1-dev policycoreutils
 PKG_SELINUX := debian-archive-keyring debootstrap dpkg e2fsprogs git gpgv qemu-system-x86 xfsprogs xz-utils
 PKG_TERMINAL := e2fsprogs mount tmux
 PKG_BENCH := $(PKG_TEST) findutils git policycoreutils
@@ -189,10 +189,11 @@ torture: deps-test ## attack the command: kill, power loss, errors, races (root;
 	cd test/torture && FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=0 TORTURE=$(TORTURE) FASTLABEL_RESULTS=$(CURDIR)/bin/torture-$(TORTURE).txt \
 		$(GO) test -count=1 -v -timeout 24h -run '$(ATTACK)' $(TESTFLAGS) .
 
-# CONTEXTS=FILE,FILE: the file contexts to compare by.
-CONTEXTS ?= /etc/selinux/default/contexts/files/file_contexts
+# CONTEXTS=FILE,FILE: the file contexts to compare by; without, those of Debian's policy.
+CONTEXTS ?= $(CURDIR)/bin/policy/etc/selinux/default/contexts/files/file_contexts
 .PHONY: test-contexts
 test-contexts: deps-contexts ## compare with libselinux on every path of this system; an hour or more (CONTEXTS)
+	$(if $(findstring /bin/policy/,$(CONTEXTS)),test/policy.sh bin/policy)
 	FASTLABEL_PROMISE=gcc FASTLABEL_CONTEXTS=$(CONTEXTS) CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 24h -run TestOracle $(TESTFLAGS) ./internal/fcontexts
 
 .PHONY: test-runtimes
