@@ -105,27 +105,43 @@ func TestReadAhead(t *testing.T) {
 		return w
 	}
 
-	w := forget(m)
-	w.readAhead(open(dir(0)))
-	treetest.Wait(t, "what lies near", func() bool { return cached() == near })
-	for i := range dirs {
-		w.readAhead(open(dir(i)))
+	// Whatever else runs on this machine may empty its caches: until all are seen at
+	// once, all are asked for anew.
+	first := func(w *worker) {
+		fd := open(dir(0))
+		treetest.Wait(t, "what lies near", func() bool {
+			clear(w.ahead.asked)
+			w.readAhead(fd)
+			return cached() == near
+		})
 	}
-	treetest.Wait(t, "all", func() bool { return cached() == dirs })
-	if n := len(w.ahead.asked); n > dirs/worth || w.ahead.dirs != dirs+1 {
+	w := forget(m)
+	first(w)
+	var fds []int
+	for i := range dirs {
+		fds = append(fds, open(dir(i)))
+	}
+	treetest.Wait(t, "all", func() bool {
+		clear(w.ahead.asked)
+		w.ahead.dirs = 0
+		for _, fd := range fds {
+			w.readAhead(fd)
+		}
+		return cached() == dirs
+	})
+	if n := len(w.ahead.asked); n > dirs/worth || w.ahead.dirs != dirs {
 		t.Errorf("%d pieces for %d directories", n, w.ahead.dirs)
 	}
 
 	w = forget(m)
-	w.readAhead(open(dir(0)))
-	treetest.Wait(t, "what lies near", func() bool { return cached() == near })
+	first(w)
 	for i := range int64(dirs + credit) {
 		w.ahead.asked[-1-i] = true // and they held nothing
 	}
 	for i := range dirs {
 		w.readAhead(open(dir(i)))
 	}
-	if n := cached(); n != near {
+	if n := cached(); n > near {
 		t.Errorf("%d were read after all", n-near)
 	}
 
