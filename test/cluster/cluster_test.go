@@ -26,17 +26,28 @@ func TestCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := map[string]string{"bin/node": "guest/node"}
-	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr", "kubelet"} {
-		files["bin/"+name] = programs[name]
-	}
 	dir := t.TempDir()
-	for name := range patched {
-		say("building " + name)
-		if files["bin/"+name], err = BuildPatched(ctx, name, dir); err != nil {
-			t.Fatal(err)
+	runtime := "containerd"
+	files := map[string]string{"bin/kubelet": programs["kubelet"]}
+	if crio := os.Getenv("CRIO"); crio != "" {
+		runtime = "crio"
+		const oci = house + "/deploy/oci/"
+		files["99-fastlabel.conf"], files["fastlabel.json"] = oci+"99-fastlabel.conf", oci+"fastlabel.json"
+		for _, name := range []string{"crio", "pinns"} {
+			files["bin/"+name] = filepath.Join(crio, name)
+		}
+	} else {
+		for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr"} {
+			files["bin/"+name] = programs[name]
+		}
+		for name := range patched {
+			say("building " + name)
+			if files["bin/"+name], err = BuildPatched(ctx, name, dir); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
+	files["bin/node"], files["bin/"+runtime+".sh"] = "guest/node", "guest/"+runtime+".sh"
 	files["bin/fastlabel"], files["inside.test"] = filepath.Join(dir, "fastlabel"), filepath.Join(dir, "inside.test")
 	if _, err := goRun(ctx, house, "build", "-trimpath", "-ldflags=-s -w", "-o", files["bin/fastlabel"], "./cmd/fastlabel"); err != nil {
 		t.Fatal(err)
@@ -57,13 +68,13 @@ func TestCluster(t *testing.T) {
 	c := startControl(t, programs)
 	files["cert"], files["key"] = c.cert, c.key
 	const manifests = house + "/deploy/kubernetes/"
-	if _, err := c.kubectl("apply", "-k", manifests+"containerd", "-l", "app.kubernetes.io/component=setup"); err != nil {
+	if _, err := c.kubectl("apply", "-k", manifests+runtime, "-l", "app.kubernetes.io/component=setup"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.kubectl("apply", "-n", "fastlabel-nri", "-f", manifests+"nri/setup.yaml"); err != nil {
 		t.Fatal(err)
 	}
-	for file, dir := range map[string]string{"deployed.yaml": "containerd", "deployed-nri.yaml": "nri"} {
+	for file, dir := range map[string]string{"deployed.yaml": runtime, "deployed-nri.yaml": "nri"} {
 		text, err := c.kubectl("kustomize", manifests+dir)
 		if err != nil {
 			t.Fatal(err)
@@ -79,7 +90,7 @@ func TestCluster(t *testing.T) {
 			"runcon", "unconfined_u:unconfined_r:unconfined_t:s0", "bash", "-c",
 			`bin/node && PATH=/payload/bin:$PATH /payload/inside.test -test.v -test.timeout=2h -test.run="$STORY"; code=$?; tail -n 30 /run/k/log/* >&2; exit $code`,
 		},
-		Env:     []string{"API_SERVER=" + c.inside, "STORY=^TestStory(" + os.Getenv("STORY") + ")"},
+		Env:     []string{"RUNTIME=" + runtime, "API_SERVER=" + c.inside, "STORY=^TestStory(" + os.Getenv("STORY") + ")"},
 		Files:   files,
 		Timeout: 2 * time.Hour,
 		Memory:  4000,

@@ -15,4 +15,5 @@
 //
 //	make test-cluster                        all: README.md has the times
 //	make test-cluster STORY='Fails|Job'      a part
+//	CRIO=DIR make test-cluster               with CRI-O
 package cluster

@@ -4,6 +4,7 @@ package inside
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -107,15 +108,23 @@ func newPod(t *testing.T, name, claim, options string) {
 
 func level(l string) string { return fmt.Sprintf("{level: %q}", l) }
 
+var reservedName = regexp.MustCompile(`k8s_app_fails_\S+ for id \w+: name is reserved`)
+
 // TestStoryFails: the failure that all this is about, and the control of what follows.
 func TestStoryFails(t *testing.T) {
 	need(t)
 	newPod(t, "fails", "data", level("s0:c1,c2"))
 	begin := time.Now()
-	for _, words := range []string{"context deadline exceeded", "is reserved for"} {
-		await(t, 20*limit, "an event says "+words, func() bool { return has(events(t, "fails"), words) })
-		t.Logf("%s: after %v", words, time.Since(begin).Round(time.Second))
-	}
+	await(t, 20*limit, "an event says that the deadline is exceeded", func() bool {
+		return has(events(t, "fails"), "context deadline exceeded")
+	})
+	t.Logf("the deadline is exceeded after %v", time.Since(begin).Round(time.Second))
+	await(t, 20*limit, "somebody says that the name is reserved", func() bool {
+		// CRI-O holds the next request until the first has ended, and then logs why.
+		text, err := os.ReadFile(run + "/log/runtime")
+		return has(events(t, "fails"), "is reserved for") || crio && err == nil && reservedName.Match(text)
+	})
+	t.Logf("the name is reserved after %v", time.Since(begin).Round(time.Second))
 	awaitRunning(t, "fails", 40*limit)
 	t.Logf("it runs after %v, when the walk has ended", time.Since(begin).Round(time.Second))
 }

@@ -185,3 +185,31 @@ func TestStoryDaemonSet(t *testing.T) {
 	await(t, 10*limit, "the volume is labelled", func() bool { return label(at) == fileType+"s0:c25,c26" })
 	holds(t, at, "s0:c25,c26")
 }
+
+// TestStoryTrySkip: where CRI-O may skip a volume by its root's label, a pod on the
+// labelled one is there as soon as on one with few files.
+func TestStoryTrySkip(t *testing.T) {
+	if !crio {
+		t.Skip("of CRI-O")
+	}
+	need(t)
+	const l = "s0:c41,c42"
+	job(t, l, func() {})
+	at := small(t, "few")
+	before := creating(t)
+	newPod(t, "few", filepath.Base(at), level(l))
+	awaitRunning(t, "few", 6*limit)
+	few := creating(t) - before
+	before = creating(t)
+	starts(t, "many", data, l)
+	t.Logf("a container is made in %v, and in %v with few files", creating(t)-before, few)
+	text, err := os.ReadFile(run + "/log/runtime")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p pod
+	ask(t, "GET", namespace+"/pods/many", &p)
+	if !strings.Contains(string(text), "Skipping relabel for /var/lib/kubelet/pods/"+p.Metadata.UID+"/volumes/kubernetes.io~local-volume/data, as TrySkip") {
+		t.Error("CRI-O did not skip it")
+	}
+}

@@ -16,7 +16,7 @@ import (
 func TestManifests(t *testing.T) {
 	values := map[string]string{
 		"NAME": "n", "PATH": "/p", "CLAIM": "c", "OPTIONS": level("s0:c1,c2"), "SUBPATH": "", "READONLY": "false",
-		"LEVEL": "s0:c1,c2", "RELABEL": "true",
+		"LEVEL": "s0:c1,c2", "CLASS": "null", "ANNOTATIONS": "{}", "RELABEL": "true",
 	}
 	all, err := manifests.ReadDir("manifests")
 	if err != nil {

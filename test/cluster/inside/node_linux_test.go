@@ -59,9 +59,18 @@ var collections = map[string]string{
 
 var kindLine = regexp.MustCompile(`(?m)^kind: (\w+)$`)
 
+// crio says that the runtime is CRI-O.
+var crio = os.Getenv("RUNTIME") == "crio"
+
 // create creates the objects of a manifest.
 func create(t *testing.T, name string, values map[string]string) {
 	t.Helper()
+	if name == "pod" {
+		values["CLASS"], values["ANNOTATIONS"] = "null", "{}"
+		if crio {
+			values["CLASS"], values["ANNOTATIONS"] = "fastlabel-volumes", `{io.kubernetes.cri-o.TrySkipVolumeSELinuxLabel: "true"}`
+		}
+	}
 	text, err := manifest(name, values)
 	if err != nil {
 		t.Fatal(err)
