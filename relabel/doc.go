@@ -228,9 +228,11 @@ package relabel
 //     left a proof there: since the root was sealed for these shards, all of its part
 //     had the label, on disk, and nothing failed. (TestOrderOfShards, TestShardsMissing,
 //     TestShardsFailed, TestShardsAtOnce) A proof is void from when its shard begins
-//     again, or another run seals the root. (TestShardsVoid, TestShardsSame,
-//     TestShardsOvertaken, TestShardRestarted, TestShardsHistories) What was created in
-//     the root during that time has the label, with what is in it. (TestShardsRootChanges) What
+//     again, or another run writes other labels there. (TestShardsVoid, TestShardsVoidFirst,
+//     TestShardsWoken, TestShardsSame, TestShardsOvertaken, TestShardRestarted,
+//     TestShardsHistories) What was created in the root during that time has the label, with
+//     what is in it, before the root; a commit that fails can be repeated.
+//     (TestShardsRootChanges, TestShardsCommitEnds) What
 //     cannot be divided is refused. (TestShardsRefused, TestShardsEncrypted)
 //  18. By rules, each entry has the label of the rule for its path and kind
 //     afterwards, or of the part that is asked for. What a rule leaves alone is

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
+	"github.com/fastlabel/fastlabel/relabel/undo"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -666,4 +667,112 @@ func vouchesFor(t *testing.T, root string, labels []string) bool {
 		ok, err := isLabelled(root, l, TrustRoot)
 		return ok || err != nil
 	})
+}
+
+// TestShardsVoidFirst: who writes beneath the root of shards makes their proofs void before,
+// also where the seal stays, and where it is stopped.
+func TestShardsVoidFirst(t *testing.T) {
+	treetest.Need(t, "root", "ext4")
+	const other = "system_u:object_r:default_t:s0:c7,c8"
+	for name, between := range map[string]func(t *testing.T, root string){
+		"restore": func(t *testing.T, root string) {
+			h := undo.Header{Label: newLabel, Root: root, Former: undo.Former{Label: oldLabel}}
+			ctx, cancel := context.WithCancel(t.Context())
+			_, err := Restore(ctx, root, h, func(func(undo.Page, error) bool) { cancel() }, nil)
+			if err == nil {
+				t.Error("the restore was not stopped")
+			}
+		},
+		"no seal": func(t *testing.T, root string) {
+			_, err := Tree(t.Context(), root, other, &Options{Advanced: Advanced{NoSeal: true, NoSync: true}})
+			if err == nil {
+				t.Error("nothing failed")
+			}
+		},
+		"rules": func(t *testing.T, root string) {
+			_, err := Apply(t.Context(), root, Rules{Label: other, From: newLabel}, nil) // the root has its seal
+			if err == nil {
+				t.Error("nothing failed")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := grow(t, on(t, "ext4"), divided)
+			shards(t, root, newLabel, 2)
+			immutable(t, filepath.Join(root, "a/b/f007"), true)
+			between(t, root)
+			immutable(t, filepath.Join(root, "a/b/f007"), false)
+			if _, err := commits(t, root, newLabel, 2); !errors.Is(err, ErrShards) {
+				t.Error(err)
+			}
+			vouching(t, root, oldLabel, newLabel, other)
+		})
+	}
+}
+
+// TestShardsWoken: a run to another label that wakes when shards have left their proofs, and
+// writes on until it notices, makes them void.
+func TestShardsWoken(t *testing.T) {
+	treetest.Need(t, "root")
+	const other = "system_u:object_r:default_t:s0:c7,c8"
+	root := grow(t, on(t, "tmpfs"), divided)
+	var once sync.Once
+	r, err := unlocked(t.Context(), root, other, Options{Workers: 1, Advanced: Advanced{NoSync: true}, Trace: &Trace{Change: func(string, string, string) {
+		once.Do(func() {
+			for i := range 2 {
+				if r, err := unlocked(t.Context(), root, newLabel, Options{Advanced: Advanced{NoSync: true, Shard: Shard{i, 2}}}); err != nil {
+					t.Errorf("%+v, %v", r, err)
+				}
+			}
+		})
+	}}})
+	if !errors.Is(err, ErrOvertaken) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if _, err := commits(t, root, newLabel, 2); !errors.Is(err, ErrShards) {
+		t.Error(err)
+	}
+	vouching(t, root, oldLabel, newLabel, other)
+}
+
+// TestShardsCommitEnds: the root gets the label when what came to it since the shards has it,
+// as the commit may be killed then. One that fails later can be repeated.
+func TestShardsCommitEnds(t *testing.T) {
+	treetest.Need(t, "root", "ext4")
+	root := grow(t, on(t, "ext4"), divided)
+	shards(t, root, newLabel, 2)
+	add := func(name string) string {
+		path := filepath.Join(root, name)
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Error(err)
+		}
+		treetest.Set(t, root, name, oldLabel)
+		return path
+	}
+	early, late := add("early"), ""
+	immutable(t, early, true)
+	if _, err := commits(t, root, newLabel, 2); pathOf(err) != early {
+		t.Error(err)
+	}
+	vouching(t, root, newLabel)
+	immutable(t, early, false)
+	_, err := CommitShards(t.Context(), root, newLabel, 2, &Options{Trace: &Trace{Change: func(path, _, _ string) {
+		if path == root {
+			if vouching(t, root, newLabel) != newLabel {
+				t.Error("the root has no label yet")
+			}
+			late = add("late")
+			immutable(t, late, true)
+		}
+	}}})
+	if pathOf(err) != late {
+		t.Error(err)
+	}
+	if l := vouching(t, root, oldLabel, newLabel); l != "" {
+		t.Errorf("it vouches for %s", l)
+	}
+	immutable(t, late, false)
+	if _, err := commits(t, root, newLabel, 2); err != nil || vouching(t, root, newLabel) != newLabel {
+		t.Error(err)
+	}
 }

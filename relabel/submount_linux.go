@@ -10,6 +10,7 @@ import (
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/relabel/internal/caller"
+	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
@@ -114,6 +115,11 @@ func (r *run) cross(ctx context.Context, t *caller.Task, m *mount) error {
 		r.skip(m.Path, mounts.ReadOnlySubvolume)
 		return nil
 	}
+	if e := r.void(m); e != 0 {
+		r.count(walk.Failed)
+		r.reportFailure(m.Path, "fsetxattr", e)
+		return nil
+	}
 	m.top.Outcome = r.alone(m)
 	if err := r.walk(ctx, t, m, &m.top); err != nil {
 		return err
@@ -126,4 +132,17 @@ func (r *run) cross(ctx context.Context, t *caller.Task, m *mount) error {
 		}
 	}
 	return nil
+}
+
+// void has shards that label m prove nothing any more: other labels are about to be written.
+func (r *run) void(m *mount) sys.Errno {
+	if r.o.inner.check {
+		return 0
+	}
+	want := r.want
+	if r.changes != nil {
+		want = ""
+	}
+	_, e := commit.Void(m.Top, want)
+	return e
 }

@@ -122,6 +122,21 @@ func commits() []Mutant {
 			Edits:  edits(shard, "return len(missing) == 0", "return len(missing) < c.Shard.Of"),
 		},
 		{
+			Name: "shard-undone", By: "TestShardsVoidFirst in relabel",
+			Breaks: "who writes other labels beneath a root makes the proofs there void before",
+			Edits:  edits("relabel/internal/commit/undo_linux.go", "c.void(\"\")", "error(nil)"),
+		},
+		{
+			Name: "shard-woken", By: "TestShardsWoken in relabel",
+			Breaks: "a run that finds its root taken makes void what was proved while it wrote",
+			Edits:  edits(claim, "c.void(c.Want)", "error(nil)"),
+		},
+		{
+			Name: "shard-commit-unread", By: "TestShardsCommitEnds in relabel",
+			Breaks: "what came to the root since its shards read it has the label before the root",
+			Edits:  edits(root, "if c.Shard.commits() {", "if false {"),
+		},
+		{
 			Name: "shard-met-unasked", By: "TestShardsRootChanges in relabel",
 			Breaks: "all is looked at where shards have met other directories in the root",
 			Edits:  edits("relabel/shard_linux.go", "return !alike, err", "return err != nil, err"),

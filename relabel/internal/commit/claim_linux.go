@@ -127,9 +127,10 @@ func (c *Root) isSealed() bool {
 func (c *Root) stake(former []string, write func(seal string) (bool, error)) error {
 	found, is := c.claimed()
 	k := claim{want: c.Want, former: slices.Clone(found.former)}
-	if c.joining() {
-		k.shards = c.shards
-	} else if is {
+	switch {
+	case c.joining(), c.Shard.commits() && found.want == c.Want && found.shards == c.shards:
+		k.shards = c.shards // to take the commit back makes no proof untrue
+	case found.shards != "":
 		c.shards = found.shards
 	}
 	if !is || found.seal != c.have {
@@ -239,7 +240,7 @@ func (c *Root) Ours() error {
 }
 
 // cede is for a root that is not ours any more: it is left to a run that has
-// sealed it, which labels everything anew. Any other label on it vouches for what
+// sealed it, which labels everything anew: also what was proved. Any other label on it vouches for what
 // this run has written since, and has to go.
 func (c *Root) cede() {
 	c.revoking.Lock()
@@ -250,6 +251,9 @@ func (c *Root) cede() {
 	}
 	c.have = has.String()
 	c.leaves(c.have)
+	if err := c.void(c.Want); err != nil {
+		c.Note("what shards have proved is true no more, and could not be made void: %v", err)
+	}
 	if c.Shard.labels() && c.have == c.Want && !c.isSeal() {
 		return // a shard wrote nothing else, and another run vouches for it
 	}

@@ -156,6 +156,9 @@ func (c *Root) write(label string) sys.Errno {
 func (c *Root) Seal() error {
 	if !c.Right() && !c.DryRun {
 		c.unmark()
+		if err := c.void(c.Want); err != nil {
+			return err
+		}
 	}
 	if !c.Right() && !c.DryRun && !c.NoSeal {
 		// It may be there already, left by a run that did not end.
@@ -284,6 +287,11 @@ func (c *Root) end() {
 // commit puts everything on disk, then the root's label, then that; and looks
 // once more for what was created in the root during the run.
 func (c *Root) commit(ctx context.Context) error {
+	if c.Shard.commits() { // what came since a shard read the root: this run may be killed
+		if _, err := c.Reread(ctx); err != nil || c.Failed() != nil {
+			return err
+		}
+	}
 	if c.Unsynced() {
 		if err := c.Sync("syncfs", sys.Syncfs); err != nil {
 			c.committed = c.Right() // it vouches for what may not be on disk

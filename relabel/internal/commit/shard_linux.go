@@ -53,6 +53,8 @@ func (c *Root) joining() bool { return c.Shard.labels() && !c.alone.Load() }
 // labels says that the run labels a part, and commits nothing.
 func (s *Shard) labels() bool { return s != nil && s.Index != Commits }
 
+func (s *Shard) commits() bool { return s != nil && s.Index == Commits }
+
 // errJoin says that another shard came first.
 var errJoin = errors.New("there is a claim by now")
 
@@ -79,6 +81,39 @@ func parseShards(text string) (of, level int) {
 
 // MostShards have their proofs in one block of ext4, beside the rest.
 const MostShards = 32
+
+// Void is for who is about to write beneath the directory that fd names, and is no part of
+// the shards in its claim: what they have proved does not hold from then on. The seal stays.
+// Shards to the label want, which is about to be written, lose nothing; "" is none. It
+// says which shards they were.
+func Void(fd int, want string) (shards string, e sys.Errno) {
+	k, is := readClaim(fd, (*sys.Attr).Fgetxattr)
+	if !is || k.shards == "" || k.want == want {
+		return "", 0
+	}
+	shards, k.shards = k.shards, ""
+	switch e = sys.NewAttr(ClaimName, []byte(k.String())).Fsetxattr(fd); e {
+	case 0:
+		return shards, sys.Fsync(fd)
+	case syscall.EROFS: // nothing is written there
+		return "", 0
+	}
+	return shards, e
+}
+
+func (c *Root) void(want string) error {
+	c.At("fsetxattr")
+	defer c.At("")
+	shards, e := Void(c.FD, want)
+	if shards == "" {
+		return nil
+	}
+	if c.shards = shards; e != 0 {
+		return c.fail("fsetxattr", e)
+	}
+	c.Note("what %s shards have proved is void: they are to be run again", strings.SplitN(shards, "/", 2)[0])
+	return nil
+}
 
 // Join has the run be one of the shards of the root, or the first of them, and voids what
 // it left there before.

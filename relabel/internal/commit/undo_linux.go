@@ -13,8 +13,11 @@ import (
 // Undo begins to take back what the run gave: a root that has its label is sealed, by
 // one that is not was either.
 func (c *Root) Undo(was string) error {
-	if !c.Right() || c.DryRun {
+	if c.DryRun {
 		return nil
+	}
+	if err := c.void(""); err != nil || !c.Right() {
+		return err
 	}
 	c.unmark()
 	if c.NoSeal {
