@@ -124,7 +124,7 @@ func Beneath(all []Mount, path string) []Mount {
 	prefix := strings.TrimSuffix(path, "/") + "/"
 	var out []Mount
 	for _, m := range all {
-		if strings.HasPrefix(m.Point, prefix) {
+		if len(m.Point) > len(prefix) && strings.HasPrefix(m.Point, prefix) { // "/" is not below itself
 			out = append(out, m)
 		}
 	}

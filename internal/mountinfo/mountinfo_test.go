@@ -135,6 +135,7 @@ func TestBeneath(t *testing.T) {
 		all = append(all, Mount{Point: point})
 	}
 	for path, want := range map[string][]string{
+		"/":    {"/a", "/ab", "/a/b", "/a/b/c", "/a/b", "/b"},
 		"/a":   {"/a/b", "/a/b/c", "/a/b"},
 		"/a/b": {"/a/b/c"},
 		"/b":   nil,
