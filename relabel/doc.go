@@ -232,7 +232,8 @@ package relabel
 //     TestShardsWoken, TestShardsSame, TestShardsOvertaken, TestShardRestarted,
 //     TestShardsHistories) What was created in the root during that time has the label, with
 //     what is in it, before the root; a commit that fails can be repeated.
-//     (TestShardsRootChanges, TestShardsCommitEnds) What
+//     (TestShardsRootChanges, TestShardsCommitEnds) Shards with other options are not of
+//     the same set. (TestShardsOptions) What
 //     cannot be divided is refused. (TestShardsRefused, TestShardsEncrypted)
 //  18. By rules, each entry has the label of the rule for its path and kind
 //     afterwards, or of the part that is asked for. What a rule leaves alone is

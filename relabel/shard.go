@@ -10,11 +10,10 @@ package relabel
 // The parts are alike where the first three levels hold many entries; a directory of the
 // third level belongs to one part, with all that is beneath it. The caller names each of up
 // to 32 parts, and repeats one that was killed or has failed. A run to another label in
-// between, or of another number of shards, makes all proofs void. Of several shards on one
-// machine one works at a time.
+// between, or of another number of shards, or with another Exclude, OneFilesystem or
+// HardLinks, makes all proofs void. Of several shards on one machine one works at a time.
 //
 // A shard has no meaning with Check, TrustUnchanged, NoSeal, a Recorder or in a Group; and
-// what is mounted beneath the root is to be left alone by OneFilesystem. Exclude and
-// HardLinks are to be the same for all. It needs CAP_SYS_ADMIN and a filesystem with
-// trusted attributes (errors.ErrUnsupported).
+// what is mounted beneath the root is to be left alone by OneFilesystem. It needs
+// CAP_SYS_ADMIN and a filesystem with trusted attributes (errors.ErrUnsupported).
 type Shard struct{ Index, Of int }

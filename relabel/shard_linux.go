@@ -6,6 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"path/filepath"
+	"slices"
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
@@ -21,7 +24,7 @@ const divides = 3
 
 // CommitShards labels root when of shards have labelled all that is beneath it, and nothing
 // else: it is Tree without the walk. The error is ErrShards if not all have left their
-// proof. The options are those of the shards.
+// proof, unless root has the label already. The options are those of the shards.
 func CommitShards(ctx context.Context, root, label string, of int, o *Options) (Report, error) {
 	all := o.orZero()
 	all.Advanced.Shard = Shard{Index: commit.Commits, Of: of}
@@ -66,7 +69,31 @@ func (r *run) admitShard(root *mount) error {
 	case !r.o.OneFilesystem && len(mountinfo.Beneath(r.proc.Mounts, root.Real)) > 0:
 		return fmt.Errorf("%s: %w: something is mounted beneath, which other machines may not have: leave it alone", root.Path, errors.ErrUnsupported)
 	}
+	r.shard.How = r.how(root)
 	return nil
+}
+
+// how tells options by which entries are labelled, or not, from others. What is excluded
+// counts by its path in the root, which may be mounted anywhere.
+func (r *run) how(root *mount) uint32 {
+	var excluded []string
+	for _, path := range r.o.Exclude {
+		dir, err := filepath.Abs(path)
+		if err == nil {
+			dir, err = filepath.EvalSymlinks(filepath.Dir(dir))
+		}
+		if err == nil {
+			path = filepath.Join(dir, filepath.Base(path))
+		}
+		if in, err := filepath.Rel(root.Real, path); err == nil && filepath.IsLocal(in) {
+			path = in
+		}
+		excluded = append(excluded, path)
+	}
+	slices.Sort(excluded)
+	h := fnv.New32a()
+	fmt.Fprintf(h, "%q %t %d", slices.Compact(excluded), r.o.OneFilesystem, r.o.HardLinks)
+	return h.Sum32()
 }
 
 // seal begins the work on the root. It says whether there is anything to walk.
@@ -85,6 +112,10 @@ func (r *run) seal(ctx context.Context, root *mount, c *commit.Root) (bool, erro
 		root.top.Outcome = walk.Elsewhere // who commits counts it
 		r.part = &walk.Shard{Index: r.shard.Index, Of: r.shard.Of, Level: r.shard.Level}
 		return true, err
+	}
+	if c.Right() {
+		c.Again()
+		return false, nil
 	}
 	met, alike, err := c.Gather()
 	if err != nil {

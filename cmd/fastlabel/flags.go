@@ -268,9 +268,12 @@ func (s *settings) check(fs *pflag.FlagSet) error {
 		{"shard", "dry-run"},
 		{"shard", "record"},
 		{"shard", "no-seal"},
+		{"shard", "no-sync"},
+		{"shard", "files-from"},
 		{"commit-shards", "dry-run"},
 		{"commit-shards", "record"},
 		{"commit-shards", "no-seal"},
+		{"commit-shards", "files-from"},
 		{"only", "record"},
 		{"from", "record"},
 		{"only", "skip"},
@@ -301,6 +304,9 @@ func (s *settings) check(fs *pflag.FlagSet) error {
 	}
 	if s.trust == "unchanged" && (s.shard.Of > 0 || s.commitShards > 0) {
 		return errors.New("--skip unchanged is for one run, not for shards")
+	}
+	if fs.Changed("commit-shards") && s.commitShards == 0 {
+		return fmt.Errorf("--commit-shards 0: not a number from 1 to %d", maxShards)
 	}
 	if s.null && s.filesFrom == "" {
 		return errors.New("--null needs --files-from")

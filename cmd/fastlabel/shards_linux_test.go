@@ -25,5 +25,7 @@ func TestShardsCommand(t *testing.T) {
 		"--commit-shards 2 v", "probe v", "--skip root --shard 1/2 v", "--skip root --commit-shards 2 v",
 		"--shard 2/2 v", "--shard 1 v", "--shard 0/33 v", "--commit-shards 33 v", "--shard 0/2 --commit-shards 2 v", "-n --shard 0/2 v",
 		"--skip unchanged --shard 0/2 v", "--shard 0/2 v/dir0/..",
+		"--no-sync --shard 0/2 v", "--commit-shards 0 v", "--shard 0/2 v v/dir0", "--commit-shards 2 v v/dir0", "--shard 0/2 -f list v",
+		"--commit-shards 3 v",
 	))))
 }

@@ -62,6 +62,9 @@ func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]s
 	if len(paths) == 0 && j.filesFrom == "" {
 		return nil, exit.UsageError{Err: errors.New("no PATH given")}
 	}
+	if j.shards() != "" && len(paths) > 1 { // one may lie in another
+		return nil, exit.UsageError{Err: errors.New("shards are of one PATH")}
+	}
 	for _, p := range paths {
 		if p == "" {
 			return nil, exit.UsageError{Err: errors.New("a PATH is empty")}

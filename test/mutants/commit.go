@@ -96,7 +96,7 @@ func commits() []Mutant {
 		{
 			Name: "shard-unvoided", By: "TestShardsMissing in relabel",
 			Breaks: "a proof does not outlive a later run of its shard that fails",
-			Edits:  edits(shard, "c.leaveProof(fmt.Sprintf(shardsForm, c.Shard.Of, c.Shard.Level, void))", "error(nil)"),
+			Edits:  edits(shard, "c.leaveProof(c.Shard.word(void))", "error(nil)"),
 		},
 		{
 			Name: "shard-missing", By: "TestShardsMissing in relabel",

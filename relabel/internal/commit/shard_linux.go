@@ -42,6 +42,7 @@ type Shard struct {
 	Of    int
 	Level int    // at which the tree is divided, by the one who comes first
 	Met   uint64 // what the run met in the root, when it is about to end
+	How   uint32 // it labels: a digest of the options that have to be the same for all
 }
 
 // Commits is the Index of the run that labels nothing and commits.
@@ -59,27 +60,33 @@ func (s *Shard) commits() bool { return s != nil && s.Index == Commits }
 var errJoin = errors.New("there is a claim by now")
 
 const (
-	shardsForm = "%d/%d/%s" // how many, level, generation
+	shardsForm = "%d/%d/%s/%08x" // how many, level, generation, How
 	proofForm  = "version=1 shards=%s met=%016x"
 	// joins bounds how often a shard finds that another came first.
 	joins = 8
 	// void is the generation of none.
-	void = "00000000000000000000000000"
+	void = "0000000000000000"
 )
 
 // ProofName is the attribute that holds the proof of shard i.
 func ProofName(i int) string { return fmt.Sprintf("trusted.fastlabel.shard.%d", i) }
 
-// parseShards reads what a claim says of shards; of is 0 where it says nothing.
-func parseShards(text string) (of, level int) {
-	var generation string
-	if n, err := fmt.Sscanf(strings.ReplaceAll(text, "/", " "), "%d %d %s", &of, &level, &generation); err != nil || n != 3 || of < 1 || of > MostShards {
-		return 0, 0
-	}
-	return of, level
+// word is what a claim, or a proof, says of the shards.
+func (s *Shard) word(generation string) string {
+	return fmt.Sprintf(shardsForm, s.Of, s.Level, generation, s.How)
 }
 
-// MostShards have their proofs in one block of ext4, beside the rest.
+// parseShards reads what a claim says of shards; of is 0 where it says nothing.
+func parseShards(text string) (of, level int, how uint32) {
+	var generation string
+	if n, err := fmt.Sscanf(strings.ReplaceAll(text, "/", " "), "%d %d %s %x", &of, &level, &generation, &how); err != nil || n != 4 || of < 1 || of > MostShards {
+		return 0, 0, 0
+	}
+	return of, level, how
+}
+
+// MostShards have their proofs in one block of ext4 beside the rest, where blocks have
+// 4 KiB and the root has few other attributes. Where there is no room a shard fails.
 const MostShards = 32
 
 // Void is for who is about to write beneath the directory that fd names, and is no part of
@@ -111,8 +118,13 @@ func (c *Root) void(want string) error {
 	if c.shards = shards; e != 0 {
 		return c.fail("fsetxattr", e)
 	}
-	c.Note("what %s shards have proved is void: they are to be run again", strings.SplitN(shards, "/", 2)[0])
+	c.noteVoid(shards)
 	return nil
+}
+
+func (c *Root) noteVoid(shards string) {
+	of, _, _ := parseShards(shards)
+	c.Note("what any of %d other shards has proved is void: all are to be run again", of)
 }
 
 // Join has the run be one of the shards of the root, or the first of them, and voids what
@@ -131,7 +143,10 @@ func (c *Root) Join(ctx context.Context) error {
 			err = nil
 			break
 		}
-		c.shards = fmt.Sprintf(shardsForm, c.Shard.Of, c.Shard.Level, rand.Text())
+		if k, _ := c.claimed(); k.shards != "" {
+			c.noteVoid(k.shards)
+		}
+		c.shards = c.Shard.word(rand.Text()[:len(void)])
 		if err = c.writeSeal(); err != nil {
 			continue
 		}
@@ -146,7 +161,7 @@ func (c *Root) Join(ctx context.Context) error {
 	}
 	c.have, c.wrong = *c.left.Load(), true
 	c.At("fsetxattr")
-	if err := c.leaveProof(fmt.Sprintf(shardsForm, c.Shard.Of, c.Shard.Level, void)); err != nil {
+	if err := c.leaveProof(c.Shard.word(void)); err != nil {
 		return err
 	}
 	st, e := sys.Fstatx(c.FD)
@@ -162,8 +177,8 @@ func (c *Root) Join(ctx context.Context) error {
 func (c *Root) joins(ctx context.Context) bool {
 	for until := time.Now().Add(Noticed); ctx.Err() == nil; time.Sleep(time.Millisecond) {
 		k, is := c.claimed()
-		of, level := parseShards(k.shards)
-		if !is || k.want != c.Want || of != c.Shard.Of {
+		of, level, how := parseShards(k.shards)
+		if !is || k.want != c.Want || of != c.Shard.Of || how != c.Shard.How {
 			return false
 		}
 		if has, err := c.read(); err == nil && has.String() == k.seal {
@@ -221,8 +236,19 @@ func (c *Root) leaveProof(shards string) error {
 // was read is not known, so at the end it is read again whatever its times say.
 func (c *Root) Gather() (met uint64, alike bool, err error) {
 	k, is := c.claimed()
-	if of, _ := parseShards(k.shards); !is || k.want != c.Want || k.seal != c.have || of != c.Shard.Of {
-		k.shards = "" // of which there are no proofs
+	why := ""
+	switch of, _, how := parseShards(k.shards); {
+	case !is || of == 0 || k.seal != c.have:
+		why = "none to this label has begun, or another run made what they proved void"
+	case k.want != c.Want:
+		why = "they are to the label " + k.want
+	case of != c.Shard.Of:
+		why = fmt.Sprintf("there are %d of them, not %d", of, c.Shard.Of)
+	case how != c.Shard.How:
+		why = "they have other options: what is excluded, other filesystems, or hard links"
+	}
+	if why != "" {
+		return 0, false, fmt.Errorf("%s: %w: %s", c.Path, ErrShards, why)
 	}
 	c.shards, c.claims, c.sealed = k.shards, true, true
 	missing, all := c.proofs()
@@ -235,6 +261,15 @@ func (c *Root) Gather() (met uint64, alike bool, err error) {
 		alike = alike && one == all[0]
 	}
 	return all[0], alike, nil
+}
+
+// Again is for a root that has the label already: what is left of the work of shards, if a
+// commit was killed, ends now.
+func (c *Root) Again() {
+	c.alone.Store(true)
+	if k, _ := c.claimed(); k.want == c.Want {
+		c.shards = k.shards
+	}
 }
 
 // proofs reads the proofs of the shards in the claim, what each has met, and which are
@@ -270,7 +305,7 @@ func Proved(fd int, have, want string) (proved, of int) {
 	if !is || k.seal != have || k.want != want {
 		return 0, 0
 	}
-	of, _ = parseShards(k.shards)
+	of, _, _ = parseShards(k.shards)
 	for i := range of {
 		if _, is := readProof(fd, get, i, k.shards); is {
 			proved++
@@ -281,7 +316,7 @@ func Proved(fd int, have, want string) (proved, of int) {
 
 // sweep removes proofs, which are void by now.
 func (c *Root) sweep() {
-	of, _ := parseShards(c.shards)
+	of, _, _ := parseShards(c.shards)
 	for i := range of {
 		switch e := sys.NewAttr(ProofName(i), nil).Fremovexattr(c.FD); e {
 		case 0, syscall.ENODATA:
