@@ -232,7 +232,7 @@ package relabel
 //     TestShardsWoken, TestShardsSame, TestShardsOvertaken, TestShardRestarted,
 //     TestShardsHistories) What was created in the root during that time has the label, with
 //     what is in it, before the root; a commit that fails can be repeated.
-//     (TestShardsRootChanges, TestShardsCommitEnds) Shards with other options are not of
+//     (TestShardsRootChanges, TestShardsRenames, TestShardsCommitEnds) Shards with other options are not of
 //     the same set. (TestShardsOptions) What
 //     cannot be divided is refused. (TestShardsRefused, TestShardsEncrypted)
 //  18. By rules, each entry has the label of the rule for its path and kind

@@ -122,8 +122,8 @@ func (r *run) seal(ctx context.Context, root *mount, c *commit.Root) (bool, erro
 		return false, err
 	}
 	now, err := walk.Met(root.Mount)
-	if alike = alike && met == now; err == nil && !alike {
-		r.note("directories came or went in the root while the shards were at work: everything is read")
+	if alike = alike && walk.Same(met, now); err == nil && !alike {
+		r.note("directories came, went or were renamed while the shards were at work: everything is read")
 	}
 	return !alike, err
 }

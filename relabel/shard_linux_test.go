@@ -812,3 +812,20 @@ func TestShardsOptions(t *testing.T) {
 		}
 	}
 }
+
+// TestShardsRenames: a directory that changes its name between two shards, and so its owner,
+// has the label when they are committed, with all beneath it.
+func TestShardsRenames(t *testing.T) {
+	treetest.Need(t, "root")
+	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir a\ndir a/b\ndir a/b/c%d x8\nfile a/b/c3/file\nfile a/b/c5/file\n")
+	proves(t, root, newLabel, 0, 2)
+	for i := range 8 {
+		if err := os.Rename(filepath.Join(root, fmt.Sprint("a/b/c", i)), filepath.Join(root, fmt.Sprint("a/b/other", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	proves(t, root, newLabel, 1, 2)
+	if r, err := commits(t, root, newLabel, 2); err != nil || vouching(t, root, newLabel) != newLabel || len(r.Notes) == 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

@@ -25,18 +25,25 @@ import (
 //
 // The top is labelled last, and by no shard. What is created in it between the readings
 // of two shards does not inherit, and one of them misses what is in it. So each adds up
-// which directories it met there: where the sums differ, one run has to look at all.
+// which directories it met there: where the sums differ, one run has to look at all. And
+// a directory that changes its name between two shards may change its owner. So each adds up
+// all those in what every shard reads, as they are read.
 
 // Shard is which part of a tree a walk labels.
 type Shard struct {
 	Index, Of int
 	Level     int // at which the tree is divided; the top is level 0
 
-	met atomic.Uint64 // the directories in the top, added up
+	met     atomic.Uint64 // the directories in the top, added up
+	beneath atomic.Uint64 // those in other directories that every shard reads
 }
 
-// Met tells which directories the walk has met in the top.
-func (s *Shard) Met() uint64 { return s.met.Load() }
+// Met tells which directories the walk has met in the top, by its upper half, and by the
+// lower which beneath, to the level at which the tree is divided.
+func (s *Shard) Met() uint64 { return s.met.Load()<<32 | uint64(uint32(s.beneath.Load())) }
+
+// Same says whether met tells of the directories in the top that there are now, by Met.
+func Same(met, now uint64) bool { return uint32(met>>32) == uint32(now) }
 
 var errNames = errors.New("the names in it change with its key, so it cannot be divided into shards")
 
@@ -78,8 +85,12 @@ func (w *worker) own(d *Dir, fd int, records []byte) int {
 		if err != nil {
 			return kept + copy(records[kept:], records[off:]) // the shard that labels them tells
 		}
-		everyones := int(d.Depth)+1 < s.Level && (r.Kind == sys.KindDir || r.Kind == sys.KindUnknown)
-		if everyones || s.owns(hash(in, r.Name)) {
+		dir := r.Kind == sys.KindDir || r.Kind == sys.KindUnknown
+		at := hash(in, r.Name)
+		if dir && d.Depth > 0 && !sys.IsDot(r.Name) {
+			s.beneath.Add(spread(spread(at) + r.Ino))
+		}
+		if everyones := dir && int(d.Depth)+1 < s.Level; everyones || s.owns(at) {
 			kept += copy(records[kept:], records[off:off+length])
 		}
 		off += length
