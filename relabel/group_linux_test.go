@@ -46,11 +46,11 @@ func TestGroupOnDisk(t *testing.T) {
 			}
 			break
 		}
-		var p *PendingError
-		if !errors.As(err, &p) || !errors.Is(err, context.DeadlineExceeded) {
+		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
-		if left.Add(1) == 2 {
+		// On a busy machine the root may not even be looked at by then.
+		if errors.As(err, new(*PendingError)) && left.Add(1) == 2 {
 			close(twice)
 		}
 	}
