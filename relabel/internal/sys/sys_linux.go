@@ -271,5 +271,5 @@ func Usage() (cpu time.Duration, read int64) {
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
 		return 0, 0
 	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), u.Inblock
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), int64(u.Inblock) //nolint:unconvert // 32 bits on some architectures
 }
