@@ -88,7 +88,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, change fu
 	beside, stop := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	all.Go(func() { each(beside, l.yield) })
-	go each(beside, l.release) // nobody waits for it: the table of mounts may hang
+	go each(beside, l.release) // not waited for: the table of mounts may hang
 	if s.metrics != "" {
 		all.Go(func() { n.writeEach(beside, s.metrics, l, log) })
 	}
@@ -120,7 +120,7 @@ func parse(args []string, stdout io.Writer) (s settings, err error) {
 		"/run/containers/storage/overlay-containers/{id}/userdata",
 	}, "where a sandbox's config.json may be; for each place once")
 	f.DurationVar(&s.wait, "wait", 200*time.Millisecond, "how long a request waits for the work; 1s at most")
-	f.DurationVar(&s.linger, "linger", time.Minute, "how long work continues for which nobody asks again")
+	f.DurationVar(&s.linger, "linger", time.Minute, "how long work continues after the last request for it")
 	f.IntVar(&s.volumes, "volumes", 4, "how many volumes are labelled at a time")
 	f.StringVar(&s.metrics, "metrics", "", "write Prometheus metrics to this file")
 	f.StringVar(&s.level, "log-level", "info", "debug, info, warn or error")

@@ -198,8 +198,8 @@ package relabel
 //     TestGroupFresh, TestGroupFailure, TestGroupDeadStorage, TestGroupLookers,
 //     TestGroupBusy, TestGroupStorm, TestGroupOnDisk) A volume is what its root is by mount, filesystem and
 //     inode, also when its turn comes. (TestGroupRemade, TestGroupMoved,
-//     TestGroupChdir) Until a run has left its volume, that cannot be unmounted: nobody
-//     is told that it is while the run may write. (TestUnmountBusy) After Stop and
+//     TestGroupChdir) Until a run has left its volume, that cannot be unmounted, so that
+//     no one takes it for free while the run may write. (TestUnmountBusy) After Stop and
 //     Shutdown nothing on it is open.
 //     (TestGroupStop, TestGroupStopHeld, TestGroupStopFrozen, TestGroupShutdown,
 //     TestGroupStopStorm)

@@ -47,8 +47,8 @@ type Group struct {
 	// a log has to say which root it is of, which is here as the first caller named it.
 	// It is called as the fields of a Trace are.
 	Trace func(root string) *Trace
-	// Linger is how long work goes on that nobody waits for, or that keeps
-	// its place in the queue; it is then cancelled. 0 is two minutes, below 0
+	// Linger is how long work goes on, or keeps its place in the queue, after the
+	// last caller left; it is then cancelled. 0 is two minutes, below 0
 	// it goes on to its end.
 	Linger time.Duration
 	// Keep is how long a result is there for callers who left before the work

@@ -98,7 +98,7 @@ type Group[I, K comparable, D any] struct {
 	Run func(ctx context.Context, w *Work[I, K, D]) (*Held, error)
 	// Hung is the error for a caller whose root has not been looked at.
 	Hung func(calls []watch.Call, cause error) error
-	// Linger is how long work that nobody waits for is not stopped: below 0, for ever.
+	// Linger is how long work without a caller is not stopped: below 0, for ever.
 	// Keep is how long a result is kept: below 0, not at all.
 	Linger, Keep time.Duration
 

@@ -177,7 +177,7 @@ func (t *tree) restore(at xattrio.Target, f undo.Former) (r Result) {
 	}
 	switch {
 	case e == syscall.EACCES && op == "removexattr":
-		r.Outcome, r.Op, r.Err = Failed, op, fmt.Errorf("%w: it had no label, and SELinux lets nobody remove one", e)
+		r.Outcome, r.Op, r.Err = Failed, op, fmt.Errorf("%w: it had no label, and SELinux does not let one be removed", e)
 	case e != 0:
 		r.Outcome, r.Op, r.Err = Failed, op, e
 	}
