@@ -24,6 +24,7 @@
 //	rivals/       peers that are libraries, as commands
 //	slowfs/       a FUSE filesystem that takes its time
 //	slowdisk/     a disk that takes its time, and counts
+//	server/       serves both
 //
 // A cell is a filesystem, a corpus and a state. In each round every contestant
 // of the cell runs once: rounds begin with another contestant each, and every

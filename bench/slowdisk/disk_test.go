@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -14,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/bench/server"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -25,21 +27,15 @@ func TestServe(t *testing.T) {
 	treetest.Need(t, "root", "fuse", "tmpfs")
 	const limit, delay, requests = 200, 20 * time.Millisecond, 40
 	dir := t.TempDir()
-	ended := make(chan error)
-	go func() { ended <- serve(1<<30, "", dir) }()
-	defer func() {
-		// serve waits for it; the test has no other use for it.
-		if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
-			t.Error(err)
-		}
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	}()
-	treetest.Wait(t, "the mount", func() bool {
-		var s unix.Statfs_t
-		return unix.Statfs(dir, &s) == nil && s.Type == unix.FUSE_SUPER_MAGIC
-	})
+	d, err := newDisk(1<<30, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mounted, err := server.Mount(d, dir, &options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mounted.Unmount()
 	f, err := os.OpenFile(filepath.Join(dir, "disk"), os.O_RDWR|syscall.O_DIRECT, 0)
 	if err != nil {
 		t.Fatal(err)

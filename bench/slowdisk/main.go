@@ -21,11 +21,17 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"github.com/fastlabel/fastlabel/bench/server"
 )
+
+// The queue is the loop device's.
+var options = fuse.MountOptions{
+	Name: "slowdisk", FsName: "slowdisk", DirectMountStrict: true, MaxWrite: largest,
+	MaxBackground: 1024, ExtraCapabilities: fuse.CAP_ASYNC_DIO,
+}
 
 func main() {
 	size := flag.Int64("size", 20<<30, "of the disk, in bytes")
@@ -42,8 +48,6 @@ func main() {
 }
 
 func serve(size int64, log, mountpoint string) error {
-	ended := make(chan os.Signal, 1)
-	signal.Notify(ended, syscall.SIGTERM, syscall.SIGINT)
 	to := io.Discard
 	if log != "" {
 		f, err := os.Create(log)
@@ -59,18 +63,5 @@ func serve(size int64, log, mountpoint string) error {
 	if err != nil {
 		return err
 	}
-	server, err := fuse.NewServer(d, mountpoint, &fuse.MountOptions{
-		Name: "slowdisk", FsName: "slowdisk", DirectMountStrict: true, MaxWrite: largest,
-		MaxBackground: 1024, ExtraCapabilities: fuse.CAP_ASYNC_DIO, // the queue is the loop device's
-	})
-	if err != nil {
-		return err
-	}
-	go server.Serve()
-	if err := server.WaitMount(); err != nil {
-		return err
-	}
-	fmt.Println("ready")
-	<-ended
-	return server.Unmount()
+	return server.Run(d, mountpoint, &options)
 }

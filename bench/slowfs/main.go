@@ -18,12 +18,16 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"github.com/fastlabel/fastlabel/bench/server"
 )
+
+// With attributes in the listing a walk that is quick enough would look up no name: the
+// delays would depend on the walk's speed.
+var options = fuse.MountOptions{Name: "slowfs", FsName: "slowfs", DirectMountStrict: true, DisableReadDirPlus: true}
 
 func main() {
 	delay := flag.Duration("delay", time.Millisecond, "what each request takes")
@@ -34,29 +38,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: slowfs [-delay D] [-files N] [-dirs N] MOUNTPOINT")
 		os.Exit(2)
 	}
-	if err := serve(newTree(*delay, *files, *dirs), flag.Arg(0)); err != nil {
+	if err := server.Run(newTree(*delay, *files, *dirs), flag.Arg(0), &options); err != nil {
 		fmt.Fprintln(os.Stderr, "slowfs:", err)
 		os.Exit(1)
 	}
-}
-
-func serve(t *tree, mountpoint string) error {
-	ended := make(chan os.Signal, 1)
-	signal.Notify(ended, syscall.SIGTERM, syscall.SIGINT)
-	server, err := fuse.NewServer(t, mountpoint, &fuse.MountOptions{
-		Name: "slowfs", FsName: "slowfs", DirectMountStrict: true,
-		// With attributes in the listing a walk that is quick enough would
-		// look up no name: the delays would depend on the walk's speed.
-		DisableReadDirPlus: true,
-	})
-	if err != nil {
-		return err
-	}
-	go server.Serve()
-	if err := server.WaitMount(); err != nil {
-		return err
-	}
-	fmt.Println("ready")
-	<-ended
-	return server.Unmount()
 }

@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/bench/server"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -55,21 +55,11 @@ func TestServe(t *testing.T) {
 	treetest.Need(t, "root", "fuse", "tmpfs")
 	const delay, files = 20 * time.Millisecond, 100
 	dir := t.TempDir()
-	ended := make(chan error)
-	go func() { ended <- serve(newTree(delay, files, 3), dir) }()
-	defer func() {
-		// serve waits for it; the test has no other use for it.
-		if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
-			t.Error(err)
-		}
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	}()
-	treetest.Wait(t, "the mount", func() bool {
-		var s unix.Statfs_t
-		return unix.Statfs(dir, &s) == nil && s.Type == unix.FUSE_SUPER_MAGIC
-	})
+	mounted, err := server.Mount(newTree(delay, files, 3), dir, &options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mounted.Unmount()
 	if err := again(func() error { return unix.Setxattr(dir, fill, []byte("a:b:c"), 0) }); err != nil {
 		t.Fatal(err)
 	}
