@@ -30,7 +30,8 @@ package relabel
 //	submount_linux.go   what is mounted beneath the root
 //	job_linux.go        what is asked of a walk; what is recorded before it
 //	internal/walk       the workers: directories, rows, one entry, counts; internal/dirs
-//	                    keeps directories open
+//	                    keeps directories open, internal/division says whose an entry is,
+//	                    internal/ahead asks the disk for what is near
 //	shard_linux.go      one of several parts of a tree; the commit of all
 //	root_linux.go       what the commit has to know of the walk; the second reading
 //	overlay_linux.go    what overlayfs copies for a label
@@ -73,11 +74,13 @@ package relabel
 // Each package, and all that it imports of the others, which stand beneath it.
 // (TestDocImports)
 //
-//	relabel   ▶ budget caller commit fcontexts flight journal mountinfo mounts policy secctx sys tune undo walk watch xattrio
+//	relabel   ▶ budget caller commit division fcontexts flight journal mountinfo mounts policy secctx sys tune undo walk watch xattrio
 //	caller    ▶ budget steal walk watch
 //	flight    ▶ budget watch
-//	walk      ▶ budget commit dirs journal mounts order policy steal sys tune undo watch xattrio
+//	walk      ▶ ahead budget commit dirs division journal mounts order policy steal sys tune undo watch xattrio
+//	ahead     ▶ mounts sys xattrio
 //	dirs      ▶ mounts sys xattrio
+//	division  ▶ mounts sys
 //	journal   ▶ commit mounts secctx sys undo xattrio
 //	commit    ▶ secctx sys xattrio
 //	policy    ▶ mountinfo secctx sys

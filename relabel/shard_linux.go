@@ -13,6 +13,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
+	"github.com/fastlabel/fastlabel/relabel/internal/division"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 )
@@ -110,7 +111,7 @@ func (r *run) seal(ctx context.Context, root *mount, c *commit.Root) (bool, erro
 			err = fmt.Errorf("%s: %w: shards need trusted attributes, and CAP_SYS_ADMIN: %w", root.Path, errors.ErrUnsupported, err)
 		}
 		root.top.Outcome = walk.Elsewhere // who commits counts it
-		r.part = &walk.Shard{Index: r.shard.Index, Of: r.shard.Of, Level: r.shard.Level}
+		r.part = &division.Part{Index: r.shard.Index, Of: r.shard.Of, Level: r.shard.Level}
 		return true, err
 	}
 	if c.Right() {
@@ -121,8 +122,8 @@ func (r *run) seal(ctx context.Context, root *mount, c *commit.Root) (bool, erro
 	if err != nil {
 		return false, err
 	}
-	now, err := walk.Met(root.Mount)
-	if alike = alike && walk.Same(met, now); err == nil && !alike {
+	now, err := division.Met(root.Mount)
+	if alike = alike && division.Same(met, now); err == nil && !alike {
 		r.note("directories came, went or were renamed while the shards were at work: everything is read")
 	}
 	return !alike, err

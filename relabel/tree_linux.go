@@ -15,6 +15,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
+	"github.com/fastlabel/fastlabel/relabel/internal/division"
 	"github.com/fastlabel/fastlabel/relabel/internal/flight"
 	"github.com/fastlabel/fastlabel/relabel/internal/journal"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
@@ -43,10 +44,10 @@ type run struct {
 	writes       walk.Writes
 	recorder     undo.Recorder // nil: nothing is recorded
 	main         *caller.Task
-	commit       *commit.Root  // of a root that may be written
-	shard        *commit.Shard // nil: the run is of all
-	part         *walk.Shard   // that it walks
-	lastRun      atomic.Int64  // State.LastRun
+	commit       *commit.Root   // of a root that may be written
+	shard        *commit.Shard  // nil: the run is of all
+	part         *division.Part // that it walks
+	lastRun      atomic.Int64   // State.LastRun
 
 	mu     sync.Mutex // guards the rest, for workers, tasks and a caller who left them behind
 	first  []error

@@ -24,43 +24,29 @@ func Vouches(fd int, dir bool, want string) (vouches bool, has string, op string
 // EntriesHave says whether each entry of a directory has the label. fd is open for
 // reading.
 func EntriesHave(fd int, path, want string) (bool, error) {
-	fail := func(op, path string, e sys.Errno) (bool, error) {
-		return false, &fs.PathError{Op: op, Path: path, Err: e}
+	fail := func(op, path string, err error) (bool, error) {
+		return false, &fs.PathError{Op: op, Path: path, Err: err}
 	}
 	io := xattrio.New(want)
-	buf := make([]byte, 64<<10)
-	for {
-		n, e := sys.Getdents(fd, buf)
+	for d, err := range sys.Entries(fd) {
+		if err != nil {
+			return fail("getdents64", path, err)
+		}
+		at, e := sys.Openat(fd, d.Cname(), sys.OpenPath, 0)
+		if xattrio.Judge(e) == xattrio.Gone {
+			continue
+		}
 		if e != 0 {
-			return fail("getdents64", path, e)
+			return fail("openat", path+"/"+string(d.Name), e)
 		}
-		if n == 0 {
-			return true, nil
+		has, op, e := io.Read(xattrio.Target{FD: at, Pinned: true})
+		sys.Close(at)
+		if e != 0 {
+			return fail(op, path+"/"+string(d.Name), e)
 		}
-		for rest := buf[:n]; len(rest) > 0; {
-			d, length, err := sys.Parse(rest)
-			if err != nil {
-				return false, err
-			}
-			rest = rest[length:]
-			if sys.IsDot(d.Name) {
-				continue
-			}
-			at, e := sys.Openat(fd, d.Cname(), sys.OpenPath, 0)
-			if xattrio.Judge(e) == xattrio.Gone {
-				continue
-			}
-			if e != 0 {
-				return fail("openat", path+"/"+string(d.Name), e)
-			}
-			has, op, e := io.Read(xattrio.Target{FD: at, Pinned: true})
-			sys.Close(at)
-			if e != 0 {
-				return fail(op, path+"/"+string(d.Name), e)
-			}
-			if !has.Is(want) {
-				return false, nil
-			}
+		if !has.Is(want) {
+			return false, nil
 		}
 	}
+	return true, nil
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"iter"
 	"slices"
 	"unsafe"
 
@@ -75,6 +76,35 @@ func After(buf []byte) int64 { return int64(binary.NativeEndian.Uint64(buf[8:]))
 // IsDot reports whether name is "." or "..", which every directory lists.
 func IsDot(name []byte) bool {
 	return name[0] == '.' && (len(name) == 1 || len(name) == 2 && name[1] == '.')
+}
+
+// Entries are those of the open directory fd, read on from where it stands, but for .
+// and .. . An error is the last.
+func Entries(fd int) iter.Seq2[Dirent, error] {
+	return func(yield func(Dirent, error) bool) {
+		buf := make([]byte, 64<<10)
+		for {
+			n, e := Getdents(fd, buf)
+			if e != 0 {
+				yield(Dirent{}, e)
+				return
+			}
+			if n == 0 {
+				return
+			}
+			for rest := buf[:n]; len(rest) > 0; {
+				r, length, err := Parse(rest)
+				if err != nil {
+					yield(Dirent{}, err)
+					return
+				}
+				rest = rest[length:]
+				if !IsDot(r.Name) && !yield(r, nil) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // RecordLen is how long the record of a name of n bytes is.

@@ -44,11 +44,11 @@ func (k *Walk) tune(t tune.Tuner, every time.Duration, used func() (cpu time.Dur
 			busy = (cpuNow - cpu).Seconds() / time.Since(began).Seconds()
 			reads = readNow > read
 			if reads && t.Idle(busy) {
-				k.ahead.cold.Store(true)
+				k.ahead.SetCold(true)
 			}
 		}
 		if !reads { // in all of the window, for what was asked for ahead serves a while
-			k.ahead.cold.Store(false)
+			k.ahead.SetCold(false)
 		}
 		pool := k.handle()
 		if pool == nil || k.anyHeldUp() {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/ahead"
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/relabel/internal/dirs"
 	"github.com/fastlabel/fastlabel/relabel/internal/journal"
@@ -66,7 +67,7 @@ type Walk struct {
 	cache   dirs.Cache[note]
 	ledger  *journal.Ledger[*Dir] // nil: nothing is recorded
 	sorter  sorter
-	ahead   ahead
+	ahead   ahead.Disk
 	begin   int                      // so many workers
 	most    int                      // at once
 	workers []atomic.Pointer[worker] // a slot is empty until its worker begins
@@ -166,7 +167,7 @@ func (k *Walk) Run(ctx context.Context) error {
 	walked()
 	tuned.Wait()
 	k.sorter.clear(&k.cache)
-	k.ahead.close()
+	k.ahead.Close()
 	for _, it := range left {
 		if it.kind == readRest {
 			k.cache.Kept()

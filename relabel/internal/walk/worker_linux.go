@@ -243,7 +243,7 @@ func (w *worker) entry(d *Dir, fd int, e sys.Dirent) {
 func (w *worker) fill(d *Dir, fd int) (n int, more bool) {
 	if w.readsAhead() && !d.Note.ahead {
 		d.Note.ahead = true
-		w.readAhead(fd)
+		w.ahead.Ask(w.m, fd, w.now)
 	}
 	n, more = w.refill(d, fd, 0, 0)
 	if d.Note.labelledBelow > 0 {
@@ -251,6 +251,9 @@ func (w *worker) fill(d *Dir, fd int) (n int, more bool) {
 	}
 	return n, more
 }
+
+// readsAhead says whether what is near a directory is asked for with it.
+func (w *worker) readsAhead() bool { return w.m.Sorts && w.ahead.Pays() }
 
 // refill is fill after n bytes were read, and e was answered.
 func (w *worker) refill(d *Dir, fd, n int, e sys.Errno) (int, bool) {

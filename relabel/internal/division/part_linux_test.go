@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package walk
+package division
 
 import (
 	"fmt"
@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/dirs"
-	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
@@ -33,7 +31,7 @@ func TestOwn(t *testing.T) {
 		t.Fatal(e)
 	}
 	defer sys.Close(fd)
-	all := make([]byte, bufferSize)
+	all := make([]byte, 64<<10)
 	n, e := sys.Getdents(fd, all)
 	if e != 0 {
 		t.Fatal(e)
@@ -45,7 +43,7 @@ func TestOwn(t *testing.T) {
 	}{{0, false, 600}, {1, false, 200}, {1, true, 200}, {2, false, 400}, {2, true, 600}} {
 		met := 0
 		for i := range 3 {
-			w := &worker{Walk: &Walk{Job: &Job{Shard: &Shard{Index: i, Of: 3, Level: c.level}}}}
+			p := &Part{Index: i, Of: 3, Level: c.level}
 			buf := append([]byte(nil), all[:n]...)
 			for off := 0; c.unknown && off < n; {
 				_, length, err := sys.Parse(buf[off:])
@@ -54,7 +52,10 @@ func TestOwn(t *testing.T) {
 				}
 				buf[off+kindAt], off = byte(sys.KindUnknown), off+length
 			}
-			rest := buf[:w.own(dirs.Top(&mounts.Mount{}, fd, note{}), fd, buf)]
+			rest := buf
+			if p.Divides(0) {
+				rest = buf[:p.Keep("", 0, buf)]
+			}
 			for len(rest) > 0 {
 				r, length, err := sys.Parse(rest)
 				if err != nil {

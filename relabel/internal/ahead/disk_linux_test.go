@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package walk
+package ahead
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -44,7 +45,8 @@ func TestReadAhead(t *testing.T) {
 	if e != 0 {
 		t.Fatal(e)
 	}
-	m := &mounts.Mount{Sorts: true, Stat: sys.Stat{Dev: st.Dev}}
+	m := &mounts.Mount{Stat: sys.Stat{Dev: st.Dev}}
+	no := func(xattrio.SyscallKind) {}
 	disk := m.OpenDisk()
 	if disk < 0 {
 		t.Fatal("the device cannot be opened")
@@ -83,8 +85,8 @@ func TestReadAhead(t *testing.T) {
 		}
 		return n
 	}
-	// forget empties the device's memory, and returns a worker.
-	forget := func(m *mounts.Mount) *worker {
+	// forget empties the device's memory.
+	forget := func() *Disk {
 		closeAll()
 		device, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", disk))
 		if err == nil {
@@ -99,55 +101,57 @@ func TestReadAhead(t *testing.T) {
 		if err != nil || cached() > 0 {
 			t.Fatalf("%v; %d are still there", err, cached())
 		}
-		w := &worker{Walk: &Walk{m: m}}
-		w.ahead.cold.Store(true)
-		t.Cleanup(w.ahead.close)
-		return w
+		a := &Disk{}
+		a.SetCold(true)
+		t.Cleanup(a.Close)
+		return a
 	}
 
 	// Whatever else runs on this machine may empty its caches: until all are seen at
 	// once, all are asked for anew.
-	first := func(w *worker) {
+	first := func(a *Disk) {
 		fd := open(dir(0))
 		treetest.Wait(t, "what lies near", func() bool {
-			clear(w.ahead.asked)
-			w.readAhead(fd)
+			clear(a.asked)
+			a.Ask(m, fd, no)
 			return cached() == near
 		})
 	}
-	w := forget(m)
-	first(w)
+	a := forget()
+	first(a)
 	var fds []int
 	for i := range dirs {
 		fds = append(fds, open(dir(i)))
 	}
 	treetest.Wait(t, "all", func() bool {
-		clear(w.ahead.asked)
-		w.ahead.dirs = 0
+		clear(a.asked)
+		a.dirs = 0
 		for _, fd := range fds {
-			w.readAhead(fd)
+			a.Ask(m, fd, no)
 		}
 		return cached() == dirs
 	})
-	if n := len(w.ahead.asked); n > dirs/worth || w.ahead.dirs != dirs {
-		t.Errorf("%d pieces for %d directories", n, w.ahead.dirs)
+	if n := len(a.asked); n > dirs/worth || a.dirs != dirs {
+		t.Errorf("%d pieces for %d directories", n, a.dirs)
 	}
 
-	w = forget(m)
-	first(w)
+	a = forget()
+	first(a)
 	for i := range int64(dirs + credit) {
-		w.ahead.asked[-1-i] = true // and they held nothing
+		a.asked[-1-i] = true // and they held nothing
 	}
 	for i := range dirs {
-		w.readAhead(open(dir(i)))
+		a.Ask(m, open(dir(i)), no)
 	}
 	if n := cached(); n > near {
 		t.Errorf("%d were read after all", n-near)
 	}
 
-	w = forget(&mounts.Mount{Sorts: true, Stat: sys.Stat{Dev: 0xffff << 32}})
-	w.readAhead(open(dir(0)))
-	if n := cached(); n > 0 || w.readsAhead() || len(w.ahead.asked) > 0 {
-		t.Errorf("%d were read without a device: %v", n, w.ahead.asked)
+	a = forget()
+	a.Ask(&mounts.Mount{Stat: sys.Stat{Dev: 0xffff << 32}}, open(dir(0)), no)
+	if n := cached(); n > 0 || a.Pays() || len(a.asked) > 0 {
+		t.Errorf("%d were read without a device: %v", n, a.asked)
 	}
 }
+
+func TestMain(m *testing.M) { os.Exit(treetest.Main(m)) }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package walk
+package ahead
 
 import (
 	"sync"
@@ -10,17 +10,6 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
-
-// A cold ext4 reads a directory block by block, and most directories are one block: of
-// all requests to the disk that is nine in ten, and many disks allow some thousand a
-// second. The kernel has these blocks in the memory of the block device. So while the
-// disk is read and the processors have nothing to do, a directory is looked up on the
-// device, and what lies around it is asked for with it: directories lie near each other.
-// It is a hint. Nothing that is read this way is looked at here; where the device cannot
-// be opened, as in a container, the walk goes on without.
-//
-// Bytes are not free either. While what was asked for holds few of the directories met,
-// no more is.
 
 const (
 	// around is read with a directory: the largest request of common disks.
@@ -33,27 +22,27 @@ const (
 	credit = worth * 64
 )
 
-// ahead is what was asked for of the disk.
-type ahead struct {
+// Disk is what was asked for of one.
+type Disk struct {
 	cold atomic.Bool // the disk is read, and the processors have nothing to do
 	off  atomic.Bool // it cannot be done
 
 	mu    sync.Mutex     // held for no call but the opening of the disk
-	disk  int            // open once something was asked for
+	fd    int            // open once something was asked for
 	asked map[int64]bool // pieces, by their number
 	dirs  int            // that were looked up
 }
 
-// readsAhead says whether it is worth asking.
-func (w *worker) readsAhead() bool {
-	return w.m.Sorts && w.ahead.cold.Load() && !w.ahead.off.Load()
-}
+// SetCold says whether the disk is read, and the processors have nothing to do.
+func (a *Disk) SetCold(cold bool) { a.cold.Store(cold) }
 
-// readAhead asks for what is around the directory fd.
-func (w *worker) readAhead(fd int) {
-	a := &w.ahead
+// Pays says whether it is worth asking.
+func (a *Disk) Pays() bool { return a.cold.Load() && !a.off.Load() }
+
+// Ask asks for what is around the directory fd of m. at is told which call comes next.
+func (a *Disk) Ask(m *mounts.Mount, fd int, at func(xattrio.SyscallKind)) {
 	var extents [16]sys.Extent
-	w.now(xattrio.Ioctl)
+	at(xattrio.Ioctl)
 	n, e := sys.Extents(fd, &extents)
 	if e != 0 {
 		a.off.Store(true)
@@ -61,24 +50,24 @@ func (w *worker) readAhead(fd int) {
 	if e != 0 || !a.mu.TryLock() {
 		return
 	}
-	w.now(xattrio.Openat)
-	pieces := a.pieces(w.m, extents[:n])
+	at(xattrio.Openat)
+	pieces := a.pieces(m, extents[:n])
 	a.mu.Unlock()
-	w.now(xattrio.Fadvise64)
-	for _, at := range pieces {
-		sys.WillNeed(a.disk, at*around, around) // a hint
+	at(xattrio.Fadvise64)
+	for _, piece := range pieces {
+		sys.WillNeed(a.fd, piece*around, around) // a hint
 	}
 }
 
 // pieces are those of a directory in these extents that were not asked for yet.
-func (a *ahead) pieces(m *mounts.Mount, extents []sys.Extent) (pieces []int64) {
+func (a *Disk) pieces(m *mounts.Mount, extents []sys.Extent) (pieces []int64) {
 	if a.asked == nil {
-		disk := m.OpenDisk()
-		if disk < 0 {
+		fd := m.OpenDisk()
+		if fd < 0 {
 			a.off.Store(true)
 			return nil
 		}
-		a.disk, a.asked = disk, map[int64]bool{}
+		a.fd, a.asked = fd, map[int64]bool{}
 	}
 	if a.dirs++; a.dirs+credit < worth*len(a.asked) {
 		return nil
@@ -96,9 +85,9 @@ func (a *ahead) pieces(m *mounts.Mount, extents []sys.Extent) (pieces []int64) {
 	return pieces
 }
 
-// close closes the disk.
-func (a *ahead) close() {
+// Close closes the disk.
+func (a *Disk) Close() {
 	if a.asked != nil {
-		sys.Close(a.disk)
+		sys.Close(a.fd)
 	}
 }
