@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"github.com/fastlabel/fastlabel/internal/fcontexts"
-	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
@@ -56,10 +55,8 @@ func CheckApply(ctx context.Context, root string, rules Rules, o *Options) (Repo
 }
 
 func apply(ctx context.Context, path string, rules Rules, o Options, ask func() capabilities) (Report, error) {
-	a := &applying{run: newRun(o), rules: rules}
-	a.report = Report{Root: path, Label: rules.Label}
-	a.main = a.Task()
-	return a.lead(ctx, path, func(ctx context.Context) error { return a.all(ctx, path, ask) })
+	a := &applying{run: newRun(o, path, rules.Label), rules: rules}
+	return a.lead(ctx, func(ctx context.Context) error { return a.all(ctx, path, ask) })
 }
 
 // all is the whole path.
@@ -74,60 +71,32 @@ func (a *applying) all(ctx context.Context, path string, ask func() capabilities
 	if a.changes, err = a.rules.prepare(); err != nil {
 		return err
 	}
-	share, err := process.Enter(ctx, budget.RunFiles+budget.LeastFiles)
-	if err != nil {
-		return err
-	}
-	a.main.Share.Store(share)
-	defer func() { a.main.Share.Load().Close() }()
-	if err := a.prepare(); err != nil {
-		return err
-	}
-	defer a.proc.Close()
-	defer a.locks.Close()
+	return a.opened(ctx, path, ask, a.ready, func(ctx context.Context, root *mount) error {
+		return a.locked(ctx, root, a.tree)
+	})
+}
+
+// ready says what is wanted, of whom.
+func (a *applying) ready() error {
 	if a.rules.Contexts != nil {
 		a.bounds.Refused = nil
 		a.wants = a.byContexts
-	} else {
-		a.want = a.rules.Label
-		if a.rules.Parts == 0 { // else no entry need get that label
-			if err := a.askPolicy(); err != nil {
-				return err
-			}
-		}
-		a.tell(func(report *Report) { report.Label = a.want })
+		return nil
 	}
-	root, err := a.openPrepared(path, ask)
-	if err != nil {
+	if err := a.wanted(a.rules.Label); err != nil || a.rules.Parts != 0 { // no entry need get that label
 		return err
 	}
-	defer root.Close()
-	if err := a.bounds.Admit(root.Mount); err != nil {
-		return err
-	}
-	held, err := a.lockRoot(ctx, root)
-	if err != nil {
-		return err
-	}
-	defer held.Release()
+	return a.askPolicy()
+}
+
+// tree labels the root, and what is beneath it.
+func (a *applying) tree(ctx context.Context, root *mount) error {
 	if err := a.learn(root); err != nil {
 		return a.fatal(err)
 	}
 	if a.rules.Contexts != nil && !root.Told() {
 		return fmt.Errorf("%s: %w: rules are about a path, and this is longer than the kernel takes", root.Path, errors.ErrUnsupported)
 	}
-	if err := a.tree(ctx, root); err != nil {
-		return err
-	}
-	if a.counted(walk.Failed) > 0 {
-		return a.fatal(a.failures())
-	}
-	a.tell(func(report *Report) { report.Complete = !a.o.inner.check || a.total.Of[walk.Written] == 0 })
-	return nil
-}
-
-// tree labels the root, and what is beneath it.
-func (a *applying) tree(ctx context.Context, root *mount) error {
 	io := xattrio.New("")
 	a.main.At("getxattr", root.Path)
 	_, op, e := io.Read(xattrio.Target{FD: root.At, Pinned: true})
@@ -142,10 +111,16 @@ func (a *applying) tree(ctx context.Context, root *mount) error {
 	if root.want != nil && root.want.Label == "" {
 		a.skip(root.Path, "no rule has a label for it")
 	}
-	if root.topOnly || root.Stat.Kind != sys.KindDir {
-		return nil
+	if !root.topOnly && root.Stat.Kind == sys.KindDir {
+		if err := a.submounts(ctx, root); err != nil {
+			return err
+		}
 	}
-	return a.submounts(ctx, root)
+	if a.counted(walk.Failed) > 0 {
+		return a.fatal(a.failures())
+	}
+	a.tell(func(report *Report) { report.Complete = !a.o.inner.check || a.total.Of[walk.Written] == 0 })
+	return nil
 }
 
 // byContexts is what is wanted of the top of a mount.

@@ -126,24 +126,13 @@ func TestSealWithoutClaim(t *testing.T) {
 // unlocked is Tree where the lock is not shared, as between pods that have a /run
 // of their own, or nodes.
 func unlocked(ctx context.Context, path, label string, o Options) (Report, error) {
-	r := newRun(o)
-	r.report = Report{Root: path, Label: label}
-	r.main = r.Task()
-	var err error
-	if r.want, err = secctx.Canonical(label); err == nil {
-		err = cmp.Or(r.checkShard(), r.prepare())
-	}
-	if err != nil {
-		return r.report, err
-	}
-	defer r.proc.Close()
-	defer r.locks.Close()
-	root, err := r.openPrepared(path, probe)
-	if err != nil {
-		return r.report, err
-	}
-	defer root.Close()
-	return r.lead(ctx, path, func(ctx context.Context) error { return r.relabel(ctx, root) })
+	r := newRun(o, path, label)
+	return r.lead(ctx, func(ctx context.Context) error {
+		if err := cmp.Or(r.wanted(label), r.checkShard()); err != nil {
+			return err
+		}
+		return r.opened(ctx, path, probe, r.askPolicy, r.relabel)
+	})
 }
 
 // TestOvertakenWaiting: a run that another overtakes while both wait for each other leaves

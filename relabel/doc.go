@@ -23,6 +23,7 @@ package relabel
 //	internal/mounts     what is never relabelled; what /proc tells; the root, opened, and which volume it is;
 //	                    a mount confined, and what in it is left alone
 //	internal/policy     what the loaded policy makes of the label; why it refused one
+//	open_linux.go       the root, opened and locked, for this path and those beside it
 //	tree_linux.go       the path itself: open, lock, probe, walk, commit
 //	internal/commit     lock, seal, commit, mark: a root that vouches for what is true
 //	inspect_linux.go    what a root says of itself
@@ -52,7 +53,7 @@ package relabel
 //
 // The way back:
 //
-//	restore_linux.go    the path of Restore: open, lock; what became of each is told
+//	restore_linux.go    the path of Restore; what became of each is told
 //	internal/journal    the entries, page by page, and the root last
 //
 // Around Tree, for runtimes:

@@ -31,41 +31,21 @@ func chcon(ctx context.Context, path, want string, recurse bool, patience time.D
 
 // chconOne labels path alone, whatever its kind; that it is gone is no error.
 func chconOne(ctx context.Context, path, want string, o *Options) error {
-	r := newRun(*o)
-	r.want = want
-	r.main = r.Task()
-	_, err := r.lead(ctx, path, func(ctx context.Context) error { return r.one(ctx, path) })
+	r := newRun(*o, path, want)
+	r.want, r.files = want, budget.RunFiles
+	_, err := r.lead(ctx, func(ctx context.Context) error {
+		there := false
+		err := r.opened(ctx, path, probe, nil, func(ctx context.Context, root *mount) error {
+			there = true
+			return r.locked(ctx, root, func(_ context.Context, root *mount) error { return r.single(root) })
+		})
+		if !there && errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
 	goOn(err)
 	return err
-}
-
-// one is the whole run of chconOne.
-func (r *run) one(ctx context.Context, path string) error {
-	share, err := process.Enter(ctx, budget.RunFiles)
-	if err != nil {
-		return err
-	}
-	defer share.Close()
-	r.main.Share.Store(share)
-	if err := r.prepare(); err != nil {
-		return err
-	}
-	defer r.proc.Close()
-	defer r.locks.Close()
-	root, err := r.openPrepared(path, probe)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	held, err := r.lockRoot(ctx, root)
-	if err != nil {
-		return err
-	}
-	defer held.Release()
-	return r.single(root)
 }
 
 // failures gathers what failed, told by one goroutine at a time, for the error

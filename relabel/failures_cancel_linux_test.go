@@ -240,9 +240,8 @@ func TestHungSecondReading(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		goOn := make(chan bool)
 		revoked := false
-		r := newRun(Options{})
-		r.main = r.Task()
-		_, err := r.lead(ctx, "/volume", func(context.Context) error {
+		r := newRun(Options{}, "/volume", "")
+		_, err := r.lead(ctx, func(context.Context) error {
 			revoke := func() {
 				r.main.At("fsetxattr", "/volume")
 				r.main.At("", "")

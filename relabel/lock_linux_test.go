@@ -130,9 +130,8 @@ func TestOneAtATime(t *testing.T) {
 // walkAlone only walks: without lock, seal, commit and second reading.
 func walkAlone(t *testing.T, root, label string, o Options) {
 	t.Helper()
-	r := newRun(o)
-	r.report, r.want = Report{Root: root, Label: label}, label
-	r.main = r.Task()
+	r := newRun(o, root, label)
+	r.want = label
 	if err := r.prepare(); err != nil {
 		t.Fatal(err)
 	}

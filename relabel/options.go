@@ -133,7 +133,7 @@ type Advanced struct {
 // inner is what callers in this package ask for.
 type inner struct {
 	check    bool           // nothing is written
-	shards   int            // so many are to be committed, and nothing is labelled
+	commits  bool           // Shard says how many shards; nothing is labelled
 	patience time.Duration  // with which another relabel's lock is waited for; 0: as long as ctx lets it
 	share    *budget.Share  // of a run that this one is part of
 	at       *mounts.Volume // the root is to be this one, or the error is flight.ErrMoved

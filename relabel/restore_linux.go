@@ -30,6 +30,7 @@ import (
 type restoring struct {
 	*run
 	h       undo.Header
+	moved   bool // the caller says where the tree is now
 	stirred bool // something else may have the label of the run: see journal.Restore
 }
 
@@ -68,56 +69,37 @@ func CheckRestore(ctx context.Context, root string, h undo.Header, pages iter.Se
 }
 
 func restore(ctx context.Context, path string, h undo.Header, pages iter.Seq2[undo.Page, error], o Options, ask func() capabilities) (Report, error) {
-	s := &restoring{h: h}
+	s := &restoring{h: h, moved: path != ""}
+	if !s.moved {
+		path = h.Root
+	}
 	s.run = newRun(Options{
 		Workers: o.Workers, Progress: o.Progress, Trace: o.Trace, inner: inner{check: o.inner.check},
 		Advanced: Advanced{NoSeal: o.Advanced.NoSeal, NoSync: o.Advanced.NoSync},
-	})
-	s.report = Report{Root: path, Label: h.Label}
-	s.main = s.Task()
-	return s.lead(ctx, path, func(ctx context.Context) error { return s.all(ctx, path, pages, ask) })
+	}, path, h.Label)
+	return s.lead(ctx, func(ctx context.Context) error { return s.all(ctx, path, pages, ask) })
 }
 
 // all is the whole path; the root is opened as Tree opens it.
 func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[undo.Page, error], ask func() capabilities) error {
-	var err error
-	if s.want, err = secctx.Canonical(s.h.Label); err != nil {
+	if err := s.wanted(s.h.Label); err != nil {
 		return err
 	}
-	share, err := process.Enter(ctx, budget.RunFiles+budget.LeastFiles)
-	if err != nil {
-		return err
-	}
-	s.main.Share.Store(share)
-	defer func() { s.main.Share.Load().Close() }()
-	if err := s.prepare(); err != nil {
-		return err
-	}
-	defer s.proc.Close()
-	defer s.locks.Close()
-	moved := path != ""
-	if !moved {
-		path = s.h.Root
-		s.tell(func(report *Report) { report.Root = path })
-	}
-	root, err := s.openPrepared(path, ask)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	if err := s.learn(root); err != nil {
-		return err
-	}
-	if !moved {
-		if err := s.sameRoot(root); err != nil {
+	return s.opened(ctx, path, ask, nil, func(ctx context.Context, root *mount) error {
+		if err := s.learn(root); err != nil {
 			return err
 		}
-	}
-	held, err := s.lockRoot(ctx, root)
-	if err != nil {
-		return err
-	}
-	defer held.Release()
+		if !s.moved {
+			if err := s.sameRoot(root); err != nil {
+				return err
+			}
+		}
+		return s.locked(ctx, root, func(ctx context.Context, root *mount) error { return s.close(s.under(ctx, root, pages)) })
+	})
+}
+
+// under restores what the run has the lock of.
+func (s *restoring) under(ctx context.Context, root *mount, pages iter.Seq2[undo.Page, error]) error {
 	if root.Stat.Kind != sys.KindDir {
 		beneath := false
 		pages(func(undo.Page, error) bool { beneath = true; return false })
@@ -125,7 +107,7 @@ func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[undo.P
 			return &fs.PathError{Op: "restore", Path: root.Path, Err: undo.ErrOtherTree}
 		}
 		s.count(s.became(func() string { return root.Path }, s.h.Former, journal.File(root.Mount, s.want, s.o.inner.check, s.h.Former)))
-		return s.close(nil)
+		return nil
 	}
 	if op, e := s.enclose(root); e != 0 {
 		return s.fatal(pathError(op, root.Path, e))
@@ -136,7 +118,7 @@ func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[undo.P
 	if err != nil {
 		return err
 	}
-	return s.close(s.directory(ctx, root, c, pages))
+	return s.directory(ctx, root, c, pages)
 }
 
 // close judges a restore that came to its end, with err or without.

@@ -29,7 +29,7 @@ const divides = 3
 func CommitShards(ctx context.Context, root, label string, of int, o *Options) (Report, error) {
 	all := o.orZero()
 	all.Advanced.Shard = Shard{Index: commit.Commits, Of: of}
-	all.inner.shards = of
+	all.inner.commits = true
 	return Tree(ctx, root, label, &all)
 }
 
@@ -43,7 +43,7 @@ func (r *run) checkShard() error {
 	switch {
 	case s.Of < 1 || s.Of > commit.MostShards:
 		why = fmt.Sprintf("there may be 1 to %d shards", commit.MostShards)
-	case s.Index >= s.Of || s.Index < 0 && r.o.inner.shards == 0:
+	case s.Index >= s.Of || s.Index < 0 && !r.o.inner.commits:
 		why = fmt.Sprintf("of %d shards there is none %d", s.Of, s.Index)
 	case r.o.inner.check:
 		why = "a shard cannot be checked alone"

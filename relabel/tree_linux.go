@@ -5,8 +5,6 @@ package relabel
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"io/fs"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,7 +14,6 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/division"
-	"github.com/fastlabel/fastlabel/relabel/internal/flight"
 	"github.com/fastlabel/fastlabel/relabel/internal/journal"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
@@ -39,6 +36,7 @@ type run struct {
 	proc         *mounts.Proc
 	policy       *policy.Policy
 	locks        commit.Locks
+	files        int  // descriptors that it needs
 	file         bool // the root was no directory when it was looked at
 	bounds       mounts.Bounds
 	writes       walk.Writes
@@ -81,8 +79,8 @@ func Check(ctx context.Context, root, label string, o *Options) (Report, error) 
 	return Tree(ctx, root, label, &all)
 }
 
-func newRun(o Options) *run {
-	r := &run{o: o}
+func newRun(o Options, path, label string) *run {
+	r := &run{o: o, report: Report{Root: path, Label: label}, files: budget.RunFiles + budget.LeastFiles}
 	if o.Trace != nil {
 		r.trace = *o.Trace
 	}
@@ -93,17 +91,18 @@ func newRun(o Options) *run {
 	if r.trace.Stall != nil {
 		r.Stalled = func(calls []watch.Call) { r.trace.Stall(hungCalls(calls)) }
 	}
+	r.main = r.Task()
 	return r
 }
 
-// lead has what done to path beside the caller, and reports.
-func (r *run) lead(ctx context.Context, path string, what func(ctx context.Context) error) (Report, error) {
+// lead has what done beside the caller, and reports.
+func (r *run) lead(ctx context.Context, what func(ctx context.Context) error) (Report, error) {
 	begin := time.Now()
 	if r.o.Progress != nil {
 		state := r.state
 		r.o.Progress.state.Store(&state)
 	}
-	err := foreign(path)
+	err := foreign(r.report.Root)
 	if err == nil {
 		err = r.Lead(ctx, what)
 	}
@@ -113,63 +112,29 @@ func (r *run) lead(ctx context.Context, path string, what func(ctx context.Conte
 // tree is the whole path, in the order of doc.go. ask tells what the kernel
 // can do.
 func tree(ctx context.Context, path, label string, o Options, ask func() capabilities) (Report, error) {
-	r := newRun(o)
-	r.report = Report{Root: path, Label: label}
-	r.main = r.Task()
-	return r.lead(ctx, path, func(ctx context.Context) error { return r.all(ctx, path, label, ask) })
+	r := newRun(o, path, label)
+	return r.lead(ctx, func(ctx context.Context) error { return r.all(ctx, path, label, ask) })
 }
 
 // all is the whole run. It has a goroutine of its own, and ends when the last call
 // has returned, be that after Tree: until then nothing is closed that a worker may
 // yet use, and the lock is held, under which it may yet write.
 func (r *run) all(ctx context.Context, path, label string, ask func() capabilities) error {
-	var err error
-	if r.want, err = secctx.Canonical(label); err != nil {
+	if err := r.wanted(label); err != nil {
 		return err
-	}
-	r.tell(func(report *Report) { report.Label = r.want })
-	if share := r.o.inner.share; share != nil {
-		r.main.Share.Store(share)
-	} else if share, err = process.Enter(ctx, budget.RunFiles+budget.LeastFiles); err != nil {
-		return err
-	} else {
-		r.main.Share.Store(share)
-		defer func() { r.main.Share.Load().Close() }()
 	}
 	if err := r.checkShard(); err != nil {
 		return err
 	}
-	if err := r.prepare(); err != nil {
-		return err
-	}
-	defer r.proc.Close()
-	defer r.locks.Close()
-	if err := r.askPolicy(); err != nil {
-		return err
-	}
-	r.tell(func(report *Report) { report.Label = r.want })
-
-	root, err := r.openPrepared(path, ask)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	if err := r.bounds.Admit(root.Mount); err != nil {
-		return err
-	}
-
-	if done, err := r.trusted(root); done || err != nil {
-		return err
-	}
-	if root.Stat.Kind != sys.KindDir && r.shard == nil {
-		return r.single(root)
-	}
-	held, err := r.lockRoot(ctx, root)
-	if err != nil {
-		return err
-	}
-	defer held.Release()
-	return r.relabel(ctx, root)
+	return r.opened(ctx, path, ask, r.askPolicy, func(ctx context.Context, root *mount) error {
+		if done, err := r.trusted(root); done || err != nil {
+			return err
+		}
+		if root.Stat.Kind != sys.KindDir && r.shard == nil {
+			return r.single(root)
+		}
+		return r.locked(ctx, root, r.relabel)
+	})
 }
 
 // relabel is the part of the path that holds the lock.
@@ -240,113 +205,6 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 		})
 	}
 	return err
-}
-
-// prepare asks by path what is needed for each root. Whatever is looked up by a path
-// is looked up before the root is opened.
-func (r *run) prepare() error {
-	excluded, err := mounts.Exclusions(r.o.Exclude)
-	if err != nil {
-		return err
-	}
-	r.bounds = mounts.Bounds{Refused: mounts.Refusals(), Excluded: excluded, OneFilesystem: r.o.OneFilesystem}
-	return r.openProc()
-}
-
-// openProc opens /proc, and with it the way to the loaded policy.
-func (r *run) openProc() (err error) {
-	if r.proc, err = mounts.OpenProc(); err == nil {
-		r.policy = &policy.Policy{Self: r.proc.Self, Mounts: r.proc.ReadTable}
-	}
-	return err
-}
-
-// askPolicy puts the label as the loaded policy prints it.
-func (r *run) askPolicy() error {
-	known, note, err := r.policy.Know(r.want)
-	r.want = known
-	if note != "" {
-		r.note("%s", note)
-	}
-	return err
-}
-
-// prepareWalk asks what is needed for a directory only.
-func (r *run) prepareWalk(ask func() capabilities) {
-	r.capabilities = ask()
-	if !r.o.inner.check {
-		r.locks = commit.OpenLocks()
-	}
-}
-
-// openPrepared opens the root, and prepares the walk before where it is a directory.
-func (r *run) openPrepared(path string, ask func() capabilities) (*mount, error) {
-	r.main.At("statx", path)
-	st, e := sys.Statx(sys.AtFdcwd, sys.Cname(path))
-	r.file = e == 0 && st.Kind != sys.KindDir
-	if !r.file {
-		r.prepareWalk(ask)
-	}
-	root, err := r.openRoot(path)
-	if err == nil && r.file && root.Stat.Kind == sys.KindDir { // it has just become one
-		root.Close()
-		r.file = false
-		r.prepareWalk(ask)
-		root, err = r.openRoot(path)
-	}
-	return root, err
-}
-
-// openRoot names the root by an O_PATH descriptor, whatever its kind, and
-// refuses those that must not be relabelled.
-func (r *run) openRoot(path string) (*mount, error) {
-	m, err := r.proc.OpenRoot(path, r.file, r.main.Activity)
-	if err != nil {
-		return nil, err
-	}
-	if want := r.o.inner.at; want != nil && mounts.VolumeOf(m.At) != *want {
-		m.Close()
-		return nil, &fs.PathError{Op: "openat", Path: path, Err: flight.ErrMoved}
-	}
-	if place, is := r.bounds.Refused[mounts.IDOf(m.Stat)]; is {
-		m.Close()
-		return nil, &fs.PathError{Op: "relabel", Path: path, Err: fmt.Errorf("%w: it is %s, or holds it", ErrRefused, place.Path)}
-	}
-	return &mount{Mount: m, activity: r.main.Activity}, nil
-}
-
-// learn reads what is mounted where, and refuses a root that cannot have a label of
-// its own.
-func (r *run) learn(root *mount) error {
-	root.activity.At("read", "/proc/self/mountinfo")
-	defer root.activity.At("", "")
-	return r.proc.Learn(root.Mount)
-}
-
-// lockRoot takes the volume's lock, if there is a place for locks. A file is one call,
-// which nothing seals or commits: there is nothing to lock.
-func (r *run) lockRoot(ctx context.Context, root *mount) (*commit.Lock, error) {
-	if r.o.inner.check || root.Stat.Kind != sys.KindDir {
-		return nil, nil
-	}
-	if r.locks.Err != nil {
-		r.note("no lock was taken: %v", r.locks.Err)
-		return nil, nil
-	}
-	share := r.main.Share.Load()
-	defer share.Waits(false)
-	if r.o.inner.patience > 0 {
-		var stop context.CancelFunc
-		ctx, stop = context.WithTimeoutCause(ctx, r.o.inner.patience, &fs.PathError{Op: "relabel", Path: root.Path, Err: ErrLocked})
-		defer stop()
-	}
-	wait := func(holder string) {
-		share.Waits(true) // so that other volumes do not wait for who has the lock
-		if r.trace.Wait != nil {
-			r.Serially("Trace.Wait", root.Path, func() { r.trace.Wait(holder) })
-		}
-	}
-	return r.locks.Take(ctx, root.Stat, root.Path, wait)
 }
 
 // single labels a root that is no directory: there is nothing beneath it, so

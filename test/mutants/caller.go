@@ -42,7 +42,7 @@ func callers() []Mutant {
 		{
 			Name: "group-run-elsewhere", By: "TestGroupMoved",
 			Breaks: "the root that a run opens is the one that was looked at",
-			Edits:  edits("relabel/tree_linux.go", "mounts.VolumeOf(m.At) != *want", "*want == (mounts.Volume{})"),
+			Edits:  edits("relabel/open_linux.go", "mounts.VolumeOf(m.At) != *want", "*want == (mounts.Volume{})"),
 		},
 		{
 			Name: "group-stop-leaves-open", By: "TestGroupStopHeld",

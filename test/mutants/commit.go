@@ -207,7 +207,7 @@ func commits() []Mutant {
 		{
 			Name: "lock-skipped", By: "TestTrustedAfterWait",
 			Breaks: "one relabel of a volume runs at a time",
-			Edits:  edits("relabel/tree_linux.go", "\tif r.o.inner.check || root.Stat.Kind != sys.KindDir {\n\t\treturn nil, nil", "\tif r.o.inner.check || r.locks.Err == nil {\n\t\treturn nil, nil"),
+			Edits:  edits("relabel/open_linux.go", "\tif r.o.inner.check || root.Stat.Kind != sys.KindDir {\n\t\treturn nil, nil", "\tif r.o.inner.check || r.locks.Err == nil {\n\t\treturn nil, nil"),
 		},
 		{
 			Name: "lock-not-reprobed", By: "TestTrustedAfterWait",

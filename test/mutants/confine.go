@@ -101,7 +101,7 @@ func confinement() []Mutant {
 		{
 			Name: "kind-changes", By: "TestKindChanges",
 			Breaks: "a root that becomes a directory while it is opened is locked and confined as one",
-			Edits:  edits("relabel/tree_linux.go", "err == nil && r.file && root.Stat.Kind == sys.KindDir {", "err == nil && r.file && false {"),
+			Edits:  edits("relabel/open_linux.go", "err == nil && r.file && root.Stat.Kind == sys.KindDir {", "err == nil && r.file && false {"),
 		},
 		{
 			Name: "beyond-pathmax", By: "TestBeyondPathMaxMoves",

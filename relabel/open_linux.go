@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+
+	"github.com/fastlabel/fastlabel/internal/secctx"
+	"github.com/fastlabel/fastlabel/relabel/internal/commit"
+	"github.com/fastlabel/fastlabel/relabel/internal/flight"
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/relabel/internal/policy"
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
+
+// opened has then done with the root at path open, within a share of what the process
+// has. ready, if not nil, comes when all is known but the root.
+func (r *run) opened(ctx context.Context, path string, ask func() capabilities, ready func() error, then func(ctx context.Context, root *mount) error) error {
+	share := r.o.inner.share
+	if share == nil {
+		var err error
+		if share, err = process.Enter(ctx, r.files); err != nil {
+			return err
+		}
+		defer func() { r.main.Share.Load().Close() }() // it may be another by then: see submounts
+	}
+	r.main.Share.Store(share)
+	if err := r.prepare(); err != nil {
+		return err
+	}
+	defer r.proc.Close()
+	defer r.locks.Close()
+	if ready != nil {
+		if err := ready(); err != nil {
+			return err
+		}
+	}
+	root, err := r.openPrepared(path, ask)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := r.bounds.Admit(root.Mount); err != nil {
+		return err
+	}
+	return then(ctx, root)
+}
+
+// prepare asks by path what is needed for each root. Whatever is looked up by a path
+// is looked up before the root is opened.
+func (r *run) prepare() error {
+	excluded, err := mounts.Exclusions(r.o.Exclude)
+	if err != nil {
+		return err
+	}
+	r.bounds = mounts.Bounds{Refused: mounts.Refusals(), Excluded: excluded, OneFilesystem: r.o.OneFilesystem}
+	return r.openProc()
+}
+
+// openProc opens /proc, and with it the way to the loaded policy.
+func (r *run) openProc() (err error) {
+	if r.proc, err = mounts.OpenProc(); err == nil {
+		r.policy = &policy.Policy{Self: r.proc.Self, Mounts: r.proc.ReadTable}
+	}
+	return err
+}
+
+// wanted is the label that a caller asks for.
+func (r *run) wanted(label string) (err error) {
+	if r.want, err = secctx.Canonical(label); err == nil {
+		r.tell(func(report *Report) { report.Label = r.want })
+	}
+	return err
+}
+
+// askPolicy puts the label as the loaded policy prints it.
+func (r *run) askPolicy() error {
+	known, note, err := r.policy.Know(r.want)
+	r.want = known
+	r.tell(func(report *Report) { report.Label = r.want })
+	if note != "" {
+		r.note("%s", note)
+	}
+	return err
+}
+
+// prepareWalk asks what is needed for a directory only.
+func (r *run) prepareWalk(ask func() capabilities) {
+	r.capabilities = ask()
+	if !r.o.inner.check {
+		r.locks = commit.OpenLocks()
+	}
+}
+
+// openPrepared opens the root, and prepares the walk before where it is a directory.
+func (r *run) openPrepared(path string, ask func() capabilities) (*mount, error) {
+	r.main.At("statx", path)
+	st, e := sys.Statx(sys.AtFdcwd, sys.Cname(path))
+	r.file = e == 0 && st.Kind != sys.KindDir
+	if !r.file {
+		r.prepareWalk(ask)
+	}
+	root, err := r.openRoot(path)
+	if err == nil && r.file && root.Stat.Kind == sys.KindDir { // it has just become one
+		root.Close()
+		r.file = false
+		r.prepareWalk(ask)
+		root, err = r.openRoot(path)
+	}
+	return root, err
+}
+
+// openRoot names the root by an O_PATH descriptor, whatever its kind, and
+// refuses those that must not be relabelled.
+func (r *run) openRoot(path string) (*mount, error) {
+	m, err := r.proc.OpenRoot(path, r.file, r.main.Activity)
+	if err != nil {
+		return nil, err
+	}
+	if want := r.o.inner.at; want != nil && mounts.VolumeOf(m.At) != *want {
+		m.Close()
+		return nil, &fs.PathError{Op: "openat", Path: path, Err: flight.ErrMoved}
+	}
+	if place, is := r.bounds.Refused[mounts.IDOf(m.Stat)]; is {
+		m.Close()
+		return nil, &fs.PathError{Op: "relabel", Path: path, Err: fmt.Errorf("%w: it is %s, or holds it", ErrRefused, place.Path)}
+	}
+	return &mount{Mount: m, activity: r.main.Activity}, nil
+}
+
+// learn reads what is mounted where, and refuses a root that cannot have a label of
+// its own.
+func (r *run) learn(root *mount) error {
+	root.activity.At("read", "/proc/self/mountinfo")
+	defer root.activity.At("", "")
+	return r.proc.Learn(root.Mount)
+}
+
+// locked has then done while the run has the volume's lock.
+func (r *run) locked(ctx context.Context, root *mount, then func(ctx context.Context, root *mount) error) error {
+	held, err := r.lockRoot(ctx, root)
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	return then(ctx, root)
+}
+
+// lockRoot takes the volume's lock, if there is a place for locks. A file is one call,
+// which nothing seals or commits: there is nothing to lock.
+func (r *run) lockRoot(ctx context.Context, root *mount) (*commit.Lock, error) {
+	if r.o.inner.check || root.Stat.Kind != sys.KindDir {
+		return nil, nil
+	}
+	if r.locks.Err != nil {
+		r.note("no lock was taken: %v", r.locks.Err)
+		return nil, nil
+	}
+	share := r.main.Share.Load()
+	defer share.Waits(false)
+	if r.o.inner.patience > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, r.o.inner.patience, &fs.PathError{Op: "relabel", Path: root.Path, Err: ErrLocked})
+		defer stop()
+	}
+	wait := func(holder string) {
+		share.Waits(true) // so that other volumes do not wait for who has the lock
+		if r.trace.Wait != nil {
+			r.Serially("Trace.Wait", root.Path, func() { r.trace.Wait(holder) })
+		}
+	}
+	return r.locks.Take(ctx, root.Stat, root.Path, wait)
+}
