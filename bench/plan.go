@@ -39,10 +39,16 @@ func with(names ...any) []string {
 // plans are what `bench run -plan` knows.
 var plans = map[string][]sweep{
 	// In .ci/run: a minute.
-	"guard": {{
-		fs: []string{"ext4", "xfs", "tmpfs"}, corpora: []string{"flat", "realistic"}, states: []string{"wrong", "right"},
-		size: "20G", n: []int{60_000}, threads: []int{2}, with: with("fastlabel", floors), rounds: 5,
-	}},
+	"guard": {
+		{
+			fs: []string{"ext4", "xfs", "tmpfs"}, corpora: []string{"flat", "realistic"}, states: []string{"wrong", "right"},
+			size: "20G", n: []int{60_000}, threads: []int{2}, with: with("fastlabel", floors), rounds: 5,
+		},
+		{
+			fs: []string{"ext4"}, corpora: []string{"realistic"}, states: []string{"right"}, size: "2G", n: []int{10_000}, cold: true, limits: []int{3_000},
+			threads: []int{0}, with: with("fastlabel", "floor-dir"), rounds: 2,
+		},
+	},
 	// `make bench`: ten minutes.
 	"quick": {{
 		fs: all, corpora: []string{"flat", "realistic"}, states: states,

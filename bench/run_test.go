@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -44,7 +45,7 @@ func meet(t *testing.T, args ...string) ([]record, error) {
 
 func TestRun(t *testing.T) {
 	fastlabel := program(t)
-	records, err := meet(t, "-fastlabel", fastlabel, "-plan", "guard", "-calls", "-fs", "tmpfs", "-n", "300", "-state", "wrong,right,stray,half",
+	records, err := meet(t, "-fastlabel", fastlabel, "-plan", "ab", "-calls", "-fs", "tmpfs", "-n", "300", "-state", "wrong,right,stray,half",
 		"-with", "fastlabel,floor-dir,floor-inode,floor-dir-fchdir,go-selinux,godirwalk,fastlabel@"+fastlabel)
 	if err != nil {
 		t.Fatal(err)
@@ -89,17 +90,18 @@ func TestRunSlow(t *testing.T) {
 	}
 }
 
-// TestRunDisk: a cold ext4 on a slow disk is read, no faster than the disk allows.
+// TestRunDisk: a cold ext4 on a slow disk is read, no faster than the disk allows. Who is
+// told how many workers to have reads nothing ahead: as many requests as the floor.
 func TestRunDisk(t *testing.T) {
 	fastlabel := program(t)
 	treetest.Need(t, "fuse", "ext4")
 	records, err := meet(t, "-fastlabel", fastlabel, "-plan", "disk", "-fs", "ext4", "-corpus", "flat", "-n", "2000", "-size", "1G",
-		"-state", "right", "-threads", "2", "-limits", "500", "-with", "fastlabel")
-	if err != nil {
-		t.Fatal(err)
+		"-state", "right", "-threads", "2", "-limits", "500", "-with", "fastlabel,floor-dir", "-limit", "1e-9", "-disk-limit", "0.3")
+	if err == nil || !regexp.MustCompile(`^over the limit in 3 tries: ext4 flat 2000 right cold 500/s -T 2: (0\.[89]|1\.[01])\d of the floor's requests, not 0\.30$`).MatchString(err.Error()) {
+		t.Error(err)
 	}
-	if len(records) != 2 {
-		t.Errorf("%d results, want 2", len(records))
+	if want := 2 * 2 * tries; len(records) != want {
+		t.Errorf("%d results, want %d", len(records), want)
 	}
 	for _, r := range records {
 		d := r.Disk
@@ -125,9 +127,9 @@ func TestRunLimit(t *testing.T) {
 	if err := os.WriteFile(slow, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"-fastlabel", slow, "-plan", "guard", "-fs", "tmpfs", "-corpus", "flat", "-n", "300", "-state", "right", "-with", "fastlabel,floor-dir"}
+	args := []string{"-fastlabel", slow, "-plan", "ab", "-fs", "tmpfs", "-corpus", "flat", "-n", "300", "-state", "right", "-with", "fastlabel,floor-dir"}
 	records, err := meet(t, append(args, "-limit", "2")...)
-	if err == nil || !strings.Contains(err.Error(), "over 2.00 of the floor's time, in 3 tries: tmpfs flat 300 right -T 2: ") || len(records) != 3*2*2 {
+	if err == nil || !strings.Contains(err.Error(), "over the limit in 3 tries: tmpfs flat 300 right -T 2: ") || !strings.HasSuffix(err.Error(), " of the floor's time, not 2.00") || len(records) != 3*2*2 {
 		t.Errorf("%v; %d results", err, len(records))
 	}
 	if records, err := meet(t, append(args, "-limit", "1000000")...); err != nil || len(records) != 2*2 {
@@ -152,7 +154,7 @@ func TestRunCaught(t *testing.T) {
 			if err := os.WriteFile(fake, []byte("#!/bin/sh\n"+c.script+"\n"), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			records, err := meet(t, "-fastlabel", fastlabel, "-plan", "guard", "-fs", c.fs, "-corpus", "flat", "-n", "20",
+			records, err := meet(t, "-fastlabel", fastlabel, "-plan", "ab", "-fs", c.fs, "-corpus", "flat", "-n", "20",
 				"-state", "wrong", "-with", "fastlabel@"+fake)
 			if err == nil || !strings.Contains(err.Error(), c.want) || len(records) != 0 {
 				t.Errorf("%v, want %q; %d results", err, c.want, len(records))
