@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/fastlabel/fastlabel/internal/fcontexts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
@@ -68,8 +67,13 @@ func (a *applying) all(ctx context.Context, path string, ask func() capabilities
 		return fmt.Errorf("%s: %w: shards are of a tree with one label", path, errors.ErrUnsupported)
 	}
 	var err error
-	if a.changes, err = a.rules.prepare(); err != nil {
+	if a.changes, err = a.rules.inside().Change(); err != nil {
 		return err
+	}
+	if a.rules.Contexts == nil {
+		if err := a.wanted(a.rules.Label); err != nil {
+			return err
+		}
 	}
 	return a.opened(ctx, path, ask, a.ready, func(ctx context.Context, root *mount) error {
 		return a.locked(ctx, root, a.tree)
@@ -78,15 +82,14 @@ func (a *applying) all(ctx context.Context, path string, ask func() capabilities
 
 // ready says what is wanted, of whom.
 func (a *applying) ready() error {
-	if a.rules.Contexts != nil {
+	switch {
+	case a.rules.Contexts != nil:
 		a.bounds.Refused = nil
-		a.wants = a.byContexts
-		return nil
+		a.wants = a.rules.Contexts.Top
+	case a.rules.Parts == 0: // else no entry need get that label
+		return a.askPolicy()
 	}
-	if err := a.wanted(a.rules.Label); err != nil || a.rules.Parts != 0 { // no entry need get that label
-		return err
-	}
-	return a.askPolicy()
+	return nil
 }
 
 // tree labels the root, and what is beneath it.
@@ -121,44 +124,4 @@ func (a *applying) tree(ctx context.Context, root *mount) error {
 	}
 	a.tell(func(report *Report) { report.Complete = !a.o.inner.check || a.total.Of[walk.Written] == 0 })
 	return nil
-}
-
-// byContexts is what is wanted of the top of a mount.
-func (a *applying) byContexts(m *mount) (*walk.Want, error) {
-	set := a.rules.Contexts.set
-	rule, err := set.Lookup(m.Real, fcontexts.Kind(m.Stat.Kind))
-	return &walk.Want{Label: ruleLabel(rule), Rules: &ruled{dir: set.Dir(m.Real)}}, err
-}
-
-// ruled are the rules of a directory.
-type ruled struct {
-	dir  *fcontexts.Dir
-	want walk.Want // of which these are the rules; not of a top
-}
-
-func (d *ruled) Entry(name []byte, kind sys.Kind) (string, error) {
-	rule, err := d.dir.Lookup(name, fcontexts.Kind(kind))
-	return ruleLabel(rule), err
-}
-
-// Beneath is the same Want for all directories that no rule tells apart.
-func (d *ruled) Beneath(name []byte) *walk.Want {
-	dir := d.dir.Child(name)
-	if rule, all := dir.All(); all {
-		return &walk.Want{Label: ruleLabel(rule)}
-	}
-	if dir == d.dir && d.want.Rules != nil {
-		return &d.want
-	}
-	beneath := &ruled{dir: dir}
-	beneath.want.Rules = beneath
-	return &beneath.want
-}
-
-// ruleLabel is the label of a rule; "" where there is none, or none is to be.
-func ruleLabel(r *fcontexts.Rule) string {
-	if r == nil {
-		return ""
-	}
-	return r.Context
 }

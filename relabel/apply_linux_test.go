@@ -3,19 +3,19 @@
 package relabel
 
 import (
-	"errors"
 	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/fastlabel/fastlabel/relabel/contexts"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // contextsFor are file contexts with these rules, in which @ is root, and with c_t as a
 // customizable type.
-func contextsFor(t *testing.T, root, rules string) *Contexts {
+func contextsFor(t *testing.T, root, rules string) *contexts.Set {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "files/file_contexts")
 	for name, text := range map[string]string{
@@ -29,7 +29,7 @@ func contextsFor(t *testing.T, root, rules string) *Contexts {
 			t.Fatal(err)
 		}
 	}
-	c, err := LoadContexts(file)
+	c, err := contexts.Load(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,14 +174,17 @@ func TestApplyParts(t *testing.T) {
 			}
 		})
 	}
-	for _, rules := range []Rules{
-		{Label: "rubbish"},
-		{Label: label, From: "a:b"},
-		{Label: label, From: "*:*:*:c1"},
-		{Contexts: contextsFor(t, dir, mixedRule), Parts: PartLevel},
+	for _, c := range []struct {
+		rules Rules
+		says  string
+	}{
+		{Rules{Label: "rubbish"}, `"rubbish"`},
+		{Rules{Label: label, From: "a:b"}, `"a:b"`},
+		{Rules{Label: label, From: "*:*:*:c1"}, `"*:*:*:c1"`},
+		{Rules{Contexts: contextsFor(t, dir, mixedRule), Parts: PartLevel}, "its type alone"},
 	} {
-		if _, err := Apply(t.Context(), dir, rules, nil); err == nil || errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%+v: %v", rules, err)
+		if _, err := Apply(t.Context(), dir, c.rules, nil); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%+v: %v", c.rules, err)
 		}
 	}
 }

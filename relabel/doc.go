@@ -48,7 +48,9 @@ package relabel
 //
 // Labels by rules, beside it:
 //
-//	rules.go            what a caller asks for; what is written over the label that is there
+//	rules.go            what a caller asks for
+//	contexts            the file contexts of a policy, for a caller to load
+//	internal/rules      what is written over the label that is there
 //	apply_linux.go      the path of Apply: no seal, no commit; rules handed to the walk
 //
 // The way back:
@@ -75,7 +77,9 @@ package relabel
 // Each package, and all that it imports of the others, which stand beneath it.
 // (TestDocImports)
 //
-//	relabel   ▶ budget caller commit division fcontexts flight journal mountinfo mounts policy secctx sys tune undo walk watch xattrio
+//	relabel   ▶ budget caller commit division flight journal mountinfo mounts policy rules secctx sys tune undo walk watch xattrio
+//	contexts  ▶ fcontexts sys walk
+//	rules     ▶ secctx sys walk
 //	caller    ▶ budget steal walk watch
 //	flight    ▶ budget watch
 //	walk      ▶ ahead budget commit dirs division journal mounts order policy steal sys tune undo watch xattrio

@@ -86,7 +86,7 @@ func (r *run) submount(ctx context.Context, root *mount, info mountinfo.Mount, t
 func (r *run) cross(ctx context.Context, t *caller.Task, m *mount) error {
 	if r.wants != nil {
 		var err error
-		if m.want, err = r.wants(m); err != nil {
+		if m.want, err = r.wants(m.Real, m.Stat.Kind); err != nil {
 			r.count(walk.Failed)
 			r.reportFailure(m.Path, "relabel", err)
 			return nil

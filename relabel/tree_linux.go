@@ -30,7 +30,7 @@ type run struct {
 	o            Options
 	trace        Trace
 	want         string                                               // the label in canonical form
-	wants        func(top *mount) (*walk.Want, error)                 // by rules; nil: the label
+	wants        func(path string, kind sys.Kind) (*walk.Want, error) // by rules; nil: the label
 	changes      func(has, want string) (string, walk.Outcome, error) // nil: want is written
 	capabilities capabilities
 	proc         *mounts.Proc

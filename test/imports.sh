@@ -15,8 +15,7 @@ repo=$PWD
 export CGO_ENABLED=0 GOWORK=off GOFLAGS=-mod=mod
 
 module=github.com/fastlabel/fastlabel
-allowed="github.com/dlclark/regexp2
-$module
+allowed="$module
 github.com/opencontainers/selinux
 golang.org/x/sys"
 # go-selinux v1.11.1 is the first that says of an error what its callers test for,

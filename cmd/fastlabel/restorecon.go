@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
+	"github.com/fastlabel/fastlabel/relabel/contexts"
 )
 
 const restoreconHelp = `What restorecon(8) does, with its flags. It is PATH alone without -R. Without
@@ -58,17 +58,17 @@ func part(p *relabel.Parts) func(string) error {
 
 // byRules has the job label by rules, where the flags ask for that.
 func (j *job) byRules(ctx context.Context) error {
-	if fields := strings.SplitN(j.from, ":", 4); j.from != "" && (len(fields) < 3 || slices.Contains(fields, "")) {
-		return exit.UsageError{Err: fmt.Errorf("--from %s: not a label, any part of which may be *", words.Brief(j.from))}
-	}
 	rules := relabel.Rules{Label: j.label, Parts: j.only, From: j.from}
+	if err := rules.Valid(); err != nil {
+		return exit.UsageError{Err: fmt.Errorf("--from: %w", err)}
+	}
 	switch {
 	case j.command == "restorecon":
-		contexts, err := answer(ctx, "openat", j.contexts, func() (*relabel.Contexts, error) { return relabel.LoadContexts(j.contexts) })
+		set, err := answer(ctx, "openat", j.contexts, func() (*contexts.Set, error) { return contexts.Load(j.contexts) })
 		if err != nil {
 			return err
 		}
-		rules = relabel.Rules{Contexts: contexts, Parts: relabel.PartType, RootOnly: !j.recursive}
+		rules = relabel.Rules{Contexts: set, Parts: relabel.PartType, RootOnly: !j.recursive}
 		if j.force {
 			rules.Parts = 0
 		}

@@ -68,7 +68,7 @@ func TestOnly(t *testing.T) {
 		t.Error(has)
 	}
 	for args, text := range map[string]string{
-		"--from a:b":              "--from a:b: not a label",
+		"--from a:*:c:zz":         "--from: \"a:*:c:zz\": not a security context: \"zz\" is not a sensitivity",
 		"--only colour":           "--only colour: not one of",
 		"--only type --skip root": "exclude each other",
 	} {

@@ -5,7 +5,7 @@ package mutants
 // rules breaks labels by rules.
 func rules() []Mutant {
 	const (
-		rules = "relabel/rules.go"
+		rules = "relabel/internal/rules/change.go"
 		dir   = "internal/fcontexts/dir.go"
 		enter = "relabel/internal/walk/enter_linux.go"
 	)
@@ -13,7 +13,7 @@ func rules() []Mutant {
 		{
 			Name: "whole-for-type", By: "TestApply in relabel",
 			Breaks: "only the type changes",
-			Edits:  edits(rules, "custom.Change(has, want, false)", "custom.Change(has, want, true)"),
+			Edits:  edits("relabel/contexts/contexts.go", "custom.Change(has, want, false)", "custom.Change(has, want, true)"),
 		},
 		{
 			Name: "visit-overwrites", By: "TestApply in relabel",

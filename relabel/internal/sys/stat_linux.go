@@ -10,9 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Kind is what an entry is, in the numbers of a directory record (DT_*).
-type Kind uint8
-
 // The kinds that the walk tells apart.
 const (
 	KindUnknown Kind = unix.DT_UNKNOWN

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package contexts reads the file contexts of a policy, for relabel.Apply: which label
+// is whose, by path and kind of file.
+package contexts
+
+import (
+	"github.com/fastlabel/fastlabel/internal/fcontexts"
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/walk"
+)
+
+// Set is the file contexts of a policy: a relabel.Contexts. It may be used by many runs.
+type Set struct {
+	set    *fcontexts.Set
+	custom fcontexts.Customizable
+}
+
+// Load reads the file contexts in file, and those that belong to it: the names with
+// .homedirs, .local, .subs and .subs_dist behind it. The list of customizable types is
+// the one in the directory above. file "" is that of the policy that /etc/selinux/config
+// names. What is wrong with a line is an error with its number.
+func Load(file string) (*Set, error) {
+	var err error
+	if file == "" {
+		if file, err = fcontexts.LoadedFile(""); err != nil {
+			return nil, err
+		}
+	}
+	s := &Set{}
+	if s.set, err = fcontexts.Load(file); err != nil {
+		return nil, err
+	}
+	s.custom, err = fcontexts.LoadCustomizable(file)
+	return s, err
+}
+
+// Top is what is wanted of path, and of what is beneath it.
+func (s *Set) Top(path string, kind sys.Kind) (*walk.Want, error) {
+	rule, err := s.set.Lookup(path, fcontexts.Kind(kind))
+	return &walk.Want{Label: label(rule), Rules: &directory{rules: s.set.Dir(path)}}, err
+}
+
+// Retype is has with the type of want, "" if it stays as it is, which custom tells of a
+// customizable type.
+func (s *Set) Retype(has, want string) (label string, custom bool, err error) {
+	return s.custom.Change(has, want, false)
+}
+
+// directory has the rules of what is in it.
+type directory struct {
+	rules *fcontexts.Dir
+	want  walk.Want // of which these are the rules; not of a top
+}
+
+func (d *directory) Entry(name []byte, kind sys.Kind) (string, error) {
+	rule, err := d.rules.Lookup(name, fcontexts.Kind(kind))
+	return label(rule), err
+}
+
+// Beneath is the same Want for all directories that no rule tells apart.
+func (d *directory) Beneath(name []byte) *walk.Want {
+	rules := d.rules.Child(name)
+	if rule, all := rules.All(); all {
+		return &walk.Want{Label: label(rule)}
+	}
+	if rules == d.rules && d.want.Rules != nil {
+		return &d.want
+	}
+	beneath := &directory{rules: rules}
+	beneath.want.Rules = beneath
+	return &beneath.want
+}
+
+// label is that of a rule; "" where there is none, or none is to be.
+func label(r *fcontexts.Rule) string {
+	if r == nil {
+		return ""
+	}
+	return r.Context
+}
