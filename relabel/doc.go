@@ -31,7 +31,8 @@ package relabel
 //	submount_linux.go   what is mounted beneath the root
 //	job_linux.go        what is asked of a walk; what is recorded before it
 //	internal/walk       the workers: directories, rows, one entry, counts; internal/dirs
-//	                    keeps directories open, internal/division says whose an entry is,
+//	                    keeps directories open, internal/rows has what a worker goes through,
+//	                    internal/order puts it in order, internal/division says whose an entry is,
 //	                    internal/ahead asks the disk for what is near
 //	shard_linux.go      one of several parts of a tree; the commit of all
 //	root_linux.go       what the commit has to know of the walk; the second reading
@@ -82,7 +83,7 @@ package relabel
 //	rules     ▶ secctx sys walk
 //	caller    ▶ budget steal walk watch
 //	flight    ▶ budget watch
-//	walk      ▶ ahead budget commit dirs division journal mounts order policy steal sys tune undo watch xattrio
+//	walk      ▶ ahead budget commit dirs division journal mounts order policy rows steal sys tune undo watch xattrio
 //	ahead     ▶ mounts sys xattrio
 //	dirs      ▶ mounts sys xattrio
 //	division  ▶ mounts sys
@@ -90,6 +91,7 @@ package relabel
 //	commit    ▶ secctx sys xattrio
 //	policy    ▶ mountinfo secctx sys
 //	order     ▶ sys
+//	rows      ▶ sys
 //	xattrio   ▶ secctx sys
 //	mounts    ▶ mountinfo sys watch
 //	mountinfo ▶

@@ -47,7 +47,7 @@ func counts() []Mutant {
 			Breaks: "links are labelled",
 			Edits: edits(
 				walk, "\to := w.label(t, d)\n", "\to := Right\n\tif e.Kind != sys.KindLink {\n\t\to = w.label(t, d)\n\t}\n",
-				"relabel/internal/walk/row_linux.go", "return e.Kind != sys.KindDir &&", "return e.Kind != sys.KindLink && e.Kind != sys.KindDir &&",
+				"relabel/internal/rows/chunk_linux.go", "return e.Kind != sys.KindDir &&", "return e.Kind != sys.KindLink && e.Kind != sys.KindDir &&",
 			),
 		},
 		{

@@ -4,9 +4,23 @@
 // numbers, within a budget of memory. It takes directory records and gives
 // directory records; it makes no system call and never calls the walk.
 //
+// On ext4 a large directory lists its entries by a hash of their names, and
+// labels lie in the inodes. Writing in that order dirties the inode table at
+// random: once the table is larger than a good part of the journal, every
+// transaction carries each of its blocks again, and the journal stalls the
+// writers. In the order of inode numbers each block is written once: four
+// times as fast for a million files on a volume of 50 GiB.
+//
+// Right labels are read faster too if the inodes lie close together: a block of the
+// inode table holds 16, and the kernel looks it up for each. So where labels are
+// right, the records of a directory that does not fit into one buffer are put in
+// order within a window, some hundred thousand of them: a fifth faster than as they
+// come.
+//
 //	batch_linux.go  Batch: entries, sorted in place, cut into slices
 //	plan_linux.go   Plan: a Batch that says which entries it takes at which
 //	                reading of the directory, and if another is needed
+//	memory_linux.go Memory: who may gather now, and which directories wait
 //
 // A Batch belongs to one goroutine until Sort. Then each of its slices belongs
 // to the goroutine that it is handed to, all of them only read the batch, and

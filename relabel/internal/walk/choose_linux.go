@@ -45,7 +45,7 @@ func (w *worker) choose(c *chunk, d *Dir, o sys.Order, i, end int) (int, bool) {
 	want := d.Note.want
 	if want.Rules == nil && want.Label == "" {
 		for ; i < end; i++ {
-			if !c.move(i, i+1) {
+			if !c.Move(i, i+1) {
 				return i, false
 			}
 			w.tally.Count(Skipped)
@@ -57,7 +57,7 @@ func (w *worker) choose(c *chunk, d *Dir, o sys.Order, i, end int) (int, bool) {
 	}
 	w.now(xattrio.Row)
 	w.name.Store(nil)
-	at, trouble, errno := w.io.Look(&c.row, i, end, o, w.found)
+	at, trouble, errno := w.io.Look(&c.Row, i, end, o, w.found)
 	read := at
 	if trouble == sys.ReadErr {
 		read--
@@ -66,11 +66,11 @@ func (w *worker) choose(c *chunk, d *Dir, o sys.Order, i, end int) (int, bool) {
 		w.eios = 0
 	}
 	for k := i; k < read; k++ {
-		w.choices[k] = w.chosen(want, c.at(k), k)
+		w.choices[k] = w.chosen(want, c.Entry(k), k)
 	}
-	if !c.row.Next.CompareAndSwap(int32(at), int32(i)) { // another took what follows: these are ours
+	if !c.Row.Next.CompareAndSwap(int32(at), int32(i)) { // another took what follows: these are ours
 		for ; i < read; i++ {
-			e := c.at(i)
+			e := c.Entry(i)
 			w.tally.Count(w.label(xattrio.Target{FD: o.Dir, Name: e.Cname(), Kind: e.Kind}, d))
 		}
 		return w.broken(c, d, o.Dir, i, trouble, errno)
@@ -84,21 +84,21 @@ func (w *worker) choose(c *chunk, d *Dir, o sys.Order, i, end int) (int, bool) {
 			}
 			continue
 		}
-		if !c.move(i, i+1) {
+		if !c.Move(i, i+1) {
 			return i, false
 		}
 		switch o := w.choices[i].outcome; o {
 		case Written: // it is counted when it is written
 			w.addFound(c, d, i)
 		case Failed:
-			w.failed(d.Path(string(c.at(i).Name)), "relabel", w.choices[i].err)
+			w.failed(d.Path(string(c.Entry(i).Name)), "relabel", w.choices[i].err)
 			fallthrough
 		default:
 			w.tally.Count(o)
 		}
 		i++
 	}
-	if trouble == sys.ReadErr && !c.move(i, i+1) {
+	if trouble == sys.ReadErr && !c.Move(i, i+1) {
 		return i, false
 	}
 	return w.broken(c, d, o.Dir, i, trouble, errno)
@@ -112,7 +112,7 @@ func (w *worker) writeAlike(c *chunk, o sys.Order, i, end int) sys.Done {
 	}
 	w.ready(to)
 	o.Blind, o.Check = true, math.MaxInt // it was read
-	done := w.io.Mend(&c.row, i, k, o)
+	done := w.io.Mend(&c.Row, i, k, o)
 	w.tally.Seen += int64(done.Written)
 	w.tally.Of[Written] += int64(done.Written)
 	w.passed.Store(w.tally.Seen)

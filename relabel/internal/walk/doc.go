@@ -7,7 +7,7 @@
 //	tune_linux.go      as many workers as is best, where it is left to us
 //	worker_linux.go    a worker: read a directory, share the rest
 //	enter_linux.go     a directory: open it, label it, continue with what is in it
-//	row_linux.go       plain entries, a row at a time
+//	row_linux.go       plain entries, a row at a time (package rows)
 //	sort_linux.go      directories of ext4 in the order of inodes, which package order makes
 //	label_linux.go     one entry: read, compare, write
 //	choose_linux.go    what is written where the name, or the label that is there, decides

@@ -182,7 +182,7 @@ func (w *worker) look(c *chunk, d *Dir, o sys.Order, i, end int) (int, bool) {
 	}
 	w.now(xattrio.Row)
 	w.name.Store(nil)
-	at, trouble, errno := w.io.Look(&c.row, i, end, o, w.found)
+	at, trouble, errno := w.io.Look(&c.Row, i, end, o, w.found)
 	read := at
 	if trouble == sys.ReadErr {
 		read--
@@ -209,6 +209,6 @@ func (w *worker) addFound(c *chunk, d *Dir, i int) {
 	if !has || w.last != string(value) {
 		w.last = string(value)
 	}
-	e := c.at(i)
+	e := c.Entry(i)
 	w.add(d, e.Ino, e.Name, undo.Former{Label: w.last, None: !has})
 }

@@ -49,7 +49,7 @@ func (w *worker) watch() {
 func (w *worker) place() any {
 	next := int32(0)
 	if c := w.chunk.Load(); c != nil {
-		next = c.row.Next.Load()
+		next = c.Row.Next.Load()
 	}
 	return [6]any{w.items.Load(), w.name.Load(), w.doing.Load(), w.step.Load(), next, w.pauses.Load()}
 }
@@ -90,20 +90,12 @@ func (w *worker) inherit() {
 		if other == w || !other.watched.HeldUp.Load() {
 			continue
 		}
-		k := other.chunk.Load()
-		if k == nil {
-			continue
+		if c := other.chunk.Load(); c != nil {
+			c.Take(func(records []byte) {
+				w.cache.Expect(c.dir)
+				w.pool.Push(item{kind: labelRecords, dir: c.dir, records: records})
+			})
 		}
-		next := k.row.Next.Load()
-		if next < 0 || !k.row.Next.CompareAndSwap(next, taking) {
-			continue
-		}
-		k.left.Store(next)
-		if rest := k.buf[k.row.At[next]:]; len(rest) > 0 {
-			w.cache.Expect(k.dir)
-			w.pool.Push(item{kind: labelRecords, dir: k.dir, records: rest})
-		}
-		k.row.Next.Store(handed)
 	}
 }
 

@@ -5,40 +5,20 @@ package walk
 import (
 	"math"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
-	"unsafe"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/order"
+	"github.com/fastlabel/fastlabel/relabel/internal/rows"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
-// chunk is what a worker goes through: a buffer of directory records, a row at a
-// time. Names that nothing is special about are labelled in sweeps, the others one
-// by one.
-//
-// Who owns what: row.Next is taken by compare and swap, by the worker from name
-// to name, and by another that takes all that is left from a worker that is held
-// up. All else is the worker's; it writes it while Next is closed, and holding
-// mu, since another goroutine may tell where it hangs.
-//
-// What is left is taken name by name, since one entry may have a whole tree beneath
-// it. Where a worker that hangs keeps its row, or the 16 entries of a piece, all that
-// follows in it waits for the call: in 20 of 88 runs of TestHung (test/torture)
-// directories and what is in them were left undone.
+// chunk is what a worker goes through: records of a directory. Names that nothing is
+// special about are labelled in sweeps, the others one by one.
 type chunk struct {
-	row   sys.Row
-	n     int // names in the row: . and .. are none
-	plain [sys.RowLen]bool
-
+	rows.Chunk
 	dir *Dir
-	buf []byte // the records, whole
-
-	left atomic.Int32 // the name at which another worker took the rest
-	mu   *sync.Mutex
 }
 
 // buffers are a worker's memory: what it has read, and what it goes through. Others
@@ -50,29 +30,20 @@ type buffers struct {
 	rowLen  int                   // the most names of a row
 }
 
-const (
-	closed = -1 // nothing can be taken
-	taking = -2 // another worker is about to take it
-	handed = -3 // it has been taken
-)
-
 // yieldAfter entries, a millisecond or two, a worker yields. The scheduler retakes the
 // P of one that has not done so for 10 ms, and starts a thread for it.
 const yieldAfter = 1024
 
-func newChunk(w *worker) *chunk {
-	c := &chunk{mu: &w.countsMu}
-	c.row.Next.Store(closed)
-	if w.pool != nil {
-		c.row.Stop = w.pool.StopFlag()
-	}
-	return c
-}
-
 // equip gives the worker a buffer, and a chunk to go through it.
 func (w *worker) equip() {
 	w.buf = make([]byte, bufferSize)
-	w.chunk.Store(newChunk(w))
+	c := &chunk{}
+	var stop *atomic.Bool
+	if w.pool != nil {
+		stop = w.pool.StopFlag()
+	}
+	c.Begin(stop)
+	w.chunk.Store(c)
 }
 
 // records labels the entries of d in buf, unless it is relieved of them.
@@ -88,7 +59,11 @@ func (w *worker) records(d *Dir, fd int, buf []byte) {
 	defer w.turnPage() // while d is open
 	c := w.chunk.Load()
 	for off := 0; off < len(buf) && !w.stopped(); {
-		next, err := c.load(w, d, buf, off)
+		c.dir = d
+		w.countsMu.Lock()
+		w.shown = w.tally
+		next, err := c.Load(buf, off, w.rowLen, w.m.LeftInodes)
+		w.countsMu.Unlock()
 		if !w.through(c, d, fd) {
 			w.equip() // the buffer is another's now
 			return
@@ -101,58 +76,21 @@ func (w *worker) records(d *Dir, fd int, buf []byte) {
 	}
 }
 
-// load makes a row of the records at off, and returns where the next begins.
-func (c *chunk) load(w *worker, d *Dir, buf []byte, off int) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	w.shown = w.tally
-	c.dir, c.buf, c.n = d, buf, 0
-	c.row.Base, c.row.Head = unsafe.SliceData(buf), sys.NameAt
-	var err error
-	for c.n < w.rowLen && off < len(buf) {
-		e, length, bad := sys.Parse(buf[off:])
-		if bad != nil {
-			err = bad
-			break
-		}
-		if !sys.IsDot(e.Name) {
-			c.row.At[c.n] = uint32(off)
-			c.plain[c.n] = w.plain(e)
-			c.n++
-		}
-		off += length
-	}
-	c.row.At[c.n] = uint32(off)
-	c.row.Next.Store(0)
-	return off, err
-}
-
-// plain says that an entry is labelled and nothing else is to be asked of it.
-func (w *worker) plain(e sys.Dirent) bool {
-	return e.Kind != sys.KindDir && e.Kind != sys.KindUnknown && !w.m.LeftInodes[e.Ino]
-}
-
-// at is entry i of the row.
-func (c *chunk) at(i int) sys.Dirent {
-	e, _, _ := sys.Parse(c.buf[c.row.At[i]:]) // it was parsed before
-	return e
-}
-
 // through labels the names of the row. It says no if it was relieved of them.
 func (w *worker) through(c *chunk, d *Dir, fd int) bool {
-	if w.sinceYield += c.n; w.sinceYield >= yieldAfter {
+	if w.sinceYield += c.N; w.sinceYield >= yieldAfter {
 		w.sinceYield = 0
 		runtime.Gosched()
 	}
-	if w.throttle != nil && c.n > 0 && !w.journaled {
-		w.telling(func() { w.throttle(c.n) })
+	if w.throttle != nil && c.N > 0 && !w.journaled {
+		w.telling(func() { w.throttle(c.N) })
 	}
 	w.heed()
 	i := 0
-	for i < c.n && !w.stopped() {
+	for i < c.N && !w.stopped() {
 		end := i
 		if w.sweeps() {
-			for end < c.n && c.plain[end] {
+			for end < c.N && c.Plain[end] {
 				end++
 			}
 		}
@@ -164,14 +102,14 @@ func (w *worker) through(c *chunk, d *Dir, fd int) bool {
 			i = next
 			continue
 		}
-		if !c.move(i, i+1) {
+		if !c.Move(i, i+1) {
 			return false
 		}
-		w.entry(d, fd, c.at(i))
+		w.entry(d, fd, c.Entry(i))
 		i++
 	}
 	w.noteRight()
-	return c.move(i, closed)
+	return c.Close(i)
 }
 
 // sweeps says whether plain entries can be labelled in sweeps: no caller is told
@@ -206,7 +144,7 @@ func (w *worker) sweep(c *chunk, d *Dir, fd, i, end int) (int, bool) {
 	}
 	w.now(xattrio.Row)
 	w.name.Store(nil)
-	done := w.io.Mend(&c.row, i, end, o)
+	done := w.io.Mend(&c.Row, i, end, o)
 	w.sinceGuess = done.Turn
 	i += done.Right + done.Written
 	if done.Right > 0 {
@@ -231,7 +169,7 @@ func (w *worker) sweep(c *chunk, d *Dir, fd, i, end int) (int, bool) {
 func (w *worker) broken(c *chunk, d *Dir, fd, i int, trouble sys.Trouble, errno sys.Errno) (int, bool) {
 	switch trouble {
 	case sys.ReadErr, sys.WriteErr:
-		e := c.at(i)
+		e := c.Entry(i)
 		t := xattrio.Target{FD: fd, Name: e.Cname(), Kind: e.Kind}
 		w.name.Store(t.Name)
 		op := w.io.Reads(t)
@@ -254,7 +192,7 @@ func (w *worker) broken(c *chunk, d *Dir, fd, i int, trouble sys.Trouble, errno 
 		return i + 1, true
 	case sys.Taken:
 		if !w.stopped() {
-			c.wait()
+			c.Wait()
 			return i, false
 		}
 	}
@@ -269,34 +207,13 @@ func (w *worker) sweepsAt() (xattrio.SyscallKind, *byte) {
 	if c == nil {
 		return xattrio.Row, nil
 	}
-	next := int(c.row.Next.Load())
-	if next < 0 {
-		next = int(c.left.Load())
-	}
-	if next < 1 || next > c.n {
+	e, is := c.Reached()
+	if !is {
 		return xattrio.Row, nil
 	}
-	e := c.at(next - 1)
 	t := xattrio.Target{Name: e.Cname()}
-	if c.row.Writing.Load() {
+	if c.Row.Writing.Load() {
 		return w.io.Writes(t), t.Name
 	}
 	return w.io.Reads(t), t.Name
-}
-
-// move moves Next on, or closes the row, for the worker whose chunk it is. It
-// says no if the rest of it was handed on.
-func (c *chunk) move(from, to int) bool {
-	if c.row.Next.CompareAndSwap(int32(from), int32(to)) {
-		return true
-	}
-	c.wait()
-	return false
-}
-
-// wait returns once the worker that takes the rest has the directory pinned.
-func (c *chunk) wait() {
-	for c.row.Next.Load() == taking {
-		time.Sleep(50 * time.Microsecond)
-	}
 }

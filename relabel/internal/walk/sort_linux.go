@@ -3,22 +3,12 @@
 package walk
 
 import (
-	"sync"
-	"sync/atomic"
-
-	"github.com/fastlabel/fastlabel/relabel/internal/dirs"
 	"github.com/fastlabel/fastlabel/relabel/internal/order"
+	"github.com/fastlabel/fastlabel/relabel/internal/rows"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
-// On ext4 a large directory lists its entries by a hash of their names, and
-// labels lie in the inodes. Writing in that order dirties the inode table at
-// random: once the table is larger than a good part of the journal, every
-// transaction carries each of its blocks again, and the journal stalls the
-// writers. In the order of inode numbers each block is written once: four
-// times as fast for a million files on a volume of 50 GiB.
-//
-// So a worker that meets a large directory with wrong labels gathers its
+// A worker that meets a large directory with wrong labels (package order) gathers its
 // entries, sorts them, and gives out slices, in several readings of the directory
 // if they do not fit into the budget. Where a range cannot be made to fit, since
 // hard links give a few inodes more names than the budget holds, or where a
@@ -28,12 +18,9 @@ import (
 // any that will be needed again: the cache may close it. It is then found again by
 // name; if it was renamed or removed by then, it is a failure and named.
 //
-// Right labels are read faster too if the inodes lie close together: a block of the
-// inode table holds 16, and the kernel looks it up for each. So where labels are
-// right, the records of a directory that does not fit into one buffer are put in
-// order within a window, some hundred thousand of them: a fifth faster than as they
-// come. While one worker labels a window, another fills the next; nothing is read
-// twice. What fits into one buffer is put in order there.
+// Where labels are right, the records of a directory are put in order within a window.
+// While one worker labels a window, another fills the next; nothing is read twice. What
+// fits into one buffer is put in order there.
 //
 // Who owns what: a gathering belongs to the worker that has the item without a
 // slice, or that fills the window. It is then shared, and only read, by the workers
@@ -52,39 +39,11 @@ type Sorting struct {
 // million names of 32 bytes.
 var Ample = Sorting{From: 1 << 20, Budget: 40 << 20}
 
-const (
-	// windows of a walk at a time; where they are in use, the directory is labelled
-	// as it lies.
-	windows = 2
-	// windowBudget is for some 75,000 names of 32 bytes, a million of which are
-	// read within 3 % of the time that one order of them all takes.
-	windowBudget = 3 << 20
-	// sortedFrom is how many entries of one buffer are worth it.
-	sortedFrom = 16
-)
+// sortedFrom is how many entries of one buffer are worth it.
+const sortedFrom = 16
 
-// gathering is memory, and the directory whose entries are in it.
-type gathering struct {
-	dir  *Dir        // pinned; nil: free. The sorter's mutex guards it
-	plan *order.Plan // in a window of one reading, which is not the whole directory
-	from int64       // where in the directory a reading begins
-}
-
-// sorter has the memory of a mount for gathering, and the directories that wait
-// for it.
-type sorter struct {
-	mu      sync.Mutex
-	queue   []queued
-	whole   gathering // of a large directory whose labels are wrong
-	windows [windows]gathering
-	right   atomic.Bool // the labels met of late, which are to be read in windows
-}
-
-// queued is a directory, and where its rest begins.
-type queued struct {
-	dir  *Dir
-	from int64
-}
+// gathering has its directory pinned.
+type gathering = order.Gathering[*Dir]
 
 // queueRest queues the rest of d for gathering if it is worth it.
 func (w *worker) queueRest(d *Dir) bool {
@@ -117,10 +76,7 @@ func (w *worker) asListed(d *Dir) bool {
 // is gathered. The caller is in d.
 func (w *worker) queueGather(d *Dir, from int64) {
 	w.cache.Expect(d)
-	s := &w.sorter
-	s.mu.Lock()
-	s.queue = append(s.queue, queued{d, from})
-	s.mu.Unlock()
+	w.sorts.Queue(d, from)
 	w.gatherQueued()
 }
 
@@ -139,7 +95,7 @@ func (w *worker) queueSampled(d *Dir, fd, n int) (left int, queued bool) {
 		if err != nil {
 			return n, false // records tells
 		}
-		if w.plain(r) && !sys.IsDot(r.Name) {
+		if rows.IsPlain(r, w.m.LeftInodes) && !sys.IsDot(r.Name) {
 			plain++
 		}
 		end, last = end+length, end
@@ -152,32 +108,20 @@ func (w *worker) queueSampled(d *Dir, fd, n int) (left int, queued bool) {
 	return copy(w.buf, buf[end:n]), false // of another buffer if this one was taken
 }
 
-// gatherQueued makes work of the directory that was queued last, which is the most
-// likely to be open, if nothing else is gathered.
+// gatherQueued makes work of a directory that is queued, if nothing else is gathered.
 func (w *worker) gatherQueued() {
-	s := &w.sorter
-	g := &s.whole
-	for {
-		s.mu.Lock()
-		last := len(s.queue) - 1
-		if g.dir != nil || last < 0 || w.stopped() {
-			s.mu.Unlock()
+	for !w.stopped() {
+		g := w.sorts.Next(w.Kernel.Sorting.Budget)
+		if g == nil {
 			return
 		}
-		g.dir, g.from = s.queue[last].dir, s.queue[last].from
-		s.queue = s.queue[:last]
-		s.mu.Unlock()
-		w.at(g.dir, nil)
+		w.at(g.Dir, nil)
 		w.now(w.opens())
-		if _, op, e := w.cache.Acquire(g.dir); e != 0 {
-			w.spoil(s.free(g), op, e)
+		if _, op, e := w.cache.Acquire(g.Dir); e != 0 {
+			w.spoil(w.sorts.Free(g), op, e)
 			continue
 		}
-		if g.plan == nil {
-			g.plan = order.NewPlan(w.Kernel.Sorting.Budget)
-		}
-		g.plan.Begin()
-		w.pool.Push(item{kind: gatherRange, dir: g.dir, gathering: g})
+		w.pool.Push(item{kind: gatherRange, dir: g.Dir, gathering: g})
 		return
 	}
 }
@@ -185,27 +129,27 @@ func (w *worker) gatherQueued() {
 // gather reads the directory from its beginning on, keeps what fits of the next
 // range, and makes work of it.
 func (w *worker) gather(g *gathering) {
-	d, plan := g.dir, g.plan
+	d := g.Dir
 	fd := d.FD()
 	w.at(d, nil)
-	e := sys.Rewind(fd, g.from)
-	plan.Next()
-	d.Note.labelledBelow = plan.From()
-	for more := true; more && plan.Fits() && e == 0 && !w.stopped(); {
+	e := sys.Rewind(fd, g.From)
+	g.Next()
+	d.Note.labelledBelow = g.Plan.From()
+	for more := true; more && g.Fits() && e == 0 && !w.stopped(); {
 		var n int
 		n, more = w.fill(d, fd)
-		if err := plan.Add(w.buf[:n]); err != nil {
+		if err := g.Add(w.buf[:n]); err != nil {
 			w.spoil(d, "getdents64", err)
 		}
 	}
-	if e == 0 && !plan.Fits() {
-		e = sys.Rewind(fd, g.from)
+	if e == 0 && !g.Fits() {
+		e = sys.Rewind(fd, g.From)
 	}
 	switch {
 	case e != 0:
 		w.spoil(d, "lseek", e)
 		w.endGathering(g)
-	case !plan.Fits():
+	case !g.Fits():
 		d.Note.asListed = true
 		w.cache.Keep(d)
 		w.pool.Push(item{dir: d})
@@ -217,21 +161,21 @@ func (w *worker) gather(g *gathering) {
 
 // giveSlices makes work of what was gathered.
 func (w *worker) giveSlices(g *gathering) {
-	count := g.plan.Sort()
+	count := g.Sort()
 	if count == 0 {
 		w.gathered(g) // it was all removed during the run
 		return
 	}
 	// The lowest is pushed last, and so comes first.
 	for i := count - 1; i >= 0; i-- {
-		w.pool.Push(item{kind: labelSlice, dir: g.dir, gathering: g, slice: g.plan.Slice(i)})
+		w.pool.Push(item{kind: labelSlice, dir: g.Dir, gathering: g, slice: g.Slice(i)})
 	}
 }
 
 // labelSlice labels a slice of g.
 func (w *worker) labelSlice(g *gathering, s order.Slice) {
-	w.at(g.dir, nil)
-	w.inOrder(g.dir, g.dir.FD(), s)
+	w.at(g.Dir, nil)
+	w.inOrder(g.Dir, g.Dir.FD(), s)
 	if s.Done() {
 		w.gathered(g)
 	}
@@ -251,8 +195,8 @@ func (w *worker) inOrder(d *Dir, fd int, s order.Slice) {
 // gathered continues when all that g holds was labelled: with the next range, or with
 // another directory.
 func (w *worker) gathered(g *gathering) {
-	if g.plan.More() && !w.stopped() {
-		w.pool.Push(item{kind: gatherRange, dir: g.dir, gathering: g})
+	if g.More() && !w.stopped() {
+		w.pool.Push(item{kind: gatherRange, dir: g.Dir, gathering: g})
 		return
 	}
 	w.endGathering(g)
@@ -260,49 +204,27 @@ func (w *worker) gathered(g *gathering) {
 
 // endGathering frees g, for a directory that is queued.
 func (w *worker) endGathering(g *gathering) {
-	w.cache.Release(w.sorter.free(g))
+	w.cache.Release(w.sorts.Free(g))
 	w.gatherQueued()
-}
-
-// free gives the memory back, and the directory that was in it, which is pinned.
-func (s *sorter) free(g *gathering) *Dir {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	d := g.dir
-	g.dir = nil
-	return d
-}
-
-// clear lets go of the memory, and of the directories of gatherings that a stopped
-// walk left. What is queued is the cache's.
-func (s *sorter) clear(c *dirs.Cache[note]) {
-	for _, g := range append(s.windows[:], s.whole) {
-		if g.dir != nil {
-			c.Release(g.dir)
-		}
-	}
-	s.queue, s.whole, s.windows = nil, gathering{}, [windows]gathering{}
 }
 
 // fillWindow takes the rest of d over, of which n bytes of records are in the
 // buffer, if its order matters and there is memory for it.
 func (w *worker) fillWindow(d *Dir, fd, n int) bool {
-	s := &w.sorter
-	if !w.m.Sorts || w.m.Served || d.Note.extent == changes || d.Note.rereading || w.Kernel.Sorting.From == 0 || !s.right.Load() && !w.asListed(d) {
+	if !w.m.Sorts || w.m.Served || d.Note.extent == changes || d.Note.rereading || w.Kernel.Sorting.From == 0 || !w.right.Load() && !w.asListed(d) {
 		return false
 	}
-	g := s.window(d, min(windowBudget, w.Kernel.Sorting.Budget))
+	g := w.sorts.Window(d, max(w.Kernel.Sorting.Budget, bufferSize))
 	if g == nil {
 		return false
 	}
 	w.cache.Pin(d)
-	g.plan.Begin()
 	more := true
 	for {
-		if err := g.plan.Put(w.buf[:n]); err != nil {
+		if err := g.Put(w.buf[:n]); err != nil {
 			w.spoil(d, "getdents64", err)
 		}
-		if !more || w.stopped() || !g.plan.Room(bufferSize) {
+		if !more || w.stopped() || !g.Room(bufferSize) {
 			break
 		}
 		n, more = w.fill(d, fd)
@@ -316,27 +238,11 @@ func (w *worker) fillWindow(d *Dir, fd, n int) bool {
 	return true
 }
 
-// window lends memory for a window on d, if it is not all in use.
-func (s *sorter) window(d *Dir, budget int) *gathering {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i := range s.windows {
-		if g := &s.windows[i]; g.dir == nil {
-			if g.plan == nil {
-				g.plan = order.NewPlan(max(budget, bufferSize))
-			}
-			g.dir = d
-			return g
-		}
-	}
-	return nil
-}
-
 // noteRight notes whether the labels met of late were right: large directories of
 // wrong ones are gathered.
 func (w *worker) noteRight() {
-	if right := w.wrongStreak < guessAfter; w.m.Sorts && w.sorter.right.Load() != right {
-		w.sorter.right.Store(right)
+	if right := w.wrongStreak < guessAfter; w.m.Sorts && w.right.Load() != right {
+		w.right.Store(right)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/dirs"
 	"github.com/fastlabel/fastlabel/relabel/internal/journal"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/relabel/internal/order"
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/tune"
@@ -66,7 +67,8 @@ type Walk struct {
 	share   *budget.Share
 	cache   dirs.Cache[note]
 	ledger  *journal.Ledger[*Dir] // nil: nothing is recorded
-	sorter  sorter
+	sorts   order.Memory[*Dir]
+	right   atomic.Bool // the labels met of late, which are to be read in windows
 	ahead   ahead.Disk
 	begin   int                      // so many workers
 	most    int                      // at once
@@ -166,7 +168,7 @@ func (k *Walk) Run(ctx context.Context) error {
 	})
 	walked()
 	tuned.Wait()
-	k.sorter.clear(&k.cache)
+	k.sorts.Clear(k.cache.Release)
 	k.ahead.Close()
 	for _, it := range left {
 		if it.kind == readRest {
