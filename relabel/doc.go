@@ -83,7 +83,7 @@ package relabel
 //	rules     ▶ secctx sys walk
 //	caller    ▶ budget steal walk watch
 //	flight    ▶ budget watch
-//	walk      ▶ ahead budget commit dirs division journal mounts order policy rows steal sys tune undo watch xattrio
+//	walk      ▶ ahead budget commit dirs division journal mounts order policy rows since steal sys tune undo watch xattrio
 //	ahead     ▶ mounts sys xattrio
 //	dirs      ▶ mounts sys xattrio
 //	division  ▶ mounts sys
@@ -92,6 +92,7 @@ package relabel
 //	policy    ▶ mountinfo secctx sys
 //	order     ▶ sys
 //	rows      ▶ sys
+//	since     ▶ sys
 //	xattrio   ▶ secctx sys
 //	mounts    ▶ mountinfo sys watch
 //	mountinfo ▶

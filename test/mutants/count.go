@@ -83,7 +83,7 @@ func counts() []Mutant {
 		{
 			Name: "visit-left-open", By: "TestLeaks in relabel",
 			Breaks: "whatever way a run ends, what it opened is closed",
-			Edits:  edits("relabel/internal/walk/walk_linux.go", "\tw.releaseParent()\n\tw.closeVisited()\n", "\tw.releaseParent()\n"),
+			Edits:  edits("relabel/internal/walk/walk_linux.go", "\tw.held.Release(&w.cache)\n\tw.closeVisited()\n", "\tw.held.Release(&w.cache)\n"),
 		},
 	}
 }

@@ -36,6 +36,17 @@ func Exclusions(paths []string) (map[ID]string, error) {
 	return out, nil
 }
 
+// Frozen says whether fd lies in a read-only subvolume of btrfs, other than that of m's
+// top.
+func (m *Mount) Frozen(fd int) bool {
+	id, readOnly, e := sys.Subvolume(fd)
+	if e != 0 || !readOnly {
+		return false
+	}
+	top, _, e := sys.Subvolume(m.Top)
+	return e == 0 && id != top
+}
+
 // setAside fills in what the walk of m is to leave alone.
 func (m *Mount) setAside(b Bounds) {
 	m.Left = make(map[ID]string)

@@ -27,7 +27,7 @@ const (
 // Processors are those that the process may use; a caller's GOMAXPROCS may be more.
 func Processors() int { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) }
 
-// Tuner decides. It knows neither clock nor pool, so that a test can play both.
+// Tuner decides. Window knows neither clock nor pool, so that a test can play both.
 type Tuner struct {
 	Cores, Most int
 	Workers     int     // at present

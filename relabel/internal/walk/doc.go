@@ -4,7 +4,7 @@
 //
 //	job_linux.go       what it is asked to do, and whom it tells
 //	walk_linux.go      the workers: how many, their beginning, their end; what is counted
-//	tune_linux.go      as many workers as is best, where it is left to us
+//	tune_linux.go      as many workers as is best, where it is left to us (package tune)
 //	worker_linux.go    a worker: read a directory, share the rest
 //	enter_linux.go     a directory: open it, label it, continue with what is in it
 //	row_linux.go       plain entries, a row at a time (package rows)

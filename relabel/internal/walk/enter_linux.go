@@ -5,16 +5,17 @@ package walk
 import (
 	"syscall"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/dirs"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/relabel/internal/since"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
 // openDirs are directories that a worker keeps open from one item to the next.
 type openDirs struct {
-	held      *Dir // the parent of the last directory that was entered
-	owed      int  // items that expected it, and were worked on
-	closeNext int  // a directory to close, or -1
+	held      dirs.Held[note]
+	closeNext int // a directory to close, or -1
 }
 
 // enter labels the directory name in parent and starts on its entries. The
@@ -30,13 +31,13 @@ func (w *worker) enter(parent *Dir, name string) {
 		want = want.Rules.Beneath(bare)
 	}
 	w.now(w.opens())
-	at, op, e := w.acquireParent(parent)
+	at, op, e := w.held.Acquire(&w.cache, parent)
 	if e != 0 {
 		w.tally.Count(w.fail(parent, t, op, e))
 		return
 	}
 	t.FD = at
-	if w.sweeps() && !w.readsAhead() && label != "" && len(w.m.Left) == 0 && parent.Note.extent == everything && w.ledger == nil {
+	if w.sweeps() && !w.readsAhead() && label != "" && len(w.m.Left) == 0 && parent.Note.extent == since.Everything && w.ledger == nil {
 		w.visit(parent, t, name, want, label)
 		return
 	}
@@ -65,7 +66,7 @@ func (w *worker) opened(parent *Dir, t xattrio.Target, name string, want *Want, 
 	d := w.cache.Opened(parent, name, fd, note{want: want})
 	w.meet(d)
 	done := w.measure(d)
-	if d.Note.extent == changes && parent.Note.extent == changes {
+	if d.Note.extent == since.Changes && parent.Note.extent == since.Changes {
 		d.Note.outcome = Elsewhere // nothing says that it may have another label
 	} else {
 		w.judged(d, w.label(xattrio.Target{FD: fd}, d))
@@ -161,29 +162,6 @@ func (w *worker) closeVisited() {
 	if w.closeNext >= 0 {
 		sys.Close(w.closeNext)
 		w.closeNext = -1
-	}
-}
-
-// acquireParent acquires parent for an item that expected it. Consecutive siblings
-// share one acquire.
-func (w *worker) acquireParent(parent *Dir) (int, string, sys.Errno) {
-	if w.held == parent {
-		w.owed++
-		return parent.FD(), "", 0
-	}
-	w.releaseParent()
-	fd, op, e := w.cache.Acquire(parent)
-	if e == 0 {
-		w.held = parent
-	}
-	return fd, op, e
-}
-
-// releaseParent ends that, before an item that has another parent.
-func (w *worker) releaseParent() {
-	if w.held != nil {
-		w.cache.Unpin(w.held, w.owed)
-		w.held, w.owed = nil, 0
 	}
 }
 

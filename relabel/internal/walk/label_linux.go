@@ -141,17 +141,9 @@ func (w *worker) attempt(t xattrio.Target, d *Dir) (Outcome, string, sys.Errno) 
 }
 
 // frozen says whether t, whose write was answered by e, cannot be written because
-// it lies in a read-only subvolume of btrfs, other than that of the mount's top.
+// it lies in a read-only subvolume.
 func (w *worker) frozen(t xattrio.Target, e sys.Errno) bool {
-	if e != syscall.EROFS || t.Pinned {
-		return false
-	}
-	id, readOnly, e := sys.Subvolume(t.FD)
-	if e != 0 || !readOnly {
-		return false
-	}
-	top, _, e := sys.Subvolume(w.m.Top)
-	return e == 0 && id != top
+	return e == syscall.EROFS && !t.Pinned && w.m.Frozen(t.FD)
 }
 
 // leaveFrozen names what lies in a read-only subvolume: as a rule that itself, and

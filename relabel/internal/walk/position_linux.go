@@ -60,28 +60,13 @@ func (w *worker) hungAt() watch.Call {
 	case xattrio.Row:
 		call, name = w.sweepsAt()
 	case xattrio.Visit:
-		call = w.visitsAt()
+		call = xattrio.Visits(sys.Step(w.step.Load()))
 	}
 	path := w.m.Path
 	if d := w.in.Load(); d != nil {
 		path = d.Path(xattrio.Target{Name: name}.String())
 	}
 	return watch.Call{Call: call.String(), Path: path}
-}
-
-// visitsAt is the call that a visit has under way.
-func (w *worker) visitsAt() xattrio.SyscallKind {
-	switch sys.Step(w.step.Load()) {
-	case sys.StepClose:
-		return xattrio.Close
-	case sys.StepRead:
-		return xattrio.Fgetxattr
-	case sys.StepWrite:
-		return xattrio.Fsetxattr
-	case sys.StepList:
-		return xattrio.Getdents64
-	}
-	return xattrio.Openat
 }
 
 // inherit makes work of what is left of the rows of workers that are held up.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/relabel/internal/order"
 	"github.com/fastlabel/fastlabel/relabel/internal/rows"
+	"github.com/fastlabel/fastlabel/relabel/internal/since"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
@@ -48,7 +49,7 @@ func (w *worker) equip() {
 
 // records labels the entries of d in buf, unless it is relieved of them.
 func (w *worker) records(d *Dir, fd int, buf []byte) {
-	if d.Note.extent == changes && !w.journaled {
+	if d.Note.extent == since.Changes && !w.journaled {
 		w.subdirectories(d, fd, buf)
 		return
 	}

@@ -5,6 +5,7 @@ package walk
 import (
 	"github.com/fastlabel/fastlabel/relabel/internal/order"
 	"github.com/fastlabel/fastlabel/relabel/internal/rows"
+	"github.com/fastlabel/fastlabel/relabel/internal/since"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
@@ -60,7 +61,7 @@ func (w *worker) queueRest(d *Dir) bool {
 
 // mayGather reports whether the order in which d is written may make a difference.
 func (w *worker) mayGather(d *Dir) bool {
-	return w.m.Sorts && d.Note.extent != changes && w.Writes != DryRun && !d.Note.rereading && !w.asListed(d)
+	return w.m.Sorts && d.Note.extent != since.Changes && w.Writes != DryRun && !d.Note.rereading && !w.asListed(d)
 }
 
 // asListed reports whether d may as well be labelled in the order that it lists.
@@ -89,16 +90,9 @@ func (w *worker) queueSampled(d *Dir, fd, n int) (left int, queued bool) {
 		return n, false
 	}
 	buf := w.buf
-	end, last := 0, 0
-	for plain := 0; plain < guessAfter && end < n; {
-		r, length, err := sys.Parse(buf[end:n])
-		if err != nil {
-			return n, false // records tells
-		}
-		if rows.IsPlain(r, w.m.LeftInodes) && !sys.IsDot(r.Name) {
-			plain++
-		}
-		end, last = end+length, end
+	end, last, err := rows.Sample(buf[:n], guessAfter, w.m.LeftInodes)
+	if err != nil {
+		return n, false // records tells
 	}
 	w.records(d, fd, buf[:end:end])
 	if w.wrongStreak >= guessAfter && !w.stopped() {
@@ -211,7 +205,7 @@ func (w *worker) endGathering(g *gathering) {
 // fillWindow takes the rest of d over, of which n bytes of records are in the
 // buffer, if its order matters and there is memory for it.
 func (w *worker) fillWindow(d *Dir, fd, n int) bool {
-	if !w.m.Sorts || w.m.Served || d.Note.extent == changes || d.Note.rereading || w.Kernel.Sorting.From == 0 || !w.right.Load() && !w.asListed(d) {
+	if !w.m.Sorts || w.m.Served || d.Note.extent == since.Changes || d.Note.rereading || w.Kernel.Sorting.From == 0 || !w.right.Load() && !w.asListed(d) {
 		return false
 	}
 	g := w.sorts.Window(d, max(w.Kernel.Sorting.Budget, bufferSize))
@@ -249,7 +243,7 @@ func (w *worker) noteRight() {
 // labelBuffer labels the n bytes of records in the buffer, in the order of inodes if
 // that matters.
 func (w *worker) labelBuffer(d *Dir, fd, n int) {
-	if !w.m.Sorts || d.Note.extent == changes || w.Kernel.Sorting.From == 0 {
+	if !w.m.Sorts || d.Note.extent == since.Changes || w.Kernel.Sorting.From == 0 {
 		w.records(d, fd, w.buf[:n])
 		return
 	}

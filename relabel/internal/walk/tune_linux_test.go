@@ -27,11 +27,11 @@ func TestTunes(t *testing.T) {
 		for _, outcome := range []Outcome{Written, Right} {
 			m := enclosed(t, root)
 			done := make(chan struct{})
-			var tuned sync.WaitGroup
+			var tuning sync.WaitGroup
 			var k *Walk
 			begin := sync.OnceFunc(func() { // there are workers now
-				tuned.Go(func() {
-					k.tune(tune.Tuner{Cores: k.begin, Most: k.most, Workers: k.begin}, 50*time.Microsecond, func() (time.Duration, int64) { return 0, 0 }, done)
+				tuning.Go(func() {
+					tune.Tuner{Cores: k.begin, Most: k.most, Workers: k.begin}.Tune(tuned{k}, 50*time.Microsecond, func() (time.Duration, int64) { return 0, 0 }, done)
 				})
 			})
 			k = New(&Job{
@@ -41,7 +41,7 @@ func TestTunes(t *testing.T) {
 			}, m, &Top{FD: m.Top, Outcome: Skipped}, nil)
 			err := k.Run(t.Context())
 			close(done)
-			tuned.Wait()
+			tuning.Wait()
 			if got := k.Tally(); err != nil || got.Seen != all || got.Of[outcome] != all {
 				t.Errorf("%s: %+v, %v", way, got, err)
 			}

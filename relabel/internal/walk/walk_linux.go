@@ -15,6 +15,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/journal"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/order"
+	"github.com/fastlabel/fastlabel/relabel/internal/since"
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/tune"
@@ -45,13 +46,13 @@ type Dir = dirs.Dir[note]
 // until others know of it; what follows extent then to the one that gathers.
 type note struct {
 	want          *Want
-	labelledBelow uint64  // the inode number below which its entries were gathered and labelled
-	extent        extent  // how much of it is looked at
-	asListed      bool    // known to need no order of inodes
-	ahead         bool    // what is to be read of it was asked for
-	outcome       Outcome // what the tally holds for its own label
-	byRule        bool    // a rule skips its own label, and not what is in it
-	rereading     bool    // it is the root, on its second reading
+	labelledBelow uint64       // the inode number below which its entries were gathered and labelled
+	extent        since.Extent // how much of it is looked at
+	asListed      bool         // known to need no order of inodes
+	ahead         bool         // what is to be read of it was asked for
+	outcome       Outcome      // what the tally holds for its own label
+	byRule        bool         // a rule skips its own label, and not what is in it
+	rereading     bool         // it is the root, on its second reading
 }
 
 // closed says that what is in the directory is left alone with it.
@@ -82,7 +83,7 @@ func New(j *Job, m *mounts.Mount, top *Top, share *budget.Share) *Walk {
 	k := &Walk{Job: j, m: m, begins: top, share: share}
 	k.top = dirs.Top(m, top.FD, note{want: j.Top, outcome: top.Outcome, rereading: top.Rereading})
 	if !top.Since.IsZero() {
-		k.top.Note.extent = entries
+		k.top.Note.extent = since.Entries
 	}
 	if j.Keep != nil {
 		k.ledger = &journal.Ledger[*Dir]{}
@@ -90,7 +91,7 @@ func New(j *Job, m *mounts.Mount, top *Top, share *budget.Share) *Walk {
 	k.begin, k.most = k.size()
 	more := spares
 	if k.most > k.begin {
-		more += joins
+		more += tune.Joins
 	}
 	k.workers = make([]atomic.Pointer[worker], k.begin+more)
 	return k
@@ -103,7 +104,7 @@ func (k *Walk) size() (workers, most int) {
 	most = workers
 	if workers < 1 {
 		workers = tune.Processors()
-		most = max(workers, mostWorkers)
+		most = max(workers, tune.MostWorkers)
 		if k.m.Served {
 			workers = max(workers, waiting)
 			most = workers
@@ -132,11 +133,11 @@ func (k *Walk) size() (workers, most int) {
 // Run labels all, and returns when the last worker has ended.
 func (k *Walk) Run(ctx context.Context) error {
 	k.cache.Keep(k.top)
-	var tuned sync.WaitGroup
+	var tuning sync.WaitGroup
 	walking, walked := context.WithCancel(ctx)
 	if k.most > k.begin {
-		tuned.Go(func() {
-			k.tune(tune.Tuner{Cores: k.begin, Most: k.most, Workers: k.begin}, moment, sys.Usage, walking.Done())
+		tuning.Go(func() {
+			tune.Tuner{Cores: k.begin, Most: k.most, Workers: k.begin}.Tune(tuned{k}, tune.Every, sys.Usage, walking.Done())
 		})
 	}
 	left, err := steal.Run(ctx, []item{{dir: k.top}}, steal.Job[item]{
@@ -167,7 +168,7 @@ func (k *Walk) Run(ctx context.Context) error {
 		},
 	})
 	walked()
-	tuned.Wait()
+	tuning.Wait()
 	k.sorts.Clear(k.cache.Release)
 	k.ahead.Close()
 	for _, it := range left {
@@ -211,7 +212,7 @@ func (j *Job) Way(m *mounts.Mount) xattrio.Way {
 // retire releases the worker's directories and memory, and takes its thread out of the
 // volume.
 func (w *worker) retire() {
-	w.releaseParent()
+	w.held.Release(&w.cache)
 	w.closeVisited()
 	w.buf, w.ordered = nil, nil
 	w.chunk.Store(nil)

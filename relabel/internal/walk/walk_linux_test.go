@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/relabel/internal/tune"
 )
 
 // TestWorkers: where calls wait for a server, more of them wait at once, unless
@@ -18,7 +19,7 @@ func TestWorkers(t *testing.T) {
 		served     bool
 		want, most int
 	}{
-		{0, false, cores, max(cores, mostWorkers)},
+		{0, false, cores, max(cores, tune.MostWorkers)},
 		{0, true, max(cores, waiting), max(cores, waiting)},
 		{3, false, 3, 3},
 		{3, true, 3, 3},

@@ -13,6 +13,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/order"
+	"github.com/fastlabel/fastlabel/relabel/internal/rows"
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
@@ -101,8 +102,8 @@ type streaks struct {
 }
 
 func (w *worker) do(it item) {
-	if it.kind != enterDir || it.dir != w.held {
-		w.releaseParent()
+	if it.kind != enterDir || !w.held.Is(it.dir) {
+		w.held.Release(&w.cache)
 	}
 	if it.kind != enterDir {
 		w.closeVisited()
@@ -184,23 +185,16 @@ func (w *worker) share(d *Dir, fd, n int, more bool) {
 // each entry takes a server's time, one worker would take seconds for them, and
 // all the others have nothing to do if it is all there is.
 func (w *worker) spread(d *Dir, fd, n int) {
-	rest, count := w.buf[:n], 0
-	for off := 0; off < len(rest); {
-		_, length, err := sys.Parse(rest[off:])
-		if err != nil {
-			break // records tells
-		}
-		off += length
-		if count++; count == piece && off < len(rest) {
-			w.cache.Expect(d)
-			w.pool.Push(item{kind: labelRecords, dir: d, records: rest[:off:off]})
-			rest, off, count = rest[off:], 0, 0
-		}
+	pieces := rows.Pieces(w.buf[:n], piece)
+	last := len(pieces) - 1
+	for _, records := range pieces[:last] {
+		w.cache.Expect(d)
+		w.pool.Push(item{kind: labelRecords, dir: d, records: records})
 	}
-	if len(rest) < n {
+	if last > 0 {
 		w.equip() // the buffer is shared by now
 	}
-	w.records(d, fd, rest)
+	w.records(d, fd, pieces[last])
 }
 
 // entry labels one entry of d, or makes work of it if it is a directory.

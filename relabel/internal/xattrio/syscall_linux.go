@@ -2,6 +2,8 @@
 
 package xattrio
 
+import "github.com/fastlabel/fastlabel/relabel/internal/sys"
+
 // SyscallKind is a system call that is made of an entry or a directory.
 type SyscallKind uint32
 
@@ -32,4 +34,19 @@ func (k SyscallKind) String() string {
 		"openat", "setxattrat", "openat", "openat2", "getdents64", "statx", "close",
 		"getxattr", "fgetxattr", "lgetxattr", "getxattrat", "setxattr", "fsetxattr", "lsetxattr", "setxattrat", "ioctl", "fadvise64", "fdatasync",
 	}[k]
+}
+
+// Visits is the call that a visit makes at a step.
+func Visits(s sys.Step) SyscallKind {
+	switch s {
+	case sys.StepClose:
+		return Close
+	case sys.StepRead:
+		return Fgetxattr
+	case sys.StepWrite:
+		return Fsetxattr
+	case sys.StepList:
+		return Getdents64
+	}
+	return Openat
 }

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tune
+
+import "time"
+
+const (
+	// Every is how often the pool is looked at. A measurement, a window, takes
+	// a few of them, and as many more as it takes to meet enough entries to say
+	// something, half a second at most. The first moment after a change is not
+	// counted.
+	Every       = 10 * time.Millisecond
+	leastWindow = 4
+	mostWindow  = 50
+	enough      = 1000 // entries
+	// MostWorkers is where more of them gained nothing on any disk.
+	MostWorkers = 16
+	// Joins bounds how many may be added in all; those who leave do not come
+	// back.
+	Joins = 4 * MostWorkers
+)
+
+// Pool is what has the workers. It is asked by one goroutine.
+type Pool interface {
+	Entries() int64     // that were met so far
+	Steady() bool       // there are workers, and none is held up
+	Relieve() bool      // adds one, if that can be
+	Shed(n int)         // asks so many to leave
+	ReadCold(cold bool) // says whether disks are read, and the processors have nothing to do
+}
+
+// Tune has as many workers as is best until done is closed, or until one of them
+// is held up: then others take its place, and no figure says anything. It looks every so
+// often, and at the processor time that is used by then, and what disks were read.
+func (t Tuner) Tune(p Pool, every time.Duration, used func() (cpu time.Duration, read int64), done <-chan struct{}) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	left := Joins
+	for {
+		began, entries, busy, reads := time.Now(), p.Entries(), 0.0, false
+		cpu, read := used()
+		for i := 0; i < leastWindow || i < mostWindow && p.Entries()-entries < enough; i++ {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+			cpuNow, readNow := used()
+			busy = (cpuNow - cpu).Seconds() / time.Since(began).Seconds()
+			reads = readNow > read
+			if reads && t.Idle(busy) {
+				p.ReadCold(true)
+			}
+		}
+		if !reads { // in all of the window, for what was asked for ahead serves a while
+			p.ReadCold(false)
+		}
+		if !p.Steady() {
+			return
+		}
+		had := t.Workers
+		switch now := t.Window(float64(p.Entries()-entries)/time.Since(began).Seconds(), busy); {
+		case now > had:
+			for t.Workers = had; t.Workers < now && left > 0 && p.Relieve(); left-- {
+				t.Workers++
+			}
+			if t.Workers == had {
+				return // no more can be added
+			}
+		case now < had:
+			p.Shed(had - now)
+		default:
+			continue
+		}
+		select { // it settles
+		case <-done:
+			return
+		case <-tick.C:
+		}
+	}
+}
