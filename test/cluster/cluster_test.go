@@ -52,9 +52,13 @@ func TestCluster(t *testing.T) {
 	if _, err := goRun(ctx, house, "build", "-trimpath", "-ldflags=-s -w", "-o", files["bin/fastlabel"], "./cmd/fastlabel"); err != nil {
 		t.Fatal(err)
 	}
-	files["bin/fastlabel-nri"] = filepath.Join(dir, "fastlabel-nri")
-	if _, err := goRun(ctx, house+"/nri", "build", "-trimpath", "-ldflags=-s -w", "-o", files["bin/fastlabel-nri"], "."); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"image", "image-nri"} {
+		files[name] = filepath.Join(dir, name)
+	}
+	say("making the images")
+	make := exec.CommandContext(ctx, "make", "-C", house, "image", "image-nri", "VERSION=1", "IMAGE="+files["image"], "NRI_IMAGE="+files["image-nri"])
+	if out, err := make.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
 	if _, err := goRun(ctx, "", "test", "-c", "-o", files["inside.test"], "./inside"); err != nil {
 		t.Fatal(err)
@@ -74,6 +78,9 @@ func TestCluster(t *testing.T) {
 	if _, err := c.kubectl("apply", "-n", "fastlabel-nri", "-f", manifests+"nri/setup.yaml"); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := c.kubectl("annotate", "namespace", "fastlabel", "openshift.io/sa.scc.mcs=s0:c51,c52"); err != nil {
+		t.Fatal(err)
+	}
 	for file, dir := range map[string]string{"deployed.yaml": runtime, "deployed-nri.yaml": "nri"} {
 		text, err := c.kubectl("kustomize", manifests+dir)
 		if err != nil {
@@ -90,7 +97,9 @@ func TestCluster(t *testing.T) {
 			"runcon", "unconfined_u:unconfined_r:unconfined_t:s0", "bash", "-c",
 			`bin/node && PATH=/payload/bin:$PATH /payload/inside.test -test.v -test.timeout=2h -test.run="$STORY"; code=$?; tail -n 30 /run/k/log/* >&2; exit $code`,
 		},
-		Env:     []string{"RUNTIME=" + runtime, "API_SERVER=" + c.inside, "STORY=^TestStory(" + os.Getenv("STORY") + ")"},
+		Env: []string{
+			"RUNTIME=" + runtime, "API_SERVER=" + c.inside, "STORY=^TestStory(" + os.Getenv("STORY") + ")", "FILES=" + os.Getenv("FILES"),
+		},
 		Files:   files,
 		Timeout: 2 * time.Hour,
 		Memory:  4000,

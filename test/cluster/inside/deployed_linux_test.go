@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// deploy creates a part of deploy/kubernetes, with the level, the volume and the images
+// deploy creates an object of deploy/kubernetes, with the level, the volume and the images
 // in place of those that its comments say to change.
-func deploy(t *testing.T, kind, level string) {
+func deploy(t *testing.T, name, level string) {
 	t.Helper()
 	// What kubectl kustomize prints.
 	deployed, err := os.ReadFile("/payload/deployed.yaml")
@@ -22,7 +22,7 @@ func deploy(t *testing.T, kind, level string) {
 		t.Fatal(err)
 	}
 	for object := range strings.SplitSeq(string(deployed), "\n---\n") {
-		if !strings.Contains("\n"+object, "\nkind: "+kind+"\n") {
+		if !strings.Contains(object, "\n  name: "+name+"\n") {
 			continue
 		}
 		object = strings.NewReplacer(
@@ -35,39 +35,54 @@ func deploy(t *testing.T, kind, level string) {
 		post(t, object)
 		return
 	}
-	t.Fatalf("deploy/kubernetes has no %s", kind)
+	t.Fatalf("deploy/kubernetes has no %s", name)
 }
 
 // job runs the Job of deploy/kubernetes to its end.
 func job(t *testing.T, level string, during func()) {
 	t.Helper()
-	deploy(t, "Job", level)
+	deploy(t, "fastlabel-data", level)
 	begin := time.Now()
 	during()
-	await(t, 20*limit, "the Job is complete", func() bool {
+	complete(t, "fastlabel-data", 20*limit)
+	t.Logf("the Job took %v", time.Since(begin).Round(time.Second))
+	ended(t, "job-pvc", "fastlabel-data")
+}
+
+func complete(t *testing.T, name string, limit time.Duration) {
+	t.Helper()
+	await(t, limit, "the Job "+name+" is complete", func() bool {
 		var j struct {
 			Status struct {
-				Succeeded  int
 				Conditions []struct{ Type, Message string }
 			}
 		}
-		ask(t, "GET", jobs+"/fastlabel-data", &j)
+		ask(t, "GET", jobs+"/"+name, &j)
 		for _, c := range j.Status.Conditions {
-			if c.Type == "Failed" {
-				t.Fatalf("the Job failed: %s\n%s", c.Message, strings.Join(podsOf(t, "job-pvc"), "\n"))
+			switch c.Type {
+			case "Complete":
+				return true
+			case "Failed":
+				t.Fatalf("the Job %s failed: %s", name, c.Message)
 			}
 		}
-		return j.Status.Succeeded > 0
+		return false
 	})
-	t.Logf("the Job took %v", time.Since(begin).Round(time.Second))
-	for _, name := range podsOf(t, "job-pvc") {
+}
+
+// ended makes what the pods of Jobs said a part of the results, and removes the Jobs.
+func ended(t *testing.T, part string, names ...string) {
+	t.Helper()
+	for _, name := range podsOf(t, part) {
 		t.Logf("%s: %s", name, lastLine(podLog(t, name, "fastlabel")))
 		for _, e := range events(t, name) {
 			t.Log(name + ": " + e)
 		}
 	}
-	ask(t, "DELETE", jobs+"/fastlabel-data?propagationPolicy=Background", nil)
-	gone(t, "job-pvc")
+	for _, name := range names {
+		ask(t, "DELETE", jobs+"/"+name+"?propagationPolicy=Background", nil)
+	}
+	gone(t, part)
 }
 
 // podsOf are the names of the pods of a part of deploy/kubernetes.
@@ -109,7 +124,7 @@ func TestStoryJob(t *testing.T) {
 // TestStoryInit: the workload labels its volume itself.
 func TestStoryInit(t *testing.T) {
 	need(t)
-	deploy(t, "Deployment", "s0:c5,c6")
+	deploy(t, "fastlabel-example", "s0:c5,c6")
 	t.Cleanup(func() {
 		ask(t, "DELETE", deployments+"/fastlabel-example?propagationPolicy=Background", nil)
 		gone(t, "init-container")
@@ -177,13 +192,33 @@ func TestStoryDaemonSet(t *testing.T) {
 	need(t)
 	const at = "/mnt/disks/data"
 	makeFiles(t, at, 100)
-	deploy(t, "DaemonSet", "s0:c25,c26")
+	deploy(t, "fastlabel-local", "s0:c25,c26")
 	t.Cleanup(func() {
 		ask(t, "DELETE", daemonsets+"/fastlabel-local?propagationPolicy=Background", nil)
 		gone(t, "daemonset-local")
 	})
 	await(t, 10*limit, "the volume is labelled", func() bool { return label(at) == fileType+"s0:c25,c26" })
 	holds(t, at, "s0:c25,c26")
+}
+
+// TestStoryShards: eight pods label a part of the volume each, and the second Job its
+// root when all have. The Jobs come at once, as the file has them.
+func TestStoryShards(t *testing.T) {
+	if !crio {
+		t.Skip("of CRI-O")
+	}
+	need(t)
+	const l, first, second = "s0:c53,c54", "fastlabel-shards", "fastlabel-shards-commit"
+	begin := time.Now()
+	deploy(t, first, l)
+	deploy(t, second, l)
+	complete(t, first, patience)
+	t.Logf("all parts are labelled after %v", time.Since(begin).Round(time.Second))
+	complete(t, second, patience)
+	t.Logf("the root has its label after %v", time.Since(begin).Round(time.Second))
+	ended(t, "job-shards", first, second)
+	holds(t, data, l)
+	starts(t, "shards", data, l)
 }
 
 // TestStoryTrySkip: where CRI-O may skip a volume by its root's label, a pod on the
@@ -203,13 +238,19 @@ func TestStoryTrySkip(t *testing.T) {
 	before = creating(t)
 	starts(t, "many", data, l)
 	t.Logf("a container is made in %v, and in %v with few files", creating(t)-before, few)
+	skipped(t, "many", "data")
+}
+
+// skipped fails the test unless CRI-O's log says that it skipped the pod's claim.
+func skipped(t *testing.T, name, claim string) {
+	t.Helper()
 	text, err := os.ReadFile(run + "/log/runtime")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var p pod
-	ask(t, "GET", namespace+"/pods/many", &p)
-	if !strings.Contains(string(text), "Skipping relabel for /var/lib/kubelet/pods/"+p.Metadata.UID+"/volumes/kubernetes.io~local-volume/data, as TrySkip") {
+	ask(t, "GET", namespace+"/pods/"+name, &p)
+	if !strings.Contains(string(text), "Skipping relabel for /var/lib/kubelet/pods/"+p.Metadata.UID+"/volumes/kubernetes.io~local-volume/"+claim+", as TrySkip") {
 		t.Error("CRI-O did not skip it")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -28,6 +29,7 @@ const (
 	jobs        = "/apis/batch/v1/namespaces/fastlabel/jobs"
 	deployments = "/apis/apps/v1/namespaces/fastlabel/deployments"
 	daemonsets  = "/apis/apps/v1/namespaces/fastlabel/daemonsets"
+	admission   = "/apis/admissionregistration.k8s.io/v1/"
 )
 
 //go:embed manifests
@@ -55,6 +57,9 @@ var collections = map[string]string{
 	"Job":                   jobs,
 	"Deployment":            deployments,
 	"DaemonSet":             daemonsets,
+
+	"MutatingAdmissionPolicy":        admission + "mutatingadmissionpolicies",
+	"MutatingAdmissionPolicyBinding": admission + "mutatingadmissionpolicybindings",
 }
 
 var kindLine = regexp.MustCompile(`(?m)^kind: (\w+)$`)
@@ -66,10 +71,18 @@ var crio = os.Getenv("RUNTIME") == "crio"
 func create(t *testing.T, name string, values map[string]string) {
 	t.Helper()
 	if name == "pod" {
-		values["CLASS"], values["ANNOTATIONS"] = "null", "{}"
-		if crio {
-			values["CLASS"], values["ANNOTATIONS"] = "fastlabel-volumes", `{io.kubernetes.cri-o.TrySkipVolumeSELinuxLabel: "true"}`
+		all := map[string]string{"CLASS": "null", "SUBPATH": "", "READONLY": "false"}
+		maps.Copy(all, values)
+		values = all
+		var annotations []string
+		if l := values["PRELABEL"]; l != "" {
+			annotations = append(annotations, fmt.Sprintf("io.fastlabel/prelabel: %q", l))
 		}
+		if crio {
+			values["CLASS"] = "fastlabel-volumes"
+			annotations = append(annotations, `io.kubernetes.cri-o.TrySkipVolumeSELinuxLabel: "true"`)
+		}
+		values["ANNOTATIONS"] = "{" + strings.Join(annotations, ", ") + "}"
 	}
 	text, err := manifest(name, values)
 	if err != nil {
@@ -247,11 +260,16 @@ func podLog(t *testing.T, name, container string) string {
 // the machine's policy lets no container write to a pipe of who started it.
 func said(t *testing.T, name string) string {
 	t.Helper()
-	var p pod
-	ask(t, "GET", namespace+"/pods/"+name, &p)
-	text, err := os.ReadFile("/var/lib/kubelet/pods/" + p.Metadata.UID + "/volumes/kubernetes.io~empty-dir/said/said")
+	text, err := os.ReadFile(saidFile(t, name))
 	if err != nil {
 		return "" // not yet
 	}
 	return string(text)
+}
+
+func saidFile(t *testing.T, name string) string {
+	t.Helper()
+	var p pod
+	ask(t, "GET", namespace+"/pods/"+name, &p)
+	return "/var/lib/kubelet/pods/" + p.Metadata.UID + "/volumes/kubernetes.io~empty-dir/said/said"
 }

@@ -105,7 +105,7 @@ func oneWalk(t *testing.T, l string) {
 // prelabelled creates a pod with the annotation.
 func prelabelled(t *testing.T, name, claim, l string) {
 	t.Helper()
-	create(t, "prelabel", map[string]string{"NAME": name, "CLAIM": claim, "LEVEL": l})
+	create(t, "pod", map[string]string{"NAME": name, "CLAIM": claim, "OPTIONS": level(l), "PRELABEL": l})
 	keep(t, name)
 }
 
@@ -129,8 +129,7 @@ func inTime(t *testing.T, name string) {
 func TestStoryPlugin(t *testing.T) {
 	need(t)
 	beside := func(name string) time.Duration {
-		create(t, "pod", map[string]string{"NAME": name, "CLAIM": "beside", "OPTIONS": level("s0:c49,c50"), "SUBPATH": "", "READONLY": "false"})
-		keep(t, name)
+		newPod(t, name, "beside", level("s0:c49,c50"))
 		return awaitRunning(t, name, patience)
 	}
 	small(t, "beside")
@@ -200,10 +199,10 @@ func TestStoryPluginDeleted(t *testing.T) {
 	}
 }
 
-// TestStoryPluginMany: twenty pods have one volume, and there is one walk. That all start
-// at their first tries is too much for the emulated processor.
+// TestStoryPluginMany: twenty pods have one volume, and there is one walk.
 func TestStoryPluginMany(t *testing.T) {
-	need(t)
+	ready(t)
+	patient(t)
 	deployPlugin(t)
 	const at, l = "/volumes/tmpfs/many", "s0:c45,c46"
 	makeFiles(t, at, 1000)

@@ -38,7 +38,7 @@ func TestStoryRandom(t *testing.T) {
 func TestStorySubPath(t *testing.T) {
 	at := small(t, "sub")
 	before := label(at)
-	create(t, "pod", map[string]string{"NAME": "sub", "CLAIM": "sub", "OPTIONS": level("s0:c21,c22"), "SUBPATH": "0", "READONLY": "false"})
+	create(t, "pod", map[string]string{"NAME": "sub", "CLAIM": "sub", "OPTIONS": level("s0:c21,c22"), "SUBPATH": "0"})
 	keep(t, "sub")
 	awaitRunning(t, "sub", 6*limit)
 	wrote(t, "sub", "s0:c21,c22")
@@ -52,7 +52,7 @@ func TestStorySubPath(t *testing.T) {
 // relabel; the Job's label is the only one that it gets.
 func TestStoryReadOnly(t *testing.T) {
 	at := small(t, "ro")
-	values := map[string]string{"CLAIM": "ro", "OPTIONS": level("s0:c23,c24"), "SUBPATH": "", "READONLY": "true"}
+	values := map[string]string{"CLAIM": "ro", "OPTIONS": level("s0:c23,c24"), "READONLY": "true"}
 	before := label(at)
 	for _, name := range []string{"ro-before", "ro-after"} {
 		values["NAME"] = name
@@ -74,4 +74,27 @@ func TestStoryReadOnly(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestStoryNamespace: the level is the namespace's. Of OpenShift there is its annotation,
+// and in place of its admission a policy that gives pods that level.
+func TestStoryNamespace(t *testing.T) {
+	need(t)
+	var space struct {
+		Metadata struct{ Annotations map[string]string }
+	}
+	ask(t, "GET", namespace, &space)
+	l := space.Metadata.Annotations["openshift.io/sa.scc.mcs"]
+	create(t, "namespace", nil)
+	t.Cleanup(func() {
+		ask(t, "DELETE", admission+"mutatingadmissionpolicybindings/level", nil)
+		ask(t, "DELETE", admission+"mutatingadmissionpolicies/level", nil)
+	})
+	const asked = "apiVersion: v1\nkind: Pod\nmetadata: {name: asked}\nspec: {containers: [{name: app, image: none}], serviceAccountName: fastlabel}\n"
+	await(t, time.Minute, "a pod gets the namespace's level", func() bool {
+		_, text := request("POST", namespace+"/pods?dryRun=All", asked)
+		return strings.Contains(string(text), `"seLinuxOptions":{"level":"`+l+`"}`)
+	})
+	job(t, l, func() {})
+	startsWith(t, "namespace", data, "{}", l)
 }
