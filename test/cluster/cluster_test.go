@@ -69,7 +69,7 @@ func TestCluster(t *testing.T) {
 	}
 
 	say("starting the control plane")
-	c := startControl(t, programs)
+	c := startControl(t, programs, "kube-controller-manager", "kube-scheduler")
 	files["cert"], files["key"] = c.cert, c.key
 	const manifests = house + "/deploy/kubernetes/"
 	if _, err := c.kubectl("apply", "-k", manifests+runtime, "-l", "app.kubernetes.io/component=setup"); err != nil {
@@ -122,6 +122,22 @@ func TestCluster(t *testing.T) {
 		t.Errorf("exit code %d\n%s\n%s", r.Exit, text, r.Stderr)
 	}
 	t.Logf("booted in %v, ran for %v", r.Boot.Round(time.Second), r.Took.Round(time.Second))
+}
+
+// TestAccepted: a kube-apiserver takes all of deploy/kubernetes.
+func TestAccepted(t *testing.T) {
+	programs, err := Build(t.Context(), say)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := startControl(t, programs)
+	cmd := exec.Command("../manifests.sh")
+	cmd.Env = append(os.Environ(), "KUBECTL="+programs["kubectl"], "KUBECONFIG="+filepath.Join(c.dir, "kubeconfig"), "KUBECACHEDIR="+c.dir)
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 var outcome = regexp.MustCompile(`(?m)^--- (PASS|FAIL|SKIP): TestStory(\S+)`)

@@ -30,7 +30,8 @@ type control struct {
 	inside    string // the same in the machine
 }
 
-func startControl(t *testing.T, programs map[string]string) *control {
+// startControl starts the API server, and then these others.
+func startControl(t *testing.T, programs map[string]string, others ...string) *control {
 	t.Helper()
 	c := &control{dir: t.TempDir(), programs: programs}
 	c.cert, c.key = c.makeKeys(t)
@@ -55,7 +56,7 @@ contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
 `, c.server))
 	c.await(t, 5*time.Minute)
-	for _, name := range []string{"kube-controller-manager", "kube-scheduler"} {
+	for _, name := range others {
 		c.start(t, name, "--kubeconfig", filepath.Join(c.dir, "kubeconfig"), "--leader-elect=false", "--secure-port", "0")
 	}
 	return c
