@@ -25,6 +25,11 @@ func TestStoryLarge(t *testing.T) {
 	patient(t)
 	const at, empty = "/volumes/tmpfs/large", "/volumes/tmpfs/empty"
 	begin := time.Now()
+	t.Cleanup(func() {
+		if err := os.RemoveAll(at); err != nil { // memory
+			t.Error(err)
+		}
+	})
 	makeFiles(t, at, n)
 	makeFiles(t, empty, 0)
 	t.Logf("%d files, made in %v", n, time.Since(begin).Round(time.Second))

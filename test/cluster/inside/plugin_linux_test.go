@@ -136,7 +136,7 @@ func TestStoryPlugin(t *testing.T) {
 	before := []time.Duration{beside("before-1"), beside("before-2")}
 	deployPlugin(t)
 
-	const l = "s0:c41,c42"
+	const l = "s0:c55,c56"
 	prelabelled(t, "plugin", "data", l)
 	during := beside("during")
 	if label(data) == fileType+l {
