@@ -28,9 +28,11 @@ type applying struct {
 //
 // Nothing vouches for the result. A run that is interrupted leaves some entries with the
 // former labels and some with the new ones, the root among the latter, and the next run
-// completes it. The root's label may be one that a commit of Tree would have left: a
-// caller who trusts it (TrustRoot, TrustTop, a container runtime) is told by it that all
-// beneath has that label, though rules have changed that.
+// completes it. The root's label may be one that a commit of Tree would have left: so a
+// root in which anything is written, and each mount beneath, is not trusted by any Trust
+// until Tree commits it, where an attribute can say so (CAP_SYS_ADMIN). A container
+// runtime, which reads the label alone, is not told, nor who asks a directory in the tree or
+// above it.
 //
 // By file contexts the path that counts is the real one of the root, of which a link at
 // its end is not followed, and every root is allowed, / too. Filesystems of the kernel's
@@ -82,6 +84,7 @@ func (a *applying) all(ctx context.Context, path string, ask func() capabilities
 
 // ready says what is wanted, of whom.
 func (a *applying) ready() error {
+	a.trustless = a.bounds.Refused
 	switch {
 	case a.rules.Contexts != nil:
 		a.bounds.Refused = nil
@@ -108,6 +111,7 @@ func (a *applying) tree(ctx context.Context, root *mount) error {
 		return a.fatal(pathError(op, root.Path, e))
 	}
 	root.topOnly = a.rules.RootOnly
+	defer a.settle(root, true)
 	if err := a.cross(ctx, a.main, root); err != nil {
 		return err
 	}

@@ -249,5 +249,6 @@ package relabel
 //  18. By rules, each entry has the label of the rule for its path and kind
 //     afterwards, or of the part that is asked for. What a rule leaves alone is
 //     skipped, and what is in it is not. Every label is read first, and nothing outside
-//     the tree is labelled. No label vouches for the tree. (TestApply, TestApplyParts,
+//     the tree is labelled. No label vouches for a tree in which rules have written, also if
+//     a run had committed it before. (TestApply, TestApplyParts, TestApplyTrust,
 //     TestApplyOracle, TestWant, TestApplyEscape)

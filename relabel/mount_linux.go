@@ -16,6 +16,10 @@ type mount struct {
 	top      walk.Top
 	want     *walk.Want // nil: the label of the run
 	topOnly  bool       // what is beneath it is left out
+
+	// By rules: see commit.Disavow, and the entries that were written before it.
+	disavowed, first bool
+	before           int64
 }
 
 // enclose readies m for the walk.

@@ -79,7 +79,9 @@ func (r *run) submount(ctx context.Context, root *mount, info mountinfo.Mount, t
 		r.skip(m.Path, why)
 		return nil
 	}
-	return r.cross(ctx, t, &mount{Mount: m, activity: t.Activity})
+	at := &mount{Mount: m, activity: t.Activity}
+	defer func() { r.settle(at, len(mountinfo.Beneath(r.proc.Mounts, m.Real)) == 0) }()
+	return r.cross(ctx, t, at)
 }
 
 // cross labels one mount beneath the root, its top first.
@@ -99,7 +101,7 @@ func (r *run) cross(ctx context.Context, t *caller.Task, m *mount) error {
 		r.skip(m.Path, "the filesystem does not support labels")
 		return nil
 	}
-	if m.topOnly || m.Stat.Kind != sys.KindDir {
+	if m.Stat.Kind != sys.KindDir {
 		r.expectCopies(m)
 		r.alone(m)
 		return nil
@@ -120,7 +122,9 @@ func (r *run) cross(ctx context.Context, t *caller.Task, m *mount) error {
 		r.reportFailure(m.Path, "fsetxattr", e)
 		return nil
 	}
-	m.top.Outcome = r.alone(m)
+	if m.top.Outcome = r.alone(m); m.topOnly {
+		return nil
+	}
 	if err := r.walk(ctx, t, m, &m.top); err != nil {
 		return err
 	}
@@ -134,15 +138,40 @@ func (r *run) cross(ctx context.Context, t *caller.Task, m *mount) error {
 	return nil
 }
 
-// void has shards that label m prove nothing any more: other labels are about to be written.
-func (r *run) void(m *mount) sys.Errno {
-	if r.o.inner.check {
+// void has m vouch for nothing that is about to become untrue.
+func (r *run) void(m *mount) (e sys.Errno) {
+	if _, is := r.trustless[mounts.IDOf(m.Stat)]; is || r.o.inner.check {
 		return 0
 	}
-	want := r.want
-	if r.changes != nil {
-		want = ""
+	m.activity.At("fsetxattr", m.Path)
+	defer m.activity.At("", "")
+	if r.trustless == nil {
+		_, e = commit.Void(m.Top, r.want) // shards of another label
+		return e
 	}
-	_, e := commit.Void(m.Top, want)
+	m.before = r.counted(walk.Written)
+	m.first, e = commit.Disavow(m.Top)
+	m.disavowed = e == 0
 	return e
+}
+
+// settle is for m, of which void was asked, when its walk has ended. It vouches as before
+// where nothing was written in it; all says that nothing is mounted beneath it, or that
+// what is has been walked too.
+func (r *run) settle(m *mount, all bool) {
+	if !m.disavowed {
+		return
+	}
+	m.activity.At("removexattr", m.Path)
+	defer m.activity.At("", "")
+	var e sys.Errno
+	switch {
+	case r.counted(walk.Written) > m.before:
+		e = commit.Unmark(m.At)
+	case m.first && all:
+		e = commit.Avow(m.At)
+	}
+	if e != 0 {
+		r.note("%s: what an earlier run left on it could not be removed: %v", m.Path, e)
+	}
 }

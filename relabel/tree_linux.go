@@ -32,6 +32,7 @@ type run struct {
 	want         string                                               // the label in canonical form
 	wants        func(path string, kind sys.Kind) (*walk.Want, error) // by rules; nil: the label
 	changes      func(has, want string) (string, walk.Outcome, error) // nil: want is written
+	trustless    map[mounts.ID]mounts.Refused                         // by rules: where Tree never vouches; nil: not by rules
 	capabilities capabilities
 	proc         *mounts.Proc
 	policy       *policy.Policy

@@ -58,7 +58,7 @@ func commits() []Mutant {
 		{
 			Name: "seal-trusted", By: "TestSealWanted in relabel",
 			Breaks: "a root vouches for nothing where the label that is asked for is its seal",
-			Edits:  edits(claim, "is && k.seal == have", "is && k.seal == \"\""),
+			Edits:  edits(claim, "is && k.seals(have)", "is && k.want == \"\""),
 		},
 		{
 			Name: "mark-copied", By: "TestMarkCopied in relabel",
@@ -192,9 +192,14 @@ func commits() []Mutant {
 			Edits:  edits("relabel/internal/mounts/root_linux.go", "if len(b.Excluded) == 0 {", "if b.Excluded != nil {"),
 		},
 		{
+			Name: "rules-trusted", By: "TestApplyTrust in relabel",
+			Breaks: "a root beneath which rules have written vouches for no label",
+			Edits:  edits("relabel/submount_linux.go", "m.first, e = commit.Disavow(m.Top)", "m.first, e = false, sys.Errno(0)"),
+		},
+		{
 			Name: "mark-left-on", By: "TestSkipUnchangedWithout in relabel",
 			Breaks: "a run to another label, or a failure, takes the mark off first",
-			Edits:  edits(mark, "switch e := sys.NewAttr(MarkName, nil).Fremovexattr(c.FD); e {", "switch e := sys.Errno(0); e {"),
+			Edits:  edits(mark, "if e := remove(c.FD, MarkName, (*sys.Attr).Fremovexattr); e != 0", "if e := sys.Errno(0); e != 0"),
 		},
 		{
 			Name: "mark-read-late", By: "TestStateLastRun",

@@ -33,6 +33,8 @@ import (
 //
 // Like the mark it takes CAP_SYS_ADMIN. Without, the label alone is looked at.
 //
+// A claim that wants no label is of a run by rules: see Disavow.
+//
 // A run that finds the root right leaves no claim there, for all may be right. But it
 // writes what it finds wrong, and that is what a rival has just written. So each run
 // shares a lock on the root, before it reads the label, and who has sealed the root
@@ -54,7 +56,7 @@ const mostFormer = 6
 
 // claim is what a run says of a root that is sealed.
 type claim struct {
-	want   string   // what the run gives
+	want   string   // what the run gives; "" by rules: the root vouches by no label
 	seal   string   // what the root has until then; "" if it had no label, and needs no seal
 	shards string   // which shards do it: see Shard; "" if one run does
 	former []string // what no seal may be, the newest last
@@ -96,13 +98,15 @@ func readClaim(fd int, get func(*sys.Attr, int) (int, sys.Errno)) (claim, bool) 
 // as the seal of a run: then it vouches for nothing. fd may be an O_PATH one.
 func IsSeal(fd int, have string) bool {
 	k, is := readClaim(fd, (*sys.Attr).GetxattrFd)
-	return is && k.seal == have
+	return is && k.seals(have)
 }
+
+func (k claim) seals(label string) bool { return k.seal == label || k.want == "" }
 
 // isSeal is IsSeal for a root that is open.
 func (c *Root) isSeal() bool {
 	k, is := c.claimed()
-	return is && k.seal == c.have
+	return is && k.seals(c.have)
 }
 
 // Due says, four times a second and to one who asks, that it is time for Ours.
@@ -139,12 +143,7 @@ func (c *Root) stake(former []string, write func(seal string) (bool, error)) err
 	if is && found.want != c.Want {
 		former = append(former, found.want) // some entries have it
 	}
-	for _, label := range former {
-		if canonical, err := secctx.Canonical(label); err == nil && !slices.Contains(k.former, canonical) {
-			k.former = append(k.former, canonical)
-		}
-	}
-	k.former = k.former[max(0, len(k.former)-mostFormer):]
+	k.spare(former...)
 	list := secctx.Seals(c.have, c.Want, k.former...)
 	if len(list) == 0 {
 		list = secctx.Seals(c.have, c.Want)
@@ -181,6 +180,16 @@ func (c *Root) stake(former []string, write func(seal string) (bool, error)) err
 	return nil
 }
 
+// spare has no seal be one of labels.
+func (k *claim) spare(labels ...string) {
+	for _, label := range labels {
+		if canonical, err := secctx.Canonical(label); err == nil && !slices.Contains(k.former, canonical) {
+			k.former = append(k.former, canonical)
+		}
+	}
+	k.former = k.former[max(0, len(k.former)-mostFormer):]
+}
+
 // shares says whether other runs are at work, or the owner holds a lock on the root.
 func (c *Root) shares() bool {
 	c.At("flock")
@@ -210,9 +219,7 @@ func (c *Root) disclaim() {
 	c.At("fremovexattr")
 	defer c.At("")
 	defer c.sweep()
-	switch e := sys.NewAttr(ClaimName, nil).Fremovexattr(c.FD); e {
-	case 0, syscall.ENODATA, syscall.EPERM, syscall.ENOTSUP, syscall.EROFS: // as unmark
-	default:
+	if e := remove(c.FD, ClaimName, (*sys.Attr).Fremovexattr); e != 0 {
 		c.Note("the attribute %s could not be removed: %v", ClaimName, e)
 	}
 }

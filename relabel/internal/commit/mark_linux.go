@@ -4,7 +4,6 @@ package commit
 
 import (
 	"fmt"
-	"syscall"
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
@@ -146,10 +145,7 @@ func (c *Root) ReadMark() (k Mark, relied bool) {
 func (c *Root) unmark() {
 	c.At("fremovexattr")
 	defer c.At("")
-	switch e := sys.NewAttr(MarkName, nil).Fremovexattr(c.FD); e {
-	case 0, syscall.ENODATA, syscall.EPERM, syscall.ENOTSUP: // it is off, was not there, or never could be
-	case syscall.EROFS: // the kernel says so whether there is one or not, and this run changes nothing
-	default:
+	if e := remove(c.FD, MarkName, (*sys.Attr).Fremovexattr); e != 0 {
 		c.Note("the mark of an earlier run could not be removed: %v", e)
 	}
 }

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package commit
+
+import (
+	"syscall"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
+)
+
+// By rules the root keeps its label, or gets that of its rule, whatever the entries beneath
+// it get. So that nobody who asks us takes this label for a commit, there is a claim beside
+// it that wants none. It is left before the first write, and stays until a run commits the
+// root. The mark goes after the last write: with the claim beside it, it is not relied on.
+
+// Disavow has the directory that fd names vouch for nothing, whatever label it has. What
+// shards have proved there is void. It says whether nothing else took that from it before.
+func Disavow(fd int) (first bool, e sys.Errno) {
+	found, is := readClaim(fd, (*sys.Attr).Fgetxattr)
+	if is && found.want == "" {
+		return false, 0
+	}
+	k := claim{former: found.former}
+	io := xattrio.New("")
+	if has, _, e := io.Read(xattrio.Target{FD: fd}); e == 0 {
+		k.spare(found.want, has.String())
+	}
+	switch e := sys.NewAttr(ClaimName, []byte(k.String())).Fsetxattr(fd); e {
+	case 0:
+		return !is, sys.Fsync(fd)
+	case syscall.EPERM, syscall.ENOTSUP, syscall.EROFS: // as remove
+		return false, 0
+	default:
+		return false, e
+	}
+}
+
+// Disavowed says whether the directory that fd names does so. fd may be an O_PATH one.
+func Disavowed(fd int) bool {
+	k, is := readClaim(fd, (*sys.Attr).GetxattrFd)
+	return is && k.want == ""
+}
+
+// Avow takes back a Disavow that was the first, where nothing was written after it. fd may
+// be an O_PATH one, and that of Unmark.
+func Avow(fd int) sys.Errno { return remove(fd, ClaimName, (*sys.Attr).RemovexattrFd) }
+
+// Unmark takes off the mark of an earlier run.
+func Unmark(fd int) sys.Errno { return remove(fd, MarkName, (*sys.Attr).RemovexattrFd) }
+
+func remove(fd int, name string, call func(*sys.Attr, int) sys.Errno) sys.Errno {
+	switch e := call(sys.NewAttr(name, nil), fd); e {
+	case syscall.ENODATA, syscall.EPERM, syscall.ENOTSUP: // it was not there, or never could be
+		return 0
+	case syscall.EROFS: // the kernel says so whether it is there or not, and this run changes nothing
+		return 0
+	default:
+		return e
+	}
+}
