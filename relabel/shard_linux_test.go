@@ -6,21 +6,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
-	"github.com/fastlabel/fastlabel/relabel/undo"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
+
+// otherLabel is that of another run.
+const otherLabel = "system_u:object_r:default_t:s0:c7,c8"
 
 // divided is a tree of 377 entries in which every level has some.
 const divided = "default label=" + oldLabel + `
@@ -81,6 +80,32 @@ func commits(t *testing.T, root, label string, of int) (Report, error) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	return r, err
+}
+
+// committed commits so many, after which everything has the label.
+func committed(t *testing.T, root, label string, of int) Report {
+	t.Helper()
+	r, err := commits(t, root, label, of)
+	if err != nil || vouching(t, root, label) != label {
+		t.Errorf("%+v, %v", r, err)
+	}
+	return r
+}
+
+// unproved fails the test if so many can be committed.
+func unproved(t *testing.T, root, label string, of int) {
+	t.Helper()
+	if _, err := commits(t, root, label, of); !errors.Is(err, ErrShards) {
+		t.Error(err)
+	}
+}
+
+// silent fails the test if the root vouches for one of the labels.
+func silent(t *testing.T, root string, labels ...string) {
+	t.Helper()
+	if l := vouching(t, root, labels...); l != "" {
+		t.Errorf("it vouches for %s", l)
+	}
 }
 
 // vouching fails the test if the root vouches for a label that not everything has.
@@ -261,44 +286,6 @@ func TestOrderOfShards(t *testing.T) {
 	}
 }
 
-// TestShardsMissing: who commits is told which shards have left no proof.
-func TestShardsMissing(t *testing.T) {
-	treetest.Need(t, "root")
-	root := grow(t, on(t, "tmpfs"), divided)
-	not := func(want string) {
-		t.Helper()
-		r, err := commits(t, root, newLabel, 4)
-		if !errors.Is(err, ErrShards) || !strings.Contains(err.Error(), ": "+want+" of 0 to 3") || r.Seen > 0 {
-			t.Errorf("%+v, %v", r, err)
-		}
-		vouching(t, root, oldLabel, newLabel)
-	}
-	if _, err := commits(t, root, newLabel, 4); !errors.Is(err, ErrShards) || !strings.Contains(err.Error(), "none to this label") {
-		t.Error(err)
-	}
-	for _, i := range []int{2, 0} {
-		proves(t, root, newLabel, i, 4)
-	}
-	not("1, 3")
-	stoppedShard(t, root, newLabel, 1, 4, 20)
-	not("1, 3")
-	for _, i := range []int{1, 3} {
-		proves(t, root, newLabel, i, 4)
-	}
-	stoppedShard(t, root, newLabel, 2, 4, 20)
-	not("2") // what it had left does not outlive that
-	proves(t, root, newLabel, 2, 4)
-	if r, err := commits(t, root, newLabel, 4); err != nil || vouching(t, root, newLabel) != newLabel {
-		t.Errorf("%+v, %v", r, err)
-	}
-	if r, err := commits(t, root, newLabel, 4); err != nil || r.Written > 0 {
-		t.Errorf("%+v, %v", r, err) // it has the label already
-	}
-	if r, err := CommitShards(t.Context(), root, newLabel, 4, &Options{Trust: TrustRoot}); err != nil || !r.Trusted {
-		t.Errorf("%+v, %v", r, err)
-	}
-}
-
 // stoppedShard runs a shard that is stopped when it has met so many entries, or has ended
 // by then.
 func stoppedShard(t *testing.T, root, label string, i, of, n int) {
@@ -322,190 +309,6 @@ func stoppedShard(t *testing.T, root, label string, i, of, n int) {
 	}
 }
 
-// TestShardsFailed: a shard in which something failed leaves no proof, and none that it had
-// left before.
-func TestShardsFailed(t *testing.T) {
-	treetest.Need(t, "root", "ext4")
-	root := grow(t, on(t, "ext4"), divided)
-	shards(t, root, newLabel, 2)
-	broken := filepath.Join(root, "a/b/f007")
-	treetest.Set(t, root, "a/b/f007", oldLabel)
-	immutable(t, broken, true)
-	failed := 0
-	for i := range 2 {
-		if r, err := shard(t, root, newLabel, i, 2, Options{}); err != nil {
-			failed++
-			if pathOf(err) != broken || r.Failed != 1 || r.Proved {
-				t.Errorf("%+v, %v", r, err)
-			}
-		}
-	}
-	if _, err := commits(t, root, newLabel, 2); !errors.Is(err, ErrShards) || failed != 1 {
-		t.Errorf("%v, and %d failed", err, failed)
-	}
-	vouching(t, root, newLabel)
-	immutable(t, broken, false)
-	shards(t, root, newLabel, 2)
-	if _, err := commits(t, root, newLabel, 2); err != nil || vouching(t, root, newLabel) != newLabel {
-		t.Error(err)
-	}
-	// A root that was right is sealed until all have looked.
-	proves(t, root, newLabel, 0, 2)
-	if l := vouching(t, root, newLabel); l != "" {
-		t.Errorf("it vouches for %s", l)
-	}
-}
-
-// TestShardsVoid: whatever else labels the tree in between, old proofs prove nothing.
-func TestShardsVoid(t *testing.T) {
-	treetest.Need(t, "root")
-	const other = "system_u:object_r:default_t:s0:c7,c8"
-	for name, between := range map[string]func(t *testing.T, root string){
-		"another label":    func(t *testing.T, root string) { shards(t, root, other, 1); _, _ = commits(t, root, other, 1) },
-		"stopped":          func(t *testing.T, root string) { stopped(t, root, other, 50) },
-		"another number":   func(t *testing.T, root string) { shards(t, root, newLabel, 3) },
-		"a stopped number": func(t *testing.T, root string) { stoppedShard(t, root, newLabel, 0, 2, 20) },
-		"chcon":            func(t *testing.T, root string) { treetest.Label(t, root, other) },
-		"chcon and a stop": func(t *testing.T, root string) { treetest.Label(t, root, other); stopped(t, root, newLabel, 50) },
-		"chcon and a shard": func(t *testing.T, root string) {
-			treetest.Label(t, root, other)
-			proves(t, root, newLabel, 0, 4)
-		},
-		"the label by another run": func(t *testing.T, root string) {
-			if r, err := Tree(t.Context(), root, newLabel, nil); err != nil || !r.Complete {
-				t.Errorf("%+v, %v", r, err)
-			}
-			noShards(t, root, 4)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel() // each waits for runs that may be at work
-			root := grow(t, on(t, "tmpfs"), divided)
-			shards(t, root, newLabel, 4)
-			between(t, root)
-			if _, err := commits(t, root, newLabel, 4); !errors.Is(err, ErrShards) && name != "the label by another run" {
-				t.Error(err)
-			}
-			vouching(t, root, oldLabel, newLabel, other)
-			shards(t, root, newLabel, 4)
-			if _, err := commits(t, root, newLabel, 4); err != nil || vouching(t, root, newLabel) != newLabel {
-				t.Error(err)
-			}
-		})
-	}
-}
-
-// TestShardsSame: a run to the same label that is stopped takes nothing from the proofs.
-func TestShardsSame(t *testing.T) {
-	treetest.Need(t, "root")
-	root := grow(t, on(t, "tmpfs"), divided)
-	shards(t, root, newLabel, 4)
-	stopped(t, root, newLabel, 50)
-	if _, err := commits(t, root, newLabel, 4); err != nil || vouching(t, root, newLabel) != newLabel {
-		t.Error(err)
-	}
-}
-
-// TestShardsAtOnce: shards that share no lock and begin at once, also where another claim
-// stands, find one generation. One that does not says so.
-func TestShardsAtOnce(t *testing.T) {
-	treetest.Need(t, "root")
-	const of, rounds = 5, 6
-	dir := on(t, "tmpfs")
-	var all sync.WaitGroup
-	for round := range rounds {
-		root := filepath.Join(dir, fmt.Sprint(round))
-		treetest.Build(t, root, treetest.Text(t, divided))
-		if round%2 == 1 {
-			stopped(t, root, "system_u:object_r:default_t:s0", 10)
-		}
-		all.Go(func() {
-			var each sync.WaitGroup
-			for i := range of {
-				each.Go(func() {
-					for {
-						r, err := unlocked(t.Context(), root, newLabel, Options{Advanced: Advanced{NoSync: true, Shard: Shard{i, of}}})
-						adds(t, r)
-						if err == nil && r.Proved {
-							return
-						}
-						if !errors.Is(err, ErrOvertaken) {
-							t.Errorf("round %d, shard %d: %+v, %v", round, i, r, err)
-							return
-						}
-					}
-				})
-			}
-			each.Wait()
-			for i := 0; i < of; {
-				_, err := commits(t, root, newLabel, of)
-				if err == nil {
-					break
-				}
-				// A generation came to an end while shards of it had ended.
-				proves(t, root, newLabel, i, of)
-				i++
-			}
-			if vouching(t, root, oldLabel, newLabel) != newLabel {
-				if _, err := commits(t, root, newLabel, of); err != nil || vouching(t, root, newLabel) != newLabel {
-					t.Errorf("round %d: %v", round, err)
-				}
-			}
-		})
-	}
-	all.Wait()
-}
-
-// TestShardsRootChanges: what comes to the root while shards are at work, and is not seen
-// by each of them, has the label when they are committed.
-func TestShardsRootChanges(t *testing.T) {
-	treetest.Need(t, "root")
-	long := time.Now().Add(-time.Hour)
-	for name, change := range map[string]func(root string, i int) error{
-		"a directory": func(root string, i int) error { return fill(filepath.Join(root, fmt.Sprint("new", i))) },
-		"a file": func(root string, i int) error {
-			return os.WriteFile(filepath.Join(root, fmt.Sprint("new", i)), nil, 0o600)
-		},
-		"another directory": func(root string, _ int) error {
-			_ = os.RemoveAll(filepath.Join(root, "g"))
-			return fill(filepath.Join(root, "g"))
-		},
-		"a rename": func(root string, i int) error {
-			return os.Rename(filepath.Join(root, fmt.Sprintf("e%02d", i)), filepath.Join(root, fmt.Sprint("moved", i)))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			root := grow(t, on(t, "ext4"), divided)
-			for i := range 4 {
-				if err := change(root, i); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.Chtimes(root, long, long); err != nil { // as tar does
-					t.Fatal(err)
-				}
-				proves(t, root, newLabel, i, 4)
-			}
-			r, err := commits(t, root, newLabel, 4)
-			if err != nil || vouching(t, root, newLabel) != newLabel || (name != "a file") != (len(r.Notes) > 0) {
-				t.Errorf("%+v, %v", r, err)
-			}
-		})
-	}
-	root := grow(t, on(t, "ext4"), divided)
-	shards(t, root, newLabel, 2)
-	for _, name := range []string{"file", "link"} {
-		if err := os.Symlink("nowhere", filepath.Join(root, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Chtimes(root, long, long); err != nil {
-		t.Fatal(err)
-	}
-	if r, err := commits(t, root, newLabel, 2); err != nil || r.Written != 3 || vouching(t, root, newLabel) != newLabel {
-		t.Errorf("%+v, %v", r, err)
-	}
-}
-
 // fill makes a directory with entries that would be of different shards.
 func fill(dir string) error {
 	for i := range 10 {
@@ -518,314 +321,4 @@ func fill(dir string) error {
 		}
 	}
 	return nil
-}
-
-// TestShardsOvertaken: a shard whose root was taken, or committed, leaves no proof, and
-// what is true.
-func TestShardsOvertaken(t *testing.T) {
-	treetest.Need(t, "root")
-	const theirs = "system_u:object_r:default_t:s0:c7,c8"
-	for _, label := range []string{theirs, newLabel} {
-		root := grow(t, on(t, "tmpfs"), divided)
-		var once sync.Once
-		r, err := shard(t, root, newLabel, 0, 2, Options{Workers: 1, Trace: &Trace{Change: func(string, string, string) {
-			once.Do(func() {
-				if label == theirs {
-					treetest.Set(t, root, ".", theirs)
-				} else if r, err := unlocked(t.Context(), root, label, Options{Advanced: Advanced{NoSync: true}}); err != nil {
-					t.Errorf("%+v, %v", r, err)
-				}
-			})
-		}}})
-		if !errors.Is(err, ErrOvertaken) || r.Proved {
-			t.Errorf("%+v, %v", r, err)
-		}
-		if l := vouching(t, root, theirs, newLabel); l == theirs || label == newLabel && l != newLabel {
-			t.Errorf("it vouches for %q", l)
-		}
-		if _, err := commits(t, root, newLabel, 2); errors.Is(err, ErrShards) != (label == theirs) {
-			t.Error(err)
-		}
-	}
-}
-
-// TestShardRestarted: a shard that begins again while all are committed has the commit
-// taken back.
-func TestShardRestarted(t *testing.T) {
-	treetest.Need(t, "root")
-	root := grow(t, on(t, "tmpfs"), divided)
-	shards(t, root, newLabel, 2)
-	_, err := CommitShards(t.Context(), root, newLabel, 2, &Options{Advanced: Advanced{NoSync: true}, Trace: &Trace{Change: func(string, string, string) {
-		if err := unix.Removexattr(root, commit.ProofName(1)); err != nil { // as it does at first
-			t.Error(err)
-		}
-	}}})
-	if !errors.Is(err, ErrOvertaken) {
-		t.Error(err)
-	}
-	if l := vouching(t, root, oldLabel, newLabel); l != "" {
-		t.Errorf("it vouches for %s", l)
-	}
-}
-
-// TestShardsRefused: what cannot be proved is refused before anything is written.
-func TestShardsRefused(t *testing.T) {
-	treetest.Need(t, "root")
-	root := grow(t, on(t, "tmpfs"), divided+"mount g/h01 tmpfs\nfile g/h01/file\n")
-	before := treetest.Read(t, root)
-	for want, o := range map[string]Options{
-		"1 to 32":          {Advanced: Advanced{Shard: Shard{0, 33}}},
-		"there is none 3":  {Advanced: Advanced{Shard: Shard{3, 3}}},
-		"there is none -1": {Advanced: Advanced{Shard: Shard{-1, 3}}},
-		"checked":          {Advanced: Advanced{Shard: Shard{0, 3}}, inner: inner{check: true}},
-		"seal":             {Advanced: Advanced{Shard: Shard{0, 3}, NoSeal: true}},
-		"record":           {Advanced: Advanced{Shard: Shard{0, 3}, Recorder: recording{func() {}, func() {}}}},
-		"everything":       {Advanced: Advanced{Shard: Shard{0, 3}}, Trust: TrustUnchanged},
-		"mounted beneath":  {Advanced: Advanced{Shard: Shard{0, 3}}},
-	} {
-		if r, err := Tree(t.Context(), root, newLabel, &o); err == nil || !strings.Contains(err.Error(), want) || r.Seen > 0 {
-			t.Errorf("%s: %+v, %v", want, r, err)
-		}
-	}
-	if _, err := Tree(t.Context(), filepath.Join(root, "f00"), newLabel, &Options{Advanced: Advanced{Shard: Shard{0, 3}}}); !errors.Is(err, errors.ErrUnsupported) {
-		t.Error(err)
-	}
-	g := Group{Options: Options{Advanced: Advanced{Shard: Shard{0, 3}}}}
-	if r, err := g.Tree(t.Context(), root, newLabel, TrustNothing); err == nil {
-		t.Errorf("%+v", r)
-	}
-	if d := treetest.Diff(before, treetest.Read(t, root)); len(d) > 0 {
-		t.Errorf("written:\n%s", lines(d))
-	}
-	o := Options{OneFilesystem: true}
-	for i := range 2 {
-		if r, err := shard(t, root, newLabel, i, 2, o); err != nil {
-			t.Errorf("%+v, %v", r, err)
-		}
-	}
-	if r, err := CommitShards(t.Context(), root, newLabel, 2, &o); err != nil || !r.Complete {
-		t.Errorf("%+v, %v", r, err)
-	}
-}
-
-// TestShardsHistories: after any sequence of shards, complete or stopped, other runs and
-// commits the root vouches for nothing that is not so, and all come to an end.
-func TestShardsHistories(t *testing.T) {
-	treetest.Need(t, "root")
-	const other = "system_u:object_r:default_t:s0:c7,c8"
-	dir := on(t, "tmpfs")
-	var all sync.WaitGroup
-	for seed := range uint64(6) {
-		root := filepath.Join(dir, fmt.Sprint(seed))
-		treetest.Build(t, root, treetest.Text(t, divided))
-		all.Go(func() { shardHistory(t, root, rand.New(rand.NewPCG(seed, 1)), newLabel, other) })
-	}
-	all.Wait()
-}
-
-func shardHistory(t *testing.T, root string, rng *rand.Rand, labels ...string) {
-	const of = 3
-	var did []string
-	for range 16 {
-		label, i, n := labels[rng.IntN(4)/3], rng.IntN(of), rng.IntN(150)
-		what := ""
-		switch rng.IntN(10) {
-		case 0, 1, 2, 3:
-			_, err := shard(t, root, label, i, of, Options{})
-			what = fmt.Sprint("shard ", i, " to ", label, ": ", err)
-		case 4, 5:
-			stoppedShard(t, root, label, i, of, n)
-			what = fmt.Sprint("stopped shard ", i, " to ", label, " at ", n)
-		case 6:
-			stopped(t, root, label, n)
-			what = fmt.Sprint("stopped to ", label, " at ", n)
-		case 7:
-			err := fill(filepath.Join(root, fmt.Sprint("new", rng.IntN(3))))
-			// Not if the root vouches: what is created then is nobody's.
-			if vouchesFor(t, root, append(slices.Clone(labels), oldLabel)) {
-				treetest.Label(t, root, labelOf(t, root))
-			}
-			what = fmt.Sprint("filled: ", err)
-		default:
-			_, err := commits(t, root, label, of)
-			what = fmt.Sprint("commit to ", label, ": ", err)
-			if err != nil && !errors.Is(err, ErrShards) {
-				t.Error(err)
-			}
-		}
-		did = append(did, what)
-		if vouching(t, root, append(slices.Clone(labels), oldLabel)...); t.Failed() {
-			t.Errorf("after\n%s", strings.Join(did, "\n"))
-			return
-		}
-	}
-	shards(t, root, labels[0], of)
-	if _, err := commits(t, root, labels[0], of); err != nil || vouching(t, root, labels...) != labels[0] {
-		t.Error(err)
-	}
-}
-
-func vouchesFor(t *testing.T, root string, labels []string) bool {
-	t.Helper()
-	return slices.ContainsFunc(labels, func(l string) bool {
-		ok, err := isLabelled(root, l, TrustRoot)
-		return ok || err != nil
-	})
-}
-
-// TestShardsVoidFirst: who writes beneath the root of shards makes their proofs void before,
-// also where the seal stays, and where it is stopped.
-func TestShardsVoidFirst(t *testing.T) {
-	treetest.Need(t, "root", "ext4")
-	const other = "system_u:object_r:default_t:s0:c7,c8"
-	for name, between := range map[string]func(t *testing.T, root string){
-		"restore": func(t *testing.T, root string) {
-			h := undo.Header{Label: newLabel, Root: root, Former: undo.Former{Label: oldLabel}}
-			ctx, cancel := context.WithCancel(t.Context())
-			_, err := Restore(ctx, root, h, func(func(undo.Page, error) bool) { cancel() }, nil)
-			if err == nil {
-				t.Error("the restore was not stopped")
-			}
-		},
-		"no seal": func(t *testing.T, root string) {
-			_, err := Tree(t.Context(), root, other, &Options{Advanced: Advanced{NoSeal: true, NoSync: true}})
-			if err == nil {
-				t.Error("nothing failed")
-			}
-		},
-		"rules": func(t *testing.T, root string) {
-			_, err := Apply(t.Context(), root, Rules{Label: other, From: newLabel}, nil) // the root has its seal
-			if err == nil {
-				t.Error("nothing failed")
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			root := grow(t, on(t, "ext4"), divided)
-			shards(t, root, newLabel, 2)
-			immutable(t, filepath.Join(root, "a/b/f007"), true)
-			between(t, root)
-			immutable(t, filepath.Join(root, "a/b/f007"), false)
-			if _, err := commits(t, root, newLabel, 2); !errors.Is(err, ErrShards) {
-				t.Error(err)
-			}
-			vouching(t, root, oldLabel, newLabel, other)
-		})
-	}
-}
-
-// TestShardsWoken: a run to another label that wakes when shards have left their proofs, and
-// writes on until it notices, makes them void.
-func TestShardsWoken(t *testing.T) {
-	treetest.Need(t, "root")
-	const other = "system_u:object_r:default_t:s0:c7,c8"
-	root := grow(t, on(t, "tmpfs"), divided)
-	var once sync.Once
-	r, err := unlocked(t.Context(), root, other, Options{Workers: 1, Advanced: Advanced{NoSync: true}, Trace: &Trace{Change: func(string, string, string) {
-		once.Do(func() {
-			for i := range 2 {
-				if r, err := unlocked(t.Context(), root, newLabel, Options{Advanced: Advanced{NoSync: true, Shard: Shard{i, 2}}}); err != nil {
-					t.Errorf("%+v, %v", r, err)
-				}
-			}
-		})
-	}}})
-	if !errors.Is(err, ErrOvertaken) {
-		t.Errorf("%+v, %v", r, err)
-	}
-	if _, err := commits(t, root, newLabel, 2); !errors.Is(err, ErrShards) {
-		t.Error(err)
-	}
-	vouching(t, root, oldLabel, newLabel, other)
-}
-
-// TestShardsCommitEnds: the root gets the label when what came to it since the shards has it,
-// as the commit may be killed then. One that fails later can be repeated.
-func TestShardsCommitEnds(t *testing.T) {
-	treetest.Need(t, "root", "ext4")
-	root := grow(t, on(t, "ext4"), divided)
-	shards(t, root, newLabel, 2)
-	add := func(name string) string {
-		path := filepath.Join(root, name)
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Error(err)
-		}
-		treetest.Set(t, root, name, oldLabel)
-		return path
-	}
-	early, late := add("early"), ""
-	immutable(t, early, true)
-	if _, err := commits(t, root, newLabel, 2); pathOf(err) != early {
-		t.Error(err)
-	}
-	vouching(t, root, newLabel)
-	immutable(t, early, false)
-	_, err := CommitShards(t.Context(), root, newLabel, 2, &Options{Trace: &Trace{Change: func(path, _, _ string) {
-		if path == root {
-			if vouching(t, root, newLabel) != newLabel {
-				t.Error("the root has no label yet")
-			}
-			late = add("late")
-			immutable(t, late, true)
-		}
-	}}})
-	if pathOf(err) != late {
-		t.Error(err)
-	}
-	if l := vouching(t, root, oldLabel, newLabel); l != "" {
-		t.Errorf("it vouches for %s", l)
-	}
-	immutable(t, late, false)
-	if _, err := commits(t, root, newLabel, 2); err != nil || vouching(t, root, newLabel) != newLabel {
-		t.Error(err)
-	}
-}
-
-// TestShardsOptions: shards that differ in what they leave alone are not committed together.
-func TestShardsOptions(t *testing.T) {
-	treetest.Need(t, "root")
-	for name, o := range map[string]Options{
-		"excluded":       {},
-		"one filesystem": {OneFilesystem: true},
-		"links":          {HardLinks: LinksSkip},
-	} {
-		root := grow(t, on(t, "tmpfs"), divided)
-		if name == "excluded" {
-			o.Exclude = []string{filepath.Join(root, "a/b")}
-		}
-		shards(t, root, newLabel, 2)
-		if _, err := CommitShards(t.Context(), root, newLabel, 2, &o); !errors.Is(err, ErrShards) {
-			t.Errorf("a commit, %s: %v", name, err)
-		}
-		r, err := shard(t, root, newLabel, 0, 2, o)
-		if err != nil || len(r.Notes) != 1 {
-			t.Errorf("%s: %+v, %v", name, r, err)
-		}
-		if _, err := commits(t, root, newLabel, 2); !errors.Is(err, ErrShards) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if _, err := shard(t, root, newLabel, 1, 2, o); err != nil {
-			t.Error(err)
-		}
-		if r, err := CommitShards(t.Context(), root, newLabel, 2, &o); err != nil {
-			t.Errorf("%s: %+v, %v", name, r, err)
-		}
-	}
-}
-
-// TestShardsRenames: a directory that changes its name between two shards, and so its owner,
-// has the label when they are committed, with all beneath it.
-func TestShardsRenames(t *testing.T) {
-	treetest.Need(t, "root")
-	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir a\ndir a/b\ndir a/b/c%d x8\nfile a/b/c3/file\nfile a/b/c5/file\n")
-	proves(t, root, newLabel, 0, 2)
-	for i := range 8 {
-		if err := os.Rename(filepath.Join(root, fmt.Sprint("a/b/c", i)), filepath.Join(root, fmt.Sprint("a/b/other", i))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	proves(t, root, newLabel, 1, 2)
-	if r, err := commits(t, root, newLabel, 2); err != nil || vouching(t, root, newLabel) != newLabel || len(r.Notes) == 0 {
-		t.Errorf("%+v, %v", r, err)
-	}
 }
