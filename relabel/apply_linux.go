@@ -36,7 +36,8 @@ type applying struct {
 //
 // By file contexts the path that counts is the real one of the root, of which a link at
 // its end is not followed, and every root is allowed, / too. Filesystems of the kernel's
-// own are left alone beneath a root, as Tree does; they may be a root.
+// own may be a root. Beneath one they are labelled where SELinux is on, if they are
+// mounted on /dev, /sys or beneath; elsewhere they are left alone, as Tree does.
 //
 // In the Report, Skipped has also what no rule names, what has a customizable type, and
 // what From does not fit. Complete says that all else has the label of its rule. Of o it
@@ -87,7 +88,7 @@ func (a *applying) ready() error {
 	a.trustless = a.bounds.Refused
 	switch {
 	case a.rules.Contexts != nil:
-		a.bounds.Refused = nil
+		a.bounds.Refused, a.bounds.Kernels = nil, true
 		a.wants = a.rules.Contexts.Top
 	case a.rules.Parts == 0: // else no entry need get that label
 		return a.askPolicy()

@@ -107,8 +107,11 @@ func (j *job) lookUp(ctx context.Context, operands, paths []string) error {
 }
 
 // astray is an error for an exclusion that lies in none of paths: it would leave
-// nothing alone, and what was meant would be labelled.
+// nothing alone, and what was meant would be labelled. To restorecon it is none.
 func (j *job) astray(ctx context.Context, paths []string) error {
+	if j.command == "restorecon" {
+		return nil
+	}
 	for _, dir := range j.exclude {
 		in, err := wait.Within(ctx, func() (map[site.Identity]bool, error) {
 			if info, err := j.lstat(dir); err != nil || info == nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 	"github.com/fastlabel/fastlabel/relabel/contexts"
 )
@@ -21,13 +22,15 @@ import (
 const restoreconHelp = `What restorecon(8) does, with its flags. It is PATH alone without -R. Without
 -F only the type changes, and stays if the policy lists it as customizable.
 What no rule names is left alone, and counted as skipped. Rules are looked up
-by the real path, of which a link at the end is not followed.
+by the real path, of which a link at the end is not followed. DIR of -e need
+not exist, nor lie in a PATH.
 
 Beneath PATH these are skipped and named: mounts that are read-only or have
-no labels, and filesystems of the kernel's own: /proc, /sys, /dev and others;
-each may be a PATH itself. -m changes nothing: every mount is looked at. There
-is no -D, the digest of setfiles in security.sehash. PATH vouches for nothing:
-a run that is interrupted leaves former and new labels; the next completes it.
+no labels; and filesystems of the kernel's own that are not mounted on /dev,
+/sys or beneath, as in a chroot. Each may be a PATH itself. -m changes nothing:
+every mount is looked at. There is no -D, the digest of setfiles in
+security.sehash. PATH vouches for nothing: a run that is interrupted leaves
+former and new labels; the next completes it.
 `
 
 func restoreconCommand() *cobra.Command {
@@ -103,4 +106,16 @@ func (j *job) there(paths []string) []string {
 		_, err := j.lstat(p)
 		return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 	})
+}
+
+// excludeThere takes out of -e what does not exist: scripts give restorecon the same
+// list on every machine.
+func (j *job) excludeThere() {
+	all := j.exclude
+	j.exclude = j.there(slices.Clone(all))
+	for _, p := range all {
+		if !slices.Contains(j.exclude, p) {
+			j.Note("", "exclude "+words.Brief(p)+": no such file or directory; it is ignored")
+		}
+	}
 }

@@ -32,6 +32,8 @@ func TestRestorecon(t *testing.T) {
 		{4, "-R -n", ": 44 entries, 22 to write, 1 right, 21 skipped, 0 failed, "},
 		{0, "-r -m -T 1", ": 44 entries, 22 written, 1 right, 21 skipped, 0 failed, "},
 		{0, "-R -n", ": 44 entries, 0 to write, 23 right, 21 skipped, 0 failed, "},
+		{0, "-R -n -e " + root + "/gone", ": exclude " + root + "/gone: no such file or directory; it is ignored\n"},
+		{0, "-R -n -e /proc", " 0 to write, "},
 		{0, "-R -e " + root + "/f01 -F -v", "relabelled \"" + root + "/f02\" from system_u:object_r:usr_t:s0 to unconfined_u:object_r:usr_t:s0\n"},
 		{0, "-i -R " + root + "/gone", "22 right, 22 skipped"},
 		{2, root + "/gone", "/gone: no such file or directory; nothing was begun"},

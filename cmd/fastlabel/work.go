@@ -96,6 +96,9 @@ func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]s
 			return nil, nil
 		}
 	}
+	if j.command == "restorecon" {
+		j.excludeThere()
+	}
 	if err := j.lookUp(ctx, paths, all); err != nil {
 		return nil, err
 	}

@@ -111,7 +111,7 @@ func confinement() []Mutant {
 		{
 			Name: "kernel-labelled", By: "TestKernelFilesystems in relabel",
 			Breaks: "the kernel's own filesystems are left alone, with what is mounted in them",
-			Edits:  edits("relabel/internal/mounts/submount_linux.go", "k := m.proc.kernels(listed, m.Stat.Mount); k != nil", "k := m.proc.kernels(listed, m.Stat.Mount); k != nil && k.ID == listed.ID"),
+			Edits:  edits("relabel/internal/mounts/submount_linux.go", "k := m.proc.kernels(listed, m.Stat.Mount); k != nil &&", "k := m.proc.kernels(listed, m.Stat.Mount); k != nil && k.ID == listed.ID &&"),
 		},
 		{
 			Name: "proc-unverified", By: "TestProcIsReal in relabel",

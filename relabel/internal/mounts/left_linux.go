@@ -17,6 +17,10 @@ type Bounds struct {
 	Refused       map[ID]Refused
 	Excluded      map[ID]string // not this time; see Exclusions
 	OneFilesystem bool          // and so what is mounted beneath the root
+	// Kernels says that the kernel's own filesystems are not, where SELinux is on, at
+	// the places for which a policy has rules. Elsewhere, as in a chroot, they may be
+	// the same ones, and a label by that path would be wrong here.
+	Kernels bool
 }
 
 // OtherFilesystem is why a mount is left alone within one filesystem.
@@ -45,6 +49,12 @@ func (m *Mount) Frozen(fd int) bool {
 	}
 	top, _, e := sys.Subvolume(m.Top)
 	return e == 0 && id != top
+}
+
+// spares says whether the kernel's own filesystem k is left alone.
+func (b Bounds) spares(k *mountinfo.Mount, selinux bool) bool {
+	atHome := strings.HasPrefix(k.Point+"/", "/dev/") || strings.HasPrefix(k.Point+"/", "/sys/")
+	return !b.Kernels || !selinux || !atHome
 }
 
 // setAside fills in what the walk of m is to leave alone.

@@ -100,7 +100,7 @@ func (m *Mount) leaves(listed mountinfo.Mount, b Bounds, passed []ID) (why strin
 			return place.String(), false
 		}
 	}
-	if k := m.proc.kernels(listed, m.Stat.Mount); k != nil {
+	if k := m.proc.kernels(listed, m.Stat.Mount); k != nil && b.spares(k, m.proc.SELinux) {
 		return "it lies in the kernel's own filesystem (" + k.FSType + ")", false
 	}
 	if why = listed.Unlabelable(m.proc.SELinux); why == "" && listed.ReadOnly {
@@ -118,5 +118,9 @@ func (m *Mount) leavesBeneath(was mountinfo.Mount, b Bounds, passed []ID) bool {
 		}
 	}
 	in := m.proc.ByID(was.Parent)
-	return in != nil && m.proc.kernels(*in, m.Stat.Mount) != nil
+	if in == nil {
+		return false
+	}
+	k := m.proc.kernels(*in, m.Stat.Mount)
+	return k != nil && b.spares(k, m.proc.SELinux)
 }
