@@ -15,6 +15,7 @@ type capabilities struct {
 	openat2 bool
 
 	served bool // for tests: every filesystem counts as one with a server
+	stale  bool // for tests: and as NFS, of which labels are told from memory
 }
 
 // probe asks the kernel. It remembers only what cannot be done.

@@ -29,6 +29,7 @@ func (r *run) enclose(m *mount) (string, sys.Errno) {
 		return op, e
 	}
 	m.Served = m.Served || r.capabilities.served
+	m.Stale = m.Stale || r.capabilities.stale
 	m.top = walk.Top{FD: m.Top, Outcome: walk.Skipped}
 	r.expectCopies(m)
 	return "", 0

@@ -20,7 +20,7 @@ import (
 func (r *run) openCommit(root *mount) (c *commit.Root, err error) {
 	top := &root.top
 	c, err = commit.Open(commit.Run{
-		FD: root.Top, Path: root.Path, Want: r.want, Dated: root.Dated,
+		FD: root.Top, Path: root.Path, Want: r.want, Dated: root.Dated, Stale: root.Stale,
 		DryRun: r.o.inner.check, NoSeal: r.o.Advanced.NoSeal, NoSync: r.o.Advanced.NoSync, Since: r.o.Trust == TrustUnchanged, Shard: r.shard,
 		At:      func(call string) { root.activity.At(call, root.Path) },
 		Note:    r.note,

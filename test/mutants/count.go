@@ -14,6 +14,16 @@ func counts() []Mutant {
 	)
 	return []Mutant{
 		{
+			Name: "stale-row", By: "TestStale in relabel",
+			Breaks: "of NFS the server is asked before a label is read",
+			Edits:  edits("relabel/internal/walk/row_linux.go", " && !w.m.Stale", ""),
+		},
+		{
+			Name: "stale-entry", By: "TestStale in relabel",
+			Breaks: "of NFS the server is asked before a label is read, in whichever way",
+			Edits:  edits("relabel/internal/xattrio/io_linux.go", "if x.Stale {", "if x.Stale && t.Name == nil {"),
+		},
+		{
 			Name: "label-after-read", By: "TestDirectoriesFirst in relabel",
 			Breaks: "directories are labelled before they are read",
 			Edits: edits(

@@ -24,6 +24,7 @@ type Run struct {
 	Path  string // for messages
 	Want  string // the label in canonical form
 	Dated bool   // change times tell what has changed
+	Stale bool   // the server is to be asked what the root has
 
 	DryRun bool
 	NoSeal bool
@@ -108,7 +109,7 @@ func Open(r Run) (*Root, error) {
 	}
 	c.have = c.found.String()
 	c.At("statx")
-	st, e := sys.Fstatx(c.FD)
+	st, e := sys.Refresh(c.FD, nil)
 	c.At("")
 	if e != 0 {
 		return nil, c.fail("statx", e)
@@ -139,6 +140,7 @@ func (c *Root) fail(op string, e sys.Errno) error {
 
 func (c *Root) read() (xattrio.Label, error) {
 	io := xattrio.New("")
+	io.Stale = c.Stale
 	has, op, e := io.Read(xattrio.Target{FD: c.FD})
 	if e != 0 {
 		return has, c.fail(op, e)
@@ -169,7 +171,7 @@ func (c *Root) Seal() error {
 		}
 		c.replaced = c.shares() || c.replaced
 	}
-	st, e := sys.Fstatx(c.FD)
+	st, e := sys.Refresh(c.FD, nil)
 	if e != 0 {
 		return c.fail("statx", e)
 	}
@@ -301,7 +303,7 @@ func (c *Root) commit(ctx context.Context) error {
 	// A modification time can be set back, and tar and rsync do; that moves
 	// this one. Asked before the root is written, which moves it too.
 	c.At("statx")
-	if st, e := sys.Fstatx(c.FD); e != 0 || !st.Ctime.Equal(c.ctime) {
+	if st, e := sys.Refresh(c.FD, nil); e != 0 || !st.Ctime.Equal(c.ctime) {
 		c.moved = true
 	}
 	if ctx.Err() != nil { // as when the disk took longer than the caller had
@@ -363,7 +365,7 @@ func (c *Root) reseal() bool {
 func (c *Root) reread(ctx context.Context) error {
 	for range passes {
 		c.At("statx")
-		st, e := sys.Fstatx(c.FD)
+		st, e := sys.Refresh(c.FD, nil)
 		if e == 0 && !c.moved && st.Mtime.Equal(c.mtime) && c.mtime.Before(c.asked.Add(-settled)) {
 			return nil
 		}

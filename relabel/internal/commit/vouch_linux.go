@@ -28,6 +28,9 @@ func EntriesHave(fd int, path, want string) (bool, error) {
 		return false, &fs.PathError{Op: op, Path: path, Err: err}
 	}
 	io := xattrio.New(want)
+	if kind, e := sys.FSType(fd); e == 0 {
+		io.Stale = sys.Stale(kind)
+	}
 	for d, err := range sys.Entries(fd) {
 		if err != nil {
 			return fail("getdents64", path, err)

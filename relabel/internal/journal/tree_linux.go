@@ -37,7 +37,7 @@ type tree struct {
 // newTree returns the tree in m, to which a run gave the label, which is canonical.
 func newTree(m *mounts.Mount, label string, dryRun bool) *tree {
 	t := &tree{m: m, label: label, dryRun: dryRun, io: xattrio.New(label), labels: make(map[string]*sys.Attr)}
-	t.io.Pin = m.Pin
+	t.io.Pin, t.io.Stale = m.Pin, m.Stale
 	return t
 }
 

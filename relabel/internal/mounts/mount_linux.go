@@ -39,6 +39,7 @@ type Mount struct {
 	Asks       bool
 	Tells      bool // directory records hold the inode numbers of what is no directory
 	Served     bool // calls wait for a server
+	Stale      bool // what is not asked of that may be old
 	Sorts      bool // large directories are written in the order of inodes
 	Dated      bool // change times tell what has changed
 	Subvolumes bool // there may be some, each read-only by itself
@@ -54,7 +55,7 @@ const ReadOnlySubvolume = "a read-only subvolume"
 // Locate finds out which mount the O_PATH descriptor at stands in. The string is the
 // call that failed.
 func (p *Proc) Locate(at int, path string) (*Mount, string, sys.Errno) {
-	st, e := sys.Fstatx(at)
+	st, e := sys.Refresh(at, nil)
 	if e == 0 && st.Mount == 0 {
 		st.Mount, e = p.MountOf(at)
 	}
@@ -101,6 +102,7 @@ func (m *Mount) Enclose(b Bounds, try Try, a *watch.Activity) (string, sys.Errno
 	m.Dated = e == 0 && sys.KeepsTimes(kind)
 	m.Subvolumes = e == 0 && kind == sys.Btrfs
 	m.Served = e == 0 && sys.Served(kind)
+	m.Stale = e == 0 && sys.Stale(kind)
 	m.Tells = e == 0 && (sys.RecordsTell(kind) || kind == sys.Btrfs)
 	m.Asks = m.Asks || len(m.Left) > 0 && (e != 0 || !sys.RecordsTell(kind))
 	a.At("", "")

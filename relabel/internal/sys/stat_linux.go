@@ -42,6 +42,16 @@ func Statx(dir int, name *byte) (Stat, Errno) { return statx(dir, name, 0) }
 // Fstatx asks about fd itself, whatever kind of descriptor it is.
 func Fstatx(fd int) (Stat, Errno) { return statx(fd, &empty, unix.AT_EMPTY_PATH) }
 
+// Refresh is Statx, or Fstatx without a name, of what the server of a network filesystem
+// says now. With that comes the label.
+func Refresh(dir int, name *byte) (Stat, Errno) {
+	flags := uintptr(unix.AT_STATX_FORCE_SYNC)
+	if name == nil {
+		name, flags = &empty, flags|unix.AT_EMPTY_PATH
+	}
+	return statx(dir, name, flags)
+}
+
 // empty is the name by which the *at calls mean the descriptor itself.
 var empty byte
 
@@ -51,7 +61,7 @@ func statx(dir int, name *byte, flags uintptr) (Stat, Errno) {
 	switch e := fill(&st, dir, name, flags|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, ask); e {
 	case 0:
 	case unix.EPERM, unix.ENOSYS:
-		return oldStat(dir, name, flags) // a seccomp profile that does not know statx
+		return oldStat(dir, name, flags&^unix.AT_STATX_FORCE_SYNC) // a seccomp profile that does not know statx
 	default:
 		return Stat{}, e
 	}

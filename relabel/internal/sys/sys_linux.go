@@ -220,6 +220,11 @@ func Served(kind int64) bool {
 	return false
 }
 
+// Stale reports whether a label that is read may be one that another machine has since
+// replaced: of NFS the kernel tells what it last heard, which SELinux keeps until
+// somebody asks the server for something else. See Refresh.
+func Stale(kind int64) bool { return kind == unix.NFS_SUPER_MAGIC }
+
 // KeepsTimes reports whether the change times of a filesystem tell what has
 // changed: to create, rename or remove an entry moves those of the
 // directory and, with rename, of what is renamed, and no call sets them back.

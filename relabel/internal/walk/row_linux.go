@@ -114,9 +114,9 @@ func (w *worker) through(c *chunk, d *Dir, fd int) bool {
 }
 
 // sweeps says whether plain entries can be labelled in sweeps: no caller is told
-// of each, and its name alone is enough to reach it.
+// of each, and its name alone is enough to reach it and read its label.
 func (w *worker) sweeps() bool {
-	return w.io.Way != xattrio.ByDescriptor && w.Events.Changed == nil && w.Writes != DryRun && w.HardLinks == LinksLabel && !w.m.Asks
+	return w.io.Way != xattrio.ByDescriptor && w.Events.Changed == nil && w.Writes != DryRun && w.HardLinks == LinksLabel && !w.m.Asks && !w.m.Stale
 }
 
 // sweep labels the names from i to end of the row, or as many as go without

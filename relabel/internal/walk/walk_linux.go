@@ -194,7 +194,7 @@ func One(j *Job, m *mounts.Mount) Outcome {
 func (k *Walk) worker(p *steal.Worker[item]) *worker {
 	w := &worker{Walk: k, pool: p}
 	w.closeNext, w.rowLen = -1, sys.RowLen
-	w.io.Way, w.io.Pin = k.Way(k.m), k.m.Pin
+	w.io.Way, w.io.Pin, w.io.Stale = k.Way(k.m), k.m.Pin, k.m.Stale
 	w.ready(k.Top.Label)
 	return w
 }

@@ -61,6 +61,7 @@ func (l Label) String() string { return secctx.Trim(l.Stored) }
 type IO struct {
 	*sys.Attr // its value is the label to write
 	Way       Way
+	Stale     bool // the server is asked before a label is read
 	// Pin names the entry name in dir by an O_PATH descriptor, inside the mount
 	// that is walked. ByDescriptor needs it for targets that have a name.
 	Pin   func(dir int, name *byte) (fd int, op string, e sys.Errno)
@@ -107,6 +108,15 @@ func (x *IO) Stat(t Target) (sys.Stat, sys.Errno) {
 // room for, is an answer and no error.
 func (x *IO) Read(t Target) (has Label, op string, e sys.Errno) {
 	n, call := 0, x.Reads(t)
+	if x.Stale {
+		fd, name := t.FD, t.Name
+		if x.Way == ByDescriptor && name != nil {
+			fd, name = x.entry, nil
+		}
+		if _, e = sys.Refresh(fd, name); e != 0 {
+			return has, Statx.String(), e
+		}
+	}
 	switch {
 	case t.Pinned:
 		n, e = x.GetxattrFd(t.FD)
