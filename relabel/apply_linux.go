@@ -117,16 +117,16 @@ func (a *applying) tree(ctx context.Context, root *mount) error {
 		return err
 	}
 	if root.want != nil && root.want.Label == "" {
-		a.skip(root.Path, "no rule has a label for it")
+		a.Skip(root.Path, "no rule has a label for it")
 	}
 	if !root.topOnly && root.Stat.Kind == sys.KindDir {
 		if err := a.submounts(ctx, root); err != nil {
 			return err
 		}
 	}
-	if a.counted(walk.Failed) > 0 {
+	if a.Counted(walk.Failed) > 0 {
 		return a.fatal(a.failures())
 	}
-	a.tell(func(report *Report) { report.Complete = !a.o.inner.check || a.total.Of[walk.Written] == 0 })
+	a.tell(func(report *Report) { report.Complete = !a.o.inner.check || a.Counted(walk.Written) == 0 })
 	return nil
 }

@@ -41,7 +41,7 @@ package relabel
 //	budget.go           what all runs of the process share, and how many calls of Inspect
 //	                    may hang: internal/budget
 //	trace.go            what a caller is told, or has logged
-//	events_linux.go     failures and changes, told one at a time
+//	internal/account    what is counted, and told one at a time
 //	report_linux.go     counts and notes, for the Report
 //	state_linux.go      how far it is, for a caller who asks
 //	internal/caller     the caller's code, which may panic, end or block; a run that hangs
@@ -66,6 +66,7 @@ package relabel
 //	group_linux.go      a run of it
 //	pending.go          how far it is
 //	dropin.go           Relabel and Chcon in place of go-selinux's
+//	internal/dropin     errors in its words
 //
 // internal/xattrio reads and writes the label of an entry without opening it, in one
 // of three ways, and judges errnos; internal/watch tells which calls hang; internal/sys
@@ -78,9 +79,11 @@ package relabel
 // Each package, and all that it imports of the others, which stand beneath it.
 // (TestDocImports)
 //
-//	relabel   ▶ budget caller commit division flight journal mountinfo mounts policy rules secctx sys tune undo walk watch xattrio
+//	relabel   ▶ account budget caller commit division dropin flight journal mountinfo mounts policy rules secctx sys tune undo walk watch xattrio
 //	contexts  ▶ fcontexts sys walk
 //	rules     ▶ secctx sys walk
+//	dropin    ▶ account policy
+//	account   ▶ caller walk
 //	caller    ▶ budget steal walk watch
 //	flight    ▶ budget watch
 //	walk      ▶ ahead budget commit dirs division journal mounts order policy rows since steal sys tune undo watch xattrio

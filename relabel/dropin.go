@@ -4,14 +4,13 @@ package relabel
 
 import (
 	"context"
-	"io/fs"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/opencontainers/selinux/go-selinux"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
+	"github.com/fastlabel/fastlabel/relabel/internal/dropin"
 )
 
 // The drop-ins import go-selinux for two things that a caller of it shares with
@@ -48,7 +47,7 @@ func relabel(ctx context.Context, path, fileLabel string, shared bool, patience 
 		fields := strings.SplitN(strings.TrimSuffix(fileLabel, "\x00"), ":", 4)
 		if len(fields) < 3 {
 			_, err := secctx.Canonical(fileLabel)
-			return invalid(path, err)
+			return dropin.Invalid(path, err)
 		}
 		fileLabel = strings.Join(fields[:3], ":") + ":s0"
 	}
@@ -99,7 +98,7 @@ func change(ctx context.Context, path, label string, recurse bool, patience time
 	}
 	want, err := secctx.Canonical(label)
 	if err != nil {
-		return invalid(path, err)
+		return dropin.Invalid(path, err)
 	}
 	if trimmed := strings.TrimRight(path, "/"); trimmed != "" {
 		path = trimmed
@@ -107,20 +106,4 @@ func change(ctx context.Context, path, label string, recurse bool, patience time
 		path = "/"
 	}
 	return chcon(ctx, path, want, recurse, patience)
-}
-
-// writing is the Op of go-selinux's errors.
-func writing(label string) string { return "lsetxattr(label=" + label + ")" }
-
-// invalid words the error for a label that is none.
-func invalid(path string, why error) error {
-	return &fs.PathError{Op: "relabel", Path: path, Err: invalidLabel{why}}
-}
-
-// invalidLabel is an ErrLabel that is also what callers of go-selinux may look for.
-type invalidLabel struct{ error }
-
-// Unwrap gives all that the error is.
-func (e invalidLabel) Unwrap() []error {
-	return []error{e.error, selinux.ErrInvalidLabel, syscall.EINVAL}
 }

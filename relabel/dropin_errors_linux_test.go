@@ -17,6 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
+	"github.com/fastlabel/fastlabel/relabel/internal/account"
+	"github.com/fastlabel/fastlabel/relabel/internal/dropin"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -96,15 +98,15 @@ func TestDropinJoinsFailures(t *testing.T) {
 	}
 	err := Chcon(root, newLabel, true)
 	var some *IncompleteError
-	if !errors.As(err, &some) || some.Failed != 20 || len(some.First) != keepErrors || !errors.Is(err, unix.EPERM) {
+	if !errors.As(err, &some) || some.Failed != 20 || len(some.First) != account.Kept || !errors.Is(err, unix.EPERM) {
 		t.Fatal(err)
 	}
 	named := map[string]bool{}
 	for _, err := range some.First {
 		named[err.(*fs.PathError).Path] = true
 	}
-	if len(named) != keepErrors {
-		t.Errorf("%d of %d are different", len(named), keepErrors)
+	if len(named) != account.Kept {
+		t.Errorf("%d of %d are different", len(named), account.Kept)
 	}
 	if n := len(bearing(t, root, newLabel)); n != 12 {
 		t.Errorf("%d entries are labelled", n)
@@ -152,11 +154,11 @@ func TestDropinErrors(t *testing.T) {
 		{"no disk", []error{entry("/v/f", unix.EIO), entry("/v/g", unix.EIO)}, errors.New("failing"), []error{unix.EIO}, nil, ""},
 		{"no disk, one without labels", []error{entry("/v/f", unix.ENOTSUP)}, errors.New("failing"), nil, []error{unix.ENOTSUP}, ""},
 	} {
-		f := &failures{op: writing("L")}
+		f := dropin.New("L", ErrRefused)
 		for _, err := range c.failed {
-			f.add(err)
+			f.Add(err)
 		}
-		err := f.sum(c.err)
+		err := sum(f, c.err)
 		for _, is := range c.is {
 			if !errors.Is(err, is) {
 				t.Errorf("%s: %v is not %v", c.name, err, is)
@@ -179,22 +181,23 @@ func TestDropinErrors(t *testing.T) {
 			t.Errorf("%s: %#v", c.name, at.Err)
 		}
 	}
-	f := &failures{}
-	f.add(entry("/v/f", unix.EIO))
-	f.add(entry("/v/g", unix.EIO))
-	if err := f.sum(errors.New("the disk")); !strings.HasSuffix(err.Error(), "2 entries failed, the first: the disk") {
+	f := dropin.New("L", ErrRefused)
+	f.Add(entry("/v/f", unix.EIO))
+	f.Add(entry("/v/g", unix.EIO))
+	if err := sum(f, errors.New("the disk")); !strings.HasSuffix(err.Error(), "2 entries failed, the first: the disk") {
 		t.Errorf("what ended the run is not named: %v", err)
 	}
-	f = &failures{}
+	f = dropin.New("L", ErrRefused)
 	for i := range 1000 {
-		f.add(entry(fmt.Sprint("/", i), unix.EPERM))
+		f.Add(entry(fmt.Sprint("/", i), unix.EPERM))
 	}
-	f.add(entry("/late", unix.ENOSPC))
+	f.Add(entry("/late", unix.ENOSPC))
 	if text := (&IncompleteError{Failed: 2}).Error(); !strings.HasPrefix(text, "2 entries failed") { // as a caller's tests make one
 		t.Error(text)
 	}
-	if err := f.sum(&IncompleteError{Failed: f.n}); !errors.Is(err, unix.ENOSPC) || !errors.Is(err, unix.EPERM) || len(f.kept) != keepErrors+1 {
-		t.Errorf("%d kept, %v", len(f.kept), err)
+	var some *IncompleteError
+	if err := sum(f, &IncompleteError{Failed: f.N}); !errors.Is(err, unix.ENOSPC) || !errors.Is(err, unix.EPERM) || !errors.As(err, &some) || len(some.First) != account.Kept+1 {
+		t.Error(err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
+	"github.com/fastlabel/fastlabel/relabel/internal/account"
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
@@ -30,7 +31,7 @@ import (
 // at once; so is each while 256 in all have, or those that have half of the files
 // that the process may open. To read the entries does not count.
 func Inspect(root, label string, t Trust) (Status, error) {
-	r := &run{main: new(caller.Task)} // which is not watched
+	r := &run{Run: new(account.Run), main: new(caller.Task)} // which is not watched
 	var s Status
 	var at *mount
 	err := probing.Ask(root, func() (err error) {
@@ -120,7 +121,7 @@ func (r *run) trusted(root *mount) (bool, error) {
 		ok, err = r.entriesHave(root)
 	}
 	if ok {
-		r.count(walk.Right)
+		r.Count(walk.Right)
 		r.tell(func(report *Report) { report.Trusted, report.Complete = true, true })
 	}
 	return ok, err

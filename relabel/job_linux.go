@@ -27,17 +27,17 @@ func (r *run) job(m *mount) *walk.Job {
 		Workers:   r.o.Workers,
 		Kernel:    r.capabilities.kernel,
 		Root:      r.commit,
-		Events:    walk.Events{Failed: r.reportFailure},
+		Events:    walk.Events{Failed: r.Failure},
 		Stop:      r.Stop,
 	}
 	if r.proc.SELinux {
 		j.Policy = r.policy
 	}
-	if r.trace.Skip != nil {
-		j.Events.Left = r.skip
+	if r.Told.Skip != nil {
+		j.Events.Left = r.Skip
 	}
-	if r.trace.Change != nil {
-		j.Events.Changed = r.change
+	if r.Told.Change != nil {
+		j.Events.Changed = r.Change
 	}
 	if r.recorder != nil {
 		j.Keep = func(pages []undo.Page) error {
@@ -57,14 +57,7 @@ func (r *run) walk(ctx context.Context, t *caller.Task, m *mount, top *walk.Top)
 	share := t.Share.Load()
 	defer share.Shrink()
 	k := walk.New(r.job(m), m.Mount, top, share)
-	t.At("", "") // its workers say it
-	t.Walk.Store(k)
-	err := k.Run(ctx)
-	r.mu.Lock()
-	r.total.Add(k.Tally()) // at no time is it in neither, or in both
-	t.Walk.Store(nil)
-	r.mu.Unlock()
-	return r.Blew(err)
+	return r.Walk(ctx, t, k)
 }
 
 // alone labels what m is of and nothing beneath it.
@@ -73,7 +66,7 @@ func (r *run) alone(m *mount) walk.Outcome {
 	m.activity.At(xattrio.Setxattr.String(), m.Path)
 	defer m.activity.At("", "")
 	o := walk.One(r.job(m), m.Mount)
-	r.count(o)
+	r.Count(o)
 	return o
 }
 

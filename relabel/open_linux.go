@@ -81,7 +81,7 @@ func (r *run) askPolicy() error {
 	r.want = known
 	r.tell(func(report *Report) { report.Label = r.want })
 	if note != "" {
-		r.note("%s", note)
+		r.Note("%s", note)
 	}
 	return err
 }
@@ -155,7 +155,7 @@ func (r *run) lockRoot(ctx context.Context, root *mount) (*commit.Lock, error) {
 		return nil, nil
 	}
 	if r.locks.Err != nil {
-		r.note("no lock was taken: %v", r.locks.Err)
+		r.Note("no lock was taken: %v", r.locks.Err)
 		return nil, nil
 	}
 	share := r.main.Share.Load()
@@ -167,8 +167,8 @@ func (r *run) lockRoot(ctx context.Context, root *mount) (*commit.Lock, error) {
 	}
 	wait := func(holder string) {
 		share.Waits(true) // so that other volumes do not wait for who has the lock
-		if r.trace.Wait != nil {
-			r.Serially("Trace.Wait", root.Path, func() { r.trace.Wait(holder) })
+		if r.wait != nil {
+			r.Serially("Trace.Wait", root.Path, func() { r.wait(holder) })
 		}
 	}
 	return r.locks.Take(ctx, root.Stat, root.Path, wait)

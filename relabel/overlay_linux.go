@@ -10,6 +10,6 @@ import "slices"
 func (r *run) expectCopies(m *mount) {
 	info := r.proc.ByID(m.Stat.Mount)
 	if info != nil && info.FSType == "overlay" && !r.o.inner.check && !slices.Contains(info.Super, "metacopy=on") {
-		r.note("%s is on overlayfs, which copies a file of a lower layer up whole to set its label", m.Path)
+		r.Note("%s is on overlayfs, which copies a file of a lower layer up whole to set its label", m.Path)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"syscall"
 	"time"
 
@@ -14,7 +13,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 )
 
-// tell changes the Report, count the counts.
+// tell changes the Report.
 func (r *run) tell(what func(report *Report)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -22,12 +21,10 @@ func (r *run) tell(what func(report *Report)) {
 }
 
 // soFar is the Report of a run that began then, and has ended or is left behind.
-func (r *run) soFar(begin time.Time) Report {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	report := r.report
-	report.Notes = slices.Clone(report.Notes)
-	t := r.live()
+func (r *run) soFar(begin time.Time) (report Report) {
+	r.tell(func(has *Report) { report = *has }) // before the counts, which are done when it says so
+	report.Notes = r.Notes()
+	t := r.Now()
 	report.Seen, report.Unchanged = t.Seen, t.Unchanged
 	report.Written, report.Right = t.Of[walk.Written], t.Of[walk.Right]
 	report.Vanished, report.Skipped, report.Failed = t.Of[walk.Vanished], t.Of[walk.Skipped], t.Of[walk.Failed]
@@ -35,51 +32,24 @@ func (r *run) soFar(begin time.Time) Report {
 	return report
 }
 
-// count counts an entry that no walk has met.
-func (r *run) count(o walk.Outcome) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.total.Count(o)
-}
-
-// recount moves an entry that was counted.
-func (r *run) recount(from, to walk.Outcome) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.total.Of[from]--
-	r.total.Of[to]++
-}
-
-// counted is how many entries had an outcome so far.
-func (r *run) counted(o walk.Outcome) int64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.total.Of[o]
-}
-
-func (r *run) note(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	r.tell(func(report *Report) { report.Notes = append(report.Notes, text) })
-	if r.trace.Note != nil {
-		r.Serially("Trace.Note", "", func() { r.trace.Note(text) })
-	}
-}
-
 // failed is why the run has failed by now, if it has.
 func (r *run) failed() error {
-	if err := r.Broken(); err != nil || len(r.first) == 0 && r.counted(walk.Failed) == 0 {
+	if err := r.Broken(); err != nil {
 		return err
 	}
 	return r.failures()
 }
 
-// failures is the error for what was reported so far.
+// failures is the error for what was counted and told so far; nil for nothing.
 func (r *run) failures() error {
-	n := r.counted(walk.Failed)
-	if len(r.first) == 1 && n <= 1 {
-		return r.first[0]
+	switch n, first := r.Failures(); {
+	case len(first) == 0 && n == 0:
+		return nil
+	case len(first) == 1 && n <= 1:
+		return first[0]
+	default:
+		return &IncompleteError{Failed: n, First: first}
 	}
-	return &IncompleteError{Failed: n, First: r.first}
 }
 
 // fatal words an error of the root itself.

@@ -106,7 +106,7 @@ func (s *restoring) under(ctx context.Context, root *mount, pages iter.Seq2[undo
 		if beneath { // it was a directory
 			return &fs.PathError{Op: "restore", Path: root.Path, Err: undo.ErrOtherTree}
 		}
-		s.count(s.became(func() string { return root.Path }, s.h.Former, journal.File(root.Mount, s.want, s.o.inner.check, s.h.Former)))
+		s.Count(s.became(func() string { return root.Path }, s.h.Former, journal.File(root.Mount, s.want, s.o.inner.check, s.h.Former)))
 		return nil
 	}
 	if op, e := s.enclose(root); e != 0 {
@@ -123,11 +123,11 @@ func (s *restoring) under(ctx context.Context, root *mount, pages iter.Seq2[undo
 
 // close judges a restore that came to its end, with err or without.
 func (s *restoring) close(err error) error {
-	if err == nil && s.counted(walk.Failed) > 0 {
+	if err == nil && s.Counted(walk.Failed) > 0 {
 		err = s.failures()
 	}
 	if err == nil {
-		left := s.counted(walk.Skipped) > 0 || s.stirred || s.o.inner.check && s.counted(walk.Written) > 0
+		left := s.Counted(walk.Skipped) > 0 || s.stirred || s.o.inner.check && s.Counted(walk.Written) > 0
 		s.tell(func(report *Report) { report.Complete = !left })
 	}
 	return err
@@ -150,7 +150,7 @@ func (s *restoring) directory(ctx context.Context, root *mount, c *commit.Root, 
 	if err := c.Undo(secctx.Trim(s.h.Former.Label)); err != nil {
 		return err
 	}
-	s.count(walk.Skipped) // the root, until it has its own
+	s.Count(walk.Skipped) // the root, until it has its own
 	share := s.main.Share.Load()
 	defer share.Shrink()
 	all := &journal.Restore{
@@ -159,7 +159,7 @@ func (s *restoring) directory(ctx context.Context, root *mount, c *commit.Root, 
 			t := s.Task()
 			return func(path string) { t.At("setxattr", path) }, func() { t.At("", "") }
 		},
-		Became: func(path func() string, f undo.Former, r journal.Result) { s.count(s.became(path, f, r)) },
+		Became: func(path func() string, f undo.Former, r journal.Result) { s.Count(s.became(path, f, r)) },
 		Labelled: func(ctx context.Context) (int64, error) {
 			share.Shrink() // the workers have ended
 			found, err := tree(ctx, root.Path, s.want, Options{OneFilesystem: true, Workers: s.o.Workers, inner: inner{check: true, share: share}}, func() capabilities { return s.capabilities })
@@ -168,7 +168,7 @@ func (s *restoring) directory(ctx context.Context, root *mount, c *commit.Root, 
 	}
 	r, err := all.All(ctx, s.workers(share), s.asked(pages))
 	if err == nil {
-		s.recount(walk.Skipped, s.became(func() string { return root.Path }, s.h.Former, r))
+		s.Recount(walk.Skipped, s.became(func() string { return root.Path }, s.h.Former, r))
 		s.stirred = all.Stirred()
 	}
 	return err
@@ -204,9 +204,8 @@ func (s *restoring) asked(pages iter.Seq2[undo.Page, error]) iter.Seq2[undo.Page
 func (s *restoring) became(path func() string, f undo.Former, r journal.Result) walk.Outcome {
 	switch r.Outcome {
 	case journal.Restored:
-		if s.trace.Change != nil {
-			p := path()
-			s.Serially("Trace.Change", p, func() { s.trace.Change(p, s.want, secctx.Trim(f.Label)) })
+		if s.Told.Change != nil {
+			s.Change(path(), s.want, secctx.Trim(f.Label))
 		}
 		return walk.Written
 	case journal.Right:
@@ -215,12 +214,12 @@ func (s *restoring) became(path func() string, f undo.Former, r journal.Result) 
 		return walk.Vanished
 	case journal.Left:
 		if r.Why != "" {
-			s.skip(path(), r.Why)
+			s.Skip(path(), r.Why)
 		}
 		return walk.Skipped
 	}
 	if r.Err != nil {
-		s.reportFailure(path(), r.Op, r.Err)
+		s.Failure(path(), r.Op, r.Err)
 	}
 	return walk.Failed
 }

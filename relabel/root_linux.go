@@ -23,7 +23,7 @@ func (r *run) openCommit(root *mount) (c *commit.Root, err error) {
 		FD: root.Top, Path: root.Path, Want: r.want, Dated: root.Dated, Stale: root.Stale,
 		DryRun: r.o.inner.check, NoSeal: r.o.Advanced.NoSeal, NoSync: r.o.Advanced.NoSync, Since: r.o.Trust == TrustUnchanged, Shard: r.shard,
 		At:      func(call string) { root.activity.At(call, root.Path) },
-		Note:    r.note,
+		Note:    r.Note,
 		Failed:  r.failed,
 		Sum:     r.met,
 		Partial: func() bool { return r.partial(root) },
@@ -33,15 +33,15 @@ func (r *run) openCommit(root *mount) (c *commit.Root, err error) {
 			if wrote {
 				top.Outcome = walk.Written
 			}
-			r.recount(walk.Skipped, top.Outcome) // until now it counted as left alone
+			r.Recount(walk.Skipped, top.Outcome) // until now it counted as left alone
 			if wrote {
-				r.change(root.Path, c.Found().String(), r.want)
+				r.Change(root.Path, c.Found().String(), r.want)
 			}
 			r.Second(c.Revoke)
 		},
 		Withheld: func() {
 			if r.part == nil && top.Outcome != walk.Skipped && !top.Spoiled {
-				r.recount(top.Outcome, walk.Skipped)
+				r.Recount(top.Outcome, walk.Skipped)
 			}
 		},
 		Reread: func(ctx context.Context) (int64, error) { return r.reread(ctx, root) },
@@ -54,9 +54,7 @@ func (r *run) openCommit(root *mount) (c *commit.Root, err error) {
 
 // met is what was counted so far.
 func (r *run) met() commit.Sum {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	t := r.total
+	t := r.Total()
 	return commit.Sum{Seen: t.Seen, Written: t.Of[walk.Written], Skipped: t.Of[walk.Skipped], Failed: t.Of[walk.Failed]}
 }
 
@@ -90,13 +88,13 @@ func (r *run) reread(ctx context.Context, root *mount) (int64, error) {
 	}
 	defer sys.Close(fd)
 	top := walk.Top{FD: fd, Outcome: root.top.Outcome, Rereading: true}
-	before := r.counted(walk.Written)
+	before := r.Counted(walk.Written)
 	if r.writes == walk.Guess {
 		r.writes = walk.ReadFirst
 	}
 	err := r.walk(ctx, r.main, root, &top)
 	root.top.Spoiled = top.Spoiled
-	return r.counted(walk.Written) - before, err
+	return r.Counted(walk.Written) - before, err
 }
 
 // readMark has the walk look only at what has changed since the mark of an earlier

@@ -124,7 +124,7 @@ func (r *run) seal(ctx context.Context, root *mount, c *commit.Root) (bool, erro
 	}
 	now, err := division.Met(root.Mount)
 	if alike = alike && division.Same(met, now); err == nil && !alike {
-		r.note("directories came, went or were renamed while the shards were at work: everything is read")
+		r.Note("directories came, went or were renamed while the shards were at work: everything is read")
 	}
 	return !alike, err
 }

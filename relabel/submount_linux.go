@@ -67,16 +67,14 @@ func (r *run) submount(ctx context.Context, root *mount, info mountinfo.Mount, t
 	m, why, err := root.Find(info, r.bounds, t.Activity)
 	switch {
 	case err != nil:
-		r.count(walk.Failed)
-		r.reportFailure(err.Path, err.Op, err.Err)
+		r.Fail(err.Path, err.Op, err.Err)
 		return nil
 	case m == nil:
 		return nil
 	}
 	defer m.Close()
 	if why != "" {
-		r.count(walk.Skipped)
-		r.skip(m.Path, why)
+		r.Leave(m.Path, why)
 		return nil
 	}
 	at := &mount{Mount: m, activity: t.Activity}
@@ -89,16 +87,14 @@ func (r *run) cross(ctx context.Context, t *caller.Task, m *mount) error {
 	if r.wants != nil {
 		var err error
 		if m.want, err = r.wants(m.Real, m.Stat.Kind); err != nil {
-			r.count(walk.Failed)
-			r.reportFailure(m.Path, "relabel", err)
+			r.Fail(m.Path, "relabel", err)
 			return nil
 		}
 	}
 	io := xattrio.New("")
 	m.activity.At("getxattr", m.Path)
 	if _, _, e := io.Read(xattrio.Target{FD: m.At, Pinned: true}); e == syscall.ENOTSUP {
-		r.count(walk.Skipped)
-		r.skip(m.Path, "the filesystem does not support labels")
+		r.Leave(m.Path, "the filesystem does not support labels")
 		return nil
 	}
 	if m.Stat.Kind != sys.KindDir {
@@ -107,19 +103,16 @@ func (r *run) cross(ctx context.Context, t *caller.Task, m *mount) error {
 		return nil
 	}
 	if op, e := r.enclose(m); e != 0 {
-		r.count(walk.Failed)
-		r.reportFailure(m.Path, op, e)
+		r.Fail(m.Path, op, e)
 		return nil
 	}
 	defer m.Leave()
 	if _, readOnly, e := sys.Subvolume(m.Top); e == 0 && readOnly {
-		r.count(walk.Skipped)
-		r.skip(m.Path, mounts.ReadOnlySubvolume)
+		r.Leave(m.Path, mounts.ReadOnlySubvolume)
 		return nil
 	}
 	if e := r.void(m); e != 0 {
-		r.count(walk.Failed)
-		r.reportFailure(m.Path, "fsetxattr", e)
+		r.Fail(m.Path, "fsetxattr", e)
 		return nil
 	}
 	if m.top.Outcome = r.alone(m); m.topOnly {
@@ -131,8 +124,7 @@ func (r *run) cross(ctx context.Context, t *caller.Task, m *mount) error {
 	if r.commit != nil && !r.o.Advanced.NoSync && r.commit.Unsynced() {
 		m.activity.At("syncfs", m.Path)
 		if e := sys.Syncfs(m.Top); e != 0 {
-			r.count(walk.Failed)
-			r.reportFailure(m.Path, "syncfs", e)
+			r.Fail(m.Path, "syncfs", e)
 		}
 	}
 	return nil
@@ -149,7 +141,7 @@ func (r *run) void(m *mount) (e sys.Errno) {
 		_, e = commit.Void(m.Top, r.want) // shards of another label
 		return e
 	}
-	m.before = r.counted(walk.Written)
+	m.before = r.Counted(walk.Written)
 	m.first, e = commit.Disavow(m.Top)
 	m.disavowed = e == 0
 	return e
@@ -166,12 +158,12 @@ func (r *run) settle(m *mount, all bool) {
 	defer m.activity.At("", "")
 	var e sys.Errno
 	switch {
-	case r.counted(walk.Written) > m.before:
+	case r.Counted(walk.Written) > m.before:
 		e = commit.Unmark(m.At)
 	case m.first && all:
 		e = commit.Avow(m.At)
 	}
 	if e != 0 {
-		r.note("%s: what an earlier run left on it could not be removed: %v", m.Path, e)
+		r.Note("%s: what an earlier run left on it could not be removed: %v", m.Path, e)
 	}
 }

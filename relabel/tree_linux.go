@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
+	"github.com/fastlabel/fastlabel/relabel/internal/account"
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
@@ -26,9 +27,9 @@ import (
 
 // run is one call of Tree.
 type run struct {
-	*caller.Run
+	*account.Run
 	o            Options
-	trace        Trace
+	wait         func(holder string)                                  // Trace.Wait; may be nil
 	want         string                                               // the label in canonical form
 	wants        func(path string, kind sys.Kind) (*walk.Want, error) // by rules; nil: the label
 	changes      func(has, want string) (string, walk.Outcome, error) // nil: want is written
@@ -48,10 +49,8 @@ type run struct {
 	part         *division.Part // that it walks
 	lastRun      atomic.Int64   // State.LastRun
 
-	mu     sync.Mutex // guards the rest, for workers, tasks and a caller who left them behind
-	first  []error
-	total  walk.Tally // but for walks that are under way
-	report Report
+	mu     sync.Mutex // guards the rest, for tasks and a caller who left them behind
+	report Report     // but for counts and notes
 }
 
 // Tree gives root and everything beneath it the security context label. The
@@ -82,15 +81,15 @@ func Check(ctx context.Context, root, label string, o *Options) (Report, error) 
 
 func newRun(o Options, path, label string) *run {
 	r := &run{o: o, report: Report{Root: path, Label: label}, files: budget.RunFiles + budget.LeastFiles}
-	if o.Trace != nil {
-		r.trace = *o.Trace
-	}
 	if o.inner.check {
 		r.writes = walk.DryRun
 	}
-	r.Run = &caller.Run{Ended: o.inner.ended, Hung: hung, Panicked: panicked}
-	if r.trace.Stall != nil {
-		r.Stalled = func(calls []watch.Call) { r.trace.Stall(hungCalls(calls)) }
+	r.Run = &account.Run{Run: &caller.Run{Ended: o.inner.ended, Hung: hung, Panicked: panicked}}
+	if t := o.Trace; t != nil {
+		r.Told, r.wait = account.Told{Failure: t.Failure, Change: t.Change, Skip: t.Skip, Note: t.Note}, t.Wait
+		if stall := t.Stall; stall != nil {
+			r.Stalled = func(calls []watch.Call) { stall(hungCalls(calls)) }
+		}
 	}
 	r.main = r.Task()
 	return r
@@ -188,7 +187,7 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 		r.commit = c
 	}
 	if r.part == nil {
-		r.count(walk.Skipped) // the root, until it has the label
+		r.Count(walk.Skipped) // the root, until it has the label
 	}
 	if walks {
 		err = r.walk(ctx, r.main, root, &root.top)
@@ -202,7 +201,7 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 	if err = c.Close(ctx, err); err == nil {
 		r.tell(func(report *Report) {
 			report.Proved = r.part != nil
-			report.Complete = !report.Proved && (!r.o.inner.check || r.total.Of[walk.Written] == 0)
+			report.Complete = !report.Proved && (!r.o.inner.check || r.Counted(walk.Written) == 0)
 		})
 	}
 	return err

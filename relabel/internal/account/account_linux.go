@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package account is what a run has counted so far, and what it tells its caller on the
+// way. A goroutine that tells waits for the caller's code, one at a time; no lock is held
+// during a call.
+package account
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/caller"
+	"github.com/fastlabel/fastlabel/relabel/internal/walk"
+)
+
+// Kept is how many failures are kept. All of them are counted, and told.
+const Kept = 16
+
+// Told are the caller's functions, named Trace.Failure and so on; a nil one is told nothing.
+type Told struct {
+	Failure func(error)
+	Change  func(path, from, to string)
+	Skip    func(path, reason string)
+	Note    func(text string)
+}
+
+// Run is a run with its counts. All methods may be called from any goroutine.
+type Run struct {
+	*caller.Run
+	Told Told
+
+	mu    sync.Mutex // guards the rest, for workers, tasks and a caller who left them behind
+	first []error
+	notes []string
+	total walk.Tally // but for walks that are under way
+}
+
+// Walk has k done by t, and adds up what was done.
+func (r *Run) Walk(ctx context.Context, t *caller.Task, k *walk.Walk) error {
+	t.At("", "") // its workers say it
+	t.Walk.Store(k)
+	err := k.Run(ctx)
+	r.mu.Lock()
+	r.total.Add(k.Tally()) // at no time is it in neither, or in both
+	t.Walk.Store(nil)
+	r.mu.Unlock()
+	return r.Blew(err)
+}
+
+// Count counts an entry that no walk has met.
+func (r *Run) Count(o walk.Outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.total.Count(o)
+}
+
+// Recount moves an entry that was counted.
+func (r *Run) Recount(from, to walk.Outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.total.Of[from]--
+	r.total.Of[to]++
+}
+
+// Total is what was counted so far, but for walks that are under way.
+func (r *Run) Total() walk.Tally {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.total
+}
+
+// Counted is how many entries had an outcome, but for walks that are under way.
+func (r *Run) Counted(o walk.Outcome) int64 { return r.Total().Of[o] }
+
+// Now is what was counted so far.
+func (r *Run) Now() walk.Tally {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.total
+	for _, t := range r.Tasks() {
+		n.Add(t.Walk.Load().Tally())
+	}
+	return n
+}
+
+// Where is a directory that is worked on or, where there is none, the call under way.
+func (r *Run) Where() (path, call string) {
+	for _, t := range r.Tasks() {
+		if path = t.Walk.Load().Path(); path != "" {
+			return path, ""
+		}
+		if call == "" {
+			call = t.Now().Call
+		}
+	}
+	return "", call
+}
+
+// Fail counts a failure, and tells of it.
+func (r *Run) Fail(path, op string, err error) {
+	r.Count(walk.Failed)
+	r.Failure(path, op, err)
+}
+
+// Leave counts what is left alone, and tells of it.
+func (r *Run) Leave(path, reason string) {
+	r.Count(walk.Skipped)
+	r.Skip(path, reason)
+}
+
+// Failure tells of a failure.
+func (r *Run) Failure(path, op string, err error) {
+	f := &fs.PathError{Op: op, Path: path, Err: err}
+	r.mu.Lock()
+	if len(r.first) < Kept {
+		r.first = append(r.first, f)
+	}
+	r.mu.Unlock()
+	if r.Told.Failure != nil {
+		r.Serially("Trace.Failure", path, func() { r.Told.Failure(f) })
+	}
+}
+
+// Change tells of a label that was written.
+func (r *Run) Change(path, from, to string) {
+	if r.Told.Change != nil {
+		r.Serially("Trace.Change", path, func() { r.Told.Change(path, from, to) })
+	}
+}
+
+// Skip tells of what is left alone.
+func (r *Run) Skip(path, reason string) {
+	if r.Told.Skip != nil {
+		r.Serially("Trace.Skip", path, func() { r.Told.Skip(path, reason) })
+	}
+}
+
+// Note tells of what is done otherwise than asked.
+func (r *Run) Note(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	r.mu.Lock()
+	r.notes = append(r.notes, text)
+	r.mu.Unlock()
+	if r.Told.Note != nil {
+		r.Serially("Trace.Note", "", func() { r.Told.Note(text) })
+	}
+}
+
+// Notes are all so far.
+func (r *Run) Notes() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.notes)
+}
+
+// Failures are how many were counted so far, and the first that were told.
+func (r *Run) Failures() (n int64, first []error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.total.Of[walk.Failed], slices.Clone(r.first)
+}
