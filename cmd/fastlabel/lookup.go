@@ -82,16 +82,15 @@ func (j *job) lookUp(ctx context.Context, operands, paths []string) error {
 		}
 	}
 	look := newLooked()
-	for i, group := range site.ByServer(slices.Concat(paths, j.exclude)) {
+	table, _ := site.Table()
+	for i, group := range site.ByServer(table, slices.Concat(paths, j.exclude)) {
 		found, err := j.lookAt(ctx, group, i > 0 || apart.IsPart())
 		if err != nil {
 			return err
 		}
 		look.add(found)
 	}
-	if table, err := os.ReadFile("/proc/self/mountinfo"); err == nil {
-		look.unmounted = site.Unmounted(string(table), paths)
-	}
+	look.unmounted = site.Unmounted(table, paths)
 	if j.looked = look; look.missing == 0 {
 		return j.astray(ctx, paths)
 	}

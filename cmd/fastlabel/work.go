@@ -114,7 +114,10 @@ func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]s
 // labelAll labels the paths, or for verify and -n reads them: those first that name no
 // served filesystem, and then those of each.
 func (j *job) labelAll(ctx context.Context, paths []string) int {
-	paths = slices.Concat(site.ByServer(paths)...)
+	if len(paths) > 1 {
+		table, _ := site.Table()
+		paths = slices.Concat(site.ByServer(table, paths)...)
+	}
 	codes := make([]int, len(paths))
 	wait.InTurn(len(paths), func(i int, stalls func()) { codes[i] = j.one(ctx, paths[i], stalls) })
 	return exit.Worst(codes)

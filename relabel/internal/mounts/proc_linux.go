@@ -3,8 +3,8 @@
 package mounts
 
 import (
+	"bytes"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"strconv"
@@ -124,8 +124,10 @@ func (p *Proc) read(name string) (string, error) {
 	}
 	f := os.NewFile(uintptr(fd), where)
 	defer f.Close() // only read
-	text, err := io.ReadAll(f)
-	return string(text), err
+	var text bytes.Buffer
+	text.Grow(8192) // a reading gives a page at most
+	_, err := text.ReadFrom(f)
+	return text.String(), err
 }
 
 // Close closes what OpenProc and Learn have opened.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -47,7 +48,7 @@ func (p Page) Roff() string {
 	b.WriteString(".SH DESCRIPTION\n" + escape(sentence(p.About)) + "\n")
 	for _, text := range p.Text {
 		for block := range strings.SplitSeq(strings.Trim(text, "\n"), "\n\n") {
-			if first, rest, ok := strings.Cut(block, "\n"); ok && title.MatchString(first) {
+			if first, rest, ok := strings.Cut(block, "\n"); ok && title().MatchString(first) {
 				name := strings.Replace(strings.TrimSuffix(first, ":"), "Exit codes", "Exit status", 1) // man-pages(7)
 				sections = append(sections, ".SH "+strings.ToUpper(escape(name))+"\n"+strings.TrimPrefix(paragraph(rest), ".PP\n"))
 				continue
@@ -84,7 +85,7 @@ func (p Page) Roff() string {
 	return b.String()
 }
 
-var title = regexp.MustCompile(`^[A-Z][A-Za-z ]*:$`)
+var title = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Z][A-Za-z ]*:$`) })
 
 // paragraph writes lines of one block.
 func paragraph(block string) string {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // What "true" means, of all that a container has: the directories that are its
@@ -61,12 +62,12 @@ func (h Host) NoVolume(m Mount, source string) string {
 
 // beneathPods is what the kubelet keeps for a pod, wherever its directory is. Of
 // a volume's directory it is the plugin, of a subpath the volume.
-var beneathPods = regexp.MustCompile(`^(.*?/pods/[^/]+)/(?:volumes/([^/]+)/|etc-hosts/|containers/|volume-subpaths/([^/]+)/)`)
+var beneathPods = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(.*?/pods/[^/]+)/(?:volumes/([^/]+)/|etc-hosts/|containers/|volume-subpaths/([^/]+)/)`) })
 
 // isKubelets tells whether source is written by the kubelet: its directory but
 // for the volumes in it, and of those secrets, config maps and the like.
 func (h Host) isKubelets(source string) bool {
-	if at := beneathPods.FindStringSubmatch(source + "/"); at != nil {
+	if at := beneathPods().FindStringSubmatch(source + "/"); at != nil {
 		pod, plugin, volume := at[1], at[2], at[3]
 		switch {
 		case volume != "":

@@ -3,7 +3,6 @@
 package site
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -32,8 +31,8 @@ func InodesOf(path string, xdev bool) int64 {
 	if !filepath.IsAbs(real) {
 		real = filepath.Join(workingDirectory(), real)
 	}
-	text, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil || !xdev && len(mountinfo.Beneath(mounts(string(text)), real)) > 0 {
+	table, err := Table()
+	if err != nil || !xdev && len(mountinfo.Beneath(mounts(table), real)) > 0 {
 		return 0
 	}
 	var st syscall.Statfs_t

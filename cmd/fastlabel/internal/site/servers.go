@@ -29,11 +29,8 @@ func servedMount(point, fstype string) bool {
 // MayHang tells whether the work may meet a served filesystem: whether there is
 // one. Which path leads to it is for the kernel to find, and that may hang.
 func MayHang() bool {
-	mounts, err := mountPoints()
-	if err != nil {
-		return false
-	}
-	for point, fstype := range mounts {
+	table, _ := Table()
+	for point, fstype := range mountPoints(table) {
 		if servedMount(point, fstype) {
 			return true
 		}
@@ -44,15 +41,11 @@ func MayHang() bool {
 // ByServer parts paths by their names: first those that name no served filesystem,
 // then those of each. A link may lead to one all the same; what stalls then lets the
 // next begin.
-func ByServer(paths []string) [][]string {
+func ByServer(table string, paths []string) [][]string {
 	groups, index := [][]string{nil}, map[string]int{"": 0}
-	mounts, err := mountPoints()
-	wd := workingDirectory()
+	mounts, wd := mountPoints(table), workingDirectory()
 	for _, p := range paths {
-		point := ""
-		if err == nil {
-			point = serverOf(mounts, wd, p)
-		}
+		point := serverOf(mounts, wd, p)
 		i, ok := index[point]
 		if !ok {
 			i = len(groups)
@@ -61,6 +54,18 @@ func ByServer(paths []string) [][]string {
 		groups[i] = append(groups[i], p)
 	}
 	return groups
+}
+
+// mountPoints knows where something is mounted, and its type. Of several at
+// one place it gives one that is served, if there is one.
+func mountPoints(table string) map[string]string {
+	points := map[string]string{}
+	for _, m := range mounts(table) {
+		if !servedMount(m.Point, points[m.Point]) {
+			points[m.Point] = m.FSType
+		}
+	}
+	return points
 }
 
 // serverOf returns where the served filesystem is mounted that path names, "" if

@@ -32,7 +32,7 @@ func Look(path string) (Site, error) {
 	if v.Real, err = os.Readlink(proc); err != nil {
 		return v, err
 	}
-	table, err := os.ReadFile("/proc/self/mountinfo")
+	table, err := Table()
 	if err != nil {
 		return v, err
 	}
@@ -40,7 +40,7 @@ func Look(path string) (Site, error) {
 	if err != nil {
 		return v, err
 	}
-	v.place(string(table), mountID(string(info)))
+	v.place(table, mountID(string(info)))
 	v.Label, err = ReadLabel(proc)
 	switch {
 	case err == nil:

@@ -49,18 +49,18 @@ func ReadLabel(path string) (string, error) {
 // IsBare tells that a file has no label.
 func IsBare(err error) bool { return errors.Is(err, syscall.ENODATA) }
 
-// mountPoints knows where something is mounted, and its type. Of several at
-// one place it gives one that is served, if there is one.
-func mountPoints() (map[string]string, error) {
-	text, err := os.ReadFile("/proc/self/mountinfo")
+// Table is the mount table, "" where it cannot be read. As an os.File it would be given
+// to Go's poller, whose thread then wakes at each reading.
+func Table() (string, error) {
+	const name = "/proc/self/mountinfo"
+	fd, err := syscall.Open(name, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		return "", &fs.PathError{Op: "open", Path: name, Err: err}
 	}
-	points := map[string]string{}
-	for _, m := range mounts(string(text)) {
-		if !servedMount(m.Point, points[m.Point]) {
-			points[m.Point] = m.FSType
-		}
-	}
-	return points, nil
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	var text bytes.Buffer
+	text.Grow(8192) // a reading gives a page at most
+	_, err = text.ReadFrom(f)
+	return text.String(), err
 }

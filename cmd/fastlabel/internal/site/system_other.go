@@ -21,4 +21,4 @@ func ReadLabel(path string) (string, error) {
 
 func IsBare(error) bool { return false }
 
-func mountPoints() (map[string]string, error) { return nil, errors.ErrUnsupported }
+func Table() (string, error) { return "", errors.ErrUnsupported }
