@@ -56,8 +56,9 @@ type field struct {
 	binaries *binaries
 	volume   *volume
 	root     string
-	entries  int // with the root
-	has      int // which of labels
+	paths    []string // what contestants are given: the root, or the volumes in it
+	entries  int      // with the root
+	has      int      // which of labels
 	marked   bool
 }
 
@@ -77,6 +78,7 @@ func newField(b *binaries, dir string, c cell) (*field, error) {
 		return nil, err
 	}
 	f := &field{binaries: b, volume: v, root: filepath.Join(v.mount, "pv")}
+	f.paths = []string{f.root}
 	if err != nil {
 		return f, err
 	}
@@ -88,6 +90,11 @@ func newField(b *binaries, dir string, c cell) (*field, error) {
 		return f, err
 	}
 	f.entries = n + 1
+	if c.Corpus == "volumes" {
+		if f.paths, err = filepath.Glob(f.root + "/*"); err != nil {
+			return f, err
+		}
+	}
 	return f, f.floor("-m", "write", "-s", f.root, labels[0])
 }
 
@@ -164,13 +171,15 @@ func (f *field) check(label string) error {
 	if want := fmt.Sprintf("%d seen, 0 written, 0 wrong\n", f.entries-1); string(out) != want {
 		return fmt.Errorf("not all labelled: %s", out)
 	}
-	value := make([]byte, 256)
-	n, err := unix.Lgetxattr(f.root, attribute, value)
-	if err != nil {
-		return err
-	}
-	if got := strings.TrimRight(string(value[:n]), "\x00"); got != label {
-		return fmt.Errorf("the root has %s", got)
+	for _, path := range f.paths {
+		value := make([]byte, 256)
+		n, err := unix.Lgetxattr(path, attribute, value)
+		if err != nil {
+			return err
+		}
+		if got := strings.TrimRight(string(value[:n]), "\x00"); got != label {
+			return fmt.Errorf("the root has %s", got)
+		}
 	}
 	return nil
 }

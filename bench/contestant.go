@@ -6,15 +6,16 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// contestant is a command that gives a tree a label. The first word may be @,
+// contestant is a command that gives trees a label. The first word may be @,
 // for a program of this directory.
 type contestant struct {
 	name string
-	argv func(b *binaries, c cell, root, label string) []string
+	argv func(b *binaries, c cell, label string, paths ...string) []string
 	// old is whether it must believe that the kernel has no setxattrat.
 	old bool
 }
@@ -38,9 +39,9 @@ var contestants = map[string]contestant{
 	"fastlabel-unchanged": {argv: fastlabel("--skip", "unchanged")},
 	"fastlabel-root":      {argv: fastlabel("--skip", "root")},
 	// The shell takes a millisecond, and the record has a new file each time.
-	"fastlabel-record": {argv: func(b *binaries, c cell, root, label string) []string {
+	"fastlabel-record": {argv: func(b *binaries, c cell, label string, paths ...string) []string {
 		file := filepath.Join(b.specs, "record")
-		return append([]string{"sh", "-c", `rm -f "$0" && exec "$@"`, file}, fastlabel("--record", file)(b, c, root, label)...)
+		return append([]string{"sh", "-c", `rm -f "$0" && exec "$@"`, file}, fastlabel("--record", file)(b, c, label, paths...)...)
 	}},
 
 	"floor-dir":        {argv: floor("dir", "at", "")},
@@ -58,34 +59,38 @@ var contestants = map[string]contestant{
 
 	"go-selinux": {argv: rival("go-selinux")},
 	// Waiting for the disk as fastlabel does.
-	"go-selinux-sync": {argv: func(b *binaries, c cell, root, label string) []string {
-		argv := rival("go-selinux")(b, c, root, label)
-		return append([]string{"sh", "-c", `"$0" "$@" && sync -f "$2"`}, argv...)
+	"go-selinux-sync": {argv: func(b *binaries, c cell, label string, paths ...string) []string {
+		argv := rival("go-selinux")(b, c, label, paths...)
+		return append([]string{"sh", "-c", `"$0" "$@" && sync -f "$3"`}, argv...)
 	}},
 	"godirwalk": {argv: rival("godirwalk")},
-	"chcon": {argv: func(_ *binaries, _ cell, root, label string) []string {
-		return []string{"chcon", "-R", "-h", label, root}
+	// As a runtime that is started with all volumes of a node.
+	"go-selinux-100": {argv: rival("-at-once", "100", "go-selinux")},
+	"library":        {argv: rival("library")},
+	"group-100":      {argv: rival("-at-once", "100", "group")},
+	"chcon": {argv: func(_ *binaries, _ cell, label string, paths ...string) []string {
+		return append([]string{"chcon", "-R", "-h", label}, paths...)
 	}},
-	"setfiles": {argv: func(b *binaries, _ cell, root, label string) []string {
-		return []string{"setfiles", "-F", "-T", "0", b.spec(label), root}
+	"setfiles": {argv: func(b *binaries, _ cell, label string, paths ...string) []string {
+		return append([]string{"setfiles", "-F", "-T", "0", b.spec(label)}, paths...)
 	}},
-	"find": {argv: func(_ *binaries, _ cell, root, label string) []string {
-		return []string{"find", root, "-exec", "setfattr", "-h", "-n", "security.selinux", "-v", label, "{}", "+"}
+	"find": {argv: func(_ *binaries, _ cell, label string, paths ...string) []string {
+		return slices.Concat([]string{"find"}, paths, []string{"-exec", "setfattr", "-h", "-n", "security.selinux", "-v", label, "{}", "+"})
 	}},
 }
 
 // peers are the contestants that users have today.
 var peers = []string{"go-selinux", "godirwalk", "chcon", "setfiles", "find"}
 
-func fastlabel(flags ...string) func(*binaries, cell, string, string) []string {
-	return func(b *binaries, c cell, root, label string) []string {
+func fastlabel(flags ...string) func(*binaries, cell, string, ...string) []string {
+	return func(b *binaries, c cell, label string, paths ...string) []string {
 		argv := []string{b.fastlabel, "-q", "-T", strconv.Itoa(c.Threads)}
-		return append(append(argv, flags...), "--label", label, root)
+		return slices.Concat(argv, flags, []string{"--label", label}, paths)
 	}
 }
 
-func floor(order, way, mode string, more ...string) func(*binaries, cell, string, string) []string {
-	return func(b *binaries, c cell, root, label string) []string {
+func floor(order, way, mode string, more ...string) func(*binaries, cell, string, ...string) []string {
+	return func(b *binaries, c cell, label string, paths ...string) []string {
 		m := mode
 		switch {
 		case m != "":
@@ -99,13 +104,13 @@ func floor(order, way, mode string, more ...string) func(*binaries, cell, string
 			threads = runtime.NumCPU()
 		}
 		argv := []string{b.floor, "-s", "-t", strconv.Itoa(threads), "-m", m, "-o", order, "-w", way}
-		return append(append(argv, more...), root, label)
+		return append(append(argv, more...), paths[0], label)
 	}
 }
 
-func rival(name string) func(*binaries, cell, string, string) []string {
-	return func(b *binaries, _ cell, root, label string) []string {
-		return []string{b.rivals, name, root, label}
+func rival(words ...string) func(*binaries, cell, string, ...string) []string {
+	return func(b *binaries, _ cell, label string, paths ...string) []string {
+		return slices.Concat([]string{b.rivals}, words, []string{label}, paths)
 	}
 }
 
@@ -117,10 +122,10 @@ func find(name string) (contestant, error) {
 		return c, nil
 	}
 	if program, ok := strings.CutPrefix(name, "fastlabel@"); ok {
-		return contestant{name: "fastlabel@" + filepath.Base(program), argv: func(b *binaries, c cell, root, label string) []string {
+		return contestant{name: "fastlabel@" + filepath.Base(program), argv: func(b *binaries, c cell, label string, paths ...string) []string {
 			other := *b
 			other.fastlabel = program
-			return fastlabel()(&other, c, root, label)
+			return fastlabel()(&other, c, label, paths...)
 		}}, nil
 	}
 	return contestant{}, fmt.Errorf("no such contestant: %s", name)

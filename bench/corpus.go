@@ -22,6 +22,7 @@ var corpora = map[string]func(*planter, int){
 	"filled":    plantFilled,
 	"maildir":   plantMaildir,
 	"deep":      plantDeep,
+	"volumes":   plantVolumes,
 }
 
 // planter makes a tree. The first error stops it.
@@ -176,6 +177,17 @@ func plantDeep(p *planter, n int) {
 				p.file(fmt.Sprintf("%s/f%d", path, k))
 			}
 			path += "/d"
+		}
+	}
+}
+
+// plantVolumes is directories of 19 files, each a volume by itself.
+func plantVolumes(p *planter, n int) {
+	for i := 0; !p.full(n); i++ {
+		dir := fmt.Sprintf("pvc-%05d", i)
+		p.dir(dir)
+		for k := 0; k < 19 && !p.full(n); k++ {
+			p.file(fmt.Sprintf("%s/f%d", dir, k))
 		}
 	}
 }

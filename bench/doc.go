@@ -21,7 +21,7 @@
 //	reader.go     that reader
 //	ab.sh         two commits, by compare
 //	floor/        the floor, in C, and the program that starts contestants
-//	rivals/       peers that are libraries, as commands
+//	rivals/       what is a library, peers and ours, as commands
 //	slowfs/       a FUSE filesystem that takes its time
 //	slowdisk/     a disk that takes its time, and counts
 //	server/       serves both

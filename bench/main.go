@@ -157,8 +157,8 @@ type meeting struct {
 	// limit is of the floor's time, diskLimit of its requests to a slowdisk.
 	limit, diskLimit float64
 	least            map[string]float64 // of the cell, of each contestant: the best time, or the fewest requests
-	over           []string           // cells in which fastlabel was over the limit
-	stop           atomic.Bool
+	over             []string           // cells in which fastlabel was over the limit
+	stop             atomic.Bool
 }
 
 var errStopped = errors.New("interrupted")
@@ -277,7 +277,7 @@ func (m *meeting) turn(f *field, c cell, name string, round, tracepoint int) err
 	if err := f.volume.slow(c.Limit); err != nil {
 		return err
 	}
-	t, err := measure(m.binaries, who, who.argv(m.binaries, c, f.root, label), tracepoint)
+	t, err := measure(m.binaries, who, who.argv(m.binaries, c, label, f.paths...), tracepoint)
 	if err != nil {
 		return err
 	}

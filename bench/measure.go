@@ -27,8 +27,9 @@ type took struct {
 	Foreign float64 `json:"foreign"` // seconds of CPU of other programs during the run
 	// Calls is how many system calls it made. To count them slows them down, so a
 	// run either has this or says something about time.
-	Calls int64     `json:"calls,omitempty"`
-	Disk  *requests `json:"disk,omitempty"`
+	Calls       int64     `json:"calls,omitempty"`
+	PeakThreads int       `json:"peak_threads,omitempty"` // counted with them
+	Disk        *requests `json:"disk,omitempty"`
 }
 
 // measure runs the contestant once. With a tracepoint, by which system calls are
@@ -67,7 +68,7 @@ func measure(b *binaries, c contestant, argv []string, tracepoint int) (took, er
 	}
 	var wall, user, sys, status int64
 	var t took
-	if _, err := fmt.Fscan(r, &wall, &user, &sys, &t.MaxRSS, &t.Sleeps, &status, &t.Calls); err != nil {
+	if _, err := fmt.Fscan(r, &wall, &user, &sys, &t.MaxRSS, &t.Sleeps, &status, &t.Calls, &t.PeakThreads); err != nil {
 		return took{}, fmt.Errorf("reading what %s says: %w", b.start, err)
 	}
 	if ws := syscall.WaitStatus(status); ws.Signaled() {
@@ -110,7 +111,7 @@ func build(dir, fastlabel string) (*binaries, error) {
 	}
 	for _, argv := range [][]string{
 		{"gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", b.floor, "floor/floor.c", "floor/walk.c", "floor/share.c", "floor/sort.c", "floor/later.c", "-pthread"},
-		{"gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", b.start, "floor/start.c"},
+		{"gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", b.start, "floor/start.c", "-pthread"},
 		{"go", "build", "-o", b.rivals, "./rivals"},
 		{"go", "build", "-o", b.slowfs, "./slowfs"},
 		{"go", "build", "-o", b.slowdisk, "./slowdisk"},

@@ -61,10 +61,13 @@ var plans = map[string][]sweep{
 		fs: []string{"slowfs"}, corpora: []string{"flat", "fifty"}, states: []string{"wrong", "right"},
 		n: []int{20_000}, threads: []int{0, 1, 2, 8, 32}, with: with("fastlabel"), rounds: 3,
 	}},
-	// On a disk that a cloud attaches, as it is after that; hours.
-	"disk": {{
-		fs: disks, corpora: []string{"flat", "realistic"}, states: states, size: "20G", n: []int{300_000}, cold: true, limits: []int{3_000, 16_000},
-		threads: []int{0, 2, 8, 16, 64}, with: with("fastlabel", floors, "go-selinux", "go-selinux-sync"), rounds: 9,
+	// On a disk that a cloud attaches, as it is after that; half a day.
+	"disk": sweepDisk,
+	// A thousand volumes, as a node has them when it boots: one after the other, and a
+	// hundred at once; half an hour.
+	"volumes": {{
+		fs: []string{"ext4", "xfs"}, corpora: []string{"volumes"}, states: []string{"wrong", "right"}, size: "20G", n: []int{20_000}, threads: []int{0},
+		with: with("fastlabel", "fastlabel-nosync", "fastlabel-root", "library", "group-100", "go-selinux", "go-selinux-100"), rounds: 9,
 	}},
 	// In ab.sh, which names the contestants: five minutes.
 	"ab": {{
@@ -131,6 +134,18 @@ var (
 		threads: []int{0, 1, 2, 4, 8, 16}, with: with("fastlabel", floors), rounds: 7,
 	}}
 )
+
+// Ours and the peers choose their workers; the floor has each number of them.
+var sweepDisk = []sweep{
+	{
+		fs: disks, corpora: []string{"flat", "realistic"}, states: states, size: "20G", n: []int{300_000, 1_000_000}, cold: true, limits: []int{3_000, 16_000},
+		threads: []int{0}, with: with("fastlabel", "go-selinux", "go-selinux-sync"), rounds: 9,
+	},
+	{
+		fs: disks, corpora: []string{"flat", "realistic"}, states: states, size: "20G", n: []int{300_000, 1_000_000}, cold: true, limits: []int{3_000, 16_000},
+		threads: []int{2, 8, 16, 64}, with: floors, rounds: 3,
+	},
+}
 
 // What has not changed since the last run.
 var sweepSince = []sweep{{

@@ -58,6 +58,9 @@ func TestRun(t *testing.T) {
 		if counted := r.Calls > 0; counted != (r.Round == 2) || counted && (r.Calls < int64(r.Entries) || r.Calls > 5000+10*int64(r.Entries)) {
 			t.Errorf("%d calls: %+v", r.Calls, r)
 		}
+		if floor := strings.HasPrefix(r.Contestant, "floor-"); (r.PeakThreads > 0) != (r.Round == 2) || floor && r.PeakThreads > 2 {
+			t.Errorf("%d threads: %+v", r.PeakThreads, r)
+		}
 		if r.Contestant == "floor-dir" && r.Corpus == "flat" && r.State == "right" && r.Calls > int64(r.Entries)+150 {
 			t.Errorf("the floor makes %d calls for %d entries", r.Calls, r.Entries)
 		}
@@ -70,6 +73,22 @@ func TestRun(t *testing.T) {
 	var out bytes.Buffer
 	if err := table(&out, []string{"-all", file}); err != nil || !strings.Contains(out.String(), "| fastlabel@fastlabel |") {
 		t.Errorf("%v:\n%s", err, &out)
+	}
+}
+
+// TestRunVolumes: every volume is labelled, a hundred at once too, and threads are counted.
+func TestRunVolumes(t *testing.T) {
+	records, err := meet(t, "-fastlabel", program(t), "-plan", "volumes", "-calls", "-fs", "tmpfs", "-n", "2100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := len(plans["volumes"][0].with) * 2 * (2 + 1); len(records) != want { // states, rounds and the one that counts
+		t.Errorf("%d results, want %d", len(records), want)
+	}
+	for _, r := range records {
+		if r.Entries != 2101 || r.Calls > 0 && r.Contestant == "fastlabel" && r.Calls < 105*10 {
+			t.Errorf("%+v", r)
+		}
 	}
 }
 
@@ -95,7 +114,7 @@ func TestRunSlow(t *testing.T) {
 func TestRunDisk(t *testing.T) {
 	fastlabel := program(t)
 	treetest.Need(t, "fuse", "ext4")
-	records, err := meet(t, "-fastlabel", fastlabel, "-plan", "disk", "-fs", "ext4", "-corpus", "flat", "-n", "2000", "-size", "1G",
+	records, err := meet(t, "-fastlabel", fastlabel, "-plan", "cold", "-fs", "ext4", "-corpus", "flat", "-n", "2000", "-size", "1G",
 		"-state", "right", "-threads", "2", "-limits", "500", "-with", "fastlabel,floor-dir", "-limit", "1e-9", "-disk-limit", "0.3")
 	if err == nil || !regexp.MustCompile(`^over the limit in 3 tries: ext4 flat 2000 right cold 500/s -T 2: (0\.[89]|1\.[01])\d of the floor's requests, not 0\.30$`).MatchString(err.Error()) {
 		t.Error(err)

@@ -35,7 +35,7 @@ func newSlowField(b *binaries, dir string, c cell) (*field, error) {
 	if err := v.serve(b.slowfs, "-delay", slowDelay.String(), "-files", fmt.Sprint(files), "-dirs", fmt.Sprint(dirs), v.mount); err != nil {
 		return nil, err
 	}
-	return &field{binaries: b, volume: v, root: v.mount, entries: 1 + dirs + files}, nil
+	return &field{binaries: b, volume: v, root: v.mount, paths: []string{v.mount}, entries: 1 + dirs + files}, nil
 }
 
 // serve starts the server of the volume, and returns when it is ready.

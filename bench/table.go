@@ -24,6 +24,7 @@ type series struct {
 	byRound   map[int]float64
 	maxrss    int64 // KiB, the largest
 	calls     int64 // 0: not counted
+	threads   int   // the most, where calls are counted
 }
 
 // board is all results: cell, contestant, series.
@@ -45,7 +46,7 @@ func newBoard(records []record, keepAll bool) (b board, leftOut int) {
 			b[r.cell][r.Contestant] = s
 		}
 		if r.Calls > 0 {
-			s.calls = r.Calls
+			s.calls, s.threads = r.Calls, r.PeakThreads
 			continue
 		}
 		s.wall = append(s.wall, r.Wall)
@@ -107,8 +108,8 @@ func table(w io.Writer, args []string) error {
 }
 
 func (b board) cells(w io.Writer) {
-	fmt.Fprintln(w, "| cell | contestant | median s | runs | × floor (quartiles) | CPU s | MiB | calls an entry |")
-	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|")
+	fmt.Fprintln(w, "| cell | contestant | median s | runs | × floor (quartiles) | CPU s | MiB | calls an entry | threads |")
+	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|---|")
 	for _, c := range b.order() {
 		for _, name := range slices.Sorted(maps.Keys(b[c])) {
 			s := b[c][name]
@@ -116,9 +117,9 @@ func (b board) cells(w io.Writer) {
 			if f, ok := b.floor(c, name); ok {
 				ratio = fmt.Sprintf("%.2f (%.2f–%.2f)", quantile(s.wall, 0.5)/f, quantile(s.wall, 0.25)/f, quantile(s.wall, 0.75)/f)
 			}
-			calls := ""
+			calls := " | "
 			if s.calls > 0 {
-				calls = fmt.Sprintf("%.3f", float64(s.calls)/float64(s.entries))
+				calls = fmt.Sprintf("%.3f | %d", float64(s.calls)/float64(s.entries), s.threads)
 			}
 			fmt.Fprintf(w, "| %s | %s | %.4g | %d | %s | %.3g | %.0f | %s |\n", c, name, quantile(s.wall, 0.5), len(s.wall), ratio,
 				quantile(s.cpu, 0.5), float64(s.maxrss)/1024, calls)

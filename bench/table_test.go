@@ -97,7 +97,7 @@ func TestTable(t *testing.T) {
 	disturbed := rounds(wrong, "fastlabel", 100)
 	disturbed[0].Foreign = 13
 	counted := rounds(wrong, "fastlabel", 1000)[0]
-	counted.Calls, counted.Foreign = 25, 1000
+	counted.Calls, counted.PeakThreads, counted.Foreign = 25, 9, 1000
 	list = append(list, counted)
 	file := filepath.Join(t.TempDir(), "results")
 	write(t, file, append(list, disturbed...))
@@ -109,8 +109,8 @@ func TestTable(t *testing.T) {
 	}{
 		{[]string{file}, "", []string{
 			"15 runs; 1 more left out",
-			"| ext4 flat 10 wrong -T 2 | fastlabel | 2 | 3 | 2.00 (1.50–2.50) | 0 | 0 | 2.500 |",
-			"| ext4 flat 10 right -T 2 | fastlabel | 8 | 3 | 8.00 (6.00–10.00) | 0 | 0 |  |",
+			"| ext4 flat 10 wrong -T 2 | fastlabel | 2 | 3 | 2.00 (1.50–2.50) | 0 | 0 | 2.500 | 9 |",
+			"| ext4 flat 10 right -T 2 | fastlabel | 8 | 3 | 8.00 (6.00–10.00) | 0 | 0 |  |  |",
 			"| fastlabel | 4.000 | 2 | 8.00: ext4 flat 10 right -T 2 |",
 			"| chcon | 4.00 | 4.00 | | 4.00: ",
 		}},

@@ -3,10 +3,11 @@
 // start [-c TRACEPOINT] [-o] -- COMMAND... runs a command and writes what it took
 // to the file descriptor 3:
 //
-//   wall_ns user_us sys_us maxrss_kib voluntary status calls
+//   wall_ns user_us sys_us maxrss_kib voluntary status calls threads
 //
 // With -c the system calls of the command and its children are counted, which
-// slows them; else calls is 0. TRACEPOINT is the number of raw_syscalls/sys_enter.
+// slows them, and how many threads the command has at most; else both are 0.
+// TRACEPOINT is the number of raw_syscalls/sys_enter.
 // With -o the kernel seems an older one, without setxattrat and its like.
 //
 // A process begins with the peak memory of the one that started it, so a
@@ -17,6 +18,7 @@
 #include <linux/filter.h>
 #include <linux/perf_event.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -58,6 +60,29 @@ static int counter(int tracepoint)
 	return syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
+static pid_t child;
+static int threads;
+
+// count_threads looks every half millisecond how many threads the child has.
+static void *count_threads(void *unused)
+{
+	(void)unused;
+	char name[32], text[4096];
+	snprintf(name, sizeof name, "/proc/%d/status", child);
+	for (;; usleep(500)) {
+		int fd = open(name, O_RDONLY | O_CLOEXEC);
+		ssize_t n = read(fd, text, sizeof text - 1);
+		close(fd);
+		if (n <= 0)
+			return NULL;
+		text[n] = 0;
+		char *line = strstr(text, "\nThreads:");
+		int now = line ? atoi(line + strlen("\nThreads:")) : 0;
+		if (now > threads)
+			threads = now;
+	}
+}
+
 int main(int argc, char **argv)
 {
 	int old = 0, calls = -1;
@@ -85,7 +110,7 @@ int main(int argc, char **argv)
 	fcntl(3, F_SETFD, FD_CLOEXEC);
 	struct timespec a, b;
 	clock_gettime(CLOCK_MONOTONIC, &a);
-	pid_t child = fork();
+	child = fork();
 	if (child < 0)
 		return 1;
 	if (child == 0) {
@@ -95,6 +120,12 @@ int main(int argc, char **argv)
 	}
 	int status;
 	struct rusage u;
+	pthread_t counting;
+	if (calls >= 0) {
+		threads = 1; // it may be gone before it is looked at
+		if (pthread_create(&counting, NULL, count_threads, NULL))
+			return 1;
+	}
 	if (wait4(child, &status, 0, &u) != child)
 		return 1;
 	clock_gettime(CLOCK_MONOTONIC, &b);
@@ -103,10 +134,12 @@ int main(int argc, char **argv)
 		perror("start: counting");
 		return 1;
 	}
-	dprintf(3, "%lld %lld %lld %ld %ld %d %llu\n",
+	if (calls >= 0)
+		pthread_join(counting, NULL);
+	dprintf(3, "%lld %lld %lld %ld %ld %d %llu %d\n",
 		(b.tv_sec - a.tv_sec) * 1000000000LL + b.tv_nsec - a.tv_nsec,
 		u.ru_utime.tv_sec * 1000000LL + u.ru_utime.tv_usec,
 		u.ru_stime.tv_sec * 1000000LL + u.ru_stime.tv_usec,
-		u.ru_maxrss, u.ru_nvcsw, status, (unsigned long long)counted);
+		u.ru_maxrss, u.ru_nvcsw, status, (unsigned long long)counted, threads);
 	return 0;
 }

@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command rivals is the peers that are libraries, each as a command: rivals
-// NAME PATH LABEL.
+// Command rivals is what is a library, peers and ours, as a command: rivals
+// [-at-once N] NAME LABEL PATH...
 package main
 
 import (
+	"context"
+	"flag"
 	"fmt"
 	"os"
+	"sync"
+	"sync/atomic"
 
 	"github.com/karrick/godirwalk"
 	"github.com/opencontainers/selinux/go-selinux"
 	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/relabel"
 )
+
+var group relabel.Group
 
 var rivals = map[string]func(path, label string) error{
 	"go-selinux": func(path, label string) error { return selinux.Chcon(path, label, true) },
@@ -24,15 +32,38 @@ var rivals = map[string]func(path, label string) error{
 			},
 		})
 	},
+	"library": func(path, label string) error {
+		_, err := relabel.Tree(context.Background(), path, label, nil)
+		return err
+	},
+	"group": func(path, label string) error {
+		_, err := group.Tree(context.Background(), path, label, relabel.TrustNothing)
+		return err
+	},
 }
 
 func main() {
-	if len(os.Args) != 4 || rivals[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: rivals go-selinux|godirwalk PATH LABEL")
+	atOnce := flag.Int("at-once", 1, "how many PATHs are under way")
+	flag.Parse()
+	if flag.NArg() < 3 || rivals[flag.Arg(0)] == nil {
+		fmt.Fprintln(os.Stderr, "usage: rivals [-at-once N] go-selinux|godirwalk|library|group LABEL PATH...")
 		os.Exit(2)
 	}
-	if err := rivals[os.Args[1]](os.Args[2], os.Args[3]); err != nil {
-		fmt.Fprintln(os.Stderr, "rivals:", err)
+	var failed atomic.Bool
+	var all sync.WaitGroup
+	free := make(chan struct{}, *atOnce)
+	for _, path := range flag.Args()[2:] {
+		free <- struct{}{}
+		all.Go(func() {
+			if err := rivals[flag.Arg(0)](path, flag.Arg(1)); err != nil {
+				fmt.Fprintln(os.Stderr, "rivals:", err)
+				failed.Store(true)
+			}
+			<-free
+		})
+	}
+	all.Wait()
+	if failed.Load() {
 		os.Exit(1)
 	}
 }
