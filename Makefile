@@ -200,7 +200,7 @@ test-contexts: deps-contexts ## compare with libselinux on every path of this sy
 test-runtimes: deps-runtimes ## start containers with runc, crun and podman, and the hook (root)
 	cd test/runtimes && FASTLABEL_PROMISE=$(PROMISE),runc,crun,podman CGO_ENABLED=0 $(GO) test -count=1 -timeout 15m $(TESTFLAGS) ./...
 
-# SELINUX=regexp chooses: TestMachine, TestCore, TestRuntimes, TestEngine, TestTorture, TestBroken.
+# SELINUX=regexp chooses: TestMachine, TestCore, TestRuntimes, TestRestorecon, TestEngine, TestTorture, TestBroken.
 # INSIDE=regexp chooses among the tests of TestEngine.
 SELINUX ?= .
 INSIDE ?= .

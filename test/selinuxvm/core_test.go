@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// TestCore runs package inside in both kernels, but for what is TestRuntimes'.
+// TestCore runs package inside in both kernels, but for what is TestRuntimes' and
+// TestRestorecon's.
 func TestCore(t *testing.T) {
-	runInside(t, "-test.skip="+ofRuntimes)
+	runInside(t, "-test.skip="+ofRuntimes+"|"+ofRestorecon)
 }
 
 // runInside runs those tests of package inside that the flag chooses, in both

@@ -11,12 +11,13 @@
 // labels need, and an amd64 processor, whose programs run while the image is
 // made. What takes time in it says nothing about speed.
 //
-//	TestMachine   the machine itself: output, exit code, a boot that hangs
-//	TestCore      package inside: what only a kernel with a policy can show
-//	TestRuntimes  the same package: containers of runc, crun and podman
-//	TestEngine    the tests of the engine and the command
-//	TestTorture   kills before each call and two runs at once, of test/torture
-//	TestBroken    engines that are broken on purpose (test/mutants), and noticed by TestCore's tests
+//	TestMachine     the machine itself: output, exit code, a boot that hangs
+//	TestCore        package inside: what only a kernel with a policy can show
+//	TestRuntimes    the same package: containers of runc, crun and podman
+//	TestRestorecon  the same package: the whole machine, beside its restorecon
+//	TestEngine      the tests of the engine and the command
+//	TestTorture     kills before each call and two runs at once, of test/torture
+//	TestBroken      engines that are broken on purpose (test/mutants), and noticed by TestCore's tests
 //
 // In the order in which they are used:
 //

@@ -28,6 +28,12 @@
 //	TestRuntimeTwin  what podman's :Z and :z write, and what we do
 //	TestRuntimeLife  a fresh volume, labelled, used, and skipped by CRI-O
 //
+// The whole machine, whose labels they change:
+//
+//	TestRestoreconTree    ours and restorecon would change the same, and change the same
+//	TestRestoreconChroot  the kernel's devices get no label by the path of a chroot
+//	TestRestoreconKill    after kill -9 a plain run completes it
+//
 // Below these:
 //
 //	container        one to start, and what came of it
