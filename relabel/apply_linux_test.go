@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -117,6 +118,32 @@ func applies(t *testing.T, root string) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// TestApplyCustomizable: what has a customizable type is named where changes are, as
+// restorecon -v does, and else only counted.
+func TestApplyCustomizable(t *testing.T) {
+	treetest.Need(t, "root", "tmpfs")
+	root := filepath.Join(treetest.Fresh(t, "tmpfs"), "tree")
+	treetest.Build(t, root, treetest.Text(t, "default label="+custom+"\ndir .\nfile a\ndir d\nfile d/f\n"))
+	rules := Rules{Contexts: contextsFor(t, root, "@(/.*)? "+usrLabel+"\n"), Parts: PartType}
+	for told, want := range map[bool][]string{true: {"", "/a", "/d", "/d/f"}, false: nil} {
+		var named []string
+		trace := &Trace{Skip: func(path, reason string) {
+			named = append(named, strings.TrimPrefix(path, root))
+			if !strings.Contains(reason, "container_file_t is customizable") {
+				t.Error(reason)
+			}
+		}}
+		if told {
+			trace.Change = func(path, _, _ string) { t.Errorf("%s was changed", path) }
+		}
+		r, err := Apply(t.Context(), root, rules, &Options{Trace: trace})
+		slices.Sort(named)
+		if err != nil || r.Skipped != 4 || !slices.Equal(named, want) {
+			t.Errorf("%+v, %v; named %q", r, err, named)
 		}
 	}
 }

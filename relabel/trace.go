@@ -27,7 +27,7 @@ type Trace struct {
 	// It costs a path for each such entry.
 	Change func(path, from, to string)
 	// Skip is told each mount, exclusion or refused directory that was left
-	// alone, and why.
+	// alone, and why; with Change also what Apply left for its customizable type.
 	Skip func(path, reason string)
 	// Stall is told when nothing has moved for a second: what is left of the
 	// work waits for these calls. It is told again after each time that something

@@ -66,6 +66,9 @@ func (r Rules) change(has, want string) (string, walk.Outcome, error) {
 		return want, walk.Written, nil
 	case r.Contexts != nil:
 		to, custom, err := r.Contexts.Retype(has, want)
+		if custom {
+			to = "the type " + fields(has)[2] + " is customizable, and may be meant"
+		}
 		return to, outcome(to, custom, err), err
 	case has == "":
 		return "", walk.Failed, errors.New("it has no label, of which a part could be changed")

@@ -154,6 +154,9 @@ func (w *worker) change(t xattrio.Target, d *Dir, has, want string) (string, Out
 	if err != nil {
 		w.failed(d.Path(t.String()), "relabel", err)
 	}
+	if o == Skipped && to != "" && w.Events.Changed != nil {
+		w.skipped(d.Path(t.String()), to)
+	}
 	if o == Skipped && t.Name == nil {
 		d.Note.byRule = true
 	}

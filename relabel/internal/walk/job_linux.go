@@ -18,7 +18,8 @@ import (
 type Job struct {
 	Top *Want // of what a walk begins with
 	// Change says what is written where the label want is wanted and has was read, ""
-	// for none: with Written the first result, with Right or Skipped nothing. nil: want.
+	// for none: with Written the first result, with Right nothing, with Skipped nothing
+	// too, but the result, if not "", is why, for who is told of changes. nil: want.
 	Change    func(has, want string) (string, Outcome, error)
 	Writes    Writes // ReadFirst or DryRun, where there is a Change or are Rules
 	HardLinks HardLinks
