@@ -80,7 +80,7 @@ func TestApplyTrust(t *testing.T) {
 			if c.stop {
 				o.Trace = &Trace{Change: func(string, string, string) { cancel() }}
 			}
-			if r, err := Apply(ctx, root, c.rules, &o); err != nil && !(c.stop && errors.Is(err, context.Canceled)) {
+			if r, err := Apply(ctx, root, c.rules, &o); err != nil && (!c.stop || !errors.Is(err, context.Canceled)) {
 				t.Fatalf("%+v, %v", r, err)
 			}
 			if has := labelOf(t, root); has != c.label {

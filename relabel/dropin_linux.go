@@ -55,7 +55,7 @@ func sum(f *dropin.Failures, err error) error {
 	if several {
 		n = some.Failed
 	}
-	one, all := f.Sum(err, several)
+	all, one := f.Sum(err, several)
 	if one != nil {
 		return one
 	}

@@ -68,18 +68,18 @@ func (f *Failures) word(at *fs.PathError) *fs.PathError {
 
 // Sum is the error of a run that ended with err: one or, if that is nil, all that are
 // kept. several says that nothing but failures ended the run.
-func (f *Failures) Sum(err error, several bool) (one error, all []error) {
+func (f *Failures) Sum(err error, several bool) (all []error, one error) {
 	var at *fs.PathError
 	located := errors.As(err, &at)
 	switch {
 	case located && errors.Is(err, f.refused):
-		return &refusal{at, f.refused}, nil
+		return nil, &refusal{at, f.refused}
 	case f.N == 0 && located:
-		return f.word(at), nil
+		return nil, f.word(at)
 	case f.N == 0:
-		return err, nil
+		return nil, err
 	case f.N == 1 && located && at.Path == f.kept[0].Path:
-		return f.kept[0], nil
+		return nil, f.kept[0]
 	case !several:
 		all = append(all, err) // what ended the run
 	}
@@ -89,7 +89,7 @@ func (f *Failures) Sum(err error, several bool) (one error, all []error) {
 		}
 		all = append(all, k)
 	}
-	return nil, all
+	return all, nil
 }
 
 // refusal is an error in go-selinux's words.
