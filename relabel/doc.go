@@ -122,7 +122,12 @@ package relabel
 //     can be left beside the seal. (TestSealHolds, TestSealEach,
 //     TestSealWanted, TestBackToTheOldLabel, TestSeals) A root that was right is sealed when
 //     something beneath it failed. (TestFailureSeals) An interrupted run leaves
-//     the seal; the next run completes it.
+//     the seal; the next run completes it. While there is a claim no label on the root
+//     vouches to this library, and it stays until the reading after the root's label has
+//     ended. To one who reads the label alone, as container runtimes do, and where no claim
+//     can be left, the root vouches from its label on: if the run is killed before that
+//     reading has ended, then also for what was created in the root, or moved there, since
+//     it was read before the label. (TestKilledClosing, TestRestoreClaimed)
 //  3. The counts add up: Seen = Written + Right + Vanished + Skipped + Failed.
 //     A mount that is left alone counts once, and a root whose label is
 //     withheld counts as skipped. One worker and many give the same counts
@@ -171,7 +176,8 @@ package relabel
 //     creates during the run the type alone: a second run gives it the rest. The root
 //     is labelled last, so its entries are read again after that, until a pass
 //     finds nothing to write, unless its times say that nothing was created in
-//     it. (TestCreatedMeanwhile, TestCreatedAndBackdated, TestCancelAtCommit,
+//     it; and once before, when all is on disk, if they say that something was.
+//     (TestCreatedMeanwhile, TestKilledClosing, TestCreatedAndBackdated, TestCancelAtCommit,
 //     TestHungAtCommit; and
 //     TestCreated of test/selinuxvm/inside)
 //     What is moved during the run, within the tree or into it, is not promised

@@ -78,6 +78,7 @@ func TestHardLinks(t *testing.T) {
 			}
 			// What has the label is right, whatever its names.
 			treetest.Label(t, root, newLabel)
+			unclaim(t, root)
 			r, err := tree(t.Context(), root, newLabel, o, as(m))
 			if err != nil || !r.Complete || r.Right != r.Seen {
 				t.Errorf("%s, %d, all right: %+v, %v", engine, mode, r, err)

@@ -143,8 +143,8 @@ func TestShardsCommitEnds(t *testing.T) {
 	immutable(t, early, false)
 	_, err := CommitShards(t.Context(), root, newLabel, 2, &Options{Trace: &Trace{Change: func(path, _, _ string) {
 		if path == root {
-			if vouching(t, root, newLabel) != newLabel {
-				t.Error("the root has no label yet")
+			if wrong := bearing(t, root, oldLabel); labelOf(t, root) != newLabel || len(wrong) > 0 {
+				t.Errorf("the root has %s, and %q the old label", labelOf(t, root), wrong)
 			}
 			late = add("late")
 			immutable(t, late, true)

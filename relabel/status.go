@@ -10,8 +10,7 @@ type Status struct {
 	Label string
 	// Labelled says that what was asked for has the label.
 	Labelled bool
-	// Interrupted says that the root has the seal of a relabel to the label that
-	// did not complete, or is at work.
+	// Interrupted says that a relabel to the label did not complete, or is at work.
 	Interrupted bool
 	// Shards are how many are at work for the label, or were, and Proved how many of
 	// them have left their proof; 0 if it is one run.

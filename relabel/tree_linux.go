@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/account"
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/relabel/internal/caller"
@@ -161,7 +160,7 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 	if err != nil {
 		return err
 	}
-	if secctx.IsSeal(c.Found().String(), r.want) && r.shard == nil {
+	if c.Resumes() && r.shard == nil {
 		r.tell(func(report *Report) { report.Interrupted = r.want })
 	}
 	if !c.Right() && !r.o.Advanced.Exact && !r.o.inner.check {

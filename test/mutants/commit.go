@@ -8,6 +8,7 @@ func commits() []Mutant {
 	const root = "relabel/internal/commit/root_linux.go"
 	const claim = "relabel/internal/commit/claim_linux.go"
 	const mark = "relabel/internal/commit/mark_linux.go"
+	const vouch = "relabel/internal/commit/vouch_linux.go"
 	const shard = "relabel/internal/commit/shard_linux.go"
 	return []Mutant{
 		{
@@ -58,7 +59,25 @@ func commits() []Mutant {
 		{
 			Name: "seal-trusted", By: "TestSealWanted in relabel",
 			Breaks: "a root vouches for nothing where the label that is asked for is its seal",
-			Edits:  edits(claim, "is && k.seals(have)", "is && k.want == \"\""),
+			Edits:  edits(vouch, "return !claimed, has", "return claimed || !claimed, has"),
+		},
+		{
+			Name: "unproved-trusted", By: "TestKilledClosing in relabel",
+			Breaks: "a root that has the label vouches for nothing before the reading that follows has ended",
+			Edits: edits(
+				vouch, "_, claimed := readClaim", "k, claimed := readClaim",
+				vouch, "return !claimed, has", "return !claimed || k.seal != has, has",
+			),
+		},
+		{
+			Name: "unproved-unsealed", By: "TestKilledClosing in relabel",
+			Breaks: "a root whose label is not proved is sealed before anything beneath it is written",
+			Edits:  edits(root, "_, c.unproved = c.claimed()", "c.unproved = c.isSeal()"),
+		},
+		{
+			Name: "unproved-restored", By: "TestRestoreClaimed in relabel",
+			Breaks: "a root whose label is not proved is sealed before anything beneath it is put back",
+			Edits:  edits("relabel/internal/commit/undo_linux.go", "err != nil || c.have != c.Want {", "err != nil || !c.Right() {"),
 		},
 		{
 			Name: "mark-copied", By: "TestMarkCopied in relabel",
@@ -134,7 +153,7 @@ func commits() []Mutant {
 		{
 			Name: "shard-commit-unread", By: "TestShardsCommitEnds in relabel",
 			Breaks: "what came to the root since its shards read it has the label before the root",
-			Edits:  edits(root, "if c.Shard.commits() {", "if false {"),
+			Edits:  edits(root, "if wrote && c.moved {", "if false {"),
 		},
 		{
 			Name: "shard-met-unasked", By: "TestShardsRootChanges in relabel",
@@ -162,7 +181,7 @@ func commits() []Mutant {
 			Edits:  edits(root, "if err := c.Sync(\"fsync\", sys.Fsync); err != nil {", "if err := error(nil); err != nil {"),
 		},
 		{
-			Name: "reread-dropped", By: "TestCreatedAndBackdated in relabel",
+			Name: "reread-dropped", By: "TestKilledClosing in relabel",
 			Breaks: "the root's entries are read again after its label is written",
 			Edits:  edits(root, "return c.reread(ctx)", "return nil"),
 		},

@@ -120,7 +120,7 @@ func (g *ground) boot(t *testing.T, left pages, find func(dir string) point) poi
 func (g *ground) ask(t *testing.T, root, label string) {
 	t.Helper()
 	want := 0
-	if label != newLabel {
+	if label != newLabel || claimed(root) {
 		want = 4
 	}
 	if code := exitCode(t, exec.Command(fastlabel(t), "probe", "-q", "--label", newLabel, root)); code != want {

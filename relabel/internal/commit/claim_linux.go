@@ -18,10 +18,11 @@ import (
 
 // A seal looks like a label that may have been given by hand, and a run that
 // was interrupted leaves one. So a run that seals leaves a second attribute on the
-// root, its claim, until it commits. By that the next run, or a probe, knows two
-// things: which seal is one, and so vouches for nothing, whatever label is asked for;
-// and which labels the root had before, so that no seal of a later run is one of them
-// while there are others, however many are interrupted.
+// root, its claim, until the second reading after its commit has ended. By that the next
+// run, or a probe, knows two things: that no label on the root vouches, be it the seal, or
+// what stands there between the writes of claim, seal and label; and which labels the root
+// had before, so that no seal of a later run is one of them while there are others, however
+// many are interrupted.
 //
 // And a claim is created, or found: of two runs that share no lock, as from pods
 // with a /run of their own, one finds the other's. It puts its own in its place and
@@ -94,19 +95,16 @@ func readClaim(fd int, get func(*sys.Attr, int) (int, sys.Errno)) (claim, bool) 
 	return parseClaim(string(attr.Value(n)))
 }
 
-// IsSeal says whether the directory that fd names, which has the label have, has it
-// as the seal of a run: then it vouches for nothing. fd may be an O_PATH one.
-func IsSeal(fd int, have string) bool {
-	k, is := readClaim(fd, (*sys.Attr).GetxattrFd)
-	return is && k.seals(have)
+// Unfinished says whether a run to the label has left its claim on the root.
+func (c *Root) Unfinished() bool {
+	k, is := c.claimed()
+	return is && k.want == c.Want
 }
 
-func (k claim) seals(label string) bool { return k.seal == label || k.want == "" }
-
-// isSeal is IsSeal for a root that is open.
+// isSeal says whether the root has the seal that its claim names, or is one of rules.
 func (c *Root) isSeal() bool {
 	k, is := c.claimed()
-	return is && k.seals(c.have)
+	return is && (k.seal == c.have || k.want == "")
 }
 
 // Due says, four times a second and to one who asks, that it is time for Ours.
@@ -215,6 +213,7 @@ func (c *Root) GiveWay(ctx context.Context) error {
 }
 
 // disclaim takes the claim off a root that is committed, and then what shards have left.
+// After a power loss it may be there again: then the next run reads everything.
 func (c *Root) disclaim() {
 	c.At("fremovexattr")
 	defer c.At("")

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
@@ -60,7 +61,7 @@ type Sum struct{ Seen, Written, Skipped, Failed int64 }
 //
 // A process killed between any two of these leaves the old label with nothing
 // changed beneath, or the seal, or the new label with everything beneath it
-// done.
+// done but for what came to the root since: so the claim stays until that is done too.
 type Root struct {
 	Run
 	found     xattrio.Label
@@ -71,7 +72,7 @@ type Root struct {
 	claims    bool                   // and the run's claim
 	shards    string                 // which were in it
 	alone     atomic.Bool            // the run is no longer for them
-	borrowed  bool                   // it has the label as the seal of another run
+	unproved  bool                   // it has the label, and the claim of a run that did not end
 	replaced  bool                   // another run is to notice
 	looked    atomic.Int64           // when Due said so last, in nanoseconds
 	revoking  sync.Mutex             // Revoke may come beside a run that hangs
@@ -118,7 +119,9 @@ func Open(r Run) (*Root, error) {
 	c.leaves(c.have)
 	// Where the root is right, a wrong label beneath it is a stray, and
 	// writing the right ones again would touch every file for nothing.
-	c.borrowed = c.have == c.Want && c.isSeal()
+	if c.have == c.Want {
+		_, c.unproved = c.claimed()
+	}
 	c.wrong = !c.Right()
 	return c, nil
 }
@@ -126,8 +129,13 @@ func Open(r Run) (*Root, error) {
 // Found is what the root had when it was opened.
 func (c *Root) Found() xattrio.Label { return c.found }
 
-// Right says whether the root has the label, and not as the seal of another run.
-func (c *Root) Right() bool { return c.have == c.Want && !c.borrowed }
+// Right says whether the root has the label, and vouches by it.
+func (c *Root) Right() bool { return c.have == c.Want && !c.unproved }
+
+// Resumes says whether the root was found as an interrupted run to the label leaves it.
+func (c *Root) Resumes() bool {
+	return c.unproved && c.Unfinished() || secctx.IsSeal(c.found.String(), c.Want)
+}
 
 // Unsynced says whether anything may not be on disk yet that the root is about
 // to vouch for, or vouches for already: what this run wrote, or what a run
@@ -287,13 +295,8 @@ func (c *Root) end() {
 }
 
 // commit puts everything on disk, then the root's label, then that; and looks
-// once more for what was created in the root during the run.
+// before and after for what was created in the root during the run.
 func (c *Root) commit(ctx context.Context) error {
-	if c.Shard.commits() { // what came since a shard read the root: this run may be killed
-		if _, err := c.Reread(ctx); err != nil || c.Failed() != nil {
-			return err
-		}
-	}
 	if c.Unsynced() {
 		if err := c.Sync("syncfs", sys.Syncfs); err != nil {
 			c.committed = c.Right() // it vouches for what may not be on disk
@@ -306,20 +309,29 @@ func (c *Root) commit(ctx context.Context) error {
 	if st, e := sys.Refresh(c.FD, nil); e != 0 || !st.Ctime.Equal(c.ctime) {
 		c.moved = true
 	}
+	wrote := !c.Right() || c.sealed
+	if wrote && c.moved { // one who reads the label alone believes it from then on, also if this run is killed
+		n, err := c.Reread(ctx)
+		if err == nil && n > 0 {
+			err = c.Sync("syncfs", sys.Syncfs)
+		}
+		if err != nil || c.Failed() != nil {
+			return err
+		}
+	}
 	if ctx.Err() != nil { // as when the disk took longer than the caller had
 		return context.Cause(ctx)
 	}
 	if err := c.Ours(); err != nil {
 		return err
 	}
-	wrote := !c.Right() || c.sealed
 	if wrote {
 		c.At("fsetxattr")
 		if e := c.write(c.Want); e != 0 {
 			return c.Refused(e)
 		}
 		// Whatever fails from here on, the root has to be sealed again.
-		c.have, c.borrowed, c.sealed, c.committed = c.Want, false, false, true
+		c.have, c.unproved, c.sealed, c.committed = c.Want, false, false, true
 		c.leaves(c.Want)
 		if err := c.Sync("fsync", sys.Fsync); err != nil {
 			return err

@@ -233,12 +233,13 @@ func (c *Root) leaveProof(shards string) error {
 
 // Gather is for the run that commits what shards have done. It is an error if that is not
 // all; alike says that all of them met the same in the root, which was met. When the root
-// was read is not known, so at the end it is read again whatever its times say.
+// was read is not known, so at the end it is read again whatever its times say. A commit
+// that was killed may have left the label, in place of which the root is sealed again.
 func (c *Root) Gather() (met uint64, alike bool, err error) {
 	k, is := c.claimed()
 	why := ""
 	switch of, _, how := parseShards(k.shards); {
-	case !is || of == 0 || k.seal != c.have:
+	case !is || of == 0 || k.seal != c.have && !c.unproved:
 		why = "none to this label has begun, or another run made what they proved void"
 	case k.want != c.Want:
 		why = "they are to the label " + k.want
@@ -260,17 +261,14 @@ func (c *Root) Gather() (met uint64, alike bool, err error) {
 	for _, one := range all {
 		alike = alike && one == all[0]
 	}
-	return all[0], alike, nil
+	if c.unproved {
+		err = c.writeSeal()
+	}
+	return all[0], alike, err
 }
 
-// Again is for a root that has the label already: what is left of the work of shards, if a
-// commit was killed, ends now.
-func (c *Root) Again() {
-	c.alone.Store(true)
-	if k, _ := c.claimed(); k.want == c.Want {
-		c.shards = k.shards
-	}
-}
+// Again is for a root that vouches for the label already.
+func (c *Root) Again() { c.alone.Store(true) }
 
 // proofs reads the proofs of the shards in the claim, what each has met, and which are
 // missing.
@@ -302,7 +300,7 @@ func readProof(fd int, get func(*sys.Attr, int) (int, sys.Errno), i int, shards 
 func Proved(fd int, have, want string) (proved, of int) {
 	get := (*sys.Attr).GetxattrFd
 	k, is := readClaim(fd, get)
-	if !is || k.seal != have || k.want != want {
+	if !is || k.want != want || have != k.seal && have != want {
 		return 0, 0
 	}
 	of, _, _ = parseShards(k.shards)

@@ -10,13 +10,13 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
-// Undo begins to take back what the run gave: a root that has its label is sealed, by
-// one that is not was either.
+// Undo begins to take back what the run gave: a root that has its label, proved or not, is
+// sealed, by one that is not was either.
 func (c *Root) Undo(was string) error {
 	if c.DryRun {
 		return nil
 	}
-	if err := c.void(""); err != nil || !c.Right() {
+	if err := c.void(""); err != nil || c.have != c.Want {
 		return err
 	}
 	c.unmark()

@@ -18,7 +18,11 @@ func Vouches(fd int, dir bool, want string) (vouches bool, has string, op string
 		return false, "", op, e
 	}
 	has = label.String()
-	return has == want && (!dir || !IsSeal(fd, has)), has, "", 0
+	if has != want || !dir {
+		return has == want, has, "", 0
+	}
+	_, claimed := readClaim(fd, (*sys.Attr).GetxattrFd)
+	return !claimed, has, "", 0
 }
 
 // EntriesHave says whether each entry of a directory has the label. fd is open for
