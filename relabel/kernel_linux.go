@@ -3,6 +3,7 @@
 package relabel
 
 import (
+	"github.com/fastlabel/fastlabel/relabel/internal/order"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
@@ -20,7 +21,7 @@ type capabilities struct {
 
 // probe asks the kernel. It remembers only what cannot be done.
 func probe() capabilities {
-	return capabilities{kernel: walk.Kernel{Way: xattrio.Fastest(), Sorting: walk.Ample}, clones: true, openat2: sys.HasOpenat2()}
+	return capabilities{kernel: walk.Kernel{Way: xattrio.Fastest(), Sorting: order.Ample}, clones: true, openat2: sys.HasOpenat2()}
 }
 
 // reserve is how many descriptors are left to the rest of the process, at

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/relabel/internal/order"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
@@ -52,7 +53,7 @@ func TestChild(t *testing.T) {
 		_, err := commits(t, path, newLabel, 2)
 		fmt.Println(err)
 	case "sort": // with memory for 250 of the longest names
-		r, err := tree(t.Context(), path, newLabel, Options{Workers: 1}, as(capabilities{kernel: walk.Kernel{Way: xattrio.Fastest(), Sorting: walk.Sorting{From: 1, Budget: 64 << 10}}, openat2: true, clones: true}))
+		r, err := tree(t.Context(), path, newLabel, Options{Workers: 1}, as(capabilities{kernel: walk.Kernel{Way: xattrio.Fastest(), Sorting: order.Sorting{From: 1, Budget: 64 << 10}}, openat2: true, clones: true}))
 		if err != nil || !r.Complete || r.Written+r.Right != r.Seen {
 			t.Errorf("%+v, %v", r, err)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/relabel/internal/order"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
@@ -376,7 +377,7 @@ func TestSeveralReadings(t *testing.T) {
 		st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(filepath.Join(flat, name)))
 		far[i] = st.Ino >> bucket
 	}
-	r, err := tree(t.Context(), root, newLabel, Options{Workers: 1}, as(capabilities{kernel: walk.Kernel{Sorting: walk.Sorting{From: 1, Budget: 48 << 10}}, openat2: true}))
+	r, err := tree(t.Context(), root, newLabel, Options{Workers: 1}, as(capabilities{kernel: walk.Kernel{Sorting: order.Sorting{From: 1, Budget: 48 << 10}}, openat2: true}))
 	if n := len(bearing(t, root, newLabel)); err != nil || r.Seen != 2*each+2 || n != 2*each+2 || far[0] == far[1] {
 		t.Errorf("%d labelled, in the buckets %d: %+v, %v", n, far, r, err)
 	}

@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/order"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 	"github.com/fastlabel/fastlabel/test/treetest"
@@ -38,8 +39,8 @@ func TestWindows(t *testing.T) {
 		threads int
 		sorted  bool
 	}{
-		{"buffer", 480, walk.Ample.Budget, 1, true},
-		{"one", 6000, walk.Ample.Budget, 1, true},
+		{"buffer", 480, order.Ample.Budget, 1, true},
+		{"one", 6000, order.Ample.Budget, 1, true},
 		{"many", 6000, 1, 1, false},
 		{"shared", 6000, 1, 4, false},
 	} {
@@ -54,7 +55,7 @@ func TestWindows(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			m := capabilities{kernel: walk.Kernel{Sorting: walk.Sorting{From: walk.Ample.From, Budget: c.budget}}, openat2: true}
+			m := capabilities{kernel: walk.Kernel{Sorting: order.Sorting{From: order.Ample.From, Budget: c.budget}}, openat2: true}
 			for range 2 {
 				if _, err := tree(t.Context(), root, newLabel, Options{}, as(m)); err != nil {
 					t.Fatal(err)
@@ -81,19 +82,24 @@ func TestWindows(t *testing.T) {
 
 // TestGathered: of a large directory whose labels are wrong all but the first few
 // entries are written in the order of inodes, and none twice; where they are right
-// but for some, none is left out. The control is a walk that sorts nothing.
+// but for some, none is left out. Where they do not fit, they do if there is memory to
+// spare. The controls are a walk that sorts nothing, and one that has none to spare.
 func TestGathered(t *testing.T) {
 	treetest.Need(t, "ext4")
 	const files = 6000
 	for _, c := range []struct {
 		name   string
 		from   int64
+		budget int
+		spare  int64
 		sorted bool
 	}{
-		{"large", 1, true},
-		{"control", 0, false},
+		{"large", 1, order.Ample.Budget, 0, true},
+		{"control", 0, order.Ample.Budget, 0, false},
+		{"spare", 1, 64 << 10, 1 << 20, true},
+		{"none to spare", 1, 64 << 10, 0, false},
 	} {
-		m := capabilities{kernel: walk.Kernel{Sorting: walk.Sorting{From: c.from, Budget: walk.Ample.Budget}}, openat2: true}
+		m := capabilities{kernel: walk.Kernel{Sorting: order.Sorting{From: c.from, Budget: c.budget, Memory: func() int64 { return c.spare }}}, openat2: true}
 		root := mkdir(t, treetest.Fresh(t, "ext4"), "root")
 		flat(t, root, files)
 		for _, threads := range []int{1, 3} {
@@ -240,7 +246,7 @@ func lined(t *testing.T, root string, rename bool) {
 				named[at.Path] = errors.Is(err, syscall.ESTALE)
 			}
 		}},
-	}, as(capabilities{kernel: walk.Kernel{Sorting: walk.Sorting{From: 1, Budget: walk.Ample.Budget}}, openat2: true, clones: true}))
+	}, as(capabilities{kernel: walk.Kernel{Sorting: order.Sorting{From: 1, Budget: order.Ample.Budget}}, openat2: true, clones: true}))
 	adds(t, r)
 	wrong := 0
 	for _, d := range dirs {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/order"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
@@ -37,7 +38,7 @@ func engines() map[string]capabilities {
 
 // scant memory makes sorting, and several readings of a directory, a matter of
 // small trees. The ways without it show that the order changes nothing else.
-var scant = walk.Sorting{From: 1, Budget: 8 << 10}
+var scant = order.Sorting{From: 1, Budget: 8 << 10}
 
 func as(m capabilities) func() capabilities { return func() capabilities { return m } }
 

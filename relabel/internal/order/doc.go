@@ -2,7 +2,7 @@
 
 // Package order puts the entries of a directory in the order of their inode
 // numbers, within a budget of memory. It takes directory records and gives
-// directory records; it makes no system call and never calls the walk.
+// directory records; but for how much memory there is, it asks nobody.
 //
 // On ext4 a large directory lists its entries by a hash of their names, and
 // labels lie in the inodes. Writing in that order dirties the inode table at
@@ -17,10 +17,11 @@
 // order within a window, some hundred thousand of them: a fifth faster than as they
 // come.
 //
-//	batch_linux.go  Batch: entries, sorted in place, cut into slices
-//	plan_linux.go   Plan: a Batch that says which entries it takes at which
-//	                reading of the directory, and if another is needed
-//	memory_linux.go Memory: who may gather now, and which directories wait
+//	sorting_linux.go  Sorting: from when on, and within how much memory
+//	memory_linux.go   Memory: who may gather now, and which directories wait
+//	plan_linux.go     Plan: a Batch that says which entries it takes at which
+//	                  reading of the directory, and if another is needed
+//	batch_linux.go    Batch: entries, sorted in place, cut into slices
 //
 // A Batch belongs to one goroutine until Sort. Then each of its slices belongs
 // to the goroutine that it is handed to, all of them only read the batch, and

@@ -33,20 +33,21 @@ type Memory[D any] struct {
 
 // queued is a directory, and where its rest begins.
 type queued[D any] struct {
-	dir  D
-	from int64
+	dir    D
+	from   int64
+	budget int
 }
 
-// Queue has d, from a position on, wait for its turn to be gathered whole.
-func (m *Memory[D]) Queue(d D, from int64) {
+// Queue has d, from a position on, wait for its turn to be gathered whole within budget.
+func (m *Memory[D]) Queue(d D, from int64, budget int) {
 	m.mu.Lock()
-	m.queue = append(m.queue, queued[D]{d, from})
+	m.queue = append(m.queue, queued[D]{d, from, budget})
 	m.mu.Unlock()
 }
 
 // Next lends the memory for the directory that was queued last, which is the most likely
 // to be open. It is nil if there is none, or another is gathered.
-func (m *Memory[D]) Next(budget int) *Gathering[D] {
+func (m *Memory[D]) Next() *Gathering[D] {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	last := len(m.queue) - 1
@@ -55,7 +56,7 @@ func (m *Memory[D]) Next(budget int) *Gathering[D] {
 	}
 	q := m.queue[last]
 	m.queue = m.queue[:last]
-	return m.whole.take(q.dir, q.from, budget)
+	return m.whole.take(q.dir, q.from, q.budget)
 }
 
 // Window lends memory for a part of d. It is nil if all is in use.
@@ -71,7 +72,7 @@ func (m *Memory[D]) Window(d D, budget int) *Gathering[D] {
 }
 
 func (g *Gathering[D]) take(d D, from int64, budget int) *Gathering[D] {
-	if g.Plan == nil {
+	if g.Plan == nil || g.budget < budget {
 		g.Plan = NewPlan(budget)
 	}
 	g.Begin()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/division"
+	"github.com/fastlabel/fastlabel/relabel/internal/order"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/relabel/undo"
@@ -60,7 +61,7 @@ const (
 // Kernel is what this kernel lets us do.
 type Kernel struct {
 	Way     xattrio.Way // the best inside a clone
-	Sorting Sorting
+	Sorting order.Sorting
 }
 
 // Events are told what happens. The worker that tells waits, and is not taken for held

@@ -29,17 +29,6 @@ import (
 // gathers the next range or frees it. The pool's deques hand over, and the counter
 // of slices (package order).
 
-// Sorting says from when on, and within how much memory, directories are gathered.
-type Sorting struct {
-	From   int64 // directories of that many bytes; 0: none
-	Budget int   // names and index, in bytes
-}
-
-// Ample is for any machine: a directory of 1 MiB holds some 25,000 entries, below
-// which ext4 keeps the inodes of a directory together anyway, and 40 MiB hold a
-// million names of 32 bytes.
-var Ample = Sorting{From: 1 << 20, Budget: 40 << 20}
-
 // sortedFrom is how many entries of one buffer are worth it.
 const sortedFrom = 16
 
@@ -76,8 +65,9 @@ func (w *worker) asListed(d *Dir) bool {
 // queueGather queues d, from a position on, for gathering, and starts now if nothing else
 // is gathered. The caller is in d.
 func (w *worker) queueGather(d *Dir, from int64) {
+	st, _ := sys.Fstatx(d.FD()) // else it gets the least
 	w.cache.Expect(d)
-	w.sorts.Queue(d, from)
+	w.sorts.Queue(d, from, w.Kernel.Sorting.Room(st.Size))
 	w.gatherQueued()
 }
 
@@ -105,7 +95,7 @@ func (w *worker) queueSampled(d *Dir, fd, n int) (left int, queued bool) {
 // gatherQueued makes work of a directory that is queued, if nothing else is gathered.
 func (w *worker) gatherQueued() {
 	for !w.stopped() {
-		g := w.sorts.Next(w.Kernel.Sorting.Budget)
+		g := w.sorts.Next()
 		if g == nil {
 			return
 		}

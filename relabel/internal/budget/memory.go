@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// Memory is how many bytes one run may take for a while beyond what it needs: an eighth of
+// what the machine has left, and a quarter of each limit of the control groups that the
+// process is in, to which what it reads is charged as well. It is 0 where that cannot be
+// told. root is that of the filesystem.
+func Memory(root fs.FS) int64 {
+	memory, err := fs.ReadFile(root, "proc/meminfo")
+	_, line, _ := strings.Cut(string(memory), "MemAvailable:")
+	var available int64
+	if _, e := fmt.Sscanf(line, "%d kB", &available); err != nil || e != nil {
+		return 0
+	}
+	groups, err := fs.ReadFile(root, "proc/self/cgroup")
+	if err != nil {
+		return 0
+	}
+	most, told := available<<10/8, false
+	for line := range strings.Lines(string(groups)) { // number:controllers:path
+		_, line, _ = strings.Cut(strings.TrimSpace(line), ":")
+		controllers, group, _ := strings.Cut(line, ":")
+		top, limit := "sys/fs/cgroup", "memory.max"
+		switch controllers {
+		case "":
+			_, err := fs.Stat(root, "sys/fs/cgroup/cgroup.controllers")
+			told = told || err == nil
+		case "memory": // version 1
+			top, limit = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+		default:
+			continue
+		}
+		for at := path.Clean("/" + group); ; at = path.Dir(at) {
+			if text, err := fs.ReadFile(root, path.Join(top, at, limit)); err == nil {
+				told = true
+				if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil { // else there is none
+					most = min(most, n/4)
+				}
+			}
+			if at == "/" {
+				break
+			}
+		}
+	}
+	if !told {
+		return 0
+	}
+	return most
+}
