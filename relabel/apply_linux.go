@@ -23,39 +23,6 @@ type applying struct {
 	rules Rules
 }
 
-// Apply gives root and everything beneath it labels by rules: what restorecon does, or a
-// change of a part of each label. Every label is read before it is written.
-//
-// Nothing vouches for the result. A run that is interrupted leaves some entries with the
-// former labels and some with the new ones, the root among the latter, and the next run
-// completes it. The root's label may be one that a commit of Tree would have left: so a
-// root in which anything is written, and each mount beneath, is not trusted by any Trust
-// until Tree commits it, where an attribute can say so (CAP_SYS_ADMIN). A container
-// runtime, which reads the label alone, is not told, nor who asks a directory in the tree or
-// above it.
-//
-// By file contexts the path that counts is the real one of the root, of which a link at
-// its end is not followed, and every root is allowed, / too. Filesystems of the kernel's
-// own may be a root. Beneath one they are labelled where SELinux is on, if they are
-// mounted on /dev, /sys or beneath; elsewhere they are left alone, as Tree does.
-//
-// In the Report, Skipped has also what no rule names, what has a customizable type, and
-// what From does not fit. Complete says that all else has the label of its rule. Of o it
-// goes by all but Trust, NoSeal, NoSync and Exact. The errors are those of Tree, that of
-// rules that contradict themselves, and errors.ErrUnsupported with a Shard or a Recorder.
-func Apply(ctx context.Context, root string, rules Rules, o *Options) (Report, error) {
-	r, err := apply(ctx, root, rules, o.orZero(), probe)
-	goOn(err)
-	return r, err
-}
-
-// CheckApply is Apply without a write, as Check is Tree.
-func CheckApply(ctx context.Context, root string, rules Rules, o *Options) (Report, error) {
-	all := o.orZero()
-	all.inner.check = true
-	return Apply(ctx, root, rules, &all)
-}
-
 func apply(ctx context.Context, path string, rules Rules, o Options, ask func() capabilities) (Report, error) {
 	a := &applying{run: newRun(o, path, rules.Label), rules: rules}
 	return a.lead(ctx, func(ctx context.Context) error { return a.all(ctx, path, ask) })

@@ -23,6 +23,7 @@ package relabel
 //	internal/mounts     what is never relabelled; what /proc tells; the root, opened, and which volume it is;
 //	                    a mount confined, and what in it is left alone
 //	internal/policy     what the loaded policy makes of the label; why it refused one
+//	tree.go             Tree and Check, as a caller has them
 //	open_linux.go       the root, opened and locked, for this path and those beside it
 //	tree_linux.go       the path itself: open, lock, probe, walk, commit
 //	internal/commit     lock, seal, commit, mark: a root that vouches for what is true
@@ -45,11 +46,11 @@ package relabel
 //	report_linux.go     counts and notes, for the Report
 //	state_linux.go      how far it is, for a caller who asks
 //	internal/caller     the caller's code, which may panic, end or block; a run that hangs
-//	                    is left behind
+//	                    is left behind, and a mount that hangs is not waited for
 //
 // Labels by rules, beside it:
 //
-//	rules.go            what a caller asks for
+//	rules.go            what a caller asks for, of Apply
 //	contexts            the file contexts of a policy, for a caller to load
 //	internal/rules      what is written over the label that is there
 //	apply_linux.go      the path of Apply: no seal, no commit; rules handed to the walk

@@ -7,12 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
@@ -114,7 +111,7 @@ func (g *Group) Tree(ctx context.Context, root, label string, t Trust) (Report, 
 	if err := foreign(root); err != nil {
 		return none, err
 	}
-	path, err := absolute(root)
+	path, err := mounts.Absolute(root)
 	if err != nil {
 		return none, err
 	}
@@ -134,21 +131,6 @@ func (g *Group) Tree(ctx context.Context, root, label string, t Trust) (Report, 
 	report.Root, report.Label = root, cmp.Or(report.Label, want) // it has none if it never began
 	report.Shared, report.Notes = w.Shared, slices.Clone(report.Notes)
 	return report, err
-}
-
-// absolute is where root lies, whatever becomes the working directory later. It is
-// not cleaned: a slash at the end leads to what a link leads to. It is an error where
-// the kernel does not tell the working directory, which may then have changed before
-// the volume is opened. (os.Getwd looks at all that lies beside it, and may hang.)
-func absolute(root string) (string, error) {
-	if root == "" || filepath.IsAbs(root) {
-		return root, nil
-	}
-	wd, err := syscall.Getwd()
-	if err != nil {
-		return "", &fs.PathError{Op: "getcwd", Path: root, Err: err}
-	}
-	return wd + "/" + root, nil
 }
 
 // Work tells of all work in the queue and under way.
@@ -173,7 +155,7 @@ var ErrStopped = errors.New("the relabel was stopped")
 // one that lies there now. When ctx ends first the error is a *HungError where the
 // filesystem does not answer; what was cancelled stays so.
 func (g *Group) Stop(ctx context.Context, root string) error {
-	path, err := absolute(root)
+	path, err := mounts.Absolute(root)
 	if err != nil {
 		return err
 	}

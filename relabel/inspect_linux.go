@@ -19,18 +19,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 )
 
-// Inspect reads what root says of itself, in constant time and without a walk:
-// whether it has label, which vouches for what lies deeper, whether a relabel to it
-// was interrupted, and which run committed it. With TrustTop, Status.Labelled says
-// that root's own entries have label too; with any other Trust it is root's label
-// alone. How much is mounted on the machine makes no difference. A mount that gives
-// every file one label has that.
-//
-// It has no context, and returns when the filesystem answers. While four calls of
-// Inspect for the same root have waited for it for a second a further one is a *HungError
-// at once; so is each while 256 in all have, or those that have half of the files
-// that the process may open. To read the entries does not count.
-func Inspect(root, label string, t Trust) (Status, error) {
+func inspect(root, label string, t Trust) (Status, error) {
 	r := &run{Run: new(account.Run), main: new(caller.Task)} // which is not watched
 	var s Status
 	var at *mount

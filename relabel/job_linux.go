@@ -41,7 +41,7 @@ func (r *run) job(m *mount) *walk.Job {
 	}
 	if r.recorder != nil {
 		j.Keep = func(pages []undo.Page) error {
-			return r.record("Keep", "", func() error { return r.recorder.Keep(pages) })
+			return r.Answer("Recorder.Keep", "", func() error { return r.recorder.Keep(pages) })
 		}
 	}
 	if r.o.Throttle != nil {
@@ -89,17 +89,5 @@ func (r *run) beginRecord(root *mount, was undo.Former) error {
 	r.main.At("fdatasync", root.Path)
 	defer r.main.At("", "")
 	r.recorder, r.writes = r.o.Advanced.Recorder, walk.ReadFirst
-	return r.record("Begin", root.Path, func() error { return r.recorder.Begin(h) })
-}
-
-// record calls the Recorder's method named so.
-func (r *run) record(method, path string, f func() error) error {
-	recorded := make(chan error, 1)
-	r.Call("Recorder."+method, path, func() { recorded <- f() })
-	select {
-	case err := <-recorded:
-		return err
-	default: // it panicked, or the run was stopped
-		return cmp.Or(r.Broken(), context.Canceled)
-	}
+	return r.Answer("Recorder.Begin", root.Path, func() error { return r.recorder.Begin(h) })
 }

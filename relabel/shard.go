@@ -2,6 +2,8 @@
 
 package relabel
 
+import "context"
+
 // Shard is one of Of parts of a tree, from 0 to Of-1, for Advanced.Shard. Several machines
 // that share a volume label one part each, at any times, and leave a proof on its root when
 // they are done. When all have, CommitShards labels the root. Until then it is sealed, also
@@ -17,3 +19,13 @@ package relabel
 // what is mounted beneath the root is to be left alone by OneFilesystem. It needs
 // CAP_SYS_ADMIN and a filesystem with trusted attributes (errors.ErrUnsupported).
 type Shard struct{ Index, Of int }
+
+// CommitShards labels root when of shards have labelled all that is beneath it, and nothing
+// else: it is Tree without the walk. The error is ErrShards if not all have left their
+// proof, unless root has the label already. The options are those of the shards.
+func CommitShards(ctx context.Context, root, label string, of int, o *Options) (Report, error) {
+	all := o.orZero()
+	all.Advanced.Shard = Shard{Of: of}
+	all.inner.commits = true
+	return Tree(ctx, root, label, &all)
+}

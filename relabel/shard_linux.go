@@ -7,13 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"path/filepath"
-	"slices"
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/division"
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 )
@@ -23,27 +22,17 @@ import (
 // above is read by every shard.
 const divides = 3
 
-// CommitShards labels root when of shards have labelled all that is beneath it, and nothing
-// else: it is Tree without the walk. The error is ErrShards if not all have left their
-// proof, unless root has the label already. The options are those of the shards.
-func CommitShards(ctx context.Context, root, label string, of int, o *Options) (Report, error) {
-	all := o.orZero()
-	all.Advanced.Shard = Shard{Index: commit.Commits, Of: of}
-	all.inner.commits = true
-	return Tree(ctx, root, label, &all)
-}
-
 // checkShard refuses a shard that has no meaning.
 func (r *run) checkShard() error {
 	s, a := r.o.Advanced.Shard, r.o.Advanced
-	if s == (Shard{}) {
+	if s == (Shard{}) && !r.o.inner.commits {
 		return nil
 	}
 	why := ""
 	switch {
 	case s.Of < 1 || s.Of > commit.MostShards:
 		why = fmt.Sprintf("there may be 1 to %d shards", commit.MostShards)
-	case s.Index >= s.Of || s.Index < 0 && !r.o.inner.commits:
+	case s.Index >= s.Of || s.Index < 0:
 		why = fmt.Sprintf("of %d shards there is none %d", s.Of, s.Index)
 	case r.o.inner.check:
 		why = "a shard cannot be checked alone"
@@ -55,6 +44,9 @@ func (r *run) checkShard() error {
 		why = "shards look at everything"
 	default:
 		r.shard = &commit.Shard{Index: s.Index, Of: s.Of, Level: divides}
+		if r.o.inner.commits {
+			r.shard.Index = commit.Commits
+		}
 		return nil
 	}
 	return errors.New(why)
@@ -74,26 +66,11 @@ func (r *run) admitShard(root *mount) error {
 	return nil
 }
 
-// how tells options by which entries are labelled, or not, from others. What is excluded
-// counts by its path in the root, which may be mounted anywhere.
+// how tells options by which entries are labelled, or not, from others.
 func (r *run) how(root *mount) uint32 {
-	var excluded []string
-	for _, path := range r.o.Exclude {
-		dir, err := filepath.Abs(path)
-		if err == nil {
-			dir, err = filepath.EvalSymlinks(filepath.Dir(dir))
-		}
-		if err == nil {
-			path = filepath.Join(dir, filepath.Base(path))
-		}
-		if in, err := filepath.Rel(root.Real, path); err == nil && filepath.IsLocal(in) {
-			path = in
-		}
-		excluded = append(excluded, path)
-	}
-	slices.Sort(excluded)
+	excluded := mounts.Named(r.o.Exclude, root.Real)
 	h := fnv.New32a()
-	fmt.Fprintf(h, "%q %t %d", slices.Compact(excluded), r.o.OneFilesystem, r.o.HardLinks)
+	fmt.Fprintf(h, "%q %t %d", excluded, r.o.OneFilesystem, r.o.HardLinks)
 	return h.Sum32()
 }
 

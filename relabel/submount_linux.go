@@ -3,7 +3,6 @@
 package relabel
 
 import (
-	"cmp"
 	"context"
 	"syscall"
 
@@ -17,50 +16,15 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
-// submounts walks what is mounted beneath the root, each mount on its own, one
-// after the other; but none waits for one that hangs.
+// submounts walks what is mounted beneath the root, each mount on its own.
 func (r *run) submounts(ctx context.Context, root *mount) error {
 	if r.o.OneFilesystem {
 		return nil
 	}
-	type hanging struct {
-		ended chan error
-		share *budget.Share
-	}
-	var left []hanging
-	var first error
-	share := r.main.Share.Load()
-	r.main.Share.Store(nil)
-	defer func() { r.main.Share.Store(share) }()
-	for _, info := range mountinfo.Beneath(r.proc.Mounts, root.Real) {
-		t, ended := r.Task(), make(chan error, 1)
-		t.Share.Store(share)
-		go func() {
-			ended <- r.submount(ctx, root, info, t)
-			t.At("", "")
-		}()
-		select {
-		case err := <-ended:
-			t.Share.Store(nil)
-			first = cmp.Or(first, err)
-		case <-t.Stalled():
-			left = append(left, hanging{ended, share})
-			var err error
-			share, err = process.Enter(ctx, budget.RunFiles+budget.LeastFiles) // the other hangs
-			first = cmp.Or(first, err)
-		}
-		if first != nil {
-			break
-		}
-	}
-	share.Waits(len(left) > 0)
-	for _, h := range left {
-		err := <-h.ended
-		first = cmp.Or(first, err)
-		h.share.Close()
-	}
-	share.Waits(false)
-	return first
+	beneath := mountinfo.Beneath(r.proc.Mounts, root.Real)
+	walk := func(i int, t *caller.Task) error { return r.submount(ctx, root, beneath[i], t) }
+	enter := func() (*budget.Share, error) { return process.Enter(ctx, r.files) }
+	return r.InTurn(r.main, len(beneath), walk, enter)
 }
 
 func (r *run) submount(ctx context.Context, root *mount, info mountinfo.Mount, t *caller.Task) error {

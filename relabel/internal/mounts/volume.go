@@ -2,8 +2,29 @@
 
 package mounts
 
+import (
+	"io/fs"
+	"path/filepath"
+	"syscall"
+)
+
 // Volume tells one volume from another. What the kernel does not tell is 0.
 type Volume struct {
 	dev, ino, fsid, mount uint64
 	born                  int64 // ns
+}
+
+// Absolute is where root lies, whatever becomes the working directory later. It is
+// not cleaned: a slash at the end leads to what a link leads to. It is an error where
+// the kernel does not tell the working directory, which may then have changed before
+// the volume is opened. (os.Getwd looks at all that lies beside it, and may hang.)
+func Absolute(root string) (string, error) {
+	if root == "" || filepath.IsAbs(root) {
+		return root, nil
+	}
+	wd, err := syscall.Getwd()
+	if err != nil {
+		return "", &fs.PathError{Op: "getcwd", Path: root, Err: err}
+	}
+	return wd + "/" + root, nil
 }

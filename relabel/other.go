@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package relabel
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/flight"
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/relabel/undo"
+)
+
+// Where there are no labels all answer errors.ErrUnsupported.
+
+type capabilities struct{}
+
+func probe() (none capabilities) { return none }
+
+func filesForAll() int { return 0 }
+
+func tree(_ context.Context, path, label string, _ Options, _ func() capabilities) (Report, error) {
+	return Report{Root: path, Label: label}, errors.ErrUnsupported
+}
+
+func apply(_ context.Context, path string, rules Rules, _ Options, _ func() capabilities) (Report, error) {
+	return Report{Root: path, Label: rules.Label}, errors.ErrUnsupported
+}
+
+func restore(_ context.Context, path string, h undo.Header, _ iter.Seq2[undo.Page, error], _ Options, _ func() capabilities) (Report, error) {
+	return Report{Root: path, Label: h.Label}, errors.ErrUnsupported
+}
+
+func inspect(_, _ string, _ Trust) (Status, error) { return Status{}, errors.ErrUnsupported }
+
+// chcon is not where Relabel comes to: here go-selinux says that SELinux is off.
+func chcon(context.Context, string, string, bool, time.Duration) error { return errors.ErrUnsupported }
+
+func (g *Group) run(context.Context, *flight.Work[mounts.Volume, request, task]) (*flight.Held, error) {
+	return nil, errors.ErrUnsupported
+}
