@@ -30,7 +30,10 @@ import (
 // of slices (package order).
 
 // sortedFrom is how many entries of one buffer are worth it.
-const sortedFrom = 16
+const (
+	sortedFrom  = 16
+	leastRecord = 24 // bytes of one with a short name
+)
 
 // gathering has its directory pinned.
 type gathering = order.Gathering[*Dir]
@@ -233,15 +236,17 @@ func (w *worker) noteRight() {
 // labelBuffer labels the n bytes of records in the buffer, in the order of inodes if
 // that matters.
 func (w *worker) labelBuffer(d *Dir, fd, n int) {
-	if !w.m.Sorts || d.Note.extent == since.Changes || w.Kernel.Sorting.From == 0 {
+	if !w.m.Sorts || d.Note.extent == since.Changes || w.Kernel.Sorting.From == 0 || n < sortedFrom*leastRecord {
 		w.records(d, fd, w.buf[:n])
 		return
 	}
-	if w.ordered == nil {
-		w.ordered = order.NewBatch(bufferSize)
+	if w.ordered != nil {
+		w.ordered.Reset()
+	}
+	if w.ordered == nil || !w.ordered.Room(n) {
+		w.ordered = order.NewBatch(min(2*n, bufferSize)) // most directories are small
 	}
 	b := w.ordered
-	b.Reset()
 	if b.Put(w.buf[:n]) != nil || b.Len() < sortedFrom || b.InOrder() {
 		w.records(d, fd, w.buf[:n]) // which tells what is malformed
 		return
