@@ -29,7 +29,8 @@ func TestCluster(t *testing.T) {
 	dir := t.TempDir()
 	runtime := "containerd"
 	files := map[string]string{"bin/kubelet": programs["kubelet"]}
-	if crio := os.Getenv("CRIO"); crio != "" {
+	crio := os.Getenv("CRIO")
+	if crio != "" {
 		runtime = "crio"
 		const oci = house + "/deploy/oci/"
 		files["99-fastlabel.conf"], files["fastlabel.json"] = oci+"99-fastlabel.conf", oci+"fastlabel.json"
@@ -109,7 +110,7 @@ func TestCluster(t *testing.T) {
 	text := r.Stdout + "\nrefused by the policy:\n" + refused(r.Log)
 	if file := os.Getenv("FASTLABEL_RESULTS"); file != "" {
 		head := fmt.Sprintf("fastlabel %s, Linux %s, SELinux enforcing (%s), %s\n%s\n", version(ctx), r.Release, image.Policy,
-			time.Now().UTC().Format("2006-01-02 15:04 MST"), versions())
+			time.Now().UTC().Format("2006-01-02 15:04 MST"), versions(ctx, crio))
 		if err := os.WriteFile(file, []byte(head+text), 0o644); err != nil {
 			t.Error(err)
 		}
@@ -180,10 +181,16 @@ func version(ctx context.Context) string {
 	return strings.TrimSpace(string(text))
 }
 
-func versions() string {
-	var all []string
-	for _, m := range []module{kubernetes, containerd, etcd} {
-		all = append(all, m.path+" "+m.version)
+// versions are those of the cluster's programs; CRI-O, in a directory of its own, is asked.
+func versions(ctx context.Context, crio string) string {
+	all := kubernetes.path + " " + kubernetes.version + ", " + etcd.path + " " + etcd.version + ", "
+	if crio == "" {
+		return all + containerd.path + " " + containerd.version
 	}
-	return strings.Join(all, ", ")
+	text, err := exec.CommandContext(ctx, filepath.Join(crio, "crio"), "--version").Output()
+	if err != nil {
+		return all + err.Error()
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	return all + line
 }
