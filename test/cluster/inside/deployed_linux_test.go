@@ -44,14 +44,14 @@ func job(t *testing.T, level string, during func()) {
 	deploy(t, "fastlabel-data", level)
 	begin := time.Now()
 	during()
-	complete(t, "fastlabel-data", 20*limit)
+	complete(t, "fastlabel-data")
 	t.Logf("the Job took %v", time.Since(begin).Round(time.Second))
 	ended(t, "job-pvc", "fastlabel-data")
 }
 
-func complete(t *testing.T, name string, limit time.Duration) {
+func complete(t *testing.T, name string) {
 	t.Helper()
-	await(t, limit, "the Job "+name+" is complete", func() bool {
+	await(t, patience, "the Job "+name+" is complete", func() bool {
 		var j struct {
 			Status struct {
 				Conditions []struct{ Type, Message string }
@@ -130,7 +130,7 @@ func TestStoryInit(t *testing.T) {
 		gone(t, "init-container")
 	})
 	var p string
-	took := await(t, 20*limit, "the workload runs", func() bool {
+	took := await(t, patience, "the workload runs", func() bool {
 		var list struct{ Items []pod }
 		ask(t, "GET", namespace+"/pods?labelSelector=app.kubernetes.io/component=init-container", &list)
 		for _, one := range list.Items {
@@ -158,7 +158,7 @@ func TestStoryKilled(t *testing.T) {
 	const to = "s0:c7,c8"
 	job(t, to, func() {
 		pid := 0
-		await(t, 10*limit, "the Job has sealed the root", func() bool {
+		await(t, patience, "the Job has sealed the root", func() bool {
 			pid = find("fastlabel")
 			return pid != 0 && label(data) != old
 		})
@@ -197,7 +197,7 @@ func TestStoryDaemonSet(t *testing.T) {
 		ask(t, "DELETE", daemonsets+"/fastlabel-local?propagationPolicy=Background", nil)
 		gone(t, "daemonset-local")
 	})
-	await(t, 10*limit, "the volume is labelled", func() bool { return label(at) == fileType+"s0:c25,c26" })
+	await(t, patience, "the volume is labelled", func() bool { return label(at) == fileType+"s0:c25,c26" })
 	holds(t, at, "s0:c25,c26")
 }
 
@@ -212,9 +212,9 @@ func TestStoryShards(t *testing.T) {
 	begin := time.Now()
 	deploy(t, first, l)
 	deploy(t, second, l)
-	complete(t, first, patience)
+	complete(t, first)
 	t.Logf("all parts are labelled after %v", time.Since(begin).Round(time.Second))
-	complete(t, second, patience)
+	complete(t, second)
 	t.Logf("the root has its label after %v", time.Since(begin).Round(time.Second))
 	ended(t, "job-shards", first, second)
 	holds(t, data, l)
@@ -233,7 +233,7 @@ func TestStoryTrySkip(t *testing.T) {
 	at := small(t, "few")
 	before := creating(t)
 	newPod(t, "few", filepath.Base(at), level(l))
-	awaitRunning(t, "few", 6*limit)
+	awaitRunning(t, "few", patience)
 	few := creating(t) - before
 	before = creating(t)
 	starts(t, "many", data, l)

@@ -18,8 +18,6 @@ const (
 	plugins = "/apis/apps/v1/namespaces/fastlabel-nri/daemonsets"
 	metrics = "/var/lib/node_exporter/textfile_collector/fastlabel-nri.prom"
 	goesOn  = "labelling goes on"
-	// patience is for what takes as long as the processor wants.
-	patience = 15 * time.Minute
 )
 
 // deployPlugin creates the DaemonSet of deploy/kubernetes/nri, until the test ends.

@@ -23,7 +23,7 @@ func TestStoryHook(t *testing.T) {
 		name := "hook-" + relabel
 		create(t, "hook", map[string]string{"NAME": name, "RELABEL": relabel, "LEVEL": "s0:c27,c28", "PATH": at})
 		keep(t, name)
-		awaitRunning(t, name, 6*limit)
+		awaitRunning(t, name, patience)
 		text := ""
 		await(t, time.Minute, name+" has read", func() bool { text = said(t, name); return text != "" })
 		t.Logf("%s: %q, %s", name, text, label(at))
@@ -50,7 +50,7 @@ func TestStoryDropin(t *testing.T) {
 	need(t)
 	containerd(t, "containerd-dropin")
 	newPod(t, "dropin", "data", level("s0:c31,c32"))
-	t.Logf("it runs after %v", awaitRunning(t, "dropin", 40*limit))
+	t.Logf("it runs after %v", awaitRunning(t, "dropin", patience))
 	wrote(t, "dropin", "s0:c31,c32")
 	holds(t, data, "s0:c31,c32")
 }
@@ -62,7 +62,7 @@ func TestStoryGroup(t *testing.T) {
 	need(t)
 	containerd(t, "containerd-group")
 	newPod(t, "group", "data", level("s0:c33,c34"))
-	t.Logf("it runs after %v", awaitRunning(t, "group", 40*limit))
+	t.Logf("it runs after %v", awaitRunning(t, "group", patience))
 	wrote(t, "group", "s0:c33,c34")
 	holds(t, data, "s0:c33,c34")
 	e := events(t, "group")

@@ -26,7 +26,7 @@ func TestStoryRandom(t *testing.T) {
 	var seen []string
 	for _, name := range []string{"random-1", "random-2"} {
 		newPod(t, name, "random", "{}")
-		awaitRunning(t, name, 6*limit)
+		awaitRunning(t, name, patience)
 		seen = append(seen, label(at))
 	}
 	t.Log(seen)
@@ -41,7 +41,7 @@ func TestStorySubPath(t *testing.T) {
 	before := label(at)
 	create(t, "pod", map[string]string{"NAME": "sub", "CLAIM": "sub", "OPTIONS": level("s0:c21,c22"), "SUBPATH": "0"})
 	keep(t, "sub")
-	awaitRunning(t, "sub", 6*limit)
+	awaitRunning(t, "sub", patience)
 	wrote(t, "sub", "s0:c21,c22")
 	holds(t, filepath.Join(at, "0"), "s0:c21,c22")
 	if l := label(at); l != before {
@@ -59,7 +59,7 @@ func TestStoryReadOnly(t *testing.T) {
 		values["NAME"] = name
 		create(t, "pod", values)
 		keep(t, name)
-		awaitRunning(t, name, 6*limit)
+		awaitRunning(t, name, patience)
 		await(t, time.Minute, "it has tried", func() bool { return strings.Contains(said(t, name), "can't create") })
 		text := said(t, name)
 		t.Logf("%s: %q", name, text)
