@@ -257,7 +257,10 @@ package relabel
 //     TestShardsHistories) What was created in the root during that time has the label, with
 //     what is in it, before the root; a commit that fails can be repeated.
 //     (TestShardsRootChanges, TestShardsRenames, TestShardsCommitEnds) Shards with other options are not of
-//     the same set. (TestShardsOptions) What
+//     the same set. (TestShardsOptions) Where a filesystem has no trusted attributes they
+//     leave user attributes, which the owner of the volume can write: what these say of
+//     what is done is not believed, and CommitShards reads every label. (TestShardsUser,
+//     TestShardsUserSeal) What
 //     cannot be divided is refused. (TestShardsRefused, TestShardsEncrypted)
 //  18. By rules, each entry has the label of the rule for its path and kind
 //     afterwards, or of the part that is asked for. What a rule leaves alone is

@@ -17,7 +17,9 @@ import "context"
 //
 // A shard has no meaning with Check, TrustUnchanged, NoSeal, a Recorder or in a Group; and
 // what is mounted beneath the root is to be left alone by OneFilesystem. It needs
-// CAP_SYS_ADMIN and a filesystem with trusted attributes (errors.ErrUnsupported).
+// CAP_SYS_ADMIN and a filesystem with trusted or user attributes (errors.ErrUnsupported).
+// Without trusted ones, as on NFS, what shards leave proves nothing: CommitShards reads
+// every label then, and writes what is wrong.
 type Shard struct{ Index, Of int }
 
 // CommitShards labels root when of shards have labelled all that is beneath it, and nothing

@@ -118,6 +118,16 @@ func commits() []Mutant {
 			Edits:  edits(shard, "c.leaveProof(c.Shard.word(void))", "error(nil)"),
 		},
 		{
+			Name: "shard-user-proved", By: "TestShardsUser in relabel",
+			Breaks: "what the owner of a volume can write proves nothing",
+			Edits:  edits("relabel/shard_linux.go", "if !c.Proves() {", "if false {"),
+		},
+		{
+			Name: "shard-user-sealed", By: "TestShardsUserSeal in relabel",
+			Breaks: "a claim that the owner of a volume wrote has no root taken for sealed that is not",
+			Edits:  edits(claim, "is && (!c.user || secctx.IsSeal(k.seal, k.want))", "is"),
+		},
+		{
 			Name: "shard-missing", By: "TestShardsMissing in relabel",
 			Breaks: "shards are committed only if all have left a proof",
 			Edits: edits(

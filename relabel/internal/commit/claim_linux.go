@@ -84,15 +84,30 @@ func parseClaim(text string) (k claim, ok bool) {
 }
 
 // claimed reads the claim that is on the root.
-func (c *Root) claimed() (claim, bool) { return readClaim(c.FD, (*sys.Attr).Fgetxattr) }
+func (c *Root) claimed() (claim, bool) {
+	if c.Stale {
+		sys.Refresh(c.FD, nil)
+	}
+	k, is, e := readNamed(c.FD, (*sys.Attr).Fgetxattr, c.user)
+	if e == syscall.ENOTSUP && c.Shard != nil && !c.user {
+		c.user = true
+		k, is, _ = readNamed(c.FD, (*sys.Attr).Fgetxattr, true)
+	}
+	return k, is && (!c.user || secctx.IsSeal(k.seal, k.want))
+}
 
 func readClaim(fd int, get func(*sys.Attr, int) (int, sys.Errno)) (claim, bool) {
-	attr := sys.NewAttr(ClaimName, nil)
+	k, is, _ := readNamed(fd, get, false)
+	return k, is
+}
+
+func readNamed(fd int, get func(*sys.Attr, int) (int, sys.Errno), user bool) (k claim, is bool, e sys.Errno) {
+	attr := sys.NewAttr(named(ClaimName, user), nil)
 	n, e := get(attr, fd)
-	if e != 0 {
-		return claim{}, false
+	if e == 0 {
+		k, is = parseClaim(string(attr.Value(n)))
 	}
-	return parseClaim(string(attr.Value(n)))
+	return k, is, e
 }
 
 // Unfinished says whether a run to the label has left its claim on the root.
@@ -151,7 +166,7 @@ func (c *Root) stake(former []string, write func(seal string) (bool, error)) err
 	}
 	for _, k.seal = range list {
 		c.At("fsetxattr")
-		attr := sys.NewAttr(ClaimName, []byte(k.String()))
+		attr := sys.NewAttr(named(ClaimName, c.user), []byte(k.String()))
 		put := attr.Fsetxattr
 		if !is {
 			put = attr.Fcreatexattr
@@ -218,7 +233,7 @@ func (c *Root) disclaim() {
 	c.At("fremovexattr")
 	defer c.At("")
 	defer c.sweep()
-	if e := remove(c.FD, ClaimName, (*sys.Attr).Fremovexattr); e != 0 {
+	if e := remove(c.FD, named(ClaimName, c.user), (*sys.Attr).Fremovexattr); e != 0 {
 		c.Note("the attribute %s could not be removed: %v", ClaimName, e)
 	}
 }

@@ -71,6 +71,7 @@ type Root struct {
 	sealed    bool                   // it has a seal by now
 	claims    bool                   // and the run's claim
 	shards    string                 // which were in it
+	user      bool                   // it is a user attribute
 	alone     atomic.Bool            // the run is no longer for them
 	unproved  bool                   // it has the label, and the claim of a run that did not end
 	replaced  bool                   // another run is to notice

@@ -35,6 +35,13 @@ import (
 // What other programs do to labels during that time is noticed by the root's label alone, as
 // elsewhere, and so is a run without CAP_SYS_ADMIN, which can neither see nor replace a
 // claim: but here the time for it is longer.
+//
+// Where there are no trusted attributes, as on NFS, claim and proofs are user attributes,
+// which the owner of the volume can write, and others who may write in its root. So there they
+// are believed in what cannot harm: that the root is sealed, if it has one of the labels
+// that are seals of this one; that a shard is not done; and that another's claim is in
+// place of this one. That all are done is not: who commits reads everything, as a single run
+// does. Single runs neither read nor leave user attributes.
 
 // Shard is which part of the work a run does.
 type Shard struct {
@@ -70,6 +77,17 @@ const (
 
 // ProofName is the attribute that holds the proof of shard i.
 func ProofName(i int) string { return fmt.Sprintf("trusted.fastlabel.shard.%d", i) }
+
+// named is the attribute name, of trusted ones, or what stands for it among those of users.
+func named(name string, user bool) string {
+	if user {
+		return "user" + strings.TrimPrefix(name, "trusted")
+	}
+	return name
+}
+
+// Proves says whether it is known by the proofs that the shards are done.
+func (c *Root) Proves() bool { return !c.user }
 
 // word is what a claim, or a proof, says of the shards.
 func (s *Shard) word(generation string) string {
@@ -164,7 +182,7 @@ func (c *Root) Join(ctx context.Context) error {
 	if err := c.leaveProof(c.Shard.word(void)); err != nil {
 		return err
 	}
-	st, e := sys.Fstatx(c.FD)
+	st, e := sys.Refresh(c.FD, nil)
 	if e != 0 {
 		return c.fail("statx", e)
 	}
@@ -225,7 +243,7 @@ func (c *Root) prove(ctx context.Context) error {
 func (c *Root) leaveProof(shards string) error {
 	c.At("fsetxattr")
 	proof := fmt.Sprintf(proofForm, shards, c.Shard.Met)
-	if e := sys.NewAttr(ProofName(c.Shard.Index), []byte(proof)).Fsetxattr(c.FD); e != 0 {
+	if e := sys.NewAttr(named(ProofName(c.Shard.Index), c.user), []byte(proof)).Fsetxattr(c.FD); e != 0 {
 		return c.fail("fsetxattr", e)
 	}
 	return c.Sync("fsync", sys.Fsync)
@@ -274,7 +292,7 @@ func (c *Root) Again() { c.alone.Store(true) }
 // missing.
 func (c *Root) proofs() (missing []string, met []uint64) {
 	for i := range c.Shard.Of {
-		m, is := readProof(c.FD, (*sys.Attr).Fgetxattr, i, c.shards)
+		m, is := readProof(c.FD, (*sys.Attr).Fgetxattr, i, c.shards, c.user)
 		if !is {
 			missing = append(missing, strconv.Itoa(i))
 		}
@@ -283,8 +301,8 @@ func (c *Root) proofs() (missing []string, met []uint64) {
 	return missing, met
 }
 
-func readProof(fd int, get func(*sys.Attr, int) (int, sys.Errno), i int, shards string) (met uint64, is bool) {
-	attr := sys.NewAttr(ProofName(i), nil)
+func readProof(fd int, get func(*sys.Attr, int) (int, sys.Errno), i int, shards string, user bool) (met uint64, is bool) {
+	attr := sys.NewAttr(named(ProofName(i), user), nil)
 	n, e := get(attr, fd)
 	if e != 0 || shards == "" {
 		return 0, false
@@ -299,13 +317,17 @@ func readProof(fd int, get func(*sys.Attr, int) (int, sys.Errno), i int, shards 
 // with want, and how many of those have left their proof. fd may be an O_PATH one.
 func Proved(fd int, have, want string) (proved, of int) {
 	get := (*sys.Attr).GetxattrFd
-	k, is := readClaim(fd, get)
+	k, is, e := readNamed(fd, get, false)
+	user := e == syscall.ENOTSUP
+	if user {
+		k, is, _ = readNamed(fd, get, true)
+	}
 	if !is || k.want != want || have != k.seal && have != want {
 		return 0, 0
 	}
 	of, _, _ = parseShards(k.shards)
 	for i := range of {
-		if _, is := readProof(fd, get, i, k.shards); is {
+		if _, is := readProof(fd, get, i, k.shards, user); is {
 			proved++
 		}
 	}
@@ -316,7 +338,7 @@ func Proved(fd int, have, want string) (proved, of int) {
 func (c *Root) sweep() {
 	of, _, _ := parseShards(c.shards)
 	for i := range of {
-		switch e := sys.NewAttr(ProofName(i), nil).Fremovexattr(c.FD); e {
+		switch e := sys.NewAttr(named(ProofName(i), c.user), nil).Fremovexattr(c.FD); e {
 		case 0, syscall.ENODATA:
 		default:
 			c.Note("the attribute %s could not be removed: %v", ProofName(i), e)
