@@ -9,7 +9,7 @@ import (
 )
 
 // InTurn has do done so many times, each by a task of its own that has the share of main
-// meanwhile, one after the other; but none waits for one that hangs: the next gets what
+// for that long, one after the other; but none waits for one that hangs: the next gets what
 // enter gives. It returns when all have ended, after the first error.
 func (r *Run) InTurn(main *Task, times int, do func(i int, t *Task) error, enter func() (*budget.Share, error)) error {
 	type hanging struct {
