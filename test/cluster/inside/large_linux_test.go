@@ -54,17 +54,8 @@ func TestStoryLarge(t *testing.T) {
 	}
 	holds(t, at, l)
 
-	unfinished := func(t *testing.T, l string) {
-		if label(at) == fileType+l {
-			t.Error("the work ended before the pod had started beside it")
-		}
-	}
 	for i := range 3 {
-		l := fmt.Sprintf("s0:c70,c%d", 80+i)
-		process(t, at, l, func() {
-			start(t, "beside-process", "empty", small)
-			unfinished(t, l)
-		})
+		process(t, at, fmt.Sprintf("s0:c70,c%d", 80+i), func() { start(t, "beside-process", "empty", small) })
 	}
 	deployPlugin(t)
 	for i := range 3 {
@@ -73,7 +64,9 @@ func TestStoryLarge(t *testing.T) {
 			prelabelled(t, name, "large", l)
 			waits(t, name)
 			start(t, "beside-plugin", "empty", small)
-			unfinished(t, l)
+			if label(at) == fileType+l {
+				t.Error("the work ended before the pod had started beside it")
+			}
 			awaitRunning(t, name, patience)
 			inTime(t, name)
 			oneWalk(t, l)
