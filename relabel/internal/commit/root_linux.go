@@ -180,6 +180,11 @@ func (c *Root) Seal() error {
 		}
 		c.replaced = c.shares() || c.replaced
 	}
+	return c.noteChange()
+}
+
+// noteChange notes when this run changed the root, for the commit to see whether another did.
+func (c *Root) noteChange() error {
 	st, e := sys.Refresh(c.FD, nil)
 	if e != 0 {
 		return c.fail("statx", e)

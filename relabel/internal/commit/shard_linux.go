@@ -182,12 +182,7 @@ func (c *Root) Join(ctx context.Context) error {
 	if err := c.leaveProof(c.Shard.word(void)); err != nil {
 		return err
 	}
-	st, e := sys.Refresh(c.FD, nil)
-	if e != 0 {
-		return c.fail("statx", e)
-	}
-	c.ctime = st.Ctime
-	return nil
+	return c.noteChange()
 }
 
 // joins says whether there is a claim of the same shards, and the root has the seal of it:
