@@ -19,7 +19,6 @@ require (
 	git.sr.ht/~sbinet/gg v0.7.0 // indirect
 	github.com/ajstarks/svgo v0.0.0-20211024235047-1546f124cd8b // indirect
 	github.com/cyphar/filepath-securejoin v0.5.1 // indirect
-	github.com/dlclark/regexp2 v1.12.0 // indirect
 	github.com/fastlabel/fastlabel v0.0.0
 	github.com/golang/freetype v0.0.0-20170609003504-e2365dfdc4a0 // indirect
 	golang.org/x/image v0.30.0 // indirect

@@ -62,7 +62,9 @@ func (h Host) NoVolume(m Mount, source string) string {
 
 // beneathPods is what the kubelet keeps for a pod, wherever its directory is. Of
 // a volume's directory it is the plugin, of a subpath the volume.
-var beneathPods = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(.*?/pods/[^/]+)/(?:volumes/([^/]+)/|etc-hosts/|containers/|volume-subpaths/([^/]+)/)`) })
+var beneathPods = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(.*?/pods/[^/]+)/(?:volumes/([^/]+)/|etc-hosts/|containers/|volume-subpaths/([^/]+)/)`)
+})
 
 // isKubelets tells whether source is written by the kubelet: its directory but
 // for the volumes in it, and of those secrets, config maps and the like.
