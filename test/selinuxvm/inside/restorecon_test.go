@@ -186,8 +186,14 @@ func kinds(t *testing.T) {
 func kernels(t *testing.T) {
 	t.Helper()
 	for _, m := range [][2]string{
-		{"debugfs", "/sys/kernel/debug"}, {"tracefs", "/sys/kernel/tracing"}, {"securityfs", "/sys/kernel/security"}, {"pstore", "/sys/fs/pstore"},
-		{"bpf", "/sys/fs/bpf"}, {"cgroup2", "/sys/fs/cgroup"}, {"mqueue", "/dev/mqueue"}, {"hugetlbfs", "/dev/hugepages"},
+		{"debugfs", "/sys/kernel/debug"},
+		{"tracefs", "/sys/kernel/tracing"},
+		{"securityfs", "/sys/kernel/security"},
+		{"pstore", "/sys/fs/pstore"},
+		{"bpf", "/sys/fs/bpf"},
+		{"cgroup2", "/sys/fs/cgroup"},
+		{"mqueue", "/dev/mqueue"},
+		{"hugetlbfs", "/dev/hugepages"},
 	} {
 		if err := os.MkdirAll(m[1], 0o755); err != nil {
 			t.Fatal(err)
