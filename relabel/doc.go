@@ -125,10 +125,10 @@ package relabel
 //     something beneath it failed. (TestFailureSeals) An interrupted run leaves
 //     the seal; the next run completes it. While there is a claim no label on the root
 //     vouches to this library, and it stays until the reading after the root's label has
-//     ended. To one who reads the label alone, as container runtimes do, and where no claim
-//     can be left, the root vouches from its label on: if the run is killed before that
-//     reading has ended, then also for what was created in the root, or moved there, since
-//     it was read before the label. (TestKilledClosing, TestRestoreClaimed)
+//     ended. To one who reads the label alone, as container runtimes do, and without a seal,
+//     trusted attributes or CAP_SYS_ADMIN, the root vouches from its label on: if the run is
+//     killed before that reading has ended, then also for what was created in the root, or
+//     moved there, since it was read before the label. (TestKilledClosing, TestRestoreClaimed)
 //  3. The counts add up: Seen = Written + Right + Vanished + Skipped + Failed.
 //     A mount that is left alone counts once, and a root whose label is
 //     withheld counts as skipped. One worker and many give the same counts
