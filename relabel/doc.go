@@ -139,7 +139,8 @@ package relabel
 //     not, after a row of 32 wrong labels the walk writes unread but for one
 //     entry in 64, until it finds a right one. Exact always reads first.
 //     (TestSecondRun, TestGuess, TestCallsPerEntry) Of NFS no label is taken to be right
-//     before the server has said so: another machine may have written it. (TestStale)
+//     before the server has said so: another machine may have written it. (TestStale;
+//     and TestNFS of test/selinuxvm/inside)
 //  5. Nothing outside the tree is labelled, whatever its owner renames, links
 //     or mounts during the run. Links are labelled, not followed; devices, FIFOs
 //     and sockets are not opened; of the device that a cold ext4 is on, what is near

@@ -20,6 +20,7 @@ import (
 // would not boot or the tests would say so.
 var modules = []string{
 	"virtio_pci", "virtio_blk", "virtio_console", "crc32c_generic", "ext4", "xfs", "btrfs", "loop", "overlay", "virtio_net",
+	"nfsd", "nfsv4",
 }
 
 // makeKernel puts the kernel that was unpacked in tree into dir, with an

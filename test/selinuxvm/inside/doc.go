@@ -12,6 +12,7 @@
 //	TestWriters      confined writers, before and after, leave nothing unlabelled
 //	TestUnknown      a label that the policy does not know changes nothing
 //	TestRefused      mounts that the kernel labels itself, and read-only ones
+//	TestNFS          two machines that share a volume of NFS label it in turns, and at once
 //	TestOverlay      a container's overlay
 //	TestConfined     the module of deploy/selinux gives a confined engine its rights
 //	TestEachRight    each of them is needed, and its lack is told
