@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
@@ -71,6 +72,9 @@ func (a *applying) tree(ctx context.Context, root *mount) error {
 	if a.rules.Contexts != nil && !root.Told() {
 		return fmt.Errorf("%s: %w: rules are about a path, and this is longer than the kernel takes", root.Path, errors.ErrUnsupported)
 	}
+	if a.rules.Contexts != nil && a.proc.SELinux {
+		a.changes = a.asPrinted(a.changes)
+	}
 	io := xattrio.New("")
 	a.main.At("getxattr", root.Path)
 	_, op, e := io.Read(xattrio.Target{FD: root.At, Pinned: true})
@@ -96,4 +100,25 @@ func (a *applying) tree(ctx context.Context, root *mount) error {
 	}
 	a.tell(func(report *Report) { report.Complete = !a.o.inner.check || a.Counted(walk.Written) == 0 })
 	return nil
+}
+
+// asPrinted is change with the labels of rules as the loaded policy prints them: what it
+// has an alias for is read back by another name, and would be written by each run.
+func (a *applying) asPrinted(change func(has, want string) (string, walk.Outcome, error)) func(has, want string) (string, walk.Outcome, error) {
+	var printed sync.Map // by label
+	return func(has, want string) (string, walk.Outcome, error) {
+		as, known := printed.Load(want)
+		if !known {
+			as, _, _ = a.policy.Know(want) // one that it does not know is refused when it is written
+			printed.Store(want, as)
+		}
+		want = as.(string)
+		switch {
+		case has == want:
+			return "", walk.Right, nil
+		case change == nil:
+			return want, walk.Written, nil
+		}
+		return change(has, want)
+	}
 }

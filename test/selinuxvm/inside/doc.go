@@ -33,6 +33,7 @@
 //
 //	TestRestoreconTree    ours and restorecon would change the same, and change the same
 //	TestRestoreconChroot  the kernel's devices get no label by the path of a chroot
+//	TestRestoreconAlias   a type that a rule names by an alias
 //	TestRestoreconKill    after kill -9 a plain run completes it
 //
 // Below these:

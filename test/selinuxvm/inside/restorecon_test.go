@@ -232,6 +232,23 @@ func TestRestoreconChroot(t *testing.T) {
 	}
 }
 
+// TestRestoreconAlias: a rule may name a type by an alias, which the kernel reads back as the
+// type itself. A second run writes nothing all the same.
+func TestRestoreconAlias(t *testing.T) {
+	root := grow(t, fresh(t, "ext4"))
+	contexts := filepath.Join(t.TempDir(), "file_contexts")
+	if err := os.WriteFile(contexts, []byte(root+"(/.*)? system_u:object_r:svirt_lxc_file_t:s0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, flags := range [][]string{{"-R"}, {"-R", "-F"}} {
+		args := append(append([]string{"restorecon", "--contexts", contexts}, flags...), root)
+		told(t, label(t, 0, args...), " 0 failed, ")
+		all(t, root, shared)
+		told(t, label(t, 0, args...), " 0 written, ")
+		treetest.Label(t, root, "system_u:object_r:tmp_t:s0")
+	}
+}
+
 // TestRestoreconTree: on the machine's whole tree, with wrong labels on two of three
 // entries of each kind, restorecon and ours would change the same entries to the same
 // labels; after ours restorecon changes nothing, after restorecon ours writes nothing,
