@@ -14,7 +14,7 @@
 //	TestMachine     the machine itself: output, exit code, a boot that hangs
 //	TestCore        package inside: what only a kernel with a policy can show
 //	TestRuntimes    the same package: containers of runc, crun and podman
-//	TestRestorecon  the same package: the whole machine, beside its restorecon
+//	TestRestorecon  the same package: the whole machine, beside its restorecon; and a boot after ours
 //	TestEngine      the tests of the engine and the command
 //	TestTorture     kills before each call and two runs at once, of test/torture
 //	TestBroken      engines that are broken on purpose (test/mutants), and noticed by TestCore's tests
