@@ -239,11 +239,13 @@ package relabel
 //     TestUnchangedMtimePutBack, TestBtrfsInPlace, TestBtrfsNested, TestBtrfsCreated)
 //  15. With a Recorder, what an entry had is on record before the entry is
 //     written, and what cannot be recorded is not written. Restore then gives
-//     back what was. (TestUndo, TestRecorderFails, TestRecordNested)
+//     back what was, by rules too. (TestUndo, TestRecorderFails, TestRecordNested,
+//     TestApplyUndo, TestApplyUndoStopped)
 //  16. Restore writes nothing but what has the label of the run, under the
 //     name and inode number on record, and nothing outside the tree. The rest is
 //     left alone and named. The root comes last, and does not vouch for what was
-//     left alone. (TestRestoreLeavesAlone, TestRestoreElsewhere,
+//     left alone. By rules it is an entry like any other. (TestRestoreLeavesAlone,
+//     TestApplyUndoLeavesAlone, TestRestoreElsewhere,
 //     TestRestoreSeals, TestRestoreRootFails, TestRestoreEscape)
 //  17. Shards divide a tree by the paths in it: one of them labels and counts each
 //     entry beneath the root. What all count, and CommitShards, is what one run

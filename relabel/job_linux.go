@@ -65,7 +65,11 @@ func (r *run) alone(m *mount) walk.Outcome {
 	// Which of its two calls is under way is not told: they are alike.
 	m.activity.At(xattrio.Setxattr.String(), m.Path)
 	defer m.activity.At("", "")
-	o := walk.One(r.job(m), m.Mount)
+	j := r.job(m)
+	if r.byRules() { // the head of a record has what the root had, and every label is read first
+		j.Keep = nil
+	}
+	o := walk.One(j, m.Mount)
 	r.Count(o)
 	return o
 }
@@ -82,7 +86,11 @@ func (r *run) beginRecord(root *mount, was undo.Former) error {
 	if !root.Told() {
 		return fmt.Errorf("%s: %w: a record has the path of the root, and this is longer than the kernel takes", root.Path, errors.ErrUnsupported)
 	}
-	h, e := journal.Head(root.Mount, r.want, was)
+	label := r.want
+	if r.byRules() {
+		label = ""
+	}
+	h, e := journal.Head(root.Mount, label, was)
 	if e != 0 {
 		return pathError("statx", root.Path, e)
 	}

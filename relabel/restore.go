@@ -27,6 +27,9 @@ import (
 // record is Partial and entries have the label of the run still. Complete says
 // that all is as it was.
 //
+// By rules there is no seal: the root is put back as any entry, and is not trusted until
+// Tree commits it (see Apply).
+//
 // Of o it goes by Workers (0: one for each processor), NoSeal, NoSync, Progress and
 // Trace. The errors are those of Tree, ErrOtherTree, and what pages yields.
 func Restore(ctx context.Context, root string, h undo.Header, pages iter.Seq2[undo.Page, error], o *Options) (Report, error) {

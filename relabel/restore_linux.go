@@ -3,6 +3,7 @@
 package relabel
 
 import (
+	"cmp"
 	"context"
 	"io/fs"
 	"iter"
@@ -48,10 +49,12 @@ func restore(ctx context.Context, path string, h undo.Header, pages iter.Seq2[un
 
 // all is the whole path; the root is opened as Tree opens it.
 func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[undo.Page, error], ask func() capabilities) error {
-	if err := s.wanted(s.h.Label); err != nil {
-		return err
+	if s.h.Label != "" {
+		if err := s.wanted(s.h.Label); err != nil {
+			return err
+		}
 	}
-	return s.opened(ctx, path, ask, nil, func(ctx context.Context, root *mount) error {
+	return s.opened(ctx, path, ask, s.ready, func(ctx context.Context, root *mount) error {
 		if err := s.learn(root); err != nil {
 			return err
 		}
@@ -62,6 +65,14 @@ func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[undo.P
 		}
 		return s.locked(ctx, root, func(ctx context.Context, root *mount) error { return s.close(s.under(ctx, root, pages)) })
 	})
+}
+
+// ready lets any root be restored that rules may be of.
+func (s *restoring) ready() error {
+	if s.h.Label == "" {
+		s.trustless, s.bounds.Refused = s.bounds.Refused, nil
+	}
+	return nil
 }
 
 // under restores what the run has the lock of.
@@ -113,7 +124,12 @@ func (s *restoring) sameRoot(root *mount) error {
 
 // directory restores what is beneath the root, and then the root.
 func (s *restoring) directory(ctx context.Context, root *mount, c *commit.Root, pages iter.Seq2[undo.Page, error]) error {
-	if err := c.Undo(secctx.Trim(s.h.Former.Label)); err != nil {
+	if s.byRules() {
+		if e := s.void(root); e != 0 {
+			return s.fatal(pathError("fsetxattr", root.Path, e))
+		}
+		defer s.settle(root, true)
+	} else if err := c.Undo(secctx.Trim(s.h.Former.Label)); err != nil {
 		return err
 	}
 	s.Count(walk.Skipped) // the root, until it has its own
@@ -171,7 +187,7 @@ func (s *restoring) became(path func() string, f undo.Former, r journal.Result) 
 	switch r.Outcome {
 	case journal.Restored:
 		if s.Told.Change != nil {
-			s.Change(path(), s.want, secctx.Trim(f.Label))
+			s.Change(path(), cmp.Or(f.Given, s.want), secctx.Trim(f.Label))
 		}
 		return walk.Written
 	case journal.Right:

@@ -94,6 +94,9 @@ func (r *run) cross(ctx context.Context, t *caller.Task, m *mount) error {
 	return nil
 }
 
+// byRules says that entries get labels that differ: no label of a root vouches for them.
+func (r *run) byRules() bool { return r.trustless != nil }
+
 // void has m vouch for nothing that is about to become untrue.
 func (r *run) void(m *mount) (e sys.Errno) {
 	if _, is := r.trustless[mounts.IDOf(m.Stat)]; is || r.o.inner.check {
@@ -101,7 +104,7 @@ func (r *run) void(m *mount) (e sys.Errno) {
 	}
 	m.activity.At("fsetxattr", m.Path)
 	defer m.activity.At("", "")
-	if r.trustless == nil {
+	if !r.byRules() {
 		_, e = commit.Void(m.Top, r.want) // shards of another label
 		return e
 	}

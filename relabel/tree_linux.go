@@ -32,7 +32,7 @@ type run struct {
 	want         string                                               // the label in canonical form
 	wants        func(path string, kind sys.Kind) (*walk.Want, error) // by rules; nil: the label
 	changes      func(has, want string) (string, walk.Outcome, error) // nil: want is written
-	trustless    map[mounts.ID]mounts.Refused                         // by rules: where Tree never vouches; nil: not by rules
+	trustless    map[mounts.ID]mounts.Refused                         // by rules: what Tree refuses, and so nobody trusts
 	capabilities capabilities
 	proc         *mounts.Proc
 	policy       *policy.Policy

@@ -3,8 +3,10 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -76,6 +78,31 @@ func TestOnly(t *testing.T) {
 	} {
 		if out := says(t, 2, append(strings.Fields(args), root)...); !strings.Contains(out, text) {
 			t.Errorf("%s: %s", args, out)
+		}
+	}
+}
+
+// TestRestoreconRecord: what restorecon, --only and --from changed is put back, each entry
+// to the label that it had.
+func TestRestoreconRecord(t *testing.T) {
+	root, file := undoRoot(t)
+	contexts := filepath.Join(t.TempDir(), "file_contexts")
+	if err := os.WriteFile(contexts, []byte(root+"(/.*)? system_u:object_r:usr_t:s0\n"+root+"/d/.* system_u:object_r:lib_t:s0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	setLabel(t, filepath.Join(root, "f02"), "unconfined_u:object_r:tmp_t:s0:c1")
+	before := treetest.Read(t, root)
+	for i, args := range []string{"restorecon -R --contexts " + contexts, "--only type -t tmp_t --from *:*:etc_t"} {
+		record := file + strconv.Itoa(i)
+		text := says(t, 0, append(strings.Fields(args), "--record", record, root)...)
+		if !strings.Contains(text, "fastlabel restore "+record) || maps.Equal(before, treetest.Read(t, root)) {
+			t.Errorf("%s: %s", args, text)
+		}
+		if text := says(t, 0, "restore", "-v", record); !strings.Contains(text, " put back") || !strings.Contains(text, "f03") {
+			t.Errorf("%s: %s", args, text)
+		}
+		if d := treetest.Diff(before, treetest.Read(t, root)); len(d) > 0 {
+			t.Errorf("%s: %s", args, d)
 		}
 	}
 }

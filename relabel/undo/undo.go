@@ -28,7 +28,7 @@ type Recorder interface {
 // Header says of what a record is.
 type Header struct {
 	Root  string    // the root's path, absolute, links resolved
-	Label string    // the label that the run gives, in canonical form
+	Label string    // the label that the run gives, in canonical form; "" by rules
 	Began time.Time // the run, before it read anything; by the clock of files
 	// Ino, Birth and Filesystem tell the root from others: its inode number, when
 	// it was created (zero where the filesystem does not say), and the magic
@@ -49,6 +49,7 @@ type Former struct {
 	Ino   uint64
 	Label string // the attribute's bytes, with the NUL that may end them
 	None  bool   // it had no label at all
+	Given string // the label that the run gives it; a Recorder keeps it where Header.Label is ""
 }
 
 // Page is entries of one directory.

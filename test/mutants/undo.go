@@ -33,6 +33,16 @@ func undo() []Mutant {
 			),
 		},
 		{
+			Name: "record-kinds", By: "TestApplyUndo in relabel",
+			Breaks: "by rules what was recorded gets the label for its kind of file",
+			Edits:  edits(former, "w.add(d, e.Ino, e.Kind,", "w.add(d, e.Ino, sys.KindFile,"),
+		},
+		{
+			Name: "restore-given", By: "TestApplyUndoLeavesAlone in relabel",
+			Breaks: "what has another label than rules gave it is left alone",
+			Edits:  edits(journal, "cmp.Or(f.Given, t.label)", "cmp.Or(t.label, has.String())"),
+		},
+		{
 			Name: "restore-anywhere", By: "TestRestoreElsewhere in relabel",
 			Breaks: "the root is the one that was labelled",
 			Edits:  edits(restore, "return kind == h.Filesystem && m.Stat.Ino == h.Ino && born", "return kind != 0 || born"),
@@ -50,7 +60,7 @@ func undo() []Mutant {
 		{
 			Name: "restore-overwrites", By: "TestRestoreLeavesAlone in relabel",
 			Breaks: "what was changed after the run is left alone",
-			Edits:  edits(journal, "case !has.Is(t.label):", "case false:"),
+			Edits:  edits(journal, "case !has.Is(cmp.Or(f.Given, t.label)):", "case cmp.Or(f.Given, \"x\") == \"\":"),
 		},
 		{
 			Name: "restore-unsealed", By: "TestRestoreSeals in relabel",

@@ -41,11 +41,11 @@ type Page[D any] struct {
 	had     []undo.Former // in their order
 }
 
-// Add puts an entry on the page. ino is that of its record; f has no name yet, but
-// where it is the directory itself.
-func (p *Page[D]) Add(ino uint64, name []byte, f undo.Former) {
+// Add puts an entry on the page, which is no directory but the one that the page is of.
+// ino and kind are those of its record; f has no name yet, but for that directory.
+func (p *Page[D]) Add(ino uint64, kind sys.Kind, name []byte, f undo.Former) {
 	if !p.Self {
-		p.Records = sys.AppendRecord(p.Records, ino, sys.KindFile, name)
+		p.Records = sys.AppendRecord(p.Records, ino, kind, name)
 	}
 	p.had = append(p.had, f)
 }
@@ -60,7 +60,7 @@ func Former(has xattrio.Label) (undo.Former, sys.Errno) {
 
 // size is what the page takes, with what the path of its directory takes when it
 // is recorded.
-func (p *Page[D]) size() int { return 128 + len(p.Records) + 56*len(p.had) + 64*p.Depth }
+func (p *Page[D]) size() int { return 128 + len(p.Records) + 72*len(p.had) + 64*p.Depth }
 
 // Recorded is the page as the Recorder gets it. dir is the path of the directory that
 // its entries are in.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/journal"
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/undo"
 )
 
@@ -71,14 +72,14 @@ func TestLedgerFull(t *testing.T) {
 // TestPage: entries get their names from their records; a directory has its own.
 func TestPage(t *testing.T) {
 	p := &journal.Page[int]{}
-	p.Add(7, []byte("a"), undo.Former{Ino: 7, Label: "x"})
-	p.Add(8, []byte("long\xff\n"), undo.Former{None: true})
+	p.Add(7, sys.KindLink, []byte("a"), undo.Former{Ino: 7, Label: "x"})
+	p.Add(8, sys.KindFile, []byte("long\xff\n"), undo.Former{None: true})
 	want := undo.Page{Dir: "d/e", Entries: []undo.Former{{Name: "a", Ino: 7, Label: "x"}, {Name: "long\xff\n", None: true}}}
 	if got := p.Recorded("d/e"); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
 	self := &journal.Page[int]{Self: true}
-	self.Add(9, nil, undo.Former{Name: "e", Ino: 9})
+	self.Add(9, sys.KindDir, nil, undo.Former{Name: "e", Ino: 9})
 	if got := self.Recorded("d"); !reflect.DeepEqual(got, undo.Page{Dir: "d", Entries: []undo.Former{{Name: "e", Ino: 9}}}) || len(self.Records) > 0 {
 		t.Errorf("%+v", got)
 	}

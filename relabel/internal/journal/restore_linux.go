@@ -65,6 +65,9 @@ func (r *Restore) All(ctx context.Context, workers int, pages iter.Seq2[undo.Pag
 	if err := r.beneath(ctx, workers, pages); err != nil {
 		return Result{}, err
 	}
+	if r.Header.Label == "" { // by rules, and no label vouches: the root is an entry like any other
+		return File(r.Mount, "", c.DryRun, r.Header.Former), nil
+	}
 	if r.became[Failed].Load() > 0 {
 		return Result{Outcome: Left}, nil
 	}
@@ -114,8 +117,9 @@ func (r *Restore) last(was string) (Result, error) {
 }
 
 // Stirred says whether something else may have the label of the run: something was
-// created, renamed or removed since it began, or another run went on with it.
-func (r *Restore) Stirred() bool { return r.stirred.Load() }
+// created, renamed or removed since it began, or another run went on with it. By rules no
+// label is the run's.
+func (r *Restore) Stirred() bool { return r.Header.Label != "" && r.stirred.Load() }
 
 func (r *Restore) stir(st sys.Stat) {
 	if st.Kind == sys.KindDir && !st.Mtime.Before(r.Header.Began) {

@@ -3,6 +3,7 @@
 package journal
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"syscall"
@@ -25,7 +26,7 @@ const (
 // tree is what lies beneath the top of a mount, for one worker.
 type tree struct {
 	m      *mounts.Mount
-	label  string // that the run gave
+	label  string // that the run gave; "" by rules, where each entry has its own on record
 	dryRun bool
 	io     xattrio.IO
 	labels map[string]*sys.Attr // ready for writing
@@ -136,7 +137,7 @@ func (t *tree) entry(f undo.Former) Result {
 	return t.restore(at, f)
 }
 
-// File restores the root in m, which is no directory.
+// File restores the root in m alone.
 func File(m *mounts.Mount, label string, dryRun bool, f undo.Former) Result {
 	return newTree(m, label, dryRun).restore(xattrio.Target{FD: m.At, Pinned: true}, f)
 }
@@ -165,7 +166,7 @@ func (t *tree) restore(at xattrio.Target, f undo.Former) (r Result) {
 		return r
 	case has.None:
 		return left("it has no label now")
-	case !has.Is(t.label):
+	case !has.Is(cmp.Or(f.Given, t.label)):
 		return left(fmt.Sprintf("it has %q now", has))
 	case !t.dryRun && f.None:
 		if op, e = t.io.Remove(at); e == syscall.ENODATA {

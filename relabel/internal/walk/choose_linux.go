@@ -89,7 +89,7 @@ func (w *worker) choose(c *chunk, d *Dir, o sys.Order, i, end int) (int, bool) {
 		}
 		switch o := w.choices[i].outcome; o {
 		case Written: // it is counted when it is written
-			w.addFound(c, d, i)
+			w.addFound(c, d, i, w.choices[i].to)
 		case Failed:
 			w.failed(d.Path(string(c.Entry(i).Name)), "relabel", w.choices[i].err)
 			fallthrough

@@ -56,18 +56,21 @@ func (w *worker) keeps() bool { return w.ledger != nil && !w.journaled }
 // put notes that t, which has was, is to be written. d is the directory that t
 // is in or, where t has no name, t itself.
 func (w *worker) put(d *Dir, t xattrio.Target, was undo.Former) {
-	ino := uint64(0)
+	ino, kind := uint64(0), sys.KindFile
 	if st, e := w.io.Stat(t); e == 0 {
-		ino = st.Ino
+		if ino = st.Ino; st.Kind != sys.KindDir { // else it has just become one
+			kind = st.Kind
+		}
 	}
+	was.Given = w.writing
 	if t.Name != nil {
-		w.add(d, ino, []byte(t.String()), was)
+		w.add(d, ino, kind, []byte(t.String()), was)
 		return
 	}
 	w.turnPage()
 	w.page = &page{Dir: d, Depth: int(d.Depth), Self: true}
 	was.Name, was.Ino = d.Name[:len(d.Name)-1], ino
-	w.page.Add(ino, nil, was)
+	w.page.Add(ino, sys.KindDir, nil, was)
 }
 
 // defers says that the directory d, of which the worker is in, waits for its own
@@ -83,7 +86,7 @@ func (w *worker) defers(d *Dir, done bool) bool {
 }
 
 // add puts a name on the page of d.
-func (w *worker) add(d *Dir, ino uint64, name []byte, was undo.Former) {
+func (w *worker) add(d *Dir, ino uint64, kind sys.Kind, name []byte, was undo.Former) {
 	if w.page == nil || w.page.Dir != d {
 		w.turnPage()
 		w.page = &page{Dir: d, Depth: int(d.Depth)}
@@ -91,7 +94,7 @@ func (w *worker) add(d *Dir, ino uint64, name []byte, was undo.Former) {
 	if w.m.Tells {
 		was.Ino = ino
 	}
-	w.page.Add(ino, name, was)
+	w.page.Add(ino, kind, name, was)
 }
 
 // turnPage lets the page at hand wait in the ledger. If too much does, it is kept
@@ -197,18 +200,19 @@ func (w *worker) look(c *chunk, d *Dir, o sys.Order, i, end int) (int, bool) {
 			continue
 		}
 		w.wrongStreak++
-		w.addFound(c, d, i)
+		w.addFound(c, d, i, w.writing)
 	}
 	w.passed.Store(w.tally.Seen)
 	return w.broken(c, d, o.Dir, i, trouble, errno)
 }
 
-// addFound puts name i of the row, which was read, on the page of d.
-func (w *worker) addFound(c *chunk, d *Dir, i int) {
+// addFound puts name i of the row, which was read and is to get the label to, on the page
+// of d.
+func (w *worker) addFound(c *chunk, d *Dir, i int, to string) {
 	value, has := w.found.At(i)
 	if !has || w.last != string(value) {
 		w.last = string(value)
 	}
 	e := c.Entry(i)
-	w.add(d, e.Ino, e.Name, undo.Former{Label: w.last, None: !has})
+	w.add(d, e.Ino, e.Kind, e.Name, undo.Former{Label: w.last, None: !has, Given: to})
 }

@@ -23,27 +23,27 @@ import (
 //	  names    each with a NUL
 //	  varint   inode numbers, each less the one before
 //	  uvarint  number of its label, for each
-func appendPages(buf []byte, pages []undo.Page) []byte {
+//	  uvarint  number of the label that it is given, for each, if that is on record
+func appendPages(buf []byte, pages []undo.Page, given bool) []byte {
 	type key struct {
 		label string
 		none  bool
 	}
 	ids := map[key]uint64{}
 	var labels []key
-	var last undo.Former
+	var last key
 	lastID, begun := uint64(0), false
-	id := func(e undo.Former) uint64 {
-		if begun && e.Label == last.Label && e.None == last.None {
+	id := func(k key) uint64 {
+		if begun && k == last {
 			return lastID
 		}
-		k := key{e.Label, e.None}
 		n, known := ids[k]
 		if !known {
 			n = uint64(len(labels))
 			ids[k] = n
 			labels = append(labels, k)
 		}
-		last, lastID, begun = e, n, true
+		last, lastID, begun = k, n, true
 		return n
 	}
 	var body []byte
@@ -67,7 +67,10 @@ func appendPages(buf []byte, pages []undo.Page) []byte {
 			ino = e.Ino
 		}
 		for _, e := range p.Entries {
-			body = binary.AppendUvarint(body, id(e))
+			body = binary.AppendUvarint(body, id(key{e.Label, e.None}))
+		}
+		for i := 0; given && i < len(p.Entries); i++ {
+			body = binary.AppendUvarint(body, id(key{p.Entries[i].Given, false}))
 		}
 	}
 	buf = binary.AppendUvarint(buf, uint64(len(labels)))
@@ -147,7 +150,7 @@ func parts(pages []undo.Page) []undo.Page {
 
 // decodePages is the way back. It yields no page that a filesystem could not hold:
 // no name leads out of its directory.
-func decodePages(payload []byte, yield func(undo.Page) bool) error {
+func decodePages(payload []byte, given bool, yield func(undo.Page) bool) error {
 	d := &decoder{rest: payload}
 	count := d.uvarint()
 	if count > uint64(len(d.rest)) || count > labelsMost {
@@ -185,7 +188,7 @@ func decodePages(payload []byte, yield func(undo.Page) bool) error {
 			return errForm
 		}
 		p := undo.Page{Dir: dir, Entries: make([]undo.Former, n)}
-		if !d.entries(p.Entries, labels) {
+		if !d.entries(p.Entries, labels, given) {
 			return errForm
 		}
 		if !yield(p) {
@@ -198,7 +201,7 @@ func decodePages(payload []byte, yield func(undo.Page) bool) error {
 	return nil
 }
 
-func (d *decoder) entries(entries, labels []undo.Former) bool {
+func (d *decoder) entries(entries, labels []undo.Former, given bool) bool {
 	for i := range entries {
 		end := bytes.IndexByte(d.rest, 0)
 		if end < 0 || !isName(string(d.rest[:end])) {
@@ -218,6 +221,13 @@ func (d *decoder) entries(entries, labels []undo.Former) bool {
 			return false
 		}
 		entries[i].Label, entries[i].None = labels[id].Label, labels[id].None
+	}
+	for i := 0; given && i < len(entries); i++ {
+		id := d.uvarint()
+		if d.bad || id >= uint64(len(labels)) {
+			return false
+		}
+		entries[i].Given = labels[id].Label
 	}
 	return true
 }

@@ -71,7 +71,7 @@ func open(src io.ReaderAt, size int64) (*Reader, error) {
 		case k.kind == kindHead:
 			err, begun = r.head(k.payload), true
 		case k.kind == kindPages:
-			err = decodePages(k.payload, func(p undo.Page) bool {
+			err = decodePages(k.payload, r.Head.Label == "", func(p undo.Page) bool {
 				r.Entries += int64(len(p.Entries))
 				return true
 			})
@@ -123,7 +123,10 @@ func (r *Reader) head(payload []byte) error {
 	}
 	r.Head = undo.Header{
 		Root: string(h.Root), Label: h.Label, Began: h.Began, Ino: h.Ino, Birth: h.Birth, Filesystem: h.Filesystem,
-		Former: undo.Former{Label: string(h.Former), None: h.None}, Partial: true, // until the end is read
+		Former: undo.Former{Label: string(h.Former), None: h.None, Given: h.Given}, Partial: true, // until the end is read
+	}
+	if h.Label == "" { // by rules
+		return nil
 	}
 	_, err := secctx.Canonical(h.Label)
 	return err
@@ -136,7 +139,7 @@ func (r *Reader) Pages() iter.Seq2[undo.Page, error] {
 		for k, err := range r.frames() {
 			on := true
 			if err == nil && k.kind == kindPages {
-				err = decodePages(k.payload, func(p undo.Page) bool {
+				err = decodePages(k.payload, r.Head.Label == "", func(p undo.Page) bool {
 					on = yield(p, nil)
 					return on
 				})

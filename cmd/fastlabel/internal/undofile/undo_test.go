@@ -44,14 +44,14 @@ func testPages(n int) []undo.Page {
 }
 
 // written is a record of the pages, each call of Keep with some of them.
-func written(t testing.TB, pages []undo.Page, whole bool) string {
+func written(t testing.TB, head undo.Header, pages []undo.Page, whole bool) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "record")
 	w, err := Create(path, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Begin(testHead); err != nil {
+	if err := w.Begin(head); err != nil {
 		t.Fatal(err)
 	}
 	for len(pages) > 0 {
@@ -97,7 +97,7 @@ func read(path string) (*Reader, []undo.Page, error) {
 func TestRoundTrip(t *testing.T) {
 	pages := testPages(300)
 	for _, whole := range []bool{true, false} {
-		path := written(t, pages, whole)
+		path := written(t, testHead, pages, whole)
 		r, got, err := read(path)
 		if err != nil || r.Cut == whole || r.Entries != 300*100+5 {
 			t.Fatalf("whole %t: %+v, %v", whole, r, err)
@@ -116,13 +116,28 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// TestRoundTripRules: by rules the label that each entry is given is on record too.
+func TestRoundTripRules(t *testing.T) {
+	head, pages := testHead, testPages(30)
+	head.Label, head.Former.Given = "", "a:b:d:s0"
+	for _, p := range pages {
+		for i := range p.Entries {
+			p.Entries[i].Given = fmt.Sprint("g", i%3)
+		}
+	}
+	r, got, err := read(written(t, head, pages, true))
+	if err != nil || !reflect.DeepEqual(r.Head, head) || !reflect.DeepEqual(got, pages) {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 // TestLargePage: one page of more entries than are written as one.
 func TestLargePage(t *testing.T) {
 	p := undo.Page{Dir: "d"}
 	for i := range pagePart*2 + 1 {
 		p.Entries = append(p.Entries, undo.Former{Name: fmt.Sprint(i), None: true})
 	}
-	r, got, err := read(written(t, []undo.Page{p}, true))
+	r, got, err := read(written(t, testHead, []undo.Page{p}, true))
 	if err != nil || len(got) != 3 || r.Entries != pagePart*2+1 {
 		t.Errorf("%d pages, %v", len(got), err)
 	}
@@ -175,7 +190,7 @@ func TestNotBegun(t *testing.T) {
 // the end of its head it is damaged.
 func TestCut(t *testing.T) {
 	pages := testPages(200)
-	path := written(t, pages, true)
+	path := written(t, testHead, pages, true)
 	all, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -211,7 +226,7 @@ func TestCut(t *testing.T) {
 // TestDamaged: a byte that is changed anywhere is found before the first page is
 // given out. In the last two frames, the record is cut off as by a crash.
 func TestDamaged(t *testing.T) {
-	path := written(t, testPages(200), true)
+	path := written(t, testHead, testPages(200), true)
 	all, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -248,26 +263,29 @@ func TestForeign(t *testing.T) {
 
 // FuzzPages: a payload decodes to what encodes to the same pages, or not at all.
 func FuzzPages(f *testing.F) {
-	f.Add(appendPages(nil, testPages(2)))
+	f.Add(appendPages(nil, testPages(2), false))
+	f.Add(appendPages(nil, testPages(2), true))
 	f.Add([]byte{1, 2, 'l', 0, 1, 'd', 1, 'n', 0, 2, 0})
 	f.Add([]byte{1, 2, 'l', 0, 2, '.', '.', 1, 'n', 0, 2, 0})
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		var pages, again []undo.Page
-		if decodePages(payload, func(p undo.Page) bool { pages = append(pages, p); return true }) != nil {
-			return
-		}
-		for _, p := range pages {
-			if !isDir(p.Dir) || len(p.Entries) == 0 {
-				t.Fatalf("%q", p.Dir)
+		for _, given := range []bool{false, true} {
+			var pages, again []undo.Page
+			if decodePages(payload, given, func(p undo.Page) bool { pages = append(pages, p); return true }) != nil {
+				continue
 			}
-			for _, e := range p.Entries {
-				if !isName(e.Name) || e.None && e.Label != "" {
-					t.Fatalf("%+v", e)
+			for _, p := range pages {
+				if !isDir(p.Dir) || len(p.Entries) == 0 {
+					t.Fatalf("%q", p.Dir)
+				}
+				for _, e := range p.Entries {
+					if !isName(e.Name) || e.None && e.Label != "" {
+						t.Fatalf("%+v", e)
+					}
 				}
 			}
-		}
-		if err := decodePages(appendPages(nil, pages), func(p undo.Page) bool { again = append(again, p); return true }); err != nil || !reflect.DeepEqual(pages, again) {
-			t.Fatalf("%v\n%+v\n%+v", err, pages, again)
+			if err := decodePages(appendPages(nil, pages, given), given, func(p undo.Page) bool { again = append(again, p); return true }); err != nil || !reflect.DeepEqual(pages, again) {
+				t.Fatalf("%v\n%+v\n%+v", err, pages, again)
+			}
 		}
 	})
 }
@@ -276,7 +294,7 @@ func FuzzPages(f *testing.F) {
 // and what Open has checked Pages gives.
 func FuzzRecord(f *testing.F) {
 	for _, whole := range []bool{true, false} {
-		all, err := os.ReadFile(written(f, testPages(2), whole))
+		all, err := os.ReadFile(written(f, testHead, testPages(2), whole))
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -50,6 +50,7 @@ type head struct {
 	Filesystem int64     `json:"filesystem"`
 	Former     []byte    `json:"former,omitempty"`
 	None       bool      `json:"none,omitempty"`
+	Given      string    `json:"given,omitempty"`
 	Version    string    `json:"version"`
 }
 
@@ -74,6 +75,7 @@ type Writer struct {
 	entries int64
 	err     error
 
+	byRules  bool // each entry has the label that it is given on record
 	complete bool
 }
 
@@ -95,7 +97,7 @@ func Create(path, version string) (*Writer, error) {
 func (w *Writer) Begin(h undo.Header) error {
 	payload, err := json.Marshal(head{
 		Root: []byte(h.Root), Label: h.Label, Began: h.Began, Ino: h.Ino, Birth: h.Birth, Filesystem: h.Filesystem,
-		Former: []byte(h.Former.Label), None: h.Former.None, Version: w.version,
+		Former: []byte(h.Former.Label), None: h.Former.None, Given: h.Former.Given, Version: w.version,
 	})
 	if err != nil {
 		return err
@@ -105,7 +107,7 @@ func (w *Writer) Begin(h undo.Header) error {
 	if _, err := w.f.WriteAt([]byte(magic), 0); err != nil {
 		return err
 	}
-	w.at = int64(len(magic))
+	w.at, w.byRules = int64(len(magic)), h.Label == ""
 	if err := w.frame(kindHead, w.zip.EncodeAll(payload, nil), len(payload)); err != nil {
 		return err
 	}
@@ -119,7 +121,7 @@ func (w *Writer) Begin(h undo.Header) error {
 func (w *Writer) Keep(pages []undo.Page) error {
 	pages = parts(pages)
 	for len(pages) > 0 {
-		n, size, last := 0, 0, ""
+		n, size, last, given := 0, 0, "", ""
 		entries := 0
 		for ; n < len(pages) && (n == 0 || size < most); n++ {
 			size += len(pages[n].Dir)
@@ -132,10 +134,14 @@ func (w *Writer) Keep(pages []undo.Page) error {
 					last = e.Label
 					size += len(last)
 				}
+				if w.byRules && e.Given != given {
+					given = e.Given
+					size += len(given)
+				}
 			}
 			entries += len(pages[n].Entries)
 		}
-		payload := appendPages(nil, pages[:n])
+		payload := appendPages(nil, pages[:n], w.byRules)
 		zipped := w.zip.EncodeAll(payload, nil)
 		w.mu.Lock()
 		err := w.frame(kindPages, zipped, len(payload))
