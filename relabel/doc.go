@@ -24,11 +24,12 @@ package relabel
 //	                    a mount confined, and what in it is left alone
 //	internal/policy     what the loaded policy makes of the label; why it refused one
 //	tree.go             Tree and Check, as a caller has them
-//	open_linux.go       the root, opened and locked, for this path and those beside it
+//	open_linux.go       the root, opened and locked, for this path and those
+//	                    beside it; what this kernel can do
 //	tree_linux.go       the path itself: open, lock, probe, walk, commit
 //	internal/commit     lock, seal, commit, mark: a root that vouches for what is true
 //	inspect_linux.go    what a root says of itself
-//	mount_linux.go      each mount of the tree
+//	mount_linux.go      each mount of the tree; what overlayfs copies for a label
 //	submount_linux.go   what is mounted beneath the root
 //	job_linux.go        what is asked of a walk; what is recorded before it
 //	internal/walk       the workers: directories, rows, one entry, counts; internal/dirs
@@ -37,8 +38,6 @@ package relabel
 //	                    internal/ahead asks the disk for what is near
 //	shard_linux.go      one of several parts of a tree; the commit of all
 //	root_linux.go       what the commit has to know of the walk; the second reading
-//	overlay_linux.go    what overlayfs copies for a label
-//	kernel_linux.go     what this kernel can do
 //	budget.go           what all runs of the process share, and how many calls of Inspect
 //	                    may hang: internal/budget
 //	trace.go            what a caller is told, or has logged

@@ -11,9 +11,27 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/flight"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/relabel/internal/order"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/walk"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
+
+// capabilities is what this kernel lets us do, found out once for a run.
+type capabilities struct {
+	kernel  walk.Kernel
+	clones  bool // private clones are worth a try
+	openat2 bool
+
+	served bool // for tests: every filesystem counts as one with a server
+	stale  bool // for tests: and as NFS, of which labels are told from memory
+}
+
+// probe asks the kernel. It remembers only what cannot be done.
+func probe() capabilities {
+	return capabilities{kernel: walk.Kernel{Way: xattrio.Fastest(), Sorting: order.Ample}, clones: true, openat2: sys.HasOpenat2()}
+}
 
 // opened has then done with the root at path open, within a share of what the process
 // has. ready, if not nil, comes when all is known but the root.

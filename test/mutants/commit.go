@@ -6,6 +6,7 @@ package mutants
 // last, and each is on disk before what relies on it.
 func commits() []Mutant {
 	const root = "relabel/internal/commit/root_linux.go"
+	const closing = "relabel/internal/commit/close_linux.go"
 	const claim = "relabel/internal/commit/claim_linux.go"
 	const mark = "relabel/internal/commit/mark_linux.go"
 	const vouch = "relabel/internal/commit/vouch_linux.go"
@@ -93,14 +94,14 @@ func commits() []Mutant {
 			Name: "commit-before-sync", By: "TestOrderOfCalls in relabel",
 			Breaks: "everything is on disk before the root vouches for it",
 			Edits: edits(
-				root, "\tif c.Unsynced() {\n", "\tif false {\n",
-				root, "return c.reread(ctx)", "if err := c.Sync(\"syncfs\", sys.Syncfs); err != nil {\n\t\treturn err\n\t}\n\treturn c.reread(ctx)",
+				closing, "\tif c.Unsynced() {\n", "\tif false {\n",
+				closing, "return c.reread(ctx)", "if err := c.Sync(\"syncfs\", sys.Syncfs); err != nil {\n\t\treturn err\n\t}\n\treturn c.reread(ctx)",
 			),
 		},
 		{
 			Name: "sync-dropped", By: "TestPowerLoss in test/torture",
 			Breaks: "everything is on disk before the root vouches for it",
-			Edits:  edits(root, "\tif c.Unsynced() {\n", "\tif false {\n"),
+			Edits:  edits(closing, "\tif c.Unsynced() {\n", "\tif false {\n"),
 		},
 		{
 			Name: "shard-unsynced", By: "TestOrderOfShards in relabel",
@@ -163,7 +164,7 @@ func commits() []Mutant {
 		{
 			Name: "shard-commit-unread", By: "TestShardsCommitEnds in relabel",
 			Breaks: "what came to the root since its shards read it has the label before the root",
-			Edits:  edits(root, "if wrote && c.moved {", "if false {"),
+			Edits:  edits(closing, "if wrote && c.moved {", "if false {"),
 		},
 		{
 			Name: "shard-met-unasked", By: "TestShardsRootChanges in relabel",
@@ -178,32 +179,32 @@ func commits() []Mutant {
 		{
 			Name: "unsynced-vouches", By: "TestUnsyncedStray in relabel",
 			Breaks: "a right root does not vouch for what is not on disk",
-			Edits:  edits(root, "c.committed = c.Right() //", "_ = c.Right() //"),
+			Edits:  edits(closing, "c.committed = c.Right() //", "_ = c.Right() //"),
 		},
 		{
 			Name: "commit-despite-failures", By: "TestGuessRefused in relabel",
 			Breaks: "the root is committed only if nothing failed",
-			Edits:  edits(root, "if err == nil && c.Failed() == nil {\n\t\tif c.DryRun", "if err == nil {\n\t\tif c.DryRun"),
+			Edits:  edits(closing, "if err == nil && c.Failed() == nil {\n\t\tif c.DryRun", "if err == nil {\n\t\tif c.DryRun"),
 		},
 		{
 			Name: "commit-fsync-dropped", By: "TestOrderOfCalls in relabel",
 			Breaks: "the root's label is on disk when the call returns",
-			Edits:  edits(root, "if err := c.Sync(\"fsync\", sys.Fsync); err != nil {", "if err := error(nil); err != nil {"),
+			Edits:  edits(closing, "if err := c.Sync(\"fsync\", sys.Fsync); err != nil {", "if err := error(nil); err != nil {"),
 		},
 		{
 			Name: "reread-dropped", By: "TestKilledClosing in relabel",
 			Breaks: "the root's entries are read again after its label is written",
-			Edits:  edits(root, "return c.reread(ctx)", "return nil"),
+			Edits:  edits(closing, "return c.reread(ctx)", "return nil"),
 		},
 		{
 			Name: "revoke-dropped", By: "TestFailureSeals in relabel",
 			Breaks: "a root that was right is sealed when something beneath it failed",
-			Edits:  edits(root, "if c.Revoke(); err == nil {", "if err == nil {"),
+			Edits:  edits(closing, "if c.Revoke(); err == nil {", "if err == nil {"),
 		},
 		{
 			Name: "revoke-at-cancel-dropped", By: "TestCancelAtCommit in relabel",
 			Breaks: "a committed root is sealed again if the second reading did not end",
-			Edits:  edits(root, "c.Revoke() // what was created", "_ = c // what was created"),
+			Edits:  edits(closing, "c.Revoke() // what was created", "_ = c // what was created"),
 		},
 		{
 			Name: "retreat-dropped", By: "TestHungSecondReading in relabel",
@@ -213,7 +214,7 @@ func commits() []Mutant {
 		{
 			Name: "revoke-late", By: "TestRevokeLate in relabel/internal/commit",
 			Breaks: "a root that is closed, or a directory that has its descriptor by then, gets no seal",
-			Edits:  edits(root, "\tdefer c.end()\n", "\t_ = c.end\n"),
+			Edits:  edits(closing, "\tdefer c.end()\n", "\t_ = c.end\n"),
 		},
 		{
 			Name: "excluded-root", By: "TestExcludedRoot in relabel",

@@ -4,7 +4,8 @@
 // vouches for all beneath it.
 //
 //	lock_linux.go   one relabel of a volume at a time
-//	root_linux.go   the root's label: seal, commit, revoke, second reading
+//	root_linux.go   the root's label, and the seal before the first change
+//	close_linux.go  the end: commit, second reading; or a root that is sealed again
 //	claim_linux.go  whose seal it is, and whether the root is still ours
 //	shard_linux.go  several runs that label one tree, and one that commits
 //	mark_linux.go   what a run has proved, and the mark that it leaves

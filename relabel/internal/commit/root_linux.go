@@ -3,10 +3,7 @@
 package commit
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"io/fs"
 	"sync"
 	"sync/atomic"
@@ -86,16 +83,6 @@ type Root struct {
 	began     time.Time              // the run, before anything was read; by the clock of files
 	earlier   Mark                   // of the run before, if it is relied on
 }
-
-// passes bounds how often the root's entries are read again. A pass that
-// finds something means that a process still creates entries; they inherit the
-// root's label since the commit, so that a few passes end it.
-const passes = 32
-
-// settled is how old a modification time must be for a later one to differ
-// from it for sure: the coarsest clock of a filesystem in use ticks every two
-// seconds.
-const settled = 2 * time.Second
 
 // Open reads the root's label, and has the run share the root with others.
 func Open(r Run) (*Root, error) {
@@ -234,166 +221,4 @@ func (c *Root) Sync(op string, call func(int) sys.Errno) error {
 		return c.fail(op, e)
 	}
 	return nil
-}
-
-// Close ends the run, whose work on what is beneath the root ended with err: the
-// commit if everything went well, else what is true. Without an error, and only
-// then, all is done, or was looked at by a dry run. A Revoke beside it has ended by
-// then, or does nothing: the caller is about to close the root.
-func (c *Root) Close(ctx context.Context, err error) error {
-	defer c.end()
-	if err == nil {
-		err = context.Cause(ctx)
-	}
-	if err == nil && c.Failed() == nil {
-		if c.DryRun {
-			c.Labelled(!c.Right())
-			return nil
-		}
-		end := c.commit
-		if c.Shard.labels() {
-			end = c.prove
-		}
-		if err = end(ctx); err == nil && c.Failed() == nil {
-			if err = c.conclude(ctx); err == nil {
-				return nil
-			}
-		}
-		if err != nil && c.committed && !errors.Is(err, ErrOvertaken) {
-			c.Revoke() // what was created by then was not looked for to the end
-		}
-	}
-	if errors.Is(err, ErrOvertaken) {
-		c.cede()
-		return err
-	}
-	if failed := c.Failed(); failed != nil {
-		if c.Revoke(); err == nil {
-			err = failed
-		}
-	}
-	return err
-}
-
-// conclude is the end of a run that has done all, unless its caller has given it up.
-func (c *Root) conclude(ctx context.Context) error {
-	c.revoking.Lock()
-	defer c.revoking.Unlock()
-	if c.Shard.labels() {
-		return nil
-	}
-	if c.sealed {
-		return cmp.Or(context.Cause(ctx), context.Canceled)
-	}
-	if err := c.Ours(); err != nil {
-		return err
-	}
-	c.disclaim()
-	c.leaveMark()
-	c.closed = true
-	return nil
-}
-
-func (c *Root) end() {
-	c.revoking.Lock()
-	defer c.revoking.Unlock()
-	c.closed = true
-}
-
-// commit puts everything on disk, then the root's label, then that; and looks
-// before and after for what was created in the root during the run.
-func (c *Root) commit(ctx context.Context) error {
-	if c.Unsynced() {
-		if err := c.Sync("syncfs", sys.Syncfs); err != nil {
-			c.committed = c.Right() // it vouches for what may not be on disk
-			return err
-		}
-	}
-	// A modification time can be set back, and tar and rsync do; that moves
-	// this one. Asked before the root is written, which moves it too.
-	c.At("statx")
-	if st, e := sys.Refresh(c.FD, nil); e != 0 || !st.Ctime.Equal(c.ctime) {
-		c.moved = true
-	}
-	wrote := !c.Right() || c.sealed
-	if wrote && c.moved { // one who reads the label alone believes it from then on, also if this run is killed
-		n, err := c.Reread(ctx)
-		if err == nil && n > 0 {
-			err = c.Sync("syncfs", sys.Syncfs)
-		}
-		if err != nil || c.Failed() != nil {
-			return err
-		}
-	}
-	if ctx.Err() != nil { // as when the disk took longer than the caller had
-		return context.Cause(ctx)
-	}
-	if err := c.Ours(); err != nil {
-		return err
-	}
-	if wrote {
-		c.At("fsetxattr")
-		if e := c.write(c.Want); e != 0 {
-			return c.Refused(e)
-		}
-		// Whatever fails from here on, the root has to be sealed again.
-		c.have, c.unproved, c.sealed, c.committed = c.Want, false, false, true
-		c.leaves(c.Want)
-		if err := c.Sync("fsync", sys.Fsync); err != nil {
-			return err
-		}
-		c.At("")
-	}
-	c.Labelled(wrote)
-	c.committed = true
-	return c.reread(ctx)
-}
-
-// Revoke seals a root that has the label although something failed.
-func (c *Root) Revoke() {
-	c.revoking.Lock()
-	defer c.revoking.Unlock()
-	if c.closed || !c.Right() || c.sealed || c.DryRun {
-		return
-	}
-	c.unmark()
-	if !c.NoSeal && c.reseal() {
-		c.Note("the root was sealed: it must not vouch for what failed")
-		c.Withheld()
-	}
-}
-
-// reseal seals a root whose label vouches for too much.
-func (c *Root) reseal() bool {
-	c.alone.Store(true)
-	if err := c.writeSeal(); err != nil {
-		c.Note("the root still has the label, and could not be sealed: %v", err)
-		return false
-	}
-	if c.sealed {
-		c.have = ""
-	}
-	return c.sealed
-}
-
-// reread finds what was created in the root after its entries were read and
-// before it had the label, for that inherited the wrong one. It reads the
-// entries until a pass finds nothing to write, unless the root's modification
-// time tells that nothing was created, renamed or removed in it since.
-func (c *Root) reread(ctx context.Context) error {
-	for range passes {
-		c.At("statx")
-		st, e := sys.Refresh(c.FD, nil)
-		if e == 0 && !c.moved && st.Mtime.Equal(c.mtime) && c.mtime.Before(c.asked.Add(-settled)) {
-			return nil
-		}
-		n, err := c.Reread(ctx)
-		if err != nil || n == 0 || c.Failed() != nil {
-			return err
-		}
-		if err := c.Sync("syncfs", sys.Syncfs); err != nil {
-			return err
-		}
-	}
-	return fmt.Errorf("%s: entries without the label appeared in each of %d readings", c.Path, passes)
 }
