@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/journal"
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
@@ -45,9 +46,15 @@ func (a *applying) all(ctx context.Context, path string, ask func() capabilities
 			return err
 		}
 	}
-	return a.opened(ctx, path, ask, a.ready, func(ctx context.Context, root *mount) error {
+	err = a.opened(ctx, path, ask, a.ready, func(ctx context.Context, root *mount) error {
 		return a.locked(ctx, root, a.tree)
 	})
+	if a.rules.Contexts != nil && errors.Is(err, mounts.ErrExcluded) { // scripts give restorecon the same list for each path
+		a.Leave(path, mounts.ErrExcluded.Error())
+		a.tell(func(report *Report) { report.Complete = true })
+		return nil
+	}
+	return err
 }
 
 // ready says what is wanted, of whom.

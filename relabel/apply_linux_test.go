@@ -3,6 +3,7 @@
 package relabel
 
 import (
+	"context"
 	"maps"
 	"os"
 	"path/filepath"
@@ -145,6 +146,37 @@ func TestApplyCustomizable(t *testing.T) {
 		if err != nil || r.Skipped != 4 || !slices.Equal(named, want) {
 			t.Errorf("%+v, %v; named %q", r, err, named)
 		}
+	}
+}
+
+// TestApplyExcluded: a root that is excluded, or lies in what is, is skipped and named, as
+// restorecon leaves it; its own and all that is in it stay as they are. With one label it
+// is an error, as Tree has it.
+func TestApplyExcluded(t *testing.T) {
+	treetest.Need(t, "root", "tmpfs")
+	dir := grow(t, on(t, "tmpfs"), "default label="+tmpLabel+"\ndir .\ndir d/e\nfile d/e/f\nlink l d\n")
+	by := Rules{Contexts: contextsFor(t, dir, "@(/.*)? "+usrLabel+"\n")}
+	before := treetest.Snapshot(t, dir+"/...")
+	for root, exclude := range map[string]string{"/d": "/d", "/d/e": "/d", "/d/e/f": "/d", "/l": "/l", "": ""} {
+		var told []string
+		o := Options{Exclude: []string{dir + exclude}, Trace: &Trace{Skip: func(path, _ string) { told = append(told, path) }}}
+		for _, apply := range []func(context.Context, string, Rules, *Options) (Report, error){CheckApply, Apply} {
+			told = nil
+			r, err := apply(t.Context(), dir+root, by, &o)
+			adds(t, r)
+			if err != nil || !r.Complete || r.Seen != 1 || r.Skipped != 1 || !slices.Equal(told, []string{dir + root}) {
+				t.Errorf("%q without %q: %+v, %v; told %q", root, exclude, r, err, told)
+			}
+			if r, err := apply(t.Context(), dir+root, Rules{Label: usrLabel}, &o); err == nil || r.Complete || r.Seen != 0 {
+				t.Errorf("%q without %q, one label: %+v, %v", root, exclude, r, err)
+			}
+		}
+	}
+	if d := treetest.Diff(before, treetest.Snapshot(t, dir+"/...")); len(d) > 0 {
+		t.Error(lines(d))
+	}
+	if r, err := Apply(t.Context(), dir+"/l", by, &Options{Exclude: []string{dir + "/d"}}); err != nil || r.Written != 1 { // the control
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 

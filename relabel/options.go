@@ -77,7 +77,7 @@ type Options struct {
 	// them) that are left alone with all that is beneath them. They are
 	// resolved once, to device and inode. One that does not exist is an error (not
 	// fs.ErrNotExist, which says that the root does not), and so is one that is the
-	// root, or holds it.
+	// root, or holds it; but to Apply by file contexts that root is skipped.
 	Exclude []string
 	// HardLinks is LinksLabel at zero. The other two pin each entry that is
 	// no directory and ask for its link count before it is written: three

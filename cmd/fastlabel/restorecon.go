@@ -23,7 +23,7 @@ const restoreconHelp = `What restorecon(8) does, with its flags. It is PATH alon
 -F only the type changes, and stays if the policy lists it as customizable.
 What no rule names is left alone, and counted as skipped. Rules are looked up
 by the real path, of which a link at the end is not followed. DIR of -e need
-not exist, nor lie in a PATH.
+not exist, nor lie in a PATH; a PATH that it is, or holds, is skipped and named.
 
 Beneath PATH these are skipped and named: mounts that are read-only or have
 no labels; and filesystems of the kernel's own that are not mounted on /dev,

@@ -38,6 +38,8 @@ func TestRestorecon(t *testing.T) {
 		{0, "-R -n -e /proc", " 0 to write, "},
 		{0, "-R -e " + root + "/f01 -F -v", "relabelled \"" + root + "/f02\" from system_u:object_r:usr_t:s0 to unconfined_u:object_r:usr_t:s0\n"},
 		{0, "-i -R " + root + "/gone", "22 right, 22 skipped"},
+		{0, "-R -v -e " + root, root + "\": skipped: it is excluded, or lies in what is\n"},
+		{0, "-n -e " + filepath.Dir(root), ": 1 entry, 0 to write, 1 skipped, 0 failed, "},
 		{2, root + "/gone", "/gone: no such file or directory; nothing was begun"},
 	} {
 		args := append([]string{"restorecon", "--contexts", contexts}, strings.Fields(c.args)...)

@@ -173,7 +173,7 @@ func (j *job) one(ctx context.Context, path string, stalls func()) int {
 		j.leave(path)
 		r.EntriesLeft, r.From, r.DirsLeft = u.left()
 	}
-	if code != exit.Refused {
+	if code != exit.Refused && rep.Skipped == 0 { // else the link itself is excluded, or without a rule
 		j.aboutLink(path, dry)
 	}
 	if plugin := j.looked.unmounted[path]; plugin != "" && !slices.Contains(outlook.MadeWithPod, plugin) {

@@ -40,8 +40,11 @@ func (p *Proc) OpenRoot(path string, file bool, a *watch.Activity) (*Mount, erro
 	return root, nil
 }
 
-// Admit is an error if an exclusion is the root, or holds it: to do nothing would
-// look done, and to label it is not what was asked for.
+// ErrExcluded is of a root that an exclusion is, or holds.
+var ErrExcluded = errors.New("it is excluded, or lies in what is")
+
+// Admit is ErrExcluded for such a root: to do nothing would look done, and to label it
+// is not what was asked for.
 func (b Bounds) Admit(root *Mount) error {
 	if len(b.Excluded) == 0 {
 		return nil
@@ -54,7 +57,7 @@ func (b Bounds) Admit(root *Mount) error {
 	for at := root.Stat; e == 0; {
 		if b.Excluded[IDOf(at)] != "" {
 			sys.Close(fd)
-			return &fs.PathError{Op: "relabel", Path: root.Path, Err: errors.New("it is excluded, or lies in what is")}
+			return &fs.PathError{Op: "relabel", Path: root.Path, Err: ErrExcluded}
 		}
 		var next sys.Stat
 		if next, e = sys.Fstatx(fd); e != 0 || IDOf(next) == IDOf(at) {
