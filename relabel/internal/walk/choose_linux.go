@@ -3,6 +3,7 @@
 package walk
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
@@ -174,9 +175,6 @@ func (w *worker) wanted(t xattrio.Target, d *Dir) (label string, o Outcome, op s
 		}
 	}
 	if rules != nil {
-		if t.Name != nil {
-			name = t.String()
-		}
 		if kind == sys.KindUnknown {
 			st, e := w.io.Stat(t)
 			if e != 0 {
@@ -185,7 +183,7 @@ func (w *worker) wanted(t xattrio.Target, d *Dir) (label string, o Outcome, op s
 			kind = st.Kind
 		}
 		var err error
-		if label, err = rules.Entry([]byte(name), kind); err != nil {
+		if label, err = rules.Entry([]byte(cmp.Or(name, t.String())), kind); err != nil {
 			w.failed(d.Path(t.String()), "relabel", err)
 			return "", Failed, "", 0
 		}

@@ -56,21 +56,19 @@ func (w *worker) keeps() bool { return w.ledger != nil && !w.journaled }
 // put notes that t, which has was, is to be written. d is the directory that t
 // is in or, where t has no name, t itself.
 func (w *worker) put(d *Dir, t xattrio.Target, was undo.Former) {
-	ino, kind := uint64(0), sys.KindFile
-	if st, e := w.io.Stat(t); e == 0 {
-		if ino = st.Ino; st.Kind != sys.KindDir { // else it has just become one
-			kind = st.Kind
-		}
+	st, e := w.io.Stat(t)
+	if e != 0 || st.Kind == sys.KindDir { // it has just become one
+		st.Kind = sys.KindFile
 	}
 	was.Given = w.writing
 	if t.Name != nil {
-		w.add(d, ino, kind, []byte(t.String()), was)
+		w.add(d, st.Ino, st.Kind, []byte(t.String()), was)
 		return
 	}
 	w.turnPage()
 	w.page = &page{Dir: d, Depth: int(d.Depth), Self: true}
-	was.Name, was.Ino = d.Name[:len(d.Name)-1], ino
-	w.page.Add(ino, sys.KindDir, nil, was)
+	was.Name, was.Ino = d.Name[:len(d.Name)-1], st.Ino
+	w.page.Add(st.Ino, sys.KindDir, nil, was)
 }
 
 // defers says that the directory d, of which the worker is in, waits for its own
