@@ -4,10 +4,9 @@ package relabel
 
 import (
 	"errors"
-	"slices"
-	"strings"
 	"time"
 
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/account"
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
@@ -73,7 +72,7 @@ func (r *run) inspect(root *mount) (s Status, err error) {
 // of its own: not where the kernel knows no SELinux, or tells of the one mount that
 // it can (Linux 6.11).
 func (r *run) mayLack(root *mount) bool {
-	if options, e := sys.MountOptions(root.At); e == 0 && slices.Contains(strings.Split(options, ","), "seclabel") {
+	if options, e := sys.MountOptions(root.At); e == 0 && mountinfo.HasOption(options, "seclabel") {
 		return false
 	}
 	return !policy.Off()

@@ -4,6 +4,7 @@ package relabel
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
@@ -42,7 +43,7 @@ func (r *run) enclose(m *mount) (string, sys.Errno) {
 // metacopy=on (Documentation/filesystems/overlayfs.rst).
 func (r *run) expectCopies(m *mount) {
 	info := r.proc.ByID(m.Stat.Mount)
-	if info != nil && info.FSType == "overlay" && !r.o.inner.check && !slices.Contains(info.Super, "metacopy=on") {
+	if info != nil && info.FSType == "overlay" && !r.o.inner.check && !slices.Contains(strings.Split(info.Super, ","), "metacopy=on") {
 		r.Note("%s is on overlayfs, which copies a file of a lower layer up whole to set its label", m.Path)
 	}
 }

@@ -27,7 +27,7 @@ const (
 
 // sites are what explain finds, by what is there.
 func sites() map[string]explanation {
-	disk := site.Mount{Mount: mountinfo.Mount{Root: "/", Point: "/srv/v", FSType: "ext4", Source: "/dev/sdb1", Options: []string{"rw", "nosuid"}, Super: []string{"rw", "seclabel"}}}
+	disk := site.Mount{Mount: mountinfo.Mount{Root: "/", Point: "/srv/v", FSType: "ext4", Source: "/dev/sdb1", Options: "rw,nosuid", Super: "rw,seclabel"}}
 	common := explanation{
 		Site: site.Site{Path: "/srv/v", Real: "/srv/v", Directory: true, Mount: disk, Label: stray, HasLabel: true, SELinux: true},
 		want: private, from: "the flags",
@@ -48,7 +48,7 @@ func sites() map[string]explanation {
 	done.from = "the level of PATH"
 	done.Beneath = []site.Mount{
 		{Mount: mountinfo.Mount{Point: "/srv/v/nfs\n", FSType: "nfs4", ReadOnly: true}, NoLabels: "the filesystem (nfs4) does not support labels"},
-		{Mount: mountinfo.Mount{Point: "/srv/v/tmp", FSType: "tmpfs", Options: []string{"rw"}}, Unknown: true},
+		{Mount: mountinfo.Mount{Point: "/srv/v/tmp", FSType: "tmpfs", Options: "rw"}, Unknown: true},
 	}
 	all["done"] = done
 
@@ -70,7 +70,7 @@ func sites() map[string]explanation {
 
 	context := common
 	context.HasLabel, context.Label = false, ""
-	context.Mount.Super = []string{"rw", `context="system_u:object_r:container_file_t:s0:c1`, `c2"`}
+	context.Mount.Super = `rw,context="system_u:object_r:container_file_t:s0:c1,c2"`
 	context.Mount.NoLabels = "mounted with context=, which gives every file one label"
 	all["mounted with context"] = context
 

@@ -15,18 +15,19 @@ import (
 // Mount is one line of /proc/self/mountinfo, as proc(5) lays it out.
 type Mount struct {
 	ID, Parent     uint64
-	Device         string   // of the filesystem: major:minor
-	Root           string   // the directory of it that is mounted
-	Point          string   // where it is mounted, as this process sees it
-	Options, Super []string // of the mount, of the filesystem
-	ReadOnly       bool     // the mount or its filesystem
+	Device         string // of the filesystem: major:minor
+	Root           string // the directory of it that is mounted
+	Point          string // where it is mounted, as this process sees it
+	Options, Super string // of the mount, of the filesystem: see HasOption
+	ReadOnly       bool   // the mount or its filesystem
 	FSType, Source string
 }
 
 // Parse reads the whole file. A line that it cannot read is an error beside the
 // mounts of all other lines: a mount that goes unnoticed would be walked as part of
-// its parent.
+// its parent. A busy node has thousands of mounts: they are parts of text, not copies.
 func Parse(text string) (all []Mount, err error) {
+	all = slices.Grow(all, strings.Count(text, "\n"))
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		if m, e := parse(line); e == nil {
@@ -40,8 +41,9 @@ func Parse(text string) (all []Mount, err error) {
 
 func parse(line string) (m Mount, err error) {
 	mine, theirs, ok := strings.Cut(line, " - ")
-	f, s := strings.Split(mine, " "), strings.Split(theirs, " ")
-	if !ok || len(f) < 6 || len(s) < 3 {
+	var f [6]string
+	var s [3]string
+	if !ok || !cut(mine, f[:]) || !cut(theirs, s[:]) {
 		return m, errors.New("too few fields")
 	}
 	if m.ID, err = strconv.ParseUint(f[0], 10, 64); err != nil {
@@ -52,9 +54,21 @@ func parse(line string) (m Mount, err error) {
 	}
 	m.Device, m.Root, m.Point = f[2], Unescape(f[3]), Unescape(f[4])
 	m.FSType, m.Source = Unescape(s[0]), Unescape(s[1])
-	m.Options, m.Super = strings.Split(f[5], ","), strings.Split(s[2], ",")
-	m.ReadOnly = hasOption(m.Options, "ro") || hasOption(m.Super, "ro")
+	m.Options, m.Super = f[5], s[2]
+	m.ReadOnly = HasOption(m.Options, "ro") || HasOption(m.Super, "ro")
 	return m, nil
+}
+
+// cut puts what lies between spaces into fields. It says no if text has fewer.
+func cut(text string, fields []string) bool {
+	more := true
+	for i := range fields {
+		if !more {
+			return false
+		}
+		fields[i], text, more = strings.Cut(text, " ")
+	}
+	return true
 }
 
 // Unescape undoes the kernel's \ooo for space, tab, newline and backslash.
@@ -76,9 +90,11 @@ func Unescape(s string) string {
 	return b.String()
 }
 
-func hasOption(options []string, name string) bool {
-	for _, o := range options {
-		if o == name || strings.HasPrefix(o, name+"=") {
+// HasOption says whether the option is among those in options, which have commas
+// between them, with a value or without.
+func HasOption(options, name string) bool {
+	for o := range strings.SplitSeq(options, ",") {
+		if rest, is := strings.CutPrefix(o, name); is && (rest == "" || rest[0] == '=') {
 			return true
 		}
 	}
@@ -90,9 +106,9 @@ func hasOption(options []string, name string) bool {
 // labels; where SELinux is off it shows neither option anywhere.
 func (m *Mount) Unlabelable(selinux bool) string {
 	switch {
-	case hasOption(m.Super, "context"):
+	case HasOption(m.Super, "context"):
 		return "mounted with context=, which gives every file one label"
-	case selinux && !hasOption(m.Super, "seclabel"):
+	case selinux && !HasOption(m.Super, "seclabel"):
 		return "the filesystem (" + m.FSType + ") does not support labels"
 	}
 	return ""
@@ -175,7 +191,7 @@ func Hidden(all []Mount, m *Mount) bool {
 // exists only there, and only there any filesystem shows seclabel.
 func SELinux(all []Mount) bool {
 	for _, m := range all {
-		if m.FSType == "selinuxfs" || hasOption(m.Super, "seclabel") {
+		if m.FSType == "selinuxfs" || HasOption(m.Super, "seclabel") {
 			return true
 		}
 	}

@@ -65,7 +65,7 @@ func makeMounts(points, fstype, source, value string, salt uint64) (all []madeMo
 			super[0] = "ro"
 		}
 		m.entry.ReadOnly = bit(1) || bit(2)
-		m.entry.Options, m.entry.Source = own, source
+		m.entry.Options, m.entry.Source = strings.Join(own, ","), source
 		if bit(3) {
 			super = append(super, "seclabel")
 		}
@@ -73,7 +73,7 @@ func makeMounts(points, fstype, source, value string, salt uint64) (all []madeMo
 		if bit(4) {
 			super, m.context = append(super, `context="system_u:object_r:nfs_t:s0:c1`, `c2"`), true
 		}
-		m.entry.Super = super // rootcontext= is neither ro nor context=
+		m.entry.Super = strings.Join(super, ",") // rootcontext= is neither ro nor context=
 		var tags string
 		for i, tag := range []string{"shared:1", "master:22", "propagate_from:3", "unbindable"} {
 			if bit(5 + i) {
@@ -207,7 +207,7 @@ func FuzzMountinfo(f *testing.F) {
 				t.Fatalf("%q: %d entries, and line %d is another", text, len(all), i+1)
 			}
 			m := all[n-1]
-			if fmt.Sprint(m.ID) != id || fmt.Sprint(m.Parent) != parent || m.Point != point || m.FSType != fstype || strings.Join(m.Super, ",") != super {
+			if fmt.Sprint(m.ID) != id || fmt.Sprint(m.Parent) != parent || m.Point != point || m.FSType != fstype || m.Super != super {
 				t.Fatalf("%q\nline %d is %+v", text, i+1, m)
 			}
 		}

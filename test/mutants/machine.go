@@ -16,8 +16,8 @@ func machine() []Mutant {
 			Name: "context-unasked", Inside: "TestRefused/context",
 			Breaks: "a mount with context= is told from one that has labels",
 			Edits: edits(
-				"internal/mountinfo/mountinfo.go", "case hasOption(m.Super, \"context\"):", "case hasOption(m.Super, \"none\"):",
-				"internal/mountinfo/mountinfo.go", "case selinux && !hasOption(m.Super, \"seclabel\"):", "case selinux && m.FSType == \"none\":",
+				"internal/mountinfo/mountinfo.go", "case HasOption(m.Super, \"context\"):", "case HasOption(m.Super, \"none\"):",
+				"internal/mountinfo/mountinfo.go", "case selinux && !HasOption(m.Super, \"seclabel\"):", "case selinux && m.FSType == \"none\":",
 			),
 		},
 		{

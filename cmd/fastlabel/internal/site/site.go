@@ -7,7 +7,6 @@ package site
 import (
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
@@ -71,7 +70,7 @@ func (m Mount) Manner() string {
 	if m.ReadOnly {
 		how = "ro"
 	}
-	if slices.Contains(m.Options, "nosuid") {
+	if mountinfo.HasOption(m.Options, "nosuid") {
 		how += ",nosuid"
 	}
 	return how
