@@ -265,7 +265,8 @@ package relabel
 //     TestShardsUserSeal) What
 //     cannot be divided is refused. (TestShardsRefused, TestShardsEncrypted)
 //  18. By rules, each entry has the label of the rule for its path and kind
-//     afterwards, or of the part that is asked for. What a rule leaves alone is
+//     afterwards, or of the part that is asked for; a file of several names that of the
+//     rule for one of them. (TestApplyLinks) What a rule leaves alone is
 //     skipped, and what is in it is not. Every label is read first, and nothing outside
 //     the tree is labelled. No label vouches for a tree in which rules have written, also if
 //     a run had committed it before. (TestApply, TestApplyParts, TestApplyTrust,

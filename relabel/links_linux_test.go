@@ -4,6 +4,7 @@ package relabel
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -83,6 +84,49 @@ func TestHardLinks(t *testing.T) {
 			if err != nil || !r.Complete || r.Right != r.Seen {
 				t.Errorf("%s, %d, all right: %+v, %v", engine, mode, r, err)
 			}
+		}
+	}
+}
+
+// TestApplyLinks: a file for whose names rules have different labels has one of those after
+// each run, whatever the number of workers. That it is not right by its other name is what
+// a check finds every time; LinksError names it, and with LinksSkip it is left alone.
+func TestApplyLinks(t *testing.T) {
+	treetest.Need(t, "root", "ext4")
+	const files = 30
+	tree := "default label=" + oldLabel + "\ndir .\ndir a\ndir b\n"
+	for i := range files {
+		tree += fmt.Sprintf("file a/f%d\nhardlink b/f%d a/f%d\nfile a/g%d\nhardlink a/h%d a/g%d\n", i, i, i, i, i, i)
+	}
+	for name, o := range everyWay(t) {
+		if o.HardLinks != LinksLabel {
+			continue
+		}
+		root := grow(t, on(t, "ext4"), tree)
+		rules := Rules{Contexts: contextsFor(t, root, "@(/.*)? "+usrLabel+"\n@/(b/f|a/h).* "+etcLabel+"\n")}
+		for turn := range 4 {
+			o.Workers = 1 + turn*2
+			r, err := Apply(t.Context(), root, rules, &o)
+			adds(t, r)
+			if err != nil || r.Written < 2*files || r.Seen != 3+4*files {
+				t.Errorf("%s, run %d: %+v, %v", name, turn, r, err)
+			}
+			for path, has := range treetest.Read(t, root) {
+				if has != usrLabel && (has != etcLabel || !strings.Contains(path, "/")) {
+					t.Errorf("%s, run %d: %s has %s", name, turn, path, has)
+				}
+			}
+			var fails []string
+			strict := Options{HardLinks: LinksError, Trace: &Trace{Failure: func(err error) { fails = append(fails, pathOf(err)) }}}
+			if r, err := CheckApply(t.Context(), root, rules, &strict); !errors.Is(err, ErrHardLinks) || r.Failed != 2*files || len(fails) != 2*files {
+				t.Errorf("%s, run %d: %+v, %v; failed %q", name, turn, r, err, fails)
+			}
+			if r, err := CheckApply(t.Context(), root, rules, &o); err != nil || r.Written != 2*files || r.Complete {
+				t.Errorf("%s, check %d: %+v, %v", name, turn, r, err)
+			}
+		}
+		if r, err := Apply(t.Context(), root, rules, &Options{HardLinks: LinksSkip}); err != nil || r.Written != 0 || r.Skipped != 2*files {
+			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}
 }

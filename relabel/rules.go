@@ -24,6 +24,10 @@ import (
 // own may be a root. Beneath one they are labelled where SELinux is on, if they are
 // mounted on /dev, /sys or beneath; elsewhere they are left alone, as Tree does.
 //
+// A file of several names that have different labels by rules gets one of these, and each
+// run writes it anew: what its other names are is not known to the walk. Check finds it,
+// and LinksError names it.
+//
 // In the Report, Skipped has also what no rule names, what has a customizable type, and
 // what From does not fit. Complete says that all else has the label of its rule. Of o it
 // goes by all but Trust, NoSeal, NoSync and Exact. The errors are those of Tree, that of
