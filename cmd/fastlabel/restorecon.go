@@ -28,11 +28,11 @@ not exist, nor lie in a PATH; a PATH that it is, or holds, is skipped and named.
 Beneath PATH these are skipped and named: mounts that are read-only or have
 no labels; and filesystems of the kernel's own that are not mounted on /dev,
 /sys or beneath, as in a chroot. Each may be a PATH itself. -m changes nothing:
-every mount is looked at. There is no -D, the digest of setfiles in
-security.sehash. PATH vouches for nothing: a run that is interrupted leaves
-former and new labels; the next completes it. A file of several names (hard
-links) with different rules gets the label of one, from each run anew, as from
-restorecon; -n --hard-links error names it.
+every mount is looked at. There are no -D and -I, for setfiles' digest in
+security.sehash, and no -W. PATH vouches for nothing: a run that is interrupted
+leaves former and new labels; the next completes it. A file of several names
+(hard links) with different rules gets the label of one, from each run anew, as
+from restorecon; -n --hard-links error names it.
 `
 
 func restoreconCommand() *cobra.Command {
