@@ -88,10 +88,19 @@ func compare(t *testing.T, oracle, file string, s *Set, queries []query) {
 			}
 		}
 	}
-	t.Logf("%d rules, %d queries, %d with a label, %d left out, %d differ", len(s.rules), len(queries), labelled, left, differ)
+	t.Logf("%d rules, %d of regexp2, %d queries, %d with a label, %d left out, %d differ", len(s.rules), beyond(s.root), len(queries), labelled, left, differ)
 	if labelled == 0 {
 		t.Error("no path has a label")
 	}
+}
+
+// beyond counts the rules beneath n that no automaton can say.
+func beyond(n *node) int {
+	all := len(n.hard)
+	for _, child := range n.children {
+		all += beyond(child)
+	}
+	return all
 }
 
 // exactBeforeNewline reports the one thing in which versions of libselinux differ on
