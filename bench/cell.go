@@ -60,6 +60,7 @@ type field struct {
 	entries  int      // with the root
 	has      int      // which of labels
 	marked   bool
+	byRules  bool // a system, labelled
 }
 
 // newField makes the corpus of the cell on a volume of its own.
@@ -85,7 +86,13 @@ func newField(b *binaries, dir string, c cell) (*field, error) {
 	if err := os.Mkdir(f.root, 0o755); err != nil {
 		return f, err
 	}
-	n, err := plant(f.root, c.Corpus, c.N)
+	policy := ""
+	if c.Corpus == "system" {
+		if policy, err = b.newSystem(f.root); err != nil {
+			return f, err
+		}
+	}
+	n, err := plant(f.root, c.Corpus, c.N, policy)
 	if err != nil {
 		return f, err
 	}
@@ -106,6 +113,8 @@ func (f *field) prepare(c cell) (string, error) {
 	switch {
 	case c.FS == "slowfs":
 		target, err = f.prepareSlow(c)
+	case c.Corpus == "system":
+		target, err = f.prepareSystem(c)
 	case c.State == "right":
 	case c.State == "marked":
 		if !f.marked {
@@ -159,10 +168,15 @@ func (f *field) done(label string) {
 	}
 }
 
-// check says what does not have the label.
-func (f *field) check(label string) error {
-	if f.volume.fs == "slowfs" {
+// check says what does not have the label, or that of its rule.
+func (f *field) check(c cell, who contestant, label string) error {
+	switch {
+	case c.FS == "slowfs":
 		return f.checkSlow(label)
+	case c.Corpus == "system" && !strings.HasPrefix(who.name, "floor-"):
+		return f.checkSystem(who)
+	case c.Corpus == "system" && c.State == "right": // the floor has read what others wrote
+		return nil
 	}
 	out, err := exec.Command(f.binaries.floor, "-m", "count", f.root, label).Output()
 	if err != nil {

@@ -27,6 +27,8 @@ type binaries struct {
 	log string
 	// specs is where setfiles finds "everything has this label".
 	specs string
+	// contexts are those of a policy, for a system; enabled is preloaded for restorecon.
+	contexts, enabled string
 }
 
 // contestants, by name.
@@ -71,8 +73,15 @@ var contestants = map[string]contestant{
 	"chcon": {argv: func(_ *binaries, _ cell, label string, paths ...string) []string {
 		return append([]string{"chcon", "-R", "-h", label}, paths...)
 	}},
-	"setfiles": {argv: func(b *binaries, _ cell, label string, paths ...string) []string {
+	"setfiles": {argv: func(b *binaries, c cell, label string, paths ...string) []string {
+		if c.Corpus == "system" {
+			return append([]string{"setfiles", "-T", "0", contexts}, paths...)
+		}
 		return append([]string{"setfiles", "-F", "-T", "0", b.spec(label)}, paths...)
+	}},
+	// Of a system alone.
+	"restorecon": {argv: func(b *binaries, _ cell, _ string, paths ...string) []string {
+		return append([]string{"env", "LD_PRELOAD=" + b.enabled, "restorecon", "-R", "-m", "-T", "0"}, paths...)
 	}},
 	"find": {argv: func(_ *binaries, _ cell, label string, paths ...string) []string {
 		return slices.Concat([]string{"find"}, paths, []string{"-exec", "setfattr", "-h", "-n", "security.selinux", "-v", label, "{}", "+"})
@@ -80,11 +89,14 @@ var contestants = map[string]contestant{
 }
 
 // peers are the contestants that users have today.
-var peers = []string{"go-selinux", "godirwalk", "chcon", "setfiles", "find"}
+var peers = []string{"go-selinux", "godirwalk", "chcon", "setfiles", "restorecon", "find"}
 
 func fastlabel(flags ...string) func(*binaries, cell, string, ...string) []string {
 	return func(b *binaries, c cell, label string, paths ...string) []string {
 		argv := []string{b.fastlabel, "-q", "-T", strconv.Itoa(c.Threads)}
+		if c.Corpus == "system" {
+			return slices.Concat(argv, []string{"restorecon", "-R"}, flags, paths)
+		}
 		return slices.Concat(argv, flags, []string{"--label", label}, paths)
 	}
 }
@@ -93,6 +105,8 @@ func floor(order, way, mode string, more ...string) func(*binaries, cell, string
 	return func(b *binaries, c cell, label string, paths ...string) []string {
 		m := mode
 		switch {
+		case c.Corpus == "system" && c.State == "right": // its labels differ
+			m = "count"
 		case m != "":
 		case c.State == "wrong":
 			m = "write"

@@ -23,23 +23,32 @@ var corpora = map[string]func(*planter, int){
 	"maildir":   plantMaildir,
 	"deep":      plantDeep,
 	"volumes":   plantVolumes,
+	"system":    plantSystem,
 }
 
 // planter makes a tree. The first error stops it.
 type planter struct {
 	rand  *rand.Rand
 	count int
-	data  []byte // of each file
+	data  []byte  // of each file
+	named []named // of a system
 	err   error
 }
 
-// plant makes the corpus beneath root and returns how many entries it has.
-func plant(root, corpus string, n int) (int, error) {
+// plant makes the corpus beneath root and returns how many entries it has. A system goes
+// by file contexts, if these are given.
+func plant(root, corpus string, n int, contexts string) (int, error) {
 	make, ok := corpora[corpus]
 	if !ok {
 		return 0, fmt.Errorf("no such corpus: %s", corpus)
 	}
 	p := &planter{rand: rand.New(rand.NewPCG(1, uint64(n)))}
+	if contexts != "" {
+		var err error
+		if p.named, err = namedBy(contexts); err != nil {
+			return 0, err
+		}
+	}
 	here, err := os.Getwd()
 	if err != nil {
 		return 0, err
@@ -52,15 +61,25 @@ func plant(root, corpus string, n int) (int, error) {
 }
 
 // file makes a file in the working directory or beneath it.
-func (p *planter) file(name string) {
+func (p *planter) file(name string) { p.node(name, unix.S_IFREG) }
+
+// node makes a file of that kind.
+func (p *planter) node(name string, kind uint32) {
 	if p.err == nil {
 		p.count++
-		if err := unix.Mknod(name, unix.S_IFREG|0o644, 0); err != nil {
+		if err := unix.Mknod(name, kind|0o644, 0); err != nil {
 			p.err = &os.PathError{Op: "mknod", Path: name, Err: err}
 		}
 		if p.err == nil && len(p.data) > 0 {
 			p.err = os.WriteFile(name, p.data, 0)
 		}
+	}
+}
+
+func (p *planter) link(name string) {
+	if p.err == nil {
+		p.count++
+		p.err = os.Symlink("nowhere", name)
 	}
 }
 

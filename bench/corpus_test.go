@@ -33,7 +33,7 @@ func TestPlant(t *testing.T) {
 		t.Run(corpus, func(t *testing.T) {
 			for _, n := range []int{1, 10, 1000} {
 				a, b := t.TempDir(), t.TempDir()
-				count, err := plant(a, corpus, n)
+				count, err := plant(a, corpus, n, "")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -44,7 +44,7 @@ func TestPlant(t *testing.T) {
 				if count < n || count > n+max(n/100, step[corpus]) {
 					t.Errorf("%d: made %d", n, count)
 				}
-				if _, err := plant(b, corpus, n); err != nil {
+				if _, err := plant(b, corpus, n, ""); err != nil {
 					t.Fatal(err)
 				}
 				if !slices.Equal(first, list(t, b)) {
@@ -53,12 +53,12 @@ func TestPlant(t *testing.T) {
 			}
 		})
 	}
-	if _, err := plant(t.TempDir(), "bonsai", 10); err == nil {
+	if _, err := plant(t.TempDir(), "bonsai", 10, ""); err == nil {
 		t.Error("planted a bonsai")
 	}
 	full := t.TempDir()
 	for range 2 {
-		if _, err := plant(full, "flat", 3); err != nil {
+		if _, err := plant(full, "flat", 3, ""); err != nil {
 			return
 		}
 	}

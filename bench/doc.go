@@ -12,6 +12,7 @@
 //	disk.go       a scratch filesystem on a slowdisk, and what was asked of it
 //	slow.go       a scratch filesystem that takes its time, by slowfs
 //	corpus.go     trees, made from a seed
+//	system.go     a tree like a whole machine's, and a policy's rules for it
 //	record.go     a result as a JSON line
 //	table.go      medians, ratios to the floor and to the peers
 //	compare.go    two programs, cell by cell

@@ -113,7 +113,7 @@ func (b *besides) measure(dir, in, out string) (err error) {
 		if err := os.MkdirAll(half, 0o755); err != nil {
 			return err
 		}
-		if entries, err = plant(half, b.corpus, b.n); err != nil {
+		if entries, err = plant(half, b.corpus, b.n, ""); err != nil {
 			return err
 		}
 		if err := os.Rename(half, root); err != nil {

@@ -61,6 +61,7 @@ func runPlan(args []string) error {
 	limit := flags.Float64("limit", 0, "fail if fastlabel's best time in a cell is above this many of the floor's, in three tries; 0: never")
 	diskLimit := flags.Float64("disk-limit", 0, "the same by requests, of cells on a slowdisk")
 	log := flags.String("disk-log", "", "file for each request to a slowdisk")
+	contexts := flags.String("contexts", "", "file contexts for a system; those of Debian's policy if empty")
 	calls := flags.Bool("calls", false, "one more round, in which system calls are counted")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -97,7 +98,7 @@ func runPlan(args []string) error {
 	if err != nil {
 		return err
 	}
-	b.log = *log
+	b.log, b.contexts = *log, *contexts
 	m := &meeting{binaries: b, dir: work, results: json.NewEncoder(results), limit: *limit, diskLimit: *diskLimit}
 	m.commit, m.kernel = version(".")
 	if *calls {
@@ -277,7 +278,11 @@ func (m *meeting) turn(f *field, c cell, name string, round, tracepoint int) err
 	if err := f.volume.slow(c.Limit); err != nil {
 		return err
 	}
-	t, err := measure(m.binaries, who, who.argv(m.binaries, c, label, f.paths...), tracepoint)
+	argv := who.argv(m.binaries, c, label, f.paths...)
+	if c.Corpus == "system" {
+		argv = m.binaries.asSystem(argv...)
+	}
+	t, err := measure(m.binaries, who, argv, tracepoint)
 	if err != nil {
 		return err
 	}
@@ -298,7 +303,7 @@ func (m *meeting) turn(f *field, c cell, name string, round, tracepoint int) err
 		m.least[who.name] = cost
 	}
 	if round == 0 {
-		if err := f.check(label); err != nil {
+		if err := f.check(c, who, label); err != nil {
 			return fmt.Errorf("%s: %w", who.name, err)
 		}
 	}

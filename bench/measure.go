@@ -107,11 +107,13 @@ func build(dir, fastlabel string) (*binaries, error) {
 		rivals:    filepath.Join(dir, "rivals"),
 		slowfs:    filepath.Join(dir, "slow"),
 		slowdisk:  filepath.Join(dir, "slowdisk"),
+		enabled:   filepath.Join(dir, "enabled.so"),
 		specs:     dir,
 	}
 	for _, argv := range [][]string{
 		{"gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", b.floor, "floor/floor.c", "floor/walk.c", "floor/share.c", "floor/sort.c", "floor/later.c", "-pthread"},
 		{"gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", b.start, "floor/start.c", "-pthread"},
+		{"gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", b.enabled, "floor/enabled.c"},
 		{"go", "build", "-o", b.rivals, "./rivals"},
 		{"go", "build", "-o", b.slowfs, "./slowfs"},
 		{"go", "build", "-o", b.slowdisk, "./slowdisk"},

@@ -181,3 +181,63 @@ func TestRunCaught(t *testing.T) {
 		})
 	}
 }
+
+// TestRunSystem: ours, setfiles and restorecon label a system alike; one that does nothing
+// is caught by the other.
+func TestRunSystem(t *testing.T) {
+	fastlabel := program(t)
+	treetest.Need(t, "setfiles", "restorecon", "unshare")
+	contexts := filepath.Join(t.TempDir(), "file_contexts")
+	rules := "/.* system_u:object_r:default_t:s0\n/usr(/.*)? system_u:object_r:usr_t:s0\n/usr/(.*/)?lib[^/]*\\.so\\.1 -- system_u:object_r:lib_t:s0\n" +
+		"/home/[^/]+/.*\\.go -l <<none>>\n/dev/null -c system_u:object_r:null_device_t:s0\n/etc/[^/]+/conf\\.d -d system_u:object_r:etc_t:s0:c1\n/run/x(/.*)? system_u:object_r:var_run_t:s0\n"
+	for suffix, text := range map[string]string{"": rules, ".subs_dist": "/srv /usr\n"} {
+		if err := os.WriteFile(contexts+suffix, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args := []string{"-fastlabel", fastlabel, "-plan", "system", "-fs", "tmpfs", "-n", "600", "-contexts", contexts}
+	records, err := meet(t, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := 2 * 2 * (5 + 3); len(records) != want { // states, rounds, contestants
+		t.Errorf("%d results, want %d", len(records), want)
+	}
+	idle := t.TempDir()
+	for _, name := range []string{"fake", "restorecon"} {
+		if err := os.WriteFile(filepath.Join(idle, name), []byte("#!/bin/sh\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", idle+":"+os.Getenv("PATH"))
+	for _, who := range []string{"fastlabel@" + filepath.Join(idle, "fake"), "restorecon"} {
+		records, err := meet(t, append(args, "-state", "wrong", "-with", who)...)
+		if err == nil || !strings.Contains(err.Error(), " would change 5") || len(records) != 0 {
+			t.Errorf("%s: %v; %d results", who, err, len(records))
+		}
+	}
+}
+
+// TestNamedBy: what file contexts name is in a system, as the kind that they are about.
+func TestNamedBy(t *testing.T) {
+	contexts := filepath.Join(t.TempDir(), "file_contexts")
+	rules := "# /not\n/dev/null -c u:r:t\n/run/x(/.*)? u:r:t\n/usr/lib/[^/]*\\.so -l u:r:t\n/etc/(a|b) u:r:t\n/run/fifo -p u:r:t\n/run/x/sock -s u:r:t\n"
+	if err := os.WriteFile(contexts, []byte(rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	treetest.Need(t, "root") // for the device
+	root := t.TempDir()
+	if n, err := plant(root, "system", 200, contexts); n != 200 || err != nil {
+		t.Fatal(n, err)
+	}
+	for name, kind := range map[string]os.FileMode{
+		"dev/null": os.ModeDevice | os.ModeCharDevice, "run/x": os.ModeDir, "usr/lib/x.so": os.ModeSymlink, "run/fifo": os.ModeNamedPipe, "run/x/sock": os.ModeSocket,
+	} {
+		if info, err := os.Lstat(filepath.Join(root, name)); err != nil || info.Mode().Type() != kind {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	if names := list(t, root); len(names) != 200 {
+		t.Errorf("%d entries", len(names))
+	}
+}
