@@ -3,6 +3,8 @@
 package relabel
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -138,5 +140,86 @@ func TestRestoreClaimed(t *testing.T) {
 			t.Errorf("%s: %+v, %v", has, r, err)
 		}
 		noShards(t, root, 0)
+	}
+}
+
+// TestRestoreDisavowed: a root that vouched for nothing when the run began, whatever label it
+// had, does not vouch when the run is taken back.
+func TestRestoreDisavowed(t *testing.T) {
+	treetest.Need(t, "root")
+	for name, before := range map[string]func(ctx context.Context, root string, o *Options) (Report, error){
+		"rules": func(ctx context.Context, root string, o *Options) (Report, error) {
+			return Apply(ctx, root, Rules{Contexts: contextsFor(t, root, "@(/.*)? "+oldLabel+"\n@/d/.* "+etcLabel+"\n")}, o)
+		},
+		"run": func(ctx context.Context, root string, o *Options) (Report, error) {
+			return Tree(ctx, root, etcLabel, o)
+		},
+	} {
+		for _, o := range []*Options{nil, {Advanced: Advanced{NoSeal: true}}} {
+			root := grow(t, on(t, "tmpfs"), plain)
+			ctx, cancel := context.WithCancel(t.Context())
+			changed := 0
+			stop := &Options{Workers: 1, Trace: &Trace{Change: func(string, string, string) {
+				if changed++; changed == 5 {
+					cancel()
+				}
+			}}}
+			if _, err := before(ctx, root, stop); err != nil && !errors.Is(err, context.Canceled) {
+				t.Fatalf("%s: %v", name, err)
+			}
+			cancel()
+			had := labelOf(t, root)
+			f := recorded(t, root)
+			if r, err := Restore(t.Context(), "", f.head, f.all, o); err != nil || !r.Complete || labelOf(t, root) != had {
+				t.Errorf("%s: %+v, %v", name, r, err)
+			}
+			if label := vouching(t, root, had, oldLabel, etcLabel, newLabel); label != "" {
+				t.Errorf("%s: it vouches for %s", name, label)
+			}
+		}
+	}
+}
+
+// TestRestoreCreated: what others create in the root, or in a directory, while that is
+// restored, is not vouched for if it has the label of the run.
+func TestRestoreCreated(t *testing.T) {
+	treetest.Need(t, "root", "seccomp")
+	dir := on(t, "tmpfs")
+	program, record, wrong := treetest.Command(t), filepath.Join(dir, "record"), map[string]int{}
+	for n, ended := 1, false; !ended; n++ {
+		root := filepath.Join(dir, fmt.Sprint(n))
+		treetest.Build(t, root, treetest.Text(t, "default label="+oldLabel+"\ndir .\ndir d\nfile d/f\n"))
+		if out, err := exec.Command(program, "-q", "--record", record, "--label", newLabel, root).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		calls := 0
+		restoring := exec.Command(program, "restore", "-q", "-T", "1", record)
+		at := []string{"d", "."}[n%2]
+		treetest.Supervise(t, restoring, changing, func(treetest.Notice) treetest.Answer {
+			if calls++; calls == (n+1)/2 {
+				inherits := newLabel
+				if labelOf(t, filepath.Join(root, at)) == oldLabel {
+					inherits = oldLabel
+				}
+				if err := os.WriteFile(filepath.Join(root, at, "late"), nil, 0o600); err != nil {
+					t.Error(err)
+				}
+				treetest.Set(t, root, filepath.Join(at, "late"), inherits)
+				if inherits == newLabel {
+					wrong[at]++
+				}
+			}
+			return treetest.Answer{}
+		})
+		if err := os.Remove(record); err != nil {
+			t.Fatal(err)
+		}
+		ended = calls < (n+1)/2
+		if label := vouching(t, root, oldLabel, newLabel); ended && label != oldLabel {
+			t.Errorf("nothing was created, and it vouches for %q", label)
+		}
+	}
+	if wrong["."] == 0 || wrong["d"] == 0 {
+		t.Errorf("nothing had the label of the run: %v", wrong)
 	}
 }

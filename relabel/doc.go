@@ -243,8 +243,9 @@ package relabel
 //  16. Restore writes nothing but what has the label of the run, under the
 //     name and inode number on record, and nothing outside the tree. The rest is
 //     left alone and named. The root comes last, and does not vouch for what was
-//     left alone. By rules it is an entry like any other. (TestRestoreLeavesAlone,
-//     TestApplyUndoLeavesAlone, TestRestoreElsewhere,
+//     left alone, or created until then, nor if it did not before the run. By rules it
+//     is an entry like any other. (TestRestoreLeavesAlone, TestRestoreCreated,
+//     TestRestoreDisavowed, TestApplyUndoLeavesAlone, TestRestoreElsewhere,
 //     TestRestoreSeals, TestRestoreRootFails, TestRestoreEscape)
 //  17. Shards divide a tree by the paths in it: one of them labels and counts each
 //     entry beneath the root. What all count, and CommitShards, is what one run

@@ -37,6 +37,7 @@ type Header struct {
 	Birth      time.Time
 	Filesystem int64
 	Former     Former // the root's own label; it has no name
+	Claimed    bool   // by which it vouched for nothing: a run had not ended, or was by rules
 	// Partial says to relabel.Restore that pages may be missing, or that the run was
 	// not Complete, or skipped something, which another run may have labelled since.
 	Partial bool

@@ -72,5 +72,20 @@ func undo() []Mutant {
 			Breaks: "a restored root does not vouch for what was left alone",
 			Edits:  edits(restore, "(undone || r.Stirred() || r.became[Left].Load() > 0)", "undone"),
 		},
+		{
+			Name: "restore-claim-dropped", By: "TestRestoreDisavowed in relabel",
+			Breaks: "a root that vouched for nothing before the run does not vouch when it is taken back",
+			Edits:  edits(restore, "if !r.Header.Claimed {\n", "if c != nil {\n"),
+		},
+		{
+			Name: "restore-root-once", By: "TestRestoreCreated in relabel",
+			Breaks: "what is created in the root until it has its former label is noticed",
+			Edits:  edits(restore, "if r.withhold(was) { // something was created there until it had the label", "if false {"),
+		},
+		{
+			Name: "restore-looked-before", By: "TestRestoreCreated in relabel",
+			Breaks: "what is created in a directory until it has its former label is noticed",
+			Edits:  edits(journal, "if e == 0 && r.Stat.Kind == sys.KindDir {", "if false {"),
+		},
 	}
 }

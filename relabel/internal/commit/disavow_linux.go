@@ -45,6 +45,13 @@ func Disavowed(fd int) bool {
 	return is && k.want == ""
 }
 
+// Claimed says whether there is a claim on the directory that fd names, so that no label on
+// it vouches. fd may be an O_PATH one.
+func Claimed(fd int) bool {
+	_, is := readClaim(fd, (*sys.Attr).GetxattrFd)
+	return is
+}
+
 // Avow takes back a Disavow that was the first, where nothing was written after it. fd may
 // be an O_PATH one, and that of Unmark.
 func Avow(fd int) sys.Errno { return remove(fd, ClaimName, (*sys.Attr).RemovexattrFd) }

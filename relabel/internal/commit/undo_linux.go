@@ -47,9 +47,11 @@ func (c *Root) PutBack(was string, none bool) (e sys.Errno) {
 	} else {
 		e = c.write(was)
 	}
-	if c.At(""); e != 0 && e != syscall.ENODATA {
-		return e
+	if c.At(""); e == syscall.ENODATA {
+		e = 0
 	}
-	c.disclaim()
-	return 0
+	return e
 }
+
+// Entrust has the root vouch by what it was given back.
+func (c *Root) Entrust() { c.disclaim() }

@@ -39,7 +39,7 @@ type Restore struct {
 
 // Head begins the record of a run that gives the label. The root, in m, has former.
 func Head(m *mounts.Mount, label string, former undo.Former) (h undo.Header, e sys.Errno) {
-	h = undo.Header{Root: m.Real, Label: label, Began: sys.CoarseTime(), Ino: m.Stat.Ino, Former: former}
+	h = undo.Header{Root: m.Real, Label: label, Began: sys.CoarseTime(), Ino: m.Stat.Ino, Former: former, Claimed: commit.Claimed(m.At)}
 	h.Filesystem, h.Birth, e = birth(m.At)
 	return h, e
 }
@@ -103,17 +103,37 @@ func (r *Restore) last(was string) (Result, error) {
 	if err := c.Sync("syncfs", sys.Syncfs); err != nil {
 		return Result{}, err
 	}
-	undone := was == c.Want && r.became[Restored].Load()+r.became[Right].Load() > 0
-	if !c.NoSeal && (undone || r.Stirred() || r.became[Left].Load() > 0) && c.Withhold(was) {
+	if r.Header.Claimed {
+		if _, e := commit.Disavow(c.FD); e != 0 {
+			return Result{Outcome: Failed, Op: "fsetxattr", Err: e}, nil
+		}
+	}
+	if r.withhold(was) {
 		return Result{Outcome: Left}, c.Sync("fsync", sys.Fsync)
 	}
 	if e := c.PutBack(r.Header.Former.Label, r.Header.Former.None); e != 0 {
 		return Result{Outcome: Failed, Op: "fsetxattr", Err: e}, nil
 	}
+	if r.withhold(was) { // something was created there until it had the label
+		return Result{Outcome: Left}, c.Sync("fsync", sys.Fsync)
+	}
+	if !r.Header.Claimed {
+		c.Entrust()
+	}
 	if secctx.IsSeal(was, c.Want) {
 		c.Note("the root is sealed, as it was: an earlier run did not complete, and may have a record of its own")
 	}
 	return Result{Outcome: Restored}, c.Sync("fsync", sys.Fsync)
+}
+
+// withhold gives the root a seal where its former label, was, would vouch for too much.
+func (r *Restore) withhold(was string) bool {
+	c := r.Root
+	if st, e := sys.Refresh(c.FD, nil); e == 0 {
+		r.stir(st)
+	}
+	undone := was == c.Want && r.became[Restored].Load()+r.became[Right].Load() > 0
+	return !c.NoSeal && (undone || r.Stirred() || r.became[Left].Load() > 0) && c.Withhold(was)
 }
 
 // Stirred says whether something else may have the label of the run: something was

@@ -176,6 +176,10 @@ func (t *tree) restore(at xattrio.Target, f undo.Former) (r Result) {
 		t.io.Attr = t.ready(f.Label)
 		op, e = t.io.Write(at)
 	}
+	if e == 0 && r.Stat.Kind == sys.KindDir { // what was created in it until now has the label of the run
+		r.Stat, e = t.io.Stat(at)
+		op = "statx"
+	}
 	switch {
 	case e == syscall.EACCES && op == "removexattr":
 		r.Outcome, r.Op, r.Err = Failed, op, fmt.Errorf("%w: it had no label, and SELinux does not let one be removed", e)

@@ -123,7 +123,7 @@ func (r *Reader) head(payload []byte) error {
 	}
 	r.Head = undo.Header{
 		Root: string(h.Root), Label: h.Label, Began: h.Began, Ino: h.Ino, Birth: h.Birth, Filesystem: h.Filesystem,
-		Former: undo.Former{Label: string(h.Former), None: h.None, Given: h.Given}, Partial: true, // until the end is read
+		Former: undo.Former{Label: string(h.Former), None: h.None, Given: h.Given}, Claimed: h.Claimed, Partial: true, // until the end is read
 	}
 	if h.Label == "" { // by rules
 		return nil

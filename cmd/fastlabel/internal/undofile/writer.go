@@ -51,6 +51,7 @@ type head struct {
 	Former     []byte    `json:"former,omitempty"`
 	None       bool      `json:"none,omitempty"`
 	Given      string    `json:"given,omitempty"`
+	Claimed    bool      `json:"claimed,omitempty"`
 	Version    string    `json:"version"`
 }
 
@@ -97,7 +98,7 @@ func Create(path, version string) (*Writer, error) {
 func (w *Writer) Begin(h undo.Header) error {
 	payload, err := json.Marshal(head{
 		Root: []byte(h.Root), Label: h.Label, Began: h.Began, Ino: h.Ino, Birth: h.Birth, Filesystem: h.Filesystem,
-		Former: []byte(h.Former.Label), None: h.Former.None, Given: h.Former.Given, Version: w.version,
+		Former: []byte(h.Former.Label), None: h.Former.None, Given: h.Former.Given, Claimed: h.Claimed, Version: w.version,
 	})
 	if err != nil {
 		return err
