@@ -23,7 +23,7 @@ func inspect(root, label string, t Trust) (Status, error) {
 	var s Status
 	var at *mount
 	err := probing.Ask(root, func() (err error) {
-		if at, err = r.look(root, label); err == nil {
+		if at, err = r.openToRead(root, label); err == nil {
 			s, err = r.inspect(at)
 		}
 		return err
@@ -78,8 +78,8 @@ func (r *run) mayLack(root *mount) bool {
 	return !policy.Off()
 }
 
-// look opens root for reading its label.
-func (r *run) look(path, label string) (*mount, error) {
+// openToRead opens root for reading its label.
+func (r *run) openToRead(path, label string) (*mount, error) {
 	var err error
 	if r.want, err = secctx.Canonical(label); err != nil {
 		return nil, err

@@ -227,7 +227,7 @@ func (p *progress) sayOf(u *underWay, now time.Time) {
 		p.json.Status(f)
 		return
 	}
-	_, _ = io.WriteString(p.screen, "fastlabel: "+words.Plain(tidy(u.root))+": "+f.Line(words.Widest)+"\n")
+	_, _ = io.WriteString(p.screen, "fastlabel: "+words.Plain(shortened(u.root))+": "+f.Line(words.Widest)+"\n")
 }
 
 // answer is say for one who asked.
@@ -274,8 +274,8 @@ func (p *progress) far(u *underWay, now time.Time) report.Far {
 	return f
 }
 
-// tidy cuts a PATH that would bury the line.
-func tidy(path string) string {
+// shortened cuts a PATH that would bury the line.
+func shortened(path string) string {
 	if len(path) > words.Widest {
 		return words.Tail(path, words.Widest)
 	}

@@ -53,7 +53,7 @@ func (m *manager) see(p *progress, now time.Time) {
 		seen[u] = f.State
 	}
 	m.last = seen
-	status := []string{"STATUS=" + words.Plain(tidy(f.Root)) + ": " + f.Line(words.Widest)}
+	status := []string{"STATUS=" + words.Plain(shortened(f.Root)) + ": " + f.Line(words.Widest)}
 	if moved {
 		status = append(status, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", stretch.Microseconds()))
 	}

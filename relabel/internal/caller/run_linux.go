@@ -36,9 +36,9 @@ type Run struct {
 	off     chan struct{} // closed when it is waited for no longer: see Call
 
 	// Belong to attend.
-	stalled bool          // what it said last
-	told    chan struct{} // Stalled has returned
-	telling bool          // it is under way
+	stalled   bool          // what it said last
+	stallTold chan struct{} // Stalled has returned
+	telling   bool          // it is under way
 }
 
 // Task is what one goroutine of the run does outside the pool: the run itself or,
@@ -77,7 +77,7 @@ func (r *Run) Second(revoke func()) { r.second.Store(&revoke) }
 
 // Lead has what done in a goroutine of its own, and waits for it as long as ctx lets it.
 func (r *Run) Lead(ctx context.Context, what func(ctx context.Context) error) error {
-	r.off, r.told = make(chan struct{}), make(chan struct{}, 1)
+	r.off, r.stallTold = make(chan struct{}), make(chan struct{}, 1)
 	ctx, r.stop = context.WithCancelCause(ctx)
 	done := make(chan error, 1)
 	go func() {
@@ -124,7 +124,7 @@ func (r *Run) attend(ctx context.Context, done <-chan error) error {
 		select {
 		case err = <-done:
 			done = nil
-		case <-r.told:
+		case <-r.stallTold:
 			r.telling = false
 		case <-stop:
 			stop = nil
@@ -206,7 +206,7 @@ func (r *Run) tellStall(calls []watch.Call) {
 	r.telling = true
 	go func() {
 		r.Serially("Trace.Stall", "", func() { r.Stalled(calls) })
-		r.told <- struct{}{}
+		r.stallTold <- struct{}{}
 	}()
 }
 

@@ -69,8 +69,8 @@ var errJoin = errors.New("there is a claim by now")
 const (
 	shardsForm = "%d/%d/%s/%08x" // how many, level, generation, How
 	proofForm  = "version=1 shards=%s met=%016x"
-	// joins bounds how often a shard finds that another came first.
-	joins = 8
+	// joinTries bounds how often a shard finds that another came first.
+	joinTries = 8
 	// void is the generation of none.
 	void = "0000000000000000"
 )
@@ -150,7 +150,7 @@ func (c *Root) noteVoid(shards string) {
 func (c *Root) Join(ctx context.Context) error {
 	c.unmark()
 	err := errJoin
-	for try := 0; try < joins && (errors.Is(err, errJoin) || errors.Is(err, ErrOvertaken)); try++ {
+	for try := 0; try < joinTries && (errors.Is(err, errJoin) || errors.Is(err, ErrOvertaken)); try++ {
 		has, unread := c.read()
 		if unread != nil {
 			return unread

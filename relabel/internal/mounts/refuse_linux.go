@@ -58,7 +58,7 @@ var resolved atomic.Pointer[places]
 // Refusals gives the places as they are now.
 func Refusals() map[ID]Refused {
 	p := resolved.Load()
-	if p == nil || !p.hold() {
+	if p == nil || !p.unchanged() {
 		p = findPlaces()
 		resolved.Store(p)
 	}
@@ -114,8 +114,8 @@ func (p *places) add(path string, link bool) {
 	}
 }
 
-// hold says whether the places are still what they were.
-func (p *places) hold() bool {
+// unchanged says whether the places are still what they were.
+func (p *places) unchanged() bool {
 	if p.home != os.Getenv("HOME") || p.sudo != os.Getenv("SUDO_USER") {
 		return false
 	}

@@ -106,7 +106,7 @@ func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
 		}
 		r.says(!read)
 		if read {
-			n, e := a.look(o.Way, o.Dir, name)
+			n, e := a.read(o.Way, o.Dir, name)
 			if e == 0 && equal(unsafe.Pointer(&a.buf), n, want, size) {
 				d.Right++
 				d.Wrong = 0
@@ -163,7 +163,7 @@ func (r *Row) says(write bool) {
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (a *Attr) look(way Way, dir int, name uintptr) (uintptr, Errno) {
+func (a *Attr) read(way Way, dir int, name uintptr) (uintptr, Errno) {
 	if way == ByName {
 		return retried(unix.SYS_GETXATTRAT, uintptr(dir), name, unix.AT_SYMLINK_NOFOLLOW, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.get)), unsafe.Sizeof(a.get))
 	}

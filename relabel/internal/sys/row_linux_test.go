@@ -217,11 +217,11 @@ func TestVisit(t *testing.T) {
 			a := NewAttr(treetest.Attr, []byte(rowLabel))
 			a.Brief()
 			var at atomic.Uint32
-			spent, err := unix.Dup(fd)
+			toClose, err := unix.Dup(fd)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := a.Visit(spent, fd, Cname(test.name), OpenDir|NoAtime, test.how, buf, &at)
+			got := a.Visit(toClose, fd, Cname(test.name), OpenDir|NoAtime, test.how, buf, &at)
 			opened, n := got.FD, got.N
 			got.FD, got.N = 0, 0
 			if got != test.want || (opened >= 0) != (test.want.Step > StepOpen) {
@@ -229,8 +229,8 @@ func TestVisit(t *testing.T) {
 			}
 			// Where the directory took the number of the one that was closed, it is
 			// open again.
-			if _, err := unix.FcntlInt(uintptr(spent), unix.F_GETFD, 0); opened != spent && err != unix.EBADF {
-				t.Errorf("what was spent is still open: %v", err)
+			if _, err := unix.FcntlInt(uintptr(toClose), unix.F_GETFD, 0); opened != toClose && err != unix.EBADF {
+				t.Errorf("the descriptor to close is still open: %v", err)
 			}
 			if opened < 0 {
 				return

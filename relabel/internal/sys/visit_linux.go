@@ -44,19 +44,19 @@ type Visit struct {
 	Errno   Errno
 }
 
-// Visit closes spent, the directory that was visited before, unless it is -1. It
+// Visit closes toClose, the directory that was visited before, unless it is -1. It
 // opens the directory name in dir, labels it, and reads its first records, without
 // a word to the scheduler in between (see Row). flags are for the open. at says which
 // step comes next. What ends it early is for the caller to go on with.
 //
 //go:norace
 //go:nocheckptr
-func (a *Attr) Visit(spent, dir int, name *byte, flags int, how Labelling, buf []byte, at *atomic.Uint32) Visit {
+func (a *Attr) Visit(toClose, dir int, name *byte, flags int, how Labelling, buf []byte, at *atomic.Uint32) Visit {
 	v := Visit{FD: -1, Wrong: how == Unread}
 	enter()
-	if spent >= 0 {
+	if toClose >= 0 {
 		StepClose.begin(at)
-		closed(uintptr(spent))
+		closed(uintptr(toClose))
 	}
 	if v.open(dir, name, flags, at) && a.mend(&v, how, at) {
 		v.list(buf, at)

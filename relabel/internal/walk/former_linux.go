@@ -175,9 +175,9 @@ func (w *worker) write(p *page) {
 	w.cache.Release(d)
 }
 
-// look reads the labels of names of the row, as sweep does, and puts those that
+// pageRow reads the labels of names of the row, as sweep does, and puts those that
 // are wrong on the page.
-func (w *worker) look(c *chunk, d *Dir, o sys.Order, i, end int) (int, bool) {
+func (w *worker) pageRow(c *chunk, d *Dir, o sys.Order, i, end int) (int, bool) {
 	if w.found == nil {
 		w.found = new(sys.Found)
 	}

@@ -132,7 +132,7 @@ func (w *worker) sweep(c *chunk, d *Dir, fd, i, end int) (int, bool) {
 	}
 	w.ready(d.Note.want.Label)
 	if w.keeps() {
-		return w.look(c, d, o, i, end)
+		return w.pageRow(c, d, o, i, end)
 	}
 	if w.journaled {
 		o.Blind, o.Check = true, math.MaxInt // it was read
