@@ -57,7 +57,7 @@ func (a *applying) all(ctx context.Context, path string, ask func() capabilities
 	return err
 }
 
-// ready says what is wanted, of whom.
+// ready sets which labels are wanted, and which places are refused.
 func (a *applying) ready() error {
 	a.trustless = a.bounds.Refused
 	switch {
@@ -121,8 +121,8 @@ func (a *applying) tree(ctx context.Context, root *mount) error {
 	return nil
 }
 
-// asPrinted is change with the labels of rules as the loaded policy prints them: what it
-// has an alias for is read back by another name, and would be written by each run.
+// asPrinted is change with the labels of rules as the loaded policy prints them. A type
+// that is an alias is read back by its other name, and each run would write it again.
 func (a *applying) asPrinted(change func(has, want string) (string, walk.Outcome, error)) func(has, want string) (string, walk.Outcome, error) {
 	var printed sync.Map // by label
 	return func(has, want string) (string, walk.Outcome, error) {

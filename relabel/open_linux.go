@@ -33,8 +33,8 @@ func probe() capabilities {
 	return capabilities{kernel: walk.Kernel{Way: xattrio.Fastest(), Sorting: order.Ample}, clones: true, openat2: sys.HasOpenat2()}
 }
 
-// opened has then done with the root at path open, within a share of what the process
-// has. ready, if not nil, comes when all is known but the root.
+// opened opens the root at path, calls then with it, and closes it, within a share of the
+// process's budget. ready, if not nil, is called just before the root is opened.
 func (r *run) opened(ctx context.Context, path string, ask func() capabilities, ready func() error, then func(ctx context.Context, root *mount) error) error {
 	share := r.o.inner.share
 	if share == nil {
@@ -93,7 +93,7 @@ func (r *run) wanted(label string) (err error) {
 	return err
 }
 
-// askPolicy puts the label as the loaded policy prints it.
+// askPolicy replaces the label by the form in which the loaded policy prints it.
 func (r *run) askPolicy() error {
 	known, note, err := r.policy.Know(r.want)
 	r.want = known
@@ -112,7 +112,7 @@ func (r *run) prepareWalk(ask func() capabilities) {
 	}
 }
 
-// openPrepared opens the root, and prepares the walk before where it is a directory.
+// openPrepared opens the root. If that is a directory it prepares the walk first.
 func (r *run) openPrepared(path string, ask func() capabilities) (*mount, error) {
 	r.main.At("statx", path)
 	st, e := sys.Statx(sys.AtFdcwd, sys.Cname(path))
@@ -156,7 +156,7 @@ func (r *run) learn(root *mount) error {
 	return r.proc.Learn(root.Mount)
 }
 
-// locked has then done while the run has the volume's lock.
+// locked calls then while it holds the volume's lock.
 func (r *run) locked(ctx context.Context, root *mount, then func(ctx context.Context, root *mount) error) error {
 	held, err := r.lockRoot(ctx, root)
 	if err != nil {

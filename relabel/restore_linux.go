@@ -67,7 +67,7 @@ func (s *restoring) all(ctx context.Context, path string, pages iter.Seq2[undo.P
 	})
 }
 
-// ready lets any root be restored that rules may be of.
+// ready refuses no root where the record is of a run by rules, which refused none either.
 func (s *restoring) ready() error {
 	if s.h.Label == "" {
 		s.trustless, s.bounds.Refused = s.bounds.Refused, nil
@@ -75,7 +75,7 @@ func (s *restoring) ready() error {
 	return nil
 }
 
-// under restores what the run has the lock of.
+// under restores the root and what is beneath it. The run has the lock.
 func (s *restoring) under(ctx context.Context, root *mount, pages iter.Seq2[undo.Page, error]) error {
 	if root.Stat.Kind != sys.KindDir {
 		beneath := false
@@ -167,7 +167,7 @@ func (s *restoring) workers(share *budget.Share) int {
 	return 1 + share.Workers(min(workers-1, (budget.LeastFiles+files)/each-1))
 }
 
-// asked is pages, which the caller's code is under way for: see HungCall.
+// asked is pages, with the activity set while the caller's code is under way: see HungCall.
 func (s *restoring) asked(pages iter.Seq2[undo.Page, error]) iter.Seq2[undo.Page, error] {
 	return func(yield func(undo.Page, error) bool) {
 		s.main.At(caller.Code+"pages", "")
@@ -182,7 +182,7 @@ func (s *restoring) asked(pages iter.Seq2[undo.Page, error]) iter.Seq2[undo.Page
 	}
 }
 
-// became tells what became of f.
+// became tells the caller what became of f, and returns how it is counted.
 func (s *restoring) became(path func() string, f undo.Former, r journal.Result) walk.Outcome {
 	switch r.Outcome {
 	case journal.Restored:

@@ -63,7 +63,7 @@ func (r *run) partial(root *mount) bool {
 	return r.shard != nil || len(r.bounds.Excluded) > 0 || len(mountinfo.Beneath(r.proc.Mounts, root.Real)) > 0
 }
 
-// refused is the error of a root whose label was refused by e.
+// refused is the error where the kernel refused the root's label with e.
 func (r *run) refused(root *mount, e sys.Errno) error {
 	err := error(e)
 	io := xattrio.New("")

@@ -97,7 +97,7 @@ func (r *run) cross(ctx context.Context, t *caller.Task, m *mount) error {
 // byRules says that entries get labels that differ: no label of a root vouches for them.
 func (r *run) byRules() bool { return r.trustless != nil }
 
-// void has m vouch for nothing that is about to become untrue.
+// void takes from m what it vouches for and the run is about to make untrue.
 func (r *run) void(m *mount) (e sys.Errno) {
 	if _, is := r.trustless[mounts.IDOf(m.Stat)]; is || r.o.inner.check {
 		return 0
@@ -114,9 +114,9 @@ func (r *run) void(m *mount) (e sys.Errno) {
 	return e
 }
 
-// settle is for m, of which void was asked, when its walk has ended. It vouches as before
-// where nothing was written in it; all says that nothing is mounted beneath it, or that
-// what is has been walked too.
+// settle is called for m after void, when its walk has ended. If nothing was written in m
+// it vouches again as before; all says that what is mounted beneath m, if anything is, was
+// walked too.
 func (r *run) settle(m *mount, all bool) {
 	if !m.disavowed {
 		return

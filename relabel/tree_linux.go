@@ -68,7 +68,7 @@ func newRun(o Options, path, label string) *run {
 	return r
 }
 
-// lead has what done beside the caller, and reports.
+// lead calls what in a goroutine beside the caller's, and returns the report.
 func (r *run) lead(ctx context.Context, what func(ctx context.Context) error) (Report, error) {
 	begin := time.Now()
 	if r.o.Progress != nil {

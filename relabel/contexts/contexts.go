@@ -41,8 +41,8 @@ func (s *Set) Top(path string, kind sys.Kind) (*walk.Want, error) {
 	return &walk.Want{Label: label(rule), Rules: &directory{rules: s.set.Dir(path)}}, err
 }
 
-// Retype is has with the type of want, "" if it stays as it is, which custom tells of a
-// customizable type.
+// Retype returns has with the type of want, or "" if has stays. custom says that it stays
+// because its type is customizable.
 func (s *Set) Retype(has, want string) (label string, custom bool, err error) {
 	return s.custom.Change(has, want, false)
 }

@@ -38,7 +38,7 @@ type Run struct {
 	total walk.Tally // but for walks that are under way
 }
 
-// Walk has k done by t, and adds up what was done.
+// Walk runs k as the walk of t, and adds its counts to the run's.
 func (r *Run) Walk(ctx context.Context, t *caller.Task, k *walk.Walk) error {
 	t.At("", "") // its workers say it
 	t.Walk.Store(k)

@@ -198,8 +198,8 @@ func (s *Share) give(what func() (slots, files int)) {
 	s.hangs(s.hung)
 }
 
-// Held says how many workers are held up now, and returns how many work, if others
-// wait for a share; else 0.
+// Held notes how many of the share's workers are held up now. It returns how many work
+// if other runs wait for a share, else 0.
 func (s *Share) Held(n int) (working int) {
 	if s == nil {
 		return 0

@@ -35,10 +35,10 @@ type Run struct {
 	blown   error         // the first panic in it
 	off     chan struct{} // closed when it is waited for no longer: see Call
 
-	// Belong to attend.
-	stalled   bool          // what it said last
+	// The rest belongs to attend.
+	stalled   bool          // the run stood still at the last look
 	stallTold chan struct{} // Stalled has returned
-	telling   bool          // it is under way
+	telling   bool          // Stalled is under way
 }
 
 // Task is what one goroutine of the run does outside the pool: the run itself or,
@@ -75,7 +75,7 @@ func (r *Run) Stop(why error) {
 // Second says that a second reading begins, which revoke gives up.
 func (r *Run) Second(revoke func()) { r.second.Store(&revoke) }
 
-// Lead has what done in a goroutine of its own, and waits for it as long as ctx lets it.
+// Lead calls what in a goroutine of its own, and waits for it until ctx ends.
 func (r *Run) Lead(ctx context.Context, what func(ctx context.Context) error) error {
 	r.off, r.stallTold = make(chan struct{}), make(chan struct{}, 1)
 	ctx, r.stop = context.WithCancelCause(ctx)

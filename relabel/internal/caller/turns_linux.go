@@ -8,9 +8,9 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 )
 
-// InTurn has do done so many times, each by a task of its own that has the share of main
-// for that long, one after the other; but none waits for one that hangs: the next gets what
-// enter gives. It returns when all have ended, after the first error.
+// InTurn calls do so many times, one call after the other, each with a task of its own that
+// has main's share. A call that hangs keeps the share, and the next one gets a share from
+// enter. An error is the end: InTurn returns the first one when all calls have returned.
 func (r *Run) InTurn(main *Task, times int, do func(i int, t *Task) error, enter func() (*budget.Share, error)) error {
 	type hanging struct {
 		ended chan error

@@ -261,8 +261,8 @@ func (c *Root) Ours() error {
 }
 
 // cede is for a root that is not ours any more: it is left to a run that has
-// sealed it, which labels everything anew: also what was proved. Any other label on it vouches for what
-// this run has written since, and has to go.
+// sealed it, which labels everything anew, also what was proved. Any other label on it
+// vouches for what this run has written since, and has to go.
 func (c *Root) cede() {
 	c.revoking.Lock()
 	defer c.revoking.Unlock()

@@ -14,8 +14,8 @@ import (
 // it that wants none. It is left before the first write, and stays until a run commits the
 // root. The mark goes after the last write: with the claim beside it, it is not relied on.
 
-// Disavow has the directory that fd names vouch for nothing, whatever label it has. What
-// shards have proved there is void. It says whether nothing else took that from it before.
+// Disavow makes the directory that fd names vouch for nothing, whatever label it has, and
+// what shards have proved there void. first says that no claim was there before.
 func Disavow(fd int) (first bool, e sys.Errno) {
 	found, is := readClaim(fd, (*sys.Attr).Fgetxattr)
 	if is && found.want == "" {
@@ -39,7 +39,8 @@ func Disavow(fd int) (first bool, e sys.Errno) {
 	}
 }
 
-// Disavowed says whether the directory that fd names does so. fd may be an O_PATH one.
+// Disavowed says whether the directory that fd names has the claim that Disavow leaves. fd
+// may be an O_PATH descriptor.
 func Disavowed(fd int) bool {
 	k, is := readClaim(fd, (*sys.Attr).GetxattrFd)
 	return is && k.want == ""
@@ -52,8 +53,8 @@ func Claimed(fd int) bool {
 	return is
 }
 
-// Avow takes back a Disavow that was the first, where nothing was written after it. fd may
-// be an O_PATH one, and that of Unmark.
+// Avow removes the claim of a Disavow that found none before it, if nothing was written
+// since. fd may be an O_PATH descriptor, and that of Unmark too.
 func Avow(fd int) sys.Errno { return remove(fd, ClaimName, (*sys.Attr).RemovexattrFd) }
 
 // Unmark takes off the mark of an earlier run.

@@ -107,10 +107,9 @@ func parseShards(text string) (of, level int, how uint32) {
 // 4 KiB and the root has few other attributes. Where there is no room a shard fails.
 const MostShards = 32
 
-// Void is for who is about to write beneath the directory that fd names, and is no part of
-// the shards in its claim: what they have proved does not hold from then on. The seal stays.
-// Shards to the label want, which is about to be written, lose nothing; "" is none. It
-// says which shards they were.
+// Void is called by a run that is about to write want beneath the directory that fd names,
+// and is not one of the shards in its claim: it makes their proofs void, unless they give
+// want too. The seal stays. It returns which shards they were; want "" is no label.
 func Void(fd int, want string) (shards string, e sys.Errno) {
 	k, is := readClaim(fd, (*sys.Attr).Fgetxattr)
 	if !is || k.shards == "" || k.want == want {
@@ -145,8 +144,8 @@ func (c *Root) noteVoid(shards string) {
 	c.Note("what any of %d other shards has proved is void: all are to be run again", of)
 }
 
-// Join has the run be one of the shards of the root, or the first of them, and voids what
-// it left there before.
+// Join makes the run one of the root's shards, or the first of them, and voids the proof
+// that it left there before.
 func (c *Root) Join(ctx context.Context) error {
 	c.unmark()
 	err := errJoin

@@ -10,8 +10,8 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
-// Undo begins to take back what the run gave: a root that has its label, proved or not, is
-// sealed, by one that is not was either.
+// Undo begins to take back what the run gave: it seals a root that has the run's label,
+// proved or not. The seal differs from was too.
 func (c *Root) Undo(was string) error {
 	if c.DryRun {
 		return nil

@@ -149,8 +149,8 @@ func (c *Cache[N]) Release(d *Dir[N]) {
 	c.Unpin(d, 0)
 }
 
-// Unpin is release by one that pinned d once and did owed items more that expected
-// it.
+// Unpin is Release for a worker that pinned d once, and worked on owed more items that
+// expected d.
 func (c *Cache[N]) Unpin(d *Dir[N], owed int) {
 	c.mu.Lock()
 	d.pending -= int32(owed)

@@ -29,7 +29,7 @@ func (h *Held[N]) Acquire(c *Cache[N], d *Dir[N]) (int, string, sys.Errno) {
 	return fd, op, e
 }
 
-// Release ends that, before an item that is in another directory.
+// Release releases the directory that is held, before an item in another one.
 func (h *Held[N]) Release(c *Cache[N]) {
 	if h.dir != nil {
 		c.Unpin(h.dir, h.owed)

@@ -142,8 +142,8 @@ func File(m *mounts.Mount, label string, dryRun bool, f undo.Former) Result {
 	return newTree(m, label, dryRun).restore(xattrio.Target{FD: m.At, Pinned: true}, f)
 }
 
-// restore gives the target, which is pinned, the label of f if it is what f was
-// recorded of and has the run's label.
+// restore gives the target, which is pinned, the label of f, if the target is the entry
+// that f was recorded of, and still has the run's label.
 func (t *tree) restore(at xattrio.Target, f undo.Former) (r Result) {
 	var e sys.Errno
 	if r.Stat, e = t.io.Stat(at); e != 0 {

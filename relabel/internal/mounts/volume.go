@@ -14,7 +14,7 @@ type Volume struct {
 	born                  int64 // ns
 }
 
-// Absolute is where root lies, whatever becomes the working directory later. It is
+// Absolute is where root lies, whatever the working directory becomes later. It is
 // not cleaned: a slash at the end leads to what a link leads to. It is an error where
 // the kernel does not tell the working directory, which may then have changed before
 // the volume is opened. (os.Getwd looks at all that lies beside it, and may hang.)

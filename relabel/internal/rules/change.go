@@ -16,8 +16,8 @@ import (
 type Contexts interface {
 	// Top is what is wanted of path, and of what is beneath it.
 	Top(path string, kind sys.Kind) (*walk.Want, error)
-	// Retype is has with the type of want, "" if it stays as it is, which custom tells of
-	// a customizable type.
+	// Retype returns has with the type of want, or "" if has stays. custom says that it
+	// stays because its type is customizable.
 	Retype(has, want string) (label string, custom bool, err error)
 }
 

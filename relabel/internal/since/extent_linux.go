@@ -18,8 +18,8 @@ const (
 	Changes                  // of what is beneath it, what changed
 )
 
-// Beneath is the extent of a directory st in one of extent x, where what has not changed
-// since begin is trusted. dev is the device of the mount's top.
+// Beneath is the extent of the directory st, whose parent has extent x, if what has not
+// changed since begin is trusted. dev is the device of the mount's top.
 func (x Extent) Beneath(st sys.Stat, begin time.Time, dev uint64) Extent {
 	changed := !st.Ctime.Before(begin)
 	switch {

@@ -45,9 +45,9 @@ type Visit struct {
 }
 
 // Visit closes toClose, the directory that was visited before, unless it is -1. It
-// opens the directory name in dir, labels it, and reads its first records, without
-// a word to the scheduler in between (see Row). flags are for the open. at says which
-// step comes next. What ends it early is for the caller to go on with.
+// opens the directory name in dir, labels it, and reads its first records, all between
+// one entersyscall and its exitsyscall (see Row). flags are for the open. at says which
+// step comes next. Where a step fails the caller continues by ordinary calls.
 //
 //go:norace
 //go:nocheckptr

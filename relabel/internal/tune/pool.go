@@ -29,9 +29,9 @@ type Pool interface {
 	ReadCold(cold bool) // says whether disks are read, and the processors have nothing to do
 }
 
-// Tune has as many workers as is best until done is closed, or until one of them
-// is held up: then others take its place, and no figure says anything. It looks every so
-// often, and at the processor time that is used by then, and what disks were read.
+// Tune keeps p at the best number of workers until done is closed, or until a worker is
+// held up: then others take its place, and no figure says anything. It looks at p at each
+// tick of every; used tells the processor time so far, and how much was read from disks.
 func (t Tuner) Tune(p Pool, every time.Duration, used func() (cpu time.Duration, read int64), done <-chan struct{}) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

@@ -30,11 +30,11 @@ type Job struct {
 	Root      *commit.Root   // asked now and then whether it is still ours; nil: nothing is committed
 	Policy    *policy.Policy // asked why a label was refused; nil where SELinux is off
 
-	// Keep has what entries had put on record; what waits for that is not written
-	// after an error. nil: nothing is recorded.
+	// Keep puts former labels on record. After an error the entries of those pages are
+	// not written. nil: nothing is recorded.
 	Keep func([]undo.Page) error
-	// Throttle lets one worker ask for leave to label so many entries more, until it
-	// ends that. nil: the work is not held back.
+	// Throttle is called once for each worker. The worker calls ask before it labels so
+	// many entries, and end when it ends. nil: the work is not held back.
 	Throttle func(context.Context) (ask func(entries int), end func())
 	Events   Events
 	Stop     func(why error) // ends the run

@@ -15,8 +15,8 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
-// chunk is what a worker goes through: records of a directory. Names that nothing is
-// special about are labelled in sweeps, the others one by one.
+// chunk is the directory records that a worker goes through. Plain names are labelled in
+// sweeps, the others one by one.
 type chunk struct {
 	rows.Chunk
 	dir *Dir

@@ -261,8 +261,8 @@ func (k *Walk) Path() string {
 	return ""
 }
 
-// Yield gives up workers, of which so many work, all but one, and descriptors, because
-// other runs wait; 0 says that none does. It does nothing on nil.
+// Yield gives up all workers but one, and descriptors, because other runs wait. working is
+// how many work; 0 says that no run waits. It does nothing on nil.
 func (k *Walk) Yield(working int) {
 	switch {
 	case k == nil:
