@@ -139,7 +139,7 @@ func options(s *settings) []option {
 		{expert, "log-level", "", "LEVEL", "log to stderr: debug, info, warn, error", "lpvrc", "debug info warn error", enum(&s.logLevel, "debug", "info", "warn", "error")},
 		{expert, "log-format", "", "FORMAT", "console (default) or json", "lpvrc", "console json", enum(&s.logFormat, "console", "json")},
 
-		// What hands do that know chcon: every command takes in what is beneath.
+		// For people who are used to chcon: every command includes what is beneath PATH.
 		{most, "recursive", "R", "", "", "lpv", "", boolean(&s.recursive)},
 		{most, "recurse", "r", "", "", "lpv", "", boolean(&s.recursive)},
 	}

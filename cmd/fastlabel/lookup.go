@@ -21,8 +21,8 @@ import (
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 )
 
-// mistake is what the command line hardly meant; nothing was written. hint, if not
-// "", stands last: it may be pasted.
+// mistake is an operand that was probably not meant; nothing was written. hint, if not
+// "", is printed last, to be pasted.
 type mistake struct{ what, hint string }
 
 func (m mistake) Error() string {

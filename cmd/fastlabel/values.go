@@ -13,8 +13,8 @@ import (
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
-// maxThreads is a guard against a slip of the finger: each worker holds a
-// thread of the kernel.
+// maxThreads guards against a mistyped number: each worker holds a thread of the
+// kernel.
 const maxThreads = 1024
 
 // maxShards is what the library takes.

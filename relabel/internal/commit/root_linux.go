@@ -66,12 +66,12 @@ type Root struct {
 	wrong     bool                   // that was another, or vouched for nothing
 	left      atomic.Pointer[string] // what this run has left on it
 	sealed    bool                   // it has a seal by now
-	claims    bool                   // and the run's claim
-	shards    string                 // which were in it
-	user      bool                   // it is a user attribute
-	alone     atomic.Bool            // the run is no longer for them
+	claims    bool                   // it has this run's claim
+	shards    string                 // that the claim names, or named
+	user      bool                   // the claim is a user attribute
+	alone     atomic.Bool            // what this run leaves is no longer for the shards
 	unproved  bool                   // it has the label, and the claim of a run that did not end
-	replaced  bool                   // another run is to notice
+	replaced  bool                   // another run's claim: wait until that one notices
 	looked    atomic.Int64           // when Due said so last, in nanoseconds
 	revoking  sync.Mutex             // Revoke may come beside a run that hangs
 	mtime     time.Time              // of the root, before it was read
