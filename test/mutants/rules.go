@@ -36,7 +36,7 @@ func rules() []Mutant {
 			Edits:  edits("relabel/internal/walk/walk_linux.go", "n.outcome == Skipped && !n.byRule", "n.outcome == Skipped"),
 		},
 		{
-			Name: "from-ignored", By: "TestApplyParts in relabel",
+			Name: "from-ignored", By: "TestOver in relabel/internal/rules",
 			Breaks: "what has another label than From is left alone",
 			Edits:  edits(rules, "if !fits(has, from) {", "if !fits(has, from) && false {"),
 		},

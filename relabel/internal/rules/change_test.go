@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/walk"
+)
+
+// retyping answers Retype from a table by the type that a label has: what it gets, "" for
+// one that stays, and "custom" for one that may be meant.
+type retyping map[string]string
+
+func (retyping) Top(string, sys.Kind) (*walk.Want, error) { return nil, errors.ErrUnsupported }
+
+func (r retyping) Retype(has, _ string) (string, bool, error) {
+	to, known := r[fields(has)[2]]
+	switch {
+	case !known:
+		return "", false, errors.ErrUnsupported
+	case to == "custom":
+		return "", true, nil
+	}
+	return to, false, nil
+}
+
+// TestOver: what is written over each label, by the parts that are asked for, by From and by
+// contexts; and what is left alone, right or a failure in its place.
+func TestOver(t *testing.T) {
+	const want = "unconfined_u:role_r:usr_t:s0:c7"
+	contexts := retyping{"etc_t": want, "usr_t": "", "kept_t": "custom"}
+	for _, c := range []struct {
+		rules   Rules
+		has, to string
+		outcome walk.Outcome
+	}{
+		{Rules{Parts: User}, "system_u:object_r:etc_t:s0:c1,c2", "unconfined_u:object_r:etc_t:s0:c1,c2", walk.Written},
+		{Rules{Parts: Role}, "system_u:object_r:etc_t:s0:c1,c2", "system_u:role_r:etc_t:s0:c1,c2", walk.Written},
+		{Rules{Parts: Type}, "system_u:object_r:etc_t:s0:c1,c2", "system_u:object_r:usr_t:s0:c1,c2", walk.Written},
+		{Rules{Parts: Level}, "system_u:object_r:etc_t:s0:c1,c2", "system_u:object_r:etc_t:s0:c7", walk.Written},
+		{Rules{Parts: User | Level}, "system_u:object_r:etc_t:s0", "unconfined_u:object_r:etc_t:s0:c7", walk.Written},
+		{Rules{Parts: Type}, "system_u:object_r:usr_t:s0:c1,c2", "", walk.Right},
+		{Rules{Parts: Type}, "", "", walk.Failed},
+		{Rules{From: "*:*:etc_t:*"}, "system_u:object_r:etc_t:s0:c1,c2", want, walk.Written},
+		{Rules{From: "*:*:etc_t"}, "system_u:object_r:etc_t:s0:c1,c2", want, walk.Written},
+		{Rules{From: "*:*:etc_t:*"}, "system_u:object_r:usr_t:s0", "", walk.Skipped},
+		{Rules{From: "*:*:*:s0:c2,c1"}, "system_u:object_r:etc_t:s0:c1,c2", want, walk.Written},
+		{Rules{From: "*:*:*:s0:c2,c1"}, "system_u:object_r:etc_t:s0:c1", "", walk.Skipped},
+		{Rules{From: "*:*:*:*"}, "", "", walk.Skipped},
+		{Rules{From: "*:*:etc_t:*", Parts: Level}, "system_u:object_r:etc_t:s0", "system_u:object_r:etc_t:s0:c7", walk.Written},
+		{Rules{Contexts: contexts, Parts: Type}, "system_u:object_r:etc_t:s0", want, walk.Written},
+		{Rules{Contexts: contexts, Parts: Type}, "system_u:object_r:usr_t:s0", "", walk.Right},
+		{Rules{Contexts: contexts, Parts: Type}, "system_u:object_r:kept_t:s0", "the type kept_t is customizable, and may be meant", walk.Skipped},
+		{Rules{Contexts: contexts, Parts: Type}, "system_u:object_r:other_t:s0", "", walk.Failed},
+		{Rules{Contexts: contexts, From: "*:*:kept_t:*"}, "system_u:object_r:kept_t:s0", want, walk.Written},
+	} {
+		change, err := c.rules.Change()
+		if err != nil {
+			t.Fatal(err)
+		}
+		to, outcome, err := change(c.has, want)
+		if to != c.to || outcome != c.outcome || (err != nil) != (outcome == walk.Failed) {
+			t.Errorf("%+v over %q: %q, %v, %v", c.rules, c.has, to, outcome, err)
+		}
+	}
+	if change, err := (Rules{Contexts: contexts}).Change(); change != nil || err != nil {
+		t.Errorf("a whole label is not just written: %v", err)
+	}
+	for says, r := range map[string]Rules{
+		"its type alone": {Contexts: contexts, Parts: Type | Level}, `"a:b"`: {From: "a:b"}, "write * for any part": {From: "*:*:*:c1"},
+	} {
+		if _, err := r.Change(); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%+v: %v", r, err)
+		}
+	}
+}
