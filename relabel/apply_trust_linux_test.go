@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -76,10 +79,15 @@ func TestApplyTrust(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			o := Options{Workers: 1}
-			if c.stop {
-				o.Trace = &Trace{Change: func(string, string, string) { cancel() }}
-			}
+			changed := false
+			o := Options{Workers: 1, Trace: &Trace{Change: func(path, _, _ string) {
+				if !changed && vouches(t, root, usrLabel) {
+					t.Errorf("it vouches when %s is written", path)
+				}
+				if changed = true; c.stop {
+					cancel()
+				}
+			}}}
 			if r, err := Apply(ctx, root, c.rules, &o); err != nil && (!c.stop || !errors.Is(err, context.Canceled)) {
 				t.Fatalf("%+v, %v", r, err)
 			}
@@ -99,5 +107,23 @@ func TestApplyTrust(t *testing.T) {
 				t.Errorf("committed again: %+v, %v", r, err)
 			}
 		})
+	}
+}
+
+// TestApplyOvertaken: what a run that shares no lock has committed meanwhile vouches for
+// nothing when the rules have come to their end.
+func TestApplyOvertaken(t *testing.T) {
+	treetest.Need(t, "root")
+	root := grow(t, on(t, "tmpfs"), "default label="+usrLabel+"\ndir .\nfile f%02d x40\n")
+	n := 0
+	r, err := Apply(t.Context(), root, Rules{Contexts: contextsFor(t, root, "@(/.*)? "+usrLabel+"\n@/f.* "+tmpLabel+"\n")}, &Options{Workers: 1, Trace: &Trace{Change: func(string, string, string) {
+		if n++; n == 1 {
+			if err := unix.Removexattr(root, commit.ClaimName); err != nil {
+				t.Error(err)
+			}
+		}
+	}}})
+	if err != nil || r.Written != 40 || labelOf(t, root) != usrLabel || vouches(t, root, usrLabel) {
+		t.Errorf("%+v, %v, the root has %s", r, err, labelOf(t, root))
 	}
 }

@@ -270,5 +270,5 @@ package relabel
 //     rule for one of them. (TestApplyLinks) What a rule leaves alone is
 //     skipped, and what is in it is not. Every label is read first, and nothing outside
 //     the tree is labelled. No label vouches for a tree in which rules have written, also if
-//     a run had committed it before. (TestApply, TestApplyParts, TestApplyTrust,
+//     a run had committed it before. (TestApply, TestApplyParts, TestApplyTrust, TestApplyOvertaken,
 //     TestApplyOracle, TestWant, TestApplyEscape)

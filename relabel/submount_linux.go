@@ -3,6 +3,7 @@
 package relabel
 
 import (
+	"cmp"
 	"context"
 	"syscall"
 
@@ -126,7 +127,12 @@ func (r *run) settle(m *mount, all bool) {
 	var e sys.Errno
 	switch {
 	case r.Counted(walk.Written) > m.before:
-		e = commit.Unmark(m.At)
+		var fd int
+		if fd, e = mounts.Reopen(m.At); e == 0 { // a run that shares no lock may have committed it since
+			_, e = commit.Disavow(fd)
+			sys.Close(fd)
+		}
+		e = cmp.Or(e, commit.Unmark(m.At))
 	case m.first && all:
 		e = commit.Avow(m.At)
 	}

@@ -227,6 +227,11 @@ func commits() []Mutant {
 			Edits:  edits("relabel/submount_linux.go", "m.first, e = commit.Disavow(m.Top)", "m.first, e = false, sys.Errno(0)"),
 		},
 		{
+			Name: "rules-overtaken", By: "TestApplyOvertaken in relabel",
+			Breaks: "what was committed while rules were at work vouches for nothing",
+			Edits:  edits("relabel/submount_linux.go", "_, e = commit.Disavow(fd)", "_ = fd"),
+		},
+		{
 			Name: "mark-left-on", By: "TestSkipUnchangedWithout in relabel",
 			Breaks: "a run to another label, or a failure, takes the mark off first",
 			Edits:  edits(mark, "if e := remove(c.FD, MarkName, (*sys.Attr).Fremovexattr); e != 0", "if e := sys.Errno(0); e != 0"),
