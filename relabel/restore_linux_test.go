@@ -167,6 +167,17 @@ func TestRestoreSeals(t *testing.T) {
 	if err != nil || r.Complete || !secctx.IsSeal(labelOf(t, root), oldLabel) {
 		t.Errorf("a part: %+v, %v, the root has %s", r, err, labelOf(t, root))
 	}
+	root = grow(t, on(t, "ext4"), strings.Replace(plain, oldLabel, secctx.Seals("", newLabel)[0], 1))
+	f = recorded(t, root)
+	for _, left := range []bool{false, true} {
+		r, err = Restore(t.Context(), "", f.head, f.all, nil)
+		if has := labelOf(t, root); err != nil || r.Complete == left || left && vouching(t, root, has) != "" {
+			t.Errorf("a label like a seal: %+v, %v, the root has %s", r, err, has)
+		}
+		if err := os.WriteFile(filepath.Join(root, "late"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	root = grow(t, on(t, "ext4"), plain)
 	f = recorded(t, root)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -29,7 +29,12 @@ func (c *Root) Undo(was string) error {
 // Withhold gives the root a seal of was in place of that, which would vouch for too
 // much. It says no where was vouches for nothing, being no context, or no seal is taken.
 func (c *Root) Withhold(was string) bool {
-	found, _ := c.claimed()
+	found, is := c.claimed()
+	if !is { // the seal may be the label that somebody asks for
+		if _, e := Disavow(c.FD); e != 0 {
+			c.Note("nothing says that the root is sealed: %v", e)
+		}
+	}
 	for _, label := range secctx.Seals(c.Want, was, found.former...) {
 		if c.write(label) == 0 {
 			c.Note("the root got %s: with %s it would vouch for entries that may not have it", label, was)
