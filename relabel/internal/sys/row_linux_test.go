@@ -224,6 +224,12 @@ func TestVisit(t *testing.T) {
 			got := a.Visit(toClose, fd, Cname(test.name), OpenDir|NoAtime, test.how, buf, &at)
 			opened, n := got.FD, got.N
 			got.FD, got.N = 0, 0
+			if got.Step == StepRead {
+				if has := strings.TrimRight(string(a.Value(n)), "\x00"); has != test.holds {
+					t.Errorf("it found %q", has)
+				}
+				n = 0
+			}
 			if got != test.want || (opened >= 0) != (test.want.Step > StepOpen) {
 				t.Errorf("%s %q: got %+v, descriptor %d\nwant %+v", test.name, test.holds, got, opened, test.want)
 			}

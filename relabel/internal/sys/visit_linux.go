@@ -30,7 +30,7 @@ type Labelling uint8
 const (
 	ReadFirst Labelling = iota // another one is overwritten
 	Unread                     // it is overwritten
-	ReadOnly                   // another one ends the visit, at StepRead and without an Errno
+	ReadOnly                   // another one ends the visit, at StepRead: it is Value(N)
 )
 
 // Visit is what a visit found.
@@ -38,7 +38,7 @@ type Visit struct {
 	FD      int // -1 unless the directory was opened
 	Wrong   bool
 	Written bool
-	N       int  // bytes of records
+	N       int  // bytes of records, or of the label that ended it
 	End     bool // there are no more
 	Step    Step // at which Errno came; StepDone: at none
 	Errno   Errno
@@ -108,11 +108,12 @@ func (a *Attr) mend(v *Visit, how Labelling, at *atomic.Uint32) bool {
 			return false
 		}
 		v.Wrong = e != 0 || !equal(unsafe.Pointer(&a.buf), n, unsafe.Pointer(unsafe.SliceData(a.value)), uintptr(len(a.value)))
-	}
-	if v.Wrong {
-		if how == ReadOnly {
+		if v.Wrong && how == ReadOnly {
+			v.N, v.Errno = int(n), e
 			return false
 		}
+	}
+	if v.Wrong {
 		v.Step = StepWrite
 		StepWrite.begin(at)
 		if _, v.Errno = retried(unix.SYS_FSETXATTR, fd, uintptr(unsafe.Pointer(a.name)), uintptr(a.set.value), uintptr(a.set.size), 0, 0); v.Errno != 0 {

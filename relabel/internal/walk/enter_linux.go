@@ -124,11 +124,12 @@ func (w *worker) visit(parent *Dir, t xattrio.Target, name string, want *Want, l
 	self := xattrio.Target{FD: v.FD}
 	switch v.Step {
 	case sys.StepRead:
-		if v.Errno == 0 { // it has another label
-			w.judged(d, w.label(self, d))
-		} else {
-			w.judged(d, w.settle(self, d, Failed, xattrio.Fgetxattr.String(), v.Errno))
+		o, op := Failed, xattrio.Fgetxattr.String()
+		has, e := w.io.Found(v.N, v.Errno)
+		if e == 0 { // it has another label
+			o, op, e = w.replace(self, d, has, label)
 		}
+		w.judged(d, w.settle(self, d, o, op, e))
 		if !d.Note.closed() {
 			w.scan(d, v.FD)
 		}

@@ -82,36 +82,47 @@ func (w *worker) attempt(t xattrio.Target, d *Dir) (Outcome, string, sys.Errno) 
 		return o, op, e
 	}
 	w.ready(label)
-	unread := w.guess() || w.journaled && w.Events.Changed == nil && w.Change == nil // it is on record
+	if w.guess() || w.journaled && w.Events.Changed == nil && w.Change == nil { // it is on record
+		return w.overwrite(t, d, "", undo.Former{}, true)
+	}
+	w.now(w.io.Reads(t))
+	has, op, e := w.io.Read(t)
+	if e != 0 {
+		return Failed, op, e
+	}
+	return w.replace(t, d, has, label)
+}
+
+// replace is attempt where t was read, and label is wanted.
+func (w *worker) replace(t xattrio.Target, d *Dir, has xattrio.Label, label string) (Outcome, string, sys.Errno) {
+	if has.Is(label) {
+		w.wrongStreak = 0
+		return Right, "", 0
+	}
 	from := ""
+	if w.Events.Changed != nil {
+		from = has.String()
+	}
 	var was undo.Former
-	if !unread {
-		w.now(w.io.Reads(t))
-		has, op, e := w.io.Read(t)
-		if e != 0 {
-			return Failed, op, e
-		}
-		if has.Is(label) {
-			w.wrongStreak = 0
-			return Right, "", 0
-		}
-		if w.Events.Changed != nil {
-			from = has.String()
-		}
-		if w.keeps() {
-			if was, e = journal.Former(has); e != 0 {
-				return Failed, op, e
-			}
-		}
-		w.wrongStreak++
-		if w.Change != nil {
-			to, o := w.change(t, d, has.String(), label)
-			if o != Written {
-				return o, "", 0
-			}
-			w.ready(to)
+	if w.keeps() {
+		var e sys.Errno
+		if was, e = journal.Former(has); e != 0 {
+			return Failed, w.io.Reads(t).String(), e
 		}
 	}
+	w.wrongStreak++
+	if w.Change != nil {
+		to, o := w.change(t, d, has.String(), label)
+		if o != Written {
+			return o, "", 0
+		}
+		w.ready(to)
+	}
+	return w.overwrite(t, d, from, was, false)
+}
+
+// overwrite is attempt where t is to be written, over the label from or, unread, over any.
+func (w *worker) overwrite(t xattrio.Target, d *Dir, from string, was undo.Former, unread bool) (Outcome, string, sys.Errno) {
 	if w.HardLinks != LinksLabel {
 		if o, op, e := w.linked(t, d); o != Written {
 			return o, op, e
@@ -129,7 +140,7 @@ func (w *worker) attempt(t xattrio.Target, d *Dir) (Outcome, string, sys.Errno) 
 		return Written, "", 0
 	}
 	w.now(w.io.Writes(t))
-	op, e = w.io.Write(t)
+	op, e := w.io.Write(t)
 	if e == 0 {
 		w.changed(d, t, from)
 		return Written, "", 0

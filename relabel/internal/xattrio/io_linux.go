@@ -129,15 +129,21 @@ func (x *IO) Read(t Target) (has Label, op string, e sys.Errno) {
 	default:
 		n, e = x.GetxattrFd(x.entry)
 	}
-	switch e {
-	case 0:
-		has.Stored = x.Value(n)
-	case syscall.ENODATA:
-		has.None, e = true, 0
-	case syscall.ERANGE:
-		has.Long, e = true, 0
-	}
+	has, e = x.Found(n, e)
 	return has, call.String(), e
+}
+
+// Found is the label that a read of n bytes or its errno answers.
+func (x *IO) Found(n int, errno sys.Errno) (has Label, e sys.Errno) {
+	switch errno {
+	case 0:
+		return Label{Stored: x.Value(n)}, 0
+	case syscall.ENODATA:
+		return Label{None: true}, 0
+	case syscall.ERANGE:
+		return Label{Long: true}, 0
+	}
+	return has, errno
 }
 
 // Write gives the target the label.
