@@ -108,7 +108,9 @@ func (l *Locks) Take(ctx context.Context, root sys.Stat, path string, wait func(
 			case e2 == 0 && mine.Ino == named.Ino:
 				// The holder is told as a courtesy to the run that waits.
 				holder := fmt.Sprintf("process %d, relabelling %q\n", os.Getpid(), path)
-				_ = syscall.Ftruncate(fd, 0)
+				if mine.Size > 0 { // a holder was killed; on ext4 a file that was cut is written to disk
+					_ = syscall.Ftruncate(fd, 0)
+				}
 				_, _ = syscall.Pwrite(fd, []byte(holder), 0)
 				return &Lock{dir: dir, name: name, fd: fd}, nil
 			}
