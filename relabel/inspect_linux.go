@@ -13,7 +13,6 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
-	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 )
@@ -72,10 +71,10 @@ func (r *run) inspect(root *mount) (s Status, err error) {
 // of its own: not where the kernel knows no SELinux, or tells of the one mount that
 // it can (Linux 6.11).
 func (r *run) mayLack(root *mount) bool {
-	if options, e := sys.MountOptions(root.At); e == 0 && mountinfo.HasOption(options, "seclabel") {
+	if m, e := sys.MountOf(root.At); e == 0 && mountinfo.HasOption(m.Options, "seclabel") {
 		return false
 	}
-	return !policy.Off()
+	return !r.proc.NoSELinux
 }
 
 // openToRead opens root for reading its label.

@@ -80,6 +80,7 @@ func (r *run) prepare() error {
 // openProc opens /proc, and with it the way to the loaded policy.
 func (r *run) openProc() (err error) {
 	if r.proc, err = mounts.OpenProc(); err == nil {
+		r.proc.NoSELinux = policy.Off()
 		r.policy = &policy.Policy{Self: r.proc.Self, Mounts: r.proc.ReadTable}
 	}
 	return err
@@ -153,7 +154,7 @@ func (r *run) openRoot(path string) (*mount, error) {
 func (r *run) learn(root *mount) error {
 	root.activity.At("read", "/proc/self/mountinfo")
 	defer root.activity.At("", "")
-	return r.proc.Learn(root.Mount)
+	return r.proc.Learn(root.Mount, r.bounds)
 }
 
 // locked calls then while it holds the volume's lock.

@@ -265,7 +265,7 @@ func TestMountAncestorMoves(t *testing.T) {
 			}
 		})
 		root := &mounts.Mount{At: fd}
-		err = p.Learn(root)
+		err = p.Learn(root, mounts.Bounds{})
 		mover.Wait()
 		above = to
 		if found := len(mountinfo.Beneath(p.Mounts, root.Real)); err != nil || found != 1 {

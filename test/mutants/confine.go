@@ -109,6 +109,11 @@ func confinement() []Mutant {
 			Edits:  edits("relabel/internal/mounts/where_linux.go", "e = syscall.EAGAIN\n", "e = 0\n"),
 		},
 		{
+			Name: "mounts-unasked", By: "TestWithoutTable in relabel",
+			Breaks: "the table of mounts is read where something is mounted",
+			Edits:  edits("relabel/internal/mounts/proc_linux.go", "return e == 0 && !has", "return e == 0 && (has || !has)"),
+		},
+		{
 			Name: "kernel-labelled", By: "TestKernelFilesystems in relabel",
 			Breaks: "the kernel's own filesystems are left alone, with what is mounted in them",
 			Edits:  edits("relabel/internal/mounts/submount_linux.go", "k := m.proc.kernels(listed, m.Stat.Mount); k != nil &&", "k := m.proc.kernels(listed, m.Stat.Mount); k != nil && k.ID == listed.ID &&"),

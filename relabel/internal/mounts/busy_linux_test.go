@@ -27,7 +27,7 @@ func enclosed(t *testing.T, path string, try Try) *Mount {
 	t.Cleanup(p.Close)
 	m, err := p.OpenRoot(path, false, nil)
 	if err == nil {
-		err = p.Learn(m)
+		err = p.Learn(m, Bounds{})
 	}
 	if err != nil {
 		t.Fatal(err)

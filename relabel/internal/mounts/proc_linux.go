@@ -20,9 +20,11 @@ import (
 
 // Proc is what the engine takes from /proc.
 type Proc struct {
-	Self int // /proc/self
+	Self      int  // /proc/self
+	NoSELinux bool // the kernel has none
 	// What follows is there after Learn: the working directory, for threads that
-	// left it, the table, and whether the kernel goes by labels.
+	// left it, the table if it tells anything of the root, and whether the kernel goes
+	// by labels.
 	Cwd     int
 	Mounts  []mountinfo.Mount
 	SELinux bool
@@ -73,11 +75,18 @@ func openGenuine(dir int, name, where string) (int, error) {
 
 // Learn reads the table of mounts, which takes time for each mount of the machine,
 // and where among them the root lies. It refuses a root that cannot have a label of
-// its own. A probe, or a label on one file, does without.
-func (p *Proc) Learn(root *Mount) error {
+// its own. A probe, a label on one file, or a root in whose mount nothing is mounted
+// does without.
+func (p *Proc) Learn(root *Mount, b Bounds) error {
 	var e sys.Errno
 	if p.Cwd, e = sys.Openat(sys.AtFdcwd, sys.Cname("."), sys.OpenPath, 0); e != 0 {
 		return pathError("openat", ".", e)
+	}
+	if p.bare(root, b) {
+		if root.Real, e = p.where(root, nil); e != 0 {
+			return pathError("readlinkat", root.Path, e)
+		}
+		return nil
 	}
 	for try := 0; ; try++ {
 		was, _ := p.path(root.At)
@@ -104,6 +113,29 @@ func (p *Proc) Learn(root *Mount) error {
 		}
 	}
 	return nil
+}
+
+// bare says that nothing is mounted in root's mount, entries of which have labels of
+// their own, and no refused place lies in its filesystem: then the table would tell no
+// more. A thousand volumes on a node with two thousand mounts took 5 s to read it, 5 ms
+// each, and 0.1 s to be asked this. It is false where the kernel does not tell.
+func (p *Proc) bare(root *Mount, b Bounds) bool {
+	m, e := sys.MountOf(root.At)
+	if e != 0 || m.FSType == sys.Overlay || mountinfo.HasOption(m.Options, "context") {
+		return false
+	}
+	selinux := mountinfo.HasOption(m.Options, "seclabel")
+	if !selinux && !p.NoSELinux {
+		return false
+	}
+	for id := range b.Refused {
+		if id.Dev == root.Stat.Dev {
+			return false
+		}
+	}
+	has, e := sys.HasMounts(m.ID)
+	p.SELinux = selinux
+	return e == 0 && !has
 }
 
 // ReadTable reads the table of mounts as it is now.

@@ -62,7 +62,7 @@ func TestBeyondPathMaxMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	if err := p.Learn(root); err != nil {
+	if err := p.Learn(root, Bounds{}); err != nil {
 		t.Fatal(err)
 	}
 	read := func() {

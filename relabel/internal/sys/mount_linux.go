@@ -11,41 +11,64 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MountOptions asks how the filesystem that fd stands in is mounted: its own
-// options, with commas between them, as the table of mounts has them. They are
-// whole, or the error says why not. (statmount: Linux 6.8, options 6.11)
-func MountOptions(fd int) (string, Errno) {
+// Mounted is what the kernel tells of one mount. (statmount: Linux 6.8)
+type Mounted struct {
+	ID      uint64 // which no other mount has had
+	FSType  int64  // as FSType has it
+	Options string // of the filesystem, as the table of mounts has them; "" before Linux 6.11
+}
+
+// mountRequest is struct mnt_id_req of linux/mount.h.
+type mountRequest struct {
+	size, spare  uint32
+	mount, param uint64
+}
+
+func requestOf(mount, param uint64) mountRequest {
+	return mountRequest{size: uint32(unsafe.Sizeof(mountRequest{})), mount: mount, param: param}
+}
+
+// MountOf asks of the mount that fd stands in, and no server for anything. What it tells
+// is whole, or the error says why not.
+func MountOf(fd int) (m Mounted, e Errno) {
 	const (
-		wantOptions = 0x80     // STATMOUNT_MNT_OPTS of linux/mount.h
-		head        = 512      // of struct statmount, before its strings
-		most        = 16 << 10 // of both
+		filesystem = 0x1  // STATMOUNT_SB_BASIC of linux/mount.h
+		options    = 0x80 // STATMOUNT_MNT_OPTS
+		head       = 512  // of struct statmount, before its strings
 	)
 	var st unix.Statx_t
-	if e := fill(&st, fd, &empty, unix.AT_EMPTY_PATH, unix.STATX_MNT_ID_UNIQUE); e != 0 {
-		return "", e
+	if e := fill(&st, fd, &empty, unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_MNT_ID_UNIQUE); e != 0 {
+		return m, e
 	}
 	if st.Mask&unix.STATX_MNT_ID_UNIQUE == 0 {
-		return "", syscall.ENOSYS
+		return m, syscall.ENOSYS
 	}
-	request := struct {
-		size, spare uint32
-		mount, mask uint64
-	}{size: 24, mount: st.Mnt_id, mask: wantOptions}
-	buf := make([]byte, most)
-	_, _, e := unix.Syscall6(unix.SYS_STATMOUNT, uintptr(unsafe.Pointer(&request)), uintptr(unsafe.Pointer(unsafe.SliceData(buf))), most, 0, 0, 0)
-	if e != 0 {
-		return "", e
+	request := requestOf(st.Mnt_id, filesystem|options)
+	var buf [1024]byte // for longer options the answer is EOVERFLOW
+	if _, _, e := unix.Syscall6(unix.SYS_STATMOUNT, uintptr(unsafe.Pointer(&request)), uintptr(unsafe.Pointer(&buf)), unsafe.Sizeof(buf), 0, 0, 0); e != 0 {
+		return m, e
 	}
-	if binary.NativeEndian.Uint64(buf[8:])&wantOptions == 0 {
-		return "", syscall.ENOSYS
+	told := binary.NativeEndian.Uint64(buf[8:])
+	if told&filesystem == 0 {
+		return m, syscall.ENOSYS
 	}
-	at := head + int(binary.NativeEndian.Uint32(buf[4:]))
-	if at >= most {
-		return "", syscall.EINVAL
+	m.ID, m.FSType = st.Mnt_id, int64(binary.NativeEndian.Uint64(buf[24:]))
+	if told&options != 0 {
+		at := min(head+int(binary.NativeEndian.Uint32(buf[4:])), len(buf))
+		text, _, ended := bytes.Cut(buf[at:], []byte{0})
+		if !ended {
+			return m, syscall.EINVAL
+		}
+		m.Options = string(text)
 	}
-	text, _, ended := bytes.Cut(buf[at:], []byte{0})
-	if !ended {
-		return "", syscall.EINVAL
-	}
-	return string(text), 0
+	return m, 0
+}
+
+// HasMounts says whether anything is mounted in the mount with that ID, or was covered
+// there. (listmount: Linux 6.8)
+func HasMounts(id uint64) (bool, Errno) {
+	request := requestOf(id, 0)
+	var first uint64
+	n, _, e := unix.Syscall6(unix.SYS_LISTMOUNT, uintptr(unsafe.Pointer(&request)), uintptr(unsafe.Pointer(&first)), 1, 0, 0, 0)
+	return n > 0, e
 }

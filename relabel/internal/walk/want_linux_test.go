@@ -149,7 +149,7 @@ func enclosed(t *testing.T, root string) *mounts.Mount {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Close)
-	if err := p.Learn(m); err != nil {
+	if err := p.Learn(m, mounts.Bounds{}); err != nil {
 		t.Fatal(err)
 	}
 	if op, e := m.Enclose(mounts.Bounds{}, mounts.Try{Clone: true, Openat2: true}, nil); e != 0 {
