@@ -101,8 +101,8 @@ type Job[T any] struct {
 
 // pool is one Run.
 type pool[T any] struct {
-	workers []*Worker[T] // the spares that were not called for included
-	alive   atomic.Int32 // how many of them were started
+	workers []*Worker[T] // nil for spares that were not called for
+	alive   atomic.Int32 // how many there are, the first of workers
 	begin   func(*Worker[T]) (func(T), func(), error)
 	lot     lot
 	pending atomic.Int64  // visible items, items worked on, workers not begun
@@ -130,12 +130,12 @@ type pool[T any] struct {
 func Run[T any](ctx context.Context, seeds []T, j Job[T]) (left []T, err error) {
 	n := max(1, j.Workers)
 	p := &pool[T]{
-		begin: j.Begin,
-		gone:  make(chan struct{}, n+j.Spares),
+		begin:   j.Begin,
+		gone:    make(chan struct{}, n+j.Spares),
+		workers: make([]*Worker[T], n+j.Spares),
 	}
-	p.alive.Store(int32(n))
-	for id := range n + j.Spares {
-		p.workers = append(p.workers, &Worker[T]{id: id, pool: p, seat: newSeat(), start: id})
+	for range n {
+		p.add()
 	}
 	for _, item := range seeds {
 		p.workers[0].deque.pushOldest(item)
@@ -154,10 +154,20 @@ func Run[T any](ctx context.Context, seeds []T, j Job[T]) (left []T, err error) 
 	}
 	p.wait()
 	unhook()
-	for _, w := range p.workers {
+	for _, w := range p.working() {
 		left = w.deque.drain(left)
 	}
 	return left, p.verdict(ctx)
+}
+
+// add is one worker more, which is not started. It is in its place before alive says so:
+// others look at its deque from then on.
+func (p *pool[T]) add() *Worker[T] {
+	id := int(p.alive.Load())
+	w := &Worker[T]{id: id, pool: p, seat: newSeat(), start: id}
+	p.workers[id] = w
+	p.alive.Store(int32(id + 1))
+	return w
 }
 
 // finish lowers pending by one, and ends the pool if that was the last.

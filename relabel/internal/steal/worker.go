@@ -63,8 +63,7 @@ func (w *Worker[T]) Relieve() bool {
 	p := w.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	id := p.alive.Load()
-	if p.stopped.Load() || int(id) == len(p.workers) {
+	if p.stopped.Load() || int(p.alive.Load()) == len(p.workers) {
 		return false
 	}
 	// Its beginning is pending like that of the others; but nothing may
@@ -78,8 +77,7 @@ func (w *Worker[T]) Relieve() bool {
 		}
 	}
 	p.surplus.Store(0) // whom it relieves does no work: nobody is too many
-	p.alive.Store(id + 1)
-	go p.workers[id].live()
+	go p.add().live()
 	return true
 }
 

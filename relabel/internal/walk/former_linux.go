@@ -106,7 +106,7 @@ func (w *worker) turnPage() {
 	w.cache.Expect(p.Dir)
 	first, full := w.ledger.Wait(p)
 	if first {
-		w.pool.Give(item{kind: keepPages})
+		w.give(item{kind: keepPages})
 	}
 	if full {
 		w.keep()
@@ -118,7 +118,7 @@ func (w *worker) keepDue() {
 	w.ledger.Gather(w.stopped)
 	w.keep()
 	if w.ledger.Again() {
-		w.pool.Give(item{kind: keepPages})
+		w.give(item{kind: keepPages})
 	}
 }
 
@@ -144,7 +144,7 @@ func (w *worker) keep() {
 		return
 	}
 	for i := len(pages) - 1; i >= 0; i-- { // the first is pushed last, and so comes first
-		w.pool.Push(item{kind: writePage, dir: pages[i].Dir, page: pages[i]})
+		w.push(item{kind: writePage, dir: pages[i].Dir, page: pages[i]})
 	}
 }
 

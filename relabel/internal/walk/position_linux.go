@@ -78,7 +78,7 @@ func (w *worker) inherit() {
 		if c := other.chunk.Load(); c != nil {
 			c.Take(func(records []byte) {
 				w.cache.Expect(c.dir)
-				w.pool.Push(item{kind: labelRecords, dir: c.dir, records: records})
+				w.push(item{kind: labelRecords, dir: c.dir, records: records})
 			})
 		}
 	}

@@ -54,7 +54,7 @@ func (w *worker) subdirectories(d *Dir, fd int, records []byte) {
 		}
 		w.tally.Found++
 		w.cache.Expect(d)
-		w.pool.Push(item{kind: enterDir, dir: d, name: string(e.Name[:len(e.Name)+1])})
+		w.push(item{kind: enterDir, dir: d, name: string(e.Name[:len(e.Name)+1])})
 	}
 }
 

@@ -108,7 +108,7 @@ func (w *worker) gatherQueued() {
 			w.spoil(w.sorts.Free(g), op, e)
 			continue
 		}
-		w.pool.Push(item{kind: gatherRange, dir: g.Dir, gathering: g})
+		w.push(item{kind: gatherRange, dir: g.Dir, gathering: g})
 		return
 	}
 }
@@ -139,7 +139,7 @@ func (w *worker) gather(g *gathering) {
 	case !g.Fits():
 		d.Note.asListed = true
 		w.cache.Keep(d)
-		w.pool.Push(item{dir: d})
+		w.push(item{dir: d})
 		w.endGathering(g)
 	default:
 		w.giveSlices(g)
@@ -155,7 +155,7 @@ func (w *worker) giveSlices(g *gathering) {
 	}
 	// The lowest is pushed last, and so comes first.
 	for i := count - 1; i >= 0; i-- {
-		w.pool.Push(item{kind: labelSlice, dir: g.Dir, gathering: g, slice: g.Slice(i)})
+		w.push(item{kind: labelSlice, dir: g.Dir, gathering: g, slice: g.Slice(i)})
 	}
 }
 
@@ -183,7 +183,7 @@ func (w *worker) inOrder(d *Dir, fd int, s order.Slice) {
 // another directory.
 func (w *worker) gathered(g *gathering) {
 	if g.More() && !w.stopped() {
-		w.pool.Push(item{kind: gatherRange, dir: g.Dir, gathering: g})
+		w.push(item{kind: gatherRange, dir: g.Dir, gathering: g})
 		return
 	}
 	w.endGathering(g)
@@ -217,9 +217,9 @@ func (w *worker) fillWindow(d *Dir, fd, n int) bool {
 		n, more = w.fill(d, fd)
 	}
 	if more && w.cache.Keep(d) {
-		w.pool.Give(item{dir: d})
+		w.give(item{dir: d})
 	} else if more {
-		defer w.pool.Push(item{dir: d})
+		defer w.push(item{dir: d})
 	}
 	w.giveSlices(g)
 	return true

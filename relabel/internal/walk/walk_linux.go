@@ -6,8 +6,8 @@ import (
 	"context"
 	"io/fs"
 	"runtime"
-	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/ahead"
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
@@ -71,7 +71,8 @@ type Walk struct {
 	sorts   order.Memory[*Dir]
 	right   atomic.Bool // the labels met of late, which are to be read in windows
 	ahead   ahead.Disk
-	begin   int                      // so many workers
+	begin   int                      // so many workers, all but the first when there is work for them
+	due     atomic.Int32             // how many of those have not begun
 	most    int                      // at once
 	workers []atomic.Pointer[worker] // a slot is empty until its worker begins
 	asked   int                      // how many Yield asked to leave
@@ -94,6 +95,7 @@ func New(j *Job, m *mounts.Mount, top *Top, share *budget.Share) *Walk {
 		more += tune.Joins
 	}
 	k.workers = make([]atomic.Pointer[worker], k.begin+more)
+	k.due.Store(int32(k.begin - 1))
 	return k
 }
 
@@ -127,22 +129,16 @@ func (k *Walk) size() (workers, most int) {
 		k.ledger.Most = max(1, min(open/4, pagesMost))
 	}
 	k.cache.Resize(open)
-	return 1 + k.share.Workers(min(workers, most)-1), most
+	return min(workers, most), most
 }
 
 // Run labels all, and returns when the last worker has ended.
 func (k *Walk) Run(ctx context.Context) error {
 	k.cache.Keep(k.top)
-	var tuning sync.WaitGroup
-	walking, walked := context.WithCancel(ctx)
-	if k.most > k.begin {
-		tuning.Go(func() {
-			tune.Tuner{Cores: k.begin, Most: k.most, Workers: k.begin}.Tune(tuned{k}, tune.Every, sys.Usage, walking.Done())
-		})
-	}
+	over := k.tune()
 	left, err := steal.Run(ctx, []item{{dir: k.top}}, steal.Job[item]{
-		Workers: k.begin,
-		Spares:  len(k.workers) - k.begin,
+		Workers: 1,
+		Spares:  len(k.workers) - 1,
 		Begin: func(p *steal.Worker[item]) (func(item), func(), error) {
 			w := k.worker(p)
 			w.equip()
@@ -167,8 +163,7 @@ func (k *Walk) Run(ctx context.Context) error {
 			return w.do, end, nil
 		},
 	})
-	walked()
-	tuning.Wait()
+	over()
 	k.sorts.Clear(k.cache.Release)
 	k.ahead.Close()
 	for _, it := range left {
@@ -180,6 +175,25 @@ func (k *Walk) Run(ctx context.Context) error {
 	k.cache.Clear()
 	k.begins.Spoiled = k.top.Spoiled()
 	return err
+}
+
+// tune has the number of workers chosen until over is called. Most walks are over before
+// there is anything to choose by.
+func (k *Walk) tune() (over func()) {
+	if k.most == k.begin {
+		return func() {}
+	}
+	walked, tuning := make(chan struct{}), make(chan struct{})
+	begins := time.AfterFunc(tune.Every, func() {
+		defer close(tuning)
+		tune.Tuner{Cores: k.begin, Most: k.most, Workers: k.begin}.Tune(tuned{k}, tune.Every, sys.Usage, walked)
+	})
+	return func() {
+		close(walked)
+		if !begins.Stop() {
+			<-tuning
+		}
+	}
 }
 
 // One labels what m is of and nothing beneath it. Where there is a record it is on it
@@ -276,6 +290,18 @@ func (k *Walk) Yield(working int) {
 		k.asked = working - 1
 	}
 	k.share.Keep(budget.RunFiles+2*k.cache.Shrink(), budget.PerWorker) // fewer stay open for later
+}
+
+// hire has one of those begin that are due, if the process may have one more.
+func (k *Walk) hire(p *steal.Worker[item]) {
+	for n := k.due.Load(); n > 0; n = k.due.Load() {
+		if k.due.CompareAndSwap(n, n-1) {
+			if !k.relieve(p) {
+				k.due.Add(1)
+			}
+			return
+		}
+	}
 }
 
 // relieve adds a worker, if the process may have one more.

@@ -101,6 +101,18 @@ type streaks struct {
 	eios        int // in a row
 }
 
+// push makes work of it, which w is the first to take.
+func (w *worker) push(it item) {
+	w.pool.Push(it)
+	w.hire(w.pool)
+}
+
+// give makes work of it, which w is the last to take.
+func (w *worker) give(it item) {
+	w.pool.Give(it)
+	w.hire(w.pool)
+}
+
 func (w *worker) do(it item) {
 	if it.kind != enterDir || !w.held.Is(it.dir) {
 		w.held.Release(&w.cache)
@@ -167,11 +179,11 @@ func (w *worker) share(d *Dir, fd, n int, more bool) {
 			return
 		}
 		if w.cache.Keep(d) {
-			w.pool.Give(item{dir: d})
+			w.give(item{dir: d})
 		} else {
 			// So many rests wait that this one comes next, before the
 			// directories in it: memory rather than descriptors.
-			defer w.pool.Push(item{dir: d})
+			defer w.push(item{dir: d})
 		}
 	}
 	if w.m.Served {
@@ -189,7 +201,7 @@ func (w *worker) spread(d *Dir, fd, n int) {
 	last := len(pieces) - 1
 	for _, records := range pieces[:last] {
 		w.cache.Expect(d)
-		w.pool.Push(item{kind: labelRecords, dir: d, records: records})
+		w.push(item{kind: labelRecords, dir: d, records: records})
 	}
 	if last > 0 {
 		w.equip() // the buffer is shared by now
@@ -219,7 +231,7 @@ func (w *worker) entry(d *Dir, fd int, e sys.Dirent) {
 		}
 		w.tally.Found++
 		w.cache.Expect(d)
-		w.pool.Push(item{kind: enterDir, dir: d, name: string(e.Name[:len(e.Name)+1])})
+		w.push(item{kind: enterDir, dir: d, name: string(e.Name[:len(e.Name)+1])})
 		return
 	}
 	if unknown && w.foreign(d, t.String()) {
