@@ -61,7 +61,8 @@ var plans = map[string][]sweep{
 		fs: []string{"slowfs"}, corpora: []string{"flat", "fifty"}, states: []string{"wrong", "right"},
 		n: []int{20_000}, threads: []int{0, 1, 2, 8, 32}, with: with("fastlabel"), rounds: 3,
 	}},
-	// On a disk that a cloud attaches, as it is after that: days, of which flags choose a part.
+	// On a disk that a cloud attaches, as it is after that: days, of which flags choose a
+	// part. An hour or two: make bench PLAN=disk BENCHFLAGS='-fs btrfs -n 300000 -limits 3000 -rounds 3'
 	"disk": sweepDisk,
 	// A thousand volumes, as a node has them when it boots: one after the other, and a
 	// hundred at once; half an hour.
