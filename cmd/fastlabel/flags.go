@@ -191,8 +191,9 @@ const (
 )
 
 // commandTree returns fastlabel itself, which holds the other commands. What is given
-// is put into s, and run is called by the commands that work.
-func commandTree(s *settings, run func(operands []string) error) *cobra.Command {
+// is put into s, and run is called by the commands that work. Of the others, those have
+// flags that args name; nil names all.
+func commandTree(s *settings, args []string, run func(operands []string) error) *cobra.Command {
 	*s = settings{trust: "none", hardLinks: "label", depth: "root", logFormat: "console"}
 	root, helps := labelCommand("fastlabel"), helpCommand()
 	root.SilenceErrors, root.SilenceUsage = true, true
@@ -227,7 +228,9 @@ func commandTree(s *settings, run func(operands []string) error) *cobra.Command 
 				return run(operands)
 			}
 		}
-		addFlags(c, letter, all)
+		if args == nil || !c.HasParent() || slices.Contains(args, c.Name()) {
+			addFlags(c, letter, all)
+		}
 	}
 	return root
 }

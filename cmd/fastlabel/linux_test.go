@@ -80,7 +80,7 @@ func TestMain(m *testing.M) {
 		a = real
 	}
 	if child {
-		a.apart = func(ctx context.Context) (int, bool, bool) {
+		a.apart = func(ctx context.Context, _ string) (int, bool, bool) {
 			if apart.IsPart() {
 				return 0, false, false
 			}

@@ -82,15 +82,14 @@ func (j *job) lookUp(ctx context.Context, operands, paths []string) error {
 		}
 	}
 	look := newLooked()
-	table, _ := site.Table()
-	for i, group := range site.ByServer(table, slices.Concat(paths, j.exclude)) {
+	for i, group := range site.ByServer(j.table, slices.Concat(paths, j.exclude)) {
 		found, err := j.lookAt(ctx, group, i > 0 || apart.IsPart())
 		if err != nil {
 			return err
 		}
 		look.add(found)
 	}
-	look.unmounted = site.Unmounted(table, paths)
+	look.unmounted = site.Unmounted(j.table, paths)
 	if j.looked = look; look.missing == 0 {
 		return j.astray(ctx, paths)
 	}

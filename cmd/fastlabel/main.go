@@ -84,8 +84,6 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/apart"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/pace"
@@ -110,8 +108,8 @@ func treeOrCheck(ctx context.Context, root, label string, o *relabel.Options, ch
 }
 
 // whatMayHang is done apart.
-func whatMayHang(ctx context.Context) (code int, done, told bool) {
-	if apart.IsPart() || !site.MayHang() {
+func whatMayHang(ctx context.Context, table string) (code int, done, told bool) {
+	if apart.IsPart() || !site.MayHang(table) {
 		return 0, false, false
 	}
 	return apart.Run(ctx)
@@ -158,9 +156,9 @@ type app struct {
 	inspect func(root, label string, t relabel.Trust) (relabel.Status, error)
 	// state, if not nil, is what p tells.
 	state func(p *relabel.Progress) (relabel.State, bool)
-	// apart, if not nil, may do the work in another process. It is not told where that
-	// process was left behind before it had printed everything.
-	apart func(ctx context.Context) (code int, done, told bool)
+	// apart, if not nil, may do the work in another process, with this mount table. It is
+	// not told where that process was left behind before it had printed everything.
+	apart func(ctx context.Context, table string) (code int, done, told bool)
 	// lstat, if not nil, looks up each PATH before any is touched.
 	lstat func(path string) (fs.FileInfo, error)
 	// readOnly, if not nil, tells what nothing can be written to.
@@ -212,13 +210,12 @@ func (a app) giveUp(ctx context.Context, kept *account, operands []string) {
 
 func (a app) execute(ctx context.Context, stdin io.Reader, out *stream.Sink, stderr io.Writer, args []string) (code int) {
 	var s settings
-	var root *cobra.Command
-	root = commandTree(&s, func(operands []string) error {
+	root := commandTree(&s, args, func(operands []string) error {
 		switch {
 		case s.version:
 			out.Line([]byte(versionLine()), true)
 		case s.man != "":
-			if err := manual(root, s.man); err != nil {
+			if err := manual(commandTree(new(settings), nil, nil), s.man); err != nil {
 				fmt.Fprintf(stderr, "fastlabel: --man: %s\n", words.Clean(err.Error()))
 				code = exit.Failed
 			}
@@ -277,9 +274,10 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 		fmt.Fprintf(stderr, "fastlabel: %v\n", err)
 		return exit.Refused
 	}
+	table, _ := site.Table()
 	if a.apart != nil {
 		var done bool
-		if code, done, told = a.apart(ctx); done {
+		if code, done, told = a.apart(ctx, table); done {
 			return code
 		}
 	}
@@ -287,7 +285,7 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 		defer press.Watch(pace)()
 	}
 	kept.Reporter = newReporter(s, out, stderr)
-	j := &job{app: a, settings: s, Reporter: kept, account: kept, pacer: pace}
+	j := &job{app: a, settings: s, table: table, Reporter: kept, account: kept, pacer: pace}
 	if s.command != "probe" && s.command != "explain" {
 		j.progress = a.newProgress(s.command, s, out)
 		defer j.progress.show(a.asked)()

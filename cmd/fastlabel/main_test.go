@@ -64,11 +64,11 @@ func prefixed(mark, text string) string {
 }
 
 // noTree is the commands, which nobody calls.
-func noTree() *cobra.Command { return commandTree(new(settings), nil) }
+func noTree() *cobra.Command { return commandTree(new(settings), nil, nil) }
 
 // parsed is what the arguments ask for, if it is work.
 func parsed(args []string) (s settings, operands []string, err error) {
-	root := commandTree(&s, func(o []string) error { operands = o; return nil })
+	root := commandTree(&s, args, func(o []string) error { operands = o; return nil })
 	root.SetArgs(args)
 	root.SetOut(io.Discard)
 	_, err = root.ExecuteC()

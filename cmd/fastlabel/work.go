@@ -32,6 +32,7 @@ type job struct {
 	app
 	*settings
 	report.Reporter
+	table  string // of mounts, as the command began
 	label  string // canonical
 	looked looked // what was found out about the PATHs before
 
@@ -115,8 +116,7 @@ func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]s
 // served filesystem, and then those of each.
 func (j *job) labelAll(ctx context.Context, paths []string) int {
 	if len(paths) > 1 {
-		table, _ := site.Table()
-		paths = slices.Concat(site.ByServer(table, paths)...)
+		paths = slices.Concat(site.ByServer(j.table, paths)...)
 	}
 	codes := make([]int, len(paths))
 	wait.InTurn(len(paths), func(i int, stalls func()) { codes[i] = j.one(ctx, paths[i], stalls) })
