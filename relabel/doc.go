@@ -271,4 +271,5 @@ package relabel
 //     skipped, and what is in it is not. Every label is read first, and nothing outside
 //     the tree is labelled. No label vouches for a tree in which rules have written, also if
 //     a run had committed it before. (TestApply, TestApplyParts, TestApplyTrust, TestApplyOvertaken,
-//     TestApplyOracle, TestWant, TestApplyEscape)
+//     TestApplyOracle, TestWant, TestApplyEscape; and TestRulesKill, TestRulesErrnos of
+//     test/torture)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -44,15 +45,22 @@ file d03/f%02d x20
 	{"flat", "xfs", "default label=" + oldLabel + "\nfile f%03d x250\n"},
 }
 
-// subject is a tree whose labels can be put back.
+// subject is a tree whose labels can be put back, and what the command is to make of it.
 type subject struct {
 	root  string
 	paths []string
+	args  []string                 // by which it is told
+	want  func(path string) string // the label of an entry then
+
+	byRules bool // so that the root vouches for nothing
 }
 
 func plant(t *testing.T, fs, text string) subject {
 	t.Helper()
-	s := subject{root: filepath.Join(treetest.Fresh(t, fs), "volume")}
+	s := subject{
+		root: filepath.Join(treetest.Fresh(t, fs), "volume"),
+		args: []string{"--label", newLabel}, want: func(string) string { return newLabel },
+	}
 	treetest.Build(t, s.root, treetest.Text(t, text))
 	for p := range treetest.List(t, s.root) {
 		s.paths = append(s.paths, filepath.Join(s.root, p))
@@ -68,6 +76,17 @@ func (s subject) paint(t testing.TB, label string) {
 			t.Fatal(p, err)
 		}
 	}
+}
+
+// wrong counts the entries that do not have the label that they are to have.
+func (s subject) wrong(t testing.TB) (n int) {
+	t.Helper()
+	for _, p := range s.paths {
+		if read(t, p) != s.want(p) {
+			n++
+		}
+	}
+	return n
 }
 
 // bearing counts the entries with each label.
@@ -125,7 +144,7 @@ func (s subject) kill(t *testing.T, threads int, r row) {
 	points := pick(40, 1150, 6000) // of each of nine cells
 	// Every call of a run is a point; more points than calls are other
 	// interleavings of the same calls.
-	calls := s.killed(t, s.command(t, threads), 0).Calls
+	calls := s.killed(t, s.quiet(t, threads), 0).Calls
 	step := float64(max(calls, points)) / float64(points)
 	for i := range points {
 		n := 1 + int(float64(i)*step)%calls
@@ -146,9 +165,15 @@ func (s subject) kill(t *testing.T, threads int, r row) {
 	r.add(t)
 }
 
-func (s subject) command(t testing.TB, threads int) *exec.Cmd {
+// command is the command at work on the tree.
+func (s subject) command(t testing.TB, flags ...string) *exec.Cmd {
 	t.Helper()
-	return exec.Command(fastlabel(t), "-q", "-T", strconv.Itoa(threads), "--label", newLabel, s.root)
+	return exec.Command(fastlabel(t), slices.Concat(s.args, flags, []string{s.root})...)
+}
+
+func (s subject) quiet(t testing.TB, threads int) *exec.Cmd {
+	t.Helper()
+	return s.command(t, "-q", "-T", strconv.Itoa(threads))
 }
 
 // killed runs cmd until its call n, which is its last; 0 lets it end.
@@ -164,7 +189,7 @@ func (s subject) killed(t testing.TB, cmd *exec.Cmd, n int) treetest.Ended {
 func (s subject) survives(t *testing.T, threads, n, i int) bool {
 	t.Helper()
 	s.paint(t, oldLabel)
-	s.killed(t, s.command(t, threads), n)
+	s.killed(t, s.quiet(t, threads), n)
 	if s.lies(t) {
 		t.Errorf("killed before call %d: the root says %s of %v", n, read(t, s.root), s.bearing(t))
 		return false
@@ -198,7 +223,7 @@ func claimed(root string) bool {
 func (s subject) probed(t *testing.T) bool {
 	t.Helper()
 	left := claimed(s.root)
-	for _, label := range []string{oldLabel, newLabel} {
+	for _, label := range []string{oldLabel, s.want(s.root)} {
 		want := 4
 		if !left && s.bearing(t)[label] == len(s.paths) {
 			want = 0
