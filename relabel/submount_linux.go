@@ -42,6 +42,12 @@ func (r *run) submount(ctx context.Context, root *mount, info mountinfo.Mount, t
 		r.Leave(m.Path, why)
 		return nil
 	}
+	io := xattrio.New("")
+	t.At("getxattr", m.Path)
+	if _, _, e := io.Read(xattrio.Target{FD: m.At, Pinned: true}); e == syscall.ENOTSUP {
+		r.Leave(m.Path, "the filesystem does not support labels")
+		return nil
+	}
 	at := &mount{Mount: m, activity: t.Activity}
 	defer func() { r.settle(at, len(mountinfo.Beneath(r.proc.Mounts, m.Real)) == 0) }()
 	return r.cross(ctx, t, at)
@@ -55,12 +61,6 @@ func (r *run) cross(ctx context.Context, t *caller.Task, m *mount) error {
 			r.Fail(m.Path, "relabel", err)
 			return nil
 		}
-	}
-	io := xattrio.New("")
-	m.activity.At("getxattr", m.Path)
-	if _, _, e := io.Read(xattrio.Target{FD: m.At, Pinned: true}); e == syscall.ENOTSUP {
-		r.Leave(m.Path, "the filesystem does not support labels")
-		return nil
 	}
 	if m.Stat.Kind != sys.KindDir {
 		r.expectCopies(m)

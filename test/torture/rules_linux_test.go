@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -95,6 +97,13 @@ func TestRulesErrnos(t *testing.T) {
 			t.Parallel()
 			s := ruled(t, "tmpfs", sick)
 			r := row{check: "R3 errno x call x Nth, by rules", where: w.name}
+			for nth := 1; nth <= 3; nth++ { // of the root, which has its labels nowhere else
+				r.runs++
+				if what := s.stands(t, fault{w, unix.SYS_GETXATTR, unix.ENOTSUP, nth, false}); what != "" {
+					r.bad++
+					t.Errorf("getxattr %d: %s", nth, what)
+				}
+			}
 			r.note = s.fails(t, w, pick(149, 1, 1), &r) + "; the control is that of labels"
 			r.add(t)
 		})
