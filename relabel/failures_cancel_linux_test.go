@@ -130,7 +130,17 @@ func TestResumed(t *testing.T) {
 // rows and directories in visits.
 func TestLeaks(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir d%d x9\nfile d1/f%03d x200\ndir m\nmount m tmpfs\nfile m/f\ndir m/d%d x20\n")
+	for how, run := range labellings(t) {
+		leaks(t, root, how, run)
+	}
+	if l := labelOf(t, filepath.Join(root, "m", "f")); l == oldLabel {
+		t.Error("nothing was done")
+	}
+}
+
+func leaks(t *testing.T, root, how string, run labelling) {
 	for engine, m := range engines() {
+		engine += ", " + how
 		for stop := -1; stop < 60; stop += 6 {
 			for i, rows := range []bool{false, true} {
 				unclaim(t, root)
@@ -147,7 +157,7 @@ func TestLeaks(t *testing.T) {
 					o.Trace, o.Throttle = nil, func(context.Context, int) error { count(); return nil }
 				}
 				label := fmt.Sprintf("u:r:t:s0:c%d,c%d", stop+1, 100+i)
-				r, err := tree(ctx, root, label, o, as(m))
+				r, err := run(ctx, root, label, o, as(m))
 				cancel()
 				adds(t, r)
 				met := stop > 0 && n.Load() >= int64(stop)
@@ -160,9 +170,6 @@ func TestLeaks(t *testing.T) {
 				}
 			}
 		}
-	}
-	if l := labelOf(t, filepath.Join(root, "m", "f")); l == oldLabel {
-		t.Error("nothing was done")
 	}
 }
 

@@ -44,13 +44,30 @@ func TestInvalidLabels(t *testing.T) {
 	}
 }
 
+// labelling is tree, or apply by rules which have that label for all.
+type labelling func(ctx context.Context, root, label string, o Options, ask func() capabilities) (Report, error)
+
+// labellings are both. Rules have the label by name, so that each name is looked up.
+func labellings(t *testing.T) map[string]labelling {
+	return map[string]labelling{"label": tree, "rules": func(ctx context.Context, root, label string, o Options, ask func() capabilities) (Report, error) {
+		return apply(ctx, root, Rules{Contexts: contextsFor(t, root, "@(/.*)? "+label+"\n@/.*[0-9] "+label+"\n")}, o, ask)
+	}}
+}
+
 // TestVanish removes what the walk has read the names of, but not reached.
 func TestVanish(t *testing.T) {
+	for how, label := range labellings(t) {
+		vanish(t, how, label)
+	}
+}
+
+func vanish(t *testing.T, how string, label labelling) {
 	for engine, m := range engines() {
+		engine += ", " + how
 		root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir d%d x8\ndir d0/e\n"+
 			"file d0/f%02d x50\nfile d1/f%02d x50\nfile d2/f%02d x50\nfile g%02d x20\n")
 		n := 0
-		r, err := tree(t.Context(), root, newLabel, Options{Workers: 1, Trace: &Trace{Change: func(path, _, _ string) {
+		r, err := label(t.Context(), root, newLabel, Options{Workers: 1, Trace: &Trace{Change: func(path, _, _ string) {
 			if n++; n != 3 && n != 25 {
 				return
 			}
