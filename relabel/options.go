@@ -61,12 +61,13 @@ const (
 // Options are how Tree and Check work. The zero value, and a nil pointer to one,
 // is the safe default.
 type Options struct {
-	// Workers is how many threads are at work. At 0 the engine begins with one for
-	// each processor that the process may use by its affinity and, as Go's
-	// runtime reads it, by its cgroup's CPU limit; it has up to 16 while the
-	// processors wait for a disk and more workers get on faster; on a
-	// filesystem with a server, as FUSE and NFS are, it has 48. All runs of a
-	// process share what SetMaxWorkers allows: one may have fewer than it asks for.
+	// Workers is how many threads are at work, all but the first once there is work
+	// for them. At 0 the engine has one for each processor that the process may use
+	// by its affinity and, as Go's runtime reads it, by its cgroup's CPU limit; it
+	// has up to 16 while the processors wait for a disk and more workers get on
+	// faster; on a filesystem with a server, as FUSE and NFS are, it has 48. All runs
+	// of a process share what SetMaxWorkers allows: one may have fewer than it asks
+	// for.
 	Workers int
 	// Trust is TrustNothing at zero: the whole tree is looked at.
 	Trust Trust

@@ -6,7 +6,7 @@
 // before: in memory as many as there are processors, on a cold disk some more (a
 // tree on ext4 took 2.2 s with 2 and 1.6 with 8), or again not (one flat
 // directory on XFS 4.8 and 6.6). So where the caller leaves it to us, the walk
-// begins with one a processor. While the processors have nothing to do it tries
+// soon has one a processor. While the processors have nothing to do it tries
 // twice as many, stays with them if they get on faster, and else goes back.
 package tune
 
