@@ -263,8 +263,9 @@ package relabel
 //     the same set. (TestShardsOptions) Where a filesystem has no trusted attributes they
 //     leave user attributes, which the owner of the volume can write: what these say of
 //     what is done is not believed, and CommitShards reads every label. (TestShardsUser,
-//     TestShardsUserSeal) What
-//     cannot be divided is refused. (TestShardsRefused, TestShardsEncrypted)
+//     TestShardsUserSeal) What is moved from one part to another in that time is not promised
+//     to be labelled, as in 7; where directories on the first levels were, CommitShards reads
+//     every label. What cannot be divided is refused. (TestShardsRefused, TestShardsEncrypted)
 //  18. By rules, each entry has the label of the rule for its path and kind
 //     afterwards, or of the part that is asked for; a file of several names that of the
 //     rule for one of them. (TestApplyLinks) What a rule leaves alone is

@@ -23,9 +23,9 @@ import (
 // The root gets its own label last, if nothing failed; until then it is sealed. It
 // stays sealed, and Trace.Note is told, where its former label would vouch for what
 // need not have it: where something was left alone, or was created, renamed or
-// removed since the run began in a directory that the run labelled, or where the
-// record is Partial and entries have the label of the run still. Complete says
-// that all is as it was.
+// removed since the run began in a directory that the run labelled, by its modification
+// time, or where the record is Partial and entries have the label of the run still.
+// Complete says that all is as it was.
 //
 // By rules there is no seal: the root is put back as any entry, and is not trusted until
 // Tree commits it (see Apply).
