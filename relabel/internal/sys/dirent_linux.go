@@ -18,8 +18,14 @@ import (
 // less room left is not offered to the kernel again.
 const RecordMax = 280
 
-// Getdents reads records of the open directory fd into buf. 0 is the end.
+// readMost is how far XFS reads ahead in a directory for one call of getdents64. What the
+// same call reads after that it reads block by block.
+const readMost = 32 << 10
+
+// Getdents reads records of the open directory fd into buf, 32 KiB of it at most. 0 is the
+// end.
 func Getdents(fd int, buf []byte) (int, Errno) {
+	buf = buf[:min(len(buf), readMost)]
 	return retry(func() (uintptr, uintptr, Errno) {
 		return unix.Syscall(unix.SYS_GETDENTS64, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)))
 	})
