@@ -89,7 +89,7 @@ func TestCallsPerEntry(t *testing.T) {
 		flat(t, filepath.Join(dir, name), n)
 		settle(t, filepath.Join(dir, name))
 	}
-	buffers := func(files int) int { return (files+2)*32/bufferSize + 1 }
+	reads := func(files int) int { return (files+2)*32/readSize + 1 }
 	for _, turn := range []struct {
 		name, flag  string
 		files       int
@@ -103,8 +103,8 @@ func TestCallsPerEntry(t *testing.T) {
 		if attrs := n[treetest.ReadAttr] + n[treetest.WriteAttr] + n[treetest.ListAttr]; attrs < turn.least || attrs > turn.most {
 			t.Errorf("%s: %d attribute calls for %d files, want %d to %d", turn.flag, attrs, turn.files, turn.least, turn.most)
 		}
-		if n[treetest.Entries] > buffers(turn.files)+2 {
-			t.Errorf("%d reads of a directory that fills %d buffers", n[treetest.Entries], buffers(turn.files))
+		if n[treetest.Entries] > reads(turn.files)+2 {
+			t.Errorf("%d readings of a directory that takes %d", n[treetest.Entries], reads(turn.files))
 		}
 		if n[treetest.Stat] > 16 || n[treetest.Open] > 16 {
 			t.Errorf("%d calls of the stat kind and %d opens for one directory", n[treetest.Stat], n[treetest.Open])

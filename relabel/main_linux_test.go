@@ -17,6 +17,7 @@ const (
 	guessCheck = 64
 	sickAfter  = 128
 	bufferSize = 64 << 10
+	readSize   = 32 << 10 // of a call, in package sys
 	mostOpen   = 36
 )
 

@@ -145,8 +145,8 @@ func TestManyNames(t *testing.T) {
 		t.Fatalf("want %s: %v\n%s", want, err, out)
 	}
 	readings := len(treetest.Select(calls, func(c treetest.Call) bool { return c.Name == "getdents64" && filepath.Base(c.Dir) == "many" }))
-	if once := files*280/bufferSize + 2; readings < once/2 || readings > 5*once/2 {
-		t.Errorf("%d calls to read a directory of %d buffers", readings, once)
+	if once := files*280/readSize + 2; readings < once/2 || readings > 5*once/2 {
+		t.Errorf("%d readings of a directory that takes %d", readings, once)
 	}
 	if n := len(bearing(t, root, newLabel)); n != files+2 {
 		t.Errorf("%d have the label", n)
