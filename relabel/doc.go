@@ -92,7 +92,7 @@ package relabel
 //	division  ▶ mounts sys
 //	journal   ▶ commit mounts secctx sys undo xattrio
 //	commit    ▶ secctx sys xattrio
-//	policy    ▶ mountinfo secctx sys
+//	policy    ▶ mountinfo secctx sys xattrio
 //	order     ▶ budget sys
 //	rows      ▶ sys
 //	since     ▶ sys

@@ -65,16 +65,13 @@ func (r *run) partial(root *mount) bool {
 
 // refused is the error where the kernel refused the root's label with e.
 func (r *run) refused(root *mount, e sys.Errno) error {
-	err := error(e)
-	io := xattrio.New("")
-	if has, _, unread := io.Read(xattrio.Target{FD: root.Top}); unread == 0 && !has.None && !has.Long && r.proc.SELinux { // it may have the seal
-		err = r.policy.Denial(has.String(), r.want, sys.KindDir, e)
+	var loaded *policy.Policy
+	if r.proc.SELinux {
+		loaded = r.policy
 	}
-	if st, unread := sys.Fstatx(root.Top); unread == 0 {
-		if why := policy.Locked(st, e); why != nil {
-			err = why
-		}
-	}
+	now := func(call xattrio.SyscallKind) { root.activity.At(call.String(), root.Path) }
+	defer root.activity.At("", "")
+	err := loaded.Why(xattrio.New(""), xattrio.Target{FD: root.Top}, r.want, e, now)
 	return r.fatal(&fs.PathError{Op: "fsetxattr", Path: root.Path, Err: err})
 }
 

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
 // Whether a process may give an entry a label the kernel asks its policy three
@@ -62,6 +63,34 @@ func Locked(st sys.Stat, e sys.Errno) error {
 		return &Denied{Errno: e, Why: "it is append-only (chattr -a ends that)"}
 	}
 	return nil
+}
+
+// Why says why t, which was to get the label want, answered e: by its flags, or by the
+// policy, where one is loaded. If it is not known, that is e. io is how t is reached; now
+// is told which call comes next.
+func (p *Policy) Why(io xattrio.IO, t xattrio.Target, want string, e sys.Errno, now func(xattrio.SyscallKind)) error {
+	now(xattrio.Statx)
+	st, unread := t.Stat()
+	if unread != 0 {
+		return e
+	}
+	if err := Locked(st, e); err != nil {
+		return err
+	}
+	if p == nil {
+		return e
+	}
+	io.Attr = sys.NewAttr(xattrio.Attribute, nil) // with room for the whole label
+	now(io.Reads(t))
+	if _, unread := io.Hold(t); unread != 0 {
+		return e
+	}
+	defer io.Release(t)
+	has, _, unread := io.Read(t)
+	if unread != 0 || has.Long {
+		return e
+	}
+	return p.Denial(has.String(), want, st.Kind, e)
 }
 
 // Denial is e with what the policy says of it, for an entry that has the label have

@@ -10,7 +10,6 @@ import (
 
 	"github.com/fastlabel/fastlabel/relabel/internal/journal"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
-	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/relabel/undo"
@@ -257,30 +256,7 @@ func (w *worker) explain(t xattrio.Target, op string, e sys.Errno) error {
 	if e != syscall.EACCES && e != syscall.EPERM || op != w.io.Writes(t).String() {
 		return e
 	}
-	w.now(xattrio.Statx)
-	st, errno := t.Stat()
-	if errno != 0 {
-		return e
-	}
-	if err := policy.Locked(st, e); err != nil {
-		return err
-	}
-	if w.Policy == nil {
-		return e
-	}
-	// The whole label, for which the worker's own may not have room.
-	io := w.io
-	io.Attr = sys.NewAttr(xattrio.Attribute, nil)
-	w.now(io.Reads(t))
-	if _, errno := io.Hold(t); errno != 0 {
-		return e
-	}
-	defer io.Release(t)
-	has, _, errno := io.Read(t)
-	if errno != 0 {
-		return e
-	}
-	return w.Policy.Denial(has.String(), w.writing, st.Kind, e)
+	return w.Policy.Why(w.io, t, w.writing, e, w.now)
 }
 
 func (w *worker) sicken(op string, e sys.Errno) {
