@@ -195,13 +195,15 @@ func TestRunSystem(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	args := []string{"-fastlabel", fastlabel, "-plan", "system", "-fs", "tmpfs", "-n", "600", "-contexts", contexts}
-	records, err := meet(t, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := 2 * 2 * (5 + 3); len(records) != want { // states, rounds, contestants
-		t.Errorf("%d results, want %d", len(records), want)
+	args := []string{"-fastlabel", fastlabel, "-fs", "tmpfs", "-n", "600", "-contexts", contexts, "-plan"}
+	for _, plan := range []string{"system", "system-peers"} {
+		records, err := meet(t, append(args, plan)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := 2 * 2 * len(plans[plan][0].with); len(records) != want { // states, rounds, contestants
+			t.Errorf("%s: %d results, want %d", plan, len(records), want)
+		}
 	}
 	idle := t.TempDir()
 	for _, name := range []string{"fake", "restorecon"} {
@@ -211,7 +213,7 @@ func TestRunSystem(t *testing.T) {
 	}
 	t.Setenv("PATH", idle+":"+os.Getenv("PATH"))
 	for _, who := range []string{"fastlabel@" + filepath.Join(idle, "fake"), "restorecon"} {
-		records, err := meet(t, append(args, "-state", "wrong", "-with", who)...)
+		records, err := meet(t, append(args, "system-peers", "-state", "wrong", "-with", who)...)
 		if err == nil || !strings.Contains(err.Error(), " would change 5") || len(records) != 0 {
 			t.Errorf("%s: %v; %d results", who, err, len(records))
 		}
