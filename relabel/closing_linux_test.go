@@ -189,6 +189,7 @@ func TestRestoreCreated(t *testing.T) {
 	for n, ended := 1, false; !ended; n++ {
 		root := filepath.Join(dir, fmt.Sprint(n))
 		treetest.Build(t, root, treetest.Text(t, "default label="+oldLabel+"\ndir .\ndir d\nfile d/f\n"))
+		time.Sleep(20 * time.Millisecond) // what was built is older than the run
 		if out, err := exec.Command(program, "-q", "--record", record, "--label", newLabel, root).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
