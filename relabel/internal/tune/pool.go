@@ -29,6 +29,22 @@ type Pool interface {
 	ReadCold(cold bool) // says whether disks are read, and the processors have nothing to do
 }
 
+// Start has Tune at work from the first tick on until end is called, which waits for it.
+// Most walks are over before.
+func (t Tuner) Start(p Pool, used func() (cpu time.Duration, read int64)) (end func()) {
+	done, ended := make(chan struct{}), make(chan struct{})
+	begin := time.AfterFunc(Every, func() {
+		defer close(ended)
+		t.Tune(p, Every, used, done)
+	})
+	return func() {
+		close(done)
+		if !begin.Stop() {
+			<-ended
+		}
+	}
+}
+
 // Tune keeps p at the best number of workers until done is closed, or until a worker is
 // held up: then others take its place, and no figure says anything. It looks at p at each
 // tick of every; used tells the processor time so far, and how much was read from disks.

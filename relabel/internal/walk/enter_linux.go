@@ -217,7 +217,7 @@ func (w *worker) closed(parent *Dir, t xattrio.Target, op string, e sys.Errno) O
 		return Vanished
 	case xattrio.Foreign:
 		if id := w.m.Over(t.FD, t.Name); id != w.m.Stat.Mount {
-			return w.mountedOver(parent, t, id)
+			return w.leave(parent, t, w.m.Elsewhere(id))
 		}
 	}
 	// It may be given its label all the same. That what is in it could not

@@ -42,7 +42,7 @@ func (w *worker) settle(t xattrio.Target, d *Dir, o Outcome, op string, e sys.Er
 			}
 		case xattrio.Foreign:
 			if id := w.m.Over(t.FD, t.Name); id != w.m.Stat.Mount {
-				return w.mountedOver(d, t, id)
+				return w.leave(d, t, w.m.Elsewhere(id))
 			}
 			if try < tries && !w.stopped() {
 				continue
@@ -206,21 +206,11 @@ func (w *worker) guess() bool {
 	return w.sinceGuess%guessCheck != 0
 }
 
-// mountedOver deals with an entry over which something is mounted, which is
-// seen where there is no clone. A mount that was there at the start is walked
-// on its own.
-func (w *worker) mountedOver(d *Dir, t xattrio.Target, id uint64) Outcome {
-	why := w.m.Elsewhere(id)
-	if why == "" {
-		return Elsewhere
-	}
-	return w.leave(d, t, why)
-}
-
-// leave counts and names an entry that is left alone; on the second reading of
-// the root it was, when it was read first.
+// leave counts and names an entry that is left alone. On the second reading of the root
+// it was, when it was read first; and without a reason it is where a mount was at the
+// start, which is walked on its own.
 func (w *worker) leave(d *Dir, t xattrio.Target, why string) Outcome {
-	if d.Note.rereading {
+	if why == "" || d.Note.rereading {
 		return Elsewhere
 	}
 	w.skipped(d.Path(t.String()), why)
@@ -229,7 +219,11 @@ func (w *worker) leave(d *Dir, t xattrio.Target, why string) Outcome {
 
 // fail reports what stood in t's way. Many EIOs in a row end the run.
 func (w *worker) fail(d *Dir, t xattrio.Target, op string, e sys.Errno) Outcome {
-	w.failed(d.Path(t.String()), op, w.explain(t, op, e))
+	err := error(e)
+	if op == w.io.Writes(t).String() && (e == syscall.EACCES || e == syscall.EPERM) {
+		err = w.Policy.Why(w.io, t, w.writing, e, w.now)
+	}
+	w.failed(d.Path(t.String()), op, err)
 	w.sicken(op, e)
 	return Failed
 }
@@ -249,14 +243,6 @@ func (w *worker) changed(d *Dir, t xattrio.Target, from string) {
 	if w.Events.Changed != nil {
 		w.telling(func() { w.Events.Changed(d.Path(t.String()), from, w.writing) })
 	}
-}
-
-// explain gives e with its reason, if op set the label of t and was refused.
-func (w *worker) explain(t xattrio.Target, op string, e sys.Errno) error {
-	if e != syscall.EACCES && e != syscall.EPERM || op != w.io.Writes(t).String() {
-		return e
-	}
-	return w.Policy.Why(w.io, t, w.writing, e, w.now)
 }
 
 func (w *worker) sicken(op string, e sys.Errno) {

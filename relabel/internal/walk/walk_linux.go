@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"runtime"
 	"sync/atomic"
-	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/ahead"
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
@@ -135,7 +134,10 @@ func (k *Walk) size() (workers, most int) {
 // Run labels all, and returns when the last worker has ended.
 func (k *Walk) Run(ctx context.Context) error {
 	k.cache.Keep(k.top)
-	over := k.tune()
+	over := func() {}
+	if k.most > k.begin {
+		over = tune.Tuner{Cores: k.begin, Most: k.most, Workers: k.begin}.Start(tuned{k}, sys.Usage)
+	}
 	left, err := steal.Run(ctx, []item{{dir: k.top}}, steal.Job[item]{
 		Workers: 1,
 		Spares:  len(k.workers) - 1,
@@ -175,25 +177,6 @@ func (k *Walk) Run(ctx context.Context) error {
 	k.cache.Clear()
 	k.begins.Spoiled = k.top.Spoiled()
 	return err
-}
-
-// tune has the number of workers chosen until over is called. Most walks are over before
-// there is anything to choose by.
-func (k *Walk) tune() (over func()) {
-	if k.most == k.begin {
-		return func() {}
-	}
-	walked, tuning := make(chan struct{}), make(chan struct{})
-	begins := time.AfterFunc(tune.Every, func() {
-		defer close(tuning)
-		tune.Tuner{Cores: k.begin, Most: k.most, Workers: k.begin}.Tune(tuned{k}, tune.Every, sys.Usage, walked)
-	})
-	return func() {
-		close(walked)
-		if !begins.Stop() {
-			<-tuning
-		}
-	}
 }
 
 // One labels what m is of and nothing beneath it. Where there is a record it is on it

@@ -44,7 +44,7 @@ const (
 )
 
 const (
-	// bufferSize is one reading of a directory, and so the largest piece of
+	// bufferSize is what a worker reads of a directory, and so the largest piece of
 	// work: some 2,000 names, 5 ms of labelling.
 	bufferSize = 64 << 10
 	// piece is how many entries are one where calls wait for a server: 16 ms
@@ -300,11 +300,8 @@ func (w *worker) left(what xattrio.Target, d *Dir, t xattrio.Target) (Outcome, b
 	w.now(xattrio.Statx)
 	st, e := what.Stat()
 	why, is := w.m.Left[mounts.IDOf(st)]
-	switch {
-	case e != 0 || !is:
+	if e != 0 || !is {
 		return 0, false
-	case why == "":
-		return Elsewhere, true
 	}
 	return w.leave(d, t, why), true
 }
