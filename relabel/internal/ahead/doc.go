@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ahead asks the disk for what is about to be read.
+// Package ahead asks the disk for what is near a directory.
 //
 // A cold ext4 reads a directory block by block, and most directories are one block: of
 // all requests to the disk that is nine in ten, and many disks allow some thousand a
@@ -9,11 +9,6 @@
 // device, and what lies around it is asked for with it: directories lie near each other.
 // It is a hint. Nothing that is read this way is looked at here; where the device cannot
 // be opened, as in a container, the walk goes on without.
-//
-// A cold XFS reads inodes by 32, each time when one of them is asked for. While the disk is
-// read and the processors have nothing to do, it is asked for those of the names that were
-// just read, together, where they lie near each other: half as many requests, and many at
-// once. That takes CAP_SYS_ADMIN.
 //
 // Bytes are not free either. While what was asked for holds few of the directories met,
 // no more is.

@@ -3,7 +3,6 @@
 package sys
 
 import (
-	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -56,32 +55,4 @@ func Extents(fd int, into *[16]Extent) (int, Errno) {
 // WillNeed has the kernel begin to read a part of the open file or device fd.
 func WillNeed(fd int, at, length int64) Errno {
 	return bare(unix.Fadvise(fd, at, length, unix.FADV_WILLNEED))
-}
-
-// inodes is what XFS_IOC_BULKSTAT is asked, and answers: struct xfs_bulkstat_req.
-type inodes struct {
-	next       uint64
-	_          uint32
-	room, many uint32
-	_          [44]byte
-	stats      [256][192]byte // struct xfs_bulkstat
-}
-
-var inodesPool = sync.Pool{New: func() any { return new(inodes) }}
-
-// ReadInodes has XFS read inodes from the number first on, but none after last: up to 256,
-// with many requests to the disk at once. fd is any open file of it. next is where to go
-// on; 0 is the end.
-func ReadInodes(fd int, first, last uint64) (next uint64, e Errno) {
-	const bulkstat = 0x8040587f // XFS_IOC_BULKSTAT
-	ask := inodesPool.Get().(*inodes)
-	defer inodesPool.Put(ask)
-	ask.next, ask.room = first, uint32(min(last-first+1, uint64(len(ask.stats))))
-	_, e = retry(func() (uintptr, uintptr, Errno) {
-		return unix.Syscall(unix.SYS_IOCTL, uintptr(fd), bulkstat, uintptr(unsafe.Pointer(ask)))
-	})
-	if e != 0 || ask.many == 0 || ask.next > last {
-		return 0, e
-	}
-	return ask.next, 0
 }

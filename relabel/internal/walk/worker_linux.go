@@ -252,7 +252,6 @@ func (w *worker) fill(d *Dir, fd int) (n int, more bool) {
 		w.ahead.Ask(w.m, fd, w.now)
 	}
 	n, more = w.refill(d, fd, 0, 0)
-	w.ahead.Inodes(w.m, fd, w.buf[:n], w.now)
 	if d.Note.labelledBelow > 0 {
 		n = len(order.DropBelow(w.buf[:n], d.Note.labelledBelow))
 	}
