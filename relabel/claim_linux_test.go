@@ -368,3 +368,21 @@ func TestForgedClaim(t *testing.T) {
 		}
 	}
 }
+
+// TestClaimNoRoom: that the owner's attributes leave no room for a claim is said.
+func TestClaimNoRoom(t *testing.T) {
+	treetest.Need(t, "root", "ext4")
+	root := grow(t, on(t, "ext4"), "dir .\nfile a\n")
+	for _, full := range []bool{false, true} {
+		treetest.Set(t, root, ".", "unconfined_u:object_r:container_file_t:s0:c1001,c1003,c1005") // longer than a seal
+		for n := 1024; full && n > 0; n /= 2 {
+			for i := 0; unix.Setxattr(root, fmt.Sprintf("user.%d.%d", n, i), make([]byte, n), 0) == nil; i++ {
+			}
+		}
+		told := ""
+		r, err := Tree(t.Context(), root, newLabel, &Options{Trace: &Trace{Note: func(text string) { told += text }}})
+		if err != nil || !r.Complete || strings.Contains(told, "no room for a claim") != full {
+			t.Errorf("full %t: %+v, %v, %q", full, r, err, told)
+		}
+	}
+}

@@ -119,7 +119,8 @@ package relabel
 //     root is sealed: it gets a label that equals neither the old one nor the
 //     new, so that no label on it vouches for a half-changed tree; nor any that
 //     runs which were interrupted had found or would have given, where a claim
-//     can be left beside the seal. (TestSealHolds, TestSealEach,
+//     can be left beside the seal; that its owner left no room for one is noted.
+//     (TestClaimNoRoom, TestSealHolds, TestSealEach,
 //     TestSealWanted, TestBackToTheOldLabel, TestSeals) A root that was right is sealed when
 //     something beneath it failed. (TestFailureSeals) An interrupted run leaves
 //     the seal; the next run completes it. While there is a claim no label on the root

@@ -181,8 +181,11 @@ func (c *Root) stake(former []string, write func(seal string) (bool, error)) err
 			}
 			e = attr.Fsetxattr(c.FD) // what is there is no claim
 		}
-		if c.claims = e == 0; !c.claims && c.joining() {
+		switch c.claims = e == 0; {
+		case !c.claims && c.joining():
 			return c.fail("fsetxattr", e)
+		case !is && (e == syscall.ENOSPC || e == syscall.EDQUOT): // its owner may have seen to that
+			c.Note("the root has no room for a claim (%v): if this run is killed, its seal may be taken for a label", e)
 		}
 		is = true
 		c.replaced = found.want != "" && (found.want != c.Want || c.joining())
