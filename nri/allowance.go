@@ -8,33 +8,56 @@ import (
 	"time"
 )
 
-// share is which part of the time requests may wait together, beside each once. A pod
-// that starts asks its plugins some five times in a second or two: if others' requests
-// came before each, it would start 0.4 s later.
-const share = 10
+const (
+	// share is which part of the time requests may wait together. A pod that starts asks
+	// its plugins some five times in a second or two: if others' requests came before each,
+	// it would start 0.4 s later.
+	share = 10
+	// free is how long a volume is waited for beside that, once: enough for one that has
+	// its label, or next to no files.
+	free = 20 * time.Millisecond
+)
 
-// allowance is how long requests wait. A tenth of each there always is: that is enough
-// for a volume that has its label.
+// allowance is how long requests may wait together.
 type allowance struct {
-	each time.Duration // the most for one
+	most time.Duration // that is saved up
 
 	mu   sync.Mutex
 	left time.Duration
 	at   time.Time // when it was as much
 }
 
-// begin gives a request the time that there is; end takes what it has used.
-func (a *allowance) begin(ctx context.Context) (_ context.Context, end func()) {
+// await receives what there is or comes in time: until ctx ends, and for what is left of
+// the allowance beside least. That counts as waiting only if nothing comes.
+func await[T any](ctx context.Context, a *allowance, least time.Duration, from <-chan T) (got T, in bool) {
+	select {
+	case got = <-from: // however little time is left
+		return got, true
+	default:
+	}
+	least = max(0, least)
+	began := time.Now()
+	a.mu.Lock()
+	a.left = min(a.most, a.left+began.Sub(a.at)/share)
+	a.at = began
+	short, cancel := context.WithTimeout(ctx, least+a.left)
+	a.mu.Unlock()
+	defer cancel()
+	select {
+	case got = <-from:
+		in = true
+	case <-short.Done():
+		select {
+		case got = <-from: // at the same time
+			in = true
+		default:
+		}
+	}
+	if !in {
+		least = 0
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	began := time.Now()
-	a.left = min(a.each, a.left+began.Sub(a.at)/share)
-	a.at = began
-	ctx, cancel := context.WithTimeout(ctx, max(a.left, a.each/share))
-	return ctx, func() {
-		cancel()
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.left = max(0, a.left-time.Since(began))
-	}
+	a.left = max(0, a.left-max(0, time.Since(began)-least))
+	return got, in
 }
