@@ -73,7 +73,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, change fu
 		fmt.Fprintf(stderr, "fastlabel-nri: %v\n", err)
 		return 2
 	}
-	log, err := newLogger(stderr, s.level)
+	lines := newQueue(stderr)
+	defer lines.flush(grace)
+	log, err := newLogger(lines, s.level)
 	if err != nil {
 		fmt.Fprintf(stderr, "fastlabel-nri: %v\n", err)
 		return 2
