@@ -17,7 +17,7 @@ import (
 // TestFigures holds the figures of README.md and docs to the raw data: each line of a page
 // that has such a form, with a number for each %, has the numbers that were measured.
 func TestFigures(t *testing.T) {
-	order, quick, cold, floor := measured(t, "order"), measured(t, "quick"), measured(t, "cold"), measured(t, "floor-300k")
+	order, quick, floor := measured(t, "order"), measured(t, "quick"), measured(t, "floor-300k")
 	million := func(who string) (seconds, mib float64) {
 		s := order.one(t, "ext4", "hash", 1e6, "wrong", 2, who)
 		return quantile(s.wall, 0.5), float64(s.maxrss) / 1024
@@ -62,13 +62,11 @@ func TestFigures(t *testing.T) {
 	check(t, page, "one directory: % to % times as fast; many: % to % times", flat, flats, many, manies)
 	stray, strays := floor.ratios(t, []string{"btrfs"}, shapes, 300_000, "stray", "fastlabel", "right", "fastlabel")
 	check(t, page, "on btrfs: % to % times as long as all right", stray, strays)
-	var slower []float64
-	for c, contestants := range cold {
-		if f, ok := cold.floor(c, "fastlabel"); ok && c.FS == "ext4" && c.Threads == 0 {
-			slower = append(slower, quantile(contestants["fastlabel"].wall, 0.5)/f)
-		}
+	by := func(state, who string) float64 {
+		return measured(t, "system").median(t, "ext4", "system", 300_000, state, 2, who)
 	}
-	check(t, page, "cold ext4: % to % times", slices.Min(slower), slices.Max(slower))
+	right, wrong := by("right", "fastlabel"), by("wrong", "fastlabel")
+	check(t, page, "by rules, ext4 | % s right, % s wrong; restorecon 3.4: %, % times", right, wrong, by("right", "restorecon")/right, by("wrong", "restorecon")/wrong)
 
 	record := measured(t, "record")
 	disk, disks := record.ratios(t, []string{"ext4", "xfs"}, []string{"flat", "realistic"}, 100_000, "wrong", "fastlabel-record", "wrong", "fastlabel-exact")
@@ -175,7 +173,11 @@ func check(t *testing.T, page, form string, want ...float64) {
 // measured are the results of a file, but for runs that others disturbed.
 func measured(t *testing.T, name string) board {
 	t.Helper()
-	records, err := readRecords([]string{"results/2026-11-22-" + name + ".jsonl"})
+	files, err := filepath.Glob("results/*-" + name + ".jsonl")
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%s: %q, %v", name, files, err)
+	}
+	records, err := readRecords(files)
 	if err != nil {
 		t.Fatal(err)
 	}
