@@ -110,7 +110,7 @@ func TestApplyTrust(t *testing.T) {
 	}
 }
 
-// TestApplyOvertaken: what a run that shares no lock has committed meanwhile vouches for
+// TestApplyOvertaken: what a run that shares no lock has committed in the middle vouches for
 // nothing when the rules have come to their end.
 func TestApplyOvertaken(t *testing.T) {
 	treetest.Need(t, "root")
