@@ -231,7 +231,21 @@ func onlyFS(t testing.TB, name string) treetest.FS {
 	return all[i]
 }
 
+// run runs the command until it is told to end. A busy machine may need more
+// than hungTimeout to come to the call that hangs: then the run proves nothing,
+// and another has four times as long.
 func (c *hungCell) run(t testing.TB, bin string) {
+	for timeout := hungTimeout; !c.within(t, bin, timeout); timeout *= 4 {
+		if timeout > treetest.Patience {
+			t.Errorf("%v: nothing hung, so nothing was shown", c.hang)
+			return
+		}
+	}
+}
+
+// within is one run that --timeout, if it is what ends it, ends after timeout. It
+// reports whether the call hung, and the PATH before it was done, in half of that.
+func (c *hungCell) within(t testing.TB, bin string, timeout time.Duration) bool {
 	m := mountFUSE(t, 0)
 	defer m.end(t)
 	root := hungTree(t, m)
@@ -246,20 +260,30 @@ func (c *hungCell) run(t testing.TB, bin string) {
 		args = append([]string{"--json"}, args...)
 	}
 	if c.signal == nil {
-		args = append([]string{"--timeout", hungTimeout.String()}, args...)
+		args = append([]string{"--timeout", timeout.String()}, args...)
 	}
 	cmd := exec.Command(bin, args...)
 	out := collect(cmd)
-	told := time.Now().Add(hungTimeout)
+	told := time.Now().Add(timeout)
 	must(t, cmd.Start())
+	waited := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(waited) }()
+	ready := func() bool { return m.ask(t, "held") != "" && differing(t, before, newLabel) == 0 }
 	if c.signal != nil {
-		m.hung(t)
+		treetest.Wait(t, "a call to hang", ready)
 		time.Sleep(1500 * time.Millisecond) // a worker that is held up is relieved after half a second
 		told = time.Now()
 		must(t, cmd.Process.Signal(c.signal))
+	} else {
+		for ; !ready(); time.Sleep(time.Millisecond) {
+			if time.Until(told) < timeout/2 {
+				m.end(t)
+				_ = cmd.Process.Kill()
+				<-waited
+				return false
+			}
+		}
 	}
-	waited := make(chan struct{})
-	go func() { _ = cmd.Wait(); close(waited) }()
 	select {
 	case <-waited:
 		if c.took = time.Since(told); c.took < 0 {
@@ -272,9 +296,6 @@ func (c *hungCell) run(t testing.TB, bin string) {
 		}
 	}
 	text := out() // what a caller has by now
-	if m.ask(t, "held") == "" {
-		t.Errorf("%v: nothing hung, so nothing was shown", c.hang)
-	}
 	c.judge(t, text, root, m, before, after)
 	m.end(t)
 	select {
@@ -286,11 +307,7 @@ func (c *hungCell) run(t testing.TB, bin string) {
 	if code := cmd.ProcessState.ExitCode(); code != c.code {
 		c.wrong["code"] = fmt.Sprintf("%d, want %d", code, c.code)
 	}
-}
-
-// hung waits until a call hangs.
-func (m *fuseMount) hung(t testing.TB) {
-	treetest.Wait(t, "a call to hang", func() bool { return m.ask(t, "held") != "" })
+	return true
 }
 
 // collect gathers what cmd prints, and gives what came so far, without waiting
