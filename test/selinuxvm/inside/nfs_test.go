@@ -150,14 +150,20 @@ func TestNFS(t *testing.T) {
 		a.must(t, 0, "probe", "--label", labelB)
 	})
 	t.Run("two labels", func(t *testing.T) {
-		for range 3 {
+		// A call that a run leaves behind, since it does not return, may write when the
+		// other run has ended: such a pair shows nothing of what is labelled.
+		for shown, pairs := 0, 0; shown < 3 && pairs < 12; pairs++ {
 			var ends [2]int
-			atOnce(func() { ends[0], _ = a.run(t, command, "--label", labelA, a.volume) },
-				func() { ends[1], _ = b.run(t, command, "--label", labelB, b.volume) })
-			if has := labelOf(t, root); has == labelA || has == labelB {
+			var said [2]string
+			atOnce(func() { ends[0], said[0] = a.run(t, command, "--label", labelA, a.volume) },
+				func() { ends[1], said[1] = b.run(t, command, "--label", labelB, b.volume) })
+			if has := labelOf(t, root); has != labelA && has != labelB {
+				if shown++; ends[0] == 0 || ends[1] == 0 {
+					t.Errorf("one said that it is done, and the root has %s", has)
+				}
+			} else if !strings.Contains(said[0]+said[1], "does not return") {
+				shown++
 				all(t, root, has)
-			} else if ends[0] == 0 || ends[1] == 0 {
-				t.Errorf("one said that it is done, and the root has %s", has)
 			}
 		}
 		a.must(t, 0, "--label", labelA)
