@@ -21,7 +21,13 @@ import (
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-const mib = 1 << 20
+const (
+	mib = 1 << 20
+	// mostOpen is how many descriptors a run of 16 workers may have, which there are
+	// where disks or other programs keep the processors from it: 24 and 120 of the
+	// budget (relabel/internal/budget, walk.size), and those of the process itself.
+	mostOpen = 160
+)
 
 // bound is one of the trees that must not need memory or descriptors of their
 // own size (L1, L2).
@@ -78,9 +84,9 @@ func (b bound) measure(t *testing.T, root string, files int, label string) row {
 		check: "L1, L2 bounds: " + b.name, where: fmt.Sprintf("%s, %d entries, ulimit -n %d", b.fs, b.entries, files), runs: 1,
 		note: fmt.Sprintf("%d MiB of %d, %d descriptors, %.1f s; no control: a measurement", used, b.memory, open, time.Since(begin).Seconds()),
 	}
-	if err != nil || used > b.memory || open > 64 {
+	if err != nil || used > b.memory || open > mostOpen {
 		r.bad++
-		t.Errorf("%v\n%s", err, out.String())
+		t.Errorf("%v, %d MiB, %d descriptors\n%s", err, used, open, out.String())
 	}
 	if n := sample(t, root, label); n > 0 {
 		r.bad++
