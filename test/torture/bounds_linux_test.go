@@ -21,13 +21,7 @@ import (
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-const (
-	mib = 1 << 20
-	// mostOpen is how many descriptors a run of 16 workers may have, which there are
-	// where disks or other programs keep the processors from it: 24 and 120 of the
-	// budget (relabel/internal/budget, walk.size), and those of the process itself.
-	mostOpen = 160
-)
+const mib = 1 << 20
 
 // bound is one of the trees that must not need memory or descriptors of their
 // own size (L1, L2).
@@ -66,7 +60,9 @@ func TestBounds(t *testing.T) {
 
 func (b bound) measure(t *testing.T, root string, files int, label string) row {
 	t.Helper()
-	cmd := exec.Command("prlimit", "--nofile="+strconv.Itoa(files), fastlabel(t), "--no-sync", "--label", label, root)
+	// Each worker has descriptors of its own, and how many are at work would be up to
+	// what else the machine does.
+	cmd := exec.Command("prlimit", "--nofile="+strconv.Itoa(files), fastlabel(t), "-T", "2", "--no-sync", "--label", label, root)
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out
 	begin := time.Now()
@@ -84,7 +80,7 @@ func (b bound) measure(t *testing.T, root string, files int, label string) row {
 		check: "L1, L2 bounds: " + b.name, where: fmt.Sprintf("%s, %d entries, ulimit -n %d", b.fs, b.entries, files), runs: 1,
 		note: fmt.Sprintf("%d MiB of %d, %d descriptors, %.1f s; no control: a measurement", used, b.memory, open, time.Since(begin).Seconds()),
 	}
-	if err != nil || used > b.memory || open > mostOpen {
+	if err != nil || used > b.memory || open > 64 {
 		r.bad++
 		t.Errorf("%v, %d MiB, %d descriptors\n%s", err, used, open, out.String())
 	}

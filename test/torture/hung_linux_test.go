@@ -237,7 +237,7 @@ func onlyFS(t testing.TB, name string) treetest.FS {
 func (c *hungCell) run(t testing.TB, bin string) {
 	for timeout := hungTimeout; !c.within(t, bin, timeout); timeout *= 4 {
 		if timeout > treetest.Patience {
-			t.Errorf("%v: nothing hung, so nothing was shown", c.hang)
+			t.Errorf("%v: nothing hung, or the PATH before was not done, so nothing was shown", c.hang)
 			return
 		}
 	}
@@ -270,7 +270,7 @@ func (c *hungCell) within(t testing.TB, bin string, timeout time.Duration) bool 
 	go func() { _ = cmd.Wait(); close(waited) }()
 	ready := func() bool { return m.ask(t, "held") != "" && differing(t, before, newLabel) == 0 }
 	if c.signal != nil {
-		treetest.Wait(t, "a call to hang", ready)
+		treetest.Wait(t, "a call to hang and the PATH before to be done", ready)
 		time.Sleep(1500 * time.Millisecond) // a worker that is held up is relieved after half a second
 		told = time.Now()
 		must(t, cmd.Process.Signal(c.signal))
