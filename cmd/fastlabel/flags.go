@@ -346,18 +346,50 @@ func flagError(c *cobra.Command, err error) error {
 	return err
 }
 
-// oneDash refuses a long flag behind a single dash: taken as short ones, -quiet would
-// be -q, -u iet. pflag drops what begins as a flag of go test.
-func oneDash(c *cobra.Command, args []string) error {
+// mistaken refuses what pflag would take for something else: a flag in the place of
+// a value, as in -t -n PATH, a long flag behind a single
+// dash: taken as short ones, -quiet would be -q, -u iet; and what begins as a flag of go
+// test, which pflag drops.
+func mistaken(c *cobra.Command, args []string) error {
+	var takes *pflag.Flag // the argument as its value
 	for _, a := range args {
 		name, _, _ := strings.Cut(strings.TrimPrefix(a, "-"), "=")
 		switch {
-		case a == "--":
-			return nil
 		case strings.HasPrefix(a, "-test."):
 			return fmt.Errorf("unknown flag %s", words.Brief(a))
 		case len(name) > 1 && a[0] == '-' && c.Flags().Lookup(name) != nil:
 			return fmt.Errorf("unknown flag -%s: long flags have two dashes: --%s", name, name)
+		case takes != nil && len(a) > 1 && a[0] == '-' && (a[1] < '0' || a[1] > '9'):
+			return fmt.Errorf("--%s: no value before %s: one that begins with - is given as --%[1]s=VALUE", takes.Name, words.Brief(a))
+		case takes != nil:
+			takes = nil
+			continue
+		case a == "--":
+			return nil
+		}
+		takes = takesNext(c.Flags(), a)
+	}
+	return nil
+}
+
+// takesNext is the flag in the argument a that has the next one as its value.
+func takesNext(fs *pflag.FlagSet, a string) *pflag.Flag {
+	if long, is := strings.CutPrefix(a, "--"); is {
+		if f := fs.Lookup(long); f != nil && f.NoOptDefVal == "" {
+			return f
+		}
+		return nil
+	}
+	short, is := strings.CutPrefix(a, "-")
+	for i := range short {
+		f := fs.ShorthandLookup(short[i : i+1])
+		switch {
+		case !is || f == nil:
+			return nil
+		case f.NoOptDefVal == "" && i == len(short)-1:
+			return f
+		case f.NoOptDefVal == "":
+			return nil // the rest is its value
 		}
 	}
 	return nil

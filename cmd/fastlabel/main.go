@@ -231,7 +231,7 @@ func (a app) execute(ctx context.Context, stdin io.Reader, out *stream.Sink, std
 	root.SetArgs(args)
 	c, _, err := root.Find(args)
 	if err == nil {
-		err = oneDash(c, args)
+		err = mistaken(c, args)
 	}
 	if err == nil {
 		c, err = root.ExecuteC()

@@ -39,6 +39,7 @@ func TestMistyped(t *testing.T) {
 		"-f list", "--record r pw", "pv/sub/none", "list/", "-e none pv pv/sub", "-e labels pv", "-f none", "-f pv", "--record none/r pv", "--metrics list pv",
 		"--reference none pv", "--reference list pv", "restore none", "restore list/none", "help verfy", "help pv", "-hR "+label+" pv", "-Rh pv",
 		"-t "+label+" pv", "-l "+label+" pv", "s0:c1,c2 pv", "–n pv", "--record - pv",
+		"-t -n pv", "-t --dry-run pv", "-vt -l pv", "--role -x pv", "--record -n pv", "verify -t -q pv", "-t -- pv", "-e --metrics m pv",
 	)
 	got := transcript(real(), all)
 	golden(t, "mistyped", alike(got))

@@ -54,13 +54,21 @@ func TestRestorecon(t *testing.T) {
 	if has := treetest.Read(t, root)["f01"]; has != undoOld {
 		t.Errorf("what was excluded has %q", has)
 	}
-	write("@ system_u:object_r:usr_t:s0\n@/(a -- system_u:object_r:usr_t:s0\n")
-	if text := says(t, 2, "restorecon", "--contexts", contexts, root); !strings.Contains(text, contexts+":2: ") || !strings.Contains(text, "nothing was begun") {
-		t.Error(text)
+	before := treetest.Read(t, root)
+	for _, rule := range []string{
+		"/(a -- system_u:object_r:usr_t:s0", "(/.*)? usr_t", "(/.*)? object_r:usr_t", "(/.*)? :::", "(/.*)? <<nonee>>",
+		"(/.*)? gen_context(system_u:object_r:usr_t,s0)", "(/.*)? system_u:object_r:usr_t:s0:c99999",
+	} {
+		write("@ system_u:object_r:usr_t:s0\n@" + rule + "\n")
+		if text := says(t, 2, "restorecon", "-R", "-F", "--contexts", contexts, root); !strings.Contains(text, contexts+":2: ") || !strings.Contains(text, "nothing was begun") {
+			t.Errorf("%s: %s", rule, text)
+		}
+	}
+	if after := treetest.Read(t, root); !maps.Equal(after, before) {
+		t.Errorf("labels were %v and are %v", before, after)
 	}
 }
 
-// TestOnly: a part of each label changes, of what --from describes.
 func TestOnly(t *testing.T) {
 	root, _ := undoRoot(t)
 	if err := os.Remove(filepath.Join(root, "none")); err != nil { // it has no label, of which a part could stay
