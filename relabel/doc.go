@@ -80,7 +80,7 @@ package relabel
 // (TestDocImports)
 //
 //	relabel   ▶ account budget caller commit division dropin flight journal mountinfo mounts order policy rules secctx sys tune undo walk watch xattrio
-//	contexts  ▶ fcontexts sys walk
+//	contexts  ▶ fcontexts secctx sys walk
 //	rules     ▶ secctx sys walk
 //	dropin    ▶ account policy
 //	account   ▶ caller walk

@@ -153,6 +153,10 @@ func Load(file string) (*Set, error) {
 	return s, nil
 }
 
+// Rules are all, in the order in which they were read. They may not be changed. Their
+// contexts are as they stand there: libselinux asks nothing of them either.
+func (s *Set) Rules() []Rule { return s.rules }
+
 func newSet() *Set {
 	s := &Set{root: &node{path: "/"}}
 	s.init(s)

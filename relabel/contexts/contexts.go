@@ -5,7 +5,10 @@
 package contexts
 
 import (
+	"fmt"
+
 	"github.com/fastlabel/fastlabel/internal/fcontexts"
+	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 )
@@ -19,7 +22,8 @@ type Set struct {
 // Load reads the file contexts in file, and those that belong to it: the names with
 // .homedirs, .local, .subs and .subs_dist behind it. The list of customizable types is
 // the one in the directory above. file "" is that of the policy that /etc/selinux/config
-// names. What is wrong with a line is an error with its number.
+// names. What is wrong with a line is an error with its number, as is a context of another
+// form than USER:ROLE:TYPE or USER:ROLE:TYPE:LEVEL.
 func Load(file string) (*Set, error) {
 	var err error
 	if file == "" {
@@ -30,6 +34,16 @@ func Load(file string) (*Set, error) {
 	s := &Set{}
 	if s.set, err = fcontexts.Load(file); err != nil {
 		return nil, err
+	}
+	right := make(map[string]bool)
+	for _, r := range s.set.Rules() {
+		if r.Context == "" || right[r.Context] {
+			continue
+		}
+		if _, err := secctx.Canonical(r.Context); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", r.File, r.Line, err)
+		}
+		right[r.Context] = true
 	}
 	s.custom, err = fcontexts.LoadCustomizable(file)
 	return s, err
