@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -32,6 +33,9 @@ var errGone = fmt.Errorf("%w: a volume of the pod was unmounted", relabel.ErrSto
 
 // watchEach is the interval of what looks now and then: a moment for people.
 const watchEach = 5 * time.Second
+
+// endEach is the interval of what looks for work to be ended.
+const endEach = 50 * time.Millisecond
 
 // key is a volume that gets a label.
 type key struct{ device, root, label string }
@@ -185,14 +189,29 @@ func (l *labeller) label(ctx context.Context, j *job) (relabel.Report, error) {
 		return none, errGone
 	}
 	// The Group knows what a run waits for, and how to end one.
-	defer context.AfterFunc(ctx, func() {
-		short, cancel := context.WithTimeout(context.Background(), grace)
-		defer cancel()
-		if err := l.group.Stop(short, j.path); err != nil {
-			l.log.Warn("not stopped", "path", j.path, "error", err)
-		}
-	})()
+	returned := make(chan struct{})
+	defer close(returned)
+	defer context.AfterFunc(ctx, func() { l.end(j.path, returned) })()
 	return l.group.Tree(context.WithoutCancel(ctx), j.path, j.label, relabel.TrustRoot)
+}
+
+// end stops the Group's work at path. There is none before Tree has begun it, so it is
+// looked for until Tree has returned.
+func (l *labeller) end(path string, returned <-chan struct{}) {
+	for {
+		short, cancel := context.WithTimeout(context.Background(), grace)
+		err := l.group.Stop(short, path)
+		cancel()
+		if err != nil { // what was stopped stays so
+			l.log.Warn("not stopped", "path", path, "error", err)
+			return
+		}
+		select {
+		case <-returned:
+			return
+		case <-time.After(endEach):
+		}
+	}
 }
 
 // farOf says how far the jobs are that have not ended.
@@ -247,6 +266,22 @@ func (l *labeller) release() {
 			j.stop(errGone)
 		}
 	}
+}
+
+// abandon stops and joins the jobs that a pod began for these volumes, since it is to have
+// another label by now. The caller leaves them.
+func (l *labeller) abandon(all []volume) (jobs []*job) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, j := range l.jobs {
+		if !j.ended() && slices.ContainsFunc(all, func(v volume) bool { return v.path == j.path }) {
+			j.waiting++
+			j.unasked.Stop()
+			j.stop(relabel.ErrStopped)
+			jobs = append(jobs, j)
+		}
+	}
+	return jobs
 }
 
 // yield takes the place from jobs that wait: for a filesystem that does not answer, or

@@ -9,10 +9,12 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -269,5 +271,38 @@ func TestFirstAsksNoMore(t *testing.T) {
 	n.starts(other)
 	if all := has(t, vol, newLabel); all != entries {
 		t.Errorf("%d labelled", all)
+	}
+}
+
+// TestStopBeforeTree: a pod is deleted when its volume's turn has come and the walk has
+// not begun.
+func TestStopBeforeTree(t *testing.T) {
+	n, g := newNode(t), newGate()
+	n.start()
+	l := n.plug(soon, 1, g).labeller
+	for i := range 20 { // a few of which fall between the stop and the walk
+		p := n.pod(fmt.Sprintf("p%d", i), itsLevel)
+		p.mount(n.volume(p.uid), localPV)
+		token := p.mount(n.mkdir("token"), "kubernetes.io~projected/token")
+		turn, begin := make(chan struct{}), make(chan struct{})
+		var reads atomic.Int32
+		l.mounts = func() ([]mountinfo.Mount, error) {
+			all, err := readMounts()
+			if reads.Add(1) == 2 { // the first is the request's
+				close(turn)
+				<-begin
+			}
+			return all, err
+		}
+		if n.ask(p) == nil {
+			t.Fatal("the pod starts")
+		}
+		<-turn
+		if err := syscall.Unmount(token, 0); err != nil {
+			t.Fatal(err)
+		}
+		l.release()
+		close(begin)
+		treetest.Wait(t, "the walk to end", func() bool { walk, queued := l.states(); return walk+queued == 0 })
 	}
 }

@@ -138,6 +138,9 @@ func (p *plugin) label(ctx context.Context, pod *api.PodSandbox, value string) (
 			return goesOn, p.labeller.farOf(a.jobs)
 		}
 	}
+	if a.outcome == drawn {
+		return a.outcome, a.err
+	}
 	for _, j := range a.jobs {
 		switch {
 		case errors.As(j.err, new(*relabel.HungError)), errors.Is(j.err, relabel.ErrStopped):
@@ -149,7 +152,7 @@ func (p *plugin) label(ctx context.Context, pod *api.PodSandbox, value string) (
 	return a.outcome, a.err
 }
 
-// answer is what a look at the pod led to.
+// answer is what a look at the pod led to. It is given when the jobs have ended.
 type answer struct {
 	outcome
 	err  error
@@ -166,13 +169,13 @@ func (p *plugin) look(pod *api.PodSandbox, value string) answer {
 	if outcome != labelled {
 		return answer{outcome: outcome, err: err}
 	}
-	if value == fixed && p.drawn.changed(pod.GetUid(), label) {
-		return answer{outcome: drawn, err: errors.New("the level changes with each try")}
-	}
+	changed := value == fixed && p.drawn.changed(pod.GetUid(), label)
 	all, err := p.places.volumes(pod.GetUid(), p.labeller.mounts)
 	switch {
 	case err != nil:
 		return answer{outcome: unreadable, err: err}
+	case changed: // what was begun for the level before must not write into a pod that runs
+		return answer{outcome: drawn, err: errors.New("the level changes with each try"), jobs: p.labeller.abandon(all)}
 	case len(all) == 0:
 		return answer{outcome: noVolume}
 	}

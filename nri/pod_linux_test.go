@@ -195,6 +195,26 @@ func TestDrawn(t *testing.T) {
 	}
 }
 
+// TestDrawnEnds: a pod that is left to the runtime since its level changes has no walk to
+// the level before in its volume.
+func TestDrawnEnds(t *testing.T) {
+	n, g := newNode(t), newGate()
+	n.start()
+	n.plug(soon, 4, g)
+	p, vol := n.pod("a", fixed), n.volume("v")
+	p.mount(vol, localPV)
+	n.goesOn(p)
+	treetest.Wait(t, "a walk", g.reached)
+	p.label = "system_u:object_r:container_file_t:s0:c1,c2"
+	n.starts(p)
+	written := has(t, vol, newLabel)
+	g.release()
+	time.Sleep(500 * time.Millisecond)
+	if now := has(t, vol, newLabel); now > written+1 || now == entries { // the entry at the gate is under way
+		t.Errorf("%d entries had the level before when the pod started, %d have it now", written, now)
+	}
+}
+
 // TestVolumesIn: with SELinux on, only mounts with seclabel can have labels.
 func TestVolumesIn(t *testing.T) {
 	const dir = "/var/lib/kubelet/pods/u/volumes"
