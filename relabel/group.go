@@ -94,7 +94,8 @@ func (g *Group) flights() *flight.Group[mounts.Volume, request, task] {
 
 // Tree is Tree with the Group's Options and t as their Trust, shared with all who ask
 // for the same. A caller with another label, or another trust, waits for its turn.
-// When ctx ends first the error is a *PendingError, and the work goes on; or a *HungError
+// A ctx that has ended begins nothing, and the error is its own. When ctx ends during the
+// work the error is a *PendingError, and the work goes on; or a *HungError
 // if the filesystem did not even tell what root is. The Report beside them says
 // nothing. Both errors are found by errors.Is to be what ended ctx. A relative root
 // is ENAMETOOLONG in a working directory that is deeper than PATH_MAX.
