@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -27,23 +26,7 @@ type encrypted struct {
 func newEncrypted(t *testing.T) *encrypted {
 	t.Helper()
 	treetest.Need(t, "root", "ext4")
-	e := &encrypted{dir: mkdir(t, on(t, "tmpfs"), "encrypted")}
-	image := filepath.Join(t.TempDir(), "image")
-	for _, args := range [][]string{
-		{"truncate", "-s", "64M", image},
-		{"mkfs.ext4", "-q", "-F", "-b", "4096", "-O", "encrypt", image},
-		{"mount", "-o", "loop", image, e.dir},
-	} {
-		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
-			t.Fatalf("%q: %v\n%s", args, err, out)
-		}
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(e.dir, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
-	return e
+	return &encrypted{dir: ext4With(t, "encrypt")}
 }
 
 func (e *encrypted) ioctl(t *testing.T, path string, request uint, arg unsafe.Pointer) {

@@ -250,20 +250,32 @@ func TestMovedAway(t *testing.T) {
 	astray(t, "in", func(d, outside string) error { return os.Rename(d, filepath.Join(outside, filepath.Base(d))) })
 }
 
-// TestUnknownKinds: where directory records do not say what an entry is,
-// directories are found all the same.
-func TestUnknownKinds(t *testing.T) {
-	treetest.Need(t, "root", "ext4")
-	dir, image := mkdir(t, on(t, "tmpfs"), "typeless"), filepath.Join(t.TempDir(), "image")
+// ext4With is the top of an ext4 with, or ^ without, a feature.
+func ext4With(t *testing.T, feature string) string {
+	t.Helper()
+	dir, image := mkdir(t, on(t, "tmpfs"), feature), filepath.Join(t.TempDir(), "image")
 	for _, args := range [][]string{
 		{"truncate", "-s", "64M", image},
-		{"mkfs.ext4", "-q", "-F", "-b", "4096", "-O", "^filetype", image},
+		{"mkfs.ext4", "-q", "-F", "-b", "4096", "-N", "16384", "-O", feature, image},
 		{"mount", "-o", "loop", image, dir},
 	} {
 		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
 			t.Fatalf("%q: %v\n%s", args, err, out)
 		}
 	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// TestUnknownKinds: where directory records do not say what an entry is,
+// directories are found all the same.
+func TestUnknownKinds(t *testing.T) {
+	treetest.Need(t, "root", "ext4")
+	dir := ext4With(t, "^filetype")
 	fd, buf := openedAt(t, sys.AtFdcwd, dir), make([]byte, bufferSize)
 	n, _ := sys.Getdents(fd, buf)
 	sys.Close(fd)

@@ -128,6 +128,76 @@ func TestGathered(t *testing.T) {
 	}
 }
 
+// TestStretches: what is gathered is read in stretches, by one worker or by several, and
+// each name counts once: where some stretches have none too, and where the directory has
+// no index and is not divided.
+func TestStretches(t *testing.T) {
+	treetest.Need(t, "ext4")
+	const files, least = 8000, bufferSize / 32 // what is read at once is not gathered
+	m := capabilities{kernel: walk.Kernel{Sorting: order.Sorting{From: 1, Budget: order.Ample.Budget}}, openat2: true}
+	volume := treetest.Fresh(t, "ext4")
+	for _, c := range []struct {
+		name, volume string
+		keep         func(at int64) bool // a name at this position
+		all          bool
+	}{
+		{"all", volume, func(int64) bool { return true }, true},
+		{"none in some", volume, func(at int64) bool { return at>>60 < 2 || at>>60 == 6 }, false},
+		{"no index", ext4With(t, "^dir_index"), func(int64) bool { return true }, true},
+	} {
+		root := mkdir(t, c.volume, c.name)
+		flat(t, root, files)
+		left := int64(files)
+		for name, at := range positions(t, root) {
+			if !c.keep(at) {
+				left--
+				if err := unix.Unlink(filepath.Join(root, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if left <= least || (left == files) != c.all {
+			t.Fatalf("%s: %d are left", c.name, left)
+		}
+		for _, threads := range []int{1, 2, 8} {
+			label := fmt.Sprintf("u:r:t:s0:c%d", threads)
+			r, err := tree(t.Context(), root, label, Options{Workers: threads}, as(m))
+			if err != nil || !r.Complete || r.Seen != left+1 || r.Written != left+1 {
+				t.Errorf("%s, %d threads, of %d: %+v, %v", c.name, threads, left+1, r, err)
+			}
+			if n := len(bearing(t, root, label)); int64(n) != left+1 {
+				t.Errorf("%s, %d threads: %d of %d have the label", c.name, threads, n, left+1)
+			}
+		}
+	}
+}
+
+// positions are those of the names in dir.
+func positions(t *testing.T, dir string) map[string]int64 {
+	t.Helper()
+	fd, buf, all := openedAt(t, sys.AtFdcwd, dir), make([]byte, bufferSize), map[string]int64{}
+	defer sys.Close(fd)
+	for at := int64(0); ; {
+		n, e := sys.Getdents(fd, buf)
+		if e != 0 {
+			t.Fatal(e)
+		}
+		if n == 0 {
+			return all
+		}
+		for rest := buf[:n]; len(rest) > 0; {
+			r, length, err := sys.Parse(rest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !sys.IsDot(r.Name) {
+				all[string(r.Name)] = at
+			}
+			at, rest = sys.After(rest), rest[length:]
+		}
+	}
+}
+
 // TestManyNames: a directory with more names in one bucket than the budget holds is
 // read about twice; all is labelled, and each name counts once.
 func TestManyNames(t *testing.T) {

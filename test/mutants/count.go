@@ -24,6 +24,21 @@ func counts() []Mutant {
 			Edits:  edits("relabel/internal/xattrio/io_linux.go", "if x.Stale {", "if x.Stale && t.Name == nil {"),
 		},
 		{
+			Name: "stretch-cut", By: "TestStretches in relabel/internal/order",
+			Breaks: "each name is in one stretch of a directory",
+			Edits:  edits("relabel/internal/order/stretch_linux.go", "len(rest) > 0 && s.next < s.To", "len(rest) > 0 && s.next <= s.To"),
+		},
+		{
+			Name: "stretch-begins", By: "TestStretches in relabel",
+			Breaks: "a name beyond an empty stretch is not in it",
+			Edits:  edits("relabel/internal/walk/sort_linux.go", "s.Begin(at)", "_ = at"),
+		},
+		{
+			Name: "reader-last", By: "TestReaders in relabel/internal/order",
+			Breaks: "what is read of a directory is sorted when its last reader has left",
+			Edits:  edits("relabel/internal/order/stretch_linux.go", "g.readers > 0", "g.readers > 1"),
+		},
+		{
 			Name: "label-after-read", By: "TestDirectoriesFirst in relabel",
 			Breaks: "directories are labelled before they are read",
 			Edits: edits(

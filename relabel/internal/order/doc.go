@@ -21,6 +21,7 @@
 //	memory_linux.go   Memory: who may gather now, and which directories wait
 //	plan_linux.go     Plan: a Batch that says which entries it takes at which
 //	                  reading of the directory, and if another is needed
+//	stretch_linux.go  Stretch: a part of a directory, which workers read side by side
 //	batch_linux.go    Batch: entries, sorted in place, cut into slices
 //
 // A Batch belongs to one goroutine until Sort. Then each of its slices belongs

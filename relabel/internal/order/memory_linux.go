@@ -18,8 +18,10 @@ type Gathering[D any] struct {
 	Dir  D
 	From int64 // where in the directory a reading begins
 	*Plan
+	reading
 
-	taken bool // the mutex of the Memory guards it
+	Stretches int  // into which a reading may be divided
+	taken     bool // the mutex of the Memory guards it
 }
 
 // Memory is what a walk has to put directories in order, and the directories that wait
@@ -33,15 +35,15 @@ type Memory[D any] struct {
 
 // queued is a directory, and where its rest begins.
 type queued[D any] struct {
-	dir    D
-	from   int64
-	budget int
+	dir  D
+	from int64
+	room Room
 }
 
-// Queue has d, from a position on, wait for its turn to be gathered whole within budget.
-func (m *Memory[D]) Queue(d D, from int64, budget int) {
+// Queue has d, from a position on, wait for its turn to be gathered whole.
+func (m *Memory[D]) Queue(d D, from int64, room Room) {
 	m.mu.Lock()
-	m.queue = append(m.queue, queued[D]{d, from, budget})
+	m.queue = append(m.queue, queued[D]{d, from, room})
 	m.mu.Unlock()
 }
 
@@ -56,7 +58,7 @@ func (m *Memory[D]) Next() *Gathering[D] {
 	}
 	q := m.queue[last]
 	m.queue = m.queue[:last]
-	return m.whole.take(q.dir, q.from, q.budget)
+	return m.whole.take(q.dir, q.from, q.room)
 }
 
 // Window lends memory for a part of d. It is nil if all is in use.
@@ -65,18 +67,18 @@ func (m *Memory[D]) Window(d D, budget int) *Gathering[D] {
 	defer m.mu.Unlock()
 	for i := range m.windows {
 		if g := &m.windows[i]; !g.taken {
-			return g.take(d, 0, min(windowBudget, budget))
+			return g.take(d, 0, Room{Budget: min(windowBudget, budget)})
 		}
 	}
 	return nil
 }
 
-func (g *Gathering[D]) take(d D, from int64, budget int) *Gathering[D] {
-	if g.Plan == nil || g.budget < budget {
-		g.Plan = NewPlan(budget)
+func (g *Gathering[D]) take(d D, from int64, room Room) *Gathering[D] {
+	if g.Plan == nil || g.budget < room.Budget {
+		g.Plan = NewPlan(room.Budget)
 	}
 	g.Begin()
-	g.Dir, g.From, g.taken = d, from, true
+	g.Dir, g.From, g.Stretches, g.taken = d, from, room.Stretches, true
 	return g
 }
 
@@ -91,10 +93,11 @@ func (m *Memory[D]) Free(g *Gathering[D]) D {
 // Clear lets go of the memory, and has the directories released whose gathering a stopped
 // walk left. Those that wait are the caller's.
 func (m *Memory[D]) Clear(release func(D)) {
-	for _, g := range append(m.windows[:], m.whole) {
+	for _, g := range []*Gathering[D]{&m.whole, &m.windows[0], &m.windows[1]} {
 		if g.taken {
 			release(g.Dir)
 		}
+		g.Plan = nil
 	}
-	m.queue, m.whole, m.windows = nil, Gathering[D]{}, [windows]Gathering[D]{}
+	m.queue = nil
 }

@@ -66,12 +66,12 @@ func (p *Plan) Fits() bool { return !p.full }
 func (p *Plan) More() bool { return p.to != math.MaxUint64 }
 
 // Add counts directory records of inode numbers from From on, and keeps those of
-// the range, which it cuts to what fits. Each cut but the last halves what was
-// kept, so all of them together move each name about twice.
+// the range, which it cuts to what fits. Each cut but the last leaves three quarters, so
+// all of them together move each name about three times.
 func (p *Plan) Add(records []byte) error { return each(records, p.add) }
 
 func (p *Plan) add(r sys.Dirent) {
-	if p.full {
+	if p.full || r.Ino < p.from {
 		return
 	}
 	bucket := int(r.Ino >> bucketBits & (1<<(inoShift-bucketBits) - 1))
@@ -87,7 +87,7 @@ func (p *Plan) add(r sys.Dirent) {
 	if p.Room(0) {
 		return
 	}
-	p.narrow(p.budget / 2)
+	p.narrow(p.budget / 4 * 3)
 	p.prune()
 	p.full = !p.Room(0)
 }

@@ -20,15 +20,22 @@ type Sorting struct {
 // million names of 32 bytes.
 var Ample = Sorting{From: 1 << 20, Budget: 40 << 20, Memory: func() int64 { return budget.Memory(os.DirFS("/")) }}
 
-// mostBudget holds 4.8 million names of 32 bytes. So ten million are read three times,
-// not eleven, within 256 MiB.
-const mostBudget = 192 << 20
+// mostBudget holds six million names of 32 bytes. So ten million are read twice, not
+// nine times, within 256 MiB.
+const mostBudget = 236 << 20
 
-// Room is the budget for a directory of size bytes. It takes less than that: a name has
-// 8 bytes more in ext4's blocks, which are seldom full, and 9 here.
-func (s Sorting) Room(size int64) int {
-	if s.Memory == nil || size <= int64(s.Budget) {
-		return s.Budget
+// Room is what a directory gets.
+type Room struct {
+	Budget    int // for its names and index, in bytes
+	Stretches int // into which a reading may be divided
+}
+
+// Room is that of a directory of size bytes. It takes less than that: a name has 8 bytes
+// more in ext4's blocks, which are seldom full, and 9 here.
+func (s Sorting) Room(size int64) Room {
+	r := Room{s.Budget, int(min(size/max(1, s.From), mostStretches))}
+	if s.Memory != nil && size > int64(s.Budget) {
+		r.Budget = max(s.Budget, int(min(size, mostBudget, s.Memory())))
 	}
-	return max(s.Budget, int(min(size, mostBudget, s.Memory())))
+	return r
 }

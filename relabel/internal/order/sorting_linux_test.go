@@ -20,18 +20,18 @@ func TestRoom(t *testing.T) {
 		{1 << 40, 1 << 40, mostBudget},
 	} {
 		s := Sorting{Budget: 1000, Memory: func() int64 { return c.spare }}
-		if got := s.Room(c.size); got != c.want {
-			t.Errorf("%+v: %d", c, got)
+		if got := s.Room(c.size); got.Budget != c.want {
+			t.Errorf("%+v: %+v", c, got)
 		}
-		if s.Memory = nil; s.Room(c.size) != 1000 {
-			t.Errorf("%+v: %d without more", c, s.Room(c.size))
+		if s.Memory = nil; s.Room(c.size).Budget != 1000 {
+			t.Errorf("%+v: %+v without more", c, s.Room(c.size))
 		}
 	}
 
 	var m Memory[string]
 	var plans []*Plan
 	for _, budget := range []int{1000, 5000, 1000, 6000} {
-		m.Queue("d", 0, budget)
+		m.Queue("d", 0, Room{Budget: budget})
 		g := m.Next()
 		if g == nil || g.budget < budget || m.Next() != nil {
 			t.Fatalf("for %d: %+v", budget, g)

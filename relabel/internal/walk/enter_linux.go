@@ -151,7 +151,7 @@ func (w *worker) visit(parent *Dir, t xattrio.Target, name string, want *Want, l
 		w.at(d, nil)
 		n, more := w.own(d, v.FD, w.buf[:v.N]), !v.End
 		if v.Errno != 0 || more && n == 0 {
-			n, more = w.refill(d, v.FD, n, v.Errno)
+			n, more = w.refill(d, v.FD, n, v.Errno, nil)
 		}
 		w.share(d, v.FD, n, more)
 	}

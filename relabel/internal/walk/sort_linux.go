@@ -7,6 +7,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/rows"
 	"github.com/fastlabel/fastlabel/relabel/internal/since"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
 // A worker that meets a large directory with wrong labels (package order) gathers its
@@ -24,10 +25,11 @@ import (
 // fits into one buffer is put in order there.
 //
 // Who owns what: a gathering belongs to the worker that has the item without a
-// slice, or that fills the window. It is then shared, and only read, by the workers
+// slice, or that fills the window. Others may help to read; then it belongs to the last
+// that leaves. It is then shared, and only read, by the workers
 // on its slices, and belongs to the one whose slice is the last to be done, which
-// gathers the next range or frees it. The pool's deques hand over, and the counter
-// of slices (package order).
+// gathers the next range or frees it. The pool's deques hand over, and the counters
+// of readers and of slices (package order).
 
 // sortedFrom is how many entries of one buffer are worth it.
 const (
@@ -113,37 +115,99 @@ func (w *worker) gatherQueued() {
 	}
 }
 
-// gather reads the directory from its beginning on, keeps what fits of the next
-// range, and makes work of it.
+// gather reads the directory, with all who have nothing else to do, keeps what fits of
+// the next range, and makes work of it.
 func (w *worker) gather(g *gathering) {
 	d := g.Dir
-	fd := d.FD()
 	w.at(d, nil)
-	e := sys.Rewind(fd, g.From)
+	w.askAhead(d, d.FD())
 	g.Next()
 	d.Note.labelledBelow = g.Plan.From()
-	for more := true; more && g.Fits() && e == 0 && !w.stopped(); {
-		var n int
-		n, more = w.fill(d, fd)
-		if err := g.Add(w.buf[:n]); err != nil {
-			w.spoil(d, "getdents64", err)
+	stretches := order.Divide(g.From, g.Stretches)
+	if sys.Rewind(d.FD(), stretches[len(stretches)-1].From) != 0 {
+		stretches = order.Divide(g.From, 1) // it has no index
+	}
+	g.Read(stretches)
+	for range len(stretches) - 1 {
+		w.push(item{kind: helpGather, dir: d, gathering: g})
+	}
+	w.read(g, d.FD())
+}
+
+// help reads with those who read already. If they are done, it does nothing; nor if g has
+// another directory by now, but to help there.
+func (w *worker) help(g *gathering) {
+	if !g.Join() {
+		return
+	}
+	w.at(g.Dir, nil)
+	w.now(w.opens())
+	fd, _, e := w.m.OpenDir(g.Dir.FD(), itself)
+	if e != 0 { // the others read it all
+		w.doneReading(g)
+		return
+	}
+	w.read(g, fd)
+	sys.Close(fd)
+}
+
+var itself = sys.Cname(".")
+
+// read reads stretches by fd until none is left.
+func (w *worker) read(g *gathering, fd int) {
+	d := g.Dir
+	for {
+		s, ok := g.Stretch()
+		if !ok {
+			break
+		}
+		fits, more, e := true, true, w.begin(&s, fd)
+		if e != 0 {
+			w.spoil(d, "lseek", e)
+		}
+		for more && fits && e == 0 && !w.stopped() {
+			var n int
+			n, more = w.refill(d, fd, 0, 0, &s)
+			var err error
+			if fits, err = g.Keep(w.buf[:n]); err != nil {
+				w.spoil(d, "getdents64", err)
+			}
 		}
 	}
-	if e == 0 && !g.Fits() {
-		e = sys.Rewind(fd, g.From)
+	w.doneReading(g)
+}
+
+// begin seeks s. Its first name may lie anywhere in it, or beyond: a reading that has no
+// room for the name leaves the kernel at it.
+func (w *worker) begin(s *order.Stretch, fd int) sys.Errno {
+	if e := sys.Rewind(fd, s.From); e != 0 {
+		return e
 	}
-	switch {
-	case e != 0:
+	w.now(xattrio.Getdents64)
+	_, _ = sys.Getdents(fd, w.buf[:1]) // EINVAL
+	at, e := sys.Tell(fd)
+	s.Begin(at)
+	return e
+}
+
+// doneReading makes work of what was kept, once the last reader leaves.
+func (w *worker) doneReading(g *gathering) {
+	if !g.Leave() {
+		return
+	}
+	d := g.Dir
+	if g.Fits() {
+		w.giveSlices(g)
+		return
+	}
+	if e := sys.Rewind(d.FD(), g.From); e != 0 {
 		w.spoil(d, "lseek", e)
-		w.endGathering(g)
-	case !g.Fits():
+	} else {
 		d.Note.asListed = true
 		w.cache.Keep(d)
 		w.push(item{dir: d})
-		w.endGathering(g)
-	default:
-		w.giveSlices(g)
 	}
+	w.endGathering(g)
 }
 
 // giveSlices makes work of what was gathered.

@@ -38,6 +38,7 @@ const (
 	enterDir                 // name in dir
 	labelRecords             // records of dir, which another worker has read
 	gatherRange
+	helpGather
 	labelSlice
 	writePage // what it had is on disk
 	keepPages // those that wait in the ledger
@@ -134,6 +135,8 @@ func (w *worker) do(it item) {
 		w.finish(it.dir, it.records)
 	case gatherRange:
 		w.gather(it.gathering)
+	case helpGather:
+		w.help(it.gathering)
 	case labelSlice:
 		w.labelSlice(it.gathering, it.slice)
 	case writePage:
@@ -247,22 +250,28 @@ func (w *worker) entry(d *Dir, fd int, e sys.Dirent) {
 // fill reads as many records of d as the buffer holds, and says if there may
 // be more. Only a reading of nothing is the end.
 func (w *worker) fill(d *Dir, fd int) (n int, more bool) {
-	if w.readsAhead() && !d.Note.ahead {
-		d.Note.ahead = true
-		w.ahead.Ask(w.m, fd, w.now)
-	}
-	n, more = w.refill(d, fd, 0, 0)
+	w.askAhead(d, fd)
+	n, more = w.refill(d, fd, 0, 0, nil)
 	if d.Note.labelledBelow > 0 {
 		n = len(order.DropBelow(w.buf[:n], d.Note.labelledBelow))
 	}
 	return n, more
 }
 
+// askAhead asks, once, for what is to be read of d.
+func (w *worker) askAhead(d *Dir, fd int) {
+	if w.readsAhead() && !d.Note.ahead {
+		d.Note.ahead = true
+		w.ahead.Ask(w.m, fd, w.now)
+	}
+}
+
 // readsAhead says whether what is near a directory is asked for with it.
 func (w *worker) readsAhead() bool { return w.m.Sorts && w.ahead.Pays() }
 
-// refill is fill after n bytes were read, and e was answered.
-func (w *worker) refill(d *Dir, fd, n int, e sys.Errno) (int, bool) {
+// refill is fill after n bytes were read, and e was answered. It ends with s, if that is
+// not nil.
+func (w *worker) refill(d *Dir, fd, n int, e sys.Errno, s *order.Stretch) (int, bool) {
 	w.now(xattrio.Getdents64)
 	for try := 0; len(w.buf)-n >= sys.RecordMax; {
 		got := 0
@@ -285,7 +294,13 @@ func (w *worker) refill(d *Dir, fd, n int, e sys.Errno) (int, bool) {
 		case got == 0:
 			return n, false
 		}
-		n += w.own(d, fd, w.buf[n:n+got])
+		records := w.buf[n : n+got]
+		if s != nil {
+			records = s.Cut(records)
+		}
+		if n += w.own(d, fd, records); s != nil && s.Ended() {
+			return n, false
+		}
 	}
 	return n, true
 }

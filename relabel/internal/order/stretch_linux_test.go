@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package order
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
+
+// TestDivide: stretches follow one another from the beginning to the end, all but those
+// before the beginning.
+func TestDivide(t *testing.T) {
+	for _, from := range []int64{0, 1, math.MaxInt64/8 - 1, math.MaxInt64 / 8, math.MaxInt64/8 + 1, math.MaxInt64 - 1} {
+		for _, n := range []int{0, 1, 2, 3, mostStretches} {
+			all := Divide(from, n)
+			if len(all) == 0 || len(all) > max(1, n) {
+				t.Errorf("%d of %d from %d: %+v", len(all), n, from, all)
+			}
+			at := from
+			for _, s := range all {
+				if s.From != at || s.To <= s.From || s.next != s.From {
+					t.Errorf("%+v begins not at %d", s, at)
+				}
+				at = s.To
+			}
+			if at != math.MaxInt64 || from == 0 && n > 0 && len(all) != n {
+				t.Errorf("%+v end at %d", all, at)
+			}
+		}
+	}
+}
+
+// hashed is a directory that lists names by their hashes, some of which they share.
+type hashed []int64
+
+// read gives the records at positions from at on, as many as fit, and the position of
+// the next.
+func (h hashed) read(at int64, size int) (buf []byte, next int64) {
+	i, _ := slices.BinarySearch(h, at)
+	for ; i < len(h); i++ {
+		start := len(buf)
+		buf = sys.AppendRecord(buf, uint64(i), sys.KindFile, fmt.Append(nil, i))
+		next := int64(math.MaxInt64)
+		if i+1 < len(h) {
+			next = h[i+1]
+		}
+		binary.NativeEndian.PutUint64(buf[start+8:], uint64(next))
+		if len(buf) >= size && next != h[i] { // a listing goes on within one hash; this one cannot
+			return buf, next
+		}
+	}
+	return buf, math.MaxInt64
+}
+
+// TestStretches: whatever is read at a time, and wherever the names lie, each is in one
+// stretch and in one alone.
+func TestStretches(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 8))
+	for round := range 200 {
+		var h hashed
+		for range random.IntN(300) {
+			at := random.Int64N(math.MaxInt64)
+			if round%3 == 0 {
+				at = math.MaxInt64/mostStretches*random.Int64N(mostStretches) + random.Int64N(2) // where stretches begin, and many at one
+			}
+			h = append(h, at)
+		}
+		slices.Sort(h)
+		for _, size := range []int{1, 100, 5000, 1 << 20} {
+			seen := make([]int, len(h))
+			for _, s := range Divide(0, mostStretches) {
+				if i, _ := slices.BinarySearch(h, s.From); i < len(h) {
+					s.Begin(h[i])
+				}
+				for at, more := s.From, true; more && !s.Ended(); {
+					var buf []byte
+					buf, at = h.read(at, size)
+					more = len(buf) > 0 && at < math.MaxInt64
+					if err := each(s.Cut(buf), func(e sys.Dirent) { seen[e.Ino]++ }); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			for i, n := range seen {
+				if n != 1 {
+					t.Fatalf("%d at a time: name %d of %d, at %d, was read %d times", size, i, len(h), h[i], n)
+				}
+			}
+		}
+	}
+	s := Divide(0, 2)[0]
+	if b := []byte("malformed"); string(s.Cut(b)) != string(b) {
+		t.Error("a malformed record is kept for Add to tell")
+	}
+}
+
+// TestReaders: readers come and go; one of them is the last, and none joins after it.
+func TestReaders(t *testing.T) {
+	var m Memory[string]
+	for range 200 {
+		m.Queue("d", 0, Room{Budget: 1 << 20, Stretches: mostStretches})
+		g := m.Next()
+		g.Next()
+		var all sync.WaitGroup
+		var last, kept atomic.Int32
+		read := func() {
+			for s, ok := g.Stretch(); ok; s, ok = g.Stretch() {
+				record := sys.AppendRecord(nil, uint64(s.From>>40), sys.KindFile, []byte("n"))
+				if fits, err := g.Keep(record); !fits || err != nil {
+					t.Error(fits, err)
+				}
+				kept.Add(1)
+			}
+			if g.Leave() {
+				last.Add(1)
+				if g.Len() != mostStretches {
+					t.Errorf("%d were kept when the last left", g.Len())
+				}
+			}
+		}
+		g.Read(Divide(0, g.Stretches))
+		for range 3 {
+			if !g.Join() {
+				t.Fatal("nothing is left before anything was read")
+			}
+			all.Go(read)
+		}
+		read()
+		all.Wait()
+		if last.Load() != 1 || kept.Load() != mostStretches || g.Join() {
+			t.Fatalf("%d were the last, %d were read", last.Load(), kept.Load())
+		}
+		m.Free(g)
+	}
+}
