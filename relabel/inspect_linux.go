@@ -100,7 +100,7 @@ func (r *run) openToRead(path, label string) (*mount, error) {
 
 // trusted fills in the report if what Options.Trust names has the label.
 func (r *run) trusted(root *mount) (bool, error) {
-	if r.o.Trust == TrustNothing || r.o.Trust == TrustUnchanged {
+	if r.o.Trust != TrustRoot && r.o.Trust != TrustTop {
 		return false, nil
 	}
 	ok, _, err := r.rootHas(root)

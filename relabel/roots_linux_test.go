@@ -219,6 +219,7 @@ func TestSkip(t *testing.T) {
 		trusted         bool
 	}{
 		{newLabel, newLabel, newLabel, TrustNothing, false},
+		{newLabel, oldLabel, oldLabel, TrustUnchanged + 1, false}, // none of the constants
 		{newLabel, oldLabel, oldLabel, TrustRoot, true},
 		{newLabel + `\x00`, newLabel, newLabel, TrustRoot, true},
 		{oldLabel, newLabel, newLabel, TrustRoot, false},
@@ -228,7 +229,7 @@ func TestSkip(t *testing.T) {
 	} {
 		root := grow(t, on(t, "tmpfs"), fmt.Sprintf(
 			"dir . label=\"%s\"\ndir d label=%s\nfile d/f label=%s\nfile g label=%s\n", c.root, c.top, c.deep, newLabel))
-		if c.skip != TrustNothing {
+		if c.skip == TrustRoot || c.skip == TrustTop {
 			ok, err := isLabelled(root, newLabel, c.skip)
 			if err != nil || ok != c.trusted {
 				t.Errorf("%+v: Labelled says %t, %v", c, ok, err)
