@@ -55,7 +55,7 @@ var plans = map[string][]sweep{
 		size: "20G", n: []int{40_000}, threads: []int{2}, with: with("fastlabel", floors, "go-selinux", "chcon", "setfiles"), rounds: 10,
 	}},
 	// `make bench-full`: hours.
-	"full": slices.Concat(sweepFloor, sweepPeers, sweepOrder, sweepHalf, sweepScale, sweepThreads, sweepCold, sweepSince, sweepRecord),
+	"full": slices.Concat(sweepFloor, sweepPeers, sweepOrder, sweepHalf, sweepScale, sweepWide, sweepThreads, sweepCold, sweepSince, sweepRecord),
 	// On a filesystem where each request waits; half an hour.
 	"fuse": {{
 		fs: []string{"slowfs"}, corpora: []string{"flat", "fifty"}, states: []string{"wrong", "right"},
@@ -91,6 +91,7 @@ var plans = map[string][]sweep{
 	"order":   sweepOrder,
 	"half":    sweepHalf,
 	"scale":   sweepScale,
+	"wide":    sweepWide,
 	"threads": sweepThreads,
 	"cold":    sweepCold,
 	"since":   sweepSince,
@@ -136,6 +137,11 @@ var (
 			n: []int{10_000_000}, threads: []int{2}, with: with("fastlabel", floors, "go-selinux"), rounds: 3,
 		},
 	}
+	// As many names as one directory of ext4 has room for: its index has two levels.
+	sweepWide = []sweep{{
+		fs: []string{"ext4"}, corpora: []string{"hash"}, states: []string{"wrong"}, size: "200G", n: []int{1_000_000, 9_900_000}, threads: []int{2},
+		with: with("fastlabel", "fastlabel-small", "floor-inode"), rounds: 9,
+	}}
 	sweepThreads = []sweep{{
 		fs: all, corpora: []string{"flat", "realistic"}, states: []string{"wrong", "right"}, size: "20G", n: []int{300_000},
 		threads: []int{0, 1, 2, 4, 8, 16}, with: with("fastlabel"), rounds: 10,

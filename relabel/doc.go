@@ -197,8 +197,8 @@ package relabel
 //     TestGroupTracePanics)
 //  9. Memory and open files do not grow with the tree. (TestMemory, TestLine,
 //     TestFewDescriptors, TestAllocations) One large directory of ext4 is sorted within
-//     40 MiB, or 192 where there is so much to spare. (TestGathered, TestRoom,
-//     TestMemoryAtHand) All runs of a process share one
+//     40 MiB, or 236 where there is so much to spare. (TestGathered,
+//     TestStretches, TestRoom, TestMemoryAtHand) All runs of a process share one
 //     budget of workers and one of descriptors, for which they wait within
 //     their contexts; volumes that hang, or whose lock is waited for, keep no
 //     other waiting while there are descriptors. (TestManyVolumes,
