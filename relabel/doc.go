@@ -145,9 +145,9 @@ package relabel
 //     or mounts during the run. Links are labelled, not followed; devices, FIFOs
 //     and sockets are not opened; of the device that a cold ext4 is on, what is near
 //     its directories is read ahead, and looked at by the kernel alone. (TestReadAhead)
-//     Hard links are the exception: a file has
-//     one label, by whatever name it is reached. (TestEscape,
-//     TestNothingElseOpened) The system's own places are refused as a root, and
+//     Two exceptions: a file with hard links has one label, by whatever name it is
+//     reached; and a directory moved out during the run is labelled to its end. (TestEscape,
+//     TestNothingElseOpened, TestMovedAway) The system's own places are refused as a root, and
 //     what they lead to where they are links; what lies in them is not.
 //     (TestRefusedRoots, TestRefusedLinks, TestRefusedAnew) So is a caller whose
 //     thread has a root directory or a mount namespace of its own, as the path may lead

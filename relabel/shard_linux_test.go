@@ -251,6 +251,27 @@ func TestShardsWays(t *testing.T) {
 	}
 }
 
+// TestShardsGathered: directories that shards divide, and that are too large for one
+// buffer, look the same to each: nothing is read again when they are committed.
+func TestShardsGathered(t *testing.T) {
+	treetest.Need(t, "root", "ext4")
+	root := grow(t, on(t, "ext4"), "default label="+oldLabel+"\ndir .\ndir a\nfile a/f%04d x3000\ndir a/d%04d x2000\n")
+	for i := range 3 {
+		r, err := tree(t.Context(), root, newLabel, Options{Workers: 2, Advanced: Advanced{Shard: Shard{i, 3}, NoSync: true}}, func() capabilities {
+			c := probe()
+			c.kernel.Sorting.From = 1
+			return c
+		})
+		if err != nil || !r.Proved {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+	r, err := commits(t, root, newLabel, 3)
+	if err != nil || r.Seen != 1 || len(r.Notes) > 0 || vouching(t, root, newLabel) != newLabel {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 // TestOrderOfShards: a proof is on disk after all that it says, and before it the root's seal
 // and that there is no proof yet.
 func TestOrderOfShards(t *testing.T) {

@@ -31,7 +31,22 @@ func counts() []Mutant {
 		{
 			Name: "stretch-begins", By: "TestStretches in relabel",
 			Breaks: "a name beyond an empty stretch is not in it",
-			Edits:  edits("relabel/internal/walk/sort_linux.go", "s.Begin(at)", "_ = at"),
+			Edits:  edits("relabel/internal/walk/sort_linux.go", "s.StartAt(at)", "_ = at"),
+		},
+		{
+			Name: "stretch-offsets", By: "TestStretches in relabel",
+			Breaks: "a directory without an index is read by one worker",
+			Edits:  edits("relabel/internal/walk/sort_linux.go", "stretches = order.Divide(g.From, 1)", "_ = stretches"),
+		},
+		{
+			Name: "reading-moves", By: "TestReadingMoves in relabel/internal/walk",
+			Breaks: "a worker that reads a large directory is not taken for held up",
+			Edits:  edits("relabel/internal/walk/worker_linux.go", "\t\tw.items.Add(1)\n\t\trecords", "\t\trecords"),
+		},
+		{
+			Name: "divided-gathered", By: "TestShardsGathered in relabel",
+			Breaks: "shards add up once what they meet in a directory that they divide",
+			Edits:  edits("relabel/internal/walk/sort_linux.go", "d.Depth > 0 && w.Part.Divides(d.Depth)", "false"),
 		},
 		{
 			Name: "reader-last", By: "TestReaders in relabel/internal/order",

@@ -92,7 +92,7 @@ func (b *Batch) entry(word uint64) sys.Dirent {
 	return sys.Dirent{Ino: word >> inoShift, Kind: kind, Name: b.names[at+1:][:b.names[at]]}
 }
 
-// Slice is a stretch of a sorted batch, for one goroutine.
+// Slice is a part of a sorted batch, for one goroutine.
 type Slice struct {
 	batch    *Batch
 	from, to int
@@ -136,7 +136,7 @@ func (s *Slice) Done() bool { return s.batch.pending.Add(-1) == 0 }
 
 // sort sorts the index in place: memory for a second index would be names left for
 // another reading. The other workers may have nothing to do until then, so it must
-// not take long: the words go to one of 2,048 stretches each, and each stretch,
+// not take long: the words go to one of 2,048 bins each, and each bin,
 // which fits into the processor's cache, is sorted.
 func (b *Batch) sort() {
 	words := b.index
@@ -146,10 +146,10 @@ func (b *Batch) sort() {
 	}
 	least, most := slices.Min(words)>>inoShift, slices.Max(words)>>inoShift
 	shift := inoShift + max(0, bits.Len64(most-least)-digit)
-	stretch := func(word uint64) int { return int((word - least<<inoShift) >> shift) }
+	bin := func(word uint64) int { return int((word - least<<inoShift) >> shift) }
 	var next, ends [1 << digit]int
 	for _, w := range words {
-		ends[stretch(w)]++
+		ends[bin(w)]++
 	}
 	at := 0
 	for i, n := range ends {
@@ -161,7 +161,7 @@ func (b *Batch) sort() {
 	for i, end := range ends {
 		for next[i] < end {
 			w := words[next[i]]
-			for to := stretch(w); to != i; to = stretch(w) {
+			for to := bin(w); to != i; to = bin(w) {
 				words[next[to]], w = w, words[next[to]]
 				next[to]++
 			}

@@ -24,7 +24,8 @@
 //	stretch_linux.go  Stretch: a part of a directory, which workers read side by side
 //	batch_linux.go    Batch: entries, sorted in place, cut into slices
 //
-// A Batch belongs to one goroutine until Sort. Then each of its slices belongs
+// A Batch belongs to one goroutine until Sort, or to the readers of a directory, which
+// share it under a mutex until the last leaves. Then each of its slices belongs
 // to the goroutine that it is handed to, all of them only read the batch, and
 // it belongs again to the goroutine whose Slice.Done says true: the counter of
 // slices orders that one after all others. To hand a slice over is the caller's

@@ -20,7 +20,7 @@ type Gathering[D any] struct {
 	*Plan
 	reading
 
-	Stretches int  // into which a reading may be divided
+	Stretches int  // of a reading, at most
 	taken     bool // the mutex of the Memory guards it
 }
 
@@ -93,11 +93,15 @@ func (m *Memory[D]) Free(g *Gathering[D]) D {
 // Clear lets go of the memory, and has the directories released whose gathering a stopped
 // walk left. Those that wait are the caller's.
 func (m *Memory[D]) Clear(release func(D)) {
-	for _, g := range []*Gathering[D]{&m.whole, &m.windows[0], &m.windows[1]} {
+	clear := func(g *Gathering[D]) {
 		if g.taken {
 			release(g.Dir)
 		}
-		g.Plan = nil
+		g.Plan, g.taken = nil, false
+	}
+	clear(&m.whole)
+	for i := range m.windows {
+		clear(&m.windows[i])
 	}
 	m.queue = nil
 }

@@ -66,8 +66,8 @@ func (p *Plan) Fits() bool { return !p.full }
 func (p *Plan) More() bool { return p.to != math.MaxUint64 }
 
 // Add counts directory records of inode numbers from From on, and keeps those of
-// the range, which it cuts to what fits. Each cut but the last leaves three quarters, so
-// all of them together move each name about three times.
+// the range, which it cuts to what fits. A cut leaves three quarters of the budget, so all
+// of them together move each name three times at most.
 func (p *Plan) Add(records []byte) error { return each(records, p.add) }
 
 func (p *Plan) add(r sys.Dirent) {

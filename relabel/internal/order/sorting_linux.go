@@ -21,13 +21,13 @@ type Sorting struct {
 var Ample = Sorting{From: 1 << 20, Budget: 40 << 20, Memory: func() int64 { return budget.Memory(os.DirFS("/")) }}
 
 // mostBudget holds six million names of 32 bytes. So ten million are read twice, not
-// nine times, within 256 MiB.
+// ten times, within 256 MiB.
 const mostBudget = 236 << 20
 
 // Room is what a directory gets.
 type Room struct {
 	Budget    int // for its names and index, in bytes
-	Stretches int // into which a reading may be divided
+	Stretches int // of a reading, at most
 }
 
 // Room is that of a directory of size bytes. It takes less than that: a name has 8 bytes

@@ -78,7 +78,7 @@ func TestStretches(t *testing.T) {
 			seen := make([]int, len(h))
 			for _, s := range Divide(0, mostStretches) {
 				if i, _ := slices.BinarySearch(h, s.From); i < len(h) {
-					s.Begin(h[i])
+					s.StartAt(h[i])
 				}
 				for at, more := s.From, true; more && !s.Ended(); {
 					var buf []byte
@@ -112,9 +112,9 @@ func TestReaders(t *testing.T) {
 		var all sync.WaitGroup
 		var last, kept atomic.Int32
 		read := func() {
-			for s, ok := g.Stretch(); ok; s, ok = g.Stretch() {
+			for s, ok := g.TakeStretch(); ok; s, ok = g.TakeStretch() {
 				record := sys.AppendRecord(nil, uint64(s.From>>40), sys.KindFile, []byte("n"))
-				if fits, err := g.Keep(record); !fits || err != nil {
+				if fits, err := g.AddRead(record); !fits || err != nil {
 					t.Error(fits, err)
 				}
 				kept.Add(1)
@@ -126,7 +126,7 @@ func TestReaders(t *testing.T) {
 				}
 			}
 		}
-		g.Read(Divide(0, g.Stretches))
+		g.StartReading(Divide(0, g.Stretches))
 		for range 3 {
 			if !g.Join() {
 				t.Fatal("nothing is left before anything was read")

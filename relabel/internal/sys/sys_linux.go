@@ -239,7 +239,7 @@ func KeepsTimes(kind int64) bool {
 // Tell is the position of the open directory fd, for Rewind.
 func Tell(fd int) (int64, Errno) { return seek(fd, 0, unix.SEEK_CUR) }
 
-// Rewind sets the open directory fd to a position that Tell gave.
+// Rewind sets the open directory fd to a position.
 func Rewind(fd int, position int64) Errno {
 	_, e := seek(fd, position, unix.SEEK_SET)
 	return e

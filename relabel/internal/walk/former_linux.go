@@ -138,7 +138,7 @@ func (w *worker) keep() {
 	}
 	w.now(xattrio.Fdatasync)
 	var err error
-	w.telling(func() { err = w.Keep(ready) })
+	w.unwatched(func() { err = w.Keep(ready) })
 	if err != nil { // what is not kept is not written
 		w.halt(err)
 		return

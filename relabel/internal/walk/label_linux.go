@@ -230,18 +230,18 @@ func (w *worker) fail(d *Dir, t xattrio.Target, op string, e sys.Errno) Outcome 
 
 // failed, left and changed tell the caller. They are in no call during that.
 func (w *worker) failed(path, op string, err error) {
-	w.telling(func() { w.Events.Failed(path, op, err) })
+	w.unwatched(func() { w.Events.Failed(path, op, err) })
 }
 
 func (w *worker) skipped(path, why string) {
 	if w.Events.Left != nil {
-		w.telling(func() { w.Events.Left(path, why) })
+		w.unwatched(func() { w.Events.Left(path, why) })
 	}
 }
 
 func (w *worker) changed(d *Dir, t xattrio.Target, from string) {
 	if w.Events.Changed != nil {
-		w.telling(func() { w.Events.Changed(d.Path(t.String()), from, w.writing) })
+		w.unwatched(func() { w.Events.Changed(d.Path(t.String()), from, w.writing) })
 	}
 }
 

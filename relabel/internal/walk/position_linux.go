@@ -17,8 +17,8 @@ type position struct {
 	name   atomic.Pointer[byte]
 	step   atomic.Uint32 // of a visit
 	doing  atomic.Uint32 // an xattrio.SyscallKind
-	items  atomic.Uint64 // worked on so far
-	paused atomic.Bool   // by the caller: see pause
+	items  atomic.Uint64 // worked on so far, and readings of a directory
+	paused atomic.Bool   // see unwatched
 	pauses atomic.Uint32 // that have ended
 
 	watched watch.Worker
@@ -84,9 +84,9 @@ func (w *worker) inherit() {
 	}
 }
 
-// telling is for a worker that calls the caller's code, or waits to. It is in no call
-// during that, and is not replaced.
-func (w *worker) telling(what func()) {
+// unwatched is for a worker that calls the caller's code, waits to, or sorts. It is in no
+// system call during that, and is not replaced.
+func (w *worker) unwatched(what func()) {
 	w.paused.Store(true)
 	what()
 	w.pauses.Add(1) // first: where its place is compared, it has moved

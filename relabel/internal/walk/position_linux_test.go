@@ -3,9 +3,13 @@
 package walk
 
 import (
+	"fmt"
+	"os"
 	"sync/atomic"
 	"testing"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
@@ -28,7 +32,7 @@ func TestThrottleIsNoStall(t *testing.T) {
 	a.Look(k.Watched)
 	var moved bool
 	var held int
-	w.telling(func() { moved, held = look() })
+	w.unwatched(func() { moved, held = look() })
 	if moved || held > 0 {
 		t.Errorf("while it waits: moves %t, held up %d", moved, held)
 	}
@@ -37,5 +41,30 @@ func TestThrottleIsNoStall(t *testing.T) {
 	}
 	if moved, held = look(); moved || held == 0 {
 		t.Errorf("control: moves %t, held up %d", moved, held)
+	}
+}
+
+// TestReadingMoves: a worker that reads a directory for long is not taken for held up.
+func TestReadingMoves(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 3 * bufferSize / 280 {
+		if err := os.WriteFile(fmt.Sprintf("%s/%0250d", dir, i), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(dir), sys.OpenDir, 0)
+	if e != 0 {
+		t.Fatal(e)
+	}
+	defer sys.Close(fd)
+	w := &worker{Walk: &Walk{Job: &Job{}, m: &mounts.Mount{}}}
+	w.equip()
+	places := map[any]bool{}
+	for more := true; more; {
+		_, more = w.refill(&Dir{}, fd, 0, 0, nil)
+		places[w.place()] = true
+	}
+	if len(places) < 3 {
+		t.Errorf("it was at %d places", len(places))
 	}
 }

@@ -84,7 +84,7 @@ func (w *worker) through(c *chunk, d *Dir, fd int) bool {
 		runtime.Gosched()
 	}
 	if w.throttle != nil && c.N > 0 && !w.journaled {
-		w.telling(func() { w.throttle(c.N) })
+		w.unwatched(func() { w.throttle(c.N) })
 	}
 	w.heed()
 	i := 0

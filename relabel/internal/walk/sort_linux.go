@@ -25,11 +25,10 @@ import (
 // fits into one buffer is put in order there.
 //
 // Who owns what: a gathering belongs to the worker that has the item without a
-// slice, or that fills the window. Others may help to read; then it belongs to the last
-// that leaves. It is then shared, and only read, by the workers
-// on its slices, and belongs to the one whose slice is the last to be done, which
-// gathers the next range or frees it. The pool's deques hand over, and the counters
-// of readers and of slices (package order).
+// slice, or that fills the window. Others may join to read; then it belongs to the last
+// that leaves. It is then shared, and only read, by the workers on its slices, and belongs
+// to the one whose slice is the last to be done, which gathers the next range or frees it.
+// The pool's deques hand over, and the counters of readers and of slices (package order).
 
 // sortedFrom is how many entries of one buffer are worth it.
 const (
@@ -55,6 +54,9 @@ func (w *worker) queueRest(d *Dir) bool {
 
 // mayGather reports whether the order in which d is written may make a difference.
 func (w *worker) mayGather(d *Dir) bool {
+	if d.Depth > 0 && w.Part.Divides(d.Depth) {
+		return false // what lies in it is added up as it is read: once
+	}
 	return w.m.Sorts && d.Note.extent != since.Changes && w.Writes != DryRun && !d.Note.rereading && !w.asListed(d)
 }
 
@@ -115,27 +117,31 @@ func (w *worker) gatherQueued() {
 	}
 }
 
-// gather reads the directory, with all who have nothing else to do, keeps what fits of
-// the next range, and makes work of it.
+// gather reads the directory, with idle workers, keeps what fits of the next range, and
+// makes work of it.
 func (w *worker) gather(g *gathering) {
 	d := g.Dir
 	w.at(d, nil)
 	w.askAhead(d, d.FD())
 	g.Next()
 	d.Note.labelledBelow = g.Plan.From()
-	stretches := order.Divide(g.From, g.Stretches)
-	if sys.Rewind(d.FD(), stretches[len(stretches)-1].From) != 0 {
-		stretches = order.Divide(g.From, 1) // it has no index
+	n := min(g.Stretches, 2*w.most)
+	if !g.Fits() {
+		n = 1 // nothing is read
 	}
-	g.Read(stretches)
+	stretches := order.Divide(g.From, n)
+	if sys.Rewind(d.FD(), stretches[len(stretches)-1].From) != 0 {
+		stretches = order.Divide(g.From, 1) // no index: positions are offsets
+	}
+	g.StartReading(stretches)
 	for range len(stretches) - 1 {
-		w.push(item{kind: helpGather, dir: d, gathering: g})
+		w.push(item{kind: helpRead, dir: d, gathering: g})
 	}
 	w.read(g, d.FD())
 }
 
-// help reads with those who read already. If they are done, it does nothing; nor if g has
-// another directory by now, but to help there.
+// help joins the reading of g's directory, whichever that is by now. It does nothing if
+// no stretch is left.
 func (w *worker) help(g *gathering) {
 	if !g.Join() {
 		return
@@ -143,7 +149,7 @@ func (w *worker) help(g *gathering) {
 	w.at(g.Dir, nil)
 	w.now(w.opens())
 	fd, _, e := w.m.OpenDir(g.Dir.FD(), itself)
-	if e != 0 { // the others read it all
+	if e != 0 { // no failure: the other readers take its stretches
 		w.doneReading(g)
 		return
 	}
@@ -157,7 +163,7 @@ var itself = sys.Cname(".")
 func (w *worker) read(g *gathering, fd int) {
 	d := g.Dir
 	for {
-		s, ok := g.Stretch()
+		s, ok := g.TakeStretch()
 		if !ok {
 			break
 		}
@@ -165,11 +171,11 @@ func (w *worker) read(g *gathering, fd int) {
 		if e != 0 {
 			w.spoil(d, "lseek", e)
 		}
-		for more && fits && e == 0 && !w.stopped() {
+		for more && fits && e == 0 && !s.Ended() && !w.stopped() {
 			var n int
 			n, more = w.refill(d, fd, 0, 0, &s)
 			var err error
-			if fits, err = g.Keep(w.buf[:n]); err != nil {
+			if fits, err = g.AddRead(w.buf[:n]); err != nil {
 				w.spoil(d, "getdents64", err)
 			}
 		}
@@ -177,8 +183,8 @@ func (w *worker) read(g *gathering, fd int) {
 	w.doneReading(g)
 }
 
-// begin seeks s. Its first name may lie anywhere in it, or beyond: a reading that has no
-// room for the name leaves the kernel at it.
+// begin seeks to s. The first name at or after s.From may lie beyond s.To: a getdents64
+// with a buffer too small for any name leaves the position at that name.
 func (w *worker) begin(s *order.Stretch, fd int) sys.Errno {
 	if e := sys.Rewind(fd, s.From); e != 0 {
 		return e
@@ -186,7 +192,7 @@ func (w *worker) begin(s *order.Stretch, fd int) sys.Errno {
 	w.now(xattrio.Getdents64)
 	_, _ = sys.Getdents(fd, w.buf[:1]) // EINVAL
 	at, e := sys.Tell(fd)
-	s.Begin(at)
+	s.StartAt(at)
 	return e
 }
 
@@ -212,7 +218,8 @@ func (w *worker) doneReading(g *gathering) {
 
 // giveSlices makes work of what was gathered.
 func (w *worker) giveSlices(g *gathering) {
-	count := g.Sort()
+	count := 0
+	w.unwatched(func() { count = g.Sort() }) // six million names take half a second
 	if count == 0 {
 		w.gathered(g) // it was all removed during the run
 		return

@@ -38,7 +38,7 @@ const (
 	enterDir                 // name in dir
 	labelRecords             // records of dir, which another worker has read
 	gatherRange
-	helpGather
+	helpRead
 	labelSlice
 	writePage // what it had is on disk
 	keepPages // those that wait in the ledger
@@ -135,7 +135,7 @@ func (w *worker) do(it item) {
 		w.finish(it.dir, it.records)
 	case gatherRange:
 		w.gather(it.gathering)
-	case helpGather:
+	case helpRead:
 		w.help(it.gathering)
 	case labelSlice:
 		w.labelSlice(it.gathering, it.slice)
@@ -294,6 +294,7 @@ func (w *worker) refill(d *Dir, fd, n int, e sys.Errno, s *order.Stretch) (int, 
 		case got == 0:
 			return n, false
 		}
+		w.items.Add(1)
 		records := w.buf[n : n+got]
 		if s != nil {
 			records = s.Cut(records)
