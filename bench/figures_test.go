@@ -43,8 +43,9 @@ func TestFigures(t *testing.T) {
 	check(t, page, "| `setfiles -T 0` | % | % | % |", means["setfiles"]...)
 	check(t, page, "The least was %:", least)
 	var ratios []float64
-	for c, contestants := range floor {
-		if f, ok := floor.floor(c, "fastlabel"); ok {
+	warm := measured(t, "warm")
+	for c, contestants := range warm {
+		if f, ok := warm.floor(c, "fastlabel"); ok {
 			ratios = append(ratios, quantile(contestants["fastlabel"].wall, 0.5)/f)
 		}
 	}
