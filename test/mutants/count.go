@@ -79,7 +79,7 @@ func counts() []Mutant {
 			Breaks: "a directory is read to its end",
 			Edits: edits(
 				enter, "n, more := w.own(d, v.FD, w.buf[:v.N]), !v.End", "n, more := v.N, v.N < 0 && !v.End",
-				walk, "\t\tn += w.own(d, fd, w.buf[n:n+got])\n\t}\n\treturn n, true", "\t\tn += got\n\t}\n\treturn n, false",
+				walk, "\t\t\treturn n, false\n\t\t}\n\t}\n\treturn n, true", "\t\t\treturn n, false\n\t\t}\n\t}\n\treturn n, false",
 			),
 		},
 		{

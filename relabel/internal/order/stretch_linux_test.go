@@ -131,6 +131,8 @@ func TestReaders(t *testing.T) {
 			if !g.Join() {
 				t.Fatal("nothing is left before anything was read")
 			}
+		}
+		for range 3 {
 			all.Go(read)
 		}
 		read()
