@@ -57,7 +57,7 @@ func TestFigures(t *testing.T) {
 		return measured(t, "wide").one(t, "ext4", "hash", 9_900_000, "wrong", 2, who)
 	}
 	ample, small := wide("fastlabel"), wide("fastlabel-small")
-	check(t, page, "all wrong | % s, % MiB; where there is no memory to spare % s, % MiB |",
+	check(t, page, "all wrong | % s, % MiB; in little memory % s, % MiB |",
 		quantile(ample.wall, 0.5), float64(ample.maxrss)/1024, quantile(small.wall, 0.5), float64(small.maxrss)/1024)
 	check(t, page, "for each call to a server | % s; with one worker % s |", fuse.median(t, "slowfs", "flat", 20_000, "right", 0, "fastlabel"), fuse.median(t, "slowfs", "flat", 20_000, "right", 1, "fastlabel"))
 	in := func(state, who string) float64 { return 1000 * ten.median(t, "ext4", "flat", 10, state, 2, who) }
