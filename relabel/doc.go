@@ -197,7 +197,7 @@ package relabel
 //     TestGroupTracePanics)
 //  9. Memory and open files do not grow with the tree. (TestMemory, TestLine,
 //     TestFewDescriptors, TestAllocations) One large directory of ext4 is sorted within
-//     40 MiB, or 236 where there is so much to spare. (TestGathered,
+//     37 MiB, or 236 where there is so much to spare. (TestGathered,
 //     TestStretches, TestRoom, TestMemoryAtHand) All runs of a process share one
 //     budget of workers and one of descriptors, for which they wait within
 //     their contexts; volumes that hang, or whose lock is waited for, keep no
@@ -255,7 +255,7 @@ package relabel
 //     From the first shard on the root is sealed. CommitShards labels it if each has
 //     left a proof there: since the root was sealed for these shards, all of its part
 //     had the label, on disk, and nothing failed. (TestOrderOfShards, TestShardsMissing,
-//     TestShardsFailed, TestShardsAtOnce) A proof is void from when its shard begins
+//     TestShardsFailed, TestShardsAtOnce, TestShardsSlowSeal) A proof is void from when its shard begins
 //     again, or another run writes other labels there. (TestShardsVoid, TestShardsVoidFirst,
 //     TestShardsWoken, TestShardsSame, TestShardsOvertaken, TestShardRestarted,
 //     TestShardsHistories) What was created in the root during that time has the label, with

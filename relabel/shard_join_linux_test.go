@@ -5,11 +5,16 @@ package relabel
 import (
 	"errors"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -61,6 +66,35 @@ func TestShardsAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// TestShardsSlowSeal: a shard that comes while the first one's seal is being written, which
+// a network disk may take seconds for, waits for it: nothing of the first one is void.
+func TestShardsSlowSeal(t *testing.T) {
+	treetest.Need(t, "root", "seccomp")
+	for _, label := range []string{oldLabel, ""} {
+		root := grow(t, on(t, "tmpfs"), divided)
+		treetest.Set(t, root, ".", label)
+		second := make(chan error, 1)
+		cmd := exec.Command(treetest.Command(t), "--label", newLabel, "--shard", "0/2", root)
+		first := treetest.Supervise(t, cmd, []int{unix.SYS_FSETXATTR}, func(n treetest.Notice) (a treetest.Answer) {
+			if n.Nth == 2 { // after the claim
+				go func() {
+					r, err := unlocked(t.Context(), root, newLabel, Options{Advanced: Advanced{Shard: Shard{1, 2}}})
+					if err == nil && len(r.Notes) > 0 {
+						err = fmt.Errorf("%q", r.Notes)
+					}
+					second <- err
+				}()
+				time.Sleep(2 * commit.Noticed)
+			}
+			return a
+		})
+		if err := <-second; err != nil || first.Code != 0 {
+			t.Errorf("from %q: %v, and the first: %+v", label, err, first)
+		}
+		committed(t, root, newLabel, 2)
+	}
 }
 
 // TestShardsRefused: what cannot be proved is refused before anything is written.

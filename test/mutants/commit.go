@@ -142,6 +142,11 @@ func commits() []Mutant {
 			Edits:  edits(shard, "text == fmt.Sprintf(proofForm, shards, met)", "!strings.Contains(text, void)"),
 		},
 		{
+			Name: "shard-waits-short", By: "TestShardsSlowSeal in relabel",
+			Breaks: "a shard waits longer for a seal that is being written",
+			Edits:  edits(shard, "patience = Sealed", "patience = Noticed"),
+		},
+		{
 			Name: "shard-joins-unsealed", By: "TestShardsVoid in relabel",
 			Breaks: "a shard joins others only where the root has their seal",
 			Edits:  edits(shard, "err == nil && has.String() == k.seal {", "err == nil && !has.Long {"),

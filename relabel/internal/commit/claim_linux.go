@@ -50,6 +50,8 @@ const (
 	Every = 250 * time.Millisecond
 	// Noticed is how long a run waits for another whose claim it has replaced.
 	Noticed = 4 * Every
+	// Sealed is how long a shard waits for the seal of the one that came first.
+	Sealed = 10 * Noticed
 )
 
 // mostFormer bounds the claim: an attribute has to fit into an inode or a block.
@@ -204,6 +206,12 @@ func (k *claim) spare(labels ...string) {
 		}
 	}
 	k.former = k.former[max(0, len(k.former)-mostFormer):]
+}
+
+// precedes says whether the root may have had label before the claim.
+func (k *claim) precedes(label string) bool {
+	canonical, err := secctx.Canonical(label)
+	return label == "" || err == nil && slices.Contains(k.former, canonical)
 }
 
 // shares says whether other runs are at work, or the owner holds a lock on the root.

@@ -185,21 +185,27 @@ func (c *Root) Join(ctx context.Context) error {
 }
 
 // joins says whether there is a claim of the same shards, and the root has the seal of it:
-// it may be about to have it.
+// it may be about to have it. A root that has a label from before the claim is waited for
+// longer, for on a network disk the write of the seal takes seconds at times.
 func (c *Root) joins(ctx context.Context) bool {
-	for until := time.Now().Add(Noticed); ctx.Err() == nil; time.Sleep(time.Millisecond) {
+	for began := time.Now(); ctx.Err() == nil; time.Sleep(time.Millisecond) {
 		k, is := c.claimed()
 		of, level, how := parseShards(k.shards)
 		if !is || k.want != c.Want || of != c.Shard.Of || how != c.Shard.How {
 			return false
 		}
-		if has, err := c.read(); err == nil && has.String() == k.seal {
+		has, err := c.read()
+		if err == nil && has.String() == k.seal {
 			c.shards, c.Shard.Level = k.shards, level
 			c.claims, c.sealed = true, true
 			c.leaves(k.seal)
 			return true
 		}
-		if time.Now().After(until) {
+		patience := Noticed
+		if err == nil && k.precedes(has.String()) {
+			patience = Sealed
+		}
+		if time.Since(began) > patience {
 			return false // it was given up, or the root was labelled since
 		}
 	}
