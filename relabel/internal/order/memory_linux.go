@@ -93,15 +93,15 @@ func (m *Memory[D]) Free(g *Gathering[D]) D {
 // Clear lets go of the memory, and has the directories released whose gathering a stopped
 // walk left. Those that wait are the caller's.
 func (m *Memory[D]) Clear(release func(D)) {
-	clear := func(g *Gathering[D]) {
+	letGo := func(g *Gathering[D]) {
 		if g.taken {
 			release(g.Dir)
 		}
 		g.Plan, g.taken = nil, false
 	}
-	clear(&m.whole)
+	letGo(&m.whole)
 	for i := range m.windows {
-		clear(&m.windows[i])
+		letGo(&m.windows[i])
 	}
 	m.queue = nil
 }

@@ -124,7 +124,6 @@ func (w *worker) gather(g *gathering) {
 	w.at(d, nil)
 	w.askAhead(d, d.FD())
 	g.Next()
-	d.Note.labelledBelow = g.Plan.From()
 	n := min(g.Stretches, 2*w.most)
 	if !g.Fits() {
 		n = 1 // nothing is read
@@ -210,6 +209,7 @@ func (w *worker) doneReading(g *gathering) {
 		w.spoil(d, "lseek", e)
 	} else {
 		d.Note.asListed = true
+		d.Note.labelledBelow = g.Plan.From()
 		w.cache.Keep(d)
 		w.push(item{dir: d})
 	}
