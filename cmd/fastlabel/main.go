@@ -146,7 +146,9 @@ func process(a app) {
 		apart.Begin(asked)
 	}
 	a.quit = end
-	end(a.run(interruptible(leave), os.Stdin, os.Stdout, os.Stderr, os.Args[1:]))
+	// Each wait of a locked goroutine costs two changes of threads: it waits once.
+	go func() { end(a.run(interruptible(leave), os.Stdin, os.Stdout, os.Stderr, os.Args[1:])) }()
+	select {}
 }
 
 // app is the library as the command calls it; tests put others in.
