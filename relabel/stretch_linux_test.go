@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/order"
+	"github.com/fastlabel/fastlabel/relabel/internal/walk"
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// TestStretchesUnopened: where those who would help to read a directory have no descriptor
+// for it, the one that has reads it all.
+func TestStretchesUnopened(t *testing.T) {
+	treetest.Need(t, "root", "ext4", "seccomp")
+	const files = 8000 // of 200 bytes: more than a mebibyte of names
+	root := mkdir(t, treetest.Fresh(t, "ext4"), "root")
+	for i := range files {
+		if err := unix.Mknod(fmt.Sprintf("%s/%0200d", root, i), unix.S_IFREG|0o600, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const self = ".\x00"
+	denied := 0
+	for try := 0; try < 10 && denied == 0; try++ { // until a helper comes in time
+		label := fmt.Sprintf("u:r:t:s0:c%d", try)
+		cmd := exec.Command(treetest.Command(t), "-T", "4", "--label", label, root)
+		calls := []int{unix.SYS_OPENAT, unix.SYS_OPENAT2, unix.SYS_GETDENTS64, unix.SYS_SYNCFS}
+		walks := false // the root is opened before and after it too
+		end := treetest.Supervise(t, cmd, calls, func(n treetest.Notice) (a treetest.Answer) {
+			switch n.Nr {
+			case unix.SYS_GETDENTS64:
+				walks = n.Same == 1 || walks
+				time.Sleep(2 * time.Millisecond)
+				return a
+			case unix.SYS_SYNCFS:
+				walks = false
+				return a
+			}
+			mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", n.PID))
+			if err != nil {
+				t.Error(err)
+				return a
+			}
+			defer mem.Close()
+			name := make([]byte, len(self))
+			if _, err := mem.ReadAt(name, int64(n.Args[1])); walks && err == nil && string(name) == self {
+				denied++
+				a.Errno = syscall.EMFILE
+			}
+			return a
+		})
+		if has := len(bearing(t, root, label)); end.Code != 0 || has != files+1 {
+			t.Errorf("%d of %d have the label: %+v", has, files+1, end)
+		}
+	}
+	if denied == 0 {
+		t.Error("nobody would help")
+	}
+}
+
+// TestStretchesStopped: a run that is stopped when it begins to read a directory says so,
+// and the next one labels all of it.
+func TestStretchesStopped(t *testing.T) {
+	treetest.Need(t, "ext4")
+	const files = 6000
+	root := mkdir(t, treetest.Fresh(t, "ext4"), "root")
+	flat(t, root, files)
+	for _, threads := range []int{1, 4} {
+		ctx, stop := context.WithCancel(t.Context())
+		label := fmt.Sprintf("u:r:t:s0:c%d", threads)
+		with := func(memory func() int64) func() capabilities {
+			return as(capabilities{kernel: walk.Kernel{Sorting: order.Sorting{From: 1, Budget: 64 << 10, Memory: memory}}, openat2: true})
+		}
+		r, err := tree(ctx, root, label, Options{Workers: threads}, with(func() int64 { stop(); return 1 << 20 }))
+		if !errors.Is(err, context.Canceled) || r.Complete || r.Seen > 2*guessAfter+1 {
+			t.Errorf("%d threads, stopped: %+v, %v", threads, r, err)
+		}
+		vouching(t, root, label)
+		r, err = tree(t.Context(), root, label, Options{Workers: threads}, with(func() int64 { return 1 << 20 }))
+		if err != nil || !r.Complete || r.Seen != files+1 || len(bearing(t, root, label)) != files+1 {
+			t.Errorf("%d threads: %+v, %v", threads, r, err)
+		}
+	}
+}
