@@ -50,8 +50,14 @@ var contestants = map[string]contestant{
 		return append([]string{"sh", "-c", `rm -f "$0" && exec "$@"`, file}, fastlabel("--record", file)(b, c, label, paths...)...)
 	}},
 
-	"floor-dir":        {argv: floor("dir", "at", "")},
-	"floor-inode":      {argv: floor("inode", "at", "")},
+	"floor-dir":   {argv: floor("dir", "at", "")},
+	"floor-inode": {argv: floor("inode", "at", "")},
+	// Where the others choose how many threads there are.
+	"floor-dir-2":      {argv: floor("dir", "at", "", "-t", "2")},
+	"floor-dir-4":      {argv: floor("dir", "at", "", "-t", "4")},
+	"floor-dir-8":      {argv: floor("dir", "at", "", "-t", "8")},
+	"floor-dir-16":     {argv: floor("dir", "at", "", "-t", "16")},
+	"floor-dir-64":     {argv: floor("dir", "at", "", "-t", "64")},
 	"floor-dir-mend":   {argv: floor("dir", "at", "mend")},
 	"floor-inode-mend": {argv: floor("inode", "at", "mend")},
 	// The least that a record can take: of a few thousand entries a thread that wait

@@ -21,6 +21,8 @@ var (
 	shapes = []string{"flat", "tiny", "realistic", "maildir"}
 	states = []string{"wrong", "right", "stray"}
 	floors = []string{"floor-dir", "floor-inode"}
+	// threaded is the floor with numbers of threads of its own.
+	threaded = []string{"floor-dir-2", "floor-dir-4", "floor-dir-8", "floor-dir-16", "floor-dir-64"}
 )
 
 func with(names ...any) []string {
@@ -153,16 +155,10 @@ var (
 )
 
 // Ours and the peers choose their workers; the floor has each number of them.
-var sweepDisk = []sweep{
-	{
-		fs: disks, corpora: []string{"flat", "realistic"}, states: states, size: "20G", n: []int{300_000, 1_000_000}, cold: true, limits: []int{3_000, 16_000},
-		threads: []int{0}, with: with("fastlabel", "go-selinux", "go-selinux-sync"), rounds: 9,
-	},
-	{
-		fs: disks, corpora: []string{"flat", "realistic"}, states: states, size: "20G", n: []int{300_000, 1_000_000}, cold: true, limits: []int{3_000, 16_000},
-		threads: []int{2, 8, 16, 64}, with: floors, rounds: 3,
-	},
-}
+var sweepDisk = []sweep{{
+	fs: disks, corpora: []string{"flat", "realistic"}, states: states, size: "20G", n: []int{300_000, 1_000_000}, cold: true, limits: []int{3_000, 16_000},
+	threads: []int{0}, with: with("fastlabel", "go-selinux", "go-selinux-sync", threaded), rounds: 9,
+}}
 
 // What has not changed since the last run.
 var sweepSince = []sweep{{

@@ -65,7 +65,7 @@ func floorOf(contestant string) []string {
 	case strings.HasSuffix(contestant, "-exact"):
 		return []string{"floor-dir-mend", "floor-inode-mend"}
 	}
-	return floors
+	return slices.Concat(floors, threaded)
 }
 
 // floor is the median time of the best floor: with -T 0, which chooses, also of
