@@ -50,14 +50,8 @@ var contestants = map[string]contestant{
 		return append([]string{"sh", "-c", `rm -f "$0" && exec "$@"`, file}, fastlabel("--record", file)(b, c, label, paths...)...)
 	}},
 
-	"floor-dir":   {argv: floor("dir", "at", "")},
-	"floor-inode": {argv: floor("inode", "at", "")},
-	// Where the others choose how many threads there are.
-	"floor-dir-2":      {argv: floor("dir", "at", "", "-t", "2")},
-	"floor-dir-4":      {argv: floor("dir", "at", "", "-t", "4")},
-	"floor-dir-8":      {argv: floor("dir", "at", "", "-t", "8")},
-	"floor-dir-16":     {argv: floor("dir", "at", "", "-t", "16")},
-	"floor-dir-64":     {argv: floor("dir", "at", "", "-t", "64")},
+	"floor-dir":        {argv: floor("dir", "at", "")},
+	"floor-inode":      {argv: floor("inode", "at", "")},
 	"floor-dir-mend":   {argv: floor("dir", "at", "mend")},
 	"floor-inode-mend": {argv: floor("inode", "at", "mend")},
 	// The least that a record can take: of a few thousand entries a thread that wait
@@ -138,12 +132,22 @@ func rival(words ...string) func(*binaries, cell, string, ...string) []string {
 	}
 }
 
-// find returns the contestant of that name. fastlabel@PATH is fastlabel, as
-// the program at PATH; results name it by the last word of that.
+// find returns the contestant of that name. NAME-N is NAME with N threads, whatever the
+// cell has. fastlabel@PATH is fastlabel, as the program at PATH; results name it by the
+// last word of that.
 func find(name string) (contestant, error) {
 	if c, ok := contestants[name]; ok {
 		c.name = name
 		return c, nil
+	}
+	if base, threads := split(name); threads > 0 {
+		c, err := find(base)
+		argv := c.argv
+		c.name, c.argv = name, func(b *binaries, in cell, label string, paths ...string) []string {
+			in.Threads = threads
+			return argv(b, in, label, paths...)
+		}
+		return c, err
 	}
 	if program, ok := strings.CutPrefix(name, "fastlabel@"); ok {
 		return contestant{name: "fastlabel@" + filepath.Base(program), argv: func(b *binaries, c cell, label string, paths ...string) []string {
@@ -153,4 +157,14 @@ func find(name string) (contestant, error) {
 		}}, nil
 	}
 	return contestant{}, fmt.Errorf("no such contestant: %s", name)
+}
+
+// split takes NAME-N apart; threads is 0 where there is no N.
+func split(name string) (base string, threads int) {
+	if i := strings.LastIndexByte(name, '-'); i > 0 && contestants[name].argv == nil && !strings.Contains(name, "@") {
+		if n, err := strconv.Atoi(name[i+1:]); err == nil && n > 0 {
+			return name[:i], n
+		}
+	}
+	return name, 0
 }

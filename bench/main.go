@@ -226,8 +226,8 @@ const tries = 3
 // ratio is the least of fastlabel in the cell to that of the best floor.
 func (m *meeting) ratio() float64 {
 	floor := math.Inf(1)
-	for _, name := range floors {
-		if t, ran := m.least[name]; ran {
+	for name, t := range m.least {
+		if base, _ := split(name); slices.Contains(floors, base) {
 			floor = min(floor, t)
 		}
 	}

@@ -21,8 +21,8 @@ var (
 	shapes = []string{"flat", "tiny", "realistic", "maildir"}
 	states = []string{"wrong", "right", "stray"}
 	floors = []string{"floor-dir", "floor-inode"}
-	// threaded is the floor with numbers of threads of its own.
-	threaded = []string{"floor-dir-2", "floor-dir-4", "floor-dir-8", "floor-dir-16", "floor-dir-64"}
+	// threaded are floors with numbers of threads of their own.
+	threaded = []string{"floor-dir-2", "floor-dir-4", "floor-dir-8", "floor-dir-16", "floor-dir-64", "floor-inode-4", "floor-inode-16"}
 )
 
 func with(names ...any) []string {

@@ -65,7 +65,7 @@ func floorOf(contestant string) []string {
 	case strings.HasSuffix(contestant, "-exact"):
 		return []string{"floor-dir-mend", "floor-inode-mend"}
 	}
-	return slices.Concat(floors, threaded)
+	return floors
 }
 
 // floor is the median time of the best floor: with -T 0, which chooses, also of
@@ -79,8 +79,8 @@ func (b board) floor(c cell, contestant string) (float64, bool) {
 		if other != c {
 			continue
 		}
-		for _, name := range floorOf(contestant) {
-			if s := contestants[name]; s != nil {
+		for name, s := range contestants {
+			if base, _ := split(name); slices.Contains(floorOf(contestant), base) {
 				best = min(best, quantile(s.wall, 0.5))
 			}
 		}

@@ -212,7 +212,8 @@ package relabel
 //     labels that share no lock one says done at most: a root that does not have
 //     what the run left on it is not committed. (TestTwoRuns, TestOvertaken,
 //     TestOvertakenSoon, TestOvertakenWaiting, TestHeedClock, TestShared,
-//     TestForgedClaim)
+//     TestForgedClaim) While a run does not know whether its root is still its own,
+//     since looking at it takes long, it writes nothing. (TestSlowLook)
 //  11. What could not be done is an error, a count or a note: never silence.
 //     (TestOrdinaryUser, TestLeftAlone) That /proc is missing is not told as if
 //     the root were. (TestWithoutProc)
@@ -254,19 +255,21 @@ package relabel
 //     comes first, and right for the others. (TestShards, TestShardsWays, TestOwn)
 //     From the first shard on the root is sealed. CommitShards labels it if each has
 //     left a proof there: since the root was sealed for these shards, all of its part
-//     had the label, on disk, and nothing failed. (TestOrderOfShards, TestShardsMissing,
-//     TestShardsFailed, TestShardsAtOnce, TestShardsSlowSeal) A proof is void from when its shard begins
-//     again, or another run writes other labels there. (TestShardsVoid, TestShardsVoidFirst,
+//     had the label, on disk, and nothing failed. (TestOrderOfShards,
+//     TestShardsMissing, TestShardsFailed, TestShardsAtOnce, TestShardsSlowSeal,
+//     TestShardsGivenUp) A proof is void from when its shard begins again, or another
+//     run writes other labels there. (TestShardsVoid, TestShardsVoidFirst,
 //     TestShardsWoken, TestShardsSame, TestShardsOvertaken, TestShardRestarted,
-//     TestShardsHistories) What was created in the root during that time has the label, with
-//     what is in it, before the root; a commit that fails can be repeated.
-//     (TestShardsRootChanges, TestShardsRenames, TestShardsCommitEnds) Shards with other options are not of
-//     the same set. (TestShardsOptions) Where a filesystem has no trusted attributes they
-//     leave user attributes, which the owner of the volume can write: what these say of
-//     what is done is not believed, and CommitShards reads every label. (TestShardsUser,
-//     TestShardsUserSeal) What is moved from one part to another in that time is not promised
-//     to be labelled, as in 7; where directories on the first levels were, CommitShards reads
-//     every label. What cannot be divided is refused. (TestShardsRefused, TestShardsEncrypted)
+//     TestShardsHistories) What was created in the root during that time has the label,
+//     with what is in it, before the root; a commit that fails can be repeated.
+//     (TestShardsRootChanges, TestShardsRenames, TestShardsCommitEnds) Shards with
+//     other options are not of the same set. (TestShardsOptions) Where a filesystem has
+//     no trusted attributes they leave user attributes, which the owner of the volume
+//     can write: what these say of what is done is not believed, and CommitShards reads
+//     every label. (TestShardsUser, TestShardsUserSeal) What is moved from one part to
+//     another in that time is not promised to be labelled, as in 7; where directories
+//     on the first levels were, CommitShards reads every label. What cannot be divided
+//     is refused. (TestShardsRefused, TestShardsEncrypted)
 //  18. By rules, each entry has the label of the rule for its path and kind
 //     afterwards, or of the part that is asked for; a file of several names that of the
 //     rule for one of them. (TestApplyLinks) What a rule leaves alone is

@@ -13,7 +13,8 @@ import "context"
 // third level belongs to one part, with all that is beneath it. The caller names each of up
 // to 32 parts, and repeats one that was killed or has failed. A run to another label in
 // between, or of another number of shards, or with another Exclude, OneFilesystem or
-// HardLinks, makes all proofs void. Of several shards on one machine one works at a time.
+// HardLinks, makes all proofs void. Of several shards on one machine one works at a time. A
+// shard waits up to ten seconds for the seal of one that is about to begin.
 //
 // A shard has no meaning with Check, TrustUnchanged, NoSeal, a Recorder or in a Group; and
 // what is mounted beneath the root is to be left alone by OneFilesystem. It needs

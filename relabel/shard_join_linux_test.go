@@ -3,6 +3,7 @@
 package relabel
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -72,29 +73,64 @@ func TestShardsAtOnce(t *testing.T) {
 // a network disk may take seconds for, waits for it: nothing of the first one is void.
 func TestShardsSlowSeal(t *testing.T) {
 	treetest.Need(t, "root", "seccomp")
-	for _, label := range []string{oldLabel, ""} {
-		root := grow(t, on(t, "tmpfs"), divided)
-		treetest.Set(t, root, ".", label)
-		second := make(chan error, 1)
-		cmd := exec.Command(treetest.Command(t), "--label", newLabel, "--shard", "0/2", root)
-		first := treetest.Supervise(t, cmd, []int{unix.SYS_FSETXATTR}, func(n treetest.Notice) (a treetest.Answer) {
-			if n.Nth == 2 { // after the claim
-				go func() {
-					r, err := unlocked(t.Context(), root, newLabel, Options{Advanced: Advanced{Shard: Shard{1, 2}}})
-					if err == nil && len(r.Notes) > 0 {
-						err = fmt.Errorf("%q", r.Notes)
-					}
-					second <- err
-				}()
-				time.Sleep(2 * commit.Noticed)
+	for name, before := range map[string]func(t *testing.T, root string){
+		"a label":        func(t *testing.T, root string) { treetest.Set(t, root, ".", oldLabel) },
+		"no label":       func(t *testing.T, root string) { treetest.Set(t, root, ".", "") },
+		"a seal":         func(t *testing.T, root string) { stopped(t, root, newLabel, 50) },
+		"another's seal": func(t *testing.T, root string) { stoppedShard(t, root, otherLabel, 0, 2, 20) },
+		"another number": func(t *testing.T, root string) { stoppedShard(t, root, newLabel, 0, 3, 20) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each waits for seconds
+			root := grow(t, on(t, "tmpfs"), divided)
+			before(t, root)
+			second := make(chan error, 1)
+			cmd := exec.Command(treetest.Command(t), "--label", newLabel, "--shard", "0/2", root)
+			first := treetest.Supervise(t, cmd, []int{unix.SYS_FSETXATTR}, func(n treetest.Notice) (a treetest.Answer) {
+				if n.Nth == 2 { // after the claim
+					go func() {
+						r, err := unlocked(t.Context(), root, newLabel, Options{Advanced: Advanced{Shard: Shard{1, 2}}})
+						if err == nil && len(r.Notes) > 0 {
+							err = fmt.Errorf("%q", r.Notes)
+						}
+						second <- err
+					}()
+					time.Sleep(2 * commit.Noticed)
+				}
+				return a
+			})
+			if first.Calls < 2 {
+				t.Fatalf("%+v", first)
 			}
-			return a
+			if err := <-second; err != nil || first.Code != 0 {
+				t.Errorf("%v, and the first: %+v", err, first)
+			}
+			committed(t, root, newLabel, 2)
 		})
-		if err := <-second; err != nil || first.Code != 0 {
-			t.Errorf("from %q: %v, and the first: %+v", label, err, first)
-		}
-		committed(t, root, newLabel, 2)
 	}
+}
+
+// TestShardsGivenUp: a shard that is stopped while it waits for the seal of the first takes
+// nothing from that.
+func TestShardsGivenUp(t *testing.T) {
+	treetest.Need(t, "root", "seccomp")
+	root := grow(t, on(t, "tmpfs"), divided)
+	cmd := exec.Command(treetest.Command(t), "--label", newLabel, "--shard", "0/2", root)
+	first := treetest.Supervise(t, cmd, []int{unix.SYS_FSETXATTR}, func(n treetest.Notice) (a treetest.Answer) {
+		if n.Nth == 2 { // after the claim
+			ctx, stop := context.WithTimeout(t.Context(), 2*commit.Every)
+			defer stop()
+			if r, err := unlocked(ctx, root, newLabel, Options{Advanced: Advanced{Shard: Shard{1, 2}}}); !errors.Is(err, context.DeadlineExceeded) || len(r.Notes) > 0 {
+				t.Errorf("%+v, %v", r, err)
+			}
+		}
+		return a
+	})
+	if first.Code != 0 || strings.Contains(first.Stderr, "void") {
+		t.Errorf("%+v", first)
+	}
+	proves(t, root, newLabel, 1, 2)
+	committed(t, root, newLabel, 2)
 }
 
 // TestShardsRefused: what cannot be proved is refused before anything is written.

@@ -146,7 +146,7 @@ func process(a app) {
 		apart.Begin(asked)
 	}
 	a.quit = end
-	// Each wait of a locked goroutine costs two changes of threads: it waits once.
+	// Each wait of a locked goroutine costs two changes of threads, so another does the work.
 	go func() { end(a.run(interruptible(leave), os.Stdin, os.Stdout, os.Stderr, os.Args[1:])) }()
 	select {}
 }

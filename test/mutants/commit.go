@@ -142,6 +142,16 @@ func commits() []Mutant {
 			Edits:  edits(shard, "text == fmt.Sprintf(proofForm, shards, met)", "!strings.Contains(text, void)"),
 		},
 		{
+			Name: "look-late", By: "TestSlowLook in relabel",
+			Breaks: "a run whose look at its root is late writes nothing until that has ended",
+			Edits:  edits(claim, "return since >= 0 && since < lease", "return since != 0"),
+		},
+		{
+			Name: "shard-given-up", By: "TestShardsGivenUp in relabel",
+			Breaks: "a shard that is stopped while it waits leaves the claim as it is",
+			Edits:  edits(shard, "\t\tif ctx.Err() != nil {\n\t\t\treturn context.Cause(ctx)\n\t\t}\n\t\tif k, _", "\t\tif k, _"),
+		},
+		{
 			Name: "shard-waits-short", By: "TestShardsSlowSeal in relabel",
 			Breaks: "a shard waits longer for a seal that is being written",
 			Edits:  edits(shard, "patience = Sealed", "patience = Noticed"),
@@ -149,7 +159,7 @@ func commits() []Mutant {
 		{
 			Name: "shard-joins-unsealed", By: "TestShardsVoid in relabel",
 			Breaks: "a shard joins others only where the root has their seal",
-			Edits:  edits(shard, "err == nil && has.String() == k.seal {", "err == nil && !has.Long {"),
+			Edits:  edits(shard, "case label == k.seal:", "case !has.Long:"),
 		},
 		{
 			Name: "shard-asked-once", By: "TestShardRestarted in relabel",

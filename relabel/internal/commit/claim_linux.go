@@ -27,7 +27,8 @@ import (
 // And a claim is created, or found: of two runs that share no lock, as from pods
 // with a /run of their own, one finds the other's. It puts its own in its place and
 // waits until the other, if it is still at work, has noticed: each run looks at its
-// root before the commit, after the second reading, and four times a second in between.
+// root before the commit, after the second reading, and four times a second in between;
+// where such a look is late, it writes nothing until that has ended.
 //
 //	A: creates its claim, seals ....... looks: not its own, stops
 //	B:        finds it, puts its own, seals ....... walks, commits
@@ -50,6 +51,9 @@ const (
 	Every = 250 * time.Millisecond
 	// Noticed is how long a run waits for another whose claim it has replaced.
 	Noticed = 4 * Every
+	// lease is how long a run writes after a look at its root began: less than Noticed, for
+	// the call under way has to end too.
+	lease = 3 * Every
 	// Sealed is how long a shard waits for the seal of the one that came first.
 	Sealed = 10 * Noticed
 )
@@ -131,6 +135,13 @@ func (c *Root) Due() bool {
 	return (since < 0 || since >= Every) && c.looked.CompareAndSwap(last, now)
 }
 
+// Sure says whether a look at the root that began lately found it ours, so that no other
+// run has waited long enough to be at work by now.
+func (c *Root) Sure() bool {
+	since := time.Duration(time.Now().UnixNano() - c.sure.Load())
+	return since >= 0 && since < lease
+}
+
 // isSealed says whether the root has exactly the seal that this run would write.
 func (c *Root) isSealed() bool {
 	found, is := c.claimed()
@@ -208,10 +219,12 @@ func (k *claim) spare(labels ...string) {
 	k.former = k.former[max(0, len(k.former)-mostFormer):]
 }
 
-// precedes says whether the root may have had label before the claim.
+// precedes says whether the root may have had label before the claim: one that it had, or
+// the seal of a run before.
 func (k *claim) precedes(label string) bool {
+	seals := func(want string) bool { return secctx.IsSeal(label, want) }
 	canonical, err := secctx.Canonical(label)
-	return label == "" || err == nil && slices.Contains(k.former, canonical)
+	return label == "" || err == nil && slices.Contains(k.former, canonical) || seals(k.want) || slices.ContainsFunc(k.former, seals)
 }
 
 // shares says whether other runs are at work, or the owner holds a lock on the root.
@@ -252,8 +265,10 @@ func (c *Root) disclaim() {
 // Ours is an error if the root has another label than this run left on it, or
 // another run's claim. A run to the same label is no other.
 func (c *Root) Ours() error {
+	began := time.Now().UnixNano()
 	has, err := c.read()
 	if err != nil {
+		c.sure.Store(began) // to wait would not help: the commit fails if it lasts
 		return err
 	}
 	label := has.String()
@@ -266,6 +281,7 @@ func (c *Root) Ours() error {
 		is = !found || k.want == c.Want
 	}
 	if is {
+		c.sure.Store(began)
 		return nil
 	}
 	return &fs.PathError{Op: "relabel", Path: c.Path, Err: fmt.Errorf("%w: the root has %s by now", ErrOvertaken, cmp.Or(label, "no label"))}

@@ -73,6 +73,7 @@ type Root struct {
 	unproved  bool                   // it has the label, and the claim of a run that did not end
 	replaced  bool                   // another run's claim: wait until that one notices
 	looked    atomic.Int64           // when Due said so last, in nanoseconds
+	sure      atomic.Int64           // when the last look began that found the root ours, likewise
 	revoking  sync.Mutex             // Revoke may come beside a run that hangs
 	mtime     time.Time              // of the root, before it was read
 	asked     time.Time              // when that was
@@ -104,6 +105,7 @@ func Open(r Run) (*Root, error) {
 		return nil, c.fail("statx", e)
 	}
 	c.mtime, c.asked = st.Mtime, time.Now()
+	c.sure.Store(c.asked.UnixNano()) // before there is a claim to be replaced
 	c.leaves(c.have)
 	// Where the root is right, a wrong label beneath it is a stray, and
 	// writing the right ones again would touch every file for nothing.

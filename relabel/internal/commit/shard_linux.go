@@ -160,7 +160,10 @@ func (c *Root) Join(ctx context.Context) error {
 			err = nil
 			break
 		}
-		if k, _ := c.claimed(); k.shards != "" {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if k, _ := c.claimed(); k.shards != "" && k.shards != c.shards {
 			c.noteVoid(k.shards)
 		}
 		c.shards = c.Shard.word(rand.Text()[:len(void)])
@@ -185,31 +188,32 @@ func (c *Root) Join(ctx context.Context) error {
 }
 
 // joins says whether there is a claim of the same shards, and the root has the seal of it:
-// it may be about to have it. A root that has a label from before the claim is waited for
+// it may be about to have it. A root that has what it had before the claim is waited for
 // longer, for on a network disk the write of the seal takes seconds at times.
 func (c *Root) joins(ctx context.Context) bool {
-	for began := time.Now(); ctx.Err() == nil; time.Sleep(time.Millisecond) {
+	patience := Noticed
+	for began := time.Now(); ctx.Err() == nil && time.Since(began) < patience; time.Sleep(Every / 25) {
 		k, is := c.claimed()
 		of, level, how := parseShards(k.shards)
-		if !is || k.want != c.Want || of != c.Shard.Of || how != c.Shard.How {
-			return false
+		if !is || k.want != c.Want || of != c.Shard.Of || how != c.Shard.How || k.shards == c.shards {
+			return false // or this run's own, whose seal is gone
 		}
 		has, err := c.read()
-		if err == nil && has.String() == k.seal {
+		again, _ := c.claimed()
+		switch label := has.String(); {
+		case err != nil || again.shards != k.shards: // they are read again
+		case label == k.seal:
 			c.shards, c.Shard.Level = k.shards, level
 			c.claims, c.sealed = true, true
 			c.leaves(k.seal)
 			return true
-		}
-		patience := Noticed
-		if err == nil && k.precedes(has.String()) {
+		case k.precedes(label):
 			patience = Sealed
-		}
-		if time.Since(began) > patience {
-			return false // it was given up, or the root was labelled since
+		default:
+			patience = Noticed
 		}
 	}
-	return false
+	return false // it was given up, or the root was labelled since
 }
 
 // holds says whether the root, which has label, has the claim of this run's shards and

@@ -17,7 +17,7 @@ type Sorting struct {
 
 // Ample is for any machine: a directory of 1 MiB holds some 25,000 entries, below
 // which ext4 keeps the inodes of a directory together anyway, and 37 MiB hold a
-// million names of 29 bytes, and the program within 48 MiB.
+// million names of 29 bytes, with which the program stays within 48 MiB.
 var Ample = Sorting{From: 1 << 20, Budget: 37 << 20, Memory: func() int64 { return budget.Memory(os.DirFS("/")) }}
 
 // mostBudget holds six million names of 32 bytes. So ten million are read twice, not

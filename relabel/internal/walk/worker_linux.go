@@ -350,14 +350,20 @@ func (w *worker) ready(label string) {
 }
 
 // heed stops the run when its root is not its own any more. It is asked now and then,
-// by the worker that comes first.
+// by the worker that comes first; where the answer is late, all wait for it.
 func (w *worker) heed() {
-	if w.Root == nil || !w.Root.Due() {
-		return
-	}
-	w.now(xattrio.Fgetxattr)
-	if err := w.Root.Ours(); errors.Is(err, commit.ErrOvertaken) {
-		w.halt(err)
+	for w.Root != nil && !w.stopped() {
+		if w.Root.Due() {
+			w.now(xattrio.Fgetxattr)
+			if err := w.Root.Ours(); errors.Is(err, commit.ErrOvertaken) {
+				w.halt(err)
+			}
+			return
+		}
+		if w.Root.Sure() {
+			return
+		}
+		w.unwatched(func() { time.Sleep(time.Millisecond) })
 	}
 }
 
