@@ -5,6 +5,7 @@ package relabel
 import (
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -18,15 +19,16 @@ import (
 // ended, for another run that has taken the root may be at work by then.
 func TestSlowLook(t *testing.T) {
 	treetest.Need(t, "root", "seccomp")
-	const files = 200
-	const all = 2*files + 3
+	const workers, files = 8, 50
+	const all = 1 + workers*(1+files)
 	const tries = 2 // a worker may be about to write, and not be run for half a second
 	for try := 1; ; try++ {
 		root := mkdir(t, on(t, "tmpfs"), "root")
-		flat(t, filepath.Join(root, "a"), files) // for one worker each
-		flat(t, filepath.Join(root, "b"), files)
+		for i := range workers {
+			flat(t, filepath.Join(root, strconv.Itoa(i)), files)
+		}
 		soon, late, claimed := 0, 0, time.Time{}
-		cmd := exec.Command(treetest.Command(t), "-T", "2", "--max-rate", "80", "--label", newLabel, root)
+		cmd := exec.Command(treetest.Command(t), "-T", strconv.Itoa(workers), "--max-rate", "80", "--label", newLabel, root)
 		end := treetest.Supervise(t, cmd, []int{unix.SYS_FGETXATTR}, func(treetest.Notice) (a treetest.Answer) {
 			switch _, err := unix.Getxattr(root, commit.ClaimName, make([]byte, 4096)); {
 			case err != nil || late > 0:
