@@ -60,6 +60,11 @@ func TestFigures(t *testing.T) {
 	check(t, page, "all wrong | % s, % MiB; in little memory % s, % MiB |",
 		quantile(ample.wall, 0.5), float64(ample.maxrss)/1024, quantile(small.wall, 0.5), float64(small.maxrss)/1024)
 	check(t, page, "for each call to a server | % s; with one worker % s |", fuse.median(t, "slowfs", "flat", 20_000, "right", 0, "fastlabel"), fuse.median(t, "slowfs", "flat", 20_000, "right", 1, "fastlabel"))
+	attached := func(fs, who string) float64 {
+		s := measured(t, "turns")[cell{fs, "20G", "realistic", 100_000, "right", true, 0, 3_000}][who]
+		return quantile(s.wall, 0.5)
+	}
+	check(t, page, "1 ms each | ext4 % s, XFS % s; go-selinux %, % s |", attached("ext4", "fastlabel"), attached("xfs", "fastlabel"), attached("ext4", "go-selinux"), attached("xfs", "go-selinux"))
 	in := func(state, who string) float64 { return 1000 * ten.median(t, "ext4", "flat", 10, state, 2, who) }
 	check(t, page, "ten files on ext4 | % ms right, % ms wrong; `chcon -R -h` % ms |", in("right", "fastlabel"), in("wrong", "fastlabel"), in("wrong", "chcon"))
 	check(t, page, "the command takes % ms to start, and % ms for lock, seal and disk", in("right", "fastlabel"), in("wrong", "fastlabel")-in("right", "fastlabel"))
