@@ -69,6 +69,22 @@ func TestShardsAtOnce(t *testing.T) {
 	all.Wait()
 }
 
+// slowSeal runs the first of two shards, and calls between before it writes its seal.
+func slowSeal(t *testing.T, root string, between func()) treetest.Ended {
+	t.Helper()
+	cmd := exec.Command(treetest.Command(t), "--label", newLabel, "--shard", "0/2", root)
+	end := treetest.Supervise(t, cmd, []int{unix.SYS_FSETXATTR}, func(n treetest.Notice) treetest.Answer {
+		if n.Nth == 2 { // after the claim
+			between()
+		}
+		return treetest.Answer{}
+	})
+	if end.Calls < 2 {
+		t.Fatalf("%+v", end)
+	}
+	return end
+}
+
 // TestShardsSlowSeal: a shard that comes while the first one's seal is being written, which
 // a network disk may take seconds for, waits for it: nothing of the first one is void.
 func TestShardsSlowSeal(t *testing.T) {
@@ -85,23 +101,16 @@ func TestShardsSlowSeal(t *testing.T) {
 			root := grow(t, on(t, "tmpfs"), divided)
 			before(t, root)
 			second := make(chan error, 1)
-			cmd := exec.Command(treetest.Command(t), "--label", newLabel, "--shard", "0/2", root)
-			first := treetest.Supervise(t, cmd, []int{unix.SYS_FSETXATTR}, func(n treetest.Notice) (a treetest.Answer) {
-				if n.Nth == 2 { // after the claim
-					go func() {
-						r, err := unlocked(t.Context(), root, newLabel, Options{Advanced: Advanced{Shard: Shard{1, 2}}})
-						if err == nil && len(r.Notes) > 0 {
-							err = fmt.Errorf("%q", r.Notes)
-						}
-						second <- err
-					}()
-					time.Sleep(2 * commit.Noticed)
-				}
-				return a
+			first := slowSeal(t, root, func() {
+				go func() {
+					r, err := unlocked(t.Context(), root, newLabel, Options{Advanced: Advanced{Shard: Shard{1, 2}}})
+					if err == nil && len(r.Notes) > 0 {
+						err = fmt.Errorf("%q", r.Notes)
+					}
+					second <- err
+				}()
+				time.Sleep(2 * commit.Noticed)
 			})
-			if first.Calls < 2 {
-				t.Fatalf("%+v", first)
-			}
 			if err := <-second; err != nil || first.Code != 0 {
 				t.Errorf("%v, and the first: %+v", err, first)
 			}
@@ -115,16 +124,12 @@ func TestShardsSlowSeal(t *testing.T) {
 func TestShardsGivenUp(t *testing.T) {
 	treetest.Need(t, "root", "seccomp")
 	root := grow(t, on(t, "tmpfs"), divided)
-	cmd := exec.Command(treetest.Command(t), "--label", newLabel, "--shard", "0/2", root)
-	first := treetest.Supervise(t, cmd, []int{unix.SYS_FSETXATTR}, func(n treetest.Notice) (a treetest.Answer) {
-		if n.Nth == 2 { // after the claim
-			ctx, stop := context.WithTimeout(t.Context(), 2*commit.Every)
-			defer stop()
-			if r, err := unlocked(ctx, root, newLabel, Options{Advanced: Advanced{Shard: Shard{1, 2}}}); !errors.Is(err, context.DeadlineExceeded) || len(r.Notes) > 0 {
-				t.Errorf("%+v, %v", r, err)
-			}
+	first := slowSeal(t, root, func() {
+		ctx, stop := context.WithTimeout(t.Context(), 2*commit.Every)
+		defer stop()
+		if r, err := unlocked(ctx, root, newLabel, Options{Advanced: Advanced{Shard: Shard{1, 2}}}); !errors.Is(err, context.DeadlineExceeded) || len(r.Notes) > 0 {
+			t.Errorf("%+v, %v", r, err)
 		}
-		return a
 	})
 	if first.Code != 0 || strings.Contains(first.Stderr, "void") {
 		t.Errorf("%+v", first)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"syscall"
 	"testing"
@@ -30,7 +29,6 @@ func TestStretchesUnopened(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const self = ".\x00"
 	denied := 0
 	for try := 0; try < 10 && denied == 0; try++ { // until a helper comes in time
 		label := fmt.Sprintf("u:r:t:s0:c%d", try)
@@ -42,21 +40,13 @@ func TestStretchesUnopened(t *testing.T) {
 			case unix.SYS_GETDENTS64:
 				walks = n.Same == 1 || walks
 				time.Sleep(2 * time.Millisecond)
-				return a
 			case unix.SYS_SYNCFS:
 				walks = false
-				return a
-			}
-			mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", n.PID))
-			if err != nil {
-				t.Error(err)
-				return a
-			}
-			defer mem.Close()
-			name := make([]byte, len(self))
-			if _, err := mem.ReadAt(name, int64(n.Args[1])); walks && err == nil && string(name) == self {
-				denied++
-				a.Errno = syscall.EMFILE
+			default:
+				if walks && n.Begins(t, 1, ".\x00") {
+					denied++
+					a.Errno = syscall.EMFILE
+				}
 			}
 			return a
 		})
@@ -65,7 +55,7 @@ func TestStretchesUnopened(t *testing.T) {
 		}
 	}
 	if denied == 0 {
-		t.Error("nobody would help")
+		t.Error("no helper came in time")
 	}
 }
 

@@ -28,6 +28,19 @@ type Notice struct {
 	Args [6]uint64 // as they lie in the registers
 }
 
+// Begins says whether the call's argument arg points to text that begins so.
+func (n Notice) Begins(t testing.TB, arg int, text string) bool {
+	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", n.PID))
+	if err != nil {
+		t.Error(err)
+		return false
+	}
+	defer mem.Close()
+	buf := make([]byte, len(text))
+	_, err = mem.ReadAt(buf, int64(n.Args[arg]))
+	return err == nil && string(buf) == text
+}
+
 // Answer is what becomes of the call. The zero Answer lets it go on.
 type Answer struct {
 	Errno syscall.Errno // the call is not made and fails with this

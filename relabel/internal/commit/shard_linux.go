@@ -199,10 +199,12 @@ func (c *Root) joins(ctx context.Context) bool {
 			return false // or this run's own, whose seal is gone
 		}
 		has, err := c.read()
-		again, _ := c.claimed()
 		switch label := has.String(); {
-		case err != nil || again.shards != k.shards: // they are read again
+		case err != nil: // it is read again
 		case label == k.seal:
+			if now, _ := c.claimed(); now.shards != k.shards {
+				continue // the seal may be another's
+			}
 			c.shards, c.Shard.Level = k.shards, level
 			c.claims, c.sealed = true, true
 			c.leaves(k.seal)
