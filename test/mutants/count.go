@@ -10,6 +10,7 @@ func counts() []Mutant {
 		walk  = "relabel/internal/walk/worker_linux.go"
 		label = "relabel/internal/walk/label_linux.go"
 		row   = "relabel/internal/sys/row_linux.go"
+		touch = "relabel/internal/walk/touch_linux.go"
 		visit = "relabel/internal/sys/visit_linux.go"
 	)
 	return []Mutant{
@@ -42,6 +43,26 @@ func counts() []Mutant {
 			Name: "reading-moves", By: "TestReadingMoves in relabel/internal/walk",
 			Breaks: "a worker that reads a large directory is not taken for held up",
 			Edits:  edits("relabel/internal/walk/worker_linux.go", "\t\tw.items.Add(1)\n\t\trecords", "\t\trecords"),
+		},
+		{
+			Name: "touch-held-up", By: "TestTouchHeldUp in relabel/internal/walk",
+			Breaks: "what a worker has read is another's when a name that it touches hangs",
+			Edits:  edits(touch, "_, _ = c.Load(records, 0, 1, nil)", "c.Row.Next.Store(0)"),
+		},
+		{
+			Name: "turn-held-up", By: "TestTouchHeldUp in relabel/internal/walk",
+			Breaks: "a worker that is held up while it labels holds up no other that has touched",
+			Edits:  edits(touch, "by != nil && by.watched", "false && by.watched"),
+		},
+		{
+			Name: "turn-of-all", By: "TestTouches in relabel/internal/walk",
+			Breaks: "of the workers that touch one labels at a time",
+			Edits:  edits(touch, "\tdefer w.takeTurn()()\n", ""),
+		},
+		{
+			Name: "touch-each", By: "TestFirsts in relabel/internal/walk",
+			Breaks: "one name of a cluster of inodes is touched",
+			Edits:  edits(touch, "e.Ino / cluster", "e.Ino"),
 		},
 		{
 			Name: "divided-gathered", By: "TestShardsGathered in relabel",

@@ -91,6 +91,7 @@ type worker struct {
 type counts struct {
 	tally    Tally
 	passed   atomic.Int64 // entries met, but for those of the row at hand
+	touched  atomic.Int64 // entries whose inodes were read ahead
 	countsMu sync.Mutex
 	shown    Tally
 }
@@ -189,11 +190,14 @@ func (w *worker) share(d *Dir, fd, n int, more bool) {
 			defer w.push(item{dir: d})
 		}
 	}
-	if w.m.Served {
+	switch {
+	case w.m.Served:
 		w.spread(d, fd, n)
-		return
+	case more && w.touches(d):
+		w.labelTouched(d, fd, w.buf[:n])
+	default:
+		w.labelBuffer(d, fd, n)
 	}
-	w.labelBuffer(d, fd, n)
 }
 
 // spread makes many pieces of work of the n bytes of records in the buffer: where

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package walk
+
+import (
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/watch"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+const (
+	touchedFiles = 3000 // of 200 bytes: a buffer holds some 290 of them
+	touchedLabel = "system_u:object_r:container_file_t:s0:c1,c2"
+)
+
+// asks are rules that give all the same label, once asked has returned.
+type asks struct{ asked func(name string) }
+
+func (a asks) Entry(name []byte, _ sys.Kind) (string, error) {
+	a.asked(string(name))
+	return touchedLabel, nil
+}
+
+func (a asks) Beneath([]byte) *Want { return &Want{Rules: a} }
+
+// touching is a walk of a large directory of XFS by four workers, and its root.
+func touching(t *testing.T, cold bool, asked func(name string)) (*Walk, string) {
+	t.Helper()
+	root := filepath.Join(treetest.Fresh(t, "xfs"), "root")
+	treetest.Build(t, root, treetest.Text(t, "dir .\n"))
+	for i := range touchedFiles {
+		if err := unix.Mknod(touchedName(root, i), unix.S_IFREG|0o600, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := enclosed(t, root)
+	k := New(&Job{
+		Top: &Want{touchedLabel, asks{asked}}, Workers: 4, Kernel: Kernel{Way: xattrio.Fastest()},
+		Events: Events{Failed: func(path, op string, err error) { t.Errorf("%s %s: %v", op, path, err) }},
+	}, m, &Top{FD: m.Top, Outcome: Skipped}, nil)
+	k.ahead.SetCold(cold)
+	return k, root
+}
+
+func touchedName(root string, i int) string { return fmt.Sprintf("%s/%0200d", root, i) }
+
+// lookingUp has look called before each name that is looked up ahead.
+func lookingUp(t *testing.T, look func(name string)) {
+	before := lookUp
+	t.Cleanup(func() { lookUp = before })
+	lookUp = func(dir int, name *byte) (sys.Stat, sys.Errno) {
+		look(xattrio.Target{Name: name}.String())
+		return before(dir, name)
+	}
+}
+
+// labelled checks that all has been labelled, and was counted once.
+func labelled(t *testing.T, k *Walk, root string) {
+	t.Helper()
+	if got := k.Tally(); got.Seen != touchedFiles || got.Of[Written] != touchedFiles {
+		t.Errorf("%+v", got)
+	}
+	for path, has := range treetest.Read(t, root) {
+		if path != "." && has != touchedLabel {
+			t.Errorf("%s has %q", path, has)
+		}
+	}
+}
+
+// TestTouches: of a large directory of a cold XFS one name a cluster is looked up ahead,
+// and one worker labels at a time, but for who has the directory's last buffer. Where the
+// disk is not cold nothing is looked up, and several label.
+func TestTouches(t *testing.T) {
+	treetest.Need(t, "root", "xfs")
+	for _, cold := range []bool{true, false} {
+		var looked, labelling, most atomic.Int64
+		lookingUp(t, func(string) { looked.Add(1) })
+		k, root := touching(t, cold, func(string) {
+			if n := labelling.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			time.Sleep(100 * time.Microsecond)
+			labelling.Add(-1)
+		})
+		if err := k.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		labelled(t, k, root)
+		const buffers = touchedFiles / 290
+		switch n := looked.Load(); {
+		case !cold && (n > 0 || most.Load() < 3):
+			t.Errorf("not cold: %d looked up, %d label at once", n, most.Load())
+		case cold && (n < (touchedFiles-300)/cluster || n > touchedFiles/cluster+3*buffers || most.Load() > 2):
+			t.Errorf("cold: %d looked up, %d label at once", n, most.Load())
+		}
+	}
+}
+
+// TestTouchHeldUp: neither a name that hangs while it is looked up ahead nor one that hangs
+// while its worker has the turn holds up any other.
+func TestTouchHeldUp(t *testing.T) {
+	treetest.Need(t, "root", "xfs")
+	for _, ahead := range []bool{true, false} {
+		var met sync.Map
+		var seen atomic.Int64
+		count := func(name string) {
+			if _, again := met.LoadOrStore(name, true); !again {
+				seen.Add(1)
+			}
+		}
+		var hung atomic.Bool
+		release := make(chan struct{})
+		hang := func(string) {
+			if hung.CompareAndSwap(false, true) {
+				<-release
+			}
+		}
+		lookingUp(t, func(name string) {
+			if ahead {
+				hang(name)
+			}
+		})
+		k, root := touching(t, true, func(name string) {
+			if !ahead && !hung.Load() {
+				hang(name)
+			}
+			count(name)
+		})
+		ended := make(chan struct{})
+		var looks sync.WaitGroup
+		looks.Go(func() { // a run does, at longer intervals
+			a, last, still := watch.New(), int64(0), 0
+			for {
+				select {
+				case <-ended:
+					return
+				case <-time.After(20 * time.Millisecond):
+				}
+				a.Look(k.Watched)
+				n := seen.Load()
+				if still++; n != last {
+					last, still = n, 0
+				}
+				// Of a row that hangs its worker has read the rest already.
+				if enough := n >= touchedFiles-sys.RowLen; hung.Load() && (enough && still == 5 || still == 500) {
+					if !enough {
+						t.Errorf("ahead %t: %d of %d are labelled beside one that hangs", ahead, n, touchedFiles)
+					}
+					close(release)
+					<-ended
+					return
+				}
+			}
+		})
+		err := k.Run(t.Context())
+		close(ended)
+		looks.Wait()
+		if err != nil || !hung.Load() {
+			t.Errorf("ahead %t: %v, hung %t", ahead, err, hung.Load())
+		}
+		labelled(t, k, root)
+	}
+}
+
+// TestFirsts: of records in the order of inodes a few are the first of their cluster.
+func TestFirsts(t *testing.T) {
+	var records []byte
+	for i, name := range []string{".", "..", "a", "b", "c", "d", "e"} {
+		records = sys.AppendRecord(records, []uint64{1, 2, 30, 31, 32, 63, 31}[i], sys.KindFile, []byte(name))
+	}
+	got := ""
+	first, of := firsts(append(records, "malformed"...))
+	for _, e := range first {
+		got += string(e.Name)
+	}
+	if got != "ace" || of != 5 {
+		t.Errorf("%q of %d", got, of)
+	}
+}
