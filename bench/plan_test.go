@@ -4,6 +4,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -74,5 +75,19 @@ func TestNarrow(t *testing.T) {
 	}
 	if _, err := find("nobody"); err == nil {
 		t.Error("found nobody")
+	}
+}
+
+// TestThreads: NAME-N has N threads, whatever the cell has; a name that ends in a number
+// is none such.
+func TestThreads(t *testing.T) {
+	for name, want := range map[string]string{"floor-dir": "-t 2 ", "floor-dir-8": "-t 8 ", "fastlabel-16": "-T 16 ", "go-selinux-100": "-at-once 100 "} {
+		c, err := find(name)
+		if err != nil || c.name != name {
+			t.Fatalf("%s: %q, %v", name, c.name, err)
+		}
+		if argv := strings.Join(c.argv(&binaries{}, cell{Threads: 2}, "label", "path"), " "); !strings.Contains(argv, want) {
+			t.Errorf("%s: %s", name, argv)
+		}
 	}
 }
