@@ -52,12 +52,27 @@ func counts() []Mutant {
 		{
 			Name: "turn-held-up", By: "TestTouchHeldUp in relabel/internal/walk",
 			Breaks: "a worker that is held up while it labels holds up no other that has touched",
-			Edits:  edits(touch, "by != nil && by.watched", "false && by.watched"),
+			Edits:  edits(touch, " || by.watched.HeldUp.Load()", ""),
 		},
 		{
 			Name: "turn-of-all", By: "TestTouches in relabel/internal/walk",
 			Breaks: "of the workers that touch one labels at a time",
-			Edits:  edits(touch, "\tdefer w.takeTurn()()\n", ""),
+			Edits:  edits(touch, "\tw.takeTurn()\n", ""),
+		},
+		{
+			Name: "touch-no-clone", By: "TestTouches in relabel/internal/walk",
+			Breaks: "no name is touched that may lead to another mount",
+			Edits:  edits(touch, "w.m.Confined == mounts.Clone", "(true || w.m.Confined == mounts.Clone)"),
+		},
+		{
+			Name: "touch-stopped", By: "TestTouchStopped in relabel/internal/walk",
+			Breaks: "a run that is stopped touches no more",
+			Edits:  edits(touch, " || w.stopped() {\n\t\t\tbreak", " {\n\t\t\tbreak"),
+		},
+		{
+			Name: "tune-cold", By: "TestTuneCold in relabel/internal/tune",
+			Breaks: "whether disks are read is told beside a worker that is held up",
+			Edits:  edits("relabel/internal/tune/pool.go", "!tunes {\n\t\t\tcontinue", "!tunes {\n\t\t\treturn"),
 		},
 		{
 			Name: "touch-each", By: "TestFirsts in relabel/internal/walk",

@@ -22,7 +22,7 @@ const (
 
 // Pool is what has the workers. It is asked by one goroutine.
 type Pool interface {
-	Entries() int64     // that were met so far
+	Entries() int64     // that were met so far, or read ahead
 	Steady() bool       // there are workers, and none is held up
 	Relieve() bool      // adds one, if that can be
 	Shed(n int)         // asks so many to leave
@@ -45,14 +45,14 @@ func (t Tuner) Start(p Pool, used func() (cpu time.Duration, read int64)) (end f
 	}
 }
 
-// Tune keeps p at the best number of workers until done is closed, or until a worker is
-// held up: then others take its place, and no figure says anything. It looks at p at each
-// tick of every; used tells the processor time so far, and how much was read from disks.
+// Tune keeps p at the best number of workers until a worker is held up, for then others
+// take its place, and no figure says anything, or until no more can be added. Until done is
+// closed it says whether disks are read. It looks at p at each tick of every; used tells the
+// processor time so far, and how much was read from disks.
 func (t Tuner) Tune(p Pool, every time.Duration, used func() (cpu time.Duration, read int64), done <-chan struct{}) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	left := Joins
-	for {
+	for left, tunes := Joins, true; ; {
 		began, entries, busy, reads := time.Now(), p.Entries(), 0.0, false
 		cpu, read := used()
 		for i := 0; i < leastWindow || i < mostWindow && p.Entries()-entries < enough; i++ {
@@ -71,8 +71,8 @@ func (t Tuner) Tune(p Pool, every time.Duration, used func() (cpu time.Duration,
 		if !reads { // in all of the window, for what was asked for ahead serves a while
 			p.ReadCold(false)
 		}
-		if !p.Steady() {
-			return
+		if tunes = tunes && p.Steady(); !tunes {
+			continue
 		}
 		had := t.Workers
 		switch now := t.Window(float64(p.Entries()-entries)/time.Since(began).Seconds(), busy); {
@@ -80,9 +80,7 @@ func (t Tuner) Tune(p Pool, every time.Duration, used func() (cpu time.Duration,
 			for t.Workers = had; t.Workers < now && left > 0 && p.Relieve(); left-- {
 				t.Workers++
 			}
-			if t.Workers == had {
-				return // no more can be added
-			}
+			tunes = t.Workers > had
 		case now < had:
 			p.Shed(had - now)
 		default:

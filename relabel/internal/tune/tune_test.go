@@ -5,6 +5,7 @@ package tune
 import (
 	"slices"
 	"testing"
+	"time"
 )
 
 // TestTuner plays disks: rate is how fast some workers are, busy how many
@@ -57,5 +58,41 @@ func TestTunerRests(t *testing.T) {
 	}
 	if n := rests(1); n != mostPatience {
 		t.Errorf("%d windows at last, want %d", n, mostPatience)
+	}
+}
+
+// stuck is a pool with a worker that is held up. It is told cold in this many windows after
+// that, and is done when it is told that disks are read no more.
+type stuck struct {
+	t     *testing.T
+	after bool
+	cold  int
+	done  chan struct{}
+}
+
+func (s *stuck) Entries() int64 { return 0 }
+func (s *stuck) Steady() bool   { s.after = true; return false }
+func (s *stuck) Relieve() bool  { s.t.Error("adds a worker"); return false }
+func (s *stuck) Shed(int)       { s.t.Error("asks workers to leave") }
+func (s *stuck) ReadCold(cold bool) {
+	switch {
+	case s.after && cold:
+		s.cold++
+	case s.cold > 0 && s.done != nil:
+		close(s.done)
+		s.done = nil
+	}
+}
+
+// TestTuneCold: once a worker is held up, the pool is still told whether disks are read.
+func TestTuneCold(t *testing.T) {
+	done := make(chan struct{})
+	s, read := &stuck{t: t, done: done}, int64(0)
+	Tuner{Cores: 2, Most: 16, Workers: 2}.Tune(s, time.Millisecond/10, func() (time.Duration, int64) {
+		read = min(read+1, 3*mostWindow)
+		return 0, read
+	}, done)
+	if s.cold == 0 || s.done != nil {
+		t.Errorf("told %d times that disks are read, and at last that they are not: %t", s.cold, s.done == nil)
 	}
 }

@@ -3,9 +3,9 @@
 package walk
 
 import (
-	"sync/atomic"
 	"time"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/since"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
@@ -13,34 +13,29 @@ import (
 
 // XFS looks a name up under a lock of its directory, which goes from one waiting thread to
 // the next. Where several workers label in one directory of a cold disk, each name costs a
-// change of threads, and few requests are in flight. So there a worker first touches what
-// it has read, which is to look up one name of each cluster of inodes, as many do at once;
-// and then labels it, for which it needs the disk no more, while no other does.
+// change of threads, and few requests are in flight. So there a worker first touches what it
+// has read, which is to look up one name of each cluster of inodes, as many do at once; and
+// then labels it, mostly from memory, while others touch. It does so in its turn: which
+// worker labels is in Walk.turn.
 
 const (
 	// cluster is how many inodes, by their numbers, XFS reads with one request.
 	cluster = 32
 	// worthTouching is how many names one that is touched must stand for, on average.
 	worthTouching = 4
-	// turnLook is how often a worker that waits for its turn looks whether to wait on.
-	turnLook = 50 * time.Millisecond
 )
 
 // lookUp looks a name up, for which its inode is read.
 var lookUp = sys.Statx
 
-// turn is what one worker has at a time.
-type turn struct {
-	taken chan struct{} // full while one has it
-	by    atomic.Pointer[worker]
-}
-
-// touches says whether records of d are to be touched.
+// touches says whether records of d are to be touched: in a clone, where no name leads to
+// another mount.
 func (w *worker) touches(d *Dir) bool {
-	return w.m.Clusters && d.Note.extent != since.Changes && !d.Note.rereading && w.ahead.Pays()
+	return w.m.Clusters && w.m.Confined == mounts.Clone && d.Note.extent != since.Changes && !d.Note.rereading && w.ahead.Pays()
 }
 
-// firsts are the entries in records that are the first of a cluster, of so many.
+// firsts are the entries in records, of so many, that are in another cluster than the one
+// before.
 func firsts(records []byte) (first []sys.Dirent, of int) {
 	last := ^uint64(0)
 	for len(records) > 0 {
@@ -60,7 +55,7 @@ func firsts(records []byte) (first []sys.Dirent, of int) {
 	return first, of
 }
 
-// labelTouched touches records of d, and labels them when it is its turn.
+// labelTouched touches records of d, and labels them in its turn.
 func (w *worker) labelTouched(d *Dir, fd int, records []byte) {
 	first, of := firsts(records)
 	if len(first)*worthTouching > of {
@@ -74,37 +69,29 @@ func (w *worker) labelTouched(d *Dir, fd int, records []byte) {
 	w.countsMu.Unlock()
 	w.now(xattrio.Statx)
 	for _, e := range first {
-		if w.stopped() {
-			break
-		}
 		w.name.Store(e.Cname())
-		_, _ = lookUp(fd, e.Cname())
+		if _, e := lookUp(fd, e.Cname()); e != 0 && xattrio.Judge(e) != xattrio.Gone || c.Row.Next.Load() != 0 || w.stopped() {
+			break // who labels them tells
+		}
 		w.touched.Add(int64(of / len(first)))
 	}
 	if !c.Close(0) {
 		w.equip() // the buffer is another's now
 		return
 	}
-	defer w.takeTurn()()
+	w.takeTurn()
 	w.records(d, fd, records)
+	w.turn.CompareAndSwap(w, nil)
 }
 
-// takeTurn waits while another has the turn and is not held up. The turn ends with end.
-func (w *worker) takeTurn() (end func()) {
-	end = func() {}
-	w.unwatched(func() {
-		for !w.stopped() {
-			select {
-			case w.turn.taken <- struct{}{}:
-				w.turn.by.Store(w)
-				end = func() { <-w.turn.taken }
-				return
-			case <-time.After(turnLook):
-			}
-			if by := w.turn.by.Load(); by != nil && by.watched.HeldUp.Load() {
-				return
-			}
+// takeTurn waits while another worker has the turn, unless that is held up or waits for
+// its caller.
+func (w *worker) takeTurn() {
+	for !w.stopped() {
+		by := w.turn.Load()
+		if (by == nil || by.paused.Load() || by.watched.HeldUp.Load()) && w.turn.CompareAndSwap(by, w) {
+			return
 		}
-	})
-	return end
+		w.unwatched(func() { time.Sleep(time.Millisecond) })
+	}
 }

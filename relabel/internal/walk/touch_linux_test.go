@@ -3,8 +3,11 @@
 package walk
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
@@ -34,7 +38,7 @@ func (a asks) Entry(name []byte, _ sys.Kind) (string, error) {
 func (a asks) Beneath([]byte) *Want { return &Want{Rules: a} }
 
 // touching is a walk of a large directory of XFS by four workers, and its root.
-func touching(t *testing.T, cold bool, asked func(name string)) (*Walk, string) {
+func touching(t *testing.T, asked func(name string)) (*Walk, string) {
 	t.Helper()
 	root := filepath.Join(treetest.Fresh(t, "xfs"), "root")
 	treetest.Build(t, root, treetest.Text(t, "dir .\n"))
@@ -48,7 +52,6 @@ func touching(t *testing.T, cold bool, asked func(name string)) (*Walk, string) 
 		Top: &Want{touchedLabel, asks{asked}}, Workers: 4, Kernel: Kernel{Way: xattrio.Fastest()},
 		Events: Events{Failed: func(path, op string, err error) { t.Errorf("%s %s: %v", op, path, err) }},
 	}, m, &Top{FD: m.Top, Outcome: Skipped}, nil)
-	k.ahead.SetCold(cold)
 	return k, root
 }
 
@@ -56,11 +59,10 @@ func touchedName(root string, i int) string { return fmt.Sprintf("%s/%0200d", ro
 
 // lookingUp has look called before each name that is looked up ahead.
 func lookingUp(t *testing.T, look func(name string)) {
-	before := lookUp
-	t.Cleanup(func() { lookUp = before })
+	t.Cleanup(func() { lookUp = sys.Statx })
 	lookUp = func(dir int, name *byte) (sys.Stat, sys.Errno) {
 		look(xattrio.Target{Name: name}.String())
-		return before(dir, name)
+		return sys.Statx(dir, name)
 	}
 }
 
@@ -79,30 +81,61 @@ func labelled(t *testing.T, k *Walk, root string) {
 
 // TestTouches: of a large directory of a cold XFS one name a cluster is looked up ahead,
 // and one worker labels at a time, but for who has the directory's last buffer. Where the
-// disk is not cold nothing is looked up, and several label.
+// disk is not cold, or a name may lead to another mount, nothing is looked up, and several
+// label.
 func TestTouches(t *testing.T) {
 	treetest.Need(t, "root", "xfs")
-	for _, cold := range []bool{true, false} {
-		var looked, labelling, most atomic.Int64
-		lookingUp(t, func(string) { looked.Add(1) })
-		k, root := touching(t, cold, func(string) {
-			if n := labelling.Add(1); n > most.Load() {
+	var looked atomic.Int64
+	lookingUp(t, func(string) { looked.Add(1) })
+	for name, test := range map[string]struct {
+		cold    bool
+		open    mounts.Confinement
+		touches bool
+	}{"cold": {true, mounts.Clone, true}, "warm": {false, mounts.Clone, false}, "no clone": {true, mounts.Resolve, false}} {
+		var labelling, most atomic.Int64
+		last := touchedName("", touchedFiles-300)[1:] // of the last two buffers
+		k, root := touching(t, func(name string) {
+			if name >= last {
+				return
+			}
+			for n := labelling.Add(1); n > most.Load(); {
 				most.Store(n)
 			}
 			time.Sleep(100 * time.Microsecond)
 			labelling.Add(-1)
 		})
+		looked.Store(0)
+		k.ahead.SetCold(test.cold)
+		k.m.Confined = test.open
 		if err := k.Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		labelled(t, k, root)
 		const buffers = touchedFiles / 290
-		switch n := looked.Load(); {
-		case !cold && (n > 0 || most.Load() < 3):
-			t.Errorf("not cold: %d looked up, %d label at once", n, most.Load())
-		case cold && (n < (touchedFiles-300)/cluster || n > touchedFiles/cluster+3*buffers || most.Load() > 2):
-			t.Errorf("cold: %d looked up, %d label at once", n, most.Load())
+		n, at := looked.Load(), most.Load()
+		if test.touches && (n < (touchedFiles-300)/cluster || n > touchedFiles/cluster+3*buffers || at > 1) || !test.touches && (n > 0 || at < 3) {
+			t.Errorf("%s: %d looked up, %d label at once", name, n, at)
 		}
+	}
+}
+
+// TestTouchStopped: a run that is stopped looks up no more.
+func TestTouchStopped(t *testing.T) {
+	treetest.Need(t, "root", "xfs")
+	ctx, stop := context.WithCancel(t.Context())
+	var looked atomic.Int64
+	var k *Walk
+	lookingUp(t, func(string) {
+		looked.Add(1)
+		stop()
+		for p := k.handle(); !p.Stopped(); {
+			runtime.Gosched()
+		}
+	})
+	k, _ = touching(t, func(name string) { t.Errorf("%s is labelled", name) })
+	k.ahead.SetCold(true)
+	if err := k.Run(ctx); !errors.Is(err, context.Canceled) || looked.Load() > int64(k.begin) {
+		t.Errorf("%v; %d looked up", err, looked.Load())
 	}
 }
 
@@ -120,22 +153,23 @@ func TestTouchHeldUp(t *testing.T) {
 		}
 		var hung atomic.Bool
 		release := make(chan struct{})
-		hang := func(string) {
+		hang := func() {
 			if hung.CompareAndSwap(false, true) {
 				<-release
 			}
 		}
-		lookingUp(t, func(name string) {
+		lookingUp(t, func(string) {
 			if ahead {
-				hang(name)
+				hang()
 			}
 		})
-		k, root := touching(t, true, func(name string) {
+		k, root := touching(t, func(name string) {
 			if !ahead && !hung.Load() {
-				hang(name)
+				hang()
 			}
 			count(name)
 		})
+		k.ahead.SetCold(true)
 		ended := make(chan struct{})
 		var looks sync.WaitGroup
 		looks.Go(func() { // a run does, at longer intervals
@@ -151,8 +185,11 @@ func TestTouchHeldUp(t *testing.T) {
 				if still++; n != last {
 					last, still = n, 0
 				}
-				// Of a row that hangs its worker has read the rest already.
-				if enough := n >= touchedFiles-sys.RowLen; hung.Load() && (enough && still == 5 || still == 500) {
+				most := int64(touchedFiles)
+				if !ahead { // of a row that hangs its worker has read the rest already
+					most -= sys.RowLen
+				}
+				if enough := n >= most; hung.Load() && (enough && still == 5 || still == 500) {
 					if !enough {
 						t.Errorf("ahead %t: %d of %d are labelled beside one that hangs", ahead, n, touchedFiles)
 					}
@@ -172,7 +209,7 @@ func TestTouchHeldUp(t *testing.T) {
 	}
 }
 
-// TestFirsts: of records in the order of inodes a few are the first of their cluster.
+// TestFirsts: a name that is in the cluster of the name before it is not touched.
 func TestFirsts(t *testing.T) {
 	var records []byte
 	for i, name := range []string{".", "..", "a", "b", "c", "d", "e"} {

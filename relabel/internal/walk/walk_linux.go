@@ -70,7 +70,7 @@ type Walk struct {
 	sorts   order.Memory[*Dir]
 	right   atomic.Bool // the labels met of late, which are to be read in windows
 	ahead   ahead.Disk
-	turn    turn
+	turn    atomic.Pointer[worker]   // labels what it has touched; nil: none does
 	begin   int                      // so many workers, all but the first when there is work for them
 	due     atomic.Int32             // how many of those have not begun
 	most    int                      // at once
@@ -89,7 +89,6 @@ func New(j *Job, m *mounts.Mount, top *Top, share *budget.Share) *Walk {
 	if j.Keep != nil {
 		k.ledger = &journal.Ledger[*Dir]{}
 	}
-	k.turn.taken = make(chan struct{}, 1)
 	k.begin, k.most = k.size()
 	more := spares
 	if k.most > k.begin {
