@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"runtime"
 	"sync"
 	"syscall"
@@ -65,6 +66,11 @@ func Main(m *testing.M) int {
 	}
 	if bench.why = isolate(); bench.why == nil {
 		bench.scratch, bench.why = mountScratch()
+	}
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
+		if signal.Ignored(sig) { // as by nohup; what the tests start is told of it all the same
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
 	}
 	code := m.Run()
 	for kind, k := range bench.kinds {
