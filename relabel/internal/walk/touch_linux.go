@@ -70,7 +70,8 @@ func (w *worker) labelTouched(d *Dir, fd int, records []byte) {
 	w.now(xattrio.Statx)
 	for _, e := range first {
 		w.name.Store(e.Cname())
-		if _, e := lookUp(fd, e.Cname()); e != 0 && xattrio.Judge(e) != xattrio.Gone || c.Row.Next.Load() != 0 || w.stopped() {
+		_, errno := lookUp(fd, e.Cname())
+		if errno != 0 && xattrio.Judge(errno) != xattrio.Gone || c.Row.Next.Load() != 0 || w.stopped() {
 			break // who labels them tells
 		}
 		w.touched.Add(int64(of / len(first)))

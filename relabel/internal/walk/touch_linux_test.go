@@ -8,12 +8,11 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
@@ -26,6 +25,9 @@ const (
 	touchedFiles = 3000 // of 200 bytes: a buffer holds some 290 of them
 	touchedLabel = "system_u:object_r:container_file_t:s0:c1,c2"
 )
+
+// touchedName is the name of each.
+var touchedName = strings.Repeat("n", 196) + "%04d"
 
 // asks are rules that give all the same label, once asked has returned.
 type asks struct{ asked func(name string) }
@@ -41,12 +43,7 @@ func (a asks) Beneath([]byte) *Want { return &Want{Rules: a} }
 func touching(t *testing.T, asked func(name string)) (*Walk, string) {
 	t.Helper()
 	root := filepath.Join(treetest.Fresh(t, "xfs"), "root")
-	treetest.Build(t, root, treetest.Text(t, "dir .\n"))
-	for i := range touchedFiles {
-		if err := unix.Mknod(touchedName(root, i), unix.S_IFREG|0o600, 0); err != nil {
-			t.Fatal(err)
-		}
-	}
+	treetest.Build(t, root, treetest.Text(t, fmt.Sprintf("dir .\nfile %s x%d\n", touchedName, touchedFiles)))
 	m := enclosed(t, root)
 	k := New(&Job{
 		Top: &Want{touchedLabel, asks{asked}}, Workers: 4, Kernel: Kernel{Way: xattrio.Fastest()},
@@ -55,13 +52,11 @@ func touching(t *testing.T, asked func(name string)) (*Walk, string) {
 	return k, root
 }
 
-func touchedName(root string, i int) string { return fmt.Sprintf("%s/%0200d", root, i) }
-
 // lookingUp has look called before each name that is looked up ahead.
-func lookingUp(t *testing.T, look func(name string)) {
+func lookingUp(t *testing.T, look func()) {
 	t.Cleanup(func() { lookUp = sys.Statx })
 	lookUp = func(dir int, name *byte) (sys.Stat, sys.Errno) {
-		look(xattrio.Target{Name: name}.String())
+		look()
 		return sys.Statx(dir, name)
 	}
 }
@@ -86,14 +81,14 @@ func labelled(t *testing.T, k *Walk, root string) {
 func TestTouches(t *testing.T) {
 	treetest.Need(t, "root", "xfs")
 	var looked atomic.Int64
-	lookingUp(t, func(string) { looked.Add(1) })
+	lookingUp(t, func() { looked.Add(1) })
 	for name, test := range map[string]struct {
 		cold    bool
 		open    mounts.Confinement
 		touches bool
 	}{"cold": {true, mounts.Clone, true}, "warm": {false, mounts.Clone, false}, "no clone": {true, mounts.Resolve, false}} {
 		var labelling, most atomic.Int64
-		last := touchedName("", touchedFiles-300)[1:] // of the last two buffers
+		last := fmt.Sprintf(touchedName, touchedFiles-300) // of the last two buffers
 		k, root := touching(t, func(name string) {
 			if name >= last {
 				return
@@ -125,7 +120,7 @@ func TestTouchStopped(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var looked atomic.Int64
 	var k *Walk
-	lookingUp(t, func(string) {
+	lookingUp(t, func() {
 		looked.Add(1)
 		stop()
 		for p := k.handle(); !p.Stopped(); {
@@ -158,13 +153,13 @@ func TestTouchHeldUp(t *testing.T) {
 				<-release
 			}
 		}
-		lookingUp(t, func(string) {
+		lookingUp(t, func() {
 			if ahead {
 				hang()
 			}
 		})
 		k, root := touching(t, func(name string) {
-			if !ahead && !hung.Load() {
+			if !ahead {
 				hang()
 			}
 			count(name)
