@@ -204,6 +204,33 @@ func TestTouchHeldUp(t *testing.T) {
 	}
 }
 
+// TestTurnMoves: a worker that waits for its turn moves, until the one that has it is held up.
+func TestTurnMoves(t *testing.T) {
+	by := &worker{}
+	k := &Walk{workers: make([]atomic.Pointer[worker], 1)}
+	k.turn.Store(by)
+	w := &worker{Walk: k}
+	w.in.Store(&Dir{})
+	w.watch()
+	k.workers[0].Store(w)
+	taken := make(chan struct{})
+	go func() { w.takeTurn(); close(taken) }()
+	a := watch.New()
+	for range 2 * watch.Limit / watch.Every {
+		for before := w.pauses.Load(); w.pauses.Load() == before; {
+			time.Sleep(time.Millisecond)
+		}
+		if moves, held := a.Look(k.Watched); !moves || held > 0 {
+			t.Errorf("moves %t, held up %d", moves, held)
+		}
+	}
+	by.watched.HeldUp.Store(true)
+	<-taken
+	if k.turn.Load() != w {
+		t.Error("it has no turn")
+	}
+}
+
 // TestFirsts: a name that is in the cluster of the name before it is not touched.
 func TestFirsts(t *testing.T) {
 	var records []byte
