@@ -225,6 +225,11 @@ func commandTree(s *settings, args []string, run func(operands []string) error) 
 				if err := s.check(c.Flags()); err != nil {
 					return err
 				}
+				if len(operands) > s.literal && !s.named {
+					if instead, ok := removedCommands[operands[0]]; ok {
+						return fmt.Errorf("fastlabel %s was removed: %s", operands[0], instead)
+					}
+				}
 				return run(operands)
 			}
 		}
@@ -326,6 +331,9 @@ func flagError(c *cobra.Command, err error) error {
 		if short := unknown.GetSpecifiedShortnames(); short != "" {
 			_, n := utf8.DecodeRuneInString(short)
 			return fmt.Errorf("unknown flag %s", words.Plain("-"+short[:n]))
+		}
+		if instead, ok := removedFlags[unknown.GetSpecifiedName()]; ok {
+			return fmt.Errorf("--%s was removed: %s", unknown.GetSpecifiedName(), instead)
 		}
 		text := "unknown flag " + words.Brief("--"+unknown.GetSpecifiedName())
 		if near := nearest(unknown.GetSpecifiedName(), longNames(c.Flags())); near != "" {
