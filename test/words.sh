@@ -14,7 +14,7 @@ words="bears?|bore|whoever|whomever|meanwhile|pass(es|ed)? over|goes? on from|ut
 unused() {
     local files
     readarray -d '' files < <(git ls-files -z -- '*.md' bench cmd internal nri relabel test \
-        ':!CONTRIBUTING.md' ':!*.txt' ':!test/words.sh' ':!bench/results')
+        ':!CONTRIBUTING.md' ':!*.txt' ':!*.jsonl' ':!test/words.sh')
     grep -HInwiE "$words" "${files[@]}" || true
 }
 
@@ -27,7 +27,7 @@ misspelled() {
         sed -E '/^ *```/,/^ *```$/d; s/`[^`]*`//g; s/\]\([^)]*\)//g; s,https?://[^ )]*,,g; s/\w*[0-9]\w*//g'";s/'s\b//g" "$file" |
             aspell --lang=en_GB --mode=none --ignore=2 list | sort -u |
             { grep -vxFf "$names" || true; } | sed "/.[A-Z]/d; s|^|$file: |"
-    done < <(git ls-files -z -- '*.md' ':!bench/results'; git ls-files -z -- bench/results/NOTES.md)
+    done < <(git ls-files -z -- '*.md')
 }
 
 found=$(

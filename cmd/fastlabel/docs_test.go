@@ -26,7 +26,7 @@ import (
 // beside are the pages that are not in docs.
 var beside = []string{
 	"../../README.md", "../../CONTRIBUTING.md", "../../SECURITY.md",
-	"../../deploy/README.md", "../../deploy/kubernetes/README.md", "../../nri/README.md",
+	"../../deploy/README.md", "../../deploy/kubernetes/README.md", "../../nri/README.md", "../../docs/design/performance.md",
 }
 
 // TestDocs holds README.md and the pages in docs to the code: their commands are ones that

@@ -7,7 +7,6 @@
 //	patched    containerd with the library in place of go-selinux
 //	guest/     what starts the node in the machine of test/selinuxvm
 //	inside     the stories
-//	results/   what they printed
 //
 // The control plane runs on the host, on loopback; containerd, the kubelet and all pods
 // run in the machine. What was built is kept in fastlabel/cluster below the user's cache
