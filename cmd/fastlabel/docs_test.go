@@ -37,6 +37,12 @@ func TestDocs(t *testing.T) {
 	if err != nil || len(pages) < 3 {
 		t.Fatal(pages, err)
 	}
+	index := readText(t, "../../docs/README.md")
+	for _, page := range pages {
+		if name := path.Base(page); name != "README.md" && !strings.Contains(index, "]("+name+")") {
+			t.Errorf("docs/README.md does not list %s", name)
+		}
+	}
 	pages = append(pages, beside...)
 	tests := allTests(t)
 	var commands, others, named, links int
@@ -98,41 +104,6 @@ func TestDocs(t *testing.T) {
 	// A line of a diff begins with a plus, or with a blank that is no part of it.
 	if got := regexp.MustCompile(`\n[+ ]`).ReplaceAllString(proposed, "\n"); !ok || got != compiled+"\n}" {
 		t.Errorf("proposed is\n%s\nand compiled is\n%s", got, compiled)
-	}
-}
-
-// TestDocsReadable: README.md is one screen or two, the pages are a short book, and no sentence in
-// them, nor of those beside README.md, is longer than 30 words; code in it is one.
-func TestDocsReadable(t *testing.T) {
-	readme := readText(t, "../../README.md")
-	if lines, words := strings.Count(readme, "\n"), len(strings.Fields(readme)); lines > 90 || words > 900 {
-		t.Errorf("README.md has %d lines and %d words", lines, words)
-	}
-	pages, err := filepath.Glob("../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	index := readText(t, "../../docs/README.md")
-	all := 0
-	for _, page := range pages {
-		all += len(strings.Fields(readText(t, page)))
-		if name := path.Base(page); name != "README.md" && !strings.Contains(index, "]("+name+")") {
-			t.Errorf("docs/README.md does not list %s", name)
-		}
-	}
-	if all > 12_000 {
-		t.Errorf("docs has %d words", all)
-	}
-	for _, page := range append(pages, beside...) {
-		text := readText(t, page)
-		text = regexp.MustCompile("(?ms)^ *```.*?^ *```$").ReplaceAllString(text, "\n\n")
-		text = regexp.MustCompile("`[^`]+`").ReplaceAllString(text, "CODE")
-		text = regexp.MustCompile(`\]\([^)]*\)`).ReplaceAllString(text, "")
-		for _, sentence := range regexp.MustCompile(`[.?!]\s|\n\n|\n *(-|\d\.) |\n#+ |\|`).Split(text, -1) {
-			if n := len(strings.Fields(sentence)); n > 30 {
-				t.Errorf("%s: %d words: %s", page, n, strings.Join(strings.Fields(sentence), " "))
-			}
-		}
 	}
 }
 
@@ -224,19 +195,6 @@ func TestLibraryPage(t *testing.T) {
 
 // unindented is text without what lines begin with.
 func unindented(text string) string { return regexp.MustCompile(`(?m)^\t+`).ReplaceAllString(text, "") }
-
-// TestScreens: what the pages show of a terminal is what the session in
-// test/terminal saw, but for the numbers.
-func TestScreens(t *testing.T) {
-	numbers := regexp.MustCompile(`[#\d][\d,.]*`)
-	_, shown, _ := strings.Cut(readText(t, "../../docs/prelabel.md"), "```\n$ fastlabel")
-	shown, _, _ = strings.Cut("$ fastlabel"+shown, "```\n")
-	_, shown, _ = strings.Cut(shown, "\n") // the command was scrolled away
-	seen := readText(t, "../../test/terminal/testdata/6-interrupted.txt")
-	if got, want := numbers.ReplaceAllString(shown, "#"), numbers.ReplaceAllString(strings.TrimSuffix(seen, "$\n"), "#"); got != want {
-		t.Errorf("shown is\n%s\nand seen was\n%s", got, want)
-	}
-}
 
 // checkLink finds the file that the link leads to, and the heading in it.
 func checkLink(t *testing.T, page, link string) {

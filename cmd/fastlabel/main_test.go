@@ -14,7 +14,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -78,7 +77,6 @@ func parsed(args []string) (s settings, operands []string, err error) {
 // golden compares got with testdata/NAME.txt, or writes it with -update.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	formed(t, got)
 	file := filepath.Join(testdata, name+".txt")
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
@@ -101,32 +99,6 @@ func golden(t *testing.T, name, got string) {
 	}
 	if n := strings.Count(got, "\n\n") + 1; n < len(want) {
 		t.Errorf("%s holds %d calls more", file, len(want)-n)
-	}
-}
-
-// A message is "fastlabel: PATH: what went wrong: why; what to do", without the parts that
-// say nothing: no sentences, and a semicolon only before what to do, or the label of a result.
-var (
-	message = regexp.MustCompile(`^fastlabel: [^\pZ].*[^.:; ]$`)
-	after   = regexp.MustCompile(`^(nothing was begun$|see fastlabel |did you mean |to |if |for a |give |write |use |with |label [a-z]|a context looks like |-v lists )`)
-)
-
-// formed holds the messages of a transcript to that form.
-func formed(t *testing.T, transcript string) {
-	t.Helper()
-	for line := range strings.Lines(transcript) {
-		text, is := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "2> ")
-		if !is {
-			continue
-		}
-		parts := strings.Split(text, "; ")
-		bad := !message.MatchString(text) || strings.HasPrefix(text, "fastlabel: to ") || strings.Contains(text, ". ")
-		for _, part := range parts[1:] {
-			bad = bad || !after.MatchString(part)
-		}
-		if bad {
-			t.Errorf("not of the form of a message: %s", text)
-		}
 	}
 }
 
