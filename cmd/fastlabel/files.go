@@ -12,7 +12,6 @@ import (
 	"os"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
@@ -34,7 +33,7 @@ func hungAt(call, path string, end error) error {
 }
 
 // input is what file holds, "-" being stdin.
-func input(ctx context.Context, stdin io.Reader, file string, most int64) ([]byte, error) {
+func input(ctx context.Context, stdin io.Reader, file string) ([]byte, error) {
 	return answer(ctx, "read", file, func() ([]byte, error) {
 		in := stdin
 		if file != "-" {
@@ -45,7 +44,7 @@ func input(ctx context.Context, stdin io.Reader, file string, most int64) ([]byt
 			defer func() { _ = f.Close() }() // only read
 			in = f
 		}
-		text, err := site.ReadAtMost(in, most)
+		text, err := io.ReadAll(in)
 		if err != nil && !errors.As(err, new(*fs.PathError)) {
 			err = &fs.PathError{Op: "read", Path: file, Err: err}
 		}

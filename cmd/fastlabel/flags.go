@@ -21,7 +21,6 @@ import (
 // settings are the flags, parsed.
 type settings struct {
 	label, user, role, typ, level, reference string
-	forPods                                  string // --for
 
 	xdev      bool
 	exclude   []string
@@ -69,7 +68,7 @@ type option struct {
 	group, long, short string
 	arg                string // what the help calls its value; "" for a switch
 	help               string // one line; "" hides it
-	in                 string // the commands that have it: l(abel) p(robe) v(erify) r(estore) e(xplain) h(ook) restore(c)on o(ther)
+	in                 string // the commands that have it: l(abel) p(robe) v(erify) r(estore) h(ook) restore(c)on o(ther)
 	offer              string // values to complete: see offering
 	set                func(string) error
 }
@@ -85,13 +84,12 @@ const containerTypes = "container_file_t container_log_t container_ro_file_t con
 
 func options(s *settings) []option {
 	return []option{
-		{most, "label", "", "CONTEXT", "the whole label", "lpve", "", text(&s.label)},
-		{most, "type", "t", "TYPE", "another type than container_file_t", "lpve", containerTypes, text(&s.typ)},
-		{most, "level", "l", "LEVEL", "another level than s0, such as s0:c1,c2", "lpve", "", text(&s.level)},
-		{most, "user", "u", "USER", "another user than system_u", "lpve", "", text(&s.user)},
-		{most, "role", "", "ROLE", "another role than object_r", "lpve", "", text(&s.role)},
-		{most, "reference", "", "FILE", "the label of FILE, or of what it links to", "lpve", "file", text(&s.reference)},
-		{most, "for", "", "FILE", "the label that the pods in FILE get; - is stdin", "e", "file", text(&s.forPods)},
+		{most, "label", "", "CONTEXT", "the whole label", "lpv", "", text(&s.label)},
+		{most, "type", "t", "TYPE", "another type than container_file_t", "lpv", containerTypes, text(&s.typ)},
+		{most, "level", "l", "LEVEL", "another level than s0, such as s0:c1,c2", "lpv", "", text(&s.level)},
+		{most, "user", "u", "USER", "another user than system_u", "lpv", "", text(&s.user)},
+		{most, "role", "", "ROLE", "another role than object_r", "lpv", "", text(&s.role)},
+		{most, "reference", "", "FILE", "the label of FILE, or of what it links to", "lpv", "file", text(&s.reference)},
 
 		{most, "only", "", "PART", "change only the type, level, user or role; repeatable", "l", "type level user role", part(&s.only)},
 		{most, "from", "", "CONTEXT", "only what has this label, any part of which may be *", "l", "", text(&s.from)},
@@ -102,8 +100,8 @@ func options(s *settings) []option {
 
 		{most, "one-file-system", "x", "", "skip what is mounted below PATH", "lvc", "", boolean(&s.xdev)},
 		{most, "exclude", "e", "DIR", "skip DIR; may be repeated", "lvc", "dir", list(&s.exclude)},
-		{most, "files-from", "f", "FILE", "more PATHs, one a line; - is stdin", "lpvec", "file", text(&s.filesFrom)},
-		{most, "null", "0", "", "PATHs in FILE end in NUL", "lpvec", "", boolean(&s.null)},
+		{most, "files-from", "f", "FILE", "more PATHs, one a line; - is stdin", "lpvc", "file", text(&s.filesFrom)},
+		{most, "null", "0", "", "PATHs in FILE end in NUL", "lpvc", "", boolean(&s.null)},
 		{most, "ignore-missing", "i", "", "skip a PATH that does not exist", "c", "", boolean(&s.ignoreMissing)},
 		{most, "all-mounts", "m", "", "", "c", "", boolean(new(bool))}, // what restorecon's -m asks for is always done
 		{most, "root", "", "PATH", "where the tree is, if it was moved", "r", "dir", text(&s.root)},
@@ -113,7 +111,7 @@ func options(s *settings) []option {
 		{most, "skip", "", "HOW", "what to skip: none (default), root, top, unchanged", "l", "none root top unchanged", enum(&s.trust, "none", "root", "top", "unchanged")},
 		{most, "record", "", "FILE", "record the former labels in a new FILE, for restore", "lc", "file", text(&s.record)},
 		{most, "partial", "", "", "restore from a record that has no end", "r", "", boolean(&s.partial)},
-		{most, "timeout", "", "DURATION", "stop after it, such as 90s; 0: never (default)", "lvrec", "", duration(&s.timeout)},
+		{most, "timeout", "", "DURATION", "stop after it, such as 90s; 0: never (default)", "lvrc", "", duration(&s.timeout)},
 		{most, "timeout", "", "DURATION", "stop after it, such as 90s; 0: chosen (default)", "h", "", duration(&s.timeout)},
 		{most, "depth", "", "root|top", "read PATH's label (default), or its entries' too", "p", "root top", enum(&s.depth, "root", "top")},
 		{most, "max-rate", "", "N", "at most N entries a second; 0: no limit (default)", "lvc", "", upTo(&s.maxRate, maxRate)},
@@ -123,10 +121,10 @@ func options(s *settings) []option {
 		{most, "verbose", "v", "", "list each change on stdout, and every failure", "lvrc", "", boolean(&s.verbose)},
 		{most, "verbose", "v", "", "say what was done; at most 50 lines in all", "h", "", boolean(&s.verbose)},
 		{most, "quiet", "q", "", "no result lines, no progress", "lpvrc", "", boolean(&s.quiet)},
-		{most, "json", "", "", "JSON lines on stdout, one object each", "lpvrec", "", boolean(&s.json)},
+		{most, "json", "", "", "JSON lines on stdout, one object each", "lpvrc", "", boolean(&s.json)},
 		{most, "metrics", "", "FILE", "write Prometheus metrics to FILE", "lpvrc", "file", text(&s.metrics)},
 		{most, "man", "", "DIR", "", "l", "dir", text(&s.man)}, // for the Makefile
-		{most, "help", "h", "", "this text", "lpvrheco", "", boolean(new(bool))},
+		{most, "help", "h", "", "this text", "lpvrhco", "", boolean(new(bool))},
 		{most, "version", "V", "", "print the version", "l", "", boolean(&s.version)},
 
 		{expert, "hard-links", "", "HOW", "hard-linked files: label (default), skip or error", "lvc", "label skip error", enum(&s.hardLinks, "label", "skip", "error")},
@@ -208,7 +206,7 @@ func commandTree(s *settings, args []string, run func(operands []string) error) 
 	})
 	root.AddGroup(&cobra.Group{ID: onVolumes}, &cobra.Group{ID: onRuntimes}, &cobra.Group{ID: onItself})
 	root.SetHelpCommand(helps)
-	root.AddCommand(labelCommand("label"), probeCommand(), verifyCommand(), restoreCommand(), restoreconCommand(), explainCommand(), hookCommand(), versionCommand(), completionCommand(), helps)
+	root.AddCommand(labelCommand("label"), probeCommand(), verifyCommand(), restoreCommand(), restoreconCommand(), hookCommand(), versionCommand(), completionCommand(), helps)
 	all := options(s)
 	for _, c := range slices.Concat([]*cobra.Command{root}, root.Commands()) {
 		letter := "o"
@@ -288,11 +286,6 @@ func (s *settings) check(fs *pflag.FlagSet) error {
 		{"from", "shard"},
 		{"only", "commit-shards"},
 		{"from", "commit-shards"},
-		{"for", "label"},
-		{"for", "reference"},
-		{"for", "level"},
-		{"for", "user"},
-		{"for", "role"},
 	} {
 		if fs.Changed(pair[0]) && fs.Changed(pair[1]) {
 			return fmt.Errorf("--%s and --%s exclude each other", pair[0], pair[1])
@@ -304,9 +297,6 @@ func (s *settings) check(fs *pflag.FlagSet) error {
 				return fmt.Errorf("--%s is a whole label, --%s a part of the default: give one of them", whole, part)
 			}
 		}
-	}
-	if s.forPods == "-" && s.filesFrom == "-" {
-		return errors.New("--for and --files-from cannot both read stdin")
 	}
 	if s.trust == "unchanged" && (s.shard.Of > 0 || s.commitShards > 0) {
 		return errors.New("--skip unchanged is for one run, not for shards")

@@ -20,7 +20,6 @@ import (
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/oci"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/workload"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -124,7 +123,7 @@ func TestHookReal(t *testing.T) {
 	expectHook(t, "none", code, exit.Done, said, "/data: 16 entries, 1 written, 15 right")
 	only(t, x.dir+"/data", mountLabel, 16)
 	setLabel(t, x.dir+"/data/d1", others)
-	x.state["annotations"] = map[string]string{oci.AskRelabel: "/data", workload.TrySkip[1]: "true"}
+	x.state["annotations"] = map[string]string{oci.AskRelabel: "/data", oci.TrySkip[1]: "true"}
 	code, said = x.run(t.Context(), real(), "-v")
 	expectHook(t, "top", code, exit.Done, said, "/data: 16 entries, 1 written, 15 right")
 	code, said = x.run(t.Context(), real(), "-v")

@@ -112,7 +112,6 @@ func (l *hookLines) Stall(_ string, c relabel.HungCall) { l.info("waiting for %v
 func (l *hookLines) Note(_, text string)      { l.info("%s", text) }
 func (l *hookLines) Change(_, _, _, _ string) {}
 func (l *hookLines) Probed(report.Probe)      {}
-func (l *hookLines) Explained(string, any)    {}
 
 func (l *hookLines) Result(r report.Result) {
 	if l.failed > report.MaxListed {

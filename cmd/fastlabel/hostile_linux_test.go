@@ -35,9 +35,6 @@ const forged = "\nFORGED: \x1b]0;x\a\x1b[2J\r\u009b31m\u202e\u2028\u0085\x7f\b\x
 func tells(ctx context.Context, root, _ string, o *relabel.Options, check bool) (relabel.Report, error) {
 	err := &fs.PathError{Op: "op" + forged, Path: root + "/" + forged, Err: errors.New("text" + forged)}
 	call := relabel.HungCall{Call: "call" + forged, Path: root + forged}
-	if o == nil { // explain asks what is refused
-		return relabel.Report{}, err
-	}
 	begins(o, func() relabel.State { return relabel.State{Seen: 1, Path: root + forged, Call: "call" + forged} })
 	o.Trace.Failure(err)
 	o.Trace.Failure(errors.New(forged))
@@ -94,12 +91,6 @@ func TestHostileBytes(t *testing.T) {
 		}
 		for _, r := range roots {
 			for _, way := range ways {
-				if c.Name() == "explain" && len(way) > 0 && way[0] != "--json" {
-					continue
-				}
-				if c.Name() == "explain" {
-					way = slices.DeleteFunc(slices.Clone(way), func(s string) bool { return s == "-v" })
-				}
 				all = append(all, slices.Concat(command, way, []string{"--"}, r))
 			}
 		}
@@ -108,7 +99,7 @@ func TestHostileBytes(t *testing.T) {
 		command := strings.Fields(nameOf(c))
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			if f.NoOptDefVal == "" && f.Name != "man" {
-				for _, value := range []string{forged, "a:b:c:" + forged, "d" + forged, "pods", "list"} {
+				for _, value := range []string{forged, "a:b:c:" + forged, "d" + forged, "list"} {
 					all = append(all, slices.Concat(command, []string{"--" + f.Name + "=" + value, root}))
 				}
 			}
@@ -155,7 +146,7 @@ func hostileCall(ctx context.Context, t *testing.T, a app, args []string) {
 func hostileDirectory(t *testing.T, root string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
-	for _, name := range []string{"d" + forged, "pods", "list"} {
+	for _, name := range []string{"d" + forged, "list"} {
 		if err := os.WriteFile(name, []byte("a"+forged+"\x00b\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,6 @@
 //	       fastlabel restore [flags] FILE       put back what --record kept
 //	       fastlabel restorecon [-R] PATH...    label by the policy's file contexts
 //	       fastlabel verify [flags] PATH...     read every label, write none
-//	       fastlabel explain [flags] PATH...    what runtimes do there, and why
 //	       fastlabel hook [flags]               OCI createRuntime hook; reads stdin
 //	       fastlabel completion bash|zsh|fish   print a script for that shell
 //	       fastlabel version                    print the version
@@ -34,7 +33,6 @@
 //	verify.go      every label is read
 //	restore.go     back to what was, of a record that undo.go reads
 //	restorecon.go  labels by the policy, and parts of labels
-//	explain.go     what is to be said of a path
 //	version.go     the build
 //	completion.go  words for shells
 //	help.go        --help, of what stands in these files
@@ -44,9 +42,9 @@
 //	manners.go     --nice, --max-rate, --max-pressure
 //	lookup.go      each PATH is looked up before any is touched
 //	near.go        which command or flag was mistyped
+//	removed.go     flags and commands of the release before
 //	undo.go        --record and restore; internal/undofile is their file
 //	work.go        the library is called, for one path after the other
-//	explainpods.go the label that pods ask for
 //	hook.go        the OCI hook: the sources of a container's mounts
 //	hooklines.go   lines for the search for a container's failure
 //	journal.go     the same for syslog
@@ -54,9 +52,8 @@
 //	resume.go      the command line that resumes after a stop
 //	service.go     what systemd's manager and journal are told, by internal/sdnotify
 //	account.go     what became of each path, for internal/metrics
-//	explaintext.go, explainjson.go: lines of explain, for people and programs
 //
-// Packages that several of these use, and those for explain:
+// Packages that several of these use:
 //
 //	internal/words     names, numbers and times in a line for people
 //	internal/exit      exit codes, and which is worse
@@ -65,11 +62,9 @@
 //	internal/stream    standard output, and standard error with the line drawn again
 //	internal/report    what happens, in lines for people, as JSON and for the log
 //	internal/oci       what a runtime tells a hook, and which mounts are volumes
-//	internal/seclabel  the default label, and the parts of a label
+//	internal/seclabel  the default label, and whether a label has a level
 //	internal/pace      so many entries a second, I/O pressure, priorities
 //	internal/site      what is at a PATH: file, label, mount
-//	internal/workload  what pods ask for
-//	internal/outlook   what runtimes do and why, and what to write
 package main
 
 import (
@@ -92,7 +87,6 @@ import (
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/workload"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -250,7 +244,7 @@ func misused(stderr io.Writer, command string, err error) int {
 	return exit.Usage
 }
 
-// work labels, probes, verifies, restores or explains.
+// work labels, probes, verifies or restores.
 func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream.Sink, stderr io.Writer, operands []string) (code int) {
 	if s.timeout > 0 {
 		var cancel context.CancelFunc
@@ -288,15 +282,11 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 	}
 	kept.Reporter = newReporter(s, out, stderr)
 	j := &job{app: a, settings: s, table: table, Reporter: kept, account: kept, pacer: pace}
-	if s.command != "probe" && s.command != "explain" {
+	if s.command != "probe" {
 		j.progress = a.newProgress(s.command, s, out)
 		defer j.progress.show(a.asked)()
 	}
 	paths, err := j.prepare(ctx, stdin, operands)
-	var pods workload.Pods
-	if err == nil {
-		pods, err = podsIn(ctx, s, stdin)
-	}
 	switch {
 	case err != nil && exit.IsEnd(ctx, err):
 		var hung *relabel.HungError
@@ -325,8 +315,6 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 		return exit.Done
 	case s.command == "probe":
 		return j.probeAll(ctx, paths)
-	case s.command == "explain":
-		return j.explainAll(ctx, pods, paths)
 	}
 	code = exit.Worse(j.labelAll(ctx, paths), j.recorded(ctx))
 	if len(j.left) > 0 && s.command == "restore" {

@@ -24,9 +24,6 @@ next run completes it. Nothing outside PATH is labelled, whatever is renamed,
 linked or mounted during the run. A symbolic link as PATH is labelled itself;
 with a slash behind it, PATH is the directory that the link leads to.
 
-fastlabel explain tells which label a pod needs, and what its runtime does with
-the volume; with --for FILE it takes the label from a pod.
-
 All PATHs are looked up before the first is changed. Put -- before a PATH that
 is named like a command. fastlabel label PATH is the same as fastlabel PATH, and
 help COMMAND as COMMAND --help. -R and -r are taken, without effect.

@@ -33,7 +33,7 @@ func TestMistyped(t *testing.T) {
 	before := allLabels(t)
 	const label = "system_u:object_r:container_file_t:s0"
 	all := calls(
-		"verfy pv", "porbe pv", "verify_ pv", "restor pv", "explian pv", "hepl", "vresion", "pv verify", "-vl s0 verify pv", "pvv", "pv pw px",
+		"verfy pv", "porbe pv", "verify_ pv", "restor pv", "hepl", "vresion", "pv verify", "-vl s0 verify pv", "pvv", "pv pw px",
 		label+" pv", "unconfined_u:object_r:user_home_t pv", "labels pv", "labels", "label", "probe verfy pv",
 		"-quiet pv", "-e -quiet pv", "-dry-run pv", "-type=usr_t pv", "-n -verbose pv", "--quite pv", "--dryrun pv", "--recursiv pv",
 		"-f list", "--record r pw", "pv/sub/none", "list/", "-e none pv pv/sub", "-e labels pv", "-f none", "-f pv", "--record none/r pv", "--metrics list pv",

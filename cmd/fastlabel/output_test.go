@@ -131,7 +131,7 @@ func TestJSONExact(t *testing.T) {
 	}
 }
 
-// The golden files, this and explain's, hold each kind of line with every key that
+// The golden file holds each kind of line with every key that
 // it can have, and the schema in docs has them all: test/deploy holds them together.
 func TestJSONWhole(t *testing.T) {
 	var b bytes.Buffer

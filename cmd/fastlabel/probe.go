@@ -52,11 +52,25 @@ func (j *job) late(ctx context.Context, path string) int {
 	return code
 }
 
-// probe asks one.
+// probe asks one path. The call may be left behind where the filesystem does not answer.
+// If it takes long, that is reported, and the paths that wait for their turn go on.
 func (j *job) probe(ctx context.Context, path string, stalls func()) int {
-	r, code := inTime(ctx, j, path, wait.Patience, stalls, func() (report.Probe, error) { return j.ask(path) })
-	if code != exit.Done {
+	slow := time.AfterFunc(wait.Patience, func() {
+		j.Stall(path, relabel.HungCall{Path: path})
+		stalls()
+	})
+	late, cancel := wait.Linger(ctx, wait.Grace)
+	defer cancel()
+	r, err := wait.Within(late, func() (report.Probe, error) { return j.ask(path) })
+	slow.Stop()
+	switch {
+	case err != nil && late.Err() != nil:
+		j.Failure(path, &fs.PathError{Path: path, Err: errors.New("the filesystem does not answer")})
+		code, _ := exit.Of(ctx)
 		return code
+	case err != nil:
+		j.Failure(path, err)
+		return exit.Code(err, exit.Failed)
 	}
 	j.aboutLink(path, true)
 	j.Probed(r)
@@ -64,32 +78,6 @@ func (j *job) probe(ctx context.Context, path string, stalls func()) int {
 		return exit.Differs
 	}
 	return exit.Done
-}
-
-// inTime is f's result, or a code if there is none and that was told. f runs in a
-// goroutine that may be left behind. What takes longer than slow, if that is not
-// 0, is told to stall, and so are those who wait for their turn.
-func inTime[T any](ctx context.Context, j *job, path string, slow time.Duration, stalls func(), f func() (T, error)) (r T, code int) {
-	if slow > 0 {
-		timer := time.AfterFunc(slow, func() {
-			j.Stall(path, relabel.HungCall{Path: path})
-			stalls()
-		})
-		defer timer.Stop()
-	}
-	late, cancel := wait.Linger(ctx, wait.Grace)
-	defer cancel()
-	r, err := wait.Within(late, f)
-	switch {
-	case err != nil && late.Err() != nil:
-		j.Failure(path, &fs.PathError{Path: path, Err: errors.New("the filesystem does not answer")})
-		code, _ := exit.Of(ctx)
-		return r, code
-	case err != nil:
-		j.Failure(path, err)
-		return r, exit.Code(err, exit.Failed)
-	}
-	return r, exit.Done
 }
 
 func (j *job) ask(path string) (report.Probe, error) {

@@ -6,6 +6,10 @@ package main
 // what to use instead. A removed command is refused as an operand too: it would be
 // labelled if a file had its name. Both lists are for one release.
 var (
-	removedFlags    = map[string]string{}
-	removedCommands = map[string]string{}
+	removedFlags = map[string]string{
+		"for": "give the level of the pod by --level",
+	}
+	removedCommands = map[string]string{
+		"explain": "docs/stuck-pods.md says what runtimes do with a volume; see fastlabel probe, fastlabel -n",
+	}
 )

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +16,6 @@ import (
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/outlook"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/pace"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
@@ -27,7 +25,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
-// job is a run over all PATHs: of label, verify, probe or explain.
+// job is a run over all PATHs: of label, verify or probe.
 type job struct {
 	app
 	*settings
@@ -82,7 +80,7 @@ func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]s
 	}
 	all := paths
 	if j.filesFrom != "" {
-		text, err := input(ctx, stdin, j.filesFrom, math.MaxInt64-1)
+		text, err := input(ctx, stdin, j.filesFrom)
 		if err != nil {
 			return nil, err
 		}
@@ -176,7 +174,7 @@ func (j *job) one(ctx context.Context, path string, stalls func()) int {
 	if code != exit.Refused && rep.Skipped == 0 { // else the link itself is excluded, or without a rule
 		j.aboutLink(path, dry)
 	}
-	if plugin := j.looked.unmounted[path]; plugin != "" && !slices.Contains(outlook.MadeWithPod, plugin) {
+	if plugin := j.looked.unmounted[path]; plugin != "" {
 		j.Note(path, "no volume is mounted there: it is the kubelet's directory for one ("+plugin+"); give the place where it is mounted")
 	}
 	j.Result(r)

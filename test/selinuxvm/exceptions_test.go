@@ -44,11 +44,6 @@ var exceptions = []exception{
 		why:   "libselinux's restorecon, which would go by the machine's own list of customizable types",
 	},
 	{
-		tests: []string{"cmd/fastlabel TestExplainNothingToLabel"},
-		says:  `needs plain`,
-		why:   "ramfs, which keeps labels where a policy says so",
-	},
-	{
 		tests: []string{
 			"cmd/fastlabel TestMistyped", "cmd/fastlabel TestNotMounted", "cmd/fastlabel TestNotRoot", "cmd/fastlabel TestProbeVouches", "cmd/fastlabel TestReadOnly", "cmd/fastlabel TestRecordNamed",
 		},
@@ -68,7 +63,6 @@ var exceptions = []exception{
 	{
 		tests: []string{
 			"cmd/fastlabel TestFishCompletes", "cmd/fastlabel TestZshCompletes", "cmd/fastlabel TestManual",
-			"cmd/fastlabel TestExplainAutomount",
 			"relabel TestAutomountInside", "relabel TestAutomountRoot",
 		},
 		says: `needs (fish|zsh|man|autofs): `,
@@ -76,7 +70,7 @@ var exceptions = []exception{
 	},
 	{
 		suite: bookworm,
-		tests: []string{"cmd/fastlabel TestExplainHung", "cmd/fastlabel TestFilesHang", "relabel TestEncrypted", "relabel TestProbeDead"},
+		tests: []string{"cmd/fastlabel TestFilesHang", "relabel TestEncrypted", "relabel TestProbeDead"},
 		says:  `needs (fuse|fscrypt): `,
 		why:   "modules that the initramfs of this kernel does not have",
 	},

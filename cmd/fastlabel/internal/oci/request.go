@@ -10,7 +10,6 @@ import (
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/seclabel"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/workload"
 	"github.com/fastlabel/fastlabel/internal/secctx"
 )
 
@@ -21,6 +20,10 @@ const (
 	AskSkip    = "io.fastlabel.skip"    // none, root, top, unchanged
 	AskLabel   = "io.fastlabel.label"   // a label in place of linux.mountLabel
 )
+
+// TrySkip are the names of CRI-O's annotation for skipping a volume whose top directory
+// has the label: the name from CRI-O 1.35 on, and the one before.
+var TrySkip = []string{"try-skip-volume-selinux-label.crio.io", "io.kubernetes.cri-o.TrySkipVolumeSELinuxLabel"}
 
 // MaxDestinations bounds a list; a pod has tens of mounts. For more there is true.
 const MaxDestinations = 256
@@ -93,7 +96,7 @@ func askedSkip(annotations map[string]string) (string, error) {
 		}
 		return "", fmt.Errorf("%s is %s, not one of none, root, top, unchanged", AskSkip, words.Brief(skip))
 	}
-	for _, name := range workload.TrySkip { // asks for what skip top does
+	for _, name := range TrySkip { // asks for what skip top does
 		if annotations[name] == "true" {
 			return "top", nil
 		}

@@ -26,8 +26,6 @@ import (
 //	change   with -v, an entry that was written (dry_run: would be)
 //	skip     an entry, or a PATH, that was left alone, and why
 //	note     a sentence for people
-//	explanation
-//	         the answer of explain
 //
 // docs/output.schema.json describes each key; test/deploy holds the lines against it.
 //
@@ -155,8 +153,6 @@ func (j *JSON) Probed(p Probe) {
 		Run       time.Time `json:"run_ended,omitzero"`
 	}{NewHead("status", p.Root), p.Label, p.Depth, p.Labelled, p.Interrupted, p.Shards, proved, p.Has, Base64(p.Has), p.Run.UTC()}, true)
 }
-
-func (j *JSON) Explained(_ string, object any) { j.line(object, true) }
 
 // jsonCounts are in status and in summary alike.
 type jsonCounts struct {

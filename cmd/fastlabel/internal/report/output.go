@@ -32,7 +32,6 @@ type Reporter interface {
 	Stall(root string, c relabel.HungCall)
 	Note(root, text string)
 	Probed(p Probe)
-	Explained(text string, object any)
 	Result(r Result)
 }
 
@@ -174,8 +173,6 @@ func (p *People) Note(root, text string) {
 	}
 	p.say(levelInfo, "%s", words.Clean(text))
 }
-
-func (p *People) Explained(text string, _ any) { p.Out.Line([]byte(text), true) }
 
 func (p *People) Probed(r Probe) {
 	if p.Quiet {

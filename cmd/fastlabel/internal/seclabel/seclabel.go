@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package seclabel has the default label, and takes labels apart.
+// Package seclabel has the default label, and checks that a label has a level.
 package seclabel
 
 import (
@@ -26,19 +26,4 @@ func WithLevel(label string) (string, error) {
 		return "", fmt.Errorf("%s has no level; with the lowest it is %s:s0", words.Brief(canonical), words.Brief(canonical))
 	}
 	return canonical, nil
-}
-
-func Level(label string) string {
-	f := strings.SplitN(label, ":", 4)
-	if len(f) < 4 {
-		return ""
-	}
-	return f[3]
-}
-
-func Type(label string) string {
-	if f := strings.SplitN(label, ":", 4); len(f) == 4 {
-		return f[2]
-	}
-	return ""
 }

@@ -26,6 +26,7 @@ func TestUnmounted(t *testing.T) {
 		{volume, csi + "/sub", ""},
 		{local, pods + "kubernetes.io~local-volume/pv", ""},
 		{root + "31 30 8:1 " + csi + " /volume rw - ext4 /dev/sda1 rw\n" + "32 31 8:16 / /volume rw - xfs /dev/sdb rw\n", "/volume", ""},
+		{root, pods + "kubernetes.io~empty-dir/scratch", ""},
 		{"", csi, ""},
 	} {
 		if got := Unmounted(c.table, []string{c.path}); got[c.path] != c.want {

@@ -64,3 +64,14 @@ func Table() (string, error) {
 	_, err = text.ReadFrom(f)
 	return text.String(), err
 }
+
+// ReadOnly tells that nothing can be written to what path names: its mount, its
+// filesystem or its subvolume is read-only.
+func ReadOnly(path string) bool {
+	const (
+		cwd      = -0x64 // AT_FDCWD
+		noFollow = 0x100 // AT_SYMLINK_NOFOLLOW
+		write    = 2     // W_OK
+	)
+	return errors.Is(syscall.Faccessat(cwd, path, write, noFollow), syscall.EROFS)
+}

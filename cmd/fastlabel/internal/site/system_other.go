@@ -22,3 +22,7 @@ func ReadLabel(path string) (string, error) {
 func IsBare(error) bool { return false }
 
 func Table() (string, error) { return "", errors.ErrUnsupported }
+
+func ReadOnly(string) bool { return false }
+
+func InodesOf(string, bool) int64 { return 0 }
