@@ -34,9 +34,6 @@ func apply(ctx context.Context, path string, rules Rules, o Options, ask func() 
 
 // all is the whole path.
 func (a *applying) all(ctx context.Context, path string, ask func() capabilities) error {
-	if a.o.Advanced.Shard != (Shard{}) {
-		return fmt.Errorf("%s: %w: shards are of a tree with one label", path, errors.ErrUnsupported)
-	}
 	var err error
 	if a.changes, err = a.rules.inside().Change(); err != nil {
 		return err

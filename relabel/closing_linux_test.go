@@ -56,7 +56,7 @@ func closed(t *testing.T, cmd *exec.Cmd, root string, n int, claimed bool) treet
 	})
 }
 
-// TestKilledClosing: a run, or a commit of shards, that is killed anywhere from its root's
+// TestKilledClosing: a run that is killed anywhere from its root's
 // label on leaves no root that vouches for what was created there during the run, and the
 // next run labels that. To who reads the label alone it vouches for no more than what was
 // created since the root was read a last time before.
@@ -65,47 +65,33 @@ func TestKilledClosing(t *testing.T) {
 	dir := on(t, "tmpfs")
 	const few = "default label=" + oldLabel + "\ndir .\nfile f%d x3\ndir d\nfile d/f\n"
 	late := func(root string) bool { return labelOf(t, filepath.Join(root, "late")) == newLabel }
-	for _, of := range []int{0, 2} {
-		killed, wrong := true, 0
-		for n := 1; killed; n++ {
-			root := filepath.Join(dir, fmt.Sprintf("%d-%d", of, n))
-			treetest.Build(t, root, treetest.Text(t, few))
-			shards(t, root, newLabel, of)
-			cmd := exec.Command(treetest.Command(t), "-q", "-T", "1", "--label", newLabel, root)
-			o := &Options{Trust: TrustRoot, Trace: &Trace{Change: func(path, _, _ string) {
-				if path != root && labelOf(t, root) == newLabel {
-					t.Errorf("of %d, after call %d: the root has the label when %s is written", of, n, path)
-				}
-			}}}
-			again := func() (Report, error) { return Tree(t.Context(), root, newLabel, o) }
-			if of > 0 {
-				cmd.Args = append(cmd.Args, "--commit-shards", fmt.Sprint(of))
-				again = func() (Report, error) { return CommitShards(t.Context(), root, newLabel, of, o) }
-			}
-			killed = closed(t, cmd, root, n, true).Killed
-			s, err := Inspect(root, newLabel, TrustRoot)
-			if err != nil || s.Label != newLabel || s.Interrupted == s.Labelled || s.Labelled && !late(root) || !killed && !s.Labelled {
-				t.Errorf("of %d, killed before call %d: %+v, %v", of, n, s, err)
-			}
-			if labelOf(t, filepath.Join(root, "early")) != newLabel {
-				t.Errorf("of %d, killed before call %d: the root has the label, and what came before does not", of, n)
-			}
-			if !late(root) {
-				wrong++
-				if s.Shards != of || s.Proved != of {
-					t.Errorf("of %d, killed before call %d: %+v", of, n, s)
-				}
-			}
-			if r, err := again(); err != nil || !r.Complete || !late(root) || vouching(t, root, newLabel) != newLabel {
-				t.Errorf("of %d, after call %d: %+v, %v", of, n, r, err)
-			}
-			if !s.Labelled {
-				noShards(t, root, of)
-			}
+	killed, wrong := true, 0
+	for n := 1; killed; n++ {
+		root := filepath.Join(dir, fmt.Sprint(n))
+		treetest.Build(t, root, treetest.Text(t, few))
+		killed = closed(t, exec.Command(treetest.Command(t), "-q", "-T", "1", "--label", newLabel, root), root, n, true).Killed
+		s, err := Inspect(root, newLabel, TrustRoot)
+		if err != nil || s.Label != newLabel || s.Interrupted == s.Labelled || s.Labelled && !late(root) || !killed && !s.Labelled {
+			t.Errorf("killed before call %d: %+v, %v", n, s, err)
 		}
-		if wrong == 0 {
-			t.Errorf("of %d: nothing was wrong when it was killed", of)
+		if labelOf(t, filepath.Join(root, "early")) != newLabel {
+			t.Errorf("killed before call %d: the root has the label, and what came before does not", n)
 		}
+		if !late(root) {
+			wrong++
+		}
+		r, err := Tree(t.Context(), root, newLabel, &Options{Trust: TrustRoot, Trace: &Trace{Change: func(path, _, _ string) {
+			if path != root && labelOf(t, root) == newLabel {
+				t.Errorf("after call %d: the root has the label when %s is written", n, path)
+			}
+		}}})
+		if err != nil || !r.Complete || !late(root) || vouching(t, root, newLabel) != newLabel {
+			t.Errorf("after call %d: %+v, %v", n, r, err)
+		}
+		unclaimed(t, root)
+	}
+	if wrong == 0 {
+		t.Error("nothing was wrong when it was killed")
 	}
 	root := grow(t, dir, few)
 	closed(t, exec.Command(treetest.Command(t), "-q", "--label", newLabel, root), root, 1, false)
@@ -121,7 +107,7 @@ func TestRestoreClaimed(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), plain)
 	f := recorded(t, root)
 	for _, has := range []string{newLabel, oldLabel} {
-		claim := "version=2 want=" + newLabel + " seal=" + secctx.Seals("", newLabel)[0] + " shards= former="
+		claim := "version=2 want=" + newLabel + " seal=" + secctx.Seals("", newLabel)[0] + " former="
 		if err := unix.Setxattr(root, commit.ClaimName, []byte(claim), 0); err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +125,7 @@ func TestRestoreClaimed(t *testing.T) {
 		if err != nil || !r.Complete || vouching(t, root, oldLabel) != oldLabel {
 			t.Errorf("%s: %+v, %v", has, r, err)
 		}
-		noShards(t, root, 0)
+		unclaimed(t, root)
 	}
 }
 

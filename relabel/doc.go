@@ -34,9 +34,8 @@ package relabel
 //	job_linux.go        what is asked of a walk; what is recorded before it
 //	internal/walk       the workers: directories, rows, one entry, counts; internal/dirs
 //	                    keeps directories open, internal/rows has what a worker goes through,
-//	                    internal/order puts it in order, internal/division says whose an entry is,
-//	                    internal/ahead asks the disk for what is near
-//	shard_linux.go      one of several parts of a tree; the commit of all
+//	                    internal/order puts it in order, internal/ahead asks the disk for
+//	                    what is near
 //	root_linux.go       what the commit has to know of the walk; the second reading
 //	budget.go           what all runs of the process share, and how many calls of Inspect
 //	                    may hang: internal/budget
@@ -79,17 +78,16 @@ package relabel
 // Each package, and all that it imports of the others, which stand beneath it.
 // (TestDocImports)
 //
-//	relabel   ▶ account budget caller commit division dropin flight journal mountinfo mounts order policy rules secctx sys tune undo walk watch xattrio
+//	relabel   ▶ account budget caller commit dropin flight journal mountinfo mounts order policy rules secctx sys tune undo walk watch xattrio
 //	contexts  ▶ fcontexts secctx sys walk
 //	rules     ▶ secctx sys walk
 //	dropin    ▶ account policy
 //	account   ▶ caller walk
 //	caller    ▶ budget steal walk watch
 //	flight    ▶ budget watch
-//	walk      ▶ ahead budget commit dirs division journal mounts order policy rows since steal sys tune undo watch xattrio
+//	walk      ▶ ahead budget commit dirs journal mounts order policy rows since steal sys tune undo watch xattrio
 //	ahead     ▶ mounts sys xattrio
 //	dirs      ▶ mounts sys xattrio
-//	division  ▶ mounts sys
 //	journal   ▶ commit mounts secctx sys undo xattrio
 //	commit    ▶ secctx sys xattrio
 //	policy    ▶ mountinfo secctx sys xattrio
@@ -249,28 +247,7 @@ package relabel
 //     is an entry like any other. (TestRestoreLeavesAlone, TestRestoreCreated,
 //     TestRestoreDisavowed, TestApplyUndoLeavesAlone, TestRestoreElsewhere,
 //     TestRestoreSeals, TestRestoreRootFails, TestRestoreEscape)
-//  17. Shards divide a tree by the paths in it: one of them labels and counts each
-//     entry beneath the root. What all count, and CommitShards, is what one run
-//     counts; but a directory on the first two levels is written by the shard that
-//     comes first, and right for the others. (TestShards, TestShardsWays, TestOwn)
-//     From the first shard on the root is sealed. CommitShards labels it if each has
-//     left a proof there: since the root was sealed for these shards, all of its part
-//     had the label, on disk, and nothing failed. (TestOrderOfShards,
-//     TestShardsMissing, TestShardsFailed, TestShardsAtOnce, TestShardsSlowSeal,
-//     TestShardsGivenUp) A proof is void from when its shard begins again, or another
-//     run writes other labels there. (TestShardsVoid, TestShardsVoidFirst,
-//     TestShardsWoken, TestShardsSame, TestShardsOvertaken, TestShardRestarted,
-//     TestShardsHistories) What was created in the root during that time has the label,
-//     with what is in it, before the root; a commit that fails can be repeated.
-//     (TestShardsRootChanges, TestShardsRenames, TestShardsCommitEnds) Shards with
-//     other options are not of the same set. (TestShardsOptions) Where a filesystem has
-//     no trusted attributes they leave user attributes, which the owner of the volume
-//     can write: what these say of what is done is not believed, and CommitShards reads
-//     every label. (TestShardsUser, TestShardsUserSeal) What is moved from one part to
-//     another in that time is not promised to be labelled, as in 7; where directories
-//     on the first levels were, CommitShards reads every label. What cannot be divided
-//     is refused. (TestShardsRefused, TestShardsEncrypted)
-//  18. By rules, each entry has the label of the rule for its path and kind
+//  17. By rules, each entry has the label of the rule for its path and kind
 //     afterwards, or of the part that is asked for; a file of several names that of the
 //     rule for one of them. (TestApplyLinks) What a rule leaves alone is
 //     skipped, and what is in it is not. Every label is read first, and nothing outside

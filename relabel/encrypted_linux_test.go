@@ -128,23 +128,3 @@ func TestEncrypted(t *testing.T) {
 		}
 	}
 }
-
-// TestShardsEncrypted: a directory in which names change with a key is divided into no
-// shards, which have other names on other machines.
-func TestShardsEncrypted(t *testing.T) {
-	e := newEncrypted(t)
-	e.unlock(t)
-	root := mkdir(t, e.dir, "shards")
-	treetest.Set(t, root, ".", oldLabel)
-	e.encrypt(t, mkdir(t, root, "d"))
-	if err := os.WriteFile(filepath.Join(root, "d", "file"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 2 {
-		r, err := Tree(t.Context(), root, newLabel, &Options{Advanced: Advanced{Shard: Shard{i, 2}}})
-		adds(t, r)
-		if err == nil || r.Proved || pathOf(err) != filepath.Join(root, "d") {
-			t.Errorf("%+v, %v", r, err)
-		}
-	}
-}

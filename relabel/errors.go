@@ -33,8 +33,6 @@ var (
 	// ErrOvertaken says that the root lost what this run had left on it: another
 	// relabel seems to be at work, which does not share the lock.
 	ErrOvertaken = commit.ErrOvertaken
-	// ErrShards says that not all shards have left the proof that they are done.
-	ErrShards = commit.ErrShards
 	// ErrHardLinks says that a file has several names, where Options.HardLinks
 	// makes that an error.
 	ErrHardLinks = walk.ErrHardLinks

@@ -106,9 +106,6 @@ func (g *Group) Tree(ctx context.Context, root, label string, t Trust) (Report, 
 		return none, err
 	}
 	none.Label = want
-	if g.Options.Advanced.Shard != (Shard{}) {
-		return none, errors.New("a Group labels whole volumes, and no shards")
-	}
 	if err := foreign(root); err != nil {
 		return none, err
 	}

@@ -58,9 +58,6 @@ func (r *run) inspect(root *mount) (s Status, err error) {
 	byRules := !s.Labelled && commit.Disavowed(root.At)
 	// A root that has the label vouches for nothing where it is a seal.
 	s.Interrupted = !s.Labelled && s.Label == r.want && !byRules || secctx.IsSeal(s.Label, r.want)
-	if s.Interrupted {
-		s.Proved, s.Shards = commit.Proved(root.At, s.Label, r.want)
-	}
 	if k := commit.Last(root.At); k != (commit.Mark{}) && !byRules {
 		s.Commit = Commit{k.Label, time.Unix(0, k.Start), time.Unix(0, k.Left), k.Entries, k.Written}
 	}

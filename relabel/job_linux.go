@@ -23,7 +23,6 @@ func (r *run) job(m *mount) *walk.Job {
 		Change:    r.changes,
 		Writes:    r.writes,
 		HardLinks: walk.HardLinks(r.o.HardLinks), // they are in one order
-		Part:      r.part,
 		Workers:   r.o.Workers,
 		Kernel:    r.capabilities.kernel,
 		Root:      r.commit,

@@ -48,10 +48,6 @@ func TestChild(t *testing.T) {
 	case "label":
 		r, err := Tree(t.Context(), path, newLabel, &Options{Trace: &Trace{Failure: func(err error) { fmt.Println("failed:", err) }}})
 		fmt.Printf("report: %+v\nerror: %v\n", r, err)
-	case "shards":
-		shards(t, path, newLabel, 2)
-		_, err := commits(t, path, newLabel, 2)
-		fmt.Println(err)
 	case "sort": // with memory for 250 of the longest names
 		r, err := tree(t.Context(), path, newLabel, Options{Workers: 1}, as(capabilities{kernel: walk.Kernel{Way: xattrio.Fastest(), Sorting: order.Sorting{From: 1, Budget: 64 << 10}}, openat2: true, clones: true}))
 		if err != nil || !r.Complete || r.Written+r.Right != r.Seen {

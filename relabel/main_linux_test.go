@@ -26,6 +26,28 @@ func isLabelled(root, label string, t Trust) (bool, error) {
 	return s.Labelled, err
 }
 
+// vouching fails the test if the root vouches for a label that not everything has.
+func vouching(t *testing.T, root string, labels ...string) (label string) {
+	t.Helper()
+	all := treetest.Read(t, root)
+	for _, l := range labels {
+		ok, err := isLabelled(root, l, TrustRoot)
+		if err != nil {
+			t.Error(err)
+		}
+		if !ok {
+			continue
+		}
+		label = l
+		for p, has := range all {
+			if has != label {
+				t.Errorf("the root vouches for %s, and %s has %s", label, p, has)
+			}
+		}
+	}
+	return label
+}
+
 func isInterrupted(root, label string) (bool, error) {
 	s, err := Inspect(root, label, TrustRoot)
 	return s.Interrupted, err

@@ -123,7 +123,7 @@ func TestSyncsForOthers(t *testing.T) {
 	treetest.Set(t, root, "m", newLabel)
 	seal := secctx.Seals("", newLabel)[0]
 	treetest.Set(t, root, ".", seal)
-	if err := unix.Setxattr(root, commit.ClaimName, []byte("version=2 want="+newLabel+" seal="+seal+" shards= former="), 0); err != nil {
+	if err := unix.Setxattr(root, commit.ClaimName, []byte("version=2 want="+newLabel+" seal="+seal+" former="), 0); err != nil {
 		t.Fatal(err)
 	}
 	calls, out, err := treetest.TraceCmd(t, child(t, "label", root))

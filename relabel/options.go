@@ -118,9 +118,6 @@ type Advanced struct {
 	// NoSync commits without waiting for the disk. After a power failure the
 	// root may then have the label while entries beneath it do not.
 	NoSync bool
-	// Shard, unless it is zero, has Tree label a part of the tree alone, and leave the
-	// root sealed: see Shard.
-	Shard Shard
 	// Recorder, if not nil, keeps the label of each entry before it is
 	// overwritten; Restore puts it back. Every label is then read first, as with
 	// Exact, but some thousand entries before they are written: what another
@@ -134,7 +131,6 @@ type Advanced struct {
 // inner is what callers in this package ask for.
 type inner struct {
 	check    bool           // nothing is written
-	commits  bool           // Shard says how many shards; nothing is labelled
 	patience time.Duration  // with which another relabel's lock is waited for; 0: as long as ctx lets it
 	share    *budget.Share  // of a run that this one is part of
 	at       *mounts.Volume // the root is to be this one, or the error is flight.ErrMoved

@@ -36,9 +36,6 @@ type Report struct {
 	// Check it says that no entry differs. With TrustUnchanged it does not speak
 	// of labels that were changed in place in the Unchanged directories.
 	Complete bool
-	// Proved says of a Shard that every entry in it has the label, but for those
-	// skipped, and that it has left its proof. The root vouches for nothing yet.
-	Proved bool
 	// Interrupted is the label of a relabel that an earlier run began and did
 	// not finish, as its seal on the root tells; "" if there is none.
 	Interrupted string

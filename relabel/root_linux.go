@@ -21,7 +21,7 @@ func (r *run) openCommit(root *mount) (c *commit.Root, err error) {
 	top := &root.top
 	c, err = commit.Open(commit.Run{
 		FD: root.Top, Path: root.Path, Want: r.want, Dated: root.Dated, Stale: root.Stale,
-		DryRun: r.o.inner.check, NoSeal: r.o.Advanced.NoSeal, NoSync: r.o.Advanced.NoSync, Since: r.o.Trust == TrustUnchanged, Shard: r.shard,
+		DryRun: r.o.inner.check, NoSeal: r.o.Advanced.NoSeal, NoSync: r.o.Advanced.NoSync, Since: r.o.Trust == TrustUnchanged,
 		At:      func(call string) { root.activity.At(call, root.Path) },
 		Note:    r.Note,
 		Failed:  r.failed,
@@ -40,7 +40,7 @@ func (r *run) openCommit(root *mount) (c *commit.Root, err error) {
 			r.Second(c.Revoke)
 		},
 		Withheld: func() {
-			if r.part == nil && top.Outcome != walk.Skipped && !top.Spoiled {
+			if top.Outcome != walk.Skipped && !top.Spoiled {
 				r.Recount(top.Outcome, walk.Skipped)
 			}
 		},
@@ -60,7 +60,7 @@ func (r *run) met() commit.Sum {
 
 // partial says whether the run leaves anything beneath the root to others.
 func (r *run) partial(root *mount) bool {
-	return r.shard != nil || len(r.bounds.Excluded) > 0 || len(mountinfo.Beneath(r.proc.Mounts, root.Real)) > 0
+	return len(r.bounds.Excluded) > 0 || len(mountinfo.Beneath(r.proc.Mounts, root.Real)) > 0
 }
 
 // refused is the error where the kernel refused the root's label with e.

@@ -25,9 +25,6 @@ type Status struct {
 	Labelled bool
 	// Interrupted says that a relabel to the label did not complete, or is at work.
 	Interrupted bool
-	// Shards are how many are at work for the label, or were, and Proved how many of
-	// them have left their proof; 0 if it is one run.
-	Shards, Proved int
 	// Commit is what the last run left there.
 	Commit Commit
 }

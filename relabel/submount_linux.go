@@ -100,15 +100,11 @@ func (r *run) byRules() bool { return r.trustless != nil }
 
 // void takes from m what it vouches for and the run is about to make untrue.
 func (r *run) void(m *mount) (e sys.Errno) {
-	if _, is := r.trustless[mounts.IDOf(m.Stat)]; is || r.o.inner.check {
+	if _, is := r.trustless[mounts.IDOf(m.Stat)]; is || !r.byRules() || r.o.inner.check {
 		return 0
 	}
 	m.activity.At("fsetxattr", m.Path)
 	defer m.activity.At("", "")
-	if !r.byRules() {
-		_, e = commit.Void(m.Top, r.want) // shards of another label
-		return e
-	}
 	m.before = r.Counted(walk.Written)
 	m.first, e = commit.Disavow(m.Top)
 	m.disavowed = e == 0

@@ -13,7 +13,6 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
-	"github.com/fastlabel/fastlabel/relabel/internal/division"
 	"github.com/fastlabel/fastlabel/relabel/internal/journal"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
@@ -43,10 +42,8 @@ type run struct {
 	writes       walk.Writes
 	recorder     undo.Recorder // nil: nothing is recorded
 	main         *caller.Task
-	commit       *commit.Root   // of a root that may be written
-	shard        *commit.Shard  // nil: the run is of all
-	part         *division.Part // that it walks
-	lastRun      atomic.Int64   // State.LastRun
+	commit       *commit.Root // of a root that may be written
+	lastRun      atomic.Int64 // State.LastRun
 
 	mu     sync.Mutex // guards the rest, for tasks and a caller who left them behind
 	report Report     // but for counts and notes
@@ -96,14 +93,11 @@ func (r *run) all(ctx context.Context, path, label string, ask func() capabiliti
 	if err := r.wanted(label); err != nil {
 		return err
 	}
-	if err := r.checkShard(); err != nil {
-		return err
-	}
 	return r.opened(ctx, path, ask, r.askPolicy, func(ctx context.Context, root *mount) error {
 		if done, err := r.trusted(root); done || err != nil {
 			return err
 		}
-		if root.Stat.Kind != sys.KindDir && r.shard == nil {
+		if root.Stat.Kind != sys.KindDir {
 			return r.single(root)
 		}
 		return r.locked(ctx, root, r.relabel)
@@ -122,9 +116,6 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 	if err := r.learn(root); err != nil {
 		return err
 	}
-	if err := r.admitShard(root); err != nil {
-		return err
-	}
 	if op, e := r.enclose(root); e != 0 {
 		return r.fatal(pathError(op, root.Path, e))
 	}
@@ -134,7 +125,7 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 	if err != nil {
 		return err
 	}
-	if c.Resumes() && r.shard == nil {
+	if c.Resumes() {
 		r.tell(func(report *Report) { report.Interrupted = r.want })
 	}
 	if !c.Right() && !r.o.Advanced.Exact && !r.o.inner.check {
@@ -152,30 +143,22 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 		return err
 	}
 
-	walks, err := r.seal(ctx, root, c)
-	if err != nil {
+	if err := c.Seal(); err != nil {
+		return err
+	}
+	if err := c.GiveWay(ctx); err != nil {
 		return err
 	}
 	if !r.o.inner.check {
 		r.commit = c
 	}
-	if r.part == nil {
-		r.Count(walk.Skipped) // the root, until it has the label
-	}
-	if walks {
-		err = r.walk(ctx, r.main, root, &root.top)
-	}
+	r.Count(walk.Skipped) // the root, until it has the label
+	err = r.walk(ctx, r.main, root, &root.top)
 	if err == nil {
 		err = r.submounts(ctx, root)
 	}
-	if r.part != nil {
-		r.shard.Met = r.part.Met()
-	}
 	if err = c.Close(ctx, err); err == nil {
-		r.tell(func(report *Report) {
-			report.Proved = r.part != nil
-			report.Complete = !report.Proved && (!r.o.inner.check || r.Counted(walk.Written) == 0)
-		})
+		r.tell(func(report *Report) { report.Complete = !r.o.inner.check || r.Counted(walk.Written) == 0 })
 	}
 	return err
 }

@@ -33,8 +33,6 @@ type settings struct {
 	exact            bool
 	timeout          time.Duration
 	noSeal, noSync   bool
-	shard            relabel.Shard
-	commitShards     int
 	depth            string
 
 	only                 relabel.Parts // --only; 0: all
@@ -131,8 +129,6 @@ func options(s *settings) []option {
 		{expert, "exact", "", "", "read every label before writing it", "l", "", boolean(&s.exact)},
 		{expert, "no-seal", "", "", "do not seal PATH during the run", "lr", "", boolean(&s.noSeal)},
 		{expert, "no-sync", "", "", "do not wait for the disk at the end", "lr", "", boolean(&s.noSync)},
-		{expert, "shard", "", "I/N", "part I of N alone, from 0; at last --commit-shards N", "l", "", shardOf(&s.shard)},
-		{expert, "commit-shards", "", "N", "", "l", "", upTo(&s.commitShards, maxShards)}, // the line before says it
 		{expert, "max-pressure", "", "P", "slow down while I/O pressure is above P per cent", "lvc", "", percent(&s.maxPressure)},
 		{expert, "log-level", "", "LEVEL", "log to stderr: debug, info, warn, error", "lpvrc", "debug info warn error", enum(&s.logLevel, "debug", "info", "warn", "error")},
 		{expert, "log-format", "", "FORMAT", "console (default) or json", "lpvrc", "console json", enum(&s.logFormat, "console", "json")},
@@ -270,22 +266,8 @@ func (s *settings) check(fs *pflag.FlagSet) error {
 		{"label", "reference"},
 		{"record", "dry-run"},
 		{"record", "files-from"},
-		{"shard", "commit-shards"},
-		{"shard", "dry-run"},
-		{"shard", "record"},
-		{"shard", "no-seal"},
-		{"shard", "no-sync"},
-		{"shard", "files-from"},
-		{"commit-shards", "dry-run"},
-		{"commit-shards", "record"},
-		{"commit-shards", "no-seal"},
-		{"commit-shards", "files-from"},
 		{"only", "skip"},
 		{"from", "skip"},
-		{"only", "shard"},
-		{"from", "shard"},
-		{"only", "commit-shards"},
-		{"from", "commit-shards"},
 	} {
 		if fs.Changed(pair[0]) && fs.Changed(pair[1]) {
 			return fmt.Errorf("--%s and --%s exclude each other", pair[0], pair[1])
@@ -297,12 +279,6 @@ func (s *settings) check(fs *pflag.FlagSet) error {
 				return fmt.Errorf("--%s is a whole label, --%s a part of the default: give one of them", whole, part)
 			}
 		}
-	}
-	if s.trust == "unchanged" && (s.shard.Of > 0 || s.commitShards > 0) {
-		return errors.New("--skip unchanged is for one run, not for shards")
-	}
-	if fs.Changed("commit-shards") && s.commitShards == 0 {
-		return fmt.Errorf("--commit-shards 0: not a number from 1 to %d", maxShards)
 	}
 	if s.null && s.filesFrom == "" {
 		return errors.New("--null needs --files-from")

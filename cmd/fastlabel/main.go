@@ -28,6 +28,7 @@
 //	signals.go     SIGINT, SIGTERM and SIGHUP end the context
 //	flags.go       the table of flags, and the commands that have them
 //	values.go      what a flag's value may be
+//	removed.go     flags and commands that are no more
 //	label.go       fastlabel PATH, and its help
 //	probe.go       is it labelled?
 //	verify.go      every label is read

@@ -7,7 +7,9 @@ package main
 // labelled if a file had its name. Both lists are for one release.
 var (
 	removedFlags = map[string]string{
-		"for": "give the level of the pod by --level",
+		"for":           "give the level of the pod by --level",
+		"shard":         "one run labels a volume: without it",
+		"commit-shards": "one run labels a volume: without it",
 	}
 	removedCommands = map[string]string{
 		"explain": "docs/stuck-pods.md says what runtimes do with a volume; see fastlabel probe, fastlabel -n",

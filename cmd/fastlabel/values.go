@@ -9,16 +9,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/fastlabel/fastlabel/relabel"
 )
 
 // maxThreads guards against a mistyped number: each worker holds a thread of the
 // kernel.
 const maxThreads = 1024
-
-// maxShards is what the library takes.
-const maxShards = 32
 
 const maxRate = 1_000_000_000 // no machine comes near
 
@@ -95,20 +90,6 @@ func upTo(p *int, most int) func(string) error {
 			return fmt.Errorf("not a number from 0 to %d", most)
 		}
 		*p = n
-		return nil
-	}
-}
-
-// shardOf takes I/N.
-func shardOf(p *relabel.Shard) func(string) error {
-	return func(s string) error {
-		index, of, _ := strings.Cut(s, "/")
-		i, err := strconv.Atoi(index)
-		n, also := strconv.Atoi(of)
-		if err != nil || also != nil || i < 0 || i >= n || n > maxShards {
-			return fmt.Errorf("not I/N with an N up to %d and an I from 0 to N-1", maxShards)
-		}
-		*p = relabel.Shard{Index: i, Of: n}
 		return nil
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -60,9 +59,6 @@ func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]s
 	}
 	if len(paths) == 0 && j.filesFrom == "" {
 		return nil, exit.UsageError{Err: errors.New("no PATH given")}
-	}
-	if j.shards() != "" && len(paths) > 1 { // one may lie in another
-		return nil, exit.UsageError{Err: errors.New("shards are of one PATH")}
 	}
 	for _, p := range paths {
 		if p == "" {
@@ -137,19 +133,13 @@ func (j *job) one(ctx context.Context, path string, stalls func()) int {
 	u := j.progress.begin(path)
 	j.watched(o, u)
 	check := dry
-	if j.looked.readOnly[path] && !dry && j.shards() == "" {
+	if j.looked.readOnly[path] && !dry {
 		check = true
 		var stop context.CancelCauseFunc
 		ctx, stop = onlyLook(ctx, o)
 		defer stop(nil)
 	}
-	var rep relabel.Report
-	var err error
-	if j.commitShards > 0 {
-		rep, err = relabel.CommitShards(ctx, path, j.label, j.commitShards, o)
-	} else {
-		rep, err = j.tree(ctx, path, j.label, o, check)
-	}
+	rep, err := j.tree(ctx, path, j.label, o, check)
 	j.progress.end(u)
 	if j.recorder != nil && err == nil && rep.Complete && rep.Skipped == 0 {
 		j.recorder.Complete()
@@ -164,7 +154,7 @@ func (j *job) one(ctx context.Context, path string, stalls func()) int {
 		code, reason = exit.Differs, "changed during the run"
 	}
 	r := report.Result{
-		Report: rep, Command: j.command, Skip: j.trust, DryRun: dry, Shards: j.shards(),
+		Report: rep, Command: j.command, Skip: j.trust, DryRun: dry,
 		Begun: true, Code: code, Reason: reason,
 	}
 	if code >= exit.TimedOut {
@@ -179,18 +169,6 @@ func (j *job) one(ctx context.Context, path string, stalls func()) int {
 	}
 	j.Result(r)
 	return code
-}
-
-// shards names the part that is labelled, as 3/8, or says how many are committed; "" is
-// the whole.
-func (s *settings) shards() string {
-	switch {
-	case s.commitShards > 0:
-		return strconv.Itoa(s.commitShards)
-	case s.shard.Of > 0:
-		return fmt.Sprintf("%d/%d", s.shard.Index, s.shard.Of)
-	}
-	return ""
 }
 
 // noted passes a note on; that there is no place for locks is said of one PATH.
@@ -224,7 +202,7 @@ func (j *job) engine(t *report.Teller) *relabel.Options {
 			Note:    func(text string) { t.Say(func() { j.noted(t, text) }) },
 			Wait:    func(holder string) { t.Say(func() { t.Wait(t.Root, holder) }) },
 		},
-		Advanced: relabel.Advanced{Exact: j.exact, NoSeal: j.noSeal, NoSync: j.noSync, Shard: j.shard},
+		Advanced: relabel.Advanced{Exact: j.exact, NoSeal: j.noSeal, NoSync: j.noSync},
 	}
 	if j.recorder != nil {
 		o.Advanced.Recorder = j.recorder

@@ -80,10 +80,9 @@ type cluster struct {
 	class     nodev1.RuntimeClass
 	scc       securityv1.SecurityContextConstraints
 	machine   mcfgv1.MachineConfig
-	jobs      []*batchv1.Job
+	job       batchv1.Job
 	daemons   appsv1.DaemonSet
 	example   appsv1.Deployment
-	shards    int // how many
 	workloads []workload
 }
 
@@ -97,7 +96,7 @@ func (c *cluster) decode(text []byte) {
 		"v1 Namespace": &c.space, "v1 ServiceAccount": &c.account, "scheduling.k8s.io/v1 PriorityClass": &c.priority,
 		"node.k8s.io/v1 RuntimeClass": &c.class, "security.openshift.io/v1 SecurityContextConstraints": &c.scc,
 		"machineconfiguration.openshift.io/v1 MachineConfig": &c.machine,
-		"apps/v1 DaemonSet": &c.daemons, "apps/v1 Deployment": &c.example,
+		"batch/v1 Job": &c.job, "apps/v1 DaemonSet": &c.daemons, "apps/v1 Deployment": &c.example,
 	}
 	for object := range bytes.SplitSeq(text, []byte("\n---\n")) {
 		var kind metav1.TypeMeta
@@ -105,10 +104,6 @@ func (c *cluster) decode(text []byte) {
 			c.add("%v", err)
 		}
 		key := kind.APIVersion + " " + kind.Kind
-		job := new(batchv1.Job)
-		if key == "batch/v1 Job" { // there are several
-			into[key] = job
-		}
 		if into[key] == nil {
 			c.add("%s is there twice, or unknown", key)
 			continue
@@ -126,8 +121,7 @@ func (c *cluster) decode(text []byte) {
 		delete(into, key)
 		switch kind.Kind {
 		case "Job":
-			c.jobs = append(c.jobs, job)
-			c.workloads = append(c.workloads, workload{job.ObjectMeta, kind.Kind, &job.Spec.Template})
+			c.workloads = append(c.workloads, workload{c.job.ObjectMeta, kind.Kind, &c.job.Spec.Template})
 		case "DaemonSet":
 			c.workloads = append(c.workloads, workload{c.daemons.ObjectMeta, kind.Kind, &c.daemons.Spec.Template})
 		case "Deployment":
@@ -148,20 +142,13 @@ func checkOverlay(t *testing.T, f files, overlay, program string) faults {
 		return c.found
 	}
 	c.decode(text)
-	want := 5
-	if overlay == "containerd" {
-		want = 3 // it labels what is to be divided
-	}
-	if slices.Sort(c.kinds); !slices.Equal(c.kinds, overlays[overlay]) || len(c.workloads) != want {
+	if slices.Sort(c.kinds); !slices.Equal(c.kinds, overlays[overlay]) || len(c.workloads) != 3 {
 		c.add("%d workloads, and %v", len(c.workloads), c.kinds)
 	}
 	if c.space.Labels["pod-security.kubernetes.io/enforce"] != "privileged" {
 		c.add("the namespace refuses the pods")
 	}
-	for _, job := range c.jobs {
-		c.checkJob(t, job)
-	}
-	c.checkShards()
+	c.checkJob(t)
 	for _, w := range c.workloads {
 		c.checkWorkload(t, w)
 	}
@@ -178,18 +165,15 @@ func checkOverlay(t *testing.T, f files, overlay, program string) faults {
 }
 
 // checkJob: it ends, and the exit codes lead where docs/output.md says.
-func (c *cluster) checkJob(t *testing.T, job *batchv1.Job) {
+func (c *cluster) checkJob(t *testing.T) {
 	t.Helper()
-	codes, spec := exitCodes(t), job.Spec
+	codes, spec := exitCodes(t), c.job.Spec
 	if spec.ActiveDeadlineSeconds == nil || spec.TTLSecondsAfterFinished == nil || spec.BackoffLimit == nil || spec.Template.Spec.RestartPolicy != corev1.RestartPolicyNever {
 		c.add("the Job need not end")
 	}
 	want := map[batchv1.PodFailurePolicyAction][]int32{
 		batchv1.PodFailurePolicyActionFailJob: {codes["Usage"], codes["Refused"]},
 		batchv1.PodFailurePolicyActionIgnore:  {codes["TimedOut"], codes["Interrupted"], codes["Terminated"]},
-	}
-	if slices.Contains(argsOf(job), "--commit-shards") {
-		want[batchv1.PodFailurePolicyActionIgnore] = slices.Insert(want[batchv1.PodFailurePolicyActionIgnore], 0, codes["Differs"])
 	}
 	if spec.PodFailurePolicy == nil {
 		c.add("the Job has no policy")
@@ -210,38 +194,6 @@ func (c *cluster) checkJob(t *testing.T, job *batchv1.Job) {
 	}
 }
 
-// argsOf are the arguments of the Job's one container, or of its first init container.
-func argsOf(job *batchv1.Job) []string {
-	spec := job.Spec.Template.Spec
-	return slices.Concat(spec.InitContainers, spec.Containers)[0].Args
-}
-
-// checkShards: there are as many pods as parts, and as many are committed.
-func (c *cluster) checkShards() {
-	for _, job := range c.jobs {
-		args, n := argsOf(job), 0
-		for _, flag := range []string{"--shard", "--commit-shards"} {
-			i := slices.Index(args, flag)
-			if i < 0 {
-				continue
-			}
-			if flag == "--shard" {
-				s := job.Spec
-				if s.Completions == nil || s.Parallelism == nil || s.CompletionMode == nil || *s.CompletionMode != batchv1.IndexedCompletion {
-					c.add("the shards have no index")
-					continue
-				}
-				n, c.shards = int(*s.Completions), int(*s.Completions)
-				if args[i+1] != fmt.Sprintf("$(JOB_COMPLETION_INDEX)/%d", n) {
-					c.add("%d pods, and shards %s", n, args[i+1])
-				}
-			} else if args[i+1] != fmt.Sprint(c.shards) {
-				c.add("%d shards, and %s are committed", c.shards, args[i+1])
-			}
-		}
-	}
-}
-
 func TestKubernetes(t *testing.T) {
 	program := buildProgram(t)
 	for overlay := range overlays {
@@ -254,10 +206,10 @@ func TestKubernetes(t *testing.T) {
 // Each way to break a file is noticed, in the overlay that it breaks.
 func TestKubernetesBroken(t *testing.T) {
 	program := buildProgram(t)
-	const job, shards, daemons, example, scc = "base/job-pvc.yaml", "base/job-shards.yaml", "base/daemonset-local.yaml", "base/init-container.yaml", "openshift/scc.yaml"
+	const job, daemons, example, scc = "base/job-pvc.yaml", "base/daemonset-local.yaml", "base/init-container.yaml", "openshift/scc.yaml"
 	for name, b := range map[string]struct{ overlay, file, old, new, fault string }{
 		"a field":              {"crio", job, "backoffLimit:", "backOffLimit:", "backOffLimit"},
-		"a file":               {"crio", "base/kustomization.yaml", "  - job-pvc.yaml\n", "", "4 workloads"},
+		"a file":               {"crio", "base/kustomization.yaml", "  - job-pvc.yaml\n", "", "2 workloads"},
 		"another kind":         {"crio", "base/setup.yaml", "kind: PriorityClass", "kind: Priority", "Priority is there twice, or unknown"},
 		"a restricted space":   {"crio", "base/setup.yaml", "enforce: privileged", "enforce: baseline", "refuses the pods"},
 		"no deadline":          {"crio", job, "activeDeadlineSeconds: 21600", "suspend: false", "need not end"},
@@ -284,12 +236,6 @@ func TestKubernetesBroken(t *testing.T) {
 		"containerd's path":    {"containerd", "containerd/job-pvc.yaml", "name: VOLUME", "name: MOUNT", "$(VOLUME) is not expanded"},
 		"containerd's level":   {"containerd", "containerd/job-pvc.yaml", `[probe, -l, "s0:c10,c20"`, `[probe, -l, "s0:c10,c21"`, "levels"},
 		"containerd's patch":   {"containerd", "containerd/job-pvc.yaml", "containers/0\n  path: /spec/template/spec/initContainers", "containers/1\n  path: /spec/template/spec/initContainers", "error in move"},
-		"no index":             {"crio", shards, "completionMode: Indexed", "completionMode: NonIndexed", "no index"},
-		"a shard more":         {"crio", shards, "completions: 8", "completions: 9", "9 pods, and shards $(JOB_COMPLETION_INDEX)/8"},
-		"a shard less":         {"crio", shards, `--commit-shards, "8"`, `--commit-shards, "7"`, "8 shards, and 7 are committed"},
-		"a missing shard":      {"crio", shards, "[4, 124", "[124", "rule Ignore [124 130 143]"},
-		"another flag":         {"crio", shards, "--shard,", "--shards,", "exit 2"},
-		"containerd's shards":  {"containerd", "containerd/kustomization.yaml", "$patch: delete", "spec: {suspend: true}", "5 workloads"},
 		"the SCC's user":       {"openshift", scc, "fastlabel:fastlabel", "fastlabel:default", "SCC is not for it"},
 		"the SCC's capability": {"openshift", scc, ", FOWNER]", "]", "the SCC refuses FOWNER"},
 		"the SCC's directory":  {"openshift", scc, "allowHostDirVolumePlugin: true", "allowHostDirVolumePlugin: false", "the SCC refuses it"},

@@ -10,7 +10,6 @@ func commits() []Mutant {
 	const claim = "relabel/internal/commit/claim_linux.go"
 	const mark = "relabel/internal/commit/mark_linux.go"
 	const vouch = "relabel/internal/commit/vouch_linux.go"
-	const shard = "relabel/internal/commit/shard_linux.go"
 	return []Mutant{
 		{
 			Name: "seal-dropped", By: "TestBackToTheOldLabel in relabel", Inside: "TestFailed/ext4",
@@ -78,7 +77,7 @@ func commits() []Mutant {
 		{
 			Name: "unproved-restored", By: "TestRestoreClaimed in relabel",
 			Breaks: "a root whose label is not proved is sealed before anything beneath it is put back",
-			Edits:  edits("relabel/internal/commit/undo_linux.go", "err != nil || c.have != c.Want {", "err != nil || !c.Right() {"),
+			Edits:  edits("relabel/internal/commit/undo_linux.go", "c.DryRun || c.have != c.Want {", "c.DryRun || !c.Right() {"),
 		},
 		{
 			Name: "mark-copied", By: "TestMarkCopied in relabel",
@@ -104,87 +103,14 @@ func commits() []Mutant {
 			Edits:  edits(closing, "\tif c.Unsynced() {\n", "\tif false {\n"),
 		},
 		{
-			Name: "shard-unsynced", By: "TestOrderOfShards in relabel",
-			Breaks: "what a shard has labelled is on disk before its proof",
-			Edits:  edits(shard, "if err := c.Sync(\"syncfs\", sys.Syncfs); err != nil {", "if err := error(nil); err != nil {"),
-		},
-		{
-			Name: "shard-overtaken", By: "TestShardsOvertaken in relabel",
-			Breaks: "a shard proves nothing of a root that is another run's by now",
-			Edits:  edits(shard, "\tif err := c.Ours(); err != nil {\n\t\treturn err\n\t}\n\treturn c.leaveProof(c.shards)", "\treturn c.leaveProof(c.shards)"),
-		},
-		{
-			Name: "shard-unvoided", By: "TestShardsMissing in relabel",
-			Breaks: "a proof does not outlive a later run of its shard that fails",
-			Edits:  edits(shard, "c.leaveProof(c.Shard.word(void))", "error(nil)"),
-		},
-		{
-			Name: "shard-user-proved", By: "TestShardsUser in relabel",
-			Breaks: "what the owner of a volume can write proves nothing",
-			Edits:  edits("relabel/shard_linux.go", "if !c.Proves() {", "if false {"),
-		},
-		{
-			Name: "shard-user-sealed", By: "TestShardsUserSeal in relabel",
-			Breaks: "a claim that the owner of a volume wrote has no root taken for sealed that is not",
-			Edits:  edits(claim, "is && (!c.user || secctx.IsSeal(k.seal, k.want))", "is"),
-		},
-		{
-			Name: "shard-missing", By: "TestShardsMissing in relabel",
-			Breaks: "shards are committed only if all have left a proof",
-			Edits: edits(
-				shard, "\t\tif !is {\n\t\t\tmissing", "\t\tif !is && i != 1 {\n\t\t\tmissing",
-				shard, "alike = alike && one == all[0]", "_ = one",
-			),
-		},
-		{
-			Name: "shard-generation", By: "TestShardsVoid in relabel",
-			Breaks: "a proof is of the claim that it was left for",
-			Edits:  edits(shard, "text == fmt.Sprintf(proofForm, shards, met)", "!strings.Contains(text, void)"),
-		},
-		{
 			Name: "look-late", By: "TestSlowLook in relabel",
 			Breaks: "a run whose look at its root is late writes nothing until that has ended",
 			Edits:  edits(claim, "return since >= 0 && since < lease", "return since != 0"),
 		},
 		{
-			Name: "shard-given-up", By: "TestShardsGivenUp in relabel",
-			Breaks: "a shard that is stopped while it waits leaves the claim as it is",
-			Edits:  edits(shard, "\t\tif ctx.Err() != nil {\n\t\t\treturn context.Cause(ctx)\n\t\t}\n\t\tif k, _", "\t\tif k, _"),
-		},
-		{
-			Name: "shard-waits-short", By: "TestShardsSlowSeal in relabel",
-			Breaks: "a shard waits longer for a seal that is being written",
-			Edits:  edits(shard, "patience = Sealed", "patience = Noticed"),
-		},
-		{
-			Name: "shard-joins-unsealed", By: "TestShardsVoid in relabel",
-			Breaks: "a shard joins others only where the root has their seal",
-			Edits:  edits(shard, "case label == k.seal:", "case !has.Long:"),
-		},
-		{
-			Name: "shard-asked-once", By: "TestShardRestarted in relabel",
-			Breaks: "the proofs are asked for again when the root has been read a last time",
-			Edits:  edits(shard, "return len(missing) == 0", "return len(missing) < c.Shard.Of"),
-		},
-		{
-			Name: "shard-undone", By: "TestShardsVoidFirst in relabel",
-			Breaks: "who writes other labels beneath a root makes the proofs there void before",
-			Edits:  edits("relabel/internal/commit/undo_linux.go", "c.void(\"\")", "error(nil)"),
-		},
-		{
-			Name: "shard-woken", By: "TestShardsWoken in relabel",
-			Breaks: "a run that finds its root taken makes void what was proved while it wrote",
-			Edits:  edits(claim, "c.void(c.Want)", "error(nil)"),
-		},
-		{
-			Name: "shard-commit-unread", By: "TestShardsCommitEnds in relabel",
-			Breaks: "what came to the root since its shards read it has the label before the root",
+			Name: "commit-unread", By: "TestKilledClosing in relabel",
+			Breaks: "what came to the root since it was read has the label before the root",
 			Edits:  edits(closing, "if wrote && c.moved {", "if false {"),
-		},
-		{
-			Name: "shard-met-unasked", By: "TestShardsRootChanges in relabel",
-			Breaks: "all is looked at where shards have met other directories in the root",
-			Edits:  edits("relabel/shard_linux.go", "return !alike, err", "return err != nil, err"),
 		},
 		{
 			Name: "submount-unsynced", By: "TestSyncsForOthers",
@@ -256,7 +182,7 @@ func commits() []Mutant {
 			Breaks: "the mark is read before it is taken off",
 			Edits: edits(
 				"relabel/tree_linux.go", "\tr.readMark(c, root)\n", "",
-				"relabel/tree_linux.go", "r.seal(ctx, root, c)\n", "r.seal(ctx, root, c)\n\tr.readMark(c, root)\n",
+				"relabel/tree_linux.go", "\tif err := c.GiveWay(ctx); err != nil {\n", "\tr.readMark(c, root)\n\tif err := c.GiveWay(ctx); err != nil {\n",
 			),
 		},
 		{

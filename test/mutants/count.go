@@ -80,11 +80,6 @@ func counts() []Mutant {
 			Edits:  edits(touch, "e.Ino / cluster", "e.Ino"),
 		},
 		{
-			Name: "divided-gathered", By: "TestShardsGathered in relabel",
-			Breaks: "shards add up once what they meet in a directory that they divide",
-			Edits:  edits("relabel/internal/walk/sort_linux.go", "d.Depth > 0 && w.Part.Divides(d.Depth)", "false"),
-		},
-		{
 			Name: "reader-last", By: "TestReaders in relabel/internal/order",
 			Breaks: "what is read of a directory is sorted when its last reader has left",
 			Edits:  edits("relabel/internal/order/stretch_linux.go", "g.readers > 0", "g.readers > 1"),
@@ -114,7 +109,7 @@ func counts() []Mutant {
 			Name: "rest-lost", By: "TestEveryWay/wide/ext4/clone-fchdir-1 in relabel",
 			Breaks: "a directory is read to its end",
 			Edits: edits(
-				enter, "n, more := w.own(d, v.FD, w.buf[:v.N]), !v.End", "n, more := v.N, v.N < 0 && !v.End",
+				enter, "n, more := v.N, !v.End", "n, more := v.N, v.N < 0 && !v.End",
 				walk, "\t\t\treturn n, false\n\t\t}\n\t}\n\treturn n, true", "\t\t\treturn n, false\n\t\t}\n\t}\n\treturn n, false",
 			),
 		},

@@ -3,6 +3,7 @@
 package torture
 
 import (
+	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -211,6 +212,15 @@ func (s subject) survives(t *testing.T, threads, n, i int) bool {
 		return false
 	}
 	return true
+}
+
+// fresh gives every entry the old label, and takes off the claim that a run has left.
+func (s subject) fresh(t testing.TB) {
+	t.Helper()
+	s.paint(t, oldLabel)
+	if err := unix.Removexattr(s.root, "trusted.fastlabel.seal"); err != nil && !errors.Is(err, unix.ENODATA) {
+		t.Fatal(err)
+	}
 }
 
 // claimed says whether a run has left its claim, beside which no label vouches.

@@ -57,13 +57,13 @@ func TestRulesKill(t *testing.T) {
 func (s subject) resumes(t *testing.T, threads int, r row) {
 	t.Helper()
 	r.control = "no next run"
-	s.fresh(t, 0)
+	s.fresh(t)
 	calls := s.killed(t, s.quiet(t, threads), 0).Calls
 	points := pick(12, 400, 2000)
 	for i := range points {
 		n := 1 + i*calls/points
 		r.runs++
-		s.fresh(t, 0)
+		s.fresh(t)
 		s.killed(t, s.quiet(t, threads), n)
 		between := 0
 		for _, p := range s.paths {

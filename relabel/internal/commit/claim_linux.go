@@ -54,8 +54,6 @@ const (
 	// lease is how long a run writes after a look at its root began: less than Noticed, for
 	// the call under way has to end too.
 	lease = 3 * Every
-	// Sealed is how long a shard waits for the seal of the one that came first.
-	Sealed = 10 * Noticed
 )
 
 // mostFormer bounds the claim: an attribute has to fit into an inode or a block.
@@ -65,28 +63,29 @@ const mostFormer = 6
 type claim struct {
 	want   string   // what the run gives; "" by rules: the root vouches by no label
 	seal   string   // what the root has until then; "" if it had no label, and needs no seal
-	shards string   // which shards do it: see Shard; "" if one run does
 	former []string // what no seal may be, the newest last
 }
 
-const claimForm = "version=2 want=%s seal=%s shards=%s former=%s"
+const claimForm = "version=2 want=%s seal=%s former=%s"
 
 func (k claim) String() string {
-	return fmt.Sprintf(claimForm, k.want, k.seal, k.shards, strings.Join(k.former, " "))
+	return fmt.Sprintf(claimForm, k.want, k.seal, strings.Join(k.former, " "))
 }
 
-// parseClaim reads a claim; one that is not exactly as String writes it is none.
+// parseClaim reads a claim; a text that String did not write is none. A claim that an earlier
+// version left may have one more field behind the seal, which says nothing here.
 func parseClaim(text string) (k claim, ok bool) {
-	f := strings.SplitN(text, " ", 5)
-	if len(f) < 5 {
+	head, former, _ := strings.Cut(text, " former=")
+	f := strings.Split(head, " ")
+	if len(f) != 3 && len(f) != 4 {
 		return claim{}, false
 	}
 	k.want, k.seal = strings.TrimPrefix(f[1], "want="), strings.TrimPrefix(f[2], "seal=")
-	k.shards = strings.TrimPrefix(f[3], "shards=")
-	if former := strings.TrimPrefix(f[4], "former="); former != "" {
+	if former != "" {
 		k.former = strings.Split(former, " ")
 	}
-	return k, k.String() == text
+	written := strings.Join(f[:3], " ") + strings.TrimPrefix(text, head)
+	return k, k.String() == written
 }
 
 // claimed reads the claim that is on the root.
@@ -94,26 +93,16 @@ func (c *Root) claimed() (claim, bool) {
 	if c.Stale {
 		sys.Refresh(c.FD, nil)
 	}
-	k, is, e := readNamed(c.FD, (*sys.Attr).Fgetxattr, c.user)
-	if e == syscall.ENOTSUP && c.Shard != nil && !c.user {
-		c.user = true
-		k, is, _ = readNamed(c.FD, (*sys.Attr).Fgetxattr, true)
-	}
-	return k, is && (!c.user || secctx.IsSeal(k.seal, k.want))
+	return readClaim(c.FD, (*sys.Attr).Fgetxattr)
 }
 
 func readClaim(fd int, get func(*sys.Attr, int) (int, sys.Errno)) (claim, bool) {
-	k, is, _ := readNamed(fd, get, false)
-	return k, is
-}
-
-func readNamed(fd int, get func(*sys.Attr, int) (int, sys.Errno), user bool) (k claim, is bool, e sys.Errno) {
-	attr := sys.NewAttr(named(ClaimName, user), nil)
+	attr := sys.NewAttr(ClaimName, nil)
 	n, e := get(attr, fd)
-	if e == 0 {
-		k, is = parseClaim(string(attr.Value(n)))
+	if e != 0 {
+		return claim{}, false
 	}
-	return k, is, e
+	return parseClaim(string(attr.Value(n)))
 }
 
 // Unfinished says whether a run to the label has left its claim on the root.
@@ -145,11 +134,7 @@ func (c *Root) Sure() bool {
 // isSealed says whether the root has exactly the seal that this run would write.
 func (c *Root) isSealed() bool {
 	found, is := c.claimed()
-	is = is && found.want == c.Want && found.seal == c.have && c.have != ""
-	if is {
-		c.shards = found.shards
-	}
-	return is
+	return is && found.want == c.Want && found.seal == c.have && c.have != ""
 }
 
 // stake leaves a claim with each seal that may be written, the best first, until
@@ -157,12 +142,6 @@ func (c *Root) isSealed() bool {
 func (c *Root) stake(former []string, write func(seal string) (bool, error)) error {
 	found, is := c.claimed()
 	k := claim{want: c.Want, former: slices.Clone(found.former)}
-	switch {
-	case c.joining(), c.Shard.commits() && found.want == c.Want && found.shards == c.shards:
-		k.shards = c.shards // to take the commit back makes no proof untrue
-	case found.shards != "":
-		c.shards = found.shards
-	}
 	if !is || found.seal != c.have {
 		former = append(former, c.have)
 	}
@@ -174,12 +153,12 @@ func (c *Root) stake(former []string, write func(seal string) (bool, error)) err
 	if len(list) == 0 {
 		list = secctx.Seals(c.have, c.Want)
 	}
-	if c.have == "" && !c.joining() {
+	if c.have == "" {
 		list = []string{""} // it vouches for nothing as it is
 	}
 	for _, k.seal = range list {
 		c.At("fsetxattr")
-		attr := sys.NewAttr(named(ClaimName, c.user), []byte(k.String()))
+		attr := sys.NewAttr(ClaimName, []byte(k.String()))
 		put := attr.Fsetxattr
 		if !is {
 			put = attr.Fcreatexattr
@@ -187,21 +166,16 @@ func (c *Root) stake(former []string, write func(seal string) (bool, error)) err
 		e := put(c.FD)
 		if e == syscall.EEXIST {
 			if _, is := c.claimed(); is { // another run came first
-				if c.joining() {
-					return errJoin
-				}
 				return c.stake(former, write)
 			}
 			e = attr.Fsetxattr(c.FD) // what is there is no claim
 		}
-		switch c.claims = e == 0; {
-		case !c.claims && c.joining():
-			return c.fail("fsetxattr", e)
-		case !is && (e == syscall.ENOSPC || e == syscall.EDQUOT): // its owner may have seen to that
+		c.claims = e == 0
+		if !is && (e == syscall.ENOSPC || e == syscall.EDQUOT) { // its owner may have seen to that
 			c.Note("the root has no room for a claim (%v): if this run is killed, its seal may be taken for a label", e)
 		}
 		is = true
-		c.replaced = found.want != "" && (found.want != c.Want || c.joining())
+		c.replaced = found.want != "" && found.want != c.Want
 		if done, err := write(k.seal); done || err != nil {
 			return err
 		}
@@ -217,14 +191,6 @@ func (k *claim) spare(labels ...string) {
 		}
 	}
 	k.former = k.former[max(0, len(k.former)-mostFormer):]
-}
-
-// precedes says whether the root may have had label before the claim: one that it had, or
-// the seal of a run before.
-func (k *claim) precedes(label string) bool {
-	seals := func(want string) bool { return secctx.IsSeal(label, want) }
-	canonical, err := secctx.Canonical(label)
-	return label == "" || err == nil && slices.Contains(k.former, canonical) || seals(k.want) || slices.ContainsFunc(k.former, seals)
 }
 
 // shares says whether other runs are at work, or the owner holds a lock on the root.
@@ -251,13 +217,12 @@ func (c *Root) GiveWay(ctx context.Context) error {
 	return c.Ours()
 }
 
-// disclaim takes the claim off a root that is committed, and then what shards have left.
-// After a power loss it may be there again: then the next run reads everything.
+// disclaim takes the claim off a root that is committed. After a power loss it may be there
+// again: then the next run reads everything.
 func (c *Root) disclaim() {
 	c.At("fremovexattr")
 	defer c.At("")
-	defer c.sweep()
-	if e := remove(c.FD, named(ClaimName, c.user), (*sys.Attr).Fremovexattr); e != 0 {
+	if e := remove(c.FD, ClaimName, (*sys.Attr).Fremovexattr); e != 0 {
 		c.Note("the attribute %s could not be removed: %v", ClaimName, e)
 	}
 }
@@ -273,10 +238,7 @@ func (c *Root) Ours() error {
 	}
 	label := has.String()
 	is := label == *c.left.Load() || label == c.Want
-	switch {
-	case is && c.Shard != nil && !c.alone.Load():
-		is = c.holds(label)
-	case is && c.claims:
+	if is && c.claims {
 		k, found := c.claimed()
 		is = !found || k.want == c.Want
 	}
@@ -299,12 +261,6 @@ func (c *Root) cede() {
 	}
 	c.have = has.String()
 	c.leaves(c.have)
-	if err := c.void(c.Want); err != nil {
-		c.Note("what shards have proved is true no more, and could not be made void: %v", err)
-	}
-	if c.Shard.labels() && c.have == c.Want && !c.isSeal() {
-		return // a shard wrote nothing else, and another run vouches for it
-	}
 	if !c.isSeal() {
 		c.unmark()
 		if !c.NoSeal {

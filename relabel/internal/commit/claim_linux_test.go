@@ -13,13 +13,19 @@ import (
 // TestClaim: what is written is read back, and nothing else is one.
 func TestClaim(t *testing.T) {
 	const want, old = "system_u:object_r:container_file_t:s0:c1,c2", "system_u:object_r:default_t:s0"
-	for _, k := range []claim{{want, old, "8/3/ABC", []string{"a", "b"}}, {want, "", "", nil}, {"a", "b", "", []string{"c"}}} {
+	for _, k := range []claim{{want, old, []string{"a", "b"}}, {want, "", nil}, {"a", "b", []string{"c"}}} {
 		got, ok := parseClaim(k.String())
-		if !ok || got.want != k.want || got.seal != k.seal || got.shards != k.shards || !slices.Equal(got.former, k.former) {
+		if !ok || got.want != k.want || got.seal != k.seal || !slices.Equal(got.former, k.former) {
 			t.Errorf("%q: %+v, %t", k, got, ok)
 		}
 	}
-	for _, text := range []string{"", "version=2", "version=1 want=a seal=b former=c", "version=3 want=a seal=b shards= former=c", "version=2 want=a seal=b former=", "version=2 wants=a seal=b shards= former=", "version=2 want=a seal=b shards= former"} {
+	if k, ok := parseClaim("version=2 want=a seal=b more=1 former=c d"); !ok || k.want != "a" || k.seal != "b" || !slices.Equal(k.former, []string{"c", "d"}) {
+		t.Errorf("of an earlier version: %+v, %t", k, ok)
+	}
+	for _, text := range []string{
+		"", "version=2", "version=1 want=a seal=b former=c", "version=3 want=a seal=b former=c", "version=2 wants=a seal=b former=", "version=2 want=a seal=b former",
+		"version=2 want=a seal=b", "version=2 want=a former=c", "version=2 want=a seal=b c d former=", "version=2 want=a seal=b more=1",
+	} {
 		if k, ok := parseClaim(text); ok {
 			t.Errorf("%q is %+v", text, k)
 		}

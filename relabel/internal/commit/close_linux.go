@@ -36,11 +36,7 @@ func (c *Root) Close(ctx context.Context, err error) error {
 			c.Labelled(!c.Right())
 			return nil
 		}
-		end := c.commit
-		if c.Shard.labels() {
-			end = c.prove
-		}
-		if err = end(ctx); err == nil && c.Failed() == nil {
+		if err = c.commit(ctx); err == nil && c.Failed() == nil {
 			if err = c.conclude(ctx); err == nil {
 				return nil
 			}
@@ -65,9 +61,6 @@ func (c *Root) Close(ctx context.Context, err error) error {
 func (c *Root) conclude(ctx context.Context) error {
 	c.revoking.Lock()
 	defer c.revoking.Unlock()
-	if c.Shard.labels() {
-		return nil
-	}
 	if c.sealed {
 		return cmp.Or(context.Cause(ctx), context.Canceled)
 	}
@@ -151,7 +144,6 @@ func (c *Root) Revoke() {
 
 // reseal seals a root whose label vouches for too much.
 func (c *Root) reseal() bool {
-	c.alone.Store(true)
 	if err := c.writeSeal(); err != nil {
 		c.Note("the root still has the label, and could not be sealed: %v", err)
 		return false

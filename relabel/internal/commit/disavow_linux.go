@@ -14,8 +14,8 @@ import (
 // it that wants none. It is left before the first write, and stays until a run commits the
 // root. The mark goes after the last write: with the claim beside it, it is not relied on.
 
-// Disavow makes the directory that fd names vouch for nothing, whatever label it has, and
-// what shards have proved there void. first says that no claim was there before.
+// Disavow makes the directory that fd names vouch for nothing, whatever label it has. first
+// says that no claim was there before.
 func Disavow(fd int) (first bool, e sys.Errno) {
 	found, is := readClaim(fd, (*sys.Attr).Fgetxattr)
 	if is && found.want == "" {

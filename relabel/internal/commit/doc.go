@@ -7,14 +7,12 @@
 //	root_linux.go   the root's label, and the seal before the first change
 //	close_linux.go  the end: commit, second reading; or a root that is sealed again
 //	claim_linux.go  whose seal it is, and whether the root is still ours
-//	shard_linux.go  several runs that label one tree, and one that commits
 //	mark_linux.go   what a run has proved, and the mark that it leaves
 //	vouch_linux.go  what it says to one who asks
 //	undo_linux.go   the root of a relabel that is taken back
 //
 // It walks and counts nothing: what it has to know of that is handed in as a Run.
-// Lock, Open, Seal, GiveWay, the walk and Close follow each other in one goroutine; for
-// shards it is Join, or Gather, in place of Seal and GiveWay.
+// Lock, Open, Seal, GiveWay, the walk and Close follow each other in one goroutine.
 // While the walk is under way Due and Ours may be called by any; and once the root is
 // labelled, Revoke beside a Close that hangs.
 package commit
@@ -23,6 +21,3 @@ import "errors"
 
 // ErrOvertaken says that the root lost what this run had left on it.
 var ErrOvertaken = errors.New("another relabel seems to be at work")
-
-// ErrShards says that not all shards have left their proof.
-var ErrShards = errors.New("shards are not done")

@@ -27,8 +27,7 @@ type Run struct {
 	DryRun bool
 	NoSeal bool
 	NoSync bool
-	Since  bool   // only what has changed since an earlier run is to be looked at
-	Shard  *Shard // nil: the run labels all, and commits it
+	Since  bool // only what has changed since an earlier run is to be looked at
 
 	At      func(call string) // which call comes next; "" when the last has returned
 	Note    func(format string, args ...any)
@@ -67,9 +66,6 @@ type Root struct {
 	left      atomic.Pointer[string] // what this run has left on it
 	sealed    bool                   // it has a seal by now
 	claims    bool                   // it has this run's claim
-	shards    string                 // that the claim names, or named
-	user      bool                   // the claim is a user attribute
-	alone     atomic.Bool            // what this run leaves is no longer for the shards
 	unproved  bool                   // it has the label, and the claim of a run that did not end
 	replaced  bool                   // another run's claim: wait until that one notices
 	looked    atomic.Int64           // when Due said so last, in nanoseconds
@@ -156,9 +152,6 @@ func (c *Root) write(label string) sys.Errno {
 func (c *Root) Seal() error {
 	if !c.Right() && !c.DryRun {
 		c.unmark()
-		if err := c.void(c.Want); err != nil {
-			return err
-		}
 	}
 	if !c.Right() && !c.DryRun && !c.NoSeal {
 		// It may be there already, left by a run that did not end.
@@ -169,16 +162,11 @@ func (c *Root) Seal() error {
 		}
 		c.replaced = c.shares() || c.replaced
 	}
-	return c.noteChange()
-}
-
-// noteChange notes when this run changed the root, for the commit to see whether another did.
-func (c *Root) noteChange() error {
 	st, e := sys.Refresh(c.FD, nil)
 	if e != 0 {
 		return c.fail("statx", e)
 	}
-	c.ctime = st.Ctime
+	c.ctime = st.Ctime // for the commit to see whether another changed the root since
 	return nil
 }
 

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
@@ -57,26 +55,6 @@ func (m *Mount) Frozen(fd int) bool {
 func (b Bounds) spares(k *mountinfo.Mount, selinux bool) bool {
 	atHome := strings.HasPrefix(k.Point+"/", "/dev/") || strings.HasPrefix(k.Point+"/", "/sys/")
 	return !b.Kernels || !selinux || !atHome
-}
-
-// Named are the paths of exclusions, sorted, as any machine names them that has the root
-// mounted anywhere: what lies in it by the path from there. real is the root's own.
-func Named(paths []string, real string) (named []string) {
-	for _, path := range paths {
-		dir, err := filepath.Abs(path)
-		if err == nil {
-			dir, err = filepath.EvalSymlinks(filepath.Dir(dir))
-		}
-		if err == nil {
-			path = filepath.Join(dir, filepath.Base(path))
-		}
-		if in, err := filepath.Rel(real, path); err == nil && filepath.IsLocal(in) {
-			path = in
-		}
-		named = append(named, path)
-	}
-	slices.Sort(named)
-	return slices.Compact(named)
 }
 
 // setAside fills in what the walk of m is to leave alone.

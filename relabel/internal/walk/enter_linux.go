@@ -50,21 +50,18 @@ func (w *worker) enter(parent *Dir, name string) {
 func (w *worker) opened(parent *Dir, t xattrio.Target, name string, want *Want, fd int, op string, e sys.Errno) {
 	switch {
 	case e == syscall.ENOTDIR:
-		if !w.foreign(parent, name[:len(name)-1]) {
-			w.tally.Count(w.leaf(parent, t))
-		}
+		w.tally.Count(w.leaf(parent, t))
 		return
 	case e != 0:
-		w.count(parent, name[:len(name)-1], w.closed(parent, t, op, e))
+		w.tally.Count(w.closed(parent, t, op, e))
 		return
 	}
 	if o, is := w.left(xattrio.Target{FD: fd}, parent, t); is {
 		sys.Close(fd)
-		w.count(parent, name[:len(name)-1], o)
+		w.tally.Count(o)
 		return
 	}
 	d := w.cache.Opened(parent, name, fd, note{want: want})
-	w.meet(d)
 	done := w.measure(d)
 	if d.Note.extent == since.Changes && parent.Note.extent == since.Changes {
 		d.Note.outcome = Elsewhere // nothing says that it may have another label
@@ -81,11 +78,9 @@ func (w *worker) opened(parent *Dir, t xattrio.Target, name string, want *Want, 
 func (w *worker) judged(d *Dir, o Outcome) {
 	if d.Note.outcome = o; o == Failed {
 		w.cache.Spoil(d)
-	} else if o != Skipped && w.foreign(d.Parent, d.Name[:len(d.Name)-1]) {
-		d.Note.outcome = Elsewhere
 	}
 	if o != Skipped || !d.Parent.Note.rereading { // else it was counted when it was read first
-		w.count(d.Parent, d.Name[:len(d.Name)-1], o)
+		w.tally.Count(o)
 	}
 }
 
@@ -115,7 +110,6 @@ func (w *worker) visit(parent *Dir, t xattrio.Target, name string, want *Want, l
 		return
 	}
 	d := w.cache.Opened(parent, name, v.FD, note{want: want})
-	w.meet(d)
 	if !unread && v.Wrong {
 		w.wrongStreak++
 	} else if !unread && v.Step > sys.StepRead {
@@ -149,7 +143,7 @@ func (w *worker) visit(parent *Dir, t xattrio.Target, name string, want *Want, l
 		}
 		w.judged(d, o)
 		w.at(d, nil)
-		n, more := w.own(d, v.FD, w.buf[:v.N]), !v.End
+		n, more := v.N, !v.End
 		if v.Errno != 0 || more && n == 0 {
 			n, more = w.refill(d, v.FD, n, v.Errno, nil)
 		}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
-	"github.com/fastlabel/fastlabel/relabel/internal/division"
 	"github.com/fastlabel/fastlabel/relabel/internal/order"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
@@ -24,8 +23,7 @@ type Job struct {
 	Change    func(has, want string) (string, Outcome, error)
 	Writes    Writes // ReadFirst or DryRun, where there is a Change or are Rules
 	HardLinks HardLinks
-	Part      *division.Part // nil: all is labelled
-	Workers   int            // below 1: as many as is best
+	Workers   int // below 1: as many as is best
 	Kernel    Kernel
 	Root      *commit.Root   // asked now and then whether it is still ours; nil: nothing is committed
 	Policy    *policy.Policy // asked why a label was refused; nil where SELinux is off

@@ -54,9 +54,6 @@ func (w *worker) queueRest(d *Dir) bool {
 
 // mayGather reports whether the order in which d is written may make a difference.
 func (w *worker) mayGather(d *Dir) bool {
-	if d.Depth > 0 && w.Part.Divides(d.Depth) {
-		return false // what lies in it is added up as it is read: once
-	}
 	return w.m.Sorts && d.Note.extent != since.Changes && w.Writes != DryRun && !d.Note.rereading && !w.asListed(d)
 }
 

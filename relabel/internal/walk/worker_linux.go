@@ -222,12 +222,11 @@ func (w *worker) entry(d *Dir, fd int, e sys.Dirent) {
 	w.name.Store(t.Name)
 	if w.m.Asks || w.m.LeftInodes[e.Ino] {
 		if o, is := w.left(t, d, t); is {
-			w.count(d, t.String(), o)
+			w.tally.Count(o)
 			return
 		}
 	}
-	unknown := e.Kind == sys.KindUnknown
-	if unknown {
+	if e.Kind == sys.KindUnknown {
 		if st, errno := t.Stat(); errno == 0 {
 			e.Kind, t.Kind = st.Kind, st.Kind
 		} // else labelling it will say what is wrong with it
@@ -239,9 +238,6 @@ func (w *worker) entry(d *Dir, fd int, e sys.Dirent) {
 		w.tally.Found++
 		w.cache.Expect(d)
 		w.push(item{kind: enterDir, dir: d, name: string(e.Name[:len(e.Name)+1])})
-		return
-	}
-	if unknown && w.foreign(d, t.String()) {
 		return
 	}
 	o := w.label(t, d)
@@ -303,7 +299,7 @@ func (w *worker) refill(d *Dir, fd, n int, e sys.Errno, s *order.Stretch) (int, 
 		if s != nil {
 			records = s.Cut(records)
 		}
-		if n += w.own(d, fd, records); s != nil && s.Ended() {
+		if n += len(records); s != nil && s.Ended() {
 			return n, false
 		}
 	}

@@ -201,26 +201,6 @@ func TestStoryDaemonSet(t *testing.T) {
 	holds(t, at, "s0:c25,c26")
 }
 
-// TestStoryShards: eight pods label a part of the volume each, and the second Job its
-// root when all have. The Jobs come at once, as the file has them.
-func TestStoryShards(t *testing.T) {
-	if !crio {
-		t.Skip("of CRI-O")
-	}
-	need(t)
-	const l, first, second = "s0:c53,c54", "fastlabel-shards", "fastlabel-shards-commit"
-	begin := time.Now()
-	deploy(t, first, l)
-	deploy(t, second, l)
-	complete(t, first)
-	t.Logf("all parts are labelled after %v", time.Since(begin).Round(time.Second))
-	complete(t, second)
-	t.Logf("the root has its label after %v", time.Since(begin).Round(time.Second))
-	ended(t, "job-shards", first, second)
-	holds(t, data, l)
-	starts(t, "shards", data, l)
-}
-
 // TestStoryTrySkip: where CRI-O may skip a volume by its root's label, a pod on the
 // labelled one is there as soon as on one with few files.
 func TestStoryTrySkip(t *testing.T) {

@@ -140,33 +140,8 @@ func TestNFS(t *testing.T) {
 		b.must(t, 0, "--skip", "root", "--label", labelA)
 		all(t, root, labelA)
 	})
-	t.Run("shards", func(t *testing.T) {
-		treetest.Build(t, mkdir(t, root, "more"), treetest.Text(t, "dir d%d x20\nfile d0/f%d x200\nfile d1/f%d x200"))
-		var codes [2]int
-		var said [2]string
-		one := func(i int, n node) func() {
-			return func() {
-				codes[i], said[i] = n.run(t, command, "--shard", strconv.Itoa(i)+"/2", "--label", labelB, n.volume)
-			}
-		}
-		atOnce(one(0, a), one(1, b))
-		a.must(t, 4, "probe", "--label", labelA)
-		b.must(t, 4, "probe", "--label", labelB)
-		// Where a call takes longer than a shard waits for another's seal, one is to be run
-		// again, and that is said.
-		both := said[0] + said[1]
-		if strings.Contains(both, "is void") || strings.Contains(both, "another relabel seems to be at work") {
-			t.Log("the shards are run again")
-			a.must(t, 0, "--shard", "0/2", "--label", labelB)
-			b.must(t, 0, "--shard", "1/2", "--label", labelB)
-		} else if codes != [2]int{} {
-			t.Errorf("exit codes %d", codes)
-		}
-		b.must(t, 0, "--commit-shards", "2", "--label", labelB)
-		all(t, root, labelB)
-		a.must(t, 0, "probe", "--label", labelB)
-	})
 	t.Run("two labels", func(t *testing.T) {
+		treetest.Build(t, mkdir(t, root, "more"), treetest.Text(t, "dir d%d x20\nfile d0/f%d x200\nfile d1/f%d x200"))
 		// A run that ends with 1 and a call under way leaves that behind, and it may write
 		// when the other run has ended: such a pair shows nothing of what is labelled.
 		shown := 0
@@ -197,13 +172,6 @@ func TestNFS(t *testing.T) {
 		}
 		a.must(t, 0, "--label", labelA)
 		all(t, root, labelA)
-		atOnce(func() { a.run(t, command, "--shard", "0/2", "--label", labelA, a.volume) },
-			func() { b.run(t, command, "--shard", "1/2", "--label", labelB, b.volume) })
-		a.run(t, command, "--commit-shards", "2", "--label", labelA, a.volume)
-		b.run(t, command, "--commit-shards", "2", "--label", labelB, b.volume)
-		if has := labelOf(t, root); has == labelA || has == labelB {
-			t.Errorf("half of the shards of each, and the root has %s", has)
-		}
 	})
 }
 

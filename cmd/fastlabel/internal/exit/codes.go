@@ -22,7 +22,7 @@ const (
 	Failed      = 1   // some entries failed
 	Usage       = 2   // the command line is wrong; nothing was begun
 	Refused     = 3   // refused, or labels are not supported there
-	Differs     = 4   // differences found: probe, verify, -n; shards missing: --commit-shards
+	Differs     = 4   // differences found: probe, verify, -n
 	TimedOut    = 124 // --timeout, as timeout(1) has it
 	Interrupted = 130 // SIGINT, as shells have it
 	Terminated  = 143 // SIGTERM, SIGHUP
@@ -99,8 +99,6 @@ func Outcome(ctx context.Context, rep relabel.Report, err error, dry bool) (int,
 	switch {
 	case errors.Is(err, relabel.ErrRefused):
 		return Refused, "refused"
-	case errors.Is(err, relabel.ErrShards):
-		return Differs, "shards missing"
 	case errors.Is(err, ErrDiffers):
 		return Refused, "read-only"
 	// Also a failure: a call that the end of ctx cut short may fail in any way.
@@ -113,7 +111,7 @@ func Outcome(ctx context.Context, rep relabel.Report, err error, dry bool) (int,
 		return Failed, "failed"
 	case dry && rep.Written > 0:
 		return Differs, ""
-	case !rep.Complete && !rep.Proved:
+	case !rep.Complete:
 		return Failed, "no commit"
 	}
 	return Done, ""

@@ -135,23 +135,16 @@ func (j *JSON) Note(root, text string) {
 }
 
 func (j *JSON) Probed(p Probe) {
-	var proved *int
-	if p.Shards > 0 {
-		proved = &p.Proved
-	}
 	j.line(struct {
 		Head
-		Label       string `json:"label"`
-		Depth       string `json:"depth"`
-		Labelled    bool   `json:"labelled"`
-		Interrupted bool   `json:"interrupted"`
-		Shards      int    `json:"shards,omitempty"`
-		Proved      *int   `json:"shards_done,omitempty"`
-
-		Has       string    `json:"has,omitempty"`
-		HasBase64 string    `json:"has_base64,omitempty"`
-		Run       time.Time `json:"run_ended,omitzero"`
-	}{NewHead("status", p.Root), p.Label, p.Depth, p.Labelled, p.Interrupted, p.Shards, proved, p.Has, Base64(p.Has), p.Run.UTC()}, true)
+		Label       string    `json:"label"`
+		Depth       string    `json:"depth"`
+		Labelled    bool      `json:"labelled"`
+		Interrupted bool      `json:"interrupted"`
+		Has         string    `json:"has,omitempty"`
+		HasBase64   string    `json:"has_base64,omitempty"`
+		Run         time.Time `json:"run_ended,omitzero"`
+	}{NewHead("status", p.Root), p.Label, p.Depth, p.Labelled, p.Interrupted, p.Has, Base64(p.Has), p.Run.UTC()}, true)
 }
 
 // jsonCounts are in status and in summary alike.
@@ -211,8 +204,6 @@ func (j *JSON) Result(r Result) {
 		jsonCounts
 		Trusted     bool      `json:"trusted"`
 		Complete    bool      `json:"complete"`
-		Shards      string    `json:"shards,omitempty"`
-		Proved      bool      `json:"proved,omitempty"`
 		Seconds     float64   `json:"seconds"`
 		ExitCode    int       `json:"exit_code"`
 		Reason      string    `json:"reason,omitempty"`
@@ -228,7 +219,7 @@ func (j *JSON) Result(r Result) {
 	}{
 		NewHead("summary", r.Root), r.Label,
 		j.counts(r.Seen, r.Written, r.Right, r.Vanished, r.Skipped, r.Failed),
-		r.Trusted, r.Complete, r.Shards, r.Proved, r.Elapsed.Seconds(), r.Code, r.Reason, r.Way, r.DryRun, r.Interrupted, r.Unchanged, r.Since.UTC(), r.Notes,
+		r.Trusted, r.Complete, r.Elapsed.Seconds(), r.Code, r.Reason, r.Way, r.DryRun, r.Interrupted, r.Unchanged, r.Since.UTC(), r.Notes,
 		r.EntriesLeft, r.From, r.DirsLeft,
 	}, true)
 }

@@ -41,7 +41,6 @@ type Result struct {
 	Command string // "", "verify"
 	Skip    string // --skip
 	DryRun  bool
-	Shards  string // of so many parts: 3/8, or 8 where all are committed; "": the whole
 	Begun   bool
 	Code    int
 	Reason  string // why it is not complete
@@ -55,7 +54,6 @@ type Result struct {
 type Probe struct {
 	Root, Label, Depth    string
 	Labelled, Interrupted bool
-	Proved, Shards        int       // of so many that are at work or were, so many are done
 	Has                   string    // the label that is there instead; "" if unknown
 	Bare                  bool      // there is none
 	Run                   time.Time // when the run ended that vouches for it; zero if none does
@@ -190,8 +188,6 @@ func (r Probe) words() string {
 		return "labelled: the root and its entries have this label; no record of a run"
 	case r.Labelled:
 		return "labelled: the root has this label; no record of a run"
-	case r.Shards > 0:
-		return fmt.Sprintf("not labelled: shards of a relabel to %s: %d of %d are done", r.Label, r.Proved, r.Shards)
 	case r.Interrupted:
 		return "not labelled: a relabel to " + r.Label + " did not complete, or is at work"
 	case r.Bare:
@@ -250,9 +246,6 @@ func ResultLine(r Result) string {
 	if r.Reason != "" {
 		parts = append(parts, strings.TrimSuffix("incomplete ("+r.Reason+")", " (failed)"))
 	}
-	if strings.Contains(r.Shards, "/") {
-		parts = append(parts, "shard "+r.Shards)
-	}
 	written := " written"
 	if r.Command == "restore" {
 		written = " put back"
@@ -297,10 +290,6 @@ func ResultLine(r Result) string {
 func withLabel(r Result) string {
 	if r.Command == "restore" || r.Label == "" {
 		return ""
-	}
-	if r.Proved {
-		_, of, _ := strings.Cut(r.Shards, "/")
-		return "; label " + r.Label + ", sealed until --commit-shards " + of
 	}
 	return "; label " + r.Label
 }
