@@ -30,7 +30,7 @@ ifeq ($(origin PROMISE)$(CI),undefined)
 ADAPT := -adapt
 endif
 ifeq ($(shell id -u),0)
-PROMISE ?= root,ext4,xfs,btrfs,tmpfs,fuse,strace,seccomp,bash,fish,gcc,man,mandoc,zsh
+PROMISE ?= root,ext4,xfs,btrfs,tmpfs,fuse,strace,seccomp,bash,fish,gcc,getfattr,man,mandoc,zsh
 endif
 
 GOLANGCI := v2.15.0

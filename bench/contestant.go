@@ -44,20 +44,11 @@ var contestants = map[string]contestant{
 	"fastlabel-small": {argv: func(b *binaries, c cell, label string, paths ...string) []string {
 		return append([]string{"unshare", "-m", "sh", "-c", `mount -t tmpfs none /sys/fs/cgroup && exec "$0" "$@"`}, fastlabel()(b, c, label, paths...)...)
 	}},
-	// The shell takes a millisecond, and the record has a new file each time.
-	"fastlabel-record": {argv: func(b *binaries, c cell, label string, paths ...string) []string {
-		file := filepath.Join(b.specs, "record")
-		return append([]string{"sh", "-c", `rm -f "$0" && exec "$@"`, file}, fastlabel("--record", file)(b, c, label, paths...)...)
-	}},
 
 	"floor-dir":        {argv: floor("dir", "at", "")},
 	"floor-inode":      {argv: floor("inode", "at", "")},
 	"floor-dir-mend":   {argv: floor("dir", "at", "mend")},
 	"floor-inode-mend": {argv: floor("inode", "at", "mend")},
-	// The least that a record can take: of a few thousand entries a thread that wait
-	// for a disk nothing is in the processor's caches when their turn comes.
-	"floor-dir-later":   {argv: floor("dir", "at", "mend", "-l", "4096")},
-	"floor-inode-later": {argv: floor("inode", "at", "mend", "-l", "4096")},
 	// The filter that hides setxattrat has its price a call: the floor of
 	// such a kernel runs under the same.
 	"floor-dir-fchdir":   {argv: floor("dir", "fchdir", ""), old: true},

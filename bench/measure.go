@@ -111,7 +111,7 @@ func build(dir, fastlabel string) (*binaries, error) {
 		specs:     dir,
 	}
 	for _, argv := range [][]string{
-		{"gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", b.floor, "floor/floor.c", "floor/walk.c", "floor/share.c", "floor/sort.c", "floor/later.c", "-pthread"},
+		{"gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", b.floor, "floor/floor.c", "floor/walk.c", "floor/share.c", "floor/sort.c", "-pthread"},
 		{"gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", b.start, "floor/start.c", "-pthread"},
 		{"gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", b.enabled, "floor/enabled.c"},
 		{"go", "build", "-o", b.rivals, "./rivals"},

@@ -57,7 +57,7 @@ var plans = map[string][]sweep{
 		size: "20G", n: []int{40_000}, threads: []int{2}, with: with("fastlabel", floors, "go-selinux", "chcon", "setfiles"), rounds: 10,
 	}},
 	// `make bench-full`: hours.
-	"full": slices.Concat(sweepFloor, sweepPeers, sweepOrder, sweepHalf, sweepScale, sweepWide, sweepThreads, sweepCold, sweepSince, sweepRecord),
+	"full": slices.Concat(sweepFloor, sweepPeers, sweepOrder, sweepHalf, sweepScale, sweepWide, sweepThreads, sweepCold, sweepSince),
 	// On a filesystem where each request waits; half an hour.
 	"fuse": {{
 		fs: []string{"slowfs"}, corpora: []string{"flat", "fifty"}, states: []string{"wrong", "right"},
@@ -97,7 +97,6 @@ var plans = map[string][]sweep{
 	"threads": sweepThreads,
 	"cold":    sweepCold,
 	"since":   sweepSince,
-	"record":  sweepRecord,
 }
 
 var (
@@ -164,13 +163,6 @@ var sweepDisk = []sweep{{
 var sweepSince = []sweep{{
 	fs: []string{"ext4", "xfs", "btrfs", "tmpfs"}, corpora: []string{"flat", "realistic"}, states: []string{"marked"},
 	size: "20G", n: []int{300_000}, threads: []int{2}, with: with("fastlabel", "fastlabel-unchanged", floors), rounds: 10,
-}}
-
-// What --record costs, beside a run that reads each label before it writes; and what
-// it costs at least to write some thousand entries later, with no record at all.
-var sweepRecord = []sweep{{
-	fs: all, corpora: []string{"flat", "realistic"}, states: []string{"wrong"},
-	size: "20G", n: []int{300_000}, threads: []int{2}, with: with("fastlabel-exact", "fastlabel-record", "floor-dir-mend", "floor-inode-mend", "floor-dir-later", "floor-inode-later"), rounds: 10,
 }}
 
 // cells lists the sweep's cells; those that can share a tree follow each other.

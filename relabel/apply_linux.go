@@ -6,10 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"sync"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/journal"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
@@ -69,8 +67,7 @@ func (a *applying) ready() error {
 
 // tree labels the root, and what is beneath it.
 func (a *applying) tree(ctx context.Context, root *mount) error {
-	err := a.learn(root)
-	if err != nil {
+	if err := a.learn(root); err != nil {
 		return a.fatal(err)
 	}
 	if a.rules.Contexts != nil && !root.Told() {
@@ -81,22 +78,10 @@ func (a *applying) tree(ctx context.Context, root *mount) error {
 	}
 	io := xattrio.New("")
 	a.main.At("getxattr", root.Path)
-	has, op, e := io.Read(xattrio.Target{FD: root.At, Pinned: true})
+	_, op, e := io.Read(xattrio.Target{FD: root.At, Pinned: true})
 	a.main.At("", "")
 	if e != 0 {
 		return a.fatal(pathError(op, root.Path, e))
-	}
-	if a.o.Advanced.Recorder != nil {
-		was, e := journal.Former(has)
-		if e != 0 {
-			return a.fatal(pathError(op, root.Path, e))
-		}
-		if was.Given, err = a.given(root, has); err != nil {
-			return a.fatal(&fs.PathError{Op: "relabel", Path: root.Path, Err: err})
-		}
-		if err := a.beginRecord(root, was); err != nil {
-			return err
-		}
 	}
 	root.topOnly = a.rules.RootOnly
 	defer a.settle(root, true)
@@ -137,27 +122,4 @@ func (a *applying) asPrinted(change func(has, want string) (string, walk.Outcome
 		}
 		return change(has, want)
 	}
-}
-
-// given is the label that root, which has this one, is to get; "" if it stays.
-func (a *applying) given(root *mount, has xattrio.Label) (string, error) {
-	label := a.want
-	if a.wants != nil {
-		want, err := a.wants(root.Real, root.Stat.Kind)
-		if err != nil {
-			return "", err
-		}
-		label = want.Label
-	}
-	if label == "" || has.Is(label) {
-		return "", nil
-	}
-	if a.changes == nil {
-		return label, nil
-	}
-	to, o, err := a.changes(has.String(), label)
-	if o != walk.Written {
-		to = ""
-	}
-	return to, err
 }

@@ -5,7 +5,6 @@ package relabel
 import (
 	"context"
 	"errors"
-	"iter"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -15,15 +14,8 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
-	"github.com/fastlabel/fastlabel/relabel/undo"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
-
-// recording is a Recorder that calls f.
-type recording struct{ begin, keep func() }
-
-func (r recording) Begin(undo.Header) error { r.begin(); return nil }
-func (r recording) Keep([]undo.Page) error  { r.keep(); return nil }
 
 // callbacks are runs in which f is called as the callback named so; hold makes a
 // volume wait.
@@ -38,12 +30,6 @@ var callbacks = map[string]func(f func()) Options{
 	},
 	"Trace.Wait": func(f func()) Options { return Options{Trace: &Trace{Wait: func(string) { f() }}} },
 	"Throttle":   func(f func()) Options { return Options{Throttle: func(context.Context, int) error { f(); return nil }} },
-	"Recorder.Begin": func(f func()) Options {
-		return Options{OneFilesystem: true, Advanced: Advanced{Recorder: recording{f, func() {}}}}
-	},
-	"Recorder.Keep": func(f func()) Options {
-		return Options{OneFilesystem: true, Advanced: Advanced{Recorder: recording{func() {}, f}}}
-	},
 }
 
 // called grows a tree on which the callback named so is called, and says how the
@@ -199,25 +185,6 @@ func TestCallbackPanicsLast(t *testing.T) {
 		})
 		if p, _ := value.(*PanicError); p == nil || p.Value != "last" || labelOf(t, root) == newLabel {
 			t.Errorf("%v; the root has %s", value, labelOf(t, root))
-		}
-		nothingLeft(t, goroutines, files)
-	}
-}
-
-// TestRestorePanics: Restore calls the caller's code for pages as well.
-func TestRestorePanics(t *testing.T) {
-	for what, blow := range map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit} {
-		root := grow(t, on(t, "tmpfs"), plain)
-		goroutines, files := runtime.NumGoroutine(), openFiles(t)
-		var pages iter.Seq2[undo.Page, error] = func(yield func(undo.Page, error) bool) {
-			yield(undo.Page{Entries: []undo.Former{{Name: "f", Label: oldLabel}}}, nil)
-			blow()
-		}
-		returned, value := ends(func() {
-			_, _ = Restore(t.Context(), root, undo.Header{Label: newLabel, Former: undo.Former{Label: oldLabel}}, pages, nil)
-		})
-		if p, _ := value.(*PanicError); returned || what == "panic" && (p == nil || p.Value != "boom") {
-			t.Errorf("%s: returned %t, panicked %v", what, returned, value)
 		}
 		nothingLeft(t, goroutines, files)
 	}

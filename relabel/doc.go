@@ -31,7 +31,7 @@ package relabel
 //	inspect_linux.go    what a root says of itself
 //	mount_linux.go      each mount of the tree; what overlayfs copies for a label
 //	submount_linux.go   what is mounted beneath the root
-//	job_linux.go        what is asked of a walk; what is recorded before it
+//	job_linux.go        what is asked of a walk
 //	internal/walk       the workers: directories, rows, one entry, counts; internal/dirs
 //	                    keeps directories open, internal/rows has what a worker goes through,
 //	                    internal/order puts it in order, internal/ahead asks the disk for
@@ -53,11 +53,6 @@ package relabel
 //	internal/rules      what is written over the label that is there
 //	apply_linux.go      the path of Apply: no seal, no commit; rules handed to the walk
 //
-// The way back:
-//
-//	restore_linux.go    the path of Restore; what became of each is told
-//	internal/journal    the entries, page by page, and the root last
-//
 // Around Tree, for runtimes:
 //
 //	group.go            one relabel of a volume in a process; what it is asked, and tells
@@ -78,17 +73,16 @@ package relabel
 // Each package, and all that it imports of the others, which stand beneath it.
 // (TestDocImports)
 //
-//	relabel   ▶ account budget caller commit dropin flight journal mountinfo mounts order policy rules secctx sys tune undo walk watch xattrio
+//	relabel   ▶ account budget caller commit dropin flight mountinfo mounts order policy rules secctx sys walk watch xattrio
 //	contexts  ▶ fcontexts secctx sys walk
 //	rules     ▶ secctx sys walk
 //	dropin    ▶ account policy
 //	account   ▶ caller walk
 //	caller    ▶ budget steal walk watch
 //	flight    ▶ budget watch
-//	walk      ▶ ahead budget commit dirs journal mounts order policy rows since steal sys tune undo watch xattrio
+//	walk      ▶ ahead budget commit dirs mounts order policy rows since steal sys tune watch xattrio
 //	ahead     ▶ mounts sys xattrio
 //	dirs      ▶ mounts sys xattrio
-//	journal   ▶ commit mounts secctx sys undo xattrio
 //	commit    ▶ secctx sys xattrio
 //	policy    ▶ mountinfo secctx sys xattrio
 //	order     ▶ budget sys
@@ -103,7 +97,6 @@ package relabel
 //	sys       ▶
 //	tune      ▶
 //	budget    ▶ watch
-//	undo      ▶
 //	watch     ▶
 //
 // # The contract
@@ -126,7 +119,7 @@ package relabel
 //     ended. To one who reads the label alone, as container runtimes do, and without a seal,
 //     trusted attributes or CAP_SYS_ADMIN, the root vouches from its label on: if the run is
 //     killed before that reading has ended, then also for what was created in the root, or
-//     moved there, since it was read before the label. (TestKilledClosing, TestRestoreClaimed)
+//     moved there, since it was read before the label. (TestKilledClosing)
 //  3. The counts add up: Seen = Written + Right + Vanished + Skipped + Failed.
 //     A mount that is left alone counts once, and a root whose label is
 //     withheld counts as skipped. One worker and many give the same counts
@@ -191,8 +184,7 @@ package relabel
 //     return is a *HungError too, beside which nothing is held. (TestCallbackBlocks,
 //     TestStallBlocks) One that panics ends the run, sealed, and the panic goes
 //     on in the caller; so it is with runtime.Goexit. (TestCallbackPanics,
-//     TestCallbackPanicsLast, TestRestorePanics, TestGroupPanics,
-//     TestGroupTracePanics)
+//     TestCallbackPanicsLast, TestGroupPanics, TestGroupTracePanics)
 //  9. Memory and open files do not grow with the tree. (TestMemory, TestLine,
 //     TestFewDescriptors, TestAllocations) One large directory of ext4 is sorted within
 //     37 MiB, or 236 where there is so much to spare. (TestGathered,
@@ -236,18 +228,7 @@ package relabel
 //     (TestSkipUnchanged, TestSkipUnchangedHistories, TestSkipUnchangedWithout,
 //     TestNoMark, TestProof, TestMarkCopied, TestSubvolume,
 //     TestUnchangedMtimePutBack, TestBtrfsInPlace, TestBtrfsNested, TestBtrfsCreated)
-//  15. With a Recorder, what an entry had is on record before the entry is
-//     written, and what cannot be recorded is not written. Restore then gives
-//     back what was, by rules too. (TestUndo, TestRecorderFails, TestRecordNested,
-//     TestApplyUndo, TestApplyUndoStopped)
-//  16. Restore writes nothing but what has the label of the run, under the
-//     name and inode number on record, and nothing outside the tree. The rest is
-//     left alone and named. The root comes last, and does not vouch for what was
-//     left alone, or created until then, nor if it did not before the run. By rules it
-//     is an entry like any other. (TestRestoreLeavesAlone, TestRestoreCreated,
-//     TestRestoreDisavowed, TestApplyUndoLeavesAlone, TestRestoreElsewhere,
-//     TestRestoreSeals, TestRestoreRootFails, TestRestoreEscape)
-//  17. By rules, each entry has the label of the rule for its path and kind
+//  15. By rules, each entry has the label of the rule for its path and kind
 //     afterwards, or of the part that is asked for; a file of several names that of the
 //     rule for one of them. (TestApplyLinks) What a rule leaves alone is
 //     skipped, and what is in it is not. Every label is read first, and nothing outside

@@ -104,7 +104,7 @@ func hungCalls(calls []watch.Call) (hung []HungCall) {
 }
 
 // PanicError says that a callback panicked, or ended its goroutine. The run was stopped,
-// and its root does not vouch for it. Tree, Restore and the drop-ins panic with it
+// and its root does not vouch for it. Tree and the drop-ins panic with it
 // in the goroutine that called them, or end that too; Group.Tree does so in each
 // caller who waits, and returns it as an error to one who comes back.
 type PanicError struct {

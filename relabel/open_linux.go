@@ -36,14 +36,11 @@ func probe() capabilities {
 // opened opens the root at path, calls then with it, and closes it, within a share of the
 // process's budget. ready, if not nil, is called just before the root is opened.
 func (r *run) opened(ctx context.Context, path string, ask func() capabilities, ready func() error, then func(ctx context.Context, root *mount) error) error {
-	share := r.o.inner.share
-	if share == nil {
-		var err error
-		if share, err = process.Enter(ctx, r.files); err != nil {
-			return err
-		}
-		defer func() { r.main.Share.Load().Close() }() // it may be another by then: see submounts
+	share, err := process.Enter(ctx, r.files)
+	if err != nil {
+		return err
 	}
+	defer func() { r.main.Share.Load().Close() }() // it may be another by then: see submounts
 	r.main.Share.Store(share)
 	if err := r.prepare(); err != nil {
 		return err

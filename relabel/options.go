@@ -6,9 +6,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
-	"github.com/fastlabel/fastlabel/relabel/undo"
 )
 
 // Trust tells what of a volume is believed without a walk. Whatever is believed
@@ -118,21 +116,12 @@ type Advanced struct {
 	// NoSync commits without waiting for the disk. After a power failure the
 	// root may then have the label while entries beneath it do not.
 	NoSync bool
-	// Recorder, if not nil, keeps the label of each entry before it is
-	// overwritten; Restore puts it back. Every label is then read first, as with
-	// Exact, but some thousand entries before they are written: what another
-	// program gave one of them in between is overwritten, and not recorded. Nothing
-	// may be mounted beneath the root, unless OneFilesystem leaves it alone
-	// (errors.ErrUnsupported). One worker more than Workers is at work, for one
-	// waits for the record's disk. Check records nothing.
-	Recorder undo.Recorder
 }
 
 // inner is what callers in this package ask for.
 type inner struct {
 	check    bool           // nothing is written
 	patience time.Duration  // with which another relabel's lock is waited for; 0: as long as ctx lets it
-	share    *budget.Share  // of a run that this one is part of
 	at       *mounts.Volume // the root is to be this one, or the error is flight.ErrMoved
 	ended    func()         // told when nothing is open any more
 }

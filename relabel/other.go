@@ -7,12 +7,10 @@ package relabel
 import (
 	"context"
 	"errors"
-	"iter"
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/flight"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
-	"github.com/fastlabel/fastlabel/relabel/undo"
 )
 
 // Where there are no labels all answer errors.ErrUnsupported.
@@ -29,10 +27,6 @@ func tree(_ context.Context, path, label string, _ Options, _ func() capabilitie
 
 func apply(_ context.Context, path string, rules Rules, _ Options, _ func() capabilities) (Report, error) {
 	return Report{Root: path, Label: rules.Label}, errors.ErrUnsupported
-}
-
-func restore(_ context.Context, path string, h undo.Header, _ iter.Seq2[undo.Page, error], _ Options, _ func() capabilities) (Report, error) {
-	return Report{Root: path, Label: h.Label}, errors.ErrUnsupported
 }
 
 func inspect(_, _ string, _ Trust) (Status, error) { return Status{}, errors.ErrUnsupported }

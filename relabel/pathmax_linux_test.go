@@ -57,9 +57,6 @@ func TestBeyondPathMax(t *testing.T) {
 			if r, err := tree(t.Context(), "sub", newLabel, Options{}, as(m)); err != nil || !r.Complete || r.Written != 2 {
 				t.Errorf("sub: %+v, %v", r, err)
 			}
-			if _, err := tree(t.Context(), ".", newLabel, Options{Advanced: Advanced{Recorder: &former{}}}, as(m)); !errors.Is(err, errors.ErrUnsupported) || labelOf(t, ".") != oldLabel {
-				t.Errorf("with a record, which could not say of what: %v", err)
-			}
 			if _, err := new(Group).Tree(t.Context(), ".", newLabel, TrustNothing); !errors.Is(err, syscall.ENAMETOOLONG) {
 				t.Errorf("in a group, where the working directory may change: %v", err)
 			}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fastlabel/fastlabel/relabel/undo"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -24,7 +23,6 @@ func TestWithoutProc(t *testing.T) {
 		const vol = "/v"
 		_, errs["Tree"] = Tree(t.Context(), vol, newLabel, nil)
 		_, errs["Group"] = new(Group).Tree(t.Context(), vol, newLabel, TrustNothing)
-		_, errs["Restore"] = Restore(t.Context(), vol, undo.Header{Root: vol, Label: newLabel}, nil, nil)
 		_, errs["Labelled"] = isLabelled(vol, newLabel, TrustRoot)
 		_, errs["Interrupted"] = isInterrupted(vol, newLabel)
 		_, errs["LastCommit"] = lastCommit(vol)

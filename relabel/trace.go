@@ -14,7 +14,7 @@ import (
 // on, not from ending: when ctx has ended it is named in a *HungError, and may still be under
 // way; none begins. If one panics or calls runtime.Goexit, the run ends, its root
 // vouches for nothing, and the same happens to the caller of Tree: see [PanicError].
-// That holds for a Recorder and for Throttle too, but that its calls are concurrent.
+// That holds for Throttle too, but that its calls are concurrent.
 //
 // One that waits for another run may wait for ever: its own run has the lock of the
 // volume, and one of the workers that all runs share.
@@ -23,7 +23,7 @@ type Trace struct {
 	// with the full path, the system call as Op, and the errno.
 	Failure func(error)
 	// Change is told each entry that was written (by Check: would be), with the
-	// label it had, "" if it had none or was not read, and the one it got, "" for none.
+	// label it had, "" if it had none or was not read, and the one it got.
 	// It costs a path for each such entry.
 	Change func(path, from, to string)
 	// Skip is told each mount, exclusion or refused directory that was left

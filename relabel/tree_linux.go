@@ -3,7 +3,6 @@
 package relabel
 
 import (
-	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -13,14 +12,11 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
-	"github.com/fastlabel/fastlabel/relabel/internal/journal"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 	"github.com/fastlabel/fastlabel/relabel/internal/watch"
-	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
-	"github.com/fastlabel/fastlabel/relabel/undo"
 )
 
 // run is one call of Tree.
@@ -40,7 +36,6 @@ type run struct {
 	file         bool // the root was no directory when it was looked at
 	bounds       mounts.Bounds
 	writes       walk.Writes
-	recorder     undo.Recorder // nil: nothing is recorded
 	main         *caller.Task
 	commit       *commit.Root // of a root that may be written
 	lastRun      atomic.Int64 // State.LastRun
@@ -135,14 +130,6 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	was, long := journal.Former(c.Found())
-	if long != 0 && r.o.Advanced.Recorder != nil {
-		return pathError("fgetxattr", root.Path, long)
-	}
-	if err := r.beginRecord(root, was); err != nil {
-		return err
-	}
-
 	if err := c.Seal(); err != nil {
 		return err
 	}
@@ -166,25 +153,14 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 // single labels a root that is no directory: there is nothing beneath it, so
 // its label vouches for nothing but itself, and is written at once.
 func (r *run) single(root *mount) error {
-	// The table of mounts tells of layers, and where a record is of.
-	if kind, e := sys.FSType(root.At); e != 0 || kind == sys.Overlay || r.o.Advanced.Recorder != nil {
+	// The table of mounts tells of layers.
+	if kind, e := sys.FSType(root.At); e != 0 || kind == sys.Overlay {
 		if err := r.learn(root); err != nil {
 			return err
 		}
 	}
 	r.expectCopies(root)
 	r.tell(func(report *Report) { report.Way = "proc/fd" })
-	if r.o.Advanced.Recorder != nil {
-		io := xattrio.New("")
-		has, op, e := io.Read(xattrio.Target{FD: root.At, Pinned: true})
-		was, long := journal.Former(has)
-		if e = cmp.Or(e, long); e != 0 {
-			return r.fatal(pathError(op, root.Path, e))
-		}
-		if err := r.beginRecord(root, was); err != nil {
-			return err
-		}
-	}
 	o := r.alone(root)
 	if o == walk.Failed {
 		return r.fatal(r.failures())

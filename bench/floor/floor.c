@@ -4,7 +4,7 @@
 // safety at all: no lock, no seal, no clone of the mount, whatever is mounted
 // or swapped beneath. It is what fastlabel is measured against.
 //
-//   floor [-m MODE] [-o ORDER] [-w WAY] [-t THREADS] [-l LATER] [-s] PATH LABEL
+//   floor [-m MODE] [-o ORDER] [-w WAY] [-t THREADS] [-s] PATH LABEL
 //
 //   -m write   give each entry LABEL, unread (the default)
 //      mend    read each entry's label, write where it differs
@@ -15,8 +15,6 @@
 //      inode   each directory read whole and sorted by inode number
 //   -w at      setxattrat and getxattrat, Linux 6.13 (the default)
 //      fchdir  fchdir, then lsetxattr and lgetxattr of the bare name
-//   -l LATER   mend: write each entry when its thread has read LATER more wrong
-//              ones, as a walk must that waits for a disk in between
 //   -s         syncfs before the root is labelled
 //
 // The root comes last. Prints how many entries it saw, wrote and found to
@@ -36,7 +34,7 @@
 
 enum mode mode;
 int by_inode, by_fchdir, threads = 2;
-long limit = -1, later;
+long limit = -1;
 const char *label;
 size_t label_size;
 
@@ -62,20 +60,19 @@ int main(int argc, char **argv)
 	static const char *const modes[] = { "write", "mend", "count", "stray", "half", 0 };
 	static const char *const orders[] = { "dir", "inode", 0 };
 	static const char *const ways[] = { "at", "fchdir", 0 };
-	for (int c; (c = getopt(argc, argv, "m:o:w:t:n:l:s")) != -1;) {
+	for (int c; (c = getopt(argc, argv, "m:o:w:t:n:s")) != -1;) {
 		switch (c) {
 		case 'm': mode = choose(optarg, modes); break;
 		case 'o': by_inode = choose(optarg, orders); break;
 		case 'w': by_fchdir = choose(optarg, ways); break;
 		case 't': threads = atoi(optarg); break;
 		case 'n': limit = atol(optarg); break;
-		case 'l': later = atol(optarg); break;
 		case 's': sync_first = 1; break;
 		default: return 2;
 		}
 	}
-	if (argc - optind != 2 || threads < 1 || later < 0 || (later && by_fchdir)) {
-		fprintf(stderr, "usage: floor [-m MODE] [-o ORDER] [-w WAY] [-t THREADS] [-n N] [-l LATER] [-s] PATH LABEL\n");
+	if (argc - optind != 2 || threads < 1) {
+		fprintf(stderr, "usage: floor [-m MODE] [-o ORDER] [-w WAY] [-t THREADS] [-n N] [-s] PATH LABEL\n");
 		return 2;
 	}
 	const char *path = argv[optind];

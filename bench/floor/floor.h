@@ -4,7 +4,6 @@
 // walk.c   directories and their entries
 // share.c  who does what
 // sort.c   names by inode number
-// later.c  names that are written some time after they are read
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
@@ -50,25 +49,17 @@ struct stack {
 
 enum mode { WRITE, MEND, COUNT, STRAY, HALF };
 
-// late is a name that was read, and is to be written.
-struct late {
-	struct dir *dir;
-	char *name;
-};
-
 struct thread {
 	pthread_t id;
 	struct stack own;
-	struct late *late; // a ring of the last ones
-	long delayed;      // how many came into it
 	long seen, written, wrong;
 	char buffer[BUFFER] __attribute__((aligned(8)));
 };
 
-// What the command line says; nobody writes it later.
+// What the command line says; nobody writes it after that.
 extern enum mode mode;
 extern int by_inode, by_fchdir, threads;
-extern long limit, later;
+extern long limit;
 extern const char *label;
 extern size_t label_size;
 
@@ -88,10 +79,6 @@ void push(struct stack *s, struct item i);
 // take returns 0 when there is nothing left anywhere.
 int take(struct thread *t, struct item *i);
 void free_shared(void);
-
-// delay writes name after LATER more; write_late those that are left.
-void delay(struct thread *t, struct dir *d, const char *name);
-void write_late(struct thread *t);
 
 void sort(struct whole *w, size_t count);
 

@@ -98,11 +98,7 @@ static void entry(struct thread *t, struct dir *d, const char *name)
 		write_label(t, fd, name);
 		break;
 	case MEND:
-		if (!wrong(t, fd, name))
-			break;
-		if (later)
-			delay(t, d, name);
-		else
+		if (wrong(t, fd, name))
 			write_label(t, fd, name);
 		break;
 	case COUNT:
@@ -249,7 +245,6 @@ void *run(void *arg)
 		fail("unshare", "");
 	while (take(t, &i))
 		work(t, i);
-	write_late(t);
 	free(t->own.items);
 	return NULL;
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -56,7 +55,7 @@ func (a *account) check(ctx context.Context, paths []string) error {
 	in := ""
 	above, err := answer(ctx, "openat", a.file, func() (map[site.Identity]bool, error) { return site.Above(a.file) })
 	if err == nil {
-		if in, _ = firstOf(ctx, paths, above, os.Lstat); in == "" && ctx.Err() != nil {
+		if in, _ = firstOf(ctx, paths, above); in == "" && ctx.Err() != nil {
 			return nil // a PATH does not answer, which the run tells
 		}
 	}

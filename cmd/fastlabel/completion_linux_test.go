@@ -44,7 +44,7 @@ func TestCompletes(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ typed, want, also string }{
-		{"", "completion help hook label probe restore restorecon verify version", files},
+		{"", "completion help hook label probe restorecon verify version", files},
 		{"pro", "probe", files},
 		{"some", "", files},
 		{"-l s0 ver", "", files}, // the shell's

@@ -144,8 +144,8 @@ func checkTarget(t *testing.T, page, target string) {
 
 // foreign are the programs of others that the pages call: a node has them.
 var foreign = []string{
-	"ausearch", "cat", "crictl", "df", "findmnt", "getenforce", "id", "journalctl", "kubectl", "lsattr", "podman",
-	"ps", "restorecon", "seinfo", "semanage", "semodule", "sesearch", "systemctl", "timeout",
+	"ausearch", "cat", "crictl", "df", "findmnt", "getenforce", "getfattr", "id", "journalctl", "kubectl", "lsattr", "podman",
+	"ps", "restorecon", "seinfo", "semanage", "semodule", "sesearch", "setfattr", "sync", "systemctl", "timeout",
 }
 
 // checkShell has bash read the commands, and tells how many there are that begin

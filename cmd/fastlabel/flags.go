@@ -39,9 +39,6 @@ type settings struct {
 	from, contexts       string
 	force, ignoreMissing bool
 
-	record, root string // FILE of --record; --root
-	partial      bool
-
 	maxRate     int     // entries a second; 0: no limit
 	maxPressure float64 // per cent; 0: no limit
 	nice        bool
@@ -66,7 +63,7 @@ type option struct {
 	group, long, short string
 	arg                string // what the help calls its value; "" for a switch
 	help               string // one line; "" hides it
-	in                 string // the commands that have it: l(abel) p(robe) v(erify) r(estore) h(ook) restore(c)on o(ther)
+	in                 string // the commands that have it: l(abel) p(robe) v(erify) h(ook) restore(c)on o(ther)
 	offer              string // values to complete: see offering
 	set                func(string) error
 }
@@ -102,36 +99,33 @@ func options(s *settings) []option {
 		{most, "null", "0", "", "PATHs in FILE end in NUL", "lpvc", "", boolean(&s.null)},
 		{most, "ignore-missing", "i", "", "skip a PATH that does not exist", "c", "", boolean(&s.ignoreMissing)},
 		{most, "all-mounts", "m", "", "", "c", "", boolean(new(bool))}, // what restorecon's -m asks for is always done
-		{most, "root", "", "PATH", "where the tree is, if it was moved", "r", "dir", text(&s.root)},
 
-		{most, "dry-run", "n", "", "write nothing, say what would be", "lrc", "", boolean(&s.dryRun)},
-		{most, "threads", "T", "N", fmt.Sprintf("workers, up to %d; 0: chosen (default)", maxThreads), "lvrc", "", upTo(&s.threads, maxThreads)},
+		{most, "dry-run", "n", "", "write nothing, say what would be", "lc", "", boolean(&s.dryRun)},
+		{most, "threads", "T", "N", fmt.Sprintf("workers, up to %d; 0: chosen (default)", maxThreads), "lvc", "", upTo(&s.threads, maxThreads)},
 		{most, "skip", "", "HOW", "what to skip: none (default), root, top, unchanged", "l", "none root top unchanged", enum(&s.trust, "none", "root", "top", "unchanged")},
-		{most, "record", "", "FILE", "record the former labels in a new FILE, for restore", "lc", "file", text(&s.record)},
-		{most, "partial", "", "", "restore from a record that has no end", "r", "", boolean(&s.partial)},
-		{most, "timeout", "", "DURATION", "stop after it, such as 90s; 0: never (default)", "lvrc", "", duration(&s.timeout)},
+		{most, "timeout", "", "DURATION", "stop after it, such as 90s; 0: never (default)", "lvc", "", duration(&s.timeout)},
 		{most, "timeout", "", "DURATION", "stop after it, such as 90s; 0: chosen (default)", "h", "", duration(&s.timeout)},
 		{most, "depth", "", "root|top", "read PATH's label (default), or its entries' too", "p", "root top", enum(&s.depth, "root", "top")},
 		{most, "max-rate", "", "N", "at most N entries a second; 0: no limit (default)", "lvc", "", upTo(&s.maxRate, maxRate)},
-		{most, "nice", "", "", "lowest priority for processor and disk", "lvrc", "", boolean(&s.nice)},
+		{most, "nice", "", "", "lowest priority for processor and disk", "lvc", "", boolean(&s.nice)},
 
-		{most, "progress", "p", "", "show progress; on a terminal that is the default", "lvrc", "", boolean(&s.progress)},
-		{most, "verbose", "v", "", "list each change on stdout, and every failure", "lvrc", "", boolean(&s.verbose)},
+		{most, "progress", "p", "", "show progress; on a terminal that is the default", "lvc", "", boolean(&s.progress)},
+		{most, "verbose", "v", "", "list each change on stdout, and every failure", "lvc", "", boolean(&s.verbose)},
 		{most, "verbose", "v", "", "say what was done; at most 50 lines in all", "h", "", boolean(&s.verbose)},
-		{most, "quiet", "q", "", "no result lines, no progress", "lpvrc", "", boolean(&s.quiet)},
-		{most, "json", "", "", "JSON lines on stdout, one object each", "lpvrc", "", boolean(&s.json)},
-		{most, "metrics", "", "FILE", "write Prometheus metrics to FILE", "lpvrc", "file", text(&s.metrics)},
+		{most, "quiet", "q", "", "no result lines, no progress", "lpvc", "", boolean(&s.quiet)},
+		{most, "json", "", "", "JSON lines on stdout, one object each", "lpvc", "", boolean(&s.json)},
+		{most, "metrics", "", "FILE", "write Prometheus metrics to FILE", "lpvc", "file", text(&s.metrics)},
 		{most, "man", "", "DIR", "", "l", "dir", text(&s.man)}, // for the Makefile
-		{most, "help", "h", "", "this text", "lpvrhco", "", boolean(new(bool))},
+		{most, "help", "h", "", "this text", "lpvhco", "", boolean(new(bool))},
 		{most, "version", "V", "", "print the version", "l", "", boolean(&s.version)},
 
 		{expert, "hard-links", "", "HOW", "hard-linked files: label (default), skip or error", "lvc", "label skip error", enum(&s.hardLinks, "label", "skip", "error")},
 		{expert, "exact", "", "", "read every label before writing it", "l", "", boolean(&s.exact)},
-		{expert, "no-seal", "", "", "do not seal PATH during the run", "lr", "", boolean(&s.noSeal)},
-		{expert, "no-sync", "", "", "do not wait for the disk at the end", "lr", "", boolean(&s.noSync)},
+		{expert, "no-seal", "", "", "do not seal PATH during the run", "l", "", boolean(&s.noSeal)},
+		{expert, "no-sync", "", "", "do not wait for the disk at the end", "l", "", boolean(&s.noSync)},
 		{expert, "max-pressure", "", "P", "slow down while I/O pressure is above P per cent", "lvc", "", percent(&s.maxPressure)},
-		{expert, "log-level", "", "LEVEL", "log to stderr: debug, info, warn, error", "lpvrc", "debug info warn error", enum(&s.logLevel, "debug", "info", "warn", "error")},
-		{expert, "log-format", "", "FORMAT", "console (default) or json", "lpvrc", "console json", enum(&s.logFormat, "console", "json")},
+		{expert, "log-level", "", "LEVEL", "log to stderr: debug, info, warn, error", "lpvc", "debug info warn error", enum(&s.logLevel, "debug", "info", "warn", "error")},
+		{expert, "log-format", "", "FORMAT", "console (default) or json", "lpvc", "console json", enum(&s.logFormat, "console", "json")},
 
 		// For people who are used to chcon: every command includes what is beneath PATH.
 		{most, "recursive", "R", "", "", "lpv", "", boolean(&s.recursive)},
@@ -202,7 +196,7 @@ func commandTree(s *settings, args []string, run func(operands []string) error) 
 	})
 	root.AddGroup(&cobra.Group{ID: onVolumes}, &cobra.Group{ID: onRuntimes}, &cobra.Group{ID: onItself})
 	root.SetHelpCommand(helps)
-	root.AddCommand(labelCommand("label"), probeCommand(), verifyCommand(), restoreCommand(), restoreconCommand(), hookCommand(), versionCommand(), completionCommand(), helps)
+	root.AddCommand(labelCommand("label"), probeCommand(), verifyCommand(), restoreconCommand(), hookCommand(), versionCommand(), completionCommand(), helps)
 	all := options(s)
 	for _, c := range slices.Concat([]*cobra.Command{root}, root.Commands()) {
 		letter := "o"
@@ -264,8 +258,6 @@ func (s *settings) check(fs *pflag.FlagSet) error {
 	for _, pair := range [][2]string{
 		{"quiet", "verbose"},
 		{"label", "reference"},
-		{"record", "dry-run"},
-		{"record", "files-from"},
 		{"only", "skip"},
 		{"from", "skip"},
 	} {

@@ -112,7 +112,7 @@ func TestHostileBytes(t *testing.T) {
 	cancel(exit.Signal{Sig: syscall.SIGTERM})
 	for name, a := range map[string]app{"engine": hostileApp(), "library": real()} {
 		t.Run(name, func(t *testing.T) {
-			hostileDirectory(t, root) // of its own: each records and restores
+			hostileDirectory(t, root)
 			for _, ctx := range []context.Context{t.Context(), over} {
 				for _, args := range all {
 					if name == "library" && len(args) > 0 && args[0] == "hook" {

@@ -76,7 +76,7 @@ func (j *job) lookUp(ctx context.Context, operands, paths []string) error {
 		return nil
 	}
 	isThere := func(p string) bool { _, err := j.lstat(p); return err == nil }
-	if len(operands) > 0 { // else all are in a list, or in a record
+	if len(operands) > 0 { // else all are in a list
 		if err := j.mistaken(operands, isThere); err != nil {
 			return err
 		}
@@ -120,11 +120,35 @@ func (j *job) astray(ctx context.Context, paths []string) error {
 		if err != nil || in == nil {
 			continue // the engine says what is wrong with it
 		}
-		if first, all := firstOf(ctx, paths, in, os.Lstat); first == "" && all {
+		if first, all := firstOf(ctx, paths, in); first == "" && all {
 			return mistake{"--exclude " + words.Brief(dir) + ": it lies in no PATH", ""}
 		}
 	}
 	return nil
+}
+
+// firstOf returns the first of paths that is among them; "" if none is, or if not all
+// answered. What is wrong with a path, or that it does not answer, the engine says.
+func firstOf(ctx context.Context, paths []string, among map[site.Identity]bool) (found string, all bool) {
+	var first atomic.Pointer[string]
+	all, _, _ = wait.Looks(ctx, patienceIf(apart.IsPart(), wait.Patience), func(at *atomic.Int64) bool {
+		for i := range paths {
+			if at.Add(1); ctx.Err() != nil {
+				return false
+			}
+			if info, err := os.Lstat(paths[i]); err == nil {
+				if id, ok := site.Identify(info); ok && among[id] {
+					first.Store(&paths[i])
+					break
+				}
+			}
+		}
+		return true
+	})
+	if p := first.Load(); p != nil {
+		return *p, all
+	}
+	return "", all
 }
 
 // looked is what was found out about the PATHs.

@@ -5,7 +5,6 @@
 //
 //	Usage: fastlabel [flags] PATH...            label PATH and everything beneath it
 //	       fastlabel probe [flags] PATH...      is it labelled? reads PATH alone
-//	       fastlabel restore [flags] FILE       put back what --record kept
 //	       fastlabel restorecon [-R] PATH...    label by the policy's file contexts
 //	       fastlabel verify [flags] PATH...     read every label, write none
 //	       fastlabel hook [flags]               OCI createRuntime hook; reads stdin
@@ -16,7 +15,7 @@
 //	  fastlabel -l s0:c35,c75 /var/lib/pv             # the volume of one pod
 //	  fastlabel -n -v /var/lib/pv                     # what would change
 //	  fastlabel --skip root /var/lib/pv               # unless PATH has the label
-//	  fastlabel --record pv.rec -t usr_t /srv/pv      # fastlabel restore undoes it
+//	  fastlabel -t usr_t /srv/pv                      # with another type
 //	  fastlabel --nice --max-rate 5000 /srv/pv        # beside other work
 //	  find /srv/* -prune -print0 | fastlabel -0 -f -  # many PATHs
 //
@@ -32,7 +31,6 @@
 //	label.go       fastlabel PATH, and its help
 //	probe.go       is it labelled?
 //	verify.go      every label is read
-//	restore.go     back to what was, of a record that undo.go reads
 //	restorecon.go  labels by the policy, and parts of labels
 //	version.go     the build
 //	completion.go  words for shells
@@ -44,7 +42,6 @@
 //	lookup.go      each PATH is looked up before any is touched
 //	near.go        which command or flag was mistyped
 //	removed.go     flags and commands of the release before
-//	undo.go        --record and restore; internal/undofile is their file
 //	work.go        the library is called, for one path after the other
 //	hook.go        the OCI hook: the sources of a container's mounts
 //	hooklines.go   lines for the search for a container's failure
@@ -245,7 +242,7 @@ func misused(stderr io.Writer, command string, err error) int {
 	return exit.Usage
 }
 
-// work labels, probes, verifies or restores.
+// work labels, probes or verifies.
 func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream.Sink, stderr io.Writer, operands []string) (code int) {
 	if s.timeout > 0 {
 		var cancel context.CancelFunc
@@ -317,10 +314,7 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 	case s.command == "probe":
 		return j.probeAll(ctx, paths)
 	}
-	code = exit.Worse(j.labelAll(ctx, paths), j.recorded(ctx))
-	if len(j.left) > 0 && s.command == "restore" {
-		j.left = operands
-	}
+	code = j.labelAll(ctx, paths)
 	if len(j.left) > 0 {
 		j.Note("", toResume(s)+resumption(cmp.Or(a.name, "fastlabel"), s, operands, j.left))
 	}

@@ -10,8 +10,14 @@ var (
 		"for":           "give the level of the pod by --level",
 		"shard":         "one run labels a volume: without it",
 		"commit-shards": "one run labels a volume: without it",
+		"partial":       setfattr,
+		"record":        "keep the labels with getfattr before the run, as docs/undo.md says",
+		"root":          setfattr,
 	}
 	removedCommands = map[string]string{
 		"explain": "docs/stuck-pods.md says what runtimes do with a volume; see fastlabel probe, fastlabel -n",
+		"restore": setfattr,
 	}
 )
+
+const setfattr = "put labels back with setfattr --restore, as docs/undo.md says"

@@ -3,20 +3,45 @@
 package main
 
 import (
+	"bytes"
 	"maps"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
+const (
+	etcLabel = "system_u:object_r:etc_t:s0"
+	etcTree  = "default label=" + etcLabel + "\ndir .\nfile f%02d x20\ndir d\nfile d/g%02d x20\nlink l f01\nfile none label=-\n"
+)
+
+// says runs the command and returns all that it prints.
+func says(t *testing.T, code int, args ...string) string {
+	t.Helper()
+	var out bytes.Buffer
+	if got := real().run(t.Context(), strings.NewReader(""), &out, &out, args); got != code {
+		t.Errorf("fastlabel %q: exit %d, not %d\n%s", args, got, code, out.String())
+	}
+	return out.String()
+}
+
+// etcRoot builds a tree in which all but one entry has etcLabel.
+func etcRoot(t *testing.T) (root string) {
+	t.Helper()
+	dir := t.TempDir()
+	setLabel(t, dir, etcLabel) // or skip
+	root = filepath.Join(dir, "pv")
+	treetest.Build(t, root, treetest.Text(t, etcTree))
+	return root
+}
+
 // TestRestorecon: PATH alone without -R, the type alone without -F; what would be
 // written is said and is exit code 4; and what is wrong with the rules begins nothing.
 func TestRestorecon(t *testing.T) {
-	root, _ := undoRoot(t)
+	root := etcRoot(t)
 	contexts := filepath.Join(t.TempDir(), "file_contexts")
 	write := func(rules string) {
 		if err := os.WriteFile(contexts, []byte(strings.ReplaceAll(rules, "@", root)), 0o600); err != nil {
@@ -44,14 +69,14 @@ func TestRestorecon(t *testing.T) {
 	} {
 		args := append([]string{"restorecon", "--contexts", contexts}, strings.Fields(c.args)...)
 		if c.args == "-i -R "+root+"/gone" {
-			setLabel(t, filepath.Join(root, "f01"), undoOld)
+			setLabel(t, filepath.Join(root, "f01"), etcLabel)
 			args = append(args, "-e", root+"/f01", "-F")
 		}
 		if text := says(t, c.code, append(args, root)...); !strings.Contains(text, c.says) {
 			t.Errorf("%s: %s\nlacks %q", c.args, text, c.says)
 		}
 	}
-	if has := treetest.Read(t, root)["f01"]; has != undoOld {
+	if has := treetest.Read(t, root)["f01"]; has != etcLabel {
 		t.Errorf("what was excluded has %q", has)
 	}
 	before := treetest.Read(t, root)
@@ -70,7 +95,7 @@ func TestRestorecon(t *testing.T) {
 }
 
 func TestOnly(t *testing.T) {
-	root, _ := undoRoot(t)
+	root := etcRoot(t)
 	if err := os.Remove(filepath.Join(root, "none")); err != nil { // it has no label, of which a part could stay
 		t.Fatal(err)
 	}
@@ -88,31 +113,6 @@ func TestOnly(t *testing.T) {
 	} {
 		if out := says(t, 2, append(strings.Fields(args), root)...); !strings.Contains(out, text) {
 			t.Errorf("%s: %s", args, out)
-		}
-	}
-}
-
-// TestRestoreconRecord: what restorecon, --only and --from changed is put back, each entry
-// to the label that it had.
-func TestRestoreconRecord(t *testing.T) {
-	root, file := undoRoot(t)
-	contexts := filepath.Join(t.TempDir(), "file_contexts")
-	if err := os.WriteFile(contexts, []byte(root+"(/.*)? system_u:object_r:usr_t:s0\n"+root+"/d/.* system_u:object_r:lib_t:s0\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	setLabel(t, filepath.Join(root, "f02"), "unconfined_u:object_r:tmp_t:s0:c1")
-	before := treetest.Read(t, root)
-	for i, args := range []string{"restorecon -R --contexts " + contexts, "--only type -t tmp_t --from *:*:etc_t"} {
-		record := file + strconv.Itoa(i)
-		text := says(t, 0, append(strings.Fields(args), "--record", record, root)...)
-		if !strings.Contains(text, "fastlabel restore "+record) || maps.Equal(before, treetest.Read(t, root)) {
-			t.Errorf("%s: %s", args, text)
-		}
-		if text := says(t, 0, "restore", "-v", record); !strings.Contains(text, " put back") || !strings.Contains(text, "f03") {
-			t.Errorf("%s: %s", args, text)
-		}
-		if d := treetest.Diff(before, treetest.Read(t, root)); len(d) > 0 {
-			t.Errorf("%s: %s", args, d)
 		}
 	}
 }

@@ -20,9 +20,6 @@ func resumption(name string, s *settings, operands, left []string) string {
 	s.given.Visit(func(f *pflag.Flag) {
 		for _, v := range f.Value.(*value).given {
 			word := "--" + f.Name
-			if f.Name == "record" {
-				v = nextRecord(v)
-			}
 			if v != f.NoOptDefVal {
 				word += "=" + v
 			}

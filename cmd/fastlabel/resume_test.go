@@ -13,9 +13,6 @@ func TestResumption(t *testing.T) {
 		{"-l s0:c1 /a /b /c", "/b /c", "fastlabel --level=s0:c1 -- /b /c"},
 		{"-nvx -T4 /a -e /a/b", "/a", "fastlabel --dry-run --verbose --one-file-system --threads=4 --exclude=/a/b -- /a"},
 		{"verify --json=false /a -- /b -n", "/a -n", "fastlabel verify --json=false -- /a -n"},
-		{"--record r /a", "/a", "fastlabel --record=r.2 -- /a"},
-		{"--record r.9 /a", "/a", "fastlabel --record=r.10 -- /a"},
-		{"restore --partial r", "r", "fastlabel restore --partial -- r"},
 		{"-f list /a", "/x", "fastlabel --files-from=list --"},
 	} {
 		s, operands, err := parsed(strings.Fields(c.args))

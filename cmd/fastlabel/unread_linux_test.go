@@ -118,10 +118,8 @@ func TestFilesHang(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"--record", dead + "/r", pv}, `dead/r": openat: does not return`},
 		{[]string{"--metrics", dead + "/x.prom", pv}, `dead/x.prom": openat: does not return`},
 		{[]string{"probe", "--metrics", dead + "/x.prom", pv}, ""}, // which has no --timeout
-		{[]string{"restore", dead + "/r"}, `dead/r": read: does not return`},
 		{[]string{"--reference", dead + "/f", pv}, `dead/f": getxattr: does not return`},
 		{[]string{"--metrics", live, dead}, "/dead"},
 		{[]string{"--metrics", live, "--exclude", dead + "/e", pv, pv, "--json"}, "deadline of 500ms reached"},

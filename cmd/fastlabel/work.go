@@ -18,7 +18,6 @@ import (
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/pace"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/undofile"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
@@ -33,8 +32,7 @@ type job struct {
 	label  string // canonical
 	looked looked // what was found out about the PATHs before
 
-	account  *account         // nil in the hook
-	recorder *undofile.Writer // nil: nothing is recorded
+	account *account // nil in the hook
 
 	progress *progress   // nil in the hook
 	pacer    *pace.Pacer // nil: no limit
@@ -47,16 +45,6 @@ type job struct {
 
 // prepare finds the paths and the label, before anything is begun.
 func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]string, error) {
-	if j.command == "restore" {
-		roots, err := j.restore(ctx, paths)
-		if err == nil {
-			err = j.lookUp(ctx, nil, roots)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return roots, j.account.check(ctx, roots)
-	}
 	if len(paths) == 0 && j.filesFrom == "" {
 		return nil, exit.UsageError{Err: errors.New("no PATH given")}
 	}
@@ -97,13 +85,7 @@ func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]s
 	if err := j.lookUp(ctx, paths, all); err != nil {
 		return nil, err
 	}
-	if err := j.account.check(ctx, all); err != nil {
-		return nil, err
-	}
-	if j.settings.record != "" {
-		return all, j.record(ctx, all)
-	}
-	return all, nil
+	return all, j.account.check(ctx, all)
 }
 
 // labelAll labels the paths, or for verify and -n reads them: those first that name no
@@ -141,18 +123,12 @@ func (j *job) one(ctx context.Context, path string, stalls func()) int {
 	}
 	rep, err := j.tree(ctx, path, j.label, o, check)
 	j.progress.end(u)
-	if j.recorder != nil && err == nil && rep.Complete && rep.Skipped == 0 {
-		j.recorder.Complete()
-	}
 	rep.Root, rep.Label = path, j.label
 	if differs(ctx) {
 		err, rep = readOnlyError(path), relabel.Report{Root: path, Label: j.label, Elapsed: rep.Elapsed}
 	}
 	t.End(ctx, err)
 	code, reason := exit.Outcome(ctx, rep, err, dry)
-	if j.command == "restore" && reason == "no commit" {
-		code, reason = exit.Differs, "changed during the run"
-	}
 	r := report.Result{
 		Report: rep, Command: j.command, Skip: j.trust, DryRun: dry,
 		Begun: true, Code: code, Reason: reason,
@@ -204,9 +180,6 @@ func (j *job) engine(t *report.Teller) *relabel.Options {
 		},
 		Advanced: relabel.Advanced{Exact: j.exact, NoSeal: j.noSeal, NoSync: j.noSync},
 	}
-	if j.recorder != nil {
-		o.Advanced.Recorder = j.recorder
-	}
 	if j.verbose || j.logLevel == "debug" {
 		o.Trace.Change = func(p, from, to string) { t.Say(func() { t.Change(t.Root, p, from, to) }) }
 	}
@@ -217,7 +190,6 @@ func (j *job) engine(t *report.Teller) *relabel.Options {
 // right already is done.
 func onlyLook(ctx context.Context, o *relabel.Options) (context.Context, context.CancelCauseFunc) {
 	ctx, stop := context.WithCancelCause(ctx)
-	o.Advanced.Recorder = nil
 	o.Trace.Change = func(string, string, string) { stop(exit.ErrDiffers) }
 	return ctx, stop
 }

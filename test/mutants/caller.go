@@ -81,7 +81,7 @@ func callers() []Mutant {
 		},
 		{
 			Name: "metrics-replace-all", By: "TestMetricsSpares in cmd/fastlabel",
-			Breaks: "metrics replace nothing but metrics, such as a record",
+			Breaks: "metrics replace nothing but metrics",
 			Edits:  edits("cmd/fastlabel/internal/metrics/metrics.go", "if n == 0 && errors.Is(err, io.EOF) || n == len(own) && string(begin) == own {", "if n >= 0 {"),
 		},
 		{

@@ -75,11 +75,6 @@ func commits() []Mutant {
 			Edits:  edits(root, "_, c.unproved = c.claimed()", "c.unproved = c.isSeal()"),
 		},
 		{
-			Name: "unproved-restored", By: "TestRestoreClaimed in relabel",
-			Breaks: "a root whose label is not proved is sealed before anything beneath it is put back",
-			Edits:  edits("relabel/internal/commit/undo_linux.go", "c.DryRun || c.have != c.Want {", "c.DryRun || !c.Right() {"),
-		},
-		{
 			Name: "mark-copied", By: "TestMarkCopied in relabel",
 			Breaks: "a mark holds for the directory it was left on",
 			Edits:  edits(mark, " && k.Root == root", ""),

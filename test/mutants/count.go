@@ -90,7 +90,7 @@ func counts() []Mutant {
 			Edits: edits(
 				enter, "if w.sweeps() && ", "if false && w.sweeps() && ",
 				enter, "done := w.measure(d)\n", "done := w.measure(d)\n\tif !done {\n\t\tw.scan(d, fd)\n\t}\n",
-				enter, "if !d.Note.closed() && !w.defers(d, done) && !done {", "if false {",
+				enter, "if !d.Note.closed() && !done {", "if false {",
 			),
 		},
 		{

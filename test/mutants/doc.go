@@ -7,7 +7,6 @@
 //	commit.go    the seal, the commit, the revocation; syncs; the lock
 //	confine.go   nothing outside the tree is labelled
 //	count.go     each entry is labelled once and counted once
-//	undo.go      the record before the write, and the way back
 //	pool.go      relabel/internal/steal: parking, stealing, ending, relief
 //	caller.go    Group, the budget, the hook, the command
 //	machine.go   what only a machine with SELinux can show

@@ -35,7 +35,7 @@ func edits(list ...string) []Edit {
 
 // All are the mutants.
 func All() []Mutant {
-	return slices.Concat(commits(), confinement(), counts(), undo(), pool(), callers(), rules(), machine())
+	return slices.Concat(commits(), confinement(), counts(), pool(), callers(), rules(), machine())
 }
 
 // Find finds a mutant by its name.

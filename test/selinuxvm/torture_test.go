@@ -28,7 +28,7 @@ func TestTorture(t *testing.T) {
 		t.Run(k.Release, func(t *testing.T) {
 			t.Parallel()
 			judge(t, m, k, "torture", runTests(t, m, k, Command{
-				Args:    []string{"/payload/tests/torture.test", "-test.run=^(TestKill|TestUndoKill|TestPairs)$"},
+				Args:    []string{"/payload/tests/torture.test", "-test.run=^(TestKill|TestPairs)$"},
 				Dir:     "/payload/house/test/torture",
 				Env:     []string{"FASTLABEL_PROMISE=root,ext4,xfs,btrfs,tmpfs,seccomp", "FASTLABEL_BUILDS=/payload/builds", "TORTURE=short"},
 				Files:   files,

@@ -228,29 +228,21 @@ func (d *disk) stop() error {
 	return errors.Join(err, os.Remove(d.dir))
 }
 
-// part is a piece of a file; all of it where size is 0.
-type part struct {
-	file     string
-	at, size int64
-}
-
-// attach makes a loop device over p. It lasts until the file returned and
+// attach makes a loop device over a file. It lasts until the file returned and
 // whatever is mounted from it are closed: the kernel clears it, also after a
 // kill -9.
-func attach(p part, direct bool) (*os.File, error) {
+func attach(file string, direct bool) (*os.File, error) {
 	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer control.Close()
-	back, err := os.OpenFile(p.file, os.O_RDWR, 0)
+	back, err := os.OpenFile(file, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer back.Close()
-	how := unix.LoopConfig{Fd: uint32(back.Fd()), Info: unix.LoopInfo64{
-		Flags: unix.LO_FLAGS_AUTOCLEAR, Offset: uint64(p.at), Sizelimit: uint64(p.size),
-	}}
+	how := unix.LoopConfig{Fd: uint32(back.Fd()), Info: unix.LoopInfo64{Flags: unix.LO_FLAGS_AUTOCLEAR}}
 	if direct {
 		how.Info.Flags |= unix.LO_FLAGS_DIRECT_IO
 	}
@@ -269,14 +261,14 @@ func attach(p part, direct bool) (*os.File, error) {
 		}
 		_ = dev.Close()
 		if err != unix.EBUSY { // somebody else was faster
-			return nil, fmt.Errorf("loop over %s: %w", p.file, err)
+			return nil, fmt.Errorf("loop over %s: %w", file, err)
 		}
 	}
 }
 
-// mountPart mounts the filesystem in p at dir.
-func mountPart(kind string, p part, dir string, direct bool) error {
-	dev, err := attach(p, direct)
+// mountFile mounts the filesystem in file at dir.
+func mountFile(kind, file, dir string, direct bool) error {
+	dev, err := attach(file, direct)
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func TestDiskLogs(t *testing.T) {
 // through the cache, one more.
 func tell(t *testing.T, file string, direct bool) {
 	t.Helper()
-	dev, err := attach(part{file: file}, direct)
+	dev, err := attach(file, direct)
 	if err != nil {
 		t.Fatal(err)
 	}

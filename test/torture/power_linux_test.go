@@ -18,7 +18,6 @@ type volume struct {
 	mkfs       []string
 	fsck       []string // what has to run at the boot before it is mounted
 	control    string   // which of the rivals must fall
-	records    int64    // so many MiB behind it are an ext4 of their own
 }
 
 // volumes are those of the bar. Where there is a journal, it keeps the order of

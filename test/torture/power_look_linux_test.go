@@ -71,30 +71,9 @@ type point struct {
 	found   string
 }
 
-// look brings the power back, and reads all labels.
+// look brings the power back, and reads all labels: it mounts what is left, as a boot
+// does.
 func (g *ground) look(t *testing.T, left pages, ask bool) point {
-	t.Helper()
-	return g.boot(t, left, func(dir string) point {
-		root := filepath.Join(dir, "root")
-		p, labels := g.find(root)
-		if ask && labels != nil {
-			g.ask(t, root, labels["."])
-		}
-		return p
-	})
-}
-
-// find reads all labels, and judges them; there are none if they cannot be read.
-func (g *ground) find(root string) (point, map[string]string) {
-	labels, err := readLabels(root)
-	if err != nil {
-		return point{damaged, err.Error()}, nil
-	}
-	return g.judge(labels), labels
-}
-
-// boot mounts what is left, as a boot does, and has find look at it.
-func (g *ground) boot(t *testing.T, left pages, find func(dir string) point) point {
 	t.Helper()
 	image := filepath.Join(g.scratch, "left")
 	if err := left.write(image, g.size()); err != nil {
@@ -113,7 +92,15 @@ func (g *ground) boot(t *testing.T, left pages, find func(dir string) point) poi
 		return point{unmountable, err.Error()}
 	}
 	defer g.unmount(t)
-	return find(dir)
+	root := filepath.Join(dir, "root")
+	labels, err := readLabels(root)
+	if err != nil {
+		return point{damaged, err.Error()}
+	}
+	if ask {
+		g.ask(t, root, labels["."])
+	}
+	return g.judge(labels)
 }
 
 // ask has the command itself read the root.

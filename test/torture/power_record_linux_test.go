@@ -30,14 +30,11 @@ type ground struct {
 func grow(t *testing.T, v volume) *ground {
 	t.Helper()
 	g := &ground{volume: v, scratch: treetest.Fresh(t, "tmpfs")}
-	g.pages = g.format(t, v.mkfs, v.mib)
-	if v.records > 0 {
-		for n, data := range g.format(t, volumes[0].mkfs, v.records) {
-			g.pages[n+v.mib<<20/page] = data
-		}
-	}
 	image := filepath.Join(g.scratch, "base")
-	if err := g.pages.write(image, g.size()); err != nil {
+	if err := (pages{}).write(image, g.size()); err != nil {
+		t.Fatal(err)
+	}
+	if err := run("", append(slices.Clip(v.mkfs), image)...); err != nil {
 		t.Fatal(err)
 	}
 	dir, err := g.mount(image, false)
@@ -70,56 +67,22 @@ func orchard() string {
 	return b.String()
 }
 
-// format makes a filesystem of so many MiB.
-func (g *ground) format(t *testing.T, mkfs []string, mib int64) pages {
-	t.Helper()
-	image := filepath.Join(g.scratch, "new")
-	defer os.Remove(image)
-	if err := (pages{}).write(image, mib<<20); err != nil {
-		t.Fatal(err)
-	}
-	if err := run("", append(slices.Clip(mkfs), image)...); err != nil {
-		t.Fatal(err)
-	}
-	made, err := readPages(image)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return made
-}
+func (g *ground) size() int64 { return g.mib << 20 }
 
-func (g *ground) size() int64 { return (g.mib + g.records) << 20 }
+// at is where the filesystem is mounted.
+func (g *ground) at() string { return filepath.Join(g.scratch, "mnt") }
 
-// mounts are where the parts of a file are mounted.
-func (g *ground) mounts() (volume, records string) {
-	return filepath.Join(g.scratch, "mnt"), filepath.Join(g.scratch, "records")
-}
-
-// mount mounts all of a file.
+// mount mounts the filesystem in a file.
 func (g *ground) mount(file string, direct bool) (string, error) {
-	volume, records := g.mounts()
-	if err := errors.Join(os.MkdirAll(volume, 0o700), os.MkdirAll(records, 0o700)); err != nil {
+	if err := os.MkdirAll(g.at(), 0o700); err != nil {
 		return "", err
 	}
-	if err := mountPart(g.kind, part{file, 0, g.mib << 20}, volume, direct); err != nil {
-		return "", err
-	}
-	if g.records > 0 {
-		if err := mountPart("ext4", part{file, g.mib << 20, g.records << 20}, records, direct); err != nil {
-			return "", errors.Join(err, unmountAt(volume))
-		}
-	}
-	return volume, nil
+	return g.at(), mountFile(g.kind, file, g.at(), direct)
 }
 
 func (g *ground) unmount(t *testing.T) {
 	t.Helper()
-	volume, records := g.mounts()
-	err := unmountAt(volume)
-	if g.records > 0 {
-		err = errors.Join(err, unmountAt(records))
-	}
-	if err != nil {
+	if err := unmountAt(g.at()); err != nil {
 		t.Error(err)
 	}
 }

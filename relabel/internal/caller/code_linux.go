@@ -3,7 +3,6 @@
 package caller
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"runtime/debug"
@@ -121,18 +120,6 @@ func (r *Run) Serially(name, path string, f func()) {
 	r.serial.Lock()
 	defer r.serial.Unlock()
 	r.Call(name, path, f)
-}
-
-// Answer is what the caller's code f returns, or why it does not.
-func (r *Run) Answer(name, path string, f func() error) error {
-	answer := make(chan error, 1)
-	r.Call(name, path, func() { answer <- f() })
-	select {
-	case err := <-answer:
-		return err
-	default: // it panicked, or the run was stopped
-		return cmp.Or(r.Broken(), context.Canceled)
-	}
 }
 
 // callOff lets the run wait for the caller's code no longer.

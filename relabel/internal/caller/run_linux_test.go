@@ -62,9 +62,6 @@ func TestLead(t *testing.T) {
 			r.Serially("Skip", "", runtime.Goexit)
 			return nil
 		}, errGoexit, `goexit in "Skip"`},
-		"answer": {func(r *Run, _ context.Context) error {
-			return r.Answer("Keep", "", func() error { return errBreaks })
-		}, errBreaks, errBreaks.Error()},
 		"throttle": {func(r *Run, ctx context.Context) error {
 			ask, end := r.Throttler(ctx, func(_ context.Context, entries int) error {
 				if entries == 2 {

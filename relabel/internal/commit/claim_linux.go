@@ -105,8 +105,8 @@ func readClaim(fd int, get func(*sys.Attr, int) (int, sys.Errno)) (claim, bool) 
 	return parseClaim(string(attr.Value(n)))
 }
 
-// Unfinished says whether a run to the label has left its claim on the root.
-func (c *Root) Unfinished() bool {
+// unfinished says whether a run to the label has left its claim on the root.
+func (c *Root) unfinished() bool {
 	k, is := c.claimed()
 	return is && k.want == c.Want
 }
@@ -138,17 +138,16 @@ func (c *Root) isSealed() bool {
 }
 
 // stake leaves a claim with each seal that may be written, the best first, until
-// write takes one. former are labels that no seal may be, beside what the root has.
-func (c *Root) stake(former []string, write func(seal string) (bool, error)) error {
+// write takes one.
+func (c *Root) stake(write func(seal string) (bool, error)) error {
 	found, is := c.claimed()
 	k := claim{want: c.Want, former: slices.Clone(found.former)}
 	if !is || found.seal != c.have {
-		former = append(former, c.have)
+		k.spare(c.have)
 	}
 	if is && found.want != c.Want {
-		former = append(former, found.want) // some entries have it
+		k.spare(found.want) // some entries have it
 	}
-	k.spare(former...)
 	list := secctx.Seals(c.have, c.Want, k.former...)
 	if len(list) == 0 {
 		list = secctx.Seals(c.have, c.Want)
@@ -166,7 +165,7 @@ func (c *Root) stake(former []string, write func(seal string) (bool, error)) err
 		e := put(c.FD)
 		if e == syscall.EEXIST {
 			if _, is := c.claimed(); is { // another run came first
-				return c.stake(former, write)
+				return c.stake(write)
 			}
 			e = attr.Fsetxattr(c.FD) // what is there is no claim
 		}

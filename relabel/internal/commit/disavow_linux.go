@@ -46,13 +46,6 @@ func Disavowed(fd int) bool {
 	return is && k.want == ""
 }
 
-// Claimed says whether there is a claim on the directory that fd names, so that no label on
-// it vouches. fd may be an O_PATH one.
-func Claimed(fd int) bool {
-	_, is := readClaim(fd, (*sys.Attr).GetxattrFd)
-	return is
-}
-
 // Avow removes the claim of a Disavow that found none before it, if nothing was written
 // since. fd may be an O_PATH descriptor, and that of Unmark too.
 func Avow(fd int) sys.Errno { return remove(fd, ClaimName, (*sys.Attr).RemovexattrFd) }

@@ -9,7 +9,6 @@
 //	claim_linux.go  whose seal it is, and whether the root is still ours
 //	mark_linux.go   what a run has proved, and the mark that it leaves
 //	vouch_linux.go  what it says to one who asks
-//	undo_linux.go   the root of a relabel that is taken back
 //
 // It walks and counts nothing: what it has to know of that is handed in as a Run.
 // Lock, Open, Seal, GiveWay, the walk and Close follow each other in one goroutine.

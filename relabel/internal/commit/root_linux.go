@@ -120,7 +120,7 @@ func (c *Root) Right() bool { return c.have == c.Want && !c.unproved }
 
 // Resumes says whether the root was found as an interrupted run to the label leaves it.
 func (c *Root) Resumes() bool {
-	return c.unproved && c.Unfinished() || secctx.IsSeal(c.found.String(), c.Want)
+	return c.unproved && c.unfinished() || secctx.IsSeal(c.found.String(), c.Want)
 }
 
 // Unsynced says whether anything may not be on disk yet that the root is about
@@ -170,10 +170,10 @@ func (c *Root) Seal() error {
 	return nil
 }
 
-// writeSeal seals a root that has a label, by one that is none of former either.
-func (c *Root) writeSeal(former ...string) error {
+// writeSeal seals a root that has a label.
+func (c *Root) writeSeal() error {
 	var last sys.Errno
-	err := c.stake(former, func(seal string) (bool, error) {
+	err := c.stake(func(seal string) (bool, error) {
 		// Another run may have been committed since the label was read, or may
 		// be about to: it sees the claim by now.
 		if err := c.Ours(); err != nil || seal == "" {

@@ -74,24 +74,6 @@ func (d *Dir[N]) Path(name string) string {
 	return b.String()
 }
 
-// Beneath is the directory's path beneath the top of its mount.
-func (d *Dir[N]) Beneath() string {
-	names := 0
-	for at := d; at.Parent != nil; at = at.Parent {
-		names += len(at.Name)
-	}
-	if names == 0 {
-		return ""
-	}
-	path := make([]byte, names)
-	for at := d; at.Parent != nil; at = at.Parent {
-		names -= len(at.Name)
-		copy(path[names:], at.Name)
-		path[names+len(at.Name)-1] = '/'
-	}
-	return string(path[:len(path)-1])
-}
-
 // child is the directory name, with its NUL, in d. No worker is in it.
 func (d *Dir[N]) child(name string, fd int) *Dir[N] {
 	return &Dir[N]{Parent: d, mount: d.mount, Name: name, Depth: d.Depth + 1, fd: int32(fd)}

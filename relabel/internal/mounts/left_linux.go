@@ -23,8 +23,8 @@ type Bounds struct {
 	Kernels bool
 }
 
-// OtherFilesystem is why a mount is left alone within one filesystem.
-const OtherFilesystem = "another filesystem"
+// otherFilesystem is why a mount is left alone within one filesystem.
+const otherFilesystem = "another filesystem"
 
 // Exclusions are what lies at the paths. That one is missing must not be taken for a
 // root that is gone, so no errno is in the error.
@@ -78,7 +78,7 @@ func (m *Mount) setAside(b Bounds) {
 		if st, e := sys.Fstatx(fd); e == 0 {
 			m.Left[IDOf(st)] = ""
 			if b.OneFilesystem {
-				m.Left[IDOf(st)] = OtherFilesystem
+				m.Left[IDOf(st)] = otherFilesystem
 			}
 		}
 		sys.Close(fd)

@@ -37,7 +37,6 @@ type Mount struct {
 	// Asks: something is left alone here, and the filesystem's directory
 	// records may hold other inode numbers than its files: each is asked.
 	Asks       bool
-	Tells      bool // directory records hold the inode numbers of what is no directory
 	Served     bool // calls wait for a server
 	Stale      bool // what is not asked of that may be old
 	Sorts      bool // large directories are written in the order of inodes
@@ -105,7 +104,6 @@ func (m *Mount) Enclose(b Bounds, try Try, a *watch.Activity) (string, sys.Errno
 	m.Subvolumes = e == 0 && kind == sys.Btrfs
 	m.Served = e == 0 && sys.Served(kind)
 	m.Stale = e == 0 && sys.Stale(kind)
-	m.Tells = e == 0 && (sys.RecordsTell(kind) || kind == sys.Btrfs)
 	m.Asks = m.Asks || len(m.Left) > 0 && (e != 0 || !sys.RecordsTell(kind))
 	a.At("", "")
 	return "", 0
@@ -141,7 +139,7 @@ func (m *Mount) Elsewhere(id uint64) string {
 	case m.proc.ByID(id) == nil:
 		return "a filesystem was mounted over it during the run"
 	case m.alone:
-		return OtherFilesystem
+		return otherFilesystem
 	}
 	return ""
 }

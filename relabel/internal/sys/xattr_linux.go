@@ -127,6 +127,16 @@ func (a *Attr) Fremovexattr(fd int) Errno {
 	return e
 }
 
+// RemovexattrFd takes the attribute off the entry that fd names, also an O_PATH
+// descriptor, through the real /proc.
+func (a *Attr) RemovexattrFd(fd int) Errno {
+	var p [32]byte
+	_, e := retry(func() (uintptr, uintptr, Errno) {
+		return unix.Syscall(unix.SYS_REMOVEXATTR, uintptr(unsafe.Pointer(procPath(&p, fd))), uintptr(unsafe.Pointer(a.name)), 0)
+	})
+	return e
+}
+
 func (a *Attr) setPath(call uintptr, path *byte) Errno {
 	_, e := retry(func() (uintptr, uintptr, Errno) {
 		return unix.Syscall6(call, uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(unsafe.SliceData(a.value))), uintptr(len(a.value)), 0, 0)

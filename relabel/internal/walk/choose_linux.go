@@ -15,13 +15,12 @@ import (
 // another and get the same label are written in one go. What is right costs what it
 // costs elsewhere, a call, and no memory.
 //
-// With a record they are put on a page; what was recorded is read and chosen anew.
-//
 // Names that are to be written are handed back to the row in between, so that another
 // worker can take what is left from one that is held up.
 
 // choosing is what a worker has at hand to choose by.
 type choosing struct {
+	found   *sys.Found // what a row had
 	choices [sys.RowLen]choice
 	known   struct { // what Change was asked, and its answer
 		has, want string
@@ -77,7 +76,7 @@ func (w *worker) choose(c *chunk, d *Dir, o sys.Order, i, end int) (int, bool) {
 		return w.broken(c, d, o.Dir, i, trouble, errno)
 	}
 	for i < read {
-		if w.choices[i].outcome == Written && !w.keeps() {
+		if w.choices[i].outcome == Written {
 			done := w.writeAlike(c, o, i, read)
 			i += done.Written
 			if done.Trouble != sys.None {
@@ -88,15 +87,10 @@ func (w *worker) choose(c *chunk, d *Dir, o sys.Order, i, end int) (int, bool) {
 		if !c.Move(i, i+1) {
 			return i, false
 		}
-		switch o := w.choices[i].outcome; o {
-		case Written: // it is counted when it is written
-			w.addFound(c, d, i, w.choices[i].to)
-		case Failed:
+		if w.choices[i].outcome == Failed {
 			w.failed(d.Path(string(c.Entry(i).Name)), "relabel", w.choices[i].err)
-			fallthrough
-		default:
-			w.tally.Count(o)
 		}
+		w.tally.Count(w.choices[i].outcome)
 		i++
 	}
 	if trouble == sys.ReadErr && !c.Move(i, i+1) {

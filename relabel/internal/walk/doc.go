@@ -13,7 +13,6 @@
 //	label_linux.go     one entry: read, compare, write
 //	choose_linux.go    what is written where the name, or the label that is there, decides
 //	since_linux.go     what cannot have changed since an earlier run
-//	former_linux.go    what an entry had is on record before it is written
 //	position_linux.go  where a worker is; what is left of the row of one that is held up
 //	tally.go           counts
 //

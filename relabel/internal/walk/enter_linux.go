@@ -37,7 +37,7 @@ func (w *worker) enter(parent *Dir, name string) {
 		return
 	}
 	t.FD = at
-	if w.sweeps() && !w.readsAhead() && label != "" && len(w.m.Left) == 0 && parent.Note.extent == since.Everything && w.ledger == nil {
+	if w.sweeps() && !w.readsAhead() && label != "" && len(w.m.Left) == 0 && parent.Note.extent == since.Everything {
 		w.visit(parent, t, name, want, label)
 		return
 	}
@@ -68,7 +68,7 @@ func (w *worker) opened(parent *Dir, t xattrio.Target, name string, want *Want, 
 	} else {
 		w.judged(d, w.label(xattrio.Target{FD: fd}, d))
 	}
-	if !d.Note.closed() && !w.defers(d, done) && !done {
+	if !d.Note.closed() && !done {
 		w.scan(d, fd)
 	}
 	w.cache.Release(d)
@@ -216,7 +216,7 @@ func (w *worker) closed(parent *Dir, t xattrio.Target, op string, e sys.Errno) O
 	}
 	// It may be given its label all the same. That what is in it could not
 	// be read is a failure either way, and reported once.
-	if _, e := w.io.Enter(t.FD); e == 0 && w.ledger == nil {
+	if _, e := w.io.Enter(t.FD); e == 0 {
 		w.attempt(t, parent)
 	}
 	return w.fail(parent, t, op, e)

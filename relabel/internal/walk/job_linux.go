@@ -10,7 +10,6 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/order"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
-	"github.com/fastlabel/fastlabel/relabel/undo"
 )
 
 // Job is what a walk is asked to do. It does not change while one is under way. Its
@@ -28,9 +27,6 @@ type Job struct {
 	Root      *commit.Root   // asked now and then whether it is still ours; nil: nothing is committed
 	Policy    *policy.Policy // asked why a label was refused; nil where SELinux is off
 
-	// Keep puts former labels on record. After an error the entries of those pages are
-	// not written. nil: nothing is recorded.
-	Keep func([]undo.Page) error
 	// Throttle is called once for each worker. The worker calls ask before it labels so
 	// many entries, and end when it ends. nil: the work is not held back.
 	Throttle func(context.Context) (ask func(entries int), end func())

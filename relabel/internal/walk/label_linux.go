@@ -8,11 +8,9 @@ import (
 	"io/fs"
 	"syscall"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/journal"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
-	"github.com/fastlabel/fastlabel/relabel/undo"
 )
 
 // label makes t have the label, and reports what stood in the way. d is the
@@ -81,8 +79,8 @@ func (w *worker) attempt(t xattrio.Target, d *Dir) (Outcome, string, sys.Errno) 
 		return o, op, e
 	}
 	w.ready(label)
-	if w.guess() || w.journaled && w.Events.Changed == nil && w.Change == nil { // it is on record
-		return w.overwrite(t, d, "", undo.Former{}, true)
+	if w.guess() {
+		return w.overwrite(t, d, "", true)
 	}
 	w.now(w.io.Reads(t))
 	has, op, e := w.io.Read(t)
@@ -102,13 +100,6 @@ func (w *worker) replace(t xattrio.Target, d *Dir, has xattrio.Label, label stri
 	if w.Events.Changed != nil {
 		from = has.String()
 	}
-	var was undo.Former
-	if w.keeps() {
-		var e sys.Errno
-		if was, e = journal.Former(has); e != 0 {
-			return Failed, w.io.Reads(t).String(), e
-		}
-	}
 	w.wrongStreak++
 	if w.Change != nil {
 		to, o := w.change(t, d, has.String(), label)
@@ -117,19 +108,15 @@ func (w *worker) replace(t xattrio.Target, d *Dir, has xattrio.Label, label stri
 		}
 		w.ready(to)
 	}
-	return w.overwrite(t, d, from, was, false)
+	return w.overwrite(t, d, from, false)
 }
 
 // overwrite is attempt where t is to be written, over the label from or, unread, over any.
-func (w *worker) overwrite(t xattrio.Target, d *Dir, from string, was undo.Former, unread bool) (Outcome, string, sys.Errno) {
+func (w *worker) overwrite(t xattrio.Target, d *Dir, from string, unread bool) (Outcome, string, sys.Errno) {
 	if w.HardLinks != LinksLabel {
 		if o, op, e := w.linked(t, d); o != Written {
 			return o, op, e
 		}
-	}
-	if w.keeps() {
-		w.put(d, t, was)
-		return Elsewhere, "", 0 // counted when it is written
 	}
 	if w.Writes == DryRun {
 		if w.m.Subvolumes && t.Name == nil && w.frozen(t, syscall.EROFS) {

@@ -3,7 +3,6 @@
 package walk
 
 import (
-	"math"
 	"runtime"
 	"sync/atomic"
 	"syscall"
@@ -49,7 +48,7 @@ func (w *worker) equip() {
 
 // records labels the entries of d in buf, unless it is relieved of them.
 func (w *worker) records(d *Dir, fd int, buf []byte) {
-	if d.Note.extent == since.Changes && !w.journaled {
+	if d.Note.extent == since.Changes {
 		w.subdirectories(d, fd, buf)
 		return
 	}
@@ -57,7 +56,6 @@ func (w *worker) records(d *Dir, fd int, buf []byte) {
 		w.spoil(d, op, e)
 		return
 	}
-	defer w.turnPage() // while d is open
 	c := w.chunk.Load()
 	for off := 0; off < len(buf) && !w.stopped(); {
 		c.dir = d
@@ -83,7 +81,7 @@ func (w *worker) through(c *chunk, d *Dir, fd int) bool {
 		w.sinceYield = 0
 		runtime.Gosched()
 	}
-	if w.throttle != nil && c.N > 0 && !w.journaled {
+	if w.throttle != nil && c.N > 0 {
 		w.unwatched(func() { w.throttle(c.N) })
 	}
 	w.heed()
@@ -131,12 +129,7 @@ func (w *worker) sweep(c *chunk, d *Dir, fd, i, end int) (int, bool) {
 		return w.choose(c, d, o, i, end)
 	}
 	w.ready(d.Note.want.Label)
-	if w.keeps() {
-		return w.pageRow(c, d, o, i, end)
-	}
-	if w.journaled {
-		o.Blind, o.Check = true, math.MaxInt // it was read
-	} else if w.Writes == Guess {
+	if w.Writes == Guess {
 		if w.wrongStreak < guessAfter {
 			end = min(end, i+guessAfter-w.wrongStreak)
 		} else {

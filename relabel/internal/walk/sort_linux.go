@@ -80,7 +80,7 @@ func (w *worker) queueGather(d *Dir, from int64) {
 // is written as it comes is 2,000 names all over the inode table. It returns how
 // many bytes are left.
 func (w *worker) queueSampled(d *Dir, fd, n int) (left int, queued bool) {
-	if w.ledger != nil || !w.mayGather(d) {
+	if !w.mayGather(d) {
 		return n, false
 	}
 	buf := w.buf

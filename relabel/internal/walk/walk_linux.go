@@ -11,7 +11,6 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/ahead"
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/relabel/internal/dirs"
-	"github.com/fastlabel/fastlabel/relabel/internal/journal"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/order"
 	"github.com/fastlabel/fastlabel/relabel/internal/since"
@@ -66,7 +65,6 @@ type Walk struct {
 	top     *Dir
 	share   *budget.Share
 	cache   dirs.Cache[note]
-	ledger  *journal.Ledger[*Dir] // nil: nothing is recorded
 	sorts   order.Memory[*Dir]
 	right   atomic.Bool // the labels met of late, which are to be read in windows
 	ahead   ahead.Disk
@@ -85,9 +83,6 @@ func New(j *Job, m *mounts.Mount, top *Top, share *budget.Share) *Walk {
 	k.top = dirs.Top(m, top.FD, note{want: j.Top, outcome: top.Outcome, rereading: top.Rereading})
 	if !top.Since.IsZero() {
 		k.top.Note.extent = since.Entries
-	}
-	if j.Keep != nil {
-		k.ledger = &journal.Ledger[*Dir]{}
 	}
 	k.begin, k.most = k.size()
 	more := spares
@@ -115,20 +110,9 @@ func (k *Walk) size() (workers, most int) {
 	if k.Throttle != nil {
 		most = workers // more of them get on no faster
 	}
-	open := mostOpen
-	if k.ledger != nil {
-		open = openMost
-	}
-	may := budget.LeastFiles + k.share.Descriptors(max(2*most*budget.PerWorker, most*budget.PerWorker+2*open))
+	may := budget.LeastFiles + k.share.Descriptors(max(2*most*budget.PerWorker, most*budget.PerWorker+2*mostOpen))
 	most = max(1, min(most, may/(2*budget.PerWorker)))
-	if k.ledger != nil {
-		workers, most = workers+1, most+1 // one of them waits for the record's disk
-	}
-	open = max(2, min(open, (may-most*budget.PerWorker)/2))
-	if k.ledger != nil {
-		k.ledger.Most = max(1, min(open/4, pagesMost))
-	}
-	k.cache.Resize(open)
+	k.cache.Resize(max(2, min(mostOpen, (may-most*budget.PerWorker)/2)))
 	return min(workers, most), most
 }
 
@@ -180,12 +164,11 @@ func (k *Walk) Run(ctx context.Context) error {
 	return err
 }
 
-// One labels what m is of and nothing beneath it. Where there is a record it is on it
-// already.
+// One labels what m is of and nothing beneath it.
 func One(j *Job, m *mounts.Mount) Outcome {
 	k := &Walk{Job: j, m: m, top: dirs.Top(m, -1, note{want: j.Top})}
 	w := k.worker(nil)
-	w.io.Way, w.journaled = xattrio.ByDescriptor, j.Keep != nil
+	w.io.Way = xattrio.ByDescriptor
 	return w.label(xattrio.Target{FD: m.At, Pinned: true}, k.top)
 }
 

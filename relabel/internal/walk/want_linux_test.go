@@ -15,7 +15,6 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
-	"github.com/fastlabel/fastlabel/relabel/undo"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -46,8 +45,7 @@ func (n *numbered) Beneath(name []byte) *Want {
 }
 
 // TestWant: each entry gets what its rule says for its name and kind, or what Change
-// makes of that, or is left, by each way and with a record or without; and a directory
-// is asked about once.
+// makes of that, or is left, by each way; and a directory is asked about once.
 func TestWant(t *testing.T) {
 	treetest.Need(t, "root", "tmpfs")
 	root := filepath.Join(treetest.Fresh(t, "tmpfs"), "tree")
@@ -61,75 +59,70 @@ func TestWant(t *testing.T) {
 	run := 0
 	for _, way := range slices.Compact([]xattrio.Way{xattrio.ByDescriptor, xattrio.Fastest()}) {
 		for _, changes := range []bool{false, true} {
-			for _, records := range []bool{false, true} {
-				run++
-				name := fmt.Sprintf("%s-%t-%t", way, changes, records)
-				// Contexts that a policy knows, of several lengths, for a directory and its
-				// parent too: each number in its path is a category.
-				label := func(dir string) string {
-					l := fmt.Sprintf("system_u:object_r:container_file_t:s0:c%d", run)
-					for i, n := range numbers.FindAllString(strings.TrimPrefix(dir, root), -1) {
-						l += fmt.Sprintf(",c%d%s", 10*(i+2), n)
-					}
-					return l
+			run++
+			name := fmt.Sprintf("%s-%t", way, changes)
+			// Contexts that a policy knows, of several lengths, for a directory and its
+			// parent too: each number in its path is a category.
+			label := func(dir string) string {
+				l := fmt.Sprintf("system_u:object_r:container_file_t:s0:c%d", run)
+				for i, n := range numbers.FindAllString(strings.TrimPrefix(dir, root), -1) {
+					l += fmt.Sprintf(",c%d%s", 10*(i+2), n)
 				}
-				written := label
-				var mu sync.Mutex
-				asked := map[string]int{}
-				j := &Job{
-					Top: &Want{label(root), &numbered{root, label, func(dir string) {
-						mu.Lock()
-						defer mu.Unlock()
-						asked[dir]++
-					}}},
-					Workers: 3, Kernel: Kernel{Way: way},
-					Events: Events{Failed: func(path, op string, err error) { t.Errorf("%s: %s %s: %v", name, op, path, err) }},
+				return l
+			}
+			written := label
+			var mu sync.Mutex
+			asked := map[string]int{}
+			j := &Job{
+				Top: &Want{label(root), &numbered{root, label, func(dir string) {
+					mu.Lock()
+					defer mu.Unlock()
+					asked[dir]++
+				}}},
+				Workers: 3, Kernel: Kernel{Way: way},
+				Events: Events{Failed: func(path, op string, err error) { t.Errorf("%s: %s %s: %v", name, op, path, err) }},
+			}
+			if changes {
+				written = func(dir string) string { return label(dir) + ",c900" }
+				j.Change = func(has, want string) (string, Outcome, error) {
+					if has == want+",c900" {
+						return "", Right, nil
+					}
+					return want + ",c900", Written, nil
 				}
-				if changes {
-					written = func(dir string) string { return label(dir) + ",c900" }
-					j.Change = func(has, want string) (string, Outcome, error) {
-						if has == want+",c900" {
-							return "", Right, nil
-						}
-						return want + ",c900", Written, nil
+			}
+			before := treetest.Read(t, root)
+			const left = 6 + 1 // f007, and the link
+			for _, want := range []Tally{
+				{Seen: all, Of: [outcomes]int64{Written: all - left, Skipped: left}},
+				{Seen: all, Of: [outcomes]int64{Right: all - left, Skipped: left}},
+			} {
+				clear(asked)
+				m := enclosed(t, root)
+				k := New(j, m, &Top{FD: m.Top, Outcome: Skipped}, nil)
+				if err := k.Run(t.Context()); err != nil {
+					t.Fatal(name, err)
+				}
+				got := k.Tally()
+				want.Found, want.Entered = got.Found, got.Entered
+				if got != want {
+					t.Errorf("%s: %+v, want %+v", name, got, want)
+				}
+				for path, has := range treetest.Read(t, root) {
+					dir := filepath.Join(root, path)
+					if _, is := asked[dir]; !is {
+						dir = filepath.Dir(dir)
+					}
+					want := written(dir)
+					if base := filepath.Base(path); base == "l" || base == "f007" {
+						want = before[path]
+					}
+					if path != "." && has != want {
+						t.Errorf("%s: %s has %q, want %q", name, path, has, want)
 					}
 				}
-				if records {
-					j.Keep = func([]undo.Page) error { return nil }
-				}
-				before := treetest.Read(t, root)
-				const left = 6 + 1 // f007, and the link
-				for _, want := range []Tally{
-					{Seen: all, Of: [outcomes]int64{Written: all - left, Skipped: left}},
-					{Seen: all, Of: [outcomes]int64{Right: all - left, Skipped: left}},
-				} {
-					clear(asked)
-					m := enclosed(t, root)
-					k := New(j, m, &Top{FD: m.Top, Outcome: Skipped}, nil)
-					if err := k.Run(t.Context()); err != nil {
-						t.Fatal(name, err)
-					}
-					got := k.Tally()
-					want.Found, want.Entered = got.Found, got.Entered
-					if got != want {
-						t.Errorf("%s: %+v, want %+v", name, got, want)
-					}
-					for path, has := range treetest.Read(t, root) {
-						dir := filepath.Join(root, path)
-						if _, is := asked[dir]; !is {
-							dir = filepath.Dir(dir)
-						}
-						want := written(dir)
-						if base := filepath.Base(path); base == "l" || base == "f007" {
-							want = before[path]
-						}
-						if path != "." && has != want {
-							t.Errorf("%s: %s has %q, want %q", name, path, has, want)
-						}
-					}
-					if most := slices.Max(slices.Collect(maps.Values(asked))); most > 1 || int64(len(asked)) != int64(dirs-1) {
-						t.Errorf("%s: asked of %d directories of %d, up to %d times", name, len(asked), dirs-1, most)
-					}
+				if most := slices.Max(slices.Collect(maps.Values(asked))); most > 1 || int64(len(asked)) != int64(dirs-1) {
+					t.Errorf("%s: asked of %d directories of %d, up to %d times", name, len(asked), dirs-1, most)
 				}
 			}
 		}

@@ -27,7 +27,6 @@ type item struct {
 	gathering *gathering
 	slice     order.Slice
 	records   []byte
-	page      *page
 }
 
 // kind says what is to be done.
@@ -40,8 +39,6 @@ const (
 	gatherRange
 	helpRead
 	labelSlice
-	writePage // what it had is on disk
-	keepPages // those that wait in the ledger
 )
 
 const (
@@ -79,7 +76,6 @@ type worker struct {
 	streaks
 	buffers
 	openDirs
-	paging
 	choosing
 	position
 	sinceYield int               // entries since others had a turn
@@ -140,12 +136,7 @@ func (w *worker) do(it item) {
 		w.help(it.gathering)
 	case labelSlice:
 		w.labelSlice(it.gathering, it.slice)
-	case writePage:
-		w.write(it.page)
-	case keepPages:
-		w.keepDue()
 	}
-	w.turnPage()
 	w.in.Store(nil)
 	w.items.Add(1)
 	w.passed.Store(w.tally.Seen)
@@ -344,7 +335,7 @@ func (w *worker) ready(label string) {
 		w.attrs[label] = sys.NewAttr(xattrio.Attribute, []byte(label))
 	}
 	w.io.Attr = w.attrs[label]
-	if w.Events.Changed == nil && w.ledger == nil && w.Change == nil {
+	if w.Events.Changed == nil && w.Change == nil {
 		w.io.Brief() // what an entry had is only compared
 	}
 }

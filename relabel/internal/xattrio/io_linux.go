@@ -164,15 +164,6 @@ func (x *IO) Write(t Target) (op string, e sys.Errno) {
 	return call.String(), e
 }
 
-// Remove takes the label off the target, which is pinned or held.
-func (x *IO) Remove(t Target) (op string, e sys.Errno) {
-	fd := x.entry
-	if t.Pinned {
-		fd = t.FD
-	}
-	return "removexattr", x.RemovexattrFd(fd)
-}
-
 // Reads is the call by which the target's label is read.
 func (x *IO) Reads(t Target) SyscallKind {
 	switch {

@@ -26,13 +26,12 @@ const (
 	Setxattrat
 	Ioctl     // where a directory lies
 	Fadvise64 // on the disk
-	Fdatasync // of a Recorder's file
 )
 
 func (k SyscallKind) String() string {
 	return [...]string{
 		"openat", "setxattrat", "openat", "openat2", "getdents64", "statx", "close",
-		"getxattr", "fgetxattr", "lgetxattr", "getxattrat", "setxattr", "fsetxattr", "lsetxattr", "setxattrat", "ioctl", "fadvise64", "fdatasync",
+		"getxattr", "fgetxattr", "lgetxattr", "getxattrat", "setxattr", "fsetxattr", "lsetxattr", "setxattrat", "ioctl", "fadvise64",
 	}[k]
 }
 

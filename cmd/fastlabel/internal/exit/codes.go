@@ -125,15 +125,9 @@ type UsageError struct{ Err error }
 
 func (e UsageError) Error() string { return e.Err.Error() }
 
-// Refusal is an error that ends the command with Refused.
-type Refusal struct{ Err error }
-
-func (e Refusal) Error() string { return e.Err.Error() }
-func (e Refusal) Unwrap() error { return e.Err }
-
 // Code is the code for an error that has no report; other is that of most.
 func Code(err error, other int) int {
-	if errors.As(err, new(Refusal)) || errors.Is(err, relabel.ErrRefused) || errors.Is(err, errors.ErrUnsupported) {
+	if errors.Is(err, relabel.ErrRefused) || errors.Is(err, errors.ErrUnsupported) {
 		return Refused
 	}
 	return other

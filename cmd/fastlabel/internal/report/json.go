@@ -97,9 +97,8 @@ func (j *JSON) Change(root, path, from, to string) {
 		From       string `json:"from,omitempty"`
 		FromBase64 string `json:"from_base64,omitempty"`
 		To         string `json:"to"`
-		ToBase64   string `json:"to_base64,omitempty"`
 		DryRun     bool   `json:"dry_run,omitempty"`
-	}{NewHead("change", root), PathOf(path), from, Base64(from), to, Base64(to), j.Dry}, false)
+	}{NewHead("change", root), PathOf(path), from, Base64(from), to, j.Dry}, false)
 }
 
 func (j *JSON) Skip(root, path, reason string) {

@@ -122,9 +122,6 @@ func (p *People) Change(_, path, from, to string) {
 	if !p.Verbose {
 		return
 	}
-	if to == "" { // restored
-		to = "no label"
-	}
 	did := "relabelled"
 	if p.Dry {
 		did = "would relabel"
@@ -247,16 +244,11 @@ func ResultLine(r Result) string {
 		parts = append(parts, strings.TrimSuffix("incomplete ("+r.Reason+")", " (failed)"))
 	}
 	written := " written"
-	if r.Command == "restore" {
-		written = " put back"
-	}
 	switch {
 	case r.Command == "verify" && r.Written == 1:
 		written = " differs"
 	case r.Command == "verify":
 		written = " differ"
-	case r.DryRun && r.Command == "restore":
-		written = " to put back"
 	case r.DryRun:
 		written = " to write"
 	}
@@ -288,7 +280,7 @@ func ResultLine(r Result) string {
 
 // withLabel names the label: one who forgot --level shall see it.
 func withLabel(r Result) string {
-	if r.Command == "restore" || r.Label == "" {
+	if r.Label == "" {
 		return ""
 	}
 	return "; label " + r.Label

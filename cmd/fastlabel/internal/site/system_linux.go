@@ -24,12 +24,6 @@ func Identify(info fs.FileInfo) (id Identity, ok bool) {
 	return Identity{uint64(st.Dev), st.Ino}, true
 }
 
-// OnlyOurs says that only root and this user may write the file.
-func OnlyOurs(info fs.FileInfo) bool {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	return ok && (st.Uid == 0 || int(st.Uid) == os.Geteuid()) && info.Mode().Perm()&0o022 == 0
-}
-
 // ReadLabel returns the label of the file that path leads to.
 func ReadLabel(path string) (string, error) {
 	const most = 65536 // XATTR_SIZE_MAX

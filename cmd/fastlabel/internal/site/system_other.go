@@ -13,8 +13,6 @@ type Identity struct{ Dev, Ino uint64 }
 
 func Identify(fs.FileInfo) (Identity, bool) { return Identity{}, false }
 
-func OnlyOurs(fs.FileInfo) bool { return false }
-
 func ReadLabel(path string) (string, error) {
 	return "", &fs.PathError{Op: "getxattr", Path: path, Err: errors.ErrUnsupported}
 }
