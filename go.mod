@@ -5,7 +5,6 @@ go 1.25.0
 require (
 	github.com/creack/pty v1.1.24
 	github.com/dlclark/regexp2 v1.12.0
-	github.com/karrick/godirwalk v1.17.0
 	github.com/opencontainers/selinux v1.11.1
 	github.com/rivo/uniseg v0.4.7
 	github.com/spf13/cobra v1.9.1

@@ -8,6 +8,4 @@ require (
 	golang.org/x/sys v0.49.0
 )
 
-require github.com/karrick/godirwalk v1.17.0 // indirect
-
 replace github.com/fastlabel/fastlabel => ../..

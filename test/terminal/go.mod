@@ -4,9 +4,6 @@ go 1.26.0
 
 require github.com/fastlabel/fastlabel v0.0.0
 
-require (
-	github.com/karrick/godirwalk v1.17.0 // indirect
-	golang.org/x/sys v0.49.0 // indirect
-)
+require golang.org/x/sys v0.49.0 // indirect
 
 replace github.com/fastlabel/fastlabel => ../..

@@ -9,9 +9,6 @@ require (
 	golang.org/x/sys v0.49.0
 )
 
-require (
-	github.com/cyphar/filepath-securejoin v0.5.1 // indirect
-	github.com/karrick/godirwalk v1.17.0 // indirect
-)
+require github.com/cyphar/filepath-securejoin v0.5.1 // indirect
 
 replace github.com/fastlabel/fastlabel => ../..

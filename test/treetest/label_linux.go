@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/karrick/godirwalk"
 	"golang.org/x/sys/unix"
 )
 
@@ -37,7 +36,7 @@ const longPath = 2048
 // included, one entry after the other: the oracle. It stops the test at the
 // first failure; nobody else may change the tree.
 //
-// godirwalk walks by whole paths. Where one grows long, the walk ends there
+// filepath.WalkDir walks by whole paths. Where one grows long, the walk ends there
 // and a new one begins, below the descriptor of the directory that holds the
 // rest. Each such place keeps a descriptor open until its turn.
 func Label(t testing.TB, root, label string) Tally {
@@ -70,26 +69,25 @@ func closeParent(s segment) {
 // labelSegment labels what is near and returns what is too far below.
 func labelSegment(s segment, label string, n *Tally) (far []segment, err error) {
 	start := filepath.Clean(s.root)
-	err = godirwalk.Walk(start, &godirwalk.Options{
-		Unsorted:          true,
-		AllowNonDirectory: true,
-		Callback: func(p string, de *godirwalk.Dirent) error {
-			again := s.parent >= 0 && p == start
-			if !again {
-				if err := labelOne(p, label, n); err != nil {
-					return err
-				}
+	err = filepath.WalkDir(start, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		again := s.parent >= 0 && p == start
+		if !again {
+			if err := labelOne(p, label, n); err != nil {
+				return err
 			}
-			if p == start || !de.IsDir() || len(p) < longPath {
-				return nil
-			}
-			fd, err := unix.Open(filepath.Dir(p), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-			if err != nil {
-				return &fs.PathError{Op: "open", Path: filepath.Dir(p), Err: err}
-			}
-			far = append(far, segment{fmt.Sprintf("/proc/self/fd/%d/%s", fd, filepath.Base(p)), fd})
-			return godirwalk.SkipThis
-		},
+		}
+		if p == start || !d.IsDir() || len(p) < longPath {
+			return nil
+		}
+		fd, err := unix.Open(filepath.Dir(p), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return &fs.PathError{Op: "open", Path: filepath.Dir(p), Err: err}
+		}
+		far = append(far, segment{fmt.Sprintf("/proc/self/fd/%d/%s", fd, filepath.Base(p)), fd})
+		return fs.SkipDir
 	})
 	return far, err
 }
