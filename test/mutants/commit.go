@@ -19,7 +19,7 @@ func commits() []Mutant {
 		{
 			Name: "seal-unsynced", By: "TestOrderOfCalls in relabel",
 			Breaks: "the seal is on disk before the first change",
-			Edits:  edits(root, "return true, c.Sync(\"fsync\", sys.Fsync)", "return true, nil"),
+			Edits:  edits(root, "return true, c.sync(\"fsync\", sys.Fsync)", "return true, nil"),
 		},
 		{
 			Name: "seal-blessed", By: "TestSealHolds in relabel",
@@ -89,7 +89,7 @@ func commits() []Mutant {
 			Breaks: "everything is on disk before the root vouches for it",
 			Edits: edits(
 				closing, "\tif c.Unsynced() {\n", "\tif false {\n",
-				closing, "return c.reread(ctx)", "if err := c.Sync(\"syncfs\", sys.Syncfs); err != nil {\n\t\treturn err\n\t}\n\treturn c.reread(ctx)",
+				closing, "return c.reread(ctx)", "if err := c.sync(\"syncfs\", sys.Syncfs); err != nil {\n\t\treturn err\n\t}\n\treturn c.reread(ctx)",
 			),
 		},
 		{
@@ -125,7 +125,7 @@ func commits() []Mutant {
 		{
 			Name: "commit-fsync-dropped", By: "TestOrderOfCalls in relabel",
 			Breaks: "the root's label is on disk when the call returns",
-			Edits:  edits(closing, "if err := c.Sync(\"fsync\", sys.Fsync); err != nil {", "if err := error(nil); err != nil {"),
+			Edits:  edits(closing, "if err := c.sync(\"fsync\", sys.Fsync); err != nil {", "if err := error(nil); err != nil {"),
 		},
 		{
 			Name: "reread-dropped", By: "TestKilledClosing in relabel",

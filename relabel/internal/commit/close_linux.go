@@ -83,7 +83,7 @@ func (c *Root) end() {
 // before and after for what was created in the root during the run.
 func (c *Root) commit(ctx context.Context) error {
 	if c.Unsynced() {
-		if err := c.Sync("syncfs", sys.Syncfs); err != nil {
+		if err := c.sync("syncfs", sys.Syncfs); err != nil {
 			c.committed = c.Right() // it vouches for what may not be on disk
 			return err
 		}
@@ -98,7 +98,7 @@ func (c *Root) commit(ctx context.Context) error {
 	if wrote && c.moved { // one who reads the label alone believes it from then on, also if this run is killed
 		n, err := c.Reread(ctx)
 		if err == nil && n > 0 {
-			err = c.Sync("syncfs", sys.Syncfs)
+			err = c.sync("syncfs", sys.Syncfs)
 		}
 		if err != nil || c.Failed() != nil {
 			return err
@@ -118,7 +118,7 @@ func (c *Root) commit(ctx context.Context) error {
 		// Whatever fails from here on, the root has to be sealed again.
 		c.have, c.unproved, c.sealed, c.committed = c.Want, false, false, true
 		c.leaves(c.Want)
-		if err := c.Sync("fsync", sys.Fsync); err != nil {
+		if err := c.sync("fsync", sys.Fsync); err != nil {
 			return err
 		}
 		c.At("")
@@ -169,7 +169,7 @@ func (c *Root) reread(ctx context.Context) error {
 		if err != nil || n == 0 || c.Failed() != nil {
 			return err
 		}
-		if err := c.Sync("syncfs", sys.Syncfs); err != nil {
+		if err := c.sync("syncfs", sys.Syncfs); err != nil {
 			return err
 		}
 	}

@@ -185,7 +185,7 @@ func (c *Root) writeSeal() error {
 		case 0:
 			c.sealed = true
 			c.leaves(seal)
-			return true, c.Sync("fsync", sys.Fsync)
+			return true, c.sync("fsync", sys.Fsync)
 		case syscall.EINVAL, syscall.EPERM, syscall.EACCES, syscall.EROFS:
 			return false, nil // the policy's no to this seal, or the volume's to all
 		}
@@ -200,8 +200,8 @@ func (c *Root) writeSeal() error {
 // leaves notes what this run has left on the root.
 func (c *Root) leaves(label string) { c.left.Store(&label) }
 
-// Sync makes the root, or its filesystem, durable; with NoSync nothing is.
-func (c *Root) Sync(op string, call func(int) sys.Errno) error {
+// sync makes the root, or its filesystem, durable; with NoSync nothing is.
+func (c *Root) sync(op string, call func(int) sys.Errno) error {
 	if c.NoSync {
 		return nil
 	}

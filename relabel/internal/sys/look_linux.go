@@ -27,11 +27,6 @@ func (f *Found) At(i int) ([]byte, bool) {
 	return f.text[i][:f.n[i]], true
 }
 
-// Right says whether the label of the name i is the one to be written.
-func (a *Attr) Right(f *Found, i int) bool {
-	return f.n[i] >= 0 && equal(unsafe.Pointer(&f.text[i]), uintptr(f.n[i]), unsafe.Pointer(unsafe.SliceData(a.value)), uintptr(len(a.value)))
-}
-
 // Look reads the attribute of the names from..to of the row, as Mend does, and
 // writes none. It returns where it ended; the trouble is with the name before
 // that. A longer label than a Found holds is answered by ERANGE.
