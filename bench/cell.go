@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -59,8 +58,7 @@ type field struct {
 	paths    []string // what contestants are given: the root, or the volumes in it
 	entries  int      // with the root
 	has      int      // which of labels
-	marked   bool
-	byRules  bool // a system, labelled
+	byRules  bool     // a system, labelled
 }
 
 // newField makes the corpus of the cell on a volume of its own.
@@ -116,10 +114,6 @@ func (f *field) prepare(c cell) (string, error) {
 	case c.Corpus == "system":
 		target, err = f.prepareSystem(c)
 	case c.State == "right":
-	case c.State == "marked":
-		if !f.marked {
-			err = f.mark(now)
-		}
 	case c.State == "wrong":
 		target = other
 	case c.State == "stray":
@@ -144,19 +138,6 @@ func (f *field) prepare(c cell) (string, error) {
 		err = f.volume.chill()
 	}
 	return target, err
-}
-
-// mark leaves what fastlabel relies on for --skip unchanged: the first run finds
-// directories that have changed in the second in which it began.
-func (f *field) mark(label string) error {
-	for range 2 {
-		time.Sleep(1100 * time.Millisecond)
-		if err := run(f.binaries.fastlabel, "-q", "--skip", "unchanged", "--label", label, f.root); err != nil {
-			return err
-		}
-	}
-	f.marked = true
-	return nil
 }
 
 // done notes that everything has the label.

@@ -33,13 +33,12 @@ type binaries struct {
 
 // contestants, by name.
 var contestants = map[string]contestant{
-	"fastlabel":           {argv: fastlabel()},
-	"fastlabel-nosync":    {argv: fastlabel("--no-sync")},
-	"fastlabel-exact":     {argv: fastlabel("--exact")},
-	"fastlabel-fchdir":    {argv: fastlabel(), old: true},
-	"fastlabel-auto":      {argv: fastlabel("-T", "0")},
-	"fastlabel-unchanged": {argv: fastlabel("--skip", "unchanged")},
-	"fastlabel-root":      {argv: fastlabel("--skip", "root")},
+	"fastlabel":        {argv: fastlabel()},
+	"fastlabel-nosync": {argv: fastlabel("--no-sync")},
+	"fastlabel-exact":  {argv: fastlabel("--exact")},
+	"fastlabel-fchdir": {argv: fastlabel(), old: true},
+	"fastlabel-auto":   {argv: fastlabel("-T", "0")},
+	"fastlabel-root":   {argv: fastlabel("--skip", "root")},
 	// Where no control groups are to be seen it takes no memory beyond what it needs.
 	"fastlabel-small": {argv: func(b *binaries, c cell, label string, paths ...string) []string {
 		return append([]string{"unshare", "-m", "sh", "-c", `mount -t tmpfs none /sys/fs/cgroup && exec "$0" "$@"`}, fastlabel()(b, c, label, paths...)...)

@@ -57,7 +57,7 @@ var plans = map[string][]sweep{
 		size: "20G", n: []int{40_000}, threads: []int{2}, with: with("fastlabel", floors, "go-selinux", "chcon", "setfiles"), rounds: 10,
 	}},
 	// `make bench-full`: hours.
-	"full": slices.Concat(sweepFloor, sweepPeers, sweepOrder, sweepHalf, sweepScale, sweepWide, sweepThreads, sweepCold, sweepSince),
+	"full": slices.Concat(sweepFloor, sweepPeers, sweepOrder, sweepHalf, sweepScale, sweepWide, sweepThreads, sweepCold),
 	// On a filesystem where each request waits; half an hour.
 	"fuse": {{
 		fs: []string{"slowfs"}, corpora: []string{"flat", "fifty"}, states: []string{"wrong", "right"},
@@ -96,7 +96,6 @@ var plans = map[string][]sweep{
 	"wide":    sweepWide,
 	"threads": sweepThreads,
 	"cold":    sweepCold,
-	"since":   sweepSince,
 }
 
 var (
@@ -157,12 +156,6 @@ var (
 var sweepDisk = []sweep{{
 	fs: disks, corpora: []string{"flat", "realistic"}, states: states, size: "20G", n: []int{300_000, 1_000_000}, cold: true, limits: []int{3_000, 16_000},
 	threads: []int{0}, with: with("fastlabel", "go-selinux", "go-selinux-sync", threaded), rounds: 9,
-}}
-
-// What has not changed since the last run.
-var sweepSince = []sweep{{
-	fs: []string{"ext4", "xfs", "btrfs", "tmpfs"}, corpora: []string{"flat", "realistic"}, states: []string{"marked"},
-	size: "20G", n: []int{300_000}, threads: []int{2}, with: with("fastlabel", "fastlabel-unchanged", floors), rounds: 10,
 }}
 
 // cells lists the sweep's cells; those that can share a tree follow each other.

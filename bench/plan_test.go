@@ -37,7 +37,7 @@ func TestPlans(t *testing.T) {
 				if corpora[c.Corpus] == nil {
 					t.Errorf("%s: no corpus %s", name, c.Corpus)
 				}
-				if !slices.Contains([]string{"wrong", "right", "stray", "half", "marked"}, c.State) {
+				if !slices.Contains([]string{"wrong", "right", "stray", "half"}, c.State) {
 					t.Errorf("%s: no state %s", name, c.State)
 				}
 				if makers[c.FS] == nil && c.FS != "tmpfs" && c.FS != "slowfs" {

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
@@ -26,7 +28,7 @@ var callbacks = map[string]func(f func()) Options{
 		return Options{Trace: &Trace{Skip: func(string, string) { f() }}, OneFilesystem: true}
 	},
 	"Trace.Note": func(f func()) Options {
-		return Options{Trace: &Trace{Note: func(string) { f() }}, Trust: TrustUnchanged}
+		return Options{Trace: &Trace{Note: func(string) { f() }}}
 	},
 	"Trace.Wait": func(f func()) Options { return Options{Trace: &Trace{Wait: func(string) { f() }}} },
 	"Throttle":   func(f func()) Options { return Options{Throttle: func(context.Context, int) error { f(); return nil }} },
@@ -43,6 +45,13 @@ func called(t *testing.T, name string) (root string, release func()) {
 		path := filepath.Join(root, "d1", "f007")
 		immutable(t, path, true)
 		t.Cleanup(func() { immutable(t, path, false) })
+	case "Trace.Note":
+		dir, at := on(t, "tmpfs"), filepath.Join(root, "m")
+		data := "lowerdir=" + mkdir(t, dir, "low") + ",upperdir=" + mkdir(t, dir, "up") + ",workdir=" + mkdir(t, dir, "work")
+		if err := unix.Mount("test", at, "overlay", 0, data); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { unix.Unmount(at, unix.MNT_DETACH) })
 	case "Trace.Wait":
 		l := commit.OpenLocks()
 		st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(root))

@@ -295,9 +295,6 @@ func TestOvertaken(t *testing.T) {
 		if l := labelOf(t, root); l == theirs || l == newLabel || l == from {
 			t.Errorf("from %s: the root has %s", from, l)
 		}
-		if _, err := getMark(root); !errors.Is(err, unix.ENODATA) {
-			t.Errorf("from %s: a mark is left: %v", from, err)
-		}
 	}
 }
 

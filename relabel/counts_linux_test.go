@@ -171,8 +171,6 @@ func TestOrderOfCalls(t *testing.T) {
 		case !c.OK():
 		case c.Name == "fsetxattr" && strings.Contains(c.Args[1], commit.ClaimName):
 			marks = append(marks, "claim")
-		case c.Name == "fsetxattr" && strings.Contains(c.Args[1], commit.MarkName):
-			marks = append(marks, "mark")
 		case c.Class() == treetest.WriteAttr && c.Name == "fsetxattr" && ownRoot(c.Dir, root):
 			marks = append(marks, "root")
 		case c.Class() == treetest.WriteAttr:
@@ -184,7 +182,7 @@ func TestOrderOfCalls(t *testing.T) {
 			marks = append(marks, c.Name)
 		}
 	}
-	if have := fmt.Sprint(marks); have != "[claim root fsync entries syncfs root fsync mark]" || entries != 45 {
+	if have := fmt.Sprint(marks); have != "[claim root fsync entries syncfs root fsync]" || entries != 45 {
 		t.Errorf("%s, with %d entries", have, entries)
 	}
 }

@@ -27,7 +27,7 @@ package relabel
 //	open_linux.go       the root, opened and locked, for this path and those
 //	                    beside it; what this kernel can do
 //	tree_linux.go       the path itself: open, lock, probe, walk, commit
-//	internal/commit     lock, seal, commit, mark: a root that vouches for what is true
+//	internal/commit     lock, seal, commit: a root that vouches for what is true
 //	inspect_linux.go    what a root says of itself
 //	mount_linux.go      each mount of the tree; what overlayfs copies for a label
 //	submount_linux.go   what is mounted beneath the root
@@ -80,14 +80,13 @@ package relabel
 //	account   ▶ caller walk
 //	caller    ▶ budget steal walk watch
 //	flight    ▶ budget watch
-//	walk      ▶ ahead budget commit dirs mounts order policy rows since steal sys tune watch xattrio
+//	walk      ▶ ahead budget commit dirs mounts order policy rows steal sys tune watch xattrio
 //	ahead     ▶ mounts sys xattrio
 //	dirs      ▶ mounts sys xattrio
 //	commit    ▶ secctx sys xattrio
 //	policy    ▶ mountinfo secctx sys xattrio
 //	order     ▶ budget sys
 //	rows      ▶ sys
-//	since     ▶ sys
 //	xattrio   ▶ secctx sys
 //	mounts    ▶ mountinfo sys watch
 //	mountinfo ▶
@@ -222,13 +221,7 @@ package relabel
 //  13. Relabel and Chcon behave as go-selinux's do, but for the differences that
 //     a table lists with their reasons. (TestDropinContract, TestDropinErrors,
 //     TestChconManyFailures, TestDropinWaits)
-//  14. With TrustUnchanged, what was created in the tree or moved into it since the
-//     last commit is found, wherever it is, and a Report says what was not
-//     looked at. What a run has proved decides which mark it may leave.
-//     (TestSkipUnchanged, TestSkipUnchangedHistories, TestSkipUnchangedWithout,
-//     TestNoMark, TestProof, TestMarkCopied, TestSubvolume,
-//     TestUnchangedMtimePutBack, TestBtrfsInPlace, TestBtrfsNested, TestBtrfsCreated)
-//  15. By rules, each entry has the label of the rule for its path and kind
+//  14. By rules, each entry has the label of the rule for its path and kind
 //     afterwards, or of the part that is asked for; a file of several names that of the
 //     rule for one of them. (TestApplyLinks) What a rule leaves alone is
 //     skipped, and what is in it is not. Every label is read first, and nothing outside

@@ -89,8 +89,8 @@ func ExampleInspect() {
 	}
 	defer os.RemoveAll(volume)
 	s, err := relabel.Inspect(volume, "system_u:object_r:container_file_t:s0:c35,c75", relabel.TrustRoot)
-	fmt.Println(s.Labelled, s.Interrupted, s.Commit.Ended.IsZero(), err)
-	// Output: false false true <nil>
+	fmt.Println(s.Labelled, s.Interrupted, err)
+	// Output: false false <nil>
 }
 
 // One that is not there is an error.

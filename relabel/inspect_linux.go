@@ -4,7 +4,6 @@ package relabel
 
 import (
 	"errors"
-	"time"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/internal/secctx"
@@ -58,9 +57,6 @@ func (r *run) inspect(root *mount) (s Status, err error) {
 	byRules := !s.Labelled && commit.Disavowed(root.At)
 	// A root that has the label vouches for nothing where it is a seal.
 	s.Interrupted = !s.Labelled && s.Label == r.want && !byRules || secctx.IsSeal(s.Label, r.want)
-	if k := commit.Last(root.At); k != (commit.Mark{}) && !byRules {
-		s.Commit = Commit{k.Label, time.Unix(0, k.Start), time.Unix(0, k.Left), k.Entries, k.Written}
-	}
 	return s, nil
 }
 

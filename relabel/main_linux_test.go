@@ -53,11 +53,6 @@ func isInterrupted(root, label string) (bool, error) {
 	return s.Interrupted, err
 }
 
-func lastCommit(root string) (Commit, error) {
-	s, err := Inspect(root, oldLabel, TrustRoot)
-	return s.Commit, err
-}
-
 // taken compares what is handed out of the process's budget with what should be.
 func taken(t *testing.T, working, hung, open int) {
 	t.Helper()

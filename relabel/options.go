@@ -21,20 +21,6 @@ const (
 	TrustRoot
 	// TrustTop believes the root and its own entries, if all have the label.
 	TrustTop
-	// TrustUnchanged walks, but looks at nothing that cannot have changed: in a
-	// directory to which nothing was added since the run began that last
-	// committed this label, only the directories are looked at. Entries created
-	// or renamed since are found, wherever they are; labels that were changed in
-	// place are not, nor is what was done while the clock was set back. A run
-	// that wrote the label of a directory has changed it, so that the next one
-	// looks at it again. The root's own entries are always looked at.
-	//
-	// It needs ext4, XFS, btrfs or tmpfs, a root that has the label, and the
-	// mark that a commit leaves on it (trusted.fastlabel, CAP_SYS_ADMIN).
-	// Without, everything is looked at, and Trace.Note told. A commit leaves no
-	// mark where something was left alone: exclusions, mounts, failures; nor with
-	// NoSync.
-	TrustUnchanged
 )
 
 // HardLinks tells what becomes of a file that has several names. Labelled by

@@ -25,7 +25,6 @@ func TestWithoutProc(t *testing.T) {
 		_, errs["Group"] = new(Group).Tree(t.Context(), vol, newLabel, TrustNothing)
 		_, errs["Labelled"] = isLabelled(vol, newLabel, TrustRoot)
 		_, errs["Interrupted"] = isInterrupted(vol, newLabel)
-		_, errs["LastCommit"] = lastCommit(vol)
 		errs["Chcon"] = Chcon(vol, newLabel, true)
 		errs["Chcon of one file"] = Chcon(vol+"/f00", newLabel, false)
 	})

@@ -17,15 +17,6 @@ type Report struct {
 	Skipped  int64 // entries left alone: exclusions, mounts that have no labels, hard links if asked
 	Failed   int64 // entries whose label, or whose entries, could not be set or read
 
-	// Unchanged counts, with TrustUnchanged, the directories whose entries were not
-	// looked at, but for the directories among them: since Since nothing was
-	// created in them, renamed into them or removed from them. What lies in them
-	// and is no directory is in none of the counts above.
-	Unchanged int64
-	// Since is, with TrustUnchanged, when the run began on whose commit this one
-	// relied; zero if there was none, and everything was looked at.
-	Since time.Time
-
 	// Trusted says that nothing was walked, because what Options.Trust names
 	// has the label.
 	Trusted bool
@@ -33,8 +24,7 @@ type Report struct {
 	Shared bool
 	// Complete says that every entry has the label, but for those skipped,
 	// and that the root vouches for it: it was trusted, or committed. Of
-	// Check it says that no entry differs. With TrustUnchanged it does not speak
-	// of labels that were changed in place in the Unchanged directories.
+	// Check it says that no entry differs.
 	Complete bool
 	// Interrupted is the label of a relabel that an earlier run began and did
 	// not finish, as its seal on the root tells; "" if there is none.

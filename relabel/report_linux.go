@@ -25,7 +25,7 @@ func (r *run) soFar(begin time.Time) (report Report) {
 	r.tell(func(has *Report) { report = *has }) // before the counts, which are done when it says so
 	report.Notes = r.Notes()
 	t := r.Now()
-	report.Seen, report.Unchanged = t.Seen, t.Unchanged
+	report.Seen = t.Seen
 	report.Written, report.Right = t.Of[walk.Written], t.Of[walk.Right]
 	report.Vanished, report.Skipped, report.Failed = t.Of[walk.Vanished], t.Of[walk.Skipped], t.Of[walk.Failed]
 	report.Elapsed = time.Since(begin)

@@ -5,9 +5,7 @@ package relabel
 import (
 	"context"
 	"io/fs"
-	"time"
 
-	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
@@ -20,13 +18,12 @@ import (
 func (r *run) openCommit(root *mount) (c *commit.Root, err error) {
 	top := &root.top
 	c, err = commit.Open(commit.Run{
-		FD: root.Top, Path: root.Path, Want: r.want, Dated: root.Dated, Stale: root.Stale,
-		DryRun: r.o.inner.check, NoSeal: r.o.Advanced.NoSeal, NoSync: r.o.Advanced.NoSync, Since: r.o.Trust == TrustUnchanged,
+		FD: root.Top, Path: root.Path, Want: r.want, Stale: root.Stale,
+		DryRun: r.o.inner.check, NoSeal: r.o.Advanced.NoSeal, NoSync: r.o.Advanced.NoSync,
 		At:      func(call string) { root.activity.At(call, root.Path) },
 		Note:    r.Note,
 		Failed:  r.failed,
-		Sum:     r.met,
-		Partial: func() bool { return r.partial(root) },
+		Written: func() int64 { return r.Counted(walk.Written) },
 		Refused: func(e sys.Errno) error { return r.refused(root, e) },
 		Labelled: func(wrote bool) {
 			top.Outcome = walk.Right
@@ -50,17 +47,6 @@ func (r *run) openCommit(root *mount) (c *commit.Root, err error) {
 		return nil, r.fatal(err)
 	}
 	return c, nil
-}
-
-// met is what was counted so far.
-func (r *run) met() commit.Sum {
-	t := r.Total()
-	return commit.Sum{Seen: t.Seen, Written: t.Of[walk.Written], Skipped: t.Of[walk.Skipped], Failed: t.Of[walk.Failed]}
-}
-
-// partial says whether the run leaves anything beneath the root to others.
-func (r *run) partial(root *mount) bool {
-	return len(r.bounds.Excluded) > 0 || len(mountinfo.Beneath(r.proc.Mounts, root.Real)) > 0
 }
 
 // refused is the error where the kernel refused the root's label with e.
@@ -92,20 +78,4 @@ func (r *run) reread(ctx context.Context, root *mount) (int64, error) {
 	err := r.walk(ctx, r.main, root, &top)
 	root.top.Spoiled = top.Spoiled
 	return r.Counted(walk.Written) - before, err
-}
-
-// readMark has the walk look only at what has changed since the mark of an earlier
-// run, where there is one to rely on; or State say how many entries that one met.
-func (r *run) readMark(c *commit.Root, root *mount) {
-	if r.o.Trust != TrustUnchanged && r.o.Progress == nil {
-		return
-	}
-	k, relied := c.ReadMark()
-	switch {
-	case relied:
-		root.top.Since = time.Unix(0, k.Start)
-		r.tell(func(report *Report) { report.Since = root.top.Since })
-	case len(r.bounds.Excluded) == 0:
-		r.lastRun.Store(k.Entries)
-	}
 }

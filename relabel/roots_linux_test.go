@@ -219,7 +219,7 @@ func TestSkip(t *testing.T) {
 		trusted         bool
 	}{
 		{newLabel, newLabel, newLabel, TrustNothing, false},
-		{newLabel, oldLabel, oldLabel, TrustUnchanged + 1, false}, // none of the constants
+		{newLabel, oldLabel, oldLabel, TrustTop + 1, false}, // none of the constants
 		{newLabel, oldLabel, oldLabel, TrustRoot, true},
 		{newLabel + `\x00`, newLabel, newLabel, TrustRoot, true},
 		{oldLabel, newLabel, newLabel, TrustRoot, false},

@@ -30,11 +30,6 @@ type State struct {
 	// is not known yet.
 	Found, Entered int64
 
-	// LastRun is how many entries there were for the last run that looked at all,
-	// by its mark (see Commit). It is 0 if there is no mark, or if this run looks
-	// at less.
-	LastRun int64
-
 	// Path is a directory that is worked on, "" where none is. It begins with
 	// the root as the caller named it; what follows is as hostile as the
 	// owner of the tree.

@@ -7,7 +7,7 @@ import "github.com/fastlabel/fastlabel/relabel/internal/walk"
 // state is how far the run is.
 func (r *run) state() State {
 	n := r.Now()
-	s := State{LastRun: r.lastRun.Load()}
+	var s State
 	s.Path, s.Call = r.Where()
 	s.Seen, s.Written, s.Right = n.Seen, n.Of[walk.Written], n.Of[walk.Right]
 	s.Vanished, s.Skipped, s.Failed = n.Of[walk.Vanished], n.Of[walk.Skipped], n.Of[walk.Failed]

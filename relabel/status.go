@@ -2,14 +2,11 @@
 
 package relabel
 
-import "time"
-
 // Inspect reads what root says of itself, in constant time and without a walk:
-// whether it has label, which vouches for what lies deeper, whether a relabel to it
-// was interrupted, and which run committed it. With TrustTop, Status.Labelled says
-// that root's own entries have label too; with any other Trust it is root's label
-// alone. How much is mounted on the machine makes no difference. A mount that gives
-// every file one label has that.
+// whether it has label, which vouches for what lies deeper, and whether a relabel to it
+// was interrupted. With TrustTop, Status.Labelled says that root's own entries have
+// label too; with any other Trust it is root's label alone. How much is mounted on the
+// machine makes no difference. A mount that gives every file one label has that.
 //
 // It has no context, and returns when the filesystem answers. While four calls of
 // Inspect for the same root have waited for it for a second a further one is a *HungError
@@ -25,20 +22,4 @@ type Status struct {
 	Labelled bool
 	// Interrupted says that a relabel to the label did not complete, or is at work.
 	Interrupted bool
-	// Commit is what the last run left there.
-	Commit Commit
-}
-
-// Commit is what a run left on its root beside the label, when everything had
-// it and nothing had been left alone. A run to another label takes it off, and
-// so does one that fails; other programs, which may label the root too, do not.
-// It is the zero Commit if there is none, or if the caller lacks CAP_SYS_ADMIN,
-// without which it cannot be read.
-type Commit struct {
-	Label string    // what everything had; "" if there is no commit
-	Began time.Time // the run, to the second
-	Ended time.Time
-	// Entries were met, and Written of them labelled, by the last run that
-	// looked at everything.
-	Entries, Written int64
 }

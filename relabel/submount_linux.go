@@ -3,7 +3,6 @@
 package relabel
 
 import (
-	"cmp"
 	"context"
 	"syscall"
 
@@ -126,9 +125,9 @@ func (r *run) settle(m *mount, all bool) {
 		var fd int
 		if fd, e = mounts.Reopen(m.At); e == 0 { // a run that shares no lock may have committed it since
 			_, e = commit.Disavow(fd)
+			commit.RemoveOldMark(fd)
 			sys.Close(fd)
 		}
-		e = cmp.Or(e, commit.Unmark(m.At))
 	case m.first && all:
 		e = commit.Avow(m.At)
 	}

@@ -5,7 +5,6 @@ package relabel
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/account"
@@ -38,7 +37,6 @@ type run struct {
 	writes       walk.Writes
 	main         *caller.Task
 	commit       *commit.Root // of a root that may be written
-	lastRun      atomic.Int64 // State.LastRun
 
 	mu     sync.Mutex // guards the rest, for tasks and a caller who left them behind
 	report Report     // but for counts and notes
@@ -126,7 +124,6 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 	if !c.Right() && !r.o.Advanced.Exact && !r.o.inner.check {
 		r.writes = walk.Guess
 	}
-	r.readMark(c, root)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -55,7 +55,7 @@ func TestCompletes(t *testing.T) {
 		{"help pr", "probe", none},
 		{"help probe pr", "", none},
 		{"version p", "", none},
-		{"--skip ", "none root top unchanged", none},
+		{"--skip ", "none root top", none},
 		{"--skip=t", "top", none},
 		{"--no-s", "--no-seal --no-sync", none},
 		{"probe --de", "--depth", none},
@@ -177,7 +177,7 @@ func TestZshCompletes(t *testing.T) {
 	for keys, want := range map[string]string{
 		"fastlabel -t container_f\t":            "<fastlabel -t container_file_t>",
 		"fastlabel verify --type=container_r\t": "<fastlabel verify --type=container_ro_file_t>",
-		"fastlabel --skip un\t":                 "<fastlabel --skip unchanged>",
+		"fastlabel --skip to\t":                 "<fastlabel --skip top>",
 		"fastlabel prob\t":                      "<fastlabel probe>",
 		"fastlabel probe --dep\t":               "<fastlabel probe --depth>",
 		"fastlabel verify --dep\t":              "<fastlabel verify --dep>",

@@ -102,7 +102,7 @@ func options(s *settings) []option {
 
 		{most, "dry-run", "n", "", "write nothing, say what would be", "lc", "", boolean(&s.dryRun)},
 		{most, "threads", "T", "N", fmt.Sprintf("workers, up to %d; 0: chosen (default)", maxThreads), "lvc", "", upTo(&s.threads, maxThreads)},
-		{most, "skip", "", "HOW", "what to skip: none (default), root, top, unchanged", "l", "none root top unchanged", enum(&s.trust, "none", "root", "top", "unchanged")},
+		{most, "skip", "", "HOW", "what to skip: none (default), root, top", "l", "none root top", enum(&s.trust, "none", "root", "top")},
 		{most, "timeout", "", "DURATION", "stop after it, such as 90s; 0: never (default)", "lvc", "", duration(&s.timeout)},
 		{most, "timeout", "", "DURATION", "stop after it, such as 90s; 0: chosen (default)", "h", "", duration(&s.timeout)},
 		{most, "depth", "", "root|top", "read PATH's label (default), or its entries' too", "p", "root top", enum(&s.depth, "root", "top")},
@@ -302,6 +302,9 @@ func flagError(c *cobra.Command, err error) error {
 		return fmt.Errorf("--%s needs a value", missing.GetFlag().Name)
 	case errors.As(err, &invalid):
 		name := "--" + invalid.GetFlag().Name
+		if instead, ok := removedValues[name+" "+invalid.GetValue()]; ok {
+			return fmt.Errorf("%s %s was removed: %s", name, invalid.GetValue(), instead)
+		}
 		if invalid.GetFlag().NoOptDefVal == "" {
 			name += " " + words.Brief(invalid.GetValue())
 		}

@@ -248,7 +248,7 @@ const hookHelp = `The sources of bind mounts get linux.mountLabel of the bundle'
 if the container's annotations ask for it:
   io.fastlabel.relabel  true: every volume; or destinations: /data,/logs
   io.fastlabel.shared   true: level s0, for volumes that pods share
-  io.fastlabel.skip     none, root (default), top or unchanged, as --skip
+  io.fastlabel.skip     none, root (default) or top, as --skip
   io.fastlabel.label    a label in place of linux.mountLabel
 A volume is a writable directory that is bind-mounted, but nothing in /dev,
 /etc, /proc, /run, /sys or /usr, and nothing that the kubelet writes.

@@ -131,7 +131,7 @@ type recorder struct{ asked []string }
 func (r *recorder) app(dir string) app {
 	return app{tree: func(_ context.Context, root, label string, o *relabel.Options, check bool) (relabel.Report, error) {
 		name := strings.TrimPrefix(root, dir+"/")
-		r.asked = append(r.asked, name+" "+label+" "+[]string{"none", "root", "top", "unchanged"}[o.Trust])
+		r.asked = append(r.asked, name+" "+label+" "+[]string{"none", "root", "top"}[o.Trust])
 		if o.Trace.Change != nil || check || o.Advanced.NoSeal || o.Advanced.NoSync {
 			r.asked = append(r.asked, "with options")
 		}
@@ -162,7 +162,6 @@ func TestHookChooses(t *testing.T) {
 		{"relabel=/tmp,/v,/proc", "v " + mountLabel + " root", 1, "/tmp: no bind mount but tmpfs\n"},
 		{"relabel=/vanished,/v", "v " + mountLabel + " root", 1, "/vanished: source DIR/not/here: lstat DIR/not: no such file or directory\n"},
 		{"relabel=/empty,/v", "v " + mountLabel + " root", 1, "/empty: the mount has no source\n"},
-		{"relabel=/v skip=unchanged", "v " + mountLabel + " unchanged", 0, ""},
 		{"relabel=/v shared=1", "", 1, "io.fastlabel.shared is 1, not true or false\n"},
 		{"relabel=v", "", 1, "io.fastlabel.relabel: v is neither true nor an absolute destination\n"},
 	} {

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -69,7 +68,6 @@ func hostileApp() app {
 		inspect: func(root, _ string, _ relabel.Trust) (relabel.Status, error) {
 			return relabel.Status{
 				Labelled: strings.Contains(root, "right"), Label: "has" + forged,
-				Commit: relabel.Commit{Label: forged, Ended: time.Unix(1, 0)},
 			}, fails(root)
 		},
 	}

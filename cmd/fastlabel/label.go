@@ -4,8 +4,7 @@ package main
 
 import "github.com/spf13/cobra"
 
-const labelHelp = `--skip root skips a PATH that has the label; top reads its entries' labels too;
-unchanged looks only where something was created, renamed or moved in.
+const labelHelp = `--skip root skips a PATH that has the label; top reads its entries' labels too.
 
 Exit codes:
   0  done, or nothing to do   3  refused, or no labels   124  --timeout reached

@@ -47,6 +47,7 @@
 //	hooklines.go   lines for the search for a container's failure
 //	journal.go     the same for syslog
 //	progress.go    how far it is
+//	removed.go     flags and commands of the release before, and what to use instead
 //	resume.go      the command line that resumes after a stop
 //	service.go     what systemd's manager and journal are told, by internal/sdnotify
 //	account.go     what became of each path, for internal/metrics

@@ -27,8 +27,6 @@ with a slash behind it, PATH is the directory that the link leads to.
 All PATHs are looked up before the first is changed. Put -- before a PATH that
 is named like a command. fastlabel label PATH is the same as fastlabel PATH, and
 help COMMAND as COMMAND --help. -R and -r are taken, without effect.
-
-With --skip unchanged, labels that were changed in place are not found.
 `
 
 const manualMore = `Where an entry failed, PATH itself is left without the label, and counts as
@@ -36,9 +34,8 @@ skipped.
 
 Progress:
 Per cent and the time left need a total: at most the inodes in use on the
-filesystem, as df -i shows them, or about as many entries as the last run
-counted, by its mark. Without a total, or when more entries were seen, the
-elapsed time and the rate are shown.
+filesystem, as df -i shows them, where PATH is its top. Without a total, or
+when more entries were seen, the elapsed time and the rate are shown.
 
 Signals:
 SIGUSR1 prints the progress. SIGINT, SIGTERM and SIGHUP stop the run within a
@@ -51,8 +48,7 @@ JOURNAL_STREAM are from systemd: its manager is told how far a run is, and
 lines in the journal have a priority.
 
 Files:
-/run/fastlabel holds a lock for each volume that is worked on. The root of a
-volume that is done has the attribute trusted.fastlabel, for --skip unchanged.
+/run/fastlabel holds a lock for each volume that is worked on.
 `
 
 // manual writes the pages of all commands to dir, from what --help shows of them.

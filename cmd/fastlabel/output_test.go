@@ -146,18 +146,18 @@ func TestJSONWhole(t *testing.T) {
 	j.Stall(root, relabel.HungCall{Call: "openat", Path: path})
 	j.Note(root, "a sentence")
 	j.Probed(report.Probe{Root: root, Label: label, Depth: "top", Interrupted: true, Has: "x\xff"})
-	j.Probed(report.Probe{Root: root, Label: label, Depth: "top", Labelled: true, Run: time.Unix(1700000000, 5)})
+	j.Probed(report.Probe{Root: root, Label: label, Depth: "top", Labelled: true})
 	f := report.Far{
 		State: relabel.State{Seen: 15, Written: 5, Right: 4, Vanished: 3, Skipped: 2, Failed: 1, Found: 7, Entered: 6, Path: path},
-		Root:  root, Elapsed: time.Second, Rate: 2.5, Total: 100, From: report.ByInodes, Left: 34 * time.Second,
+		Root:  root, Elapsed: time.Second, Rate: 2.5, Total: 100, Left: 34 * time.Second,
 	}
 	j.Status(f)
-	f.Path, f.Call, f.From, f.Left = "", "syncfs", report.ByLastRun, 0
+	f.Path, f.Call, f.Left = "", "syncfs", 0
 	j.Status(f)
-	r := report.Result{Begun: true, Code: exit.TimedOut, Reason: "deadline of 1s reached", DryRun: true, EntriesLeft: 6, From: report.ByLastRun, DirsLeft: 7}
+	r := report.Result{Begun: true, Code: exit.TimedOut, Reason: "deadline of 1s reached", DryRun: true, EntriesLeft: 6, DirsLeft: 7}
 	r.Report = relabel.Report{
 		Root: root, Label: label, Seen: 15, Written: 5, Right: 4, Vanished: 3, Skipped: 2, Failed: 1, Elapsed: time.Second,
-		Way: "clone/setxattrat", Interrupted: seclabel.Default, Unchanged: 9, Since: time.Unix(1700000000, 5), Notes: []string{"a sentence"},
+		Way: "clone/setxattrat", Interrupted: seclabel.Default, Notes: []string{"a sentence"},
 	}
 	j.Result(r)
 	r.DryRun, j.Dry = false, false

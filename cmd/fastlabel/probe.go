@@ -91,8 +91,6 @@ func (j *job) ask(path string) (report.Probe, error) {
 	case err != nil:
 	case !root.Labelled:
 		r.Interrupted, r.Has, r.Bare = root.Interrupted, root.Label, root.Label == ""
-	case root.Commit.Label == j.label:
-		r.Run = root.Commit.Ended
 	}
 	return r, err
 }

@@ -245,16 +245,13 @@ func (p *progress) answer() {
 	p.say(time.Now())
 }
 
-// bound is how many entries there are, or 0. The last run at this root knows best. One
-// that has been passed is none: entries were created since, or are names of one file.
-func (u *underWay) bound(s relabel.State) (total int64, from report.Bound) {
-	if s.LastRun > 0 && s.LastRun >= s.Seen {
-		return s.LastRun, report.ByLastRun
+// bound is how many entries there are at most, or 0 where that is unknown. A number that
+// has been passed says nothing: entries were created since, or are names of one file.
+func (u *underWay) bound(s relabel.State) int64 {
+	if n := u.inodes.Load(); n >= s.Seen {
+		return n
 	}
-	if n := u.inodes.Load(); n > 0 && n >= s.Seen {
-		return n, report.ByInodes
-	}
-	return 0, ""
+	return 0
 }
 
 func (p *progress) far(u *underWay, now time.Time) report.Far {
@@ -267,7 +264,7 @@ func (p *progress) far(u *underWay, now time.Time) report.Far {
 	if f.Elapsed > 0 {
 		f.Rate = float64(s.Seen) / f.Elapsed.Seconds()
 	}
-	f.Total, f.From = u.bound(s)
+	f.Total = u.bound(s)
 	if f.Elapsed >= earliest && s.Call == "" { // a call such as syncfs is not about entries
 		f.Left = left(f.Total-s.Seen, f.Rate)
 	}
@@ -291,15 +288,14 @@ func left(rest int64, rate float64) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// left is how much is left of a run that was stopped: so many entries by from, and
-// at least so many directories; 0 is not known.
-func (u *underWay) left() (entries int64, from report.Bound, dirs int64) {
+// left is how much is left of a run that was stopped: at most so many entries, and at
+// least so many directories; 0 is not known.
+func (u *underWay) left() (entries, dirs int64) {
 	s, begun := u.state()
 	if !begun {
-		return 0, "", 0
+		return 0, 0
 	}
-	total, from := u.bound(s)
-	return max(0, total-s.Seen), from, s.Found - s.Entered
+	return max(0, u.bound(s)-s.Seen), s.Found - s.Entered
 }
 
 // watched has the run tell u how far it is, and be held back.

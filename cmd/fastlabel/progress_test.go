@@ -33,9 +33,6 @@ func slow(seconds int) app {
 				Seen: n, Written: n - n/1000 - 1, Skipped: 1, Failed: n / 1000, Found: n / 10, Entered: n / 20,
 				Path: root + "/sub\x1b[31m\xff\n",
 			}
-			if root == "/q" {
-				s.LastRun = 50_000
-			}
 			return s
 		}
 		begins(o, state)
@@ -76,11 +73,11 @@ fastlabel: /p: incomplete, 95,000 entries, 94,905 written, 95 failed, 95.0 s; la
 	}
 }
 
-// Of several PATHs each has its own time and its own bound.
+// Of several PATHs each has its own time.
 func TestProgressOfSeveral(t *testing.T) {
 	const want = `fastlabel: /p: 30,000 entries, 30 failed, 0:30 elapsed, 1,000/s, 3,000 directories found so far, "/p/sub\x1b[31m\xff\n"
 fastlabel: /p: incomplete, 40,000 entries, 39,960 written, 40 failed, 40.0 s; label system_u:object_r:container_file_t:s0
-fastlabel: /q: 20,000 of about 50,000 (40%), 20 failed, 0:20 elapsed, about 0:30 left, 1,000/s, "/q/sub\x1b[31m\xff\n"
+fastlabel: /q: 20,000 entries, 20 failed, 0:20 elapsed, 1,000/s, 2,000 directories found so far, "/q/sub\x1b[31m\xff\n"
 fastlabel: /q: incomplete, 40,000 entries, 39,960 written, 40 failed, 40.0 s; label system_u:object_r:container_file_t:s0
 `
 	if _, got := played(t, slow(40), "-p /p /q"); got != want {
@@ -93,39 +90,40 @@ fastlabel: /q: incomplete, 40,000 entries, 39,960 written, 40 failed, 40.0 s; la
 func TestProgressBound(t *testing.T) {
 	steady := func(sec int64) int64 { return sec * 1000 }
 	for name, c := range map[string]struct {
-		seen            func(sec int64) int64
-		at              int64
-		inodes, lastRun int64
-		call, want      string
+		seen       func(sec int64) int64
+		at         int64
+		inodes     int64
+		call, want string
 	}{
-		"no bound":         {steady, 42, 0, 0, "", "42,000 entries, 0:42 elapsed, 1,000/s, 0 directories found so far"},
-		"inodes":           {steady, 42, 69_000, 0, "", "42,000 of at most 69,000 (60%), 0:42 elapsed, at most 0:27 left, 1,000/s"},
-		"last run":         {steady, 42, 0, 69_000, "", "42,000 of about 69,000 (60%), 0:42 elapsed, about 0:27 left, 1,000/s"},
-		"both":             {steady, 42, 90_000, 69_000, "", "42,000 of about 69,000 (60%), 0:42 elapsed, about 0:27 left, 1,000/s"},
-		"last run passed":  {steady, 42, 90_000, 41_999, "", "42,000 of at most 90,000 (46%), 0:42 elapsed, at most 0:48 left, 1,000/s"},
-		"both passed":      {steady, 42, 41_999, 41_999, "", "42,000 entries, 0:42 elapsed, 1,000/s, 0 directories found so far"},
-		"not yet the end":  {steady, 42, 0, 42_000, "", "42,000 of about 42,000 (99%), 0:42 elapsed, 1,000/s"},
-		"part of a second": {steady, 42, 0, 42_001, "", "42,000 of about 42,001 (99%), 0:42 elapsed, about 0:01 left, 1,000/s"},
-		"the disk":         {steady, 42, 42_011, 0, "syncfs", "42,000 of at most 42,011 (99%), 0:42 elapsed, 1,000/s, in syncfs"},
-		"too early":        {steady, 2, 0, 69_000, "", "2,000 of about 69,000 (2%), 0:02 elapsed, 1,000/s"},
-		"stands":           {func(int64) int64 { return 1000 }, 42, 0, 69_000, "", "1,000 of about 69,000 (1%), 0:42 elapsed, about 47:36 left, 24/s"},
-		"slower at last":   {func(sec int64) int64 { return min(sec, 30)*1000 + max(0, sec-30)*100 }, 42, 0, 69_000, "", "31,200 of about 69,000 (45%), 0:42 elapsed, about 0:51 left, 743/s"},
-		"hours":            {steady, 3661, 0, 20_000_000, "", "3,661,000 of about 20,000,000 (18%), 1:01:01 elapsed, about 4:32:19 left, 1,000/s"},
-		"for ever":         {steady, 42, 1 << 60, 0, "", "42,000 of at most 1,152,921,504,606,846,976 (0%), 0:42 elapsed, 1,000/s"},
+		"no bound":         {steady, 42, 0, "", "42,000 entries, 0:42 elapsed, 1,000/s, 0 directories found so far"},
+		"inodes":           {steady, 42, 69_000, "", "42,000 of at most 69,000 (60%), 0:42 elapsed, at most 0:27 left, 1,000/s"},
+		"passed":           {steady, 42, 41_999, "", "42,000 entries, 0:42 elapsed, 1,000/s, 0 directories found so far"},
+		"not yet the end":  {steady, 42, 42_000, "", "42,000 of at most 42,000 (99%), 0:42 elapsed, 1,000/s"},
+		"part of a second": {steady, 42, 42_001, "", "42,000 of at most 42,001 (99%), 0:42 elapsed, at most 0:01 left, 1,000/s"},
+		"the disk":         {steady, 42, 42_011, "syncfs", "42,000 of at most 42,011 (99%), 0:42 elapsed, 1,000/s, in syncfs"},
+		"too early":        {steady, 2, 69_000, "", "2,000 of at most 69,000 (2%), 0:02 elapsed, 1,000/s"},
+		"stands":           {func(int64) int64 { return 1000 }, 42, 69_000, "", "1,000 of at most 69,000 (1%), 0:42 elapsed, at most 47:36 left, 24/s"},
+		"slower at last":   {func(sec int64) int64 { return min(sec, 30)*1000 + max(0, sec-30)*100 }, 42, 69_000, "", "31,200 of at most 69,000 (45%), 0:42 elapsed, at most 0:51 left, 743/s"},
+		"hours":            {steady, 3661, 20_000_000, "", "3,661,000 of at most 20,000,000 (18%), 1:01:01 elapsed, at most 4:32:19 left, 1,000/s"},
+		"for ever":         {steady, 42, 1 << 60, "", "42,000 of at most 1,152,921,504,606,846,976 (0%), 0:42 elapsed, 1,000/s"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p := &progress{inodes: func(string) int64 { return c.inodes }}
-			u := p.begin("/p")
+			p := &progress{inodes: func(path string) int64 { return map[string]int64{"/p": c.inodes}[path] }}
+			u, other := p.begin("/p"), p.begin("/other")
 			began := u.began
 			u.ask = func(*relabel.Progress) (relabel.State, bool) {
-				return relabel.State{Seen: c.seen(int64(time.Since(began) / time.Second)), LastRun: c.lastRun, Call: c.call}, true
+				return relabel.State{Seen: c.seen(int64(time.Since(began) / time.Second)), Call: c.call}, true
 			}
+			other.ask = u.ask
 			for range c.at {
 				p.askInodes()
 				time.Sleep(time.Second)
 			}
 			if got := p.far(u, time.Now()).Line(words.Widest); got != c.want {
 				t.Errorf("%s: %q, not %q", name, got, c.want)
+			}
+			if f := p.far(other, time.Now()); f.Total != 0 {
+				t.Errorf("%s: another PATH has at most %d", name, f.Total)
 			}
 		})
 	}
@@ -147,7 +145,6 @@ type running struct {
 	Directories     int64   `json:"directories"`
 	DirectoriesLeft int64   `json:"directories_left"`
 	Total           int64   `json:"total"`
-	TotalFrom       string  `json:"total_from"`
 	Percent         *int64  `json:"percent"`
 	SecondsLeft     float64 `json:"seconds_left"`
 	Path            string  `json:"path"`

@@ -2,9 +2,9 @@
 
 package main
 
-// removedFlags and removedCommands are what the release before this one had, each with
-// what to use instead. A removed command is refused as an operand too: it would be
-// labelled if a file had its name. Both lists are for one release.
+// removedFlags, removedValues and removedCommands are what the release before this one had,
+// each with what to use instead. A removed command is refused as an operand too: it would be
+// labelled if a file had its name. The lists are for one release.
 var (
 	removedFlags = map[string]string{
 		"for":           "give the level of the pod by --level",
@@ -13,6 +13,9 @@ var (
 		"partial":       setfattr,
 		"record":        "keep the labels with getfattr before the run, as docs/undo.md says",
 		"root":          setfattr,
+	}
+	removedValues = map[string]string{
+		"--skip unchanged": "--skip root trusts the label on PATH; without --skip every label is read",
 	}
 	removedCommands = map[string]string{
 		"explain": "docs/stuck-pods.md says what runtimes do with a volume; see fastlabel probe, fastlabel -n",

@@ -135,7 +135,7 @@ func (j *job) one(ctx context.Context, path string, stalls func()) int {
 	}
 	if code >= exit.TimedOut {
 		j.leave(path)
-		r.EntriesLeft, r.From, r.DirsLeft = u.left()
+		r.EntriesLeft, r.DirsLeft = u.left()
 	}
 	if code != exit.Refused && rep.Skipped == 0 { // else the link itself is excluded, or without a rule
 		j.aboutLink(path, dry)
@@ -164,7 +164,7 @@ func (j *job) leave(path string) {
 
 // engine makes the options.
 func (j *job) engine(t *report.Teller) *relabel.Options {
-	trusts := map[string]relabel.Trust{"none": relabel.TrustNothing, "root": relabel.TrustRoot, "top": relabel.TrustTop, "unchanged": relabel.TrustUnchanged}
+	trusts := map[string]relabel.Trust{"none": relabel.TrustNothing, "root": relabel.TrustRoot, "top": relabel.TrustTop}
 	links := map[string]relabel.HardLinks{"label": relabel.LinksLabel, "skip": relabel.LinksSkip, "error": relabel.LinksError}
 	o := &relabel.Options{
 		Workers:       j.threads,

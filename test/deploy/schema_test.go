@@ -158,7 +158,6 @@ func TestSchemaRefuses(t *testing.T) {
 		"a summary's count":     {"summary<nil>", "failed", -1},
 		"a summary's root":      {"summary<nil>", "root", nil},
 		"counts of a summary":   {"summary<nil>", "vanished", nil},
-		"a summary's since":     {"summary<nil>", "since", "yesterday"},
 		"an error's text":       {"error<nil>", "text", nil},
 		"an error's errno":      {"error<nil>", "errno", "eperm"},
 		"an error's bytes":      {"error<nil>", "path_base64", "\xff"},

@@ -8,7 +8,6 @@ func commits() []Mutant {
 	const root = "relabel/internal/commit/root_linux.go"
 	const closing = "relabel/internal/commit/close_linux.go"
 	const claim = "relabel/internal/commit/claim_linux.go"
-	const mark = "relabel/internal/commit/mark_linux.go"
 	const vouch = "relabel/internal/commit/vouch_linux.go"
 	return []Mutant{
 		{
@@ -73,11 +72,6 @@ func commits() []Mutant {
 			Name: "unproved-unsealed", By: "TestKilledClosing in relabel",
 			Breaks: "a root whose label is not proved is sealed before anything beneath it is written",
 			Edits:  edits(root, "_, c.unproved = c.claimed()", "c.unproved = c.isSeal()"),
-		},
-		{
-			Name: "mark-copied", By: "TestMarkCopied in relabel",
-			Breaks: "a mark holds for the directory it was left on",
-			Edits:  edits(mark, " && k.Root == root", ""),
 		},
 		{
 			Name: "unmounted-unsaid", By: "TestMountMoves in relabel",
@@ -166,19 +160,6 @@ func commits() []Mutant {
 			Name: "rules-overtaken", By: "TestApplyOvertaken in relabel",
 			Breaks: "what was committed while rules were at work vouches for nothing",
 			Edits:  edits("relabel/submount_linux.go", "_, e = commit.Disavow(fd)", "_ = fd"),
-		},
-		{
-			Name: "mark-left-on", By: "TestSkipUnchangedWithout in relabel",
-			Breaks: "a run to another label, or a failure, takes the mark off first",
-			Edits:  edits(mark, "if e := remove(c.FD, MarkName, (*sys.Attr).Fremovexattr); e != 0", "if e := sys.Errno(0); e != 0"),
-		},
-		{
-			Name: "mark-read-late", By: "TestStateLastRun",
-			Breaks: "the mark is read before it is taken off",
-			Edits: edits(
-				"relabel/tree_linux.go", "\tr.readMark(c, root)\n", "",
-				"relabel/tree_linux.go", "\tif err := c.GiveWay(ctx); err != nil {\n", "\tr.readMark(c, root)\n\tif err := c.GiveWay(ctx); err != nil {\n",
-			),
 		},
 		{
 			Name: "lock-skipped", By: "TestTrustedAfterWait",

@@ -89,8 +89,8 @@ func counts() []Mutant {
 			Breaks: "directories are labelled before they are read",
 			Edits: edits(
 				enter, "if w.sweeps() && ", "if false && w.sweeps() && ",
-				enter, "done := w.measure(d)\n", "done := w.measure(d)\n\tif !done {\n\t\tw.scan(d, fd)\n\t}\n",
-				enter, "if !d.Note.closed() && !done {", "if false {",
+				enter, "w.judged(d, w.label(xattrio.Target{FD: fd}, d))\n", "w.scan(d, fd)\n\tw.judged(d, w.label(xattrio.Target{FD: fd}, d))\n",
+				enter, "if !d.Note.closed() {", "if false {",
 			),
 		},
 		{

@@ -33,7 +33,7 @@ import (
 //	A: creates its claim, seals ....... looks: not its own, stops
 //	B:        finds it, puts its own, seals ....... walks, commits
 //
-// Like the mark it takes CAP_SYS_ADMIN. Without, the label alone is looked at.
+// The attribute takes CAP_SYS_ADMIN. Without, the label alone is looked at.
 //
 // A claim that wants no label is of a run by rules: see Disavow.
 //
@@ -221,7 +221,7 @@ func (c *Root) GiveWay(ctx context.Context) error {
 func (c *Root) disclaim() {
 	c.At("fremovexattr")
 	defer c.At("")
-	if e := remove(c.FD, ClaimName, (*sys.Attr).Fremovexattr); e != 0 {
+	if e := removeClaim(c.FD, (*sys.Attr).Fremovexattr); e != 0 {
 		c.Note("the attribute %s could not be removed: %v", ClaimName, e)
 	}
 }
@@ -260,11 +260,8 @@ func (c *Root) cede() {
 	}
 	c.have = has.String()
 	c.leaves(c.have)
-	if !c.isSeal() {
-		c.unmark()
-		if !c.NoSeal {
-			c.reseal()
-		}
+	if !c.isSeal() && !c.NoSeal {
+		c.reseal()
 	}
 	c.Withheld()
 }

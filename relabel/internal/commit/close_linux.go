@@ -68,12 +68,16 @@ func (c *Root) conclude(ctx context.Context) error {
 		return err
 	}
 	c.disclaim()
-	c.leaveMark()
 	c.closed = true
 	return nil
 }
 
 func (c *Root) end() {
+	if c.Unsynced() && !c.DryRun {
+		c.At("fremovexattr")
+		RemoveOldMark(c.FD)
+		c.At("")
+	}
 	c.revoking.Lock()
 	defer c.revoking.Unlock()
 	c.closed = true
@@ -135,7 +139,6 @@ func (c *Root) Revoke() {
 	if c.closed || !c.Right() || c.sealed || c.DryRun {
 		return
 	}
-	c.unmark()
 	if !c.NoSeal && c.reseal() {
 		c.Note("the root was sealed: it must not vouch for what failed")
 		c.Withheld()

@@ -12,7 +12,7 @@ import (
 // By rules the root keeps its label, or gets that of its rule, whatever the entries beneath
 // it get. So that nobody who asks us takes this label for a commit, there is a claim beside
 // it that wants none. It is left before the first write, and stays until a run commits the
-// root. The mark goes after the last write: with the claim beside it, it is not relied on.
+// root.
 
 // Disavow makes the directory that fd names vouch for nothing, whatever label it has. first
 // says that no claim was there before.
@@ -47,14 +47,17 @@ func Disavowed(fd int) bool {
 }
 
 // Avow removes the claim of a Disavow that found none before it, if nothing was written
-// since. fd may be an O_PATH descriptor, and that of Unmark too.
-func Avow(fd int) sys.Errno { return remove(fd, ClaimName, (*sys.Attr).RemovexattrFd) }
+// since. fd may be an O_PATH descriptor.
+func Avow(fd int) sys.Errno { return removeClaim(fd, (*sys.Attr).RemovexattrFd) }
 
-// Unmark takes off the mark of an earlier run.
-func Unmark(fd int) sys.Errno { return remove(fd, MarkName, (*sys.Attr).RemovexattrFd) }
+// oldMark is an attribute that earlier versions left on each root. Nothing reads it.
+const oldMark = "trusted.fastlabel"
 
-func remove(fd int, name string, call func(*sys.Attr, int) sys.Errno) sys.Errno {
-	switch e := call(sys.NewAttr(name, nil), fd); e {
+// RemoveOldMark removes that attribute from the open directory fd, where it can.
+func RemoveOldMark(fd int) { _ = sys.NewAttr(oldMark, nil).Fremovexattr(fd) }
+
+func removeClaim(fd int, call func(*sys.Attr, int) sys.Errno) sys.Errno {
+	switch e := call(sys.NewAttr(ClaimName, nil), fd); e {
 	case syscall.ENODATA, syscall.EPERM, syscall.ENOTSUP: // it was not there, or never could be
 		return 0
 	case syscall.EROFS: // the kernel says so whether it is there or not, and this run changes nothing

@@ -7,7 +7,6 @@
 //	root_linux.go   the root's label, and the seal before the first change
 //	close_linux.go  the end: commit, second reading; or a root that is sealed again
 //	claim_linux.go  whose seal it is, and whether the root is still ours
-//	mark_linux.go   what a run has proved, and the mark that it leaves
 //	vouch_linux.go  what it says to one who asks
 //
 // It walks and counts nothing: what it has to know of that is handed in as a Run.

@@ -21,19 +21,16 @@ type Run struct {
 	FD    int    // the root, open, in its clone
 	Path  string // for messages
 	Want  string // the label in canonical form
-	Dated bool   // change times tell what has changed
 	Stale bool   // the server is to be asked what the root has
 
 	DryRun bool
 	NoSeal bool
 	NoSync bool
-	Since  bool // only what has changed since an earlier run is to be looked at
 
 	At      func(call string) // which call comes next; "" when the last has returned
 	Note    func(format string, args ...any)
 	Failed  func() error          // what has failed so far: then nothing is committed
-	Sum     func() Sum            // what was met so far
-	Partial func() bool           // something in the tree was not looked at
+	Written func() int64          // so many entries were written so far
 	Refused func(sys.Errno) error // words what the label was refused by
 
 	// Labelled is told that the root has the label, or would have it but for DryRun;
@@ -44,9 +41,6 @@ type Run struct {
 	// Reread labels the root's own entries anew, and says how many were wrong.
 	Reread func(context.Context) (written int64, err error)
 }
-
-// Sum counts entries.
-type Sum struct{ Seen, Written, Skipped, Failed int64 }
 
 // Root is the root's label, on which others act. Everything that ever writes it
 // stands in this package:
@@ -77,13 +71,11 @@ type Root struct {
 	moved     bool                   // its ctime, before the commit
 	committed bool                   // it has the label by now
 	closed    bool                   // the run's work on the root has ended
-	began     time.Time              // the run, before anything was read; by the clock of files
-	earlier   Mark                   // of the run before, if it is relied on
 }
 
 // Open reads the root's label, and has the run share the root with others.
 func Open(r Run) (*Root, error) {
-	c := &Root{Run: r, began: sys.CoarseTime()}
+	c := &Root{Run: r}
 	if !c.DryRun {
 		c.At("flock")
 		sys.TryShare(c.FD) // where it cannot be had no other run waits for this one
@@ -126,7 +118,7 @@ func (c *Root) Resumes() bool {
 // Unsynced says whether anything may not be on disk yet that the root is about
 // to vouch for, or vouches for already: what this run wrote, or what a run
 // before it wrote that was killed before it came to its own syncfs.
-func (c *Root) Unsynced() bool { return c.wrong || c.Sum().Written > 0 }
+func (c *Root) Unsynced() bool { return c.wrong || c.Written() > 0 }
 
 func (c *Root) fail(op string, e sys.Errno) error {
 	return &fs.PathError{Op: op, Path: c.Path, Err: e}
@@ -150,9 +142,6 @@ func (c *Root) write(label string) sys.Errno {
 
 // Seal takes from a root that has another label its power to vouch for it.
 func (c *Root) Seal() error {
-	if !c.Right() && !c.DryRun {
-		c.unmark()
-	}
 	if !c.Right() && !c.DryRun && !c.NoSeal {
 		// It may be there already, left by a run that did not end.
 		if c.sealed = c.isSealed(); c.sealed {

@@ -19,8 +19,9 @@ func TestRevokeLate(t *testing.T) {
 				t.Errorf("%q comes after Close", call)
 			}
 		},
-		Note:   func(string, ...any) {},
-		Failed: func() error { return nil },
+		Note:    func(string, ...any) {},
+		Failed:  func() error { return nil },
+		Written: func() int64 { return 0 },
 	}}
 	c.leaves("a")
 	if err := c.Close(t.Context(), context.Canceled); !errors.Is(err, context.Canceled) {

@@ -226,17 +226,6 @@ func Served(kind int64) bool {
 // somebody asks the server for something else. See Refresh.
 func Stale(kind int64) bool { return kind == unix.NFS_SUPER_MAGIC }
 
-// KeepsTimes reports whether the change times of a filesystem tell what has
-// changed: to create, rename or remove an entry moves those of the
-// directory and, with rename, of what is renamed, and no call sets them back.
-func KeepsTimes(kind int64) bool {
-	switch kind {
-	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC:
-		return true
-	}
-	return false
-}
-
 // Tell is the position of the open directory fd, for Rewind.
 func Tell(fd int) (int64, Errno) { return seek(fd, 0, unix.SEEK_CUR) }
 
@@ -258,16 +247,6 @@ func OpenFiles() uint64 {
 		return 1024 // the kernel's own default
 	}
 	return r.Cur
-}
-
-// CoarseTime is the clock from which the kernel takes the times of files, at its
-// last tick: no file that changes from now on has an earlier one.
-func CoarseTime() time.Time {
-	var t unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &t) != nil {
-		return time.Time{}
-	}
-	return time.Unix(t.Unix())
 }
 
 // Usage is the processor time that the process has had, and how much it has had disks

@@ -12,7 +12,6 @@
 //	touch_linux.go     large directories of a cold XFS: first the inodes, then the labels
 //	label_linux.go     one entry: read, compare, write
 //	choose_linux.go    what is written where the name, or the label that is there, decides
-//	since_linux.go     what cannot have changed since an earlier run
 //	position_linux.go  where a worker is; what is left of the row of one that is held up
 //	tally.go           counts
 //

@@ -7,7 +7,6 @@ import (
 
 	"github.com/fastlabel/fastlabel/relabel/internal/dirs"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
-	"github.com/fastlabel/fastlabel/relabel/internal/since"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
@@ -37,7 +36,7 @@ func (w *worker) enter(parent *Dir, name string) {
 		return
 	}
 	t.FD = at
-	if w.sweeps() && !w.readsAhead() && label != "" && len(w.m.Left) == 0 && parent.Note.extent == since.Everything {
+	if w.sweeps() && !w.readsAhead() && label != "" && len(w.m.Left) == 0 {
 		w.visit(parent, t, name, want, label)
 		return
 	}
@@ -62,13 +61,8 @@ func (w *worker) opened(parent *Dir, t xattrio.Target, name string, want *Want, 
 		return
 	}
 	d := w.cache.Opened(parent, name, fd, note{want: want})
-	done := w.measure(d)
-	if d.Note.extent == since.Changes && parent.Note.extent == since.Changes {
-		d.Note.outcome = Elsewhere // nothing says that it may have another label
-	} else {
-		w.judged(d, w.label(xattrio.Target{FD: fd}, d))
-	}
-	if !d.Note.closed() && !done {
+	w.judged(d, w.label(xattrio.Target{FD: fd}, d))
+	if !d.Note.closed() {
 		w.scan(d, fd)
 	}
 	w.cache.Release(d)

@@ -4,7 +4,6 @@ package walk
 
 import (
 	"context"
-	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/order"
@@ -69,9 +68,8 @@ type Events struct {
 // Top is the directory with which a walk begins. It is open, and at its beginning.
 type Top struct {
 	FD        int
-	Outcome   Outcome   // what its own label counts as
-	Since     time.Time // only what has changed since then is looked at; zero: everything
-	Rereading bool      // its entries were counted when it was read first
+	Outcome   Outcome // what its own label counts as
+	Rereading bool    // its entries were counted when it was read first
 
 	Spoiled bool // after the walk: its entries could not all be read, and it counts as failed
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/fastlabel/fastlabel/relabel/internal/order"
 	"github.com/fastlabel/fastlabel/relabel/internal/rows"
-	"github.com/fastlabel/fastlabel/relabel/internal/since"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
@@ -48,10 +47,6 @@ func (w *worker) equip() {
 
 // records labels the entries of d in buf, unless it is relieved of them.
 func (w *worker) records(d *Dir, fd int, buf []byte) {
-	if d.Note.extent == since.Changes {
-		w.subdirectories(d, fd, buf)
-		return
-	}
 	if op, e := w.io.Enter(fd); e != 0 {
 		w.spoil(d, op, e)
 		return

@@ -5,7 +5,6 @@ package walk
 import (
 	"github.com/fastlabel/fastlabel/relabel/internal/order"
 	"github.com/fastlabel/fastlabel/relabel/internal/rows"
-	"github.com/fastlabel/fastlabel/relabel/internal/since"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
@@ -54,7 +53,7 @@ func (w *worker) queueRest(d *Dir) bool {
 
 // mayGather reports whether the order in which d is written may make a difference.
 func (w *worker) mayGather(d *Dir) bool {
-	return w.m.Sorts && d.Note.extent != since.Changes && w.Writes != DryRun && !d.Note.rereading && !w.asListed(d)
+	return w.m.Sorts && w.Writes != DryRun && !d.Note.rereading && !w.asListed(d)
 }
 
 // asListed reports whether d may as well be labelled in the order that it lists.
@@ -266,7 +265,7 @@ func (w *worker) endGathering(g *gathering) {
 // fillWindow takes the rest of d over, of which n bytes of records are in the
 // buffer, if its order matters and there is memory for it.
 func (w *worker) fillWindow(d *Dir, fd, n int) bool {
-	if !w.m.Sorts || w.m.Served || d.Note.extent == since.Changes || d.Note.rereading || w.Kernel.Sorting.From == 0 || !w.right.Load() && !w.asListed(d) {
+	if !w.m.Sorts || w.m.Served || d.Note.rereading || w.Kernel.Sorting.From == 0 || !w.right.Load() && !w.asListed(d) {
 		return false
 	}
 	g := w.sorts.Window(d, max(w.Kernel.Sorting.Budget, bufferSize))
@@ -304,7 +303,7 @@ func (w *worker) noteRight() {
 // labelBuffer labels the n bytes of records in the buffer, in the order of inodes if
 // that matters.
 func (w *worker) labelBuffer(d *Dir, fd, n int) {
-	if !w.m.Sorts || d.Note.extent == since.Changes || w.Kernel.Sorting.From == 0 || n < sortedFrom*leastRecord {
+	if !w.m.Sorts || w.Kernel.Sorting.From == 0 || n < sortedFrom*leastRecord {
 		w.records(d, fd, w.buf[:n])
 		return
 	}

@@ -19,8 +19,6 @@ const (
 type Tally struct {
 	Seen int64
 	Of   [outcomes]int64
-	// Unchanged directories have entries that were not looked at.
-	Unchanged int64
 
 	Found, Entered int64 // directories
 }
@@ -36,7 +34,6 @@ func (t *Tally) Count(o Outcome) {
 // Add counts what o has counted.
 func (t *Tally) Add(o Tally) {
 	t.Seen += o.Seen
-	t.Unchanged += o.Unchanged
 	t.Found += o.Found
 	t.Entered += o.Entered
 	for i := range t.Of {

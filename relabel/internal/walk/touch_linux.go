@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
-	"github.com/fastlabel/fastlabel/relabel/internal/since"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
@@ -31,7 +30,7 @@ var lookUp = sys.Statx
 // touches says whether records of d are to be touched: in a clone, where no name leads to
 // another mount.
 func (w *worker) touches(d *Dir) bool {
-	return w.m.Clusters && w.m.Confined == mounts.Clone && d.Note.extent != since.Changes && !d.Note.rereading && w.ahead.Pays()
+	return w.m.Clusters && w.m.Confined == mounts.Clone && !d.Note.rereading && w.ahead.Pays()
 }
 
 // firsts are the entries in records, of so many, that are in another cluster than the one

@@ -13,7 +13,6 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/dirs"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/order"
-	"github.com/fastlabel/fastlabel/relabel/internal/since"
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/tune"
@@ -41,16 +40,15 @@ const (
 type Dir = dirs.Dir[note]
 
 // note is what the walk notes of a directory. It belongs to the worker that opened it,
-// until others know of it; what follows extent then to the one that gathers.
+// until others know of it; labelledBelow, asListed and ahead then to the one that gathers.
 type note struct {
 	want          *Want
-	labelledBelow uint64       // the inode number below which its entries were gathered and labelled
-	extent        since.Extent // how much of it is looked at
-	asListed      bool         // known to need no order of inodes
-	ahead         bool         // what is to be read of it was asked for
-	outcome       Outcome      // what the tally holds for its own label
-	byRule        bool         // a rule skips its own label, and not what is in it
-	rereading     bool         // it is the root, on its second reading
+	labelledBelow uint64  // the inode number below which its entries were gathered and labelled
+	asListed      bool    // known to need no order of inodes
+	ahead         bool    // what is to be read of it was asked for
+	outcome       Outcome // what the tally holds for its own label
+	byRule        bool    // a rule skips its own label, and not what is in it
+	rereading     bool    // it is the root, on its second reading
 }
 
 // closed says that what is in the directory is left alone with it.
@@ -81,9 +79,6 @@ type Walk struct {
 func New(j *Job, m *mounts.Mount, top *Top, share *budget.Share) *Walk {
 	k := &Walk{Job: j, m: m, begins: top, share: share}
 	k.top = dirs.Top(m, top.FD, note{want: j.Top, outcome: top.Outcome, rereading: top.Rereading})
-	if !top.Since.IsZero() {
-		k.top.Note.extent = since.Entries
-	}
 	k.begin, k.most = k.size()
 	more := spares
 	if k.most > k.begin {

@@ -17,7 +17,7 @@ import (
 const (
 	AskRelabel = "io.fastlabel.relabel" // true, or destinations with commas between
 	AskShared  = "io.fastlabel.shared"  // true: level s0, for volumes that pods share
-	AskSkip    = "io.fastlabel.skip"    // none, root, top, unchanged
+	AskSkip    = "io.fastlabel.skip"    // none, root, top
 	AskLabel   = "io.fastlabel.label"   // a label in place of linux.mountLabel
 )
 
@@ -91,10 +91,10 @@ func askedLabel(annotations map[string]string, mountLabel string) (string, error
 func askedSkip(annotations map[string]string) (string, error) {
 	if skip, ok := annotations[AskSkip]; ok {
 		switch skip {
-		case "none", "root", "top", "unchanged":
+		case "none", "root", "top":
 			return skip, nil
 		}
-		return "", fmt.Errorf("%s is %s, not one of none, root, top, unchanged", AskSkip, words.Brief(skip))
+		return "", fmt.Errorf("%s is %s, not one of none, root, top", AskSkip, words.Brief(skip))
 	}
 	for _, name := range TrySkip { // asks for what skip top does
 		if annotations[name] == "true" {

@@ -18,25 +18,9 @@ type Far struct {
 	relabel.State
 	Root    string
 	Elapsed time.Duration
-	Rate    float64 // entries a second
-	Total   int64   // entries, as from has it; 0: unknown
-	From    Bound
-	Left    time.Duration // 0: unknown
-}
-
-// Bound is where the number of entries is from; "": it is unknown.
-type Bound string
-
-const (
-	ByInodes  Bound = "inodes"   // in use on the filesystem: there may be fewer entries
-	ByLastRun Bound = "last_run" // so many entries were there
-)
-
-func (b Bound) words(n string) string {
-	if b == ByInodes {
-		return "at most " + n
-	}
-	return "about " + n
+	Rate    float64       // entries a second
+	Total   int64         // entries at most; 0: unknown
+	Left    time.Duration // at most; 0: unknown
 }
 
 // percent is of the total. A run that has not ended is not at 100.
@@ -53,14 +37,14 @@ func (f Far) Line(room int) string {
 	parts = append(parts, words.Clock(f.Elapsed)+" elapsed")
 	if f.Total > 0 {
 		whole := slices.Clone(parts)
-		whole[0] = fmt.Sprintf("%s of %s (%d%%)", words.Thousands(f.Seen), f.From.words(words.Thousands(f.Total)), f.percent())
+		whole[0] = fmt.Sprintf("%s of at most %s (%d%%)", words.Thousands(f.Seen), words.Thousands(f.Total), f.percent())
 		// Failures and the time matter more than how many entries there are.
 		if len(strings.Join(whole, ", ")) <= room {
 			parts = whole
 		}
 	}
 	if f.Left > 0 {
-		parts = append(parts, f.From.words(words.Clock(f.Left))+" left")
+		parts = append(parts, "at most "+words.Clock(f.Left)+" left")
 	}
 	parts = append(parts, words.Thousands(int64(math.Round(f.Rate)))+"/s")
 	if f.Call != "" {

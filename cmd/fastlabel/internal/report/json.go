@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"time"
 	"unicode/utf8"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
@@ -136,14 +135,13 @@ func (j *JSON) Note(root, text string) {
 func (j *JSON) Probed(p Probe) {
 	j.line(struct {
 		Head
-		Label       string    `json:"label"`
-		Depth       string    `json:"depth"`
-		Labelled    bool      `json:"labelled"`
-		Interrupted bool      `json:"interrupted"`
-		Has         string    `json:"has,omitempty"`
-		HasBase64   string    `json:"has_base64,omitempty"`
-		Run         time.Time `json:"run_ended,omitzero"`
-	}{NewHead("status", p.Root), p.Label, p.Depth, p.Labelled, p.Interrupted, p.Has, Base64(p.Has), p.Run.UTC()}, true)
+		Label       string `json:"label"`
+		Depth       string `json:"depth"`
+		Labelled    bool   `json:"labelled"`
+		Interrupted bool   `json:"interrupted"`
+		Has         string `json:"has,omitempty"`
+		HasBase64   string `json:"has_base64,omitempty"`
+	}{NewHead("status", p.Root), p.Label, p.Depth, p.Labelled, p.Interrupted, p.Has, Base64(p.Has)}, true)
 }
 
 // jsonCounts are in status and in summary alike.
@@ -176,7 +174,6 @@ func (j *JSON) Status(f Far) {
 		Directories int64   `json:"directories"`
 		Left        int64   `json:"directories_left"`
 		Total       int64   `json:"total,omitempty"`
-		From        Bound   `json:"total_from,omitempty"`
 		Percent     *int64  `json:"percent,omitempty"`
 		SecondsLeft float64 `json:"seconds_left,omitempty"`
 		Call        string  `json:"call,omitempty"`
@@ -186,7 +183,7 @@ func (j *JSON) Status(f Far) {
 		Head: NewHead("status", f.Root), State: "running",
 		jsonCounts: j.counts(f.Seen, f.Written, f.Right, f.Vanished, f.Skipped, f.Failed),
 		Seconds:    f.Elapsed.Seconds(), Rate: f.Rate, Directories: f.Found, Left: f.Found - f.Entered,
-		Total: f.Total, From: f.From, SecondsLeft: f.Left.Seconds(),
+		Total: f.Total, SecondsLeft: f.Left.Seconds(),
 		Call: f.Call, Path: f.Path, PathBase64: Base64(f.Path),
 	}
 	if f.Total > 0 {
@@ -201,24 +198,21 @@ func (j *JSON) Result(r Result) {
 		Head
 		Label string `json:"label"`
 		jsonCounts
-		Trusted     bool      `json:"trusted"`
-		Complete    bool      `json:"complete"`
-		Seconds     float64   `json:"seconds"`
-		ExitCode    int       `json:"exit_code"`
-		Reason      string    `json:"reason,omitempty"`
-		Way         string    `json:"way,omitempty"`
-		DryRun      bool      `json:"dry_run,omitempty"`
-		Interrupted string    `json:"interrupted,omitempty"`
-		Unchanged   int64     `json:"unchanged,omitempty"`
-		Since       time.Time `json:"since,omitzero"`
-		Notes       []string  `json:"notes,omitempty"`
-		EntriesLeft int64     `json:"entries_left,omitempty"`
-		From        Bound     `json:"total_from,omitempty"`
-		DirsLeft    int64     `json:"directories_left,omitempty"`
+		Trusted     bool     `json:"trusted"`
+		Complete    bool     `json:"complete"`
+		Seconds     float64  `json:"seconds"`
+		ExitCode    int      `json:"exit_code"`
+		Reason      string   `json:"reason,omitempty"`
+		Way         string   `json:"way,omitempty"`
+		DryRun      bool     `json:"dry_run,omitempty"`
+		Interrupted string   `json:"interrupted,omitempty"`
+		Notes       []string `json:"notes,omitempty"`
+		EntriesLeft int64    `json:"entries_left,omitempty"`
+		DirsLeft    int64    `json:"directories_left,omitempty"`
 	}{
 		NewHead("summary", r.Root), r.Label,
 		j.counts(r.Seen, r.Written, r.Right, r.Vanished, r.Skipped, r.Failed),
-		r.Trusted, r.Complete, r.Elapsed.Seconds(), r.Code, r.Reason, r.Way, r.DryRun, r.Interrupted, r.Unchanged, r.Since.UTC(), r.Notes,
-		r.EntriesLeft, r.From, r.DirsLeft,
+		r.Trusted, r.Complete, r.Elapsed.Seconds(), r.Code, r.Reason, r.Way, r.DryRun, r.Interrupted, r.Notes,
+		r.EntriesLeft, r.DirsLeft,
 	}, true)
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
@@ -47,16 +46,14 @@ type Result struct {
 
 	// What a run that was stopped knows of the rest; 0 is nothing.
 	EntriesLeft, DirsLeft int64
-	From                  Bound // entriesLeft
 }
 
 // Probe is what probe found at one PATH.
 type Probe struct {
 	Root, Label, Depth    string
 	Labelled, Interrupted bool
-	Has                   string    // the label that is there instead; "" if unknown
-	Bare                  bool      // there is none
-	Run                   time.Time // when the run ended that vouches for it; zero if none does
+	Has                   string // the label that is there instead; "" if unknown
+	Bare                  bool   // there is none
 }
 
 // People prints results, failures and notes to stderr, and what is data (the
@@ -176,15 +173,13 @@ func (p *People) Probed(r Probe) {
 	p.Out.Line([]byte(words.Plain(r.Root)+": "+r.words()), true)
 }
 
-// words is the answer, and what vouches for it.
+// words is the answer.
 func (r Probe) words() string {
 	switch {
-	case r.Labelled && !r.Run.IsZero():
-		return "labelled by fastlabel on " + r.Run.UTC().Format("2006-01-02 15:04:05 UTC")
 	case r.Labelled && r.Depth == "top":
-		return "labelled: the root and its entries have this label; no record of a run"
+		return "labelled: the root and its entries have this label"
 	case r.Labelled:
-		return "labelled: the root has this label; no record of a run"
+		return "labelled: the root has this label"
 	case r.Interrupted:
 		return "not labelled: a relabel to " + r.Label + " did not complete, or is at work"
 	case r.Bare:
@@ -261,16 +256,13 @@ func ResultLine(r Result) string {
 			parts = append(parts, words.Thousands(c.n)+c.name)
 		}
 	}
-	if r.Unchanged != 0 {
-		parts = append(parts, words.Count(r.Unchanged, "directory", "directories")+" unchanged")
-	}
 	parts = append(parts, words.Thousands(r.Failed)+" failed", words.Seconds(r.Elapsed))
 	var left []string
 	if r.DirsLeft > 0 {
 		left = append(left, "at least "+words.Count(r.DirsLeft, "directory", "directories"))
 	}
 	if r.EntriesLeft > 0 {
-		left = append(left, r.From.words(words.Count(r.EntriesLeft, "entry", "entries")))
+		left = append(left, "at most "+words.Count(r.EntriesLeft, "entry", "entries"))
 	}
 	if len(left) > 0 {
 		parts = append(parts, strings.Join(left, " and ")+" left")

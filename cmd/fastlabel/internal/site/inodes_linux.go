@@ -20,8 +20,8 @@ var countInodes = []uint32{
 	0x58465342, // xfs
 }
 
-// InodesOf is how many inodes are in use on the filesystem that path is on, as df -i
-// shows them, if all that is walked lies on it: there are no more entries than that,
+// InodesOf is how many inodes are in use on the filesystem that has path as its top, as
+// df -i shows them, if all that is walked lies on it: there are no more entries than that,
 // but for further names of a file. Else it is 0.
 func InodesOf(path string, xdev bool) int64 {
 	real, err := filepath.EvalSymlinks(path)
@@ -32,7 +32,11 @@ func InodesOf(path string, xdev bool) int64 {
 		real = filepath.Join(workingDirectory(), real)
 	}
 	table, err := Table()
-	if err != nil || !xdev && len(mountinfo.Beneath(mounts(table), real)) > 0 {
+	if err != nil {
+		return 0
+	}
+	all := mounts(table)
+	if !isTop(all, real) || !xdev && len(mountinfo.Beneath(all, real)) > 0 {
 		return 0
 	}
 	var st syscall.Statfs_t
@@ -40,4 +44,14 @@ func InodesOf(path string, xdev bool) int64 {
 		return 0
 	}
 	return int64(st.Files - st.Ffree)
+}
+
+// isTop reports whether a whole filesystem is mounted at path.
+func isTop(all []mountinfo.Mount, path string) (is bool) {
+	for _, m := range all { // of several mounted at one place the last is on top
+		if m.Point == path {
+			is = m.Root == "/"
+		}
+	}
+	return is
 }
