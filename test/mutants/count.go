@@ -10,7 +10,6 @@ func counts() []Mutant {
 		walk  = "relabel/internal/walk/worker_linux.go"
 		label = "relabel/internal/walk/label_linux.go"
 		row   = "relabel/internal/sys/row_linux.go"
-		touch = "relabel/internal/walk/touch_linux.go"
 		visit = "relabel/internal/sys/visit_linux.go"
 	)
 	return []Mutant{
@@ -45,39 +44,9 @@ func counts() []Mutant {
 			Edits:  edits("relabel/internal/walk/worker_linux.go", "\t\tw.items.Add(1)\n\t\trecords", "\t\trecords"),
 		},
 		{
-			Name: "touch-held-up", By: "TestTouchHeldUp in relabel/internal/walk",
-			Breaks: "what a worker has read is another's when a name that it touches hangs",
-			Edits:  edits(touch, "_, _ = c.Load(records, 0, 1, nil)", "c.Row.Next.Store(0)"),
-		},
-		{
-			Name: "turn-held-up", By: "TestTouchHeldUp in relabel/internal/walk",
-			Breaks: "a worker that is held up while it labels holds up no other that has touched",
-			Edits:  edits(touch, " || by.watched.HeldUp.Load()", ""),
-		},
-		{
-			Name: "turn-of-all", By: "TestTouches in relabel/internal/walk",
-			Breaks: "of the workers that touch one labels at a time",
-			Edits:  edits(touch, "\tw.takeTurn()\n", ""),
-		},
-		{
-			Name: "touch-no-clone", By: "TestTouches in relabel/internal/walk",
-			Breaks: "no name is touched that may lead to another mount",
-			Edits:  edits(touch, "w.m.Confined == mounts.Clone", "(true || w.m.Confined == mounts.Clone)"),
-		},
-		{
-			Name: "touch-stopped", By: "TestTouchStopped in relabel/internal/walk",
-			Breaks: "a run that is stopped touches no more",
-			Edits:  edits(touch, " || w.stopped() {\n\t\t\tbreak", " {\n\t\t\tbreak"),
-		},
-		{
 			Name: "tune-cold", By: "TestTuneCold in relabel/internal/tune",
 			Breaks: "whether disks are read is told beside a worker that is held up",
 			Edits:  edits("relabel/internal/tune/pool.go", "!tunes {\n\t\t\tcontinue", "!tunes {\n\t\t\treturn"),
-		},
-		{
-			Name: "touch-each", By: "TestFirsts in relabel/internal/walk",
-			Breaks: "one name of a cluster of inodes is touched",
-			Edits:  edits(touch, "e.Ino / cluster", "e.Ino"),
 		},
 		{
 			Name: "reader-last", By: "TestReaders in relabel/internal/order",

@@ -32,7 +32,7 @@ func Disavow(fd int) (first bool, e sys.Errno) {
 			e = 0
 		}
 		return !is, e
-	case syscall.EPERM, syscall.ENOTSUP, syscall.EROFS: // as remove
+	case syscall.EPERM, syscall.ENOTSUP, syscall.EROFS: // as removeClaim
 		return false, 0
 	default:
 		return false, e

@@ -40,7 +40,6 @@ type Mount struct {
 	Served     bool // calls wait for a server
 	Stale      bool // what is not asked of that may be old
 	Sorts      bool // large directories are written in the order of inodes
-	Clusters   bool // inodes are read in clusters, and lookups in a directory wait for each other
 	Subvolumes bool // there may be some, each read-only by itself
 
 	proc  *Proc
@@ -98,7 +97,6 @@ func (m *Mount) Enclose(b Bounds, try Try, a *watch.Activity) (string, sys.Errno
 	m.setAside(b)
 	kind, e := sys.FSType(m.Top)
 	m.Sorts = e == 0 && kind == sys.Ext4
-	m.Clusters = e == 0 && kind == sys.XFS
 	m.Subvolumes = e == 0 && kind == sys.Btrfs
 	m.Served = e == 0 && sys.Served(kind)
 	m.Stale = e == 0 && sys.Stale(kind)

@@ -22,7 +22,7 @@ const (
 
 // Pool is what has the workers. It is asked by one goroutine.
 type Pool interface {
-	Entries() int64     // that were met so far, or read ahead
+	Entries() int64     // that were met so far
 	Steady() bool       // there are workers, and none is held up
 	Relieve() bool      // adds one, if that can be
 	Shed(n int)         // asks so many to leave

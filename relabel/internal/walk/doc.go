@@ -9,7 +9,6 @@
 //	enter_linux.go     a directory: open it, label it, continue with what is in it
 //	row_linux.go       plain entries, a row at a time (package rows)
 //	sort_linux.go      directories of ext4 in the order of inodes, which package order makes
-//	touch_linux.go     large directories of a cold XFS: first the inodes, then the labels
 //	label_linux.go     one entry: read, compare, write
 //	choose_linux.go    what is written where the name, or the label that is there, decides
 //	position_linux.go  where a worker is; what is left of the row of one that is held up

@@ -66,7 +66,6 @@ type Walk struct {
 	sorts   order.Memory[*Dir]
 	right   atomic.Bool // the labels met of late, which are to be read in windows
 	ahead   ahead.Disk
-	turn    atomic.Pointer[worker]   // labels what it has touched; nil: none does
 	begin   int                      // so many workers, all but the first when there is work for them
 	due     atomic.Int32             // how many of those have not begun
 	most    int                      // at once

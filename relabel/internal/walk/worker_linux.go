@@ -87,7 +87,6 @@ type worker struct {
 type counts struct {
 	tally    Tally
 	passed   atomic.Int64 // entries met, but for those of the row at hand
-	touched  atomic.Int64 // entries whose inodes were read ahead
 	countsMu sync.Mutex
 	shown    Tally
 }
@@ -181,14 +180,11 @@ func (w *worker) share(d *Dir, fd, n int, more bool) {
 			defer w.push(item{dir: d})
 		}
 	}
-	switch {
-	case w.m.Served:
+	if w.m.Served {
 		w.spread(d, fd, n)
-	case more && w.touches(d):
-		w.labelTouched(d, fd, w.buf[:n])
-	default:
-		w.labelBuffer(d, fd, n)
+		return
 	}
+	w.labelBuffer(d, fd, n)
 }
 
 // spread makes many pieces of work of the n bytes of records in the buffer: where
