@@ -58,8 +58,7 @@ func counts() []Mutant {
 			Breaks: "directories are labelled before they are read",
 			Edits: edits(
 				enter, "if w.sweeps() && ", "if false && w.sweeps() && ",
-				enter, "w.judged(d, w.label(xattrio.Target{FD: fd}, d))\n", "w.scan(d, fd)\n\tw.judged(d, w.label(xattrio.Target{FD: fd}, d))\n",
-				enter, "if !d.Note.closed() {", "if false {",
+				enter, "w.judged(d, w.label(xattrio.Target{FD: fd}, d))\n\tif !d.Note.closed() {", "w.scan(d, fd)\n\tw.judged(d, w.label(xattrio.Target{FD: fd}, d))\n\tif false {",
 			),
 		},
 		{
