@@ -221,7 +221,7 @@ test-cluster: deps-cluster ## run a Kubernetes cluster with SELinux enforcing: p
 		$(GO) test -count=1 -v -timeout 6h -run '^TestCluster$$' $(TESTFLAGS) .
 
 .PHONY: test-deploy
-test-deploy: deps-deploy ## check deploy, metrics and JSON with what reads them, what install installs, and what the library imports
+test-deploy: deps-deploy ## check deploy and JSON with what reads them, what install installs, and what the library imports
 	cd test/deploy && FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=0 $(GO) test -count=1 $(TESTFLAGS) ./...
 	cd test/cluster && CGO_ENABLED=0 $(GO) test -count=1 -skip '^(TestCluster|TestAccepted|TestStory.*)$$' $(TESTFLAGS) ./...
 	@test/imports.sh

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/metrics"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
@@ -276,9 +275,9 @@ func readText(t *testing.T, file string) string {
 	return string(text)
 }
 
-// docs/output.md says what the code does: its exit codes are the command's, its
-// metrics are ones that are written, and so are its lines of progress. Its JSON is held against the
-// schema in test/deploy.
+// docs/output.md says what the code does: its exit codes are the command's, and its
+// lines of progress are ones that are written. Its JSON is held against the schema in
+// test/deploy.
 func TestOutputPage(t *testing.T) {
 	page := readText(t, "../../docs/output.md")
 	rows := strings.Join(regexp.MustCompile(`(?m)^\| [0-9, ]+ \|`).FindAllString(page, -1), "")
@@ -286,12 +285,8 @@ func TestOutputPage(t *testing.T) {
 	if got := regexp.MustCompile(`\d+`).FindAllString(rows, -1); !slices.Equal(got, strings.Fields(codes)) {
 		t.Errorf("exit codes %q, not %s", got, codes)
 	}
-	r := metrics.Run{Command: "label", Ended: time.UnixMilli(1700000000250), Paths: []metrics.Path{{
-		Name: "/srv/volume", Elapsed: 1900 * time.Millisecond, Entries: []metrics.Count{{Result: "written", N: 1203441}},
-	}}}
-	written := string(metrics.Text(r))
 	f := report.Far{State: relabel.State{Seen: 1234567, Found: 1204, Path: "pv/a/b"}, Elapsed: 42 * time.Second, Rate: 29000}
-	written += f.Line(words.Widest) + "\n"
+	written := f.Line(words.Widest) + "\n"
 	f.Path, f.Total, f.Left = "", 2_000_000, left(2_000_000-f.Seen, f.Rate)
 	written += f.Line(words.Widest) + "\n"
 	lines := 0
@@ -301,7 +296,7 @@ func TestOutputPage(t *testing.T) {
 			t.Errorf("%q is not written:\n%s", line, written)
 		}
 	}
-	if lines != 6 {
+	if lines != 2 {
 		t.Errorf("%d lines", lines)
 	}
 }

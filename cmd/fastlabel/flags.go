@@ -45,7 +45,7 @@ type settings struct {
 
 	verbose, quiet, json bool
 	progress             bool
-	metrics, man         string
+	man                  string
 	logLevel, logFormat  string
 	version, recursive   bool
 
@@ -114,7 +114,6 @@ func options(s *settings) []option {
 		{most, "verbose", "v", "", "say what was done; at most 50 lines in all", "h", "", boolean(&s.verbose)},
 		{most, "quiet", "q", "", "no result lines, no progress", "lpvc", "", boolean(&s.quiet)},
 		{most, "json", "", "", "JSON lines on stdout, one object each", "lpvc", "", boolean(&s.json)},
-		{most, "metrics", "", "FILE", "write Prometheus metrics to FILE", "lpvc", "file", text(&s.metrics)},
 		{most, "man", "", "DIR", "", "l", "dir", text(&s.man)}, // for the Makefile
 		{most, "help", "h", "", "this text", "lpvhco", "", boolean(new(bool))},
 		{most, "version", "V", "", "print the version", "l", "", boolean(&s.version)},

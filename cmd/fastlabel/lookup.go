@@ -38,11 +38,7 @@ func notBegun(err error) string {
 	if errors.As(err, new(mistake)) {
 		return words.Clean(err.Error())
 	}
-	said := report.FaultOf("", err).String()
-	if errors.As(err, new(metricsError)) {
-		said = "--metrics: " + words.Clean(err.Error())
-	}
-	return said + "; nothing was begun"
+	return report.FaultOf("", err).String() + "; nothing was begun"
 }
 
 // mistaken tells that an operand was hardly meant as a PATH. What stands behind --

@@ -50,7 +50,6 @@
 //	removed.go     flags and commands of the release before, and what to use instead
 //	resume.go      the command line that resumes after a stop
 //	service.go     what systemd's manager and journal are told, by internal/sdnotify
-//	account.go     what became of each path, for internal/metrics
 //
 // Packages that several of these use:
 //
@@ -101,9 +100,9 @@ func treeOrCheck(ctx context.Context, root, label string, o *relabel.Options, ch
 }
 
 // whatMayHang is done apart.
-func whatMayHang(ctx context.Context, table string) (code int, done, told bool) {
+func whatMayHang(ctx context.Context, table string) (code int, done bool) {
 	if apart.IsPart() || !site.MayHang(table) {
-		return 0, false, false
+		return 0, false
 	}
 	return apart.Run(ctx)
 }
@@ -151,9 +150,8 @@ type app struct {
 	inspect func(root, label string, t relabel.Trust) (relabel.Status, error)
 	// state, if not nil, is what p tells.
 	state func(p *relabel.Progress) (relabel.State, bool)
-	// apart, if not nil, may do the work in another process, with this mount table. It is
-	// not told where that process was left behind before it had printed everything.
-	apart func(ctx context.Context, table string) (code int, done, told bool)
+	// apart, if not nil, may do the work in another process, with this mount table.
+	apart func(ctx context.Context, table string) (code int, done bool)
 	// lstat, if not nil, looks up each PATH before any is touched.
 	lstat func(path string) (fs.FileInfo, error)
 	// readOnly, if not nil, tells what nothing can be written to.
@@ -197,10 +195,10 @@ func (a app) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer,
 	return code
 }
 
-// giveUp ends the process without a message, since output is not read. Metrics are a file.
-func (a app) giveUp(ctx context.Context, kept *account, operands []string) {
+// giveUp ends the process without a message, since output is not read.
+func (a app) giveUp(ctx context.Context) {
 	code, _ := exit.Of(ctx)
-	a.quit(kept.write(ctx, io.Discard, code, operands))
+	a.quit(code)
 }
 
 func (a app) execute(ctx context.Context, stdin io.Reader, out *stream.Sink, stderr io.Writer, args []string) (code int) {
@@ -250,15 +248,10 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 		ctx, cancel = context.WithTimeoutCause(ctx, s.timeout, exit.Deadline{After: s.timeout})
 		*a.ends = append(*a.ends, cancel)
 	}
-	kept := newAccount(s)
 	if a.quit != nil {
-		*a.ends = append(*a.ends, stream.Unread(ctx, func() { a.giveUp(ctx, kept, operands) }, &out.Outlet, &a.screen.Outlet))
+		*a.ends = append(*a.ends, stream.Unread(ctx, func() { a.giveUp(ctx) }, &out.Outlet, &a.screen.Outlet))
 	}
-	told := false
 	defer func() {
-		if !told {
-			code = kept.write(ctx, stderr, code, operands)
-		}
 		if !apart.IsPart() {
 			a.ready(code)
 		}
@@ -271,16 +264,14 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 	}
 	table, _ := site.Table()
 	if a.apart != nil {
-		var done bool
-		if code, done, told = a.apart(ctx, table); done {
+		if code, done := a.apart(ctx, table); done {
 			return code
 		}
 	}
 	if press != nil {
 		defer press.Watch(pace)()
 	}
-	kept.Reporter = newReporter(s, out, stderr)
-	j := &job{app: a, settings: s, table: table, Reporter: kept, account: kept, pacer: pace}
+	j := &job{app: a, settings: s, table: table, Reporter: newReporter(s, out, stderr), pacer: pace}
 	if s.command != "probe" {
 		j.progress = a.newProgress(s.command, s, out)
 		defer j.progress.show(a.asked)()

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/metrics"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/relabel"
@@ -31,10 +30,6 @@ func probeCommand() *cobra.Command {
 func (j *job) probeAll(ctx context.Context, paths []string) int {
 	codes := make([]int, len(paths))
 	wait.InTurn(len(paths), func(i int, stalls func()) {
-		began := time.Now()
-		defer func() {
-			j.account.add(metrics.Path{Name: paths[i], ExitCode: codes[i], Elapsed: time.Since(began)})
-		}()
 		if codes[i] = j.late(ctx, paths[i]); codes[i] == exit.Done {
 			codes[i] = j.probe(ctx, paths[i], stalls)
 		}

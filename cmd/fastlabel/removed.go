@@ -9,6 +9,7 @@ var (
 	removedFlags = map[string]string{
 		"for":           "give the level of the pod by --level",
 		"shard":         "one run labels a volume: without it",
+		"metrics":       "--json has the same counts",
 		"commit-shards": "one run labels a volume: without it",
 		"partial":       setfattr,
 		"record":        "keep the labels with getfattr before the run, as docs/undo.md says",

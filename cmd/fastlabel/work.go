@@ -32,8 +32,6 @@ type job struct {
 	label  string // canonical
 	looked looked // what was found out about the PATHs before
 
-	account *account // nil in the hook
-
 	progress *progress   // nil in the hook
 	pacer    *pace.Pacer // nil: no limit
 
@@ -85,7 +83,7 @@ func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]s
 	if err := j.lookUp(ctx, paths, all); err != nil {
 		return nil, err
 	}
-	return all, j.account.check(ctx, all)
+	return all, nil
 }
 
 // labelAll labels the paths, or for verify and -n reads them: those first that name no

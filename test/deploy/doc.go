@@ -3,9 +3,8 @@
 // Package deploy holds the files of deploy/oci against what reads them: podman's
 // and CRI-O's own hook matcher, CRI-O's list of annotations and its configuration
 // type, the types of Kubernetes and OpenShift decoded strictly, Ignition's parser;
-// and against each other and the source of the hook. It runs make install. What
-// the command writes for programs is held against those as well: its metrics
-// against Prometheus' decoder and linter, its JSON against docs/output.schema.json.
+// and against each other and the source of the hook. It runs make install. The
+// command's JSON is held against docs/output.schema.json.
 //
 // A check is a function of the files' texts that tells what is wrong. TestFiles
 // runs all of them on the files as they are, TestBroken on files broken on

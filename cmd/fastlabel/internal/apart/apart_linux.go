@@ -98,13 +98,12 @@ func Leave(code int) {
 }
 
 // Run does the work in a part. It is not done if there can be none.
-func Run(ctx context.Context) (code int, done, told bool) {
+func Run(ctx context.Context) (code int, done bool) {
 	p, err := startPart()
 	if err != nil { // as well as can be, here
-		return 0, false, false
+		return 0, false
 	}
-	code, told = p.wait(ctx)
-	return code, true, told
+	return p.wait(ctx), true
 }
 
 // part is the child, as its parent knows it.
@@ -148,9 +147,8 @@ func startPart() (*part, error) {
 	return p, err
 }
 
-// wait returns the code that the run ends with, and whether the part came to its
-// end: it has then told all.
-func (p *part) wait(ctx context.Context) (code int, told bool) {
+// wait returns the code that the run ends with.
+func (p *part) wait(ctx context.Context) (code int) {
 	said := make(chan int, 1)
 	go func() {
 		b := []byte{0}
@@ -174,12 +172,12 @@ func (p *part) wait(ctx context.Context) (code int, told bool) {
 	var passed <-chan bool
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
-	wasDead, idle, stop := false, 0, time.Time{}
+	told, wasDead, idle, stop := false, false, 0, time.Time{}
 	for {
 		select {
 		case code = <-said:
 			if code < 0 {
-				return p.fell(<-ended), false
+				return p.fell(<-ended)
 			}
 			told, said, passed = true, nil, p.passed()
 		case <-passed:
@@ -190,11 +188,11 @@ func (p *part) wait(ctx context.Context) (code int, told bool) {
 			case <-ended:
 			case <-time.After(50 * time.Millisecond):
 			}
-			return code, true
+			return code
 		case <-look.C:
 			status, dead := leaderDead(p.process.Pid)
 			if dead && wasDead && !told { // its last word would have come
-				return p.fell(status), false
+				return p.fell(status)
 			}
 			wasDead = dead
 		case <-asked:
@@ -224,7 +222,7 @@ func (p *part) wait(ctx context.Context) (code int, told bool) {
 					fmt.Fprintf(os.Stderr, "fastlabel: %s; process %d does not end\n", reason, p.process.Pid)
 				}
 			})
-			return code, told
+			return code
 		}
 	}
 }

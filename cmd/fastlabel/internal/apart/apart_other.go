@@ -14,6 +14,4 @@ func Begin(chan<- os.Signal)       {}
 func NotifyAsked(chan<- os.Signal) {}
 func Leave(code int)               { os.Exit(code) }
 
-func Run(context.Context) (code int, done, told bool) {
-	return 0, false, false
-}
+func Run(context.Context) (code int, done bool) { return 0, false }
