@@ -46,7 +46,6 @@ type settings struct {
 	verbose, quiet, json bool
 	progress             bool
 	man                  string
-	logLevel, logFormat  string
 	version, recursive   bool
 
 	unhelped error // why --help was refused
@@ -123,8 +122,6 @@ func options(s *settings) []option {
 		{expert, "no-seal", "", "", "do not seal PATH during the run", "l", "", boolean(&s.noSeal)},
 		{expert, "no-sync", "", "", "do not wait for the disk at the end", "l", "", boolean(&s.noSync)},
 		{expert, "max-pressure", "", "P", "slow down while I/O pressure is above P per cent", "lvc", "", percent(&s.maxPressure)},
-		{expert, "log-level", "", "LEVEL", "log to stderr: debug, info, warn, error", "lpvc", "debug info warn error", enum(&s.logLevel, "debug", "info", "warn", "error")},
-		{expert, "log-format", "", "FORMAT", "console (default) or json", "lpvc", "console json", enum(&s.logFormat, "console", "json")},
 
 		// For people who are used to chcon: every command includes what is beneath PATH.
 		{most, "recursive", "R", "", "", "lpv", "", boolean(&s.recursive)},
@@ -181,7 +178,7 @@ const (
 // is put into s, and run is called by the commands that work. Of the others, those have
 // flags that args name; nil names all.
 func commandTree(s *settings, args []string, run func(operands []string) error) *cobra.Command {
-	*s = settings{trust: "none", hardLinks: "label", depth: "root", logFormat: "console"}
+	*s = settings{trust: "none", hardLinks: "label", depth: "root"}
 	root, helps := labelCommand("fastlabel"), helpCommand()
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.Args, root.ValidArgsFunction = cobra.ArbitraryArgs, cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)

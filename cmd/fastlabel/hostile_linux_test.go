@@ -80,7 +80,7 @@ func TestHostileBytes(t *testing.T) {
 	root := "r" + strings.ReplaceAll(forged, "/", "")
 	var all [][]string
 	roots := [][]string{{root}, {root + "/hung"}, {root + "right"}, {root + "fails"}, {"missing" + forged}, {forged}, {root, root + "/"}}
-	ways := [][]string{{}, {"-v"}, {"--json", "-v"}, {"--log-level", "debug"}, {"--log-level", "debug", "--log-format", "json"}, {"-p"}, {"-q"}}
+	ways := [][]string{{}, {"-v"}, {"--json", "-v"}, {"-p"}, {"-q"}}
 	for _, c := range shown(noTree()) {
 		command := strings.Fields(nameOf(c))
 		if c.Name() == "hook" || c.GroupID == onItself {
@@ -182,11 +182,8 @@ func harmless(t *testing.T, args []string, text string) {
 	t.Helper()
 	for line := range strings.Lines(text) {
 		body := strings.TrimSuffix(line, "\n")
-		if !utf8.ValidString(body) || strings.ContainsFunc(body, func(r rune) bool { return !unicode.IsPrint(r) && r != '\t' }) || strings.HasPrefix(body, "FORGED") {
+		if !utf8.ValidString(body) || strings.ContainsFunc(body, func(r rune) bool { return !unicode.IsPrint(r) }) || strings.HasPrefix(body, "FORGED") {
 			t.Fatalf("%q prints %q", args, line)
-		}
-		if i := strings.Index(body, "\t"); i > 0 && !strings.Contains(body, "\t{") && !strings.HasPrefix(body, "20") { // zap's columns
-			t.Fatalf("%q prints a tab: %q", args, line)
 		}
 	}
 }

@@ -58,7 +58,7 @@
 //	internal/wait      waiting for what may hang
 //	internal/apart     a child does what may hang, and can be left behind
 //	internal/stream    standard output, and standard error with the line drawn again
-//	internal/report    what happens, in lines for people, as JSON and for the log
+//	internal/report    what happens, in lines for people or as JSON
 //	internal/oci       what a runtime tells a hook, and which mounts are volumes
 //	internal/seclabel  the default label, and whether a label has a level
 //	internal/pace      so many entries a second, I/O pressure, priorities
@@ -315,12 +315,8 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 
 func newReporter(s *settings, out *stream.Sink, stderr io.Writer) report.Reporter {
 	dry := s.dryRun || s.command == "verify"
-	var r report.Reporter = &report.People{Out: out, Err: stderr, Verbose: s.verbose, Quiet: s.quiet, Dry: dry, Journal: isJournal(stderr), User: os.Geteuid() != 0 && s.command != "probe"}
 	if s.json {
-		r = &report.JSON{Out: out, Verbose: s.verbose, Dry: dry}
+		return &report.JSON{Out: out, Verbose: s.verbose, Dry: dry}
 	}
-	if s.logLevel != "" {
-		r = report.Log(r, stderr, s.logLevel, s.logFormat)
-	}
-	return r
+	return &report.People{Out: out, Err: stderr, Verbose: s.verbose, Quiet: s.quiet, Dry: dry, Journal: isJournal(stderr), User: os.Geteuid() != 0 && s.command != "probe"}
 }

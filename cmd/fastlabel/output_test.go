@@ -39,29 +39,6 @@ func TestLabelOutput(t *testing.T) {
 	})
 }
 
-// The log holds every failure: nothing is sampled. Its text is json if asked,
-// and names in it are as harmless as elsewhere.
-func TestLog(t *testing.T) {
-	got := transcript(fake(), calls("-q --log-level error --log-format json /many"))
-	if n := strings.Count(got, `"msg":"failed"`); n != 1234 {
-		t.Errorf("%d of 1234 failures are in the log", n)
-	}
-	got = transcript(fake(), calls("--log-level debug /changes /failed /every"))
-	for _, want := range []string{"changed", "failed", "skipped", "waiting", "ended", "note", `\\xff`, "EPERM"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("the log lacks %s:\n%s", want, got)
-		}
-	}
-	if strings.Contains(got, "1> ") {
-		t.Error("logging changes prints them")
-	}
-	for _, r := range got {
-		if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
-			t.Errorf("raw %q in the log", r)
-		}
-	}
-}
-
 func TestVerifyOutput(t *testing.T) {
 	golden(t, "verify", transcript(fake(), calls(
 		"verify /var/lib/pv", "verify /differs", "verify -v /differs", "verify --json /differs",

@@ -9,6 +9,8 @@ var (
 	removedFlags = map[string]string{
 		"for":           "give the level of the pod by --level",
 		"shard":         "one run labels a volume: without it",
+		"log-format":    "--json prints the same events",
+		"log-level":     "--json -v prints the same events",
 		"metrics":       "--json has the same counts",
 		"commit-shards": "one run labels a volume: without it",
 		"partial":       setfattr,

@@ -178,7 +178,7 @@ func (j *job) engine(t *report.Teller) *relabel.Options {
 		},
 		Advanced: relabel.Advanced{Exact: j.exact, NoSeal: j.noSeal, NoSync: j.noSync},
 	}
-	if j.verbose || j.logLevel == "debug" {
+	if j.verbose {
 		o.Trace.Change = func(p, from, to string) { t.Say(func() { t.Change(t.Root, p, from, to) }) }
 	}
 	return o

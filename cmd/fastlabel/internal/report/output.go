@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report says what happens in a run: lines for people, JSON for programs,
-// and the log. It knows no flags: a main that has them sets the fields.
+// Package report says what happens in a run: lines for people, or JSON for programs.
+// It knows no flags: a main that has them sets the fields.
 package report
 
 import (
