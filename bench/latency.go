@@ -25,7 +25,7 @@ type wait struct {
 	Time    string  `json:"time"`
 	Commit  string  `json:"commit"`
 	Kernel  string  `json:"kernel"`
-	Beside  string  `json:"beside"` // nothing, or the run's flags
+	Beside  string  `json:"beside"` // nothing, or the run's command line without PATH
 	Disk    string  `json:"disk"`   // the scheduler of the disk that the image is on
 	N       int     `json:"n"`      // entries of the volume
 	Round   int     `json:"round"`
@@ -39,18 +39,16 @@ type wait struct {
 	Foreign float64 `json:"foreign"` // seconds of CPU of all programs, the run's own among them
 }
 
-// beside are the runs that the reader is measured beside, and for how long at
-// most: the kernel's average of the pressure needs ten seconds to follow.
+// beside are the runs that the reader is measured beside, and for how long at most.
 var beside = []struct {
-	flags string
-	most  time.Duration
+	command string
+	most    time.Duration
 }{
 	{"nothing", 6 * time.Second},
-	{"", 20 * time.Second},
-	{"--nice", 20 * time.Second},
-	{"--max-rate 20000", 8 * time.Second},
-	{"--max-pressure 20", 24 * time.Second},
-	{"--nice --max-rate 20000", 8 * time.Second},
+	{"fastlabel", 20 * time.Second},
+	{"nice -n 19 ionice -c 3 fastlabel", 20 * time.Second},
+	{"fastlabel --max-rate 20000", 8 * time.Second},
+	{"nice -n 19 ionice -c 3 fastlabel --max-rate 20000", 8 * time.Second},
 }
 
 // latency measures how long a reader of the same disk waits beside fastlabel.
@@ -129,9 +127,9 @@ func (b *besides) measure(dir, in, out string) (err error) {
 	for round := range b.rounds {
 		for k := range beside {
 			i := (k + round) % len(beside)
-			r, err := b.one(root, foreground, beside[i].flags, time.Duration(float64(beside[i].most)/b.shorter))
+			r, err := b.one(root, foreground, beside[i].command, time.Duration(float64(beside[i].most)/b.shorter))
 			if err != nil {
-				return fmt.Errorf("beside %q: %w", beside[i].flags, err)
+				return fmt.Errorf("beside %q: %w", beside[i].command, err)
 			}
 			r.Time, r.Commit, r.Kernel, r.Disk, r.N, r.Round = stamp(), commit, kernel, schedulerOf(work), entries, round
 			fmt.Fprintf(os.Stderr, "%s %q: %d reads, 99th percentile %.2f ms, %d entries in %.1f s\n", r.Time, r.Beside, r.Reads, r.P99, r.Seen, r.Seconds)
@@ -145,7 +143,7 @@ func (b *besides) measure(dir, in, out string) (err error) {
 
 // one measures the reader beside one run, that begins with nothing cached. No entry
 // has the label that the run gives.
-func (b *besides) one(root, foreground, flags string, most time.Duration) (r wait, err error) {
+func (b *besides) one(root, foreground, command string, most time.Duration) (r wait, err error) {
 	if err := chill(); err != nil {
 		return r, err
 	}
@@ -159,10 +157,12 @@ func (b *besides) one(root, foreground, flags string, most time.Duration) (r wai
 	}
 	over := make(chan struct{})
 	var ran *ran
-	if flags != "nothing" {
+	if command != "nothing" {
 		b.level = (b.level + 1) % 1024
-		argv := append([]string{"--json", "-l", fmt.Sprintf("s0:c%d", b.level)}, strings.Fields(flags)...)
-		if ran, err = start(over, b.fastlabel, append(argv, root)...); err != nil {
+		before, flags, _ := strings.Cut(command, "fastlabel")
+		argv := append(strings.Fields(before), b.fastlabel, "--json", "-l", fmt.Sprintf("s0:c%d", b.level))
+		argv = append(append(argv, strings.Fields(flags)...), root)
+		if ran, err = start(over, argv[0], argv[1:]...); err != nil {
 			return r, err
 		}
 	}
@@ -184,7 +184,7 @@ func (b *besides) one(root, foreground, flags string, most time.Duration) (r wai
 		return r, err
 	}
 	const ms = 1000
-	r.Beside, r.Reads, r.Foreign = flags, len(waits), after-before
+	r.Beside, r.Reads, r.Foreign = command, len(waits), after-before
 	r.Median, r.P99, r.Max = ms*quantile(waits, 0.5), ms*quantile(waits, 0.99), ms*slices.Max(waits)
 	r.Late99 = ms * quantile(waits[len(waits)/2:], 0.99)
 	return r, nil
@@ -257,7 +257,7 @@ func tellWaits(w io.Writer, file string) error {
 	fmt.Fprintln(w, "| beside | rounds | median ms | 99th percentile ms | its second half | longest ms | entries/s |")
 	fmt.Fprintln(w, "|---|---|---|---|---|---|---|")
 	for _, b := range beside {
-		all := rows[b.flags]
+		all := rows[b.command]
 		if len(all) == 0 {
 			continue
 		}
@@ -268,11 +268,7 @@ func tellWaits(w io.Writer, file string) error {
 			}
 			return quantile(values, 0.5)
 		}
-		name := "fastlabel " + b.flags
-		if b.flags == "nothing" {
-			name = b.flags
-		}
-		fmt.Fprintf(w, "| %s | %d | %.2f | %.2f | %.2f | %.1f | %.0f |\n", strings.TrimSpace(name), len(all),
+		fmt.Fprintf(w, "| %s | %d | %.2f | %.2f | %.2f | %.1f | %.0f |\n", b.command, len(all),
 			of(func(r wait) float64 { return r.Median }), of(func(r wait) float64 { return r.P99 }),
 			of(func(r wait) float64 { return r.Late99 }), of(func(r wait) float64 { return r.Max }),
 			of(func(r wait) float64 { return float64(r.Seen) / r.Seconds }))

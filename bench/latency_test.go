@@ -36,9 +36,9 @@ func TestLatency(t *testing.T) {
 // The table has medians.
 func TestTellWaits(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "results")
-	text := `{"beside":"","p99":1,"median":0.5,"late99":4,"max":7,"seen":10,"seconds":2}
-{"beside":"","p99":9,"median":0.25,"late99":5,"max":8,"seen":30,"seconds":2}
-{"beside":"","p99":2,"median":0.75,"late99":6,"max":9,"seen":20,"seconds":2}
+	text := `{"beside":"fastlabel","p99":1,"median":0.5,"late99":4,"max":7,"seen":10,"seconds":2}
+{"beside":"fastlabel","p99":9,"median":0.25,"late99":5,"max":8,"seen":30,"seconds":2}
+{"beside":"fastlabel","p99":2,"median":0.75,"late99":6,"max":9,"seen":20,"seconds":2}
 `
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

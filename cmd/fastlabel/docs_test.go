@@ -143,7 +143,7 @@ func checkTarget(t *testing.T, page, target string) {
 
 // foreign are the programs of others that the pages call: a node has them.
 var foreign = []string{
-	"ausearch", "cat", "crictl", "df", "findmnt", "getenforce", "getfattr", "id", "journalctl", "kubectl", "lsattr", "podman",
+	"ausearch", "cat", "crictl", "df", "findmnt", "getenforce", "getfattr", "id", "journalctl", "kubectl", "lsattr", "nice", "podman",
 	"ps", "restorecon", "seinfo", "semanage", "semodule", "sesearch", "setfattr", "sync", "systemctl", "timeout",
 }
 

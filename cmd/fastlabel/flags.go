@@ -39,9 +39,7 @@ type settings struct {
 	from, contexts       string
 	force, ignoreMissing bool
 
-	maxRate     int     // entries a second; 0: no limit
-	maxPressure float64 // per cent; 0: no limit
-	nice        bool
+	maxRate int // entries a second; 0: no limit
 
 	verbose, quiet, json bool
 	progress             bool
@@ -106,7 +104,6 @@ func options(s *settings) []option {
 		{most, "timeout", "", "DURATION", "stop after it, such as 90s; 0: chosen (default)", "h", "", duration(&s.timeout)},
 		{most, "depth", "", "root|top", "read PATH's label (default), or its entries' too", "p", "root top", enum(&s.depth, "root", "top")},
 		{most, "max-rate", "", "N", "at most N entries a second; 0: no limit (default)", "lvc", "", upTo(&s.maxRate, maxRate)},
-		{most, "nice", "", "", "lowest priority for processor and disk", "lvc", "", boolean(&s.nice)},
 
 		{most, "progress", "p", "", "show progress; on a terminal that is the default", "lvc", "", boolean(&s.progress)},
 		{most, "verbose", "v", "", "list each change on stdout, and every failure", "lvc", "", boolean(&s.verbose)},
@@ -121,7 +118,6 @@ func options(s *settings) []option {
 		{expert, "exact", "", "", "read every label before writing it", "l", "", boolean(&s.exact)},
 		{expert, "no-seal", "", "", "do not seal PATH during the run", "l", "", boolean(&s.noSeal)},
 		{expert, "no-sync", "", "", "do not wait for the disk at the end", "l", "", boolean(&s.noSync)},
-		{expert, "max-pressure", "", "P", "slow down while I/O pressure is above P per cent", "lvc", "", percent(&s.maxPressure)},
 
 		// For people who are used to chcon: every command includes what is beneath PATH.
 		{most, "recursive", "R", "", "", "lpv", "", boolean(&s.recursive)},

@@ -16,7 +16,7 @@ const examples = `  fastlabel -l s0:c35,c75 /var/lib/pv             # the volume
   fastlabel -n -v /var/lib/pv                     # what would change
   fastlabel --skip root /var/lib/pv               # unless PATH has the label
   fastlabel -t usr_t /srv/pv                      # with another type
-  fastlabel --nice --max-rate 5000 /srv/pv        # beside other work
+  fastlabel --max-rate 5000 /srv/pv               # beside other work
   find /srv/* -prune -print0 | fastlabel -0 -f -  # many PATHs
 `
 

@@ -21,7 +21,6 @@ import (
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/apart"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/pace"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/relabel"
@@ -37,7 +36,7 @@ func TestMain(m *testing.M) {
 		os.Exit(treetest.Main(m))
 	}
 	mode, child := strings.CutPrefix(mode, "apart ")
-	real := app{tree: treeOrCheck, inspect: relabel.Inspect, lstat: os.Lstat, readOnly: site.ReadOnly, giveWay: pace.GiveWay}
+	real := app{tree: treeOrCheck, inspect: relabel.Inspect, lstat: os.Lstat, readOnly: site.ReadOnly}
 	a := app{tree: func(ctx context.Context, _, _ string, o *relabel.Options, check bool) (relabel.Report, error) {
 		hangups := make(chan os.Signal, 2)
 		if mode == "slow" {

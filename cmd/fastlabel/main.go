@@ -16,7 +16,7 @@
 //	  fastlabel -n -v /var/lib/pv                     # what would change
 //	  fastlabel --skip root /var/lib/pv               # unless PATH has the label
 //	  fastlabel -t usr_t /srv/pv                      # with another type
-//	  fastlabel --nice --max-rate 5000 /srv/pv        # beside other work
+//	  fastlabel --max-rate 5000 /srv/pv               # beside other work
 //	  find /srv/* -prune -print0 | fastlabel -0 -f -  # many PATHs
 //
 // --help has the flags, of COMMAND too, and the exit codes.
@@ -38,7 +38,6 @@
 //	manual.go      manual pages of the same, by internal/man
 //	target.go      the label that the flags ask for
 //	files.go       paths from a file
-//	manners.go     --nice, --max-rate, --max-pressure
 //	lookup.go      each PATH is looked up before any is touched
 //	near.go        which command or flag was mistyped
 //	removed.go     flags and commands of the release before
@@ -61,7 +60,7 @@
 //	internal/report    what happens, in lines for people or as JSON
 //	internal/oci       what a runtime tells a hook, and which mounts are volumes
 //	internal/seclabel  the default label, and whether a label has a level
-//	internal/pace      so many entries a second, I/O pressure, priorities
+//	internal/pace      so many entries a second
 //	internal/site      what is at a PATH: file, label, mount
 package main
 
@@ -89,7 +88,7 @@ import (
 )
 
 func main() {
-	process(app{tree: treeOrCheck, inspect: relabel.Inspect, lstat: os.Lstat, readOnly: site.ReadOnly, apart: whatMayHang, giveWay: pace.GiveWay})
+	process(app{tree: treeOrCheck, inspect: relabel.Inspect, lstat: os.Lstat, readOnly: site.ReadOnly, apart: whatMayHang})
 }
 
 func treeOrCheck(ctx context.Context, root, label string, o *relabel.Options, check bool) (relabel.Report, error) {
@@ -156,8 +155,6 @@ type app struct {
 	lstat func(path string) (fs.FileInfo, error)
 	// readOnly, if not nil, tells what nothing can be written to.
 	readOnly func(path string) bool
-	// giveWay, if not nil, makes the process one that gives way to others.
-	giveWay func() error
 
 	// notify, if not nil, tells the service manager.
 	notify func(assignments ...string) error
@@ -257,21 +254,16 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 		}
 	}()
 
-	pace, press, err := a.manners(s)
-	if err != nil {
-		fmt.Fprintf(stderr, "fastlabel: %v\n", err)
-		return exit.Refused
-	}
 	table, _ := site.Table()
 	if a.apart != nil {
 		if code, done := a.apart(ctx, table); done {
 			return code
 		}
 	}
-	if press != nil {
-		defer press.Watch(pace)()
+	j := &job{app: a, settings: s, table: table, Reporter: newReporter(s, out, stderr)}
+	if s.maxRate > 0 {
+		j.pacer = pace.New(s.maxRate)
 	}
-	j := &job{app: a, settings: s, table: table, Reporter: newReporter(s, out, stderr), pacer: pace}
 	if s.command != "probe" {
 		j.progress = a.newProgress(s.command, s, out)
 		defer j.progress.show(a.asked)()

@@ -11,6 +11,8 @@ var (
 		"shard":         "one run labels a volume: without it",
 		"log-format":    "--json prints the same events",
 		"log-level":     "--json -v prints the same events",
+		"max-pressure":  "--max-rate, or nice -n 19 ionice -c 3 fastlabel",
+		"nice":          "nice -n 19 ionice -c 3 fastlabel",
 		"metrics":       "--json has the same counts",
 		"commit-shards": "one run labels a volume: without it",
 		"partial":       setfattr,

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -291,40 +290,5 @@ func TestMaxRate(t *testing.T) {
 	least := 0.9 * 606 / 400
 	if took := time.Since(began).Seconds(); took < least {
 		t.Errorf("607 entries took %.2f s, not %.2f", took, least)
-	}
-}
-
-// --nice has every thread give way.
-func TestNice(t *testing.T) {
-	root := hostileTree(t, 600)
-	cmd := exec.Command(os.Args[0], "--nice", "--max-rate=150", "-q", "-T4", "-l=s0:c7", root)
-	cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS=real")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { // not killed: it would leave its lock file
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait()
-		if code := cmd.ProcessState.ExitCode(); code != exit.Terminated && code != exit.Done {
-			t.Errorf("exit %d", code)
-		}
-	}()
-	begun(t, root, "s0:c7") // it takes four seconds
-	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", cmd.Process.Pid))
-	if err != nil || len(threads) < 4 {
-		t.Fatalf("%d threads: %v", len(threads), err)
-	}
-	for _, thread := range threads {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/stat", cmd.Process.Pid, thread.Name()))
-		_, rest, _ := strings.Cut(string(stat), ") ")
-		f := strings.Fields(rest)
-		id, err2 := strconv.Atoi(thread.Name())
-		class, _, e := syscall.Syscall(syscall.SYS_IOPRIO_GET, 1, uintptr(id), 0)
-		if err != nil || err2 != nil || e != 0 {
-			t.Fatal(err, err2, e)
-		}
-		if f[16] != "19" || class>>13 != 3 { // nice, and the idle class
-			t.Errorf("thread %d of %d: nice %s, I/O class %d", id, len(threads), f[16], class>>13)
-		}
 	}
 }

@@ -94,17 +94,6 @@ func upTo(p *int, most int) func(string) error {
 	}
 }
 
-func percent(p *float64) func(string) error {
-	return func(s string) error {
-		n, err := strconv.ParseFloat(s, 64)
-		if err != nil || !(n > 0 && n <= 100) {
-			return errors.New("not a percentage above 0 and up to 100")
-		}
-		*p = n
-		return nil
-	}
-}
-
 func duration(p *time.Duration) func(string) error {
 	return func(s string) error {
 		d, err := time.ParseDuration(s)

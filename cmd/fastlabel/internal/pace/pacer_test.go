@@ -65,29 +65,3 @@ func TestPacerStops(t *testing.T) {
 		}
 	})
 }
-
-// Without a limit nobody waits, and --max-rate stays above what pressure asks.
-func TestPacerLimits(t *testing.T) {
-	now := time.Now()
-	p := New(0)
-	for range 10 {
-		if d := p.turn(now, 1000); d != 0 {
-			t.Errorf("waits %v", d)
-		}
-	}
-	p.hold(10)
-	p.turn(now, 10)
-	if d := p.turn(now, 10); d != time.Second {
-		t.Errorf("held to 10 a second, it waits %v", d)
-	}
-	p.hold(0)
-	if d := p.turn(now, 10); d != 0 || p.done() != 10_030 {
-		t.Errorf("waits %v; %d are done", d, p.done())
-	}
-	for limit, want := range map[float64]float64{0: 100, 50: 50, 1000: 100} {
-		p := New(100)
-		if p.hold(limit); p.limit != want {
-			t.Errorf("%v: %v", limit, p.limit)
-		}
-	}
-}
