@@ -4,10 +4,14 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"time"
 
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/sdnotify"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/apart"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 )
 
 // devLog is where syslog, or the journal in its place, listens.
@@ -35,6 +39,43 @@ type journal struct {
 func (j *journal) write(priority int, line string) {
 	begin := time.Now()
 	left := max(journalWait-j.waited, time.Millisecond)
-	_ = sdnotify.Datagram(j.path, fmt.Sprintf("<%d>%s fastlabel[%d]: %s\n", priority, begin.Format(time.Stamp), os.Getpid(), line), left)
+	_ = j.send(fmt.Sprintf("<%d>%s fastlabel[%d]: %s\n", priority, begin.Format(time.Stamp), os.Getpid(), line), left)
 	j.waited += time.Since(begin)
+}
+
+// send sends text, which has so long to be taken.
+func (j *journal) send(text string, patience time.Duration) error {
+	conn, err := net.DialTimeout("unixgram", j.path, patience)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetWriteDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	_, err = conn.Write([]byte(text))
+	return err
+}
+
+// isJournal tells whether w is the stream that systemd connected to the journal: lines
+// there have a priority (sd-daemon(3), systemd.exec(5)).
+func isJournal(w io.Writer) bool {
+	if s, ok := w.(*stream.Screen); ok {
+		w = s.W
+	}
+	f, ok := w.(*os.File)
+	name := os.Getenv("JOURNAL_STREAM")
+	if !ok || name == "" {
+		return false
+	}
+	stat := f.Stat
+	if apart.IsPart() { // passes it on to its parent
+		stat = func() (os.FileInfo, error) { return os.Stat(fmt.Sprintf("/proc/%d/fd/2", os.Getppid())) }
+	}
+	info, err := stat()
+	if err != nil {
+		return false
+	}
+	id, ok := site.Identify(info)
+	return ok && name == fmt.Sprintf("%d:%d", id.Dev, id.Ino)
 }

@@ -44,11 +44,10 @@
 //	work.go        the library is called, for one path after the other
 //	hook.go        the OCI hook: the sources of a container's mounts
 //	hooklines.go   lines for the search for a container's failure
-//	journal.go     the same for syslog
+//	journal.go     the same for syslog; whether standard error is systemd's journal
 //	progress.go    how far it is
 //	removed.go     flags and commands of the release before, and what to use instead
 //	resume.go      the command line that resumes after a stop
-//	service.go     what systemd's manager and journal are told, by internal/sdnotify
 //
 // Packages that several of these use:
 //
@@ -80,7 +79,6 @@ import (
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/pace"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/sdnotify"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
@@ -128,9 +126,6 @@ func process(a app) {
 		apart.NotifyAsked(asked)
 	}
 	a.name, a.asked, a.screen = os.Args[0], asked, &stream.Screen{W: os.Stderr, OfParent: apart.IsPart()}
-	if s := sdnotify.Open(os.Getenv("NOTIFY_SOCKET")); s != nil {
-		a.notify = s.Send
-	}
 	leave, end := func(code int) { a.screen.Leave(); os.Exit(code) }, os.Exit
 	if apart.IsPart() {
 		leave, end = func(int) {}, apart.Leave // a second signal is the parent's
@@ -155,9 +150,6 @@ type app struct {
 	lstat func(path string) (fs.FileInfo, error)
 	// readOnly, if not nil, tells what nothing can be written to.
 	readOnly func(path string) bool
-
-	// notify, if not nil, tells the service manager.
-	notify func(assignments ...string) error
 
 	// quit, if not nil, ends the process. ends is called when all is written.
 	quit func(code int)
@@ -248,12 +240,6 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 	if a.quit != nil {
 		*a.ends = append(*a.ends, stream.Unread(ctx, func() { a.giveUp(ctx) }, &out.Outlet, &a.screen.Outlet))
 	}
-	defer func() {
-		if !apart.IsPart() {
-			a.ready(code)
-		}
-	}()
-
 	table, _ := site.Table()
 	if a.apart != nil {
 		if code, done := a.apart(ctx, table); done {

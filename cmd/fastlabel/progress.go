@@ -30,7 +30,6 @@ type progress struct {
 	began   time.Time
 	inodes  func(path string) int64 // at most so many entries; 0: unknown
 	state   func(*relabel.Progress) (relabel.State, bool)
-	manager manager
 
 	mu  sync.Mutex
 	all []*underWay // in the order in which they began
@@ -46,7 +45,6 @@ func (a app) newProgress(command string, s *settings, out *stream.Sink) *progres
 		began:   time.Now(),
 		inodes:  func(path string) int64 { return site.InodesOf(path, s.xdev) },
 		state:   a.state,
-		manager: manager{tell: a.notify},
 	}
 	if s.json {
 		p.json = &report.JSON{Out: out, Dry: s.dryRun || command == "verify"}
@@ -129,7 +127,6 @@ func (p *progress) show(asked <-chan os.Signal) (end func()) {
 				p.answer()
 			case now := <-tick.C:
 				p.askInodes()
-				p.manager.see(p, now)
 				switch {
 				case p.how == live, p.how == soon && now.Sub(p.began) >= lasts:
 					p.draw(now)
