@@ -30,7 +30,7 @@ ifeq ($(origin PROMISE)$(CI),undefined)
 ADAPT := -adapt
 endif
 ifeq ($(shell id -u),0)
-PROMISE ?= root,ext4,xfs,btrfs,tmpfs,fuse,strace,seccomp,bash,fish,gcc,getfattr,man,mandoc,zsh
+PROMISE ?= root,ext4,xfs,btrfs,tmpfs,fuse,strace,seccomp,bash,fish,gcc,getfattr,zsh
 endif
 
 GOLANGCI := v2.15.0
@@ -39,12 +39,12 @@ NFPM_VERSION := v2.45.2
 NFPM := .tools/nfpm-$(NFPM_VERSION)
 CYCLONEDX_VERSION := v1.10.0
 CYCLONEDX := .tools/cyclonedx-gomod-$(CYCLONEDX_VERSION)
-MODULES := bench deploy/image nri test/cluster test/deploy test/runtimes test/selinuxvm test/terminal test/torture
+MODULES := bench deploy/image deploy/man nri test/cluster test/deploy test/runtimes test/selinuxvm test/terminal test/torture
 SCRIPTS := .ci/run test/cluster/guest/node test/selinuxvm/guest/start $(shell find deploy relabel test bench -name '*.sh' 2>/dev/null)
 
 # Debian packages, by what needs them. The race detector needs a C library.
 PKG_DEMO := attr e2fsprogs mount util-linux
-PKG_TEST := $(PKG_DEMO) btrfs-progs fish fuse3 gcc libc6-dev libselinux1-dev man-db mandoc patch strace xfsprogs zsh
+PKG_TEST := $(PKG_DEMO) btrfs-progs fish fuse3 gcc libc6-dev libselinux1-dev patch strace xfsprogs zsh
 PKG_RUNTIMES := $(PKG_TEST) conmon crun podman runc
 PKG_CONTEXTS := dpkg gcc libc6-dev libselinux1-dev policycoreutils
 PKG_SELINUX := debian-archive-keyring debootstrap dpkg e2fsprogs git gpgv qemu-system-x86 xfsprogs xz-utils
@@ -114,7 +114,7 @@ build: ## build bin/fastlabel, static
 install: build ## install the command below PREFIX (/usr/local), its pages, completions and unit (UNITDIR), within DESTDIR
 	rm -rf bin/files && mkdir -p bin/files
 	GOOS= GOARCH= CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/files/fastlabel ./cmd/fastlabel
-	bin/files/fastlabel --man bin/files/man
+	GOOS= GOARCH= CGO_ENABLED=0 $(GO) -C deploy/man run . "$(CURDIR)/bin/files/fastlabel" "$(VERSION)" "$(CURDIR)/bin/files/man"
 	gzip -9n bin/files/man/*
 	install -D -m 755 bin/fastlabel "$(DESTDIR)$(PREFIX)/bin/fastlabel"
 	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/man/man1" bin/files/man/*

@@ -43,7 +43,6 @@ type settings struct {
 
 	verbose, quiet, json bool
 	progress             bool
-	man                  string
 	version, recursive   bool
 
 	unhelped error // why --help was refused
@@ -110,7 +109,6 @@ func options(s *settings) []option {
 		{most, "verbose", "v", "", "say what was done; at most 50 lines in all", "h", "", boolean(&s.verbose)},
 		{most, "quiet", "q", "", "no result lines, no progress", "lpvc", "", boolean(&s.quiet)},
 		{most, "json", "", "", "JSON lines on stdout, one object each", "lpvc", "", boolean(&s.json)},
-		{most, "man", "", "DIR", "", "l", "dir", text(&s.man)}, // for the Makefile
 		{most, "help", "h", "", "this text", "lpvhco", "", boolean(new(bool))},
 		{most, "version", "V", "", "print the version", "l", "", boolean(&s.version)},
 

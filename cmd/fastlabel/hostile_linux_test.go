@@ -96,7 +96,7 @@ func TestHostileBytes(t *testing.T) {
 	for _, c := range shown(noTree()) {
 		command := strings.Fields(nameOf(c))
 		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if f.NoOptDefVal == "" && f.Name != "man" {
+			if f.NoOptDefVal == "" {
 				for _, value := range []string{forged, "a:b:c:" + forged, "d" + forged, "list"} {
 					all = append(all, slices.Concat(command, []string{"--" + f.Name + "=" + value, root}))
 				}

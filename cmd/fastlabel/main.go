@@ -35,7 +35,6 @@
 //	version.go     the build
 //	completion.go  words for shells
 //	help.go        --help, of what stands in these files
-//	manual.go      manual pages of the same, by internal/man
 //	target.go      the label that the flags ask for
 //	files.go       paths from a file
 //	lookup.go      each PATH is looked up before any is touched
@@ -196,11 +195,6 @@ func (a app) execute(ctx context.Context, stdin io.Reader, out *stream.Sink, std
 		switch {
 		case s.version:
 			out.Line([]byte(versionLine()), true)
-		case s.man != "":
-			if err := manual(commandTree(new(settings), nil, nil), s.man); err != nil {
-				fmt.Fprintf(stderr, "fastlabel: --man: %s\n", words.Clean(err.Error()))
-				code = exit.Failed
-			}
 		case s.command == "hook":
 			code = a.runHook(ctx, &s, stdin, stderr)
 		default:

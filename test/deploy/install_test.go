@@ -3,11 +3,15 @@
 package deploy
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -53,20 +57,65 @@ func tree(t *testing.T, dir string) map[string]fs.FileMode {
 	return all
 }
 
-// manualPages are those that the command makes, as they are installed in MAN.
+// manualPages are those of the commands that --help lists, as they are installed in MAN.
 func manualPages(t *testing.T) (pages []string) {
 	t.Helper()
-	dir := t.TempDir()
-	if out, code := runProgram(t, buildProgram(t), "--man", dir); code != 0 {
-		t.Fatalf("exit %d: %s", code, out)
-	}
-	for path := range tree(t, dir) {
-		pages = append(pages, "MAN"+path+".gz")
+	out, _ := runProgram(t, buildProgram(t), "--help")
+	usage, _, _ := strings.Cut(strings.TrimPrefix(string(out), "Usage:"), "\n\n")
+	for line := range strings.Lines(usage) {
+		name := "fastlabel"
+		if words := strings.Fields(line); words[1] != "[flags]" {
+			name += "-" + words[1]
+		}
+		pages = append(pages, "MAN/"+name+".1.gz")
 	}
 	if len(pages) < 5 {
 		t.Fatal(pages)
 	}
 	return pages
+}
+
+// checkManual holds that the installed page shows each flag of the program's --help, and
+// the text behind the flags as it is.
+func checkManual(t *testing.T, program, page string) {
+	t.Helper()
+	file, err := os.Open(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	unzipped, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(unzipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var args []string
+	if _, command, ok := strings.Cut(strings.TrimSuffix(filepath.Base(page), ".1.gz"), "-"); ok {
+		args = []string{command}
+	}
+	help, code := runProgram(t, program, append(args, "--help")...)
+	if code != 0 {
+		t.Fatalf("%v --help: exit %d", args, code)
+	}
+	_, help, _ = bytes.Cut(help, []byte("\n\n"))
+	for line := range strings.Lines(string(help)) {
+		line = strings.TrimSuffix(line, "\n")
+		want := strings.ReplaceAll(line, `\`, `\e`)
+		if flag := regexp.MustCompile(`^ +(-\w, )?(--[\w-]+)( \S+)? {2,}`).FindStringSubmatch(line); flag != nil {
+			want = `\fB` + flag[2] + `\fP`
+			if flag[3] != "" {
+				want += "=" + strings.TrimSpace(flag[3])
+			}
+		} else if strings.HasSuffix(line, "lags:") || line == "Examples:" {
+			continue
+		}
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s lacks %q:\n%s", page, want, text)
+		}
+	}
 }
 
 // The files, where they are looked for, and nothing else; the hook names the
@@ -97,6 +146,9 @@ func TestInstall(t *testing.T) {
 				prefix + "/share/fish/vendor_completions.d/fastlabel.fish",
 			}, pages...) {
 				want[strings.Replace(file, "MAN", prefix+"/share/man/man1", 1)] = 0o644
+			}
+			for _, page := range pages {
+				checkManual(t, dest+c.program, strings.Replace(page, "MAN", dest+prefix+"/share/man/man1", 1))
 			}
 			text, err := os.ReadFile(dest + unit)
 			if want := "\nExecStart=\"" + c.program + "\" $FLAGS "; err != nil || !strings.Contains(string(text), want) {
