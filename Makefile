@@ -24,10 +24,10 @@ TORTURE ?= full
 ATTACK ?= .
 
 # What this machine must be able to do: a test that would skip for want of one
-# of these fails. Without root the tests that need it skip, and say so. What is not
-# asked for by name, nor in CI, is promised only if it is there.
-ifeq ($(origin PROMISE)$(CI),undefined)
-ADAPT := -adapt
+# of these fails. Without root the tests that need it skip, and say so. test and check
+# promise it only in CI, and where PROMISE is given by name.
+ifneq ($(origin PROMISE)$(CI),undefined)
+PROMISED = $(PROMISE)
 endif
 ifeq ($(shell id -u),0)
 PROMISE ?= root,ext4,xfs,btrfs,tmpfs,fuse,strace,seccomp,bash,fish,gcc,getfattr,zsh
@@ -37,6 +37,8 @@ GOLANGCI := v2.15.0
 LINTER := .tools/golangci-lint-$(GOLANGCI)
 NFPM_VERSION := v2.45.2
 NFPM := .tools/nfpm-$(NFPM_VERSION)
+GOTESTSUM_VERSION := v1.13.0
+GOTESTSUM := .tools/gotestsum-$(GOTESTSUM_VERSION)
 CYCLONEDX_VERSION := v1.10.0
 CYCLONEDX := .tools/cyclonedx-gomod-$(CYCLONEDX_VERSION)
 MODULES := bench deploy/image deploy/man nri test/cluster test/deploy test/runtimes test/selinuxvm test/terminal test/torture
@@ -60,7 +62,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: deps deps-demo deps-test deps-contexts deps-runtimes deps-selinux deps-cluster deps-terminal deps-bench deps-lint deps-fresh deps-deploy deps-packages
-deps: deps-test deps-contexts deps-runtimes deps-selinux deps-terminal deps-bench deps-lint deps-fresh deps-deploy deps-packages ## install what all targets need: Debian packages, the linter in .tools
+deps: $(GOTESTSUM) deps-test deps-contexts deps-runtimes deps-selinux deps-terminal deps-bench deps-lint deps-fresh deps-deploy deps-packages ## install what all targets need: Debian packages, the linter in .tools
 deps-demo:
 	@test/deps.sh $(PKG_DEMO)
 deps-test:
@@ -97,6 +99,13 @@ $(NFPM):
 	@mkdir -p $@.new
 	@GOFLAGS= GOBIN=$(CURDIR)/$@.new $(GO) install github.com/goreleaser/nfpm/v2/cmd/nfpm@$(NFPM_VERSION)
 	@mv $@.new/nfpm $@
+	@rmdir $@.new
+
+$(GOTESTSUM):
+	@echo "deps: building gotestsum $(GOTESTSUM_VERSION) into .tools (once)"
+	@mkdir -p $@.new
+	@GOFLAGS= GOBIN=$(CURDIR)/$@.new $(GO) install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)
+	@mv $@.new/gotestsum $@
 	@rmdir $@.new
 
 # Two steps of .ci/run may be here at once.
@@ -153,25 +162,31 @@ packages: $(NFPM) ## make debs and rpms in bin: of what install installs, and of
 test-packages: deps-packages $(CYCLONEDX) ## make a release twice, install its packages and remove them again, in a Debian 12 in a directory (root)
 	test/packages.sh
 
-# What has goroutines to race. The tests that build the command look at it
-# without the detector, and run once; so do those that count allocations, of which the
-# detector has its own.
+# What has goroutines to race. The two tests that are left out there measure the built
+# command, which has no detector, and take as long as all others.
 RACE := ./relabel/... ./internal/fcontexts ./cmd/...
-SUITE = @CGO_ENABLED=0 $(GO) build -o bin/suite ./test/suite && FASTLABEL_PROMISE=$(PROMISE) bin/suite $(ADAPT) -flags '$(TESTFLAGS)'
+SLOW := ^(TestFewDescriptors|TestMemory)$$
+# The packages that ask testing.Short.
+WHOLE := ./relabel
+SUM = FASTLABEL_PROMISE=$(PROMISED) $(GOTESTSUM) -- -count=1
 
-.PHONY: test check
+.PHONY: test test-short test-race check
 test: ## install what the tests need, run them all in their short form, and under the race detector what has goroutines (4 min)
 ifeq ($(shell id -u),0)
 	@$(MAKE) deps-test
 else
 	@echo "test: NOT ROOT: what needs root, a mount or security.selinux is NOT run; run 'sudo make test' for all" >&2
 endif
-	$(SUITE) 'all CGO_ENABLED=0 -short -timeout=30m ./...' 'race CGO_ENABLED=1 -race -short -timeout=30m -skip=@treetest.Command|runtime.ReadMemStats $(RACE)'
-check: ## what is too long for test: the whole matrix, and all sizes
+	@$(MAKE) -k -j 2 test-short test-race
+test-short: $(GOTESTSUM)
+	CGO_ENABLED=0 $(SUM) -short -timeout=30m $(TESTFLAGS) ./...
+test-race: $(GOTESTSUM)
+	CGO_ENABLED=1 $(SUM) -race -short -timeout=30m -skip '$(SLOW)' $(TESTFLAGS) $(RACE)
+check: $(GOTESTSUM) ## what is too long for test: the whole matrix, and all sizes
 ifeq ($(shell id -u),0)
 	@$(MAKE) deps-test
 endif
-	$(SUITE) 'whole CGO_ENABLED=0 -timeout=60m -run=@testing.Short ./...'
+	CGO_ENABLED=0 $(SUM) -timeout=60m $(TESTFLAGS) $(WHOLE)
 
 .PHONY: lint
 lint: deps-lint ## check style, imports, formatting, go.mod, the scripts, words and spelling

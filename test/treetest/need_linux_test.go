@@ -9,7 +9,7 @@ import (
 )
 
 // TestPromise names what was promised and is not there, before each test that needs
-// it fails. test/suite reads these lines.
+// it fails.
 func TestPromise(t *testing.T) {
 	for what := range strings.SplitSeq(os.Getenv(promiseEnv), ",") {
 		switch what {
