@@ -6,7 +6,6 @@ require (
 	github.com/creack/pty v1.1.24
 	github.com/dlclark/regexp2 v1.12.0
 	github.com/opencontainers/selinux v1.11.1
-	github.com/rivo/uniseg v0.4.7
 	github.com/spf13/cobra v1.9.1
 	github.com/spf13/pflag v1.0.10
 	go.uber.org/zap v1.28.0

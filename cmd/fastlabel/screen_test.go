@@ -25,6 +25,17 @@ type terminal struct {
 	drawn   []string // each line as it stood when the cursor went back
 }
 
+// columns returns how many columns a line takes where Asian characters take two.
+func columns(line string) (n int) {
+	for _, r := range line {
+		n++
+		if r >= 0x1100 {
+			n++
+		}
+	}
+	return n
+}
+
 func (t *terminal) feed(text string) {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	for text != "" {

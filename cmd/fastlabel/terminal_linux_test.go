@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/creack/pty"
-	"github.com/rivo/uniseg"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/test/treetest"
@@ -154,13 +153,13 @@ func TestTerminal(t *testing.T) {
 				t.Errorf("%s: %q and %q stay", mode, on.lines, string(on.line))
 			}
 			for _, l := range on.drawn {
-				if !regexp.MustCompile(`^[\d,]+( of at most [\d,]+ \(\d+%\)| entries), \d+:\d\d elapsed(, |$)`).MatchString(l) || uniseg.StringWidth(l) > 79 {
+				if !regexp.MustCompile(`^[\d,]+( of at most [\d,]+ \(\d+%\)| entries), \d+:\d\d elapsed(, |$)`).MatchString(l) || columns(l) > 79 {
 					t.Errorf("%s: %q", mode, l)
 				}
 			}
 			wide := func(lines []string) (n int) {
 				for _, l := range lines {
-					n = max(n, uniseg.StringWidth(l))
+					n = max(n, columns(l))
 				}
 				return n
 			}

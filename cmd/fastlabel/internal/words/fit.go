@@ -2,12 +2,7 @@
 
 package words
 
-import (
-	"strings"
-	"unicode/utf8"
-
-	"github.com/rivo/uniseg"
-)
+import "unicode/utf8"
 
 // leastPath is below how many columns a path says nothing, and Widest how many
 // a line has that goes to no terminal.
@@ -24,22 +19,21 @@ func Fit(parts []string, path string, room int) string {
 		if line != "" {
 			p = ", " + p
 		}
-		if uniseg.StringWidth(line)+uniseg.StringWidth(p) <= room {
+		if width(line)+width(p) <= room {
 			line += p
 		}
 	}
-	left := room - uniseg.StringWidth(line) - len(", ")
+	left := room - width(line) - len(", ")
 	if path == "" || left < leastPath || line == "" {
 		return line
 	}
 	return line + ", " + Tail(path, left)
 }
 
-// Tail quotes path so that it takes at most room columns: of a longer one it is
-// the end, since what changes is there. Characters may be two columns wide, or
-// none, of which a name can hold any number: the bytes are bounded as well.
+// Tail quotes path so that it takes at most room columns. Of a longer path it
+// returns the end, which is what changes.
 func Tail(path string, room int) string {
-	const most = 4 // bytes a column: UTF-8's longest character
+	const most = 2 // bytes a column: the longest characters have four, in two columns
 	cut := len(path) > most*room
 	if cut {
 		path = path[len(path)-most*room:]
@@ -48,24 +42,35 @@ func Tail(path string, room int) string {
 		}
 	}
 	text := Quote(path)
-	if !cut && uniseg.StringWidth(text) <= room {
+	if !cut && width(text) <= room {
 		return text
 	}
 	text = text[1 : len(text)-1]
-	room -= len(`"…"`) - len("…") + 1
-	var ends []int // where each character begins
-	var widths []int
-	for rest, state, at := text, -1, 0; rest != ""; {
-		var c string
-		var w int
-		c, rest, w, state = uniseg.FirstGraphemeClusterInString(rest, state)
-		ends, widths = append(ends, at), append(widths, w)
-		at += len(c)
-	}
+	room -= width(`"…"`)
 	from := len(text)
-	for i := len(ends) - 1; i >= 0 && widths[i] <= room; i-- {
-		room -= widths[i]
-		from = ends[i]
+	for from > 0 {
+		r, size := utf8.DecodeLastRuneInString(text[:from])
+		if room -= columns(r); room < 0 {
+			break
+		}
+		from -= size
 	}
-	return `"…` + strings.TrimLeft(text[from:], "\u200d") + `"`
+	return `"…` + text[from:] + `"`
+}
+
+// width returns how many columns s takes at most.
+func width(s string) (n int) {
+	for _, r := range s {
+		n += columns(r)
+	}
+	return n
+}
+
+// columns returns how many columns r takes at most: terminals and fonts differ, but
+// no character is wider than two.
+func columns(r rune) int {
+	if r < utf8.RuneSelf {
+		return 1
+	}
+	return 2
 }
