@@ -105,11 +105,6 @@ func counts() []Mutant {
 			Edits:  edits(enter, "\t\treturn Vanished\n", "\t\tw.tally.Count(Vanished)\n\t\treturn Vanished\n"),
 		},
 		{
-			Name: "row-not-taken", By: "TestMendTaken",
-			Breaks: "a name belongs to the worker that took it",
-			Edits:  edits(row, "if !r.take(i) {", "r.Next.Store(int32(i + 1))\n\t\tif r.Stop.Load() {"),
-		},
-		{
 			Name: "row-holds-scheduler", By: "TestRowLetsGo",
 			Breaks: "a call that hangs keeps no processor",
 			Edits: edits(

@@ -25,7 +25,7 @@ type hang struct {
 	nth        int    // from which such call on
 	path       string // beneath the root; "." for the root
 	says       string // the system calls that may make it, as a message names them
-	rest       string // "all": everything else can be done
+	rest       string // "all": everything else can be done, but for a few names behind it
 }
 
 func (h hang) String() string { return fmt.Sprintf("%s %s #%d", h.call, h.name, h.nth) }
@@ -96,7 +96,7 @@ var hungRows = []struct{ key, server, check string }{
 	{"code", "", "R6 a hung call: the exit code, 124, 130 or 143"},
 	{"path", "", "R6 a hung call: the path is named"},
 	{"call", "", "R6 a hung call: the system call is named"},
-	{"rest", "", "R6 a hung call: everything else is done"},
+	{"rest", "", "R6 a hung call: all but 15 names beside it is done"},
 	{"json", "", "R6 a hung call: the summary in JSON"},
 }
 
@@ -271,7 +271,7 @@ func (c *hungCell) within(t testing.TB, bin string, timeout time.Duration) bool 
 	ready := func() bool { return m.ask(t, "held") != "" && differing(t, before, newLabel) == 0 }
 	if c.signal != nil {
 		treetest.Wait(t, "a call to hang and the PATH before to be done", ready)
-		time.Sleep(1500 * time.Millisecond) // a worker that is held up is relieved after half a second
+		time.Sleep(1500 * time.Millisecond) // a blocked worker is replaced after half a second
 		told = time.Now()
 		must(t, cmd.Process.Signal(c.signal))
 	} else {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
@@ -45,46 +43,30 @@ func names(t *testing.T, records []byte) (all []string) {
 	return all
 }
 
-// TestTake: while one goes through a buffer name by name, another takes what is left of a
-// row: each name is met once by one of them, and of what was taken the first stays away.
-func TestTake(t *testing.T) {
+// TestLoad: row by row each name is met once, and the entry whose call is under way is told.
+func TestLoad(t *testing.T) {
 	records, want := listing(3000)
-	for range 20 {
-		var stop atomic.Bool
-		c := &Chunk{}
-		c.Begin(&stop)
-		var rest [][]byte
-		var other sync.WaitGroup
-		taken := make(chan struct{})
-		other.Go(func() {
-			for len(rest) == 0 {
-				c.Take(func(records []byte) { rest = append(rest, records); close(taken) })
-			}
-		})
-		var got []string
-		mine := true
-		for off := 0; off < len(records) && mine; {
-			next, err := c.Load(records, off, sys.RowLen, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i := 0; i < c.N && mine; i++ {
-				if next == len(records) && i == c.N-1 { // lest nothing is left to take
-					<-taken
-				}
-				if mine = c.Move(i, i+1); mine {
-					got = append(got, string(c.Entry(i).Name))
-				}
-			}
-			off, mine = next, mine && c.Close(c.N)
+	var got []string
+	c := &Chunk{}
+	for off := 0; off < len(records); {
+		next, err := c.Load(records, off, sys.RowLen, nil)
+		if err != nil {
+			t.Fatal(err)
 		}
-		other.Wait()
-		if len(rest) != 1 || mine {
-			t.Fatalf("taken %d times; still mine: %t", len(rest), mine)
+		if _, _, ok := c.Calling(); ok {
+			t.Fatal("a call is under way in a row that was just loaded")
 		}
-		if got = append(got, names(t, rest[0])...); !slices.Equal(got, want) {
-			t.Fatalf("%d names of %d", len(got), len(want))
+		for i := range c.N {
+			got = append(got, string(c.Entry(i).Name))
+			c.Row.Step.Store(uint32(2*i + 3))
+			if e, write, ok := c.Calling(); !ok || !write || string(e.Name) != string(c.Entry(i).Name) {
+				t.Fatalf("%q, %t, %t; want a write of %q", e.Name, write, ok, c.Entry(i).Name)
+			}
 		}
+		off = next
+	}
+	if !slices.Equal(got, want) {
+		t.Fatalf("%d names of %d", len(got), len(want))
 	}
 }
 

@@ -28,8 +28,7 @@ func (f *Found) At(i int) ([]byte, bool) {
 }
 
 // Look reads the attribute of the names from..to of the row, as Mend does, and
-// writes none. It returns where it ended; the trouble is with the name before
-// that. A longer label than a Found holds is answered by ERANGE.
+// writes none. It returns the name at which it ended, with which the trouble is. A longer label than a Found holds is answered by ERANGE.
 //
 //go:norace
 //go:nocheckptr
@@ -37,15 +36,15 @@ func (a *Attr) Look(r *Row, from, to int, o Order, f *Found) (at int, trouble Tr
 	base := unsafe.Pointer(r.Base)
 	enter()
 	for at = from; at < to; {
-		if !r.take(at) {
-			trouble = Taken
+		if r.stopped() {
+			trouble = Stopped
 			break
 		}
-		r.says(false)
+		r.calls(at, 0)
 		name := uintptr(base) + uintptr(r.At[at]) + uintptr(r.Head)
 		n, e := a.lookInto(o.Way, o.Dir, name, unsafe.Pointer(&f.text[at]))
 		if e != 0 && e != unix.ENODATA {
-			at, trouble, errno = at+1, ReadErr, e
+			trouble, errno = ReadErr, e
 			break
 		}
 		f.n[at] = int16(n)

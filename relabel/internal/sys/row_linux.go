@@ -24,21 +24,25 @@ import (
 // network filesystem are still answered within a second after a stop.
 const RowLen = 32
 
-// Row is a stretch of names in one directory that are labelled in one go. The
-// goroutine whose row it is goes through it; any other may take what is left of
-// it away by moving Next.
+// Row is names in one directory that are labelled in one go, by the goroutine whose
+// row it is. Any other may set Stop and read Step.
 type Row struct {
 	// Base is where the names lie, which something else keeps alive, and
 	// At[i]+Head where the name i begins, with a NUL behind it.
 	Base *byte
 	Head uint32
 	At   [RowLen + 1]uint32
-	// Next is the name to come. Who moves it from i to i+1 has name i.
-	Next atomic.Int32
+	// Step is the call under way, as Calling returns it.
+	Step atomic.Uint32
 	// Stop ends it before the next name.
 	Stop *atomic.Bool
-	// Writing says which call is under way, a write or a read.
-	Writing atomic.Bool
+}
+
+// Calling returns the name whose call is under way, and whether that is a write. It
+// returns -1 before the first call.
+func (r *Row) Calling() (name int, write bool) {
+	step := int(r.Step.Load())
+	return step/2 - 1, step%2 == 1
 }
 
 // Way is how a name's attribute is reached.
@@ -68,7 +72,7 @@ type Trouble uint8
 // What ends a row.
 const (
 	None     Trouble = iota
-	Taken            // another thread took the rest, or Stop was set
+	Stopped          // Stop was set
 	ReadErr          // Errno is what a read answered
 	WriteErr         // Errno is what a write answered
 )
@@ -78,7 +82,7 @@ type Done struct {
 	Right, Written int
 	Wrong          int // how many differed in a row, at the end
 	Turn           int
-	Trouble        Trouble // with the name before Next
+	Trouble        Trouble // with the name of the last call
 	Errno          Errno
 }
 
@@ -94,8 +98,8 @@ func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
 	d.Turn = o.Turn
 	enter()
 	for i := from; i < to; i++ {
-		if !r.take(i) {
-			d.Trouble = Taken
+		if r.stopped() {
+			d.Trouble = Stopped
 			break
 		}
 		name := uintptr(base) + uintptr(r.At[i]) + uintptr(r.Head)
@@ -104,8 +108,8 @@ func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
 			d.Turn++
 			read = d.Turn%o.Check == 0
 		}
-		r.says(!read)
 		if read {
+			r.calls(i, 0)
 			n, e := a.read(o.Way, o.Dir, name)
 			if e == 0 && equal(unsafe.Pointer(&a.buf), n, want, size) {
 				d.Right++
@@ -120,8 +124,8 @@ func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
 				break
 			}
 			d.Wrong++
-			r.says(true)
 		}
+		r.calls(i, 1)
 		if e := a.write(o.Way, o.Dir, name); e != 0 {
 			d.Trouble, d.Errno = WriteErr, e
 			break
@@ -135,29 +139,21 @@ func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
 	return d
 }
 
-// take moves Next on from i. It says no if another thread took the rest, or Stop is set.
-// Where nothing is inlined the methods of atomic's types may grow the stack; its
-// functions may not, so take, says and begin call those. Each type is its value.
+// stopped and calls use functions of atomic, since where nothing is inlined the methods
+// of its types may grow the stack. Each type is its value.
 //
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (r *Row) take(i int) bool {
-	return atomic.LoadUint32((*uint32)(unsafe.Pointer(r.Stop))) == 0 &&
-		atomic.CompareAndSwapInt32((*int32)(unsafe.Pointer(&r.Next)), int32(i), int32(i+1))
-}
+func (r *Row) stopped() bool { return atomic.LoadUint32((*uint32)(unsafe.Pointer(r.Stop))) != 0 }
 
+// calls sets Step to a read (0) or a write (1) of name i.
+//
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (r *Row) says(write bool) {
-	now := uint32(0)
-	if write {
-		now = 1
-	}
-	if p := (*uint32)(unsafe.Pointer(&r.Writing)); atomic.LoadUint32(p) != now {
-		atomic.StoreUint32(p, now)
-	}
+func (r *Row) calls(i int, write uint32) {
+	atomic.StoreUint32((*uint32)(unsafe.Pointer(&r.Step)), uint32(i+1)*2+write)
 }
 
 //go:nosplit

@@ -4,13 +4,11 @@ package sys
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -68,22 +66,21 @@ func TestMend(t *testing.T) {
 		state string
 		order Order
 		from  int
-		took  int // somebody took the rest, at this name
 		want  Done
-		next  int
+		last  int    // the name of the last call
+		wrote bool   // it was a write
 		after string // r is right
 	}{
-		{state: "rzZwpln", want: Done{Right: 2, Written: 5, Wrong: 5}, next: 7, after: "rzrrrrr"},
-		{state: "rzwn", want: Done{Right: 2, Written: 2, Wrong: 2}, next: 4, after: "rzrr"},
-		{state: "wwrww", want: Done{Right: 1, Written: 4, Wrong: 2}, next: 5, after: "rrrrr"},
-		{state: "rw-w", want: Done{Right: 1, Written: 1, Wrong: 1, Trouble: ReadErr, Errno: unix.ENOENT}, next: 3, after: "rr-w"},
-		{state: "wwww", from: 2, want: Done{Written: 2, Wrong: 2}, next: 4, after: "wwrr"},
-		{state: "wwww", order: Order{Blind: true, Check: 64}, want: Done{Written: 4, Turn: 4}, next: 4, after: "rrrr"},
-		{state: "ww-w", order: Order{Blind: true, Check: 64}, want: Done{Written: 2, Turn: 3, Trouble: WriteErr, Errno: unix.ENOENT}, next: 3, after: "rr-w"},
+		{state: "rzZwpln", want: Done{Right: 2, Written: 5, Wrong: 5}, last: 6, wrote: true, after: "rzrrrrr"},
+		{state: "rzwn", want: Done{Right: 2, Written: 2, Wrong: 2}, last: 3, wrote: true, after: "rzrr"},
+		{state: "wwrww", want: Done{Right: 1, Written: 4, Wrong: 2}, last: 4, wrote: true, after: "rrrrr"},
+		{state: "rw-w", want: Done{Right: 1, Written: 1, Wrong: 1, Trouble: ReadErr, Errno: unix.ENOENT}, last: 2, after: "rr-w"},
+		{state: "wwww", from: 2, want: Done{Written: 2, Wrong: 2}, last: 3, wrote: true, after: "wwrr"},
+		{state: "wwww", order: Order{Blind: true, Check: 64}, want: Done{Written: 4, Turn: 4}, last: 3, wrote: true, after: "rrrr"},
+		{state: "ww-w", order: Order{Blind: true, Check: 64}, want: Done{Written: 2, Turn: 3, Trouble: WriteErr, Errno: unix.ENOENT}, last: 2, wrote: true, after: "rr-w"},
 		// Every third is read: one that is wrong goes on, one that is right ends it.
-		{state: "wwwwwrw", order: Order{Blind: true, Check: 3}, want: Done{Right: 1, Written: 5, Turn: 6}, next: 6, after: "rrrrrrw"},
-		{state: "wwww", order: Order{Blind: true, Turn: 62, Check: 64}, want: Done{Written: 4, Wrong: 1, Turn: 66}, next: 4, after: "rrrr"},
-		{state: "wwww", took: 2, want: Done{Trouble: Taken}, next: 2, after: "wwww"},
+		{state: "wwwwwrw", order: Order{Blind: true, Check: 3}, want: Done{Right: 1, Written: 5, Turn: 6}, last: 5, after: "rrrrrrw"},
+		{state: "wwww", order: Order{Blind: true, Turn: 62, Check: 64}, want: Done{Written: 4, Wrong: 1, Turn: 66}, last: 3, wrote: true, after: "rrrr"},
 	} {
 		for way, name := range map[Way]string{ByName: "name", ByCwd: "cwd"} {
 			t.Run(test.state+"/"+name, func(t *testing.T) {
@@ -91,10 +88,6 @@ func TestMend(t *testing.T) {
 					treetest.Need(t, "plain") // none of them is a context
 				}
 				r, fd := newRow(t, test.state)
-				r.Next.Store(int32(test.from))
-				if test.took > 0 {
-					r.Next.Store(int32(test.took))
-				}
 				o := test.order
 				o.Way, o.Dir = way, fd
 				if way == ByCwd {
@@ -106,8 +99,8 @@ func TestMend(t *testing.T) {
 				if got != test.want {
 					t.Errorf("got  %+v\nwant %+v", got, test.want)
 				}
-				if next := int(r.Next.Load()); next != test.next {
-					t.Errorf("the next is %d, not %d", next, test.next)
+				if last, wrote := r.Calling(); last != test.last || wrote != test.wrote {
+					t.Errorf("the last call is of name %d, a write: %t; want %d, %t", last, wrote, test.last, test.wrote)
 				}
 				for i, c := range []byte(test.after) {
 					value := make([]byte, 512)
@@ -127,43 +120,9 @@ func TestMendStops(t *testing.T) {
 	r, fd := newRow(t, "ww")
 	r.Stop.Store(true)
 	a := NewAttr(treetest.Attr, []byte(rowLabel))
-	if got := a.Mend(r, 0, 2, Order{Dir: fd}); got != (Done{Trouble: Taken}) || r.Next.Load() != 0 {
-		t.Errorf("%+v, next %d", got, r.Next.Load())
+	if got := a.Mend(r, 0, 2, Order{Dir: fd}); got != (Done{Trouble: Stopped}) || r.Step.Load() != 0 {
+		t.Errorf("%+v, step %d", got, r.Step.Load())
 	}
-}
-
-// TestMendTaken: whichever thread takes the rest of a row that is under way, each name has
-// one owner.
-func TestMendTaken(t *testing.T) {
-	treetest.Need(t, "root", "tmpfs", "setxattrat")
-	r, fd := newRow(t, strings.Repeat("r", RowLen))
-	a := NewAttr(treetest.Attr, []byte(rowLabel))
-	early := 0
-	for range 2000 {
-		r.Next.Store(0)
-		var taken atomic.Int32
-		var wait sync.WaitGroup
-		wait.Go(func() {
-			for range rand.IntN(100) {
-				runtime.Gosched()
-			}
-			for next := r.Next.Load(); next < RowLen; next = r.Next.Load() {
-				if r.Next.CompareAndSwap(next, -3) {
-					taken.Store(RowLen - next)
-					return
-				}
-			}
-		})
-		d := a.Mend(r, 0, RowLen, Order{Dir: fd})
-		wait.Wait()
-		if d.Right+int(taken.Load()) != RowLen || (d.Trouble == Taken) != (taken.Load() > 0) {
-			t.Fatalf("%+v, and %d were taken", d, taken.Load())
-		}
-		if d.Right > 0 && taken.Load() > 0 {
-			early++
-		}
-	}
-	t.Logf("%d of 2000 rows were taken half-way", early)
 }
 
 // TestMendAllocates nothing.
@@ -172,7 +131,7 @@ func TestMendAllocates(t *testing.T) {
 	r, fd := newRow(t, "rwr")
 	a := NewAttr(treetest.Attr, []byte(rowLabel))
 	if n := testing.AllocsPerRun(100, func() {
-		r.Next.Store(0)
+		r.Step.Store(0)
 		a.Mend(r, 0, 3, Order{Dir: fd})
 	}); n > 0 {
 		t.Errorf("%v allocations a row", n)

@@ -14,9 +14,6 @@ import (
 // read first, as a whole; then it is chosen for each name; then those that follow one
 // another and get the same label are written in one go. What is right costs what it
 // costs elsewhere, a call, and no memory.
-//
-// Names that are to be written are handed back to the row in between, so that another
-// worker can take what is left from one that is held up.
 
 // choosing is what a worker has at hand to choose by.
 type choosing struct {
@@ -41,39 +38,25 @@ func (w *worker) chooses(want *Want) bool {
 }
 
 // choose labels names of the row, as sweep does.
-func (w *worker) choose(c *chunk, d *Dir, o sys.Order, i, end int) (int, bool) {
+func (w *worker) choose(c *chunk, d *Dir, o sys.Order, i, end int) int {
 	want := d.Note.want
 	if want.Rules == nil && want.Label == "" {
 		for ; i < end; i++ {
-			if !c.Move(i, i+1) {
-				return i, false
-			}
 			w.tally.Count(Skipped)
 		}
-		return i, true
+		return i
 	}
 	if w.found == nil {
 		w.found = new(sys.Found)
 	}
 	w.now(xattrio.Row)
 	w.name.Store(nil)
-	at, trouble, errno := w.io.Look(&c.Row, i, end, o, w.found)
-	read := at
-	if trouble == sys.ReadErr {
-		read--
-	}
+	read, trouble, errno := w.io.Look(&c.Row, i, end, o, w.found)
 	if read > i {
 		w.eios = 0
 	}
 	for k := i; k < read; k++ {
 		w.choices[k] = w.chosen(want, c.Entry(k), k)
-	}
-	if !c.Row.Next.CompareAndSwap(int32(at), int32(i)) { // another took what follows: these are ours
-		for ; i < read; i++ {
-			e := c.Entry(i)
-			w.tally.Count(w.label(xattrio.Target{FD: o.Dir, Name: e.Cname(), Kind: e.Kind}, d))
-		}
-		return w.broken(c, d, o.Dir, i, trouble, errno)
 	}
 	for i < read {
 		if w.choices[i].outcome == Written {
@@ -84,17 +67,11 @@ func (w *worker) choose(c *chunk, d *Dir, o sys.Order, i, end int) (int, bool) {
 			}
 			continue
 		}
-		if !c.Move(i, i+1) {
-			return i, false
-		}
 		if w.choices[i].outcome == Failed {
 			w.failed(d.Path(string(c.Entry(i).Name)), "relabel", w.choices[i].err)
 		}
 		w.tally.Count(w.choices[i].outcome)
 		i++
-	}
-	if trouble == sys.ReadErr && !c.Move(i, i+1) {
-		return i, false
 	}
 	return w.broken(c, d, o.Dir, i, trouble, errno)
 }

@@ -47,11 +47,11 @@ func (w *worker) watch() {
 
 // place is where a worker is, to be compared with where it is later.
 func (w *worker) place() any {
-	next := int32(0)
+	row := uint32(0)
 	if c := w.chunk.Load(); c != nil {
-		next = c.Row.Next.Load()
+		row = c.Row.Step.Load()
 	}
-	return [6]any{w.items.Load(), w.name.Load(), w.doing.Load(), w.step.Load(), next, w.pauses.Load()}
+	return [6]any{w.items.Load(), w.name.Load(), w.doing.Load(), w.step.Load(), row, w.pauses.Load()}
 }
 
 func (w *worker) hungAt() watch.Call {
@@ -67,21 +67,6 @@ func (w *worker) hungAt() watch.Call {
 		path = d.Path(xattrio.Target{Name: name}.String())
 	}
 	return watch.Call{Call: call.String(), Path: path}
-}
-
-// inherit makes work of what is left of the rows of workers that are held up.
-func (w *worker) inherit() {
-	for other := range w.all {
-		if other == w || !other.watched.HeldUp.Load() {
-			continue
-		}
-		if c := other.chunk.Load(); c != nil {
-			c.Take(func(records []byte) {
-				w.cache.Expect(c.dir)
-				w.push(item{kind: labelRecords, dir: c.dir, records: records})
-			})
-		}
-	}
 }
 
 // unwatched is for a worker that calls the caller's code, waits to, or sorts. It is in no

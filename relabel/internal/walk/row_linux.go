@@ -20,8 +20,7 @@ type chunk struct {
 	dir *Dir
 }
 
-// buffers are a worker's memory: what it has read, and what it goes through. Others
-// may take the rest of what chunk goes through.
+// buffers are a worker's memory: what it has read, and what it goes through.
 type buffers struct {
 	buf     []byte
 	ordered *order.Batch          // of buf
@@ -37,15 +36,13 @@ const yieldAfter = 1024
 func (w *worker) equip() {
 	w.buf = make([]byte, bufferSize)
 	c := &chunk{}
-	var stop *atomic.Bool
 	if w.pool != nil {
-		stop = w.pool.StopFlag()
+		c.Row.Stop = w.pool.StopFlag()
 	}
-	c.Begin(stop)
 	w.chunk.Store(c)
 }
 
-// records labels the entries of d in buf, unless it is relieved of them.
+// records labels the entries of d in buf.
 func (w *worker) records(d *Dir, fd int, buf []byte) {
 	if op, e := w.io.Enter(fd); e != 0 {
 		w.spoil(d, op, e)
@@ -58,10 +55,7 @@ func (w *worker) records(d *Dir, fd int, buf []byte) {
 		w.shown = w.tally
 		next, err := c.Load(buf, off, w.rowLen, w.m.LeftInodes)
 		w.countsMu.Unlock()
-		if !w.through(c, d, fd) {
-			w.equip() // the buffer is another's now
-			return
-		}
+		w.through(c, d, fd)
 		if err != nil {
 			w.spoil(d, "getdents64", err)
 			return
@@ -70,8 +64,8 @@ func (w *worker) records(d *Dir, fd int, buf []byte) {
 	}
 }
 
-// through labels the names of the row. It says no if it was relieved of them.
-func (w *worker) through(c *chunk, d *Dir, fd int) bool {
+// through labels the names of the row.
+func (w *worker) through(c *chunk, d *Dir, fd int) {
 	if w.sinceYield += c.N; w.sinceYield >= yieldAfter {
 		w.sinceYield = 0
 		runtime.Gosched()
@@ -89,21 +83,13 @@ func (w *worker) through(c *chunk, d *Dir, fd int) bool {
 			}
 		}
 		if end > i {
-			next, ok := w.sweep(c, d, fd, i, end)
-			if !ok {
-				return false
-			}
-			i = next
+			i = w.sweep(c, d, fd, i, end)
 			continue
-		}
-		if !c.Move(i, i+1) {
-			return false
 		}
 		w.entry(d, fd, c.Entry(i))
 		i++
 	}
 	w.noteRight()
-	return c.Close(i)
 }
 
 // sweeps says whether plain entries can be labelled in sweeps: no caller is told
@@ -113,9 +99,8 @@ func (w *worker) sweeps() bool {
 }
 
 // sweep labels the names from i to end of the row, or as many as go without
-// trouble and the one with the trouble. It returns the next, and says no if
-// another worker took the rest.
-func (w *worker) sweep(c *chunk, d *Dir, fd, i, end int) (int, bool) {
+// trouble and the one with the trouble. It returns the next.
+func (w *worker) sweep(c *chunk, d *Dir, fd, i, end int) int {
 	o := sys.Order{Dir: fd, Turn: w.sinceGuess}
 	if w.io.Way == xattrio.ByThread {
 		o.Way = sys.ByCwd
@@ -153,39 +138,33 @@ func (w *worker) sweep(c *chunk, d *Dir, fd, i, end int) (int, bool) {
 	return w.broken(c, d, fd, i, done.Trouble, done.Errno)
 }
 
-// broken handles what ended a row at its name i: an error for that name, or that
-// another worker took the rest.
-func (w *worker) broken(c *chunk, d *Dir, fd, i int, trouble sys.Trouble, errno sys.Errno) (int, bool) {
-	switch trouble {
-	case sys.ReadErr, sys.WriteErr:
-		e := c.Entry(i)
-		t := xattrio.Target{FD: fd, Name: e.Cname(), Kind: e.Kind}
-		w.name.Store(t.Name)
-		op := w.io.Reads(t)
-		if trouble == sys.WriteErr {
-			op = w.io.Writes(t)
-		}
-		w.now(op)
-		var o Outcome
-		switch {
-		case trouble == sys.ReadErr && errno == syscall.ERANGE: // longer than a look has room for
-			o = w.label(t, d)
-		case trouble == sys.WriteErr && w.refusedButRight(t, errno):
-			o = w.settle(t, d, Right, op.String(), 0)
-		default:
-			o = w.settle(t, d, Failed, op.String(), errno)
-		}
-		if !d.Note.rereading || o != Right && o != Vanished {
-			w.tally.Count(o)
-		}
-		return i + 1, true
-	case sys.Taken:
-		if !w.stopped() {
-			c.Wait()
-			return i, false
-		}
+// broken handles what ended a row at its name i, and returns the next. An error of that
+// name is handled; a row that was stopped ends there.
+func (w *worker) broken(c *chunk, d *Dir, fd, i int, trouble sys.Trouble, errno sys.Errno) int {
+	if trouble == sys.None || trouble == sys.Stopped {
+		return i
 	}
-	return i, true
+	e := c.Entry(i)
+	t := xattrio.Target{FD: fd, Name: e.Cname(), Kind: e.Kind}
+	w.name.Store(t.Name)
+	op := w.io.Reads(t)
+	if trouble == sys.WriteErr {
+		op = w.io.Writes(t)
+	}
+	w.now(op)
+	var o Outcome
+	switch {
+	case trouble == sys.ReadErr && errno == syscall.ERANGE: // longer than a look has room for
+		o = w.label(t, d)
+	case trouble == sys.WriteErr && w.refusedButRight(t, errno):
+		o = w.settle(t, d, Right, op.String(), 0)
+	default:
+		o = w.settle(t, d, Failed, op.String(), errno)
+	}
+	if !d.Note.rereading || o != Right && o != Vanished {
+		w.tally.Count(o)
+	}
+	return i + 1
 }
 
 // sweepsAt is the call that a sweep has under way.
@@ -196,12 +175,12 @@ func (w *worker) sweepsAt() (xattrio.SyscallKind, *byte) {
 	if c == nil {
 		return xattrio.Row, nil
 	}
-	e, is := c.Reached()
-	if !is {
+	e, write, ok := c.Calling()
+	if !ok {
 		return xattrio.Row, nil
 	}
 	t := xattrio.Target{Name: e.Cname()}
-	if c.Row.Writing.Load() {
+	if write {
 		return w.io.Writes(t), t.Name
 	}
 	return w.io.Reads(t), t.Name

@@ -140,7 +140,6 @@ func (k *Walk) Run(ctx context.Context) error {
 				}
 				end = func() { over(); w.retire(); k.share.Put() }
 			}
-			w.inherit()
 			return w.do, end, nil
 		},
 	})
