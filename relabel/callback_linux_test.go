@@ -5,6 +5,8 @@ package relabel
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -13,7 +15,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/test/treetest"
@@ -67,113 +68,45 @@ func called(t *testing.T, name string) (root string, release func()) {
 	return root, release
 }
 
-// TestCallbackBlocks: a callback that does not return keeps no run from ending when
-// it is stopped, and the run then holds nothing.
-func TestCallbackBlocks(t *testing.T) {
-	roots, releases := map[string]string{}, map[string]func(){}
-	for name := range callbacks {
-		roots[name], releases[name] = called(t, name)
-	}
-	goroutines, files := runtime.NumGoroutine(), openFiles(t)
-	back := make(chan bool)
-	var all sync.WaitGroup
-	for name, options := range callbacks {
-		all.Go(func() {
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			o := options(func() {
-				cancel()
-				<-back
-			})
-			r, err := Tree(ctx, roots[name], newLabel, &o)
-			adds(t, r)
-			var hung *HungError
-			if !errors.As(err, &hung) || hung.Calls[0].Call != caller.Code+name || !errors.Is(err, context.Canceled) {
-				t.Errorf("%s: %v", name, err)
-			}
-			releases[name]()
-		})
-	}
-	all.Wait()
-	until(t, "files are closed", func() bool { return openFiles(t) < files })
-	for name, root := range roots { // at once: each waits a second for a run whose claim it finds
-		all.Go(func() {
-			if _, err := Tree(t.Context(), root, labelA, nil); err != nil && name != "Trace.Failure" {
-				t.Errorf("%s: %v", name, err)
-			}
-		})
-	}
-	all.Wait()
-	close(back)
-	nothingLeft(t, goroutines, files)
+// panics calls f, and returns what it panics with, nil if it does not.
+func panics(f func()) (value any) {
+	defer func() { value = recover() }()
+	f()
+	return nil
 }
 
-// TestStallBlocks: Trace.Stall too, which no goroutine of the run waits for.
-func TestStallBlocks(t *testing.T) {
-	vol := treetest.Fresh(t, "ext4")
-	root := grow(t, vol, "default label="+oldLabel+"\ndir .\nfile f\n") // of more, each worker that relieves another would hang too
-	ice := newFreezer(t, vol)
-	goroutines, files := runtime.NumGoroutine(), openFiles(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	var once sync.Once
-	back := make(chan bool)
-	_, err := Tree(ctx, root, newLabel, &Options{
-		Throttle: func(context.Context, int) error { once.Do(func() { ice.freeze(t) }); return nil },
-		Trace: &Trace{Stall: func([]HungCall) {
-			cancel()
-			<-back
-		}},
-	})
-	var hung *HungError
-	if !errors.As(err, &hung) || hung.Calls[0].Call != caller.Code+"Trace.Stall" {
-		t.Error(err)
-	}
-	ice.thaw(t)
-	close(back)
-	nothingLeft(t, goroutines, files)
-}
-
-// ends calls f in a goroutine, and says how that ended.
-func ends(f func()) (returned bool, value any) {
-	var all sync.WaitGroup
-	all.Go(func() {
-		defer func() { value = recover() }()
-		f()
-		returned = true
-	})
-	all.Wait()
-	return returned, value
-}
-
-// TestCallbackPanics: what a callback does to its goroutine happens to the one that
-// called Tree, when the run has ended and its root vouches for nothing.
+// TestCallbackPanics: a panic in a callback goes on in the goroutine that called Tree, when
+// the run has ended and its root is sealed.
 func TestCallbackPanics(t *testing.T) {
 	for name, options := range callbacks {
-		for what, blow := range map[string]func(){"panic": func() { panic(errors.ErrUnsupported) }, "Goexit": runtime.Goexit} {
-			root, release := called(t, name)
-			goroutines, files := runtime.NumGoroutine(), openFiles(t)
-			if name == "Trace.Wait" { // the lock is released in it
-				was := blow
-				blow = func() { release(); was() }
-				files -= 2
+		root, release := called(t, name)
+		goroutines, files := runtime.NumGoroutine(), openFiles(t)
+		blow := func() { panic(errors.ErrUnsupported) }
+		if name == "Trace.Wait" { // the lock is released in it
+			was := blow
+			blow = func() { release(); was() }
+			files -= 2
+		}
+		calls := 0
+		o := options(func() {
+			if calls++; calls == 1 {
+				blow()
 			}
-			var once sync.Once
-			o := options(func() { once.Do(blow) })
-			returned, value := ends(func() { _, _ = Tree(t.Context(), root, newLabel, &o) })
-			p, _ := value.(*PanicError)
-			switch {
-			case what == "Goexit" && (returned || value != nil):
-				t.Errorf("%s, %s: returned %t, panicked %v", name, what, returned, value)
-			case what == "panic" && (p == nil || p.Callback != name || !errors.Is(p, errors.ErrUnsupported) || !strings.Contains(p.Error(), "callback_linux_test.go")):
-				t.Errorf("%s, %s: panicked %v", name, what, value)
-			}
-			if labelOf(t, root) == newLabel {
-				t.Errorf("%s, %s: the root vouches", name, what)
-			}
-			nothingLeft(t, goroutines, files)
-			if _, err := Tree(t.Context(), root, newLabel, nil); err != nil && name != "Trace.Failure" {
-				t.Errorf("%s, %s: %v", name, what, err)
-			}
+		})
+		o.Workers = 1 // Throttle is called by each
+		err, _ := panics(func() { _, _ = Tree(t.Context(), root, newLabel, &o) }).(error)
+		if !errors.Is(err, errors.ErrUnsupported) || calls != 1 {
+			t.Errorf("%s: panicked %v after %d calls", name, err, calls)
+		}
+		if name == "Throttle" && !strings.Contains(err.Error(), "callback_linux_test.go") {
+			t.Errorf("%s: the panic does not say where: %v", name, err)
+		}
+		if labelOf(t, root) == newLabel {
+			t.Errorf("%s: the root has the label", name)
+		}
+		nothingLeft(t, goroutines, files)
+		if _, err := Tree(t.Context(), root, newLabel, nil); err != nil && name != "Trace.Failure" {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
@@ -185,17 +118,40 @@ func TestCallbackPanicsLast(t *testing.T) {
 		root := grow(t, on(t, "tmpfs"), plain)
 		treetest.Set(t, root, ".", rootLabel)
 		goroutines, files := runtime.NumGoroutine(), openFiles(t)
-		_, value := ends(func() {
+		value := panics(func() {
 			_, _ = Tree(t.Context(), root, newLabel, &Options{Trace: &Trace{Change: func(path, _, _ string) {
 				if path == root || rootLabel == newLabel {
 					panic("last")
 				}
 			}}})
 		})
-		if p, _ := value.(*PanicError); p == nil || p.Value != "last" || labelOf(t, root) == newLabel {
+		if value != "last" || labelOf(t, root) == newLabel {
 			t.Errorf("%v; the root has %s", value, labelOf(t, root))
 		}
 		nothingLeft(t, goroutines, files)
+	}
+}
+
+// TestCallbackElsewhere: no callback runs on a thread whose working directory is in the
+// volume, whose owner chooses what a relative path is there.
+func TestCallbackElsewhere(t *testing.T) {
+	for engine, m := range engines() {
+		root := grow(t, on(t, "tmpfs"), plain)
+		calls := 0
+		look := func() {
+			calls++
+			if at, err := os.Readlink("/proc/thread-self/cwd"); err != nil || strings.HasPrefix(at, root) {
+				t.Errorf("%s: the working directory is %s, %v", engine, at, err)
+			}
+		}
+		var mu sync.Mutex
+		_, err := tree(t.Context(), root, newLabel, Options{
+			Throttle: func(context.Context, int) error { mu.Lock(); defer mu.Unlock(); look(); return nil },
+			Trace:    &Trace{Change: func(string, string, string) { mu.Lock(); defer mu.Unlock(); look() }},
+		}, as(m))
+		if err != nil || calls < 46 {
+			t.Errorf("%s: %d calls, %v", engine, calls, err)
+		}
 	}
 }
 
@@ -212,8 +168,8 @@ func TestGroupPanics(t *testing.T) {
 	var all sync.WaitGroup
 	for range 5 {
 		all.Go(func() {
-			_, value := ends(func() { _, _ = g.Tree(t.Context(), root, newLabel, TrustNothing) })
-			if p, _ := value.(*PanicError); p == nil || p.Value != "boom" {
+			value := panics(func() { _, _ = g.Tree(t.Context(), root, newLabel, TrustNothing) })
+			if !strings.Contains(fmt.Sprint(value), "boom") {
 				t.Errorf("panicked %v", value)
 			}
 		})
@@ -231,8 +187,7 @@ func TestGroupPanics(t *testing.T) {
 	}
 	close(begin)
 	until(t, "the run ends", func() bool { return len(g.Work()) == 0 })
-	var p *PanicError
-	if _, err := g.Tree(t.Context(), root, newLabel, TrustNothing); !errors.As(err, &p) || p.Value != "boom" {
+	if _, err := g.Tree(t.Context(), root, newLabel, TrustNothing); err == nil || !strings.Contains(err.Error(), "boom") {
 		t.Error(err)
 	}
 	nothingLeft(t, goroutines, files)

@@ -73,12 +73,12 @@ package relabel
 // Each package, and all that it imports of the others, which stand beneath it.
 // (TestDocImports)
 //
-//	relabel   ▶ account budget caller commit dropin flight mountinfo mounts order policy rules secctx sys walk watch xattrio
+//	relabel   ▶ account budget caller commit dropin flight mountinfo mounts order policy rules secctx steal sys walk watch xattrio
 //	contexts  ▶ fcontexts secctx sys walk
 //	rules     ▶ secctx sys walk
 //	dropin    ▶ account policy
-//	account   ▶ caller walk
-//	caller    ▶ budget steal walk watch
+//	account   ▶ caller steal walk
+//	caller    ▶ budget walk watch
 //	flight    ▶ budget watch
 //	walk      ▶ ahead budget commit dirs mounts order policy rows steal sys tune watch xattrio
 //	ahead     ▶ mounts sys xattrio
@@ -170,7 +170,7 @@ package relabel
 //     finds nothing to write, unless its times say that nothing was created in
 //     it; and once before, when all is on disk, if they say that something was.
 //     (TestCreatedMeanwhile, TestKilledClosing, TestCreatedAndBackdated, TestCancelAtCommit,
-//     TestHungAtCommit; and
+//     TestHungSecondReading; and
 //     TestCreated of test/selinuxvm/inside)
 //     What is moved during the run, within the tree or into it, is not promised
 //     to be labelled; a second run finds it. (TestSwapKinds)
@@ -179,11 +179,10 @@ package relabel
 //     such call has returned, nothing of the run is left: no goroutine, no
 //     descriptor, no lock; until then the lock is held, under which it may yet
 //     write. A run after it writes only what is left. (TestCancelSoon,
-//     TestLeaks, TestThaw, TestLockIsNotCollected) A callback that does not
-//     return is a *HungError too, beside which nothing is held. (TestCallbackBlocks,
-//     TestStallBlocks) One that panics ends the run, sealed, and the panic goes
-//     on in the caller; so it is with runtime.Goexit. (TestCallbackPanics,
-//     TestCallbackPanicsLast, TestGroupPanics, TestGroupTracePanics)
+//     TestLeaks, TestThaw, TestLockIsNotCollected) A callback has to return. One that
+//     panics ends the run, sealed, and the panic goes on in the caller. (TestCallbackPanics,
+//     TestCallbackPanicsLast, TestGroupPanics, TestGroupTracePanics) None runs on a thread
+//     that is in the volume. (TestCallbackElsewhere)
 //  9. Memory and open files do not grow with the tree. (TestMemory, TestLine,
 //     TestFewDescriptors, TestAllocations) One large directory of ext4 is sorted within
 //     37 MiB, or 236 where there is so much to spare. (TestGathered,
@@ -200,16 +199,15 @@ package relabel
 //     (TestOneAtATime, TestKilledHolder, TestOwnersLock) Of two to different
 //     labels that share no lock one says done at most: a root that does not have
 //     what the run left on it is not committed. (TestTwoRuns, TestOvertaken,
-//     TestOvertakenSoon, TestOvertakenWaiting, TestHeedClock, TestShared,
+//     TestOvertakenSoon, TestOvertakenWaiting, TestHeedClock, TestHealerOvertaken,
 //     TestForgedClaim) While a run does not know whether its root is still its own,
 //     since looking at it takes long, it writes nothing. (TestSlowLook)
 //  11. What could not be done is an error, a count or a note: never silence.
 //     (TestOrdinaryUser, TestLeftAlone) That /proc is missing is not told as if
 //     the root were. (TestWithoutProc)
 //  12. A Group walks a volume once for all who ask at the time. A caller who
-//     leaves is told how far it is; one who comes back joins it or gets its
-//     result, which no other caller gets. (TestGroupKubelet,
-//     TestGroupThousand, TestGroupOtherLabel, TestGroupLinger, TestGroupKept,
+//     leaves is told how far it is; one who comes back joins it, or is told that it
+//     failed. (TestGroupKubelet, TestGroupThousand, TestGroupOtherLabel, TestGroupLinger,
 //     TestGroupFresh, TestGroupFailure, TestGroupDeadStorage, TestGroupLookers,
 //     TestGroupBusy, TestGroupStorm, TestGroupOnDisk) A volume is what its root is by mount, filesystem and
 //     inode, also when its turn comes. (TestGroupRemade, TestGroupMoved,

@@ -7,13 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"runtime"
 	"strings"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
-	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
@@ -68,24 +67,21 @@ type HungError struct {
 	Cause error      // why the walk was stopped, or not begun
 }
 
-// HungCall is a system call that has not returned, a callback, or a function of this
-// package that has no context.
+// HungCall is a system call that has not returned, or a function of this package that has
+// no context.
 type HungCall struct {
-	Call string // as in "getxattrat", "the caller's Trace.Change", or "Inspect"
+	Call string // as in "getxattrat" or "Inspect"
 	Path string // what it was made for
 }
 
 func (c HungCall) String() string { return fmt.Sprintf("%s %q", c.Call, c.Path) }
 
 func (e *HungError) Error() string {
-	calls, whose := make([]string, len(e.Calls)), "the filesystem: "
+	calls := make([]string, len(e.Calls))
 	for i, c := range e.Calls {
 		calls[i] = c.String()
-		if strings.HasPrefix(c.Call, caller.Code) {
-			whose = ""
-		}
 	}
-	return fmt.Sprintf("%v; still waiting for %s%s", e.Cause, whose, strings.Join(calls, ", "))
+	return fmt.Sprintf("%v; still waiting for the filesystem: %s", e.Cause, strings.Join(calls, ", "))
 }
 
 // Unwrap is why the walk was stopped.
@@ -103,46 +99,9 @@ func hungCalls(calls []watch.Call) (hung []HungCall) {
 	return hung
 }
 
-// PanicError says that a callback panicked, or ended its goroutine. The run was stopped,
-// and its root does not vouch for it. Tree and the drop-ins panic with it
-// in the goroutine that called them, or end that too; Group.Tree does so in each
-// caller who waits, and returns it as an error to one who comes back.
-type PanicError struct {
-	Callback string // as in "Trace.Change"; "" if it was the package's own code
-	Value    any    // what was passed to panic; nil for runtime.Goexit
-	Stack    []byte // where it happened
-}
-
-func (p *PanicError) Error() string {
-	where, what := "relabel", fmt.Sprint(p.Value)
-	if p.Callback != "" {
-		where = caller.Code + p.Callback
-	}
-	if p.Value == nil {
-		what = "runtime.Goexit"
-	}
-	return fmt.Sprintf("%s panicked: %s\n\n%s", where, what, p.Stack)
-}
-
-// Unwrap is the error that was passed to panic, if it was one.
-func (p *PanicError) Unwrap() error {
-	err, _ := p.Value.(error)
-	return err
-}
-
-// panicked is a PanicError.
-func panicked(callback string, value any, stack []byte) error {
-	return &PanicError{Callback: callback, Value: value, Stack: stack}
-}
-
-// goOn lets a panic of a callback go on in its caller.
+// goOn lets a panic of Throttle go on in the goroutine that called Tree.
 func goOn(err error) {
-	var p *PanicError
-	if !errors.As(err, &p) {
-		return
+	if p := new(steal.Panic); errors.As(err, &p) {
+		panic(p)
 	}
-	if p.Value == nil {
-		runtime.Goexit()
-	}
-	panic(p)
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/flight"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
-	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
 // asLong is how long CRI-O keeps the result of a request that timed out (its
@@ -24,8 +23,8 @@ const asLong = 2 * time.Minute
 
 // Group relabels each volume once at a time, however many ask for it. A caller
 // whose context ends leaves at once; the work goes on, and the caller who asks
-// again for the same volume and label joins it or gets its result. Another
-// label for the same volume waits its turn.
+// again for the same volume and label joins it. Another label for the same volume waits
+// its turn.
 //
 // A volume is what a root is by mount, filesystem and inode: two paths to one
 // directory in one mount are one volume; a directory made anew under an old path is
@@ -45,15 +44,11 @@ type Group struct {
 	// It is called as the fields of a Trace are.
 	Trace func(root string) *Trace
 	// Linger is how long work goes on, or keeps its place in the queue, after the
-	// last caller left; it is then cancelled. 0 is two minutes, below 0
-	// it goes on to its end.
+	// last caller left; it is then cancelled. 0 is two minutes, below 0 it goes on to
+	// its end. A failure of which no caller was told is kept as long, or two minutes if
+	// below 0, for the next who asks. A caller who comes back after a success asks with
+	// TrustRoot, which reads one label.
 	Linger time.Duration
-	// Keep is how long a result is there for callers who left before the work
-	// ended, and come back: a success once for each of them, as long as the root
-	// has the label and no run to another label has begun; a failure for one of
-	// them, and only if no caller was told when it happened. They are told from
-	// others by their number alone. 0 is two minutes, below 0 nothing is kept.
-	Keep time.Duration
 
 	once sync.Once
 	all  flight.Group[mounts.Volume, request, task]
@@ -82,12 +77,7 @@ type obstacle struct {
 func (g *Group) flights() *flight.Group[mounts.Volume, request, task] {
 	g.once.Do(func() {
 		g.all.At, g.all.Run, g.all.Hung = mounts.VolumeAt, g.run, hung
-		g.all.Confirm = func(call *watch.Activity, root string, r request) bool {
-			call.At("getxattr", root)
-			s, err := Inspect(root, r.label, TrustRoot)
-			return err == nil && s.Labelled
-		}
-		g.all.Linger, g.all.Keep = cmp.Or(g.Linger, asLong), cmp.Or(g.Keep, asLong)
+		g.all.Linger = cmp.Or(g.Linger, asLong)
 	})
 	return &g.all
 }

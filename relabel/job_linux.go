@@ -23,6 +23,7 @@ func (r *run) job(m *mount) *walk.Job {
 		Root:      r.commit,
 		Events:    walk.Events{Failed: r.Failure},
 		Stop:      r.Stop,
+		Throttle:  r.o.Throttle,
 	}
 	if r.proc.SELinux {
 		j.Policy = r.policy
@@ -32,11 +33,6 @@ func (r *run) job(m *mount) *walk.Job {
 	}
 	if r.Told.Change != nil {
 		j.Events.Changed = r.Change
-	}
-	if r.o.Throttle != nil {
-		j.Throttle = func(ctx context.Context) (func(int), func()) {
-			return r.Throttler(ctx, r.o.Throttle)
-		}
 	}
 	return j
 }

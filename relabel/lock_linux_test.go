@@ -149,7 +149,7 @@ func walkAlone(t *testing.T, root, label string, o Options) {
 		t.Fatal(op, e)
 	}
 	defer at.Leave()
-	if err := r.walk(t.Context(), r.main, at, &at.top); err != nil {
+	if _, err := r.lead(t.Context(), func(ctx context.Context) error { return r.walk(ctx, r.main, at, &at.top) }); err != nil {
 		t.Fatal(err)
 	}
 }

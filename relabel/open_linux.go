@@ -184,7 +184,7 @@ func (r *run) lockRoot(ctx context.Context, root *mount) (*commit.Lock, error) {
 	wait := func(holder string) {
 		share.Waits(true) // so that other volumes do not wait for who has the lock
 		if r.wait != nil {
-			r.Serially("Trace.Wait", root.Path, func() { r.wait(holder) })
+			r.Call(func() { r.wait(holder) })
 		}
 	}
 	return r.locks.Take(ctx, root.Stat, root.Path, wait)

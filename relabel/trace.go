@@ -9,14 +9,12 @@ import (
 
 // Trace is told what happens in a run. A nil field is told nothing; a nil Trace too.
 //
-// A field that is called holds up the worker that calls it. Each call has a goroutine
-// of its own, and calls are serial. One that does not return keeps a run from going
-// on, not from ending: when ctx has ended it is named in a *HungError, and may still be under
-// way; none begins. If one panics or calls runtime.Goexit, the run ends, its root
-// vouches for nothing, and the same happens to the caller of Tree: see [PanicError].
-// That holds for Throttle too, but that its calls are concurrent.
+// The fields are called one at a time, in the goroutine that called Tree; in that of the
+// run in a Group. A call holds up the worker that reports, and has to return: a run that
+// was cancelled waits for it. If it panics, the run ends with a sealed root, and then the
+// panic goes on; in a Group, in each caller who waits.
 //
-// One that waits for another run may wait for ever: its own run has the lock of the
+// A call that waits for another run may wait for ever: its own run has the lock of the
 // volume, and one of the workers that all runs share.
 type Trace struct {
 	// Failure is told each failure as it happens. The error is an *fs.PathError

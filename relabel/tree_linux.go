@@ -47,7 +47,7 @@ func newRun(o Options, path, label string) *run {
 	if o.inner.check {
 		r.writes = walk.DryRun
 	}
-	r.Run = &account.Run{Run: &caller.Run{Ended: o.inner.ended, Hung: hung, Panicked: panicked}}
+	r.Run = &account.Run{Run: &caller.Run{Ended: o.inner.ended, Hung: hung}}
 	if t := o.Trace; t != nil {
 		r.Told, r.wait = account.Told{Failure: t.Failure, Change: t.Change, Skip: t.Skip, Note: t.Note}, t.Wait
 		if stall := t.Stall; stall != nil {

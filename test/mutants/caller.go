@@ -35,9 +35,9 @@ func callers() []Mutant {
 			Edits:  edits(look, "if now != nil && now.next != nil {\n\t\treturn now.next\n", "if now != nil {\n\t\treturn now\n"),
 		},
 		{
-			Name: "group-kept-for-all", By: "TestGroupFresh",
-			Breaks: "a success is kept for callers who left before the end, and for no others",
-			Edits:  edits(run, "told || stopped || w.left == 0", "told || stopped"),
+			Name: "group-keeps-success", By: "TestGroupFresh",
+			Breaks: "a failure is kept for a caller who left, and a success is not",
+			Edits:  edits(run, "w.err == nil || w.callers > 0", "w.callers > 0"),
 		},
 		{
 			Name: "group-run-elsewhere", By: "TestGroupMoved",

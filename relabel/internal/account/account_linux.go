@@ -7,19 +7,21 @@ package account
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
 	"sync"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/caller"
+	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 )
 
 // Kept is how many failures are kept. All of them are counted, and told.
 const Kept = 16
 
-// Told are the caller's functions, named Trace.Failure and so on; a nil one is told nothing.
+// Told are the caller's functions; a nil one is told nothing.
 type Told struct {
 	Failure func(error)
 	Change  func(path, from, to string)
@@ -47,7 +49,10 @@ func (r *Run) Walk(ctx context.Context, t *caller.Task, k *walk.Walk) error {
 	r.total.Add(k.Tally()) // at no time is it in neither, or in both
 	t.Walk.Store(nil)
 	r.mu.Unlock()
-	return r.Blew(err)
+	if p := new(steal.Panic); errors.As(err, &p) { // in Throttle, or in the walk
+		r.Break(err)
+	}
+	return err
 }
 
 // Count counts an entry that no walk has met.
@@ -120,21 +125,21 @@ func (r *Run) Failure(path, op string, err error) {
 	}
 	r.mu.Unlock()
 	if r.Told.Failure != nil {
-		r.Serially("Trace.Failure", path, func() { r.Told.Failure(f) })
+		r.Call(func() { r.Told.Failure(f) })
 	}
 }
 
 // Change tells of a label that was written.
 func (r *Run) Change(path, from, to string) {
 	if r.Told.Change != nil {
-		r.Serially("Trace.Change", path, func() { r.Told.Change(path, from, to) })
+		r.Call(func() { r.Told.Change(path, from, to) })
 	}
 }
 
 // Skip tells of what is left alone.
 func (r *Run) Skip(path, reason string) {
 	if r.Told.Skip != nil {
-		r.Serially("Trace.Skip", path, func() { r.Told.Skip(path, reason) })
+		r.Call(func() { r.Told.Skip(path, reason) })
 	}
 }
 
@@ -145,7 +150,7 @@ func (r *Run) Note(format string, args ...any) {
 	r.notes = append(r.notes, text)
 	r.mu.Unlock()
 	if r.Told.Note != nil {
-		r.Serially("Trace.Note", "", func() { r.Told.Note(text) })
+		r.Call(func() { r.Told.Note(text) })
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -21,137 +20,110 @@ var (
 	errWork    = errors.New("the work failed")
 	errStop    = errors.New("it was stopped")
 	errHung    = errors.New("hung")
-	errPanic   = errors.New("panicked")
-	errGoexit  = errors.New("goexit")
-	errBreaks  = errors.New("the callback broke")
 	errEntered = errors.New("no share")
 )
 
-// newRun is a run whose errors say what hangs, and what panicked.
+// newRun is a run whose errors say what hangs.
 func newRun() *Run {
-	return &Run{
-		Hung: func(calls []watch.Call, cause error) error { return fmt.Errorf("%w: %v: %w", errHung, calls, cause) },
-		Panicked: func(callback string, value any, stack []byte) error {
-			if value == nil {
-				return fmt.Errorf("%w in %q", errGoexit, callback)
-			}
-			return fmt.Errorf("%w in %q: %v, with its stack: %t", errPanic, callback, value, len(stack) > 0)
-		},
-	}
+	return &Run{Hung: func(calls []watch.Call, cause error) error { return fmt.Errorf("%w: %v: %w", errHung, calls, cause) }}
 }
 
-// TestLead: the error is that of the work, or tells its panic, and comes after Ended; so it is
-// with a callback, which ends the run.
+// TestLead: the error is that of the work, and comes after Ended. The caller's code is
+// called in the caller's goroutine; its panic ends the run, and goes on.
 func TestLead(t *testing.T) {
 	for name, c := range map[string]struct {
-		work func(r *Run, ctx context.Context) error
-		want error
-		says string
+		work   func(r *Run, ctx context.Context) error
+		want   error
+		panics any
 	}{
-		"done":   {func(*Run, context.Context) error { return nil }, nil, "<nil>"},
-		"failed": {func(*Run, context.Context) error { return errWork }, errWork, errWork.Error()},
-		"panics": {func(*Run, context.Context) error { panic("x") }, errPanic, `panicked in "": x, with its stack: true`},
-		"exits":  {func(*Run, context.Context) error { runtime.Goexit(); return nil }, errGoexit, `goexit in ""`},
-		"stops":  {func(r *Run, ctx context.Context) error { r.Stop(errStop); <-ctx.Done(); return context.Cause(ctx) }, errStop, errStop.Error()},
-		"callback panics": {func(r *Run, ctx context.Context) error {
-			r.Call("Note", "", func() { panic("y") })
+		"done":   {work: func(*Run, context.Context) error { return nil }},
+		"failed": {work: func(*Run, context.Context) error { return errWork }, want: errWork},
+		"stops":  {work: func(r *Run, ctx context.Context) error { r.Stop(errStop); <-ctx.Done(); return context.Cause(ctx) }, want: errStop},
+		"callback panics": {work: func(r *Run, ctx context.Context) error {
+			r.Call(func() { panic("y") })
 			<-ctx.Done()
-			return context.Cause(ctx)
-		}, errPanic, `panicked in "Note": y, with its stack: true`},
-		"callback exits": {func(r *Run, _ context.Context) error {
-			r.Serially("Skip", "", runtime.Goexit)
-			return nil
-		}, errGoexit, `goexit in "Skip"`},
-		"throttle": {func(r *Run, ctx context.Context) error {
-			ask, end := r.Throttler(ctx, func(_ context.Context, entries int) error {
-				if entries == 2 {
-					return errBreaks
-				}
-				return nil
-			})
-			defer end()
-			if ask(1); ctx.Err() != nil {
-				return errWork
+			r.Call(func() { t.Error("a callback is called after one that panicked") })
+			if !errors.Is(r.Broken(), errBroken) {
+				t.Error("the run is not broken")
 			}
-			ask(2)
 			return context.Cause(ctx)
-		}, errBreaks, errBreaks.Error()},
+		}, panics: "y"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, ended := newRun(), false
 				r.Ended = func() { ended = true }
-				err := r.Lead(t.Context(), func(ctx context.Context) error { return c.work(r, ctx) })
-				if !errors.Is(err, c.want) || fmt.Sprint(err) != c.says || !ended {
-					t.Errorf("%v, want %s; ended: %t", err, c.says, ended)
+				var err error
+				panicked := func() (v any) {
+					defer func() { v = recover() }()
+					err = r.Lead(t.Context(), func(ctx context.Context) error { return c.work(r, ctx) })
+					return nil
+				}()
+				if !errors.Is(err, c.want) || panicked != c.panics || !ended {
+					t.Errorf("%v, want %v; panicked %v, want %v; ended: %t", err, c.want, panicked, c.panics, ended)
 				}
-				if r.Call("Note", "", func() {}) {
-					t.Error("a callback begins after the run")
-				}
+				r.Call(func() { t.Error("a callback is called after the run") })
 			})
 		})
 	}
 }
 
 // TestLeadHangs: a run that does not end when it is stopped is left behind within a limit,
-// with the call that hangs, be it the kernel's or the caller's code. Beside a call of the
-// kernel the commit is taken back before Lead returns; Ended comes when that has returned.
+// with the call that hangs. The commit is taken back before Lead returns; Ended comes when
+// the call has returned.
 func TestLeadHangs(t *testing.T) {
-	for name, hang := range map[string]func(r *Run, until chan struct{}) string{
-		"system call": func(r *Run, until chan struct{}) string {
-			task := r.Task()
-			task.At("statx", "/dead")
+	synctest.Test(t, func(t *testing.T) {
+		r, until, revoked := newRun(), make(chan struct{}), new(atomic.Bool)
+		ended := make(chan struct{})
+		r.Ended = func() { close(ended) }
+		ctx, stop := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Hour, func() { stop(errStop) })
+		begun := time.Now()
+		err := r.Lead(ctx, func(context.Context) error {
+			r.Second(func() { revoked.Store(true) })
+			r.Task().At("statx", "/dead")
 			<-until
-			return "[{statx /dead}]"
-		},
-		"callback": func(r *Run, until chan struct{}) string {
-			if r.Call("Failure", "/dead/x", func() { <-until }) {
-				t.Error("it was waited for")
-			}
-			return "[{the caller's Failure /dead/x}]"
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r, until, revoked := newRun(), make(chan struct{}), new(atomic.Bool)
-				ended := make(chan struct{})
-				r.Ended = func() { close(ended) }
-				ctx, stop := context.WithCancelCause(t.Context())
-				time.AfterFunc(time.Hour, func() { stop(errStop) })
-				begun := time.Now()
-				says := make(chan string, 1)
-				err := r.Lead(ctx, func(context.Context) error {
-					r.Second(func() { revoked.Store(true) })
-					says <- hang(r, until)
-					return nil
-				})
-				if waited := time.Since(begun) - time.Hour; !errors.Is(err, errHung) || !errors.Is(err, errStop) || waited <= 0 || waited > watch.Limit {
-					t.Errorf("%v after %v", err, waited)
-				}
-				if !revoked.Load() && name == "system call" { // else the run ends, and does it itself
-					t.Error("the commit was not taken back")
-				}
-				close(until)
-				<-ended
-				if want := fmt.Sprintf("hung: %s: %v", <-says, errStop); err.Error() != want {
-					t.Errorf("%v, want %s", err, want)
-				}
-			})
+			r.Call(func() { t.Error("a callback is called after Lead") })
+			return nil
 		})
-	}
+		if waited := time.Since(begun) - time.Hour; !errors.Is(err, errHung) || !errors.Is(err, errStop) || waited <= 0 || waited > watch.Limit {
+			t.Errorf("%v after %v", err, waited)
+		}
+		if !revoked.Load() {
+			t.Error("the commit was not taken back")
+		}
+		close(until)
+		<-ended
+		if want := fmt.Sprintf("hung: [{statx /dead}]: %v", errStop); err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	})
+}
+
+// TestLeadComputes: a run that is stopped while it is in no call is waited for.
+func TestLeadComputes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRun()
+		ctx, stop := context.WithCancelCause(t.Context())
+		err := r.Lead(ctx, func(ctx context.Context) error {
+			stop(errStop)
+			time.Sleep(time.Hour)
+			return context.Cause(ctx)
+		})
+		if err != errStop {
+			t.Error(err)
+		}
+	})
 }
 
 // TestStalled: what a run waits for is told once while nothing moves, and again after it has
-// moved, but not while Stalled is under way. That holds up nothing but the end.
+// moved.
 func TestStalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRun()
 		var told []string
-		returned := 0
 		r.Stalled = func(calls []watch.Call) {
 			told = append(told, fmt.Sprint(calls))
-			time.Sleep(5 * watch.Limit)
-			returned++
 		}
 		begun := time.Now()
 		var work time.Duration
@@ -169,8 +141,8 @@ func TestStalled(t *testing.T) {
 			work = time.Since(begun)
 			return nil
 		})
-		if want := []string{"[{openat /a}]", "[{openat /b}]"}; err != nil || !slices.Equal(told, want) || returned != 2 {
-			t.Errorf("%q, of which %d returned, %v", told, returned, err)
+		if want := []string{"[{openat /a}]", "[{openat /b}]", "[{openat /c}]"}; err != nil || !slices.Equal(told, want) {
+			t.Errorf("%q, %v", told, err)
 		}
 		if work != 17*watch.Limit {
 			t.Errorf("the work took %v", work)

@@ -2,7 +2,7 @@
 
 // Package flight has a thing done once at a time in each place, however many callers
 // ask for it. A caller joins the work that is under way, leaves it when its context
-// ends, and comes back to it or to its result. What the work is, and what a place is,
+// ends, and comes back to it. What the work is, and what a place is,
 // it is told: relabel.Group has trees labelled by it.
 //
 // # The states of a work
@@ -12,8 +12,8 @@
 //	               └─────────────────────────┴────────────┘
 //
 // The first work of a place runs, and the others are queued. One that is stopping
-// is not joined. A result is kept for callers who left, until one asks for it, something
-// else begins in the place, or Keep has passed. A work that is over is dropped when its
+// is not joined. A failure of which no caller was told is kept until one asks, something
+// else begins in the place, or Linger has passed. A work that is over is dropped when its
 // run holds nothing open.
 //
 // # Who owns what
@@ -22,7 +22,7 @@
 // closes done; from then on all may read them. Each look at a root has a goroutine too,
 // and its answer is handed over in the same way. All else is guarded by Group.mu, which
 // is never held while the Group's functions run: they may take for ever. There is no
-// other goroutine: Linger and Keep are timers.
+// other goroutine: Linger is a timer.
 //
 // # Which orderings hold, and what breaks otherwise
 //
@@ -50,11 +50,7 @@
 // work in the old one. One look at a time, root and key, because each that hangs costs
 // a thread, and callers on dead storage come back every two minutes.
 //
-// 5. A kept success is confirmed before the caller joins, without mu. What was kept
-// after that ended after the caller arrived, so it is an answer without being
-// confirmed: only the doubted work is skipped.
-//
-// 6. Stop marks the callers who have arrived and what is in the queue under one hold of
+// 5. Stop marks the callers who have arrived and what is in the queue under one hold of
 // mu. A caller is among the arrivals until it is counted in a work.
 //
 // # What was rejected
@@ -63,11 +59,8 @@
 // option becomes part of the key. Two groups serve two kinds of caller, and the volume's
 // lock keeps their runs apart.
 //
-// Holding the root open, so that its inode cannot be another's by the time a
-// result is asked for: it would also keep the volume from being unmounted.
-//
-// Comparing the root's times before a success is handed out: on a volume that
-// others write to, each retry would begin anew, for ever.
+// Keeping a success for callers who left: it has to be confirmed on the root when it is
+// handed out, and one who comes back can read the root's label just as well.
 //
 // Giving up the linger as soon as another key waits: two callers that take
 // turns would stop each other's work for ever.
@@ -90,17 +83,15 @@ var ErrMoved = errors.New("another directory lies there by now")
 // there, and D what the run says of itself. The exported fields are set before the
 // first call.
 type Group[I, K comparable, D any] struct {
-	// At tells which place root is, and Confirm whether a success with key that was
-	// kept still holds there. They tell call what they do, and may hang.
-	At      func(call *watch.Activity, root string) (I, error)
-	Confirm func(call *watch.Activity, root string, key K) bool
+	// At tells which place root is. It tells call what it does, and may hang.
+	At func(call *watch.Activity, root string) (I, error)
 	// Run does w until ctx ends. Held, if not nil, is what is still open then.
 	Run func(ctx context.Context, w *Work[I, K, D]) (*Held, error)
 	// Hung is the error for a caller whose root has not been looked at.
 	Hung func(calls []watch.Call, cause error) error
-	// Linger is how long work without a caller is not stopped: below 0, for ever.
-	// Keep is how long a result is kept: below 0, not at all.
-	Linger, Keep time.Duration
+	// Linger is how long work without a caller is not stopped: below 0, for ever. A
+	// failure is kept as long, or for mostKept.
+	Linger time.Duration
 
 	mu       sync.Mutex
 	works    []*Work[I, K, D] // as they were asked for, until they are over and hold nothing
@@ -127,7 +118,6 @@ type Work[I, K comparable, D any] struct {
 	stop    context.CancelCauseFunc
 	shared  bool // more calls than one asked for it
 	callers int
-	left    int // callers who left, and did not come back
 	absence int // how often it was left by all
 }
 
@@ -138,7 +128,7 @@ const (
 	queued   state = iota
 	running        // callers join it until here
 	stopping       // it was cancelled
-	kept           // it has ended, and its result is for callers who left
+	kept           // it has failed when no caller waited, and the next is told
 	over           // it has ended, and its result is for callers who waited
 )
 
@@ -227,11 +217,8 @@ func (g *Group[I, K, D]) join(ctx context.Context, l *look[I, K, D], p place[K])
 			continue
 		case w.state <= running:
 			w.callers++
-			w.left = max(0, w.left-1)
-		case w.state == kept && w != l.doubt:
-			if w.left--; w.err != nil || w.left == 0 {
-				g.drop(w)
-			}
+		case w.state == kept:
+			g.drop(w)
 		default:
 			continue
 		}
@@ -255,7 +242,6 @@ func (g *Group[I, K, D]) leave(w *Work[I, K, D]) View[I, K, D] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if w.state <= stopping {
-		w.left++
 		if w.callers--; w.callers == 0 && g.Linger >= 0 {
 			w.absence++
 			absence := w.absence

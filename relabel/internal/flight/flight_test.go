@@ -67,13 +67,7 @@ type span struct {
 func (s *slow) group() *group {
 	s.ids, s.under, s.label = map[string]string{}, map[string]int{}, map[string]string{}
 	return &group{
-		At: s.at, Run: s.run, Linger: asLong, Keep: asLong,
-		Confirm: func(_ *watch.Activity, root, key string) bool {
-			id, _ := s.at(nil, root)
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			return s.label[id] == key
-		},
+		At: s.at, Run: s.run, Linger: asLong,
 		Hung: func(calls []watch.Call, cause error) error {
 			return errors.Join(errHangs, errors.New(calls[0].Call+" "+calls[0].Path), cause)
 		},
@@ -227,11 +221,11 @@ func TestGroupKubelet(t *testing.T) {
 	})
 }
 
-// TestGroupBetweenRequests: the work ends while nobody asks. A caller who comes back
-// gets its result, at once.
+// TestGroupBetweenRequests: the work fails while no caller waits. One who comes back is
+// told at once.
 func TestGroupBetweenRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &slow{takes: 7 * time.Second}
+		s := &slow{takes: 7 * time.Second, fails: errors.New("oops")}
 		g := s.group()
 		pending(t, g, root, keyA, 2*time.Second)
 		time.Sleep(time.Minute)
@@ -239,8 +233,8 @@ func TestGroupBetweenRequests(t *testing.T) {
 		ended := g.works[0]
 		g.mu.Unlock()
 		begin := time.Now()
-		if v := done(t, g, root, keyA); time.Since(begin) != 0 || !v.Kept || v.Data.seen.Load() != 7000 {
-			t.Errorf("after %v: %+v", time.Since(begin), v)
+		if v, err := request(t, g, root, keyA, time.Hour); time.Since(begin) != 0 || !errors.Is(err, s.fails) || !v.Kept || v.Data.seen.Load() != 7000 {
+			t.Errorf("after %v: %+v, %v", time.Since(begin), v, err)
 		}
 		s.ran(t, keyA)
 		// A caller who was about to leave when it ended gets it, too.

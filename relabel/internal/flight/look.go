@@ -18,12 +18,11 @@ type place[K comparable] struct {
 
 // look is one look at a root.
 type look[I, K comparable, D any] struct {
-	done  chan struct{}
-	call  *watch.Activity // in none while it waits for its share
-	id    I
-	err   error
-	next  *look[I, K, D] // to begin when this one has ended
-	doubt *Work[I, K, D] // a kept success that was not confirmed
+	done chan struct{}
+	call *watch.Activity // in none while it waits for its share
+	id   I
+	err  error
+	next *look[I, K, D] // to begin when this one has ended
 }
 
 const mostLookers = 32
@@ -94,9 +93,6 @@ func (g *Group[I, K, D]) see(l *look[I, K, D], p place[K]) *look[I, K, D] {
 	// Nothing else finds out that a look hangs: it is a call or two, and no run.
 	defer time.AfterFunc(watch.Limit, func() { share.Held(1) }).Stop()
 	l.id, l.err = g.At(l.call, p.root)
-	if w := g.keptFor(l, p); w != nil && !g.Confirm(l.call, p.root, p.key) {
-		l.doubt = w
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	close(l.done)
@@ -104,16 +100,4 @@ func (g *Group[I, K, D]) see(l *look[I, K, D], p place[K]) *look[I, K, D] {
 		delete(g.looks, p)
 	}
 	return l.next
-}
-
-// keptFor finds the kept success that must be confirmed.
-func (g *Group[I, K, D]) keptFor(l *look[I, K, D], p place[K]) *Work[I, K, D] {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, w := range g.works {
-		if w.state == kept && w.ID == l.id && w.Key == p.key && w.err == nil && l.err == nil {
-			return w
-		}
-	}
-	return nil
 }

@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// mostKept is how long a failure is kept where work lingers for ever.
+const mostKept = 2 * time.Minute
+
 // begin runs w, which is the first of its place. mu is held.
 func (g *Group[I, K, D]) begin(w *Work[I, K, D]) {
 	for _, o := range g.works {
@@ -47,12 +50,15 @@ func (g *Group[I, K, D]) end(w *Work[I, K, D]) {
 		g.begin(g.works[i])
 		return
 	}
-	told := w.err != nil && (w.callers > 0 || errors.Is(w.err, ErrMoved))
-	if told || stopped || w.left == 0 {
+	if w.err == nil || w.callers > 0 || stopped || errors.Is(w.err, ErrMoved) {
 		return
 	}
 	w.state = kept
-	time.AfterFunc(g.Keep, func() { // below 0: at once
+	keep := g.Linger
+	if keep < 0 {
+		keep = mostKept
+	}
+	time.AfterFunc(keep, func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.drop(w)

@@ -98,74 +98,21 @@ func TestGroupTurn(t *testing.T) {
 	})
 }
 
-// TestGroupKept: what a success is good for that two callers left for, and what
-// ends it.
-func TestGroupKept(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		keep time.Duration
-		then func(s *slow, g *group, t *testing.T)
-		runs []string
-	}{
-		{"once", asLong, func(s *slow, g *group, t *testing.T) {}, []string{keyA}},
-		{"both", asLong, func(s *slow, g *group, t *testing.T) { done(t, g, root, keyA) }, []string{keyA}},
-		{"a fresh caller", asLong, func(s *slow, g *group, t *testing.T) {
-			done(t, g, root, keyA)
-			done(t, g, root, keyA)
-		}, []string{keyA, keyA}},
-		{"in time", asLong, func(s *slow, g *group, t *testing.T) { time.Sleep(asLong - 2) }, []string{keyA}},
-		{"late", asLong, func(s *slow, g *group, t *testing.T) { time.Sleep(asLong + 1) }, []string{keyA, keyA}},
-		{"not kept", -1, func(s *slow, g *group, t *testing.T) { synctest.Wait() }, []string{keyA, keyA}},
-		{"another label", asLong, func(s *slow, g *group, t *testing.T) { done(t, g, root, keyB) }, []string{keyA, keyB, keyA}},
-		{"another label begun", asLong, func(s *slow, g *group, t *testing.T) {
-			go func() { _, _ = g.Do(t.Context(), root, keyB) }()
-			time.Sleep(time.Second / 4)
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.label[root] = keyA // as if it had not come to the seal
-		}, []string{keyA, keyB, keyA}},
-		{"relabelled by others", asLong, func(s *slow, g *group, t *testing.T) { s.label[root] = keyB }, []string{keyA, keyA}},
-		{"another directory", asLong, func(s *slow, g *group, t *testing.T) { s.lies(root, "/another") }, []string{keyA, keyA}},
-		{"another path", asLong, func(s *slow, g *group, t *testing.T) {
-			s.lies("/link/.", root)
-			done(t, g, "/link/.", keyA)
-		}, []string{keyA}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := &slow{takes: time.Second}
-				g := s.group()
-				g.Keep = c.keep
-				var both sync.WaitGroup
-				for range 2 {
-					both.Go(func() { pending(t, g, root, keyA, time.Second/2) })
-				}
-				both.Wait()
-				time.Sleep(time.Second/2 + 1)
-				synctest.Wait()
-				c.then(s, g, t)
-				done(t, g, root, keyA)
-				s.ran(t, c.runs...)
-				empty(t, g)
-			})
-		})
-	}
-}
-
-// TestGroupFresh: a success of which all who asked were told is no answer to those
-// who ask later, for there may be a stray since.
+// TestGroupFresh: a success is no answer to those who ask later, for there may be a stray
+// since; nor to one who left.
 func TestGroupFresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slow{takes: time.Second}
 		g := s.group()
 		done(t, g, root, keyA)
 		done(t, g, root, keyA)
-		// Who left and came back to the work was told, too.
 		s.takes = 4 * time.Second
 		pending(t, g, root, keyA, time.Second)
+		done(t, g, root, keyA) // joins it
+		pending(t, g, root, keyA, time.Second)
+		time.Sleep(time.Minute)
 		done(t, g, root, keyA)
-		done(t, g, root, keyA)
-		s.ran(t, keyA, keyA, keyA, keyA)
+		s.ran(t, keyA, keyA, keyA, keyA, keyA)
 		empty(t, g)
 	})
 }
@@ -279,7 +226,7 @@ func TestGroupStorm(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 1))
 			s := &slow{takes: 7 * time.Second}
 			g := s.group()
-			g.Linger, g.Keep = 3*time.Second, 4*time.Second
+			g.Linger = 3 * time.Second
 			var all sync.WaitGroup
 			for range 200 {
 				root, key := fmt.Sprintf("/%d", rng.IntN(3)), fmt.Sprintf("key %d", rng.IntN(3))

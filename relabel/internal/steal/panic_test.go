@@ -40,7 +40,7 @@ func TestPanic(t *testing.T) {
 				if !ok {
 					t.Fatalf("error %v", err)
 				}
-				if name == "panic" && p.Value != "boom" || !strings.HasPrefix(p.Error(), "steal: a worker panicked: ") {
+				if name == "panic" && p.Value != "boom" || !strings.HasPrefix(p.Error(), "a worker panicked: ") {
 					t.Errorf("value %v, message %q", p.Value, p)
 				}
 				if !strings.Contains(string(p.Stack), "TestPanic") {

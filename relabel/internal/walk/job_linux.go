@@ -26,9 +26,9 @@ type Job struct {
 	Root      *commit.Root   // asked now and then whether it is still ours; nil: nothing is committed
 	Policy    *policy.Policy // asked why a label was refused; nil where SELinux is off
 
-	// Throttle is called once for each worker. The worker calls ask before it labels so
-	// many entries, and end when it ends. nil: the work is not held back.
-	Throttle func(context.Context) (ask func(entries int), end func())
+	// Throttle is called by a worker before it labels so many entries; an error ends the
+	// run. nil: the work is not held back.
+	Throttle func(ctx context.Context, entries int) error
 	Events   Events
 	Stop     func(why error) // ends the run
 }

@@ -3,6 +3,7 @@
 package walk
 
 import (
+	"io/fs"
 	"runtime"
 	"sync/atomic"
 	"syscall"
@@ -71,7 +72,7 @@ func (w *worker) through(c *chunk, d *Dir, fd int) {
 		runtime.Gosched()
 	}
 	if w.throttle != nil && c.N > 0 {
-		w.unwatched(func() { w.throttle(c.N) })
+		w.wait(fd, c.N)
 	}
 	w.heed()
 	i := 0
@@ -90,6 +91,19 @@ func (w *worker) through(c *chunk, d *Dir, fd int) {
 		i++
 	}
 	w.noteRight()
+}
+
+// wait has the caller hold back the next entries of the directory fd. The caller's code
+// does not run with the volume as its thread's working directory.
+func (w *worker) wait(fd, entries int) {
+	w.io.Enter(w.m.Outside())
+	var err error
+	w.unwatched(func() { err = w.throttle(entries) })
+	if err != nil {
+		w.halt(err)
+	} else if _, e := w.io.Enter(fd); e != 0 {
+		w.halt(&fs.PathError{Op: "fchdir", Path: w.m.Path, Err: e})
+	}
 }
 
 // sweeps says whether plain entries can be labelled in sweeps: no caller is told

@@ -3,9 +3,9 @@
 package walk
 
 import (
+	"cmp"
 	"context"
 	"io/fs"
-	"runtime"
 	"sync/atomic"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/ahead"
@@ -128,19 +128,11 @@ func (k *Walk) Run(ctx context.Context) error {
 			if op, e := w.io.Ready(); e != 0 {
 				return nil, nil, &fs.PathError{Op: op, Path: k.m.Path, Err: e}
 			}
-			end := func() { w.retire(); k.share.Put() }
 			if k.Throttle != nil {
-				ask, over := k.Throttle(ctx)
 				w.rowLen = pacedRow
-				w.throttle = func(entries int) {
-					ask(entries)
-					for ctx.Err() != nil && !p.Stopped() { // the pool is about to be
-						runtime.Gosched()
-					}
-				}
-				end = func() { over(); w.retire(); k.share.Put() }
+				w.throttle = func(entries int) error { return cmp.Or(k.Throttle(ctx, entries), context.Cause(ctx)) }
 			}
-			return w.do, end, nil
+			return w.do, func() { w.retire(); k.share.Put() }, nil
 		},
 	})
 	over()

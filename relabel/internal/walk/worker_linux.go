@@ -78,8 +78,8 @@ type worker struct {
 	openDirs
 	choosing
 	position
-	sinceYield int               // entries since others had a turn
-	throttle   func(entries int) // nil: the work is not held back
+	sinceYield int                     // entries since others had a turn
+	throttle   func(entries int) error // nil: the work is not held back
 }
 
 // counts are what a worker has met. Others see them as they were when the last row
