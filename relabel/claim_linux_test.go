@@ -177,17 +177,11 @@ func TestOvertakenWaiting(t *testing.T) {
 func overtakenWaiting(t *testing.T, root string) bool {
 	t.Helper()
 	const other = "system_u:object_r:default_t:s0:c7,c8"
-	f, err := os.Open(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH); err != nil { // another run is at work
-		t.Fatal(err)
-	}
+	stopped(t, root, labelA, 0) // it leaves its claim, which the run replaces
+	seal := labelOf(t, root)
 	begin, taken := time.Now(), make(chan time.Duration, 1)
 	go func() {
-		treetest.Wait(t, "the seal", func() bool { return labelOf(t, root) != oldLabel })
+		treetest.Wait(t, "the seal", func() bool { return labelOf(t, root) != seal })
 		if err := unix.Removexattr(root, commit.ClaimName); err != nil {
 			t.Error(err)
 		}
@@ -348,33 +342,67 @@ func TestSealWanted(t *testing.T) {
 	}
 }
 
-// TestShared: a run that heals a root that is right can be seen by one to another
-// label, which waits for it to notice.
-func TestShared(t *testing.T) {
+// TestHealerOvertaken: a run that heals a root that was right leaves no claim, so a run to
+// another label that shares no lock does not see it. The healer notices, and seals the root
+// again: of what it wrote meanwhile the other may not say that it is done.
+func TestHealerOvertaken(t *testing.T) {
 	treetest.Need(t, "root")
+	const theirs = "system_u:object_r:default_t:s0:c7,c8"
 	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\n"+some)
 	treetest.Set(t, root, ".", newLabel)
+	began, reached, healed := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var both sync.WaitGroup
+	both.Go(func() {
+		defer close(healed)
+		calls := 0
+		_, err := unlocked(t.Context(), root, newLabel, Options{Workers: 1, Throttle: func(context.Context, int) error {
+			if calls++; calls == 2 {
+				close(began)
+				<-reached
+			}
+			return nil
+		}})
+		if !errors.Is(err, ErrOvertaken) {
+			t.Errorf("the healer: %v", err)
+		}
+	})
+	both.Go(func() {
+		<-began
+		changes := 0
+		_, err := unlocked(t.Context(), root, theirs, Options{Workers: 1, Trace: &Trace{Change: func(string, string, string) {
+			if changes++; changes == 150 {
+				close(reached)
+				<-healed
+			}
+		}}})
+		if !errors.Is(err, ErrOvertaken) {
+			t.Errorf("the other: %v", err)
+		}
+	})
+	both.Wait()
+	if label := vouching(t, root, newLabel, theirs, oldLabel); label != "" || labelOf(t, root) == theirs || labelOf(t, root) == newLabel {
+		t.Errorf("the root vouches for %q, and has %s", label, labelOf(t, root))
+	}
+}
+
+// TestAppLock: a run takes no lock on the volume's root, on which an application may hold
+// its own.
+func TestAppLock(t *testing.T) {
+	treetest.Need(t, "root")
+	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\n"+some)
 	f, err := os.Open(root)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	seen := false
-	r, err := Tree(t.Context(), root, newLabel, &Options{Advanced: Advanced{NoSync: true}, Trace: &Trace{Change: func(string, string, string) {
-		seen = seen || errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
+	_, err = Tree(t.Context(), root, newLabel, &Options{Trace: &Trace{Change: func(string, string, string) {
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+			t.Errorf("during a run: %v", err)
+		}
+		_ = unix.Flock(int(f.Fd()), unix.LOCK_UN)
 	}}})
-	if err != nil || !r.Complete || !seen {
-		t.Errorf("seen: %t; %+v, %v", seen, r, err)
-	}
-	for _, held := range []bool{true, false} {
-		if err := unix.Flock(int(f.Fd()), map[bool]int{true: unix.LOCK_SH, false: unix.LOCK_UN}[held]); err != nil {
-			t.Fatal(err)
-		}
-		label := map[bool]string{true: oldLabel, false: newLabel}[held]
-		r, err := Tree(t.Context(), root, label, &Options{Advanced: Advanced{NoSync: true}})
-		if err != nil || !r.Complete || held && r.Elapsed < commit.Noticed {
-			t.Errorf("held: %t: %+v, %v", held, r, err)
-		}
+	if err != nil {
+		t.Error(err)
 	}
 }
 

@@ -38,10 +38,12 @@ import (
 // A claim that wants no label is of a run by rules: see Disavow.
 //
 // A run that finds the root right leaves no claim there, for all may be right. But it
-// writes what it finds wrong, and that is what a rival has just written. So each run
-// shares a lock on the root, before it reads the label, and who has sealed the root
-// asks if others do. The owner of the volume can have that lock for ever; what he gets
-// by it is that the run waits, as for a claim, once.
+// writes what it finds wrong, and that is what a rival has just written. When it notices
+// that the root is not its own any more, and it has written anything, it seals the root
+// again with its claim, so that the rival notices in turn. That comes at most a lease later
+// than the last write: a rival that was committed in that time has said that it is done,
+// and its root is sealed. A lock on the root would show the two to each other, but it is
+// the lock of the application that the volume belongs to.
 
 // ClaimName is the attribute that holds the claim.
 const ClaimName = "trusted.fastlabel.seal"
@@ -192,15 +194,6 @@ func (k *claim) spare(labels ...string) {
 	k.former = k.former[max(0, len(k.former)-mostFormer):]
 }
 
-// shares says whether other runs are at work, or the owner holds a lock on the root.
-func (c *Root) shares() bool {
-	c.At("flock")
-	defer c.At("")
-	e := sys.TryFlock(c.FD)
-	sys.TryShare(c.FD)
-	return e == syscall.EWOULDBLOCK
-}
-
 // GiveWay waits until a run whose claim was replaced, or that had none, has noticed. Both
 // may wait for each other: the one that has lost the root by then has written nothing
 // beneath it, and leaves it as it is.
@@ -248,9 +241,9 @@ func (c *Root) Ours() error {
 	return &fs.PathError{Op: "relabel", Path: c.Path, Err: fmt.Errorf("%w: the root has %s by now", ErrOvertaken, cmp.Or(label, "no label"))}
 }
 
-// cede is for a root that is not ours any more: it is left to a run that has
-// sealed it, which labels everything anew, also what was proved. Any other label on it
-// vouches for what this run has written since, and has to go.
+// cede is for a root that is not ours any more: it is left to a run that has sealed it,
+// if that has found this run's claim, and so waited until this run wrote no more. Any other
+// label on it says what this run has made untrue since, and has to go.
 func (c *Root) cede() {
 	c.revoking.Lock()
 	defer c.revoking.Unlock()
@@ -260,7 +253,8 @@ func (c *Root) cede() {
 	}
 	c.have = has.String()
 	c.leaves(c.have)
-	if !c.isSeal() && !c.NoSeal {
+	healed := !c.claims && c.Written() > 0
+	if (healed || !c.isSeal()) && !c.NoSeal {
 		c.reseal()
 	}
 	c.Withheld()

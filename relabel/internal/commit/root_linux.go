@@ -73,13 +73,9 @@ type Root struct {
 	closed    bool                   // the run's work on the root has ended
 }
 
-// Open reads the root's label, and has the run share the root with others.
+// Open reads the root's label.
 func Open(r Run) (*Root, error) {
 	c := &Root{Run: r}
-	if !c.DryRun {
-		c.At("flock")
-		sys.TryShare(c.FD) // where it cannot be had no other run waits for this one
-	}
 	c.At("fgetxattr")
 	var err error
 	if c.found, err = c.read(); err != nil {
@@ -149,7 +145,6 @@ func (c *Root) Seal() error {
 		} else if err := c.writeSeal(); err != nil {
 			return err
 		}
-		c.replaced = c.shares() || c.replaced
 	}
 	st, e := sys.Refresh(c.FD, nil)
 	if e != 0 {

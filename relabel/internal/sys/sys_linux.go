@@ -140,15 +140,6 @@ func TryFlock(fd int) Errno {
 	return e
 }
 
-// TryShare takes a shared lock on fd in place of the one that it has, or answers
-// EWOULDBLOCK.
-func TryShare(fd int) Errno {
-	_, e := retry(func() (uintptr, uintptr, Errno) {
-		return unix.Syscall(unix.SYS_FLOCK, uintptr(fd), unix.LOCK_SH|unix.LOCK_NB, 0)
-	})
-	return e
-}
-
 // Unlinkat removes the file name in dir.
 func Unlinkat(dir int, name *byte) Errno {
 	_, _, e := unix.Syscall(unix.SYS_UNLINKAT, uintptr(dir), uintptr(unsafe.Pointer(name)), 0)
