@@ -24,18 +24,14 @@ const Attr = "security.selinux"
 // first. A tree with mounts needs Main.
 func Build(t testing.TB, dir string, tr *Tree) {
 	t.Helper()
-	entries, err := tr.Expand()
-	if err != nil {
-		t.Fatal(err)
-	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	dir, err = filepath.Abs(dir)
+	dir, err := filepath.Abs(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range entries {
+	for _, e := range tr.Entries {
 		if e.Kind == Mount {
 			Need(t, "root")
 			t.Cleanup(func() {
@@ -49,7 +45,7 @@ func Build(t testing.TB, dir string, tr *Tree) {
 	c := &cursor{root: dir}
 	defer c.close()
 	var sealed []Entry
-	for _, e := range entries {
+	for _, e := range tr.Entries {
 		if err := c.make(e); err != nil {
 			if errors.Is(err, unix.EINVAL) && Policed() {
 				Need(t, "plain") // it is to have what is no context

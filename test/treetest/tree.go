@@ -3,7 +3,10 @@
 package treetest
 
 import (
+	"errors"
 	"fmt"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -22,10 +25,13 @@ const (
 	Char     Kind = "char"
 	Block    Kind = "block"
 	Mount    Kind = "mount"
-	Deep     Kind = "deep"
-	Names    Kind = "names"
-	Default  Kind = "default"
 )
+
+// needs is how many words a line of each kind needs behind the first.
+var needs = map[Kind]int{
+	Dir: 1, File: 1, Link: 2, Hardlink: 2, Fifo: 1, Socket: 1, Char: 2, Block: 2, Mount: 2,
+	"deep": 3, "names": 2, "default": 0, // these stand for other lines
+}
 
 // Says tells what a line says about the label.
 type Says int
@@ -45,10 +51,10 @@ type Context struct {
 	Raw  string // the attribute's bytes if Given
 }
 
-// Entry is one line of a tree.
+// Entry is one entry of a tree.
 type Entry struct {
 	Kind         Kind
-	Path         string // below the root; a format if Repeat > 0
+	Path         string // below the root
 	Target       string // of a link, hard link or bind mount
 	FS           string // of a mount: tmpfs, ramfs or bind
 	ReadOnly     bool   // of a mount
@@ -56,80 +62,241 @@ type Entry struct {
 	Mode         uint32 // permission bits, if HasMode
 	HasMode      bool
 	Label        Context
-	Repeat       int // of a repeated line or a deep chain; 0 for a plain line
-	Length       int // of the names in a deep chain, in bytes
 
 	line    int  // where it was written
 	implied bool // a parent that no line makes
 }
 
-// Tree is a tree as text.
+// Tree is a tree: its entries in the order of making, each after its parents.
 type Tree struct {
 	Name    string // of the file, for messages
 	Entries []Entry
 }
 
-// String gives the tree as text that Parse reads back to the same entries.
-func (tr *Tree) String() string {
-	var b strings.Builder
-	for _, e := range tr.Entries {
-		b.WriteString(e.String())
-		b.WriteByte('\n')
-	}
-	return b.String()
+// word is one field of a line.
+type word struct{ key, text string } // of key=text, or key is ""
+
+// parser is the state of Parse.
+type parser struct {
+	tree   *Tree
+	line   int
+	made   map[string]bool
+	mounts map[string]string // their filesystems
+	def    Context
 }
 
-// String gives the entry as one line.
-func (e Entry) String() string {
-	f := []string{string(e.Kind)}
-	if e.Kind != Default {
-		f = append(f, quote(e.Path))
+// Parse reads a tree. An error begins with name and the line.
+func Parse(name, text string) (*Tree, error) {
+	p := &parser{tree: &Tree{Name: name}, made: map[string]bool{".": true}, mounts: map[string]string{}}
+	for line := range strings.Lines(text) {
+		p.line++
+		words, err := split(line)
+		if err == nil && len(words) > 0 {
+			err = p.entry(words)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", name, p.line, err)
+		}
+	}
+	return p.tree, nil
+}
+
+// split cuts a line into words and drops the comment.
+func split(line string) ([]word, error) {
+	var words []word
+	for {
+		line = strings.TrimLeft(line, " \t\r\n")
+		if line == "" || line[0] == '#' {
+			return words, nil
+		}
+		var w word
+		for _, key := range []string{"label", "mode"} {
+			if rest, ok := strings.CutPrefix(line, key+"="); ok {
+				w.key, line = key, rest
+			}
+		}
+		if strings.HasPrefix(line, `"`) {
+			q, err := strconv.QuotedPrefix(line)
+			if err != nil {
+				return nil, errors.New("unfinished or malformed quotes")
+			}
+			w.text, _ = strconv.Unquote(q) // it is quoted well
+			line = line[len(q):]
+		} else {
+			end := strings.IndexAny(line+"\n", " \t\r\n")
+			w.text, line = line[:end], line[end:]
+			if w == (word{"label", "-"}) {
+				w.key = "unlabelled"
+			}
+		}
+		words = append(words, w)
+	}
+}
+
+// entry adds what a line stands for.
+func (p *parser) entry(words []word) (err error) {
+	e := Entry{Kind: Kind(words[0].text), line: p.line}
+	words = words[1:]
+	n, known := needs[e.Kind]
+	if e.Kind == Mount && len(words) > 1 && words[1].text == "bind" {
+		n++
+	}
+	if !known || len(words) < n || slices.ContainsFunc(words[:n], func(w word) bool { return w.key != "" }) {
+		return fmt.Errorf("%q is no kind, or lacks a word", e.Kind)
+	}
+	args, repeat := words[:n], 0
+	for _, w := range words[n:] {
+		switch {
+		case w.key == "unlabelled":
+			e.Label.Says = Absent
+		case w.key == "label":
+			e.Label = Context{Given, w.text}
+		case w.key == "mode":
+			var mode uint64
+			mode, err = strconv.ParseUint(w.text, 8, 12)
+			e.Mode, e.HasMode = uint32(mode), true
+		case w.text == "ro" && e.Kind == Mount:
+			e.ReadOnly = true
+		default:
+			repeat, err = repeated(w.text)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if n > 0 {
+		if e.Path = args[0].text; e.Path != "." && path.Clean("/"+e.Path) != "/"+e.Path {
+			return fmt.Errorf("%q is not a clean path below the root", e.Path)
+		}
 	}
 	switch e.Kind {
+	case "default":
+		p.def = e.Label
+		return nil
+	case "deep":
+		return p.deep(e, args[1].text, args[2].text)
+	case "names":
+		e.Kind = Dir
+		if err := p.add(e); err != nil {
+			return err
+		}
+		for _, name := range AwkwardNames() {
+			if err := p.add(Entry{Kind: File, Path: e.Path + "/" + name, Label: e.Label, line: e.line}); err != nil {
+				return err
+			}
+		}
+		return nil
 	case Link, Hardlink:
-		f = append(f, quote(e.Target))
+		e.Target = args[1].text
 	case Char, Block:
-		f = append(f, fmt.Sprintf("%d:%d", e.Major, e.Minor))
+		if n, _ := fmt.Sscanf(args[1].text, "%d:%d", &e.Major, &e.Minor); n != 2 {
+			return fmt.Errorf("%q is not MAJOR:MINOR", args[1].text)
+		}
 	case Mount:
-		f = append(f, e.FS)
-		if e.FS == "bind" {
-			f = append(f, quote(e.Target))
+		if e.FS = args[1].text; e.FS == "bind" {
+			e.Target = args[2].text
 		}
-		if e.ReadOnly {
-			f = append(f, "ro")
+	}
+	if repeat == 0 {
+		return p.add(e)
+	}
+	format := e.Path
+	if strings.Count(format, "%") != 1 {
+		return fmt.Errorf("a repeated path needs one %%d: %q", format)
+	}
+	for i := range repeat {
+		e.Path = fmt.Sprintf(format, i)
+		if err := p.add(e); err != nil {
+			return err
 		}
-	case Names:
-		f = append(f, "every-byte")
 	}
-	if e.Repeat > 0 {
-		f = append(f, fmt.Sprintf("x%d", e.Repeat))
-	}
-	if e.Kind == Deep {
-		f = append(f, strconv.Itoa(e.Length))
-	}
-	if e.HasMode {
-		f = append(f, fmt.Sprintf("mode=%04o", e.Mode))
-	}
-	switch {
-	case e.Label.Says == Absent:
-		f = append(f, "label=-")
-	case e.Label.Says == Given && e.Label.Raw == "-":
-		f = append(f, `label="-"`)
-	case e.Label.Says == Given:
-		f = append(f, "label="+quote(e.Label.Raw))
-	}
-	return strings.Join(f, " ")
+	return nil
 }
 
-// quote leaves plain words as they are and Go-quotes the rest.
-func quote(s string) string {
-	for i := range len(s) {
-		if c := s[i]; c <= ' ' || c >= 0x7f || c == '"' || c == '#' || c == '\\' {
-			return strconv.Quote(s)
+// deep adds a chain of directories, and a file lowest.
+func (p *parser) deep(e Entry, repeat, length string) error {
+	n, err1 := repeated(repeat)
+	l, err2 := strconv.Atoi(length)
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	e.Kind = Dir
+	for i := range n + 1 {
+		if err := p.add(e); err != nil {
+			return err
+		}
+		if e.Path += fmt.Sprintf("/%0*d", l, i+1); i == n {
+			e.Kind, e.Path = File, path.Dir(e.Path)+"/leaf"
+		}
+		e.Mode, e.HasMode = 0, false
+	}
+	return p.add(e)
+}
+
+func repeated(s string) (int, error) {
+	n, err := strconv.Atoi(strings.TrimPrefix(s, "x"))
+	if err != nil || n < 1 || s[0] != 'x' {
+		return 0, fmt.Errorf("%q is no option, and not xN", s)
+	}
+	return n, nil
+}
+
+// add puts one entry after its parents.
+func (p *parser) add(e Entry) error {
+	if up := path.Dir(e.Path); !p.made[up] {
+		if err := p.add(Entry{Kind: Dir, Path: up, line: e.line, implied: true}); err != nil {
+			return err
 		}
 	}
-	if s == "" || strings.HasPrefix(s, "label=") || strings.HasPrefix(s, "mode=") {
-		return strconv.Quote(s)
+	if p.made[e.Path] && e.Kind != Mount && e.Path != "." {
+		return fmt.Errorf("%q is made already, perhaps as a parent", e.Path)
 	}
-	return s
+	p.made[e.Path] = true
+	if e.Kind == Mount {
+		p.mounts[e.Path] = e.FS
+	}
+	shown := e.Kind == Hardlink || e.Kind == Mount && e.FS == "bind"
+	if e.Label.Says == Nothing && !shown && p.filesystem(e.Path) != "ramfs" {
+		e.Label = p.def
+	}
+	p.tree.Entries = append(p.tree.Entries, e)
+	return nil
+}
+
+// filesystem names what is mounted nearest above a path; "" for the root's own.
+func (p *parser) filesystem(at string) string {
+	for ; len(p.mounts) > 0 && at != "."; at = path.Dir(at) {
+		if fs, ok := p.mounts[at]; ok {
+			return fs
+		}
+	}
+	return ""
+}
+
+// AwkwardNames lists names that careless code trips over: each byte but NUL
+// and the slash alone and in the middle of a name, and some famous ones.
+func AwkwardNames() []string {
+	var names []string
+	for b := 1; b < 256; b++ {
+		c := string([]byte{byte(b)})
+		if c == "/" {
+			continue
+		}
+		if c != "." {
+			names = append(names, c)
+		}
+		names = append(names, "a"+c+"z")
+	}
+	names = append(names,
+		strings.Repeat("n", 255),
+		strings.Repeat("\xff", 255),
+		"-rf", "--", "-", "--help",
+		"..x", "...", "x..", ". .", ". ", " .",
+		"a b", " lead", "trail ", "two\nlines", "tab\tbed", "trail\n", "cr\r\n",
+		"%s%n", "%d", "$(id)", "`id`", "${IFS}", "*.go", "[a-z]", "{a,b}", "~root", "a;b", "a&b", "a|b",
+		`q"uote`, `q'uote`, `back\slash`, `\n`, `\x00`, `\040`,
+		"con", "nul.txt", "\xc3\xa9", "e\xcc\x81", "\xe2\x80\xae.txt", "\xed\xa0\x80", "\xf0\x9f\x98\x80",
+		"\x1b[31m", "label=-", "#hash", ".wh.gone", "lost+found")
+	slices.Sort(names)
+	return slices.Compact(names) // some are single bytes, and there already
 }
