@@ -41,7 +41,7 @@ GOTESTSUM_VERSION := v1.13.0
 GOTESTSUM := .tools/gotestsum-$(GOTESTSUM_VERSION)
 CYCLONEDX_VERSION := v1.10.0
 CYCLONEDX := .tools/cyclonedx-gomod-$(CYCLONEDX_VERSION)
-MODULES := bench deploy/image deploy/man nri test/cluster test/deploy test/runtimes test/selinuxvm test/terminal test/torture
+MODULES := bench deploy/image deploy/man nri test/cluster test/deploy test/runtimes test/selinuxvm test/torture
 SCRIPTS := .ci/run test/cluster/guest/node test/selinuxvm/guest/start $(shell find deploy relabel test bench -name '*.sh' 2>/dev/null)
 
 # Debian packages, by what needs them. The race detector needs a C library.
@@ -50,7 +50,6 @@ PKG_TEST := $(PKG_DEMO) btrfs-progs fish fuse3 gcc libc6-dev libselinux1-dev pat
 PKG_RUNTIMES := $(PKG_TEST) conmon crun podman runc
 PKG_CONTEXTS := dpkg gcc libc6-dev libselinux1-dev policycoreutils
 PKG_SELINUX := debian-archive-keyring debootstrap dpkg e2fsprogs git gpgv qemu-system-x86 xfsprogs xz-utils
-PKG_TERMINAL := e2fsprogs mount tmux
 PKG_BENCH := $(PKG_TEST) dpkg findutils git policycoreutils
 PKG_LINT := aspell aspell-en shellcheck
 PKG_FRESH := debootstrap
@@ -61,8 +60,8 @@ PKG_PACKAGES := attr debootstrap lintian rpm systemd-container
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: deps deps-demo deps-test deps-contexts deps-runtimes deps-selinux deps-cluster deps-terminal deps-bench deps-lint deps-fresh deps-deploy deps-packages
-deps: $(GOTESTSUM) deps-test deps-contexts deps-runtimes deps-selinux deps-terminal deps-bench deps-lint deps-fresh deps-deploy deps-packages ## install what all targets need: Debian packages, the linter in .tools
+.PHONY: deps deps-demo deps-test deps-contexts deps-runtimes deps-selinux deps-cluster deps-bench deps-lint deps-fresh deps-deploy deps-packages
+deps: $(GOTESTSUM) deps-test deps-contexts deps-runtimes deps-selinux deps-bench deps-lint deps-fresh deps-deploy deps-packages ## install what all targets need: Debian packages, the linter in .tools
 deps-demo:
 	@test/deps.sh $(PKG_DEMO)
 deps-test:
@@ -74,8 +73,6 @@ deps-runtimes:
 deps-selinux:
 	@test/deps.sh $(PKG_SELINUX)
 deps-cluster: deps-selinux
-deps-terminal:
-	@test/deps.sh $(PKG_TERMINAL)
 deps-bench:
 	@test/deps.sh $(PKG_BENCH)
 deps-lint: $(LINTER)
@@ -236,7 +233,7 @@ test-cluster: deps-cluster ## run a Kubernetes cluster with SELinux enforcing: p
 		$(GO) test -count=1 -v -timeout 6h -run '^TestCluster$$' $(TESTFLAGS) .
 
 .PHONY: test-deploy
-test-deploy: deps-deploy ## check deploy and JSON with what reads them, what install installs, and what the library imports
+test-deploy: deps-deploy ## check deploy against the source, JSON against its schema, the unit, what install installs, and what the library imports
 	cd test/deploy && FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=0 $(GO) test -count=1 $(TESTFLAGS) ./...
 	cd test/cluster && CGO_ENABLED=0 $(GO) test -count=1 -skip '^(TestCluster|TestAccepted|TestStory.*)$$' $(TESTFLAGS) ./...
 	@test/imports.sh
@@ -249,14 +246,6 @@ image-nri: $(CYCLONEDX) ## make its container image for amd64 and arm64: NRI_IMA
 	deploy/image.sh fastlabel-nri "$(VERSION)" $(CYCLONEDX) "$(NRI_IMAGE)"
 test-nri: deps-test ## test the node plugin through the runtimes' side of NRI (root)
 	cd nri && FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=0 $(GO) test -count=1 $(TESTFLAGS) .
-
-# FILES=1000000 is what testdata and the picture are of.
-FILES ?= 100000
-.PHONY: test-terminal picture
-test-terminal: deps-terminal ## a session at a terminal that tmux plays, progress to failures (root; FILES)
-	cd test/terminal && FASTLABEL_PROMISE=root,ext4,tmux CGO_ENABLED=0 $(GO) test -count=1 $(TESTFLAGS) . -files $(FILES)
-picture: deps-terminal ## record docs/terminal.svg: a million files are labelled at a terminal (root)
-	cd test/terminal && FASTLABEL_PROMISE=root,ext4,tmux CGO_ENABLED=0 $(GO) test -count=1 -run TestPicture . -files 1000000 -picture ../../docs/terminal.svg
 
 # MUTANT=regexp chooses among the entries of test/mutants.
 MUTANT ?= .

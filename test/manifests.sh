@@ -16,7 +16,7 @@ trap 'rm -rf "$work"' EXIT
 kubectl() { "$KUBECTL" "$@"; }
 kubectl version
 
-api=$(cd test/deploy && go mod download github.com/openshift/api && go list -m -f '{{.Dir}}' github.com/openshift/api)
+api=$(GOFLAGS=-mod=mod go mod download -json github.com/openshift/api@v0.0.0-20260116192047-6fb7fdae95fd | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
 kubectl create -f "$api/security/v1/zz_generated.crd-manifests/0000_03_config-operator_01_securitycontextconstraints.crd.yaml" \
     -f "$api/machineconfiguration/v1/zz_generated.crd-manifests/0000_80_machine-config_01_machineconfigs.crd.yaml" >/dev/null
 kubectl wait --for=condition=established crd --all --timeout=5m >/dev/null

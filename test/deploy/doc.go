@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deploy holds the files of deploy/oci against what reads them: podman's
-// and CRI-O's own hook matcher, CRI-O's list of annotations and its configuration
-// type, the types of Kubernetes and OpenShift decoded strictly, Ignition's parser;
-// and against each other and the source of the hook. It runs make install. The
-// command's JSON is held against docs/output.schema.json.
+// Package deploy holds the files of deploy/ against the source and against each
+// other, and docs/output.schema.json against what the command prints. It runs make
+// install, and the systemd unit under systemd-analyze and with its rights.
 //
-// A check is a function of the files' texts that tells what is wrong. TestFiles
-// runs all of them on the files as they are, TestBroken on files broken on
-// purpose, each of which a named check must notice.
-//
-// CRI-O's configuration package is not imported: it needs half of CRI-O, and one
-// of its modules cannot be had by checksum. Its source is read instead.
-//
-//	go test ./... (here)   no root, no network once the modules are there
+// What reads the other files is their proof: an API server takes the manifests (make
+// test-manifests), pods run by them (make test-cluster), and podman takes the hook's
+// file and the Quadlet (make test-runtimes).
 package deploy

@@ -6,12 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 )
 
-const unitFile = "../../deploy/systemd/fastlabel@.service"
+const unitFile = "deploy/systemd/fastlabel@.service"
 
 // exposure is how exposed systemd-analyze may find the unit, of 100. Version 252 says
 // 44 of the unit as it is, and offline counts neither capabilities nor calls.
@@ -29,19 +28,10 @@ func instance(t *testing.T, text string) string {
 	return file
 }
 
-func readUnit(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile(unitFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 // systemd finds nothing wrong with the unit, and little that is left open; what is
 // wrong on purpose it finds.
 func TestUnit(t *testing.T) {
-	text := readUnit(t)
+	text := read(t, unitFile)
 	verify := func(text string) (string, error) {
 		out, err := exec.Command("systemd-analyze", "verify", "--man=no", instance(t, text)).CombinedOutput()
 		return string(out), err
@@ -75,12 +65,8 @@ func TestUnitRuns(t *testing.T) {
 		}
 		t.Skip("needs root")
 	}
-	found := regexp.MustCompile(`(?m)^CapabilityBoundingSet=(.*)$`).FindStringSubmatch(readUnit(t))
-	if found == nil {
-		t.Fatal("no capabilities")
-	}
 	program := buildProgram(t)
-	all := strings.Fields(strings.ToLower(strings.ReplaceAll(found[1], "CAP_", "")))
+	all := strings.Fields(strings.ToLower(strings.ReplaceAll(find(t, unitFile, `(?m)^CapabilityBoundingSet=(.*)$`)[0], "CAP_", "")))
 	if out, err := confined(t, program, all); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}

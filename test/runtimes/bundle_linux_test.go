@@ -3,6 +3,7 @@
 package runtimes
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -47,18 +48,20 @@ func (c *container) writeBundle() error {
 	})
 }
 
-// writeHooks writes the files of podman's --hooks-dir. They are run in the
-// order of their names.
+// writeHooks writes the files of podman's --hooks-dir: the one of deploy/oci, with the hook
+// and the stage of the test.
 func (c *container) writeHooks() error {
-	when := map[string]any{"annotations": map[string]string{`^io\.fastlabel\.relabel$`: ".+"}}
-	if c.always {
-		when = map[string]any{"always": true}
+	text, err := os.ReadFile("../../deploy/oci/fastlabel.json")
+	if err != nil {
+		return err
+	}
+	var file map[string]any
+	if err := json.Unmarshal(text, &file); err != nil {
+		return err
 	}
 	for i, h := range c.hooks {
-		err := writeJSON(filepath.Join(c.dir, "hooks", fmt.Sprintf("%02d.json", i)), map[string]any{
-			"version": "1.0.0", "hook": h, "when": when, "stages": []string{c.stage},
-		})
-		if err != nil {
+		file["hook"], file["stages"] = h, []string{c.stage}
+		if err := writeJSON(filepath.Join(c.dir, "hooks", fmt.Sprintf("%02d.json", i)), file); err != nil {
 			return err
 		}
 	}

@@ -58,7 +58,6 @@ type container struct {
 	annotations map[string]string
 	stage       string
 	hooks       []hook
-	always      bool // podman runs the hooks also where nothing is asked
 	process     []string
 	prepare     string // shell, for where the engine runs
 }

@@ -8,8 +8,6 @@
 //
 //	TestLabels           every label is right when the process starts
 //	TestSecond           a volume that is done: only its root is looked at
-//	TestBig              what the hook costs with 100,000 files
-//	TestState            what the runtimes tell a hook
 //	TestNoMount          a hook that fails stops the start, and says why where
 //	TestImmutable        it can be read
 //	TestKilledByRuntime  the runtime's timeout

@@ -17,9 +17,11 @@ func TestLabels(t *testing.T) {
 		x := c.with(t, v)
 		x.process = guestArgs(newLabel, v.entries, v.entries)
 		x.start(t).succeeds(t, "control: without a hook all are wrong")
-		x.hooks, x.always = []hook{ours(place.hook, 0)}, true
-		delete(x.annotations, askRelabel)
+		x.hooks = []hook{ours(place.hook, 0)}
+		x.annotations[askRelabel] = "false"
 		x.start(t).succeeds(t, "control: with the hook and nothing asked all are wrong")
+		delete(x.annotations, askRelabel)
+		x.start(t).succeeds(t, "control: the same without the annotation")
 		v.has(t, oldLabel)
 
 		c.with(t, v, ours(place.hook, 0)).start(t).succeeds(t, "with the hook all are right")

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/fastlabel/fastlabel/test/treetest"
@@ -29,8 +28,12 @@ var place struct {
 }
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "role-") {
-		os.Exit(play(os.Args[1], os.Args[2:]))
+	if len(os.Args) > 1 && os.Args[1] == "role-guest" { // this program is the process in the container, too
+		if err := guest(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, "guest:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	}
 	code := treetest.Main(m)
 	if err := clearUp(); err != nil {
@@ -50,21 +53,6 @@ func setUp(t testing.TB) {
 	if place.why != nil {
 		t.Fatal(place.why)
 	}
-}
-
-// This program is also the guest, the process in the container, and the hook
-// that records what it is given.
-func play(role string, args []string) int {
-	do, is := map[string]func([]string) error{"role-guest": guest, "role-record": record}[role]
-	if !is {
-		fmt.Fprintln(os.Stderr, "runtimes: no", role)
-		return 2
-	}
-	if err := do(args); err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", role, err)
-		return 1
-	}
-	return 0
 }
 
 // wrapper becomes the hook. The runtime knows the script and not the command,

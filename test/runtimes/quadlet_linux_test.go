@@ -14,7 +14,7 @@ import (
 )
 
 // TestQuadletCommand: podman takes the command in the comment of deploy's Quadlet, and
-// makes of it what the comment says.
+// makes of it what the comment says. The Quadlet has the same settings.
 func TestQuadletCommand(t *testing.T) {
 	treetest.Need(t, "root")
 	setUp(t)
@@ -25,6 +25,11 @@ func TestQuadletCommand(t *testing.T) {
 	text, err := os.ReadFile("../../deploy/podman/fastlabel-example.container")
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, line := range []string{"Volume=/srv/volume:/data", "Annotation=io.fastlabel.relabel=/data", "SecurityLabelLevel=s0:c10,c20"} {
+		if !strings.Contains(string(text), "\n"+line+"\n") {
+			t.Errorf("no line %s", line)
+		}
 	}
 	_, command, _ := strings.Cut(string(text), "\n#: podman run ")
 	command, _, found := strings.Cut(command, " busybox sleep infinity\n")
