@@ -3,9 +3,7 @@
 package secctx
 
 import (
-	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -72,82 +70,6 @@ func TestIsSeal(t *testing.T) {
 	} {
 		if got := IsSeal(c.have, c.want); got != c.is {
 			t.Errorf("IsSeal(%q, %q) = %v", c.have, c.want, got)
-		}
-	}
-}
-
-// brokenSeal names the first promise of Seals that list breaks.
-func brokenSeal(list []string, old, want string) string {
-	if len(list) == 0 && len(want) <= longest-len("unconfined_u") {
-		return "none is left"
-	}
-	for i, s := range list {
-		switch c, err := Canonical(s); {
-		case err != nil || c != s:
-			return "not canonical"
-		case s == old || s == want:
-			return "vouches"
-		case strings.HasPrefix(s, "system_u:") && !strings.HasPrefix(want, "system_u:"):
-			return "a label that runtimes ask for"
-		case slices.Contains(list[:i], s):
-			return "twice"
-		case !IsSeal(s, want):
-			return "not recognized"
-		}
-	}
-	return ""
-}
-
-func TestSealsRandom(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
-	label := func() string {
-		users := []string{"system_u", "unconfined_u", "root", "staff_u", "user_u"}
-		s := users[r.IntN(len(users))] + ":object_r:" + []string{"container_file_t", "default_t"}[r.IntN(2)]
-		switch r.IntN(4) {
-		case 0:
-			return s
-		case 1:
-			return s + ":s0"
-		case 2:
-			return s + ":s0:c1022,c1023"
-		}
-		_, level := randomRange(r)
-		return s + ":" + level
-	}
-	excluded := 0
-	for range 5000 {
-		old, want := label(), label()
-		if r.IntN(4) == 0 { // an old label that is a seal
-			old = Seals("", want)[0]
-			excluded++
-		}
-		if b := brokenSeal(Seals(old, want), old, want); b != "" {
-			t.Fatalf("Seals(%q, %q) = %q: %s", old, want, Seals(old, want), b)
-		}
-	}
-	if excluded < 250 {
-		t.Errorf("only %d of 5000 had a seal as the old label", excluded)
-	}
-
-	// The check can fail, at each promise.
-	const want, old = shared, "unconfined_u:object_r:container_file_t:s0"
-	const good = "root:object_r:container_file_t:s0"
-	for _, c := range []struct {
-		list   []string
-		want   string
-		broken string
-	}{
-		{[]string{good}, want, ""},
-		{nil, want, "none is left"},
-		{[]string{good + "-s0"}, want, "not canonical"},
-		{[]string{good, old}, want, "vouches"},
-		{[]string{want}, want, "vouches"},
-		{[]string{want}, good, "a label that runtimes ask for"},
-		{[]string{good, good}, want, "twice"},
-		{[]string{"user_u:object_r:container_file_t:s0"}, want, "not recognized"},
-	} {
-		if b := brokenSeal(c.list, old, c.want); b != c.broken {
-			t.Errorf("brokenSeal(%q, %q) = %q, want %q", c.list, c.want, b, c.broken)
 		}
 	}
 }

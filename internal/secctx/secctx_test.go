@@ -4,15 +4,8 @@ package secctx
 
 import (
 	"errors"
-	"fmt"
-	"math/rand/v2"
-	"runtime"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/opencontainers/selinux/go-selinux"
 )
 
 const shared = "system_u:object_r:container_file_t:s0"
@@ -184,139 +177,6 @@ func TestCompose(t *testing.T) {
 		got, err := Compose(c.base, c.user, c.role, c.typ, c.level)
 		if got != c.want || (err == nil) != (c.want != "") || (err != nil && !errors.Is(err, ErrInvalid)) {
 			t.Errorf("Compose(%q, %q, %q, %q, %q) = %q, %v; want %q", c.base, c.user, c.role, c.typ, c.level, got, err, c.want)
-		}
-	}
-}
-
-// naiveLevel prints a level by hand-to-hand comparison, the way one would
-// describe it: group what is consecutive, then print each group.
-func naiveLevel(sens int, cats []int) string {
-	cats = slices.Compact(slices.Sorted(slices.Values(cats)))
-	var groups [][]int
-	for _, c := range cats {
-		if n := len(groups); n > 0 && groups[n-1][len(groups[n-1])-1] == c-1 {
-			groups[n-1] = append(groups[n-1], c)
-		} else {
-			groups = append(groups, []int{c})
-		}
-	}
-	var items []string
-	for _, g := range groups {
-		switch first, last := g[0], g[len(g)-1]; len(g) {
-		case 1:
-			items = append(items, fmt.Sprint("c", first))
-		case 2:
-			items = append(items, fmt.Sprintf("c%d,c%d", first, last))
-		default:
-			items = append(items, fmt.Sprintf("c%d.c%d", first, last))
-		}
-	}
-	if len(items) == 0 {
-		return fmt.Sprint("s", sens)
-	}
-	return fmt.Sprintf("s%d:%s", sens, strings.Join(items, ","))
-}
-
-// spell writes categories in any order, with repetitions and runs.
-func spell(r *rand.Rand, sens int, cats []int) string {
-	var items []string
-	for _, c := range cats {
-		items = append(items, "c"+strconv.Itoa(c))
-		n := 0
-		for slices.Contains(cats, c+n+1) {
-			n++
-		}
-		if n > 0 && r.IntN(2) == 0 {
-			items = append(items, fmt.Sprintf("c%d.c%d", c, c+1+r.IntN(n)))
-		}
-	}
-	r.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
-	if len(items) == 0 {
-		return fmt.Sprint("s", sens)
-	}
-	return fmt.Sprintf("s%d:%s", sens, strings.Join(items, ","))
-}
-
-// randomRange returns a range in a random spelling and as it ought to print.
-func randomRange(r *rand.Rand) (spelt, want string) {
-	pick := func(n int) (cats []int) {
-		base := r.IntN(categories)
-		for range n {
-			if c := base + r.IntN(12); r.IntN(4) > 0 && c < categories {
-				cats = append(cats, c) // near each other, so that runs happen
-			} else {
-				cats = append(cats, r.IntN(categories))
-			}
-		}
-		return cats
-	}
-	s1 := r.IntN(sensitivities)
-	low := pick(r.IntN(12))
-	spelt, want = spell(r, s1, low), naiveLevel(s1, low)
-	if r.IntN(2) == 0 {
-		return spelt, want
-	}
-	s2 := s1 + r.IntN(min(2, sensitivities-s1))
-	high := append(pick(r.IntN(4)), low...)
-	spelt += "-" + spell(r, s2, high)
-	if h := naiveLevel(s2, high); h != want {
-		want += "-" + h
-	}
-	return spelt, want
-}
-
-func TestCanonicalRandom(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	changed, ranges, runs, pairs := 0, 0, 0, 0
-	for range 5000 {
-		spelt, want := randomRange(r)
-		const urt = "system_u:object_r:container_file_t:"
-		got, err := Canonical(urt + spelt)
-		if err != nil || got != urt+want {
-			t.Fatalf("Canonical(%q) = %q, %v; want %q", urt+spelt, got, err, urt+want)
-		}
-		if again, err := Canonical(got); err != nil || again != got {
-			t.Fatalf("Canonical(%q) = %q, %v; want it unchanged", got, again, err)
-		}
-		if runtime.GOOS == "linux" {
-			// A second opinion, from a printer that others wrote.
-			if theirs, err := selinux.CalculateGlbLub(spelt, spelt); err != nil || theirs != want {
-				t.Fatalf("go-selinux prints %q as %q, %v; want %q", spelt, theirs, err, want)
-			}
-		}
-		if spelt != want {
-			changed++
-		}
-		if strings.Contains(want, "-") {
-			ranges++
-		}
-		if strings.Contains(want, ".") {
-			runs++
-		}
-		for _, l := range strings.Split(want, "-") {
-			if before, after, ok := strings.Cut(l, ","); ok && !strings.ContainsAny(before+after, ",.") {
-				pairs++
-			}
-		}
-	}
-	// Each kind must have happened often, or the comparison says little.
-	if min(changed, ranges, runs, pairs) < 250 {
-		t.Errorf("of 5000: %d spelt otherwise, %d ranges, %d with runs, %d of two categories", changed, ranges, runs, pairs)
-	}
-}
-
-// The comparisons above can fail: a printer with a fault in it disagrees.
-func TestCanonicalRandomControl(t *testing.T) {
-	for name, fault := range map[string]func(string) string{
-		"no fault":        func(s string) string { return s },
-		"pair as a run":   func(s string) string { return strings.ReplaceAll(s, "c1,c2", "c1.c2") },
-		"equal ends kept": func(s string) string { return s + "-" + s },
-		"last one forgot": func(s string) string { return s[:strings.LastIndex(s, ",")] },
-		"run as its ends": func(s string) string { return strings.ReplaceAll(s, ".", ",") },
-	} {
-		same := fault(naiveLevel(0, []int{9, 8, 7, 2, 1})) == "s0:c1,c2,c7.c9"
-		if same != (name == "no fault") {
-			t.Errorf("%s: same = %v", name, same)
 		}
 	}
 }

@@ -90,19 +90,13 @@ var exceptions = []exception{
 		why:   "a directory that has 300 bytes which are no context",
 	},
 	{
-		suite: backports,
-		tests: []string{"relabel/internal/sys TestLongValue"},
-		says:  `needs plain`,
-		why:   "values of 4096 bytes and more, which are no contexts: one has at most a page with its NUL",
-	},
-	{
 		suite: bookworm,
 		tests: []string{
 			"relabel TestAllocations", "relabel TestApplyCalls", "relabel TestCallsPerEntry", "relabel TestNothingElseOpened", "relabel TestVisitFaults", "relabel TestVisitOrder",
-			"relabel TestErrnoTable", "relabel TestWayByAnswers", "relabel/internal/sys TestXattr", "relabel/internal/sys TestLongValue",
-			"relabel/internal/sys TestAttrHolds", "relabel/internal/sys TestHas", "relabel/internal/sys TestAllocations",
+			"relabel TestErrnoTable", "relabel TestWayByAnswers", "relabel/internal/sys TestXattr",
+			"relabel/internal/sys TestAttrHolds",
 			"relabel/internal/sys TestMend", "relabel/internal/sys TestMendStops",
-			"relabel/internal/sys TestMendAllocates", "relabel/internal/sys TestVisit", "relabel/internal/sys TestRowLetsGo",
+			"relabel/internal/sys TestVisit", "relabel/internal/sys TestRowLetsGo",
 		},
 		says: `needs setxattrat: function not implemented`,
 		why:  "about a call that this kernel lacks; what the engine does without it is tested by the others",

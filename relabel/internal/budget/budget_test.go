@@ -5,10 +5,8 @@ package budget
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 )
 
 // has compares what is handed out with what should be.
@@ -141,35 +139,5 @@ func TestBudgetTurn(t *testing.T) {
 		b.has(t, 0, 0, 0)
 		alone := enters(t, b, 100) // nothing else would ever help it
 		alone.Close()
-	})
-}
-
-// TestBudgetStorm has many come, take, hang and leave.
-func TestBudgetStorm(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := New(4, func() int { return 50 })
-		var all sync.WaitGroup
-		for i := range 500 {
-			all.Go(func() {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+i%7)*time.Minute)
-				defer cancel()
-				s, err := b.Enter(ctx, 5+i%9)
-				if err != nil {
-					return
-				}
-				defer s.Close()
-				s.Workers(i % 5)
-				s.Descriptors(i % 11)
-				time.Sleep(time.Duration(i%13) * time.Second)
-				s.Held(i % 3)
-				if working, hung, open := b.Taken(); working > 4 || open > 50 || working < 0 || hung < 0 {
-					t.Errorf("%d work, %d hang, %d open", working, hung, open)
-				}
-				s.Put()
-				s.Shrink()
-			})
-		}
-		all.Wait()
-		b.has(t, 0, 0, 0)
 	})
 }

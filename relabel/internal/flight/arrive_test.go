@@ -114,37 +114,3 @@ func TestGroupLookers(t *testing.T) {
 		empty(t, g)
 	})
 }
-
-// TestGroupStops: callers come and go while places are stopped. Each is answered, and
-// after the last stop nothing is left.
-func TestGroupStops(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &slow{takes: 3 * time.Second}
-		g := s.group()
-		var all sync.WaitGroup
-		for i := range 60 {
-			all.Go(func() {
-				time.Sleep(time.Duration(i%11) * time.Second)
-				place, key := []string{root, "/w"}[i%2], []string{keyA, keyB, "C"}[i%3]
-				if v, err := request(t, g, place, key, time.Duration(i%7)*time.Second); err == nil && !v.Ended {
-					t.Errorf("%+v", v)
-				}
-				if i%4 == 0 {
-					if err := g.Stop(t.Context(), place, errStopped); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		all.Wait()
-		if err := g.Shutdown(t.Context(), errStopped); err != nil {
-			t.Error(err)
-		}
-		g.mu.Lock()
-		if len(g.works)+len(g.looks)+len(g.arrivals) > 0 || s.twice || len(s.runs) < 10 {
-			t.Errorf("kept: %d works, %d looks, %d callers; %d runs, two at a time: %t", len(g.works), len(g.looks), len(g.arrivals), len(s.runs), s.twice)
-		}
-		g.mu.Unlock()
-		goroutineless(t)
-	})
-}

@@ -221,30 +221,6 @@ func TestGroupKubelet(t *testing.T) {
 	})
 }
 
-// TestGroupBetweenRequests: the work fails while no caller waits. One who comes back is
-// told at once.
-func TestGroupBetweenRequests(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &slow{takes: 7 * time.Second, fails: errors.New("oops")}
-		g := s.group()
-		pending(t, g, root, keyA, 2*time.Second)
-		time.Sleep(time.Minute)
-		g.mu.Lock()
-		ended := g.works[0]
-		g.mu.Unlock()
-		begin := time.Now()
-		if v, err := request(t, g, root, keyA, time.Hour); time.Since(begin) != 0 || !errors.Is(err, s.fails) || !v.Kept || v.Data.seen.Load() != 7000 {
-			t.Errorf("after %v: %+v, %v", time.Since(begin), v, err)
-		}
-		s.ran(t, keyA)
-		// A caller who was about to leave when it ended gets it, too.
-		if v := g.leave(ended); !v.Ended {
-			t.Errorf("%+v", v)
-		}
-		empty(t, g)
-	})
-}
-
 // TestGroupThousand: callers by several paths, one run.
 func TestGroupThousand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

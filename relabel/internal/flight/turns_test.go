@@ -137,7 +137,13 @@ func TestGroupFailure(t *testing.T) {
 		fails(5 * time.Second) // all that waited were told
 		pending(t, g, root, keyA, time.Second)
 		time.Sleep(time.Minute)
+		g.mu.Lock()
+		ended := g.works[0]
+		g.mu.Unlock()
 		fails(0)
+		if v := g.leave(ended); !v.Ended { // a caller who was about to leave when it ended gets it, too
+			t.Errorf("%+v", v)
+		}
 		fails(5 * time.Second) // once
 		pending(t, g, root, keyA, time.Second)
 		time.Sleep(3 * time.Minute)

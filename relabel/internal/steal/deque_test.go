@@ -3,6 +3,7 @@
 package steal_test
 
 import (
+	"context"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -86,4 +87,35 @@ func TestDequeForgets(t *testing.T) {
 	}
 	runtime.KeepAlive(keep)
 	runtime.KeepAlive(&d)
+}
+
+// wide is about as large as an item gets before it is a pointer.
+type wide [7]uintptr
+
+func TestAllocs(t *testing.T) {
+	run(t, []wide{{}}, 1, func(w *steal.Worker[wide], _ wide) {
+		if n := testing.AllocsPerRun(100, func() {
+			for range 10 {
+				w.Push(wide{})
+				w.Give(wide{})
+			}
+			for range 20 {
+				w.Take()
+			}
+		}); n != 0 {
+			t.Errorf("%v allocations to push and take 20 items, want 0", n)
+		}
+	})
+}
+
+func BenchmarkPushTake(b *testing.B) {
+	one := func(w *steal.Worker[wide], _ wide) {
+		for b.Loop() {
+			w.Push(wide{})
+			w.Take()
+		}
+	}
+	if _, err := steal.Run(context.Background(), []wide{{}}, steal.Job[wide]{Begin: simple(one)}); err != nil {
+		b.Fatal(err)
+	}
 }

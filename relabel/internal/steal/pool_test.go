@@ -3,9 +3,6 @@
 package steal_test
 
 import (
-	"context"
-	"errors"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -171,32 +168,4 @@ func TestThiefTakesOldest(t *testing.T) {
 			t.Errorf("got %v, want %v", got, want)
 		}
 	})
-}
-
-// No goroutine outlives Run, nor does a hook on the context.
-func TestNoLeak(t *testing.T) {
-	before := runtime.NumGoroutine()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	for i := range 20 {
-		tr, items := newTree(1200, 1)
-		_, err := steal.Run(ctx, items, steal.Job[int64]{
-			Workers: 16,
-			Begin: simple(func(w *steal.Worker[int64], item int64) {
-				if i%2 == 1 && item == 100 {
-					panic("item 100")
-				}
-				tr.do(w, item)
-			}),
-		})
-		if p := new(steal.Panic); errors.As(err, &p) != (i%2 == 1) {
-			t.Errorf("run %d: %v", i, err)
-		}
-	}
-	for try := 0; runtime.NumGoroutine() > before; try++ {
-		if try == 100_000 {
-			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
-		}
-		time.Sleep(time.Millisecond)
-	}
 }

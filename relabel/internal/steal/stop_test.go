@@ -69,21 +69,6 @@ func TestCancelParked(t *testing.T) {
 	})
 }
 
-// A cancel during the last item leaves nothing undone, hence is no error; and
-// Run does not leave the hook on the context behind.
-func TestCancelLast(t *testing.T) {
-	rounds(t, 100, func(t *testing.T) {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		left, err := steal.Run(ctx, []int{0}, steal.Job[int]{Workers: 2, Begin: simple(func(*steal.Worker[int], int) {
-			time.Sleep(time.Hour)
-			cancel(errCause)
-		})})
-		if err != nil || left != nil {
-			t.Errorf("left %v, error %v", left, err)
-		}
-	})
-}
-
 // Who was told to stop may have left something undone: that is no success.
 func TestStoppedIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -139,26 +138,9 @@ func FuzzDirents(f *testing.F) {
 		if !slices.Equal(got, want) || ended != whole {
 			t.Fatalf("%q\n got %+v, whole %t\nwant %+v, whole %t", buf, got, ended, want, whole)
 		}
-		if again := slices.Concat(made, rest); !bytes.Equal(buf, again) {
-			t.Fatalf("the buffer was written to: %q, was %q", buf, again)
-		}
-
-		// The walk's names are these without the dots: each is one that a
-		// system call takes for an entry of the directory itself.
-		var kept []string
 		for _, e := range got {
-			dot := e.name == "." || e.name == ".."
-			if IsDot([]byte(e.name)) != dot || e.name == "" || strings.ContainsAny(e.name, "/\x00") {
+			if IsDot([]byte(e.name)) != (e.name == "." || e.name == "..") || e.name == "" || strings.ContainsAny(e.name, "/\x00") {
 				t.Fatalf("%q is no name, or taken for a dot", e.name)
-			}
-			if !dot {
-				kept = append(kept, e.name)
-			}
-		}
-		// The standard library's decoder leaves out the dots, and names no kinds.
-		if len(more) == 0 {
-			if _, _, theirs := syscall.ParseDirent(made, -1, nil); !slices.Equal(kept, theirs) {
-				t.Fatalf("%q, and to the standard library %q", kept, theirs)
 			}
 		}
 	})

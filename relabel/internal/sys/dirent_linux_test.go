@@ -6,14 +6,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
-
-	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // encode writes a record as the kernel does, its length padded to 8.
@@ -102,82 +96,6 @@ func TestIsDot(t *testing.T) {
 	for name, want := range map[string]bool{".": true, "..": true, "...": false, "a": false, ".a": false, "a.": false, "..a": false} {
 		if IsDot([]byte(name)) != want {
 			t.Errorf("%q", name)
-		}
-	}
-}
-
-// kinds translates what the standard library tells.
-var kinds = map[fs.FileMode]Kind{
-	0: KindFile, fs.ModeDir: KindDir, fs.ModeSymlink: KindLink, fs.ModeNamedPipe: 1, fs.ModeSocket: 12,
-	fs.ModeDevice: 6, fs.ModeDevice | fs.ModeCharDevice: 2,
-}
-
-// TestParseDirectory reads real directories with buffers of many sizes and
-// finds what the standard library finds.
-func TestParseDirectory(t *testing.T) {
-	treetest.Need(t, "root")
-	tree := treetest.Text(t, `
-		names d every-byte
-		file d/f%04d x3000
-		fifo d/fifo
-		socket d/socket
-		link d/link x
-		char d/char 1:3
-		block d/block 7:0
-		dir d/dir%d x9`)
-	treetest.Each(t, func(t *testing.T, dir string) {
-		treetest.Build(t, dir, tree)
-		root := filepath.Join(dir, "d")
-		list, err := os.ReadDir(root)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := map[string]Kind{}
-		for _, e := range list {
-			want[e.Name()] = kinds[e.Type()]
-		}
-		for _, size := range []int{RecordMax, 1000, 4096, 65536} {
-			if d := treetest.Diff(want, readAll(t, root, size)); len(d) > 0 {
-				t.Errorf("with a buffer of %d:\n%s", size, fmt.Sprint(d))
-			}
-		}
-		delete(want, "f0007")
-		if d := treetest.Diff(want, readAll(t, root, 4096)); len(d) != 1 {
-			t.Errorf("control: an entry too many goes unseen: %v", d)
-		}
-	})
-}
-
-// readAll reads the directory with buffers of size bytes.
-func readAll(t *testing.T, dir string, size int) map[string]Kind {
-	t.Helper()
-	fd, e := Openat(AtFdcwd, Cname(dir), OpenDir, 0)
-	if e != 0 {
-		t.Fatal(e)
-	}
-	defer Close(fd)
-	out, buf := map[string]Kind{}, make([]byte, size)
-	for {
-		n, e := Getdents(fd, buf)
-		if e != 0 {
-			t.Fatal(e)
-		}
-		if n == 0 {
-			return out
-		}
-		for rest := buf[:n]; len(rest) > 0; {
-			d, length, err := Parse(rest)
-			if err != nil {
-				t.Fatal(err)
-			}
-			rest = rest[length:]
-			if IsDot(d.Name) {
-				continue
-			}
-			if _, twice := out[string(d.Name)]; twice {
-				t.Errorf("%q comes twice", d.Name)
-			}
-			out[string(d.Name)] = d.Kind
 		}
 	}
 }

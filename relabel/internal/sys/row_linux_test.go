@@ -125,19 +125,6 @@ func TestMendStops(t *testing.T) {
 	}
 }
 
-// TestMendAllocates nothing.
-func TestMendAllocates(t *testing.T) {
-	treetest.Need(t, "root", "tmpfs", "setxattrat")
-	r, fd := newRow(t, "rwr")
-	a := NewAttr(treetest.Attr, []byte(rowLabel))
-	if n := testing.AllocsPerRun(100, func() {
-		r.Step.Store(0)
-		a.Mend(r, 0, 3, Order{Dir: fd})
-	}); n > 0 {
-		t.Errorf("%v allocations a row", n)
-	}
-}
-
 // TestVisit: a directory is opened, labelled and read, or it is said at which
 // step it ended.
 func TestVisit(t *testing.T) {

@@ -4,12 +4,10 @@ package sys
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -107,40 +105,6 @@ func TestXattr(t *testing.T) {
 	})
 }
 
-// TestXattrOpen is the same for what is open already.
-func TestXattrOpen(t *testing.T) {
-	treetest.Need(t, "root", "tmpfs")
-	fd := within(t, treetest.Fresh(t, "tmpfs"), everyKind)
-	a := NewAttr(treetest.Attr, []byte("u:r:t:s0"))
-	if _, e := a.Fgetxattr(fd); (e == unix.ENODATA) == treetest.Policed() {
-		t.Error(e)
-	}
-	if e := a.Fsetxattr(fd); e != 0 {
-		t.Error(e)
-	}
-	if n, e := a.Fgetxattr(fd); e != 0 || treetest.Shown(a.Value(n)) != "u:r:t:s0" || treetest.Read(t, ".")["."] != "u:r:t:s0" {
-		t.Errorf("%q, %v", a.Value(max(n, 0)), e)
-	}
-	if e := a.Fsetxattr(-1); e != unix.EBADF {
-		t.Error(e)
-	}
-}
-
-// TestLongValue: what does not fit into the buffer is said not to fit.
-func TestLongValue(t *testing.T) {
-	treetest.Need(t, "root", "tmpfs", "setxattrat", "plain")
-	fd := within(t, treetest.Fresh(t, "tmpfs"), "file f")
-	for length, want := range map[int]Errno{4096: 0, 4097: unix.ERANGE} {
-		a := NewAttr(treetest.Attr, []byte(strings.Repeat("x", length)))
-		if e := a.Setxattrat(fd, Cname("f")); e != 0 {
-			t.Fatal(e)
-		}
-		if n, e := a.Getxattrat(fd, Cname("f")); e != want || e == 0 && n != length {
-			t.Errorf("%d bytes: %d, %v", length, n, e)
-		}
-	}
-}
-
 // TestAttrHolds: the addresses in an Attr stay right while the collector runs
 // and stacks grow.
 func TestAttrHolds(t *testing.T) {
@@ -163,21 +127,6 @@ func TestAttrHolds(t *testing.T) {
 	}
 }
 
-// TestHas: the machine has what was promised, and asking leaves no trace.
-func TestHas(t *testing.T) {
-	treetest.Need(t, "setxattrat")
-	open, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !HasXattrat() || !HasOpenat2() {
-		t.Errorf("xattrat %t, openat2 %t", HasXattrat(), HasOpenat2())
-	}
-	if now, err := os.ReadDir("/proc/self/fd"); err != nil || len(now) != len(open) {
-		t.Errorf("%d descriptors are open, %d were: %v", len(now), len(open), err)
-	}
-}
-
 // TestRetry: a call that signals interrupt is made until it has an answer.
 func TestRetry(t *testing.T) {
 	calls := 0
@@ -189,54 +138,5 @@ func TestRetry(t *testing.T) {
 	})
 	if calls != 3 || n != 7 || e != unix.EAGAIN {
 		t.Errorf("%d calls, %d, %v", calls, n, e)
-	}
-}
-
-// TestAllocations: no call for an entry allocates.
-func TestAllocations(t *testing.T) {
-	treetest.Need(t, "root", "tmpfs", "setxattrat")
-	fd := within(t, treetest.Fresh(t, "tmpfs"), "file f")
-	a, name, record := NewAttr(treetest.Attr, []byte("u:r:t:s0")), Cname("f"), encode(1, KindFile, "f")
-	pinned, e := Openat(fd, name, OpenPath, 0)
-	if e != 0 {
-		t.Fatal(e)
-	}
-	defer Close(pinned)
-	calls := map[string]func(){
-		"parse": func() {
-			d, _, err := Parse(record)
-			if err != nil || IsDot(d.Name) || d.Cname() == nil {
-				t.Error(err)
-			}
-		},
-		"statx":   func() { _, _ = Statx(fd, name) },
-		"mountid": func() { _, _ = Fmount(fd) },
-		"handle":  func() { _, _ = FmountByHandle(fd) },
-		"openat2": func() {
-			other, _ := Openat2(fd, name, OpenPath, Confined)
-			Close(other)
-		},
-	}
-	for _, by := range accesses {
-		calls["set "+by.name] = func() {
-			if e := by.set(a, fd, pinned, name); e != 0 {
-				t.Error(e)
-			}
-		}
-		calls["get "+by.name] = func() {
-			if _, e := by.get(a, fd, pinned, name); e != 0 {
-				t.Error(e)
-			}
-		}
-		by.set(a, fd, pinned, name)
-	}
-	for what, call := range calls {
-		if n := testing.AllocsPerRun(1000, call); n != 0 {
-			t.Errorf("%s: %v allocations", what, n)
-		}
-	}
-	var sink *time.Time
-	if n := testing.AllocsPerRun(1000, func() { sink = new(time.Time) }); n != 1 || sink == nil {
-		t.Errorf("control: %v allocations", n)
 	}
 }
