@@ -10,15 +10,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/creack/pty"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-// script is what the command prints for a shell, which each that is here takes.
+// script is what the command prints for a shell, which that takes.
 func script(t *testing.T, shell string) string {
 	t.Helper()
 	treetest.Need(t, shell)
@@ -32,6 +29,13 @@ func script(t *testing.T, shell string) string {
 		t.Errorf("%s -n: %v %s", shell, err, said)
 	}
 	return out.String()
+}
+
+// TestScripts: each shell reads its script.
+func TestScripts(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		t.Run(shell, func(t *testing.T) { script(t, shell) })
+	}
 }
 
 // What the scripts are answered: words, and what else the shell may complete.
@@ -123,88 +127,4 @@ printf '%s\n' "${COMPREPLY[@]%% *}"`
 			t.Errorf("%s: %q, not %q: %v", words, out, want, err)
 		}
 	}
-}
-
-// fish is asked what it would offer.
-func TestFishCompletes(t *testing.T) {
-	called(t)
-	t.Setenv("HOME", t.TempDir())
-	t.Chdir(t.TempDir())
-	for line, want := range map[string]string{
-		"fastlabel -t container_f":            "container_file_t",
-		"fastlabel verify --type=container_r": "--type=container_ro_file_t",
-		"fastlabel --skip t":                  "top",
-		"fastlabel prob":                      "probe",
-		"fastlabel verify --no-s":             "",
-	} {
-		cmd := exec.Command("fish", "--no-config", "-c", script(t, "fish")+"\ncomplete -C '"+line+"'")
-		out, err := cmd.Output()
-		got, _, _ := strings.Cut(string(out), "\t")
-		if err != nil || strings.TrimSpace(got) != want {
-			t.Errorf("%s: %q, %v; not %q", line, out, err, want)
-		}
-	}
-}
-
-// zsh completes what is typed at its prompt, since its completion works nowhere
-// else.
-func TestZshCompletes(t *testing.T) {
-	called(t)
-	dir := t.TempDir()
-	t.Setenv("HOME", dir)
-	t.Setenv("TERM", "dumb")
-	t.Chdir(dir)
-	if err := os.WriteFile("_fastlabel", []byte(script(t, "zsh")), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command("zsh", "-f", "-i")
-	tty, err := pty.Start(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tty.Close()
-	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	typed := func(keys, until string) string {
-		if _, err := tty.WriteString(keys); err != nil {
-			t.Fatal(err)
-		}
-		return readUntil(t, tty, until)
-	}
-	// ^X shows what the line has become, ^U takes it away. Each is read after the
-	// shell has done with the tab before it.
-	typed("PS1=; fpath=($PWD $fpath); autoload -Uz compinit; compinit -u -D;"+
-		" show() { print -r -- \"<${BUFFER% }>\"; }; zle -N show; bindkey ^X show; print ready''.\n", "ready.")
-	for keys, want := range map[string]string{
-		"fastlabel -t container_f\t":            "<fastlabel -t container_file_t>",
-		"fastlabel verify --type=container_r\t": "<fastlabel verify --type=container_ro_file_t>",
-		"fastlabel --skip to\t":                 "<fastlabel --skip top>",
-		"fastlabel prob\t":                      "<fastlabel probe>",
-		"fastlabel probe --dep\t":               "<fastlabel probe --depth>",
-		"fastlabel verify --dep\t":              "<fastlabel verify --dep>",
-	} {
-		if got := typed(keys+"\x18", ">\r"); !strings.Contains(got, want) {
-			t.Errorf("%q: %q, not %q", keys, got, want)
-		}
-		if _, err := tty.WriteString("\x15"); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// readUntil returns what comes, until text is there.
-func readUntil(t *testing.T, tty *os.File, text string) string {
-	t.Helper()
-	var got strings.Builder
-	if err := tty.SetReadDeadline(time.Now().Add(treetest.Patience)); err != nil {
-		t.Fatal(err)
-	}
-	for buf := make([]byte, 4096); !strings.Contains(got.String(), text); {
-		n, err := tty.Read(buf)
-		got.Write(buf[:n])
-		if err != nil {
-			t.Errorf("waiting for %q: %v", text, err)
-			break
-		}
-	}
-	return got.String()
 }

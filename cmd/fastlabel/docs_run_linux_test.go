@@ -81,7 +81,7 @@ func TestDocsRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ran := 0
+	here, ran := strings.NewReplacer(" PID", " $$", "timeout 5 ", "timeout 1 "), 0
 	for _, page := range append(pages, "../../README.md") {
 		name := strings.TrimSuffix(filepath.Base(page), ".md")
 		var script strings.Builder
@@ -97,7 +97,7 @@ func TestDocsRun(t *testing.T) {
 			if strings.HasPrefix(line, "fastlabel hook") {
 				stdin = `<(echo '{"ociVersion":"1.0.2","id":"web","status":"created","pid":1,"bundle":"/root/bundle"}')`
 			}
-			fmt.Fprintf(&script, "{ %s\n} < %s\necho \"=== $?\"\n", strings.ReplaceAll(line, " PID", " $$"), stdin)
+			fmt.Fprintf(&script, "{ %s\n} < %s\necho \"=== $?\"\n", here.Replace(line), stdin)
 			lines = append(lines, line)
 		}
 		if len(lines) == 0 {

@@ -56,7 +56,7 @@ func FuzzFilesFrom(f *testing.F) {
 	}
 	f.Add([]byte("\x00"), true, "a\x1b[2J\nb"+strings.Repeat("c", 100))
 	f.Fuzz(func(t *testing.T, data []byte, null bool, file string) {
-		end, before := terminator(null), string(data)
+		before := string(data)
 		paths, err := splitPaths(data, file, null)
 		if string(data) != before {
 			t.Fatalf("the data became %q, was %q", data, before)
@@ -76,35 +76,10 @@ func FuzzFilesFrom(f *testing.F) {
 		if err != nil || !slices.Equal(paths, want) {
 			t.Fatalf("%q, null %t: %q, %v; want %q", data, null, paths, err, want)
 		}
-		for _, p := range paths {
-			if p == "" || strings.Contains(p, "\x00") || strings.Contains(p, end) {
-				t.Fatalf("%q, null %t: the path %q", data, null, p)
-			}
-		}
-
-		// With null, the paths are all there is. In lines, empty ones go.
-		joined := strings.Join(paths, end)
-		if null && strings.TrimSuffix(before, end) != joined {
-			t.Fatalf("%q: joined, the paths are %q", data, joined)
-		}
-		if rest := strings.ReplaceAll(before, end, ""); rest != strings.ReplaceAll(joined, end, "") {
-			t.Fatalf("%q: of the bytes %q, %q are left", data, rest, joined)
-		}
-		for _, text := range []string{joined, joined + end} {
-			if joined == "" {
-				text = ""
-			}
-			if again, err := splitPaths([]byte(text), file, null); err != nil || !slices.Equal(again, paths) {
-				t.Fatalf("%q, null %t: %q, %v; want %q", text, null, again, err, paths)
-			}
-		}
-
-		// The same paths in the other form, unless one holds its terminator.
-		if other := terminator(!null); !strings.Contains(joined, other) && joined != "" {
-			text := strings.Join(paths, other) + other
-			if again, err := splitPaths([]byte(text), file, !null); err != nil || !slices.Equal(again, paths) {
-				t.Fatalf("%q, null %t: %q, %v; want %q", text, !null, again, err, paths)
-			}
+		// Paths that are written out again are read as they were.
+		end := terminator(null)
+		if again, err := splitPaths([]byte(strings.Join(append(paths, ""), end)), file, null); err != nil || !slices.Equal(again, paths) {
+			t.Fatalf("%q, null %t: %q, %v; want %q", data, null, again, err, paths)
 		}
 	})
 }

@@ -98,8 +98,7 @@ func arrives(t *testing.T, l *net.UnixConn, j *journal, line string) {
 	}
 }
 
-// A pod's author floods neither a log nor the processor: by destinations, by mounts,
-// by what fails.
+// A pod's author floods no log: by destinations, by mounts, by what fails.
 func TestHookFlood(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
@@ -167,31 +166,11 @@ func TestHookFlood(t *testing.T) {
 		}
 	}
 
-	// 100,000 mounts are gone through once, whatever the list, and not after the end.
-	var mounts []oci.Mount
-	for i := range 100000 {
-		mounts = append(mounts, mount(fmt.Sprintf("/m/%x", i), "bind", "/"))
-	}
-	destinations := []string{"/m/1869f"}
-	for i := range oci.MaxDestinations - 1 {
-		destinations = append(destinations, fmt.Sprint("/none/", i))
-	}
-	took := func(ctx context.Context, n int) (time.Duration, []volume) {
-		h := &hook{app: fake(), settings: &settings{}, lines: &hookLines{stderr: io.Discard, journal: &journal{path: path + "not"}}}
-		begin := time.Now()
-		volumes, _ := h.choose(ctx, mounts, &oci.Request{Destinations: destinations[:n]})
-		return time.Since(begin), volumes
-	}
-	one, volumes := took(t.Context(), 1)
-	if len(volumes) != 1 {
-		t.Errorf("chose %v", volumes)
-	}
-	if all, _ := took(t.Context(), len(destinations)); all > 50*one {
-		t.Errorf("%v for one destination, %v for %d", one, all, len(destinations))
-	}
+	// After the end no mount is gone through.
 	ended, cancel := context.WithCancelCause(t.Context())
 	cancel(exit.Deadline{After: time.Second})
-	if _, volumes = took(ended, 1); volumes != nil {
+	h := &hook{app: fake(), settings: &settings{}, lines: &hookLines{stderr: io.Discard, journal: &journal{path: path + "not"}}}
+	if volumes, _ := h.choose(ended, []oci.Mount{mount("/m", "bind", "/")}, &oci.Request{Destinations: []string{"/m"}}); volumes != nil {
 		t.Errorf("after the end: %v", volumes)
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -139,37 +138,6 @@ func TestHookReal(t *testing.T) {
 	only(t, x.dir+"/ro", mountLabel, 16)
 }
 
-// What must not be labelled is told, and what may is labelled all the same.
-func TestHookRealRefuses(t *testing.T) {
-	ownRuntime(t)
-	for _, how := range []string{"relabel=true", "relabel=/etc,/link,/gone,/v"} {
-		x := newContainer(t, how)
-		if err := os.Symlink("/etc", x.dir+"/link"); err != nil {
-			t.Fatal(err)
-		}
-		before, _ := site.ReadLabel("/etc")
-		x.bind("/etc", "/etc", "ro")
-		x.bind("/link", x.dir+"/link")
-		x.bind("/gone", x.dir+"/gone")
-		x.bind("/v", "v")
-		plant(t, x.dir+"/v", 1, 1)
-		code, said := x.run(t.Context(), real())
-		refused := `container c1: /etc, /link: "/etc": relabel: relabelling is not allowed: it is /etc, or holds it`
-		if how == "relabel=true" {
-			refused = "container c1: /etc: left alone: /etc is the host's own; io.fastlabel.relabel can list it\n"
-		}
-		expectHook(
-			t, how, code, exit.Failed, said,
-			refused,
-			"container c1: /gone: source DIR/gone: lstat DIR/gone: no such file or directory\n",
-		)
-		only(t, x.dir+"/v", mountLabel, 3)
-		if after, _ := site.ReadLabel("/etc"); after != before {
-			t.Errorf("/etc had %q and has %q", before, after)
-		}
-	}
-}
-
 // With "true", what the runtime brings from the host is left alone: the host
 // needs it as it is. Asked for by name it is not.
 func TestHookLeavesAlone(t *testing.T) {
@@ -218,68 +186,6 @@ func TestHookLeavesAlone(t *testing.T) {
 	if _, err := oci.ReadConfig(x.bundle); err == nil || !strings.Contains(err.Error(), "it is a FIFO") {
 		t.Error(err)
 	}
-}
-
-// A run that is cut short, by its deadline or a signal, leaves no label on the
-// root that is not true of all beneath it, and the next run does the rest.
-func TestHookInterrupted(t *testing.T) {
-	ownRuntime(t)
-	x := newContainer(t, "relabel=true")
-	x.bind("/v", "v")
-	v := filepath.Join(x.dir, "v")
-	plant(t, v, 8, 500)
-	const all = 8*501 + 1
-	// The shortest deadline with which it comes to the volume, which a slow
-	// machine does not in a millisecond.
-	code, said, limit := 0, "", time.Millisecond
-	for ; limit < time.Minute; limit *= 2 {
-		if code, said = x.run(t.Context(), real(), "--timeout", limit.String()); strings.Contains(said, "container c1: /v: ") {
-			break
-		}
-		setLabel(t, v, others)
-	}
-	expectHook(t, "deadline", code, exit.Failed, said, "container c1: /v: ", "(deadline of "+limit.String()+" reached)")
-
-	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		setLabel(t, v, others)
-		cmd := exec.Command(os.Args[0], "hook", "-v")
-		cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS=real", "GOMAXPROCS=1") // a processor is left to this test
-		cmd.Stdin = strings.NewReader(x.write())
-		var stderr strings.Builder
-		cmd.Stderr = &stderr
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		for end := time.Now().Add(treetest.Patience); time.Now().Before(end); { // the seal is there for some milliseconds
-			if have, err := site.ReadLabel(v); err != nil || have != others {
-				break
-			}
-		}
-		time.Sleep(3 * time.Millisecond) // some way into the walk
-		if err := cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			t.Fatal(err)
-		}
-		_ = cmd.Wait()
-		root, err := site.ReadLabel(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := labels(t, v)
-		t.Logf("%v: %v, the root has %s: %s", sig, cmd.ProcessState, root, stderr.String())
-		if root == mountLabel && len(got) > 1 {
-			t.Errorf("%v: the root has %s over %v", sig, root, got)
-		}
-		if sig == syscall.SIGTERM && root != mountLabel {
-			expectHook(t, "SIGTERM", cmd.ProcessState.ExitCode(), exit.Failed, stderr.String(), "(interrupted by SIGTERM)", "the next try resumes\n")
-		}
-		for file := range 500 { // some work for the next signal
-			setLabel(t, filepath.Join(v, "d7", fmt.Sprint("f", file)), others)
-		}
-	}
-	x.state["annotations"] = map[string]string{oci.AskRelabel: "true", oci.AskSkip: "none"}
-	code, said = x.run(t.Context(), real())
-	expectHook(t, "after", code, exit.Done, said)
-	only(t, v, mountLabel, all)
 }
 
 // SIGTERM while the state is awaited ends the process with 1.

@@ -149,7 +149,6 @@ func TestHookChooses(t *testing.T) {
 		says        string
 	}{
 		{"", "", 0, ""},
-		{"x.y=true", "", 0, ""},
 		{"relabel=true", "v " + mountLabel + " root;bundle/rel " + mountLabel + " root;opt " + mountLabel + " root", 0, "/w: left alone: DIR/w is mounted read-only; io.fastlabel.relabel can list it\n"},
 		{"relabel=/v", "v " + mountLabel + " root", 0, ""},
 		{"relabel=/etc/hosts,/w", "file " + mountLabel + " root;w " + mountLabel + " root", 0, ""},
@@ -162,8 +161,6 @@ func TestHookChooses(t *testing.T) {
 		{"relabel=/tmp,/v,/proc", "v " + mountLabel + " root", 1, "/tmp: no bind mount but tmpfs\n"},
 		{"relabel=/vanished,/v", "v " + mountLabel + " root", 1, "/vanished: source DIR/not/here: lstat DIR/not: no such file or directory\n"},
 		{"relabel=/empty,/v", "v " + mountLabel + " root", 1, "/empty: the mount has no source\n"},
-		{"relabel=/v shared=1", "", 1, "io.fastlabel.shared is 1, not true or false\n"},
-		{"relabel=v", "", 1, "io.fastlabel.relabel: v is neither true nor an absolute destination\n"},
 	} {
 		x := newContainer(t, strings.Fields(c.annotations)...)
 		x.bind("/v", "v")
@@ -244,33 +241,18 @@ func TestHookRefusesStates(t *testing.T) {
 		t.Error("the engine was asked")
 		return relabel.Report{}, errors.New("asked")
 	}}
-	for text, want := range map[string]string{
-		"":  "the state on stdin is empty",
-		"{": "unexpected end of JSON input",
-		`{"ociVersion":"1.2.0","id":"c1","status":"creating","bundle":"b"}`: "bundle b is not an absolute path",
-	} {
-		code, said := callHook(t.Context(), t, broken, strings.NewReader(text))
-		expectHook(t, want, code, exit.Failed, said, "fastlabel: ")
-		if strings.Count(said, "\n") != 1 {
-			t.Errorf("not one line: %q", said)
-		}
+	code, said := callHook(t.Context(), t, broken, strings.NewReader(""))
+	expectHook(t, "empty", code, exit.Failed, said, "the state on stdin is empty")
+	if strings.Count(said, "\n") != 1 {
+		t.Errorf("not one line: %q", said)
 	}
-	large := io.LimitReader(endless{}, 10<<20)
-	code, said := callHook(t.Context(), t, broken, large)
-	expectHook(t, "10 MB", code, exit.Failed, said, "fastlabel: hook: reading the state on stdin: larger than 4,194,304 bytes\n")
 	code, said = callHook(t.Context(), t, broken, endless{})
-	expectHook(t, "no end", code, exit.Failed, said, "larger than")
+	expectHook(t, "no end", code, exit.Failed, said, "fastlabel: hook: reading the state on stdin: larger than 4,194,304 bytes\n")
 
 	for name, change := range map[string]func(*container){
-		"/nothere: no such file or directory\n":                                          func(x *container) { x.state["bundle"] = "/nothere" },
-		"bundle bundle is not an absolute path\n":                                        func(x *container) { x.state["bundle"] = "bundle" },
-		"bundle DIR/link is not a directory but a symbolic link\n":                       func(x *container) { x.state["bundle"] = x.dir + "/link" },
-		"bundle DIR: openat config.json: no such file or directory\n":                    func(x *container) { x.state["bundle"] = x.dir },
-		"config.json in bundle DIR/bundle: json: cannot unmarshal":                       func(x *container) { x.config["linux"] = 7 },
-		"linux.mountLabel: \"garbage\": not a security context":                          func(x *container) { x.config["linux"] = map[string]any{"mountLabel": "garbage"} },
-		"linux.mountLabel: \"a b:c:d:s0\": not a security context: byte 2 is \" \"":      func(x *container) { x.config["linux"] = map[string]any{"mountLabel": "a b:c:d:s0"} },
-		"the state on stdin is created and has no pid\n":                                 func(x *container) { x.state["status"] = "created"; delete(x.state, "pid") },
-		"json: cannot unmarshal number into Go struct field State.bundle of type string": func(x *container) { x.state["bundle"] = 1 },
+		"/nothere: no such file or directory\n":                    func(x *container) { x.state["bundle"] = "/nothere" },
+		"bundle DIR/link is not a directory but a symbolic link\n": func(x *container) { x.state["bundle"] = x.dir + "/link" },
+		"config.json in bundle DIR/bundle: json: cannot unmarshal": func(x *container) { x.config["linux"] = 7 },
 	} {
 		x := newContainer(t, "relabel=true")
 		x.bind("/v", "v")

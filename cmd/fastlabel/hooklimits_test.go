@@ -103,8 +103,8 @@ func TestHookEnds(t *testing.T) {
 			"/v: incomplete (deadline of 1s reached), 7 entries, 7 written, 0 failed, 0.010 s; label system_u:object_r:container_file_t:s0:c1,c2; the next try resumes\n",
 			"/w: not begun (deadline of 1s reached)\n",
 		}},
-		{"flag", fake(), t.Context(), []string{"--timeout", "2s"}, func(x *container) { entry(x, 60) }, []string{
-			"/v: incomplete (deadline of 2s reached), 7 entries",
+		{"flag", fake(), t.Context(), []string{"--timeout", "1s"}, func(x *container) { entry(x, 60) }, []string{
+			"/v: incomplete (deadline of 1s reached), 7 entries",
 		}},
 		{"signal", fake(), terminated, nil, func(*container) {}, []string{"interrupted by SIGINT"}},
 		{"hung", stubborn, t.Context(), nil, func(x *container) { entry(x, 2) }, []string{

@@ -201,30 +201,33 @@ func TestTerminalQuiet(t *testing.T) {
 // Lines for people, on both streams, and one that somebody asked for come whole
 // between drawings.
 func TestTerminalLines(t *testing.T) {
-	root := hostileTree(t, 400)
-	for i, mode := range []string{"real", "apart real"} {
-		s := onTerminal(t, mode, 80, "-v", "-p", "--max-rate=200", fmt.Sprint("-l=s0:c", i), "-e", filepath.Join(root, "\xff\xfe"), root)
-		s.until(t, 0, `\d+( entries| of at most .*\)), .*\r`)
-		if err := s.Process.Signal(syscall.SIGUSR1); err != nil {
-			t.Fatal(err)
-		}
-		on, code := s.end(80)
-		if code != exit.Done || len(on.faults) > 0 || len(on.drawn) == 0 {
-			t.Errorf("%s: exit %d, %q, %d drawn", mode, code, on.faults, len(on.drawn))
-		}
-		whole := regexp.MustCompile(`^(relabelled ".*" (from \S+ )?to \S+|fastlabel: ".*": skipped: .*|fastlabel: \S+: \d+( entries| of at most .*\)), .*)$`)
-		said := 0
-		for _, l := range on.lines {
-			if !whole.MatchString(l) {
-				t.Errorf("%s: torn: %q", mode, l)
+	for _, mode := range []string{"real", "apart real"} {
+		root := hostileTree(t, 400)
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel() // it sleeps most of its time
+			s := onTerminal(t, mode, 80, "-v", "-p", "--max-rate=200", "-l=s0:c1", "-e", filepath.Join(root, "\xff\xfe"), root)
+			s.until(t, 0, `\d+( entries| of at most .*\)), .*\r`)
+			if err := s.Process.Signal(syscall.SIGUSR1); err != nil {
+				t.Fatal(err)
 			}
-			if strings.Contains(l, "elapsed") {
-				said++
+			on, code := s.end(80)
+			if code != exit.Done || len(on.faults) > 0 || len(on.drawn) == 0 {
+				t.Errorf("%s: exit %d, %q, %d drawn", mode, code, on.faults, len(on.drawn))
 			}
-		}
-		if said != 1 {
-			t.Errorf("%s: said %d times how far it is:\n%s", mode, said, strings.Join(on.lines, "\n"))
-		}
+			whole := regexp.MustCompile(`^(relabelled ".*" (from \S+ )?to \S+|fastlabel: ".*": skipped: .*|fastlabel: \S+: \d+( entries| of at most .*\)), .*)$`)
+			said := 0
+			for _, l := range on.lines {
+				if !whole.MatchString(l) {
+					t.Errorf("%s: torn: %q", mode, l)
+				}
+				if strings.Contains(l, "elapsed") {
+					said++
+				}
+			}
+			if said != 1 {
+				t.Errorf("%s: said %d times how far it is:\n%s", mode, said, strings.Join(on.lines, "\n"))
+			}
+		})
 	}
 }
 

@@ -7,13 +7,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/seclabel"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -148,28 +146,6 @@ func TestLink(t *testing.T) {
 		text := transcript(real(), calls(line))
 		if strings.Contains(text, "symbolic") != (want != "") || !strings.Contains(text, want) {
 			t.Errorf("%s: %s", line, text)
-		}
-	}
-}
-
-// A yes of probe is PATH's label alone.
-func TestProbeVouches(t *testing.T) {
-	treetest.Need(t, "root", "plain")
-	t.Chdir(t.TempDir())
-	if err := os.Mkdir("v", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	setLabel(t, "v", seclabel.Default)
-	if got := transcript(real(), calls("probe v")); !strings.Contains(got, "1> v: labelled: the root has this label\n") {
-		t.Error(got)
-	}
-	got := transcript(real(), calls("-q -t usr_t v", "-q v", "probe v", "probe --json v", "probe -t usr_t v"))
-	for _, want := range []string{
-		`1> v: labelled: the root has this label\n`, `"labelled":true,"interrupted":false}`,
-		"1> v: not labelled: it has " + seclabel.Default + "\n",
-	} {
-		if !regexp.MustCompile(want).MatchString(got) {
-			t.Errorf("%s is not in\n%s", want, got)
 		}
 	}
 }
