@@ -12,7 +12,6 @@ import (
 func completionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:                   "completion bash|zsh|fish",
-		GroupID:               onItself,
 		DisableFlagsInUseLine: true,
 		Short:                 "print a script for that shell",
 		Example:               "  . <(fastlabel completion bash)\n",

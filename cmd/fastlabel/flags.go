@@ -161,19 +161,16 @@ func addFlags(c *cobra.Command, letter string, all []option) {
 	}
 }
 
-// Groups of commands, in the order of the help. It shows none without a group.
-const (
-	onVolumes  = "volumes"
-	onRuntimes = "runtimes"
-	onItself   = "itself"
-)
+// letters are the letters by which the table of flags knows the commands that work.
+var letters = map[string]string{"": "l", "probe": "p", "verify": "v", "hook": "h", "restorecon": "c"}
 
 // commandTree returns fastlabel itself, which holds the other commands. What is given
 // is put into s, and run is called by the commands that work. Of the others, those have
 // flags that args name; nil names all.
 func commandTree(s *settings, args []string, run func(operands []string) error) *cobra.Command {
 	*s = settings{trust: "none", hardLinks: "label", depth: "root"}
-	root, helps := labelCommand("fastlabel"), helpCommand()
+	root := labelCommand("fastlabel")
+	shown := []*cobra.Command{probeCommand(), restoreconCommand(), verifyCommand(), hookCommand(), completionCommand(), versionCommand()}
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.Args, root.ValidArgsFunction = cobra.ArbitraryArgs, cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
 	root.SetFlagErrorFunc(flagError)
@@ -182,19 +179,17 @@ func commandTree(s *settings, args []string, run func(operands []string) error) 
 			s.unhelped = errors.New("-h is --help: a link is labelled itself without it, as by chcon -h")
 			return
 		}
-		fmt.Fprint(c.OutOrStdout(), help(c))
+		fmt.Fprint(c.OutOrStdout(), help(c, shown))
 	})
-	root.AddGroup(&cobra.Group{ID: onVolumes}, &cobra.Group{ID: onRuntimes}, &cobra.Group{ID: onItself})
+	root.AddCommand(shown...)
+	helps := helpCommand(root)
 	root.SetHelpCommand(helps)
-	root.AddCommand(labelCommand("label"), probeCommand(), verifyCommand(), restoreconCommand(), hookCommand(), versionCommand(), completionCommand(), helps)
+	root.AddCommand(labelCommand("label"), helps)
 	all := options(s)
 	for _, c := range slices.Concat([]*cobra.Command{root}, root.Commands()) {
 		letter := "o"
 		if c.RunE == nil {
-			letter = cmp.Or(nameOf(c), "label")[:1]
-			if nameOf(c) == "restorecon" {
-				letter = "c"
-			}
+			letter = letters[nameOf(c)]
 			c.RunE = func(c *cobra.Command, operands []string) error {
 				s.command, s.named, s.given, s.callable = nameOf(c), c.HasParent(), c.Flags(), callable(root)
 				if at := c.ArgsLenAtDash(); at >= 0 {
@@ -225,22 +220,6 @@ func nameOf(c *cobra.Command) string {
 		return ""
 	}
 	return c.Name()
-}
-
-// shown are the commands of the page of c: of fastlabel itself, all.
-func shown(c *cobra.Command) []*cobra.Command {
-	if c.HasParent() {
-		return []*cobra.Command{c}
-	}
-	all := []*cobra.Command{c}
-	for _, g := range c.Groups() {
-		for _, other := range c.Commands() {
-			if other.GroupID == g.ID {
-				all = append(all, other)
-			}
-		}
-	}
-	return all
 }
 
 // check finds flags that exclude each other.
@@ -357,4 +336,36 @@ func takesNext(fs *pflag.FlagSet, a string) *pflag.Flag {
 func longNames(fs *pflag.FlagSet) (names []string) {
 	fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	return names
+}
+
+// callable are the words that are commands in front of all PATHs.
+func callable(root *cobra.Command) (names []string) {
+	for _, c := range root.Commands() {
+		names = append(names, c.Name())
+	}
+	return names
+}
+
+// nearest returns which of words was perhaps meant by word, "" if none. Short words
+// are all near.
+func nearest(word string, words []string) string {
+	for _, w := range words {
+		if min(len(w), len(word)) >= 4 && isSlip(word, w) {
+			return w
+		}
+	}
+	return ""
+}
+
+// isSlip tells whether at most one letter of b is wrong, missing, too many, or swapped
+// with the next in a.
+func isSlip(a, b string) bool {
+	for a != "" && b != "" && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for a != "" && b != "" && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	swapped := len(a) == 2 && len(b) == 2 && a[0] == b[1] && a[1] == b[0]
+	return len(a) < 2 && len(b) < 2 || swapped
 }

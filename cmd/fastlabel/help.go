@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,27 +23,23 @@ const whenAsked = `SIGUSR1 prints the progress.
 `
 
 // helpCommand is help COMMAND for COMMAND --help.
-func helpCommand() *cobra.Command {
+func helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
 		Short: "the same as COMMAND --help",
-		ValidArgsFunction: func(c *cobra.Command, operands []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(operands) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return callable(c.Root()), cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: func(c *cobra.Command, operands []string) error {
+		ValidArgsFunction: func(_ *cobra.Command, operands []string, _ string) (names []string, _ cobra.ShellCompDirective) {
 			if len(operands) == 0 {
-				return c.Root().Help()
+				names = callable(root)
 			}
-			for _, other := range c.Root().Commands() {
-				if other.Name() == operands[0] {
-					return other.Help()
-				}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, operands []string) error {
+			about, rest, _ := root.Find(operands)
+			if len(rest) == 0 {
+				return about.Help()
 			}
-			text := words.Brief(operands[0]) + ": no such command"
-			if near := nearest(operands[0], callable(c.Root())); near != "" {
+			text := words.Brief(rest[0]) + ": no such command"
+			if near := nearest(rest[0], callable(root)); near != "" {
 				text += "; did you mean " + near + "?"
 			}
 			return errors.New(text)
@@ -50,13 +47,15 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// help is the text of --help.
-func help(c *cobra.Command) string {
+// help is the text of --help: that of fastlabel itself begins with all commands.
+func help(c *cobra.Command, all []*cobra.Command) string {
 	var b strings.Builder
+	usages := []*cobra.Command{c}
 	if nameOf(c) == "" {
 		c = c.Root()
+		usages = slices.Concat([]*cobra.Command{c}, all)
 	}
-	for i, each := range shown(c) {
+	for i, each := range usages {
 		lead := "Usage:"
 		if i > 0 {
 			lead = ""

@@ -15,7 +15,6 @@ import (
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/oci"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 )
@@ -94,7 +93,7 @@ func (h *hook) read(ctx context.Context, stdin io.Reader) (*oci.Config, *oci.Req
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, exit.Deadline{After: limit})
 	defer cancel()
-	text, err := wait.Within(ctx, func() ([]byte, error) { return site.ReadAtMost(stdin, oci.MaxState) })
+	text, err := wait.Within(ctx, func() ([]byte, error) { return oci.ReadAtMost(stdin, oci.MaxState) })
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the state on stdin: %w", err)
 	}
@@ -264,7 +263,6 @@ Exit codes: 0 done, or nothing to do; 1 something failed; 2 usage.
 func hookCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "hook [flags]",
-		GroupID: onRuntimes,
 		Short:   "OCI createRuntime hook; reads stdin",
 		Long:    hookHelp,
 		Example: "  fastlabel hook <state.json\n",

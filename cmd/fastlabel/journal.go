@@ -7,10 +7,10 @@ import (
 	"io"
 	"net"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/apart"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 )
 
@@ -76,6 +76,6 @@ func isJournal(w io.Writer) bool {
 	if err != nil {
 		return false
 	}
-	id, ok := site.Identify(info)
-	return ok && name == fmt.Sprintf("%d:%d", id.Dev, id.Ino)
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && name == fmt.Sprintf("%d:%d", st.Dev, st.Ino)
 }

@@ -29,3 +29,12 @@ func labelCommand(name string) *cobra.Command {
 		Example: examples,
 	}
 }
+
+func verifyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "verify [flags] PATH...",
+		Short:   "read every label, write none",
+		Long:    "Differences are listed with -v.\n" + listed + inJSON + whenAsked,
+		Example: "  fastlabel verify -v /var/lib/pv\n",
+	}
+}

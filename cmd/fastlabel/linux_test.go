@@ -79,7 +79,7 @@ func TestMain(m *testing.M) {
 		a = real
 	}
 	if child {
-		a.apart = func(ctx context.Context, _ string) (int, bool) {
+		a.apart = func(ctx context.Context, _ site.Mounts) (int, bool) {
 			if apart.IsPart() {
 				return 0, false
 			}

@@ -78,14 +78,14 @@ func (j *job) lookUp(ctx context.Context, operands, paths []string) error {
 		}
 	}
 	look := newLooked()
-	for i, group := range site.ByServer(j.table, slices.Concat(paths, j.exclude)) {
+	for i, group := range j.mounts.ByServer(slices.Concat(paths, j.exclude)) {
 		found, err := j.lookAt(ctx, group, i > 0 || apart.IsPart())
 		if err != nil {
 			return err
 		}
 		look.add(found)
 	}
-	look.unmounted = site.Unmounted(j.table, paths)
+	look.unmounted = j.mounts.Unmounted(paths)
 	if j.looked = look; look.missing == 0 {
 		return j.astray(ctx, paths)
 	}
@@ -107,44 +107,22 @@ func (j *job) astray(ctx context.Context, paths []string) error {
 		return nil
 	}
 	for _, dir := range j.exclude {
-		in, err := wait.Within(ctx, func() (map[site.Identity]bool, error) {
-			if info, err := j.lstat(dir); err != nil || info == nil {
-				return nil, err
+		astray, _, answered := wait.Looks(ctx, patienceIf(apart.IsPart(), wait.Patience), func(at *atomic.Int64) bool {
+			above, err := site.Above(dir)
+			for i := 0; i < len(paths) && err == nil; i++ {
+				var info fs.FileInfo
+				at.Add(1)
+				if info, err = os.Lstat(paths[i]); err == nil && slices.ContainsFunc(above, func(in fs.FileInfo) bool { return os.SameFile(in, info) }) {
+					return false
+				}
 			}
-			return site.Above(dir)
+			return err == nil // else the engine says what is wrong
 		})
-		if err != nil || in == nil {
-			continue // the engine says what is wrong with it
-		}
-		if first, all := firstOf(ctx, paths, in); first == "" && all {
+		if astray && answered {
 			return mistake{"--exclude " + words.Brief(dir) + ": it lies in no PATH", ""}
 		}
 	}
 	return nil
-}
-
-// firstOf returns the first of paths that is among them; "" if none is, or if not all
-// answered. What is wrong with a path, or that it does not answer, the engine says.
-func firstOf(ctx context.Context, paths []string, among map[site.Identity]bool) (found string, all bool) {
-	var first atomic.Pointer[string]
-	all, _, _ = wait.Looks(ctx, patienceIf(apart.IsPart(), wait.Patience), func(at *atomic.Int64) bool {
-		for i := range paths {
-			if at.Add(1); ctx.Err() != nil {
-				return false
-			}
-			if info, err := os.Lstat(paths[i]); err == nil {
-				if id, ok := site.Identify(info); ok && among[id] {
-					first.Store(&paths[i])
-					break
-				}
-			}
-		}
-		return true
-	})
-	if p := first.Load(); p != nil {
-		return *p, all
-	}
-	return "", all
 }
 
 // looked is what was found out about the PATHs.

@@ -27,10 +27,8 @@
 //	signals.go     SIGINT, SIGTERM and SIGHUP end the context
 //	flags.go       the table of flags, and the commands that have them
 //	values.go      what a flag's value may be
-//	removed.go     flags and commands that are no more
-//	label.go       fastlabel PATH, and its help
+//	label.go       fastlabel PATH and verify, and their help
 //	probe.go       is it labelled?
-//	verify.go      every label is read
 //	restorecon.go  labels by the policy, and parts of labels
 //	version.go     the build
 //	completion.go  words for shells
@@ -38,8 +36,6 @@
 //	target.go      the label that the flags ask for
 //	files.go       paths from a file
 //	lookup.go      each PATH is looked up before any is touched
-//	near.go        which command or flag was mistyped
-//	removed.go     flags and commands of the release before
 //	work.go        the library is called, for one path after the other
 //	hook.go        the OCI hook: the sources of a container's mounts
 //	hooklines.go   lines for the search for a container's failure
@@ -58,7 +54,6 @@
 //	internal/report    what happens, in lines for people or as JSON
 //	internal/oci       what a runtime tells a hook, and which mounts are volumes
 //	internal/seclabel  the default label, and whether a label has a level
-//	internal/pace      so many entries a second
 //	internal/site      what is at a PATH: file, label, mount
 package main
 
@@ -70,13 +65,14 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"syscall"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/apart"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/pace"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
@@ -96,8 +92,8 @@ func treeOrCheck(ctx context.Context, root, label string, o *relabel.Options, ch
 }
 
 // whatMayHang is done apart.
-func whatMayHang(ctx context.Context, table string) (code int, done bool) {
-	if apart.IsPart() || !site.MayHang(table) {
+func whatMayHang(ctx context.Context, mounts site.Mounts) (code int, done bool) {
+	if apart.IsPart() || !mounts.MayHang() {
 		return 0, false
 	}
 	return apart.Run(ctx)
@@ -122,7 +118,7 @@ func process(a app) {
 	spareProcessor()
 	asked := make(chan os.Signal, 1)
 	if !apart.IsPart() {
-		apart.NotifyAsked(asked)
+		signal.Notify(asked, syscall.SIGUSR1)
 	}
 	a.name, a.asked, a.screen = os.Args[0], asked, &stream.Screen{W: os.Stderr, OfParent: apart.IsPart()}
 	leave, end := func(code int) { a.screen.Leave(); os.Exit(code) }, os.Exit
@@ -143,16 +139,15 @@ type app struct {
 	inspect func(root, label string, t relabel.Trust) (relabel.Status, error)
 	// state, if not nil, is what p tells.
 	state func(p *relabel.Progress) (relabel.State, bool)
-	// apart, if not nil, may do the work in another process, with this mount table.
-	apart func(ctx context.Context, table string) (code int, done bool)
+	// apart, if not nil, may do the work in another process.
+	apart func(ctx context.Context, mounts site.Mounts) (code int, done bool)
 	// lstat, if not nil, looks up each PATH before any is touched.
 	lstat func(path string) (fs.FileInfo, error)
 	// readOnly, if not nil, tells what nothing can be written to.
 	readOnly func(path string) bool
 
-	// quit, if not nil, ends the process. ends is called when all is written.
+	// quit, if not nil, ends the process.
 	quit func(code int)
-	ends *[]func()
 
 	name   string           // what the command was called by
 	asked  <-chan os.Signal // by who wants to know how far it is
@@ -170,12 +165,6 @@ func (a app) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer,
 		out.W.Reset(a.screen.Beside(stdout))
 	}
 	stderr = a.screen
-	a.ends = new([]func())
-	defer func() {
-		for _, end := range *a.ends {
-			end()
-		}
-	}()
 	code := a.execute(ctx, stdin, out, stderr, args)
 	if err := out.Flush(); err != nil {
 		code = exit.Worse(code, stream.Failed(stderr, err))
@@ -229,20 +218,21 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 	if s.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, s.timeout, exit.Deadline{After: s.timeout})
-		*a.ends = append(*a.ends, cancel)
+		defer cancel()
 	}
 	if a.quit != nil {
-		*a.ends = append(*a.ends, stream.Unread(ctx, func() { a.giveUp(ctx) }, &out.Outlet, &a.screen.Outlet))
+		defer stream.Unread(ctx, func() { a.giveUp(ctx) }, &out.Outlet, &a.screen.Outlet)()
 	}
-	table, _ := site.Table()
+	defer func() { _ = out.Flush() }() // run reports its error
+	mounts := site.Table()
 	if a.apart != nil {
-		if code, done := a.apart(ctx, table); done {
+		if code, done := a.apart(ctx, mounts); done {
 			return code
 		}
 	}
-	j := &job{app: a, settings: s, table: table, Reporter: newReporter(s, out, stderr)}
+	j := &job{app: a, settings: s, mounts: mounts, Reporter: newReporter(s, out, stderr)}
 	if s.maxRate > 0 {
-		j.pacer = pace.New(s.maxRate)
+		j.limiter = limiterOf(s.maxRate)
 	}
 	if s.command != "probe" {
 		j.progress = a.newProgress(s.command, s, out)

@@ -19,7 +19,6 @@ import (
 func probeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "probe [flags] PATH...",
-		GroupID: onVolumes,
 		Short:   "is it labelled? reads PATH alone",
 		Long:    inJSON,
 		Example: "  fastlabel probe -l s0:c35,c75 /var/lib/pv\n",

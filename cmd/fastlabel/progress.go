@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
@@ -300,10 +302,22 @@ func (j *job) watched(o *relabel.Options, u *underWay) {
 	if j.progress != nil {
 		o.Progress = &u.far
 	}
-	if j.pacer != nil {
+	if j.limiter != nil {
 		o.Throttle = func(ctx context.Context, entries int) error {
-			j.pacer.Wait(ctx, entries)
+			if j.limiter.WaitN(ctx, entries) != nil { // or the turn would come after ctx's deadline
+				<-ctx.Done()
+			}
 			return nil // its end is ctx's
 		}
 	}
+}
+
+// limiterOf lets through so many entries a second, of all workers and all PATHs together.
+// What was slept too long is made up for, up to a fifth of a second: a timer comes a
+// millisecond late, a busy machine's later.
+func limiterOf(maxRate int) *rate.Limiter {
+	burst := max(8, maxRate/5) // the engine asks for 8 at most
+	l := rate.NewLimiter(rate.Limit(maxRate), burst)
+	l.AllowN(time.Now(), burst) // none was slept yet
+	return l
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -207,5 +209,37 @@ func TestProgressLine(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// --max-rate is kept to by one worker and by many, and by those who oversleep; who waits
+// is let go when the run ends, and not before.
+func TestLimiter(t *testing.T) {
+	for _, c := range []struct {
+		rate, workers int
+		late          time.Duration
+	}{{100, 1, 0}, {1000, 4, time.Millisecond}, {50_000, 16, 0}, {50_000, 48, 100 * time.Microsecond}, {10, 48, 0}, {1, 1, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			const asked = 8
+			long := time.Duration(max(2, 800/c.rate)) * time.Second
+			ctx, cancel := context.WithTimeout(t.Context(), long)
+			defer cancel()
+			j, o, began := &job{limiter: limiterOf(c.rate)}, new(relabel.Options), time.Now()
+			j.watched(o, nil)
+			var done atomic.Int64
+			var all sync.WaitGroup
+			for range c.workers {
+				all.Go(func() {
+					for o.Throttle(ctx, asked) == nil && ctx.Err() == nil {
+						time.Sleep(c.late)
+						done.Add(asked)
+					}
+				})
+			}
+			all.Wait()
+			if got, want := float64(done.Load()), float64(c.rate)*long.Seconds(); got < 0.9*want || got > 1.1*want || time.Since(began) < long {
+				t.Errorf("%+v: %.0f entries in %v", c, got, time.Since(began))
+			}
+		})
 	}
 }

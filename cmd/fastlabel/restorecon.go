@@ -38,7 +38,6 @@ from restorecon; -n --hard-links error names it.
 func restoreconCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "restorecon [-R] PATH...",
-		GroupID: onVolumes,
 		Short:   "label by the policy's file contexts",
 		Long:    restoreconHelp + "\n" + listed + inJSON + whenAsked,
 		Example: "  fastlabel restorecon -R -v /etc\n  fastlabel restorecon -R -F -n -v -e /srv/pv /srv\n",

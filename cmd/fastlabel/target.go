@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"syscall"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/seclabel"
@@ -37,7 +38,7 @@ func target(ctx context.Context, s *settings) (string, error) {
 			}
 			return site.ReadLabel(s.reference)
 		})
-		if site.IsBare(err) {
+		if errors.Is(err, syscall.ENODATA) {
 			return "", exit.UsageError{Err: fmt.Errorf("--reference %s: it has no label", words.Brief(s.reference))}
 		}
 		if err != nil {

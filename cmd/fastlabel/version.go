@@ -42,7 +42,6 @@ func versionLine() string {
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:                   "version",
-		GroupID:               onItself,
 		DisableFlagsInUseLine: true,
 		Short:                 "print the version",
 		Example:               "  fastlabel version\n",

@@ -14,8 +14,9 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"golang.org/x/time/rate"
+
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/pace"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
@@ -28,12 +29,12 @@ type job struct {
 	app
 	*settings
 	report.Reporter
-	table  string // of mounts, as the command began
+	mounts site.Mounts
 	label  string // canonical
 	looked looked // what was found out about the PATHs before
 
-	progress *progress   // nil in the hook
-	pacer    *pace.Pacer // nil: no limit
+	progress *progress     // nil in the hook
+	limiter  *rate.Limiter // nil: no limit
 
 	lockless atomic.Bool // that there is no place for locks was told
 
@@ -90,7 +91,7 @@ func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]s
 // served filesystem, and then those of each.
 func (j *job) labelAll(ctx context.Context, paths []string) int {
 	if len(paths) > 1 {
-		paths = slices.Concat(site.ByServer(j.table, paths)...)
+		paths = slices.Concat(j.mounts.ByServer(paths)...)
 	}
 	codes := make([]int, len(paths))
 	wait.InTurn(len(paths), func(i int, stalls func()) { codes[i] = j.one(ctx, paths[i], stalls) })
@@ -107,7 +108,7 @@ func (j *job) one(ctx context.Context, path string, stalls func()) int {
 		return code
 	}
 	dry := j.dryRun || j.command == "verify"
-	t := report.NewTeller(j.Reporter, path, j.label)
+	t := report.NewTeller(j.Reporter, path)
 	o := j.engine(t)
 	o.Trace.Stall = func(calls []relabel.HungCall) { t.Stalled(calls); stalls() }
 	u := j.progress.begin(path)
@@ -172,14 +173,14 @@ func (j *job) engine(t *report.Teller) *relabel.Options {
 		Exclude:       j.exclude,
 		Trace: &relabel.Trace{
 			Failure: t.Failed,
-			Skip:    func(p, reason string) { t.Say(func() { t.Skip(t.Root, p, reason) }) },
-			Note:    func(text string) { t.Say(func() { j.noted(t, text) }) },
-			Wait:    func(holder string) { t.Say(func() { t.Wait(t.Root, holder) }) },
+			Skip:    func(p, reason string) { t.Skip(t.Root, p, reason) },
+			Note:    func(text string) { j.noted(t, text) },
+			Wait:    func(holder string) { t.Wait(t.Root, holder) },
 		},
 		Advanced: relabel.Advanced{Exact: j.exact, NoSeal: j.noSeal, NoSync: j.noSync},
 	}
 	if j.verbose {
-		o.Trace.Change = func(p, from, to string) { t.Say(func() { t.Change(t.Root, p, from, to) }) }
+		o.Trace.Change = func(p, from, to string) { t.Change(t.Root, p, from, to) }
 	}
 	return o
 }

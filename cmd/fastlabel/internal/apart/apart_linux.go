@@ -84,9 +84,6 @@ func heedParent(asked chan<- os.Signal) {
 	}
 }
 
-// NotifyAsked sends to c when another process asks how far the work is: SIGUSR1.
-func NotifyAsked(c chan<- os.Signal) { signal.Notify(c, syscall.SIGUSR1) }
-
 // Leave is the last act of the part.
 func Leave(code int) {
 	socket := partSocket()
@@ -166,7 +163,7 @@ func (p *part) wait(ctx context.Context) (code int) {
 		}
 	}()
 	asked := make(chan os.Signal, 1)
-	NotifyAsked(asked)
+	signal.Notify(asked, syscall.SIGUSR1) // by who wants to know how far it is
 	end := ctx.Done()
 	var late <-chan time.Time
 	var passed <-chan bool

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -16,7 +17,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 )
 
@@ -131,7 +131,7 @@ func ReadConfig(bundle string) (*Config, error) {
 	}
 	var text []byte
 	if err == nil {
-		text, err = site.ReadAtMost(f, maxConfig)
+		text, err = ReadAtMost(f, maxConfig)
 	}
 	c := new(Config)
 	if err == nil {
@@ -141,6 +141,15 @@ func ReadConfig(bundle string) (*Config, error) {
 		return nil, fmt.Errorf("config.json in bundle %s: %w", words.Plain(bundle), err)
 	}
 	return c, nil
+}
+
+// ReadAtMost reads all of r, and refuses what is longer than most.
+func ReadAtMost(r io.Reader, most int64) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("larger than %s bytes", words.Thousands(most))
+	}
+	return text, err
 }
 
 // Timeout is the least that the runtime gives this program, by its entries in

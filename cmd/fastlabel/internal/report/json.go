@@ -3,11 +3,16 @@
 package report
 
 import (
+	"cmp"
 	"encoding/base64"
+	"errors"
 	"math"
+	"strconv"
+	"syscall"
 	"unicode/utf8"
 
 	"go.uber.org/zap/zapcore"
+	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
@@ -127,6 +132,20 @@ func (j *JSON) print(l *line, now bool) {
 	}
 	j.Out.Line(words.ASCII(b.Bytes()), now)
 	b.Free()
+}
+
+// errnoName returns the name of the error number in err; "" if it has none.
+func errnoName(err error) string {
+	var e syscall.Errno
+	switch errors.As(err, &e); e {
+	case 0:
+		return ""
+	case syscall.EOPNOTSUPP: // of two names the kernel's own
+		return "EOPNOTSUPP"
+	case syscall.EUCLEAN:
+		return "EUCLEAN"
+	}
+	return cmp.Or(unix.ErrnoName(e), "errno "+strconv.Itoa(int(e)))
 }
 
 func (j *JSON) Failure(root string, err error) {

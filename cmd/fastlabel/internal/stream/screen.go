@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"sync"
+	"syscall"
+	"unsafe"
 
 	"golang.org/x/term"
 )
@@ -104,7 +106,7 @@ func (s *Screen) Columns() (n int, ours bool) {
 	}
 	if s.OfParent {
 		var err error
-		if f, err = parentsTerminal(); err != nil {
+		if f, err = os.OpenFile(fmt.Sprintf("/proc/%d/fd/2", os.Getppid()), os.O_RDONLY|syscall.O_NOCTTY|syscall.O_NONBLOCK, 0); err != nil {
 			return 0, false
 		}
 		defer f.Close() // a call that hangs must not hold it open
@@ -116,7 +118,10 @@ func (s *Screen) Columns() (n int, ours bool) {
 	if n <= 0 {
 		n = 80 // a terminal that does not know
 	}
-	return n, inFront(f)
+	// It is ours where the terminal is not the controlling one.
+	var group int32
+	_, _, e := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), syscall.TIOCGPGRP, uintptr(unsafe.Pointer(&group)))
+	return n, e != 0 || int(group) == syscall.Getpgrp()
 }
 
 func IsTerminal(w io.Writer) bool {

@@ -2,7 +2,11 @@
 
 package site
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
+)
 
 // A directory for a volume is found by its name in its filesystem, wherever it is bound.
 func TestUnmounted(t *testing.T) {
@@ -29,7 +33,8 @@ func TestUnmounted(t *testing.T) {
 		{root, pods + "kubernetes.io~empty-dir/scratch", ""},
 		{"", csi, ""},
 	} {
-		if got := Unmounted(c.table, []string{c.path}); got[c.path] != c.want {
+		all, _ := mountinfo.Parse(c.table)
+		if got := Mounts(all).Unmounted([]string{c.path}); got[c.path] != c.want {
 			t.Errorf("%s of\n%s: %v", c.path, c.table, got)
 		}
 	}
