@@ -138,8 +138,9 @@ package relabel
 //     Two exceptions: a file with hard links has one label, by whatever name it is
 //     reached; and a directory moved out during the run is labelled to its end. (TestEscape,
 //     TestNothingElseOpened, TestMovedAway) The system's own places are refused as a root, and
-//     what they lead to where they are links; what lies in them is not.
-//     (TestRefusedRoots, TestRefusedLinks, TestRefusedAnew) So is a caller whose
+//     what they lead to where they are links; what lies in them is not. A process looks at
+//     them again when something was mounted, or a second has passed. (TestRefusedRoots,
+//     TestRefusedLinks, TestRefusedAnew, TestPlacesKept, TestPlacesAnew) So is a caller whose
 //     thread has a root directory or a mount namespace of its own, as the path may lead
 //     the threads that do the work elsewhere. (TestDropinContract, TestGroupByThread)
 //  6. One failure does not stop the others; each is reported with its path and

@@ -16,7 +16,7 @@ import (
 )
 
 // TestChconCalls counts the system calls of Chcon of one file, in a process of its
-// own: the refused places are looked at again, and nothing is locked or probed.
+// own: the refused places are looked at once, and nothing is locked or probed.
 func TestChconCalls(t *testing.T) {
 	const turns, more = "FASTLABEL_CHCON_TURNS", 50
 	if n, err := strconv.Atoi(os.Getenv(turns)); err == nil {
@@ -40,23 +40,22 @@ func TestChconCalls(t *testing.T) {
 		return calls
 	}
 	few, many := calls(1), calls(1+more)
-	seen := map[string]bool{}
+	places := map[string]bool{}
 	for _, c := range few {
 		if p, is := c.Path(); is && c.Name == "statx" && filepath.IsAbs(p) && p != file {
-			seen[p] = true
+			places[p] = true
 		}
 	}
-	places := len(seen)
-	if places < 20 {
-		t.Errorf("only %d refused places are looked at", places)
+	if len(places) < 20 {
+		t.Errorf("only %d refused places are looked at", len(places))
 	}
-	each := float64(len(many)-len(few)) / more
-	if least, most := float64(places+10), float64(places+18); each < least || each > most {
+	// On a busy machine the calls may take several seconds, and a look each.
+	if each := float64(len(many)-len(few)) / more; each < 6 || each > 14 {
 		names := map[string]int{}
 		for _, c := range many {
 			names[c.Name]++
 		}
-		t.Errorf("%.1f calls for each file, of them %d for the refused places; want %.0f to %.0f\n%v", each, places, least, most, names)
+		t.Errorf("%.1f calls for each file\n%v", each, names)
 	}
 	for _, c := range many {
 		if c.Dir == "/run/fastlabel" {

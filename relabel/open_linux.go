@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"sync"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
@@ -28,10 +29,11 @@ type capabilities struct {
 	stale  bool // for tests: and as NFS, of which labels are told from memory
 }
 
-// probe asks the kernel. It remembers only what cannot be done.
-func probe() capabilities {
+// probe asks the kernel, once: what it can do does not change. A seccomp profile that a
+// process takes on later makes such a call fail, which is reported.
+var probe = sync.OnceValue(func() capabilities {
 	return capabilities{kernel: walk.Kernel{Way: xattrio.Fastest(), Sorting: order.Ample}, clones: true, openat2: sys.HasOpenat2()}
-}
+})
 
 // opened opens the root at path, calls then with it, and closes it, within a share of the
 // process's budget. ready, if not nil, is called just before the root is opened.
@@ -70,15 +72,18 @@ func (r *run) prepare() error {
 	if err != nil {
 		return err
 	}
-	r.bounds = mounts.Bounds{Refused: mounts.Refusals(), Excluded: excluded, OneFilesystem: r.o.OneFilesystem}
-	return r.openProc()
+	if err := r.openProc(); err != nil {
+		return err
+	}
+	r.bounds = mounts.Bounds{Refused: r.proc.Refusals(), Excluded: excluded, OneFilesystem: r.o.OneFilesystem}
+	return nil
 }
 
 // openProc opens /proc, and with it the way to the loaded policy.
 func (r *run) openProc() (err error) {
 	if r.proc, err = mounts.OpenProc(); err == nil {
 		r.proc.NoSELinux = policy.Off()
-		r.policy = &policy.Policy{Self: r.proc.Self, Mounts: r.proc.ReadTable}
+		r.policy = &policy.Policy{Self: r.proc.Self, Mounts: r.proc.Table}
 	}
 	return err
 }

@@ -114,6 +114,16 @@ func confinement() []Mutant {
 			Edits:  edits("relabel/internal/mounts/proc_linux.go", "return e == 0 && !has", "return e == 0 && (has || !has)"),
 		},
 		{
+			Name: "table-kept-too-long", By: "TestTableKept",
+			Breaks: "a table that was kept is not used where something is mounted in the root's mount",
+			Edits:  edits("relabel/internal/mounts/proc_linux.go", "m.Parent == mine.ID || ", ""),
+		},
+		{
+			Name: "mounts-unnoticed", By: "TestPlacesKept",
+			Breaks: "the refused places are looked at again when something was mounted",
+			Edits:  edits("relabel/internal/mounts/refuse_linux.go", "case event <= r.event && begin", "case begin"),
+		},
+		{
 			Name: "kernel-labelled", By: "TestKernelFilesystems in relabel",
 			Breaks: "the kernel's own filesystems are left alone, with what is mounted in them",
 			Edits:  edits("relabel/internal/mounts/submount_linux.go", "k := m.proc.kernels(listed, m.Stat.Mount); k != nil &&", "k := m.proc.kernels(listed, m.Stat.Mount); k != nil && k.ID == listed.ID &&"),

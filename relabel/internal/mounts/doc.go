@@ -4,7 +4,7 @@
 // is mounted in the tree, what in a mount is left alone, and how a walk is confined
 // to it.
 //
-//	Refusals, Exclusions ▶ OpenProc ▶ OpenRoot ▶ Admit ▶ Learn ▶ Enclose ▶ Find, for each submount
+//	Exclusions ▶ OpenProc ▶ Refusals ▶ OpenRoot ▶ Admit ▶ Learn ▶ Enclose ▶ Find, for each submount
 //
 // What is looked up by a path is looked up before the root is opened, and all else
 // from a descriptor of the root. One goroutine learns the table of mounts, before

@@ -155,8 +155,18 @@ func (m *Mount) OpenDisk() int {
 	return fd
 }
 
+// KeepOutside opens the working directory, for threads that will leave it.
+func (m *Mount) KeepOutside() (e sys.Errno) {
+	p := m.proc
+	p.once.Do(func() { p.cwd, e = sys.Openat(sys.AtFdcwd, sys.Cname("."), sys.OpenPath, 0) })
+	if e == 0 && p.cwd < 0 {
+		e = syscall.EBADF // the first call failed
+	}
+	return e
+}
+
 // Outside is the working directory of the process, for a thread that was in m.
-func (m *Mount) Outside() int { return m.proc.Cwd }
+func (m *Mount) Outside() int { return m.proc.cwd }
 
 // reach names the entry at path beneath dir by an O_PATH descriptor, one name
 // at a time, following no link. It crosses mounts, where there are any, and

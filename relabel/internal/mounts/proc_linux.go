@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,36 +19,62 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
-// Proc is what the engine takes from /proc.
+// Proc is what the engine takes from /proc, for one run.
 type Proc struct {
 	Self      int  // /proc/self
 	NoSELinux bool // the kernel has none
-	// What follows is there after Learn: the working directory, for threads that
-	// left it, the table if it tells anything of the root, and whether the kernel goes
-	// by labels.
-	Cwd     int
+	// What follows is there after Learn: the table if it tells anything of the root, and
+	// whether the kernel goes by labels.
 	Mounts  []mountinfo.Mount
 	SELinux bool
 
-	infos int // /proc/self/fdinfo, once it is asked for
-	once  sync.Once
-	fds   int         // /proc/self/fd
-	mute  atomic.Bool // statx does not tell the mount's id
+	shared *opened
+	event  uint64 // the last change of the mounts when the run began
+	once   sync.Once
+	cwd    int         // see KeepOutside
+	mute   atomic.Bool // statx does not tell the mount's id
 }
 
-// OpenProc opens /proc.
+// OpenProc readies /proc for a run.
 func OpenProc() (*Proc, error) {
-	p := &Proc{Self: -1, infos: -1, fds: -1, Cwd: -1}
-	var err error
-	if p.Self, err = openGenuine(sys.AtFdcwd, "/proc/self/", "/proc/self/"); err != nil { // a link
+	shared, event, err := process.enter()
+	if err != nil {
+		return nil, err
+	}
+	return &Proc{Self: shared.self, shared: shared, event: event, cwd: -1}, nil
+}
+
+// openProc opens /proc in the root directory root.
+func openProc(root seen) (o *opened, err error) {
+	o = &opened{root: root, self: -1, fds: -1, infos: -1, changes: -1}
+	if o.self, err = openGenuine(sys.AtFdcwd, "/proc/self/", "/proc/self/"); err != nil { // a link
 		return nil, err
 	}
 	// What is labelled by its descriptor is labelled through this directory.
-	if p.fds, err = openGenuine(p.Self, "fd", "/proc/self/fd"); err != nil {
-		p.Close()
+	if o.fds, err = openGenuine(o.self, "fd", "/proc/self/fd"); err != nil {
+		o.close()
 		return nil, err
 	}
-	return p, nil
+	o.at = seenAt("/proc/self/fd")
+	o.openChanges()
+	return o, nil
+}
+
+// openChanges opens /proc/self/mountinfo for poll. Whatever is mounted over it might
+// never tell of a change.
+func (o *opened) openChanges() {
+	fd, e := sys.Openat(o.self, sys.Cname("mountinfo"), sys.OpenRead, 0)
+	if e != 0 {
+		return
+	}
+	p := Proc{shared: o}
+	theirs, e1 := p.MountOf(fd)
+	ours, e2 := p.MountOf(o.self)
+	if e1 != 0 || e2 != 0 || theirs != ours {
+		sys.Close(fd)
+		return
+	}
+	o.changes = fd
 }
 
 // openGenuine opens a directory of /proc. Over a bind mount or a FUSE filesystem in
@@ -79,9 +106,6 @@ func openGenuine(dir int, name, where string) (int, error) {
 // does without.
 func (p *Proc) Learn(root *Mount, b Bounds) error {
 	var e sys.Errno
-	if p.Cwd, e = sys.Openat(sys.AtFdcwd, sys.Cname("."), sys.OpenPath, 0); e != 0 {
-		return pathError("openat", ".", e)
-	}
 	if p.bare(root, b) {
 		if root.Real, e = p.where(root, nil); e != 0 {
 			return pathError("readlinkat", root.Path, e)
@@ -90,9 +114,11 @@ func (p *Proc) Learn(root *Mount, b Bounds) error {
 	}
 	for try := 0; ; try++ {
 		was, _ := p.path(root.At)
-		var err error
-		if p.Mounts, err = p.ReadTable(); err != nil {
-			return err
+		if p.Mounts = process.tableOf(p.shared); !suits(p.Mounts, root, was, b) {
+			var err error
+			if p.Mounts, err = p.ReadTable(); err != nil {
+				return err
+			}
 		}
 		root.Real, e = p.where(root, p.Mounts)
 		if is, _ := p.path(root.At); is != was {
@@ -138,14 +164,53 @@ func (p *Proc) bare(root *Mount, b Bounds) bool {
 	return e == 0 && !has
 }
 
+// suits reports whether a table that was kept does for root, which lies at real. A
+// directory above a mount may have another name since, by which the table's paths are
+// wrong, and nothing else: so nothing may be mounted in root's mount, nor beneath real by
+// the table, and no refused place may lie in root's filesystem.
+func suits(kept []mountinfo.Mount, root *Mount, real string, b Bounds) bool {
+	mine := mountinfo.ByID(kept, root.Stat.Mount)
+	if mine == nil || len(mountinfo.Beneath(kept, real)) > 0 {
+		return false
+	}
+	holds := make(map[uint64]bool) // mounts with a refused place
+	for id, place := range b.Refused {
+		if place.mount == 0 || id.Dev == root.Stat.Dev {
+			return false
+		}
+		holds[place.mount] = true
+	}
+	return !slices.ContainsFunc(kept, func(m mountinfo.Mount) bool {
+		return m.Parent == mine.ID || m.Device == mine.Device && holds[m.ID]
+	})
+}
+
 // ReadTable reads the table of mounts as it is now.
 func (p *Proc) ReadTable() ([]mountinfo.Mount, error) {
+	event := process.event(p.shared) // before the reading
 	text, err := p.read("mountinfo")
 	if err != nil {
 		return nil, err
 	}
-	return mountinfo.Parse(text)
+	all, err := mountinfo.Parse(text)
+	if err == nil {
+		process.keep(p.shared, all, len(text), event)
+	}
+	return all, err
 }
+
+// Table is the table of mounts as it is now, but for the names of directories above a
+// mount that were renamed since it was read.
+func (p *Proc) Table() ([]mountinfo.Mount, error) {
+	if kept := process.tableOf(p.shared); kept != nil {
+		return kept, nil
+	}
+	return p.ReadTable()
+}
+
+// Refusals are the refused places as they are now. One that was renamed, or a link that
+// leads elsewhere, is noticed within a second; one on which something was mounted, at once.
+func (p *Proc) Refusals() map[ID]Refused { return process.places.now(p.event) }
 
 // read reads the file name of /proc/self.
 func (p *Proc) read(name string) (string, error) {
@@ -162,12 +227,11 @@ func (p *Proc) read(name string) (string, error) {
 	return text.String(), err
 }
 
-// Close closes what OpenProc and Learn have opened.
+// Close is the end of the run.
 func (p *Proc) Close() {
-	for _, fd := range [...]int{p.Self, p.infos, p.fds, p.Cwd} {
-		if fd >= 0 {
-			sys.Close(fd)
-		}
+	process.leave(p.shared)
+	if p.cwd >= 0 {
+		sys.Close(p.cwd)
 	}
 }
 
@@ -185,8 +249,9 @@ func (p *Proc) MountOf(fd int) (uint64, sys.Errno) {
 	if id, e := sys.FmountByHandle(fd); !cannotTell(e) {
 		return id, e
 	}
-	p.once.Do(func() { p.infos, _ = sys.Openat(p.Self, sys.Cname("fdinfo"), sys.OpenDir, 0) }) // EBADF below
-	info, e := sys.Openat(p.infos, sys.Cname(strconv.Itoa(fd)), sys.OpenRead, 0)
+	o := p.shared
+	o.once.Do(func() { o.infos, _ = sys.Openat(o.self, sys.Cname("fdinfo"), sys.OpenDir, 0) }) // EBADF below
+	info, e := sys.Openat(o.infos, sys.Cname(strconv.Itoa(fd)), sys.OpenRead, 0)
 	if e != 0 {
 		return 0, e
 	}

@@ -6,8 +6,8 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
-	"slices"
-	"sync/atomic"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
@@ -38,37 +38,59 @@ func (p Refused) String() string { return "it is " + p.Path + ", which is never 
 type places struct {
 	home, sudo string // of the environment
 	refused    map[ID]Refused
-	seen       map[string]sight // all that was looked at
+	steps      []*step // all that was looked at
+	named      map[string]*step
+	look       look
 }
 
-// sight is what was at a path. Of what is no directory the change time tells
-// whether its content is the same.
-type sight struct {
-	name  *byte
-	id    ID
-	ctime time.Time
-	errno sys.Errno
+// step is one path on the way to a place, free of links but for its last name.
+type step struct {
+	path   string
+	name   *byte
+	is     seen
+	target string // of a link
+	above  bool   // it is a place, or a directory above one
 }
 
-// resolved are the places that were found last: to find them takes some hundred
-// calls, to see that they are the same one for each. Nothing depends on who
-// looked last.
-var resolved atomic.Pointer[places]
+type look func(dir int, name *byte) (sys.Stat, sys.Errno)
 
-// Refusals gives the places as they are now.
-func Refusals() map[ID]Refused {
-	p := resolved.Load()
-	if p == nil || !p.unchanged() {
-		p = findPlaces()
-		resolved.Store(p)
+// refusals are the places that were found last: to find them takes some reading, to see
+// that they are the same one call for each.
+type refusals struct {
+	look look
+
+	mu    sync.Mutex // guards the rest; held while the places are looked at
+	found *places
+	event uint64    // the last change of the mounts before they were looked at
+	since time.Time // when that was
+}
+
+// again is how long the places are taken for unchanged while the mounts are: who moves
+// /home, or has a link lead elsewhere, does not relabel within the same second.
+const again = time.Second
+
+// now gives the places, as they were after the change of the mounts with the number
+// event.
+func (r *refusals) now(event uint64) map[ID]Refused {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	begin := time.Now()
+	switch p := r.found; {
+	case p == nil || p.home != os.Getenv("HOME") || p.sudo != os.Getenv("SUDO_USER"):
+		r.found = findPlaces(r.look)
+	case event <= r.event && begin.Sub(r.since) < again:
+		return p.refused
+	case !p.unchanged():
+		r.found = findPlaces(r.look)
 	}
-	return p.refused
+	r.event, r.since = max(r.event, event), begin
+	return r.found.refused
 }
 
-func findPlaces() *places {
+func findPlaces(look look) *places {
 	p := &places{
 		home: os.Getenv("HOME"), sudo: os.Getenv("SUDO_USER"),
-		refused: make(map[ID]Refused), seen: make(map[string]sight),
+		refused: make(map[ID]Refused), named: make(map[string]*step), look: look,
 	}
 	homes := []string{p.home}
 	if p.sudo != "" {
@@ -76,65 +98,78 @@ func findPlaces() *places {
 			homes = append(homes, u.HomeDir)
 		}
 	}
-	paths := slices.DeleteFunc(append(homes, systemPaths[:]...), func(path string) bool {
-		return !filepath.IsAbs(path) // no home is known
-	})
-	for _, path := range paths {
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			p.add(real, false)
+	for _, path := range append(homes, systemPaths[:]...) {
+		if filepath.IsAbs(path) { // else no home is known
+			p.resolve(path)
 		}
 	}
-	for _, path := range paths {
-		p.add(filepath.Clean(path), true)
+	for _, link := range [...]bool{false, true} { // the first name of a place is free of links
+		for _, s := range p.steps {
+			if _, known := p.refused[s.is.id]; !known && s.is.errno == 0 && s.above != link {
+				p.refused[s.is.id] = Refused{s.path, link, s.is.mount}
+			}
+		}
 	}
 	return p
 }
 
-// add adds path and all above it, and what links among them lead to.
-func (p *places) add(path string, link bool) {
-	for {
-		if _, known := p.seen[path]; known {
+// resolve looks at all on the way to path, as the kernel would go it.
+func (p *places) resolve(path string) {
+	const most = 40 // links: the kernel's own limit
+	at := "/"
+	p.step(at)
+	for links := 0; path != ""; {
+		var name string
+		name, path, _ = strings.Cut(path, "/")
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			at = filepath.Dir(at)
+			continue
+		}
+		s := p.step(filepath.Join(at, name))
+		if s.is.errno != 0 {
 			return
 		}
-		now, st := sightOf(sys.Cname(path))
-		p.seen[path] = now
-		if _, known := p.refused[now.id]; !known && now.errno == 0 {
-			p.refused[now.id] = Refused{path, link, st.Mount}
+		if s.target == "" {
+			at = s.path
+			continue
 		}
-		if target, err := os.Readlink(path); err == nil {
-			if !filepath.IsAbs(target) {
-				target = filepath.Join(filepath.Dir(path), target)
-			}
-			p.add(filepath.Clean(target), true)
-		}
-		if path == "/" {
+		if links++; links > most {
 			return
 		}
-		path = filepath.Dir(path)
+		if filepath.IsAbs(s.target) {
+			at = "/"
+		}
+		path = s.target + "/" + path
 	}
+	for ; !p.named[at].above; at = filepath.Dir(at) {
+		p.named[at].above = true
+	}
+}
+
+// step looks at path, once.
+func (p *places) step(path string) *step {
+	if s := p.named[path]; s != nil {
+		return s
+	}
+	s := &step{path: path, name: sys.Cname(path)}
+	st, e := p.look(sys.AtFdcwd, s.name)
+	s.is = seenOf(st, e)
+	if st.Kind == sys.KindLink {
+		s.target, _ = os.Readlink(path) // if it is none by now, the next look sees another file
+	}
+	p.named[path], p.steps = s, append(p.steps, s)
+	return s
 }
 
 // unchanged says whether the places are still what they were.
 func (p *places) unchanged() bool {
-	if p.home != os.Getenv("HOME") || p.sudo != os.Getenv("SUDO_USER") {
-		return false
-	}
-	for _, was := range p.seen {
-		if now, _ := sightOf(was.name); now != was {
+	for _, s := range p.steps {
+		if seenOf(p.look(sys.AtFdcwd, s.name)) != s.is {
 			return false
 		}
 	}
 	return true
-}
-
-func sightOf(name *byte) (sight, sys.Stat) {
-	st, e := sys.Statx(sys.AtFdcwd, name)
-	now := sight{name: name, errno: e}
-	if e == 0 {
-		now.id = IDOf(st)
-	}
-	if st.Kind != sys.KindDir {
-		now.ctime = st.Ctime
-	}
-	return now, st
 }

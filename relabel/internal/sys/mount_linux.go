@@ -72,3 +72,14 @@ func HasMounts(id uint64) (bool, Errno) {
 	n, _, e := unix.Syscall6(unix.SYS_LISTMOUNT, uintptr(unsafe.Pointer(&request)), uintptr(unsafe.Pointer(&first)), 1, 0, 0, 0)
 	return n > 0, e
 }
+
+// MountsChanged reports whether the mount namespace of fd, an open /proc/self/mountinfo, has
+// changed since the last call for fd, or since it was opened.
+func MountsChanged(fd int) bool {
+	fds := [...]unix.PollFd{{Fd: int32(fd), Events: unix.POLLPRI}}
+	n, e := retry(func() (uintptr, uintptr, Errno) {
+		n, err := unix.Poll(fds[:], 0)
+		return uintptr(n), 0, bare(err)
+	})
+	return n != 0 || e != 0
+}

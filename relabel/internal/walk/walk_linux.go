@@ -112,6 +112,11 @@ func (k *Walk) size() (workers, most int) {
 
 // Run labels all, and returns when the last worker has ended.
 func (k *Walk) Run(ctx context.Context) error {
+	if k.Way(k.m) == xattrio.ByThread {
+		if e := k.m.KeepOutside(); e != 0 {
+			return &fs.PathError{Op: "openat", Path: ".", Err: e}
+		}
+	}
 	k.cache.Keep(k.top)
 	over := func() {}
 	if k.most > k.begin {

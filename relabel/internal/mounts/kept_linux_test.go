@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mounts
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// looks counts how often a path is looked at.
+type looks int
+
+func (n *looks) kept() *kept {
+	return &kept{places: refusals{look: func(dir int, name *byte) (sys.Stat, sys.Errno) {
+		*n++
+		return sys.Statx(dir, name)
+	}}}
+}
+
+// asks is what a run does first.
+func (k *kept) asks(t *testing.T) map[ID]Refused {
+	t.Helper()
+	o, event, err := k.enter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.leave(o)
+	return k.places.now(event)
+}
+
+func idAt(t *testing.T, path string) ID {
+	t.Helper()
+	st, e := sys.Statx(sys.AtFdcwd, sys.Cname(path))
+	if e != 0 {
+		t.Fatal(path, e)
+	}
+	return IDOf(st)
+}
+
+// TestPlacesKept: the places are not looked at again before a second has passed, or
+// something was mounted; what is mounted over one is refused at once.
+func TestPlacesKept(t *testing.T) {
+	treetest.Need(t, "root", "tmpfs")
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	synctest.Test(t, func(t *testing.T) {
+		n := looks(0)
+		k := n.kept()
+		k.asks(t)
+		defer k.now.close()
+		first := n
+		if first < 20 {
+			t.Errorf("%d paths are looked at", first)
+		}
+		fds := k.now
+		for range 100 {
+			k.asks(t)
+		}
+		if n != first || k.now != fds {
+			t.Errorf("%d looks in the same second", n-first)
+		}
+		time.Sleep(again)
+		k.asks(t)
+		k.asks(t)
+		if each := n - first; each < 20 || each > first || k.now != fds {
+			t.Errorf("%d looks after a second, %d before", each, first)
+		}
+		was := n
+		mounted(t, home)
+		if _, is := k.asks(t)[idAt(t, home)]; !is || n == was {
+			t.Error("what was mounted over the home is not refused")
+		}
+		if n, k.now.changes = 0, -1; len(k.asks(t)) == 0 || n == 0 { // as on a kernel that tells of no change
+			t.Error("the places are believed unseen")
+		}
+	})
+}
+
+// TestPlacesAnew: a place that is another since, or a link that leads elsewhere, is
+// noticed within a second; another home at once.
+func TestPlacesAnew(t *testing.T) {
+	dir := t.TempDir()
+	a, b, link := filepath.Join(dir, "a/home"), filepath.Join(dir, "b/home"), filepath.Join(dir, "link")
+	mkdir(t, a)
+	mkdir(t, b)
+	lead := func(link, to string) {
+		t.Helper()
+		if err := errors.Join(os.RemoveAll(link), os.Symlink(to, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lead(link, "a/../link2")
+	lead(link+"2", "a")
+	lead(filepath.Join(dir, "loop"), "loop")
+	t.Setenv("HOME", filepath.Join(link, "home"))
+	synctest.Test(t, func(t *testing.T) {
+		n := looks(0)
+		k := n.kept()
+		refused := func(want bool, path string) {
+			t.Helper()
+			if _, is := k.asks(t)[idAt(t, path)]; is != want {
+				t.Errorf("%s: refused %t", path, is)
+			}
+		}
+		only := func(yes, no string) {
+			t.Helper()
+			time.Sleep(again)
+			refused(true, yes)
+			refused(false, no)
+		}
+		only(a, b)
+		defer func() { k.now.close() }()
+		refused(true, link)
+		refused(true, link+"2")
+		refused(true, dir)
+		lead(link, "b")
+		only(b, a)
+		lead(link, "link2")
+		only(a, b)
+		lead(link+"2", "b")
+		only(b, a)
+		if err := errors.Join(os.Rename(b, b+"2"), os.Rename(a, b)); err != nil { // as mv does it
+			t.Fatal(err)
+		}
+		only(b, b+"2")
+		for _, home := range []string{b + "2", b, filepath.Join(dir, "none"), filepath.Join(dir, "loop/home"), ".", ""} {
+			t.Setenv("HOME", home)
+			_, err := os.Stat(home)
+			there := err == nil && filepath.IsAbs(home)
+			if _, is := k.asks(t)[idAt(t, b+"2")]; is != (home == b+"2") {
+				t.Errorf("HOME=%s: %s is refused: %t", home, b+"2", is)
+			}
+			if there {
+				refused(true, home)
+			}
+		}
+	})
+}
+
+// TestTableKept: the table is read again when something was mounted and, where anything
+// is mounted in the root's mount, each time: a directory may have been renamed.
+func TestTableKept(t *testing.T) {
+	treetest.Need(t, "root", "tmpfs")
+	top := t.TempDir()
+	mounted(t, top)
+	more := func(t *testing.T, at string) { // which goes with top
+		t.Helper()
+		if err := unix.Mount("test", at, "tmpfs", 0, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root := filepath.Join(top, "volume")
+	mkdir(t, filepath.Join(root, "x"))
+	more(t, root)
+	mkdir(t, filepath.Join(root, "x"))
+	learn := func(path string, beneath int) *mountinfo.Mount {
+		t.Helper()
+		p, err := OpenProc()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		m, err := p.OpenRoot(path, false, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		if err := p.Learn(m, Bounds{Refused: p.Refusals()}); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(mountinfo.Beneath(p.Mounts, m.Real)); n != beneath {
+			t.Errorf("%d mounts beneath %s, want %d", n, path, beneath)
+		}
+		if other, err := p.Table(); err != nil || &other[0] != &p.Mounts[0] {
+			t.Errorf("the table just read is not kept: %v", err)
+		}
+		return &p.Mounts[0]
+	}
+	first := learn(root, 0)
+	if learn(root, 0) != first {
+		t.Error("the same table was read again")
+	}
+	mkdir(t, filepath.Join(root, "d/m"))
+	more(t, filepath.Join(root, "d/m"))
+	second := learn(root, 1)
+	if learn(root, 1) == second || second == first {
+		t.Error("a table was kept")
+	}
+	learn(filepath.Join(root, "x"), 0)
+	if err := os.Rename(filepath.Join(root, "d"), filepath.Join(root, "x/d")); err != nil {
+		t.Fatal(err)
+	}
+	learn(filepath.Join(root, "x"), 1)
+
+	// Two directories change their names, each with a mount: only one has a mount in it.
+	for _, name := range []string{"a", "b"} {
+		mkdir(t, filepath.Join(top, name, "m"))
+		more(t, filepath.Join(top, name, "m"))
+		mkdir(t, filepath.Join(top, name, "m/r/s"))
+	}
+	more(t, filepath.Join(top, "a/m/r/s"))
+	learn(filepath.Join(top, "a/m/r"), 1)
+	for _, names := range [][2]string{{"a", "c"}, {"b", "a"}} {
+		if err := os.Rename(filepath.Join(top, names[0]), filepath.Join(top, names[1])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	learn(filepath.Join(top, "a/m/r"), 0)
+	learn(filepath.Join(top, "c/m/r"), 1)
+}
+
+// TestProcKept: the descriptors of /proc are opened anew for another root directory or
+// another /proc, and closed when their last run has ended. What is mounted over
+// /proc/self/mountinfo is not asked about changes.
+func TestProcKept(t *testing.T) {
+	treetest.Need(t, "root", "tmpfs")
+	n := looks(0)
+	k := n.kept()
+	open := func(o *opened) bool {
+		_, e := sys.FSType(o.self)
+		return e != syscall.EBADF
+	}
+	first, _, err := k.enter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.changes < 0 {
+		t.Error("nothing tells of changes")
+	}
+	k.now.root.id.Ino++ // as after chroot
+	second, _, err := k.enter()
+	if err != nil || second == first || !open(first) {
+		t.Errorf("another root directory: the same descriptors %t, or those of the run before are closed: %v", second == first, err)
+	}
+	k.leave(first)
+	k.leave(second)
+	if open(first) || !open(second) {
+		t.Error("what no run needs is open, or what the next one needs is closed")
+	}
+	file := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for from, at := range map[string]string{file: "/proc/self/mountinfo", "/proc/self/status": "/proc/self/mountinfo"} {
+		if err := unix.Mount(from, at, "", unix.MS_BIND, ""); err != nil {
+			t.Fatal(err)
+		}
+		o, err := openProc(seen{})
+		if err != nil || o.changes >= 0 {
+			t.Errorf("%s over %s is asked about changes: %v", from, at, err)
+		}
+		o.close()
+		if err := unix.Unmount(at, unix.MNT_DETACH); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mounted(t, "/proc/self/fd")
+	if _, _, err := k.enter(); err == nil || k.now != nil {
+		t.Error("no proc filesystem, and it is believed")
+	}
+}
