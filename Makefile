@@ -159,10 +159,10 @@ packages: $(NFPM) ## make debs and rpms in bin: of what install installs, and of
 test-packages: deps-packages $(CYCLONEDX) ## make a release twice, install its packages and remove them again, in a Debian 12 in a directory (root)
 	test/packages.sh
 
-# What has goroutines to race. The two tests that are left out there measure the built
-# command, which has no detector, and take as long as all others.
+# What has goroutines to race. The test that is left out there measures the built
+# command, which has no detector.
 RACE := ./relabel/... ./internal/fcontexts ./cmd/...
-SLOW := ^(TestFewDescriptors|TestMemory)$$
+SLOW := ^TestFewDescriptors$$
 # The packages that ask testing.Short.
 WHOLE := ./relabel
 SUM = FASTLABEL_PROMISE=$(PROMISED) $(GOTESTSUM) -- -count=1

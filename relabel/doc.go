@@ -184,8 +184,8 @@ package relabel
 //     panics ends the run, sealed, and the panic goes on in the caller. (TestCallbackPanics,
 //     TestCallbackPanicsLast, TestGroupPanics, TestGroupTracePanics) None runs on a thread
 //     that is in the volume. (TestCallbackElsewhere)
-//  9. Memory and open files do not grow with the tree. (TestMemory, TestLine,
-//     TestFewDescriptors, TestAllocations) One large directory of ext4 is sorted within
+//  9. Memory and open files do not grow with the tree. (TestLine,
+//     TestFewDescriptors, TestAllocations, and TestBounds of test/torture) One large directory of ext4 is sorted within
 //     37 MiB, or 236 where there is so much to spare. (TestGathered,
 //     TestStretches, TestRoom, TestMemoryAtHand) All runs of a process share one
 //     budget of workers and one of descriptors, for which they wait within
@@ -225,6 +225,6 @@ package relabel
 //     rule for one of them. (TestApplyLinks) What a rule leaves alone is
 //     skipped, and what is in it is not. Every label is read first, and nothing outside
 //     the tree is labelled. No label vouches for a tree in which rules have written, also if
-//     a run had committed it before. (TestApply, TestApplyParts, TestApplyTrust, TestApplyOvertaken,
-//     TestApplyOracle, TestWant, TestApplyEscape; and TestRulesKill, TestRulesErrnos of
+//     a run had committed it before. (TestApply, TestApplyTrust, TestApplyOvertaken,
+//     TestApplyOracle, TestWant, TestOver, TestEscape; and TestRulesKill, TestRulesErrnos of
 //     test/torture)

@@ -7,41 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
-
-// TestVisitFaults: whichever call of a visit fails, once, either all is done in
-// the end or a failure is told.
-func TestVisitFaults(t *testing.T) {
-	treetest.Need(t, "root", "seccomp", "setxattrat", "tmpfs")
-	const all = 16
-	bin := treetest.Command(t)
-	for _, nr := range []int{unix.SYS_OPENAT, unix.SYS_FGETXATTR, unix.SYS_FSETXATTR, unix.SYS_GETDENTS64} {
-		for _, e := range []syscall.Errno{syscall.EIO, syscall.EPERM} {
-			failed := 0
-			for at, met := 1, true; met; at++ {
-				met = false
-				a := answer(t, bin, nil, nr, e, func(n int) bool {
-					met = met || n == at
-					return n == at
-				})
-				switch {
-				case a.Code == 0 && a.Complete && a.right == all:
-				case a.Code != 0 && !a.Complete:
-					failed++
-				default:
-					t.Errorf("call %d, the one numbered %d, %v: %+v", nr, at, e, a)
-				}
-			}
-			t.Logf("call %d, %v: %d of them told", nr, e, failed)
-		}
-	}
-}
 
 // TestVisitOrder: a directory is labelled before its entries are read, also where
 // nobody is told of each: what is created in it from then on inherits.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel"
@@ -37,19 +36,6 @@ func ExampleGroup() {
 	for _, p := range group.Work() {
 		log.Printf("%s: %v", p.Root, p)
 	}
-}
-
-// Two who ask for the same at the same time get the report of one walk.
-func ExampleGroup_Tree() {
-	var group relabel.Group
-	var callers sync.WaitGroup
-	for range 2 {
-		callers.Go(func() {
-			report, err := group.Tree(context.Background(), "/srv/volumes/web", "system_u:object_r:container_file_t:s0:c35,c75", relabel.TrustNothing)
-			log.Print(report.Seen, report.Shared, err)
-		})
-	}
-	callers.Wait()
 }
 
 // What a caller is told who leaves before the end.

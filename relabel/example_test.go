@@ -6,11 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel"
@@ -74,13 +72,6 @@ func ExampleCheck() {
 	// Output: true
 }
 
-// What is no security context is found before anything is opened.
-func ExampleTree_label() {
-	_, err := relabel.Tree(context.Background(), "/srv/volumes/web", "container_file_t", nil)
-	fmt.Println(errors.Is(err, relabel.ErrLabel), err)
-	// Output: true "container_file_t": not a security context: it has no colon; a context looks like user:role:type:level, such as system_u:object_r:container_file_t:s0
-}
-
 // Ask whether a volume is labelled, without labelling it.
 func ExampleInspect() {
 	volume, err := os.MkdirTemp("", "volume-")
@@ -91,14 +82,4 @@ func ExampleInspect() {
 	s, err := relabel.Inspect(volume, "system_u:object_r:container_file_t:s0:c35,c75", relabel.TrustRoot)
 	fmt.Println(s.Labelled, s.Interrupted, err)
 	// Output: false false <nil>
-}
-
-// One that is not there is an error.
-func ExampleInspect_missing() {
-	_, err := relabel.Inspect("/no/such/volume", "system_u:object_r:container_file_t:s0", relabel.TrustRoot)
-	var where *fs.PathError
-	if errors.As(err, &where) {
-		fmt.Println(where.Path, errors.Is(err, syscall.ENOENT))
-	}
-	// Output: /no/such/volume true
 }

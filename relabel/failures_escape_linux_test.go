@@ -71,50 +71,30 @@ func attack(t *testing.T, times int, links, mounts bool, label func(root, label 
 	return strayed, turns
 }
 
-// TestEscape: whatever its owner does to the tree, nothing outside is touched.
+// TestEscape: whatever its owner does to the tree, nothing outside is touched, with one
+// label and by rules.
 func TestEscape(t *testing.T) {
 	treetest.Need(t, "root")
-	for engine, m := range engines() {
-		t.Run(engine, func(t *testing.T) {
-			written := int64(0)
-			strayed, turns := attack(t, sized(300, 50), true, true, func(root, label string) {
-				// A mount that is there at the start belongs to the tree.
-				r, err := tree(t.Context(), root, label, Options{Advanced: Advanced{NoSync: true}, OneFilesystem: true}, as(m))
-				adds(t, r)
-				written += r.Written
-				// A mount that came and went is skipped; a directory that
-				// was moved while its entries waited is a failure.
-				if err != nil && !errors.Is(err, syscall.ESTALE) {
-					t.Errorf("%+v, %v", r, err)
+	for how, run := range labellings(t) {
+		for engine, m := range engines() {
+			t.Run(how+"/"+engine, func(t *testing.T) {
+				written := int64(0)
+				strayed, turns := attack(t, sized(300, 50), true, true, func(root, label string) {
+					// A mount that is there at the start belongs to the tree.
+					r, err := run(t.Context(), root, label, Options{Advanced: Advanced{NoSync: true}, OneFilesystem: true}, as(m))
+					adds(t, r)
+					written += r.Written
+					// A mount that came and went is skipped; a directory that
+					// was moved while its entries waited is a failure.
+					if err != nil && !errors.Is(err, syscall.ESTALE) {
+						t.Errorf("%+v, %v", r, err)
+					}
+				})
+				if strayed || turns < 10 || written < 20 {
+					t.Errorf("strayed %t in %d turns, %d labels written", strayed, turns, written)
 				}
 			})
-			if strayed || turns < 10 || written < 20 {
-				t.Errorf("strayed %t in %d turns, %d labels written", strayed, turns, written)
-			}
-			t.Logf("%d turns, %d labels written", turns, written)
-		})
-	}
-}
-
-// TestApplyEscape: nor is it by rules.
-func TestApplyEscape(t *testing.T) {
-	treetest.Need(t, "root")
-	for engine, m := range engines() {
-		t.Run(engine, func(t *testing.T) {
-			written := int64(0)
-			strayed, turns := attack(t, sized(300, 50), true, true, func(root, label string) {
-				rules := Rules{Contexts: contextsFor(t, filepath.Dir(root), "@/.* "+label+"\n@/tree/.* -- "+etcLabel+"\n")}
-				r, err := apply(t.Context(), root, rules, Options{OneFilesystem: true}, as(m))
-				adds(t, r)
-				written += r.Written
-				if err != nil && !errors.Is(err, syscall.ESTALE) {
-					t.Errorf("%+v, %v", r, err)
-				}
-			})
-			if strayed || turns < 10 || written < 20 {
-				t.Errorf("strayed %t in %d turns, %d labels written", strayed, turns, written)
-			}
-		})
+		}
 	}
 }
 

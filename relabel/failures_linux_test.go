@@ -16,7 +16,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -239,12 +238,7 @@ func copyFile(t *testing.T, from, to string) {
 // ended waits until no more than n goroutines run.
 func ended(t *testing.T, n int) {
 	t.Helper()
-	for begin := time.Now(); runtime.NumGoroutine() > n; time.Sleep(time.Millisecond) {
-		if time.Since(begin) > treetest.Patience {
-			buf := make([]byte, 1<<16)
-			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), n, buf[:runtime.Stack(buf, true)])
-		}
-	}
+	treetest.Wait(t, "goroutines to end", func() bool { return runtime.NumGoroutine() <= n })
 }
 
 func openFiles(t *testing.T) int {

@@ -19,9 +19,6 @@ import (
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-// patient is how long a test waits for a condition.
-const patient = 3 * time.Minute
-
 // FIFREEZE and FITHAW of linux/fs.h.
 const (
 	freeze = 0xc0045877
@@ -43,12 +40,7 @@ func apart(t *testing.T, what, path string) {
 // until waits for a condition.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for begin := time.Now(); !is(); time.Sleep(2 * time.Millisecond) {
-		if time.Since(begin) > patient {
-			buf := make([]byte, 1<<20)
-			t.Fatalf("%s: not after %v\n%s", what, patient, buf[:runtime.Stack(buf, true)])
-		}
-	}
+	treetest.Wait(t, what, is)
 }
 
 // freezer stops all writing to the filesystem at dir, and lets it go on.

@@ -21,7 +21,7 @@ func TestSlowLook(t *testing.T) {
 	treetest.Need(t, "root", "seccomp")
 	const workers, files = 8, 50
 	const all = 1 + workers*(1+files)
-	const tries = 2 // a worker may be about to write, and not be run for half a second
+	const tries = 5 // a worker may be about to write, and not be run for half a second
 	for try := 1; ; try++ {
 		root := mkdir(t, on(t, "tmpfs"), "root")
 		for i := range workers {

@@ -18,9 +18,7 @@ import (
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
-	"github.com/fastlabel/fastlabel/relabel/internal/order"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
-	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -178,22 +176,6 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("the root vouches for it: %v", err)
 			}
 		})
-	}
-}
-
-// TestThreadsMoveOn: when the process changes its directory after a run with
-// threads that had one of their own, no thread stays behind.
-func TestThreadsMoveOn(t *testing.T) {
-	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir d%02d x20\nfile d%02d/f x20\n")
-	for range 5 {
-		_, err := tree(t.Context(), root, newLabel, Options{Workers: 16, Advanced: Advanced{NoSync: true}}, as(capabilities{kernel: walk.Kernel{Way: xattrio.ByThread}, clones: true, openat2: true}))
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Chdir(root)
-	if at := workingDirectories(t, 50); at[root] != 50 {
-		t.Errorf("the threads stand in %v", at)
 	}
 }
 
@@ -367,32 +349,5 @@ func TestTrustedAfterWait(t *testing.T) {
 	}}})
 	if err != nil || !r.Trusted || r.Seen != 1 {
 		t.Errorf("%+v, %v", r, err)
-	}
-}
-
-// TestSeveralReadings: a sorted directory whose inodes lie too far apart for one
-// reading: those of others, which were made at the same time, lie between them.
-func TestSeveralReadings(t *testing.T) {
-	const each, bucket = 1600, 14 // bits of an inode number, as package order counts
-	const between = 1 << bucket
-	vol := treetest.Fresh(t, "ext4")
-	root, far := mkdir(t, vol, "root"), [2]uint64{}
-	flat := mkdir(t, root, "flat") // the root is read twice
-	for i := range 2*each + between {
-		dir := flat
-		if i >= each && i < each+between {
-			dir = vol
-		}
-		if err := unix.Mknod(fmt.Sprintf("%s/file%08d", dir, i), unix.S_IFREG|0o600, 0); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for i, name := range []string{"file00000000", fmt.Sprintf("file%08d", each+between)} {
-		st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(filepath.Join(flat, name)))
-		far[i] = st.Ino >> bucket
-	}
-	r, err := tree(t.Context(), root, newLabel, Options{Workers: 1}, as(capabilities{kernel: walk.Kernel{Sorting: order.Sorting{From: 1, Budget: 48 << 10}}, openat2: true}))
-	if n := len(bearing(t, root, newLabel)); err != nil || r.Seen != 2*each+2 || n != 2*each+2 || far[0] == far[1] {
-		t.Errorf("%d labelled, in the buckets %d: %+v, %v", n, far, r, err)
 	}
 }

@@ -5,13 +5,10 @@ package relabel
 import (
 	"errors"
 	"path/filepath"
-	"strings"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -80,21 +77,4 @@ func TestOldMark(t *testing.T) {
 			}
 		})
 	}
-	t.Run("not removed", func(t *testing.T) {
-		treetest.Need(t, "seccomp")
-		for _, e := range []syscall.Errno{unix.EPERM, unix.EIO} {
-			root := marked(t)
-			stray(t, root)
-			cmd := child(t, "label", root)
-			treetest.Deny(t, cmd, map[int]syscall.Errno{unix.SYS_FREMOVEXATTR: e})
-			out, err := cmd.CombinedOutput()
-			// The claim is removed by the same call, and that has a note.
-			if err != nil || !strings.Contains(string(out), "Complete:true") || strings.Contains(strings.ReplaceAll(string(out), commit.ClaimName, ""), oldMark) {
-				t.Errorf("%v: %v\n%s", e, err, out)
-			}
-			if !isMarked(t, root) {
-				t.Errorf("%v: the mark was removed", e)
-			}
-		}
-	})
 }

@@ -3,8 +3,6 @@
 package relabel
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"os/exec"
 	"syscall"
@@ -13,8 +11,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/order"
-	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -56,34 +52,5 @@ func TestStretchesUnopened(t *testing.T) {
 	}
 	if denied == 0 {
 		t.Error("no helper came in time")
-	}
-}
-
-// TestStretchesStopped: a run that is stopped when it begins to read a directory says so,
-// and the next one labels all of it.
-func TestStretchesStopped(t *testing.T) {
-	treetest.Need(t, "ext4")
-	const files = 6000
-	root := mkdir(t, treetest.Fresh(t, "ext4"), "root")
-	flat(t, root, files)
-	for _, threads := range []int{1, 4} {
-		ctx, stop := context.WithCancel(t.Context())
-		label := fmt.Sprintf("u:r:t:s0:c%d", threads)
-		with := func(memory func() int64) func() capabilities {
-			return as(capabilities{kernel: walk.Kernel{Sorting: order.Sorting{From: 1, Budget: 64 << 10, Memory: memory}}, openat2: true})
-		}
-		r, err := tree(ctx, root, label, Options{Workers: threads}, with(func() int64 {
-			stop()
-			time.Sleep(100 * time.Millisecond) // else it may go on for a moment
-			return 1 << 20
-		}))
-		if !errors.Is(err, context.Canceled) || r.Complete {
-			t.Errorf("%d threads, stopped: %+v, %v", threads, r, err)
-		}
-		vouching(t, root, label)
-		r, err = tree(t.Context(), root, label, Options{Workers: threads}, with(func() int64 { return 1 << 20 }))
-		if err != nil || !r.Complete || r.Seen != files+1 || len(bearing(t, root, label)) != files+1 {
-			t.Errorf("%d threads: %+v, %v", threads, r, err)
-		}
 	}
 }

@@ -3,7 +3,6 @@
 package relabel
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,51 +61,5 @@ func TestWithoutTable(t *testing.T) {
 	bind(t, garbage, file)
 	if _, err := Tree(t.Context(), root, oldLabel, nil); err == nil || !strings.Contains(err.Error(), "mountinfo") || labelOf(t, root) != newLabel {
 		t.Errorf("control: without the table a tree is labelled in which something is mounted: %v", err)
-	}
-}
-
-// BenchmarkManyMounts is what a probe, and a label on one file, take where much is
-// mounted.
-func BenchmarkManyMounts(b *testing.B) {
-	treetest.Need(b, "root")
-	dir := b.TempDir()
-	if err := unix.Mount("test", dir, "tmpfs", 0, ""); err != nil {
-		b.Fatal(err)
-	}
-	defer unix.Unmount(dir, unix.MNT_DETACH)
-	root, file := filepath.Join(dir, "root"), filepath.Join(dir, "root/file")
-	if err := os.Mkdir(root, 0o755); err != nil {
-		b.Fatal(err)
-	}
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		b.Fatal(err)
-	}
-	if _, err := Tree(b.Context(), root, newLabel, nil); err != nil {
-		b.Fatal(err)
-	}
-	made := 0
-	for _, mounts := range []int{0, 10_000} {
-		for ; made < mounts; made++ {
-			at := filepath.Join(dir, fmt.Sprintf("m%05d", made))
-			if err := os.Mkdir(at, 0o755); err != nil {
-				b.Fatal(err)
-			}
-			if err := unix.Mount(root, at, "", unix.MS_BIND, ""); err != nil {
-				b.Fatal(err)
-			}
-		}
-		run := func(name string, call func() error) {
-			b.Run(fmt.Sprintf("mounts=%d/call=%s", mounts, name), func(b *testing.B) {
-				for b.Loop() {
-					if err := call(); err != nil {
-						b.Fatal(err)
-					}
-				}
-			})
-		}
-		run("Labelled", func() error { _, err := isLabelled(root, newLabel, TrustRoot); return err })
-		run("Labelled-not", func() error { _, err := isLabelled(root, oldLabel, TrustRoot); return err })
-		run("Chcon", func() error { return Chcon(file, newLabel, false) })
-		run("Tree-skips", func() error { _, err := Tree(b.Context(), root, newLabel, &Options{Trust: TrustRoot}); return err })
 	}
 }

@@ -229,6 +229,9 @@ func TestThreadsLeaveNoTrace(t *testing.T) {
 	if cwd, err := os.Readlink("/proc/self/cwd"); err != nil || cwd != volume {
 		t.Errorf("the process has moved to %s and stands in %s: %v", volume, cwd, err)
 	}
+	if at := workingDirectories(t, 50); at[volume] != 50 {
+		t.Errorf("the threads stand in %v", at)
+	}
 	moved := make(chan string)
 	go moveThread(t, moved)
 	if cwd := <-moved; cwd != "/proc" {

@@ -46,6 +46,9 @@ func FuzzSeal(f *testing.F) {
 	f.Add("system_u:object_r:container_file_t:s0:c1022.c1023", "", code(), private)
 	f.Add("system_u:object_r:container_file_t", "system_u:object_r:container_file_t", code(":s0:", "c1022", ".", "c1023"), code(":s0:", "c1022", ",", "c1023"))
 	f.Add("rubbish", "u:r:t", code(), code())
+	f.Add("system_u:object_r:container_file_t:s0:c1022,c1023", shared, code(), code())
+	f.Add("unconfined_u:object_r:container_file_t:s0:c1.c3", shared+":c1,c2,c3", code(), code())
+	f.Add("unconfined_u:object_r:container_file_t:s0:c1,c2", shared+":c1,c3", code(), code())
 	f.Add("unconfined_u:object_r:container_file_t:s0\x00\x00", shared, code(), code())
 	f.Add("u:r:t:s1-s0", "root:object_r:t:s1-s3:c4", code(), code(",", "c64"))
 	f.Fuzz(func(t *testing.T, old, want string, oldCode, wantCode []byte) {

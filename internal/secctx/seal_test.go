@@ -47,29 +47,3 @@ func TestSeals(t *testing.T) {
 		}
 	}
 }
-
-func TestIsSeal(t *testing.T) {
-	const ort = ":object_r:container_file_t:"
-	for _, c := range []struct {
-		have, want string
-		is         bool
-	}{
-		{"unconfined_u" + ort + "s0", "system_u" + ort + "s0", true},
-		{"unconfined_u" + ort + "s0\x00", "system_u" + ort + "s0", true},
-		{"root" + ort + "s0", "system_u" + ort + "s0", true},
-		{"system_u" + ort + "s0:c1022,c1023", "system_u" + ort + "s0:c1,c2", true},
-		{"unconfined_u" + ort + "s0:c1.c3", "system_u" + ort + "s0:c1,c2,c3", true},
-
-		{"system_u" + ort + "s0", "system_u" + ort + "s0", false},
-		{"system_u" + ort + "s0", "unconfined_u" + ort + "s0", false},
-		{"system_u" + ort + "s0:c1022,c1023", "system_u" + ort + "s0", false},
-		{"unconfined_u:object_r:default_t:s0", "system_u" + ort + "s0", false},
-		{"unconfined_u" + ort + "s0:c1,c2", "system_u" + ort + "s0:c1,c3", false},
-		{"", "system_u" + ort + "s0", false},
-		{"", "", false},
-	} {
-		if got := IsSeal(c.have, c.want); got != c.is {
-			t.Errorf("IsSeal(%q, %q) = %v", c.have, c.want, got)
-		}
-	}
-}

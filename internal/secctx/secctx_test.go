@@ -154,55 +154,6 @@ func TestErrorText(t *testing.T) {
 	}
 }
 
-func TestCompose(t *testing.T) {
-	for _, c := range []struct{ base, user, role, typ, level, want string }{
-		{shared, "", "", "", "", shared},
-		{shared, "", "", "nfs_t", "", "system_u:object_r:nfs_t:s0"},
-		{shared, "", "", "", "s0:c3,c2,c1", shared + ":c1.c3"},
-		{shared + ":c1,c2", "", "", "", "s0", shared},
-		{shared + ":c2,c1", "root", "", "", "", "root:object_r:container_file_t:s0:c1,c2"},
-		{"u:r:t", "a", "b", "c", "", "a:b:c"},
-		{"u:r:t", "", "", "", "s0", "u:r:t:s0"},
-
-		{"", "a", "b", "c", "s0", ""}, // the base is checked even if nothing of it is kept
-		{"t", "a", "b", "c", "s0", ""},
-		{shared, "a:b", "", "", "", ""},
-		{shared, "", "", "t:s0", "", ""},
-		{"u:r:t", "", "", "t:s0", "", ""}, // the joined text would be valid
-		{"u:r:t", "a:b", "", "", "", ""},
-		{shared, "", "", "a b", "", ""},
-		{shared, "", "", "", "s0:c1024", ""},
-		{shared, "", "", "", "u:r:t:s0", ""},
-	} {
-		got, err := Compose(c.base, c.user, c.role, c.typ, c.level)
-		if got != c.want || (err == nil) != (c.want != "") || (err != nil && !errors.Is(err, ErrInvalid)) {
-			t.Errorf("Compose(%q, %q, %q, %q, %q) = %q, %v; want %q", c.base, c.user, c.role, c.typ, c.level, got, err, c.want)
-		}
-	}
-}
-
-func TestSame(t *testing.T) {
-	for _, c := range []struct {
-		stored, want string
-		same         bool
-	}{
-		{shared, shared, true},
-		{shared + "\x00", shared, true},
-		{shared + "\x00\x00", shared, false},
-		{"\x00" + shared, shared, false},
-		{shared + "\n", shared, false},
-		{shared[:len(shared)-1], shared, false},
-		{"", shared, false},
-		{"\x00", shared, false},
-		{shared + ":c1,c2,c3", shared + ":c1.c3", false},
-		{shared + "-s0", shared, false},
-	} {
-		if got := Same([]byte(c.stored), c.want); got != c.same {
-			t.Errorf("Same(%q, %q) = %v", c.stored, c.want, got)
-		}
-	}
-}
-
 func TestSameAllocates(t *testing.T) {
 	stored := []byte(strings.Repeat("x", 200) + "\x00")
 	want := strings.Repeat("x", 200)

@@ -107,7 +107,10 @@ func FuzzDirents(f *testing.F) {
 	f.Add("a", uint64(7), encode(1, KindFile, ""))                             // no name
 	f.Add("a", uint64(8), length(encode(1, KindFile, "ab"), header+3)[:22])    // no padding
 	f.Add("a", uint64(9), length(encode(1, KindFile, "f"), header+1)[:header]) // only a header
-	f.Add("a", uint64(10), encode(1, KindFile, "f")[:header+1])
+	for record := encode(^uint64(0), 200, "name"); len(record) > 0; {          // cut anywhere
+		record = record[:len(record)-1]
+		f.Add("a", uint64(10), record)
+	}
 
 	const room = 1 << 20
 	page := os.Getpagesize()
