@@ -27,7 +27,8 @@ type Mount struct {
 	Stat sys.Stat // of At, with the mount's id
 	At   int      // an O_PATH descriptor
 
-	Top      int // At, open for reading, where the walk begins
+	Top      int   // At, open for reading, where the walk begins
+	Kind     int64 // its filesystem, as sys.FSType says; 0 if that is not known
 	Confined Confinement
 	// Left says what in it is left alone, and why; "" is for what lies under
 	// another mount of the tree. LeftInodes has the same by inode number alone,
@@ -96,6 +97,9 @@ func (m *Mount) Enclose(b Bounds, try Try, a *watch.Activity) (string, sys.Errno
 	a.At("statx", m.Path)
 	m.setAside(b)
 	kind, e := sys.FSType(m.Top)
+	if e == 0 {
+		m.Kind = kind
+	}
 	m.Sorts = e == 0 && kind == sys.Ext4
 	m.Subvolumes = e == 0 && kind == sys.Btrfs
 	m.Served = e == 0 && sys.Served(kind)
