@@ -124,7 +124,7 @@ package relabel
 //     withheld counts as skipped. One worker and many give the same counts
 //     (Written and Right each for itself under Exact, and but for entries
 //     that are reached by several names). A second run writes nothing.
-//     (TestEveryWay, TestSameCounts, TestSecondRun)
+//     (TestEveryWay, TestSameCounts, TestSecondRun, TestSmallTurnsLarge)
 //  4. A right label is not written again where the root is right. Where it is
 //     not, after a row of 32 wrong labels the walk writes unread but for one
 //     entry in 64, until it finds a right one. Exact always reads first.
@@ -152,9 +152,10 @@ package relabel
 //     are a read-only subvolume of btrfs; a place that is never relabelled, where
 //     it is met in the tree, with every mount in it; and a filesystem of the
 //     kernel's own, with what is mounted in it. An automount is triggered only if
-//     it is the root; what it has mounted already is labelled. A mount is found by
-//     its id if a directory above it is renamed during the run, and is a failure
-//     if it is no longer in the tree, or was unmounted from a directory that is.
+//     it is the root; what it has mounted already is labelled. A mount of which the run
+//     knows is found by its id if a directory above it is renamed during the run, and is a
+//     failure if it is no longer in the tree, or was unmounted from a directory that is. A
+//     small tree is labelled without the table of mounts, until a mount is met in it.
 //     (TestLeftAlone, TestReadOnlySubvolume, TestReadOnlySubvolumeOfRoot,
 //     TestBeneathRefused, TestRefusedInside, TestKernelFilesystems,
 //     TestAutomountInside, TestAutomountRoot, TestMountMoves,
@@ -168,11 +169,9 @@ package relabel
 //     creates has the label of its volume, and what a process of another level
 //     creates during the run the type alone: a second run gives it the rest. The root
 //     is labelled last, so its entries are read again after that, until a pass
-//     finds nothing to write, unless nothing was created in it by its times, which count
-//     from the tick of the filesystem's clock in which they were set, and by its names if
-//     they are up to about a thousand; and once before, when all is written, if its ctime says
-//     that something was. (TestCreatedMeanwhile, TestKilledClosing, TestCreatedAndBackdated,
-//     TestCreatedAtCommit, TestReadOnce, TestSettled, TestCancelAtCommit,
+//     finds nothing to write, unless its times say that nothing was created in
+//     it; and once before, when all is on disk, if they say that something was.
+//     (TestCreatedMeanwhile, TestKilledClosing, TestCreatedAndBackdated, TestCancelAtCommit,
 //     TestHungSecondReading; and
 //     TestCreated of test/selinuxvm/inside)
 //     What is moved during the run, within the tree or into it, is not promised

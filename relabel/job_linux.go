@@ -28,6 +28,9 @@ func (r *run) job(m *mount) *walk.Job {
 	if r.proc.SELinux {
 		j.Policy = r.policy
 	}
+	if m.small {
+		j.Grow = func() error { return r.grow(m) }
+	}
 	if r.Told.Skip != nil {
 		j.Events.Left = r.Skip
 	}

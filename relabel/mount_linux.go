@@ -19,10 +19,49 @@ type mount struct {
 	top      walk.Top
 	want     *walk.Want // nil: the label of the run
 	topOnly  bool       // what is beneath it is left out
+	small    bool       // the table of mounts was not asked: see run.grow
 
 	// By rules: see commit.Disavow, and the entries that were written before it.
 	disavowed, first bool
 	before           int64
+}
+
+// open readies the root for a walk that may be of a small tree.
+func (r *run) open(root *mount) error {
+	k := r.capabilities
+	if !k.small || !k.openat2 || r.o.Workers > 0 && !k.always || r.o.Throttle != nil || r.byRules() || !r.proc.Plain(root.Mount) {
+		return r.grow(root)
+	}
+	if op, e := root.Open(r.bounds, root.activity); e != 0 {
+		return r.fatal(pathError(op, root.Path, e))
+	}
+	// Where a server answers, many calls are under way at once, and what overlayfs copies is
+	// in the table of mounts.
+	if root.Served || k.served || root.Stale || k.stale || root.Layers {
+		return r.grow(root)
+	}
+	root.small, root.top.FD = true, root.Top
+	r.noteWay(root)
+	return nil
+}
+
+// grow readies the root for workers.
+func (r *run) grow(root *mount) error {
+	root.small = false
+	if err := r.learn(root); err != nil {
+		return err
+	}
+	if op, e := r.enclose(root); e != 0 {
+		return r.fatal(pathError(op, root.Path, e))
+	}
+	r.noteWay(root)
+	return nil
+}
+
+// noteWay reports how entries are labelled.
+func (r *run) noteWay(root *mount) {
+	way := root.Confined.String() + "/" + r.job(root).Way(root.Mount).String()
+	r.tell(func(report *Report) { report.Way = way })
 }
 
 // enclose readies m for the walk.
@@ -33,7 +72,7 @@ func (r *run) enclose(m *mount) (string, sys.Errno) {
 	}
 	m.Served = m.Served || r.capabilities.served
 	m.Stale = m.Stale || r.capabilities.stale
-	m.top = walk.Top{FD: m.Top, Outcome: walk.Skipped}
+	m.top.FD = m.Top
 	r.expectCopies(m)
 	return "", 0
 }

@@ -24,15 +24,17 @@ type capabilities struct {
 	kernel  walk.Kernel
 	clones  bool // private clones are worth a try
 	openat2 bool
+	small   bool // small trees are labelled without a clone and without workers
 
 	served bool // for tests: every filesystem counts as one with a server
 	stale  bool // for tests: and as NFS, of which labels are told from memory
+	always bool // for tests: small trees are labelled so also where Workers is set
 }
 
 // probe asks the kernel, once: what it can do does not change. A seccomp profile that a
 // process takes on later makes such a call fail, which is reported.
 var probe = sync.OnceValue(func() capabilities {
-	return capabilities{kernel: walk.Kernel{Way: xattrio.Fastest(), Sorting: order.Ample}, clones: true, openat2: sys.HasOpenat2()}
+	return capabilities{kernel: walk.Kernel{Way: xattrio.Fastest(), Sorting: order.Ample}, clones: true, openat2: sys.HasOpenat2(), small: true}
 })
 
 // opened opens the root at path, calls then with it, and closes it, within a share of the
@@ -148,7 +150,7 @@ func (r *run) openRoot(path string) (*mount, error) {
 		m.Close()
 		return nil, &fs.PathError{Op: "relabel", Path: path, Err: fmt.Errorf("%w: it is %s, or holds it", ErrRefused, place.Path)}
 	}
-	return &mount{Mount: m, activity: r.main.Activity}, nil
+	return &mount{Mount: m, activity: r.main.Activity, top: walk.Top{Outcome: walk.Skipped}}, nil
 }
 
 // learn reads what is mounted where, and refuses a root that cannot have a label of

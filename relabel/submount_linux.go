@@ -47,7 +47,7 @@ func (r *run) submount(ctx context.Context, root *mount, info mountinfo.Mount, t
 		r.Leave(m.Path, "the filesystem does not support labels")
 		return nil
 	}
-	at := &mount{Mount: m, activity: t.Activity}
+	at := &mount{Mount: m, activity: t.Activity, top: walk.Top{Outcome: walk.Skipped}}
 	defer func() { r.settle(at, len(mountinfo.Beneath(r.proc.Mounts, m.Real)) == 0) }()
 	return r.cross(ctx, t, at)
 }

@@ -193,6 +193,9 @@ func TestMountMoves(t *testing.T) {
 		}, "", false},
 	} {
 		for engine, m := range engines() {
+			if m.small {
+				continue // a mount that moves before it is met is to a small tree as one that never was
+			}
 			t.Run(name+"/"+engine, func(t *testing.T) {
 				root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir a\ndir a/b\ndir a/b/m\nfile f\n")
 				if err := unix.Mount("test", root+"/a/b/m", "tmpfs", 0, ""); err != nil {

@@ -106,14 +106,10 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err := r.learn(root); err != nil {
+	defer root.Leave()
+	if err := r.open(root); err != nil {
 		return err
 	}
-	if op, e := r.enclose(root); e != 0 {
-		return r.fatal(pathError(op, root.Path, e))
-	}
-	defer root.Leave()
-	r.tell(func(report *Report) { report.Way = root.Confined.String() + "/" + r.job(root).Way(root.Mount).String() })
 	c, err := r.openCommit(root)
 	if err != nil {
 		return err
@@ -138,7 +134,7 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 	}
 	r.Count(walk.Skipped) // the root, until it has the label
 	err = r.walk(ctx, r.main, root, &root.top)
-	if err == nil {
+	if err == nil && !root.small { // a small tree has met no mount
 		err = r.submounts(ctx, root)
 	}
 	if err = c.Close(ctx, err); err == nil {

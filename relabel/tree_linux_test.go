@@ -30,6 +30,11 @@ func engines() map[string]capabilities {
 		"openat2-fd":   {kernel: walk.Kernel{Way: xattrio.ByName}, openat2: true},
 		"mountid-fd":   {kernel: walk.Kernel{Way: xattrio.ByName}},
 	}
+	for name, way := range map[string]xattrio.Way{"small-at": xattrio.ByName, "small-fd": xattrio.ByDescriptor} {
+		if way != xattrio.ByName || sys.HasXattrat() {
+			all[name] = capabilities{kernel: walk.Kernel{Way: way}, clones: true, openat2: true, small: true, always: true}
+		}
+	}
 	if sys.HasXattrat() {
 		all["clone-xattrat"] = capabilities{kernel: walk.Kernel{Way: xattrio.ByName, Sorting: scant}, clones: true, openat2: true}
 	}

@@ -165,7 +165,7 @@ func theWay(t *testing.T, bin, way string, deny map[int]syscall.Errno) {
 			t.Fatal("the oracle changed nothing: the tree proves nothing")
 		}
 		for _, first := range []bool{true, false} {
-			cmd := exec.Command(bin, "--json", "--no-sync", "--label", newLabel, ours)
+			cmd := exec.Command(bin, "--json", "-T", "2", "--no-sync", "--label", newLabel, ours)
 			if deny != nil {
 				treetest.Deny(t, cmd, deny)
 			}

@@ -29,6 +29,8 @@ type Cache[N any] struct {
 	open           atomic.Int64
 	rests          int // open directories with a rest that waits
 	oldest, newest *Dir[N]
+
+	before map[*Dir[N]]int // written before there are workers: see Move
 }
 
 // Opened enters a directory that the caller has just opened, and is in. No other
@@ -118,7 +120,10 @@ func (c *Cache[N]) reenter(d *Dir[N]) (int, string, sys.Errno) {
 		}
 		if e != 0 {
 			c.Release(at)
-			if e == syscall.ENOENT || xattrio.Judge(e) == xattrio.Changed {
+			switch {
+			case c.removed(next):
+				e = syscall.ENOENT
+			case e == syscall.ENOENT || xattrio.Judge(e) == xattrio.Changed:
 				e = syscall.ESTALE
 			}
 			return -1, op, e
@@ -137,6 +142,34 @@ func (c *Cache[N]) reenter(d *Dir[N]) (int, string, sys.Errno) {
 		at = next
 	}
 	return int(d.fd), "", 0
+}
+
+// Move has fd, the same directory in another mount, in place of the descriptor of the top.
+// All other directories are found again beneath it. What they are open as is kept until
+// Clear, to tell one that was removed from one that was renamed. No directory is pinned.
+func (c *Cache[N]) Move(top *Dir[N], fd int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	top.fd = int32(fd)
+	c.before = make(map[*Dir[N]]int)
+	for c.oldest != nil {
+		d := c.oldest
+		c.unlist(d)
+		if st, e := sys.Fstatx(int(d.fd)); e == 0 {
+			d.was = mounts.IDOf(st)
+		}
+		c.before[d] = c.forget(d)
+	}
+}
+
+// removed reports whether d, which is not found any more, was removed.
+func (c *Cache[N]) removed(d *Dir[N]) bool {
+	fd, ok := c.before[d]
+	if !ok {
+		return false
+	}
+	st, e := sys.Fstatx(fd)
+	return e == 0 && st.Links == 0
 }
 
 // Release takes a pin back. A directory without pins is closed if no item will need it;
@@ -286,6 +319,9 @@ func (c *Cache[N]) unlist(d *Dir[N]) {
 func (c *Cache[N]) Clear() {
 	for c.Shed() {
 		continue
+	}
+	for _, fd := range c.before {
+		sys.Close(fd)
 	}
 }
 

@@ -95,6 +95,15 @@ func (m *Mount) OpenDir(dir int, name *byte) (int, string, sys.Errno) {
 		fd, e := openReading(func(flags int) (int, sys.Errno) { return sys.Openat(dir, name, flags, 0) })
 		return fd, "openat", e
 	case Resolve:
+		if m.open { // an automount is not triggered by O_PATH, and another mount is EXDEV
+			at, op, e := m.Pin(dir, name)
+			if e != 0 {
+				return -1, op, e
+			}
+			fd, e := Reopen(at)
+			sys.Close(at)
+			return fd, "openat", e
+		}
 		fd, e := openReading(func(flags int) (int, sys.Errno) { return sys.Openat2(dir, name, flags, sys.Confined) })
 		return fd, "openat2", e
 	default:

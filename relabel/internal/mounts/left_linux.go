@@ -57,13 +57,13 @@ func (b Bounds) spares(k *mountinfo.Mount, selinux bool) bool {
 	return !b.Kernels || !selinux || !atHome
 }
 
-// setAside fills in what the walk of m is to leave alone.
-func (m *Mount) setAside(b Bounds) {
-	m.Left = make(map[ID]string)
+// setAside is what the walk of m is to leave alone.
+func (b Bounds) setAside(m *Mount) map[ID]string {
+	left := make(map[ID]string)
 	// Subvolumes of btrfs and files of overlayfs have device numbers of
 	// their own, so none is left out for its device.
-	maps.Copy(m.Left, b.Excluded)
-	maps.Copy(m.Left, m.refused(b))
+	maps.Copy(left, b.Excluded)
+	maps.Copy(left, m.refused(b))
 	for _, on := range mountinfo.Beneath(m.proc.Mounts, m.Real) {
 		// Without a clone the walk meets the mounts themselves. To open an
 		// automount as a directory would trigger it.
@@ -76,18 +76,28 @@ func (m *Mount) setAside(b Bounds) {
 			continue // renamed since: nothing of that name is hidden now
 		}
 		if st, e := sys.Fstatx(fd); e == 0 {
-			m.Left[IDOf(st)] = ""
+			left[IDOf(st)] = ""
 			if b.OneFilesystem {
-				m.Left[IDOf(st)] = otherFilesystem
+				left[IDOf(st)] = otherFilesystem
 			}
 		}
 		sys.Close(fd)
 		m.Asks = m.Asks || automount // a record has the number of what is under it
 	}
-	m.LeftInodes = make(map[uint64]bool, len(m.Left))
-	for id := range m.Left {
-		m.LeftInodes[id.Ino] = true
+	return left
+}
+
+// near returns what a walk of m without the table of mounts has to know of: the exclusions,
+// and the refused places that may lie in it as plain directories.
+func (b Bounds) near(m *Mount) map[ID]string {
+	left := make(map[ID]string, len(b.Excluded))
+	maps.Copy(left, b.Excluded)
+	for id, place := range b.Refused {
+		if !place.link && place.mount != m.Stat.Mount && (m.Subvolumes || id.Dev == m.Stat.Dev) {
+			left[id] = place.String()
+		}
 	}
+	return left
 }
 
 // refused finds the refused places that lie in m as plain directories, which

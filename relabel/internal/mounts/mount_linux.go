@@ -27,8 +27,7 @@ type Mount struct {
 	Stat sys.Stat // of At, with the mount's id
 	At   int      // an O_PATH descriptor
 
-	Top      int   // At, open for reading, where the walk begins
-	Kind     int64 // its filesystem, as sys.FSType says; 0 if that is not known
+	Top      int // At, open for reading, where the walk begins
 	Confined Confinement
 	// Left says what in it is left alone, and why; "" is for what lies under
 	// another mount of the tree. LeftInodes has the same by inode number alone,
@@ -42,10 +41,14 @@ type Mount struct {
 	Stale      bool // what is not asked of that may be old
 	Sorts      bool // large directories are written in the order of inodes
 	Subvolumes bool // there may be some, each read-only by itself
+	Layers     bool // overlayfs
+	Bare       bool // nothing was mounted in it when Open looked (Linux 6.8)
 
 	proc  *Proc
 	tree  int  // the clone itself; -1: there is none
+	first int  // the top as Open opened it, after Enclose; -1: it did not
 	alone bool // other mounts of the tree are left alone
+	open  bool // Open was called, and Enclose was not
 }
 
 // ReadOnlySubvolume is why what lies in one is left alone.
@@ -61,7 +64,7 @@ func (p *Proc) Locate(at int, path string) (*Mount, string, sys.Errno) {
 	if e != 0 {
 		return nil, "statx", e
 	}
-	return &Mount{Path: path, Stat: st, At: at, proc: p}, "", 0
+	return &Mount{Path: path, Stat: st, At: at, Top: -1, tree: -1, first: -1, proc: p}, "", 0
 }
 
 // Close closes At.
@@ -74,11 +77,52 @@ func (m *Mount) Close() {
 // Try says which calls are worth a try.
 type Try struct{ Clone, Openat2 bool }
 
+// Open opens the top directory of m for a walk that opens everything by openat2, and may
+// meet other mounts: no clone is made, and the table of mounts is not asked. The string is
+// the call that failed. Enclose may follow.
+func (m *Mount) Open(b Bounds, a *watch.Activity) (string, sys.Errno) {
+	a.At("openat", m.Path)
+	defer a.At("", "")
+	m.alone = b.OneFilesystem
+	var e sys.Errno
+	if m.Top, e = Reopen(m.At); e != 0 {
+		return "openat", e
+	}
+	m.Confined, m.open = Resolve, true
+	a.At("statfs", m.Path)
+	m.know(b.near)
+	if id, e := sys.MountID(m.Top); e == 0 {
+		has, e := sys.HasMounts(id)
+		m.Bare = e == 0 && !has
+	}
+	return "", 0
+}
+
+// know asks what filesystem m is of, and what of it is left alone.
+func (m *Mount) know(left func(m *Mount) map[ID]string) {
+	kind, e := sys.FSType(m.Top)
+	m.Sorts = e == 0 && kind == sys.Ext4
+	m.Subvolumes = e == 0 && kind == sys.Btrfs
+	m.Served = e == 0 && sys.Served(kind)
+	m.Stale = e == 0 && sys.Stale(kind)
+	m.Layers = e == 0 && kind == sys.Overlay
+	m.Left = left(m)
+	m.LeftInodes = make(map[uint64]bool, len(m.Left))
+	for id := range m.Left {
+		m.LeftInodes[id.Ino] = true
+	}
+	m.Asks = m.Asks || len(m.Left) > 0 && (e != 0 || !sys.RecordsTell(kind))
+}
+
 // Enclose opens the top directory of m, so that the walk cannot leave it: in a
-// private clone where that can be had. The string is the call that failed.
+// private clone where that can be had. The string is the call that failed. What Open has
+// opened stays open.
 func (m *Mount) Enclose(b Bounds, try Try, a *watch.Activity) (string, sys.Errno) {
 	op, e := "open_tree", syscall.ENOSYS
-	m.Top, m.tree, m.alone = -1, -1, b.OneFilesystem
+	if m.open {
+		m.first, m.Top, m.open = m.Top, -1, false
+	}
+	m.alone, m.Confined = b.OneFilesystem, Clone
 	a.At("openat", m.Path)
 	if try.Clone {
 		m.Top, m.tree, op, e = clone(m.At)
@@ -95,25 +139,18 @@ func (m *Mount) Enclose(b Bounds, try Try, a *watch.Activity) (string, sys.Errno
 		return op, e
 	}
 	a.At("statx", m.Path)
-	m.setAside(b)
-	kind, e := sys.FSType(m.Top)
-	if e == 0 {
-		m.Kind = kind
-	}
-	m.Sorts = e == 0 && kind == sys.Ext4
-	m.Subvolumes = e == 0 && kind == sys.Btrfs
-	m.Served = e == 0 && sys.Served(kind)
-	m.Stale = e == 0 && sys.Stale(kind)
-	m.Asks = m.Asks || len(m.Left) > 0 && (e != 0 || !sys.RecordsTell(kind))
+	m.know(b.setAside)
 	a.At("", "")
 	return "", 0
 }
 
-// Leave closes what Enclose has opened.
+// Leave closes what Open and Enclose have opened.
 func (m *Mount) Leave() {
-	sys.Close(m.Top)
-	if m.tree >= 0 {
-		sys.Close(m.tree)
+	for _, fd := range [...]*int{&m.Top, &m.tree, &m.first} {
+		if *fd >= 0 {
+			sys.Close(*fd)
+			*fd = -1
+		}
 	}
 }
 

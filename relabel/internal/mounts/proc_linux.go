@@ -100,6 +100,17 @@ func openGenuine(dir int, name, where string) (int, error) {
 	return fd, nil
 }
 
+// Plain reports whether entries of root's mount have labels of their own, as far as that is
+// known without the table of mounts (Linux 6.11 where SELinux is on).
+func (p *Proc) Plain(root *Mount) bool {
+	if p.NoSELinux {
+		return true
+	}
+	m, e := sys.MountOf(root.At)
+	p.SELinux = e == 0 && mountinfo.HasOption(m.Options, "seclabel")
+	return p.SELinux && !mountinfo.HasOption(m.Options, "context")
+}
+
 // Learn reads the table of mounts, which takes time for each mount of the machine,
 // and where among them the root lies. It refuses a root that cannot have a label of
 // its own. A probe, a label on one file, or a root in whose mount nothing is mounted

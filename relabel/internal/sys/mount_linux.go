@@ -36,14 +36,11 @@ func MountOf(fd int) (m Mounted, e Errno) {
 		options    = 0x80 // STATMOUNT_MNT_OPTS
 		head       = 512  // of struct statmount, before its strings
 	)
-	var st unix.Statx_t
-	if e := fill(&st, fd, &empty, unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_MNT_ID_UNIQUE); e != 0 {
+	id, e := MountID(fd)
+	if e != 0 {
 		return m, e
 	}
-	if st.Mask&unix.STATX_MNT_ID_UNIQUE == 0 {
-		return m, syscall.ENOSYS
-	}
-	request := requestOf(st.Mnt_id, filesystem|options)
+	request := requestOf(id, filesystem|options)
 	var buf [1024]byte // for longer options the answer is EOVERFLOW
 	if _, _, e := unix.Syscall6(unix.SYS_STATMOUNT, uintptr(unsafe.Pointer(&request)), uintptr(unsafe.Pointer(&buf)), unsafe.Sizeof(buf), 0, 0, 0); e != 0 {
 		return m, e
@@ -52,7 +49,7 @@ func MountOf(fd int) (m Mounted, e Errno) {
 	if told&filesystem == 0 {
 		return m, syscall.ENOSYS
 	}
-	m.ID, m.FSType = st.Mnt_id, int64(binary.NativeEndian.Uint64(buf[24:]))
+	m.ID, m.FSType = id, int64(binary.NativeEndian.Uint64(buf[24:]))
 	if told&options != 0 {
 		at := min(head+int(binary.NativeEndian.Uint32(buf[4:])), len(buf))
 		text, _, ended := bytes.Cut(buf[at:], []byte{0})
@@ -62,6 +59,17 @@ func MountOf(fd int) (m Mounted, e Errno) {
 		m.Options = string(text)
 	}
 	return m, 0
+}
+
+// MountID asks for the id of the mount that fd stands in which no other mount gets (Linux
+// 6.8).
+func MountID(fd int) (uint64, Errno) {
+	var st unix.Statx_t
+	e := fill(&st, fd, &empty, unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_MNT_ID_UNIQUE)
+	if e == 0 && st.Mask&unix.STATX_MNT_ID_UNIQUE == 0 {
+		e = syscall.ENOSYS
+	}
+	return st.Mnt_id, e
 }
 
 // HasMounts says whether anything is mounted in the mount with that ID, or was covered

@@ -54,6 +54,11 @@ const (
 	ByName Way = iota
 	// ByCwd is lsetxattr and lgetxattr in the thread's working directory.
 	ByCwd
+	// ByPin is setxattr and getxattr by an O_PATH descriptor, opened by openat2 inside
+	// the mount that the directory is in. Elsewhere nothing is labelled: EXDEV.
+	ByPin
+	// ByNameOrPin reads ByName and writes ByPin.
+	ByNameOrPin
 )
 
 // Order says what is to be done with each name.
@@ -160,8 +165,17 @@ func (r *Row) calls(i int, write uint32) {
 //go:norace
 //go:nocheckptr
 func (a *Attr) read(way Way, dir int, name uintptr) (uintptr, Errno) {
-	if way == ByName {
+	switch way {
+	case ByName, ByNameOrPin:
 		return retried(unix.SYS_GETXATTRAT, uintptr(dir), name, unix.AT_SYMLINK_NOFOLLOW, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.get)), unsafe.Sizeof(a.get))
+	case ByPin:
+		fd, e := a.pin(dir, name)
+		if e != 0 {
+			return 0, e
+		}
+		n, e := retried(unix.SYS_GETXATTR, a.pinned(fd), uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.buf)), uintptr(a.get.size), 0, 0)
+		closed(fd)
+		return n, e
 	}
 	return retried(unix.SYS_LGETXATTR, name, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.buf)), uintptr(a.get.size), 0, 0)
 }
@@ -170,12 +184,58 @@ func (a *Attr) read(way Way, dir int, name uintptr) (uintptr, Errno) {
 //go:norace
 //go:nocheckptr
 func (a *Attr) write(way Way, dir int, name uintptr) (e Errno) {
-	if way == ByName {
+	switch way {
+	case ByName:
 		_, e = retried(unix.SYS_SETXATTRAT, uintptr(dir), name, unix.AT_SYMLINK_NOFOLLOW, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.set)), unsafe.Sizeof(a.set))
-	} else {
+	case ByCwd:
 		_, e = retried(unix.SYS_LSETXATTR, name, uintptr(unsafe.Pointer(a.name)), uintptr(a.set.value), uintptr(a.set.size), 0, 0)
+	default:
+		var fd uintptr
+		if fd, e = a.pin(dir, name); e == 0 {
+			_, e = retried(unix.SYS_SETXATTR, a.pinned(fd), uintptr(unsafe.Pointer(a.name)), uintptr(a.set.value), uintptr(a.set.size), 0, 0)
+			closed(fd)
+		}
 	}
 	return e
+}
+
+// pin opens name in dir by openat2. EAGAIN, the answer where a rename crossed the look-up,
+// is retried a bounded number of times.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (a *Attr) pin(dir int, name uintptr) (fd uintptr, e Errno) {
+	for tries := 0; ; tries++ {
+		fd, e = retried(unix.SYS_OPENAT2, uintptr(dir), name, uintptr(unsafe.Pointer(&a.how)), unix.SizeofOpenHow, 0, 0)
+		if e != unix.EAGAIN || tries == 128 {
+			return fd, e
+		}
+	}
+}
+
+// pinned returns the address of the path of fd in /proc.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (a *Attr) pinned(fd uintptr) uintptr {
+	var digits [20]byte
+	i := len(digits)
+	for {
+		i--
+		digits[i] = byte('0' + fd%10)
+		if fd /= 10; fd == 0 {
+			break
+		}
+	}
+	n := len(procFD)
+	for ; i < len(digits); i++ {
+		a.proc[n] = digits[i]
+		n++
+	}
+	a.proc[n] = 0
+	return uintptr(unsafe.Pointer(&a.proc))
 }
 
 // equal compares the n bytes at have, with or without one NUL behind them, with

@@ -22,7 +22,9 @@ type Attr struct {
 	value []byte
 	set   xattrArgs
 	get   xattrArgs
-	buf   [4096]byte // the kernel's own limit on a context is a page
+	how   unix.OpenHow // of ByPin
+	proc  [32]byte     // the path of what is pinned
+	buf   [4096]byte   // the kernel's own limit on a context is a page
 }
 
 // NewAttr readies the attribute name for writing value. It is not inlined, so
@@ -33,6 +35,8 @@ func NewAttr(name string, value []byte) *Attr {
 	a := &Attr{name: Cname(name), value: value}
 	a.set = xattrArgs{value: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(a.value)))), size: uint32(len(a.value))}
 	a.get = xattrArgs{value: uint64(uintptr(unsafe.Pointer(&a.buf))), size: uint32(len(a.buf))}
+	a.how = unix.OpenHow{Flags: OpenPath | unix.O_LARGEFILE, Resolve: Confined}
+	copy(a.proc[:], procFD)
 	return a
 }
 
@@ -150,9 +154,12 @@ func (a *Attr) getPath(call uintptr, path *byte) (int, Errno) {
 	})
 }
 
+// procFD begins the path of a descriptor.
+const procFD = "/proc/self/fd/"
+
 // procPath writes /proc/self/fd/N, NUL-terminated, into p.
 func procPath(p *[32]byte, fd int) *byte {
-	n := copy(p[:], "/proc/self/fd/")
+	n := copy(p[:], procFD)
 	var digits [20]byte
 	i := len(digits)
 	for {

@@ -3,6 +3,7 @@
 // Package walk labels what is beneath the top of one mount.
 //
 //	job_linux.go       what it is asked to do, and whom it tells
+//	small_linux.go     a small tree, which one worker labels without a pool; most are
 //	walk_linux.go      the workers: how many, their beginning, their end; what is counted
 //	tune_linux.go      as many workers as is best, where it is left to us (package tune)
 //	worker_linux.go    a worker: read a directory, share the rest
@@ -11,7 +12,7 @@
 //	sort_linux.go      directories of ext4 in the order of inodes, which package order makes
 //	label_linux.go     one entry: read, compare, write
 //	choose_linux.go    what is written where the name, or the label that is there, decides
-//	position_linux.go  where a worker is; what is left of the row of one that is held up
+//	position_linux.go  where a worker is
 //	tally.go           counts
 //
 // It knows neither the root's label, but to ask whether that is still the run's own,

@@ -20,7 +20,7 @@ type openDirs struct {
 // enter labels the directory name in parent and starts on its entries. The
 // label comes first: what is created in it from then on inherits.
 func (w *worker) enter(parent *Dir, name string) {
-	t := xattrio.Target{Name: sys.Cname(name[:len(name)-1])}
+	t := xattrio.Target{Name: sys.Cname(name[:len(name)-1]), Kind: sys.KindDir}
 	w.at(parent, t.Name)
 	want := parent.Note.want
 	label := want.Label
@@ -31,12 +31,16 @@ func (w *worker) enter(parent *Dir, name string) {
 	}
 	w.now(w.opens())
 	at, op, e := w.held.Acquire(&w.cache, parent)
-	if e != 0 {
+	switch {
+	case xattrio.Judge(e) == xattrio.Gone:
+		w.tally.Count(Vanished)
+		return
+	case e != 0:
 		w.tally.Count(w.fail(parent, t, op, e))
 		return
 	}
 	t.FD = at
-	if w.sweeps() && !w.readsAhead() && label != "" && len(w.m.Left) == 0 {
+	if w.m.Confined == mounts.Clone && w.sweeps() && !w.readsAhead() && label != "" && len(w.m.Left) == 0 {
 		w.visit(parent, t, name, want, label)
 		return
 	}
@@ -205,6 +209,10 @@ func (w *worker) closed(parent *Dir, t xattrio.Target, op string, e sys.Errno) O
 		return Vanished
 	case xattrio.Foreign:
 		if id := w.m.Over(t.FD, t.Name); id != w.m.Stat.Mount {
+			if w.solo != nil && !parent.Note.rereading {
+				w.otherMount(parent, t)
+				return Elsewhere
+			}
 			return w.leave(parent, t, w.m.Elsewhere(id))
 		}
 	}

@@ -31,6 +31,10 @@ type Job struct {
 	Throttle func(ctx context.Context, entries int) error
 	Events   Events
 	Stop     func(why error) // ends the run
+
+	// Grow makes the mount ready for several workers: a walk begins without, as long as
+	// the tree may be small. nil: it is ready.
+	Grow func() error
 }
 
 // Writes says how a label is written.

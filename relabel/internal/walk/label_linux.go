@@ -40,6 +40,10 @@ func (w *worker) settle(t xattrio.Target, d *Dir, o Outcome, op string, e sys.Er
 			}
 		case xattrio.Foreign:
 			if id := w.m.Over(t.FD, t.Name); id != w.m.Stat.Mount {
+				if w.solo != nil && !d.Note.rereading {
+					w.otherMount(d, t)
+					return Elsewhere
+				}
 				return w.leave(d, t, w.m.Elsewhere(id))
 			}
 			if try < tries && !w.stopped() {

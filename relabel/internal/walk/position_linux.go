@@ -42,7 +42,7 @@ func (w *worker) watch() {
 	w.watched.Busy = func() bool { return w.in.Load() != nil && !w.paused.Load() } // else it waits for work
 	w.watched.Place = w.place
 	w.watched.Call = w.hungAt
-	w.watched.Replace = func() bool { return w.relieve(w.pool) }
+	w.watched.Replace = func() bool { return w.pool != nil && w.relieve(w.pool) }
 }
 
 // place is where a worker is, to be compared with where it is later.

@@ -5,7 +5,6 @@ package walk
 import (
 	"fmt"
 	"os"
-	"sync/atomic"
 	"testing"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
@@ -18,8 +17,8 @@ import (
 func TestThrottleIsNoStall(t *testing.T) {
 	w := &worker{}
 	w.in.Store(&Dir{})
-	k := &Walk{workers: make([]atomic.Pointer[worker], 1)}
-	k.workers[0].Store(w)
+	k := &Walk{}
+	k.alone.Store(w)
 	w.watch()
 	w.watched.Replace = func() bool { return true } // there is no pool
 	a := watch.New()

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/order"
 	"github.com/fastlabel/fastlabel/relabel/internal/rows"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
@@ -51,12 +52,19 @@ func (w *worker) records(d *Dir, fd int, buf []byte) {
 	}
 	c := w.chunk.Load()
 	for off := 0; off < len(buf) && !w.stopped(); {
+		if w.solo != nil && w.solo.large {
+			w.later(d, buf[off:])
+			return
+		}
 		c.dir = d
 		w.countsMu.Lock()
 		w.shown = w.tally
 		next, err := c.Load(buf, off, w.rowLen, w.m.LeftInodes)
 		w.countsMu.Unlock()
 		w.through(c, d, fd)
+		if w.solo != nil {
+			w.solo.check(w.tally.Seen)
+		}
 		if err != nil {
 			w.spoil(d, "getdents64", err)
 			return
@@ -78,7 +86,7 @@ func (w *worker) through(c *chunk, d *Dir, fd int) {
 	i := 0
 	for i < c.N && !w.stopped() {
 		end := i
-		if w.sweeps() {
+		if w.sweeps() && (w.io.Way != xattrio.ByDescriptor || !w.chooses(d.Note.want)) {
 			for end < c.N && c.Plain[end] {
 				end++
 			}
@@ -109,15 +117,21 @@ func (w *worker) wait(fd, entries int) {
 // sweeps says whether plain entries can be labelled in sweeps: no caller is told
 // of each, and its name alone is enough to reach it and read its label.
 func (w *worker) sweeps() bool {
-	return w.io.Way != xattrio.ByDescriptor && w.Events.Changed == nil && w.Writes != DryRun && w.HardLinks == LinksLabel && !w.m.Asks && !w.m.Stale
+	pins := w.io.Way == xattrio.ByDescriptor
+	return (!pins || w.m.Confined == mounts.Resolve) && w.Events.Changed == nil && w.Writes != DryRun && w.HardLinks == LinksLabel && !w.m.Asks && !w.m.Stale
 }
 
 // sweep labels the names from i to end of the row, or as many as go without
 // trouble and the one with the trouble. It returns the next.
 func (w *worker) sweep(c *chunk, d *Dir, fd, i, end int) int {
 	o := sys.Order{Dir: fd, Turn: w.sinceGuess}
-	if w.io.Way == xattrio.ByThread {
+	switch {
+	case w.io.Way == xattrio.ByThread:
 		o.Way = sys.ByCwd
+	case w.io.Way == xattrio.ByDescriptor && w.Kernel.Way == xattrio.ByName && w.m.Bare:
+		o.Way = sys.ByNameOrPin
+	case w.io.Way == xattrio.ByDescriptor:
+		o.Way = sys.ByPin
 	}
 	if w.chooses(d.Note.want) {
 		return w.choose(c, d, o, i, end)
@@ -159,7 +173,7 @@ func (w *worker) broken(c *chunk, d *Dir, fd, i int, trouble sys.Trouble, errno 
 		return i
 	}
 	e := c.Entry(i)
-	t := xattrio.Target{FD: fd, Name: e.Cname(), Kind: e.Kind}
+	t := xattrio.Target{FD: fd, Name: e.Cname(), Kind: e.Kind, Ino: e.Ino}
 	w.name.Store(t.Name)
 	op := w.io.Reads(t)
 	if trouble == sys.WriteErr {
@@ -168,7 +182,8 @@ func (w *worker) broken(c *chunk, d *Dir, fd, i int, trouble sys.Trouble, errno 
 	w.now(op)
 	var o Outcome
 	switch {
-	case trouble == sys.ReadErr && errno == syscall.ERANGE: // longer than a look has room for
+	case w.io.Way == xattrio.ByDescriptor, // which of its calls it was is not told
+		trouble == sys.ReadErr && errno == syscall.ERANGE: // longer than a look has room for
 		o = w.label(t, d)
 	case trouble == sys.WriteErr && w.refusedButRight(t, errno):
 		o = w.settle(t, d, Right, op.String(), 0)

@@ -66,25 +66,23 @@ type Walk struct {
 	sorts   order.Memory[*Dir]
 	right   atomic.Bool // the labels met of late, which are to be read in windows
 	ahead   ahead.Disk
-	begin   int                      // so many workers, all but the first when there is work for them
-	due     atomic.Int32             // how many of those have not begun
-	most    int                      // at once
-	workers []atomic.Pointer[worker] // a slot is empty until its worker begins
-	asked   int                      // how many Yield asked to leave
+	begin   int                     // so many workers, all but the first when there is work for them
+	due     atomic.Int32            // how many of those have not begun
+	most    int                     // at once
+	alone   atomic.Pointer[worker]  // of a small tree
+	workers atomic.Pointer[[]place] // none while the tree may be small
+	asked   int                     // how many Yield asked to leave
 }
+
+// place is empty until its worker begins.
+type place = atomic.Pointer[worker]
 
 // New readies the walk of what is beneath top in m, which is enclosed. It takes what
 // it can get of the process's workers and descriptors.
 func New(j *Job, m *mounts.Mount, top *Top, share *budget.Share) *Walk {
 	k := &Walk{Job: j, m: m, begins: top, share: share}
 	k.top = dirs.Top(m, top.FD, note{want: j.Top, outcome: top.Outcome, rereading: top.Rereading})
-	k.begin, k.most = k.size()
-	more := spares
-	if k.most > k.begin {
-		more += tune.Joins
-	}
-	k.workers = make([]atomic.Pointer[worker], k.begin+more)
-	k.due.Store(int32(k.begin - 1))
+	k.cache.Resize(smallOpen) // until there are workers
 	return k
 }
 
@@ -111,25 +109,57 @@ func (k *Walk) size() (workers, most int) {
 }
 
 // Run labels all, and returns when the last worker has ended.
-func (k *Walk) Run(ctx context.Context) error {
-	if k.Way(k.m) == xattrio.ByThread {
-		if e := k.m.KeepOutside(); e != 0 {
-			return &fs.PathError{Op: "openat", Path: ".", Err: e}
+func (k *Walk) Run(ctx context.Context) (err error) {
+	k.cache.Keep(k.top)
+	items := []item{{dir: k.top}}
+	if k.Grow != nil {
+		if items = k.small(ctx); len(items) > 0 && ctx.Err() == nil {
+			err = k.enlarge()
+		} else if len(items) > 0 {
+			err = context.Cause(ctx)
 		}
 	}
-	k.cache.Keep(k.top)
+	if err == nil && len(items) > 0 {
+		items, err = k.workOn(ctx, items)
+	}
+	for _, it := range items {
+		if it.kind == readRest {
+			k.cache.Kept()
+			k.cache.Release(it.dir)
+		}
+	}
+	k.cache.Clear()
+	k.begins.Spoiled = k.top.Spoiled()
+	return err
+}
+
+// workOn has workers label all that the items lead to, and returns those that are left.
+func (k *Walk) workOn(ctx context.Context, items []item) ([]item, error) {
+	if k.Way(k.m) == xattrio.ByThread {
+		if e := k.m.KeepOutside(); e != 0 {
+			return items, &fs.PathError{Op: "openat", Path: ".", Err: e}
+		}
+	}
+	k.begin, k.most = k.size()
+	more := spares
+	if k.most > k.begin {
+		more += tune.Joins
+	}
+	workers := make([]place, k.begin+more)
+	k.workers.Store(&workers)
+	k.due.Store(int32(k.begin - 1))
 	over := func() {}
 	if k.most > k.begin {
 		over = tune.Tuner{Cores: k.begin, Most: k.most, Workers: k.begin}.Start(tuned{k}, sys.Usage)
 	}
-	left, err := steal.Run(ctx, []item{{dir: k.top}}, steal.Job[item]{
+	left, err := steal.Run(ctx, items, steal.Job[item]{
 		Workers: 1,
-		Spares:  len(k.workers) - 1,
+		Spares:  len(workers) - 1,
 		Begin: func(p *steal.Worker[item]) (func(item), func(), error) {
 			w := k.worker(p)
 			w.equip()
 			w.watch()
-			k.workers[p.ID()].Store(w)
+			workers[p.ID()].Store(w)
 			if op, e := w.io.Ready(); e != 0 {
 				return nil, nil, &fs.PathError{Op: op, Path: k.m.Path, Err: e}
 			}
@@ -143,15 +173,7 @@ func (k *Walk) Run(ctx context.Context) error {
 	over()
 	k.sorts.Clear(k.cache.Release)
 	k.ahead.Close()
-	for _, it := range left {
-		if it.kind == readRest {
-			k.cache.Kept()
-			k.cache.Release(it.dir)
-		}
-	}
-	k.cache.Clear()
-	k.begins.Spoiled = k.top.Spoiled()
-	return err
+	return left, err
 }
 
 // One labels what m is of and nothing beneath it.
@@ -186,7 +208,10 @@ func (w *worker) retire() {
 	w.held.Release(&w.cache)
 	w.closeVisited()
 	w.buf, w.ordered = nil, nil
+	w.countsMu.Lock()
 	w.chunk.Store(nil)
+	w.countsMu.Unlock()
+	w.name.Store(nil)
 	w.io.Enter(w.m.Outside())
 }
 
@@ -195,9 +220,14 @@ func (k *Walk) all(yield func(*worker) bool) {
 	if k == nil {
 		return
 	}
-	for i := range k.workers {
-		if w := k.workers[i].Load(); w != nil && !yield(w) {
-			return
+	if w := k.alone.Load(); w != nil && !yield(w) {
+		return
+	}
+	if workers := k.workers.Load(); workers != nil {
+		for i := range *workers {
+			if w := (*workers)[i].Load(); w != nil && !yield(w) {
+				return
+			}
 		}
 	}
 }
@@ -276,7 +306,9 @@ func (k *Walk) relieve(p *steal.Worker[item]) bool {
 // handle is any worker's end of the pool; nil before the first has begun.
 func (k *Walk) handle() *steal.Worker[item] {
 	for w := range k.all {
-		return w.pool
+		if w.pool != nil {
+			return w.pool
+		}
 	}
 	return nil
 }

@@ -34,6 +34,7 @@ type kind uint8
 
 const (
 	readRest     kind = iota // dir is open: read on from where it stands
+	readAnew                 // dir, from its beginning
 	enterDir                 // name in dir
 	labelRecords             // records of dir, which another worker has read
 	gatherRange
@@ -67,7 +68,8 @@ const (
 // for the position, and what counts shows.
 type worker struct {
 	*Walk
-	pool    *steal.Worker[item]
+	pool    *steal.Worker[item] // nil: see solo
+	solo    *solo               // nil: there is a pool, or one entry
 	io      xattrio.IO
 	writing string               // the label that io writes
 	attrs   map[string]*sys.Attr // for labels that were written
@@ -100,6 +102,10 @@ type streaks struct {
 
 // push makes work of it, which w is the first to take.
 func (w *worker) push(it item) {
+	if w.solo != nil {
+		w.solo.rest = append(w.solo.rest, it)
+		return
+	}
 	w.pool.Push(it)
 	w.hire(w.pool)
 }
@@ -124,6 +130,8 @@ func (w *worker) do(it item) {
 			w.scan(it.dir, it.dir.FD())
 		}
 		w.cache.Release(it.dir)
+	case readAnew:
+		w.anew(it.dir)
 	case enterDir:
 		w.tally.Entered++
 		w.enter(it.dir, it.name)
@@ -148,12 +156,31 @@ func (w *worker) do(it item) {
 func (w *worker) finish(d *Dir, records []byte) {
 	w.at(d, nil)
 	fd, op, e := w.cache.Acquire(d)
-	if e != 0 {
+	switch {
+	case xattrio.Judge(e) == xattrio.Gone: // with all that was in it
+		return
+	case e != 0:
 		w.spoil(d, op, e)
 		return
 	}
 	w.records(d, fd, records)
 	w.cache.Release(d)
+}
+
+// anew reads d from its beginning.
+func (w *worker) anew(d *Dir) {
+	w.at(d, nil)
+	fd, op, e := w.cache.Acquire(d)
+	if e == 0 {
+		defer w.cache.Release(d)
+		op, e = "lseek", sys.Rewind(fd, 0)
+	}
+	switch {
+	case e == 0:
+		w.scan(d, fd)
+	case xattrio.Judge(e) != xattrio.Gone:
+		w.spoil(d, op, e)
+	}
 }
 
 // scan reads one buffer of d, gives the rest of d to a worker that is free, and
@@ -167,6 +194,16 @@ func (w *worker) scan(d *Dir, fd int) {
 // share gives the rest of d, if there is more of it, and labels the n bytes of
 // records that were read.
 func (w *worker) share(d *Dir, fd, n int, more bool) {
+	if w.solo != nil {
+		if more {
+			w.solo.large = true
+			w.cache.Expect(d)
+			w.push(item{kind: readAnew, dir: d})
+			return
+		}
+		w.records(d, fd, w.buf[:n])
+		return
+	}
 	if more {
 		var taken bool
 		if n, taken = w.queueSampled(d, fd, n); taken || w.fillWindow(d, fd, n) {
@@ -205,7 +242,7 @@ func (w *worker) spread(d *Dir, fd, n int) {
 
 // entry labels one entry of d, or makes work of it if it is a directory.
 func (w *worker) entry(d *Dir, fd int, e sys.Dirent) {
-	t := xattrio.Target{FD: fd, Name: e.Cname(), Kind: e.Kind}
+	t := xattrio.Target{FD: fd, Name: e.Cname(), Kind: e.Kind, Ino: e.Ino}
 	w.name.Store(t.Name)
 	if w.m.Asks || w.m.LeftInodes[e.Ino] {
 		if o, is := w.left(t, d, t); is {
@@ -305,6 +342,10 @@ func (w *worker) left(what xattrio.Target, d *Dir, t xattrio.Target) (Outcome, b
 	if e != 0 || !is {
 		return 0, false
 	}
+	if w.solo != nil && !d.Note.rereading { // what is mounted in it is named too
+		w.otherMount(d, t)
+		return Elsewhere, true
+	}
 	return w.leave(d, t, why), true
 }
 
@@ -354,13 +395,21 @@ func (w *worker) heed() {
 	}
 }
 
-// stopped says that the item at hand had better be finished soon. Outside the
-// pool there is nothing to stop.
-func (w *worker) stopped() bool { return w.pool != nil && w.pool.Stopped() }
+// stopped says that the item at hand had better be finished soon. For one entry there is
+// nothing to stop.
+func (w *worker) stopped() bool {
+	if w.pool == nil {
+		return w.solo != nil && w.solo.ctx.Err() != nil
+	}
+	return w.pool.Stopped()
+}
 
 // halt stops the run, and returns when the pool knows.
 func (w *worker) halt(why error) {
 	if w.pool == nil {
+		if w.solo != nil {
+			w.Stop(why)
+		}
 		return
 	}
 	w.Stop(why)

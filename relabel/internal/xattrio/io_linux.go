@@ -20,6 +20,7 @@ type Target struct {
 	Name   *byte
 	Pinned bool
 	Kind   sys.Kind // as its directory says; KindUnknown: ask
+	Ino    uint64   // as its directory says, which tells of what lies under another mount; 0: not known
 }
 
 // Stat asks what the target is. A link is asked about itself.

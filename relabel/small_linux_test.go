@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relabel
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// TestSmallTurnsLarge: wherever a tree turns out to be large, each entry is labelled and
+// reported once, and the second run finds all of it right.
+func TestSmallTurnsLarge(t *testing.T) {
+	treetest.Need(t, "root")
+	deep := "dir " + strings.Repeat("d/", 40) + "d\n"
+	for name, text := range map[string]string{
+		"empty":           "dir .\n",
+		"one":             "file f\n",
+		"just small":      "file f%d x511\n",
+		"just large":      "file f%d x513\n",
+		"in directories":  "dir d%d x40\nfile d3/f%d x400\nfile d7/f%d x200\nfile f%d x30\n",
+		"deep":            deep + "file d/f%d x600\nfile " + strings.Repeat("d/", 41) + "f%d x20\n",
+		"full buffer":     "dir d\nfile d/f%0200d x300\nfile f%d x3\n",
+		"full buffer top": "dir d\nfile f%0200d x300\nfile d/f%d x3\n",
+		"mount":           "dir d\nfile d/f%d x5\nmount d/m tmpfs\nfile d/m/f%d x5\ndir e\nfile e/f%d x5\n",
+		"file mount":      "dir d\nfile d/f%d x5\nfile note\nmount d/f3 bind note\nfile g%d x5\n",
+	} {
+		for engine, m := range engines() {
+			if !m.small {
+				continue
+			}
+			root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\n"+text)
+			all := int64(len(treetest.Read(t, root)))
+			told := map[string]int{}
+			r, err := tree(t.Context(), root, newLabel, Options{Trace: &Trace{Change: func(path, _, _ string) { told[path]++ }}}, as(m))
+			adds(t, r)
+			bound := int64(strings.Count(text, "bind")) // one file by two names
+			if err != nil || !r.Complete || r.Seen != all || r.Written != all-bound || len(bearing(t, root, newLabel)) != int(all) {
+				t.Errorf("%s, %s: %d entries: %+v, %v", name, engine, all, r, err)
+			}
+			for path, n := range told {
+				if n != 1 {
+					t.Errorf("%s, %s: %s is reported %d times", name, engine, path, n)
+				}
+			}
+			for _, label := range []string{newLabel, oldLabel} {
+				r, err := tree(t.Context(), root, label, Options{}, as(m))
+				adds(t, r)
+				wrote := int64(0)
+				if label == oldLabel {
+					wrote = all - bound
+				}
+				if err != nil || !r.Complete || r.Seen != all || r.Written != wrote {
+					t.Errorf("%s, %s, to %s: %d entries: %+v, %v", name, engine, label, all, r, err)
+				}
+			}
+		}
+	}
+}
+
+// TestSmallCalls: a small tree costs few calls, none of which asks for the mounts of the
+// machine, makes a mount or waits for a disk.
+func TestSmallCalls(t *testing.T) {
+	treetest.Need(t, "root", "strace", "seccomp", "setxattrat")
+	bin := treetest.Command(t)
+	treetest.Each(t, func(t *testing.T, dir string) {
+		for _, entries := range []int{0, 1, 10} {
+			root := filepath.Join(dir, fmt.Sprint(entries))
+			treetest.Build(t, root, treetest.Text(t, "default label="+oldLabel+"\ndir .\n"))
+			for i := range entries {
+				if err := unix.Mknod(fmt.Sprintf("%s/f%d", root, i), unix.S_IFREG|0o600, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			settle(t, root)
+			for _, state := range []string{"wrong", "right"} {
+				calls := below(t, nil, root, bin)
+				for _, c := range calls {
+					if p, _ := c.Path(); strings.Contains(p, "mountinfo") || c.Name == "open_tree" || c.Name == "mount_setattr" {
+						t.Errorf("%d entries, %s: %+v", entries, state, c)
+					}
+				}
+			}
+		}
+	})
+}
