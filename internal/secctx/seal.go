@@ -84,4 +84,7 @@ func Seals(old, want string, former ...string) []string {
 // label before it was. It is a hint and no proof, since a user may have given
 // the same label by hand: good for saying that an interrupted relabel is being
 // completed, not for leaving out the seal: that takes a claim.
-func IsSeal(have, want string) bool { return slices.Contains(Seals("", want), Trim(have)) }
+func IsSeal(have, want string) bool {
+	have = Trim(have)
+	return have != want && slices.Contains(Seals("", want), have)
+}

@@ -116,7 +116,7 @@ func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
 		if read {
 			r.calls(i, 0)
 			n, e := a.read(o.Way, o.Dir, name)
-			if e == 0 && equal(unsafe.Pointer(&a.buf), n, want, size) {
+			if e == 0 && equal(unsafe.Pointer(unsafe.SliceData(a.buf)), n, want, size) {
 				d.Right++
 				d.Wrong = 0
 				if o.Blind {
@@ -173,11 +173,11 @@ func (a *Attr) read(way Way, dir int, name uintptr) (uintptr, Errno) {
 		if e != 0 {
 			return 0, e
 		}
-		n, e := retried(unix.SYS_GETXATTR, a.pinned(fd), uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.buf)), uintptr(a.get.size), 0, 0)
+		n, e := retried(unix.SYS_GETXATTR, a.pinned(fd), uintptr(unsafe.Pointer(a.name)), uintptr(a.get.value), uintptr(a.get.size), 0, 0)
 		closed(fd)
 		return n, e
 	}
-	return retried(unix.SYS_LGETXATTR, name, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.buf)), uintptr(a.get.size), 0, 0)
+	return retried(unix.SYS_LGETXATTR, name, uintptr(unsafe.Pointer(a.name)), uintptr(a.get.value), uintptr(a.get.size), 0, 0)
 }
 
 //go:nosplit

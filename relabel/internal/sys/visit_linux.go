@@ -102,12 +102,12 @@ func (a *Attr) mend(v *Visit, how Labelling, at *atomic.Uint32) bool {
 	if how != Unread {
 		v.Step = StepRead
 		StepRead.begin(at)
-		n, e := retried(unix.SYS_FGETXATTR, fd, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.buf)), uintptr(a.get.size), 0, 0)
+		n, e := retried(unix.SYS_FGETXATTR, fd, uintptr(unsafe.Pointer(a.name)), uintptr(a.get.value), uintptr(a.get.size), 0, 0)
 		if e != 0 && e != unix.ENODATA && e != unix.ERANGE {
 			v.Errno = e
 			return false
 		}
-		v.Wrong = e != 0 || !equal(unsafe.Pointer(&a.buf), n, unsafe.Pointer(unsafe.SliceData(a.value)), uintptr(len(a.value)))
+		v.Wrong = e != 0 || !equal(unsafe.Pointer(unsafe.SliceData(a.buf)), n, unsafe.Pointer(unsafe.SliceData(a.value)), uintptr(len(a.value)))
 		if v.Wrong && how == ReadOnly {
 			v.N, v.Errno = int(n), e
 			return false

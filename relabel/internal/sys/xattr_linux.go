@@ -24,8 +24,14 @@ type Attr struct {
 	get   xattrArgs
 	how   unix.OpenHow // of ByPin
 	proc  [32]byte     // the path of what is pinned
-	buf   [4096]byte   // the kernel's own limit on a context is a page
+	brief bool
+	buf   []byte // few or most
+	few   [256]byte
 }
+
+// most is the kernel's own limit on a context, a page. Containers' labels have some 45
+// bytes, and a page for each Attr is most of what a small tree allocates.
+const most = 4096
 
 // NewAttr readies the attribute name for writing value. It is not inlined, so
 // that the Attr lies in the heap and the addresses in it hold.
@@ -34,16 +40,43 @@ type Attr struct {
 func NewAttr(name string, value []byte) *Attr {
 	a := &Attr{name: Cname(name), value: value}
 	a.set = xattrArgs{value: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(a.value)))), size: uint32(len(a.value))}
-	a.get = xattrArgs{value: uint64(uintptr(unsafe.Pointer(&a.buf))), size: uint32(len(a.buf))}
+	a.room(a.few[:])
+	if len(value)+2 > len(a.few) {
+		a.Wide()
+	}
 	a.how = unix.OpenHow{Flags: OpenPath | unix.O_LARGEFILE, Resolve: Confined}
 	copy(a.proc[:], procFD)
 	return a
+}
+
+// room has what is found put into buf.
+func (a *Attr) room(buf []byte) {
+	a.buf = buf
+	a.get = xattrArgs{value: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(buf)))), size: uint32(len(buf))}
+}
+
+// grow makes room for all that an attribute may have, after the answer e. It reports whether
+// the call is to be made again.
+func (a *Attr) grow(e Errno) bool {
+	if e != unix.ERANGE || a.brief || len(a.buf) == most {
+		return false
+	}
+	a.Wide()
+	return true
+}
+
+// Wide says that what is found is needed whole, also by a row and a visit.
+func (a *Attr) Wide() {
+	if len(a.buf) < most {
+		a.room(make([]byte, most))
+	}
 }
 
 // Brief says that what is found will only be compared with the value: one that
 // is much longer may be answered by ERANGE. The kernel clears as much memory as
 // it is offered, 60 ns for a page.
 func (a *Attr) Brief() {
+	a.brief = true
 	a.get.size = min(uint32(len(a.value)+2+63)&^63, uint32(len(a.buf)))
 }
 
@@ -74,7 +107,14 @@ func (a *Attr) Setxattrat(dir int, name *byte) Errno {
 }
 
 // Getxattrat reads the attribute of name in dir.
-func (a *Attr) Getxattrat(dir int, name *byte) (int, Errno) {
+func (a *Attr) Getxattrat(dir int, name *byte) (n int, e Errno) {
+	for again := true; again; again = a.grow(e) {
+		n, e = a.getxattrat(dir, name)
+	}
+	return n, e
+}
+
+func (a *Attr) getxattrat(dir int, name *byte) (int, Errno) {
 	return retry(func() (uintptr, uintptr, Errno) {
 		return unix.Syscall6(unix.SYS_GETXATTRAT, uintptr(dir), uintptr(unsafe.Pointer(name)), unix.AT_SYMLINK_NOFOLLOW, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.get)), unsafe.Sizeof(a.get))
 	})
@@ -117,9 +157,16 @@ func (a *Attr) setOpen(fd, flags int) Errno {
 }
 
 // Fgetxattr reads the attribute of the open directory or file fd.
-func (a *Attr) Fgetxattr(fd int) (int, Errno) {
+func (a *Attr) Fgetxattr(fd int) (n int, e Errno) {
+	for again := true; again; again = a.grow(e) {
+		n, e = a.fgetxattr(fd)
+	}
+	return n, e
+}
+
+func (a *Attr) fgetxattr(fd int) (int, Errno) {
 	return retry(func() (uintptr, uintptr, Errno) {
-		return unix.Syscall6(unix.SYS_FGETXATTR, uintptr(fd), uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.buf)), uintptr(a.get.size), 0, 0)
+		return unix.Syscall6(unix.SYS_FGETXATTR, uintptr(fd), uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(unsafe.SliceData(a.buf))), uintptr(a.get.size), 0, 0)
 	})
 }
 
@@ -148,10 +195,13 @@ func (a *Attr) setPath(call uintptr, path *byte) Errno {
 	return e
 }
 
-func (a *Attr) getPath(call uintptr, path *byte) (int, Errno) {
-	return retry(func() (uintptr, uintptr, Errno) {
-		return unix.Syscall6(call, uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.buf)), uintptr(a.get.size), 0, 0)
-	})
+func (a *Attr) getPath(call uintptr, path *byte) (n int, e Errno) {
+	for again := true; again; again = a.grow(e) {
+		n, e = retry(func() (uintptr, uintptr, Errno) {
+			return unix.Syscall6(call, uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(unsafe.SliceData(a.buf))), uintptr(a.get.size), 0, 0)
+		})
+	}
+	return n, e
 }
 
 // procFD begins the path of a descriptor.

@@ -374,6 +374,8 @@ func (w *worker) ready(label string) {
 	w.io.Attr = w.attrs[label]
 	if w.Events.Changed == nil && w.Change == nil {
 		w.io.Brief() // what an entry had is only compared
+	} else {
+		w.io.Wide()
 	}
 }
 
