@@ -198,7 +198,7 @@ lint: deps-lint ## check style, imports, formatting, go.mod, the scripts, words 
 .PHONY: torture
 torture: deps-test ## attack the command: kill, power loss, errors, races (root; < 2 h; ATTACK=regexp, TORTURE=short|full|long)
 	@mkdir -p bin
-	cd test/torture && FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=0 TORTURE=$(TORTURE) FASTLABEL_RESULTS=$(CURDIR)/bin/torture-$(TORTURE).txt \
+	cd test/torture && FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=0 TORTURE=$(TORTURE) \
 		$(GO) test -count=1 -v -timeout 24h -run '$(ATTACK)' $(TESTFLAGS) .
 
 # CONTEXTS=FILE,FILE: the file contexts to compare by; without, those of Debian's policy.
@@ -219,7 +219,7 @@ INSIDE ?= .
 .PHONY: test-selinux
 test-selinux: deps-selinux ## boot two kernels with SELinux enforcing, and test in them (root; SELINUX=regexp)
 	@mkdir -p bin
-	cd test/selinuxvm && FASTLABEL_PROMISE=selinuxvm CGO_ENABLED=0 FASTLABEL_RESULTS=$(CURDIR)/bin/selinux.txt FASTLABEL_INSIDE='$(INSIDE)' \
+	cd test/selinuxvm && FASTLABEL_PROMISE=selinuxvm CGO_ENABLED=0 FASTLABEL_INSIDE='$(INSIDE)' \
 		$(GO) test -count=1 -timeout 4h -run '$(SELINUX)' $(TESTFLAGS) . ./avc
 
 # STORY=regexp chooses, as in STORY='Fails|Job'.
@@ -229,7 +229,7 @@ test-manifests: ## a Kubernetes API server takes all of deploy/kubernetes, in a 
 	cd test/cluster && CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 2h -run '^TestAccepted$$' $(TESTFLAGS) .
 test-cluster: deps-cluster ## run a Kubernetes cluster with SELinux enforcing: pods that fail, pods that start (root; an hour from nothing; STORY=regexp)
 	@mkdir -p bin
-	cd test/cluster && CGO_ENABLED=0 STORY='$(STORY)' FASTLABEL_RESULTS=$(CURDIR)/bin/cluster.txt \
+	cd test/cluster && CGO_ENABLED=0 STORY='$(STORY)' \
 		$(GO) test -count=1 -v -timeout 6h -run '^TestCluster$$' $(TESTFLAGS) .
 
 .PHONY: test-deploy

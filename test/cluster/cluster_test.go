@@ -3,12 +3,10 @@
 package cluster
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -99,7 +97,7 @@ func TestCluster(t *testing.T) {
 			`bin/node && PATH=/payload/bin:$PATH /payload/inside.test -test.v -test.timeout=2h -test.run="$STORY"; code=$?; tail -n 30 /run/k/log/* >&2; exit $code`,
 		},
 		Env: []string{
-			"RUNTIME=" + runtime, "API_SERVER=" + c.inside, "STORY=^TestStory(" + os.Getenv("STORY") + ")", "FILES=" + os.Getenv("FILES"),
+			"RUNTIME=" + runtime, "API_SERVER=" + c.inside, "STORY=^TestStory(" + os.Getenv("STORY") + ")",
 		},
 		Files:   files,
 		Timeout: 2 * time.Hour,
@@ -108,19 +106,11 @@ func TestCluster(t *testing.T) {
 		Network: true,
 	})
 	text := r.Stdout + "\nrefused by the policy:\n" + refused(r.Log)
-	if file := os.Getenv("FASTLABEL_RESULTS"); file != "" {
-		head := fmt.Sprintf("fastlabel %s, Linux %s, SELinux enforcing (%s), %s\n%s\n", version(ctx), r.Release, image.Policy,
-			time.Now().UTC().Format("2006-01-02 15:04 MST"), versions(ctx, crio))
-		if err := os.WriteFile(file, []byte(head+text), 0o644); err != nil {
-			t.Error(err)
-		}
-	}
 	if err != nil {
 		t.Fatalf("%v\n%s\n%s", err, text, r.Stderr)
 	}
-	judge(t, r.Stdout)
-	if r.Exit != 0 {
-		t.Errorf("exit code %d\n%s\n%s", r.Exit, text, r.Stderr)
+	if t.Log(text); r.Exit != 0 || !strings.Contains(r.Stdout, "--- PASS: TestStory") {
+		t.Errorf("exit code %d\n%s", r.Exit, r.Stderr)
 	}
 	t.Logf("booted in %v, ran for %v", r.Boot.Round(time.Second), r.Took.Round(time.Second))
 }
@@ -141,27 +131,6 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-var outcome = regexp.MustCompile(`(?m)^--- (PASS|FAIL|SKIP): TestStory(\S+)`)
-
-// judge makes each story a subtest with the outcome that it had in the machine.
-func judge(t *testing.T, out string) {
-	t.Helper()
-	all := outcome.FindAllStringSubmatch(out, -1)
-	if len(all) == 0 {
-		t.Errorf("no story was run")
-	}
-	for _, o := range all {
-		t.Run(o[2], func(t *testing.T) {
-			switch o[1] {
-			case "FAIL":
-				t.Error("failed in the machine")
-			case "SKIP":
-				t.Skip("not run in the machine")
-			}
-		})
-	}
-}
-
 // refused picks the policy's refusals from a kernel's log.
 func refused(log string) string {
 	var out strings.Builder
@@ -171,26 +140,4 @@ func refused(log string) string {
 		}
 	}
 	return out.String()
-}
-
-func version(ctx context.Context) string {
-	text, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output()
-	if err != nil {
-		return "without a commit"
-	}
-	return strings.TrimSpace(string(text))
-}
-
-// versions are those of the cluster's programs; CRI-O, in a directory of its own, is asked.
-func versions(ctx context.Context, crio string) string {
-	all := kubernetes.path + " " + kubernetes.version + ", " + etcd.path + " " + etcd.version + ", "
-	if crio == "" {
-		return all + containerd.path + " " + containerd.version
-	}
-	text, err := exec.CommandContext(ctx, filepath.Join(crio, "crio"), "--version").Output()
-	if err != nil {
-		return all + err.Error()
-	}
-	line, _, _ := strings.Cut(string(text), "\n")
-	return all + line
 }

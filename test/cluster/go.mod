@@ -7,7 +7,4 @@ replace (
 	github.com/fastlabel/fastlabel/test/selinuxvm => ../selinuxvm
 )
 
-require (
-	github.com/fastlabel/fastlabel/test/selinuxvm v0.0.0-00010101000000-000000000000
-	go.yaml.in/yaml/v3 v3.0.6
-)
+require github.com/fastlabel/fastlabel/test/selinuxvm v0.0.0-00010101000000-000000000000

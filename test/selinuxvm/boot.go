@@ -31,27 +31,18 @@ func (b *boot) file(name string) string { return filepath.Join(b.dir, name) }
 // to oops in one run of ten. No KVM: not every machine that has the device can
 // use it, and none is needed.
 func (b *boot) start(m *Image, k Kernel, c Command) error {
-	enforcing := "1"
-	if c.Permissive {
-		enforcing = "0"
-	}
-	root, snapshot := filepath.Join(m.dir, "root.img"), "on"
-	if c.Root != "" {
-		root, snapshot = c.Root, "off"
-	}
 	args := []string{
 		"-machine", "pc", "-accel", "tcg,thread=single", "-cpu", "max", "-smp", "1", "-m", strconv.Itoa(cmp.Or(c.Memory, memory)),
 		"-no-user-config", "-nodefaults", "-display", "none", "-no-reboot",
 		"-kernel", filepath.Join(m.dir, k.Suite, "vmlinuz"),
 		"-initrd", filepath.Join(m.dir, k.Suite, "initramfs"),
 		// On a busy host no tick may come while the kernel tests the timer: it panics then.
-		"-append", "no_timer_check console=ttyS0 panic=-1 quiet mitigations=off security=selinux selinux=1 enforcing=" + enforcing,
+		"-append", "no_timer_check console=ttyS0 panic=-1 quiet mitigations=off security=selinux selinux=1 enforcing=1",
 		"-serial", "file:" + b.file("console"),
 		"-device", "virtio-serial-pci",
 	}
-	args = append(args, "-drive", "if=virtio,format=raw,snapshot="+snapshot+",cache=unsafe,file="+root)
-	for _, disk := range []string{"payload.img", "ext4.img", "xfs.img"} {
-		args = append(args, "-drive", "if=virtio,format=raw,snapshot=on,cache=unsafe,file="+b.file(disk))
+	for _, disk := range []string{filepath.Join(m.dir, "root.img"), b.file("payload.img"), b.file("ext4.img"), b.file("xfs.img")} {
+		args = append(args, "-drive", "if=virtio,format=raw,snapshot=on,cache=unsafe,file="+disk)
 	}
 	for _, port := range []string{"status", "stdout", "stderr", "log"} {
 		args = append(args, "-chardev", "file,id="+port+",path="+b.file(port),

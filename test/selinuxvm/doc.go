@@ -14,7 +14,7 @@
 //	TestMachine     the machine itself: output, exit code, a boot that hangs
 //	TestCore        package inside: what only a kernel with a policy can show
 //	TestRuntimes    the same package: containers of runc, crun and podman
-//	TestRestorecon  the same package: the whole machine, beside its restorecon; and a boot after ours
+//	TestRestorecon  the same package: the whole machine, beside its restorecon
 //	TestEngine      the tests of the engine and the command
 //	TestTorture     kills before each call and two runs at once, of test/torture
 //	TestBroken      engines that are broken on purpose (test/mutants), and noticed by TestCore's tests
@@ -39,7 +39,4 @@
 //
 //	make test-selinux                      all
 //	make test-selinux SELINUX=TestCore     a part
-//
-// At the end stands a table: a line for each check, a column for each kernel and
-// filesystem. FASTLABEL_RESULTS names a file that gets it too.
 package selinuxvm

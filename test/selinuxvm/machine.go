@@ -42,9 +42,6 @@ type Command struct {
 	Memory  int               // of the machine, in MiB; 0 is 2,048
 	Volume  int64             // size of each of the volumes, in MiB; 0 is 512
 	Network bool              // an eth0 from which the host's loopback is 10.0.2.2
-
-	Root       string // a root that is written to; "" is the image's, which is not
-	Permissive bool   // SELinux enforces nothing
 }
 
 // Result is what came out of it.

@@ -8,21 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if err := table.print(); err != nil {
-		fmt.Fprintln(os.Stderr, "selinuxvm:", err)
-		code = max(code, 1)
-	}
-	os.Exit(code)
-}
 
 // prepared is the image, found or made at the first need.
 var prepared = sync.OnceValues(func() (*Image, error) {
@@ -61,13 +51,4 @@ func build(t *testing.T, dir, pkg string, tests bool, more ...string) string {
 		t.Fatalf("%s: %v\n%s", cmd, err, out)
 	}
 	return file
-}
-
-// version is the commit of what is tested.
-func version() string {
-	text, err := exec.Command("git", "-C", house, "describe", "--always", "--dirty").Output()
-	if err != nil {
-		return "without a commit"
-	}
-	return strings.TrimSpace(string(text))
 }

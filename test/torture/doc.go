@@ -14,6 +14,5 @@
 //	TORTURE=short|full|long          how much: short is the default
 //	-run TestRace                    one check
 //
-// At the end stands a table: check, runs, violations, the control's violations.
-// FASTLABEL_RESULTS names a file that gets it too.
+// Each check logs its runs and violations, and those of its control.
 package torture

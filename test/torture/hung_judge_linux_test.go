@@ -78,8 +78,8 @@ func brief(s string) string {
 func summaryWrong(text, root string, code int) string {
 	for _, s := range summaries(text) {
 		if s.Root == root {
-			if s.ExitCode != code {
-				return fmt.Sprintf("exit_code is %d, want %d", s.ExitCode, code)
+			if s.ExitCode != code || s.Complete != (code == 0) {
+				return fmt.Sprintf("exit code %d of %+v", code, s)
 			}
 			return s.wrong()
 		}

@@ -114,6 +114,10 @@ file AT/aN/b%02d/f x20
 		why:   "go-selinux writes by lsetxattr, which does not follow the last name",
 	},
 	{
+		id: "dir-file", name: "directory ↔ file", n: 8, tree: flat + "file AT/eN\n", turn: exchange("root/dN", "root/eN"),
+		why: "no control: nothing leads outside; that the counts add up is judged",
+	},
+	{
 		// A link as PATH is labelled itself: it is no outside entry.
 		id: "root", name: "root ↔ link", n: 1, tree: flat,
 		link: "l", target: "TOP/twin", turn: exchange("root", "l"),

@@ -180,7 +180,7 @@ func (a toll) String() string {
 
 // strike turns the tree while command runs over and over, for least, and on
 // until most as long as nothing outside was touched. A strict command may
-// fail, but neither crash nor hang.
+// fail, but neither crash nor hang, and its counts add up.
 func (r race) strike(t *testing.T, top string, least, most time.Duration, command func(n int, label string) *exec.Cmd, strict bool) toll {
 	t.Helper()
 	before := outside(t, top)
@@ -192,8 +192,8 @@ func (r race) strike(t *testing.T, top string, least, most time.Duration, comman
 		if code == 0 {
 			sum.whole++
 		}
-		if strict && code != 0 && code != 1 {
-			t.Errorf("run %d: exit code %d\n%s", sum.runs, code, text)
+		if strict && (code != 0 && code != 1 || summaryWrong(string(text), filepath.Join(top, "root"), code) != "") {
+			t.Errorf("run %d: exit code %d, summary: %s\n%s", sum.runs, code, summaryWrong(string(text), filepath.Join(top, "root"), code), text)
 		}
 		took = time.Since(begin)
 		if !touched(before) {

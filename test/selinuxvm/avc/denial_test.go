@@ -44,25 +44,3 @@ func TestParse(t *testing.T) {
 		}
 	}
 }
-
-func TestLike(t *testing.T) {
-	got := Denial{Permissions: []string{"read", "open"}, Source: "s", Target: "t", Class: "file", Comm: "c", Name: "n"}
-	for _, want := range []Denial{{}, got, {Source: "s"}, {Permissions: []string{"open"}}} {
-		if !got.Like(want) {
-			t.Errorf("%+v is not like %+v", got, want)
-		}
-	}
-	for _, want := range []Denial{
-		{Source: "x"},
-		{Target: "x"},
-		{Class: "x"},
-		{Comm: "x"},
-		{Name: "x"},
-		{Permissive: true},
-		{Permissions: []string{"read", "write"}},
-	} {
-		if got.Like(want) {
-			t.Errorf("%+v is like %+v", got, want)
-		}
-	}
-}

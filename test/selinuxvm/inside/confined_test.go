@@ -5,15 +5,12 @@
 package inside
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -86,24 +83,10 @@ func others(t *testing.T, dir string) string {
 	return root
 }
 
-// honest fails the test if the root vouches for what was not done, or nothing
-// was said of what was not.
-func honest(t *testing.T, root string, e ended) {
-	t.Helper()
-	switch {
-	case e.code == 0:
-		all(t, root, labelA)
-	case labelOf(t, root) == labelA:
-		t.Errorf("exit code %d, and the root has the label", e.code)
-	case strings.TrimSpace(e.said) == "":
-		t.Errorf("exit code %d without a word", e.code)
-	}
-}
-
 // TestConfined: with the module of deploy/selinux a confined engine labels as an
 // unconfined one does. The control is a domain without its rights.
 func TestConfined(t *testing.T) {
-	domains(t)
+	setUp(t)
 	each(t, func(t *testing.T, dir string) {
 		root := others(t, dir)
 		if e := in(t, "bare_t", "--label", labelA, root); e.code == 0 {
@@ -155,80 +138,9 @@ func TestConfined(t *testing.T) {
 	})
 }
 
-// unseen are rights whose lack changes no result of these runs.
-var unseen = map[right]string{
-	{"volume", "lnk_file", "read"}:  "what a system directory's link leads to is refused too",
-	{"self", "process", "getsched"}: "Go's runtime then takes the machine for one of a single processor",
-	{"self", "process", "signal"}:   "Go's runtime then waits for its threads",
-}
-
-// TestEachRight: a confined engine that lacks a single one of the module's rights
-// says what it could not do, and its root vouches for nothing that it did not do.
-// None of them can be left out, but for a few that are listed.
-func TestEachRight(t *testing.T) {
-	lacking := domains(t)
-	// A run that needs all but the last of them, and three that ask the policy.
-	use := func(t *testing.T, domain string, asks bool) (seen []ended) {
-		if err := os.RemoveAll("/run/fastlabel"); err != nil {
-			t.Fatal(err)
-		}
-		dir := fresh(t, "ext4")
-		root := others(t, dir)
-		e := in(t, domain, "--exact", "--label", labelA, root)
-		honest(t, root, e)
-		left, err := filepath.Glob("/run/fastlabel/*")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(left) > 0 {
-			e.said += "a lock file was left\n"
-		}
-		seen = append(seen, e)
-		if asks {
-			for _, typ := range []string{"no_such_t", "user_home_t"} {
-				other := home(t, mkdir(t, dir, typ))
-				before := treetest.Read(t, other)
-				seen = append(seen, in(t, domain, "--label", "system_u:object_r:"+typ+":s0:c7,c8", other))
-				if diff := treetest.Diff(before, treetest.Read(t, other)); diff != nil {
-					t.Errorf("%s: changed:\n%s", typ, strings.Join(diff, "\n"))
-				}
-			}
-			other := home(t, mkdir(t, dir, "kept"))
-			give(t, filepath.Join(other, "top"), kept)
-			seen = append(seen, in(t, domain, "--label", labelA, other))
-		}
-		for i := range seen {
-			seen[i].said = strings.ReplaceAll(seen[i].said, ":"+domain+":", ":DOMAIN:")
-		}
-		return seen
-	}
-	whole := use(t, "fastlabel_t", true)
-	t.Logf("with all: %+v", whole)
-	for _, r := range slices.SortedFunc(maps.Keys(lacking), func(a, b right) int { return cmp.Compare(a.String(), b.String()) }) {
-		t.Run(r.String(), func(t *testing.T) {
-			seen := use(t, lacking[r], r.on == "security_t")
-			for i := range seen {
-				if seen[i] != whole[i] {
-					t.Logf("%+v", seen[i])
-				}
-			}
-			if same := slices.Equal(seen, whole[:len(seen)]); same != (unseen[r] != "") {
-				t.Errorf("as with all rights: %v", same)
-			}
-			if r.permission == "relabelfrom" || r.permission == "relabelto" {
-				on := map[string]string{"relabelfrom": oldLabel, "relabelto": labelA}[r.permission]
-				want := "SELinux allows system_u:system_r:DOMAIN:s0 no " + r.permission + " on " + on + " (" + r.class + ")"
-				if seen[0].code != 1 || !strings.Contains(seen[0].said, want) {
-					t.Errorf("no %q in %+v", want, seen[0])
-				}
-			}
-		})
-	}
-}
-
 // TestDenied: what the policy refuses for other reasons is told too.
 func TestDenied(t *testing.T) {
-	domains(t)
+	setUp(t)
 	const usr = "system_u:object_r:usr_t:s0"
 	cases := []struct {
 		name, domain string

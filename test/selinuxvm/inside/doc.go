@@ -15,9 +15,7 @@
 //	TestNFS          two machines that share a volume of NFS label it in turns, and at once
 //	TestOverlay      a container's overlay
 //	TestConfined     the module of deploy/selinux gives a confined engine its rights
-//	TestEachRight    each of them is needed, and its lack is told
 //	TestDenied       which permission is missing, and on what
-//	TestTypes        what containers may do with the types of docs/selinux.md
 //	TestPermissive   a permissive kernel stores what it does not know: we warn
 //	TestRootless     an ordinary user, and root of a user namespace
 //	TestAlias        an alias of a type, and what the kernel makes of it
@@ -34,7 +32,6 @@
 //	TestRestoreconTree    ours and restorecon would change the same, and change the same
 //	TestRestoreconChroot  the kernel's devices get no label by the path of a chroot
 //	TestRestoreconAlias   a type that a rule names by an alias
-//	TestRestoreconKill    after kill -9 a plain run completes it
 //
 // Below these:
 //

@@ -5,7 +5,6 @@
 package inside
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,7 +14,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -290,55 +288,6 @@ func TestRestoreconTree(t *testing.T) {
 			}
 			if diff := treetest.Diff(labels(t, paths), after); diff != nil {
 				t.Errorf("restorecon and ours left:\n%s", strings.Join(diff, "\n"))
-			}
-		})
-	}
-}
-
-// TestRestoreconKill: what kill -9 leaves midway is former and right labels, and a
-// plain run completes it.
-func TestRestoreconKill(t *testing.T) {
-	paths := system(t, "/")
-	for _, after := range []int{1, 500, 3000} {
-		t.Run(fmt.Sprint(after), func(t *testing.T) {
-			scramble(t, paths, uint64(after))
-			before := labels(t, paths)
-			wanted := wouldChange(t, "-R", "-F", "-x", "/")
-			cmd := exec.Command(command, "restorecon", "-R", "-F", "-x", "-v", "/")
-			said, err := cmd.StdoutPipe()
-			if err == nil {
-				err = cmd.Start()
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			lines := bufio.NewScanner(said)
-			for n := 0; n < after && lines.Scan(); n++ {
-			}
-			if err := cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-			var exit *exec.ExitError
-			if err := cmd.Wait(); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-				t.Fatalf("it was not killed: %v", err)
-			}
-			written, left := 0, 0
-			for p, has := range labels(t, paths) {
-				switch want := wanted[p]; {
-				case has == before[p] && want != "":
-					left++
-				case has == want:
-					written++
-				case has != before[p]:
-					t.Errorf("%s had %s and has %s, not %s", p, before[p], has, want)
-				}
-			}
-			if written < after || left == 0 {
-				t.Errorf("killed after %d lines: %d written, %d left", after, written, left)
-			}
-			label(t, 0, "restorecon", "-R", "-F", "-x", "/")
-			if left := wouldChange(t, "-R", "-F", "-x", "/"); len(left) > 0 {
-				t.Errorf("restorecon would change %v", left)
 			}
 		})
 	}

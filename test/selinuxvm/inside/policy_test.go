@@ -12,31 +12,6 @@ import (
 	"testing"
 )
 
-// TestTypes holds the table of types in docs/selinux.md to the loaded policy.
-func TestTypes(t *testing.T) {
-	const container, privileged = domainA, "system_u:system_r:spc_t:s0"
-	for _, c := range []struct {
-		process, on, permission string
-		may                     bool
-	}{
-		{container, labelA, "read", true},
-		{container, labelA, "write", true},
-		{container, shared, "write", true},
-		{container, labelB, "read", false},
-		{container, "system_u:object_r:container_ro_file_t:s0", "read", true},
-		{container, "system_u:object_r:container_ro_file_t:s0", "execute", true},
-		{container, "system_u:object_r:container_ro_file_t:s0", "write", false},
-		{container, "system_u:object_r:unlabeled_t:s0", "read", false},
-		{container, oldLabel, "read", false},
-		{privileged, labelB, "write", true},
-		{privileged, oldLabel, "write", true},
-	} {
-		if got := granted(t, c.process, c.on, "file", c.permission); got != c.may {
-			t.Errorf("%s, %s on %s: %v", c.process, c.permission, c.on, got)
-		}
-	}
-}
-
 // granted asks the loaded policy for a permission.
 func granted(t *testing.T, process, on, class, permission string) bool {
 	t.Helper()
