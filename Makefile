@@ -41,7 +41,7 @@ GOTESTSUM_VERSION := v1.13.0
 GOTESTSUM := .tools/gotestsum-$(GOTESTSUM_VERSION)
 CYCLONEDX_VERSION := v1.10.0
 CYCLONEDX := .tools/cyclonedx-gomod-$(CYCLONEDX_VERSION)
-MODULES := bench deploy/image deploy/man nri test/cluster test/deploy test/runtimes test/selinuxvm test/torture
+MODULES := bench deploy nri test/cluster test/deploy test/runtimes test/selinuxvm test/torture
 SCRIPTS := .ci/run test/cluster/guest/node test/selinuxvm/guest/start $(shell find deploy relabel test bench -name '*.sh' 2>/dev/null)
 
 # Debian packages, by what needs them. The race detector needs a C library.
@@ -120,7 +120,7 @@ build: ## build bin/fastlabel, static
 install: build ## install the command below PREFIX (/usr/local), its pages, completions and unit (UNITDIR), within DESTDIR
 	rm -rf bin/files && mkdir -p bin/files
 	GOOS= GOARCH= CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/files/fastlabel ./cmd/fastlabel
-	GOOS= GOARCH= CGO_ENABLED=0 $(GO) -C deploy/man run . "$(CURDIR)/bin/files/fastlabel" "$(VERSION)" "$(CURDIR)/bin/files/man"
+	GOOS= GOARCH= CGO_ENABLED=0 $(GO) -C deploy run ./man "$(CURDIR)/bin/files/fastlabel" "$(VERSION)" "$(CURDIR)/bin/files/man"
 	gzip -9n bin/files/man/*
 	install -D -m 755 bin/fastlabel "$(DESTDIR)$(PREFIX)/bin/fastlabel"
 	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/man/man1" bin/files/man/*

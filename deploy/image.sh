@@ -27,5 +27,5 @@ for arch in amd64 arm64; do
     cp LICENSE "$doc/LICENSE"
 done
 mkdir -p "${file%/*}"
-go -C deploy/image run . -o "$file" -program "$program" -description "$what" -docs "$docs" -version "$version" \
+go -C deploy run ./image -o "$file" -program "$program" -description "$what" -docs "$docs" -version "$version" \
     -revision "$(git rev-parse HEAD)" -created "$SOURCE_DATE_EPOCH" "$work/amd64" "$work/arm64"
