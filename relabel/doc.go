@@ -169,9 +169,11 @@ package relabel
 //     creates has the label of its volume, and what a process of another level
 //     creates during the run the type alone: a second run gives it the rest. The root
 //     is labelled last, so its entries are read again after that, until a pass
-//     finds nothing to write, unless its times say that nothing was created in
-//     it; and once before, when all is on disk, if they say that something was.
-//     (TestCreatedMeanwhile, TestKilledClosing, TestCreatedAndBackdated, TestCancelAtCommit,
+//     finds nothing to write, unless nothing was created in it by its times, which count
+//     from the tick of the filesystem's clock in which they were set, and by its names if
+//     they are up to about a thousand; and once before, when all is written, if its ctime says
+//     that something was. (TestCreatedMeanwhile, TestKilledClosing, TestCreatedAndBackdated,
+//     TestCreatedAtCommit, TestReadOnce, TestSettled, TestCancelAtCommit,
 //     TestHungSecondReading; and
 //     TestCreated of test/selinuxvm/inside)
 //     What is moved during the run, within the tree or into it, is not promised

@@ -3,12 +3,17 @@
 package relabel
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -118,4 +123,58 @@ func TestCreatedAndBackdated(t *testing.T) {
 	if n, all := len(bearing(t, root, newLabel)), len(treetest.Read(t, root)); err != nil || made == 0 || n != all {
 		t.Errorf("%d of %d are labelled: %+v, %v", n, all, r, err)
 	}
+}
+
+// TestCreatedAtCommit: what is created in the root between the commit's last look at it and
+// the root's label has the label too, also if the root's modification time is set back.
+func TestCreatedAtCommit(t *testing.T) {
+	treetest.Need(t, "root", "seccomp")
+	for _, back := range []bool{false, true} {
+		root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\nfile f%d x20\n")
+		when := time.Now().Add(-time.Hour)
+		if err := os.Chtimes(root, when, when); err != nil {
+			t.Fatal(err)
+		}
+		late := filepath.Join(root, "late")
+		cmd := exec.Command(treetest.Command(t), "-q", "--label", newLabel, root)
+		end := treetest.Supervise(t, cmd, []int{unix.SYS_FSETXATTR}, func(c treetest.Notice) treetest.Answer {
+			if c.Same == 3 { // after claim and seal
+				if n := len(bearing(t, root, newLabel)); n != 20 {
+					t.Errorf("%d entries have the label before the root has it", n)
+				}
+				if err := os.WriteFile(late, nil, 0o600); err != nil {
+					t.Error(err)
+				}
+				treetest.Set(t, root, "late", oldLabel)
+				if back {
+					if err := os.Chtimes(root, when, when); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			return treetest.Answer{}
+		})
+		if end.Code != 0 || labelOf(t, late) != newLabel || labelOf(t, root) != newLabel {
+			t.Errorf("set back %t: %+v, and it has %s", back, end, labelOf(t, late))
+		}
+	}
+}
+
+// TestReadOnce: the entries of a root that was made, or labelled, 20 ms ago are read once.
+func TestReadOnce(t *testing.T) {
+	treetest.Each(t, func(t *testing.T, dir string) {
+		root := grow(t, dir, plain)
+		for _, label := range []string{newLabel, newLabel, oldLabel} {
+			time.Sleep(20 * time.Millisecond)
+			var asked atomic.Int64
+			r, err := Tree(t.Context(), root, label, &Options{Throttle: func(_ context.Context, n int) error {
+				asked.Add(int64(n))
+				return nil
+			}})
+			adds(t, r)
+			if err != nil || !r.Complete || asked.Load() != r.Seen-1 {
+				t.Errorf("%d of %d entries were asked for: %+v, %v", asked.Load(), r.Seen-1, r, err)
+			}
+		}
+	})
 }

@@ -18,7 +18,7 @@ import (
 func (r *run) openCommit(root *mount) (c *commit.Root, err error) {
 	top := &root.top
 	c, err = commit.Open(commit.Run{
-		FD: root.Top, Path: root.Path, Want: r.want, Stale: root.Stale,
+		FD: root.Top, Kind: root.Kind, Path: root.Path, Want: r.want, Stale: root.Stale,
 		DryRun: r.o.inner.check, NoSeal: r.o.Advanced.NoSeal, NoSync: r.o.Advanced.NoSync,
 		At:      func(call string) { root.activity.At(call, root.Path) },
 		Note:    r.Note,

@@ -8,6 +8,7 @@ func commits() []Mutant {
 	const root = "relabel/internal/commit/root_linux.go"
 	const closing = "relabel/internal/commit/close_linux.go"
 	const claim = "relabel/internal/commit/claim_linux.go"
+	const times = "relabel/internal/commit/times_linux.go"
 	const vouch = "relabel/internal/commit/vouch_linux.go"
 	return []Mutant{
 		{
@@ -125,6 +126,21 @@ func commits() []Mutant {
 			Name: "reread-dropped", By: "TestKilledClosing in relabel",
 			Breaks: "the root's entries are read again after its label is written",
 			Edits:  edits(closing, "return c.reread(ctx)", "return nil"),
+		},
+		{
+			Name: "names-unlisted", By: "TestCreatedAtCommit in relabel",
+			Breaks: "what comes to the root right before its label is found, whatever the root's times say",
+			Edits:  edits(times, "c.listNames() == c.names", "c.names == c.names"),
+		},
+		{
+			Name: "tick-ignored", By: "TestSettled in relabel/internal/commit",
+			Breaks: "the root's times prove nothing in the tick in which they were set",
+			Edits:  edits(times, "stamp.Before(t.clock)", "!stamp.After(t.clock)"),
+		},
+		{
+			Name: "clock-trusted", By: "TestSetBack in relabel/internal/commit",
+			Breaks: "the root's times prove nothing where the clock was set back",
+			Edits:  edits(times, "return wall < elapsed-time.Second", "return wall < 0"),
 		},
 		{
 			Name: "revoke-dropped", By: "TestFailureSeals in relabel",

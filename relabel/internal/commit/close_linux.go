@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
@@ -16,11 +15,6 @@ import (
 // finds something means that a process still creates entries; they inherit the
 // root's label since the commit, so that a few passes end it.
 const passes = 32
-
-// settled is how old a modification time must be for a later one to differ
-// from it for sure: the coarsest clock of a filesystem in use ticks every two
-// seconds.
-const settled = 2 * time.Second
 
 // Close ends the run, whose work on what is beneath the root ended with err: the
 // commit if everything went well, else what is true. Without an error, and only
@@ -92,8 +86,7 @@ func (c *Root) commit(ctx context.Context) error {
 			return err
 		}
 	}
-	// A modification time can be set back, and tar and rsync do; that moves
-	// this one. Asked before the root is written, which moves it too.
+	// Asked before the root is written, which sets its ctime too.
 	c.At("statx")
 	if st, e := sys.Refresh(c.FD, nil); e != 0 || !st.Ctime.Equal(c.ctime) {
 		c.moved = true
@@ -159,15 +152,13 @@ func (c *Root) reseal() bool {
 
 // reread finds what was created in the root after its entries were read and
 // before it had the label, for that inherited the wrong one. It reads the
-// entries until a pass finds nothing to write, unless the root's modification
-// time tells that nothing was created, renamed or removed in it since.
+// entries until a pass finds nothing to write, unless nothing was created,
+// renamed or removed in the root since.
 func (c *Root) reread(ctx context.Context) error {
+	if c.untouched() {
+		return nil
+	}
 	for range passes {
-		c.At("statx")
-		st, e := sys.Refresh(c.FD, nil)
-		if e == 0 && !c.moved && st.Mtime.Equal(c.mtime) && c.mtime.Before(c.asked.Add(-settled)) {
-			return nil
-		}
 		n, err := c.Reread(ctx)
 		if err != nil || n == 0 || c.Failed() != nil {
 			return err

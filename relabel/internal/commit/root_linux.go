@@ -18,7 +18,8 @@ import (
 // Run is what a run hands in. Its functions are called in the goroutine that calls
 // the Root.
 type Run struct {
-	FD    int    // the root, open, in its clone
+	FD    int    // the root, open for reading, in its clone
+	Kind  int64  // its filesystem, as sys.FSType says; 0 if that is not known
 	Path  string // for messages
 	Want  string // the label in canonical form
 	Stale bool   // the server is to be asked what the root has
@@ -65,10 +66,10 @@ type Root struct {
 	looked    atomic.Int64           // when Due said so last, in nanoseconds
 	sure      atomic.Int64           // when the last look began that found the root ours, likewise
 	revoking  sync.Mutex             // Revoke may come beside a run that hangs
-	mtime     time.Time              // of the root, before it was read
-	asked     time.Time              // when that was
-	ctime     time.Time              // of the root, after the seal
-	moved     bool                   // its ctime, before the commit
+	times     times                  // of the root, before it was read
+	ctime     time.Time              // of the root, before the walk and after the seal
+	names     names                  // of the root's entries, then
+	moved     bool                   // another changed the root since
 	committed bool                   // it has the label by now
 	closed    bool                   // the run's work on the root has ended
 }
@@ -83,13 +84,14 @@ func Open(r Run) (*Root, error) {
 	}
 	c.have = c.found.String()
 	c.At("statx")
-	st, e := sys.Refresh(c.FD, nil)
+	var e sys.Errno
+	c.times, e = c.lookAtTimes()
 	c.At("")
 	if e != 0 {
 		return nil, c.fail("statx", e)
 	}
-	c.mtime, c.asked = st.Mtime, time.Now()
-	c.sure.Store(c.asked.UnixNano()) // before there is a claim to be replaced
+	c.ctime = c.times.ctime
+	c.sure.Store(c.times.at.UnixNano()) // before there is a claim to be replaced
 	c.leaves(c.have)
 	// Where the root is right, a wrong label beneath it is a stray, and
 	// writing the right ones again would touch every file for nothing.
@@ -138,19 +140,23 @@ func (c *Root) write(label string) sys.Errno {
 
 // Seal takes from a root that has another label its power to vouch for it.
 func (c *Root) Seal() error {
-	if !c.Right() && !c.DryRun && !c.NoSeal {
+	if c.Right() || c.DryRun {
+		return nil
+	}
+	if !c.NoSeal {
 		// It may be there already, left by a run that did not end.
 		if c.sealed = c.isSealed(); c.sealed {
 			c.claims = true
 		} else if err := c.writeSeal(); err != nil {
 			return err
 		}
+		st, e := sys.Refresh(c.FD, nil)
+		if e != 0 {
+			return c.fail("statx", e)
+		}
+		c.ctime = st.Ctime
 	}
-	st, e := sys.Refresh(c.FD, nil)
-	if e != 0 {
-		return c.fail("statx", e)
-	}
-	c.ctime = st.Ctime // for the commit to see whether another changed the root since
+	c.names = c.listNames()
 	return nil
 }
 

@@ -27,7 +27,8 @@ type Mount struct {
 	Stat sys.Stat // of At, with the mount's id
 	At   int      // an O_PATH descriptor
 
-	Top      int // At, open for reading, where the walk begins
+	Top      int   // At, open for reading, where the walk begins
+	Kind     int64 // its filesystem, as sys.FSType says; 0 if that is not known
 	Confined Confinement
 	// Left says what in it is left alone, and why; "" is for what lies under
 	// another mount of the tree. LeftInodes has the same by inode number alone,
@@ -101,6 +102,9 @@ func (m *Mount) Open(b Bounds, a *watch.Activity) (string, sys.Errno) {
 // know asks what filesystem m is of, and what of it is left alone.
 func (m *Mount) know(left func(m *Mount) map[ID]string) {
 	kind, e := sys.FSType(m.Top)
+	if m.Kind = 0; e == 0 {
+		m.Kind = kind
+	}
 	m.Sorts = e == 0 && kind == sys.Ext4
 	m.Subvolumes = e == 0 && kind == sys.Btrfs
 	m.Served = e == 0 && sys.Served(kind)

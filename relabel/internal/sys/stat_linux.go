@@ -52,6 +52,15 @@ func Refresh(dir int, name *byte) (Stat, Errno) {
 	return statx(dir, name, flags)
 }
 
+// Clock is the time that a local filesystem stamps a change with, but for the filesystem's
+// own precision: since Linux 6.13 the time of a later stamp is no earlier than this, and
+// before it was this. It moves with the kernel's tick, every 1 to 10 ms.
+func Clock() (time.Time, Errno) {
+	var now unix.Timespec
+	e := bare(unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now))
+	return time.Unix(now.Unix()), e
+}
+
 // empty is the name by which the *at calls mean the descriptor itself.
 var empty byte
 

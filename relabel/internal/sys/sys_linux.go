@@ -184,7 +184,9 @@ func statfs(fd int) (st unix.Statfs_t, e Errno) {
 const (
 	Proc  = unix.PROC_SUPER_MAGIC
 	Ext4  = unix.EXT4_SUPER_MAGIC
+	XFS   = unix.XFS_SUPER_MAGIC
 	Btrfs = unix.BTRFS_SUPER_MAGIC
+	Tmpfs = unix.TMPFS_MAGIC
 	// Overlay is overlayfs.
 	Overlay = unix.OVERLAYFS_SUPER_MAGIC
 	// Selinux is the filesystem of the kernel's SELinux interface.

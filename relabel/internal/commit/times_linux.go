@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package commit
+
+import (
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
+
+// Whether anything was created in the root, renamed into it or removed from it during a
+// run, its times say: such a change sets mtime and ctime. mtime can be set back, and tar and
+// rsync do; that sets ctime, which cannot be set. So equal times mean that nothing changed
+// between two looks, under three conditions:
+//
+//   - At the first look the filesystem's clock had gone on from those times. Else a change
+//     right after the look may be stamped with the same time.
+//   - The clock was not set back in between.
+//   - This run did not write to the root itself, which sets ctime too. Where it does, mtime
+//     alone is left from before the seal, and ctime from the seal to the commit. A list of
+//     the names, before the walk and after the commit, covers the rest for a root of up to
+//     about a thousand entries: what comes, and has mtime set back, in the microseconds
+//     between the commit's look at ctime and its write, or in the same tick as the seal. A
+//     larger root would pay for the list with each run.
+
+// times are those of the root at one look at it.
+type times struct {
+	mtime, ctime time.Time
+	at           time.Time // when, by the clock of the machine
+	clock        time.Time // and by the clock of the filesystem; zero if that is not known
+}
+
+// coarsest is the precision of times that nothing better is known of: FAT's.
+const coarsest = 2 * time.Second
+
+// lookAtTimes asks for the times of the root, before it is read.
+func (c *Root) lookAtTimes() (times, sys.Errno) {
+	st, e := sys.Refresh(c.FD, nil)
+	t := times{mtime: st.Mtime, ctime: st.Ctime, at: time.Now()}
+	if e == 0 && precise(c.Kind, t) && !t.settled(t.ctime) { // else its age is enough, and a call is saved
+		if now, e := sys.Clock(); e == 0 {
+			t.clock = now
+		}
+	}
+	return t, e
+}
+
+// precise says that a filesystem of this kind keeps times as the kernel's clock has them.
+// ext4 with inodes of 128 bytes keeps whole seconds: then there are no nanoseconds.
+func precise(kind int64, t times) bool {
+	switch kind {
+	case sys.Ext4, sys.XFS, sys.Btrfs, sys.Tmpfs:
+		return t.mtime.Nanosecond() != 0 || t.ctime.Nanosecond() != 0
+	}
+	return false
+}
+
+// settled says that a change after the look gets another time than stamp.
+func (t times) settled(stamp time.Time) bool {
+	return stamp.Before(t.clock) || stamp.Before(t.at.Add(-coarsest))
+}
+
+// setBack says that the clock of the machine, which went on by wall while elapsed went by,
+// was set back. A second is within what coarsest allows for.
+func setBack(wall, elapsed time.Duration) bool { return wall < elapsed-time.Second }
+
+// untouched says that nothing was created in the root, renamed into it or removed from it
+// since it was opened. It is asked when the root has the label.
+func (c *Root) untouched() bool {
+	if c.moved || !c.times.settled(c.times.mtime) || !c.wrong && !c.times.settled(c.times.ctime) {
+		return false
+	}
+	c.At("statx")
+	st, e := sys.Refresh(c.FD, nil)
+	now := time.Now()
+	switch {
+	case e != 0 || !st.Mtime.Equal(c.times.mtime) || !c.wrong && !st.Ctime.Equal(c.ctime):
+		return false
+	case setBack(now.Round(0).Sub(c.times.at.Round(0)), now.Sub(c.times.at)): // Round(0) leaves the monotonic reading out
+		return false
+	}
+	return !c.wrong || c.names.long || c.listNames() == c.names
+}
+
+// names is a sum over the list of a directory's entries, their inode numbers included. One
+// that was removed and made anew with the same number is not seen.
+type names struct {
+	sum  uint64
+	long bool // the list is too long, or cannot be had
+}
+
+var (
+	seed  = maphash.MakeSeed()
+	lists = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+)
+
+// listNames reads the list, if one call can, and leaves the root at its beginning.
+func (c *Root) listNames() names {
+	c.At("getdents64")
+	defer c.At("")
+	buf := lists.Get().(*[32 << 10]byte)
+	defer lists.Put(buf)
+	if e := sys.Rewind(c.FD, 0); e != 0 {
+		return names{long: true}
+	}
+	n, e := sys.Getdents(c.FD, buf[:])
+	if e != 0 {
+		return names{long: true}
+	}
+	sum := maphash.Bytes(seed, buf[:n])
+	if n > 0 {
+		n, e = sys.Getdents(c.FD, buf[:])
+	}
+	if back := sys.Rewind(c.FD, 0); e != 0 || n != 0 || back != 0 {
+		return names{long: true}
+	}
+	return names{sum: sum}
+}
