@@ -54,7 +54,7 @@ func commits() []Mutant {
 		{
 			Name: "healer-unseen", By: "TestHealerOvertaken in relabel",
 			Breaks: "a run that healed a root that was right, and was overtaken, seals the root again",
-			Edits:  edits(claim, "(healed || !c.isSeal())", "!c.isSeal()"),
+			Edits:  edits(claim, "(healed || !c.isSeal())", "(healed && c.NoSeal || !c.isSeal())"),
 		},
 		{
 			Name: "seal-trusted", By: "TestSealWanted in relabel",
@@ -155,7 +155,7 @@ func commits() []Mutant {
 		{
 			Name: "retreat-dropped", By: "TestHungSecondReading in relabel",
 			Breaks: "a committed root is sealed again if the second reading hangs",
-			Edits:  edits("relabel/internal/caller/run_linux.go", "\t\t(*revoke)()\n", ""),
+			Edits:  edits("relabel/internal/caller/run_linux.go", "\t\tgo (*revoke)()\n", "\t\t_ = revoke\n"),
 		},
 		{
 			Name: "revoke-late", By: "TestRevokeLate in relabel/internal/commit",

@@ -109,12 +109,22 @@ func (c *Root) listNames() names {
 	if e != 0 {
 		return names{long: true}
 	}
-	sum := maphash.Bytes(seed, buf[:n])
+	var sum maphash.Hash
+	sum.SetSeed(seed)
+	for rest := buf[:n]; len(rest) > 0; {
+		d, length, err := sys.Parse(rest)
+		if err != nil {
+			return names{long: true}
+		}
+		_, _ = sum.Write(rest[:8]) // the inode number
+		_, _ = sum.Write(d.Name[:len(d.Name)+1]) // with its NUL; what is behind it in the record is left from before
+		rest = rest[length:]
+	}
 	if n > 0 {
 		n, e = sys.Getdents(c.FD, buf[:])
 	}
 	if back := sys.Rewind(c.FD, 0); e != 0 || n != 0 || back != 0 {
 		return names{long: true}
 	}
-	return names{sum: sum}
+	return names{sum: sum.Sum64()}
 }
