@@ -96,7 +96,7 @@ func confinement() []Mutant {
 		{
 			Name: "refused-inside", By: "TestRefusedInside in relabel",
 			Breaks: "a refused place that lies in the tree as a plain directory is left alone",
-			Edits:  edits("relabel/internal/mounts/left_linux.go", "maps.Copy(m.Left, m.refused(b))", "_ = m.refused"),
+			Edits:  edits("relabel/internal/mounts/left_linux.go", "maps.Copy(left, m.refused(b))", "_ = m.refused"),
 		},
 		{
 			Name: "kind-changes", By: "TestKindChanges",

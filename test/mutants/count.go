@@ -57,7 +57,7 @@ func counts() []Mutant {
 			Name: "label-after-read", By: "TestDirectoriesFirst in relabel",
 			Breaks: "directories are labelled before they are read",
 			Edits: edits(
-				enter, "if w.sweeps() && ", "if false && w.sweeps() && ",
+				enter, "w.sweeps() && !w.readsAhead()", "false && !w.readsAhead()",
 				enter, "w.judged(d, w.label(xattrio.Target{FD: fd}, d))\n\tif !d.Note.closed() {", "w.scan(d, fd)\n\tw.judged(d, w.label(xattrio.Target{FD: fd}, d))\n\tif false {",
 			),
 		},
