@@ -41,8 +41,8 @@ GOTESTSUM_VERSION := v1.13.0
 GOTESTSUM := .tools/gotestsum-$(GOTESTSUM_VERSION)
 CYCLONEDX_VERSION := v1.10.0
 CYCLONEDX := .tools/cyclonedx-gomod-$(CYCLONEDX_VERSION)
-MODULES := bench deploy nri test/cluster test/deploy test/runtimes test/selinuxvm test/torture
-SCRIPTS := .ci/run test/cluster/guest/node test/selinuxvm/guest/start $(shell find deploy relabel test bench -name '*.sh' 2>/dev/null)
+MODULES := bench deploy nri test/system test/torture
+SCRIPTS := .ci/run test/system/cluster/guest/node test/system/selinuxvm/guest/start $(shell find deploy relabel test bench -name '*.sh' 2>/dev/null)
 
 # Debian packages, by what needs them. The race detector needs a C library.
 PKG_DEMO := attr e2fsprogs mount util-linux
@@ -210,7 +210,7 @@ test-contexts: deps-contexts ## compare with libselinux on every path of this sy
 
 .PHONY: test-runtimes
 test-runtimes: deps-runtimes ## start containers with runc, crun and podman, and the hook (root)
-	cd test/runtimes && FASTLABEL_PROMISE=$(PROMISE),runc,crun,podman CGO_ENABLED=0 $(GO) test -count=1 -timeout 15m $(TESTFLAGS) ./...
+	cd test/system/runtimes && FASTLABEL_PROMISE=$(PROMISE),runc,crun,podman CGO_ENABLED=0 $(GO) test -count=1 -timeout 15m $(TESTFLAGS) .
 
 # SELINUX=regexp chooses: TestMachine, TestCore, TestRuntimes, TestRestorecon, TestEngine, TestTorture, TestBroken.
 # INSIDE=regexp chooses among the tests of TestEngine.
@@ -219,23 +219,23 @@ INSIDE ?= .
 .PHONY: test-selinux
 test-selinux: deps-selinux ## boot two kernels with SELinux enforcing, and test in them (root; SELINUX=regexp)
 	@mkdir -p bin
-	cd test/selinuxvm && FASTLABEL_PROMISE=selinuxvm CGO_ENABLED=0 FASTLABEL_INSIDE='$(INSIDE)' \
+	cd test/system/selinuxvm && FASTLABEL_PROMISE=selinuxvm CGO_ENABLED=0 FASTLABEL_INSIDE='$(INSIDE)' \
 		$(GO) test -count=1 -timeout 4h -run '$(SELINUX)' $(TESTFLAGS) . ./avc
 
 # STORY=regexp chooses, as in STORY='Fails|Job'.
 STORY ?=
 .PHONY: test-cluster test-manifests
 test-manifests: ## a Kubernetes API server takes all of deploy/kubernetes, in a strict dry run
-	cd test/cluster && CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 2h -run '^TestAccepted$$' $(TESTFLAGS) .
+	cd test/system/cluster && CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 2h -run '^TestAccepted$$' $(TESTFLAGS) .
 test-cluster: deps-cluster ## run a Kubernetes cluster with SELinux enforcing: pods that fail, pods that start (root; an hour from nothing; STORY=regexp)
 	@mkdir -p bin
-	cd test/cluster && CGO_ENABLED=0 STORY='$(STORY)' \
+	cd test/system/cluster && CGO_ENABLED=0 STORY='$(STORY)' \
 		$(GO) test -count=1 -v -timeout 6h -run '^TestCluster$$' $(TESTFLAGS) .
 
 .PHONY: test-deploy
 test-deploy: deps-deploy ## check deploy against the source, JSON against its schema, the unit, what install installs, and what the library imports
-	cd test/deploy && FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=0 $(GO) test -count=1 $(TESTFLAGS) ./...
-	cd test/cluster && CGO_ENABLED=0 $(GO) test -count=1 -skip '^(TestCluster|TestAccepted|TestStory.*)$$' $(TESTFLAGS) ./...
+	cd test/system/deploy && FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=0 $(GO) test -count=1 $(TESTFLAGS) ./...
+	cd test/system/cluster && CGO_ENABLED=0 $(GO) test -count=1 -skip '^(TestCluster|TestAccepted|TestStory.*)$$' $(TESTFLAGS) ./...
 	@test/imports.sh
 
 NRI_IMAGE ?= bin/fastlabel-nri-$(VERSION).oci.tar

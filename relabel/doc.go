@@ -130,7 +130,7 @@ package relabel
 //     entry in 64, until it finds a right one. Exact always reads first.
 //     (TestSecondRun, TestGuess, TestCallsPerEntry) Of NFS no label is taken to be right
 //     before the server has said so: another machine may have written it. (TestStale;
-//     and TestNFS of test/selinuxvm/inside)
+//     and TestNFS of test/system/selinuxvm/inside)
 //  5. Nothing outside the tree is labelled, whatever its owner renames, links
 //     or mounts during the run. Links are labelled, not followed; devices, FIFOs
 //     and sockets are not opened; of the device that a cold ext4 is on, what is near
@@ -175,7 +175,7 @@ package relabel
 //     that something was. (TestCreatedMeanwhile, TestKilledClosing, TestCreatedAndBackdated,
 //     TestCreatedAtCommit, TestReadOnce, TestSettled, TestCancelAtCommit,
 //     TestHungSecondReading; and
-//     TestCreated of test/selinuxvm/inside)
+//     TestCreated of test/system/selinuxvm/inside)
 //     What is moved during the run, within the tree or into it, is not promised
 //     to be labelled; a second run finds it. (TestSwapKinds)
 //  8. Cancelling returns soon, with every goroutine ended unless a call hangs

@@ -22,7 +22,7 @@ func TestContractIsHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	var files []string
-	for _, dir := range []string{".", "internal/*", "../internal/*", "../test/selinuxvm/inside", "../test/torture"} {
+	for _, dir := range []string{".", "internal/*", "../internal/*", "../test/system/selinuxvm/inside", "../test/torture"} {
 		in, err := filepath.Glob(dir + "/*_test.go")
 		if err != nil || in == nil {
 			t.Fatal(dir, err)

@@ -25,7 +25,7 @@ var elsewhere = map[string]string{
 	"cd":         "test/torture and bench, which have a job of their own",
 	"TORTURE":    "the same",
 	"go":         "gets this module from the network",
-	"semodule":   "needs a policy that is loaded: test/selinuxvm runs it",
+	"semodule":   "needs a policy that is loaded: test/system/selinuxvm runs it",
 	"restorecon": "the same",
 	"seinfo":     "the same, and is not there",
 	"sesearch":   "the same, and is not there",
@@ -36,7 +36,7 @@ var elsewhere = map[string]string{
 	"journalctl": "needs a journal: test/packages.sh reads one",
 	"crictl":     "needs a node of a cluster",
 	"kubectl":    "needs a cluster",
-	"podman":     "needs containers: test/runtimes and test/selinuxvm have them",
+	"podman":     "needs containers: test/system/runtimes and test/system/selinuxvm have them",
 }
 
 // node is what the pages take for granted, in mounts of its own: volumes that have

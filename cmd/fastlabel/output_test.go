@@ -109,7 +109,7 @@ func TestJSONExact(t *testing.T) {
 }
 
 // The golden file holds each kind of line with every key that
-// it can have, and the schema in docs has them all: test/deploy holds them together.
+// it can have, and the schema in docs has them all: test/system/deploy holds them together.
 func TestJSONWhole(t *testing.T) {
 	var b bytes.Buffer
 	out := stream.NewSink(&b)

@@ -3,7 +3,7 @@
 package mutants
 
 // machine breaks what only a kernel with SELinux and a policy can show: these die
-// in test/selinuxvm.
+// in test/system/selinuxvm.
 func machine() []Mutant {
 	const commit = "relabel/internal/commit/"
 	return []Mutant{

@@ -16,7 +16,7 @@ import (
 type Mutant struct {
 	Name   string
 	By     string // the test that fails, TestName[/subtest...]; with " in DIR" if that is not the first edit's
-	Inside string // the test of test/selinuxvm/inside that fails, in the machine
+	Inside string // the test of test/system/selinuxvm/inside that fails, in the machine
 	Breaks string // what is no longer true
 	Edits  []Edit
 }

@@ -34,7 +34,7 @@ func TestTable(t *testing.T) {
 			}
 		}
 		name, dir := m.Test()
-		for dir, name := range map[string]string{dir: name, "test/selinuxvm/inside": m.Inside} {
+		for dir, name := range map[string]string{dir: name, "test/system/selinuxvm/inside": m.Inside} {
 			name, _, _ = strings.Cut(name, "/")
 			if out, err := exec.Command("grep", "-rqs", "--include=*_test.go", "^func "+name+"(", root+"/"+dir).CombinedOutput(); name != "" && err != nil {
 				t.Errorf("%s: there is no test %s in %s: %v %s", m.Name, name, dir, err, out)

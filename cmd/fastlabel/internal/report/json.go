@@ -31,7 +31,7 @@ import (
 //	skip     an entry, or a PATH, that was left alone, and why
 //	note     a sentence for people
 //
-// docs/output.schema.json describes each key; test/deploy holds the lines against it.
+// docs/output.schema.json describes each key; test/system/deploy holds the lines against it.
 //
 // A name on Linux is any bytes, a JSON string is not. path holds the name with
 // U+FFFD where it is not UTF-8; then, and only then, path_base64 holds its

@@ -16,7 +16,7 @@ import (
 // volume; without capabilities it labels nothing.
 func TestImage(t *testing.T) {
 	const name, version = "localhost/fastlabel", "v1.2.3"
-	job, err := os.ReadFile("../../deploy/kubernetes/base/job-pvc.yaml")
+	job, err := os.ReadFile("../../../deploy/kubernetes/base/job-pvc.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

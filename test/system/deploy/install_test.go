@@ -17,7 +17,7 @@ import (
 // makeTargets runs make, without what a make above this test passes down.
 func makeTargets(t *testing.T, arguments ...string) {
 	t.Helper()
-	cmd := exec.Command("make", append([]string{"-C", "../.."}, arguments...)...)
+	cmd := exec.Command("make", append([]string{"-C", "../../.."}, arguments...)...)
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
 		if !slices.Contains([]string{"MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "PREFIX", "DESTDIR", "HOOKSDIR", "UNITDIR", "ZSHDIR"}, name) {

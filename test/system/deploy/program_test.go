@@ -13,7 +13,7 @@ func buildProgram(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "fastlabel")
 	cmd := exec.Command("go", "build", "-o", file, "./cmd/fastlabel")
-	cmd.Dir = "../.."
+	cmd.Dir = "../../.."
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

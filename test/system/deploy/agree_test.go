@@ -16,7 +16,7 @@ import (
 
 func read(t *testing.T, file string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../" + file)
+	text, err := os.ReadFile("../../../" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,12 +51,12 @@ func TestRights(t *testing.T) {
 	sorted := func(list, between string) []string { return slices.Sorted(slices.Values(strings.Split(list, between))) }
 	want := sorted(strings.ReplaceAll(find(t, unitFile, `(?m)^CapabilityBoundingSet=(.*)$`)[0], "CAP_", ""), " ")
 	given := 0
-	files, err := filepath.Glob("../../deploy/kubernetes/*/*.yaml")
+	files, err := filepath.Glob("../../../deploy/kubernetes/*/*.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		file = strings.TrimPrefix(file, "../../")
+		file = strings.TrimPrefix(file, "../../../")
 		if !strings.Contains(read(t, file), "add: [") {
 			continue
 		}

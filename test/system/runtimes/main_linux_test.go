@@ -16,7 +16,7 @@ import (
 )
 
 // house is the module whose hook is tested; FASTLABEL_HOUSE names another version.
-var house = cmp.Or(os.Getenv("FASTLABEL_HOUSE"), "../..")
+var house = cmp.Or(os.Getenv("FASTLABEL_HOUSE"), "../../..")
 
 // place is what the process builds once for all tests.
 var place struct {

@@ -20,7 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/fastlabel/fastlabel/test/selinuxvm/avc"
+	"github.com/fastlabel/fastlabel/test/system/selinuxvm/avc"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 

@@ -16,7 +16,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/fastlabel/fastlabel/test/selinuxvm"
+	"github.com/fastlabel/fastlabel/test/system/selinuxvm"
 )
 
 // module is one that programs are built from, by its version on the module proxy.

@@ -22,7 +22,7 @@ func TestQuadletCommand(t *testing.T) {
 		treetest.Lack(t, "podman", err)
 	}
 	dir := t.TempDir()
-	text, err := os.ReadFile("../../deploy/podman/fastlabel-example.container")
+	text, err := os.ReadFile("../../../deploy/podman/fastlabel-example.container")
 	if err != nil {
 		t.Fatal(err)
 	}

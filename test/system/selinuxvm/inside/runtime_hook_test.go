@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/fastlabel/fastlabel/test/selinuxvm/avc"
+	"github.com/fastlabel/fastlabel/test/system/selinuxvm/avc"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fastlabel/fastlabel/test/selinuxvm"
+	"github.com/fastlabel/fastlabel/test/system/selinuxvm"
 )
 
 func say(s string) { fmt.Fprintln(os.Stderr, "cluster:", s) }
@@ -122,7 +122,7 @@ func TestAccepted(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := startControl(t, programs)
-	cmd := exec.Command("../manifests.sh")
+	cmd := exec.Command("../../manifests.sh")
 	cmd.Env = append(os.Environ(), "KUBECTL="+programs["kubectl"], "KUBECONFIG="+filepath.Join(c.dir, "kubeconfig"), "KUBECACHEDIR="+c.dir)
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)

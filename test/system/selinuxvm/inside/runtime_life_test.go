@@ -14,7 +14,7 @@ import (
 
 	"github.com/opencontainers/selinux/go-selinux"
 
-	"github.com/fastlabel/fastlabel/test/selinuxvm/avc"
+	"github.com/fastlabel/fastlabel/test/system/selinuxvm/avc"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 

@@ -66,11 +66,11 @@ func properties(schema, def object) map[string]any {
 // page in docs, and some of a real run.
 func printed(t *testing.T) (lines []string) {
 	t.Helper()
-	files, err := filepath.Glob("../../cmd/fastlabel/testdata/*.txt")
+	files, err := filepath.Glob("../../../cmd/fastlabel/testdata/*.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	files = append(files, "../../docs/output.md")
+	files = append(files, "../../../docs/output.md")
 	for _, f := range files {
 		text, err := os.ReadFile(f)
 		if err != nil {

@@ -5,7 +5,7 @@
 //
 //	programs   kubelet, API server and the rest, built from pinned modules into the cache
 //	patched    containerd with the library in place of go-selinux
-//	guest/     what starts the node in the machine of test/selinuxvm
+//	guest/     what starts the node in the machine of test/system/selinuxvm
 //	inside     the stories
 //
 // The control plane runs on the host, on loopback; containerd, the kubelet and all pods

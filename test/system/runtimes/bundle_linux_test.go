@@ -51,7 +51,7 @@ func (c *container) writeBundle() error {
 // writeHooks writes the files of podman's --hooks-dir: the one of deploy/oci, with the hook
 // and the stage of the test.
 func (c *container) writeHooks() error {
-	text, err := os.ReadFile("../../deploy/oci/fastlabel.json")
+	text, err := os.ReadFile("../../../deploy/oci/fastlabel.json")
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/fastlabel/fastlabel/test/selinuxvm/avc"
+	"github.com/fastlabel/fastlabel/test/system/selinuxvm/avc"
 )
 
 // TestAccess: a process in a container's domain is denied the volume before,

@@ -11,11 +11,11 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/fastlabel/fastlabel/test/selinuxvm"
+	"github.com/fastlabel/fastlabel/test/system/selinuxvm"
 )
 
 const (
-	house    = "../.."
+	house    = "../../.."
 	optsFile = "internal/cri/opts/spec_linux_opts.go"
 	makeFile = "internal/cri/server/container_create.go"
 	call     = "label.Relabel(src, mountLabel, false)"

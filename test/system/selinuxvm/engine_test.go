@@ -14,7 +14,7 @@ import (
 )
 
 // house is the root of the repository.
-const house = "../.."
+const house = "../../.."
 
 // packages are those whose tests run in the machine: all of the engine, and the command.
 func packages(t *testing.T) []string {
