@@ -54,16 +54,12 @@ func called(t *testing.T, name string) (root string, release func()) {
 		}
 		t.Cleanup(func() { unix.Unmount(at, unix.MNT_DETACH) })
 	case "Trace.Wait":
-		l := commit.OpenLocks()
 		st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(root))
-		held, err := l.Take(t.Context(), st, root, nil)
+		held, err := commit.TakeLock(t.Context(), st, root, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		release = func() {
-			held.Release()
-			l.Close()
-		}
+		release = held.Release
 	}
 	return root, release
 }
@@ -85,7 +81,7 @@ func TestCallbackPanics(t *testing.T) {
 		if name == "Trace.Wait" { // the lock is released in it
 			was := blow
 			blow = func() { release(); was() }
-			files -= 2
+			files--
 		}
 		calls := 0
 		o := options(func() {

@@ -199,8 +199,9 @@ package relabel
 //     for no share; where some of them hang, further ones are an error at once.
 //     (TestProbeDead, TestProbeManyPaths)
 //  10. One relabel of a volume at a time, across processes, by a lock in the
-//     runtime directory that the owner of the volume cannot reach.
-//     (TestOneAtATime, TestKilledHolder, TestOwnersLock) Of two to different
+//     runtime directory that the owner of the volume cannot reach. Callers of one
+//     process have it in the order in which they came. (TestOneAtATime,
+//     TestKilledHolder, TestOwnersLock, TestLockOfOthers, TestQueue) Of two to different
 //     labels that share no lock one says done at most: a root that does not have
 //     what the run left on it is not committed. (TestTwoRuns, TestOvertaken,
 //     TestOvertakenSoon, TestOvertakenWaiting, TestHeedClock, TestHealerOvertaken,

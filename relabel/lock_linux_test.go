@@ -140,7 +140,6 @@ func walkAlone(t *testing.T, root, label string, o Options) {
 	}
 	defer r.proc.Close()
 	at, err := r.openPrepared(root, probe)
-	r.locks.Close()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -333,13 +333,8 @@ func openedAt(t *testing.T, dir int, name string) int {
 // TestTrustedAfterWait: whom the call waited for has done its work.
 func TestTrustedAfterWait(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), plain)
-	l := commit.OpenLocks()
-	if l.Err != nil {
-		t.Fatal(l.Err)
-	}
-	defer l.Close()
 	st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(root))
-	held, err := l.Take(t.Context(), st, "test", nil)
+	held, err := commit.TakeLock(t.Context(), st, "test", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

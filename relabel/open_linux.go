@@ -50,7 +50,6 @@ func (r *run) opened(ctx context.Context, path string, ask func() capabilities, 
 		return err
 	}
 	defer r.proc.Close()
-	defer r.locks.Close()
 	if ready != nil {
 		if err := ready(); err != nil {
 			return err
@@ -109,27 +108,19 @@ func (r *run) askPolicy() error {
 	return err
 }
 
-// prepareWalk asks what is needed for a directory only.
-func (r *run) prepareWalk(ask func() capabilities) {
-	r.capabilities = ask()
-	if !r.o.inner.check {
-		r.locks = commit.OpenLocks()
-	}
-}
-
-// openPrepared opens the root. If that is a directory it prepares the walk first.
+// openPrepared opens the root. If that is a directory it asks the kernel first.
 func (r *run) openPrepared(path string, ask func() capabilities) (*mount, error) {
 	r.main.At("statx", path)
 	st, e := sys.Statx(sys.AtFdcwd, sys.Cname(path))
 	r.file = e == 0 && st.Kind != sys.KindDir
 	if !r.file {
-		r.prepareWalk(ask)
+		r.capabilities = ask()
 	}
 	root, err := r.openRoot(path)
 	if err == nil && r.file && root.Stat.Kind == sys.KindDir { // it has just become one
 		root.Close()
 		r.file = false
-		r.prepareWalk(ask)
+		r.capabilities = ask()
 		root, err = r.openRoot(path)
 	}
 	return root, err
@@ -171,14 +162,10 @@ func (r *run) locked(ctx context.Context, root *mount, then func(ctx context.Con
 	return then(ctx, root)
 }
 
-// lockRoot takes the volume's lock, if there is a place for locks. A file is one call,
-// which nothing seals or commits: there is nothing to lock.
+// lockRoot takes the volume's lock. A file is one call, which nothing seals or commits:
+// there is nothing to lock.
 func (r *run) lockRoot(ctx context.Context, root *mount) (*commit.Lock, error) {
 	if r.o.inner.check || root.Stat.Kind != sys.KindDir {
-		return nil, nil
-	}
-	if r.locks.Err != nil {
-		r.Note("no lock was taken: %v", r.locks.Err)
 		return nil, nil
 	}
 	share := r.main.Share.Load()
@@ -194,5 +181,9 @@ func (r *run) lockRoot(ctx context.Context, root *mount) (*commit.Lock, error) {
 			r.Call(func() { r.wait(holder) })
 		}
 	}
-	return r.locks.Take(ctx, root.Stat, root.Path, wait)
+	lock, err := commit.TakeLock(ctx, root.Stat, root.Path, wait)
+	if err == nil && lock.Unlocked != nil {
+		r.Note("no lock was taken: %v", lock.Unlocked)
+	}
+	return lock, err
 }

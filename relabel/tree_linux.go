@@ -30,7 +30,6 @@ type run struct {
 	capabilities capabilities
 	proc         *mounts.Proc
 	policy       *policy.Policy
-	locks        commit.Locks
 	files        int  // descriptors that it needs
 	file         bool // the root was no directory when it was looked at
 	bounds       mounts.Bounds

@@ -180,7 +180,17 @@ func commits() []Mutant {
 		{
 			Name: "lock-skipped", By: "TestTrustedAfterWait",
 			Breaks: "one relabel of a volume runs at a time",
-			Edits:  edits("relabel/open_linux.go", "\tif r.o.inner.check || root.Stat.Kind != sys.KindDir {\n\t\treturn nil, nil", "\tif r.o.inner.check || r.locks.Err == nil {\n\t\treturn nil, nil"),
+			Edits:  edits("relabel/open_linux.go", "\tif r.o.inner.check || root.Stat.Kind != sys.KindDir {\n\t\treturn nil, nil", "\tif r.o.inner.check || root.At >= 0 {\n\t\treturn nil, nil"),
+		},
+		{
+			Name: "lock-without-a-name", By: "TestLockOfOthers",
+			Breaks: "a file that its holder has removed is no lock",
+			Edits:  edits("relabel/internal/commit/lock_linux.go", "st.Links > 0", "st.Links >= 0"),
+		},
+		{
+			Name: "turn-lost", By: "TestQueueQuits",
+			Breaks: "who gives up when its turn has come lets the next one have it",
+			Edits:  edits("relabel/internal/commit/queue_linux.go", "\tif i < 0 {\n\t\tq.leave(id)\n\t}\n", ""),
 		},
 		{
 			Name: "lock-not-reprobed", By: "TestTrustedAfterWait",

@@ -3,7 +3,8 @@
 // Package commit keeps the second promise of the project: a root that has the label
 // vouches for all beneath it.
 //
-//	lock_linux.go   one relabel of a volume at a time
+//	lock_linux.go   one relabel of a volume at a time, in all processes
+//	queue_linux.go  and in this one
 //	root_linux.go   the root's label, and the seal before the first change
 //	close_linux.go  the end: commit, second reading; or a root that is sealed again
 //	times_linux.go  whether anything was created in the root meanwhile

@@ -5,11 +5,13 @@ package commit
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
@@ -20,28 +22,32 @@ import (
 // pointer to it: beside a hung call it is held until that returns.
 func TestLockIsNotCollected(t *testing.T) {
 	treetest.Need(t, "root")
-	l := OpenLocks()
-	if l.Err != nil {
-		t.Fatal(l.Err)
-	}
-	defer l.Close()
-	root := sys.Stat{Dev: ^uint64(0), Ino: uint64(os.Getpid())}
-	name := filepath.Join(l.dir.Name(), fmt.Sprintf("%x-%x", root.Dev, root.Ino))
-	defer os.Remove(name) // the second call may have done so
-	if _, err := l.Take(t.Context(), root, "test", nil); err != nil {
-		t.Fatal(err)
-	}
+	root := sys.Stat{Dev: ^uint64(0), Ino: uint64(time.Now().UnixNano())} // it stays in use
+	name := func() string {
+		l, err := TakeLock(t.Context(), root, "test", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l.path
+	}()
+	defer os.Remove(name)
 	for range 3 {
 		runtime.GC()
 		time.Sleep(20 * time.Millisecond) // for the finalizers
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	held, err := l.Take(ctx, root, "test", nil)
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("the lock was let go: %v", err)
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
 	}
-	held.Release()
+	defer f.Close() // only read
+	if e := sys.TryFlock(int(f.Fd())); e != syscall.EWOULDBLOCK {
+		t.Errorf("the lock was let go: errno %d", e)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	if _, err := TakeLock(ctx, root, "test", nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the volume was let go: %v", err)
+	}
 }
 
 // TestLocksOfUser: root to whom /run is not open has the directory of its own user, and
@@ -70,9 +76,75 @@ func TestLocksOfUser(t *testing.T) {
 	if ours(filepath.Join(dir, "missing")) {
 		t.Error("a directory that is not there is ours")
 	}
-	l := openLocks(filepath.Join(dir, "ours"))
-	if l.Err != nil || l.dir.Name() != filepath.Join(dir, "ours", "fastlabel") {
-		t.Errorf("%v", l)
+	l := Lock{id: volume{1, 2}, fd: -1}
+	for range 2 { // again when somebody has removed the directory
+		none, err := l.openIn(filepath.Join(dir, "ours"))
+		if none != nil || err != nil || l.path != filepath.Join(dir, "ours/fastlabel/1-2") {
+			t.Errorf("%+v: %v, %v", l, none, err)
+		}
+		l.close()
+		if err := os.RemoveAll(filepath.Dir(l.path)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	l.Close()
+	if none, err := l.openIn(filepath.Join(dir, "missing")); none == nil || err != nil || l.fd >= 0 {
+		t.Errorf("no place for locks: %v, %v", none, err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "ours/fastlabel/1-2"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if none, err := l.openIn(filepath.Join(dir, "ours")); none != nil || !errors.Is(err, syscall.EISDIR) {
+		t.Errorf("a lock that cannot be had: %v, %v", none, err)
+	}
+}
+
+// TestLockOfOthers: a lock of another process is asked for every 5 ms in the first second,
+// then every 100; its holder is told once; and a file that its holder has removed is no lock.
+func TestLockOfOthers(t *testing.T) {
+	treetest.Need(t, "root")
+	root := sys.Stat{Dev: ^uint64(1), Ino: uint64(os.Getpid())}
+	for after, within := range map[time.Duration]time.Duration{
+		20 * time.Millisecond:  often,
+		900 * time.Millisecond: often,
+		time.Minute:            rarely,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := Lock{id: volume{root.Dev, root.Ino}, fd: -1}
+			if none, err := l.openIn("/run"); none != nil || err != nil { // as another process would
+				t.Fatal(none, err)
+			}
+			if e := sys.TryFlock(l.fd); e != 0 {
+				t.Fatal(e)
+			}
+			l.sign("somebody", 0)
+			var lock atomic.Pointer[Lock]
+			told, begin := "", time.Now()
+			go func() {
+				l, err := TakeLock(t.Context(), root, "test", func(holder string) { told += holder })
+				if err != nil {
+					t.Error(err)
+				}
+				lock.Store(l)
+			}()
+			time.Sleep(after)
+			if lock.Load() != nil {
+				t.Error("two have the lock")
+			}
+			sys.Unlinkat(sys.AtFdcwd, sys.Cname(l.path))
+			l.close()
+			time.Sleep(within)
+			synctest.Wait()
+			held := lock.Load()
+			if held == nil || told != "somebody" {
+				t.Fatalf("%v after %v: held %t, told %q", time.Since(begin), after, held != nil, told)
+			}
+			if _, err := os.Stat(held.path); err != nil {
+				t.Error("the file that was removed is held")
+			}
+			held.Release()
+			if _, err := os.Stat(held.path); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("a lock file is left: %v", err)
+			}
+		})
+	}
 }
