@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"unicode/utf8"
@@ -128,50 +127,5 @@ func TestOneLine(t *testing.T) {
 	})
 	if strings.ContainsAny(text, "\n\x1b") || !utf8.ValidString(text) || len(text) > 2*longest {
 		t.Errorf("%d bytes: %q", len(text), text)
-	}
-}
-
-// TestManyPods: they ask at once, each for a volume of its own. Each is answered, a few
-// are at work, each has its label in the end, and a volume beside them has not.
-func TestManyPods(t *testing.T) {
-	const pods = 100 // 1000 pass too, in three minutes
-	n, g := newNode(t), newGate()
-	n.start()
-	l := n.plug(soon, 4, g).labeller
-	beside := n.pod("beside", itsLevel)
-	beside.annotations = nil
-	others := n.volume("others")
-	beside.mount(others, localPV)
-	all, ids := make([]*pod, pods), make([]string, pods)
-	for i := range pods {
-		all[i] = n.pod(fmt.Sprintf("pod-%d", i), itsLevel)
-		all[i].mount(n.mkdir("volumes", all[i].uid), localPV)
-		ids[i] = all[i].sandbox()
-	}
-	var asked sync.WaitGroup
-	for i, p := range all {
-		asked.Go(func() {
-			if n.askAs(p, ids[i]) == nil {
-				t.Errorf("%s does not wait", p.uid)
-			}
-		})
-	}
-	asked.Wait()
-	treetest.Wait(t, "a job for each", func() bool {
-		walk, queued := l.states()
-		return walk == 4 && walk+queued == pods
-	})
-	if err := n.ask(beside); err != nil {
-		t.Error(err)
-	}
-	g.release()
-	for _, p := range all {
-		n.starts(p)
-		if has(t, n.in("volumes", p.uid), newLabel) != 1 {
-			t.Errorf("%s is not labelled", p.uid)
-		}
-	}
-	if len(g.wrote) != pods || has(t, others, newLabel) != 0 {
-		t.Errorf("%d written; of others %d", len(g.wrote), has(t, others, newLabel))
 	}
 }

@@ -101,7 +101,7 @@ func TestYields(t *testing.T) {
 	other, others := newGate(), make(chan error, 1)
 	defer other.release()
 	go func() {
-		_, err := relabel.Tree(t.Context(), vol, oldLabel+":c1", &relabel.Options{Trace: &relabel.Trace{Change: other.change}})
+		_, err := relabel.Tree(t.Context(), vol, oldLabel+":c1", &relabel.Options{Workers: 1, Throttle: other.throttle, Trace: &relabel.Trace{Change: other.change}})
 		others <- err
 	}()
 	treetest.Wait(t, "the other program", other.reached)

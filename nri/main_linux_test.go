@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -27,7 +28,8 @@ func TestMain(m *testing.M) {
 	os.Exit(treetest.Main(m))
 }
 
-// child is the plugin with its arguments. Held up, it says so, and stays so.
+// child is the plugin with its arguments. Held up, it says so, and stays so until it is told to
+// end and the run has been stopped.
 func child(after string) int {
 	limit, err := strconv.ParseInt(after, 10, 64)
 	if err != nil {
@@ -37,9 +39,14 @@ func child(after string) int {
 	defer stop()
 	var n atomic.Int64
 	return run(ctx, os.Args[1:], os.Stdout, os.Stderr, func(string, string, string) {
-		if n.Add(1) == limit {
+		switch at := n.Add(1); {
+		case at < limit || limit == 0:
+		case at == limit:
 			fmt.Println("held")
-			select {}
+			fallthrough
+		default:
+			<-ctx.Done()
+			time.Sleep(time.Second)
 		}
 	})
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/containerd/nri/pkg/adaptation"
 	"github.com/containerd/nri/pkg/api"
 
+	"github.com/fastlabel/fastlabel/relabel"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -215,7 +216,8 @@ func has(t *testing.T, dir, label string) (n int) {
 	return n
 }
 
-// gate holds runs up at each entry until it is opened, and counts what they wrote.
+// gate holds runs up, when one has written something, until it is opened or they are
+// stopped, and counts what they wrote. A run has one worker: it is held in the middle.
 type gate struct {
 	open  chan struct{}
 	once  sync.Once
@@ -229,7 +231,18 @@ func (g *gate) change(path, _, _ string) {
 	g.mu.Lock()
 	g.wrote[path]++
 	g.mu.Unlock()
-	<-g.open
+}
+
+func (g *gate) throttle(ctx context.Context, _ int) error {
+	if !g.reached() {
+		return nil
+	}
+	select {
+	case <-g.open:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 func (g *gate) release() { g.once.Do(func() { close(g.open) }) }
@@ -249,7 +262,7 @@ func (n *node) plug(wait time.Duration, volumes int, g *gate) *plugin {
 	}
 	c := new(counts)
 	l := newLabeller(volumes, time.Hour, log, c)
-	l.change = g.change
+	l.change, l.group.Options = g.change, relabel.Options{Workers: 1, Throttle: g.throttle}
 	p := newPlugin(wait, places{n.in("pods"), []string{n.in("none", "{id}"), n.in("bundles", "{id}")}}, l)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})

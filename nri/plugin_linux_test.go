@@ -19,31 +19,6 @@ import (
 // it: the work is held up for as long as the test wants.
 const soon = 20 * time.Millisecond
 
-// TestRetryJoins: while the work is held up each request is answered, with how far it is;
-// the one after it has ended gets its result. There is one walk.
-func TestRetryJoins(t *testing.T) {
-	n, g := newNode(t), newGate()
-	n.start()
-	plug := n.plug(soon, 4, g)
-	vol, p := n.volume("v"), n.pod("a", itsLevel)
-	p.mount(vol, localPV)
-	for range 3 {
-		n.goesOn(p, "pv: ")
-	}
-	treetest.Wait(t, "the walk", g.reached)
-	if has(t, vol, newLabel) == entries {
-		t.Error("it is labelled before the gate opens")
-	}
-	g.release()
-	n.starts(p)
-	g.oneWalk(t, has(t, vol, newLabel))
-	n.starts(p)
-	if plug.counts.of(labelled) != 2 {
-		t.Errorf("%v", plug.counts.requests)
-	}
-	g.oneWalk(t, has(t, vol, newLabel))
-}
-
 // oneWalk: each entry was written once.
 func (g *gate) oneWalk(t *testing.T, labelled int) {
 	t.Helper()
@@ -59,11 +34,13 @@ func (g *gate) oneWalk(t *testing.T, labelled int) {
 	}
 }
 
-// TestTwentyPods: each has a mount of its own of one volume, by two ways. One walk.
+// TestTwentyPods: each has a mount of its own of one volume, by two ways. While the work is
+// held up each request is answered, with how far it is; the one after it has ended gets its
+// result. There is one walk.
 func TestTwentyPods(t *testing.T) {
 	n, g := newNode(t), newGate()
 	n.start()
-	l := n.plug(time.Millisecond, 4, g).labeller
+	plug := n.plug(time.Millisecond, 4, g)
 	vol := n.volume("v")
 	var all []*pod
 	for i := range 20 {
@@ -75,35 +52,19 @@ func TestTwentyPods(t *testing.T) {
 		}
 	}
 	treetest.Wait(t, "the walk", g.reached)
-	if walk, queued := l.states(); walk != 1 || queued != 0 {
-		t.Errorf("%d at work, %d wait", walk, queued)
+	n.goesOn(all[0], "pv: ")
+	if walk, queued := plug.labeller.states(); walk != 1 || queued != 0 || has(t, vol, newLabel) == entries {
+		t.Errorf("%d at work, %d wait, %d are labelled", walk, queued, has(t, vol, newLabel))
 	}
 	g.release()
 	for _, p := range all {
 		n.starts(p)
 	}
-	g.oneWalk(t, has(t, vol, newLabel))
-}
-
-// TestBeside: while one volume is held up, other pods are answered: one that asks for
-// nothing, and one whose volume is labelled beside it.
-func TestBeside(t *testing.T) {
-	n, g := newNode(t), newGate()
-	n.start()
-	n.plug(soon, 2, g)
-	slow, quick, other := n.pod("slow", itsLevel), n.pod("quick", itsLevel), n.pod("other", itsLevel)
-	slow.mount(n.volume("slow"), localPV)
-	done := n.volume("quick")
-	treetest.Label(t, done, newLabel)
-	quick.mount(done, localPV)
-	other.annotations = nil
-	n.goesOn(slow)
-	treetest.Wait(t, "the walk", g.reached)
-	if err := n.ask(other); err != nil {
-		t.Error(err)
+	n.starts(all[0])
+	if plug.counts.of(labelled) != int64(len(all)+1) {
+		t.Errorf("%v", plug.counts.requests)
 	}
-	n.starts(quick)
-	n.goesOn(slow)
+	g.oneWalk(t, has(t, vol, newLabel))
 }
 
 // TestWait: by a clock that only the plugin moves, the answer comes after --wait, whether

@@ -179,34 +179,21 @@ func TestMistyped(t *testing.T) {
 }
 
 // TestDrawn: a level that is called fixed and is another one at the next try is not waited
-// for again.
+// for again, and its walk to the level before ends.
 func TestDrawn(t *testing.T) {
 	n, g := newNode(t), newGate()
 	n.start()
 	plug := n.plug(soon, 4, g)
-	p := n.pod("a", fixed)
-	p.mount(n.volume("v"), localPV)
-	n.goesOn(p)
-	p.label = "system_u:object_r:container_file_t:s0:c1,c2"
-	n.starts(p)
-	n.starts(p)
-	if plug.counts.of(drawn) != 2 {
-		t.Errorf("%v", plug.counts.requests)
-	}
-}
-
-// TestDrawnEnds: a pod that is left to the runtime since its level changes has no walk to
-// the level before in its volume.
-func TestDrawnEnds(t *testing.T) {
-	n, g := newNode(t), newGate()
-	n.start()
-	n.plug(soon, 4, g)
 	p, vol := n.pod("a", fixed), n.volume("v")
 	p.mount(vol, localPV)
 	n.goesOn(p)
 	treetest.Wait(t, "a walk", g.reached)
 	p.label = "system_u:object_r:container_file_t:s0:c1,c2"
 	n.starts(p)
+	n.starts(p)
+	if plug.counts.of(drawn) != 2 {
+		t.Errorf("%v", plug.counts.requests)
+	}
 	written := has(t, vol, newLabel)
 	g.release()
 	time.Sleep(500 * time.Millisecond)
