@@ -4,9 +4,10 @@ package relabel
 
 import "github.com/fastlabel/fastlabel/relabel/internal/budget"
 
-// defaultWorkers are those of the whole process. Go's runtime ends a process
+// defaultWorkers are those of the whole process: the 256 that one run on a filesystem with
+// a server may have, and a fifth, which it leaves to others. Go's runtime ends a process
 // that has 10,000 threads.
-const defaultWorkers = 256
+const defaultWorkers = 320
 
 // process is the budget of all runs.
 var process = budget.New(defaultWorkers, filesForAll)
@@ -15,7 +16,7 @@ var process = budget.New(defaultWorkers, filesForAll)
 var probing = budget.NewProbes(process)
 
 // SetMaxWorkers bounds the workers of all runs of the process together, and so the
-// threads that they take: 256, unless it is called. n below 1 stands for that too.
+// threads that they take: 320, unless it is called. n below 1 stands for that too.
 // Workers that are at work go on. A call of the filesystem that does not return
 // costs a thread beside them.
 func SetMaxWorkers(n int) {

@@ -49,9 +49,10 @@ type Options struct {
 	// for them. At 0 the engine has one for each processor that the process may use
 	// by its affinity and, as Go's runtime reads it, by its cgroup's CPU limit; it
 	// has up to 16 while the processors wait for a disk and more workers get on
-	// faster; on a filesystem with a server, as FUSE and NFS are, it has 48. All runs
-	// of a process share what SetMaxWorkers allows: one may have fewer than it asks
-	// for.
+	// faster; on a filesystem with a server, as FUSE and NFS are, it has 48, and up to
+	// 256 while the run is alone in the process and more workers get on faster. All
+	// runs of a process share what SetMaxWorkers allows: one may have fewer than it
+	// asks for, and leaves a fifth to others of what the engine tries.
 	Workers int
 	// Trust is TrustNothing at zero: the whole tree is looked at.
 	Trust Trust

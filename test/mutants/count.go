@@ -44,6 +44,31 @@ func counts() []Mutant {
 			Edits:  edits("relabel/internal/walk/worker_linux.go", "\t\tw.items.Add(1)\n\t\trecords", "\t\trecords"),
 		},
 		{
+			Name: "served-few", By: "TestWaitTogether in relabel/internal/walk",
+			Breaks: "where calls wait for a server, as many wait at once as pay",
+			Edits:  edits("relabel/internal/walk/walk_linux.go", "max(workers, mostWaiting)", "max(workers, waiting)"),
+		},
+		{
+			Name: "served-many", By: "TestTuneServed in relabel/internal/tune",
+			Breaks: "more workers stay only if they get on faster",
+			Edits:  edits("relabel/internal/tune/tune.go", "if gain < t.worthwhile() {", "if gain < 0.5 {"),
+		},
+		{
+			Name: "trial-kept", By: "TestTuneServed in relabel/internal/tune",
+			Breaks: "a run gives back the workers that it tried when another begins",
+			Edits:  edits("relabel/internal/tune/pool.go", "over := t.Bound(p.Most()); over > 0", "over := 0; over > 0"),
+		},
+		{
+			Name: "trial-greedy", By: "TestMore in relabel/internal/budget",
+			Breaks: "a run that tries more workers leaves some to one that comes",
+			Edits:  edits("relabel/internal/budget/budget.go", "s.take(1, 5)", "s.take(1, 0)"),
+		},
+		{
+			Name: "begins-reading", By: "TestBeginUnread in relabel/internal/walk",
+			Breaks: "a worker that begins late knows what labels were met",
+			Edits:  edits("relabel/internal/walk/walk_linux.go", "if k.met.Load() == metWrong {", "if false {"),
+		},
+		{
 			Name: "tune-cold", By: "TestTuneCold in relabel/internal/tune",
 			Breaks: "whether disks are read is told beside a worker that is held up",
 			Edits:  edits("relabel/internal/tune/pool.go", "!tunes {\n\t\t\tcontinue", "!tunes {\n\t\t\treturn"),

@@ -33,7 +33,7 @@ const (
 	LeastFiles = 12
 	PerWorker  = 3
 
-	// manyHung budgets of hung workers, 4,096 by default, leave room to the 10,000
+	// manyHung budgets of hung workers, 5,120 by default, leave room to the 10,000
 	// threads at which Go's runtime ends a process.
 	manyHung = 16
 )
@@ -131,7 +131,25 @@ func (b *Budget) Holds(n int) {
 }
 
 // Workers takes up to n workers more, without waiting, and says how many.
-func (s *Share) Workers(n int) int {
+func (s *Share) Workers(n int) int { return s.take(n, 0) }
+
+// More takes a worker for a run that tries whether more of them pay, without waiting, and
+// reports whether it could. A fifth of all workers stays free: a run that comes begins at
+// once.
+func (s *Share) More() bool { return s.take(1, 5) == 1 }
+
+// Alone reports whether no other run is at work, or waits to begin.
+func (s *Share) Alone() bool {
+	if s == nil {
+		return true
+	}
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	return s.b.shares == 1 && len(s.b.queue) == 0
+}
+
+// take takes up to n workers, and leaves one in so many free; 0: none.
+func (s *Share) take(n, leave int) int {
 	if s == nil {
 		return n
 	}
@@ -139,6 +157,9 @@ func (s *Share) Workers(n int) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	free := b.most
+	if leave > 0 {
+		free -= b.most / leave
+	}
 	if b.shares > 1 {
 		free /= 2
 	}

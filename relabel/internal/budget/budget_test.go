@@ -47,6 +47,34 @@ func none(t *testing.T, got chan *Share) {
 	}
 }
 
+// TestMore: a run that tries more workers leaves a fifth of all to one that comes, which
+// begins at once.
+func TestMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(10, func() int { return 100 })
+		a := enters(t, b, 20)
+		tried := 0
+		for a.Alone() && a.More() {
+			tried++
+		}
+		if b.has(t, 8, 0, 20); tried != 7 {
+			t.Errorf("it tried %d more", tried)
+		}
+		c := enters(t, b, 20)
+		if a.Alone() || c.More() {
+			t.Error("a second run is there")
+		}
+		c.Close()
+		if !a.Alone() || a.More() || a.Workers(100) != 2 {
+			t.Error("the second run has left, and the rest is for those who ask for it")
+		}
+		var none *Share
+		if !none.Alone() || !none.More() {
+			t.Error("what is outside the budget is bounded")
+		}
+	})
+}
+
 // TestBudget: what a run takes beyond one worker, when it is alone, when others are
 // there, and when others wait.
 func TestBudget(t *testing.T) {

@@ -12,16 +12,27 @@ const (
 	Every       = 10 * time.Millisecond
 	leastWindow = 4
 	mostWindow  = 50
-	enough      = 1000 // entries
+	enough      = 1000 // entries; half of it where calls wait for a server
 	// MostWorkers is where more of them gained nothing on any disk.
 	MostWorkers = 16
-	// Joins bounds how many may be added in all; those who leave do not come
-	// back.
-	Joins = 4 * MostWorkers
+	// joins bounds, with the most workers at once, how many may be added in all; those
+	// who leave do not come back.
+	joins = 4
 )
+
+func (t *Tuner) enough() int64 {
+	if t.Served {
+		return enough / 2
+	}
+	return enough
+}
+
+// Joins returns how many workers are added in all, where there are most at once.
+func Joins(most int) int { return joins * most }
 
 // Pool is what has the workers. It is asked by one goroutine.
 type Pool interface {
+	Most() int          // how many workers there may be now
 	Entries() int64     // that were met so far
 	Steady() bool       // there are workers, and none is held up
 	Relieve() bool      // adds one, if that can be
@@ -52,10 +63,23 @@ func (t Tuner) Start(p Pool, used func() (cpu time.Duration, read int64)) (end f
 func (t Tuner) Tune(p Pool, every time.Duration, used func() (cpu time.Duration, read int64), done <-chan struct{}) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	for left, tunes := Joins, true; ; {
+	settle := func() (ended bool) {
+		select {
+		case <-done:
+			return true
+		case <-tick.C:
+			return false
+		}
+	}
+	for p.Entries() == 0 { // on a slow server the beginning takes longer than a window
+		if settle() {
+			return
+		}
+	}
+	for left, tunes := Joins(t.Most), true; ; {
 		began, entries, busy, reads := time.Now(), p.Entries(), 0.0, false
 		cpu, read := used()
-		for i := 0; i < leastWindow || i < mostWindow && p.Entries()-entries < enough; i++ {
+		for i := 0; i < leastWindow || i < mostWindow && p.Entries()-entries < t.enough(); i++ {
 			select {
 			case <-done:
 				return
@@ -70,6 +94,13 @@ func (t Tuner) Tune(p Pool, every time.Duration, used func() (cpu time.Duration,
 		}
 		if !reads { // in all of the window, for what was asked for ahead serves a while
 			p.ReadCold(false)
+		}
+		if over := t.Bound(p.Most()); over > 0 { // another run has begun
+			p.Shed(over)
+			if settle() {
+				return
+			}
+			continue
 		}
 		if tunes = tunes && p.Steady(); !tunes {
 			continue
@@ -86,10 +117,8 @@ func (t Tuner) Tune(p Pool, every time.Duration, used func() (cpu time.Duration,
 		default:
 			continue
 		}
-		select { // it settles
-		case <-done:
+		if settle() {
 			return
-		case <-tick.C:
 		}
 	}
 }

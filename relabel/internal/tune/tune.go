@@ -6,8 +6,9 @@
 // before: in memory as many as there are processors, on a cold disk some more (a
 // tree on ext4 took 2.2 s with 2 and 1.6 with 8), or again not (one flat
 // directory on XFS 4.8 and 6.6). So where the caller leaves it to us, the walk
-// soon has one a processor. While the processors have nothing to do it tries
-// twice as many, stays with them if they get on faster, and else goes back.
+// soon has one a processor, or 48 where calls wait for a server. While the processors
+// have nothing to do it tries twice as many, stays with them if they get on faster, and
+// else goes back.
 package tune
 
 import "runtime"
@@ -15,9 +16,16 @@ import "runtime"
 const (
 	// saturated processors have no use for more workers.
 	saturated = 0.8
+	// saturatedServed is how much the walk takes of processors that are saturated where
+	// the server runs on them too, or the kernel's threads for one: they take the rest.
+	saturatedServed = 0.3
 	// worthwhile is how much faster more workers must be: two measurements
 	// of the same lie some percent apart.
 	worthwhile = 1.1
+	// worthwhileServed is that where calls wait for a server. One that has time is nearly
+	// twice as fast for twice as many workers; with one that has none, whose rate changes
+	// more than a disk's, measurements lie up to a fifth apart.
+	worthwhileServed = 1.25
 	// patience windows pass before more are tried again, for the next directory
 	// may be another matter; and twice as many after each trial in vain.
 	patience     = 10
@@ -30,6 +38,7 @@ func Processors() int { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) }
 // Tuner decides. Window knows neither clock nor pool, so that a test can play both.
 type Tuner struct {
 	Cores, Most int
+	Served      bool    // calls wait for a server, and not for a disk
 	Workers     int     // at present
 	before      int     // as many as there were before a trial
 	base        float64 // entries a second then; 0: no trial is on
@@ -37,8 +46,31 @@ type Tuner struct {
 	vain        int     // how long the last rest was
 }
 
+// Bound sets how many workers there may be from now on, and returns how many are too many.
+func (t *Tuner) Bound(most int) (over int) {
+	if t.Most = most; t.Workers <= most {
+		return 0
+	}
+	over = t.Workers - most
+	t.Workers, t.base = most, 0
+	return over
+}
+
+func (t *Tuner) worthwhile() float64 {
+	if t.Served {
+		return worthwhileServed
+	}
+	return worthwhile
+}
+
 // Idle says whether the processors, of which so many were busy, have time for more.
-func (t *Tuner) Idle(busy float64) bool { return busy < saturated*float64(t.Cores) }
+func (t *Tuner) Idle(busy float64) bool {
+	most := saturated
+	if t.Served {
+		most = saturatedServed
+	}
+	return busy < most*float64(t.Cores)
+}
 
 // Window takes what a window showed, entries a second and how many processors
 // were busy, and returns how many workers there are to be.
@@ -46,7 +78,7 @@ func (t *Tuner) Window(rate, busy float64) int {
 	if t.base > 0 {
 		gain := rate / t.base
 		t.base = 0
-		if gain < worthwhile {
+		if gain < t.worthwhile() {
 			t.vain = min(max(patience, 2*t.vain), mostPatience)
 			t.Workers, t.rest = t.before, t.vain
 			return t.Workers

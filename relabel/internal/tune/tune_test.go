@@ -5,6 +5,7 @@ package tune
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -70,7 +71,8 @@ type stuck struct {
 	done  chan struct{}
 }
 
-func (s *stuck) Entries() int64 { return 0 }
+func (s *stuck) Most() int      { return 16 }
+func (s *stuck) Entries() int64 { return 1 }
 func (s *stuck) Steady() bool   { s.after = true; return false }
 func (s *stuck) Relieve() bool  { s.t.Error("adds a worker"); return false }
 func (s *stuck) Shed(int)       { s.t.Error("asks workers to leave") }
@@ -94,5 +96,67 @@ func TestTuneCold(t *testing.T) {
 	}, done)
 	if s.cold == 0 || s.done != nil {
 		t.Errorf("told %d times that disks are read, and at last that they are not: %t", s.cold, s.done == nil)
+	}
+}
+
+// played is a server, of which so many workers get rate entries a second.
+type played struct {
+	rate        func(workers int) float64
+	most        int
+	workers     int
+	peak, added int
+	entries     float64
+	asked       time.Time
+}
+
+func (p *played) Entries() int64 {
+	now := time.Now()
+	p.entries += p.rate(p.workers) * now.Sub(p.asked).Seconds()
+	p.asked = now
+	return int64(p.entries)
+}
+
+func (p *played) Relieve() bool {
+	p.Entries()
+	p.workers++
+	p.added++
+	p.peak = max(p.peak, p.workers)
+	return true
+}
+
+func (p *played) Shed(n int)    { p.Entries(); p.workers -= n }
+func (p *played) Most() int     { return p.most }
+func (p *played) Steady() bool  { return true }
+func (p *played) ReadCold(bool) {}
+
+// TestTuneServed: a server that has time gets as many workers as there may be, soon; one
+// that has none is tried with twice as many, seldom; and when another run begins only those
+// stay that there may be then.
+func TestTuneServed(t *testing.T) {
+	play := func(p *played, d time.Duration) {
+		synctest.Test(t, func(t *testing.T) {
+			p.most, p.workers, p.asked = 256, 48, time.Now()
+			done := make(chan struct{})
+			time.AfterFunc(d, func() { close(done) })
+			Tuner{Cores: 2, Most: 256, Workers: 48, Served: true}.Tune(p, Every, func() (time.Duration, int64) { return 0, 0 }, done)
+		})
+	}
+	slow := &played{rate: func(n int) float64 { return float64(n) / 2e-3 }}
+	if play(slow, 300*time.Millisecond); slow.workers != 256 || slow.peak != 256 || slow.added != 256-48 {
+		t.Errorf("a slow server: %+v", slow)
+	}
+	quick := &played{rate: func(n int) float64 { return float64(min(n, 48)) / 2e-3 }}
+	if play(quick, 10*time.Second); quick.workers != 48 || quick.peak != 96 || quick.added > 5*48 {
+		t.Errorf("a quick server: %+v", quick)
+	}
+	crowded := &played{}
+	crowded.rate = func(n int) float64 {
+		if n == 256 {
+			crowded.most = 48
+		}
+		return float64(n) / 2e-3
+	}
+	if play(crowded, time.Second); crowded.workers != 48 || crowded.peak != 256 || crowded.added != 256-48 {
+		t.Errorf("beside another run: %+v", crowded)
 	}
 }

@@ -98,7 +98,7 @@ func (w *worker) through(c *chunk, d *Dir, fd int) {
 		w.entry(d, fd, c.Entry(i))
 		i++
 	}
-	w.noteRight()
+	w.noteMet()
 }
 
 // wait has the caller hold back the next entries of the directory fd. The caller's code

@@ -265,7 +265,7 @@ func (w *worker) endGathering(g *gathering) {
 // fillWindow takes the rest of d over, of which n bytes of records are in the
 // buffer, if its order matters and there is memory for it.
 func (w *worker) fillWindow(d *Dir, fd, n int) bool {
-	if !w.m.Sorts || w.m.Served || d.Note.rereading || w.Kernel.Sorting.From == 0 || !w.right.Load() && !w.asListed(d) {
+	if !w.m.Sorts || w.m.Served || d.Note.rereading || w.Kernel.Sorting.From == 0 || w.met.Load() != metRight && !w.asListed(d) {
 		return false
 	}
 	g := w.sorts.Window(d, max(w.Kernel.Sorting.Budget, bufferSize))
@@ -292,11 +292,15 @@ func (w *worker) fillWindow(d *Dir, fd, n int) bool {
 	return true
 }
 
-// noteRight notes whether the labels met of late were right: large directories of
-// wrong ones are gathered.
-func (w *worker) noteRight() {
-	if right := w.wrongStreak < guessAfter; w.m.Sorts && w.right.Load() != right {
-		w.right.Store(right)
+// noteMet notes what the labels are that were met of late: large directories of wrong ones
+// are gathered, and a worker that begins then writes unread.
+func (w *worker) noteMet() {
+	met := metWrong
+	if w.wrongStreak < guessAfter {
+		met = metRight
+	}
+	if w.met.Load() != met {
+		w.met.Store(met)
 	}
 }
 

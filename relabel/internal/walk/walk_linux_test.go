@@ -3,11 +3,17 @@
 package walk
 
 import (
+	"context"
+	"path/filepath"
 	"runtime"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/tune"
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // TestWorkers: where calls wait for a server, more of them wait at once, unless
@@ -20,13 +26,76 @@ func TestWorkers(t *testing.T) {
 		want, most int
 	}{
 		{0, false, cores, max(cores, tune.MostWorkers)},
-		{0, true, max(cores, waiting), max(cores, waiting)},
+		{0, true, max(cores, waiting), max(cores, mostWaiting)},
 		{3, false, 3, 3},
 		{3, true, 3, 3},
 	} {
 		k := &Walk{Job: &Job{Workers: test.threads}, m: &mounts.Mount{Served: test.served}}
 		if got, most := k.size(); got != test.want || most != test.most {
 			t.Errorf("%+v: %d workers, %d at most", test, got, most)
+		}
+	}
+}
+
+// slow are rules that take their time, as a server does that is never busy, and count how
+// many workers wait at once.
+type slow struct {
+	waiting, most atomic.Int32
+	enough        func(most int32)
+}
+
+func (s *slow) Entry([]byte, sys.Kind) (string, error) {
+	n := s.waiting.Add(1)
+	for most := s.most.Load(); n > most && !s.most.CompareAndSwap(most, n); most = s.most.Load() {
+		continue
+	}
+	time.Sleep(2 * time.Millisecond)
+	s.waiting.Add(-1)
+	s.enough(s.most.Load())
+	return "system_u:object_r:container_file_t:s0", nil
+}
+
+func (s *slow) Beneath([]byte) *Want { return &Want{Rules: s} }
+
+// TestWaitTogether: where calls wait for a server that has time, many more of them are
+// under way at once than the walk began with.
+func TestWaitTogether(t *testing.T) {
+	treetest.Need(t, "root", "tmpfs")
+	root := filepath.Join(treetest.Fresh(t, "tmpfs"), "tree")
+	treetest.Build(t, root, treetest.Text(t, "dir .\nfile f%d x30000\n"))
+	const want = 3 * waiting
+	most := int32(0)
+	for range 5 { // a machine with much to do makes more workers look vain
+		m := enclosed(t, root)
+		m.Served = true
+		ctx, stop := context.WithCancel(t.Context())
+		s := &slow{enough: func(most int32) {
+			if most >= want {
+				stop()
+			}
+		}}
+		_ = New(&Job{Top: &Want{Rules: s}, Stop: func(error) { stop() }}, m, &Top{FD: m.Top, Outcome: Skipped}, nil).Run(ctx)
+		stop()
+		if most = max(most, s.most.Load()); most >= want {
+			return
+		}
+	}
+	t.Errorf("%d at once, and the walk begins with %d", most, waiting)
+}
+
+// TestBeginUnread: a worker that begins when the labels met of late were wrong writes
+// unread, as the others do by then.
+func TestBeginUnread(t *testing.T) {
+	treetest.Need(t, "root", "tmpfs")
+	const label, few = "system_u:object_r:container_file_t:s0", 20
+	for met, want := range map[uint32]Outcome{metWrong: Written, metRight: Right, 0: Right} {
+		root := filepath.Join(treetest.Fresh(t, "tmpfs"), "tree")
+		treetest.Build(t, root, treetest.Text(t, "default label="+label+"\ndir .\nfile f%d x20\n"))
+		m := enclosed(t, root)
+		k := New(&Job{Top: &Want{Label: label}, Writes: Guess}, m, &Top{FD: m.Top, Outcome: Skipped}, nil)
+		k.met.Store(met)
+		if err := k.Run(t.Context()); err != nil || k.Tally().Of[want] != few {
+			t.Errorf("%d: %+v, %v", met, k.Tally(), err)
 		}
 	}
 }
