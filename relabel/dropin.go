@@ -29,11 +29,25 @@ func Relabel(path, fileLabel string, shared bool) error {
 	return relabel(context.Background(), path, fileLabel, shared, dropinPatience)
 }
 
-// RelabelContext is Relabel that ctx can end, as it ends Tree. It waits for another
-// relabel of the volume as long as ctx lets it.
+// RelabelContext is Relabel for a request that may end: when ctx ends it returns a
+// *PendingError, which wraps what ended ctx, and the work goes on for two minutes without
+// a caller. One who asks again in that time for the same volume and label joins it. So a
+// volume that takes longer than a request is walked once. Another relabel of the volume is
+// waited for as long as ctx lets it. Where the filesystem does not answer the error is a
+// *HungError. Before a volume is unmounted, Stop ends what is under way there. A ctx that
+// cannot end makes it Relabel.
 func RelabelContext(ctx context.Context, path, fileLabel string, shared bool) error { //nolint:revive // it is Relabel with a context, as the standard library names such
 	return relabel(ctx, path, fileLabel, shared, 0)
 }
+
+// Stop ends what RelabelContext has under way on the volume at path, whatever the label, and
+// waits until nothing is open there any more: then it can be unmounted. Callers who wait get
+// ErrStopped. If ctx ends first, the error is a *HungError where the filesystem does not
+// answer.
+func Stop(ctx context.Context, path string) error { return joined.Stop(ctx, path) }
+
+// joined are the calls of RelabelContext.
+var joined = Group{dropins: true, Trace: quiet}
 
 // dropinPatience is how long Relabel and Chcon wait for another relabel of the volume: as
 // long as the kubelet waits for a request.
@@ -67,7 +81,7 @@ func relabel(ctx context.Context, path, fileLabel string, shared bool, patience 
 // during the run and labelled last, if nothing failed, when all else is on disk. So
 // the root's label means the same by whatever function it was written; a caller who wants it sooner
 // and weaker sets [Advanced].NoSync and calls Tree. What is left alone, or done
-// otherwise than asked, is logged with slog.Default. Another relabel of the same
+// otherwise than asked, is logged with slog.Default at slog.LevelDebug. Another relabel of the same
 // volume is waited for, but no longer than two minutes (ErrLocked). A path that is
 // missing is an error; what is removed under the walk, path included, is none.
 //

@@ -14,10 +14,18 @@ import (
 )
 
 // chcon is Chcon after its arguments were looked at. want is canonical. It waits for
-// the lock no longer than patience, or as long as ctx lets it if that is 0.
+// the lock no longer than patience, or as long as ctx lets it if that is 0. A walk that ctx
+// can end is one of joined.
 func chcon(ctx context.Context, path, want string, recurse bool, patience time.Duration) error {
+	if recurse && ctx.Done() != nil {
+		_, f, err := joined.tree(ctx, path, want, TrustNothing)
+		if f == nil {
+			f = dropin.New(want, ErrRefused)
+		}
+		return sum(f, err)
+	}
 	f := dropin.New(want, ErrRefused)
-	o := &Options{Trace: LogTo(slog.Default(), path), inner: inner{patience: patience}}
+	o := &Options{Trace: quiet(path), inner: inner{patience: patience}}
 	o.Trace.Failure = f.Add
 	if !recurse {
 		return sum(f, chconOne(ctx, path, want, o))
@@ -25,6 +33,9 @@ func chcon(ctx context.Context, path, want string, recurse bool, patience time.D
 	_, err := Tree(ctx, path, want, o)
 	return sum(f, err)
 }
+
+// quiet logs at slog.LevelDebug: what a drop-in does is no business of the runtime's log.
+func quiet(path string) *Trace { return logTo(slog.Default(), path, slog.LevelDebug) }
 
 // chconOne labels path alone, whatever its kind; that it is gone is no error.
 func chconOne(ctx context.Context, path, want string, o *Options) error {

@@ -50,6 +50,8 @@ type Group struct {
 	// TrustRoot, which reads one label.
 	Linger time.Duration
 
+	dropins bool // failures are gathered in go-selinux's words
+
 	once sync.Once
 	all  flight.Group[mounts.Volume, request, task]
 }
@@ -65,6 +67,7 @@ type task struct {
 	progress Progress
 	obstacle atomic.Pointer[obstacle]
 	report   Report
+	failures *failures // of drop-ins
 }
 
 // obstacle is what held a run up when it had met so many entries.
@@ -90,27 +93,33 @@ func (g *Group) flights() *flight.Group[mounts.Volume, request, task] {
 // nothing. Both errors are found by errors.Is to be what ended ctx. A relative root
 // is ENAMETOOLONG in a working directory that is deeper than PATH_MAX.
 func (g *Group) Tree(ctx context.Context, root, label string, t Trust) (Report, error) {
+	report, _, err := g.tree(ctx, root, label, t)
+	return report, err
+}
+
+// tree is Tree, with the failures of a Group of drop-ins.
+func (g *Group) tree(ctx context.Context, root, label string, t Trust) (Report, *failures, error) {
 	none := Report{Root: root, Label: label}
 	want, err := secctx.Canonical(label)
 	if err != nil {
-		return none, err
+		return none, nil, err
 	}
 	none.Label = want
 	if err := foreign(root); err != nil {
-		return none, err
+		return none, nil, err
 	}
 	path, err := mounts.Absolute(root)
 	if err != nil {
-		return none, err
+		return none, nil, err
 	}
 	w, err := g.flights().Do(ctx, path, request{want, t})
 	if w.Work == nil {
-		return none, err
+		return none, nil, err
 	}
 	if !w.Ended {
 		p := &PendingError{Work: shown(w), Within: max(0, g.flights().Linger), Cause: err}
 		p.Root = root
-		return none, p
+		return none, nil, p
 	}
 	if !w.Kept {
 		goOn(err)
@@ -118,7 +127,7 @@ func (g *Group) Tree(ctx context.Context, root, label string, t Trust) (Report, 
 	report := w.Data.report
 	report.Root, report.Label = root, cmp.Or(report.Label, want) // it has none if it never began
 	report.Shared, report.Notes = w.Shared, slices.Clone(report.Notes)
-	return report, err
+	return report, w.Data.failures, err
 }
 
 // Work tells of all work in the queue and under way.

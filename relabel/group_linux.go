@@ -7,10 +7,14 @@ import (
 	"errors"
 	"runtime/debug"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/dropin"
 	"github.com/fastlabel/fastlabel/relabel/internal/flight"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 )
+
+// failures are those of a run, in go-selinux's words.
+type failures = dropin.Failures
 
 // run is a run of Tree. A panic in it is an error, which goes on in its callers.
 func (g *Group) run(ctx context.Context, w *flight.Work[mounts.Volume, request, task]) (held *flight.Held, err error) {
@@ -26,6 +30,10 @@ func (g *Group) run(ctx context.Context, w *flight.Work[mounts.Volume, request, 
 	}()
 	if g.Trace != nil {
 		o.Trace = g.Trace(w.Root)
+	}
+	if g.dropins {
+		t.failures = dropin.New(w.Key.label, ErrRefused)
+		o.Trace.Failure = t.failures.Add
 	}
 	o.Trust, o.Trace, o.Progress = w.Key.trust, t.tracing(o.Trace), &t.progress
 	o.inner = inner{at: &w.ID, ended: func() { close(closed) }}

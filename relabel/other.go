@@ -31,6 +31,10 @@ func apply(_ context.Context, path string, rules Rules, _ Options, _ func() capa
 
 func inspect(_, _ string, _ Trust) (Status, error) { return Status{}, errors.ErrUnsupported }
 
+type failures struct{}
+
+func quiet(string) *Trace { return nil }
+
 // chcon is not where Relabel comes to: here go-selinux says that SELinux is off.
 func chcon(context.Context, string, string, bool, time.Duration) error { return errors.ErrUnsupported }
 

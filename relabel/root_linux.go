@@ -20,7 +20,13 @@ func (r *run) openCommit(root *mount) (c *commit.Root, err error) {
 	c, err = commit.Open(commit.Run{
 		FD: root.Top, Kind: root.Kind, Path: root.Path, Want: r.want, Stale: root.Stale,
 		DryRun: r.o.inner.check, NoSeal: r.o.Advanced.NoSeal, NoSync: r.o.Advanced.NoSync,
-		At:      func(call string) { root.activity.At(call, root.Path) },
+		At: func(call string) {
+			path := root.Path
+			if call == "" { // the last has returned
+				path = ""
+			}
+			root.activity.At(call, path)
+		},
 		Note:    r.Note,
 		Failed:  r.failed,
 		Written: func() int64 { return r.Counted(walk.Written) },

@@ -42,9 +42,12 @@ type Trace struct {
 // LogTo is a Trace that logs all but changes: a failure is an error, what is left
 // alone or noted and what does not get on a warning, a wait for the lock an
 // information. Each record has the attribute root.
-func LogTo(l *slog.Logger, root string) *Trace {
+func LogTo(l *slog.Logger, root string) *Trace { return logTo(l, root, slog.LevelError) }
+
+// logTo is LogTo with no record above the level most.
+func logTo(l *slog.Logger, root string, most slog.Level) *Trace {
 	log := func(level slog.Level, text string, attrs ...slog.Attr) {
-		l.LogAttrs(context.Background(), level, text, append(attrs, slog.String("root", root))...)
+		l.LogAttrs(context.Background(), min(level, most), text, append(attrs, slog.String("root", root))...)
 	}
 	return &Trace{
 		Failure: func(err error) { log(slog.LevelError, "not labelled", slog.Any("error", err)) },
