@@ -344,7 +344,7 @@ func TestSealWanted(t *testing.T) {
 
 // TestHealerOvertaken: a run that heals a root that was right leaves no claim, so a run to
 // another label that shares no lock does not see it. The healer notices, and seals the root
-// again: of what it wrote meanwhile the other may not say that it is done.
+// again: of what it wrote by then the other may not say that it is done.
 func TestHealerOvertaken(t *testing.T) {
 	treetest.Need(t, "root")
 	const theirs = "system_u:object_r:default_t:s0:c7,c8"

@@ -11,7 +11,6 @@ import (
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
-	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 	"github.com/fastlabel/fastlabel/relabel/internal/watch"
@@ -37,12 +36,9 @@ var (
 	ErrHardLinks = walk.ErrHardLinks
 )
 
-// foreign is an error where path may lead the calling thread elsewhere than the threads
-// that do the work.
-func foreign(path string) error {
-	if !mounts.ThreadIsApart() {
-		return nil
-	}
+// threadApart is the error where path may lead the calling thread elsewhere than the threads that
+// do the work.
+func threadApart(path string) error {
 	return &fs.PathError{Op: "relabel", Path: path, Err: fmt.Errorf("%w: the calling thread has a root directory or a mount namespace of its own", ErrRefused)}
 }
 

@@ -105,8 +105,8 @@ func (g *Group) tree(ctx context.Context, root, label string, t Trust) (Report, 
 		return none, nil, err
 	}
 	none.Label = want
-	if err := foreign(root); err != nil {
-		return none, nil, err
+	if mounts.ThreadIsApart() {
+		return none, nil, threadApart(root)
 	}
 	path, err := mounts.Absolute(root)
 	if err != nil {

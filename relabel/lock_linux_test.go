@@ -139,7 +139,8 @@ func walkAlone(t *testing.T, root, label string, o Options) {
 		t.Fatal(err)
 	}
 	defer r.proc.Close()
-	at, err := r.openPrepared(root, probe)
+	r.capabilities = probe()
+	at, err := r.openRoot(root)
 	if err != nil {
 		t.Fatal(err)
 	}

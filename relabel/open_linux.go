@@ -50,12 +50,16 @@ func (r *run) opened(ctx context.Context, path string, ask func() capabilities, 
 		return err
 	}
 	defer r.proc.Close()
+	if r.proc.Apart(r.slash) {
+		return threadApart(path)
+	}
+	r.capabilities = ask()
 	if ready != nil {
 		if err := ready(); err != nil {
 			return err
 		}
 	}
-	root, err := r.openPrepared(path, ask)
+	root, err := r.openRoot(path)
 	if err != nil {
 		return err
 	}
@@ -108,28 +112,10 @@ func (r *run) askPolicy() error {
 	return err
 }
 
-// openPrepared opens the root. If that is a directory it asks the kernel first.
-func (r *run) openPrepared(path string, ask func() capabilities) (*mount, error) {
-	r.main.At("statx", path)
-	st, e := sys.Statx(sys.AtFdcwd, sys.Cname(path))
-	r.file = e == 0 && st.Kind != sys.KindDir
-	if !r.file {
-		r.capabilities = ask()
-	}
-	root, err := r.openRoot(path)
-	if err == nil && r.file && root.Stat.Kind == sys.KindDir { // it has just become one
-		root.Close()
-		r.file = false
-		r.capabilities = ask()
-		root, err = r.openRoot(path)
-	}
-	return root, err
-}
-
 // openRoot names the root by an O_PATH descriptor, whatever its kind, and
 // refuses those that must not be relabelled.
 func (r *run) openRoot(path string) (*mount, error) {
-	m, err := r.proc.OpenRoot(path, r.file, r.main.Activity)
+	m, err := r.proc.OpenRoot(path, r.main.Activity)
 	if err != nil {
 		return nil, err
 	}

@@ -30,8 +30,8 @@ type run struct {
 	capabilities capabilities
 	proc         *mounts.Proc
 	policy       *policy.Policy
-	files        int  // descriptors that it needs
-	file         bool // the root was no directory when it was looked at
+	files        int          // descriptors that it needs
+	slash        mounts.Slash // of the caller's thread
 	bounds       mounts.Bounds
 	writes       walk.Writes
 	main         *caller.Task
@@ -64,10 +64,8 @@ func (r *run) lead(ctx context.Context, what func(ctx context.Context) error) (R
 		state := r.state
 		r.o.Progress.state.Store(&state)
 	}
-	err := foreign(r.report.Root)
-	if err == nil {
-		err = r.Lead(ctx, what)
-	}
+	r.slash = mounts.SlashHere()
+	err := r.Lead(ctx, what)
 	return r.soFar(begin), err
 }
 

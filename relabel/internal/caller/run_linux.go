@@ -68,7 +68,7 @@ func (r *Run) Stop(why error) {
 func (r *Run) Second(revoke func()) { r.second.Store(&revoke) }
 
 // Lead calls what in a goroutine of its own, and waits for it until ctx ends. It calls the
-// caller's code meanwhile: if that panics, the run ends before Lead does.
+// caller's code in the meantime: if that panics, the run ends before Lead does.
 func (r *Run) Lead(ctx context.Context, what func(ctx context.Context) error) error {
 	r.calls, r.left = make(chan call), make(chan struct{})
 	defer close(r.left)

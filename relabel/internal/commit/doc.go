@@ -7,7 +7,7 @@
 //	queue_linux.go  and in this one
 //	root_linux.go   the root's label, and the seal before the first change
 //	close_linux.go  the end: commit, second reading; or a root that is sealed again
-//	times_linux.go  whether anything was created in the root meanwhile
+//	times_linux.go  whether anything was created in the root since
 //	claim_linux.go  whose seal it is, and whether the root is still ours
 //	vouch_linux.go  what it says to one who asks
 //

@@ -116,7 +116,7 @@ func (c *Root) listNames() names {
 		if err != nil {
 			return names{long: true}
 		}
-		_, _ = sum.Write(rest[:8]) // the inode number
+		_, _ = sum.Write(rest[:8])               // the inode number
 		_, _ = sum.Write(d.Name[:len(d.Name)+1]) // with its NUL; what is behind it in the record is left from before
 		rest = rest[length:]
 	}

@@ -25,7 +25,7 @@ func enclosed(t *testing.T, path string, try Try) *Mount {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Close)
-	m, err := p.OpenRoot(path, false, nil)
+	m, err := p.OpenRoot(path, nil)
 	if err == nil {
 		err = p.Learn(m, Bounds{})
 	}

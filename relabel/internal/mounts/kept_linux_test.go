@@ -171,7 +171,7 @@ func TestTableKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer p.Close()
-		m, err := p.OpenRoot(path, false, nil)
+		m, err := p.OpenRoot(path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,19 +12,16 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
-// OpenRoot names the root by an O_PATH descriptor, whatever its kind. An automount
-// is triggered, but if the root is taken for a file.
-func (p *Proc) OpenRoot(path string, file bool, a *watch.Activity) (*Mount, error) {
+// OpenRoot names the root by an O_PATH descriptor, whatever its kind. An automount is
+// triggered.
+func (p *Proc) OpenRoot(path string, a *watch.Activity) (*Mount, error) {
 	if strings.Contains(path, "\x00") { // no file has such a name, but none is gone either
 		return nil, pathError("openat", path, syscall.EINVAL)
 	}
 	a.At("openat", path)
 	defer a.At("", "")
 	// An automount is triggered only by who wants a directory.
-	fd, e := -1, syscall.ENOTDIR
-	if !file {
-		fd, e = sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenPathDir, 0)
-	}
+	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenPathDir, 0)
 	if e == syscall.ENOTDIR {
 		fd, e = sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenPath, 0)
 	}

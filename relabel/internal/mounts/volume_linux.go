@@ -44,17 +44,24 @@ func VolumeOf(fd int) Volume {
 	return v
 }
 
-// ThreadIsApart says whether paths may lead the calling thread elsewhere than others:
-// where it alone has another root directory or another mount namespace, in which mounts
-// have other ids. It is false where the kernel does not tell (Linux 5.8).
-func ThreadIsApart() bool {
-	there := make(chan sys.Stat)
-	go func() { there <- slash() }()
-	a, b := slash(), <-there
-	return a.Ino != 0 && b.Ino != 0 && IDOf(a) != IDOf(b) || a.Mount != 0 && b.Mount != 0 && a.Mount != b.Mount
+// Slash is the root directory of a thread.
+type Slash struct{ seen }
+
+// SlashHere returns that of the calling thread.
+func SlashHere() Slash { return Slash{seenAt("/")} }
+
+// Apart reports whether paths may lead a thread with that root directory elsewhere than the
+// threads of the run: it alone has another root directory or another mount namespace, in
+// which mounts have other ids. It is false where the kernel does not tell (Linux 5.8).
+func (p *Proc) Apart(s Slash) bool { return apart(s.seen, p.shared.root) }
+
+func apart(a, b seen) bool {
+	return a.errno == 0 && b.errno == 0 && (a.id != b.id || a.mount != 0 && b.mount != 0 && a.mount != b.mount)
 }
 
-func slash() sys.Stat {
-	st, _ := sys.Statx(sys.AtFdcwd, sys.Cname("/")) // zero beside an errno
-	return st
+// ThreadIsApart is Apart for the calling thread where there is no run yet.
+func ThreadIsApart() bool {
+	there := make(chan seen)
+	go func() { there <- seenAt("/") }()
+	return apart(seenAt("/"), <-there)
 }

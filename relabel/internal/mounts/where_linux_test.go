@@ -57,7 +57,7 @@ func TestBeyondPathMaxMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	root, err := p.OpenRoot(".", false, nil)
+	root, err := p.OpenRoot(".", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

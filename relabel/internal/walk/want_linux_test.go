@@ -137,7 +137,7 @@ func enclosed(t *testing.T, root string) *mounts.Mount {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Close)
-	m, err := p.OpenRoot(root, false, nil)
+	m, err := p.OpenRoot(root, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
