@@ -3,11 +3,9 @@
 package relabel
 
 import (
-	"context"
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -123,63 +121,6 @@ func applies(t *testing.T, root string) {
 	}
 }
 
-// TestApplyCustomizable: what has a customizable type is named where changes are, as
-// restorecon -v does, and else only counted.
-func TestApplyCustomizable(t *testing.T) {
-	treetest.Need(t, "root", "tmpfs")
-	root := filepath.Join(treetest.Fresh(t, "tmpfs"), "tree")
-	treetest.Build(t, root, treetest.Text(t, "default label="+custom+"\ndir .\nfile a\ndir d\nfile d/f\n"))
-	rules := Rules{Contexts: contextsFor(t, root, "@(/.*)? "+usrLabel+"\n"), Parts: PartType}
-	for told, want := range map[bool][]string{true: {"", "/a", "/d", "/d/f"}, false: nil} {
-		var named []string
-		trace := &Trace{Skip: func(path, reason string) {
-			named = append(named, strings.TrimPrefix(path, root))
-			if !strings.Contains(reason, "container_file_t is customizable") {
-				t.Error(reason)
-			}
-		}}
-		if told {
-			trace.Change = func(path, _, _ string) { t.Errorf("%s was changed", path) }
-		}
-		r, err := Apply(t.Context(), root, rules, &Options{Trace: trace})
-		slices.Sort(named)
-		if err != nil || r.Skipped != 4 || !slices.Equal(named, want) {
-			t.Errorf("%+v, %v; named %q", r, err, named)
-		}
-	}
-}
-
-// TestApplyExcluded: a root that is excluded, or lies in what is, is skipped and named, as
-// restorecon leaves it; its own and all that is in it stay as they are. With one label it
-// is an error, as Tree has it.
-func TestApplyExcluded(t *testing.T) {
-	treetest.Need(t, "root", "tmpfs")
-	dir := grow(t, on(t, "tmpfs"), "default label="+tmpLabel+"\ndir .\ndir d/e\nfile d/e/f\nlink l d\n")
-	by := Rules{Contexts: contextsFor(t, dir, "@(/.*)? "+usrLabel+"\n")}
-	before := treetest.Snapshot(t, dir+"/...")
-	for root, exclude := range map[string]string{"/d": "/d", "/d/e": "/d", "/d/e/f": "/d", "/l": "/l", "": ""} {
-		var told []string
-		o := Options{Exclude: []string{dir + exclude}, Trace: &Trace{Skip: func(path, _ string) { told = append(told, path) }}}
-		for _, apply := range []func(context.Context, string, Rules, *Options) (Report, error){CheckApply, Apply} {
-			told = nil
-			r, err := apply(t.Context(), dir+root, by, &o)
-			adds(t, r)
-			if err != nil || !r.Complete || r.Seen != 1 || r.Skipped != 1 || !slices.Equal(told, []string{dir + root}) {
-				t.Errorf("%q without %q: %+v, %v; told %q", root, exclude, r, err, told)
-			}
-			if r, err := apply(t.Context(), dir+root, Rules{Label: usrLabel}, &o); err == nil || r.Complete || r.Seen != 0 {
-				t.Errorf("%q without %q, one label: %+v, %v", root, exclude, r, err)
-			}
-		}
-	}
-	if d := treetest.Diff(before, treetest.Snapshot(t, dir+"/...")); len(d) > 0 {
-		t.Error(lines(d))
-	}
-	if r, err := Apply(t.Context(), dir+"/l", by, &Options{Exclude: []string{dir + "/d"}}); err != nil || r.Written != 1 { // the control
-		t.Errorf("%+v, %v", r, err)
-	}
-}
-
 // everyWay are Options under which entries are reached and labelled in different ways.
 func everyWay(t *testing.T) map[string]Options {
 	t.Helper()
@@ -187,10 +128,17 @@ func everyWay(t *testing.T) map[string]Options {
 		"rows":   {},
 		"one":    {Workers: 1},
 		"pinned": {HardLinks: LinksSkip},
-		"told": {Trace: &Trace{Change: func(path, from, to string) {
-			if from == to || to == "" {
-				t.Errorf("%s: from %q to %q", path, from, to)
-			}
-		}}},
+		"told": {Trace: &Trace{
+			Change: func(path, from, to string) {
+				if from == to || to == "" {
+					t.Errorf("%s: from %q to %q", path, from, to)
+				}
+			},
+			Skip: func(path, reason string) {
+				if strings.Contains(reason, "container_file_t is customizable") != (filepath.Base(path) == "kept") {
+					t.Errorf("%s: %s", path, reason)
+				}
+			},
+		}},
 	}
 }

@@ -17,7 +17,6 @@ import (
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
-	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/test/treetest"
@@ -294,28 +293,6 @@ func TestProcIsReal(t *testing.T) {
 		size, _ := unix.Lgetxattr(filepath.Join(root, fmt.Sprint(n)), xattrio.Attribute, buf)
 		if secctx.Trim(buf[:max(size, 0)]) == newLabel {
 			t.Errorf("%d is labelled", n)
-		}
-	}
-}
-
-// TestCloneFollowsNothing: in a clone even a call that follows links follows none.
-func TestCloneFollowsNothing(t *testing.T) {
-	root := grow(t, on(t, "tmpfs"), "dir .\nfile f\nlink l f\n")
-	at := openedAt(t, sys.AtFdcwd, root)
-	defer sys.Close(at)
-	m, op, e := new(mounts.Proc).Locate(at, root)
-	if e != 0 {
-		t.Fatal(op, e)
-	}
-	if op, e := m.Enclose(mounts.Bounds{}, mounts.Try{Clone: true}, nil); e != 0 || m.Confined != mounts.Clone {
-		t.Fatal(op, e, m.Confined)
-	}
-	defer m.Leave()
-	for dir, want := range map[int]sys.Errno{at: 0, m.Top: unix.ELOOP} {
-		f, e := sys.Openat(dir, sys.Cname("l"), sys.OpenRead, 0)
-		sys.Close(f)
-		if e != want {
-			t.Errorf("in the clone %t: opening a link: %v", dir == m.Top, e)
 		}
 	}
 }

@@ -27,89 +27,39 @@ import (
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-// TestWindows: a directory is labelled in the order of inodes, in the buffer, in
-// one window or in many, and nothing is left out.
-func TestWindows(t *testing.T) {
-	treetest.Need(t, "ext4")
-	const strays int64 = 120
-	for _, c := range []struct {
-		name    string
-		files   int64
-		budget  int
-		threads int
-		sorted  bool
-	}{
-		{"buffer", 480, order.Ample.Budget, 1, true},
-		{"one", 6000, order.Ample.Budget, 1, true},
-		{"many", 6000, 1, 1, false},
-		{"shared", 6000, 1, 4, false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			root := mkdir(t, treetest.Fresh(t, "ext4"), "root")
-			flat := mkdir(t, root, "flat")
-			for i := range c.files {
-				if i%(c.files/strays) == 0 {
-					mkdir(t, flat, fmt.Sprintf("dir%08d", i), "deeper")
-				}
-				if err := unix.Mknod(fmt.Sprintf("%s/file%08d", flat, i), unix.S_IFREG|0o600, 0); err != nil {
-					t.Fatal(err)
-				}
-			}
-			m := capabilities{kernel: walk.Kernel{Sorting: order.Sorting{From: order.Ample.From, Budget: c.budget}}, openat2: true}
-			for range 2 {
-				if _, err := tree(t.Context(), root, newLabel, Options{}, as(m)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for i := int64(0); i < c.files; i += c.files / strays {
-				treetest.Set(t, flat, fmt.Sprintf("file%08d", i), oldLabel)
-			}
-			var inodes []uint64
-			r, err := tree(t.Context(), root, newLabel, Options{Workers: c.threads, Trace: &Trace{Change: func(path, _, _ string) {
-				st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(path))
-				inodes = append(inodes, st.Ino)
-			}}}, as(m))
-			all := c.files + 2*strays + 2
-			if err != nil || r.Seen != all || r.Written != strays || r.Right != all-strays || int64(len(inodes)) != strays {
-				t.Errorf("%d told: %+v, %v", len(inodes), r, err)
-			}
-			if sorted := slices.IsSorted(inodes); sorted != c.sorted {
-				t.Errorf("in the order of inodes: %t", sorted)
-			}
-		})
-	}
-}
-
 // TestGathered: of a large directory whose labels are wrong all but the first few
 // entries are written in the order of inodes, and none twice; where they are right
-// but for some, none is left out. Where they do not fit, they do if there is memory to
+// but for some, these are, and none is left out. So it is within one buffer. Where they do not fit, they do if there is memory to
 // spare. The controls are a walk that sorts nothing, and one that has none to spare.
 func TestGathered(t *testing.T) {
 	treetest.Need(t, "ext4")
-	const files = 6000
 	for _, c := range []struct {
 		name   string
+		files  int
 		from   int64
 		budget int
 		spare  int64
 		sorted bool
 	}{
-		{"large", 1, order.Ample.Budget, 0, true},
-		{"control", 0, order.Ample.Budget, 0, false},
-		{"spare", 1, 64 << 10, 1 << 20, true},
-		{"none to spare", 1, 64 << 10, 0, false},
+		{"buffer", 480, order.Ample.From, order.Ample.Budget, 0, true},
+		{"large", 6000, 1, order.Ample.Budget, 0, true},
+		{"control", 6000, 0, order.Ample.Budget, 0, false},
+		{"spare", 6000, 1, 64 << 10, 1 << 20, true},
+		{"none to spare", 6000, 1, 64 << 10, 0, false},
 	} {
 		m := capabilities{kernel: walk.Kernel{Sorting: order.Sorting{From: c.from, Budget: c.budget, Memory: func() int64 { return c.spare }}}, openat2: true}
 		root := mkdir(t, treetest.Fresh(t, "ext4"), "root")
-		flat(t, root, files)
+		files := int64(c.files)
+		flat(t, root, c.files)
 		for _, threads := range []int{1, 3} {
 			var inodes []uint64
 			label := fmt.Sprintf("u:r:t:s0:c%d", threads)
-			r, err := tree(t.Context(), root, label, Options{Workers: threads, Trace: &Trace{Change: func(path, _, _ string) {
+			told := Options{Workers: threads, Trace: &Trace{Change: func(path, _, _ string) {
 				st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(path))
 				inodes = append(inodes, st.Ino)
-			}}}, as(m))
-			if err != nil || !r.Complete || r.Seen != files+1 || r.Written != files+1 || len(inodes) != files+1 {
+			}}}
+			r, err := tree(t.Context(), root, label, told, as(m))
+			if err != nil || !r.Complete || r.Seen != files+1 || r.Written != files+1 || len(inodes) != c.files+1 {
 				t.Errorf("%s: %d told: %+v, %v", c.name, len(inodes), r, err)
 				continue
 			}
@@ -117,12 +67,16 @@ func TestGathered(t *testing.T) {
 			if sorted := slices.IsSorted(inodes[2*guessAfter : files]); threads == 1 && sorted != c.sorted {
 				t.Errorf("%s: in the order of inodes: %t", c.name, sorted)
 			}
-			for i := 0; i < files; i += 50 {
+			for i := 0; i < c.files; i += 48 {
 				treetest.Set(t, root, fmt.Sprintf("f%011d", i), oldLabel)
 			}
-			r, err = tree(t.Context(), root, label, Options{Workers: threads}, as(m))
-			if err != nil || !r.Complete || r.Seen != files+1 || r.Written != files/50 {
-				t.Errorf("%s: one in 50 was wrong: %+v, %v", c.name, r, err)
+			inodes = nil
+			r, err = tree(t.Context(), root, label, told, as(m))
+			if err != nil || !r.Complete || r.Seen != files+1 || r.Written != files/48 {
+				t.Errorf("%s: one in 48 was wrong: %+v, %v", c.name, r, err)
+			}
+			if one := threads == 1 && files > 480 && c.spare == 0 && c.budget > 64<<10; one && slices.IsSorted(inodes[12:]) != c.sorted {
+				t.Errorf("%s: one in 48 was wrong: told %d", c.name, inodes)
 			}
 		}
 	}

@@ -3,14 +3,11 @@
 package relabel
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -68,34 +65,5 @@ func TestVolumeCosts(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(more, run); n > 230 {
 		t.Errorf("%.0f allocations for a volume", n)
-	}
-}
-
-// TestWorkersBegin: as soon as there is work for them, as many are at work as were asked
-// for. None gets on before all are there.
-func TestWorkersBegin(t *testing.T) {
-	treetest.Need(t, "root", "tmpfs")
-	const workers = 4
-	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir d%d x8\nfile d%d/f x8\n")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	var here atomic.Int32
-	all := make(chan struct{})
-	r, err := Tree(ctx, root, newLabel, &Options{Workers: workers, Throttle: func(ctx context.Context, entries int) error {
-		if entries > 1 { // the root's own, which one worker reads
-			return nil
-		}
-		if here.Add(1) == workers {
-			close(all)
-		}
-		select {
-		case <-all:
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}})
-	if err != nil || !r.Complete {
-		t.Errorf("%d of %d were at work: %+v, %v", here.Load(), workers, r, err)
 	}
 }

@@ -5,7 +5,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/oci"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -34,50 +32,33 @@ func setLabel(t *testing.T, path, label string) {
 	}
 }
 
-// plant makes directories of files beneath dir, all with the label of others.
+// others is the label that all has which plant makes: directories of files beneath dir.
 const others = "system_u:object_r:etc_t:s0"
 
 func plant(t *testing.T, dir string, dirs, files int) {
 	t.Helper()
+	text := "default label=" + others + "\ndir .\n"
 	for d := range dirs {
-		sub := filepath.Join(dir, fmt.Sprint("d", d))
-		if err := os.MkdirAll(sub, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		setLabel(t, sub, others)
-		for f := range files {
-			name := filepath.Join(sub, fmt.Sprint("f", f))
-			if err := os.WriteFile(name, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			setLabel(t, name, others)
-		}
+		text += fmt.Sprintf("dir d%d\nfile d%[1]d/f%%d x%d\n", d, files)
 	}
-	setLabel(t, dir, others)
-}
-
-// labels counts the labels in dir by serial reading.
-func labels(t *testing.T, dir string) map[string]int {
-	t.Helper()
-	count := map[string]int{}
-	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		label, err := site.ReadLabel(path)
-		count[label]++
-		return err
-	})
-	if err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	return count
+	setLabel(t, dir, others) // or skip
+	treetest.Build(t, dir, treetest.Text(t, text))
 }
 
+// only expects label on all n entries of dir.
 func only(t *testing.T, dir, label string, n int) {
 	t.Helper()
-	if got := labels(t, dir); len(got) != 1 || got[label] != n {
-		t.Errorf("%s: %v, not %d of %s", filepath.Base(dir), got, n, label)
+	all := treetest.Read(t, dir)
+	for path, has := range all {
+		if has != label {
+			t.Errorf("%s in %s has %s, not %s", path, filepath.Base(dir), has, label)
+		}
+	}
+	if len(all) != n {
+		t.Errorf("%s: %d entries, not %d", filepath.Base(dir), len(all), n)
 	}
 }
 

@@ -5,12 +5,10 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -75,7 +73,7 @@ func hostileApp() app {
 }
 
 // TestHostileBytes: of no name, argument, field or text does a raw byte reach what is
-// printed, and none can print a line of its own. JSON keeps the exact bytes.
+// printed, and none can print a line of its own.
 func TestHostileBytes(t *testing.T) {
 	treetest.Need(t, "plain")
 	root := "r" + strings.ReplaceAll(forged, "/", "")
@@ -190,29 +188,14 @@ func harmless(t *testing.T, args []string, text string) {
 	}
 }
 
-// harmlessJSON holds that each line is an object of printable bytes, and that what is
-// not UTF-8 has its exact bytes in a twin.
+// harmlessJSON holds that each line is an object of printable bytes. That names come back
+// exactly is TestJSONExact.
 func harmlessJSON(t *testing.T, args []string, text string) {
 	t.Helper()
 	harmless(t, args, text)
 	for line := range strings.Lines(text) {
-		var object map[string]any
-		if err := json.Unmarshal([]byte(line), &object); err != nil {
-			t.Fatalf("%q prints %q: %v", args, line, err)
-		}
-		for _, key := range []string{"root", "path", "from", "to"} {
-			value, _ := object[key].(string)
-			twin, is := object[key+"_base64"].(string)
-			exact, err := base64.StdEncoding.DecodeString(twin)
-			if is != strings.Contains(value, "\ufffd") || err != nil || is && strings.ToValidUTF8(string(exact), "\ufffd") != value && !strings.Contains(string(exact), "FORGED") {
-				t.Fatalf("%q: %s is %q, its twin %q", args, key, value, exact)
-			}
-		}
-	}
-	if strings.Contains(text, `"path_base64"`) && slices.Contains(args, "-v") {
-		name := base64.StdEncoding.EncodeToString([]byte(filepath.Clean(args[len(args)-1]) + "/" + forged))
-		if strings.Contains(text, `"change"`) && !strings.Contains(text, name) && !strings.HasSuffix(args[len(args)-1], "/") {
-			t.Errorf("%q: the name is lost in %s", args, text)
+		if !json.Valid([]byte(line)) {
+			t.Fatalf("%q prints %q", args, line)
 		}
 	}
 }

@@ -7,13 +7,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/relabel"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -30,7 +28,7 @@ func TestMistyped(t *testing.T) {
 	if err := os.WriteFile("list", []byte("pv\npw\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	before := allLabels(t)
+	before := treetest.Read(t, ".")
 	const label = "system_u:object_r:container_file_t:s0"
 	all := calls(
 		"verfy pv", "porbe pv", "verify_ pv", "restorcon pv", "hepl", "vresion", "pv verify", "-vl s0 verify pv", "pvv", "pv pw px",
@@ -46,25 +44,9 @@ func TestMistyped(t *testing.T) {
 	if n := strings.Count(got, "\nexit 2\n"); n != len(all) {
 		t.Errorf("%d of %d exit with 2", n, len(all))
 	}
-	if after := allLabels(t); after != before {
-		t.Errorf("labels were\n%s\nand are\n%s", before, after)
+	if d := treetest.Diff(before, treetest.Read(t, ".")); len(d) > 0 {
+		t.Error(d)
 	}
-}
-
-func allLabels(t *testing.T) string {
-	t.Helper()
-	var b strings.Builder
-	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
-		if err == nil {
-			label, _ := site.ReadLabel(path)
-			b.WriteString(path + " " + label + "\n")
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
 }
 
 // What people type who know chcon, and other commands, is understood.

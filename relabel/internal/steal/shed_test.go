@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
@@ -50,43 +49,6 @@ func TestShed(t *testing.T) {
 		// Three others may have taken one item before they left.
 		if most.Load() > 4 {
 			t.Errorf("%d at once", most.Load())
-		}
-	})
-}
-
-// Who has left is not counted as staying, and comes back only as a spare.
-func TestShedAndRelieve(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var began atomic.Int32
-		_, err := steal.Run(t.Context(), []int{0, 1, 2, 3}, steal.Job[int]{Workers: 2, Spares: 2, Begin: func(w *steal.Worker[int]) (func(int), func(), error) {
-			began.Add(1)
-			return func(item int) {
-				time.Sleep(time.Second)
-				switch item {
-				case 0:
-					w.Shed(1)
-				case 2:
-					time.Sleep(time.Second)
-					if n := w.Shed(1); n != 0 {
-						t.Errorf("the last is to leave: %d", n)
-					}
-					if !w.Relieve() {
-						t.Error("nobody came")
-					}
-					if n := w.Shed(5); n != 1 {
-						t.Errorf("%d of two are to leave, not 1", n)
-					}
-					if !w.Relieve() { // which keeps the one that was to leave
-						t.Error("nobody came")
-					}
-					if n := w.Shed(5); n != 2 {
-						t.Errorf("%d of three are to leave, not 2", n)
-					}
-				}
-			}, nil, nil
-		}})
-		if err != nil || began.Load() != 4 {
-			t.Errorf("%v, %d began", err, began.Load())
 		}
 	})
 }

@@ -25,23 +25,6 @@ func counted[T any](open *atomic.Int32, do func(*steal.Worker[T], T)) func(*stea
 	}
 }
 
-func TestCancelledBefore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		cancel(errCause)
-		var open atomic.Int32
-		begin := counted(&open, func(*steal.Worker[int], int) { t.Error("worked") })
-		left, err := steal.Run(ctx, []int{1, 2, 3}, steal.Job[int]{Workers: 4, Begin: begin})
-		if err != errCause || len(left) != 3 {
-			t.Errorf("left %v, error %v", left, err)
-		}
-		left, err = steal.Run(ctx, nil, steal.Job[int]{Workers: 4, Begin: begin})
-		if err != nil || left != nil {
-			t.Errorf("nothing to do: left %v, error %v", left, err)
-		}
-	})
-}
-
 // A stop wakes those who sleep, and who is about to sleep. The item at hand
 // returns at the stop, without having asked, so nothing is amiss.
 func TestCancelParked(t *testing.T) {
