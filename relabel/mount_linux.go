@@ -3,6 +3,8 @@
 package relabel
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -28,22 +30,69 @@ type mount struct {
 
 // open readies the root for a walk that may be of a small tree.
 func (r *run) open(root *mount) error {
+	if err := r.openSmall(root); err != nil || root.small {
+		return err
+	}
+	return r.grow(root)
+}
+
+// mayBeSmall reports whether a walk of the root begins without workers.
+func (r *run) mayBeSmall(root *mount) bool {
 	k := r.capabilities
-	if !k.small || !k.openat2 || r.o.Workers > 0 && !k.always || r.o.Throttle != nil || r.byRules() || !r.proc.Plain(root.Mount) {
-		return r.grow(root)
+	return k.small && k.openat2 && (r.o.Workers < 1 || k.always) && r.o.Throttle == nil && !r.byRules() && r.proc.Plain(root.Mount)
+}
+
+// openSmall readies the root for a walk without workers, if that may do.
+func (r *run) openSmall(root *mount) error {
+	if !r.mayBeSmall(root) {
+		return nil
 	}
 	if op, e := root.Open(r.bounds, root.activity); e != 0 {
 		return r.fatal(pathError(op, root.Path, e))
 	}
 	// Where a server answers, many calls are under way at once, and what overlayfs copies is
 	// in the table of mounts.
-	if root.Served || k.served || root.Stale || k.stale || root.Layers {
-		return r.grow(root)
+	if k := r.capabilities; root.Served || k.served || root.Stale || k.stale || root.Layers {
+		return nil
 	}
 	root.small, root.top.FD = true, root.Top
 	r.noteWay(root)
 	return nil
 }
+
+// isRight reports whether root is a small tree in which everything has the label. It takes
+// no lock and writes nothing. The root has the label before and after: a run to another one,
+// which seals the root first, has changed nothing by then.
+func (r *run) isRight(ctx context.Context, root *mount) (bool, error) {
+	if r.o.inner.check || !r.mayBeSmall(root) {
+		return false, nil
+	}
+	defer func() { root.Leave(); root.small = false }()
+	if ok, _, err := r.rootHas(root); !ok || err != nil {
+		return false, err
+	}
+	if err := r.openSmall(root); err != nil || !root.small {
+		return false, err
+	}
+	j := r.job(root)
+	j.Writes, j.Root, j.Events = walk.DryRun, nil, walk.Events{Failed: func(string, string, error) {}}
+	j.Grow = func() error { return errLarge }
+	k := walk.New(j, root.Mount, &root.top, r.main.Share.Load())
+	err := r.Look(ctx, r.main, k)
+	if t := k.Tally(); err != nil || t.Of[walk.Right] != t.Seen {
+		return false, nil // the walk that follows says why
+	}
+	ok, _, err := r.rootHas(root)
+	if ok {
+		r.Add(k.Tally())
+		r.Count(walk.Right)
+		r.tell(func(report *Report) { report.Complete = true })
+	}
+	return ok, err
+}
+
+// errLarge is the end of a look at a tree that is not small.
+var errLarge = errors.New("the tree is large")
 
 // grow readies the root for workers.
 func (r *run) grow(root *mount) error {

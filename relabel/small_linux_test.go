@@ -4,6 +4,7 @@ package relabel
 
 import (
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -88,4 +89,22 @@ func TestSmallCalls(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestRightLooksAgain: a small tree that is right is done without a lock only if its root
+// has the label after all was read too.
+func TestRightLooksAgain(t *testing.T) {
+	treetest.Need(t, "root", "seccomp", "tmpfs")
+	root := grow(t, on(t, "tmpfs"), "default label="+newLabel+"\ndir .\nfile f%d x5\n")
+	changed := false
+	end := treetest.Supervise(t, exec.Command(treetest.Command(t), "--label", newLabel, root), []int{unix.SYS_GETDENTS64}, func(treetest.Notice) treetest.Answer {
+		if !changed {
+			changed = true
+			treetest.Set(t, root, ".", oldLabel) // as a run to another label does, or its seal
+		}
+		return treetest.Answer{}
+	})
+	if end.Code != 0 || !changed || labelOf(t, root) != newLabel {
+		t.Errorf("the root has %s: %+v", labelOf(t, root), end)
+	}
 }

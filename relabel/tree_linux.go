@@ -90,6 +90,9 @@ func (r *run) all(ctx context.Context, path, label string, ask func() capabiliti
 		if root.Stat.Kind != sys.KindDir {
 			return r.single(root)
 		}
+		if done, err := r.isRight(ctx, root); done || err != nil {
+			return err
+		}
 		return r.locked(ctx, root, r.relabel)
 	})
 }

@@ -60,10 +60,10 @@ func TestVolumeCosts(t *testing.T) {
 		each[name] = float64(n-few[name]) / more
 		all += each[name]
 	}
-	if least, most := float64(files+20), float64(files+52); all < least || all > most {
+	if least, most := float64(files+8), float64(files+24); all < least || all > most {
 		t.Errorf("%.1f calls for a volume, want %.0f to %.0f: %v", all, least, most, each)
 	}
-	if n := testing.AllocsPerRun(more, run); n > 230 {
+	if n := testing.AllocsPerRun(more, run); n > 150 {
 		t.Errorf("%.0f allocations for a volume", n)
 	}
 }

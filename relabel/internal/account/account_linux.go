@@ -55,6 +55,21 @@ func (r *Run) Walk(ctx context.Context, t *caller.Task, k *walk.Walk) error {
 	return err
 }
 
+// Look runs k as a walk of t that is not counted.
+func (r *Run) Look(ctx context.Context, t *caller.Task, k *walk.Walk) error {
+	t.At("", "")
+	t.Walk.Store(k)
+	defer t.Walk.Store(nil)
+	return k.Run(ctx)
+}
+
+// Add counts what a walk has counted.
+func (r *Run) Add(t walk.Tally) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.total.Add(t)
+}
+
 // Count counts an entry that no walk has met.
 func (r *Run) Count(o walk.Outcome) {
 	r.mu.Lock()

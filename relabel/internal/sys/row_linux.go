@@ -69,6 +69,8 @@ type Order struct {
 	// a multiple of Check. The first that is found right ends it.
 	Blind       bool
 	Turn, Check int
+	// Look writes nothing: the first that differs ends it, and is counted as Wrong.
+	Look bool
 }
 
 // Trouble is why a row ended before its end.
@@ -128,7 +130,9 @@ func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
 				d.Trouble, d.Errno = ReadErr, e
 				break
 			}
-			d.Wrong++
+			if d.Wrong++; o.Look {
+				break
+			}
 		}
 		r.calls(i, 1)
 		if e := a.write(o.Way, o.Dir, name); e != 0 {

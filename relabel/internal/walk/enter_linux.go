@@ -91,7 +91,7 @@ func (w *worker) visit(parent *Dir, t xattrio.Target, name string, want *Want, l
 	switch {
 	case unread:
 		how = sys.Unread
-	case w.Change != nil:
+	case w.Change != nil || w.Writes == DryRun:
 		how = sys.ReadOnly
 	}
 	w.now(xattrio.Visit)

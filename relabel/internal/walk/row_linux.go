@@ -86,7 +86,7 @@ func (w *worker) through(c *chunk, d *Dir, fd int) {
 	i := 0
 	for i < c.N && !w.stopped() {
 		end := i
-		if w.sweeps() && (w.io.Way != xattrio.ByDescriptor || !w.chooses(d.Note.want)) {
+		if w.sweeps() && (!w.chooses(d.Note.want) || w.io.Way != xattrio.ByDescriptor && w.Writes != DryRun) {
 			for end < c.N && c.Plain[end] {
 				end++
 			}
@@ -118,7 +118,7 @@ func (w *worker) wait(fd, entries int) {
 // of each, and its name alone is enough to reach it and read its label.
 func (w *worker) sweeps() bool {
 	pins := w.io.Way == xattrio.ByDescriptor
-	return (!pins || w.m.Confined == mounts.Resolve) && w.Events.Changed == nil && w.Writes != DryRun && w.HardLinks == LinksLabel && !w.m.Asks && !w.m.Stale
+	return (!pins || w.m.Confined == mounts.Resolve) && w.Events.Changed == nil && w.HardLinks == LinksLabel && !w.m.Asks && !w.m.Stale
 }
 
 // sweep labels the names from i to end of the row, or as many as go without
@@ -137,6 +137,7 @@ func (w *worker) sweep(c *chunk, d *Dir, fd, i, end int) int {
 		return w.choose(c, d, o, i, end)
 	}
 	w.ready(d.Note.want.Label)
+	o.Look = w.Writes == DryRun
 	if w.Writes == Guess {
 		if w.wrongStreak < guessAfter {
 			end = min(end, i+guessAfter-w.wrongStreak)
@@ -159,6 +160,10 @@ func (w *worker) sweep(c *chunk, d *Dir, fd, i, end int) int {
 	if !d.Note.rereading { // else those that are right were counted when they were read first
 		w.tally.Seen += int64(done.Right)
 		w.tally.Of[Right] += int64(done.Right)
+	}
+	if o.Look && done.Wrong > 0 { // it would be written
+		done.Written = 1
+		i++
 	}
 	w.tally.Seen += int64(done.Written)
 	w.tally.Of[Written] += int64(done.Written)
