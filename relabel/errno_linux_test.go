@@ -110,11 +110,14 @@ func TestErrnoTable(t *testing.T) {
 		if len(cases[row.Errno]) == 0 {
 			t.Errorf("%s has no case", unix.ErrnoName(row.Errno))
 		}
-		for _, c := range cases[row.Errno] {
-			if a := answer(t, bin, c.deny, c.nr, row.Errno, c.when); !c.want(a) {
-				t.Errorf("%s: want %s: %+v", unix.ErrnoName(row.Errno), c.says, a)
+		t.Run(unix.ErrnoName(row.Errno), func(t *testing.T) {
+			t.Parallel() // some pause before they try again
+			for _, c := range cases[row.Errno] {
+				if a := answer(t, bin, c.deny, c.nr, row.Errno, c.when); !c.want(a) {
+					t.Errorf("want %s: %+v", c.says, a)
+				}
 			}
-		}
+		})
 	}
 }
 
