@@ -13,6 +13,21 @@ func confinement() []Mutant {
 	const byName = "(unix.SYS_SETXATTRAT, uintptr(dir), "
 	return []Mutant{
 		{
+			Name: "small-right-once", By: "TestRightLooksAgain in relabel",
+			Breaks: "a small tree is right only if its root has the label after all was read",
+			Edits:  edits("relabel/mount_linux.go", "ok, _, err := r.rootHas(root)\n\tif ok {", "ok, err := true, error(nil)\n\tif ok {"),
+		},
+		{
+			Name: "small-misses-mount", By: "TestSmallTurnsLarge in relabel",
+			Breaks: "a small tree that meets a mount is left to workers, who know the mounts",
+			Edits:  edits("relabel/internal/walk/small_linux.go", "\tw.solo.large = true\n\tif t.Kind", "\tif t.Kind"),
+		},
+		{
+			Name: "small-rest-lost", By: "TestSmallTurnsLarge in relabel",
+			Breaks: "what was read of a small tree and not labelled is left to workers",
+			Edits:  edits("relabel/internal/walk/row_linux.go", "w.later(d, buf[off:])\n", "_ = off\n"),
+		},
+		{
 			Name: "nofollow-dropped", By: "TestLinkInPlace in relabel",
 			Breaks: "links are not followed",
 			Edits: edits(
@@ -97,11 +112,6 @@ func confinement() []Mutant {
 			Name: "refused-inside", By: "TestRefusedInside in relabel",
 			Breaks: "a refused place that lies in the tree as a plain directory is left alone",
 			Edits:  edits("relabel/internal/mounts/left_linux.go", "maps.Copy(left, m.refused(b))", "_ = m.refused"),
-		},
-		{
-			Name: "kind-changes", By: "TestKindChanges",
-			Breaks: "a root that becomes a directory while it is opened is locked and confined as one",
-			Edits:  edits("relabel/open_linux.go", "err == nil && r.file && root.Stat.Kind == sys.KindDir {", "err == nil && r.file && false {"),
 		},
 		{
 			Name: "beyond-pathmax", By: "TestBeyondPathMaxMoves",
