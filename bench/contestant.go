@@ -34,7 +34,7 @@ type binaries struct {
 // contestants, by name.
 var contestants = map[string]contestant{
 	"fastlabel":        {argv: fastlabel()},
-	"fastlabel-nosync": {argv: fastlabel("--no-sync")},
+	"fastlabel-sync":   {argv: fastlabel("--sync")},
 	"fastlabel-exact":  {argv: fastlabel("--exact")},
 	"fastlabel-fchdir": {argv: fastlabel(), old: true},
 	"fastlabel-auto":   {argv: fastlabel("-T", "0")},
@@ -54,7 +54,7 @@ var contestants = map[string]contestant{
 	"floor-inode-fchdir": {argv: floor("inode", "fchdir", ""), old: true},
 
 	"go-selinux": {argv: rival("go-selinux")},
-	// Waiting for the disk as fastlabel does.
+	// Waiting for the disk as fastlabel-sync does.
 	"go-selinux-sync": {argv: func(b *binaries, c cell, label string, paths ...string) []string {
 		argv := rival("go-selinux")(b, c, label, paths...)
 		return append([]string{"sh", "-c", `"$0" "$@" && sync -f "$3"`}, argv...)
@@ -111,7 +111,10 @@ func floor(order, way, mode string, more ...string) func(*binaries, cell, string
 		if threads == 0 {
 			threads = runtime.NumCPU()
 		}
-		argv := []string{b.floor, "-s", "-t", strconv.Itoa(threads), "-m", m, "-o", order, "-w", way}
+		argv := []string{b.floor, "-t", strconv.Itoa(threads), "-m", m, "-o", order, "-w", way}
+		if c.FS == "btrfs" { // there fastlabel waits too
+			argv = append(argv, "-s")
+		}
 		return append(append(argv, more...), paths[0], label)
 	}
 }

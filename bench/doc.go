@@ -34,7 +34,7 @@
 // medians within a cell; seconds only give the scale.
 //
 // The floor is the better of two programs without any safety, one that goes by
-// the directory's order and one that goes by inode number; both end with the
-// syncfs that fastlabel ends with, where anything was written. Neither trusts a
+// the directory's order and one that goes by inode number. On btrfs, where fastlabel
+// waits for a transaction, both end with a syncfs, if anything was written. Neither trusts a
 // filesystem to fill a buffer: like fastlabel they ask for a directory's end.
 package main

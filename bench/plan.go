@@ -70,7 +70,7 @@ var plans = map[string][]sweep{
 	// hundred at once; half an hour.
 	"volumes": {{
 		fs: []string{"ext4", "xfs"}, corpora: []string{"volumes"}, states: []string{"wrong", "right"}, size: "20G", n: []int{20_000}, threads: []int{0},
-		with: with("fastlabel", "fastlabel-nosync", "fastlabel-root", "library", "group-100", "go-selinux", "go-selinux-100"), rounds: 9,
+		with: with("fastlabel", "fastlabel-sync", "fastlabel-root", "library", "group-100", "go-selinux", "go-selinux-100"), rounds: 9,
 	}},
 	// A whole machine by the policy's rules, eight minutes; and beside peers, which take
 	// twenty times as long.
@@ -111,7 +111,7 @@ var (
 	}
 	sweepPeers = []sweep{{
 		fs: all, corpora: shapes, states: states, size: "20G", n: []int{100_000}, threads: []int{2},
-		with: with("fastlabel", "fastlabel-nosync", floors, peers), rounds: 10,
+		with: with("fastlabel", "fastlabel-sync", floors, peers), rounds: 10,
 	}}
 	sweepOrder = []sweep{
 		{

@@ -109,7 +109,7 @@ func TestAllocations(t *testing.T) {
 		n++ // another label: everything is wrong
 		for i, state := range []string{"wrong", "right"} {
 			label := fmt.Sprintf("system_u:object_r:container_file_t:s0:c%d", n)
-			o := Options{Workers: 1, Advanced: Advanced{NoSync: true}}
+			o := Options{Workers: 1}
 			if d := allocated(many, label, m, o) - allocated(few, label, m, o); d >= most {
 				t.Errorf("%s, all %s: %d more allocations for %d more files", name, state, d, more)
 			}

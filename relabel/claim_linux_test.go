@@ -31,7 +31,7 @@ func stopped(t *testing.T, root, label string, n int) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	asked := 0
-	r, err := Tree(ctx, root, label, &Options{Workers: 1, Advanced: Advanced{NoSync: true}, Throttle: func(ctx context.Context, entries int) error {
+	r, err := Tree(ctx, root, label, &Options{Workers: 1, Throttle: func(ctx context.Context, entries int) error {
 		if asked += entries; asked > n {
 			cancel()
 			<-ctx.Done()
@@ -94,7 +94,7 @@ func sealEach(t *testing.T, root string, labels []string) {
 		t.Errorf("%q: %+v, %v", labels, r, err)
 	}
 	want := labels[len(labels)-1]
-	r, err = Tree(t.Context(), root, want, &Options{Advanced: Advanced{NoSync: true, Exact: true}})
+	r, err = Tree(t.Context(), root, want, &Options{Advanced: Advanced{Exact: true}})
 	adds(t, r)
 	if err != nil || !r.Complete || len(bearing(t, root, want)) != len(treetest.Read(t, root)) {
 		t.Errorf("%q: %+v, %v", labels, r, err)
@@ -188,7 +188,7 @@ func overtakenWaiting(t *testing.T, root string) bool {
 		treetest.Set(t, root, ".", other)
 		taken <- time.Since(begin)
 	}()
-	r, err := Tree(t.Context(), root, newLabel, &Options{Advanced: Advanced{NoSync: true}})
+	r, err := Tree(t.Context(), root, newLabel, nil)
 	if <-taken >= commit.Noticed {
 		return false
 	}
@@ -225,7 +225,7 @@ func TestTwoRuns(t *testing.T) {
 			var after atomic.Bool // one had been committed when the other began
 			for i, label := range labels {
 				both.Go(func() {
-					reports[i], errs[i] = unlocked(t.Context(), root, label, Options{Advanced: Advanced{NoSync: true}, Workers: 1 + round%3, Trace: &Trace{Change: func(path, from, _ string) {
+					reports[i], errs[i] = unlocked(t.Context(), root, label, Options{Workers: 1 + round%3, Trace: &Trace{Change: func(path, from, _ string) {
 						if path == root && from == labels[1-i] {
 							after.Store(true)
 						}
@@ -297,7 +297,7 @@ func TestOvertakenSoon(t *testing.T) {
 	treetest.Need(t, "root")
 	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\nfile f%05d x9000\n")
 	asked := 0
-	r, err := Tree(t.Context(), root, newLabel, &Options{Workers: 1, Advanced: Advanced{NoSync: true}, Throttle: func(_ context.Context, n int) error {
+	r, err := Tree(t.Context(), root, newLabel, &Options{Workers: 1, Throttle: func(_ context.Context, n int) error {
 		if asked += n; asked == n {
 			treetest.Set(t, root, ".", "system_u:object_r:default_t:s0:c7,c8")
 			time.Sleep(commit.Every) // then it is looked at again
@@ -336,7 +336,7 @@ func TestSealWanted(t *testing.T) {
 	if is := labelOf(t, root); is == seal || is == newLabel {
 		t.Errorf("stopped again, it has %s", is)
 	}
-	r, err := Tree(t.Context(), root, seal, &Options{Trust: TrustRoot, Advanced: Advanced{NoSync: true}})
+	r, err := Tree(t.Context(), root, seal, &Options{Trust: TrustRoot})
 	if err != nil || !r.Complete || len(bearing(t, root, seal)) != len(treetest.Read(t, root)) {
 		t.Errorf("%+v, %v", r, err)
 	}

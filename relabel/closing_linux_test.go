@@ -64,7 +64,7 @@ func TestKilledClosing(t *testing.T) {
 	for n := 1; killed; n++ {
 		root := filepath.Join(dir, fmt.Sprint(n))
 		treetest.Build(t, root, treetest.Text(t, few))
-		killed = closed(t, exec.Command(treetest.Command(t), "-q", "-T", "1", "--label", newLabel, root), root, n, true).Killed
+		killed = closed(t, exec.Command(treetest.Command(t), "-q", "-T", "1", "--sync", "--label", newLabel, root), root, n, true).Killed
 		s, err := Inspect(root, newLabel, TrustRoot)
 		if err != nil || s.Label != newLabel || s.Interrupted == s.Labelled || s.Labelled && !late(root) || !killed && !s.Labelled {
 			t.Errorf("killed before call %d: %+v, %v", n, s, err)
@@ -89,7 +89,7 @@ func TestKilledClosing(t *testing.T) {
 		t.Error("nothing was wrong when it was killed")
 	}
 	root := grow(t, dir, few)
-	closed(t, exec.Command(treetest.Command(t), "-q", "--label", newLabel, root), root, 1, false)
+	closed(t, exec.Command(treetest.Command(t), "-q", "--sync", "--label", newLabel, root), root, 1, false)
 	if ok, err := isLabelled(root, newLabel, TrustRoot); err != nil || !ok || late(root) || len(bearing(t, root, oldLabel)) != 1 {
 		t.Errorf("without a claim: %t, %v, %q", ok, err, bearing(t, root, oldLabel))
 	}

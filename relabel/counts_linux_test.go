@@ -4,9 +4,14 @@ package relabel
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/test/treetest"
@@ -154,19 +159,105 @@ func TestGuess(t *testing.T) {
 	}
 }
 
-// TestOrderOfCalls: on the disk too, the root's label is the last to come.
+// TestOrderOfCalls: the root's label is the last to be written, and where the filesystem does
+// not keep that order, or it is asked for, the last to come to the disk.
 func TestOrderOfCalls(t *testing.T) {
+	treetest.Need(t, "root", "strace", "seccomp")
+	deny := func(e syscall.Errno) map[int]syscall.Errno { return map[int]syscall.Errno{unix.SYS_IOCTL: e} }
+	const (
+		keeps  = "[claim root entries root]"
+		waits  = "[claim root fsync entries syncfs root fsync]"
+		synced = "[claim root entries syncfs root fsync fsync]"
+	)
+	for _, c := range []struct {
+		fs, flag string
+		deny     map[int]syscall.Errno
+		want     string
+	}{
+		{"ext4", "-q", nil, keeps},
+		{"ext4", "--sync", nil, synced},
+		{"ext4", "-q", deny(unix.EPERM), keeps},  // sysfs is asked
+		{"ext4", "-q", deny(unix.ENODEV), waits}, // without a journal
+		{"xfs", "-q", nil, keeps},
+		{"xfs", "--sync", nil, synced},
+		{"tmpfs", "-q", nil, keeps},
+		{"btrfs", "-q", nil, "[claim root fsync entries transaction root]"},
+		{"btrfs", "-q", deny(unix.EPERM), "[claim root fsync entries syncfs root]"},
+		{"btrfs", "--sync", nil, "[claim root fsync entries syncfs root fsync fsync]"},
+	} {
+		root := grow(t, on(t, c.fs), plain)
+		marks, entries := marked(t, root, c.deny, c.flag)
+		if have := fmt.Sprint(marks); have != c.want || entries != 45 {
+			t.Errorf("%s %s: %s, with %d entries", c.fs, c.flag, have, entries)
+		}
+	}
+}
+
+// TestSyncFile: with Sync a root that is a file is on disk too.
+func TestSyncFile(t *testing.T) {
 	treetest.Need(t, "root", "strace")
-	root := grow(t, on(t, "ext4"), plain)
-	cmd := child(t, "label", root)
+	for flag, want := range map[string]string{"-q": "[entries]", "--sync": "[entries syncfs]"} {
+		root := filepath.Join(grow(t, on(t, "ext4"), plain), "f00")
+		if marks, _ := marked(t, root, nil, flag); fmt.Sprint(marks) != want {
+			t.Errorf("%s: %s", flag, marks)
+		}
+	}
+}
+
+// TestOrderOfLayers: on overlayfs the order is that of the upper layer, and where that cannot
+// be found the disk is waited for.
+func TestOrderOfLayers(t *testing.T) {
+	treetest.Need(t, "root", "strace", "overlay")
+	for _, c := range []struct{ fs, does, want string }{
+		{"ext4", "", "[claim root entries root]"},
+		{"tmpfs", "", "[claim root entries root]"},
+		{"btrfs", "", "[claim root fsync entries syncfs root]"}, // overlayfs knows no transactions
+		{"ext4", "moves", "[claim root fsync entries syncfs root fsync]"},
+		{"ext4", "is replaced", "[claim root fsync entries syncfs root fsync]"},
+	} {
+		dir := on(t, c.fs)
+		for _, name := range []string{"lower", "upper", "work", "all"} {
+			if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		upper := filepath.Join(dir, "upper")
+		options := fmt.Sprintf("lowerdir=%s/lower,upperdir=%s,workdir=%[1]s/work", dir, upper)
+		if err := unix.Mount("overlay", filepath.Join(dir, "all"), "overlay", 0, options); err != nil {
+			t.Fatal(err)
+		}
+		root := grow(t, filepath.Join(dir, "all"), plain)
+		if c.does != "" {
+			if err := os.Rename(upper, upper+"2"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c.does == "is replaced" {
+			if err := os.Mkdir(upper, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			bind(t, on(t, "tmpfs"), upper)
+		}
+		marks, entries := marked(t, root, nil, "-q")
+		if have := fmt.Sprint(marks); have != c.want || entries != 45 {
+			t.Errorf("on %s, whose upper layer %s: %s, with %d entries", c.fs, c.does, have, entries)
+		}
+	}
+}
+
+// marked traces the command on root, and gives what it wrote and waited for, the root's own
+// label apart, with entries that follow one another as one; and their number.
+func marked(t *testing.T, root string, deny map[int]syscall.Errno, flag string) (marks []string, entries int) {
+	t.Helper()
+	cmd := exec.Command(treetest.Command(t), flag, "--label", newLabel, root)
+	if deny != nil {
+		treetest.Deny(t, cmd, deny)
+	}
 	calls, out, err := treetest.TraceCmd(t, cmd)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	calls = treetest.After(calls, root)
-	var marks []string // the last of each sort, and what is the root's
-	entries := 0
-	for _, c := range calls {
+	for _, c := range treetest.After(calls, root) {
 		switch {
 		case !c.OK():
 		case c.Name == "fsetxattr" && strings.Contains(c.Args[1], commit.ClaimName):
@@ -174,17 +265,16 @@ func TestOrderOfCalls(t *testing.T) {
 		case c.Class() == treetest.WriteAttr && c.Name == "fsetxattr" && ownRoot(c.Dir, root):
 			marks = append(marks, "root")
 		case c.Class() == treetest.WriteAttr:
-			entries++
-			if marks[len(marks)-1] != "entries" {
+			if entries++; len(marks) == 0 || marks[len(marks)-1] != "entries" {
 				marks = append(marks, "entries")
 			}
 		case c.Name == "syncfs" || c.Name == "fsync":
 			marks = append(marks, c.Name)
+		case c.Name == "ioctl" && strings.Contains(c.Args[1], "BTRFS_IOC_WAIT_SYNC"):
+			marks = append(marks, "transaction")
 		}
 	}
-	if have := fmt.Sprint(marks); have != "[claim root fsync entries syncfs root fsync]" || entries != 45 {
-		t.Errorf("%s, with %d entries", have, entries)
-	}
+	return marks, entries
 }
 
 // ownRoot tells the root in a trace, where it stands in a clone of its mount:

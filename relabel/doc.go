@@ -9,8 +9,8 @@
 // [Group]. [Tree] has options and a report, [Check] writes nothing, and [Inspect]
 // asks the root alone.
 //
-// The root's label is a commit record: it is written last, when all else is on disk,
-// and only if nothing failed. Until then the root has a seal, another label that
+// The root's label is a commit record: it is written last, in an order that a power failure
+// keeps, and only if nothing failed. Until then the root has a seal, another label that
 // vouches for nothing. Nothing outside the tree is labelled, whatever is renamed,
 // linked or mounted in it during the run. What could not be done is an error, a count or
 // a note. The contract stands in doc.go, with the test behind each sentence.
@@ -103,8 +103,16 @@ package relabel
 // Behind each sentence stands the test that holds it.
 //
 //  1. The root's label is a commit record. It is written last, after every
-//     other write has returned and syncfs has put it on disk, and only if
-//     nothing failed. (TestOrderOfCalls, TestFailureSeals)
+//     other write has returned, only if nothing failed, and in an order that kill -9 and
+//     power loss keep. ext4 with a journal and XFS keep it by themselves; tmpfs is gone with
+//     the power. On btrfs its transaction is ended first. On all others, and where it cannot
+//     be told, syncfs comes first, and fsync after; so it does for other filesystems than
+//     the root's that are mounted beneath it, but tmpfs and mounts on what is no regular
+//     file or directory. overlayfs is as its upper layer. With Sync all is on disk before
+//     the root's label, and that when the call returns.
+//     A label that was mended beneath a root that was right all the while may be as it was
+//     after a power loss. (TestOrderOfCalls, TestOrderOf, TestOrderOfLayers, TestSyncsForOthers,
+//     TestFailureSeals; and TestPowerLoss, TestShutdown of test/torture)
 //  2. Before the first change beneath a root that has another label, the
 //     root is sealed: it gets a label that equals neither the old one nor the
 //     new, so that no label on it vouches for a half-changed tree; nor any that

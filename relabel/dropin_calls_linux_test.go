@@ -69,7 +69,7 @@ func TestChconCalls(t *testing.T) {
 func TestKindChanges(t *testing.T) {
 	const env = "FASTLABEL_KIND_CHANGES"
 	if label, path, is := strings.Cut(os.Getenv(env), " "); is {
-		r, err := Tree(t.Context(), path, label, &Options{Advanced: Advanced{NoSync: true}})
+		r, err := Tree(t.Context(), path, label, nil)
 		if err != nil || !r.Complete || r.Way == "" {
 			t.Fatalf("%+v, %v", r, err)
 		}

@@ -147,7 +147,7 @@ func TestErrnoSingle(t *testing.T) {
 func TestUnsyncedStray(t *testing.T) {
 	treetest.Need(t, "root", "seccomp", "tmpfs")
 	root := grow(t, on(t, "tmpfs"), "default label="+newLabel+"\ndir .\nfile f\nfile stray label="+oldLabel+"\n")
-	cmd := exec.Command(treetest.Command(t), "--label", newLabel, root)
+	cmd := exec.Command(treetest.Command(t), "--sync", "--label", newLabel, root)
 	end := treetest.Supervise(t, cmd, []int{unix.SYS_SYNCFS}, func(treetest.Notice) treetest.Answer {
 		return treetest.Answer{Errno: syscall.EIO}
 	})

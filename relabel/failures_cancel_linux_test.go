@@ -104,7 +104,7 @@ func TestResumed(t *testing.T) {
 			all := int64(len(treetest.Read(t, root)))
 			ctx, cancel := context.WithCancel(t.Context())
 			var seen atomic.Int64
-			_, err := Tree(ctx, root, newLabel, &Options{Workers: 2, Advanced: Advanced{NoSync: true}, Throttle: func(_ context.Context, n int) error {
+			_, err := Tree(ctx, root, newLabel, &Options{Workers: 2, Throttle: func(_ context.Context, n int) error {
 				if seen.Add(int64(n)) > all/2 {
 					cancel()
 				}
@@ -152,7 +152,7 @@ func leaks(t *testing.T, root, how string, run labelling) {
 						cancel()
 					}
 				}
-				o := Options{Advanced: Advanced{NoSync: true}, Workers: 8, Trace: &Trace{Change: func(string, string, string) { count() }}}
+				o := Options{Workers: 8, Trace: &Trace{Change: func(string, string, string) { count() }}}
 				if rows {
 					o.Trace, o.Throttle = nil, func(context.Context, int) error { count(); return nil }
 				}

@@ -81,7 +81,7 @@ func TestEscape(t *testing.T) {
 				written := int64(0)
 				strayed, turns := attack(t, sized(300, 50), true, true, func(root, label string) {
 					// A mount that is there at the start belongs to the tree.
-					r, err := run(t.Context(), root, label, Options{Advanced: Advanced{NoSync: true}, OneFilesystem: true}, as(m))
+					r, err := run(t.Context(), root, label, Options{OneFilesystem: true}, as(m))
 					adds(t, r)
 					written += r.Written
 					// A mount that came and went is skipped; a directory that

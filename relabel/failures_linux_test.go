@@ -153,7 +153,7 @@ func TestSwapKinds(t *testing.T) {
 	labels := []string{newLabel, oldLabel}
 	for runs := 0; runs < turns || swapped.Load() < turns; runs++ {
 		for _, m := range engines() {
-			r, err := tree(t.Context(), root, labels[runs%2], Options{Advanced: Advanced{NoSync: true}}, as(m))
+			r, err := tree(t.Context(), root, labels[runs%2], Options{}, as(m))
 			adds(t, r)
 			// What was moved may be met in no place or in two, but that is
 			// no failure: a failure would be what the directory hides.

@@ -191,7 +191,7 @@ func manyVolumes(t *testing.T, dir string) {
 	var all sync.WaitGroup
 	for _, root := range roots {
 		all.Go(func() {
-			r, err := Tree(t.Context(), root, newLabel, &Options{Advanced: Advanced{NoSync: true}})
+			r, err := Tree(t.Context(), root, newLabel, nil)
 			if err != nil || !r.Complete || r.Written != 6 {
 				t.Errorf("%+v, %v", r, err)
 			}
@@ -236,7 +236,7 @@ func frozenFile(t *testing.T, vol string) {
 		_, hung, _ := process.Taken()
 		return hung == 1
 	})
-	if r, err := Tree(t.Context(), healthy, newLabel, &Options{Advanced: Advanced{NoSync: true}}); err != nil || !r.Complete {
+	if r, err := Tree(t.Context(), healthy, newLabel, nil); err != nil || !r.Complete {
 		t.Errorf("%+v, %v", r, err)
 	}
 	ice.thaw(t)
@@ -261,7 +261,7 @@ func frozenVolumes(t *testing.T, vol string) {
 		root := grow(t, mkdir(t, vol, fmt.Sprint(i)), "default label="+oldLabel+"\ndir .\nfile f%d x9\n")
 		all.Go(func() {
 			var once sync.Once
-			o := Options{Advanced: Advanced{NoSync: true}, Workers: 4, Throttle: func(context.Context, int) error {
+			o := Options{Workers: 4, Throttle: func(context.Context, int) error {
 				once.Do(func() { arrived.Add(1) })
 				<-frozen
 				return nil
@@ -289,7 +289,7 @@ func frozenVolumes(t *testing.T, vol string) {
 	// Others are as quick as ever, though each of the budget's workers hangs.
 	for range 50 {
 		label := []string{newLabel, oldLabel}[watch()%2]
-		if r, err := Tree(t.Context(), healthy, label, &Options{Advanced: Advanced{NoSync: true}}); err != nil || !r.Complete {
+		if r, err := Tree(t.Context(), healthy, label, nil); err != nil || !r.Complete {
 			t.Fatalf("%+v, %v", r, err)
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -346,7 +346,7 @@ func waitingVolumes(t *testing.T, dir string) {
 		_, hung, _ := process.Taken()
 		return hung == 2
 	})
-	if r, err := Tree(t.Context(), other, newLabel, &Options{Advanced: Advanced{NoSync: true}}); err != nil || !r.Complete {
+	if r, err := Tree(t.Context(), other, newLabel, nil); err != nil || !r.Complete {
 		t.Errorf("%+v, %v", r, err)
 	}
 	close(leave)

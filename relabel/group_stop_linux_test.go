@@ -67,7 +67,6 @@ func (g *gate) group() *Group {
 
 func (g *gate) options() Options {
 	return Options{
-		Advanced: Advanced{NoSync: true},
 		Throttle: func(ctx context.Context, _ int) error {
 			g.asked.Add(1)
 			if ctx.Value(valueOf{}) == "mine" {
@@ -348,7 +347,7 @@ func TestGroupStopStorm(t *testing.T) {
 	dir := on(t, "tmpfs")
 	goroutines, files := runtime.NumGoroutine(), openFiles(t)
 	roots := []string{grow(t, mkdir(t, dir, "a"), seventyOne), grow(t, mkdir(t, dir, "b"), seventyOne)}
-	g := Group{Options: Options{Advanced: Advanced{NoSync: true}}}
+	g := Group{Options: Options{}}
 	var all sync.WaitGroup
 	for i := range 60 {
 		all.Go(func() {

@@ -34,7 +34,7 @@ func TestCreatedMeanwhile(t *testing.T) {
 				root := grow(t, on(t, "tmpfs"), growing)
 				aged(t, root, age)
 				n := 0
-				r, err := tree(t.Context(), root, newLabel, Options{Workers: 1 + i%3, Advanced: Advanced{NoSync: true}, Trace: &Trace{Change: func(path, _, _ string) {
+				r, err := tree(t.Context(), root, newLabel, Options{Workers: 1 + i%3, Trace: &Trace{Change: func(path, _, _ string) {
 					if n++; strings.HasPrefix(filepath.Base(path), "f") && n > 10 && n%40 == 0 {
 						made += create(t, root, n)
 					}

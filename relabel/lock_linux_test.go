@@ -45,8 +45,8 @@ func child(t *testing.T, what, path string) *exec.Cmd {
 func TestChild(t *testing.T) {
 	what, path, _ := strings.Cut(os.Getenv(childEnv), ":")
 	switch what {
-	case "label":
-		r, err := Tree(t.Context(), path, newLabel, &Options{Trace: &Trace{Failure: func(err error) { fmt.Println("failed:", err) }}})
+	case "label", "sync":
+		r, err := Tree(t.Context(), path, newLabel, &Options{Sync: what == "sync", Trace: &Trace{Failure: func(err error) { fmt.Println("failed:", err) }}})
 		fmt.Printf("report: %+v\nerror: %v\n", r, err)
 	case "sort": // with memory for 250 of the longest names
 		r, err := tree(t.Context(), path, newLabel, Options{Workers: 1}, as(capabilities{kernel: walk.Kernel{Way: xattrio.Fastest(), Sorting: order.Sorting{From: 1, Budget: 64 << 10}}, openat2: true, clones: true}))
@@ -101,7 +101,7 @@ func TestOneAtATime(t *testing.T) {
 		labels := [2]string{fmt.Sprintf("u:r:t:s0:c1,c%d", pair+10), fmt.Sprintf("u:r:t:s0:c2,c%d", pair+10)}
 		for _, label := range labels {
 			wg.Go(func() {
-				r, err := Tree(t.Context(), root, label, &Options{Advanced: Advanced{NoSync: true}, Trace: &Trace{Wait: func(holder string) {
+				r, err := Tree(t.Context(), root, label, &Options{Trace: &Trace{Wait: func(holder string) {
 					mu.Lock()
 					defer mu.Unlock()
 					waits++

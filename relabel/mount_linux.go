@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
@@ -134,4 +135,24 @@ func (r *run) expectCopies(m *mount) {
 	if info != nil && info.FSType == "overlay" && !r.o.inner.check && !slices.Contains(strings.Split(info.Super, ","), "metacopy=on") {
 		r.Note("%s is on overlayfs, which copies a file of a lower layer up whole to set its label", m.Path)
 	}
+}
+
+// order is that in which what is written in m, whose top is open as fd, comes to the disk.
+// What overlayfs writes goes to its upper layer.
+func (r *run) order(m *mount, fd int) commit.Order {
+	if !m.Layers {
+		return commit.OrderOf(fd, m.Kind)
+	}
+	info := r.proc.ByID(m.Stat.Mount)
+	if info == nil {
+		return commit.Waits
+	}
+	m.activity.At("openat", m.Path)
+	defer m.activity.At("", "")
+	upper, kind, e := m.Upper(info)
+	if e != 0 {
+		return commit.Waits
+	}
+	defer sys.Close(upper)
+	return commit.OrderOf(upper, kind)
 }

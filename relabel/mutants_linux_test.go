@@ -111,12 +111,21 @@ func TestRootRefuses(t *testing.T) {
 	}
 }
 
-// TestSyncsForOthers: a run that was killed after it had labelled everything,
-// on two mounts, has left the seal. The next one writes nothing but the root,
-// and syncs both all the same.
+// TestSyncsForOthers: a run that was killed after it had labelled everything, on several
+// mounts, has left the seal. The next one writes nothing but the root, and all the same waits
+// for the disks of other filesystems than the root's.
 func TestSyncsForOthers(t *testing.T) {
 	treetest.Need(t, "root", "strace")
-	root := grow(t, on(t, "ext4"), "default label="+newLabel+"\ndir .\nfile f\ndir m\nmount m tmpfs\nfile m/f\n")
+	root := grow(t, on(t, "ext4"), "default label="+newLabel+"\ndir .\nfile f\ndir m\nmount m tmpfs\nfile m/f\ndir x\ndir b\nfile one\ndir same\n")
+	for dir, from := range map[string]string{"x": on(t, "xfs"), "b": on(t, "btrfs"), "one": filepath.Join(on(t, "xfs"), "one"), "same": on(t, "ext4")} {
+		if dir == "one" {
+			if err := os.WriteFile(from, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		bind(t, from, filepath.Join(root, dir))
+		treetest.Set(t, root, dir, newLabel)
+	}
 	treetest.Set(t, root, "m", newLabel)
 	seal := secctx.Seals("", newLabel)[0]
 	treetest.Set(t, root, ".", seal)
@@ -129,11 +138,15 @@ func TestSyncsForOthers(t *testing.T) {
 	}
 	var marks []string
 	for _, c := range treetest.After(calls, root) {
-		if c.Class() == treetest.WriteAttr || c.Name == "syncfs" || c.Name == "fsync" {
+		switch {
+		case c.Class() == treetest.WriteAttr || c.Name == "syncfs" || c.Name == "fsync":
 			marks = append(marks, c.Name)
+		case c.Name == "ioctl" && strings.Contains(c.Args[1], "BTRFS_IOC_WAIT_SYNC"):
+			marks = append(marks, "transaction")
 		}
 	}
-	if have := fmt.Sprint(marks); have != "[syncfs syncfs fsetxattr fsync]" {
+	slices.Sort(marks[:max(0, len(marks)-1)])
+	if have := fmt.Sprint(marks); have != "[syncfs syncfs transaction fsetxattr]" {
 		t.Errorf("%s\n%s", have, out)
 	}
 }
@@ -158,7 +171,11 @@ func TestAnswers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			root := grow(t, on(t, "tmpfs"), many)
-			cmd := child(t, "label", filepath.Join(root, c.at))
+			what := "label"
+			if c.name == "unsynced" {
+				what = "sync"
+			}
+			cmd := child(t, what, filepath.Join(root, c.at))
 			treetest.Deny(t, cmd, c.deny)
 			out, err := cmd.CombinedOutput()
 			if err != nil {

@@ -79,6 +79,11 @@ type Options struct {
 	// is not taken for held up. Left to the engine, the number of workers is then not
 	// raised while it runs.
 	Throttle func(ctx context.Context, entries int) error
+	// Sync puts everything on disk before the root's label, and that before Tree returns. At
+	// zero Tree waits for the disk only where the filesystem does not keep labels in the order
+	// in which they were written (contract point 1). A root that Trust takes for done is
+	// not waited for.
+	Sync bool
 	// Progress, if not nil, says at any time how far the run is. It is of one run.
 	Progress *Progress
 	// Trace, if not nil, is told what happens: see LogTo for one that logs.
@@ -100,9 +105,6 @@ type Advanced struct {
 	// and a root that was right goes on vouching when something beneath it
 	// failed.
 	NoSeal bool
-	// NoSync commits without waiting for the disk. After a power failure the
-	// root may then have the label while entries beneath it do not.
-	NoSync bool
 }
 
 // inner is what callers in this package ask for.

@@ -78,7 +78,7 @@ link tmp sysroot/tmp
 			}
 		}
 		for _, path := range []string{"/var/srv/data", "/srv/data", "/opt/app", "/home/core/vol", "/root/vol", "/tmp/vol"} {
-			if r, err := Tree(t.Context(), path, newLabel, &Options{Advanced: Advanced{NoSync: true}}); err != nil || !r.Complete || r.Skipped != 0 {
+			if r, err := Tree(t.Context(), path, newLabel, nil); err != nil || !r.Complete || r.Skipped != 0 {
 				t.Errorf("%s: %+v, %v", path, r, err)
 			}
 		}

@@ -19,7 +19,8 @@ func (r *run) openCommit(root *mount) (c *commit.Root, err error) {
 	top := &root.top
 	c, err = commit.Open(commit.Run{
 		FD: root.Top, Kind: root.Kind, Path: root.Path, Want: r.want, Stale: root.Stale,
-		DryRun: r.o.inner.check, NoSeal: r.o.Advanced.NoSeal, NoSync: r.o.Advanced.NoSync,
+		DryRun: r.o.inner.check, NoSeal: r.o.Advanced.NoSeal, Sync: r.o.Sync,
+		Order: func() commit.Order { return r.order(root, root.Top) },
 		At: func(call string) {
 			path := root.Path
 			if call == "" { // the last has returned

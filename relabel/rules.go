@@ -30,7 +30,7 @@ import (
 //
 // In the Report, Skipped has also what no rule names, what has a customizable type, and
 // what From does not fit. Complete says that all else has the label of its rule. Of o it
-// goes by all but Trust, NoSeal, NoSync and Exact. The errors are those of Tree, and that of
+// goes by all but Trust, NoSeal, Sync and Exact. The errors are those of Tree, and that of
 // rules that contradict themselves.
 func Apply(ctx context.Context, root string, by Rules, o *Options) (Report, error) {
 	r, err := apply(ctx, root, by, o.orZero(), probe)

@@ -63,7 +63,9 @@ func (r *run) cross(ctx context.Context, t *caller.Task, m *mount) error {
 	}
 	if m.Stat.Kind != sys.KindDir {
 		r.expectCopies(m)
-		r.alone(m)
+		if r.alone(m) != walk.Failed && r.relies(m) {
+			r.settleFile(m)
+		}
 		return nil
 	}
 	if op, e := r.enclose(m); e != 0 {
@@ -85,13 +87,44 @@ func (r *run) cross(ctx context.Context, t *caller.Task, m *mount) error {
 	if err := r.walk(ctx, t, m, &m.top); err != nil {
 		return err
 	}
-	if r.commit != nil && !r.o.Advanced.NoSync && r.commit.Unsynced() {
-		m.activity.At("syncfs", m.Path)
-		if e := sys.Syncfs(m.Top); e != 0 {
-			r.Fail(m.Path, "syncfs", e)
-		}
+	if r.relies(m) {
+		r.settleOn(m, m.Top, r.order(m, m.Top))
 	}
 	return nil
+}
+
+// relies says that the root of the tree is about to vouch for what may not be on disk yet
+// in m. What is written to the root's own filesystem is ordered with the root.
+func (r *run) relies(m *mount) bool {
+	return r.commit != nil && (r.o.Sync || r.commit.Unsynced()) && m.Stat.Dev != r.dev
+}
+
+// settleOn puts on disk what was written to the filesystem of m, which fd is in.
+func (r *run) settleOn(m *mount, fd int, o commit.Order) {
+	if op, e := o.Settle(fd, func(call string) { m.activity.At(call, m.Path) }); e != 0 {
+		r.Fail(m.Path, op, e)
+	}
+}
+
+// settleFile is settleOn for a file that something is mounted on. What is no regular file
+// cannot be opened without an effect; most such are on tmpfs.
+func (r *run) settleFile(m *mount) {
+	kind, e := sys.FSType(m.At)
+	if e == 0 && kind == sys.Tmpfs {
+		return
+	}
+	m.activity.At("openat", m.Path)
+	defer m.activity.At("", "")
+	fd, e := -1, syscall.ENXIO
+	if m.Stat.Kind == sys.KindFile {
+		fd, e = sys.Reopen(m.At)
+	}
+	if e != 0 {
+		r.Note("%s has the label, but that could not be put on disk: %v", m.Path, e)
+		return
+	}
+	defer sys.Close(fd)
+	r.settleOn(m, fd, commit.OrderOf(fd, kind))
 }
 
 // byRules says that entries get labels that differ: no label of a root vouches for them.
@@ -105,7 +138,7 @@ func (r *run) void(m *mount) (e sys.Errno) {
 	m.activity.At("fsetxattr", m.Path)
 	defer m.activity.At("", "")
 	m.before = r.Counted(walk.Written)
-	m.first, e = commit.Disavow(m.Top)
+	m.first, e = commit.Disavow(m.Top, r.order(m, m.Top))
 	m.disavowed = e == 0
 	return e
 }
@@ -124,7 +157,7 @@ func (r *run) settle(m *mount, all bool) {
 	case r.Counted(walk.Written) > m.before:
 		var fd int
 		if fd, e = mounts.Reopen(m.At); e == 0 { // a run that shares no lock may have committed it since
-			_, e = commit.Disavow(fd)
+			_, e = commit.Disavow(fd, r.order(m, fd))
 			commit.RemoveOldMark(fd)
 			sys.Close(fd)
 		}

@@ -36,6 +36,7 @@ type run struct {
 	writes       walk.Writes
 	main         *caller.Task
 	commit       *commit.Root // of a root that may be written
+	dev          uint64       // the root's filesystem, then
 
 	mu     sync.Mutex // guards the rest, for tasks and a caller who left them behind
 	report Report     // but for counts and notes
@@ -130,7 +131,7 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 		return err
 	}
 	if !r.o.inner.check {
-		r.commit = c
+		r.commit, r.dev = c, root.Stat.Dev
 	}
 	r.Count(walk.Skipped) // the root, until it has the label
 	err = r.walk(ctx, r.main, root, &root.top)
@@ -155,7 +156,10 @@ func (r *run) single(root *mount) error {
 	r.expectCopies(root)
 	r.tell(func(report *Report) { report.Way = "proc/fd" })
 	o := r.alone(root)
-	if o == walk.Failed {
+	if o != walk.Failed && r.o.Sync && !r.o.inner.check {
+		r.settleFile(root)
+	}
+	if r.failed() != nil {
 		return r.fatal(r.failures())
 	}
 	r.tell(func(report *Report) { report.Complete = o == walk.Right || o == walk.Written && !r.o.inner.check })

@@ -85,7 +85,7 @@ func TestEveryWay(t *testing.T) {
 // same labels the tree at root and compares it with what the oracle made.
 func same(t *testing.T, root string, want map[string]string, m capabilities, threads int) {
 	t.Helper()
-	o := Options{Workers: threads, Advanced: Advanced{Exact: true, NoSync: true}}
+	o := Options{Workers: threads, Advanced: Advanced{Exact: true}}
 	left := map[string]bool{} // mounts that were left alone
 	o.Trace = &Trace{Skip: func(path, _ string) { left[path] = true }}
 	labelled := 0

@@ -124,7 +124,7 @@ func TestWayByAnswers(t *testing.T) {
 		n++ // a label that nothing has yet
 		label := fmt.Sprintf("system_u:object_r:container_file_t:s0:c%d", n)
 		treetest.Label(t, oracle, label)
-		cmd := exec.Command(bin, "--json", "-T", "2", "--no-sync", "--label", label, ours)
+		cmd := exec.Command(bin, "--json", "-T", "2", "--label", label, ours)
 		if leg.deny != nil {
 			treetest.Deny(t, cmd, leg.deny)
 		}
@@ -160,7 +160,7 @@ func TestThreadsLeaveNoTrace(t *testing.T) {
 		var r Report
 		var err error
 		fromMain(func() {
-			r, err = tree(t.Context(), volume, newLabel, Options{Workers: 16, Advanced: Advanced{NoSync: true}},
+			r, err = tree(t.Context(), volume, newLabel, Options{Workers: 16},
 				as(capabilities{kernel: walk.Kernel{Way: xattrio.ByThread}, clones: true, openat2: true}))
 		})
 		if err != nil || r.Way != "clone/fchdir" || r.Written != 41 {

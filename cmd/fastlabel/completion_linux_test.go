@@ -55,13 +55,13 @@ func TestCompletes(t *testing.T) {
 		{"x pro", "", files},
 		{"probe ver", "", files},
 		{"label pro", "", files},
-		{"label --no-s", "--no-seal --no-sync", none},
+		{"label --no-s", "--no-seal", none},
 		{"help pr", "probe", none},
 		{"help probe pr", "", none},
 		{"version p", "", none},
 		{"--skip ", "none root top", none},
 		{"--skip=t", "top", none},
-		{"--no-s", "--no-seal --no-sync", none},
+		{"--no-s", "--no-seal", none},
 		{"probe --de", "--depth", none},
 		{"verify --de", "", none},
 		{"-e x --excl", "--exclude", none},
@@ -119,7 +119,7 @@ __start_fastlabel
 printf '%s\n' "${COMPREPLY[@]%% *}"`
 	for words, want := range map[string]string{
 		"fastlabel|prob":                         "probe",
-		"fastlabel|--no-s":                       "--no-seal|--no-sync",
+		"fastlabel|--no-s":                       "--no-seal",
 		"fastlabel|verify|--type=container_ro_f": "container_ro_file_t",
 	} {
 		out, err := exec.Command("bash", append([]string{"-c", script(t, "bash") + ask, "bash"}, strings.Split(words, "|")...)...).Output()

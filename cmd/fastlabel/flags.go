@@ -32,7 +32,7 @@ type settings struct {
 	trust, hardLinks string // trust is --skip
 	exact            bool
 	timeout          time.Duration
-	noSeal, noSync   bool
+	noSeal, sync     bool
 	depth            string
 
 	only                 relabel.Parts // --only; 0: all
@@ -115,7 +115,7 @@ func options(s *settings) []option {
 		{expert, "hard-links", "", "HOW", "hard-linked files: label (default), skip or error", "lvc", "label skip error", enum(&s.hardLinks, "label", "skip", "error")},
 		{expert, "exact", "", "", "read every label before writing it", "l", "", boolean(&s.exact)},
 		{expert, "no-seal", "", "", "do not seal PATH during the run", "l", "", boolean(&s.noSeal)},
-		{expert, "no-sync", "", "", "do not wait for the disk at the end", "l", "", boolean(&s.noSync)},
+		{expert, "sync", "", "", "put all on disk before PATH's label, and then that", "l", "", boolean(&s.sync)},
 
 		// For people who are used to chcon: every command includes what is beneath PATH.
 		{most, "recursive", "R", "", "", "lpv", "", boolean(&s.recursive)},

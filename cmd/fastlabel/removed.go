@@ -12,6 +12,7 @@ var (
 		"log-format":    "--json prints the same events",
 		"log-level":     "--json -v prints the same events",
 		"max-pressure":  "--max-rate, or nice -n 19 ionice -c 3 fastlabel",
+		"no-sync":       "the default: no run waits for the disk where the filesystem keeps the order; --sync does",
 		"nice":          "nice -n 19 ionice -c 3 fastlabel",
 		"metrics":       "--json has the same counts",
 		"commit-shards": "one run labels a volume: without it",

@@ -170,6 +170,7 @@ func (j *job) engine(t *report.Teller) *relabel.Options {
 		HardLinks:     links[j.hardLinks],
 		Trust:         trusts[j.trust],
 		OneFilesystem: j.xdev,
+		Sync:          j.sync,
 		Exclude:       j.exclude,
 		Trace: &relabel.Trace{
 			Failure: t.Failed,
@@ -177,7 +178,7 @@ func (j *job) engine(t *report.Teller) *relabel.Options {
 			Note:    func(text string) { j.noted(t, text) },
 			Wait:    func(holder string) { t.Wait(t.Root, holder) },
 		},
-		Advanced: relabel.Advanced{Exact: j.exact, NoSeal: j.noSeal, NoSync: j.noSync},
+		Advanced: relabel.Advanced{Exact: j.exact, NoSeal: j.noSeal},
 	}
 	if j.verbose {
 		o.Trace.Change = func(p, from, to string) { t.Change(t.Root, p, from, to) }

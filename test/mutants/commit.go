@@ -3,11 +3,12 @@
 package mutants
 
 // commits break what makes the root's label true: the seal comes first, the label
-// last, and each is on disk before what relies on it.
+// last, and each comes to the disk before what relies on it.
 func commits() []Mutant {
 	const root = "relabel/internal/commit/root_linux.go"
 	const closing = "relabel/internal/commit/close_linux.go"
 	const claim = "relabel/internal/commit/claim_linux.go"
+	const order = "relabel/internal/commit/order_linux.go"
 	const times = "relabel/internal/commit/times_linux.go"
 	const vouch = "relabel/internal/commit/vouch_linux.go"
 	return []Mutant{
@@ -18,8 +19,8 @@ func commits() []Mutant {
 		},
 		{
 			Name: "seal-unsynced", By: "TestOrderOfCalls in relabel",
-			Breaks: "the seal is on disk before the first change",
-			Edits:  edits(root, "return true, c.sync(\"fsync\", sys.Fsync)", "return true, nil"),
+			Breaks: "the seal comes to the disk before the first change",
+			Edits:  edits(root, "return true, c.pass(c.Order().one())", "return true, nil"),
 		},
 		{
 			Name: "seal-blessed", By: "TestSealHolds in relabel",
@@ -81,16 +82,29 @@ func commits() []Mutant {
 		},
 		{
 			Name: "commit-before-sync", By: "TestOrderOfCalls in relabel",
-			Breaks: "everything is on disk before the root vouches for it",
+			Breaks: "everything comes to the disk before the root that vouches for it",
 			Edits: edits(
-				closing, "\tif c.Unsynced() {\n", "\tif false {\n",
-				closing, "return c.reread(ctx)", "if err := c.sync(\"syncfs\", sys.Syncfs); err != nil {\n\t\treturn err\n\t}\n\treturn c.reread(ctx)",
+				closing, "\tif c.Unsynced() || c.Sync {\n", "\tif false {\n",
+				closing, "return c.reread(ctx)", "if err := c.order(); err != nil {\n\t\treturn err\n\t}\n\treturn c.reread(ctx)",
 			),
 		},
 		{
-			Name: "sync-dropped", By: "TestPowerLoss in test/torture",
-			Breaks: "everything is on disk before the root vouches for it",
-			Edits:  edits(closing, "\tif c.Unsynced() {\n", "\tif false {\n"),
+			Name: "order-assumed", By: "TestOrderOf",
+			Breaks: "where a filesystem keeps no order of labels, or is not known, the disk is waited for",
+			Edits: edits(
+				order, "\treturn Waits\n}", "\treturn Keeps\n}",
+				order, "\t\treturn Commits\n", "\t\treturn Keeps\n",
+			),
+		},
+		{
+			Name: "sync-unasked", By: "TestOrderOfCalls in relabel",
+			Breaks: "with Sync everything is on disk before the root's label",
+			Edits:  edits(root, "\tif c.Sync {\n", "\tif false {\n"),
+		},
+		{
+			Name: "layer-guessed", By: "TestOrderOfLayers in relabel",
+			Breaks: "the order of overlayfs is that of its own upper layer",
+			Edits:  edits("relabel/internal/mounts/submount_linux.go", "if e == 0 && !sys.SameSize(fd, m.At) {", "if e == 0 && !sys.SameSize(fd, fd) {"),
 		},
 		{
 			Name: "look-late", By: "TestSlowLook in relabel",
@@ -105,7 +119,7 @@ func commits() []Mutant {
 		{
 			Name: "submount-unsynced", By: "TestSyncsForOthers",
 			Breaks: "what was written on a mount beneath the root is on disk before the commit",
-			Edits:  edits("relabel/submount_linux.go", "e := sys.Syncfs(m.Top)", "e := sys.Errno(0)"),
+			Edits:  edits("relabel/submount_linux.go", "\t\tr.settleOn(m, m.Top, r.order(m, m.Top))\n", ""),
 		},
 		{
 			Name: "unsynced-vouches", By: "TestUnsyncedStray in relabel",
@@ -119,8 +133,8 @@ func commits() []Mutant {
 		},
 		{
 			Name: "commit-fsync-dropped", By: "TestOrderOfCalls in relabel",
-			Breaks: "the root's label is on disk when the call returns",
-			Edits:  edits(closing, "if err := c.sync(\"fsync\", sys.Fsync); err != nil {", "if err := error(nil); err != nil {"),
+			Breaks: "with Sync, and where no order is kept, the root's label is on disk when the call returns",
+			Edits:  edits(closing, "if c.Sync || c.Order() == Waits {", "if false {"),
 		},
 		{
 			Name: "reread-dropped", By: "TestKilledClosing in relabel",
@@ -170,12 +184,12 @@ func commits() []Mutant {
 		{
 			Name: "rules-trusted", By: "TestApplyTrust in relabel",
 			Breaks: "a root beneath which rules have written vouches for no label",
-			Edits:  edits("relabel/submount_linux.go", "m.first, e = commit.Disavow(m.Top)", "m.first, e = false, sys.Errno(0)"),
+			Edits:  edits("relabel/submount_linux.go", "m.first, e = commit.Disavow(m.Top, r.order(m, m.Top))", "m.first, e = false, sys.Errno(0)"),
 		},
 		{
 			Name: "rules-overtaken", By: "TestApplyOvertaken in relabel",
 			Breaks: "what was committed while rules were at work vouches for nothing",
-			Edits:  edits("relabel/submount_linux.go", "_, e = commit.Disavow(fd)", "_ = fd"),
+			Edits:  edits("relabel/submount_linux.go", "_, e = commit.Disavow(fd, r.order(m, fd))", "_ = fd"),
 		},
 		{
 			Name: "lock-skipped", By: "TestTrustedAfterWait",

@@ -62,7 +62,7 @@ func (b bound) measure(t *testing.T, root string, files int, label string) row {
 	t.Helper()
 	// Each worker has descriptors of its own, and how many are at work would be up to
 	// what else the machine does.
-	cmd := exec.Command("prlimit", "--nofile="+strconv.Itoa(files), fastlabel(t), "-T", "2", "--no-sync", "--label", label, root)
+	cmd := exec.Command("prlimit", "--nofile="+strconv.Itoa(files), fastlabel(t), "-T", "2", "--label", label, root)
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out
 	begin := time.Now()

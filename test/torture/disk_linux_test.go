@@ -266,14 +266,14 @@ func attach(file string, direct bool) (*os.File, error) {
 	}
 }
 
-// mountFile mounts the filesystem in file at dir.
-func mountFile(kind, file, dir string, direct bool) error {
+// mountFile mounts the filesystem in file at dir, with options.
+func mountFile(kind, file, dir, options string, direct bool) error {
 	dev, err := attach(file, direct)
 	if err != nil {
 		return err
 	}
 	defer dev.Close()
-	if err := unix.Mount(dev.Name(), dir, kind, 0, ""); err != nil {
+	if err := unix.Mount(dev.Name(), dir, kind, 0, options); err != nil {
 		return fmt.Errorf("mount %s: %w", kind, err)
 	}
 	return nil

@@ -106,9 +106,9 @@ const pairTree = "dir .\nfile a%03d x1200\ndir d\nfile d/b%03d x1200\ndir d/e\nf
 // commands are the two. The first is slow, for it reads every label before it
 // writes one, so that the second, if nothing held it, would overtake it.
 func commands(bin string, i int, dir string) [2]*exec.Cmd {
-	sync := "--no-sync=false"
-	if i/8%2 == 1 { // the disk keeps the two apart
-		sync = "--no-sync"
+	sync := "--sync" // the disk keeps the two apart
+	if i/8%2 == 1 {
+		sync = "--sync=false"
 	}
 	return [2]*exec.Cmd{
 		exec.Command(bin, "-T", "1", "--exact", sync, "--label", newLabel, dir),

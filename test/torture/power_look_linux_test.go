@@ -54,6 +54,9 @@ func (s *tally) add(v verdict, undone bool) {
 
 func (s *tally) false() int { return s.verdicts[falseNew] + s.verdicts[falseOld] }
 
+// lost are points at which the filesystem itself was.
+func (s *tally) lost() int { return s.verdicts[unmountable] + s.verdicts[damaged] }
+
 func (s *tally) String() string {
 	var b strings.Builder
 	for v, n := range s.verdicts[:unmountable] {

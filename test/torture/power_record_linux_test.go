@@ -3,6 +3,7 @@
 package torture
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -13,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -77,7 +80,7 @@ func (g *ground) mount(file string, direct bool) (string, error) {
 	if err := os.MkdirAll(g.at(), 0o700); err != nil {
 		return "", err
 	}
-	return g.at(), mountFile(g.kind, file, g.at(), direct)
+	return g.at(), mountFile(g.kind, file, g.at(), g.options, direct)
 }
 
 func (g *ground) unmount(t *testing.T) {
@@ -164,9 +167,9 @@ func underFire(d *disk, dir string, cmds []*exec.Cmd, rng *rand.Rand) ([]int64, 
 	return []int64{start, done, end}, errors.Join(err, e)
 }
 
-// bystander is an application that has nothing to do with labels: it calls
-// fsync on the root, and now and then writes its own file, with pauses of up to
-// pause between. It ends a few rounds after stop.
+// bystander is an application that has nothing to do with labels: it calls fsync on the
+// root, on its own file, to which it writes, or on entries, with pauses of up to pause
+// between. It ends a few rounds after stop.
 func bystander(dir string, rng *rand.Rand, pause time.Duration, stop <-chan struct{}) error {
 	root, err := os.Open(filepath.Join(dir, "root"))
 	if err != nil {
@@ -178,17 +181,19 @@ func bystander(dir string, rng *rand.Rand, pause time.Duration, stop <-chan stru
 		return err
 	}
 	defer beside.Close()
+	own := func() error {
+		_, err := fmt.Fprintln(beside, rng.Uint64())
+		return cmp.Or(err, beside.Sync())
+	}
+	habits := [][]func() error{
+		{root.Sync, own},
+		{root.Sync, own, func() error { return syncEntry(dir, rng) }},
+		{func() error { return syncEntry(dir, rng) }},
+	}
+	habit := habits[rng.IntN(len(habits))]
 	for left := 3; left > 0; {
-		if err := root.Sync(); err != nil {
+		if err := habit[rng.IntN(len(habit))](); err != nil {
 			return err
-		}
-		if rng.IntN(2) == 0 {
-			if _, err := fmt.Fprintln(beside, rng.Uint64()); err != nil {
-				return err
-			}
-			if err := beside.Sync(); err != nil {
-				return err
-			}
 		}
 		select {
 		case <-stop:
@@ -197,4 +202,86 @@ func bystander(dir string, rng *rand.Rand, pause time.Duration, stop <-chan stru
 		}
 	}
 	return nil
+}
+
+// syncEntry calls fsync on a directory of the orchard, or on a file in it.
+func syncEntry(dir string, rng *rand.Rand) error {
+	name := fmt.Sprintf("root/d%d", rng.IntN(16))
+	if rng.IntN(2) == 0 {
+		name += fmt.Sprintf("/sub/f%d", rng.IntN(6))
+	}
+	entry, err := os.Open(filepath.Join(dir, name))
+	if err != nil {
+		return err
+	}
+	defer entry.Close()
+	return entry.Sync()
+}
+
+// shutdown runs the command on a copy of the ground beside the bystander, shuts the filesystem
+// down in the midst of it or a little later, and looks at what is left.
+func (g *ground) shutdown(t *testing.T, who relabeller, seed uint64, sum *tally) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	image := filepath.Join(g.scratch, "shut")
+	if err := g.pages.write(image, g.size()); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(image)
+	dir, err := g.mount(image, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	top, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, ended := make(chan struct{}), make(chan struct{})
+	pause := time.Millisecond << rng.IntN(4)
+	go func() {
+		_ = bystander(dir, rand.New(rand.NewPCG(seed, 2)), pause, stop) // an error, once the filesystem is down
+		close(ended)
+	}()
+	cmd := who.cmd(t, filepath.Join(dir, "root"))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // most are cut off
+		close(over)
+	}()
+	if rng.IntN(3) == 0 {
+		<-over
+		time.Sleep(time.Duration(rng.IntN(10_000)) * time.Microsecond)
+	} else {
+		select {
+		case <-over:
+		case <-time.After(time.Duration(rng.IntN(40_000)) * time.Microsecond):
+		}
+	}
+	const (
+		goingDown  = 0x8004587d // XFS_IOC_GOINGDOWN of linux/xfs_fs.h, and EXT4_IOC_SHUTDOWN
+		noLogFlush = 2
+	)
+	err = unix.IoctlSetPointerInt(int(top.Fd()), goingDown, noLogFlush)
+	<-over
+	close(stop)
+	<-ended
+	top.Close()
+	g.unmount(t)
+	if err != nil {
+		t.Fatalf("shutdown: %v", err)
+	}
+	left, err := readPages(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := g.look(t, left, false)
+	sum.add(p.verdict, false)
+	if who.name == intact.name && p.verdict.isBad() {
+		where := fmt.Sprintf("shutdown, seed %d", seed)
+		t.Logf("%s: %s: %s", where, p.verdict, p.found)
+		g.keep(t, left, where)
+	}
 }

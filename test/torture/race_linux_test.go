@@ -135,7 +135,7 @@ func (r race) hunt(t *testing.T, c prey, top string, chosen func(way int) bool) 
 
 // command is the nth run by the way w.
 func (r race) command(t *testing.T, w way, bin string, n int, label, top string) *exec.Cmd {
-	args := []string{bin, "--no-sync", "--json", "--label", label}
+	args := []string{bin, "--json", "--label", label}
 	if r.mounts {
 		args = append(args, "-x")
 	}

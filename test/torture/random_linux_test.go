@@ -82,7 +82,7 @@ func twins(t testing.TB, bin, dir string, tree *treetest.Tree, rng *rand.Rand) (
 	types := treetest.Types(t, ours)
 	w := ways[rng.IntN(len(ways))]
 	args = []string{"-q", "-T", strconv.Itoa(1 + rng.IntN(8)), "--label", newLabel}
-	for _, flag := range []string{"--exact", "--no-seal", "--no-sync", "-x"} {
+	for _, flag := range []string{"--exact", "--no-seal", "--sync", "-x"} {
 		if rng.IntN(3) == 0 {
 			args = append(args, flag)
 		}

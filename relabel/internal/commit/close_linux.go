@@ -32,7 +32,7 @@ func (c *Root) Close(ctx context.Context, err error) error {
 		}
 		if err = c.commit(ctx); err == nil && c.Failed() == nil {
 			if err = c.conclude(ctx); err == nil {
-				return nil
+				return c.sync()
 			}
 		}
 		if err != nil && c.committed && !errors.Is(err, ErrOvertaken) {
@@ -66,6 +66,14 @@ func (c *Root) conclude(ctx context.Context) error {
 	return nil
 }
 
+// sync puts on disk that the root has no claim any more.
+func (c *Root) sync() error {
+	if c.Sync && c.claims {
+		return c.pass(syncOne)
+	}
+	return nil
+}
+
 func (c *Root) end() {
 	if c.Unsynced() && !c.DryRun {
 		c.At("fremovexattr")
@@ -77,11 +85,11 @@ func (c *Root) end() {
 	c.closed = true
 }
 
-// commit puts everything on disk, then the root's label, then that; and looks
+// commit writes the root's label behind everything else in the filesystem's order; and looks
 // before and after for what was created in the root during the run.
 func (c *Root) commit(ctx context.Context) error {
-	if c.Unsynced() {
-		if err := c.sync("syncfs", sys.Syncfs); err != nil {
+	if c.Unsynced() || c.Sync {
+		if err := c.order(); err != nil {
 			c.committed = c.Right() // it vouches for what may not be on disk
 			return err
 		}
@@ -95,7 +103,7 @@ func (c *Root) commit(ctx context.Context) error {
 	if wrote && c.moved { // one who reads the label alone believes it from then on, also if this run is killed
 		n, err := c.Reread(ctx)
 		if err == nil && n > 0 {
-			err = c.sync("syncfs", sys.Syncfs)
+			err = c.order()
 		}
 		if err != nil || c.Failed() != nil {
 			return err
@@ -115,10 +123,12 @@ func (c *Root) commit(ctx context.Context) error {
 		// Whatever fails from here on, the root has to be sealed again.
 		c.have, c.unproved, c.sealed, c.committed = c.Want, false, false, true
 		c.leaves(c.Want)
-		if err := c.sync("fsync", sys.Fsync); err != nil {
-			return err
-		}
 		c.At("")
+		if c.Sync || c.Order() == Waits {
+			if err := c.pass(syncOne); err != nil {
+				return err
+			}
+		}
 	}
 	c.Labelled(wrote)
 	c.committed = true
@@ -163,7 +173,7 @@ func (c *Root) reread(ctx context.Context) error {
 		if err != nil || n == 0 || c.Failed() != nil {
 			return err
 		}
-		if err := c.sync("syncfs", sys.Syncfs); err != nil {
+		if err := c.order(); err != nil {
 			return err
 		}
 	}

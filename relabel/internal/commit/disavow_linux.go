@@ -14,9 +14,9 @@ import (
 // it that wants none. It is left before the first write, and stays until a run commits the
 // root.
 
-// Disavow makes the directory that fd names vouch for nothing, whatever label it has. first
-// says that no claim was there before.
-func Disavow(fd int) (first bool, e sys.Errno) {
+// Disavow makes the directory that fd names vouch for nothing, whatever label it has, before
+// anything is written later. o is its filesystem's. first says that no claim was there before.
+func Disavow(fd int, o Order) (first bool, e sys.Errno) {
 	found, is := readClaim(fd, (*sys.Attr).Fgetxattr)
 	if is && found.want == "" {
 		return false, 0
@@ -28,7 +28,7 @@ func Disavow(fd int) (first bool, e sys.Errno) {
 	}
 	switch e := sys.NewAttr(ClaimName, []byte(k.String())).Fsetxattr(fd); e {
 	case 0:
-		if e = sys.Fsync(fd); e == syscall.EINVAL { // cgroups and others of the kernel's own: there is no disk
+		if e = o.one().on(fd, func(string) {}); e == syscall.EINVAL { // cgroups and others of the kernel's own: there is no disk
 			e = 0
 		}
 		return !is, e

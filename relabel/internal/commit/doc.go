@@ -6,6 +6,7 @@
 //	lock_linux.go   one relabel of a volume at a time, in all processes
 //	queue_linux.go  and in this one
 //	root_linux.go   the root's label, and the seal before the first change
+//	order_linux.go  what comes to the disk before what
 //	close_linux.go  the end: commit, second reading; or a root that is sealed again
 //	times_linux.go  whether anything was created in the root since
 //	claim_linux.go  whose seal it is, and whether the root is still ours

@@ -26,8 +26,10 @@ type Run struct {
 
 	DryRun bool
 	NoSeal bool
-	NoSync bool
+	Sync   bool // all is on disk before the label is written, and that before Close returns
 
+	// Order is asked when something is about to be written, and not before.
+	Order   func() Order
 	At      func(call string) // which call comes next; "" when the last has returned
 	Note    func(format string, args ...any)
 	Failed  func() error          // what has failed so far: then nothing is committed
@@ -47,7 +49,7 @@ type Run struct {
 // stands in this package:
 //
 //	Seal    before the first change beneath it: nobody's label
-//	Close   after everything else is written, and on disk
+//	Close   after everything else is written, in the filesystem's order
 //	Revoke  when a root that is right must not go on vouching
 //
 // A process killed between any two of these leaves the old label with nothing
@@ -115,7 +117,7 @@ func (c *Root) Resumes() bool {
 
 // Unsynced says whether anything may not be on disk yet that the root is about
 // to vouch for, or vouches for already: what this run wrote, or what a run
-// before it wrote that was killed before it came to its own syncfs.
+// before it wrote that was killed before it came to its commit.
 func (c *Root) Unsynced() bool { return c.wrong || c.Written() > 0 }
 
 func (c *Root) fail(op string, e sys.Errno) error {
@@ -175,7 +177,7 @@ func (c *Root) writeSeal() error {
 		case 0:
 			c.sealed = true
 			c.leaves(seal)
-			return true, c.sync("fsync", sys.Fsync)
+			return true, c.pass(c.Order().one())
 		case syscall.EINVAL, syscall.EPERM, syscall.EACCES, syscall.EROFS:
 			return false, nil // the policy's no to this seal, or the volume's to all
 		}
@@ -190,15 +192,17 @@ func (c *Root) writeSeal() error {
 // leaves notes what this run has left on the root.
 func (c *Root) leaves(label string) { c.left.Store(&label) }
 
-// sync makes the root, or its filesystem, durable; with NoSync nothing is.
-func (c *Root) sync(op string, call func(int) sys.Errno) error {
-	if c.NoSync {
-		return nil
+// order keeps what was written so far, by anyone, before what is written from here on.
+func (c *Root) order() error {
+	if c.Sync {
+		return c.pass(syncAll)
 	}
-	c.At(op)
-	defer c.At("")
-	if e := call(c.FD); e != 0 {
-		return c.fail(op, e)
+	return c.pass(c.Order().all())
+}
+
+func (c *Root) pass(b barrier) error {
+	if e := b.on(c.FD, c.At); e != 0 {
+		return c.fail(b.op, e)
 	}
 	return nil
 }

@@ -56,3 +56,44 @@ func Extents(fd int, into *[16]Extent) (int, Errno) {
 func WillNeed(fd int, at, length int64) Errno {
 	return bare(unix.Fadvise(fd, at, length, unix.FADV_WILLNEED))
 }
+
+// HasJournal asks whether the ext4 that the open fd is in has a journal. ENODEV: it has none.
+// Other errors say nothing: before Linux 5.14, and without CAP_SYS_ADMIN.
+func HasJournal(fd int) Errno {
+	const (
+		checkpoint = 0x4004662b // EXT4_IOC_CHECKPOINT of linux/ext4.h
+		dryRun     = 4          // EXT4_IOC_CHECKPOINT_FLAG_DRY_RUN
+	)
+	flags := uint32(dryRun)
+	_, e := retry(func() (uintptr, uintptr, Errno) {
+		return unix.Syscall(unix.SYS_IOCTL, uintptr(fd), checkpoint, uintptr(unsafe.Pointer(&flags)))
+	})
+	return e
+}
+
+// EndTransaction ends the transaction of the btrfs that the open fd is in, and waits until it is
+// on disk. ENOTTY: it is another filesystem.
+func EndTransaction(fd int) Errno {
+	const (
+		startSync = 0x80089418 // BTRFS_IOC_START_SYNC of linux/btrfs.h
+		waitSync  = 0x40089416 // BTRFS_IOC_WAIT_SYNC
+	)
+	var id uint64
+	_, e := retry(func() (uintptr, uintptr, Errno) {
+		return unix.Syscall(unix.SYS_IOCTL, uintptr(fd), startSync, uintptr(unsafe.Pointer(&id)))
+	})
+	if e != 0 {
+		return e
+	}
+	_, e = retry(func() (uintptr, uintptr, Errno) {
+		return unix.Syscall(unix.SYS_IOCTL, uintptr(fd), waitSync, uintptr(unsafe.Pointer(&id)))
+	})
+	return e
+}
+
+// Reopen opens for reading what the O_PATH descriptor fd names, and waits for nobody: the
+// other end of a FIFO, or who has a lease on a file.
+func Reopen(fd int) (int, Errno) {
+	var path [32]byte
+	return Openat(AtFdcwd, procPath(&path, fd), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+}

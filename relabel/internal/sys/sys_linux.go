@@ -175,6 +175,13 @@ func FSType(fd int) (int64, Errno) {
 	return int64(st.Type), e
 }
 
+// SameSize says whether two descriptors are in filesystems of one size.
+func SameSize(a, b int) bool {
+	x, e := statfs(a)
+	y, f := statfs(b)
+	return e == 0 && f == 0 && x.Bsize == y.Bsize && x.Blocks == y.Blocks
+}
+
 func statfs(fd int) (st unix.Statfs_t, e Errno) {
 	_, e = retry(func() (uintptr, uintptr, Errno) { return 0, 0, bare(unix.Fstatfs(fd, &st)) })
 	return st, e

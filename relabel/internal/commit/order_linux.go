@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package commit
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
+
+// Order is how a filesystem keeps labels in the order in which they were written, if the
+// power fails. A root that has the label must not come to the disk before an entry's label.
+type Order uint8
+
+const (
+	// Waits: it promises nothing, or cannot be told. Whoever needs an order waits for the disk.
+	Waits Order = iota
+	// Commits: btrfs keeps the order of transactions, but fsync takes one file to the disk
+	// before the transaction in which it was changed.
+	Commits
+	// Keeps: ext4 with a journal and XFS, which replay changes of attributes in the order in
+	// which they were made. fsync takes all earlier changes along. So does the fast commit
+	// of ext4: a transaction that changed an attribute is committed whole.
+	Keeps
+	// Forgets: tmpfs.
+	Forgets
+)
+
+// OrderOf is that of the filesystem that the open directory fd is in, which is of this kind by
+// sys.FSType. It asks anew each time: a device may have another filesystem by the next.
+func OrderOf(fd int, kind int64) Order {
+	switch kind {
+	case sys.Tmpfs:
+		return Forgets
+	case sys.XFS:
+		return Keeps
+	case sys.Btrfs:
+		return Commits
+	case sys.Ext4:
+		e := sys.HasJournal(fd)
+		if e == 0 || e != syscall.ENODEV && journalTask(fd) {
+			return Keeps
+		}
+	}
+	return Waits
+}
+
+// journalTask says that sysfs names the task of the journal of the ext4 that fd is in, for a
+// kernel before 5.14 and a caller without CAP_SYS_ADMIN. Without a journal it says "<none>",
+// and in another process namespace than the task's 0. It says nothing before Linux 5.1.
+func journalTask(fd int) bool {
+	st, e := sys.Fstatx(fd)
+	if e != 0 {
+		return false
+	}
+	device, err := os.Readlink(fmt.Sprintf("/sys/dev/block/%d:%d", st.Dev>>32, uint32(st.Dev)))
+	if err != nil {
+		return false
+	}
+	task, err := os.ReadFile(filepath.Join("/sys/fs/ext4", filepath.Base(device), "journal_task"))
+	if err != nil {
+		return false
+	}
+	_, err = strconv.Atoi(strings.TrimSpace(string(task)))
+	return err == nil
+}
+
+// A barrier is a call on a directory, and its name. The zero one does nothing.
+type barrier struct {
+	op   string
+	call func(fd int) sys.Errno
+}
+
+var (
+	syncAll     = barrier{"syncfs", sys.Syncfs}
+	syncOne     = barrier{"fsync", sys.Fsync}
+	transaction = barrier{"BTRFS_IOC_WAIT_SYNC", endTransaction}
+)
+
+// all keeps what was written to the filesystem so far before what is written to it later.
+func (o Order) all() barrier {
+	switch o {
+	case Waits:
+		return syncAll
+	case Commits:
+		return transaction
+	}
+	return barrier{}
+}
+
+// one keeps what was written to the directory itself before what is written to the
+// filesystem later.
+func (o Order) one() barrier {
+	switch o {
+	case Waits, Commits:
+		return syncOne
+	}
+	return barrier{}
+}
+
+// Settle has what was written to the filesystem of fd on its disk, for another filesystem to
+// rely on. The string is the call that failed.
+func (o Order) Settle(fd int, at func(call string)) (string, sys.Errno) {
+	b := syncAll
+	switch o {
+	case Commits:
+		b = transaction
+	case Forgets:
+		b = barrier{}
+	}
+	return b.op, b.on(fd, at)
+}
+
+func (b barrier) on(fd int, at func(call string)) sys.Errno {
+	if b.call == nil {
+		return 0
+	}
+	at(b.op)
+	defer at("")
+	return b.call(fd)
+}
+
+// endTransaction ends the transaction of btrfs that is under way, which has the metadata, and
+// waits for it. Other programs' data it leaves where they are.
+func endTransaction(fd int) sys.Errno {
+	switch e := sys.EndTransaction(fd); e {
+	case syscall.ENOTTY, syscall.EPERM, syscall.EACCES, syscall.ENOSYS: // a policy that allows no ioctl
+		return sys.Syncfs(fd)
+	default:
+		return e
+	}
+}
