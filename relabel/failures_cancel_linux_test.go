@@ -203,13 +203,13 @@ func TestHungSecondReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		goOn := make(chan bool)
-		revoked := false
+		var revoked atomic.Bool
 		r := newRun(Options{}, "/volume", "")
 		_, err := r.lead(ctx, func(context.Context) error {
 			revoke := func() {
 				r.main.At("fsetxattr", "/volume")
 				r.main.At("", "")
-				revoked = true
+				revoked.Store(true)
 			}
 			r.Second(revoke)
 			r.main.At("getdents64", "/volume")
@@ -217,8 +217,8 @@ func TestHungSecondReading(t *testing.T) {
 			<-goOn
 			return nil
 		})
-		if hung := (*HungError)(nil); !errors.As(err, &hung) || !revoked || !slices.Equal(hung.Calls, []HungCall{{"getdents64", "/volume"}}) {
-			t.Errorf("%v, revoked: %t", err, revoked)
+		if hung := (*HungError)(nil); !errors.As(err, &hung) || !revoked.Load() || !slices.Equal(hung.Calls, []HungCall{{"getdents64", "/volume"}}) {
+			t.Errorf("%v, revoked: %t", err, revoked.Load())
 		}
 		close(goOn)
 	})
