@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -199,6 +200,20 @@ func TestSyncFile(t *testing.T) {
 	for flag, want := range map[string]string{"-q": "[entries]", "--sync": "[entries syncfs]"} {
 		root := filepath.Join(grow(t, on(t, "ext4"), plain), "f00")
 		if marks, _ := marked(t, root, nil, flag); fmt.Sprint(marks) != want {
+			t.Errorf("%s: %s", flag, marks)
+		}
+	}
+}
+
+// TestSyncRight: so is a small tree in which everything was right before.
+func TestSyncRight(t *testing.T) {
+	treetest.Need(t, "root", "strace")
+	root := grow(t, on(t, "ext4"), plain)
+	for flag, want := range map[string]bool{"-q": false, "--sync": true} {
+		if _, err := Tree(t.Context(), root, newLabel, nil); err != nil {
+			t.Fatal(err)
+		}
+		if marks, _ := marked(t, root, nil, flag); slices.Contains(marks, "syncfs") != want {
 			t.Errorf("%s: %s", flag, marks)
 		}
 	}

@@ -65,7 +65,7 @@ func (r *run) openSmall(root *mount) error {
 // no lock and writes nothing. The root has the label before and after: a run to another one,
 // which seals the root first, has changed nothing by then.
 func (r *run) isRight(ctx context.Context, root *mount) (bool, error) {
-	if r.o.inner.check || !r.mayBeSmall(root) {
+	if r.o.inner.check || r.o.Sync || !r.mayBeSmall(root) {
 		return false, nil
 	}
 	defer func() { root.Leave(); root.small = false }()
