@@ -81,6 +81,17 @@ func TestSmallCalls(t *testing.T) {
 			settle(t, root)
 			for _, state := range []string{"wrong", "right"} {
 				calls := below(t, nil, root, bin)
+				sum := 0
+				for class, n := range treetest.Tallies(calls) {
+					if class != treetest.Other {
+						sum += n
+					}
+				}
+				// The lock's calls are not among them, nor those that close.
+				most := map[string]int{"wrong": 33 + 3*entries, "right": 11 + entries}[state]
+				if sum > most {
+					t.Errorf("%d entries, %s: %d calls, want %d at most: %v", entries, state, sum, most, treetest.Tallies(calls))
+				}
 				for _, c := range calls {
 					if p, _ := c.Path(); strings.Contains(p, "mountinfo") || c.Name == "open_tree" || c.Name == "mount_setattr" {
 						t.Errorf("%d entries, %s: %+v", entries, state, c)

@@ -40,6 +40,19 @@ func Exclusions(paths []string) (map[ID]string, error) {
 	return out, nil
 }
 
+// mayHold reports whether the place may lie in m's filesystem. Subvolumes of btrfs have
+// device numbers of their own, which are none of a disk's.
+func (m *Mount) mayHold(id ID, place Refused) bool {
+	if !m.Subvolumes || id.Dev == m.Stat.Dev {
+		return id.Dev == m.Stat.Dev
+	}
+	if id.Dev>>32 != 0 {
+		return false
+	}
+	kind, e := sys.FSTypeAt(place.Path)
+	return e != 0 || kind == sys.Btrfs
+}
+
 // Frozen says whether fd lies in a read-only subvolume of btrfs, other than that of m's
 // top.
 func (m *Mount) Frozen(fd int) bool {
@@ -93,7 +106,7 @@ func (b Bounds) near(m *Mount) map[ID]string {
 	left := make(map[ID]string, len(b.Excluded))
 	maps.Copy(left, b.Excluded)
 	for id, place := range b.Refused {
-		if !place.link && place.mount != m.Stat.Mount && (m.Subvolumes || id.Dev == m.Stat.Dev) {
+		if !place.link && place.mount != m.Stat.Mount && m.mayHold(id, place) {
 			left[id] = place.String()
 		}
 	}

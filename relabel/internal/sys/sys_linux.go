@@ -175,6 +175,13 @@ func FSType(fd int) (int64, Errno) {
 	return int64(st.Type), e
 }
 
+// FSTypeAt tells the type of the filesystem that path leads to.
+func FSTypeAt(path string) (int64, Errno) {
+	var st unix.Statfs_t
+	_, e := retry(func() (uintptr, uintptr, Errno) { return 0, 0, bare(unix.Statfs(path, &st)) })
+	return int64(st.Type), e
+}
+
 // SameSize says whether two descriptors are in filesystems of one size.
 func SameSize(a, b int) bool {
 	x, e := statfs(a)
