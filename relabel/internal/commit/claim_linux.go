@@ -133,16 +133,15 @@ func (c *Root) Sure() bool {
 	return since >= 0 && since < lease
 }
 
-// isSealed says whether the root has exactly the seal that this run would write.
-func (c *Root) isSealed() bool {
-	found, is := c.claimed()
+// isSealed says whether the root, which has the claim found if is, has exactly the seal that
+// this run would write.
+func (c *Root) isSealed(found claim, is bool) bool {
 	return is && found.want == c.Want && found.seal == c.have && c.have != ""
 }
 
 // stake leaves a claim with each seal that may be written, the best first, until
 // write takes one.
-func (c *Root) stake(write func(seal string) (bool, error)) error {
-	found, is := c.claimed()
+func (c *Root) stake(found claim, is bool, write func(seal string) (bool, error)) error {
 	k := claim{want: c.Want, former: slices.Clone(found.former)}
 	if !is || found.seal != c.have {
 		k.spare(c.have)
@@ -166,8 +165,8 @@ func (c *Root) stake(write func(seal string) (bool, error)) error {
 		}
 		e := put(c.FD)
 		if e == syscall.EEXIST {
-			if _, is := c.claimed(); is { // another run came first
-				return c.stake(write)
+			if other, is := c.claimed(); is { // another run came first
+				return c.stake(other, is, write)
 			}
 			e = attr.Fsetxattr(c.FD) // what is there is no claim
 		}

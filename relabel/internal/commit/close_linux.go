@@ -150,7 +150,7 @@ func (c *Root) Revoke() {
 
 // reseal seals a root whose label vouches for too much.
 func (c *Root) reseal() bool {
-	if err := c.writeSeal(); err != nil {
+	if err := c.writeSeal(c.claimed()); err != nil {
 		c.Note("the root still has the label, and could not be sealed: %v", err)
 		return false
 	}

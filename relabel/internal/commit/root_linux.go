@@ -94,6 +94,7 @@ func Open(r Run) (*Root, error) {
 	}
 	c.ctime = c.times.ctime
 	c.sure.Store(c.times.at.UnixNano()) // before there is a claim to be replaced
+	c.looked.Store(c.times.at.UnixNano())
 	c.leaves(c.have)
 	// Where the root is right, a wrong label beneath it is a stray, and
 	// writing the right ones again would touch every file for nothing.
@@ -147,9 +148,10 @@ func (c *Root) Seal() error {
 	}
 	if !c.NoSeal {
 		// It may be there already, left by a run that did not end.
-		if c.sealed = c.isSealed(); c.sealed {
+		found, is := c.claimed()
+		if c.sealed = c.isSealed(found, is); c.sealed {
 			c.claims = true
-		} else if err := c.writeSeal(); err != nil {
+		} else if err := c.writeSeal(found, is); err != nil {
 			return err
 		}
 		st, e := sys.Refresh(c.FD, nil)
@@ -162,10 +164,10 @@ func (c *Root) Seal() error {
 	return nil
 }
 
-// writeSeal seals a root that has a label.
-func (c *Root) writeSeal() error {
+// writeSeal seals a root that has a label, and the claim found if is.
+func (c *Root) writeSeal(found claim, is bool) error {
 	var last sys.Errno
-	err := c.stake(func(seal string) (bool, error) {
+	err := c.stake(found, is, func(seal string) (bool, error) {
 		// Another run may have been committed since the label was read, or may
 		// be about to: it sees the claim by now.
 		if err := c.Ours(); err != nil || seal == "" {
