@@ -37,14 +37,26 @@ func Relabel(path, fileLabel string, shared bool) error {
 // *HungError. Before a volume is unmounted, Stop ends what is under way there. A ctx that
 // cannot end makes it Relabel.
 func RelabelContext(ctx context.Context, path, fileLabel string, shared bool) error { //nolint:revive // it is Relabel with a context, as the standard library names such
+	if ctx.Done() == nil {
+		return Relabel(path, fileLabel, shared)
+	}
 	return relabel(ctx, path, fileLabel, shared, 0)
 }
 
 // Stop ends what RelabelContext has under way on the volume at path, whatever the label, and
 // waits until nothing is open there any more: then it can be unmounted. Callers who wait get
 // ErrStopped. If ctx ends first, the error is a *HungError where the filesystem does not
-// answer.
-func Stop(ctx context.Context, path string) error { return joined.Stop(ctx, path) }
+// answer. It does not end Relabel and Chcon, which have no context, nor what is under way on a
+// directory beneath path.
+func Stop(ctx context.Context, path string) error { return joined.Stop(ctx, trimmed(path)) }
+
+// trimmed is path without slashes at its end, which would follow a link.
+func trimmed(path string) string {
+	if t := strings.TrimRight(path, "/"); t != "" || path == "" {
+		return t
+	}
+	return "/"
+}
 
 // joined are the calls of RelabelContext.
 var joined = Group{dropins: true, Trace: quiet}
@@ -114,10 +126,5 @@ func change(ctx context.Context, path, label string, recurse bool, patience time
 	if err != nil {
 		return dropin.Invalid(path, err)
 	}
-	if trimmed := strings.TrimRight(path, "/"); trimmed != "" {
-		path = trimmed
-	} else {
-		path = "/"
-	}
-	return chcon(ctx, path, want, recurse, patience)
+	return chcon(ctx, trimmed(path), want, recurse, patience)
 }

@@ -58,8 +58,8 @@ func chconOne(ctx context.Context, path, want string, o *Options) error {
 
 // sum is the error of a drop-in whose run ended with err.
 func sum(f *dropin.Failures, err error) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.As(err, new(*PendingError)) || errors.As(err, new(*HungError)) {
+		return err
 	}
 	var some *IncompleteError
 	n, several := f.N, errors.As(err, &some)

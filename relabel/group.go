@@ -45,9 +45,9 @@ type Group struct {
 	Trace func(root string) *Trace
 	// Linger is how long work goes on, or keeps its place in the queue, after the
 	// last caller left; it is then cancelled. 0 is two minutes, below 0 it goes on to
-	// its end. A failure of which no caller was told is kept as long, or two minutes if
-	// below 0, for the next who asks. A caller who comes back after a success asks with
-	// TrustRoot, which reads one label.
+	// its end. An end of which no caller was told is kept as long, or two minutes if below
+	// 0, for the next who asks: of a failure it is told, and after a success the root's
+	// label alone is read.
 	Linger time.Duration
 
 	dropins bool // failures are gathered in go-selinux's words

@@ -35,7 +35,11 @@ func (g *Group) run(ctx context.Context, w *flight.Work[mounts.Volume, request, 
 		t.failures = dropin.New(w.Key.label, ErrRefused)
 		o.Trace.Failure = t.failures.Add
 	}
-	o.Trust, o.Trace, o.Progress = w.Key.trust, t.tracing(o.Trace), &t.progress
+	trust := w.Key.trust
+	if w.Again && trust == TrustNothing {
+		trust = TrustRoot // all was looked at lately
+	}
+	o.Trust, o.Trace, o.Progress = trust, t.tracing(o.Trace), &t.progress
 	o.inner = inner{at: &w.ID, ended: func() { close(closed) }}
 	began = true
 	report, err := tree(ctx, w.Root, w.Key.label, o, probe)

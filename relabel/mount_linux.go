@@ -78,9 +78,11 @@ func (r *run) isRight(ctx context.Context, root *mount) (bool, error) {
 	j := r.job(root)
 	j.Writes, j.Root, j.Events = walk.DryRun, nil, walk.Events{Failed: func(string, string, error) {}}
 	j.Grow = func() error { return errLarge }
-	k := walk.New(j, root.Mount, &root.top, r.main.Share.Load())
+	j.ByName = true // below it is seen that nothing was mounted
+	top := walk.Top{FD: root.Top, Outcome: walk.Skipped}
+	k := walk.New(j, root.Mount, &top, r.main.Share.Load())
 	err := r.Look(ctx, r.main, k)
-	if t := k.Tally(); err != nil || t.Of[walk.Right] != t.Seen {
+	if t := k.Tally(); err != nil || top.Spoiled || t.Of[walk.Right] != t.Seen || !r.proc.Quiet() {
 		return false, nil // the walk that follows says why
 	}
 	ok, _, err := r.rootHas(root)

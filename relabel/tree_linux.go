@@ -135,7 +135,10 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 	}
 	r.Count(walk.Skipped) // the root, until it has the label
 	err = r.walk(ctx, r.main, root, &root.top)
-	if err == nil && !root.small { // a small tree has met no mount
+	if err == nil && root.small && !r.proc.Quiet() { // a mount that moved may not have been met
+		err = r.grow(root)
+	}
+	if err == nil && !root.small { // else no mount was met
 		err = r.submounts(ctx, root)
 	}
 	if err = c.Close(ctx, err); err == nil {

@@ -12,9 +12,11 @@
 //	               └─────────────────────────┴────────────┘
 //
 // The first work of a place runs, and the others are queued. One that is stopping
-// is not joined. A failure of which no caller was told is kept until one asks, something
-// else begins in the place, or Linger has passed. A work that is over is dropped when its
-// run holds nothing open.
+// is not joined. One that is left in the queue keeps its place, and does not begin: what no
+// caller waits for would undo what another was told is done. An end of which no caller was
+// told is kept until one asks, something else begins in the place, or Linger has passed: a
+// failure is handed out, and after a success the work begins anew, Again. A work that is over
+// is dropped when its run holds nothing open.
 //
 // # Who owns what
 //
@@ -106,6 +108,8 @@ type Work[I, K comparable, D any] struct {
 	Root string // as the first caller named it
 	Key  K
 	Data D // belongs to Run until it has returned; zero before
+	// Again says that the same was done lately, when no caller waited to be told.
+	Again bool
 
 	state    state
 	done     chan struct{} // closed when it has ended
@@ -116,7 +120,8 @@ type Work[I, K comparable, D any] struct {
 	ctx     context.Context // of the first caller, without its end
 	since   time.Time       // when it began or, before that, was asked for
 	stop    context.CancelCauseFunc
-	shared  bool // more calls than one asked for it
+	why     error // of a stop; written before done is closed
+	shared  bool  // more calls than one asked for it
 	callers int
 	absence int // how often it was left by all
 }
@@ -128,7 +133,7 @@ const (
 	queued   state = iota
 	running        // callers join it until here
 	stopping       // it was cancelled
-	kept           // it has failed when no caller waited, and the next is told
+	kept           // it has ended when no caller waited: the next is told of a failure
 	over           // it has ended, and its result is for callers who waited
 )
 
@@ -165,6 +170,9 @@ func (g *Group[I, K, D]) Do(ctx context.Context, root string, key K) (View[I, K,
 		v := g.leave(w)
 		if !v.Ended {
 			return v, ending(ctx)
+		}
+		if errors.Is(w.err, ErrMoved) && w.why != nil {
+			return View[I, K, D]{}, w.why // it was stopped, and is not looked for elsewhere
 		}
 		if !errors.Is(w.err, ErrMoved) {
 			v.Kept = ended
@@ -211,12 +219,19 @@ func (g *Group[I, K, D]) arrive(ctx context.Context, p place[K]) (w *Work[I, K, 
 // join finds or begins the work that the caller waits for, and counts the
 // caller. The work may have ended. mu is held.
 func (g *Group[I, K, D]) join(ctx context.Context, l *look[I, K, D], p place[K]) *Work[I, K, D] {
+	again := false
 	for _, w := range g.works {
 		switch {
 		case w.ID != l.id || w.Key != p.key:
 			continue
 		case w.state <= running:
 			w.callers++
+			if w.state == queued && g.underWay(w.ID) == nil { // it was left when its turn came
+				g.begin(w)
+			}
+		case w.state == kept && w.err == nil: // which a new work drops, when it begins
+			again = true
+			continue
 		case w.state == kept:
 			g.drop(w)
 		default:
@@ -226,7 +241,7 @@ func (g *Group[I, K, D]) join(ctx context.Context, l *look[I, K, D], p place[K])
 		return w
 	}
 	w := &Work[I, K, D]{
-		ID: l.id, Root: p.root, Key: p.key, callers: 1, since: time.Now(), ctx: context.WithoutCancel(ctx),
+		ID: l.id, Root: p.root, Key: p.key, Again: again, callers: 1, since: time.Now(), ctx: context.WithoutCancel(ctx),
 		done: make(chan struct{}), released: make(chan struct{}),
 	}
 	g.works = append(g.works, w)

@@ -46,11 +46,11 @@ func (g *Group[I, K, D]) end(w *Work[I, K, D]) {
 	close(w.done)
 	stopped := w.state == stopping
 	w.state = over
-	if i := slices.IndexFunc(g.works, func(o *Work[I, K, D]) bool { return o.ID == w.ID && o.state == queued }); i >= 0 {
+	if i := slices.IndexFunc(g.works, func(o *Work[I, K, D]) bool { return o.ID == w.ID && o.state == queued && o.callers > 0 }); i >= 0 {
 		g.begin(g.works[i])
 		return
 	}
-	if w.err == nil || w.callers > 0 || stopped || errors.Is(w.err, ErrMoved) {
+	if w.callers > 0 || stopped || errors.Is(w.err, ErrMoved) {
 		return
 	}
 	w.state = kept
@@ -74,7 +74,7 @@ func (g *Group[I, K, D]) cancel(w *Work[I, K, D], why error) {
 		close(w.released)
 		g.drop(w)
 	case running, stopping:
-		w.state = stopping
+		w.state, w.why = stopping, why
 		w.stop(why)
 	case kept:
 		g.drop(w)

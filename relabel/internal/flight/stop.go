@@ -53,10 +53,15 @@ func (g *Group[I, K, D]) waitLooks(ctx context.Context, named func(root string) 
 	}
 	g.mu.Unlock()
 	for _, l := range looks {
-		select {
-		case <-l.done:
-		case <-ctx.Done():
-			return g.unanswered(ctx, l)
+		for l != nil {
+			select {
+			case <-l.done:
+			case <-ctx.Done():
+				return g.unanswered(ctx, l)
+			}
+			g.mu.Lock()
+			l = l.next // which begins though its callers were stopped
+			g.mu.Unlock()
 		}
 	}
 	return nil

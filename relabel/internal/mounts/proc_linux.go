@@ -100,6 +100,10 @@ func openGenuine(dir int, name, where string) (int, error) {
 	return fd, nil
 }
 
+// Quiet reports whether nothing was mounted, unmounted or moved in this mount namespace since
+// the run began. It is false where the kernel does not tell.
+func (p *Proc) Quiet() bool { return process.event(p.shared) == p.event }
+
 // Plain reports whether entries of root's mount have labels of their own, as far as that is
 // known without the table of mounts (Linux 6.11 where SELinux is on).
 func (p *Proc) Plain(root *Mount) bool {

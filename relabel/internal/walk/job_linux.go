@@ -32,6 +32,9 @@ type Job struct {
 	Events   Events
 	Stop     func(why error) // ends the run
 
+	// ByName lets labels be read by name where nothing was mounted when the mount was opened:
+	// the caller makes sure that nothing was by the end. Else a name is pinned first.
+	ByName bool
 	// Grow makes the mount ready for several workers: a walk begins without, as long as
 	// the tree may be small. nil: it is ready.
 	Grow func() error

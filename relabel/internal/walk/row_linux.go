@@ -128,7 +128,7 @@ func (w *worker) sweep(c *chunk, d *Dir, fd, i, end int) int {
 	switch {
 	case w.io.Way == xattrio.ByThread:
 		o.Way = sys.ByCwd
-	case w.io.Way == xattrio.ByDescriptor && w.Kernel.Way == xattrio.ByName && w.m.Bare:
+	case w.io.Way == xattrio.ByDescriptor && w.ByName && w.Kernel.Way == xattrio.ByName && w.m.Bare:
 		o.Way = sys.ByNameOrPin
 	case w.io.Way == xattrio.ByDescriptor:
 		o.Way = sys.ByPin

@@ -126,10 +126,12 @@ func (k *Walk) Run(ctx context.Context) (err error) {
 	k.cache.Keep(k.top)
 	items := []item{{dir: k.top}}
 	if k.Grow != nil {
-		if items = k.small(ctx); len(items) > 0 && ctx.Err() == nil {
-			err = k.enlarge()
-		} else if len(items) > 0 {
+		items = k.small(ctx)
+		switch {
+		case ctx.Err() != nil: // it may have stopped in the last directory
 			err = context.Cause(ctx)
+		case len(items) > 0:
+			err = k.enlarge()
 		}
 	}
 	if err == nil && len(items) > 0 {
