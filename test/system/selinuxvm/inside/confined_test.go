@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -66,11 +67,18 @@ func in(t *testing.T, domain string, args ...string) ended {
 }
 
 // others makes a volume of every kind of entry that belongs to another user and
-// is closed to all others.
+// is closed to all others. It has more entries than are labeled without a clone.
 func others(t *testing.T, dir string) string {
 	t.Helper()
 	root := home(t, dir)
 	treetest.Build(t, mkdir(t, root, "devices"), treetest.Text(t, "default label="+oldLabel+"\ndir .\nchar c 1:3\nblock b 7:1\n"))
+	many := mkdir(t, root, "many")
+	for i := range 600 {
+		if err := os.WriteFile(filepath.Join(many, strconv.Itoa(i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	treetest.Label(t, many, oldLabel)
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
 			err = os.Chmod(path, 0o700)
