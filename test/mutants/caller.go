@@ -35,9 +35,14 @@ func callers() []Mutant {
 			Edits:  edits(look, "if now != nil && now.next != nil {\n\t\treturn now.next\n", "if now != nil {\n\t\treturn now\n"),
 		},
 		{
-			Name: "group-keeps-success", By: "TestGroupFresh",
-			Breaks: "a failure is kept for a caller who left, and a success is not",
-			Edits:  edits(run, "w.err == nil || w.callers > 0", "w.callers > 0"),
+			Name: "group-forgets-success", By: "TestGroupFresh",
+			Breaks: "after a success that nobody was told of, the next run trusts the root",
+			Edits:  edits(flight, "\t\t\tagain = true\n", ""),
+		},
+		{
+			Name: "group-runs-abandoned", By: "TestGroupLeftInQueue",
+			Breaks: "what nobody waits for does not begin",
+			Edits:  edits(run, "o.state == queued && o.callers > 0", "o.state == queued"),
 		},
 		{
 			Name: "group-run-elsewhere", By: "TestGroupMoved",

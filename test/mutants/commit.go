@@ -15,7 +15,7 @@ func commits() []Mutant {
 		{
 			Name: "seal-dropped", By: "TestBackToTheOldLabel in relabel", Inside: "TestFailed/ext4",
 			Breaks: "before the first change the root is sealed",
-			Edits:  edits(root, "c.sealed = c.isSealed()", "c.sealed = true"),
+			Edits:  edits(root, "c.sealed = c.isSealed(found, is); c.sealed", "c.sealed = true; c.sealed"),
 		},
 		{
 			Name: "seal-unsynced", By: "TestOrderOfCalls in relabel",

@@ -22,9 +22,10 @@ import (
 // real trees.
 
 const (
-	root = "/v"
-	keyA = "A"
-	keyB = "B"
+	root  = "/v"
+	keyA  = "A"
+	again = " again" // a run after a success that nobody was told of
+	keyB  = "B"
 
 	asLong = 2 * time.Minute
 )
@@ -51,7 +52,7 @@ type slow struct {
 
 	mu     sync.Mutex
 	ids    map[string]string // by root, which is its own id else
-	runs   []string          // keys, in the order they began
+	runs   []string          // keys, in the order they began, with again
 	spans  []span
 	under  map[string]int    // by place: how many run
 	label  map[string]string // by place
@@ -93,7 +94,11 @@ func (s *slow) lies(root, id string) {
 func (s *slow) run(ctx context.Context, w *work) (*Held, error) {
 	s.mu.Lock()
 	w.Data.run = len(s.runs)
-	s.runs = append(s.runs, w.Key)
+	key := w.Key
+	if w.Again {
+		key += again
+	}
+	s.runs = append(s.runs, key)
 	s.spans = append(s.spans, span{id: w.ID, begin: time.Now()})
 	s.under[w.ID]++
 	s.twice = s.twice || s.under[w.ID] > 1

@@ -77,7 +77,7 @@ func TestGroupTurn(t *testing.T) {
 }
 
 // TestGroupFresh: a success is no answer to those who ask later, for there may be a stray
-// since; nor to one who left.
+// since. One who left has it done again.
 func TestGroupFresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slow{takes: time.Second}
@@ -90,7 +90,28 @@ func TestGroupFresh(t *testing.T) {
 		pending(t, g, root, keyA, time.Second)
 		time.Sleep(time.Minute)
 		done(t, g, root, keyA)
-		s.ran(t, keyA, keyA, keyA, keyA, keyA)
+		done(t, g, root, keyA)
+		s.ran(t, keyA, keyA, keyA, keyA, keyA+again, keyA)
+		empty(t, g)
+	})
+}
+
+// TestGroupLeftInQueue: what nobody waits for does not begin, but keeps its place for a
+// while.
+func TestGroupLeftInQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{takes: 10 * time.Second}
+		g := s.group()
+		pending(t, g, root, keyA, time.Second)
+		pending(t, g, root, keyB, time.Second)
+		done(t, g, root, keyA)
+		time.Sleep(10 * time.Second)
+		s.ran(t, keyA)
+		if p := g.Works(); len(p) != 1 || p[0].Key != keyB || !p[0].Since.Equal(time.Now().Add(-19*time.Second)) {
+			t.Errorf("%+v", p)
+		}
+		done(t, g, root, keyB)
+		s.ran(t, keyA, keyB)
 		empty(t, g)
 	})
 }
