@@ -14,12 +14,12 @@ func TestRevokeLate(t *testing.T) {
 	closed := false
 	c := &Root{have: "a", Run: Run{
 		FD: -1, Want: "a",
-		At: func(call string) {
-			if closed {
-				t.Errorf("%q comes after Close", call)
+		At: func(string) {},
+		Note: func(format string, args ...any) {
+			if closed { // it tried, on a descriptor that is another's by now
+				t.Errorf("after Close: "+format, args...)
 			}
 		},
-		Note:    func(string, ...any) {},
 		Failed:  func() error { return nil },
 		Written: func() int64 { return 0 },
 	}}
