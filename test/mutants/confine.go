@@ -74,6 +74,7 @@ func confinement() []Mutant {
 	w.judged(child, w.label(xattrio.Target{FD: down}, child))
 	in, chunk, buf := w.in.Load(), w.chunk.Load(), w.buf
 	w.equip()
+	w.chunk.Load().Row.Stop = chunk.Row.Stop
 	w.scan(child, down)
 	w.in.Store(in)
 	w.chunk.Store(chunk)

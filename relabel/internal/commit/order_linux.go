@@ -18,7 +18,7 @@ import (
 type Order uint8
 
 const (
-	// Waits: it promises nothing, or cannot be told. Whoever needs an order waits for the disk.
+	// Waits: it promises nothing, or cannot be told. To have an order is to wait for the disk.
 	Waits Order = iota
 	// Commits: btrfs keeps the order of transactions, but fsync takes one file to the disk
 	// before the transaction in which it was changed.
