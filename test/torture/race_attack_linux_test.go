@@ -3,6 +3,10 @@
 package torture
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -163,6 +167,23 @@ func (r race) grow(t *testing.T, fs treetest.FS) string {
 	text += "file root/g%02d x20\nfile twin/g%02d x20\n"
 	treetest.Build(t, top, treetest.Text(t, text))
 	return top
+}
+
+// size makes the root too large for one buffer where the way is in a clone, in which a
+// small tree is not labelled, and small again where it is not.
+func (r race) size(t *testing.T, top, way string) {
+	t.Helper()
+	for i := range 150 {
+		path, err := filepath.Join(top, "root", fmt.Sprintf("%0240d", i)), error(nil)
+		if strings.HasPrefix(way, "clone/") {
+			err = os.WriteFile(path, nil, 0o600)
+		} else if err = os.Remove(path); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // outside records what must not change, but for what was moved there, and for

@@ -75,6 +75,7 @@ func (r race) on(t *testing.T, fs treetest.FS, bin string, chosen func(way int) 
 		}
 		t.Run(strings.ReplaceAll(w.name, "/", "-"), func(t *testing.T) {
 			span := lasting(w.name)
+			r.size(t, top, w.name)
 			r.calm(t, w, bin, top, newLabel)
 			got := r.strike(t, top, span, span, func(n int, label string) *exec.Cmd { return r.command(t, w, bin, n, label, top) }, true)
 			t.Logf("%s", got)
@@ -123,6 +124,7 @@ func (r race) hunt(t *testing.T, c prey, top string, chosen func(way int) bool) 
 			w := ways[slices.IndexFunc(ways, func(w way) bool { return w.name == name })]
 			command = func(n int, label string) *exec.Cmd { return r.command(t, w, bin, n, label, top) }
 		}
+		r.size(t, top, name)
 		got := r.strike(t, top, preyLeast, preyMost, command, false)
 		t.Logf("control %s %s: %s", c.name, name, got)
 		if got.bad == 0 {
