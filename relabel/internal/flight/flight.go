@@ -61,8 +61,8 @@
 // option becomes part of the key. Two groups serve two kinds of caller, and the volume's
 // lock keeps their runs apart.
 //
-// Keeping a success for callers who left: it has to be confirmed on the root when it is
-// handed out, and one who comes back can read the root's label just as well.
+// Handing out a success that was kept: it has to be confirmed on the root, which is what the
+// run that begins anew does.
 //
 // Giving up the linger as soon as another key waits: two callers that take
 // turns would stop each other's work for ever.
