@@ -36,10 +36,7 @@ func Extents(fd int, into *[16]Extent) (int, Errno) {
 		Extents              [len(into)]extent
 	}
 	ask.Length, ask.Count = ^uint64(0), uint32(len(into))
-	_, e := retry(func() (uintptr, uintptr, Errno) {
-		return unix.Syscall(unix.SYS_IOCTL, uintptr(fd), fiemap, uintptr(unsafe.Pointer(&ask)))
-	})
-	if e != 0 {
+	if e := ioctl(fd, fiemap, unsafe.Pointer(&ask)); e != 0 {
 		return 0, e
 	}
 	n := 0
@@ -65,10 +62,7 @@ func HasJournal(fd int) Errno {
 		dryRun     = 4          // EXT4_IOC_CHECKPOINT_FLAG_DRY_RUN
 	)
 	flags := uint32(dryRun)
-	_, e := retry(func() (uintptr, uintptr, Errno) {
-		return unix.Syscall(unix.SYS_IOCTL, uintptr(fd), checkpoint, uintptr(unsafe.Pointer(&flags)))
-	})
-	return e
+	return ioctl(fd, checkpoint, unsafe.Pointer(&flags))
 }
 
 // EndTransaction ends the transaction of the btrfs that the open fd is in, and waits until it is
@@ -79,16 +73,10 @@ func EndTransaction(fd int) Errno {
 		waitSync  = 0x40089416 // BTRFS_IOC_WAIT_SYNC
 	)
 	var id uint64
-	_, e := retry(func() (uintptr, uintptr, Errno) {
-		return unix.Syscall(unix.SYS_IOCTL, uintptr(fd), startSync, uintptr(unsafe.Pointer(&id)))
-	})
-	if e != 0 {
+	if e := ioctl(fd, startSync, unsafe.Pointer(&id)); e != 0 {
 		return e
 	}
-	_, e = retry(func() (uintptr, uintptr, Errno) {
-		return unix.Syscall(unix.SYS_IOCTL, uintptr(fd), waitSync, uintptr(unsafe.Pointer(&id)))
-	})
-	return e
+	return ioctl(fd, waitSync, unsafe.Pointer(&id))
 }
 
 // Reopen opens for reading what the O_PATH descriptor fd names, and waits for nobody: the

@@ -177,7 +177,7 @@ func (a *Attr) read(way Way, dir int, name uintptr) (uintptr, Errno) {
 		if e != 0 {
 			return 0, e
 		}
-		n, e := retried(unix.SYS_GETXATTR, a.pinned(fd), uintptr(unsafe.Pointer(a.name)), uintptr(a.get.value), uintptr(a.get.size), 0, 0)
+		n, e := retried(unix.SYS_GETXATTR, uintptr(unsafe.Pointer(endPath(&a.proc, uint32(fd)))), uintptr(unsafe.Pointer(a.name)), uintptr(a.get.value), uintptr(a.get.size), 0, 0)
 		closed(fd)
 		return n, e
 	}
@@ -196,7 +196,7 @@ func (a *Attr) write(way Way, dir int, name uintptr) (e Errno) {
 	default:
 		var fd uintptr
 		if fd, e = a.pin(dir, name); e == 0 {
-			_, e = retried(unix.SYS_SETXATTR, a.pinned(fd), uintptr(unsafe.Pointer(a.name)), uintptr(a.set.value), uintptr(a.set.size), 0, 0)
+			_, e = retried(unix.SYS_SETXATTR, uintptr(unsafe.Pointer(endPath(&a.proc, uint32(fd)))), uintptr(unsafe.Pointer(a.name)), uintptr(a.set.value), uintptr(a.set.size), 0, 0)
 			closed(fd)
 		}
 	}
@@ -216,30 +216,6 @@ func (a *Attr) pin(dir int, name uintptr) (fd uintptr, e Errno) {
 			return fd, e
 		}
 	}
-}
-
-// pinned returns the address of the path of fd in /proc.
-//
-//go:nosplit
-//go:norace
-//go:nocheckptr
-func (a *Attr) pinned(fd uintptr) uintptr {
-	var digits [20]byte
-	i := len(digits)
-	for {
-		i--
-		digits[i] = byte('0' + fd%10)
-		if fd /= 10; fd == 0 {
-			break
-		}
-	}
-	n := len(procFD)
-	for ; i < len(digits); i++ {
-		a.proc[n] = digits[i]
-		n++
-	}
-	a.proc[n] = 0
-	return uintptr(unsafe.Pointer(&a.proc))
 }
 
 // equal compares the n bytes at have, with or without one NUL behind them, with

@@ -5,8 +5,6 @@ package sys
 import (
 	"encoding/binary"
 	"unsafe"
-
-	"golang.org/x/sys/unix"
 )
 
 // Subvolume asks in which subvolume of btrfs the open file fd lies, and whether
@@ -19,8 +17,6 @@ func Subvolume(fd int) (id uint64, readOnly bool, e Errno) {
 		frozen  = 1             // BTRFS_ROOT_SUBVOL_RDONLY
 	)
 	var info [504]byte // struct btrfs_ioctl_get_subvol_info_args
-	_, e = retry(func() (uintptr, uintptr, Errno) {
-		return unix.Syscall(unix.SYS_IOCTL, uintptr(fd), getInfo, uintptr(unsafe.Pointer(&info)))
-	})
+	e = ioctl(fd, getInfo, unsafe.Pointer(&info))
 	return binary.NativeEndian.Uint64(info[:]), binary.NativeEndian.Uint64(info[flags:])&frozen != 0, e
 }

@@ -24,6 +24,14 @@ func retry(call func() (uintptr, uintptr, Errno)) (int, Errno) {
 	}
 }
 
+// ioctl has arg read or written by the kernel, as request defines it.
+func ioctl(fd int, request uintptr, arg unsafe.Pointer) Errno {
+	_, e := retry(func() (uintptr, uintptr, Errno) {
+		return unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(arg))
+	})
+	return e
+}
+
 // bare is the errno that x/sys returns as an error.
 func bare(err error) Errno {
 	e, _ := err.(Errno) //nolint:errorlint // it is not wrapped

@@ -209,8 +209,17 @@ const procFD = "/proc/self/fd/"
 
 // procPath writes /proc/self/fd/N, NUL-terminated, into p.
 func procPath(p *[32]byte, fd int) *byte {
-	n := copy(p[:], procFD)
-	var digits [20]byte
+	copy(p[:], procFD)
+	return endPath(p, uint32(fd))
+}
+
+// endPath writes fd, NUL-terminated, behind procFD in p.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func endPath(p *[32]byte, fd uint32) *byte {
+	var digits [10]byte
 	i := len(digits)
 	for {
 		i--
@@ -219,7 +228,11 @@ func procPath(p *[32]byte, fd int) *byte {
 			break
 		}
 	}
-	n += copy(p[n:], digits[i:])
+	n := len(procFD)
+	for ; i < len(digits); i++ {
+		p[n] = digits[i]
+		n++
+	}
 	p[n] = 0
 	return &p[0]
 }
