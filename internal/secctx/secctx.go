@@ -140,8 +140,10 @@ func parse(label string) (context, error) {
 	if i := strings.IndexFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }); i >= 0 {
 		return fail("byte %d is %q, and only printable ASCII without spaces is allowed", i+1, text[i:i+1])
 	}
-	if _, reason := canonicalRange(text); reason == "" {
-		return fail("it is only a level; %s", contextForm)
+	if len(text) > 1 && text[0] == 's' && '0' <= text[1] && text[1] <= '9' { // as a sensitivity begins
+		if _, reason := canonicalRange(text); reason == "" {
+			return fail("it is only a level; %s", contextForm)
+		}
 	}
 	// The first three colons separate; the rest is the range, whose own
 	// colons stand before categories (string_to_context_struct in the
@@ -206,8 +208,9 @@ func canonicalRange(s string) (canonical, reason string) {
 
 // level is a sensitivity and a set of categories.
 type level struct {
-	sens int
-	cats [categories]bool
+	sens  int
+	cats  [categories]bool
+	above int // one more than the highest category
 }
 
 // parseLevel parses a sensitivity and, behind a colon, categories and runs of
@@ -240,6 +243,7 @@ func parseLevel(s string) (l level, reason string) {
 		for c := lo; c <= hi; c++ {
 			l.cats[c] = true
 		}
+		l.above = max(l.above, hi+1)
 	}
 	return l, ""
 }
@@ -247,28 +251,30 @@ func parseLevel(s string) (l level, reason string) {
 // number parses a letter and a number below limit, spelt as it would be printed:
 // the kernel looks the name up as it stands, and no policy declares c01.
 func number(s, letter string, limit int) (int, bool) {
-	n, err := strconv.Atoi(strings.TrimPrefix(s, letter))
-	return n, err == nil && 0 <= n && n < limit && s == letter+strconv.Itoa(n)
+	digits, ok := strings.CutPrefix(s, letter)
+	n, err := strconv.Atoi(digits)
+	return n, ok && err == nil && 0 <= n && n < limit && digits == strconv.Itoa(n)
 }
 
 func (l *level) String() string {
-	b, sep := fmt.Appendf(nil, "s%d", l.sens), ':'
-	for c := 0; c < categories; c++ {
+	b, sep := strconv.AppendInt([]byte("s"), int64(l.sens), 10), ":c"
+	for c := 0; c < l.above; c++ {
 		first := c
-		for c < categories && l.cats[c] {
+		for c < l.above && l.cats[c] {
 			c++
 		}
-		switch c - first {
-		case 0:
+		if c == first {
 			continue
-		case 1:
-			b = fmt.Appendf(b, "%cc%d", sep, first)
-		case 2:
-			b = fmt.Appendf(b, "%cc%d,c%d", sep, first, c-1)
-		default:
-			b = fmt.Appendf(b, "%cc%d.c%d", sep, first, c-1)
 		}
-		sep = ','
+		b = strconv.AppendInt(append(b, sep...), int64(first), 10)
+		sep = ",c"
+		switch last := c - 1; last - first {
+		case 0:
+		case 1:
+			b = strconv.AppendInt(append(b, sep...), int64(last), 10)
+		default:
+			b = strconv.AppendInt(append(b, ".c"...), int64(last), 10)
+		}
 	}
 	return string(b)
 }
