@@ -32,6 +32,17 @@ func (r *run) soFar(begin time.Time) (report Report) {
 	return report
 }
 
+// state is how far the run is.
+func (r *run) state() State {
+	n := r.Now()
+	var s State
+	s.Path, s.Call = r.Where()
+	s.Seen, s.Written, s.Right = n.Seen, n.Of[walk.Written], n.Of[walk.Right]
+	s.Vanished, s.Skipped, s.Failed = n.Of[walk.Vanished], n.Of[walk.Skipped], n.Of[walk.Failed]
+	s.Found, s.Entered = max(n.Found, n.Entered), n.Entered // the worker that found one may tell later than the one that entered it
+	return s
+}
+
 // failed is why the run has failed by now, if it has.
 func (r *run) failed() error {
 	if err := r.Broken(); err != nil {
