@@ -29,9 +29,8 @@ package relabel
 //	inspect_linux.go    the labels of the root, and of its entries
 //	mount_linux.go      each mount of the tree, from its opening to its walk
 //	submount_linux.go   what is mounted beneath the root
-//	internal/walk       the workers: directories, rows, one entry, counts; internal/dirs
-//	                    keeps directories open, internal/rows has what a worker goes through,
-//	                    internal/order puts it in order, internal/ahead reads ahead on the disk
+//	internal/walk       the workers: directories, rows, one entry, counts; internal/order
+//	                    puts entries in order, internal/ahead reads ahead on the disk
 //	root_linux.go       what the commit has to know of the walk; the second reading
 //	budget.go           what all runs of the process share: internal/budget
 //	trace.go            what is reported to the caller, or logged
@@ -71,9 +70,8 @@ package relabel
 //	account   ▶ caller steal walk
 //	caller    ▶ budget walk watch
 //	flight    ▶ budget watch
-//	walk      ▶ ahead budget commit dirs mounts order policy rows steal sys tune watch xattrio
+//	walk      ▶ ahead budget commit mounts order policy rows steal sys tune watch xattrio
 //	ahead     ▶ mounts sys xattrio
-//	dirs      ▶ mounts sys xattrio
 //	commit    ▶ secctx sys xattrio
 //	policy    ▶ mountinfo secctx sys xattrio
 //	order     ▶ budget sys

@@ -70,7 +70,7 @@ func confinement() []Mutant {
 	if errno != 0 {
 		return
 	}
-	child := w.cache.Opened(d, string(e.Name[:len(e.Name)+1]), down, note{want: d.Note.want})
+	child := w.cache.opened(d, string(e.Name[:len(e.Name)+1]), down, d.want)
 	w.judged(child, w.label(xattrio.Target{FD: down}, child))
 	in, chunk, buf := w.in.Load(), w.chunk.Load(), w.buf
 	w.equip()
@@ -83,16 +83,16 @@ func confinement() []Mutant {
 		_ = syscall.Dup3(up, fd, 0)
 		sys.Close(up)
 	}
-	w.cache.Release(child)
+	w.cache.release(child)
 }
 
 // pause waits before try`,
 			),
 		},
 		{
-			Name: "reentry-unchecked", By: "TestReentry in relabel/internal/dirs",
+			Name: "reentry-unchecked", By: "TestReentry in relabel/internal/walk",
 			Breaks: "a directory found again is the same one",
-			Edits:  edits("relabel/internal/dirs/cache_linux.go", "was != (mounts.ID{}) && mounts.IDOf(st) != was", "was != (mounts.ID{}) && mounts.IDOf(st) == (mounts.ID{})"),
+			Edits:  edits("relabel/internal/walk/dirs_linux.go", "was != (mounts.ID{}) && mounts.IDOf(st) != was", "was != (mounts.ID{}) && mounts.IDOf(st) == (mounts.ID{})"),
 		},
 		{
 			Name: "device-ignored", By: "TestThreadsLeaveNoTrace in relabel",

@@ -83,7 +83,7 @@ func counts() []Mutant {
 			Breaks: "directories are labelled before they are read",
 			Edits: edits(
 				enter, "w.sweeps() && !w.readsAhead()", "false && !w.readsAhead()",
-				enter, "w.judged(d, w.label(xattrio.Target{FD: fd}, d))\n\tif !d.Note.closed() {", "w.scan(d, fd)\n\tw.judged(d, w.label(xattrio.Target{FD: fd}, d))\n\tif false {",
+				enter, "w.judged(d, w.label(xattrio.Target{FD: fd}, d))\n\tif !d.closed() {", "w.scan(d, fd)\n\tw.judged(d, w.label(xattrio.Target{FD: fd}, d))\n\tif false {",
 			),
 		},
 		{
@@ -117,7 +117,7 @@ func counts() []Mutant {
 		{
 			Name: "reread-counts-twice", By: "TestSealHolds in relabel",
 			Breaks: "each entry counts once, also when the root is read again",
-			Edits:  edits(walk, "d.Note.rereading && (o == Right || o == Vanished)", "d.Note.rereading && o == Vanished"),
+			Edits:  edits(walk, "d.rereading && (o == Right || o == Vanished)", "d.rereading && o == Vanished"),
 		},
 		{
 			Name: "encrypted-vanishes", By: "TestEncrypted in relabel",
@@ -142,7 +142,7 @@ func counts() []Mutant {
 		{
 			Name: "visit-left-open", By: "TestLeaks in relabel",
 			Breaks: "whatever way a run ends, what it opened is closed",
-			Edits:  edits("relabel/internal/walk/walk_linux.go", "\tw.held.Release(&w.cache)\n\tw.closeVisited()\n", "\tw.held.Release(&w.cache)\n"),
+			Edits:  edits("relabel/internal/walk/walk_linux.go", "\tw.held.release(&w.cache)\n\tw.closeVisited()\n", "\tw.held.release(&w.cache)\n"),
 		},
 	}
 }

@@ -33,7 +33,7 @@ func rules() []Mutant {
 		{
 			Name: "left-with-directory", By: "TestApply in relabel",
 			Breaks: "what is in a directory that a rule leaves alone is looked at",
-			Edits:  edits("relabel/internal/walk/walk_linux.go", "n.outcome == Skipped && !n.byRule", "n.outcome == Skipped"),
+			Edits:  edits("relabel/internal/walk/dirs_linux.go", "d.outcome == Skipped && !d.byRule", "d.outcome == Skipped"),
 		},
 		{
 			Name: "from-ignored", By: "TestOver in relabel/internal/rules",

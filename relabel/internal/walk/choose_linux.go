@@ -39,7 +39,7 @@ func (w *worker) chooses(want *Want) bool {
 
 // choose labels names of the row, as sweep does.
 func (w *worker) choose(c *chunk, d *Dir, o sys.Order, i, end int) int {
-	want := d.Note.want
+	want := d.want
 	if want.Rules == nil && want.Label == "" {
 		for ; i < end; i++ {
 			w.tally.Count(Skipped)
@@ -130,19 +130,19 @@ func (w *worker) change(t xattrio.Target, d *Dir, has, want string) (string, Out
 		w.skipped(d.Path(t.String()), to)
 	}
 	if o == Skipped && t.Name == nil {
-		d.Note.byRule = true
+		d.byRule = true
 	}
 	return to, o
 }
 
 // wanted is the label that t is to have. If that is "", the rest says what became of t.
 func (w *worker) wanted(t xattrio.Target, d *Dir) (label string, o Outcome, op string, e sys.Errno) {
-	label = d.Note.want.Label
-	rules, name, kind := d.Note.want.Rules, "", t.Kind
+	label = d.want.Label
+	rules, name, kind := d.want.Rules, "", t.Kind
 	if t.Name == nil {
 		rules = nil
-		if d.Parent != nil {
-			rules, name, kind = d.Parent.Note.want.Rules, d.Name[:len(d.Name)-1], sys.KindDir
+		if d.parent != nil {
+			rules, name, kind = d.parent.want.Rules, d.name[:len(d.name)-1], sys.KindDir
 		}
 	}
 	if rules != nil {
@@ -160,7 +160,7 @@ func (w *worker) wanted(t xattrio.Target, d *Dir) (label string, o Outcome, op s
 		}
 	}
 	if label == "" && t.Name == nil {
-		d.Note.byRule = true
+		d.byRule = true
 	}
 	return label, Skipped, "", 0
 }

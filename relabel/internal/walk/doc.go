@@ -7,6 +7,7 @@
 //	walk_linux.go      the workers: how many, their beginning, their end; what is counted
 //	tune_linux.go      as many workers as is best, where it is left to us (package tune)
 //	worker_linux.go    a worker: read a directory, share the rest
+//	dirs_linux.go      directories: which are open, and how a closed one is found again
 //	enter_linux.go     a directory: open it, label it, continue with what is in it
 //	row_linux.go       plain entries, a row at a time (package rows)
 //	sort_linux.go      directories of ext4 in the order of inodes, which package order makes

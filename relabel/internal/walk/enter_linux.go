@@ -5,7 +5,6 @@ package walk
 import (
 	"syscall"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/dirs"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
@@ -13,7 +12,7 @@ import (
 
 // openDirs are directories that a worker keeps open from one item to the next.
 type openDirs struct {
-	held      dirs.Held[note]
+	held      heldDir
 	closeNext int // a directory to close, or -1
 }
 
@@ -22,7 +21,7 @@ type openDirs struct {
 func (w *worker) enter(parent *Dir, name string) {
 	t := xattrio.Target{Name: sys.Cname(name[:len(name)-1]), Kind: sys.KindDir}
 	w.at(parent, t.Name)
-	want := parent.Note.want
+	want := parent.want
 	label := want.Label
 	if want.Rules != nil {
 		bare := []byte(name[:len(name)-1])
@@ -30,7 +29,7 @@ func (w *worker) enter(parent *Dir, name string) {
 		want = want.Rules.Beneath(bare)
 	}
 	w.now(w.opens())
-	at, op, e := w.held.Acquire(&w.cache, parent)
+	at, op, e := w.held.acquire(&w.cache, parent)
 	switch {
 	case xattrio.Judge(e) == xattrio.Gone:
 		w.tally.Count(Vanished)
@@ -64,20 +63,20 @@ func (w *worker) opened(parent *Dir, t xattrio.Target, name string, want *Want, 
 		w.tally.Count(o)
 		return
 	}
-	d := w.cache.Opened(parent, name, fd, note{want: want})
+	d := w.cache.opened(parent, name, fd, want)
 	w.judged(d, w.label(xattrio.Target{FD: fd}, d))
-	if !d.Note.closed() {
+	if !d.closed() {
 		w.scan(d, fd)
 	}
-	w.cache.Release(d)
+	w.cache.release(d)
 }
 
 // judged notes what became of the directory's own label.
 func (w *worker) judged(d *Dir, o Outcome) {
-	if d.Note.outcome = o; o == Failed {
-		w.cache.Spoil(d)
+	if d.outcome = o; o == Failed {
+		w.cache.spoil(d)
 	}
-	if o != Skipped || !d.Parent.Note.rereading { // else it was counted when it was read first
+	if o != Skipped || !d.parent.rereading { // else it was counted when it was read first
 		w.tally.Count(o)
 	}
 }
@@ -107,7 +106,7 @@ func (w *worker) visit(parent *Dir, t xattrio.Target, name string, want *Want, l
 		w.opened(parent, t, name, want, fd, op, e)
 		return
 	}
-	d := w.cache.Opened(parent, name, v.FD, note{want: want})
+	d := w.cache.opened(parent, name, v.FD, want)
 	if !unread && v.Wrong {
 		w.wrongStreak++
 	} else if !unread && v.Step > sys.StepRead {
@@ -122,7 +121,7 @@ func (w *worker) visit(parent *Dir, t xattrio.Target, name string, want *Want, l
 			o, op, e = w.replace(self, d, has, label)
 		}
 		w.judged(d, w.settle(self, d, o, op, e))
-		if !d.Note.closed() {
+		if !d.closed() {
 			w.scan(d, v.FD)
 		}
 	case sys.StepWrite:
@@ -130,7 +129,7 @@ func (w *worker) visit(parent *Dir, t xattrio.Target, name string, want *Want, l
 		if unread && w.refusedButRight(self, e) {
 			o, e = Right, 0
 		}
-		if w.judged(d, w.settle(self, d, o, xattrio.Fsetxattr.String(), e)); !d.Note.closed() {
+		if w.judged(d, w.settle(self, d, o, xattrio.Fsetxattr.String(), e)); !d.closed() {
 			w.scan(d, v.FD)
 		}
 	default:
@@ -147,7 +146,7 @@ func (w *worker) visit(parent *Dir, t xattrio.Target, name string, want *Want, l
 		}
 		w.share(d, v.FD, n, more)
 	}
-	w.closeNext = w.cache.Hand(d) // inside the next visit's pair of calls to the scheduler
+	w.closeNext = w.cache.releaseOpen(d) // inside the next visit's pair of calls to the scheduler
 }
 
 // closeVisited closes what the last visit left open.
@@ -192,7 +191,7 @@ func (w *worker) reopen(t xattrio.Target, fd int, op string, e sys.Errno) (int, 
 		if v != xattrio.Again && v != xattrio.Changed && !bare || try == tries || w.stopped() {
 			return fd, op, e
 		}
-		if !w.cache.Shed() {
+		if !w.cache.closeIdle() {
 			pause(try)
 		}
 	}
@@ -203,13 +202,13 @@ func (w *worker) closed(parent *Dir, t xattrio.Target, op string, e sys.Errno) O
 	e = xattrio.Absent(t.FD, e)
 	switch xattrio.Judge(e) {
 	case xattrio.Gone:
-		if parent.Note.rereading {
+		if parent.rereading {
 			return Elsewhere // counted when it was read first, if it was
 		}
 		return Vanished
 	case xattrio.Foreign:
 		if id := w.m.Over(t.FD, t.Name); id != w.m.Stat.Mount {
-			if w.solo != nil && !parent.Note.rereading {
+			if w.solo != nil && !parent.rereading {
 				w.otherMount(parent, t)
 				return Elsewhere
 			}

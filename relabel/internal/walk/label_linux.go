@@ -40,7 +40,7 @@ func (w *worker) settle(t xattrio.Target, d *Dir, o Outcome, op string, e sys.Er
 			}
 		case xattrio.Foreign:
 			if id := w.m.Over(t.FD, t.Name); id != w.m.Stat.Mount {
-				if w.solo != nil && !d.Note.rereading {
+				if w.solo != nil && !d.rereading {
 					w.otherMount(d, t)
 					return Elsewhere
 				}
@@ -51,7 +51,7 @@ func (w *worker) settle(t xattrio.Target, d *Dir, o Outcome, op string, e sys.Er
 			}
 		case xattrio.Again:
 			if try < tries && !w.stopped() {
-				if !w.cache.Shed() {
+				if !w.cache.closeIdle() {
 					pause(try)
 				}
 				continue
@@ -150,7 +150,7 @@ func (w *worker) frozen(t xattrio.Target, e sys.Errno) bool {
 // leaveFrozen names what lies in a read-only subvolume: as a rule that itself, and
 // what is in it is not looked at then. It was named when the root was read first.
 func (w *worker) leaveFrozen(t xattrio.Target, d *Dir) Outcome {
-	if t.Name != nil || !d.Parent.Note.rereading {
+	if t.Name != nil || !d.parent.rereading {
 		w.skipped(d.Path(t.String()), mounts.ReadOnlySubvolume)
 	}
 	return Skipped
@@ -201,7 +201,7 @@ func (w *worker) guess() bool {
 // it was, when it was read first; and without a reason it is where a mount was at the
 // start, which is walked on its own.
 func (w *worker) leave(d *Dir, t xattrio.Target, why string) Outcome {
-	if why == "" || d.Note.rereading {
+	if why == "" || d.rereading {
 		return Elsewhere
 	}
 	w.skipped(d.Path(t.String()), why)
@@ -248,12 +248,12 @@ func (w *worker) sicken(op string, e sys.Errno) {
 // spoil reports that d's entries could not all be read. d has an outcome
 // already: it becomes a failure, once, whichever worker met it.
 func (w *worker) spoil(d *Dir, op string, err error) {
-	first := w.cache.Spoil(d)
+	first := w.cache.spoil(d)
 	switch {
-	case first && d.Note.outcome == Elsewhere:
+	case first && d.outcome == Elsewhere:
 		w.tally.Count(Failed)
 	case first:
-		w.tally.Of[d.Note.outcome]--
+		w.tally.Of[d.outcome]--
 		w.tally.Of[Failed]++
 	}
 	w.failed(d.Path(""), op, err)

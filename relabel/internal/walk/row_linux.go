@@ -86,7 +86,7 @@ func (w *worker) through(c *chunk, d *Dir, fd int) {
 	i := 0
 	for i < c.N && !w.stopped() {
 		end := i
-		if w.sweeps() && (!w.chooses(d.Note.want) || w.io.Way != xattrio.ByDescriptor && w.Writes != DryRun) {
+		if w.sweeps() && (!w.chooses(d.want) || w.io.Way != xattrio.ByDescriptor && w.Writes != DryRun) {
 			for end < c.N && c.Plain[end] {
 				end++
 			}
@@ -133,10 +133,10 @@ func (w *worker) sweep(c *chunk, d *Dir, fd, i, end int) int {
 	case w.io.Way == xattrio.ByDescriptor:
 		o.Way = sys.ByPin
 	}
-	if w.chooses(d.Note.want) {
+	if w.chooses(d.want) {
 		return w.choose(c, d, o, i, end)
 	}
-	w.ready(d.Note.want.Label)
+	w.ready(d.want.Label)
 	o.Look = w.Writes == DryRun
 	if w.Writes == Guess {
 		if w.wrongStreak < guessAfter {
@@ -157,7 +157,7 @@ func (w *worker) sweep(c *chunk, d *Dir, fd, i, end int) int {
 	if done.Right+done.Written > 0 {
 		w.eios = 0
 	}
-	if !d.Note.rereading { // else those that are right were counted when they were read first
+	if !d.rereading { // else those that are right were counted when they were read first
 		w.tally.Seen += int64(done.Right)
 		w.tally.Of[Right] += int64(done.Right)
 	}
@@ -195,7 +195,7 @@ func (w *worker) broken(c *chunk, d *Dir, fd, i int, trouble sys.Trouble, errno 
 	default:
 		o = w.settle(t, d, Failed, op.String(), errno)
 	}
-	if !d.Note.rereading || o != Right && o != Vanished {
+	if !d.rereading || o != Right && o != Vanished {
 		w.tally.Count(o)
 	}
 	return i + 1

@@ -80,7 +80,7 @@ func (s *solo) check(entries int64) {
 
 // later leaves records of d for the pool, which were not labelled.
 func (w *worker) later(d *Dir, records []byte) {
-	w.cache.Expect(d)
+	w.cache.expect(d)
 	w.solo.rest = append(w.solo.rest, item{kind: labelRecords, dir: d, records: slices.Clone(records)})
 }
 
@@ -91,7 +91,7 @@ func (w *worker) otherMount(d *Dir, t xattrio.Target) {
 		w.later(d, sys.AppendRecord(nil, t.Ino, t.Kind, []byte(t.String())))
 		return
 	}
-	w.cache.Expect(d)
+	w.cache.expect(d)
 	w.push(item{kind: enterDir, dir: d, name: t.String() + "\x00"})
 }
 
@@ -101,7 +101,7 @@ func (k *Walk) enlarge() error {
 	if err := k.Grow(); err != nil {
 		return err
 	}
-	k.cache.Move(k.top, k.m.Top)
+	k.cache.move(k.top, k.m.Top)
 	k.begins.FD = k.m.Top
 	return nil
 }

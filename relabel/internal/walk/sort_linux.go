@@ -53,23 +53,23 @@ func (w *worker) queueRest(d *Dir) bool {
 
 // mayGather reports whether the order in which d is written may make a difference.
 func (w *worker) mayGather(d *Dir) bool {
-	return w.m.Sorts && w.Writes != DryRun && !d.Note.rereading && !w.asListed(d)
+	return w.m.Sorts && w.Writes != DryRun && !d.rereading && !w.asListed(d)
 }
 
 // asListed reports whether d may as well be labelled in the order that it lists.
 func (w *worker) asListed(d *Dir) bool {
-	if !d.Note.asListed {
+	if !d.asListed {
 		st, e := sys.Fstatx(d.FD())
-		d.Note.asListed = e != 0 || st.Size < w.Kernel.Sorting.From || w.Kernel.Sorting.From == 0
+		d.asListed = e != 0 || st.Size < w.Kernel.Sorting.From || w.Kernel.Sorting.From == 0
 	}
-	return d.Note.asListed
+	return d.asListed
 }
 
 // queueGather queues d, from a position on, for gathering, and starts now if nothing else
 // is gathered. The caller is in d.
 func (w *worker) queueGather(d *Dir, from int64) {
 	st, _ := sys.Fstatx(d.FD()) // else it gets the least
-	w.cache.Expect(d)
+	w.cache.expect(d)
 	w.sorts.Queue(d, from, w.Kernel.Sorting.Room(st.Size))
 	w.gatherQueued()
 }
@@ -104,7 +104,7 @@ func (w *worker) gatherQueued() {
 		}
 		w.at(g.Dir, nil)
 		w.now(w.opens())
-		if _, op, e := w.cache.Acquire(g.Dir); e != 0 {
+		if _, op, e := w.cache.acquire(g.Dir); e != 0 {
 			w.spoil(w.sorts.Free(g), op, e)
 			continue
 		}
@@ -204,9 +204,9 @@ func (w *worker) doneReading(g *gathering) {
 	if e := sys.Rewind(d.FD(), g.From); e != 0 {
 		w.spoil(d, "lseek", e)
 	} else {
-		d.Note.asListed = true
-		d.Note.labelledBelow = g.Plan.From()
-		w.cache.Keep(d)
+		d.asListed = true
+		d.labelledBelow = g.Plan.From()
+		w.cache.pinRest(d)
 		w.push(item{dir: d})
 	}
 	w.endGathering(g)
@@ -258,21 +258,21 @@ func (w *worker) gathered(g *gathering) {
 
 // endGathering frees g, for a directory that is queued.
 func (w *worker) endGathering(g *gathering) {
-	w.cache.Release(w.sorts.Free(g))
+	w.cache.release(w.sorts.Free(g))
 	w.gatherQueued()
 }
 
 // fillWindow takes the rest of d over, of which n bytes of records are in the
 // buffer, if its order matters and there is memory for it.
 func (w *worker) fillWindow(d *Dir, fd, n int) bool {
-	if !w.m.Sorts || w.m.Served || d.Note.rereading || w.Kernel.Sorting.From == 0 || w.met.Load() != metRight && !w.asListed(d) {
+	if !w.m.Sorts || w.m.Served || d.rereading || w.Kernel.Sorting.From == 0 || w.met.Load() != metRight && !w.asListed(d) {
 		return false
 	}
 	g := w.sorts.Window(d, max(w.Kernel.Sorting.Budget, bufferSize))
 	if g == nil {
 		return false
 	}
-	w.cache.Pin(d)
+	w.cache.pin(d)
 	more := true
 	for {
 		if err := g.Put(w.buf[:n]); err != nil {
@@ -283,7 +283,7 @@ func (w *worker) fillWindow(d *Dir, fd, n int) bool {
 		}
 		n, more = w.fill(d, fd)
 	}
-	if more && w.cache.Keep(d) {
+	if more && w.cache.pinRest(d) {
 		w.give(item{dir: d})
 	} else if more {
 		defer w.push(item{dir: d})

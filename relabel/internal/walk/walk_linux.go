@@ -10,7 +10,6 @@ import (
 
 	"github.com/fastlabel/fastlabel/relabel/internal/ahead"
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
-	"github.com/fastlabel/fastlabel/relabel/internal/dirs"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/order"
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
@@ -45,24 +44,6 @@ const (
 	metWrong
 )
 
-// Dir is a directory of a walk.
-type Dir = dirs.Dir[note]
-
-// note is what the walk notes of a directory. It belongs to the worker that opened it,
-// until others know of it; labelledBelow, asListed and ahead then to the one that gathers.
-type note struct {
-	want          *Want
-	labelledBelow uint64  // the inode number below which its entries were gathered and labelled
-	asListed      bool    // known to need no order of inodes
-	ahead         bool    // what is to be read of it was asked for
-	outcome       Outcome // what the tally holds for its own label
-	byRule        bool    // a rule skips its own label, and not what is in it
-	rereading     bool    // it is the root, on its second reading
-}
-
-// closed says that what is in the directory is left alone with it.
-func (n *note) closed() bool { return n.outcome == Skipped && !n.byRule }
-
 // Walk is one walk. Run belongs to one goroutine; Yield to the one that looks at the
 // workers; all else may be asked at any time.
 type Walk struct {
@@ -71,7 +52,7 @@ type Walk struct {
 	begins  *Top
 	top     *Dir
 	share   *budget.Share
-	cache   dirs.Cache[note]
+	cache   dirCache
 	sorts   order.Memory[*Dir]
 	met     atomic.Uint32 // of late: metRight, metWrong; 0 before the first row
 	ahead   ahead.Disk
@@ -90,8 +71,8 @@ type place = atomic.Pointer[worker]
 // it can get of the process's workers and descriptors.
 func New(j *Job, m *mounts.Mount, top *Top, share *budget.Share) *Walk {
 	k := &Walk{Job: j, m: m, begins: top, share: share}
-	k.top = dirs.Top(m, top.FD, note{want: j.Top, outcome: top.Outcome, rereading: top.Rereading})
-	k.cache.Resize(smallOpen) // until there are workers
+	k.top = &Dir{mount: m, fd: int32(top.FD), shared: true, want: j.Top, outcome: top.Outcome, rereading: top.Rereading}
+	k.cache.resize(smallOpen) // until there are workers
 	return k
 }
 
@@ -117,13 +98,13 @@ func (k *Walk) size() (workers, most int) {
 	}
 	may := budget.LeastFiles + k.share.Descriptors(max(2*most*budget.PerWorker, most*budget.PerWorker+2*open))
 	most = max(1, min(most, may/(2*budget.PerWorker)))
-	k.cache.Resize(max(2, min(open, (may-most*budget.PerWorker)/2)))
+	k.cache.resize(max(2, min(open, (may-most*budget.PerWorker)/2)))
 	return min(workers, most), most
 }
 
 // Run labels all, and returns when the last worker has ended.
 func (k *Walk) Run(ctx context.Context) (err error) {
-	k.cache.Keep(k.top)
+	k.cache.pinRest(k.top)
 	items := []item{{dir: k.top}}
 	if k.Grow != nil {
 		items = k.small(ctx)
@@ -139,12 +120,12 @@ func (k *Walk) Run(ctx context.Context) (err error) {
 	}
 	for _, it := range items {
 		if it.kind == readRest {
-			k.cache.Kept()
-			k.cache.Release(it.dir)
+			k.cache.beginRest()
+			k.cache.release(it.dir)
 		}
 	}
-	k.cache.Clear()
-	k.begins.Spoiled = k.top.Spoiled()
+	k.cache.clear()
+	k.begins.Spoiled = k.top.spoiled
 	return err
 }
 
@@ -189,14 +170,14 @@ func (k *Walk) workOn(ctx context.Context, items []item) ([]item, error) {
 		},
 	})
 	over()
-	k.sorts.Clear(k.cache.Release)
+	k.sorts.Clear(k.cache.release)
 	k.ahead.Close()
 	return left, err
 }
 
 // One labels what m is of and nothing beneath it.
 func One(j *Job, m *mounts.Mount) Outcome {
-	k := &Walk{Job: j, m: m, top: dirs.Top(m, -1, note{want: j.Top})}
+	k := &Walk{Job: j, m: m, top: &Dir{mount: m, fd: -1, want: j.Top}}
 	w := k.worker(nil)
 	w.io.Way = xattrio.ByDescriptor
 	return w.label(xattrio.Target{FD: m.At, Pinned: true}, k.top)
@@ -223,7 +204,7 @@ func (j *Job) Way(m *mounts.Mount) xattrio.Way {
 // retire releases the worker's directories and memory, and takes its thread out of the
 // volume.
 func (w *worker) retire() {
-	w.held.Release(&w.cache)
+	w.held.release(&w.cache)
 	w.closeVisited()
 	w.buf, w.ordered = nil, nil
 	w.countsMu.Lock()
@@ -294,7 +275,7 @@ func (k *Walk) Yield(working int) {
 		p.Shed(working - 1 - k.asked)
 		k.asked = working - 1
 	}
-	k.share.Keep(budget.RunFiles+2*k.cache.Shrink(), budget.PerWorker) // fewer stay open for later
+	k.share.Keep(budget.RunFiles+2*k.cache.shrink(), budget.PerWorker) // fewer stay open for later
 }
 
 // hire has one of those begin that are due, if the process may have one more.

@@ -117,19 +117,19 @@ func (w *worker) give(it item) {
 }
 
 func (w *worker) do(it item) {
-	if it.kind != enterDir || !w.held.Is(it.dir) {
-		w.held.Release(&w.cache)
+	if it.kind != enterDir || w.held.dir != it.dir {
+		w.held.release(&w.cache)
 	}
 	if it.kind != enterDir {
 		w.closeVisited()
 	}
 	switch it.kind {
 	case readRest:
-		w.cache.Kept()
+		w.cache.beginRest()
 		if !w.queueRest(it.dir) {
 			w.scan(it.dir, it.dir.FD())
 		}
-		w.cache.Release(it.dir)
+		w.cache.release(it.dir)
 	case readAnew:
 		w.anew(it.dir)
 	case enterDir:
@@ -155,7 +155,7 @@ func (w *worker) do(it item) {
 // finish labels the entries of d that are in records.
 func (w *worker) finish(d *Dir, records []byte) {
 	w.at(d, nil)
-	fd, op, e := w.cache.Acquire(d)
+	fd, op, e := w.cache.acquire(d)
 	switch {
 	case xattrio.Judge(e) == xattrio.Gone: // with all that was in it
 		return
@@ -164,15 +164,15 @@ func (w *worker) finish(d *Dir, records []byte) {
 		return
 	}
 	w.records(d, fd, records)
-	w.cache.Release(d)
+	w.cache.release(d)
 }
 
 // anew reads d from its beginning.
 func (w *worker) anew(d *Dir) {
 	w.at(d, nil)
-	fd, op, e := w.cache.Acquire(d)
+	fd, op, e := w.cache.acquire(d)
 	if e == 0 {
-		defer w.cache.Release(d)
+		defer w.cache.release(d)
 		op, e = "lseek", sys.Rewind(fd, 0)
 	}
 	switch {
@@ -197,7 +197,7 @@ func (w *worker) share(d *Dir, fd, n int, more bool) {
 	if w.solo != nil {
 		if more {
 			w.solo.large = true
-			w.cache.Expect(d)
+			w.cache.expect(d)
 			w.push(item{kind: readAnew, dir: d})
 			return
 		}
@@ -209,7 +209,7 @@ func (w *worker) share(d *Dir, fd, n int, more bool) {
 		if n, taken = w.queueSampled(d, fd, n); taken || w.fillWindow(d, fd, n) {
 			return
 		}
-		if w.cache.Keep(d) {
+		if w.cache.pinRest(d) {
 			w.give(item{dir: d})
 		} else {
 			// So many rests wait that this one comes next, before the
@@ -231,7 +231,7 @@ func (w *worker) spread(d *Dir, fd, n int) {
 	pieces := rows.Pieces(w.buf[:n], piece)
 	last := len(pieces) - 1
 	for _, records := range pieces[:last] {
-		w.cache.Expect(d)
+		w.cache.expect(d)
 		w.push(item{kind: labelRecords, dir: d, records: records})
 	}
 	if last > 0 {
@@ -256,16 +256,16 @@ func (w *worker) entry(d *Dir, fd int, e sys.Dirent) {
 		} // else labelling it will say what is wrong with it
 	}
 	if e.Kind == sys.KindDir {
-		if d.Note.rereading && w.rightAlready(d, t) {
+		if d.rereading && w.rightAlready(d, t) {
 			return
 		}
 		w.tally.Found++
-		w.cache.Expect(d)
+		w.cache.expect(d)
 		w.push(item{kind: enterDir, dir: d, name: string(e.Name[:len(e.Name)+1])})
 		return
 	}
 	o := w.label(t, d)
-	if d.Note.rereading && (o == Right || o == Vanished) {
+	if d.rereading && (o == Right || o == Vanished) {
 		return // counted when it was read first
 	}
 	w.tally.Count(o)
@@ -276,16 +276,16 @@ func (w *worker) entry(d *Dir, fd int, e sys.Dirent) {
 func (w *worker) fill(d *Dir, fd int) (n int, more bool) {
 	w.askAhead(d, fd)
 	n, more = w.refill(d, fd, 0, 0, nil)
-	if d.Note.labelledBelow > 0 {
-		n = len(order.DropBelow(w.buf[:n], d.Note.labelledBelow))
+	if d.labelledBelow > 0 {
+		n = len(order.DropBelow(w.buf[:n], d.labelledBelow))
 	}
 	return n, more
 }
 
 // askAhead asks, once, for what is to be read of d.
 func (w *worker) askAhead(d *Dir, fd int) {
-	if w.readsAhead() && !d.Note.ahead {
-		d.Note.ahead = true
+	if w.readsAhead() && !d.ahead {
+		d.ahead = true
 		w.ahead.Ask(w.m, fd, w.now)
 	}
 }
@@ -342,7 +342,7 @@ func (w *worker) left(what xattrio.Target, d *Dir, t xattrio.Target) (Outcome, b
 	if e != 0 || !is {
 		return 0, false
 	}
-	if w.solo != nil && !d.Note.rereading { // what is mounted in it is named too
+	if w.solo != nil && !d.rereading { // what is mounted in it is named too
 		w.otherMount(d, t)
 		return Elsewhere, true
 	}
@@ -357,7 +357,7 @@ func (w *worker) rightAlready(d *Dir, t xattrio.Target) bool {
 	}
 	defer w.io.Release(t)
 	has, _, errno := w.io.Read(t)
-	return errno == 0 && has.Is(d.Note.want.Label)
+	return errno == 0 && has.Is(d.want.Label)
 }
 
 // ready has the worker write label, until another is to be written.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package dirs
+package walk
 
 import (
 	"os"
@@ -19,17 +19,17 @@ import (
 // no one looks at the directories between.
 func TestDeepPath(t *testing.T) {
 	m := &mounts.Mount{Path: "/root"}
-	top := Top(m, -1, 0)
-	chain := func(d *Dir[int], levels int) *Dir[int] {
+	top := &Dir{mount: m}
+	chain := func(d *Dir, levels int) *Dir {
 		for range levels {
-			d = d.child("d\x00", -1)
+			d = &Dir{parent: d, name: "d\x00", mount: m}
 		}
 		return d
 	}
 	if got, want := chain(top, 2000).Path("f"), "/root"+strings.Repeat("/d", 2000)+"/f"; got != want {
 		t.Errorf("2,000 levels: %d bytes, want %d", len(got), len(want))
 	}
-	unnamed := chain(top, 3).child("", -1) // who looks at its name panics
+	unnamed := &Dir{parent: chain(top, 3), mount: m} // who looks at its name panics
 	got := chain(unnamed, 2*pathMost).Path("f")
 	if !strings.HasPrefix(got, "/root/…/d/d/") || !strings.HasSuffix(got, "/d/d/f") || len(got) < pathMost || len(got) > pathMost+20 {
 		t.Errorf("%d bytes: %.20s", len(got), got)
@@ -58,30 +58,30 @@ func TestReentry(t *testing.T) {
 		}
 		return fd
 	}
-	c, m := Cache[int]{limit: 2}, &mounts.Mount{Confined: mounts.Clone, Path: root}
-	top := Top(m, opened(sys.AtFdcwd, root), 0)
+	c, m := dirCache{limit: 2}, &mounts.Mount{Confined: mounts.Clone, Path: root}
+	top := &Dir{mount: m, fd: int32(opened(sys.AtFdcwd, root)), shared: true}
 	defer sys.Close(top.FD())
-	d := c.Opened(top, "d\x00", opened(top.FD(), "d"), 0)
+	d := c.opened(top, "d\x00", opened(top.FD(), "d"), nil)
 	for range 3 {
-		c.Expect(d)
+		c.expect(d)
 	}
-	c.Release(d)
+	c.release(d)
 	for _, closed := range []bool{false, true} {
-		if _, op, e := c.Acquire(d); e != 0 {
+		if _, op, e := c.acquire(d); e != 0 {
 			t.Fatalf("closed before %t: %s: %v", closed, op, e)
 		}
-		if c.Shed() {
+		if c.closeIdle() {
 			t.Fatal("a directory in use was closed")
 		}
-		c.Release(d)
-		if !c.Shed() || d.fd >= 0 {
+		c.release(d)
+		if !c.closeIdle() || d.fd >= 0 {
 			t.Fatal("a directory without workers stays open")
 		}
 	}
 	if err := unix.Renameat2(unix.AT_FDCWD, filepath.Join(root, "d"), unix.AT_FDCWD, filepath.Join(root, "other"), unix.RENAME_EXCHANGE); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, e := c.Acquire(d); e != syscall.ESTALE {
+	if _, _, e := c.acquire(d); e != syscall.ESTALE {
 		t.Errorf("another directory in its place: %v", e)
 	}
 }

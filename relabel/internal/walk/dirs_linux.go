@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package walk
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
+)
+
+// Dir is a directory of a walk. Children point to their parents, so a Dir lives as long
+// as anything beneath it is under way.
+//
+// Who owns what: the first four fields never change. What the walk notes belongs to the
+// worker that opened the directory, until others know of it; labelledBelow, asListed and
+// ahead then to the one that gathers. All else belongs to the cache's mutex.
+type Dir struct {
+	parent *Dir   // nil at the top of a mount
+	name   string // with its NUL; "" at the top
+	mount  *mounts.Mount
+	depth  int32 // how many levels below the top of its mount
+
+	want          *Want
+	labelledBelow uint64  // the inode number below which its entries were gathered and labelled
+	asListed      bool    // known to need no order of inodes
+	ahead         bool    // what is to be read of it was asked for
+	outcome       Outcome // what the tally holds for its own label
+	byRule        bool    // a rule skips its own label, and not what is in it
+	rereading     bool    // it is the root, on its second reading
+
+	fd      int32 // -1 while it is closed
+	pins    int32 // workers in it, gatherings of it, and a rest that waits: the descriptor stays
+	pending int32 // items that will need it: better kept open
+	// While it is closed and wanted: what it was, so that the directory
+	// found again by name is known to be the same. Nothing is known of one
+	// that was closed for good; it may lie on the way to one that is wanted.
+	was     mounts.ID
+	shared  bool // others may know of it; else the cache's mutex is not needed
+	spoiled bool // not all of its entries could be read
+}
+
+// FD is the descriptor of a directory that the caller is in.
+func (d *Dir) FD() int { return int(d.fd) }
+
+// closed says that what is in the directory is skipped with it.
+func (d *Dir) closed() bool { return d.outcome == Skipped && !d.byRule }
+
+// pathMost limits the bytes of names in the path of a message to PATH_MAX.
+const pathMost = 4096
+
+// Path is for messages only; the walk never looks one up. In a deep tree it is the
+// top, "…", and the last pathMost bytes: the owner of the tree chooses its depth, so
+// neither the length nor the work for it may grow with that.
+func (d *Dir) Path(name string) string {
+	var parts []string
+	size := len(name)
+	if name != "" {
+		parts = append(parts, name)
+	}
+	for ; d.parent != nil; d = d.parent {
+		if size += len(d.name); size > pathMost {
+			parts = append(parts, "…")
+			break
+		}
+		parts = append(parts, d.name[:len(d.name)-1])
+	}
+	slices.Reverse(parts)
+	path := strings.TrimRight(d.mount.Path, "/")
+	if len(parts) > 0 || path == "" {
+		path += "/" + strings.Join(parts, "/")
+	}
+	return path
+}
+
+// dirCache keeps directories open that will be needed again, as many as the limit
+// allows. Beyond it one is closed, and found again when its turn comes: step by
+// step from the nearest open directory above it. A walk in depth needs the
+// deepest first, so that those far above may lie far apart (see evict).
+//
+// What is pinned stays open whatever the limit: two directories a worker, half as
+// many rests as the limit and one a worker, and three gatherings: one of a whole
+// directory and the windows. None of it grows with the tree.
+//
+// One mutex serves all workers: it is taken a few times a directory, against
+// some ten microseconds of system calls for each.
+type dirCache struct {
+	mu    sync.Mutex
+	limit int
+	open  atomic.Int64
+	rests int    // open directories with a rest that waits
+	idle  []*Dir // open and not pinned, the one that was so last at the end; not the top
+
+	before map[*Dir]int // written before there are workers: see move
+}
+
+// opened enters a directory that the caller has just opened, and is in. No other
+// worker knows of it until something in it is expected or its rest is pinned.
+func (c *dirCache) opened(parent *Dir, name string, fd int, want *Want) *Dir {
+	c.open.Add(1)
+	return &Dir{parent: parent, name: name, mount: parent.mount, depth: parent.depth + 1, want: want, fd: int32(fd), pins: 1}
+}
+
+// resize changes how many directories may be open.
+func (c *dirCache) resize(limit int) {
+	c.mu.Lock()
+	c.limit = limit
+	c.mu.Unlock()
+}
+
+// shrink makes the limit no more than are open now, and returns how many that is.
+func (c *dirCache) shrink() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	open := max(2, int(c.open.Load()))
+	c.limit = min(open, c.limit)
+	return open
+}
+
+// share is written once, by the worker that opened d: release reads it unlocked.
+func (d *Dir) share() {
+	if !d.shared {
+		d.shared = true
+	}
+}
+
+// expect counts one more item that will need d.
+func (c *dirCache) expect(d *Dir) {
+	c.mu.Lock()
+	d.share()
+	d.pending++
+	c.mu.Unlock()
+}
+
+// acquire makes d open and pins it, for one of the items that expected it.
+func (c *dirCache) acquire(d *Dir) (int, string, sys.Errno) {
+	c.mu.Lock()
+	d.pending--
+	if d.fd >= 0 {
+		c.pinLocked(d)
+		fd := int(d.fd)
+		c.mu.Unlock()
+		return fd, "", 0
+	}
+	c.mu.Unlock()
+	return c.reopen(d)
+}
+
+// pinLocked pins d, which is open.
+func (c *dirCache) pinLocked(d *Dir) {
+	if d.pins == 0 {
+		if i := slices.Index(c.idle, d); i >= 0 {
+			c.idle = slices.Delete(c.idle, i, i+1)
+		}
+	}
+	d.pins++
+}
+
+// reopen opens d again, step by step from the nearest open directory above,
+// and pins it.
+func (c *dirCache) reopen(d *Dir) (int, string, sys.Errno) {
+	var way []*Dir
+	c.mu.Lock()
+	at := d
+	for ; at.fd < 0; at = at.parent { // the top of a mount is never closed
+		way = append(way, at)
+	}
+	c.pinLocked(at)
+	c.mu.Unlock()
+	for _, next := range slices.Backward(way) {
+		op, e := c.step(at, next)
+		c.release(at)
+		if e != 0 {
+			return -1, op, e
+		}
+		at = next
+	}
+	return int(d.fd), "", 0
+}
+
+// step opens d, which lies in at, and pins it. If it is another directory than before,
+// that is an error: d was moved, and what is beneath it may lie where the walk has been.
+func (c *dirCache) step(at, d *Dir) (string, sys.Errno) {
+	c.mu.Lock()
+	was := d.was
+	c.mu.Unlock()
+	fd, op, e := at.mount.OpenDir(int(at.fd), sys.Cname(d.name[:len(d.name)-1]))
+	if e == 0 {
+		var st sys.Stat
+		if st, e = sys.Fstatx(fd); e == 0 && was != (mounts.ID{}) && mounts.IDOf(st) != was {
+			e = syscall.ESTALE
+		}
+		if e != 0 {
+			sys.Close(fd)
+			op = "statx"
+		}
+	}
+	switch {
+	case e == 0:
+	case c.removed(d):
+		return op, syscall.ENOENT
+	case e == syscall.ENOENT || xattrio.Judge(e) == xattrio.Changed:
+		return op, syscall.ESTALE
+	default:
+		return op, e
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d.fd >= 0 { // another worker was faster
+		sys.Close(fd)
+	} else {
+		d.fd = int32(fd)
+		c.open.Add(1)
+	}
+	c.pinLocked(d)
+	return "", 0
+}
+
+// move replaces the descriptor of the top by fd, the same directory in another mount.
+// All other directories are found again beneath it. Their descriptors stay open until
+// clear, to tell one that was removed from one that was renamed. No directory is pinned.
+func (c *dirCache) move(top *Dir, fd int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	top.fd = int32(fd)
+	c.before = make(map[*Dir]int)
+	for _, d := range c.idle {
+		c.before[d] = c.identify(d)
+	}
+	c.idle = nil
+}
+
+// removed reports whether d, which is not found any more, was removed.
+func (c *dirCache) removed(d *Dir) bool {
+	fd, ok := c.before[d]
+	if !ok {
+		return false
+	}
+	st, e := sys.Fstatx(fd)
+	return e == 0 && st.Links == 0
+}
+
+// release takes a pin back. A directory without pins is closed if no item will need it;
+// else it is idle, and beyond the limit another makes room.
+func (c *dirCache) release(d *Dir) {
+	if !d.shared {
+		sys.Close(c.forget(d))
+		return
+	}
+	c.unpin(d, 0)
+}
+
+// releaseOpen is release by the worker that opened d. If no other worker knows of d, d is
+// not closed: the descriptor is the caller's. Else it returns -1.
+func (c *dirCache) releaseOpen(d *Dir) int {
+	if d.shared {
+		c.release(d)
+		return -1
+	}
+	return c.forget(d)
+}
+
+// unpin is release for a worker that pinned d once, and worked on owed more items that
+// expected d.
+func (c *dirCache) unpin(d *Dir, owed int) {
+	c.mu.Lock()
+	d.pending -= int32(owed)
+	d.pins--
+	if d.pins > 0 || d.parent == nil {
+		c.mu.Unlock()
+		return
+	}
+	if d.pending <= 0 {
+		fd := c.forget(d)
+		c.mu.Unlock()
+		sys.Close(fd) // not under the mutex: it may take its time
+		return
+	}
+	c.idle = append(c.idle, d)
+	for int(c.open.Load()) > c.limit && len(c.idle) > 0 {
+		c.evict()
+	}
+	c.mu.Unlock()
+}
+
+// closeIdle closes one directory that can be found again, and reports if there was one.
+func (c *dirCache) closeIdle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.idle) == 0 {
+		return false
+	}
+	c.evict()
+	return true
+}
+
+// pin keeps d open for a gathering. The caller is in d.
+func (c *dirCache) pin(d *Dir) {
+	c.mu.Lock()
+	d.share()
+	d.pins++
+	c.mu.Unlock()
+}
+
+// pinRest pins d for its rest, which needs this very descriptor: the position in
+// the directory is in it. It reports whether the rest may wait for its turn, or
+// so many wait already that it must be next.
+func (c *dirCache) pinRest(d *Dir) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d.share()
+	d.pins++
+	c.rests++
+	return c.rests <= c.limit/2
+}
+
+// beginRest notes that a rest waits no more. The pin stays.
+func (c *dirCache) beginRest() {
+	c.mu.Lock()
+	c.rests--
+	c.mu.Unlock()
+}
+
+// spoil notes that not all entries of d could be read, and reports whether that is new.
+func (c *dirCache) spoil(d *Dir) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := d.spoiled
+	d.spoiled = true
+	return !was
+}
+
+// evict closes the idle directory with the smallest depth gap for its distance from
+// the newest, the oldest on ties, and never the newest of several. In a deep tree
+// those that stay open lie farther apart the higher they are, so that reopening a
+// directory takes a few steps and not one for each level: 20,000 levels of two
+// directories would take hours.
+func (c *dirCache) evict() {
+	victim, gap, far := 0, int64(0), int64(1)
+	above := int32(0)
+	last := len(c.idle) - 1
+	for i, d := range c.idle[:last] {
+		g := int64(c.idle[i+1].depth - above)
+		f := max(1, int64(c.idle[last].depth-d.depth)+1) // below 1 in another branch
+		above = d.depth
+		if i == 0 || g*far < gap*f {
+			victim, gap, far = i, g, f
+		}
+	}
+	sys.Close(c.identify(c.idle[victim]))
+	c.idle = slices.Delete(c.idle, victim, victim+1)
+}
+
+// identify is forget, and notes which directory is to be found again.
+func (c *dirCache) identify(d *Dir) int {
+	d.was = mounts.ID{Dev: ^uint64(0)} // which nothing has that is found again
+	if st, e := sys.Fstatx(int(d.fd)); e == 0 {
+		d.was = mounts.IDOf(st)
+	}
+	return c.forget(d)
+}
+
+// forget returns the descriptor of a directory that is to be closed.
+func (c *dirCache) forget(d *Dir) int {
+	fd := int(d.fd)
+	d.fd = -1
+	c.open.Add(-1)
+	return fd
+}
+
+// clear closes what a stopped walk left open, once the rests that wait were released.
+func (c *dirCache) clear() {
+	for c.closeIdle() {
+		continue
+	}
+	for _, fd := range c.before {
+		sys.Close(fd)
+	}
+}
+
+// heldDir is the directory in which a worker has entered the last one. Consecutive
+// siblings share one acquire.
+type heldDir struct {
+	dir  *Dir // nil: none
+	owed int  // items that expected it, and were worked on
+}
+
+// acquire acquires d of c for an item that expected it, and holds it in place of the one
+// before.
+func (h *heldDir) acquire(c *dirCache, d *Dir) (int, string, sys.Errno) {
+	if h.dir == d {
+		h.owed++
+		return d.FD(), "", 0
+	}
+	h.release(c)
+	fd, op, e := c.acquire(d)
+	if e == 0 {
+		h.dir = d
+	}
+	return fd, op, e
+}
+
+// release releases the directory that is held, before an item in another one.
+func (h *heldDir) release(c *dirCache) {
+	if h.dir != nil {
+		c.unpin(h.dir, h.owed)
+		*h = heldDir{}
+	}
+}
