@@ -34,9 +34,9 @@ package relabel
 //	root_linux.go       what the commit has to know of the walk; the second reading
 //	budget.go           what all runs of the process share: internal/budget
 //	trace.go            what is reported to the caller, or logged
-//	internal/account    the counts, and the reports one at a time
 //	report.go           how far a run is, and its end: Progress, State, Report
-//	internal/caller     the caller's code, which may panic; what hangs is left behind
+//	internal/caller     the counts; the caller's code, called one at a time, which may panic;
+//	                    what hangs is left behind
 //
 // Labels by rules:
 //
@@ -63,12 +63,11 @@ package relabel
 //
 // Each package, and all that it imports of the others (TestDocImports).
 //
-//	relabel   ▶ account budget caller commit dropin flight mountinfo mounts order policy rules secctx steal sys walk watch xattrio
+//	relabel   ▶ budget caller commit dropin flight mountinfo mounts order policy rules secctx steal sys walk watch xattrio
 //	contexts  ▶ fcontexts secctx sys walk
 //	rules     ▶ secctx sys walk
-//	dropin    ▶ account policy
-//	account   ▶ caller steal walk
-//	caller    ▶ budget walk watch
+//	dropin    ▶ caller policy
+//	caller    ▶ budget steal walk watch
 //	flight    ▶ budget watch
 //	walk      ▶ ahead budget commit mounts order policy rows steal sys tune watch xattrio
 //	ahead     ▶ mounts sys xattrio

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
-	"github.com/fastlabel/fastlabel/relabel/internal/account"
+	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/dropin"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -98,15 +98,15 @@ func TestDropinJoinsFailures(t *testing.T) {
 	}
 	err := Chcon(root, newLabel, true)
 	var some *IncompleteError
-	if !errors.As(err, &some) || some.Failed != 20 || len(some.First) != account.Kept || !errors.Is(err, unix.EPERM) {
+	if !errors.As(err, &some) || some.Failed != 20 || len(some.First) != caller.Kept || !errors.Is(err, unix.EPERM) {
 		t.Fatal(err)
 	}
 	named := map[string]bool{}
 	for _, err := range some.First {
 		named[err.(*fs.PathError).Path] = true
 	}
-	if len(named) != account.Kept {
-		t.Errorf("%d of %d are different", len(named), account.Kept)
+	if len(named) != caller.Kept {
+		t.Errorf("%d of %d are different", len(named), caller.Kept)
 	}
 	if n := len(bearing(t, root, newLabel)); n != 12 {
 		t.Errorf("%d entries are labelled", n)
@@ -196,7 +196,7 @@ func TestDropinErrors(t *testing.T) {
 		t.Error(text)
 	}
 	var some *IncompleteError
-	if err := sum(f, &IncompleteError{Failed: f.N}); !errors.Is(err, unix.ENOSPC) || !errors.Is(err, unix.EPERM) || !errors.As(err, &some) || len(some.First) != account.Kept+1 {
+	if err := sum(f, &IncompleteError{Failed: f.N}); !errors.Is(err, unix.ENOSPC) || !errors.Is(err, unix.EPERM) || !errors.As(err, &some) || len(some.First) != caller.Kept+1 {
 		t.Error(err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/internal/secctx"
-	"github.com/fastlabel/fastlabel/relabel/internal/account"
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
@@ -17,7 +16,7 @@ import (
 )
 
 func inspect(root, label string, t Trust) (Status, error) {
-	r := &run{Run: new(account.Run), main: new(caller.Task)} // which is not watched
+	r := &run{main: new(caller.Task)} // which is not watched
 	var s Status
 	var at *mount
 	err := probing.Ask(root, func() (err error) {

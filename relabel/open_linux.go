@@ -115,7 +115,7 @@ func (r *run) askPolicy() error {
 // openRoot names the root by an O_PATH descriptor, whatever its kind, and
 // refuses those that must not be relabelled.
 func (r *run) openRoot(path string) (*mount, error) {
-	m, err := r.proc.OpenRoot(path, r.main.Activity)
+	m, err := r.proc.OpenRoot(path, &r.main.Activity)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (r *run) openRoot(path string) (*mount, error) {
 		m.Close()
 		return nil, &fs.PathError{Op: "relabel", Path: path, Err: fmt.Errorf("%w: it is %s, or holds it", ErrRefused, place.Path)}
 	}
-	return &mount{Mount: m, activity: r.main.Activity, top: walk.Top{Outcome: walk.Skipped}}, nil
+	return &mount{Mount: m, activity: &r.main.Activity, top: walk.Top{Outcome: walk.Skipped}}, nil
 }
 
 // learn reads what is mounted where, and refuses a root that cannot have a label of
@@ -163,8 +163,8 @@ func (r *run) lockRoot(ctx context.Context, root *mount) (*commit.Lock, error) {
 	}
 	wait := func(holder string) {
 		share.Waits(true) // so that other volumes do not wait for who has the lock
-		if r.wait != nil {
-			r.Call(func() { r.wait(holder) })
+		if r.Told.Wait != nil {
+			r.Call(func() { r.Told.Wait(holder) })
 		}
 	}
 	lock, err := commit.TakeLock(ctx, root.Stat, root.Path, wait)

@@ -28,7 +28,7 @@ func (r *run) submounts(ctx context.Context, root *mount) error {
 }
 
 func (r *run) submount(ctx context.Context, root *mount, info mountinfo.Mount, t *caller.Task) error {
-	m, why, err := root.Find(info, r.bounds, t.Activity)
+	m, why, err := root.Find(info, r.bounds, &t.Activity)
 	switch {
 	case err != nil:
 		r.Fail(err.Path, err.Op, err.Err)
@@ -47,7 +47,7 @@ func (r *run) submount(ctx context.Context, root *mount, info mountinfo.Mount, t
 		r.Leave(m.Path, "the filesystem does not support labels")
 		return nil
 	}
-	at := &mount{Mount: m, activity: t.Activity, top: walk.Top{Outcome: walk.Skipped}}
+	at := &mount{Mount: m, activity: &t.Activity, top: walk.Top{Outcome: walk.Skipped}}
 	defer func() { r.settle(at, len(mountinfo.Beneath(r.proc.Mounts, m.Real)) == 0) }()
 	return r.cross(ctx, t, at)
 }

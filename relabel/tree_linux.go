@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/account"
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
@@ -20,9 +19,8 @@ import (
 
 // run is one call of Tree.
 type run struct {
-	*account.Run
+	caller.Run
 	o            Options
-	wait         func(holder string)                                  // Trace.Wait; may be nil
 	want         string                                               // the label in canonical form
 	wants        func(path string, kind sys.Kind) (*walk.Want, error) // by rules; nil: the label
 	changes      func(has, want string) (string, walk.Outcome, error) // nil: want is written
@@ -47,11 +45,11 @@ func newRun(o Options, path, label string) *run {
 	if o.inner.check {
 		r.writes = walk.DryRun
 	}
-	r.Run = &account.Run{Run: &caller.Run{Ended: o.inner.ended, Hung: hung}}
+	r.Hung, r.Ended = hung, o.inner.ended
 	if t := o.Trace; t != nil {
-		r.Told, r.wait = account.Told{Failure: t.Failure, Change: t.Change, Skip: t.Skip, Note: t.Note}, t.Wait
-		if stall := t.Stall; stall != nil {
-			r.Stalled = func(calls []watch.Call) { stall(hungCalls(calls)) }
+		r.Told = caller.Told{Failure: t.Failure, Change: t.Change, Skip: t.Skip, Note: t.Note, Wait: t.Wait}
+		if t.Stall != nil {
+			r.Told.Stall = func(calls []watch.Call) { t.Stall(hungCalls(calls)) }
 		}
 	}
 	r.main = r.Task()

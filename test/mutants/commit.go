@@ -169,7 +169,7 @@ func commits() []Mutant {
 		{
 			Name: "retreat-dropped", By: "TestHungSecondReading in relabel",
 			Breaks: "a committed root is sealed again if the second reading hangs",
-			Edits:  edits("relabel/internal/caller/run_linux.go", "\t\tgo (*revoke)()\n", "\t\t_ = revoke\n"),
+			Edits:  edits("relabel/internal/caller/run_linux.go", "go (*revoke)()", "_ = revoke"),
 		},
 		{
 			Name: "revoke-late", By: "TestRevokeLate in relabel/internal/commit",

@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package caller is what stands between a run and its caller.
+//
+// A run has a goroutine of its own, beside which its caller waits: a call of the
+// filesystem that hangs is named, and left behind if the run is to end (run_linux.go).
+//
+// The caller's code is called in the goroutine that waits, one call at a time. A panic in
+// it ends the run as its context does, with a sealed root, and then goes on.
+//
+// What the run has counted, and tells its caller, is in account_linux.go.
 package caller
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,42 +27,47 @@ import (
 // Run is a run as its caller has it. All methods but Lead may be called from any
 // goroutine.
 type Run struct {
+	Told Told
 	// Hung is the error where calls have not returned that a stopped run waits for.
-	Hung    func(calls []watch.Call, cause error) error
-	Stalled func(calls []watch.Call) // is told what a run waits for that does not move; may be nil
-	Ended   func()                   // is told when nothing is open any more; may be nil
+	Hung  func(calls []watch.Call, cause error) error
+	Ended func() // is told when nothing is open any more; may be nil
 
 	stop   context.CancelCauseFunc
 	second atomic.Pointer[func()] // takes back the commit, from the second reading on
 	broken atomic.Pointer[error]  // see Break
-	calls  chan call              // of the caller's code
+	calls  chan func()            // of the caller's code
 	left   chan struct{}          // closed when Lead returns
 
-	mu    sync.Mutex
-	tasks []*Task
-
 	stalled bool // the run stood still at the last look; it belongs to attend
+
+	mu    sync.Mutex // guards the rest, for workers, tasks and a caller who left them behind
+	tasks []*Task
+	first []error
+	notes []string
+	total walk.Tally // but for walks that are under way
 }
 
 // Task is what one goroutine of the run does outside the pool: the run itself or,
 // while that waits, what is mounted beneath the root.
 type Task struct {
-	*watch.Activity
+	watch.Activity
 	Walk  atomic.Pointer[walk.Walk]    // that is under way, if there is one
 	Share atomic.Pointer[budget.Share] // of the process's workers, if it has one
+
+	stalls chan struct{} // has a token once nothing of the task has moved for the limit
 }
 
 // Task adds a task to the run.
 func (r *Run) Task() *Task {
-	t := &Task{Activity: watch.New()}
+	t := &Task{stalls: make(chan struct{}, 1)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.tasks = append(r.tasks, t)
 	return t
 }
 
-// Tasks are all so far.
-func (r *Run) Tasks() []*Task {
+// all are the tasks so far.
+func (r *Run) all() []*Task {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.tasks
@@ -64,13 +80,48 @@ func (r *Run) Stop(why error) {
 	}
 }
 
+// errBroken is why a run ends whose caller's code panicked.
+var errBroken = errors.New("the caller's code panicked")
+
+// Break ends the run for a panic of the caller's code.
+func (r *Run) Break(why error) {
+	r.broken.CompareAndSwap(nil, &why)
+	r.Stop(why)
+}
+
+// Broken returns why the run was ended by Break; nil if it was not.
+func (r *Run) Broken() error {
+	if why := r.broken.Load(); why != nil {
+		return *why
+	}
+	return nil
+}
+
 // Second says that a second reading begins, which revoke gives up.
 func (r *Run) Second(revoke func()) { r.second.Store(&revoke) }
+
+// Call has f, which is the caller's code, called in the goroutine that called Lead, and
+// waits for it. So calls come one at a time, and a panic goes on in the caller. Once the
+// run is left behind, or one of them panicked, nothing is called any more.
+func (r *Run) Call(f func()) {
+	done := make(chan struct{})
+	call := func() {
+		defer close(done)
+		if r.Broken() == nil {
+			f()
+		}
+	}
+	select {
+	case r.calls <- call:
+		<-done
+	case <-r.left:
+	}
+}
 
 // Lead calls what in a goroutine of its own, and waits for it until ctx ends. It calls the
 // caller's code in the meantime: if that panics, the run ends before Lead does.
 func (r *Run) Lead(ctx context.Context, what func(ctx context.Context) error) error {
-	r.calls, r.left = make(chan call), make(chan struct{})
+	r.calls, r.left = make(chan func()), make(chan struct{})
 	defer close(r.left)
 	ctx, r.stop = context.WithCancelCause(ctx)
 	defer r.stop(nil)
@@ -108,19 +159,21 @@ func (r *Run) attend(ctx context.Context, done <-chan error) error {
 		select {
 		case err := <-done:
 			return err
-		case c := <-r.calls:
-			r.make(c)
+		case call := <-r.calls:
+			call()
 		case <-stop:
 			stop = nil
 			tick.Reset(watch.Every)
 		case <-tick.C:
-			r.watchOnce()
+			r.look()
 			if stop != nil {
 				continue
 			}
 			if looks++; looks == 1 {
 				late = r.underWay()
-				r.revoke()
+				if revoke := r.second.Load(); revoke != nil {
+					go (*revoke)() // to seal the root may hang too
+				}
 				continue
 			}
 			if calls := r.underWay(); len(calls) > 0 {
@@ -134,7 +187,7 @@ func (r *Run) attend(ctx context.Context, done <-chan error) error {
 				return err
 			default:
 			}
-			for _, t := range r.Tasks() {
+			for _, t := range r.all() {
 				t.Share.Load().Waits(true)
 			}
 			return r.Hung(late, context.Cause(ctx))
@@ -142,33 +195,70 @@ func (r *Run) attend(ctx context.Context, done <-chan error) error {
 	}
 }
 
-// revoke gives up a second reading. It waits for nothing: to seal the root may hang too.
-func (r *Run) revoke() {
-	if revoke := r.second.Load(); revoke != nil {
-		go (*revoke)()
-	}
-}
-
-// watchOnce relieves workers, and tells of a run that stands still.
-func (r *Run) watchOnce() {
+// look relieves workers, and tells of a run that stands still.
+func (r *Run) look() {
 	still, waiting := true, false
-	for _, t := range r.Tasks() {
+	for _, t := range r.all() {
 		k := t.Walk.Load()
 		moves, hung := t.Look(k.Watched)
 		still, waiting = still && !moves, waiting || hung > 0
+		if hung > 0 && !moves {
+			select {
+			case t.stalls <- struct{}{}:
+			default:
+			}
+		}
 		k.Yield(t.Share.Load().Held(hung))
 	}
 	if stalled := still && waiting; stalled != r.stalled {
-		if r.stalled = stalled; stalled && r.Stalled != nil {
-			r.Stalled(r.underWay())
+		if r.stalled = stalled; stalled && r.Told.Stall != nil {
+			r.Told.Stall(r.underWay())
 		}
 	}
 }
 
 // underWay lists the calls that have not returned.
 func (r *Run) underWay() (calls []watch.Call) {
-	for _, t := range r.Tasks() {
+	for _, t := range r.all() {
 		calls = append(calls, t.UnderWay(t.Walk.Load().Watched)...)
 	}
 	return calls
+}
+
+// InTurn calls do so many times, one call after the other, each with a task of its own that
+// has main's share. A call that hangs keeps the share, and the next one gets a share from
+// enter. An error is the end: InTurn returns the first one when all calls have returned.
+func (r *Run) InTurn(main *Task, times int, do func(i int, t *Task) error, enter func() (*budget.Share, error)) error {
+	type hanging struct {
+		ended chan error
+		share *budget.Share
+	}
+	var left []hanging
+	var first error
+	share := main.Share.Load()
+	main.Share.Store(nil)
+	defer func() { main.Share.Store(share) }()
+	for i := 0; i < times && first == nil; i++ {
+		t, ended := r.Task(), make(chan error, 1)
+		t.Share.Store(share)
+		go func() {
+			ended <- do(i, t)
+			t.At("", "")
+		}()
+		select {
+		case first = <-ended:
+			t.Share.Store(nil)
+		case <-t.stalls:
+			left = append(left, hanging{ended, share})
+			share, first = enter()
+		}
+	}
+	share.Waits(len(left) > 0)
+	for _, h := range left {
+		err := <-h.ended
+		first = cmp.Or(first, err)
+		h.share.Close()
+	}
+	share.Waits(false)
+	return first
 }

@@ -122,7 +122,7 @@ func TestStalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRun()
 		var told []string
-		r.Stalled = func(calls []watch.Call) {
+		r.Told.Stall = func(calls []watch.Call) {
 			told = append(told, fmt.Sprint(calls))
 		}
 		begun := time.Now()

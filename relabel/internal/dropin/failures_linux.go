@@ -9,7 +9,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/account"
+	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 )
 
@@ -40,7 +40,7 @@ func (f *Failures) Add(err error) {
 	var e syscall.Errno
 	is := errors.As(err, &e)
 	f.other = f.other || e != syscall.ENOTSUP
-	if fresh := is && !slices.Contains(f.known, e); fresh || len(f.kept) < account.Kept {
+	if fresh := is && !slices.Contains(f.known, e); fresh || len(f.kept) < caller.Kept {
 		if fresh {
 			f.known = append(f.known, e)
 		}

@@ -19,7 +19,7 @@ type place[K comparable] struct {
 // look is one look at a root.
 type look[I, K comparable, D any] struct {
 	done chan struct{}
-	call *watch.Activity // in none while it waits for its share
+	call watch.Activity // in none while it waits for its share
 	id   I
 	err  error
 	next *look[I, K, D] // to begin when this one has ended
@@ -66,7 +66,7 @@ func (g *Group[I, K, D]) nextLook(p place[K]) *look[I, K, D] {
 	if now != nil && now.next != nil {
 		return now.next
 	}
-	l := &look[I, K, D]{done: make(chan struct{}), call: watch.New()}
+	l := &look[I, K, D]{done: make(chan struct{})}
 	if now != nil {
 		now.next = l
 		return l
@@ -92,7 +92,7 @@ func (g *Group[I, K, D]) see(l *look[I, K, D], p place[K]) *look[I, K, D] {
 	defer share.Close()
 	// Nothing else finds out that a look hangs: it is a call or two, and no run.
 	defer time.AfterFunc(watch.Limit, func() { share.Held(1) }).Stop()
-	l.id, l.err = g.At(l.call, p.root)
+	l.id, l.err = g.At(&l.call, p.root)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	close(l.done)

@@ -21,7 +21,7 @@ func TestThrottleIsNoStall(t *testing.T) {
 	k.alone.Store(w)
 	w.watch()
 	w.watched.Replace = func() bool { return true } // there is no pool
-	a := watch.New()
+	a := new(watch.Activity)
 	look := func() (moves bool, held int) {
 		for range watch.Limit/watch.Every + 1 {
 			moves, held = a.Look(k.Watched)

@@ -32,17 +32,12 @@ const (
 // Call is a call by its name, and what it is made of.
 type Call struct{ Call, Path string }
 
-// Activity is what a goroutine of a run does. The zero Activity is not ready: see New.
+// Activity is what a goroutine of a run does. The zero Activity is in no call.
 type Activity struct {
-	mu   sync.Mutex
-	call Call // under way; none between calls
-
-	stalled chan struct{}
-	place   place
+	mu    sync.Mutex
+	call  Call // under way; none between calls
+	place place
 }
-
-// New is an Activity in no call.
-func New() *Activity { return &Activity{stalled: make(chan struct{})} }
 
 // At says which call comes next; with an empty one, that the last has returned.
 // It does nothing on nil, which is not looked at.
@@ -76,9 +71,6 @@ func (a *Activity) UnderWay(workers iter.Seq[*Worker]) (calls []Call) {
 	return calls
 }
 
-// Stalled is closed once the activity has not moved for the limit.
-func (a *Activity) Stalled() <-chan struct{} { return a.stalled }
-
 // Look says whether the activity moves, or its workers do, and how many of its calls
 // hang; it replaces workers that are held up.
 func (a *Activity) Look(workers iter.Seq[*Worker]) (moves bool, hung int) {
@@ -93,13 +85,6 @@ func (a *Activity) Look(workers iter.Seq[*Worker]) (moves bool, hung int) {
 	}
 	for w := range workers {
 		moves = w.look(&hung) || moves
-	}
-	if hung > 0 && !moves {
-		select {
-		case <-a.stalled:
-		default:
-			close(a.stalled)
-		}
 	}
 	return moves, hung
 }

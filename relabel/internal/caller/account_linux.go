@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package account is what a run has counted so far, and what it tells its caller on the
-// way. A goroutine that tells waits for the caller's code, one at a time; no lock is held
-// during a call.
-package account
+package caller
 
 import (
 	"context"
@@ -11,11 +8,10 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"sync"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
+	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
 // Kept is how many failures are kept. All of them are counted, and told.
@@ -26,22 +22,13 @@ type Told struct {
 	Failure func(error)
 	Change  func(path, from, to string)
 	Skip    func(path, reason string)
+	Stall   func(calls []watch.Call) // what the run waits for, when nothing moves
 	Note    func(text string)
-}
-
-// Run is a run with its counts. All methods may be called from any goroutine.
-type Run struct {
-	*caller.Run
-	Told Told
-
-	mu    sync.Mutex // guards the rest, for workers, tasks and a caller who left them behind
-	first []error
-	notes []string
-	total walk.Tally // but for walks that are under way
+	Wait    func(holder string) // of the volume's lock
 }
 
 // Walk runs k as the walk of t, and adds its counts to the run's.
-func (r *Run) Walk(ctx context.Context, t *caller.Task, k *walk.Walk) error {
+func (r *Run) Walk(ctx context.Context, t *Task, k *walk.Walk) error {
 	t.At("", "") // its workers say it
 	t.Walk.Store(k)
 	err := k.Run(ctx)
@@ -56,7 +43,7 @@ func (r *Run) Walk(ctx context.Context, t *caller.Task, k *walk.Walk) error {
 }
 
 // Look runs k as a walk of t that is not counted.
-func (r *Run) Look(ctx context.Context, t *caller.Task, k *walk.Walk) error {
+func (r *Run) Look(ctx context.Context, t *Task, k *walk.Walk) error {
 	t.At("", "")
 	t.Walk.Store(k)
 	defer t.Walk.Store(nil)
@@ -85,30 +72,23 @@ func (r *Run) Recount(from, to walk.Outcome) {
 	r.total.Of[to]++
 }
 
-// Total is what was counted so far, but for walks that are under way.
-func (r *Run) Total() walk.Tally {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.total
-}
-
-// Counted is how many entries had an outcome, but for walks that are under way.
-func (r *Run) Counted(o walk.Outcome) int64 { return r.Total().Of[o] }
-
 // Now is what was counted so far.
 func (r *Run) Now() walk.Tally {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := r.total
-	for _, t := range r.Tasks() {
+	for _, t := range r.tasks {
 		n.Add(t.Walk.Load().Tally())
 	}
 	return n
 }
 
+// Counted is how many entries have had an outcome so far.
+func (r *Run) Counted(o walk.Outcome) int64 { return r.Now().Of[o] }
+
 // Where is a directory that is worked on or, where there is none, the call under way.
 func (r *Run) Where() (path, call string) {
-	for _, t := range r.Tasks() {
+	for _, t := range r.all() {
 		if path = t.Walk.Load().Path(); path != "" {
 			return path, ""
 		}
