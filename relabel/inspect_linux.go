@@ -5,7 +5,6 @@ package relabel
 import (
 	"errors"
 
-	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/relabel/internal/caller"
@@ -15,16 +14,30 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 )
 
-func inspect(root, label string, t Trust) (Status, error) {
+func inspect(root, label string, t Trust) (s Status, err error) {
 	r := &run{main: new(caller.Task)} // which is not watched
-	var s Status
+	if err := r.wanted(label); err != nil {
+		return s, err
+	}
 	var at *mount
-	err := probing.Ask(root, func() (err error) {
-		if at, err = r.openToRead(root, label); err == nil {
+	err = probing.Ask(root, func() (err error) {
+		if err = r.openProc(); err != nil {
+			return err
+		}
+		if err = r.askPolicy(); err != nil {
+			return err
+		}
+		if at, err = r.openRoot(root); err == nil {
 			s, err = r.inspect(at)
 		}
 		return err
 	})
+	if r.proc != nil {
+		defer r.proc.Close()
+	}
+	if at != nil {
+		defer at.Close()
+	}
 	if h := new(budget.HangError); errors.As(err, &h) {
 		calls := make([]HungCall, len(h.Paths))
 		for i, path := range h.Paths {
@@ -32,11 +45,6 @@ func inspect(root, label string, t Trust) (Status, error) {
 		}
 		return s, &HungError{Calls: calls, Cause: h}
 	}
-	if at == nil {
-		return s, err
-	}
-	defer r.proc.Close()
-	defer at.Close()
 	if err == nil && s.Labelled && t == TrustTop {
 		s.Labelled, err = r.entriesHave(at)
 	}
@@ -48,46 +56,15 @@ func (r *run) inspect(root *mount) (s Status, err error) {
 	if s.Labelled, s.Label, err = r.rootHas(root); err != nil {
 		return s, err
 	}
-	if !s.Labelled && r.mayLack(root) {
+	if !s.Labelled && !r.proc.Plain(root.Mount) {
 		if err := r.learn(root); err != nil {
 			return s, err
 		}
 	}
 	byRules := !s.Labelled && commit.Disavowed(root.At)
-	// A root that has the label vouches for nothing where it is a seal.
+	// A root that has the label is not trusted where that is a seal.
 	s.Interrupted = !s.Labelled && s.Label == r.want && !byRules || secctx.IsSeal(s.Label, r.want)
 	return s, nil
-}
-
-// mayLack says whether the table of mounts is to be asked if root can have a label
-// of its own: not where the kernel knows no SELinux, or tells of the one mount that
-// it can (Linux 6.11).
-func (r *run) mayLack(root *mount) bool {
-	if m, e := sys.MountOf(root.At); e == 0 && mountinfo.HasOption(m.Options, "seclabel") {
-		return false
-	}
-	return !r.proc.NoSELinux
-}
-
-// openToRead opens root for reading its label.
-func (r *run) openToRead(path, label string) (*mount, error) {
-	var err error
-	if r.want, err = secctx.Canonical(label); err != nil {
-		return nil, err
-	}
-	if err = r.openProc(); err != nil {
-		return nil, err
-	}
-	err = r.askPolicy()
-	var at *mount
-	if err == nil {
-		at, err = r.openRoot(path)
-	}
-	if err != nil {
-		r.proc.Close()
-		return nil, err
-	}
-	return at, nil
 }
 
 // trusted fills in the report if what Options.Trust names has the label.
@@ -106,10 +83,10 @@ func (r *run) trusted(root *mount) (bool, error) {
 	return ok, err
 }
 
-// rootHas says whether the root has the label and vouches by it, and which it has.
+// rootHas reports whether the root has the label and is trusted for it, and which label it has.
 func (r *run) rootHas(root *mount) (bool, string, error) {
-	root.activity.At("getxattr", root.Path)
-	defer root.activity.At("", "")
+	root.now("getxattr")
+	defer root.now("")
 	vouches, has, op, e := commit.Vouches(root.At, root.Stat.Kind == sys.KindDir, r.want)
 	if e != 0 {
 		return false, "", r.fatal(pathError(op, root.Path, e))
@@ -117,13 +94,13 @@ func (r *run) rootHas(root *mount) (bool, string, error) {
 	return vouches, has, nil
 }
 
-// entriesHave says whether the root's own entries have the label: those of a file do.
+// entriesHave reports whether the root's own entries have the label. A file has none.
 func (r *run) entriesHave(root *mount) (bool, error) {
 	if root.Stat.Kind != sys.KindDir {
 		return true, nil
 	}
-	root.activity.At("openat", root.Path)
-	defer root.activity.At("", "")
+	root.now("openat")
+	defer root.now("")
 	fd, e := mounts.Reopen(root.At)
 	if e != 0 {
 		return false, pathError("openat", root.Path, e)

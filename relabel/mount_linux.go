@@ -6,9 +6,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
-	"strings"
 
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
@@ -30,6 +29,15 @@ type mount struct {
 	// By rules: see commit.Disavow, and the entries that were written before it.
 	disavowed, first bool
 	before           int64
+}
+
+// now names the call on m that comes next; with "" the last one has returned.
+func (m *mount) now(call string) {
+	path := m.Path
+	if call == "" {
+		path = ""
+	}
+	m.activity.At(call, path)
 }
 
 // open readies the root for a walk that may be of a small tree.
@@ -137,7 +145,7 @@ func (r *run) enclose(m *mount) (string, sys.Errno) {
 // metacopy=on (Documentation/filesystems/overlayfs.rst).
 func (r *run) expectCopies(m *mount) {
 	info := r.proc.ByID(m.Stat.Mount)
-	if info != nil && info.FSType == "overlay" && !r.o.inner.check && !slices.Contains(strings.Split(info.Super, ","), "metacopy=on") {
+	if info != nil && info.FSType == "overlay" && !r.o.inner.check && !mountinfo.HasOption(info.Super, "metacopy=on") {
 		r.Note("%s is on overlayfs, which copies a file of a lower layer up whole to set its label", m.Path)
 	}
 }
@@ -152,8 +160,8 @@ func (r *run) order(m *mount, fd int) commit.Order {
 	if info == nil {
 		return commit.Waits
 	}
-	m.activity.At("openat", m.Path)
-	defer m.activity.At("", "")
+	m.now("openat")
+	defer m.now("")
 	upper, kind, e := m.Upper(info)
 	if e != 0 {
 		return commit.Waits
@@ -202,8 +210,8 @@ func (r *run) walk(ctx context.Context, t *caller.Task, m *mount, top *walk.Top)
 // alone labels what m is of and nothing beneath it.
 func (r *run) alone(m *mount) walk.Outcome {
 	// Which of its two calls is under way is not told: they are alike.
-	m.activity.At(xattrio.Setxattr.String(), m.Path)
-	defer m.activity.At("", "")
+	m.now(xattrio.Setxattr.String())
+	defer m.now("")
 	o := walk.One(r.job(m), m.Mount)
 	r.Count(o)
 	return o

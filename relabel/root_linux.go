@@ -20,14 +20,8 @@ func (r *run) openCommit(root *mount) (c *commit.Root, err error) {
 	c, err = commit.Open(commit.Run{
 		FD: root.Top, Kind: root.Kind, Path: root.Path, Want: r.want, Stale: root.Stale,
 		DryRun: r.o.inner.check, NoSeal: r.o.Advanced.NoSeal, Sync: r.o.Sync,
-		Order: func() commit.Order { return r.order(root, root.Top) },
-		At: func(call string) {
-			path := root.Path
-			if call == "" { // the last has returned
-				path = ""
-			}
-			root.activity.At(call, path)
-		},
+		Order:   func() commit.Order { return r.order(root, root.Top) },
+		At:      root.now,
 		Note:    r.Note,
 		Failed:  r.failed,
 		Written: func() int64 { return r.Counted(walk.Written) },
@@ -50,10 +44,7 @@ func (r *run) openCommit(root *mount) (c *commit.Root, err error) {
 		},
 		Reread: func(ctx context.Context) (int64, error) { return r.reread(ctx, root) },
 	})
-	if err != nil {
-		return nil, r.fatal(err)
-	}
-	return c, nil
+	return c, r.fatal(err)
 }
 
 // refused is the error where the kernel refused the root's label with e.
@@ -62,17 +53,17 @@ func (r *run) refused(root *mount, e sys.Errno) error {
 	if r.proc.SELinux {
 		loaded = r.policy
 	}
-	now := func(call xattrio.SyscallKind) { root.activity.At(call.String(), root.Path) }
-	defer root.activity.At("", "")
+	now := func(call xattrio.SyscallKind) { root.now(call.String()) }
+	defer root.now("")
 	err := loaded.Why(xattrio.New(""), xattrio.Target{FD: root.Top}, r.want, e, now)
 	return r.fatal(&fs.PathError{Op: "fsetxattr", Path: root.Path, Err: err})
 }
 
 // reread labels the root's own entries anew, and says how many were wrong.
 func (r *run) reread(ctx context.Context, root *mount) (int64, error) {
-	root.activity.At("openat", root.Path)
+	root.now("openat")
 	fd, e := mounts.Reopen(root.Top)
-	root.activity.At("", "")
+	root.now("")
 	if e != 0 {
 		return 0, pathError("openat", root.Path, e)
 	}

@@ -28,35 +28,43 @@ func (r *run) submounts(ctx context.Context, root *mount) error {
 }
 
 func (r *run) submount(ctx context.Context, root *mount, info mountinfo.Mount, t *caller.Task) error {
-	m, why, err := root.Find(info, r.bounds, &t.Activity)
-	switch {
-	case err != nil:
+	found, why, err := root.Find(info, r.bounds, &t.Activity)
+	if err != nil {
 		r.Fail(err.Path, err.Op, err.Err)
 		return nil
-	case m == nil:
+	}
+	if found == nil {
 		return nil
 	}
-	defer m.Close()
+	defer found.Close()
+	m := &mount{Mount: found, activity: &t.Activity, top: walk.Top{Outcome: walk.Skipped}}
+	if why == "" {
+		if _, e := canHaveLabel(m); e == syscall.ENOTSUP {
+			why = "the filesystem does not support labels"
+		}
+	}
 	if why != "" {
 		r.Leave(m.Path, why)
 		return nil
 	}
+	defer func() { r.avow(m, len(mountinfo.Beneath(r.proc.Mounts, m.Real)) == 0) }()
+	return r.cross(ctx, t, m)
+}
+
+// canHaveLabel reads the label of m's top. The string is the call that failed.
+func canHaveLabel(m *mount) (string, sys.Errno) {
+	m.now("getxattr")
+	defer m.now("")
 	io := xattrio.New("")
-	t.At("getxattr", m.Path)
-	if _, _, e := io.Read(xattrio.Target{FD: m.At, Pinned: true}); e == syscall.ENOTSUP {
-		r.Leave(m.Path, "the filesystem does not support labels")
-		return nil
-	}
-	at := &mount{Mount: m, activity: &t.Activity, top: walk.Top{Outcome: walk.Skipped}}
-	defer func() { r.settle(at, len(mountinfo.Beneath(r.proc.Mounts, m.Real)) == 0) }()
-	return r.cross(ctx, t, at)
+	_, op, e := io.Read(xattrio.Target{FD: m.At, Pinned: true})
+	return op, e
 }
 
 // cross labels one mount beneath the root, its top first.
 func (r *run) cross(ctx context.Context, t *caller.Task, m *mount) error {
-	if r.wants != nil {
+	if r.rules.Contexts != nil {
 		var err error
-		if m.want, err = r.wants(m.Real, m.Stat.Kind); err != nil {
+		if m.want, err = r.rules.Contexts.Top(m.Real, m.Stat.Kind); err != nil {
 			r.Fail(m.Path, "relabel", err)
 			return nil
 		}
@@ -64,7 +72,7 @@ func (r *run) cross(ctx context.Context, t *caller.Task, m *mount) error {
 	if m.Stat.Kind != sys.KindDir {
 		r.expectCopies(m)
 		if r.alone(m) != walk.Failed && r.relies(m) {
-			r.settleFile(m)
+			r.syncFile(m)
 		}
 		return nil
 	}
@@ -77,7 +85,7 @@ func (r *run) cross(ctx context.Context, t *caller.Task, m *mount) error {
 		r.Leave(m.Path, mounts.ReadOnlySubvolume)
 		return nil
 	}
-	if e := r.void(m); e != 0 {
+	if e := r.disavow(m); e != 0 {
 		r.Fail(m.Path, "fsetxattr", e)
 		return nil
 	}
@@ -88,33 +96,32 @@ func (r *run) cross(ctx context.Context, t *caller.Task, m *mount) error {
 		return err
 	}
 	if r.relies(m) {
-		r.settleOn(m, m.Top, r.order(m, m.Top))
+		r.sync(m, m.Top)
 	}
 	return nil
 }
 
-// relies says that the root of the tree is about to vouch for what may not be on disk yet
-// in m. What is written to the root's own filesystem is ordered with the root.
+// relies reports whether the root of the tree is about to be trusted for what may not be on
+// disk yet in m. What is written to the root's own filesystem is ordered with the root.
 func (r *run) relies(m *mount) bool {
 	return r.commit != nil && (r.o.Sync || r.commit.Unsynced()) && m.Stat.Dev != r.dev
 }
 
-// settleOn puts on disk what was written to the filesystem of m, which fd is in.
-func (r *run) settleOn(m *mount, fd int, o commit.Order) {
-	if op, e := o.Settle(fd, func(call string) { m.activity.At(call, m.Path) }); e != 0 {
+// sync puts on disk what was written to the filesystem of m, which fd is in.
+func (r *run) sync(m *mount, fd int) {
+	if op, e := r.order(m, fd).Settle(fd, m.now); e != 0 {
 		r.Fail(m.Path, op, e)
 	}
 }
 
-// settleFile is settleOn for a file that something is mounted on. What is no regular file
-// cannot be opened without an effect; most such are on tmpfs.
-func (r *run) settleFile(m *mount) {
-	kind, e := sys.FSType(m.At)
-	if e == 0 && kind == sys.Tmpfs {
+// syncFile is sync for a mount on what is no directory. Opening what is no regular file either
+// would have an effect; most such are on tmpfs.
+func (r *run) syncFile(m *mount) {
+	if m.Kind, _ = sys.FSType(m.At); m.Kind == sys.Tmpfs { // 0 where it cannot be told
 		return
 	}
-	m.activity.At("openat", m.Path)
-	defer m.activity.At("", "")
+	m.now("openat")
+	defer m.now("")
 	fd, e := -1, syscall.ENXIO
 	if m.Stat.Kind == sys.KindFile {
 		fd, e = sys.Reopen(m.At)
@@ -124,34 +131,33 @@ func (r *run) settleFile(m *mount) {
 		return
 	}
 	defer sys.Close(fd)
-	r.settleOn(m, fd, commit.OrderOf(fd, kind))
+	r.sync(m, fd)
 }
 
-// byRules says that entries get labels that differ: no label of a root vouches for them.
+// byRules reports whether entries get labels that differ: no root is trusted for them.
 func (r *run) byRules() bool { return r.trustless != nil }
 
-// void takes from m what it vouches for and the run is about to make untrue.
-func (r *run) void(m *mount) (e sys.Errno) {
+// disavow makes m, which may be trusted, a mount that is not, before the run writes in it.
+func (r *run) disavow(m *mount) (e sys.Errno) {
 	if _, is := r.trustless[mounts.IDOf(m.Stat)]; is || !r.byRules() || r.o.inner.check {
 		return 0
 	}
-	m.activity.At("fsetxattr", m.Path)
-	defer m.activity.At("", "")
+	m.now("fsetxattr")
+	defer m.now("")
 	m.before = r.Counted(walk.Written)
 	m.first, e = commit.Disavow(m.Top, r.order(m, m.Top))
 	m.disavowed = e == 0
 	return e
 }
 
-// settle is called for m after void, when its walk has ended. If nothing was written in m
-// it vouches again as before; all says that what is mounted beneath m, if anything is, was
-// walked too.
-func (r *run) settle(m *mount, all bool) {
+// avow follows disavow when the walk of m has ended. If nothing was written in m it is trusted
+// as before; whole says that the walk has covered what is mounted beneath m.
+func (r *run) avow(m *mount, whole bool) {
 	if !m.disavowed {
 		return
 	}
-	m.activity.At("removexattr", m.Path)
-	defer m.activity.At("", "")
+	m.now("removexattr")
+	defer m.now("")
 	var e sys.Errno
 	switch {
 	case r.Counted(walk.Written) > m.before:
@@ -161,7 +167,7 @@ func (r *run) settle(m *mount, all bool) {
 			commit.RemoveOldMark(fd)
 			sys.Close(fd)
 		}
-	case m.first && all:
+	case m.first && whole:
 		e = commit.Avow(m.At)
 	}
 	if e != 0 {

@@ -46,22 +46,18 @@ func LogTo(l *slog.Logger, root string) *Trace { return logTo(l, root, slog.Leve
 
 // logTo is LogTo with no record above the level most.
 func logTo(l *slog.Logger, root string, most slog.Level) *Trace {
-	log := func(level slog.Level, text string, attrs ...slog.Attr) {
-		l.LogAttrs(context.Background(), min(level, most), text, append(attrs, slog.String("root", root))...)
+	log := func(level slog.Level, text string, attrs ...any) {
+		l.Log(context.Background(), min(level, most), text, append(attrs, "root", root)...)
 	}
 	return &Trace{
-		Failure: func(err error) { log(slog.LevelError, "not labelled", slog.Any("error", err)) },
-		Skip: func(path, reason string) {
-			log(slog.LevelWarn, "left alone", slog.String("path", path), slog.String("reason", reason))
-		},
+		Failure: func(err error) { log(slog.LevelError, "not labelled", "error", err) },
+		Skip:    func(path, reason string) { log(slog.LevelWarn, "left alone", "path", path, "reason", reason) },
 		Stall: func(calls []HungCall) {
 			if len(calls) > 0 {
-				log(slog.LevelWarn, "the filesystem does not answer", slog.Int("calls", len(calls)), slog.String("first", calls[0].String()))
+				log(slog.LevelWarn, "the filesystem does not answer", "calls", len(calls), "first", calls[0].String())
 			}
 		},
 		Note: func(text string) { log(slog.LevelWarn, text) },
-		Wait: func(holder string) {
-			log(slog.LevelInfo, "waits for another relabel of the volume", slog.String("holder", holder))
-		},
+		Wait: func(holder string) { log(slog.LevelInfo, "waits for another relabel of the volume", "holder", holder) },
 	}
 }

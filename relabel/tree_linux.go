@@ -22,7 +22,7 @@ type run struct {
 	caller.Run
 	o            Options
 	want         string                                               // the label in canonical form
-	wants        func(path string, kind sys.Kind) (*walk.Want, error) // by rules; nil: the label
+	rules        Rules                                                // of Apply
 	changes      func(has, want string) (string, walk.Outcome, error) // nil: want is written
 	trustless    map[mounts.ID]mounts.Refused                         // by rules: what Tree refuses, and so nobody trusts
 	capabilities capabilities
@@ -158,7 +158,7 @@ func (r *run) single(root *mount) error {
 	r.tell(func(report *Report) { report.Way = "proc/fd" })
 	o := r.alone(root)
 	if o != walk.Failed && r.o.Sync && !r.o.inner.check {
-		r.settleFile(root)
+		r.syncFile(root)
 	}
 	if r.failed() != nil {
 		return r.fatal(r.failures())

@@ -119,7 +119,7 @@ func commits() []Mutant {
 		{
 			Name: "submount-unsynced", By: "TestSyncsForOthers",
 			Breaks: "what was written on a mount beneath the root is on disk before the commit",
-			Edits:  edits("relabel/submount_linux.go", "\t\tr.settleOn(m, m.Top, r.order(m, m.Top))\n", ""),
+			Edits:  edits("relabel/submount_linux.go", "\t\tr.sync(m, m.Top)\n", ""),
 		},
 		{
 			Name: "unsynced-vouches", By: "TestUnsyncedStray in relabel",
