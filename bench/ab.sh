@@ -37,7 +37,7 @@ build "$rev2" "b-$rev2"
 
 cd "$here"
 go build -o "$work/bench" .
-"$work/bench" run -plan ab -with "fastlabel@$work/a-$rev1,fastlabel@$work/b-$rev2,floor-dir,floor-inode" -o "$work/results" "$@"
+"$work/bench" run -plan quick -fs ext4,xfs,tmpfs -state wrong,right -n 60000 -with "fastlabel@$work/a-$rev1,fastlabel@$work/b-$rev2,floor-dir,floor-inode" -o "$work/results" "$@"
 "$work/bench" table "$work/results"
 echo
 "$work/bench" compare "fastlabel@a-$rev1" "fastlabel@b-$rev2" "$work/results"

@@ -42,12 +42,6 @@ var labels = [2]string{
 	"system_u:object_r:container_file_t:s0:c3,c4",
 }
 
-// sealed is what fastlabel leaves on the root when it is interrupted on its
-// way to the label.
-func sealed(label string) string {
-	return strings.Replace(label, "system_u:", "unconfined_u:", 1)
-}
-
 const attribute = "security.selinux"
 
 // field is a corpus on a volume, and the label that all of it has.
@@ -118,16 +112,6 @@ func (f *field) prepare(c cell) (string, error) {
 		target = other
 	case c.State == "stray":
 		err = f.floor("-m", "stray", f.root, other)
-	case c.State == "half":
-		target = other
-		order := "dir"
-		if c.FS == "ext4" {
-			order = "inode" // as a run that writes there goes
-		}
-		err = f.floor("-m", "half", "-t", "1", "-o", order, "-n", fmt.Sprint(f.entries/2), f.root, other)
-		if err == nil {
-			err = unix.Lsetxattr(f.root, attribute, []byte(sealed(other)), 0)
-		}
 	default:
 		err = fmt.Errorf("no such state: %s", c.State)
 	}

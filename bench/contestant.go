@@ -34,11 +34,8 @@ type binaries struct {
 // contestants, by name.
 var contestants = map[string]contestant{
 	"fastlabel":        {argv: fastlabel()},
-	"fastlabel-sync":   {argv: fastlabel("--sync")},
 	"fastlabel-exact":  {argv: fastlabel("--exact")},
 	"fastlabel-fchdir": {argv: fastlabel(), old: true},
-	"fastlabel-auto":   {argv: fastlabel("-T", "0")},
-	"fastlabel-root":   {argv: fastlabel("--skip", "root")},
 	// Where no control groups are to be seen it takes no memory beyond what it needs.
 	"fastlabel-small": {argv: func(b *binaries, c cell, label string, paths ...string) []string {
 		return append([]string{"unshare", "-m", "sh", "-c", `mount -t tmpfs none /sys/fs/cgroup && exec "$0" "$@"`}, fastlabel()(b, c, label, paths...)...)
@@ -54,16 +51,6 @@ var contestants = map[string]contestant{
 	"floor-inode-fchdir": {argv: floor("inode", "fchdir", ""), old: true},
 
 	"go-selinux": {argv: rival("go-selinux")},
-	// Waiting for the disk as fastlabel-sync does.
-	"go-selinux-sync": {argv: func(b *binaries, c cell, label string, paths ...string) []string {
-		argv := rival("go-selinux")(b, c, label, paths...)
-		return append([]string{"sh", "-c", `"$0" "$@" && sync -f "$3"`}, argv...)
-	}},
-	"godirwalk": {argv: rival("godirwalk")},
-	// As a runtime that is started with all volumes of a node.
-	"go-selinux-100": {argv: rival("-at-once", "100", "go-selinux")},
-	"library":        {argv: rival("library")},
-	"group-100":      {argv: rival("-at-once", "100", "group")},
 	"chcon": {argv: func(_ *binaries, _ cell, label string, paths ...string) []string {
 		return append([]string{"chcon", "-R", "-h", label}, paths...)
 	}},
@@ -77,13 +64,10 @@ var contestants = map[string]contestant{
 	"restorecon": {argv: func(b *binaries, _ cell, _ string, paths ...string) []string {
 		return append([]string{"env", "LD_PRELOAD=" + b.enabled, "restorecon", "-R", "-m", "-T", "0"}, paths...)
 	}},
-	"find": {argv: func(_ *binaries, _ cell, label string, paths ...string) []string {
-		return slices.Concat([]string{"find"}, paths, []string{"-exec", "setfattr", "-h", "-n", "security.selinux", "-v", label, "{}", "+"})
-	}},
 }
 
 // peers are the contestants that users have today.
-var peers = []string{"go-selinux", "godirwalk", "chcon", "setfiles", "restorecon", "find"}
+var peers = []string{"go-selinux", "chcon", "setfiles", "restorecon"}
 
 func fastlabel(flags ...string) func(*binaries, cell, string, ...string) []string {
 	return func(b *binaries, c cell, label string, paths ...string) []string {
@@ -154,7 +138,7 @@ func find(name string) (contestant, error) {
 
 // split takes NAME-N apart; threads is 0 where there is no N.
 func split(name string) (base string, threads int) {
-	if i := strings.LastIndexByte(name, '-'); i > 0 && contestants[name].argv == nil && !strings.Contains(name, "@") {
+	if i := strings.LastIndexByte(name, '-'); i > 0 && !strings.Contains(name, "@") {
 		if n, err := strconv.Atoi(name[i+1:]); err == nil && n > 0 {
 			return name[:i], n
 		}

@@ -19,9 +19,7 @@ var corpora = map[string]func(*planter, int){
 	"hash":      plantHash,
 	"tiny":      plantTiny,
 	"realistic": plantRealistic,
-	"filled":    plantFilled,
 	"maildir":   plantMaildir,
-	"deep":      plantDeep,
 	"volumes":   plantVolumes,
 	"system":    plantSystem,
 }
@@ -30,7 +28,6 @@ var corpora = map[string]func(*planter, int){
 type planter struct {
 	rand  *rand.Rand
 	count int
-	data  []byte  // of each file
 	named []named // of a system
 	err   error
 }
@@ -69,9 +66,6 @@ func (p *planter) node(name string, kind uint32) {
 		p.count++
 		if err := unix.Mknod(name, kind|0o644, 0); err != nil {
 			p.err = &os.PathError{Op: "mknod", Path: name, Err: err}
-		}
-		if p.err == nil && len(p.data) > 0 {
-			p.err = os.WriteFile(name, p.data, 0)
 		}
 	}
 }
@@ -137,13 +131,6 @@ func plantTiny(p *planter, n int) {
 	}
 }
 
-// plantFilled is realistic, with 16 KiB in each file: what lies around a directory on
-// the disk is not only directories.
-func plantFilled(p *planter, n int) {
-	p.data = make([]byte, 16<<10)
-	plantRealistic(p, n)
-}
-
 // plantRealistic has directories whose sizes are lognormal (median 6 files,
 // one in a hundred over 100), each beneath one of those before it, twelve deep
 // at most.
@@ -182,20 +169,6 @@ func plantMaildir(p *planter, n int) {
 			}
 			p.file(fmt.Sprintf("%s/cur/%d.M%dP%d.mail.example,S=%d,W=%d:2,S", box,
 				1700000000+k, p.rand.IntN(1000000), p.rand.IntN(32768), p.rand.IntN(100000), p.rand.IntN(100000)))
-		}
-	}
-}
-
-// plantDeep is chains of directories, 300 deep, three files on each level.
-func plantDeep(p *planter, n int) {
-	for chain := 0; !p.full(n); chain++ {
-		path := fmt.Sprintf("chain%05d", chain)
-		for level := 0; level < 300 && !p.full(n); level++ {
-			p.dir(path)
-			for k := range 3 {
-				p.file(fmt.Sprintf("%s/f%d", path, k))
-			}
-			path += "/d"
 		}
 	}
 }

@@ -57,7 +57,7 @@ var plans = map[string][]sweep{
 		size: "20G", n: []int{40_000}, threads: []int{2}, with: with("fastlabel", floors, "go-selinux", "chcon", "setfiles"), rounds: 10,
 	}},
 	// `make bench-full`: hours.
-	"full": slices.Concat(sweepFloor, sweepPeers, sweepOrder, sweepHalf, sweepScale, sweepWide, sweepThreads, sweepCold),
+	"full": slices.Concat(sweepFloor, sweepPeers, sweepOrder, sweepScale, sweepWide, sweepThreads),
 	// On a filesystem where each request waits; half an hour.
 	"fuse": {{
 		fs: []string{"slowfs"}, corpora: []string{"flat", "fifty"}, states: []string{"wrong", "right"},
@@ -66,12 +66,6 @@ var plans = map[string][]sweep{
 	// On a disk that a cloud attaches, as it is after that: days, of which flags choose a
 	// part. An hour or two: make bench PLAN=disk BENCHFLAGS='-fs btrfs -n 300000 -limits 3000 -rounds 3'
 	"disk": sweepDisk,
-	// A thousand volumes, as a node has them when it boots: one after the other, and a
-	// hundred at once; half an hour.
-	"volumes": {{
-		fs: []string{"ext4", "xfs"}, corpora: []string{"volumes"}, states: []string{"wrong", "right"}, size: "20G", n: []int{20_000}, threads: []int{0},
-		with: with("fastlabel", "fastlabel-sync", "fastlabel-root", "library", "group-100", "go-selinux", "go-selinux-100"), rounds: 9,
-	}},
 	// A whole machine by the policy's rules, eight minutes; and beside peers, which take
 	// twenty times as long.
 	"system": {{
@@ -82,20 +76,13 @@ var plans = map[string][]sweep{
 		fs: []string{"ext4", "xfs"}, corpora: []string{"system"}, states: []string{"wrong", "right"}, size: "20G", n: []int{300_000}, threads: []int{2},
 		with: with("fastlabel", "setfiles", "restorecon"), rounds: 3,
 	}},
-	// In ab.sh, which names the contestants: five minutes.
-	"ab": {{
-		fs: []string{"ext4", "xfs", "tmpfs"}, corpora: []string{"flat", "realistic"}, states: []string{"wrong", "right"},
-		size: "20G", n: []int{60_000}, threads: []int{2}, with: with("fastlabel", floors), rounds: 10,
-	}},
 	// The parts of the full one.
 	"floor":   sweepFloor,
 	"peers":   sweepPeers,
 	"order":   sweepOrder,
-	"half":    sweepHalf,
 	"scale":   sweepScale,
 	"wide":    sweepWide,
 	"threads": sweepThreads,
-	"cold":    sweepCold,
 }
 
 var (
@@ -111,7 +98,7 @@ var (
 	}
 	sweepPeers = []sweep{{
 		fs: all, corpora: shapes, states: states, size: "20G", n: []int{100_000}, threads: []int{2},
-		with: with("fastlabel", "fastlabel-sync", floors, peers), rounds: 10,
+		with: with("fastlabel", floors, "go-selinux", "chcon", "setfiles"), rounds: 10,
 	}}
 	sweepOrder = []sweep{
 		{
@@ -123,10 +110,6 @@ var (
 			with: with("fastlabel", floors), rounds: 3,
 		},
 	}
-	sweepHalf = []sweep{{
-		fs: all, corpora: []string{"flat", "realistic"}, states: []string{"half", "right", "wrong"}, size: "20G",
-		n: []int{300_000}, threads: []int{2}, with: with("fastlabel", floors), rounds: 10,
-	}}
 	sweepScale = []sweep{
 		{
 			fs: []string{"ext4", "xfs", "tmpfs"}, corpora: []string{"hash"}, states: []string{"wrong", "right"}, size: "100G",
@@ -146,16 +129,12 @@ var (
 		fs: all, corpora: []string{"flat", "realistic"}, states: []string{"wrong", "right"}, size: "20G", n: []int{300_000},
 		threads: []int{0, 1, 2, 4, 8, 16}, with: with("fastlabel"), rounds: 10,
 	}}
-	sweepCold = []sweep{{
-		fs: disks, corpora: []string{"flat", "realistic"}, states: []string{"right"}, size: "20G", n: []int{300_000}, cold: true,
-		threads: []int{0, 1, 2, 4, 8, 16}, with: with("fastlabel", floors), rounds: 7,
-	}}
 )
 
 // Ours and the peers choose their workers; the floor has each number of them.
 var sweepDisk = []sweep{{
 	fs: disks, corpora: []string{"flat", "realistic"}, states: states, size: "20G", n: []int{300_000, 1_000_000}, cold: true, limits: []int{3_000, 16_000},
-	threads: []int{0}, with: with("fastlabel", "go-selinux", "go-selinux-sync", threaded), rounds: 9,
+	threads: []int{0}, with: with("fastlabel", "go-selinux", threaded), rounds: 9,
 }}
 
 // cells lists the sweep's cells; those that can share a tree follow each other.

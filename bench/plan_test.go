@@ -37,7 +37,7 @@ func TestPlans(t *testing.T) {
 				if corpora[c.Corpus] == nil {
 					t.Errorf("%s: no corpus %s", name, c.Corpus)
 				}
-				if !slices.Contains([]string{"wrong", "right", "stray", "half"}, c.State) {
+				if !slices.Contains([]string{"wrong", "right", "stray"}, c.State) {
 					t.Errorf("%s: no state %s", name, c.State)
 				}
 				if makers[c.FS] == nil && c.FS != "tmpfs" && c.FS != "slowfs" {
@@ -54,17 +54,17 @@ func TestPlans(t *testing.T) {
 func TestNarrow(t *testing.T) {
 	s := plans["quick"][0]
 	only := map[string]*string{}
-	for name, value := range map[string]string{"fs": "xfs", "corpus": "", "state": "half", "n": "7,8", "threads": "", "with": "chcon", "size": "1G", "limits": ""} {
+	for name, value := range map[string]string{"fs": "xfs", "corpus": "", "state": "stray", "n": "7,8", "threads": "", "with": "chcon", "size": "1G", "limits": ""} {
 		only[name] = &value
 	}
 	if err := s.narrow(only, 3, true); err != nil {
 		t.Fatal(err)
 	}
 	want := []cell{
-		{"xfs", "1G", "flat", 7, "half", true, 2, 0},
-		{"xfs", "1G", "flat", 8, "half", true, 2, 0},
-		{"xfs", "1G", "realistic", 7, "half", true, 2, 0},
-		{"xfs", "1G", "realistic", 8, "half", true, 2, 0},
+		{"xfs", "1G", "flat", 7, "stray", true, 2, 0},
+		{"xfs", "1G", "flat", 8, "stray", true, 2, 0},
+		{"xfs", "1G", "realistic", 7, "stray", true, 2, 0},
+		{"xfs", "1G", "realistic", 8, "stray", true, 2, 0},
 	}
 	if got := s.cells(); !slices.Equal(got, want) || s.rounds != 3 || !slices.Equal(s.with, []string{"chcon"}) {
 		t.Errorf("%v, %d rounds with %v", got, s.rounds, s.with)
@@ -78,10 +78,9 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
-// TestThreads: NAME-N has N threads, whatever the cell has; a name that ends in a number
-// is none such.
+// TestThreads: NAME-N has N threads, whatever the cell has; not a program whose name ends so.
 func TestThreads(t *testing.T) {
-	for name, want := range map[string]string{"floor-dir": "-t 2 ", "floor-dir-8": "-t 8 ", "fastlabel-16": "-T 16 ", "go-selinux-100": "-at-once 100 "} {
+	for name, want := range map[string]string{"floor-dir": "-t 2 ", "floor-dir-8": "-t 8 ", "fastlabel-16": "-T 16 ", "fastlabel@a-7": "-T 2 "} {
 		c, err := find(name)
 		if err != nil || c.name != name {
 			t.Fatalf("%s: %q, %v", name, c.name, err)

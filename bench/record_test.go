@@ -30,7 +30,7 @@ func TestRecord(t *testing.T) {
 	want := []record{
 		{
 			Time: "2030-01-02T03:04:05Z", Commit: "abc", Kernel: "6.13",
-			cell:    cell{FS: "ext4", Size: "20G", Corpus: "flat", N: 10, State: "half", Cold: true, Threads: 3},
+			cell:    cell{FS: "ext4", Size: "20G", Corpus: "flat", N: 10, State: "stray", Cold: true, Threads: 3},
 			Entries: 11, Contestant: "fastlabel", Round: 4,
 			took: took{Wall: 1.5, User: 0.25, Sys: 0.5, MaxRSS: 4096, Sleeps: 7, Foreign: 0.125, Calls: 5},
 		},

@@ -131,7 +131,7 @@ func (b board) cells(w io.Writer) {
 func (b board) means(w io.Writer) {
 	fmt.Fprintln(w, "\n| × floor, geometric mean | mean | cells | worst |")
 	fmt.Fprintln(w, "|---|---|---|---|")
-	for _, name := range []string{"fastlabel", "fastlabel-sync", "fastlabel-auto", "fastlabel-fchdir", "fastlabel-exact"} {
+	for _, name := range []string{"fastlabel", "fastlabel-fchdir", "fastlabel-exact"} {
 		var ratios []float64
 		worst, at := 0.0, cell{}
 		for _, c := range b.order() {

@@ -10,7 +10,6 @@
 //      mend    read each entry's label, write where it differs
 //      count   read each entry's label, write nothing
 //      stray   give one entry in 100 LABEL
-//      half    give LABEL to as many entries as -n says, in this order
 //   -o dir     in the directory's order, a buffer at a time (the default)
 //      inode   each directory read whole and sorted by inode number
 //   -w at      setxattrat and getxattrat, Linux 6.13 (the default)
@@ -34,7 +33,6 @@
 
 enum mode mode;
 int by_inode, by_fchdir, threads = 2;
-long limit = -1;
 const char *label;
 size_t label_size;
 
@@ -57,22 +55,21 @@ static int choose(const char *word, const char *const *words)
 
 int main(int argc, char **argv)
 {
-	static const char *const modes[] = { "write", "mend", "count", "stray", "half", 0 };
+	static const char *const modes[] = { "write", "mend", "count", "stray", 0 };
 	static const char *const orders[] = { "dir", "inode", 0 };
 	static const char *const ways[] = { "at", "fchdir", 0 };
-	for (int c; (c = getopt(argc, argv, "m:o:w:t:n:s")) != -1;) {
+	for (int c; (c = getopt(argc, argv, "m:o:w:t:s")) != -1;) {
 		switch (c) {
 		case 'm': mode = choose(optarg, modes); break;
 		case 'o': by_inode = choose(optarg, orders); break;
 		case 'w': by_fchdir = choose(optarg, ways); break;
 		case 't': threads = atoi(optarg); break;
-		case 'n': limit = atol(optarg); break;
 		case 's': sync_first = 1; break;
 		default: return 2;
 		}
 	}
 	if (argc - optind != 2 || threads < 1) {
-		fprintf(stderr, "usage: floor [-m MODE] [-o ORDER] [-w WAY] [-t THREADS] [-n N] [-s] PATH LABEL\n");
+		fprintf(stderr, "usage: floor [-m MODE] [-o ORDER] [-w WAY] [-t THREADS] [-s] PATH LABEL\n");
 		return 2;
 	}
 	const char *path = argv[optind];

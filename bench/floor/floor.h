@@ -47,7 +47,7 @@ struct stack {
 	int used, room;
 };
 
-enum mode { WRITE, MEND, COUNT, STRAY, HALF };
+enum mode { WRITE, MEND, COUNT, STRAY };
 
 struct thread {
 	pthread_t id;
@@ -59,7 +59,6 @@ struct thread {
 // What the command line says; nobody writes it after that.
 extern enum mode mode;
 extern int by_inode, by_fchdir, threads;
-extern long limit;
 extern const char *label;
 extern size_t label_size;
 

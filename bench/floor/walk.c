@@ -108,10 +108,6 @@ static void entry(struct thread *t, struct dir *d, const char *name)
 		if (visited++ % 100 == 50)
 			write_label(t, fd, name);
 		break;
-	case HALF:
-		if (visited++ < limit)
-			write_label(t, fd, name);
-		break;
 	}
 }
 
