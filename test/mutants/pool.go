@@ -10,14 +10,13 @@ func pool() []Mutant {
 		dir    = "relabel/internal/steal/"
 		run    = dir + "pool.go"
 		worker = dir + "worker.go"
-		stop   = dir + "stop.go"
 		lot    = dir + "lot.go"
 	)
 	return []Mutant{
 		{
 			Name: "push-wakes-before-append", By: "TestHandoff",
 			Breaks: "1: an item is visible before a worker is looked for",
-			Edits:  edits(worker, "w.deque.pushNewest(item)\n\tpause(appended)\n", "w.pool.lot.wake()\n\tpause(appended)\n\tw.deque.pushNewest(item)\n\treturn\n"),
+			Edits:  edits(worker, "push(item)\n\tpause()\n", "w.pool.lot.wake()\n\tpause()\n\tpush(item)\n\treturn\n"),
 		},
 		{
 			Name: "idle-not-announced", By: "TestHandoff",
@@ -25,8 +24,8 @@ func pool() []Mutant {
 			Edits: edits(
 				worker, "for lot.announce(w.seat) {\n", "for {\n",
 				worker, "\t\t\tlot.withdraw(w.seat)\n", "",
-				worker, "lot.sleep(w.seat)", "if !lot.announce(w.seat) {\n\t\t\treturn item, false\n\t\t}\n\t\tpause(announced)\n\t\tlot.sleep(w.seat)",
-				worker, "\t\tlot.sleep(w.seat)\n\t}\n\treturn item, false\n", "\t\tlot.sleep(w.seat)\n\t}\n",
+				worker, "<-w.seat", "if !lot.announce(w.seat) {\n\t\t\treturn item, false\n\t\t}\n\t\tpause()\n\t\t<-w.seat",
+				worker, "\t\t<-w.seat\n\t}\n\treturn item, false\n", "\t\t<-w.seat\n\t}\n",
 			),
 		},
 		{
@@ -44,7 +43,7 @@ func pool() []Mutant {
 			Breaks: "3: an item is counted before a thief can finish it",
 			Edits: edits(
 				worker, "w.pool.pending.Add(1) // before", "// before",
-				worker, "w.pool.lot.wake() // after it can be seen", "w.pool.lot.wake()\n\tpause(raised)\n\tw.pool.pending.Add(1)",
+				worker, "w.pool.lot.wake() // after it can be seen", "w.pool.lot.wake()\n\tpause()\n\tw.pool.pending.Add(1)",
 			),
 		},
 		{
@@ -56,8 +55,8 @@ func pool() []Mutant {
 			Name: "begin-not-pending", By: "TestBeginPushes",
 			Breaks: "3: a worker that begins is pending",
 			Edits: edits(
-				worker, "\tbegun := false\n", "\tbegun := false\n\tp.finish()\n",
-				worker, "\tp.finish() // what Run counted", "\t// what Run counted",
+				worker, "\tvar end func()\n", "\tvar end func()\n\tp.finish()\n",
+				worker, "\tp.finish() // what was counted", "\t// what was counted",
 			),
 		},
 		{
@@ -68,17 +67,17 @@ func pool() []Mutant {
 		{
 			Name: "stop-without-broadcast", By: "TestCancelParked",
 			Breaks: "4: sleepers are woken by a stop",
-			Edits:  edits(stop, "\tpause(halted)\n\tp.lot.close()\n", "\tpause(halted)\n"),
+			Edits:  edits(run, "\tpause()\n\tp.lot.close()\n", "\tpause()\n"),
 		},
 		{
 			Name: "stop-flag-not-set", By: "TestStopsAtOnce",
 			Breaks: "4: a worker looks at the stop before each item",
-			Edits:  edits(stop, "\tp.stopped.Store(true)\n", ""),
+			Edits:  edits(run, "\tp.stopped.Store(true)\n", ""),
 		},
 		{
 			Name: "drained-before-gone", By: "TestCancelBusy",
 			Breaks: "5: the deques are drained when all workers are gone",
-			Edits:  edits(stop, "n < p.alive.Load(); n++", "n < p.alive.Load()-1; n++"),
+			Edits:  edits(run, "gone < p.alive.Load(); {", "gone < p.alive.Load()-1; {"),
 		},
 		{
 			Name: "leaves-with-item", By: "TestShed",
@@ -91,7 +90,7 @@ func pool() []Mutant {
 		{
 			Name: "relief-not-waited-for", By: "TestRelieveHeldUp",
 			Breaks: "Run waits for a worker that was added",
-			Edits:  edits(stop, "for n := int32(0); n < p.alive.Load(); n++", "for n, all := int32(0), p.alive.Load(); n < all; n++"),
+			Edits:  edits(run, "for gone := int32(0); gone < p.alive.Load(); {", "for gone, all := int32(0), p.alive.Load(); gone < all; {"),
 		},
 	}
 }

@@ -8,14 +8,11 @@
 // calls, paths, labels, tallies, limits on how much may be pending. The files,
 // in the order of a run:
 //
-//	pool.go    Job, Run, the pool; the orderings that all rely on
+//	pool.go    Job, Run, the pool, what stops it; the orderings that all rely on
 //	worker.go  one worker's life: begin, take, steal, park, end
 //	deque.go   one worker's items, in a ring under a mutex
 //	lot.go     where idle workers sleep and how they are woken
-//	stop.go    what stops a pool, and what Run says then
-//	errors.go  Panic
-//	point.go   the places between two ordered steps; pause.go does nothing
-//	           there, pause_race.go pauses at random
+//	pause.go   nothing, between two ordered steps; pause_race.go pauses at random
 //
 // test/mutants breaks each ordering in turn, and a test notices.
 package steal

@@ -4,7 +4,7 @@ package steal
 
 // Scans is how often the worker looked at the others' deques. It is the
 // worker's own: call it in do or end.
-func (w *Worker[T]) Scans() uint64 { return w.scans }
+func (w *Worker[T]) Scans() int { return w.start - w.id }
 
 // Take is the owner's take without the work.
 func (w *Worker[T]) Take() (T, bool) {

@@ -10,10 +10,8 @@ import (
 
 // seat is where one worker sleeps. A worker that takes a seat off the lot's list
 // owes it exactly one token; one that sits down takes exactly one. A token is thus
-// never lost, never doubled, and sending it never blocks.
+// never lost, never doubled, and sending it never blocks: the channel holds one.
 type seat chan struct{}
-
-func newSeat() seat { return make(seat, 1) }
 
 // lot lists the seats of idle workers. It is the second half of the protocol
 // in pool.go: a worker is listed before it looks at the deques a last time.
@@ -53,9 +51,6 @@ func (l *lot) withdraw(s seat) {
 	}
 }
 
-// sleep ends when s, listed before, was chosen by wake or close.
-func (l *lot) sleep(s seat) { <-s }
-
 // wake wakes one idle worker, the most recent (its caches are the warmest). It
 // must come after the item is in a deque. When all are busy it is one load.
 func (l *lot) wake() {
@@ -72,7 +67,7 @@ func (l *lot) wake() {
 	l.seats = l.seats[:last]
 	l.idle.Store(int32(last))
 	l.mu.Unlock()
-	pause(chosen)
+	pause()
 	s <- struct{}{}
 }
 
@@ -85,7 +80,7 @@ func (l *lot) close() {
 	l.idle.Store(0)
 	l.mu.Unlock()
 	for _, s := range seats {
-		pause(chosen)
+		pause()
 		s <- struct{}{}
 	}
 }

@@ -35,7 +35,7 @@ func TestPanic(t *testing.T) {
 						t.Errorf("an hour later %d workers are left", n)
 					}
 				})
-				_, err := steal.Run(ctx, []int{1, 2}, steal.Job[int]{Workers: 4, Begin: begin})
+				_, err := steal.Run(ctx, []int{1, 2}, crew(4, begin))
 				p, ok := err.(*steal.Panic)
 				if !ok {
 					t.Fatalf("error %v", err)
@@ -76,13 +76,13 @@ func TestBeginFails(t *testing.T) {
 				time.Sleep(2 * time.Hour)
 				w.Push(item) // for ever, but for the stop
 			})
-			left, err := steal.Run(t.Context(), []int{1}, steal.Job[int]{Workers: 4, Begin: func(w *steal.Worker[int]) (func(int), func(), error) {
+			left, err := steal.Run(t.Context(), []int{1}, crew(4, func(w *steal.Worker[int]) (func(int), func(), error) {
 				if w.ID() != 2 {
 					return begin(w)
 				}
 				time.Sleep(time.Hour)
 				return nil, func() { t.Error("end without a beginning") }, fail()
-			}})
+			}))
 			p, _ := err.(*steal.Panic)
 			if name == "error" && err != errCause || name == "panic" && (p == nil || p.Value != errCause) {
 				t.Errorf("%s: error %v", name, err)

@@ -122,22 +122,19 @@ func TestStaysOpen(t *testing.T) {
 func TestParked(t *testing.T) {
 	const workers, items = 16, 50
 	synctest.Test(t, func(t *testing.T) {
-		var scans atomic.Uint64
-		_, err := steal.Run(t.Context(), []int{items}, steal.Job[int]{
-			Workers: workers,
-			Begin: func(w *steal.Worker[int]) (func(int), func(), error) {
-				do := func(n int) {
-					for range n {
-						// Wait fails to return while anyone runs, and
-						// the count below sees anyone who naps and looks.
-						time.Sleep(time.Hour)
-						synctest.Wait()
-						w.Push(0)
-					}
+		var scans atomic.Int64
+		_, err := steal.Run(t.Context(), []int{items}, crew(workers, func(w *steal.Worker[int]) (func(int), func(), error) {
+			do := func(n int) {
+				for range n {
+					// Wait fails to return while anyone runs, and
+					// the count below sees anyone who naps and looks.
+					time.Sleep(time.Hour)
+					synctest.Wait()
+					w.Push(0)
 				}
-				return do, func() { scans.Add(w.Scans()) }, nil
-			},
-		})
+			}
+			return do, func() { scans.Add(int64(w.Scans())) }, nil
+		}))
 		if err != nil {
 			t.Error(err)
 		}

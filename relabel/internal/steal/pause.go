@@ -5,4 +5,4 @@
 package steal
 
 // pause is empty here and inlined away; pause_race.go has the one that pauses.
-func pause(point) {}
+func pause() {}

@@ -10,15 +10,16 @@ import (
 	"time"
 )
 
-// pause sometimes yields and sometimes sleeps, so that tests meet schedules
-// which are rare on an idle machine. A point is never inside a lock: tests run
-// in synctest bubbles, whose clock stands still while a goroutine waits for a
-// mutex, and a sleeper that held it would never wake.
+// pause stands between two steps whose order matters (pool.go). It sometimes yields
+// and sometimes sleeps, so that tests meet schedules which are rare on an idle
+// machine. It is never inside a lock: tests run in synctest bubbles, whose clock
+// stands still while a goroutine waits for a mutex, and a sleeper that held it would
+// never wake.
 //
 // The odds are a guess that keeps the tests short and was seen to kill every
 // mutant (test/mutants). In a bubble a sleep of any length means "not before all
 // others are blocked", which is the worst schedule there is.
-func pause(point) {
+func pause() {
 	switch rand.IntN(8) {
 	case 0:
 		time.Sleep(time.Duration(1 + rand.IntN(20000)))

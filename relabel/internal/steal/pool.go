@@ -8,9 +8,8 @@ package steal
 // scan state. Everybody may take from anybody's deque; only the owner adds to
 // it, and only while one of its own items (or its Begin) is pending. Run's
 // goroutine owns the seeds before the workers start and what is left after they
-// are gone; all else is shared: pending, stopped and told are atomic, the lot
-// and the verdict have a mutex each. No lock is held while another is taken,
-// and none while the caller's code runs.
+// are gone; all else is shared: what is not atomic has a mutex. No lock is held
+// while another is taken, and none while the caller's code runs.
 //
 // # Which orderings hold, and what breaks otherwise
 //
@@ -78,24 +77,24 @@ package steal
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 )
 
 // Job says who does the work.
 type Job[T any] struct {
-	// Workers is the number of goroutines; below 1 means 1.
-	Workers int
-
 	// Begin is called once in each worker's own goroutine and returns what
-	// works on an item and, unless nil, what is called in the same goroutine
-	// when the worker leaves, also after a panic. Begin may push. If it fails
-	// or panics, end is not called and the pool stops. A worker that finds
-	// the pool stopped before it began does not begin.
+	// works on an item, and what is called in the same goroutine when the
+	// worker leaves, also after a panic. Begin may push. If it fails or
+	// panics, end is not called and the pool stops. A worker that finds the
+	// pool stopped before it began does not begin.
 	Begin func(w *Worker[T]) (do func(T), end func(), err error)
 
-	// Spares is how many workers Worker.Relieve may add, for as long as the
-	// pool runs: one that left does not come back.
+	// Spares is how many workers Worker.Relieve may add to the first, for as
+	// long as the pool runs: one that left does not come back.
 	Spares int
 }
 
@@ -106,20 +105,20 @@ type pool[T any] struct {
 	begin   func(*Worker[T]) (func(T), func(), error)
 	lot     lot
 	pending atomic.Int64  // visible items, items worked on, workers not begun
-	stopped atomic.Bool   // no further item is begun
+	stopped atomic.Bool   // no further item is begun; mu guards its change
 	told    atomic.Bool   // Stopped said yes to someone
 	gone    chan struct{} // one for each worker that left; holds them all
 	surplus atomic.Int32  // workers that are to leave; mu guards its changes
 
-	mu        sync.Mutex
-	left      int32 // workers that left because they were too many
-	cancelled bool
-	panicked  error // the first *Panic
-	failed    error // the first error of a Begin
+	panicked atomic.Pointer[Panic] // the first
+	failed   atomic.Pointer[error] // the first of a Begin
+
+	mu   sync.Mutex
+	left int32 // workers that left because they were too many
 }
 
 // Run works on the seeds, and on all that is pushed by then, until nothing is
-// pending. Worker 0 holds the seeds and takes them in their order; the others
+// pending. It begins with one worker, which takes the seeds in their order; others
 // steal from the far end. Run returns the items that no worker took, which
 // only a stop leaves, so that the caller can release them.
 //
@@ -128,43 +127,50 @@ type pool[T any] struct {
 // or was seen through Worker.Stopped; else nil. So a context that is cancelled
 // when everything was worked on is no error.
 func Run[T any](ctx context.Context, seeds []T, j Job[T]) (left []T, err error) {
-	n := max(1, j.Workers)
 	p := &pool[T]{
 		begin:   j.Begin,
-		gone:    make(chan struct{}, n+j.Spares),
-		workers: make([]*Worker[T], n+j.Spares),
+		gone:    make(chan struct{}, 1+j.Spares),
+		workers: make([]*Worker[T], 1+j.Spares),
 	}
-	for range n {
-		p.add()
-	}
+	first := p.add()
 	for _, item := range seeds {
-		p.workers[0].deque.pushOldest(item)
+		first.deque.pushOldest(item)
 	}
-	p.pending.Store(int64(len(seeds) + n))
-
-	cancel := func() { p.halt(func() { p.cancelled = true }) }
-	unhook := func() {}
+	p.pending.Store(int64(len(seeds) + 1))
+	cancelled := ctx.Done()
 	if ctx.Err() != nil {
-		cancel() // at once: AfterFunc would let some items begin
-	} else {
-		unhook = hook(ctx, cancel)
+		p.halt() // before any item begins
 	}
-	for _, w := range p.working() {
-		go w.live()
+	go first.live()
+	for gone := int32(0); gone < p.alive.Load(); {
+		select {
+		case <-p.gone:
+			gone++
+		case <-cancelled:
+			p.halt()
+			cancelled = nil
+		}
 	}
-	p.wait()
-	unhook()
 	for _, w := range p.working() {
 		left = w.deque.drain(left)
 	}
-	return left, p.verdict(ctx)
+	if panicked := p.panicked.Load(); panicked != nil {
+		return left, panicked
+	}
+	if failed := p.failed.Load(); failed != nil {
+		return left, *failed
+	}
+	if p.pending.Load() != 0 || p.told.Load() { // which nothing else leaves
+		return left, context.Cause(ctx)
+	}
+	return left, nil
 }
 
 // add is one worker more, which is not started. It is in its place before alive says so:
 // others look at its deque from then on.
 func (p *pool[T]) add() *Worker[T] {
 	id := int(p.alive.Load())
-	w := &Worker[T]{id: id, pool: p, seat: newSeat(), start: id}
+	w := &Worker[T]{id: id, pool: p, seat: make(seat, 1), start: id}
 	p.workers[id] = w
 	p.alive.Store(int32(id + 1))
 	return w
@@ -172,11 +178,21 @@ func (p *pool[T]) add() *Worker[T] {
 
 // finish lowers pending by one, and ends the pool if that was the last.
 func (p *pool[T]) finish() {
-	pause(worked)
+	pause()
 	if p.pending.Add(-1) == 0 {
-		pause(drained)
+		pause()
 		p.lot.close()
 	}
+}
+
+// halt stops the pool. With the mutex no worker is added by Relieve when all others
+// may have left, and Run may have returned.
+func (p *pool[T]) halt() {
+	p.mu.Lock()
+	p.stopped.Store(true)
+	p.mu.Unlock()
+	pause()
+	p.lot.close()
 }
 
 // working are the workers that were started.
@@ -190,4 +206,38 @@ func (p *pool[T]) passOn() {
 			return
 		}
 	}
+}
+
+// Panic says that a worker panicked. What it was working on is not among the
+// items that Run returns.
+type Panic struct {
+	Value any    // what was passed to panic
+	Stack []byte // the worker's stack where it panicked
+}
+
+func (p *Panic) Error() string { return fmt.Sprintf("a worker panicked: %v\n\n%s", p.Value, p.Stack) }
+
+// Unwrap is the error that was passed to panic, if it was one.
+func (p *Panic) Unwrap() error {
+	err, _ := p.Value.(error)
+	return err
+}
+
+// guard calls f and turns a panic in it into a stop. runtime.Goexit does the
+// same, but cannot be held up: what must follow then has to be deferred.
+func (p *pool[T]) guard(f func()) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		value := recover()
+		if value == nil {
+			value = errors.New("runtime.Goexit called")
+		}
+		p.panicked.CompareAndSwap(nil, &Panic{Value: value, Stack: debug.Stack()})
+		p.halt()
+	}()
+	f()
+	returned = true
 }

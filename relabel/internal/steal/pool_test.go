@@ -4,7 +4,6 @@ package steal_test
 
 import (
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -23,14 +22,26 @@ import (
 // simple is a Begin without state, end or error.
 func simple[T any](do func(*steal.Worker[T], T)) func(*steal.Worker[T]) (func(T), func(), error) {
 	return func(w *steal.Worker[T]) (func(T), func(), error) {
-		return func(item T) { do(w, item) }, nil, nil
+		return func(item T) { do(w, item) }, func() {}, nil
 	}
+}
+
+// crew is a job for n workers: the first, in its beginning, has the others added.
+func crew[T any](n int, begin func(*steal.Worker[T]) (func(T), func(), error)) steal.Job[T] {
+	return steal.Job[T]{Spares: n - 1, Begin: func(w *steal.Worker[T]) (func(T), func(), error) {
+		if w.ID() == 0 {
+			for range n - 1 {
+				w.Relieve()
+			}
+		}
+		return begin(w)
+	}}
 }
 
 // run is steal.Run where nothing may go wrong.
 func run[T any](t *testing.T, seeds []T, workers int, do func(*steal.Worker[T], T)) {
 	t.Helper()
-	left, err := steal.Run(t.Context(), seeds, steal.Job[T]{Workers: workers, Begin: simple(do)})
+	left, err := steal.Run(t.Context(), seeds, crew(workers, simple(do)))
 	if err != nil || len(left) != 0 {
 		t.Errorf("%d items left, error %v", len(left), err)
 	}
@@ -58,7 +69,7 @@ func (m *meeting) attend() bool {
 	}
 }
 
-var crews = []int{1, 2, 3, 16}
+var crews = []int{1, 2, 3, 16} // how many workers
 
 // rounds repeats what depends on the schedule; with random pauses (race builds)
 // these are many schedules.
@@ -71,52 +82,25 @@ func rounds(t *testing.T, n int, f func(t *testing.T)) {
 	}
 }
 
-func TestNothing(t *testing.T) {
-	for _, workers := range append(crews, 0, -1) {
-		synctest.Test(t, func(t *testing.T) {
-			begun := 0
-			var mu sync.Mutex
-			left, err := steal.Run(t.Context(), nil, steal.Job[int]{
-				Workers: workers,
-				Begin: func(w *steal.Worker[int]) (func(int), func(), error) {
-					mu.Lock()
-					defer mu.Unlock()
-					begun++
-					return func(int) { t.Error("worked on nothing") }, nil, nil
-				},
-			})
-			if err != nil || left != nil {
-				t.Errorf("left %v, error %v", left, err)
-			}
-			if begun != max(1, workers) {
-				t.Errorf("%d workers: %d begun", workers, begun)
-			}
-		})
-	}
-}
-
 // What a worker pushes in Begin is worked on, however late it begins.
 func TestBeginPushes(t *testing.T) {
 	rounds(t, 20, func(t *testing.T) {
 		var done atomic.Int32
 		m := newMeeting(4)
-		left, err := steal.Run(t.Context(), nil, steal.Job[int]{
-			Workers: 4,
-			Begin: func(w *steal.Worker[int]) (func(int), func(), error) {
-				if w.ID() == 3 {
-					time.Sleep(time.Hour) // all others are idle by then
-					for range 4 {
-						w.Push(1)
-					}
+		left, err := steal.Run(t.Context(), nil, crew(4, func(w *steal.Worker[int]) (func(int), func(), error) {
+			if w.ID() == 3 {
+				time.Sleep(time.Hour) // all others are idle by then
+				for range 4 {
+					w.Push(1)
 				}
-				return func(int) {
-					if !m.attend() {
-						t.Error("the others went home before the last had begun")
-					}
-					done.Add(1)
-				}, nil, nil
-			},
-		})
+			}
+			return simple(func(*steal.Worker[int], int) {
+				if !m.attend() {
+					t.Error("the others went home before the last had begun")
+				}
+				done.Add(1)
+			})(w)
+		}))
 		if done.Load() != 4 || len(left) != 0 || err != nil {
 			t.Errorf("%d items done, %d left, error %v", done.Load(), len(left), err)
 		}

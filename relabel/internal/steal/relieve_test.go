@@ -48,7 +48,7 @@ func TestRelieve(t *testing.T) {
 			})(w)
 			return do, end, err
 		}
-		left, err := steal.Run(t.Context(), []int{0, 1, 2}, steal.Job[int]{Workers: 1, Spares: 1, Begin: begin})
+		left, err := steal.Run(t.Context(), []int{0, 1, 2}, steal.Job[int]{Spares: 1, Begin: begin})
 		if err != nil || left != nil || open.Load() != 0 || len(began) != 2 {
 			t.Errorf("left %v, error %v, open %d, began %v", left, err, open.Load(), began)
 		}
@@ -70,23 +70,23 @@ func TestRelieveLate(t *testing.T) {
 		var last *steal.Worker[int]
 		begin := func(w *steal.Worker[int]) (func(int), func(), error) {
 			last = w
-			return func(int) {}, nil, nil
+			return func(int) {}, func() {}, nil
 		}
-		if _, err := steal.Run(t.Context(), []int{1}, steal.Job[int]{Workers: 1, Spares: 1, Begin: begin}); err != nil {
+		if _, err := steal.Run(t.Context(), []int{1}, steal.Job[int]{Spares: 1, Begin: begin}); err != nil {
 			t.Error(err)
 		}
 		if last.Relieve() {
 			t.Error("added to a pool that has ended")
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
-		_, err := steal.Run(ctx, []int{1, 2}, steal.Job[int]{Workers: 1, Spares: 1, Begin: func(w *steal.Worker[int]) (func(int), func(), error) {
+		_, err := steal.Run(ctx, []int{1, 2}, steal.Job[int]{Spares: 1, Begin: func(w *steal.Worker[int]) (func(int), func(), error) {
 			return func(int) {
 				cancel(errCause)
 				time.Sleep(time.Second)
 				if w.Relieve() {
 					t.Error("added to a pool that was stopped")
 				}
-			}, nil, nil
+			}, func() {}, nil
 		}})
 		if err != errCause {
 			t.Error(err)
@@ -109,7 +109,7 @@ func TestRelieveHeldUp(t *testing.T) {
 			_ = w.Stopped()
 		})
 		start := time.Now()
-		_, err := steal.Run(ctx, []int{0, 1}, steal.Job[int]{Workers: 1, Spares: 3, Begin: begin})
+		_, err := steal.Run(ctx, []int{0, 1}, steal.Job[int]{Spares: 3, Begin: begin})
 		if err != errCause || open.Load() != 0 || time.Since(start).Round(time.Minute) != time.Hour { // pauses of a race build are on this clock, too
 			t.Errorf("after %v: %v, %d not ended", time.Since(start), err, open.Load())
 		}
@@ -122,12 +122,11 @@ func TestRelieveRaces(t *testing.T) {
 	for range 300 {
 		var open atomic.Int32
 		relieved := make(chan bool, 1)
-		_, err := steal.Run(t.Context(), []int{0}, steal.Job[int]{
-			Workers: 2, Spares: 1,
-			Begin: counted(&open, func(w *steal.Worker[int], _ int) {
-				go func() { relieved <- w.Relieve() }()
-			}),
-		})
+		job := crew(2, counted(&open, func(w *steal.Worker[int], _ int) {
+			go func() { relieved <- w.Relieve() }()
+		}))
+		job.Spares++
+		_, err := steal.Run(t.Context(), []int{0}, job)
 		if n := open.Load(); err != nil || n != 0 {
 			t.Fatalf("%v, %d have not ended", err, n)
 		}

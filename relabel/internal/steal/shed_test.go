@@ -17,7 +17,7 @@ func TestShed(t *testing.T) {
 	rounds(t, 20, func(t *testing.T) {
 		var open, done, most, at atomic.Int32
 		first := true
-		left, err := steal.Run(t.Context(), []int{0}, steal.Job[int]{Workers: 4, Begin: counted(&open, func(w *steal.Worker[int], item int) {
+		left, err := steal.Run(t.Context(), []int{0}, crew(4, counted(&open, func(w *steal.Worker[int], item int) {
 			done.Add(1)
 			if item > 0 {
 				if now := at.Add(1); now > most.Load() {
@@ -42,7 +42,7 @@ func TestShed(t *testing.T) {
 			for range 20 {
 				w.Push(1)
 			}
-		})})
+		})))
 		if err != nil || len(left) != 0 || done.Load() != 21 || open.Load() != 0 {
 			t.Errorf("%v, %d left, %d done, %d have not ended", err, len(left), done.Load(), open.Load())
 		}
@@ -59,7 +59,7 @@ func TestShedRaces(t *testing.T) {
 		var open, done atomic.Int32
 		const items = 300
 		pushed := atomic.Int32{}
-		left, err := steal.Run(t.Context(), []int{0}, steal.Job[int]{Workers: 1 + rand.IntN(6), Spares: 20, Begin: counted(&open, func(w *steal.Worker[int], _ int) {
+		job := crew(1+rand.IntN(6), counted(&open, func(w *steal.Worker[int], _ int) {
 			done.Add(1)
 			for range rand.IntN(4) {
 				if pushed.Add(1) < items {
@@ -73,7 +73,9 @@ func TestShedRaces(t *testing.T) {
 				w.Relieve()
 			}
 			time.Sleep(time.Duration(rand.IntN(3)))
-		})})
+		}))
+		job.Spares += 20
+		left, err := steal.Run(t.Context(), []int{0}, job)
 		if want := min(pushed.Load(), items-1) + 1; err != nil || len(left) != 0 || done.Load() != want || open.Load() != 0 {
 			t.Errorf("%v, %d left, %d of %d done, %d have not ended", err, len(left), done.Load(), want, open.Load())
 		}

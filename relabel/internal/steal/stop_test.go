@@ -45,7 +45,7 @@ func TestCancelParked(t *testing.T) {
 				}
 			}, end, err
 		}
-		left, err := steal.Run(ctx, []int{0}, steal.Job[int]{Workers: 5, Begin: in})
+		left, err := steal.Run(ctx, []int{0}, crew(5, in))
 		if err != nil || left != nil || open.Load() != 0 {
 			t.Errorf("left %v, error %v, %d not ended", left, err, open.Load())
 		}
@@ -56,7 +56,7 @@ func TestCancelParked(t *testing.T) {
 func TestStoppedIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		left, err := steal.Run(ctx, []int{0}, steal.Job[int]{Workers: 2, Begin: simple(func(w *steal.Worker[int], _ int) {
+		left, err := steal.Run(ctx, []int{0}, crew(2, simple(func(w *steal.Worker[int], _ int) {
 			if w.Stopped() {
 				t.Error("stopped too early")
 			}
@@ -65,7 +65,7 @@ func TestStoppedIsTold(t *testing.T) {
 			if !w.Stopped() {
 				t.Error("not stopped")
 			}
-		})})
+		})))
 		if err != errCause || left != nil {
 			t.Errorf("left %v, error %v", left, err)
 		}
@@ -89,7 +89,7 @@ func TestCancelBusy(t *testing.T) {
 				}
 				tr.do(w, item)
 			})
-			left, err := steal.Run(ctx, items, steal.Job[int64]{Workers: workers, Begin: begin})
+			left, err := steal.Run(ctx, items, crew(workers, begin))
 			all := tr.next.Load() >= tr.size-margin // the others were faster than the cancel
 			if err != errCause || len(left) == 0 && !all || open.Load() != 0 {
 				t.Errorf("workers=%d at=%d: %d left, error %v, %d not ended", workers, at, len(left), err, open.Load())
@@ -104,7 +104,7 @@ func TestStopsAtOnce(t *testing.T) {
 	rounds(t, 50, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		var late atomic.Int32
-		left, err := steal.Run(ctx, []int{0}, steal.Job[int]{Workers: 3, Begin: simple(func(w *steal.Worker[int], item int) {
+		left, err := steal.Run(ctx, []int{0}, crew(3, simple(func(w *steal.Worker[int], item int) {
 			if item != 0 {
 				late.Add(1)
 				return
@@ -115,7 +115,7 @@ func TestStopsAtOnce(t *testing.T) {
 			for i := range 10 {
 				w.Push(i + 1)
 			}
-		})})
+		})))
 		slices.Sort(left)
 		if want := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}; err != errCause || late.Load() != 0 || !slices.Equal(left, want) {
 			t.Errorf("left %v, error %v, %d begun", left, err, late.Load())
@@ -149,7 +149,7 @@ func TestHeldUp(t *testing.T) {
 			close(release)
 		})
 		start := time.Now()
-		left, err := steal.Run(ctx, []int{1, 2, 3, 4}, steal.Job[int]{Workers: 4, Begin: begin})
+		left, err := steal.Run(ctx, []int{1, 2, 3, 4}, crew(4, begin))
 		if took := time.Since(start).Round(time.Minute); took != 24*time.Hour || err != errCause || open.Load() != 0 {
 			t.Errorf("Run took %v, error %v, %d not ended", took, err, open.Load())
 		}

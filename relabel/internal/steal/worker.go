@@ -11,30 +11,25 @@ type Worker[T any] struct {
 	pool  *pool[T]
 	deque deque[T]
 	seat  seat
-	start int    // whom the next scan asks first
-	scans uint64 // how often it looked at the others' deques; for tests
+	start int // the worker that the next scan asks first
 }
 
-// ID is the worker's number, from 0 to Job.Workers+Job.Spares-1.
+// ID is the worker's number, from 0 to Job.Spares.
 func (w *Worker[T]) ID() int { return w.id }
 
 // Push adds an item at the newest end: the owner takes it next.
-func (w *Worker[T]) Push(item T) {
-	w.pool.pending.Add(1) // before anyone can see it, hence finish it
-	pause(raised)
-	w.deque.pushNewest(item)
-	pause(appended)
-	w.pool.lot.wake() // after it can be seen
-}
+func (w *Worker[T]) Push(item T) { w.add(item, w.deque.pushNewest) }
 
 // Give adds an item at the oldest end: it is the first to be stolen and the
 // last that the owner takes.
-func (w *Worker[T]) Give(item T) {
-	w.pool.pending.Add(1)
-	pause(raised)
-	w.deque.pushOldest(item)
-	pause(appended)
-	w.pool.lot.wake()
+func (w *Worker[T]) Give(item T) { w.add(item, w.deque.pushOldest) }
+
+func (w *Worker[T]) add(item T, push func(T)) {
+	w.pool.pending.Add(1) // before anyone can see it, hence finish it
+	pause()
+	push(item)
+	pause()
+	w.pool.lot.wake() // after it can be seen
 }
 
 // Stopped reports whether the pool was stopped (cancelled, or a worker panicked
@@ -119,29 +114,28 @@ func (w *Worker[T]) live() {
 	}
 	var do func(T)
 	var end func()
-	begun := false
 	p.guard(func() {
-		var err error
-		if do, end, err = p.begin(w); err != nil {
-			p.halt(func() { p.failed = first(p.failed, err) })
+		works, ends, err := p.begin(w)
+		if err != nil {
+			p.failed.CompareAndSwap(nil, &err)
+			p.halt()
 			return
 		}
-		begun = true
+		do, end = works, ends
 	})
-	if !begun {
+	if do == nil {
 		return
 	}
-	if end != nil {
-		defer p.guard(end) // deferred, for runtime.Goexit passes through guard
-	}
-	p.finish() // what Run counted for this worker's beginning
+	// Deferred, for runtime.Goexit passes through guard.
+	defer p.guard(end)
+	p.finish() // what was counted for this worker's beginning
 	p.guard(func() {
 		for !p.stopped.Load() && !w.tooMany() {
 			item, ok := w.next()
 			if !ok {
 				return
 			}
-			pause(taken)
+			pause()
 			do(item)
 			p.finish()
 		}
@@ -160,15 +154,15 @@ func (w *Worker[T]) next() (item T, ok bool) {
 	}
 	lot := &w.pool.lot
 	for lot.announce(w.seat) {
-		pause(announced)
+		pause()
 		if item, ok = w.steal(); ok {
-			pause(found)
+			pause()
 			lot.withdraw(w.seat)
 			w.pool.passOn()
 			return item, true
 		}
-		pause(rescanned)
-		lot.sleep(w.seat)
+		pause()
+		<-w.seat
 	}
 	return item, false
 }
@@ -176,7 +170,6 @@ func (w *Worker[T]) next() (item T, ok bool) {
 // steal takes the oldest item of the first other worker that has any. The start
 // rotates, lest all thieves queue at the same victim's lock.
 func (w *Worker[T]) steal() (item T, ok bool) {
-	w.scans++
 	w.start++
 	all := w.pool.working()
 	for i := range all {

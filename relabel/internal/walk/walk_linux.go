@@ -149,8 +149,7 @@ func (k *Walk) workOn(ctx context.Context, items []item) ([]item, error) {
 		over = tune.Tuner{Cores: tune.Processors(), Most: k.most, Workers: k.begin, Served: k.m.Served}.Start(tuned{k}, sys.Usage)
 	}
 	left, err := steal.Run(ctx, items, steal.Job[item]{
-		Workers: 1,
-		Spares:  len(workers) - 1,
+		Spares: len(workers) - 1,
 		Begin: func(p *steal.Worker[item]) (func(item), func(), error) {
 			w := k.worker(p)
 			w.equip()
