@@ -2,14 +2,40 @@
 
 package relabel
 
-import "github.com/fastlabel/fastlabel/relabel/internal/sys"
+import (
+	"github.com/fastlabel/fastlabel/relabel/internal/budget"
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
 
-// reserve is how many descriptors are left to the rest of the process, at
-// least; of a high limit an eighth is.
-const reserve = 8
+const (
+	// defaultWorkers are those of the whole process: the 256 that one run on a filesystem
+	// with a server may have, and a fifth, which it leaves to others. Go's runtime ends a
+	// process that has 10,000 threads.
+	defaultWorkers = 320
+	// reserve is how many descriptors are left to the rest of the process, at least; of a
+	// high limit an eighth is.
+	reserve = 8
+)
+
+// process is the budget of all runs, and probing for the calls of Inspect.
+var (
+	process = budget.New(defaultWorkers, filesForAll)
+	probing = budget.NewProbes(process, hung)
+)
 
 // filesForAll is how many descriptors all runs may have together.
 func filesForAll() int {
 	files := int(min(sys.OpenFiles(), 1<<20))
 	return files - max(reserve, files/8)
+}
+
+// SetMaxWorkers bounds the workers of all runs of the process together, and so the
+// threads that they take: 320, unless it is called. n below 1 stands for that too.
+// Workers that are at work go on. A call of the filesystem that does not return
+// costs a thread beside them.
+func SetMaxWorkers(n int) {
+	if n < 1 {
+		n = defaultWorkers
+	}
+	process.SetWorkers(n)
 }

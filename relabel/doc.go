@@ -32,7 +32,7 @@ package relabel
 //	internal/walk       the workers: directories, rows, one entry, counts; internal/order
 //	                    puts entries in order, internal/ahead reads ahead on the disk
 //	root_linux.go       what the commit has to know of the walk; the second reading
-//	budget.go           what all runs of the process share: internal/budget
+//	budget_linux.go     what all runs of the process share: internal/budget
 //	trace.go            what is reported to the caller, or logged
 //	report.go           how far a run is, and its end: Progress, State, Report
 //	internal/caller     the counts; the caller's code, called one at a time, which may panic;

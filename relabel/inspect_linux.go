@@ -3,15 +3,13 @@
 package relabel
 
 import (
-	"errors"
-
 	"github.com/fastlabel/fastlabel/internal/secctx"
-	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
+	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
 func inspect(root, label string, t Trust) (s Status, err error) {
@@ -20,7 +18,7 @@ func inspect(root, label string, t Trust) (s Status, err error) {
 		return s, err
 	}
 	var at *mount
-	err = probing.Ask(root, func() (err error) {
+	err = probing.Ask(watch.Call{Call: "Inspect", Path: root}, func() (err error) {
 		if err = r.openProc(); err != nil {
 			return err
 		}
@@ -37,13 +35,6 @@ func inspect(root, label string, t Trust) (s Status, err error) {
 	}
 	if at != nil {
 		defer at.Close()
-	}
-	if h := new(budget.HangError); errors.As(err, &h) {
-		calls := make([]HungCall, len(h.Paths))
-		for i, path := range h.Paths {
-			calls[i] = HungCall{"Inspect", path}
-		}
-		return s, &HungError{Calls: calls, Cause: h}
 	}
 	if err == nil && s.Labelled && t == TrustTop {
 		s.Labelled, err = r.entriesHave(at)

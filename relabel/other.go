@@ -19,7 +19,8 @@ type capabilities struct{}
 
 func probe() (none capabilities) { return none }
 
-func filesForAll() int { return 0 }
+// SetMaxWorkers does nothing: there are no runs.
+func SetMaxWorkers(int) {}
 
 func tree(_ context.Context, path, label string, _ Options, _ func() capabilities) (Report, error) {
 	return Report{Root: path, Label: label}, errors.ErrUnsupported

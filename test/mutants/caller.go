@@ -67,12 +67,12 @@ func callers() []Mutant {
 		{
 			Name: "budget-hung-works", By: "TestBudgetHung",
 			Breaks: "a worker whose call hangs keeps no run from beginning",
-			Edits:  edits(budget, "\ts.b.working -= n - s.hung\n", ""),
+			Edits:  edits(budget, "(workers - hung) - (s.workers - s.hung)", "workers - s.workers"),
 		},
 		{
 			Name: "budget-overtaken", By: "TestBudget",
 			Breaks: "while a run waits for its share, the others take nothing more",
-			Edits:  edits(budget, "if len(b.queue) > 0 || s.idle {", "if s.idle {"),
+			Edits:  edits(budget, "if len(b.queue) > 0 || s.idle ||", "if s.idle ||"),
 		},
 		{
 			Name: "hook-floods", By: "TestHookFlood",

@@ -61,7 +61,7 @@ func counts() []Mutant {
 		{
 			Name: "trial-greedy", By: "TestMore in relabel/internal/budget",
 			Breaks: "a run that tries more workers leaves some to one that comes",
-			Edits:  edits("relabel/internal/budget/budget.go", "s.take(1, 5)", "s.take(1, 0)"),
+			Edits:  edits("relabel/internal/budget/budget.go", "s.take(5)", "s.take(0)"),
 		},
 		{
 			Name: "begins-reading", By: "TestBeginUnread in relabel/internal/walk",

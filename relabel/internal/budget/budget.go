@@ -57,105 +57,103 @@ func New(workers int, files func() int) *Budget { return &Budget{most: workers, 
 // SetWorkers changes how many there are. Those at work go on.
 func (b *Budget) SetWorkers(n int) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer b.unlock()
 	b.most = n
-	b.serve()
+}
+
+// Holds counts n descriptors of what is outside the budget.
+func (b *Budget) Holds(n int) {
+	b.mu.Lock()
+	defer b.unlock()
+	b.open += n
 }
 
 // Taken is what is handed out: workers that work, workers that hang, descriptors.
 func (b *Budget) Taken() (working, hung, open int) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer b.unlock()
 	return b.working, b.hung, b.open
 }
 
 // Share is what one run has. The methods do nothing on nil, which is for those that
 // are outside the budget.
 type Share struct {
-	b     *Budget
-	ready chan struct{} // closed when the share is given
-	slots int           // workers
-	hung  int           // of them
-	least int           // descriptors that it entered with
-	files int
-	idle  bool // it waits for what hangs, or for a lock: whatever it has counts as hung
+	b       *Budget
+	ready   chan struct{} // closed when the share is given
+	least   int           // descriptors that it enters with
+	workers int
+	hung    int // of them
+	files   int
+	idle    bool // it waits for what hangs, or for a lock: whatever it has counts as hung
 }
 
 // Enter waits for a worker and so many descriptors.
 func (b *Budget) Enter(ctx context.Context, files int) (*Share, error) {
-	s := &Share{b: b, ready: make(chan struct{}), least: files, files: files}
+	s := &Share{b: b, ready: make(chan struct{}), least: files}
 	b.mu.Lock()
 	b.queue = append(b.queue, s)
-	b.serve()
-	b.mu.Unlock()
+	b.unlock()
 	select {
 	case <-s.ready:
 		return s, nil
 	case <-ctx.Done():
 	}
 	b.mu.Lock()
+	defer b.unlock() // the next may want less
 	at := slices.Index(b.queue, s)
-	if at >= 0 {
-		b.queue = slices.Delete(b.queue, at, at+1)
-		b.serve() // the next may want less
-	}
-	b.mu.Unlock()
 	if at < 0 {
 		return s, nil // it was given in between
 	}
+	b.queue = slices.Delete(b.queue, at, at+1)
 	return nil, context.Cause(ctx)
+}
+
+// unlock releases mu after a change, by which others may have a share.
+func (b *Budget) unlock() {
+	b.serve()
+	b.mu.Unlock()
 }
 
 // serve gives shares to those who can have one. mu is held.
 func (b *Budget) serve() {
 	for len(b.queue) > 0 {
 		s := b.queue[0]
-		if b.working >= b.most || b.hung >= manyHung*b.most || b.shares > 0 && b.open+s.files > b.files() {
+		if b.working >= b.most || b.hung >= manyHung*b.most || b.shares > 0 && b.open+s.least > b.files() {
 			return
 		}
 		b.queue = b.queue[1:]
-		b.working++
 		b.shares++
-		b.open += s.files
-		s.slots = 1
+		s.set(1, 0, s.least)
 		close(s.ready)
 	}
 }
 
-// Holds counts n descriptors of what is outside the budget.
-func (b *Budget) Holds(n int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.open += n
-	b.serve()
+// set says what the share has from now on. mu is held.
+func (s *Share) set(workers, hung, files int) {
+	if hung = min(hung, workers); s.idle {
+		hung = workers
+	}
+	s.b.hung += hung - s.hung
+	s.b.working += (workers - hung) - (s.workers - s.hung)
+	s.b.open += files - s.files
+	s.workers, s.hung, s.files = workers, hung, files
 }
 
-// Workers takes up to n workers more, without waiting, and says how many.
-func (s *Share) Workers(n int) int { return s.take(n, 0) }
+// Worker takes a worker more, without waiting, and reports whether it could.
+func (s *Share) Worker() bool { return s.take(0) }
 
-// More takes a worker for a run that tries whether more of them pay, without waiting, and
-// reports whether it could. A fifth of all workers stays free: a run that comes begins at
-// once.
-func (s *Share) More() bool { return s.take(1, 5) == 1 }
+// More is Worker for a run that tries whether more of them pay. A fifth of all workers
+// stays free: a run that comes begins at once.
+func (s *Share) More() bool { return s.take(5) }
 
-// Alone reports whether no other run is at work, or waits to begin.
-func (s *Share) Alone() bool {
+// take takes a worker, and leaves one in so many free; 0: none.
+func (s *Share) take(leave int) bool {
 	if s == nil {
 		return true
 	}
-	s.b.mu.Lock()
-	defer s.b.mu.Unlock()
-	return s.b.shares == 1 && len(s.b.queue) == 0
-}
-
-// take takes up to n workers, and leaves one in so many free; 0: none.
-func (s *Share) take(n, leave int) int {
-	if s == nil {
-		return n
-	}
 	b := s.b
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer b.unlock()
 	free := b.most
 	if leave > 0 {
 		free -= b.most / leave
@@ -163,13 +161,21 @@ func (s *Share) take(n, leave int) int {
 	if b.shares > 1 {
 		free /= 2
 	}
-	if len(b.queue) > 0 || s.idle {
-		free = 0
+	if len(b.queue) > 0 || s.idle || b.working+b.hung >= free {
+		return false
 	}
-	n = max(0, min(n, free-b.working-b.hung))
-	b.working += n
-	s.slots += n
-	return n
+	s.set(s.workers+1, s.hung, s.files)
+	return true
+}
+
+// Alone reports whether no other run is at work, or waits to begin.
+func (s *Share) Alone() bool {
+	if s == nil {
+		return true
+	}
+	s.b.mu.Lock()
+	defer s.b.unlock()
+	return s.b.shares == 1 && len(s.b.queue) == 0
 }
 
 // Descriptors takes up to n more, and says how many: half of what is left, for
@@ -180,43 +186,38 @@ func (s *Share) Descriptors(n int) int {
 	}
 	b := s.b
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer b.unlock()
 	if len(b.queue) > 0 {
 		return 0
 	}
 	n = max(0, min(n, (b.files()-b.open)/2))
-	b.open += n
-	s.files += n
+	s.set(s.workers, s.hung, s.files+n)
 	return n
 }
 
+// all is more than any share has.
+const all = 1 << 30
+
 // Shrink gives back what was taken since the beginning.
-func (s *Share) Shrink() { s.give(func() (slots, files int) { return 1, s.least }) }
+func (s *Share) Shrink() { s.give(all, 0) }
 
 // Put gives back a worker, unless it is the last.
-func (s *Share) Put() { s.give(func() (slots, files int) { return s.slots - 1, s.files }) }
+func (s *Share) Put() { s.give(1, all) }
 
-// Keep gives back descriptors beyond n, and so many for each worker.
-func (s *Share) Keep(n, each int) {
-	s.give(func() (slots, files int) { return s.slots, n + each*s.slots })
-}
+// Keep gives back descriptors beyond n and those of the workers.
+func (s *Share) Keep(n int) { s.give(0, n) }
 
-// give gives back what is beyond what, which is asked while mu is held.
-func (s *Share) give(what func() (slots, files int)) {
+// give gives back so many workers, but for the last one, and the descriptors beyond files
+// and those of the workers that stay.
+func (s *Share) give(workers, files int) {
 	if s == nil {
 		return
 	}
-	b := s.b
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	slots, files := what()
-	slots = max(0, s.slots-max(slots, 1))
-	files = max(0, s.files-max(files, s.least))
-	s.slots -= slots
-	b.working -= slots
-	s.files -= files
-	b.open -= files
-	s.hangs(s.hung)
+	s.b.mu.Lock()
+	defer s.b.unlock()
+	workers = min(s.workers, max(1, s.workers-workers)) // it has none once it is closed
+	files = max(s.least, files+workers*PerWorker)
+	s.set(workers, s.hung, min(s.files, files))
 }
 
 // Held notes how many of the share's workers are held up now. It returns how many work
@@ -226,12 +227,13 @@ func (s *Share) Held(n int) (working int) {
 		return 0
 	}
 	s.b.mu.Lock()
-	defer s.b.mu.Unlock()
-	s.hangs(n)
+	defer s.b.unlock()
+	s.set(s.workers, n, s.files)
+	s.b.serve()
 	if len(s.b.queue) == 0 {
 		return 0
 	}
-	return max(1, s.slots-s.hung)
+	return max(1, s.workers-s.hung)
 }
 
 // Waits says that what is left of the run waits for calls that hang, or no more.
@@ -240,20 +242,9 @@ func (s *Share) Waits(is bool) {
 		return
 	}
 	s.b.mu.Lock()
-	defer s.b.mu.Unlock()
+	defer s.b.unlock()
 	s.idle = is
-	s.hangs(0)
-}
-
-// hangs counts n of the share's workers as hung. mu is held.
-func (s *Share) hangs(n int) {
-	if n = min(n, s.slots); s.idle {
-		n = s.slots
-	}
-	s.b.hung += n - s.hung
-	s.b.working -= n - s.hung
-	s.hung = n
-	s.b.serve()
+	s.set(s.workers, 0, s.files)
 }
 
 // Close gives everything back.
@@ -262,11 +253,7 @@ func (s *Share) Close() {
 		return
 	}
 	s.b.mu.Lock()
-	defer s.b.mu.Unlock()
-	s.b.hung -= s.hung
-	s.b.working -= s.slots - s.hung
-	s.b.open -= s.files
+	defer s.b.unlock()
+	s.set(0, 0, 0)
 	s.b.shares--
-	s.slots, s.hung, s.files = 0, 0, 0
-	s.b.serve()
 }

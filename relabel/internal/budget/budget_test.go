@@ -26,7 +26,15 @@ func enters(t *testing.T, b *Budget, files int) *Share {
 	return s
 }
 
-// Waits begins a wait for a share, and says where it comes.
+// workers takes all workers that s can have.
+func workers(s *Share) (n int) {
+	for s.Worker() {
+		n++
+	}
+	return n
+}
+
+// waits begins a wait for a share, and says where it comes.
 func waits(ctx context.Context, b *Budget, files int) chan *Share {
 	got := make(chan *Share, 1)
 	go func() {
@@ -65,11 +73,11 @@ func TestMore(t *testing.T) {
 			t.Error("a second run is there")
 		}
 		c.Close()
-		if !a.Alone() || a.More() || a.Workers(100) != 2 {
+		if !a.Alone() || a.More() || workers(a) != 2 {
 			t.Error("the second run has left, and the rest is for those who ask for it")
 		}
 		var none *Share
-		if !none.Alone() || !none.More() {
+		if !none.Alone() || !none.More() || !none.Worker() {
 			t.Error("what is outside the budget is bounded")
 		}
 	})
@@ -81,7 +89,7 @@ func TestBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(8, func() int { return 100 })
 		a := enters(t, b, 20)
-		if n := a.Workers(100); n != 7 {
+		if n := workers(a); n != 7 {
 			t.Errorf("alone, it got %d", n)
 		}
 		c := waits(t.Context(), b, 20)
@@ -92,11 +100,11 @@ func TestBudget(t *testing.T) {
 		a.Put()
 		d := <-c
 		b.has(t, 8, 0, 40)
-		if n := d.Workers(1); n != 0 {
-			t.Errorf("it got %d more", n)
+		if d.Worker() {
+			t.Error("it got one more")
 		}
 		a.Shrink()
-		if n := d.Workers(100); n != 2 {
+		if n := workers(d); n != 2 {
 			t.Errorf("of half of eight it got %d more", n)
 		}
 		if n := d.Descriptors(100); n != 30 {
@@ -105,10 +113,10 @@ func TestBudget(t *testing.T) {
 		d.Put()
 		e := waits(t.Context(), b, 40)
 		none(t, e)
-		if a.Workers(1)+a.Descriptors(1) > 0 { // though there are some
+		if a.Worker() || a.Descriptors(1) > 0 { // though there are some
 			t.Error("somebody waits, and another takes more")
 		}
-		d.Keep(45, 0)
+		d.Keep(45 - PerWorker)
 		none(t, e)
 		d.Shrink()
 		last := <-e
@@ -149,7 +157,7 @@ func TestBudgetHung(t *testing.T) {
 }
 
 // TestBudgetTurn: shares are given in the order of arrival, and who leaves the queue
-// Holds nothing up.
+// holds nothing up.
 func TestBudgetTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(3, func() int { return 10 })

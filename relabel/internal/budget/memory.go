@@ -15,16 +15,13 @@ import (
 // process is in, to which what it reads is charged as well. It is 0 where that cannot be
 // told. root is that of the filesystem.
 func Memory(root fs.FS) int64 {
-	memory, err := fs.ReadFile(root, "proc/meminfo")
+	memory, _ := fs.ReadFile(root, "proc/meminfo")
 	_, line, _ := strings.Cut(string(memory), "MemAvailable:")
 	var available int64
-	if _, e := fmt.Sscanf(line, "%d kB", &available); err != nil || e != nil {
+	if _, err := fmt.Sscanf(line, "%d kB", &available); err != nil {
 		return 0
 	}
-	groups, err := fs.ReadFile(root, "proc/self/cgroup")
-	if err != nil {
-		return 0
-	}
+	groups, _ := fs.ReadFile(root, "proc/self/cgroup")
 	most, told := available<<10/8, false
 	for line := range strings.Lines(string(groups)) { // number:controllers:path
 		_, line, _ = strings.Cut(strings.TrimSpace(line), ":")
@@ -40,11 +37,10 @@ func Memory(root fs.FS) int64 {
 			continue
 		}
 		for at := path.Clean("/" + group); ; at = path.Dir(at) {
-			if text, err := fs.ReadFile(root, path.Join(top, at, limit)); err == nil {
-				told = true
-				if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil { // else there is none
-					most = min(most, n/4)
-				}
+			text, err := fs.ReadFile(root, path.Join(top, at, limit))
+			told = told || err == nil
+			if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil { // else there is none
+				most = min(most, n/4)
 			}
 			if at == "/" {
 				break

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,11 +23,12 @@ import (
 // filesystem a path is on cannot be asked: that call hangs too.
 type Probes struct {
 	b      *Budget
+	refuse func(hung []watch.Call, cause error) error
 	places chan struct{} // of calls that have not taken a second
 
 	mu   sync.Mutex
-	hung map[string]int // the others, by path
-	all  int            // of them
+	hung map[watch.Call]int // the others
+	all  int                // of them
 }
 
 const (
@@ -40,62 +42,54 @@ const (
 	filesPerProbe = 3
 )
 
-// HangError says that too many calls hang for another one.
-type HangError struct {
-	Calls int
-	Paths []string // for which they were made
+// NewProbes is for calls whose descriptors b counts while they hang. refuse makes the error
+// for another one when too many do.
+func NewProbes(b *Budget, refuse func(hung []watch.Call, cause error) error) *Probes {
+	return &Probes{b: b, refuse: refuse, places: make(chan struct{}, probesAtOnce), hung: make(map[watch.Call]int)}
 }
 
-func (e *HangError) Error() string {
-	return fmt.Sprintf("%d earlier calls have not returned", e.Calls)
-}
-
-// NewProbes is for calls whose descriptors b counts while they hang.
-func NewProbes(b *Budget) *Probes {
-	return &Probes{b: b, places: make(chan struct{}, probesAtOnce), hung: make(map[string]int)}
-}
-
-// Ask makes a call for path, or is a *HangError.
-func (p *Probes) Ask(path string, call func() error) error {
+// Ask makes call, which is f, unless too many hang.
+func (p *Probes) Ask(call watch.Call, f func() error) error {
 	p.places <- struct{}{}
-	if err := p.tooMany(path); err != nil {
+	if hung, n := p.tooMany(call); n > 0 {
 		<-p.places
-		return err
+		return p.refuse(hung, fmt.Errorf("%d earlier calls have not returned", n))
 	}
 	late := time.AfterFunc(watch.Limit, func() {
-		p.hangs(path, 1)
+		p.hangs(call, 1)
 		<-p.places
 	})
 	defer func() {
 		if late.Stop() {
 			<-p.places
 		} else {
-			p.hangs(path, -1) // perhaps before the other is counted
+			p.hangs(call, -1) // perhaps before the other is counted
 		}
 	}()
-	return call()
+	return f()
 }
 
-// hangs counts n calls of path more as hung, and their descriptors with those of runs.
-func (p *Probes) hangs(path string, n int) {
+// hangs counts n calls more as hung, and their descriptors with those of runs.
+func (p *Probes) hangs(call watch.Call, n int) {
 	p.mu.Lock()
 	p.all += n
-	if p.hung[path] += n; p.hung[path] == 0 {
-		delete(p.hung, path)
+	if p.hung[call] += n; p.hung[call] == 0 {
+		delete(p.hung, call)
 	}
 	p.mu.Unlock()
 	p.b.Holds(n * filesPerProbe)
 }
 
-// tooMany names path if too many of its calls hang, or all paths of which some do.
-func (p *Probes) tooMany(path string) error {
+// tooMany is how many calls hang, if that is too many for another one, and which.
+func (p *Probes) tooMany(call watch.Call) (hung []watch.Call, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if n := p.hung[path]; n >= probesHung {
-		return &HangError{n, []string{path}}
+	if n := p.hung[call]; n >= probesHung {
+		return []watch.Call{call}, n
 	}
-	if p.all > 0 && p.all >= min(manyProbesHung, p.b.files()/(2*filesPerProbe)) {
-		return &HangError{p.all, slices.Sorted(maps.Keys(p.hung))}
+	if p.all >= min(manyProbesHung, p.b.files()/(2*filesPerProbe)) {
+		byPath := func(a, b watch.Call) int { return strings.Compare(a.Path, b.Path) }
+		return slices.SortedFunc(maps.Keys(p.hung), byPath), p.all
 	}
-	return nil
+	return nil, 0
 }

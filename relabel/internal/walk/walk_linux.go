@@ -274,7 +274,7 @@ func (k *Walk) Yield(working int) {
 		p.Shed(working - 1 - k.asked)
 		k.asked = working - 1
 	}
-	k.share.Keep(budget.RunFiles+2*k.cache.shrink(), budget.PerWorker) // fewer stay open for later
+	k.share.Keep(budget.RunFiles + 2*k.cache.shrink()) // fewer stay open for later
 }
 
 // hire has one of those begin that are due, if the process may have one more.
@@ -291,7 +291,7 @@ func (k *Walk) hire(p *steal.Worker[item]) {
 
 // relieve adds a worker, if the process may have one more.
 func (k *Walk) relieve(p *steal.Worker[item]) bool {
-	return k.share.Workers(1) == 1 && k.add(p)
+	return k.share.Worker() && k.add(p)
 }
 
 // add adds a worker, which the share has.
