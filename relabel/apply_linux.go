@@ -27,7 +27,7 @@ func apply(ctx context.Context, path string, rules Rules, o Options, ask func() 
 // apply is the whole path.
 func (r *run) apply(ctx context.Context, path string, ask func() capabilities) error {
 	var err error
-	if r.changes, err = r.rules.inside().Change(); err != nil {
+	if r.changes, err = r.rules.change(); err != nil {
 		return err
 	}
 	if r.rules.Contexts == nil {
@@ -96,7 +96,7 @@ func (r *run) applyTo(ctx context.Context, root *mount) error {
 
 // asPrinted is change with the labels of rules as the loaded policy prints them. A type
 // that is an alias is read back by its other name, and each run would write it again.
-func (r *run) asPrinted(change func(has, want string) (string, walk.Outcome, error)) func(has, want string) (string, walk.Outcome, error) {
+func (r *run) asPrinted(change rewrite) rewrite {
 	var printed sync.Map // by label
 	return func(has, want string) (string, walk.Outcome, error) {
 		as, known := printed.Load(want)

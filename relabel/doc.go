@@ -40,9 +40,8 @@ package relabel
 //
 // Labels by rules:
 //
-//	rules.go            Apply, as a caller has it
+//	rules.go            Apply, as a caller has it; what is written over the label that is there
 //	contexts            the file contexts of a policy, for a caller to load
-//	internal/rules      what is written over the label that is there
 //	apply_linux.go      the path of Apply: no seal, no commit
 //
 // For runtimes:
@@ -63,9 +62,8 @@ package relabel
 //
 // Each package, and all that it imports of the others (TestDocImports).
 //
-//	relabel   ▶ budget caller commit dropin flight mountinfo mounts order policy rules secctx steal sys walk watch xattrio
+//	relabel   ▶ budget caller commit dropin flight mountinfo mounts order policy secctx steal sys walk watch xattrio
 //	contexts  ▶ fcontexts secctx sys walk
-//	rules     ▶ secctx sys walk
 //	dropin    ▶ caller policy
 //	caller    ▶ budget steal walk watch
 //	flight    ▶ budget watch

@@ -4,8 +4,12 @@ package relabel
 
 import (
 	"context"
+	"errors"
+	"strings"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/rules"
+	"github.com/fastlabel/fastlabel/internal/secctx"
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 )
 
 // Apply gives root and everything beneath it labels by rules: what restorecon does, or a
@@ -65,26 +69,121 @@ type Rules struct {
 
 // Contexts say which label is whose, by path and kind of file: those of a policy, which
 // the package contexts beneath this one reads.
-type Contexts interface{ rules.Contexts }
+type Contexts interface {
+	// Top is what is wanted of path, and of what is beneath it.
+	Top(path string, kind sys.Kind) (*walk.Want, error)
+	// Retype returns has with the type of want, or "" if has stays. custom says that it
+	// stays because its type is customizable.
+	Retype(has, want string) (label string, custom bool, err error)
+}
 
 // Parts of a label.
 type Parts uint8
 
-// The parts of a label.
+// The parts of a label, in their order.
 const (
-	PartUser  = Parts(rules.User)
-	PartRole  = Parts(rules.Role)
-	PartType  = Parts(rules.Type)
-	PartLevel = Parts(rules.Level)
+	PartUser Parts = 1 << iota
+	PartRole
+	PartType
+	PartLevel
 )
 
 // Valid is the error of Apply if Parts and Contexts contradict each other, or From is of
 // no label.
 func (r Rules) Valid() error {
-	_, err := r.inside().Change()
+	_, err := r.change()
 	return err
 }
 
-func (r Rules) inside() rules.Rules {
-	return rules.Rules{Contexts: r.Contexts, Parts: rules.Parts(r.Parts), From: r.From}
+// rewrite is the type of Change in a walk.Job, where it is described.
+type rewrite func(has, want string) (string, walk.Outcome, error)
+
+// change returns nil where what is wanted is written whatever is there.
+func (r Rules) change() (rewrite, error) {
+	if r.Contexts != nil && r.Parts != 0 && r.Parts != PartType {
+		return nil, errors.New("by file contexts a whole label is written, or its type alone")
+	}
+	if r.From == "" {
+		if r.Parts == 0 {
+			return nil, nil
+		}
+		return r.over, nil
+	}
+	from, err := pattern(r.From)
+	return func(has, want string) (string, walk.Outcome, error) {
+		if !fits(has, from) {
+			return "", walk.Skipped, nil
+		}
+		return r.over(has, want)
+	}, err
+}
+
+// over says what is written where want is wanted and has, another label, was read.
+func (r Rules) over(has, want string) (to string, o walk.Outcome, err error) {
+	switch {
+	case r.Parts == 0:
+		return want, walk.Written, nil
+	case r.Contexts != nil:
+		var custom bool
+		if to, custom, err = r.Contexts.Retype(has, want); custom {
+			return "the type " + fieldsOf(has)[2] + " is customizable, and may be meant", walk.Skipped, nil
+		}
+	case has == "":
+		err = errors.New("it has no label, of which a part could be changed")
+	default:
+		part := func(p Parts, i int) string {
+			if r.Parts&p == 0 {
+				return ""
+			}
+			return fieldsOf(want)[i]
+		}
+		to, err = secctx.Compose(has, part(PartUser, 0), part(PartRole, 1), part(PartType, 2), part(PartLevel, 3))
+	}
+	switch {
+	case err != nil:
+		return "", walk.Failed, err
+	case to == "" || to == has:
+		return "", walk.Right, nil
+	}
+	return to, walk.Written, nil
+}
+
+// fieldsOf returns user, role, type and level of a label.
+func fieldsOf(label string) (f [4]string) {
+	copy(f[:], strings.SplitN(label, ":", len(f)))
+	return f
+}
+
+// pattern is the parts of from.
+func pattern(from string) (parts [4]string, err error) {
+	given := strings.SplitN(from, ":", len(parts))
+	if len(given) == 3 {
+		given = append(given, "*")
+	}
+	copy(parts[:], given)
+	for i, one := range []string{"u", "r", "t", "s0"}[:len(given)] {
+		if given[i] == "*" {
+			given[i] = one
+		}
+	}
+	label, err := secctx.Canonical(strings.Join(given, ":"))
+	var why *secctx.Error
+	if errors.As(err, &why) {
+		return parts, &secctx.Error{Label: from, Reason: why.Reason + "; write * for any part"}
+	}
+	if parts[3] != "*" {
+		parts[3] = fieldsOf(label)[3]
+	}
+	return parts, nil
+}
+
+// fits says whether label is one that from describes.
+func fits(label string, from [4]string) bool {
+	has := fieldsOf(label)
+	for i, f := range from {
+		if f != "*" && f != has[i] {
+			return false
+		}
+	}
+	return label != ""
 }

@@ -21,10 +21,10 @@ import (
 type run struct {
 	caller.Run
 	o            Options
-	want         string                                               // the label in canonical form
-	rules        Rules                                                // of Apply
-	changes      func(has, want string) (string, walk.Outcome, error) // nil: want is written
-	trustless    map[mounts.ID]mounts.Refused                         // by rules: what Tree refuses, and so nobody trusts
+	want         string                       // the label in canonical form
+	rules        Rules                        // of Apply
+	changes      rewrite                      // nil: want is written
+	trustless    map[mounts.ID]mounts.Refused // by rules: what Tree refuses, and so nobody trusts
 	capabilities capabilities
 	proc         *mounts.Proc
 	policy       *policy.Policy

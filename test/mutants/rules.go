@@ -5,7 +5,7 @@ package mutants
 // rules breaks labels by rules.
 func rules() []Mutant {
 	const (
-		rules = "relabel/internal/rules/change.go"
+		rules = "relabel/rules.go"
 		dir   = "internal/fcontexts/dir.go"
 		enter = "relabel/internal/walk/enter_linux.go"
 	)
@@ -36,7 +36,7 @@ func rules() []Mutant {
 			Edits:  edits("relabel/internal/walk/dirs_linux.go", "d.outcome == Skipped && !d.byRule", "d.outcome == Skipped"),
 		},
 		{
-			Name: "from-ignored", By: "TestOver in relabel/internal/rules",
+			Name: "from-ignored", By: "TestOver in relabel",
 			Breaks: "what has another label than From is left alone",
 			Edits:  edits(rules, "if !fits(has, from) {", "if !fits(has, from) && false {"),
 		},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rules
+package relabel
 
 import (
 	"errors"
@@ -18,7 +18,7 @@ type retyping map[string]string
 func (retyping) Top(string, sys.Kind) (*walk.Want, error) { return nil, errors.ErrUnsupported }
 
 func (r retyping) Retype(has, _ string) (string, bool, error) {
-	to, known := r[fields(has)[2]]
+	to, known := r[fieldsOf(has)[2]]
 	switch {
 	case !known:
 		return "", false, errors.ErrUnsupported
@@ -38,27 +38,27 @@ func TestOver(t *testing.T) {
 		has, to string
 		outcome walk.Outcome
 	}{
-		{Rules{Parts: User}, "system_u:object_r:etc_t:s0:c1,c2", "unconfined_u:object_r:etc_t:s0:c1,c2", walk.Written},
-		{Rules{Parts: Role}, "system_u:object_r:etc_t:s0:c1,c2", "system_u:role_r:etc_t:s0:c1,c2", walk.Written},
-		{Rules{Parts: Type}, "system_u:object_r:etc_t:s0:c1,c2", "system_u:object_r:usr_t:s0:c1,c2", walk.Written},
-		{Rules{Parts: Level}, "system_u:object_r:etc_t:s0:c1,c2", "system_u:object_r:etc_t:s0:c7", walk.Written},
-		{Rules{Parts: User | Level}, "system_u:object_r:etc_t:s0", "unconfined_u:object_r:etc_t:s0:c7", walk.Written},
-		{Rules{Parts: Type}, "system_u:object_r:usr_t:s0:c1,c2", "", walk.Right},
-		{Rules{Parts: Type}, "", "", walk.Failed},
+		{Rules{Parts: PartUser}, "system_u:object_r:etc_t:s0:c1,c2", "unconfined_u:object_r:etc_t:s0:c1,c2", walk.Written},
+		{Rules{Parts: PartRole}, "system_u:object_r:etc_t:s0:c1,c2", "system_u:role_r:etc_t:s0:c1,c2", walk.Written},
+		{Rules{Parts: PartType}, "system_u:object_r:etc_t:s0:c1,c2", "system_u:object_r:usr_t:s0:c1,c2", walk.Written},
+		{Rules{Parts: PartLevel}, "system_u:object_r:etc_t:s0:c1,c2", "system_u:object_r:etc_t:s0:c7", walk.Written},
+		{Rules{Parts: PartUser | PartLevel}, "system_u:object_r:etc_t:s0", "unconfined_u:object_r:etc_t:s0:c7", walk.Written},
+		{Rules{Parts: PartType}, "system_u:object_r:usr_t:s0:c1,c2", "", walk.Right},
+		{Rules{Parts: PartType}, "", "", walk.Failed},
 		{Rules{From: "*:*:etc_t:*"}, "system_u:object_r:etc_t:s0:c1,c2", want, walk.Written},
 		{Rules{From: "*:*:etc_t"}, "system_u:object_r:etc_t:s0:c1,c2", want, walk.Written},
 		{Rules{From: "*:*:etc_t:*"}, "system_u:object_r:usr_t:s0", "", walk.Skipped},
 		{Rules{From: "*:*:*:s0:c2,c1"}, "system_u:object_r:etc_t:s0:c1,c2", want, walk.Written},
 		{Rules{From: "*:*:*:s0:c2,c1"}, "system_u:object_r:etc_t:s0:c1", "", walk.Skipped},
 		{Rules{From: "*:*:*:*"}, "", "", walk.Skipped},
-		{Rules{From: "*:*:etc_t:*", Parts: Level}, "system_u:object_r:etc_t:s0", "system_u:object_r:etc_t:s0:c7", walk.Written},
-		{Rules{Contexts: contexts, Parts: Type}, "system_u:object_r:etc_t:s0", want, walk.Written},
-		{Rules{Contexts: contexts, Parts: Type}, "system_u:object_r:usr_t:s0", "", walk.Right},
-		{Rules{Contexts: contexts, Parts: Type}, "system_u:object_r:kept_t:s0", "the type kept_t is customizable, and may be meant", walk.Skipped},
-		{Rules{Contexts: contexts, Parts: Type}, "system_u:object_r:other_t:s0", "", walk.Failed},
+		{Rules{From: "*:*:etc_t:*", Parts: PartLevel}, "system_u:object_r:etc_t:s0", "system_u:object_r:etc_t:s0:c7", walk.Written},
+		{Rules{Contexts: contexts, Parts: PartType}, "system_u:object_r:etc_t:s0", want, walk.Written},
+		{Rules{Contexts: contexts, Parts: PartType}, "system_u:object_r:usr_t:s0", "", walk.Right},
+		{Rules{Contexts: contexts, Parts: PartType}, "system_u:object_r:kept_t:s0", "the type kept_t is customizable, and may be meant", walk.Skipped},
+		{Rules{Contexts: contexts, Parts: PartType}, "system_u:object_r:other_t:s0", "", walk.Failed},
 		{Rules{Contexts: contexts, From: "*:*:kept_t:*"}, "system_u:object_r:kept_t:s0", want, walk.Written},
 	} {
-		change, err := c.rules.Change()
+		change, err := c.rules.change()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,13 +67,13 @@ func TestOver(t *testing.T) {
 			t.Errorf("%+v over %q: %q, %v, %v", c.rules, c.has, to, outcome, err)
 		}
 	}
-	if change, err := (Rules{Contexts: contexts}).Change(); change != nil || err != nil {
+	if change, err := (Rules{Contexts: contexts}).change(); change != nil || err != nil {
 		t.Errorf("a whole label is not just written: %v", err)
 	}
 	for says, r := range map[string]Rules{
-		"its type alone": {Contexts: contexts, Parts: Type | Level}, `"a:b"`: {From: "a:b"}, "write * for any part": {From: "*:*:*:c1"},
+		"its type alone": {Contexts: contexts, Parts: PartType | PartLevel}, `"a:b"`: {From: "a:b"}, "write * for any part": {From: "*:*:*:c1"},
 	} {
-		if _, err := r.Change(); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := r.change(); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v", r, err)
 		}
 	}
