@@ -22,6 +22,8 @@ type cell struct {
 	Cold    bool   `json:"cold,omitempty"`
 	Threads int    `json:"threads"`
 	Limit   int    `json:"limit,omitempty"` // requests a second of a slowdisk; 0: a file on a disk
+	// Beside is what goes on beside a call, as cell.beside has it; Threads are then callers.
+	Beside string `json:"beside,omitempty"`
 }
 
 func (c cell) String() string {
@@ -31,6 +33,9 @@ func (c cell) String() string {
 	}
 	if c.Limit > 0 {
 		s += fmt.Sprintf(" %d/s", c.Limit)
+	}
+	if c.Beside != "" {
+		s += " beside " + c.Beside
 	}
 	return fmt.Sprintf("%s -T %d", s, c.Threads)
 }
@@ -115,7 +120,7 @@ func (f *field) prepare(c cell) (string, error) {
 	default:
 		err = fmt.Errorf("no such state: %s", c.State)
 	}
-	if err == nil {
+	if err == nil && !strings.HasPrefix(c.Beside, "writer") { // who writes on leaves nothing at rest
 		err = f.volume.rest()
 	}
 	if err == nil && c.Cold {

@@ -18,6 +18,8 @@ type contestant struct {
 	argv func(b *binaries, c cell, label string, paths ...string) []string
 	// old is whether it must believe that the kernel has no setxattrat.
 	old bool
+	// call is what rivals calls it, if it is measured there by the call; it has no argv.
+	call string
 }
 
 // binaries are the programs that were built.
@@ -50,7 +52,9 @@ var contestants = map[string]contestant{
 	"floor-dir-fchdir":   {argv: floor("dir", "fchdir", ""), old: true},
 	"floor-inode-fchdir": {argv: floor("inode", "fchdir", ""), old: true},
 
-	"go-selinux": {argv: rival("go-selinux")},
+	"go-selinux":      {argv: rival("go-selinux")},
+	"go-selinux-call": {call: "go-selinux"},
+	"dropin-call":     {call: "dropin"},
 	"chcon": {argv: func(_ *binaries, _ cell, label string, paths ...string) []string {
 		return append([]string{"chcon", "-R", "-h", label}, paths...)
 	}},

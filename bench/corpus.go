@@ -14,6 +14,7 @@ import (
 
 // corpora are trees of about n entries, always the same for one n.
 var corpora = map[string]func(*planter, int){
+	"files":     plantFiles,
 	"flat":      plantFlat,
 	"fifty":     plantFifty,
 	"hash":      plantHash,
@@ -87,6 +88,13 @@ func (p *planter) dir(name string) {
 }
 
 func (p *planter) full(n int) bool { return p.err != nil || p.count >= n }
+
+// plantFiles is files alone, as in the small volumes of a pod.
+func plantFiles(p *planter, n int) {
+	for !p.full(n) {
+		p.file(fmt.Sprintf("f%d", p.count))
+	}
+}
 
 // plantFlat is one directory, names in the order of their making.
 func plantFlat(p *planter, n int) {

@@ -8,6 +8,7 @@
 //	cell.go       one cell: its states, and how a run is prepared and checked
 //	contestant.go the contestants, and their command lines
 //	measure.go    one run of one contestant, and what it took
+//	beside.go     calls in a process that runs already, and what is beside them
 //	volume.go     a scratch filesystem in a sparse file
 //	disk.go       a scratch filesystem on a slowdisk, and what was asked of it
 //	slow.go       a scratch filesystem that takes its time, by slowfs
@@ -20,7 +21,7 @@
 //	reader.go     that reader
 //	ab.sh         two commits, by compare
 //	floor/        the floor, in C, and the program that starts contestants
-//	rivals/       what is a library, as a command
+//	rivals/       what is a library, as a command or by calls
 //	slowfs/       a FUSE filesystem that takes its time
 //	slowdisk/     a disk that takes its time, and counts
 //	server/       serves both

@@ -51,7 +51,7 @@ func runPlan(args []string) error {
 	program := flags.String("fastlabel", "../bin/fastlabel", "the program to measure")
 	dir := flags.String("dir", os.TempDir(), "where the filesystems' images lie")
 	only := map[string]*string{}
-	for _, name := range []string{"fs", "corpus", "state", "n", "threads", "with", "size", "limits"} {
+	for _, name := range []string{"fs", "corpus", "state", "n", "threads", "with", "size", "limits", "beside"} {
 		only[name] = flags.String(name, "", "in place of what the plan says; with commas between")
 	}
 	rounds := flags.Int("rounds", 0, "in place of what the plan says")
@@ -118,7 +118,7 @@ func runPlan(args []string) error {
 
 // narrow puts what the flags say in place of the plan's.
 func (s *sweep) narrow(only map[string]*string, rounds int, cold bool) error {
-	for name, to := range map[string]*[]string{"fs": &s.fs, "corpus": &s.corpora, "state": &s.states, "with": &s.with} {
+	for name, to := range map[string]*[]string{"fs": &s.fs, "corpus": &s.corpora, "state": &s.states, "with": &s.with, "beside": &s.beside} {
 		if *only[name] != "" {
 			*to = strings.Split(*only[name], ",")
 		}
@@ -152,7 +152,8 @@ type meeting struct {
 	dir            string
 	results        *json.Encoder
 	commit, kernel string
-	tracepoint     int // 0: calls are not counted
+	tracepoint     int     // 0: calls are not counted
+	caller         *caller // of the cell
 	// limit is of the floor's time, diskLimit of its requests to a slowdisk.
 	limit, diskLimit float64
 	least            map[string]float64 // of the cell, of each contestant: the best time, or the fewest requests
@@ -233,7 +234,15 @@ func (m *meeting) ratio() float64 {
 }
 
 // cell measures each contestant in turn, in every round.
-func (m *meeting) cell(f *field, c cell, with []string, rounds int) error {
+func (m *meeting) cell(f *field, c cell, with []string, rounds int) (err error) {
+	if slices.ContainsFunc(with, func(name string) bool { return contestants[name].call != "" }) {
+		if m.caller, err = newCaller(f, c); m.caller != nil {
+			defer func() { err = errors.Join(err, m.caller.close()) }()
+		}
+		if err != nil {
+			return err
+		}
+	}
 	for round := range rounds {
 		for k := range with {
 			i := (k + round) % len(with)
@@ -249,6 +258,9 @@ func (m *meeting) cell(f *field, c cell, with []string, rounds int) error {
 		return nil
 	}
 	for _, name := range with {
+		if contestants[name].call != "" {
+			continue
+		}
 		if err := m.turn(f, c, name, rounds, m.tracepoint); err != nil {
 			return err
 		}
@@ -276,11 +288,19 @@ func (m *meeting) turn(f *field, c cell, name string, round, tracepoint int) err
 	if err := f.volume.slow(c.Limit); err != nil {
 		return err
 	}
-	argv := who.argv(m.binaries, c, label, f.paths...)
-	if c.Corpus == "system" {
-		argv = m.binaries.asSystem(argv...)
+	var t took
+	switch {
+	case who.call != "":
+		t, err = m.caller.measure(who, label, c.Threads, f.paths)
+	case c.Beside != "":
+		err = fmt.Errorf("only a call is measured beside %s", c.Beside)
+	default:
+		argv := who.argv(m.binaries, c, label, f.paths...)
+		if c.Corpus == "system" {
+			argv = m.binaries.asSystem(argv...)
+		}
+		t, err = measure(m.binaries, who, argv, tracepoint)
 	}
-	t, err := measure(m.binaries, who, argv, tracepoint)
 	if err != nil {
 		return err
 	}

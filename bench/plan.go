@@ -10,7 +10,8 @@ type sweep struct {
 	size                string
 	n, threads          []int
 	cold                bool
-	limits              []int // of a slowdisk; nil: a file on a disk
+	limits              []int    // of a slowdisk; nil: a file on a disk
+	beside              []string // see cell.beside; nil: nothing
 	with                []string
 	rounds              int
 }
@@ -56,6 +57,8 @@ var plans = map[string][]sweep{
 		fs: all, corpora: []string{"flat", "realistic"}, states: states,
 		size: "20G", n: []int{40_000}, threads: []int{2}, with: with("fastlabel", floors, "go-selinux", "chcon", "setfiles"), rounds: 10,
 	}},
+	// `make bench PLAN=small`: ten minutes.
+	"small": sweepSmall,
 	// `make bench-full`: hours.
 	"full": slices.Concat(sweepFloor, sweepPeers, sweepOrder, sweepScale, sweepWide, sweepThreads),
 	// On a filesystem where each request waits; half an hour.
@@ -131,6 +134,33 @@ var (
 	}}
 )
 
+var (
+	calls = []string{"dropin-call", "go-selinux-call"}
+	// A pod's volumes, as a runtime labels them by a call before each start; and the command.
+	sweepSmall = []sweep{
+		{
+			fs: []string{"tmpfs", "ext4", "xfs"}, corpora: []string{"files"}, states: []string{"wrong", "right"}, size: "20G",
+			n: []int{0, 1, 10, 100, 1_000, 10_000}, threads: []int{0}, with: with(calls, "fastlabel", "chcon"), rounds: 20,
+		},
+		{
+			fs: []string{"ext4", "xfs"}, corpora: []string{"files"}, states: []string{"wrong", "right"}, size: "20G",
+			n: []int{10}, threads: []int{0}, beside: []string{"dirty-1024", "writer-1024"}, with: calls, rounds: 10,
+		},
+		{
+			fs: []string{"tmpfs", "ext4"}, corpora: []string{"files"}, states: []string{"wrong", "right"}, size: "20G",
+			n: []int{1}, threads: []int{0}, beside: []string{"mounts-20", "mounts-2000"}, with: calls, rounds: 20,
+		},
+		{ // thirty who ask for one volume
+			fs: []string{"tmpfs", "ext4", "xfs"}, corpora: []string{"files"}, states: []string{"wrong", "right"}, size: "20G",
+			n: []int{1_000}, threads: []int{30}, with: calls, rounds: 10,
+		},
+		{ // 110 volumes of 19 files, as when a node has started
+			fs: []string{"ext4", "xfs"}, corpora: []string{"volumes"}, states: []string{"wrong", "right"}, size: "20G",
+			n: []int{2_200}, threads: []int{110}, beside: []string{"", "writer-1024"}, with: calls, rounds: 10,
+		},
+	}
+)
+
 // Ours and the peers choose their workers; the floor has each number of them.
 var sweepDisk = []sweep{{
 	fs: disks, corpora: []string{"flat", "realistic"}, states: states, size: "20G", n: []int{300_000, 1_000_000}, cold: true, limits: []int{3_000, 16_000},
@@ -143,13 +173,18 @@ func (s sweep) cells() []cell {
 	if len(s.limits) == 0 {
 		s.limits = []int{0}
 	}
+	if len(s.beside) == 0 {
+		s.beside = []string{""}
+	}
 	for _, fs := range s.fs {
 		for _, corpus := range s.corpora {
 			for _, n := range s.n {
 				for _, state := range s.states {
 					for _, limit := range s.limits {
 						for _, t := range s.threads {
-							cells = append(cells, cell{fs, s.size, corpus, n, state, s.cold, t, limit})
+							for _, beside := range s.beside {
+								cells = append(cells, cell{fs, s.size, corpus, n, state, s.cold, t, limit, beside})
+							}
 						}
 					}
 				}

@@ -14,7 +14,7 @@ func TestPlans(t *testing.T) {
 	for name, sweeps := range plans {
 		for _, s := range sweeps {
 			cells := s.cells()
-			if want := len(s.fs) * len(s.corpora) * len(s.states) * len(s.n) * len(s.threads) * max(1, len(s.limits)); len(cells) != want || want == 0 {
+			if want := len(s.fs) * len(s.corpora) * len(s.states) * len(s.n) * len(s.threads) * max(1, len(s.limits)) * max(1, len(s.beside)); len(cells) != want || want == 0 {
 				t.Errorf("%s: %d cells, want %d", name, len(cells), want)
 			}
 			if s.rounds < 1 || len(s.with) == 0 {
@@ -33,6 +33,9 @@ func TestPlans(t *testing.T) {
 				seen[c] = true
 				if i > 0 && !c.shares(cells[i-1]) && slices.ContainsFunc(cells[:i-1], c.shares) {
 					t.Errorf("%s: %s comes when its tree is gone", name, c)
+				}
+				if _, _, err := c.beside(); err != nil {
+					t.Errorf("%s: %v", name, err)
 				}
 				if corpora[c.Corpus] == nil {
 					t.Errorf("%s: no corpus %s", name, c.Corpus)
@@ -54,17 +57,17 @@ func TestPlans(t *testing.T) {
 func TestNarrow(t *testing.T) {
 	s := plans["quick"][0]
 	only := map[string]*string{}
-	for name, value := range map[string]string{"fs": "xfs", "corpus": "", "state": "stray", "n": "7,8", "threads": "", "with": "chcon", "size": "1G", "limits": ""} {
+	for name, value := range map[string]string{"fs": "xfs", "corpus": "", "state": "stray", "n": "7,8", "threads": "", "with": "chcon", "size": "1G", "limits": "", "beside": "dirty-7"} {
 		only[name] = &value
 	}
 	if err := s.narrow(only, 3, true); err != nil {
 		t.Fatal(err)
 	}
 	want := []cell{
-		{"xfs", "1G", "flat", 7, "stray", true, 2, 0},
-		{"xfs", "1G", "flat", 8, "stray", true, 2, 0},
-		{"xfs", "1G", "realistic", 7, "stray", true, 2, 0},
-		{"xfs", "1G", "realistic", 8, "stray", true, 2, 0},
+		{"xfs", "1G", "flat", 7, "stray", true, 2, 0, "dirty-7"},
+		{"xfs", "1G", "flat", 8, "stray", true, 2, 0, "dirty-7"},
+		{"xfs", "1G", "realistic", 7, "stray", true, 2, 0, "dirty-7"},
+		{"xfs", "1G", "realistic", 8, "stray", true, 2, 0, "dirty-7"},
 	}
 	if got := s.cells(); !slices.Equal(got, want) || s.rounds != 3 || !slices.Equal(s.with, []string{"chcon"}) {
 		t.Errorf("%v, %d rounds with %v", got, s.rounds, s.with)

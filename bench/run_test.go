@@ -76,6 +76,27 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestRunSmall: the drop-in and go-selinux label by calls, a hundred at once too, beside
+// mounts and a writer; nobody else is measured beside these.
+func TestRunSmall(t *testing.T) {
+	args := []string{"-fastlabel", program(t), "-plan", "small", "-fs", "tmpfs", "-n", "60", "-beside", "dirty-2,writer-1,mounts-3", "-with"}
+	records, err := meet(t, append(args, "dropin-call,go-selinux-call", "-calls")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := len(sweepSmall) * 2 * 3 * 2 * 2; len(records) != want { // states, beside, contestants, rounds
+		t.Errorf("%d results, want %d", len(records), want)
+	}
+	for _, r := range records {
+		if r.Entries != 61 || r.Wall <= 0 || r.User+r.Sys <= 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+	if _, err := meet(t, append(args, "fastlabel")...); err == nil || !strings.Contains(err.Error(), "only a call is measured beside dirty-2") {
+		t.Error(err)
+	}
+}
+
 func TestRunSlow(t *testing.T) {
 	fastlabel := program(t)
 	treetest.Need(t, "fuse")

@@ -59,6 +59,7 @@ func TestFloor(t *testing.T) {
 		list = append(list, rounds(c, "floor-inode", 5, 4, 3)...)
 		list = append(list, rounds(c, "floor-dir-mend", 1.5)...)
 		list = append(list, rounds(c, "floor-inode-fchdir", 9)...)
+		list = append(list, rounds(c, "go-selinux-call", 5, 6, 7)...)
 	}
 	list = append(list, rounds(four, "floor-dir", 0.5, 0.5, 0.5, 0.5)...)
 	b, _ := newBoard(list, false)
@@ -73,6 +74,7 @@ func TestFloor(t *testing.T) {
 		{wrong, "fastlabel-fchdir", 9},
 		{four, "fastlabel", 0.5},
 		{auto, "fastlabel", 0.5}, // of four threads
+		{wrong, "dropin-call", 6},
 	} {
 		if got, ok := b.floor(c.cell, c.contestant); !ok || got != c.want {
 			t.Errorf("%s, %s: %v, %v, want %v", c.cell, c.contestant, got, ok, c.want)
