@@ -51,12 +51,12 @@ func counts() []Mutant {
 		{
 			Name: "served-many", By: "TestTuneServed in relabel/internal/tune",
 			Breaks: "more workers stay only if they get on faster",
-			Edits:  edits("relabel/internal/tune/tune.go", "if gain < t.worthwhile() {", "if gain < 0.5 {"),
+			Edits:  edits("relabel/internal/tune/tune.go", "if gain < t.measure().worthwhile {", "if gain < 0.5 {"),
 		},
 		{
 			Name: "trial-kept", By: "TestTuneServed in relabel/internal/tune",
 			Breaks: "a run gives back the workers that it tried when another begins",
-			Edits:  edits("relabel/internal/tune/pool.go", "over := t.Bound(p.Most()); over > 0", "over := 0; over > 0"),
+			Edits:  edits("relabel/internal/tune/tune.go", "t.Most = p.Most(); had > t.Most", "false"),
 		},
 		{
 			Name: "trial-greedy", By: "TestMore in relabel/internal/budget",
@@ -71,7 +71,7 @@ func counts() []Mutant {
 		{
 			Name: "tune-cold", By: "TestTuneCold in relabel/internal/tune",
 			Breaks: "whether disks are read is told beside a worker that is held up",
-			Edits:  edits("relabel/internal/tune/pool.go", "!tunes {\n\t\t\tcontinue", "!tunes {\n\t\t\treturn"),
+			Edits:  edits("relabel/internal/tune/tune.go", "default:\n\t\t\tcontinue", "default:\n\t\t\treturn"),
 		},
 		{
 			Name: "reader-last", By: "TestReaders in relabel/internal/order",

@@ -29,7 +29,8 @@ func TestTuner(t *testing.T) {
 		tu := Tuner{Cores: 2, Most: 16, Workers: 2}
 		var got []int
 		for range test.want {
-			got = append(got, tu.Window(test.rate(tu.Workers), test.busy))
+			tu.window(test.rate(tu.Workers), test.busy)
+			got = append(got, tu.Workers)
 		}
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
@@ -42,10 +43,10 @@ func TestTuner(t *testing.T) {
 func TestTunerRests(t *testing.T) {
 	tu := Tuner{Cores: 2, Most: 4, Workers: 2}
 	rests := func(gain float64) (n int) {
-		for tu.Window(1000, 0) == 2 {
+		for tu.window(1000, 0); tu.Workers == 2; tu.window(1000, 0) {
 			n++
 		}
-		tu.Window(1000*gain, 0)
+		tu.window(1000*gain, 0)
 		return n
 	}
 	got := []int{rests(1), rests(1), rests(1), rests(2)}
