@@ -3,18 +3,17 @@
 package relabel
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"io/fs"
 	"log/slog"
-	"os"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -28,7 +27,7 @@ func TestDropinWaits(t *testing.T) {
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	defer slog.SetDefault(was)
 
-	holder := holdLock(t, root)
+	release := holdLock(t, root)
 	before := treetest.Read(t, root)
 	for _, recurse := range []bool{true, false} {
 		err := chcon(context.WithoutCancel(t.Context()), root, newLabel, recurse, 20*time.Millisecond)
@@ -53,7 +52,8 @@ func TestDropinWaits(t *testing.T) {
 		t.Errorf("told %d times:\n%s", n, &log)
 	}
 	log.Reset()
-	if err := errors.Join(unix.Flock(int(holder.Fd()), unix.LOCK_UN), chcon(t.Context(), root, newLabel, true, 0)); err != nil {
+	release()
+	if err := chcon(t.Context(), root, newLabel, true, 0); err != nil {
 		t.Error(err)
 	}
 	if n := len(bearing(t, root, newLabel)); n != len(before) || log.Len() > 0 {
@@ -65,7 +65,7 @@ func TestDropinWaits(t *testing.T) {
 // it, and Stop ends it: then nothing is open.
 func TestDropinJoins(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), plain)
-	holder := holdLock(t, root)
+	release := holdLock(t, root)
 	goroutines, files := runtime.NumGoroutine(), openFiles(t)
 	leave := func() {
 		t.Helper()
@@ -86,28 +86,37 @@ func TestDropinJoins(t *testing.T) {
 	}
 	nothingLeft(t, goroutines, files)
 	leave()
-	if err := unix.Flock(int(holder.Fd()), unix.LOCK_UN); err != nil {
-		t.Fatal(err)
-	}
+	release()
 	if err := chcon(t.Context(), root, newLabel, true, 0); err != nil || len(bearing(t, root, newLabel)) != 46 {
 		t.Errorf("%v", err)
 	}
 	nothingLeft(t, goroutines, files)
 }
 
-// holdLock takes the lock of root, as another process does.
-func holdLock(t *testing.T, root string) *os.File {
+// holdLock has another process take the lock of root, until release is called.
+func holdLock(t *testing.T, root string) (release func()) {
 	t.Helper()
-	if err := os.MkdirAll("/run/fastlabel", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	holder, err := os.OpenFile(lockName(t, root), os.O_RDWR|os.O_CREATE, 0o600)
+	cmd := child(t, "lock", root)
+	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { holder.Close() })
-	if err := unix.Flock(int(holder.Fd()), unix.LOCK_EX); err != nil {
+	in, err := cmd.StdinPipe()
+	if err != nil {
 		t.Fatal(err)
 	}
-	return holder
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "held\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	release = sync.OnceFunc(func() {
+		in.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(release)
+	return release
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/order"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
@@ -72,6 +73,13 @@ func TestChild(t *testing.T) {
 		probeDead(t, path)
 	case "waiting":
 		waitingVolumes(t, path)
+	case "lock":
+		st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(path))
+		if _, err := commit.TakeLock(t.Context(), st, path, nil); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println("held")
+		_, _ = io.ReadAll(os.Stdin) // its end
 	case "hold":
 		_, err := Tree(t.Context(), path, newLabel, &Options{Trace: &Trace{Change: func(string, string, string) {
 			fmt.Println("held")
@@ -79,16 +87,6 @@ func TestChild(t *testing.T) {
 		}}})
 		t.Error(err)
 	}
-}
-
-func lockName(t *testing.T, root string) string {
-	t.Helper()
-	st, e := sys.Statx(sys.AtFdcwd, sys.Cname(root))
-	if e != 0 {
-		t.Fatal(e)
-	}
-	id := mounts.IDOf(st)
-	return fmt.Sprintf("/run/fastlabel/%x-%x", id.Dev, id.Ino)
 }
 
 // TestOneAtATime runs pairs with different labels: one wins the whole volume.
@@ -124,9 +122,6 @@ func TestOneAtATime(t *testing.T) {
 	}
 	if waits == 0 {
 		t.Error("no call ever waited: the pairs prove nothing")
-	}
-	if _, err := os.Lstat(lockName(t, root)); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a lock file is left: %v", err)
 	}
 }
 
@@ -210,9 +205,6 @@ func TestKilledHolder(t *testing.T) {
 	treetest.Returns(t, "the lock of who is dead", func() { r, err = Tree(t.Context(), root, newLabel, nil) })
 	if err != nil || !r.Complete || r.Interrupted != newLabel || len(bearing(t, root, newLabel)) != 46 {
 		t.Errorf("after the kill: %+v, %v", r, err)
-	}
-	if _, err := os.Lstat(lockName(t, root)); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a lock file is left: %v", err)
 	}
 }
 

@@ -197,9 +197,9 @@ func commits() []Mutant {
 			Edits:  edits("relabel/open_linux.go", "\tif r.o.inner.check || root.Stat.Kind != sys.KindDir {\n\t\treturn nil, nil", "\tif r.o.inner.check || root.At >= 0 {\n\t\treturn nil, nil"),
 		},
 		{
-			Name: "lock-without-a-name", By: "TestLockOfOthers",
-			Breaks: "a file that its holder has removed is no lock",
-			Edits:  edits("relabel/internal/commit/lock_linux.go", "st.Links > 0", "st.Links >= 0"),
+			Name: "lock-without-a-name", By: "TestLockRemoved in relabel/internal/commit",
+			Breaks: "a lock file that somebody has removed is no lock",
+			Edits:  edits("relabel/internal/commit/lock_linux.go", "return e == 0 && f.id ==", "return e != 0 || f.id =="),
 		},
 		{
 			Name: "turn-lost", By: "TestQueueQuits",

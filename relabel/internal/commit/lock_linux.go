@@ -7,33 +7,47 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/bits"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
-// Lock files lie in the runtime directory, which the owner of a volume cannot
-// reach: a lock on the volume itself could be held by its owner for ever. They
-// are named by device and inode, and it is flock that locks: the kernel lets go
-// when the holder dies, however it dies.
+// The lock file lies in the runtime directory, which the owner of a volume cannot
+// reach: a lock on the volume itself could be held by its owner for ever. Each volume has
+// a byte of it, and the open file holds the lock (fcntl(2), "Open file description
+// locks"): the kernel lets go when the holder dies, however it dies.
 //
-// A file is removed by its holder alone, so it has a name as long as it is the lock. A
-// run that gets the lock looks whether its file has one. The directory is named by its
-// path each time: were it opened once a process, one that is made anew in its place would
-// have locks of its own.
+// The file is opened once in a process and nobody removes it. If somebody does, one that is
+// made anew in its place has locks of its own: so a run that has its byte looks whether the
+// path still leads to the file.
 
-// Lock is one held lock. Its descriptor is a bare one, which nothing collects.
+// Lock is one held lock.
 type Lock struct {
-	// Unlocked is why there is no place for lock files. The lock then keeps out the runs
+	// Unlocked is why there is no place for a lock file. The lock then keeps out the runs
 	// of this process only.
 	Unlocked error
 
 	id   volume
-	path string // of the file
-	fd   int    // -1: there is none
+	file *lockFile // nil: there is none
+}
+
+// lockFile is an open lock file. Its descriptor is a bare one, which nothing collects.
+type lockFile struct {
+	path  string
+	fd    int
+	id    volume // of the file itself
+	users int    // guarded by kept.mu
+}
+
+// kept is the lock file that new runs use.
+var kept struct {
+	mu   sync.Mutex
+	file *lockFile
 }
 
 // TakeLock waits for the lock of the volume whose root is at path within ctx, and tells
@@ -46,14 +60,14 @@ func TakeLock(ctx context.Context, root sys.Stat, path string, wait func(holder 
 			once(holder)
 		}
 	}
-	l := &Lock{id: volume{root.Dev, root.Ino}, fd: -1}
+	l := &Lock{id: volume{root.Dev, root.Ino}}
 	if err := process.enter(ctx, l.id, tell); err != nil {
 		return nil, err
 	}
 	taken := false
 	defer func() {
 		if !taken { // also if tell panics
-			l.close()
+			l.leaveFile()
 			process.leave(l.id)
 		}
 	}()
@@ -64,7 +78,7 @@ func TakeLock(ctx context.Context, root sys.Stat, path string, wait func(holder 
 	return l, nil
 }
 
-// The wait for another process. flock that blocks would take a thread for each volume,
+// The wait for another process. A call that blocks would take a thread for each volume,
 // and a signal to give it up.
 const (
 	eager   = time.Second            // so long
@@ -73,12 +87,12 @@ const (
 	atFirst = time.Millisecond
 )
 
-// take locks the file.
+// take locks the volume's byte.
 func (l *Lock) take(ctx context.Context, path string, tell func(holder string)) error {
 	me := fmt.Sprintf("process %d, relabelling %q", pid, path)
 	begin, pause := time.Now(), time.Duration(0)
 	for {
-		if l.fd < 0 {
+		if l.file == nil {
 			if err := l.open(); err != nil {
 				return err
 			}
@@ -87,25 +101,25 @@ func (l *Lock) take(ctx context.Context, path string, tell func(holder string)) 
 			process.holds(l.id, me)
 			return nil
 		}
-		switch e := sys.TryFlock(l.fd); e {
+		switch e := sys.TryLock(l.file.fd, l.id.byte()); e {
 		case 0:
-			st, e := sys.Fstatx(l.fd)
-			if e != 0 { // the policy may refuse it, and would for ever
-				return &fs.PathError{Op: "statx", Path: l.path, Err: e}
+			is, err := l.file.is()
+			if err != nil { // the policy may refuse it, and would for ever
+				return err
 			}
-			if st.Links > 0 {
+			if is {
 				process.holds(l.id, me)
-				l.sign(me, st.Size)
+				l.file.sign(l.id, me)
 				return nil
 			}
-			l.close() // removed by its last holder: not the lock any more
+			l.replaceFile()
 			continue
-		case syscall.EWOULDBLOCK:
+		case syscall.EAGAIN:
 		default:
-			return &fs.PathError{Op: "flock", Path: l.path, Err: e}
+			return &fs.PathError{Op: "fcntl", Path: l.file.path, Err: e}
 		}
 		if pause == atFirst { // once
-			holder := l.signed()
+			holder := l.file.signed(l.id)
 			process.holds(l.id, holder)
 			tell(holder)
 		}
@@ -124,35 +138,80 @@ func (l *Lock) take(ctx context.Context, path string, tell func(holder string)) 
 
 var pid = os.Getpid()
 
-// sign writes the holder into the file, as a courtesy to a run that waits.
-func (l *Lock) sign(holder string, size int64) {
-	if size > 0 { // a holder was killed; on ext4 a file that was cut is written to disk
-		_ = syscall.Ftruncate(l.fd, 0)
+// byte is where the volume is locked. That two have the same is as good as excluded, and
+// would have one wait for the other.
+func (v volume) byte() int64 {
+	h, l := bits.Mul64(v.ino^0x9e3779b97f4a7c15, v.dev^0xd1b54a32d192ed03)
+	return int64((h ^ l) >> 2) // with room behind it
+}
+
+// The holder writes its name into the file as a courtesy to a run that waits: one of slots
+// lines, each behind the byte's number, for another volume's holder may write over it.
+const (
+	slots    = 64
+	slotSize = 512
+)
+
+func (v volume) slot() int64 { return v.byte() % slots * slotSize }
+
+func (f *lockFile) sign(v volume, holder string) {
+	line := make([]byte, slotSize)
+	copy(line, fmt.Sprintf("%x %s", v.byte(), holder))
+	_, _ = syscall.Pwrite(f.fd, line, v.slot())
+}
+
+// signed is who signed last for the volume; "" where that is not known.
+func (f *lockFile) signed(v volume) string {
+	line := make([]byte, slotSize)
+	n, _ := syscall.Pread(f.fd, line, v.slot()) // -1 beside an error
+	whose, holder, _ := strings.Cut(strings.TrimRight(string(line[:max(n, 0)]), "\x00"), " ")
+	if whose != fmt.Sprintf("%x", v.byte()) {
+		return ""
 	}
-	_, _ = syscall.Pwrite(l.fd, []byte(holder+"\n"), 0)
+	return holder
 }
 
-func (l *Lock) signed() string {
-	holder := make([]byte, 512)
-	n, _ := syscall.Pread(l.fd, holder, 0) // -1 beside an error
-	return strings.TrimSpace(string(holder[:max(n, 0)]))
+// is says whether the file's path still leads to it.
+func (f *lockFile) is() (bool, error) {
+	st, e := sys.Statx(sys.AtFdcwd, sys.Cname(f.path))
+	if e != 0 && e != syscall.ENOENT {
+		return false, &fs.PathError{Op: "statx", Path: f.path, Err: e}
+	}
+	return e == 0 && f.id == volume{st.Dev, st.Ino}, nil
 }
 
-// open opens the lock file, in the runtime directory of the system or, without the right
-// to it, in that of the user.
-func (l *Lock) open() (err error) {
-	own := os.Getenv("XDG_RUNTIME_DIR")
-	if os.Geteuid() == 0 {
-		if l.Unlocked, err = l.openIn("/run"); l.Unlocked == nil || own == "" || !ours(own) {
+// open has the process's lock file, which is in the runtime directory of the system or,
+// without the right to it, in that of the user.
+func (l *Lock) open() error {
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	if kept.file == nil {
+		l.Unlocked = errors.New("XDG_RUNTIME_DIR is not set")
+		var err error
+		for _, base := range runtimeDirs() {
+			if kept.file, l.Unlocked, err = openLocks(base); l.Unlocked == nil {
+				break
+			}
+		}
+		if kept.file == nil {
 			return err
 		}
 	}
-	if own == "" {
-		l.Unlocked = errors.New("XDG_RUNTIME_DIR is not set")
-		return nil
+	l.file = kept.file
+	l.file.users++
+	return nil
+}
+
+// runtimeDirs are where a lock file may lie, the best first.
+func runtimeDirs() (dirs []string) {
+	own, system := os.Getenv("XDG_RUNTIME_DIR"), os.Geteuid() == 0
+	if system {
+		dirs = append(dirs, "/run")
 	}
-	l.Unlocked, err = l.openIn(own)
-	return err
+	if own != "" && (!system || ours(own)) {
+		dirs = append(dirs, own)
+	}
+	return dirs
 }
 
 // ours says that no other user can write the directory. Root of a user namespace, to whom
@@ -162,35 +221,57 @@ func ours(dir string) bool {
 	return syscall.Stat(dir, &st) == nil && int(st.Uid) == os.Geteuid() && st.Mode&0o022 == 0
 }
 
-// openIn opens the lock file in the directory for them beneath base. none is why there is
+// openLocks opens the lock file in the directory for it beneath base. none is why there is
 // no such directory.
-func (l *Lock) openIn(base string) (none, err error) {
+func openLocks(base string) (f *lockFile, none, err error) {
 	dir := base + "/fastlabel"
-	l.path = fmt.Sprintf("%s/%x-%x", dir, l.id.dev, l.id.ino)
-	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(l.path), sys.OpenLock, 0o600)
+	path := dir + "/lock"
+	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenLock, 0o600)
 	if e == syscall.ENOENT {
 		if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
-			return err, nil
+			return nil, err, nil
 		}
-		fd, e = sys.Openat(sys.AtFdcwd, sys.Cname(l.path), sys.OpenLock, 0o600)
+		fd, e = sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenLock, 0o600)
 	}
 	if e == 0 {
-		l.fd = fd
-		return nil, nil
+		st, e := sys.Fstatx(fd)
+		if e == 0 {
+			return &lockFile{path: path, fd: fd, id: volume{st.Dev, st.Ino}}, nil, nil
+		}
+		sys.Close(fd)
+		return nil, nil, &fs.PathError{Op: "statx", Path: path, Err: e}
 	}
 	at, none1 := sys.Openat(sys.AtFdcwd, sys.Cname(dir), sys.OpenRead, 0)
 	if none1 != 0 {
-		return &fs.PathError{Op: "openat", Path: dir, Err: none1}, nil
+		return nil, &fs.PathError{Op: "openat", Path: dir, Err: none1}, nil
 	}
 	sys.Close(at)
-	return nil, &fs.PathError{Op: "openat", Path: l.path, Err: e}
+	return nil, nil, &fs.PathError{Op: "openat", Path: path, Err: e}
 }
 
-func (l *Lock) close() {
-	if l.fd >= 0 {
-		sys.Close(l.fd)
-		l.fd = -1
+// replaceFile has the process open another file: this one was removed, and its byte is no lock.
+func (l *Lock) replaceFile() {
+	sys.Unlock(l.file.fd, l.id.byte())
+	kept.mu.Lock()
+	if kept.file == l.file {
+		kept.file = nil
 	}
+	kept.mu.Unlock()
+	l.leaveFile()
+}
+
+// leaveFile is the end of the lock's use of its file. One that was replaced is closed by its
+// last user.
+func (l *Lock) leaveFile() {
+	if l.file == nil {
+		return
+	}
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	if l.file.users--; l.file.users == 0 && kept.file != l.file {
+		sys.Close(l.file.fd)
+	}
+	l.file = nil
 }
 
 // Release lets go of the lock; of none, it does nothing.
@@ -198,9 +279,9 @@ func (l *Lock) Release() {
 	if l == nil {
 		return
 	}
-	if l.fd >= 0 {
-		sys.Unlinkat(sys.AtFdcwd, sys.Cname(l.path)) // if it stays, the next holder removes it
-		l.close()
+	if l.file != nil {
+		sys.Unlock(l.file.fd, l.id.byte())
+		l.leaveFile()
 	}
 	process.leave(l.id)
 }

@@ -23,24 +23,15 @@ import (
 func TestLockIsNotCollected(t *testing.T) {
 	treetest.Need(t, "root")
 	root := sys.Stat{Dev: ^uint64(0), Ino: uint64(time.Now().UnixNano())} // it stays in use
-	name := func() string {
-		l, err := TakeLock(t.Context(), root, "test", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l.path
-	}()
-	defer os.Remove(name)
+	if _, err := TakeLock(t.Context(), root, "test", nil); err != nil {
+		t.Fatal(err)
+	}
 	for range 3 {
 		runtime.GC()
 		time.Sleep(20 * time.Millisecond) // for the finalizers
 	}
-	f, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close() // only read
-	if e := sys.TryFlock(int(f.Fd())); e != syscall.EWOULDBLOCK {
+	other := another(t)
+	if e := sys.TryLock(other.fd, volume{root.Dev, root.Ino}.byte()); e != syscall.EAGAIN {
 		t.Errorf("the lock was let go: errno %d", e)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
@@ -48,6 +39,17 @@ func TestLockIsNotCollected(t *testing.T) {
 	if _, err := TakeLock(ctx, root, "test", nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the volume was let go: %v", err)
 	}
+}
+
+// another is the lock file as another process opens it.
+func another(t *testing.T) *lockFile {
+	t.Helper()
+	f, none, err := openLocks("/run")
+	if f == nil {
+		t.Fatal(none, err)
+	}
+	t.Cleanup(func() { sys.Close(f.fd) })
+	return f
 }
 
 // TestLocksOfUser: root to whom /run is not open has the directory of its own user, and
@@ -76,51 +78,58 @@ func TestLocksOfUser(t *testing.T) {
 	if ours(filepath.Join(dir, "missing")) {
 		t.Error("a directory that is not there is ours")
 	}
-	l := Lock{id: volume{1, 2}, fd: -1}
 	for range 2 { // again when somebody has removed the directory
-		none, err := l.openIn(filepath.Join(dir, "ours"))
-		if none != nil || err != nil || l.path != filepath.Join(dir, "ours/fastlabel/1-2") {
-			t.Errorf("%+v: %v, %v", l, none, err)
+		f, none, err := openLocks(filepath.Join(dir, "ours"))
+		if f == nil || f.path != filepath.Join(dir, "ours/fastlabel/lock") {
+			t.Fatalf("%+v: %v, %v", f, none, err)
 		}
-		l.close()
-		if err := os.RemoveAll(filepath.Dir(l.path)); err != nil {
+		if is, err := f.is(); !is || err != nil {
+			t.Errorf("its path does not lead to it: %v", err)
+		}
+		if err := os.RemoveAll(filepath.Dir(f.path)); err != nil {
 			t.Fatal(err)
 		}
+		if is, err := f.is(); is || err != nil {
+			t.Errorf("its path leads to it, though it is gone: %v", err)
+		}
+		sys.Close(f.fd)
 	}
-	if none, err := l.openIn(filepath.Join(dir, "missing")); none == nil || err != nil || l.fd >= 0 {
+	if f, none, err := openLocks(filepath.Join(dir, "missing")); f != nil || none == nil || err != nil {
 		t.Errorf("no place for locks: %v, %v", none, err)
 	}
-	if err := os.MkdirAll(filepath.Join(dir, "ours/fastlabel/1-2"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, "ours/fastlabel/lock"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if none, err := l.openIn(filepath.Join(dir, "ours")); none != nil || !errors.Is(err, syscall.EISDIR) {
+	if f, none, err := openLocks(filepath.Join(dir, "ours")); f != nil || none != nil || !errors.Is(err, syscall.EISDIR) {
 		t.Errorf("a lock that cannot be had: %v, %v", none, err)
 	}
 }
 
 // TestLockOfOthers: a lock of another process is asked for every 5 ms in the first second,
-// then every 100; its holder is told once; and a file that its holder has removed is no lock.
+// then every 100; its holder is told once. Two volumes do not wait for each other.
 func TestLockOfOthers(t *testing.T) {
 	treetest.Need(t, "root")
-	root := sys.Stat{Dev: ^uint64(1), Ino: uint64(os.Getpid())}
+	id := volume{^uint64(1), uint64(os.Getpid())}
 	for after, within := range map[time.Duration]time.Duration{
 		20 * time.Millisecond:  often,
 		900 * time.Millisecond: often,
 		time.Minute:            rarely,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			l := Lock{id: volume{root.Dev, root.Ino}, fd: -1}
-			if none, err := l.openIn("/run"); none != nil || err != nil { // as another process would
-				t.Fatal(none, err)
-			}
-			if e := sys.TryFlock(l.fd); e != 0 {
+			other := another(t)
+			if e := sys.TryLock(other.fd, id.byte()); e != 0 {
 				t.Fatal(e)
 			}
-			l.sign("somebody", 0)
+			other.sign(id, "somebody")
+			beside, err := TakeLock(t.Context(), sys.Stat{Dev: id.dev, Ino: id.ino + 1}, "test", func(string) { t.Error("it waits for another volume") })
+			if err != nil {
+				t.Fatal(err)
+			}
+			beside.Release()
 			var lock atomic.Pointer[Lock]
 			told, begin := "", time.Now()
 			go func() {
-				l, err := TakeLock(t.Context(), root, "test", func(holder string) { told += holder })
+				l, err := TakeLock(t.Context(), sys.Stat{Dev: id.dev, Ino: id.ino}, "test", func(holder string) { told += holder })
 				if err != nil {
 					t.Error(err)
 				}
@@ -130,21 +139,59 @@ func TestLockOfOthers(t *testing.T) {
 			if lock.Load() != nil {
 				t.Error("two have the lock")
 			}
-			sys.Unlinkat(sys.AtFdcwd, sys.Cname(l.path))
-			l.close()
+			sys.Unlock(other.fd, id.byte())
 			time.Sleep(within)
 			synctest.Wait()
 			held := lock.Load()
 			if held == nil || told != "somebody" {
 				t.Fatalf("%v after %v: held %t, told %q", time.Since(begin), after, held != nil, told)
 			}
-			if _, err := os.Stat(held.path); err != nil {
-				t.Error("the file that was removed is held")
+			if e := sys.TryLock(other.fd, id.byte()); e != syscall.EAGAIN {
+				t.Errorf("the lock is not held: errno %d", e)
 			}
 			held.Release()
-			if _, err := os.Stat(held.path); !errors.Is(err, os.ErrNotExist) {
-				t.Errorf("a lock file is left: %v", err)
+			if e := sys.TryLock(other.fd, id.byte()); e != 0 {
+				t.Errorf("the lock was not let go: errno %d", e)
 			}
 		})
+	}
+}
+
+// TestLockRemoved: a lock file that somebody removed is no lock. Runs that have it keep it
+// open; the next one has the file that is there now, and the last user closes the old one.
+func TestLockRemoved(t *testing.T) {
+	treetest.Need(t, "root")
+	take := func(ino uint64) *Lock {
+		l, err := TakeLock(t.Context(), sys.Stat{Dev: ^uint64(2), Ino: ino}, "test", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	const path = "/run/fastlabel/lock"
+	_ = os.Remove(path) // other tests may leave a user of it
+	take(0).Release()
+	first := take(1)
+	old := first.file
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	second := take(2)
+	if is, err := second.file.is(); second.file == old || !is {
+		t.Errorf("the file that was removed is held: %v", err)
+	}
+	if e := sys.TryLock(another(t).fd, second.id.byte()); e != syscall.EAGAIN {
+		t.Errorf("the lock is not held: errno %d", e)
+	}
+	if _, e := sys.Fstatx(old.fd); e != 0 {
+		t.Errorf("a file in use was closed: errno %d", e)
+	}
+	first.Release()
+	if _, e := sys.Fstatx(old.fd); e != syscall.EBADF {
+		t.Errorf("the old file is still open: errno %d", e)
+	}
+	second.Release()
+	if _, e := sys.Fstatx(kept.file.fd); e != 0 {
+		t.Errorf("the file is opened anew each time: errno %d", e)
 	}
 }

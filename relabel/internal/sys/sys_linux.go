@@ -140,17 +140,14 @@ func Fsync(fd int) Errno {
 	return e
 }
 
-// TryFlock takes the exclusive lock on fd, or answers EWOULDBLOCK.
-func TryFlock(fd int) Errno {
-	_, e := retry(func() (uintptr, uintptr, Errno) {
-		return unix.Syscall(unix.SYS_FLOCK, uintptr(fd), unix.LOCK_EX|unix.LOCK_NB, 0)
-	})
-	return e
-}
+// TryLock locks the byte at of the file fd for the open file, or answers EAGAIN.
+func TryLock(fd int, at int64) Errno { return lockByte(fd, unix.F_WRLCK, at) }
 
-// Unlinkat removes the file name in dir.
-func Unlinkat(dir int, name *byte) Errno {
-	_, _, e := unix.Syscall(unix.SYS_UNLINKAT, uintptr(dir), uintptr(unsafe.Pointer(name)), 0)
+// Unlock lets go of the byte at of the file fd.
+func Unlock(fd int, at int64) Errno { return lockByte(fd, unix.F_UNLCK, at) }
+
+func lockByte(fd int, how int16, at int64) Errno {
+	e, _ := unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &unix.Flock_t{Type: how, Start: at, Len: 1}).(Errno)
 	return e
 }
 
