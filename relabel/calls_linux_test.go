@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -241,4 +243,87 @@ func TestNothingElseOpened(t *testing.T) {
 			t.Error("control: ls takes no path")
 		}
 	})
+}
+
+// TestStale: where a label that is read may be old, the server is asked before, of each
+// entry, on all ways. The control is where it may not.
+func TestStale(t *testing.T) {
+	treetest.Need(t, "root", "strace")
+	for way := range xattrio.Fastest() + 1 {
+		for _, stale := range []bool{true, false} {
+			root := grow(t, on(t, "tmpfs"), "default label="+newLabel+"\ndir .\nfile f%02d x40\ndir d%03d x100\nfile d%03d/f x100\n")
+			calls, out, err := treetest.TraceCmd(t, child(t, fmt.Sprintf("stale %d %t", way, stale), root))
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			read, asked := 0, 0
+			for _, c := range treetest.After(calls, root) {
+				switch args := fmt.Sprint(c.Args); {
+				case c.Name == "getxattrat", c.Class() == treetest.ReadAttr && strings.Contains(args, xattrio.Attribute):
+					read++
+				case c.Name == "statx" && strings.Contains(args, "FORCE_SYNC"):
+					asked++
+				}
+			}
+			if read < 241 || stale && asked < read || !stale && asked > 8 {
+				t.Errorf("%v, stale: %t: %d labels were read, and the server was asked %d times", way, stale, read, asked)
+			}
+		}
+	}
+}
+
+// TestVolumeCosts counts what a small volume costs that is right, one of a thousand that
+// a node's runtime asks for when it boots: system calls, in a process of its own, and
+// allocations.
+func TestVolumeCosts(t *testing.T) {
+	const turns, more = "FASTLABEL_VOLUME_TURNS", 50
+	if n, err := strconv.Atoi(os.Getenv(turns)); err == nil {
+		for range n {
+			if _, err := Tree(t.Context(), os.Getenv("FASTLABEL_VOLUME"), newLabel, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return
+	}
+	treetest.Need(t, "root", "strace", "plain", "setxattrat")
+	const files = 19
+	root := filepath.Join(treetest.Fresh(t, "tmpfs"), "volume")
+	flat(t, root, files)
+	run := func() {
+		if r, err := Tree(t.Context(), root, newLabel, nil); err != nil || r.Seen != files+1 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+	}
+	run()
+	settle(t, root)
+	calls := func(n int) map[string]int {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestVolumeCosts$")
+		cmd.Env = append(os.Environ(), turns+"="+strconv.Itoa(n), "FASTLABEL_VOLUME="+root)
+		calls, out, err := treetest.TraceCmd(t, cmd)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		names := map[string]int{}
+		for _, c := range calls {
+			p, _ := c.Path()
+			place := c.Name == "statx" && filepath.IsAbs(p) && p != root                                 // see TestChconCalls
+			clock := c.Name == "read" || c.Name == "write" || c.Name == "getrusage" || c.Name == "clone" // where a run takes long
+			if !place && !clock {
+				names[c.Name]++
+			}
+		}
+		return names
+	}
+	few, many := calls(1), calls(1+more)
+	each, all := map[string]float64{}, 0.0
+	for name, n := range many {
+		each[name] = float64(n-few[name]) / more
+		all += each[name]
+	}
+	if least, most := float64(files+8), float64(files+24); all < least || all > most {
+		t.Errorf("%.1f calls for a volume, want %.0f to %.0f: %v", all, least, most, each)
+	}
+	if n := testing.AllocsPerRun(more, run); n > 150 {
+		t.Errorf("%.0f allocations for a volume", n)
+	}
 }

@@ -6,9 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -107,30 +108,6 @@ func unclaimed(t *testing.T, root string) {
 	t.Helper()
 	if _, err := unix.Getxattr(root, commit.ClaimName, nil); !errors.Is(err, unix.ENODATA) {
 		t.Errorf("a claim is left: %v", err)
-	}
-}
-
-// TestOlderClaim: where a run of an earlier version has left its claim, which has one more
-// field, no label on the root vouches, and the next run completes the tree.
-func TestOlderClaim(t *testing.T) {
-	treetest.Need(t, "root")
-	seal := secctx.Seals("", newLabel)[0]
-	for _, has := range []string{seal, newLabel} {
-		root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\n"+some)
-		treetest.Set(t, root, ".", has)
-		claim := "version=2 want=" + newLabel + " seal=" + seal + " more=8/3 former=" + oldLabel
-		if err := unix.Setxattr(root, commit.ClaimName, []byte(claim), 0); err != nil {
-			t.Fatal(err)
-		}
-		if label := vouching(t, root, seal, newLabel); label != "" {
-			t.Errorf("with %s it vouches for %s", has, label)
-		}
-		r, err := Tree(t.Context(), root, newLabel, &Options{Trust: TrustRoot})
-		adds(t, r)
-		if err != nil || !r.Complete || r.Trusted || r.Interrupted != newLabel || vouching(t, root, newLabel) != newLabel {
-			t.Errorf("with %s: %+v, %v", has, r, err)
-		}
-		unclaimed(t, root)
 	}
 }
 
@@ -385,27 +362,6 @@ func TestHealerOvertaken(t *testing.T) {
 	}
 }
 
-// TestAppLock: a run takes no lock on the volume's root, on which an application may hold
-// its own.
-func TestAppLock(t *testing.T) {
-	treetest.Need(t, "root")
-	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\n"+some)
-	f, err := os.Open(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	_, err = Tree(t.Context(), root, newLabel, &Options{Trace: &Trace{Change: func(string, string, string) {
-		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-			t.Errorf("during a run: %v", err)
-		}
-		_ = unix.Flock(int(f.Fd()), unix.LOCK_UN)
-	}}})
-	if err != nil {
-		t.Error(err)
-	}
-}
-
 // TestForgedClaim: what stands where a claim does and is none, as the maker of an image
 // may leave it, is replaced.
 func TestForgedClaim(t *testing.T) {
@@ -438,5 +394,93 @@ func TestClaimNoRoom(t *testing.T) {
 		if err != nil || !r.Complete || strings.Contains(told, "no room for a claim") != full {
 			t.Errorf("full %t: %+v, %v, %q", full, r, err, told)
 		}
+	}
+}
+
+// TestSlowLook: a run whose look at its root takes seconds writes nothing until that has
+// ended, for another run that has taken the root may be at work by then.
+func TestSlowLook(t *testing.T) {
+	treetest.Need(t, "root", "seccomp")
+	const workers, files = 8, 50
+	const all = 1 + workers*(1+files)
+	const tries = 5 // a worker may be about to write, and not be run for half a second
+	for try := 1; ; try++ {
+		root := mkdir(t, on(t, "tmpfs"), "root")
+		for i := range workers {
+			flat(t, filepath.Join(root, strconv.Itoa(i)), files)
+		}
+		soon, late, claimed := 0, 0, time.Time{}
+		cmd := exec.Command(treetest.Command(t), "-T", strconv.Itoa(workers), "--max-rate", "80", "--label", newLabel, root)
+		end := treetest.Supervise(t, cmd, []int{unix.SYS_FGETXATTR}, func(treetest.Notice) (a treetest.Answer) {
+			switch _, err := unix.Getxattr(root, commit.ClaimName, make([]byte, 4096)); {
+			case err != nil || late > 0:
+			case claimed.IsZero():
+				claimed = time.Now()
+			case time.Since(claimed) > 2*commit.Every:
+				time.Sleep(commit.Noticed + commit.Every)
+				soon = len(bearing(t, root, newLabel))
+				time.Sleep(2 * commit.Noticed)
+				late = len(bearing(t, root, newLabel))
+			}
+			return a
+		})
+		if has := len(bearing(t, root, newLabel)); end.Code != 0 || has != all || late == 0 || late >= all {
+			t.Fatalf("%d of %d have the label, %d of them then: %+v", has, all, late, end)
+		}
+		if late == soon {
+			return
+		}
+		if t.Logf("%d entries were written", late-soon); try == tries {
+			t.Fatal("so it was each time")
+		}
+	}
+}
+
+// TestOldMark: the attribute that earlier versions left on a root is removed by the first
+// run that writes there, and without a note. A run that writes nothing leaves it.
+func TestOldMark(t *testing.T) {
+	treetest.Need(t, "root")
+	const oldMark = "trusted.fastlabel"
+	for name, c := range map[string]struct {
+		wrong string // has another label; "" for nothing
+		run   func(root string) (Report, error)
+		stays bool
+	}{
+		"all right": {"", nil, true},
+		"checked": {"f07", func(root string) (Report, error) {
+			return Check(t.Context(), root, newLabel, nil)
+		}, true},
+		"a stray":       {"f07", nil, false},
+		"another label": {".", nil, false},
+		"a failure":     {"locked", nil, false},
+		"by rules, all right": {"", func(root string) (Report, error) {
+			return Apply(t.Context(), root, Rules{Label: newLabel}, nil)
+		}, true},
+		"by rules, a stray": {"f07", func(root string) (Report, error) {
+			return Apply(t.Context(), root, Rules{Label: newLabel}, nil)
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := grow(t, on(t, "ext4"), "default label="+newLabel+"\ndir .\nfile f%02d x40\nfile locked\n")
+			if err := unix.Setxattr(root, oldMark, []byte("version=3 label="+newLabel), 0); err != nil {
+				t.Fatal(err)
+			}
+			if c.wrong != "" {
+				treetest.Set(t, root, c.wrong, oldLabel)
+			}
+			if c.wrong == "locked" {
+				treetest.Set(t, root, "f07", oldLabel)
+				immutable(t, filepath.Join(root, c.wrong), true)
+			}
+			if c.run == nil {
+				c.run = func(root string) (Report, error) { return Tree(t.Context(), root, newLabel, nil) }
+			}
+			if r, err := c.run(root); (err != nil) != (c.wrong == "locked") || err == nil && len(r.Notes) > 0 {
+				t.Errorf("%+v, %v", r, err)
+			}
+			if _, err := unix.Getxattr(root, oldMark, nil); (err == nil) != c.stays {
+				t.Errorf("the mark is there: %v", err)
+			}
+		})
 	}
 }

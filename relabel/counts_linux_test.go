@@ -161,7 +161,8 @@ func TestGuess(t *testing.T) {
 }
 
 // TestOrderOfCalls: the root's label is the last to be written, and where the filesystem does
-// not keep that order, or it is asked for, the last to come to the disk.
+// not keep that order, or it is asked for, the last to come to the disk. With --sync so is a
+// root that is a file, and a small tree in which everything was right before.
 func TestOrderOfCalls(t *testing.T) {
 	treetest.Need(t, "root", "strace", "seccomp")
 	deny := func(e syscall.Errno) map[int]syscall.Errno { return map[int]syscall.Errno{unix.SYS_IOCTL: e} }
@@ -191,30 +192,14 @@ func TestOrderOfCalls(t *testing.T) {
 		if have := fmt.Sprint(marks); have != c.want || entries != 45 {
 			t.Errorf("%s %s: %s, with %d entries", c.fs, c.flag, have, entries)
 		}
-	}
-}
-
-// TestSyncFile: with Sync a root that is a file is on disk too.
-func TestSyncFile(t *testing.T) {
-	treetest.Need(t, "root", "strace")
-	for flag, want := range map[string]string{"-q": "[entries]", "--sync": "[entries syncfs]"} {
-		root := filepath.Join(grow(t, on(t, "ext4"), plain), "f00")
-		if marks, _ := marked(t, root, nil, flag); fmt.Sprint(marks) != want {
-			t.Errorf("%s: %s", flag, marks)
+		sync := c.flag == "--sync"
+		if marks, _ := marked(t, root, c.deny, c.flag); slices.Contains(marks, "syncfs") != sync {
+			t.Errorf("%s %s, all right: %s", c.fs, c.flag, marks)
 		}
-	}
-}
-
-// TestSyncRight: so is a small tree in which everything was right before.
-func TestSyncRight(t *testing.T) {
-	treetest.Need(t, "root", "strace")
-	root := grow(t, on(t, "ext4"), plain)
-	for flag, want := range map[string]bool{"-q": false, "--sync": true} {
-		if _, err := Tree(t.Context(), root, newLabel, nil); err != nil {
-			t.Fatal(err)
-		}
-		if marks, _ := marked(t, root, nil, flag); slices.Contains(marks, "syncfs") != want {
-			t.Errorf("%s: %s", flag, marks)
+		file := filepath.Join(root, "f00")
+		treetest.Set(t, root, "f00", oldLabel)
+		if marks, _ := marked(t, file, c.deny, c.flag); !slices.Contains(marks, "entries") || slices.Contains(marks, "syncfs") != (sync && c.fs != "btrfs") || slices.Contains(marks, "transaction") != (sync && c.fs == "btrfs") {
+			t.Errorf("%s %s, a file: %s", c.fs, c.flag, marks)
 		}
 	}
 }
