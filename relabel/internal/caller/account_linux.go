@@ -93,7 +93,7 @@ func (r *Run) Where() (path, call string) {
 			return path, ""
 		}
 		if call == "" {
-			call = t.Now().Call
+			call = t.Call().Call
 		}
 	}
 	return "", call

@@ -57,6 +57,13 @@ type Task struct {
 	stalls chan struct{} // has a token once nothing of the task has moved for the limit
 }
 
+// watched are the task's own goroutine, and the workers for which that waits.
+func (t *Task) watched(yield func(watch.Watched) bool) {
+	if yield(&t.Activity) {
+		t.Walk.Load().Watched(yield)
+	}
+}
+
 // Task adds a task to the run.
 func (r *Run) Task() *Task {
 	t := &Task{stalls: make(chan struct{}, 1)}
@@ -200,7 +207,7 @@ func (r *Run) look() {
 	still, waiting := true, false
 	for _, t := range r.all() {
 		k := t.Walk.Load()
-		moves, hung := t.Look(k.Watched)
+		moves, hung := watch.Look(t.watched)
 		still, waiting = still && !moves, waiting || hung > 0
 		if hung > 0 && !moves {
 			select {
@@ -220,7 +227,7 @@ func (r *Run) look() {
 // underWay lists the calls that have not returned.
 func (r *Run) underWay() (calls []watch.Call) {
 	for _, t := range r.all() {
-		calls = append(calls, t.UnderWay(t.Walk.Load().Watched)...)
+		calls = append(calls, watch.UnderWay(t.watched)...)
 	}
 	return calls
 }

@@ -52,7 +52,7 @@ func (g *Group[I, K, D]) look(ctx context.Context, a *arrival, p place[K]) (*loo
 
 // unanswered is the error for a caller who waits for l no longer.
 func (g *Group[I, K, D]) unanswered(ctx context.Context, l *look[I, K, D]) error {
-	if call := l.call.Now(); call != (watch.Call{}) {
+	if call := l.call.Call(); call != (watch.Call{}) {
 		return g.Hung([]watch.Call{call}, ending(ctx))
 	}
 	return ending(ctx) // others hang

@@ -20,8 +20,7 @@ type position struct {
 	items  atomic.Uint64 // worked on so far, and readings of a directory
 	paused atomic.Bool   // see unwatched
 	pauses atomic.Uint32 // that have ended
-
-	watched watch.Worker
+	seen   watch.Seen    // of the worker
 }
 
 // at tells where the worker is.
@@ -37,16 +36,14 @@ func (p *position) now(k xattrio.SyscallKind) {
 	}
 }
 
-// watch lets the worker be looked at.
-func (w *worker) watch() {
-	w.watched.Busy = func() bool { return w.in.Load() != nil && !w.paused.Load() } // else it waits for work
-	w.watched.Place = w.place
-	w.watched.Call = w.hungAt
-	w.watched.Replace = func() bool { return w.pool != nil && w.relieve(w.pool) }
-}
+// watched is a worker as it is looked at.
+type watched struct{ *worker }
 
-// place is where a worker is, to be compared with where it is later.
-func (w *worker) place() any {
+func (w watched) Seen() *watch.Seen { return &w.seen }
+func (w watched) Busy() bool        { return w.in.Load() != nil && !w.paused.Load() } // else it waits for work
+func (w watched) Replace() bool     { return w.pool != nil && w.relieve(w.pool) }
+
+func (w watched) Place() any {
 	row := uint32(0)
 	if c := w.chunk.Load(); c != nil {
 		row = c.Row.Step.Load()
@@ -54,7 +51,7 @@ func (w *worker) place() any {
 	return [6]any{w.items.Load(), w.name.Load(), w.doing.Load(), w.step.Load(), row, w.pauses.Load()}
 }
 
-func (w *worker) hungAt() watch.Call {
+func (w watched) Call() watch.Call {
 	call, name := xattrio.SyscallKind(w.doing.Load()), w.name.Load()
 	switch call {
 	case xattrio.Row:

@@ -19,23 +19,20 @@ func TestThrottleIsNoStall(t *testing.T) {
 	w.in.Store(&Dir{})
 	k := &Walk{}
 	k.alone.Store(w)
-	w.watch()
-	w.watched.Replace = func() bool { return true } // there is no pool
-	a := new(watch.Activity)
 	look := func() (moves bool, held int) {
 		for range watch.Limit/watch.Every + 1 {
-			moves, held = a.Look(k.Watched)
+			moves, held = watch.Look(k.Watched)
 		}
 		return moves, held
 	}
-	a.Look(k.Watched)
+	watch.Look(k.Watched)
 	var moved bool
 	var held int
 	w.unwatched(func() { moved, held = look() })
 	if moved || held > 0 {
 		t.Errorf("while it waits: moves %t, held up %d", moved, held)
 	}
-	if moved, held = a.Look(k.Watched); !moved || held > 0 {
+	if moved, held = watch.Look(k.Watched); !moved || held > 0 {
 		t.Errorf("as it goes on: moves %t, held up %d", moved, held)
 	}
 	if moved, held = look(); moved || held == 0 {
@@ -61,7 +58,7 @@ func TestReadingMoves(t *testing.T) {
 	places := map[any]bool{}
 	for more := true; more; {
 		_, more = w.refill(&Dir{}, fd, 0, 0, nil)
-		places[w.place()] = true
+		places[watched{w}.Place()] = true
 	}
 	if len(places) < 3 {
 		t.Errorf("it was at %d places", len(places))

@@ -51,7 +51,6 @@ func (k *Walk) small(ctx context.Context) []item {
 	w.buf = m.buf[:]
 	m.chunk.Row.Stop = &m.stop
 	w.chunk.Store(&m.chunk)
-	w.watch()
 	k.alone.Store(w)
 	for len(w.solo.rest) > 0 && !w.solo.large && !w.stopped() {
 		last := len(w.solo.rest) - 1

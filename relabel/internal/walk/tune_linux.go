@@ -22,7 +22,7 @@ func (k tuned) Entries() (n int64) {
 
 func (k tuned) Steady() bool {
 	for w := range k.all {
-		if w.watched.HeldUp.Load() {
+		if w.seen.HeldUp.Load() {
 			return false
 		}
 	}

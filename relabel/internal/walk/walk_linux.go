@@ -153,7 +153,6 @@ func (k *Walk) workOn(ctx context.Context, items []item) ([]item, error) {
 		Begin: func(p *steal.Worker[item]) (func(item), func(), error) {
 			w := k.worker(p)
 			w.equip()
-			w.watch()
 			workers[p.ID()].Store(w)
 			if k.met.Load() == metWrong {
 				w.wrongStreak = guessAfter
@@ -231,9 +230,9 @@ func (k *Walk) all(yield func(*worker) bool) {
 }
 
 // Watched are the workers, as they are looked at. There are none on nil.
-func (k *Walk) Watched(yield func(*watch.Worker) bool) {
+func (k *Walk) Watched(yield func(watch.Watched) bool) {
 	for w := range k.all {
-		if !yield(&w.watched) {
+		if !yield(watched{w}) {
 			return
 		}
 	}

@@ -12,71 +12,72 @@ import (
 // looks is how many looks the limit has.
 const looks = int(watch.Limit / watch.Every)
 
-// none are the workers of who has none.
-func none(func(*watch.Worker) bool) {}
-
 // TestActivity: a call hangs when it has taken the limit, and one that returns in time
 // does not.
 func TestActivity(t *testing.T) {
 	a := new(watch.Activity)
+	alone := slices.Values([]watch.Watched{a})
 	a.At("openat", "/v")
 	for i := range looks {
-		if moves, hung := a.Look(none); !moves || hung > 0 {
+		if moves, hung := watch.Look(alone); !moves || hung > 0 {
 			t.Errorf("look %d: moves %t, %d hang", i, moves, hung)
 		}
 	}
 	a.At("statx", "/v")
-	if moves, hung := a.Look(none); !moves || hung > 0 {
+	if moves, hung := watch.Look(alone); !moves || hung > 0 {
 		t.Errorf("the next call: moves %t, %d hang", moves, hung)
 	}
 	for range looks {
-		a.Look(none)
+		watch.Look(alone)
 	}
-	if moves, hung := a.Look(none); moves || hung != 1 || !slices.Equal(a.UnderWay(none), []watch.Call{{"statx", "/v"}}) {
-		t.Errorf("moves %t, %d hang, %v is under way", moves, hung, a.UnderWay(none))
+	if moves, hung := watch.Look(alone); moves || hung != 1 || !slices.Equal(watch.UnderWay(alone), []watch.Call{{"statx", "/v"}}) {
+		t.Errorf("moves %t, %d hang, %v is under way", moves, hung, watch.UnderWay(alone))
 	}
 	a.At("", "")
-	if moves, hung := a.Look(none); moves || hung > 0 || len(a.UnderWay(none)) > 0 {
-		t.Errorf("between calls: moves %t, %d hang, %v is under way", moves, hung, a.UnderWay(none))
+	if moves, hung := watch.Look(alone); moves || hung > 0 || len(watch.UnderWay(alone)) > 0 {
+		t.Errorf("between calls: moves %t, %d hang, %v is under way", moves, hung, watch.UnderWay(alone))
 	}
 }
 
+// worker is one that is always in a call.
+type worker struct {
+	at, replaced int
+	can          bool // be replaced
+	seen         watch.Seen
+}
+
+func (w *worker) Busy() bool        { return true }
+func (w *worker) Place() any        { return w.at }
+func (w *worker) Call() watch.Call  { return watch.Call{} }
+func (w *worker) Replace() bool     { w.replaced++; return w.can }
+func (w *worker) Seen() *watch.Seen { return &w.seen }
+
 // TestReplaced: one worker that is held up is replaced once, before it hangs; where
-// that cannot be it is tried again. While another moves the activity does.
+// that cannot be it is tried again. While another moves all of them do.
 func TestReplaced(t *testing.T) {
-	at, replaced, can := [2]int{}, [2]int{}, false
-	workers := make([]watch.Worker, 2)
-	for i := range workers {
-		workers[i].Busy = func() bool { return true }
-		workers[i].Place = func() any { return at[i] }
-		workers[i].Replace = func() bool { replaced[i]++; return can }
-	}
-	a := new(watch.Activity)
-	walk := func(yield func(*watch.Worker) bool) {
-		_ = yield(&workers[0]) && yield(&workers[1])
-	}
+	a, b := new(worker), new(worker)
 	look := func() (hung int) {
-		at[1]++
-		moves, hung := a.Look(walk)
+		b.at++
+		moves, hung := watch.Look(slices.Values([]watch.Watched{a, b}))
 		if !moves {
-			t.Error("it does not move")
+			t.Error("none moves")
 		}
 		return hung
 	}
 	for range looks/2 + 1 {
 		look()
 	}
-	can = true
+	a.can = true
 	for range looks - looks/2 - 1 {
 		if look() > 0 {
 			t.Error("one hangs already")
 		}
 	}
-	if hung := look(); hung != 1 || replaced != [2]int{2, 0} || !workers[0].HeldUp.Load() || workers[1].HeldUp.Load() {
-		t.Errorf("%d hang, replaced %v", hung, replaced)
+	if hung := look(); hung != 1 || a.replaced != 2 || b.replaced > 0 || !a.seen.HeldUp.Load() || b.seen.HeldUp.Load() {
+		t.Errorf("%d hang, replaced %d and %d times", hung, a.replaced, b.replaced)
 	}
-	at[0]++
-	if hung := look(); hung > 0 || workers[0].HeldUp.Load() {
+	a.at++
+	if hung := look(); hung > 0 || a.seen.HeldUp.Load() {
 		t.Errorf("%d hang after the call has returned", hung)
 	}
 }
