@@ -59,7 +59,7 @@ type Task struct {
 
 // watched are the task's own goroutine, and the workers for which that waits.
 func (t *Task) watched(yield func(watch.Watched) bool) {
-	if yield(&t.Activity) {
+	if yield(t.Own()) {
 		t.Walk.Load().Watched(yield)
 	}
 }

@@ -113,7 +113,12 @@ func (a *Activity) Call() Call {
 	return a.call
 }
 
-func (a *Activity) Busy() bool    { return a.Call() != Call{} }
-func (a *Activity) Place() any    { return a.Call() }
-func (a *Activity) Replace() bool { return false }
-func (a *Activity) Seen() *Seen   { return &a.seen }
+// Own is the activity itself, as it is looked at.
+func (a *Activity) Own() Watched { return watched{a} }
+
+type watched struct{ *Activity }
+
+func (w watched) Busy() bool    { return w.Call() != Call{} }
+func (w watched) Place() any    { return w.Call() }
+func (w watched) Replace() bool { return false }
+func (w watched) Seen() *Seen   { return &w.seen }

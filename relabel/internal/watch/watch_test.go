@@ -16,7 +16,7 @@ const looks = int(watch.Limit / watch.Every)
 // does not.
 func TestActivity(t *testing.T) {
 	a := new(watch.Activity)
-	alone := slices.Values([]watch.Watched{a})
+	alone := slices.Values([]watch.Watched{a.Own()})
 	a.At("openat", "/v")
 	for i := range looks {
 		if moves, hung := watch.Look(alone); !moves || hung > 0 {
