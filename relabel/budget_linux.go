@@ -17,7 +17,8 @@ const (
 	reserve = 8
 )
 
-// process is the budget of all runs, and probing for the calls of Inspect.
+// process is the budget of all runs, and probing for the calls of Inspect and a Group's for a
+// volume.
 var (
 	process = budget.New(defaultWorkers, filesForAll)
 	probing = budget.NewProbes(process, hung)

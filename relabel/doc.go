@@ -46,12 +46,10 @@ package relabel
 //
 // For runtimes:
 //
-//	group.go            one relabel of a volume at a time in a process
-//	internal/flight     joined, left, queued, kept, stopped: which states it may be in
-//	group_linux.go      a run of it
-//	pending.go          how far it is
+//	group.go            one relabel of a volume at a time in a process; how far it is
+//	internal/flight     joined, left, queued, kept, stopped
 //	dropin.go           Relabel and Chcon in place of go-selinux's
-//	internal/dropin     errors in its words
+//	dropin_linux.go     a call of one; errors in go-selinux's words
 //
 // internal/xattrio reads and writes the label of an entry without opening it, in one
 // of three ways; internal/watch finds the calls that hang; internal/sys makes the system
@@ -62,11 +60,10 @@ package relabel
 //
 // Each package, and all that it imports of the others (TestDocImports).
 //
-//	relabel   ▶ budget caller commit dropin flight mountinfo mounts order policy secctx steal sys walk watch xattrio
+//	relabel   ▶ budget caller commit flight mountinfo mounts order policy secctx steal sys walk watch xattrio
 //	contexts  ▶ fcontexts secctx sys walk
-//	dropin    ▶ caller policy
 //	caller    ▶ budget steal walk watch
-//	flight    ▶ budget watch
+//	flight    ▶
 //	walk      ▶ ahead budget commit mounts order policy rows steal sys tune watch xattrio
 //	ahead     ▶ mounts sys xattrio
 //	commit    ▶ secctx sys xattrio

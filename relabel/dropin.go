@@ -4,13 +4,14 @@ package relabel
 
 import (
 	"context"
+	"io/fs"
+	"log/slog"
 	"strings"
-	"time"
+	"syscall"
 
 	"github.com/opencontainers/selinux/go-selinux"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
-	"github.com/fastlabel/fastlabel/relabel/internal/dropin"
 )
 
 // The drop-ins import go-selinux for two things that a caller of it shares with
@@ -26,7 +27,7 @@ import (
 // label of fewer than three fields is an error that wraps go-selinux's
 // ErrInvalidLabel. The rest is Chcon(path, fileLabel, true).
 func Relabel(path, fileLabel string, shared bool) error {
-	return relabel(context.Background(), path, fileLabel, shared, dropinPatience)
+	return RelabelContext(context.Background(), path, fileLabel, shared)
 }
 
 // RelabelContext is Relabel for a request that may end: when ctx ends it returns a
@@ -37,10 +38,18 @@ func Relabel(path, fileLabel string, shared bool) error {
 // *HungError. Before a volume is unmounted, Stop ends what is under way there. A ctx that
 // cannot end makes it Relabel.
 func RelabelContext(ctx context.Context, path, fileLabel string, shared bool) error { //nolint:revive // it is Relabel with a context, as the standard library names such
-	if ctx.Done() == nil {
-		return Relabel(path, fileLabel, shared)
+	if !selinux.GetEnabled() || fileLabel == "" {
+		return nil
 	}
-	return relabel(ctx, path, fileLabel, shared, 0)
+	if shared {
+		fields := strings.SplitN(strings.TrimSuffix(fileLabel, "\x00"), ":", 4)
+		if len(fields) < 3 {
+			_, err := secctx.Canonical(fileLabel)
+			return invalid(path, err)
+		}
+		fileLabel = strings.Join(fields[:3], ":") + ":s0"
+	}
+	return change(ctx, path, fileLabel, true)
 }
 
 // Stop ends what RelabelContext has under way on the volume at path, whatever the label, and
@@ -59,26 +68,19 @@ func trimmed(path string) string {
 }
 
 // joined are the calls of RelabelContext.
-var joined = Group{dropins: true, Trace: quiet}
+var joined = Group{Trace: quiet}
+
+// quiet logs at slog.LevelDebug: what a drop-in does is no business of the runtime's log. What
+// fails is in its error.
+func quiet(path string) *Trace {
+	t := logTo(slog.Default(), path, slog.LevelDebug)
+	t.Failure = nil
+	return t
+}
 
 // dropinPatience is how long Relabel and Chcon wait for another relabel of the volume: as
 // long as the kubelet waits for a request.
 const dropinPatience = asLong
-
-func relabel(ctx context.Context, path, fileLabel string, shared bool, patience time.Duration) error {
-	if !selinux.GetEnabled() || fileLabel == "" {
-		return nil
-	}
-	if shared {
-		fields := strings.SplitN(strings.TrimSuffix(fileLabel, "\x00"), ":", 4)
-		if len(fields) < 3 {
-			_, err := secctx.Canonical(fileLabel)
-			return dropin.Invalid(path, err)
-		}
-		fileLabel = strings.Join(fields[:3], ":") + ":s0"
-	}
-	return change(ctx, path, fileLabel, true, patience)
-}
 
 // Chcon takes the place of go-selinux's selinux.Chcon: it gives path the context
 // label, and with recurse everything beneath it too. It works without SELinux
@@ -112,10 +114,10 @@ func relabel(ctx context.Context, path, fileLabel string, shared bool, patience 
 // wraps ErrLabel, go-selinux's ErrInvalidLabel and EINVAL, which is the kernel's
 // answer to it.
 func Chcon(path, label string, recurse bool) error {
-	return change(context.Background(), path, label, recurse, dropinPatience)
+	return change(context.Background(), path, label, recurse)
 }
 
-func change(ctx context.Context, path, label string, recurse bool, patience time.Duration) error {
+func change(ctx context.Context, path, label string, recurse bool) error {
 	if path == "" {
 		return selinux.ErrEmptyPath
 	}
@@ -124,7 +126,21 @@ func change(ctx context.Context, path, label string, recurse bool, patience time
 	}
 	want, err := secctx.Canonical(label)
 	if err != nil {
-		return dropin.Invalid(path, err)
+		return invalid(path, err)
 	}
-	return chcon(ctx, trimmed(path), want, recurse, patience)
+	path = trimmed(path)
+	return chcon(ctx, path, want, recurse, Options{Trace: quiet(path), inner: inner{patience: dropinPatience}})
+}
+
+// invalid is the error for a label that is none.
+func invalid(path string, why error) error {
+	return &fs.PathError{Op: "relabel", Path: path, Err: invalidLabel{why}}
+}
+
+// invalidLabel is an ErrLabel that is also what callers of go-selinux may look for.
+type invalidLabel struct{ error }
+
+// Unwrap gives all that the error is.
+func (e invalidLabel) Unwrap() []error {
+	return []error{e.error, selinux.ErrInvalidLabel, syscall.EINVAL}
 }

@@ -18,7 +18,6 @@ import (
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/caller"
-	"github.com/fastlabel/fastlabel/relabel/internal/dropin"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -120,45 +119,37 @@ func TestDropinJoinsFailures(t *testing.T) {
 // that they lose none.
 func TestDropinErrors(t *testing.T) {
 	entry := func(p string, e syscall.Errno) error { return &fs.PathError{Op: "setxattrat", Path: p, Err: e} }
+	several := func(all ...error) error { return &IncompleteError{Failed: int64(len(all)), First: all} }
 	unlabelled := &fs.PathError{Op: "relabel", Path: "/v", Err: fmt.Errorf("%w: mounted with context=", syscall.ENOTSUP)}
 	for _, c := range []struct {
-		name   string
-		failed []error
-		err    error
-		is     []error
-		not    []error
-		path   string // of a single failure
+		name string
+		err  error
+		is   []error
+		not  []error
+		path string // of a single failure
 	}{
-		{"mounted with context=", nil, unlabelled, []error{unix.ENOTSUP, errors.ErrUnsupported}, nil, "/v"},
-		{"the root's errno", nil, fmt.Errorf("%w: no labels", entry("/v", unix.ENOTSUP)), []error{unix.ENOTSUP}, []error{unix.EPERM}, "/v"},
-		{"one", []error{entry("/v/f", unix.EPERM)}, entry("/v/f", unix.EPERM), []error{unix.EPERM}, []error{unix.ENOTSUP}, "/v/f"},
-		{"one without labels", []error{entry("/v/f", unix.ENOTSUP)}, entry("/v/f", unix.ENOTSUP), []error{unix.ENOTSUP}, nil, "/v/f"},
-		{"all without labels", []error{entry("/v/f", unix.ENOTSUP), entry("/v/g", unix.ENOTSUP)}, &IncompleteError{Failed: 2}, []error{unix.ENOTSUP}, []error{unix.EPERM}, ""},
+		{"mounted with context=", unlabelled, []error{unix.ENOTSUP, errors.ErrUnsupported}, nil, "/v"},
+		{"the root's errno", fmt.Errorf("%w: no labels", entry("/v", unix.ENOTSUP)), []error{unix.ENOTSUP}, []error{unix.EPERM}, "/v"},
+		{"one", entry("/v/f", unix.EPERM), []error{unix.EPERM}, []error{unix.ENOTSUP}, "/v/f"},
+		{"one without labels", entry("/v/f", unix.ENOTSUP), []error{unix.ENOTSUP}, nil, "/v/f"},
+		{"all without labels", several(entry("/v/f", unix.ENOTSUP), entry("/v/g", unix.ENOTSUP)), []error{unix.ENOTSUP}, []error{unix.EPERM}, ""},
 		{
 			"some without labels",
-			[]error{entry("/v/f", unix.ENOTSUP), entry("/v/g", unix.EPERM)},
-			&IncompleteError{Failed: 2},
+			several(entry("/v/f", unix.ENOTSUP), entry("/v/g", unix.EPERM)),
 			[]error{unix.EPERM},
 			[]error{unix.ENOTSUP, errors.ErrUnsupported},
 			"",
 		},
 		{
 			"the last without labels",
-			[]error{entry("/v/g", unix.EPERM), entry("/v/f", unix.ENOTSUP)},
-			&IncompleteError{Failed: 2},
+			several(entry("/v/g", unix.EPERM), entry("/v/f", unix.ENOTSUP)),
 			[]error{unix.EPERM},
 			[]error{unix.ENOTSUP, errors.ErrUnsupported},
 			"",
 		},
-		{"the kernel refuses the label", []error{entry("/v/f", unix.EINVAL)}, fmt.Errorf("the label: %w", entry("/v/f", unix.EINVAL)), []error{unix.EINVAL}, nil, "/v/f"},
-		{"no disk", []error{entry("/v/f", unix.EIO), entry("/v/g", unix.EIO)}, errors.New("failing"), []error{unix.EIO}, nil, ""},
-		{"no disk, one without labels", []error{entry("/v/f", unix.ENOTSUP)}, errors.New("failing"), nil, []error{unix.ENOTSUP}, ""},
+		{"the kernel refuses the label", fmt.Errorf("the label: %w", entry("/v/f", unix.EINVAL)), []error{unix.EINVAL}, nil, "/v/f"},
 	} {
-		f := dropin.New("L", ErrRefused)
-		for _, err := range c.failed {
-			f.Add(err)
-		}
-		err := sum(f, c.err)
+		err := worded(c.err, "lsetxattr(label=L)")
 		for _, is := range c.is {
 			if !errors.Is(err, is) {
 				t.Errorf("%s: %v is not %v", c.name, err, is)
@@ -169,11 +160,9 @@ func TestDropinErrors(t *testing.T) {
 				t.Errorf("%s: %v is %v", c.name, err, not)
 			}
 		}
-		if c.path == "" {
-			for _, failed := range c.failed {
-				if some := err.(*IncompleteError); !strings.Contains(errors.Join(some.First...).Error(), pathOf(failed)) {
-					t.Errorf("%s: %s is not named", c.name, pathOf(failed))
-				}
+		if some, are := err.(*IncompleteError); are {
+			if text := errors.Join(some.First...).Error(); c.path != "" || some.Failed != 2 || !strings.Contains(text, "/v/f: ") || !strings.Contains(text, "/v/g: ") {
+				t.Errorf("%s: %v", c.name, text)
 			}
 		} else if at, is := err.(*os.PathError); !is || at.Path != c.path || at.Op != "lsetxattr(label=L)" {
 			t.Errorf("%s: %#v", c.name, err)
@@ -181,22 +170,17 @@ func TestDropinErrors(t *testing.T) {
 			t.Errorf("%s: %#v", c.name, at.Err)
 		}
 	}
-	f := dropin.New("L", ErrRefused)
-	f.Add(entry("/v/f", unix.EIO))
-	f.Add(entry("/v/g", unix.EIO))
-	if err := sum(f, errors.New("the disk")); !strings.HasSuffix(err.Error(), "2 entries failed, the first: the disk") {
-		t.Errorf("what ended the run is not named: %v", err)
-	}
-	f = dropin.New("L", ErrRefused)
-	for i := range 1000 {
-		f.Add(entry(fmt.Sprint("/", i), unix.EPERM))
-	}
-	f.Add(entry("/late", unix.ENOSPC))
 	if text := (&IncompleteError{Failed: 2}).Error(); !strings.HasPrefix(text, "2 entries failed") { // as a caller's tests make one
 		t.Error(text)
 	}
+	r := newRun(Options{}, "/v", newLabel)
+	for i := range 1000 {
+		r.Fail(fmt.Sprint("/v/", i), "setxattr", unix.EPERM)
+	}
+	r.Fail("/v/late", "setxattr", unix.ENOSPC)
 	var some *IncompleteError
-	if err := sum(f, &IncompleteError{Failed: f.N}); !errors.Is(err, unix.ENOSPC) || !errors.Is(err, unix.EPERM) || !errors.As(err, &some) || len(some.First) != caller.Kept+1 {
+	err := worded(r.failures(), "lsetxattr(label=L)")
+	if !errors.Is(err, unix.ENOSPC) || !errors.Is(err, unix.EPERM) || !errors.As(err, &some) || len(some.First) != caller.Kept+1 {
 		t.Error(err)
 	}
 }

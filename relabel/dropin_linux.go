@@ -6,40 +6,32 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"log/slog"
-	"time"
+	"slices"
+	"strings"
+	"syscall"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
-	"github.com/fastlabel/fastlabel/relabel/internal/dropin"
+	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 )
 
-// chcon is Chcon after its arguments were looked at. want is canonical. It waits for
-// the lock no longer than patience, or as long as ctx lets it if that is 0. A walk that ctx
-// can end is one of joined.
-func chcon(ctx context.Context, path, want string, recurse bool, patience time.Duration) error {
-	if recurse && ctx.Done() != nil {
-		_, f, err := joined.tree(ctx, path, want, TrustNothing)
-		if f == nil {
-			f = dropin.New(want, ErrRefused)
-		}
-		return sum(f, err)
+// chcon is Chcon after its arguments were looked at. want is canonical. A walk that ctx can end
+// is one of joined; o is for the others.
+func chcon(ctx context.Context, path, want string, recurse bool, o Options) error {
+	var err error
+	switch {
+	case !recurse:
+		err = chconOne(ctx, path, want, o)
+	case ctx.Done() != nil:
+		_, err = joined.Tree(ctx, path, want, TrustNothing)
+	default:
+		_, err = Tree(ctx, path, want, &o)
 	}
-	f := dropin.New(want, ErrRefused)
-	o := &Options{Trace: quiet(path), inner: inner{patience: patience}}
-	o.Trace.Failure = f.Add
-	if !recurse {
-		return sum(f, chconOne(ctx, path, want, o))
-	}
-	_, err := Tree(ctx, path, want, o)
-	return sum(f, err)
+	return worded(err, "lsetxattr(label="+want+")")
 }
 
-// quiet logs at slog.LevelDebug: what a drop-in does is no business of the runtime's log.
-func quiet(path string) *Trace { return logTo(slog.Default(), path, slog.LevelDebug) }
-
 // chconOne labels path alone, whatever its kind; that it is gone is no error.
-func chconOne(ctx context.Context, path, want string, o *Options) error {
-	r := newRun(*o, path, want)
+func chconOne(ctx context.Context, path, want string, o Options) error {
+	r := newRun(o, path, want)
 	r.want, r.files = want, budget.RunFiles
 	_, err := r.lead(ctx, func(ctx context.Context) error {
 		there := false
@@ -56,19 +48,66 @@ func chconOne(ctx context.Context, path, want string, o *Options) error {
 	return err
 }
 
-// sum is the error of a drop-in whose run ended with err.
-func sum(f *dropin.Failures, err error) error {
-	if err == nil || errors.As(err, new(*PendingError)) || errors.As(err, new(*HungError)) {
-		return err
-	}
+// worded is an error of Tree in go-selinux's words, and such that its callers, who ask it what
+// they ask of go-selinux's, lose none. op is that of a label that could not be written.
+func worded(err error, op string) error {
 	var some *IncompleteError
-	n, several := f.N, errors.As(err, &some)
-	if several {
-		n = some.Failed
+	var at *fs.PathError
+	switch {
+	case errors.As(err, new(*PendingError)) || errors.As(err, new(*HungError)):
+		return err
+	case errors.As(err, &some):
+		return wordedAll(some, op)
+	case !errors.As(err, &at):
+		return err
+	case errors.Is(err, ErrRefused):
+		return &refusal{at}
 	}
-	all, one := f.Sum(err, several)
-	if one != nil {
-		return one
-	}
-	return &IncompleteError{Failed: n, First: all}
+	return wordedOne(at, op)
 }
+
+// wordedAll words several errors. ENOTSUP is text alone beside any other.
+func wordedAll(some *IncompleteError, op string) error {
+	others := slices.ContainsFunc(some.First, func(err error) bool { return !errors.Is(err, syscall.ENOTSUP) })
+	all := &IncompleteError{Failed: some.Failed}
+	for _, err := range some.First {
+		var at *fs.PathError
+		if !errors.As(err, &at) {
+			at = &fs.PathError{Op: "relabel", Err: err} // the engine has no such
+		}
+		at = wordedOne(at, op)
+		if others && errors.Is(at, syscall.ENOTSUP) {
+			at = &fs.PathError{Op: at.Op, Path: at.Path, Err: errors.New(syscall.ENOTSUP.Error())}
+		}
+		all.First = append(all.First, at)
+	}
+	return all
+}
+
+func wordedOne(at *fs.PathError, op string) *fs.PathError {
+	var reason *policy.Denied
+	e, is := at.Err.(syscall.Errno) //nolint:errorlint // what is wrapped keeps its words
+	switch {
+	case is && (e == syscall.ENOTSUP || strings.Contains(at.Op, "setxattr")):
+		return &fs.PathError{Op: op, Path: at.Path, Err: e}
+	case errors.As(at.Err, &reason) && reason.SELinux:
+		return &fs.PathError{Op: op, Path: at.Path, Err: reason}
+	case reason != nil: // go-selinux's callers may compare the errno
+		return &fs.PathError{Op: op, Path: at.Path, Err: reason.Errno}
+	case !is && errors.Is(at.Err, syscall.ENOTSUP):
+		// The mount says that it has no labels; the call would have said it.
+		return &fs.PathError{Op: op, Path: at.Path, Err: syscall.ENOTSUP}
+	}
+	return at
+}
+
+// refusal is an ErrRefused in go-selinux's words.
+type refusal struct{ at *fs.PathError }
+
+func (e *refusal) Error() string {
+	why := strings.TrimPrefix(e.at.Err.Error(), ErrRefused.Error())
+	return "SELinux relabeling of " + e.at.Path + " is not allowed" + why
+}
+
+// Unwrap gives the *fs.PathError that wraps ErrRefused.
+func (e *refusal) Unwrap() error { return e.at }

@@ -30,7 +30,7 @@ func TestDropinWaits(t *testing.T) {
 	release := holdLock(t, root)
 	before := treetest.Read(t, root)
 	for _, recurse := range []bool{true, false} {
-		err := chcon(context.WithoutCancel(t.Context()), root, newLabel, recurse, 20*time.Millisecond)
+		err := chcon(context.Background(), root, newLabel, recurse, Options{Trace: quiet(root), inner: inner{patience: 20 * time.Millisecond}})
 		var at *fs.PathError
 		if !errors.Is(err, ErrLocked) || !errors.As(err, &at) || at.Path != root {
 			t.Errorf("%v", err)
@@ -39,7 +39,7 @@ func TestDropinWaits(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	var pending *PendingError // the work goes on
-	if err := chcon(ctx, root, newLabel, true, 0); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrLocked) || !errors.As(err, &pending) {
+	if err := change(ctx, root, newLabel, true); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrLocked) || !errors.As(err, &pending) {
 		t.Errorf("%v", err)
 	}
 	if err := Stop(t.Context(), root); err != nil {
@@ -53,7 +53,7 @@ func TestDropinWaits(t *testing.T) {
 	}
 	log.Reset()
 	release()
-	if err := chcon(t.Context(), root, newLabel, true, 0); err != nil {
+	if err := change(t.Context(), root, newLabel, true); err != nil {
 		t.Error(err)
 	}
 	if n := len(bearing(t, root, newLabel)); n != len(before) || log.Len() > 0 {
@@ -72,7 +72,7 @@ func TestDropinJoins(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
 		var pending *PendingError
-		if err := chcon(ctx, root, newLabel, true, 0); !errors.As(err, &pending) || pending.Within <= 0 {
+		if err := change(ctx, root, newLabel, true); !errors.As(err, &pending) || pending.Within <= 0 {
 			t.Errorf("%v", err)
 		}
 	}
@@ -87,7 +87,7 @@ func TestDropinJoins(t *testing.T) {
 	nothingLeft(t, goroutines, files)
 	leave()
 	release()
-	if err := chcon(t.Context(), root, newLabel, true, 0); err != nil || len(bearing(t, root, newLabel)) != 46 {
+	if err := change(t.Context(), root, newLabel, true); err != nil || len(bearing(t, root, newLabel)) != 46 {
 		t.Errorf("%v", err)
 	}
 	nothingLeft(t, goroutines, files)

@@ -45,7 +45,7 @@ func threadApart(path string) error {
 // IncompleteError is Tree's error when several entries failed.
 type IncompleteError struct {
 	Failed int64   // how many
-	First  []error // the first of them, each an *fs.PathError
+	First  []error // the first of them, and of each further errno; each an *fs.PathError
 }
 
 func (e *IncompleteError) Error() string {

@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/flight"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 )
 
 // asLong is how long CRI-O keeps the result of a request that timed out (its
@@ -29,8 +32,8 @@ const asLong = 2 * time.Minute
 // A volume is what a root is by mount, filesystem and inode: two paths to one
 // directory in one mount are one volume; a directory made anew under an old path is
 // another one, and so is another filesystem on the same device. What is mounted
-// beneath it is looked for under the path of the first caller. The values of that
-// caller's context are those of the run.
+// beneath it is looked for under the path of the first caller. No caller's context has its
+// values in the run.
 //
 // The zero value is ready for use. A Group must not be copied, nor its fields
 // changed, after the first call.
@@ -50,8 +53,6 @@ type Group struct {
 	// label alone is read.
 	Linger time.Duration
 
-	dropins bool // failures are gathered in go-selinux's words
-
 	once sync.Once
 	all  flight.Group[mounts.Volume, request, task]
 }
@@ -67,7 +68,6 @@ type task struct {
 	progress Progress
 	obstacle atomic.Pointer[obstacle]
 	report   Report
-	failures *failures // of drop-ins
 }
 
 // obstacle is what held a run up when it had met so many entries.
@@ -79,10 +79,49 @@ type obstacle struct {
 // flights is the Group's work.
 func (g *Group) flights() *flight.Group[mounts.Volume, request, task] {
 	g.once.Do(func() {
-		g.all.At, g.all.Run, g.all.Hung = mounts.VolumeAt, g.run, hung
+		g.all.At, g.all.Run, g.all.Hung = volumeAt, g.run, hungIn
 		g.all.Linger = cmp.Or(g.Linger, asLong)
 	})
 	return &g.all
+}
+
+// hungIn is the error for who waits in vain for root to be looked at or, beside the error of a
+// run, for the calls that it left behind.
+func hungIn(root string, run, cause error) error {
+	left := new(HungError)
+	if run == nil {
+		left.Calls = []HungCall{{"openat", root}}
+	} else {
+		_ = errors.As(run, &left)
+	}
+	return &HungError{left.Calls, cause}
+}
+
+// run is a run of Tree. A panic in it is an error, which goes on in its callers.
+func (g *Group) run(ctx context.Context, w *flight.Work[mounts.Volume, request, task]) (err error) {
+	began := false
+	defer func() {
+		if v := recover(); v != nil { // of a callback
+			if err = (&steal.Panic{Value: v, Stack: debug.Stack()}); !began {
+				w.Released()
+			}
+		}
+	}()
+	o, t := g.Options, &w.Data
+	if g.Trace != nil {
+		o.Trace = g.Trace(w.Root)
+	}
+	o.Trust = w.Key.trust
+	if w.Again && o.Trust == TrustNothing {
+		o.Trust = TrustRoot // all was looked at lately
+	}
+	o.Trace, o.Progress = t.tracing(o.Trace), &t.progress
+	o.inner = inner{at: &w.ID, ended: w.Released}
+	began = true
+	t.report, err = tree(ctx, w.Root, w.Key.label, o, probe)
+	last := func() State { return State{Seen: t.report.Seen} }
+	t.progress.state.Store(&last) // the other holds what the run had
+	return err
 }
 
 // Tree is Tree with the Group's Options and t as their Trust, shared with all who ask
@@ -90,44 +129,70 @@ func (g *Group) flights() *flight.Group[mounts.Volume, request, task] {
 // A ctx that has ended begins nothing, and the error is its own. When ctx ends during the
 // work the error is a *PendingError, and the work goes on; or a *HungError
 // if the filesystem did not even tell what root is. The Report beside them says
-// nothing. Both errors are found by errors.Is to be what ended ctx. A relative root
+// nothing. Both errors are found by errors.Is to be what ended ctx. Where too many
+// calls hang in the process already it is a *HungError at once. A relative root
 // is ENAMETOOLONG in a working directory that is deeper than PATH_MAX.
 func (g *Group) Tree(ctx context.Context, root, label string, t Trust) (Report, error) {
-	report, _, err := g.tree(ctx, root, label, t)
-	return report, err
-}
-
-// tree is Tree, with the failures of a Group of drop-ins.
-func (g *Group) tree(ctx context.Context, root, label string, t Trust) (Report, *failures, error) {
 	none := Report{Root: root, Label: label}
 	want, err := secctx.Canonical(label)
 	if err != nil {
-		return none, nil, err
+		return none, err
 	}
 	none.Label = want
 	if mounts.ThreadIsApart() {
-		return none, nil, threadApart(root)
+		return none, threadApart(root)
 	}
 	path, err := mounts.Absolute(root)
 	if err != nil {
-		return none, nil, err
+		return none, err
 	}
 	w, err := g.flights().Do(ctx, path, request{want, t})
 	if w.Work == nil {
-		return none, nil, err
+		return none, err
 	}
 	if !w.Ended {
 		p := &PendingError{Work: shown(w), Within: max(0, g.flights().Linger), Cause: err}
 		p.Root = root
-		return none, nil, p
+		return none, p
 	}
-	if !w.Kept {
-		goOn(err)
-	}
+	goOn(err)
 	report := w.Data.report
 	report.Root, report.Label = root, cmp.Or(report.Label, want) // it has none if it never began
 	report.Shared, report.Notes = w.Shared, slices.Clone(report.Notes)
-	return report, w.Data.failures, err
+	return report, err
+}
+
+// Work is a relabel of a Group, in the queue or under way.
+type Work struct {
+	Root    string        // as the first caller named it
+	Label   string        // in canonical form
+	Trust   Trust         // as the callers asked for it
+	Entries int64         // met so far
+	Elapsed time.Duration // since it began or, if it has not, since it was asked for
+	Callers int           // how many wait for it; none while it lingers
+	Waits   string        // what holds it up, for people; "" if nothing is known to
+}
+
+func (p Work) String() string {
+	s := "after " + p.Elapsed.Round(time.Second).String()
+	if p.Entries == 1 {
+		s = "1 entry " + s
+	} else if p.Entries > 0 {
+		s = thousands(p.Entries) + " entries " + s
+	}
+	if p.Waits != "" {
+		s += ", waiting for " + p.Waits
+	}
+	return s
+}
+
+// thousands sets commas: the numbers are for people who wait.
+func thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
 }
 
 // Work tells of all work in the queue and under way.
@@ -205,3 +270,24 @@ func (t *task) tracing(trace *Trace) *Trace {
 	}
 	return &both
 }
+
+// PendingError is the error for a caller of Group.Tree whose context ended before
+// the work did. The work goes on.
+type PendingError struct {
+	Work
+	// Within is how soon a caller must ask again for the work to go on; 0 if
+	// it goes on to its end whether or not one does.
+	Within time.Duration
+	Cause  error // why the caller left
+}
+
+func (e *PendingError) Error() string {
+	s := fmt.Sprintf("%q: relabelling goes on: %v; ask again", e.Root, e.Work)
+	if e.Within > 0 {
+		s += " within " + e.Within.String()
+	}
+	return s
+}
+
+// Unwrap is why the caller left.
+func (e *PendingError) Unwrap() error { return e.Cause }

@@ -38,7 +38,8 @@ func TestGroupProgress(t *testing.T) {
 		{1_203_001, func() {}},
 		{1_203_001, func() { w.After = &request{label: labelA} }},
 	} {
-		begins(&w.Data.progress, func() State { return State{Seen: stage.seen} })
+		state := func() State { return State{Seen: stage.seen} }
+		w.Data.progress.state.Store(&state)
 		stage.what()
 		w.Since = time.Now().Add(-2 * time.Minute)
 		stages = append(stages, shown(w).String())

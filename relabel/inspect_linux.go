@@ -42,6 +42,15 @@ func inspect(root, label string, t Trust) (s Status, err error) {
 	return s, err
 }
 
+// volumeAt says which volume root is.
+func volumeAt(root string) (v mounts.Volume, err error) {
+	err = probing.Ask(watch.Call{Call: "openat", Path: root}, func() (err error) {
+		v, err = mounts.VolumeAt(root)
+		return err
+	})
+	return v, err
+}
+
 // inspect reads what root itself has.
 func (r *run) inspect(root *mount) (s Status, err error) {
 	if s.Labelled, s.Label, err = r.rootHas(root); err != nil {

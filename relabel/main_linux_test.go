@@ -66,6 +66,3 @@ func taken(t *testing.T, working, hung, open int) {
 		t.Errorf("%d work, %d hang, %d open; want %d, %d, %d", w, h, o, working, hung, open)
 	}
 }
-
-// begins has p tell what state says.
-func begins(p *Progress, state func() State) { p.state.Store(&state) }

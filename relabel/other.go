@@ -7,9 +7,7 @@ package relabel
 import (
 	"context"
 	"errors"
-	"time"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/flight"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 )
 
@@ -32,13 +30,7 @@ func apply(_ context.Context, path string, rules Rules, _ Options, _ func() capa
 
 func inspect(_, _ string, _ Trust) (Status, error) { return Status{}, errors.ErrUnsupported }
 
-type failures struct{}
-
-func quiet(string) *Trace { return nil }
+func volumeAt(string) (none mounts.Volume, err error) { return none, errors.ErrUnsupported }
 
 // chcon is not where Relabel comes to: here go-selinux says that SELinux is off.
-func chcon(context.Context, string, string, bool, time.Duration) error { return errors.ErrUnsupported }
-
-func (g *Group) run(context.Context, *flight.Work[mounts.Volume, request, task]) (*flight.Held, error) {
-	return nil, errors.ErrUnsupported
-}
+func chcon(context.Context, string, string, bool, Options) error { return errors.ErrUnsupported }

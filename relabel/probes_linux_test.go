@@ -95,7 +95,7 @@ func probeDead(t *testing.T, dir string) {
 		t.Errorf("beside calls that hang: %t, %v", is, err)
 	}
 	taken(t, 0, 0, each*(calls-int(refused.Load())))
-	if r, err := Tree(t.Context(), healthy, newLabel, nil); err != nil || !r.Complete {
+	if r, err := new(Group).Tree(t.Context(), healthy, newLabel, TrustNothing); err != nil || !r.Complete {
 		t.Errorf("beside calls that hang: %+v, %v", r, err)
 	}
 	revived.Store(true)

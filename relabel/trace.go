@@ -12,7 +12,7 @@ import (
 // The fields are called one at a time, in the goroutine that called Tree; in that of the
 // run in a Group. A call holds up the worker that reports, and has to return: a run that
 // was cancelled waits for it. If it panics, the run ends with a sealed root, and then the
-// panic goes on; in a Group, in each caller who waits.
+// panic goes on; in a Group, in each caller who is told of its end.
 //
 // A call that waits for another run may wait for ever: its own run has the lock of the
 // volume, and one of the workers that all runs share.

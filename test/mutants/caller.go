@@ -7,8 +7,6 @@ package mutants
 func callers() []Mutant {
 	const (
 		flight = "relabel/internal/flight/flight.go"
-		look   = "relabel/internal/flight/look.go"
-		run    = "relabel/internal/flight/run.go"
 		budget = "relabel/internal/budget/budget.go"
 		hook   = "cmd/fastlabel/hook.go"
 		volume = "cmd/fastlabel/internal/oci/volume.go"
@@ -17,22 +15,22 @@ func callers() []Mutant {
 		{
 			Name: "group-joins-what-stops", By: "TestGroupJoinsNoneThatStops",
 			Breaks: "a caller does not join work that is being stopped",
-			Edits:  edits(flight, "case w.state <= running:", "case w.state <= stopping:"),
+			Edits:  edits(flight, "w.Key != key || w.ctx.Err() != nil:", "w.Key != key:"),
 		},
 		{
 			Name: "group-late-timer", By: "TestGroupLinger",
 			Breaks: "an absence does not end with the time of the one before",
-			Edits:  edits(flight, "w.callers == 0 && w.absence == absence &&", "w.callers == 0 &&"),
+			Edits:  edits(flight, "w.absence == absence {", "w.absence >= absence {"),
 		},
 		{
 			Name: "group-two-runs", By: "TestGroupOtherLabel",
 			Breaks: "only the first of a queue runs",
-			Edits:  edits(flight, "if g.underWay(w.ID) == nil {", "if w.ID == l.id {"),
+			Edits:  edits(flight, "if i < 0 || g.underWay(id) != nil {", "if i < 0 {"),
 		},
 		{
 			Name: "group-old-look", By: "TestGroupLooksAfterwards",
 			Breaks: "the root is looked at after its caller arrived",
-			Edits:  edits(look, "if now != nil && now.next != nil {\n\t\treturn now.next\n", "if now != nil {\n\t\treturn now\n"),
+			Edits:  edits(flight, "for fresh := false;", "for fresh := true;"),
 		},
 		{
 			Name: "group-forgets-success", By: "TestGroupFresh",
@@ -42,7 +40,7 @@ func callers() []Mutant {
 		{
 			Name: "group-runs-abandoned", By: "TestGroupLeftInQueue",
 			Breaks: "what nobody waits for does not begin",
-			Edits:  edits(run, "o.state == queued && o.callers > 0", "o.state == queued"),
+			Edits:  edits(flight, "w.state == queued && w.callers > 0", "w.state == queued"),
 		},
 		{
 			Name: "group-run-elsewhere", By: "TestGroupMoved",
@@ -52,12 +50,12 @@ func callers() []Mutant {
 		{
 			Name: "group-stop-leaves-open", By: "TestGroupStopHeld",
 			Breaks: "when Stop returns nothing is open any more",
-			Edits:  edits(run, "\t\t<-w.held.Until\n", ""),
+			Edits:  edits(flight, "if !await(ctx, w.released) {", "if false {"),
 		},
 		{
 			Name: "group-stop-overlooks", By: "TestGroupStopArrival",
 			Breaks: "a caller who arrived before Stop is stopped, too",
-			Edits:  edits(flight, "if a.why != nil {", "if false {"),
+			Edits:  edits(flight, "case a.why != nil:", "case false:"),
 		},
 		{
 			Name: "probes-hang-on", By: "TestProbeDead in relabel",

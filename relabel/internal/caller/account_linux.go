@@ -8,13 +8,15 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"syscall"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
-// Kept is how many failures are kept. All of them are counted, and told.
+// Kept is how many failures are kept, beside the first of each further errno: who asks whether
+// there was one finds it. All of them are counted, and told.
 const Kept = 16
 
 // Told are the caller's functions; a nil one is told nothing.
@@ -114,8 +116,14 @@ func (r *Run) Leave(path, reason string) {
 // Failure tells of a failure.
 func (r *Run) Failure(path, op string, err error) {
 	f := &fs.PathError{Op: op, Path: path, Err: err}
+	var e syscall.Errno // 0 stands for all errors that have none
+	_ = errors.As(err, &e)
 	r.mu.Lock()
-	if len(r.first) < Kept {
+	fresh := !slices.Contains(r.known, e)
+	if fresh {
+		r.known = append(r.known, e)
+	}
+	if fresh || len(r.first) < Kept {
 		r.first = append(r.first, f)
 	}
 	r.mu.Unlock()

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
@@ -43,6 +44,7 @@ type Run struct {
 	mu    sync.Mutex // guards the rest, for workers, tasks and a caller who left them behind
 	tasks []*Task
 	first []error
+	known []syscall.Errno // of first
 	notes []string
 	total walk.Tally // but for walks that are under way
 }

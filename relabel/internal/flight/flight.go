@@ -7,24 +7,23 @@
 //
 // # The states of a work
 //
-//	asked for ─▶ queued ─▶ running ──────────┬─▶ kept ─▶ over
-//	               │          └─▶ stopping ──┤            ▲
-//	               └─────────────────────────┴────────────┘
+//	asked for ─▶ queued ─▶ running ─▶ ended
 //
-// The first work of a place runs, and the others are queued. One that is stopping
-// is not joined. One that is left in the queue keeps its place, and does not begin: what no
-// caller waits for would undo what another was told is done. An end of which no caller was
-// told is kept until one asks, something else begins in the place, or Linger has passed: a
-// failure is handed out, and after a success the work begins anew, Again. A work that is over
-// is dropped when its run holds nothing open.
+// Callers join a work, or are told of its end, until its context ends. That is when it is
+// stopped, when its callers have been told of its end, or when something else begins in its
+// place. What ended while no caller waited is kept until one asks, or for Linger: a failure
+// is handed out, and after a success the work begins anew, Again.
+//
+// The first work of a place runs, and the others are queued. One that is left in the queue
+// keeps its place, and does not begin: what no caller waits for would undo what another was
+// told is done.
 //
 // # Who owns what
 //
-// Each run has a goroutine, which alone writes Data and the error of its work until it
-// closes done; from then on all may read them. Each look at a root has a goroutine too,
-// and its answer is handed over in the same way. All else is guarded by Group.mu, which
-// is never held while the Group's functions run: they may take for ever. There is no
-// other goroutine: Linger is a timer.
+// Each run has a goroutine, which alone writes Data. Each look at a root has a goroutine too.
+// All else is guarded by Group.mu, but that the error of a work, and the answer of a look, may
+// be read by all once done is closed. mu is never held while At or Run is under way: they may
+// take for ever. There is no other goroutine: Linger is a timer.
 //
 // # Which orderings hold, and what breaks otherwise
 //
@@ -47,9 +46,8 @@
 //
 // 4. The root is looked at after its caller arrived, and the run makes sure that
 // the place it works in is the one that was looked at (ErrMoved): else its callers look
-// again. A caller who arrives during a look waits for the next one, which all who wait
-// share. Else one who called after the root was given to another place would join the
-// work in the old one. One look at a time, root and key, because each that hangs costs
+// again. Else one who called after the root was given to another place would join the
+// work in the old one. One look at a time of a root, because each that hangs costs
 // a thread, and callers on dead storage come back every two minutes.
 //
 // 5. Stop marks the callers who have arrived and what is in the queue under one hold of
@@ -72,33 +70,38 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
-
-	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
 // ErrMoved is the error of a run that did not find the place that was looked at.
 var ErrMoved = errors.New("another directory lies there by now")
 
+// mostKept is how long an end is kept where work lingers for ever.
+const mostKept = 2 * time.Minute
+
 // Group is the work in all places: I tells one from another, K is what is to be done
 // there, and D what the run says of itself. The exported fields are set before the
 // first call.
 type Group[I, K comparable, D any] struct {
-	// At tells which place root is. It tells call what it does, and may hang.
-	At func(call *watch.Activity, root string) (I, error)
-	// Run does w until ctx ends. Held, if not nil, is what is still open then.
-	Run func(ctx context.Context, w *Work[I, K, D]) (*Held, error)
-	// Hung is the error for a caller whose root has not been looked at.
-	Hung func(calls []watch.Call, cause error) error
-	// Linger is how long work without a caller is not stopped: below 0, for ever. A
-	// failure is kept as long, or for mostKept.
+	// At tells which place root is. It may hang.
+	At func(root string) (I, error)
+	// Run does w until ctx ends. It has w.Released called when nothing is open any more:
+	// before it returns or, where a call hangs, later.
+	Run func(ctx context.Context, w *Work[I, K, D]) error
+	// Hung is the error for a caller who waits in vain for the filesystem of root: to tell
+	// which place it is or, beside the error of a run, to release what that has left open.
+	Hung func(root string, run, cause error) error
+	// Linger is how long work without a caller is not stopped: below 0, for ever. What
+	// ends without a caller is kept as long, or for mostKept.
 	Linger time.Duration
 
 	mu       sync.Mutex
 	works    []*Work[I, K, D] // as they were asked for, until they are over and hold nothing
-	looks    map[place[K]]*look[I, K, D]
-	arrivals map[*arrival]bool
+	looks    map[string]*look[I]
+	arrivals []*arrival
 	shut     error // why, once there is no more work
 }
 
@@ -110,18 +113,18 @@ type Work[I, K comparable, D any] struct {
 	Data D // belongs to Run until it has returned; zero before
 	// Again says that the same was done lately, when no caller waited to be told.
 	Again bool
+	// Released is told by Run that nothing is open any more.
+	Released func()
 
+	ctx      context.Context // of the run; callers join until it ends
+	stop     context.CancelCauseFunc
 	state    state
 	done     chan struct{} // closed when it has ended
 	err      error
-	held     *Held
 	released chan struct{} // closed when nothing is open any more
 
-	ctx     context.Context // of the first caller, without its end
-	since   time.Time       // when it began or, before that, was asked for
-	stop    context.CancelCauseFunc
-	why     error // of a stop; written before done is closed
-	shared  bool  // more calls than one asked for it
+	since   time.Time // when it began or, before that, was asked for
+	shared  bool      // more calls than one asked for it
 	callers int
 	absence int // how often it was left by all
 }
@@ -130,18 +133,10 @@ type Work[I, K comparable, D any] struct {
 type state int
 
 const (
-	queued   state = iota
-	running        // callers join it until here
-	stopping       // it was cancelled
-	kept           // it has ended when no caller waited: the next is told of a failure
-	over           // it has ended, and its result is for callers who waited
+	queued state = iota
+	running
+	ended
 )
-
-// Held is what a run that has returned still holds, beside calls that hang.
-type Held struct {
-	Until <-chan struct{}         // closed when that is nothing
-	Error func(cause error) error // of a caller who waits for that in vain
-}
 
 // View is how a work stands.
 type View[I, K comparable, D any] struct {
@@ -151,7 +146,6 @@ type View[I, K comparable, D any] struct {
 	After   *K        // what is under way in its place; nil if that is this work
 	Shared  bool      // more calls than one asked for it
 	Ended   bool
-	Kept    bool // it had ended when the caller of Do arrived
 }
 
 // Do has key done at root, or joins the work that does it. If ctx ends first the error
@@ -159,23 +153,16 @@ type View[I, K comparable, D any] struct {
 // the error is the run's, or that of the look at root, beside which the View is zero.
 func (g *Group[I, K, D]) Do(ctx context.Context, root string, key K) (View[I, K, D], error) {
 	for {
-		w, ended, err := g.arrive(ctx, place[K]{root, key})
+		w, err := g.arrive(ctx, root, key)
 		if err != nil {
 			return View[I, K, D]{}, err
 		}
-		select {
-		case <-w.done:
-		case <-ctx.Done():
-		}
+		await(ctx, w.done)
 		v := g.leave(w)
 		if !v.Ended {
 			return v, ending(ctx)
 		}
-		if errors.Is(w.err, ErrMoved) && w.why != nil {
-			return View[I, K, D]{}, w.why // it was stopped, and is not looked for elsewhere
-		}
 		if !errors.Is(w.err, ErrMoved) {
-			v.Kept = ended
 			return v, w.err
 		}
 	}
@@ -186,69 +173,164 @@ func (g *Group[I, K, D]) Works() (all []View[I, K, D]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, w := range g.works {
-		if w.state <= stopping {
+		if w.state != ended {
 			all = append(all, g.view(w))
 		}
 	}
 	return all
 }
 
-// arrive finds or begins the work that a caller waits for, if it has not ended.
-func (g *Group[I, K, D]) arrive(ctx context.Context, p place[K]) (w *Work[I, K, D], ended bool, err error) {
-	if ctx.Err() != nil {
-		return nil, false, ending(ctx)
-	}
-	a, err := g.register(p.root)
-	if err != nil {
-		return nil, false, err
-	}
-	l, err := g.look(ctx, a, p)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.arrivals, a)
-	if a.why != nil {
-		return nil, false, a.why
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	w = g.join(ctx, l, p)
-	return w, w.state >= kept, nil
+// arrival is a caller who is not counted in a work yet.
+type arrival struct {
+	root string
+	stop context.CancelFunc
+	why  error // it was stopped
 }
 
-// join finds or begins the work that the caller waits for, and counts the
-// caller. The work may have ended. mu is held.
-func (g *Group[I, K, D]) join(ctx context.Context, l *look[I, K, D], p place[K]) *Work[I, K, D] {
+// arrive finds or begins the work that a caller waits for. It may have ended.
+func (g *Group[I, K, D]) arrive(ctx context.Context, root string, key K) (*Work[I, K, D], error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.shut != nil {
+		return nil, g.shut
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	a := &arrival{root: root, stop: stop}
+	g.arrivals = append(g.arrivals, a)
+	l, err := g.look(ctx, root)
+	g.arrivals = slices.DeleteFunc(g.arrivals, func(o *arrival) bool { return o == a })
+	switch {
+	case a.why != nil:
+		return nil, a.why
+	case err != nil:
+		return nil, err
+	case l.err != nil:
+		return nil, l.err
+	}
+	return g.join(l.id, root, key), nil
+}
+
+// look is one look at a root.
+type look[I any] struct {
+	done chan struct{}
+	id   I
+	err  error
+}
+
+// look asks which place root is, and waits no longer than ctx. A look that is under way is no
+// answer: another directory may have been put there since it began. All who wait for it
+// share the next one. mu is held, but while look waits.
+func (g *Group[I, K, D]) look(ctx context.Context, root string) (*look[I], error) {
+	for fresh := false; ctx.Err() == nil; fresh = true {
+		l := g.looks[root]
+		if l == nil {
+			l, fresh = g.see(root), true
+		}
+		g.mu.Unlock()
+		answered := await(ctx, l.done)
+		g.mu.Lock()
+		if !answered {
+			return nil, g.Hung(root, nil, ending(ctx))
+		}
+		if fresh {
+			return l, nil
+		}
+	}
+	return nil, ending(ctx)
+}
+
+// see begins a look. mu is held.
+func (g *Group[I, K, D]) see(root string) *look[I] {
+	l := &look[I]{done: make(chan struct{})}
+	if g.looks == nil {
+		g.looks = make(map[string]*look[I])
+	}
+	g.looks[root] = l
+	go func() {
+		l.id, l.err = g.At(root)
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		delete(g.looks, root)
+		close(l.done)
+	}()
+	return l
+}
+
+// join finds or begins a work, and counts its caller. mu is held.
+func (g *Group[I, K, D]) join(id I, root string, key K) *Work[I, K, D] {
 	again := false
 	for _, w := range g.works {
 		switch {
-		case w.ID != l.id || w.Key != p.key:
+		case w.ID != id || w.Key != key || w.ctx.Err() != nil:
 			continue
-		case w.state <= running:
+		case w.state != ended:
 			w.callers++
-			if w.state == queued && g.underWay(w.ID) == nil { // it was left when its turn came
-				g.begin(w)
-			}
-		case w.state == kept && w.err == nil: // which a new work drops, when it begins
+			g.serve(id) // it may have been left when its turn came
+		case w.err == nil: // which a new work drops, when it begins
 			again = true
 			continue
-		case w.state == kept:
-			g.drop(w)
 		default:
-			continue
+			g.cancel(w, nil)
 		}
 		w.shared = true
 		return w
 	}
 	w := &Work[I, K, D]{
-		ID: l.id, Root: p.root, Key: p.key, Again: again, callers: 1, since: time.Now(), ctx: context.WithoutCancel(ctx),
+		ID: id, Root: root, Key: key, Again: again, callers: 1, since: time.Now(),
 		done: make(chan struct{}), released: make(chan struct{}),
 	}
-	g.works = append(g.works, w)
-	if g.underWay(w.ID) == nil {
-		g.begin(w)
+	w.ctx, w.stop = context.WithCancelCause(context.Background()) // it is to outlive all callers
+	w.Released = func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		close(w.released)
+		g.sweep()
 	}
+	g.works = append(g.works, w)
+	g.serve(id)
 	return w
+}
+
+// serve begins the first work in the queue of a place that callers wait for, unless one is
+// under way there. mu is held.
+func (g *Group[I, K, D]) serve(id I) {
+	i := slices.IndexFunc(g.works, func(w *Work[I, K, D]) bool { return w.ID == id && w.state == queued && w.callers > 0 })
+	if i < 0 || g.underWay(id) != nil {
+		return
+	}
+	w := g.works[i]
+	for _, o := range g.works {
+		if o.ID == id && o.state == ended { // what it says of the place is about to change
+			o.stop(nil)
+		}
+	}
+	g.sweep()
+	w.state, w.since = running, time.Now()
+	go g.run(w)
+}
+
+// run runs w, hands out its result, and lets the next one begin.
+func (g *Group[I, K, D]) run(w *Work[I, K, D]) {
+	err := g.Run(w.ctx, w)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	w.state, w.err = ended, err
+	if moved := errors.Is(err, ErrMoved); moved && w.ctx.Err() != nil {
+		w.err = context.Cause(w.ctx) // it was stopped, and is not looked for elsewhere
+	} else if moved || w.callers > 0 {
+		w.stop(nil)
+	}
+	close(w.done)
+	g.serve(w.ID)
+	switch {
+	case w.ctx.Err() != nil:
+		g.sweep()
+	case g.Linger < 0:
+		g.forsake(w, mostKept)
+	default:
+		g.forsake(w, g.Linger)
+	}
 }
 
 // leave is for a caller who waits no longer, since the work or the caller's time has
@@ -256,29 +338,49 @@ func (g *Group[I, K, D]) join(ctx context.Context, l *look[I, K, D], p place[K])
 func (g *Group[I, K, D]) leave(w *Work[I, K, D]) View[I, K, D] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if w.state <= stopping {
+	if w.state != ended {
 		if w.callers--; w.callers == 0 && g.Linger >= 0 {
-			w.absence++
-			absence := w.absence
-			time.AfterFunc(g.Linger, func() { g.giveUp(w, absence) })
+			g.forsake(w, g.Linger)
 		}
 	}
 	return g.view(w)
 }
 
-// giveUp ends work that nobody has waited for since the absence began.
-func (g *Group[I, K, D]) giveUp(w *Work[I, K, D], absence int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if w.callers == 0 && w.absence == absence && w.state <= running {
-		g.cancel(w, nil)
+// forsake has w cancelled unless a caller comes within that time. mu is held.
+func (g *Group[I, K, D]) forsake(w *Work[I, K, D], within time.Duration) {
+	w.absence++
+	absence := w.absence
+	time.AfterFunc(within, func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if w.callers == 0 && w.absence == absence {
+			g.cancel(w, nil)
+		}
+	})
+}
+
+// cancel ends w before its time, or what is kept of it. mu is held.
+func (g *Group[I, K, D]) cancel(w *Work[I, K, D], why error) {
+	w.stop(why)
+	if w.state == queued {
+		w.state, w.err = ended, why
+		close(w.done)
+		close(w.released)
 	}
+	g.sweep()
+}
+
+// sweep drops the works that are over and hold nothing. mu is held.
+func (g *Group[I, K, D]) sweep() {
+	g.works = slices.DeleteFunc(g.works, func(w *Work[I, K, D]) bool {
+		return w.state == ended && w.ctx.Err() != nil && closed(w.released)
+	})
 }
 
 // underWay is the work that runs in a place. mu is held.
 func (g *Group[I, K, D]) underWay(id I) *Work[I, K, D] {
 	for _, w := range g.works {
-		if w.ID == id && (w.state == running || w.state == stopping) {
+		if w.ID == id && w.state == running {
 			return w
 		}
 	}
@@ -287,11 +389,83 @@ func (g *Group[I, K, D]) underWay(id I) *Work[I, K, D] {
 
 // view is how w stands. mu is held.
 func (g *Group[I, K, D]) view(w *Work[I, K, D]) View[I, K, D] {
-	v := View[I, K, D]{Work: w, Since: w.since, Callers: w.callers, Shared: w.shared, Ended: w.state >= kept}
+	v := View[I, K, D]{Work: w, Since: w.since, Callers: w.callers, Shared: w.shared, Ended: w.state == ended}
 	if first := g.underWay(w.ID); w.state == queued && first != nil {
 		v.After = &first.Key
 	}
 	return v
+}
+
+// Stop cancels all work in the place that root is or was, waits until it holds nothing,
+// and forgets its results. Callers who wait for it get why.
+func (g *Group[I, K, D]) Stop(ctx context.Context, root string, why error) error {
+	g.mu.Lock()
+	works := g.halt(why, func(at string) bool { return at == root })
+	l, err := g.look(ctx, root) // which waits for an earlier one, that has root open
+	if err == nil && l.err == nil {
+		works = append(works, g.halt(why, func(string) bool { return false }, l.id)...)
+	}
+	g.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return g.wait(ctx, works)
+}
+
+// Shutdown is Stop for all places, and for good.
+func (g *Group[I, K, D]) Shutdown(ctx context.Context, why error) error {
+	g.mu.Lock()
+	g.shut = why
+	works := g.halt(why, func(string) bool { return true })
+	looks := maps.Clone(g.looks)
+	g.mu.Unlock()
+	if err := g.wait(ctx, works); err != nil {
+		return err
+	}
+	for root, l := range looks {
+		if !await(ctx, l.done) {
+			return g.Hung(root, nil, ending(ctx))
+		}
+	}
+	return nil
+}
+
+// halt cancels what is in the places that are named so or are ids, and returns what is
+// to be waited for. mu is held.
+func (g *Group[I, K, D]) halt(why error, named func(root string) bool, ids ...I) (works []*Work[I, K, D]) {
+	for _, a := range g.arrivals {
+		if named(a.root) && a.why == nil {
+			a.why = why
+			a.stop()
+		}
+	}
+	for _, w := range g.works {
+		if named(w.Root) {
+			ids = append(ids, w.ID)
+		}
+	}
+	for _, w := range g.works {
+		if slices.Contains(ids, w.ID) {
+			works = append(works, w)
+		}
+	}
+	for _, w := range works {
+		g.cancel(w, why)
+	}
+	return works
+}
+
+// wait waits until the works have ended and hold nothing any more.
+func (g *Group[I, K, D]) wait(ctx context.Context, works []*Work[I, K, D]) error {
+	for _, w := range works {
+		if !await(ctx, w.done) {
+			return ending(ctx)
+		}
+		if !await(ctx, w.released) {
+			return g.Hung(w.Root, w.err, ending(ctx))
+		}
+	}
+	return nil
 }
 
 // ending is why ctx ended: the cause, and what errors.Is is asked for.
@@ -302,7 +476,17 @@ func ending(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// closed says whether c is.
+// await waits until c is closed, and reports whether it is when ctx ends.
+func await(ctx context.Context, c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	case <-ctx.Done():
+		return closed(c)
+	}
+}
+
+// closed reports whether c is.
 func closed(c <-chan struct{}) bool {
 	select {
 	case <-c:

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
 // These tests run in a synctest bubble: its clock moves only when all wait, so
@@ -69,13 +67,11 @@ func (s *slow) group() *group {
 	s.ids, s.under, s.label = map[string]string{}, map[string]int{}, map[string]string{}
 	return &group{
 		At: s.at, Run: s.run, Linger: asLong,
-		Hung: func(calls []watch.Call, cause error) error {
-			return errors.Join(errHangs, errors.New(calls[0].Call+" "+calls[0].Path), cause)
-		},
+		Hung: func(root string, run, cause error) error { return errors.Join(errHangs, errors.New(root), run, cause) },
 	}
 }
 
-func (s *slow) at(_ *watch.Activity, root string) (string, error) {
+func (s *slow) at(root string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if id, is := s.ids[root]; is {
@@ -91,7 +87,8 @@ func (s *slow) lies(root, id string) {
 	s.ids[root] = id
 }
 
-func (s *slow) run(ctx context.Context, w *work) (*Held, error) {
+func (s *slow) run(ctx context.Context, w *work) error {
+	defer w.Released()
 	s.mu.Lock()
 	w.Data.run = len(s.runs)
 	key := w.Key
@@ -119,12 +116,12 @@ func (s *slow) run(ctx context.Context, w *work) (*Held, error) {
 	s.spans[w.Data.run].end = time.Now()
 	if ctx.Err() != nil {
 		s.halted = append(s.halted, time.Since(begin))
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
 	if fails == nil {
 		s.label[w.ID] = w.Key
 	}
-	return nil, fails
+	return fails
 }
 
 // ran compares the runs there were with those there should have been.
@@ -312,7 +309,7 @@ func TestGroupJoinsNoneThatStops(t *testing.T) {
 		s := &slow{takes: time.Minute}
 		g := s.group()
 		g.Linger = time.Second
-		g.Run = func(ctx context.Context, w *work) (*Held, error) {
+		g.Run = func(ctx context.Context, w *work) error {
 			defer func() {
 				if ctx.Err() != nil {
 					time.Sleep(time.Second) // as long as a worker may take
@@ -328,6 +325,75 @@ func TestGroupJoinsNoneThatStops(t *testing.T) {
 			t.Errorf("took %v", took)
 		}
 		s.ran(t, keyA, keyA)
+		empty(t, g)
+	})
+}
+
+// TestGroupStopArrival: a caller who has arrived before a stop begins no work after
+// it, though the root is looked at then as well. Which of the two the caller sees
+// first is up to chance.
+func TestGroupStopArrival(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 50 {
+			s := &slow{}
+			g := s.group()
+			g.At = func(root string) (string, error) {
+				g.mu.Lock()
+				defer g.mu.Unlock()
+				g.halt(errStopped, func(at string) bool { return at == root })
+				return root, nil
+			}
+			if _, err := g.Do(t.Context(), root, keyA); !errors.Is(err, errStopped) {
+				t.Errorf("after a stop: %v", err)
+			}
+			s.ran(t)
+			empty(t, g)
+		}
+	})
+}
+
+// TestGroupStopHeld: Stop returns when the run holds nothing any more, or says what it
+// still holds; all callers are told when the run has returned.
+func TestGroupStopHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{takes: time.Hour}
+		g := s.group()
+		release := func() {}
+		g.Run = func(ctx context.Context, w *work) error {
+			release, w.Released = w.Released, func() {}
+			return s.run(ctx, w)
+		}
+		var told sync.WaitGroup
+		for _, key := range []string{keyA, keyA, keyB} {
+			told.Go(func() {
+				if _, err := request(t, g, root, key, time.Hour); !errors.Is(err, errStopped) {
+					t.Errorf("%s: %v", key, err)
+				}
+			})
+			time.Sleep(time.Second)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := g.Stop(ctx, root, errStopped); !errors.Is(err, errHangs) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		told.Wait()
+		if all := g.Works(); len(all) != 0 {
+			t.Errorf("%+v", all)
+		}
+		time.AfterFunc(time.Minute, release)
+		begin := time.Now()
+		if err := g.Shutdown(ctx, errStopped); !errors.Is(err, errStopped) {
+			t.Error(err)
+		}
+		s.lies("/another name", root)
+		if err := g.Stop(t.Context(), "/another name", errStopped); err != nil || time.Since(begin) != time.Minute {
+			t.Errorf("after %v: %v", time.Since(begin), err)
+		}
+		if _, err := g.Do(t.Context(), root, keyA); !errors.Is(err, errStopped) {
+			t.Error(err)
+		}
+		s.ran(t, keyA)
 		empty(t, g)
 	})
 }

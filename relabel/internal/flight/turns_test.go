@@ -13,8 +13,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
 // TestGroupOtherLabel: keys take turns in the order they were asked for, and
@@ -161,18 +159,18 @@ func TestGroupDeadStorage(t *testing.T) {
 		s := &slow{takes: time.Second}
 		g := s.group()
 		back, looks := make(chan bool), atomic.Int64{}
-		g.At = func(call *watch.Activity, root string) (string, error) {
-			call.At("openat", root)
+		g.At = func(root string) (string, error) {
 			looks.Add(1)
 			<-back
-			return s.at(call, root)
+			time.Sleep(time.Second)
+			return s.at(root)
 		}
 		for range 10 {
 			cause := errors.New("enough")
 			ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Second, cause)
 			_, err := g.Do(ctx, root, keyA)
 			cancel()
-			if !errors.Is(err, errHangs) || !strings.Contains(err.Error(), "openat "+root) || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, cause) {
+			if !errors.Is(err, errHangs) || !strings.Contains(err.Error(), root) || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, cause) {
 				t.Errorf("%v", err)
 			}
 			if _, err := g.Do(ctx, root, keyA); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errHangs) {
@@ -181,6 +179,14 @@ func TestGroupDeadStorage(t *testing.T) {
 		}
 		if n := looks.Load(); n != 1 {
 			t.Errorf("%d calls hang", n)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := g.Stop(ctx, root, errStopped); !errors.Is(err, errHangs) {
+			t.Error(err)
+		}
+		if err := g.Stop(ctx, root, errStopped); err != context.DeadlineExceeded { // and nothing else
+			t.Error(err)
 		}
 		var all sync.WaitGroup
 		for range 20 {
@@ -203,8 +209,8 @@ func TestGroupLooksAfterwards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slow{takes: time.Minute}
 		g := s.group()
-		g.At = func(call *watch.Activity, root string) (string, error) {
-			id, err := s.at(call, root)
+		g.At = func(root string) (string, error) {
+			id, err := s.at(root)
 			time.Sleep(2 * time.Second)
 			return id, err
 		}

@@ -7,15 +7,13 @@ import (
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
-	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
 // VolumeAt says which volume root is. Links are not followed.
-func VolumeAt(a *watch.Activity, root string) (Volume, error) {
+func VolumeAt(root string) (Volume, error) {
 	if strings.Contains(root, "\x00") {
 		return Volume{}, pathError("openat", root, syscall.EINVAL)
 	}
-	a.At("openat", root)
 	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(root), sys.OpenPath, 0)
 	if e != 0 {
 		return Volume{}, pathError("openat", root, e)

@@ -16,7 +16,7 @@ func TestVolumeAt(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := func(path string) Volume {
-		v, err := VolumeAt(nil, path)
+		v, err := VolumeAt(path)
 		if err != nil || v == (Volume{}) {
 			t.Errorf("%s: %+v, %v", path, v, err)
 		}
@@ -35,7 +35,7 @@ func TestVolumeAt(t *testing.T) {
 	if at(root) == dir || at(root+".old") != dir {
 		t.Errorf("%+v, which was %+v, %+v", at(root), dir, at(root+".old"))
 	}
-	if v, err := VolumeAt(nil, "a\x00b"); err == nil {
+	if v, err := VolumeAt("a\x00b"); err == nil {
 		t.Errorf("%+v", v)
 	}
 }
