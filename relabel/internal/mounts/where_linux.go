@@ -27,7 +27,7 @@ func (m *Mount) Told() bool { return m.Real != untold && len(m.Real) < pathMax }
 // path is where the kernel says that fd lies now.
 func (p *Proc) path(fd int) (string, sys.Errno) {
 	buf := make([]byte, pathMax)
-	n, e := sys.Readlinkat(p.shared.fds, sys.Cname(strconv.Itoa(fd)), buf)
+	n, e := sys.Readlinkat(p.shared.fds, strconv.Itoa(fd), buf)
 	if e == 0 && n == len(buf) { // cut off: a page may be larger
 		e = syscall.ENAMETOOLONG
 	}

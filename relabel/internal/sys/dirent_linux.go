@@ -25,10 +25,9 @@ const readMost = 32 << 10
 // Getdents reads records of the open directory fd into buf, 32 KiB of it at most. 0 is the
 // end.
 func Getdents(fd int, buf []byte) (int, Errno) {
-	buf = buf[:min(len(buf), readMost)]
-	return retry(func() (uintptr, uintptr, Errno) {
-		return unix.Syscall(unix.SYS_GETDENTS64, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)))
-	})
+	n := 0
+	e := again(func() (err error) { n, err = unix.Getdents(fd, buf[:min(len(buf), readMost)]); return err })
+	return n, e
 }
 
 // Dirent is one directory record. Its name lies in the buffer that was parsed.

@@ -3,13 +3,11 @@
 package sys
 
 import (
+	"encoding/binary"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
-
-// OpenDisk opens a block device for Advise, and waits for none to be ready.
-const OpenDisk = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
 
 // Extent is where a part of a file lies on its disk, in bytes.
 type Extent struct{ At, Len int64 }
@@ -79,9 +77,16 @@ func EndTransaction(fd int) Errno {
 	return ioctl(fd, waitSync, unsafe.Pointer(&id))
 }
 
-// Reopen opens for reading what the O_PATH descriptor fd names, and waits for nobody: the
-// other end of a FIFO, or who has a lease on a file.
-func Reopen(fd int) (int, Errno) {
-	var path [32]byte
-	return Openat(AtFdcwd, procPath(&path, fd), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+// Subvolume asks in which subvolume of btrfs the open file fd lies, and whether
+// that is read-only by its own property, which no mount shows (Linux 4.18). ENOTTY
+// is another filesystem's answer.
+func Subvolume(fd int) (id uint64, readOnly bool, e Errno) {
+	const (
+		getInfo = 0x81f8943c    // BTRFS_IOC_GET_SUBVOL_INFO of linux/btrfs.h
+		flags   = 8 + 256 + 3*8 // after treeid, name, parent_id, dirid and generation
+		frozen  = 1             // BTRFS_ROOT_SUBVOL_RDONLY
+	)
+	var info [504]byte // struct btrfs_ioctl_get_subvol_info_args
+	e = ioctl(fd, getInfo, unsafe.Pointer(&info))
+	return binary.NativeEndian.Uint64(info[:]), binary.NativeEndian.Uint64(info[flags:])&frozen != 0, e
 }

@@ -61,17 +61,6 @@ func MountOf(fd int) (m Mounted, e Errno) {
 	return m, 0
 }
 
-// MountID asks for the id of the mount that fd stands in which no other mount gets (Linux
-// 6.8).
-func MountID(fd int) (uint64, Errno) {
-	var st unix.Statx_t
-	e := fill(&st, fd, &empty, unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_MNT_ID_UNIQUE)
-	if e == 0 && st.Mask&unix.STATX_MNT_ID_UNIQUE == 0 {
-		e = syscall.ENOSYS
-	}
-	return st.Mnt_id, e
-}
-
 // HasMounts says whether anything is mounted in the mount with that ID, or was covered
 // there. (listmount: Linux 6.8)
 func HasMounts(id uint64) (bool, Errno) {
@@ -85,9 +74,7 @@ func HasMounts(id uint64) (bool, Errno) {
 // changed since the last call for fd, or since it was opened.
 func MountsChanged(fd int) bool {
 	fds := [...]unix.PollFd{{Fd: int32(fd), Events: unix.POLLPRI}}
-	n, e := retry(func() (uintptr, uintptr, Errno) {
-		n, err := unix.Poll(fds[:], 0)
-		return uintptr(n), 0, bare(err)
-	})
+	n := 0
+	e := again(func() (err error) { n, err = unix.Poll(fds[:], 0); return err })
 	return n != 0 || e != 0
 }

@@ -74,9 +74,10 @@ func statx(dir int, name *byte, flags uintptr) (Stat, Errno) {
 	default:
 		return Stat{}, e
 	}
-	out := Stat{
-		Dev:   uint64(st.Dev_major)<<32 | uint64(st.Dev_minor),
+	return Stat{
+		Dev:   device(st.Dev_major, st.Dev_minor),
 		Ino:   st.Ino,
+		Mount: st.Mnt_id,
 		Kind:  Kind(st.Mode & unix.S_IFMT >> 12), // as IFTODT does
 		Links: st.Nlink,
 		Size:  int64(st.Size),
@@ -86,14 +87,11 @@ func statx(dir int, name *byte, flags uintptr) (Stat, Errno) {
 		Immutable: st.Attributes&unix.STATX_ATTR_IMMUTABLE != 0,
 		Append:    st.Attributes&unix.STATX_ATTR_APPEND != 0,
 		Encrypted: st.Attributes&unix.STATX_ATTR_ENCRYPTED != 0,
-	}
-	if st.Mask&unix.STATX_MNT_ID != 0 {
-		out.Mount = st.Mnt_id
-	}
-	return out, 0
+	}, 0
 }
 
-// fill asks statx(2) about name in dir.
+// fill asks statx(2) about name in dir. What the kernel does not tell is 0 (cp_statx of
+// fs/stat.c).
 func fill(st *unix.Statx_t, dir int, name *byte, flags, mask uintptr) Errno {
 	_, e := retry(func() (uintptr, uintptr, Errno) {
 		return unix.Syscall6(unix.SYS_STATX, uintptr(dir), uintptr(unsafe.Pointer(name)), flags, mask, uintptr(unsafe.Pointer(st)), 0)
@@ -108,8 +106,9 @@ func oldStat(dir int, name *byte, flags uintptr) (Stat, Errno) {
 	if e != 0 {
 		return Stat{}, e
 	}
+	dev := uint64(st.Dev) //nolint:unconvert // 32 bits on some architectures
 	return Stat{
-		Dev:   Dev(uint64(st.Dev)), //nolint:unconvert // 32 bits on some architectures
+		Dev:   device(unix.Major(dev), unix.Minor(dev)),
 		Ino:   st.Ino,
 		Kind:  Kind(st.Mode & unix.S_IFMT >> 12),
 		Links: uint32(st.Nlink),
@@ -119,17 +118,19 @@ func oldStat(dir int, name *byte, flags uintptr) (Stat, Errno) {
 	}, 0
 }
 
-// Dev translates the device number of an os.FileInfo into that of Stat.
-func Dev(dev uint64) uint64 {
-	return uint64(unix.Major(dev))<<32 | uint64(unix.Minor(dev))
-}
+func device(major, minor uint32) uint64 { return uint64(major)<<32 | uint64(minor) }
 
 // Fmount asks for the id of the mount that fd stands in, and no server for
 // anything. ENOSYS: the kernel does not tell (before Linux 5.8).
-func Fmount(fd int) (uint64, Errno) {
+func Fmount(fd int) (uint64, Errno) { return mountOf(fd, unix.STATX_MNT_ID) }
+
+// MountID is Fmount of the id that no other mount gets (Linux 6.8).
+func MountID(fd int) (uint64, Errno) { return mountOf(fd, unix.STATX_MNT_ID_UNIQUE) }
+
+func mountOf(fd int, id uint32) (uint64, Errno) {
 	var st unix.Statx_t
-	e := fill(&st, fd, &empty, unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_MNT_ID)
-	if e == 0 && st.Mask&unix.STATX_MNT_ID == 0 {
+	e := fill(&st, fd, &empty, unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, uintptr(id))
+	if e == 0 && st.Mask&id == 0 {
 		e = unix.ENOSYS
 	}
 	return st.Mnt_id, e
@@ -146,6 +147,21 @@ func FmountByHandle(fd int) (uint64, Errno) {
 		return 0, e
 	}
 	return uint64(id), 0
+}
+
+// Placed is what tells a file from all others, also later.
+type Placed struct {
+	Dev, Ino uint64
+	Mount    uint64 // never used again since Linux 6.8; 0 before 5.8
+	Born     int64  // nanoseconds; 0 where the filesystem does not tell
+}
+
+// Place asks where fd lies.
+func Place(fd int) (Placed, Errno) {
+	const ask = unix.STATX_INO | unix.STATX_BTIME | unix.STATX_MNT_ID | unix.STATX_MNT_ID_UNIQUE
+	var st unix.Statx_t
+	e := fill(&st, fd, &empty, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, ask)
+	return Placed{device(st.Dev_major, st.Dev_minor), st.Ino, st.Mnt_id, st.Btime.Sec*1e9 + int64(st.Btime.Nsec)}, e
 }
 
 // Cname is name with the NUL that the kernel wants.

@@ -3,6 +3,7 @@
 package sys
 
 import (
+	"strconv"
 	"syscall"
 	"time"
 	"unsafe"
@@ -22,6 +23,12 @@ func retry(call func() (uintptr, uintptr, Errno)) (int, Errno) {
 			return int(n), e
 		}
 	}
+}
+
+// again makes a call of x/sys, as retry.
+func again(call func() error) Errno {
+	_, e := retry(func() (uintptr, uintptr, Errno) { return 0, 0, bare(call()) })
+	return e
 }
 
 // ioctl has arg read or written by the kernel, as request defines it.
@@ -57,6 +64,8 @@ const (
 	OpenLock = unix.O_RDWR | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	// OpenRead opens a file of /proc.
 	OpenRead = unix.O_RDONLY | unix.O_CLOEXEC
+	// OpenDisk opens a block device for WillNeed, and waits for none to be ready.
+	OpenDisk = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
 )
 
 // Confined resolves one name in one directory and leaves neither the
@@ -85,6 +94,10 @@ func Openat2(dir int, name *byte, flags int, resolve uint64) (int, Errno) {
 	}
 }
 
+// Reopen opens for reading what the O_PATH descriptor fd names, and waits for nobody: the
+// other end of a FIFO, or who has a lease on a file.
+func Reopen(fd int) (int, Errno) { return Openat(AtFdcwd, Cname(procFD+strconv.Itoa(fd)), OpenDisk, 0) }
+
 // HasOpenat2 asks without side effects whether the kernel (and a seccomp
 // profile before it) lets openat2 through.
 func HasOpenat2() bool {
@@ -93,10 +106,7 @@ func HasOpenat2() bool {
 }
 
 // Close closes fd. The descriptor is gone whatever the answer, EINTR too.
-func Close(fd int) Errno {
-	_, _, e := unix.Syscall(unix.SYS_CLOSE, uintptr(fd), 0, 0)
-	return e
-}
+func Close(fd int) Errno { return bare(unix.Close(fd)) }
 
 // OpenTree makes a private clone of the mount that fd stands in, rooted at
 // fd's directory and without what is mounted beneath it (Linux 5.2, needs
@@ -118,27 +128,14 @@ func MountSeclude(fd int, links bool) Errno {
 	if !links {
 		attr.Attr_set |= unix.MOUNT_ATTR_NOSYMFOLLOW
 	}
-	_, e := retry(func() (uintptr, uintptr, Errno) {
-		return unix.Syscall6(unix.SYS_MOUNT_SETATTR, uintptr(fd), uintptr(unsafe.Pointer(&empty)), unix.AT_EMPTY_PATH, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
-	})
-	return e
+	return again(func() error { return unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &attr) })
 }
 
 // Syncfs writes the filesystem that fd stands in to its disk.
-func Syncfs(fd int) Errno {
-	_, e := retry(func() (uintptr, uintptr, Errno) {
-		return unix.Syscall(unix.SYS_SYNCFS, uintptr(fd), 0, 0)
-	})
-	return e
-}
+func Syncfs(fd int) Errno { return again(func() error { return unix.Syncfs(fd) }) }
 
 // Fsync writes what belongs to fd, its attributes included, to its disk.
-func Fsync(fd int) Errno {
-	_, e := retry(func() (uintptr, uintptr, Errno) {
-		return unix.Syscall(unix.SYS_FSYNC, uintptr(fd), 0, 0)
-	})
-	return e
-}
+func Fsync(fd int) Errno { return again(func() error { return unix.Fsync(fd) }) }
 
 // TryLock locks the byte at of the file fd for the open file, or answers EAGAIN.
 func TryLock(fd int, at int64) Errno { return lockByte(fd, unix.F_WRLCK, at) }
@@ -147,32 +144,25 @@ func TryLock(fd int, at int64) Errno { return lockByte(fd, unix.F_WRLCK, at) }
 func Unlock(fd int, at int64) Errno { return lockByte(fd, unix.F_UNLCK, at) }
 
 func lockByte(fd int, how int16, at int64) Errno {
-	e, _ := unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &unix.Flock_t{Type: how, Start: at, Len: 1}).(Errno)
-	return e
+	return bare(unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &unix.Flock_t{Type: how, Start: at, Len: 1}))
 }
 
 // Readlinkat reads the link name in dir into buf.
-func Readlinkat(dir int, name *byte, buf []byte) (int, Errno) {
-	n, _, e := unix.Syscall6(unix.SYS_READLINKAT, uintptr(dir), uintptr(unsafe.Pointer(name)), uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)), 0, 0)
-	return int(n), e
+func Readlinkat(dir int, name string, buf []byte) (int, Errno) {
+	n, err := unix.Readlinkat(dir, name, buf)
+	return n, bare(err)
 }
 
 // UnshareFS gives the calling thread a working directory of its own. The
 // caller has locked its goroutine to the thread and never unlocks it.
-func UnshareFS() Errno {
-	_, _, e := unix.Syscall(unix.SYS_UNSHARE, unix.CLONE_FS, 0, 0)
-	return e
-}
+func UnshareFS() Errno { return bare(unix.Unshare(unix.CLONE_FS)) }
 
 // MainThread reports whether the calling thread is the process's first.
 func MainThread() bool { return unix.Gettid() == unix.Getpid() }
 
 // Fchdir moves the calling thread, and all that share its working directory,
 // into dir.
-func Fchdir(dir int) Errno {
-	_, _, e := unix.Syscall(unix.SYS_FCHDIR, uintptr(dir), 0, 0)
-	return e
-}
+func Fchdir(dir int) Errno { return bare(unix.Fchdir(dir)) }
 
 // FSType is the magic number of the filesystem that fd stands in.
 func FSType(fd int) (int64, Errno) {
@@ -180,11 +170,17 @@ func FSType(fd int) (int64, Errno) {
 	return int64(st.Type), e
 }
 
-// FSTypeAt tells the type of the filesystem that path leads to.
+// FSTypeAt is FSType of what path leads to.
 func FSTypeAt(path string) (int64, Errno) {
 	var st unix.Statfs_t
-	_, e := retry(func() (uintptr, uintptr, Errno) { return 0, 0, bare(unix.Statfs(path, &st)) })
+	e := again(func() error { return unix.Statfs(path, &st) })
 	return int64(st.Type), e
+}
+
+// FSID is the filesystem's own number, as it tells it to statfs.
+func FSID(fd int) (uint64, Errno) {
+	st, e := statfs(fd)
+	return uint64(uint32(st.Fsid.Val[0]))<<32 | uint64(uint32(st.Fsid.Val[1])), e
 }
 
 // SameSize says whether two descriptors are in filesystems of one size.
@@ -195,7 +191,7 @@ func SameSize(a, b int) bool {
 }
 
 func statfs(fd int) (st unix.Statfs_t, e Errno) {
-	_, e = retry(func() (uintptr, uintptr, Errno) { return 0, 0, bare(unix.Fstatfs(fd, &st)) })
+	e = again(func() error { return unix.Fstatfs(fd, &st) })
 	return st, e
 }
 
@@ -238,17 +234,15 @@ func Served(kind int64) bool {
 func Stale(kind int64) bool { return kind == unix.NFS_SUPER_MAGIC }
 
 // Tell is the position of the open directory fd, for Rewind.
-func Tell(fd int) (int64, Errno) { return seek(fd, 0, unix.SEEK_CUR) }
+func Tell(fd int) (int64, Errno) {
+	n, err := unix.Seek(fd, 0, unix.SEEK_CUR)
+	return n, bare(err)
+}
 
 // Rewind sets the open directory fd to a position.
 func Rewind(fd int, position int64) Errno {
-	_, e := seek(fd, position, unix.SEEK_SET)
-	return e
-}
-
-func seek(fd int, offset int64, whence int) (int64, Errno) {
-	n, err := unix.Seek(fd, offset, whence)
-	return n, bare(err)
+	_, err := unix.Seek(fd, position, unix.SEEK_SET)
+	return bare(err)
 }
 
 // OpenFiles is the soft limit on open files.
@@ -264,8 +258,6 @@ func OpenFiles() uint64 {
 // read, in 512 bytes; 0 where the kernel does not count that.
 func Usage() (cpu time.Duration, read int64) {
 	var u unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
-		return 0, 0
-	}
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), int64(u.Inblock) //nolint:unconvert // 32 bits on some architectures
 }

@@ -13,3 +13,6 @@
 //   - No policy: which call to prefer, and what an errno means, is decided
 //     above.
 package sys
+
+// Kind is what an entry is, in the numbers of a directory record (DT_*).
+type Kind uint8
