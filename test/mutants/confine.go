@@ -9,8 +9,6 @@ func confinement() []Mutant {
 		calls   = "relabel/internal/sys/sys_linux.go"
 		walk    = "relabel/internal/walk/worker_linux.go"
 	)
-	// The flag is what keeps a write from following a link.
-	const byName = "(unix.SYS_SETXATTRAT, uintptr(dir), "
 	return []Mutant{
 		{
 			Name: "small-right-once", By: "TestRightLooksAgain in relabel",
@@ -35,8 +33,7 @@ func confinement() []Mutant {
 				calls, "OpenPath = unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC", "OpenPath = unix.O_PATH | unix.O_CLOEXEC",
 				calls, "| unix.O_DIRECTORY | unix.O_NOFOLLOW |", "| unix.O_DIRECTORY |",
 				calls, "unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS", "0",
-				"relabel/internal/sys/xattr_linux.go", "unix.SYS_SETXATTRAT, uintptr(dir), uintptr(unsafe.Pointer(name)), unix.AT_SYMLINK_NOFOLLOW", "unix.SYS_SETXATTRAT, uintptr(dir), uintptr(unsafe.Pointer(name)), 0",
-				"relabel/internal/sys/row_linux.go", byName+"name, unix.AT_SYMLINK_NOFOLLOW", byName+"name, 0",
+				"relabel/internal/sys/xattr_linux.go", "unix.SYS_SETXATTRAT, uintptr(dir), name, unix.AT_SYMLINK_NOFOLLOW", "unix.SYS_SETXATTRAT, uintptr(dir), name, 0",
 				walk, "\tif e.Kind == sys.KindDir {", "\tif e.Kind == sys.KindLink {\n\t\treturn\n\t}\n\tif e.Kind == sys.KindDir {",
 			),
 		},

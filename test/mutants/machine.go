@@ -33,8 +33,8 @@ func machine() []Mutant {
 			Breaks: "links are labelled, not followed",
 			Edits: edits(
 				"relabel/internal/mounts/confine_linux.go", "e = sys.MountSeclude(tree, false)", "e = sys.MountSeclude(tree, true)",
-				"relabel/internal/sys/row_linux.go", "unix.SYS_SETXATTRAT, uintptr(dir), name, unix.AT_SYMLINK_NOFOLLOW", "unix.SYS_SETXATTRAT, uintptr(dir), name, 0",
-				"relabel/internal/sys/row_linux.go", "unix.SYS_LSETXATTR", "unix.SYS_SETXATTR",
+				"relabel/internal/sys/xattr_linux.go", "unix.SYS_SETXATTRAT, uintptr(dir), name, unix.AT_SYMLINK_NOFOLLOW", "unix.SYS_SETXATTRAT, uintptr(dir), name, 0",
+				"relabel/internal/sys/xattr_linux.go", "unix.SYS_LSETXATTR", "unix.SYS_SETXATTR",
 			),
 		},
 		{

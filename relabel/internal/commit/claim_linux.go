@@ -95,12 +95,13 @@ func (c *Root) claimed() (claim, bool) {
 	if c.Stale {
 		sys.Refresh(c.FD, nil)
 	}
-	return readClaim(c.FD, (*sys.Attr).Fgetxattr)
+	return readClaim(sys.Opened, c.FD)
 }
 
-func readClaim(fd int, get func(*sys.Attr, int) (int, sys.Errno)) (claim, bool) {
+// readClaim reads the claim of fd, which is sys.Opened, or sys.ByDescriptor.
+func readClaim(way sys.Way, fd int) (claim, bool) {
 	attr := sys.NewAttr(ClaimName, nil)
-	n, e := get(attr, fd)
+	n, e := attr.Get(way, fd, nil)
 	if e != 0 {
 		return claim{}, false
 	}
@@ -158,17 +159,16 @@ func (c *Root) stake(found claim, is bool, write func(seal string) (bool, error)
 	}
 	for _, k.seal = range list {
 		c.At("fsetxattr")
-		attr := sys.NewAttr(ClaimName, []byte(k.String()))
-		put := attr.Fsetxattr
+		text, e := []byte(k.String()), syscall.EEXIST
 		if !is {
-			put = attr.Fcreatexattr
-		}
-		e := put(c.FD)
-		if e == syscall.EEXIST {
-			if other, is := c.claimed(); is { // another run came first
-				return c.stake(other, is, write)
+			if e = sys.Createxattr(c.FD, ClaimName, text); e == syscall.EEXIST {
+				if other, is := c.claimed(); is { // another run came first
+					return c.stake(other, is, write)
+				}
 			}
-			e = attr.Fsetxattr(c.FD) // what is there is no claim
+		}
+		if e == syscall.EEXIST { // it is the claim that was found, or none
+			e = sys.NewAttr(ClaimName, text).Set(sys.Opened, c.FD, nil)
 		}
 		c.claims = e == 0
 		if !is && (e == syscall.ENOSPC || e == syscall.EDQUOT) { // its owner may have seen to that
@@ -213,7 +213,7 @@ func (c *Root) GiveWay(ctx context.Context) error {
 func (c *Root) disclaim() {
 	c.At("fremovexattr")
 	defer c.At("")
-	if e := removeClaim(c.FD, (*sys.Attr).Fremovexattr); e != 0 {
+	if e := removeClaim(sys.Opened, c.FD); e != 0 {
 		c.Note("the attribute %s could not be removed: %v", ClaimName, e)
 	}
 }

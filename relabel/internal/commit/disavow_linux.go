@@ -17,7 +17,7 @@ import (
 // Disavow makes the directory that fd names vouch for nothing, whatever label it has, before
 // anything is written later. o is its filesystem's. first says that no claim was there before.
 func Disavow(fd int, o Order) (first bool, e sys.Errno) {
-	found, is := readClaim(fd, (*sys.Attr).Fgetxattr)
+	found, is := readClaim(sys.Opened, fd)
 	if is && found.want == "" {
 		return false, 0
 	}
@@ -26,7 +26,7 @@ func Disavow(fd int, o Order) (first bool, e sys.Errno) {
 	if has, _, e := io.Read(xattrio.Target{FD: fd}); e == 0 {
 		k.spare(found.want, has.String())
 	}
-	switch e := sys.NewAttr(ClaimName, []byte(k.String())).Fsetxattr(fd); e {
+	switch e := sys.NewAttr(ClaimName, []byte(k.String())).Set(sys.Opened, fd, nil); e {
 	case 0:
 		if e = o.one().on(fd, func(string) {}); e == syscall.EINVAL { // cgroups and others of the kernel's own: there is no disk
 			e = 0
@@ -42,22 +42,22 @@ func Disavow(fd int, o Order) (first bool, e sys.Errno) {
 // Disavowed says whether the directory that fd names has the claim that Disavow leaves. fd
 // may be an O_PATH descriptor.
 func Disavowed(fd int) bool {
-	k, is := readClaim(fd, (*sys.Attr).GetxattrFd)
+	k, is := readClaim(sys.ByDescriptor, fd)
 	return is && k.want == ""
 }
 
 // Avow removes the claim of a Disavow that found none before it, if nothing was written
 // since. fd may be an O_PATH descriptor.
-func Avow(fd int) sys.Errno { return removeClaim(fd, (*sys.Attr).RemovexattrFd) }
+func Avow(fd int) sys.Errno { return removeClaim(sys.ByDescriptor, fd) }
 
 // oldMark is an attribute that earlier versions left on each root. Nothing reads it.
 const oldMark = "trusted.fastlabel"
 
 // RemoveOldMark removes that attribute from the open directory fd, where it can.
-func RemoveOldMark(fd int) { _ = sys.NewAttr(oldMark, nil).Fremovexattr(fd) }
+func RemoveOldMark(fd int) { _ = sys.Removexattr(sys.Opened, fd, oldMark) }
 
-func removeClaim(fd int, call func(*sys.Attr, int) sys.Errno) sys.Errno {
-	switch e := call(sys.NewAttr(ClaimName, nil), fd); e {
+func removeClaim(way sys.Way, fd int) sys.Errno {
+	switch e := sys.Removexattr(way, fd, ClaimName); e {
 	case syscall.ENODATA, syscall.EPERM, syscall.ENOTSUP: // it was not there, or never could be
 		return 0
 	case syscall.EROFS: // the kernel says so whether it is there or not, and this run changes nothing

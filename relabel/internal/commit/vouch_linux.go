@@ -21,7 +21,7 @@ func Vouches(fd int, dir bool, want string) (vouches bool, has string, op string
 	if has != want || !dir {
 		return has == want, has, "", 0
 	}
-	_, claimed := readClaim(fd, (*sys.Attr).GetxattrFd)
+	_, claimed := readClaim(sys.ByDescriptor, fd)
 	return !claimed, has, "", 0
 }
 

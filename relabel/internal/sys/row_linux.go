@@ -45,26 +45,10 @@ func (r *Row) Calling() (name int, write bool) {
 	return step/2 - 1, step%2 == 1
 }
 
-// Way is how a name's attribute is reached.
-type Way uint8
-
-// The ways that need not open the entry.
-const (
-	// ByName is setxattrat and getxattrat in the directory.
-	ByName Way = iota
-	// ByCwd is lsetxattr and lgetxattr in the thread's working directory.
-	ByCwd
-	// ByPin is setxattr and getxattr by an O_PATH descriptor, opened by openat2 inside
-	// the mount that the directory is in. Elsewhere nothing is labelled: EXDEV.
-	ByPin
-	// ByNameOrPin reads ByName and writes ByPin.
-	ByNameOrPin
-)
-
 // Order says what is to be done with each name.
 type Order struct {
 	Way Way
-	Dir int // for ByName
+	Dir int
 	// Blind writes without reading, but where Turn, which counts names, is
 	// a multiple of Check. The first that is found right ends it.
 	Blind       bool
@@ -100,8 +84,6 @@ type Done struct {
 //go:nocheckptr
 func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
 	base := unsafe.Pointer(r.Base)
-	want := unsafe.Pointer(unsafe.SliceData(a.value))
-	size := uintptr(len(a.value))
 	d.Turn = o.Turn
 	enter()
 	for i := from; i < to; i++ {
@@ -118,7 +100,7 @@ func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
 		if read {
 			r.calls(i, 0)
 			n, e := a.read(o.Way, o.Dir, name)
-			if e == 0 && equal(unsafe.Pointer(unsafe.SliceData(a.buf)), n, want, size) {
+			if e == 0 && a.found(n) {
 				d.Right++
 				d.Wrong = 0
 				if o.Blind {
@@ -135,7 +117,7 @@ func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
 			}
 		}
 		r.calls(i, 1)
-		if e := a.write(o.Way, o.Dir, name); e != 0 {
+		if _, e := a.write(o.Way, o.Dir, name); e != 0 {
 			d.Trouble, d.Errno = WriteErr, e
 			break
 		}
@@ -165,68 +147,67 @@ func (r *Row) calls(i int, write uint32) {
 	atomic.StoreUint32((*uint32)(unsafe.Pointer(&r.Step)), uint32(i+1)*2+write)
 }
 
-//go:nosplit
-//go:norace
-//go:nocheckptr
-func (a *Attr) read(way Way, dir int, name uintptr) (uintptr, Errno) {
-	switch way {
-	case ByName, ByNameOrPin:
-		return retried(unix.SYS_GETXATTRAT, uintptr(dir), name, unix.AT_SYMLINK_NOFOLLOW, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.get)), unsafe.Sizeof(a.get))
-	case ByPin:
-		fd, e := a.pin(dir, name)
-		if e != 0 {
-			return 0, e
-		}
-		n, e := retried(unix.SYS_GETXATTR, uintptr(unsafe.Pointer(endPath(&a.proc, uint32(fd)))), uintptr(unsafe.Pointer(a.name)), uintptr(a.get.value), uintptr(a.get.size), 0, 0)
-		closed(fd)
-		return n, e
-	}
-	return retried(unix.SYS_LGETXATTR, name, uintptr(unsafe.Pointer(a.name)), uintptr(a.get.value), uintptr(a.get.size), 0, 0)
-}
-
-//go:nosplit
-//go:norace
-//go:nocheckptr
-func (a *Attr) write(way Way, dir int, name uintptr) (e Errno) {
-	switch way {
-	case ByName:
-		_, e = retried(unix.SYS_SETXATTRAT, uintptr(dir), name, unix.AT_SYMLINK_NOFOLLOW, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.set)), unsafe.Sizeof(a.set))
-	case ByCwd:
-		_, e = retried(unix.SYS_LSETXATTR, name, uintptr(unsafe.Pointer(a.name)), uintptr(a.set.value), uintptr(a.set.size), 0, 0)
-	default:
-		var fd uintptr
-		if fd, e = a.pin(dir, name); e == 0 {
-			_, e = retried(unix.SYS_SETXATTR, uintptr(unsafe.Pointer(endPath(&a.proc, uint32(fd)))), uintptr(unsafe.Pointer(a.name)), uintptr(a.set.value), uintptr(a.set.size), 0, 0)
-			closed(fd)
-		}
-	}
-	return e
-}
-
-// pin opens name in dir by openat2. EAGAIN, the answer where a rename crossed the look-up,
-// is retried a bounded number of times.
+// found compares the n bytes that were read, with or without one NUL behind them, with
+// the value.
 //
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (a *Attr) pin(dir int, name uintptr) (fd uintptr, e Errno) {
-	for tries := 0; ; tries++ {
-		fd, e = retried(unix.SYS_OPENAT2, uintptr(dir), name, uintptr(unsafe.Pointer(&a.how)), unix.SizeofOpenHow, 0, 0)
-		if e != unix.EAGAIN || tries == 128 {
-			return fd, e
-		}
-	}
-}
-
-// equal compares the n bytes at have, with or without one NUL behind them, with
-// those that are wanted.
-//
-//go:nosplit
-//go:norace
-//go:nocheckptr
-func equal(have unsafe.Pointer, n uintptr, want unsafe.Pointer, size uintptr) bool {
+func (a *Attr) found(n uintptr) bool {
+	have, size := unsafe.Pointer(unsafe.SliceData(a.buf)), uintptr(len(a.value))
 	if n == size+1 && *(*byte)(unsafe.Add(have, size)) == 0 {
 		n--
 	}
-	return n == size && unsafe.String((*byte)(have), n) == unsafe.String((*byte)(want), n)
+	return n == size && unsafe.String((*byte)(have), n) == unsafe.String(unsafe.SliceData(a.value), n)
+}
+
+// foundMost is the longest label that a look at a row keeps: containers' labels
+// have some 45 bytes, and the kernel clears as much memory as it is offered.
+const foundMost = 128
+
+// Found is what a look at a row found.
+type Found struct {
+	n    [RowLen]int16
+	text [RowLen][foundMost]byte
+}
+
+// At is the label of the name i of the row, and whether it had one.
+func (f *Found) At(i int) ([]byte, bool) {
+	if f.n[i] < 0 {
+		return nil, false
+	}
+	return f.text[i][:f.n[i]], true
+}
+
+// Look reads the attribute of the names from..to of the row, as Mend does, and
+// writes none. It returns the name at which it ended, with which the trouble is. A label
+// longer than a Found holds is answered by ERANGE.
+//
+//go:norace
+//go:nocheckptr
+func (a *Attr) Look(r *Row, from, to int, o Order, f *Found) (at int, trouble Trouble, errno Errno) {
+	base, own := unsafe.Pointer(r.Base), a.get
+	enter()
+	for at = from; at < to; at++ {
+		if r.stopped() {
+			trouble = Stopped
+			break
+		}
+		r.calls(at, 0)
+		a.get = xattrArgs{value: uint64(uintptr(unsafe.Pointer(&f.text[at]))), size: foundMost}
+		n, e := a.read(o.Way, o.Dir, uintptr(base)+uintptr(r.At[at])+uintptr(r.Head))
+		if e != 0 && e != unix.ENODATA {
+			trouble, errno = ReadErr, e
+			break
+		}
+		if f.n[at] = int16(n); e != 0 {
+			f.n[at] = -1
+		}
+	}
+	exit()
+	a.get = own
+	runtime.KeepAlive(a)
+	runtime.KeepAlive(r)
+	runtime.KeepAlive(f)
+	return at, trouble, errno
 }

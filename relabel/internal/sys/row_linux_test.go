@@ -82,7 +82,7 @@ func TestMend(t *testing.T) {
 		{state: "wwwwwrw", order: Order{Blind: true, Check: 3}, want: Done{Right: 1, Written: 5, Turn: 6}, last: 5, after: "rrrrrrw"},
 		{state: "wwww", order: Order{Blind: true, Turn: 62, Check: 64}, want: Done{Written: 4, Wrong: 1, Turn: 66}, last: 3, wrote: true, after: "rrrr"},
 	} {
-		for way, name := range map[Way]string{ByName: "name", ByCwd: "cwd", ByPin: "pin", ByNameOrPin: "name or pin"} {
+		for way, name := range map[Way]string{ByName: "name", ByThread: "cwd", ByPin: "pin", ByNameOrPin: "name or pin"} {
 			t.Run(test.state+"/"+name, func(t *testing.T) {
 				if strings.ContainsAny(test.state, "Zpl") {
 					treetest.Need(t, "plain") // none of them is a context
@@ -90,7 +90,7 @@ func TestMend(t *testing.T) {
 				r, fd := newRow(t, test.state)
 				o := test.order
 				o.Way, o.Dir = way, fd
-				if way == ByCwd {
+				if way == ByThread {
 					o.Dir = -1
 				}
 				a := NewAttr(treetest.Attr, []byte(rowLabel))
@@ -120,7 +120,7 @@ func TestMendStops(t *testing.T) {
 	r, fd := newRow(t, "ww")
 	r.Stop.Store(true)
 	a := NewAttr(treetest.Attr, []byte(rowLabel))
-	if got := a.Mend(r, 0, 2, Order{Dir: fd}); got != (Done{Trouble: Stopped}) || r.Step.Load() != 0 {
+	if got := a.Mend(r, 0, 2, Order{Way: ByName, Dir: fd}); got != (Done{Trouble: Stopped}) || r.Step.Load() != 0 {
 		t.Errorf("%+v, step %d", got, r.Step.Load())
 	}
 }
@@ -204,7 +204,7 @@ func TestVisit(t *testing.T) {
 			if test.want.Step == StepRead {
 				has = test.holds
 			}
-			if n, e := a.Fgetxattr(opened); e != 0 || treetest.Shown(a.Value(n)) != has {
+			if n, e := a.Get(Opened, opened, nil); e != 0 || treetest.Shown(a.Value(n)) != has {
 				t.Errorf("%s has %q: %v", test.name, a.Value(max(n, 0)), e)
 			}
 			Close(opened)
@@ -220,7 +220,7 @@ func TestRowLetsGo(t *testing.T) {
 	fd := within(t, treetest.Fresh(t, "ext4"), "file f\ndir d\n")
 	for name, call := range map[string]func(a *Attr) Errno{
 		"row": func(a *Attr) Errno {
-			return a.Mend(&Row{Base: Cname("f"), Stop: new(atomic.Bool)}, 0, 1, Order{Dir: fd}).Errno
+			return a.Mend(&Row{Base: Cname("f"), Stop: new(atomic.Bool)}, 0, 1, Order{Way: ByName, Dir: fd}).Errno
 		},
 		"visit": func(a *Attr) Errno {
 			v := a.Visit(-1, fd, Cname("d"), OpenDir, Unread, make([]byte, 4096), new(atomic.Uint32))

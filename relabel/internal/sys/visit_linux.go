@@ -53,13 +53,47 @@ type Visit struct {
 //go:nocheckptr
 func (a *Attr) Visit(toClose, dir int, name *byte, flags int, how Labelling, buf []byte, at *atomic.Uint32) Visit {
 	v := Visit{FD: -1, Wrong: how == Unread}
+	records := uintptr(unsafe.Pointer(unsafe.SliceData(buf)))
 	enter()
 	if toClose >= 0 {
-		StepClose.begin(at)
+		v.begin(StepClose, at)
 		closed(uintptr(toClose))
 	}
-	if v.open(dir, name, flags, at) && a.mend(&v, how, at) {
-		v.list(buf, at)
+	v.begin(StepOpen, at)
+	fd, e := retried(unix.SYS_OPENAT, uintptr(dir), uintptr(unsafe.Pointer(name)), uintptr(flags|unix.O_LARGEFILE), 0, 0, 0)
+	v.Errno = e
+	more := e == 0
+	if more {
+		v.FD = int(fd)
+	}
+	if more && how != Unread {
+		v.begin(StepRead, at)
+		n, e := a.read(Opened, v.FD, 0)
+		v.Wrong = e != 0 || !a.found(n)
+		if e != 0 && e != unix.ENODATA && e != unix.ERANGE || v.Wrong && how == ReadOnly {
+			v.N, v.Errno, more = int(n), e, false
+		}
+	}
+	if more && v.Wrong {
+		v.begin(StepWrite, at)
+		_, v.Errno = a.write(Opened, v.FD, 0)
+		v.Written = v.Errno == 0
+		more = v.Written
+	}
+	if more {
+		v.begin(StepList, at)
+	}
+	for more && !v.End && len(buf)-v.N >= RecordMax {
+		n, e := retried(unix.SYS_GETDENTS64, fd, records+uintptr(v.N), uintptr(len(buf)-v.N), 0, 0, 0)
+		if v.Errno = e; e != 0 {
+			more = false
+			break
+		}
+		v.N += int(n)
+		v.End = n == 0
+	}
+	if more {
+		v.Step = StepDone
 	}
 	exit()
 	// The collector runs beside the call, and an address is no reference to it.
@@ -74,73 +108,7 @@ func (a *Attr) Visit(toClose, dir int, name *byte, flags int, how Labelling, buf
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (s Step) begin(at *atomic.Uint32) {
+func (v *Visit) begin(s Step, at *atomic.Uint32) {
+	v.Step = s
 	atomic.StoreUint32((*uint32)(unsafe.Pointer(at)), uint32(s))
-}
-
-// open, mend and list are the steps of a visit. They say whether it goes on.
-//
-//go:nosplit
-//go:norace
-//go:nocheckptr
-func (v *Visit) open(dir int, name *byte, flags int, at *atomic.Uint32) bool {
-	v.Step = StepOpen
-	StepOpen.begin(at)
-	fd, e := retried(unix.SYS_OPENAT, uintptr(dir), uintptr(unsafe.Pointer(name)), uintptr(flags|unix.O_LARGEFILE), 0, 0, 0)
-	if v.Errno = e; e != 0 {
-		return false
-	}
-	v.FD = int(fd)
-	return true
-}
-
-//go:nosplit
-//go:norace
-//go:nocheckptr
-func (a *Attr) mend(v *Visit, how Labelling, at *atomic.Uint32) bool {
-	fd := uintptr(v.FD)
-	if how != Unread {
-		v.Step = StepRead
-		StepRead.begin(at)
-		n, e := retried(unix.SYS_FGETXATTR, fd, uintptr(unsafe.Pointer(a.name)), uintptr(a.get.value), uintptr(a.get.size), 0, 0)
-		if e != 0 && e != unix.ENODATA && e != unix.ERANGE {
-			v.Errno = e
-			return false
-		}
-		v.Wrong = e != 0 || !equal(unsafe.Pointer(unsafe.SliceData(a.buf)), n, unsafe.Pointer(unsafe.SliceData(a.value)), uintptr(len(a.value)))
-		if v.Wrong && how == ReadOnly {
-			v.N, v.Errno = int(n), e
-			return false
-		}
-	}
-	if v.Wrong {
-		v.Step = StepWrite
-		StepWrite.begin(at)
-		if _, v.Errno = retried(unix.SYS_FSETXATTR, fd, uintptr(unsafe.Pointer(a.name)), uintptr(a.set.value), uintptr(a.set.size), 0, 0); v.Errno != 0 {
-			return false
-		}
-		v.Written = true
-	}
-	return true
-}
-
-//go:nosplit
-//go:norace
-//go:nocheckptr
-func (v *Visit) list(buf []byte, at *atomic.Uint32) {
-	v.Step = StepList
-	StepList.begin(at)
-	to := uintptr(unsafe.Pointer(unsafe.SliceData(buf)))
-	for len(buf)-v.N >= RecordMax {
-		n, e := retried(unix.SYS_GETDENTS64, uintptr(v.FD), to+uintptr(v.N), uintptr(len(buf)-v.N), 0, 0, 0)
-		if v.Errno = e; e != 0 {
-			return
-		}
-		if n == 0 {
-			v.End = true
-			break
-		}
-		v.N += int(n)
-	}
-	v.Step = StepDone
 }

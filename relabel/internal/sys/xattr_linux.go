@@ -3,10 +3,39 @@
 package sys
 
 import (
+	"runtime"
+	"strconv"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
+
+// Way is how an attribute is reached without opening what has it.
+type Way uint8
+
+// The ways of a walk, from the slowest to the fastest, and others.
+const (
+	// ByDescriptor is setxattr and getxattr of what dir itself is, which may be an O_PATH
+	// descriptor, through the real /proc. Any kernel, any confinement; four calls where
+	// the others make one.
+	ByDescriptor Way = iota
+	// ByThread is lsetxattr and lgetxattr of a bare name, by a thread with a working
+	// directory of its own. Any kernel that lets the thread unshare it.
+	ByThread
+	// ByName is setxattrat and getxattrat of a name in dir (Linux 6.13).
+	ByName
+	// Opened is fsetxattr and fgetxattr of the open dir itself.
+	Opened
+	// ByPin is ByDescriptor of a name in dir, opened by openat2 inside the mount that dir
+	// is in. Elsewhere nothing is labelled: EXDEV.
+	ByPin
+	// ByNameOrPin reads ByName and writes ByPin.
+	ByNameOrPin
+)
+
+func (w Way) String() string {
+	return [...]string{ByDescriptor: "fd", ByThread: "fchdir", ByName: "setxattrat"}[w]
+}
 
 // xattrArgs is struct xattr_args of the *xattrat calls.
 type xattrArgs struct {
@@ -23,7 +52,7 @@ type Attr struct {
 	set   xattrArgs
 	get   xattrArgs
 	how   unix.OpenHow // of ByPin
-	proc  [32]byte     // the path of what is pinned
+	proc  [32]byte     // the path of a descriptor
 	brief bool
 	buf   []byte // few or most
 	few   [256]byte
@@ -53,16 +82,6 @@ func NewAttr(name string, value []byte) *Attr {
 func (a *Attr) room(buf []byte) {
 	a.buf = buf
 	a.get = xattrArgs{value: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(buf)))), size: uint32(len(buf))}
-}
-
-// grow makes room for all that an attribute may have, after the answer e. It reports whether
-// the call is to be made again.
-func (a *Attr) grow(e Errno) bool {
-	if e != unix.ERANGE || a.brief || len(a.buf) == most {
-		return false
-	}
-	a.Wide()
-	return true
 }
 
 // Wide says that what is found is needed whole, also by a row and a visit.
@@ -97,142 +116,134 @@ func HasXattrat() bool {
 	return true
 }
 
-// Setxattrat writes the attribute of name in dir. name is not opened, and not
-// followed if it is a link.
-func (a *Attr) Setxattrat(dir int, name *byte) Errno {
-	_, e := retry(func() (uintptr, uintptr, Errno) {
-		return unix.Syscall6(unix.SYS_SETXATTRAT, uintptr(dir), uintptr(unsafe.Pointer(name)), unix.AT_SYMLINK_NOFOLLOW, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.set)), unsafe.Sizeof(a.set))
-	})
+// Get reads the attribute of name in dir, or of dir itself, and returns its length.
+//
+//go:norace
+//go:nocheckptr
+func (a *Attr) Get(way Way, dir int, name *byte) (int, Errno) {
+	for {
+		enter()
+		n, e := a.read(way, dir, uintptr(unsafe.Pointer(name)))
+		exit()
+		runtime.KeepAlive(a)
+		runtime.KeepAlive(name)
+		if e != unix.ERANGE || a.brief || len(a.buf) == most {
+			return int(n), e
+		}
+		a.Wide()
+	}
+}
+
+// Set gives name in dir, or dir itself, the value.
+//
+//go:norace
+//go:nocheckptr
+func (a *Attr) Set(way Way, dir int, name *byte) Errno {
+	enter()
+	_, e := a.write(way, dir, uintptr(unsafe.Pointer(name)))
+	exit()
+	runtime.KeepAlive(a)
+	runtime.KeepAlive(name)
 	return e
 }
 
-// Getxattrat reads the attribute of name in dir.
-func (a *Attr) Getxattrat(dir int, name *byte) (n int, e Errno) {
-	for again := true; again; again = a.grow(e) {
-		n, e = a.getxattrat(dir, name)
+// Createxattr gives the open fd an attribute that it does not have yet, else EEXIST.
+func Createxattr(fd int, name string, value []byte) Errno {
+	return again(func() error { return unix.Fsetxattr(fd, name, value, unix.XATTR_CREATE) })
+}
+
+// Removexattr takes an attribute off fd, which is Opened, or ByDescriptor.
+func Removexattr(way Way, fd int, name string) Errno {
+	if way == Opened {
+		return again(func() error { return unix.Fremovexattr(fd, name) })
+	}
+	return again(func() error { return unix.Removexattr(procFD+strconv.Itoa(fd), name) })
+}
+
+// read, write and what they call run between enter and exit: see row_linux.go.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (a *Attr) read(way Way, dir int, name uintptr) (n uintptr, e Errno) {
+	switch way {
+	case ByName, ByNameOrPin:
+		return retried(unix.SYS_GETXATTRAT, uintptr(dir), name, unix.AT_SYMLINK_NOFOLLOW, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.get)), unsafe.Sizeof(a.get))
+	case ByThread:
+		return retried(unix.SYS_LGETXATTR, name, uintptr(unsafe.Pointer(a.name)), uintptr(a.get.value), uintptr(a.get.size), 0, 0)
+	case Opened:
+		return retried(unix.SYS_FGETXATTR, uintptr(dir), uintptr(unsafe.Pointer(a.name)), uintptr(a.get.value), uintptr(a.get.size), 0, 0)
+	}
+	fd := uintptr(dir)
+	if way == ByPin {
+		if fd, e = a.pin(dir, name); e != 0 {
+			return 0, e
+		}
+	}
+	n, e = retried(unix.SYS_GETXATTR, a.pathOf(fd), uintptr(unsafe.Pointer(a.name)), uintptr(a.get.value), uintptr(a.get.size), 0, 0)
+	if way == ByPin {
+		closed(fd)
 	}
 	return n, e
 }
 
-func (a *Attr) getxattrat(dir int, name *byte) (int, Errno) {
-	return retry(func() (uintptr, uintptr, Errno) {
-		return unix.Syscall6(unix.SYS_GETXATTRAT, uintptr(dir), uintptr(unsafe.Pointer(name)), unix.AT_SYMLINK_NOFOLLOW, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.get)), unsafe.Sizeof(a.get))
-	})
-}
-
-// Lsetxattr writes the attribute of name in the thread's working directory.
-func (a *Attr) Lsetxattr(name *byte) Errno {
-	return a.setPath(unix.SYS_LSETXATTR, name)
-}
-
-// Lgetxattr reads the attribute of name in the thread's working directory.
-func (a *Attr) Lgetxattr(name *byte) (int, Errno) {
-	return a.getPath(unix.SYS_LGETXATTR, name)
-}
-
-// SetxattrFd writes the attribute of the entry that fd names, also an O_PATH
-// descriptor, through the real /proc.
-func (a *Attr) SetxattrFd(fd int) Errno {
-	var p [32]byte
-	return a.setPath(unix.SYS_SETXATTR, procPath(&p, fd))
-}
-
-// GetxattrFd reads the attribute of the entry that fd names, as SetxattrFd.
-func (a *Attr) GetxattrFd(fd int) (int, Errno) {
-	var p [32]byte
-	return a.getPath(unix.SYS_GETXATTR, procPath(&p, fd))
-}
-
-// Fsetxattr writes the attribute of the open directory or file fd.
-func (a *Attr) Fsetxattr(fd int) Errno { return a.setOpen(fd, 0) }
-
-// Fcreatexattr is Fsetxattr where there is no such attribute yet, else EEXIST.
-func (a *Attr) Fcreatexattr(fd int) Errno { return a.setOpen(fd, unix.XATTR_CREATE) }
-
-func (a *Attr) setOpen(fd, flags int) Errno {
-	_, e := retry(func() (uintptr, uintptr, Errno) {
-		return unix.Syscall6(unix.SYS_FSETXATTR, uintptr(fd), uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(unsafe.SliceData(a.value))), uintptr(len(a.value)), uintptr(flags), 0)
-	})
-	return e
-}
-
-// Fgetxattr reads the attribute of the open directory or file fd.
-func (a *Attr) Fgetxattr(fd int) (n int, e Errno) {
-	for again := true; again; again = a.grow(e) {
-		n, e = a.fgetxattr(fd)
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (a *Attr) write(way Way, dir int, name uintptr) (n uintptr, e Errno) {
+	switch way {
+	case ByName:
+		return retried(unix.SYS_SETXATTRAT, uintptr(dir), name, unix.AT_SYMLINK_NOFOLLOW, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.set)), unsafe.Sizeof(a.set))
+	case ByThread:
+		return retried(unix.SYS_LSETXATTR, name, uintptr(unsafe.Pointer(a.name)), uintptr(a.set.value), uintptr(a.set.size), 0, 0)
+	case Opened:
+		return retried(unix.SYS_FSETXATTR, uintptr(dir), uintptr(unsafe.Pointer(a.name)), uintptr(a.set.value), uintptr(a.set.size), 0, 0)
+	}
+	fd := uintptr(dir)
+	if way != ByDescriptor {
+		if fd, e = a.pin(dir, name); e != 0 {
+			return 0, e
+		}
+	}
+	n, e = retried(unix.SYS_SETXATTR, a.pathOf(fd), uintptr(unsafe.Pointer(a.name)), uintptr(a.set.value), uintptr(a.set.size), 0, 0)
+	if way != ByDescriptor {
+		closed(fd)
 	}
 	return n, e
 }
 
-func (a *Attr) fgetxattr(fd int) (int, Errno) {
-	return retry(func() (uintptr, uintptr, Errno) {
-		return unix.Syscall6(unix.SYS_FGETXATTR, uintptr(fd), uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(unsafe.SliceData(a.buf))), uintptr(a.get.size), 0, 0)
-	})
-}
-
-// Fremovexattr takes the attribute off the open directory or file fd.
-func (a *Attr) Fremovexattr(fd int) Errno {
-	_, e := retry(func() (uintptr, uintptr, Errno) {
-		return unix.Syscall(unix.SYS_FREMOVEXATTR, uintptr(fd), uintptr(unsafe.Pointer(a.name)), 0)
-	})
-	return e
-}
-
-// RemovexattrFd takes the attribute off the entry that fd names, also an O_PATH
-// descriptor, through the real /proc.
-func (a *Attr) RemovexattrFd(fd int) Errno {
-	var p [32]byte
-	_, e := retry(func() (uintptr, uintptr, Errno) {
-		return unix.Syscall(unix.SYS_REMOVEXATTR, uintptr(unsafe.Pointer(procPath(&p, fd))), uintptr(unsafe.Pointer(a.name)), 0)
-	})
-	return e
-}
-
-func (a *Attr) setPath(call uintptr, path *byte) Errno {
-	_, e := retry(func() (uintptr, uintptr, Errno) {
-		return unix.Syscall6(call, uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(unsafe.SliceData(a.value))), uintptr(len(a.value)), 0, 0)
-	})
-	return e
-}
-
-func (a *Attr) getPath(call uintptr, path *byte) (n int, e Errno) {
-	for again := true; again; again = a.grow(e) {
-		n, e = retry(func() (uintptr, uintptr, Errno) {
-			return unix.Syscall6(call, uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(unsafe.SliceData(a.buf))), uintptr(a.get.size), 0, 0)
-		})
+// pin opens name in dir by openat2. EAGAIN, the answer where a rename crossed the look-up,
+// is retried a bounded number of times.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (a *Attr) pin(dir int, name uintptr) (fd uintptr, e Errno) {
+	for tries := 0; ; tries++ {
+		fd, e = retried(unix.SYS_OPENAT2, uintptr(dir), name, uintptr(unsafe.Pointer(&a.how)), unix.SizeofOpenHow, 0, 0)
+		if e != unix.EAGAIN || tries == 128 {
+			return fd, e
+		}
 	}
-	return n, e
 }
 
 // procFD begins the path of a descriptor.
 const procFD = "/proc/self/fd/"
 
-// procPath writes /proc/self/fd/N, NUL-terminated, into p.
-func procPath(p *[32]byte, fd int) *byte {
-	copy(p[:], procFD)
-	return endPath(p, uint32(fd))
-}
-
-// endPath writes fd, NUL-terminated, behind procFD in p.
+// pathOf writes fd, NUL-terminated, behind procFD.
 //
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func endPath(p *[32]byte, fd uint32) *byte {
-	var digits [10]byte
-	i := len(digits)
-	for {
-		i--
-		digits[i] = byte('0' + fd%10)
-		if fd /= 10; fd == 0 {
-			break
-		}
+func (a *Attr) pathOf(fd uintptr) uintptr {
+	number, end := uint32(fd), len(procFD)+1
+	for rest := number; rest > 9; rest /= 10 {
+		end++
 	}
-	n := len(procFD)
-	for ; i < len(digits); i++ {
-		p[n] = digits[i]
-		n++
+	a.proc[end] = 0
+	for i := end - 1; i >= len(procFD); i-- {
+		a.proc[i] = byte('0' + number%10)
+		number /= 10
 	}
-	p[n] = 0
-	return &p[0]
+	return uintptr(unsafe.Pointer(&a.proc))
 }

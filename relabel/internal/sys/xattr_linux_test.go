@@ -17,32 +17,6 @@ import (
 // everyKind holds an entry of each kind.
 const everyKind = "file file\ndir dir\nlink link nowhere\nfifo fifo\nsocket socket\nchar char 1:3\nblock block 7:0\nfile - mode=0000"
 
-// access is one pair of calls on the entry name, of which pinned is an O_PATH
-// descriptor, in the open directory dir.
-type access struct {
-	name string
-	set  func(a *Attr, dir, pinned int, name *byte) Errno
-	get  func(a *Attr, dir, pinned int, name *byte) (int, Errno)
-}
-
-var accesses = []access{
-	{
-		"xattrat",
-		func(a *Attr, dir, _ int, name *byte) Errno { return a.Setxattrat(dir, name) },
-		func(a *Attr, dir, _ int, name *byte) (int, Errno) { return a.Getxattrat(dir, name) },
-	},
-	{ // in the working directory
-		"lxattr",
-		func(a *Attr, _, _ int, name *byte) Errno { return a.Lsetxattr(name) },
-		func(a *Attr, _, _ int, name *byte) (int, Errno) { return a.Lgetxattr(name) },
-	},
-	{
-		"xattr through /proc",
-		func(a *Attr, _, pinned int, _ *byte) Errno { return a.SetxattrFd(pinned) },
-		func(a *Attr, _, pinned int, _ *byte) (int, Errno) { return a.GetxattrFd(pinned) },
-	},
-}
-
 // within makes the tree, enters it, and gives its directory.
 func within(t *testing.T, dir, tree string) int {
 	t.Helper()
@@ -57,49 +31,50 @@ func within(t *testing.T, dir, tree string) int {
 	return fd
 }
 
-// TestXattr sets and gets the label of each kind of entry by each pair of
-// calls. None of them opens the entry: a FIFO without a writer would hang, a
+// TestXattr sets and gets the label of each kind of entry in each way. None of them opens the entry: a FIFO without a writer would hang, a
 // socket and the block device, which has no disk, would refuse.
 func TestXattr(t *testing.T) {
 	treetest.Need(t, "root", "setxattrat")
 	treetest.Each(t, func(t *testing.T, dir string) {
 		fd := within(t, dir, everyKind)
-		for i, by := range accesses {
+		for i, way := range []Way{ByName, ByThread, ByDescriptor, ByPin} {
 			label := fmt.Sprintf("u:r:t:s0:c%d\x00", i)
 			for name, holds := range treetest.Read(t, ".") {
 				if name == "." {
 					continue
 				}
-				before := holds
-				if i > 0 {
-					before = fmt.Sprintf("u:r:t:s0:c%d\x00", i-1)
-				}
-				pinned, e := Openat(fd, Cname(name), OpenPath, 0)
-				if e != 0 {
-					t.Fatal(e)
+				at := fd
+				if way == ByDescriptor {
+					var e Errno
+					if at, e = Openat(fd, Cname(name), OpenPath, 0); e != 0 {
+						t.Fatal(e)
+					}
+					t.Cleanup(func() { Close(at) })
 				}
 				a := NewAttr(treetest.Attr, []byte(label))
-				n, e := by.get(a, fd, pinned, Cname(name))
-				if before == treetest.None && e != unix.ENODATA || before != treetest.None && (e != 0 || treetest.Shown(a.Value(n)) != treetest.Shown([]byte(before))) {
-					t.Errorf("%s: %s has %q, want %q: %v", by.name, name, a.Value(max(n, 0)), before, e)
+				n, e := a.Get(way, at, Cname(name))
+				if holds == treetest.None && e != unix.ENODATA || holds != treetest.None && (e != 0 || strings.TrimSuffix(string(a.Value(n)), "\x00") != holds) {
+					t.Errorf("%d: %s has %q, want %q: %v", way, name, a.Value(max(n, 0)), holds, e)
 				}
-				if e := by.set(a, fd, pinned, Cname(name)); e != 0 {
-					t.Errorf("%s: %s: %v", by.name, name, e)
+				if e := a.Set(way, at, Cname(name)); e != 0 {
+					t.Errorf("%d: %s: %v", way, name, e)
 				}
-				n, e = by.get(a, fd, pinned, Cname(name))
+				n, e = a.Get(way, at, Cname(name))
 				if e != 0 || string(a.Value(n)) != label {
-					t.Errorf("%s: %s has %q afterwards: %v", by.name, name, a.Value(max(n, 0)), e)
+					t.Errorf("%d: %s has %q afterwards: %v", way, name, a.Value(max(n, 0)), e)
 				}
-				Close(pinned)
 			}
 			for name, holds := range treetest.Read(t, ".") {
 				if name != "." && holds != strings.TrimSuffix(label, "\x00") {
-					t.Errorf("%s: %s has %q by other means", by.name, name, holds)
+					t.Errorf("%d: %s has %q by other means", way, name, holds)
 				}
 			}
-			a := NewAttr(treetest.Attr, []byte(label))
-			if e := by.set(a, fd, 1<<30, Cname("none")); e != unix.ENOENT {
-				t.Errorf("%s: what is not there: %v", by.name, e)
+			at := fd
+			if way == ByDescriptor {
+				at = 1 << 30
+			}
+			if e := NewAttr(treetest.Attr, []byte(label)).Set(way, at, Cname("none")); e != unix.ENOENT {
+				t.Errorf("%d: what is not there: %v", way, e)
 			}
 		}
 	})
@@ -117,10 +92,10 @@ func TestAttrHolds(t *testing.T) {
 	for range 3 {
 		runtime.GC()
 		for i, a := range all {
-			if e := a.Setxattrat(fd, Cname("f")); e != 0 {
+			if e := a.Set(ByName, fd, Cname("f")); e != 0 {
 				t.Fatal(e)
 			}
-			if n, e := a.Getxattrat(fd, Cname("f")); e != 0 || treetest.Shown(a.Value(n)) != fmt.Sprintf("u:r:t:s0:c%d", i) {
+			if n, e := a.Get(ByName, fd, Cname("f")); e != 0 || treetest.Shown(a.Value(n)) != fmt.Sprintf("u:r:t:s0:c%d", i) {
 				t.Fatalf("%d: %q, %v", i, a.Value(max(n, 0)), e)
 			}
 		}

@@ -124,13 +124,11 @@ func (w *worker) sweeps() bool {
 // sweep labels the names from i to end of the row, or as many as go without
 // trouble and the one with the trouble. It returns the next.
 func (w *worker) sweep(c *chunk, d *Dir, fd, i, end int) int {
-	o := sys.Order{Dir: fd, Turn: w.sinceGuess}
+	o := sys.Order{Way: w.io.Way, Dir: fd, Turn: w.sinceGuess}
 	switch {
-	case w.io.Way == xattrio.ByThread:
-		o.Way = sys.ByCwd
-	case w.io.Way == xattrio.ByDescriptor && w.ByName && w.Kernel.Way == xattrio.ByName && w.m.Bare:
+	case o.Way == xattrio.ByDescriptor && w.ByName && w.Kernel.Way == xattrio.ByName && w.m.Bare:
 		o.Way = sys.ByNameOrPin
-	case w.io.Way == xattrio.ByDescriptor:
+	case o.Way == xattrio.ByDescriptor:
 		o.Way = sys.ByPin
 	}
 	if w.chooses(d.want) {

@@ -97,41 +97,36 @@ func (x *IO) Release(t Target) {
 	}
 }
 
+// reach returns how the target is reached.
+func (x *IO) reach(t Target) (way sys.Way, dir int, name *byte) {
+	switch {
+	case t.Name == nil && !t.Pinned:
+		return sys.Opened, t.FD, nil
+	case t.Name == nil:
+		return ByDescriptor, t.FD, nil
+	case x.Way == ByDescriptor:
+		return ByDescriptor, x.entry, nil
+	}
+	return x.Way, t.FD, t.Name
+}
+
 // Stat asks what the target is or, where it is held, what is held.
 func (x *IO) Stat(t Target) (sys.Stat, sys.Errno) {
-	if x.Way == ByDescriptor && t.Name != nil {
-		return sys.Fstatx(x.entry)
-	}
-	return t.Stat()
+	_, dir, name := x.reach(t)
+	return Target{FD: dir, Name: name}.Stat()
 }
 
 // Read reads the target's label. That it has none, or a longer one than there is
 // room for, is an answer and no error.
 func (x *IO) Read(t Target) (has Label, op string, e sys.Errno) {
-	n, call := 0, x.Reads(t)
+	way, dir, name := x.reach(t)
 	if x.Stale {
-		fd, name := t.FD, t.Name
-		if x.Way == ByDescriptor && name != nil {
-			fd, name = x.entry, nil
-		}
-		if _, e = sys.Refresh(fd, name); e != 0 {
+		if _, e = sys.Refresh(dir, name); e != 0 {
 			return has, Statx.String(), e
 		}
 	}
-	switch {
-	case t.Pinned:
-		n, e = x.GetxattrFd(t.FD)
-	case call == Fgetxattr:
-		n, e = x.Fgetxattr(t.FD)
-	case call == Getxattrat:
-		n, e = x.Getxattrat(t.FD, t.Name)
-	case call == Lgetxattr:
-		n, e = x.Lgetxattr(t.Name)
-	default:
-		n, e = x.GetxattrFd(x.entry)
-	}
-	has, e = x.Found(n, e)
-	return has, call.String(), e
+	has, e = x.Found(x.Get(way, dir, name))
+	return has, x.Reads(t).String(), e
 }
 
 // Found is the label that a read of n bytes or its errno answers.
@@ -149,31 +144,13 @@ func (x *IO) Found(n int, errno sys.Errno) (has Label, e sys.Errno) {
 
 // Write gives the target the label.
 func (x *IO) Write(t Target) (op string, e sys.Errno) {
-	call := x.Writes(t)
-	switch {
-	case t.Pinned:
-		e = x.SetxattrFd(t.FD)
-	case call == Fsetxattr:
-		e = x.Fsetxattr(t.FD)
-	case call == Setxattrat:
-		e = x.Setxattrat(t.FD, t.Name)
-	case call == Lsetxattr:
-		e = x.Lsetxattr(t.Name)
-	default:
-		e = x.SetxattrFd(x.entry)
-	}
-	return call.String(), e
+	return x.Writes(t).String(), x.Set(x.reach(t))
 }
 
 // Reads is the call by which the target's label is read.
 func (x *IO) Reads(t Target) SyscallKind {
-	switch {
-	case t.Pinned:
-		return Getxattr
-	case t.Name == nil:
-		return Fgetxattr
-	}
-	return [...]SyscallKind{ByDescriptor: Getxattr, ByThread: Lgetxattr, ByName: Getxattrat}[x.Way]
+	way, _, _ := x.reach(t)
+	return [...]SyscallKind{ByDescriptor: Getxattr, ByThread: Lgetxattr, ByName: Getxattrat, sys.Opened: Fgetxattr}[way]
 }
 
 // Writes is the call by which it is written.

@@ -8,24 +8,15 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
-// Way is how a name's label is read and written without opening the entry.
-type Way uint8
+// Way is how a walk reaches the labels of names.
+type Way = sys.Way
 
 // The ways, from the slowest to the fastest.
 const (
-	// ByDescriptor: an O_PATH descriptor and /proc/self/fd. Any kernel, any
-	// confinement; four calls where the others make one.
-	ByDescriptor Way = iota
-	// ByThread: lsetxattr of a bare name by a thread with a working
-	// directory of its own. Any kernel that lets the thread unshare it.
-	ByThread
-	// ByName: setxattrat and getxattrat, Linux 6.13.
-	ByName
+	ByDescriptor = sys.ByDescriptor
+	ByThread     = sys.ByThread
+	ByName       = sys.ByName
 )
-
-func (w Way) String() string {
-	return [...]string{"fd", "fchdir", "setxattrat"}[w]
-}
 
 // Fastest asks the kernel for the fastest way that it has.
 func Fastest() Way {
