@@ -40,7 +40,7 @@ func machine() []Mutant {
 		{
 			Name: "pair-as-range", Inside: "TestCanonical",
 			Breaks: "the canonical form is the kernel's",
-			Edits:  edits("internal/secctx/secctx.go", "c%d,c%d", "c%d.c%d"),
+			Edits:  edits("internal/secctx/secctx.go", "append(b, sep...), int64(last)", "append(b, \".c\"...), int64(last)"),
 		},
 		{
 			Name: "policy-unasked", Inside: "TestUnknown/type/ext4",
