@@ -87,7 +87,7 @@ func (j *job) ended() bool {
 
 func newLabeller(volumes int, linger time.Duration, log *slog.Logger, n *counts) *labeller {
 	l := &labeller{
-		places: make(chan struct{}, volumes), linger: linger, log: log, counts: n, mounts: readMounts, jobs: make(map[key]*job),
+		places: make(chan struct{}, volumes), linger: linger, log: log, counts: n, mounts: mountinfo.Read, jobs: make(map[key]*job),
 	}
 	l.group.Trace = l.trace
 	return l

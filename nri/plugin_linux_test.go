@@ -78,7 +78,7 @@ func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLabeller(1, time.Hour, slog.New(slog.DiscardHandler), new(counts))
 		plug := newPlugin(200*time.Millisecond, places{n.in("pods"), []string{n.in("bundles", "{id}")}}, l)
-		all, err := plug.places.volumes(p.uid, readMounts)
+		all, err := plug.places.volumes(p.uid, mountinfo.Read)
 		if err != nil || len(all) != 1 || all[0].path != at {
 			t.Fatalf("%+v, %v", all, err)
 		}
@@ -86,7 +86,7 @@ func TestWait(t *testing.T) {
 		let := make(chan struct{})
 		for _, hangs := range []bool{false, true} {
 			if hangs {
-				l.mounts = func() ([]mountinfo.Mount, error) { <-let; return readMounts() }
+				l.mounts = func() ([]mountinfo.Mount, error) { <-let; return mountinfo.Read() }
 			}
 			time.Sleep(time.Minute) // there is all of its time
 			began := time.Now()
@@ -195,7 +195,7 @@ func TestNothingToDo(t *testing.T) {
 		l := newLabeller(1, time.Hour, slog.New(slog.DiscardHandler), new(counts))
 		plug := newPlugin(200*time.Millisecond, places{n.in("pods"), []string{n.in("bundles", "{id}")}}, l)
 		hold := func(r *api.PodSandbox) {
-			all, err := plug.places.volumes(r.Uid, readMounts)
+			all, err := plug.places.volumes(r.Uid, mountinfo.Read)
 			if err != nil || len(all) != 1 {
 				t.Fatalf("%+v, %v", all, err)
 			}
@@ -212,14 +212,14 @@ func TestNothingToDo(t *testing.T) {
 		if took := ask(busy[0], false); took != plug.allowed.most {
 			t.Errorf("the first request for the work takes %v", took)
 		}
-		l.mounts = func() ([]mountinfo.Mount, error) { time.Sleep(slow); return readMounts() }
+		l.mounts = func() ([]mountinfo.Mount, error) { time.Sleep(slow); return mountinfo.Read() }
 		for _, r := range right {
 			if took := ask(r, true); took != slow {
 				t.Errorf("pod %s is answered after %v", r.Uid, took)
 			}
 			ask(busy[0], false)
 		}
-		l.mounts = readMounts
+		l.mounts = mountinfo.Read
 		hold(busy[1])
 		if took := ask(busy[1], false); took < free || took > 2*free {
 			t.Errorf("the first request for a new volume takes %v", took)

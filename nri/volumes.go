@@ -4,7 +4,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -43,14 +42,6 @@ func (p places) volumes(uid string, mounts func() ([]mountinfo.Mount, error)) ([
 		return nil, err
 	}
 	return volumesIn(all, filepath.Join(p.pods, uid, "volumes")), nil
-}
-
-func readMounts() ([]mountinfo.Mount, error) {
-	text, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return nil, err
-	}
-	return mountinfo.Parse(string(text))
 }
 
 // volumesIn are the mounts in dir that runtimes relabel, and that can have a label.

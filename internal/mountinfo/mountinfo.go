@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mountinfo parses what the kernel says of mounts, for the library and the
-// command, and answers what follows from the text alone. It calls no kernel.
+// Package mountinfo reads what the kernel says of mounts, for the library and the
+// command, and answers what follows from the text alone.
 package mountinfo
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // Mount is one line of /proc/self/mountinfo, as proc(5) lays it out.
@@ -23,7 +27,29 @@ type Mount struct {
 	FSType, Source string
 }
 
-// Parse reads the whole file. A line that it cannot read is an error beside the
+// Read reads /proc/self/mountinfo. As an os.File it would be given to Go's poller, whose
+// thread then wakes at each mount.
+func Read() ([]Mount, error) {
+	const path = "/proc/self/mountinfo"
+	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return ReadFrom(os.NewFile(uintptr(fd), path))
+}
+
+// ReadFrom reads f, and closes it.
+func ReadFrom(f *os.File) ([]Mount, error) {
+	defer f.Close() // only read
+	var text bytes.Buffer
+	text.Grow(8192) // a reading gives a page at most
+	if _, err := text.ReadFrom(f); err != nil {
+		return nil, err
+	}
+	return Parse(text.String())
+}
+
+// Parse parses the whole file. A line that it cannot read is an error beside the
 // mounts of all other lines: a mount that goes unnoticed would be walked as part of
 // its parent. A busy node has thousands of mounts: they are parts of text, not copies.
 func Parse(text string) (all []Mount, err error) {

@@ -21,11 +21,7 @@ func mountsBelow(dir string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	info, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return nil, err
-	}
-	all, err := mountinfo.Parse(string(info))
+	all, err := mountinfo.Read()
 	var points []string
 	for _, m := range mountinfo.Beneath(all, dir) {
 		if m.Point != "/" {

@@ -3,8 +3,6 @@
 package site
 
 import (
-	"bytes"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -19,20 +17,9 @@ import (
 type Mounts []mountinfo.Mount
 
 // Table reads the mount table; it is empty where that cannot be read. A line that is not
-// understood is left out. As an os.File it would be given to Go's poller, whose thread
-// then wakes at each reading.
+// understood is left out.
 func Table() Mounts {
-	const name = "/proc/self/mountinfo"
-	fd, err := syscall.Open(name, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
-	if err != nil {
-		return nil
-	}
-	f := os.NewFile(uintptr(fd), name)
-	defer f.Close()
-	var text bytes.Buffer
-	text.Grow(8192) // a reading gives a page at most
-	_, _ = text.ReadFrom(f)
-	all, _ := mountinfo.Parse(text.String())
+	all, _ := mountinfo.Read()
 	return all
 }
 
