@@ -128,13 +128,23 @@ func TestKernelFilesystems(t *testing.T) {
 // TestRefusedInside: a refused place can lie in the tree as a plain directory, by
 // another mount of its filesystem. It is left alone with all that is beneath it.
 func TestRefusedInside(t *testing.T) {
-	for _, kind := range []string{"tmpfs", "ext4", "btrfs"} {
+	for _, kind := range []string{"tmpfs", "ext4", "btrfs", "btrfs subvolume"} {
 		t.Run(kind, func(t *testing.T) {
-			root := grow(t, on(t, kind), "default label="+oldLabel+"\ndir .\ndir a\ndir a/d\ndir a/d/m\nfile a/d/in\nfile f\n")
+			kind, _, subvolume := strings.Cut(kind, " ")
+			root := grow(t, on(t, kind), "default label="+oldLabel+"\ndir .\nfile f\n")
+			a := filepath.Join(root, "a")
+			if subvolume {
+				btrfsSubvolume(t, "create", a)
+				treetest.Set(t, a, ".", oldLabel)
+			} else {
+				mkdir(t, a)
+			}
+			treetest.Build(t, filepath.Join(a, "d"), treetest.Text(t, "default label="+oldLabel+"\ndir .\ndir m\nfile in\n"))
 			home := on(t, "tmpfs")
 			bind(t, filepath.Join(root, "a/d"), home)
-			mounted(t, "tmpfs", filepath.Join(root, "a/d/m"), "")
 			t.Setenv("HOME", home)
+			skips(t, root, "a/d")
+			mounted(t, "tmpfs", filepath.Join(root, "a/d/m"), "")
 			skips(t, root, "a/d", "a/d/m")
 			t.Setenv("HOME", "")
 			treetest.Set(t, root, ".", oldLabel)

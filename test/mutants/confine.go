@@ -109,7 +109,7 @@ func confinement() []Mutant {
 		{
 			Name: "refused-inside", By: "TestRefusedInside in relabel",
 			Breaks: "a refused place that lies in the tree as a plain directory is left alone",
-			Edits:  edits("relabel/internal/mounts/left_linux.go", "maps.Copy(left, m.refused(b))", "_ = m.refused"),
+			Edits:  edits("relabel/internal/mounts/left_linux.go", "refused(b Bounds) map[ID]string {\n", "refused(Bounds) map[ID]string {\n\tb := Bounds{}\n"),
 		},
 		{
 			Name: "beyond-pathmax", By: "TestBeyondPathMaxMoves",
@@ -119,17 +119,17 @@ func confinement() []Mutant {
 		{
 			Name: "mounts-unasked", By: "TestWithoutTable in relabel",
 			Breaks: "the table of mounts is read where something is mounted",
-			Edits:  edits("relabel/internal/mounts/proc_linux.go", "return e == 0 && !has", "return e == 0 && (has || !has)"),
+			Edits:  edits("relabel/internal/mounts/proc_linux.go", "return !has", "return has || !has"),
 		},
 		{
 			Name: "table-kept-too-long", By: "TestTableKept",
-			Breaks: "a table that was kept is not used where something is mounted in the root's mount",
+			Breaks: "a table that was kept does not do where something is mounted in the root's mount",
 			Edits:  edits("relabel/internal/mounts/proc_linux.go", "m.Parent == mine.ID || ", ""),
 		},
 		{
 			Name: "mounts-unnoticed", By: "TestPlacesKept",
 			Breaks: "the refused places are looked at again when something was mounted",
-			Edits:  edits("relabel/internal/mounts/refuse_linux.go", "case event <= r.event && begin", "case begin"),
+			Edits:  edits("relabel/internal/mounts/refuse_linux.go", "event <= r.event && ", ""),
 		},
 		{
 			Name: "kernel-labelled", By: "TestKernelFilesystems in relabel",
@@ -139,7 +139,7 @@ func confinement() []Mutant {
 		{
 			Name: "proc-unverified", By: "TestProcIsReal in relabel",
 			Breaks: "what /proc says comes from the kernel",
-			Edits:  edits("relabel/internal/mounts/proc_linux.go", "case kind != sys.Proc:", "case kind == 0:"),
+			Edits:  edits("relabel/internal/mounts/proc_linux.go", "kind == sys.Proc {", "kind != 0 {"),
 		},
 		{
 			Name: "slash-let-through", By: "TestParseMalformed",

@@ -4,7 +4,6 @@ package mounts
 
 import (
 	"sync"
-	"time"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
@@ -20,7 +19,7 @@ import (
 //     with several threads cannot enter another mount namespace as a whole.)
 //
 // A rename marks nothing. It changes no descriptor. The places are looked at once a second
-// all the same, and of the table only ids are used: see suits.
+// all the same, and of the table only ids are used: see bare.
 //
 // kept.mu is not held during a call that can wait for a server: the places have their own
 // lock, as a home may lie on one. What is open is closed when neither a run nor the next
@@ -31,9 +30,11 @@ import (
 type kept struct {
 	places refusals
 
-	mu     sync.Mutex // guards the rest
-	now    *opened    // nil before the first run
-	events uint64     // how often the mounts were found changed
+	mu     sync.Mutex        // guards the rest
+	now    *opened           // nil before the first run
+	events uint64            // how often the mounts were found changed
+	table  []mountinfo.Mount // nil: none is kept
+	read   uint64            // events when the table was read
 }
 
 // opened are the descriptors of one /proc.
@@ -42,25 +43,19 @@ type opened struct {
 	at      seen // the path /proc/self/fd
 	self    int  // /proc/self
 	fds     int  // /proc/self/fd
-	changes int  // /proc/self/mountinfo, for poll; -1: nothing tells of changes
-
-	once  sync.Once
-	infos int // /proc/self/fdinfo, once it is asked for
-
-	users int               // runs; guarded by kept.mu, as what follows
-	table []mountinfo.Mount // nil: none is kept
-	read  uint64            // kept.events when the table was read
+	changes int  // /proc/self/mountinfo, for poll
+	users   int  // runs; guarded by kept.mu
 }
 
 // process is what this process keeps.
-var process = kept{places: refusals{look: sys.Statx}}
+var process kept
 
 // enter gives a run what is open, and the number of the last change of the mounts.
 func (k *kept) enter() (*opened, uint64, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	o := k.now
-	changed := k.changed(o) // first: what changes from here on is noticed by the next run
+	changed := o != nil && k.changed(o) // first: what changes from here on is noticed by the next run
 	if root := seenAt("/"); o == nil || root != o.root || changed && seenAt("/proc/self/fd") != o.at {
 		var err error
 		k.now, err = openProc(root)
@@ -87,11 +82,11 @@ func (k *kept) leave(o *opened) {
 
 // changed counts a change of the mounts since the last call. The caller holds k.mu.
 func (k *kept) changed(o *opened) bool {
-	if o != nil && o.changes >= 0 && !sys.MountsChanged(o.changes) {
-		return false
+	is := sys.MountsChanged(o.changes)
+	if is {
+		k.events++
 	}
-	k.events++
-	return true
+	return is
 }
 
 // event is the number of the last change of the mounts.
@@ -102,54 +97,33 @@ func (k *kept) event(o *opened) uint64 {
 	return k.events
 }
 
-// tableOf is the table of mounts as it was read last, nil if the mounts have changed.
-func (k *kept) tableOf(o *opened) []mountinfo.Mount {
+// tableAt is the table of mounts that was read after the change with that number, or nil.
+func (k *kept) tableAt(event uint64) []mountinfo.Mount {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.changed(o)
-	if o.read != k.events {
-		o.table = nil
+	if k.read != event {
+		k.table = nil
 	}
-	return o.table
+	return k.table
 }
 
-// tableMost bounds the text of a table that is kept: some 7,000 mounts. Parsed, it takes
-// twice as much again.
-const tableMost = 1 << 20
+// tableMost bounds the mounts of a table that is kept, each of some 300 bytes with its text.
+const tableMost = 8192
 
 // keep keeps a table that was read after the change with the number at.
-func (k *kept) keep(o *opened, table []mountinfo.Mount, size int, at uint64) {
-	if size > tableMost || o.changes < 0 {
+func (k *kept) keep(table []mountinfo.Mount, at uint64) {
+	if len(table) > tableMost {
 		return
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	o.table, o.read = table, at
+	k.table, k.read = table, at
 }
 
 func (o *opened) close() {
-	for _, fd := range [...]int{o.self, o.infos, o.fds, o.changes} {
+	for _, fd := range [...]int{o.self, o.fds, o.changes} {
 		if fd >= 0 {
 			sys.Close(fd)
 		}
 	}
 }
-
-// seen is what was at a path. Of what is no directory the change time tells whether its
-// content is the same.
-type seen struct {
-	id    ID
-	mount uint64
-	ctime time.Time
-	errno sys.Errno
-}
-
-func seenOf(st sys.Stat, e sys.Errno) seen {
-	s := seen{id: IDOf(st), mount: st.Mount, errno: e}
-	if st.Kind != sys.KindDir {
-		s.ctime = st.Ctime
-	}
-	return s
-}
-
-func seenAt(path string) seen { return seenOf(sys.Statx(sys.AtFdcwd, sys.Cname(path))) }

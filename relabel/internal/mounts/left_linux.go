@@ -5,7 +5,6 @@ package mounts
 import (
 	"errors"
 	"io/fs"
-	"maps"
 	"strings"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
@@ -40,19 +39,6 @@ func Exclusions(paths []string) (map[ID]string, error) {
 	return out, nil
 }
 
-// mayHold reports whether the place may lie in m's filesystem. Subvolumes of btrfs have
-// device numbers of their own, which are none of a disk's.
-func (m *Mount) mayHold(id ID, place Refused) bool {
-	if !m.Subvolumes || id.Dev == m.Stat.Dev {
-		return id.Dev == m.Stat.Dev
-	}
-	if id.Dev>>32 != 0 {
-		return false
-	}
-	kind, e := sys.FSTypeAt(place.Path)
-	return e != 0 || kind == sys.Btrfs
-}
-
 // Frozen says whether fd lies in a read-only subvolume of btrfs, other than that of m's
 // top.
 func (m *Mount) Frozen(fd int) bool {
@@ -70,13 +56,13 @@ func (b Bounds) spares(k *mountinfo.Mount, selinux bool) bool {
 	return !b.Kernels || !selinux || !atHome
 }
 
-// setAside is what the walk of m is to leave alone.
-func (b Bounds) setAside(m *Mount) map[ID]string {
-	left := make(map[ID]string)
-	// Subvolumes of btrfs and files of overlayfs have device numbers of
-	// their own, so none is left out for its device.
-	maps.Copy(left, b.Excluded)
-	maps.Copy(left, m.refused(b))
+// covered is what lies under other mounts in m, for the walk of m to leave alone.
+func (m *Mount) covered() map[ID]string {
+	why := ""
+	if m.alone {
+		why = otherFilesystem
+	}
+	in := make(map[ID]string)
 	for _, on := range mountinfo.Beneath(m.proc.Mounts, m.Real) {
 		// Without a clone the walk meets the mounts themselves. To open an
 		// automount as a directory would trigger it.
@@ -89,33 +75,30 @@ func (b Bounds) setAside(m *Mount) map[ID]string {
 			continue // renamed since: nothing of that name is hidden now
 		}
 		if st, e := sys.Fstatx(fd); e == 0 {
-			left[IDOf(st)] = ""
-			if b.OneFilesystem {
-				left[IDOf(st)] = otherFilesystem
-			}
+			in[IDOf(st)] = why
 		}
 		sys.Close(fd)
 		m.Asks = m.Asks || automount // a record has the number of what is under it
 	}
-	return left
+	return in
 }
 
-// near returns what a walk of m without the table of mounts has to know of: the exclusions,
-// and the refused places that may lie in it as plain directories.
-func (b Bounds) near(m *Mount) map[ID]string {
-	left := make(map[ID]string, len(b.Excluded))
-	maps.Copy(left, b.Excluded)
-	for id, place := range b.Refused {
-		if !place.link && place.mount != m.Stat.Mount && m.mayHold(id, place) {
-			left[id] = place.String()
-		}
+// mayHold reports whether the place may lie in m as a plain directory, by another mount of
+// its filesystem. No root holds one of its own mount. Subvolumes of btrfs have device
+// numbers of their own, which are none of a disk's.
+func (m *Mount) mayHold(id ID, place Refused) bool {
+	if place.mount != 0 && place.mount == m.Stat.Mount {
+		return false
 	}
-	return left
+	if id.Dev == m.Stat.Dev || !m.Subvolumes || id.Dev>>32 != 0 {
+		return id.Dev == m.Stat.Dev
+	}
+	kind, e := sys.FSTypeAt(place.Path)
+	return e != 0 || kind == sys.Btrfs
 }
 
-// refused finds the refused places that lie in m as plain directories, which
-// they do where m is another mount of their filesystem. All others cost the walk
-// nothing.
+// refused returns the refused places that lie in m as plain directories, as far as the table
+// of mounts tells, if it was asked, else those that may. All others cost the walk nothing.
 func (m *Mount) refused(b Bounds) map[ID]string {
 	in := make(map[ID]string)
 	mine := m.proc.ByID(m.Stat.Mount)
@@ -124,17 +107,16 @@ func (m *Mount) refused(b Bounds) map[ID]string {
 		if place.mount == 0 {
 			theirs = m.proc.over(place.Path)
 		}
+		is := false
 		switch {
-		case place.link || theirs != nil && theirs.ID == m.Stat.Mount:
-			continue // what it leads to is asked about; no root holds such a place
 		case mine == nil || theirs == nil: // not to be seen from here, as in a chroot
-			if id.Dev != m.Stat.Dev {
-				continue
-			}
-		case mine.Device != theirs.Device || !strings.HasPrefix(theirs.Inside(place.Path), strings.TrimSuffix(mine.Inside(m.Real), "/")+"/"):
-			continue
+			is = m.mayHold(id, place)
+		case mine != theirs && mine.Device == theirs.Device:
+			is = strings.HasPrefix(theirs.Inside(place.Path), strings.TrimSuffix(mine.Inside(m.Real), "/")+"/")
 		}
-		in[id] = place.String()
+		if is {
+			in[id] = place.String()
+		}
 	}
 	return in
 }

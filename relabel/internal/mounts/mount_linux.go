@@ -4,6 +4,7 @@ package mounts
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -91,7 +92,8 @@ func (m *Mount) Open(b Bounds, a *watch.Activity) (string, sys.Errno) {
 	}
 	m.Confined, m.open = Resolve, true
 	a.At("statfs", m.Path)
-	m.know(b.near)
+	m.know()
+	m.leave(b.Excluded, m.refused(b))
 	if id, e := sys.MountID(m.Top); e == 0 {
 		has, e := sys.HasMounts(id)
 		m.Bare = e == 0 && !has
@@ -99,23 +101,29 @@ func (m *Mount) Open(b Bounds, a *watch.Activity) (string, sys.Errno) {
 	return "", 0
 }
 
-// know asks what filesystem m is of, and what of it is left alone.
-func (m *Mount) know(left func(m *Mount) map[ID]string) {
-	kind, e := sys.FSType(m.Top)
-	if m.Kind = 0; e == 0 {
-		m.Kind = kind
+// know asks what filesystem m is of, once.
+func (m *Mount) know() {
+	if m.Kind != 0 {
+		return
 	}
-	m.Sorts = e == 0 && kind == sys.Ext4
-	m.Subvolumes = e == 0 && kind == sys.Btrfs
-	m.Served = e == 0 && sys.Served(kind)
-	m.Stale = e == 0 && sys.Stale(kind)
-	m.Layers = e == 0 && kind == sys.Overlay
-	m.Left = left(m)
-	m.LeftInodes = make(map[uint64]bool, len(m.Left))
+	kind, e := sys.FSType(m.At)
+	if e != 0 {
+		return
+	}
+	m.Kind, m.Served, m.Stale = kind, sys.Served(kind), sys.Stale(kind)
+	m.Sorts, m.Subvolumes, m.Layers = kind == sys.Ext4, kind == sys.Btrfs, kind == sys.Overlay
+}
+
+// leave sets what in m is left alone.
+func (m *Mount) leave(all ...map[ID]string) {
+	m.Left, m.LeftInodes = make(map[ID]string), make(map[uint64]bool)
+	for _, left := range all {
+		maps.Copy(m.Left, left)
+	}
 	for id := range m.Left {
 		m.LeftInodes[id.Ino] = true
 	}
-	m.Asks = m.Asks || len(m.Left) > 0 && (e != 0 || !sys.RecordsTell(kind))
+	m.Asks = m.Asks || len(m.Left) > 0 && !sys.RecordsTell(m.Kind)
 }
 
 // Enclose opens the top directory of m, so that the walk cannot leave it: in a
@@ -143,7 +151,8 @@ func (m *Mount) Enclose(b Bounds, try Try, a *watch.Activity) (string, sys.Errno
 		return op, e
 	}
 	a.At("statx", m.Path)
-	m.know(b.setAside)
+	m.know()
+	m.leave(b.Excluded, m.refused(b), m.covered())
 	a.At("", "")
 	return "", 0
 }

@@ -3,7 +3,7 @@
 package mounts
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -45,64 +45,62 @@ func OpenProc() (*Proc, error) {
 }
 
 // openProc opens /proc in the root directory root.
-func openProc(root seen) (o *opened, err error) {
-	o = &opened{root: root, self: -1, fds: -1, infos: -1, changes: -1}
-	if o.self, err = openGenuine(sys.AtFdcwd, "/proc/self/", "/proc/self/"); err != nil { // a link
-		return nil, err
+func openProc(root seen) (*opened, error) {
+	o := &opened{root: root, at: seenAt("/proc/self/fd"), self: -1, fds: -1, changes: -1}
+	for _, open := range [...]struct {
+		fd   *int
+		path string
+	}{
+		{&o.self, "/proc/self/"},  // a link
+		{&o.fds, "/proc/self/fd"}, // through which is labelled what is labelled by its descriptor
+		{&o.changes, "/proc/self/mountinfo"},
+	} {
+		var err error
+		if *open.fd, err = openGenuine(open.path); err != nil {
+			o.close()
+			return nil, err
+		}
 	}
-	// What is labelled by its descriptor is labelled through this directory.
-	if o.fds, err = openGenuine(o.self, "fd", "/proc/self/fd"); err != nil {
-		o.close()
-		return nil, err
-	}
-	o.at = seenAt("/proc/self/fd")
-	o.openChanges()
 	return o, nil
 }
 
-// openChanges opens /proc/self/mountinfo for poll. Whatever is mounted over it might
-// never tell of a change.
-func (o *opened) openChanges() {
-	fd, e := sys.Openat(o.self, sys.Cname("mountinfo"), sys.OpenRead, 0)
-	if e != 0 {
-		return
-	}
-	p := Proc{shared: o}
-	theirs, e1 := p.MountOf(fd)
-	ours, e2 := p.MountOf(o.self)
-	if e1 != 0 || e2 != 0 || theirs != ours {
-		sys.Close(fd)
-		return
-	}
-	o.changes = fd
-}
-
-// openGenuine opens a directory of /proc. Over a bind mount or a FUSE filesystem in
-// its place every answer could be an invention. That there is none must not be taken
-// for a root that is gone.
-func openGenuine(dir int, name, where string) (int, error) {
-	fd, e := sys.Openat(dir, sys.Cname(name), sys.OpenRead|sys.OpenDir, 0)
+// openGenuine opens a file of /proc. Over a bind mount or a FUSE filesystem in its place
+// every answer could be an invention. That there is none must not be taken for a root
+// that is gone.
+func openGenuine(path string) (int, error) {
+	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenRead, 0)
 	if e == syscall.ENOENT {
-		return -1, &fs.PathError{Op: "openat", Path: where, Err: fmt.Errorf("no proc filesystem is mounted on /proc")}
+		return -1, &fs.PathError{Op: "openat", Path: path, Err: errors.New("no proc filesystem is mounted on /proc")}
 	}
 	if e != 0 {
-		return -1, pathError("openat", where, e)
+		return -1, pathError("openat", path, e)
 	}
 	kind, e := sys.FSType(fd)
-	switch {
-	case e != 0:
-		sys.Close(fd)
-		return -1, pathError("fstatfs", where, e)
-	case kind != sys.Proc:
-		sys.Close(fd)
-		return -1, &fs.PathError{Op: "fstatfs", Path: where, Err: fmt.Errorf("not a proc filesystem")}
+	if e == 0 && kind == sys.Proc {
+		return fd, nil
 	}
-	return fd, nil
+	sys.Close(fd)
+	if e != 0 {
+		return -1, pathError("fstatfs", path, e)
+	}
+	return -1, &fs.PathError{Op: "fstatfs", Path: path, Err: errors.New("not a proc filesystem")}
 }
 
 // Quiet reports whether nothing was mounted, unmounted or moved in this mount namespace since
-// the run began. It is false where the kernel does not tell.
+// the run began.
 func (p *Proc) Quiet() bool { return process.event(p.shared) == p.event }
+
+// Refusals are the refused places as they are now. One that was renamed, or a link that
+// leads elsewhere, is noticed within a second; one on which something was mounted, at once.
+func (p *Proc) Refusals() map[ID]Refused { return process.places.now(p.event) }
+
+// Close is the end of the run.
+func (p *Proc) Close() {
+	process.leave(p.shared)
+	if p.cwd >= 0 {
+		sys.Close(p.cwd)
+	}
+}
 
 // Plain reports whether entries of root's mount have labels of their own, as far as that is
 // known without the table of mounts (Linux 6.11 where SELinux is on).
@@ -110,9 +108,15 @@ func (p *Proc) Plain(root *Mount) bool {
 	if p.NoSELinux {
 		return true
 	}
+	_, plain := p.ask(root)
+	return plain
+}
+
+// ask is Plain, with what the kernel tells of the mount.
+func (p *Proc) ask(root *Mount) (m sys.Mounted, plain bool) {
 	m, e := sys.MountOf(root.At)
-	p.SELinux = e == 0 && mountinfo.HasOption(m.Options, "seclabel")
-	return p.SELinux && !mountinfo.HasOption(m.Options, "context")
+	p.SELinux = mountinfo.HasOption(m.Options, "seclabel")
+	return m, e == 0 && (p.SELinux || p.NoSELinux) && !mountinfo.HasOption(m.Options, "context")
 }
 
 // Learn reads the table of mounts, which takes time for each mount of the machine,
@@ -129,11 +133,9 @@ func (p *Proc) Learn(root *Mount, b Bounds) error {
 	}
 	for try := 0; ; try++ {
 		was, _ := p.path(root.At)
-		if p.Mounts = process.tableOf(p.shared); !suits(p.Mounts, root, was, b) {
-			var err error
-			if p.Mounts, err = p.ReadTable(); err != nil {
-				return err
-			}
+		var err error
+		if p.Mounts, err = p.ReadTable(); err != nil {
+			return err
 		}
 		root.Real, e = p.where(root, p.Mounts)
 		if is, _ := p.path(root.At); is != was {
@@ -157,59 +159,48 @@ func (p *Proc) Learn(root *Mount, b Bounds) error {
 }
 
 // bare says that nothing is mounted in root's mount, entries of which have labels of
-// their own, and no refused place lies in its filesystem: then the table would tell no
-// more. A thousand volumes on a node with two thousand mounts took 5 s to read it, 5 ms
-// each, and 0.1 s to be asked this. It is false where the kernel does not tell.
+// their own, and no refused place may lie in it: then the table would tell no more. A
+// thousand volumes on a node with two thousand mounts took 5 s to read it, 5 ms each, and
+// 0.1 s to be asked this. Where the kernel does not tell (before Linux 6.8), and of btrfs,
+// whose subvolumes have other device numbers, the last table does if nothing was mounted
+// since. A directory above a mount may have another name by now, so none of its paths is
+// used.
 func (p *Proc) bare(root *Mount, b Bounds) bool {
-	m, e := sys.MountOf(root.At)
-	if e != 0 || m.FSType == sys.Overlay || mountinfo.HasOption(m.Options, "context") {
-		return false
-	}
-	selinux := mountinfo.HasOption(m.Options, "seclabel")
-	if !selinux && !p.NoSELinux {
-		return false
-	}
-	for id := range b.Refused {
-		if id.Dev == root.Stat.Dev {
-			return false
-		}
-	}
-	has, e := sys.HasMounts(m.ID)
-	p.SELinux = selinux
-	return e == 0 && !has
-}
-
-// suits reports whether a table that was kept does for root, which lies at real. A
-// directory above a mount may have another name since, by which the table's paths are
-// wrong, and nothing else: so nothing may be mounted in root's mount, nor beneath real by
-// the table, and no refused place may lie in root's filesystem.
-func suits(kept []mountinfo.Mount, root *Mount, real string, b Bounds) bool {
-	mine := mountinfo.ByID(kept, root.Stat.Mount)
-	if mine == nil || len(mountinfo.Beneath(kept, real)) > 0 {
-		return false
-	}
-	holds := make(map[uint64]bool) // mounts with a refused place
+	root.know()
+	holds := make(map[uint64]bool) // mounts with a refused place; 0: one that is not known
 	for id, place := range b.Refused {
-		if place.mount == 0 || id.Dev == root.Stat.Dev {
+		holds[place.mount] = true
+		if !root.Subvolumes && root.mayHold(id, place) {
 			return false
 		}
-		holds[place.mount] = true
 	}
-	return !slices.ContainsFunc(kept, func(m mountinfo.Mount) bool {
-		return m.Parent == mine.ID || m.Device == mine.Device && holds[m.ID]
-	})
+	if root.Layers {
+		return false
+	}
+	if m, plain := p.ask(root); plain && !root.Subvolumes {
+		if has, e := sys.HasMounts(m.ID); e == 0 {
+			return !has
+		}
+	}
+	kept := process.tableAt(process.event(p.shared))
+	mine := mountinfo.ByID(kept, root.Stat.Mount)
+	p.SELinux = mountinfo.SELinux(kept)
+	return mine != nil && mine.Unlabelable(p.SELinux) == "" && !holds[0] &&
+		!slices.ContainsFunc(kept, func(m mountinfo.Mount) bool {
+			return m.Parent == mine.ID || m.ID != mine.ID && m.Device == mine.Device && holds[m.ID]
+		})
 }
 
 // ReadTable reads the table of mounts as it is now.
 func (p *Proc) ReadTable() ([]mountinfo.Mount, error) {
 	event := process.event(p.shared) // before the reading
-	text, err := p.read("mountinfo")
-	if err != nil {
-		return nil, err
+	fd, e := sys.Openat(p.Self, sys.Cname("mountinfo"), sys.OpenRead, 0)
+	if e != 0 {
+		return nil, pathError("openat", "/proc/self/mountinfo", e)
 	}
-	all, err := mountinfo.Parse(text)
+	all, err := mountinfo.ReadFrom(os.NewFile(uintptr(fd), "/proc/self/mountinfo"))
 	if err == nil {
-		process.keep(p.shared, all, len(text), event)
+		process.keep(all, event)
 	}
 	return all, err
 }
@@ -217,37 +208,10 @@ func (p *Proc) ReadTable() ([]mountinfo.Mount, error) {
 // Table is the table of mounts as it is now, but for the names of directories above a
 // mount that were renamed since it was read.
 func (p *Proc) Table() ([]mountinfo.Mount, error) {
-	if kept := process.tableOf(p.shared); kept != nil {
+	if kept := process.tableAt(process.event(p.shared)); kept != nil {
 		return kept, nil
 	}
 	return p.ReadTable()
-}
-
-// Refusals are the refused places as they are now. One that was renamed, or a link that
-// leads elsewhere, is noticed within a second; one on which something was mounted, at once.
-func (p *Proc) Refusals() map[ID]Refused { return process.places.now(p.event) }
-
-// read reads the file name of /proc/self.
-func (p *Proc) read(name string) (string, error) {
-	where := "/proc/self/" + name
-	fd, e := sys.Openat(p.Self, sys.Cname(name), sys.OpenRead, 0)
-	if e != 0 {
-		return "", pathError("openat", where, e)
-	}
-	f := os.NewFile(uintptr(fd), where)
-	defer f.Close() // only read
-	var text bytes.Buffer
-	text.Grow(8192) // a reading gives a page at most
-	_, err := text.ReadFrom(f)
-	return text.String(), err
-}
-
-// Close is the end of the run.
-func (p *Proc) Close() {
-	process.leave(p.shared)
-	if p.cwd >= 0 {
-		sys.Close(p.cwd)
-	}
 }
 
 // MountOf tells which mount fd stands in: by a call, or where the kernel has none, a
@@ -264,9 +228,7 @@ func (p *Proc) MountOf(fd int) (uint64, sys.Errno) {
 	if id, e := sys.FmountByHandle(fd); !cannotTell(e) {
 		return id, e
 	}
-	o := p.shared
-	o.once.Do(func() { o.infos, _ = sys.Openat(o.self, sys.Cname("fdinfo"), sys.OpenDir, 0) }) // EBADF below
-	info, e := sys.Openat(o.infos, sys.Cname(strconv.Itoa(fd)), sys.OpenRead, 0)
+	info, e := sys.Openat(p.Self, sys.Cname("fdinfo/"+strconv.Itoa(fd)), sys.OpenRead, 0)
 	if e != 0 {
 		return 0, e
 	}
@@ -313,9 +275,9 @@ func (p *Proc) over(path string) (found *mountinfo.Mount) {
 // kernels finds the kernel's own filesystem that m is, or lies in, beneath the
 // mount top; nil if there is none. What an automount has mounted on itself is not
 // the kernel's.
-func (p *Proc) kernels(m mountinfo.Mount, top uint64) *mountinfo.Mount {
+func (p *Proc) kernels(m *mountinfo.Mount, top uint64) *mountinfo.Mount {
 	if m.Kernels() {
-		return &m
+		return m
 	}
 	for at := p.ByID(m.Parent); at != nil && at.ID != top && at.ID != at.Parent; at = p.ByID(at.Parent) {
 		if at.Kernels() && at.FSType != "autofs" {

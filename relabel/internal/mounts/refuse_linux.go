@@ -24,45 +24,21 @@ var systemPaths = [...]string{
 
 // Refused is a place that is never relabelled.
 type Refused struct {
-	Path  string
-	link  bool   // the path may lead over links
-	mount uint64 // in which it lies
+	Path  string // free of links but for the last name
+	mount uint64 // in which it lies; 0 where the kernel does not tell
 }
 
 func (p Refused) String() string { return "it is " + p.Path + ", which is never relabelled" }
 
-// places are the system's paths, the caller's home and that of the user behind
-// sudo, with all directories above them, resolved to what they are. Where one of
-// them is a link, as on systems that keep what changes in /var, both the link and
-// what it leads to are such places; what lies in them is not.
-type places struct {
-	home, sudo string // of the environment
-	refused    map[ID]Refused
-	steps      []*step // all that was looked at
-	named      map[string]*step
-	look       look
-}
-
-// step is one path on the way to a place, free of links but for its last name.
-type step struct {
-	path   string
-	name   *byte
-	is     seen
-	target string // of a link
-	above  bool   // it is a place, or a directory above one
-}
-
-type look func(dir int, name *byte) (sys.Stat, sys.Errno)
-
-// refusals are the places that were found last: to find them takes some reading, to see
-// that they are the same one call for each.
+// refusals are the places that were found last: to find them takes some forty calls.
 type refusals struct {
-	look look
-
-	mu    sync.Mutex // guards the rest; held while the places are looked at
-	found *places
-	event uint64    // the last change of the mounts before they were looked at
-	since time.Time // when that was
+	mu     sync.Mutex // guards the rest; held while the places are looked at
+	found  map[ID]Refused
+	home   string // HOME
+	sudo   string // SUDO_USER, whose home may be known by a server
+	sudoer string // that home
+	event  uint64 // the last change of the mounts before they were looked at
+	since  time.Time
 }
 
 // again is how long the places are taken for unchanged while the mounts are: who moves
@@ -70,55 +46,50 @@ type refusals struct {
 const again = time.Second
 
 // now gives the places, as they were after the change of the mounts with the number
-// event.
+// event: the system's paths, the caller's home and that of the user behind sudo.
 func (r *refusals) now(event uint64) map[ID]Refused {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	begin := time.Now()
-	switch p := r.found; {
-	case p == nil || p.home != os.Getenv("HOME") || p.sudo != os.Getenv("SUDO_USER"):
-		r.found = findPlaces(r.look)
-	case event <= r.event && begin.Sub(r.since) < again:
-		return p.refused
-	case !p.unchanged():
-		r.found = findPlaces(r.look)
+	begin, home, sudo := time.Now(), os.Getenv("HOME"), os.Getenv("SUDO_USER")
+	if r.found != nil && home == r.home && sudo == r.sudo && event <= r.event && begin.Sub(r.since) < again {
+		return r.found
 	}
-	r.event, r.since = max(r.event, event), begin
-	return r.found.refused
+	if sudo != r.sudo {
+		r.sudoer = ""
+		if u, err := user.Lookup(sudo); err == nil {
+			r.sudoer = u.HomeDir
+		}
+	}
+	r.home, r.sudo, r.event, r.since = home, sudo, max(r.event, event), begin
+	look := places{refused: make(map[ID]Refused), steps: make(map[string]step)}
+	for _, path := range append([]string{home, r.sudoer}, systemPaths[:]...) {
+		if filepath.IsAbs(path) { // else no home is known
+			look.resolve(path)
+		}
+	}
+	r.found = look.refused
+	return r.found
 }
 
-func findPlaces(look look) *places {
-	p := &places{
-		home: os.Getenv("HOME"), sudo: os.Getenv("SUDO_USER"),
-		refused: make(map[ID]Refused), named: make(map[string]*step), look: look,
-	}
-	homes := []string{p.home}
-	if p.sudo != "" {
-		if u, err := user.Lookup(p.sudo); err == nil {
-			homes = append(homes, u.HomeDir)
-		}
-	}
-	for _, path := range append(homes, systemPaths[:]...) {
-		if filepath.IsAbs(path) { // else no home is known
-			p.resolve(path)
-		}
-	}
-	for _, link := range [...]bool{false, true} { // the first name of a place is free of links
-		for _, s := range p.steps {
-			if _, known := p.refused[s.is.id]; !known && s.is.errno == 0 && s.above != link {
-				p.refused[s.is.id] = Refused{s.path, link, s.is.mount}
-			}
-		}
-	}
-	return p
+// places are what paths lead to and all that is passed on the way there. Where a name is
+// a link, as on systems that keep what changes in /var, both the link and what it leads to
+// are such places; what lies in them is not.
+type places struct {
+	refused map[ID]Refused
+	steps   map[string]step // what was looked at, by paths free of links but for the last name
+}
+
+type step struct {
+	there  bool
+	target string // of a link
 }
 
 // resolve looks at all on the way to path, as the kernel would go it.
 func (p *places) resolve(path string) {
 	const most = 40 // links: the kernel's own limit
 	at := "/"
-	p.step(at)
-	for links := 0; path != ""; {
+	p.look(at)
+	for links := 0; path != "" && links <= most; {
 		var name string
 		name, path, _ = strings.Cut(path, "/")
 		switch name {
@@ -128,48 +99,38 @@ func (p *places) resolve(path string) {
 			at = filepath.Dir(at)
 			continue
 		}
-		s := p.step(filepath.Join(at, name))
-		if s.is.errno != 0 {
+		next := filepath.Join(at, name)
+		s := p.look(next)
+		if !s.there {
 			return
 		}
 		if s.target == "" {
-			at = s.path
+			at = next
 			continue
 		}
-		if links++; links > most {
-			return
-		}
+		links++
 		if filepath.IsAbs(s.target) {
 			at = "/"
 		}
 		path = s.target + "/" + path
 	}
-	for ; !p.named[at].above; at = filepath.Dir(at) {
-		p.named[at].above = true
-	}
 }
 
-// step looks at path, once.
-func (p *places) step(path string) *step {
-	if s := p.named[path]; s != nil {
+// look looks at path, once.
+func (p *places) look(path string) step {
+	if s, known := p.steps[path]; known {
 		return s
 	}
-	s := &step{path: path, name: sys.Cname(path)}
-	st, e := p.look(sys.AtFdcwd, s.name)
-	s.is = seenOf(st, e)
-	if st.Kind == sys.KindLink {
-		s.target, _ = os.Readlink(path) // if it is none by now, the next look sees another file
-	}
-	p.named[path], p.steps = s, append(p.steps, s)
-	return s
-}
-
-// unchanged says whether the places are still what they were.
-func (p *places) unchanged() bool {
-	for _, s := range p.steps {
-		if seenOf(p.look(sys.AtFdcwd, s.name)) != s.is {
-			return false
+	st, e := sys.Statx(sys.AtFdcwd, sys.Cname(path))
+	s := step{there: e == 0}
+	if s.there {
+		if _, known := p.refused[IDOf(st)]; !known {
+			p.refused[IDOf(st)] = Refused{path, st.Mount}
+		}
+		if st.Kind == sys.KindLink {
+			s.target, _ = os.Readlink(path) // if it is none by now, what follows is not there
 		}
 	}
-	return true
+	p.steps[path] = s
+	return s
 }

@@ -33,7 +33,7 @@ func (m *Mount) Find(listed mountinfo.Mount, b Bounds, a *watch.Activity) (*Moun
 			found, op, e := p.Locate(fd, path)
 			if e == 0 && found.Stat.Mount == info.ID {
 				found.Real = info.Point
-				why, counted := m.leaves(listed, b, passed)
+				why, counted := m.leaves(&listed, b, passed)
 				if counted {
 					found.Close()
 					return nil, "", nil
@@ -57,7 +57,7 @@ func (m *Mount) Find(listed mountinfo.Mount, b Bounds, a *watch.Activity) (*Moun
 		case mountinfo.Hidden(p.Mounts, p.ByID(info.ID)):
 			return nil, "", nil
 		case now == nil || now.Device != info.Device:
-			if e != 0 || m.leavesBeneath(info, b, passed) {
+			if why, _ := m.leaves(p.ByID(info.Parent), b, passed); e != 0 || why != "" {
 				return nil, "", nil
 			}
 			return nil, "", &fs.PathError{Op: "openat", Path: path, Err: errUnmounted}
@@ -83,9 +83,10 @@ func (m *Mount) Find(listed mountinfo.Mount, b Bounds, a *watch.Activity) (*Moun
 
 var errUnmounted = errors.New("what was mounted here was unmounted during the run, and what lay beneath it was left out")
 
-// leaves says why the mount that was listed, to which passed leads from the root m,
-// is left alone, or ""; and whether it is counted as part of what holds it.
-func (m *Mount) leaves(listed mountinfo.Mount, b Bounds, passed []ID) (why string, counted bool) {
+// leaves says why what is in the mount listed, which is nil if it is not known, is left
+// alone, or "", and whether it is counted as part of what holds it. To it passed leads from
+// the root m.
+func (m *Mount) leaves(listed *mountinfo.Mount, b Bounds, passed []ID) (why string, counted bool) {
 	last := len(passed) - 1
 	for i, id := range passed {
 		if why = b.Excluded[id]; why != "" {
@@ -100,6 +101,9 @@ func (m *Mount) leaves(listed mountinfo.Mount, b Bounds, passed []ID) (why strin
 			return place.String(), false
 		}
 	}
+	if listed == nil {
+		return "", false
+	}
 	if k := m.proc.kernels(listed, m.Stat.Mount); k != nil && b.spares(k, m.proc.SELinux) {
 		return "it lies in the kernel's own filesystem (" + k.FSType + ")", false
 	}
@@ -107,22 +111,6 @@ func (m *Mount) leaves(listed mountinfo.Mount, b Bounds, passed []ID) (why strin
 		why = "mounted read-only"
 	}
 	return why, false
-}
-
-// leavesBeneath says whether the directory on which a mount was, to which passed
-// leads, is left alone in any case.
-func (m *Mount) leavesBeneath(was mountinfo.Mount, b Bounds, passed []ID) bool {
-	for _, id := range passed {
-		if _, is := b.Refused[id]; is || b.Excluded[id] != "" {
-			return true
-		}
-	}
-	in := m.proc.ByID(was.Parent)
-	if in == nil {
-		return false
-	}
-	k := m.proc.kernels(*in, m.Stat.Mount)
-	return k != nil && b.spares(k, m.proc.SELinux)
 }
 
 // Upper opens the upper layer of the overlayfs m, and says of which kind its filesystem is.

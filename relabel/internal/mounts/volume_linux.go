@@ -42,6 +42,18 @@ func VolumeOf(fd int) Volume {
 	return v
 }
 
+// seen is what was at a path.
+type seen struct {
+	id    ID
+	mount uint64
+	errno sys.Errno
+}
+
+func seenAt(path string) seen {
+	st, e := sys.Statx(sys.AtFdcwd, sys.Cname(path))
+	return seen{IDOf(st), st.Mount, e}
+}
+
 // Slash is the root directory of a thread.
 type Slash struct{ seen }
 

@@ -5,6 +5,7 @@ package mounts
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
@@ -38,47 +39,46 @@ func (p *Proc) path(fd int) (string, sys.Errno) {
 }
 
 // where is the path of the root among those of the mounts in all, or untold. It is
-// EAGAIN if a mount may have been beneath the root and has moved since it was listed.
+// EAGAIN if a mount that may be beneath the root is not where it was listed.
 func (p *Proc) where(root *Mount, all []mountinfo.Mount) (string, sys.Errno) {
 	real, e := p.path(root.At)
 	if e != syscall.ENAMETOOLONG {
 		return real, e
 	}
-	e = 0
+	slash, e := sys.Openat(sys.AtFdcwd, sys.Cname("/"), sys.OpenPath, 0)
+	if e != 0 {
+		return "", e
+	}
+	defer sys.Close(slash)
+	real, e = untold, 0
 	for i := range all {
 		m := &all[i]
 		if len(m.Point) <= pathMax || !mountinfo.Descends(all, m, root.Stat.Mount) {
 			continue
 		}
-		for end := pathMax; end < len(m.Point); end++ {
-			if m.Point[end] == '/' && p.leads(root.At, m.Point[end+1:], m) {
-				return m.Point[:end], 0
-			}
+		names := strings.Split(m.Point, "/")[1:]
+		passed, there := p.leads(slash, m, names)
+		at := slices.Index(passed, IDOf(root.Stat)) + 1
+		if at > 0 {
+			_, there = p.leads(root.At, m, names[at:])
 		}
-		if !mountinfo.Hidden(all, m) && !p.apart(root, m) {
+		switch {
+		case !there:
 			e = syscall.EAGAIN
+		case at > 0:
+			return "/" + strings.Join(names[:at], "/"), 0
 		}
 	}
-	return untold, e
+	return real, e
 }
 
-// leads reports whether path leads from dir to the top of m, and not through but.
-func (p *Proc) leads(dir int, path string, m *mountinfo.Mount, but ...ID) bool {
-	fd, passed, e := reach(dir, path)
+// leads reports whether the names lead from dir to the top of m, and what they pass.
+func (p *Proc) leads(dir int, m *mountinfo.Mount, names []string) ([]ID, bool) {
+	fd, passed, e := reach(dir, strings.Join(names, "/"))
 	if e != 0 {
-		return false
+		return nil, false
 	}
 	defer sys.Close(fd)
-	at, _, e := p.Locate(fd, path)
-	return e == 0 && at.Stat.Mount == m.ID && !slices.ContainsFunc(passed, func(id ID) bool { return slices.Contains(but, id) })
-}
-
-// apart reports whether m is where it was listed, and the root not above it.
-func (p *Proc) apart(root *Mount, m *mountinfo.Mount) bool {
-	top, e := sys.Openat(sys.AtFdcwd, sys.Cname("/"), sys.OpenPath, 0)
-	if e != 0 {
-		return false
-	}
-	defer sys.Close(top)
-	return p.leads(top, m.Point[1:], m, IDOf(root.Stat))
+	id, e := p.MountOf(fd)
+	return passed, e == 0 && id == m.ID
 }
