@@ -71,10 +71,9 @@ func (r *run) applyTo(ctx context.Context, root *mount) error {
 			r.changes = r.asPrinted(r.changes)
 		}
 	}
-	if op, e := canHaveLabel(root); e != 0 {
-		return r.fatal(pathError(op, root.Path, e))
+	if _, _, err := r.topHas(root); err != nil {
+		return err
 	}
-	root.topOnly = r.rules.RootOnly
 	defer r.avow(root, true)
 	if err := r.cross(ctx, r.main, root); err != nil {
 		return err
@@ -82,7 +81,7 @@ func (r *run) applyTo(ctx context.Context, root *mount) error {
 	if root.want != nil && root.want.Label == "" {
 		r.Skip(root.Path, "no rule has a label for it")
 	}
-	if !root.topOnly && root.Stat.Kind == sys.KindDir {
+	if !r.rules.RootOnly && root.Stat.Kind == sys.KindDir {
 		if err := r.submounts(ctx, root); err != nil {
 			return err
 		}

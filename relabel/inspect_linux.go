@@ -53,7 +53,7 @@ func volumeAt(root string) (v mounts.Volume, err error) {
 
 // inspect reads what root itself has.
 func (r *run) inspect(root *mount) (s Status, err error) {
-	if s.Labelled, s.Label, err = r.rootHas(root); err != nil {
+	if s.Labelled, s.Label, err = r.topHas(root); err != nil {
 		return s, err
 	}
 	if !s.Labelled && !r.proc.Plain(root.Mount) {
@@ -72,7 +72,7 @@ func (r *run) trusted(root *mount) (bool, error) {
 	if r.o.Trust != TrustRoot && r.o.Trust != TrustTop {
 		return false, nil
 	}
-	ok, _, err := r.rootHas(root)
+	ok, _, err := r.topHas(root)
 	if ok && r.o.Trust == TrustTop {
 		ok, err = r.entriesHave(root)
 	}
@@ -83,13 +83,14 @@ func (r *run) trusted(root *mount) (bool, error) {
 	return ok, err
 }
 
-// rootHas reports whether the root has the label and is trusted for it, and which label it has.
-func (r *run) rootHas(root *mount) (bool, string, error) {
-	root.now("getxattr")
-	defer root.now("")
-	vouches, has, op, e := commit.Vouches(root.At, root.Stat.Kind == sys.KindDir, r.want)
+// topHas reports whether the top of m has the label and is trusted for it, and which label it
+// has.
+func (r *run) topHas(m *mount) (bool, string, error) {
+	m.now("getxattr")
+	defer m.now("")
+	vouches, has, op, e := commit.Vouches(m.At, m.Stat.Kind == sys.KindDir, r.want)
 	if e != 0 {
-		return false, "", r.fatal(pathError(op, root.Path, e))
+		return false, "", r.fatal(pathError(op, m.Path, e))
 	}
 	return vouches, has, nil
 }

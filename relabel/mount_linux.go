@@ -23,7 +23,6 @@ type mount struct {
 	activity *watch.Activity
 	top      walk.Top
 	want     *walk.Want // nil: the label of the run
-	topOnly  bool       // what is beneath it is left out
 	small    bool       // the table of mounts was not asked: see run.grow
 
 	// By rules: see commit.Disavow, and the entries that were written before it.
@@ -80,7 +79,7 @@ func (r *run) isRight(ctx context.Context, root *mount) (bool, error) {
 		return false, nil
 	}
 	defer func() { root.Leave(); root.small = false }()
-	if ok, _, err := r.rootHas(root); !ok || err != nil {
+	if ok, _, err := r.topHas(root); !ok || err != nil {
 		return false, err
 	}
 	if err := r.openSmall(root); err != nil || !root.small {
@@ -96,7 +95,7 @@ func (r *run) isRight(ctx context.Context, root *mount) (bool, error) {
 	if t := k.Tally(); err != nil || top.Spoiled || t.Of[walk.Right] != t.Seen || !r.proc.Quiet() {
 		return false, nil // the walk that follows says why
 	}
-	ok, _, err := r.rootHas(root)
+	ok, _, err := r.topHas(root)
 	if ok {
 		r.Add(k.Tally())
 		r.Count(walk.Right)

@@ -63,10 +63,13 @@ func (r *run) failures() error {
 	}
 }
 
+// noLabels is why a mount has no labels, and a root is an error.
+const noLabels = "the filesystem does not support labels"
+
 // fatal words an error of the root itself.
 func (r *run) fatal(err error) error {
 	if errors.Is(err, syscall.ENOTSUP) {
-		return fmt.Errorf("%w: the filesystem does not support labels", err)
+		return fmt.Errorf("%w: %s", err, noLabels)
 	}
 	return err
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
-	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
@@ -49,10 +48,7 @@ func (r *run) openCommit(root *mount) (c *commit.Root, err error) {
 
 // refused is the error where the kernel refused the root's label with e.
 func (r *run) refused(root *mount, e sys.Errno) error {
-	var loaded *policy.Policy
-	if r.proc.SELinux {
-		loaded = r.policy
-	}
+	loaded := r.job(root).Policy // nil where SELinux is off
 	now := func(call xattrio.SyscallKind) { root.now(call.String()) }
 	defer root.now("")
 	err := loaded.Why(xattrio.New(""), xattrio.Target{FD: root.Top}, r.want, e, now)

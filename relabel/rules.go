@@ -15,27 +15,23 @@ import (
 // Apply gives root and everything beneath it labels by rules: what restorecon does, or a
 // change of a part of each label. Every label is read before it is written.
 //
-// Nothing vouches for the result. A run that is interrupted leaves some entries with the
-// former labels and some with the new ones, the root among the latter, and the next run
-// completes it. The root's label may be one that a commit of Tree would have left: so a
-// root in which anything is written, and each mount beneath, is not trusted by any Trust
-// until Tree commits it, where an attribute can say so (CAP_SYS_ADMIN). A container
-// runtime, which reads the label alone, is not told, nor who asks a directory in the tree or
-// above it.
+// The root's label says nothing of the result: an interrupted run leaves some entries with
+// the former labels, and the next run completes it. So a root in which anything is written,
+// and each mount beneath, is not trusted by any Trust until Tree commits it, where an
+// attribute can say so (CAP_SYS_ADMIN). A container runtime reads the label alone, and does
+// not see that; nor does a caller who asks a directory in the tree or above it.
 //
 // By file contexts the path that counts is the real one of the root, of which a link at
-// its end is not followed, and every root is allowed, / too. Filesystems of the kernel's
-// own may be a root. Beneath one they are labelled where SELinux is on, if they are
-// mounted on /dev, /sys or beneath; elsewhere they are left alone, as Tree does.
+// its end is not followed, and every root is allowed, / too. The kernel's own filesystems
+// may be a root. Beneath one they are labelled where SELinux is on, if they are mounted on
+// /dev, /sys or beneath; elsewhere they are skipped, as by Tree.
 //
-// A file of several names that have different labels by rules gets one of these, and each
-// run writes it anew: what its other names are is not known to the walk. Check finds it,
-// and LinksError names it.
+// A file of several names for which rules have different labels gets one of these, and each
+// run writes it anew. CheckApply finds it, and LinksError names it.
 //
-// In the Report, Skipped has also what no rule names, what has a customizable type, and
-// what From does not fit. Complete says that all else has the label of its rule. Of o it
-// goes by all but Trust, NoSeal, Sync and Exact. The errors are those of Tree, and that of
-// rules that contradict themselves.
+// Report.Skipped has also what no rule names, what has a customizable type, and what From
+// does not fit; Report.Complete says that all else has the label of its rule. The options
+// Trust, NoSeal, Sync and Exact do not count. The errors are those of Tree, and that of Valid.
 func Apply(ctx context.Context, root string, by Rules, o *Options) (Report, error) {
 	r, err := apply(ctx, root, by, o.orZero(), probe)
 	goOn(err)

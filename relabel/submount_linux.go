@@ -4,6 +4,7 @@ package relabel
 
 import (
 	"context"
+	"errors"
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
@@ -13,7 +14,6 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
-	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
 // submounts walks what is mounted beneath the root, each mount on its own.
@@ -39,8 +39,8 @@ func (r *run) submount(ctx context.Context, root *mount, info mountinfo.Mount, t
 	defer found.Close()
 	m := &mount{Mount: found, activity: &t.Activity, top: walk.Top{Outcome: walk.Skipped}}
 	if why == "" {
-		if _, e := canHaveLabel(m); e == syscall.ENOTSUP {
-			why = "the filesystem does not support labels"
+		if _, _, err := r.topHas(m); errors.Is(err, syscall.ENOTSUP) {
+			why = noLabels
 		}
 	}
 	if why != "" {
@@ -49,15 +49,6 @@ func (r *run) submount(ctx context.Context, root *mount, info mountinfo.Mount, t
 	}
 	defer func() { r.avow(m, len(mountinfo.Beneath(r.proc.Mounts, m.Real)) == 0) }()
 	return r.cross(ctx, t, m)
-}
-
-// canHaveLabel reads the label of m's top. The string is the call that failed.
-func canHaveLabel(m *mount) (string, sys.Errno) {
-	m.now("getxattr")
-	defer m.now("")
-	io := xattrio.New("")
-	_, op, e := io.Read(xattrio.Target{FD: m.At, Pinned: true})
-	return op, e
 }
 
 // cross labels one mount beneath the root, its top first.
@@ -89,7 +80,7 @@ func (r *run) cross(ctx context.Context, t *caller.Task, m *mount) error {
 		r.Fail(m.Path, "fsetxattr", e)
 		return nil
 	}
-	if m.top.Outcome = r.alone(m); m.topOnly {
+	if m.top.Outcome = r.alone(m); r.rules.RootOnly {
 		return nil
 	}
 	if err := r.walk(ctx, t, m, &m.top); err != nil {
