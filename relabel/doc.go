@@ -30,7 +30,7 @@ package relabel
 //	mount_linux.go      each mount of the tree, from its opening to its walk
 //	submount_linux.go   what is mounted beneath the root
 //	internal/walk       the workers: directories, rows, one entry, counts; internal/order
-//	                    puts entries in order, internal/ahead reads ahead on the disk
+//	                    puts entries in order
 //	root_linux.go       what the commit has to know of the walk; the second reading
 //	budget_linux.go     what all runs of the process share: internal/budget
 //	trace.go            what is reported to the caller, or logged
@@ -64,8 +64,7 @@ package relabel
 //	contexts  ▶ fcontexts secctx sys walk
 //	caller    ▶ budget steal walk watch
 //	flight    ▶
-//	walk      ▶ ahead budget commit mounts order policy rows steal sys tune watch xattrio
-//	ahead     ▶ mounts sys xattrio
+//	walk      ▶ budget commit mounts order policy rows steal sys watch xattrio
 //	commit    ▶ secctx sys xattrio
 //	policy    ▶ mountinfo secctx sys xattrio
 //	order     ▶ budget sys
@@ -77,6 +76,5 @@ package relabel
 //	fcontexts ▶
 //	steal     ▶
 //	sys       ▶
-//	tune      ▶
 //	budget    ▶ watch
 //	watch     ▶

@@ -49,14 +49,14 @@ func counts() []Mutant {
 			Edits:  edits("relabel/internal/walk/walk_linux.go", "max(workers, mostWaiting)", "max(workers, waiting)"),
 		},
 		{
-			Name: "served-many", By: "TestTuneServed in relabel/internal/tune",
+			Name: "served-many", By: "TestTuneServed in relabel/internal/walk",
 			Breaks: "more workers stay only if they get on faster",
-			Edits:  edits("relabel/internal/tune/tune.go", "if gain < t.measure().worthwhile {", "if gain < 0.5 {"),
+			Edits:  edits("relabel/internal/walk/tune_linux.go", "if gain < t.measure.worthwhile {", "if gain < 0.5 {"),
 		},
 		{
-			Name: "trial-kept", By: "TestTuneServed in relabel/internal/tune",
+			Name: "trial-kept", By: "TestTuneServed in relabel/internal/walk",
 			Breaks: "a run gives back the workers that it tried when another begins",
-			Edits:  edits("relabel/internal/tune/tune.go", "t.Most = p.Most(); had > t.Most", "false"),
+			Edits:  edits("relabel/internal/walk/tune_linux.go", "t.most = p.Most(); had > t.most", "false"),
 		},
 		{
 			Name: "trial-greedy", By: "TestMore in relabel/internal/budget",
@@ -69,9 +69,9 @@ func counts() []Mutant {
 			Edits:  edits("relabel/internal/walk/walk_linux.go", "if k.met.Load() == metWrong {", "if false {"),
 		},
 		{
-			Name: "tune-cold", By: "TestTuneCold in relabel/internal/tune",
+			Name: "tune-cold", By: "TestTuneCold in relabel/internal/walk",
 			Breaks: "whether disks are read is told beside a worker that is held up",
-			Edits:  edits("relabel/internal/tune/tune.go", "default:\n\t\t\tcontinue", "default:\n\t\t\treturn"),
+			Edits:  edits("relabel/internal/walk/tune_linux.go", "default:\n\t\t\tcontinue", "default:\n\t\t\treturn"),
 		},
 		{
 			Name: "reader-last", By: "TestReaders in relabel/internal/order",

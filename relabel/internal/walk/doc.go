@@ -5,10 +5,11 @@
 //	job_linux.go       what it is asked to do, and whom it tells
 //	small_linux.go     a small tree, which one worker labels without a pool; most are
 //	walk_linux.go      the workers: how many, their beginning, their end; what is counted
-//	tune_linux.go      as many workers as is best, where it is left to us (package tune)
+//	tune_linux.go      as many workers as is best, where it is left to us
 //	worker_linux.go    a worker: read a directory, share the rest
 //	dirs_linux.go      directories: which are open, and how a closed one is found again
 //	enter_linux.go     a directory: open it, label it, continue with what is in it
+//	ahead_linux.go     what is near a directory on a cold disk
 //	row_linux.go       plain entries, a row at a time (package rows)
 //	sort_linux.go      directories of ext4 in the order of inodes, which package order makes
 //	label_linux.go     one entry: read, compare, write

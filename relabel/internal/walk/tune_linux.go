@@ -2,9 +2,187 @@
 
 package walk
 
-import "github.com/fastlabel/fastlabel/relabel/internal/tune"
+import (
+	"runtime"
+	"time"
 
-// tuned is a walk to package tune.
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
+
+// How many workers are best depends on what is in the way, and that is not known
+// before: in memory as many as there are processors, on a cold disk some more (a
+// tree on ext4 took 2.2 s with 2 and 1.6 with 8), or again not (one flat
+// directory on XFS 4.8 and 6.6). So where the caller leaves it to us, the walk
+// soon has one a processor, or 48 where calls wait for a server. While the processors
+// have nothing to do it tries twice as many, stays with them if they get on faster, and
+// else goes back.
+
+const (
+	// tuneEvery is how often the pool is looked at. A measurement, a window, takes
+	// a few of them, and as many more as it takes to meet enough entries to say
+	// something, half a second at most. The first moment after a change is not
+	// counted.
+	tuneEvery   = 10 * time.Millisecond
+	leastWindow = 4
+	mostWindow  = 50
+	// mostWorkers is where more of them gained nothing on any disk.
+	mostWorkers = 16
+	// joins bounds, with the most workers at once, how many may be added in all; those
+	// who leave do not come back.
+	joins = 4
+	// patience windows pass before more are tried again, for the next directory
+	// may be another matter; and twice as many after each trial in vain.
+	patience     = 10
+	mostPatience = 640
+)
+
+// measure is what figures are held against, by where calls wait.
+type measure struct {
+	enough     int64   // entries in a window
+	saturated  float64 // part of the processors that leaves no use for more workers
+	worthwhile float64 // how much faster more workers must be
+}
+
+var (
+	// Two measurements of the same disk lie some percent apart.
+	diskMeasure = measure{enough: 1000, saturated: 0.8, worthwhile: 1.1}
+	// A server may run on the processors too, or the kernel's threads for it do, and takes
+	// what the walk leaves of them. One that has time is nearly twice as fast for twice as
+	// many workers; with one that has none, whose rate changes more than a disk's,
+	// measurements lie up to a fifth apart.
+	serverMeasure = measure{enough: 500, saturated: 0.3, worthwhile: 1.25}
+)
+
+// processors are those that the process may use; a caller's GOMAXPROCS may be more.
+func processors() int { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) }
+
+// tunable is a walk as a tuner has it. It is asked by one goroutine.
+type tunable interface {
+	Most() int         // how many workers there may be now
+	Entries() int64    // that were met so far
+	Steady() bool      // there are workers, and none is held up
+	Relieve() bool     // adds one, if that can be
+	Shed(n int)        // asks so many to leave
+	SetCold(cold bool) // says whether disks are read, and the processors have nothing to do
+}
+
+// tuner decides; window does so without a clock and a walk.
+type tuner struct {
+	cores, most int
+	measure     measure
+	workers     int     // at present
+	before      int     // as many as there were before a trial
+	base        float64 // entries a second then; 0: no trial is on
+	rest        int     // windows until the next
+	vain        int     // how long the last rest was
+}
+
+// idle says whether the processors, of which so many were busy, have time for more.
+func (t *tuner) idle(busy float64) bool { return busy < t.measure.saturated*float64(t.cores) }
+
+// window takes what a window showed, entries a second and how many processors
+// were busy, and sets how many workers there are to be.
+func (t *tuner) window(rate, busy float64) {
+	if t.base > 0 {
+		gain := rate / t.base
+		t.base = 0
+		if gain < t.measure.worthwhile {
+			t.vain = min(max(patience, 2*t.vain), mostPatience)
+			t.workers, t.rest = t.before, t.vain
+			return
+		}
+		t.vain = 0
+	} else if t.rest > 0 {
+		t.rest--
+		return
+	}
+	if rate > 0 && t.idle(busy) && t.workers < t.most {
+		t.base, t.before = rate, t.workers
+		t.workers = min(2*t.workers, t.most)
+	}
+}
+
+// tune has a tuner at work from the first tick on until end is called, which waits for it.
+// Most walks are over before.
+func (k *Walk) tune() (end func()) {
+	t := tuner{cores: processors(), most: k.most, measure: diskMeasure, workers: k.begin}
+	if k.m.Served {
+		t.measure = serverMeasure
+	}
+	done, ended := make(chan struct{}), make(chan struct{})
+	begin := time.AfterFunc(tuneEvery, func() {
+		defer close(ended)
+		t.run(tuned{k}, tuneEvery, sys.Usage, done)
+	})
+	return func() {
+		close(done)
+		if !begin.Stop() {
+			<-ended
+		}
+	}
+}
+
+// run keeps p at the best number of workers until a worker is held up, for then others
+// take its place, and no figure says anything, or until no more can be added. Until done is
+// closed it says whether disks are read. It looks at p at each tick of every; used tells the
+// processor time so far, and how much was read from disks.
+func (t tuner) run(p tunable, every time.Duration, used func() (cpu time.Duration, read int64), done <-chan struct{}) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	over := func() bool { // or a tick has passed
+		select {
+		case <-done:
+			return true
+		case <-tick.C:
+			return false
+		}
+	}
+	for p.Entries() == 0 { // on a slow server the beginning takes longer than a window
+		if over() {
+			return
+		}
+	}
+	for left, tunes := joins*t.most, true; ; {
+		began, entries, busy, reads := time.Now(), p.Entries(), 0.0, false
+		cpu, read := used()
+		for i := 0; i < leastWindow || i < mostWindow && p.Entries()-entries < t.measure.enough; i++ {
+			if over() {
+				return
+			}
+			cpuNow, readNow := used()
+			busy = (cpuNow - cpu).Seconds() / time.Since(began).Seconds()
+			reads = readNow > read
+			if reads && t.idle(busy) {
+				p.SetCold(true)
+			}
+		}
+		if !reads { // in all of the window, for what was asked for ahead serves a while
+			p.SetCold(false)
+		}
+		had := t.workers
+		if t.most = p.Most(); had > t.most { // another run has begun
+			t.workers, t.base = t.most, 0
+		} else if tunes = tunes && p.Steady(); tunes {
+			t.window(float64(p.Entries()-entries)/time.Since(began).Seconds(), busy)
+		}
+		switch now := t.workers; {
+		case now > had:
+			for t.workers = had; t.workers < now && left > 0 && p.Relieve(); left-- {
+				t.workers++
+			}
+			tunes = t.workers > had
+		case now < had:
+			p.Shed(had - now)
+		default:
+			continue
+		}
+		if over() {
+			return
+		}
+	}
+}
+
+// tuned is a walk to its tuner.
 type tuned struct{ *Walk }
 
 // Entries counts those of the row at hand too: on a slow server a row takes longer than a
@@ -34,9 +212,9 @@ func (k tuned) Most() int {
 	if k.share.Alone() {
 		return k.most
 	}
-	return min(k.most, max(k.begin, tune.MostWorkers))
+	return min(k.most, max(k.begin, mostWorkers))
 }
 
-func (k tuned) Relieve() bool      { return k.share.More() && k.add(k.handle()) }
-func (k tuned) Shed(n int)         { k.handle().Shed(n) }
-func (k tuned) ReadCold(cold bool) { k.ahead.SetCold(cold) }
+func (k tuned) Relieve() bool     { return k.share.More() && k.add(k.handle()) }
+func (k tuned) Shed(n int)        { k.handle().Shed(n) }
+func (k tuned) SetCold(cold bool) { k.ahead.cold.Store(cold) }

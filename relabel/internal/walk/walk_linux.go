@@ -8,13 +8,11 @@ import (
 	"io/fs"
 	"sync/atomic"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/ahead"
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/order"
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
-	"github.com/fastlabel/fastlabel/relabel/internal/tune"
 	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
@@ -55,7 +53,7 @@ type Walk struct {
 	cache   dirCache
 	sorts   order.Memory[*Dir]
 	met     atomic.Uint32 // of late: metRight, metWrong; 0 before the first row
-	ahead   ahead.Disk
+	ahead   disk
 	begin   int                     // so many workers, all but the first when there is work for them
 	due     atomic.Int32            // how many of those have not begun
 	most    int                     // at once
@@ -82,8 +80,8 @@ func (k *Walk) size() (workers, most int) {
 	workers = k.Workers
 	most = workers
 	if workers < 1 {
-		workers = tune.Processors()
-		most = max(workers, tune.MostWorkers)
+		workers = processors()
+		most = max(workers, mostWorkers)
 		if k.m.Served {
 			workers = max(workers, waiting)
 			most = max(workers, mostWaiting)
@@ -139,14 +137,14 @@ func (k *Walk) workOn(ctx context.Context, items []item) ([]item, error) {
 	k.begin, k.most = k.size()
 	more := spares
 	if k.most > k.begin {
-		more += tune.Joins(k.most)
+		more += joins * k.most
 	}
 	workers := make([]place, k.begin+more)
 	k.workers.Store(&workers)
 	k.due.Store(int32(k.begin - 1))
 	over := func() {}
 	if k.most > k.begin {
-		over = tune.Tuner{Cores: tune.Processors(), Most: k.most, Workers: k.begin, Served: k.m.Served}.Start(tuned{k}, sys.Usage)
+		over = k.tune()
 	}
 	left, err := steal.Run(ctx, items, steal.Job[item]{
 		Spares: len(workers) - 1,
@@ -169,7 +167,7 @@ func (k *Walk) workOn(ctx context.Context, items []item) ([]item, error) {
 	})
 	over()
 	k.sorts.Clear(k.cache.release)
-	k.ahead.Close()
+	k.ahead.close()
 	return left, err
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
-	"github.com/fastlabel/fastlabel/relabel/internal/tune"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -25,7 +24,7 @@ func TestWorkers(t *testing.T) {
 		served     bool
 		want, most int
 	}{
-		{0, false, cores, max(cores, tune.MostWorkers)},
+		{0, false, cores, max(cores, mostWorkers)},
 		{0, true, max(cores, waiting), max(cores, mostWaiting)},
 		{3, false, 3, 3},
 		{3, true, 3, 3},

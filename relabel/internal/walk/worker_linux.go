@@ -286,12 +286,12 @@ func (w *worker) fill(d *Dir, fd int) (n int, more bool) {
 func (w *worker) askAhead(d *Dir, fd int) {
 	if w.readsAhead() && !d.ahead {
 		d.ahead = true
-		w.ahead.Ask(w.m, fd, w.now)
+		w.ahead.ask(w.m, fd, w.now)
 	}
 }
 
 // readsAhead says whether what is near a directory is asked for with it.
-func (w *worker) readsAhead() bool { return w.m.Sorts && w.ahead.Pays() }
+func (w *worker) readsAhead() bool { return w.m.Sorts && w.ahead.pays() }
 
 // refill is fill after n bytes were read, and e was answered. It ends with s, if that is
 // not nil.

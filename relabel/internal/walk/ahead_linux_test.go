@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ahead
+package walk
 
 import (
 	"fmt"
@@ -47,11 +47,11 @@ func TestReadAhead(t *testing.T) {
 	}
 	m := &mounts.Mount{Stat: sys.Stat{Dev: st.Dev}}
 	no := func(xattrio.SyscallKind) {}
-	disk := m.OpenDisk()
-	if disk < 0 {
+	device := m.OpenDisk()
+	if device < 0 {
 		t.Fatal("the device cannot be opened")
 	}
-	defer sys.Close(disk)
+	defer sys.Close(device)
 	dir := func(i int) string { return fmt.Sprintf("%s/d%03d", root, i) }
 	var blocks []int64
 	near := 0
@@ -70,7 +70,7 @@ func TestReadAhead(t *testing.T) {
 	}
 	cached := func() (n int) {
 		for _, at := range blocks {
-			page, err := unix.Mmap(disk, at&^4095, 4096, unix.PROT_READ, unix.MAP_SHARED)
+			page, err := unix.Mmap(device, at&^4095, 4096, unix.PROT_READ, unix.MAP_SHARED)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,34 +86,34 @@ func TestReadAhead(t *testing.T) {
 		return n
 	}
 	// forget empties the device's memory.
-	forget := func() *Disk {
+	forget := func() *disk {
 		closeAll()
-		device, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", disk))
+		name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", device))
 		if err == nil {
 			err = unix.Unmount(volume, 0)
 		}
 		if err == nil {
-			err = unix.Fadvise(disk, 0, 0, unix.FADV_DONTNEED)
+			err = unix.Fadvise(device, 0, 0, unix.FADV_DONTNEED)
 		}
 		if err == nil {
-			err = unix.Mount(device, volume, "ext4", 0, "")
+			err = unix.Mount(name, volume, "ext4", 0, "")
 		}
 		if err != nil || cached() > 0 {
 			t.Fatalf("%v; %d are still there", err, cached())
 		}
-		a := &Disk{}
-		a.SetCold(true)
-		t.Cleanup(a.Close)
+		a := &disk{}
+		a.cold.Store(true)
+		t.Cleanup(a.close)
 		return a
 	}
 
 	// Whatever else runs on this machine may empty its caches: until all are seen at
 	// once, all are asked for anew.
-	first := func(a *Disk) {
+	first := func(a *disk) {
 		fd := open(dir(0))
 		treetest.Wait(t, "what lies near", func() bool {
 			clear(a.asked)
-			a.Ask(m, fd, no)
+			a.ask(m, fd, no)
 			return cached() == near
 		})
 	}
@@ -127,7 +127,7 @@ func TestReadAhead(t *testing.T) {
 		clear(a.asked)
 		a.dirs = 0
 		for _, fd := range fds {
-			a.Ask(m, fd, no)
+			a.ask(m, fd, no)
 		}
 		return cached() == dirs
 	})
@@ -141,17 +141,15 @@ func TestReadAhead(t *testing.T) {
 		a.asked[-1-i] = true // and they held nothing
 	}
 	for i := range dirs {
-		a.Ask(m, open(dir(i)), no)
+		a.ask(m, open(dir(i)), no)
 	}
 	if n := cached(); n > near {
 		t.Errorf("%d were read after all", n-near)
 	}
 
 	a = forget()
-	a.Ask(&mounts.Mount{Stat: sys.Stat{Dev: 0xffff << 32}}, open(dir(0)), no)
-	if n := cached(); n > 0 || a.Pays() || len(a.asked) > 0 {
+	a.ask(&mounts.Mount{Stat: sys.Stat{Dev: 0xffff << 32}}, open(dir(0)), no)
+	if n := cached(); n > 0 || a.pays() || len(a.asked) > 0 {
 		t.Errorf("%d were read without a device: %v", n, a.asked)
 	}
 }
-
-func TestMain(m *testing.M) { os.Exit(treetest.Main(m)) }

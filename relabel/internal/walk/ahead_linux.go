@@ -1,15 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ahead asks the disk for what is near a directory.
-//
-// A cold ext4 reads a directory block by block, and most directories are one block: of
-// all requests to the disk that is nine in ten, and many disks allow some thousand a
-// second. The kernel has these blocks in the memory of the block device. So while the
-// disk is read and the processors have nothing to do, a directory is looked up on the
-// device, and what lies around it is asked for with it: directories lie near each other.
-// It is a hint. Nothing that is read this way is looked at here; where the device cannot
-// be opened, as in a container, the walk goes on without.
-package ahead
+package walk
 
 import (
 	"sync"
@@ -19,6 +10,14 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
+
+// A cold ext4 reads a directory block by block, and most directories are one block: of
+// all requests to the disk that is nine in ten, and many disks allow some thousand a
+// second. The kernel has these blocks in the memory of the block device. So while the
+// disk is read and the processors have nothing to do, a directory is looked up on the
+// device, and what lies around it is asked for with it: directories lie near each other.
+// It is a hint. Nothing that is read this way is looked at here; where the device cannot
+// be opened, as in a container, the walk goes on without.
 
 const (
 	// around is read with a directory: the largest request of common disks.
@@ -31,8 +30,8 @@ const (
 	credit = worth * 64
 )
 
-// Disk is what was asked for of one.
-type Disk struct {
+// disk is what was asked for of one.
+type disk struct {
 	cold atomic.Bool // the disk is read, and the processors have nothing to do
 	off  atomic.Bool // it cannot be done
 
@@ -42,14 +41,11 @@ type Disk struct {
 	dirs  int            // that were looked up
 }
 
-// SetCold says whether the disk is read, and the processors have nothing to do.
-func (a *Disk) SetCold(cold bool) { a.cold.Store(cold) }
+// pays says whether it is worth asking.
+func (a *disk) pays() bool { return a.cold.Load() && !a.off.Load() }
 
-// Pays says whether it is worth asking.
-func (a *Disk) Pays() bool { return a.cold.Load() && !a.off.Load() }
-
-// Ask asks for what is around the directory fd of m. at is told which call comes next.
-func (a *Disk) Ask(m *mounts.Mount, fd int, at func(xattrio.SyscallKind)) {
+// ask asks for what is around the directory fd of m. at is told which call comes next.
+func (a *disk) ask(m *mounts.Mount, fd int, at func(xattrio.SyscallKind)) {
 	var extents [16]sys.Extent
 	at(xattrio.Ioctl)
 	n, e := sys.Extents(fd, &extents)
@@ -69,7 +65,7 @@ func (a *Disk) Ask(m *mounts.Mount, fd int, at func(xattrio.SyscallKind)) {
 }
 
 // pieces are those of a directory in these extents that were not asked for yet.
-func (a *Disk) pieces(m *mounts.Mount, extents []sys.Extent) (pieces []int64) {
+func (a *disk) pieces(m *mounts.Mount, extents []sys.Extent) (pieces []int64) {
 	if a.asked == nil {
 		fd := m.OpenDisk()
 		if fd < 0 {
@@ -94,8 +90,8 @@ func (a *Disk) pieces(m *mounts.Mount, extents []sys.Extent) (pieces []int64) {
 	return pieces
 }
 
-// Close closes the disk.
-func (a *Disk) Close() {
+// close closes the disk.
+func (a *disk) close() {
 	if a.asked != nil {
 		sys.Close(a.fd)
 	}
