@@ -3,63 +3,145 @@
 package relabel
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/opencontainers/selinux/go-selinux"
 	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-// TestChconCalls counts the system calls of Chcon of one file, in a process of its
-// own: the refused places are looked at once, and nothing is locked or probed.
-func TestChconCalls(t *testing.T) {
-	const turns, more = "FASTLABEL_CHCON_TURNS", 50
-	if n, err := strconv.Atoi(os.Getenv(turns)); err == nil {
-		for range n {
-			if err := Chcon(os.Getenv("FASTLABEL_CHCON"), newLabel, false); err != nil {
-				t.Fatal(err)
+// dropinCosts are calls of the drop-in and the most that each may cost, which is what it costs
+// today; and controls, whose calls the trace has to tell.
+var dropinCosts = []struct {
+	name, text       string
+	wrong            bool
+	call             func(path, label string) error // nil: Chcon
+	tmpfs, ext4, xfs int                            // system calls
+	allocs           float64                        // of a wrong volume 231 to 249, as goroutines are scheduled
+	control          string
+}{
+	{name: "file", text: "file f", tmpfs: 9, ext4: 9, xfs: 9, allocs: 61},
+	{name: "right 0", tmpfs: 18, ext4: 18, xfs: 18, allocs: 95},
+	{name: "right 1", text: "file f", tmpfs: 19, ext4: 19, xfs: 19, allocs: 95},
+	{name: "right 10", text: "file f%d x10", tmpfs: 28, ext4: 28, xfs: 28, allocs: 95},
+	{name: "wrong 0", wrong: true, tmpfs: 47, ext4: 50, xfs: 47, allocs: 250},
+	{name: "wrong 1", text: "file f", wrong: true, tmpfs: 53, ext4: 56, xfs: 53, allocs: 250},
+	{name: "wrong 10", text: "file f%d x10", wrong: true, tmpfs: 107, ext4: 110, xfs: 107, allocs: 250},
+	{name: "synced", text: "file f", wrong: true, control: "a wait for the disk", call: func(path, label string) error {
+		_, err := Tree(context.Background(), path, label, &Options{Sync: true})
+		return err
+	}},
+	{name: "go-selinux", text: "file f%d x10", wrong: true, control: "17 calls", call: func(path, label string) error {
+		return selinux.Chcon(path, label, true)
+	}},
+	{name: "mount", text: "dir m", wrong: true, control: "the table of mounts", call: func(path, label string) error { // the last
+		return errors.Join(unix.Mount("none", filepath.Join(path, "m"), "tmpfs", 0, ""), Chcon(path, label, true))
+	}},
+}
+
+// TestDropinCosts counts what a call of the drop-in costs, in a process that has made one:
+// system calls and allocations. No disk is waited for, no table of mounts is read, and
+// a volume that is right, or a file, is not locked. The refused places are looked at once.
+func TestDropinCosts(t *testing.T) {
+	// The least of so many turns counts: a busy machine has some take so long that the refused
+	// places are looked at again, or the tree seems large.
+	const env, turns = "FASTLABEL_DROPIN_COSTS", 20
+	calls := func(dir string, i int) func() {
+		c, path, turn := dropinCosts[i], filepath.Join(dir, dropinCosts[i].name), 0
+		if c.name == "file" {
+			path = filepath.Join(path, "f")
+		}
+		return func() {
+			label := newLabel
+			if turn++; c.wrong && turn%2 == 1 {
+				label = oldLabel
+			}
+			var err error
+			if c.call != nil {
+				err = c.call(path, label)
+			} else {
+				err = Chcon(path, label, c.name != "file")
+			}
+			if err != nil {
+				t.Fatal(c.name, err)
+			}
+		}
+	}
+	if dir := os.Getenv(env); dir != "" {
+		for i, c := range dropinCosts {
+			call := calls(dir, i)
+			for range turns {
+				_ = unix.Access(filepath.Join(dir, "begin", c.name), 0) // in the trace
+				call()
 			}
 		}
 		return
 	}
-	treetest.Need(t, "root", "strace")
-	file := filepath.Join(on(t, "tmpfs"), "f")
-	writeFile(t, file)
-	calls := func(n int) []treetest.Call {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestChconCalls$")
-		cmd.Env = append(os.Environ(), turns+"="+strconv.Itoa(n), "FASTLABEL_CHCON="+file)
-		calls, out, err := treetest.TraceCmd(t, cmd)
+	treetest.Need(t, "root", "strace", "setxattrat")
+	for k, fs := range []string{"tmpfs", "ext4", "xfs"} {
+		dir := treetest.Fresh(t, fs)
+		for _, c := range dropinCosts {
+			treetest.Build(t, filepath.Join(dir, c.name), treetest.Text(t, "default label="+newLabel+"\ndir .\n"+c.text+"\n"))
+		}
+		cmd := exec.Command(os.Args[0], "-test.run=^TestDropinCosts$")
+		cmd.Env = append(os.Environ(), env+"="+dir)
+		trace, out, err := treetest.TraceCmd(t, cmd)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		return calls
-	}
-	few, many := calls(1), calls(1+more)
-	places := map[string]bool{}
-	for _, c := range few {
-		if p, is := c.Path(); is && c.Name == "statx" && filepath.IsAbs(p) && p != file {
-			places[p] = true
+		var begun string
+		places, counts, said := map[string]bool{}, map[string][]int{}, map[string]string{}
+		for _, c := range trace {
+			p, _ := c.Path()
+			if d, name := filepath.Split(p); d == filepath.Join(dir, "begin")+"/" {
+				begun = name
+				counts[begun] = append(counts[begun], -1)
+			}
+			if begun == "" {
+				continue
+			}
+			counts[begun][len(counts[begun])-1]++
+			switch {
+			case c.Name == "statx" && filepath.IsAbs(p) && !strings.HasPrefix(p, dir):
+				places[p] = true
+			case strings.Contains(c.Name, "sync"):
+				said[begun] += "a wait for the disk, "
+			case (c.Name == "read" || c.Name == "pread64") && strings.HasSuffix(c.Dir, "/mountinfo"):
+				said[begun] += "the table of mounts, "
+			case strings.HasPrefix(p, "/run/fastlabel"):
+				said[begun] += "a lock, "
+			}
 		}
-	}
-	if len(places) < 20 {
-		t.Errorf("only %d refused places are looked at", len(places))
-	}
-	// On a busy machine the calls may take several seconds, and a look each.
-	if each := float64(len(many)-len(few)) / more; each < 6 || each > 14 {
-		names := map[string]int{}
-		for _, c := range many {
-			names[c.Name]++
+		if len(places) < 20 {
+			t.Errorf("%s: only %d refused places are looked at", fs, len(places))
 		}
-		t.Errorf("%.1f calls for each file\n%v", each, names)
-	}
-	for _, c := range many {
-		if path, _ := c.Path(); strings.HasPrefix(path, "/run/fastlabel") {
-			t.Fatalf("a lock for one file: %+v", c)
+		for i, c := range dropinCosts {
+			least, allocs := slices.Min(counts[c.name]), math.Inf(1)
+			said := said[c.name] + fmt.Sprintf("%d calls", least)
+			if c.control != "" {
+				if !strings.Contains(said, c.control) {
+					t.Errorf("control: %s, %s: %s", fs, c.name, said)
+				}
+				continue
+			}
+			call := calls(dir, i)
+			for range turns {
+				allocs = min(allocs, testing.AllocsPerRun(1, call))
+			}
+			most := [...]int{c.tmpfs, c.ext4, c.xfs}[k]
+			if least > most || allocs > c.allocs || strings.Contains(said, "disk") || strings.Contains(said, "mounts") || !c.wrong && strings.Contains(said, "lock") {
+				t.Errorf("%s, %s: %s and %.0f allocations, want %d and %.0f at most", fs, c.name, said, allocs, most, c.allocs)
+			}
 		}
 	}
 }
