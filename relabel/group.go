@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
@@ -66,14 +65,7 @@ type request struct {
 // task is what a run makes known: the report when it has ended, the rest at any time.
 type task struct {
 	progress Progress
-	obstacle atomic.Pointer[obstacle]
 	report   Report
-}
-
-// obstacle is what held a run up when it had met so many entries.
-type obstacle struct {
-	what    string
-	entries int64
 }
 
 // flights is the Group's work.
@@ -115,7 +107,7 @@ func (g *Group) run(ctx context.Context, w *flight.Work[mounts.Volume, request, 
 	if w.Again && o.Trust == TrustNothing {
 		o.Trust = TrustRoot // all was looked at lately
 	}
-	o.Trace, o.Progress = t.tracing(o.Trace), &t.progress
+	o.Progress = &t.progress
 	o.inner = inner{at: &w.ID, ended: w.Released}
 	began = true
 	t.report, err = tree(ctx, w.Root, w.Key.label, o, probe)
@@ -233,42 +225,12 @@ func shown(w flight.View[mounts.Volume, request, task]) Work {
 	s, _ := w.Data.progress.State()
 	p := Work{
 		Root: w.Root, Label: w.Key.label, Trust: w.Key.trust, Entries: s.Seen,
-		Elapsed: time.Since(w.Since), Callers: w.Callers,
+		Elapsed: time.Since(w.Since), Callers: w.Callers, Waits: s.waits,
 	}
 	if w.After != nil {
 		p.Waits = "the relabel to " + w.After.label
-	} else if o := w.Data.obstacle.Load(); o != nil && o.entries == s.Seen {
-		p.Waits = o.what
 	}
 	return p
-}
-
-// tracing is trace, with what holds the run up noted for Work.
-func (t *task) tracing(trace *Trace) *Trace {
-	var both Trace
-	if trace != nil {
-		both = *trace
-	}
-	wait, stall := both.Wait, both.Stall
-	note := func(format string, args ...any) {
-		s, _ := t.progress.State()
-		t.obstacle.Store(&obstacle{fmt.Sprintf(format, args...), s.Seen})
-	}
-	both.Wait = func(holder string) {
-		note("the volume's lock, held by %s", holder)
-		if wait != nil {
-			wait(holder)
-		}
-	}
-	both.Stall = func(calls []HungCall) {
-		if len(calls) > 0 {
-			note("%d calls of the filesystem, one of them %s", len(calls), calls[0])
-		}
-		if stall != nil {
-			stall(calls)
-		}
-	}
-	return &both
 }
 
 // PendingError is the error for a caller of Group.Tree whose context ended before

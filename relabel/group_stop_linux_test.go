@@ -109,6 +109,9 @@ func TestGroupStop(t *testing.T) {
 	runs, queued := asks(t.Context(), g, root, newLabel), asks(t.Context(), g, root, labelA)
 	callers(t, g, 2)
 	until(t, "the walk waits", func() bool { return at.asked.Load() > 0 })
+	if w := g.Work(); len(w) != 2 || w[1].Waits != "the relabel to "+w[0].Label {
+		t.Errorf("%+v", w)
+	}
 	if err := unix.Unmount(vol, 0); !errors.Is(err, unix.EBUSY) {
 		t.Errorf("unmounted during a run: %v", err)
 	}

@@ -155,7 +155,10 @@ func (r *run) lockRoot(ctx context.Context, root *mount) (*commit.Lock, error) {
 		return nil, nil
 	}
 	share := r.main.Share.Load()
-	defer share.Waits(false)
+	defer func() {
+		share.Waits(false)
+		r.holder.Store(nil)
+	}()
 	if r.o.inner.patience > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeoutCause(ctx, r.o.inner.patience, &fs.PathError{Op: "relabel", Path: root.Path, Err: ErrLocked})
@@ -163,6 +166,7 @@ func (r *run) lockRoot(ctx context.Context, root *mount) (*commit.Lock, error) {
 	}
 	wait := func(holder string) {
 		share.Waits(true) // so that other volumes do not wait for who has the lock
+		r.holder.Store(&holder)
 		if r.Told.Wait != nil {
 			r.Call(func() { r.Told.Wait(holder) })
 		}

@@ -75,4 +75,6 @@ type State struct {
 	// Call is the system call under way where no directory is worked on, such
 	// as syncfs; "" if there is none.
 	Call string
+
+	waits string // see Work.Waits
 }

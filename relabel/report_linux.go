@@ -40,6 +40,11 @@ func (r *run) state() State {
 	s.Seen, s.Written, s.Right = n.Seen, n.Of[walk.Written], n.Of[walk.Right]
 	s.Vanished, s.Skipped, s.Failed = n.Of[walk.Vanished], n.Of[walk.Skipped], n.Of[walk.Failed]
 	s.Found, s.Entered = max(n.Found, n.Entered), n.Entered // the worker that found one may tell later than the one that entered it
+	if holder := r.holder.Load(); holder != nil {
+		s.waits = "the volume's lock, held by " + *holder
+	} else if calls := hungCalls(r.Stalled()); len(calls) > 0 {
+		s.waits = fmt.Sprintf("%d calls of the filesystem, one of them %s", len(calls), calls[0])
+	}
 	return s
 }
 

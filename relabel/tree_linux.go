@@ -5,6 +5,7 @@ package relabel
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
@@ -33,8 +34,9 @@ type run struct {
 	bounds       mounts.Bounds
 	writes       walk.Writes
 	main         *caller.Task
-	commit       *commit.Root // of a root that may be written
-	dev          uint64       // the root's filesystem, then
+	commit       *commit.Root           // of a root that may be written
+	dev          uint64                 // the root's filesystem, then
+	holder       atomic.Pointer[string] // of the lock that the run waits for
 
 	mu     sync.Mutex // guards the rest, for tasks and a caller who left them behind
 	report Report     // but for counts and notes

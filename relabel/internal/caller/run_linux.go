@@ -39,7 +39,7 @@ type Run struct {
 	calls  chan func()            // of the caller's code
 	left   chan struct{}          // closed when Lead returns
 
-	stalled bool // the run stood still at the last look; it belongs to attend
+	stalled atomic.Bool // the run stood still at the last look
 
 	mu    sync.Mutex // guards the rest, for workers, tasks and a caller who left them behind
 	tasks []*Task
@@ -219,11 +219,18 @@ func (r *Run) look() {
 		}
 		k.Yield(t.Share.Load().Held(hung))
 	}
-	if stalled := still && waiting; stalled != r.stalled {
-		if r.stalled = stalled; stalled && r.Told.Stall != nil {
-			r.Told.Stall(r.underWay())
-		}
+	stalled := still && waiting
+	if was := r.stalled.Swap(stalled); stalled && !was && r.Told.Stall != nil {
+		r.Told.Stall(r.underWay())
 	}
+}
+
+// Stalled lists the calls that a run which stands still waits for.
+func (r *Run) Stalled() []watch.Call {
+	if !r.stalled.Load() {
+		return nil
+	}
+	return r.underWay()
 }
 
 // underWay lists the calls that have not returned.

@@ -2,32 +2,30 @@
 
 // Package flight has a thing done once at a time in each place, however many callers
 // ask for it. A caller joins the work that is under way, leaves it when its context
-// ends, and comes back to it. What the work is, and what a place is,
-// it is told: relabel.Group has trees labelled by it.
+// ends, and comes back to it. relabel.Group has trees labelled by it.
 //
 // # The states of a work
 //
 //	asked for ─▶ queued ─▶ running ─▶ ended
 //
-// Callers join a work, or are told of its end, until its context ends. That is when it is
-// stopped, when its callers have been told of its end, or when something else begins in its
-// place. What ended while no caller waited is kept until one asks, or for Linger: a failure
-// is handed out, and after a success the work begins anew, Again.
+// One work of a place runs, and the others are queued. One that no caller waits for keeps its
+// place in the queue, and does not begin: it would undo what another caller was told is done.
 //
-// The first work of a place runs, and the others are queued. One that is left in the queue
-// keeps its place, and does not begin: what no caller waits for would undo what another was
-// told is done.
+// Callers join a work, or are told of its end, until its context ends: when it is stopped, when
+// callers were told of its end, or when something else begins in its place. So what ends without
+// a caller is kept until one asks, or for Linger. A failure is handed out. A success has to be
+// confirmed: the work begins anew, Again.
 //
 // # Who owns what
 //
 // Each run has a goroutine, which alone writes Data. Each look at a root has a goroutine too.
-// All else is guarded by Group.mu, but that the error of a work, and the answer of a look, may
-// be read by all once done is closed. mu is never held while At or Run is under way: they may
-// take for ever. There is no other goroutine: Linger is a timer.
+// All else is guarded by Group.mu; the error of a work and the answer of a look may also be read
+// once done is closed. mu is not held while At or Run is under way, which may take for ever.
+// There is no other goroutine: Linger is a timer.
 //
 // # Which orderings hold, and what breaks otherwise
 //
-// 1. A caller finds a work and is counted in it under one hold of mu, and a
+// 1. A caller is counted in a work under the hold of mu in which it finds the work, and a
 // work that nobody waits for is given up under one hold too. With a gap:
 //
 //	caller                     timer
@@ -38,8 +36,8 @@
 // and the caller would be told that another one cancelled it.
 //
 // 2. A timer that fires may come late to mu, after a caller has joined and left
-// again. It then belongs to an absence that is over, which Work.absence tells from the
-// next one. Else the second absence would end with the first one's time.
+// again. Work.absence tells its absence from the next one, which would end with the time of
+// the first.
 //
 // 3. The end of a run and the beginning of the next one are one hold of mu. A work
 // begins only if none is under way in its place, so a place has one run.
@@ -56,11 +54,7 @@
 // # What was rejected
 //
 // Options for each call: a caller who joins gets what the first one asked for, or every
-// option becomes part of the key. Two groups serve two kinds of caller, and the volume's
-// lock keeps their runs apart.
-//
-// Handing out a success that was kept: it has to be confirmed on the root, which is what the
-// run that begins anew does.
+// option becomes part of the key. Two groups serve two kinds of caller.
 //
 // Giving up the linger as soon as another key waits: two callers that take
 // turns would stop each other's work for ever.
@@ -323,14 +317,10 @@ func (g *Group[I, K, D]) run(w *Work[I, K, D]) {
 	}
 	close(w.done)
 	g.serve(w.ID)
-	switch {
-	case w.ctx.Err() != nil:
-		g.sweep()
-	case g.Linger < 0:
-		g.forsake(w, mostKept)
-	default:
-		g.forsake(w, g.Linger)
+	if w.ctx.Err() == nil {
+		g.forsake(w)
 	}
+	g.sweep()
 }
 
 // leave is for a caller who waits no longer, since the work or the caller's time has
@@ -339,15 +329,22 @@ func (g *Group[I, K, D]) leave(w *Work[I, K, D]) View[I, K, D] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if w.state != ended {
-		if w.callers--; w.callers == 0 && g.Linger >= 0 {
-			g.forsake(w, g.Linger)
+		if w.callers--; w.callers == 0 {
+			g.forsake(w)
 		}
 	}
 	return g.view(w)
 }
 
-// forsake has w cancelled unless a caller comes within that time. mu is held.
-func (g *Group[I, K, D]) forsake(w *Work[I, K, D], within time.Duration) {
+// forsake has w cancelled, or what is kept of it dropped, unless a caller comes within Linger.
+// mu is held.
+func (g *Group[I, K, D]) forsake(w *Work[I, K, D]) {
+	within := g.Linger
+	if within < 0 && w.state == ended {
+		within = mostKept
+	} else if within < 0 {
+		return
+	}
 	w.absence++
 	absence := w.absence
 	time.AfterFunc(within, func() {
