@@ -3,6 +3,7 @@
 package sys
 
 import (
+	"strings"
 	"syscall"
 	"time"
 	"unsafe"
@@ -164,8 +165,11 @@ func Place(fd int) (Placed, Errno) {
 	return Placed{device(st.Dev_major, st.Dev_minor), st.Ino, st.Mnt_id, st.Btime.Sec*1e9 + int64(st.Btime.Nsec)}, e
 }
 
-// Cname is name with the NUL that the kernel wants.
+// Cname is name with the NUL that the kernel wants, which name may have already.
 func Cname(name string) *byte {
+	if end := len(name) - 1; strings.IndexByte(name, 0) == end && end > 0 {
+		return unsafe.StringData(name)
+	}
 	p, err := syscall.BytePtrFromString(name)
 	if err != nil {
 		// A name with a NUL inside cannot come from the kernel; with the

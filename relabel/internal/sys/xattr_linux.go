@@ -67,15 +67,24 @@ const most = 4096
 //
 //go:noinline
 func NewAttr(name string, value []byte) *Attr {
-	a := &Attr{name: Cname(name), value: value}
-	a.set = xattrArgs{value: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(a.value)))), size: uint32(len(a.value))}
+	a := &Attr{name: Cname(name)}
 	a.room(a.few[:])
-	if len(value)+2 > len(a.few) {
-		a.Wide()
-	}
+	a.SetValue(string(value))
 	a.how = unix.OpenHow{Flags: OpenPath | unix.O_LARGEFILE, Resolve: Confined}
 	copy(a.proc[:], procFD)
 	return a
+}
+
+// SetValue has value written from now on.
+func (a *Attr) SetValue(value string) {
+	a.value = append(a.value[:0], value...)
+	a.set = xattrArgs{value: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(a.value)))), size: uint32(len(a.value))}
+	if len(value)+2 > len(a.few) {
+		a.Wide()
+	}
+	if a.brief {
+		a.Brief()
+	}
 }
 
 // room has what is found put into buf.
