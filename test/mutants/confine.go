@@ -67,20 +67,18 @@ func confinement() []Mutant {
 			Breaks: "the walk goes back up by its own descriptors, wherever a directory is moved",
 			Edits: edits(
 				walk, "\t\tw.tally.Found++\n", "\t\tif w.descend(d, fd, e, t); true {\n\t\t\treturn\n\t\t}\n\t\tw.tally.Found++\n",
-				walk, "// pause waits before try", `func (w *worker) descend(d *Dir, fd int, e sys.Dirent, t xattrio.Target) {
+				walk, "// retry reports whether", `func (w *worker) descend(d *Dir, fd int, e sys.Dirent, t xattrio.Target) {
 	down, _, errno := w.m.OpenDir(fd, t.Name)
 	if errno != 0 {
 		return
 	}
 	child := w.cache.opened(d, string(e.Name[:len(e.Name)+1]), down, d.want)
 	w.judged(child, w.label(xattrio.Target{FD: down}, child))
-	in, chunk, buf := w.in.Load(), w.chunk.Load(), w.buf
-	w.equip()
-	w.chunk.Load().Row.Stop = chunk.Row.Stop
-	w.scan(child, down)
-	w.in.Store(in)
-	w.chunk.Store(chunk)
-	w.buf = buf
+	other := w.Walk.worker(w.pool)
+	other.io.Way, other.buf = w.io.Way, make([]byte, bufferSize)
+	other.row.Row.Stop = w.row.Row.Stop
+	other.scan(child, down)
+	w.tally.Add(other.tally)
 	if up, errno := sys.Openat(down, sys.Cname(".."), sys.OpenDir, 0); errno == 0 {
 		_ = syscall.Dup3(up, fd, 0)
 		sys.Close(up)
@@ -88,7 +86,7 @@ func confinement() []Mutant {
 	w.cache.release(child)
 }
 
-// pause waits before try`,
+// retry reports whether`,
 			),
 		},
 		{

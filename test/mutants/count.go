@@ -66,7 +66,7 @@ func counts() []Mutant {
 		{
 			Name: "begins-reading", By: "TestBeginUnread in relabel/internal/walk",
 			Breaks: "a worker that begins late knows what labels were met",
-			Edits:  edits("relabel/internal/walk/walk_linux.go", "if k.met.Load() == metWrong {", "if false {"),
+			Edits:  edits("relabel/internal/walk/walk_linux.go", "if k.wrong.Load() {", "if false {"),
 		},
 		{
 			Name: "tune-cold", By: "TestTuneCold in relabel/internal/walk",
@@ -82,8 +82,8 @@ func counts() []Mutant {
 			Name: "label-after-read", By: "TestDirectoriesFirst in relabel",
 			Breaks: "directories are labelled before they are read",
 			Edits: edits(
-				enter, "w.sweeps() && !w.readsAhead()", "false && !w.readsAhead()",
-				enter, "w.judged(d, w.label(xattrio.Target{FD: fd}, d))\n\tif !d.closed() {", "w.scan(d, fd)\n\tw.judged(d, w.label(xattrio.Target{FD: fd}, d))\n\tif false {",
+				enter, "if plain && ", "if plain && false && ",
+				enter, "w.judged(d, w.label(xattrio.Target{FD: fd}, d))\n\tif !d.frozen {", "w.scan(d, fd)\n\tw.judged(d, w.label(xattrio.Target{FD: fd}, d))\n\tif false {",
 			),
 		},
 		{
@@ -108,14 +108,14 @@ func counts() []Mutant {
 			Name: "skip-links", By: "TestRandomTrees in test/torture",
 			Breaks: "links are labelled",
 			Edits: edits(
-				walk, "\to := w.label(t, d)\n", "\to := Right\n\tif e.Kind != sys.KindLink {\n\t\to = w.label(t, d)\n\t}\n",
+				walk, "\tw.count(d, w.label(t, d), 1)\n", "\to := Right\n\tif e.Kind != sys.KindLink {\n\t\to = w.label(t, d)\n\t}\n\tw.count(d, o, 1)\n",
 				"relabel/internal/rows/chunk_linux.go", "return e.Kind != sys.KindDir &&", "return e.Kind != sys.KindLink && e.Kind != sys.KindDir &&",
 			),
 		},
 		{
 			Name: "reread-counts-twice", By: "TestSealHolds in relabel",
 			Breaks: "each entry counts once, also when the root is read again",
-			Edits:  edits(walk, "d.rereading && (o == Right || o == Vanished)", "d.rereading && o == Vanished"),
+			Edits:  edits(walk, "!d.rereading || o == Written", "!d.rereading || o == Right || o == Written"),
 		},
 		{
 			Name: "encrypted-vanishes", By: "TestEncrypted in relabel",

@@ -33,7 +33,7 @@ func rules() []Mutant {
 		{
 			Name: "left-with-directory", By: "TestApply in relabel",
 			Breaks: "what is in a directory that a rule leaves alone is looked at",
-			Edits:  edits("relabel/internal/walk/dirs_linux.go", "d.outcome == Skipped && !d.byRule", "d.outcome == Skipped"),
+			Edits:  edits(enter, "if !d.frozen {\n\t\tw.scan(d, fd)", "if o := d.outcome; o != Skipped {\n\t\tw.scan(d, fd)"),
 		},
 		{
 			Name: "from-ignored", By: "TestOver in relabel",

@@ -31,7 +31,7 @@ type Dir struct {
 	asListed      bool    // known to need no order of inodes
 	ahead         bool    // what is to be read of it was asked for
 	outcome       Outcome // what the tally holds for its own label
-	byRule        bool    // a rule skips its own label, and not what is in it
+	frozen        bool    // it is in a read-only subvolume, and what is in it is skipped too
 	rereading     bool    // it is the root, on its second reading
 
 	fd      int32 // -1 while it is closed
@@ -47,9 +47,6 @@ type Dir struct {
 
 // FD is the descriptor of a directory that the caller is in.
 func (d *Dir) FD() int { return int(d.fd) }
-
-// closed says that what is in the directory is skipped with it.
-func (d *Dir) closed() bool { return d.outcome == Skipped && !d.byRule }
 
 // pathMost limits the bytes of names in the path of a message to PATH_MAX.
 const pathMost = 4096
@@ -189,7 +186,7 @@ func (c *dirCache) step(at, d *Dir) (string, sys.Errno) {
 	c.mu.Lock()
 	was := d.was
 	c.mu.Unlock()
-	fd, op, e := at.mount.OpenDir(int(at.fd), sys.Cname(d.name[:len(d.name)-1]))
+	fd, op, e := at.mount.OpenDir(int(at.fd), sys.Cname(d.name))
 	if e == 0 {
 		var st sys.Stat
 		if st, e = sys.Fstatx(fd); e == 0 && was != (mounts.ID{}) && mounts.IDOf(st) != was {

@@ -3,9 +3,12 @@
 package walk
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
@@ -22,15 +25,9 @@ func (w *worker) label(t xattrio.Target, d *Dir) Outcome {
 
 // settle is label after a first attempt that ended so.
 func (w *worker) settle(t xattrio.Target, d *Dir, o Outcome, op string, e sys.Errno) Outcome {
-	for try := 0; ; try++ {
-		if try > 0 {
-			o, op, e = w.attempt(t, d)
-		}
-		if e == 0 {
-			w.eios = 0
-			return o
-		}
-		switch xattrio.Judge(e) {
+	for try := 0; e != 0; try++ {
+		verdict := xattrio.Judge(e)
+		switch verdict {
 		case xattrio.Gone:
 			if t.Name == nil {
 				break
@@ -39,25 +36,15 @@ func (w *worker) settle(t xattrio.Target, d *Dir, o Outcome, op string, e sys.Er
 				return Vanished
 			}
 		case xattrio.Foreign:
-			if id := w.m.Over(t.FD, t.Name); id != w.m.Stat.Mount {
-				if w.solo != nil && !d.rereading {
-					w.otherMount(d, t)
-					return Elsewhere
-				}
-				return w.leave(d, t, w.m.Elsewhere(id))
-			}
-			if try < tries && !w.stopped() {
-				continue
-			}
-		case xattrio.Again:
-			if try < tries && !w.stopped() {
-				if !w.cache.closeIdle() {
-					pause(try)
-				}
-				continue
+			if o, is := w.foreign(d, t); is {
+				return o
 			}
 		case xattrio.Compare:
-			if w.frozen(t, e) {
+			if op == w.io.Writes(t).String() && w.isRight(t, w.writing) {
+				w.wrongStreak, w.eios = 0, 0
+				return Right
+			}
+			if e == syscall.EROFS && !t.Pinned && w.m.Frozen(t.FD) {
 				return w.leaveFrozen(t, d)
 			}
 		case xattrio.Refused:
@@ -65,8 +52,13 @@ func (w *worker) settle(t xattrio.Target, d *Dir, o Outcome, op string, e sys.Er
 				w.halt(fmt.Errorf("the kernel refuses the label %s: %w", w.writing, &fs.PathError{Op: op, Path: d.Path(t.String()), Err: e}))
 			}
 		}
-		return w.fail(d, t, op, e)
+		if verdict != xattrio.Foreign && verdict != xattrio.Again || !w.retry(try) {
+			return w.fail(d, t, op, e)
+		}
+		o, op, e = w.attempt(t, d)
 	}
+	w.eios = 0
+	return o
 }
 
 // attempt is label once: read, compare, write.
@@ -84,7 +76,7 @@ func (w *worker) attempt(t xattrio.Target, d *Dir) (Outcome, string, sys.Errno) 
 	}
 	w.ready(label)
 	if w.guess() {
-		return w.overwrite(t, d, "", true)
+		return w.overwrite(t, d, xattrio.Label{})
 	}
 	w.now(w.io.Reads(t))
 	has, op, e := w.io.Read(t)
@@ -94,87 +86,134 @@ func (w *worker) attempt(t xattrio.Target, d *Dir) (Outcome, string, sys.Errno) 
 	return w.replace(t, d, has, label)
 }
 
+// wanted is the label that t is to have. If that is "", the rest says what became of t.
+func (w *worker) wanted(t xattrio.Target, d *Dir) (label string, o Outcome, op string, e sys.Errno) {
+	rules, kind := d.want.Rules, t.Kind
+	if t.Name == nil {
+		rules, kind = nil, sys.KindDir
+		if d.parent != nil {
+			rules = d.parent.want.Rules
+		}
+	}
+	if rules == nil {
+		return d.want.Label, Skipped, "", 0
+	}
+	if kind == sys.KindUnknown {
+		st, e := w.io.Stat(t)
+		if e != 0 {
+			return "", Failed, xattrio.Statx.String(), e
+		}
+		kind = st.Kind
+	}
+	label, err := rules.Entry([]byte(cmp.Or(t.String(), strings.TrimSuffix(d.name, "\x00"))), kind)
+	if err != nil {
+		return "", w.failed(d, t, "relabel", err), "", 0
+	}
+	return label, Skipped, "", 0
+}
+
+// chooses says that the name or the label of an entry decides what is written.
+func (w *worker) chooses(want *Want) bool {
+	return want.Rules != nil || w.Change != nil || want.Label == ""
+}
+
+// choice is what becomes of an entry.
+type choice struct {
+	outcome Outcome
+	to      string // what is written or, where the entry is skipped, why
+	err     error  // of one that failed
+}
+
+// choose says what becomes of an entry that has a label and is to have another.
+func (w *worker) choose(label string, has xattrio.Label) choice {
+	switch {
+	case label == "":
+		return choice{outcome: Skipped}
+	case has.Is(label):
+		return choice{outcome: Right}
+	case w.Change == nil:
+		return choice{outcome: Written, to: label}
+	}
+	stored, l := bytes.TrimSuffix(has.Stored, []byte{0}), &w.known
+	if l.want != label || l.has != string(stored) {
+		l.has, l.want = string(stored), label
+		l.to, l.outcome, l.err = w.Change(l.has, label)
+	}
+	return l.choice
+}
+
+// unwritten reports why t is not written, and returns what it counts as.
+func (w *worker) unwritten(d *Dir, t xattrio.Target, c choice) Outcome {
+	switch {
+	case c.outcome == Failed:
+		w.failed(d, t, "relabel", c.err)
+	case c.outcome == Skipped && c.to != "" && w.Events.Changed != nil:
+		w.skipped(d, t, c.to)
+	}
+	return c.outcome
+}
+
 // replace is attempt where t was read, and label is wanted.
 func (w *worker) replace(t xattrio.Target, d *Dir, has xattrio.Label, label string) (Outcome, string, sys.Errno) {
-	if has.Is(label) {
+	c := w.choose(label, has)
+	if c.outcome == Right {
 		w.wrongStreak = 0
 		return Right, "", 0
 	}
-	from := ""
-	if w.Events.Changed != nil {
-		from = has.String()
-	}
 	w.wrongStreak++
-	if w.Change != nil {
-		to, o := w.change(t, d, has.String(), label)
-		if o != Written {
-			return o, "", 0
-		}
-		w.ready(to)
+	if c.outcome != Written {
+		return w.unwritten(d, t, c), "", 0
 	}
-	return w.overwrite(t, d, from, false)
+	w.ready(c.to)
+	return w.overwrite(t, d, has)
 }
 
-// overwrite is attempt where t is to be written, over the label from or, unread, over any.
-func (w *worker) overwrite(t xattrio.Target, d *Dir, from string, unread bool) (Outcome, string, sys.Errno) {
-	if w.HardLinks != LinksLabel {
+// overwrite is attempt where t is to be written, over the label has.
+func (w *worker) overwrite(t xattrio.Target, d *Dir, has xattrio.Label) (Outcome, string, sys.Errno) {
+	if w.HardLinks != LinksLabel && (t.Name != nil || t.Pinned) { // no directory that was opened
 		if o, op, e := w.linked(t, d); o != Written {
 			return o, op, e
 		}
 	}
 	if w.Writes == DryRun {
-		if w.m.Subvolumes && t.Name == nil && w.frozen(t, syscall.EROFS) {
+		if w.m.Subvolumes && t.Name == nil && !t.Pinned && w.m.Frozen(t.FD) {
 			return Failed, w.io.Writes(t).String(), syscall.EROFS
 		}
-		w.changed(d, t, from)
+		w.changed(d, t, has)
 		return Written, "", 0
 	}
 	w.now(w.io.Writes(t))
 	op, e := w.io.Write(t)
-	if e == 0 {
-		w.changed(d, t, from)
-		return Written, "", 0
+	if e != 0 {
+		return Failed, op, e
 	}
-	if unread && w.refusedButRight(t, e) {
-		return Right, "", 0
-	}
-	return Failed, op, e
-}
-
-// frozen says whether t, whose write was answered by e, cannot be written because
-// it lies in a read-only subvolume.
-func (w *worker) frozen(t xattrio.Target, e sys.Errno) bool {
-	return e == syscall.EROFS && !t.Pinned && w.m.Frozen(t.FD)
+	w.changed(d, t, has)
+	return Written, "", 0
 }
 
 // leaveFrozen names what lies in a read-only subvolume: as a rule that itself, and
 // what is in it is not looked at then. It was named when the root was read first.
 func (w *worker) leaveFrozen(t xattrio.Target, d *Dir) Outcome {
+	d.frozen = t.Name == nil
 	if t.Name != nil || !d.parent.rereading {
-		w.skipped(d.Path(t.String()), mounts.ReadOnlySubvolume)
+		w.skipped(d, t, mounts.ReadOnlySubvolume)
 	}
 	return Skipped
 }
 
-// refusedButRight looks whether the target, whose write was answered by e, is
-// right as it is.
-func (w *worker) refusedButRight(t xattrio.Target, e sys.Errno) bool {
-	if xattrio.Judge(e) != xattrio.Compare {
+// isRight reports whether t has the label by now.
+func (w *worker) isRight(t xattrio.Target, label string) bool {
+	if _, e := w.io.Hold(t); e != 0 {
 		return false
 	}
-	if has, _, e := w.io.Read(t); e != 0 || !has.Is(w.writing) {
-		return false
-	}
-	w.wrongStreak = 0
-	return true
+	defer w.io.Release(t)
+	has, _, e := w.io.Read(t)
+	return e == 0 && has.Is(label)
 }
 
 // linked deals with what has several names, where the caller does not want it
 // labelled. It is asked only of what is about to be written, which is pinned.
 func (w *worker) linked(t xattrio.Target, d *Dir) (Outcome, string, sys.Errno) {
-	if t.Name == nil && !t.Pinned {
-		return Written, "", 0 // a directory
-	}
 	st, e := w.io.Stat(t)
 	switch {
 	case e != 0:
@@ -182,10 +221,10 @@ func (w *worker) linked(t xattrio.Target, d *Dir) (Outcome, string, sys.Errno) {
 	case st.Kind == sys.KindDir || st.Links < 2:
 		return Written, "", 0
 	case w.HardLinks == LinksSkip:
-		return w.leave(d, t, fmt.Sprintf("it has %d names (hard links)", st.Links)), "", 0
+		w.skipped(d, t, fmt.Sprintf("it has %d names (hard links)", st.Links))
+		return Skipped, "", 0
 	}
-	w.failed(d.Path(t.String()), "relabel", ErrHardLinks)
-	return Failed, "", 0
+	return w.failed(d, t, "relabel", ErrHardLinks), "", 0
 }
 
 // guess says whether to write without reading first (contract point 4).
@@ -197,68 +236,73 @@ func (w *worker) guess() bool {
 	return w.sinceGuess%guessCheck != 0
 }
 
-// leave counts and names an entry that is left alone. On the second reading of the root
-// it was, when it was read first; and without a reason it is where a mount was at the
-// start, which is walked on its own.
+// leave skips t, with all that is mounted in it. Without a reason t is where a mount was at
+// the start, which is walked on its own. A small tree leaves it to the pool, which knows the
+// mounts.
 func (w *worker) leave(d *Dir, t xattrio.Target, why string) Outcome {
-	if why == "" || d.rereading {
+	switch {
+	case w.solo != nil && !d.rereading:
+		w.otherMount(d, t)
+		return Elsewhere
+	case why == "":
 		return Elsewhere
 	}
-	w.skipped(d.Path(t.String()), why)
+	w.skipped(d, t, why)
 	return Skipped
 }
 
-// fail reports what stood in t's way. Many EIOs in a row end the run.
+// foreign handles t if it is a mount now.
+func (w *worker) foreign(d *Dir, t xattrio.Target) (Outcome, bool) {
+	id := w.m.Over(t.FD, t.Name)
+	if id == w.m.Stat.Mount {
+		return 0, false
+	}
+	return w.leave(d, t, w.m.Elsewhere(id)), true
+}
+
+// fail reports what stood in t's way.
 func (w *worker) fail(d *Dir, t xattrio.Target, op string, e sys.Errno) Outcome {
 	err := error(e)
 	if op == w.io.Writes(t).String() && (e == syscall.EACCES || e == syscall.EPERM) {
 		err = w.Policy.Why(w.io, t, w.writing, e, w.now)
 	}
-	w.failed(d.Path(t.String()), op, err)
-	w.sicken(op, e)
+	return w.failed(d, t, op, err)
+}
+
+// failed, skipped and changed tell the caller. They are in no call during that. Many EIOs
+// in a row end the run.
+func (w *worker) failed(d *Dir, t xattrio.Target, op string, err error) Outcome {
+	w.unwatched(func() { w.Events.Failed(d.Path(t.String()), op, err) })
+	var e sys.Errno
+	if errors.As(err, &e) && xattrio.Judge(e) == xattrio.Sick {
+		if w.eios++; w.eios == sickAfter {
+			w.halt(fmt.Errorf("%d errors in a row: %s: %w; the disk seems to be failing", sickAfter, op, e))
+		}
+	}
 	return Failed
 }
 
-// failed, left and changed tell the caller. They are in no call during that.
-func (w *worker) failed(path, op string, err error) {
-	w.unwatched(func() { w.Events.Failed(path, op, err) })
-}
-
-func (w *worker) skipped(path, why string) {
-	if w.Events.Left != nil {
-		w.unwatched(func() { w.Events.Left(path, why) })
+func (w *worker) skipped(d *Dir, t xattrio.Target, why string) {
+	if w.Events.Left != nil && !d.rereading { // else it was told when it was read first
+		w.unwatched(func() { w.Events.Left(d.Path(t.String()), why) })
 	}
 }
 
-func (w *worker) changed(d *Dir, t xattrio.Target, from string) {
+func (w *worker) changed(d *Dir, t xattrio.Target, has xattrio.Label) {
 	if w.Events.Changed != nil {
-		w.unwatched(func() { w.Events.Changed(d.Path(t.String()), from, w.writing) })
-	}
-}
-
-func (w *worker) sicken(op string, e sys.Errno) {
-	if xattrio.Judge(e) != xattrio.Sick {
-		return
-	}
-	if w.eios++; w.eios == sickAfter {
-		w.halt(fmt.Errorf("%d errors in a row: %s: %w; the disk seems to be failing", sickAfter, op, e))
+		w.unwatched(func() { w.Events.Changed(d.Path(t.String()), has.String(), w.writing) })
 	}
 }
 
 // spoil reports that d's entries could not all be read. d has an outcome
 // already: it becomes a failure, once, whichever worker met it.
 func (w *worker) spoil(d *Dir, op string, err error) {
-	first := w.cache.spoil(d)
-	switch {
-	case first && d.outcome == Elsewhere:
+	if w.cache.spoil(d) {
+		if d.outcome != Elsewhere {
+			w.tally.Of[d.outcome]--
+			w.tally.Seen--
+		}
 		w.tally.Count(Failed)
-	case first:
-		w.tally.Of[d.outcome]--
-		w.tally.Of[Failed]++
 	}
-	w.failed(d.Path(""), op, err)
-	var e sys.Errno
-	if errors.As(err, &e) {
-		w.sicken(op, e)
-	}
+	w.failed(d, xattrio.Target{}, op, err)
 }

@@ -41,14 +41,10 @@ type watched struct{ *worker }
 
 func (w watched) Seen() *watch.Seen { return &w.seen }
 func (w watched) Busy() bool        { return w.in.Load() != nil && !w.paused.Load() } // else it waits for work
-func (w watched) Replace() bool     { return w.pool != nil && w.relieve(w.pool) }
+func (w watched) Replace() bool     { return w.pool != nil && w.relieve() }
 
 func (w watched) Place() any {
-	row := uint32(0)
-	if c := w.chunk.Load(); c != nil {
-		row = c.Row.Step.Load()
-	}
-	return [6]any{w.items.Load(), w.name.Load(), w.doing.Load(), w.step.Load(), row, w.pauses.Load()}
+	return [6]any{w.items.Load(), w.name.Load(), w.doing.Load(), w.step.Load(), w.row.Row.Step.Load(), w.pauses.Load()}
 }
 
 func (w watched) Call() watch.Call {

@@ -15,10 +15,10 @@ import (
 // TestThrottleIsNoStall: nobody who waits for the caller is taken for held up,
 // nor when it goes on. The control waits for something else.
 func TestThrottleIsNoStall(t *testing.T) {
-	w := &worker{}
-	w.in.Store(&Dir{})
 	k := &Walk{}
-	k.alone.Store(w)
+	w := &worker{Walk: k}
+	w.in.Store(&Dir{})
+	k.enlist(w)
 	look := func() (moves bool, held int) {
 		for range watch.Limit/watch.Every + 1 {
 			moves, held = watch.Look(k.Watched)
@@ -53,8 +53,7 @@ func TestReadingMoves(t *testing.T) {
 		t.Fatal(e)
 	}
 	defer sys.Close(fd)
-	w := &worker{Walk: &Walk{Job: &Job{}, m: &mounts.Mount{}}}
-	w.equip()
+	w := &worker{Walk: &Walk{Job: &Job{}, m: &mounts.Mount{}}, buf: make([]byte, bufferSize)}
 	places := map[any]bool{}
 	for more := true; more; {
 		_, more = w.refill(&Dir{}, fd, 0, 0, nil)

@@ -3,65 +3,47 @@
 package walk
 
 import (
+	"cmp"
+	"context"
 	"io/fs"
+	"math"
 	"runtime"
-	"sync/atomic"
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
-	"github.com/fastlabel/fastlabel/relabel/internal/order"
-	"github.com/fastlabel/fastlabel/relabel/internal/rows"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
-// chunk is the directory records that a worker goes through. Plain names are labelled in
-// sweeps, the others one by one.
-type chunk struct {
-	rows.Chunk
-	dir *Dir
-}
+const (
+	// pacedRow is how many names are a row where the caller holds the work back: at
+	// ten entries a second, a worker asks about once a second.
+	pacedRow = 8
+	// yieldAfter entries, a millisecond or two, a worker yields. The scheduler retakes
+	// the P of one that has not done so for 10 ms, and starts a thread for it.
+	yieldAfter = 1024
+)
 
-// buffers are a worker's memory: what it has read, and what it goes through.
-type buffers struct {
-	buf     []byte
-	ordered *order.Batch          // of buf
-	chunk   atomic.Pointer[chunk] // of buf
-	rowLen  int                   // the most names of a row
-}
-
-// yieldAfter entries, a millisecond or two, a worker yields. The scheduler retakes the
-// P of one that has not done so for 10 ms, and starts a thread for it.
-const yieldAfter = 1024
-
-// equip gives the worker a buffer, and a chunk to go through it.
-func (w *worker) equip() {
-	w.buf = make([]byte, bufferSize)
-	c := &chunk{}
-	if w.pool != nil {
-		c.Row.Stop = w.pool.StopFlag()
-	}
-	w.chunk.Store(c)
-}
-
-// records labels the entries of d in buf.
+// records labels the entries of d in buf: plain names in sweeps, the others one by one.
 func (w *worker) records(d *Dir, fd int, buf []byte) {
 	if op, e := w.io.Enter(fd); e != 0 {
 		w.spoil(d, op, e)
 		return
 	}
-	c := w.chunk.Load()
+	most := sys.RowLen
+	if w.Throttle != nil {
+		most = pacedRow
+	}
 	for off := 0; off < len(buf) && !w.stopped(); {
 		if w.solo != nil && w.solo.large {
 			w.later(d, buf[off:])
 			return
 		}
-		c.dir = d
 		w.countsMu.Lock()
 		w.shown = w.tally
-		next, err := c.Load(buf, off, w.rowLen, w.m.LeftInodes)
+		next, err := w.row.Load(buf, off, most, w.m.LeftInodes)
 		w.countsMu.Unlock()
-		w.through(c, d, fd)
+		w.through(d, fd)
 		if w.solo != nil {
 			w.solo.check(w.tally.Seen)
 		}
@@ -74,28 +56,27 @@ func (w *worker) records(d *Dir, fd int, buf []byte) {
 }
 
 // through labels the names of the row.
-func (w *worker) through(c *chunk, d *Dir, fd int) {
-	if w.sinceYield += c.N; w.sinceYield >= yieldAfter {
+func (w *worker) through(d *Dir, fd int) {
+	r := &w.row
+	if w.sinceYield += r.N; w.sinceYield >= yieldAfter {
 		w.sinceYield = 0
 		runtime.Gosched()
 	}
-	if w.throttle != nil && c.N > 0 {
-		w.wait(fd, c.N)
+	if w.Throttle != nil && r.N > 0 {
+		w.wait(fd, r.N)
 	}
 	w.heed()
-	i := 0
-	for i < c.N && !w.stopped() {
+	sweeps := w.sweeps(d.want)
+	for i := 0; i < r.N && !w.stopped(); {
 		end := i
-		if w.sweeps() && (!w.chooses(d.want) || w.io.Way != xattrio.ByDescriptor && w.Writes != DryRun) {
-			for end < c.N && c.Plain[end] {
-				end++
-			}
+		for sweeps && end < r.N && r.Plain[end] {
+			end++
 		}
 		if end > i {
-			i = w.sweep(c, d, fd, i, end)
+			i = w.sweep(d, fd, i, end)
 			continue
 		}
-		w.entry(d, fd, c.Entry(i))
+		w.entry(d, fd, r.Entry(i))
 		i++
 	}
 	w.noteMet()
@@ -106,7 +87,7 @@ func (w *worker) through(c *chunk, d *Dir, fd int) {
 func (w *worker) wait(fd, entries int) {
 	w.io.Enter(w.m.Outside())
 	var err error
-	w.unwatched(func() { err = w.throttle(entries) })
+	w.unwatched(func() { err = cmp.Or(w.Throttle(w.ctx, entries), context.Cause(w.ctx)) })
 	if err != nil {
 		w.halt(err)
 	} else if _, e := w.io.Enter(fd); e != 0 {
@@ -116,14 +97,16 @@ func (w *worker) wait(fd, entries int) {
 
 // sweeps says whether plain entries can be labelled in sweeps: no caller is told
 // of each, and its name alone is enough to reach it and read its label.
-func (w *worker) sweeps() bool {
-	pins := w.io.Way == xattrio.ByDescriptor
-	return (!pins || w.m.Confined == mounts.Resolve) && w.Events.Changed == nil && w.HardLinks == LinksLabel && !w.m.Asks && !w.m.Stale
+func (w *worker) sweeps(want *Want) bool {
+	if w.io.Way == xattrio.ByDescriptor && (w.m.Confined != mounts.Resolve || w.chooses(want)) {
+		return false
+	}
+	return w.Events.Changed == nil && w.HardLinks == LinksLabel && !w.m.Asks && !w.m.Stale
 }
 
 // sweep labels the names from i to end of the row, or as many as go without
 // trouble and the one with the trouble. It returns the next.
-func (w *worker) sweep(c *chunk, d *Dir, fd, i, end int) int {
+func (w *worker) sweep(d *Dir, fd, i, end int) int {
 	o := sys.Order{Way: w.io.Way, Dir: fd, Turn: w.sinceGuess}
 	switch {
 	case o.Way == xattrio.ByDescriptor && w.ByName && w.Kernel.Way == xattrio.ByName && w.m.Bare:
@@ -132,7 +115,7 @@ func (w *worker) sweep(c *chunk, d *Dir, fd, i, end int) int {
 		o.Way = sys.ByPin
 	}
 	if w.chooses(d.want) {
-		return w.choose(c, d, o, i, end)
+		return w.lookFirst(d, o, i, end)
 	}
 	w.ready(d.want.Label)
 	o.Look = w.Writes == DryRun
@@ -143,39 +126,91 @@ func (w *worker) sweep(c *chunk, d *Dir, fd, i, end int) int {
 			o.Blind, o.Check = true, guessCheck
 		}
 	}
+	return w.mend(d, o, i, end)
+}
+
+// lookFirst is sweep where an entry's own name, or the label that it has, decides what is
+// written. The row is read first, as a whole; then it is chosen for each name; then those
+// that follow one another and get the same label are written in one go. What is right costs
+// what it costs elsewhere, a call, and no memory.
+func (w *worker) lookFirst(d *Dir, o sys.Order, i, end int) int {
+	want := d.want
+	if want.Rules == nil && want.Label == "" {
+		w.count(d, Skipped, end-i)
+		return end
+	}
+	if w.found == nil {
+		w.found = new(sys.Found)
+	}
 	w.now(xattrio.Row)
 	w.name.Store(nil)
-	done := w.io.Mend(&c.Row, i, end, o)
+	read, trouble, errno := w.io.Look(&w.row.Row, i, end, o, w.found)
+	if read > i {
+		w.eios = 0
+	}
+	var choices [sys.RowLen]choice
+	for k := i; k < read; k++ {
+		label, err := want.Label, error(nil)
+		if want.Rules != nil {
+			e := w.row.Entry(k)
+			label, err = want.Rules.Entry(e.Name, e.Kind)
+		}
+		stored, has := w.found.At(k)
+		choices[k] = w.choose(label, xattrio.Label{Stored: stored, None: !has})
+		if err != nil {
+			choices[k] = choice{outcome: Failed, err: err}
+		}
+	}
+	o.Blind, o.Check = true, math.MaxInt // it was read
+	for i < read && !w.stopped() {
+		c := choices[i]
+		if c.outcome != Written || w.Writes == DryRun {
+			e := w.row.Entry(i)
+			w.count(d, w.unwritten(d, xattrio.Target{Name: e.Cname()}, c), 1)
+			i++
+			continue
+		}
+		k := i + 1
+		for k < read && choices[k].outcome == Written && choices[k].to == c.to {
+			k++
+		}
+		w.ready(c.to)
+		i = w.mend(d, o, i, k)
+	}
+	if i < read {
+		return i
+	}
+	return w.broken(d, o.Dir, i, trouble, errno)
+}
+
+// mend goes through the names from i to end of the row, counts them, and returns the next.
+func (w *worker) mend(d *Dir, o sys.Order, i, end int) int {
+	w.now(xattrio.Row)
+	w.name.Store(nil)
+	done := w.io.Mend(&w.row.Row, i, end, o)
 	w.sinceGuess = done.Turn
-	i += done.Right + done.Written
 	if done.Right > 0 {
 		w.wrongStreak = 0
 	}
 	w.wrongStreak += done.Wrong
+	if o.Look && done.Wrong > 0 {
+		done.Written = 1 // it would be
+	}
 	if done.Right+done.Written > 0 {
 		w.eios = 0
 	}
-	if !d.rereading { // else those that are right were counted when they were read first
-		w.tally.Seen += int64(done.Right)
-		w.tally.Of[Right] += int64(done.Right)
-	}
-	if o.Look && done.Wrong > 0 { // it would be written
-		done.Written = 1
-		i++
-	}
-	w.tally.Seen += int64(done.Written)
-	w.tally.Of[Written] += int64(done.Written)
-	w.passed.Store(w.tally.Seen)
-	return w.broken(c, d, fd, i, done.Trouble, done.Errno)
+	w.count(d, Right, done.Right)
+	w.count(d, Written, done.Written)
+	return w.broken(d, o.Dir, i+done.Right+done.Written, done.Trouble, done.Errno)
 }
 
 // broken handles what ended a row at its name i, and returns the next. An error of that
 // name is handled; a row that was stopped ends there.
-func (w *worker) broken(c *chunk, d *Dir, fd, i int, trouble sys.Trouble, errno sys.Errno) int {
+func (w *worker) broken(d *Dir, fd, i int, trouble sys.Trouble, errno sys.Errno) int {
 	if trouble == sys.None || trouble == sys.Stopped {
 		return i
 	}
-	e := c.Entry(i)
+	e := w.row.Entry(i)
 	t := xattrio.Target{FD: fd, Name: e.Cname(), Kind: e.Kind, Ino: e.Ino}
 	w.name.Store(t.Name)
 	op := w.io.Reads(t)
@@ -188,14 +223,10 @@ func (w *worker) broken(c *chunk, d *Dir, fd, i int, trouble sys.Trouble, errno 
 	case w.io.Way == xattrio.ByDescriptor, // which of its calls it was is not told
 		trouble == sys.ReadErr && errno == syscall.ERANGE: // longer than a look has room for
 		o = w.label(t, d)
-	case trouble == sys.WriteErr && w.refusedButRight(t, errno):
-		o = w.settle(t, d, Right, op.String(), 0)
 	default:
 		o = w.settle(t, d, Failed, op.String(), errno)
 	}
-	if !d.rereading || o != Right && o != Vanished {
-		w.tally.Count(o)
-	}
+	w.count(d, o, 1)
 	return i + 1
 }
 
@@ -203,11 +234,7 @@ func (w *worker) broken(c *chunk, d *Dir, fd, i int, trouble sys.Trouble, errno 
 func (w *worker) sweepsAt() (xattrio.SyscallKind, *byte) {
 	w.countsMu.Lock()
 	defer w.countsMu.Unlock()
-	c := w.chunk.Load()
-	if c == nil {
-		return xattrio.Row, nil
-	}
-	e, write, ok := c.Calling()
+	e, write, ok := w.row.Calling()
 	if !ok {
 		return xattrio.Row, nil
 	}

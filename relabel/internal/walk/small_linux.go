@@ -3,7 +3,6 @@
 package walk
 
 import (
-	"context"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -37,40 +36,33 @@ const (
 
 // solo is a worker without a pool.
 type solo struct {
-	ctx   context.Context
 	begin time.Time
-	large bool   // what is left is for the pool
-	rest  []item // to be done, the next last
+	large bool        // what is left is for the pool
+	rest  []item      // to be done, the next last
+	stop  atomic.Bool // it is never set: a row of a small tree is done to its end
 }
 
 // small labels what is beneath the top while that is little, and returns what is left.
-func (k *Walk) small(ctx context.Context) []item {
+func (k *Walk) small() []item {
 	w := k.worker(nil)
-	w.solo = &solo{ctx: ctx, begin: time.Now(), rest: []item{{dir: k.top}}}
-	m := memories.Get().(*memory)
-	w.buf = m.buf[:]
-	m.chunk.Row.Stop = &m.stop
-	w.chunk.Store(&m.chunk)
-	k.alone.Store(w)
+	w.solo = &solo{begin: time.Now(), rest: []item{restOf(k.top)}}
+	buf := buffers.Get().(*[bufferSize / 2]byte)
+	w.buf = buf[:]
+	w.row.Row.Stop = &w.solo.stop
+	k.enlist(w)
 	for len(w.solo.rest) > 0 && !w.solo.large && !w.stopped() {
 		last := len(w.solo.rest) - 1
 		it := w.solo.rest[last]
 		w.solo.rest = w.solo.rest[:last]
 		w.do(it)
 	}
-	w.retire() // the memory is another run's from here on
-	memories.Put(m)
+	w.retire() // the buffer is another run's from here on
+	buffers.Put(buf)
 	return w.solo.rest
 }
 
-// memory is what a worker of a small tree reads into.
-type memory struct {
-	buf   [bufferSize / 2]byte
-	chunk chunk
-	stop  atomic.Bool // it is never set: a row of a small tree is done to its end
-}
-
-var memories = sync.Pool{New: func() any { return new(memory) }}
+// buffers are what workers of small trees read into.
+var buffers = sync.Pool{New: func() any { return new([bufferSize / 2]byte) }}
 
 // check makes the tree a large one when it has taken enough entries or time.
 func (s *solo) check(entries int64) {
@@ -80,7 +72,7 @@ func (s *solo) check(entries int64) {
 // later leaves records of d for the pool, which were not labelled.
 func (w *worker) later(d *Dir, records []byte) {
 	w.cache.expect(d)
-	w.solo.rest = append(w.solo.rest, item{kind: labelRecords, dir: d, records: slices.Clone(records)})
+	w.push(labelling(d, slices.Clone(records)))
 }
 
 // otherMount leaves the entry t of d to the pool, which knows the mounts.
@@ -91,7 +83,7 @@ func (w *worker) otherMount(d *Dir, t xattrio.Target) {
 		return
 	}
 	w.cache.expect(d)
-	w.push(item{kind: enterDir, dir: d, name: t.String() + "\x00"})
+	w.push(entering(d, t.String()+"\x00"))
 }
 
 // enlarge makes the mount ready for workers. What was opened in it is opened anew when it is
@@ -101,6 +93,5 @@ func (k *Walk) enlarge() error {
 		return err
 	}
 	k.cache.move(k.top, k.m.Top)
-	k.begins.FD = k.m.Top
 	return nil
 }

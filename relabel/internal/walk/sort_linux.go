@@ -108,7 +108,7 @@ func (w *worker) gatherQueued() {
 			w.spoil(w.sorts.Free(g), op, e)
 			continue
 		}
-		w.push(item{kind: gatherRange, dir: g.Dir, gathering: g})
+		w.push(item{do: func(w *worker) { w.gather(g) }})
 		return
 	}
 }
@@ -130,7 +130,7 @@ func (w *worker) gather(g *gathering) {
 	}
 	g.StartReading(stretches)
 	for range len(stretches) - 1 {
-		w.push(item{kind: helpRead, dir: d, gathering: g})
+		w.push(item{do: func(w *worker) { w.help(g) }})
 	}
 	w.read(g, d.FD())
 }
@@ -207,7 +207,7 @@ func (w *worker) doneReading(g *gathering) {
 		d.asListed = true
 		d.labelledBelow = g.Plan.From()
 		w.cache.pinRest(d)
-		w.push(item{dir: d})
+		w.push(restOf(d))
 	}
 	w.endGathering(g)
 }
@@ -222,7 +222,8 @@ func (w *worker) giveSlices(g *gathering) {
 	}
 	// The lowest is pushed last, and so comes first.
 	for i := count - 1; i >= 0; i-- {
-		w.push(item{kind: labelSlice, dir: g.Dir, gathering: g, slice: g.Slice(i)})
+		s := g.Slice(i)
+		w.push(item{do: func(w *worker) { w.labelSlice(g, s) }})
 	}
 }
 
@@ -250,7 +251,7 @@ func (w *worker) inOrder(d *Dir, fd int, s order.Slice) {
 // another directory.
 func (w *worker) gathered(g *gathering) {
 	if g.More() && !w.stopped() {
-		w.push(item{kind: gatherRange, dir: g.Dir, gathering: g})
+		w.push(item{do: func(w *worker) { w.gather(g) }})
 		return
 	}
 	w.endGathering(g)
@@ -265,7 +266,7 @@ func (w *worker) endGathering(g *gathering) {
 // fillWindow takes the rest of d over, of which n bytes of records are in the
 // buffer, if its order matters and there is memory for it.
 func (w *worker) fillWindow(d *Dir, fd, n int) bool {
-	if !w.m.Sorts || w.m.Served || d.rereading || w.Kernel.Sorting.From == 0 || w.met.Load() != metRight && !w.asListed(d) {
+	if !w.m.Sorts || w.m.Served || d.rereading || w.Kernel.Sorting.From == 0 || w.wrong.Load() && !w.asListed(d) {
 		return false
 	}
 	g := w.sorts.Window(d, max(w.Kernel.Sorting.Budget, bufferSize))
@@ -284,9 +285,9 @@ func (w *worker) fillWindow(d *Dir, fd, n int) bool {
 		n, more = w.fill(d, fd)
 	}
 	if more && w.cache.pinRest(d) {
-		w.give(item{dir: d})
+		w.give(restOf(d))
 	} else if more {
-		defer w.push(item{dir: d})
+		defer w.push(restOf(d))
 	}
 	w.giveSlices(g)
 	return true
@@ -295,12 +296,8 @@ func (w *worker) fillWindow(d *Dir, fd, n int) bool {
 // noteMet notes what the labels are that were met of late: large directories of wrong ones
 // are gathered, and a worker that begins then writes unread.
 func (w *worker) noteMet() {
-	met := metWrong
-	if w.wrongStreak < guessAfter {
-		met = metRight
-	}
-	if w.met.Load() != met {
-		w.met.Store(met)
+	if wrong := w.wrongStreak >= guessAfter; w.wrong.Load() != wrong {
+		w.wrong.Store(wrong)
 	}
 }
 

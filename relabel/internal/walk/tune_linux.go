@@ -189,11 +189,13 @@ type tuned struct{ *Walk }
 // window.
 func (k tuned) Entries() (n int64) {
 	for w := range k.all {
-		n += w.passed.Load()
-		if c := w.chunk.Load(); c != nil && w.in.Load() != nil {
-			at, _ := c.Row.Calling()
+		w.countsMu.Lock()
+		n += w.shown.Seen
+		if w.in.Load() != nil {
+			at, _ := w.row.Row.Calling()
 			n += int64(max(0, at))
 		}
+		w.countsMu.Unlock()
 	}
 	return n
 }
@@ -204,7 +206,7 @@ func (k tuned) Steady() bool {
 			return false
 		}
 	}
-	return k.handle() != nil
+	return k.pool.Load() != nil
 }
 
 // Most is smaller while other runs of the process are at work, which need workers too.
@@ -215,6 +217,6 @@ func (k tuned) Most() int {
 	return min(k.most, max(k.begin, mostWorkers))
 }
 
-func (k tuned) Relieve() bool     { return k.share.More() && k.add(k.handle()) }
-func (k tuned) Shed(n int)        { k.handle().Shed(n) }
+func (k tuned) Relieve() bool     { return k.share.More() && k.add() }
+func (k tuned) Shed(n int)        { k.pool.Load().Shed(n) }
 func (k tuned) SetCold(cold bool) { k.ahead.cold.Store(cold) }

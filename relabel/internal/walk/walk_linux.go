@@ -3,9 +3,9 @@
 package walk
 
 import (
-	"cmp"
 	"context"
 	"io/fs"
+	"sync"
 	"sync/atomic"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
@@ -31,39 +31,29 @@ const (
 	// spares bounds the workers that one walk may add in place of others. On a dead
 	// server each of them ends up waiting too.
 	spares = 16
-	// pacedRow is how many names are a row where the caller holds the work back: at
-	// ten entries a second, a worker asks about once a second.
-	pacedRow = 8
-)
-
-// What labels were met of late.
-const (
-	metRight uint32 = 1 + iota
-	metWrong
 )
 
 // Walk is one walk. Run belongs to one goroutine; Yield to the one that looks at the
 // workers; all else may be asked at any time.
 type Walk struct {
 	*Job
+	ctx     context.Context
 	m       *mounts.Mount
 	begins  *Top
 	top     *Dir
 	share   *budget.Share
 	cache   dirCache
 	sorts   order.Memory[*Dir]
-	met     atomic.Uint32 // of late: metRight, metWrong; 0 before the first row
+	wrong   atomic.Bool // the labels that were met of late
 	ahead   disk
-	begin   int                     // so many workers, all but the first when there is work for them
-	due     atomic.Int32            // how many of those have not begun
-	most    int                     // at once
-	alone   atomic.Pointer[worker]  // of a small tree
-	workers atomic.Pointer[[]place] // none while the tree may be small
-	asked   int                     // how many Yield asked to leave
+	begin   int                                // so many workers, all but the first when there is work for them
+	due     atomic.Int32                       // how many of those have not begun
+	most    int                                // at once
+	pool    atomic.Pointer[steal.Worker[item]] // any worker's end of it; nil before the first has begun
+	asked   int                                // how many Yield asked to leave
+	mu      sync.Mutex
+	workers []*worker // that have begun, also the one of a small tree; mu guards it
 }
-
-// place is empty until its worker begins.
-type place = atomic.Pointer[worker]
 
 // New readies the walk of what is beneath top in m, which is enclosed. It takes what
 // it can get of the process's workers and descriptors.
@@ -102,10 +92,11 @@ func (k *Walk) size() (workers, most int) {
 
 // Run labels all, and returns when the last worker has ended.
 func (k *Walk) Run(ctx context.Context) (err error) {
+	k.ctx = ctx
 	k.cache.pinRest(k.top)
-	items := []item{{dir: k.top}}
+	items := []item{restOf(k.top)}
 	if k.Grow != nil {
-		items = k.small(ctx)
+		items = k.small()
 		switch {
 		case ctx.Err() != nil: // it may have stopped in the last directory
 			err = context.Cause(ctx)
@@ -117,9 +108,9 @@ func (k *Walk) Run(ctx context.Context) (err error) {
 		items, err = k.workOn(ctx, items)
 	}
 	for _, it := range items {
-		if it.kind == readRest {
+		if it.rest != nil {
 			k.cache.beginRest()
-			k.cache.release(it.dir)
+			k.cache.release(it.rest)
 		}
 	}
 	k.cache.clear()
@@ -135,32 +126,25 @@ func (k *Walk) workOn(ctx context.Context, items []item) ([]item, error) {
 		}
 	}
 	k.begin, k.most = k.size()
-	more := spares
+	k.due.Store(int32(k.begin - 1))
+	more, over := spares, func() {}
 	if k.most > k.begin {
 		more += joins * k.most
-	}
-	workers := make([]place, k.begin+more)
-	k.workers.Store(&workers)
-	k.due.Store(int32(k.begin - 1))
-	over := func() {}
-	if k.most > k.begin {
 		over = k.tune()
 	}
 	left, err := steal.Run(ctx, items, steal.Job[item]{
-		Spares: len(workers) - 1,
+		Spares: k.begin - 1 + more,
 		Begin: func(p *steal.Worker[item]) (func(item), func(), error) {
 			w := k.worker(p)
-			w.equip()
-			workers[p.ID()].Store(w)
-			if k.met.Load() == metWrong {
+			w.buf = make([]byte, bufferSize)
+			w.row.Row.Stop = p.StopFlag()
+			k.pool.Store(p)
+			k.enlist(w)
+			if k.wrong.Load() {
 				w.wrongStreak = guessAfter
 			}
 			if op, e := w.io.Ready(); e != 0 {
 				return nil, nil, &fs.PathError{Op: op, Path: k.m.Path, Err: e}
-			}
-			if k.Throttle != nil {
-				w.rowLen = pacedRow
-				w.throttle = func(entries int) error { return cmp.Or(k.Throttle(ctx, entries), context.Cause(ctx)) }
 			}
 			return w.do, func() { w.retire(); k.share.Put() }, nil
 		},
@@ -180,10 +164,14 @@ func One(j *Job, m *mounts.Mount) Outcome {
 }
 
 func (k *Walk) worker(p *steal.Worker[item]) *worker {
-	w := &worker{Walk: k, pool: p}
-	w.closeNext, w.rowLen = -1, sys.RowLen
-	w.io.Way, w.io.Pin, w.io.Stale = k.Way(k.m), k.m.Pin, k.m.Stale
+	w := &worker{Walk: k, pool: p, closeNext: -1}
+	w.io = xattrio.IO{Attr: sys.NewAttr(xattrio.Attribute, nil), Way: k.Way(k.m), Pin: k.m.Pin, Stale: k.m.Stale}
 	w.ready(k.Top.Label)
+	if k.Events.Changed == nil && k.Change == nil {
+		w.io.Brief() // what an entry had is only compared
+	} else {
+		w.io.Wide()
+	}
 	return w
 }
 
@@ -197,6 +185,13 @@ func (j *Job) Way(m *mounts.Mount) xattrio.Way {
 	return xattrio.ByDescriptor
 }
 
+// enlist makes w one of the workers that have begun.
+func (k *Walk) enlist(w *worker) {
+	k.mu.Lock()
+	k.workers = append(k.workers, w)
+	k.mu.Unlock()
+}
+
 // retire releases the worker's directories and memory, and takes its thread out of the
 // volume.
 func (w *worker) retire() {
@@ -204,7 +199,7 @@ func (w *worker) retire() {
 	w.closeVisited()
 	w.buf, w.ordered = nil, nil
 	w.countsMu.Lock()
-	w.chunk.Store(nil)
+	_, _ = w.row.Load(nil, 0, 0, nil) // nobody looks into the buffer any more
 	w.countsMu.Unlock()
 	w.name.Store(nil)
 	w.io.Enter(w.m.Outside())
@@ -215,14 +210,12 @@ func (k *Walk) all(yield func(*worker) bool) {
 	if k == nil {
 		return
 	}
-	if w := k.alone.Load(); w != nil && !yield(w) {
-		return
-	}
-	if workers := k.workers.Load(); workers != nil {
-		for i := range *workers {
-			if w := (*workers)[i].Load(); w != nil && !yield(w) {
-				return
-			}
+	k.mu.Lock()
+	workers := k.workers
+	k.mu.Unlock()
+	for _, w := range workers {
+		if !yield(w) {
+			return
 		}
 	}
 }
@@ -267,45 +260,29 @@ func (k *Walk) Yield(working int) {
 		k.asked = 0
 		return
 	}
-	if p := k.handle(); p != nil && working-1 > k.asked { // less those that were asked before
+	if p := k.pool.Load(); p != nil && working-1 > k.asked { // less those that were asked before
 		p.Shed(working - 1 - k.asked)
 		k.asked = working - 1
 	}
 	k.share.Keep(budget.RunFiles + 2*k.cache.shrink()) // fewer stay open for later
 }
 
-// hire has one of those begin that are due, if the process may have one more.
-func (k *Walk) hire(p *steal.Worker[item]) {
-	for n := k.due.Load(); n > 0; n = k.due.Load() {
-		if k.due.CompareAndSwap(n, n-1) {
-			if !k.relieve(p) {
-				k.due.Add(1)
-			}
-			return
-		}
+// hire has one of those begin that are due, if the process may have one more. Of several
+// that hire at once some may do nothing.
+func (k *Walk) hire() {
+	if n := k.due.Load(); n > 0 && k.due.CompareAndSwap(n, n-1) && !k.relieve() {
+		k.due.Add(1)
 	}
 }
 
 // relieve adds a worker, if the process may have one more.
-func (k *Walk) relieve(p *steal.Worker[item]) bool {
-	return k.share.Worker() && k.add(p)
-}
+func (k *Walk) relieve() bool { return k.share.Worker() && k.add() }
 
 // add adds a worker, which the share has.
-func (k *Walk) add(p *steal.Worker[item]) bool {
-	if p.Relieve() {
+func (k *Walk) add() bool {
+	if k.pool.Load().Relieve() {
 		return true
 	}
 	k.share.Put()
 	return false
-}
-
-// handle is any worker's end of the pool; nil before the first has begun.
-func (k *Walk) handle() *steal.Worker[item] {
-	for w := range k.all {
-		if w.pool != nil {
-			return w.pool
-		}
-	}
-	return nil
 }

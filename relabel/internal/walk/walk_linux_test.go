@@ -4,6 +4,7 @@ package walk
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"runtime"
 	"sync/atomic"
@@ -14,6 +15,8 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
+
+func TestMain(m *testing.M) { os.Exit(treetest.Main(m)) }
 
 // TestWorkers: where calls wait for a server, more of them wait at once, unless
 // the caller says how many.
@@ -87,14 +90,14 @@ func TestWaitTogether(t *testing.T) {
 func TestBeginUnread(t *testing.T) {
 	treetest.Need(t, "root", "tmpfs")
 	const label, few = "system_u:object_r:container_file_t:s0", 20
-	for met, want := range map[uint32]Outcome{metWrong: Written, metRight: Right, 0: Right} {
+	for wrong, want := range map[bool]Outcome{true: Written, false: Right} {
 		root := filepath.Join(treetest.Fresh(t, "tmpfs"), "tree")
 		treetest.Build(t, root, treetest.Text(t, "default label="+label+"\ndir .\nfile f%d x20\n"))
 		m := enclosed(t, root)
 		k := New(&Job{Top: &Want{Label: label}, Writes: Guess}, m, &Top{FD: m.Top, Outcome: Skipped}, nil)
-		k.met.Store(met)
+		k.wrong.Store(wrong)
 		if err := k.Run(t.Context()); err != nil || k.Tally().Of[want] != few {
-			t.Errorf("%d: %+v, %v", met, k.Tally(), err)
+			t.Errorf("%t: %+v, %v", wrong, k.Tally(), err)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -19,28 +18,33 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
-// item is a piece of work on dir.
+// item is a piece of work.
 type item struct {
-	kind      kind
-	dir       *Dir
-	name      string // of the directory to enter, with its NUL
-	gathering *gathering
-	slice     order.Slice
-	records   []byte
+	do     func(*worker)
+	enters bool // a directory; the one that it lies in may stay held
+	rest   *Dir // the directory that do reads on in
 }
 
-// kind says what is to be done.
-type kind uint8
+// entering is the work on the directory name, with its NUL, in d, which expects it.
+func entering(d *Dir, name string) item {
+	return item{enters: true, do: func(w *worker) { w.enter(d, name) }}
+}
 
-const (
-	readRest     kind = iota // dir is open: read on from where it stands
-	readAnew                 // dir, from its beginning
-	enterDir                 // name in dir
-	labelRecords             // records of dir, which another worker has read
-	gatherRange
-	helpRead
-	labelSlice
-)
+// restOf is the work on what was not read of d, which is pinned for that.
+func restOf(d *Dir) item {
+	return item{rest: d, do: func(w *worker) {
+		w.cache.beginRest()
+		if !w.queueRest(d) {
+			w.scan(d, d.FD())
+		}
+		w.cache.release(d)
+	}}
+}
+
+// labelling is the work on records of d or, if there are none, on all of d, which expects it.
+func labelling(d *Dir, records []byte) item {
+	return item{do: func(w *worker) { w.resume(d, records) }}
+}
 
 const (
 	// bufferSize is what a worker reads of a directory, and so the largest piece of
@@ -57,47 +61,41 @@ const (
 	// tries bounds how often one call is tried again, a millisecond apart
 	// at first and twice as long each time: about a quarter of a second.
 	tries = 8
-	// attrsMost is how many labels a worker keeps ready for writing, in 4 KiB each.
-	attrsMost = 32
 	// sickAfter EIOs in a row, with nothing that succeeded between, end the
 	// run: reading the rest of a dying disk takes days and helps no one.
 	sickAfter = 128
 )
 
 // worker is one goroutine's share of the walk. All of it belongs to that goroutine but
-// for the position, and what counts shows.
+// for the position, and what countsMu guards.
 type worker struct {
 	*Walk
-	pool    *steal.Worker[item] // nil: see solo
-	solo    *solo               // nil: there is a pool, or one entry
-	io      xattrio.IO
-	writing string               // the label that io writes
-	attrs   map[string]*sys.Attr // for labels that were written
-
-	counts
-	streaks
-	buffers
-	openDirs
-	choosing
 	position
-	sinceYield int                     // entries since others had a turn
-	throttle   func(entries int) error // nil: the work is not held back
-}
+	pool *steal.Worker[item] // nil: see solo
+	solo *solo               // nil: there is a pool, or one entry
 
-// counts are what a worker has met. Others see them as they were when the last row
-// began.
-type counts struct {
-	tally    Tally
-	passed   atomic.Int64 // entries met, but for those of the row at hand
-	countsMu sync.Mutex
-	shown    Tally
-}
+	io      xattrio.IO
+	writing string     // the label that io writes
+	found   *sys.Found // what the row had, where that decides what is written
+	known   struct {   // what Change was asked last, and its answer
+		has, want string
+		choice
+	}
 
-// streaks are what a worker goes by when it writes unread, or gives up.
-type streaks struct {
+	tally       Tally
 	wrongStreak int
 	sinceGuess  int // entries since the walk began to guess
+	sinceYield  int // entries since others had a turn
 	eios        int // in a row
+
+	countsMu sync.Mutex
+	shown    Tally      // the tally as it was when the row began
+	row      rows.Chunk // of buf; countsMu guards its loading
+
+	buf       []byte
+	ordered   *order.Batch // of buf
+	held      heldDir
+	closeNext int // the directory that was visited last, or -1
 }
 
 // push makes work of it, which w is the first to take.
@@ -107,78 +105,44 @@ func (w *worker) push(it item) {
 		return
 	}
 	w.pool.Push(it)
-	w.hire(w.pool)
+	w.hire()
 }
 
 // give makes work of it, which w is the last to take.
 func (w *worker) give(it item) {
 	w.pool.Give(it)
-	w.hire(w.pool)
+	w.hire()
 }
 
 func (w *worker) do(it item) {
-	if it.kind != enterDir || w.held.dir != it.dir {
+	if !it.enters {
 		w.held.release(&w.cache)
-	}
-	if it.kind != enterDir {
 		w.closeVisited()
 	}
-	switch it.kind {
-	case readRest:
-		w.cache.beginRest()
-		if !w.queueRest(it.dir) {
-			w.scan(it.dir, it.dir.FD())
-		}
-		w.cache.release(it.dir)
-	case readAnew:
-		w.anew(it.dir)
-	case enterDir:
-		w.tally.Entered++
-		w.enter(it.dir, it.name)
-	case labelRecords:
-		w.finish(it.dir, it.records)
-	case gatherRange:
-		w.gather(it.gathering)
-	case helpRead:
-		w.help(it.gathering)
-	case labelSlice:
-		w.labelSlice(it.gathering, it.slice)
-	}
+	it.do(w)
 	w.in.Store(nil)
 	w.items.Add(1)
-	w.passed.Store(w.tally.Seen)
 	w.countsMu.Lock()
 	w.shown = w.tally
 	w.countsMu.Unlock()
 }
 
-// finish labels the entries of d that are in records.
-func (w *worker) finish(d *Dir, records []byte) {
-	w.at(d, nil)
-	fd, op, e := w.cache.acquire(d)
-	switch {
-	case xattrio.Judge(e) == xattrio.Gone: // with all that was in it
-		return
-	case e != 0:
-		w.spoil(d, op, e)
-		return
-	}
-	w.records(d, fd, records)
-	w.cache.release(d)
-}
-
-// anew reads d from its beginning.
-func (w *worker) anew(d *Dir) {
+// resume labels the entries of d that are in records or, without any, all.
+func (w *worker) resume(d *Dir, records []byte) {
 	w.at(d, nil)
 	fd, op, e := w.cache.acquire(d)
 	if e == 0 {
 		defer w.cache.release(d)
+		if records != nil {
+			w.records(d, fd, records)
+			return
+		}
 		op, e = "lseek", sys.Rewind(fd, 0)
 	}
 	switch {
 	case e == 0:
 		w.scan(d, fd)
-	case xattrio.Judge(e) != xattrio.Gone:
+	case xattrio.Judge(e) != xattrio.Gone: // else it is gone with all that was in it
 		w.spoil(d, op, e)
 	}
 }
@@ -194,27 +158,25 @@ func (w *worker) scan(d *Dir, fd int) {
 // share gives the rest of d, if there is more of it, and labels the n bytes of
 // records that were read.
 func (w *worker) share(d *Dir, fd, n int, more bool) {
-	if w.solo != nil {
-		if more {
-			w.solo.large = true
-			w.cache.expect(d)
-			w.push(item{kind: readAnew, dir: d})
-			return
-		}
+	switch {
+	case w.solo != nil && more:
+		w.solo.large = true
+		w.later(d, nil)
+		return
+	case w.solo != nil:
 		w.records(d, fd, w.buf[:n])
 		return
-	}
-	if more {
+	case more:
 		var taken bool
 		if n, taken = w.queueSampled(d, fd, n); taken || w.fillWindow(d, fd, n) {
 			return
 		}
 		if w.cache.pinRest(d) {
-			w.give(item{dir: d})
+			w.give(restOf(d))
 		} else {
 			// So many rests wait that this one comes next, before the
 			// directories in it: memory rather than descriptors.
-			defer w.push(item{dir: d})
+			defer w.push(restOf(d))
 		}
 	}
 	if w.m.Served {
@@ -232,10 +194,10 @@ func (w *worker) spread(d *Dir, fd, n int) {
 	last := len(pieces) - 1
 	for _, records := range pieces[:last] {
 		w.cache.expect(d)
-		w.push(item{kind: labelRecords, dir: d, records: records})
+		w.push(labelling(d, records))
 	}
 	if last > 0 {
-		w.equip() // the buffer is shared by now
+		w.buf = make([]byte, bufferSize) // the other is shared by now
 	}
 	w.records(d, fd, pieces[last])
 }
@@ -246,7 +208,7 @@ func (w *worker) entry(d *Dir, fd int, e sys.Dirent) {
 	w.name.Store(t.Name)
 	if w.m.Asks || w.m.LeftInodes[e.Ino] {
 		if o, is := w.left(t, d, t); is {
-			w.tally.Count(o)
+			w.count(d, o, 1)
 			return
 		}
 	}
@@ -256,19 +218,24 @@ func (w *worker) entry(d *Dir, fd int, e sys.Dirent) {
 		} // else labelling it will say what is wrong with it
 	}
 	if e.Kind == sys.KindDir {
-		if d.rereading && w.rightAlready(d, t) {
-			return
+		if d.rereading && w.isRight(t, d.want.Label) {
+			return // it needs no second visit
 		}
 		w.tally.Found++
 		w.cache.expect(d)
-		w.push(item{kind: enterDir, dir: d, name: string(e.Name[:len(e.Name)+1])})
+		w.push(entering(d, string(e.Name[:len(e.Name)+1])))
 		return
 	}
-	o := w.label(t, d)
-	if d.rereading && (o == Right || o == Vanished) {
-		return // counted when it was read first
+	w.count(d, w.label(t, d), 1)
+}
+
+// count counts what became of n entries of d. On the second reading of the root all but
+// what is written or fails was counted when it was read first.
+func (w *worker) count(d *Dir, o Outcome, n int) {
+	if o != Elsewhere && (!d.rereading || o == Written || o == Failed) {
+		w.tally.Seen += int64(n)
+		w.tally.Of[o] += int64(n)
 	}
-	w.tally.Count(o)
 }
 
 // fill reads as many records of d as the buffer holds, and says if there may
@@ -307,8 +274,7 @@ func (w *worker) refill(d *Dir, fd, n int, e sys.Errno, s *order.Stretch) (int, 
 			return n, true // too little room for the next record
 		case xattrio.Judge(e) == xattrio.Gone:
 			return n, false // the directory itself was removed
-		case xattrio.Judge(e) == xattrio.Again && try < tries && !w.stopped():
-			pause(try)
+		case xattrio.Judge(e) == xattrio.Again && w.retry(try):
 			try++
 			e = 0
 			continue
@@ -342,40 +308,14 @@ func (w *worker) left(what xattrio.Target, d *Dir, t xattrio.Target) (Outcome, b
 	if e != 0 || !is {
 		return 0, false
 	}
-	if w.solo != nil && !d.rereading { // what is mounted in it is named too
-		w.otherMount(d, t)
-		return Elsewhere, true
-	}
 	return w.leave(d, t, why), true
-}
-
-// rightAlready tells, on the second reading of the root, whether a directory
-// needs no second visit.
-func (w *worker) rightAlready(d *Dir, t xattrio.Target) bool {
-	if _, errno := w.io.Hold(t); errno != 0 {
-		return false
-	}
-	defer w.io.Release(t)
-	has, _, errno := w.io.Read(t)
-	return errno == 0 && has.Is(d.want.Label)
 }
 
 // ready has the worker write label, until another is to be written.
 func (w *worker) ready(label string) {
-	if label == w.writing && w.io.Attr != nil {
-		return
-	}
-	if w.writing = label; w.attrs[label] == nil {
-		if w.attrs == nil || len(w.attrs) == attrsMost {
-			w.attrs = map[string]*sys.Attr{}
-		}
-		w.attrs[label] = sys.NewAttr(xattrio.Attribute, []byte(label))
-	}
-	w.io.Attr = w.attrs[label]
-	if w.Events.Changed == nil && w.Change == nil {
-		w.io.Brief() // what an entry had is only compared
-	} else {
-		w.io.Wide()
+	if label != w.writing {
+		w.writing = label
+		w.io.SetValue(label)
 	}
 }
 
@@ -401,24 +341,30 @@ func (w *worker) heed() {
 // nothing to stop.
 func (w *worker) stopped() bool {
 	if w.pool == nil {
-		return w.solo != nil && w.solo.ctx.Err() != nil
+		return w.solo != nil && w.ctx.Err() != nil
 	}
 	return w.pool.Stopped()
 }
 
 // halt stops the run, and returns when the pool knows.
 func (w *worker) halt(why error) {
-	if w.pool == nil {
-		if w.solo != nil {
-			w.Stop(why)
-		}
+	if w.pool == nil && w.solo == nil {
 		return
 	}
 	w.Stop(why)
-	for !w.pool.Stopped() {
+	for w.pool != nil && !w.pool.Stopped() {
 		runtime.Gosched()
 	}
 }
 
-// pause waits before try number try+1: 1 ms, 2, 4 …
-func pause(try int) { time.Sleep(time.Millisecond << try) }
+// retry reports whether a call may be tried again after try. Before that it closes a
+// directory or, if there is none to be closed, waits: 1 ms, 2, 4 …
+func (w *worker) retry(try int) bool {
+	if try == tries || w.stopped() {
+		return false
+	}
+	if !w.cache.closeIdle() {
+		time.Sleep(time.Millisecond << try)
+	}
+	return true
+}

@@ -13,7 +13,6 @@
 //	row_linux.go       plain entries, a row at a time (package rows)
 //	sort_linux.go      directories of ext4 in the order of inodes, which package order makes
 //	label_linux.go     one entry: read, compare, write
-//	choose_linux.go    what is written where the name, or the label that is there, decides
 //	position_linux.go  where a worker is
 //	tally.go           counts
 //
@@ -21,7 +20,27 @@
 // nor the caller's options: a Job has what it goes by, and a Top what it begins with.
 package walk
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+)
 
 // ErrHardLinks is the failure of a file that has several names, with LinksError.
 var ErrHardLinks = errors.New("the file has several names (hard links)")
+
+// Want is what is wanted of a directory and of all beneath it: one label or, by rules,
+// for each entry its own.
+type Want struct {
+	Label string // with Rules that of the directory alone; "": it is left as it is
+	Rules Rules  // of what is in it; nil: Label
+}
+
+// Rules say what is wanted of what is in a directory.
+type Rules interface {
+	// Entry is the label of an entry, be it a directory; "": it is left as it is.
+	Entry(name []byte, kind sys.Kind) (string, error)
+	// Beneath is what is wanted of the directory name. It is asked once, by the worker
+	// that enters it.
+	Beneath(name []byte) *Want
+}
