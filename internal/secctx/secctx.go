@@ -119,11 +119,10 @@ type context struct {
 }
 
 func (c context) String() string {
-	s := c.user + ":" + c.role + ":" + c.typ
-	if c.level != "" {
-		s += ":" + c.level
+	if c.level == "" {
+		return c.user + ":" + c.role + ":" + c.typ
 	}
-	return s
+	return c.user + ":" + c.role + ":" + c.typ + ":" + c.level
 }
 
 func parse(label string) (context, error) {

@@ -68,26 +68,31 @@ type claim struct {
 	former []string // what no seal may be, the newest last
 }
 
-const claimForm = "version=2 want=%s seal=%s former=%s"
-
 func (k claim) String() string {
-	return fmt.Sprintf(claimForm, k.want, k.seal, strings.Join(k.former, " "))
+	return claimBegins + k.want + claimSeal + k.seal + claimFormer + strings.Join(k.former, " ")
 }
+
+const (
+	claimBegins = "version=2 want="
+	claimSeal   = " seal="
+	claimFormer = " former="
+)
 
 // parseClaim reads a claim; a text that String did not write is none. A claim that an earlier
 // version left may have one more field behind the seal, which says nothing here.
 func parseClaim(text string) (k claim, ok bool) {
-	head, former, _ := strings.Cut(text, " former=")
-	f := strings.Split(head, " ")
-	if len(f) != 3 && len(f) != 4 {
+	rest, begins := strings.CutPrefix(text, claimBegins)
+	want, rest, hasSeal := strings.Cut(rest, claimSeal)
+	rest, former, hasFormer := strings.Cut(rest, claimFormer)
+	seal, more, _ := strings.Cut(rest, " ")
+	if !begins || !hasSeal || !hasFormer || strings.Contains(want+more, " ") {
 		return claim{}, false
 	}
-	k.want, k.seal = strings.TrimPrefix(f[1], "want="), strings.TrimPrefix(f[2], "seal=")
+	k = claim{want: want, seal: seal}
 	if former != "" {
 		k.former = strings.Split(former, " ")
 	}
-	written := strings.Join(f[:3], " ") + strings.TrimPrefix(text, head)
-	return k, k.String() == written
+	return k, true
 }
 
 // claimed reads the claim that is on the root.
