@@ -172,6 +172,9 @@ func (c *dirCache) reopen(d *Dir) (int, string, sys.Errno) {
 	for _, next := range slices.Backward(way) {
 		op, e := c.step(at, next)
 		c.release(at)
+		if e == syscall.ESTALE && c.removed(d) { // d itself: it may have left what was removed above it
+			e = syscall.ENOENT
+		}
 		if e != 0 {
 			return -1, op, e
 		}
@@ -199,8 +202,6 @@ func (c *dirCache) step(at, d *Dir) (string, sys.Errno) {
 	}
 	switch {
 	case e == 0:
-	case c.removed(d):
-		return op, syscall.ENOENT
 	case e == syscall.ENOENT || xattrio.Judge(e) == xattrio.Changed:
 		return op, syscall.ESTALE
 	default:

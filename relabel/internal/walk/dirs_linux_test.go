@@ -3,6 +3,7 @@
 package walk
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -83,5 +84,51 @@ func TestReentry(t *testing.T) {
 	}
 	if _, _, e := c.acquire(d); e != syscall.ESTALE {
 		t.Errorf("another directory in its place: %v", e)
+	}
+}
+
+// TestMovedCache: after the walk goes on in another mount, a directory that is gone with those
+// above it was removed; one that was taken out of what is gone lies elsewhere.
+func TestMovedCache(t *testing.T) {
+	for name, c := range map[string]struct {
+		gone func(root string) error
+		want sys.Errno
+	}{
+		"there":   {func(string) error { return nil }, 0},
+		"removed": {func(root string) error { return os.RemoveAll(filepath.Join(root, "d")) }, syscall.ENOENT},
+		"renamed": {func(root string) error {
+			return errors.Join(os.Rename(filepath.Join(root, "d/e"), filepath.Join(root, "e")), os.Remove(filepath.Join(root, "d")))
+		}, syscall.ESTALE},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			if err := os.MkdirAll(filepath.Join(root, "d/e"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			open := func(path string) int {
+				fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(filepath.Join(root, path)), sys.OpenDir, 0)
+				if e != 0 {
+					t.Fatal(e)
+				}
+				return fd
+			}
+			cache, m := dirCache{limit: 8}, &mounts.Mount{Confined: mounts.Clone, Path: root}
+			first := open("")
+			defer sys.Close(first)
+			top := &Dir{mount: m, fd: int32(first), shared: true}
+			d := cache.opened(top, "d\x00", open("d"), nil)
+			e := cache.opened(d, "e\x00", open("d/e"), nil)
+			cache.expect(d)
+			cache.expect(e)
+			cache.release(e)
+			cache.unpin(d, 1) // nothing in it is expected any more: it is closed
+			cache.move(top, open(""))
+			if err := c.gone(root); err != nil {
+				t.Fatal(err)
+			}
+			if _, op, errno := cache.acquire(e); errno != c.want {
+				t.Errorf("%s: %v, want %v", op, errno, c.want)
+			}
+		})
 	}
 }
