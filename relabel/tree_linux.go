@@ -58,7 +58,7 @@ func newRun(o Options, path, label string) *run {
 	return r
 }
 
-// lead calls what in a goroutine beside the caller's, and returns the report.
+// lead calls what, beside the caller where he may leave, and returns the report.
 func (r *run) lead(ctx context.Context, what func(ctx context.Context) error) (Report, error) {
 	begin := time.Now()
 	if r.o.Progress != nil {
@@ -66,7 +66,11 @@ func (r *run) lead(ctx context.Context, what func(ctx context.Context) error) (R
 		r.o.Progress.state.Store(&state)
 	}
 	r.slash = mounts.SlashHere()
-	err := r.Lead(ctx, what)
+	lead := r.Lead
+	if r.o.inner.patience > 0 && ctx.Done() == nil && r.slash.Usual() { // a drop-in, whose callbacks are ours
+		lead = r.Here
+	}
+	err := lead(ctx, what)
 	return r.soFar(begin), err
 }
 
@@ -77,7 +81,7 @@ func tree(ctx context.Context, path, label string, o Options, ask func() capabil
 	return r.lead(ctx, func(ctx context.Context) error { return r.all(ctx, path, label, ask) })
 }
 
-// all is the whole run. It has a goroutine of its own, and ends when the last call
+// all is the whole run. It ends when the last call
 // has returned, be that after Tree: until then nothing is closed that a worker may
 // yet use, and the lock is held, under which it may yet write.
 func (r *run) all(ctx context.Context, path, label string, ask func() capabilities) error {

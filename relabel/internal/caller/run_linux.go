@@ -25,7 +25,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
-// Run is a run as its caller has it. All methods but Lead may be called from any
+// Run is a run as its caller has it. All methods but Lead and Here may be called from any
 // goroutine.
 type Run struct {
 	Told Told
@@ -36,7 +36,8 @@ type Run struct {
 	stop   context.CancelCauseFunc
 	second atomic.Pointer[func()] // takes back the commit, from the second reading on
 	broken atomic.Pointer[error]  // see Break
-	calls  chan func()            // of the caller's code
+	calls  chan func()            // of the caller's code; nil in Here
+	turn   sync.Mutex             // one call of it at a time, in Here
 	left   chan struct{}          // closed when Lead returns
 
 	stalled atomic.Bool // the run stood still at the last look
@@ -111,8 +112,15 @@ func (r *Run) Second(revoke func()) { r.second.Store(&revoke) }
 
 // Call has f, which is the caller's code, called in the goroutine that called Lead, and
 // waits for it. So calls come one at a time, and a panic goes on in the caller. Once the
-// run is left behind, or one of them panicked, nothing is called any more.
+// run is left behind, or one of them panicked, nothing is called any more. In Here it calls
+// f itself.
 func (r *Run) Call(f func()) {
+	if r.calls == nil {
+		r.turn.Lock()
+		defer r.turn.Unlock()
+		f()
+		return
+	}
 	done := make(chan struct{})
 	call := func() {
 		defer close(done)
@@ -152,6 +160,38 @@ func (r *Run) Lead(ctx context.Context, what func(ctx context.Context) error) er
 	err := r.attend(ctx, done)
 	returned = true
 	return err
+}
+
+// Here is Lead for a context that cannot end, and for code of the caller's that any goroutine
+// may call: it calls what itself, for to wake another goroutine takes as long as to label a few
+// files. A run that hangs is waited for.
+func (r *Run) Here(ctx context.Context, what func(ctx context.Context) error) error {
+	ctx, r.stop = context.WithCancelCause(ctx)
+	defer r.stop(nil)
+	defer r.lookOn()()
+	return what(ctx)
+}
+
+// lookOn looks at the run once every watch.Every, until end is called.
+func (r *Run) lookOn() (end func()) {
+	var mu sync.Mutex // guards the timer
+	var timer *time.Timer
+	mu.Lock()
+	defer mu.Unlock()
+	timer = time.AfterFunc(watch.Every, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if timer != nil {
+			r.look()
+			timer.Reset(watch.Every)
+		}
+	})
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		timer.Stop()
+		timer = nil
+	}
 }
 
 // attend waits for the run, has workers that are held up replaced, and calls the caller's

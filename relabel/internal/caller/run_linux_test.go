@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -96,6 +98,35 @@ func TestLeadHangs(t *testing.T) {
 		<-ended
 		if want := fmt.Sprintf("hung: [{statx /dead}]: %v", errStop); err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
+		}
+	})
+}
+
+// TestHere: what runs in the caller's goroutine, and ends with its error or stop. A call that
+// hangs is told of, by another goroutine, and waited for.
+func TestHere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, stalls := newRun(), 0
+		r.Told.Stall = func([]watch.Call) { stalls++ }
+		runtime.LockOSThread() // no other goroutine is on this thread
+		defer runtime.UnlockOSThread()
+		begun, thread := time.Now(), syscall.Gettid()
+		err := r.Here(t.Context(), func(ctx context.Context) error {
+			if syscall.Gettid() != thread {
+				t.Error("it has a goroutine of its own")
+			}
+			called := false
+			r.Call(func() { called = true })
+			if !called {
+				t.Error("the caller's code is not called")
+			}
+			r.Task().At("statx", "/dead")
+			time.Sleep(time.Hour)
+			r.Stop(errStop)
+			return context.Cause(ctx)
+		})
+		if !errors.Is(err, errStop) || stalls != 1 || time.Since(begun) != time.Hour {
+			t.Errorf("%v after %v, told %d times", err, time.Since(begun), stalls)
 		}
 	})
 }

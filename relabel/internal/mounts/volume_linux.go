@@ -60,6 +60,14 @@ type Slash struct{ seen }
 // SlashHere returns that of the calling thread.
 func SlashHere() Slash { return Slash{seenAt("/")} }
 
+// Usual reports whether the last run saw the same, so that paths lead this thread to where they
+// lead the others. It is false where the kernel does not tell (Linux 5.8).
+func (s Slash) Usual() bool {
+	process.mu.Lock()
+	defer process.mu.Unlock()
+	return process.now != nil && s.mount != 0 && s.seen == process.now.root
+}
+
 // Apart reports whether paths may lead a thread with that root directory elsewhere than the
 // threads of the run: it alone has another root directory or another mount namespace, in
 // which mounts have other ids. It is false where the kernel does not tell (Linux 5.8).
