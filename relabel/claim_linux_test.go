@@ -111,24 +111,6 @@ func unclaimed(t *testing.T, root string) {
 	}
 }
 
-// TestSealWithoutClaim: where no claim can be left, the seal is another than the
-// label before all the same.
-func TestSealWithoutClaim(t *testing.T) {
-	treetest.Need(t, "root")
-	for _, old := range secctx.Seals("", newLabel) {
-		root := grow(t, on(t, "tmpfs"), "default label="+old+"\n"+some)
-		stopped(t, root, newLabel, 20)
-		if err := unix.Removexattr(root, commit.ClaimName); err != nil {
-			t.Fatal(err)
-		}
-		was := labelOf(t, root)
-		stopped(t, root, newLabel, 40)
-		if is := labelOf(t, root); was == old || is == was || is == newLabel {
-			t.Errorf("from %s: %s, then %s", old, was, is)
-		}
-	}
-}
-
 // unlocked is Tree where the lock is not shared, as between pods that have a /run
 // of their own, or nodes.
 func unlocked(ctx context.Context, path, label string, o Options) (Report, error) {

@@ -6,9 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel"
@@ -82,4 +85,148 @@ func ExampleInspect() {
 	s, err := relabel.Inspect(volume, "system_u:object_r:container_file_t:s0:c35,c75", relabel.TrustRoot)
 	fmt.Println(s.Labelled, s.Interrupted, err)
 	// Output: false false <nil>
+}
+
+// A runtime relabels a volume that was given with :z or :Z. A volume that has
+// no labels is no reason not to start the container.
+func ExampleRelabel() {
+	const mountLabel = "system_u:object_r:container_file_t:s0:c35,c75"
+	shared := false // true for :z
+	err := relabel.Relabel("/srv/volumes/web", mountLabel, shared)
+	var where *fs.PathError
+	switch {
+	case errors.Is(err, syscall.ENOTSUP):
+		log.Print("the volume has no labels")
+	case errors.As(err, &where):
+		log.Printf("%s could not be labelled: %v", where.Path, where.Err)
+	}
+}
+
+// Label one file, as a command like chcon does.
+func ExampleChcon() {
+	err := relabel.Chcon("/srv/volumes/web/index.html", "system_u:object_r:container_file_t:s0", false)
+	if errors.Is(err, syscall.EPERM) {
+		log.Print("it is immutable, or somebody else's: ", err)
+	}
+}
+
+// Who waits is told how far it is, by a goroutine that asks.
+func ExampleProgress() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var progress relabel.Progress
+	go func() {
+		for tick := time.Tick(time.Second); ; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick:
+				if s, begun := progress.State(); begun {
+					log.Printf("%d entries, %d failed, at %q", s.Seen, s.Failed, s.Path)
+				}
+			}
+		}
+	}()
+	_, err := relabel.Tree(ctx, "/srv/volumes/web", "system_u:object_r:container_file_t:s0",
+		&relabel.Options{Progress: &progress})
+	if err != nil {
+		log.Print(err)
+	}
+}
+
+// What was left alone, or done otherwise than asked, is logged.
+func ExampleLogTo() {
+	const volume = "/srv/volumes/web"
+	_, err := relabel.Tree(context.Background(), volume, "system_u:object_r:container_file_t:s0",
+		&relabel.Options{Trace: relabel.LogTo(slog.Default(), volume)})
+	if err != nil {
+		log.Print(err)
+	}
+}
+
+// A thousand entries a second leave the disk to others. It returns when ctx ends,
+// so that the run can be stopped while it waits. The WaitN of a rate.Limiter of
+// golang.org/x/time does as well.
+func ExampleOptions_throttle() {
+	const rate = 1000
+	throttle := func(ctx context.Context, entries int) error {
+		t := time.NewTimer(time.Duration(entries) * time.Second / rate)
+		defer t.Stop()
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-t.C:
+			return nil
+		}
+	}
+	_, err := relabel.Tree(context.Background(), "/srv/volumes/web",
+		"system_u:object_r:container_file_t:s0", &relabel.Options{Workers: 1, Throttle: throttle})
+	if err != nil {
+		log.Print(err)
+	}
+}
+
+// What went wrong, from the widest to the narrowest.
+func ExampleTree_errors() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	_, err := relabel.Tree(ctx, "/srv/volumes/web",
+		"system_u:object_r:container_file_t:s0", nil)
+	var some *relabel.IncompleteError
+	var hung *relabel.HungError
+	var where *fs.PathError
+	switch {
+	case err == nil:
+	case errors.Is(err, relabel.ErrLabel), errors.Is(err, relabel.ErrRefused):
+		log.Print("nothing was begun: ", err)
+	case errors.As(err, &hung):
+		log.Print("the filesystem does not answer: ", hung.Calls)
+	case errors.Is(err, context.Cause(ctx)):
+		log.Print("stopped; the next run resumes")
+	case errors.As(err, &some):
+		log.Printf("%d entries failed, the first: %v", some.Failed, some.First[0])
+	case errors.Is(err, errors.ErrUnsupported):
+		log.Print("the volume has no labels")
+	case errors.As(err, &where):
+		log.Printf("%s: %v", where.Path, where.Err)
+	}
+}
+
+// A runtime has one Group, and asks it in each request for a container. Who
+// asks again, after a request that came to its end before the volume did, joins
+// the work that goes on.
+func ExampleGroup() {
+	group := relabel.Group{Trace: func(root string) *relabel.Trace { return relabel.LogTo(slog.Default(), root) }}
+
+	create := func(ctx context.Context) error {
+		_, err := group.Tree(ctx, "/srv/volumes/web", "system_u:object_r:container_file_t:s0:c35,c75", relabel.TrustRoot)
+		var pending *relabel.PendingError
+		if errors.As(err, &pending) {
+			log.Printf("%d entries so far, %d others wait", pending.Entries, pending.Callers)
+		}
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	if err := create(ctx); err != nil {
+		log.Print(err)
+	}
+	// For a metric, or the stage that a timeout names.
+	for _, p := range group.Work() {
+		log.Printf("%s: %v", p.Root, p)
+	}
+}
+
+// What a caller is told who leaves before the end.
+func ExamplePendingError() {
+	var err error = &relabel.PendingError{
+		Work:   relabel.Work{Root: "/srv/volumes/web", Entries: 1203000, Elapsed: 118 * time.Second},
+		Within: 2 * time.Minute,
+		Cause:  context.DeadlineExceeded,
+	}
+	fmt.Println(err)
+	fmt.Println(errors.Is(err, context.DeadlineExceeded))
+	// Output:
+	// "/srv/volumes/web": relabelling goes on: 1,203,000 entries after 1m58s; ask again within 2m0s
+	// true
 }
