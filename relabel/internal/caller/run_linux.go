@@ -31,9 +31,9 @@ type Run struct {
 	Told Told
 	// Hung is the error where calls have not returned that a stopped run waits for.
 	Hung  func(calls []watch.Call, cause error) error
-	Ended func() // is told when nothing is open any more; may be nil
+	Ended func()                  // is told when nothing is open any more; may be nil
+	Stop  context.CancelCauseFunc // ends the run; set by Lead
 
-	stop   context.CancelCauseFunc
 	second atomic.Pointer[func()] // takes back the commit, from the second reading on
 	broken atomic.Pointer[error]  // see Break
 	calls  chan func()            // of the caller's code; nil in Here
@@ -57,7 +57,8 @@ type Task struct {
 	Walk  atomic.Pointer[walk.Walk]    // that is under way, if there is one
 	Share atomic.Pointer[budget.Share] // of the process's workers, if it has one
 
-	stalls chan struct{} // has a token once nothing of the task has moved for the limit
+	stalls chan struct{} // gets a token when nothing of the task has moved for the limit
+	ended  chan error    // gets the task's error; both are made by InTurn
 }
 
 // watched are the task's own goroutine, and the workers for which that waits.
@@ -68,8 +69,9 @@ func (t *Task) watched(yield func(watch.Watched) bool) {
 }
 
 // Task adds a task to the run.
-func (r *Run) Task() *Task {
-	t := &Task{stalls: make(chan struct{}, 1)}
+func (r *Run) Task() *Task { return r.add(new(Task)) }
+
+func (r *Run) add(t *Task) *Task {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.tasks = append(r.tasks, t)
@@ -81,13 +83,6 @@ func (r *Run) all() []*Task {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.tasks
-}
-
-// Stop ends the run.
-func (r *Run) Stop(why error) {
-	if r.stop != nil {
-		r.stop(why)
-	}
 }
 
 // errBroken is why a run ends whose caller's code panicked.
@@ -140,8 +135,8 @@ func (r *Run) Call(f func()) {
 func (r *Run) Lead(ctx context.Context, what func(ctx context.Context) error) error {
 	r.calls, r.left = make(chan func()), make(chan struct{})
 	defer close(r.left)
-	ctx, r.stop = context.WithCancelCause(ctx)
-	defer r.stop(nil)
+	ctx, r.Stop = context.WithCancelCause(ctx)
+	defer r.Stop(nil)
 	done := make(chan error, 1)
 	go func() {
 		err := what(ctx)
@@ -285,35 +280,30 @@ func (r *Run) underWay() (calls []watch.Call) {
 // has main's share. A call that hangs keeps the share, and the next one gets a share from
 // enter. An error is the end: InTurn returns the first one when all calls have returned.
 func (r *Run) InTurn(main *Task, times int, do func(i int, t *Task) error, enter func() (*budget.Share, error)) error {
-	type hanging struct {
-		ended chan error
-		share *budget.Share
-	}
-	var left []hanging
+	var left []*Task // whose call hangs
 	var first error
 	share := main.Share.Load()
 	main.Share.Store(nil)
 	defer func() { main.Share.Store(share) }()
 	for i := 0; i < times && first == nil; i++ {
-		t, ended := r.Task(), make(chan error, 1)
+		t := r.add(&Task{stalls: make(chan struct{}, 1), ended: make(chan error, 1)})
 		t.Share.Store(share)
 		go func() {
-			ended <- do(i, t)
+			t.ended <- do(i, t)
 			t.At("", "")
 		}()
 		select {
-		case first = <-ended:
+		case first = <-t.ended:
 			t.Share.Store(nil)
 		case <-t.stalls:
-			left = append(left, hanging{ended, share})
+			left = append(left, t)
 			share, first = enter()
 		}
 	}
 	share.Waits(len(left) > 0)
-	for _, h := range left {
-		err := <-h.ended
-		first = cmp.Or(first, err)
-		h.share.Close()
+	for _, t := range left {
+		first = cmp.Or(first, <-t.ended)
+		t.Share.Load().Close()
 	}
 	share.Waits(false)
 	return first
