@@ -161,8 +161,8 @@ func (r *Run) Lead(ctx context.Context, what func(ctx context.Context) error) er
 // may call: it calls what itself, for to wake another goroutine takes as long as to label a few
 // files. A run that hangs is waited for.
 func (r *Run) Here(ctx context.Context, what func(ctx context.Context) error) error {
-	ctx, r.stop = context.WithCancelCause(ctx)
-	defer r.stop(nil)
+	ctx, r.Stop = context.WithCancelCause(ctx)
+	defer r.Stop(nil)
 	defer r.lookOn()()
 	return what(ctx)
 }
