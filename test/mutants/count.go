@@ -41,7 +41,7 @@ func counts() []Mutant {
 		{
 			Name: "reading-moves", By: "TestReadingMoves in relabel/internal/walk",
 			Breaks: "a worker that reads a large directory is not taken for held up",
-			Edits:  edits("relabel/internal/walk/worker_linux.go", "\t\tw.items.Add(1)\n\t\trecords", "\t\trecords"),
+			Edits:  edits("relabel/internal/walk/worker_linux.go", "\t\t\tw.items.Add(1)\n\t\t\treturn got", "\t\t\treturn got"),
 		},
 		{
 			Name: "served-few", By: "TestWaitTogether in relabel/internal/walk",
@@ -101,7 +101,7 @@ func counts() []Mutant {
 			Breaks: "a directory is read to its end",
 			Edits: edits(
 				enter, "n, more := v.N, !v.End", "n, more := v.N, v.N < 0 && !v.End",
-				walk, "\t\t\treturn n, false\n\t\t}\n\t}\n\treturn n, true", "\t\t\treturn n, false\n\t\t}\n\t}\n\treturn n, false",
+				walk, "\t\t\treturn n, more\n\t\t}\n\t}\n\treturn n, true", "\t\t\treturn n, more\n\t\t}\n\t}\n\treturn n, false",
 			),
 		},
 		{

@@ -107,7 +107,7 @@ func (w *worker) visit(parent *Dir, t xattrio.Target, name string, want *Want, l
 		w.at(d, nil)
 		n, more := v.N, !v.End
 		if v.Errno != 0 || more && n == 0 {
-			n, more = w.refill(d, v.FD, n, v.Errno, nil)
+			n, more = w.refill(d, v.FD, n)
 		}
 		w.share(d, v.FD, n, more)
 	}

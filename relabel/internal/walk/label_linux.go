@@ -27,30 +27,22 @@ func (w *worker) label(t xattrio.Target, d *Dir) Outcome {
 func (w *worker) settle(t xattrio.Target, d *Dir, o Outcome, op string, e sys.Errno) Outcome {
 	for try := 0; e != 0; try++ {
 		verdict := xattrio.Judge(e)
-		switch verdict {
-		case xattrio.Gone:
-			if t.Name == nil {
-				break
-			}
+		switch {
+		case verdict == xattrio.Gone && t.Name != nil:
 			if e = xattrio.Absent(t.FD, e); xattrio.Judge(e) == xattrio.Gone {
 				return Vanished
 			}
-		case xattrio.Foreign:
+		case verdict == xattrio.Foreign:
 			if o, is := w.foreign(d, t); is {
 				return o
 			}
-		case xattrio.Compare:
-			if op == w.io.Writes(t).String() && w.isRight(t, w.writing) {
-				w.wrongStreak, w.eios = 0, 0
-				return Right
-			}
-			if e == syscall.EROFS && !t.Pinned && w.m.Frozen(t.FD) {
-				return w.leaveFrozen(t, d)
-			}
-		case xattrio.Refused:
-			if !w.chooses(w.Top) { // else another entry may get a label that it takes
-				w.halt(fmt.Errorf("the kernel refuses the label %s: %w", w.writing, &fs.PathError{Op: op, Path: d.Path(t.String()), Err: e}))
-			}
+		case verdict == xattrio.Compare && op == w.io.Writes(t).String() && w.isRight(t, w.writing):
+			w.wrongStreak, w.eios = 0, 0
+			return Right
+		case e == syscall.EROFS && !t.Pinned && w.m.Frozen(t.FD):
+			return w.leaveFrozen(t, d)
+		case verdict == xattrio.Refused && !w.chooses(w.Top): // else another entry may get a label that it takes
+			w.halt(fmt.Errorf("the kernel refuses the label %s: %w", w.writing, &fs.PathError{Op: op, Path: d.Path(t.String()), Err: e}))
 		}
 		if verdict != xattrio.Foreign && verdict != xattrio.Again || !w.retry(try) {
 			return w.fail(d, t, op, e)

@@ -168,9 +168,9 @@ func (w *worker) read(g *gathering, fd int) {
 		}
 		for more && fits && e == 0 && !s.Ended() && !w.stopped() {
 			var n int
-			n, more = w.refill(d, fd, 0, 0, &s)
+			n, more = w.getdents(d, fd, 0)
 			var err error
-			if fits, err = g.AddRead(w.buf[:n]); err != nil {
+			if fits, err = g.AddRead(s.Cut(w.buf[:n])); err != nil {
 				w.spoil(d, "getdents64", err)
 			}
 		}

@@ -242,7 +242,7 @@ func (w *worker) count(d *Dir, o Outcome, n int) {
 // be more. Only a reading of nothing is the end.
 func (w *worker) fill(d *Dir, fd int) (n int, more bool) {
 	w.askAhead(d, fd)
-	n, more = w.refill(d, fd, 0, 0, nil)
+	n, more = w.refill(d, fd, 0)
 	if d.labelledBelow > 0 {
 		n = len(order.DropBelow(w.buf[:n], d.labelledBelow))
 	}
@@ -260,40 +260,35 @@ func (w *worker) askAhead(d *Dir, fd int) {
 // readsAhead says whether what is near a directory is asked for with it.
 func (w *worker) readsAhead() bool { return w.m.Sorts && w.ahead.pays() }
 
-// refill is fill after n bytes were read, and e was answered. It ends with s, if that is
-// not nil.
-func (w *worker) refill(d *Dir, fd, n int, e sys.Errno, s *order.Stretch) (int, bool) {
-	w.now(xattrio.Getdents64)
-	for try := 0; len(w.buf)-n >= sys.RecordMax; {
-		got := 0
-		if e == 0 {
-			got, e = sys.Getdents(fd, w.buf[n:])
-		}
-		switch {
-		case e == syscall.EINVAL && n > 0:
-			return n, true // too little room for the next record
-		case xattrio.Judge(e) == xattrio.Gone:
-			return n, false // the directory itself was removed
-		case xattrio.Judge(e) == xattrio.Again && w.retry(try):
-			try++
-			e = 0
-			continue
-		case e != 0:
-			w.spoil(d, "getdents64", e)
-			return n, false
-		case got == 0:
-			return n, false
-		}
-		w.items.Add(1)
-		records := w.buf[n : n+got]
-		if s != nil {
-			records = s.Cut(records)
-		}
-		if n += len(records); s != nil && s.Ended() {
-			return n, false
+// refill is fill after n bytes were read.
+func (w *worker) refill(d *Dir, fd, n int) (int, bool) {
+	for len(w.buf)-n >= sys.RecordMax {
+		got, more := w.getdents(d, fd, n)
+		if n += got; got == 0 {
+			return n, more
 		}
 	}
 	return n, true
+}
+
+// getdents reads records of d once, into the buffer from n on.
+func (w *worker) getdents(d *Dir, fd, n int) (got int, more bool) {
+	w.now(xattrio.Getdents64)
+	for try := 0; ; try++ {
+		got, e := sys.Getdents(fd, w.buf[n:])
+		switch {
+		case e == 0:
+			w.items.Add(1)
+			return got, got > 0
+		case e == syscall.EINVAL && n > 0:
+			return 0, true // too little room for the next record
+		case xattrio.Judge(e) == xattrio.Gone:
+			return 0, false // the directory itself was removed
+		case xattrio.Judge(e) != xattrio.Again || !w.retry(try):
+			w.spoil(d, "getdents64", e)
+			return 0, false
+		}
+	}
 }
 
 // left says whether what, which is t or t opened, is to be left alone: excluded,
