@@ -60,7 +60,7 @@ var plans = map[string][]sweep{
 	// `make bench PLAN=small`: ten minutes.
 	"small": sweepSmall,
 	// `make bench-full`: hours.
-	"full": slices.Concat(sweepFloor, sweepPeers, sweepOrder, sweepScale, sweepWide, sweepThreads),
+	"full": slices.Concat(sweepFloor, sweepOrder, sweepScale, sweepWide, sweepThreads),
 	// On a filesystem where each request waits; half an hour.
 	"fuse": {{
 		fs: []string{"slowfs"}, corpora: []string{"flat", "fifty"}, states: []string{"wrong", "right"},
@@ -81,7 +81,6 @@ var plans = map[string][]sweep{
 	}},
 	// The parts of the full one.
 	"floor":   sweepFloor,
-	"peers":   sweepPeers,
 	"order":   sweepOrder,
 	"scale":   sweepScale,
 	"wide":    sweepWide,
@@ -99,20 +98,10 @@ var (
 			with: with("fastlabel-exact", "floor-dir-mend", "floor-inode-mend"), rounds: 10,
 		},
 	}
-	sweepPeers = []sweep{{
-		fs: all, corpora: shapes, states: states, size: "20G", n: []int{100_000}, threads: []int{2},
-		with: with("fastlabel", floors, "go-selinux", "chcon", "setfiles"), rounds: 10,
+	sweepOrder = []sweep{{
+		fs: []string{"ext4"}, corpora: []string{"hash"}, states: []string{"wrong"}, size: "50G", n: []int{1_000_000}, threads: []int{2},
+		with: with("fastlabel", floors, "go-selinux", "chcon"), rounds: 10,
 	}}
-	sweepOrder = []sweep{
-		{
-			fs: []string{"ext4"}, corpora: []string{"hash"}, states: []string{"wrong"}, size: "50G", n: []int{1_000_000}, threads: []int{2},
-			with: with("fastlabel", floors, "go-selinux", "chcon"), rounds: 10,
-		},
-		{
-			fs: []string{"ext4"}, corpora: []string{"hash"}, states: []string{"wrong"}, size: "50G", n: []int{4_000_000}, threads: []int{2},
-			with: with("fastlabel", floors), rounds: 3,
-		},
-	}
 	sweepScale = []sweep{
 		{
 			fs: []string{"ext4", "xfs", "tmpfs"}, corpora: []string{"hash"}, states: []string{"wrong", "right"}, size: "100G",
