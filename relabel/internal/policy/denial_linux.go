@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
@@ -52,17 +53,15 @@ var classes = [...]string{
 	syscall.DT_FIFO: "fifo_file", syscall.DT_CHR: "chr_file", syscall.DT_BLK: "blk_file",
 }
 
-// Locked is the reason of an EPERM that root gets too, or nil.
-func Locked(st sys.Stat, e sys.Errno) error {
+// locked is the reason of an EPERM that root gets too, or "".
+func locked(st sys.Stat, e sys.Errno) string {
 	switch {
-	case e != syscall.EPERM:
-		return nil
-	case st.Immutable:
-		return &Denied{Errno: e, Why: "it is immutable (chattr -i ends that)"}
-	case st.Append:
-		return &Denied{Errno: e, Why: "it is append-only (chattr -a ends that)"}
+	case e == syscall.EPERM && st.Immutable:
+		return "it is immutable (chattr -i ends that)"
+	case e == syscall.EPERM && st.Append:
+		return "it is append-only (chattr -a ends that)"
 	}
-	return nil
+	return ""
 }
 
 // Why says why t, which was to get the label want, answered e: by its flags, or by the
@@ -74,8 +73,8 @@ func (p *Policy) Why(io xattrio.IO, t xattrio.Target, want string, e sys.Errno, 
 	if unread != 0 {
 		return e
 	}
-	if err := Locked(st, e); err != nil {
-		return err
+	if why := locked(st, e); why != "" {
+		return &Denied{Errno: e, Why: why}
 	}
 	if p == nil {
 		return e
@@ -156,8 +155,10 @@ func (p *Policy) context() (string, error) {
 	if e != 0 {
 		return "", e
 	}
-	text, err := readAll(os.NewFile(uintptr(fd), "attr/current"))
-	return strings.TrimRight(text, "\x00\n"), err
+	f := os.NewFile(uintptr(fd), "attr/current")
+	defer f.Close() // only read
+	text, err := io.ReadAll(f)
+	return secctx.Trim(text), err
 }
 
 // allows asks the loaded policy for one permission.
@@ -170,14 +171,7 @@ func (p *Policy) allows(process, on, class, permission string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	f, err := p.open("access", os.O_RDWR)
-	if err != nil {
-		return false, err
-	}
-	if _, err := fmt.Fprintf(f, "%s %s %d", process, on, index); err != nil {
-		return false, errors.Join(err, f.Close())
-	}
-	text, err := readAll(f)
+	text, err := p.ask("access", os.O_RDWR, fmt.Sprintf("%s %s %d", process, on, index))
 	if err != nil {
 		return false, err
 	}
@@ -194,33 +188,19 @@ func (p *Policy) invalidates(have, want, class, process string) bool {
 	if err != nil {
 		return false
 	}
-	f, err := p.open("validatetrans", os.O_WRONLY)
-	if err != nil {
-		return false
-	}
-	_, err = fmt.Fprintf(f, "%s %s %d %s", have, want, index, process)
-	return errors.Is(errors.Join(err, f.Close()), syscall.EPERM)
+	_, err = p.ask("validatetrans", os.O_WRONLY, fmt.Sprintf("%s %s %d %s", have, want, index, process))
+	return errors.Is(err, syscall.EPERM)
 }
 
 // number reads a file that holds a number from 1 on.
 func (p *Policy) number(name string) (uint64, error) {
-	f, err := p.open(name, os.O_RDONLY)
+	text, err := p.ask(name, os.O_RDONLY, "")
 	if err != nil {
 		return 0, err
 	}
-	text, err := readAll(f)
-	if err != nil {
-		return 0, err
-	}
-	n, err := strconv.ParseUint(strings.TrimSpace(text), 10, 32)
+	n, err := strconv.ParseUint(text, 10, 32)
 	if err == nil && n == 0 {
 		err = strconv.ErrRange
 	}
 	return n, err
-}
-
-// readAll reads a file of the kernel's, and closes it.
-func readAll(f *os.File) (string, error) {
-	text, err := io.ReadAll(f)
-	return string(text), errors.Join(err, f.Close())
 }

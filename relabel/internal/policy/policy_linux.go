@@ -5,6 +5,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -23,9 +24,8 @@ type Policy struct {
 	// usual place.
 	Mounts func() ([]mountinfo.Mount, error)
 
-	mu     sync.Mutex // guards the rest
-	mounts []mountinfo.Mount
-	known  map[question]string // the answers so far: where one file is refused, many are
+	mu    sync.Mutex
+	known map[question]string // the answers so far: where one file is refused, many are; guarded by mu
 }
 
 // Know has the kernel look at the label once, where SELinux is on, before anything
@@ -37,9 +37,7 @@ type Policy struct {
 // A process that may not ask keeps the label as it is: the kernel says so in time. A
 // note other than "" is to be passed on.
 func (p *Policy) Know(label string) (printed, note string, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	printed, err = p.print(label)
+	printed, err = p.ask("context", os.O_RDWR, label)
 	switch {
 	case errors.Is(err, syscall.EINVAL) && p.enforcing():
 		return label, "", fmt.Errorf("the loaded policy does not know the label %s: %w", label, syscall.EINVAL)
@@ -51,30 +49,26 @@ func (p *Policy) Know(label string) (printed, note string, err error) {
 	return printed, "", nil
 }
 
-// print has the kernel print the label as it will be read back.
-func (p *Policy) print(label string) (string, error) {
-	f, err := p.open("context", os.O_RDWR)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	if _, err := f.WriteString(label); err != nil {
-		return "", err
-	}
-	buf := make([]byte, 4096)
-	n, err := f.Read(buf)
-	return secctx.Trim(buf[:n]), err
+func (p *Policy) enforcing() bool {
+	now, err := p.ask("enforce", os.O_RDONLY, "")
+	return err != nil || now != "0"
 }
 
-func (p *Policy) enforcing() bool {
-	f, err := p.open("enforce", os.O_RDONLY)
+// ask writes question, if there is one, to a file of the kernel's SELinux interface, and
+// returns what can be read there, unless it can only be written.
+func (p *Policy) ask(name string, flags int, question string) (string, error) {
+	f, err := p.open(name, flags)
 	if err != nil {
-		return true
+		return "", err
 	}
 	defer f.Close()
-	buf := make([]byte, 1)
-	_, err = f.Read(buf)
-	return err != nil || buf[0] != '0'
+	if flags != os.O_RDONLY {
+		if _, err := f.WriteString(question); err != nil || flags == os.O_WRONLY {
+			return "", err
+		}
+	}
+	answer, err := io.ReadAll(f)
+	return secctx.Trim(answer), err
 }
 
 // open opens a file of the kernel's SELinux interface. That is mounted
@@ -87,12 +81,11 @@ func (p *Policy) open(name string, flags int) (*os.File, error) {
 	if !errors.Is(err, os.ErrNotExist) {
 		return f, err
 	}
-	if p.mounts == nil {
-		if p.mounts, err = p.Mounts(); err != nil {
-			return nil, err
-		}
+	all, err := p.Mounts()
+	if err != nil {
+		return nil, err
 	}
-	for _, m := range p.mounts {
+	for _, m := range all {
 		if m.FSType != "selinuxfs" || m.Point == usualPoint {
 			continue
 		}
