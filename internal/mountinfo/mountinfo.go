@@ -18,13 +18,13 @@ import (
 
 // Mount is one line of /proc/self/mountinfo, as proc(5) lays it out.
 type Mount struct {
-	ID, Parent     uint64
-	Device         string // of the filesystem: major:minor
-	Root           string // the directory of it that is mounted
-	Point          string // where it is mounted, as this process sees it
-	Options, Super string // of the mount, of the filesystem: see HasOption
-	ReadOnly       bool   // the mount or its filesystem
-	FSType, Source string
+	ID, Parent uint64
+	Device     string // of the filesystem: major:minor
+	Root       string // the directory of it that is mounted
+	Point      string // where it is mounted, as this process sees it
+	Super      string // options of the filesystem: see HasOption
+	ReadOnly   bool   // the mount or its filesystem
+	FSType     string
 }
 
 // Read reads /proc/self/mountinfo. As an os.File it would be given to Go's poller, whose
@@ -79,9 +79,8 @@ func parse(line string) (m Mount, err error) {
 		return m, err
 	}
 	m.Device, m.Root, m.Point = f[2], Unescape(f[3]), Unescape(f[4])
-	m.FSType, m.Source = Unescape(s[0]), Unescape(s[1])
-	m.Options, m.Super = f[5], s[2]
-	m.ReadOnly = HasOption(m.Options, "ro") || HasOption(m.Super, "ro")
+	m.FSType, m.Super = Unescape(s[0]), s[2]
+	m.ReadOnly = HasOption(f[5], "ro") || HasOption(m.Super, "ro")
 	return m, nil
 }
 
@@ -183,31 +182,22 @@ func ByID(all []Mount, id uint64) *Mount {
 	return nil
 }
 
-// Descends reports whether m is mounted in the mount id, or in one that is.
-func Descends(all []Mount, m *Mount, id uint64) bool {
-	for at := m; at != nil && at.ID != at.Parent; at = ByID(all, at.Parent) {
-		if at.Parent == id {
-			return true
-		}
+// Above returns the mount that m is mounted in, or nil.
+func Above(all []Mount, m *Mount) *Mount {
+	if m.ID == m.Parent {
+		return nil
 	}
-	return false
+	return ByID(all, m.Parent)
 }
 
 // Hidden reports whether no path leads to the top of m, because something is
 // mounted over it, or over a directory on the way to it.
 func Hidden(all []Mount, m *Mount) bool {
-	over := func(parent, but uint64, point string) bool {
-		return slices.ContainsFunc(all, func(o Mount) bool {
-			return o.Parent == parent && o.ID != parent && o.ID != but &&
-				(point == o.Point || strings.HasPrefix(point, strings.TrimSuffix(o.Point, "/")+"/"))
-		})
-	}
-	if slices.ContainsFunc(all, func(o Mount) bool { return o.Parent == m.ID && o.ID != m.ID && o.Point == m.Point }) {
-		return true
-	}
-	for at := m; at != nil && at.ID != at.Parent; at = ByID(all, at.Parent) {
-		if over(at.Parent, at.ID, at.Point) {
-			return true
+	for in, on := m, m; in != nil; in, on = Above(all, in), in {
+		for _, o := range all { // the other mounts in this one
+			if o.Parent == in.ID && o.ID != in.ID && o.ID != on.ID && strings.HasPrefix(on.Point+"/", strings.TrimSuffix(o.Point, "/")+"/") {
+				return true
+			}
 		}
 	}
 	return false

@@ -34,7 +34,7 @@ func confinement() []Mutant {
 			Name: "nofollow-dropped", By: "TestLinkInPlace in relabel",
 			Breaks: "links are not followed",
 			Edits: edits(
-				confine, "e = sys.MountSeclude(tree, false)", "e = sys.MountSeclude(tree, true)",
+				calls, " | unix.MOUNT_ATTR_NOSYMFOLLOW", "",
 				calls, "OpenPath = unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC", "OpenPath = unix.O_PATH | unix.O_CLOEXEC",
 				calls, "| unix.O_DIRECTORY | unix.O_NOFOLLOW |", "| unix.O_DIRECTORY |",
 				calls, "unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS", "0",
@@ -47,7 +47,7 @@ func confinement() []Mutant {
 			Breaks: "no mount is crossed as part of its parent",
 			Edits: edits(
 				confine, "sys.OpenTree(at)", "sys.Openat(at, sys.Cname(\".\"), sys.OpenPath, 0)",
-				confine, "\te = sys.MountSeclude(tree, false)\n", "",
+				confine, "if e = sys.MountSeclude(tree); e != 0 {", "if e != 0 {",
 				confine, "e == 0 && id == m.Stat.Mount", "e == 0 && id != 0",
 				calls, "unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV |", "unix.RESOLVE_BENEATH |",
 			),

@@ -32,7 +32,7 @@ func machine() []Mutant {
 			Name: "links-followed", Inside: "TestAccess/private/ext4",
 			Breaks: "links are labelled, not followed",
 			Edits: edits(
-				"relabel/internal/mounts/confine_linux.go", "e = sys.MountSeclude(tree, false)", "e = sys.MountSeclude(tree, true)",
+				"relabel/internal/sys/sys_linux.go", " | unix.MOUNT_ATTR_NOSYMFOLLOW", "",
 				"relabel/internal/sys/xattr_linux.go", "unix.SYS_SETXATTRAT, uintptr(dir), name, unix.AT_SYMLINK_NOFOLLOW", "unix.SYS_SETXATTRAT, uintptr(dir), name, 0",
 				"relabel/internal/sys/xattr_linux.go", "unix.SYS_LSETXATTR", "unix.SYS_SETXATTR",
 			),

@@ -32,10 +32,10 @@ func (c Confinement) String() string {
 // this mount, rather than that something went wrong.
 func cannotClone(e sys.Errno) bool {
 	switch e {
-	case syscall.ENOSYS, // before Linux 5.2, 5.12 for mount_setattr
+	case syscall.ENOSYS, // before Linux 5.12
 		syscall.EPERM,  // no CAP_SYS_ADMIN here, or a seccomp profile
 		syscall.EACCES, // the policy's no
-		syscall.EINVAL: // another namespace's mount, or locked mounts beneath
+		syscall.EINVAL: // another namespace's mount, or locked mounts beneath; before Linux 5.14
 		return true
 	}
 	return false
@@ -60,59 +60,49 @@ func clone(at int) (top, tree int, op string, e sys.Errno) {
 			tree = -1
 		}
 	}()
-	e = sys.MountSeclude(tree, false)
-	if e == syscall.EINVAL {
-		// 5.12 and 5.13 cannot set nosymfollow here; no link is followed
-		// without it either, it is the second lock on that door.
-		e = sys.MountSeclude(tree, true)
-	}
-	if e != 0 {
+	if e = sys.MountSeclude(tree); e != 0 {
 		return -1, tree, "mount_setattr", e
 	}
 	top, e = Reopen(tree)
 	return top, tree, "openat", e
 }
 
-// openReading opens a directory without touching its access time where the
+// openDir opens the directory name in dir without touching its access time where the
 // caller may, which spares a write for each directory.
-func openReading(open func(flags int) (int, sys.Errno)) (int, sys.Errno) {
-	fd, e := open(sys.OpenDir | sys.NoAtime)
+func openDir(dir int, name *byte) (int, sys.Errno) {
+	fd, e := sys.Openat(dir, name, sys.OpenDir|sys.NoAtime, 0)
 	if e == syscall.EPERM {
-		return open(sys.OpenDir)
+		return sys.Openat(dir, name, sys.OpenDir, 0)
 	}
 	return fd, e
 }
 
 // Reopen opens the directory that fd is, for reading.
-func Reopen(fd int) (int, sys.Errno) {
-	return openReading(func(flags int) (int, sys.Errno) { return sys.Openat(fd, sys.Cname("."), flags, 0) })
-}
+func Reopen(fd int) (int, sys.Errno) { return openDir(fd, sys.Cname(".")) }
 
 // OpenDir opens the directory name in dir for reading, inside m.
 func (m *Mount) OpenDir(dir int, name *byte) (int, string, sys.Errno) {
-	switch m.Confined {
-	case Clone:
-		fd, e := openReading(func(flags int) (int, sys.Errno) { return sys.Openat(dir, name, flags, 0) })
-		return fd, "openat", e
-	case Resolve:
-		if m.open { // an automount is not triggered by O_PATH, and another mount is EXDEV
-			at, op, e := m.Pin(dir, name)
-			if e != 0 {
-				return -1, op, e
-			}
-			fd, e := Reopen(at)
-			sys.Close(at)
-			return fd, "openat", e
-		}
-		fd, e := openReading(func(flags int) (int, sys.Errno) { return sys.Openat2(dir, name, flags, sys.Confined) })
-		return fd, "openat2", e
-	default:
-		fd, e := openReading(func(flags int) (int, sys.Errno) { return sys.Openat(dir, name, flags, 0) })
+	switch {
+	case m.open: // an automount is not triggered by O_PATH, and another mount is EXDEV
+		at, op, e := m.Pin(dir, name)
 		if e != 0 {
-			return fd, "openat", e
+			return -1, op, e
 		}
-		return m.sameMount(fd)
+		fd, e := Reopen(at)
+		sys.Close(at)
+		return fd, "openat", e
+	case m.Confined == Resolve:
+		fd, e := sys.Openat2(dir, name, sys.OpenDir|sys.NoAtime, sys.Confined)
+		if e == syscall.EPERM {
+			fd, e = sys.Openat2(dir, name, sys.OpenDir, sys.Confined)
+		}
+		return fd, "openat2", e
 	}
+	fd, e := openDir(dir, name)
+	if e != 0 || m.Confined == Clone {
+		return fd, "openat", e
+	}
+	return m.sameMount(fd)
 }
 
 // Pin names the entry name in dir by an O_PATH descriptor, inside m.

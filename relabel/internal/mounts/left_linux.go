@@ -103,13 +103,9 @@ func (m *Mount) refused(b Bounds) map[ID]string {
 	in := make(map[ID]string)
 	mine := m.proc.ByID(m.Stat.Mount)
 	for id, place := range b.Refused {
-		theirs := m.proc.ByID(place.mount)
-		if place.mount == 0 {
-			theirs = m.proc.over(place.Path)
-		}
-		is := false
+		theirs, is := m.proc.ByID(place.mount), false
 		switch {
-		case mine == nil || theirs == nil: // not to be seen from here, as in a chroot
+		case mine == nil || theirs == nil: // not to be seen from here, as in a chroot; before Linux 5.8
 			is = m.mayHold(id, place)
 		case mine != theirs && mine.Device == theirs.Device:
 			is = strings.HasPrefix(theirs.Inside(place.Path), strings.TrimSuffix(mine.Inside(m.Real), "/")+"/")

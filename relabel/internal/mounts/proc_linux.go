@@ -5,6 +5,7 @@ package mounts
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -214,63 +215,37 @@ func (p *Proc) Table() ([]mountinfo.Mount, error) {
 	return p.ReadTable()
 }
 
-// MountOf tells which mount fd stands in: by a call, or where the kernel has none, a
-// seccomp profile refuses them or the filesystem has no handles, from the text in
-// fdinfo.
+// MountOf tells which mount fd stands in: by a call, or where the kernel has none (before
+// Linux 5.8), a seccomp profile refuses them or the filesystem has no handles, from the
+// text in fdinfo.
 func (p *Proc) MountOf(fd int) (uint64, sys.Errno) {
 	if !p.mute.Load() {
-		id, e := sys.Fmount(fd)
-		if !cannotTell(e) {
-			return id, e
+		if id, e := sys.Fmount(fd); e == 0 {
+			return id, 0
 		}
 		p.mute.Store(true)
 	}
-	if id, e := sys.FmountByHandle(fd); !cannotTell(e) {
-		return id, e
+	if id, e := sys.FmountByHandle(fd); e == 0 {
+		return id, 0
 	}
 	info, e := sys.Openat(p.Self, sys.Cname("fdinfo/"+strconv.Itoa(fd)), sys.OpenRead, 0)
 	if e != 0 {
 		return 0, e
 	}
 	f := os.NewFile(uintptr(info), "fdinfo")
-	defer f.Close() // only read
-	text := make([]byte, 512)
-	n, _ := f.Read(text) // what is missing is missed below
-	for line := range strings.Lines(string(text[:n])) {
-		if value, is := strings.CutPrefix(line, "mnt_id:"); is {
-			if id, err := strconv.ParseUint(strings.TrimSpace(value), 10, 64); err == nil {
-				return id, 0
-			}
-		}
+	defer f.Close()          // only read
+	text, _ := io.ReadAll(f) // what is missing is missed below
+	_, value, _ := strings.Cut(string(text), "\nmnt_id:")
+	value, _, _ = strings.Cut(value, "\n")
+	id, err := strconv.ParseUint(strings.TrimSpace(value), 10, 64)
+	if err != nil {
+		return 0, syscall.ENOTSUP
 	}
-	return 0, syscall.ENOTSUP
-}
-
-// cannotTell reports whether e says that the call for a mount's id is not to be had
-// here, rather than that something went wrong.
-func cannotTell(e sys.Errno) bool {
-	switch e {
-	case syscall.ENOSYS, syscall.EPERM, syscall.EACCES, // a seccomp profile, or a policy
-		syscall.ENOTSUP: // no handles on this filesystem
-		return true
-	}
-	return false
+	return id, 0
 }
 
 // ByID finds the line of mountinfo for a mount id.
 func (p *Proc) ByID(id uint64) *mountinfo.Mount { return mountinfo.ByID(p.Mounts, id) }
-
-// over finds the mount in which path lies, which has no link in it.
-func (p *Proc) over(path string) (found *mountinfo.Mount) {
-	for i, m := range p.Mounts {
-		if path == m.Point || strings.HasPrefix(path, strings.TrimSuffix(m.Point, "/")+"/") {
-			if found == nil || len(m.Point) >= len(found.Point) {
-				found = &p.Mounts[i]
-			}
-		}
-	}
-	return found
-}
 
 // kernels finds the kernel's own filesystem that m is, or lies in, beneath the
 // mount top; nil if there is none. What an automount has mounted on itself is not
@@ -279,7 +254,7 @@ func (p *Proc) kernels(m *mountinfo.Mount, top uint64) *mountinfo.Mount {
 	if m.Kernels() {
 		return m
 	}
-	for at := p.ByID(m.Parent); at != nil && at.ID != top && at.ID != at.Parent; at = p.ByID(at.Parent) {
+	for at := mountinfo.Above(p.Mounts, m); at != nil && at.ID != top; at = mountinfo.Above(p.Mounts, at) {
 		if at.Kernels() && at.FSType != "autofs" {
 			return at
 		}

@@ -48,28 +48,24 @@ func (b Bounds) Admit(root *Mount) error {
 	}
 	from, up := root.At, ".."
 	if root.Stat.Kind != sys.KindDir {
-		from, up = sys.AtFdcwd, root.Path[:strings.LastIndexByte(root.Path, '/')+1]+"."
+		fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(root.Path[:strings.LastIndexByte(root.Path, '/')+1]+"."), sys.OpenPath, 0)
+		if e != 0 {
+			return pathError("openat", root.Path, e)
+		}
+		defer sys.Close(fd)
+		from, up = fd, "."
 	}
-	fd, e := sys.Openat(from, sys.Cname(up), sys.OpenPath, 0)
-	for at := root.Stat; e == 0; {
-		if b.Excluded[IDOf(at)] != "" {
-			sys.Close(fd)
+	for at := IDOf(root.Stat); ; up += "/.." {
+		if b.Excluded[at] != "" {
 			return &fs.PathError{Op: "relabel", Path: root.Path, Err: ErrExcluded}
 		}
-		var next sys.Stat
-		if next, e = sys.Fstatx(fd); e != 0 || IDOf(next) == IDOf(at) {
-			break
+		st, e := sys.Statx(from, sys.Cname(up))
+		if e != 0 {
+			return pathError("statx", root.Path, e)
 		}
-		at = next
-		above := fd
-		fd, e = sys.Openat(above, sys.Cname(".."), sys.OpenPath, 0)
-		sys.Close(above)
+		if IDOf(st) == at { // the root directory
+			return nil
+		}
+		at = IDOf(st)
 	}
-	if fd >= 0 {
-		sys.Close(fd)
-	}
-	if e != 0 {
-		return pathError("openat", root.Path, e)
-	}
-	return nil
 }

@@ -53,7 +53,7 @@ func (p *Proc) where(root *Mount, all []mountinfo.Mount) (string, sys.Errno) {
 	real, e = untold, 0
 	for i := range all {
 		m := &all[i]
-		if len(m.Point) <= pathMax || !mountinfo.Descends(all, m, root.Stat.Mount) {
+		if len(m.Point) <= pathMax {
 			continue
 		}
 		names := strings.Split(m.Point, "/")[1:]

@@ -118,15 +118,12 @@ func OpenTree(fd int) (int, Errno) {
 }
 
 // MountSeclude takes the clone at fd out of mount propagation and sets
-// nosuid, nodev, noexec and, where links is false, nosymfollow on it
-// (mount_setattr: Linux 5.12; nosymfollow there: 5.14).
-func MountSeclude(fd int, links bool) Errno {
+// nosuid, nodev, noexec and nosymfollow on it (mount_setattr: Linux 5.12; nosymfollow
+// there: 5.14).
+func MountSeclude(fd int) Errno {
 	attr := unix.MountAttr{
-		Attr_set:    unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC,
+		Attr_set:    unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC | unix.MOUNT_ATTR_NOSYMFOLLOW,
 		Propagation: unix.MS_PRIVATE,
-	}
-	if !links {
-		attr.Attr_set |= unix.MOUNT_ATTR_NOSYMFOLLOW
 	}
 	return again(func() error { return unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &attr) })
 }
