@@ -186,6 +186,11 @@ func TestMountMoves(t *testing.T) {
 			move(t, root, root+"2")
 		}, "../root2/y/m", false},
 		"out of the tree": {func(t *testing.T, root string) { move(t, root+"/a/b", filepath.Dir(root)+"/out") }, "", true},
+		"moved in the tree": {func(t *testing.T, root string) {
+			if err := unix.Mount(root+"/a/b/m", mkdir(t, root, "y"), "", unix.MS_MOVE, ""); err != nil {
+				t.Error(err)
+			}
+		}, "", true},
 		"unmounted": {func(t *testing.T, root string) {
 			if err := unix.Unmount(root+"/a/b/m", unix.MNT_DETACH); err != nil {
 				t.Error(err)

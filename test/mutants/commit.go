@@ -78,7 +78,7 @@ func commits() []Mutant {
 		{
 			Name: "unmounted-unsaid", By: "TestMountMoves in relabel",
 			Breaks: "a mount that was unmounted during the run is no silence",
-			Edits:  edits("relabel/internal/mounts/submount_linux.go", "passed); e != 0 || why != \"\" {", "passed); e != 0 || why != \"\" || p != nil {"),
+			Edits:  edits("relabel/internal/mounts/submount_linux.go", "case bare && beneath == \"\":", "case bare && beneath == \"\" && p == nil:"),
 		},
 		{
 			Name: "commit-before-sync", By: "TestOrderOfCalls in relabel",

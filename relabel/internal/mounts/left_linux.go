@@ -56,8 +56,8 @@ func (b Bounds) spares(k *mountinfo.Mount, selinux bool) bool {
 	return !b.Kernels || !selinux || !atHome
 }
 
-// covered is what lies under other mounts in m, for the walk of m to leave alone.
-func (m *Mount) covered() map[ID]string {
+// beneath is what lies under other mounts in m, for the walk of m to leave alone.
+func (m *Mount) beneath() map[ID]string {
 	why := ""
 	if m.alone {
 		why = otherFilesystem

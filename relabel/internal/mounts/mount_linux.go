@@ -152,7 +152,7 @@ func (m *Mount) Enclose(b Bounds, try Try, a *watch.Activity) (string, sys.Errno
 	}
 	a.At("statx", m.Path)
 	m.know()
-	m.leave(b.Excluded, m.refused(b), m.covered())
+	m.leave(b.Excluded, m.refused(b), m.beneath())
 	a.At("", "")
 	return "", 0
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -17,8 +18,8 @@ import (
 // Find names the top of a mount that was in the table at the start, beneath the root
 // m, by an O_PATH descriptor, and says why it is left alone, or "". If a directory
 // above it is renamed during the run it is looked up by its id; it is an error if it
-// is no longer in the tree, or if it was unmounted and the directory beneath it is
-// there, which was left out. The mount is nil if there is nothing to be done: it is
+// is no longer in the tree, or if it was unmounted, or moved by itself, and the directory
+// beneath it is there, which was left out. The mount is nil if there is nothing to be done: it is
 // gone, hidden under another, or beneath an exclusion, which is counted.
 func (m *Mount) Find(listed mountinfo.Mount, b Bounds, a *watch.Activity) (*Mount, string, *fs.PathError) {
 	p, real, info := m.proc, m.Real, listed
@@ -53,14 +54,16 @@ func (m *Mount) Find(listed mountinfo.Mount, b Bounds, a *watch.Activity) (*Moun
 			return nil, "", &fs.PathError{Op: "read", Path: path, Err: err}
 		}
 		now := mountinfo.ByID(all, info.ID)
+		gone := now == nil || now.Device != info.Device
+		bare := e == 0 && (gone || m.covered(passed)) || !gone && filepath.Base(now.Point) != filepath.Base(info.Point)
+		beneath, _ := m.leaves(p.ByID(info.Parent), b, passed)
 		switch {
 		case mountinfo.Hidden(p.Mounts, p.ByID(info.ID)):
 			return nil, "", nil
-		case now == nil || now.Device != info.Device:
-			if why, _ := m.leaves(p.ByID(info.Parent), b, passed); e != 0 || why != "" {
-				return nil, "", nil
-			}
+		case bare && beneath == "":
 			return nil, "", &fs.PathError{Op: "openat", Path: path, Err: errUnmounted}
+		case gone:
+			return nil, "", nil
 		case mountinfo.Hidden(all, now):
 			return &Mount{Path: path, At: -1}, "something was mounted over it during the run", nil
 		}
@@ -81,7 +84,14 @@ func (m *Mount) Find(listed mountinfo.Mount, b Bounds, a *watch.Activity) (*Moun
 	}
 }
 
-var errUnmounted = errors.New("what was mounted here was unmounted during the run, and what lay beneath it was left out")
+// covered says whether passed leads to a directory of m that was left out as what lies
+// under a mount. Only a clone tells.
+func (m *Mount) covered(passed []ID) bool {
+	why, is := m.Left[passed[len(passed)-1]]
+	return is && why == ""
+}
+
+var errUnmounted = errors.New("what was mounted here was unmounted or moved during the run, and what lay beneath it was left out")
 
 // leaves says why what is in the mount listed, which is nil if it is not known, is left
 // alone, or "", and whether it is counted as part of what holds it. To it passed leads from
