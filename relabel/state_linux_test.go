@@ -24,12 +24,13 @@ func (s State) counts() [6]int64 {
 }
 
 // TestState: a caller is told counts that add up and never shrink, and in
-// the end those of the Report.
+// the end those of the Report. Throttle is asked for each entry beneath the root once, a few
+// at a time.
 func TestState(t *testing.T) {
 	treetest.Need(t, "root")
 	root := filepath.Join(treetest.Fresh(t, "tmpfs"), "tree")
 	treetest.Build(t, root, treetest.Text(t, rows))
-	dirs := treetest.Count(t, root).Dirs - 1
+	dirs, entries := treetest.Count(t, root).Dirs-1, treetest.Count(t, root).All-1
 	check := func(t *testing.T, o Options, m capabilities) {
 		settle(t, root)
 		var asked atomic.Int64
@@ -54,9 +55,11 @@ func TestState(t *testing.T) {
 				}
 			}
 		})
-		o.Throttle = func(context.Context, int) error { // asks while rows are at hand
+		o.Throttle = func(_ context.Context, n int) error { // asks while rows are at hand
 			s := state()
-			asked.Add(1)
+			if asked.Add(int64(n)); n < 1 || n > 8 {
+				t.Errorf("asked for %d entries", n)
+			}
 			if sum := s.Written + s.Right + s.Vanished + s.Skipped + s.Failed; sum != s.Seen {
 				t.Errorf("%d seen, and the others make %d", s.Seen, sum)
 			}
@@ -75,8 +78,8 @@ func TestState(t *testing.T) {
 		if want := [6]int64{rep.Seen, rep.Written, rep.Right, rep.Vanished, rep.Skipped, rep.Failed}; err != nil || s.counts() != want {
 			t.Errorf("told %v, and reported %v, %v", s.counts(), want, err)
 		}
-		if s.Found != dirs || s.Entered != dirs || s.Path != "" || asked.Load() == 0 {
-			t.Errorf("%d directories found and %d entered of %d; at %q; asked %d times", s.Found, s.Entered, dirs, s.Path, asked.Load())
+		if s.Found != dirs || s.Entered != dirs || s.Path != "" || asked.Load() != entries {
+			t.Errorf("%d directories found and %d entered of %d; at %q; asked for %d entries of %d", s.Found, s.Entered, dirs, s.Path, asked.Load(), entries)
 		}
 	}
 	for name, m := range engines() {
@@ -86,30 +89,6 @@ func TestState(t *testing.T) {
 			check(t, Options{Workers: 4, inner: inner{check: true}}, m)
 			check(t, Options{Workers: 4, Trace: &Trace{Change: func(string, string, string) {}}}, m)
 		})
-	}
-}
-
-// TestThrottle: each entry beneath the root is asked for once, a few at a time.
-func TestThrottle(t *testing.T) {
-	treetest.Need(t, "root")
-	root := filepath.Join(treetest.Fresh(t, "tmpfs"), "tree")
-	treetest.Build(t, root, treetest.Text(t, rows))
-	entries := treetest.Count(t, root).All - 1
-	for name, m := range engines() {
-		for _, threads := range []int{1, 4} {
-			settle(t, root)
-			var asked atomic.Int64
-			o := Options{Workers: threads, Throttle: func(_ context.Context, n int) error {
-				asked.Add(int64(n))
-				if n < 1 || n > 8 {
-					t.Errorf("%s: %d entries", name, n)
-				}
-				return nil
-			}}
-			if _, err := tree(t.Context(), root, newLabel, o, as(m)); err != nil || asked.Load() != entries {
-				t.Errorf("%s: asked for %d entries of %d: %v", name, asked.Load(), entries, err)
-			}
-		}
 	}
 }
 

@@ -40,7 +40,11 @@ func TestLead(t *testing.T) {
 	}{
 		"done":   {work: func(*Run, context.Context) error { return nil }},
 		"failed": {work: func(*Run, context.Context) error { return errWork }, want: errWork},
-		"stops":  {work: func(r *Run, ctx context.Context) error { r.Stop(errStop); <-ctx.Done(); return context.Cause(ctx) }, want: errStop},
+		"stopped while it is in no call": {work: func(r *Run, ctx context.Context) error {
+			r.Stop(errStop)
+			time.Sleep(time.Hour)
+			return context.Cause(ctx)
+		}, want: errStop},
 		"callback panics": {work: func(r *Run, ctx context.Context) error {
 			r.Call(func() { panic("y") })
 			<-ctx.Done()
@@ -61,7 +65,7 @@ func TestLead(t *testing.T) {
 					err = r.Lead(t.Context(), func(ctx context.Context) error { return c.work(r, ctx) })
 					return nil
 				}()
-				if !errors.Is(err, c.want) || panicked != c.panics || !ended {
+				if err != c.want || panicked != c.panics || !ended {
 					t.Errorf("%v, want %v; panicked %v, want %v; ended: %t", err, c.want, panicked, c.panics, ended)
 				}
 				r.Call(func() { t.Error("a callback is called after the run") })
@@ -127,22 +131,6 @@ func TestHere(t *testing.T) {
 		})
 		if !errors.Is(err, errStop) || stalls != 1 || time.Since(begun) != time.Hour {
 			t.Errorf("%v after %v, told %d times", err, time.Since(begun), stalls)
-		}
-	})
-}
-
-// TestLeadComputes: a run that is stopped while it is in no call is waited for.
-func TestLeadComputes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRun()
-		ctx, stop := context.WithCancelCause(t.Context())
-		err := r.Lead(ctx, func(ctx context.Context) error {
-			stop(errStop)
-			time.Sleep(time.Hour)
-			return context.Cause(ctx)
-		})
-		if err != errStop {
-			t.Error(err)
 		}
 	})
 }

@@ -21,32 +21,23 @@ import (
 // other directories; where there is no device, nothing is.
 func TestReadAhead(t *testing.T) {
 	treetest.Need(t, "root", "ext4")
-	var files []*os.File
-	open := func(path string) int {
-		f, err := os.Open(path)
+	with := func(path string, f func(fd int)) {
+		dir, err := os.Open(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		files = append(files, f)
-		return int(f.Fd())
+		defer dir.Close()
+		f(int(dir.Fd()))
 	}
-	closeAll := func() {
-		for _, f := range files {
-			f.Close()
-		}
-		files = nil
-	}
-	defer closeAll()
 	volume := treetest.Fresh(t, "ext4")
 	root := filepath.Join(volume, "tree")
 	const dirs = 400
 	treetest.Build(t, root, treetest.Text(t, fmt.Sprintf("dir .\ndir d%%03d x%d\n", dirs)))
-	st, e := sys.Place(open(root))
+	st, e := sys.Statx(sys.AtFdcwd, sys.Cname(root))
 	if e != 0 {
 		t.Fatal(e)
 	}
 	m := &mounts.Mount{Stat: sys.Stat{Dev: st.Dev}}
-	no := func(xattrio.SyscallKind) {}
 	device := m.OpenDisk()
 	if device < 0 {
 		t.Fatal("the device cannot be opened")
@@ -57,10 +48,11 @@ func TestReadAhead(t *testing.T) {
 	near := 0
 	for i := range dirs {
 		var extents [16]sys.Extent
-		n, e := sys.Extents(open(dir(i)), &extents)
-		if e != 0 || n != 1 {
-			t.Fatalf("%v, %v", extents[:n], e)
-		}
+		with(dir(i), func(fd int) {
+			if n, e := sys.Extents(fd, &extents); e != 0 || n != 1 {
+				t.Fatalf("%v, %v", extents[:n], e)
+			}
+		})
 		if blocks = append(blocks, extents[0].At); blocks[i]/around == blocks[0]/around {
 			near++
 		}
@@ -87,7 +79,6 @@ func TestReadAhead(t *testing.T) {
 	}
 	// forget empties the device's memory.
 	forget := func() *disk {
-		closeAll()
 		name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", device))
 		if err == nil {
 			err = unix.Unmount(volume, 0)
@@ -107,48 +98,40 @@ func TestReadAhead(t *testing.T) {
 		return a
 	}
 
+	ask := func(a *disk, m *mounts.Mount, dirs int) {
+		for i := range dirs {
+			with(dir(i), func(fd int) { a.ask(m, fd, func(xattrio.SyscallKind) {}) })
+		}
+	}
 	// Whatever else runs on this machine may empty its caches: until all are seen at
 	// once, all are asked for anew.
-	first := func(a *disk) {
-		fd := open(dir(0))
+	anew := func(a *disk, dirs, want int) {
 		treetest.Wait(t, "what lies near", func() bool {
 			clear(a.asked)
-			a.ask(m, fd, no)
-			return cached() == near
+			a.dirs = 0
+			ask(a, m, dirs)
+			return cached() == want
 		})
 	}
 	a := forget()
-	first(a)
-	var fds []int
-	for i := range dirs {
-		fds = append(fds, open(dir(i)))
-	}
-	treetest.Wait(t, "all", func() bool {
-		clear(a.asked)
-		a.dirs = 0
-		for _, fd := range fds {
-			a.ask(m, fd, no)
-		}
-		return cached() == dirs
-	})
+	anew(a, 1, near)
+	anew(a, dirs, dirs)
 	if n := len(a.asked); n > dirs/worth || a.dirs != dirs {
 		t.Errorf("%d pieces for %d directories", n, a.dirs)
 	}
 
 	a = forget()
-	first(a)
+	anew(a, 1, near)
 	for i := range int64(dirs + credit) {
 		a.asked[-1-i] = true // and they held nothing
 	}
-	for i := range dirs {
-		a.ask(m, open(dir(i)), no)
-	}
+	ask(a, m, dirs)
 	if n := cached(); n > near {
 		t.Errorf("%d were read after all", n-near)
 	}
 
 	a = forget()
-	a.ask(&mounts.Mount{Stat: sys.Stat{Dev: 0xffff << 32}}, open(dir(0)), no)
+	ask(a, &mounts.Mount{Stat: sys.Stat{Dev: 0xffff << 32}}, 1)
 	if n := cached(); n > 0 || a.pays() || len(a.asked) > 0 {
 		t.Errorf("%d were read without a device: %v", n, a.asked)
 	}
