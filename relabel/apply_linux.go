@@ -13,10 +13,9 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 )
 
-// Labels by rules. The path is Tree's without what makes the root vouch for the tree:
-// where labels differ by path, or keep parts of what was there, no label on the root says
-// so. There is no seal, no commit and no second reading, and the root comes first, like
-// any directory. What holds is the lock, the confinement, what is left alone, and counts.
+// Labels by rules. Labels differ by path, or keep parts of what was there, so no label on the
+// root says that all is done: there is no seal, no commit and no second reading, and the root
+// comes first, like any directory. Lock, confinement, skipping and counts are those of Tree.
 
 func apply(ctx context.Context, path string, rules Rules, o Options, ask func() capabilities) (Report, error) {
 	r := newRun(o, path, rules.Label)
@@ -93,8 +92,8 @@ func (r *run) applyTo(ctx context.Context, root *mount) error {
 	return nil
 }
 
-// asPrinted is change with the labels of rules as the loaded policy prints them. A type
-// that is an alias is read back by its other name, and each run would write it again.
+// asPrinted returns change for labels as the loaded policy prints them. A type that is an alias
+// is read back by its other name, and each run would write it again.
 func (r *run) asPrinted(change rewrite) rewrite {
 	var printed sync.Map // by label
 	return func(has, want string) (string, walk.Outcome, error) {

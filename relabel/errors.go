@@ -22,22 +22,21 @@ import (
 var (
 	// ErrLabel says that the label is not a security context.
 	ErrLabel = secctx.ErrInvalid
-	// ErrRefused says that the root is a directory of the system that is never
-	// relabelled, or that the calling thread may see another one: see Tree.
+	// ErrRefused says that the root is a system directory, which is never relabelled, or that
+	// the calling thread may see another root: see Tree.
 	ErrRefused = errors.New("relabelling is not allowed")
-	// ErrLocked says that another relabel of the volume was at work for as long as a
-	// drop-in without a context waits for it.
+	// ErrLocked says that a drop-in without a context has waited for another relabel of the
+	// volume as long as it does.
 	ErrLocked = errors.New("another relabel of the volume is at work")
-	// ErrOvertaken says that the root lost what this run had left on it: another
-	// relabel seems to be at work, which does not share the lock.
+	// ErrOvertaken says that the root lost the label or the claim of this run: another relabel
+	// seems to be at work, which does not share the lock.
 	ErrOvertaken = commit.ErrOvertaken
-	// ErrHardLinks says that a file has several names, where Options.HardLinks
-	// makes that an error.
+	// ErrHardLinks says that a file has several names: see LinksError.
 	ErrHardLinks = walk.ErrHardLinks
 )
 
-// threadApart is the error where path may lead the calling thread elsewhere than the threads that
-// do the work.
+// threadApart is the error where path may lead the calling thread elsewhere than the threads
+// that do the work.
 func threadApart(path string) error {
 	return &fs.PathError{Op: "relabel", Path: path, Err: fmt.Errorf("%w: the calling thread has a root directory or a mount namespace of its own", ErrRefused)}
 }
@@ -55,16 +54,14 @@ func (e *IncompleteError) Error() string {
 // Unwrap lets errors.Is and errors.As find what the failures were.
 func (e *IncompleteError) Unwrap() []error { return e.First }
 
-// HungError is the error when a stopped walk could not wait for a call that hangs
-// in the kernel, as on a network filesystem whose server is gone; and that of
-// Inspect where too many such calls hang already.
+// HungError is the error of a stopped run of which a call hangs in the kernel, as on a network
+// filesystem whose server is gone; and that of Inspect where too many such calls hang already.
 type HungError struct {
 	Calls []HungCall // what does not return
-	Cause error      // why the walk was stopped, or not begun
+	Cause error      // why the run was stopped, or not begun
 }
 
-// HungCall is a system call that has not returned, or a function of this package that has
-// no context.
+// HungCall is a system call that has not returned, or a function without a context.
 type HungCall struct {
 	Call string // as in "getxattrat" or "Inspect"
 	Path string // what it was made for
@@ -80,10 +77,10 @@ func (e *HungError) Error() string {
 	return fmt.Sprintf("%v; still waiting for the filesystem: %s", e.Cause, strings.Join(calls, ", "))
 }
 
-// Unwrap is why the walk was stopped.
+// Unwrap returns why the run was stopped.
 func (e *HungError) Unwrap() error { return e.Cause }
 
-// hung is a HungError.
+// hung returns a HungError.
 func hung(calls []watch.Call, cause error) error {
 	return &HungError{Calls: hungCalls(calls), Cause: cause}
 }
@@ -95,7 +92,7 @@ func hungCalls(calls []watch.Call) (hung []HungCall) {
 	return hung
 }
 
-// goOn lets a panic of Throttle go on in the goroutine that called Tree.
+// goOn continues a panic of a worker in the goroutine that called Tree.
 func goOn(err error) {
 	if p := new(steal.Panic); errors.As(err, &p) {
 		panic(p)

@@ -51,7 +51,7 @@ func volumeAt(root string) (v mounts.Volume, err error) {
 	return v, err
 }
 
-// inspect reads what root itself has.
+// inspect reads the root's own label.
 func (r *run) inspect(root *mount) (s Status, err error) {
 	if s.Labelled, s.Label, err = r.topHas(root); err != nil {
 		return s, err
@@ -67,7 +67,7 @@ func (r *run) inspect(root *mount) (s Status, err error) {
 	return s, nil
 }
 
-// trusted fills in the report if what Options.Trust names has the label.
+// trusted completes the report if what Options.Trust names has the label.
 func (r *run) trusted(root *mount) (bool, error) {
 	if r.o.Trust != TrustRoot && r.o.Trust != TrustTop {
 		return false, nil

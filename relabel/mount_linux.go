@@ -41,8 +41,10 @@ func (m *mount) now(call string) {
 
 // open readies the root for a walk that may be of a small tree.
 func (r *run) open(root *mount) error {
-	if err := r.openSmall(root); err != nil || root.small {
-		return err
+	if r.mayBeSmall(root) {
+		if err := r.openSmall(root); err != nil || root.small {
+			return err
+		}
 	}
 	return r.grow(root)
 }
@@ -53,11 +55,9 @@ func (r *run) mayBeSmall(root *mount) bool {
 	return k.small && k.openat2 && (r.o.Workers < 1 || k.always) && r.o.Throttle == nil && !r.byRules() && r.proc.Plain(root.Mount)
 }
 
-// openSmall readies the root for a walk without workers, if that may do.
+// openSmall readies a root that may be small for a walk without workers, but for some
+// filesystems.
 func (r *run) openSmall(root *mount) error {
-	if !r.mayBeSmall(root) {
-		return nil
-	}
 	if op, e := root.Open(r.bounds, root.activity); e != 0 {
 		return r.fatal(pathError(op, root.Path, e))
 	}
@@ -139,9 +139,9 @@ func (r *run) enclose(m *mount) (string, sys.Errno) {
 	return "", 0
 }
 
-// expectCopies says before the first change what setting labels costs on overlayfs.
-// It copies a file of a lower layer up first: whole, unless it is mounted with
-// metacopy=on (Documentation/filesystems/overlayfs.rst).
+// expectCopies notes before the first change what setting labels costs on overlayfs, which
+// copies a file of a lower layer up first: whole, unless it is mounted with metacopy=on
+// (Documentation/filesystems/overlayfs.rst).
 func (r *run) expectCopies(m *mount) {
 	info := r.proc.ByID(m.Stat.Mount)
 	if info != nil && info.FSType == "overlay" && !r.o.inner.check && !mountinfo.HasOption(info.Super, "metacopy=on") {
@@ -149,8 +149,8 @@ func (r *run) expectCopies(m *mount) {
 	}
 }
 
-// order is that in which what is written in m, whose top is open as fd, comes to the disk.
-// What overlayfs writes goes to its upper layer.
+// order returns how the filesystem of m, which is open as fd, keeps the order of labels.
+// Overlayfs does it as its upper layer.
 func (r *run) order(m *mount, fd int) commit.Order {
 	if !m.Layers {
 		return commit.OrderOf(fd, m.Kind)
@@ -169,7 +169,7 @@ func (r *run) order(m *mount, fd int) commit.Order {
 	return commit.OrderOf(upper, kind)
 }
 
-// job is what the run asks of its next walk, which is of m.
+// job returns what the run asks of its next walk, which is of m.
 func (r *run) job(m *mount) *walk.Job {
 	j := &walk.Job{
 		Top:       cmp.Or(m.want, &walk.Want{Label: r.want}),
@@ -198,7 +198,7 @@ func (r *run) job(m *mount) *walk.Job {
 	return j
 }
 
-// walk labels what is beneath top, and adds up what was done.
+// walk labels what is beneath top, and counts it.
 func (r *run) walk(ctx context.Context, t *caller.Task, m *mount, top *walk.Top) error {
 	share := t.Share.Load()
 	defer share.Shrink()
@@ -206,9 +206,9 @@ func (r *run) walk(ctx context.Context, t *caller.Task, m *mount, top *walk.Top)
 	return r.Walk(ctx, t, k)
 }
 
-// alone labels what m is of and nothing beneath it.
+// alone labels the top of m, and nothing beneath it.
 func (r *run) alone(m *mount) walk.Outcome {
-	// Which of its two calls is under way is not told: they are alike.
+	// It may be in the call before, which reads the label.
 	m.now(xattrio.Setxattr.String())
 	defer m.now("")
 	o := walk.One(r.job(m), m.Mount)

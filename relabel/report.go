@@ -17,39 +17,35 @@ type Report struct {
 	Written  int64 // labels written; by Check, labels that differ
 	Right    int64 // labels that were right already
 	Vanished int64 // entries that were gone when their turn came
-	Skipped  int64 // entries left alone: exclusions, mounts that have no labels, hard links if asked
+	Skipped  int64 // entries not to be labelled: exclusions, mounts that have no labels, hard links if asked
 	Failed   int64 // entries whose label, or whose entries, could not be set or read
 
-	// Trusted says that nothing was walked, because what Options.Trust names
-	// has the label.
+	// Trusted says that nothing was walked, because what Options.Trust names has the label.
 	Trusted bool
 	// Shared says, of Group.Tree, that the work was another caller's too.
 	Shared bool
-	// Complete says that every entry has the label, but for those skipped,
-	// and that the root vouches for it: it was trusted, or committed. Of
-	// Check it says that no entry differs.
+	// Complete says that every entry has the label, but for those skipped, and that the
+	// root was trusted or committed. Of Check it says that no entry differs.
 	Complete bool
-	// Interrupted is the label of a relabel that an earlier run began and did
-	// not finish, as its seal on the root tells; "" if there is none.
+	// Interrupted is the label of a relabel that an earlier run began and did not finish, by
+	// its seal on the root; "" if there is none.
 	Interrupted string
-	// Way names how entries were reached, for logs: the confinement and the
-	// call, as in "clone/setxattrat".
+	// Way names how entries were reached, as in "clone/setxattrat": see SECURITY.md.
 	Way string
-	// Notes are sentences for people about what was done otherwise than
-	// asked, such as a seal that the policy refused.
+	// Notes are sentences for people about what was not done as asked, such as a seal that
+	// the policy refused.
 	Notes []string
 	// Elapsed is the time from the call to the return.
 	Elapsed time.Duration
 }
 
-// Progress says how far a run is, to any goroutine that asks, before it begins and
-// after it has ended too. Workers do not wait for a caller who asks, but for what it takes to
-// copy their counts. The zero value is ready for use in one Options.
+// Progress says how far a run is. Any goroutine may ask at any time, and slows no worker
+// down. The zero value is ready for use in one Options.
 type Progress struct {
 	state atomic.Pointer[func() State]
 }
 
-// State is how far the run is; false before it has begun.
+// State returns how far the run is; false before it has begun.
 func (p *Progress) State() (State, bool) {
 	if state := p.state.Load(); state != nil {
 		return (*state)(), true
@@ -57,23 +53,19 @@ func (p *Progress) State() (State, bool) {
 	return State{}, false
 }
 
-// State is how far a run of Tree is: see Progress. The counts are those
-// of the Report, so far, and add up like those. They lag by the rows at hand, up
-// to 32 entries a worker. The root counts as skipped until it is written.
+// State is how far a run is: see Progress. The counts are those of the Report so far, and add
+// up too. They lag by up to 32 entries a worker. The root counts as skipped until it is written.
 type State struct {
 	Seen, Written, Right, Vanished, Skipped, Failed int64
 
-	// Found is how many directories were met beneath the root, and Entered
-	// how many of them a worker has begun to read. What is beneath the others
-	// is not known yet.
+	// Found is how many directories were met beneath the root, and Entered how many of them
+	// a worker has begun to read.
 	Found, Entered int64
 
-	// Path is a directory that is worked on, "" where none is. It begins with
-	// the root as the caller named it; what follows is as hostile as the
-	// owner of the tree.
+	// Path is a directory that is worked on, "" if there is none. It begins with the root as
+	// the caller named it; what follows is as hostile as the owner of the tree.
 	Path string
-	// Call is the system call under way where no directory is worked on, such
-	// as syncfs; "" if there is none.
+	// Call is the system call under way where no directory is worked on, such as syncfs.
 	Call string
 
 	waits string // see Work.Waits

@@ -20,7 +20,7 @@ func (r *run) tell(what func(report *Report)) {
 	what(&r.report)
 }
 
-// soFar is the Report of a run that began then, and has ended or is left behind.
+// soFar returns the Report of a run that has ended or is left behind.
 func (r *run) soFar(begin time.Time) (report Report) {
 	r.tell(func(has *Report) { report = *has }) // before the counts, which are done when it says so
 	report.Notes = r.Notes()
@@ -32,7 +32,7 @@ func (r *run) soFar(begin time.Time) (report Report) {
 	return report
 }
 
-// state is how far the run is.
+// state returns how far the run is.
 func (r *run) state() State {
 	n := r.Now()
 	var s State
@@ -48,7 +48,7 @@ func (r *run) state() State {
 	return s
 }
 
-// failed is why the run has failed by now, if it has.
+// failed returns why the run has failed by now, if it has.
 func (r *run) failed() error {
 	if err := r.Broken(); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (r *run) failed() error {
 	return r.failures()
 }
 
-// failures is the error for what was counted and told so far; nil for nothing.
+// failures returns the error for the entries that have failed so far.
 func (r *run) failures() error {
 	switch n, first := r.Failures(); {
 	case len(first) == 0 && n == 0:

@@ -30,7 +30,7 @@ func (r *run) openCommit(root *mount) (c *commit.Root, err error) {
 			if wrote {
 				top.Outcome = walk.Written
 			}
-			r.Recount(walk.Skipped, top.Outcome) // until now it counted as left alone
+			r.Recount(walk.Skipped, top.Outcome) // until now it counted as skipped
 			if wrote {
 				r.Change(root.Path, c.Found().String(), r.want)
 			}
@@ -46,7 +46,7 @@ func (r *run) openCommit(root *mount) (c *commit.Root, err error) {
 	return c, r.fatal(err)
 }
 
-// refused is the error where the kernel refused the root's label with e.
+// refused returns the error where the kernel refused the root's label with e.
 func (r *run) refused(root *mount, e sys.Errno) error {
 	loaded := r.job(root).Policy // nil where SELinux is off
 	now := func(call xattrio.SyscallKind) { root.now(call.String()) }
@@ -55,7 +55,7 @@ func (r *run) refused(root *mount, e sys.Errno) error {
 	return r.fatal(&fs.PathError{Op: "fsetxattr", Path: root.Path, Err: err})
 }
 
-// reread labels the root's own entries anew, and says how many were wrong.
+// reread labels the root's own entries again, and returns how many were wrong.
 func (r *run) reread(ctx context.Context, root *mount) (int64, error) {
 	root.now("openat")
 	fd, e := mounts.Reopen(root.Top)

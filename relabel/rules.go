@@ -45,21 +45,20 @@ func CheckApply(ctx context.Context, root string, by Rules, o *Options) (Report,
 	return Apply(ctx, root, by, &all)
 }
 
-// Rules say which label each entry of a tree is to have, and how much of the one that it
-// has stays. See Apply.
+// Rules say which label each entry gets, and which parts of its label stay: see Apply.
 type Rules struct {
 	// Contexts has the label for the path of each entry; nil: Label is that of all.
 	Contexts Contexts
 	Label    string
-	// Parts are written, and the other parts of what an entry has stay; one without a
-	// label then is a failure. At 0 the whole label is written. With Contexts it is 0,
+	// Parts are written, and the other parts of an entry's label stay; an entry without a
+	// label is then a failure. At 0 the whole label is written. With Contexts it is 0,
 	// restorecon's -F, or PartType: an entry keeps a type that the policy lists as
 	// customizable, and one without a label gets the whole.
 	Parts Parts
-	// From, if not "", leaves alone what has another label than it says: a label of
-	// which any part may be *, for all. A level that is left out stands for all too.
+	// From, if not "", is a label of which any part may be *, for all, and the level may be
+	// left out, for all too. An entry with another label is skipped.
 	From string
-	// RootOnly leaves alone what is beneath the root.
+	// RootOnly labels nothing beneath the root.
 	RootOnly bool
 }
 
@@ -114,7 +113,7 @@ func (r Rules) change() (rewrite, error) {
 	}, err
 }
 
-// over says what is written where want is wanted and has, another label, was read.
+// over returns what is written where want is wanted and has, another label, was read.
 func (r Rules) over(has, want string) (to string, o walk.Outcome, err error) {
 	switch {
 	case r.Parts == 0:
@@ -150,7 +149,7 @@ func fieldsOf(label string) (f [4]string) {
 	return f
 }
 
-// pattern is the parts of from.
+// pattern returns the parts of from.
 func pattern(from string) (parts [4]string, err error) {
 	given := strings.SplitN(from, ":", len(parts))
 	if len(given) == 3 {
@@ -173,7 +172,7 @@ func pattern(from string) (parts [4]string, err error) {
 	return parts, nil
 }
 
-// fits says whether label is one that from describes.
+// fits reports whether from describes label.
 func fits(label string, from [4]string) bool {
 	has := fieldsOf(label)
 	for i, f := range from {
