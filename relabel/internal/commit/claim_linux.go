@@ -105,7 +105,7 @@ func (c *Root) claimed() (claim, bool) {
 
 // readClaim reads the claim of fd, which is sys.Opened, or sys.ByDescriptor.
 func readClaim(way sys.Way, fd int) (claim, bool) {
-	attr := sys.NewAttr(ClaimName, nil)
+	attr := sys.NewAttr(ClaimName, "")
 	n, e := attr.Get(way, fd, nil)
 	if e != 0 {
 		return claim{}, false
@@ -164,16 +164,16 @@ func (c *Root) stake(found claim, is bool, write func(seal string) (bool, error)
 	}
 	for _, k.seal = range list {
 		c.At("fsetxattr")
-		text, e := []byte(k.String()), syscall.EEXIST
+		e := syscall.EEXIST
 		if !is {
-			if e = sys.Createxattr(c.FD, ClaimName, text); e == syscall.EEXIST {
+			if e = sys.Createxattr(c.FD, ClaimName, []byte(k.String())); e == syscall.EEXIST {
 				if other, is := c.claimed(); is { // another run came first
 					return c.stake(other, is, write)
 				}
 			}
 		}
 		if e == syscall.EEXIST { // it is the claim that was found, or none
-			e = sys.NewAttr(ClaimName, text).Set(sys.Opened, c.FD, nil)
+			e = sys.NewAttr(ClaimName, k.String()).Set(sys.Opened, c.FD, nil)
 		}
 		c.claims = e == 0
 		if !is && (e == syscall.ENOSPC || e == syscall.EDQUOT) { // its owner may have seen to that

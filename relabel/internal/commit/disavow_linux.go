@@ -26,7 +26,7 @@ func Disavow(fd int, o Order) (first bool, e sys.Errno) {
 	if has, _, e := io.Read(xattrio.Target{FD: fd}); e == 0 {
 		k.spare(found.want, has.String())
 	}
-	switch e := sys.NewAttr(ClaimName, []byte(k.String())).Set(sys.Opened, fd, nil); e {
+	switch e := sys.NewAttr(ClaimName, k.String()).Set(sys.Opened, fd, nil); e {
 	case 0:
 		if e = o.one().on(fd, func(string) {}); e == syscall.EINVAL { // cgroups and others of the kernel's own: there is no disk
 			e = 0

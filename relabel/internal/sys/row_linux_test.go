@@ -93,7 +93,7 @@ func TestMend(t *testing.T) {
 				if way == ByThread {
 					o.Dir = -1
 				}
-				a := NewAttr(treetest.Attr, []byte(rowLabel))
+				a := NewAttr(treetest.Attr, rowLabel)
 				a.Brief()
 				got := a.Mend(r, test.from, len(test.state), o)
 				if got != test.want {
@@ -119,7 +119,7 @@ func TestMendStops(t *testing.T) {
 	treetest.Need(t, "root", "tmpfs", "setxattrat")
 	r, fd := newRow(t, "ww")
 	r.Stop.Store(true)
-	a := NewAttr(treetest.Attr, []byte(rowLabel))
+	a := NewAttr(treetest.Attr, rowLabel)
 	if got := a.Mend(r, 0, 2, Order{Way: ByName, Dir: fd}); got != (Done{Trouble: Stopped}) || r.Step.Load() != 0 {
 		t.Errorf("%+v, step %d", got, r.Step.Load())
 	}
@@ -160,7 +160,7 @@ func TestVisit(t *testing.T) {
 			if test.room > 0 {
 				buf = buf[:test.room]
 			}
-			a := NewAttr(treetest.Attr, []byte(rowLabel))
+			a := NewAttr(treetest.Attr, rowLabel)
 			a.Brief()
 			var at atomic.Uint32
 			toClose, err := unix.Dup(fd)
@@ -245,7 +245,7 @@ func TestRowLetsGo(t *testing.T) {
 		var done atomic.Bool
 		answer := make(chan Errno)
 		go func() {
-			e := call(NewAttr(treetest.Attr, []byte(rowLabel)))
+			e := call(NewAttr(treetest.Attr, rowLabel))
 			done.Store(true)
 			answer <- e
 		}()

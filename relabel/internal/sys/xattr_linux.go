@@ -66,10 +66,10 @@ const most = 4096
 // that the Attr lies in the heap and the addresses in it hold.
 //
 //go:noinline
-func NewAttr(name string, value []byte) *Attr {
+func NewAttr(name, value string) *Attr {
 	a := &Attr{name: Cname(name)}
 	a.room(a.few[:])
-	a.SetValue(string(value))
+	a.SetValue(value)
 	a.how = unix.OpenHow{Flags: OpenPath | unix.O_LARGEFILE, Resolve: Confined}
 	copy(a.proc[:], procFD)
 	return a

@@ -51,7 +51,7 @@ func TestXattr(t *testing.T) {
 					}
 					t.Cleanup(func() { Close(at) })
 				}
-				a := NewAttr(treetest.Attr, []byte(label))
+				a := NewAttr(treetest.Attr, label)
 				n, e := a.Get(way, at, Cname(name))
 				if holds == treetest.None && e != unix.ENODATA || holds != treetest.None && (e != 0 || strings.TrimSuffix(string(a.Value(n)), "\x00") != holds) {
 					t.Errorf("%d: %s has %q, want %q: %v", way, name, a.Value(max(n, 0)), holds, e)
@@ -73,7 +73,7 @@ func TestXattr(t *testing.T) {
 			if way == ByDescriptor {
 				at = 1 << 30
 			}
-			if e := NewAttr(treetest.Attr, []byte(label)).Set(way, at, Cname("none")); e != unix.ENOENT {
+			if e := NewAttr(treetest.Attr, label).Set(way, at, Cname("none")); e != unix.ENOENT {
 				t.Errorf("%d: what is not there: %v", way, e)
 			}
 		}
@@ -87,7 +87,7 @@ func TestAttrHolds(t *testing.T) {
 	fd := within(t, treetest.Fresh(t, "tmpfs"), "file f")
 	var all []*Attr
 	for i := range 200 {
-		all = append(all, NewAttr(treetest.Attr, fmt.Appendf(nil, "u:r:t:s0:c%d", i)))
+		all = append(all, NewAttr(treetest.Attr, fmt.Sprintf("u:r:t:s0:c%d", i)))
 	}
 	for range 3 {
 		runtime.GC()

@@ -218,15 +218,12 @@ func (w *worker) broken(d *Dir, fd, i int, trouble sys.Trouble, errno sys.Errno)
 		op = w.io.Writes(t)
 	}
 	w.now(op)
-	var o Outcome
-	switch {
-	case w.io.Way == xattrio.ByDescriptor, // which of its calls it was is not told
-		trouble == sys.ReadErr && errno == syscall.ERANGE: // longer than a look has room for
-		o = w.label(t, d)
-	default:
-		o = w.settle(t, d, Failed, op.String(), errno)
+	if w.io.Way == xattrio.ByDescriptor || // which of its calls it was is not told
+		errno == syscall.ERANGE { // longer than a look has room for
+		w.count(d, w.label(t, d), 1)
+	} else {
+		w.count(d, w.settle(t, d, Failed, op.String(), errno), 1)
 	}
-	w.count(d, o, 1)
 	return i + 1
 }
 

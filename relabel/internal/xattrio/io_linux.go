@@ -70,7 +70,7 @@ type IO struct {
 }
 
 // New readies label for writing to targets without a name.
-func New(label string) IO { return IO{Attr: sys.NewAttr(Attribute, []byte(label))} }
+func New(label string) IO { return IO{Attr: sys.NewAttr(Attribute, label)} }
 
 // Enter readies the IO for names in the directory dir.
 func (x *IO) Enter(dir int) (string, sys.Errno) {
