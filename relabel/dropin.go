@@ -91,13 +91,10 @@ const dropinPatience = asLong
 // the system are refused, by whatever name they are reached (ErrRefused).
 //
 // With recurse it is Tree with a context that never ends and Options as they are
-// at zero: the whole tree is looked at and strays are healed, the root is sealed
-// during the run and labelled last, if nothing failed, in an order that a power failure
-// keeps. So the root's label means the same by whatever function it was written; a caller who wants
-// all of it on disk sets [Options].Sync and calls Tree. What is left alone, or done
-// otherwise than asked, is logged with slog.Default at slog.LevelDebug. Another relabel of the same
-// volume is waited for, but no longer than two minutes (ErrLocked). A path that is
-// missing is an error; what is removed under the walk, path included, is none.
+// at zero. So the root's label means the same by whatever function it was written. What is left
+// alone, or done otherwise than asked, is logged with slog.Default at slog.LevelDebug. Another
+// relabel of the same volume is waited for, but no longer than two minutes (ErrLocked). A path that
+// is missing is an error; what is removed under the walk, path included, is none.
 //
 // Without recurse only path itself is labelled; a directory under the same lock. One
 // that is gone is no error. A directory that was labelled so vouches for nothing beneath

@@ -88,33 +88,6 @@ func staysInside(t *testing.T) {
 	}
 }
 
-// TestDropinJoinsFailures: several failures are all named, up to the number that
-// an error holds, and each errno that occurred is found.
-func TestDropinJoinsFailures(t *testing.T) {
-	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir d\nfile d/f%02d x30\nfile g\n")
-	for i := range 20 {
-		immutable(t, fmt.Sprintf("%s/d/f%02d", root, i), true)
-	}
-	err := Chcon(root, newLabel, true)
-	var some *IncompleteError
-	if !errors.As(err, &some) || some.Failed != 20 || len(some.First) != caller.Kept || !errors.Is(err, unix.EPERM) {
-		t.Fatal(err)
-	}
-	named := map[string]bool{}
-	for _, err := range some.First {
-		named[err.(*fs.PathError).Path] = true
-	}
-	if len(named) != caller.Kept {
-		t.Errorf("%d of %d are different", len(named), caller.Kept)
-	}
-	if n := len(bearing(t, root, newLabel)); n != 12 {
-		t.Errorf("%d entries are labelled", n)
-	}
-	if secctx.IsSeal(labelOf(t, root), newLabel) != true {
-		t.Error("the root is not sealed")
-	}
-}
-
 // TestDropinErrors: what callers of go-selinux ask of an error is answered so
 // that they lose none.
 func TestDropinErrors(t *testing.T) {

@@ -26,6 +26,9 @@ func chcon(ctx context.Context, path, want string, recurse bool, o Options) erro
 	default:
 		_, err = Tree(ctx, path, want, &o)
 	}
+	if err == nil {
+		return nil
+	}
 	return worded(err, "lsetxattr(label="+want+")")
 }
 

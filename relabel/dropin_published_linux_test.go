@@ -13,42 +13,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/internal/secctx"
+	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-// What go-selinux's own tests demand of label.Relabel and of the walk beneath
-// selinux.Chcon (TestRelabel, TestWalkDir and its kin), demanded of ours.
-
-// TestRelabelPublished: no label, shared, private; and what is refused.
-func TestRelabelPublished(t *testing.T) {
-	root := grow(t, on(t, "tmpfs"), small)
-	t.Setenv("HOME", mkdir(t, filepath.Dir(root), "home"))
-	turn(t, true)
-	for _, c := range []struct {
-		label  string
-		shared bool
-		want   string
-	}{
-		{"", true, oldLabel},
-		{newLabel, true, "system_u:object_r:container_file_t:s0"},
-		{newLabel, false, newLabel},
-	} {
-		if err := Relabel(root, c.label, c.shared); err != nil {
-			t.Errorf("%+v: %v", c, err)
-		}
-		if n, of := len(bearing(t, root, c.want)), len(treetest.Read(t, root)); n != of {
-			t.Errorf("%+v: %d of %d", c, n, of)
-		}
-	}
-	for _, path := range []string{"/etc", "/", "/usr", "/usr/", "/etc/passwd", os.Getenv("HOME")} {
-		if err := Chcon(path, newLabel, false); !errors.Is(err, ErrRefused) { // the lesser harm first
-			t.Fatalf("%s: %v", path, err)
-		}
-		if err := Relabel(path, newLabel, false); !errors.Is(err, ErrRefused) {
-			t.Fatalf("%s: %v", path, err)
-		}
-	}
-}
+// What go-selinux's own tests demand of the walk beneath selinux.Chcon (TestWalkDir and its
+// kin) and the table does not, demanded of ours.
 
 // branches are levels of directories, each with so many others and files in it.
 func branches(t *testing.T, dir string, levels, dirs, files int) (total int) {
@@ -66,30 +37,6 @@ func branches(t *testing.T, dir string, levels, dirs, files int) (total int) {
 		}
 	}
 	return total
-}
-
-// TestChconVisitsAll: every entry, once.
-func TestChconVisitsAll(t *testing.T) {
-	root := mkdir(t, on(t, "tmpfs"), "root")
-	total := branches(t, root, 3, 2, 1) + 1
-	if err := Chcon(root, newLabel, true); err != nil {
-		t.Fatal(err)
-	}
-	if n := len(bearing(t, root, newLabel)); n != total || total < 50 {
-		t.Errorf("%d of %d", n, total)
-	}
-}
-
-// TestChconMissingRoot: that nothing is there is an error of the root alone.
-func TestChconMissingRoot(t *testing.T) {
-	treetest.Need(t, "root")
-	err := Chcon("non-existent-directory", newLabel, true)
-	if !errors.Is(err, os.ErrNotExist) || pathOf(err) != "non-existent-directory" {
-		t.Error(err)
-	}
-	if err := Chcon("non-existent-directory", newLabel, false); err != nil {
-		t.Error(err)
-	}
 }
 
 // TestChconRemovedMeanwhile: what is removed under the walk is no failure, nor is
@@ -140,9 +87,11 @@ func TestChconRootRemoved(t *testing.T) {
 }
 
 // TestChconManyFailures: half of the files fail. go-selinux demands an error; we
-// demand all of them, and that the other half is labelled.
+// demand all of them, named up to the number that an error holds, a sealed root, and that the
+// other half is labelled.
 func TestChconManyFailures(t *testing.T) {
 	root := mkdir(t, on(t, "tmpfs"), "root")
+	treetest.Set(t, root, ".", oldLabel)
 	total := branches(t, root, 2, 3, 2) + 1
 	files, err := filepath.Glob(root + "/d*/d*/d*/f*")
 	if err != nil || len(files) < 50 {
@@ -154,30 +103,19 @@ func TestChconManyFailures(t *testing.T) {
 	err = Chcon(root, newLabel, true)
 	var some *IncompleteError
 	if !errors.As(err, &some) || some.Failed != int64(len(files)) || !errors.Is(err, unix.EPERM) {
-		t.Errorf("%d were to fail: %v", len(files), err)
+		t.Fatalf("%d were to fail: %v", len(files), err)
+	}
+	named := map[string]bool{}
+	for _, err := range some.First {
+		named[pathOf(err)] = true
+	}
+	if len(named) != caller.Kept || len(some.First) != caller.Kept {
+		t.Errorf("%d of %d are different", len(named), len(some.First))
+	}
+	if have := labelOf(t, root); !secctx.IsSeal(have, newLabel) {
+		t.Errorf("the root has %s", have)
 	}
 	if n := len(bearing(t, root, newLabel)); n != total-len(files)-1 {
 		t.Errorf("%d of %d are labelled", n, total)
 	}
-}
-
-// TestChconTogether: callers of the same tree do not come between each other.
-// What all of it has in the end is what one of them asked for.
-func TestChconTogether(t *testing.T) {
-	root := mkdir(t, on(t, "tmpfs"), "root")
-	total := branches(t, root, 1, 3, 20) + 1
-	before := runtime.NumGoroutine()
-	var callers sync.WaitGroup
-	for i := range 8 {
-		callers.Go(func() {
-			if err := Chcon(root, []string{oldLabel, newLabel}[i%2], true); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	treetest.Returns(t, "all callers", callers.Wait)
-	if n := len(bearing(t, root, labelOf(t, root))); n != total {
-		t.Errorf("%d of %d have the root's label", n, total)
-	}
-	ended(t, before)
 }

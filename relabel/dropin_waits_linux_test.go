@@ -36,12 +36,7 @@ func TestDropinWaits(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	var pending *PendingError // the work goes on
-	if err := change(ctx, root, newLabel, true); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrLocked) || !errors.As(err, &pending) {
-		t.Errorf("%v", err)
-	}
+	leaves(t, root)
 	if err := Stop(t.Context(), root); err != nil {
 		t.Error(err)
 	}
@@ -67,17 +62,8 @@ func TestDropinJoins(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), plain)
 	release := holdLock(t, root)
 	goroutines, files := runtime.NumGoroutine(), openFiles(t)
-	leave := func() {
-		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		defer cancel()
-		var pending *PendingError
-		if err := change(ctx, root, newLabel, true); !errors.As(err, &pending) || pending.Within <= 0 {
-			t.Errorf("%v", err)
-		}
-	}
-	leave()
-	leave()
+	leaves(t, root)
+	leaves(t, root)
 	if all := joined.Work(); len(all) != 1 || all[0].Root != root {
 		t.Errorf("%+v", all)
 	}
@@ -85,12 +71,27 @@ func TestDropinJoins(t *testing.T) {
 		t.Errorf("%v: %+v", err, joined.Work())
 	}
 	nothingLeft(t, goroutines, files)
-	leave()
+	leaves(t, root)
 	release()
 	if err := change(t.Context(), root, newLabel, true); err != nil || len(bearing(t, root, newLabel)) != 46 {
 		t.Errorf("%v", err)
 	}
 	nothingLeft(t, goroutines, files)
+}
+
+// leaves has a request for root end while the lock is waited for: the work goes on.
+func leaves(t *testing.T, root string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	answer := make(chan error)
+	go func() { answer <- change(ctx, root, newLabel, true) }()
+	callers(t, &joined, 1)
+	until(t, "the lock is waited for", func() bool { return joined.Work()[0].Waits != "" })
+	cancel()
+	var pending *PendingError
+	if err := <-answer; !errors.Is(err, context.Canceled) || errors.Is(err, ErrLocked) || !errors.As(err, &pending) || pending.Within <= 0 {
+		t.Errorf("%v", err)
+	}
 }
 
 // holdLock has another process take the lock of root, until release is called.

@@ -72,29 +72,6 @@ func (g *gate) group() *Group {
 	}
 }
 
-// TestGroupStopAtOnce: a context that has ended lets Stop cancel, and is no sign that
-// the filesystem does not answer.
-func TestGroupStopAtOnce(t *testing.T) {
-	root := grow(t, on(t, "tmpfs"), seventyOne)
-	at := &gate{open: make(chan struct{})}
-	g := at.group()
-	runs := asks(t.Context(), g, root, newLabel)
-	until(t, "the walk begins", func() bool { return at.walks.Load() == 1 })
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	for _, g := range []*Group{g, new(Group)} {
-		if err := g.Stop(ctx, root); err != context.Canceled { // and nothing else
-			t.Error(err)
-		}
-	}
-	if got := <-runs; !errors.Is(got.err, ErrStopped) || got.report.Complete {
-		t.Errorf("%+v, %v", got.report, got.err)
-	}
-	if err := g.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
 // TestGroupStop: what is stopped has ended, and its volume can be unmounted; an
 // obsolete label blocks no new one.
 func TestGroupStop(t *testing.T) {

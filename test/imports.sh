@@ -160,6 +160,6 @@ echo "imports: so is one that needs a newer yaml"
 cp go.mod "$work/newest.mod"
 cp go.sum "$work/newest.sum"
 sed -i "s|\(opencontainers/selinux\) v.*|\1 $newest|" "$work/newest.mod"
-go test -modfile "$work/newest.mod" -count=1 -run '^(TestDropinContract|TestRelabelPublished)$' ./relabel >"$work/said" ||
+go test -modfile "$work/newest.mod" -count=1 -run '^TestDropinContract$' ./relabel >"$work/said" ||
     { cat "$work/said"; die "the drop-ins do otherwise than go-selinux $newest"; }
 echo "imports: the drop-ins do as go-selinux $newest does, but for the differences listed"

@@ -441,13 +441,11 @@ func (g *Group[I, K, D]) halt(why error, named func(root string) bool, ids ...I)
 			ids = append(ids, w.ID)
 		}
 	}
-	for _, w := range g.works {
+	for _, w := range slices.Clone(g.works) { // of which cancel drops some
 		if slices.Contains(ids, w.ID) {
 			works = append(works, w)
+			g.cancel(w, why)
 		}
-	}
-	for _, w := range works {
-		g.cancel(w, why)
 	}
 	return works
 }

@@ -353,7 +353,7 @@ func TestGroupStopArrival(t *testing.T) {
 }
 
 // TestGroupStopHeld: Stop returns when the run holds nothing any more, or says what it
-// still holds; all callers are told when the run has returned.
+// still holds; all callers are told when the run has returned, also where Stop may not wait.
 func TestGroupStopHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slow{takes: time.Hour}
@@ -372,12 +372,17 @@ func TestGroupStopHeld(t *testing.T) {
 			})
 			time.Sleep(time.Second)
 		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := g.Stop(gone, root, errStopped); err != context.Canceled { // and nothing else
+			t.Error(err)
+		}
+		told.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if err := g.Stop(ctx, root, errStopped); !errors.Is(err, errHangs) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
-		told.Wait()
 		if all := g.Works(); len(all) != 0 {
 			t.Errorf("%+v", all)
 		}
