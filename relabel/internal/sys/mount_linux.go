@@ -20,12 +20,8 @@ type Mounted struct {
 
 // mountRequest is struct mnt_id_req of linux/mount.h.
 type mountRequest struct {
-	size, spare  uint32
+	size, spare  uint32 // MNT_ID_REQ_SIZE_VER0: 24
 	mount, param uint64
-}
-
-func requestOf(mount, param uint64) mountRequest {
-	return mountRequest{size: uint32(unsafe.Sizeof(mountRequest{})), mount: mount, param: param}
 }
 
 // MountOf asks of the mount that fd stands in, and no server for anything. What it tells
@@ -40,7 +36,7 @@ func MountOf(fd int) (m Mounted, e Errno) {
 	if e != 0 {
 		return m, e
 	}
-	request := requestOf(id, filesystem|options)
+	request := mountRequest{size: 24, mount: id, param: filesystem | options}
 	var buf [1024]byte // for longer options the answer is EOVERFLOW
 	if _, _, e := unix.Syscall6(unix.SYS_STATMOUNT, uintptr(unsafe.Pointer(&request)), uintptr(unsafe.Pointer(&buf)), unsafe.Sizeof(buf), 0, 0, 0); e != 0 {
 		return m, e
@@ -64,7 +60,7 @@ func MountOf(fd int) (m Mounted, e Errno) {
 // HasMounts says whether anything is mounted in the mount with that ID, or was covered
 // there. (listmount: Linux 6.8)
 func HasMounts(id uint64) (bool, Errno) {
-	request := requestOf(id, 0)
+	request := mountRequest{size: 24, mount: id}
 	var first uint64
 	n, _, e := unix.Syscall6(unix.SYS_LISTMOUNT, uintptr(unsafe.Pointer(&request)), uintptr(unsafe.Pointer(&first)), 1, 0, 0, 0)
 	return n > 0, e

@@ -18,7 +18,8 @@ import (
 // the stack, writes a pointer or can be preempted, and that is all that the
 // functions of this file do. The one that tells the scheduler may itself grow the
 // stack, before it does; what it calls in between is nosplit, and the linker adds up
-// the frames of that, which are large without optimization.
+// the frames of that, which are large without optimization. What converts a pointer is
+// nocheckptr, since the check is a call too.
 
 // RowLen is the longest row: it makes the 175 ns six, and as many calls of a
 // network filesystem are still answered within a second after a stop.
@@ -79,9 +80,6 @@ type Done struct {
 
 // Mend goes through the names from..to of the row. A name without the
 // attribute, or with a longer one than ours, differs.
-//
-//go:norace
-//go:nocheckptr
 func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
 	base := unsafe.Pointer(r.Base)
 	d.Turn = o.Turn
@@ -134,14 +132,12 @@ func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
 // of its types may grow the stack. Each type is its value.
 //
 //go:nosplit
-//go:norace
 //go:nocheckptr
 func (r *Row) stopped() bool { return atomic.LoadUint32((*uint32)(unsafe.Pointer(r.Stop))) != 0 }
 
 // calls sets Step to a read (0) or a write (1) of name i.
 //
 //go:nosplit
-//go:norace
 //go:nocheckptr
 func (r *Row) calls(i int, write uint32) {
 	atomic.StoreUint32((*uint32)(unsafe.Pointer(&r.Step)), uint32(i+1)*2+write)
@@ -151,7 +147,6 @@ func (r *Row) calls(i int, write uint32) {
 // the value.
 //
 //go:nosplit
-//go:norace
 //go:nocheckptr
 func (a *Attr) found(n uintptr) bool {
 	have, size := unsafe.Pointer(unsafe.SliceData(a.buf)), uintptr(len(a.value))
@@ -182,9 +177,6 @@ func (f *Found) At(i int) ([]byte, bool) {
 // Look reads the attribute of the names from..to of the row, as Mend does, and
 // writes none. It returns the name at which it ended, with which the trouble is. A label
 // longer than a Found holds is answered by ERANGE.
-//
-//go:norace
-//go:nocheckptr
 func (a *Attr) Look(r *Row, from, to int, o Order, f *Found) (at int, trouble Trouble, errno Errno) {
 	base, own := unsafe.Pointer(r.Base), a.get
 	enter()

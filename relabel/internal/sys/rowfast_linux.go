@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build gc && go1.26 && !go1.28 && !race
+//go:build gc && go1.26 && !go1.28 && !race && !msan && !asan
 
 package sys
 
@@ -14,8 +14,8 @@ import (
 // enter and exit tell the scheduler that this thread is about to make system
 // calls, and has made them: what every call of package syscall does for itself.
 // The runtime keeps the two names for such use (go.dev/issue/67401). A version
-// of Go that is not known takes rowslow_linux.go, and so does the race
-// detector, whose calls grow the stack.
+// of Go that is not known takes rowslow_linux.go, and so do the race detector and
+// the other sanitizers, whose calls grow the stack.
 //
 //go:linkname enter runtime.entersyscall
 func enter()
@@ -28,7 +28,6 @@ func exit()
 // deeper than this; and unix.RawSyscall6 of x/sys v0.30.0 grows the stack on ppc64.
 //
 //go:nosplit
-//go:norace
 func retried(trap, a1, a2, a3, a4, a5, a6 uintptr) (uintptr, Errno) {
 	for {
 		n, _, e := syscall.RawSyscall6(trap, a1, a2, a3, a4, a5, a6)
@@ -41,5 +40,4 @@ func retried(trap, a1, a2, a3, a4, a5, a6 uintptr) (uintptr, Errno) {
 // closed closes a descriptor, which is gone whatever the answer.
 //
 //go:nosplit
-//go:norace
 func closed(fd uintptr) { _, _, _ = syscall.RawSyscall6(unix.SYS_CLOSE, fd, 0, 0, 0, 0, 0) }

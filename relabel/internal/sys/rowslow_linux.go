@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build !(gc && go1.26 && !go1.28 && !race)
+//go:build !(gc && go1.26 && !go1.28 && !race && !msan && !asan)
 
 package sys
 

@@ -103,7 +103,7 @@ func fill(st *unix.Statx_t, dir int, name *byte, flags, mask uintptr) Errno {
 // oldStat is statx by fstatat, which tells neither the mount nor the attributes.
 func oldStat(dir int, name *byte, flags uintptr) (Stat, Errno) {
 	var st unix.Stat_t
-	e := bare(unix.Fstatat(dir, unix.BytePtrToString(name), &st, int(flags)|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT))
+	e := bare(unix.Fstatat(dir, Text(name), &st, int(flags)|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT))
 	if e != 0 {
 		return Stat{}, e
 	}
@@ -164,6 +164,9 @@ func Place(fd int) (Placed, Errno) {
 	e := fill(&st, fd, &empty, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, ask)
 	return Placed{device(st.Dev_major, st.Dev_minor), st.Ino, st.Mnt_id, st.Btime.Sec*1e9 + int64(st.Btime.Nsec)}, e
 }
+
+// Text is the name at p without its NUL; "" for nil.
+func Text(p *byte) string { return unix.BytePtrToString(p) }
 
 // Cname is name with the NUL that the kernel wants, which name may have already.
 func Cname(name string) *byte {

@@ -154,6 +154,9 @@ func Readlinkat(dir int, name string, buf []byte) (int, Errno) {
 // caller has locked its goroutine to the thread and never unlocks it.
 func UnshareFS() Errno { return bare(unix.Unshare(unix.CLONE_FS)) }
 
+// HasUnshare asks without side effects whether a seccomp profile lets unshare through.
+func HasUnshare() bool { return unix.Unshare(0) == nil }
+
 // MainThread reports whether the calling thread is the process's first.
 func MainThread() bool { return unix.Gettid() == unix.Getpid() }
 

@@ -48,9 +48,6 @@ type Visit struct {
 // opens the directory name in dir, labels it, and reads its first records, all between
 // one entersyscall and its exitsyscall (see Row). flags are for the open. at says which
 // step comes next. Where a step fails the caller continues by ordinary calls.
-//
-//go:norace
-//go:nocheckptr
 func (a *Attr) Visit(toClose, dir int, name *byte, flags int, how Labelling, buf []byte, at *atomic.Uint32) Visit {
 	v := Visit{FD: -1, Wrong: how == Unread}
 	records := uintptr(unsafe.Pointer(unsafe.SliceData(buf)))
@@ -106,7 +103,6 @@ func (a *Attr) Visit(toClose, dir int, name *byte, flags int, how Labelling, buf
 // begin says that the step comes next.
 //
 //go:nosplit
-//go:norace
 //go:nocheckptr
 func (v *Visit) begin(s Step, at *atomic.Uint32) {
 	v.Step = s

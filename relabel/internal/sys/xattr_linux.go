@@ -126,9 +126,6 @@ func HasXattrat() bool {
 }
 
 // Get reads the attribute of name in dir, or of dir itself, and returns its length.
-//
-//go:norace
-//go:nocheckptr
 func (a *Attr) Get(way Way, dir int, name *byte) (int, Errno) {
 	for {
 		enter()
@@ -144,9 +141,6 @@ func (a *Attr) Get(way Way, dir int, name *byte) (int, Errno) {
 }
 
 // Set gives name in dir, or dir itself, the value.
-//
-//go:norace
-//go:nocheckptr
 func (a *Attr) Set(way Way, dir int, name *byte) Errno {
 	enter()
 	_, e := a.write(way, dir, uintptr(unsafe.Pointer(name)))
@@ -172,8 +166,6 @@ func Removexattr(way Way, fd int, name string) Errno {
 // read, write and what they call run between enter and exit: see row_linux.go.
 //
 //go:nosplit
-//go:norace
-//go:nocheckptr
 func (a *Attr) read(way Way, dir int, name uintptr) (n uintptr, e Errno) {
 	switch way {
 	case ByName, ByNameOrPin:
@@ -197,8 +189,6 @@ func (a *Attr) read(way Way, dir int, name uintptr) (n uintptr, e Errno) {
 }
 
 //go:nosplit
-//go:norace
-//go:nocheckptr
 func (a *Attr) write(way Way, dir int, name uintptr) (n uintptr, e Errno) {
 	switch way {
 	case ByName:
@@ -225,8 +215,6 @@ func (a *Attr) write(way Way, dir int, name uintptr) (n uintptr, e Errno) {
 // is retried a bounded number of times.
 //
 //go:nosplit
-//go:norace
-//go:nocheckptr
 func (a *Attr) pin(dir int, name uintptr) (fd uintptr, e Errno) {
 	for tries := 0; ; tries++ {
 		fd, e = retried(unix.SYS_OPENAT2, uintptr(dir), name, uintptr(unsafe.Pointer(&a.how)), unix.SizeofOpenHow, 0, 0)
@@ -242,8 +230,6 @@ const procFD = "/proc/self/fd/"
 // pathOf writes fd, NUL-terminated, behind procFD.
 //
 //go:nosplit
-//go:norace
-//go:nocheckptr
 func (a *Attr) pathOf(fd uintptr) uintptr {
 	number, end := uint32(fd), len(procFD)+1
 	for rest := number; rest > 9; rest /= 10 {

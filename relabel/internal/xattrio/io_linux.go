@@ -4,7 +4,6 @@ package xattrio
 
 import (
 	"syscall"
-	"unsafe"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
@@ -33,16 +32,7 @@ func (t Target) Stat() (sys.Stat, sys.Errno) {
 
 // String is the target's name, "" for what is open. It is for messages: the walk
 // itself makes no strings.
-func (t Target) String() string {
-	if t.Name == nil {
-		return ""
-	}
-	n := 0
-	for *(*byte)(unsafe.Add(unsafe.Pointer(t.Name), n)) != 0 {
-		n++
-	}
-	return string(unsafe.Slice(t.Name, n))
-}
+func (t Target) String() string { return sys.Text(t.Name) }
 
 // Label is what an entry was found to have. It holds until the next Read.
 type Label struct {

@@ -23,26 +23,10 @@ func Fastest() Way {
 	switch {
 	case sys.HasXattrat():
 		return ByName
-	case threadOfOwn():
+	case sys.HasUnshare():
 		return ByThread
 	}
 	return ByDescriptor
-}
-
-// threadOfOwn tries unshare on a thread that ends with it: its goroutine never
-// unlocks, so the scheduler cannot get it back.
-func threadOfOwn() bool {
-	answer := make(chan bool)
-	go func() {
-		runtime.LockOSThread()
-		if sys.MainThread() { // it could not end: ask another, held off this one
-			defer runtime.UnlockOSThread()
-			answer <- threadOfOwn()
-			return
-		}
-		answer <- sys.UnshareFS() == 0
-	}()
-	return <-answer
 }
 
 // Ready makes the calling goroutine fit for its way.
