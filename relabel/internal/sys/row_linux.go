@@ -58,24 +58,13 @@ type Order struct {
 	Look bool
 }
 
-// Trouble is why a row ended before its end.
-type Trouble uint8
-
-// What ends a row.
-const (
-	None     Trouble = iota
-	Stopped          // Stop was set
-	ReadErr          // Errno is what a read answered
-	WriteErr         // Errno is what a write answered
-)
-
 // Done is what became of a row.
 type Done struct {
 	Right, Written int
 	Wrong          int // how many differed in a row, at the end
 	Turn           int
-	Trouble        Trouble // with the name of the last call
-	Errno          Errno
+	Errno          Errno // what ended it, at the name of the last call
+	Write          bool  // that call was a write
 }
 
 // Mend goes through the names from..to of the row. A name without the
@@ -86,7 +75,6 @@ func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
 	enter()
 	for i := from; i < to; i++ {
 		if r.stopped() {
-			d.Trouble = Stopped
 			break
 		}
 		name := uintptr(base) + uintptr(r.At[i]) + uintptr(r.Head)
@@ -107,7 +95,7 @@ func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
 				continue
 			}
 			if e != 0 && e != unix.ENODATA && e != unix.ERANGE {
-				d.Trouble, d.Errno = ReadErr, e
+				d.Errno = e
 				break
 			}
 			if d.Wrong++; o.Look {
@@ -115,8 +103,8 @@ func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
 			}
 		}
 		r.calls(i, 1)
-		if _, e := a.write(o.Way, o.Dir, name); e != 0 {
-			d.Trouble, d.Errno = WriteErr, e
+		if _, d.Errno = a.write(o.Way, o.Dir, name); d.Errno != 0 {
+			d.Write = true
 			break
 		}
 		d.Written++
@@ -175,21 +163,20 @@ func (f *Found) At(i int) ([]byte, bool) {
 }
 
 // Look reads the attribute of the names from..to of the row, as Mend does, and
-// writes none. It returns the name at which it ended, with which the trouble is. A label
+// writes none. It returns the name at which it ended, and what its call answered. A label
 // longer than a Found holds is answered by ERANGE.
-func (a *Attr) Look(r *Row, from, to int, o Order, f *Found) (at int, trouble Trouble, errno Errno) {
+func (a *Attr) Look(r *Row, from, to int, o Order, f *Found) (at int, errno Errno) {
 	base, own := unsafe.Pointer(r.Base), a.get
 	enter()
 	for at = from; at < to; at++ {
 		if r.stopped() {
-			trouble = Stopped
 			break
 		}
 		r.calls(at, 0)
 		a.get = xattrArgs{value: uint64(uintptr(unsafe.Pointer(&f.text[at]))), size: foundMost}
 		n, e := a.read(o.Way, o.Dir, uintptr(base)+uintptr(r.At[at])+uintptr(r.Head))
 		if e != 0 && e != unix.ENODATA {
-			trouble, errno = ReadErr, e
+			errno = e
 			break
 		}
 		if f.n[at] = int16(n); e != 0 {
@@ -201,5 +188,5 @@ func (a *Attr) Look(r *Row, from, to int, o Order, f *Found) (at int, trouble Tr
 	runtime.KeepAlive(a)
 	runtime.KeepAlive(r)
 	runtime.KeepAlive(f)
-	return at, trouble, errno
+	return at, errno
 }

@@ -74,10 +74,10 @@ func TestMend(t *testing.T) {
 		{state: "rzZwpln", want: Done{Right: 2, Written: 5, Wrong: 5}, last: 6, wrote: true, after: "rzrrrrr"},
 		{state: "rzwn", want: Done{Right: 2, Written: 2, Wrong: 2}, last: 3, wrote: true, after: "rzrr"},
 		{state: "wwrww", want: Done{Right: 1, Written: 4, Wrong: 2}, last: 4, wrote: true, after: "rrrrr"},
-		{state: "rw-w", want: Done{Right: 1, Written: 1, Wrong: 1, Trouble: ReadErr, Errno: unix.ENOENT}, last: 2, after: "rr-w"},
+		{state: "rw-w", want: Done{Right: 1, Written: 1, Wrong: 1, Errno: unix.ENOENT}, last: 2, after: "rr-w"},
 		{state: "wwww", from: 2, want: Done{Written: 2, Wrong: 2}, last: 3, wrote: true, after: "wwrr"},
 		{state: "wwww", order: Order{Blind: true, Check: 64}, want: Done{Written: 4, Turn: 4}, last: 3, wrote: true, after: "rrrr"},
-		{state: "ww-w", order: Order{Blind: true, Check: 64}, want: Done{Written: 2, Turn: 3, Trouble: WriteErr, Errno: unix.ENOENT}, last: 2, wrote: true, after: "rr-w"},
+		{state: "ww-w", order: Order{Blind: true, Check: 64}, want: Done{Written: 2, Turn: 3, Write: true, Errno: unix.ENOENT}, last: 2, wrote: true, after: "rr-w"},
 		// Every third is read: one that is wrong goes on, one that is right ends it.
 		{state: "wwwwwrw", order: Order{Blind: true, Check: 3}, want: Done{Right: 1, Written: 5, Turn: 6}, last: 5, after: "rrrrrrw"},
 		{state: "wwww", order: Order{Blind: true, Turn: 62, Check: 64}, want: Done{Written: 4, Wrong: 1, Turn: 66}, last: 3, wrote: true, after: "rrrr"},
@@ -120,7 +120,7 @@ func TestMendStops(t *testing.T) {
 	r, fd := newRow(t, "ww")
 	r.Stop.Store(true)
 	a := NewAttr(treetest.Attr, rowLabel)
-	if got := a.Mend(r, 0, 2, Order{Way: ByName, Dir: fd}); got != (Done{Trouble: Stopped}) || r.Step.Load() != 0 {
+	if got := a.Mend(r, 0, 2, Order{Way: ByName, Dir: fd}); got != (Done{}) || r.Step.Load() != 0 {
 		t.Errorf("%+v, step %d", got, r.Step.Load())
 	}
 }

@@ -144,7 +144,7 @@ func (w *worker) lookFirst(d *Dir, o sys.Order, i, end int) int {
 	}
 	w.now(xattrio.Row)
 	w.name.Store(nil)
-	read, trouble, errno := w.io.Look(&w.row.Row, i, end, o, w.found)
+	read, errno := w.io.Look(&w.row.Row, i, end, o, w.found)
 	if read > i {
 		w.eios = 0
 	}
@@ -180,7 +180,7 @@ func (w *worker) lookFirst(d *Dir, o sys.Order, i, end int) int {
 	if i < read {
 		return i
 	}
-	return w.broken(d, o.Dir, i, trouble, errno)
+	return w.broken(d, o.Dir, i, false, errno)
 }
 
 // mend goes through the names from i to end of the row, counts them, and returns the next.
@@ -201,20 +201,20 @@ func (w *worker) mend(d *Dir, o sys.Order, i, end int) int {
 	}
 	w.count(d, Right, done.Right)
 	w.count(d, Written, done.Written)
-	return w.broken(d, o.Dir, i+done.Right+done.Written, done.Trouble, done.Errno)
+	return w.broken(d, o.Dir, i+done.Right+done.Written, done.Write, done.Errno)
 }
 
 // broken handles what ended a row at its name i, and returns the next. An error of that
 // name is handled; a row that was stopped ends there.
-func (w *worker) broken(d *Dir, fd, i int, trouble sys.Trouble, errno sys.Errno) int {
-	if trouble == sys.None || trouble == sys.Stopped {
+func (w *worker) broken(d *Dir, fd, i int, write bool, errno sys.Errno) int {
+	if errno == 0 {
 		return i
 	}
 	e := w.row.Entry(i)
 	t := xattrio.Target{FD: fd, Name: e.Cname(), Kind: e.Kind, Ino: e.Ino}
 	w.name.Store(t.Name)
 	op := w.io.Reads(t)
-	if trouble == sys.WriteErr {
+	if write {
 		op = w.io.Writes(t)
 	}
 	w.now(op)
