@@ -94,7 +94,6 @@ func TestMend(t *testing.T) {
 					o.Dir = -1
 				}
 				a := NewAttr(treetest.Attr, rowLabel)
-				a.Brief()
 				got := a.Mend(r, test.from, len(test.state), o)
 				if got != test.want {
 					t.Errorf("got  %+v\nwant %+v", got, test.want)
@@ -161,7 +160,6 @@ func TestVisit(t *testing.T) {
 				buf = buf[:test.room]
 			}
 			a := NewAttr(treetest.Attr, rowLabel)
-			a.Brief()
 			var at atomic.Uint32
 			toClose, err := unix.Dup(fd)
 			if err != nil {

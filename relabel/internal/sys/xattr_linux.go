@@ -53,8 +53,7 @@ type Attr struct {
 	get   xattrArgs
 	how   unix.OpenHow // of ByPin
 	proc  [32]byte     // the path of a descriptor
-	brief bool
-	buf   []byte // few or most
+	buf   []byte       // few or most
 	few   [256]byte
 }
 
@@ -68,48 +67,39 @@ const most = 4096
 //go:noinline
 func NewAttr(name, value string) *Attr {
 	a := &Attr{name: Cname(name)}
-	a.room(a.few[:])
+	a.buf = a.few[:]
+	a.get.value = uint64(uintptr(unsafe.Pointer(&a.few)))
 	a.SetValue(value)
 	a.how = unix.OpenHow{Flags: OpenPath | unix.O_LARGEFILE, Resolve: Confined}
 	copy(a.proc[:], procFD)
 	return a
 }
 
-// SetValue has value written from now on.
+// SetValue has value written from now on. A read has room to compare with it, or without
+// a value for most labels: the kernel clears as much memory as it is offered, 60 ns for a
+// page.
 func (a *Attr) SetValue(value string) {
 	a.value = append(a.value[:0], value...)
 	a.set = xattrArgs{value: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(a.value)))), size: uint32(len(a.value))}
-	if len(value)+2 > len(a.few) {
-		a.Wide()
+	if len(value)+2 > len(a.buf) {
+		a.widen()
 	}
-	if a.brief {
-		a.Brief()
+	a.get.size = uint32(len(a.buf))
+	if len(value) > 0 {
+		a.get.size = min(a.get.size, uint32(len(value)+2+63)&^63)
 	}
 }
 
-// room has what is found put into buf.
-func (a *Attr) room(buf []byte) {
-	a.buf = buf
-	a.get = xattrArgs{value: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(buf)))), size: uint32(len(buf))}
-}
-
-// Wide says that what is found is needed whole, also by a row and a visit.
-func (a *Attr) Wide() {
+// widen makes room for all that a read may find.
+func (a *Attr) widen() {
 	if len(a.buf) < most {
-		a.room(make([]byte, most))
+		a.buf = make([]byte, most)
+		a.get.value = uint64(uintptr(unsafe.Pointer(unsafe.SliceData(a.buf))))
 	}
+	a.get.size = most
 }
 
-// Brief says that what is found will only be compared with the value: one that
-// is much longer may be answered by ERANGE. The kernel clears as much memory as
-// it is offered, 60 ns for a page.
-func (a *Attr) Brief() {
-	a.brief = true
-	a.get.size = min(uint32(len(a.value)+2+63)&^63, uint32(len(a.buf)))
-}
-
-// Value is what the last successful get found, n bytes long. It is
-// overwritten by the next.
+// Value is what the last read found, n bytes long. It is overwritten by the next.
 func (a *Attr) Value(n int) []byte { return a.buf[:n] }
 
 // HasXattrat asks without side effects whether the kernel has setxattrat and
@@ -125,7 +115,8 @@ func HasXattrat() bool {
 	return true
 }
 
-// Get reads the attribute of name in dir, or of dir itself, and returns its length.
+// Get reads the attribute of name in dir, or of dir itself, and returns its length. From
+// one on that is longer than there was room for, the kernel is offered a page.
 func (a *Attr) Get(way Way, dir int, name *byte) (int, Errno) {
 	for {
 		enter()
@@ -133,10 +124,10 @@ func (a *Attr) Get(way Way, dir int, name *byte) (int, Errno) {
 		exit()
 		runtime.KeepAlive(a)
 		runtime.KeepAlive(name)
-		if e != unix.ERANGE || a.brief || len(a.buf) == most {
+		if e != unix.ERANGE || a.get.size == most {
 			return int(n), e
 		}
-		a.Wide()
+		a.widen()
 	}
 }
 

@@ -89,7 +89,10 @@ func (w *worker) visit(parent *Dir, t xattrio.Target, name string, want *Want, l
 	switch {
 	case v.Step == sys.StepRead:
 		var has xattrio.Label
-		if has, e = w.io.Found(v.N, e); e == 0 { // it has another label
+		if has, e = w.io.Found(v.N, e); has.Long { // for a visit
+			has, _, e = w.io.Read(self)
+		}
+		if e == 0 { // it has another label
 			o, op, e = w.replace(self, d, has, label)
 		}
 	case v.Wrong && !unread:

@@ -167,11 +167,6 @@ func (k *Walk) worker(p *steal.Worker[item]) *worker {
 	w := &worker{Walk: k, pool: p, closeNext: -1}
 	w.io = xattrio.IO{Attr: sys.NewAttr(xattrio.Attribute, ""), Way: k.Way(k.m), Pin: k.m.Pin, Stale: k.m.Stale}
 	w.ready(k.Top.Label)
-	if k.Events.Changed == nil && k.Change == nil {
-		w.io.Brief() // what an entry had is only compared
-	} else {
-		w.io.Wide()
-	}
 	return w
 }
 

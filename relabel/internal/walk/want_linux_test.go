@@ -84,7 +84,15 @@ func TestWant(t *testing.T) {
 			}
 			if changes {
 				written = func(dir string) string { return label(dir) + ",c900" }
+				long := label(root)
+				for i := range 100 {
+					long += fmt.Sprintf(",c%d", 500+2*i)
+				}
+				treetest.Set(t, root, "d0", long)
 				j.Change = func(has, want string) (string, Outcome, error) {
+					if has == "" {
+						t.Errorf("%s: a label is not told", name)
+					}
 					if has == want+",c900" {
 						return "", Right, nil
 					}
