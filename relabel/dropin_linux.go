@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 )
 
@@ -35,7 +34,7 @@ func chcon(ctx context.Context, path, want string, recurse bool, o Options) erro
 // chconOne labels path alone, whatever its kind; that it is gone is no error.
 func chconOne(ctx context.Context, path, want string, o Options) error {
 	r := newRun(o, path, want)
-	r.want, r.files = want, budget.RunFiles
+	r.want = want
 	_, err := r.lead(ctx, func(ctx context.Context) error {
 		there := false
 		err := r.opened(ctx, path, probe, nil, func(ctx context.Context, root *mount) error {

@@ -40,7 +40,7 @@ var probe = sync.OnceValue(func() capabilities {
 // opened opens the root at path, calls then with it, and closes it, within a share of the
 // process's budget. ready, if not nil, is called just before the root is opened.
 func (r *run) opened(ctx context.Context, path string, ask func() capabilities, ready func() error, then func(ctx context.Context, root *mount) error) error {
-	share, err := process.Enter(ctx, r.files)
+	share, err := process.Enter(ctx)
 	if err != nil {
 		return err
 	}

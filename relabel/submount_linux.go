@@ -8,7 +8,6 @@ import (
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
-	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
@@ -23,8 +22,7 @@ func (r *run) submounts(ctx context.Context, root *mount) error {
 	}
 	beneath := mountinfo.Beneath(r.proc.Mounts, root.Real)
 	walk := func(i int, t *caller.Task) error { return r.submount(ctx, root, beneath[i], t) }
-	enter := func() (*budget.Share, error) { return process.Enter(ctx, r.files) }
-	return r.InTurn(r.main, len(beneath), walk, enter)
+	return r.InTurn(ctx, r.main, len(beneath), walk, process)
 }
 
 func (r *run) submount(ctx context.Context, root *mount, info mountinfo.Mount, t *caller.Task) error {

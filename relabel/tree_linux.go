@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
@@ -29,7 +28,6 @@ type run struct {
 	capabilities capabilities
 	proc         *mounts.Proc
 	policy       *policy.Policy
-	files        int          // descriptors that it needs
 	slash        mounts.Slash // of the caller's thread
 	bounds       mounts.Bounds
 	writes       walk.Writes
@@ -43,7 +41,7 @@ type run struct {
 }
 
 func newRun(o Options, path, label string) *run {
-	r := &run{o: o, report: Report{Root: path, Label: label}, files: budget.RunFiles + budget.LeastFiles}
+	r := &run{o: o, report: Report{Root: path, Label: label}}
 	if o.inner.check {
 		r.writes = walk.DryRun
 	}

@@ -32,6 +32,7 @@ const (
 	RunFiles   = 12
 	LeastFiles = 12
 	PerWorker  = 3
+	least      = RunFiles + LeastFiles // of a share
 
 	// manyHung budgets of hung workers, 5,120 by default, leave room to the 10,000
 	// threads at which Go's runtime ends a process.
@@ -80,16 +81,15 @@ func (b *Budget) Taken() (working, hung, open int) {
 type Share struct {
 	b       *Budget
 	ready   chan struct{} // closed when the share is given
-	least   int           // descriptors that it enters with
 	workers int
 	hung    int // of them
 	files   int
 	idle    bool // it waits for what hangs, or for a lock: whatever it has counts as hung
 }
 
-// Enter waits for a worker and so many descriptors.
-func (b *Budget) Enter(ctx context.Context, files int) (*Share, error) {
-	s := &Share{b: b, ready: make(chan struct{}), least: files}
+// Enter waits for a worker and the descriptors that a run needs.
+func (b *Budget) Enter(ctx context.Context) (*Share, error) {
+	s := &Share{b: b, ready: make(chan struct{})}
 	b.mu.Lock()
 	b.queue = append(b.queue, s)
 	b.unlock()
@@ -99,7 +99,7 @@ func (b *Budget) Enter(ctx context.Context, files int) (*Share, error) {
 	case <-ctx.Done():
 	}
 	b.mu.Lock()
-	defer b.unlock() // the next may want less
+	defer b.unlock()
 	at := slices.Index(b.queue, s)
 	if at < 0 {
 		return s, nil // it was given in between
@@ -118,12 +118,12 @@ func (b *Budget) unlock() {
 func (b *Budget) serve() {
 	for len(b.queue) > 0 {
 		s := b.queue[0]
-		if b.working >= b.most || b.hung >= manyHung*b.most || b.shares > 0 && b.open+s.least > b.files() {
+		if b.working >= b.most || b.hung >= manyHung*b.most || b.shares > 0 && b.open+least > b.files() {
 			return
 		}
 		b.queue = b.queue[1:]
 		b.shares++
-		s.set(1, 0, s.least)
+		s.set(1, 0, least)
 		close(s.ready)
 	}
 }
@@ -216,7 +216,7 @@ func (s *Share) give(workers, files int) {
 	s.b.mu.Lock()
 	defer s.b.unlock()
 	workers = min(s.workers, max(1, s.workers-workers)) // it has none once it is closed
-	files = max(s.least, files+workers*PerWorker)
+	files = max(least, files+workers*PerWorker)
 	s.set(workers, s.hung, min(s.files, files))
 }
 

@@ -17,9 +17,9 @@ func (b *Budget) has(t *testing.T, working, hung, open int) {
 	}
 }
 
-func enters(t *testing.T, b *Budget, files int) *Share {
+func enters(t *testing.T, b *Budget) *Share {
 	t.Helper()
-	s, err := b.Enter(t.Context(), files)
+	s, err := b.Enter(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,10 +35,10 @@ func workers(s *Share) (n int) {
 }
 
 // waits begins a wait for a share, and says where it comes.
-func waits(ctx context.Context, b *Budget, files int) chan *Share {
+func waits(ctx context.Context, b *Budget) chan *Share {
 	got := make(chan *Share, 1)
 	go func() {
-		s, _ := b.Enter(ctx, files)
+		s, _ := b.Enter(ctx)
 		got <- s
 	}()
 	synctest.Wait()
@@ -60,15 +60,15 @@ func none(t *testing.T, got chan *Share) {
 func TestMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(10, func() int { return 100 })
-		a := enters(t, b, 20)
+		a := enters(t, b)
 		tried := 0
 		for a.Alone() && a.More() {
 			tried++
 		}
-		if b.has(t, 8, 0, 20); tried != 7 {
+		if b.has(t, 8, 0, least); tried != 7 {
 			t.Errorf("it tried %d more", tried)
 		}
-		c := enters(t, b, 20)
+		c := enters(t, b)
 		if a.Alone() || c.More() {
 			t.Error("a second run is there")
 		}
@@ -87,19 +87,19 @@ func TestMore(t *testing.T) {
 // there, and when others wait.
 func TestBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := New(8, func() int { return 100 })
-		a := enters(t, b, 20)
+		b := New(8, func() int { return 4*least - 6 })
+		a := enters(t, b)
 		if n := workers(a); n != 7 {
 			t.Errorf("alone, it got %d", n)
 		}
-		c := waits(t.Context(), b, 20)
+		c := waits(t.Context(), b)
 		none(t, c)
 		if s := a.Held(0); s != 8 {
 			t.Errorf("%d work", s)
 		}
 		a.Put()
 		d := <-c
-		b.has(t, 8, 0, 40)
+		b.has(t, 8, 0, 2*least)
 		if d.Worker() {
 			t.Error("it got one more")
 		}
@@ -107,16 +107,16 @@ func TestBudget(t *testing.T) {
 		if n := workers(d); n != 2 {
 			t.Errorf("of half of eight it got %d more", n)
 		}
-		if n := d.Descriptors(100); n != 30 {
-			t.Errorf("of 60 descriptors that are left it got %d", n)
+		if n := d.Descriptors(100); n != least-3 {
+			t.Errorf("of %d descriptors that are left it got %d", 2*least-6, n)
 		}
 		d.Put()
-		e := waits(t.Context(), b, 40)
+		e := waits(t.Context(), b)
 		none(t, e)
 		if a.Worker() || a.Descriptors(1) > 0 { // though there are some
 			t.Error("somebody waits, and another takes more")
 		}
-		d.Keep(45 - PerWorker)
+		d.Keep(2*least - 5 - 2*PerWorker)
 		none(t, e)
 		d.Shrink()
 		last := <-e
@@ -134,7 +134,7 @@ func TestBudgetHung(t *testing.T) {
 		b := New(2, func() int { return 1 << 20 })
 		var hung []*Share
 		for range manyHung * 2 {
-			s := enters(t, b, 1)
+			s := enters(t, b)
 			hung = append(hung, s)
 			if len(hung)%2 == 0 {
 				s.Held(1)
@@ -142,12 +142,12 @@ func TestBudgetHung(t *testing.T) {
 				s.Waits(true)
 			}
 		}
-		b.has(t, 0, manyHung*2, manyHung*2)
-		got := waits(t.Context(), b, 1)
+		b.has(t, 0, manyHung*2, manyHung*2*least)
+		got := waits(t.Context(), b)
 		none(t, got)
 		hung[1].Held(0) // it has returned, and works
 		s := <-got
-		b.has(t, 2, manyHung*2-1, manyHung*2+1)
+		b.has(t, 2, manyHung*2-1, (manyHung*2+1)*least)
 		s.Close()
 		for _, s := range hung {
 			s.Close()
@@ -157,23 +157,24 @@ func TestBudgetHung(t *testing.T) {
 }
 
 // TestBudgetTurn: shares are given in the order of arrival, and who leaves the queue
-// holds nothing up.
+// holds nothing up. One share there always is: nothing else would ever help it.
 func TestBudgetTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := New(3, func() int { return 10 })
-		a := enters(t, b, 5)
+		b := New(3, func() int { return least - 1 })
+		a := enters(t, b)
 		ctx, cancel := context.WithCancelCause(t.Context())
-		large, small := waits(ctx, b, 6), waits(t.Context(), b, 5)
-		none(t, large)
-		none(t, small)
+		first, second, third := waits(ctx, b), waits(t.Context(), b), waits(t.Context(), b)
+		none(t, first)
 		cancel(errors.New("enough"))
-		if s := <-large; s != nil {
+		if s := <-first; s != nil {
 			t.Error("a share without room")
 		}
-		(<-small).Close()
+		none(t, second)
 		a.Close()
+		s := <-second
+		none(t, third)
+		s.Close()
+		(<-third).Close()
 		b.has(t, 0, 0, 0)
-		alone := enters(t, b, 100) // nothing else would ever help it
-		alone.Close()
 	})
 }

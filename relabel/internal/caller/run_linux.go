@@ -277,9 +277,9 @@ func (r *Run) underWay() (calls []watch.Call) {
 }
 
 // InTurn calls do so many times, one call after the other, each with a task of its own that
-// has main's share. A call that hangs keeps the share, and the next one gets a share from
-// enter. An error is the end: InTurn returns the first one when all calls have returned.
-func (r *Run) InTurn(main *Task, times int, do func(i int, t *Task) error, enter func() (*budget.Share, error)) error {
+// has main's share. A call that hangs keeps the share, and the next one gets another one
+// of b. An error is the end: InTurn returns the first one when all calls have returned.
+func (r *Run) InTurn(ctx context.Context, main *Task, times int, do func(i int, t *Task) error, b *budget.Budget) error {
 	var left []*Task // whose call hangs
 	var first error
 	share := main.Share.Load()
@@ -297,7 +297,7 @@ func (r *Run) InTurn(main *Task, times int, do func(i int, t *Task) error, enter
 			t.Share.Store(nil)
 		case <-t.stalls:
 			left = append(left, t)
-			share, first = enter()
+			share, first = b.Enter(ctx)
 		}
 	}
 	share.Waits(len(left) > 0)

@@ -175,18 +175,17 @@ func TestInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRun()
 		shared := budget.New(8, func() int { return 1000 })
-		enter := func() (*budget.Share, error) { return shared.Enter(t.Context(), 1) }
 		var shares []*budget.Share
 		var tasks []*Task
 		err := r.Lead(t.Context(), func(context.Context) error {
 			main := r.Task()
-			first, err := enter()
+			first, err := shared.Enter(t.Context())
 			if err != nil {
 				return err
 			}
 			main.Share.Store(first)
 			order, over := make(chan int, 4), 0
-			err = r.InTurn(main, 4, func(i int, task *Task) error {
+			err = r.InTurn(t.Context(), main, 4, func(i int, task *Task) error {
 				shares, tasks = append(shares, task.Share.Load()), append(tasks, task)
 				task.At("statx", fmt.Sprint(i))
 				if i == 1 {
@@ -198,7 +197,7 @@ func TestInTurn(t *testing.T) {
 					return errWork
 				}
 				return nil
-			}, enter)
+			}, shared)
 			close(order)
 			if got := fmt.Sprint(<-order, <-order, <-order, <-order); got != "0 2 3 1" || over != 4 {
 				t.Errorf("the order is %s", got)
@@ -209,7 +208,7 @@ func TestInTurn(t *testing.T) {
 			if tasks[0].Share.Load() != nil {
 				t.Error("two tasks have one share")
 			}
-			if working, hung, open := shared.Taken(); working != 1 || hung != 0 || open != 1 {
+			if working, hung, open := shared.Taken(); working != 1 || hung != 0 || open != budget.RunFiles+budget.LeastFiles {
 				t.Errorf("the share of what hung is not given back: %d work, %d hang, %d are open", working, hung, open)
 			}
 			return err
@@ -224,13 +223,16 @@ func TestInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRun()
 		calls := 0
+		full := budget.New(0, func() int { return 1000 })
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errEntered)
 		err := r.Lead(t.Context(), func(context.Context) error {
-			return r.InTurn(r.Task(), 3, func(_ int, task *Task) error {
+			return r.InTurn(ctx, r.Task(), 3, func(_ int, task *Task) error {
 				task.At("statx", "/dead")
 				calls++
 				time.Sleep(time.Hour)
 				return nil
-			}, func() (*budget.Share, error) { return nil, errEntered })
+			}, full)
 		})
 		if !errors.Is(err, errEntered) || calls != 1 {
 			t.Errorf("%v after %d calls", err, calls)
