@@ -39,8 +39,12 @@ func (w *worker) settle(t xattrio.Target, d *Dir, o Outcome, op string, e sys.Er
 		case verdict == xattrio.Compare && op == w.io.Writes(t).String() && w.isRight(t, w.writing):
 			w.wrongStreak, w.eios = 0, 0
 			return Right
-		case e == syscall.EROFS && !t.Pinned && w.m.Frozen(t.FD):
-			return w.leaveFrozen(t, d)
+		case e == syscall.EROFS && !t.Pinned && w.m.Frozen(t.FD): // a read-only subvolume: what is in it is too
+			d.frozen = t.Name == nil
+			if t.Name != nil || !d.parent.rereading { // else it was named when the root was read first
+				w.skipped(d, t, mounts.ReadOnlySubvolume)
+			}
+			return Skipped
 		case verdict == xattrio.Refused && !w.chooses(w.Top): // else another entry may get a label that it takes
 			w.halt(fmt.Errorf("the kernel refuses the label %s: %w", w.writing, &fs.PathError{Op: op, Path: d.Path(t.String()), Err: e}))
 		}
@@ -162,9 +166,16 @@ func (w *worker) replace(t xattrio.Target, d *Dir, has xattrio.Label, label stri
 
 // overwrite is attempt where t is to be written, over the label has.
 func (w *worker) overwrite(t xattrio.Target, d *Dir, has xattrio.Label) (Outcome, string, sys.Errno) {
-	if w.HardLinks != LinksLabel && (t.Name != nil || t.Pinned) { // no directory that was opened
-		if o, op, e := w.linked(t, d); o != Written {
-			return o, op, e
+	if w.HardLinks != LinksLabel && (t.Name != nil || t.Pinned) { // all but an open directory: it is pinned
+		switch st, e := w.io.Stat(t); {
+		case e != 0:
+			return Failed, xattrio.Statx.String(), e
+		case st.Kind == sys.KindDir || st.Links < 2:
+		case w.HardLinks == LinksSkip:
+			w.skipped(d, t, fmt.Sprintf("it has %d names (hard links)", st.Links))
+			return Skipped, "", 0
+		default:
+			return w.failed(d, t, "relabel", ErrHardLinks), "", 0
 		}
 	}
 	if w.Writes == DryRun {
@@ -183,16 +194,6 @@ func (w *worker) overwrite(t xattrio.Target, d *Dir, has xattrio.Label) (Outcome
 	return Written, "", 0
 }
 
-// leaveFrozen names what lies in a read-only subvolume: as a rule that itself, and
-// what is in it is not looked at then. It was named when the root was read first.
-func (w *worker) leaveFrozen(t xattrio.Target, d *Dir) Outcome {
-	d.frozen = t.Name == nil
-	if t.Name != nil || !d.parent.rereading {
-		w.skipped(d, t, mounts.ReadOnlySubvolume)
-	}
-	return Skipped
-}
-
 // isRight reports whether t has the label by now.
 func (w *worker) isRight(t xattrio.Target, label string) bool {
 	if _, e := w.io.Hold(t); e != 0 {
@@ -201,22 +202,6 @@ func (w *worker) isRight(t xattrio.Target, label string) bool {
 	defer w.io.Release(t)
 	has, _, e := w.io.Read(t)
 	return e == 0 && has.Is(label)
-}
-
-// linked deals with what has several names, where the caller does not want it
-// labelled. It is asked only of what is about to be written, which is pinned.
-func (w *worker) linked(t xattrio.Target, d *Dir) (Outcome, string, sys.Errno) {
-	st, e := w.io.Stat(t)
-	switch {
-	case e != 0:
-		return Failed, "statx", e
-	case st.Kind == sys.KindDir || st.Links < 2:
-		return Written, "", 0
-	case w.HardLinks == LinksSkip:
-		w.skipped(d, t, fmt.Sprintf("it has %d names (hard links)", st.Links))
-		return Skipped, "", 0
-	}
-	return w.failed(d, t, "relabel", ErrHardLinks), "", 0
 }
 
 // guess says whether to write without reading first (contract point 4).

@@ -43,7 +43,24 @@ func restOf(d *Dir) item {
 
 // labelling is the work on records of d or, if there are none, on all of d, which expects it.
 func labelling(d *Dir, records []byte) item {
-	return item{do: func(w *worker) { w.resume(d, records) }}
+	return item{do: func(w *worker) {
+		w.at(d, nil)
+		fd, op, e := w.cache.acquire(d)
+		if e == 0 {
+			defer w.cache.release(d)
+			if records != nil {
+				w.records(d, fd, records)
+				return
+			}
+			op, e = "lseek", sys.Rewind(fd, 0)
+		}
+		switch {
+		case e == 0:
+			w.scan(d, fd)
+		case xattrio.Judge(e) != xattrio.Gone: // else it is gone with all that was in it
+			w.spoil(d, op, e)
+		}
+	}}
 }
 
 const (
@@ -125,26 +142,6 @@ func (w *worker) do(it item) {
 	w.countsMu.Lock()
 	w.shown = w.tally
 	w.countsMu.Unlock()
-}
-
-// resume labels the entries of d that are in records or, without any, all.
-func (w *worker) resume(d *Dir, records []byte) {
-	w.at(d, nil)
-	fd, op, e := w.cache.acquire(d)
-	if e == 0 {
-		defer w.cache.release(d)
-		if records != nil {
-			w.records(d, fd, records)
-			return
-		}
-		op, e = "lseek", sys.Rewind(fd, 0)
-	}
-	switch {
-	case e == 0:
-		w.scan(d, fd)
-	case xattrio.Judge(e) != xattrio.Gone: // else it is gone with all that was in it
-		w.spoil(d, op, e)
-	}
 }
 
 // scan reads one buffer of d, gives the rest of d to a worker that is free, and
