@@ -59,17 +59,6 @@ func (d *deque[T]) empty() bool {
 	return d.n == 0
 }
 
-// drain appends what is left to items, oldest first, and lets go of the ring.
-func (d *deque[T]) drain(items []T) []T {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for i := range d.n {
-		items = append(items, d.ring[(d.head+i)&(len(d.ring)-1)])
-	}
-	d.ring, d.head, d.n = nil, 0, 0
-	return items
-}
-
 // clear empties a slot, lest the ring keep alive what its item points to: a
 // ring lives as long as the pool, and a slot may not be used again for hours.
 func (d *deque[T]) clear(at int) (item T) {

@@ -20,8 +20,8 @@ func TestDequeOracle(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		var d steal.Deque[int]
 		var want []int
-		for step := range 400 {
-			// Grow in the first half, shrink in the second, at both ends.
+		for step := range 1000 {
+			// Grow first, then shrink until it is empty, at both ends.
 			op := rng.IntN(6)
 			if op < 2 && step >= 200 {
 				op += 2
@@ -55,9 +55,6 @@ func TestDequeOracle(t *testing.T) {
 			if d.Empty() != (len(want) == 0) {
 				t.Fatalf("seed %d step %d: Empty is %v with %d items", seed, step, d.Empty(), len(want))
 			}
-		}
-		if got := d.Drain(); !slices.Equal(got, want) {
-			t.Fatalf("seed %d: drained %v, want %v", seed, got, want)
 		}
 	}
 }

@@ -22,5 +22,4 @@ func (d *Deque[T]) PushNewest(item T)     { d.d.pushNewest(item) }
 func (d *Deque[T]) PushOldest(item T)     { d.d.pushOldest(item) }
 func (d *Deque[T]) TakeNewest() (T, bool) { return d.d.takeNewest() }
 func (d *Deque[T]) TakeOldest() (T, bool) { return d.d.takeOldest() }
-func (d *Deque[T]) Drain() []T            { return d.d.drain(nil) }
 func (d *Deque[T]) Empty() bool           { return d.d.empty() }

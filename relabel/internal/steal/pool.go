@@ -152,7 +152,9 @@ func Run[T any](ctx context.Context, seeds []T, j Job[T]) (left []T, err error) 
 		}
 	}
 	for _, w := range p.working() {
-		left = w.deque.drain(left)
+		for item, ok := w.deque.takeOldest(); ok; item, ok = w.deque.takeOldest() {
+			left = append(left, item)
+		}
 	}
 	if panicked := p.panicked.Load(); panicked != nil {
 		return left, panicked
