@@ -64,11 +64,10 @@ package relabel
 //	contexts  ▶ fcontexts secctx sys walk
 //	caller    ▶ budget steal walk watch
 //	flight    ▶
-//	walk      ▶ budget commit mounts order policy rows steal sys watch xattrio
+//	walk      ▶ budget commit mounts order policy steal sys watch xattrio
 //	commit    ▶ secctx sys xattrio
 //	policy    ▶ mountinfo secctx sys xattrio
 //	order     ▶ budget sys
-//	rows      ▶ sys
 //	xattrio   ▶ secctx sys
 //	mounts    ▶ mountinfo sys watch
 //	mountinfo ▶

@@ -76,7 +76,7 @@ func confinement() []Mutant {
 	w.judged(child, w.label(xattrio.Target{FD: down}, child))
 	other := w.Walk.worker(w.pool)
 	other.io.Way, other.buf = w.io.Way, make([]byte, bufferSize)
-	other.row.Row.Stop = w.row.Row.Stop
+	other.row.names.Stop = w.row.names.Stop
 	other.scan(child, down)
 	w.tally.Add(other.tally)
 	if up, errno := sys.Openat(down, sys.Cname(".."), sys.OpenDir, 0); errno == 0 {

@@ -26,22 +26,22 @@ func counts() []Mutant {
 		{
 			Name: "stretch-cut", By: "TestStretches in relabel/internal/order",
 			Breaks: "each name is in one stretch of a directory",
-			Edits:  edits("relabel/internal/order/stretch_linux.go", "len(rest) > 0 && s.next < s.To", "len(rest) > 0 && s.next <= s.To"),
+			Edits:  edits("relabel/internal/order/stretch_linux.go", "len(rest) > 0 && s.At < s.To", "len(rest) > 0 && s.At <= s.To"),
 		},
 		{
 			Name: "stretch-begins", By: "TestStretches in relabel",
 			Breaks: "a name beyond an empty stretch is not in it",
-			Edits:  edits("relabel/internal/walk/sort_linux.go", "s.StartAt(at)", "_ = at"),
+			Edits:  edits("relabel/internal/walk/sort_linux.go", "s.At = max(s.At, at)", "_ = at"),
 		},
 		{
 			Name: "stretch-offsets", By: "TestStretches in relabel",
 			Breaks: "a directory without an index is read by one worker",
-			Edits:  edits("relabel/internal/walk/sort_linux.go", "stretches = order.Divide(g.From, 1)", "_ = stretches"),
+			Edits:  edits("relabel/internal/walk/sort_linux.go", "stretches = order.Divide(g.from, 1)", "_ = stretches"),
 		},
 		{
 			Name: "reading-moves", By: "TestReadingMoves in relabel/internal/walk",
 			Breaks: "a worker that reads a large directory is not taken for held up",
-			Edits:  edits("relabel/internal/walk/worker_linux.go", "\t\t\tw.items.Add(1)\n\t\t\treturn got", "\t\t\treturn got"),
+			Edits:  edits("relabel/internal/walk/worker_linux.go", "\t\t\tw.moves.Add(1)\n\t\t\treturn got", "\t\t\treturn got"),
 		},
 		{
 			Name: "served-few", By: "TestWaitTogether in relabel/internal/walk",
@@ -74,9 +74,9 @@ func counts() []Mutant {
 			Edits:  edits("relabel/internal/walk/tune_linux.go", "default:\n\t\t\tcontinue", "default:\n\t\t\treturn"),
 		},
 		{
-			Name: "reader-last", By: "TestReaders in relabel/internal/order",
+			Name: "reader-last", By: "TestReaders in relabel/internal/walk",
 			Breaks: "what is read of a directory is sorted when its last reader has left",
-			Edits:  edits("relabel/internal/order/stretch_linux.go", "g.readers > 0", "g.readers > 1"),
+			Edits:  edits("relabel/internal/walk/sort_linux.go", "g.readers > 0", "g.readers > 1"),
 		},
 		{
 			Name: "label-after-read", By: "TestDirectoriesFirst in relabel",
@@ -109,7 +109,7 @@ func counts() []Mutant {
 			Breaks: "links are labelled",
 			Edits: edits(
 				walk, "\tw.count(d, w.label(t, d), 1)\n", "\to := Right\n\tif e.Kind != sys.KindLink {\n\t\to = w.label(t, d)\n\t}\n\tw.count(d, o, 1)\n",
-				"relabel/internal/rows/chunk_linux.go", "return e.Kind != sys.KindDir &&", "return e.Kind != sys.KindLink && e.Kind != sys.KindDir &&",
+				"relabel/internal/walk/row_linux.go", "return e.Kind != sys.KindDir &&", "return e.Kind != sys.KindLink && e.Kind != sys.KindDir &&",
 			),
 		},
 		{

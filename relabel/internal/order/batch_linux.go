@@ -86,12 +86,6 @@ func (b *Batch) put(r sys.Dirent) {
 // which keeps the offsets far below atMask.
 func (b *Batch) size() int { return len(b.names) + 8*len(b.index) }
 
-func (b *Batch) entry(word uint64) sys.Dirent {
-	at := int(word & atMask)
-	kind := sys.Kind(word >> kindShift & kindMask)
-	return sys.Dirent{Ino: word >> inoShift, Kind: kind, Name: b.names[at+1:][:b.names[at]]}
-}
-
 // Slice is a part of a sorted batch, for one goroutine.
 type Slice struct {
 	batch    *Batch
@@ -125,8 +119,8 @@ func (s *Slice) Next(buf []byte) []byte {
 	s.from += len(words)
 	buf = buf[:0]
 	for _, word := range words {
-		e := b.entry(word)
-		buf = sys.AppendRecord(buf, e.Ino, e.Kind, e.Name)
+		name := b.names[word&atMask:]
+		buf = sys.AppendRecord(buf, word>>inoShift, sys.Kind(word>>kindShift&kindMask), name[1:1+int(name[0])])
 	}
 	return buf
 }

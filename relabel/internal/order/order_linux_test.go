@@ -99,14 +99,13 @@ func TestPlan(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for _, buckets := range []uint64{1, 7, 40, 1000} {
 		records := listing(n, func(int) uint64 { return random.Uint64N(buckets << bucketBits) })
-		p := NewPlan(64 << 10)
-		p.Begin()
+		p := (*Plan)(nil).Begin(64 << 10)
 		var got []sys.Dirent
 		readings := 0
 		for more := true; more; readings++ {
 			p.Next()
 			for _, part := range [][]byte{records[:32*(n/3)], records[32*(n/3):]} {
-				if err := p.Add(DropBelow(slices.Clone(part), p.From())); err != nil {
+				if err := p.Add(part); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -126,8 +125,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestMalformed: entries before a malformed record are kept, and it is an error;
-// what is dropped leaves it where it is.
+// TestMalformed: entries before a malformed record are kept, and it is an error.
 func TestMalformed(t *testing.T) {
 	records := append(listing(2, func(i int) uint64 { return uint64(i) }), 1, 2, 3)
 	b := NewBatch(4096)
@@ -137,9 +135,6 @@ func TestMalformed(t *testing.T) {
 	tooLong := sys.AppendRecord(nil, 1, sys.KindFile, []byte(".."+strings.Repeat("n", 256)))
 	if err := b.Put(tooLong); err == nil || b.Len() != 2 {
 		t.Errorf("a name of 258 bytes: %d entries, %v", b.Len(), err)
-	}
-	if left := DropBelow(slices.Clone(records), 9); string(left) != "\x01\x02\x03" {
-		t.Errorf("%q is left", left)
 	}
 }
 
@@ -161,8 +156,7 @@ func TestBatchFull(t *testing.T) {
 		{"two buckets", 2, true},
 		{"many buckets", 100, false},
 	} {
-		p := NewPlan(budget)
-		p.Begin()
+		p := (*Plan)(nil).Begin(budget)
 		p.Next()
 		room, n := cap(p.names), 0
 		for p.Fits() && n < 10_000 {
@@ -185,8 +179,7 @@ func TestBatchFull(t *testing.T) {
 // reached by then is left. A bucket counts no further than the counter goes.
 func TestBatchReadings(t *testing.T) {
 	const budget, buckets = 4 << 10, 3 * mostReadings
-	p := NewPlan(budget)
-	p.Begin()
+	p := (*Plan)(nil).Begin(budget)
 	readings, kept := 0, 0
 	for p.Next(); p.Fits(); p.Next() {
 		readings++
@@ -202,10 +195,38 @@ func TestBatchReadings(t *testing.T) {
 	if readings != mostReadings || p.From() != uint64(kept/10)<<bucketBits {
 		t.Errorf("%d readings kept %d; the next begins at %d", readings, kept, p.From()>>bucketBits)
 	}
-	p.Begin()
+	if p.Begin(budget+1) == p || p.Begin(budget-1) != p {
+		t.Error("memory is reserved where there is enough, or not where there is too little")
+	}
 	p.Next()
 	p.weights = append(p.weights, math.MaxUint32-3)
 	if err := p.Add(long(0)); err != nil || p.weights[0] != math.MaxUint32 {
 		t.Errorf("a bucket counts %d: %v", p.weights[0], err)
+	}
+}
+
+// TestRoom: a directory that does not fit gets what there is to spare, but no more than
+// it needs nor than the bound.
+func TestRoom(t *testing.T) {
+	for _, c := range []struct {
+		size, spare int64
+		want        int
+	}{
+		{100, 1 << 40, 1000},
+		{1000, 1 << 40, 1000},
+		{5000, 1 << 40, 5000},
+		{5000, 3000, 3000},
+		{5000, 10, 1000},
+		{5000, 0, 1000},
+		{1 << 40, 1 << 40, mostBudget},
+	} {
+		s := Sorting{From: 1, Budget: 1000, Memory: func() int64 { return c.spare }}
+		if got, _ := s.Room(c.size); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
+		s.Memory = nil
+		if got, _ := s.Room(c.size); got != 1000 {
+			t.Errorf("%+v: %d without more", c, got)
+		}
 	}
 }

@@ -30,13 +30,15 @@ type Plan struct {
 	full    bool     // the range is down to one bucket and does not fit
 }
 
-// NewPlan reserves memory for all of the budget, as NewBatch does.
-func NewPlan(budget int) *Plan { return &Plan{Batch: NewBatch(budget)} }
-
-// Begin readies p for a directory of which nothing was read.
-func (p *Plan) Begin() {
+// Begin returns a plan for a directory of which nothing was read: p, if it has the
+// budget, else a new one, for which memory is reserved as by NewBatch.
+func (p *Plan) Begin(budget int) *Plan {
+	if p == nil || p.budget < budget {
+		p = &Plan{Batch: NewBatch(budget)}
+	}
 	p.Reset()
 	p.from, p.to, p.weights, p.reading, p.full = 0, math.MaxUint64, p.weights[:0], 0, false
+	return p
 }
 
 // Next moves p to the range after the one before, as wide as the histogram says
@@ -119,21 +121,4 @@ func (p *Plan) prune() {
 		end += n
 	}
 	p.index, p.names = kept, p.names[:end]
-}
-
-// DropBelow drops the records of inode numbers below least: the others move to the
-// front of records. What cannot be parsed stays.
-func DropBelow(records []byte, least uint64) []byte {
-	kept := records[:0]
-	for len(records) > 0 {
-		r, length, err := sys.Parse(records)
-		if err != nil {
-			return append(kept, records...)
-		}
-		if r.Ino >= least {
-			kept = append(kept, records[:length]...)
-		}
-		records = records[length:]
-	}
-	return kept
 }

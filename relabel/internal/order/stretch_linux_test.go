@@ -8,8 +8,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
@@ -26,7 +24,7 @@ func TestDivide(t *testing.T) {
 			}
 			at := from
 			for _, s := range all {
-				if s.From != at || s.To <= s.From || s.next != s.From {
+				if s.At != at || s.To <= at {
 					t.Errorf("%+v begins not at %d", s, at)
 				}
 				at = s.To
@@ -77,10 +75,11 @@ func TestStretches(t *testing.T) {
 		for _, size := range []int{1, 100, 5000, 1 << 20} {
 			seen := make([]int, len(h))
 			for _, s := range Divide(0, mostStretches) {
-				if i, _ := slices.BinarySearch(h, s.From); i < len(h) {
-					s.StartAt(h[i])
+				at := s.At
+				if i, _ := slices.BinarySearch(h, at); i < len(h) {
+					s.At = h[i]
 				}
-				for at, more := s.From, true; more && !s.Ended(); {
+				for more := true; more && !s.Ended(); {
 					var buf []byte
 					buf, at = h.read(at, size)
 					more = len(buf) > 0 && at < math.MaxInt64
@@ -99,47 +98,5 @@ func TestStretches(t *testing.T) {
 	s := Divide(0, 2)[0]
 	if b := []byte("malformed"); string(s.Cut(b)) != string(b) {
 		t.Error("a malformed record is kept for Add to tell")
-	}
-}
-
-// TestReaders: readers come and go; one of them is the last, and none joins after it.
-func TestReaders(t *testing.T) {
-	var m Memory[string]
-	for range 200 {
-		m.Queue("d", 0, Room{Budget: 1 << 20, Stretches: mostStretches})
-		g := m.Next()
-		g.Next()
-		var all sync.WaitGroup
-		var last, kept atomic.Int32
-		read := func() {
-			for s, ok := g.TakeStretch(); ok; s, ok = g.TakeStretch() {
-				record := sys.AppendRecord(nil, uint64(s.From>>40), sys.KindFile, []byte("n"))
-				if fits, err := g.AddRead(record); !fits || err != nil {
-					t.Error(fits, err)
-				}
-				kept.Add(1)
-			}
-			if g.Leave() {
-				last.Add(1)
-				if g.Len() != mostStretches {
-					t.Errorf("%d were kept when the last left", g.Len())
-				}
-			}
-		}
-		g.StartReading(Divide(0, g.Stretches))
-		for range 3 {
-			if !g.Join() {
-				t.Fatal("nothing is left before anything was read")
-			}
-		}
-		for range 3 {
-			all.Go(read)
-		}
-		read()
-		all.Wait()
-		if last.Load() != 1 || kept.Load() != mostStretches || g.Join() {
-			t.Fatalf("%d were the last, %d were read", last.Load(), kept.Load())
-		}
-		m.Free(g)
 	}
 }

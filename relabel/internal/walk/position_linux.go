@@ -17,9 +17,8 @@ type position struct {
 	name   atomic.Pointer[byte]
 	step   atomic.Uint32 // of a visit
 	doing  atomic.Uint32 // an xattrio.SyscallKind
-	items  atomic.Uint64 // worked on so far, and readings of a directory
+	moves  atomic.Uint64 // items worked on, readings of a directory, and pauses
 	paused atomic.Bool   // see unwatched
-	pauses atomic.Uint32 // that have ended
 	seen   watch.Seen    // of the worker
 }
 
@@ -44,7 +43,7 @@ func (w watched) Busy() bool        { return w.in.Load() != nil && !w.paused.Loa
 func (w watched) Replace() bool     { return w.pool != nil && w.relieve() }
 
 func (w watched) Place() any {
-	return [6]any{w.items.Load(), w.name.Load(), w.doing.Load(), w.step.Load(), w.row.Row.Step.Load(), w.pauses.Load()}
+	return [5]any{w.moves.Load(), w.name.Load(), w.doing.Load(), w.step.Load(), w.row.names.Step.Load()}
 }
 
 func (w watched) Call() watch.Call {
@@ -67,6 +66,6 @@ func (w watched) Call() watch.Call {
 func (w *worker) unwatched(what func()) {
 	w.paused.Store(true)
 	what()
-	w.pauses.Add(1) // first: where its place is compared, it has moved
+	w.moves.Add(1) // first: where its place is compared, it has moved
 	w.paused.Store(false)
 }

@@ -9,6 +9,7 @@ import (
 	"math"
 	"runtime"
 	"syscall"
+	"unsafe"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
@@ -23,6 +24,69 @@ const (
 	// the P of one that has not done so for 10 ms, and starts a thread for it.
 	yieldAfter = 1024
 )
+
+// row is names of a buffer of directory records that are labelled in one go (sys.Row), all
+// but those that are not plain. It belongs to one worker, which loads the next one holding a
+// mutex, since another goroutine may ask which entry's call is under way. A worker whose
+// call hangs keeps what is left of its buffer until the call returns: the run cannot
+// complete before that.
+type row struct {
+	names   sys.Row
+	n       int // how many: . and .. are none
+	plain   [sys.RowLen]bool
+	records []byte // the buffer
+}
+
+// load makes a row of the records at off, of so many names at most, without those of inode
+// numbers below least, and returns where the next begins.
+func (r *row) load(records []byte, off, most int, special map[uint64]bool, least uint64) (int, error) {
+	r.records, r.n = records, 0
+	r.names.Base, r.names.Head = unsafe.SliceData(records), sys.NameAt
+	var err error
+	for r.n < most && off < len(records) {
+		e, length, bad := sys.Parse(records[off:])
+		if bad != nil {
+			err = bad
+			break
+		}
+		if e.Ino >= least && !sys.IsDot(e.Name) {
+			r.names.At[r.n] = uint32(off)
+			r.plain[r.n] = isPlain(e, special)
+			r.n++
+		}
+		off += length
+	}
+	r.names.At[r.n] = uint32(off)
+	r.names.Step.Store(0)
+	return off, err
+}
+
+// isPlain reports whether an entry is labelled and nothing else is to be asked of it.
+func isPlain(e sys.Dirent, special map[uint64]bool) bool {
+	return e.Kind != sys.KindDir && e.Kind != sys.KindUnknown && !special[e.Ino]
+}
+
+// entry returns entry i of the row.
+func (r *row) entry(i int) sys.Dirent {
+	e, _, _ := sys.Parse(r.records[r.names.At[i]:]) // it was parsed before
+	return e
+}
+
+// firstOf returns where in records the first n entries that count end, and where the last
+// of these begins. Records that cannot be parsed that far are an error.
+func firstOf(records []byte, n int, counts func(sys.Dirent) bool) (end, last int, err error) {
+	for n > 0 && end < len(records) {
+		e, length, err := sys.Parse(records[end:])
+		if err != nil {
+			return 0, 0, err
+		}
+		if counts(e) {
+			n--
+		}
+		end, last = end+length, end
+	}
+	return end, last, nil
+}
 
 // records labels the entries of d in buf: plain names in sweeps, the others one by one.
 func (w *worker) records(d *Dir, fd int, buf []byte) {
@@ -41,7 +105,7 @@ func (w *worker) records(d *Dir, fd int, buf []byte) {
 		}
 		w.countsMu.Lock()
 		w.shown = w.tally
-		next, err := w.row.Load(buf, off, most, w.m.LeftInodes)
+		next, err := w.row.load(buf, off, most, w.m.LeftInodes, d.labelledBelow)
 		w.countsMu.Unlock()
 		w.through(d, fd)
 		if w.solo != nil {
@@ -58,25 +122,25 @@ func (w *worker) records(d *Dir, fd int, buf []byte) {
 // through labels the names of the row.
 func (w *worker) through(d *Dir, fd int) {
 	r := &w.row
-	if w.sinceYield += r.N; w.sinceYield >= yieldAfter {
+	if w.sinceYield += r.n; w.sinceYield >= yieldAfter {
 		w.sinceYield = 0
 		runtime.Gosched()
 	}
-	if w.Throttle != nil && r.N > 0 {
-		w.wait(fd, r.N)
+	if w.Throttle != nil && r.n > 0 {
+		w.wait(fd, r.n)
 	}
 	w.heed()
 	sweeps := w.sweeps(d.want)
-	for i := 0; i < r.N && !w.stopped(); {
+	for i := 0; i < r.n && !w.stopped(); {
 		end := i
-		for sweeps && end < r.N && r.Plain[end] {
+		for sweeps && end < r.n && r.plain[end] {
 			end++
 		}
 		if end > i {
 			i = w.sweep(d, fd, i, end)
 			continue
 		}
-		w.entry(d, fd, r.Entry(i))
+		w.entry(d, fd, r.entry(i))
 		i++
 	}
 	w.noteMet()
@@ -144,7 +208,7 @@ func (w *worker) lookFirst(d *Dir, o sys.Order, i, end int) int {
 	}
 	w.now(xattrio.Row)
 	w.name.Store(nil)
-	read, errno := w.io.Look(&w.row.Row, i, end, o, w.found)
+	read, errno := w.io.Look(&w.row.names, i, end, o, w.found)
 	if read > i {
 		w.eios = 0
 	}
@@ -152,7 +216,7 @@ func (w *worker) lookFirst(d *Dir, o sys.Order, i, end int) int {
 	for k := i; k < read; k++ {
 		label, err := want.Label, error(nil)
 		if want.Rules != nil {
-			e := w.row.Entry(k)
+			e := w.row.entry(k)
 			label, err = want.Rules.Entry(e.Name, e.Kind)
 		}
 		stored, has := w.found.At(k)
@@ -165,7 +229,7 @@ func (w *worker) lookFirst(d *Dir, o sys.Order, i, end int) int {
 	for i < read && !w.stopped() {
 		c := choices[i]
 		if c.outcome != Written || w.Writes == DryRun {
-			e := w.row.Entry(i)
+			e := w.row.entry(i)
 			w.count(d, w.unwritten(d, xattrio.Target{Name: e.Cname()}, c), 1)
 			i++
 			continue
@@ -187,7 +251,7 @@ func (w *worker) lookFirst(d *Dir, o sys.Order, i, end int) int {
 func (w *worker) mend(d *Dir, o sys.Order, i, end int) int {
 	w.now(xattrio.Row)
 	w.name.Store(nil)
-	done := w.io.Mend(&w.row.Row, i, end, o)
+	done := w.io.Mend(&w.row.names, i, end, o)
 	w.sinceGuess = done.Turn
 	if done.Right > 0 {
 		w.wrongStreak = 0
@@ -210,7 +274,7 @@ func (w *worker) broken(d *Dir, fd, i int, write bool, errno sys.Errno) int {
 	if errno == 0 {
 		return i
 	}
-	e := w.row.Entry(i)
+	e := w.row.entry(i)
 	t := xattrio.Target{FD: fd, Name: e.Cname(), Kind: e.Kind, Ino: e.Ino}
 	w.name.Store(t.Name)
 	op := w.io.Reads(t)
@@ -231,10 +295,11 @@ func (w *worker) broken(d *Dir, fd, i int, write bool, errno sys.Errno) int {
 func (w *worker) sweepsAt() (xattrio.SyscallKind, *byte) {
 	w.countsMu.Lock()
 	defer w.countsMu.Unlock()
-	e, write, ok := w.row.Calling()
-	if !ok {
+	i, write := w.row.names.Calling()
+	if i < 0 || i >= w.row.n {
 		return xattrio.Row, nil
 	}
+	e := w.row.entry(i)
 	t := xattrio.Target{Name: e.Cname()}
 	if write {
 		return w.io.Writes(t), t.Name

@@ -48,7 +48,7 @@ func (k *Walk) small() []item {
 	w.solo = &solo{begin: time.Now(), rest: []item{restOf(k.top)}}
 	buf := buffers.Get().(*[bufferSize / 2]byte)
 	w.buf = buf[:]
-	w.row.Row.Stop = &w.solo.stop
+	w.row.names.Stop = &w.solo.stop
 	k.enlist(w)
 	for len(w.solo.rest) > 0 && !w.solo.large && !w.stopped() {
 		last := len(w.solo.rest) - 1

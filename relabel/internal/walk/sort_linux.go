@@ -3,8 +3,10 @@
 package walk
 
 import (
+	"sync"
+	"sync/atomic"
+
 	"github.com/fastlabel/fastlabel/relabel/internal/order"
-	"github.com/fastlabel/fastlabel/relabel/internal/rows"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
@@ -19,95 +21,178 @@ import (
 // any that will be needed again: the cache may close it. It is then found again by
 // name; if it was renamed or removed by then, it is a failure and named.
 //
-// Where labels are right, the records of a directory are put in order within a window.
-// While one worker labels a window, another fills the next; nothing is read twice. What
-// fits into one buffer is put in order there.
+// Where labels are right, one worker labels a window while another fills the next; nothing
+// is read twice. What fits into one buffer is put in order there.
 //
-// Who owns what: a gathering belongs to the worker that has the item without a
-// slice, or that fills the window. Others may join to read; then it belongs to the last
-// that leaves. It is then shared, and only read, by the workers on its slices, and belongs
-// to the one whose slice is the last to be done, which gathers the next range or frees it.
-// The pool's deques hand over, and the counters of readers and of slices (package order).
+// Who owns what: a gathering belongs to the worker that took it. Others may join to read;
+// then it belongs to the last that leaves. It is then shared, and only read, by the workers
+// on its slices, and belongs to the one whose slice is the last to be done, which gathers
+// the next range or frees it. The pool's deques hand over, and the counters of readers and
+// of slices (package order).
 
-// sortedFrom is how many entries of one buffer are worth it.
 const (
+	// sortedFrom is how many entries of one buffer are worth it.
 	sortedFrom  = 16
 	leastRecord = 24 // bytes of one with a short name
+	// windowBudget is for some 75,000 names of 32 bytes, a million of which are
+	// read within 3 % of the time that one order of them all takes.
+	windowBudget = 3 << 20
 )
 
-// gathering has its directory pinned.
-type gathering = order.Gathering[*Dir]
+// gathering is memory for entries, and the directory, pinned, that they are in.
+type gathering struct {
+	taken     atomic.Bool
+	plan      *order.Plan
+	dir       *Dir
+	from      int64 // where in the directory a reading begins
+	stretches int   // of a reading, at most
 
-// queueRest queues the rest of d for gathering if it is worth it.
-func (w *worker) queueRest(d *Dir) bool {
-	if w.wrongStreak < guessAfter || !w.mayGather(d) {
+	// While there are readers, mu guards the plan too. From the last leave to the next
+	// reading nothing is left, so a reader that comes late does not join, whatever the
+	// gathering is used for by then.
+	mu      sync.Mutex
+	left    []order.Stretch // which no reader has begun
+	readers int
+}
+
+// gatherings are what a walk has to put directories in order, and the directories that wait
+// for it. One is gathered whole at a time, so that the budget holds for the walk. Where
+// both windows are in use, a directory is labelled as it lies.
+type gatherings struct {
+	mu      sync.Mutex
+	queue   []queued // the last is next: it is the most likely to be open
+	whole   gathering
+	windows [2]gathering
+}
+
+// queued is a directory that waits, and where its rest begins.
+type queued struct {
+	dir  *Dir
+	from int64
+}
+
+// next takes the memory for a directory that waits. It returns nil if there is none, or
+// another is gathered.
+func (s *gatherings) next() *gathering {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := len(s.queue) - 1
+	if last < 0 || !s.whole.taken.CompareAndSwap(false, true) {
+		return nil
+	}
+	s.whole.dir, s.whole.from = s.queue[last].dir, s.queue[last].from
+	s.queue = s.queue[:last]
+	return &s.whole
+}
+
+// clear lets go of the memory, and releases the directories whose gathering a stopped walk
+// left.
+func (s *gatherings) clear(c *dirCache) {
+	for _, g := range []*gathering{&s.whole, &s.windows[0], &s.windows[1]} {
+		if g.taken.Load() {
+			c.release(g.dir)
+		}
+		g.plan = nil
+	}
+}
+
+// join makes the caller a reader, if a stretch is left.
+func (g *gathering) join() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.left) == 0 {
 		return false
 	}
-	at, e := sys.Tell(d.FD())
-	if e != 0 {
-		return false
-	}
-	w.queueGather(d, at)
+	g.readers++
 	return true
 }
 
-// mayGather reports whether the order in which d is written may make a difference.
-func (w *worker) mayGather(d *Dir) bool {
-	return w.m.Sorts && w.Writes != DryRun && !d.rereading && !w.asListed(d)
-}
-
-// asListed reports whether d may as well be labelled in the order that it lists.
-func (w *worker) asListed(d *Dir) bool {
-	if !d.asListed {
-		st, e := sys.Fstatx(d.FD())
-		d.asListed = e != 0 || st.Size < w.Kernel.Sorting.From || w.Kernel.Sorting.From == 0
+// stretch returns what a reader reads next. There is none once the range does not fit.
+func (g *gathering) stretch() (s order.Stretch, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.left) == 0 || !g.plan.Fits() {
+		return s, false
 	}
-	return d.asListed
+	s, g.left = g.left[0], g.left[1:]
+	return s, true
 }
 
-// queueGather queues d, from a position on, for gathering, and starts now if nothing else
-// is gathered. The caller is in d.
-func (w *worker) queueGather(d *Dir, from int64) {
-	st, _ := sys.Fstatx(d.FD()) // else it gets the least
-	w.cache.expect(d)
-	w.sorts.Queue(d, from, w.Kernel.Sorting.Room(st.Size))
-	w.gatherQueued()
+// add adds what a reader has read, and reports whether the range fits.
+func (g *gathering) add(records []byte) (fits bool, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	err = g.plan.Add(records)
+	return g.plan.Fits(), err
+}
+
+// leave reports whether the caller was the last reader. If so, no other joins.
+func (g *gathering) leave() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.readers--; g.readers > 0 {
+		return false
+	}
+	g.left = nil
+	return true
+}
+
+// byInode reports whether the entries of d are put in the order of inodes.
+func (w *worker) byInode(d *Dir) bool {
+	return w.m.Sorts && !d.rereading && w.Kernel.Sorting.From > 0
+}
+
+// isLarge reports whether the order in which all of d is labelled may make a difference.
+func (w *worker) isLarge(d *Dir) bool {
+	if d.asListed || !w.byInode(d) {
+		return false
+	}
+	st, e := sys.Fstatx(d.FD())
+	d.asListed = e != 0 || st.Size < w.Kernel.Sorting.From
+	return !d.asListed
 }
 
 // queueSampled labels the first few of the n bytes of records in the buffer, if the
 // rest of d may be worth gathering, and queues that if they are wrong: a buffer that
 // is written as it comes is 2,000 names all over the inode table. It returns how
 // many bytes are left.
-func (w *worker) queueSampled(d *Dir, fd, n int) (left int, queued bool) {
-	if !w.mayGather(d) {
+func (w *worker) queueSampled(d *Dir, fd, n int) (left int, waits bool) {
+	if w.Writes == DryRun || !w.isLarge(d) {
 		return n, false
 	}
-	buf := w.buf
-	end, last, err := rows.Sample(buf[:n], guessAfter, w.m.LeftInodes)
+	end, last, err := firstOf(w.buf[:n], guessAfter, func(e sys.Dirent) bool { return isPlain(e, w.m.LeftInodes) && !sys.IsDot(e.Name) })
 	if err != nil {
-		return n, false // records tells
+		return n, false // records reports it
 	}
-	w.records(d, fd, buf[:end:end])
-	if w.wrongStreak >= guessAfter && !w.stopped() {
-		w.queueGather(d, sys.After(buf[last:]))
-		return 0, true
+	w.records(d, fd, w.buf[:end:end])
+	if w.wrongStreak < guessAfter || w.stopped() {
+		return copy(w.buf, w.buf[end:n]), false
 	}
-	return copy(w.buf, buf[end:n]), false // of another buffer if this one was taken
+	w.cache.expect(d)
+	w.sorts.mu.Lock()
+	w.sorts.queue = append(w.sorts.queue, queued{d, sys.After(w.buf[last:])})
+	w.sorts.mu.Unlock()
+	w.gatherNext()
+	return 0, true
 }
 
-// gatherQueued makes work of a directory that is queued, if nothing else is gathered.
-func (w *worker) gatherQueued() {
+// gatherNext makes work of a directory that waits, if nothing else is gathered.
+func (w *worker) gatherNext() {
 	for !w.stopped() {
-		g := w.sorts.Next()
+		g := w.sorts.next()
 		if g == nil {
 			return
 		}
-		w.at(g.Dir, nil)
+		w.at(g.dir, nil)
 		w.now(w.opens())
-		if _, op, e := w.cache.acquire(g.Dir); e != 0 {
-			w.spoil(w.sorts.Free(g), op, e)
+		if _, op, e := w.cache.acquire(g.dir); e != 0 {
+			w.spoil(g.dir, op, e)
+			g.taken.Store(false)
 			continue
 		}
+		st, _ := sys.Fstatx(g.dir.FD()) // else it gets the least
+		budget, stretches := w.Kernel.Sorting.Room(st.Size)
+		g.plan, g.stretches = g.plan.Begin(budget), min(stretches, 2*w.most)
 		w.push(item{do: func(w *worker) { w.gather(g) }})
 		return
 	}
@@ -116,19 +201,20 @@ func (w *worker) gatherQueued() {
 // gather reads the directory, with idle workers, keeps what fits of the next range, and
 // makes work of it.
 func (w *worker) gather(g *gathering) {
-	d := g.Dir
+	d := g.dir
 	w.at(d, nil)
 	w.askAhead(d, d.FD())
-	g.Next()
-	n := min(g.Stretches, 2*w.most)
-	if !g.Fits() {
+	n := g.stretches
+	if g.plan.Next(); !g.plan.Fits() {
 		n = 1 // nothing is read
 	}
-	stretches := order.Divide(g.From, n)
-	if sys.Rewind(d.FD(), stretches[len(stretches)-1].From) != 0 {
-		stretches = order.Divide(g.From, 1) // no index: positions are offsets
+	stretches := order.Divide(g.from, n)
+	if sys.Rewind(d.FD(), stretches[len(stretches)-1].At) != 0 {
+		stretches = order.Divide(g.from, 1) // no index: positions are offsets
 	}
-	g.StartReading(stretches)
+	g.mu.Lock()
+	g.left, g.readers = stretches, 1
+	g.mu.Unlock()
 	for range len(stretches) - 1 {
 		w.push(item{do: func(w *worker) { w.help(g) }})
 	}
@@ -138,12 +224,12 @@ func (w *worker) gather(g *gathering) {
 // help joins the reading of g's directory, whichever that is by now. It does nothing if
 // no stretch is left.
 func (w *worker) help(g *gathering) {
-	if !g.Join() {
+	if !g.join() {
 		return
 	}
-	w.at(g.Dir, nil)
+	w.at(g.dir, nil)
 	w.now(w.opens())
-	fd, _, e := w.m.OpenDir(g.Dir.FD(), itself)
+	fd, _, e := w.m.OpenDir(g.dir.FD(), itself)
 	if e != 0 { // no failure: the other readers take its stretches
 		w.doneReading(g)
 		return
@@ -156,81 +242,76 @@ var itself = sys.Cname(".")
 
 // read reads stretches by fd until none is left.
 func (w *worker) read(g *gathering, fd int) {
-	d := g.Dir
-	for {
-		s, ok := g.TakeStretch()
-		if !ok {
-			break
-		}
+	for s, ok := g.stretch(); ok; s, ok = g.stretch() {
 		fits, more, e := true, true, w.begin(&s, fd)
 		if e != 0 {
-			w.spoil(d, "lseek", e)
+			w.spoil(g.dir, "lseek", e)
 		}
 		for more && fits && e == 0 && !s.Ended() && !w.stopped() {
 			var n int
-			n, more = w.getdents(d, fd, 0)
+			n, more = w.getdents(g.dir, fd, 0)
 			var err error
-			if fits, err = g.AddRead(s.Cut(w.buf[:n])); err != nil {
-				w.spoil(d, "getdents64", err)
+			if fits, err = g.add(s.Cut(w.buf[:n])); err != nil {
+				w.spoil(g.dir, "getdents64", err)
 			}
 		}
 	}
 	w.doneReading(g)
 }
 
-// begin seeks to s. The first name at or after s.From may lie beyond s.To: a getdents64
+// begin seeks to s. The first name at or after s.At may lie beyond s.To: a getdents64
 // with a buffer too small for any name leaves the position at that name.
 func (w *worker) begin(s *order.Stretch, fd int) sys.Errno {
-	if e := sys.Rewind(fd, s.From); e != 0 {
+	if e := sys.Rewind(fd, s.At); e != 0 {
 		return e
 	}
 	w.now(xattrio.Getdents64)
 	_, _ = sys.Getdents(fd, w.buf[:1]) // EINVAL
 	at, e := sys.Tell(fd)
-	s.StartAt(at)
+	s.At = max(s.At, at)
 	return e
 }
 
 // doneReading makes work of what was kept, once the last reader leaves.
 func (w *worker) doneReading(g *gathering) {
-	if !g.Leave() {
+	if !g.leave() {
 		return
 	}
-	d := g.Dir
-	if g.Fits() {
+	if g.plan.Fits() {
 		w.giveSlices(g)
 		return
 	}
-	if e := sys.Rewind(d.FD(), g.From); e != 0 {
+	d := g.dir
+	if e := sys.Rewind(d.FD(), g.from); e != 0 {
 		w.spoil(d, "lseek", e)
 	} else {
 		d.asListed = true
-		d.labelledBelow = g.Plan.From()
+		d.labelledBelow = g.plan.From()
 		w.cache.pinRest(d)
 		w.push(restOf(d))
 	}
-	w.endGathering(g)
+	w.gathered(g)
 }
 
 // giveSlices makes work of what was gathered.
 func (w *worker) giveSlices(g *gathering) {
 	count := 0
-	w.unwatched(func() { count = g.Sort() }) // six million names take half a second
+	w.unwatched(func() { count = g.plan.Sort() }) // six million names take half a second
 	if count == 0 {
 		w.gathered(g) // it was all removed during the run
 		return
 	}
 	// The lowest is pushed last, and so comes first.
 	for i := count - 1; i >= 0; i-- {
-		s := g.Slice(i)
+		s := g.plan.Slice(i)
 		w.push(item{do: func(w *worker) { w.labelSlice(g, s) }})
 	}
 }
 
 // labelSlice labels a slice of g.
 func (w *worker) labelSlice(g *gathering, s order.Slice) {
-	w.at(g.Dir, nil)
-	w.inOrder(g.Dir, g.Dir.FD(), s)
+	w.at(g.dir, nil)
+	w.inOrder(g.dir, g.dir.FD(), s)
 	if s.Done() {
 		w.gathered(g)
 	}
@@ -250,36 +331,37 @@ func (w *worker) inOrder(d *Dir, fd int, s order.Slice) {
 // gathered continues when all that g holds was labelled: with the next range, or with
 // another directory.
 func (w *worker) gathered(g *gathering) {
-	if g.More() && !w.stopped() {
+	if g.plan.Fits() && g.plan.More() && !w.stopped() {
 		w.push(item{do: func(w *worker) { w.gather(g) }})
 		return
 	}
-	w.endGathering(g)
-}
-
-// endGathering frees g, for a directory that is queued.
-func (w *worker) endGathering(g *gathering) {
-	w.cache.release(w.sorts.Free(g))
-	w.gatherQueued()
+	d := g.dir
+	g.taken.Store(false)
+	w.cache.release(d)
+	w.gatherNext()
 }
 
 // fillWindow takes the rest of d over, of which n bytes of records are in the
 // buffer, if its order matters and there is memory for it.
 func (w *worker) fillWindow(d *Dir, fd, n int) bool {
-	if !w.m.Sorts || w.m.Served || d.rereading || w.Kernel.Sorting.From == 0 || w.wrong.Load() && !w.asListed(d) {
+	if !w.byInode(d) || w.wrong.Load() && w.isLarge(d) {
 		return false
 	}
-	g := w.sorts.Window(d, max(w.Kernel.Sorting.Budget, bufferSize))
-	if g == nil {
-		return false
+	g := &w.sorts.windows[0]
+	if !g.taken.CompareAndSwap(false, true) {
+		if g = &w.sorts.windows[1]; !g.taken.CompareAndSwap(false, true) {
+			return false
+		}
 	}
+	g.dir = d
+	g.plan = g.plan.Begin(min(windowBudget, max(w.Kernel.Sorting.Budget, bufferSize)))
 	w.cache.pin(d)
 	more := true
 	for {
-		if err := g.Put(w.buf[:n]); err != nil {
+		if err := g.plan.Put(w.buf[:n]); err != nil {
 			w.spoil(d, "getdents64", err)
 		}
-		if !more || w.stopped() || !g.Room(bufferSize) {
+		if !more || w.stopped() || !g.plan.Room(bufferSize) {
 			break
 		}
 		n, more = w.fill(d, fd)
@@ -304,7 +386,7 @@ func (w *worker) noteMet() {
 // labelBuffer labels the n bytes of records in the buffer, in the order of inodes if
 // that matters.
 func (w *worker) labelBuffer(d *Dir, fd, n int) {
-	if !w.m.Sorts || w.Kernel.Sorting.From == 0 || n < sortedFrom*leastRecord {
+	if !w.byInode(d) || n < sortedFrom*leastRecord {
 		w.records(d, fd, w.buf[:n])
 		return
 	}

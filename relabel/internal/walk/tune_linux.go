@@ -192,7 +192,7 @@ func (k tuned) Entries() (n int64) {
 		w.countsMu.Lock()
 		n += w.shown.Seen
 		if w.in.Load() != nil {
-			at, _ := w.row.Row.Calling()
+			at, _ := w.row.names.Calling()
 			n += int64(max(0, at))
 		}
 		w.countsMu.Unlock()

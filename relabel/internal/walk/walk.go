@@ -10,11 +10,10 @@
 //	dirs_linux.go      directories: which are open, and how a closed one is found again
 //	enter_linux.go     a directory: open it, label it, continue with what is in it
 //	ahead_linux.go     what is near a directory on a cold disk
-//	row_linux.go       plain entries, a row at a time (package rows)
+//	row_linux.go       plain entries, a row at a time
 //	sort_linux.go      directories of ext4 in the order of inodes, which package order makes
 //	label_linux.go     one entry: read, compare, write
 //	position_linux.go  where a worker is
-//	tally.go           counts
 //
 // It knows neither the root's label, but to ask whether that is still the run's own,
 // nor the caller's options: a Job has what it goes by, and a Top what it begins with.
@@ -43,4 +42,43 @@ type Rules interface {
 	// Beneath is what is wanted of the directory name. It is asked once, by the worker
 	// that enters it.
 	Beneath(name []byte) *Want
+}
+
+// Outcome is what became of one entry. Each entry that is met has exactly one.
+type Outcome uint8
+
+const (
+	Written Outcome = iota // in a dry run: would be
+	Right
+	Vanished
+	Skipped
+	Failed
+	outcomes             // how many are counted
+	Elsewhere = outcomes // not counted here: a mount that is walked on its own
+)
+
+// Tally counts. That of a worker is written by it alone.
+type Tally struct {
+	Seen int64
+	Of   [outcomes]int64
+
+	Found, Entered int64 // directories
+}
+
+// Count counts an entry.
+func (t *Tally) Count(o Outcome) {
+	if o != Elsewhere {
+		t.Seen++
+		t.Of[o]++
+	}
+}
+
+// Add counts what o has counted.
+func (t *Tally) Add(o Tally) {
+	t.Seen += o.Seen
+	t.Found += o.Found
+	t.Entered += o.Entered
+	for i := range t.Of {
+		t.Of[i] += o.Of[i]
+	}
 }

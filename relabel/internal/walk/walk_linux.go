@@ -10,7 +10,6 @@ import (
 
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
-	"github.com/fastlabel/fastlabel/relabel/internal/order"
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/watch"
@@ -43,7 +42,7 @@ type Walk struct {
 	top     *Dir
 	share   *budget.Share
 	cache   dirCache
-	sorts   order.Memory[*Dir]
+	sorts   gatherings
 	wrong   atomic.Bool // the labels that were met of late
 	ahead   disk
 	begin   int                                // so many workers, all but the first when there is work for them
@@ -137,7 +136,7 @@ func (k *Walk) workOn(ctx context.Context, items []item) ([]item, error) {
 		Begin: func(p *steal.Worker[item]) (func(item), func(), error) {
 			w := k.worker(p)
 			w.buf = make([]byte, bufferSize)
-			w.row.Row.Stop = p.StopFlag()
+			w.row.names.Stop = p.StopFlag()
 			k.pool.Store(p)
 			k.enlist(w)
 			if k.wrong.Load() {
@@ -150,7 +149,7 @@ func (k *Walk) workOn(ctx context.Context, items []item) ([]item, error) {
 		},
 	})
 	over()
-	k.sorts.Clear(k.cache.release)
+	k.sorts.clear(&k.cache)
 	k.ahead.close()
 	return left, err
 }
@@ -194,7 +193,7 @@ func (w *worker) retire() {
 	w.closeVisited()
 	w.buf, w.ordered = nil, nil
 	w.countsMu.Lock()
-	_, _ = w.row.Load(nil, 0, 0, nil) // nobody looks into the buffer any more
+	_, _ = w.row.load(nil, 0, 0, nil, 0) // nobody looks into the buffer any more
 	w.countsMu.Unlock()
 	w.name.Store(nil)
 	w.io.Enter(w.m.Outside())

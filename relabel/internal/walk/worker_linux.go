@@ -12,7 +12,6 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/order"
-	"github.com/fastlabel/fastlabel/relabel/internal/rows"
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
@@ -34,9 +33,7 @@ func entering(d *Dir, name string) item {
 func restOf(d *Dir) item {
 	return item{rest: d, do: func(w *worker) {
 		w.cache.beginRest()
-		if !w.queueRest(d) {
-			w.scan(d, d.FD())
-		}
+		w.scan(d, d.FD())
 		w.cache.release(d)
 	}}
 }
@@ -106,8 +103,8 @@ type worker struct {
 	eios        int // in a row
 
 	countsMu sync.Mutex
-	shown    Tally      // the tally as it was when the row began
-	row      rows.Chunk // of buf; countsMu guards its loading
+	shown    Tally // the tally as it was when the row began
+	row      row   // of buf; countsMu guards its loading
 
 	buf       []byte
 	ordered   *order.Batch // of buf
@@ -138,7 +135,7 @@ func (w *worker) do(it item) {
 	}
 	it.do(w)
 	w.in.Store(nil)
-	w.items.Add(1)
+	w.moves.Add(1)
 	w.countsMu.Lock()
 	w.shown = w.tally
 	w.countsMu.Unlock()
@@ -187,16 +184,20 @@ func (w *worker) share(d *Dir, fd, n int, more bool) {
 // each entry takes a server's time, one worker would take seconds for them, and
 // all the others have nothing to do if it is all there is.
 func (w *worker) spread(d *Dir, fd, n int) {
-	pieces := rows.Pieces(w.buf[:n], piece)
-	last := len(pieces) - 1
-	for _, records := range pieces[:last] {
+	rest := w.buf[:n]
+	for {
+		end, _, err := firstOf(rest, piece, func(sys.Dirent) bool { return true })
+		if err != nil || end == len(rest) {
+			break
+		}
 		w.cache.expect(d)
-		w.push(labelling(d, records))
+		w.push(labelling(d, rest[:end:end]))
+		rest = rest[end:]
 	}
-	if last > 0 {
+	if len(rest) < n {
 		w.buf = make([]byte, bufferSize) // the other is shared by now
 	}
-	w.records(d, fd, pieces[last])
+	w.records(d, fd, rest)
 }
 
 // entry labels one entry of d, or makes work of it if it is a directory.
@@ -239,11 +240,7 @@ func (w *worker) count(d *Dir, o Outcome, n int) {
 // be more. Only a reading of nothing is the end.
 func (w *worker) fill(d *Dir, fd int) (n int, more bool) {
 	w.askAhead(d, fd)
-	n, more = w.refill(d, fd, 0)
-	if d.labelledBelow > 0 {
-		n = len(order.DropBelow(w.buf[:n], d.labelledBelow))
-	}
-	return n, more
+	return w.refill(d, fd, 0)
 }
 
 // askAhead asks, once, for what is to be read of d.
@@ -275,7 +272,7 @@ func (w *worker) getdents(d *Dir, fd, n int) (got int, more bool) {
 		got, e := sys.Getdents(fd, w.buf[n:])
 		switch {
 		case e == 0:
-			w.items.Add(1)
+			w.moves.Add(1)
 			return got, got > 0
 		case e == syscall.EINVAL && n > 0:
 			return 0, true // too little room for the next record
