@@ -26,12 +26,11 @@ package relabel
 //	internal/policy     what the loaded policy says of the label; why it refused one
 //	tree_linux.go       the path itself: open, lock, probe, walk, commit
 //	internal/commit     lock, seal, commit: what makes a root trusted
-//	inspect_linux.go    the labels of the root, and of its entries
+//	root_linux.go       the root's label, as Inspect and the commit see it; the second reading
 //	mount_linux.go      each mount of the tree, from its opening to its walk
 //	submount_linux.go   what is mounted beneath the root
 //	internal/walk       the workers: directories, rows, one entry, counts; internal/order
 //	                    puts entries in order
-//	root_linux.go       what the commit has to know of the walk; the second reading
 //	budget_linux.go     what all runs of the process share: internal/budget
 //	trace.go            what is reported to the caller, or logged
 //	report.go           how far a run is, and its end: Progress, State, Report

@@ -6,12 +6,113 @@ import (
 	"context"
 	"io/fs"
 
+	"github.com/fastlabel/fastlabel/internal/secctx"
+	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
+	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
+
+func inspect(root, label string, t Trust) (s Status, err error) {
+	r := &run{main: new(caller.Task)} // which is not watched
+	if err := r.wanted(label); err != nil {
+		return s, err
+	}
+	var at *mount
+	err = probing.Ask(watch.Call{Call: "Inspect", Path: root}, func() (err error) {
+		if err = r.openProc(); err != nil {
+			return err
+		}
+		if err = r.askPolicy(); err != nil {
+			return err
+		}
+		if at, err = r.openRoot(root); err == nil {
+			s, err = r.inspect(at)
+		}
+		return err
+	})
+	if r.proc != nil {
+		defer r.proc.Close()
+	}
+	if at != nil {
+		defer at.Close()
+	}
+	if err == nil && s.Labelled && t == TrustTop {
+		s.Labelled, err = r.entriesHave(at)
+	}
+	return s, err
+}
+
+// volumeAt says which volume root is.
+func volumeAt(root string) (v mounts.Volume, err error) {
+	err = probing.Ask(watch.Call{Call: "openat", Path: root}, func() (err error) {
+		v, err = mounts.VolumeAt(root)
+		return err
+	})
+	return v, err
+}
+
+// inspect reads the root's own label.
+func (r *run) inspect(root *mount) (s Status, err error) {
+	if s.Labelled, s.Label, err = r.topHas(root); err != nil {
+		return s, err
+	}
+	if !s.Labelled && !r.proc.Plain(root.Mount) {
+		if err := r.learn(root); err != nil {
+			return s, err
+		}
+	}
+	byRules := !s.Labelled && commit.Disavowed(root.At)
+	// A root that has the label is not trusted where that is a seal.
+	s.Interrupted = !s.Labelled && s.Label == r.want && !byRules || secctx.IsSeal(s.Label, r.want)
+	return s, nil
+}
+
+// trusted completes the report if what Options.Trust names has the label.
+func (r *run) trusted(root *mount) (bool, error) {
+	if r.o.Trust != TrustRoot && r.o.Trust != TrustTop {
+		return false, nil
+	}
+	ok, _, err := r.topHas(root)
+	if ok && r.o.Trust == TrustTop {
+		ok, err = r.entriesHave(root)
+	}
+	if ok {
+		r.Count(walk.Right)
+		r.tell(func(report *Report) { report.Trusted, report.Complete = true, true })
+	}
+	return ok, err
+}
+
+// topHas reports whether the top of m has the label and is trusted for it, and which label it
+// has.
+func (r *run) topHas(m *mount) (bool, string, error) {
+	m.now("getxattr")
+	defer m.now("")
+	vouches, has, op, e := commit.Vouches(m.At, m.Stat.Kind == sys.KindDir, r.want)
+	if e != 0 {
+		return false, "", r.fatal(pathError(op, m.Path, e))
+	}
+	return vouches, has, nil
+}
+
+// entriesHave reports whether the root's own entries have the label. A file has none.
+func (r *run) entriesHave(root *mount) (bool, error) {
+	if root.Stat.Kind != sys.KindDir {
+		return true, nil
+	}
+	root.now("openat")
+	defer root.now("")
+	fd, e := mounts.Reopen(root.At)
+	if e != 0 {
+		return false, pathError("openat", root.Path, e)
+	}
+	defer sys.Close(fd)
+	return commit.EntriesHave(fd, root.Path, r.want)
+}
 
 // openCommit opens the label of the root, which is enclosed.
 func (r *run) openCommit(root *mount) (c *commit.Root, err error) {
