@@ -136,13 +136,13 @@ func TestVisit(t *testing.T) {
 		want        Visit // without FD and N
 		names       string
 	}{
-		{name: "d", holds: "u:r:t:s0", want: Visit{Wrong: true, Written: true, End: true, Step: StepDone}, names: "a b"},
+		{name: "d", holds: "u:r:t:s0", want: Visit{Wrong: true, End: true, Step: StepDone}, names: "a b"},
 		{name: "d", holds: rowLabel, want: Visit{End: true, Step: StepDone}, names: "a b"},
-		{name: "d", holds: rowLabel, how: Unread, want: Visit{Wrong: true, Written: true, End: true, Step: StepDone}, names: "a b"},
+		{name: "d", holds: rowLabel, how: Unread, want: Visit{Wrong: true, End: true, Step: StepDone}, names: "a b"},
 		{name: "d", holds: rowLabel, how: ReadOnly, want: Visit{End: true, Step: StepDone}, names: "a b"},
 		{name: "d", holds: "u:r:t:s0", how: ReadOnly, want: Visit{Wrong: true, Step: StepRead}},
-		{name: "d", holds: strings.Repeat("x", 300), want: Visit{Wrong: true, Written: true, End: true, Step: StepDone}, names: "a b"},
-		{name: "d", room: 100, want: Visit{Wrong: true, Written: true, Step: StepDone}},
+		{name: "d", holds: strings.Repeat("x", 300), want: Visit{Wrong: true, End: true, Step: StepDone}, names: "a b"},
+		{name: "d", room: 100, want: Visit{Wrong: true, Step: StepDone}},
 		{name: "f", want: Visit{Step: StepOpen, Errno: unix.ENOTDIR}},
 		{name: "l", want: Visit{Step: StepOpen, Errno: unix.ENOTDIR}},
 		{name: "none", want: Visit{Step: StepOpen, Errno: unix.ENOENT}},

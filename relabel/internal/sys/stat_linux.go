@@ -36,21 +36,17 @@ type Stat struct {
 	Encrypted bool
 }
 
-// Statx asks about name in dir. Links are not followed and automounts not
-// triggered.
+// Statx asks about name in dir or, without a name, about dir itself, whatever kind of
+// descriptor it is. Links are not followed and automounts not triggered.
 func Statx(dir int, name *byte) (Stat, Errno) { return statx(dir, name, 0) }
 
-// Fstatx asks about fd itself, whatever kind of descriptor it is.
-func Fstatx(fd int) (Stat, Errno) { return statx(fd, &empty, unix.AT_EMPTY_PATH) }
+// Fstatx is Statx of fd itself.
+func Fstatx(fd int) (Stat, Errno) { return statx(fd, nil, 0) }
 
-// Refresh is Statx, or Fstatx without a name, of what the server of a network filesystem
-// says now. With that comes the label.
+// Refresh is Statx of what the server of a network filesystem says now. With that comes
+// the label.
 func Refresh(dir int, name *byte) (Stat, Errno) {
-	flags := uintptr(unix.AT_STATX_FORCE_SYNC)
-	if name == nil {
-		name, flags = &empty, flags|unix.AT_EMPTY_PATH
-	}
-	return statx(dir, name, flags)
+	return statx(dir, name, unix.AT_STATX_FORCE_SYNC)
 }
 
 // Clock is the time that a local filesystem stamps a change with, but for the filesystem's
@@ -65,18 +61,22 @@ func Clock() (time.Time, Errno) {
 // empty is the name by which the *at calls mean the descriptor itself.
 var empty byte
 
-func statx(dir int, name *byte, flags uintptr) (Stat, Errno) {
+func statx(dir int, name *byte, sync uintptr) (Stat, Errno) {
 	const ask = unix.STATX_TYPE | unix.STATX_INO | unix.STATX_NLINK | unix.STATX_SIZE | unix.STATX_MTIME | unix.STATX_CTIME | unix.STATX_MNT_ID
 	var st unix.Statx_t
-	switch e := fill(&st, dir, name, flags|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, ask); e {
-	case 0:
-	case unix.EPERM, unix.ENOSYS:
-		return oldStat(dir, name, flags&^unix.AT_STATX_FORCE_SYNC) // a seccomp profile that does not know statx
-	default:
+	flags := uintptr(unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT)
+	if name == nil {
+		name, flags = &empty, flags|unix.AT_EMPTY_PATH
+	}
+	e := fill(&st, dir, name, flags|sync, ask)
+	if e == unix.EPERM || e == unix.ENOSYS { // a seccomp profile that does not know statx
+		e = fillOld(&st, dir, name, int(flags))
+	}
+	if e != 0 {
 		return Stat{}, e
 	}
 	return Stat{
-		Dev:   device(st.Dev_major, st.Dev_minor),
+		Dev:   device(&st),
 		Ino:   st.Ino,
 		Mount: st.Mnt_id,
 		Kind:  Kind(st.Mode & unix.S_IFMT >> 12), // as IFTODT does
@@ -100,26 +100,19 @@ func fill(st *unix.Statx_t, dir int, name *byte, flags, mask uintptr) Errno {
 	return e
 }
 
-// oldStat is statx by fstatat, which tells neither the mount nor the attributes.
-func oldStat(dir int, name *byte, flags uintptr) (Stat, Errno) {
-	var st unix.Stat_t
-	e := bare(unix.Fstatat(dir, Text(name), &st, int(flags)|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT))
-	if e != 0 {
-		return Stat{}, e
-	}
-	dev := uint64(st.Dev) //nolint:unconvert // 32 bits on some architectures
-	return Stat{
-		Dev:   device(unix.Major(dev), unix.Minor(dev)),
-		Ino:   st.Ino,
-		Kind:  Kind(st.Mode & unix.S_IFMT >> 12),
-		Links: uint32(st.Nlink),
-		Size:  st.Size,
-		Mtime: time.Unix(st.Mtim.Unix()),
-		Ctime: time.Unix(st.Ctim.Unix()),
-	}, 0
+// fillOld is fill by fstatat, which tells neither the mount nor the attributes.
+func fillOld(st *unix.Statx_t, dir int, name *byte, flags int) Errno {
+	var old unix.Stat_t
+	e := bare(unix.Fstatat(dir, Text(name), &old, flags))
+	dev := uint64(old.Dev) //nolint:unconvert // 32 bits on some architectures
+	st.Dev_major, st.Dev_minor, st.Ino = unix.Major(dev), unix.Minor(dev), old.Ino
+	st.Mode, st.Nlink, st.Size = uint16(old.Mode), uint32(old.Nlink), uint64(old.Size)
+	st.Mtime.Sec, st.Ctime.Sec = int64(old.Mtim.Sec), int64(old.Ctim.Sec) //nolint:unconvert // as above
+	st.Mtime.Nsec, st.Ctime.Nsec = uint32(old.Mtim.Nsec), uint32(old.Ctim.Nsec)
+	return e
 }
 
-func device(major, minor uint32) uint64 { return uint64(major)<<32 | uint64(minor) }
+func device(st *unix.Statx_t) uint64 { return uint64(st.Dev_major)<<32 | uint64(st.Dev_minor) }
 
 // Fmount asks for the id of the mount that fd stands in, and no server for
 // anything. ENOSYS: the kernel does not tell (before Linux 5.8).
@@ -162,7 +155,7 @@ func Place(fd int) (Placed, Errno) {
 	const ask = unix.STATX_INO | unix.STATX_BTIME | unix.STATX_MNT_ID | unix.STATX_MNT_ID_UNIQUE
 	var st unix.Statx_t
 	e := fill(&st, fd, &empty, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, ask)
-	return Placed{device(st.Dev_major, st.Dev_minor), st.Ino, st.Mnt_id, st.Btime.Sec*1e9 + int64(st.Btime.Nsec)}, e
+	return Placed{device(&st), st.Ino, st.Mnt_id, st.Btime.Sec*1e9 + int64(st.Btime.Nsec)}, e
 }
 
 // Text is the name at p without its NUL; "" for nil.

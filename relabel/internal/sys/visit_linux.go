@@ -35,13 +35,12 @@ const (
 
 // Visit is what a visit found.
 type Visit struct {
-	FD      int // -1 unless the directory was opened
-	Wrong   bool
-	Written bool
-	N       int  // bytes of records, or of the label that ended it
-	End     bool // there are no more
-	Step    Step // at which Errno came; StepDone: at none
-	Errno   Errno
+	FD    int // -1 unless the directory was opened
+	Wrong bool
+	N     int  // bytes of records, or of the label that ended it
+	End   bool // there are no more
+	Step  Step // at which Errno came; StepDone: at none
+	Errno Errno
 }
 
 // Visit closes toClose, the directory that was visited before, unless it is -1. It
@@ -74,8 +73,7 @@ func (a *Attr) Visit(toClose, dir int, name *byte, flags int, how Labelling, buf
 	if more && v.Wrong {
 		v.begin(StepWrite, at)
 		_, v.Errno = a.write(Opened, v.FD, 0)
-		v.Written = v.Errno == 0
-		more = v.Written
+		more = v.Errno == 0
 	}
 	if more {
 		v.begin(StepList, at)

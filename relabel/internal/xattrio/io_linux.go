@@ -23,12 +23,7 @@ type Target struct {
 }
 
 // Stat asks what the target is. A link is asked about itself.
-func (t Target) Stat() (sys.Stat, sys.Errno) {
-	if t.Name == nil {
-		return sys.Fstatx(t.FD)
-	}
-	return sys.Statx(t.FD, t.Name)
-}
+func (t Target) Stat() (sys.Stat, sys.Errno) { return sys.Statx(t.FD, t.Name) }
 
 // String is the target's name, "" for what is open. It is for messages: the walk
 // itself makes no strings.
@@ -103,7 +98,7 @@ func (x *IO) reach(t Target) (way sys.Way, dir int, name *byte) {
 // Stat asks what the target is or, where it is held, what is held.
 func (x *IO) Stat(t Target) (sys.Stat, sys.Errno) {
 	_, dir, name := x.reach(t)
-	return Target{FD: dir, Name: name}.Stat()
+	return sys.Statx(dir, name)
 }
 
 // Read reads the target's label. That it has none, or a longer one than there is
