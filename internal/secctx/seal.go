@@ -28,9 +28,8 @@ var sealUsers = [...]string{"unconfined_u", "root", "staff_u"}
 //
 // First the wanted label under another SELinux user. Type and level, and with
 // them access, are already those of the wanted label, so nobody entitled loses
-// the root while the walk runs. The user, being of no account to a file's
-// access (unless the policy separates users, UBAC), makes the comparison of
-// whole contexts fail. The kernel accepts object_r with every user it knows
+// the root while the walk runs, unless the policy separates users (UBAC); but whole
+// contexts differ. The kernel accepts object_r with every user it knows
 // (policydb_context_isvalid, mls_context_isvalid), but a policy may lack the
 // user (EINVAL), and to change it the process's type must be one that
 // can_change_object_identity (refpolicy's policy/constraints; else EACCES).
@@ -40,16 +39,12 @@ var sealUsers = [...]string{"unconfined_u", "root", "staff_u"}
 // Until the commit it locks processes out of the root that the wanted label lets
 // in, so it comes last; a shared label gets no such seal, as
 // too many may be at work under it. The sensitivity stays, for a lower one
-// would open the root to those cleared for less.
+// would open the root to those cleared for less. Both changes at once would help
+// nowhere: where the user cannot be changed they are refused too.
 //
-// The limits. A prober who asks for exactly the seal, and cannot read the claim
-// that says so, takes it for a finished label. For the first form that is someone who
-// keeps the same volume under two SELinux users; for the last, a container that drew
-// c1022,c1023, one of 523,776 pairs, and it could list the root's names besides.
-// No caller would ask for both changes at once, but they are no help in either place:
-// where the user cannot be changed they are refused like the first form, and
-// where it can they lock out processes that the first form does not. When old is a
-// candidate, it is left out and the next is used.
+// A prober who asks for exactly the seal, and cannot read the claim that says so, takes
+// it for a finished label: someone who keeps the same volume under two SELinux users, or
+// a container that drew c1022,c1023, one of 523,776 pairs.
 func Seals(old, want string, former ...string) []string {
 	c, err := parse(want)
 	if err != nil {

@@ -93,11 +93,8 @@ func Compose(base, user, role, typ, level string) (string, error) {
 
 // Same reports whether stored, an attribute as it was read, is the canonical
 // label want. One trailing NUL is dropped: libselinux stores one, go-selinux
-// does not. All else is compared byte for byte, so a stored label in another
-// form (c1,c2,c3 for c1.c3) is not the same and is rewritten. A kernel with
-// SELinux never shows such a form, it prints its own; without it the attribute
-// holds whatever bytes were written, and bytes are what the next reader
-// compares. It does not allocate.
+// does not. All else is compared byte for byte: a kernel with SELinux prints its own
+// form, and without it bytes are what the next reader compares. It does not allocate.
 func Same(stored []byte, want string) bool {
 	if n := len(stored); n > 0 && stored[n-1] == 0 {
 		stored = stored[:n-1]
