@@ -119,9 +119,11 @@ func (r *run) openRoot(path string) (*mount, error) {
 	if err != nil {
 		return nil, err
 	}
-	if want := r.o.inner.at; want != nil && mounts.VolumeOf(m.At) != *want {
-		m.Close()
-		return nil, &fs.PathError{Op: "openat", Path: path, Err: flight.ErrMoved}
+	if want := r.o.inner.at; want != nil {
+		if at, e := mounts.VolumeOf(m.At); e != 0 || at != *want {
+			m.Close()
+			return nil, &fs.PathError{Op: "openat", Path: path, Err: flight.ErrMoved}
+		}
 	}
 	if place, is := r.bounds.Refused[mounts.IDOf(m.Stat)]; is {
 		m.Close()

@@ -15,7 +15,7 @@ func callers() []Mutant {
 		{
 			Name: "group-joins-what-stops", By: "TestGroupJoinsNoneThatStops",
 			Breaks: "a caller does not join work that is being stopped",
-			Edits:  edits(flight, "w.Key != key || w.ctx.Err() != nil:", "w.Key != key:"),
+			Edits:  edits(flight, "w.Key != key || w.ctx.Err() != nil {", "w.Key != key {"),
 		},
 		{
 			Name: "group-late-timer", By: "TestGroupLinger",
@@ -45,7 +45,7 @@ func callers() []Mutant {
 		{
 			Name: "group-run-elsewhere", By: "TestGroupMoved",
 			Breaks: "the root that a run opens is the one that was looked at",
-			Edits:  edits("relabel/open_linux.go", "mounts.VolumeOf(m.At) != *want", "*want == (mounts.Volume{})"),
+			Edits:  edits("relabel/open_linux.go", "e != 0 || at != *want", "e != 0"),
 		},
 		{
 			Name: "group-stop-leaves-open", By: "TestGroupStopHeld",

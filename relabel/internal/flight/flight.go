@@ -255,19 +255,20 @@ func (g *Group[I, K, D]) see(root string) *look[I] {
 func (g *Group[I, K, D]) join(id I, root string, key K) *Work[I, K, D] {
 	again := false
 	for _, w := range g.works {
-		switch {
-		case w.ID != id || w.Key != key || w.ctx.Err() != nil:
+		if w.ID != id || w.Key != key || w.ctx.Err() != nil {
 			continue
-		case w.state != ended:
-			w.callers++
-			g.serve(id) // it may have been left when its turn came
-		case w.err == nil: // which a new work drops, when it begins
+		}
+		if w.state == ended && w.err == nil {
 			again = true
-			continue
-		default:
-			g.cancel(w, nil)
+			continue // it is dropped when the new work begins
 		}
 		w.shared = true
+		if w.state == ended {
+			g.cancel(w, nil)
+		} else {
+			w.callers++
+			g.serve(id) // it may have been left when its turn came
+		}
 		return w
 	}
 	w := &Work[I, K, D]{

@@ -19,27 +19,20 @@ func VolumeAt(root string) (Volume, error) {
 		return Volume{}, pathError("openat", root, e)
 	}
 	defer sys.Close(fd)
-	v := VolumeOf(fd)
-	if v == (Volume{}) {
-		_, e := sys.Fstatx(fd)
-		return v, pathError("statx", root, e)
+	v, e := VolumeOf(fd)
+	if e != 0 {
+		return Volume{}, pathError("statx", root, e)
 	}
 	return v, nil
 }
 
-// VolumeOf is zero if the kernel does not tell. The mount alone does not do, for its
+// VolumeOf says which volume fd is. The mount alone does not do, for its
 // id may be used again before Linux 6.8, nor does the filesystem's, which on XFS is
 // the device's number: so the directory's birth is asked for too.
-func VolumeOf(fd int) Volume {
+func VolumeOf(fd int) (Volume, sys.Errno) {
 	at, e := sys.Place(fd)
-	if e != 0 {
-		return Volume{}
-	}
-	v := Volume{dev: at.Dev, ino: at.Ino, mount: at.Mount, born: at.Born}
-	if fsid, e := sys.FSID(fd); e == 0 {
-		v.fsid = fsid
-	}
-	return v
+	fsid, _ := sys.FSID(fd)
+	return Volume{dev: at.Dev, ino: at.Ino, fsid: fsid, mount: at.Mount, born: at.Born}, e
 }
 
 // seen is what was at a path.
