@@ -48,15 +48,7 @@ func (r *run) state() State {
 	return s
 }
 
-// failed returns why the run has failed by now, if it has.
-func (r *run) failed() error {
-	if err := r.Broken(); err != nil {
-		return err
-	}
-	return r.failures()
-}
-
-// failures returns the error for the entries that have failed so far.
+// failures returns why the run has failed by now, if it has.
 func (r *run) failures() error {
 	switch n, first := r.Failures(); {
 	case len(first) == 0 && n == 0:

@@ -123,7 +123,7 @@ func (r *run) openCommit(root *mount) (c *commit.Root, err error) {
 		Order:   func() commit.Order { return r.order(root, root.Top) },
 		At:      root.now,
 		Note:    r.Note,
-		Failed:  r.failed,
+		Failed:  r.failures,
 		Written: func() int64 { return r.Counted(walk.Written) },
 		Refused: func(e sys.Errno) error { return r.refused(root, e) },
 		Labelled: func(wrote bool) {

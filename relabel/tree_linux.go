@@ -164,8 +164,8 @@ func (r *run) single(root *mount) error {
 	if o != walk.Failed && r.o.Sync && !r.o.inner.check {
 		r.syncFile(root)
 	}
-	if r.failed() != nil {
-		return r.fatal(r.failures())
+	if err := r.failures(); err != nil {
+		return r.fatal(err)
 	}
 	r.tell(func(report *Report) { report.Complete = o == walk.Right || o == walk.Written && !r.o.inner.check })
 	return nil

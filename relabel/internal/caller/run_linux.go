@@ -35,7 +35,7 @@ type Run struct {
 	Stop  context.CancelCauseFunc // ends the run; set by Lead
 
 	second atomic.Pointer[func()] // takes back the commit, from the second reading on
-	broken atomic.Pointer[error]  // see Break
+	broken atomic.Bool            // see Break
 	calls  chan func()            // of the caller's code; nil in Here
 	turn   sync.Mutex             // one call of it at a time, in Here
 	left   chan struct{}          // closed when Lead returns
@@ -88,18 +88,13 @@ func (r *Run) all() []*Task {
 // errBroken is why a run ends whose caller's code panicked.
 var errBroken = errors.New("the caller's code panicked")
 
-// Break ends the run for a panic of the caller's code.
+// Break ends the run for a panic of the caller's code, which is a failure.
 func (r *Run) Break(why error) {
-	r.broken.CompareAndSwap(nil, &why)
+	r.broken.Store(true)
+	r.mu.Lock()
+	r.first = append(r.first, why)
+	r.mu.Unlock()
 	r.Stop(why)
-}
-
-// Broken returns why the run was ended by Break; nil if it was not.
-func (r *Run) Broken() error {
-	if why := r.broken.Load(); why != nil {
-		return *why
-	}
-	return nil
 }
 
 // Second says that a second reading begins, which revoke gives up.
@@ -119,7 +114,7 @@ func (r *Run) Call(f func()) {
 	done := make(chan struct{})
 	call := func() {
 		defer close(done)
-		if r.Broken() == nil {
+		if !r.broken.Load() {
 			f()
 		}
 	}

@@ -49,8 +49,8 @@ func TestLead(t *testing.T) {
 			r.Call(func() { panic("y") })
 			<-ctx.Done()
 			r.Call(func() { t.Error("a callback is called after one that panicked") })
-			if !errors.Is(r.Broken(), errBroken) {
-				t.Error("the run is not broken")
+			if _, first := r.Failures(); !slices.Equal(first, []error{errBroken}) {
+				t.Errorf("the failures are %v", first)
 			}
 			return context.Cause(ctx)
 		}, panics: "y"},
