@@ -55,6 +55,12 @@ func FuzzMountinfo(f *testing.F) {
 		"",
 		"36 35 98:0 / /mnt rw shared:1 - ext4 /dev/root rw,seclabel\n",
 		"36 35 98:0 / /mnt rw - ext4 /dev/root rw\n\n",
+		"36 35 98:0 / /mnt rw ext4 /dev/root rw\n36 35 98:0 / /mnt rw - ext4 /dev/root rw\n",
+		"36 35 98:0 / /mnt - ext4 /dev/root rw\n",
+		"36 35 98:0 / /mnt rw - ext4 /dev/root rw\n36 35 98:0 / /mnt rw - ext4 /dev/root\n",
+		"x 35 98:0 / /mnt rw - ext4 /dev/root rw\n",
+		"36 -1 98:0 / /mnt rw - ext4 /dev/root rw\n",
+		"36 35 98:0 / /mnt r\n", // cut off
 		`7 1 0:5 / /a\b\04\999\777\400\ rw - tm\040pfs none rw`,
 		"1 2 3 4 \\ 6 - 7 8 9",
 		"1 2 3 - 5 6 7 - 7 8 9",

@@ -47,7 +47,7 @@ func confinement() []Mutant {
 			Breaks: "no mount is crossed as part of its parent",
 			Edits: edits(
 				confine, "sys.OpenTree(at)", "sys.Openat(at, sys.Cname(\".\"), sys.OpenPath, 0)",
-				confine, "if e = sys.MountSeclude(tree); e != 0 {", "if e != 0 {",
+				confine, "if e = sys.MountSeclude(tree); e == 0 {", "if e == 0 {",
 				confine, "e == 0 && id == m.Stat.Mount", "e == 0 && id != 0",
 				calls, "unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV |", "unix.RESOLVE_BENEATH |",
 			),

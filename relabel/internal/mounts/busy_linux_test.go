@@ -6,9 +6,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -86,39 +84,5 @@ func TestUnmountBusy(t *testing.T) {
 		if err := unix.Unmount(volume, 0); err != nil {
 			t.Errorf("%s: after the run: %v", name, err)
 		}
-	}
-}
-
-// TestUnmountUnheld is why At is kept. Without it the volume of a walk in a clone can be
-// unmounted, as if nobody used it; the walk goes on writing, and the device is in use.
-func TestUnmountUnheld(t *testing.T) {
-	treetest.Need(t, "root", "ext4")
-	volume := treetest.Fresh(t, "ext4")
-	var st unix.Stat_t
-	if err := unix.Stat(volume, &st); err != nil {
-		t.Fatal(err)
-	}
-	link, err := os.Readlink(fmt.Sprintf("/sys/dev/block/%d:%d", unix.Major(st.Dev), unix.Minor(st.Dev)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	device := "/dev/" + filepath.Base(link)
-	m := enclosed(t, volume, Try{Clone: true})
-	defer m.Leave()
-	m.Close()
-	if err := unix.Unmount(volume, 0); err != nil || m.Confined != Clone {
-		t.Fatal(m.Confined, err)
-	}
-	if err := unix.Mkdirat(m.Top, "written", 0o755); err != nil {
-		t.Error(err)
-	}
-	if fd, err := unix.Open(device, unix.O_RDONLY|unix.O_EXCL|unix.O_CLOEXEC, 0); !errors.Is(err, syscall.EBUSY) {
-		t.Errorf("%s: %d, %v", device, fd, err)
-	}
-	if err := unix.Mount(device, volume, "ext4", 0, ""); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(volume + "/written"); err != nil {
-		t.Error(err)
 	}
 }

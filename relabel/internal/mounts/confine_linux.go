@@ -49,22 +49,21 @@ func cannotClone(e sys.Errno) bool {
 // At stays open beside it, since a clone does not make its original busy. Without At
 // the volume could be unmounted, and the filesystem be written on: who then takes the
 // device away, as a CSI driver does, takes it from a filesystem at work. EBUSY is the
-// right answer until the run has ended; Group.Stop ends it. (TestUnmountUnheld)
+// right answer until the run has ended; Group.Stop ends it. (TestUnmountBusy)
 func clone(at int) (top, tree int, op string, e sys.Errno) {
 	if tree, e = sys.OpenTree(at); e != 0 {
 		return -1, -1, "open_tree", e
 	}
-	defer func() {
-		if e != 0 {
-			sys.Close(tree)
-			tree = -1
-		}
-	}()
-	if e = sys.MountSeclude(tree); e != 0 {
-		return -1, tree, "mount_setattr", e
+	op = "mount_setattr"
+	if e = sys.MountSeclude(tree); e == 0 {
+		op = "openat"
+		top, e = Reopen(tree)
 	}
-	top, e = Reopen(tree)
-	return top, tree, "openat", e
+	if e != 0 {
+		sys.Close(tree)
+		return -1, -1, op, e
+	}
+	return top, tree, "", 0
 }
 
 // openDir opens the directory name in dir without touching its access time where the

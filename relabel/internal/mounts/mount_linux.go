@@ -167,31 +167,24 @@ func (m *Mount) Leave() {
 	}
 }
 
-// Over is the mount that name in dir leads to; 0 if that is not known. It is m itself if
-// what was mounted over the name is gone again.
-func (m *Mount) Over(dir int, name *byte) uint64 {
-	fd, e := sys.Openat(dir, name, sys.OpenPath, 0)
-	if e != 0 {
-		return 0
+// Foreign reports whether name in dir is in another mount than m, and why that is left alone;
+// "" if it is walked on its own, as what was mounted at the start is. What was mounted over
+// the name may be gone again.
+func (m *Mount) Foreign(dir int, name *byte) (why string, is bool) {
+	var id uint64
+	if fd, e := sys.Openat(dir, name, sys.OpenPath, 0); e == 0 {
+		id, _ = m.proc.MountOf(fd) // of 0 it is not known
+		sys.Close(fd)
 	}
-	defer sys.Close(fd)
-	id, e := m.proc.MountOf(fd)
-	if e != 0 {
-		return 0
-	}
-	return id
-}
-
-// Elsewhere says why what lies in another mount, with that id, is left alone; "" if that
-// is walked on its own, as what was mounted at the start is.
-func (m *Mount) Elsewhere(id uint64) string {
 	switch {
+	case id == m.Stat.Mount:
+		return "", false
 	case m.proc.ByID(id) == nil:
-		return "a filesystem was mounted over it during the run"
+		return "a filesystem was mounted over it during the run", true
 	case m.alone:
-		return otherFilesystem
+		return otherFilesystem, true
 	}
-	return ""
+	return "", true
 }
 
 // OpenDisk opens the block device that m is on, for advice alone; -1 where that cannot
@@ -210,13 +203,10 @@ func (m *Mount) OpenDisk() int {
 }
 
 // KeepOutside opens the working directory, for threads that will leave it.
-func (m *Mount) KeepOutside() (e sys.Errno) {
+func (m *Mount) KeepOutside() sys.Errno {
 	p := m.proc
-	p.once.Do(func() { p.cwd, e = sys.Openat(sys.AtFdcwd, sys.Cname("."), sys.OpenPath, 0) })
-	if e == 0 && p.cwd < 0 {
-		e = syscall.EBADF // the first call failed
-	}
-	return e
+	p.once.Do(func() { p.cwd, p.noCwd = sys.Openat(sys.AtFdcwd, sys.Cname("."), sys.OpenPath, 0) })
+	return p.noCwd
 }
 
 // Outside is the working directory of the process, for a thread that was in m.

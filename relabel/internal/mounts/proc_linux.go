@@ -32,7 +32,8 @@ type Proc struct {
 	shared *opened
 	event  uint64 // the last change of the mounts when the run began
 	once   sync.Once
-	cwd    int         // see KeepOutside
+	cwd    int // see KeepOutside
+	noCwd  sys.Errno
 	mute   atomic.Bool // statx does not tell the mount's id
 }
 

@@ -147,8 +147,12 @@ func (w *worker) open(t xattrio.Target) (fd int, op string, e sys.Errno) {
 			}
 			e = syscall.ELOOP
 		}
-		bare := v == xattrio.Foreign && w.m.Over(t.FD, t.Name) == w.m.Stat.Mount
-		if v != xattrio.Again && v != xattrio.Changed && !bare || !w.retry(try) {
+		if v == xattrio.Foreign {
+			if _, is := w.m.Foreign(t.FD, t.Name); !is {
+				v = xattrio.Again
+			}
+		}
+		if v != xattrio.Again && v != xattrio.Changed || !w.retry(try) {
 			return fd, op, e
 		}
 	}

@@ -230,11 +230,11 @@ func (w *worker) leave(d *Dir, t xattrio.Target, why string) Outcome {
 
 // foreign handles t if it is a mount now.
 func (w *worker) foreign(d *Dir, t xattrio.Target) (Outcome, bool) {
-	id := w.m.Over(t.FD, t.Name)
-	if id == w.m.Stat.Mount {
+	why, is := w.m.Foreign(t.FD, t.Name)
+	if !is {
 		return 0, false
 	}
-	return w.leave(d, t, w.m.Elsewhere(id)), true
+	return w.leave(d, t, why), true
 }
 
 // fail reports what stood in t's way.
