@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -372,7 +373,7 @@ func TestAllocations(t *testing.T) {
 			if d := allocated(many, label, m, o) - allocated(few, label, m, o); d >= most {
 				t.Errorf("%s: held back: %d more allocations for %d more files", name, d, more)
 			}
-			if i == 0 || m.kernel.Way != xattrio.ByName || !m.clones {
+			if i == 0 || m.kernel.Way != sys.ByName || !m.clones {
 				continue
 			}
 			// A path for each change is what Trace.Change costs: the control.

@@ -57,7 +57,7 @@ func TestChild(t *testing.T) {
 		fmt.Println(r.Seen, "entries")
 	case "stale 0 true", "stale 1 true", "stale 2 true", "stale 0 false", "stale 1 false", "stale 2 false":
 		c := probe()
-		c.kernel.Way, c.stale = xattrio.Way(what[6]-'0'), strings.HasSuffix(what, "true")
+		c.kernel.Way, c.stale = sys.Way(what[6]-'0'), strings.HasSuffix(what, "true")
 		if r, err := tree(t.Context(), path, newLabel, Options{}, as(c)); err != nil || r.Right != r.Seen {
 			t.Errorf("%+v, %v", r, err)
 		}

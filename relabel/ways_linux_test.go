@@ -21,7 +21,6 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/order"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
-	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -162,7 +161,7 @@ func TestThreadsLeaveNoTrace(t *testing.T) {
 		var err error
 		fromMain(func() {
 			r, err = tree(t.Context(), volume, newLabel, Options{Workers: 16},
-				as(capabilities{kernel: walk.Kernel{Way: xattrio.ByThread}, clones: true, openat2: true}))
+				as(capabilities{kernel: walk.Kernel{Way: sys.ByThread}, clones: true, openat2: true}))
 		})
 		if err != nil || r.Way != "clone/fchdir" || r.Written != 41 {
 			t.Fatalf("%+v, %v", r, err)
@@ -273,18 +272,18 @@ const (
 // is TestWayByAnswers' business.
 func engines() map[string]capabilities {
 	all := map[string]capabilities{
-		"clone-fchdir": {kernel: walk.Kernel{Way: xattrio.ByThread, Sorting: scant}, clones: true, openat2: true},
-		"clone-fd":     {kernel: walk.Kernel{Way: xattrio.ByDescriptor}, clones: true, openat2: true},
-		"openat2-fd":   {kernel: walk.Kernel{Way: xattrio.ByName}, openat2: true},
-		"mountid-fd":   {kernel: walk.Kernel{Way: xattrio.ByName}},
+		"clone-fchdir": {kernel: walk.Kernel{Way: sys.ByThread, Sorting: scant}, clones: true, openat2: true},
+		"clone-fd":     {kernel: walk.Kernel{Way: sys.ByDescriptor}, clones: true, openat2: true},
+		"openat2-fd":   {kernel: walk.Kernel{Way: sys.ByName}, openat2: true},
+		"mountid-fd":   {kernel: walk.Kernel{Way: sys.ByName}},
 	}
-	for name, way := range map[string]xattrio.Way{"small-at": xattrio.ByName, "small-fd": xattrio.ByDescriptor} {
-		if way != xattrio.ByName || sys.HasXattrat() {
+	for name, way := range map[string]sys.Way{"small-at": sys.ByName, "small-fd": sys.ByDescriptor} {
+		if way != sys.ByName || sys.HasXattrat() {
 			all[name] = capabilities{kernel: walk.Kernel{Way: way}, clones: true, openat2: true, small: true, always: true}
 		}
 	}
 	if sys.HasXattrat() {
-		all["clone-xattrat"] = capabilities{kernel: walk.Kernel{Way: xattrio.ByName, Sorting: scant}, clones: true, openat2: true}
+		all["clone-xattrat"] = capabilities{kernel: walk.Kernel{Way: sys.ByName, Sorting: scant}, clones: true, openat2: true}
 	}
 	return all
 }

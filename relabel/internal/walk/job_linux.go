@@ -8,7 +8,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/order"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
-	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
 // Job is what a walk is asked to do. It does not change while one is under way. Its
@@ -60,7 +60,7 @@ const (
 
 // Kernel is what this kernel lets us do.
 type Kernel struct {
-	Way     xattrio.Way // the best inside a clone
+	Way     sys.Way // the best inside a clone
 	Sorting order.Sorting
 }
 

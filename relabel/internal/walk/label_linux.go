@@ -59,7 +59,7 @@ func (w *worker) settle(t xattrio.Target, d *Dir, o Outcome, op string, e sys.Er
 
 // attempt is label once: read, compare, write.
 func (w *worker) attempt(t xattrio.Target, d *Dir) (Outcome, string, sys.Errno) {
-	if w.io.Way == xattrio.ByDescriptor {
+	if w.io.Way == sys.ByDescriptor {
 		w.now(w.opens())
 	}
 	if op, e := w.io.Hold(t); e != 0 {

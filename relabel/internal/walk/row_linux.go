@@ -162,7 +162,7 @@ func (w *worker) wait(fd, entries int) {
 // sweeps says whether plain entries can be labelled in sweeps: no caller is told
 // of each, and its name alone is enough to reach it and read its label.
 func (w *worker) sweeps(want *Want) bool {
-	if w.io.Way == xattrio.ByDescriptor && (w.m.Confined != mounts.Resolve || w.chooses(want)) {
+	if w.io.Way == sys.ByDescriptor && (w.m.Confined != mounts.Resolve || w.chooses(want)) {
 		return false
 	}
 	return w.Events.Changed == nil && w.HardLinks == LinksLabel && !w.m.Asks && !w.m.Stale
@@ -173,9 +173,9 @@ func (w *worker) sweeps(want *Want) bool {
 func (w *worker) sweep(d *Dir, fd, i, end int) int {
 	o := sys.Order{Way: w.io.Way, Dir: fd, Turn: w.sinceGuess}
 	switch {
-	case o.Way == xattrio.ByDescriptor && w.ByName && w.Kernel.Way == xattrio.ByName && w.m.Bare:
+	case o.Way == sys.ByDescriptor && w.ByName && w.Kernel.Way == sys.ByName && w.m.Bare:
 		o.Way = sys.ByNameOrPin
-	case o.Way == xattrio.ByDescriptor:
+	case o.Way == sys.ByDescriptor:
 		o.Way = sys.ByPin
 	}
 	if w.chooses(d.want) {
@@ -282,7 +282,7 @@ func (w *worker) broken(d *Dir, fd, i int, write bool, errno sys.Errno) int {
 		op = w.io.Writes(t)
 	}
 	w.now(op)
-	if w.io.Way == xattrio.ByDescriptor || // which of its calls it was is not told
+	if w.io.Way == sys.ByDescriptor || // which of its calls it was is not told
 		errno == syscall.ERANGE { // longer than a look has room for
 		w.count(d, w.label(t, d), 1)
 	} else {

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -22,7 +23,7 @@ func TestTunes(t *testing.T) {
 	root := filepath.Join(treetest.Fresh(t, "tmpfs"), "tree")
 	treetest.Build(t, root, treetest.Text(t, "dir .\ndir d%d x40\nfile d7/f%d x9000\nfile d9/g%d x3000\n"))
 	const all = 40 + 9000 + 3000
-	for i, way := range slices.Compact([]xattrio.Way{xattrio.ByDescriptor, xattrio.ByName, xattrio.Fastest()}) {
+	for i, way := range slices.Compact([]sys.Way{sys.ByDescriptor, sys.ByName, xattrio.Fastest()}) {
 		label := func(string) string { return fmt.Sprintf("system_u:object_r:container_file_t:s0:c1,c%d", 2+i) }
 		for _, outcome := range []Outcome{Written, Right} {
 			m := enclosed(t, root)

@@ -119,7 +119,7 @@ func (k *Walk) Run(ctx context.Context) (err error) {
 
 // workOn has workers label all that the items lead to, and returns those that are left.
 func (k *Walk) workOn(ctx context.Context, items []item) ([]item, error) {
-	if k.Way(k.m) == xattrio.ByThread {
+	if k.Way(k.m) == sys.ByThread {
 		if e := k.m.KeepOutside(); e != 0 {
 			return items, &fs.PathError{Op: "openat", Path: ".", Err: e}
 		}
@@ -158,7 +158,7 @@ func (k *Walk) workOn(ctx context.Context, items []item) ([]item, error) {
 func One(j *Job, m *mounts.Mount) Outcome {
 	k := &Walk{Job: j, m: m, top: &Dir{mount: m, fd: -1, want: j.Top}}
 	w := k.worker(nil)
-	w.io.Way = xattrio.ByDescriptor
+	w.io.Way = sys.ByDescriptor
 	return w.label(xattrio.Target{FD: m.At, Pinned: true}, k.top)
 }
 
@@ -172,11 +172,11 @@ func (k *Walk) worker(p *steal.Worker[item]) *worker {
 // Way is how the entries of m are labelled: only a clone keeps a mount from being
 // slipped over a name, so elsewhere each entry is pinned first. So it is where links
 // are counted: what was counted must be what is labelled.
-func (j *Job) Way(m *mounts.Mount) xattrio.Way {
+func (j *Job) Way(m *mounts.Mount) sys.Way {
 	if m.Confined == mounts.Clone && j.HardLinks == LinksLabel {
 		return j.Kernel.Way
 	}
-	return xattrio.ByDescriptor
+	return sys.ByDescriptor
 }
 
 // enlist makes w one of the workers that have begun.

@@ -57,7 +57,7 @@ func TestWant(t *testing.T) {
 	dirs := treetest.Count(t, root).Dirs
 	all := int64(len(treetest.Read(t, root)) - 1)
 	run := 0
-	for _, way := range slices.Compact([]xattrio.Way{xattrio.ByDescriptor, xattrio.Fastest()}) {
+	for _, way := range slices.Compact([]sys.Way{sys.ByDescriptor, xattrio.Fastest()}) {
 		for _, changes := range []bool{false, true} {
 			run++
 			name := fmt.Sprintf("%s-%t", way, changes)

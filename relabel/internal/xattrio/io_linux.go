@@ -3,6 +3,7 @@
 package xattrio
 
 import (
+	"runtime"
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
@@ -46,7 +47,7 @@ func (l Label) String() string { return secctx.Trim(l.Stored) }
 // locked to its thread.
 type IO struct {
 	*sys.Attr // its value is the label to write
-	Way       Way
+	Way       sys.Way
 	Stale     bool // the server is asked before a label is read
 	// Pin names the entry name in dir by an O_PATH descriptor, inside the mount
 	// that is walked. ByDescriptor needs it for targets that have a name.
@@ -57,9 +58,36 @@ type IO struct {
 // New readies label for writing to targets without a name.
 func New(label string) IO { return IO{Attr: sys.NewAttr(Attribute, label)} }
 
+// Fastest asks the kernel for the fastest way that it has.
+func Fastest() sys.Way {
+	switch {
+	case sys.HasXattrat():
+		return sys.ByName
+	case sys.HasUnshare():
+		return sys.ByThread
+	}
+	return sys.ByDescriptor
+}
+
+// Ready makes the calling goroutine fit for its way.
+func (x *IO) Ready() (string, sys.Errno) {
+	if x.Way != sys.ByThread {
+		return "", 0
+	}
+	runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+	if sys.MainThread() {
+		// It would not end, and its working directory is what others see
+		// as the process's. The longer way needs no thread.
+		runtime.UnlockOSThread()
+		x.Way = sys.ByDescriptor
+		return "", 0
+	}
+	return "unshare", sys.UnshareFS()
+}
+
 // Enter readies the IO for names in the directory dir.
 func (x *IO) Enter(dir int) (string, sys.Errno) {
-	if x.Way != ByThread {
+	if x.Way != sys.ByThread {
 		return "", 0
 	}
 	return "fchdir", sys.Fchdir(dir)
@@ -67,7 +95,7 @@ func (x *IO) Enter(dir int) (string, sys.Errno) {
 
 // Hold pins the target, where that is the way, for the calls that follow.
 func (x *IO) Hold(t Target) (string, sys.Errno) {
-	if x.Way != ByDescriptor || t.Name == nil {
+	if x.Way != sys.ByDescriptor || t.Name == nil {
 		return "", 0
 	}
 	fd, op, e := x.Pin(t.FD, t.Name)
@@ -77,7 +105,7 @@ func (x *IO) Hold(t Target) (string, sys.Errno) {
 
 // Release is the end of a Hold that answered 0.
 func (x *IO) Release(t Target) {
-	if x.Way == ByDescriptor && t.Name != nil {
+	if x.Way == sys.ByDescriptor && t.Name != nil {
 		sys.Close(x.entry)
 	}
 }
@@ -88,9 +116,9 @@ func (x *IO) reach(t Target) (way sys.Way, dir int, name *byte) {
 	case t.Name == nil && !t.Pinned:
 		return sys.Opened, t.FD, nil
 	case t.Name == nil:
-		return ByDescriptor, t.FD, nil
-	case x.Way == ByDescriptor:
-		return ByDescriptor, x.entry, nil
+		return sys.ByDescriptor, t.FD, nil
+	case x.Way == sys.ByDescriptor:
+		return sys.ByDescriptor, x.entry, nil
 	}
 	return x.Way, t.FD, t.Name
 }
@@ -135,7 +163,7 @@ func (x *IO) Write(t Target) (op string, e sys.Errno) {
 // Reads is the call by which the target's label is read.
 func (x *IO) Reads(t Target) SyscallKind {
 	way, _, _ := x.reach(t)
-	return [...]SyscallKind{ByDescriptor: Getxattr, ByThread: Lgetxattr, ByName: Getxattrat, sys.Opened: Fgetxattr}[way]
+	return [...]SyscallKind{sys.ByDescriptor: Getxattr, sys.ByThread: Lgetxattr, sys.ByName: Getxattrat, sys.Opened: Fgetxattr}[way]
 }
 
 // Writes is the call by which it is written.
