@@ -85,8 +85,8 @@ func (r *run) applyTo(ctx context.Context, root *mount) error {
 			return err
 		}
 	}
-	if r.Counted(walk.Failed) > 0 {
-		return r.fatal(r.failures())
+	if err := r.failures(); err != nil {
+		return r.fatal(err)
 	}
 	r.tell(func(report *Report) { report.Complete = !r.o.inner.check || r.Counted(walk.Written) == 0 })
 	return nil
