@@ -49,14 +49,14 @@ func pool() []Mutant {
 		{
 			Name: "pending-lowered-early", By: "TestStaysOpen",
 			Breaks: "3: an item that is worked on is pending",
-			Edits:  edits(worker, "do(item)\n\t\t\tp.finish()", "p.finish()\n\t\t\tdo(item)"),
+			Edits:  edits(worker, "do(item)\n\t\t\t\tp.finish()", "p.finish()\n\t\t\t\tdo(item)"),
 		},
 		{
 			Name: "begin-not-pending", By: "TestBeginPushes",
 			Breaks: "3: a worker that begins is pending",
 			Edits: edits(
-				worker, "\tvar end func()\n", "\tvar end func()\n\tp.finish()\n",
-				worker, "\tp.finish() // what was counted", "\t// what was counted",
+				worker, "do, end, err := p.begin(w)\n", "p.finish()\n\t\tdo, end, err := p.begin(w)\n",
+				worker, "p.finish() // what was counted", "// what was counted",
 			),
 		},
 		{
@@ -84,7 +84,7 @@ func pool() []Mutant {
 			Breaks: "6: a worker leaves between two items",
 			Edits: edits(
 				worker, "!p.stopped.Load() && !w.tooMany() {", "!p.stopped.Load() {",
-				worker, "item, ok := w.next()\n", "item, ok := w.next()\n\t\t\tif w.tooMany() {\n\t\t\t\treturn\n\t\t\t}\n",
+				worker, "item, ok := w.next()\n", "item, ok := w.next()\n\t\t\t\tif w.tooMany() {\n\t\t\t\t\treturn\n\t\t\t\t}\n",
 			),
 		},
 		{

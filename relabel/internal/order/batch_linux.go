@@ -26,23 +26,34 @@ const (
 	perEntry = 8 + 1 // a word of the index, and the length of the name
 )
 
-// Batch is entries of one directory.
+// Batch is entries of one directory: all of them or, of a directory that is read several
+// times, those of a range of inode numbers.
 type Batch struct {
 	budget  int
 	names   []byte // each behind its length
 	index   []uint64
 	pending atomic.Int32 // slices that are not done
+
+	from    uint64 // the range: [from, to)
+	to      uint64
+	weights []uint32 // bytes by bucket, of all entries from from on
+	reading int      // of the directory, the first being 1
+	full    bool     // the range is down to one bucket and does not fit
 }
 
-// NewBatch reserves memory for all of the budget, in bytes. Untouched pages cost
-// nothing; a batch that grew step by step would be held three times over. The
-// shortest name has one byte.
-func NewBatch(budget int) *Batch {
-	return &Batch{budget: budget, names: make([]byte, 0, budget+sys.RecordMax), index: make([]uint64, 0, budget/(perEntry+1)+1)}
+// Begin returns an empty batch: b, if it has the budget, in bytes, else a new one, which
+// reserves memory for all of the budget. Untouched pages cost nothing; a batch that grew
+// step by step would be held three times over. The shortest name has one byte.
+func (b *Batch) Begin(budget int) *Batch {
+	if b == nil || b.budget < budget {
+		b = &Batch{budget: budget, names: make([]byte, 0, budget+sys.RecordMax), index: make([]uint64, 0, budget/(perEntry+1)+1)}
+	}
+	b.reset()
+	b.from, b.to, b.weights, b.reading, b.full = 0, math.MaxUint64, b.weights[:0], 0, false
+	return b
 }
 
-// Reset empties b.
-func (b *Batch) Reset() { b.names, b.index = b.names[:0], b.index[:0] }
+func (b *Batch) reset() { b.names, b.index = b.names[:0], b.index[:0] }
 
 // Put adds directory records, but for . and .. . An entry takes less of the budget
 // than its record is long.

@@ -18,10 +18,10 @@
 // come.
 //
 //	order_linux.go    Sorting: which directories, and within how much memory
-//	plan_linux.go     Plan: a Batch that says which entries it takes at which
-//	                  reading of the directory, and if another is needed
-//	stretch_linux.go  Stretch: a part of a directory, which workers read side by side
 //	batch_linux.go    Batch: entries, sorted in place, cut into slices
+//	range_linux.go    of a directory that is read several times: which entries a Batch
+//	                  takes at which reading, and if another is needed
+//	stretch_linux.go  Stretch: a part of a directory, which workers read side by side
 //
 // A Batch belongs to one goroutine until Sort, or to the readers of a directory, which
 // share it under a mutex. Then each of its slices belongs to the goroutine that it

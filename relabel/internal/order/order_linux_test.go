@@ -52,7 +52,7 @@ func listing(n int, ino func(i int) uint64) []byte {
 // common.
 func TestBatchSort(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
-	b := NewBatch(2 << 20) // its memory is used again
+	b := (*Batch)(nil).Begin(2 << 20) // its memory is used again
 	for _, n := range []int{0, 1, 2, 3000, 100, 70000} {
 		for _, mask := range []uint64{0, 1, 1 << 31, 0x7ff, 0x3ff800, 0xffc00000, 0xfffffff0} {
 			inos := make([]uint64, n)
@@ -60,7 +60,7 @@ func TestBatchSort(t *testing.T) {
 				inos[i] = random.Uint64()&mask + 12
 			}
 			records := listing(n, func(i int) uint64 { return inos[i] })
-			b.Reset()
+			b = b.Begin(0)
 			if err := b.Put(records); err != nil || b.Len() != n {
 				t.Fatalf("%d of %d: %v", b.Len(), n, err)
 			}
@@ -99,7 +99,7 @@ func TestPlan(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for _, buckets := range []uint64{1, 7, 40, 1000} {
 		records := listing(n, func(int) uint64 { return random.Uint64N(buckets << bucketBits) })
-		p := (*Plan)(nil).Begin(64 << 10)
+		p := (*Batch)(nil).Begin(64 << 10)
 		var got []sys.Dirent
 		readings := 0
 		for more := true; more; readings++ {
@@ -110,7 +110,7 @@ func TestPlan(t *testing.T) {
 				}
 			}
 			if more = p.Fits() && p.More(); p.Fits() {
-				got = append(got, entries(t, p.Batch)...)
+				got = append(got, entries(t, p)...)
 			}
 		}
 		if fits := buckets > 1; p.Fits() != fits {
@@ -128,7 +128,7 @@ func TestPlan(t *testing.T) {
 // TestMalformed: entries before a malformed record are kept, and it is an error.
 func TestMalformed(t *testing.T) {
 	records := append(listing(2, func(i int) uint64 { return uint64(i) }), 1, 2, 3)
-	b := NewBatch(4096)
+	b := (*Batch)(nil).Begin(4096)
 	if err := b.Put(records); err == nil || b.Len() != 2 {
 		t.Errorf("%d entries: %v", b.Len(), err)
 	}
@@ -156,7 +156,7 @@ func TestBatchFull(t *testing.T) {
 		{"two buckets", 2, true},
 		{"many buckets", 100, false},
 	} {
-		p := (*Plan)(nil).Begin(budget)
+		p := (*Batch)(nil).Begin(budget)
 		p.Next()
 		room, n := cap(p.names), 0
 		for p.Fits() && n < 10_000 {
@@ -179,7 +179,7 @@ func TestBatchFull(t *testing.T) {
 // reached by then is left. A bucket counts no further than the counter goes.
 func TestBatchReadings(t *testing.T) {
 	const budget, buckets = 4 << 10, 3 * mostReadings
-	p := (*Plan)(nil).Begin(budget)
+	p := (*Batch)(nil).Begin(budget)
 	readings, kept := 0, 0
 	for p.Next(); p.Fits(); p.Next() {
 		readings++

@@ -112,33 +112,26 @@ func (w *Worker[T]) live() {
 		p.finish()
 		return
 	}
-	var do func(T)
-	var end func()
 	p.guard(func() {
-		works, ends, err := p.begin(w)
+		do, end, err := p.begin(w)
 		if err != nil {
 			p.failed.CompareAndSwap(nil, &err)
 			p.halt()
 			return
 		}
-		do, end = works, ends
-	})
-	if do == nil {
-		return
-	}
-	// Deferred, for runtime.Goexit passes through guard.
-	defer p.guard(end)
-	p.finish() // what was counted for this worker's beginning
-	p.guard(func() {
-		for !p.stopped.Load() && !w.tooMany() {
-			item, ok := w.next()
-			if !ok {
-				return
+		defer p.guard(end) // deferred, for runtime.Goexit passes through guard
+		p.guard(func() {
+			p.finish() // what was counted for this worker's beginning
+			for !p.stopped.Load() && !w.tooMany() {
+				item, ok := w.next()
+				if !ok {
+					return
+				}
+				pause()
+				do(item)
+				p.finish()
 			}
-			pause()
-			do(item)
-			p.finish()
-		}
+		})
 	})
 }
 

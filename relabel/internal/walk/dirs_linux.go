@@ -134,35 +134,12 @@ func (c *dirCache) expect(d *Dir) {
 	c.mu.Unlock()
 }
 
-// acquire makes d open and pins it, for one of the items that expected it.
+// acquire makes d open, step by step from the nearest open directory above if it is
+// closed, and pins it, for one of the items that expected it.
 func (c *dirCache) acquire(d *Dir) (int, string, sys.Errno) {
-	c.mu.Lock()
-	d.pending--
-	if d.fd >= 0 {
-		c.pinLocked(d)
-		fd := int(d.fd)
-		c.mu.Unlock()
-		return fd, "", 0
-	}
-	c.mu.Unlock()
-	return c.reopen(d)
-}
-
-// pinLocked pins d, which is open.
-func (c *dirCache) pinLocked(d *Dir) {
-	if d.pins == 0 {
-		if i := slices.Index(c.idle, d); i >= 0 {
-			c.idle = slices.Delete(c.idle, i, i+1)
-		}
-	}
-	d.pins++
-}
-
-// reopen opens d again, step by step from the nearest open directory above,
-// and pins it.
-func (c *dirCache) reopen(d *Dir) (int, string, sys.Errno) {
 	var way []*Dir
 	c.mu.Lock()
+	d.pending--
 	at := d
 	for ; at.fd < 0; at = at.parent { // the top of a mount is never closed
 		way = append(way, at)
@@ -181,6 +158,16 @@ func (c *dirCache) reopen(d *Dir) (int, string, sys.Errno) {
 		at = next
 	}
 	return int(d.fd), "", 0
+}
+
+// pinLocked pins d, which is open.
+func (c *dirCache) pinLocked(d *Dir) {
+	if d.pins == 0 {
+		if i := slices.Index(c.idle, d); i >= 0 {
+			c.idle = slices.Delete(c.idle, i, i+1)
+		}
+	}
+	d.pins++
 }
 
 // step opens d, which lies in at, and pins it. If it is another directory than before,

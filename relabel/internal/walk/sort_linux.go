@@ -42,12 +42,12 @@ const (
 // gathering is memory for entries, and the directory, pinned, that they are in.
 type gathering struct {
 	taken     atomic.Bool
-	plan      *order.Plan
+	batch     *order.Batch
 	dir       *Dir
 	from      int64 // where in the directory a reading begins
 	stretches int   // of a reading, at most
 
-	// While there are readers, mu guards the plan too. From the last leave to the next
+	// While there are readers, mu guards the batch too. From the last leave to the next
 	// reading nothing is left, so a reader that comes late does not join, whatever the
 	// gathering is used for by then.
 	mu      sync.Mutex
@@ -92,7 +92,7 @@ func (s *gatherings) clear(c *dirCache) {
 		if g.taken.Load() {
 			c.release(g.dir)
 		}
-		g.plan = nil
+		g.batch = nil
 	}
 }
 
@@ -111,7 +111,7 @@ func (g *gathering) join() bool {
 func (g *gathering) stretch() (s order.Stretch, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.left) == 0 || !g.plan.Fits() {
+	if len(g.left) == 0 || !g.batch.Fits() {
 		return s, false
 	}
 	s, g.left = g.left[0], g.left[1:]
@@ -122,8 +122,8 @@ func (g *gathering) stretch() (s order.Stretch, ok bool) {
 func (g *gathering) add(records []byte) (fits bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	err = g.plan.Add(records)
-	return g.plan.Fits(), err
+	err = g.batch.Add(records)
+	return g.batch.Fits(), err
 }
 
 // leave reports whether the caller was the last reader. If so, no other joins.
@@ -192,7 +192,7 @@ func (w *worker) gatherNext() {
 		}
 		st, _ := sys.Fstatx(g.dir.FD()) // else it gets the least
 		budget, stretches := w.Kernel.Sorting.Room(st.Size)
-		g.plan, g.stretches = g.plan.Begin(budget), min(stretches, 2*w.most)
+		g.batch, g.stretches = g.batch.Begin(budget), min(stretches, 2*w.most)
 		w.push(item{do: func(w *worker) { w.gather(g) }})
 		return
 	}
@@ -205,7 +205,7 @@ func (w *worker) gather(g *gathering) {
 	w.at(d, nil)
 	w.askAhead(d, d.FD())
 	n := g.stretches
-	if g.plan.Next(); !g.plan.Fits() {
+	if g.batch.Next(); !g.batch.Fits() {
 		n = 1 // nothing is read
 	}
 	stretches := order.Divide(g.from, n)
@@ -277,7 +277,7 @@ func (w *worker) doneReading(g *gathering) {
 	if !g.leave() {
 		return
 	}
-	if g.plan.Fits() {
+	if g.batch.Fits() {
 		w.giveSlices(g)
 		return
 	}
@@ -286,7 +286,7 @@ func (w *worker) doneReading(g *gathering) {
 		w.spoil(d, "lseek", e)
 	} else {
 		d.asListed = true
-		d.labelledBelow = g.plan.From()
+		d.labelledBelow = g.batch.From()
 		w.cache.pinRest(d)
 		w.push(restOf(d))
 	}
@@ -296,14 +296,14 @@ func (w *worker) doneReading(g *gathering) {
 // giveSlices makes work of what was gathered.
 func (w *worker) giveSlices(g *gathering) {
 	count := 0
-	w.unwatched(func() { count = g.plan.Sort() }) // six million names take half a second
+	w.unwatched(func() { count = g.batch.Sort() }) // six million names take half a second
 	if count == 0 {
 		w.gathered(g) // it was all removed during the run
 		return
 	}
 	// The lowest is pushed last, and so comes first.
 	for i := count - 1; i >= 0; i-- {
-		s := g.plan.Slice(i)
+		s := g.batch.Slice(i)
 		w.push(item{do: func(w *worker) { w.labelSlice(g, s) }})
 	}
 }
@@ -331,7 +331,7 @@ func (w *worker) inOrder(d *Dir, fd int, s order.Slice) {
 // gathered continues when all that g holds was labelled: with the next range, or with
 // another directory.
 func (w *worker) gathered(g *gathering) {
-	if g.plan.Fits() && g.plan.More() && !w.stopped() {
+	if g.batch.Fits() && g.batch.More() && !w.stopped() {
 		w.push(item{do: func(w *worker) { w.gather(g) }})
 		return
 	}
@@ -354,14 +354,14 @@ func (w *worker) fillWindow(d *Dir, fd, n int) bool {
 		}
 	}
 	g.dir = d
-	g.plan = g.plan.Begin(min(windowBudget, max(w.Kernel.Sorting.Budget, bufferSize)))
+	g.batch = g.batch.Begin(min(windowBudget, max(w.Kernel.Sorting.Budget, bufferSize)))
 	w.cache.pin(d)
 	more := true
 	for {
-		if err := g.plan.Put(w.buf[:n]); err != nil {
+		if err := g.batch.Put(w.buf[:n]); err != nil {
 			w.spoil(d, "getdents64", err)
 		}
-		if !more || w.stopped() || !g.plan.Room(bufferSize) {
+		if !more || w.stopped() || !g.batch.Room(bufferSize) {
 			break
 		}
 		n, more = w.fill(d, fd)
@@ -390,15 +390,10 @@ func (w *worker) labelBuffer(d *Dir, fd, n int) {
 		w.records(d, fd, w.buf[:n])
 		return
 	}
-	if w.ordered != nil {
-		w.ordered.Reset()
-	}
-	if w.ordered == nil || !w.ordered.Room(n) {
-		w.ordered = order.NewBatch(min(2*n, bufferSize)) // most directories are small
-	}
-	b := w.ordered
+	b := w.ordered.Begin(n)
+	w.ordered = b
 	if b.Put(w.buf[:n]) != nil || b.Len() < sortedFrom || b.InOrder() {
-		w.records(d, fd, w.buf[:n]) // which tells what is malformed
+		w.records(d, fd, w.buf[:n]) // which reports what is malformed
 		return
 	}
 	for i := range b.Sort() {

@@ -16,8 +16,8 @@ func TestReaders(t *testing.T) {
 	const stretches = 8
 	var g gathering
 	for range 200 {
-		g.plan = g.plan.Begin(1 << 20)
-		g.plan.Next()
+		g.batch = g.batch.Begin(1 << 20)
+		g.batch.Next()
 		var all sync.WaitGroup
 		var last, kept atomic.Int32
 		read := func() {
@@ -30,8 +30,8 @@ func TestReaders(t *testing.T) {
 			}
 			if g.leave() {
 				last.Add(1)
-				if g.plan.Len() != stretches {
-					t.Errorf("%d were kept when the last left", g.plan.Len())
+				if g.batch.Len() != stretches {
+					t.Errorf("%d were kept when the last left", g.batch.Len())
 				}
 			}
 		}
