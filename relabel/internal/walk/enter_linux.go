@@ -165,8 +165,8 @@ func (w *worker) unopened(parent *Dir, t xattrio.Target, op string, e sys.Errno)
 	case xattrio.Gone:
 		return Vanished
 	case xattrio.Foreign:
-		if o, is := w.foreign(parent, t); is {
-			return o
+		if why, is := w.m.Foreign(t.FD, t.Name); is {
+			return w.leave(parent, t, why)
 		}
 	}
 	if op, e := w.io.Enter(t.FD); e != 0 {

@@ -33,8 +33,8 @@ func (w *worker) settle(t xattrio.Target, d *Dir, o Outcome, op string, e sys.Er
 				return Vanished
 			}
 		case verdict == xattrio.Foreign:
-			if o, is := w.foreign(d, t); is {
-				return o
+			if why, is := w.m.Foreign(t.FD, t.Name); is {
+				return w.leave(d, t, why)
 			}
 		case verdict == xattrio.Compare && op == w.io.Writes(t).String() && w.isRight(t, w.writing):
 			w.wrongStreak, w.eios = 0, 0
@@ -226,15 +226,6 @@ func (w *worker) leave(d *Dir, t xattrio.Target, why string) Outcome {
 	}
 	w.skipped(d, t, why)
 	return Skipped
-}
-
-// foreign handles t if it is a mount now.
-func (w *worker) foreign(d *Dir, t xattrio.Target) (Outcome, bool) {
-	why, is := w.m.Foreign(t.FD, t.Name)
-	if !is {
-		return 0, false
-	}
-	return w.leave(d, t, why), true
 }
 
 // fail reports what stood in t's way.
