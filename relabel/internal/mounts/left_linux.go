@@ -39,6 +39,39 @@ func Exclusions(paths []string) (map[ID]string, error) {
 	return out, nil
 }
 
+// ErrExcluded is of a root that an exclusion is, or holds.
+var ErrExcluded = errors.New("it is excluded, or lies in what is")
+
+// Admit is ErrExcluded for such a root: to do nothing would look done, and to label it
+// is not what was asked for.
+func (b Bounds) Admit(root *Mount) error {
+	if len(b.Excluded) == 0 {
+		return nil
+	}
+	from, up := root.At, ".."
+	if root.Stat.Kind != sys.KindDir {
+		fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(root.Path[:strings.LastIndexByte(root.Path, '/')+1]+"."), sys.OpenPath, 0)
+		if e != 0 {
+			return pathError("openat", root.Path, e)
+		}
+		defer sys.Close(fd)
+		from, up = fd, "."
+	}
+	for at := IDOf(root.Stat); ; up += "/.." {
+		if b.Excluded[at] != "" {
+			return &fs.PathError{Op: "relabel", Path: root.Path, Err: ErrExcluded}
+		}
+		st, e := sys.Statx(from, sys.Cname(up))
+		if e != 0 {
+			return pathError("statx", root.Path, e)
+		}
+		if IDOf(st) == at { // the root directory
+			return nil
+		}
+		at = IDOf(st)
+	}
+}
+
 // Frozen says whether fd lies in a read-only subvolume of btrfs, other than that of m's
 // top.
 func (m *Mount) Frozen(fd int) bool {

@@ -56,17 +56,41 @@ type Mount struct {
 // ReadOnlySubvolume is why what lies in one is left alone.
 const ReadOnlySubvolume = "a read-only subvolume"
 
-// Locate finds out which mount the O_PATH descriptor at stands in. The string is the
-// call that failed.
-func (p *Proc) Locate(at int, path string) (*Mount, string, sys.Errno) {
+// OpenRoot names the root by an O_PATH descriptor, whatever its kind. An automount is
+// triggered.
+func (p *Proc) OpenRoot(path string, a *watch.Activity) (*Mount, error) {
+	if strings.Contains(path, "\x00") { // no file has such a name, but none is gone either
+		return nil, pathError("openat", path, syscall.EINVAL)
+	}
+	a.At("openat", path)
+	defer a.At("", "")
+	// An automount is triggered only by who wants a directory.
+	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenPathDir, 0)
+	if e == syscall.ENOTDIR {
+		fd, e = sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenPath, 0)
+	}
+	if e != 0 {
+		return nil, pathError("openat", path, e)
+	}
+	a.At("statx", path)
+	root, e := p.Locate(fd, path)
+	if e != 0 {
+		sys.Close(fd)
+		return nil, pathError("statx", path, e)
+	}
+	return root, nil
+}
+
+// Locate finds out which mount the O_PATH descriptor at stands in.
+func (p *Proc) Locate(at int, path string) (*Mount, sys.Errno) {
 	st, e := sys.Refresh(at, nil)
 	if e == 0 && st.Mount == 0 {
 		st.Mount, e = p.MountOf(at)
 	}
 	if e != 0 {
-		return nil, "statx", e
+		return nil, e
 	}
-	return &Mount{Path: path, Stat: st, At: at, Top: -1, tree: -1, first: -1, proc: p}, "", 0
+	return &Mount{Path: path, Stat: st, At: at, Top: -1, tree: -1, first: -1, proc: p}, 0
 }
 
 // Close closes At.

@@ -14,7 +14,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
@@ -22,7 +21,6 @@ import (
 
 // Proc is what the engine takes from /proc, for one run.
 type Proc struct {
-	Self      int  // /proc/self
 	NoSELinux bool // the kernel has none
 	// What follows is there after Learn: the table if it tells anything of the root, and
 	// whether the kernel goes by labels.
@@ -43,7 +41,7 @@ func OpenProc() (*Proc, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Proc{Self: shared.self, shared: shared, event: event, cwd: -1}, nil
+	return &Proc{shared: shared, event: event, cwd: -1}, nil
 }
 
 // openProc opens /proc in the root directory root.
@@ -133,7 +131,8 @@ func (p *Proc) Learn(root *Mount, b Bounds) error {
 		}
 		return nil
 	}
-	for try := 0; ; try++ {
+	e = syscall.EAGAIN
+	for try := 0; e == syscall.EAGAIN && try < tries; try++ {
 		was, _ := p.path(root.At)
 		var err error
 		if p.Mounts, err = p.ReadTable(); err != nil {
@@ -143,10 +142,6 @@ func (p *Proc) Learn(root *Mount, b Bounds) error {
 		if is, _ := p.path(root.At); is != was {
 			e = syscall.EAGAIN // renamed: the table may name what is beneath it by either path
 		}
-		if e != syscall.EAGAIN || try == tries {
-			break
-		}
-		pause(try)
 	}
 	if e != 0 {
 		return pathError("readlinkat", root.Path, e)
@@ -196,7 +191,7 @@ func (p *Proc) bare(root *Mount, b Bounds) bool {
 // ReadTable reads the table of mounts as it is now.
 func (p *Proc) ReadTable() ([]mountinfo.Mount, error) {
 	event := process.event(p.shared) // before the reading
-	fd, e := sys.Openat(p.Self, sys.Cname("mountinfo"), sys.OpenRead, 0)
+	fd, e := sys.Openat(p.shared.self, sys.Cname("mountinfo"), sys.OpenRead, 0)
 	if e != 0 {
 		return nil, pathError("openat", "/proc/self/mountinfo", e)
 	}
@@ -229,7 +224,7 @@ func (p *Proc) MountOf(fd int) (uint64, sys.Errno) {
 	if id, e := sys.FmountByHandle(fd); e == 0 {
 		return id, 0
 	}
-	info, e := sys.Openat(p.Self, sys.Cname("fdinfo/"+strconv.Itoa(fd)), sys.OpenRead, 0)
+	info, e := sys.Openat(p.shared.self, sys.Cname("fdinfo/"+strconv.Itoa(fd)), sys.OpenRead, 0)
 	if e != 0 {
 		return 0, e
 	}
@@ -267,8 +262,6 @@ func pathError(op, path string, e sys.Errno) *fs.PathError {
 	return &fs.PathError{Op: op, Path: path, Err: e}
 }
 
-// tries bounds how often a mount that moves is looked up again.
-const tries = 8
-
-// pause waits before try number try+1: 1 ms, 2, 4 …
-func pause(try int) { time.Sleep(time.Millisecond << try) }
+// tries bounds how often a mount that moves is looked up. Each reads the table: 20 µs a
+// mount, as measured on a busy machine.
+const tries = 32

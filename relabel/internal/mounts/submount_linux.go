@@ -22,16 +22,16 @@ import (
 // beneath it is there, which was left out. The mount is nil if there is nothing to be done: it is
 // gone, hidden under another, or beneath an exclusion, which is counted.
 func (m *Mount) Find(listed mountinfo.Mount, b Bounds, a *watch.Activity) (*Mount, string, *fs.PathError) {
-	p, real, info := m.proc, m.Real, listed
-	for try := 0; ; try++ {
+	p, real, info, path := m.proc, m.Real, listed, ""
+	for range tries {
 		rest := strings.TrimPrefix(info.Point[len(real):], "/")
-		path := strings.TrimRight(m.Path, "/") + "/" + rest
+		path = strings.TrimRight(m.Path, "/") + "/" + rest
 		a.At("openat", path)
 		fd, passed, e := reach(m.At, rest)
 		switch e {
 		case 0:
 			a.At("statx", path)
-			found, op, e := p.Locate(fd, path)
+			found, e := p.Locate(fd, path)
 			if e == 0 && found.Stat.Mount == info.ID {
 				found.Real = info.Point
 				why, counted := m.leaves(&listed, b, passed)
@@ -43,7 +43,7 @@ func (m *Mount) Find(listed mountinfo.Mount, b Bounds, a *watch.Activity) (*Moun
 			}
 			sys.Close(fd)
 			if e != 0 {
-				return nil, "", pathError(op, path, e)
+				return nil, "", pathError("statx", path, e)
 			}
 		case syscall.ENOENT, syscall.ELOOP, syscall.ENOTDIR: // removed, or something else by now
 		default:
@@ -69,19 +69,16 @@ func (m *Mount) Find(listed mountinfo.Mount, b Bounds, a *watch.Activity) (*Moun
 		}
 		at, e := p.where(m, all)
 		switch {
-		case e == syscall.EAGAIN && try < tries:
-			pause(try)
+		case e == syscall.EAGAIN:
 			continue
 		case e != 0:
 			return nil, "", pathError("readlinkat", m.Path, e)
 		case len(mountinfo.Beneath([]mountinfo.Mount{*now}, at)) == 0:
 			return nil, "", &fs.PathError{Op: "openat", Path: path, Err: fmt.Errorf("what is mounted here was moved out of the tree, to %s", now.Point)}
-		case try == tries:
-			return nil, "", &fs.PathError{Op: "openat", Path: path, Err: errors.New("what is mounted here is moved faster than it can be opened")}
 		}
 		real, info = at, *now
-		pause(try)
 	}
+	return nil, "", &fs.PathError{Op: "openat", Path: path, Err: errors.New("what is mounted here is moved faster than it can be opened")}
 }
 
 // covered says whether passed leads to a directory of m that was left out as what lies

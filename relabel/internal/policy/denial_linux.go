@@ -5,7 +5,6 @@ package policy
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"runtime"
 	"strconv"
@@ -118,7 +117,7 @@ func (p *Policy) Denial(have, want string, kind sys.Kind, e sys.Errno) error {
 // refused says what the policy refuses this process when it gives an entry of
 // the class the label want in place of have; "" if it is not the policy.
 func (p *Policy) refused(have, want, class string, e sys.Errno) string {
-	process, err := p.context()
+	process, err := context()
 	if err != nil {
 		return ""
 	}
@@ -148,16 +147,10 @@ func (p *Policy) refused(have, want, class string, e sys.Errno) string {
 
 // context is the security context of this process. It is read as the thread's:
 // that needs no permission, and that of another thread is process:getattr.
-func (p *Policy) context() (string, error) {
+func context() (string, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	fd, e := sys.Openat(p.Self, sys.Cname("../thread-self/attr/current"), sys.OpenRead, 0)
-	if e != 0 {
-		return "", e
-	}
-	f := os.NewFile(uintptr(fd), "attr/current")
-	defer f.Close() // only read
-	text, err := io.ReadAll(f)
+	text, err := os.ReadFile("/proc/thread-self/attr/current")
 	return secctx.Trim(text), err
 }
 

@@ -19,7 +19,6 @@ import (
 
 // Policy is the loaded policy, as one run knows it.
 type Policy struct {
-	Self int // /proc/self
 	// Mounts reads the table of mounts. It is asked where selinuxfs is not in its
 	// usual place.
 	Mounts func() ([]mountinfo.Mount, error)
