@@ -129,7 +129,8 @@ func (r *Run) Call(f func()) {
 // caller's code in the meantime: if that panics, the run ends before Lead does.
 func (r *Run) Lead(ctx context.Context, what func(ctx context.Context) error) error {
 	r.calls, r.left = make(chan func()), make(chan struct{})
-	defer close(r.left)
+	defer r.lookOn()()
+	defer close(r.left) // before lookOn's end, for a look may wait in Call
 	ctx, r.Stop = context.WithCancelCause(ctx)
 	defer r.Stop(nil)
 	done := make(chan error, 1)
@@ -184,30 +185,23 @@ func (r *Run) lookOn() (end func()) {
 	}
 }
 
-// attend waits for the run, has workers that are held up replaced, and calls the caller's
-// code. If the run does not end after ctx, which is its own, and a call hangs, it is
-// abandoned: it ends by itself when the call returns.
+// attend waits for the run, and calls the caller's code. If the run does not end after ctx,
+// which is its own, and a call hangs, it is abandoned: it ends by itself when the call returns.
 //
 //	stopped ── one look ──▶ a second reading is given up ── one look ──▶ abandoned
 func (r *Run) attend(ctx context.Context, done <-chan error) error {
-	tick := time.NewTicker(watch.Every)
-	defer tick.Stop()
-	stop, looks := ctx.Done(), 0 // since it was stopped
-	var late []watch.Call        // before revoke, which makes calls in the name of the run
-	for {
+	stop := ctx.Done()
+	var tick <-chan time.Time // since it was stopped
+	var late []watch.Call     // before revoke, which makes calls in the name of the run
+	for looks := 0; ; {
 		select {
 		case err := <-done:
 			return err
 		case call := <-r.calls:
 			call()
 		case <-stop:
-			stop = nil
-			tick.Reset(watch.Every)
-		case <-tick.C:
-			r.look()
-			if stop != nil {
-				continue
-			}
+			stop, tick = nil, time.Tick(watch.Every)
+		case <-tick:
 			if looks++; looks == 1 {
 				late = r.underWay()
 				if revoke := r.second.Load(); revoke != nil {
@@ -251,7 +245,8 @@ func (r *Run) look() {
 	}
 	stalled := still && waiting
 	if was := r.stalled.Swap(stalled); stalled && !was && r.Told.Stall != nil {
-		r.Told.Stall(r.underWay())
+		calls := r.underWay()
+		r.Call(func() { r.Told.Stall(calls) })
 	}
 }
 
