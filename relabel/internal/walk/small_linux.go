@@ -42,10 +42,10 @@ type solo struct {
 	stop  atomic.Bool // it is never set: a row of a small tree is done to its end
 }
 
-// small labels what is beneath the top while that is little, and returns what is left.
-func (k *Walk) small() []item {
+// small labels all that the items lead to while that is little, and returns what is left.
+func (k *Walk) small(items []item) []item {
 	w := k.worker(nil)
-	w.solo = &solo{begin: time.Now(), rest: []item{restOf(k.top)}}
+	w.solo = &solo{begin: time.Now(), rest: items}
 	buf := buffers.Get().(*[bufferSize / 2]byte)
 	w.buf = buf[:]
 	w.row.names.Stop = &w.solo.stop

@@ -95,7 +95,7 @@ func (k *Walk) Run(ctx context.Context) (err error) {
 	k.cache.pinRest(k.top)
 	items := []item{restOf(k.top)}
 	if k.Grow != nil {
-		items = k.small()
+		items = k.small(items)
 		switch {
 		case ctx.Err() != nil: // it may have stopped in the last directory
 			err = context.Cause(ctx)
