@@ -34,7 +34,7 @@ func pool() []Mutant {
 			Edits:  edits(lot, "if at < 0 {\n\t\t<-s\n\t}", ""),
 		},
 		{
-			Name: "wake-not-passed-on", By: "TestHandoffPair",
+			Name: "wake-not-passed-on", By: "TestHandoff",
 			Breaks: "2: a wake that was meant for another item is passed on",
 			Edits:  edits(worker, "\t\t\tw.pool.passOn()\n", ""),
 		},
@@ -88,7 +88,7 @@ func pool() []Mutant {
 			),
 		},
 		{
-			Name: "relief-not-waited-for", By: "TestRelieveHeldUp",
+			Name: "relief-not-waited-for", By: "TestHeldUp",
 			Breaks: "Run waits for a worker that was added",
 			Edits:  edits(run, "for gone := int32(0); gone < p.alive.Load(); {", "for gone, all := int32(0), p.alive.Load(); gone < all; {"),
 		},

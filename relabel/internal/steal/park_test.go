@@ -44,45 +44,25 @@ func TestRendezvous(t *testing.T) {
 	}
 }
 
-// A pushed item is worked on at once though its owner is busy: the wake is not
-// lost, whether the thief is asleep or on its way to bed.
+// Items pushed together are worked on together though their owner is busy: no wake is
+// lost, whether a thief is asleep or on its way to bed; and who is woken twice and takes
+// one item passes the second wake on.
 func TestHandoff(t *testing.T) {
-	for _, workers := range []int{2, 3} {
+	for _, c := range []struct{ workers, items int }{{2, 1}, {3, 1}, {3, 2}, {5, 2}} {
 		synctest.Test(t, func(t *testing.T) {
-			run(t, []*meeting{nil}, workers, func(w *steal.Worker[*meeting], item *meeting) {
+			run(t, []*meeting{nil}, c.workers, func(w *steal.Worker[*meeting], item *meeting) {
 				if item != nil {
 					item.attend()
 					return
 				}
 				for i := range 1000 {
-					m := newMeeting(2)
+					m := newMeeting(c.items + 1)
 					w.Push(m)
-					if !m.attend() {
-						t.Errorf("item %d lies there and nobody comes", i)
-						return
+					if c.items == 2 {
+						w.Give(m)
 					}
-				}
-			})
-		})
-	}
-}
-
-// Two items pushed together are worked on together: who is woken twice and
-// takes one item passes the second wake on.
-func TestHandoffPair(t *testing.T) {
-	for _, workers := range []int{3, 5} {
-		synctest.Test(t, func(t *testing.T) {
-			run(t, []*meeting{nil}, workers, func(w *steal.Worker[*meeting], item *meeting) {
-				if item != nil {
-					item.attend()
-					return
-				}
-				for i := range 1000 {
-					m := newMeeting(3)
-					w.Push(m)
-					w.Give(m)
 					if !m.attend() {
-						t.Errorf("pair %d: only %d of 3 came", i, m.here.Load())
+						t.Errorf("%+v: round %d: only %d came", c, i, m.here.Load())
 						return
 					}
 				}

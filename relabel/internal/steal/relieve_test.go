@@ -94,28 +94,6 @@ func TestRelieveLate(t *testing.T) {
 	})
 }
 
-// Those who were added are waited for, however long.
-func TestRelieveHeldUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		var open atomic.Int32
-		begin := counted(&open, func(w *steal.Worker[int], item int) {
-			if item == 0 {
-				w.Relieve()
-			} else {
-				cancel(errCause)
-			}
-			time.Sleep(time.Hour)
-			_ = w.Stopped()
-		})
-		start := time.Now()
-		_, err := steal.Run(ctx, []int{0, 1}, steal.Job[int]{Spares: 3, Begin: begin})
-		if err != errCause || open.Load() != 0 || time.Since(start).Round(time.Minute) != time.Hour { // pauses of a race build are on this clock, too
-			t.Errorf("after %v: %v, %d not ended", time.Since(start), err, open.Load())
-		}
-	})
-}
-
 // Relieve races with the end of the last item: either nothing is added, or it is
 // waited for.
 func TestRelieveRaces(t *testing.T) {

@@ -31,21 +31,14 @@ func TestCancelParked(t *testing.T) {
 	rounds(t, 100, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		var open atomic.Int32
-		begin := counted(&open, func(*steal.Worker[int], int) {
+		left, err := steal.Run(ctx, []int{0}, crew(5, counted(&open, func(*steal.Worker[int], int) {
 			time.Sleep(time.Hour)
 			cancel(errCause)
-			time.Sleep(time.Hour) // all others must be gone by then
-		})
-		in := func(w *steal.Worker[int]) (func(int), func(), error) {
-			do, end, err := begin(w)
-			return func(item int) {
-				do(item)
-				if n := open.Load(); n != 1 {
-					t.Errorf("an hour after the stop %d workers are left", n)
-				}
-			}, end, err
-		}
-		left, err := steal.Run(ctx, []int{0}, crew(5, in))
+			time.Sleep(time.Hour)
+			if n := open.Load(); n != 1 {
+				t.Errorf("an hour after the stop %d workers are left", n)
+			}
+		})))
 		if err != nil || left != nil || open.Load() != 0 {
 			t.Errorf("left %v, error %v, %d not ended", left, err, open.Load())
 		}
@@ -123,8 +116,8 @@ func TestStopsAtOnce(t *testing.T) {
 	})
 }
 
-// Run waits for workers that are held up, however long, and returns what they
-// pushed.
+// Run waits for workers that are held up, also for those who were added, however long,
+// and returns what they pushed.
 func TestHeldUp(t *testing.T) {
 	rounds(t, 20, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
