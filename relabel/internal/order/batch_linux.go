@@ -62,9 +62,6 @@ func (b *Batch) Put(records []byte) error { return each(records, b.put) }
 // Room reports whether n bytes of records fit.
 func (b *Batch) Room(n int) bool { return b.size()+n <= b.budget }
 
-// Len is how many entries b has.
-func (b *Batch) Len() int { return len(b.index) }
-
 // InOrder reports whether the entries were put in the order of inode numbers.
 func (b *Batch) InOrder() bool { return slices.IsSorted(b.index) }
 

@@ -61,8 +61,8 @@ func TestBatchSort(t *testing.T) {
 			}
 			records := listing(n, func(i int) uint64 { return inos[i] })
 			b = b.Begin(0)
-			if err := b.Put(records); err != nil || b.Len() != n {
-				t.Fatalf("%d of %d: %v", b.Len(), n, err)
+			if err := b.Put(records); err != nil || len(b.index) != n {
+				t.Fatalf("%d of %d: %v", len(b.index), n, err)
 			}
 			got := entries(t, b)
 			if !slices.IsSortedFunc(got, byIno) {
@@ -129,12 +129,12 @@ func TestPlan(t *testing.T) {
 func TestMalformed(t *testing.T) {
 	records := append(listing(2, func(i int) uint64 { return uint64(i) }), 1, 2, 3)
 	b := (*Batch)(nil).Begin(4096)
-	if err := b.Put(records); err == nil || b.Len() != 2 {
-		t.Errorf("%d entries: %v", b.Len(), err)
+	if err := b.Put(records); err == nil || len(b.index) != 2 {
+		t.Errorf("%d entries: %v", len(b.index), err)
 	}
 	tooLong := sys.AppendRecord(nil, 1, sys.KindFile, []byte(".."+strings.Repeat("n", 256)))
-	if err := b.Put(tooLong); err == nil || b.Len() != 2 {
-		t.Errorf("a name of 258 bytes: %d entries, %v", b.Len(), err)
+	if err := b.Put(tooLong); err == nil || len(b.index) != 2 {
+		t.Errorf("a name of 258 bytes: %d entries, %v", len(b.index), err)
 	}
 }
 
@@ -190,7 +190,7 @@ func TestBatchReadings(t *testing.T) {
 				}
 			}
 		}
-		kept += p.Len()
+		kept += len(p.index)
 	}
 	if readings != mostReadings || p.From() != uint64(kept/10)<<bucketBits {
 		t.Errorf("%d readings kept %d; the next begins at %d", readings, kept, p.From()>>bucketBits)

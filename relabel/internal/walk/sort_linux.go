@@ -31,9 +31,9 @@ import (
 // of slices (package order).
 
 const (
-	// sortedFrom is how many entries of one buffer are worth it.
-	sortedFrom  = 16
-	leastRecord = 24 // bytes of one with a short name
+	// sortedFrom is how many bytes of records in one buffer are worth it: 16 entries
+	// with short names.
+	sortedFrom = 16 * 24
 	// windowBudget is for some 75,000 names of 32 bytes, a million of which are
 	// read within 3 % of the time that one order of them all takes.
 	windowBudget = 3 << 20
@@ -204,11 +204,8 @@ func (w *worker) gather(g *gathering) {
 	d := g.dir
 	w.at(d, nil)
 	w.askAhead(d, d.FD())
-	n := g.stretches
-	if g.batch.Next(); !g.batch.Fits() {
-		n = 1 // nothing is read
-	}
-	stretches := order.Divide(g.from, n)
+	g.batch.Next()
+	stretches := order.Divide(g.from, g.stretches)
 	if sys.Rewind(d.FD(), stretches[len(stretches)-1].At) != 0 {
 		stretches = order.Divide(g.from, 1) // no index: positions are offsets
 	}
@@ -386,13 +383,13 @@ func (w *worker) noteMet() {
 // labelBuffer labels the n bytes of records in the buffer, in the order of inodes if
 // that matters.
 func (w *worker) labelBuffer(d *Dir, fd, n int) {
-	if !w.byInode(d) || n < sortedFrom*leastRecord {
+	if !w.byInode(d) || n < sortedFrom {
 		w.records(d, fd, w.buf[:n])
 		return
 	}
 	b := w.ordered.Begin(n)
 	w.ordered = b
-	if b.Put(w.buf[:n]) != nil || b.Len() < sortedFrom || b.InOrder() {
+	if b.Put(w.buf[:n]) != nil || b.InOrder() {
 		w.records(d, fd, w.buf[:n]) // which reports what is malformed
 		return
 	}
