@@ -197,10 +197,7 @@ func TestApplyTrust(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := on(t, "ext4")
-			if err := os.Mkdir(dir+"/beneath", 0o700); err != nil {
-				t.Fatal(err)
-			}
-			root, beneath := grow(t, dir, tree), grow(t, dir+"/beneath", tree)
+			root, beneath := grow(t, dir, tree), grow(t, mkdir(t, dir, "beneath"), tree)
 			for _, at := range []string{root, beneath} {
 				if r, err := Tree(t.Context(), at, usrLabel, nil); err != nil || !vouches(t, at, usrLabel) {
 					t.Fatalf("before: %+v, %v", r, err)

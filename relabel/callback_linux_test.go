@@ -13,8 +13,6 @@ import (
 	"sync"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/test/treetest"
@@ -49,10 +47,7 @@ func called(t *testing.T, name string) (root string, release func()) {
 	case "Trace.Note":
 		dir, at := on(t, "tmpfs"), filepath.Join(root, "m")
 		data := "lowerdir=" + mkdir(t, dir, "low") + ",upperdir=" + mkdir(t, dir, "up") + ",workdir=" + mkdir(t, dir, "work")
-		if err := unix.Mount("test", at, "overlay", 0, data); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { unix.Unmount(at, unix.MNT_DETACH) })
+		mounted(t, "overlay", at, data)
 	case "Trace.Wait":
 		st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(root))
 		held, err := commit.TakeLock(t.Context(), st, root, nil)
@@ -181,7 +176,7 @@ func TestGroupPanics(t *testing.T) {
 		t.Error(got.err)
 	}
 	close(begin)
-	until(t, "the run ends", func() bool { return len(g.Work()) == 0 })
+	treetest.Wait(t, "the run ends", func() bool { return len(g.Work()) == 0 })
 	if value := panics(func() { _, _ = g.Tree(t.Context(), root, newLabel, TrustNothing) }); !strings.Contains(fmt.Sprint(value), "boom") {
 		t.Errorf("panicked %v", value)
 	}

@@ -294,10 +294,7 @@ func sized(whole, small int) int {
 // roomy is a tmpfs without a limit on entries.
 func roomy(t *testing.T) string {
 	t.Helper()
-	dir := filepath.Join(treetest.Fresh(t, "tmpfs"), "roomy")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	dir := mkdir(t, treetest.Fresh(t, "tmpfs"), "roomy")
 	if err := unix.Mount("treetest", dir, "tmpfs", 0, "mode=0755,nr_inodes=0"); err != nil {
 		t.Fatal(err)
 	}

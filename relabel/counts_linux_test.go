@@ -217,15 +217,11 @@ func TestOrderOfLayers(t *testing.T) {
 	} {
 		dir := on(t, c.fs)
 		for _, name := range []string{"lower", "upper", "work", "all"} {
-			if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			mkdir(t, dir, name)
 		}
 		upper := filepath.Join(dir, "upper")
 		options := fmt.Sprintf("lowerdir=%s/lower,upperdir=%s,workdir=%[1]s/work", dir, upper)
-		if err := unix.Mount("overlay", filepath.Join(dir, "all"), "overlay", 0, options); err != nil {
-			t.Fatal(err)
-		}
+		mounted(t, "overlay", filepath.Join(dir, "all"), options)
 		root := grow(t, filepath.Join(dir, "all"), plain)
 		if c.does != "" {
 			if err := os.Rename(upper, upper+"2"); err != nil {
@@ -233,9 +229,7 @@ func TestOrderOfLayers(t *testing.T) {
 			}
 		}
 		if c.does == "is replaced" {
-			if err := os.Mkdir(upper, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			mkdir(t, upper)
 			bind(t, on(t, "tmpfs"), upper)
 		}
 		marks, entries := marked(t, root, nil, "-q")

@@ -27,9 +27,7 @@ func branches(t *testing.T, dir string, levels, dirs, files int) (total int) {
 	for i := range dirs {
 		sub := mkdir(t, dir, fmt.Sprint("d", i))
 		for j := range files {
-			if err := os.WriteFile(filepath.Join(sub, fmt.Sprint("f", j)), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			writeFile(t, filepath.Join(sub, fmt.Sprint("f", j)))
 		}
 		total += 1 + files
 		if levels > 0 {

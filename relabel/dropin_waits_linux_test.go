@@ -86,7 +86,7 @@ func leaves(t *testing.T, root string) {
 	answer := make(chan error)
 	go func() { answer <- change(ctx, root, newLabel, true) }()
 	callers(t, &joined, 1)
-	until(t, "the lock is waited for", func() bool { return joined.Work()[0].Waits != "" })
+	treetest.Wait(t, "the lock is waited for", func() bool { return joined.Work()[0].Waits != "" })
 	cancel()
 	var pending *PendingError
 	if err := <-answer; !errors.Is(err, context.Canceled) || errors.Is(err, ErrLocked) || !errors.As(err, &pending) || pending.Within <= 0 {

@@ -381,13 +381,9 @@ func TestEncrypted(t *testing.T) {
 				e.encrypt(t, mkdir(t, root, "d"))
 				mkdir(t, root, "d", "sub")
 				for i := range 200 {
-					if err := os.WriteFile(filepath.Join(root, "d", fmt.Sprintf("f%03d", i)), nil, 0o600); err != nil {
-						t.Fatal(err)
-					}
+					writeFile(t, filepath.Join(root, "d", fmt.Sprintf("f%03d", i)))
 				}
-				if err := os.WriteFile(filepath.Join(root, "d", "sub", "f"), nil, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				writeFile(t, filepath.Join(root, "d", "sub", "f"))
 				e.lock(t)
 				n := 0
 				r, err := tree(t.Context(), root, newLabel, Options{Workers: 1, Trace: &Trace{Change: func(string, string, string) {

@@ -37,12 +37,6 @@ func apart(t *testing.T, what, path string) {
 	t.Logf("%s", out)
 }
 
-// until waits for a condition.
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	treetest.Wait(t, what, is)
-}
-
 // freezer stops all writing to the filesystem at dir, and lets it go on.
 type freezer struct {
 	dir    *os.File
@@ -136,7 +130,7 @@ func TestThaw(t *testing.T) {
 		adds(t, r)
 		answer <- err
 	}()
-	until(t, "a worker hangs", func() bool { return ice.frozen.Load() && hangs(t) })
+	treetest.Wait(t, "a worker hangs", func() bool { return ice.frozen.Load() && hangs(t) })
 	cancel()
 	hung := new(HungError)
 	if err := <-answer; !errors.As(err, &hung) || len(hung.Calls) == 0 || !errors.Is(err, context.Canceled) {
@@ -168,8 +162,8 @@ func TestThaw(t *testing.T) {
 // nothingLeft waits until no more goroutines and open files are there than before.
 func nothingLeft(t *testing.T, goroutines, files int) {
 	t.Helper()
-	until(t, "goroutines end", func() bool { return runtime.NumGoroutine() <= goroutines })
-	until(t, "files are closed", func() bool { return openFiles(t) <= files })
+	treetest.Wait(t, "goroutines end", func() bool { return runtime.NumGoroutine() <= goroutines })
+	treetest.Wait(t, "files are closed", func() bool { return openFiles(t) <= files })
 }
 
 // TestManyVolumes labels 500 volumes at once where the process may have 256
@@ -232,7 +226,7 @@ func frozenFile(t *testing.T, vol string) {
 	answer := make(chan error, 1)
 	go func() { answer <- Chcon(file, newLabel, false) }()
 	SetMaxWorkers(1)
-	until(t, "the call is known to hang", func() bool {
+	treetest.Wait(t, "the call is known to hang", func() bool {
 		_, hung, _ := process.Taken()
 		return hung == 1
 	})
@@ -271,7 +265,7 @@ func frozenVolumes(t *testing.T, vol string) {
 			}
 		})
 	}
-	until(t, "all walk", func() bool { return arrived.Load() == volumes })
+	treetest.Wait(t, "all walk", func() bool { return arrived.Load() == volumes })
 	ice.freeze(t)
 	close(frozen)
 	most := 0
@@ -280,8 +274,8 @@ func frozenVolumes(t *testing.T, vol string) {
 		most = max(most, n)
 		return stuck
 	}
-	until(t, "all hang", func() bool { return watch() >= volumes })
-	until(t, "all hang apart", func() bool {
+	treetest.Wait(t, "all hang", func() bool { return watch() >= volumes })
+	treetest.Wait(t, "all hang apart", func() bool {
 		watch()
 		_, hung, _ := process.Taken()
 		return hung >= volumes
@@ -342,7 +336,7 @@ func waitingVolumes(t *testing.T, dir string) {
 		}
 	})
 	<-told
-	until(t, "both are known to wait", func() bool {
+	treetest.Wait(t, "both are known to wait", func() bool {
 		_, hung, _ := process.Taken()
 		return hung == 2
 	})

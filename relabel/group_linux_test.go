@@ -202,7 +202,7 @@ func TestGroupTrace(t *testing.T) {
 			return LogTo(log, name)
 		}}
 		answer := asks(t.Context(), g, root, newLabel)
-		until(t, "the run waits for the lock", func() bool {
+		treetest.Wait(t, "the run waits for the lock", func() bool {
 			w := g.Work()
 			return len(w) == 1 && strings.HasPrefix(w[0].Waits, "the volume's lock, held by ")
 		})

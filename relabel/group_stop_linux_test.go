@@ -39,7 +39,7 @@ func asks(ctx context.Context, g *Group, root, label string) chan asked {
 // callers waits until so many are counted.
 func callers(t *testing.T, g *Group, n int) {
 	t.Helper()
-	until(t, "callers are counted", func() bool {
+	treetest.Wait(t, "callers are counted", func() bool {
 		have := 0
 		for _, p := range g.Work() {
 			have += p.Callers
@@ -85,7 +85,7 @@ func TestGroupStop(t *testing.T) {
 	g := at.group()
 	runs, queued := asks(t.Context(), g, root, newLabel), asks(t.Context(), g, root, labelA)
 	callers(t, g, 2)
-	until(t, "the walk waits", func() bool { return at.asked.Load() > 0 })
+	treetest.Wait(t, "the walk waits", func() bool { return at.asked.Load() > 0 })
 	if w := g.Work(); len(w) != 2 || w[1].Waits != "the relabel to "+w[0].Label {
 		t.Errorf("%+v", w)
 	}
@@ -126,10 +126,10 @@ func TestGroupStopFrozen(t *testing.T) {
 	at := &gate{open: make(chan struct{})}
 	g := at.group()
 	waits := asks(t.Context(), g, root, newLabel)
-	until(t, "the walk begins", func() bool { return at.walks.Load() == 1 })
+	treetest.Wait(t, "the walk begins", func() bool { return at.walks.Load() == 1 })
 	ice.freeze(t)
 	close(at.open)
-	until(t, "it hangs", func() bool {
+	treetest.Wait(t, "it hangs", func() bool {
 		w := g.Work()
 		return len(w) == 1 && strings.Contains(w[0].Waits, " of the filesystem, one of them ")
 	})
@@ -180,7 +180,7 @@ func TestGroupMoved(t *testing.T) {
 	at := &gate{open: make(chan struct{})}
 	g := at.group()
 	runs := asks(t.Context(), g, root, newLabel)
-	until(t, "the walk begins", func() bool { return at.asked.Load() > 0 })
+	treetest.Wait(t, "the walk begins", func() bool { return at.asked.Load() > 0 })
 	callers(t, g, 1)
 	queued := asks(t.Context(), g, root, labelB)
 	callers(t, g, 2)
@@ -234,7 +234,7 @@ func TestGroupBusy(t *testing.T) {
 	at := &gate{open: make(chan struct{})}
 	g := at.group()
 	busy := asks(t.Context(), g, grow(t, mkdir(t, dir, "b"), seventyOne), newLabel)
-	until(t, "the walk begins", func() bool { return at.walks.Load() == 1 })
+	treetest.Wait(t, "the walk begins", func() bool { return at.walks.Load() == 1 })
 	brief := func() error {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -294,7 +294,7 @@ func TestGroupRemade(t *testing.T) {
 			t.Error(got.err)
 		}
 		close(at.open)
-		until(t, "the work ends", func() bool { return len(g.Work()) == 0 })
+		treetest.Wait(t, "the work ends", func() bool { return len(g.Work()) == 0 })
 		unmount()
 		remake()
 		treetest.Set(t, root, ".", newLabel)

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -147,9 +145,7 @@ func TestCopyUp(t *testing.T) {
 		top := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir lower\nfile lower/low\ndir upper\nfile upper/up\ndir work\ndir merged\n")
 		at := filepath.Join(top, "merged")
 		options = "lowerdir=" + top + "/lower,upperdir=" + top + "/upper,workdir=" + top + "/work" + options
-		if err := unix.Mount("overlay", at, "overlay", 0, options); err != nil {
-			t.Fatal(err)
-		}
+		mounted(t, "overlay", at, options)
 		if r, err := Check(t.Context(), at, newLabel, nil); err != nil || len(r.Notes) > 0 {
 			t.Errorf("%q: %+v, %v; a dry run copies nothing", options, r, err)
 		}
@@ -164,9 +160,6 @@ func TestCopyUp(t *testing.T) {
 			if err != nil || !r.Complete || !slices.Equal(notes, r.Notes) || (len(notes) == 1 && before) != want {
 				t.Errorf("%q: %+v, %v; told %q, before the first change: %t", options, r, err, notes, before)
 			}
-		}
-		if err := unix.Unmount(at, 0); err != nil {
-			t.Error(err)
 		}
 	}
 }

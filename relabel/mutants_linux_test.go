@@ -119,9 +119,7 @@ func TestSyncsForOthers(t *testing.T) {
 	root := grow(t, on(t, "ext4"), "default label="+newLabel+"\ndir .\nfile f\ndir m\nmount m tmpfs\nfile m/f\ndir x\ndir b\nfile one\ndir same\n")
 	for dir, from := range map[string]string{"x": on(t, "xfs"), "b": on(t, "btrfs"), "one": filepath.Join(on(t, "xfs"), "one"), "same": on(t, "ext4")} {
 		if dir == "one" {
-			if err := os.WriteFile(from, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			writeFile(t, from)
 		}
 		bind(t, from, filepath.Join(root, dir))
 		treetest.Set(t, root, dir, newLabel)
@@ -282,9 +280,7 @@ func TestUnknownKinds(t *testing.T) {
 func TestProcIsReal(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), plain)
 	for n := range 100 {
-		if err := os.WriteFile(filepath.Join(root, fmt.Sprint(n)), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, filepath.Join(root, fmt.Sprint(n)))
 	}
 	bind(t, root, "/proc/self/fd")
 	for _, path := range []string{root, filepath.Join(root, "0")} {

@@ -35,13 +35,6 @@ func beyondPathMax(t *testing.T, dir, text string) {
 	}
 }
 
-func writeFile(t *testing.T, path string) {
-	t.Helper()
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestBeyondPathMax labels a root whose path is longer than the kernel tells, with
 // the mounts beneath it, and no other mount.
 func TestBeyondPathMax(t *testing.T) {

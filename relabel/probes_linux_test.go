@@ -82,7 +82,7 @@ func probeDead(t *testing.T, dir string) {
 			}
 		})
 	}
-	until(t, "each hangs or has failed", func() bool { return hangs()+int(refused.Load()) == calls })
+	treetest.Wait(t, "each hangs or has failed", func() bool { return hangs()+int(refused.Load()) == calls })
 	if n := hangs(); n < 4 || n >= 4+16 { // those that begin in the second before four count as hung
 		t.Errorf("%d hang", n)
 	}
@@ -101,7 +101,7 @@ func probeDead(t *testing.T, dir string) {
 	revived.Store(true)
 	revive()
 	all.Wait()
-	until(t, "none hangs", func() bool { return hangs() == 0 })
+	treetest.Wait(t, "none hangs", func() bool { return hangs() == 0 })
 	nothingLeft(t, goroutines, files)
 	taken(t, 0, 0, 0)
 	if _, err := isLabelled(one, newLabel, TrustRoot); err == nil || errors.As(err, new(*HungError)) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -202,14 +201,9 @@ func TestExcludeOtherDevice(t *testing.T) {
 		dir, lower := on(t, "tmpfs"), on(t, "ext4")
 		root := mkdir(t, dir, "root")
 		file := filepath.Join(root, "file")
-		if err := os.WriteFile(filepath.Join(lower, "file"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, filepath.Join(lower, "file"))
 		data := "lowerdir=" + lower + ",upperdir=" + mkdir(t, dir, "up") + ",workdir=" + mkdir(t, dir, "work")
-		if err := unix.Mount("test", root, "overlay", 0, data); err != nil {
-			t.Fatal(err)
-		}
-		defer unix.Unmount(root, unix.MNT_DETACH) // gone with the namespace
+		mounted(t, "overlay", root, data)
 		excludes(t, root, file)
 	})
 }

@@ -71,6 +71,13 @@ func mkdir(t *testing.T, elem ...string) string {
 	return path
 }
 
+func writeFile(t *testing.T, path string) {
+	t.Helper()
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestRefusedRoots names what is never relabelled in ways that a comparison of
 // strings misses. The context is at its end before it begins: an engine that
 // did not refuse would at least not relabel the machine.
@@ -184,14 +191,9 @@ func TestMissingRoots(t *testing.T) {
 
 func TestUnlabelableRoot(t *testing.T) {
 	dir := on(t, "tmpfs")
-	if err := unix.Mount("test", dir, "ramfs", 0, treetest.Bare("ramfs")); err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Unmount(dir, unix.MNT_DETACH) // gone with the namespace
+	mounted(t, "ramfs", dir, treetest.Bare("ramfs"))
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, file)
 	for _, path := range []string{dir, file} {
 		r, err := Tree(t.Context(), path, newLabel, nil)
 		if !errors.Is(err, errors.ErrUnsupported) || !errors.Is(err, syscall.ENOTSUP) || r.Complete {

@@ -174,9 +174,7 @@ func TestSmallMountMoves(t *testing.T) {
 			if err := unix.Mount("test", root+"/a", "tmpfs", 0, ""); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(root+"/a/in", nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			writeFile(t, root+"/a/in")
 			treetest.Set(t, root+"/a", "in", oldLabel)
 		}
 		reads := 0

@@ -93,9 +93,7 @@ func TestBeneathRefused(t *testing.T) {
 	mounted(t, "tmpfs", filepath.Join(dev, "shm"), "")
 	mounted(t, "tmpfs", filepath.Join(dev, "x/y"), "")
 	for _, at := range []string{"shm/f", "x/y/f"} {
-		if err := os.WriteFile(filepath.Join(dev, at), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, filepath.Join(dev, at))
 	}
 	skips(t, root, "dev", "dev/shm", "dev/x/y")
 	t.Setenv("HOME", "")
@@ -110,9 +108,7 @@ func TestKernelFilesystems(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir sys\ndir proc\ndir pts\ndir mq\ndir bpf\nfile f\n")
 	mounted(t, "sysfs", filepath.Join(root, "sys"), "")
 	mounted(t, "tmpfs", filepath.Join(root, "sys/fs"), "")
-	if err := os.WriteFile(filepath.Join(root, "sys/fs/f"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, filepath.Join(root, "sys/fs/f"))
 	mounted(t, "proc", filepath.Join(root, "proc"), "")
 	mounted(t, "devpts", filepath.Join(root, "pts"), "")
 	mounted(t, "mqueue", filepath.Join(root, "mq"), "")
@@ -216,9 +212,7 @@ func TestMountMoves(t *testing.T) {
 				if err := unix.Mount("test", root+"/a/b/m", "tmpfs", 0, ""); err != nil {
 					t.Fatal(err)
 				}
-				if err := os.WriteFile(root+"/a/b/m/in", nil, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				writeFile(t, root+"/a/b/m/in")
 				changed, failed, left := false, []string(nil), int64(0)
 				if name == "hidden" {
 					left = 1

@@ -147,10 +147,7 @@ func TestThreadsLeaveNoTrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	volume := filepath.Join(treetest.Fresh(t, "tmpfs"), "volume")
-	if err := os.Mkdir(volume, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	volume := mkdir(t, treetest.Fresh(t, "tmpfs"), "volume")
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // threads change hands rarely
 	for range 20 {
 		if err := unix.Mount("treetest", volume, "tmpfs", 0, ""); err != nil {
