@@ -210,16 +210,17 @@ func TestVisit(t *testing.T) {
 	}
 }
 
-// TestRowLetsGo: a row that hangs in the kernel, here on a frozen filesystem,
+// TestRowLetsGo: a row that hangs in the kernel, or one name, here on a frozen filesystem,
 // keeps neither its processor nor the garbage collector.
 func TestRowLetsGo(t *testing.T) {
 	treetest.Need(t, "root", "ext4", "setxattrat")
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	fd := within(t, treetest.Fresh(t, "ext4"), "file f\ndir d\n")
+	fd := within(t, treetest.Fresh(t, "ext4"), "file f\nfile g\ndir d\n")
 	for name, call := range map[string]func(a *Attr) Errno{
 		"row": func(a *Attr) Errno {
 			return a.Mend(&Row{Base: Cname("f"), Stop: new(atomic.Bool)}, 0, 1, Order{Way: ByName, Dir: fd}).Errno
 		},
+		"one": func(a *Attr) Errno { return a.Set(ByName, fd, Cname("g")) },
 		"visit": func(a *Attr) Errno {
 			v := a.Visit(-1, fd, Cname("d"), OpenDir, Unread, make([]byte, 4096), new(atomic.Uint32))
 			Close(v.FD)
