@@ -3,6 +3,7 @@
 package relabel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,34 +101,36 @@ func TestDropinCosts(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		var begun string
-		places, counts, said := map[string]bool{}, map[string][]int{}, map[string]string{}
+		places, turnsOf := map[string]bool{}, map[string][]dropinTurn{}
 		for _, c := range trace {
 			p, _ := c.Path()
 			if d, name := filepath.Split(p); d == filepath.Join(dir, "begin")+"/" {
 				begun = name
-				counts[begun] = append(counts[begun], -1)
+				turnsOf[begun] = append(turnsOf[begun], dropinTurn{calls: -1})
 			}
 			if begun == "" {
 				continue
 			}
-			counts[begun][len(counts[begun])-1]++
+			turn := &turnsOf[begun][len(turnsOf[begun])-1]
+			turn.calls++
 			switch {
 			case strings.HasPrefix(p, "/run/fastlabel"), strings.HasPrefix(c.Dir, "/run/fastlabel"):
-				said[begun] += "a lock, "
+				turn.said += "a lock, "
 			case c.Name == "statx" && filepath.IsAbs(p) && !strings.HasPrefix(p, dir):
 				places[p] = true
 			case strings.Contains(c.Name, "sync"):
-				said[begun] += "a wait for the disk, "
+				turn.said += "a wait for the disk, "
 			case (c.Name == "read" || c.Name == "pread64") && strings.HasSuffix(c.Dir, "/mountinfo"):
-				said[begun] += "the table of mounts, "
+				turn.said += "the table of mounts, "
 			}
 		}
 		if len(places) < 20 {
 			t.Errorf("%s: only %d refused places are looked at", fs, len(places))
 		}
 		for i, c := range dropinCosts {
-			least, allocs := slices.Min(counts[c.name]), math.Inf(1)
-			said := said[c.name] + fmt.Sprintf("%d calls", least)
+			// On a busy machine a turn may be late, and so its tree taken for a larger one.
+			best := slices.MinFunc(turnsOf[c.name], func(a, b dropinTurn) int { return cmp.Compare(a.calls, b.calls) })
+			said, allocs := fmt.Sprintf("%s%d calls", best.said, best.calls), math.Inf(1)
 			if c.control != "" {
 				if !strings.Contains(said, c.control) {
 					t.Errorf("control: %s, %s: %s", fs, c.name, said)
@@ -139,11 +142,17 @@ func TestDropinCosts(t *testing.T) {
 				allocs = min(allocs, testing.AllocsPerRun(1, call))
 			}
 			most := [...]int{c.tmpfs, c.ext4, c.xfs}[k]
-			if least > most || allocs > c.allocs || strings.Contains(said, "disk") || strings.Contains(said, "mounts") || strings.Contains(said, "lock") != c.wrong {
+			if best.calls > most || allocs > c.allocs || strings.Contains(said, "disk") || strings.Contains(said, "mounts") || strings.Contains(said, "lock") != c.wrong {
 				t.Errorf("%s, %s: %s and %.0f allocations, want %d and %.0f at most", fs, c.name, said, allocs, most, c.allocs)
 			}
 		}
 	}
+}
+
+// dropinTurn is one call of a drop-in: how many system calls it made, and which it should not.
+type dropinTurn struct {
+	calls int
+	said  string
 }
 
 // TestKindChanges: a root that becomes a directory, or a file, before any call that

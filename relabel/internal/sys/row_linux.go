@@ -48,6 +48,8 @@ func (r *Row) Calling() (name int, write bool) {
 
 // Order says what is to be done with each name.
 type Order struct {
+	// ByDescriptor pins each name: it is opened by openat2 inside the mount that Dir is in.
+	// Elsewhere nothing is labelled: EXDEV.
 	Way Way
 	Dir int
 	// Blind writes without reading, but where Turn, which counts names, is
@@ -83,28 +85,36 @@ func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
 			d.Turn++
 			read = d.Turn%o.Check == 0
 		}
-		if read {
-			r.calls(i, 0)
-			n, e := a.read(o.Way, o.Dir, name)
-			if e == 0 && a.found(n) {
-				d.Right++
-				d.Wrong = 0
-				if o.Blind {
-					break
-				}
-				continue
+		dir := o.Dir
+		if o.Way == ByDescriptor {
+			first := uint32(1)
+			if read {
+				first = 0
 			}
-			if e != 0 && e != unix.ENODATA && e != unix.ERANGE {
-				d.Errno = e
+			r.calls(i, first)
+			var fd uintptr
+			if fd, d.Errno = a.pin(dir, name); d.Errno != 0 {
+				d.Write = !read
 				break
 			}
-			if d.Wrong++; o.Look {
-				break
-			}
+			dir = int(fd)
 		}
-		r.calls(i, 1)
-		if _, d.Errno = a.write(o.Way, o.Dir, name); d.Errno != 0 {
-			d.Write = true
+		right, write, e := a.mend(r, i, o.Way, dir, name, read, o.Look)
+		if o.Way == ByDescriptor {
+			closed(uintptr(dir))
+		}
+		if right {
+			d.Right++
+			d.Wrong = 0
+			if o.Blind {
+				break
+			}
+			continue
+		}
+		if read && (write || e == 0) {
+			d.Wrong++
+		}
+		if d.Errno, d.Write = e, write && e != 0; e != 0 || !write {
 			break
 		}
 		d.Written++
@@ -114,6 +124,28 @@ func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
 	runtime.KeepAlive(a)
 	runtime.KeepAlive(r)
 	return d
+}
+
+// mend is Mend for one name: it says whether that is right, and whether it was written, or was to be.
+//
+//go:nosplit
+//go:nocheckptr
+func (a *Attr) mend(r *Row, i int, way Way, dir int, name uintptr, read, look bool) (right, write bool, e Errno) {
+	if read {
+		r.calls(i, 0)
+		var n uintptr
+		switch n, e = a.read(way, dir, name); {
+		case e == 0 && a.found(n):
+			return true, false, 0
+		case e != 0 && e != unix.ENODATA && e != unix.ERANGE:
+			return false, false, e
+		case look:
+			return false, false, 0
+		}
+	}
+	r.calls(i, 1)
+	_, e = a.write(way, dir, name)
+	return false, true, e
 }
 
 // stopped and calls use functions of atomic, since where nothing is inlined the methods

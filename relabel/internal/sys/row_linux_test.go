@@ -82,7 +82,7 @@ func TestMend(t *testing.T) {
 		{state: "wwwwwrw", order: Order{Blind: true, Check: 3}, want: Done{Right: 1, Written: 5, Turn: 6}, last: 5, after: "rrrrrrw"},
 		{state: "wwww", order: Order{Blind: true, Turn: 62, Check: 64}, want: Done{Written: 4, Wrong: 1, Turn: 66}, last: 3, wrote: true, after: "rrrr"},
 	} {
-		for way, name := range map[Way]string{ByName: "name", ByThread: "cwd", ByPin: "pin", ByNameOrPin: "name or pin"} {
+		for way, name := range map[Way]string{ByName: "name", ByThread: "cwd", ByDescriptor: "pin"} {
 			t.Run(test.state+"/"+name, func(t *testing.T) {
 				if strings.ContainsAny(test.state, "Zpl") {
 					treetest.Need(t, "plain") // none of them is a context

@@ -26,11 +26,6 @@ const (
 	ByName
 	// Opened is fsetxattr and fgetxattr of the open dir itself.
 	Opened
-	// ByPin is ByDescriptor of a name in dir, opened by openat2 inside the mount that dir
-	// is in. Elsewhere nothing is labelled: EXDEV.
-	ByPin
-	// ByNameOrPin reads ByName and writes ByPin.
-	ByNameOrPin
 )
 
 func (w Way) String() string {
@@ -51,7 +46,7 @@ type Attr struct {
 	value []byte
 	set   xattrArgs
 	get   xattrArgs
-	how   unix.OpenHow // of ByPin
+	how   unix.OpenHow // of pin
 	proc  [32]byte     // the path of a descriptor
 	buf   []byte       // few or most
 	few   [256]byte
@@ -159,24 +154,14 @@ func Removexattr(way Way, fd int, name string) Errno {
 //go:nosplit
 func (a *Attr) read(way Way, dir int, name uintptr) (n uintptr, e Errno) {
 	switch way {
-	case ByName, ByNameOrPin:
+	case ByName:
 		return retried(unix.SYS_GETXATTRAT, uintptr(dir), name, unix.AT_SYMLINK_NOFOLLOW, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.get)), unsafe.Sizeof(a.get))
 	case ByThread:
 		return retried(unix.SYS_LGETXATTR, name, uintptr(unsafe.Pointer(a.name)), uintptr(a.get.value), uintptr(a.get.size), 0, 0)
 	case Opened:
 		return retried(unix.SYS_FGETXATTR, uintptr(dir), uintptr(unsafe.Pointer(a.name)), uintptr(a.get.value), uintptr(a.get.size), 0, 0)
 	}
-	fd := uintptr(dir)
-	if way == ByPin {
-		if fd, e = a.pin(dir, name); e != 0 {
-			return 0, e
-		}
-	}
-	n, e = retried(unix.SYS_GETXATTR, a.pathOf(fd), uintptr(unsafe.Pointer(a.name)), uintptr(a.get.value), uintptr(a.get.size), 0, 0)
-	if way == ByPin {
-		closed(fd)
-	}
-	return n, e
+	return retried(unix.SYS_GETXATTR, a.pathOf(uintptr(dir)), uintptr(unsafe.Pointer(a.name)), uintptr(a.get.value), uintptr(a.get.size), 0, 0)
 }
 
 //go:nosplit
@@ -189,17 +174,7 @@ func (a *Attr) write(way Way, dir int, name uintptr) (n uintptr, e Errno) {
 	case Opened:
 		return retried(unix.SYS_FSETXATTR, uintptr(dir), uintptr(unsafe.Pointer(a.name)), uintptr(a.set.value), uintptr(a.set.size), 0, 0)
 	}
-	fd := uintptr(dir)
-	if way != ByDescriptor {
-		if fd, e = a.pin(dir, name); e != 0 {
-			return 0, e
-		}
-	}
-	n, e = retried(unix.SYS_SETXATTR, a.pathOf(fd), uintptr(unsafe.Pointer(a.name)), uintptr(a.set.value), uintptr(a.set.size), 0, 0)
-	if way != ByDescriptor {
-		closed(fd)
-	}
-	return n, e
+	return retried(unix.SYS_SETXATTR, a.pathOf(uintptr(dir)), uintptr(unsafe.Pointer(a.name)), uintptr(a.set.value), uintptr(a.set.size), 0, 0)
 }
 
 // pin opens name in dir by openat2. EAGAIN, the answer where a rename crossed the look-up,

@@ -37,7 +37,7 @@ func TestXattr(t *testing.T) {
 	treetest.Need(t, "root", "setxattrat")
 	treetest.Each(t, func(t *testing.T, dir string) {
 		fd := within(t, dir, everyKind)
-		for i, way := range []Way{ByName, ByThread, ByDescriptor, ByPin} {
+		for i, way := range []Way{ByName, ByThread, ByDescriptor} {
 			label := fmt.Sprintf("u:r:t:s0:c%d\x00", i)
 			for name, holds := range treetest.Read(t, ".") {
 				if name == "." {

@@ -172,11 +172,8 @@ func (w *worker) sweeps(want *Want) bool {
 // trouble and the one with the trouble. It returns the next.
 func (w *worker) sweep(d *Dir, fd, i, end int) int {
 	o := sys.Order{Way: w.io.Way, Dir: fd, Turn: w.sinceGuess}
-	switch {
-	case o.Way == sys.ByDescriptor && w.ByName && w.Kernel.Way == sys.ByName && w.m.Bare:
-		o.Way = sys.ByNameOrPin
-	case o.Way == sys.ByDescriptor:
-		o.Way = sys.ByPin
+	if w.ByName && w.Writes == DryRun && w.Kernel.Way == sys.ByName && w.m.Bare {
+		o.Way = sys.ByName
 	}
 	if w.chooses(d.want) {
 		return w.lookFirst(d, o, i, end)

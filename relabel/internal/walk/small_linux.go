@@ -14,38 +14,56 @@ import (
 
 // Most trees are small: a pod's secrets, tokens and configuration have up to twenty
 // entries. One worker labels such a tree in the goroutine that calls Run. It has no pool,
-// and the mount is not cloned: a clone takes the lock of all mounts of the machine. Each
-// entry is pinned inside the mount before it is written.
+// and the mount is not cloned. Each entry is pinned inside the mount before it is written.
 //
-// A tree turns out to be large by its number of entries, by the time that it takes, by a
+// A tree turns out to be larger by its number of entries, by the time that it takes, by a
 // directory that does not fit into the buffer, or by another mount in it. Then Grow makes
-// the mount ready for workers, and what is left goes to the pool: directories to enter,
-// records that were read and not labelled, and directories to be read from their beginning
-// of which nothing was labelled. No label is read or written twice.
+// the mount ready, and what is left is done there: directories to enter, records that were
+// read and not labelled, and directories to be read from their beginning of which nothing
+// was labelled. No label is read or written twice. In a clone, in which entries need not be
+// pinned, the worker goes on alone for a while; what it leaves goes to the pool.
 
 const (
-	// smallEntries is how many entries a small tree has. A clone, the table of mounts and
-	// a pool cost as much as some hundred entries do here.
+	// pinnedEntries is how many entries are pinned where a clone is to be had without the
+	// table of mounts. To pin one costs some 5 µs, a clone 60 and on a busy machine, where its
+	// end waits for all processors, a millisecond.
+	pinnedEntries = 128
+	// smallEntries is how many are pinned elsewhere. A clone, the table of mounts and a
+	// pool cost as much as some hundred entries do.
 	smallEntries = 512
-	// smallTime is how long they take from memory. From a slow disk several workers read
+	// clonedEntries is how many one worker labels in a clone, in smallTime.
+	clonedEntries = 2048
+	// smallTime is how long a worker goes on alone. From a slow disk several workers read
 	// faster.
 	smallTime = 5 * time.Millisecond
 	// smallOpen is how many of its directories are open at most.
 	smallOpen = 16
+	// recordSize is the usual size of a directory's record.
+	recordSize = 32
 )
+
+// pinned is how many entries are pinned at most.
+func (k *Walk) pinned() int64 {
+	if k.m.Bare && k.Kernel.Way == sys.ByName && k.HardLinks == LinksLabel && !k.ByName {
+		return pinnedEntries
+	}
+	return smallEntries
+}
 
 // solo is a worker without a pool.
 type solo struct {
 	begin time.Time
-	large bool        // what is left is for the pool
+	most  int64       // entries
+	large bool        // what is left is not for this worker
 	rest  []item      // to be done, the next last
 	stop  atomic.Bool // it is never set: a row of a small tree is done to its end
 }
 
-// small labels all that the items lead to while that is little, and returns what is left.
-func (k *Walk) small(items []item) []item {
+// small labels what the items lead to while that are no more than most entries, and returns
+// what is left.
+func (k *Walk) small(items []item, most int64) []item {
 	w := k.worker(nil)
-	w.solo = &solo{begin: time.Now(), rest: items}
+	w.solo = &solo{begin: time.Now(), most: most, rest: items}
 	buf := buffers.Get().(*[bufferSize / 2]byte)
 	w.buf = buf[:]
 	w.row.names.Stop = &w.solo.stop
@@ -66,7 +84,7 @@ var buffers = sync.Pool{New: func() any { return new([bufferSize / 2]byte) }}
 
 // check makes the tree a large one when it has taken enough entries or time.
 func (s *solo) check(entries int64) {
-	s.large = s.large || entries >= smallEntries || time.Since(s.begin) >= smallTime
+	s.large = s.large || entries >= s.most || time.Since(s.begin) >= smallTime
 }
 
 // later leaves records of d for the pool, which were not labelled.
@@ -86,12 +104,15 @@ func (w *worker) otherMount(d *Dir, t xattrio.Target) {
 	w.push(entering(d, t.String()+"\x00"))
 }
 
-// enlarge makes the mount ready for workers. What was opened in it is opened anew when it is
-// needed: in the clone, if there is one.
-func (k *Walk) enlarge() error {
+// enlarge makes the mount ready for more, and labels in it what one worker can. What was opened
+// in it is opened anew when it is needed: in the clone, if there is one.
+func (k *Walk) enlarge(items []item) ([]item, error) {
 	if err := k.Grow(); err != nil {
-		return err
+		return items, err
 	}
 	k.cache.move(k.top, k.m.Top)
-	return nil
+	if k.Way(k.m) == sys.ByName && !k.m.Served {
+		items = k.small(items, clonedEntries)
+	}
+	return items, nil
 }

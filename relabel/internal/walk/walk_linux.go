@@ -95,12 +95,12 @@ func (k *Walk) Run(ctx context.Context) (err error) {
 	k.cache.pinRest(k.top)
 	items := []item{restOf(k.top)}
 	if k.Grow != nil {
-		items = k.small(items)
-		switch {
-		case ctx.Err() != nil: // it may have stopped in the last directory
+		items = k.small(items, k.pinned())
+		if len(items) > 0 && ctx.Err() == nil {
+			items, err = k.enlarge(items)
+		}
+		if err == nil { // it may have stopped in the last directory
 			err = context.Cause(ctx)
-		case len(items) > 0:
-			err = k.enlarge()
 		}
 	}
 	if err == nil && len(items) > 0 {
