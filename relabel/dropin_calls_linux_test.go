@@ -32,12 +32,12 @@ var dropinCosts = []struct {
 	control          string
 }{
 	{name: "file", text: "file f", tmpfs: 9, ext4: 9, xfs: 9, allocs: 50},
-	{name: "right 0", tmpfs: 18, ext4: 18, xfs: 18, allocs: 82},
-	{name: "right 1", text: "file f", tmpfs: 19, ext4: 19, xfs: 19, allocs: 82},
-	{name: "right 10", text: "file f%d x10", tmpfs: 28, ext4: 28, xfs: 28, allocs: 82},
-	{name: "wrong 0", wrong: true, tmpfs: 44, ext4: 47, xfs: 44, allocs: 182},
-	{name: "wrong 1", text: "file f", wrong: true, tmpfs: 50, ext4: 53, xfs: 50, allocs: 182},
-	{name: "wrong 10", text: "file f%d x10", wrong: true, tmpfs: 104, ext4: 107, xfs: 104, allocs: 182},
+	{name: "right 0", tmpfs: 18, ext4: 18, xfs: 18, allocs: 81},
+	{name: "right 1", text: "file f", tmpfs: 19, ext4: 19, xfs: 19, allocs: 81},
+	{name: "right 10", text: "file f%d x10", tmpfs: 28, ext4: 28, xfs: 28, allocs: 81},
+	{name: "wrong 0", wrong: true, tmpfs: 44, ext4: 47, xfs: 44, allocs: 181},
+	{name: "wrong 1", text: "file f", wrong: true, tmpfs: 50, ext4: 53, xfs: 50, allocs: 181},
+	{name: "wrong 10", text: "file f%d x10", wrong: true, tmpfs: 104, ext4: 107, xfs: 104, allocs: 181},
 	{name: "synced", text: "file f", wrong: true, control: "a wait for the disk", call: func(path, label string) error {
 		_, err := Tree(context.Background(), path, label, &Options{Sync: true})
 		return err
