@@ -87,20 +87,21 @@ func wordedAll(some *IncompleteError, op string) error {
 }
 
 func wordedOne(at *fs.PathError, op string) *fs.PathError {
+	why := at.Err
 	var reason *policy.Denied
-	e, is := at.Err.(syscall.Errno) //nolint:errorlint // what is wrapped keeps its words
+	_, bare := why.(syscall.Errno) //nolint:errorlint // what is wrapped keeps its words
 	switch {
-	case is && (e == syscall.ENOTSUP || strings.Contains(at.Op, "setxattr")):
-		return &fs.PathError{Op: op, Path: at.Path, Err: e}
-	case errors.As(at.Err, &reason) && reason.SELinux:
-		return &fs.PathError{Op: op, Path: at.Path, Err: reason}
-	case reason != nil: // go-selinux's callers may compare the errno
-		return &fs.PathError{Op: op, Path: at.Path, Err: reason.Errno}
-	case !is && errors.Is(at.Err, syscall.ENOTSUP):
-		// The mount says that it has no labels; the call would have said it.
-		return &fs.PathError{Op: op, Path: at.Path, Err: syscall.ENOTSUP}
+	case errors.Is(why, syscall.ENOTSUP):
+		why = syscall.ENOTSUP // a mount may say that it has no labels; the call would have said it
+	case bare && strings.Contains(at.Op, "setxattr"):
+	case errors.As(why, &reason) && reason.SELinux:
+		why = reason
+	case reason != nil:
+		why = reason.Errno // go-selinux's callers may compare it
+	default:
+		return at
 	}
-	return at
+	return &fs.PathError{Op: op, Path: at.Path, Err: why}
 }
 
 // refusal is an ErrRefused in go-selinux's words.
