@@ -107,7 +107,7 @@ func confinement() []Mutant {
 		{
 			Name: "mount-in-refused", By: "TestBeneathRefused in relabel",
 			Breaks: "what is mounted in a refused place is left alone",
-			Edits:  edits("relabel/internal/mounts/submount_linux.go", "place, is := b.Refused[id]; is {", "place, is := b.Refused[id]; is && i == last {"),
+			Edits:  edits("relabel/internal/mounts/submount_linux.go", "b.Refused[id]; is && why == \"\" {", "b.Refused[id]; is && i == last {"),
 		},
 		{
 			Name: "refused-inside", By: "TestRefusedInside in relabel",

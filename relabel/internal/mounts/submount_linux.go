@@ -96,20 +96,18 @@ var errUnmounted = errors.New("what was mounted here was unmounted or moved duri
 func (m *Mount) leaves(listed *mountinfo.Mount, b Bounds, passed []ID) (why string, counted bool) {
 	last := len(passed) - 1
 	for i, id := range passed {
-		if why = b.Excluded[id]; why != "" {
-			return why, i < last
+		if excluded := b.Excluded[id]; excluded != "" {
+			return excluded, i < last
 		}
-	}
-	for i, id := range passed {
-		if place, is := b.Refused[id]; is {
+		if place, is := b.Refused[id]; is && why == "" {
+			why = place.String()
 			if i < last {
-				return "it lies in " + place.Path + ", which is never relabelled", false
+				why = "it lies in " + place.Path + ", which is never relabelled"
 			}
-			return place.String(), false
 		}
 	}
-	if listed == nil {
-		return "", false
+	if why != "" || listed == nil {
+		return why, false
 	}
 	if k := m.proc.kernels(listed, m.Stat.Mount); k != nil && b.spares(k, m.proc.SELinux) {
 		return "it lies in the kernel's own filesystem (" + k.FSType + ")", false
