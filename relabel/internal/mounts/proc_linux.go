@@ -163,26 +163,22 @@ func (p *Proc) Learn(root *Mount, b Bounds) error {
 // since. A directory above a mount may have another name by now, so none of its paths is
 // used.
 func (p *Proc) bare(root *Mount, b Bounds) bool {
-	root.know()
-	holds := make(map[uint64]bool) // mounts with a refused place; 0: one that is not known
+	holds := make(map[uint64]bool) // mounts with a refused place
 	for id, place := range b.Refused {
-		holds[place.mount] = true
-		if !root.Subvolumes && root.mayHold(id, place) {
+		if place.mount == 0 || place.mount != root.Stat.Mount && id.Dev == root.Stat.Dev {
 			return false
 		}
+		holds[place.mount] = true
 	}
-	if root.Layers {
-		return false
-	}
-	if m, plain := p.ask(root); plain && !root.Subvolumes {
+	if m, plain := p.ask(root); plain && m.FSType != sys.Btrfs {
 		if has, e := sys.HasMounts(m.ID); e == 0 {
-			return !has
+			return !has && m.FSType != sys.Overlay
 		}
 	}
 	kept := process.tableAt(process.event(p.shared))
 	mine := mountinfo.ByID(kept, root.Stat.Mount)
 	p.SELinux = mountinfo.SELinux(kept)
-	return mine != nil && mine.Unlabelable(p.SELinux) == "" && !holds[0] &&
+	return mine != nil && mine.FSType != "overlay" && mine.Unlabelable(p.SELinux) == "" &&
 		!slices.ContainsFunc(kept, func(m mountinfo.Mount) bool {
 			return m.Parent == mine.ID || m.ID != mine.ID && m.Device == mine.Device && holds[m.ID]
 		})
