@@ -122,10 +122,10 @@ func (k *Walk) tune() (end func()) {
 	}
 }
 
-// run keeps p at the best number of workers until a worker is held up, for then others
-// take its place, and no figure says anything, or until no more can be added. Until done is
-// closed it says whether disks are read. It looks at p at each tick of every; used tells the
-// processor time so far, and how much was read from disks.
+// run keeps p at the best number of workers, and says whether disks are read, until done is
+// closed. While a worker is held up others take its place, and no figure says anything. It
+// looks at p at each tick of every; used tells the processor time so far, and how much was
+// read from disks.
 func (t tuner) run(p tunable, every time.Duration, used func() (cpu time.Duration, read int64), done <-chan struct{}) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -142,7 +142,7 @@ func (t tuner) run(p tunable, every time.Duration, used func() (cpu time.Duratio
 			return
 		}
 	}
-	for left, tunes := joins*t.most, true; ; {
+	for left := joins * t.most; ; {
 		began, entries, busy, reads := time.Now(), p.Entries(), 0.0, false
 		cpu, read := used()
 		for i := 0; i < leastWindow || i < mostWindow && p.Entries()-entries < t.measure.enough; i++ {
@@ -162,7 +162,7 @@ func (t tuner) run(p tunable, every time.Duration, used func() (cpu time.Duratio
 		had := t.workers
 		if t.most = p.Most(); had > t.most { // another run has begun
 			t.workers, t.base = t.most, 0
-		} else if tunes = tunes && p.Steady(); tunes {
+		} else if p.Steady() {
 			t.window(float64(p.Entries()-entries)/time.Since(began).Seconds(), busy)
 		}
 		switch now := t.workers; {
@@ -170,7 +170,6 @@ func (t tuner) run(p tunable, every time.Duration, used func() (cpu time.Duratio
 			for t.workers = had; t.workers < now && left > 0 && p.Relieve(); left-- {
 				t.workers++
 			}
-			tunes = t.workers > had
 		case now < had:
 			p.Shed(had - now)
 		default:
