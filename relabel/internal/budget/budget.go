@@ -76,8 +76,7 @@ func (b *Budget) Taken() (working, hung, open int) {
 	return b.working, b.hung, b.open
 }
 
-// Share is what one run has. The methods do nothing on nil, which is for those that
-// are outside the budget.
+// Share is what one run has. Held, Waits and Close do nothing on nil.
 type Share struct {
 	b       *Budget
 	ready   chan struct{} // closed when the share is given
@@ -148,9 +147,6 @@ func (s *Share) More() bool { return s.take(5) }
 
 // take takes a worker, and leaves one in so many free; 0: none.
 func (s *Share) take(leave int) bool {
-	if s == nil {
-		return true
-	}
 	b := s.b
 	b.mu.Lock()
 	defer b.unlock()
@@ -170,9 +166,6 @@ func (s *Share) take(leave int) bool {
 
 // Alone reports whether no other run is at work, or waits to begin.
 func (s *Share) Alone() bool {
-	if s == nil {
-		return true
-	}
 	s.b.mu.Lock()
 	defer s.b.unlock()
 	return s.b.shares == 1 && len(s.b.queue) == 0
@@ -181,9 +174,6 @@ func (s *Share) Alone() bool {
 // Descriptors takes up to n more, and says how many: half of what is left, for
 // they come back when the run ends.
 func (s *Share) Descriptors(n int) int {
-	if s == nil {
-		return n
-	}
 	b := s.b
 	b.mu.Lock()
 	defer b.unlock()
@@ -210,9 +200,6 @@ func (s *Share) Keep(n int) { s.give(0, n) }
 // give gives back so many workers, but for the last one, and the descriptors beyond files
 // and those of the workers that stay.
 func (s *Share) give(workers, files int) {
-	if s == nil {
-		return
-	}
 	s.b.mu.Lock()
 	defer s.b.unlock()
 	workers = min(s.workers, max(1, s.workers-workers)) // it has none once it is closed

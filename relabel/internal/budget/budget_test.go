@@ -76,10 +76,6 @@ func TestMore(t *testing.T) {
 		if !a.Alone() || a.More() || workers(a) != 2 {
 			t.Error("the second run has left, and the rest is for those who ask for it")
 		}
-		var none *Share
-		if !none.Alone() || !none.More() || !none.Worker() {
-			t.Error("what is outside the budget is bounded")
-		}
 	})
 }
 

@@ -39,7 +39,7 @@ func TestTunes(t *testing.T) {
 				Top:    &Want{label(root), &numbered{root, label, func(string) { begin() }}},
 				Kernel: Kernel{Way: way},
 				Events: Events{Failed: func(path, op string, err error) { t.Errorf("%s: %s %s: %v", way, op, path, err) }},
-			}, m, &Top{FD: m.Top, Outcome: Skipped}, nil)
+			}, m, &Top{FD: m.Top, Outcome: Skipped}, ample(t))
 			err := k.Run(t.Context())
 			close(done)
 			tuning.Wait()

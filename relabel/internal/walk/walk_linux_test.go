@@ -11,12 +11,23 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 func TestMain(m *testing.M) { os.Exit(treetest.Main(m)) }
+
+// ample is a share that no walk here uses up.
+func ample(t *testing.T) *budget.Share {
+	t.Helper()
+	share, err := budget.New(1<<10, func() int { return 1 << 20 }).Enter(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return share
+}
 
 // TestWorkers: where calls wait for a server, more of them wait at once, unless
 // the caller says how many.
@@ -32,7 +43,7 @@ func TestWorkers(t *testing.T) {
 		{3, false, 3, 3},
 		{3, true, 3, 3},
 	} {
-		k := &Walk{Job: &Job{Workers: test.threads}, m: &mounts.Mount{Served: test.served}}
+		k := &Walk{Job: &Job{Workers: test.threads}, m: &mounts.Mount{Served: test.served}, share: ample(t)}
 		if got, most := k.size(); got != test.want || most != test.most {
 			t.Errorf("%+v: %d workers, %d at most", test, got, most)
 		}
@@ -71,7 +82,7 @@ func TestWaitTogether(t *testing.T) {
 				stop()
 			}
 		}}
-		_ = New(&Job{Top: &Want{Rules: s}, Stop: func(error) { stop() }}, m, &Top{FD: m.Top, Outcome: Skipped}, nil).Run(ctx)
+		_ = New(&Job{Top: &Want{Rules: s}, Stop: func(error) { stop() }}, m, &Top{FD: m.Top, Outcome: Skipped}, ample(t)).Run(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -89,7 +100,7 @@ func TestBeginUnread(t *testing.T) {
 		root := filepath.Join(treetest.Fresh(t, "tmpfs"), "tree")
 		treetest.Build(t, root, treetest.Text(t, "default label="+label+"\ndir .\nfile f%d x20\n"))
 		m := enclosed(t, root)
-		k := New(&Job{Top: &Want{Label: label}, Writes: Guess}, m, &Top{FD: m.Top, Outcome: Skipped}, nil)
+		k := New(&Job{Top: &Want{Label: label}, Writes: Guess}, m, &Top{FD: m.Top, Outcome: Skipped}, ample(t))
 		k.wrong.Store(wrong)
 		if err := k.Run(t.Context()); err != nil || k.Tally().Of[want] != few {
 			t.Errorf("%t: %+v, %v", wrong, k.Tally(), err)

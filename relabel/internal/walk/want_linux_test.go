@@ -107,7 +107,7 @@ func TestWant(t *testing.T) {
 			} {
 				clear(asked)
 				m := enclosed(t, root)
-				k := New(j, m, &Top{FD: m.Top, Outcome: Skipped}, nil)
+				k := New(j, m, &Top{FD: m.Top, Outcome: Skipped}, ample(t))
 				if err := k.Run(t.Context()); err != nil {
 					t.Fatal(name, err)
 				}
