@@ -113,10 +113,17 @@ func (r *Run) Call(f func()) {
 	}
 	done := make(chan struct{})
 	call := func() {
-		defer close(done)
+		returned := false
+		defer func() {
+			if !returned {
+				r.Break(errBroken) // first: the run goes on to see that it failed
+			}
+			close(done)
+		}()
 		if !r.broken.Load() {
 			f()
 		}
+		returned = true
 	}
 	select {
 	case r.calls <- call:
@@ -144,7 +151,6 @@ func (r *Run) Lead(ctx context.Context, what func(ctx context.Context) error) er
 	returned := false
 	defer func() {
 		if !returned {
-			r.Break(errBroken)
 			_ = r.attend(ctx, done) // the panic goes on
 		}
 	}()
