@@ -36,7 +36,7 @@ func counts() []Mutant {
 		{
 			Name: "stretch-offsets", By: "TestStretches in relabel",
 			Breaks: "a directory without an index is read by one worker",
-			Edits:  edits("relabel/internal/walk/sort_linux.go", "stretches = order.Divide(g.from, 1)", "_ = stretches"),
+			Edits:  edits("relabel/internal/walk/sort_linux.go", "stretches = order.Divide(d.gathersFrom, 1)", "_ = stretches"),
 		},
 		{
 			Name: "reading-moves", By: "TestReadingMoves in relabel/internal/walk",

@@ -18,8 +18,8 @@ import (
 // as anything beneath it is under way.
 //
 // Who owns what: the first four fields never change. What the walk notes belongs to the
-// worker that opened the directory, until others know of it; labelledBelow, asListed and
-// ahead then to the one that gathers. All else belongs to the cache's mutex.
+// worker that opened the directory, until others know of it; gathersFrom, labelledBelow,
+// asListed and ahead then to the one that gathers. All else belongs to the cache's mutex.
 type Dir struct {
 	parent *Dir   // nil at the top of a mount
 	name   string // with its NUL; "" at the top
@@ -27,6 +27,7 @@ type Dir struct {
 	depth  int32 // how many levels below the top of its mount
 
 	want          *Want
+	gathersFrom   int64   // the position from which on its entries are gathered
 	labelledBelow uint64  // the inode number below which its entries were gathered and labelled
 	asListed      bool    // known to need no order of inodes
 	ahead         bool    // what is to be read of it was asked for

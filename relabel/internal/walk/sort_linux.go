@@ -44,8 +44,7 @@ type gathering struct {
 	taken     atomic.Bool
 	batch     *order.Batch
 	dir       *Dir
-	from      int64 // where in the directory a reading begins
-	stretches int   // of a reading, at most
+	stretches int // of a reading, at most
 
 	// While there are readers, mu guards the batch too. From the last leave to the next
 	// reading nothing is left, so a reader that comes late does not join, whatever the
@@ -60,15 +59,9 @@ type gathering struct {
 // both windows are in use, a directory is labelled as it lies.
 type gatherings struct {
 	mu      sync.Mutex
-	queue   []queued // the last is next: it is the most likely to be open
+	queue   []*Dir // the last is next: it is the most likely to be open
 	whole   gathering
 	windows [2]gathering
-}
-
-// queued is a directory that waits, and where its rest begins.
-type queued struct {
-	dir  *Dir
-	from int64
 }
 
 // next takes the memory for a directory that waits. It returns nil if there is none, or
@@ -80,8 +73,7 @@ func (s *gatherings) next() *gathering {
 	if last < 0 || !s.whole.taken.CompareAndSwap(false, true) {
 		return nil
 	}
-	s.whole.dir, s.whole.from = s.queue[last].dir, s.queue[last].from
-	s.queue = s.queue[:last]
+	s.whole.dir, s.queue = s.queue[last], s.queue[:last]
 	return &s.whole
 }
 
@@ -168,9 +160,10 @@ func (w *worker) queueSampled(d *Dir, fd, n int) (left int, waits bool) {
 	if w.wrongStreak < guessAfter || w.stopped() {
 		return copy(w.buf, w.buf[end:n]), false
 	}
+	d.gathersFrom = sys.After(w.buf[last:])
 	w.cache.expect(d)
 	w.sorts.mu.Lock()
-	w.sorts.queue = append(w.sorts.queue, queued{d, sys.After(w.buf[last:])})
+	w.sorts.queue = append(w.sorts.queue, d)
 	w.sorts.mu.Unlock()
 	w.gatherNext()
 	return 0, true
@@ -205,9 +198,9 @@ func (w *worker) gather(g *gathering) {
 	w.at(d, nil)
 	w.askAhead(d, d.FD())
 	g.batch.Next()
-	stretches := order.Divide(g.from, g.stretches)
+	stretches := order.Divide(d.gathersFrom, g.stretches)
 	if sys.Rewind(d.FD(), stretches[len(stretches)-1].At) != 0 {
-		stretches = order.Divide(g.from, 1) // no index: positions are offsets
+		stretches = order.Divide(d.gathersFrom, 1) // no index: positions are offsets
 	}
 	g.mu.Lock()
 	g.left, g.readers = stretches, 1
@@ -279,7 +272,7 @@ func (w *worker) doneReading(g *gathering) {
 		return
 	}
 	d := g.dir
-	if e := sys.Rewind(d.FD(), g.from); e != 0 {
+	if e := sys.Rewind(d.FD(), d.gathersFrom); e != 0 {
 		w.spoil(d, "lseek", e)
 	} else {
 		d.asListed = true
