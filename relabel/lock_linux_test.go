@@ -135,6 +135,12 @@ func walkAlone(t *testing.T, root, label string, o Options) {
 	}
 	defer r.proc.Close()
 	r.capabilities = probe()
+	share, err := process.Enter(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer share.Close()
+	r.main.Share.Store(share)
 	at, err := r.openRoot(root)
 	if err != nil {
 		t.Fatal(err)
