@@ -41,10 +41,13 @@ func (m *mount) now(call string) {
 
 // open readies the root for a walk that may be of a small tree.
 func (r *run) open(root *mount) error {
-	if r.mayBeSmall(root) {
-		if err := r.openSmall(root); err != nil || root.small {
+	if !root.small && r.mayBeSmall(root) {
+		if err := r.openSmall(root); err != nil {
 			return err
 		}
+	}
+	if root.small {
+		return nil
 	}
 	return r.grow(root)
 }
@@ -78,13 +81,14 @@ func (r *run) isRight(ctx context.Context, root *mount) (bool, error) {
 	if r.o.inner.check || r.o.Sync || !r.mayBeSmall(root) {
 		return false, nil
 	}
-	defer func() { root.Leave(); root.small = false }()
-	if ok, _, err := r.topHas(root); !ok || err != nil {
-		return false, err
-	}
 	if err := r.openSmall(root); err != nil || !root.small {
+		root.Leave()
 		return false, err
 	}
+	if ok, _, err := r.topHas(root); !ok || err != nil {
+		return false, err // it stays open for the walk that follows
+	}
+	defer func() { root.Leave(); root.small = false }()
 	j := r.job(root)
 	j.Writes, j.Root, j.Events = walk.DryRun, nil, walk.Events{Failed: func(string, string, error) {}}
 	j.Grow = func() error { return errLarge }

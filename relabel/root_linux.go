@@ -92,7 +92,11 @@ func (r *run) trusted(root *mount) (bool, error) {
 func (r *run) topHas(m *mount) (bool, string, error) {
 	m.now("getxattr")
 	defer m.now("")
-	vouches, has, op, e := commit.Vouches(m.At, m.Stat.Kind == sys.KindDir, r.want)
+	fd, way := m.At, sys.ByDescriptor
+	if m.small { // it is open
+		fd, way = m.Top, sys.Opened
+	}
+	vouches, has, op, e := commit.Vouches(way, fd, m.Stat.Kind == sys.KindDir, r.want)
 	if e != 0 {
 		return false, "", r.fatal(pathError(op, m.Path, e))
 	}

@@ -93,6 +93,7 @@ func (r *run) all(ctx context.Context, path, label string, ask func() capabiliti
 		if root.Stat.Kind != sys.KindDir {
 			return r.single(root)
 		}
+		defer root.Leave()
 		if done, err := r.isRight(ctx, root); done || err != nil {
 			return err
 		}
@@ -109,7 +110,6 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	defer root.Leave()
 	if err := r.open(root); err != nil {
 		return err
 	}
@@ -135,6 +135,7 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 	if !r.o.inner.check {
 		r.commit, r.dev = c, root.Stat.Dev
 	}
+	root.top.Listed = c.Listed
 	r.Count(walk.Skipped) // the root, until it has the label
 	err = r.walk(ctx, r.main, root, &root.top)
 	if err == nil && root.small && !r.proc.Quiet() { // a mount that moved may not have been met

@@ -70,7 +70,7 @@ type Root struct {
 	revoking  sync.Mutex             // Revoke may come beside a run that hangs
 	times     times                  // of the root, before it was read
 	ctime     time.Time              // of the root, before the walk and after the seal
-	names     names                  // of the root's entries, then
+	names     names                  // of the root's entries, when the walk read them
 	moved     bool                   // another changed the root since
 	committed bool                   // it has the label by now
 	closed    bool                   // the run's work on the root has ended
@@ -78,7 +78,7 @@ type Root struct {
 
 // Open reads the root's label.
 func Open(r Run) (*Root, error) {
-	c := &Root{Run: r}
+	c := &Root{Run: r, names: names{long: true}}
 	c.At("fgetxattr")
 	var err error
 	if c.found, err = c.read(); err != nil {
@@ -160,7 +160,6 @@ func (c *Root) Seal() error {
 		}
 		c.ctime = st.Ctime
 	}
-	c.names = c.listNames()
 	return nil
 }
 

@@ -91,27 +91,21 @@ type names struct {
 	long bool // the list is too long, or cannot be had
 }
 
+// listMost is the longest list that is compared.
+const listMost = 32 << 10
+
 var (
 	seed  = maphash.MakeSeed()
-	lists = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+	lists = sync.Pool{New: func() any { return new([listMost]byte) }}
 )
 
-// listNames reads the list, if one call can, and leaves the root at its beginning.
-func (c *Root) listNames() names {
-	c.At("getdents64")
-	defer c.At("")
-	buf := lists.Get().(*[32 << 10]byte)
-	defer lists.Put(buf)
-	if e := sys.Rewind(c.FD, 0); e != 0 {
-		return names{long: true}
-	}
-	n, e := sys.Getdents(c.FD, buf[:])
-	if e != 0 {
-		return names{long: true}
-	}
+// Listed takes the list of the root's entries, as it was read for the walk.
+func (c *Root) Listed(records []byte) { c.names = namesIn(records) }
+
+func namesIn(records []byte) names {
 	var sum maphash.Hash
 	sum.SetSeed(seed)
-	for rest := buf[:n]; len(rest) > 0; {
+	for rest := records; len(rest) > 0; {
 		d, length, err := sys.Parse(rest)
 		if err != nil {
 			return names{long: true}
@@ -120,11 +114,23 @@ func (c *Root) listNames() names {
 		_, _ = sum.Write(d.Name[:len(d.Name)+1]) // with its NUL; what is behind it in the record is left from before
 		rest = rest[length:]
 	}
-	if n > 0 {
+	return names{sum: sum.Sum64(), long: len(records) > listMost}
+}
+
+// listNames reads the list, if one call can.
+func (c *Root) listNames() names {
+	c.At("getdents64")
+	defer c.At("")
+	buf := lists.Get().(*[listMost]byte)
+	defer lists.Put(buf)
+	n, e := 0, sys.Rewind(c.FD, 0)
+	if e == 0 {
 		n, e = sys.Getdents(c.FD, buf[:])
 	}
-	if back := sys.Rewind(c.FD, 0); e != 0 || n != 0 || back != 0 {
-		return names{long: true}
+	list := namesIn(buf[:max(n, 0)])
+	if e == 0 && n > 0 {
+		n, e = sys.Getdents(c.FD, buf[:])
 	}
-	return names{sum: sum.Sum64()}
+	list.long = list.long || e != 0 || n != 0
+	return list
 }

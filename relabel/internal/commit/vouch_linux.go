@@ -10,10 +10,10 @@ import (
 )
 
 // Vouches says whether the root has the label and vouches by it, and which it has. fd
-// is an O_PATH descriptor of it.
-func Vouches(fd int, dir bool, want string) (vouches bool, has string, op string, e sys.Errno) {
+// is Opened, or an O_PATH descriptor: ByDescriptor.
+func Vouches(way sys.Way, fd int, dir bool, want string) (vouches bool, has string, op string, e sys.Errno) {
 	io := xattrio.New(want)
-	label, op, e := io.Read(xattrio.Target{FD: fd, Pinned: true})
+	label, op, e := io.Read(xattrio.Target{FD: fd, Pinned: way == sys.ByDescriptor})
 	if e != 0 {
 		return false, "", op, e
 	}
@@ -21,7 +21,7 @@ func Vouches(fd int, dir bool, want string) (vouches bool, has string, op string
 	if has != want || !dir {
 		return has == want, has, "", 0
 	}
-	_, claimed := readClaim(sys.ByDescriptor, fd)
+	_, claimed := readClaim(way, fd)
 	return !claimed, has, "", 0
 }
 

@@ -78,5 +78,8 @@ type Top struct {
 	Outcome   Outcome // what its own label counts as
 	Rereading bool    // its entries were counted when it was read first
 
+	// Listed is told all its records before they are labelled, if they fit into a buffer; nil: nobody is.
+	Listed func(records []byte)
+
 	Spoiled bool // after the walk: its entries could not all be read, and it counts as failed
 }

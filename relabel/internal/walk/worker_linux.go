@@ -152,6 +152,12 @@ func (w *worker) scan(d *Dir, fd int) {
 // share gives the rest of d, if there is more of it, and labels the n bytes of
 // records that were read.
 func (w *worker) share(d *Dir, fd, n int, more bool) {
+	if d == w.top && w.begins.Listed != nil { // the first that is read of it
+		if !more {
+			w.begins.Listed(w.buf[:n])
+		}
+		w.begins.Listed = nil
+	}
 	switch {
 	case w.solo != nil && more:
 		w.solo.large = true
