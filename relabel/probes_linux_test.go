@@ -98,6 +98,23 @@ func probeDead(t *testing.T, dir string) {
 	if r, err := new(Group).Tree(t.Context(), healthy, newLabel, TrustNothing); err != nil || !r.Complete {
 		t.Errorf("beside calls that hang: %+v, %v", r, err)
 	}
+	// The look of a Group for its volume is such a call, too.
+	const groups = 4 + 16
+	before, late := hangs(), atomic.Int64{}
+	for range groups {
+		all.Go(func() {
+			_, err := new(Group).Tree(t.Context(), one, newLabel, TrustNothing)
+			if hung := new(HungError); errors.As(err, &hung) && hung.Calls[0] == (HungCall{"openat", one}) {
+				late.Add(1)
+			} else if !revived.Load() || err == nil {
+				t.Error(err)
+			}
+		})
+	}
+	treetest.Wait(t, "each hangs or has failed", func() bool { return hangs()-before+int(late.Load()) == groups })
+	if late.Load() == 0 {
+		t.Error("the looks of Groups all hang")
+	}
 	revived.Store(true)
 	revive()
 	all.Wait()

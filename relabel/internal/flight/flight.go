@@ -183,13 +183,13 @@ type arrival struct {
 
 // arrive finds or begins the work that a caller waits for. It may have ended.
 func (g *Group[I, K, D]) arrive(ctx context.Context, root string, key K) (*Work[I, K, D], error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.shut != nil {
 		return nil, g.shut
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
 	a := &arrival{root: root, stop: stop}
 	g.arrivals = append(g.arrivals, a)
 	l, err := g.look(ctx, root)
