@@ -99,7 +99,24 @@ func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
 			}
 			dir = int(fd)
 		}
-		right, write, e := a.mend(r, i, o.Way, dir, name, read, o.Look)
+		right, write, e := false, !read, Errno(0)
+		if read {
+			r.calls(i, 0)
+			var n uintptr
+			n, e = a.read(o.Way, dir, name)
+			right = e == 0 && a.found(n)
+			if e == unix.ENODATA || e == unix.ERANGE {
+				e = 0
+			}
+			if !right && e == 0 {
+				d.Wrong++
+				write = !o.Look
+			}
+		}
+		if write {
+			r.calls(i, 1)
+			_, e = a.write(o.Way, dir, name)
+		}
 		if o.Way == ByDescriptor {
 			closed(uintptr(dir))
 		}
@@ -111,9 +128,6 @@ func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
 			}
 			continue
 		}
-		if read && (write || e == 0) {
-			d.Wrong++
-		}
 		if d.Errno, d.Write = e, write && e != 0; e != 0 || !write {
 			break
 		}
@@ -124,28 +138,6 @@ func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
 	runtime.KeepAlive(a)
 	runtime.KeepAlive(r)
 	return d
-}
-
-// mend is Mend for one name: it says whether that is right, and whether it was written, or was to be.
-//
-//go:nosplit
-//go:nocheckptr
-func (a *Attr) mend(r *Row, i int, way Way, dir int, name uintptr, read, look bool) (right, write bool, e Errno) {
-	if read {
-		r.calls(i, 0)
-		var n uintptr
-		switch n, e = a.read(way, dir, name); {
-		case e == 0 && a.found(n):
-			return true, false, 0
-		case e != 0 && e != unix.ENODATA && e != unix.ERANGE:
-			return false, false, e
-		case look:
-			return false, false, 0
-		}
-	}
-	r.calls(i, 1)
-	_, e = a.write(way, dir, name)
-	return false, true, e
 }
 
 // stopped and calls use functions of atomic, since where nothing is inlined the methods
