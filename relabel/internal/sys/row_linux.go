@@ -187,8 +187,8 @@ func (f *Found) At(i int) ([]byte, bool) {
 }
 
 // Look reads the attribute of the names from..to of the row, as Mend does, and
-// writes none. It returns the name at which it ended, and what its call answered. A label
-// longer than a Found holds is answered by ERANGE.
+// writes none. It pins no name: o is ByName or ByThread. It returns the name at which it
+// ended, and what its call answered. A label longer than a Found holds is answered by ERANGE.
 func (a *Attr) Look(r *Row, from, to int, o Order, f *Found) (at int, errno Errno) {
 	base, own := unsafe.Pointer(r.Base), a.get
 	enter()
