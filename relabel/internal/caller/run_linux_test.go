@@ -71,7 +71,7 @@ func TestLead(t *testing.T) {
 	}
 }
 
-// TestBreaks: whoever called code that panicked sees at once that the run has failed, and
+// TestBreaks: the caller of code that panicked sees at once that the run has failed, and
 // commits nothing.
 func TestBreaks(t *testing.T) {
 	for range 10000 {
