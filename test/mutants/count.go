@@ -71,7 +71,7 @@ func counts() []Mutant {
 		{
 			Name: "tune-cold", By: "TestTuneCold in relabel/internal/walk",
 			Breaks: "whether disks are read is told beside a worker that is held up",
-			Edits:  edits("relabel/internal/walk/tune_linux.go", "default:\n\t\t\tcontinue", "default:\n\t\t\treturn"),
+			Edits:  edits("relabel/internal/walk/tune_linux.go", "if !reads {", "if !reads && p.Steady() {"),
 		},
 		{
 			Name: "reader-last", By: "TestReaders in relabel/internal/walk",

@@ -136,8 +136,8 @@ func (r *Run) Call(f func()) {
 // caller's code in the meantime: if that panics, the run ends before Lead does.
 func (r *Run) Lead(ctx context.Context, what func(ctx context.Context) error) error {
 	r.calls, r.left = make(chan func()), make(chan struct{})
-	defer r.lookOn()()
-	defer close(r.left) // before lookOn's end, for a look may wait in Call
+	defer watch.Repeat(watch.Every, r.look)()
+	defer close(r.left) // before the end of the looks, one of which may wait in Call
 	ctx, r.Stop = context.WithCancelCause(ctx)
 	defer r.Stop(nil)
 	done := make(chan error, 1)
@@ -165,30 +165,8 @@ func (r *Run) Lead(ctx context.Context, what func(ctx context.Context) error) er
 func (r *Run) Here(ctx context.Context, what func(ctx context.Context) error) error {
 	ctx, r.Stop = context.WithCancelCause(ctx)
 	defer r.Stop(nil)
-	defer r.lookOn()()
+	defer watch.Repeat(watch.Every, r.look)()
 	return what(ctx)
-}
-
-// lookOn looks at the run once every watch.Every, until end is called.
-func (r *Run) lookOn() (end func()) {
-	var mu sync.Mutex // guards the timer
-	var timer *time.Timer
-	mu.Lock()
-	defer mu.Unlock()
-	timer = time.AfterFunc(watch.Every, func() {
-		mu.Lock()
-		defer mu.Unlock()
-		if timer != nil {
-			r.look()
-			timer.Reset(watch.Every)
-		}
-	})
-	return func() {
-		mu.Lock()
-		defer mu.Unlock()
-		timer.Stop()
-		timer = nil
-	}
 }
 
 // attend waits for the run, and calls the caller's code. If the run does not end after ctx,

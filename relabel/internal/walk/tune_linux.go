@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
 // How many workers are best depends on what is in the way, and that is not known
@@ -19,9 +20,9 @@ import (
 
 const (
 	// tuneEvery is how often the pool is looked at. A measurement, a window, takes
-	// a few of them, and as many more as it takes to meet enough entries to say
-	// something, half a second at most. The first moment after a change is not
-	// counted.
+	// a few ticks, and as many more as it takes to meet enough entries to say
+	// something, half a second at most. The tick between two windows is not counted:
+	// the workers may have changed.
 	tuneEvery   = 10 * time.Millisecond
 	leastWindow = 4
 	mostWindow  = 50
@@ -75,6 +76,13 @@ type tuner struct {
 	base        float64 // entries a second then; 0: no trial is on
 	rest        int     // windows until the next
 	vain        int     // how long the last rest was
+	left        int     // workers that may be added yet
+
+	ticks   int // of the window so far; 0: the next one begins it
+	began   time.Time
+	entries int64 // when it began, as the rest
+	cpu     time.Duration
+	read    int64
 }
 
 // idle says whether the processors, of which so many were busy, have time for more.
@@ -105,79 +113,55 @@ func (t *tuner) window(rate, busy float64) {
 // tune has a tuner at work from the first tick on until end is called, which waits for it.
 // Most walks are over before.
 func (k *Walk) tune() (end func()) {
-	t := tuner{cores: processors(), most: k.most, measure: diskMeasure, workers: k.begin}
+	t := tuner{cores: processors(), most: k.most, left: joins * k.most, measure: diskMeasure, workers: k.begin}
 	if k.m.Served {
 		t.measure = serverMeasure
 	}
-	done, ended := make(chan struct{}), make(chan struct{})
-	begin := time.AfterFunc(tuneEvery, func() {
-		defer close(ended)
-		t.run(tuned{k}, tuneEvery, sys.Usage, done)
+	return watch.Repeat(tuneEvery, func() {
+		cpu, read := sys.Usage()
+		t.tick(tuned{k}, cpu, read)
 	})
-	return func() {
-		close(done)
-		if !begin.Stop() {
-			<-ended
-		}
-	}
 }
 
-// run keeps p at the best number of workers, and says whether disks are read, until done is
-// closed. While a worker is held up others take its place, and no figure says anything. It
-// looks at p at each tick of every; used tells the processor time so far, and how much was
-// read from disks.
-func (t tuner) run(p tunable, every time.Duration, used func() (cpu time.Duration, read int64), done <-chan struct{}) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	over := func() bool { // or a tick has passed
-		select {
-		case <-done:
-			return true
-		case <-tick.C:
-			return false
-		}
+// tick looks at p, keeps it at the best number of workers, and says whether disks are read.
+// While a worker is held up others take its place, and no figure says anything. cpu is the
+// processor time so far, and read how much was read from disks.
+func (t *tuner) tick(p tunable, cpu time.Duration, read int64) {
+	now, entries := time.Now(), p.Entries()
+	switch {
+	case entries == 0: // on a slow server the beginning takes longer than a window
+		return
+	case t.ticks == 0:
+		t.ticks, t.began, t.entries, t.cpu, t.read = 1, now, entries, cpu, read
+		return
 	}
-	for p.Entries() == 0 { // on a slow server the beginning takes longer than a window
-		if over() {
+	elapsed := now.Sub(t.began).Seconds()
+	busy, reads := (cpu-t.cpu).Seconds()/elapsed, read > t.read
+	if reads && t.idle(busy) {
+		p.SetCold(true)
+	}
+	if t.ticks++; t.ticks <= leastWindow || t.ticks <= mostWindow && entries-t.entries < t.measure.enough {
+		return
+	}
+	t.ticks = 0
+	if !reads { // in all of the window, for what was asked for ahead serves a while
+		p.SetCold(false)
+	}
+	had := t.workers
+	if t.most = p.Most(); had > t.most { // another run has begun
+		t.workers, t.base = t.most, 0
+	} else if p.Steady() {
+		t.window(float64(entries-t.entries)/elapsed, busy)
+	}
+	if t.workers < had {
+		p.Shed(had - t.workers)
+	}
+	for n := had; n < t.workers; n++ {
+		if t.left == 0 || !p.Relieve() {
+			t.workers = n
 			return
 		}
-	}
-	for left := joins * t.most; ; {
-		began, entries, busy, reads := time.Now(), p.Entries(), 0.0, false
-		cpu, read := used()
-		for i := 0; i < leastWindow || i < mostWindow && p.Entries()-entries < t.measure.enough; i++ {
-			if over() {
-				return
-			}
-			cpuNow, readNow := used()
-			busy = (cpuNow - cpu).Seconds() / time.Since(began).Seconds()
-			reads = readNow > read
-			if reads && t.idle(busy) {
-				p.SetCold(true)
-			}
-		}
-		if !reads { // in all of the window, for what was asked for ahead serves a while
-			p.SetCold(false)
-		}
-		had := t.workers
-		if t.most = p.Most(); had > t.most { // another run has begun
-			t.workers, t.base = t.most, 0
-		} else if p.Steady() {
-			t.window(float64(p.Entries()-entries)/time.Since(began).Seconds(), busy)
-		}
-		switch now := t.workers; {
-		case now > had:
-			for t.workers = had; t.workers < now && left > 0 && p.Relieve(); left-- {
-				t.workers++
-			}
-		case now < had:
-			p.Shed(had - now)
-		default:
-			continue
-		}
-		if over() {
-			return
-		}
+		t.left--
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -27,13 +28,11 @@ func TestTunes(t *testing.T) {
 		label := func(string) string { return fmt.Sprintf("system_u:object_r:container_file_t:s0:c1,c%d", 2+i) }
 		for _, outcome := range []Outcome{Written, Right} {
 			m := enclosed(t, root)
-			done := make(chan struct{})
-			var tuning sync.WaitGroup
 			var k *Walk
+			end := func() {}
 			begin := sync.OnceFunc(func() { // there are workers now
-				tuning.Go(func() {
-					tuner{cores: k.begin, most: k.most, measure: diskMeasure, workers: k.begin}.run(tuned{k}, 50*time.Microsecond, func() (time.Duration, int64) { return 0, 0 }, done)
-				})
+				tu := tuner{cores: k.begin, most: k.most, left: joins * k.most, measure: diskMeasure, workers: k.begin}
+				end = watch.Repeat(50*time.Microsecond, func() { tu.tick(tuned{k}, 0, 0) })
 			})
 			k = New(&Job{
 				Top:    &Want{label(root), &numbered{root, label, func(string) { begin() }}},
@@ -41,8 +40,7 @@ func TestTunes(t *testing.T) {
 				Events: Events{Failed: func(path, op string, err error) { t.Errorf("%s: %s %s: %v", way, op, path, err) }},
 			}, m, &Top{FD: m.Top, Outcome: Skipped}, ample(t))
 			err := k.Run(t.Context())
-			close(done)
-			tuning.Wait()
+			end()
 			if got := k.Tally(); err != nil || got.Seen != all || got.Of[outcome] != all {
 				t.Errorf("%s: %+v, %v", way, got, err)
 			}
@@ -109,40 +107,33 @@ func TestTunerRests(t *testing.T) {
 	}
 }
 
-// stuck is a pool with a worker that is held up. It is told cold in this many windows after
-// that, and is done when it is told that disks are read no more.
+// stuck is a walk with a worker that is held up.
 type stuck struct {
-	t     *testing.T
-	after bool
-	cold  int
-	done  chan struct{}
+	t    *testing.T
+	cold bool
 }
 
-func (s *stuck) Most() int      { return 16 }
-func (s *stuck) Entries() int64 { return 1 }
-func (s *stuck) Steady() bool   { s.after = true; return false }
-func (s *stuck) Relieve() bool  { s.t.Error("adds a worker"); return false }
-func (s *stuck) Shed(int)       { s.t.Error("asks workers to leave") }
-func (s *stuck) SetCold(cold bool) {
-	switch {
-	case s.after && cold:
-		s.cold++
-	case s.cold > 0 && s.done != nil:
-		close(s.done)
-		s.done = nil
-	}
-}
+func (s *stuck) Most() int         { return 16 }
+func (s *stuck) Entries() int64    { return 1 }
+func (s *stuck) Steady() bool      { return false }
+func (s *stuck) Relieve() bool     { s.t.Error("adds a worker"); return false }
+func (s *stuck) Shed(int)          { s.t.Error("asks workers to leave") }
+func (s *stuck) SetCold(cold bool) { s.cold = cold }
 
-// TestTuneCold: once a worker is held up, the pool is still told whether disks are read.
+// TestTuneCold: while a worker is held up, the walk is still told whether disks are read.
 func TestTuneCold(t *testing.T) {
-	done := make(chan struct{})
-	s, read := &stuck{t: t, done: done}, int64(0)
-	tuner{cores: 2, most: 16, measure: diskMeasure, workers: 2}.run(s, time.Millisecond/10, func() (time.Duration, int64) {
-		read = min(read+1, 3*mostWindow)
-		return 0, read
-	}, done)
-	if s.cold == 0 || s.done != nil {
-		t.Errorf("told %d times that disks are read, and at last that they are not: %t", s.cold, s.done == nil)
+	s, tu := &stuck{t: t}, tuner{cores: 2, most: 16, left: 16, measure: diskMeasure, workers: 2}
+	for read := range int64(3 * mostWindow) {
+		tu.tick(s, 0, read)
+	}
+	if !s.cold {
+		t.Error("disks are read, and it is not told")
+	}
+	for range 3 * mostWindow {
+		tu.tick(s, 0, 3*mostWindow)
+	}
+	if s.cold {
+		t.Error("disks are read no more, and it is not told")
 	}
 }
 
@@ -183,9 +174,11 @@ func TestTuneServed(t *testing.T) {
 	play := func(p *played, d time.Duration) {
 		synctest.Test(t, func(t *testing.T) {
 			p.most, p.workers, p.asked = 256, 48, time.Now()
-			done := make(chan struct{})
-			time.AfterFunc(d, func() { close(done) })
-			tuner{cores: 2, most: 256, measure: serverMeasure, workers: 48}.run(p, tuneEvery, func() (time.Duration, int64) { return 0, 0 }, done)
+			tu := tuner{cores: 2, most: 256, left: joins * 256, measure: serverMeasure, workers: 48}
+			for range d / tuneEvery {
+				time.Sleep(tuneEvery)
+				tu.tick(p, 0, 0)
+			}
 		})
 	}
 	slow := &played{rate: func(n int) float64 { return float64(n) / 2e-3 }}

@@ -87,6 +87,28 @@ func UnderWay(all iter.Seq[Watched]) (calls []Call) {
 	return calls
 }
 
+// Repeat calls f once every so often, until end is called, which waits for it.
+func Repeat(every time.Duration, f func()) (end func()) {
+	var mu sync.Mutex // guards the timer
+	var timer *time.Timer
+	mu.Lock()
+	defer mu.Unlock()
+	timer = time.AfterFunc(every, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if timer != nil {
+			f()
+			timer.Reset(every)
+		}
+	})
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		timer.Stop()
+		timer = nil
+	}
+}
+
 // Activity is what a goroutine of a run does that is no worker. The zero Activity is in no
 // call.
 type Activity struct {
