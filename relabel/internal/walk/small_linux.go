@@ -38,6 +38,8 @@ const (
 	smallTime = 5 * time.Millisecond
 	// smallOpen is how many of its directories are open at most.
 	smallOpen = 16
+	// guessSmall is guessAfter for the first entries of a small tree.
+	guessSmall = 4
 	// recordSize is the usual size of a directory's record.
 	recordSize = 32
 )
@@ -64,6 +66,7 @@ type solo struct {
 func (k *Walk) small(items []item, most int64) []item {
 	w := k.worker(nil)
 	w.solo = &solo{begin: time.Now(), most: most, rest: items}
+	w.wrongStreak = guessAfter - guessSmall
 	buf := buffers.Get().(*[bufferSize / 2]byte)
 	w.buf = buf[:]
 	w.row.names.Stop = &w.solo.stop
