@@ -35,9 +35,9 @@ var dropinCosts = []struct {
 	{name: "right 0", tmpfs: 18, ext4: 18, xfs: 18, allocs: 81},
 	{name: "right 1", text: "file f", tmpfs: 19, ext4: 19, xfs: 19, allocs: 81},
 	{name: "right 10", text: "file f%d x10", tmpfs: 28, ext4: 28, xfs: 28, allocs: 81},
-	{name: "wrong 0", wrong: true, tmpfs: 44, ext4: 47, xfs: 44, allocs: 181},
-	{name: "wrong 1", text: "file f", wrong: true, tmpfs: 50, ext4: 53, xfs: 50, allocs: 181},
-	{name: "wrong 10", text: "file f%d x10", wrong: true, tmpfs: 104, ext4: 107, xfs: 104, allocs: 181},
+	{name: "wrong 0", wrong: true, tmpfs: 39, ext4: 42, xfs: 39, allocs: 181},
+	{name: "wrong 1", text: "file f", wrong: true, tmpfs: 43, ext4: 46, xfs: 43, allocs: 181},
+	{name: "wrong 10", text: "file f%d x10", wrong: true, tmpfs: 73, ext4: 76, xfs: 73, allocs: 181},
 	{name: "synced", text: "file f", wrong: true, control: "a wait for the disk", call: func(path, label string) error {
 		_, err := Tree(context.Background(), path, label, &Options{Sync: true})
 		return err
