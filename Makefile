@@ -265,8 +265,9 @@ BENCHFLAGS ?=
 bench: deps-bench build ## compare with the floor and with peers, ten minutes (root; PLAN, BENCHFLAGS)
 	rm -f $(RESULTS)
 	cd bench && $(GO) run . run -calls -plan $(PLAN) -o $(abspath $(RESULTS)) $(BENCHFLAGS) && $(GO) run . table $(abspath $(RESULTS))
-bench-full: ## the same on all filesystems, shapes and sizes; hours (root)
+bench-full: ## the same on all filesystems, shapes and sizes, with charts in bin/charts; hours (root)
 	@$(MAKE) bench PLAN=full
+	cd bench && $(GO) run . plot ../bin/charts ../bin/bench-full.jsonl
 bench-guard: deps-bench build ## a minute: fail where a walk's best time is over 1.6 of the floor's in three tries, or its requests to a cold disk over 0.3 (root)
 	rm -f bin/bench-guard.jsonl
 	cd bench && { code=0; $(GO) run . run -plan guard -limit 1.6 -disk-limit 0.3 -o ../bin/bench-guard.jsonl || code=$$?; $(GO) run . table -all ../bin/bench-guard.jsonl; exit $$code; }

@@ -3,7 +3,7 @@
 // Command bench compares fastlabel with the floor and with its peers, on real
 // filesystems, in turns.
 //
-//	main.go       the command: run, table, compare, latency
+//	main.go       the command: run, table, compare, plot, latency
 //	plan.go       which cells a plan has, and which contestants each
 //	cell.go       one cell: its states, and how a run is prepared and checked
 //	contestant.go the contestants, and their command lines
@@ -21,6 +21,8 @@
 //	reader.go     that reader
 //	ab.sh         two commits, by compare
 //	floor/        the floor, in C, and the program that starts contestants
+//	plot.go       which charts: cost against size, speed against threads
+//	draw.go       a chart as SVG
 //	rivals/       what is a library, as a command or by calls
 //	slowfs/       a FUSE filesystem that takes its time
 //	slowdisk/     a disk that takes its time, and counts

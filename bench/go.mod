@@ -6,11 +6,21 @@ replace github.com/fastlabel/fastlabel => ..
 
 require (
 	github.com/hanwen/go-fuse/v2 v2.12.1
+	github.com/karrick/godirwalk v1.17.0
 	github.com/opencontainers/selinux v1.15.1
 	golang.org/x/sys v0.49.0
+	gonum.org/v1/plot v0.17.0
 )
 
 require (
+	codeberg.org/go-fonts/liberation v0.5.0 // indirect
+	codeberg.org/go-latex/latex v0.2.0 // indirect
+	codeberg.org/go-pdf/fpdf v0.11.1 // indirect
+	git.sr.ht/~sbinet/gg v0.7.0 // indirect
+	github.com/ajstarks/svgo v0.0.0-20211024235047-1546f124cd8b // indirect
 	github.com/cyphar/filepath-securejoin v0.5.1 // indirect
 	github.com/fastlabel/fastlabel v0.0.0
+	github.com/golang/freetype v0.0.0-20170609003504-e2365dfdc4a0 // indirect
+	golang.org/x/image v0.30.0 // indirect
+	golang.org/x/text v0.28.0 // indirect
 )

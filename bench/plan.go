@@ -60,7 +60,7 @@ var plans = map[string][]sweep{
 	// `make bench PLAN=small`: ten minutes.
 	"small": sweepSmall,
 	// `make bench-full`: hours.
-	"full": slices.Concat(sweepFloor, sweepOrder, sweepScale, sweepWide, sweepThreads),
+	"full": slices.Concat(sweepFloor, sweepOrder, sweepScale, sweepWide, sweepThreads, sweepCold),
 	// On a filesystem where each request waits; half an hour.
 	"fuse": {{
 		fs: []string{"slowfs"}, corpora: []string{"flat", "fifty"}, states: []string{"wrong", "right"},
@@ -85,6 +85,7 @@ var plans = map[string][]sweep{
 	"scale":   sweepScale,
 	"wide":    sweepWide,
 	"threads": sweepThreads,
+	"cold":    sweepCold,
 }
 
 var (
@@ -116,6 +117,10 @@ var (
 	sweepWide = []sweep{{
 		fs: []string{"ext4"}, corpora: []string{"hash"}, states: []string{"wrong"}, size: "200G", n: []int{1_000_000, 9_900_000}, threads: []int{2},
 		with: with("fastlabel", "fastlabel-small", "floor-inode"), rounds: 9,
+	}}
+	sweepCold = []sweep{{
+		fs: disks, corpora: []string{"flat", "realistic"}, states: []string{"right"}, size: "20G", n: []int{300_000}, cold: true,
+		threads: []int{0, 1, 2, 4, 8, 16}, with: with("fastlabel", floors), rounds: 7,
 	}}
 	sweepThreads = []sweep{{
 		fs: all, corpora: []string{"flat", "realistic"}, states: []string{"wrong", "right"}, size: "20G", n: []int{300_000},
