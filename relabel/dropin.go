@@ -126,7 +126,7 @@ func change(ctx context.Context, path, label string, recurse bool) error {
 		return invalid(path, err)
 	}
 	path = trimmed(path)
-	return chcon(ctx, path, want, recurse, Options{Trace: quiet(path), inner: inner{patience: dropinPatience}})
+	return chcon(ctx, path, want, recurse, Options{Trace: quiet(path), inner: inner{patience: dropinPatience, joins: recurse}})
 }
 
 // invalid is the error for a label that is none.

@@ -56,6 +56,50 @@ func TestDropinWaits(t *testing.T) {
 	}
 }
 
+// TestDropinsTogether: a drop-in that waited for one of the same label has nothing left to walk;
+// one of another label walks, and so does one after a run that failed.
+func TestDropinsTogether(t *testing.T) {
+	for name, c := range map[string]struct {
+		first string
+		fails bool
+		seen  int64
+	}{
+		"the same":      {newLabel, false, 1},
+		"another label": {"system_u:object_r:container_file_t:s0:c8,c9", false, 46},
+		"failed":        {newLabel, true, 46},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := grow(t, on(t, "tmpfs"), plain)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			began, waits := make(chan struct{}), make(chan struct{})
+			run := func(ctx context.Context, label string, trace *Trace) (Report, error) {
+				return tree(ctx, root, label, Options{Trace: trace, inner: inner{patience: treetest.Patience, joins: true}}, probe)
+			}
+			hold := sync.OnceFunc(func() {
+				close(began)
+				<-waits
+				if c.fails {
+					cancel()
+				}
+			})
+			var first sync.WaitGroup
+			first.Go(func() {
+				_, err := run(ctx, c.first, &Trace{Change: func(string, string, string) { hold() }})
+				if (err != nil) != c.fails {
+					t.Error(err)
+				}
+			})
+			<-began
+			r, err := run(context.WithoutCancel(t.Context()), newLabel, &Trace{Wait: func(string) { close(waits) }})
+			first.Wait()
+			if err != nil || !r.Complete || r.Seen != c.seen || labelOf(t, root) != newLabel {
+				t.Errorf("%+v, %v", r, err)
+			}
+		})
+	}
+}
+
 // TestDropinJoins: a request that ends leaves its work under way, one that asks again joins
 // it, and Stop ends it: then nothing is open.
 func TestDropinJoins(t *testing.T) {

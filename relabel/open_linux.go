@@ -173,7 +173,12 @@ func (r *run) lockRoot(ctx context.Context, root *mount) (*commit.Lock, error) {
 			r.Call(func() { r.Told.Wait(holder) })
 		}
 	}
-	lock, err := commit.TakeLock(ctx, root.Stat, root.Path, wait)
+	does := ""
+	if r.o.inner.joins {
+		does = "relabel to " + r.want
+	}
+	lock, err := commit.TakeLock(ctx, root.Stat, root.Path, does, wait)
+	r.joined = err == nil && does != "" && lock.After == does
 	if err == nil && lock.Unlocked != nil {
 		r.Note("no lock was taken: %v", lock.Unlocked)
 	}

@@ -95,6 +95,7 @@ type Advanced struct {
 type inner struct {
 	check    bool           // nothing is written
 	patience time.Duration  // the longest wait for the lock of another relabel; 0: until ctx ends
+	joins    bool           // it trusts a root that a run like it, for which it waited, has labelled
 	at       *mounts.Volume // the root is to be this one, or the error is flight.ErrMoved
 	ended    func()         // called when nothing is open any more
 }

@@ -73,7 +73,7 @@ func (r *run) inspect(root *mount) (s Status, err error) {
 
 // trusted completes the report if what Options.Trust names has the label.
 func (r *run) trusted(root *mount) (bool, error) {
-	if r.o.Trust != TrustRoot && r.o.Trust != TrustTop {
+	if r.o.Trust != TrustRoot && r.o.Trust != TrustTop && !r.joined {
 		return false, nil
 	}
 	ok, _, err := r.topHas(root)

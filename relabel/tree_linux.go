@@ -35,6 +35,7 @@ type run struct {
 	commit       *commit.Root           // of a root that may be written
 	dev          uint64                 // the root's filesystem, then
 	holder       atomic.Pointer[string] // of the lock that the run waits for
+	joined       bool                   // a run like this one had the lock until it was this one's turn
 
 	mu     sync.Mutex // guards the rest, for tasks and a caller who left them behind
 	report Report     // but for counts and notes

@@ -31,6 +31,8 @@ type Lock struct {
 	// Unlocked is why there is no place for a lock file. The lock then keeps out the runs
 	// of this process only.
 	Unlocked error
+	// After is what the run of this process did for which this one waited.
+	After string
 
 	id   volume
 	file *lockFile // nil: there is none
@@ -51,8 +53,8 @@ var kept struct {
 }
 
 // TakeLock waits for the lock of the volume whose root is at path within ctx, and tells
-// wait once, if it is not nil, who holds it.
-func TakeLock(ctx context.Context, root sys.Stat, path string, wait func(holder string)) (*Lock, error) {
+// wait once, if it is not nil, who holds it. What the caller does is for the After of others.
+func TakeLock(ctx context.Context, root sys.Stat, path, does string, wait func(holder string)) (*Lock, error) {
 	tell := func(holder string) {
 		if wait != nil {
 			once := wait
@@ -61,7 +63,8 @@ func TakeLock(ctx context.Context, root sys.Stat, path string, wait func(holder 
 		}
 	}
 	l := &Lock{id: volume{root.Dev, root.Ino}}
-	if err := process.enter(ctx, l.id, tell); err != nil {
+	var err error
+	if l.After, err = process.enter(ctx, l.id, does, tell); err != nil {
 		return nil, err
 	}
 	taken := false

@@ -23,7 +23,7 @@ import (
 func TestLockIsNotCollected(t *testing.T) {
 	treetest.Need(t, "root")
 	root := sys.Stat{Dev: ^uint64(0), Ino: uint64(time.Now().UnixNano())} // it stays in use
-	if _, err := TakeLock(t.Context(), root, "test", nil); err != nil {
+	if _, err := TakeLock(t.Context(), root, "test", "", nil); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
@@ -36,7 +36,7 @@ func TestLockIsNotCollected(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
-	if _, err := TakeLock(ctx, root, "test", nil); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := TakeLock(ctx, root, "test", "", nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the volume was let go: %v", err)
 	}
 }
@@ -121,7 +121,7 @@ func TestLockOfOthers(t *testing.T) {
 				t.Fatal(e)
 			}
 			other.sign(id, "somebody")
-			beside, err := TakeLock(t.Context(), sys.Stat{Dev: id.dev, Ino: id.ino + 1}, "test", func(string) { t.Error("it waits for another volume") })
+			beside, err := TakeLock(t.Context(), sys.Stat{Dev: id.dev, Ino: id.ino + 1}, "test", "", func(string) { t.Error("it waits for another volume") })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -129,7 +129,7 @@ func TestLockOfOthers(t *testing.T) {
 			var lock atomic.Pointer[Lock]
 			told, begin := "", time.Now()
 			go func() {
-				l, err := TakeLock(t.Context(), sys.Stat{Dev: id.dev, Ino: id.ino}, "test", func(holder string) { told += holder })
+				l, err := TakeLock(t.Context(), sys.Stat{Dev: id.dev, Ino: id.ino}, "test", "", func(holder string) { told += holder })
 				if err != nil {
 					t.Error(err)
 				}
@@ -162,7 +162,7 @@ func TestLockOfOthers(t *testing.T) {
 func TestLockRemoved(t *testing.T) {
 	treetest.Need(t, "root")
 	take := func(ino uint64) *Lock {
-		l, err := TakeLock(t.Context(), sys.Stat{Dev: ^uint64(2), Ino: ino}, "test", nil)
+		l, err := TakeLock(t.Context(), sys.Stat{Dev: ^uint64(2), Ino: ino}, "test", "", nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,6 +23,7 @@ type volume struct{ dev, ino uint64 }
 // line is one volume's. queue.mu guards it.
 type line struct {
 	holder  string          // who has the lock; "" while that is not known
+	does    string          // what the one whose turn it is does
 	waiting []chan struct{} // closed when it is the caller's turn
 }
 
@@ -33,11 +34,12 @@ var process queue
 const untold = time.Millisecond
 
 // enter waits for the caller's turn at the volume id, and calls tell if that takes a
-// while. After nil the caller has to leave.
-func (q *queue) enter(ctx context.Context, id volume, tell func(holder string)) error {
-	mine := q.join(id)
+// while. It returns what the one did for whom the caller had to wait. After nil the caller
+// has to leave.
+func (q *queue) enter(ctx context.Context, id volume, does string, tell func(holder string)) (did string, err error) {
+	mine := q.join(id, does)
 	if mine == nil {
-		return nil
+		return "", nil
 	}
 	turn := false
 	defer func() {
@@ -51,9 +53,9 @@ func (q *queue) enter(ctx context.Context, id volume, tell func(holder string)) 
 		select {
 		case <-mine:
 			turn = true
-			return nil
+			return q.takes(id, does), nil
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return "", context.Cause(ctx)
 		case <-wait.C:
 			tell(q.holder(id))
 		}
@@ -61,7 +63,7 @@ func (q *queue) enter(ctx context.Context, id volume, tell func(holder string)) 
 }
 
 // join puts the caller at the end of the line; nil: it is alone there.
-func (q *queue) join(id volume) chan struct{} {
+func (q *queue) join(id volume, does string) chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.lines[id]
@@ -69,12 +71,21 @@ func (q *queue) join(id volume) chan struct{} {
 		if q.lines == nil {
 			q.lines = make(map[volume]*line)
 		}
-		q.lines[id] = new(line)
+		q.lines[id] = &line{does: does}
 		return nil
 	}
 	mine := make(chan struct{})
 	l.waiting = append(l.waiting, mine)
 	return mine
+}
+
+// takes notes what the caller does whose turn has come, and returns what the one before did.
+func (q *queue) takes(id volume, does string) (did string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.lines[id]
+	did, l.does = l.does, does
+	return did
 }
 
 // quit takes a caller out of the line who waits no longer. Its turn may have come since.
@@ -84,6 +95,9 @@ func (q *queue) quit(id volume, mine chan struct{}) {
 	i := slices.Index(l.waiting, mine)
 	if i >= 0 {
 		l.waiting = slices.Delete(l.waiting, i, i+1)
+	}
+	if i < 0 {
+		l.does = "" // the next may have come after that was done
 	}
 	q.mu.Unlock()
 	if i < 0 {

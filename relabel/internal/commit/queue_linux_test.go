@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -22,7 +23,8 @@ func TestQueue(t *testing.T) {
 	v := volume{1, 2}
 	synctest.Test(t, func(t *testing.T) {
 		var q queue
-		if err := errors.Join(q.enter(t.Context(), v, nil), q.enter(t.Context(), volume{1, 3}, nil)); err != nil {
+		enter := entering(&q)
+		if err := errors.Join(enter(t.Context(), v, nil), enter(t.Context(), volume{1, 3}, nil)); err != nil {
 			t.Fatal(err)
 		}
 		q.holds(v, "holder")
@@ -30,7 +32,7 @@ func TestQueue(t *testing.T) {
 		var told atomic.Int64
 		for i := range callers {
 			go func() {
-				if err := q.enter(t.Context(), v, func(holder string) {
+				if err := enter(t.Context(), v, func(holder string) {
 					told.Add(1)
 					if holder != "holder" {
 						t.Errorf("held by %q", holder)
@@ -65,6 +67,51 @@ func TestQueue(t *testing.T) {
 	})
 }
 
+// entering is q.enter for callers who do nothing in particular.
+func entering(q *queue) func(ctx context.Context, v volume, tell func(string)) error {
+	return func(ctx context.Context, v volume, tell func(string)) error {
+		_, err := q.enter(ctx, v, "", tell)
+		return err
+	}
+}
+
+// TestQueueDid: a caller is told what the one did for whom he waited, and not what was done
+// before he came.
+func TestQueueDid(t *testing.T) {
+	v := volume{1, 2}
+	none := func(string) {}
+	synctest.Test(t, func(t *testing.T) {
+		var q queue
+		var all []string
+		enter := func(ctx context.Context, does string) {
+			did, err := q.enter(ctx, v, does, none)
+			if err != nil {
+				did = err.Error()
+			}
+			all = append(all, does+" after "+did)
+		}
+		enter(t.Context(), "a")
+		go enter(t.Context(), "a2")
+		synctest.Wait()
+		go enter(t.Context(), "b")
+		synctest.Wait()
+		q.leave(v)
+		synctest.Wait()
+		q.leave(v)
+		synctest.Wait()
+		// One whose turn has come, and who goes without: c may have come after b had left.
+		gone := q.join(v, "gone")
+		go enter(t.Context(), "c")
+		synctest.Wait()
+		q.leave(v)
+		q.quit(v, gone)
+		synctest.Wait()
+		if want := "a after ,a2 after a,b after a2,c after "; strings.Join(all, ",") != want {
+			t.Errorf("%q, want %q", strings.Join(all, ","), want)
+		}
+	})
+}
+
 // TestQueueQuits: who gives up, or panics when it is told, or gives up just when its turn
 // comes, holds up nobody.
 func TestQueueQuits(t *testing.T) {
@@ -72,7 +119,8 @@ func TestQueueQuits(t *testing.T) {
 	none := func(string) {}
 	synctest.Test(t, func(t *testing.T) {
 		var q queue
-		if err := q.enter(t.Context(), v, none); err != nil {
+		enter := entering(&q)
+		if err := enter(t.Context(), v, none); err != nil {
 			t.Fatal(err)
 		}
 		why := errors.New("why")
@@ -85,16 +133,16 @@ func TestQueueQuits(t *testing.T) {
 					gone.Add(1)
 				}
 			}()
-			t.Error(q.enter(t.Context(), v, func(string) { panic("told") }))
+			t.Error(enter(t.Context(), v, func(string) { panic("told") }))
 		}()
 		for range 10 {
 			go func() {
-				if err := q.enter(ctx, v, none); errors.Is(err, why) {
+				if err := enter(ctx, v, none); errors.Is(err, why) {
 					gone.Add(1)
 				}
 			}()
 			go func() {
-				if err := q.enter(t.Context(), v, none); err == nil {
+				if err := enter(t.Context(), v, none); err == nil {
 					turns++
 					q.leave(v)
 				}
@@ -114,11 +162,11 @@ func TestQueueQuits(t *testing.T) {
 		// The turn and the end of the context at once: select takes either.
 		for range 100 {
 			ctx, cancel := context.WithCancel(t.Context())
-			if err := q.enter(ctx, v, none); err != nil {
+			if err := enter(ctx, v, none); err != nil {
 				t.Fatal(err)
 			}
 			go func() {
-				if q.enter(ctx, v, none) == nil {
+				if enter(ctx, v, none) == nil {
 					q.leave(v)
 				}
 			}()
@@ -139,14 +187,14 @@ func TestLockQueue(t *testing.T) {
 	treetest.Need(t, "root")
 	root := sys.Stat{Dev: ^uint64(2), Ino: uint64(os.Getpid())}
 	synctest.Test(t, func(t *testing.T) {
-		first, err := TakeLock(t.Context(), root, "test", nil)
+		first, err := TakeLock(t.Context(), root, "test", "", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		within, had := 0, 0
 		for range 30 {
 			go func() {
-				l, err := TakeLock(t.Context(), root, "test", nil)
+				l, err := TakeLock(t.Context(), root, "test", "", nil)
 				if err != nil {
 					t.Error(err)
 					return
