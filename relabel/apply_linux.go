@@ -5,7 +5,6 @@ package relabel
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
@@ -62,13 +61,8 @@ func (r *run) applyTo(ctx context.Context, root *mount) error {
 	if err := r.learn(root); err != nil {
 		return r.fatal(err)
 	}
-	if r.rules.Contexts != nil {
-		if !root.Told() {
-			return fmt.Errorf("%s: %w: rules are about a path, and this is longer than the kernel takes", root.Path, errors.ErrUnsupported)
-		}
-		if r.proc.SELinux {
-			r.changes = r.asPrinted(r.changes)
-		}
+	if r.rules.Contexts != nil && r.proc.SELinux {
+		r.changes = r.asPrinted(r.changes)
 	}
 	if _, _, err := r.topHas(root); err != nil {
 		return err

@@ -122,8 +122,7 @@ func (g *Group) run(ctx context.Context, w *flight.Work[mounts.Volume, request, 
 // work the error is a *PendingError, and the work goes on; or a *HungError
 // if the filesystem did not even tell what root is. The Report beside them says
 // nothing. Both errors are found by errors.Is to be what ended ctx. Where too many
-// calls hang in the process already it is a *HungError at once. A relative root
-// is ENAMETOOLONG in a working directory that is deeper than PATH_MAX.
+// calls hang in the process already it is a *HungError at once.
 func (g *Group) Tree(ctx context.Context, root, label string, t Trust) (Report, error) {
 	none := Report{Root: root, Label: label}
 	want, err := secctx.Canonical(label)

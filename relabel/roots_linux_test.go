@@ -171,12 +171,18 @@ link dangling nowhere
 
 func TestMissingRoots(t *testing.T) {
 	dir := on(t, "tmpfs")
+	t.Chdir(dir)
+	for range 22 { // deeper than the kernel reports a path
+		name := mkdir(t, strings.Repeat("d", 200))
+		writeFile(t, name+"/f")
+		t.Chdir(name)
+	}
 	if err := os.Symlink("nowhere", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]error{
 		"": syscall.ENOENT, filepath.Join(dir, "none"): syscall.ENOENT, filepath.Join(dir, "link") + "/": syscall.ENOENT,
-		dir + "\x00": syscall.EINVAL,
+		dir + "\x00": syscall.EINVAL, ".": syscall.ENAMETOOLONG, "../f": syscall.ENAMETOOLONG,
 	} {
 		_, err := Tree(t.Context(), path, newLabel, nil)
 		_, alone := isLabelled(path, newLabel, TrustRoot)

@@ -9,7 +9,8 @@ import "context"
 // nothing failed: the Report is then Complete.
 //
 // Errors: ErrLabel, ErrRefused, errors.ErrUnsupported where the filesystem
-// has no labels, the context's cause (context.Cause), an *fs.PathError for one
+// has no labels, ENAMETOOLONG where the kernel reports no path of root, since that is
+// longer than PATH_MAX, the context's cause (context.Cause), an *fs.PathError for one
 // failure and an *IncompleteError for several.
 //
 // The work is done by other threads than the caller's. If that alone has another mount

@@ -115,11 +115,6 @@ func confinement() []Mutant {
 			Edits:  edits("relabel/internal/mounts/left_linux.go", "refused(b Bounds) map[ID]string {\n", "refused(Bounds) map[ID]string {\n\tb := Bounds{}\n"),
 		},
 		{
-			Name: "beyond-pathmax", By: "TestBeyondPathMaxMoves",
-			Breaks: "a mount beneath a root of untold path is not taken for absent when it moves",
-			Edits:  edits("relabel/internal/mounts/where_linux.go", "e = syscall.EAGAIN\n", "e = 0\n"),
-		},
-		{
 			Name: "mounts-unasked", By: "TestWithoutTable in relabel",
 			Breaks: "the table of mounts is read where something is mounted",
 			Edits:  edits("relabel/internal/mounts/proc_linux.go", "return !has &&", "return (has || !has) &&"),

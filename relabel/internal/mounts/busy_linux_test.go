@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"syscall"
 	"testing"
@@ -14,6 +15,28 @@ import (
 
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
+
+func TestMain(m *testing.M) { os.Exit(treetest.Main(m)) }
+
+// mounted mounts a tmpfs until the test ends.
+func mounted(t *testing.T, at string) {
+	t.Helper()
+	if err := unix.Mount("test", at, "tmpfs", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(at, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func mkdir(t *testing.T, path string) {
+	t.Helper()
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // enclosed opens a root as a run does.
 func enclosed(t *testing.T, path string, try Try) *Mount {

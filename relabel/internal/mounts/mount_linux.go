@@ -24,7 +24,7 @@ func IDOf(st sys.Stat) ID { return ID{st.Dev, st.Ino} }
 // is there after Enclose.
 type Mount struct {
 	Path string   // of At as the caller would say it, for messages
-	Real string   // and as mountinfo has it; see Told
+	Real string   // and as mountinfo has it, which is shorter than PATH_MAX for the root
 	Stat sys.Stat // of At, with the mount's id
 	At   int      // an O_PATH descriptor
 
@@ -57,7 +57,8 @@ type Mount struct {
 const ReadOnlySubvolume = "a read-only subvolume"
 
 // OpenRoot names the root by an O_PATH descriptor, whatever its kind. An automount is
-// triggered.
+// triggered. A root of which the kernel reports no path is ENAMETOOLONG: without one it is not
+// known what is mounted beneath it.
 func (p *Proc) OpenRoot(path string, a *watch.Activity) (*Mount, error) {
 	if strings.Contains(path, "\x00") { // no file has such a name, but none is gone either
 		return nil, pathError("openat", path, syscall.EINVAL)
@@ -73,10 +74,15 @@ func (p *Proc) OpenRoot(path string, a *watch.Activity) (*Mount, error) {
 		return nil, pathError("openat", path, e)
 	}
 	a.At("statx", path)
+	op := "statx"
 	root, e := p.Locate(fd, path)
+	if e == 0 {
+		op = "readlinkat"
+		root.Real, e = p.path(fd)
+	}
 	if e != 0 {
 		sys.Close(fd)
-		return nil, pathError("statx", path, e)
+		return nil, pathError(op, path, e)
 	}
 	return root, nil
 }

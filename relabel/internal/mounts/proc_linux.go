@@ -124,22 +124,17 @@ func (p *Proc) ask(root *Mount) (m sys.Mounted, plain bool) {
 // its own. A probe, a label on one file, or a root in whose mount nothing is mounted
 // does without.
 func (p *Proc) Learn(root *Mount, b Bounds) error {
-	var e sys.Errno
 	if p.bare(root, b) {
-		if root.Real, e = p.where(root, nil); e != 0 {
-			return pathError("readlinkat", root.Path, e)
-		}
 		return nil
 	}
-	e = syscall.EAGAIN
+	e := syscall.EAGAIN
 	for try := 0; e == syscall.EAGAIN && try < tries; try++ {
-		was, _ := p.path(root.At)
 		var err error
 		if p.Mounts, err = p.ReadTable(); err != nil {
 			return err
 		}
-		root.Real, e = p.where(root, p.Mounts)
-		if is, _ := p.path(root.At); is != was {
+		was := root.Real
+		if root.Real, e = p.path(root.At); e == 0 && root.Real != was {
 			e = syscall.EAGAIN // renamed: the table may name what is beneath it by either path
 		}
 	}
@@ -234,6 +229,19 @@ func (p *Proc) MountOf(fd int) (uint64, sys.Errno) {
 		return 0, syscall.ENOTSUP
 	}
 	return id, 0
+}
+
+// path returns where fd lies now. The kernel reports no path of PATH_MAX bytes or more.
+func (p *Proc) path(fd int) (string, sys.Errno) {
+	buf := make([]byte, syscall.PathMax)
+	n, e := sys.Readlinkat(p.shared.fds, strconv.Itoa(fd), buf)
+	switch {
+	case e != 0:
+		return "", e
+	case n == len(buf): // cut off: a page may be larger
+		return "", syscall.ENAMETOOLONG
+	}
+	return string(buf[:n]), 0
 }
 
 // ByID finds the line of mountinfo for a mount id.

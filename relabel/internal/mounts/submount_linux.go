@@ -67,13 +67,11 @@ func (m *Mount) Find(listed mountinfo.Mount, b Bounds, a *watch.Activity) (*Moun
 		case mountinfo.Hidden(all, now):
 			return &Mount{Path: path, At: -1}, "something was mounted over it during the run", nil
 		}
-		at, e := p.where(m, all)
-		switch {
-		case e == syscall.EAGAIN:
-			continue
-		case e != 0:
+		at, e := p.path(m.At)
+		if e != 0 {
 			return nil, "", pathError("readlinkat", m.Path, e)
-		case len(mountinfo.Beneath([]mountinfo.Mount{*now}, at)) == 0:
+		}
+		if len(mountinfo.Beneath([]mountinfo.Mount{*now}, at)) == 0 {
 			return nil, "", &fs.PathError{Op: "openat", Path: path, Err: fmt.Errorf("what is mounted here was moved out of the tree, to %s", now.Point)}
 		}
 		real, info = at, *now
