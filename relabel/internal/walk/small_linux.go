@@ -104,7 +104,7 @@ func (w *worker) otherMount(d *Dir, t xattrio.Target) {
 		return
 	}
 	w.cache.expect(d)
-	w.push(entering(d, t.String()+"\x00"))
+	w.push(item{in: d, name: t.String() + "\x00"})
 }
 
 // enlarge makes the mount ready for more, and labels in it what one worker can. What was opened
