@@ -153,7 +153,6 @@ func (r *run) avow(m *mount, whole bool) {
 		var fd int
 		if fd, e = mounts.Reopen(m.At); e == 0 { // a run that shares no lock may have committed it since
 			_, e = commit.Disavow(fd, r.order(m, fd))
-			commit.RemoveOldMark(fd)
 			sys.Close(fd)
 		}
 	case m.first && whole:

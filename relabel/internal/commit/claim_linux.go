@@ -78,14 +78,12 @@ const (
 	claimFormer = " former="
 )
 
-// parseClaim reads a claim; a text that String did not write is none. A claim that an earlier
-// version left may have one more field behind the seal, which says nothing here.
+// parseClaim reads a claim; a text that String did not write is none.
 func parseClaim(text string) (k claim, ok bool) {
 	rest, begins := strings.CutPrefix(text, claimBegins)
 	want, rest, hasSeal := strings.Cut(rest, claimSeal)
-	rest, former, hasFormer := strings.Cut(rest, claimFormer)
-	seal, more, _ := strings.Cut(rest, " ")
-	if !begins || !hasSeal || !hasFormer || strings.Contains(want+more, " ") {
+	seal, former, hasFormer := strings.Cut(rest, claimFormer)
+	if !begins || !hasSeal || !hasFormer || strings.Contains(want+seal, " ") {
 		return claim{}, false
 	}
 	k = claim{want: want, seal: seal}

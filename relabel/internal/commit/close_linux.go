@@ -75,11 +75,6 @@ func (c *Root) sync() error {
 }
 
 func (c *Root) end() {
-	if c.Unsynced() && !c.DryRun {
-		c.At("fremovexattr")
-		RemoveOldMark(c.FD)
-		c.At("")
-	}
 	c.revoking.Lock()
 	defer c.revoking.Unlock()
 	c.closed = true

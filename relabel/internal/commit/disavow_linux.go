@@ -50,12 +50,6 @@ func Disavowed(fd int) bool {
 // since. fd may be an O_PATH descriptor.
 func Avow(fd int) sys.Errno { return removeClaim(sys.ByDescriptor, fd) }
 
-// oldMark is an attribute that earlier versions left on each root. Nothing reads it.
-const oldMark = "trusted.fastlabel"
-
-// RemoveOldMark removes that attribute from the open directory fd, where it can.
-func RemoveOldMark(fd int) { _ = sys.Removexattr(sys.Opened, fd, oldMark) }
-
 func removeClaim(way sys.Way, fd int) sys.Errno {
 	switch e := sys.Removexattr(way, fd, ClaimName); e {
 	case syscall.ENODATA, syscall.EPERM, syscall.ENOTSUP: // it was not there, or never could be
