@@ -203,8 +203,8 @@ func commits() []Mutant {
 		},
 		{
 			Name: "turn-lost", By: "TestQueueQuits",
-			Breaks: "who gives up when its turn has come lets the next one have it",
-			Edits:  edits("relabel/internal/commit/queue_linux.go", "\tif i < 0 {\n\t\tq.leave(id)\n\t}\n", ""),
+			Breaks: "who gives up leaves the line, and lets the next one have the turn that has come",
+			Edits:  edits("relabel/internal/commit/lock_linux.go", "if !turn { // also if tell panics", "if !turn && ctx.Err() == nil {"),
 		},
 		{
 			Name: "lock-not-reprobed", By: "TestTrustedAfterWait",

@@ -3,8 +3,7 @@
 // Package commit keeps the second promise of the project: a root that has the label
 // vouches for all beneath it.
 //
-//	lock_linux.go   one relabel of a volume at a time, in all processes
-//	queue_linux.go  and in this one
+//	lock_linux.go   one relabel of a volume at a time, in this process and in all
 //	root_linux.go   the root's label, and the seal before the first change
 //	order_linux.go  what comes to the disk before what
 //	close_linux.go  the end: commit, second reading; or a root that is sealed again

@@ -3,13 +3,14 @@
 package commit
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math/bits"
 	"os"
-	"strings"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -26,7 +27,7 @@ import (
 // made anew in its place has locks of its own: so a run that has its byte looks whether the
 // path still leads to the file.
 
-// Lock is one held lock.
+// Lock is the lock of one volume: held, or waited for.
 type Lock struct {
 	// Unlocked is why there is no place for a lock file. The lock then keeps out the runs
 	// of this process only.
@@ -34,9 +35,26 @@ type Lock struct {
 	// After is what the run of this process did for which this one waited.
 	After string
 
-	id   volume
-	file *lockFile // nil: there is none
+	id     volume
+	does   string        // for the After of the next one; "" until it is held
+	turn   chan struct{} // closed when the lock is the first of its line
+	holder string        // who has the lock, as far as the first of the line knows; guarded by queue.mu
+	file   *lockFile     // nil: there is none
 }
+
+// volume is a volume's root.
+type volume struct{ dev, ino uint64 }
+
+// queue has the callers of one process wait in memory, in the order in which they came:
+// only the first of a line looks whether another process has the lock. Who leaves wakes
+// the next one, and nobody else.
+type queue struct {
+	mu    sync.Mutex
+	lines map[volume][]*Lock // of volumes in use
+}
+
+// process is the queue of this process.
+var process = queue{lines: make(map[volume][]*Lock)}
 
 // lockFile is an open lock file. Its descriptor is a bare one, which nothing collects.
 type lockFile struct {
@@ -56,87 +74,173 @@ var kept struct {
 // wait once, if it is not nil, who holds it. What the caller does is for the After of others.
 func TakeLock(ctx context.Context, root sys.Stat, path, does string, wait func(holder string)) (*Lock, error) {
 	tell := func(holder string) {
-		if wait != nil {
-			once := wait
+		if once := wait; once != nil {
 			wait = nil
 			once(holder)
 		}
 	}
 	l := &Lock{id: volume{root.Dev, root.Ino}}
-	var err error
-	if l.After, err = process.enter(ctx, l.id, does, tell); err != nil {
+	if err := process.enter(ctx, l, tell); err != nil {
 		return nil, err
 	}
 	taken := false
 	defer func() {
 		if !taken { // also if tell panics
-			l.leaveFile()
-			process.leave(l.id)
+			l.Release()
 		}
 	}()
 	if err := l.take(ctx, path, tell); err != nil {
 		return nil, err
 	}
-	taken = true
+	taken, l.does = true, does
 	return l, nil
 }
 
-// The wait for another process. A call that blocks would take a thread for each volume,
-// and a signal to give it up.
-const (
-	eager   = time.Second            // so long
-	often   = 5 * time.Millisecond   // it is asked for at least this often,
-	rarely  = 100 * time.Millisecond // and then at least this often
-	atFirst = time.Millisecond
-)
+// Release lets go of the lock; of none, it does nothing.
+func (l *Lock) Release() {
+	if l == nil {
+		return
+	}
+	l.unlock(false)
+	process.leave(l)
+}
 
-// take locks the volume's byte.
-func (l *Lock) take(ctx context.Context, path string, tell func(holder string)) error {
-	me := fmt.Sprintf("process %d, relabelling %q", pid, path)
-	begin, pause := time.Now(), time.Duration(0)
-	for {
-		if l.file == nil {
-			if err := l.open(); err != nil {
-				return err
-			}
+// untold is how long a caller waits before it says so: most runs end within that time.
+const untold = time.Millisecond
+
+// enter waits for the turn of l, and calls tell if that takes a while. After nil l has to leave.
+func (q *queue) enter(ctx context.Context, l *Lock, tell func(holder string)) error {
+	if q.join(l) {
+		return nil
+	}
+	turn := false
+	defer func() {
+		if !turn { // also if tell panics
+			q.leave(l)
 		}
-		if l.Unlocked != nil {
-			process.holds(l.id, me)
+	}()
+	wait := time.NewTimer(untold)
+	defer wait.Stop()
+	for {
+		select {
+		case <-l.turn:
+			turn = true
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-wait.C:
+			tell(q.holder(l.id))
+		}
+	}
+}
+
+// join puts l at the end of its line, and reports whether it is the first there.
+func (q *queue) join(l *Lock) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	line := q.lines[l.id]
+	if len(line) > 0 {
+		l.turn = make(chan struct{})
+	}
+	q.lines[l.id] = append(line, l)
+	return len(line) == 0
+}
+
+// leave takes l out of its line. If it was the first, which it may have become just as it gave
+// up, the next one has its turn.
+func (q *queue) leave(l *Lock) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := slices.Index(q.lines[l.id], l)
+	line := slices.Delete(q.lines[l.id], i, i+1)
+	if q.lines[l.id] = line; len(line) == 0 {
+		delete(q.lines, l.id)
+	} else if i == 0 {
+		line[0].After = l.does
+		close(line[0].turn)
+	}
+}
+
+// holds notes who has the lock, for those behind l.
+func (q *queue) holds(l *Lock, holder string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l.holder = holder
+}
+
+// holder returns who has the lock; "" while that is not known.
+func (q *queue) holder(id volume) string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.lines[id][0].holder
+}
+
+// take locks the volume's byte. A call that blocks until another process lets go would take a
+// thread for each volume, and a signal to give it up. So it is asked for again, each time when
+// the wait has become longer by a two-hundredth, but for these bounds.
+func (l *Lock) take(ctx context.Context, path string, tell func(holder string)) error {
+	const atFirst, rarely = time.Millisecond, 100 * time.Millisecond
+	me := fmt.Sprintf("process %d, relabelling %q", pid, path)
+	begin := time.Now()
+	for try := 0; ; try++ {
+		if locked, err := l.try(); err != nil {
+			return err
+		} else if locked {
+			process.holds(l, me)
+			l.sign(me)
 			return nil
 		}
-		switch e := sys.TryLock(l.file.fd, l.id.byte()); e {
-		case 0:
-			is, err := l.file.is()
-			if err != nil { // the policy may refuse it, and would for ever
-				return err
-			}
-			if is {
-				process.holds(l.id, me)
-				l.file.sign(l.id, me)
-				return nil
-			}
-			l.replaceFile()
-			continue
-		case syscall.EAGAIN:
-		default:
-			return &fs.PathError{Op: "fcntl", Path: l.file.path, Err: e}
-		}
-		if pause == atFirst { // once
-			holder := l.file.signed(l.id)
-			process.holds(l.id, holder)
+		if try == 1 {
+			holder := l.signed()
+			process.holds(l, holder)
 			tell(holder)
 		}
-		most := often
-		if time.Since(begin) >= eager {
-			most = rarely
-		}
-		pause = max(atFirst, min(2*pause, most))
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-time.After(pause):
+		case <-time.After(min(max(time.Since(begin)/200, atFirst), rarely)):
 		}
 	}
+}
+
+// try locks the byte in the file to which the path leads, unless another process has it.
+func (l *Lock) try() (bool, error) {
+	for {
+		if l.file == nil {
+			if err := l.open(); err != nil || l.Unlocked != nil {
+				return err == nil, err
+			}
+		}
+		switch e := sys.TryLock(l.file.fd, l.id.byte()); e {
+		case 0:
+		case syscall.EAGAIN:
+			return false, nil
+		default:
+			return false, &fs.PathError{Op: "fcntl", Path: l.file.path, Err: e}
+		}
+		if is, err := l.file.is(); is || err != nil { // the policy may refuse it, and would for ever
+			return is, err
+		}
+		l.unlock(true)
+	}
+}
+
+// unlock lets go of the byte, and of the file. One that was removed, so that its bytes are no
+// locks, is not used again, and closed by its last user.
+func (l *Lock) unlock(removed bool) {
+	if l.file == nil {
+		return
+	}
+	sys.Unlock(l.file.fd, l.id.byte())
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	if removed && kept.file == l.file {
+		kept.file = nil
+	}
+	if l.file.users--; l.file.users == 0 && kept.file != l.file {
+		sys.Close(l.file.fd)
+	}
+	l.file = nil
 }
 
 var pid = os.Getpid()
@@ -157,21 +261,24 @@ const (
 
 func (v volume) slot() int64 { return v.byte() % slots * slotSize }
 
-func (f *lockFile) sign(v volume, holder string) {
+func (l *Lock) sign(holder string) {
+	if l.file == nil {
+		return
+	}
 	line := make([]byte, slotSize)
-	copy(line, fmt.Sprintf("%x %s", v.byte(), holder))
-	_, _ = syscall.Pwrite(f.fd, line, v.slot())
+	copy(line, fmt.Sprintf("%x %s", l.id.byte(), holder))
+	_, _ = syscall.Pwrite(l.file.fd, line, l.id.slot())
 }
 
 // signed is who signed last for the volume; "" where that is not known.
-func (f *lockFile) signed(v volume) string {
+func (l *Lock) signed() string {
 	line := make([]byte, slotSize)
-	n, _ := syscall.Pread(f.fd, line, v.slot()) // -1 beside an error
-	whose, holder, _ := strings.Cut(strings.TrimRight(string(line[:max(n, 0)]), "\x00"), " ")
-	if whose != fmt.Sprintf("%x", v.byte()) {
+	n, _ := syscall.Pread(l.file.fd, line, l.id.slot()) // -1 beside an error
+	holder, is := bytes.CutPrefix(line[:max(n, 0)], fmt.Appendf(nil, "%x ", l.id.byte()))
+	if !is {
 		return ""
 	}
-	return holder
+	return string(bytes.TrimRight(holder, "\x00"))
 }
 
 // is says whether the file's path still leads to it.
@@ -229,62 +336,26 @@ func ours(dir string) bool {
 func openLocks(base string) (f *lockFile, none, err error) {
 	dir := base + "/fastlabel"
 	path := dir + "/lock"
-	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenLock, 0o600)
+	open := func() (int, sys.Errno) { return sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenLock, 0o600) }
+	fd, e := open()
 	if e == syscall.ENOENT {
 		if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
 			return nil, err, nil
 		}
-		fd, e = sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenLock, 0o600)
+		fd, e = open()
 	}
-	if e == 0 {
-		st, e := sys.Fstatx(fd)
-		if e == 0 {
-			return &lockFile{path: path, fd: fd, id: volume{st.Dev, st.Ino}}, nil, nil
+	if e != 0 {
+		at, none := sys.Openat(sys.AtFdcwd, sys.Cname(dir), sys.OpenRead, 0)
+		if none != 0 {
+			return nil, &fs.PathError{Op: "openat", Path: dir, Err: none}, nil
 		}
+		sys.Close(at)
+		return nil, nil, &fs.PathError{Op: "openat", Path: path, Err: e}
+	}
+	st, e := sys.Fstatx(fd)
+	if e != 0 {
 		sys.Close(fd)
 		return nil, nil, &fs.PathError{Op: "statx", Path: path, Err: e}
 	}
-	at, none1 := sys.Openat(sys.AtFdcwd, sys.Cname(dir), sys.OpenRead, 0)
-	if none1 != 0 {
-		return nil, &fs.PathError{Op: "openat", Path: dir, Err: none1}, nil
-	}
-	sys.Close(at)
-	return nil, nil, &fs.PathError{Op: "openat", Path: path, Err: e}
-}
-
-// replaceFile has the process open another file: this one was removed, and its byte is no lock.
-func (l *Lock) replaceFile() {
-	sys.Unlock(l.file.fd, l.id.byte())
-	kept.mu.Lock()
-	if kept.file == l.file {
-		kept.file = nil
-	}
-	kept.mu.Unlock()
-	l.leaveFile()
-}
-
-// leaveFile is the end of the lock's use of its file. One that was replaced is closed by its
-// last user.
-func (l *Lock) leaveFile() {
-	if l.file == nil {
-		return
-	}
-	kept.mu.Lock()
-	defer kept.mu.Unlock()
-	if l.file.users--; l.file.users == 0 && kept.file != l.file {
-		sys.Close(l.file.fd)
-	}
-	l.file = nil
-}
-
-// Release lets go of the lock; of none, it does nothing.
-func (l *Lock) Release() {
-	if l == nil {
-		return
-	}
-	if l.file != nil {
-		sys.Unlock(l.file.fd, l.id.byte())
-		l.leaveFile()
-	}
-	process.leave(l.id)
+	return &lockFile{path: path, fd: fd, id: volume{st.Dev, st.Ino}}, nil, nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -106,21 +107,21 @@ func TestLocksOfUser(t *testing.T) {
 }
 
 // TestLockOfOthers: a lock of another process is asked for every 5 ms in the first second,
-// then every 100; its holder is told once. Two volumes do not wait for each other.
+// and later every 100; its holder is told once. Two volumes do not wait for each other.
 func TestLockOfOthers(t *testing.T) {
 	treetest.Need(t, "root")
 	id := volume{^uint64(1), uint64(os.Getpid())}
 	for after, within := range map[time.Duration]time.Duration{
-		20 * time.Millisecond:  often,
-		900 * time.Millisecond: often,
-		time.Minute:            rarely,
+		20 * time.Millisecond:  time.Millisecond,
+		900 * time.Millisecond: 5 * time.Millisecond,
+		time.Minute:            100 * time.Millisecond,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			other := another(t)
 			if e := sys.TryLock(other.fd, id.byte()); e != 0 {
 				t.Fatal(e)
 			}
-			other.sign(id, "somebody")
+			(&Lock{id: id, file: other}).sign("somebody")
 			beside, err := TakeLock(t.Context(), sys.Stat{Dev: id.dev, Ino: id.ino + 1}, "test", "", func(string) { t.Error("it waits for another volume") })
 			if err != nil {
 				t.Fatal(err)
@@ -194,4 +195,195 @@ func TestLockRemoved(t *testing.T) {
 	if _, e := sys.Fstatx(kept.file.fd); e != 0 {
 		t.Errorf("the file is opened anew each time: errno %d", e)
 	}
+}
+
+// TestQueue: a thousand callers have their turns in the order in which they came. Who
+// leaves wakes one, and no clock any.
+func TestQueue(t *testing.T) {
+	const callers = 1000
+	v := volume{1, 2}
+	synctest.Test(t, func(t *testing.T) {
+		q := queue{lines: make(map[volume][]*Lock)}
+		first, other := &Lock{id: v}, &Lock{id: volume{1, 3}}
+		if err := errors.Join(q.enter(t.Context(), first, nil), q.enter(t.Context(), other, nil)); err != nil {
+			t.Fatal(err)
+		}
+		q.holds(first, "holder")
+		var turns []int
+		var told atomic.Int64
+		for i := range callers {
+			go func() {
+				if err := q.enter(t.Context(), &Lock{id: v}, func(holder string) {
+					told.Add(1)
+					if holder != "holder" {
+						t.Errorf("held by %q", holder)
+					}
+				}); err != nil {
+					t.Error(err)
+				}
+				turns = append(turns, i)
+			}()
+			synctest.Wait() // so that they come in this order
+		}
+		if told.Load() != 0 || len(turns) != 0 {
+			t.Errorf("%d were told, %d have a turn", told.Load(), len(turns))
+		}
+		time.Sleep(time.Hour)
+		if told.Load() != callers || len(turns) != 0 {
+			t.Errorf("%d were told of %d, %d have a turn", told.Load(), callers, len(turns))
+		}
+		for i := range callers {
+			begin := time.Now()
+			q.leave(q.lines[v][0])
+			synctest.Wait()
+			if len(turns) != i+1 || turns[i] != i || !time.Now().Equal(begin) {
+				t.Fatalf("%d left: the last turn of %d is %d's", i+1, len(turns), turns[len(turns)-1])
+			}
+		}
+		q.leave(q.lines[v][0])
+		q.leave(other)
+		if len(q.lines) != 0 {
+			t.Errorf("%d lines are left", len(q.lines))
+		}
+	})
+}
+
+// TestQueueDid: a caller is told what the one did for whom he waited, and not what was done
+// before he came, or by one who gave up.
+func TestQueueDid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := queue{lines: make(map[volume][]*Lock)}
+		enter := func(does string) *Lock {
+			l := &Lock{does: does}
+			go func() {
+				if err := q.enter(t.Context(), l, func(string) {}); err != nil {
+					t.Error(err)
+				}
+			}()
+			synctest.Wait()
+			return l
+		}
+		a, a2, b := enter("a"), enter("a2"), enter("b")
+		q.leave(a)
+		q.leave(a2)
+		gone := &Lock{}
+		q.join(gone)
+		c := enter("c")
+		q.leave(b)
+		q.leave(gone) // it never had the lock: c may have come after b had left
+		if got := []string{a.After, a2.After, b.After, c.After}; !slices.Equal(got, []string{"", "a", "a2", ""}) {
+			t.Errorf("%q", got)
+		}
+		q.leave(c)
+	})
+}
+
+// TestQueueQuits: who gives up, or panics when it is told, or gives up just when its turn
+// comes, holds up nobody.
+func TestQueueQuits(t *testing.T) {
+	v := volume{1, 2}
+	none := func(string) {}
+	synctest.Test(t, func(t *testing.T) {
+		q := queue{lines: make(map[volume][]*Lock)}
+		first := &Lock{id: v}
+		if err := q.enter(t.Context(), first, none); err != nil {
+			t.Fatal(err)
+		}
+		why := errors.New("why")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		var gone atomic.Int64
+		turns := 0
+		go func() {
+			defer func() {
+				if recover() != nil {
+					gone.Add(1)
+				}
+			}()
+			t.Error(q.enter(t.Context(), &Lock{id: v}, func(string) { panic("told") }))
+		}()
+		for range 10 {
+			go func() {
+				if err := q.enter(ctx, &Lock{id: v}, none); errors.Is(err, why) {
+					gone.Add(1)
+				}
+			}()
+			go func() {
+				l := &Lock{id: v}
+				if err := q.enter(t.Context(), l, none); err == nil {
+					turns++
+					q.leave(l)
+				}
+			}()
+		}
+		time.Sleep(time.Second)
+		cancel(why)
+		synctest.Wait()
+		if gone.Load() != 11 || turns != 0 {
+			t.Errorf("%d have gone of 11, %d had a turn", gone.Load(), turns)
+		}
+		q.leave(first)
+		synctest.Wait()
+		if turns != 10 || len(q.lines) != 0 {
+			t.Errorf("%d had a turn of 10", turns)
+		}
+		// The turn and the end of the context at once: select takes either.
+		for range 100 {
+			ctx, cancel := context.WithCancel(t.Context())
+			first, second := &Lock{id: v}, &Lock{id: v}
+			if err := q.enter(ctx, first, none); err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				if q.enter(ctx, second, none) == nil {
+					q.leave(second)
+				}
+			}()
+			synctest.Wait()
+			cancel()
+			q.leave(first)
+			synctest.Wait()
+			if len(q.lines) != 0 {
+				t.Fatal("a turn is lost")
+			}
+		}
+	})
+}
+
+// TestLockQueue: callers of one process have a volume's lock one after the other, and no
+// time passes between them.
+func TestLockQueue(t *testing.T) {
+	treetest.Need(t, "root")
+	root := sys.Stat{Dev: ^uint64(2), Ino: uint64(os.Getpid())}
+	synctest.Test(t, func(t *testing.T) {
+		first, err := TakeLock(t.Context(), root, "test", "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		within, had := 0, 0
+		for range 30 {
+			go func() {
+				l, err := TakeLock(t.Context(), root, "test", "", nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if within++; within > 1 {
+					t.Errorf("%d have the lock", within)
+				}
+				had++
+				within--
+				l.Release()
+			}()
+		}
+		synctest.Wait()
+		if had != 0 {
+			t.Errorf("%d had the lock beside its holder", had)
+		}
+		begin := time.Now()
+		first.Release()
+		synctest.Wait()
+		if had != 30 || !time.Now().Equal(begin) {
+			t.Errorf("%d had the lock after %v", had, time.Since(begin))
+		}
+	})
 }
