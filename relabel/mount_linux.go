@@ -66,7 +66,7 @@ func (r *run) openSmall(root *mount) error {
 	}
 	// Where a server answers, many calls are under way at once, and what overlayfs copies is
 	// in the table of mounts.
-	if k := r.capabilities; root.Served || k.served || root.Stale || k.stale || root.Layers {
+	if k := r.capabilities; root.Served || k.served || root.Stale || k.stale || root.Kind == sys.Overlay {
 		return nil
 	}
 	root.small, root.top.FD = true, root.Top
@@ -156,7 +156,7 @@ func (r *run) expectCopies(m *mount) {
 // order returns how the filesystem of m, which is open as fd, keeps the order of labels.
 // Overlayfs does it as its upper layer.
 func (r *run) order(m *mount, fd int) commit.Order {
-	if !m.Layers {
+	if m.Kind != sys.Overlay {
 		return commit.OrderOf(fd, m.Kind)
 	}
 	info := r.proc.ByID(m.Stat.Mount)

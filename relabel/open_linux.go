@@ -88,7 +88,7 @@ func (r *run) prepare() error {
 func (r *run) openProc() (err error) {
 	if r.proc, err = mounts.OpenProc(); err == nil {
 		r.proc.NoSELinux = policy.Off()
-		r.policy = &policy.Policy{Mounts: r.proc.Table}
+		r.policy = new(policy.Policy)
 	}
 	return err
 }

@@ -326,28 +326,6 @@ link tmp sysroot/tmp
 	}
 }
 
-// TestRefusedAnew: what was found for an earlier call is not relied on when something is
-// mounted over one of the places since, or another home is named. (TestPlacesAnew has what
-// is noticed within a second.)
-func TestRefusedAnew(t *testing.T) {
-	dir := on(t, "tmpfs")
-	home, other, over := mkdir(t, dir, "home"), mkdir(t, dir, "other"), on(t, "tmpfs")
-	refused := func(want bool, path string) {
-		t.Helper()
-		if _, err := Check(t.Context(), path, newLabel, nil); errors.Is(err, ErrRefused) != want {
-			t.Errorf("%s: refused %t: %v", path, !want, err)
-		}
-	}
-	t.Setenv("HOME", home)
-	refused(true, home)
-	refused(false, over)
-	bind(t, over, home)
-	refused(true, over)
-	t.Setenv("HOME", other)
-	refused(true, other)
-	refused(false, over)
-}
-
 // TestWithoutProc: in a chroot without /proc each function says so. A runtime must
 // not take the volume for one that is gone, or that cannot have labels.
 func TestWithoutProc(t *testing.T) {

@@ -28,7 +28,7 @@ type run struct {
 	capabilities capabilities
 	proc         *mounts.Proc
 	policy       *policy.Policy
-	slash        mounts.Slash // of the caller's thread
+	slash        mounts.Seen // what the caller's thread sees at /
 	bounds       mounts.Bounds
 	writes       walk.Writes
 	main         *caller.Task
@@ -64,7 +64,7 @@ func (r *run) lead(ctx context.Context, what func(ctx context.Context) error) (R
 		state := r.state
 		r.o.Progress.state.Store(&state)
 	}
-	r.slash = mounts.SlashHere()
+	r.slash = mounts.SeenAt("/")
 	lead := r.Lead
 	if r.o.inner.patience > 0 && ctx.Done() == nil && r.slash.Usual() { // a drop-in, whose callbacks are ours
 		lead = r.Here

@@ -137,7 +137,7 @@ func confinement() []Mutant {
 		{
 			Name: "proc-unverified", By: "TestProcIsReal in relabel",
 			Breaks: "what /proc says comes from the kernel",
-			Edits:  edits("relabel/internal/mounts/proc_linux.go", "kind == sys.Proc {", "kind != 0 {"),
+			Edits:  edits("relabel/internal/mounts/proc_linux.go", "kind != sys.Proc {", "kind == 0 {"),
 		},
 		{
 			Name: "slash-let-through", By: "TestParseMalformed",

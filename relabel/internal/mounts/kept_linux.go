@@ -33,14 +33,13 @@ type kept struct {
 	mu     sync.Mutex        // guards the rest
 	now    *opened           // nil before the first run
 	events uint64            // how often the mounts were found changed
-	table  []mountinfo.Mount // nil: none is kept
-	read   uint64            // events when the table was read
+	table  []mountinfo.Mount // read since the last change, or nil
 }
 
 // opened are the descriptors of one /proc.
 type opened struct {
-	root    seen // /
-	at      seen // the path /proc/self/fd
+	root    Seen // /
+	at      Seen // the path /proc/self/fd
 	self    int  // /proc/self
 	fds     int  // /proc/self/fd
 	changes int  // /proc/self/mountinfo, for poll
@@ -56,10 +55,10 @@ func (k *kept) enter() (*opened, uint64, error) {
 	defer k.mu.Unlock()
 	o := k.now
 	changed := o != nil && k.changed(o) // first: what changes from here on is noticed by the next run
-	if root := seenAt("/"); o == nil || root != o.root || changed && seenAt("/proc/self/fd") != o.at {
+	if root := SeenAt("/"); o == nil || root != o.root || changed && SeenAt("/proc/self/fd") != o.at {
 		var err error
 		k.now, err = openProc(root)
-		k.events++
+		k.change()
 		if o != nil && o.users == 0 {
 			o.close()
 		}
@@ -84,9 +83,15 @@ func (k *kept) leave(o *opened) {
 func (k *kept) changed(o *opened) bool {
 	is := sys.MountsChanged(o.changes)
 	if is {
-		k.events++
+		k.change()
 	}
 	return is
+}
+
+// change counts a change of the mounts. The caller holds k.mu.
+func (k *kept) change() {
+	k.events++
+	k.table = nil
 }
 
 // event is the number of the last change of the mounts.
@@ -97,27 +102,21 @@ func (k *kept) event(o *opened) uint64 {
 	return k.events
 }
 
-// tableAt is the table of mounts that was read after the change with that number, or nil.
-func (k *kept) tableAt(event uint64) []mountinfo.Mount {
+// lastTable is the table of mounts that was read last if nothing has changed since, or nil.
+func (k *kept) lastTable(o *opened) []mountinfo.Mount {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.read != event {
-		k.table = nil
-	}
+	k.changed(o)
 	return k.table
 }
 
-// tableMost bounds the mounts of a table that is kept, each of some 300 bytes with its text.
-const tableMost = 8192
-
 // keep keeps a table that was read after the change with the number at.
 func (k *kept) keep(table []mountinfo.Mount, at uint64) {
-	if len(table) > tableMost {
-		return
-	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.table, k.read = table, at
+	if at == k.events {
+		k.table = table
+	}
 }
 
 func (o *opened) close() {

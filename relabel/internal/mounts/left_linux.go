@@ -123,7 +123,7 @@ func (m *Mount) mayHold(id ID, place Refused) bool {
 	if place.mount != 0 && place.mount == m.Stat.Mount {
 		return false
 	}
-	if id.Dev == m.Stat.Dev || !m.Subvolumes || id.Dev>>32 != 0 {
+	if id.Dev == m.Stat.Dev || m.Kind != sys.Btrfs || id.Dev>>32 != 0 {
 		return id.Dev == m.Stat.Dev
 	}
 	kind, e := sys.FSTypeAt(place.Path)

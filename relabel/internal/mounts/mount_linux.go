@@ -38,13 +38,10 @@ type Mount struct {
 	LeftInodes map[uint64]bool
 	// Asks: something is left alone here, and the filesystem's directory
 	// records may hold other inode numbers than its files: each is asked.
-	Asks       bool
-	Served     bool // calls wait for a server
-	Stale      bool // what is not asked of that may be old
-	Sorts      bool // large directories are written in the order of inodes
-	Subvolumes bool // there may be some, each read-only by itself
-	Layers     bool // overlayfs
-	Bare       bool // nothing was mounted in it when Open looked (Linux 6.8)
+	Asks   bool
+	Served bool // calls wait for a server
+	Stale  bool // what is not asked of that may be old
+	Bare   bool // nothing was mounted in it when Open looked (Linux 6.8)
 
 	proc  *Proc
 	tree  int  // the clone itself; -1: there is none
@@ -60,15 +57,12 @@ const ReadOnlySubvolume = "a read-only subvolume"
 // triggered. A root of which the kernel reports no path is ENAMETOOLONG: without one it is not
 // known what is mounted beneath it.
 func (p *Proc) OpenRoot(path string, a *watch.Activity) (*Mount, error) {
-	if strings.Contains(path, "\x00") { // no file has such a name, but none is gone either
-		return nil, pathError("openat", path, syscall.EINVAL)
-	}
 	a.At("openat", path)
 	defer a.At("", "")
 	// An automount is triggered only by who wants a directory.
-	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenPathDir, 0)
+	fd, e := openPath(path, sys.OpenPathDir)
 	if e == syscall.ENOTDIR {
-		fd, e = sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenPath, 0)
+		fd, e = openPath(path, sys.OpenPath)
 	}
 	if e != 0 {
 		return nil, pathError("openat", path, e)
@@ -85,6 +79,14 @@ func (p *Proc) OpenRoot(path string, a *watch.Activity) (*Mount, error) {
 		return nil, pathError(op, path, e)
 	}
 	return root, nil
+}
+
+// openPath opens path. No file has a name with a NUL, but none is gone either.
+func openPath(path string, flags int) (int, sys.Errno) {
+	if strings.Contains(path, "\x00") {
+		return -1, syscall.EINVAL
+	}
+	return sys.Openat(sys.AtFdcwd, sys.Cname(path), flags, 0)
 }
 
 // Locate finds out which mount the O_PATH descriptor at stands in.
@@ -141,7 +143,6 @@ func (m *Mount) know() {
 		return
 	}
 	m.Kind, m.Served, m.Stale = kind, sys.Served(kind), sys.Stale(kind)
-	m.Sorts, m.Subvolumes, m.Layers = kind == sys.Ext4, kind == sys.Btrfs, kind == sys.Overlay
 }
 
 // leave sets what in m is left alone.

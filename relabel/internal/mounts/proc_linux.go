@@ -45,8 +45,8 @@ func OpenProc() (*Proc, error) {
 }
 
 // openProc opens /proc in the root directory root.
-func openProc(root seen) (*opened, error) {
-	o := &opened{root: root, at: seenAt("/proc/self/fd"), self: -1, fds: -1, changes: -1}
+func openProc(root Seen) (*opened, error) {
+	o := &opened{root: root, at: SeenAt("/proc/self/fd"), self: -1, fds: -1, changes: -1}
 	for _, open := range [...]struct {
 		fd   *int
 		path string
@@ -75,15 +75,11 @@ func openGenuine(path string) (int, error) {
 	if e != 0 {
 		return -1, pathError("openat", path, e)
 	}
-	kind, e := sys.FSType(fd)
-	if e == 0 && kind == sys.Proc {
-		return fd, nil
+	if kind, _ := sys.FSType(fd); kind != sys.Proc { // 0 where it cannot be told
+		sys.Close(fd)
+		return -1, &fs.PathError{Op: "fstatfs", Path: path, Err: errors.New("not a proc filesystem")}
 	}
-	sys.Close(fd)
-	if e != 0 {
-		return -1, pathError("fstatfs", path, e)
-	}
-	return -1, &fs.PathError{Op: "fstatfs", Path: path, Err: errors.New("not a proc filesystem")}
+	return fd, nil
 }
 
 // Quiet reports whether nothing was mounted, unmounted or moved in this mount namespace since
@@ -170,7 +166,7 @@ func (p *Proc) bare(root *Mount, b Bounds) bool {
 			return !has && m.FSType != sys.Overlay
 		}
 	}
-	kept := process.tableAt(process.event(p.shared))
+	kept := process.lastTable(p.shared)
 	mine := mountinfo.ByID(kept, root.Stat.Mount)
 	p.SELinux = mountinfo.SELinux(kept)
 	return mine != nil && mine.FSType != "overlay" && mine.Unlabelable(p.SELinux) == "" &&
@@ -191,15 +187,6 @@ func (p *Proc) ReadTable() ([]mountinfo.Mount, error) {
 		process.keep(all, event)
 	}
 	return all, err
-}
-
-// Table is the table of mounts as it is now, but for the names of directories above a
-// mount that were renamed since it was read.
-func (p *Proc) Table() ([]mountinfo.Mount, error) {
-	if kept := process.tableAt(process.event(p.shared)); kept != nil {
-		return kept, nil
-	}
-	return p.ReadTable()
 }
 
 // MountOf tells which mount fd stands in: by a call, or where the kernel has none (before
@@ -251,11 +238,8 @@ func (p *Proc) ByID(id uint64) *mountinfo.Mount { return mountinfo.ByID(p.Mounts
 // mount top; nil if there is none. What an automount has mounted on itself is not
 // the kernel's.
 func (p *Proc) kernels(m *mountinfo.Mount, top uint64) *mountinfo.Mount {
-	if m.Kernels() {
-		return m
-	}
-	for at := mountinfo.Above(p.Mounts, m); at != nil && at.ID != top; at = mountinfo.Above(p.Mounts, at) {
-		if at.Kernels() && at.FSType != "autofs" {
+	for at := m; at != nil && at.ID != top; at = mountinfo.Above(p.Mounts, at) {
+		if at.Kernels() && (at == m || at.FSType != "autofs") {
 			return at
 		}
 	}

@@ -3,18 +3,12 @@
 package mounts
 
 import (
-	"strings"
-	"syscall"
-
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
 // VolumeAt says which volume root is. Links are not followed.
 func VolumeAt(root string) (Volume, error) {
-	if strings.Contains(root, "\x00") {
-		return Volume{}, pathError("openat", root, syscall.EINVAL)
-	}
-	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(root), sys.OpenPath, 0)
+	fd, e := openPath(root, sys.OpenPath)
 	if e != 0 {
 		return Volume{}, pathError("openat", root, e)
 	}
@@ -35,44 +29,39 @@ func VolumeOf(fd int) (Volume, sys.Errno) {
 	return Volume{dev: at.Dev, ino: at.Ino, fsid: fsid, mount: at.Mount, born: at.Born}, e
 }
 
-// seen is what was at a path.
-type seen struct {
+// Seen is what is at a path.
+type Seen struct {
 	id    ID
 	mount uint64
 	errno sys.Errno
 }
 
-func seenAt(path string) seen {
+// SeenAt looks at path by the calling thread.
+func SeenAt(path string) Seen {
 	st, e := sys.Statx(sys.AtFdcwd, sys.Cname(path))
-	return seen{IDOf(st), st.Mount, e}
+	return Seen{IDOf(st), st.Mount, e}
 }
 
-// Slash is the root directory of a thread.
-type Slash struct{ seen }
-
-// SlashHere returns that of the calling thread.
-func SlashHere() Slash { return Slash{seenAt("/")} }
-
-// Usual reports whether the last run saw the same, so that paths lead this thread to where they
-// lead the others. It is false where the kernel does not tell (Linux 5.8).
-func (s Slash) Usual() bool {
+// Usual reports whether the last run saw the same at /, so that paths lead this thread to where
+// they lead the others. It is false where the kernel does not tell (Linux 5.8).
+func (s Seen) Usual() bool {
 	process.mu.Lock()
 	defer process.mu.Unlock()
-	return process.now != nil && s.mount != 0 && s.seen == process.now.root
+	return process.now != nil && s.mount != 0 && s == process.now.root
 }
 
-// Apart reports whether paths may lead a thread with that root directory elsewhere than the
-// threads of the run: it alone has another root directory or another mount namespace, in
+// Apart reports whether paths may lead a thread that sees root at / elsewhere than the threads
+// of the run: it alone has another root directory or another mount namespace, in
 // which mounts have other ids. It is false where the kernel does not tell (Linux 5.8).
-func (p *Proc) Apart(s Slash) bool { return apart(s.seen, p.shared.root) }
+func (p *Proc) Apart(root Seen) bool { return apart(root, p.shared.root) }
 
-func apart(a, b seen) bool {
+func apart(a, b Seen) bool {
 	return a.errno == 0 && b.errno == 0 && (a.id != b.id || a.mount != 0 && b.mount != 0 && a.mount != b.mount)
 }
 
 // ThreadIsApart is Apart for the calling thread where there is no run yet.
 func ThreadIsApart() bool {
-	there := make(chan seen)
-	go func() { there <- seenAt("/") }()
-	return apart(seenAt("/"), <-there)
+	there := make(chan Seen)
+	go func() { there <- SeenAt("/") }()
+	return apart(SeenAt("/"), <-there)
 }

@@ -19,10 +19,6 @@ import (
 
 // Policy is the loaded policy, as one run knows it.
 type Policy struct {
-	// Mounts reads the table of mounts. It is asked where selinuxfs is not in its
-	// usual place.
-	Mounts func() ([]mountinfo.Mount, error)
-
 	mu    sync.Mutex
 	known map[question]string // the answers so far: where one file is refused, many are; guarded by mu
 }
@@ -80,7 +76,7 @@ func (p *Policy) open(name string, flags int) (*os.File, error) {
 	if !errors.Is(err, os.ErrNotExist) {
 		return f, err
 	}
-	all, err := p.Mounts()
+	all, err := mountinfo.Read()
 	if err != nil {
 		return nil, err
 	}

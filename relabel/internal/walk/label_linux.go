@@ -179,7 +179,7 @@ func (w *worker) overwrite(t xattrio.Target, d *Dir, has xattrio.Label) (Outcome
 		}
 	}
 	if w.Writes == DryRun {
-		if w.m.Subvolumes && t.Name == nil && !t.Pinned && w.m.Frozen(t.FD) {
+		if w.m.Kind == sys.Btrfs && t.Name == nil && !t.Pinned && w.m.Frozen(t.FD) {
 			return Failed, w.io.Writes(t).String(), syscall.EROFS
 		}
 		w.changed(d, t, has)

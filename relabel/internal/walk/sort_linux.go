@@ -131,7 +131,7 @@ func (g *gathering) leave() bool {
 
 // byInode reports whether the entries of d are put in the order of inodes.
 func (w *worker) byInode(d *Dir) bool {
-	return w.m.Sorts && !d.rereading && w.Kernel.Sorting.From > 0
+	return w.m.Kind == sys.Ext4 && !d.rereading && w.Kernel.Sorting.From > 0
 }
 
 // isLarge reports whether the order in which all of d is labelled may make a difference.

@@ -258,7 +258,7 @@ func (w *worker) askAhead(d *Dir, fd int) {
 }
 
 // readsAhead says whether what is near a directory is asked for with it.
-func (w *worker) readsAhead() bool { return w.m.Sorts && w.ahead.pays() }
+func (w *worker) readsAhead() bool { return w.m.Kind == sys.Ext4 && w.ahead.pays() }
 
 // refill is fill after n bytes were read.
 func (w *worker) refill(d *Dir, fd, n int) (int, bool) {
