@@ -56,7 +56,7 @@ func counts() []Mutant {
 		{
 			Name: "trial-kept", By: "TestTuneServed in relabel/internal/walk",
 			Breaks: "a run gives back the workers that it tried when another begins",
-			Edits:  edits("relabel/internal/walk/tune_linux.go", "t.most = p.Most(); had > t.most", "false"),
+			Edits:  edits("relabel/internal/walk/tune_linux.go", "t.most = f.most; t.workers > t.most", "false"),
 		},
 		{
 			Name: "trial-greedy", By: "TestMore in relabel/internal/budget",
@@ -71,7 +71,7 @@ func counts() []Mutant {
 		{
 			Name: "tune-cold", By: "TestTuneCold in relabel/internal/walk",
 			Breaks: "whether disks are read is told beside a worker that is held up",
-			Edits:  edits("relabel/internal/walk/tune_linux.go", "if !reads {", "if !reads && p.Steady() {"),
+			Edits:  edits("relabel/internal/walk/tune_linux.go", "if !reads {", "if !reads && f.steady {"),
 		},
 		{
 			Name: "reader-last", By: "TestReaders in relabel/internal/walk",

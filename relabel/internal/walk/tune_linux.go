@@ -57,17 +57,16 @@ var (
 // processors are those that the process may use; a caller's GOMAXPROCS may be more.
 func processors() int { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) }
 
-// tunable is a walk as a tuner has it. It is asked by one goroutine.
-type tunable interface {
-	Most() int         // how many workers there may be now
-	Entries() int64    // that were met so far
-	Steady() bool      // there are workers, and none is held up
-	Relieve() bool     // adds one, if that can be
-	Shed(n int)        // asks so many to leave
-	SetCold(cold bool) // says whether disks are read, and the processors have nothing to do
+// figures are what is seen of a walk at a tick.
+type figures struct {
+	entries int64         // that were met so far
+	most    int           // how many workers there may be now
+	steady  bool          // there are workers, and none is held up
+	cpu     time.Duration // that the process has used
+	read    int64         // how much it has read from disks
 }
 
-// tuner decides; window does so without a clock and a walk.
+// tuner decides. It has no walk, and window no clock.
 type tuner struct {
 	cores, most int
 	measure     measure
@@ -78,11 +77,10 @@ type tuner struct {
 	vain        int     // how long the last rest was
 	left        int     // workers that may be added yet
 
-	ticks   int // of the window so far; 0: the next one begins it
-	began   time.Time
-	entries int64 // when it began, as the rest
-	cpu     time.Duration
-	read    int64
+	ticks int // of the window so far; 0: the next one begins it
+	began time.Time
+	first figures // when it began
+	cold  bool    // see disk
 }
 
 // idle says whether the processors, of which so many were busy, have time for more.
@@ -110,6 +108,37 @@ func (t *tuner) window(rate, busy float64) {
 	}
 }
 
+// tick takes the figures, and sets how many workers there are to be, and whether disks are
+// read while the processors have nothing to do. While a worker is held up others take its
+// place, and no figure says anything.
+func (t *tuner) tick(f figures) {
+	now := time.Now()
+	switch {
+	case f.entries == 0: // on a slow server the beginning takes longer than a window
+		return
+	case t.ticks == 0:
+		t.ticks, t.began, t.first = 1, now, f
+		return
+	}
+	elapsed, met := now.Sub(t.began).Seconds(), f.entries-t.first.entries
+	busy, reads := (f.cpu-t.first.cpu).Seconds()/elapsed, f.read > t.first.read
+	if reads && t.idle(busy) {
+		t.cold = true
+	}
+	if t.ticks++; t.ticks <= leastWindow || t.ticks <= mostWindow && met < t.measure.enough {
+		return
+	}
+	t.ticks = 0
+	if !reads { // in all of the window, for what was asked for ahead serves a while
+		t.cold = false
+	}
+	if t.most = f.most; t.workers > t.most { // another run has begun
+		t.workers, t.base = t.most, 0
+	} else if f.steady {
+		t.window(float64(met)/elapsed, busy)
+	}
+}
+
 // tune has a tuner at work from the first tick on until end is called, which waits for it.
 // Most walks are over before.
 func (k *Walk) tune() (end func()) {
@@ -117,47 +146,19 @@ func (k *Walk) tune() (end func()) {
 	if k.m.Served {
 		t.measure = serverMeasure
 	}
-	return watch.Repeat(tuneEvery, func() {
-		cpu, read := sys.Usage()
-		t.tick(tuned{k}, cpu, read)
-	})
+	return watch.Repeat(tuneEvery, func() { k.adjust(&t) })
 }
 
-// tick looks at p, keeps it at the best number of workers, and says whether disks are read.
-// While a worker is held up others take its place, and no figure says anything. cpu is the
-// processor time so far, and read how much was read from disks.
-func (t *tuner) tick(p tunable, cpu time.Duration, read int64) {
-	now, entries := time.Now(), p.Entries()
-	switch {
-	case entries == 0: // on a slow server the beginning takes longer than a window
-		return
-	case t.ticks == 0:
-		t.ticks, t.began, t.entries, t.cpu, t.read = 1, now, entries, cpu, read
-		return
-	}
-	elapsed := now.Sub(t.began).Seconds()
-	busy, reads := (cpu-t.cpu).Seconds()/elapsed, read > t.read
-	if reads && t.idle(busy) {
-		p.SetCold(true)
-	}
-	if t.ticks++; t.ticks <= leastWindow || t.ticks <= mostWindow && entries-t.entries < t.measure.enough {
-		return
-	}
-	t.ticks = 0
-	if !reads { // in all of the window, for what was asked for ahead serves a while
-		p.SetCold(false)
-	}
+// adjust does what t says at a tick.
+func (k *Walk) adjust(t *tuner) {
 	had := t.workers
-	if t.most = p.Most(); had > t.most { // another run has begun
-		t.workers, t.base = t.most, 0
-	} else if p.Steady() {
-		t.window(float64(entries-t.entries)/elapsed, busy)
-	}
+	t.tick(k.figures())
+	k.ahead.cold.Store(t.cold)
 	if t.workers < had {
-		p.Shed(had - t.workers)
+		k.pool.Load().Shed(had - t.workers)
 	}
 	for n := had; n < t.workers; n++ {
-		if t.left == 0 || !p.Relieve() {
+		if t.left == 0 || !k.share.More() || !k.add() {
 			t.workers = n
 			return
 		}
@@ -165,41 +166,25 @@ func (t *tuner) tick(p tunable, cpu time.Duration, read int64) {
 	}
 }
 
-// tuned is a walk to its tuner.
-type tuned struct{ *Walk }
-
-// Entries counts those of the row at hand too: on a slow server a row takes longer than a
-// window.
-func (k tuned) Entries() (n int64) {
+// figures counts the entries of the rows at hand too: on a slow server a row takes longer
+// than a window.
+func (k *Walk) figures() figures {
+	f := figures{most: k.most, steady: k.pool.Load() != nil}
+	if !k.share.Alone() { // the other runs need workers too
+		f.most = min(k.most, max(k.begin, mostWorkers))
+	}
 	for w := range k.all {
+		if w.seen.HeldUp.Load() {
+			f.steady = false
+		}
 		w.countsMu.Lock()
-		n += w.shown.Seen
+		f.entries += w.shown.Seen
 		if w.in.Load() != nil {
 			at, _ := w.row.names.Calling()
-			n += int64(max(0, at))
+			f.entries += int64(max(0, at))
 		}
 		w.countsMu.Unlock()
 	}
-	return n
+	f.cpu, f.read = sys.Usage()
+	return f
 }
-
-func (k tuned) Steady() bool {
-	for w := range k.all {
-		if w.seen.HeldUp.Load() {
-			return false
-		}
-	}
-	return k.pool.Load() != nil
-}
-
-// Most is smaller while other runs of the process are at work, which need workers too.
-func (k tuned) Most() int {
-	if k.share.Alone() {
-		return k.most
-	}
-	return min(k.most, max(k.begin, mostWorkers))
-}
-
-func (k tuned) Relieve() bool     { return k.share.More() && k.add() }
-func (k tuned) Shed(n int)        { k.pool.Load().Shed(n) }
-func (k tuned) SetCold(cold bool) { k.ahead.cold.Store(cold) }

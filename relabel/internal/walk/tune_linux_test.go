@@ -31,8 +31,8 @@ func TestTunes(t *testing.T) {
 			var k *Walk
 			end := func() {}
 			begin := sync.OnceFunc(func() { // there are workers now
-				tu := tuner{cores: k.begin, most: k.most, left: joins * k.most, measure: diskMeasure, workers: k.begin}
-				end = watch.Repeat(50*time.Microsecond, func() { tu.tick(tuned{k}, 0, 0) })
+				tu := tuner{cores: 1 << 20, most: k.most, left: joins * k.most, measure: diskMeasure, workers: k.begin}
+				end = watch.Repeat(50*time.Microsecond, func() { k.adjust(&tu) })
 			})
 			k = New(&Job{
 				Top:    &Want{label(root), &numbered{root, label, func(string) { begin() }}},
@@ -107,96 +107,61 @@ func TestTunerRests(t *testing.T) {
 	}
 }
 
-// stuck is a walk with a worker that is held up.
-type stuck struct {
-	t    *testing.T
-	cold bool
-}
-
-func (s *stuck) Most() int         { return 16 }
-func (s *stuck) Entries() int64    { return 1 }
-func (s *stuck) Steady() bool      { return false }
-func (s *stuck) Relieve() bool     { s.t.Error("adds a worker"); return false }
-func (s *stuck) Shed(int)          { s.t.Error("asks workers to leave") }
-func (s *stuck) SetCold(cold bool) { s.cold = cold }
-
-// TestTuneCold: while a worker is held up, the walk is still told whether disks are read.
+// TestTuneCold: while a worker is held up there are no more and no fewer, and it is known
+// whether disks are read.
 func TestTuneCold(t *testing.T) {
-	s, tu := &stuck{t: t}, tuner{cores: 2, most: 16, left: 16, measure: diskMeasure, workers: 2}
-	for read := range int64(3 * mostWindow) {
-		tu.tick(s, 0, read)
-	}
-	if !s.cold {
-		t.Error("disks are read, and it is not told")
-	}
-	for range 3 * mostWindow {
-		tu.tick(s, 0, 3*mostWindow)
-	}
-	if s.cold {
-		t.Error("disks are read no more, and it is not told")
+	tu := tuner{cores: 2, most: 16, measure: diskMeasure, workers: 2}
+	f := figures{entries: 1, most: 16}
+	for _, reads := range []bool{true, false} {
+		for range 3 * mostWindow {
+			if reads {
+				f.read++
+			}
+			tu.tick(f)
+		}
+		if tu.cold != reads || tu.workers != 2 {
+			t.Errorf("disks are read: %t, but %t is known; %d workers", reads, tu.cold, tu.workers)
+		}
 	}
 }
-
-// played is a server, of which so many workers get rate entries a second.
-type played struct {
-	rate        func(workers int) float64
-	most        int
-	workers     int
-	peak, added int
-	entries     float64
-	asked       time.Time
-}
-
-func (p *played) Entries() int64 {
-	now := time.Now()
-	p.entries += p.rate(p.workers) * now.Sub(p.asked).Seconds()
-	p.asked = now
-	return int64(p.entries)
-}
-
-func (p *played) Relieve() bool {
-	p.Entries()
-	p.workers++
-	p.added++
-	p.peak = max(p.peak, p.workers)
-	return true
-}
-
-func (p *played) Shed(n int)   { p.Entries(); p.workers -= n }
-func (p *played) Most() int    { return p.most }
-func (p *played) Steady() bool { return true }
-func (p *played) SetCold(bool) {}
 
 // TestTuneServed: a server that has time gets as many workers as there may be, soon; one
 // that has none is tried with twice as many, seldom; and when another run begins only those
 // stay that there may be then.
 func TestTuneServed(t *testing.T) {
-	play := func(p *played, d time.Duration) {
-		synctest.Test(t, func(t *testing.T) {
-			p.most, p.workers, p.asked = 256, 48, time.Now()
-			tu := tuner{cores: 2, most: 256, left: joins * 256, measure: serverMeasure, workers: 48}
+	// play returns how many workers there were at last, at most, and were added in all.
+	play := func(d time.Duration, rate func(workers int) float64, most func(peak int) int) (workers, peak, added int) {
+		synctest.Test(t, func(*testing.T) {
+			tu := tuner{cores: 2, most: 256, measure: serverMeasure, workers: 48}
+			entries := 0.0
 			for range d / tuneEvery {
 				time.Sleep(tuneEvery)
-				tu.tick(p, 0, 0)
+				had := tu.workers
+				entries += rate(had) * tuneEvery.Seconds()
+				tu.tick(figures{entries: int64(entries), most: most(peak), steady: true})
+				added += max(0, tu.workers-had)
+				peak = max(peak, tu.workers)
 			}
+			workers = tu.workers
 		})
+		return workers, peak, added
 	}
-	slow := &played{rate: func(n int) float64 { return float64(n) / 2e-3 }}
-	if play(slow, 300*time.Millisecond); slow.workers != 256 || slow.peak != 256 || slow.added != 256-48 {
-		t.Errorf("a slow server: %+v", slow)
+	alone := func(int) int { return 256 }
+	slow := func(n int) float64 { return float64(n) / 2e-3 }
+	if workers, peak, added := play(300*time.Millisecond, slow, alone); workers != 256 || peak != 256 || added != 256-48 {
+		t.Errorf("a slow server: %d workers, %d at most, %d added", workers, peak, added)
 	}
-	quick := &played{rate: func(n int) float64 { return float64(min(n, 48)) / 2e-3 }}
-	if play(quick, 10*time.Second); quick.workers != 48 || quick.peak != 96 || quick.added > 5*48 {
-		t.Errorf("a quick server: %+v", quick)
+	quick := func(n int) float64 { return float64(min(n, 48)) / 2e-3 }
+	if workers, peak, added := play(10*time.Second, quick, alone); workers != 48 || peak != 96 || added > 5*48 {
+		t.Errorf("a quick server: %d workers, %d at most, %d added", workers, peak, added)
 	}
-	crowded := &played{}
-	crowded.rate = func(n int) float64 {
-		if n == 256 {
-			crowded.most = 48
+	crowded := func(peak int) int {
+		if peak == 256 {
+			return 48
 		}
-		return float64(n) / 2e-3
+		return 256
 	}
-	if play(crowded, time.Second); crowded.workers != 48 || crowded.peak != 256 || crowded.added != 256-48 {
-		t.Errorf("beside another run: %+v", crowded)
+	if workers, peak, added := play(time.Second, slow, crowded); workers != 48 || peak != 256 || added != 256-48 {
+		t.Errorf("beside another run: %d workers, %d at most, %d added", workers, peak, added)
 	}
 }
