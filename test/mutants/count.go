@@ -83,7 +83,7 @@ func counts() []Mutant {
 			Breaks: "directories are labelled before they are read",
 			Edits: edits(
 				enter, "if plain && ", "if plain && false && ",
-				enter, "w.judged(d, w.label(xattrio.Target{FD: fd}, d))\n\tif !d.frozen {", "w.scan(d, fd)\n\tw.judged(d, w.label(xattrio.Target{FD: fd}, d))\n\tif false {",
+				enter, "\t\tw.judged(d, w.label(xattrio.Target{FD: fd}, d))\n\t}\n\tif !d.frozen {", "\t\tw.scan(d, fd)\n\t\tw.judged(d, w.label(xattrio.Target{FD: fd}, d))\n\t}\n\tif false {",
 			),
 		},
 		{
@@ -125,7 +125,7 @@ func counts() []Mutant {
 		{
 			Name: "vanished-twice", By: "TestVanishDeep in relabel",
 			Breaks: "what vanished counts once",
-			Edits:  edits(enter, "\t\treturn Vanished\n", "\t\tw.tally.Count(Vanished)\n\t\treturn Vanished\n"),
+			Edits:  edits(enter, "\t\treturn Vanished\n", "\t\tw.tally.Count(Vanished, 1)\n\t\treturn Vanished\n"),
 		},
 		{
 			Name: "row-holds-scheduler", By: "TestRowLetsGo",

@@ -63,7 +63,7 @@ func (r *Run) Add(t walk.Tally) {
 func (r *Run) Count(o walk.Outcome) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.total.Count(o)
+	r.total.Count(o, 1)
 }
 
 // Recount moves an entry that was counted.

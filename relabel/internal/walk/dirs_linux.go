@@ -17,7 +17,7 @@ import (
 // Dir is a directory of a walk. Children point to their parents, so a Dir lives as long
 // as anything beneath it is under way.
 //
-// Who owns what: the first four fields never change. What the walk notes belongs to the
+// Who owns what: the first six fields never change. What the walk notes belongs to the
 // worker that opened the directory, until others know of it; gathersFrom, labelledBelow,
 // asListed and ahead then to the one that gathers. All else belongs to the cache's mutex.
 type Dir struct {
@@ -26,7 +26,8 @@ type Dir struct {
 	mount  *mounts.Mount
 	depth  int32 // how many levels below the top of its mount
 
-	want          *Want
+	own           string  // the label that is wanted of it; "": it is left as it is
+	want          *Want   // of what is in it
 	gathersFrom   int64   // the position from which on its entries are gathered
 	labelledBelow uint64  // the inode number below which its entries were gathered and labelled
 	asListed      bool    // known to need no order of inodes
@@ -41,9 +42,10 @@ type Dir struct {
 	// While it is closed and wanted: what it was, so that the directory
 	// found again by name is known to be the same. Nothing is known of one
 	// that was closed for good; it may lie on the way to one that is wanted.
-	was     mounts.ID
-	shared  bool // others may know of it; else the cache's mutex is not needed
-	spoiled bool // not all of its entries could be read
+	was    mounts.ID
+	shared bool // others may know of it; else the cache's mutex is not needed
+
+	spoiled atomic.Bool // it counts as failed: not all of its entries could be read
 }
 
 // FD is the descriptor of a directory that the caller is in.
@@ -99,9 +101,9 @@ type dirCache struct {
 
 // opened enters a directory that the caller has just opened, and is in. No other
 // worker knows of it until something in it is expected or its rest is pinned.
-func (c *dirCache) opened(parent *Dir, name string, fd int, want *Want) *Dir {
+func (c *dirCache) opened(parent *Dir, name string, fd int, own string, want *Want) *Dir {
 	c.open.Add(1)
-	return &Dir{parent: parent, name: name, mount: parent.mount, depth: parent.depth + 1, want: want, fd: int32(fd), pins: 1}
+	return &Dir{parent: parent, name: name, mount: parent.mount, depth: parent.depth + 1, own: own, want: want, fd: int32(fd), pins: 1}
 }
 
 // resize changes how many directories may be open.
@@ -188,11 +190,10 @@ func (c *dirCache) step(at, d *Dir) (string, sys.Errno) {
 			op = "statx"
 		}
 	}
-	switch {
-	case e == 0:
-	case e == syscall.ENOENT || xattrio.Judge(e) == xattrio.Changed:
-		return op, syscall.ESTALE
-	default:
+	if e == syscall.ENOENT || xattrio.Judge(e) == xattrio.Changed {
+		e = syscall.ESTALE
+	}
+	if e != 0 {
 		return op, e
 	}
 	c.mu.Lock()
@@ -310,15 +311,6 @@ func (c *dirCache) beginRest() {
 	c.mu.Lock()
 	c.rests--
 	c.mu.Unlock()
-}
-
-// spoil notes that not all entries of d could be read, and reports whether that is new.
-func (c *dirCache) spoil(d *Dir) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	was := d.spoiled
-	d.spoiled = true
-	return !was
 }
 
 // evict closes the idle directory with the smallest depth gap for its distance from

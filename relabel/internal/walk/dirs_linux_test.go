@@ -62,7 +62,7 @@ func TestReentry(t *testing.T) {
 	c, m := dirCache{limit: 2}, &mounts.Mount{Confined: mounts.Clone, Path: root}
 	top := &Dir{mount: m, fd: int32(opened(sys.AtFdcwd, root)), shared: true}
 	defer sys.Close(top.FD())
-	d := c.opened(top, "d\x00", opened(top.FD(), "d"), nil)
+	d := c.opened(top, "d\x00", opened(top.FD(), "d"), "", nil)
 	for range 3 {
 		c.expect(d)
 	}
@@ -116,8 +116,8 @@ func TestMovedCache(t *testing.T) {
 			first := open("")
 			defer sys.Close(first)
 			top := &Dir{mount: m, fd: int32(first), shared: true}
-			d := cache.opened(top, "d\x00", open("d"), nil)
-			e := cache.opened(d, "e\x00", open("d/e"), nil)
+			d := cache.opened(top, "d\x00", open("d"), "", nil)
+			e := cache.opened(d, "e\x00", open("d/e"), "", nil)
 			cache.expect(d)
 			cache.expect(e)
 			cache.release(e)

@@ -16,11 +16,10 @@ func (w *worker) enter(parent *Dir, name string) {
 	w.tally.Entered++
 	t := xattrio.Target{Name: sys.Cname(name), Kind: sys.KindDir}
 	w.at(parent, t.Name)
-	want := parent.want
-	label := want.Label
+	want, label, err := parent.want, parent.want.Label, error(nil)
 	if want.Rules != nil {
 		bare := []byte(name[:len(name)-1])
-		label, _ = want.Rules.Entry(bare, sys.KindDir) // an error is met again where it is told
+		label, err = want.Rules.Entry(bare, sys.KindDir)
 		want = want.Rules.Beneath(bare)
 	}
 	w.now(w.opens())
@@ -34,7 +33,7 @@ func (w *worker) enter(parent *Dir, name string) {
 		return
 	}
 	t.FD = at
-	plain := w.m.Confined == mounts.Clone && w.sweeps(want) && !w.readsAhead() && label != "" && len(w.m.Left) == 0
+	plain := w.m.Confined == mounts.Clone && w.sweeps(want) && !w.readsAhead() && label != "" && err == nil && len(w.m.Left) == 0
 	if plain && w.visit(parent, t, name, want, label) {
 		return
 	}
@@ -49,8 +48,12 @@ func (w *worker) enter(parent *Dir, name string) {
 		w.count(parent, o, 1)
 		return
 	}
-	d := w.cache.opened(parent, name, fd, want)
-	w.judged(d, w.label(xattrio.Target{FD: fd}, d))
+	d := w.cache.opened(parent, name, fd, label, want)
+	if err != nil {
+		w.judged(d, w.failed(d, xattrio.Target{}, "relabel", err))
+	} else {
+		w.judged(d, w.label(xattrio.Target{FD: fd}, d))
+	}
 	if !d.frozen {
 		w.scan(d, fd)
 	}
@@ -60,7 +63,7 @@ func (w *worker) enter(parent *Dir, name string) {
 // judged notes what became of the directory's own label.
 func (w *worker) judged(d *Dir, o Outcome) {
 	if d.outcome = o; o == Failed {
-		w.cache.spoil(d)
+		d.spoiled.Store(true)
 	}
 	w.count(d.parent, o, 1)
 }
@@ -83,7 +86,7 @@ func (w *worker) visit(parent *Dir, t xattrio.Target, name string, want *Want, l
 	if v.FD < 0 {
 		return false
 	}
-	d := w.cache.opened(parent, name, v.FD, want)
+	d := w.cache.opened(parent, name, v.FD, label, want)
 	self := xattrio.Target{FD: v.FD}
 	o, op, e := Written, xattrio.Visits(v.Step).String(), v.Errno
 	switch {
@@ -110,7 +113,7 @@ func (w *worker) visit(parent *Dir, t xattrio.Target, name string, want *Want, l
 		w.at(d, nil)
 		n, more := v.N, !v.End
 		if v.Errno != 0 || more && n == 0 {
-			n, more = w.refill(d, v.FD, n)
+			n, more = w.fill(d, v.FD, n)
 		}
 		w.share(d, v.FD, n, more)
 	}

@@ -4,11 +4,9 @@ package walk
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
@@ -84,24 +82,19 @@ func (w *worker) attempt(t xattrio.Target, d *Dir) (Outcome, string, sys.Errno) 
 
 // wanted is the label that t is to have. If that is "", the rest says what became of t.
 func (w *worker) wanted(t xattrio.Target, d *Dir) (label string, o Outcome, op string, e sys.Errno) {
-	rules, kind := d.want.Rules, t.Kind
-	if t.Name == nil {
-		rules, kind = nil, sys.KindDir
-		if d.parent != nil {
-			rules = d.parent.want.Rules
-		}
-	}
-	if rules == nil {
+	switch {
+	case t.Name == nil:
+		return d.own, Skipped, "", 0
+	case d.want.Rules == nil:
 		return d.want.Label, Skipped, "", 0
-	}
-	if kind == sys.KindUnknown {
+	case t.Kind == sys.KindUnknown:
 		st, e := w.io.Stat(t)
 		if e != 0 {
 			return "", Failed, xattrio.Statx.String(), e
 		}
-		kind = st.Kind
+		t.Kind = st.Kind
 	}
-	label, err := rules.Entry([]byte(cmp.Or(t.String(), strings.TrimSuffix(d.name, "\x00"))), kind)
+	label, err := d.want.Rules.Entry([]byte(t.String()), t.Kind)
 	if err != nil {
 		return "", w.failed(d, t, "relabel", err), "", 0
 	}
@@ -265,12 +258,9 @@ func (w *worker) changed(d *Dir, t xattrio.Target, has xattrio.Label) {
 // spoil reports that d's entries could not all be read. d has an outcome
 // already: it becomes a failure, once, whichever worker met it.
 func (w *worker) spoil(d *Dir, op string, err error) {
-	if w.cache.spoil(d) {
-		if d.outcome != Elsewhere {
-			w.tally.Of[d.outcome]--
-			w.tally.Seen--
-		}
-		w.tally.Count(Failed)
+	if !d.spoiled.Swap(true) {
+		w.tally.Count(d.outcome, -1)
+		w.tally.Count(Failed, 1)
 	}
 	w.failed(d, xattrio.Target{}, op, err)
 }

@@ -143,7 +143,10 @@ func (w *worker) through(d *Dir, fd int) {
 		w.entry(d, fd, r.entry(i))
 		i++
 	}
-	w.noteMet()
+	// Large directories of wrong labels are gathered, and a worker that begins writes unread.
+	if wrong := w.wrongStreak >= guessAfter; w.wrong.Load() != wrong {
+		w.wrong.Store(wrong)
+	}
 }
 
 // wait has the caller hold back the next entries of the directory fd. The caller's code

@@ -70,7 +70,6 @@ func (k *Walk) small(items []item, most int64) []item {
 	buf := buffers.Get().(*[bufferSize / 2]byte)
 	w.buf = buf[:]
 	w.row.names.Stop = &w.solo.stop
-	k.enlist(w)
 	for len(w.solo.rest) > 0 && !w.solo.large && !w.stopped() {
 		last := len(w.solo.rest) - 1
 		it := w.solo.rest[last]

@@ -354,7 +354,7 @@ func (w *worker) fillWindow(d *Dir, fd, n int) bool {
 		if !more || w.stopped() || !g.batch.Room(bufferSize) {
 			break
 		}
-		n, more = w.fill(d, fd)
+		n, more = w.fill(d, fd, 0)
 	}
 	if more && w.cache.pinRest(d) {
 		w.give(restOf(d))
@@ -363,14 +363,6 @@ func (w *worker) fillWindow(d *Dir, fd, n int) bool {
 	}
 	w.giveSlices(g)
 	return true
-}
-
-// noteMet notes what the labels are that were met of late: large directories of wrong ones
-// are gathered, and a worker that begins then writes unread.
-func (w *worker) noteMet() {
-	if wrong := w.wrongStreak >= guessAfter; w.wrong.Load() != wrong {
-		w.wrong.Store(wrong)
-	}
 }
 
 // labelBuffer labels the n bytes of records in the buffer, in the order of inodes if

@@ -2,18 +2,16 @@
 
 // Package walk labels what is beneath the top of one mount.
 //
-//	job_linux.go       what it is asked to do, and whom it tells
-//	small_linux.go     a small tree, which one worker labels without a pool; most are
-//	walk_linux.go      the workers: how many, their beginning, their end; what is counted
-//	tune_linux.go      as many workers as is best, where it is left to us
-//	worker_linux.go    a worker: read a directory, share the rest
-//	dirs_linux.go      directories: which are open, and how a closed one is found again
-//	enter_linux.go     a directory: open it, label it, continue with what is in it
-//	ahead_linux.go     what is near a directory on a cold disk
-//	row_linux.go       plain entries, a row at a time
-//	sort_linux.go      directories of ext4 in the order of inodes, which package order makes
-//	label_linux.go     one entry: read, compare, write
-//	position_linux.go  where a worker is
+//	small_linux.go   a small tree, which one worker labels without a pool; most are
+//	walk_linux.go    what it is asked to do; how many workers, their beginning, their end
+//	tune_linux.go    as many workers as is best, where it is left to us
+//	worker_linux.go  a worker: read a directory, share the rest; where it is
+//	dirs_linux.go    directories: which are open, and how a closed one is found again
+//	enter_linux.go   a directory: open it, label it, continue with what is in it
+//	ahead_linux.go   what is near a directory on a cold disk
+//	row_linux.go     plain entries, a row at a time
+//	sort_linux.go    directories of ext4 in the order of inodes, which package order makes
+//	label_linux.go   one entry: read, compare, write
 //
 // It knows neither the root's label, but to ask whether that is still the run's own,
 // nor the caller's options: a Job has what it goes by, and a Top what it begins with.
@@ -31,7 +29,7 @@ var ErrHardLinks = errors.New("the file has several names (hard links)")
 // Want is what is wanted of a directory and of all beneath it: one label or, by rules,
 // for each entry its own.
 type Want struct {
-	Label string // with Rules that of the directory alone; "": it is left as it is
+	Label string // with Rules that of the top alone; "": it is left as it is
 	Rules Rules  // of what is in it; nil: Label
 }
 
@@ -65,11 +63,11 @@ type Tally struct {
 	Found, Entered int64 // directories
 }
 
-// Count counts an entry.
-func (t *Tally) Count(o Outcome) {
+// Count counts n entries; below 0 it takes as many back.
+func (t *Tally) Count(o Outcome, n int) {
 	if o != Elsewhere {
-		t.Seen++
-		t.Of[o]++
+		t.Seen += int64(n)
+		t.Of[o] += int64(n)
 	}
 }
 

@@ -9,7 +9,10 @@ import (
 	"sync/atomic"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
+	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/relabel/internal/order"
+	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/watch"
@@ -31,6 +34,79 @@ const (
 	// server each of them ends up waiting too.
 	spares = 16
 )
+
+// Job is what a walk is asked to do. It does not change while one is under way. Its
+// functions are called by any worker, several at a time.
+type Job struct {
+	Top *Want // of what a walk begins with
+	// Change says what is written where the label want is wanted and has was read, ""
+	// for none: with Written the first result, with Right nothing, with Skipped nothing
+	// too, but the result, if not "", is why, for who is told of changes. nil: want.
+	Change    func(has, want string) (string, Outcome, error)
+	Writes    Writes // ReadFirst or DryRun, where there is a Change or are Rules
+	HardLinks HardLinks
+	Workers   int // below 1: as many as is best
+	Kernel    Kernel
+	Root      *commit.Root   // asked now and then whether it is still ours; nil: nothing is committed
+	Policy    *policy.Policy // asked why a label was refused; nil where SELinux is off
+
+	// Throttle is called by a worker before it labels so many entries; an error ends the
+	// run. nil: the work is not held back.
+	Throttle func(ctx context.Context, entries int) error
+	Events   Events
+	Stop     func(why error) // ends the run
+
+	// ByName lets labels be read by name where nothing was mounted when the mount was opened:
+	// the caller makes sure that nothing was by the end. Else a name is pinned first.
+	ByName bool
+	// Grow makes the mount ready for several workers: a walk begins without, as long as
+	// the tree may be small. nil: it is ready.
+	Grow func() error
+}
+
+// Writes says how a label is written.
+type Writes uint8
+
+const (
+	ReadFirst Writes = iota // where another was read
+	Guess                   // unread, after a row of wrong ones
+	DryRun                  // not at all
+)
+
+// HardLinks says what becomes of a file that has several names.
+type HardLinks uint8
+
+const (
+	LinksLabel HardLinks = iota
+	LinksSkip
+	LinksError
+)
+
+// Kernel is what this kernel lets us do.
+type Kernel struct {
+	Way     sys.Way // the best inside a clone
+	Sorting order.Sorting
+}
+
+// Events are told what happens. The worker that tells waits, and is not taken for held
+// up.
+type Events struct {
+	Failed  func(path, op string, err error)
+	Left    func(path, why string)      // alone; nil: not asked for
+	Changed func(path, from, to string) // nil: not asked for
+}
+
+// Top is the directory with which a walk begins. It is open, and at its beginning.
+type Top struct {
+	FD        int
+	Outcome   Outcome // what its own label counts as
+	Rereading bool    // its entries were counted when it was read first
+
+	// Listed is told all its records before they are labelled, if they fit into a buffer; nil: nobody is.
+	Listed func(records []byte)
+
+	Spoiled bool // after the walk: its entries could not all be read, and it counts as failed
+}
 
 // Walk is one walk. Run belongs to one goroutine; Yield to the one that looks at the
 // workers; all else may be asked at any time.
@@ -58,7 +134,7 @@ type Walk struct {
 // it can get of the process's workers and descriptors.
 func New(j *Job, m *mounts.Mount, top *Top, share *budget.Share) *Walk {
 	k := &Walk{Job: j, m: m, begins: top, share: share}
-	k.top = &Dir{mount: m, fd: int32(top.FD), shared: true, want: j.Top, outcome: top.Outcome, rereading: top.Rereading}
+	k.top = &Dir{mount: m, fd: int32(top.FD), shared: true, own: j.Top.Label, want: j.Top, outcome: top.Outcome, rereading: top.Rereading}
 	k.cache.resize(smallOpen) // until there are workers
 	return k
 }
@@ -113,7 +189,7 @@ func (k *Walk) Run(ctx context.Context) (err error) {
 		}
 	}
 	k.cache.clear()
-	k.begins.Spoiled = k.top.spoiled
+	k.begins.Spoiled = k.top.spoiled.Load()
 	return err
 }
 
@@ -138,7 +214,6 @@ func (k *Walk) workOn(ctx context.Context, items []item) ([]item, error) {
 			w.buf = make([]byte, bufferSize)
 			w.row.names.Stop = p.StopFlag()
 			k.pool.Store(p)
-			k.enlist(w)
 			if k.wrong.Load() {
 				w.wrongStreak = guessAfter
 			}
@@ -156,16 +231,20 @@ func (k *Walk) workOn(ctx context.Context, items []item) ([]item, error) {
 
 // One labels what m is of and nothing beneath it.
 func One(j *Job, m *mounts.Mount) Outcome {
-	k := &Walk{Job: j, m: m, top: &Dir{mount: m, fd: -1, want: j.Top}}
+	k := &Walk{Job: j, m: m, top: &Dir{mount: m, fd: -1, own: j.Top.Label}}
 	w := k.worker(nil)
 	w.io.Way = sys.ByDescriptor
 	return w.label(xattrio.Target{FD: m.At, Pinned: true}, k.top)
 }
 
+// worker returns one that begins, which all looks at from then on.
 func (k *Walk) worker(p *steal.Worker[item]) *worker {
 	w := &worker{Walk: k, pool: p, closeNext: -1}
 	w.io = xattrio.IO{Attr: sys.NewAttr(xattrio.Attribute, ""), Way: k.Way(k.m), Pin: k.m.Pin, Stale: k.m.Stale}
 	w.ready(k.Top.Label)
+	k.mu.Lock()
+	k.workers = append(k.workers, w)
+	k.mu.Unlock()
 	return w
 }
 
@@ -177,13 +256,6 @@ func (j *Job) Way(m *mounts.Mount) sys.Way {
 		return j.Kernel.Way
 	}
 	return sys.ByDescriptor
-}
-
-// enlist makes w one of the workers that have begun.
-func (k *Walk) enlist(w *worker) {
-	k.mu.Lock()
-	k.workers = append(k.workers, w)
-	k.mu.Unlock()
 }
 
 // retire releases the worker's directories and memory, and takes its thread out of the
@@ -217,7 +289,7 @@ func (k *Walk) all(yield func(*worker) bool) {
 // Watched are the workers, as they are looked at. There are none on nil.
 func (k *Walk) Watched(yield func(watch.Watched) bool) {
 	for w := range k.all {
-		if !yield(watched{w}) {
+		if !yield(w) {
 			return
 		}
 	}

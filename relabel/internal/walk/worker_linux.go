@@ -6,6 +6,7 @@ import (
 	"errors"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/order"
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
@@ -77,13 +79,20 @@ const (
 	sickAfter = 128
 )
 
-// worker is one goroutine's share of the walk. All of it belongs to that goroutine but
-// for the position, and what countsMu guards.
+// worker is one goroutine's share of the walk. It belongs to that goroutine. Any other may
+// read what is atomic, to tell how far a run is or where it hangs, and what countsMu guards.
 type worker struct {
 	*Walk
-	position
 	pool *steal.Worker[item] // nil: see solo
 	solo *solo               // nil: there is a pool, or one entry
+
+	in     atomic.Pointer[Dir]  // nil while it has nothing to do
+	name   atomic.Pointer[byte] // of the entry in it
+	step   atomic.Uint32        // of a visit
+	doing  atomic.Uint32        // an xattrio.SyscallKind
+	moves  atomic.Uint64        // items worked on, readings of a directory, and pauses
+	paused atomic.Bool          // see unwatched
+	seen   watch.Seen           // of the worker
 
 	io      xattrio.IO
 	writing string     // the label that io writes
@@ -107,6 +116,53 @@ type worker struct {
 	ordered   *order.Batch // of buf
 	held      heldDir
 	closeNext int // the directory that was visited last, or -1
+}
+
+// at tells where the worker is.
+func (w *worker) at(d *Dir, name *byte) {
+	w.in.Store(d)
+	w.name.Store(name)
+}
+
+// now says which call comes next, if it is another than the last.
+func (w *worker) now(k xattrio.SyscallKind) {
+	if w.doing.Load() != uint32(k) {
+		w.doing.Store(uint32(k))
+	}
+}
+
+// unwatched is for a worker that calls the caller's code, waits to, or sorts. It is in no
+// system call during that, and is not replaced.
+func (w *worker) unwatched(what func()) {
+	w.paused.Store(true)
+	what()
+	w.moves.Add(1) // first: where its place is compared, it has moved
+	w.paused.Store(false)
+}
+
+// A worker is a watch.Watched.
+
+func (w *worker) Seen() *watch.Seen { return &w.seen }
+func (w *worker) Busy() bool        { return w.in.Load() != nil && !w.paused.Load() } // else it waits for work
+func (w *worker) Replace() bool     { return w.pool != nil && w.relieve() }
+
+func (w *worker) Place() any {
+	return [5]any{w.moves.Load(), w.name.Load(), w.doing.Load(), w.step.Load(), w.row.names.Step.Load()}
+}
+
+func (w *worker) Call() watch.Call {
+	call, name := xattrio.SyscallKind(w.doing.Load()), w.name.Load()
+	switch call {
+	case xattrio.Row:
+		call, name = w.sweepsAt()
+	case xattrio.Visit:
+		call = xattrio.Visits(sys.Step(w.step.Load()))
+	}
+	path := w.m.Path
+	if d := w.in.Load(); d != nil {
+		path = d.Path(sys.Text(name))
+	}
+	return watch.Call{Call: call.String(), Path: path}
 }
 
 // push makes work of it, which w is the first to take.
@@ -144,7 +200,8 @@ func (w *worker) do(it item) {
 // labels what it has read.
 func (w *worker) scan(d *Dir, fd int) {
 	w.at(d, nil)
-	n, more := w.fill(d, fd)
+	w.askAhead(d, fd)
+	n, more := w.fill(d, fd, 0)
 	w.share(d, fd, n, more)
 }
 
@@ -236,17 +293,9 @@ func (w *worker) entry(d *Dir, fd int, e sys.Dirent) {
 // count counts what became of n entries of d. On the second reading of the root all but
 // what is written or fails was counted when it was read first.
 func (w *worker) count(d *Dir, o Outcome, n int) {
-	if o != Elsewhere && (!d.rereading || o == Written || o == Failed) {
-		w.tally.Seen += int64(n)
-		w.tally.Of[o] += int64(n)
+	if !d.rereading || o == Written || o == Failed {
+		w.tally.Count(o, n)
 	}
-}
-
-// fill reads as many records of d as the buffer holds, and says if there may
-// be more. Only a reading of nothing is the end.
-func (w *worker) fill(d *Dir, fd int) (n int, more bool) {
-	w.askAhead(d, fd)
-	return w.refill(d, fd, 0)
 }
 
 // askAhead asks, once, for what is to be read of d.
@@ -260,8 +309,9 @@ func (w *worker) askAhead(d *Dir, fd int) {
 // readsAhead says whether what is near a directory is asked for with it.
 func (w *worker) readsAhead() bool { return w.m.Kind == sys.Ext4 && w.ahead.pays() }
 
-// refill is fill after n bytes were read.
-func (w *worker) refill(d *Dir, fd, n int) (int, bool) {
+// fill reads records of d until the buffer, which has n bytes of them, is full, and says
+// if there may be more. Only a reading of nothing is the end.
+func (w *worker) fill(d *Dir, fd, n int) (int, bool) {
 	for len(w.buf)-n >= sys.RecordMax {
 		got, more := w.getdents(d, fd, n)
 		if n += got; got == 0 {

@@ -18,7 +18,7 @@ func TestThrottleIsNoStall(t *testing.T) {
 	k := &Walk{}
 	w := &worker{Walk: k}
 	w.in.Store(&Dir{})
-	k.enlist(w)
+	k.workers = []*worker{w}
 	look := func() (moves bool, held int) {
 		for range watch.Limit/watch.Every + 1 {
 			moves, held = watch.Look(k.Watched)
@@ -57,7 +57,7 @@ func TestReadingMoves(t *testing.T) {
 	places := map[any]bool{}
 	for more := true; more; {
 		_, more = w.getdents(&Dir{}, fd, 0)
-		places[watched{w}.Place()] = true
+		places[w.Place()] = true
 	}
 	if len(places) < 3 {
 		t.Errorf("it was at %d places", len(places))
