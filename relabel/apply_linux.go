@@ -33,15 +33,22 @@ func (r *run) apply(ctx context.Context, path string, ask func() capabilities) e
 			return err
 		}
 	}
-	err = r.opened(ctx, path, ask, r.ready, func(ctx context.Context, root *mount) error {
-		return r.locked(ctx, root, r.applyTo)
-	})
+	defer r.end()
+	err = r.begin(ctx, path, ask, r.ready)
 	if r.rules.Contexts != nil && errors.Is(err, mounts.ErrExcluded) { // scripts give restorecon the same list for each path
-		r.Leave(path, mounts.ErrExcluded.Error())
+		r.leave(path, mounts.ErrExcluded.Error())
 		r.tell(func(report *Report) { report.Complete = true })
 		return nil
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	lock, err := r.lock(ctx, r.root)
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	return r.applyTo(ctx, r.root)
 }
 
 // ready sets which places are refused, and asks the policy for a label that all get.
@@ -72,7 +79,7 @@ func (r *run) applyTo(ctx context.Context, root *mount) error {
 		return err
 	}
 	if root.want != nil && root.want.Label == "" {
-		r.Skip(root.Path, "no rule has a label for it")
+		r.skip(root.Path, "no rule has a label for it")
 	}
 	if !r.rules.RootOnly && root.Stat.Kind == sys.KindDir {
 		if err := r.submounts(ctx, root); err != nil {

@@ -119,7 +119,11 @@ func unlocked(ctx context.Context, path, label string, o Options) (Report, error
 		if err := r.wanted(label); err != nil {
 			return err
 		}
-		return r.opened(ctx, path, probe, r.askPolicy, r.relabel)
+		defer r.end()
+		if err := r.begin(ctx, path, probe, r.askPolicy); err != nil {
+			return err
+		}
+		return r.relabel(ctx, r.root)
 	})
 }
 

@@ -34,6 +34,7 @@ package relabel
 //	budget_linux.go     what all runs of the process share: internal/budget
 //	trace.go            what is reported to the caller, or logged
 //	report.go           how far a run is, and its end: Progress, State, Report
+//	report_linux.go     what a run reports, and which failures it keeps
 //	internal/caller     the counts; the caller's code, called one at a time, which may panic;
 //	                    what hangs is left behind
 //

@@ -17,7 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
-	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -148,12 +147,12 @@ func TestDropinErrors(t *testing.T) {
 	}
 	r := newRun(Options{}, "/v", newLabel)
 	for i := range 1000 {
-		r.Fail(fmt.Sprint("/v/", i), "setxattr", unix.EPERM)
+		r.fail(fmt.Sprint("/v/", i), "setxattr", unix.EPERM)
 	}
-	r.Fail("/v/late", "setxattr", unix.ENOSPC)
+	r.fail("/v/late", "setxattr", unix.ENOSPC)
 	var some *IncompleteError
 	err := worded(r.failures(), "lsetxattr(label=L)")
-	if !errors.Is(err, unix.ENOSPC) || !errors.Is(err, unix.EPERM) || !errors.As(err, &some) || len(some.First) != caller.Kept+1 {
+	if !errors.Is(err, unix.ENOSPC) || !errors.Is(err, unix.EPERM) || !errors.As(err, &some) || len(some.First) != kept+1 {
 		t.Error(err)
 	}
 }

@@ -36,15 +36,20 @@ func chconOne(ctx context.Context, path, want string, o Options) error {
 	r := newRun(o, path, want)
 	r.want = want
 	_, err := r.lead(ctx, func(ctx context.Context) error {
-		there := false
-		err := r.opened(ctx, path, probe, nil, func(ctx context.Context, root *mount) error {
-			there = true
-			return r.locked(ctx, root, func(_ context.Context, root *mount) error { return r.single(root) })
-		})
-		if !there && errors.Is(err, fs.ErrNotExist) {
+		defer r.end()
+		err := r.begin(ctx, path, probe, func() error { return nil })
+		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		lock, err := r.lock(ctx, r.root)
+		if err != nil {
+			return err
+		}
+		defer lock.Release()
+		return r.single(r.root)
 	})
 	goOn(err)
 	return err

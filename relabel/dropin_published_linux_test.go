@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
-	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -107,7 +106,7 @@ func TestChconManyFailures(t *testing.T) {
 	for _, err := range some.First {
 		named[pathOf(err)] = true
 	}
-	if len(named) != caller.Kept || len(some.First) != caller.Kept {
+	if len(named) != kept || len(some.First) != kept {
 		t.Errorf("%d of %d are different", len(named), len(some.First))
 	}
 	if have := labelOf(t, root); !secctx.IsSeal(have, newLabel) {

@@ -130,27 +130,17 @@ func walkAlone(t *testing.T, root, label string, o Options) {
 	t.Helper()
 	r := newRun(o, root, label)
 	r.want = label
-	if err := r.prepare(); err != nil {
-		t.Fatal(err)
-	}
-	defer r.proc.Close()
-	r.capabilities = probe()
-	share, err := process.Enter(t.Context())
+	_, err := r.lead(t.Context(), func(ctx context.Context) error {
+		defer r.end()
+		if err := r.begin(ctx, root, probe, func() error { return nil }); err != nil {
+			return err
+		}
+		if op, e := r.enclose(r.root); e != 0 {
+			return pathError(op, root, e)
+		}
+		return r.walk(ctx, r.main, r.root, &r.root.top)
+	})
 	if err != nil {
-		t.Fatal(err)
-	}
-	defer share.Close()
-	r.main.Share.Store(share)
-	at, err := r.openRoot(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer at.Close()
-	if op, e := r.enclose(at); e != 0 {
-		t.Fatal(op, e)
-	}
-	defer at.Leave()
-	if _, err := r.lead(t.Context(), func(ctx context.Context) error { return r.walk(ctx, r.main, at, &at.top) }); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -149,7 +149,7 @@ func (r *run) enclose(m *mount) (string, sys.Errno) {
 func (r *run) expectCopies(m *mount) {
 	info := r.proc.ByID(m.Stat.Mount)
 	if info != nil && info.FSType == "overlay" && !r.o.inner.check && !mountinfo.HasOption(info.Super, "metacopy=on") {
-		r.Note("%s is on overlayfs, which copies a file of a lower layer up whole to set its label", m.Path)
+		r.note("%s is on overlayfs, which copies a file of a lower layer up whole to set its label", m.Path)
 	}
 }
 
@@ -183,7 +183,7 @@ func (r *run) job(m *mount) *walk.Job {
 		Workers:   r.o.Workers,
 		Kernel:    r.capabilities.kernel,
 		Root:      r.commit,
-		Events:    walk.Events{Failed: r.Failure},
+		Events:    walk.Events{Failed: r.failure},
 		Stop:      r.Stop,
 		Throttle:  r.o.Throttle,
 	}
@@ -193,11 +193,11 @@ func (r *run) job(m *mount) *walk.Job {
 	if m.small {
 		j.Grow = func() error { return r.grow(m) }
 	}
-	if r.Told.Skip != nil {
-		j.Events.Left = r.Skip
+	if r.trace.Skip != nil {
+		j.Events.Left = r.skip
 	}
-	if r.Told.Change != nil {
-		j.Events.Changed = r.Change
+	if r.trace.Change != nil {
+		j.Events.Changed = r.change
 	}
 	return j
 }

@@ -37,42 +37,14 @@ var probe = sync.OnceValue(func() capabilities {
 	return capabilities{kernel: walk.Kernel{Way: xattrio.Fastest(), Sorting: order.Ample}, clones: true, openat2: sys.HasOpenat2(), small: true}
 })
 
-// opened opens the root at path, calls then with it, and closes it, within a share of the
-// process's budget. ready, if not nil, is called just before the root is opened.
-func (r *run) opened(ctx context.Context, path string, ask func() capabilities, ready func() error, then func(ctx context.Context, root *mount) error) error {
+// begin waits for a share of the process's budget, and opens the root. Whatever else is looked
+// up by a path is looked up before, last by ready. end follows, also after an error.
+func (r *run) begin(ctx context.Context, path string, ask func() capabilities, ready func() error) error {
 	share, err := process.Enter(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { r.main.Share.Load().Close() }() // it may be another by then: see submounts
 	r.main.Share.Store(share)
-	if err := r.prepare(); err != nil {
-		return err
-	}
-	defer r.proc.Close()
-	if r.proc.Apart(r.slash) {
-		return threadApart(path)
-	}
-	r.capabilities = ask()
-	if ready != nil {
-		if err := ready(); err != nil {
-			return err
-		}
-	}
-	root, err := r.openRoot(path)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	if err := r.bounds.Admit(root.Mount); err != nil {
-		return err
-	}
-	return then(ctx, root)
-}
-
-// prepare asks by path what is needed for each root. Whatever is looked up by a path
-// is looked up before the root is opened.
-func (r *run) prepare() error {
 	excluded, err := mounts.Exclusions(r.o.Exclude)
 	if err != nil {
 		return err
@@ -80,8 +52,27 @@ func (r *run) prepare() error {
 	if err := r.openProc(); err != nil {
 		return err
 	}
+	if r.proc.Apart(r.slash) {
+		return threadApart(path)
+	}
 	r.bounds = mounts.Bounds{Refused: r.proc.Refusals(), Excluded: excluded, OneFilesystem: r.o.OneFilesystem}
-	return nil
+	r.capabilities = ask()
+	if err := ready(); err != nil {
+		return err
+	}
+	return r.openRoot(path)
+}
+
+// end closes what begin has opened, and the root as it was opened for the walk.
+func (r *run) end() {
+	if r.root != nil {
+		r.root.Leave()
+		r.root.Close()
+	}
+	if r.proc != nil {
+		r.proc.Close()
+	}
+	r.main.Share.Load().Close() // it may be another by now: see submounts
 }
 
 // openProc opens /proc, and with it the way to the loaded policy.
@@ -107,29 +98,28 @@ func (r *run) askPolicy() error {
 	r.want = known
 	r.tell(func(report *Report) { report.Label = r.want })
 	if note != "" {
-		r.Note("%s", note)
+		r.note("%s", note)
 	}
 	return err
 }
 
-// openRoot names the root by an O_PATH descriptor, whatever its kind, and
-// refuses those that must not be relabelled.
-func (r *run) openRoot(path string) (*mount, error) {
+// openRoot names the root by an O_PATH descriptor, whatever its kind, and refuses one that is
+// not the one asked for, or must not be relabelled.
+func (r *run) openRoot(path string) error {
 	m, err := r.proc.OpenRoot(path, &r.main.Activity)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	r.root = &mount{Mount: m, activity: &r.main.Activity, top: walk.Top{Outcome: walk.Skipped}}
 	if want := r.o.inner.at; want != nil {
 		if at, e := mounts.VolumeOf(m.At); e != 0 || at != *want {
-			m.Close()
-			return nil, &fs.PathError{Op: "openat", Path: path, Err: flight.ErrMoved}
+			return &fs.PathError{Op: "openat", Path: m.Path, Err: flight.ErrMoved}
 		}
 	}
 	if place, is := r.bounds.Refused[mounts.IDOf(m.Stat)]; is {
-		m.Close()
-		return nil, &fs.PathError{Op: "relabel", Path: path, Err: fmt.Errorf("%w: it is %s, or holds it", ErrRefused, place.Path)}
+		return &fs.PathError{Op: "relabel", Path: m.Path, Err: fmt.Errorf("%w: it is %s, or holds it", ErrRefused, place.Path)}
 	}
-	return &mount{Mount: m, activity: &r.main.Activity, top: walk.Top{Outcome: walk.Skipped}}, nil
+	return r.bounds.Admit(m)
 }
 
 // learn reads what is mounted where, and refuses a root that cannot have a label of
@@ -140,19 +130,9 @@ func (r *run) learn(root *mount) error {
 	return r.proc.Learn(root.Mount, r.bounds)
 }
 
-// locked calls then while it holds the volume's lock.
-func (r *run) locked(ctx context.Context, root *mount, then func(ctx context.Context, root *mount) error) error {
-	held, err := r.lockRoot(ctx, root)
-	if err != nil {
-		return err
-	}
-	defer held.Release()
-	return then(ctx, root)
-}
-
-// lockRoot takes the volume's lock. A file is one call, which nothing seals or commits:
+// lock takes the volume's lock. A file is one call, which nothing seals or commits:
 // there is nothing to lock.
-func (r *run) lockRoot(ctx context.Context, root *mount) (*commit.Lock, error) {
+func (r *run) lock(ctx context.Context, root *mount) (*commit.Lock, error) {
 	if r.o.inner.check || root.Stat.Kind != sys.KindDir {
 		return nil, nil
 	}
@@ -169,8 +149,8 @@ func (r *run) lockRoot(ctx context.Context, root *mount) (*commit.Lock, error) {
 	wait := func(holder string) {
 		share.Waits(true) // so that other volumes do not wait for who has the lock
 		r.holder.Store(&holder)
-		if r.Told.Wait != nil {
-			r.Call(func() { r.Told.Wait(holder) })
+		if r.trace.Wait != nil {
+			r.Call(func() { r.trace.Wait(holder) })
 		}
 	}
 	does := ""
@@ -180,7 +160,7 @@ func (r *run) lockRoot(ctx context.Context, root *mount) (*commit.Lock, error) {
 	lock, err := commit.TakeLock(ctx, root.Stat, root.Path, does, wait)
 	r.joined = err == nil && does != "" && lock.After == does
 	if err == nil && lock.Unlocked != nil {
-		r.Note("no lock was taken: %v", lock.Unlocked)
+		r.note("no lock was taken: %v", lock.Unlocked)
 	}
 	return lock, err
 }

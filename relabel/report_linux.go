@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"syscall"
 	"time"
 
@@ -23,7 +24,7 @@ func (r *run) tell(what func(report *Report)) {
 // soFar returns the Report of a run that has ended or is left behind.
 func (r *run) soFar(begin time.Time) (report Report) {
 	r.tell(func(has *Report) { report = *has }) // before the counts, which are done when it says so
-	report.Notes = r.Notes()
+	report.Notes = slices.Clone(report.Notes)   // a run that is left behind may add to them
 	t := r.Now()
 	report.Seen = t.Seen
 	report.Written, report.Right = t.Of[walk.Written], t.Of[walk.Right]
@@ -48,9 +49,74 @@ func (r *run) state() State {
 	return s
 }
 
+// fail counts a failure, and reports it.
+func (r *run) fail(path, op string, err error) {
+	r.Count(walk.Failed)
+	r.failure(path, op, err)
+}
+
+// leave counts what is skipped, and reports it.
+func (r *run) leave(path, reason string) {
+	r.Count(walk.Skipped)
+	r.skip(path, reason)
+}
+
+// kept is how many failures are kept, beside the first of each further errno: who asks whether
+// there was one finds it. All of them are counted, and reported.
+const kept = 16
+
+// failure reports a failure.
+func (r *run) failure(path, op string, err error) {
+	f := &fs.PathError{Op: op, Path: path, Err: err}
+	var e syscall.Errno // 0 stands for all errors that have none
+	_ = errors.As(err, &e)
+	r.mu.Lock()
+	fresh := !slices.Contains(r.known, e)
+	if fresh {
+		r.known = append(r.known, e)
+	}
+	if fresh || len(r.first) < kept {
+		r.first = append(r.first, f)
+	}
+	r.mu.Unlock()
+	if r.trace.Failure != nil {
+		r.Call(func() { r.trace.Failure(f) })
+	}
+}
+
+// change reports a label that was written.
+func (r *run) change(path, from, to string) {
+	if r.trace.Change != nil {
+		r.Call(func() { r.trace.Change(path, from, to) })
+	}
+}
+
+// skip reports what is skipped.
+func (r *run) skip(path, reason string) {
+	if r.trace.Skip != nil {
+		r.Call(func() { r.trace.Skip(path, reason) })
+	}
+}
+
+// note reports what is done otherwise than asked.
+func (r *run) note(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	r.tell(func(report *Report) { report.Notes = append(report.Notes, text) })
+	if r.trace.Note != nil {
+		r.Call(func() { r.trace.Note(text) })
+	}
+}
+
 // failures returns why the run has failed by now, if it has.
 func (r *run) failures() error {
-	switch n, first := r.Failures(); {
+	n := r.Counted(walk.Failed)
+	r.mu.Lock()
+	first := slices.Clone(r.first)
+	r.mu.Unlock()
+	if broken := r.Broken(); broken != nil {
+		first = append(first, broken)
+	}
+	switch {
 	case len(first) == 0 && n == 0:
 		return nil
 	case len(first) == 1 && n <= 1:

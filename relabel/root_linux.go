@@ -21,7 +21,7 @@ func inspect(root, label string, t Trust) (s Status, err error) {
 	if err := r.wanted(label); err != nil {
 		return s, err
 	}
-	var at *mount
+	defer r.end()
 	err = probing.Ask(watch.Call{Call: "Inspect", Path: root}, func() (err error) {
 		if err = r.openProc(); err != nil {
 			return err
@@ -29,19 +29,13 @@ func inspect(root, label string, t Trust) (s Status, err error) {
 		if err = r.askPolicy(); err != nil {
 			return err
 		}
-		if at, err = r.openRoot(root); err == nil {
-			s, err = r.inspect(at)
+		if err = r.openRoot(root); err == nil {
+			s, err = r.inspect(r.root)
 		}
 		return err
 	})
-	if r.proc != nil {
-		defer r.proc.Close()
-	}
-	if at != nil {
-		defer at.Close()
-	}
 	if err == nil && s.Labelled && t == TrustTop {
-		s.Labelled, err = r.entriesHave(at)
+		s.Labelled, err = r.entriesHave(r.root)
 	}
 	return s, err
 }
@@ -126,7 +120,7 @@ func (r *run) openCommit(root *mount) (c *commit.Root, err error) {
 		DryRun: r.o.inner.check, NoSeal: r.o.Advanced.NoSeal, Sync: r.o.Sync,
 		Order:   func() commit.Order { return r.order(root, root.Top) },
 		At:      root.now,
-		Note:    r.Note,
+		Note:    r.note,
 		Failed:  r.failures,
 		Written: func() int64 { return r.Counted(walk.Written) },
 		Refused: func(e sys.Errno) error { return r.refused(root, e) },
@@ -137,7 +131,7 @@ func (r *run) openCommit(root *mount) (c *commit.Root, err error) {
 			}
 			r.Recount(walk.Skipped, top.Outcome) // until now it counted as skipped
 			if wrote {
-				r.Change(root.Path, c.Found().String(), r.want)
+				r.change(root.Path, c.Found().String(), r.want)
 			}
 			r.Second(c.Revoke)
 		},

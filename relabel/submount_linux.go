@@ -28,7 +28,7 @@ func (r *run) submounts(ctx context.Context, root *mount) error {
 func (r *run) submount(ctx context.Context, root *mount, info mountinfo.Mount, t *caller.Task) error {
 	found, why, err := root.Find(info, r.bounds, &t.Activity)
 	if err != nil {
-		r.Fail(err.Path, err.Op, err.Err)
+		r.fail(err.Path, err.Op, err.Err)
 		return nil
 	}
 	if found == nil {
@@ -42,7 +42,7 @@ func (r *run) submount(ctx context.Context, root *mount, info mountinfo.Mount, t
 		}
 	}
 	if why != "" {
-		r.Leave(m.Path, why)
+		r.leave(m.Path, why)
 		return nil
 	}
 	defer func() { r.avow(m, len(mountinfo.Beneath(r.proc.Mounts, m.Real)) == 0) }()
@@ -54,7 +54,7 @@ func (r *run) cross(ctx context.Context, t *caller.Task, m *mount) error {
 	if r.rules.Contexts != nil {
 		var err error
 		if m.want, err = r.rules.Contexts.Top(m.Real, m.Stat.Kind); err != nil {
-			r.Fail(m.Path, "relabel", err)
+			r.fail(m.Path, "relabel", err)
 			return nil
 		}
 	}
@@ -66,16 +66,16 @@ func (r *run) cross(ctx context.Context, t *caller.Task, m *mount) error {
 		return nil
 	}
 	if op, e := r.enclose(m); e != 0 {
-		r.Fail(m.Path, op, e)
+		r.fail(m.Path, op, e)
 		return nil
 	}
 	defer m.Leave()
 	if _, readOnly, e := sys.Subvolume(m.Top); e == 0 && readOnly {
-		r.Leave(m.Path, mounts.ReadOnlySubvolume)
+		r.leave(m.Path, mounts.ReadOnlySubvolume)
 		return nil
 	}
 	if e := r.disavow(m); e != 0 {
-		r.Fail(m.Path, "fsetxattr", e)
+		r.fail(m.Path, "fsetxattr", e)
 		return nil
 	}
 	if m.top.Outcome = r.alone(m); r.rules.RootOnly {
@@ -99,7 +99,7 @@ func (r *run) relies(m *mount) bool {
 // sync puts on disk what was written to the filesystem of m, which fd is in.
 func (r *run) sync(m *mount, fd int) {
 	if op, e := r.order(m, fd).Settle(fd, m.now); e != 0 {
-		r.Fail(m.Path, op, e)
+		r.fail(m.Path, op, e)
 	}
 }
 
@@ -116,7 +116,7 @@ func (r *run) syncFile(m *mount) {
 		fd, e = sys.Reopen(m.At)
 	}
 	if e != 0 {
-		r.Note("%s has the label, but that could not be put on disk: %v", m.Path, e)
+		r.note("%s has the label, but that could not be put on disk: %v", m.Path, e)
 		return
 	}
 	defer sys.Close(fd)
@@ -159,6 +159,6 @@ func (r *run) avow(m *mount, whole bool) {
 		e = commit.Avow(m.At)
 	}
 	if e != 0 {
-		r.Note("%s: what an earlier run left on it could not be removed: %v", m.Path, e)
+		r.note("%s: what an earlier run left on it could not be removed: %v", m.Path, e)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/caller"
@@ -21,6 +22,7 @@ import (
 type run struct {
 	caller.Run
 	o            Options
+	trace        Trace                        // of o
 	want         string                       // the label in canonical form
 	rules        Rules                        // of Apply
 	changes      rewrite                      // nil: want is written
@@ -30,6 +32,7 @@ type run struct {
 	policy       *policy.Policy
 	slash        mounts.Seen // what the caller's thread sees at /
 	bounds       mounts.Bounds
+	root         *mount
 	writes       walk.Writes
 	main         *caller.Task
 	commit       *commit.Root           // of a root that may be written
@@ -37,8 +40,10 @@ type run struct {
 	holder       atomic.Pointer[string] // of the lock that the run waits for
 	joined       bool                   // a run like this one had the lock until it was this one's turn
 
-	mu     sync.Mutex // guards the rest, for tasks and a caller who left them behind
-	report Report     // but for counts and notes
+	mu     sync.Mutex // guards the rest, for workers, tasks and a caller who left them behind
+	report Report     // but for counts
+	first  []error
+	known  []syscall.Errno // of first
 }
 
 func newRun(o Options, path, label string) *run {
@@ -47,11 +52,11 @@ func newRun(o Options, path, label string) *run {
 		r.writes = walk.DryRun
 	}
 	r.Hung, r.Ended = hung, o.inner.ended
-	if t := o.Trace; t != nil {
-		r.Told = caller.Told{Failure: t.Failure, Change: t.Change, Skip: t.Skip, Note: t.Note, Wait: t.Wait}
-		if t.Stall != nil {
-			r.Told.Stall = func(calls []watch.Call) { t.Stall(hungCalls(calls)) }
-		}
+	if o.Trace != nil {
+		r.trace = *o.Trace
+	}
+	if r.trace.Stall != nil {
+		r.Stall = func(calls []watch.Call) { r.trace.Stall(hungCalls(calls)) }
 	}
 	r.main = r.Task()
 	return r
@@ -87,19 +92,26 @@ func (r *run) all(ctx context.Context, path, label string, ask func() capabiliti
 	if err := r.wanted(label); err != nil {
 		return err
 	}
-	return r.opened(ctx, path, ask, r.askPolicy, func(ctx context.Context, root *mount) error {
-		if done, err := r.trusted(root); done || err != nil {
-			return err
-		}
-		if root.Stat.Kind != sys.KindDir {
-			return r.single(root)
-		}
-		defer root.Leave()
-		if done, err := r.isRight(ctx, root); done || err != nil {
-			return err
-		}
-		return r.locked(ctx, root, r.relabel)
-	})
+	defer r.end()
+	if err := r.begin(ctx, path, ask, r.askPolicy); err != nil {
+		return err
+	}
+	root := r.root
+	if done, err := r.trusted(root); done || err != nil {
+		return err
+	}
+	if root.Stat.Kind != sys.KindDir {
+		return r.single(root)
+	}
+	if done, err := r.isRight(ctx, root); done || err != nil {
+		return err
+	}
+	lock, err := r.lock(ctx, root)
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	return r.relabel(ctx, root)
 }
 
 // relabel is the part of the path that holds the lock.

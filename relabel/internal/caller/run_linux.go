@@ -8,7 +8,7 @@
 // The caller's code is called in the goroutine that waits, one call at a time. A panic in
 // it ends the run as its context does, with a sealed root, and then goes on.
 //
-// What the run has counted, and tells its caller, is in account_linux.go.
+// What the run has counted is in account_linux.go.
 package caller
 
 import (
@@ -17,7 +17,6 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
@@ -28,14 +27,15 @@ import (
 // Run is a run as its caller has it. All methods but Lead and Here may be called from any
 // goroutine.
 type Run struct {
-	Told Told
+	// Stall is told what the run waits for, when nothing moves; may be nil.
+	Stall func(calls []watch.Call)
 	// Hung is the error where calls have not returned that a stopped run waits for.
 	Hung  func(calls []watch.Call, cause error) error
 	Ended func()                  // is told when nothing is open any more; may be nil
 	Stop  context.CancelCauseFunc // ends the run; set by Lead
 
 	second atomic.Pointer[func()] // takes back the commit, from the second reading on
-	broken atomic.Bool            // see Break
+	broken atomic.Pointer[error]  // see Break
 	calls  chan func()            // of the caller's code; nil in Here
 	turn   sync.Mutex             // one call of it at a time, in Here
 	left   chan struct{}          // closed when Lead returns
@@ -44,9 +44,6 @@ type Run struct {
 
 	mu    sync.Mutex // guards the rest, for workers, tasks and a caller who left them behind
 	tasks []*Task
-	first []error
-	known []syscall.Errno // of first
-	notes []string
 	total walk.Tally // but for walks that are under way
 }
 
@@ -90,11 +87,16 @@ var errBroken = errors.New("the caller's code panicked")
 
 // Break ends the run for a panic of the caller's code, which is a failure.
 func (r *Run) Break(why error) {
-	r.broken.Store(true)
-	r.mu.Lock()
-	r.first = append(r.first, why)
-	r.mu.Unlock()
+	r.broken.CompareAndSwap(nil, &why)
 	r.Stop(why)
+}
+
+// Broken is why Break ended the run; nil if it did not.
+func (r *Run) Broken() error {
+	if why := r.broken.Load(); why != nil {
+		return *why
+	}
+	return nil
 }
 
 // Second says that a second reading begins, which revoke gives up.
@@ -120,7 +122,7 @@ func (r *Run) Call(f func()) {
 			}
 			close(done)
 		}()
-		if !r.broken.Load() {
+		if r.Broken() == nil {
 			f()
 		}
 		returned = true
@@ -228,9 +230,9 @@ func (r *Run) look() {
 		k.Yield(t.Share.Load().Held(hung))
 	}
 	stalled := still && waiting
-	if was := r.stalled.Swap(stalled); stalled && !was && r.Told.Stall != nil {
+	if was := r.stalled.Swap(stalled); stalled && !was && r.Stall != nil {
 		calls := r.underWay()
-		r.Call(func() { r.Told.Stall(calls) })
+		r.Call(func() { r.Stall(calls) })
 	}
 }
 

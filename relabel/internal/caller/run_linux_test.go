@@ -80,7 +80,7 @@ func TestBreaks(t *testing.T) {
 			defer func() { _ = recover() }()
 			_ = r.Lead(t.Context(), func(context.Context) error {
 				r.Call(func() { panic("y") })
-				if _, first := r.Failures(); len(first) == 0 {
+				if r.Broken() == nil {
 					t.Error("nothing failed")
 				}
 				return nil
@@ -126,7 +126,7 @@ func TestLeadHangs(t *testing.T) {
 func TestHere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, stalls := newRun(), 0
-		r.Told.Stall = func([]watch.Call) { stalls++ }
+		r.Stall = func([]watch.Call) { stalls++ }
 		runtime.LockOSThread() // no other goroutine is on this thread
 		defer runtime.UnlockOSThread()
 		begun, thread := time.Now(), syscall.Gettid()
@@ -156,7 +156,7 @@ func TestStalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRun()
 		var told []string
-		r.Told.Stall = func(calls []watch.Call) {
+		r.Stall = func(calls []watch.Call) {
 			told = append(told, fmt.Sprint(calls))
 		}
 		begun := time.Now()
