@@ -30,12 +30,15 @@ func TestGroupOnDisk(t *testing.T) {
 	goroutines, files := runtime.NumGoroutine(), openFiles(t)
 	var walks, left atomic.Int64
 	twice := make(chan struct{})
-	g := Group{Options: Options{Trace: &Trace{Change: func(path, _, _ string) {
+	var g Group
+	g.Options.Trace = &Trace{Change: func(path, _, _ string) {
 		<-twice
 		if path == root {
-			walks.Add(1)
+			if walks.Add(1); g.Work()[0].Entries != 71 {
+				t.Errorf("%+v", g.Work())
+			}
 		}
-	}}}}
+	}}
 	for {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		r, err := g.Tree(ctx, root, newLabel, TrustNothing)
@@ -111,55 +114,6 @@ func TestGroupBindMount(t *testing.T) {
 		t.Errorf("%d walks, %d commits, %d labelled", walks.Load(), commits.Load(), n)
 	}
 	ended(t, goroutines)
-}
-
-// TestGroupLabelsInTurn: on a real tree too, the last label asked for is the one
-// that stays, and a cancelled walk is gone with all it had opened.
-func TestGroupLabelsInTurn(t *testing.T) {
-	treetest.Need(t, "root", "tmpfs")
-	root := grow(t, on(t, "tmpfs"), seventyOne)
-	goroutines, files := runtime.NumGoroutine(), openFiles(t)
-	left := make(chan struct{})
-	g := Group{Linger: 20 * time.Millisecond, Options: Options{Trace: &Trace{Change: func(string, string, string) { <-left; time.Sleep(time.Millisecond) }}}}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	var p *PendingError
-	if _, err := g.Tree(ctx, root, newLabel, TrustNothing); !errors.As(err, &p) {
-		t.Fatal(err)
-	}
-	close(left)
-	if r, err := g.Tree(t.Context(), root, oldLabel, TrustNothing); err != nil || !r.Complete {
-		t.Errorf("%+v, %v", r, err)
-	}
-	if n := len(bearing(t, root, oldLabel)); n != 71 {
-		t.Errorf("%d labelled", n)
-	}
-	ended(t, goroutines)
-	if n := openFiles(t); n != files {
-		t.Errorf("%d open files, %d before", n, files)
-	}
-}
-
-// TestGroupCounts: while a run is under way Progress tells how many entries it has
-// met, also to a callback.
-func TestGroupCounts(t *testing.T) {
-	treetest.Need(t, "root", "tmpfs")
-	root := grow(t, on(t, "tmpfs"), seventyOne)
-	told := map[int64]bool{}
-	var g Group
-	g.Options = Options{Workers: 1, Trace: &Trace{Change: func(string, string, string) { told[g.Work()[0].Entries] = true }}}
-	r, err := g.Tree(t.Context(), root, newLabel, TrustNothing)
-	if err != nil || r.Seen != 71 || len(told) < 3 {
-		t.Errorf("%+v, %v: %v", r, err, told)
-	}
-	for n := range told {
-		if n > 71 {
-			t.Errorf("%d of 71 entries", n)
-		}
-	}
-	if err := g.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
 }
 
 // TestGroupByThread: a caller whose thread has a mount namespace of its own means another
