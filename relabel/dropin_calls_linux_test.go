@@ -32,12 +32,12 @@ var dropinCosts = []struct {
 	control          string
 }{
 	{name: "file", text: "file f", tmpfs: 9, ext4: 9, xfs: 9, allocs: 51},
-	{name: "right 0", tmpfs: 18, ext4: 18, xfs: 18, allocs: 82},
-	{name: "right 1", text: "file f", tmpfs: 19, ext4: 19, xfs: 19, allocs: 82},
-	{name: "right 10", text: "file f%d x10", tmpfs: 28, ext4: 28, xfs: 28, allocs: 82},
-	{name: "wrong 0", wrong: true, tmpfs: 38, ext4: 41, xfs: 38, allocs: 181},
-	{name: "wrong 1", text: "file f", wrong: true, tmpfs: 42, ext4: 45, xfs: 42, allocs: 181},
-	{name: "wrong 10", text: "file f%d x10", wrong: true, tmpfs: 72, ext4: 75, xfs: 72, allocs: 181},
+	{name: "right 0", tmpfs: 17, ext4: 17, xfs: 17, allocs: 82},
+	{name: "right 1", text: "file f", tmpfs: 20, ext4: 20, xfs: 20, allocs: 82},
+	{name: "right 10", text: "file f%d x10", tmpfs: 29, ext4: 29, xfs: 29, allocs: 82},
+	{name: "wrong 0", wrong: true, tmpfs: 37, ext4: 40, xfs: 37, allocs: 181},
+	{name: "wrong 1", text: "file f", wrong: true, tmpfs: 41, ext4: 44, xfs: 41, allocs: 181},
+	{name: "wrong 10", text: "file f%d x10", wrong: true, tmpfs: 71, ext4: 74, xfs: 71, allocs: 181},
 	{name: "synced", text: "file f", wrong: true, control: "a wait for the disk", call: func(path, label string) error {
 		_, err := Tree(context.Background(), path, label, &Options{Sync: true})
 		return err

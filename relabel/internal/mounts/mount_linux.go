@@ -41,13 +41,14 @@ type Mount struct {
 	Asks   bool
 	Served bool // calls wait for a server
 	Stale  bool // what is not asked of that may be old
-	Bare   bool // nothing was mounted in it when Open looked (Linux 6.8)
 
 	proc  *Proc
 	tree  int  // the clone itself; -1: there is none
 	first int  // the top as Open opened it, after Enclose; -1: it did not
 	alone bool // other mounts of the tree are left alone
 	open  bool // Open was called, and Enclose was not
+
+	bare, asked bool // see Bare
 }
 
 // ReadOnlySubvolume is why what lies in one is left alone.
@@ -126,11 +127,20 @@ func (m *Mount) Open(b Bounds, a *watch.Activity) (string, sys.Errno) {
 	a.At("statfs", m.Path)
 	m.know()
 	m.leave(b.Excluded, m.refused(b))
-	if id, e := sys.MountID(m.Top); e == 0 {
-		has, e := sys.HasMounts(id)
-		m.Bare = e == 0 && !has
-	}
 	return "", 0
+}
+
+// Bare reports whether nothing was mounted in m when it was asked first (Linux 6.8). Where
+// nothing is, the kernel goes through all mounts of the machine, 15 ns each.
+func (m *Mount) Bare() bool {
+	if !m.asked {
+		m.asked = true
+		if id, e := sys.MountID(m.Top); e == 0 {
+			has, e := sys.HasMounts(id)
+			m.bare = e == 0 && !has
+		}
+	}
+	return m.bare
 }
 
 // know asks what filesystem m is of, once.

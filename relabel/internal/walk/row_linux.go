@@ -109,7 +109,7 @@ func (w *worker) records(d *Dir, fd int, buf []byte) {
 		w.countsMu.Unlock()
 		w.through(d, fd)
 		if w.solo != nil {
-			w.solo.check(w.tally.Seen)
+			w.check(w.tally.Seen)
 		}
 		if err != nil {
 			w.spoil(d, "getdents64", err)
@@ -175,7 +175,7 @@ func (w *worker) sweeps(want *Want) bool {
 // trouble and the one with the trouble. It returns the next.
 func (w *worker) sweep(d *Dir, fd, i, end int) int {
 	o := sys.Order{Way: w.io.Way, Dir: fd, Turn: w.sinceGuess}
-	if w.ByName && w.Writes == DryRun && w.Kernel.Way == sys.ByName && w.m.Bare {
+	if w.ByName && w.Writes == DryRun && w.Kernel.Way == sys.ByName && end-i >= bareFrom && w.m.Bare() {
 		o.Way = sys.ByName
 	}
 	if w.chooses(d.want) {

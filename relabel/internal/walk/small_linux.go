@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
@@ -40,17 +41,12 @@ const (
 	smallOpen = 16
 	// guessSmall is guessAfter for the first entries of a small tree.
 	guessSmall = 4
+	// bareFrom is for how many entries it is worth a call to know that nothing is mounted in
+	// the mount: then they are read by name, which saves two calls each.
+	bareFrom = 8
 	// recordSize is the usual size of a directory's record.
 	recordSize = 32
 )
-
-// pinned is how many entries are pinned at most.
-func (k *Walk) pinned() int64 {
-	if k.m.Bare && k.Kernel.Way == sys.ByName && k.HardLinks == LinksLabel && !k.ByName {
-		return pinnedEntries
-	}
-	return smallEntries
-}
 
 // solo is a worker without a pool.
 type solo struct {
@@ -84,9 +80,14 @@ func (k *Walk) small(items []item, most int64) []item {
 // buffers are what workers of small trees read into.
 var buffers = sync.Pool{New: func() any { return new([bufferSize / 2]byte) }}
 
-// check makes the tree a large one when it has taken enough entries or time.
-func (s *solo) check(entries int64) {
-	s.large = s.large || entries >= s.most || time.Since(s.begin) >= smallTime
+// check makes the tree too large for this worker when there are so many entries, or it has
+// taken so long.
+func (w *worker) check(entries int64) {
+	s, most := w.solo, w.solo.most
+	if entries >= pinnedEntries && w.m.Confined == mounts.Resolve && w.Kernel.Way == sys.ByName && w.HardLinks == LinksLabel && !w.ByName && w.m.Bare() {
+		most = pinnedEntries
+	}
+	s.large = s.large || entries >= most || time.Since(s.begin) >= smallTime
 }
 
 // later leaves records of d for the pool, which were not labelled.

@@ -171,7 +171,7 @@ func (k *Walk) Run(ctx context.Context) (err error) {
 	k.cache.pinRest(k.top)
 	items := []item{restOf(k.top)}
 	if k.Grow != nil {
-		items = k.small(items, k.pinned())
+		items = k.small(items, smallEntries)
 		if len(items) > 0 && ctx.Err() == nil {
 			items, err = k.enlarge(items)
 		}

@@ -220,7 +220,7 @@ func (w *worker) share(d *Dir, fd, n int, more bool) {
 		w.later(d, nil)
 		return
 	case w.solo != nil:
-		w.solo.check(w.tally.Seen + int64(n/recordSize))
+		w.check(w.tally.Seen + int64(n/recordSize))
 		w.records(d, fd, w.buf[:n])
 		return
 	case more:
