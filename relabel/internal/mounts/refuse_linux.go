@@ -61,34 +61,26 @@ func (r *refusals) now(event uint64) map[ID]Refused {
 		}
 	}
 	r.home, r.sudo, r.event, r.since = home, sudo, max(r.event, event), begin
-	look := places{refused: make(map[ID]Refused), steps: make(map[string]step)}
+	found := make(places)
+	found.look("/")
 	for _, path := range append([]string{home, r.sudoer}, systemPaths[:]...) {
 		if filepath.IsAbs(path) { // else no home is known
-			look.resolve(path)
+			found.resolve(path)
 		}
 	}
-	r.found = look.refused
-	return r.found
+	r.found = found
+	return found
 }
 
 // places are what paths lead to and all that is passed on the way there. Where a name is
 // a link, as on systems that keep what changes in /var, both the link and what it leads to
 // are such places; what lies in them is not.
-type places struct {
-	refused map[ID]Refused
-	steps   map[string]step // what was looked at, by paths free of links but for the last name
-}
+type places map[ID]Refused
 
-type step struct {
-	there  bool
-	target string // of a link
-}
-
-// resolve looks at all on the way to path, as the kernel would go it.
-func (p *places) resolve(path string) {
+// resolve looks at all on the way from / to path, as the kernel would go it.
+func (p places) resolve(path string) {
 	const most = 40 // links: the kernel's own limit
 	at := "/"
-	p.look(at)
 	for links := 0; path != "" && links <= most; {
 		var name string
 		name, path, _ = strings.Cut(path, "/")
@@ -100,37 +92,33 @@ func (p *places) resolve(path string) {
 			continue
 		}
 		next := filepath.Join(at, name)
-		s := p.look(next)
-		if !s.there {
+		target, there := p.look(next)
+		if !there {
 			return
 		}
-		if s.target == "" {
+		if target == "" {
 			at = next
 			continue
 		}
 		links++
-		if filepath.IsAbs(s.target) {
+		if filepath.IsAbs(target) {
 			at = "/"
 		}
-		path = s.target + "/" + path
+		path = target + "/" + path
 	}
 }
 
-// look looks at path, once.
-func (p *places) look(path string) step {
-	if s, known := p.steps[path]; known {
-		return s
-	}
+// look adds what is at path, free of links but for the last name, and returns where a link leads.
+func (p places) look(path string) (target string, there bool) {
 	st, e := sys.Statx(sys.AtFdcwd, sys.Cname(path))
-	s := step{there: e == 0}
-	if s.there {
-		if _, known := p.refused[IDOf(st)]; !known {
-			p.refused[IDOf(st)] = Refused{path, st.Mount}
-		}
-		if st.Kind == sys.KindLink {
-			s.target, _ = os.Readlink(path) // if it is none by now, what follows is not there
-		}
+	if e != 0 {
+		return "", false
 	}
-	p.steps[path] = s
-	return s
+	if _, known := p[IDOf(st)]; !known {
+		p[IDOf(st)] = Refused{path, st.Mount}
+	}
+	if st.Kind == sys.KindLink {
+		target, _ = os.Readlink(path) // if it is none by now, what follows is not there
+	}
+	return target, true
 }
