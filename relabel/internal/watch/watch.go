@@ -81,7 +81,9 @@ func Look(all iter.Seq[Watched]) (moves bool, hung int) {
 func UnderWay(all iter.Seq[Watched]) (calls []Call) {
 	for w := range all {
 		if w.Busy() {
-			calls = append(calls, w.Call())
+			if call := w.Call(); call.Call != "" { // it may have returned by now
+				calls = append(calls, call)
+			}
 		}
 	}
 	return calls

@@ -56,6 +56,9 @@ func (w *worker) Seen() *watch.Seen { return &w.seen }
 // that cannot be it is tried again. While another moves all of them do.
 func TestReplaced(t *testing.T) {
 	a, b := new(worker), new(worker)
+	if calls := watch.UnderWay(slices.Values([]watch.Watched{a})); len(calls) > 0 {
+		t.Errorf("a call that returned just now is under way: %+v", calls)
+	}
 	look := func() (hung int) {
 		b.at++
 		moves, hung := watch.Look(slices.Values([]watch.Watched{a, b}))
