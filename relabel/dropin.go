@@ -93,7 +93,8 @@ const dropinPatience = asLong
 // With recurse it is Tree with a context that never ends and Options as they are
 // at zero. So the root's label means the same by whatever function it was written. What is left
 // alone, or done otherwise than asked, is logged with slog.Default at slog.LevelDebug. Another
-// relabel of the same volume is waited for, but no longer than two minutes (ErrLocked). A path that
+// relabel of the same volume is waited for, but no longer than two minutes (ErrLocked); where that
+// was a call of this process like this one, its work is this one's too. A path that
 // is missing is an error; what is removed under the walk, path included, is none.
 //
 // Without recurse only path itself is labelled; a directory under the same lock. One
