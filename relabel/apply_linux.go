@@ -43,11 +43,9 @@ func (r *run) apply(ctx context.Context, path string, ask func() capabilities) e
 	if err != nil {
 		return err
 	}
-	lock, err := r.lock(ctx, r.root)
-	if err != nil {
+	if err := r.lock(ctx, r.root); err != nil {
 		return err
 	}
-	defer lock.Release()
 	return r.applyTo(ctx, r.root)
 }
 

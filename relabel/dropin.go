@@ -132,13 +132,14 @@ func change(ctx context.Context, path, label string, recurse bool) error {
 
 // invalid is the error for a label that is none.
 func invalid(path string, why error) error {
-	return &fs.PathError{Op: "relabel", Path: path, Err: invalidLabel{why}}
+	return &fs.PathError{Op: "relabel", Path: path, Err: &also{why, []error{why, selinux.ErrInvalidLabel, syscall.EINVAL}}}
 }
 
-// invalidLabel is an ErrLabel that is also what callers of go-selinux may look for.
-type invalidLabel struct{ error }
+// also is an error that callers of go-selinux find to be others.
+type also struct {
+	error
+	is []error
+}
 
 // Unwrap gives all that the error is.
-func (e invalidLabel) Unwrap() []error {
-	return []error{e.error, selinux.ErrInvalidLabel, syscall.EINVAL}
-}
+func (e *also) Unwrap() []error { return e.is }

@@ -44,11 +44,9 @@ func chconOne(ctx context.Context, path, want string, o Options) error {
 		if err != nil {
 			return err
 		}
-		lock, err := r.lock(ctx, r.root)
-		if err != nil {
+		if err := r.lock(ctx, r.root); err != nil {
 			return err
 		}
-		defer lock.Release()
 		return r.single(r.root)
 	})
 	goOn(err)
@@ -68,7 +66,8 @@ func worded(err error, op string) error {
 	case !errors.As(err, &at):
 		return err
 	case errors.Is(err, ErrRefused):
-		return &refusal{at}
+		why := strings.TrimPrefix(at.Err.Error(), ErrRefused.Error())
+		return &also{errors.New("SELinux relabeling of " + at.Path + " is not allowed" + why), []error{at}}
 	}
 	return wordedOne(at, op)
 }
@@ -108,14 +107,3 @@ func wordedOne(at *fs.PathError, op string) *fs.PathError {
 	}
 	return &fs.PathError{Op: op, Path: at.Path, Err: why}
 }
-
-// refusal is an ErrRefused in go-selinux's words.
-type refusal struct{ at *fs.PathError }
-
-func (e *refusal) Error() string {
-	why := strings.TrimPrefix(e.at.Err.Error(), ErrRefused.Error())
-	return "SELinux relabeling of " + e.at.Path + " is not allowed" + why
-}
-
-// Unwrap gives the *fs.PathError that wraps ErrRefused.
-func (e *refusal) Unwrap() error { return e.at }

@@ -63,8 +63,10 @@ func (r *run) begin(ctx context.Context, path string, ask func() capabilities, r
 	return r.openRoot(path)
 }
 
-// end closes what begin has opened, and the root as it was opened for the walk.
+// end releases the lock, and closes what begin has opened, and the root as it was opened for the
+// walk.
 func (r *run) end() {
+	r.held.Release()
 	if r.root != nil {
 		r.root.Leave()
 		r.root.Close()
@@ -132,9 +134,9 @@ func (r *run) learn(root *mount) error {
 
 // lock takes the volume's lock. A file is one call, which nothing seals or commits:
 // there is nothing to lock.
-func (r *run) lock(ctx context.Context, root *mount) (*commit.Lock, error) {
+func (r *run) lock(ctx context.Context, root *mount) (err error) {
 	if r.o.inner.check || root.Stat.Kind != sys.KindDir {
-		return nil, nil
+		return nil
 	}
 	share := r.main.Share.Load()
 	defer func() {
@@ -157,10 +159,10 @@ func (r *run) lock(ctx context.Context, root *mount) (*commit.Lock, error) {
 	if r.o.inner.joins {
 		does = "relabel to " + r.want
 	}
-	lock, err := commit.TakeLock(ctx, root.Stat, root.Path, does, wait)
-	r.joined = err == nil && does != "" && lock.After == does
-	if err == nil && lock.Unlocked != nil {
-		r.note("no lock was taken: %v", lock.Unlocked)
+	r.held, err = commit.TakeLock(ctx, root.Stat, root.Path, does, wait)
+	r.joined = err == nil && does != "" && r.held.After == does
+	if err == nil && r.held.Unlocked != nil {
+		r.note("no lock was taken: %v", r.held.Unlocked)
 	}
-	return lock, err
+	return err
 }

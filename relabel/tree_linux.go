@@ -33,6 +33,7 @@ type run struct {
 	slash        mounts.Seen // what the caller's thread sees at /
 	bounds       mounts.Bounds
 	root         *mount
+	held         *commit.Lock // of the volume; nil: none
 	writes       walk.Writes
 	main         *caller.Task
 	commit       *commit.Root           // of a root that may be written
@@ -106,11 +107,9 @@ func (r *run) all(ctx context.Context, path, label string, ask func() capabiliti
 	if done, err := r.isRight(ctx, root); done || err != nil {
 		return err
 	}
-	lock, err := r.lock(ctx, root)
-	if err != nil {
+	if err := r.lock(ctx, root); err != nil {
 		return err
 	}
-	defer lock.Release()
 	return r.relabel(ctx, root)
 }
 

@@ -194,7 +194,7 @@ func commits() []Mutant {
 		{
 			Name: "lock-skipped", By: "TestTrustedAfterWait",
 			Breaks: "one relabel of a volume runs at a time",
-			Edits:  edits("relabel/open_linux.go", "\tif r.o.inner.check || root.Stat.Kind != sys.KindDir {\n\t\treturn nil, nil", "\tif r.o.inner.check || root.At >= 0 {\n\t\treturn nil, nil"),
+			Edits:  edits("relabel/open_linux.go", "\tif r.o.inner.check || root.Stat.Kind != sys.KindDir {\n\t\treturn nil", "\tif r.o.inner.check || root.At >= 0 {\n\t\treturn nil"),
 		},
 		{
 			Name: "lock-without-a-name", By: "TestLockRemoved in relabel/internal/commit",
