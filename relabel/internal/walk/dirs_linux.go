@@ -235,18 +235,16 @@ func (c *dirCache) removed(d *Dir) bool {
 // release takes a pin back. A directory without pins is closed if no item will need it;
 // else it is idle, and beyond the limit another makes room.
 func (c *dirCache) release(d *Dir) {
-	if !d.shared {
-		sys.Close(c.forget(d))
-		return
+	if fd := c.releaseOpen(d); fd >= 0 {
+		sys.Close(fd)
 	}
-	c.unpin(d, 0)
 }
 
 // releaseOpen is release by the worker that opened d. If no other worker knows of d, d is
 // not closed: the descriptor is the caller's. Else it returns -1.
 func (c *dirCache) releaseOpen(d *Dir) int {
 	if d.shared {
-		c.release(d)
+		c.unpin(d, 0)
 		return -1
 	}
 	return c.forget(d)

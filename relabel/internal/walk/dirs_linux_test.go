@@ -43,6 +43,16 @@ func TestDeepPath(t *testing.T) {
 	unnamed.Path("")
 }
 
+// openDir opens the directory path, which is closed by what it is given to.
+func openDir(t *testing.T, path string) int {
+	t.Helper()
+	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenDir, 0)
+	if e != 0 {
+		t.Fatal(e)
+	}
+	return fd
+}
+
 // TestReentry: a directory in use is not closed; one that was closed is found
 // again, and another one in its place is not taken for it.
 func TestReentry(t *testing.T) {
@@ -52,17 +62,10 @@ func TestReentry(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	opened := func(dir int, name string) int {
-		fd, e := sys.Openat(dir, sys.Cname(name), sys.OpenDir, 0)
-		if e != 0 {
-			t.Fatal(e)
-		}
-		return fd
-	}
 	c, m := dirCache{limit: 2}, &mounts.Mount{Confined: mounts.Clone, Path: root}
-	top := &Dir{mount: m, fd: int32(opened(sys.AtFdcwd, root)), shared: true}
+	top := &Dir{mount: m, fd: int32(openDir(t, root)), shared: true}
 	defer sys.Close(top.FD())
-	d := c.opened(top, "d\x00", opened(top.FD(), "d"), "", nil)
+	d := c.opened(top, "d\x00", openDir(t, filepath.Join(root, "d")), "", nil)
 	for range 3 {
 		c.expect(d)
 	}
@@ -105,24 +108,17 @@ func TestMovedCache(t *testing.T) {
 			if err := os.MkdirAll(filepath.Join(root, "d/e"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			open := func(path string) int {
-				fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(filepath.Join(root, path)), sys.OpenDir, 0)
-				if e != 0 {
-					t.Fatal(e)
-				}
-				return fd
-			}
 			cache, m := dirCache{limit: 8}, &mounts.Mount{Confined: mounts.Clone, Path: root}
-			first := open("")
+			first := openDir(t, root)
 			defer sys.Close(first)
 			top := &Dir{mount: m, fd: int32(first), shared: true}
-			d := cache.opened(top, "d\x00", open("d"), "", nil)
-			e := cache.opened(d, "e\x00", open("d/e"), "", nil)
+			d := cache.opened(top, "d\x00", openDir(t, filepath.Join(root, "d")), "", nil)
+			e := cache.opened(d, "e\x00", openDir(t, filepath.Join(root, "d/e")), "", nil)
 			cache.expect(d)
 			cache.expect(e)
 			cache.release(e)
 			cache.unpin(d, 1) // nothing in it is expected any more: it is closed
-			cache.move(top, open(""))
+			cache.move(top, openDir(t, root))
 			if err := c.gone(root); err != nil {
 				t.Fatal(err)
 			}

@@ -112,7 +112,7 @@ func (w *worker) visit(parent *Dir, t xattrio.Target, name string, want *Want, l
 		w.judged(d, o)
 		w.at(d, nil)
 		n, more := v.N, !v.End
-		if v.Errno != 0 || more && n == 0 {
+		if more { // of a full buffer nothing more is read
 			n, more = w.fill(d, v.FD, n)
 		}
 		w.share(d, v.FD, n, more)

@@ -90,7 +90,7 @@ func (w *worker) check(entries int64) {
 	s.large = s.large || entries >= most || time.Since(s.begin) >= smallTime
 }
 
-// later leaves records of d for the pool, which were not labelled.
+// later makes work of records of d, which were not labelled, and are copied.
 func (w *worker) later(d *Dir, records []byte) {
 	w.cache.expect(d)
 	w.push(labelling(d, slices.Clone(records)))

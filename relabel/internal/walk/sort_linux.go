@@ -55,8 +55,7 @@ type gathering struct {
 }
 
 // gatherings are what a walk has to put directories in order, and the directories that wait
-// for it. One is gathered whole at a time, so that the budget holds for the walk. Where
-// both windows are in use, a directory is labelled as it lies.
+// for it. Where both windows are in use, a directory is labelled as it lies.
 type gatherings struct {
 	mu      sync.Mutex
 	queue   []*Dir // the last is next: it is the most likely to be open
@@ -77,14 +76,12 @@ func (s *gatherings) next() *gathering {
 	return &s.whole
 }
 
-// clear lets go of the memory, and releases the directories whose gathering a stopped walk
-// left.
+// clear releases the directories whose gathering a stopped walk left.
 func (s *gatherings) clear(c *dirCache) {
 	for _, g := range []*gathering{&s.whole, &s.windows[0], &s.windows[1]} {
 		if g.taken.Load() {
 			c.release(g.dir)
 		}
-		g.batch = nil
 	}
 }
 
@@ -294,16 +291,13 @@ func (w *worker) giveSlices(g *gathering) {
 	// The lowest is pushed last, and so comes first.
 	for i := count - 1; i >= 0; i-- {
 		s := g.batch.Slice(i)
-		w.push(item{do: func(w *worker) { w.labelSlice(g, s) }})
-	}
-}
-
-// labelSlice labels a slice of g.
-func (w *worker) labelSlice(g *gathering, s order.Slice) {
-	w.at(g.dir, nil)
-	w.inOrder(g.dir, g.dir.FD(), s)
-	if s.Done() {
-		w.gathered(g)
+		w.push(item{do: func(w *worker) {
+			w.at(g.dir, nil)
+			w.inOrder(g.dir, g.dir.FD(), s)
+			if s.Done() {
+				w.gathered(g)
+			}
+		}})
 	}
 }
 

@@ -130,8 +130,7 @@ type Walk struct {
 	workers []*worker // that have begun, also the one of a small tree; mu guards it
 }
 
-// New readies the walk of what is beneath top in m, which is enclosed. It takes what
-// it can get of the process's workers and descriptors.
+// New readies the walk of what is beneath top in m, which is enclosed or, with Grow, not yet.
 func New(j *Job, m *mounts.Mount, top *Top, share *budget.Share) *Walk {
 	k := &Walk{Job: j, m: m, begins: top, share: share}
 	k.top = &Dir{mount: m, fd: int32(top.FD), shared: true, own: j.Top.Label, want: j.Top, outcome: top.Outcome, rereading: top.Rereading}
@@ -184,7 +183,6 @@ func (k *Walk) Run(ctx context.Context) (err error) {
 	}
 	for _, it := range items {
 		if it.rest != nil {
-			k.cache.beginRest()
 			k.cache.release(it.rest)
 		}
 	}
@@ -288,11 +286,7 @@ func (k *Walk) all(yield func(*worker) bool) {
 
 // Watched are the workers, as they are looked at. There are none on nil.
 func (k *Walk) Watched(yield func(watch.Watched) bool) {
-	for w := range k.all {
-		if !yield(w) {
-			return
-		}
-	}
+	k.all(func(w *worker) bool { return yield(w) })
 }
 
 // Tally is what was counted so far, but for the rows at hand. It is nothing on nil.

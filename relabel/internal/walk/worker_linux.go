@@ -253,12 +253,8 @@ func (w *worker) spread(d *Dir, fd, n int) {
 		if err != nil || end == len(rest) {
 			break
 		}
-		w.cache.expect(d)
-		w.push(labelling(d, rest[:end:end]))
+		w.later(d, rest[:end])
 		rest = rest[end:]
-	}
-	if len(rest) < n {
-		w.buf = make([]byte, bufferSize) // the other is shared by now
 	}
 	w.records(d, fd, rest)
 }

@@ -48,10 +48,7 @@ func TestReadingMoves(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(dir), sys.OpenDir, 0)
-	if e != 0 {
-		t.Fatal(e)
-	}
+	fd := openDir(t, dir)
 	defer sys.Close(fd)
 	w := &worker{Walk: &Walk{Job: &Job{}, m: &mounts.Mount{}}, buf: make([]byte, bufferSize)}
 	places := map[any]bool{}
