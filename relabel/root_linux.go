@@ -131,7 +131,7 @@ func (r *run) openCommit(root *mount) (c *commit.Root, err error) {
 			}
 			r.Recount(walk.Skipped, top.Outcome) // until now it counted as skipped
 			if wrote {
-				r.change(root.Path, c.Found().String(), r.want)
+				r.change(root.Path, c.Found, r.want)
 			}
 			r.Second(c.Revoke)
 		},

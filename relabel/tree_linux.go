@@ -129,7 +129,7 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 	if err != nil {
 		return err
 	}
-	if c.Resumes() {
+	if c.Resumes {
 		r.tell(func(report *Report) { report.Interrupted = r.want })
 	}
 	if !c.Right() && !r.o.Advanced.Exact && !r.o.inner.check {
@@ -138,10 +138,7 @@ func (r *run) relabel(ctx context.Context, root *mount) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err := c.Seal(); err != nil {
-		return err
-	}
-	if err := c.GiveWay(ctx); err != nil {
+	if err := c.Seal(ctx); err != nil {
 		return err
 	}
 	if !r.o.inner.check {

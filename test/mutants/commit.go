@@ -10,70 +10,69 @@ func commits() []Mutant {
 	const claim = "relabel/internal/commit/claim_linux.go"
 	const order = "relabel/internal/commit/order_linux.go"
 	const times = "relabel/internal/commit/times_linux.go"
-	const vouch = "relabel/internal/commit/vouch_linux.go"
 	return []Mutant{
 		{
 			Name: "seal-dropped", By: "TestBackToTheOldLabel in relabel", Inside: "TestFailed/ext4",
 			Breaks: "before the first change the root is sealed",
-			Edits:  edits(root, "c.sealed = c.isSealed(found, is); c.sealed", "c.sealed = true; c.sealed"),
+			Edits:  edits(root, "c.Found != \"\"; !c.claims {", "c.Found != \"\"; false {"),
 		},
 		{
 			Name: "seal-unsynced", By: "TestOrderOfCalls in relabel",
 			Breaks: "the seal comes to the disk before the first change",
-			Edits:  edits(root, "return true, c.pass(c.Order().one())", "return true, nil"),
+			Edits:  edits(root, "return c.pass(barriers[c.Order()].one)", "return nil"),
 		},
 		{
 			Name: "seal-blessed", By: "TestSealHolds in relabel",
 			Breaks: "a root that has what looks like a seal is sealed all the same",
-			Edits:  edits(claim, "found.seal == c.have && c.have != \"\"", "found.seal == c.have || secctx.IsSeal(c.have, c.Want)"),
+			Edits:  edits(root, "found.seal == c.Found && c.Found != \"\"", "found.seal == c.Found || secctx.IsSeal(c.Found, c.Want)"),
 		},
 		{
 			Name: "former-forgotten", By: "TestSealEach in relabel",
 			Breaks: "the seal is none of the labels that the root had before runs that were interrupted",
-			Edits:  edits(claim, "secctx.Seals(c.have, c.Want, k.former...)", "secctx.Seals(c.have, c.Want)"),
+			Edits:  edits(root, "secctx.Seals(has, c.Want, k.former...)", "secctx.Seals(has, c.Want)"),
 		},
 		{
 			Name: "overtaken-unasked", By: "TestOvertaken in relabel",
 			Breaks: "the root is committed only if it still has what this run left on it",
-			Edits:  edits(claim, "label == *c.left.Load()", "label != \"\""),
+			Edits:  edits(root, "label == *c.label.Load()", "label != \"\""),
 		},
 		{
 			Name: "overtaken-vouches", By: "TestOvertaken in relabel",
 			Breaks: "a root that another took does not vouch for what this run has written",
-			Edits:  edits(claim, "c.reseal()", "_ = c"),
+			Edits:  edits(closing, "c.reseal(k, is)", "_ = c"),
 		},
 		{
 			Name: "way-not-given", By: "TestGiveWay",
 			Breaks: "a run waits until another, whose claim it replaced, has noticed",
-			Edits:  edits(claim, "case <-time.After(Noticed):", "default:"),
+			Edits:  edits(root, "case <-time.After(Noticed):", "default:"),
 		},
 		{
 			Name: "waited-unlooked", By: "TestOvertakenWaiting in relabel",
 			Breaks: "of two runs that wait for each other the overtaken one leaves the root as it is",
-			Edits:  edits(claim, "return c.Ours()\n", "return nil\n"),
+			Edits:  edits(root, "return c.Ours()\n", "return nil\n"),
 		},
 		{
 			Name: "healer-unseen", By: "TestHealerOvertaken in relabel",
 			Breaks: "a run that healed a root that was right, and was overtaken, seals the root again",
-			Edits:  edits(claim, "(healed || !c.isSeal())", "(healed && c.NoSeal || !c.isSeal())"),
+			Edits:  edits(closing, "(healed || !theirs)", "(healed && c.NoSeal || !theirs)"),
 		},
 		{
 			Name: "seal-trusted", By: "TestSealWanted in relabel",
 			Breaks: "a root vouches for nothing where the label that is asked for is its seal",
-			Edits:  edits(vouch, "return !claimed, has", "return claimed || !claimed, has"),
+			Edits:  edits(claim, "return !claimed, has", "return claimed || !claimed, has"),
 		},
 		{
 			Name: "unproved-trusted", By: "TestKilledClosing in relabel",
 			Breaks: "a root that has the label vouches for nothing before the reading that follows has ended",
 			Edits: edits(
-				vouch, "_, claimed := readClaim", "k, claimed := readClaim",
-				vouch, "return !claimed, has", "return !claimed || k.seal != has, has",
+				claim, "_, claimed := readClaim", "k, claimed := readClaim",
+				claim, "return !claimed, has", "return !claimed || k.seal != has, has",
 			),
 		},
 		{
 			Name: "unproved-unsealed", By: "TestKilledClosing in relabel",
 			Breaks: "a root whose label is not proved is sealed before anything beneath it is written",
-			Edits:  edits(root, "_, c.unproved = c.claimed()", "c.unproved = c.isSeal()"),
+			Edits:  edits(root, "k, c.unproved = c.claimed()\n", "k, c.unproved = c.claimed()\n\t\tc.unproved = c.unproved && k.seal == c.Found\n"),
 		},
 		{
 			Name: "unmounted-unsaid", By: "TestMountMoves in relabel",
@@ -85,7 +84,7 @@ func commits() []Mutant {
 			Breaks: "everything comes to the disk before the root that vouches for it",
 			Edits: edits(
 				closing, "\tif c.Unsynced() || c.Sync {\n", "\tif false {\n",
-				closing, "return c.reread(ctx)", "if err := c.order(); err != nil {\n\t\treturn err\n\t}\n\treturn c.reread(ctx)",
+				closing, "\tc.Labelled(wrote)\n", "\tif err := c.order(); err != nil {\n\t\treturn err\n\t}\n\tc.Labelled(wrote)\n",
 			),
 		},
 		{
@@ -109,7 +108,7 @@ func commits() []Mutant {
 		{
 			Name: "look-late", By: "TestSlowLook in relabel",
 			Breaks: "a run whose look at its root is late writes nothing until that has ended",
-			Edits:  edits(claim, "return since >= 0 && since < lease", "return since != 0"),
+			Edits:  edits(root, "return since >= 0 && since < lease", "return since != 0"),
 		},
 		{
 			Name: "commit-unread", By: "TestKilledClosing in relabel",
@@ -124,7 +123,7 @@ func commits() []Mutant {
 		{
 			Name: "unsynced-vouches", By: "TestUnsyncedStray in relabel",
 			Breaks: "a right root does not vouch for what is not on disk",
-			Edits:  edits(closing, "c.committed = c.Right() //", "_ = c.Right() //"),
+			Edits:  edits(closing, "c.Revoke() // it vouches", "_ = c // it vouches"),
 		},
 		{
 			Name: "commit-despite-failures", By: "TestGuessRefused in relabel",
@@ -134,12 +133,12 @@ func commits() []Mutant {
 		{
 			Name: "commit-fsync-dropped", By: "TestOrderOfCalls in relabel",
 			Breaks: "with Sync, and where no order is kept, the root's label is on disk when the call returns",
-			Edits:  edits(closing, "if c.Sync || c.Order() == Waits {", "if false {"),
+			Edits:  edits(closing, "if wrote && (c.Sync || c.Order() == Waits) {", "if false {"),
 		},
 		{
 			Name: "reread-dropped", By: "TestKilledClosing in relabel",
 			Breaks: "the root's entries are read again after its label is written",
-			Edits:  edits(closing, "return c.reread(ctx)", "return nil"),
+			Edits:  edits(closing, "if err := c.reread(ctx); err != nil", "if err := error(nil); err != nil"),
 		},
 		{
 			Name: "names-unlisted", By: "TestCreatedAtCommit in relabel",

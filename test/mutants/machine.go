@@ -50,7 +50,7 @@ func machine() []Mutant {
 		{
 			Name: "root-first", Inside: "TestInterrupted/ext4",
 			Breaks: "the label on the root comes last",
-			Edits:  edits(commit+"claim_linux.go", "k.seal = range list", "k.seal = range []string{c.Want}"),
+			Edits:  edits(commit+"root_linux.go", "k.seal = range list", "k.seal = range []string{c.Want}"),
 		},
 		{
 			Name: "seal-kept", Inside: "TestAccess/shared/ext4",

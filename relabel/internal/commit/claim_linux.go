@@ -3,17 +3,14 @@
 package commit
 
 import (
-	"cmp"
-	"context"
-	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
 // A seal looks like a label that may have been given by hand, and a run that
@@ -24,39 +21,15 @@ import (
 // had before, so that no seal of a later run is one of them while there are others, however
 // many are interrupted.
 //
-// And a claim is created, or found: of two runs that share no lock, as from pods
-// with a /run of their own, one finds the other's. It puts its own in its place and
-// waits until the other, if it is still at work, has noticed: each run looks at its
-// root before the commit, after the second reading, and four times a second in between;
-// where such a look is late, it writes nothing until that has ended.
-//
-//	A: creates its claim, seals ....... looks: not its own, stops
-//	B:        finds it, puts its own, seals ....... walks, commits
+// By rules the root keeps its label, or gets that of its rule, whatever the entries beneath
+// it get. So that nobody who asks us takes this label for a commit, there is a claim beside
+// it that wants none. It is left before the first write, and stays until a run commits the
+// root.
 //
 // The attribute takes CAP_SYS_ADMIN. Without, the label alone is looked at.
-//
-// A claim that wants no label is of a run by rules: see Disavow.
-//
-// A run that finds the root right leaves no claim there, for all may be right. But it
-// writes what it finds wrong, and that is what a rival has just written. When it notices
-// that the root is not its own any more, and it has written anything, it seals the root
-// again with its claim, so that the rival notices in turn. That comes at most a lease later
-// than the last write: a rival that was committed in that time has said that it is done,
-// and its root is sealed. A lock on the root would show the two to each other, but it is
-// the lock of the application that the volume belongs to.
 
 // ClaimName is the attribute that holds the claim.
 const ClaimName = "trusted.fastlabel.seal"
-
-const (
-	// Every is how often a run asks if its root is still its own, at least.
-	Every = 250 * time.Millisecond
-	// Noticed is how long a run waits for another whose claim it has replaced.
-	Noticed = 4 * Every
-	// lease is how long a run writes after a look at its root began: less than Noticed, for
-	// the call under way has to end too.
-	lease = 3 * Every
-)
 
 // mostFormer bounds the claim: an attribute has to fit into an inode or a block.
 const mostFormer = 6
@@ -111,79 +84,20 @@ func readClaim(way sys.Way, fd int) (claim, bool) {
 	return parseClaim(string(attr.Value(n)))
 }
 
-// unfinished says whether a run to the label has left its claim on the root.
-func (c *Root) unfinished() bool {
-	k, is := c.claimed()
-	return is && k.want == c.Want
+// write leaves the claim on the open directory fd, in place of the one that is there.
+func (k claim) write(fd int) sys.Errno {
+	return sys.NewAttr(ClaimName, k.String()).Set(sys.Opened, fd, nil)
 }
 
-// isSeal says whether the root has the seal that its claim names, or is one of rules.
-func (c *Root) isSeal() bool {
-	k, is := c.claimed()
-	return is && (k.seal == c.have || k.want == "")
-}
-
-// Due says, four times a second and to one who asks, that it is time for Ours.
-func (c *Root) Due() bool {
-	last, now := c.looked.Load(), time.Now().UnixNano()
-	since := time.Duration(now - last) // less than nothing where the clock was put back
-	return (since < 0 || since >= Every) && c.looked.CompareAndSwap(last, now)
-}
-
-// Sure says whether a look at the root that began lately found it ours, so that no other
-// run has waited long enough to be at work by now.
-func (c *Root) Sure() bool {
-	since := time.Duration(time.Now().UnixNano() - c.sure.Load())
-	return since >= 0 && since < lease
-}
-
-// isSealed says whether the root, which has the claim found if is, has exactly the seal that
-// this run would write.
-func (c *Root) isSealed(found claim, is bool) bool {
-	return is && found.want == c.Want && found.seal == c.have && c.have != ""
-}
-
-// stake leaves a claim with each seal that may be written, the best first, until
-// write takes one.
-func (c *Root) stake(found claim, is bool, write func(seal string) (bool, error)) error {
-	k := claim{want: c.Want, former: slices.Clone(found.former)}
-	if !is || found.seal != c.have {
-		k.spare(c.have)
+func removeClaim(way sys.Way, fd int) sys.Errno {
+	switch e := sys.Removexattr(way, fd, ClaimName); e {
+	case syscall.ENODATA, syscall.EPERM, syscall.ENOTSUP: // it was not there, or never could be
+		return 0
+	case syscall.EROFS: // the kernel says so whether it is there or not, and this run changes nothing
+		return 0
+	default:
+		return e
 	}
-	if is && found.want != c.Want {
-		k.spare(found.want) // some entries have it
-	}
-	list := secctx.Seals(c.have, c.Want, k.former...)
-	if len(list) == 0 {
-		list = secctx.Seals(c.have, c.Want)
-	}
-	if c.have == "" {
-		list = []string{""} // it vouches for nothing as it is
-	}
-	for _, k.seal = range list {
-		c.At("fsetxattr")
-		e := syscall.EEXIST
-		if !is {
-			if e = sys.Createxattr(c.FD, ClaimName, []byte(k.String())); e == syscall.EEXIST {
-				if other, is := c.claimed(); is { // another run came first
-					return c.stake(other, is, write)
-				}
-			}
-		}
-		if e == syscall.EEXIST { // it is the claim that was found, or none
-			e = sys.NewAttr(ClaimName, k.String()).Set(sys.Opened, c.FD, nil)
-		}
-		c.claims = e == 0
-		if !is && (e == syscall.ENOSPC || e == syscall.EDQUOT) { // its owner may have seen to that
-			c.Note("the root has no room for a claim (%v): if this run is killed, its seal may be taken for a label", e)
-		}
-		is = true
-		c.replaced = found.want != "" && found.want != c.Want
-		if done, err := write(k.seal); done || err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // spare has no seal be one of labels.
@@ -196,68 +110,87 @@ func (k *claim) spare(labels ...string) {
 	k.former = k.former[max(0, len(k.former)-mostFormer):]
 }
 
-// GiveWay waits until a run whose claim was replaced, or that had none, has noticed. Both
-// may wait for each other: the one that has lost the root by then has written nothing
-// beneath it, and leaves it as it is.
-func (c *Root) GiveWay(ctx context.Context) error {
-	if !c.replaced {
-		return nil
+// Vouches says whether the root has the label and vouches by it, and which it has. fd
+// is Opened, or an O_PATH descriptor: ByDescriptor.
+func Vouches(way sys.Way, fd int, dir bool, want string) (vouches bool, has string, op string, e sys.Errno) {
+	io := xattrio.New(want)
+	label, op, e := io.Read(xattrio.Target{FD: fd, Pinned: way == sys.ByDescriptor})
+	if e != 0 {
+		return false, "", op, e
 	}
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(Noticed):
+	has = label.String()
+	if has != want || !dir {
+		return has == want, has, "", 0
 	}
-	return c.Ours()
+	_, claimed := readClaim(way, fd)
+	return !claimed, has, "", 0
 }
 
-// disclaim takes the claim off a root that is committed. After a power loss it may be there
-// again: then the next run reads everything.
-func (c *Root) disclaim() {
-	c.At("fremovexattr")
-	defer c.At("")
-	if e := removeClaim(sys.Opened, c.FD); e != 0 {
-		c.Note("the attribute %s could not be removed: %v", ClaimName, e)
+// EntriesHave says whether each entry of a directory has the label. fd is open for
+// reading.
+func EntriesHave(fd int, path, want string) (bool, error) {
+	fail := func(op, path string, err error) (bool, error) {
+		return false, &fs.PathError{Op: op, Path: path, Err: err}
+	}
+	io := xattrio.New(want)
+	if kind, e := sys.FSType(fd); e == 0 {
+		io.Stale = sys.Stale(kind)
+	}
+	for d, err := range sys.Entries(fd) {
+		if err != nil {
+			return fail("getdents64", path, err)
+		}
+		at, e := sys.Openat(fd, d.Cname(), sys.OpenPath, 0)
+		if xattrio.Judge(e) == xattrio.Gone {
+			continue
+		}
+		if e != 0 {
+			return fail("openat", path+"/"+string(d.Name), e)
+		}
+		has, op, e := io.Read(xattrio.Target{FD: at, Pinned: true})
+		sys.Close(at)
+		if e != 0 {
+			return fail(op, path+"/"+string(d.Name), e)
+		}
+		if !has.Is(want) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// Disavow makes the directory that fd names vouch for nothing, whatever label it has, before
+// anything is written later. o is its filesystem's. first says that no claim was there before.
+func Disavow(fd int, o Order) (first bool, e sys.Errno) {
+	found, is := readClaim(sys.Opened, fd)
+	if is && found.want == "" {
+		return false, 0
+	}
+	k := claim{former: found.former}
+	io := xattrio.New("")
+	if has, _, e := io.Read(xattrio.Target{FD: fd}); e == 0 {
+		k.spare(found.want, has.String())
+	}
+	switch e := k.write(fd); e {
+	case 0:
+		if e = barriers[o].one.on(fd, func(string) {}); e == syscall.EINVAL { // cgroups and others of the kernel's own: there is no disk
+			e = 0
+		}
+		return !is, e
+	case syscall.EPERM, syscall.ENOTSUP, syscall.EROFS: // as removeClaim
+		return false, 0
+	default:
+		return false, e
 	}
 }
 
-// Ours is an error if the root has another label than this run left on it, or
-// another run's claim. A run to the same label is no other.
-func (c *Root) Ours() error {
-	began := time.Now().UnixNano()
-	has, err := c.read()
-	if err != nil {
-		c.sure.Store(began) // to wait would not help: the commit fails if it lasts
-		return err
-	}
-	label := has.String()
-	is := label == *c.left.Load() || label == c.Want
-	if is && c.claims {
-		k, found := c.claimed()
-		is = !found || k.want == c.Want
-	}
-	if is {
-		c.sure.Store(began)
-		return nil
-	}
-	return &fs.PathError{Op: "relabel", Path: c.Path, Err: fmt.Errorf("%w: the root has %s by now", ErrOvertaken, cmp.Or(label, "no label"))}
+// Disavowed says whether the directory that fd names has the claim that Disavow leaves. fd
+// may be an O_PATH descriptor.
+func Disavowed(fd int) bool {
+	k, is := readClaim(sys.ByDescriptor, fd)
+	return is && k.want == ""
 }
 
-// cede is for a root that is not ours any more: it is left to a run that has sealed it,
-// if that has found this run's claim, and so waited until this run wrote no more. Any other
-// label on it says what this run has made untrue since, and has to go.
-func (c *Root) cede() {
-	c.revoking.Lock()
-	defer c.revoking.Unlock()
-	has, err := c.read()
-	if err != nil || has.None || has.Long {
-		return
-	}
-	c.have = has.String()
-	c.leaves(c.have)
-	healed := !c.claims && c.Written() > 0
-	if (healed || !c.isSeal()) && !c.NoSeal {
-		c.reseal()
-	}
-	c.Withheld()
-}
+// Avow removes the claim of a Disavow that found none before it, if nothing was written
+// since. fd may be an O_PATH descriptor.
+func Avow(fd int) sys.Errno { return removeClaim(sys.ByDescriptor, fd) }

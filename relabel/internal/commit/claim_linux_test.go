@@ -3,6 +3,8 @@
 package commit
 
 import (
+	"context"
+	"errors"
 	"os"
 	"slices"
 	"testing"
@@ -44,9 +46,10 @@ func TestGiveWay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.leaves(has.String())
+			label := has.String()
+			c.label.Store(&label)
 			begin := time.Now()
-			err = c.GiveWay(t.Context())
+			err = c.giveWay(t.Context())
 			if waited := time.Since(begin); err != nil || (waited > Every) != replaced {
 				t.Errorf("replaced: %t, waited for %v, %v", replaced, waited, err)
 			}
@@ -62,4 +65,27 @@ func TestHeedClock(t *testing.T) {
 	if !c.Due() || c.Due() {
 		t.Error("it is due not once")
 	}
+}
+
+// TestRevokeLate: once Close has returned, a late end of the run leaves the
+// root alone: its descriptor may be that of another directory by then.
+func TestRevokeLate(t *testing.T) {
+	closed := false
+	c := &Root{Run: Run{
+		FD: -1, Want: "a",
+		At: func(string) {},
+		Note: func(format string, args ...any) {
+			if closed { // it tried, on a descriptor that is another's by now
+				t.Errorf("after Close: "+format, args...)
+			}
+		},
+		Failed:  func() error { return nil },
+		Written: func() int64 { return 0 },
+	}}
+	c.label.Store(&c.Want)
+	if err := c.Close(t.Context(), context.Canceled); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	closed = true
+	c.Revoke()
 }

@@ -30,14 +30,7 @@ func (c *Root) Close(ctx context.Context, err error) error {
 			c.Labelled(!c.Right())
 			return nil
 		}
-		if err = c.commit(ctx); err == nil && c.Failed() == nil {
-			if err = c.conclude(ctx); err == nil {
-				return c.sync()
-			}
-		}
-		if err != nil && c.committed && !errors.Is(err, ErrOvertaken) {
-			c.Revoke() // what was created by then was not looked for to the end
-		}
+		err = c.commit(ctx)
 	}
 	if errors.Is(err, ErrOvertaken) {
 		c.cede()
@@ -51,29 +44,6 @@ func (c *Root) Close(ctx context.Context, err error) error {
 	return err
 }
 
-// conclude is the end of a run that has done all, unless its caller has given it up.
-func (c *Root) conclude(ctx context.Context) error {
-	c.revoking.Lock()
-	defer c.revoking.Unlock()
-	if c.sealed {
-		return cmp.Or(context.Cause(ctx), context.Canceled)
-	}
-	if err := c.Ours(); err != nil {
-		return err
-	}
-	c.disclaim()
-	c.closed = true
-	return nil
-}
-
-// sync puts on disk that the root has no claim any more.
-func (c *Root) sync() error {
-	if c.Sync && c.claims {
-		return c.pass(syncOne)
-	}
-	return nil
-}
-
 func (c *Root) end() {
 	c.revoking.Lock()
 	defer c.revoking.Unlock()
@@ -85,7 +55,7 @@ func (c *Root) end() {
 func (c *Root) commit(ctx context.Context) error {
 	if c.Unsynced() || c.Sync {
 		if err := c.order(); err != nil {
-			c.committed = c.Right() // it vouches for what may not be on disk
+			c.Revoke() // it vouches for what may not be on disk
 			return err
 		}
 	}
@@ -94,7 +64,7 @@ func (c *Root) commit(ctx context.Context) error {
 	if st, e := sys.Refresh(c.FD, nil); e != 0 || !st.Ctime.Equal(c.ctime) {
 		c.moved = true
 	}
-	wrote := !c.Right() || c.sealed
+	wrote := !c.Right()
 	if wrote && c.moved { // one who reads the label alone believes it from then on, also if this run is killed
 		n, err := c.Reread(ctx)
 		if err == nil && n > 0 {
@@ -111,48 +81,95 @@ func (c *Root) commit(ctx context.Context) error {
 		return err
 	}
 	if wrote {
-		c.At("fsetxattr")
 		if e := c.write(c.Want); e != 0 {
 			return c.Refused(e)
 		}
-		// Whatever fails from here on, the root has to be sealed again.
-		c.have, c.unproved, c.sealed, c.committed = c.Want, false, false, true
-		c.leaves(c.Want)
 		c.At("")
-		if c.Sync || c.Order() == Waits {
-			if err := c.pass(syncOne); err != nil {
-				return err
-			}
+	}
+	err := c.conclude(ctx, wrote)
+	if err != nil && !errors.Is(err, ErrOvertaken) {
+		c.Revoke() // what was created by then was not looked for to the end
+	}
+	return err
+}
+
+// conclude is the end of a run whose root has the label, unless something failed, or its
+// caller has given it up.
+func (c *Root) conclude(ctx context.Context, wrote bool) error {
+	if wrote && (c.Sync || c.Order() == Waits) {
+		if err := c.pass(syncOne); err != nil {
+			return err
 		}
 	}
 	c.Labelled(wrote)
-	c.committed = true
-	return c.reread(ctx)
+	if err := c.reread(ctx); err != nil || c.Failed() != nil {
+		return err
+	}
+	if err := c.disclaim(ctx); err != nil || !c.Sync || !c.claims {
+		return err
+	}
+	return c.pass(syncOne) // that it has no claim any more
+}
+
+// disclaim takes the claim off the root. After a power loss it may be there again: then the
+// next run reads everything.
+func (c *Root) disclaim(ctx context.Context) error {
+	c.revoking.Lock()
+	defer c.revoking.Unlock()
+	if !c.Right() {
+		return cmp.Or(context.Cause(ctx), context.Canceled)
+	}
+	if err := c.Ours(); err != nil {
+		return err
+	}
+	c.At("fremovexattr")
+	defer c.At("")
+	if e := removeClaim(sys.Opened, c.FD); e != 0 {
+		c.Note("the attribute %s could not be removed: %v", ClaimName, e)
+	}
+	c.closed = true
+	return nil
 }
 
 // Revoke seals a root that has the label although something failed.
 func (c *Root) Revoke() {
 	c.revoking.Lock()
 	defer c.revoking.Unlock()
-	if c.closed || !c.Right() || c.sealed || c.DryRun {
+	if c.closed || c.DryRun || c.NoSeal || !c.Right() {
 		return
 	}
-	if !c.NoSeal && c.reseal() {
+	if c.reseal(c.claimed()); !c.Right() {
 		c.Note("the root was sealed: it must not vouch for what failed")
 		c.Withheld()
 	}
 }
 
+// cede is for a root that is not ours any more: it is left to a run that has sealed it,
+// if that has found this run's claim, and so waited until this run wrote no more. Any other
+// label on it says what this run has made untrue since, and has to go.
+func (c *Root) cede() {
+	c.revoking.Lock()
+	defer c.revoking.Unlock()
+	has, err := c.read()
+	if err != nil || has.None || has.Long {
+		return
+	}
+	label := has.String()
+	c.label.Store(&label)
+	k, is := c.claimed()
+	theirs := is && (k.seal == label || k.want == "") // by rules it has no seal
+	healed := !c.claims && c.Written() > 0
+	if (healed || !theirs) && !c.NoSeal {
+		c.reseal(k, is)
+	}
+	c.Withheld()
+}
+
 // reseal seals a root whose label vouches for too much.
-func (c *Root) reseal() bool {
-	if err := c.writeSeal(c.claimed()); err != nil {
+func (c *Root) reseal(found claim, is bool) {
+	if err := c.seal(found, is); err != nil {
 		c.Note("the root still has the label, and could not be sealed: %v", err)
-		return false
 	}
-	if c.sealed {
-		c.have = ""
-	}
-	return c.sealed
 }
 
 // reread finds what was created in the root after its entries were read and

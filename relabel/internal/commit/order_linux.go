@@ -82,37 +82,22 @@ var (
 	transaction = barrier{"BTRFS_IOC_WAIT_SYNC", endTransaction}
 )
 
-// all keeps what was written to the filesystem so far before what is written to it later.
-func (o Order) all() barrier {
-	switch o {
-	case Waits:
-		return syncAll
-	case Commits:
-		return transaction
-	}
-	return barrier{}
-}
-
-// one keeps what was written to the directory itself before what is written to the
-// filesystem later.
-func (o Order) one() barrier {
-	switch o {
-	case Waits, Commits:
-		return syncOne
-	}
-	return barrier{}
+// barriers are those of each order.
+var barriers = [...]struct {
+	all     barrier // keeps what was written to the filesystem so far before what is written later
+	one     barrier // keeps so what was written to the directory itself
+	settled barrier // has it all on the disk
+}{
+	Waits:   {syncAll, syncOne, syncAll},
+	Commits: {transaction, syncOne, transaction},
+	Keeps:   {settled: syncAll},
+	Forgets: {},
 }
 
 // Settle has what was written to the filesystem of fd on its disk, for another filesystem to
 // rely on. The string is the call that failed.
 func (o Order) Settle(fd int, at func(call string)) (string, sys.Errno) {
-	b := syncAll
-	switch o {
-	case Commits:
-		b = transaction
-	case Forgets:
-		b = barrier{}
-	}
+	b := barriers[o].settled
 	return b.op, b.on(fd, at)
 }
 

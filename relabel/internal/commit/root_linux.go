@@ -3,8 +3,11 @@
 package commit
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"io/fs"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -57,34 +60,32 @@ type Run struct {
 // done but for what came to the root since: so the claim stays until that is done too.
 type Root struct {
 	Run
-	found     xattrio.Label
-	have      string                 // the label that it has from before; "" for none
-	wrong     bool                   // that was another, or vouched for nothing
-	left      atomic.Pointer[string] // what this run has left on it
-	sealed    bool                   // it has a seal by now
-	claims    bool                   // it has this run's claim
-	unproved  bool                   // it has the label, and the claim of a run that did not end
-	replaced  bool                   // another run's claim: wait until that one notices
-	looked    atomic.Int64           // when Due said so last, in nanoseconds
-	sure      atomic.Int64           // when the last look began that found the root ours, likewise
-	revoking  sync.Mutex             // Revoke may come beside a run that hangs
-	times     times                  // of the root, before it was read
-	ctime     time.Time              // of the root, before the walk and after the seal
-	names     names                  // of the root's entries, when the walk read them
-	moved     bool                   // another changed the root since
-	committed bool                   // it has the label by now
-	closed    bool                   // the run's work on the root has ended
+	Found   string // the label that it had when it was opened; "" for none
+	Resumes bool   // it was as an interrupted run to the label leaves it
+
+	label    atomic.Pointer[string] // what it has, as this run read or wrote it last
+	unproved bool                   // it has the label, and the claim of a run that did not end
+	wrong    bool                   // it had another label at first, or vouched for nothing
+	claims   bool                   // it has this run's claim
+	replaced bool                   // another run's claim: wait until that one notices
+	looked   atomic.Int64           // when Due said so last, in nanoseconds
+	sure     atomic.Int64           // when the last look began that found the root ours, likewise
+	times    times                  // of the root, before it was read
+	ctime    time.Time              // of the root, before the walk and after the seal
+	names    names                  // of the root's entries, when the walk read them
+	moved    bool                   // another changed the root since
+	revoking sync.Mutex             // Revoke may come beside a run that hangs
+	closed   bool                   // the run's work on the root has ended
 }
 
 // Open reads the root's label.
 func Open(r Run) (*Root, error) {
-	c := &Root{Run: r, names: names{long: true}}
+	c := &Root{Run: r}
 	c.At("fgetxattr")
-	var err error
-	if c.found, err = c.read(); err != nil {
+	has, err := c.read()
+	if err != nil {
 		return nil, err
 	}
-	c.have = c.found.String()
 	c.At("statx")
 	var e sys.Errno
 	c.times, e = c.lookAtTimes()
@@ -95,26 +96,22 @@ func Open(r Run) (*Root, error) {
 	c.ctime = c.times.ctime
 	c.sure.Store(c.times.at.UnixNano()) // before there is a claim to be replaced
 	c.looked.Store(c.times.at.UnixNano())
-	c.leaves(c.have)
+	c.Found = has.String()
+	c.label.Store(&c.Found)
+	c.Resumes = secctx.IsSeal(c.Found, c.Want)
 	// Where the root is right, a wrong label beneath it is a stray, and
 	// writing the right ones again would touch every file for nothing.
-	if c.have == c.Want {
-		_, c.unproved = c.claimed()
+	if c.Found == c.Want {
+		var k claim
+		k, c.unproved = c.claimed()
+		c.Resumes = c.unproved && k.want == c.Want
 	}
 	c.wrong = !c.Right()
 	return c, nil
 }
 
-// Found is what the root had when it was opened.
-func (c *Root) Found() xattrio.Label { return c.found }
-
 // Right says whether the root has the label, and vouches by it.
-func (c *Root) Right() bool { return c.have == c.Want && !c.unproved }
-
-// Resumes says whether the root was found as an interrupted run to the label leaves it.
-func (c *Root) Resumes() bool {
-	return c.unproved && c.unfinished() || secctx.IsSeal(c.found.String(), c.Want)
-}
+func (c *Root) Right() bool { return *c.label.Load() == c.Want && !c.unproved }
 
 // Unsynced says whether anything may not be on disk yet that the root is about
 // to vouch for, or vouches for already: what this run wrote, or what a run
@@ -136,69 +133,97 @@ func (c *Root) read() (xattrio.Label, error) {
 }
 
 func (c *Root) write(label string) sys.Errno {
+	c.At("fsetxattr")
 	io := xattrio.New(label)
 	_, e := io.Write(xattrio.Target{FD: c.FD})
+	if e == 0 {
+		c.label.Store(&label)
+		c.unproved = false
+	}
 	return e
 }
 
-// Seal takes from a root that has another label its power to vouch for it.
-func (c *Root) Seal() error {
-	if c.Right() || c.DryRun {
+// Seal takes from a root that has another label its power to vouch for it. It waits for a run
+// whose claim it has replaced.
+func (c *Root) Seal(ctx context.Context) error {
+	if c.Right() || c.DryRun || c.NoSeal {
 		return nil
 	}
-	if !c.NoSeal {
-		// It may be there already, left by a run that did not end.
-		found, is := c.claimed()
-		if c.sealed = c.isSealed(found, is); c.sealed {
-			c.claims = true
-		} else if err := c.writeSeal(found, is); err != nil {
+	found, is := c.claimed()
+	if c.claims = is && found.want == c.Want && found.seal == c.Found && c.Found != ""; !c.claims { // else a run that did not end left this seal
+		if err := c.seal(found, is); err != nil {
 			return err
 		}
-		st, e := sys.Refresh(c.FD, nil)
-		if e != 0 {
-			return c.fail("statx", e)
-		}
-		c.ctime = st.Ctime
 	}
-	return nil
+	st, e := sys.Refresh(c.FD, nil)
+	if e != 0 {
+		return c.fail("statx", e)
+	}
+	c.ctime = st.Ctime
+	return c.giveWay(ctx)
 }
 
-// writeSeal seals a root that has a label, and the claim found if is.
-func (c *Root) writeSeal(found claim, is bool) error {
-	var last sys.Errno
-	err := c.stake(found, is, func(seal string) (bool, error) {
+// seal leaves a claim with each seal that may be written, the best first, until the kernel
+// takes one. The root has the claim found if is.
+func (c *Root) seal(found claim, is bool) error {
+	has := *c.label.Load()
+	k := claim{want: c.Want, former: slices.Clone(found.former)}
+	if found.seal != has {
+		k.spare(has)
+	}
+	if found.want != c.Want {
+		k.spare(found.want) // some entries have it
+	}
+	list := secctx.Seals(has, c.Want, k.former...)
+	if len(list) == 0 {
+		list = secctx.Seals(has, c.Want)
+	}
+	if has == "" {
+		list = []string{""} // it vouches for nothing as it is
+	}
+	c.replaced = found.want != "" && found.want != c.Want
+	var refused sys.Errno
+	for _, k.seal = range list {
+		c.At("fsetxattr")
+		e := syscall.EEXIST
+		if !is {
+			if e = sys.Createxattr(c.FD, ClaimName, []byte(k.String())); e == syscall.EEXIST {
+				if other, is := c.claimed(); is { // another run came first
+					return c.seal(other, is)
+				}
+			}
+		}
+		if e == syscall.EEXIST { // it is the claim that was found, or none
+			e = k.write(c.FD)
+		}
+		c.claims = e == 0
+		if !is && (e == syscall.ENOSPC || e == syscall.EDQUOT) { // its owner may have seen to that
+			c.Note("the root has no room for a claim (%v): if this run is killed, its seal may be taken for a label", e)
+		}
+		is = true
 		// Another run may have been committed since the label was read, or may
 		// be about to: it sees the claim by now.
-		if err := c.Ours(); err != nil || seal == "" {
-			return true, err
+		if err := c.Ours(); err != nil || k.seal == "" {
+			return err
 		}
-		c.At("fsetxattr")
-		last = c.write(seal)
-		switch last {
+		switch refused = c.write(k.seal); refused {
 		case 0:
-			c.sealed = true
-			c.leaves(seal)
-			return true, c.pass(c.Order().one())
-		case syscall.EINVAL, syscall.EPERM, syscall.EACCES, syscall.EROFS:
-			return false, nil // the policy's no to this seal, or the volume's to all
+			return c.pass(barriers[c.Order()].one)
+		case syscall.EINVAL, syscall.EPERM, syscall.EACCES, syscall.EROFS: // the policy's no to this seal, or the volume's to all
+		default:
+			return c.fail("fsetxattr", refused)
 		}
-		return true, c.fail("fsetxattr", last)
-	})
-	if err == nil && !c.sealed && c.have != "" {
-		c.Note("the root could not be sealed (%v): until the end it vouches for %s", last, c.have)
 	}
-	return err
+	c.Note("the root could not be sealed (%v): until the end it vouches for %s", refused, has)
+	return nil
 }
-
-// leaves notes what this run has left on the root.
-func (c *Root) leaves(label string) { c.left.Store(&label) }
 
 // order keeps what was written so far, by anyone, before what is written from here on.
 func (c *Root) order() error {
 	if c.Sync {
 		return c.pass(syncAll)
 	}
-	return c.pass(c.Order().all())
+	return c.pass(barriers[c.Order()].all)
 }
 
 func (c *Root) pass(b barrier) error {
@@ -206,4 +231,80 @@ func (c *Root) pass(b barrier) error {
 		return c.fail(b.op, e)
 	}
 	return nil
+}
+
+// Of two runs that share no lock, as from pods with a /run of their own, one finds the other's
+// claim. It puts its own in its place and waits until the other, if it is still at work, has
+// noticed: each run looks at its root before the commit, after the second reading, and four
+// times a second in between; where such a look is late, it writes nothing until that has ended.
+//
+//	A: creates its claim, seals ....... looks: not its own, stops
+//	B:        finds it, puts its own, seals ....... walks, commits
+//
+// A run that finds the root right leaves no claim there, for all may be right. But it
+// writes what it finds wrong, and that is what a rival has just written. When it notices
+// that the root is not its own any more, and it has written anything, it seals the root
+// again with its claim, so that the rival notices in turn. That comes at most a lease later
+// than the last write: a rival that was committed in that time has said that it is done,
+// and its root is sealed. A lock on the root would show the two to each other, but it is
+// the lock of the application that the volume belongs to.
+const (
+	// Every is how often a run asks if its root is still its own, at least.
+	Every = 250 * time.Millisecond
+	// Noticed is how long a run waits for another whose claim it has replaced.
+	Noticed = 4 * Every
+	// lease is how long a run writes after a look at its root began: less than Noticed, for
+	// the call under way has to end too.
+	lease = 3 * Every
+)
+
+// Due says, four times a second and to one who asks, that it is time for Ours.
+func (c *Root) Due() bool {
+	last, now := c.looked.Load(), time.Now().UnixNano()
+	since := time.Duration(now - last) // less than nothing where the clock was put back
+	return (since < 0 || since >= Every) && c.looked.CompareAndSwap(last, now)
+}
+
+// Sure says whether a look at the root that began lately found it ours, so that no other
+// run has waited long enough to be at work by now.
+func (c *Root) Sure() bool {
+	since := time.Duration(time.Now().UnixNano() - c.sure.Load())
+	return since >= 0 && since < lease
+}
+
+// giveWay waits until a run whose claim was replaced, or that had none, has noticed. Both
+// may wait for each other: the one that has lost the root by then has written nothing
+// beneath it, and leaves it as it is.
+func (c *Root) giveWay(ctx context.Context) error {
+	if !c.replaced {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(Noticed):
+	}
+	return c.Ours()
+}
+
+// Ours is an error if the root has another label than this run left on it, or
+// another run's claim. A run to the same label is no other.
+func (c *Root) Ours() error {
+	began := time.Now().UnixNano()
+	has, err := c.read()
+	if err != nil {
+		c.sure.Store(began) // to wait would not help: the commit fails if it lasts
+		return err
+	}
+	label := has.String()
+	is := label == *c.label.Load() || label == c.Want
+	if is && c.claims {
+		k, found := c.claimed()
+		is = !found || k.want == c.Want
+	}
+	if is {
+		c.sure.Store(began)
+		return nil
+	}
+	return &fs.PathError{Op: "relabel", Path: c.Path, Err: fmt.Errorf("%w: the root has %s by now", ErrOvertaken, cmp.Or(label, "no label"))}
 }

@@ -81,15 +81,13 @@ func (c *Root) untouched() bool {
 	case setBack(now.Round(0).Sub(c.times.at.Round(0)), now.Sub(c.times.at)): // Round(0) leaves the monotonic reading out
 		return false
 	}
-	return !c.wrong || c.names.long || c.listNames() == c.names
+	return !c.wrong || c.names == 0 || c.listNames() == c.names
 }
 
-// names is a sum over the list of a directory's entries, their inode numbers included. One
-// that was removed and made anew with the same number is not seen.
-type names struct {
-	sum  uint64
-	long bool // the list is too long, or cannot be had
-}
+// names is a sum over the list of a directory's entries, their inode numbers included; 0 where
+// the list is too long, or cannot be had. One that was removed and made anew with the same
+// number is not seen.
+type names uint64
 
 // listMost is the longest list that is compared.
 const listMost = 32 << 10
@@ -103,18 +101,21 @@ var (
 func (c *Root) Listed(records []byte) { c.names = namesIn(records) }
 
 func namesIn(records []byte) names {
+	if len(records) > listMost {
+		return 0
+	}
 	var sum maphash.Hash
 	sum.SetSeed(seed)
 	for rest := records; len(rest) > 0; {
 		d, length, err := sys.Parse(rest)
 		if err != nil {
-			return names{long: true}
+			return 0
 		}
 		_, _ = sum.Write(rest[:8])               // the inode number
 		_, _ = sum.Write(d.Name[:len(d.Name)+1]) // with its NUL; what is behind it in the record is left from before
 		rest = rest[length:]
 	}
-	return names{sum: sum.Sum64(), long: len(records) > listMost}
+	return names(sum.Sum64())
 }
 
 // listNames reads the list, if one call can.
@@ -131,6 +132,8 @@ func (c *Root) listNames() names {
 	if e == 0 && n > 0 {
 		n, e = sys.Getdents(c.FD, buf[:])
 	}
-	list.long = list.long || e != 0 || n != 0
+	if e != 0 || n != 0 {
+		return 0
+	}
 	return list
 }
