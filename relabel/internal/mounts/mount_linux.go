@@ -70,7 +70,7 @@ func (p *Proc) OpenRoot(path string, a *watch.Activity) (*Mount, error) {
 	}
 	a.At("statx", path)
 	op := "statx"
-	root, e := p.Locate(fd, path)
+	root, e := p.locate(fd, path)
 	if e == 0 {
 		op = "readlinkat"
 		root.Real, e = p.path(fd)
@@ -90,8 +90,8 @@ func openPath(path string, flags int) (int, sys.Errno) {
 	return sys.Openat(sys.AtFdcwd, sys.Cname(path), flags, 0)
 }
 
-// Locate finds out which mount the O_PATH descriptor at stands in.
-func (p *Proc) Locate(at int, path string) (*Mount, sys.Errno) {
+// locate finds out which mount the O_PATH descriptor at stands in.
+func (p *Proc) locate(at int, path string) (*Mount, sys.Errno) {
 	st, e := sys.Refresh(at, nil)
 	if e == 0 && st.Mount == 0 {
 		st.Mount, e = p.MountOf(at)
@@ -148,11 +148,8 @@ func (m *Mount) know() {
 	if m.Kind != 0 {
 		return
 	}
-	kind, e := sys.FSType(m.At)
-	if e != 0 {
-		return
-	}
-	m.Kind, m.Served, m.Stale = kind, sys.Served(kind), sys.Stale(kind)
+	m.Kind, _ = sys.FSType(m.At)
+	m.Served, m.Stale = sys.Served(m.Kind), sys.Stale(m.Kind)
 }
 
 // leave sets what in m is left alone.

@@ -126,7 +126,7 @@ func (p *Proc) Learn(root *Mount, b Bounds) error {
 	e := syscall.EAGAIN
 	for try := 0; e == syscall.EAGAIN && try < tries; try++ {
 		var err error
-		if p.Mounts, err = p.ReadTable(); err != nil {
+		if p.Mounts, err = p.readTable(); err != nil {
 			return err
 		}
 		was := root.Real
@@ -175,8 +175,8 @@ func (p *Proc) bare(root *Mount, b Bounds) bool {
 		})
 }
 
-// ReadTable reads the table of mounts as it is now.
-func (p *Proc) ReadTable() ([]mountinfo.Mount, error) {
+// readTable reads the table of mounts as it is now.
+func (p *Proc) readTable() ([]mountinfo.Mount, error) {
 	event := process.event(p.shared) // before the reading
 	fd, e := sys.Openat(p.shared.self, sys.Cname("mountinfo"), sys.OpenRead, 0)
 	if e != 0 {

@@ -31,7 +31,7 @@ func (m *Mount) Find(listed mountinfo.Mount, b Bounds, a *watch.Activity) (*Moun
 		switch e {
 		case 0:
 			a.At("statx", path)
-			found, e := p.Locate(fd, path)
+			found, e := p.locate(fd, path)
 			if e == 0 && found.Stat.Mount == info.ID {
 				found.Real = info.Point
 				why, counted := m.leaves(&listed, b, passed)
@@ -49,7 +49,7 @@ func (m *Mount) Find(listed mountinfo.Mount, b Bounds, a *watch.Activity) (*Moun
 		default:
 			return nil, "", pathError("openat", path, e)
 		}
-		all, err := p.ReadTable()
+		all, err := p.readTable()
 		if err != nil {
 			return nil, "", &fs.PathError{Op: "read", Path: path, Err: err}
 		}
