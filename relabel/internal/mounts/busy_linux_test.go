@@ -38,8 +38,8 @@ func mkdir(t *testing.T, path string) {
 	}
 }
 
-// enclosed opens a root as a run does.
-func enclosed(t *testing.T, path string, try Try) *Mount {
+// learned opens a root as a run does, and learns of its mounts.
+func learned(t *testing.T, path string) *Mount {
 	t.Helper()
 	p, err := OpenProc()
 	if err != nil {
@@ -48,13 +48,10 @@ func enclosed(t *testing.T, path string, try Try) *Mount {
 	t.Cleanup(p.Close)
 	m, err := p.OpenRoot(path, nil)
 	if err == nil {
-		err = p.Learn(m, Bounds{})
+		err = p.Learn(m, Bounds{Refused: p.Refusals()})
 	}
 	if err != nil {
 		t.Fatal(err)
-	}
-	if op, e := m.Enclose(Bounds{}, try, nil); e != 0 {
-		t.Fatal(op, e)
 	}
 	return m
 }
@@ -98,7 +95,10 @@ func TestUnmountBusy(t *testing.T) {
 		if err := unix.Mount("test", volume, "tmpfs", 0, ""); err != nil {
 			t.Fatal(err)
 		}
-		m := enclosed(t, c.path, c.try)
+		m := learned(t, c.path)
+		if op, e := m.Enclose(Bounds{}, c.try, nil); e != 0 {
+			t.Fatal(op, e)
+		}
 		if err := unix.Unmount(volume, 0); !errors.Is(err, syscall.EBUSY) {
 			t.Errorf("%s: unmounted during a run: %v", name, err)
 		}

@@ -150,19 +150,9 @@ func TestTableKept(t *testing.T) {
 	mkdir(t, filepath.Join(root, "x"))
 	learn := func(path string, beneath int, read bool) {
 		t.Helper()
-		p, err := OpenProc()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer p.Close()
-		m, err := p.OpenRoot(path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := learned(t, path)
 		defer m.Close()
-		if err := p.Learn(m, Bounds{Refused: p.Refusals()}); err != nil {
-			t.Fatal(err)
-		}
+		p := m.proc
 		if n := len(mountinfo.Beneath(p.Mounts, m.Real)); n != beneath || read != (p.Mounts != nil) {
 			t.Errorf("%d mounts beneath %s, want %d; the table was read: %t", n, path, beneath, !read)
 		}
