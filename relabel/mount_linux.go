@@ -41,32 +41,25 @@ func (m *mount) now(call string) {
 
 // open readies the root for a walk that may be of a small tree.
 func (r *run) open(root *mount) error {
-	if !root.small && r.mayBeSmall(root) {
-		if err := r.openSmall(root); err != nil {
-			return err
-		}
-	}
-	if root.small {
-		return nil
+	if err := r.openSmall(root); err != nil || root.small {
+		return err
 	}
 	return r.grow(root)
 }
 
-// mayBeSmall reports whether a walk of the root begins without workers.
-func (r *run) mayBeSmall(root *mount) bool {
-	k := r.capabilities
-	return k.small && k.openat2 && (r.o.Workers < 1 || k.always) && r.o.Throttle == nil && !r.byRules() && r.proc.Plain(root.Mount)
-}
-
-// openSmall readies a root that may be small for a walk without workers, but for some
-// filesystems.
+// openSmall readies the root for a walk without workers, if it may be small.
 func (r *run) openSmall(root *mount) error {
+	k := r.capabilities
+	may := k.small && k.openat2 && (r.o.Workers < 1 || k.always) && r.o.Throttle == nil && !r.byRules()
+	if root.small || !may || !r.proc.Plain(root.Mount) {
+		return nil
+	}
 	if op, e := root.Open(r.bounds, root.activity); e != 0 {
 		return r.fatal(pathError(op, root.Path, e))
 	}
 	// Where a server answers, many calls are under way at once, and what overlayfs copies is
 	// in the table of mounts.
-	if k := r.capabilities; root.Served || k.served || root.Stale || k.stale || root.Kind == sys.Overlay {
+	if root.Served || k.served || root.Stale || k.stale || root.Kind == sys.Overlay {
 		return nil
 	}
 	root.small, root.top.FD = true, root.Top
@@ -78,7 +71,7 @@ func (r *run) openSmall(root *mount) error {
 // no lock and writes nothing. The root has the label before and after: a run to another one,
 // which seals the root first, has changed nothing by then.
 func (r *run) isRight(ctx context.Context, root *mount) (bool, error) {
-	if r.o.inner.check || r.o.Sync || !r.mayBeSmall(root) {
+	if r.o.inner.check || r.o.Sync {
 		return false, nil
 	}
 	if err := r.openSmall(root); err != nil || !root.small {

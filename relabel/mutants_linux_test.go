@@ -100,17 +100,6 @@ func TestGuessRefused(t *testing.T) {
 	}
 }
 
-// TestRootRefuses: all but the root could be labelled.
-func TestRootRefuses(t *testing.T) {
-	root := grow(t, on(t, "ext4"), plain)
-	immutable(t, root, true)
-	r, err := Tree(t.Context(), root, newLabel, nil)
-	adds(t, r)
-	if !errors.Is(err, syscall.EPERM) || pathOf(err) != root || r.Complete || r.Written != 45 || r.Skipped != 1 {
-		t.Errorf("%+v, %v", r, err)
-	}
-}
-
 // TestSyncsForOthers: a run that was killed after it had labelled everything, on several
 // mounts, has left the seal. The next one writes nothing but the root, and all the same waits
 // for the disks of other filesystems than the root's.

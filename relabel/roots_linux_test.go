@@ -169,6 +169,7 @@ link dangling nowhere
 	}
 }
 
+// TestMissingRoots: a root that is not there, or cannot have a label, is an error of its path.
 func TestMissingRoots(t *testing.T) {
 	dir := on(t, "tmpfs")
 	t.Chdir(dir)
@@ -180,9 +181,13 @@ func TestMissingRoots(t *testing.T) {
 	if err := os.Symlink("nowhere", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
+	bare := on(t, "tmpfs")
+	mounted(t, "ramfs", bare, treetest.Bare("ramfs"))
+	writeFile(t, filepath.Join(bare, "f"))
 	for path, want := range map[string]error{
 		"": syscall.ENOENT, filepath.Join(dir, "none"): syscall.ENOENT, filepath.Join(dir, "link") + "/": syscall.ENOENT,
 		dir + "\x00": syscall.EINVAL, ".": syscall.ENAMETOOLONG, "../f": syscall.ENAMETOOLONG,
+		bare: syscall.ENOTSUP, filepath.Join(bare, "f"): syscall.ENOTSUP,
 	} {
 		_, err := Tree(t.Context(), path, newLabel, nil)
 		_, alone := isLabelled(path, newLabel, TrustRoot)
@@ -191,22 +196,6 @@ func TestMissingRoots(t *testing.T) {
 			if !errors.As(err, new(*fs.PathError)) || !errors.Is(err, want) {
 				t.Errorf("%s %q: %v", who, path, err)
 			}
-		}
-	}
-}
-
-func TestUnlabelableRoot(t *testing.T) {
-	dir := on(t, "tmpfs")
-	mounted(t, "ramfs", dir, treetest.Bare("ramfs"))
-	file := filepath.Join(dir, "file")
-	writeFile(t, file)
-	for _, path := range []string{dir, file} {
-		r, err := Tree(t.Context(), path, newLabel, nil)
-		if !errors.Is(err, errors.ErrUnsupported) || !errors.Is(err, syscall.ENOTSUP) || r.Complete {
-			t.Errorf("%s: %+v, %v", path, r, err)
-		}
-		if _, err := isLabelled(path, newLabel, TrustRoot); !errors.Is(err, errors.ErrUnsupported) {
-			t.Errorf("Labelled %s: %v", path, err)
 		}
 	}
 }
