@@ -17,35 +17,36 @@ import (
 // Dir is a directory of a walk. Children point to their parents, so a Dir lives as long
 // as anything beneath it is under way.
 //
-// Who owns what: the first six fields never change. What the walk notes belongs to the
+// Who owns what: the first five fields never change. What the walk notes belongs to the
 // worker that opened the directory, until others know of it; gathersFrom, labelledBelow,
 // asListed and ahead then to the one that gathers. All else belongs to the cache's mutex.
+// The fields are in an order that leaves no gaps: a tree may be a million levels deep.
 type Dir struct {
 	parent *Dir   // nil at the top of a mount
 	name   string // with its NUL; "" at the top
 	mount  *mounts.Mount
-	depth  int32 // how many levels below the top of its mount
+	own    string // the label that is wanted of it; "": it is left as it is
+	want   *Want  // of what is in it
 
-	own           string  // the label that is wanted of it; "": it is left as it is
-	want          *Want   // of what is in it
-	gathersFrom   int64   // the position from which on its entries are gathered
-	labelledBelow uint64  // the inode number below which its entries were gathered and labelled
-	asListed      bool    // known to need no order of inodes
-	ahead         bool    // what is to be read of it was asked for
-	outcome       Outcome // what the tally holds for its own label
-	frozen        bool    // it is in a read-only subvolume, and what is in it is skipped too
-	rereading     bool    // it is the root, on its second reading
+	gathersFrom   int64  // the position from which on its entries are gathered
+	labelledBelow uint64 // the inode number below which its entries were gathered and labelled
 
-	fd      int32 // -1 while it is closed
-	pins    int32 // workers in it, gatherings of it, and a rest that waits: the descriptor stays
-	pending int32 // items that will need it: better kept open
 	// While it is closed and wanted: what it was, so that the directory
 	// found again by name is known to be the same. Nothing is known of one
 	// that was closed for good; it may lie on the way to one that is wanted.
-	was    mounts.ID
-	shared bool // others may know of it; else the cache's mutex is not needed
+	was     mounts.ID
+	depth   int32 // how many levels below the top of its mount, which never changes
+	fd      int32 // -1 while it is closed
+	pins    int32 // workers in it, gatherings of it, and a rest that waits: the descriptor stays
+	pending int32 // items that will need it: better kept open
+	shared  bool  // others may know of it; else the cache's mutex is not needed
+	spoiled bool  // it counts as failed: not all of its entries could be read
 
-	spoiled atomic.Bool // it counts as failed: not all of its entries could be read
+	asListed  bool    // known to need no order of inodes
+	ahead     bool    // what is to be read of it was asked for
+	outcome   Outcome // what the tally holds for its own label
+	frozen    bool    // it is in a read-only subvolume, and what is in it is skipped too
+	rereading bool    // it is the root, on its second reading
 }
 
 // FD is the descriptor of a directory that the caller is in.

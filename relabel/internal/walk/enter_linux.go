@@ -63,7 +63,7 @@ func (w *worker) enter(parent *Dir, name string) {
 // judged notes what became of the directory's own label.
 func (w *worker) judged(d *Dir, o Outcome) {
 	if d.outcome = o; o == Failed {
-		d.spoiled.Store(true)
+		d.spoiled = true // nobody else knows of d
 	}
 	w.count(d.parent, o, 1)
 }

@@ -258,7 +258,11 @@ func (w *worker) changed(d *Dir, t xattrio.Target, has xattrio.Label) {
 // spoil reports that d's entries could not all be read. d has an outcome
 // already: it becomes a failure, once, whichever worker met it.
 func (w *worker) spoil(d *Dir, op string, err error) {
-	if !d.spoiled.Swap(true) {
+	w.cache.mu.Lock()
+	fresh := !d.spoiled
+	d.spoiled = true
+	w.cache.mu.Unlock()
+	if fresh {
 		w.tally.Count(d.outcome, -1)
 		w.tally.Count(Failed, 1)
 	}

@@ -187,7 +187,7 @@ func (k *Walk) Run(ctx context.Context) (err error) {
 		}
 	}
 	k.cache.clear()
-	k.begins.Spoiled = k.top.spoiled.Load()
+	k.begins.Spoiled = k.top.spoiled
 	return err
 }
 
