@@ -18,8 +18,9 @@ import (
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-// TestDropinWaits: while another relabel has the volume's lock, a drop-in says so
-// in the log, gives up when its patience or its context ends, and has changed nothing.
+// TestDropinWaits: while another relabel has the volume's lock, a drop-in says so in the log,
+// gives up when its patience or its context ends, and has changed nothing. The next request joins
+// what an ended one has left under way, and Stop ends that: then nothing is open.
 func TestDropinWaits(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), plain)
 	var log bytes.Buffer
@@ -36,10 +37,16 @@ func TestDropinWaits(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
+	goroutines, files := runtime.NumGoroutine(), openFiles(t)
 	leaves(t, root)
-	if err := Stop(t.Context(), root); err != nil {
-		t.Error(err)
+	leaves(t, root) // joins what the first has left
+	if all := joined.Work(); len(all) != 1 || all[0].Root != root {
+		t.Errorf("%+v", all)
 	}
+	if err := Stop(t.Context(), root); err != nil || len(joined.Work()) > 0 {
+		t.Errorf("%v: %+v", err, joined.Work())
+	}
+	nothingLeft(t, goroutines, files)
 	if d := treetest.Diff(before, treetest.Read(t, root)); len(d) > 0 {
 		t.Error(d)
 	}
@@ -98,29 +105,6 @@ func TestDropinsTogether(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestDropinJoins: a request that ends leaves its work under way, one that asks again joins
-// it, and Stop ends it: then nothing is open.
-func TestDropinJoins(t *testing.T) {
-	root := grow(t, on(t, "tmpfs"), plain)
-	release := holdLock(t, root)
-	goroutines, files := runtime.NumGoroutine(), openFiles(t)
-	leaves(t, root)
-	leaves(t, root)
-	if all := joined.Work(); len(all) != 1 || all[0].Root != root {
-		t.Errorf("%+v", all)
-	}
-	if err := Stop(t.Context(), root); err != nil || len(joined.Work()) > 0 {
-		t.Errorf("%v: %+v", err, joined.Work())
-	}
-	nothingLeft(t, goroutines, files)
-	leaves(t, root)
-	release()
-	if err := change(t.Context(), root, newLabel, true); err != nil || len(bearing(t, root, newLabel)) != 46 {
-		t.Errorf("%v", err)
-	}
-	nothingLeft(t, goroutines, files)
 }
 
 // leaves has a request for root end while the lock is waited for: the work goes on.
