@@ -14,7 +14,7 @@ func commits() []Mutant {
 		{
 			Name: "seal-dropped", By: "TestBackToTheOldLabel in relabel", Inside: "TestFailed/ext4",
 			Breaks: "before the first change the root is sealed",
-			Edits:  edits(root, "c.Found != \"\"; !c.claims {", "c.Found != \"\"; false {"),
+			Edits:  edits(root, "\tif !c.claims {\n", "\tif false {\n"),
 		},
 		{
 			Name: "seal-unsynced", By: "TestOrderOfCalls in relabel",

@@ -150,7 +150,9 @@ func (c *Root) Seal(ctx context.Context) error {
 		return nil
 	}
 	found, is := c.claimed()
-	if c.claims = is && found.want == c.Want && found.seal == c.Found && c.Found != ""; !c.claims { // else a run that did not end left this seal
+	// A run that did not end may have left this seal.
+	c.claims = is && found.want == c.Want && found.seal == c.Found && c.Found != ""
+	if !c.claims {
 		if err := c.seal(found, is); err != nil {
 			return err
 		}
