@@ -5,10 +5,11 @@ package commit
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/bits"
 	"os"
 	"slices"
 	"sync"
@@ -245,11 +246,11 @@ func (l *Lock) unlock(removed bool) {
 
 var pid = os.Getpid()
 
-// byte is where the volume is locked. That two have the same is as good as excluded, and
-// would have one wait for the other.
+// byte is where the volume is locked. That two have the same is as good as excluded, also where
+// a server chooses the number of its root to have one wait for the other.
 func (v volume) byte() int64 {
-	h, l := bits.Mul64(v.ino^0x9e3779b97f4a7c15, v.dev^0xd1b54a32d192ed03)
-	return int64((h ^ l) >> 2) // with room behind it
+	sum := sha256.Sum256(binary.NativeEndian.AppendUint64(binary.NativeEndian.AppendUint64(nil, v.dev), v.ino))
+	return int64(binary.NativeEndian.Uint64(sum[:]) >> 2) // with room behind it
 }
 
 // The holder writes its name into the file as a courtesy to a run that waits: one of slots
@@ -338,7 +339,7 @@ func openLocks(base string) (f *lockFile, none, err error) {
 	path := dir + "/lock"
 	open := func() (int, sys.Errno) { return sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenLock, 0o600) }
 	fd, e := open()
-	if e == syscall.ENOENT {
+	for try := 0; e == syscall.ENOENT && try < 10; try++ { // somebody may remove it again
 		if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
 			return nil, err, nil
 		}
