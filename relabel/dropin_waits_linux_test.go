@@ -9,11 +9,15 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -148,4 +152,43 @@ func holdLock(t *testing.T, root string) (release func()) {
 	})
 	t.Cleanup(release)
 	return release
+}
+
+// TestDropinThread: a thread with descriptors of its own has its call done by other threads, as
+// the workers of a large tree are, to which its descriptors say nothing.
+func TestDropinThread(t *testing.T) {
+	dir := on(t, "tmpfs")
+	root := grow(t, dir, "default label="+oldLabel+"\ndir .\nfile f%04d x3000\n")
+	other := mkdir(t, dir, "other")
+	if err := os.WriteFile(filepath.Join(other, "f0000"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Chcon(root, oldLabel, true); err != nil { // what a process keeps is there
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() {
+		runtime.LockOSThread() // it ends with its goroutine
+		if err := unix.Unshare(unix.CLONE_FILES); err != nil {
+			ended <- err
+			return
+		}
+		opened := make(chan struct{})
+		go func() {
+			defer close(opened)
+			for range 60 {
+				f, err := os.Open(other)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				t.Cleanup(func() { f.Close() })
+			}
+		}()
+		<-opened
+		ended <- Chcon(root, newLabel, true)
+	}()
+	if err := <-ended; err != nil || len(bearing(t, root, newLabel)) != 3001 || len(bearing(t, other, newLabel)) != 0 {
+		t.Errorf("%v; %d labelled of 3001, %d elsewhere", err, len(bearing(t, root, newLabel)), len(bearing(t, other, newLabel)))
+	}
 }

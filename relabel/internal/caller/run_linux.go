@@ -37,7 +37,8 @@ type Run struct {
 	second atomic.Pointer[func()] // takes back the commit, from the second reading on
 	broken atomic.Pointer[error]  // see Break
 	calls  chan func()            // of the caller's code; nil in Here
-	turn   sync.Mutex             // one call of it at a time, in Here
+	turn   sync.Mutex             // one call of it at a time, in Here; guards thrown
+	thrown any                    // what it panicked with, in Here
 	left   chan struct{}          // closed when Lead returns
 
 	stalled atomic.Bool // the run stood still at the last look
@@ -104,13 +105,23 @@ func (r *Run) Second(revoke func()) { r.second.Store(&revoke) }
 
 // Call has f, which is the caller's code, called in the goroutine that called Lead, and
 // waits for it. So calls come one at a time, and a panic goes on in the caller. Once the
-// run is left behind, or one of them panicked, nothing is called any more. In Here it calls
-// f itself.
+// run is left behind, or one of them panicked, nothing is called any more. In Here it is a
+// goroutine of its own that calls f: the thread of a worker may be in the volume.
 func (r *Run) Call(f func()) {
 	if r.calls == nil {
 		r.turn.Lock()
 		defer r.turn.Unlock()
-		f()
+		if r.Broken() != nil {
+			return
+		}
+		thrown := make(chan any)
+		go func() {
+			defer func() { thrown <- recover() }()
+			f()
+		}()
+		if r.thrown = <-thrown; r.thrown != nil {
+			r.Break(errBroken)
+		}
 		return
 	}
 	done := make(chan struct{})
@@ -167,8 +178,14 @@ func (r *Run) Lead(ctx context.Context, what func(ctx context.Context) error) er
 func (r *Run) Here(ctx context.Context, what func(ctx context.Context) error) error {
 	ctx, r.Stop = context.WithCancelCause(ctx)
 	defer r.Stop(nil)
-	defer watch.Repeat(watch.Every, r.look)()
-	return what(ctx)
+	err := func() error {
+		defer watch.Repeat(watch.Every, r.look)()
+		return what(ctx)
+	}()
+	if r.thrown != nil {
+		panic(r.thrown)
+	}
+	return err
 }
 
 // attend waits for the run, and calls the caller's code. If the run does not end after ctx,

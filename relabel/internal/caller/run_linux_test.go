@@ -254,3 +254,28 @@ func TestInTurn(t *testing.T) {
 		}
 	})
 }
+
+// TestHerePanics: the run ends, nothing more is called, and the panic goes on in the caller, from
+// whichever goroutine the code was called.
+func TestHerePanics(t *testing.T) {
+	r := newRun()
+	defer func() {
+		if v := recover(); v != "y" {
+			t.Errorf("panicked %v", v)
+		}
+	}()
+	_ = r.Here(t.Context(), func(ctx context.Context) error {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			r.Call(func() { panic("y") })
+			r.Call(func() { t.Error("called after a panic") })
+		}()
+		<-done
+		if ctx.Err() == nil || !errors.Is(r.Broken(), errBroken) {
+			t.Error("the run goes on")
+		}
+		return context.Cause(ctx)
+	})
+	t.Error("the panic is lost")
+}

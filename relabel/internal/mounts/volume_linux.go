@@ -45,6 +45,9 @@ func SeenAt(path string) Seen {
 // Usual reports whether the last run saw the same at /, so that paths lead this thread to where
 // they lead the others. It is false where the kernel does not tell (Linux 5.8).
 func (s Seen) Usual() bool {
+	if !sys.SharesAll() {
+		return false
+	}
 	process.mu.Lock()
 	defer process.mu.Unlock()
 	return process.now != nil && s.mount != 0 && s == process.now.root

@@ -245,6 +245,19 @@ func Rewind(fd int, position int64) Errno {
 	return bare(err)
 }
 
+// SharesAll reports whether the calling thread has the descriptors, the root directory and the
+// working directory of the process's first one. It is false where the kernel does not tell
+// (kcmp: CONFIG_KCMP).
+func SharesAll() bool {
+	const files, fs = 2, 3 // KCMP_FILES, KCMP_FS
+	for _, what := range [...]uintptr{files, fs} {
+		if differs, _, e := unix.RawSyscall6(unix.SYS_KCMP, uintptr(unix.Getpid()), uintptr(unix.Gettid()), what, 0, 0, 0); e != 0 || differs != 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // OpenFiles is the soft limit on open files.
 func OpenFiles() uint64 {
 	var r unix.Rlimit
