@@ -40,8 +40,7 @@ var hangs = []hang{
 	{"setxattr", "tree", 1, ".", "fsetxattr", ""}, // the claim
 	{"setxattr", "tree", 2, ".", "fsetxattr", ""}, // the seal
 	{"fsync", "tree", 1, ".", "fsync", ""},
-	{"readdir", "tree", 1, ".", "getdents64", ""}, // the list of names
-	{"readdir", "tree", 3, ".", "getdents64", ""}, // the walk
+	{"readdir", "tree", 1, ".", "getdents64", ""},
 	{"lookup", "f23", 1, "d2/f23", "getxattrat setxattrat getxattr setxattr openat openat2", "all"},
 	{"getxattr", "f23", 1, "d2/f23", "getxattrat getxattr lgetxattr", "all"},
 	{"setxattr", "f23", 1, "d2/f23", "setxattrat setxattr lsetxattr", "all"},
@@ -55,7 +54,7 @@ var hangs = []hang{
 	{"setxattr", "tree", 3, ".", "fsetxattr", "all"},
 	{"fsync", "tree", 2, ".", "fsync", "all"},
 	{"opendir", "tree", 2, ".", "openat", "all"},
-	{"readdir", "tree", 5, ".", "getdents64", "all"},
+	{"readdir", "tree", 3, ".", "getdents64", "all"},
 }
 
 // ending is how a run is made to end.
