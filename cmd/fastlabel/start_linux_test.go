@@ -21,8 +21,8 @@ func TestStart(t *testing.T) {
 			began++
 		}
 	}
-	if read < began || read > 2*began { // by Go's runtime too
-		t.Errorf("%d processes read the table of mounts %d times", began, read)
+	if read < began || read > 3*began { // by Go's runtime too, and by the library, which only polls it
+		t.Errorf("%d processes opened the table of mounts %d times", began, read)
 	}
 
 	made := func(args []string) float64 {
