@@ -72,7 +72,7 @@ func confinement() []Mutant {
 	if errno != 0 {
 		return
 	}
-	child := w.cache.opened(d, string(e.Name[:len(e.Name)+1]), down, d.want)
+	child := w.cache.opened(d, string(e.Name[:len(e.Name)+1]), down, d.want.Label, d.want)
 	w.judged(child, w.label(xattrio.Target{FD: down}, child))
 	other := w.Walk.worker(w.pool)
 	other.io.Way, other.buf = w.io.Way, make([]byte, bufferSize)
