@@ -54,6 +54,7 @@ var contestants = map[string]contestant{
 
 	"go-selinux":      {argv: rival("go-selinux")},
 	"go-selinux-call": {call: "go-selinux"},
+	"godirwalk":       {argv: rival("godirwalk")},
 	"dropin-call":     {call: "dropin"},
 	"chcon": {argv: func(_ *binaries, _ cell, label string, paths ...string) []string {
 		return append([]string{"chcon", "-R", "-h", label}, paths...)
@@ -71,7 +72,7 @@ var contestants = map[string]contestant{
 }
 
 // peers are the contestants that users have today.
-var peers = []string{"go-selinux", "chcon", "setfiles", "restorecon"}
+var peers = []string{"go-selinux", "godirwalk", "chcon", "setfiles", "restorecon"}
 
 func fastlabel(flags ...string) func(*binaries, cell, string, ...string) []string {
 	return func(b *binaries, c cell, label string, paths ...string) []string {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command rivals is what is a library, go-selinux's Chcon and the drop-in for it, as a
-// command: rivals NAME LABEL PATH... Without them it makes calls that standard input asks
+// Command rivals is what is a library, go-selinux's Chcon, the drop-in for it and a walk by
+// godirwalk, as a command: rivals NAME LABEL PATH... Without them it makes calls that standard input asks
 // for, a JSON object each, and answers with what they took: a call of a small volume takes
 // less than the start of a program. Beside rivals N DIR are N mounts that it makes in DIR.
 package main
@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/karrick/godirwalk"
 	"github.com/opencontainers/selinux/go-selinux"
 	"golang.org/x/sys/unix"
 
@@ -27,6 +28,14 @@ import (
 var rivals = map[string]func(path, label string, recurse bool) error{
 	"go-selinux": selinux.Chcon,
 	"dropin":     relabel.Chcon,
+	"godirwalk": func(path, label string, _ bool) error {
+		return godirwalk.Walk(path, &godirwalk.Options{
+			Unsorted: true,
+			Callback: func(name string, _ *godirwalk.Dirent) error {
+				return unix.Lsetxattr(name, "security.selinux", []byte(label), 0)
+			},
+		})
+	},
 }
 
 func main() {
@@ -46,7 +55,7 @@ func command(args []string) error {
 		}
 		return serve(os.Stdin, os.Stdout)
 	case len(args) == 1 || rivals[args[0]] == nil:
-		return errors.New("usage: rivals go-selinux|dropin LABEL PATH... | rivals [N DIR]")
+		return errors.New("usage: rivals go-selinux|dropin|godirwalk LABEL PATH... | rivals [N DIR]")
 	}
 	var failed error
 	for _, path := range args[2:] {
