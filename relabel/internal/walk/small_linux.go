@@ -28,7 +28,7 @@ const (
 	// pinnedEntries is how many entries are pinned where a clone is to be had without the
 	// table of mounts. To pin one costs some 5 µs, a clone 60 and on a busy machine, where its
 	// end waits for all processors, a millisecond.
-	pinnedEntries = 128
+	pinnedEntries = 64
 	// smallEntries is how many are pinned elsewhere. A clone, the table of mounts and a
 	// pool cost as much as some hundred entries do.
 	smallEntries = 512
