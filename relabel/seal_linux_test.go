@@ -146,6 +146,20 @@ func TestSealHolds(t *testing.T) {
 	})
 }
 
+// TestImmutableRoot: a root that can be neither sealed nor labelled ends the run before the first
+// change: its label would vouch for what is gone.
+func TestImmutableRoot(t *testing.T) {
+	root := grow(t, on(t, "ext4"), plain)
+	if err := Chcon(root, oldLabel, true); err != nil {
+		t.Fatal(err)
+	}
+	immutable(t, root, true)
+	r, err := Tree(t.Context(), root, newLabel, nil)
+	if !errors.Is(err, syscall.EPERM) || pathOf(err) != root || r.Complete || r.Written != 0 || len(bearing(t, root, oldLabel)) != 46 {
+		t.Errorf("%+v, %v; %d have the old label", r, err, len(bearing(t, root, oldLabel)))
+	}
+}
+
 // TestFailureSeals: one entry cannot be written, and neither label may say
 // otherwise, whether the root was right before or not.
 func TestFailureSeals(t *testing.T) {

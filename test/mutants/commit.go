@@ -59,20 +59,20 @@ func commits() []Mutant {
 		{
 			Name: "seal-trusted", By: "TestSealWanted in relabel",
 			Breaks: "a root vouches for nothing where the label that is asked for is its seal",
-			Edits:  edits(claim, "return !claimed, has", "return claimed || !claimed, has"),
+			Edits:  edits(claim, "!claimed, has", "(claimed || !claimed), has"),
 		},
 		{
 			Name: "unproved-trusted", By: "TestKilledClosing in relabel",
 			Breaks: "a root that has the label vouches for nothing before the reading that follows has ended",
 			Edits: edits(
-				claim, "_, claimed := readClaim", "k, claimed := readClaim",
-				claim, "return !claimed, has", "return !claimed || k.seal != has, has",
+				claim, "_, claimed, e := readClaim", "k, claimed, e := readClaim",
+				claim, "!claimed, has", "(!claimed || k.seal != has), has",
 			),
 		},
 		{
 			Name: "unproved-unsealed", By: "TestKilledClosing in relabel",
 			Breaks: "a root whose label is not proved is sealed before anything beneath it is written",
-			Edits:  edits(root, "k, c.unproved = c.claimed()\n", "k, c.unproved = c.claimed()\n\t\tc.unproved = c.unproved && k.seal == c.Found\n"),
+			Edits:  edits(root, "\t\tc.Resumes = c.unproved && k.want", "\t\tc.unproved = c.unproved && k.seal == c.Found\n\t\tc.Resumes = c.unproved && k.want"),
 		},
 		{
 			Name: "unmounted-unsaid", By: "TestMountMoves in relabel",

@@ -67,21 +67,30 @@ func parseClaim(text string) (k claim, ok bool) {
 }
 
 // claimed reads the claim that is on the root.
-func (c *Root) claimed() (claim, bool) {
+func (c *Root) claimed() (k claim, is bool, err error) {
 	if c.Stale {
 		sys.Refresh(c.FD, nil)
 	}
-	return readClaim(sys.Opened, c.FD)
+	k, is, e := readClaim(sys.Opened, c.FD)
+	if e != 0 {
+		err = c.fail("fgetxattr", e)
+	}
+	return k, is, err
 }
 
-// readClaim reads the claim of fd, which is sys.Opened, or sys.ByDescriptor.
-func readClaim(way sys.Way, fd int) (claim, bool) {
+// readClaim reads the claim of fd, which is sys.Opened, or sys.ByDescriptor. One that cannot be
+// read, as for its length, is an error. To a process without CAP_SYS_ADMIN the kernel says that
+// there is none.
+func readClaim(way sys.Way, fd int) (k claim, is bool, e sys.Errno) {
 	attr := sys.NewAttr(ClaimName, "")
 	n, e := attr.Get(way, fd, nil)
-	if e != 0 {
-		return claim{}, false
+	switch e {
+	case 0:
+		k, is = parseClaim(string(attr.Value(n)))
+	case syscall.ENODATA, syscall.ENOTSUP:
+		e = 0
 	}
-	return parseClaim(string(attr.Value(n)))
+	return k, is, e
 }
 
 // write leaves the claim on the open directory fd, in place of the one that is there.
@@ -122,8 +131,8 @@ func Vouches(way sys.Way, fd int, dir bool, want string) (vouches bool, has stri
 	if has != want || !dir {
 		return has == want, has, "", 0
 	}
-	_, claimed := readClaim(way, fd)
-	return !claimed, has, "", 0
+	_, claimed, e := readClaim(way, fd)
+	return e == 0 && !claimed, has, "getxattr", e
 }
 
 // EntriesHave says whether each entry of a directory has the label. fd is open for
@@ -162,9 +171,9 @@ func EntriesHave(fd int, path, want string) (bool, error) {
 // Disavow makes the directory that fd names vouch for nothing, whatever label it has, before
 // anything is written later. o is its filesystem's. first says that no claim was there before.
 func Disavow(fd int, o Order) (first bool, e sys.Errno) {
-	found, is := readClaim(sys.Opened, fd)
-	if is && found.want == "" {
-		return false, 0
+	found, is, e := readClaim(sys.Opened, fd)
+	if e != 0 || is && found.want == "" {
+		return false, e
 	}
 	k := claim{former: found.former}
 	io := xattrio.New("")
@@ -187,7 +196,7 @@ func Disavow(fd int, o Order) (first bool, e sys.Errno) {
 // Disavowed says whether the directory that fd names has the claim that Disavow leaves. fd
 // may be an O_PATH descriptor.
 func Disavowed(fd int) bool {
-	k, is := readClaim(sys.ByDescriptor, fd)
+	k, is, _ := readClaim(sys.ByDescriptor, fd)
 	return is && k.want == ""
 }
 

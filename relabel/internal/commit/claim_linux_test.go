@@ -10,6 +10,11 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // TestClaim: what is written is read back, and nothing else is one.
@@ -88,4 +93,29 @@ func TestRevokeLate(t *testing.T) {
 	}
 	closed = true
 	c.Revoke()
+}
+
+// TestClaimUnread: a claim that cannot be read is no "no claim".
+func TestClaimUnread(t *testing.T) {
+	treetest.Need(t, "root", "tmpfs", "plain")
+	root := treetest.Fresh(t, "tmpfs")
+	const label = "u:object_r:t:s0"
+	treetest.Set(t, root, ".", label)
+	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(root), sys.OpenDir, 0)
+	if e != 0 {
+		t.Fatal(e)
+	}
+	defer sys.Close(fd)
+	if vouches, _, _, e := Vouches(sys.Opened, fd, true, label); !vouches || e != 0 {
+		t.Errorf("without a claim: %t, %v", vouches, e)
+	}
+	if err := unix.Fsetxattr(fd, ClaimName, make([]byte, 5000), 0); err != nil {
+		t.Fatal(err)
+	}
+	if vouches, _, _, e := Vouches(sys.Opened, fd, true, label); vouches || e == 0 {
+		t.Errorf("with a claim of 5,000 bytes: %t, %v", vouches, e)
+	}
+	if _, err := Open(Run{FD: fd, Path: root, Want: label, At: func(string) {}}); err == nil {
+		t.Error("the root is taken for right")
+	}
 }

@@ -138,7 +138,8 @@ func (c *Root) Revoke() {
 	if c.closed || c.DryRun || c.NoSeal || !c.Right() {
 		return
 	}
-	if c.reseal(c.claimed()); !c.Right() {
+	found, is, _ := c.claimed()
+	if c.reseal(found, is); !c.Right() {
 		c.Note("the root was sealed: it must not vouch for what failed")
 		c.Withheld()
 	}
@@ -156,7 +157,7 @@ func (c *Root) cede() {
 	}
 	label := has.String()
 	c.label.Store(&label)
-	k, is := c.claimed()
+	k, is, _ := c.claimed()
 	theirs := is && (k.seal == label || k.want == "") // by rules it has no seal
 	healed := !c.claims && c.Written() > 0
 	if (healed || !theirs) && !c.NoSeal {

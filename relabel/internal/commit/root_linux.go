@@ -103,7 +103,9 @@ func Open(r Run) (*Root, error) {
 	// writing the right ones again would touch every file for nothing.
 	if c.Found == c.Want {
 		var k claim
-		k, c.unproved = c.claimed()
+		if k, c.unproved, err = c.claimed(); err != nil {
+			return nil, err
+		}
 		c.Resumes = c.unproved && k.want == c.Want
 	}
 	c.wrong = !c.Right()
@@ -149,7 +151,10 @@ func (c *Root) Seal(ctx context.Context) error {
 	if c.Right() || c.DryRun || c.NoSeal {
 		return nil
 	}
-	found, is := c.claimed()
+	found, is, err := c.claimed()
+	if err != nil {
+		return err
+	}
 	// A run that did not end may have left this seal.
 	c.claims = is && found.want == c.Want && found.seal == c.Found && c.Found != ""
 	if !c.claims {
@@ -190,7 +195,9 @@ func (c *Root) seal(found claim, is bool) error {
 		e := syscall.EEXIST
 		if !is {
 			if e = sys.Createxattr(c.FD, ClaimName, []byte(k.String())); e == syscall.EEXIST {
-				if other, is := c.claimed(); is { // another run came first
+				if other, is, err := c.claimed(); err != nil {
+					return err
+				} else if is { // another run came first
 					return c.seal(other, is)
 				}
 			}
@@ -215,6 +222,9 @@ func (c *Root) seal(found claim, is bool) error {
 		default:
 			return c.fail("fsetxattr", refused)
 		}
+	}
+	if st, e := sys.Fstatx(c.FD); e == 0 && (st.Immutable || st.Append) { // nor could it be labelled at the end
+		return c.Refused(refused)
 	}
 	c.Note("the root could not be sealed (%v): until the end it vouches for %s", refused, has)
 	return nil
@@ -301,7 +311,11 @@ func (c *Root) Ours() error {
 	label := has.String()
 	is := label == *c.label.Load() || label == c.Want
 	if is && c.claims {
-		k, found := c.claimed()
+		k, found, err := c.claimed()
+		if err != nil {
+			c.sure.Store(began)
+			return err
+		}
 		is = !found || k.want == c.Want
 	}
 	if is {
