@@ -21,8 +21,22 @@ func (r *run) submounts(ctx context.Context, root *mount) error {
 		return nil
 	}
 	beneath := mountinfo.Beneath(r.proc.Mounts, root.Real)
-	walk := func(i int, t *caller.Task) error { return r.submount(ctx, root, beneath[i], t) }
-	return r.InTurn(ctx, r.main, len(beneath), walk, process)
+	each := func(i int, t *caller.Task) error { return r.submount(ctx, root, beneath[i], t) }
+	err := r.InTurn(ctx, r.main, len(beneath), each, process)
+	if err != nil || r.proc.Quiet() {
+		return err
+	}
+	for _, info := range beneath { // one may have been unmounted or moved after its walk
+		found, _, err := root.Find(info, r.bounds, &r.main.Activity)
+		r.main.At("", "")
+		if err != nil && r.Counted(walk.Failed) == 0 {
+			r.fail(err.Path, err.Op, err.Err)
+		}
+		if found != nil {
+			found.Close()
+		}
+	}
+	return nil
 }
 
 func (r *run) submount(ctx context.Context, root *mount, info mountinfo.Mount, t *caller.Task) error {

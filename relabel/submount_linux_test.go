@@ -286,3 +286,29 @@ func TestMountAncestorMoves(t *testing.T) {
 		p.Close()
 	}
 }
+
+// TestUnmountedLate: a mount that is unmounted after its walk, and before the commit, shows what it
+// hid, which nobody has labelled.
+func TestUnmountedLate(t *testing.T) {
+	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir m1\nfile m1/hidden\ndir m2\n")
+	for _, m := range []string{"/m1", "/m2"} {
+		if err := unix.Mount("test", root+m, "tmpfs", 0, ""); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = unix.Unmount(root+m, unix.MNT_DETACH) })
+		writeFile(t, root+m+"/in")
+	}
+	unmounted := false
+	r, err := Tree(t.Context(), root, newLabel, &Options{Trace: &Trace{Change: func(path, _, _ string) {
+		if !unmounted && path == root+"/m2/in" {
+			unmounted = true
+			if err := unix.Unmount(root+"/m1", unix.MNT_DETACH); err != nil {
+				t.Error(err)
+			}
+		}
+	}}})
+	adds(t, r)
+	if !unmounted || err == nil || r.Complete || labelOf(t, root) == newLabel || !strings.Contains(err.Error(), "unmounted") {
+		t.Errorf("unmounted %t: %+v, %v", unmounted, r, err)
+	}
+}
