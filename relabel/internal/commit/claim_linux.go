@@ -78,8 +78,8 @@ func (c *Root) claimed() (k claim, is bool, err error) {
 	return k, is, err
 }
 
-// readClaim reads the claim of fd, which is sys.Opened, or sys.ByDescriptor. One that cannot be
-// read, as for its length, is an error. To a process without CAP_SYS_ADMIN the kernel says that
+// readClaim reads the claim of fd, which is sys.Opened, or sys.ByDescriptor. One that is too long
+// to be read says nothing, but is one. To a process without CAP_SYS_ADMIN the kernel says that
 // there is none.
 func readClaim(way sys.Way, fd int) (k claim, is bool, e sys.Errno) {
 	attr := sys.NewAttr(ClaimName, "")
@@ -87,6 +87,8 @@ func readClaim(way sys.Way, fd int) (k claim, is bool, e sys.Errno) {
 	switch e {
 	case 0:
 		k, is = parseClaim(string(attr.Value(n)))
+	case syscall.ERANGE:
+		is, e = true, 0
 	case syscall.ENODATA, syscall.ENOTSUP:
 		e = 0
 	}

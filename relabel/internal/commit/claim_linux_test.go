@@ -95,7 +95,7 @@ func TestRevokeLate(t *testing.T) {
 	c.Revoke()
 }
 
-// TestClaimUnread: a claim that cannot be read is no "no claim".
+// TestClaimUnread: a claim that is too long to be read is one all the same.
 func TestClaimUnread(t *testing.T) {
 	treetest.Need(t, "root", "tmpfs", "plain")
 	root := treetest.Fresh(t, "tmpfs")
@@ -112,10 +112,10 @@ func TestClaimUnread(t *testing.T) {
 	if err := unix.Fsetxattr(fd, ClaimName, make([]byte, 5000), 0); err != nil {
 		t.Fatal(err)
 	}
-	if vouches, _, _, e := Vouches(sys.Opened, fd, true, label); vouches || e == 0 {
+	if vouches, _, _, e := Vouches(sys.Opened, fd, true, label); vouches || e != 0 {
 		t.Errorf("with a claim of 5,000 bytes: %t, %v", vouches, e)
 	}
-	if _, err := Open(Run{FD: fd, Path: root, Want: label, At: func(string) {}}); err == nil {
-		t.Error("the root is taken for right")
+	if c, err := Open(Run{FD: fd, Path: root, Want: label, At: func(string) {}}); err != nil || c.Right() {
+		t.Errorf("the root is taken for right, or not for one: %v", err)
 	}
 }
