@@ -32,7 +32,7 @@ type Run struct {
 	// Hung is the error where calls have not returned that a stopped run waits for.
 	Hung  func(calls []watch.Call, cause error) error
 	Ended func()                  // is told when nothing is open any more; may be nil
-	Stop  context.CancelCauseFunc // ends the run; set by Lead
+	Stop  context.CancelCauseFunc // ends the run; set by Lead and Here
 
 	second atomic.Pointer[func()] // takes back the commit, from the second reading on
 	broken atomic.Pointer[error]  // see Break

@@ -37,6 +37,7 @@ type Lock struct {
 	After string
 
 	id     volume
+	at     int64         // where the volume is locked
 	does   string        // for the After of the next one; "" until it is held
 	turn   chan struct{} // closed when the lock is the first of its line
 	holder string        // who has the lock, as far as the first of the line knows; guarded by queue.mu
@@ -80,7 +81,8 @@ func TakeLock(ctx context.Context, root sys.Stat, path, does string, wait func(h
 			once(holder)
 		}
 	}
-	l := &Lock{id: volume{root.Dev, root.Ino}}
+	id := volume{root.Dev, root.Ino}
+	l := &Lock{id: id, at: id.byte()}
 	if err := process.enter(ctx, l, tell); err != nil {
 		return nil, err
 	}
@@ -212,7 +214,7 @@ func (l *Lock) try() (bool, error) {
 				return err == nil, err
 			}
 		}
-		switch e := sys.TryLock(l.file.fd, l.id.byte()); e {
+		switch e := sys.TryLock(l.file.fd, l.at); e {
 		case 0:
 		case syscall.EAGAIN:
 			return false, nil
@@ -232,7 +234,7 @@ func (l *Lock) unlock(removed bool) {
 	if l.file == nil {
 		return
 	}
-	sys.Unlock(l.file.fd, l.id.byte())
+	sys.Unlock(l.file.fd, l.at)
 	kept.mu.Lock()
 	defer kept.mu.Unlock()
 	if removed && kept.file == l.file {
@@ -260,22 +262,22 @@ const (
 	slotSize = 512
 )
 
-func (v volume) slot() int64 { return v.byte() % slots * slotSize }
+func (l *Lock) slot() int64 { return l.at % slots * slotSize }
 
 func (l *Lock) sign(holder string) {
 	if l.file == nil {
 		return
 	}
 	line := make([]byte, slotSize)
-	copy(line, fmt.Sprintf("%x %s", l.id.byte(), holder))
-	_, _ = syscall.Pwrite(l.file.fd, line, l.id.slot())
+	copy(line, fmt.Sprintf("%x %s", l.at, holder))
+	_, _ = syscall.Pwrite(l.file.fd, line, l.slot())
 }
 
 // signed is who signed last for the volume; "" where that is not known.
 func (l *Lock) signed() string {
 	line := make([]byte, slotSize)
-	n, _ := syscall.Pread(l.file.fd, line, l.id.slot()) // -1 beside an error
-	holder, is := bytes.CutPrefix(line[:max(n, 0)], fmt.Appendf(nil, "%x ", l.id.byte()))
+	n, _ := syscall.Pread(l.file.fd, line, l.slot()) // -1 beside an error
+	holder, is := bytes.CutPrefix(line[:max(n, 0)], fmt.Appendf(nil, "%x ", l.at))
 	if !is {
 		return ""
 	}

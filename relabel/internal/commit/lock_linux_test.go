@@ -121,7 +121,7 @@ func TestLockOfOthers(t *testing.T) {
 			if e := sys.TryLock(other.fd, id.byte()); e != 0 {
 				t.Fatal(e)
 			}
-			(&Lock{id: id, file: other}).sign("somebody")
+			(&Lock{at: id.byte(), file: other}).sign("somebody")
 			beside, err := TakeLock(t.Context(), sys.Stat{Dev: id.dev, Ino: id.ino + 1}, "test", "", func(string) { t.Error("it waits for another volume") })
 			if err != nil {
 				t.Fatal(err)
