@@ -263,7 +263,7 @@ func TestStop(t *testing.T) {
 			t.Errorf("%v: exit %d", c.sig, cmd.ProcessState.ExitCode())
 		}
 		lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(stderr.String()), "\n"), isStall)
-		want := regexp.MustCompile(`: incomplete \(interrupted by \w+\), [\d,]+ entries, [\d,]+ written, 1 skipped, 0 failed, .* s(, (at least \d directories)?( and )?((at most|about) [\d,]+ entries)? left)?; label \S+$`)
+		want := regexp.MustCompile(`: incomplete \(interrupted by \w+\), [\d,]+ entries, [\d,]+ written, 1 skipped, 0 failed, .* s(, (at least \d+ director(y|ies))?( and )?((at most|about) [\d,]+ entries)? left)?; label \S+$`)
 		if len(lines) != 3 || !want.MatchString(lines[0]) || !strings.HasPrefix(lines[1], "fastlabel: "+other+": not begun") || !strings.HasPrefix(lines[2], "fastlabel: not done; to resume: ") {
 			t.Fatalf("%v: %s", c.sig, stderr.String())
 		}
