@@ -44,7 +44,7 @@ func TestDropped(t *testing.T) {
 // interrupted says whether the root has the seal of a run that did not end.
 func interrupted(t *testing.T, root string) bool {
 	t.Helper()
-	s, err := relabel.Inspect(root, newLabel, relabel.TrustRoot)
+	s, err := relabel.Inspect(root, newLabel, relabel.SkipRoot)
 	if err != nil {
 		t.Fatal(err)
 	}

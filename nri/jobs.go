@@ -166,7 +166,7 @@ func (l *labeller) run(ctx context.Context, j *job) {
 func (l *labeller) label(ctx context.Context, j *job) (relabel.Report, error) {
 	none := relabel.Report{Root: j.path, Label: j.label}
 	// What is labelled takes no place, and neither does what does not answer.
-	s, err := relabel.Inspect(j.path, j.label, relabel.TrustRoot)
+	s, err := relabel.Inspect(j.path, j.label, relabel.SkipRoot)
 	if err != nil || s.Labelled {
 		none.Trusted = s.Labelled
 		return none, err
@@ -192,7 +192,7 @@ func (l *labeller) label(ctx context.Context, j *job) (relabel.Report, error) {
 	returned := make(chan struct{})
 	defer close(returned)
 	defer context.AfterFunc(ctx, func() { l.end(j.path, returned) })()
-	return l.group.Tree(context.WithoutCancel(ctx), j.path, j.label, relabel.TrustRoot)
+	return l.group.Tree(context.WithoutCancel(ctx), j.path, j.label, relabel.SkipRoot)
 }
 
 // end stops the Group's work at path. There is none before Tree has begun it, so it is

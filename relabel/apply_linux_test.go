@@ -148,15 +148,15 @@ func everyWay(t *testing.T) map[string]Options {
 	}
 }
 
-// vouches says whether root is taken to have label by any Trust.
+// vouches says whether root is taken to have label by any Skip.
 func vouches(t *testing.T, root, label string) bool {
 	t.Helper()
-	for _, trust := range []Trust{TrustRoot, TrustTop} {
-		s, err := Inspect(root, label, trust)
+	for _, skip := range []Skip{SkipRoot, SkipTop} {
+		s, err := Inspect(root, label, skip)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := Check(t.Context(), root, label, &Options{Trust: trust})
+		r, err := Verify(t.Context(), root, label, &Options{Skip: skip})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -68,7 +68,7 @@ func TestApplyOracle(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 22))
 			scramble(r)
 			wrong := int64(strings.Count(ask(how), "\n") - 1)
-			checked, err := CheckApply(t.Context(), root, Rules{Contexts: all, Parts: parts}, nil)
+			checked, err := VerifyApply(t.Context(), root, Rules{Contexts: all, Parts: parts}, nil)
 			if err != nil || checked.Written != wrong || wrong < 50 {
 				t.Errorf("%s: libselinux would change %d, and Apply %+v, %v", how, wrong, checked, err)
 			}

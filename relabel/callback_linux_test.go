@@ -158,7 +158,7 @@ func TestGroupPanics(t *testing.T) {
 	var all sync.WaitGroup
 	for range 5 {
 		all.Go(func() {
-			value := panics(func() { _, _ = g.Tree(t.Context(), root, newLabel, TrustNothing) })
+			value := panics(func() { _, _ = g.Tree(t.Context(), root, newLabel, SkipNone) })
 			if !strings.Contains(fmt.Sprint(value), "boom") {
 				t.Errorf("panicked %v", value)
 			}
@@ -177,7 +177,7 @@ func TestGroupPanics(t *testing.T) {
 	}
 	close(begin)
 	treetest.Wait(t, "the run ends", func() bool { return len(g.Work()) == 0 })
-	if value := panics(func() { _, _ = g.Tree(t.Context(), root, newLabel, TrustNothing) }); !strings.Contains(fmt.Sprint(value), "boom") {
+	if value := panics(func() { _, _ = g.Tree(t.Context(), root, newLabel, SkipNone) }); !strings.Contains(fmt.Sprint(value), "boom") {
 		t.Errorf("panicked %v", value)
 	}
 	nothingLeft(t, goroutines, files)

@@ -85,12 +85,12 @@ func sealEach(t *testing.T, root string, labels []string) {
 			t.Errorf("%q: stopped at %d of %s, it has %s", labels, n, want, labelOf(t, root))
 		}
 		for _, label := range labels {
-			if ok, err := isLabelled(root, label, TrustRoot); ok || err != nil {
+			if ok, err := isLabelled(root, label, SkipRoot); ok || err != nil {
 				t.Errorf("%q: stopped at %d of %s, it is labelled %s: %t, %v", labels, n, want, label, ok, err)
 			}
 		}
 	}
-	r, err := Check(t.Context(), root, labels[0], &Options{Trust: TrustRoot})
+	r, err := Verify(t.Context(), root, labels[0], &Options{Skip: SkipRoot})
 	if err != nil || r.Trusted {
 		t.Errorf("%q: %+v, %v", labels, r, err)
 	}
@@ -282,7 +282,7 @@ func TestSealWanted(t *testing.T) {
 	seal := labelOf(t, root)
 	not := func(what string) {
 		t.Helper()
-		for _, depth := range []Trust{TrustRoot, TrustTop} {
+		for _, depth := range []Skip{SkipRoot, SkipTop} {
 			if ok, err := isLabelled(root, seal, depth); ok || err != nil {
 				t.Errorf("%s: labelled %t, %v", what, ok, err)
 			}
@@ -292,14 +292,14 @@ func TestSealWanted(t *testing.T) {
 		}
 	}
 	not("stopped")
-	if r, err := Check(t.Context(), root, seal, &Options{Trust: TrustRoot}); err != nil || r.Trusted || r.Complete {
+	if r, err := Verify(t.Context(), root, seal, &Options{Skip: SkipRoot}); err != nil || r.Trusted || r.Complete {
 		t.Errorf("%+v, %v", r, err)
 	}
 	stopped(t, root, seal, 60)
 	if is := labelOf(t, root); is == seal || is == newLabel {
 		t.Errorf("stopped again, it has %s", is)
 	}
-	r, err := Tree(t.Context(), root, seal, &Options{Trust: TrustRoot})
+	r, err := Tree(t.Context(), root, seal, &Options{Skip: SkipRoot})
 	if err != nil || !r.Complete || len(bearing(t, root, seal)) != len(treetest.Read(t, root)) {
 		t.Errorf("%+v, %v", r, err)
 	}

@@ -60,7 +60,7 @@ func TestSecondRun(t *testing.T) {
 				t.Errorf("the first run did nothing to %s", p)
 			}
 		}
-		for _, o := range []Options{{}, {Advanced: Advanced{Exact: true}}, {Workers: 1}, {Trust: TrustTop}, {inner: inner{check: true}}} {
+		for _, o := range []Options{{}, {Advanced: Advanced{Exact: true}}, {Workers: 1}, {Skip: SkipTop}, {inner: inner{check: true}}} {
 			r, err := Tree(t.Context(), root, newLabel, &o)
 			adds(t, r)
 			if err != nil || !r.Complete || r.Written != 0 || r.Right != r.Seen {
@@ -81,7 +81,7 @@ func TestDryRun(t *testing.T) {
 		treetest.Set(t, root, "d", newLabel)
 		before := treetest.Snapshot(t, root+"/...")
 		changes := map[string]string{}
-		r, err := Check(t.Context(), root, newLabel, &Options{inner: inner{check: true}, Trace: &Trace{Change: func(path, from, _ string) { changes[path] = from }}})
+		r, err := Verify(t.Context(), root, newLabel, &Options{inner: inner{check: true}, Trace: &Trace{Change: func(path, from, _ string) { changes[path] = from }}})
 		adds(t, r)
 		if err != nil || r.Complete || r.Written != 44 || r.Right != 2 || len(changes) != 44 {
 			t.Errorf("%+v, %v, %d changes", r, err, len(changes))

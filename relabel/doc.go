@@ -6,7 +6,7 @@
 //
 // A runtime that calls go-selinux's label.Relabel calls [Relabel] or
 // [RelabelContext] in its place; one with requests that have deadlines has a
-// [Group]. [Tree] has options and a report, [Check] writes nothing, and [Inspect]
+// [Group]. [Tree] has options and a report, [Verify] writes nothing, and [Inspect]
 // asks the root alone.
 //
 // The root's label is a commit record: it is written last, in an order that a power failure
@@ -20,7 +20,7 @@ package relabel
 //
 // Tree is read in this order:
 //
-//	tree.go             Tree, Check and Inspect, as a caller has them
+//	tree.go             Tree, Verify and Inspect, as a caller has them
 //	open_linux.go       the root, opened and locked; what this kernel can do
 //	internal/mounts     /proc; the root; what is never relabelled or skipped; a mount, confined
 //	internal/policy     what the loaded policy says of the label; why it refused one

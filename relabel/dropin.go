@@ -99,7 +99,7 @@ const dropinPatience = asLong
 //
 // Without recurse only path itself is labelled; a directory under the same lock. One
 // that is gone is no error. A directory that was labelled so vouches for nothing beneath
-// it: do not trust it (Options.Trust).
+// it: do not trust it (Options.Skip).
 //
 // A single failure is an *os.PathError with the full path, "lsetxattr(label=…)"
 // as Op where a label could not be written, and the bare errno. Several are an

@@ -21,7 +21,7 @@ func chcon(ctx context.Context, path, want string, recurse bool, o Options) erro
 	case !recurse:
 		err = chconOne(ctx, path, want, o)
 	case ctx.Done() != nil:
-		_, err = joined.Tree(ctx, path, want, TrustNothing)
+		_, err = joined.Tree(ctx, path, want, SkipNone)
 	default:
 		_, err = Tree(ctx, path, want, &o)
 	}

@@ -25,12 +25,12 @@ func volumeLabel(ctx context.Context, path, secLabel string, maybeRelabel bool) 
 		return nil
 	}
 
-	trust := relabel.TrustNothing
+	skip := relabel.SkipNone
 	if maybeRelabel {
-		trust = relabel.TrustRoot
+		skip = relabel.SkipRoot
 	}
 
-	report, err := volumes.Tree(ctx, path, secLabel, trust)
+	report, err := volumes.Tree(ctx, path, secLabel, skip)
 	if errors.Is(err, errors.ErrUnsupported) && report.Seen <= 1 {
 		return nil // the volume itself has no labels
 	}

@@ -33,7 +33,7 @@ func ExampleTree() {
 	report, err := relabel.Tree(ctx, "/srv/volumes/web",
 		"system_u:object_r:container_file_t:s0:c35,c75",
 		&relabel.Options{
-			Trust: relabel.TrustRoot,
+			Skip:  relabel.SkipRoot,
 			Trace: &relabel.Trace{Skip: func(path, reason string) { log.Printf("left alone: %s: %s", path, reason) }},
 		})
 	var some *relabel.IncompleteError
@@ -61,15 +61,15 @@ func ExampleTree_dryRun() {
 			log.Print(err)
 		}
 	}
-	report, err := relabel.Check(context.Background(), volume,
+	report, err := relabel.Verify(context.Background(), volume,
 		"system_u:object_r:container_file_t:s0:c75,c35", nil)
 	fmt.Println(report.Written, "of", report.Seen, "entries do not have", report.Label, err)
 	// Output: 3 of 3 entries do not have system_u:object_r:container_file_t:s0:c35,c75 <nil>
 }
 
 // The directories of the system are refused, however they are spelled.
-func ExampleCheck() {
-	_, err := relabel.Check(context.Background(), "/usr/../etc/",
+func ExampleVerify() {
+	_, err := relabel.Verify(context.Background(), "/usr/../etc/",
 		"system_u:object_r:container_file_t:s0", nil)
 	fmt.Println(errors.Is(err, relabel.ErrRefused))
 	// Output: true
@@ -82,7 +82,7 @@ func ExampleInspect() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(volume)
-	s, err := relabel.Inspect(volume, "system_u:object_r:container_file_t:s0:c35,c75", relabel.TrustRoot)
+	s, err := relabel.Inspect(volume, "system_u:object_r:container_file_t:s0:c35,c75", relabel.SkipRoot)
 	fmt.Println(s.Labelled, s.Interrupted, err)
 	// Output: false false <nil>
 }
@@ -199,7 +199,7 @@ func ExampleGroup() {
 	group := relabel.Group{Trace: func(root string) *relabel.Trace { return relabel.LogTo(slog.Default(), root) }}
 
 	create := func(ctx context.Context) error {
-		_, err := group.Tree(ctx, "/srv/volumes/web", "system_u:object_r:container_file_t:s0:c35,c75", relabel.TrustRoot)
+		_, err := group.Tree(ctx, "/srv/volumes/web", "system_u:object_r:container_file_t:s0:c35,c75", relabel.SkipRoot)
 		var pending *relabel.PendingError
 		if errors.As(err, &pending) {
 			log.Printf("%d entries so far, %d others wait", pending.Entries, pending.Callers)

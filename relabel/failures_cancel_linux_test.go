@@ -190,7 +190,7 @@ func TestCancelAtCommit(t *testing.T) {
 		}
 	}}})
 	adds(t, r)
-	ok, lerr := isLabelled(root, newLabel, TrustRoot)
+	ok, lerr := isLabelled(root, newLabel, SkipRoot)
 	if has := labelOf(t, root); has == newLabel || labelOf(t, late) == newLabel || ok || lerr != nil || r.Complete || err == nil {
 		t.Errorf("the root has %s, and vouches: %t, %v; %+v, %v", has, ok, lerr, r, err)
 	}

@@ -148,7 +148,7 @@ func TestThaw(t *testing.T) {
 		func(label string) error { _, err := Tree(t.Context(), root, label, nil); return err },
 		func(label string) error { return Chcon(root, label, true) },
 		func(label string) error {
-			_, err := new(Group).Tree(t.Context(), root, label, TrustNothing)
+			_, err := new(Group).Tree(t.Context(), root, label, SkipNone)
 			return err
 		},
 	} {

@@ -37,7 +37,7 @@ const asLong = 2 * time.Minute
 // The zero value is ready for use. A Group must not be copied, nor its fields
 // changed, after the first call.
 type Group struct {
-	// Options are those of each run, but for Trust, which each caller names, and
+	// Options are those of each run, but for Skip, which each caller names, and
 	// Progress, which is one run's: Group.Work is in its place. Calls of Trace are
 	// serial for one run, but several volumes may be at work.
 	Options Options
@@ -59,7 +59,7 @@ type Group struct {
 // request is what a caller asks for, of a volume.
 type request struct {
 	label string // in canonical form
-	trust Trust
+	skip  Skip
 }
 
 // task is what a run makes known: the report when it has ended, the rest at any time.
@@ -103,9 +103,9 @@ func (g *Group) run(ctx context.Context, w *flight.Work[mounts.Volume, request, 
 	if g.Trace != nil {
 		o.Trace = g.Trace(w.Root)
 	}
-	o.Trust = w.Key.trust
-	if w.Again && o.Trust == TrustNothing {
-		o.Trust = TrustRoot // all was looked at lately
+	o.Skip = w.Key.skip
+	if w.Again && o.Skip == SkipNone {
+		o.Skip = SkipRoot // all was looked at lately
 	}
 	o.Progress = &t.progress
 	o.inner = inner{at: &w.ID, ended: w.Released}
@@ -116,14 +116,14 @@ func (g *Group) run(ctx context.Context, w *flight.Work[mounts.Volume, request, 
 	return err
 }
 
-// Tree is Tree with the Group's Options and t as their Trust, shared with all who ask
-// for the same. A caller with another label, or another trust, waits for its turn.
+// Tree is Tree with the Group's Options and s as their Skip, shared with all who ask
+// for the same. A caller with another label, or another Skip, waits for its turn.
 // A ctx that has ended begins nothing, and the error is its own. When ctx ends during the
 // work the error is a *PendingError, and the work goes on; or a *HungError
 // if the filesystem did not even tell what root is. The Report beside them says
 // nothing. Both errors are found by errors.Is to be what ended ctx. Where too many
 // calls hang in the process already it is a *HungError at once.
-func (g *Group) Tree(ctx context.Context, root, label string, t Trust) (Report, error) {
+func (g *Group) Tree(ctx context.Context, root, label string, s Skip) (Report, error) {
 	none := Report{Root: root, Label: label}
 	want, err := secctx.Canonical(label)
 	if err != nil {
@@ -137,7 +137,7 @@ func (g *Group) Tree(ctx context.Context, root, label string, t Trust) (Report, 
 	if err != nil {
 		return none, err
 	}
-	w, err := g.flights().Do(ctx, path, request{want, t})
+	w, err := g.flights().Do(ctx, path, request{want, s})
 	if w.Work == nil {
 		return none, err
 	}
@@ -157,7 +157,7 @@ func (g *Group) Tree(ctx context.Context, root, label string, t Trust) (Report, 
 type Work struct {
 	Root    string        // as the first caller named it
 	Label   string        // in canonical form
-	Trust   Trust         // as the callers asked for it
+	Skip    Skip          // as the callers asked for it
 	Entries int64         // met so far
 	Elapsed time.Duration // since it began or, if it has not, since it was asked for
 	Callers int           // how many wait for it; none while it lingers
@@ -223,7 +223,7 @@ func (g *Group) Shutdown(ctx context.Context) error { return g.flights().Shutdow
 func shown(w flight.View[mounts.Volume, request, task]) Work {
 	s, _ := w.Data.progress.State()
 	p := Work{
-		Root: w.Root, Label: w.Key.label, Trust: w.Key.trust, Entries: s.Seen,
+		Root: w.Root, Label: w.Key.label, Skip: w.Key.skip, Entries: s.Seen,
 		Elapsed: time.Since(w.Since), Callers: w.Callers, Waits: s.waits,
 	}
 	if w.After != nil {

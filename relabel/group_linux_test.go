@@ -41,7 +41,7 @@ func TestGroupOnDisk(t *testing.T) {
 	}}
 	for {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		r, err := g.Tree(ctx, root, newLabel, TrustNothing)
+		r, err := g.Tree(ctx, root, newLabel, SkipNone)
 		cancel()
 		if err == nil {
 			if adds(t, r); !r.Complete || r.Written != 71 {
@@ -65,11 +65,11 @@ func TestGroupOnDisk(t *testing.T) {
 		t.Errorf("%d open files, %d before", n, files)
 	}
 
-	if _, err := g.Tree(t.Context(), root, newLabel, TrustNothing); err != nil || walks.Load() != 1 {
+	if _, err := g.Tree(t.Context(), root, newLabel, SkipNone); err != nil || walks.Load() != 1 {
 		t.Errorf("%d walks, %v", walks.Load(), err)
 	}
 	treetest.Set(t, root, ".", oldLabel)
-	if r, err := g.Tree(t.Context(), root, newLabel, TrustNothing); err != nil || r.Written == 0 || walks.Load() != 2 {
+	if r, err := g.Tree(t.Context(), root, newLabel, SkipNone); err != nil || r.Written == 0 || walks.Load() != 2 {
 		t.Errorf("%d walks, %+v, %v", walks.Load(), r, err)
 	}
 }
@@ -104,7 +104,7 @@ func TestGroupBindMount(t *testing.T) {
 	for i := range 1000 {
 		all.Go(func() {
 			path, label := []string{root, other}[i%2], []string{newLabel, newLabel + ",c1"}[i/2%2]
-			if r, err := g.Tree(t.Context(), path, label, TrustNothing); err != nil || !r.Complete || r.Root != path {
+			if r, err := g.Tree(t.Context(), path, label, SkipNone); err != nil || !r.Complete || r.Root != path {
 				t.Errorf("%+v, %v", r, err)
 			}
 		})
@@ -122,8 +122,8 @@ func TestGroupByThread(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), plain)
 	before := treetest.Read(t, root)
 	for what, do := range map[string]func() error{
-		"Group.Tree": func() error { _, err := new(Group).Tree(t.Context(), root, newLabel, TrustNothing); return err },
-		"Check":      func() error { _, err := Check(t.Context(), root, newLabel, nil); return err },
+		"Group.Tree": func() error { _, err := new(Group).Tree(t.Context(), root, newLabel, SkipNone); return err },
+		"Verify":     func() error { _, err := Verify(t.Context(), root, newLabel, nil); return err },
 	} {
 		if err := byThread(func(library, string) error { return do() })(ours, root); !errors.Is(err, ErrRefused) || pathOf(err) != root {
 			t.Errorf("%s: %v", what, err)
@@ -184,14 +184,14 @@ func TestGroupTracePanics(t *testing.T) {
 		trace()
 		return nil
 	}}
-	if got := panics(func() { _, _ = g.Tree(t.Context(), root, newLabel, TrustNothing) }); !strings.Contains(fmt.Sprint(got), "boom") {
+	if got := panics(func() { _, _ = g.Tree(t.Context(), root, newLabel, SkipNone) }); !strings.Contains(fmt.Sprint(got), "boom") {
 		t.Errorf("panicked %v", got)
 	}
 	if err := g.Stop(t.Context(), root); err != nil {
 		t.Error(err)
 	}
 	trace = func() {}
-	if r, err := g.Tree(t.Context(), root, newLabel, TrustNothing); err != nil || !r.Complete {
+	if r, err := g.Tree(t.Context(), root, newLabel, SkipNone); err != nil || !r.Complete {
 		t.Errorf("%+v, %v", r, err)
 	}
 	nothingLeft(t, goroutines, files)

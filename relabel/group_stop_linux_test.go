@@ -30,7 +30,7 @@ type asked struct {
 func asks(ctx context.Context, g *Group, root, label string) chan asked {
 	answer := make(chan asked, 1)
 	go func() {
-		r, err := g.Tree(ctx, root, label, TrustNothing)
+		r, err := g.Tree(ctx, root, label, SkipNone)
 		answer <- asked{r, err}
 	}()
 	return answer
@@ -101,7 +101,7 @@ func TestGroupStop(t *testing.T) {
 		}
 	}
 	close(at.open)
-	if r, err := g.Tree(t.Context(), root, labelB, TrustNothing); err != nil || r.Written != 71 {
+	if r, err := g.Tree(t.Context(), root, labelB, SkipNone); err != nil || r.Written != 71 {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if err := g.Stop(t.Context(), root); err != nil {
@@ -167,7 +167,7 @@ func TestGroupShutdown(t *testing.T) {
 			t.Error(got.err)
 		}
 	}
-	if _, err := g.Tree(t.Context(), filepath.Join(dir, "a", "root"), newLabel, TrustNothing); !errors.Is(err, ErrStopped) {
+	if _, err := g.Tree(t.Context(), filepath.Join(dir, "a", "root"), newLabel, SkipNone); !errors.Is(err, ErrStopped) {
 		t.Error(err)
 	}
 	nothingLeft(t, goroutines, files)
@@ -252,7 +252,7 @@ func TestGroupBusy(t *testing.T) {
 	if got := <-busy; got.err != nil {
 		t.Error(got.err)
 	}
-	if r, err := g.Tree(t.Context(), root, newLabel, TrustNothing); err != nil || !r.Complete {
+	if r, err := g.Tree(t.Context(), root, newLabel, SkipNone); err != nil || !r.Complete {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -298,7 +298,7 @@ func TestGroupRemade(t *testing.T) {
 		unmount()
 		remake()
 		treetest.Set(t, root, ".", newLabel)
-		if r, err := g.Tree(t.Context(), root, newLabel, TrustNothing); err != nil || r.Written != 70 || at.walks.Load() != 2 {
+		if r, err := g.Tree(t.Context(), root, newLabel, SkipNone); err != nil || r.Written != 70 || at.walks.Load() != 2 {
 			t.Errorf("%s: %d walks, %+v, %v", kind, at.walks.Load(), r, err)
 		}
 		if err := g.Shutdown(t.Context()); err != nil {
@@ -321,7 +321,7 @@ func TestGroupStopStorm(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%7)*time.Millisecond)
 			defer cancel()
 			label := []string{newLabel, labelA, labelB}[i%3]
-			if r, err := g.Tree(ctx, roots[i%2], label, TrustNothing); err == nil && !r.Complete {
+			if r, err := g.Tree(ctx, roots[i%2], label, SkipNone); err == nil && !r.Complete {
 				t.Errorf("%+v", r)
 			}
 			if i%4 == 0 {

@@ -37,10 +37,10 @@ func TestPending(t *testing.T) {
 // TestGroupRefuses: what Tree would refuse at once is refused at once.
 func TestGroupRefuses(t *testing.T) {
 	var g Group
-	if _, err := g.Tree(t.Context(), t.TempDir(), "container_file_t", TrustNothing); !errors.Is(err, ErrLabel) {
+	if _, err := g.Tree(t.Context(), t.TempDir(), "container_file_t", SkipNone); !errors.Is(err, ErrLabel) {
 		t.Error(err)
 	}
-	if r, err := g.Tree(t.Context(), "/no/such/volume", "u:r:t:s0:c1,c1", TrustNothing); !errors.Is(err, fs.ErrNotExist) || r.Label != labelA {
+	if r, err := g.Tree(t.Context(), "/no/such/volume", "u:r:t:s0:c1,c1", SkipNone); !errors.Is(err, fs.ErrNotExist) || r.Label != labelA {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if all := g.Work(); len(all) > 0 {

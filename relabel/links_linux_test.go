@@ -116,10 +116,10 @@ func TestApplyLinks(t *testing.T) {
 			}
 			var fails []string
 			strict := Options{HardLinks: LinksError, Trace: &Trace{Failure: func(err error) { fails = append(fails, pathOf(err)) }}}
-			if r, err := CheckApply(t.Context(), root, rules, &strict); !errors.Is(err, ErrHardLinks) || r.Failed != 2*files || len(fails) != 2*files {
+			if r, err := VerifyApply(t.Context(), root, rules, &strict); !errors.Is(err, ErrHardLinks) || r.Failed != 2*files || len(fails) != 2*files {
 				t.Errorf("%s, run %d: %+v, %v; failed %q", name, turn, r, err, fails)
 			}
-			if r, err := CheckApply(t.Context(), root, rules, &o); err != nil || r.Written != 2*files || r.Complete {
+			if r, err := VerifyApply(t.Context(), root, rules, &o); err != nil || r.Written != 2*files || r.Complete {
 				t.Errorf("%s, check %d: %+v, %v", name, turn, r, err)
 			}
 		}
@@ -146,7 +146,7 @@ func TestCopyUp(t *testing.T) {
 		at := filepath.Join(top, "merged")
 		options = "lowerdir=" + top + "/lower,upperdir=" + top + "/upper,workdir=" + top + "/work" + options
 		mounted(t, "overlay", at, options)
-		if r, err := Check(t.Context(), at, newLabel, nil); err != nil || len(r.Notes) > 0 {
+		if r, err := Verify(t.Context(), at, newLabel, nil); err != nil || len(r.Notes) > 0 {
 			t.Errorf("%q: %+v, %v; a dry run copies nothing", options, r, err)
 		}
 		for _, root := range []string{at, filepath.Join(at, "low")} { // the file: to the other label

@@ -263,7 +263,7 @@ func TestKilledClosing(t *testing.T) {
 		root := filepath.Join(dir, fmt.Sprint(n))
 		treetest.Build(t, root, treetest.Text(t, few))
 		killed = closed(t, exec.Command(treetest.Command(t), "-q", "-T", "1", "--sync", "--label", newLabel, root), root, n, true).Killed
-		s, err := Inspect(root, newLabel, TrustRoot)
+		s, err := Inspect(root, newLabel, SkipRoot)
 		if err != nil || s.Label != newLabel || s.Interrupted == s.Labelled || s.Labelled && !late(root) || !killed && !s.Labelled {
 			t.Errorf("killed before call %d: %+v, %v", n, s, err)
 		}
@@ -273,7 +273,7 @@ func TestKilledClosing(t *testing.T) {
 		if !late(root) {
 			wrong++
 		}
-		r, err := Tree(t.Context(), root, newLabel, &Options{Trust: TrustRoot, Trace: &Trace{Change: func(path, _, _ string) {
+		r, err := Tree(t.Context(), root, newLabel, &Options{Skip: SkipRoot, Trace: &Trace{Change: func(path, _, _ string) {
 			if path != root && labelOf(t, root) == newLabel {
 				t.Errorf("after call %d: the root has the label when %s is written", n, path)
 			}
@@ -288,7 +288,7 @@ func TestKilledClosing(t *testing.T) {
 	}
 	root := grow(t, dir, few)
 	closed(t, exec.Command(treetest.Command(t), "-q", "--sync", "--label", newLabel, root), root, 1, false)
-	if ok, err := isLabelled(root, newLabel, TrustRoot); err != nil || !ok || late(root) || len(bearing(t, root, oldLabel)) != 1 {
+	if ok, err := isLabelled(root, newLabel, SkipRoot); err != nil || !ok || late(root) || len(bearing(t, root, oldLabel)) != 1 {
 		t.Errorf("without a claim: %t, %v, %q", ok, err, bearing(t, root, oldLabel))
 	}
 }

@@ -27,8 +27,8 @@ const (
 	mostOpen   = 36
 )
 
-func isLabelled(root, label string, t Trust) (bool, error) {
-	s, err := Inspect(root, label, t)
+func isLabelled(root, label string, skip Skip) (bool, error) {
+	s, err := Inspect(root, label, skip)
 	return s.Labelled, err
 }
 
@@ -37,7 +37,7 @@ func vouching(t *testing.T, root string, labels ...string) (label string) {
 	t.Helper()
 	all := treetest.Read(t, root)
 	for _, l := range labels {
-		ok, err := isLabelled(root, l, TrustRoot)
+		ok, err := isLabelled(root, l, SkipRoot)
 		if err != nil {
 			t.Error(err)
 		}
@@ -55,7 +55,7 @@ func vouching(t *testing.T, root string, labels ...string) (label string) {
 }
 
 func isInterrupted(root, label string) (bool, error) {
-	s, err := Inspect(root, label, TrustRoot)
+	s, err := Inspect(root, label, SkipRoot)
 	return s.Interrupted, err
 }
 

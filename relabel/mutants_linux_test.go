@@ -163,7 +163,7 @@ func TestAnswers(t *testing.T) {
 			if !strings.Contains(ended, c.want) || fails < c.least || fails > c.most || !strings.Contains(text, fmt.Sprintf(" Failed:%d ", fails)) || strings.Contains(text, "Complete:true") {
 				t.Errorf("%d failures, and the error is %q\n%.2000s", fails, ended, text)
 			}
-			if ok, err := isLabelled(root, newLabel, TrustRoot); ok || err != nil {
+			if ok, err := isLabelled(root, newLabel, SkipRoot); ok || err != nil {
 				t.Errorf("the root vouches for it: %v", err)
 			}
 		})
@@ -305,7 +305,7 @@ func TestTrustedAfterWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Tree(t.Context(), root, newLabel, &Options{Trust: TrustRoot, Trace: &Trace{Wait: func(string) {
+	r, err := Tree(t.Context(), root, newLabel, &Options{Skip: SkipRoot, Trace: &Trace{Wait: func(string) {
 		treetest.Set(t, root, ".", newLabel)
 		held.Release()
 	}}})

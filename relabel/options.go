@@ -9,17 +9,17 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 )
 
-// Trust says what of a volume is believed without a walk. A wrong label in what is believed
+// Skip says for which root a tree is taken as done without a walk. A wrong label beneath it
 // is not found.
-type Trust int
+type Skip int
 
 const (
-	// TrustNothing looks at every label: strays are healed.
-	TrustNothing Trust = iota
-	// TrustRoot believes a root that has the label, which is a commit record.
-	TrustRoot
-	// TrustTop believes the root and its own entries, if all have the label.
-	TrustTop
+	// SkipNone looks at every label: strays are healed.
+	SkipNone Skip = iota
+	// SkipRoot takes a root that has the label: it is a commit record.
+	SkipRoot
+	// SkipTop takes a root that has the label, and so have its own entries.
+	SkipTop
 )
 
 // HardLinks says what becomes of a file that has several names. Labelled by one of them it
@@ -46,8 +46,8 @@ type Options struct {
 	// the process and more are faster. All runs of a process share what SetMaxWorkers
 	// allows, so one may have fewer.
 	Workers int
-	// Trust is TrustNothing at zero: the whole tree is looked at.
-	Trust Trust
+	// Skip is SkipNone at zero: the whole tree is looked at.
+	Skip Skip
 	// OneFilesystem skips what is mounted beneath the root. At zero that is labelled too.
 	OneFilesystem bool
 	// Exclude names directories or files, by paths as the caller would open them, that are
@@ -68,7 +68,7 @@ type Options struct {
 	Throttle func(ctx context.Context, entries int) error
 	// Sync puts everything on disk before the root's label, and that before Tree returns. At
 	// zero Tree waits for the disk only where the filesystem does not keep labels in the order
-	// in which they were written. For a root that is trusted by Trust nothing waits.
+	// in which they were written. For a root that is trusted by Skip nothing waits.
 	Sync bool
 	// Progress, if not nil, says at any time how far the run is. It is of one run.
 	Progress *Progress

@@ -28,7 +28,7 @@ func apply(_ context.Context, path string, rules Rules, _ Options, _ func() capa
 	return Report{Root: path, Label: rules.Label}, errors.ErrUnsupported
 }
 
-func inspect(_, _ string, _ Trust) (Status, error) { return Status{}, errors.ErrUnsupported }
+func inspect(_, _ string, _ Skip) (RootState, error) { return RootState{}, errors.ErrUnsupported }
 
 func volumeAt(string) (none mounts.Volume, err error) { return none, errors.ErrUnsupported }
 

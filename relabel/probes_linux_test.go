@@ -50,7 +50,7 @@ func probeDead(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	healthy, one := grow(t, mkdir(t, dir, "healthy"), plain), mkdir(t, dir, "one")
-	if _, err := isLabelled(healthy, newLabel, TrustRoot); err != nil { // what a process opens once is open
+	if _, err := isLabelled(healthy, newLabel, SkipRoot); err != nil { // what a process opens once is open
 		t.Fatal(err)
 	}
 	revive := dead(t, one)
@@ -68,7 +68,7 @@ func probeDead(t *testing.T, dir string) {
 		all.Go(func() {
 			var err error
 			if i%2 == 0 {
-				_, err = isLabelled(one, newLabel, TrustTop)
+				_, err = isLabelled(one, newLabel, SkipTop)
 			} else {
 				_, err = isInterrupted(one, newLabel)
 			}
@@ -91,11 +91,11 @@ func probeDead(t *testing.T, dir string) {
 	} else {
 		_ = f.Close() // only read
 	}
-	if is, err := isLabelled(healthy, newLabel, TrustRoot); is || err != nil {
+	if is, err := isLabelled(healthy, newLabel, SkipRoot); is || err != nil {
 		t.Errorf("beside calls that hang: %t, %v", is, err)
 	}
 	taken(t, 0, 0, each*(calls-int(refused.Load())))
-	if r, err := new(Group).Tree(t.Context(), healthy, newLabel, TrustNothing); err != nil || !r.Complete {
+	if r, err := new(Group).Tree(t.Context(), healthy, newLabel, SkipNone); err != nil || !r.Complete {
 		t.Errorf("beside calls that hang: %+v, %v", r, err)
 	}
 	// The look of a Group for its volume is such a call, too.
@@ -103,7 +103,7 @@ func probeDead(t *testing.T, dir string) {
 	before, late := hangs(), atomic.Int64{}
 	for range groups {
 		all.Go(func() {
-			_, err := new(Group).Tree(t.Context(), one, newLabel, TrustNothing)
+			_, err := new(Group).Tree(t.Context(), one, newLabel, SkipNone)
 			if hung := new(HungError); errors.As(err, &hung) && hung.Calls[0] == (HungCall{"openat", one}) {
 				late.Add(1)
 			} else if !revived.Load() || err == nil {
@@ -121,7 +121,7 @@ func probeDead(t *testing.T, dir string) {
 	treetest.Wait(t, "none hangs", func() bool { return hangs() == 0 })
 	nothingLeft(t, goroutines, files)
 	taken(t, 0, 0, 0)
-	if _, err := isLabelled(one, newLabel, TrustRoot); err == nil || errors.As(err, new(*HungError)) {
+	if _, err := isLabelled(one, newLabel, SkipRoot); err == nil || errors.As(err, new(*HungError)) {
 		t.Errorf("when all have returned: %v", err)
 	}
 }

@@ -14,18 +14,18 @@ type Report struct {
 	Label string // the label in canonical form, as the kernel prints it
 
 	Seen     int64 // entries met, the root included
-	Written  int64 // labels written; by Check, labels that differ
+	Written  int64 // labels written; by Verify, labels that differ
 	Right    int64 // labels that were right already
 	Vanished int64 // entries that were gone when their turn came
 	Skipped  int64 // entries not to be labelled: exclusions, mounts that have no labels, hard links if asked
 	Failed   int64 // entries whose label, or whose entries, could not be set or read
 
-	// Trusted says that nothing was walked, because what Options.Trust names has the label.
+	// Trusted says that nothing was walked, because what Options.Skip names has the label.
 	Trusted bool
 	// Shared says, of Group.Tree, that the work was another caller's too.
 	Shared bool
 	// Complete says that every entry has the label, but for those skipped, and that the
-	// root was trusted or committed. Of Check it says that no entry differs.
+	// root was trusted or committed. Of Verify it says that no entry differs.
 	Complete bool
 	// Interrupted is the label of a relabel that an earlier run began and did not finish, by
 	// its seal on the root; "" if there is none.

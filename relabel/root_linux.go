@@ -16,7 +16,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
-func inspect(root, label string, t Trust) (s Status, err error) {
+func inspect(root, label string, skip Skip) (s RootState, err error) {
 	r := &run{main: new(caller.Task)} // which is not watched
 	if err := r.wanted(label); err != nil {
 		return s, err
@@ -34,7 +34,7 @@ func inspect(root, label string, t Trust) (s Status, err error) {
 		}
 		return err
 	})
-	if err == nil && s.Labelled && t == TrustTop {
+	if err == nil && s.Labelled && skip == SkipTop {
 		s.Labelled, err = r.entriesHave(r.root)
 	}
 	return s, err
@@ -50,7 +50,7 @@ func volumeAt(root string) (v mounts.Volume, err error) {
 }
 
 // inspect reads the root's own label.
-func (r *run) inspect(root *mount) (s Status, err error) {
+func (r *run) inspect(root *mount) (s RootState, err error) {
 	if s.Labelled, s.Label, err = r.topHas(root); err != nil {
 		return s, err
 	}
@@ -65,13 +65,13 @@ func (r *run) inspect(root *mount) (s Status, err error) {
 	return s, nil
 }
 
-// trusted completes the report if what Options.Trust names has the label.
+// trusted completes the report if what Options.Skip names has the label.
 func (r *run) trusted(root *mount) (bool, error) {
-	if r.o.Trust != TrustRoot && r.o.Trust != TrustTop && !r.joined {
+	if r.o.Skip != SkipRoot && r.o.Skip != SkipTop && !r.joined {
 		return false, nil
 	}
 	ok, _, err := r.topHas(root)
-	if ok && r.o.Trust == TrustTop {
+	if ok && r.o.Skip == SkipTop {
 		ok, err = r.entriesHave(root)
 	}
 	if ok {

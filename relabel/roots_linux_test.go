@@ -190,8 +190,8 @@ func TestMissingRoots(t *testing.T) {
 		bare: syscall.ENOTSUP, filepath.Join(bare, "f"): syscall.ENOTSUP,
 	} {
 		_, err := Tree(t.Context(), path, newLabel, nil)
-		_, alone := isLabelled(path, newLabel, TrustRoot)
-		_, shared := new(Group).Tree(t.Context(), path, newLabel, TrustNothing)
+		_, alone := isLabelled(path, newLabel, SkipRoot)
+		_, shared := new(Group).Tree(t.Context(), path, newLabel, SkipNone)
 		for who, err := range map[string]error{"Tree": err, "Labelled": alone, "Group.Tree": shared} {
 			if !errors.As(err, new(*fs.PathError)) || !errors.Is(err, want) {
 				t.Errorf("%s %q: %v", who, path, err)
@@ -204,27 +204,27 @@ func TestMissingRoots(t *testing.T) {
 func TestSkip(t *testing.T) {
 	for _, c := range []struct {
 		root, top, deep string
-		skip            Trust
+		skip            Skip
 		trusted         bool
 	}{
-		{newLabel, newLabel, newLabel, TrustNothing, false},
-		{newLabel, oldLabel, oldLabel, TrustTop + 1, false}, // none of the constants
-		{newLabel, oldLabel, oldLabel, TrustRoot, true},
-		{newLabel + `\x00`, newLabel, newLabel, TrustRoot, true},
-		{oldLabel, newLabel, newLabel, TrustRoot, false},
-		{newLabel, newLabel, oldLabel, TrustTop, true},
-		{newLabel, oldLabel, newLabel, TrustTop, false},
-		{oldLabel, newLabel, newLabel, TrustTop, false},
+		{newLabel, newLabel, newLabel, SkipNone, false},
+		{newLabel, oldLabel, oldLabel, SkipTop + 1, false}, // none of the constants
+		{newLabel, oldLabel, oldLabel, SkipRoot, true},
+		{newLabel + `\x00`, newLabel, newLabel, SkipRoot, true},
+		{oldLabel, newLabel, newLabel, SkipRoot, false},
+		{newLabel, newLabel, oldLabel, SkipTop, true},
+		{newLabel, oldLabel, newLabel, SkipTop, false},
+		{oldLabel, newLabel, newLabel, SkipTop, false},
 	} {
 		root := grow(t, on(t, "tmpfs"), fmt.Sprintf(
 			"dir . label=\"%s\"\ndir d label=%s\nfile d/f label=%s\nfile g label=%s\n", c.root, c.top, c.deep, newLabel))
-		if c.skip == TrustRoot || c.skip == TrustTop {
+		if c.skip == SkipRoot || c.skip == SkipTop {
 			ok, err := isLabelled(root, newLabel, c.skip)
 			if err != nil || ok != c.trusted {
 				t.Errorf("%+v: Labelled says %t, %v", c, ok, err)
 			}
 		}
-		r, err := Tree(t.Context(), root, newLabel, &Options{Trust: c.skip})
+		r, err := Tree(t.Context(), root, newLabel, &Options{Skip: c.skip})
 		if err != nil || r.Trusted != c.trusted || !r.Complete {
 			t.Errorf("%+v: %+v, %v", c, r, err)
 		}
@@ -297,7 +297,7 @@ link tmp sysroot/tmp
 			"/srv", "/srv/", "/var/srv", "/opt/", "/var/opt", "/home", "/home/", "/var/home", "/home/core", "/var/home/core",
 			"/root", "/var/roothome", "/tmp/", "/sysroot/tmp", "/sysroot", "/var", "/",
 		} {
-			if r, err := Check(t.Context(), path, newLabel, nil); !errors.Is(err, ErrRefused) {
+			if r, err := Verify(t.Context(), path, newLabel, nil); !errors.Is(err, ErrRefused) {
 				t.Errorf("%s is not refused: %+v, %v", path, r, err)
 			}
 		}
@@ -325,8 +325,8 @@ func TestWithoutProc(t *testing.T) {
 	chroot(t, root, func() {
 		const vol = "/v"
 		_, errs["Tree"] = Tree(t.Context(), vol, newLabel, nil)
-		_, errs["Group"] = new(Group).Tree(t.Context(), vol, newLabel, TrustNothing)
-		_, errs["Labelled"] = isLabelled(vol, newLabel, TrustRoot)
+		_, errs["Group"] = new(Group).Tree(t.Context(), vol, newLabel, SkipNone)
+		_, errs["Labelled"] = isLabelled(vol, newLabel, SkipRoot)
 		_, errs["Interrupted"] = isInterrupted(vol, newLabel)
 		errs["Chcon"] = Chcon(vol, newLabel, true)
 		errs["Chcon of one file"] = Chcon(vol+"/f00", newLabel, false)

@@ -17,7 +17,7 @@ import (
 //
 // The root's label says nothing of the result: an interrupted run leaves some entries with
 // the former labels, and the next run completes it. So a root in which anything is written,
-// and each mount beneath, is not trusted by any Trust until Tree commits it, where an
+// and each mount beneath, is not trusted by any Skip until Tree commits it, where an
 // attribute can say so (CAP_SYS_ADMIN). A container runtime reads the label alone, and does
 // not see that; nor does a caller who asks a directory in the tree or above it.
 //
@@ -27,19 +27,19 @@ import (
 // /dev, /sys or beneath; elsewhere they are skipped, as by Tree.
 //
 // A file of several names for which rules have different labels gets one of these, and each
-// run writes it anew. CheckApply finds it, and LinksError names it.
+// run writes it anew. VerifyApply finds it, and LinksError names it.
 //
 // Report.Skipped has also what no rule names, what has a customizable type, and what From
 // does not fit; Report.Complete says that all else has the label of its rule. The options
-// Trust, NoSeal, Sync and Exact do not count. The errors are those of Tree, and that of Valid.
+// Skip, NoSeal, Sync and Exact do not count. The errors are those of Tree, and that of Valid.
 func Apply(ctx context.Context, root string, by Rules, o *Options) (Report, error) {
 	r, err := apply(ctx, root, by, o.orZero(), probe)
 	goOn(err)
 	return r, err
 }
 
-// CheckApply is Apply without a write, as Check is Tree.
-func CheckApply(ctx context.Context, root string, by Rules, o *Options) (Report, error) {
+// VerifyApply is Apply without a write, as Verify is Tree.
+func VerifyApply(ctx context.Context, root string, by Rules, o *Options) (Report, error) {
 	all := o.orZero()
 	all.inner.check = true
 	return Apply(ctx, root, by, &all)

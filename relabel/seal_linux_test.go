@@ -191,12 +191,12 @@ func TestFailureSeals(t *testing.T) {
 					if is, err := isInterrupted(root, label); err != nil || is != want {
 						t.Errorf("Interrupted(%s) is %t, %v", label, is, err)
 					}
-					if ok, err := isLabelled(root, label, TrustRoot); err != nil || ok {
+					if ok, err := isLabelled(root, label, SkipRoot); err != nil || ok {
 						t.Errorf("Labelled(%s) is %t, %v", label, ok, err)
 					}
 				}
 				immutable(t, stuck, false)
-				r, err := Tree(t.Context(), root, newLabel, &Options{Trust: TrustRoot, Advanced: Advanced{Exact: true}})
+				r, err := Tree(t.Context(), root, newLabel, &Options{Skip: SkipRoot, Advanced: Advanced{Exact: true}})
 				adds(t, r)
 				if err != nil || !r.Complete || r.Trusted || r.Written != 2 || r.Right != 44 || r.Interrupted != newLabel {
 					t.Errorf("%+v, %v", r, err)
@@ -233,7 +233,7 @@ func TestBackToTheOldLabel(t *testing.T) {
 		if int64(half) != r.Written {
 			t.Errorf("%d entries have the new label, of %d written", half, r.Written)
 		}
-		again, err := Tree(t.Context(), root, oldLabel, &Options{Trust: TrustRoot, Advanced: Advanced{Exact: true}})
+		again, err := Tree(t.Context(), root, oldLabel, &Options{Skip: SkipRoot, Advanced: Advanced{Exact: true}})
 		adds(t, again)
 		if noSeal { // the control: this is what goes wrong without it
 			if err != nil || !again.Trusted || len(bearing(t, root, newLabel)) != half {

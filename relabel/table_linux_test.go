@@ -21,7 +21,7 @@ func TestWithoutTable(t *testing.T) {
 	file := filepath.Join(root, "f")
 	bind(t, "/proc/version", "/proc/self/mountinfo")
 	for _, path := range []string{root, file, filepath.Join(root, "l")} {
-		for _, depth := range []Trust{TrustRoot, TrustTop} {
+		for _, depth := range []Skip{SkipRoot, SkipTop} {
 			for label, want := range map[string]bool{newLabel: true, oldLabel: false} {
 				if got, err := isLabelled(path, label, depth); got != want || err != nil {
 					t.Errorf("%s, %s: %t, %v", path, label, got, err)
@@ -31,8 +31,8 @@ func TestWithoutTable(t *testing.T) {
 		if got, err := isInterrupted(path, oldLabel); got || err != nil {
 			t.Errorf("%s: %t, %v", path, got, err)
 		}
-		for _, skip := range []Trust{TrustRoot, TrustTop} {
-			if r, err := Tree(t.Context(), path, newLabel, &Options{Trust: skip}); err != nil || !r.Trusted || !r.Complete {
+		for _, skip := range []Skip{SkipRoot, SkipTop} {
+			if r, err := Tree(t.Context(), path, newLabel, &Options{Skip: skip}); err != nil || !r.Trusted || !r.Complete {
 				t.Errorf("%s, %v: %+v, %v", path, skip, r, err)
 			}
 		}

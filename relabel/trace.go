@@ -20,7 +20,7 @@ type Trace struct {
 	// Failure gets each failure as it happens: an *fs.PathError with the full path, the
 	// system call as Op, and the errno.
 	Failure func(error)
-	// Change gets each entry that was written (by Check: would be), with the label it had, ""
+	// Change gets each entry that was written (by Verify: would be), with the label it had, ""
 	// if it had none or was not read, and the new one. It costs a path for each such entry.
 	Change func(path, from, to string)
 	// Skip gets each mount, exclusion or refused directory that was skipped, and why; with

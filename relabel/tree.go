@@ -21,27 +21,27 @@ func Tree(ctx context.Context, root, label string, o *Options) (Report, error) {
 	return r, err
 }
 
-// Check is Tree without a write: it reads every label, and locks and seals nothing.
+// Verify is Tree without a write: it reads every label, and locks and seals nothing.
 // Report.Written and Trace.Change are of the entries that have another label;
 // Report.Complete says that there are none.
-func Check(ctx context.Context, root, label string, o *Options) (Report, error) {
+func Verify(ctx context.Context, root, label string, o *Options) (Report, error) {
 	all := o.orZero()
 	all.inner.check = true
 	return Tree(ctx, root, label, &all)
 }
 
 // Inspect reads the label of root, in constant time and without a walk: whether it is label,
-// and root trusted for it, and whether a relabel to it was interrupted. With TrustTop,
-// Status.Labelled says that root's own entries have label too. A mount that gives every file
+// and root trusted for it, and whether a relabel to it was interrupted. With SkipTop,
+// RootState.Labelled says that root's own entries have label too. A mount that gives every file
 // one label has that.
 //
 // It has no context, and returns when the filesystem answers. While four calls of Inspect for
 // one root have hung for a second, or 256 in all, or as many as have half of the files that
 // the process may open, further ones return a *HungError at once.
-func Inspect(root, label string, t Trust) (Status, error) { return inspect(root, label, t) }
+func Inspect(root, label string, s Skip) (RootState, error) { return inspect(root, label, s) }
 
-// Status is the state of a root: see Inspect.
-type Status struct {
+// RootState is the state of a root: see Inspect.
+type RootState struct {
 	// Label is the root's own label; "" if it has none.
 	Label string
 	// Labelled says that what was asked for has the label.

@@ -115,13 +115,13 @@ func fakeTree(ctx context.Context, root, label string, o *relabel.Options, check
 	return rep, nil
 }
 
-func fakeInspect(root, _ string, t relabel.Trust) (relabel.Status, error) {
-	s := relabel.Status{Label: "system_u:object_r:etc_t\x1b:s0"}
+func fakeInspect(root, _ string, t relabel.Skip) (relabel.RootState, error) {
+	s := relabel.RootState{Label: "system_u:object_r:etc_t\x1b:s0"}
 	switch path.Base(root) {
 	case "right", "ri\xffght":
 		s.Labelled = true
 	case "top":
-		s.Labelled, s.Label = t != relabel.TrustTop, seclabel.Default
+		s.Labelled, s.Label = t != relabel.SkipTop, seclabel.Default
 	case "sealed":
 		s.Interrupted = true
 	case "missing":

@@ -131,7 +131,7 @@ type recorder struct{ asked []string }
 func (r *recorder) app(dir string) app {
 	return app{tree: func(_ context.Context, root, label string, o *relabel.Options, check bool) (relabel.Report, error) {
 		name := strings.TrimPrefix(root, dir+"/")
-		r.asked = append(r.asked, name+" "+label+" "+[]string{"none", "root", "top"}[o.Trust])
+		r.asked = append(r.asked, name+" "+label+" "+[]string{"none", "root", "top"}[o.Skip])
 		if o.Trace.Change != nil || check || o.Advanced.NoSeal || o.Sync {
 			r.asked = append(r.asked, "with options")
 		}

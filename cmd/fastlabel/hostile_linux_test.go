@@ -64,8 +64,8 @@ func hostileApp() app {
 		name:  "/bin/" + forged,
 		tree:  tells,
 		state: fakeState,
-		inspect: func(root, _ string, _ relabel.Trust) (relabel.Status, error) {
-			return relabel.Status{
+		inspect: func(root, _ string, _ relabel.Skip) (relabel.RootState, error) {
+			return relabel.RootState{
 				Labelled: strings.Contains(root, "right"), Label: "has" + forged,
 			}, fails(root)
 		},

@@ -249,9 +249,9 @@ func TestReference(t *testing.T) {
 	}
 	var asked []string
 	a := fake()
-	a.inspect = func(_, label string, _ relabel.Trust) (relabel.Status, error) {
+	a.inspect = func(_, label string, _ relabel.Skip) (relabel.RootState, error) {
 		asked = append(asked, label)
-		return relabel.Status{Labelled: true}, nil
+		return relabel.RootState{Labelled: true}, nil
 	}
 	golden(t, "reference", transcript(a, calls("probe --reference mcs /p", "probe --reference link /p", "probe --reference nothere /p")))
 	if want := "system_u:object_r:etc_t:s0:c3,c5"; len(asked) != 2 || asked[0] != want || asked[1] != want {

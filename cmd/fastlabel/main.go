@@ -86,7 +86,7 @@ func main() {
 
 func treeOrCheck(ctx context.Context, root, label string, o *relabel.Options, check bool) (relabel.Report, error) {
 	if check {
-		return relabel.Check(ctx, root, label, o)
+		return relabel.Verify(ctx, root, label, o)
 	}
 	return relabel.Tree(ctx, root, label, o)
 }
@@ -134,9 +134,9 @@ func process(a app) {
 
 // app is the library as the command calls it; tests put others in.
 type app struct {
-	// tree is Tree or, with check, Check.
+	// tree is Tree or, with check, Verify.
 	tree    func(ctx context.Context, root, label string, o *relabel.Options, check bool) (relabel.Report, error)
-	inspect func(root, label string, t relabel.Trust) (relabel.Status, error)
+	inspect func(root, label string, t relabel.Skip) (relabel.RootState, error)
 	// state, if not nil, is what p tells.
 	state func(p *relabel.Progress) (relabel.State, bool)
 	// apart, if not nil, may do the work in another process.

@@ -87,8 +87,8 @@ func TestLookUpOnce(t *testing.T) {
 	const n = 100000
 	looks, a := 0, fake()
 	a.lstat = func(string) (fs.FileInfo, error) { looks++; return nil, nil }
-	a.inspect = func(string, string, relabel.Trust) (relabel.Status, error) {
-		return relabel.Status{Labelled: true}, nil
+	a.inspect = func(string, string, relabel.Skip) (relabel.RootState, error) {
+		return relabel.RootState{Labelled: true}, nil
 	}
 	var list strings.Builder
 	for i := range n {

@@ -75,11 +75,11 @@ func (j *job) probe(ctx context.Context, path string, stalls func()) int {
 }
 
 func (j *job) ask(path string) (report.Probe, error) {
-	trust := relabel.TrustRoot
+	skip := relabel.SkipRoot
 	if j.depth == "top" {
-		trust = relabel.TrustTop
+		skip = relabel.SkipTop
 	}
-	root, err := j.inspect(path, j.label, trust)
+	root, err := j.inspect(path, j.label, skip)
 	r := report.Probe{Root: path, Label: j.label, Depth: j.depth, Labelled: root.Labelled}
 	switch {
 	case err != nil:

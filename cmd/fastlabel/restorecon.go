@@ -83,7 +83,7 @@ func (j *job) byRules(ctx context.Context) error {
 	}
 	j.tree = func(ctx context.Context, root, _ string, o *relabel.Options, check bool) (relabel.Report, error) {
 		if check {
-			return relabel.CheckApply(ctx, root, rules, o)
+			return relabel.VerifyApply(ctx, root, rules, o)
 		}
 		return relabel.Apply(ctx, root, rules, o)
 	}

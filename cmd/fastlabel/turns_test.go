@@ -65,7 +65,7 @@ func TestProbeHangs(t *testing.T) {
 	var mu sync.Mutex
 	asked := map[string]bool{}
 	ctx, cancel := context.WithCancelCause(t.Context())
-	a.inspect = func(root, _ string, _ relabel.Trust) (relabel.Status, error) {
+	a.inspect = func(root, _ string, _ relabel.Skip) (relabel.RootState, error) {
 		mu.Lock()
 		asked[root] = true
 		mu.Unlock()
@@ -73,7 +73,7 @@ func TestProbeHangs(t *testing.T) {
 			<-t.Context().Done()
 		}
 		cancel(exit.Signal{Sig: syscall.SIGTERM})
-		return relabel.Status{Labelled: true}, nil
+		return relabel.RootState{Labelled: true}, nil
 	}
 	var out, err bytes.Buffer
 	var code int

@@ -163,12 +163,12 @@ func (j *job) leave(path string) {
 
 // engine makes the options.
 func (j *job) engine(t *report.Teller) *relabel.Options {
-	trusts := map[string]relabel.Trust{"none": relabel.TrustNothing, "root": relabel.TrustRoot, "top": relabel.TrustTop}
+	skips := map[string]relabel.Skip{"none": relabel.SkipNone, "root": relabel.SkipRoot, "top": relabel.SkipTop}
 	links := map[string]relabel.HardLinks{"label": relabel.LinksLabel, "skip": relabel.LinksSkip, "error": relabel.LinksError}
 	o := &relabel.Options{
 		Workers:       j.threads,
 		HardLinks:     links[j.hardLinks],
-		Trust:         trusts[j.trust],
+		Skip:          skips[j.trust],
 		OneFilesystem: j.xdev,
 		Sync:          j.sync,
 		Exclude:       j.exclude,
