@@ -179,11 +179,14 @@ test-short: $(GOTESTSUM)
 	CGO_ENABLED=0 $(SUM) -short -timeout=30m $(TESTFLAGS) ./...
 test-race: $(GOTESTSUM)
 	CGO_ENABLED=1 $(SUM) -race -short -timeout=30m -skip '$(SLOW)' $(TESTFLAGS) $(RACE)
-check: $(GOTESTSUM) ## what is too long for test: the whole matrix, and all sizes
+check: $(GOTESTSUM) ## what .ci/run leaves out: the whole matrix, all sizes, attacks, mutants and machines; four hours (root)
 ifeq ($(shell id -u),0)
 	@$(MAKE) deps-test
 endif
 	CGO_ENABLED=0 $(SUM) -timeout=60m $(TESTFLAGS) $(WHOLE)
+ifeq ($(shell id -u),0)
+	@$(MAKE) -k mutants torture test-selinux test-bench
+endif
 
 .PHONY: lint
 lint: deps-lint ## check style, imports, formatting, go.mod, the scripts, words and spelling
@@ -247,11 +250,12 @@ image-nri: $(CYCLONEDX) ## make its container image for amd64 and arm64: NRI_IMA
 test-nri: deps-test ## test the node plugin through the runtimes' side of NRI (root)
 	cd nri && FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=0 $(GO) test -count=1 $(TESTFLAGS) .
 
-# MUTANT=regexp chooses among the entries of test/mutants.
+# MUTANT=regexp chooses among the entries of test/mutants, PART=I/N every Nth from the Ith on.
 MUTANT ?= .
+PART ?= 0/1
 .PHONY: mutants
-mutants: ## break the source on purpose, and see a named test notice (root; four minutes; MUTANT=regexp)
-	FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=0 $(GO) test -count=1 -v -tags mutants -parallel 2 -timeout 1h -run '^TestMutants$$/($(MUTANT))' ./test/mutants
+mutants: ## break the source on purpose, and see a named test notice (root; eight minutes; MUTANT=regexp, PART=0/3)
+	MUTANTS=$(PART) FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=0 $(GO) test -count=1 -v -tags mutants -parallel 2 -timeout 1h -run '^TestMutants$$/($(MUTANT))' ./test/mutants
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target in turn, each for FUZZTIME (10m)

@@ -27,8 +27,15 @@ const soundLimit = 5 * time.Minute
 // the named test was running. Before that the test must pass on sound source,
 // else its failure would say nothing.
 //
-// What only test/torture or the machine can show is left to them.
+// What only test/torture or the machine can show is left to them. With MUTANTS=I/N every
+// Nth mutant is built, from the Ith on, which counts from 0.
 func TestMutants(t *testing.T) {
+	part, parts := 0, 1
+	if of := os.Getenv("MUTANTS"); of != "" {
+		if _, err := fmt.Sscanf(of, "%d/%d", &part, &parts); err != nil || part < 0 || part >= parts {
+			t.Fatalf("MUTANTS=%s: not I/N with I from 0 to N-1", of)
+		}
+	}
 	bench := &bench{dir: t.TempDir(), programs: map[string]func() (string, error){}, sound: map[string]func() (time.Duration, error){}}
 	var ran sync.Map
 	t.Cleanup(func() {
@@ -38,8 +45,8 @@ func TestMutants(t *testing.T) {
 			t.Error("no mutant has that name")
 		}
 	})
-	for _, m := range All() {
-		if _, dir := m.Test(); m.By == "" || strings.HasPrefix(dir, "test/") {
+	for i, m := range All() {
+		if _, dir := m.Test(); i%parts != part || m.By == "" || strings.HasPrefix(dir, "test/") {
 			continue
 		}
 		t.Run(m.Name, func(t *testing.T) {
