@@ -41,7 +41,7 @@ GOTESTSUM_VERSION := v1.13.0
 GOTESTSUM := .tools/gotestsum-$(GOTESTSUM_VERSION)
 CYCLONEDX_VERSION := v1.10.0
 CYCLONEDX := .tools/cyclonedx-gomod-$(CYCLONEDX_VERSION)
-MODULES := bench deploy nri test/system test/torture
+MODULES := bench deploy nri test/system
 SCRIPTS := .ci/run test/system/cluster/guest/node test/system/selinuxvm/guest/start $(shell find deploy relabel test bench -name '*.sh' 2>/dev/null)
 
 # Debian packages, by what needs them. The race detector needs a C library.
@@ -201,7 +201,7 @@ lint: deps-lint ## check style, imports, formatting, go.mod, the scripts, words 
 .PHONY: torture
 torture: deps-test ## attack the command: kill, power loss, errors, races (root; < 2 h; ATTACK=regexp, TORTURE=short|full|long)
 	@mkdir -p bin
-	cd test/torture && FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=0 TORTURE=$(TORTURE) \
+	cd test/system/torture && FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=0 TORTURE=$(TORTURE) \
 		$(GO) test -count=1 -v -timeout 24h -run '$(ATTACK)' $(TESTFLAGS) .
 
 # CONTEXTS=FILE,FILE: the file contexts to compare by; without, those of Debian's policy.

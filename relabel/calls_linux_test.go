@@ -313,7 +313,7 @@ func bounded(t *testing.T, args ...string) (out []byte, peakKiB int, err error) 
 
 // TestFewDescriptors labels a tree that is wider at each depth, each directory larger than
 // a buffer, than there may be open files: directories are closed, and found again by name.
-// Trees that are deeper, or have more directories, are TestBounds of test/torture.
+// Trees that are deeper, or have more directories, are TestBounds of test/system/torture.
 func TestFewDescriptors(t *testing.T) {
 	treetest.Need(t, "root", "tmpfs")
 	bin := treetest.Command(t)

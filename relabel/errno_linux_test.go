@@ -67,7 +67,7 @@ func from(at int) func(int) bool { return func(n int) bool { return n >= at } }
 
 // TestErrnoTable: each row of the table, on a call that such an errno comes
 // from. A row without a case here fails. What such errnos do at every call, by
-// every way, is TestErrnos of test/torture.
+// every way, is TestErrnos of test/system/torture.
 func TestErrnoTable(t *testing.T) {
 	treetest.Need(t, "root", "seccomp", "setxattrat", "tmpfs")
 	const all, write = 16, unix.SYS_SETXATTRAT

@@ -22,7 +22,7 @@ import (
 var elsewhere = map[string]string{
 	"make":       "the repository's own, which .ci/run calls",
 	"bench/ab":   "measures for hours",
-	"cd":         "test/torture and bench, which have a job of their own",
+	"cd":         "test/system/torture and bench, which have a job of their own",
 	"TORTURE":    "the same",
 	"go":         "gets this module from the network",
 	"semodule":   "needs a policy that is loaded: test/system/selinuxvm runs it",

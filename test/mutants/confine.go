@@ -43,7 +43,7 @@ func confinement() []Mutant {
 			),
 		},
 		{
-			Name: "xdev-dropped", By: "TestRace in test/torture",
+			Name: "xdev-dropped", By: "TestRace in test/system/torture",
 			Breaks: "no mount is crossed as part of its parent",
 			Edits: edits(
 				confine, "sys.OpenTree(at)", "sys.Openat(at, sys.Cname(\".\"), sys.OpenPath, 0)",
@@ -63,7 +63,7 @@ func confinement() []Mutant {
 			Edits:  edits(confine, "e == 0 && id == m.Stat.Mount", "e == 0 && id != 0"),
 		},
 		{
-			Name: "dotdot", By: "TestRace in test/torture",
+			Name: "dotdot", By: "TestRace in test/system/torture",
 			Breaks: "the walk goes back up by its own descriptors, wherever a directory is moved",
 			Edits: edits(
 				walk, "\t\tw.tally.Found++\n", "\t\tif w.descend(d, fd, e, t); true {\n\t\t\treturn\n\t\t}\n\t\tw.tally.Found++\n",

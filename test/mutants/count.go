@@ -105,7 +105,7 @@ func counts() []Mutant {
 			),
 		},
 		{
-			Name: "skip-links", By: "TestRandomTrees in test/torture",
+			Name: "skip-links", By: "TestRandomTrees in test/system/torture",
 			Breaks: "links are labelled",
 			Edits: edits(
 				walk, "\tw.count(d, w.label(t, d), 1)\n", "\to := Right\n\tif e.Kind != sys.KindLink {\n\t\to = w.label(t, d)\n\t}\n\tw.count(d, o, 1)\n",

@@ -16,5 +16,5 @@
 //	make mutants MUTANT=regexp   those
 //
 // A mutant is built with go's -overlay: the tree is not copied nor changed.
-// test/torture takes its controls from here, test/system/selinuxvm its broken engines.
+// test/system/torture takes its controls from here, test/system/selinuxvm its broken engines.
 package mutants

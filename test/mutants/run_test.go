@@ -27,7 +27,7 @@ const soundLimit = 5 * time.Minute
 // the named test was running. Before that the test must pass on sound source,
 // else its failure would say nothing.
 //
-// What only test/torture or the machine can show is left to them. With MUTANTS=I/N every
+// What only test/system/torture or the machine can show is left to them. With MUTANTS=I/N every
 // Nth mutant is built, from the Ith on, which counts from 0.
 func TestMutants(t *testing.T) {
 	part, parts := 0, 1

@@ -19,7 +19,7 @@ import (
 )
 
 // house is the module that is tortured; FASTLABEL_HOUSE names another version.
-var house = cmp.Or(os.Getenv("FASTLABEL_HOUSE"), "../..")
+var house = cmp.Or(os.Getenv("FASTLABEL_HOUSE"), "../../..")
 
 // buildsOf are the commands that were built, each once a process.
 type buildsOf struct {
