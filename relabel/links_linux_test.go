@@ -47,7 +47,7 @@ func TestHardLinks(t *testing.T) {
 				skips, fails, o.inner.check = nil, nil, dry
 				r, err := tree(t.Context(), root, newLabel, o, as(m))
 				adds(t, r)
-				if mode != LinksLabel && !strings.HasSuffix(r.Way, "/fd") {
+				if mode != LinksLabel && !strings.HasSuffix(strings.TrimSuffix(r.Way, "/slow"), "/fd") {
 					t.Errorf("%s, %d: what is counted is not pinned: %s", engine, mode, r.Way)
 				}
 				slices.Sort(skips)

@@ -120,6 +120,9 @@ func (r *run) grow(root *mount) error {
 // noteWay reports how entries are labelled.
 func (r *run) noteWay(root *mount) {
 	way := root.Confined.String() + "/" + r.job(root).Way(root.Mount).String()
+	if !sys.Fast {
+		way += "/slow"
+	}
 	r.tell(func(report *Report) { report.Way = way })
 }
 

@@ -4,6 +4,8 @@ package sys
 
 import (
 	"fmt"
+	gobuild "go/build"
+	"go/build/constraint"
 	"os"
 	"os/exec"
 	"runtime"
@@ -260,4 +262,28 @@ func TestRowLetsGo(t *testing.T) {
 			t.Errorf("%s: %v; it hung: %t", name, e, hung)
 		}
 	}
+}
+
+// TestKnownGo fails when a newer Go appears than rowfast_linux.go knows, which would
+// otherwise be no more than slow.
+func TestKnownGo(t *testing.T) {
+	text, err := os.ReadFile("rowfast_linux.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if !constraint.IsGoBuild(line) {
+			continue
+		}
+		known, err := constraint.Parse(strings.TrimSpace(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tags := append([]string{"gc", "go1.26"}, gobuild.Default.ReleaseTags...) // an older Go is slow, and known to be
+		if !known.Eval(func(tag string) bool { return slices.Contains(tags, tag) }) {
+			t.Errorf("%s is not fast: %s", runtime.Version(), line)
+		}
+		return
+	}
+	t.Error("no constraint")
 }

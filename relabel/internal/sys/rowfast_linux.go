@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build gc && go1.26 && !go1.28 && !race && !msan && !asan
+//go:build gc && go1.26 && !go1.28 && !race && !msan && !asan && !fastlabel_slow
 
 package sys
 
@@ -11,11 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// enter and exit tell the scheduler that this thread is about to make system
-// calls, and has made them: what every call of package syscall does for itself.
-// The runtime keeps the two names for such use (go.dev/issue/67401). A version
-// of Go that is not known takes rowslow_linux.go, and so do the race detector and
-// the other sanitizers, whose calls grow the stack.
+// Fast reports that the scheduler is informed once a row.
+const Fast = true
+
+// enter and exit inform the scheduler that this thread is about to make system
+// calls, and has made them, as every call of package syscall does for itself.
+// The runtime keeps the two names for such use (go.dev/issue/67401). An unknown
+// version of Go takes rowslow_linux.go, and so do -tags fastlabel_slow, the race
+// detector and the other sanitizers, whose calls grow the stack. To add a version,
+// read its entersyscall and exitsyscall, and run the tests of this package with it.
 //
 //go:linkname enter runtime.entersyscall
 func enter()
