@@ -186,17 +186,21 @@ func TestOrdinaryUser(t *testing.T) {
 	dir := on(t, "tmpfs")
 	root := grow(t, dir, "default label="+oldLabel+"\ndir .\nfile f\ndir open mode=755\nfile open/f\ndir shut mode=700\nfile shut/f\nlink l f\n")
 	before := treetest.Snapshot(t, root+"/...")
-	cmd := child(t, "label", root)
 	// The program itself lies where only its maker may go.
 	self := filepath.Join(dir, "program")
-	copyFile(t, cmd.Path, self)
-	cmd.Path, cmd.Dir = self, "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	copyFile(t, child(t, "", "").Path, self)
+	run := func(what string) string {
+		cmd := child(t, what, root)
+		cmd.Path, cmd.Dir = self, "/"
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return string(out)
 	}
-	text := string(out)
+	run("hidden")
+	text := run("label")
 	for path, errno := range map[string]syscall.Errno{
 		"f": syscall.EPERM, "open": syscall.EPERM, "open/f": syscall.EPERM, "shut": syscall.EACCES, "l": syscall.EPERM,
 	} {

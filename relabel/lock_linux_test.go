@@ -49,6 +49,12 @@ func TestChild(t *testing.T) {
 	case "label", "sync":
 		r, err := Tree(t.Context(), path, newLabel, &Options{Sync: what == "sync", Trace: &Trace{Failure: func(err error) { fmt.Println("failed:", err) }}})
 		fmt.Printf("report: %+v\nerror: %v\n", r, err)
+	case "hidden":
+		s, err := Inspect(path, oldLabel, SkipRoot)
+		r, _ := Tree(t.Context(), path, oldLabel, &Options{Skip: SkipRoot})
+		if s.Labelled || !errors.Is(err, syscall.EPERM) || r.Trusted || r.Right < 4 || len(r.Notes) == 0 {
+			t.Errorf("%+v, %v, %+v", s, err, r)
+		}
 	case "sort": // with memory for 250 of the longest names
 		r, err := tree(t.Context(), path, newLabel, Options{Workers: 1}, as(capabilities{kernel: walk.Kernel{Way: xattrio.Fastest(), Sorting: order.Sorting{From: 1, Budget: 64 << 10}}, openat2: true, clones: true}))
 		if err != nil || !r.Complete || r.Written+r.Right != r.Seen {

@@ -78,7 +78,7 @@ func (r *run) isRight(ctx context.Context, root *mount) (bool, error) {
 		root.Leave()
 		return false, err
 	}
-	if ok, _, err := r.topHas(root); !ok || err != nil {
+	if trust, _, err := r.topHas(root); trust == commit.Untrusted || err != nil {
 		return false, err // it stays open for the walk that follows
 	}
 	defer func() { root.Leave(); root.small = false }()
@@ -92,7 +92,8 @@ func (r *run) isRight(ctx context.Context, root *mount) (bool, error) {
 	if t := k.Tally(); err != nil || top.Spoiled || t.Of[walk.Right] != t.Seen || !r.proc.Quiet() {
 		return false, nil // the walk that follows says why
 	}
-	ok, _, err := r.topHas(root)
+	trust, _, err := r.topHas(root)
+	ok := trust != commit.Untrusted // each label was read
 	if ok {
 		r.Add(k.Tally())
 		r.Count(walk.Right)

@@ -5,11 +5,13 @@ package relabel
 import (
 	"context"
 	"io/fs"
+	"syscall"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 	"github.com/fastlabel/fastlabel/relabel/internal/watch"
@@ -51,8 +53,12 @@ func volumeAt(root string) (v mounts.Volume, err error) {
 
 // inspect reads the root's own label.
 func (r *run) inspect(root *mount) (s RootState, err error) {
-	if s.Labelled, s.Label, err = r.topHas(root); err != nil {
+	trust, has, err := r.topHas(root)
+	if err != nil {
 		return s, err
+	}
+	if s.Label, s.Labelled = has, trust == commit.Trusted; trust == commit.Hidden {
+		return s, &fs.PathError{Op: "getxattr", Path: root.Path, Err: &policy.Denied{Errno: syscall.EPERM, Why: hidden}}
 	}
 	if !s.Labelled && !r.proc.Plain(root.Mount) {
 		if err := r.learn(root); err != nil {
@@ -70,7 +76,11 @@ func (r *run) trusted(root *mount) (bool, error) {
 	if r.o.Skip != SkipRoot && r.o.Skip != SkipTop && !r.joined {
 		return false, nil
 	}
-	ok, _, err := r.topHas(root)
+	trust, _, err := r.topHas(root)
+	ok := trust == commit.Trusted || trust == commit.Hidden && r.joined
+	if trust == commit.Hidden && r.held == nil {
+		r.note("the tree is read: %s", hidden)
+	}
 	if ok && r.o.Skip == SkipTop {
 		ok, err = r.entriesHave(root)
 	}
@@ -81,20 +91,22 @@ func (r *run) trusted(root *mount) (bool, error) {
 	return ok, err
 }
 
-// topHas reports whether the top of m has the label and is trusted for it, and which label it
-// has.
-func (r *run) topHas(m *mount) (bool, string, error) {
+// hidden is why a process cannot trust a root by its label.
+const hidden = "the root has the label, but only with CAP_SYS_ADMIN can it be seen if the relabel was completed"
+
+// topHas returns what the label on the top of m says of the tree, and which it is.
+func (r *run) topHas(m *mount) (commit.Trust, string, error) {
 	m.now("getxattr")
 	defer m.now("")
 	fd, way := m.At, sys.ByDescriptor
 	if m.small { // it is open
 		fd, way = m.Top, sys.Opened
 	}
-	vouches, has, op, e := commit.Vouches(way, fd, m.Stat.Kind == sys.KindDir, r.want)
+	trust, has, op, e := commit.Look(way, fd, m.Stat.Kind == sys.KindDir, r.want)
 	if e != 0 {
-		return false, "", r.fatal(pathError(op, m.Path, e))
+		return trust, "", r.fatal(pathError(op, m.Path, e))
 	}
-	return vouches, has, nil
+	return trust, has, nil
 }
 
 // entriesHave reports whether the root's own entries have the label. A file has none.

@@ -33,7 +33,8 @@ func Verify(ctx context.Context, root, label string, o *Options) (Report, error)
 // Inspect reads the label of root, in constant time and without a walk: whether it is label,
 // and root trusted for it, and whether a relabel to it was interrupted. With SkipTop,
 // RootState.Labelled says that root's own entries have label too. A mount that gives every file
-// one label has that.
+// one label has that. A process without CAP_SYS_ADMIN in the initial user namespace cannot see
+// whether a root that has the label is trusted: the error is EPERM then.
 //
 // It has no context, and returns when the filesystem answers. While four calls of Inspect for
 // one root have hung for a second, or 256 in all, or as many as have half of the files that

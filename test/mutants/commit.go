@@ -59,14 +59,19 @@ func commits() []Mutant {
 		{
 			Name: "seal-trusted", By: "TestSealWanted in relabel",
 			Breaks: "a root vouches for nothing where the label that is asked for is its seal",
-			Edits:  edits(claim, "!claimed, has", "(claimed || !claimed), has"),
+			Edits:  edits(claim, "e != 0 || claimed:", "e != 0 || claimed && fd < 0:"),
+		},
+		{
+			Name: "hidden-trusted", By: "TestOrdinaryUser in relabel",
+			Breaks: "a process that cannot see claims trusts no root",
+			Edits:  edits(claim, "case !sys.HasTrusted():", "case fd < 0 && !sys.HasTrusted():"),
 		},
 		{
 			Name: "unproved-trusted", By: "TestKilledClosing in relabel",
 			Breaks: "a root that has the label vouches for nothing before the reading that follows has ended",
 			Edits: edits(
 				claim, "_, claimed, e := readClaim", "k, claimed, e := readClaim",
-				claim, "!claimed, has", "(!claimed || k.seal != has), has",
+				claim, "e != 0 || claimed:", "e != 0 || claimed && k.seal == has:",
 			),
 		},
 		{

@@ -13,7 +13,7 @@ func confinement() []Mutant {
 		{
 			Name: "small-right-once", By: "TestRightLooksAgain in relabel",
 			Breaks: "a small tree is right only if its root has the label after all was read",
-			Edits:  edits("relabel/mount_linux.go", "ok, _, err := r.topHas(root)\n\tif ok {", "ok, err := true, error(nil)\n\tif ok {"),
+			Edits:  edits("relabel/mount_linux.go", "ok := trust != commit.Untrusted //", "ok := trust <= commit.Trusted //"),
 		},
 		{
 			Name: "small-misses-mount", By: "TestSmallTurnsLarge in relabel",

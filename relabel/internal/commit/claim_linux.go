@@ -26,7 +26,7 @@ import (
 // it that wants none. It is left before the first write, and stays until a run commits the
 // root.
 //
-// The attribute takes CAP_SYS_ADMIN. Without, the label alone is looked at.
+// The attribute takes CAP_SYS_ADMIN. To a process without, the kernel says that there is none.
 
 // ClaimName is the attribute that holds the claim.
 const ClaimName = "trusted.fastlabel.seal"
@@ -79,8 +79,7 @@ func (c *Root) claimed() (k claim, is bool, err error) {
 }
 
 // readClaim reads the claim of fd, which is sys.Opened, or sys.ByDescriptor. One that is too long
-// to be read says nothing, but is one. To a process without CAP_SYS_ADMIN the kernel says that
-// there is none.
+// to be read says nothing, but is one.
 func readClaim(way sys.Way, fd int) (k claim, is bool, e sys.Errno) {
 	attr := sys.NewAttr(ClaimName, "")
 	n, e := attr.Get(way, fd, nil)
@@ -121,20 +120,37 @@ func (k *claim) spare(labels ...string) {
 	k.former = k.former[max(0, len(k.former)-mostFormer):]
 }
 
-// Vouches says whether the root has the label and vouches by it, and which it has. fd
-// is Opened, or an O_PATH descriptor: ByDescriptor.
-func Vouches(way sys.Way, fd int, dir bool, want string) (vouches bool, has string, op string, e sys.Errno) {
+// Trust is what a label on a root says of the tree.
+type Trust uint8
+
+const (
+	Untrusted Trust = iota // the root has another label, or a claim
+	Hidden                 // it has the label, and this process cannot see claims
+	Trusted                // it has the label, and no claim
+)
+
+// Look reads a root's label, and what that says if want is asked for. What is no directory has no
+// claim. fd is Opened, or an O_PATH descriptor: ByDescriptor. The string op is the call that failed.
+func Look(way sys.Way, fd int, dir bool, want string) (t Trust, has string, op string, e sys.Errno) {
 	io := xattrio.New(want)
 	label, op, e := io.Read(xattrio.Target{FD: fd, Pinned: way == sys.ByDescriptor})
 	if e != 0 {
-		return false, "", op, e
+		return Untrusted, "", op, e
 	}
 	has = label.String()
-	if has != want || !dir {
-		return has == want, has, "", 0
+	if has == want {
+		t = Trusted
 	}
-	_, claimed, e := readClaim(way, fd)
-	return e == 0 && !claimed, has, "getxattr", e
+	if t == Untrusted || !dir {
+		return t, has, "", 0
+	}
+	switch _, claimed, e := readClaim(way, fd); {
+	case e != 0 || claimed:
+		return Untrusted, has, "getxattr", e
+	case !sys.HasTrusted():
+		return Hidden, has, "", 0
+	}
+	return Trusted, has, "", 0
 }
 
 // EntriesHave says whether each entry of a directory has the label. fd is open for

@@ -106,14 +106,14 @@ func TestClaimUnread(t *testing.T) {
 		t.Fatal(e)
 	}
 	defer sys.Close(fd)
-	if vouches, _, _, e := Vouches(sys.Opened, fd, true, label); !vouches || e != 0 {
-		t.Errorf("without a claim: %t, %v", vouches, e)
+	if trust, _, _, e := Look(sys.Opened, fd, true, label); trust != Trusted || e != 0 {
+		t.Errorf("without a claim: %d, %v", trust, e)
 	}
 	if err := unix.Fsetxattr(fd, ClaimName, make([]byte, 5000), 0); err != nil {
 		t.Fatal(err)
 	}
-	if vouches, _, _, e := Vouches(sys.Opened, fd, true, label); vouches || e != 0 {
-		t.Errorf("with a claim of 5,000 bytes: %t, %v", vouches, e)
+	if trust, _, _, e := Look(sys.Opened, fd, true, label); trust != Untrusted || e != 0 {
+		t.Errorf("with a claim of 5,000 bytes: %d, %v", trust, e)
 	}
 	if c, err := Open(Run{FD: fd, Path: root, Want: label, At: func(string) {}}); err != nil || c.Right() {
 		t.Errorf("the root is taken for right, or not for one: %v", err)

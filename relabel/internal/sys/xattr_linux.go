@@ -5,6 +5,7 @@ package sys
 import (
 	"runtime"
 	"strconv"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -135,6 +136,23 @@ func (a *Attr) Set(way Way, dir int, name *byte) Errno {
 	runtime.KeepAlive(name)
 	return e
 }
+
+// HasTrusted asks without side effects whether attributes in trusted.* are shown to this process:
+// by the kernel's own check, for a capability may be held in another user namespace, or be
+// refused by the policy. A yes holds for the process.
+func HasTrusted() bool {
+	if !trusted.Load() {
+		fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC) // it has no attributes
+		if err != nil {
+			return false
+		}
+		defer Close(fd)
+		trusted.Store(unix.Fremovexattr(fd, "trusted.fastlabel") == unix.ENOTSUP)
+	}
+	return trusted.Load()
+}
+
+var trusted atomic.Bool
 
 // Createxattr gives the open fd an attribute that it does not have yet, else EEXIST.
 func Createxattr(fd int, name string, value []byte) Errno {
