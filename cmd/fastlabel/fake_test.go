@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/seclabel"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -121,7 +120,7 @@ func fakeInspect(root, _ string, t relabel.Skip) (relabel.RootState, error) {
 	case "right", "ri\xffght":
 		s.Labelled = true
 	case "top":
-		s.Labelled, s.Label = t != relabel.SkipTop, seclabel.Default
+		s.Labelled, s.Label = t != relabel.SkipTop, defaultLabel
 	case "sealed":
 		s.Interrupted = true
 	case "missing":

@@ -259,12 +259,39 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// Files without a label, or with one that is no whole context.
+// A policy without MLS has labels of three fields, which are taken whole.
+func TestThreeFields(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const three = "system_u:object_r:svirt_lxc_file_t"
+	labelled(t, map[string]string{"like": three, "f": ""})
+	ownRuntime(t)
+	for _, line := range []string{"--label " + three, "--reference like", "-n --label " + three, "verify --label " + three, "probe --reference like"} {
+		if text := transcript(real(), calls(line+" f")); !strings.HasSuffix(text, "exit 0\n\n") {
+			t.Error(text)
+		}
+		if has, err := site.ReadLabel("f"); has != three {
+			t.Errorf("%s: f has %q, %v", line, has, err)
+		}
+	}
+	for has, want := range map[string]string{"0": "system_u:object_r:container_file_t", "1": defaultLabel, "": defaultLabel} {
+		if err := os.WriteFile("mls", []byte(has), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := ofPolicy("mls"); got != want {
+			t.Errorf("mls is %q: %s", has, got)
+		}
+	}
+	if text := transcript(real(), calls("-t "+three+" f")); !strings.Contains(text, "is a whole label: give it by --label") {
+		t.Error(text)
+	}
+}
+
+// Files without a label, or with one that is no context.
 func TestReferenceBroken(t *testing.T) {
 	treetest.Need(t, "plain")
 	t.Chdir(t.TempDir())
-	labelled(t, map[string]string{"three": "system_u:object_r:etc_t", "garbage": "x\x1b", "bare": ""})
-	golden(t, "reference-broken", transcript(fake(), calls("probe --reference three /p", "probe --reference garbage /p", "probe --reference bare /p")))
+	labelled(t, map[string]string{"garbage": "x\x1b", "bare": ""})
+	golden(t, "reference-broken", transcript(fake(), calls("probe --reference garbage /p", "probe --reference bare /p")))
 }
 
 // What hangs before anything is begun is named: a list of paths that nobody writes.

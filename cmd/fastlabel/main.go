@@ -53,7 +53,6 @@
 //	internal/stream    standard output, and standard error with the line drawn again
 //	internal/report    what happens, in lines for people or as JSON
 //	internal/oci       what a runtime tells a hook, and which mounts are volumes
-//	internal/seclabel  the default label, and whether a label has a level
 //	internal/site      what is at a PATH: file, label, mount
 package main
 

@@ -18,7 +18,6 @@ import (
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/seclabel"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -115,7 +114,7 @@ func TestJSONWhole(t *testing.T) {
 	out := stream.NewSink(&b)
 	j := &report.JSON{Out: out, Verbose: true, Dry: true}
 	const root, path = "/v\xff", "/v\xff/a"
-	label := seclabel.Default + ":c1"
+	label := defaultLabel + ":c1"
 	j.Failure(root, &fs.PathError{Op: "setxattrat", Path: path, Err: syscall.EPERM})
 	j.Change(root, path, "x\xff", label)
 	j.Skip(root, path, "excluded")
@@ -134,7 +133,7 @@ func TestJSONWhole(t *testing.T) {
 	r := report.Result{Begun: true, Code: exit.TimedOut, Reason: "deadline of 1s reached", DryRun: true, EntriesLeft: 6, DirsLeft: 7}
 	r.Report = relabel.Report{
 		Root: root, Label: label, Seen: 15, Written: 5, Right: 4, Vanished: 3, Skipped: 2, Failed: 1, Elapsed: time.Second,
-		Way: "clone/setxattrat", Interrupted: seclabel.Default, Notes: []string{"a sentence"},
+		Way: "clone/setxattrat", Interrupted: defaultLabel, Notes: []string{"a sentence"},
 	}
 	j.Result(r)
 	r.DryRun, j.Dry = false, false

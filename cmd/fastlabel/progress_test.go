@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/seclabel"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
@@ -66,7 +65,7 @@ fastlabel: /p: 60,000 entries, 60 failed, 1:00 elapsed, 1,000/s, 6,000 directori
 fastlabel: /p: 90,000 entries, 90 failed, 1:30 elapsed, 1,000/s, 9,000 directories found so far, "/p/sub\x1b[31m\xff\n"
 fastlabel: /p: incomplete, 95,000 entries, 94,905 written, 95 failed, 95.0 s; label system_u:object_r:container_file_t:s0
 `,
-		"/p":       "fastlabel: /p: incomplete, 95,000 entries, 94,905 written, 95 failed, 95.0 s; label " + seclabel.Default + "\n",
+		"/p":       "fastlabel: /p: incomplete, 95,000 entries, 94,905 written, 95 failed, 95.0 s; label " + defaultLabel + "\n",
 		"-q -p /p": "",
 	} {
 		if out, got := played(t, slow(95), args); got != want || out != "" {

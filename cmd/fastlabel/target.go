@@ -8,20 +8,23 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/seclabel"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/internal/secctx"
 )
 
+// defaultLabel is what every container may read and write.
+const defaultLabel = "system_u:object_r:container_file_t:s0"
+
 // target works out the label that the flags ask for, in the canonical form.
 func target(ctx context.Context, s *settings) (string, error) {
 	switch {
 	case s.label != "":
-		label, err := seclabel.WithLevel(s.label)
+		label, err := secctx.Canonical(s.label)
 		var bad *secctx.Error
 		if errors.As(err, &bad) && bad.BareType {
 			err = fmt.Errorf("%w; for a type alone use --type %s", err, words.Brief(bad.Label))
@@ -44,12 +47,12 @@ func target(ctx context.Context, s *settings) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if label, err = seclabel.WithLevel(label); err != nil {
+		if label, err = secctx.Canonical(label); err != nil {
 			return "", exit.UsageError{Err: fmt.Errorf("--reference %s: %w", words.Brief(s.reference), err)}
 		}
 		return label, nil
 	}
-	label := seclabel.Default
+	label := ofPolicy("/sys/fs/selinux/mls")
 	for _, part := range []struct{ flag, user, role, typ, level string }{
 		{flag: "user", user: s.user},
 		{flag: "role", role: s.role},
@@ -69,7 +72,15 @@ func target(ctx context.Context, s *settings) (string, error) {
 	return label, nil
 }
 
+// ofPolicy is the default label as the loaded policy has it, of which mls says whether it has levels.
+func ofPolicy(mls string) string {
+	if has, _ := os.ReadFile(mls); string(has) == "0" {
+		return strings.TrimSuffix(defaultLabel, ":s0")
+	}
+	return defaultLabel
+}
+
 func looksWhole(value string) bool {
-	_, err := seclabel.WithLevel(value)
+	_, err := secctx.Canonical(value)
 	return err == nil
 }

@@ -8,7 +8,6 @@ import (
 	"path"
 	"strings"
 
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/seclabel"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/internal/secctx"
 )
@@ -71,7 +70,7 @@ func askedLabel(annotations map[string]string, mountLabel string) (string, error
 		if own == "" {
 			return "", fmt.Errorf("%s is empty", AskLabel)
 		}
-		if label, err = seclabel.WithLevel(own); err != nil {
+		if label, err = secctx.Canonical(own); err != nil {
 			return "", fmt.Errorf("%s: %w", AskLabel, err)
 		}
 	} else if label, err = secctx.Canonical(mountLabel); err != nil {
@@ -79,6 +78,9 @@ func askedLabel(annotations map[string]string, mountLabel string) (string, error
 	}
 	switch shared := annotations[AskShared]; shared {
 	case "true":
+		if strings.Count(label, ":") == 2 { // a policy without MLS
+			return label, nil
+		}
 		return secctx.Compose(label, "", "", "", "s0")
 	case "", "false":
 		return label, nil
