@@ -61,6 +61,7 @@ func FuzzMountinfo(f *testing.F) {
 		"x 35 98:0 / /mnt rw - ext4 /dev/root rw\n",
 		"36 -1 98:0 / /mnt rw - ext4 /dev/root rw\n",
 		"36 35 98:0 / /mnt r\n", // cut off
+		"36 35 98:0 / /" + strings.Repeat(`d\040/`, 1<<15) + " rw - ext4 /dev/root rw\n",
 		`7 1 0:5 / /a\b\04\999\777\400\ rw - tm\040pfs none rw`,
 		"1 2 3 4 \\ 6 - 7 8 9",
 		"1 2 3 - 5 6 7 - 7 8 9",
