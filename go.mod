@@ -5,6 +5,7 @@ go 1.25.0
 require (
 	github.com/creack/pty v1.1.24
 	github.com/dlclark/regexp2 v1.12.0
+	github.com/opencontainers/runtime-spec v1.1.0
 	github.com/opencontainers/selinux v1.13.1
 	github.com/spf13/cobra v1.9.1
 	github.com/spf13/pflag v1.0.10

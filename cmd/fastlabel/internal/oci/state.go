@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/opencontainers/runtime-spec/specs-go"
+
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 )
 
@@ -29,23 +31,12 @@ const (
 	maxConfig = 16 << 20
 )
 
-// State is what a runtime tells a hook on stdin: the part of the
-// runtime-spec's state that is needed. The rest is ignored, as the specification
-// asks; crun adds a root.
-type State struct {
-	Version     string            `json:"ociVersion"`
-	ID          string            `json:"id"`
-	Status      string            `json:"status"`
-	PID         int               `json:"pid"`
-	Bundle      string            `json:"bundle"`
-	Annotations map[string]string `json:"annotations"`
-}
-
-// DecodeState refuses what the runtime-spec does: a state without its required
-// parts, or with a bundle that is not absolute. The state that is returned
-// beside an error serves to name the container.
-func DecodeState(text []byte) (State, error) {
-	var s State
+// DecodeState decodes the state that a runtime writes to a hook's stdin. It refuses what
+// the runtime-spec does: a state without its required parts, or with a bundle that is not
+// absolute. What it does not know, as crun's root, is ignored, as the specification asks. The
+// state that is returned beside an error serves to name the container.
+func DecodeState(text []byte) (specs.State, error) {
+	var s specs.State
 	if len(text) == 0 {
 		return s, errors.New("the state on stdin is empty")
 	}
@@ -53,13 +44,13 @@ func DecodeState(text []byte) (State, error) {
 		return s, fmt.Errorf("the state on stdin: %w", err)
 	}
 	for _, part := range []struct{ name, value string }{
-		{"ociVersion", s.Version}, {"id", s.ID}, {"status", s.Status}, {"bundle", s.Bundle},
+		{"ociVersion", s.Version}, {"id", s.ID}, {"status", string(s.Status)}, {"bundle", s.Bundle},
 	} {
 		if part.value == "" {
 			return s, fmt.Errorf("the state on stdin has no %s", part.name)
 		}
 	}
-	if s.PID < 1 && (s.Status == "created" || s.Status == "running") {
+	if s.Pid < 1 && (s.Status == specs.StateCreated || s.Status == specs.StateRunning) {
 		return s, fmt.Errorf("the state on stdin is %s and has no pid", s.Status)
 	}
 	if !filepath.IsAbs(s.Bundle) {
@@ -68,25 +59,19 @@ func DecodeState(text []byte) (State, error) {
 	return s, nil
 }
 
-// Config is the part of config.json that is needed.
+// Config is the part of config.json that is needed. A specs.Spec would refuse the whole file
+// for a part that is not, such as the capabilities of an old one.
 type Config struct {
 	Annotations map[string]string `json:"annotations"`
 	Mounts      []Mount           `json:"mounts"`
 	Linux       struct {
 		MountLabel string `json:"mountLabel"`
 	} `json:"linux"`
-	Hooks struct {
-		Prestart      []Entry `json:"prestart"`
-		CreateRuntime []Entry `json:"createRuntime"`
-	} `json:"hooks"`
+	Hooks specs.Hooks `json:"hooks"`
 }
 
-type Mount struct {
-	Destination string   `json:"destination"`
-	Type        string   `json:"type"`
-	Source      string   `json:"source"`
-	Options     []string `json:"options"`
-}
+// Mount is a mount of a container.
+type Mount specs.Mount
 
 // IsBind tells a bind mount as runtimes do: some write only the option.
 func (m Mount) IsBind() bool {
@@ -96,12 +81,6 @@ func (m Mount) IsBind() bool {
 // Place is the destination in one spelling. Old configurations have relative
 // ones, which the runtime-spec reads from the container's root.
 func (m Mount) Place() string { return path.Clean("/" + m.Destination) }
-
-type Entry struct {
-	Path    string   `json:"path"`
-	Args    []string `json:"args"`
-	Timeout *int64   `json:"timeout"` // seconds
-}
 
 // ReadConfig reads config.json in bundle. A bundle that is a link is refused,
 // and so is a config.json that leads out of the bundle: neither is how a
@@ -154,7 +133,7 @@ func ReadAtMost(r io.Reader, most int64) ([]byte, error) {
 
 // Timeout is the least that the runtime gives this program, by its entries in
 // config.json; 0 if they say nothing. own tells the program's entries.
-func (c *Config) Timeout(own func(Entry) bool) time.Duration {
+func (c *Config) Timeout(own func(specs.Hook) bool) time.Duration {
 	const most = 24 * 60 * 60 // more does not matter, and would overflow
 	var least time.Duration
 	for _, e := range slices.Concat(c.Hooks.Prestart, c.Hooks.CreateRuntime) {
@@ -170,7 +149,7 @@ func (c *Config) Timeout(own func(Entry) bool) time.Duration {
 
 // RunsThis tells whether the entry is the one that started this program: by
 // the file, however it is named, or by the arguments.
-func RunsThis(e Entry) bool {
+func RunsThis(e specs.Hook) bool {
 	if len(e.Args) > 0 && slices.Equal(e.Args, os.Args) {
 		return true
 	}
