@@ -41,7 +41,7 @@ GOTESTSUM_VERSION := v1.13.0
 GOTESTSUM := .tools/gotestsum-$(GOTESTSUM_VERSION)
 CYCLONEDX_VERSION := v1.10.0
 CYCLONEDX := .tools/cyclonedx-gomod-$(CYCLONEDX_VERSION)
-MODULES := bench deploy nri test/system
+MODULES := bench nri test/system
 SCRIPTS := .ci/run test/system/cluster/guest/node test/system/selinuxvm/guest/start $(shell find deploy relabel test bench -name '*.sh' 2>/dev/null)
 
 # Debian packages, by what needs them. The race detector needs a C library.
@@ -54,13 +54,14 @@ PKG_BENCH := $(PKG_TEST) dpkg findutils git policycoreutils
 PKG_LINT := aspell aspell-en shellcheck
 PKG_FRESH := debootstrap
 PKG_DEPLOY := systemd util-linux
-PKG_PACKAGES := attr debootstrap lintian rpm systemd-container
+PKG_IMAGE := buildah
+PKG_PACKAGES := $(PKG_IMAGE) attr debootstrap lintian rpm systemd-container
 
 .PHONY: help
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: deps deps-demo deps-test deps-contexts deps-runtimes deps-selinux deps-cluster deps-bench deps-lint deps-fresh deps-deploy deps-packages
+.PHONY: deps deps-demo deps-image deps-test deps-contexts deps-runtimes deps-selinux deps-cluster deps-bench deps-lint deps-fresh deps-deploy deps-packages
 deps: $(GOTESTSUM) deps-test deps-contexts deps-runtimes deps-selinux deps-bench deps-lint deps-fresh deps-deploy deps-packages ## install what all targets need: Debian packages, the linter in .tools
 deps-demo:
 	@test/deps.sh $(PKG_DEMO)
@@ -81,6 +82,8 @@ deps-fresh:
 	@test/deps.sh $(PKG_FRESH)
 deps-deploy:
 	@test/deps.sh $(PKG_DEPLOY)
+deps-image:
+	@test/deps.sh $(PKG_IMAGE)
 deps-packages: $(NFPM)
 	@test/deps.sh $(PKG_PACKAGES)
 
@@ -120,7 +123,7 @@ build: ## build bin/fastlabel, static
 install: build ## install the command below PREFIX (/usr/local), its pages, completions and unit (UNITDIR), within DESTDIR
 	rm -rf bin/files && mkdir -p bin/files
 	GOOS= GOARCH= CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/files/fastlabel ./cmd/fastlabel
-	GOOS= GOARCH= CGO_ENABLED=0 $(GO) -C deploy run ./man "$(CURDIR)/bin/files/fastlabel" "$(VERSION)" "$(CURDIR)/bin/files/man"
+	GOOS= GOARCH= CGO_ENABLED=0 $(GO) run ./deploy/man "$(CURDIR)/bin/files/fastlabel" "$(VERSION)" "$(CURDIR)/bin/files/man"
 	gzip -9n bin/files/man/*
 	install -D -m 755 bin/fastlabel "$(DESTDIR)$(PREFIX)/bin/fastlabel"
 	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/man/man1" bin/files/man/*
@@ -144,12 +147,12 @@ uninstall: ## remove what install and install-hook installed, with the same PREF
 export MAINTAINER ?= fastlabel maintainers <maintainers@fastlabel.invalid>
 RELEASE ?= bin/release
 .PHONY: release
-release: $(NFPM) $(CYCLONEDX) ## make all of a release in bin/release (MAINTAINER="Name <address>"; RELEASE for another directory)
+release: deps-image $(NFPM) $(CYCLONEDX) ## make all of a release in bin/release (MAINTAINER="Name <address>"; RELEASE for another directory)
 	deploy/release.sh "$(VERSION)" $(NFPM) $(CYCLONEDX) "$(RELEASE)"
 
 IMAGE ?= bin/fastlabel-$(VERSION).oci.tar
 .PHONY: image
-image: $(CYCLONEDX) ## make the container image for amd64 and arm64: IMAGE, an OCI archive in bin
+image: deps-image $(CYCLONEDX) ## make the container image for amd64 and arm64: IMAGE, an OCI archive in bin
 	deploy/image.sh fastlabel "$(VERSION)" $(CYCLONEDX) "$(IMAGE)"
 
 .PHONY: packages test-packages
@@ -245,7 +248,7 @@ NRI_IMAGE ?= bin/fastlabel-nri-$(VERSION).oci.tar
 .PHONY: nri image-nri test-nri
 nri: ## build bin/fastlabel-nri, the node plugin: experimental
 	cd nri && CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o ../bin/fastlabel-nri .
-image-nri: $(CYCLONEDX) ## make its container image for amd64 and arm64: NRI_IMAGE, an OCI archive in bin
+image-nri: deps-image $(CYCLONEDX) ## make its container image for amd64 and arm64: NRI_IMAGE, an OCI archive in bin
 	deploy/image.sh fastlabel-nri "$(VERSION)" $(CYCLONEDX) "$(NRI_IMAGE)"
 test-nri: deps-test ## test the node plugin through the runtimes' side of NRI (root)
 	cd nri && FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=0 $(GO) test -count=1 $(TESTFLAGS) .

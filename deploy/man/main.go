@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command man writes the manual pages of fastlabel with cobra's generator, from what
-// --help prints. It is a module of its own, so that neither the command nor who imports
-// the library has what the generator needs.
+// --help prints. Neither the command nor the library has what the generator needs.
 //
 //	go run . PROGRAM VERSION DIR
 //
