@@ -18,12 +18,12 @@ func confinement() []Mutant {
 		{
 			Name: "small-misses-mount", By: "TestSmallTurnsLarge in relabel",
 			Breaks: "a small tree that meets a mount is left to workers, who know the mounts",
-			Edits:  edits("relabel/internal/walk/small_linux.go", "\tw.solo.large = true\n\tif t.Kind", "\tif t.Kind"),
+			Edits:  edits("relabel/internal/walk/small_linux.go", "\tw.small.large = true\n\tif t.Kind", "\tif t.Kind"),
 		},
 		{
 			Name: "small-rest-lost", By: "TestSmallTurnsLarge in relabel",
 			Breaks: "what was read of a small tree and not labelled is left to workers",
-			Edits:  edits("relabel/internal/walk/row_linux.go", "w.later(d, buf[off:])\n", "_ = off\n"),
+			Edits:  edits(walk, "w.pushListed(d, buf[off:])\n", "_ = off\n"),
 		},
 		{
 			Name: "small-right-by-pin", By: "TestDropinCosts in relabel",
@@ -39,7 +39,7 @@ func confinement() []Mutant {
 				calls, "| unix.O_DIRECTORY | unix.O_NOFOLLOW |", "| unix.O_DIRECTORY |",
 				calls, "unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS", "0",
 				"relabel/internal/sys/xattr_linux.go", "unix.SYS_SETXATTRAT, uintptr(dir), name, unix.AT_SYMLINK_NOFOLLOW", "unix.SYS_SETXATTRAT, uintptr(dir), name, 0",
-				walk, "\tif e.Kind == sys.KindDir {", "\tif e.Kind == sys.KindLink {\n\t\treturn\n\t}\n\tif e.Kind == sys.KindDir {",
+				walk, "\tif t.Kind == sys.KindUnknown {", "\tif t.Kind == sys.KindLink {\n\t\treturn\n\t}\n\tif t.Kind == sys.KindUnknown {",
 			),
 		},
 		{
@@ -66,19 +66,20 @@ func confinement() []Mutant {
 			Name: "dotdot", By: "TestRace in test/system/torture",
 			Breaks: "the walk goes back up by its own descriptors, wherever a directory is moved",
 			Edits: edits(
-				walk, "\t\tw.tally.Found++\n", "\t\tif w.descend(d, fd, e, t); true {\n\t\t\treturn\n\t\t}\n\t\tw.tally.Found++\n",
-				walk, "// retry reports whether", `func (w *worker) descend(d *Dir, fd int, e sys.Dirent, t xattrio.Target) {
-	down, _, errno := w.m.OpenDir(fd, t.Name)
+				walk, "\t\tl.tally.Found++\n", "\t\tif w.descend(d, fd, e, t); true {\n\t\t\treturn\n\t\t}\n\t\tl.tally.Found++\n",
+				walk, "// readAhead asks", `func (w *worker) descend(d *Dir, fd int, e sys.Dirent, t xattrio.Target) {
+	l := &w.labels
+	down, _, errno := w.mount.OpenDir(fd, t.Name)
 	if errno != 0 {
 		return
 	}
 	child := w.cache.opened(d, string(e.Name[:len(e.Name)+1]), down, d.want.Label, d.want)
-	w.judged(child, w.label(xattrio.Target{FD: down}, child))
-	other := w.Walk.worker(w.pool)
-	other.io.Way, other.buf = w.io.Way, make([]byte, bufferSize)
-	other.row.names.Stop = w.row.names.Stop
+	l.countDir(child, l.label(xattrio.Target{FD: down}, child))
+	other := w.walk.worker(w.queue)
+	other.labels.io.Way, other.buf = l.io.Way, make([]byte, bufferSize)
+	other.pos.row.names.Stop = w.pos.row.names.Stop
 	other.scan(child, down)
-	w.tally.Add(other.tally)
+	l.tally.Add(other.labels.tally)
 	if up, errno := sys.Openat(down, sys.Cname(".."), sys.OpenDir, 0); errno == 0 {
 		_ = syscall.Dup3(up, fd, 0)
 		sys.Close(up)
@@ -86,7 +87,7 @@ func confinement() []Mutant {
 	w.cache.release(child)
 }
 
-// retry reports whether`,
+// readAhead asks`,
 			),
 		},
 		{

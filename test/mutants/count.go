@@ -16,7 +16,7 @@ func counts() []Mutant {
 		{
 			Name: "stale-row", By: "TestStale in relabel",
 			Breaks: "of NFS the server is asked before a label is read",
-			Edits:  edits("relabel/internal/walk/row_linux.go", " && !w.m.Stale", ""),
+			Edits:  edits("relabel/internal/walk/row_linux.go", " && !m.Stale", ""),
 		},
 		{
 			Name: "stale-entry", By: "TestStale in relabel",
@@ -36,12 +36,12 @@ func counts() []Mutant {
 		{
 			Name: "stretch-offsets", By: "TestStretches in relabel",
 			Breaks: "a directory without an index is read by one worker",
-			Edits:  edits("relabel/internal/walk/sort_linux.go", "stretches = order.Divide(d.gathersFrom, 1)", "_ = stretches"),
+			Edits:  edits("relabel/internal/walk/sort_linux.go", "stretches = order.Divide(d.sortFrom, 1)", "_ = stretches"),
 		},
 		{
 			Name: "reading-moves", By: "TestReadingMoves in relabel/internal/walk",
 			Breaks: "a worker that reads a large directory is not taken for held up",
-			Edits:  edits("relabel/internal/walk/worker_linux.go", "\t\t\tw.moves.Add(1)\n\t\t\treturn got", "\t\t\treturn got"),
+			Edits:  edits("relabel/internal/walk/worker_linux.go", "\t\t\tw.pos.moves.Add(1)\n\t\t\treturn got", "\t\t\treturn got"),
 		},
 		{
 			Name: "served-few", By: "TestWaitTogether in relabel/internal/walk",
@@ -76,14 +76,14 @@ func counts() []Mutant {
 		{
 			Name: "reader-last", By: "TestReaders in relabel/internal/walk",
 			Breaks: "what is read of a directory is sorted when its last reader has left",
-			Edits:  edits("relabel/internal/walk/sort_linux.go", "g.readers > 0", "g.readers > 1"),
+			Edits:  edits("relabel/internal/walk/sort_linux.go", "g.reading > 0", "g.reading > 1"),
 		},
 		{
 			Name: "label-after-read", By: "TestDirectoriesFirst in relabel",
 			Breaks: "directories are labelled before they are read",
 			Edits: edits(
 				enter, "if plain && ", "if plain && false && ",
-				enter, "\t\tw.judged(d, w.label(xattrio.Target{FD: fd}, d))\n\t}\n\tif !d.frozen {", "\t\tw.scan(d, fd)\n\t\tw.judged(d, w.label(xattrio.Target{FD: fd}, d))\n\t}\n\tif false {",
+				enter, "\t\tl.countDir(d, l.label(xattrio.Target{FD: fd}, d))\n\t}\n\tif !d.frozen {", "\t\tw.scan(d, fd)\n\t\tl.countDir(d, l.label(xattrio.Target{FD: fd}, d))\n\t}\n\tif false {",
 			),
 		},
 		{
@@ -108,14 +108,14 @@ func counts() []Mutant {
 			Name: "skip-links", By: "TestRandomTrees in test/system/torture",
 			Breaks: "links are labelled",
 			Edits: edits(
-				walk, "\tw.count(d, w.label(t, d), 1)\n", "\to := Right\n\tif e.Kind != sys.KindLink {\n\t\to = w.label(t, d)\n\t}\n\tw.count(d, o, 1)\n",
+				walk, "\t\tl.count(d, l.label(t, d), 1)\n", "\t\to := Right\n\t\tif e.Kind != sys.KindLink {\n\t\t\to = l.label(t, d)\n\t\t}\n\t\tl.count(d, o, 1)\n",
 				"relabel/internal/walk/row_linux.go", "return e.Kind != sys.KindDir &&", "return e.Kind != sys.KindLink && e.Kind != sys.KindDir &&",
 			),
 		},
 		{
 			Name: "reread-counts-twice", By: "TestSealHolds in relabel",
 			Breaks: "each entry counts once, also when the root is read again",
-			Edits:  edits(walk, "!d.rereading || o == Written", "!d.rereading || o == Right || o == Written"),
+			Edits:  edits(label, "!d.rereading || o == Written", "!d.rereading || o == Right || o == Written"),
 		},
 		{
 			Name: "encrypted-vanishes", By: "TestEncrypted in relabel",
@@ -125,7 +125,7 @@ func counts() []Mutant {
 		{
 			Name: "vanished-twice", By: "TestVanishDeep in relabel",
 			Breaks: "what vanished counts once",
-			Edits:  edits(enter, "\t\treturn Vanished\n", "\t\tw.tally.Count(Vanished, 1)\n\t\treturn Vanished\n"),
+			Edits:  edits(enter, "\t\treturn Vanished\n", "\t\tl.tally.Count(Vanished, 1)\n\t\treturn Vanished\n"),
 		},
 		{
 			Name: "row-holds-scheduler", By: "TestRowLetsGo",
@@ -140,7 +140,7 @@ func counts() []Mutant {
 		{
 			Name: "visit-left-open", By: "TestLeaks in relabel",
 			Breaks: "whatever way a run ends, what it opened is closed",
-			Edits:  edits("relabel/internal/walk/walk_linux.go", "\tw.held.release(&w.cache)\n\tw.closeVisited()\n", "\tw.held.release(&w.cache)\n"),
+			Edits:  edits(walk, "\tw.parent.release(w.cache)\n\tw.closeVisited()\n\tw.buf", "\tw.parent.release(w.cache)\n\tw.buf"),
 		},
 	}
 }

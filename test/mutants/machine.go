@@ -65,7 +65,7 @@ func machine() []Mutant {
 		{
 			Name: "value-tail", Inside: "TestAccess/private/ext4",
 			Breaks: "what is written is the label, and not a byte more",
-			Edits:  edits("relabel/internal/walk/worker_linux.go", "w.io.SetValue(label)", "w.io.SetValue(label + \"x\")"),
+			Edits:  edits("relabel/internal/xattrio/io_linux.go", "x.Attr.SetValue(label)", "x.Attr.SetValue(label + \"x\")"),
 		},
 	}
 }

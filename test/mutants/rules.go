@@ -18,7 +18,7 @@ func rules() []Mutant {
 		{
 			Name: "visit-overwrites", By: "TestApply in relabel",
 			Breaks: "of a directory too",
-			Edits:  edits(enter, "case w.Change != nil || w.Writes == DryRun:", "case w.Writes == DryRun:"),
+			Edits:  edits(enter, "case w.walk.job.Change != nil || ", "case "),
 		},
 		{
 			Name: "custom-written", By: "TestApply in relabel",

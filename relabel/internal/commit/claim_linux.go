@@ -168,7 +168,7 @@ func EntriesHave(fd int, path, want string) (bool, error) {
 			return fail("getdents64", path, err)
 		}
 		at, e := sys.Openat(fd, d.Cname(), sys.OpenPath, 0)
-		if xattrio.Judge(e) == xattrio.Gone {
+		if xattrio.VerdictOf(e) == xattrio.Gone {
 			continue
 		}
 		if e != 0 {

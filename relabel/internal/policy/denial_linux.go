@@ -80,10 +80,10 @@ func (p *Policy) Why(io xattrio.IO, t xattrio.Target, want string, e sys.Errno, 
 	}
 	io.Attr = sys.NewAttr(xattrio.Attribute, "") // with room for the whole label
 	now(io.Reads(t))
-	if _, unread := io.Hold(t); unread != 0 {
+	if _, unread := io.Pin(t); unread != 0 {
 		return e
 	}
-	defer io.Release(t)
+	defer io.Unpin(t)
 	has, _, unread := io.Read(t)
 	if unread != 0 || has.Long {
 		return e

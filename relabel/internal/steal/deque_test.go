@@ -94,7 +94,7 @@ func TestAllocs(t *testing.T) {
 		if n := testing.AllocsPerRun(100, func() {
 			for range 10 {
 				w.Push(wide{})
-				w.Give(wide{})
+				w.PushOldest(wide{})
 			}
 			for range 20 {
 				w.Take()

@@ -33,7 +33,7 @@ func TestRendezvous(t *testing.T) {
 					if i%2 == 0 {
 						w.Push(1)
 					} else {
-						w.Give(1)
+						w.PushOldest(1)
 					}
 				}
 				if !pushed.attend() {
@@ -59,7 +59,7 @@ func TestHandoff(t *testing.T) {
 					m := newMeeting(c.items + 1)
 					w.Push(m)
 					if c.items == 2 {
-						w.Give(m)
+						w.PushOldest(m)
 					}
 					if !m.attend() {
 						t.Errorf("%+v: round %d: only %d came", c, i, m.here.Load())

@@ -108,7 +108,7 @@ type Job[T any] struct {
 	// pool stopped before it began does not begin.
 	Begin func(w *Worker[T]) (do func(T), end func(), err error)
 
-	// Spares is how many workers Worker.Relieve may add to the first, for as
+	// Spares is how many workers Worker.AddWorker may add to the first, for as
 	// long as the pool runs: one that left does not come back.
 	Spares int
 }
@@ -202,7 +202,7 @@ func (p *pool[T]) finish() {
 	}
 }
 
-// halt stops the pool. With the mutex no worker is added by Relieve when all others
+// halt stops the pool. With the mutex no worker is added by AddWorker when all others
 // may have left, and Run may have returned.
 func (p *pool[T]) halt() {
 	p.mu.Lock()

@@ -31,7 +31,7 @@ func crew[T any](n int, begin func(*steal.Worker[T]) (func(T), func(), error)) s
 	return steal.Job[T]{Spares: n - 1, Begin: func(w *steal.Worker[T]) (func(T), func(), error) {
 		if w.ID() == 0 {
 			for range n - 1 {
-				w.Relieve()
+				w.AddWorker()
 			}
 		}
 		return begin(w)
@@ -111,9 +111,9 @@ func TestBeginPushes(t *testing.T) {
 func fill(w *steal.Worker[int]) {
 	w.Push(1)
 	w.Push(2)
-	w.Give(4)
+	w.PushOldest(4)
 	w.Push(3)
-	w.Give(5)
+	w.PushOldest(5)
 }
 
 func TestOwnerTakesNewest(t *testing.T) {

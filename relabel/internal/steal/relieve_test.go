@@ -32,10 +32,10 @@ func TestRelieve(t *testing.T) {
 			do, end, err := counted(&open, func(w *steal.Worker[int], item int) {
 				if item == 0 {
 					w.Push(5)
-					if !w.Relieve() {
+					if !w.AddWorker() {
 						t.Error("refused")
 					}
-					if w.Relieve() {
+					if w.AddWorker() {
 						t.Error("more than the spares")
 					}
 					time.Sleep(time.Hour)
@@ -75,7 +75,7 @@ func TestRelieveLate(t *testing.T) {
 		if _, err := steal.Run(t.Context(), []int{1}, steal.Job[int]{Spares: 1, Begin: begin}); err != nil {
 			t.Error(err)
 		}
-		if last.Relieve() {
+		if last.AddWorker() {
 			t.Error("added to a pool that has ended")
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -83,7 +83,7 @@ func TestRelieveLate(t *testing.T) {
 			return func(int) {
 				cancel(errCause)
 				time.Sleep(time.Second)
-				if w.Relieve() {
+				if w.AddWorker() {
 					t.Error("added to a pool that was stopped")
 				}
 			}, func() {}, nil
@@ -94,14 +94,14 @@ func TestRelieveLate(t *testing.T) {
 	})
 }
 
-// Relieve races with the end of the last item: either nothing is added, or it is
+// AddWorker races with the end of the last item: either nothing is added, or it is
 // waited for.
 func TestRelieveRaces(t *testing.T) {
 	for range 300 {
 		var open atomic.Int32
 		relieved := make(chan bool, 1)
 		job := crew(2, counted(&open, func(w *steal.Worker[int], _ int) {
-			go func() { relieved <- w.Relieve() }()
+			go func() { relieved <- w.AddWorker() }()
 		}))
 		job.Spares++
 		_, err := steal.Run(t.Context(), []int{0}, job)

@@ -29,13 +29,13 @@ func TestShed(t *testing.T) {
 			}
 			if first {
 				first = false
-				if n := w.Shed(1); n != 1 {
+				if n := w.Dismiss(1); n != 1 {
 					t.Errorf("%d were to leave, not 1", n)
 				}
-				if n := w.Shed(10); n != 2 {
+				if n := w.Dismiss(10); n != 2 {
 					t.Errorf("%d of the three that stay were to leave, not 2", n)
 				}
-				if n := w.Shed(1); n != 0 {
+				if n := w.Dismiss(1); n != 0 {
 					t.Errorf("the last is to leave: %d", n)
 				}
 			}
@@ -68,9 +68,9 @@ func TestShedRaces(t *testing.T) {
 			}
 			switch rand.IntN(8) {
 			case 0:
-				w.Shed(1 + rand.IntN(3))
+				w.Dismiss(1 + rand.IntN(3))
 			case 1:
-				w.Relieve()
+				w.AddWorker()
 			}
 			time.Sleep(time.Duration(rand.IntN(3)))
 		}))

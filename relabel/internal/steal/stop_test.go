@@ -132,7 +132,7 @@ func TestHeldUp(t *testing.T) {
 			}
 			<-release
 			w.Push(item + 20)
-			w.Give(item + 30)
+			w.PushOldest(item + 30)
 		})
 		time.AfterFunc(90*time.Minute, func() { cancel(errCause) })
 		time.AfterFunc(24*time.Hour, func() {

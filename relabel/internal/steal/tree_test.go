@@ -54,7 +54,7 @@ func (tr *tree) add(w *steal.Worker[int64]) {
 	if rand.IntN(2) == 0 {
 		w.Push(item)
 	} else {
-		w.Give(item)
+		w.PushOldest(item)
 	}
 }
 

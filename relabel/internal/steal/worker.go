@@ -20,9 +20,9 @@ func (w *Worker[T]) ID() int { return w.id }
 // Push adds an item at the newest end: the owner takes it next.
 func (w *Worker[T]) Push(item T) { w.add(item, w.deque.pushNewest) }
 
-// Give adds an item at the oldest end: it is the first to be stolen and the
+// PushOldest adds an item at the oldest end: it is the first to be stolen and the
 // last that the owner takes.
-func (w *Worker[T]) Give(item T) { w.add(item, w.deque.pushOldest) }
+func (w *Worker[T]) PushOldest(item T) { w.add(item, w.deque.pushOldest) }
 
 func (w *Worker[T]) add(item T, push func(T)) {
 	w.pool.pending.Add(1) // before anyone can see it, hence finish it
@@ -51,10 +51,10 @@ func (w *Worker[T]) Stopped() bool {
 // A worker that sees it set asks Stopped before it leaves work undone.
 func (w *Worker[T]) StopFlag() *atomic.Bool { return &w.pool.stopped }
 
-// Relieve starts one more worker, in the place of one that is held up. It may be
+// AddWorker starts one more worker, in the place of one that is held up. It may be
 // called from any goroutine. It does nothing, and says so, when Job.Spares are
 // used up, nothing is pending, or the pool is stopped.
-func (w *Worker[T]) Relieve() bool {
+func (w *Worker[T]) AddWorker() bool {
 	p := w.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,9 +76,9 @@ func (w *Worker[T]) Relieve() bool {
 	return true
 }
 
-// Shed asks n workers to leave once they are done with the item at hand, or as
+// Dismiss asks n workers to leave once they are done with the item at hand, or as
 // many as leave one. It says how many, and may be called from any goroutine.
-func (w *Worker[T]) Shed(n int) int {
+func (w *Worker[T]) Dismiss(n int) int {
 	p := w.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 // as anything beneath it is under way.
 //
 // Who owns what: the first five fields never change. What the walk notes belongs to the
-// worker that opened the directory, until others know of it; gathersFrom, labelledBelow,
-// asListed and ahead then to the one that gathers. All else belongs to the cache's mutex.
+// worker that opened the directory, until others know of it; sortFrom, sortedBelow,
+// unsorted and ahead then to the one that gathers. All else belongs to the cache's mutex.
 // The fields are in an order that leaves no gaps: a tree may be a million levels deep.
 type Dir struct {
 	parent *Dir   // nil at the top of a mount
@@ -28,8 +28,8 @@ type Dir struct {
 	own    string // the label that is wanted of it; "": it is left as it is
 	want   *Want  // of what is in it
 
-	gathersFrom   int64  // the position from which on its entries are gathered
-	labelledBelow uint64 // the inode number below which its entries were gathered and labelled
+	sortFrom    int64  // the position from which on its entries are gathered
+	sortedBelow uint64 // the inode number below which its entries were gathered and labelled
 
 	// While it is closed and wanted: what it was, so that the directory
 	// found again by name is known to be the same. Nothing is known of one
@@ -40,9 +40,9 @@ type Dir struct {
 	pins    int32 // workers in it, gatherings of it, and a rest that waits: the descriptor stays
 	pending int32 // items that will need it: better kept open
 	shared  bool  // others may know of it; else the cache's mutex is not needed
-	spoiled bool  // it counts as failed: not all of its entries could be read
+	failed  bool  // it counts as failed: not all of its entries could be read
 
-	asListed  bool    // known to need no order of inodes
+	unsorted  bool    // known to need no order of inodes
 	ahead     bool    // what is to be read of it was asked for
 	outcome   Outcome // what the tally holds for its own label
 	frozen    bool    // it is in a read-only subvolume, and what is in it is skipped too
@@ -130,6 +130,15 @@ func (d *Dir) share() {
 	}
 }
 
+// markFailed notes that d counts as failed, and reports whether it did not before.
+func (c *dirCache) markFailed(d *Dir) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := d.failed
+	d.failed = true
+	return !was
+}
+
 // expect counts one more item that will need d.
 func (c *dirCache) expect(d *Dir) {
 	c.mu.Lock()
@@ -191,7 +200,7 @@ func (c *dirCache) step(at, d *Dir) (string, sys.Errno) {
 			op = "statx"
 		}
 	}
-	if e == syscall.ENOENT || xattrio.Judge(e) == xattrio.Changed {
+	if e == syscall.ENOENT || xattrio.VerdictOf(e) == xattrio.Changed {
 		e = syscall.ESTALE
 	}
 	if e != 0 {
@@ -360,16 +369,16 @@ func (c *dirCache) clear() {
 	}
 }
 
-// heldDir is the directory in which a worker has entered the last one. Consecutive
+// openParent is the directory in which a worker has entered the last one. Consecutive
 // siblings share one acquire.
-type heldDir struct {
+type openParent struct {
 	dir  *Dir // nil: none
 	owed int  // items that expected it, and were worked on
 }
 
 // acquire acquires d of c for an item that expected it, and holds it in place of the one
 // before.
-func (h *heldDir) acquire(c *dirCache, d *Dir) (int, string, sys.Errno) {
+func (h *openParent) acquire(c *dirCache, d *Dir) (int, string, sys.Errno) {
 	if h.dir == d {
 		h.owed++
 		return d.FD(), "", 0
@@ -383,9 +392,9 @@ func (h *heldDir) acquire(c *dirCache, d *Dir) (int, string, sys.Errno) {
 }
 
 // release releases the directory that is held, before an item in another one.
-func (h *heldDir) release(c *dirCache) {
+func (h *openParent) release(c *dirCache) {
 	if h.dir != nil {
 		c.unpin(h.dir, h.owed)
-		*h = heldDir{}
+		*h = openParent{}
 	}
 }

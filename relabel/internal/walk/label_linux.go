@@ -7,103 +7,151 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"runtime"
 	"syscall"
+	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
-// label makes t have the label, and reports what stood in the way. d is the
-// directory that t is in or, where t has no name, t itself.
-func (w *worker) label(t xattrio.Target, d *Dir) Outcome {
-	o, op, e := w.attempt(t, d)
-	return w.settle(t, d, o, op, e)
+const (
+	// guessAfter wrong labels in a row are taken to say that the rest is
+	// wrong too: the walk then writes unread, but for one in guessCheck.
+	// Together they limit the calls for an entry to 1.02.
+	guessAfter = 32
+	guessCheck = 64
+	// tries bounds how often one call is tried again, a millisecond apart
+	// at first and twice as long each time: about a quarter of a second.
+	tries = 8
+	// sickAfter EIOs in a row, with nothing that succeeded between, end the
+	// run: reading the rest of a dying disk takes days and helps no one.
+	sickAfter = 128
+)
+
+// labeller labels entries for one worker, one by one or a row at a time, counts them, and
+// reports what stood in the way.
+type labeller struct {
+	walk  *Walk
+	queue queue // knows whether the run was stopped; nil for one entry
+	pos   *position
+	tally Tally
+	io    xattrio.IO
+
+	otherMount func(d *Dir, t xattrio.Target) // has the pool label it; of a small tree alone
+
+	wrong int        // labels in a row
+	turn  int        // entries since the walk began to guess
+	eios  int        // in a row
+	found *sys.Found // what the row had, where that decides what is written
+	known struct {   // what Change was asked last, and its answer
+		has, want string
+		choice
+	}
 }
 
-// settle is label after a first attempt that ended so.
-func (w *worker) settle(t xattrio.Target, d *Dir, o Outcome, op string, e sys.Errno) Outcome {
-	for try := 0; e != 0; try++ {
-		verdict := xattrio.Judge(e)
+// result is what an attempt to label an entry came to: an outcome, or the call that failed.
+type result struct {
+	outcome Outcome
+	op      string
+	e       sys.Errno
+}
+
+// label makes t have its label, and reports what stood in the way. d is the
+// directory that t is in or, where t has no name, t itself.
+func (l *labeller) label(t xattrio.Target, d *Dir) Outcome {
+	return l.finish(t, d, l.attempt(t, d, nil))
+}
+
+// finish is label after a first attempt that came to r.
+func (l *labeller) finish(t xattrio.Target, d *Dir, r result) Outcome {
+	for try := 0; r.e != 0; try++ {
+		verdict := xattrio.VerdictOf(r.e)
 		switch {
 		case verdict == xattrio.Gone && t.Name != nil:
-			if e = xattrio.Absent(t.FD, e); xattrio.Judge(e) == xattrio.Gone {
+			if r.e = xattrio.Absent(t.FD, r.e); xattrio.VerdictOf(r.e) == xattrio.Gone {
 				return Vanished
 			}
-		case verdict == xattrio.Foreign:
-			if why, is := w.m.Foreign(t.FD, t.Name); is {
-				return w.leave(d, t, why)
+		case verdict == xattrio.Mounted:
+			if why, is := l.walk.mount.Foreign(t.FD, t.Name); is {
+				return l.skip(d, t, why)
 			}
-		case verdict == xattrio.Compare && op == w.io.Writes(t).String() && w.isRight(t, w.writing):
-			w.wrongStreak, w.eios = 0, 0
+		case verdict == xattrio.Compare && r.op == l.io.Writes(t).String() && l.io.Has(t, l.io.Label):
+			l.wrong, l.eios = 0, 0
 			return Right
-		case e == syscall.EROFS && !t.Pinned && w.m.Frozen(t.FD): // a read-only subvolume: what is in it is too
+		case r.e == syscall.EROFS && !t.Pinned && l.walk.mount.Frozen(t.FD): // a read-only subvolume: what is in it is too
 			d.frozen = t.Name == nil
 			if t.Name != nil || !d.parent.rereading { // else it was named when the root was read first
-				w.skipped(d, t, mounts.ReadOnlySubvolume)
+				l.skipped(d, t, mounts.ReadOnlySubvolume)
 			}
 			return Skipped
-		case verdict == xattrio.Refused && !w.chooses(w.Top): // else another entry may get a label that it takes
-			w.halt(fmt.Errorf("the kernel refuses the label %s: %w", w.writing, &fs.PathError{Op: op, Path: d.Path(t.String()), Err: e}))
+		case verdict == xattrio.Refused && !l.chooses(l.walk.job.Top): // else another entry may get a label that it takes
+			l.halt(fmt.Errorf("the kernel refuses the label %s: %w", l.io.Label, &fs.PathError{Op: r.op, Path: d.Path(t.String()), Err: r.e}))
 		}
-		if verdict != xattrio.Foreign && verdict != xattrio.Again || !w.retry(try) {
-			return w.fail(d, t, op, e)
+		if verdict != xattrio.Mounted && verdict != xattrio.Again || !l.again(try) {
+			return l.fail(d, t, r.op, r.e)
 		}
-		o, op, e = w.attempt(t, d)
+		r = l.attempt(t, d, nil)
 	}
-	w.eios = 0
-	return o
+	l.eios = 0
+	return r.outcome
 }
 
-// attempt is label once: read, compare, write.
-func (w *worker) attempt(t xattrio.Target, d *Dir) (Outcome, string, sys.Errno) {
-	if w.io.Way == sys.ByDescriptor {
-		w.now(w.opens())
+// attempt is label once. has is the label of t, if it was read.
+func (l *labeller) attempt(t xattrio.Target, d *Dir, has *xattrio.Label) (r result) {
+	if l.io.Way == sys.ByDescriptor {
+		l.pos.now(l.opens())
 	}
-	if op, e := w.io.Hold(t); e != 0 {
-		return Failed, op, e
+	if op, e := l.io.Pin(t); e != 0 {
+		return result{Failed, op, e}
 	}
-	defer w.io.Release(t)
-	label, o, op, e := w.wanted(t, d)
-	if label == "" {
-		return o, op, e
+	defer l.io.Unpin(t)
+	want, r := l.wanted(t, d)
+	if want == "" {
+		return r
 	}
-	w.ready(label)
-	if w.guess() {
-		return w.overwrite(t, d, xattrio.Label{})
+	l.io.SetLabel(want)
+	if has == nil && l.guess() {
+		has = new(xattrio.Label)
 	}
-	w.now(w.io.Reads(t))
-	has, op, e := w.io.Read(t)
-	if e != 0 {
-		return Failed, op, e
+	var was xattrio.Label
+	r.op, r.e = l.io.Relabel(t, has, l.pos.now, func(has xattrio.Label) (to, op string, e sys.Errno) {
+		was = has
+		r.outcome, to, op, e = l.decide(t, d, has, want)
+		return to, op, e
+	})
+	if r.e == 0 && r.outcome == Written {
+		l.changed(d, t, was)
 	}
-	return w.replace(t, d, has, label)
+	return r
 }
 
-// wanted is the label that t is to have. If that is "", the rest says what became of t.
-func (w *worker) wanted(t xattrio.Target, d *Dir) (label string, o Outcome, op string, e sys.Errno) {
+// wanted returns the label that t is to have. If that is "", r is what became of t.
+func (l *labeller) wanted(t xattrio.Target, d *Dir) (label string, r result) {
+	r.outcome = Skipped
 	switch {
 	case t.Name == nil:
-		return d.own, Skipped, "", 0
+		return d.own, r
 	case d.want.Rules == nil:
-		return d.want.Label, Skipped, "", 0
+		return d.want.Label, r
 	case t.Kind == sys.KindUnknown:
-		st, e := w.io.Stat(t)
+		st, e := l.io.Stat(t)
 		if e != 0 {
-			return "", Failed, xattrio.Statx.String(), e
+			return "", result{Failed, xattrio.Statx.String(), e}
 		}
 		t.Kind = st.Kind
 	}
 	label, err := d.want.Rules.Entry([]byte(t.String()), t.Kind)
 	if err != nil {
-		return "", w.failed(d, t, "relabel", err), "", 0
+		return "", result{outcome: l.failed(d, t, "relabel", err)}
 	}
-	return label, Skipped, "", 0
+	return label, r
 }
 
 // chooses says that the name or the label of an entry decides what is written.
-func (w *worker) chooses(want *Want) bool {
-	return want.Rules != nil || w.Change != nil || want.Label == ""
+func (l *labeller) chooses(want *Want) bool {
+	return want.Rules != nil || l.walk.job.Change != nil || want.Label == ""
 }
 
 // choice is what becomes of an entry.
@@ -114,157 +162,194 @@ type choice struct {
 }
 
 // choose says what becomes of an entry that has a label and is to have another.
-func (w *worker) choose(label string, has xattrio.Label) choice {
+func (l *labeller) choose(label string, has xattrio.Label) choice {
 	switch {
 	case label == "":
 		return choice{outcome: Skipped}
 	case has.Is(label):
 		return choice{outcome: Right}
-	case w.Change == nil:
+	case l.walk.job.Change == nil:
 		return choice{outcome: Written, to: label}
 	}
-	stored, l := bytes.TrimSuffix(has.Stored, []byte{0}), &w.known
-	if l.want != label || l.has != string(stored) {
-		l.has, l.want = string(stored), label
-		l.to, l.outcome, l.err = w.Change(l.has, label)
+	stored, k := bytes.TrimSuffix(has.Stored, []byte{0}), &l.known
+	if k.want != label || k.has != string(stored) {
+		k.has, k.want = string(stored), label
+		k.to, k.outcome, k.err = l.walk.job.Change(k.has, label)
 	}
-	return l.choice
+	return k.choice
 }
 
 // unwritten reports why t is not written, and returns what it counts as.
-func (w *worker) unwritten(d *Dir, t xattrio.Target, c choice) Outcome {
+func (l *labeller) unwritten(d *Dir, t xattrio.Target, c choice) Outcome {
 	switch {
 	case c.outcome == Failed:
-		w.failed(d, t, "relabel", c.err)
-	case c.outcome == Skipped && c.to != "" && w.Events.Changed != nil:
-		w.skipped(d, t, c.to)
+		l.failed(d, t, "relabel", c.err)
+	case c.outcome == Skipped && c.to != "" && l.walk.job.Events.Changed != nil:
+		l.skipped(d, t, c.to)
 	}
 	return c.outcome
 }
 
-// replace is attempt where t was read, and label is wanted.
-func (w *worker) replace(t xattrio.Target, d *Dir, has xattrio.Label, label string) (Outcome, string, sys.Errno) {
-	c := w.choose(label, has)
+// decide returns what becomes of t, which has the label has, and what is written: "" where
+// nothing is.
+func (l *labeller) decide(t xattrio.Target, d *Dir, has xattrio.Label, want string) (o Outcome, to, op string, e sys.Errno) {
+	c := l.choose(want, has)
 	if c.outcome == Right {
-		w.wrongStreak = 0
-		return Right, "", 0
+		l.wrong = 0
+		return Right, "", "", 0
 	}
-	w.wrongStreak++
+	l.wrong++
 	if c.outcome != Written {
-		return w.unwritten(d, t, c), "", 0
+		return l.unwritten(d, t, c), "", "", 0
 	}
-	w.ready(c.to)
-	return w.overwrite(t, d, has)
-}
-
-// overwrite is attempt where t is to be written, over the label has.
-func (w *worker) overwrite(t xattrio.Target, d *Dir, has xattrio.Label) (Outcome, string, sys.Errno) {
-	if w.HardLinks != LinksLabel && (t.Name != nil || t.Pinned) { // all but an open directory: it is pinned
-		switch st, e := w.io.Stat(t); {
+	if how := l.walk.job.HardLinks; how != LinksLabel && (t.Name != nil || t.Pinned) { // all but an open directory: it is pinned
+		switch st, e := l.io.Stat(t); {
 		case e != 0:
-			return Failed, xattrio.Statx.String(), e
+			return Failed, "", xattrio.Statx.String(), e
 		case st.Kind == sys.KindDir || st.Links < 2:
-		case w.HardLinks == LinksSkip:
-			w.skipped(d, t, fmt.Sprintf("it has %d names (hard links)", st.Links))
-			return Skipped, "", 0
+		case how == LinksSkip:
+			l.skipped(d, t, fmt.Sprintf("it has %d names (hard links)", st.Links))
+			return Skipped, "", "", 0
 		default:
-			return w.failed(d, t, "relabel", ErrHardLinks), "", 0
+			return l.failed(d, t, "relabel", ErrHardLinks), "", "", 0
 		}
 	}
-	if w.Writes == DryRun {
-		if w.m.Kind == sys.Btrfs && t.Name == nil && !t.Pinned && w.m.Frozen(t.FD) {
-			return Failed, w.io.Writes(t).String(), syscall.EROFS
-		}
-		w.changed(d, t, has)
-		return Written, "", 0
+	if l.walk.job.Writes != DryRun {
+		return Written, c.to, "", 0
 	}
-	w.now(w.io.Writes(t))
-	op, e := w.io.Write(t)
-	if e != 0 {
-		return Failed, op, e
+	l.io.SetLabel(c.to)
+	if m := l.walk.mount; m.Kind == sys.Btrfs && t.Name == nil && !t.Pinned && m.Frozen(t.FD) {
+		return Failed, "", l.io.Writes(t).String(), syscall.EROFS
 	}
-	w.changed(d, t, has)
-	return Written, "", 0
-}
-
-// isRight reports whether t has the label by now.
-func (w *worker) isRight(t xattrio.Target, label string) bool {
-	if _, e := w.io.Hold(t); e != 0 {
-		return false
-	}
-	defer w.io.Release(t)
-	has, _, e := w.io.Read(t)
-	return e == 0 && has.Is(label)
+	return Written, "", "", 0
 }
 
 // guess says whether to write without reading first (contract point 4).
-func (w *worker) guess() bool {
-	if w.Writes != Guess || w.wrongStreak < guessAfter {
+func (l *labeller) guess() bool {
+	if l.walk.job.Writes != Guess || l.wrong < guessAfter {
 		return false
 	}
-	w.sinceGuess++
-	return w.sinceGuess%guessCheck != 0
+	l.turn++
+	return l.turn%guessCheck != 0
 }
 
-// leave skips t, with all that is mounted in it. Without a reason t is where a mount was at
-// the start, which is walked on its own. A small tree leaves it to the pool, which knows the
-// mounts.
-func (w *worker) leave(d *Dir, t xattrio.Target, why string) Outcome {
+// opens is the call by which an entry is opened.
+func (l *labeller) opens() xattrio.SyscallKind {
+	if l.walk.mount.Confined == mounts.Resolve {
+		return xattrio.Openat2
+	}
+	return xattrio.Openat
+}
+
+// excluded says whether what, which is t or t opened, is to be skipped: excluded,
+// or lying under a mount, where only a clone shows it.
+func (l *labeller) excluded(what xattrio.Target, d *Dir, t xattrio.Target) (Outcome, bool) {
+	m := l.walk.mount
+	if len(m.Left) == 0 {
+		return 0, false
+	}
+	l.pos.now(xattrio.Statx)
+	st, e := what.Stat()
+	why, is := m.Left[mounts.IDOf(st)]
+	if e != 0 || !is {
+		return 0, false
+	}
+	return l.skip(d, t, why), true
+}
+
+// skip skips t, with all that is mounted in it. Without a reason t is where a mount was at
+// the start, which is walked on its own. In a small tree the pool, which knows the mounts,
+// has it.
+func (l *labeller) skip(d *Dir, t xattrio.Target, why string) Outcome {
 	switch {
-	case w.solo != nil && !d.rereading:
-		w.otherMount(d, t)
+	case l.otherMount != nil && !d.rereading:
+		l.otherMount(d, t)
 		return Elsewhere
 	case why == "":
 		return Elsewhere
 	}
-	w.skipped(d, t, why)
+	l.skipped(d, t, why)
 	return Skipped
 }
 
-// fail reports what stood in t's way.
-func (w *worker) fail(d *Dir, t xattrio.Target, op string, e sys.Errno) Outcome {
-	err := error(e)
-	if op == w.io.Writes(t).String() && (e == syscall.EACCES || e == syscall.EPERM) {
-		err = w.Policy.Why(w.io, t, w.writing, e, w.now)
+// count counts what became of n entries of d. On the second reading of the root all but
+// what is written or fails was counted when it was read first.
+func (l *labeller) count(d *Dir, o Outcome, n int) {
+	if !d.rereading || o == Written || o == Failed {
+		l.tally.Count(o, n)
 	}
-	return w.failed(d, t, op, err)
 }
 
-// failed, skipped and changed tell the caller. They are in no call during that. Many EIOs
-// in a row end the run.
-func (w *worker) failed(d *Dir, t xattrio.Target, op string, err error) Outcome {
-	w.unwatched(func() { w.Events.Failed(d.Path(t.String()), op, err) })
+// countDir counts what became of the label of d itself. No other worker knows of d.
+func (l *labeller) countDir(d *Dir, o Outcome) {
+	d.outcome, d.failed = o, o == Failed
+	l.count(d.parent, o, 1)
+}
+
+// failDir reports that the entries of d could not all be read. d has an outcome
+// already: it becomes a failure, once, whichever worker noticed it.
+func (l *labeller) failDir(d *Dir, op string, err error) {
+	if l.walk.cache.markFailed(d) {
+		l.tally.Count(d.outcome, -1)
+		l.tally.Count(Failed, 1)
+	}
+	l.failed(d, xattrio.Target{}, op, err)
+}
+
+// fail reports what stood in t's way.
+func (l *labeller) fail(d *Dir, t xattrio.Target, op string, e sys.Errno) Outcome {
+	err := error(e)
+	if op == l.io.Writes(t).String() && (e == syscall.EACCES || e == syscall.EPERM) {
+		err = l.walk.job.Policy.Why(l.io, t, l.io.Label, e, l.pos.now)
+	}
+	return l.failed(d, t, op, err)
+}
+
+// failed, skipped and changed call the caller, and are in no system call during that. Many
+// EIOs in a row end the run.
+func (l *labeller) failed(d *Dir, t xattrio.Target, op string, err error) Outcome {
+	l.pos.pause(func() { l.walk.job.Events.Failed(d.Path(t.String()), op, err) })
 	var e sys.Errno
-	if errors.As(err, &e) && xattrio.Judge(e) == xattrio.Sick {
-		if w.eios++; w.eios == sickAfter {
-			w.halt(fmt.Errorf("%d errors in a row: %s: %w; the disk seems to be failing", sickAfter, op, e))
+	if errors.As(err, &e) && xattrio.VerdictOf(e) == xattrio.Sick {
+		if l.eios++; l.eios == sickAfter {
+			l.halt(fmt.Errorf("%d errors in a row: %s: %w; the disk seems to be failing", sickAfter, op, e))
 		}
 	}
 	return Failed
 }
 
-func (w *worker) skipped(d *Dir, t xattrio.Target, why string) {
-	if w.Events.Left != nil && !d.rereading { // else it was told when it was read first
-		w.unwatched(func() { w.Events.Left(d.Path(t.String()), why) })
+func (l *labeller) skipped(d *Dir, t xattrio.Target, why string) {
+	if skip := l.walk.job.Events.Left; skip != nil && !d.rereading { // else it was reported when the root was read first
+		l.pos.pause(func() { skip(d.Path(t.String()), why) })
 	}
 }
 
-func (w *worker) changed(d *Dir, t xattrio.Target, has xattrio.Label) {
-	if w.Events.Changed != nil {
-		w.unwatched(func() { w.Events.Changed(d.Path(t.String()), has.String(), w.writing) })
+func (l *labeller) changed(d *Dir, t xattrio.Target, has xattrio.Label) {
+	if change := l.walk.job.Events.Changed; change != nil {
+		l.pos.pause(func() { change(d.Path(t.String()), has.String(), l.io.Label) })
 	}
 }
 
-// spoil reports that d's entries could not all be read. d has an outcome
-// already: it becomes a failure, once, whichever worker met it.
-func (w *worker) spoil(d *Dir, op string, err error) {
-	w.cache.mu.Lock()
-	fresh := !d.spoiled
-	d.spoiled = true
-	w.cache.mu.Unlock()
-	if fresh {
-		w.tally.Count(d.outcome, -1)
-		w.tally.Count(Failed, 1)
+// halt stops the run, and returns when the queue knows. For one entry there is nothing to
+// stop.
+func (l *labeller) halt(why error) {
+	if l.queue == nil {
+		return
 	}
-	w.failed(d, xattrio.Target{}, op, err)
+	l.walk.job.Stop(why)
+	for !l.queue.Stopped() {
+		runtime.Gosched()
+	}
+}
+
+// again reports whether a call may be tried again after try. Before that it closes a
+// directory or, if there is none to be closed, waits: 1 ms, 2, 4 …
+func (l *labeller) again(try int) bool {
+	if try == tries || l.queue != nil && l.queue.Stopped() {
+		return false
+	}
+	if !l.walk.cache.closeIdle() {
+		time.Sleep(time.Millisecond << try)
+	}
+	return true
 }

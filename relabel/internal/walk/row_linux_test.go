@@ -52,20 +52,20 @@ func TestLoad(t *testing.T) {
 		return slices.Contains([]string{"file0", "file1", "file2", "file3", "file4"}, name)
 	})
 	var got []string
-	w := &worker{}
+	p := &position{}
 	for off := 0; off < len(records); {
-		next, err := w.row.load(records, off, sys.RowLen, nil, least)
+		next, err := p.load(Tally{}, records, off, sys.RowLen, nil, least)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, name := w.sweepsAt(); name != nil {
+		if _, name := p.row.call(); name != nil {
 			t.Fatal("a call is under way in a row that was just loaded")
 		}
-		for i := range w.row.n {
-			e := w.row.entry(i)
+		for i := range p.row.n {
+			e := p.row.entry(i)
 			got = append(got, string(e.Name))
-			w.row.names.Step.Store(uint32(2*i + 3))
-			if call, name := w.sweepsAt(); name != e.Cname() || call != w.io.Writes(xattrio.Target{Name: name}) {
+			p.row.names.Step.Store(uint32(2*i + 3))
+			if call, name := p.row.call(); name != e.Cname() || call != xattrio.Writes(p.row.way) {
 				t.Fatalf("%v; want a write of %q", call, e.Name)
 			}
 		}

@@ -3,6 +3,7 @@
 package walk
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -44,37 +45,60 @@ const (
 	// bareFrom is for how many entries it is worth a call to know that nothing is mounted in
 	// the mount: then they are read by name, which saves two calls each.
 	bareFrom = 8
-	// recordSize is the usual size of a directory's record.
-	recordSize = 32
+	// entrySize is the usual size of an entry in the buffer.
+	entrySize = 32
 )
 
-// solo is a worker without a pool.
-type solo struct {
+// small is the queue of a worker without a pool.
+type small struct {
+	ctx   context.Context
 	begin time.Time
 	most  int64       // entries
 	large bool        // what is left is not for this worker
-	rest  []item      // to be done, the next last
+	items []item      // to be done, the next last
 	stop  atomic.Bool // it is never set: a row of a small tree is done to its end
 }
 
-// small labels what the items lead to while that are no more than most entries, and returns
+func (s *small) Push(it item)       { s.items = append(s.items, it) }
+func (s *small) PushOldest(it item) { s.items = slices.Insert(s.items, 0, it) }
+func (s *small) Stopped() bool      { return s.ctx.Err() != nil }
+
+// runSmall labels what one worker can in the mount as it is, then makes the mount ready for
+// more, and labels in it what one worker can. What was opened is opened anew when it is
+// needed: in the clone, if there is one. It returns what is left.
+func (k *Walk) runSmall(items []item) ([]item, error) {
+	items = k.alone(items, smallEntries)
+	if len(items) > 0 && k.ctx.Err() == nil {
+		if err := k.job.Grow(); err != nil {
+			return items, err
+		}
+		k.cache.move(k.top, k.mount.Top)
+		if k.job.Way(k.mount) == sys.ByName && !k.mount.Served {
+			items = k.alone(items, clonedEntries)
+		}
+	}
+	return items, context.Cause(k.ctx) // it may have stopped in the last directory
+}
+
+// alone labels what the items lead to while that are no more than most entries, and returns
 // what is left.
-func (k *Walk) small(items []item, most int64) []item {
-	w := k.worker(nil)
-	w.solo = &solo{begin: time.Now(), most: most, rest: items}
-	w.wrongStreak = guessAfter - guessSmall
+func (k *Walk) alone(items []item, most int64) []item {
+	s := &small{ctx: k.ctx, begin: time.Now(), most: most, items: items}
+	w := k.worker(s)
+	w.small, w.labels.otherMount = s, w.otherMount
+	w.labels.wrong = guessAfter - guessSmall
 	buf := buffers.Get().(*[bufferSize / 2]byte)
 	w.buf = buf[:]
-	w.row.names.Stop = &w.solo.stop
-	for len(w.solo.rest) > 0 && !w.solo.large && !w.stopped() {
-		last := len(w.solo.rest) - 1
-		it := w.solo.rest[last]
-		w.solo.rest = w.solo.rest[:last]
+	w.pos.row.names.Stop = &s.stop
+	for len(s.items) > 0 && !s.large && !s.Stopped() {
+		last := len(s.items) - 1
+		it := s.items[last]
+		s.items = s.items[:last]
 		w.do(it)
 	}
 	w.retire() // the buffer is another run's from here on
 	buffers.Put(buf)
-	return w.solo.rest
+	return s.items
 }
 
 // buffers are what workers of small trees read into.
@@ -83,39 +107,19 @@ var buffers = sync.Pool{New: func() any { return new([bufferSize / 2]byte) }}
 // check makes the tree too large for this worker when there are so many entries, or it has
 // taken so long.
 func (w *worker) check(entries int64) {
-	s, most := w.solo, w.solo.most
-	if entries >= pinnedEntries && w.m.Confined == mounts.Resolve && w.Kernel.Way == sys.ByName && w.HardLinks == LinksLabel && !w.ByName && w.m.Bare() {
+	most, j := w.small.most, w.walk.job
+	if entries >= pinnedEntries && w.mount.Confined == mounts.Resolve && j.Kernel.Way == sys.ByName && j.HardLinks == LinksLabel && !j.ByName && w.mount.Bare() {
 		most = pinnedEntries
 	}
-	s.large = s.large || entries >= most || time.Since(s.begin) >= smallTime
-}
-
-// later makes work of records of d, which were not labelled, and are copied.
-func (w *worker) later(d *Dir, records []byte) {
-	w.cache.expect(d)
-	w.push(labelling(d, slices.Clone(records)))
+	w.small.large = w.small.large || entries >= most || time.Since(w.small.begin) >= smallTime
 }
 
 // otherMount leaves the entry t of d to the pool, which knows the mounts.
 func (w *worker) otherMount(d *Dir, t xattrio.Target) {
-	w.solo.large = true
+	w.small.large = true
 	if t.Kind != sys.KindDir {
-		w.later(d, sys.AppendRecord(nil, t.Ino, t.Kind, []byte(t.String())))
+		w.pushListed(d, sys.AppendRecord(nil, t.Ino, t.Kind, []byte(t.String())))
 		return
 	}
-	w.cache.expect(d)
-	w.push(item{in: d, name: t.String() + "\x00"})
-}
-
-// enlarge makes the mount ready for more, and labels in it what one worker can. What was opened
-// in it is opened anew when it is needed: in the clone, if there is one.
-func (k *Walk) enlarge(items []item) ([]item, error) {
-	if err := k.Grow(); err != nil {
-		return items, err
-	}
-	k.cache.move(k.top, k.m.Top)
-	if k.Way(k.m) == sys.ByName && !k.m.Served {
-		items = k.small(items, clonedEntries)
-	}
-	return items, nil
+	w.pushChild(d, t.String()+"\x00")
 }

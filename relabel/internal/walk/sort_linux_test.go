@@ -14,7 +14,7 @@ import (
 // TestReaders: readers come and go; one of them is the last, and none joins after it.
 func TestReaders(t *testing.T) {
 	const stretches = 8
-	var g gathering
+	var g sortedDir
 	for range 200 {
 		g.batch = g.batch.Begin(1 << 20)
 		g.batch.Next()
@@ -37,7 +37,7 @@ func TestReaders(t *testing.T) {
 				}
 			}
 		}
-		g.left, g.readers = order.Divide(0, stretches), 1
+		g.left, g.reading = order.Divide(0, stretches), 1
 		for range 3 {
 			if !g.join() {
 				t.Fatal("nothing is left before anything was read")

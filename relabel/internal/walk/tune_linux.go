@@ -143,7 +143,7 @@ func (t *tuner) tick(f figures) {
 // Most walks are over before.
 func (k *Walk) tune() (end func()) {
 	t := tuner{cores: processors(), most: k.most, left: joins * k.most, measure: diskMeasure, workers: k.begin}
-	if k.m.Served {
+	if k.mount.Served {
 		t.measure = serverMeasure
 	}
 	return watch.Repeat(tuneEvery, func() { k.adjust(&t) })
@@ -153,9 +153,9 @@ func (k *Walk) tune() (end func()) {
 func (k *Walk) adjust(t *tuner) {
 	had := t.workers
 	t.tick(k.figures())
-	k.ahead.cold.Store(t.cold)
+	k.disk.cold.Store(t.cold)
 	if t.workers < had {
-		k.pool.Load().Shed(had - t.workers)
+		k.pool.Load().Dismiss(had - t.workers)
 	}
 	for n := had; n < t.workers; n++ {
 		if t.left == 0 || !k.share.More() || !k.add() {
@@ -173,17 +173,12 @@ func (k *Walk) figures() figures {
 	if !k.share.Alone() { // the other runs need workers too
 		f.most = min(k.most, max(k.begin, mostWorkers))
 	}
-	for w := range k.all {
-		if w.seen.HeldUp.Load() {
+	for p := range k.positions {
+		if p.seen.HeldUp.Load() {
 			f.steady = false
 		}
-		w.countsMu.Lock()
-		f.entries += w.shown.Seen
-		if w.in.Load() != nil {
-			at, _ := w.row.names.Calling()
-			f.entries += int64(max(0, at))
-		}
-		w.countsMu.Unlock()
+		t, inRow := p.counted()
+		f.entries += t.Seen + int64(inRow)
 	}
 	f.cpu, f.read = sys.Usage()
 	return f

@@ -2,16 +2,17 @@
 
 // Package walk labels what is beneath the top of one mount.
 //
-//	small_linux.go   a small tree, which one worker labels without a pool; most are
-//	walk_linux.go    what it is asked to do; how many workers, their beginning, their end
-//	tune_linux.go    as many workers as is best, where it is left to us
-//	worker_linux.go  a worker: read a directory, share the rest; where it is
-//	dirs_linux.go    directories: which are open, and how a closed one is found again
-//	enter_linux.go   a directory: open it, label it, continue with what is in it
-//	ahead_linux.go   what is near a directory on a cold disk
-//	row_linux.go     plain entries, a row at a time
-//	sort_linux.go    directories of ext4 in the order of inodes, which package order makes
-//	label_linux.go   one entry: read, compare, write
+//	walk_linux.go      what it is asked to do; how many workers, their beginning, their end
+//	small_linux.go     a small tree, which one worker labels without a pool; most are
+//	tune_linux.go      as many workers as is best, where it is left to us
+//	worker_linux.go    a worker and its items: read a directory, share the rest, go through rows
+//	enter_linux.go     a directory: open it, label it, continue with what is in it
+//	sort_linux.go      directories of ext4 in the order of inodes, which package order makes
+//	label_linux.go     a labeller: one entry, and what stood in its way
+//	row_linux.go       a row of plain entries, and the labeller's sweep of it
+//	position_linux.go  where a worker is, as others see it
+//	dirs_linux.go      directories: which are open, and how a closed one is found again
+//	ahead_linux.go     what is near a directory on a cold disk
 //
 // It knows neither the root's label, but to ask whether that is still the run's own,
 // nor the caller's options: a Job has what it goes by, and a Top what it begins with.

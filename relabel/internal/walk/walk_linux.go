@@ -111,52 +111,54 @@ type Top struct {
 // Walk is one walk. Run belongs to one goroutine; Yield to the one that looks at the
 // workers; all else may be asked at any time.
 type Walk struct {
-	*Job
-	ctx     context.Context
-	m       *mounts.Mount
-	begins  *Top
-	top     *Dir
-	share   *budget.Share
-	cache   dirCache
-	sorts   gatherings
-	wrong   atomic.Bool // the labels that were met of late
-	ahead   disk
-	begin   int                                // so many workers, all but the first when there is work for them
-	due     atomic.Int32                       // how many of those have not begun
-	most    int                                // at once
-	pool    atomic.Pointer[steal.Worker[item]] // any worker's end of it; nil before the first has begun
-	asked   int                                // how many Yield asked to leave
-	mu      sync.Mutex
-	workers []*worker // that have begun, also the one of a small tree; mu guards it
+	job    *Job
+	mount  *mounts.Mount
+	begins *Top
+	top    *Dir // as which it begins
+	share  *budget.Share
+	ctx    context.Context
+
+	cache  dirCache
+	sorter sorter
+	disk   disk
+	wrong  atomic.Bool // the labels of late
+
+	begin     int                                // so many workers, all but the first when there is work for them
+	due       atomic.Int32                       // how many of those have not begun
+	most      int                                // at once
+	pool      atomic.Pointer[steal.Worker[item]] // any worker's end of it; nil before the first has begun
+	dismissed int                                // by Yield
+	mu        sync.Mutex
+	workers   []*worker // that have begun, also the one of a small tree; mu guards it
 }
 
 // New readies the walk of what is beneath top in m, which is enclosed or, with Grow, not yet.
 func New(j *Job, m *mounts.Mount, top *Top, share *budget.Share) *Walk {
-	k := &Walk{Job: j, m: m, begins: top, share: share}
+	k := &Walk{job: j, mount: m, begins: top, share: share}
 	k.top = &Dir{mount: m, fd: int32(top.FD), shared: true, own: j.Top.Label, want: j.Top, outcome: top.Outcome, rereading: top.Rereading}
-	k.cache.resize(smallOpen) // until there are workers
+	k.cache.limit = smallOpen // until there are workers
 	return k
 }
 
 // size chooses with how many workers the walk begins, how many there may be at most,
 // and how many directories may be open.
 func (k *Walk) size() (workers, most int) {
-	workers = k.Workers
+	workers = k.job.Workers
 	most = workers
 	if workers < 1 {
 		workers = processors()
 		most = max(workers, mostWorkers)
-		if k.m.Served {
+		if k.mount.Served {
 			workers = max(workers, waiting)
 			most = max(workers, mostWaiting)
 		}
 	}
-	if k.Throttle != nil {
-		most = workers // more of them get on no faster
+	if k.job.Throttle != nil {
+		most = workers // more of them are no faster
 	}
 	open := mostOpen
-	if k.m.Served {
-		open = max(open, 2*most) // pieces of as many wait, and to find one again takes calls
+	if k.mount.Served {
+		open = max(open, 2*most) // items of as many wait, and to find one again takes calls
 	}
 	may := budget.LeastFiles + k.share.Descriptors(max(2*most*budget.PerWorker, most*budget.PerWorker+2*open))
 	most = max(1, min(most, may/(2*budget.PerWorker)))
@@ -168,33 +170,27 @@ func (k *Walk) size() (workers, most int) {
 func (k *Walk) Run(ctx context.Context) (err error) {
 	k.ctx = ctx
 	k.cache.pinRest(k.top)
-	items := []item{restOf(k.top)}
-	if k.Grow != nil {
-		items = k.small(items, smallEntries)
-		if len(items) > 0 && ctx.Err() == nil {
-			items, err = k.enlarge(items)
-		}
-		if err == nil { // it may have stopped in the last directory
-			err = context.Cause(ctx)
-		}
+	items := []item{rest{k.top}}
+	if k.job.Grow != nil {
+		items, err = k.runSmall(items)
 	}
 	if err == nil && len(items) > 0 {
-		items, err = k.workOn(ctx, items)
+		items, err = k.runPool(items)
 	}
 	for _, it := range items {
-		if it.rest != nil {
-			k.cache.release(it.rest)
+		if r, is := it.(rest); is {
+			k.cache.release(r.dir)
 		}
 	}
 	k.cache.clear()
-	k.begins.Spoiled = k.top.spoiled
+	k.begins.Spoiled = k.top.failed
 	return err
 }
 
-// workOn has workers label all that the items lead to, and returns those that are left.
-func (k *Walk) workOn(ctx context.Context, items []item) ([]item, error) {
-	if k.Way(k.m) == sys.ByThread {
-		if e := k.m.KeepOutside(); e != 0 {
+// runPool has workers label all that the items lead to, and returns those that are left.
+func (k *Walk) runPool(items []item) ([]item, error) {
+	if k.job.Way(k.mount) == sys.ByThread {
+		if e := k.mount.KeepOutside(); e != 0 {
 			return items, &fs.PathError{Op: "openat", Path: ".", Err: e}
 		}
 	}
@@ -205,41 +201,45 @@ func (k *Walk) workOn(ctx context.Context, items []item) ([]item, error) {
 		more += joins * k.most
 		over = k.tune()
 	}
-	left, err := steal.Run(ctx, items, steal.Job[item]{
+	left, err := steal.Run(k.ctx, items, steal.Job[item]{
 		Spares: k.begin - 1 + more,
 		Begin: func(p *steal.Worker[item]) (func(item), func(), error) {
 			w := k.worker(p)
 			w.buf = make([]byte, bufferSize)
-			w.row.names.Stop = p.StopFlag()
+			w.pos.row.names.Stop = p.StopFlag()
 			k.pool.Store(p)
 			if k.wrong.Load() {
-				w.wrongStreak = guessAfter
+				w.labels.wrong = guessAfter
 			}
-			if op, e := w.io.Ready(); e != 0 {
-				return nil, nil, &fs.PathError{Op: op, Path: k.m.Path, Err: e}
+			if op, e := w.labels.io.Ready(); e != 0 {
+				return nil, nil, &fs.PathError{Op: op, Path: k.mount.Path, Err: e}
 			}
+			w.pos.row.way = w.labels.io.Way
 			return w.do, func() { w.retire(); k.share.Put() }, nil
 		},
 	})
 	over()
-	k.sorts.clear(&k.cache)
-	k.ahead.close()
+	k.sorter.clear(&k.cache)
+	k.disk.close()
 	return left, err
 }
 
 // One labels what m is of and nothing beneath it.
 func One(j *Job, m *mounts.Mount) Outcome {
-	k := &Walk{Job: j, m: m, top: &Dir{mount: m, fd: -1, own: j.Top.Label}}
+	k := &Walk{job: j, mount: m}
 	w := k.worker(nil)
-	w.io.Way = sys.ByDescriptor
-	return w.label(xattrio.Target{FD: m.At, Pinned: true}, k.top)
+	w.labels.io.Way = sys.ByDescriptor
+	return w.labels.label(xattrio.Target{FD: m.At, Pinned: true}, &Dir{mount: m, fd: -1, own: j.Top.Label})
 }
 
-// worker returns one that begins, which all looks at from then on.
-func (k *Walk) worker(p *steal.Worker[item]) *worker {
-	w := &worker{Walk: k, pool: p, closeNext: -1}
-	w.io = xattrio.IO{Attr: sys.NewAttr(xattrio.Attribute, ""), Way: k.Way(k.m), Pin: k.m.Pin, Stale: k.m.Stale}
-	w.ready(k.Top.Label)
+// worker returns one that begins, which others can look at from then on.
+func (k *Walk) worker(q queue) *worker {
+	w := &worker{walk: k, cache: &k.cache, mount: k.mount, queue: q, visited: -1}
+	w.pos.walk = k
+	w.labels.walk, w.labels.queue, w.labels.pos = k, q, &w.pos
+	w.labels.io = xattrio.IO{Attr: sys.NewAttr(xattrio.Attribute, ""), Way: k.job.Way(k.mount), Open: k.mount.Pin, Stale: k.mount.Stale}
+	w.labels.io.SetLabel(k.job.Top.Label)
+	w.pos.row.way = w.labels.io.Way
 	k.mu.Lock()
 	k.workers = append(k.workers, w)
 	k.mu.Unlock()
@@ -256,21 +256,8 @@ func (j *Job) Way(m *mounts.Mount) sys.Way {
 	return sys.ByDescriptor
 }
 
-// retire releases the worker's directories and memory, and takes its thread out of the
-// volume.
-func (w *worker) retire() {
-	w.held.release(&w.cache)
-	w.closeVisited()
-	w.buf, w.ordered = nil, nil
-	w.countsMu.Lock()
-	_, _ = w.row.load(nil, 0, 0, nil, 0) // nobody looks into the buffer any more
-	w.countsMu.Unlock()
-	w.name.Store(nil)
-	w.io.Enter(w.m.Outside())
-}
-
-// all are the workers that have begun.
-func (k *Walk) all(yield func(*worker) bool) {
+// positions are those of the workers that have begun. There are none on nil.
+func (k *Walk) positions(yield func(*position) bool) {
 	if k == nil {
 		return
 	}
@@ -278,7 +265,7 @@ func (k *Walk) all(yield func(*worker) bool) {
 	workers := k.workers
 	k.mu.Unlock()
 	for _, w := range workers {
-		if !yield(w) {
+		if !yield(&w.pos) {
 			return
 		}
 	}
@@ -286,15 +273,14 @@ func (k *Walk) all(yield func(*worker) bool) {
 
 // Watched are the workers, as they are looked at. There are none on nil.
 func (k *Walk) Watched(yield func(watch.Watched) bool) {
-	k.all(func(w *worker) bool { return yield(w) })
+	k.positions(func(p *position) bool { return yield(p) })
 }
 
 // Tally is what was counted so far, but for the rows at hand. It is nothing on nil.
 func (k *Walk) Tally() (t Tally) {
-	for w := range k.all {
-		w.countsMu.Lock()
-		t.Add(w.shown)
-		w.countsMu.Unlock()
+	for p := range k.positions {
+		counted, _ := p.counted()
+		t.Add(counted)
 	}
 	return t
 }
@@ -302,8 +288,8 @@ func (k *Walk) Tally() (t Tally) {
 // Path is a directory that is worked on, and no entry in it, whose name may be
 // overwritten. It is "" where there is none, and on nil.
 func (k *Walk) Path() string {
-	for w := range k.all {
-		if d := w.in.Load(); d != nil {
+	for p := range k.positions {
+		if d := p.dir.Load(); d != nil {
 			return d.Path("")
 		}
 	}
@@ -317,30 +303,30 @@ func (k *Walk) Yield(working int) {
 	case k == nil:
 		return
 	case working == 0:
-		k.asked = 0
+		k.dismissed = 0
 		return
 	}
-	if p := k.pool.Load(); p != nil && working-1 > k.asked { // less those that were asked before
-		p.Shed(working - 1 - k.asked)
-		k.asked = working - 1
+	if p := k.pool.Load(); p != nil && working-1 > k.dismissed { // less those that were asked before
+		p.Dismiss(working - 1 - k.dismissed)
+		k.dismissed = working - 1
 	}
 	k.share.Keep(budget.RunFiles + 2*k.cache.shrink()) // fewer stay open for later
 }
 
-// hire has one of those begin that are due, if the process may have one more. Of several
-// that hire at once some may do nothing.
-func (k *Walk) hire() {
-	if n := k.due.Load(); n > 0 && k.due.CompareAndSwap(n, n-1) && !k.relieve() {
+// beginDue has one of the workers begin that are due, if the process may have one more. Of
+// several such calls at once some may do nothing.
+func (k *Walk) beginDue() {
+	if n := k.due.Load(); n > 0 && k.due.CompareAndSwap(n, n-1) && !k.addWorker() {
 		k.due.Add(1)
 	}
 }
 
-// relieve adds a worker, if the process may have one more.
-func (k *Walk) relieve() bool { return k.share.Worker() && k.add() }
+// addWorker adds a worker, if there is a pool and the process may have one more.
+func (k *Walk) addWorker() bool { return k.pool.Load() != nil && k.share.Worker() && k.add() }
 
 // add adds a worker, which the share has.
 func (k *Walk) add() bool {
-	if k.pool.Load().Relieve() {
+	if k.pool.Load().AddWorker() {
 		return true
 	}
 	k.share.Put()

@@ -43,7 +43,7 @@ func TestWorkers(t *testing.T) {
 		{3, false, 3, 3},
 		{3, true, 3, 3},
 	} {
-		k := &Walk{Job: &Job{Workers: test.threads}, m: &mounts.Mount{Served: test.served}, share: ample(t)}
+		k := &Walk{job: &Job{Workers: test.threads}, mount: &mounts.Mount{Served: test.served}, share: ample(t)}
 		if got, most := k.size(); got != test.want || most != test.most {
 			t.Errorf("%+v: %d workers, %d at most", test, got, most)
 		}

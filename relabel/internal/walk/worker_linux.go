@@ -3,309 +3,294 @@
 package walk
 
 import (
+	"cmp"
+	"context"
 	"errors"
+	"io/fs"
 	"runtime"
-	"sync"
-	"sync/atomic"
+	"slices"
 	"syscall"
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/order"
-	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
-	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
-// item is a piece of work. To enter a directory, which there may be millions of, is none that
-// do does: it would be 32 bytes more for each.
-type item struct {
-	do   func(*worker) // nil: the directory name, with its NUL, in the directory in is entered
-	in   *Dir          // it expects that, and may stay held
-	name string
-	rest *Dir // the directory that do reads on in
+// item is a piece of work.
+type item interface{ do(w *worker) }
+
+// child is a directory to enter. There may be millions of them.
+type child struct {
+	parent *Dir   // expects it
+	name   string // with its NUL
 }
 
-// restOf is the work on what was not read of d, which is pinned for that.
-func restOf(d *Dir) item {
-	return item{rest: d, do: func(w *worker) {
-		w.cache.beginRest()
-		w.scan(d, d.FD())
-		w.cache.release(d)
-	}}
+func (c *child) do(w *worker) { w.enter(c.parent, c.name) }
+
+// rest is what was not read of a directory, which is pinned for that.
+type rest struct{ dir *Dir }
+
+func (r rest) do(w *worker) {
+	w.cache.beginRest()
+	w.scan(r.dir, r.dir.FD())
+	w.cache.release(r.dir)
 }
 
-// labelling is the work on records of d or, if there are none, on all of d, which expects it.
-func labelling(d *Dir, records []byte) item {
-	return item{do: func(w *worker) {
-		w.at(d, nil)
-		fd, op, e := w.cache.acquire(d)
-		if e == 0 {
-			defer w.cache.release(d)
-			if records != nil {
-				w.records(d, fd, records)
-				return
-			}
-			op, e = "lseek", sys.Rewind(fd, 0)
+// listed is entries that were read of a directory, which expects it; nil: all of them, which
+// were not.
+type listed struct {
+	dir     *Dir
+	entries []byte
+}
+
+func (l *listed) do(w *worker) {
+	d := l.dir
+	w.pos.at(d, nil)
+	fd, op, e := w.cache.acquire(d)
+	if e == 0 {
+		defer w.cache.release(d)
+		if l.entries != nil {
+			w.entries(d, fd, l.entries)
+			return
 		}
-		switch {
-		case e == 0:
-			w.scan(d, fd)
-		case xattrio.Judge(e) != xattrio.Gone: // else it is gone with all that was in it
-			w.spoil(d, op, e)
-		}
-	}}
+		op, e = "lseek", sys.Rewind(fd, 0)
+	}
+	switch {
+	case e == 0:
+		w.scan(d, fd)
+	case xattrio.VerdictOf(e) != xattrio.Gone: // else it is gone with all that was in it
+		w.labels.failDir(d, op, e)
+	}
+}
+
+// queue is where a worker's items wait: its end of a pool, or those of a small tree.
+type queue interface {
+	Push(item)       // the worker is the first to take it
+	PushOldest(item) // and the last
+	Stopped() bool   // the item at hand is better finished soon
 }
 
 const (
 	// bufferSize is what a worker reads of a directory, and so the largest piece of
 	// work: some 2,000 names, 5 ms of labelling.
 	bufferSize = 64 << 10
-	// piece is how many entries are one where calls wait for a server: 16 ms
+	// servedEntries are one piece of work where calls wait for a server: 16 ms
 	// at a millisecond a call.
-	piece = 16
-	// guessAfter wrong labels in a row are taken to say that the rest is
-	// wrong too: the walk then writes unread, but for one in guessCheck.
-	// Together they keep the calls for an entry below 1.02.
-	guessAfter = 32
-	guessCheck = 64
-	// tries bounds how often one call is tried again, a millisecond apart
-	// at first and twice as long each time: about a quarter of a second.
-	tries = 8
-	// sickAfter EIOs in a row, with nothing that succeeded between, end the
-	// run: reading the rest of a dying disk takes days and helps no one.
-	sickAfter = 128
+	servedEntries = 16
+	// pacedRow is how many names are a row where the caller holds the work back: at
+	// ten entries a second, a worker asks about once a second.
+	pacedRow = 8
+	// yieldAfter entries, a millisecond or two, a worker yields. The scheduler retakes
+	// the P of one that has not done so for 10 ms, and starts a thread for it.
+	yieldAfter = 1024
 )
 
-// worker is one goroutine's share of the walk. It belongs to that goroutine. Any other may
-// read what is atomic, to tell how far a run is or where it hangs, and what countsMu guards.
+// worker is one goroutine's part of the walk. All but pos belongs to that goroutine.
 type worker struct {
-	*Walk
-	pool *steal.Worker[item] // nil: see solo
-	solo *solo               // nil: there is a pool, or one entry
-
-	in     atomic.Pointer[Dir]  // nil while it has nothing to do
-	name   atomic.Pointer[byte] // of the entry in it
-	step   atomic.Uint32        // of a visit
-	doing  atomic.Uint32        // an xattrio.SyscallKind
-	moves  atomic.Uint64        // items worked on, readings of a directory, and pauses
-	paused atomic.Bool          // see unwatched
-	seen   watch.Seen           // of the worker
-
-	io      xattrio.IO
-	writing string     // the label that io writes
-	found   *sys.Found // what the row had, where that decides what is written
-	known   struct {   // what Change was asked last, and its answer
-		has, want string
-		choice
-	}
-
-	tally       Tally
-	wrongStreak int
-	sinceGuess  int // entries since the walk began to guess
-	sinceYield  int // entries since others had a turn
-	eios        int // in a row
-
-	countsMu sync.Mutex
-	shown    Tally // the tally as it was when the row began
-	row      row   // of buf; countsMu guards its loading
+	walk   *Walk
+	cache  *dirCache     // of the walk
+	mount  *mounts.Mount // of the walk
+	queue  queue
+	small  *small // the queue of a small tree; nil: there is a pool
+	pos    position
+	labels labeller
 
 	buf       []byte
 	ordered   *order.Batch // of buf
-	held      heldDir
-	closeNext int // the directory that was visited last, or -1
+	unyielded int          // entries since others had a turn
+	parent    openParent   // of the last child
+	visited   int          // the directory that was visited last, to be closed; or -1
 }
 
-// at tells where the worker is.
-func (w *worker) at(d *Dir, name *byte) {
-	w.in.Store(d)
-	w.name.Store(name)
-}
-
-// now says which call comes next, if it is another than the last.
-func (w *worker) now(k xattrio.SyscallKind) {
-	if w.doing.Load() != uint32(k) {
-		w.doing.Store(uint32(k))
+// do does an item.
+func (w *worker) do(it item) {
+	if _, enters := it.(*child); !enters {
+		w.parent.release(w.cache)
+		w.closeVisited()
 	}
-}
-
-// unwatched is for a worker that calls the caller's code, waits to, or sorts. It is in no
-// system call during that, and is not replaced.
-func (w *worker) unwatched(what func()) {
-	w.paused.Store(true)
-	what()
-	w.moves.Add(1) // first: where its place is compared, it has moved
-	w.paused.Store(false)
-}
-
-// A worker is a watch.Watched.
-
-func (w *worker) Seen() *watch.Seen { return &w.seen }
-func (w *worker) Busy() bool        { return w.in.Load() != nil && !w.paused.Load() } // else it waits for work
-func (w *worker) Replace() bool     { return w.pool != nil && w.relieve() }
-
-func (w *worker) Place() any {
-	return [5]any{w.moves.Load(), w.name.Load(), w.doing.Load(), w.step.Load(), w.row.names.Step.Load()}
-}
-
-func (w *worker) Call() watch.Call {
-	call, name := xattrio.SyscallKind(w.doing.Load()), w.name.Load()
-	switch call {
-	case xattrio.Row:
-		call, name = w.sweepsAt()
-	case xattrio.Visit:
-		call = xattrio.Visits(sys.Step(w.step.Load()))
-	}
-	path := w.m.Path
-	if d := w.in.Load(); d != nil {
-		path = d.Path(sys.Text(name))
-	}
-	return watch.Call{Call: call.String(), Path: path}
+	it.do(w)
+	w.pos.done(w.labels.tally)
 }
 
 // push makes work of it, which w is the first to take.
 func (w *worker) push(it item) {
-	if w.solo != nil {
-		w.solo.rest = append(w.solo.rest, it)
-		return
+	w.queue.Push(it)
+	w.walk.beginDue()
+}
+
+// pushChild makes work of a directory in d.
+func (w *worker) pushChild(d *Dir, name string) {
+	w.cache.expect(d)
+	w.push(&child{d, name})
+}
+
+// pushListed makes work of entries of d, which are copied.
+func (w *worker) pushListed(d *Dir, entries []byte) {
+	w.cache.expect(d)
+	w.push(&listed{d, slices.Clone(entries)})
+}
+
+// pushRest makes work of what was not read of d, which is the last to be done. Where so many
+// rests wait already it is the next, once after is called: memory rather than descriptors.
+func (w *worker) pushRest(d *Dir) (after func()) {
+	if !w.cache.pinRest(d) {
+		return func() { w.push(rest{d}) }
 	}
-	w.pool.Push(it)
-	w.hire()
+	w.queue.PushOldest(rest{d})
+	w.walk.beginDue()
+	return func() {}
 }
 
-// give makes work of it, which w is the last to take.
-func (w *worker) give(it item) {
-	w.pool.Give(it)
-	w.hire()
-}
-
-func (w *worker) do(it item) {
-	if it.do == nil {
-		w.enter(it.in, it.name)
-	} else {
-		w.held.release(&w.cache)
-		w.closeVisited()
-		it.do(w)
-	}
-	w.in.Store(nil)
-	w.moves.Add(1)
-	w.countsMu.Lock()
-	w.shown = w.tally
-	w.countsMu.Unlock()
-}
-
-// scan reads one buffer of d, gives the rest of d to a worker that is free, and
-// labels what it has read.
+// scan reads one buffer of d, makes work of the rest of d, and labels what it has read.
 func (w *worker) scan(d *Dir, fd int) {
-	w.at(d, nil)
-	w.askAhead(d, fd)
+	w.pos.at(d, nil)
+	w.readAhead(d, fd)
 	n, more := w.fill(d, fd, 0)
-	w.share(d, fd, n, more)
+	w.buffer(d, fd, n, more)
 }
 
-// share gives the rest of d, if there is more of it, and labels the n bytes of
-// records that were read.
-func (w *worker) share(d *Dir, fd, n int, more bool) {
-	if d == w.top && w.begins.Listed != nil { // the first that is read of it
+// buffer labels the n bytes of entries in the buffer, and makes work of the rest of d, if
+// there is more of it.
+func (w *worker) buffer(d *Dir, fd, n int, more bool) {
+	if top := w.walk.begins; d == w.walk.top && top.Listed != nil { // the first that is read of it
 		if !more {
-			w.begins.Listed(w.buf[:n])
+			top.Listed(w.buf[:n])
 		}
-		w.begins.Listed = nil
+		top.Listed = nil
 	}
 	switch {
-	case w.solo != nil && more:
-		w.solo.large = true
-		w.later(d, nil)
+	case w.small != nil && more:
+		w.small.large = true
+		w.pushListed(d, nil)
 		return
-	case w.solo != nil:
-		w.check(w.tally.Seen + int64(n/recordSize))
-		w.records(d, fd, w.buf[:n])
+	case w.small != nil:
+		w.check(w.labels.tally.Seen + int64(n/entrySize))
+		w.entries(d, fd, w.buf[:n])
 		return
 	case more:
 		var taken bool
-		if n, taken = w.queueSampled(d, fd, n); taken || w.fillWindow(d, fd, n) {
+		if n, taken = w.sample(d, fd, n); taken || w.sortRest(d, fd, n) {
 			return
 		}
-		if w.cache.pinRest(d) {
-			w.give(restOf(d))
-		} else {
-			// So many rests wait that this one comes next, before the
-			// directories in it: memory rather than descriptors.
-			defer w.push(restOf(d))
-		}
+		defer w.pushRest(d)()
 	}
-	if w.m.Served {
-		w.spread(d, fd, n)
+	if !w.mount.Served {
+		w.sortBuffer(d, fd, n)
 		return
 	}
-	w.labelBuffer(d, fd, n)
-}
-
-// spread makes many pieces of work of the n bytes of records in the buffer: where
-// each entry takes a server's time, one worker would take seconds for them, and
-// all the others have nothing to do if it is all there is.
-func (w *worker) spread(d *Dir, fd, n int) {
-	rest := w.buf[:n]
+	// Where each entry takes a server's time, one worker would take seconds for a buffer,
+	// and all the others have nothing to do if it is all there is.
+	left := w.buf[:n]
 	for {
-		end, _, err := firstOf(rest, piece, func(sys.Dirent) bool { return true })
-		if err != nil || end == len(rest) {
+		end, _, err := firstOf(left, servedEntries, func(sys.Dirent) bool { return true })
+		if err != nil || end == len(left) {
 			break
 		}
-		w.later(d, rest[:end])
-		rest = rest[end:]
+		w.pushListed(d, left[:end])
+		left = left[end:]
 	}
-	w.records(d, fd, rest)
+	w.entries(d, fd, left)
+}
+
+// entries labels the entries of d in buf: plain names in sweeps, the others one by one.
+func (w *worker) entries(d *Dir, fd int, buf []byte) {
+	if op, e := w.labels.io.Enter(fd); e != 0 {
+		w.labels.failDir(d, op, e)
+		return
+	}
+	most := sys.RowLen
+	if w.walk.job.Throttle != nil {
+		most = pacedRow
+	}
+	for off := 0; off < len(buf) && !w.queue.Stopped(); {
+		if w.small != nil && w.small.large {
+			w.pushListed(d, buf[off:])
+			return
+		}
+		next, err := w.pos.load(w.labels.tally, buf, off, most, w.mount.LeftInodes, d.sortedBelow)
+		w.rowOf(d, fd)
+		if w.small != nil {
+			w.check(w.labels.tally.Seen)
+		}
+		if err != nil {
+			w.labels.failDir(d, "getdents64", err)
+			return
+		}
+		off = next
+	}
+}
+
+// rowOf labels the names of the row, which is of d.
+func (w *worker) rowOf(d *Dir, fd int) {
+	r := &w.pos.row
+	if w.unyielded += r.n; w.unyielded >= yieldAfter {
+		w.unyielded = 0
+		runtime.Gosched()
+	}
+	if w.walk.job.Throttle != nil && r.n > 0 {
+		w.wait(fd, r.n)
+	}
+	w.checkRoot()
+	sweeps := w.labels.sweeps(d.want)
+	for i := 0; i < r.n && !w.queue.Stopped(); {
+		end := i
+		for sweeps && end < r.n && r.plain[end] {
+			end++
+		}
+		if end > i {
+			i = w.labels.sweep(d, fd, i, end)
+			continue
+		}
+		w.entry(d, fd, r.entry(i))
+		i++
+	}
+	// Large directories of wrong labels are gathered, and a worker that begins writes unread.
+	if wrong := w.labels.wrong >= guessAfter; w.walk.wrong.Load() != wrong {
+		w.walk.wrong.Store(wrong)
+	}
 }
 
 // entry labels one entry of d, or makes work of it if it is a directory.
 func (w *worker) entry(d *Dir, fd int, e sys.Dirent) {
+	l := &w.labels
 	t := xattrio.Target{FD: fd, Name: e.Cname(), Kind: e.Kind, Ino: e.Ino}
-	w.name.Store(t.Name)
-	if w.m.Asks || w.m.LeftInodes[e.Ino] {
-		if o, is := w.left(t, d, t); is {
-			w.count(d, o, 1)
+	w.pos.name.Store(t.Name)
+	if w.mount.Asks || w.mount.LeftInodes[e.Ino] {
+		if o, is := l.excluded(t, d, t); is {
+			l.count(d, o, 1)
 			return
 		}
 	}
-	if e.Kind == sys.KindUnknown {
+	if t.Kind == sys.KindUnknown {
 		if st, errno := t.Stat(); errno == 0 {
-			e.Kind, t.Kind = st.Kind, st.Kind
+			t.Kind = st.Kind
 		} // else labelling it will say what is wrong with it
 	}
-	if e.Kind == sys.KindDir {
-		if d.rereading && w.isRight(t, d.want.Label) {
-			return // it needs no second visit
-		}
-		w.tally.Found++
-		w.cache.expect(d)
-		w.push(item{in: d, name: string(e.Name[:len(e.Name)+1])})
-		return
-	}
-	w.count(d, w.label(t, d), 1)
-}
-
-// count counts what became of n entries of d. On the second reading of the root all but
-// what is written or fails was counted when it was read first.
-func (w *worker) count(d *Dir, o Outcome, n int) {
-	if !d.rereading || o == Written || o == Failed {
-		w.tally.Count(o, n)
+	switch {
+	case t.Kind != sys.KindDir:
+		l.count(d, l.label(t, d), 1)
+	case d.rereading && l.io.Has(t, d.want.Label): // it needs no second visit
+	default:
+		l.tally.Found++
+		w.pushChild(d, string(e.Name[:len(e.Name)+1]))
 	}
 }
 
-// askAhead asks, once, for what is to be read of d.
-func (w *worker) askAhead(d *Dir, fd int) {
+// readAhead asks, once, for what is to be read of d.
+func (w *worker) readAhead(d *Dir, fd int) {
 	if w.readsAhead() && !d.ahead {
 		d.ahead = true
-		w.ahead.ask(w.m, fd, w.now)
+		w.walk.disk.ask(w.mount, fd, w.pos.now)
 	}
 }
 
 // readsAhead says whether what is near a directory is asked for with it.
-func (w *worker) readsAhead() bool { return w.m.Kind == sys.Ext4 && w.ahead.pays() }
+func (w *worker) readsAhead() bool { return w.mount.Kind == sys.Ext4 && w.walk.disk.pays() }
 
-// fill reads records of d until the buffer, which has n bytes of them, is full, and says
+// fill reads entries of d until the buffer, which has n bytes of them, is full, and says
 // if there may be more. Only a reading of nothing is the end.
 func (w *worker) fill(d *Dir, fd, n int) (int, bool) {
 	for len(w.buf)-n >= sys.RecordMax {
@@ -317,95 +302,66 @@ func (w *worker) fill(d *Dir, fd, n int) (int, bool) {
 	return n, true
 }
 
-// getdents reads records of d once, into the buffer from n on.
+// getdents reads entries of d once, into the buffer from n on.
 func (w *worker) getdents(d *Dir, fd, n int) (got int, more bool) {
-	w.now(xattrio.Getdents64)
+	w.pos.now(xattrio.Getdents64)
 	for try := 0; ; try++ {
 		got, e := sys.Getdents(fd, w.buf[n:])
+		verdict := xattrio.VerdictOf(e)
 		switch {
 		case e == 0:
-			w.moves.Add(1)
+			w.pos.moves.Add(1)
 			return got, got > 0
 		case e == syscall.EINVAL && n > 0:
-			return 0, true // too little room for the next record
-		case xattrio.Judge(e) == xattrio.Gone:
+			return 0, true // too little room for the next entry
+		case verdict == xattrio.Gone:
 			return 0, false // the directory itself was removed
-		case xattrio.Judge(e) != xattrio.Again || !w.retry(try):
-			w.spoil(d, "getdents64", e)
+		case verdict != xattrio.Again || !w.labels.again(try):
+			w.labels.failDir(d, "getdents64", e)
 			return 0, false
 		}
 	}
 }
 
-// left says whether what, which is t or t opened, is to be left alone: excluded,
-// or lying under a mount, where only a clone shows it.
-func (w *worker) left(what xattrio.Target, d *Dir, t xattrio.Target) (Outcome, bool) {
-	if len(w.m.Left) == 0 {
-		return 0, false
-	}
-	w.now(xattrio.Statx)
-	st, e := what.Stat()
-	why, is := w.m.Left[mounts.IDOf(st)]
-	if e != 0 || !is {
-		return 0, false
-	}
-	return w.leave(d, t, why), true
-}
-
-// ready has the worker write label, until another is to be written.
-func (w *worker) ready(label string) {
-	if label != w.writing {
-		w.writing = label
-		w.io.SetValue(label)
+// wait has the caller slow down the next entries of the directory fd. The caller's code
+// does not run with the volume as its thread's working directory.
+func (w *worker) wait(fd, entries int) {
+	ctx := w.walk.ctx
+	w.labels.io.Enter(w.mount.Outside())
+	var err error
+	w.pos.pause(func() { err = cmp.Or(w.walk.job.Throttle(ctx, entries), context.Cause(ctx)) })
+	if err != nil {
+		w.labels.halt(err)
+	} else if _, e := w.labels.io.Enter(fd); e != 0 {
+		w.labels.halt(&fs.PathError{Op: "fchdir", Path: w.mount.Path, Err: e})
 	}
 }
 
-// heed stops the run when its root is not its own any more. It is asked now and then,
+// checkRoot stops the run when its root is not its own any more. It is asked now and then,
 // by the worker that comes first; where the answer is late, all wait for it.
-func (w *worker) heed() {
-	for w.Root != nil && !w.stopped() {
-		if w.Root.Due() {
-			w.now(xattrio.Fgetxattr)
-			if err := w.Root.Ours(); errors.Is(err, commit.ErrOvertaken) {
-				w.halt(err)
+func (w *worker) checkRoot() {
+	for root := w.walk.job.Root; root != nil && !w.queue.Stopped(); {
+		if root.Due() {
+			w.pos.now(xattrio.Fgetxattr)
+			if err := root.Ours(); errors.Is(err, commit.ErrOvertaken) {
+				w.labels.halt(err)
 			}
 			return
 		}
-		if w.Root.Sure() {
+		if root.Sure() {
 			return
 		}
-		w.unwatched(func() { time.Sleep(time.Millisecond) })
+		w.pos.pause(func() { time.Sleep(time.Millisecond) })
 	}
 }
 
-// stopped says that the item at hand had better be finished soon. For one entry there is
-// nothing to stop.
-func (w *worker) stopped() bool {
-	if w.pool == nil {
-		return w.solo != nil && w.ctx.Err() != nil
-	}
-	return w.pool.Stopped()
-}
-
-// halt stops the run, and returns when the pool knows.
-func (w *worker) halt(why error) {
-	if w.pool == nil && w.solo == nil {
-		return
-	}
-	w.Stop(why)
-	for w.pool != nil && !w.pool.Stopped() {
-		runtime.Gosched()
-	}
-}
-
-// retry reports whether a call may be tried again after try. Before that it closes a
-// directory or, if there is none to be closed, waits: 1 ms, 2, 4 …
-func (w *worker) retry(try int) bool {
-	if try == tries || w.stopped() {
-		return false
-	}
-	if !w.cache.closeIdle() {
-		time.Sleep(time.Millisecond << try)
-	}
-	return true
+// retire releases the worker's directories and memory, and takes its thread out of the
+// volume.
+func (w *worker) retire() {
+	w.parent.release(w.cache)
+	w.closeVisited()
+	w.buf, w.ordered = nil, nil
+	_, _ = w.pos.load(w.labels.tally, nil, 0, 0, nil, 0) // nobody looks into the buffer any more
+	w.pos.name.Store(nil)
+	w.labels.io.Enter(w.mount.Outside())
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
@@ -16,8 +15,8 @@ import (
 // nor when it goes on. The control waits for something else.
 func TestThrottleIsNoStall(t *testing.T) {
 	k := &Walk{}
-	w := &worker{Walk: k}
-	w.in.Store(&Dir{})
+	w := &worker{pos: position{walk: k}}
+	w.pos.dir.Store(&Dir{})
 	k.workers = []*worker{w}
 	look := func() (moves bool, held int) {
 		for range watch.Limit/watch.Every + 1 {
@@ -28,7 +27,7 @@ func TestThrottleIsNoStall(t *testing.T) {
 	watch.Look(k.Watched)
 	var moved bool
 	var held int
-	w.unwatched(func() { moved, held = look() })
+	w.pos.pause(func() { moved, held = look() })
 	if moved || held > 0 {
 		t.Errorf("while it waits: moves %t, held up %d", moved, held)
 	}
@@ -50,11 +49,11 @@ func TestReadingMoves(t *testing.T) {
 	}
 	fd := openDir(t, dir)
 	defer sys.Close(fd)
-	w := &worker{Walk: &Walk{Job: &Job{}, m: &mounts.Mount{}}, buf: make([]byte, bufferSize)}
+	w := &worker{buf: make([]byte, bufferSize)}
 	places := map[any]bool{}
 	for more := true; more; {
 		_, more = w.getdents(&Dir{}, fd, 0)
-		places[w.Place()] = true
+		places[w.pos.Place()] = true
 	}
 	if len(places) < 3 {
 		t.Errorf("it was at %d places", len(places))

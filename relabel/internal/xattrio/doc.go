@@ -3,10 +3,10 @@
 // Package xattrio reads and writes the label of one entry, which it does not open,
 // and says what the errors of that mean to a walk.
 //
-// An IO belongs to one goroutine. Where its Way needs the entry pinned, Hold comes
-// before the calls and Release after them, so that what was read, asked about and
-// compared is what is written. What keeps a name inside its mount is the caller's
-// Pin. Many names at once, without a word to the scheduler in between, are
+// An IO belongs to one goroutine. Where its Way needs the entry pinned, Pin comes
+// before the calls and Unpin after them, so that what was read, asked about and
+// compared is what is written. What confines a name to its mount is the caller's
+// Open. Many names at once, without a word to the scheduler in between, are
 // sys.Attr's Mend, Look and Visit: the only other place where an entry's label is
 // read or written.
 package xattrio

@@ -46,17 +46,26 @@ func (l Label) String() string { return secctx.Trim(l.Stored) }
 // IO reads and writes labels. It belongs to one goroutine, which for ByThread is
 // locked to its thread.
 type IO struct {
-	*sys.Attr // its value is the label to write
-	Way       sys.Way
-	Stale     bool // the server is asked before a label is read
-	// Pin names the entry name in dir by an O_PATH descriptor, inside the mount
+	Attr  *sys.Attr // its value is Label
+	Label string    // to write: see SetLabel
+	Way   sys.Way
+	Stale bool // the server is asked before a label is read
+	// Open names the entry name in dir by an O_PATH descriptor, inside the mount
 	// that is walked. ByDescriptor needs it for targets that have a name.
-	Pin   func(dir int, name *byte) (fd int, op string, e sys.Errno)
-	entry int // ByDescriptor: the one that is held
+	Open  func(dir int, name *byte) (fd int, op string, e sys.Errno)
+	entry int // ByDescriptor: the one that is pinned
 }
 
 // New readies label for writing to targets without a name.
-func New(label string) IO { return IO{Attr: sys.NewAttr(Attribute, label)} }
+func New(label string) IO { return IO{Attr: sys.NewAttr(Attribute, label), Label: label} }
+
+// SetLabel has label written from now on.
+func (x *IO) SetLabel(label string) {
+	if label != x.Label {
+		x.Label = label
+		x.Attr.SetValue(label)
+	}
+}
 
 // Fastest asks the kernel for the fastest way that it has.
 func Fastest() sys.Way {
@@ -93,18 +102,16 @@ func (x *IO) Enter(dir int) (string, sys.Errno) {
 	return "fchdir", sys.Fchdir(dir)
 }
 
-// Hold pins the target, where that is the way, for the calls that follow.
-func (x *IO) Hold(t Target) (string, sys.Errno) {
-	if x.Way != sys.ByDescriptor || t.Name == nil {
-		return "", 0
+// Pin pins the target, where that is the way, for the calls that follow.
+func (x *IO) Pin(t Target) (op string, e sys.Errno) {
+	if x.Way == sys.ByDescriptor && t.Name != nil {
+		x.entry, op, e = x.Open(t.FD, t.Name)
 	}
-	fd, op, e := x.Pin(t.FD, t.Name)
-	x.entry = fd
 	return op, e
 }
 
-// Release is the end of a Hold that answered 0.
-func (x *IO) Release(t Target) {
+// Unpin is the end of a Pin that answered 0.
+func (x *IO) Unpin(t Target) {
 	if x.Way == sys.ByDescriptor && t.Name != nil {
 		sys.Close(x.entry)
 	}
@@ -123,10 +130,42 @@ func (x *IO) reach(t Target) (way sys.Way, dir int, name *byte) {
 	return x.Way, t.FD, t.Name
 }
 
-// Stat asks what the target is or, where it is held, what is held.
+// Stat asks what the target is or, where it is pinned, what is pinned.
 func (x *IO) Stat(t Target) (sys.Stat, sys.Errno) {
 	_, dir, name := x.reach(t)
 	return sys.Statx(dir, name)
+}
+
+// Relabel reads the label of the pinned target, unless it is known, and writes the one that
+// choose returns, if that is not "". It returns the call that failed, or what choose did in
+// its place; now is told which call comes next.
+func (x *IO) Relabel(t Target, known *Label, now func(SyscallKind), choose func(has Label) (to, op string, e sys.Errno)) (op string, e sys.Errno) {
+	var has Label
+	if known != nil {
+		has = *known
+	} else {
+		now(x.Reads(t))
+		if has, op, e = x.Read(t); e != 0 {
+			return op, e
+		}
+	}
+	to, op, e := choose(has)
+	if e != 0 || to == "" {
+		return op, e
+	}
+	x.SetLabel(to)
+	now(x.Writes(t))
+	return x.Write(t)
+}
+
+// Has reports whether the target, which is not pinned, has the label by now.
+func (x *IO) Has(t Target, label string) bool {
+	if _, e := x.Pin(t); e != 0 {
+		return false
+	}
+	defer x.Unpin(t)
+	has, _, e := x.Read(t)
+	return e == 0 && has.Is(label)
 }
 
 // Read reads the target's label. That it has none, or a longer one than there is
@@ -138,15 +177,15 @@ func (x *IO) Read(t Target) (has Label, op string, e sys.Errno) {
 			return has, Statx.String(), e
 		}
 	}
-	has, e = x.Found(x.Get(way, dir, name))
-	return has, x.Reads(t).String(), e
+	has, e = x.Found(x.Attr.Get(way, dir, name))
+	return has, Reads(way).String(), e
 }
 
 // Found is the label that a read of n bytes or its errno answers.
 func (x *IO) Found(n int, errno sys.Errno) (has Label, e sys.Errno) {
 	switch errno {
 	case 0:
-		return Label{Stored: x.Value(n)}, 0
+		return Label{Stored: x.Attr.Value(n)}, 0
 	case syscall.ENODATA:
 		return Label{None: true}, 0
 	case syscall.ERANGE:
@@ -157,14 +196,17 @@ func (x *IO) Found(n int, errno sys.Errno) (has Label, e sys.Errno) {
 
 // Write gives the target the label.
 func (x *IO) Write(t Target) (op string, e sys.Errno) {
-	return x.Writes(t).String(), x.Set(x.reach(t))
+	return x.Writes(t).String(), x.Attr.Set(x.reach(t))
 }
 
 // Reads is the call by which the target's label is read.
 func (x *IO) Reads(t Target) SyscallKind {
 	way, _, _ := x.reach(t)
-	return [...]SyscallKind{sys.ByDescriptor: Getxattr, sys.ByThread: Lgetxattr, sys.ByName: Getxattrat, sys.Opened: Fgetxattr}[way]
+	return Reads(way)
 }
 
 // Writes is the call by which it is written.
-func (x *IO) Writes(t Target) SyscallKind { return x.Reads(t) + Setxattr - Getxattr }
+func (x *IO) Writes(t Target) SyscallKind {
+	way, _, _ := x.reach(t)
+	return Writes(way)
+}

@@ -35,6 +35,14 @@ func (k SyscallKind) String() string {
 	}[k]
 }
 
+// Reads is the call by which a label is read.
+func Reads(way sys.Way) SyscallKind {
+	return [...]SyscallKind{sys.ByDescriptor: Getxattr, sys.ByThread: Lgetxattr, sys.ByName: Getxattrat, sys.Opened: Fgetxattr}[way]
+}
+
+// Writes is the call by which it is written.
+func Writes(way sys.Way) SyscallKind { return Reads(way) + Setxattr - Getxattr }
+
 // Visits is the call that a visit makes at a step.
 func Visits(s sys.Step) SyscallKind {
 	return [...]SyscallKind{Close, Openat, Fgetxattr, Fsetxattr, Getdents64, Getdents64}[s]

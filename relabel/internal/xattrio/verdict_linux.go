@@ -18,7 +18,7 @@ const (
 	Again                  // worth another try, a bounded number of times
 	Compare                // fine if the label is right already
 	Changed                // the entry is of another kind by now
-	Foreign                // a mount is in the way
+	Mounted                // a mount is in the way
 	Refused                // no entry can be given this label: stop
 	Sick                   // the disk: many in a row end the run
 )
@@ -39,7 +39,7 @@ var Verdicts = [...]struct {
 	{syscall.EACCES, Compare, "what SELinux itself answers to a missing relabelfrom or relabelto"},
 	{syscall.ELOOP, Changed, "a link now stands where a directory was"},
 	{syscall.ENOTDIR, Changed, "something else now stands where a directory was"},
-	{syscall.EXDEV, Foreign, "openat2 met a mount"},
+	{syscall.EXDEV, Mounted, "openat2 met a mount"},
 	{syscall.EINVAL, Refused, "the policy does not know the label, so it knows it nowhere"},
 	{syscall.EIO, Sick, "one bad sector, or a dying disk"},
 	{syscall.ENOSPC, Failed, "other entries may have room in their inodes"},
@@ -48,8 +48,8 @@ var Verdicts = [...]struct {
 	{syscall.ENOTSUP, Failed, "beneath a root with labels this entry has none"},
 }
 
-// Judge is the verdict on e.
-func Judge(e sys.Errno) Verdict {
+// VerdictOf is the verdict on e.
+func VerdictOf(e sys.Errno) Verdict {
 	for i := range Verdicts {
 		if Verdicts[i].Errno == e {
 			return Verdicts[i].Verdict
@@ -62,7 +62,7 @@ func Judge(e sys.Errno) Verdict {
 // that is not there was not removed for sure: with its key, and without, entries have
 // other names.
 func Absent(dir int, e sys.Errno) sys.Errno {
-	if Judge(e) == Gone {
+	if VerdictOf(e) == Gone {
 		if st, unread := sys.Fstatx(dir); unread == 0 && st.Encrypted {
 			return syscall.ENOKEY
 		}
