@@ -283,6 +283,10 @@ bench-go: ## run the Go benchmarks (BENCH=regexp to choose)
 test-bench: deps-bench ## test the benchmark itself
 	cd bench && FASTLABEL_PROMISE=$(PROMISE) CGO_ENABLED=0 $(GO) test -count=1 $(TESTFLAGS) ./...
 
+.PHONY: pictures
+pictures: ## draw docs/pictures/*.txt as the SVGs beside them
+	$(GO) run ./docs/pictures
+
 .PHONY: cross
 cross: ## build and vet for the other platforms
 	@test/cross.sh

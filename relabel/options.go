@@ -23,7 +23,7 @@ const (
 )
 
 // HardLinks says what becomes of a file that has several names. Labelled by one of them it
-// has the label by all, also by those outside the tree. SECURITY.md says who can make such
+// has the label by all, also by those outside the tree. docs/security.md says who can make such
 // a name.
 type HardLinks int
 

@@ -30,7 +30,7 @@ type Report struct {
 	// Interrupted is the label of a relabel that an earlier run began and did not finish, by
 	// its seal on the root; "" if there is none.
 	Interrupted string
-	// Way names how entries were reached, as in "clone/setxattrat": see SECURITY.md. It ends
+	// Way names how entries were reached, as in "clone/setxattrat": see docs/security.md. It ends
 	// with "/slow" if the program was built so that the Go scheduler is informed of each call.
 	Way string
 	// Notes are sentences for people about what was not done as asked, such as a seal that
