@@ -3,7 +3,7 @@
 // Command bench compares fastlabel with the floor and with its peers, on real
 // filesystems, in turns.
 //
-//	main.go       the command: run, table, compare, plot, latency
+//	main.go       the command: run, table, compare, plot
 //	plan.go       which cells a plan has, and which contestants each
 //	cell.go       one cell: its states, and how a run is prepared and checked
 //	contestant.go the contestants, and their command lines
@@ -17,8 +17,6 @@
 //	record.go     a result as a JSON line
 //	table.go      medians, ratios to the floor and to the peers
 //	compare.go    two programs, cell by cell
-//	latency.go    how long a reader of the same disk waits beside fastlabel
-//	reader.go     that reader
 //	ab.sh         two commits, by compare
 //	floor/        the floor, in C, and the program that starts contestants
 //	plot.go       which charts: cost against size, speed against threads

@@ -38,11 +38,9 @@ func command(args []string) error {
 			return compare(os.Stdout, args[1:])
 		case "plot":
 			return plot(args[1:])
-		case "latency":
-			return latency(os.Stdout, args[1:])
 		}
 	}
-	return errors.New("usage: bench run [flags] | bench table FILE | bench compare NAME NAME FILE | bench plot DIR FILE | bench latency [flags]")
+	return errors.New("usage: bench run [flags] | bench table FILE | bench compare NAME NAME FILE | bench plot DIR FILE")
 }
 
 // runPlan measures, and appends a JSON line a run to a file.

@@ -108,24 +108,6 @@ func (v *volume) chill() error {
 	return v.attach()
 }
 
-// schedulerOf is the I/O scheduler of the disk that dir is on, "" where it has
-// none or cannot be asked.
-func schedulerOf(dir string) string {
-	var st unix.Stat_t
-	if err := unix.Stat(dir, &st); err != nil {
-		return ""
-	}
-	at := fmt.Sprintf("/sys/dev/block/%d:%d", unix.Major(st.Dev), unix.Minor(st.Dev))
-	for _, file := range []string{at + "/queue/scheduler", at + "/../queue/scheduler"} { // of a disk, of a partition
-		text, err := os.ReadFile(file)
-		if _, in, ok := strings.Cut(string(text), "["); err == nil && ok {
-			name, _, _ := strings.Cut(in, "]")
-			return name
-		}
-	}
-	return ""
-}
-
 func (v *volume) remove() error {
 	var err error
 	if v.fs != "slowfs" {
