@@ -67,7 +67,7 @@ func TestCompletes(t *testing.T) {
 		{"-e x --excl", "--exclude", none},
 		{"-e some", "", dirs},
 		{"--reference some", "", files},
-		{"completion ", "bash fish zsh", none},
+		{"completion ", "bash fish powershell zsh", none},
 		{"-t container_f", "container_file_t", none},
 		{"verify --type=container_ro_", "container_ro_file_t", none},
 		{"-t no_such", "", none},

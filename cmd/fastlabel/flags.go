@@ -3,13 +3,11 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -18,7 +16,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
-// settings are the flags, parsed.
+// settings are the values of the flags.
 type settings struct {
 	label, user, role, typ, level, reference string
 
@@ -28,22 +26,24 @@ type settings struct {
 	null      bool
 
 	dryRun           bool
-	threads          int
+	threads          uint
 	trust, hardLinks string // trust is --skip
 	exact            bool
 	timeout          time.Duration
 	noSeal, sync     bool
 	depth            string
 
-	only                 relabel.Parts // --only; 0: all
+	onlyParts            []string      // --only
+	only                 relabel.Parts // the same; 0: all
 	from, contexts       string
 	force, ignoreMissing bool
 
-	maxRate int // entries a second; 0: no limit
+	maxRate uint // entries a second; 0: no limit
 
-	verbose, quiet, json bool
-	progress             bool
-	version, recursive   bool
+	verbose            int
+	quiet, json        bool
+	progress           string
+	version, recursive bool
 
 	unhelped error // why --help was refused
 
@@ -54,167 +54,187 @@ type settings struct {
 	literal  int      // of the operands, how many stand behind --
 }
 
-// option is one flag.
-type option struct {
-	group, long, short string
-	arg                string // what the help calls its value; "" for a switch
-	help               string // one line; "" hides it
-	in                 string // the commands that have it: l(abel) p(robe) v(erify) h(ook) restore(c)on o(ther)
-	offer              string // values to complete: see offering
-	set                func(string) error
+// choices are the flags whose value is one of some words.
+var choices = map[string][]string{
+	"skip":       {"none", "root", "top"},
+	"depth":      {"root", "top"},
+	"hard-links": {"label", "skip", "error"},
+	"only":       {"type", "level", "user", "role"},
+	"progress":   {"always", "plain"},
 }
 
-// Groups of the help, in order.
-const (
-	most   = "Flags"
-	expert = "Advanced flags"
-)
+// types are offered for --type: what container-selinux has for what is bound into containers.
+var types = map[string][]string{"type": {"container_file_t", "container_log_t", "container_ro_file_t", "container_share_t", "container_var_lib_t", "svirt_image_t"}}
 
-// containerTypes are the types that container-selinux has for what is bound into containers.
-const containerTypes = "container_file_t container_log_t container_ro_file_t container_share_t container_var_lib_t svirt_image_t"
+// maxThreads guards against a mistyped number: each worker holds a thread of the
+// kernel.
+const maxThreads = 1024
 
-func options(s *settings) []option {
-	return []option{
-		{most, "label", "", "CONTEXT", "the whole label", "lpv", "", text(&s.label)},
-		{most, "type", "t", "TYPE", "another type than container_file_t", "lpv", containerTypes, text(&s.typ)},
-		{most, "level", "l", "LEVEL", "another level than s0, such as s0:c1,c2", "lpv", "", text(&s.level)},
-		{most, "user", "u", "USER", "another user than system_u", "lpv", "", text(&s.user)},
-		{most, "role", "", "ROLE", "another role than object_r", "lpv", "", text(&s.role)},
-		{most, "reference", "", "FILE", "the label of FILE, or of what it links to", "lpv", "file", text(&s.reference)},
+// advanced are the flags that --help lists last.
+var advanced = []string{"hard-links", "exact", "no-seal", "sync"}
 
-		{most, "only", "", "PART", "change only the type, level, user or role; repeatable", "l", "type level user role", part(&s.only)},
-		{most, "from", "", "CONTEXT", "only what has this label, any part of which may be *", "l", "", text(&s.from)},
-		{most, "contexts", "", "FILE", "the file_contexts to go by, not the loaded ones", "c", "file", text(&s.contexts)},
-		{most, "force", "F", "", "change the whole label, of customizable types too", "c", "", boolean(&s.force)},
-		{most, "recursive", "R", "", "what is beneath PATH too", "c", "", boolean(&s.recursive)},
-		{most, "recurse", "r", "", "", "c", "", boolean(&s.recursive)},
-
-		{most, "one-file-system", "x", "", "skip what is mounted below PATH", "lvc", "", boolean(&s.xdev)},
-		{most, "exclude", "e", "DIR", "skip DIR; may be repeated", "lvc", "dir", list(&s.exclude)},
-		{most, "files-from", "f", "FILE", "more PATHs, one a line; - is stdin", "lpvc", "file", text(&s.filesFrom)},
-		{most, "null", "0", "", "PATHs in FILE end in NUL", "lpvc", "", boolean(&s.null)},
-		{most, "ignore-missing", "i", "", "skip a PATH that does not exist", "c", "", boolean(&s.ignoreMissing)},
-		{most, "all-mounts", "m", "", "", "c", "", boolean(new(bool))}, // what restorecon's -m asks for is always done
-
-		{most, "dry-run", "n", "", "write nothing, say what would be", "lc", "", boolean(&s.dryRun)},
-		{most, "threads", "T", "N", fmt.Sprintf("workers, up to %d; 0: chosen (default)", maxThreads), "lvc", "", upTo(&s.threads, maxThreads)},
-		{most, "skip", "", "HOW", "what to skip: none (default), root, top", "l", "none root top", enum(&s.trust, "none", "root", "top")},
-		{most, "timeout", "", "DURATION", "stop after it, such as 90s; 0: never (default)", "lvc", "", duration(&s.timeout)},
-		{most, "timeout", "", "DURATION", "stop after it, such as 90s; 0: chosen (default)", "h", "", duration(&s.timeout)},
-		{most, "depth", "", "root|top", "read PATH's label (default), or its entries' too", "p", "root top", enum(&s.depth, "root", "top")},
-		{most, "max-rate", "", "N", "at most N entries a second; 0: no limit (default)", "lvc", "", upTo(&s.maxRate, maxRate)},
-
-		{most, "progress", "p", "", "show progress; on a terminal that is the default", "lvc", "", boolean(&s.progress)},
-		{most, "verbose", "v", "", "list each change on stdout, and every failure", "lvc", "", boolean(&s.verbose)},
-		{most, "verbose", "v", "", "say what was done; at most 50 lines in all", "h", "", boolean(&s.verbose)},
-		{most, "quiet", "q", "", "no result lines, no progress", "lpvc", "", boolean(&s.quiet)},
-		{most, "json", "", "", "JSON lines on stdout, one object each", "lpvc", "", boolean(&s.json)},
-		{most, "help", "h", "", "this text", "lpvhco", "", boolean(new(bool))},
-		{most, "version", "V", "", "print the version", "l", "", boolean(&s.version)},
-
-		{expert, "hard-links", "", "HOW", "hard-linked files: label (default), skip or error", "lvc", "label skip error", enum(&s.hardLinks, "label", "skip", "error")},
-		{expert, "exact", "", "", "read every label before writing it", "l", "", boolean(&s.exact)},
-		{expert, "no-seal", "", "", "do not seal PATH during the run", "l", "", boolean(&s.noSeal)},
-		{expert, "sync", "", "", "put all on disk before PATH's label, and then that", "l", "", boolean(&s.sync)},
-
-		// For people who are used to chcon: every command includes what is beneath PATH.
-		{most, "recursive", "R", "", "", "lpv", "", boolean(&s.recursive)},
-		{most, "recurse", "r", "", "", "lpv", "", boolean(&s.recursive)},
+// addFlags adds the flags that commands of this letter have: l(abel), p(robe), v(erify),
+// h(ook), restore(c)on. One without a text is hidden.
+func addFlags(c *cobra.Command, letter string, s *settings) {
+	f := c.Flags()
+	f.SortFlags = false
+	in := func(letters string) bool { return strings.Contains(letters, letter) }
+	if in("lpv") {
+		f.StringVar(&s.label, "label", "", "the whole label: `CONTEXT`")
+		f.StringVarP(&s.typ, "type", "t", "", "another `TYPE` than container_file_t")
+		f.StringVarP(&s.level, "level", "l", "", "another `LEVEL` than s0, such as s0:c1,c2")
+		f.StringVarP(&s.user, "user", "u", "", "another `USER` than system_u")
+		f.StringVar(&s.role, "role", "", "another `ROLE` than object_r")
+		f.StringVar(&s.reference, "reference", "", "the label of `FILE`, or of what it links to")
 	}
-}
-
-// ofGroup is the annotation of a flag that holds its group.
-const ofGroup = "group"
-
-// grouped are the flags that the help shows, in groups that have any.
-func grouped(c *cobra.Command) (groups []*pflag.FlagSet) {
-	for _, name := range []string{most, expert} {
-		fs := pflag.NewFlagSet(name, pflag.ContinueOnError)
-		fs.SortFlags = false
-		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if !f.Hidden && f.Annotations[ofGroup][0] == name {
-				fs.AddFlag(f)
+	if in("l") {
+		f.StringArrayVar(&s.onlyParts, "only", nil, "change just this `PART`: type, level, user, role")
+		f.StringVar(&s.from, "from", "", "just what has the label `CONTEXT`; * is any part")
+	}
+	if in("c") {
+		f.StringVar(&s.contexts, "contexts", "", "the file_contexts `FILE`; default: the policy's")
+		f.BoolVarP(&s.force, "force", "F", false, "change the whole label, customizable types too")
+		f.BoolVarP(&s.recursive, "recursive", "R", false, "what is beneath PATH too")
+		f.BoolVarP(&s.ignoreMissing, "ignore-missing", "i", false, "skip a PATH that does not exist")
+		f.BoolP("all-mounts", "m", false, "") // what restorecon's -m asks for is always done
+	}
+	if in("lvc") {
+		f.BoolVarP(&s.xdev, "one-file-system", "x", false, "skip what is mounted beneath PATH")
+		f.StringArrayVarP(&s.exclude, "exclude", "e", nil, "skip `DIR`; repeatable")
+	}
+	if in("lpvc") {
+		f.StringVarP(&s.filesFrom, "files-from", "f", "", "more PATHs, one a line of `FILE`; - is stdin")
+		f.BoolVarP(&s.null, "null", "0", false, "PATHs in FILE end in NUL")
+	}
+	if in("lc") {
+		f.BoolVarP(&s.dryRun, "dry-run", "n", false, "write nothing, say what would be")
+	}
+	if in("l") {
+		f.StringVar(&s.trust, "skip", "none", "skip if labelled, `HOW`: root, top")
+	}
+	if in("p") {
+		f.StringVar(&s.depth, "depth", "root", "`HOW` much to read: root, or top")
+	}
+	if in("lvc") {
+		f.UintVarP(&s.threads, "threads", "T", 0, fmt.Sprintf("`N` workers, up to %d; 0: chosen", maxThreads))
+		f.UintVar(&s.maxRate, "max-rate", 0, "at most `N` entries a second")
+	}
+	if in("lvch") {
+		f.DurationVar(&s.timeout, "timeout", 0, "stop after this `TIME`, such as 90s")
+	}
+	if in("lvc") {
+		f.StringVarP(&s.progress, "progress", "p", "", "``show progress; plain: in whole lines")
+		f.Lookup("progress").NoOptDefVal = "always"
+	}
+	switch letter {
+	case "h":
+		f.CountVarP(&s.verbose, "verbose", "v", "``say what was done; at most 50 lines in all")
+	case "v":
+		f.CountVarP(&s.verbose, "verbose", "v", "``list what differs on stdout, and each failure")
+	case "l", "c":
+		f.CountVarP(&s.verbose, "verbose", "v", "``list each change on stdout, and each failure")
+	}
+	if in("lpvc") {
+		f.BoolVarP(&s.quiet, "quiet", "q", false, "no result lines, no progress")
+		f.BoolVar(&s.json, "json", false, "JSON lines on stdout, one object each")
+	}
+	if in("l") {
+		f.BoolVarP(&s.version, "version", "V", false, "")
+	}
+	if in("lvc") {
+		f.StringVar(&s.hardLinks, "hard-links", "label", "hard links, `HOW`: label, skip or error")
+	}
+	if in("l") {
+		f.BoolVar(&s.exact, "exact", false, "read every label before writing it")
+		f.BoolVar(&s.noSeal, "no-seal", false, "do not seal PATH during the run")
+		f.BoolVar(&s.sync, "sync", false, "put all on disk before PATH's label, and then that")
+	}
+	if in("lpv") { // for people who are used to chcon: all that is beneath PATH is always included
+		f.BoolVarP(&s.recursive, "recursive", "R", false, "")
+	}
+	if in("lpvc") {
+		f.BoolVarP(&s.recursive, "recurse", "r", false, "")
+	}
+	if in("lvc") {
+		c.MarkFlagsMutuallyExclusive("quiet", "verbose")
+	}
+	if in("lpv") {
+		for _, whole := range []string{"label", "reference"} {
+			for _, part := range []string{"type", "level", "user", "role"} {
+				c.MarkFlagsMutuallyExclusive(whole, part)
 			}
-		})
-		if fs.HasFlags() {
-			groups = append(groups, fs)
 		}
+		c.MarkFlagsMutuallyExclusive("label", "reference")
 	}
-	return groups
+	if in("l") {
+		c.MarkFlagsMutuallyExclusive("only", "skip")
+		c.MarkFlagsMutuallyExclusive("from", "skip")
+	}
+	f.BoolP("help", "h", false, "")
+	f.VisitAll(func(f *pflag.Flag) {
+		f.Hidden = f.Usage == ""
+		offer := cobra.FixedCompletions(slices.Concat(choices[f.Name], types[f.Name]), cobra.ShellCompDirectiveNoFileComp)
+		switch f.Name {
+		case "exclude":
+			offer = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
+		case "reference", "contexts", "files-from":
+			return // files, which is the default
+		}
+		_ = c.RegisterFlagCompletionFunc(f.Name, offer) // the flag is there, and new
+	})
 }
 
-// addFlags gives c those of the flags that commands of this letter have.
-func addFlags(c *cobra.Command, letter string, all []option) {
-	c.Flags().SortFlags = false
-	for _, o := range all {
-		if !strings.Contains(o.in, letter) {
-			continue
-		}
-		f := c.Flags().VarPF(&value{arg: cmp.Or(o.arg, "bool"), set: o.set}, o.long, o.short, o.help)
-		f.Annotations = map[string][]string{ofGroup: {o.group}}
-		f.Hidden = o.help == ""
-		if o.arg == "" {
-			f.NoOptDefVal = "true"
-		} else if err := c.RegisterFlagCompletionFunc(o.long, offering(o.offer)); err != nil {
-			panic(err) // the flag is there, and new
-		}
-	}
-}
-
-// letters are the letters by which the table of flags knows the commands that work.
+// letters are the letters by which addFlags knows the commands that work.
 var letters = map[string]string{"": "l", "probe": "p", "verify": "v", "hook": "h", "restorecon": "c"}
 
 // commandTree returns fastlabel itself, which holds the other commands. What is given
 // is put into s, and run is called by the commands that work. Of the others, those have
 // flags that args name; nil names all.
 func commandTree(s *settings, args []string, run func(operands []string) error) *cobra.Command {
-	*s = settings{trust: "none", hardLinks: "label", depth: "root"}
+	*s = settings{}
 	root := labelCommand("fastlabel")
-	shown := []*cobra.Command{probeCommand(), restoreconCommand(), verifyCommand(), hookCommand(), completionCommand(), versionCommand()}
+	root.AddCommand(hookCommand(), probeCommand(), restoreconCommand(), verifyCommand(), versionCommand())
+	root.AddCommand(labelCommand("label"))
+	root.InitDefaultHelpCmd()
 	root.SilenceErrors, root.SilenceUsage = true, true
-	root.Args, root.ValidArgsFunction = cobra.ArbitraryArgs, cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
+	root.ValidArgsFunction = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
 		if s.recursive && nameOf(c) != "restorecon" {
 			s.unhelped = errors.New("-h is --help: a link is labelled itself without it, as by chcon -h")
 			return
 		}
-		fmt.Fprint(c.OutOrStdout(), help(c, shown))
+		fmt.Fprint(c.OutOrStdout(), help(c))
 	})
-	root.AddCommand(shown...)
-	helps := helpCommand(root)
-	root.SetHelpCommand(helps)
-	root.AddCommand(labelCommand("label"), helps)
-	all := options(s)
 	for _, c := range slices.Concat([]*cobra.Command{root}, root.Commands()) {
-		letter := "o"
-		if c.RunE == nil {
-			letter = letters[nameOf(c)]
-			c.RunE = func(c *cobra.Command, operands []string) error {
-				s.command, s.named, s.given, s.callable = nameOf(c), c.HasParent(), c.Flags(), callable(root)
-				if at := c.ArgsLenAtDash(); at >= 0 {
-					s.literal = len(operands) - at
-				}
-				if err := s.check(c.Flags()); err != nil {
-					return err
-				}
-				if len(operands) > s.literal && !s.named {
-					if instead, ok := removedCommands[operands[0]]; ok {
-						return fmt.Errorf("fastlabel %s was removed: %s", operands[0], instead)
-					}
-				}
-				return run(operands)
+		letter, works := letters[nameOf(c)]
+		if !works || c.Name() == "help" {
+			continue
+		}
+		c.RunE = func(c *cobra.Command, operands []string) error {
+			s.command, s.named, s.given, s.callable = nameOf(c), c.HasParent(), c.Flags(), callable(root)
+			if at := c.ArgsLenAtDash(); at >= 0 {
+				s.literal = len(operands) - at
 			}
+			if err := s.check(); err != nil {
+				return err
+			}
+			if len(operands) > s.literal && !s.named {
+				if instead, ok := removedCommands[operands[0]]; ok {
+					return fmt.Errorf("fastlabel %s was removed: %s", operands[0], instead)
+				}
+			}
+			return run(operands)
 		}
 		if args == nil || !c.HasParent() || slices.Contains(args, c.Name()) {
-			addFlags(c, letter, all)
+			addFlags(c, letter, s)
 		}
 	}
 	return root
 }
 
-// nameOf is what the code knows the command by: "" is what labels, also as label or
-// help.
+// nameOf returns the name that the code has for the command: "" for the one that labels,
+// also as label or help.
 func nameOf(c *cobra.Command) string {
 	if !c.HasParent() || c.Name() == "label" || c.Name() == "help" {
 		return ""
@@ -222,64 +242,60 @@ func nameOf(c *cobra.Command) string {
 	return c.Name()
 }
 
-// check finds flags that exclude each other.
-func (s *settings) check(fs *pflag.FlagSet) error {
-	for _, pair := range [][2]string{
-		{"quiet", "verbose"},
-		{"label", "reference"},
-		{"only", "skip"},
-		{"from", "skip"},
-	} {
-		if fs.Changed(pair[0]) && fs.Changed(pair[1]) {
-			return fmt.Errorf("--%s and --%s exclude each other", pair[0], pair[1])
-		}
-	}
-	for _, whole := range []string{"label", "reference"} {
-		for _, part := range []string{"type", "level", "user", "role"} {
-			if fs.Changed(whole) && fs.Changed(part) {
-				return fmt.Errorf("--%s is a whole label, --%s a part of the default: give one of them", whole, part)
+// check refuses values that pflag takes. An empty one is an unset variable in a script:
+// to go on with the default would label a tree wrongly.
+func (s *settings) check() (err error) {
+	s.given.Visit(func(f *pflag.Flag) {
+		for _, v := range valuesOf(f) {
+			words, ok := choices[f.Name]
+			switch instead := removedValues["--"+f.Name+" "+v]; {
+			case err != nil:
+			case instead != "":
+				err = fmt.Errorf("--%s %s was removed: %s", f.Name, v, instead)
+			case v == "":
+				err = fmt.Errorf("--%s: it is empty", f.Name)
+			case ok && !slices.Contains(words, v):
+				err = fmt.Errorf("--%s %s: not one of %s", f.Name, v, strings.Join(words, ", "))
 			}
 		}
+	})
+	for _, name := range s.onlyParts {
+		s.only |= parts[name]
 	}
-	if s.null && s.filesFrom == "" {
-		return errors.New("--null needs --files-from")
+	switch {
+	case err != nil:
+	case s.threads > maxThreads:
+		err = fmt.Errorf("--threads %d: more than %d", s.threads, maxThreads)
+	case s.timeout < 0:
+		err = fmt.Errorf("--timeout %v: it is negative", s.timeout)
+	case s.null && s.filesFrom == "":
+		err = errors.New("--null needs --files-from")
 	}
-	return nil
+	return err
 }
 
-// flagError has one sentence for each thing that can be wrong with a flag.
+// valuesOf returns the values that the flag was given.
+func valuesOf(f *pflag.Flag) []string {
+	if all, ok := f.Value.(pflag.SliceValue); ok {
+		return all.GetSlice()
+	}
+	return []string{f.Value.String()}
+}
+
+// flagError adds to pflag's sentence what was meant perhaps, or what to use instead.
 func flagError(c *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
-	var missing *pflag.ValueRequiredError
-	var invalid *pflag.InvalidValueError
-	var syntax *pflag.InvalidSyntaxError
-	switch {
-	case errors.As(err, &unknown):
-		if short := unknown.GetSpecifiedShortnames(); short != "" {
-			_, n := utf8.DecodeRuneInString(short)
-			return fmt.Errorf("unknown flag %s", words.Plain("-"+short[:n]))
-		}
-		if instead, ok := removedFlags[unknown.GetSpecifiedName()]; ok {
-			return fmt.Errorf("--%s was removed: %s", unknown.GetSpecifiedName(), instead)
-		}
-		text := "unknown flag " + words.Brief("--"+unknown.GetSpecifiedName())
-		if near := nearest(unknown.GetSpecifiedName(), longNames(c.Flags())); near != "" {
-			text += "; did you mean --" + near + "?"
-		}
-		return errors.New(text)
-	case errors.As(err, &missing):
-		return fmt.Errorf("--%s needs a value", missing.GetFlag().Name)
-	case errors.As(err, &invalid):
-		name := "--" + invalid.GetFlag().Name
-		if instead, ok := removedValues[name+" "+invalid.GetValue()]; ok {
-			return fmt.Errorf("%s %s was removed: %s", name, invalid.GetValue(), instead)
-		}
-		if invalid.GetFlag().NoOptDefVal == "" {
-			name += " " + words.Brief(invalid.GetValue())
-		}
-		return fmt.Errorf("%s: %w", name, invalid.Unwrap())
-	case errors.As(err, &syntax):
-		return fmt.Errorf("bad flag %s", words.Brief(syntax.GetSpecifiedFlag()))
+	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
+		return err
+	}
+	name := unknown.GetSpecifiedName()
+	if instead, ok := removedFlags[name]; ok {
+		return fmt.Errorf("--%s was removed: %s", name, instead)
+	}
+	var all []string
+	c.Flags().VisitAll(func(f *pflag.Flag) { all = append(all, f.Name) })
+	if near := nearest(name, all); near != "" {
+		err = fmt.Errorf("%w; did you mean --%s?", err, near)
 	}
 	return err
 }
@@ -331,11 +347,6 @@ func takesNext(fs *pflag.FlagSet, a string) *pflag.Flag {
 		}
 	}
 	return nil
-}
-
-func longNames(fs *pflag.FlagSet) (names []string) {
-	fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	return names
 }
 
 // callable are the words that are commands in front of all PATHs.

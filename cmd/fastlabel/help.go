@@ -3,15 +3,14 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 )
 
 var listed = fmt.Sprintf("The first %d failures of each PATH are listed; with -v or --json all are.\n", report.MaxListed)
@@ -22,52 +21,44 @@ const inJSON = `In JSON, a path that is not UTF-8 has its exact bytes in path_ba
 const whenAsked = `SIGUSR1 prints the progress.
 `
 
-// helpCommand is help COMMAND for COMMAND --help.
-func helpCommand(root *cobra.Command) *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [COMMAND]",
-		Short: "the same as COMMAND --help",
-		ValidArgsFunction: func(_ *cobra.Command, operands []string, _ string) (names []string, _ cobra.ShellCompDirective) {
-			if len(operands) == 0 {
-				names = callable(root)
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: func(_ *cobra.Command, operands []string) error {
-			about, rest, _ := root.Find(operands)
-			if len(rest) == 0 {
-				return about.Help()
-			}
-			text := words.Brief(rest[0]) + ": no such command"
-			if near := nearest(rest[0], callable(root)); near != "" {
-				text += "; did you mean " + near + "?"
-			}
-			return errors.New(text)
-		},
-	}
-}
+const usageLine = "%-6s %-36s %s\n"
 
-// help is the text of --help: that of fastlabel itself begins with all commands.
-func help(c *cobra.Command, all []*cobra.Command) string {
+// help returns the text of --help. That of fastlabel itself begins with all commands.
+func help(c *cobra.Command) string {
 	var b strings.Builder
-	usages := []*cobra.Command{c}
+	fmt.Fprintf(&b, usageLine, "Usage:", c.UseLine(), c.Short)
 	if nameOf(c) == "" {
+		b.Reset()
 		c = c.Root()
-		usages = slices.Concat([]*cobra.Command{c}, all)
-	}
-	for i, each := range usages {
-		lead := "Usage:"
-		if i > 0 {
-			lead = ""
+		c.InitDefaultCompletionCmd()
+		fmt.Fprintf(&b, usageLine, "Usage:", c.UseLine(), c.Short)
+		for _, each := range c.Commands() {
+			switch each.Name() {
+			case "label", "help":
+			case "completion":
+				fmt.Fprintf(&b, usageLine, "", each.CommandPath()+" SHELL", "print a script for bash, zsh or fish")
+			default:
+				fmt.Fprintf(&b, usageLine, "", each.UseLine(), each.Short)
+			}
 		}
-		fmt.Fprintf(&b, "%-6s %-36s %s\n", lead, each.UseLine(), each.Short)
 	}
-	for _, fs := range grouped(c) {
-		fmt.Fprintf(&b, "\n%s:\n%s", fs.Name(), fs.FlagUsages())
+	groups := map[bool]*pflag.FlagSet{}
+	for _, last := range []bool{false, true} {
+		groups[last] = pflag.NewFlagSet("", pflag.ContinueOnError)
+		groups[last].SortFlags = false
+	}
+	c.Flags().VisitAll(func(f *pflag.Flag) { groups[slices.Contains(advanced, f.Name)].AddFlag(f) })
+	if text := groups[false].FlagUsages(); text != "" {
+		b.WriteString("\nFlags:\n" + text)
+	}
+	if text := groups[true].FlagUsages(); text != "" {
+		b.WriteString("\nAdvanced flags:\n" + text)
 	}
 	if c.Long != "" {
 		b.WriteString("\n" + c.Long)
 	}
-	b.WriteString("\nExamples:\n" + c.Example)
+	if c.Example != "" {
+		b.WriteString("\nExamples:\n" + c.Example)
+	}
 	return b.String()
 }

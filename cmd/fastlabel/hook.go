@@ -52,7 +52,7 @@ var errNothing = errors.New("nothing to do")
 // runHook is the command: its exit code is 0, or 1 and the container does not
 // start.
 func (a app) runHook(ctx context.Context, s *settings, stdin io.Reader, stderr io.Writer) int {
-	h := &hook{app: a, settings: s, lines: &hookLines{stderr: stderr, journal: &journal{path: devLog}, verbose: s.verbose}}
+	h := &hook{app: a, settings: s, lines: &hookLines{stderr: stderr, journal: &journal{path: devLog}, verbose: s.verbose > 0}}
 	return h.run(ctx, stdin)
 }
 

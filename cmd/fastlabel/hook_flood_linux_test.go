@@ -115,7 +115,7 @@ func TestHookFlood(t *testing.T) {
 	}
 	run := func(ctx context.Context, x *container) (code int, lines []string) {
 		var stderr strings.Builder
-		h := &hook{app: fake(), settings: &settings{verbose: true}, lines: &hookLines{stderr: &stderr, journal: &journal{path: path}, verbose: true}}
+		h := &hook{app: fake(), settings: &settings{verbose: 1}, lines: &hookLines{stderr: &stderr, journal: &journal{path: path}, verbose: true}}
 		all := make(chan []string)
 		go func() { // a queue has room for ten
 			var lines []string

@@ -4,19 +4,16 @@
 // label, in parallel.
 //
 //	Usage: fastlabel [flags] PATH...            label PATH and everything beneath it
+//	       fastlabel completion SHELL           print a script for bash, zsh or fish
+//	       fastlabel hook [flags]               OCI createRuntime hook; reads stdin
 //	       fastlabel probe [flags] PATH...      is it labelled? reads PATH alone
 //	       fastlabel restorecon [-R] PATH...    label by the policy's file contexts
 //	       fastlabel verify [flags] PATH...     read every label, write none
-//	       fastlabel hook [flags]               OCI createRuntime hook; reads stdin
-//	       fastlabel completion bash|zsh|fish   print a script for that shell
 //	       fastlabel version                    print the version
 //
 //	Examples:
 //	  fastlabel -l s0:c35,c75 /var/lib/pv             # the volume of one pod
 //	  fastlabel -n -v /var/lib/pv                     # what would change
-//	  fastlabel --skip root /var/lib/pv               # unless PATH has the label
-//	  fastlabel -t usr_t /srv/pv                      # with another type
-//	  fastlabel --max-rate 5000 /srv/pv               # beside other work
 //	  find /srv/* -prune -print0 | fastlabel -0 -f -  # many PATHs
 //
 // --help has the flags, of COMMAND too, and the exit codes.
@@ -26,12 +23,11 @@
 //	main.go        run: from the arguments to an exit code
 //	signals.go     SIGINT, SIGTERM and SIGHUP end the context
 //	flags.go       the table of flags, and the commands that have them
-//	values.go      what a flag's value may be
-//	label.go       fastlabel PATH and verify, and their help
+//	label.go       fastlabel PATH, and its help
+//	verify.go      its check
 //	probe.go       is it labelled?
 //	restorecon.go  labels by the policy, and parts of labels
 //	version.go     the build
-//	completion.go  words for shells
 //	help.go        --help, of what stands in these files
 //	target.go      the label that the flags ask for
 //	files.go       paths from a file
@@ -208,7 +204,7 @@ func (a app) execute(ctx context.Context, stdin io.Reader, out *stream.Sink, std
 
 // misused tells what is wrong with the command line.
 func misused(stderr io.Writer, command string, err error) int {
-	fmt.Fprintf(stderr, "fastlabel: %v; see %s --help\n", err, strings.TrimSpace("fastlabel "+command))
+	fmt.Fprintf(stderr, "fastlabel: %s; see %s --help\n", words.Clean(err.Error()), strings.TrimSpace("fastlabel "+command))
 	return exit.Usage
 }
 
@@ -231,7 +227,7 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 	}
 	j := &job{app: a, settings: s, mounts: mounts, Reporter: newReporter(s, out, stderr)}
 	if s.maxRate > 0 {
-		j.limiter = limiterOf(s.maxRate)
+		j.limiter = limiterOf(int(s.maxRate))
 	}
 	if s.command != "probe" {
 		j.progress = a.newProgress(s.command, s, out)
@@ -277,7 +273,7 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 func newReporter(s *settings, out *stream.Sink, stderr io.Writer) report.Reporter {
 	dry := s.dryRun || s.command == "verify"
 	if s.json {
-		return &report.JSON{Out: out, Verbose: s.verbose, Dry: dry}
+		return &report.JSON{Out: out, Verbose: s.verbose > 0, Dry: dry}
 	}
-	return &report.People{Out: out, Err: stderr, Verbose: s.verbose, Quiet: s.quiet, Dry: dry, Journal: isJournal(stderr), User: os.Geteuid() != 0 && s.command != "probe"}
+	return &report.People{Out: out, Err: stderr, Verbose: s.verbose > 0, Quiet: s.quiet, Dry: dry, Journal: isJournal(stderr), User: os.Geteuid() != 0 && s.command != "probe"}
 }

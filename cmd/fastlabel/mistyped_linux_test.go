@@ -35,7 +35,7 @@ func TestMistyped(t *testing.T) {
 		label+" pv", "unconfined_u:object_r:user_home_t pv", "labels pv", "labels", "label", "probe verfy pv",
 		"-quiet pv", "-e -quiet pv", "-dry-run pv", "-type=usr_t pv", "-n -verbose pv", "--quite pv", "--dryrun pv", "--recursiv pv",
 		"-f list", "pv/sub/none", "list/", "-e none pv pv/sub", "-e labels pv", "-f none", "-f pv",
-		"--reference none pv", "--reference list pv", "help verfy", "help pv", "-hR "+label+" pv", "-Rh pv",
+		"--reference none pv", "--reference list pv", "-hR "+label+" pv", "-Rh pv",
 		"-t "+label+" pv", "-l "+label+" pv", "s0:c1,c2 pv", "–n pv",
 		"-t -n pv", "-t --dry-run pv", "-vt -l pv", "--role -x pv", "verify -t -q pv", "-t -- pv", "-e --max-rate 5 pv",
 	)

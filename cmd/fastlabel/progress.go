@@ -94,16 +94,16 @@ func showingOf(s *settings, on *stream.Screen) showing {
 	switch {
 	case s.quiet:
 		return silent
-	case s.json && s.progress:
+	case s.json && s.progress != "":
 		return asJSON
 	case s.json:
 		return silent
-	case n > 0 && !stream.Dumb() && s.progress:
-		return live
-	case n > 0 && !stream.Dumb():
-		return soon
-	case n > 0, s.progress:
+	case s.progress == "plain", n > 0 && stream.Dumb(), n == 0 && s.progress != "":
 		return plainly
+	case n > 0 && s.progress != "":
+		return live
+	case n > 0:
+		return soon
 	}
 	return silent
 }

@@ -49,17 +49,6 @@ func restoreconCommand() *cobra.Command {
 // parts are the values of --only.
 var parts = map[string]relabel.Parts{"user": relabel.PartUser, "role": relabel.PartRole, "type": relabel.PartType, "level": relabel.PartLevel}
 
-// part takes one more part of a label.
-func part(p *relabel.Parts) func(string) error {
-	var one string
-	known := enum(&one, "type", "level", "user", "role")
-	return func(s string) error {
-		err := known(s)
-		*p |= parts[one]
-		return err
-	}
-}
-
 // byRules has the job label by rules, where the flags ask for that.
 func (j *job) byRules(ctx context.Context) error {
 	rules := relabel.Rules{Label: j.label, Parts: j.only, From: j.from}

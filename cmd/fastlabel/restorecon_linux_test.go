@@ -109,7 +109,7 @@ func TestOnly(t *testing.T) {
 	for args, text := range map[string]string{
 		"--from a:*:c:zz":         "--from: \"a:*:c:zz\": not a security context: \"zz\" is not a sensitivity",
 		"--only colour":           "--only colour: not one of",
-		"--only type --skip root": "exclude each other",
+		"--only type --skip root": "none of the others can be",
 	} {
 		if out := says(t, 2, append(strings.Fields(args), root)...); !strings.Contains(out, text) {
 			t.Errorf("%s: %s", args, out)

@@ -18,7 +18,7 @@ func resumption(name string, s *settings, operands, left []string) string {
 		line = append(line, s.command)
 	}
 	s.given.Visit(func(f *pflag.Flag) {
-		for _, v := range f.Value.(*value).given {
+		for _, v := range valuesOf(f) {
 			word := "--" + f.Name
 			if v != f.NoOptDefVal {
 				word += "=" + v

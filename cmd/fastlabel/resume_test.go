@@ -11,7 +11,7 @@ import (
 func TestResumption(t *testing.T) {
 	for _, c := range []struct{ args, left, want string }{
 		{"-l s0:c1 /a /b /c", "/b /c", "fastlabel --level=s0:c1 -- /b /c"},
-		{"-nvx -T4 /a -e /a/b", "/a", "fastlabel --dry-run --verbose --one-file-system --threads=4 --exclude=/a/b -- /a"},
+		{"-nvx -T4 /a -e /a/b", "/a", "fastlabel --dry-run --verbose=1 --one-file-system --threads=4 --exclude=/a/b -- /a"},
 		{"verify --json=false /a -- /b -n", "/a -n", "fastlabel verify --json=false -- /a -n"},
 		{"-f list /a", "/x", "fastlabel --files-from=list --"},
 	} {

@@ -45,7 +45,7 @@ func TestStall(t *testing.T) {
 		}
 		return relabel.Report{Seen: 100, Failed: report.MaxListed + 5}, errors.New("x")
 	}}
-	got := transcript(a, calls("-v=false a c d"))
+	got := transcript(a, calls("-v=0 a c d"))
 	if strings.Join(did, " ") != "c d a" {
 		t.Errorf("did %q", did)
 	}

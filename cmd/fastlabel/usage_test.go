@@ -16,7 +16,7 @@ func TestUsage(t *testing.T) {
 		"-test.v /p", "---x /p",
 		"--skip /p", "--skip some /p", "--hard-links some /p", "--progress=maybe /p", "verify --max-rate -1 /p", "--max-rate many /p", "probe --threads 2 /p", "probe -p /p",
 		"-T -1 /p", "-T 1025 /p", "-T many /p", "--timeout -1s /p", "--timeout 90 /p", "--json=maybe /p",
-		"probe --depth all /p", "-q -v /p", "-0 /p", "hook /p", "hook -n", "hook --timeout never", "version /p", "completion", "completion tcsh", "--label",
+		"probe --depth all /p", "-q -v /p", "-0 /p", "hook /p", "hook -n", "hook --timeout never", "version /p", "--label",
 		"--label container_file_t /p", "--label a:b /p", "--label u:r:t:s0:c1:c2 /p", "--label u:r:t:s0:c1:x:y:z:1 /p",
 		"--label u:r:t:s0:c1024 /p", "--label u:r:t:s0:c9999 /p", "--label u:r:t:s0:c5.c3 /p", "--label u:r:t:s1-s0 /p", "--label u:r:t:s0:c1-s0 /p",
 		"--label s0:c1,c2 /p", "--label ::: /p", "--label u:r:t:s0 -t x_t /p", "--reference /f --label u:r:t:s0 /p", "--reference /f -l s0 /p",

@@ -4,7 +4,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -44,14 +43,8 @@ func versionCommand() *cobra.Command {
 		Use:                   "version",
 		DisableFlagsInUseLine: true,
 		Short:                 "print the version",
-		Example:               "  fastlabel version\n",
+		Args:                  cobra.NoArgs,
 		ValidArgsFunction:     cobra.NoFileCompletions,
-		RunE: func(c *cobra.Command, operands []string) error {
-			if len(operands) > 0 {
-				return errors.New("version takes no PATH")
-			}
-			fmt.Fprintln(c.OutOrStdout(), versionLine())
-			return nil
-		},
+		Run:                   func(c *cobra.Command, _ []string) { fmt.Fprintln(c.OutOrStdout(), versionLine()) },
 	}
 }

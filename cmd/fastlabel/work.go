@@ -166,7 +166,7 @@ func (j *job) engine(t *report.Teller) *relabel.Options {
 	skips := map[string]relabel.Skip{"none": relabel.SkipNone, "root": relabel.SkipRoot, "top": relabel.SkipTop}
 	links := map[string]relabel.HardLinks{"label": relabel.LinksLabel, "skip": relabel.LinksSkip, "error": relabel.LinksError}
 	o := &relabel.Options{
-		Workers:       j.threads,
+		Workers:       int(j.threads),
 		HardLinks:     links[j.hardLinks],
 		Skip:          skips[j.trust],
 		OneFilesystem: j.xdev,
@@ -180,7 +180,7 @@ func (j *job) engine(t *report.Teller) *relabel.Options {
 		},
 		Advanced: relabel.Advanced{Exact: j.exact, NoSeal: j.noSeal},
 	}
-	if j.verbose {
+	if j.verbose > 0 {
 		o.Trace.Change = func(p, from, to string) { t.Change(t.Root, p, from, to) }
 	}
 	return o

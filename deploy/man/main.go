@@ -82,7 +82,7 @@ func usage(text string) (calls []call) {
 
 var (
 	heading = regexp.MustCompile(`^(Flags|Advanced flags|Examples):\n`)
-	option  = regexp.MustCompile(`^ +(?:-(\w), )?--([\w-]+)(?: (\S+))? {2,}(.+)$`)
+	option  = regexp.MustCompile(`^ +(?:-(\w), )?--([\w-]+)(?:\[=\S+\])?(?: (\S+))? {2,}(.+)$`)
 )
 
 // page returns a command that has what its help text says. The text between flags and

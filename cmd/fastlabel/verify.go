@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import "github.com/spf13/cobra"
+
+func verifyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "verify [flags] PATH...",
+		Short:   "read every label, write none",
+		Long:    "Differences are listed with -v.\n" + listed + inJSON + whenAsked,
+		Example: "  fastlabel verify -v /var/lib/pv\n",
+	}
+}
