@@ -85,7 +85,7 @@ func (r *run) applyTo(ctx context.Context, root *mount) error {
 		}
 	}
 	if err := r.failures(); err != nil {
-		return r.fatal(err)
+		return err
 	}
 	r.tell(func(report *Report) { report.Complete = !r.o.inner.check || r.Counted(walk.Written) == 0 })
 	return nil

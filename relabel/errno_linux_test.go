@@ -81,21 +81,28 @@ func TestErrnoTable(t *testing.T) {
 	second := ask{write, once(3), nil, "done at the second try", done}
 	never := ask{write, from(2), nil, "each fails in the end", allFailed}
 	fails := ask{write, once(3), nil, "one failure, the rest done, no commit", oneFailed}
+	noReads := map[int]syscall.Errno{unix.SYS_GETXATTRAT: syscall.ENOSYS, unix.SYS_SETXATTRAT: syscall.ENOSYS, unix.SYS_LGETXATTR: syscall.ENOTSUP}
+	skipped := func(a answered) bool { return a.Code == 0 && a.Complete && a.Skipped == 13 && a.right == 3 }
+	readAlone := func(a answered) bool { return a.Code == 1 && !a.Complete }
 	cases := map[sys.Errno][]ask{
-		syscall.ENOENT:  {{write, once(3), nil, "vanished", vanished}},
-		syscall.ESTALE:  {second, never},
-		syscall.ENOMEM:  {second, never},
-		syscall.EMFILE:  []ask{second, never}[:sized(2, 1)], // as ENOMEM does, with the same pauses
-		syscall.ENFILE:  []ask{second, never}[:sized(2, 1)],
-		syscall.EROFS:   {fails},
-		syscall.EPERM:   {fails},
-		syscall.EACCES:  {fails},
-		syscall.ENOSPC:  {fails},
-		syscall.EDQUOT:  {fails},
-		syscall.ENOTSUP: {fails},
-		syscall.ENOKEY:  {fails},
-		syscall.EIO:     {fails, never},
-		syscall.EINVAL:  {{write, from(2), nil, "the first ends the run", stopped}},
+		syscall.ENOENT: {{write, once(3), nil, "vanished", vanished}},
+		syscall.ESTALE: {second, never},
+		syscall.ENOMEM: {second, never},
+		syscall.EMFILE: []ask{second, never}[:sized(2, 1)], // as ENOMEM does, with the same pauses
+		syscall.ENFILE: []ask{second, never}[:sized(2, 1)],
+		syscall.EROFS:  {fails},
+		syscall.EPERM:  {fails},
+		syscall.EACCES: {fails},
+		syscall.ENOSPC: {fails},
+		syscall.EDQUOT: {fails},
+		syscall.ENOTSUP: {
+			fails, {write, from(2), nil, "each fails: they have a label", allFailed},
+			{unix.SYS_LSETXATTR, from(1), noReads, "each is skipped: they can have none", skipped},
+			{unix.SYS_GETXATTRAT, from(2), nil, "failures: they can be written", readAlone},
+		},
+		syscall.ENOKEY: {fails},
+		syscall.EIO:    {fails, never},
+		syscall.EINVAL: {{write, from(2), nil, "the first ends the run", stopped}},
 	}
 	bin := treetest.Command(t)
 	// Which openat2 opens d depends on the order of the directory's records:

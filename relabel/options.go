@@ -48,7 +48,8 @@ type Options struct {
 	Workers int
 	// Skip is SkipNone at zero: the whole tree is looked at.
 	Skip Skip
-	// OneFilesystem skips what is mounted beneath the root. At zero that is labelled too.
+	// OneFilesystem skips what is mounted beneath the root, and subvolumes of btrfs: what has
+	// another device number, as find -xdev does. At zero that is labelled too.
 	OneFilesystem bool
 	// Exclude names directories or files, by paths as the caller would open them, that are
 	// skipped with all that is beneath them. Each is looked up once, to device and inode. One

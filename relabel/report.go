@@ -17,7 +17,7 @@ type Report struct {
 	Written  int64 // labels written; by Verify, labels that differ
 	Right    int64 // labels that were right already
 	Vanished int64 // entries that were gone when their turn came
-	Skipped  int64 // entries not to be labelled: exclusions, mounts that have no labels, hard links if asked
+	Skipped  int64 // entries not to be labelled: exclusions, what can have no label, hard links if asked
 	Failed   int64 // entries whose label, or whose entries, could not be set or read
 
 	// Trusted says that nothing was walked, because what Options.Skip names has the label.

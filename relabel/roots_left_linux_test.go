@@ -298,6 +298,113 @@ func TestReadOnlySubvolume(t *testing.T) {
 	}
 }
 
+// TestSnapshotStub: where a subvolume lay in what a snapshot was made of, the snapshot has an
+// empty directory that can have no label, for ever. It is skipped and named, once, and the rest
+// is done.
+func TestSnapshotStub(t *testing.T) {
+	treetest.Need(t, "root", "btrfs")
+	dir := on(t, "btrfs")
+	source, root := filepath.Join(dir, "source"), filepath.Join(dir, "tree")
+	btrfsSubvolume(t, "create", source)
+	treetest.Build(t, filepath.Join(source, "d"), treetest.Text(t, "default label="+oldLabel+"\ndir .\nfile f%02d x40\n"))
+	stubs := []string{"d/stub", "stub"}
+	for _, at := range stubs {
+		btrfsSubvolume(t, "create", filepath.Join(source, at))
+	}
+	btrfsSubvolume(t, "snapshot", source, root)
+	for engine, m := range engines() {
+		for how, c := range map[string]struct {
+			o     Options
+			rules Rules
+		}{
+			"":         {o: Options{}},
+			"exact":    {o: Options{Advanced: Advanced{Exact: true}}},
+			"counted":  {o: Options{HardLinks: LinksSkip}},
+			"dry":      {o: Options{inner: inner{check: true}}},
+			"listed":   {o: Options{Trace: &Trace{Change: func(string, string, string) {}}}},
+			"contexts": {rules: Rules{Contexts: contextsFor(t, root, "@(/.*)? "+newLabel+"\n")}},
+			"types":    {rules: Rules{Contexts: contextsFor(t, root, "@(/.*)? "+newLabel+"\n"), Parts: PartType}},
+			"parts":    {rules: Rules{Label: newLabel, Parts: PartType}},
+		} {
+			for _, p := range []string{".", "d", "d/f00", "d/f39"} {
+				treetest.Set(t, root, p, oldLabel)
+			}
+			named := map[string]int{}
+			if c.o.Trace == nil {
+				c.o.Trace = new(Trace)
+			}
+			c.o.Trace.Skip = func(path, _ string) { named[strings.TrimPrefix(path, root+"/")]++ }
+			var r Report
+			var err error
+			if c.rules.Label == "" && c.rules.Contexts == nil {
+				r, err = tree(t.Context(), root, newLabel, c.o, as(m))
+			} else {
+				r, err = apply(t.Context(), root, c.rules, c.o, as(m))
+			}
+			adds(t, r)
+			if err != nil || r.Complete == c.o.inner.check || r.Skipped != 2 || len(named) != 2 || named["stub"] != 1 || named["d/stub"] != 1 {
+				t.Errorf("%s, %s: %+v, %v, named %v", engine, how, r, err, named)
+			}
+			if !c.o.inner.check && c.rules.Parts == 0 && (labelOf(t, root) == oldLabel || labelOf(t, root+"/d/f39") == oldLabel) {
+				t.Errorf("%s, %s: not labelled", engine, how)
+			}
+		}
+	}
+	if _, err := Tree(t.Context(), root, newLabel, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []Skip{SkipRoot, SkipTop} {
+		if is, err := Inspect(root, newLabel, s); !is.Labelled || err != nil {
+			t.Errorf("%+v, %v", is, err)
+		}
+	}
+	if _, err := Tree(t.Context(), root+"/stub", newLabel, nil); !errors.Is(err, syscall.ENOTSUP) {
+		t.Errorf("the stub itself: %v", err)
+	}
+}
+
+// TestOneFilesystemSubvolumes: a subvolume of btrfs has a device number of its own, by which
+// find -xdev and cp -x stop too.
+func TestOneFilesystemSubvolumes(t *testing.T) {
+	treetest.Need(t, "root", "btrfs")
+	root := filepath.Join(on(t, "btrfs"), "tree")
+	btrfsSubvolume(t, "create", root)
+	treetest.Build(t, filepath.Join(root, "d"), treetest.Text(t, "default label="+oldLabel+"\ndir .\nfile f%02d x40\n"))
+	for _, at := range []string{"sub", "d/sub"} {
+		btrfsSubvolume(t, "create", filepath.Join(root, at))
+		treetest.Build(t, filepath.Join(root, at, "in"), treetest.Text(t, "default label="+oldLabel+"\ndir .\nfile f\n"))
+	}
+	for engine, m := range engines() {
+		for _, one := range []bool{true, false} {
+			for how, o := range map[string]Options{"": {}, "counted": {HardLinks: LinksSkip}, "rules": {}} {
+				for p := range treetest.Read(t, root) {
+					treetest.Set(t, root, p, oldLabel)
+				}
+				named := map[string]int{}
+				o.OneFilesystem, o.Trace = one, &Trace{Skip: func(path, _ string) { named[strings.TrimPrefix(path, root+"/")]++ }}
+				var r Report
+				var err error
+				if how == "rules" {
+					r, err = apply(t.Context(), root, Rules{Contexts: contextsFor(t, root, "@(/.*)? "+newLabel+"\n")}, o, as(m))
+				} else {
+					r, err = tree(t.Context(), root, newLabel, o, as(m))
+				}
+				adds(t, r)
+				want, within := map[string]int{}, r.Label
+				if one {
+					want, within = map[string]int{"sub": 1, "d/sub": 1}, oldLabel
+				}
+				if err != nil || !r.Complete || !maps.Equal(named, want) || r.Skipped != int64(len(want)) {
+					t.Errorf("%s, %t, %s: %+v, %v, named %v", engine, one, how, r, err, named)
+				}
+				if got := labelOf(t, root+"/d/sub/in/f"); how != "rules" && got != within || labelOf(t, root+"/d/f39") == oldLabel || one && labelOf(t, root+"/sub") != oldLabel {
+					t.Errorf("%s, %t, %s: in the subvolume %s", engine, one, how, got)
+				}
+			}
+		}
+	}
+}
+
 // TestReadOnlySubvolumeOfRoot: the entries of the root are read twice, and what is
 // left alone among them is named and counted once. So it is where it is mounted.
 func TestReadOnlySubvolumeOfRoot(t *testing.T) {

@@ -99,7 +99,7 @@ func addFlags(c *cobra.Command, letter string, s *settings) {
 		f.BoolP("all-mounts", "m", false, "") // what restorecon's -m asks for is always done
 	}
 	if in("lvc") {
-		f.BoolVarP(&s.xdev, "one-file-system", "x", false, "skip what is mounted beneath PATH")
+		f.BoolVarP(&s.xdev, "one-file-system", "x", false, "skip other filesystems and btrfs subvolumes")
 		f.StringArrayVarP(&s.exclude, "exclude", "e", nil, "skip `DIR`; repeatable")
 	}
 	if in("lpvc") {

@@ -176,6 +176,9 @@ func EntriesHave(fd int, path, want string) (bool, error) {
 		}
 		has, op, e := io.Read(xattrio.Target{FD: at, Pinned: true})
 		sys.Close(at)
+		if xattrio.VerdictOf(e) == xattrio.Bare { // the root has one
+			continue
+		}
 		if e != 0 {
 			return fail(op, path+"/"+string(d.Name), e)
 		}

@@ -22,8 +22,8 @@ type Bounds struct {
 	Kernels bool
 }
 
-// otherFilesystem is why a mount is left alone within one filesystem.
-const otherFilesystem = "another filesystem"
+// OtherFilesystem is why a mount or a subvolume is left alone within one filesystem.
+const OtherFilesystem = "another filesystem"
 
 // Exclusions are what lies at the paths. That one is missing must not be taken for a
 // root that is gone, so no errno is in the error.
@@ -93,7 +93,7 @@ func (b Bounds) spares(k *mountinfo.Mount, selinux bool) bool {
 func (m *Mount) beneath() map[ID]string {
 	why := ""
 	if m.alone {
-		why = otherFilesystem
+		why = OtherFilesystem
 	}
 	in := make(map[ID]string)
 	for _, on := range mountinfo.Beneath(m.proc.Mounts, m.Real) {

@@ -38,7 +38,10 @@ type Mount struct {
 	LeftInodes map[uint64]bool
 	// Asks: something is left alone here, and the filesystem's directory
 	// records may hold other inode numbers than its files: each is asked.
-	Asks   bool
+	Asks bool
+	// ByDevice: a directory with another device number is left alone, as a subvolume of btrfs is.
+	ByDevice bool
+
 	Served bool // calls wait for a server
 	Stale  bool // what is not asked of that may be old
 
@@ -162,6 +165,7 @@ func (m *Mount) leave(all ...map[ID]string) {
 		m.LeftInodes[id.Ino] = true
 	}
 	m.Asks = m.Asks || len(m.Left) > 0 && !sys.RecordsTell(m.Kind)
+	m.ByDevice = m.alone && !sys.RecordsTell(m.Kind)
 }
 
 // Enclose opens the top directory of m, so that the walk cannot leave it: in a
@@ -220,7 +224,7 @@ func (m *Mount) Foreign(dir int, name *byte) (why string, is bool) {
 	case m.proc.ByID(id) == nil:
 		return "a filesystem was mounted over it during the run", true
 	case m.alone:
-		return otherFilesystem, true
+		return OtherFilesystem, true
 	}
 	return "", true
 }

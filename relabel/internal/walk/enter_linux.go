@@ -34,7 +34,7 @@ func (w *worker) enter(parent *Dir, name string) {
 		l.count(parent, l.fail(parent, t, op, e), 1)
 		return
 	}
-	plain := w.mount.Confined == mounts.Clone && l.sweeps(want) && !w.readsAhead() && label != "" && err == nil && len(w.mount.Left) == 0
+	plain := w.mount.Confined == mounts.Clone && l.sweeps(want) && !w.readsAhead() && label != "" && err == nil && len(w.mount.Left) == 0 && !w.mount.ByDevice
 	if plain && w.visit(parent, t, name, want, label) {
 		return
 	}

@@ -82,10 +82,9 @@ func (l *labeller) finish(t xattrio.Target, d *Dir, r result) Outcome {
 			return Right
 		case r.e == syscall.EROFS && !t.Pinned && l.walk.mount.Frozen(t.FD): // a read-only subvolume: what is in it is too
 			d.frozen = t.Name == nil
-			if t.Name != nil || !d.parent.rereading { // else it was named when the root was read first
-				l.skipped(d, t, mounts.ReadOnlySubvolume)
-			}
-			return Skipped
+			return l.pass(d, t, mounts.ReadOnlySubvolume)
+		case verdict == xattrio.Bare && !t.Pinned && l.isBare(t, d):
+			return l.pass(d, t, "it can have no label")
 		case verdict == xattrio.Refused && !l.chooses(l.walk.job.Top): // else another entry may get a label that it takes
 			l.halt(fmt.Errorf("the kernel refuses the label %s: %w", l.io.Label, &fs.PathError{Op: r.op, Path: d.Path(t.String()), Err: r.e}))
 		}
@@ -224,6 +223,32 @@ func (l *labeller) decide(t xattrio.Target, d *Dir, has xattrio.Label, want stri
 	return Written, "", "", 0
 }
 
+// isBare reports whether t can have no label, by reading and, where there may be one to write, by
+// writing it.
+func (l *labeller) isBare(t xattrio.Target, d *Dir) bool {
+	if _, e := l.io.Pin(t); e != 0 {
+		return false
+	}
+	defer l.io.Unpin(t)
+	_, _, e := l.io.Read(t)
+	if job := l.walk.job; e == syscall.ENOTSUP && job.Writes != DryRun && job.HardLinks == LinksLabel {
+		want, _ := l.wanted(t, d)
+		if c := l.choose(want, xattrio.Label{None: true}); c.outcome == Written {
+			l.io.SetLabel(c.to)
+			_, e = l.io.Write(t)
+		}
+	}
+	return e == syscall.ENOTSUP
+}
+
+// pass skips t, an entry of d or d itself. Beneath the root it is named at the first reading alone.
+func (l *labeller) pass(d *Dir, t xattrio.Target, why string) Outcome {
+	if t.Name != nil || !d.parent.rereading {
+		l.skipped(d, t, why)
+	}
+	return Skipped
+}
+
 // guess says whether to write without reading first (contract point 4).
 func (l *labeller) guess() bool {
 	if l.walk.job.Writes != Guess || l.wrong < guessAfter {
@@ -245,13 +270,19 @@ func (l *labeller) opens() xattrio.SyscallKind {
 // or lying under a mount, where only a clone shows it.
 func (l *labeller) excluded(what xattrio.Target, d *Dir, t xattrio.Target) (Outcome, bool) {
 	m := l.walk.mount
-	if len(m.Left) == 0 {
+	if len(m.Left) == 0 && !m.ByDevice {
 		return 0, false
 	}
 	l.pos.now(xattrio.Statx)
 	st, e := what.Stat()
 	why, is := m.Left[mounts.IDOf(st)]
-	if e != 0 || !is {
+	switch {
+	case e != 0:
+		return 0, false
+	case m.ByDevice && st.Dev != m.Stat.Dev:
+		l.skipped(d, t, mounts.OtherFilesystem)
+		return Skipped, true
+	case !is:
 		return 0, false
 	}
 	return l.skip(d, t, why), true

@@ -20,6 +20,7 @@ const (
 	Changed                // the entry is of another kind by now
 	Mounted                // a mount is in the way
 	Refused                // no entry can be given this label: stop
+	Bare                   // no label, for ever, if reading and writing both say so
 	Sick                   // the disk: many in a row end the run
 )
 
@@ -45,7 +46,7 @@ var Verdicts = [...]struct {
 	{syscall.ENOSPC, Failed, "other entries may have room in their inodes"},
 	{syscall.EDQUOT, Failed, "other entries may belong to other users"},
 	{syscall.ENOKEY, Failed, "its directory is encrypted, and the name may be another by now"},
-	{syscall.ENOTSUP, Failed, "beneath a root with labels this entry has none"},
+	{syscall.ENOTSUP, Bare, "as the directory that a snapshot of btrfs has in place of a subvolume"},
 }
 
 // VerdictOf is the verdict on e.
