@@ -112,6 +112,21 @@ func sudoer(at string) func(*testing.T, string) {
 	}
 }
 
+const devicesOf = "a node of devtmpfs is the whole machine's: it would get the label of one container"
+
+// devices has devtmpfs, with a directory of the test's, on a directory of the tree.
+func devices(at string) func(*testing.T, string) {
+	return func(t *testing.T, root string) {
+		mounted(t, "devtmpfs", root+"/"+at, "")
+		dir := mkdir(t, root, at, "fastlabel-test")
+		t.Cleanup(func() { _ = os.RemoveAll(dir) }) // before it is unmounted
+		if err := unix.Mknod(dir+"/null", unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))); err != nil {
+			t.Fatal(err)
+		}
+		treetest.Label(t, dir, oldLabel)
+	}
+}
+
 // contracts is the table.
 func contracts() []contract {
 	return []contract{
@@ -280,6 +295,21 @@ func contracts() []contract {
 			why: "known by what it is, which is nothing",
 		},
 		{name: "home of who called sudo", prepare: sudoer("/d"), do: recursive("/d", newLabel), want: refusedIt},
+
+		{
+			name: "a device of the machine", tree: "default label=" + oldLabel + "\ndir m\n", prepare: devices("m"), do: alone("/m/fastlabel-test/null", newLabel),
+			want: refusedIt, peer: "nil; m/fastlabel-test/null", why: devicesOf,
+		},
+		{
+			name: "a directory of devices", tree: "default label=" + oldLabel + "\ndir m\n", prepare: devices("m"), do: recursive("/m/fastlabel-test", newLabel),
+			want: refusedIt, peer: "nil; m/fastlabel-test m/fastlabel-test/null", why: devicesOf,
+		},
+		{
+			name: "a device bound", tree: "default label=" + oldLabel + "\ndir m\nfile f\n", prepare: func(t *testing.T, root string) {
+				devices("m")(t, root)
+				bind(t, root+"/m/fastlabel-test/null", root+"/f")
+			}, do: recursive("/f", newLabel), want: refusedIt, peer: "nil; f m/fastlabel-test/null", why: devicesOf,
+		},
 
 		// Relabel.
 		{name: "off", prepare: off1, do: relabelled("", newLabel, false), want: "nil; "},

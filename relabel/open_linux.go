@@ -121,6 +121,9 @@ func (r *run) openRoot(path string) error {
 	if place, is := r.bounds.Refused[mounts.IDOf(m.Stat)]; is {
 		return &fs.PathError{Op: "relabel", Path: m.Path, Err: fmt.Errorf("%w: it is %s, or holds it", ErrRefused, place.Path)}
 	}
+	if r.bounds.Refused != nil && r.proc.OfDevices(m, r.bounds.Refused) {
+		return &fs.PathError{Op: "relabel", Path: m.Path, Err: fmt.Errorf("%w: it lies on devtmpfs, which has the devices of the whole machine", ErrRefused)}
+	}
 	return r.bounds.Admit(m)
 }
 

@@ -139,6 +139,7 @@ func limits(flag, runtime time.Duration) (limit, patience time.Duration) {
 func (h *hook) all(ctx context.Context, config *oci.Config, asked *oci.Request) int {
 	defer h.lines.end()
 	volumes, ok := h.choose(ctx, config.Mounts, asked)
+	h.lines.all = asked.All
 	for _, v := range volumes {
 		h.lines.begin(strings.Join(v.destinations, ", "))
 		quiet := &settings{command: "hook", trust: asked.Skip}
@@ -147,7 +148,7 @@ func (h *hook) all(ctx context.Context, config *oci.Config, asked *oci.Request) 
 		// by its mount option, or none at all. Runtimes go on there as well.
 		// Nor can it be set on what is read-only.
 		j.looked.readOnly = map[string]bool{v.source: h.readOnly != nil && h.readOnly(v.source)}
-		if code := j.one(ctx, v.source, func() {}); code != exit.Done && !h.lines.unlabelable {
+		if code := j.one(ctx, v.source, func() {}); code != exit.Done && !h.lines.spared {
 			ok = false
 		}
 	}
@@ -173,7 +174,10 @@ func (h *hook) choose(ctx context.Context, mounts []oci.Mount, asked *oci.Reques
 		source, err := h.resolve(m)
 		if err == nil && asked.All {
 			if why := host.NoVolume(m, source); why != "" {
-				h.lines.info("left alone: %s is %s; %s can list it", words.Plain(source), why, oci.AskRelabel)
+				if why != oci.NeverWhole {
+					why += "; " + oci.AskRelabel + " can list it"
+				}
+				h.lines.info("left alone: %s is %s", words.Plain(source), why)
 				return
 			}
 		}
@@ -250,7 +254,8 @@ if the container's annotations ask for it:
   io.fastlabel.skip     none, root (default) or top, as --skip
   io.fastlabel.label    a label in place of linux.mountLabel
 A volume is a writable directory that is bind-mounted, but nothing in /dev,
-/etc, /proc, /run, /sys or /usr, and nothing that the kubelet writes.
+/etc, /proc, /run, /sys or /usr, and nothing that the kubelet writes. System
+directories are left alone; a list that names one refuses the container.
 try-skip-volume-selinux-label.crio.io=true is understood as skip top.
 
 Without --timeout it stops after 100 s, or 5 s (half, if that is less) before

@@ -144,7 +144,7 @@ func TestHookLeavesAlone(t *testing.T) {
 	code, said := x.run(t.Context(), r.app(x.dir))
 	expectHook(
 		t, "true", code, exit.Done, said, "/fifo: left alone: DIR/fifo is a FIFO; io.fastlabel.relabel can list it\n", "is a socket",
-		"/dev/null is the host's own", "/dev/shm is the host's own", "/proc is the host's own", "/sys/fs is the host's own", "hosts is a file",
+		"/dev/null is the host's own", "/dev/shm is the host's own", "/proc is the system's, or holds what is\n", "/sys/fs is the host's own", "hosts is a file",
 	)
 	if len(r.asked) != 0 {
 		t.Errorf("asked for %q", r.asked)
@@ -167,6 +167,32 @@ func TestHookLeavesAlone(t *testing.T) {
 	if _, err := oci.ReadConfig(x.bundle); err == nil || !strings.Contains(err.Error(), "it is a FIFO") {
 		t.Error(err)
 	}
+}
+
+// With "true" a directory of the system among the mounts is left alone, and said to be, also
+// where only the engine knows it. A list that names one refuses the container.
+func TestHookSystem(t *testing.T) {
+	ownRuntime(t)
+	x := newContainer(t, "relabel=true")
+	plant(t, x.dir+"/state", 1, 1)
+	plant(t, x.dir+"/home", 1, 1)
+	t.Setenv("HOME", x.dir+"/home")
+	x.bind("/log", "/var/log")
+	x.bind("/home", "home")
+	x.bind("/state", "state")
+	code, said := x.run(t.Context(), real())
+	expectHook(
+		t, "true", code, exit.Done, said, "/log: left alone: /var/log is the system's, or holds what is\n",
+		`/home: left alone: "DIR/home": relabel: relabelling is not allowed: it is DIR/home, or holds it`,
+	)
+	only(t, x.dir+"/state", mountLabel, 3)
+	only(t, x.dir+"/home", others, 3)
+	for _, place := range []string{"/log", "/home"} {
+		x.state["annotations"] = map[string]string{oci.AskRelabel: place}
+		code, said = x.run(t.Context(), real())
+		expectHook(t, "a list", code, exit.Failed, said, place+`: "`, "relabelling is not allowed")
+	}
+	only(t, x.dir+"/home", others, 3)
 }
 
 // SIGTERM while the state is awaited ends the process with 1.

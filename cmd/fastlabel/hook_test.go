@@ -293,7 +293,7 @@ func TestHookTells(t *testing.T) {
 		"fastlabel: container c1: /to/failed, /twice: \"DIR/failed/na\\xffme\\n\": setxattrat: operation not permitted\n",
 		"/twice: \"DIR/failed\": syncfs: input/output error\n",
 		text+"missing: \"DIR/missing\": openat: no such file or directory\n",
-		text+"refused: \"DIR/refused\": relabelling is not allowed\n",
+		text+"refused: left alone: \"DIR/refused\": relabelling is not allowed\n",
 		text+"unsupported: \"DIR/unsupported\": getxattrat: operation not supported\n",
 		text+"unsupported: left alone: no label can be set there\n",
 		text+"unfinished: incomplete (no commit), 2 entries",

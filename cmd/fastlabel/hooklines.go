@@ -29,6 +29,7 @@ type hookLines struct {
 	stderr    io.Writer
 	journal   *journal
 	verbose   bool
+	all       bool   // every volume is asked for, and so none by name
 	container string // "" before it is known
 
 	mu             sync.Mutex
@@ -36,14 +37,14 @@ type hookLines struct {
 	lines, left    int    // written, and left out
 	destination    string // what is worked on
 	failed, passed int    // failures told and entries skipped beneath it
-	unlabelable    bool   // no label can be set there
+	spared         bool   // no label can be set there, or with all may be
 }
 
 // begin makes destination what the lines are about; "" is the container.
 func (l *hookLines) begin(destination string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.destination, l.failed, l.passed, l.unlabelable = destination, 0, 0, false
+	l.destination, l.failed, l.passed, l.spared = destination, 0, 0, false
 }
 
 func (l *hookLines) error(format string, a ...any) { l.say(asError, false, format, a...) }
@@ -88,12 +89,17 @@ func (l *hookLines) say(priority int, last bool, format string, a ...any) {
 }
 
 func (l *hookLines) Failure(root string, err error) {
+	if l.all && errors.Is(err, relabel.ErrRefused) {
+		l.spared = true
+		l.info("left alone: %s", report.FaultOf(root, err))
+		return
+	}
 	if !errors.Is(err, report.ErrHangs) {
 		if l.failed++; l.failed > report.MaxListed {
 			return
 		}
 	}
-	l.unlabelable = errors.Is(err, errors.ErrUnsupported)
+	l.spared = errors.Is(err, errors.ErrUnsupported)
 	l.error("%s", report.FaultOf(root, err))
 }
 
@@ -120,13 +126,13 @@ func (l *hookLines) Result(r report.Result) {
 	if l.passed > report.MaxListed {
 		l.info("%s more skipped", words.Thousands(int64(l.passed-report.MaxListed)))
 	}
-	l.unlabelable = (l.unlabelable || r.Reason == "read-only") && r.Code == exit.Refused
+	l.spared = (l.spared || r.Reason == "read-only") && r.Code == exit.Refused
 	line := report.ResultLine(r)
 	switch {
 	case r.Code == exit.Done && l.verbose:
 		l.info("%s", line)
 	case r.Code == exit.Done:
-	case l.unlabelable:
+	case l.spared && r.Reason != "refused":
 		l.info("left alone: no label can be set there")
 	case r.Begun && r.Code >= exit.TimedOut:
 		l.error("%s; the next try resumes", line)

@@ -10,17 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
-
-// systemPaths are never relabelled themselves; what lies below them may be.
-// The list is go-selinux's, which every container runtime goes by.
-var systemPaths = [...]string{
-	"/", "/bin", "/boot", "/dev", "/etc", "/etc/passwd", "/etc/pki",
-	"/etc/shadow", "/home", "/lib", "/lib64", "/media", "/opt", "/proc",
-	"/root", "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr", "/var",
-	"/var/lib", "/var/log",
-}
 
 // Refused is a place that is never relabelled.
 type Refused struct {
@@ -29,6 +21,26 @@ type Refused struct {
 }
 
 func (p Refused) String() string { return "it is " + p.Path + ", which is never relabelled" }
+
+// OfDevices reports whether root lies on devtmpfs, where a node is the whole machine's. The table of
+// mounts is read for a device alone, and for what lies on the filesystem of /dev.
+func (p *Proc) OfDevices(root *Mount, all map[ID]Refused) bool {
+	var slash, dev uint64
+	for id, place := range all {
+		switch place.Path {
+		case "/":
+			slash = id.Dev
+		case "/dev":
+			dev = id.Dev
+		}
+	}
+	if root.Stat.Kind != sys.KindChar && root.Stat.Kind != sys.KindBlock && (root.Stat.Dev != dev || dev == slash) {
+		return false
+	}
+	table, err := p.readTable()
+	m := mountinfo.ByID(table, root.Stat.Mount)
+	return err != nil || m != nil && m.FSType == "devtmpfs"
+}
 
 // refusals are the places that were found last: to find them takes some forty calls.
 type refusals struct {
@@ -63,7 +75,7 @@ func (r *refusals) now(event uint64) map[ID]Refused {
 	r.home, r.sudo, r.event, r.since = home, sudo, max(r.event, event), begin
 	found := make(places)
 	found.look("/")
-	for _, path := range append([]string{home, r.sudoer}, systemPaths[:]...) {
+	for _, path := range append([]string{home, r.sudoer}, mountinfo.NeverWhole...) {
 		if filepath.IsAbs(path) { // else no home is known
 			found.resolve(path)
 		}

@@ -17,6 +17,8 @@ const (
 	KindDir     Kind = unix.DT_DIR
 	KindLink    Kind = unix.DT_LNK
 	KindFile    Kind = unix.DT_REG
+	KindChar    Kind = unix.DT_CHR
+	KindBlock   Kind = unix.DT_BLK
 )
 
 // Stat is what the walk wants to know of an entry.

@@ -6,8 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
+
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
 )
 
 // What "true" means, of all that a container has: the directories that are its
@@ -16,15 +19,12 @@ import (
 // give those the label of one container would break the host, or others.
 
 // Host is where the host keeps what is its own.
-type Host struct {
-	tops    []string // the same directories by each of their names
-	kubelet []string
-}
+type Host struct{ whole, closed, kubelet []string } // directories, by each of their names
 
 // TheHost resolves links: a source is resolved too, and /etc or /var/lib/kubelet
 // may be a link on this host.
 func TheHost() Host {
-	return Host{named("/dev", "/etc", "/proc", "/run", "/sys", "/usr"), named("/var/lib/kubelet")}
+	return Host{named(mountinfo.NeverWhole...), named(mountinfo.HostsOwn...), named("/var/lib/kubelet")}
 }
 
 func named(dirs ...string) (all []string) {
@@ -37,13 +37,17 @@ func named(dirs ...string) (all []string) {
 	return all
 }
 
+// NeverWhole is why a mount is no volume that a list cannot name either.
+const NeverWhole = "the system's, or holds what is"
+
 // NoVolume says why the mount of source, which is resolved, is no volume; "" if
 // it is one.
 func (h Host) NoVolume(m Mount, source string) string {
-	for _, top := range h.tops {
-		if lies(top, source) || lies(source, top) {
-			return "the host's own"
-		}
+	if slices.ContainsFunc(h.whole, func(p string) bool { return lies(source, p) }) {
+		return NeverWhole
+	}
+	if slices.ContainsFunc(h.closed, func(p string) bool { return lies(p, source) }) {
+		return "the host's own"
 	}
 	if h.isKubelets(source) {
 		return "the kubelet's own"

@@ -26,8 +26,8 @@ func TestHookHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for source, want := range map[string]string{
-		"/": "the host's own", "/etc": "the host's own", "/etc/localtime": "the host's own", "/usr/share/zoneinfo": "the host's own", "/run": "the host's own", "/dev/shm": "the host's own",
-		"/proc/1": "the host's own", "/sys": "the host's own", "/etcetera": "", "/var/lib/kubelet": "the kubelet's own", "/var/lib": "the kubelet's own", "/var/lib/kubelet/pods": "the kubelet's own",
+		"/": NeverWhole, "/etc": NeverWhole, "/etc/localtime": "the host's own", "/usr/share/zoneinfo": "the host's own", "/run": NeverWhole, "/dev/shm": "the host's own",
+		"/proc/1": "the host's own", "/sys": NeverWhole, "/etcetera": "", "/var/lib/kubelet": "the kubelet's own", "/var/lib": NeverWhole, "/var/log": NeverWhole, "/home": NeverWhole, "/home/app": "", "/var/log/app": "", "/var/lib/kubelet/pods": "the kubelet's own",
 		"/var/lib/kubelet/plugins/p/globalmount": "the kubelet's own", "/var/lib/kubelet/pods/u/volumes/kubernetes.io~csi/p/mount": "", "/var/lib/kubelet/pods/u/volumes/kubernetes.io~secret/p": "the kubelet's own",
 		pod + "/volumes/kubernetes.io~secret/s": "the kubelet's own", pod + "/volumes/kubernetes.io~configmap/c": "the kubelet's own", pod + "/volumes/kubernetes.io~projected/kube-api-access": "the kubelet's own",
 		pod + "/volumes/kubernetes.io~downward-api/d": "the kubelet's own", pod + "/volumes/kubernetes.io~csi/pvc/mount": "", pod + "/volumes/kubernetes.io~empty-dir/e": "",
@@ -50,9 +50,9 @@ func TestHookLinked(t *testing.T) {
 	if err := os.Symlink(dir+"/etc", dir+"/link"); err != nil {
 		t.Fatal(err)
 	}
-	h := Host{tops: named(dir + "/link")}
-	for _, source := range []string{dir + "/etc", dir + "/etc/app", dir} {
-		if got := h.NoVolume(Mount{}, source); got != "the host's own" {
+	h := Host{whole: named(dir + "/link"), closed: named(dir + "/link")}
+	for source, want := range map[string]string{dir + "/etc": NeverWhole, dir + "/etc/app": "the host's own", dir: NeverWhole} {
+		if got := h.NoVolume(Mount{}, source); got != want {
 			t.Errorf("%s: %q", source, got)
 		}
 	}
