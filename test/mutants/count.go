@@ -24,19 +24,19 @@ func counts() []Mutant {
 			Edits:  edits("relabel/internal/xattrio/io_linux.go", "if x.Stale {", "if x.Stale && t.Name == nil {"),
 		},
 		{
-			Name: "stretch-cut", By: "TestStretches in relabel/internal/order",
-			Breaks: "each name is in one stretch of a directory",
-			Edits:  edits("relabel/internal/order/stretch_linux.go", "len(rest) > 0 && s.At < s.To", "len(rest) > 0 && s.At <= s.To"),
+			Name: "span-cut", By: "TestSpans in relabel/internal/order",
+			Breaks: "each name is in one span of a directory",
+			Edits:  edits("relabel/internal/order/span_linux.go", "len(rest) > 0 && s.At < s.To", "len(rest) > 0 && s.At <= s.To"),
 		},
 		{
-			Name: "stretch-begins", By: "TestStretches in relabel",
-			Breaks: "a name beyond an empty stretch is not in it",
+			Name: "span-begins", By: "TestStretches in relabel",
+			Breaks: "a name beyond an empty span is not in it",
 			Edits:  edits("relabel/internal/walk/sort_linux.go", "s.At = max(s.At, at)", "_ = at"),
 		},
 		{
-			Name: "stretch-offsets", By: "TestStretches in relabel",
+			Name: "span-offsets", By: "TestStretches in relabel",
 			Breaks: "a directory without an index is read by one worker",
-			Edits:  edits("relabel/internal/walk/sort_linux.go", "stretches = order.Divide(d.sortFrom, 1)", "_ = stretches"),
+			Edits:  edits("relabel/internal/walk/sort_linux.go", "spans = order.Divide(d.sortFrom, 1)", "_ = spans"),
 		},
 		{
 			Name: "reading-moves", By: "TestReadingMoves in relabel/internal/walk",
@@ -74,9 +74,9 @@ func counts() []Mutant {
 			Edits:  edits("relabel/internal/walk/tune_linux.go", "if !reads {", "if !reads && f.steady {"),
 		},
 		{
-			Name: "reader-last", By: "TestReaders in relabel/internal/walk",
-			Breaks: "what is read of a directory is sorted when its last reader has left",
-			Edits:  edits("relabel/internal/walk/sort_linux.go", "g.reading > 0", "g.reading > 1"),
+			Name: "reader-last", By: "TestStretches in relabel",
+			Breaks: "what is read of a directory is sorted when its last span was read",
+			Edits:  edits("relabel/internal/walk/sort_linux.go", "g.unread.Add(-1) > 0", "g.unread.Add(-1) > 1"),
 		},
 		{
 			Name: "label-after-read", By: "TestDirectoriesFirst in relabel",

@@ -28,7 +28,7 @@ func rules() []Mutant {
 		{
 			Name: "kind-lost", By: "TestApply in relabel",
 			Breaks: "an entry keeps its kind in the order of inodes",
-			Edits:  edits("relabel/internal/order/batch_linux.go", "uint64(r.Kind&kindMask)", "uint64(r.Kind&sys.KindFile|r.Kind&sys.KindDir)"),
+			Edits:  edits("relabel/internal/order/entries_linux.go", "uint64(r.Kind&kindMask)", "uint64(r.Kind&sys.KindFile|r.Kind&sys.KindDir)"),
 		},
 		{
 			Name: "left-with-directory", By: "TestApply in relabel",

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package order puts the entries of a directory in the order of their inode
-// numbers, within a budget of memory. It takes directory records and gives
-// directory records; but for how much memory there is, it asks nobody.
+// numbers, within a budget of memory. It takes what getdents64 gives, and gives the same.
 //
 // On ext4 a large directory lists its entries by a hash of their names, and
 // labels lie in the inodes. Writing in that order dirties the inode table at
@@ -13,21 +12,18 @@
 //
 // Right labels are read faster too if the inodes lie close together: a block of the
 // inode table holds 16, and the kernel looks it up for each. So where labels are
-// right, the records of a directory that does not fit into one buffer are put in
-// order within a window, some hundred thousand of them: a fifth faster than as they
-// come.
+// right, a directory that does not fit into one buffer is put in order in parts of some
+// hundred thousand entries: a fifth faster than as they come.
 //
 //	order_linux.go    Sorting: which directories, and within how much memory
-//	batch_linux.go    Batch: entries, sorted in place, cut into slices
-//	range_linux.go    of a directory that is read several times: which entries a Batch
-//	                  takes at which reading, and if another is needed
-//	stretch_linux.go  Stretch: a part of a directory, which workers read side by side
+//	entries_linux.go  Entries, sorted in place, cut into Ranges; of a directory that is read
+//	                  several times: which it takes at which reading
+//	span_linux.go     Span: a part of a directory, which workers read side by side
 //
-// A Batch belongs to one goroutine until Sort, or to the readers of a directory, which
-// share it under a mutex. Then each of its slices belongs to the goroutine that it
-// is handed to, all of them only read the batch, and it belongs again to the
-// goroutine whose Slice.Done says true: the counter of slices orders that one after
-// all others. To hand a slice over is the caller's business.
+// Entries belong to one goroutine until Sort, or to the readers of a directory, which
+// share them under a mutex. Then each Range belongs to one goroutine, all of which only read
+// the Entries, and these belong again to the goroutine whose Range.Done says true: the
+// counter of ranges orders that one after all others.
 package order
 
 import (
@@ -36,7 +32,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 )
 
-// Sorting says from when on, and within how much memory, directories are gathered.
+// Sorting says from when on, and within how much memory, directories are sorted.
 type Sorting struct {
 	From   int64        // directories of that many bytes; 0: no order at all
 	Budget int          // names and index, in bytes
@@ -53,12 +49,12 @@ var Ample = Sorting{From: 1 << 20, Budget: 37 << 20, Memory: func() int64 { retu
 const mostBudget = 236 << 20
 
 // Room returns what a directory of size bytes gets: memory for its names and index, in
-// bytes, and how many stretches it is read in at most. The names take less than size: in
+// bytes, and how many spans it is read in at most. The names take less than size: in
 // ext4's blocks, which are seldom full, each has 8 bytes more, and 9 here.
-func (s Sorting) Room(size int64) (memory, stretches int) {
+func (s Sorting) Room(size int64) (memory, spans int) {
 	memory = s.Budget
 	if s.Memory != nil && size > int64(memory) {
 		memory = max(memory, int(min(size, mostBudget, s.Memory())))
 	}
-	return memory, int(min(size/s.From, mostStretches))
+	return memory, int(min(size/s.From, mostSpans))
 }

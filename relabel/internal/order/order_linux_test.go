@@ -13,14 +13,14 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
-// entries are what sorted slices of b yield, in their order.
-func entries(t *testing.T, b *Batch) []sys.Dirent {
+// entries are what sorted ranges of b yield, in their order.
+func entries(t *testing.T, b *Entries) []sys.Dirent {
 	t.Helper()
 	var all []sys.Dirent
 	buf := make([]byte, 4096)
 	count := b.Sort()
 	for i := range count {
-		s := b.Slice(i)
+		s := b.Range(i)
 		for {
 			records := s.Next(buf)
 			if len(records) == 0 {
@@ -31,13 +31,13 @@ func entries(t *testing.T, b *Batch) []sys.Dirent {
 			}
 		}
 		if last := s.Done(); last != (i == count-1) {
-			t.Errorf("slice %d of %d is the last: %t", i, count, last)
+			t.Errorf("range %d of %d is the last: %t", i, count, last)
 		}
 	}
 	return all
 }
 
-// listing is directory records of n entries, the inode number of each by ino.
+// listing is the buffer of n entries, the inode number of each by ino.
 func listing(n int, ino func(i int) uint64) []byte {
 	buf := sys.AppendRecord(nil, 2, sys.KindDir, []byte("."))
 	buf = sys.AppendRecord(buf, 2, sys.KindDir, []byte(".."))
@@ -48,11 +48,11 @@ func listing(n int, ino func(i int) uint64) []byte {
 	return buf
 }
 
-// TestBatchSort: by inode number, nothing lost, whatever the numbers have in
+// TestSort: by inode number, nothing lost, whatever the numbers have in
 // common.
-func TestBatchSort(t *testing.T) {
+func TestSort(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
-	b := (*Batch)(nil).Begin(2 << 20) // its memory is used again
+	b := (*Entries)(nil).Begin(2 << 20) // its memory is used again
 	for _, n := range []int{0, 1, 2, 3000, 100, 70000} {
 		for _, mask := range []uint64{0, 1, 1 << 31, 0x7ff, 0x3ff800, 0xffc00000, 0xfffffff0} {
 			inos := make([]uint64, n)
@@ -99,7 +99,7 @@ func TestPlan(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for _, buckets := range []uint64{1, 7, 40, 1000} {
 		records := listing(n, func(int) uint64 { return random.Uint64N(buckets << bucketBits) })
-		p := (*Batch)(nil).Begin(64 << 10)
+		p := (*Entries)(nil).Begin(64 << 10)
 		var got []sys.Dirent
 		readings := 0
 		for more := true; more; readings++ {
@@ -128,7 +128,7 @@ func TestPlan(t *testing.T) {
 // TestMalformed: entries before a malformed record are kept, and it is an error.
 func TestMalformed(t *testing.T) {
 	records := append(listing(2, func(i int) uint64 { return uint64(i) }), 1, 2, 3)
-	b := (*Batch)(nil).Begin(4096)
+	b := (*Entries)(nil).Begin(4096)
 	if err := b.Put(records); err == nil || len(b.index) != 2 {
 		t.Errorf("%d entries: %v", len(b.index), err)
 	}
@@ -143,9 +143,9 @@ func long(ino uint64) []byte {
 	return sys.AppendRecord(nil, ino, sys.KindFile, []byte(strings.Repeat("n", 249)))
 }
 
-// TestBatchFull: names of a few inodes that exceed the budget are refused as soon as
+// TestFull: names of a few inodes that exceed the budget are refused as soon as
 // they do, without a look at those kept for each that follows.
-func TestBatchFull(t *testing.T) {
+func TestFull(t *testing.T) {
 	const budget = 64 << 10
 	for _, c := range []struct {
 		what    string
@@ -156,7 +156,7 @@ func TestBatchFull(t *testing.T) {
 		{"two buckets", 2, true},
 		{"many buckets", 100, false},
 	} {
-		p := (*Batch)(nil).Begin(budget)
+		p := (*Entries)(nil).Begin(budget)
 		p.Next()
 		room, n := cap(p.names), 0
 		for p.Fits() && n < 10_000 {
@@ -175,11 +175,11 @@ func TestBatchFull(t *testing.T) {
 	}
 }
 
-// TestBatchReadings: a directory is read a bounded number of times, and what was not
+// TestReadings: a directory is read a bounded number of times, and what was not
 // reached by then is left. A bucket counts no further than the counter goes.
-func TestBatchReadings(t *testing.T) {
+func TestReadings(t *testing.T) {
 	const budget, buckets = 4 << 10, 3 * mostReadings
-	p := (*Batch)(nil).Begin(budget)
+	p := (*Entries)(nil).Begin(budget)
 	readings, kept := 0, 0
 	for p.Next(); p.Fits(); p.Next() {
 		readings++

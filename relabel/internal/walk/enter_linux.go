@@ -39,9 +39,9 @@ func (w *worker) enter(parent *Dir, name string) {
 		return
 	}
 	w.closeVisited()
-	fd, op, e := w.open(t)
-	if e != 0 {
-		l.count(parent, w.unopened(parent, t, op, e), 1)
+	fd, o := w.open(parent, t)
+	if fd < 0 {
+		l.count(parent, o, 1)
 		return
 	}
 	if o, is := l.excluded(xattrio.Target{FD: fd}, parent, t); is {
@@ -122,51 +122,42 @@ func (w *worker) closeVisited() {
 	}
 }
 
-// open opens the directory t. ENOTDIR: no longer a directory. ELOOP: swapped faster
-// than it can be opened.
-func (w *worker) open(t xattrio.Target) (fd int, op string, e sys.Errno) {
-	for try := 0; ; try++ {
-		w.pos.now(w.labels.opens())
-		fd, op, e = w.mount.OpenDir(t.FD, t.Name)
-		v := xattrio.VerdictOf(e)
-		if v == xattrio.Changed {
-			if st, e := t.Stat(); e == 0 && st.Kind != sys.KindDir {
-				return -1, op, syscall.ENOTDIR
-			}
-			e = syscall.ELOOP
-		}
-		if v == xattrio.Mounted {
-			if _, is := w.mount.Foreign(t.FD, t.Name); !is {
-				v = xattrio.Again
-			}
-		}
-		if v != xattrio.Again && v != xattrio.Changed || !w.labels.again(try) {
-			return fd, op, e
-		}
-	}
-}
-
-// unopened handles a directory that could not be opened.
-func (w *worker) unopened(parent *Dir, t xattrio.Target, op string, e sys.Errno) Outcome {
+// open opens the directory t of parent, or returns -1 and what became of t.
+func (w *worker) open(parent *Dir, t xattrio.Target) (fd int, o Outcome) {
 	l := &w.labels
-	e = xattrio.Absent(t.FD, e)
-	switch xattrio.VerdictOf(e) {
-	case xattrio.Gone:
-		return Vanished
-	case xattrio.Mounted:
-		if why, is := w.mount.Foreign(t.FD, t.Name); is {
-			return l.skip(parent, t, why)
+	for try := 0; ; try++ {
+		w.pos.now(l.opens())
+		fd, op, e := w.mount.OpenDir(t.FD, t.Name)
+		if e == 0 {
+			return fd, 0
 		}
+		e = xattrio.Absent(t.FD, e)
+		verdict, another := xattrio.VerdictOf(e), false
+		switch verdict {
+		case xattrio.Gone:
+			return -1, Vanished
+		case xattrio.Mounted:
+			if why, is := w.mount.Foreign(t.FD, t.Name); is {
+				return -1, l.skip(parent, t, why)
+			}
+		case xattrio.Changed:
+			st, unread := t.Stat()
+			another = unread == 0 && st.Kind != sys.KindDir
+			e = syscall.ELOOP // it is swapped faster than it can be opened
+		}
+		if !another && (verdict == xattrio.Mounted || verdict == xattrio.Changed || verdict == xattrio.Again) && l.again(try) {
+			continue
+		}
+		if op, e := l.io.Enter(t.FD); e != 0 {
+			return -1, l.fail(parent, t, op, e)
+		}
+		if another {
+			t.Kind = sys.KindUnknown
+			return -1, l.label(t, parent)
+		}
+		// It may be given its label all the same. That what is in it could not
+		// be read is a failure either way, and reported once.
+		l.attempt(t, parent, nil)
+		return -1, l.fail(parent, t, op, e)
 	}
-	if op, e := l.io.Enter(t.FD); e != 0 {
-		return l.fail(parent, t, op, e)
-	}
-	if e == syscall.ENOTDIR {
-		t.Kind = sys.KindUnknown
-		return l.label(t, parent)
-	}
-	// It may be given its label all the same. That what is in it could not
-	// be read is a failure either way, and reported once.
-	l.attempt(t, parent, nil)
-	return l.fail(parent, t, op, e)
 }

@@ -13,22 +13,20 @@ import (
 
 // A worker that finds a large directory with wrong labels (package order) gathers its
 // entries, sorts them, and makes work of ranges of them, in several readings of the directory
-// if they do not fit into the budget. Where a range cannot be made to fit, since
-// hard links give a few inodes more names than the budget has room for, or where a
-// directory would be read too often, what is left of it is labelled as it lies.
-// One directory is gathered at a time, so that the budget is enough for the run; others
-// wait in a queue, and no worker waits for them. In the queue a directory is like
-// any that will be needed again: the cache may close it. It is then found again by
-// name; if it was renamed or removed by then, it is a failure and named.
+// if they do not fit into the budget. Where they cannot be made to fit, since hard links give
+// a few inodes more names than the budget has room for, or where the directory would be read
+// too often, what is left of it is labelled as it lies. One directory is gathered at a time,
+// so that the budget is enough for the run; no worker waits for that, but the directory does,
+// in a queue. There it is like any that will be needed again: the cache may close it.
 //
-// Where labels are right, one worker labels a part while another reads the next; nothing
-// is read twice. What fits into one buffer is put in order there.
+// Where labels are right, one worker labels a part of the directory while another reads the
+// next; nothing is read twice. What fits into one buffer is put in order there.
 //
-// Who owns what: a sortedDir belongs to the worker that took it. Others may join to read;
-// then it belongs to the last that leaves. It is then shared, and only read, by the workers
-// on its ranges, and belongs to the one whose range is the last to be done, which gathers
-// the next part or frees it. The pool's deques, and the counters of readers and of ranges
-// (package order), order that.
+// Who owns what: a sortedDir belongs to the worker that took it. Then it is shared by those
+// that read its spans, and belongs to the one whose span is the last to be read. Then it is
+// shared, and only read, by the workers on its ranges, and belongs to the one whose range is
+// the last to be done, which gathers the next or frees it. The pool's deques, and the counters
+// of spans and of ranges (package order), order that.
 
 const (
 	// sortedFrom is how many bytes of entries in one buffer are worth it: 16 entries
@@ -42,16 +40,11 @@ const (
 // sortedDir is memory for entries, and the directory, pinned, that they are in.
 type sortedDir struct {
 	taken   atomic.Bool
-	batch   *order.Batch
+	entries *order.Entries
 	dir     *Dir
-	readers int // at most
-
-	// While there are readers, mu guards the batch too. From the last leave to the next
-	// reading nothing is left, so a reader that comes late does not join, whatever the
-	// memory is used for by then.
-	mu      sync.Mutex
-	left    []order.Stretch // which no reader has begun
-	reading int             // readers
+	spans   int          // of a reading, at most
+	unread  atomic.Int32 // of them
+	mu      sync.Mutex   // guards the entries while there are several readers
 }
 
 // sorter is what a walk has to put directories in order, and the directories that wait
@@ -61,6 +54,13 @@ type sorter struct {
 	queue []*Dir // the last is next: it is the most likely to be open
 	whole sortedDir
 	parts [2]sortedDir // of directories that are not read again
+}
+
+// push has d wait.
+func (s *sorter) push(d *Dir) {
+	s.mu.Lock()
+	s.queue = append(s.queue, d)
+	s.mu.Unlock()
 }
 
 // next takes the memory for a directory that waits. It returns nil if there is none, or
@@ -76,54 +76,33 @@ func (s *sorter) next() *sortedDir {
 	return &s.whole
 }
 
+// part takes memory for a part of d, which is pinned; nil: there is none.
+func (s *sorter) part(d *Dir, budget int, c *dirCache) *sortedDir {
+	for i := range s.parts {
+		if g := &s.parts[i]; g.taken.CompareAndSwap(false, true) {
+			g.dir, g.entries = d, g.entries.Begin(budget)
+			c.pin(d)
+			return g
+		}
+	}
+	return nil
+}
+
 // clear releases the directories that a stopped walk left.
 func (s *sorter) clear(c *dirCache) {
-	for _, g := range []*sortedDir{&s.whole, &s.parts[0], &s.parts[1]} {
+	for _, g := range [...]*sortedDir{&s.whole, &s.parts[0], &s.parts[1]} {
 		if g.taken.Load() {
 			c.release(g.dir)
 		}
 	}
 }
 
-// join makes the caller a reader, if a stretch is left.
-func (g *sortedDir) join() bool {
+// add adds what a reader has read, and reports whether it fits.
+func (g *sortedDir) add(buf []byte) (fits bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.left) == 0 {
-		return false
-	}
-	g.reading++
-	return true
-}
-
-// stretch returns what a reader reads next. There is none once the range does not fit.
-func (g *sortedDir) stretch() (s order.Stretch, ok bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.left) == 0 || !g.batch.Fits() {
-		return s, false
-	}
-	s, g.left = g.left[0], g.left[1:]
-	return s, true
-}
-
-// add adds what a reader has read, and reports whether the range fits.
-func (g *sortedDir) add(entries []byte) (fits bool, err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	err = g.batch.Add(entries)
-	return g.batch.Fits(), err
-}
-
-// leave reports whether the caller was the last reader. If so, no other joins.
-func (g *sortedDir) leave() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.reading--; g.reading > 0 {
-		return false
-	}
-	g.left = nil
-	return true
+	err = g.entries.Add(buf)
+	return g.entries.Fits(), err
 }
 
 // byInode reports whether the entries of d are put in the order of inodes.
@@ -159,10 +138,7 @@ func (w *worker) sample(d *Dir, fd, n int) (left int, queued bool) {
 	}
 	d.sortFrom = sys.After(w.buf[last:])
 	w.cache.expect(d)
-	s := &w.walk.sorter
-	s.mu.Lock()
-	s.queue = append(s.queue, d)
-	s.mu.Unlock()
+	w.walk.sorter.push(d)
 	w.gatherNext()
 	return 0, true
 }
@@ -176,97 +152,93 @@ func (w *worker) gatherNext() {
 		}
 		w.pos.at(g.dir, nil)
 		w.pos.now(w.labels.opens())
-		if _, op, e := w.cache.acquire(g.dir); e != 0 {
+		fd, op, e := w.cache.acquire(g.dir)
+		if e != 0 { // it was renamed or removed
 			w.labels.failDir(g.dir, op, e)
 			g.taken.Store(false)
 			continue
 		}
-		st, _ := sys.Fstatx(g.dir.FD()) // else it gets the least
-		budget, stretches := w.walk.job.Kernel.Sorting.Room(st.Size)
-		g.batch, g.readers = g.batch.Begin(budget), min(stretches, 2*w.walk.most)
+		st, _ := sys.Fstatx(fd) // else it gets the least
+		budget, spans := w.walk.job.Kernel.Sorting.Room(st.Size)
+		g.entries, g.spans = g.entries.Begin(budget), min(spans, 2*w.walk.most)
 		w.push(gather{g})
 		return
 	}
 }
 
-// gather is the reading of a directory for the next range of inodes that fits.
+// gather is the reading of a directory for the next entries that fit.
 type gather struct{ *sortedDir }
 
 func (g gather) do(w *worker) {
 	d := g.dir
 	w.pos.at(d, nil)
 	w.readAhead(d, d.FD())
-	g.batch.Next()
-	stretches := order.Divide(d.sortFrom, g.readers)
-	if sys.Rewind(d.FD(), stretches[len(stretches)-1].At) != 0 {
-		stretches = order.Divide(d.sortFrom, 1) // no index: positions are offsets
+	g.entries.Next()
+	spans := order.Divide(d.sortFrom, g.spans)
+	if sys.Rewind(d.FD(), spans[len(spans)-1].At) != 0 {
+		spans = order.Divide(d.sortFrom, 1) // no index: positions are offsets
 	}
-	g.mu.Lock()
-	g.left, g.reading = stretches, 1
-	g.mu.Unlock()
-	for range len(stretches) - 1 {
-		w.push(help(g))
+	g.unread.Store(int32(len(spans)))
+	for _, s := range spans[1:] {
+		w.push(&span{g.sortedDir, s})
 	}
-	g.read(w, d.FD())
+	g.read(w, d.FD(), spans[0])
 }
 
-// help joins the reading of a directory, whichever that is by now. It does nothing if
-// no stretch is left.
-type help struct{ *sortedDir }
+// span is a part of a directory to be read.
+type span struct {
+	of   *sortedDir
+	part order.Span
+}
 
-func (g help) do(w *worker) {
-	if !g.join() {
-		return
-	}
-	w.pos.at(g.dir, nil)
+func (s *span) do(w *worker) {
+	d := s.of.dir
+	w.pos.at(d, nil)
 	w.pos.now(w.labels.opens())
-	fd, _, e := w.mount.OpenDir(g.dir.FD(), sys.Cname("."))
-	if e != 0 { // no failure: the other readers take its stretches
-		g.doneReading(w)
+	fd, op, e := w.mount.OpenDir(d.FD(), sys.Cname("."))
+	for try := 0; xattrio.VerdictOf(e) == xattrio.Again && w.labels.again(try); try++ {
+		fd, op, e = w.mount.OpenDir(d.FD(), sys.Cname("."))
+	}
+	if e != 0 {
+		w.labels.failDir(d, op, e)
+		s.of.spanDone(w)
 		return
 	}
-	g.read(w, fd)
+	s.of.read(w, fd, s.part)
 	sys.Close(fd)
 }
 
-// read reads stretches by fd until none is left.
-func (g *sortedDir) read(w *worker, fd int) {
-	for s, ok := g.stretch(); ok; s, ok = g.stretch() {
-		fits, more, e := true, true, w.seek(&s, fd)
-		if e != 0 {
-			w.labels.failDir(g.dir, "lseek", e)
-		}
-		for more && fits && e == 0 && !s.Ended() && !w.queue.Stopped() {
-			var n int
-			n, more = w.getdents(g.dir, fd, 0)
-			var err error
-			if fits, err = g.add(s.Cut(w.buf[:n])); err != nil {
-				w.labels.failDir(g.dir, "getdents64", err)
-			}
+// read reads a span by fd.
+func (g *sortedDir) read(w *worker, fd int, s order.Span) {
+	at, e := int64(0), sys.Rewind(fd, s.At)
+	if e == 0 {
+		// The first name at or after s.At may lie beyond s.To: a getdents64 with a
+		// buffer too small for any name leaves the position at that name.
+		w.pos.now(xattrio.Getdents64)
+		_, _ = sys.Getdents(fd, w.buf[:1]) // EINVAL
+		at, e = sys.Tell(fd)
+		s.At = max(s.At, at)
+	}
+	if e != 0 {
+		w.labels.failDir(g.dir, "lseek", e)
+	}
+	for more, fits := e == 0, true; more && fits && !s.Ended() && !w.queue.Stopped(); {
+		var n int
+		n, more = w.getdents(g.dir, fd, 0)
+		var err error
+		if fits, err = g.add(s.Cut(w.buf[:n])); err != nil {
+			w.labels.failDir(g.dir, "getdents64", err)
 		}
 	}
-	g.doneReading(w)
+	g.spanDone(w)
 }
 
-// seek seeks to s. The first name at or after s.At may lie beyond s.To: a getdents64
-// with a buffer too small for any name leaves the position at that name.
-func (w *worker) seek(s *order.Stretch, fd int) sys.Errno {
-	if e := sys.Rewind(fd, s.At); e != 0 {
-		return e
-	}
-	w.pos.now(xattrio.Getdents64)
-	_, _ = sys.Getdents(fd, w.buf[:1]) // EINVAL
-	at, e := sys.Tell(fd)
-	s.At = max(s.At, at)
-	return e
-}
-
-// doneReading makes work of what was gathered, once the last reader leaves.
-func (g *sortedDir) doneReading(w *worker) {
-	if !g.leave() {
+// spanDone makes work of what was gathered, once the last span was read.
+func (g *sortedDir) spanDone(w *worker) {
+	if g.unread.Add(-1) > 0 {
 		return
 	}
-	if g.batch.Fits() {
+	if g.entries.Fits() {
 		g.pushRanges(w)
 		return
 	}
@@ -274,57 +246,30 @@ func (g *sortedDir) doneReading(w *worker) {
 	if e := sys.Rewind(d.FD(), d.sortFrom); e != 0 {
 		w.labels.failDir(d, "lseek", e)
 	} else {
-		d.unsorted = true
-		d.sortedBelow = g.batch.From()
+		d.unsorted, d.sortedBelow = true, g.entries.From()
 		w.cache.pinRest(d)
 		w.push(rest{d})
 	}
-	g.labelled(w)
+	g.done(w)
 }
 
 // pushRanges makes work of what was gathered.
 func (g *sortedDir) pushRanges(w *worker) {
 	count := 0
-	w.pos.pause(func() { count = g.batch.Sort() }) // six million names take half a second
+	w.pos.pause(func() { count = g.entries.Sort() }) // six million names take half a second
 	if count == 0 {
-		g.labelled(w) // it was all removed during the run
+		g.done(w) // it was all removed during the run
 	}
 	// The lowest is pushed last, and so comes first.
 	for i := count - 1; i >= 0; i-- {
-		w.push(&sortedRange{g, g.batch.Slice(i)})
+		w.push(&sortedRange{g, g.entries.Range(i)})
 	}
 }
 
-// sortedRange is some of the entries of a directory, in order.
-type sortedRange struct {
-	of    *sortedDir
-	slice order.Slice
-}
-
-func (r *sortedRange) do(w *worker) {
-	d := r.of.dir
-	w.pos.at(d, nil)
-	w.inOrder(d, d.FD(), r.slice)
-	if r.slice.Done() {
-		r.of.labelled(w)
-	}
-}
-
-// inOrder labels the entries of a slice of d.
-func (w *worker) inOrder(d *Dir, fd int, s order.Slice) {
-	for !w.queue.Stopped() {
-		entries := s.Next(w.buf)
-		if len(entries) == 0 {
-			return
-		}
-		w.entries(d, fd, entries)
-	}
-}
-
-// labelled continues when all that was gathered was labelled: with the next range, or with
-// another directory.
-func (g *sortedDir) labelled(w *worker) {
-	if g.batch.Fits() && g.batch.More() && !w.queue.Stopped() {
+// done continues when all that was gathered was labelled: with the next entries that fit, or
+// with another directory.
+func (g *sortedDir) done(w *worker) {
+	if g.entries.Fits() && g.entries.More() && !w.queue.Stopped() {
 		w.push(gather{g})
 		return
 	}
@@ -334,33 +279,53 @@ func (g *sortedDir) labelled(w *worker) {
 	w.gatherNext()
 }
 
-// sortRest takes the rest of d over, of which n bytes of entries are in the
+// sortedRange is some of the entries of a directory, in order.
+type sortedRange struct {
+	of   *sortedDir
+	part order.Range
+}
+
+func (r *sortedRange) do(w *worker) {
+	d := r.of.dir
+	w.pos.at(d, nil)
+	w.inOrder(d, d.FD(), r.part)
+	if r.part.Done() {
+		r.of.done(w)
+	}
+}
+
+// inOrder labels the entries of a range of d.
+func (w *worker) inOrder(d *Dir, fd int, r order.Range) {
+	for !w.queue.Stopped() {
+		buf := r.Next(w.buf)
+		if len(buf) == 0 {
+			return
+		}
+		w.entries(d, fd, buf)
+	}
+}
+
+// sortPart takes the rest of d over, of which n bytes of entries are in the
 // buffer, if its order matters and there is memory for it.
-func (w *worker) sortRest(d *Dir, fd, n int) bool {
+func (w *worker) sortPart(d *Dir, fd, n int) bool {
 	if !w.byInode(d) || w.walk.wrong.Load() && w.isLarge(d) {
 		return false
 	}
-	g := &w.walk.sorter.parts[0]
-	if !g.taken.CompareAndSwap(false, true) {
-		if g = &w.walk.sorter.parts[1]; !g.taken.CompareAndSwap(false, true) {
-			return false
-		}
+	g := w.walk.sorter.part(d, min(partBudget, max(w.walk.job.Kernel.Sorting.Budget, bufferSize)), w.cache)
+	if g == nil {
+		return false
 	}
-	g.dir = d
-	g.batch = g.batch.Begin(min(partBudget, max(w.walk.job.Kernel.Sorting.Budget, bufferSize)))
-	w.cache.pin(d)
-	more := true
-	for {
-		if err := g.batch.Put(w.buf[:n]); err != nil {
+	for more := true; ; n, more = w.fill(d, fd, 0) {
+		if err := g.entries.Put(w.buf[:n]); err != nil {
 			w.labels.failDir(d, "getdents64", err)
 		}
-		if !more || w.queue.Stopped() || !g.batch.Room(bufferSize) {
+		if !more {
 			break
 		}
-		n, more = w.fill(d, fd, 0)
-	}
-	if more {
-		defer w.pushRest(d)()
+		if w.queue.Stopped() || !g.entries.Room(bufferSize) {
+			defer w.pushRest(d)()
+			break
+		}
 	}
 	g.pushRanges(w)
 	return true
@@ -373,13 +338,12 @@ func (w *worker) sortBuffer(d *Dir, fd, n int) {
 		w.entries(d, fd, w.buf[:n])
 		return
 	}
-	b := w.ordered.Begin(n)
-	w.ordered = b
-	if b.Put(w.buf[:n]) != nil || b.InOrder() {
+	w.sorted = w.sorted.Begin(n)
+	if w.sorted.Put(w.buf[:n]) != nil || w.sorted.InOrder() {
 		w.entries(d, fd, w.buf[:n]) // which reports what is malformed
 		return
 	}
-	for i := range b.Sort() {
-		w.inOrder(d, fd, b.Slice(i))
+	for i := range w.sorted.Sort() {
+		w.inOrder(d, fd, w.sorted.Range(i))
 	}
 }

@@ -99,10 +99,10 @@ type worker struct {
 	labels labeller
 
 	buf       []byte
-	ordered   *order.Batch // of buf
-	unyielded int          // entries since others had a turn
-	parent    openParent   // of the last child
-	visited   int          // the directory that was visited last, to be closed; or -1
+	sorted    *order.Entries // of buf
+	unyielded int            // entries since others had a turn
+	parent    openParent     // of the last child
+	visited   int            // the directory that was visited last, to be closed; or -1
 }
 
 // do does an item.
@@ -172,7 +172,7 @@ func (w *worker) buffer(d *Dir, fd, n int, more bool) {
 		return
 	case more:
 		var taken bool
-		if n, taken = w.sample(d, fd, n); taken || w.sortRest(d, fd, n) {
+		if n, taken = w.sample(d, fd, n); taken || w.sortPart(d, fd, n) {
 			return
 		}
 		defer w.pushRest(d)()
@@ -360,7 +360,7 @@ func (w *worker) checkRoot() {
 func (w *worker) retire() {
 	w.parent.release(w.cache)
 	w.closeVisited()
-	w.buf, w.ordered = nil, nil
+	w.buf, w.sorted = nil, nil
 	_, _ = w.pos.load(w.labels.tally, nil, 0, 0, nil, 0) // nobody looks into the buffer any more
 	w.pos.name.Store(nil)
 	w.labels.io.Enter(w.mount.Outside())

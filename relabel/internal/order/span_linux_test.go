@@ -13,11 +13,11 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
-// TestDivide: stretches follow one another from the beginning to the end, all but those
+// TestDivide: spans follow one another from the beginning to the end, all but those
 // before the beginning.
 func TestDivide(t *testing.T) {
 	for _, from := range []int64{0, 1, math.MaxInt64/8 - 1, math.MaxInt64 / 8, math.MaxInt64/8 + 1, math.MaxInt64 - 1} {
-		for _, n := range []int{0, 1, 2, 3, mostStretches} {
+		for _, n := range []int{0, 1, 2, 3, mostSpans} {
 			all := Divide(from, n)
 			if len(all) == 0 || len(all) > max(1, n) {
 				t.Errorf("%d of %d from %d: %+v", len(all), n, from, all)
@@ -58,23 +58,23 @@ func (h hashed) read(at int64, size int) (buf []byte, next int64) {
 	return buf, math.MaxInt64
 }
 
-// TestStretches: whatever is read at a time, and wherever the names lie, each is in one
-// stretch and in one alone.
-func TestStretches(t *testing.T) {
+// TestSpans: whatever is read at a time, and wherever the names lie, each is in one
+// span and in one alone.
+func TestSpans(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	for round := range 200 {
 		var h hashed
 		for range random.IntN(300) {
 			at := random.Int64N(math.MaxInt64)
 			if round%3 == 0 {
-				at = math.MaxInt64/mostStretches*random.Int64N(mostStretches) + random.Int64N(2) // where stretches begin, and many at one
+				at = math.MaxInt64/mostSpans*random.Int64N(mostSpans) + random.Int64N(2) // where spans begin, and many at one
 			}
 			h = append(h, at)
 		}
 		slices.Sort(h)
 		for _, size := range []int{1, 100, 5000, 1 << 20} {
 			seen := make([]int, len(h))
-			for _, s := range Divide(0, mostStretches) {
+			for _, s := range Divide(0, mostSpans) {
 				at := s.At
 				if i, _ := slices.BinarySearch(h, at); i < len(h) {
 					s.At = h[i]
@@ -97,6 +97,6 @@ func TestStretches(t *testing.T) {
 	}
 	s := Divide(0, 2)[0]
 	if b := []byte("malformed"); string(s.Cut(b)) != string(b) {
-		t.Error("a malformed record is kept for Add to tell")
+		t.Error("a malformed record is left for Add to report")
 	}
 }
