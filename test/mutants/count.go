@@ -125,7 +125,7 @@ func counts() []Mutant {
 		{
 			Name: "vanished-twice", By: "TestVanishDeep in relabel",
 			Breaks: "what vanished counts once",
-			Edits:  edits(enter, "\t\treturn Vanished\n", "\t\tl.tally.Count(Vanished, 1)\n\t\treturn Vanished\n"),
+			Edits:  edits(enter, "\t\t\treturn -1, Vanished\n", "\t\t\tl.tally.Count(Vanished, 1)\n\t\t\treturn -1, Vanished\n"),
 		},
 		{
 			Name: "row-holds-scheduler", By: "TestRowLetsGo",
