@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 )
@@ -16,89 +17,76 @@ import (
 // root says that all is done: there is no seal, no commit and no second reading, and the root
 // comes first, like any directory. Lock, confinement, skipping and counts are those of Tree.
 
-func apply(ctx context.Context, path string, rules Rules, o Options, ask func() capabilities) (Report, error) {
-	r := newRun(o, path, rules.Label)
-	r.rules = rules
-	return r.lead(ctx, func(ctx context.Context) error { return r.apply(ctx, path, ask) })
+// rules are those of one run.
+type rules struct {
+	Rules
+	change    rewrite                      // nil: what is wanted is written
+	trustless map[mounts.ID]mounts.Refused // what Tree refuses, and so nobody trusts
+}
+
+func apply(ctx context.Context, path string, by Rules, o Options, in inner) (Report, error) {
+	r := newRelabelling(o, in, path, by.Label)
+	r.rules = &rules{Rules: by}
+	return r.lead(ctx, r.apply)
 }
 
 // apply is the whole path.
-func (r *run) apply(ctx context.Context, path string, ask func() capabilities) error {
-	var err error
-	if r.changes, err = r.rules.change(); err != nil {
+func (r *relabelling) apply(ctx context.Context) (err error) {
+	rules := r.rules
+	if rules.change, err = rules.rewrite(); err != nil {
 		return err
 	}
-	if r.rules.Contexts == nil {
-		if err := r.wanted(r.rules.Label); err != nil {
-			return err
-		}
-	}
-	defer r.end()
-	err = r.begin(ctx, path, ask, r.ready)
-	if r.rules.Contexts != nil && errors.Is(err, mounts.ErrExcluded) { // scripts give restorecon the same list for each path
-		r.leave(path, mounts.ErrExcluded.Error())
-		r.tell(func(report *Report) { report.Complete = true })
-		return nil
+	defer r.close()
+	err = r.open(ctx, rules.Contexts == nil && rules.Parts == 0)     // else no entry need get that label
+	if rules.Contexts != nil && errors.Is(err, mounts.ErrExcluded) { // scripts give restorecon the same list for each path
+		r.account.leave(r.path, mounts.ErrExcluded.Error())
+		return r.done(nil)
 	}
 	if err != nil {
 		return err
 	}
-	if err := r.lock(ctx, r.root); err != nil {
+	if err := r.lock(ctx); err != nil {
 		return err
 	}
-	return r.applyTo(ctx, r.root)
-}
-
-// ready sets which places are refused, and asks the policy for a label that all get.
-func (r *run) ready() error {
-	r.trustless = r.bounds.Refused
-	switch {
-	case r.rules.Contexts != nil:
-		r.bounds.Refused, r.bounds.Kernels = nil, true
-	case r.rules.Parts == 0: // else no entry need get that label
-		return r.askPolicy()
+	defer r.held.Release()
+	if err := r.learn(); err != nil {
+		return rootError(err)
 	}
-	return nil
-}
-
-// applyTo labels the root, and what is beneath it.
-func (r *run) applyTo(ctx context.Context, root *mount) error {
-	if err := r.learn(root); err != nil {
-		return r.fatal(err)
+	if rules.Contexts != nil && r.proc.SELinux {
+		rules.change = asPrinted(r.policy, rules.change)
 	}
-	if r.rules.Contexts != nil && r.proc.SELinux {
-		r.changes = r.asPrinted(r.changes)
-	}
-	if _, _, err := r.topHas(root); err != nil {
+	if _, _, err := r.topHas(r.root); err != nil {
 		return err
 	}
-	defer r.avow(root, true)
-	if err := r.cross(ctx, r.main, root); err != nil {
+	var d doubt
+	defer r.avow(r.root, &d, true)
+	if err := r.cross(ctx, &r.run.Main, r.root, &d); err != nil {
 		return err
 	}
-	if root.want != nil && root.want.Label == "" {
-		r.skip(root.Path, "no rule has a label for it")
-	}
-	if !r.rules.RootOnly && root.Stat.Kind == sys.KindDir {
-		if err := r.submounts(ctx, root); err != nil {
+	if !rules.RootOnly && r.root.Stat.Kind == sys.KindDir {
+		if err := r.submounts(ctx); err != nil {
 			return err
 		}
 	}
-	if err := r.failures(); err != nil {
-		return err
+	return r.done(r.failures())
+}
+
+// top returns what is wanted of the top of m and of what is in it; nil: the label of the run.
+func (r *rules) top(m *mounts.Mount) (*walk.Want, error) {
+	if r == nil || r.Contexts == nil {
+		return nil, nil
 	}
-	r.tell(func(report *Report) { report.Complete = !r.o.inner.check || r.Counted(walk.Written) == 0 })
-	return nil
+	return r.Contexts.Top(m.Real, m.Stat.Kind)
 }
 
 // asPrinted returns change for labels as the loaded policy prints them. A type that is an alias
 // is read back by its other name, and each run would write it again.
-func (r *run) asPrinted(change rewrite) rewrite {
+func asPrinted(loaded *policy.Policy, change rewrite) rewrite {
 	var printed sync.Map // by label
 	return func(has, want string) (string, walk.Outcome, error) {
 		as, known := printed.Load(want)
 		if !known {
-			as, _, _ = r.policy.Know(want) // one that it does not know is refused when it is written
+			as, _, _ = loaded.Know(want) // one that it does not know is refused when it is written
 			printed.Store(want, as)
 		}
 		want = as.(string)

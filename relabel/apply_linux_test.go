@@ -105,8 +105,7 @@ func applies(t *testing.T, root string) {
 					written, right int64
 				}{{true, all - left - right, right}, {false, all - left - right, right}, {false, 0, all - left}} {
 					o := run
-					o.inner.check = c.check
-					r, err := Apply(t.Context(), root, rules, &o)
+					r, err := apply(t.Context(), root, rules, o, inner{dry: c.check})
 					if err != nil {
 						t.Fatal(err)
 					}

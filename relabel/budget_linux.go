@@ -4,6 +4,7 @@ package relabel
 
 import (
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
+	"github.com/fastlabel/fastlabel/relabel/internal/run"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
@@ -21,7 +22,7 @@ const (
 // volume.
 var (
 	process = budget.New(defaultWorkers, filesForAll)
-	probing = budget.NewProbes(process, hung)
+	probing = run.NewProbes(process, filesForAll, hung)
 )
 
 // filesForAll is how many descriptors all runs may have together.

@@ -95,7 +95,7 @@ func sealEach(t *testing.T, root string, labels []string) {
 		t.Errorf("%q: %+v, %v", labels, r, err)
 	}
 	want := labels[len(labels)-1]
-	r, err = Tree(t.Context(), root, want, &Options{Advanced: Advanced{Exact: true}})
+	r, err = Tree(t.Context(), root, want, &Options{Exact: true})
 	adds(t, r)
 	if err != nil || !r.Complete || len(bearing(t, root, want)) != len(treetest.Read(t, root)) {
 		t.Errorf("%q: %+v, %v", labels, r, err)
@@ -114,16 +114,20 @@ func unclaimed(t *testing.T, root string) {
 // unlocked is Tree where the lock is not shared, as between pods that have a /run
 // of their own, or nodes.
 func unlocked(ctx context.Context, path, label string, o Options) (Report, error) {
-	r := newRun(o, path, label)
+	r := newRelabelling(o, inner{}, path, label)
 	return r.lead(ctx, func(ctx context.Context) error {
-		if err := r.wanted(label); err != nil {
+		defer r.close()
+		if err := r.open(ctx, true); err != nil {
 			return err
 		}
-		defer r.end()
-		if err := r.begin(ctx, path, probe, r.askPolicy); err != nil {
+		c, err := r.begin(ctx)
+		if err != nil {
 			return err
 		}
-		return r.relabel(ctx, r.root)
+		if err = r.walk(ctx, &r.run.Main, r.root, &r.top, nil); err == nil {
+			err = r.submounts(ctx)
+		}
+		return r.done(c.Close(ctx, err))
 	})
 }
 

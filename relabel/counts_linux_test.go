@@ -35,7 +35,7 @@ func TestSameCounts(t *testing.T) {
 			for _, dry := range []bool{true, false} {
 				root := mkdir(t, dir, fmt.Sprintf("%d-%t", threads, dry))
 				treetest.Build(t, root, half)
-				r, err := Tree(t.Context(), root, label, &Options{Workers: threads, Advanced: Advanced{Exact: true}, inner: inner{check: dry}})
+				r, err := tree(t.Context(), root, label, Options{Workers: threads, Exact: true}, inner{dry: dry})
 				adds(t, r)
 				if err != nil || r.Complete == dry || r.Seen != want.Seen || r.Written != want.Written || r.Right != want.Right {
 					t.Errorf("%d workers, dry %t: %+v, %v; the oracle: %+v", threads, dry, r, err, want)
@@ -60,7 +60,7 @@ func TestSecondRun(t *testing.T) {
 				t.Errorf("the first run did nothing to %s", p)
 			}
 		}
-		for _, o := range []Options{{}, {Advanced: Advanced{Exact: true}}, {Workers: 1}, {Skip: SkipTop}, {inner: inner{check: true}}} {
+		for _, o := range []Options{{}, {Exact: true}, {Workers: 1}, {Skip: SkipTop}} {
 			r, err := Tree(t.Context(), root, newLabel, &o)
 			adds(t, r)
 			if err != nil || !r.Complete || r.Written != 0 || r.Right != r.Seen {
@@ -81,7 +81,7 @@ func TestDryRun(t *testing.T) {
 		treetest.Set(t, root, "d", newLabel)
 		before := treetest.Snapshot(t, root+"/...")
 		changes := map[string]string{}
-		r, err := Verify(t.Context(), root, newLabel, &Options{inner: inner{check: true}, Trace: &Trace{Change: func(path, from, _ string) { changes[path] = from }}})
+		r, err := Verify(t.Context(), root, newLabel, &Options{Trace: &Trace{Change: func(path, from, _ string) { changes[path] = from }}})
 		adds(t, r)
 		if err != nil || r.Complete || r.Written != 44 || r.Right != 2 || len(changes) != 44 {
 			t.Errorf("%+v, %v, %d changes", r, err, len(changes))
@@ -118,7 +118,7 @@ func TestEqualLabels(t *testing.T) {
 	} {
 		for _, exact := range []bool{false, true} {
 			root := grow(t, on(t, "tmpfs"), "default label="+c.stored+"\ndir .\ndir d\nfile d/f\nlink l d\n")
-			r, err := Tree(t.Context(), root, c.want, &Options{Advanced: Advanced{Exact: exact}})
+			r, err := Tree(t.Context(), root, c.want, &Options{Exact: exact})
 			adds(t, r)
 			if err != nil || !r.Complete || r.Written != c.written || r.Right != 4-c.written {
 				t.Errorf("%+v: %+v, %v", c, r, err)
@@ -145,8 +145,7 @@ func TestGuess(t *testing.T) {
 		}
 	}
 	for _, exact := range []bool{true, false} {
-		o := Options{Advanced: Advanced{Exact: exact}, inner: inner{check: exact}}
-		r, err := Tree(t.Context(), root, newLabel, &o)
+		r, err := tree(t.Context(), root, newLabel, Options{Exact: exact}, inner{dry: exact})
 		adds(t, r)
 		if err != nil || r.Seen != 1+dirs+dirs*files || r.Written+r.Right != r.Seen {
 			t.Errorf("%+v, %v", r, err)

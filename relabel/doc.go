@@ -21,22 +21,21 @@ package relabel
 // Tree is read in this order:
 //
 //	tree.go             Tree, Verify and Inspect, as a caller has them
-//	open_linux.go       the root, opened and locked; what this kernel can do
+//	tree_linux.go       the path itself: open, probe, lock, begin, walk, end
+//	open_linux.go       the root, opened; what this kernel can do
+//	root_linux.go       the root's label, as Inspect and the commit see it; the second reading
+//	mount_linux.go      a mount, from its opening to its walk
+//	submount_linux.go   what is mounted beneath the root
+//	report_linux.go     what a run counts and reports, and which failures it keeps
+//	report.go           how far a run is, and its end: Progress, State, Report
+//	trace.go            what is reported to the caller, or logged
+//	budget_linux.go     what all runs of the process share: internal/budget
 //	internal/mounts     /proc; the root; what is never relabelled or skipped; a mount, confined
 //	internal/policy     what the loaded policy says of the label; why it refused one
-//	tree_linux.go       the path itself: open, lock, probe, walk, commit
 //	internal/commit     lock, seal, commit: what makes a root trusted
-//	root_linux.go       the root's label, as Inspect and the commit see it; the second reading
-//	mount_linux.go      each mount of the tree, from its opening to its walk
-//	submount_linux.go   what is mounted beneath the root
 //	internal/walk       the workers: directories, rows, one entry, counts; internal/order
 //	                    puts entries in order
-//	budget_linux.go     what all runs of the process share: internal/budget
-//	trace.go            what is reported to the caller, or logged
-//	report.go           how far a run is, and its end: Progress, State, Report
-//	report_linux.go     what a run reports, and which failures it keeps
-//	internal/caller     the counts; the caller's code, called one at a time, which may panic;
-//	                    what hangs is left behind
+//	internal/run        a run beside its caller, whose code it calls; the calls that hang
 //
 // Labels by rules:
 //
@@ -52,28 +51,27 @@ package relabel
 //	dropin_linux.go     a call of one; errors in go-selinux's words
 //
 // internal/xattrio reads and writes the label of an entry without opening it, in one
-// of three ways; internal/watch finds the calls that hang; internal/sys makes the system
-// calls. Outside, secctx parses labels and chooses the seal, mountinfo parses the table of
-// mounts, fcontexts knows which label the policy has for a path.
+// of three ways; internal/sys makes the system calls. Outside, secctx parses labels and
+// chooses the seal, mountinfo parses the table of mounts, fcontexts knows which label the
+// policy has for a path.
 //
 // # The rooms
 //
 // Each package, and all that it imports of the others (TestDocImports).
 //
-//	relabel   ▶ budget caller commit flight mountinfo mounts order policy secctx steal sys walk watch xattrio
+//	relabel   ▶ budget commit flight mountinfo mounts order policy run secctx steal sys walk xattrio
 //	contexts  ▶ fcontexts secctx sys walk
-//	caller    ▶ budget steal walk watch
 //	flight    ▶
-//	walk      ▶ budget commit mounts order policy steal sys watch xattrio
+//	walk      ▶ budget commit mounts order policy run steal sys xattrio
 //	commit    ▶ secctx sys xattrio
 //	policy    ▶ mountinfo secctx sys xattrio
 //	order     ▶ budget sys
 //	xattrio   ▶ secctx sys
-//	mounts    ▶ mountinfo sys watch
+//	mounts    ▶ mountinfo run sys
+//	run       ▶ budget
 //	mountinfo ▶
 //	secctx    ▶
 //	fcontexts ▶
 //	steal     ▶
 //	sys       ▶
-//	budget    ▶ watch
-//	watch     ▶
+//	budget    ▶

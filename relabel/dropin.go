@@ -5,7 +5,6 @@ package relabel
 import (
 	"context"
 	"io/fs"
-	"log/slog"
 	"strings"
 	"syscall"
 
@@ -68,15 +67,7 @@ func trimmed(path string) string {
 }
 
 // joined are the calls of RelabelContext.
-var joined = Group{Trace: quiet}
-
-// quiet logs at slog.LevelDebug: what a drop-in does is no business of the runtime's log. What
-// fails is in its error.
-func quiet(path string) *Trace {
-	t := logTo(slog.Default(), path, slog.LevelDebug)
-	t.Failure = nil
-	return t
-}
+var joined Group
 
 // dropinPatience is how long Relabel and Chcon wait for another relabel of the volume: as
 // long as the kubelet waits for a request.
@@ -91,11 +82,10 @@ const dropinPatience = asLong
 // the system are refused, by whatever name they are reached (ErrRefused).
 //
 // With recurse it is Tree with a context that never ends and Options as they are
-// at zero. So the root's label means the same by whatever function it was written. What is left
-// alone, or done otherwise than asked, is logged with slog.Default at slog.LevelDebug. Another
-// relabel of the same volume is waited for, but no longer than two minutes (ErrLocked); where that
-// was a call of this process like this one, its work is this one's too. A path that
-// is missing is an error; what is removed under the walk, path included, is none.
+// at zero. So the root's label means the same by whatever function it was written. Nothing is
+// logged. Another relabel of the same volume is waited for, but no longer than two minutes
+// (ErrLocked); where that was a call of this process like this one, its work is this one's too. A
+// path that is missing is an error; what is removed under the walk, path included, is none.
 //
 // Without recurse only path itself is labelled; a directory under the same lock. One
 // that is gone is no error. A directory that was labelled so vouches for nothing beneath
@@ -126,8 +116,7 @@ func change(ctx context.Context, path, label string, recurse bool) error {
 	if err != nil {
 		return invalid(path, err)
 	}
-	path = trimmed(path)
-	return chcon(ctx, path, want, recurse, Options{Trace: quiet(path), inner: inner{patience: dropinPatience, joins: recurse}})
+	return chcon(ctx, trimmed(path), want, recurse)
 }
 
 // invalid is the error for a label that is none.

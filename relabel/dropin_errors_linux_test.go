@@ -145,11 +145,11 @@ func TestDropinErrors(t *testing.T) {
 	if text := (&IncompleteError{Failed: 2}).Error(); !strings.HasPrefix(text, "2 entries failed") { // as a caller's tests make one
 		t.Error(text)
 	}
-	r := newRun(Options{}, "/v", newLabel)
+	r := newRelabelling(Options{}, inner{}, "/v", newLabel)
 	for i := range 1000 {
-		r.fail(fmt.Sprint("/v/", i), "setxattr", unix.EPERM)
+		r.account.fail(fmt.Sprint("/v/", i), "setxattr", unix.EPERM)
 	}
-	r.fail("/v/late", "setxattr", unix.ENOSPC)
+	r.account.fail("/v/late", "setxattr", unix.ENOSPC)
 	var some *IncompleteError
 	err := worded(r.failures(), "lsetxattr(label=L)")
 	if !errors.Is(err, unix.ENOSPC) || !errors.Is(err, unix.EPERM) || !errors.As(err, &some) || len(some.First) != kept+1 {

@@ -9,21 +9,19 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
 )
 
 // chcon is Chcon after its arguments were looked at. want is canonical. A walk that ctx can end
-// is one of joined; o is for the others.
-func chcon(ctx context.Context, path, want string, recurse bool, o Options) error {
+// is one of joined.
+func chcon(ctx context.Context, path, want string, recurse bool) error {
 	var err error
-	switch {
-	case !recurse:
-		err = chconOne(ctx, path, want, o)
-	case ctx.Done() != nil:
+	if recurse && ctx.Done() != nil {
 		_, err = joined.Tree(ctx, path, want, SkipNone)
-	default:
-		_, err = Tree(ctx, path, want, &o)
+	} else {
+		err = chconHere(ctx, path, want, recurse, dropinPatience)
 	}
 	if err == nil {
 		return nil
@@ -31,26 +29,32 @@ func chcon(ctx context.Context, path, want string, recurse bool, o Options) erro
 	return worded(err, "lsetxattr(label="+want+")")
 }
 
-// chconOne labels path alone, whatever its kind; that it is gone is no error.
-func chconOne(ctx context.Context, path, want string, o Options) error {
-	r := newRun(o, path, want)
-	r.want = want
-	_, err := r.lead(ctx, func(ctx context.Context) error {
-		defer r.end()
-		err := r.begin(ctx, path, probe, func() error { return nil })
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := r.lock(ctx, r.root); err != nil {
-			return err
-		}
-		return r.single(r.root)
-	})
+func chconHere(ctx context.Context, path, want string, recurse bool, patience time.Duration) error {
+	r := newRelabelling(Options{LockTimeout: patience}, inner{here: true, joins: recurse}, path, want)
+	what := r.one
+	if recurse {
+		what = r.tree
+	}
+	_, err := r.lead(ctx, what)
 	goOn(err)
 	return err
+}
+
+// one labels the root alone, whatever its kind; that it is gone is no error.
+func (r *relabelling) one(ctx context.Context) error {
+	defer r.close()
+	err := r.open(ctx, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.lock(ctx); err != nil {
+		return err
+	}
+	defer r.held.Release()
+	return r.file()
 }
 
 // worded is an error of Tree in go-selinux's words, and such that its callers, who ask it what

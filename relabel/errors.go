@@ -11,9 +11,9 @@ import (
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
+	"github.com/fastlabel/fastlabel/relabel/internal/run"
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
-	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
 // Errors that a caller may branch on, with errors.Is. Where the kernel or the
@@ -81,11 +81,11 @@ func (e *HungError) Error() string {
 func (e *HungError) Unwrap() error { return e.Cause }
 
 // hung returns a HungError.
-func hung(calls []watch.Call, cause error) error {
+func hung(calls []run.Call, cause error) error {
 	return &HungError{Calls: hungCalls(calls), Cause: cause}
 }
 
-func hungCalls(calls []watch.Call) (hung []HungCall) {
+func hungCalls(calls []run.Call) (hung []HungCall) {
 	for _, c := range calls {
 		hung = append(hung, HungCall(c))
 	}

@@ -77,7 +77,7 @@ func TestCancelSoon(t *testing.T) {
 	if n := openFiles(t); n != files0 {
 		t.Errorf("%d open files, %d before", n, files0)
 	}
-	second, err := Tree(t.Context(), root, newLabel, &Options{Advanced: Advanced{Exact: true}})
+	second, err := Tree(t.Context(), root, newLabel, &Options{Exact: true})
 	adds(t, second)
 	if err != nil || !second.Complete || second.Seen != all || second.Right != first.Written || second.Written != all-first.Written {
 		t.Errorf("%+v, %v, after %+v", second, err, first)
@@ -204,15 +204,15 @@ func TestHungSecondReading(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		goOn := make(chan bool)
 		var revoked atomic.Bool
-		r := newRun(Options{}, "/volume", "")
+		r := newRelabelling(Options{}, inner{}, "/volume", "")
 		_, err := r.lead(ctx, func(context.Context) error {
 			revoke := func() {
-				r.main.At("fsetxattr", "/volume")
-				r.main.At("", "")
+				r.run.Main.At("fsetxattr", "/volume")
+				r.run.Main.At("", "")
 				revoked.Store(true)
 			}
-			r.Second(revoke)
-			r.main.At("getdents64", "/volume")
+			r.run.Second(revoke)
+			r.run.Main.At("getdents64", "/volume")
 			cancel()
 			<-goOn
 			return nil

@@ -47,12 +47,12 @@ func TestInvalidLabels(t *testing.T) {
 }
 
 // labelling is tree, or apply by rules which have that label for all.
-type labelling func(ctx context.Context, root, label string, o Options, ask func() capabilities) (Report, error)
+type labelling func(ctx context.Context, root, label string, o Options, in inner) (Report, error)
 
 // labellings are both. Rules have the label by name, so that each name is looked up.
 func labellings(t *testing.T) map[string]labelling {
-	return map[string]labelling{"label": tree, "rules": func(ctx context.Context, root, label string, o Options, ask func() capabilities) (Report, error) {
-		return apply(ctx, root, Rules{Contexts: contextsFor(t, root, "@(/.*)? "+label+"\n@/.*[0-9] "+label+"\n")}, o, ask)
+	return map[string]labelling{"label": tree, "rules": func(ctx context.Context, root, label string, o Options, in inner) (Report, error) {
+		return apply(ctx, root, Rules{Contexts: contextsFor(t, root, "@(/.*)? "+label+"\n@/.*[0-9] "+label+"\n")}, o, in)
 	}}
 }
 

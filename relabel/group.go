@@ -108,9 +108,8 @@ func (g *Group) run(ctx context.Context, w *flight.Work[mounts.Volume, request, 
 		o.Skip = SkipRoot // all was looked at lately
 	}
 	o.Progress = &t.progress
-	o.inner = inner{at: &w.ID, ended: w.Released}
 	began = true
-	t.report, err = tree(ctx, w.Root, w.Key.label, o, probe)
+	t.report, err = tree(ctx, w.Root, w.Key.label, o, inner{at: &w.ID, ended: w.Released})
 	last := func() State { return State{Seen: t.report.Seen} }
 	t.progress.state.Store(&last) // the other holds what the run had
 	return err

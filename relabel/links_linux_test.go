@@ -44,8 +44,8 @@ func TestHardLinks(t *testing.T) {
 				}},
 			}
 			for _, dry := range []bool{true, false} {
-				skips, fails, o.inner.check = nil, nil, dry
-				r, err := tree(t.Context(), root, newLabel, o, as(m))
+				skips, fails = nil, nil
+				r, err := tree(t.Context(), root, newLabel, o, inner{can: &m, dry: dry})
 				adds(t, r)
 				if mode != LinksLabel && !strings.HasSuffix(strings.TrimSuffix(r.Way, "/slow"), "/fd") {
 					t.Errorf("%s, %d: what is counted is not pinned: %s", engine, mode, r.Way)

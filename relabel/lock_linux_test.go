@@ -134,17 +134,16 @@ func TestOneAtATime(t *testing.T) {
 // walkAlone only walks: without lock, seal, commit and second reading.
 func walkAlone(t *testing.T, root, label string, o Options) {
 	t.Helper()
-	r := newRun(o, root, label)
-	r.want = label
+	r := newRelabelling(o, inner{}, root, label)
 	_, err := r.lead(t.Context(), func(ctx context.Context) error {
-		defer r.end()
-		if err := r.begin(ctx, root, probe, func() error { return nil }); err != nil {
+		defer r.close()
+		if err := r.open(ctx, false); err != nil {
 			return err
 		}
-		if op, e := r.enclose(r.root); e != 0 {
-			return pathError(op, root, e)
+		if err := r.grow(); err != nil {
+			return err
 		}
-		return r.walk(ctx, r.main, r.root, &r.root.top)
+		return r.walk(ctx, &r.run.Main, r.root, &r.top, nil)
 	})
 	if err != nil {
 		t.Fatal(err)

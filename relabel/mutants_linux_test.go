@@ -56,7 +56,7 @@ func TestGuessEnds(t *testing.T) {
 		most int64 // right ones that are written again
 	}{
 		{Options{Workers: 1}, oldLabel, guessCheck},
-		{Options{Workers: 1, Advanced: Advanced{Exact: true}}, oldLabel, 0},
+		{Options{Workers: 1, Exact: true}, oldLabel, 0},
 		{Options{Workers: 1}, newLabel, 0},
 	} {
 		root := grow(t, on(t, "tmpfs"), text)
@@ -181,7 +181,7 @@ func astray(t *testing.T, file string, do func(d, outside string) error) {
 		root, outside := filepath.Join(top, "tree"), filepath.Join(top, "outside")
 		before := treetest.Read(t, outside)
 		done := 0
-		r, err := tree(t.Context(), root, newLabel, Options{Workers: 1, Advanced: Advanced{NoSeal: true}, Trace: &Trace{Change: func(path, _, _ string) {
+		r, err := tree(t.Context(), root, newLabel, Options{Workers: 1, NoSeal: true, Trace: &Trace{Change: func(path, _, _ string) {
 			if filepath.Base(path) != file {
 				return
 			}

@@ -8,8 +8,6 @@ import (
 	"io/fs"
 	"sync"
 
-	"github.com/fastlabel/fastlabel/internal/secctx"
-	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/flight"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/order"
@@ -37,14 +35,21 @@ var probe = sync.OnceValue(func() capabilities {
 	return capabilities{kernel: walk.Kernel{Way: xattrio.Fastest(), Sorting: order.Ample}, clones: true, openat2: sys.HasOpenat2(), small: true}
 })
 
-// begin waits for a share of the process's budget, and opens the root. Whatever else is looked
-// up by a path is looked up before, last by ready. end follows, also after an error.
-func (r *run) begin(ctx context.Context, path string, ask func() capabilities, ready func() error) error {
+// open waits for a share of the process's budget, and opens the root, after all else that is
+// looked up by a path. With ask, the policy is asked about the label. close follows, also after
+// an error.
+func (r *relabelling) open(ctx context.Context, ask bool) error {
+	byPath := r.rules != nil && r.rules.Contexts != nil
+	if !byPath {
+		if err := r.canonical(); err != nil {
+			return err
+		}
+	}
 	share, err := process.Enter(ctx)
 	if err != nil {
 		return err
 	}
-	r.main.Share.Store(share)
+	r.run.Main.Share.Store(share)
 	excluded, err := mounts.Exclusions(r.o.Exclude)
 	if err != nil {
 		return err
@@ -53,20 +58,29 @@ func (r *run) begin(ctx context.Context, path string, ask func() capabilities, r
 		return err
 	}
 	if r.proc.Apart(r.slash) {
-		return threadApart(path)
+		return threadApart(r.path)
 	}
 	r.bounds = mounts.Bounds{Refused: r.proc.Refusals(), Excluded: excluded, OneFilesystem: r.o.OneFilesystem}
-	r.capabilities = ask()
-	if err := ready(); err != nil {
-		return err
+	if r.rules != nil {
+		r.rules.trustless = r.bounds.Refused
 	}
-	return r.openRoot(path)
+	if byPath {
+		r.bounds.Refused, r.bounds.Kernels = nil, true
+	}
+	r.capabilities = probe()
+	if r.inner.can != nil {
+		r.capabilities = *r.inner.can
+	}
+	if ask {
+		if err := r.askPolicy(); err != nil {
+			return err
+		}
+	}
+	return r.openRoot()
 }
 
-// end releases the lock, and closes what begin has opened, and the root as it was opened for the
-// walk.
-func (r *run) end() {
-	r.held.Release()
+// close closes what open has opened, and the root as it was opened for the walk.
+func (r *relabelling) close() {
 	if r.root != nil {
 		r.root.Leave()
 		r.root.Close()
@@ -74,11 +88,11 @@ func (r *run) end() {
 	if r.proc != nil {
 		r.proc.Close()
 	}
-	r.main.Share.Load().Close() // it may be another by now: see submounts
+	r.run.Main.Share.Load().Close() // it may be another by now: see submounts
 }
 
 // openProc opens /proc, and with it the way to the loaded policy.
-func (r *run) openProc() (err error) {
+func (r *relabelling) openProc() (err error) {
 	if r.proc, err = mounts.OpenProc(); err == nil {
 		r.proc.NoSELinux = policy.Off()
 		r.policy = new(policy.Policy)
@@ -86,86 +100,42 @@ func (r *run) openProc() (err error) {
 	return err
 }
 
-// wanted is the label that a caller asks for.
-func (r *run) wanted(label string) (err error) {
-	if r.want, err = secctx.Canonical(label); err == nil {
-		r.tell(func(report *Report) { report.Label = r.want })
-	}
-	return err
-}
-
 // askPolicy replaces the label by the form in which the loaded policy prints it.
-func (r *run) askPolicy() error {
+func (r *relabelling) askPolicy() error {
 	known, note, err := r.policy.Know(r.want)
 	r.want = known
-	r.tell(func(report *Report) { report.Label = r.want })
+	r.account.set(func(report *Report) { report.Label = known })
 	if note != "" {
-		r.note("%s", note)
+		r.account.note("%s", note)
 	}
 	return err
 }
 
 // openRoot names the root by an O_PATH descriptor, whatever its kind, and refuses one that is
 // not the one asked for, or must not be relabelled.
-func (r *run) openRoot(path string) error {
-	m, err := r.proc.OpenRoot(path, &r.main.Activity)
+func (r *relabelling) openRoot() (err error) {
+	r.root, err = r.proc.OpenRoot(r.path, r.inner.dir, &r.run.Main.Activity)
 	if err != nil {
 		return err
 	}
-	r.root = &mount{Mount: m, activity: &r.main.Activity, top: walk.Top{Outcome: walk.Skipped}}
-	if want := r.o.inner.at; want != nil {
-		if at, e := mounts.VolumeOf(m.At); e != 0 || at != *want {
-			return &fs.PathError{Op: "openat", Path: m.Path, Err: flight.ErrMoved}
+	if want := r.inner.at; want != nil {
+		if at, e := mounts.VolumeOf(r.root.At); e != 0 || at != *want {
+			return &fs.PathError{Op: "openat", Path: r.path, Err: flight.ErrMoved}
 		}
 	}
-	if place, is := r.bounds.Refused[mounts.IDOf(m.Stat)]; is {
-		return &fs.PathError{Op: "relabel", Path: m.Path, Err: fmt.Errorf("%w: it is %s, or holds it", ErrRefused, place.Path)}
+	if place, is := r.bounds.Refused[mounts.IDOf(r.root.Stat)]; is {
+		return &fs.PathError{Op: "relabel", Path: r.path, Err: fmt.Errorf("%w: it is %s, or holds it", ErrRefused, place.Path)}
 	}
-	if r.bounds.Refused != nil && r.proc.OfDevices(m, r.bounds.Refused) {
-		return &fs.PathError{Op: "relabel", Path: m.Path, Err: fmt.Errorf("%w: it lies on devtmpfs, which has the devices of the whole machine", ErrRefused)}
+	if r.bounds.Refused != nil && r.proc.OfDevices(r.root, r.bounds.Refused) {
+		return &fs.PathError{Op: "relabel", Path: r.path, Err: fmt.Errorf("%w: it lies on devtmpfs, which has the devices of the whole machine", ErrRefused)}
 	}
-	return r.bounds.Admit(m)
+	return r.bounds.Admit(r.root)
 }
 
 // learn reads what is mounted where, and refuses a root that cannot have a label of
 // its own.
-func (r *run) learn(root *mount) error {
-	root.activity.At("read", "/proc/self/mountinfo")
-	defer root.activity.At("", "")
-	return r.proc.Learn(root.Mount, r.bounds)
-}
-
-// lock takes the volume's lock. A file is one call, which nothing seals or commits:
-// there is nothing to lock.
-func (r *run) lock(ctx context.Context, root *mount) (err error) {
-	if r.o.inner.check || root.Stat.Kind != sys.KindDir {
-		return nil
-	}
-	share := r.main.Share.Load()
-	defer func() {
-		share.Waits(false)
-		r.holder.Store(nil)
-	}()
-	if r.o.inner.patience > 0 {
-		var stop context.CancelFunc
-		ctx, stop = context.WithTimeoutCause(ctx, r.o.inner.patience, &fs.PathError{Op: "relabel", Path: root.Path, Err: ErrLocked})
-		defer stop()
-	}
-	wait := func(holder string) {
-		share.Waits(true) // so that other volumes do not wait for who has the lock
-		r.holder.Store(&holder)
-		if r.trace.Wait != nil {
-			r.Call(func() { r.trace.Wait(holder) })
-		}
-	}
-	does := ""
-	if r.o.inner.joins {
-		does = "relabel to " + r.want
-	}
-	r.held, err = commit.TakeLock(ctx, root.Stat, root.Path, does, wait)
-	r.joined = err == nil && does != "" && r.held.After == does
-	if err == nil && r.held.Unlocked != nil {
-		r.note("no lock was taken: %v", r.held.Unlocked)
-	}
-	return err
+func (r *relabelling) learn() error {
+	r.run.Main.At("read", "/proc/self/mountinfo")
+	defer r.run.Main.At("", "")
+	return r.proc.Learn(r.root, r.bounds)
 }

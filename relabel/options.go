@@ -4,6 +4,7 @@ package relabel
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
@@ -75,14 +76,12 @@ type Options struct {
 	Progress *Progress
 	// Trace, if not nil, has callbacks for what happens: see LogTo for one that logs.
 	Trace *Trace
-	// Advanced are options that few need; some take guarantees away.
-	Advanced Advanced
+	// LockTimeout is the longest wait for another relabel of the volume; then the error is
+	// ErrLocked. At zero the wait ends with the context.
+	LockTimeout time.Duration
 
-	inner inner
-}
+	// The rest takes time, or guarantees away; few need it.
 
-// Advanced are options that few need. The zero value is the safe default.
-type Advanced struct {
 	// Exact reads every label before it writes one. At zero, a tree whose root has another
 	// label is written unread once a long row of labels was wrong.
 	Exact bool
@@ -94,11 +93,13 @@ type Advanced struct {
 
 // inner is what callers in this package ask for.
 type inner struct {
-	check    bool           // nothing is written
-	patience time.Duration  // the longest wait for the lock of another relabel; 0: until ctx ends
-	joins    bool           // it trusts a root that a run like it, for which it waited, has labelled
-	at       *mounts.Volume // the root is to be this one, or the error is flight.ErrMoved
-	ended    func()         // called when nothing is open any more
+	dry   bool           // nothing is written
+	here  bool           // nothing of the caller's is called: he may do the work himself
+	joins bool           // it trusts a root that a run like it, for which it waited, has labelled
+	dir   *os.File       // the root
+	at    *mounts.Volume // the root is to be this one, or the error is flight.ErrMoved
+	ended func()         // called when nothing is open any more
+	can   *capabilities  // for tests; nil: what probe finds
 }
 
 // orZero returns what o points to, or the defaults.

@@ -15,16 +15,14 @@ import (
 
 type capabilities struct{}
 
-func probe() (none capabilities) { return none }
-
 // SetMaxWorkers does nothing: there are no runs.
 func SetMaxWorkers(int) {}
 
-func tree(_ context.Context, path, label string, _ Options, _ func() capabilities) (Report, error) {
+func tree(_ context.Context, path, label string, _ Options, _ inner) (Report, error) {
 	return Report{Root: path, Label: label}, errors.ErrUnsupported
 }
 
-func apply(_ context.Context, path string, rules Rules, _ Options, _ func() capabilities) (Report, error) {
+func apply(_ context.Context, path string, rules Rules, _ Options, _ inner) (Report, error) {
 	return Report{Root: path, Label: rules.Label}, errors.ErrUnsupported
 }
 
@@ -33,4 +31,4 @@ func inspect(_, _ string, _ Skip) (RootState, error) { return RootState{}, error
 func volumeAt(string) (none mounts.Volume, err error) { return none, errors.ErrUnsupported }
 
 // chcon is not where Relabel comes to: here go-selinux says that SELinux is off.
-func chcon(context.Context, string, string, bool, Options) error { return errors.ErrUnsupported }
+func chcon(context.Context, string, string, bool) error { return errors.ErrUnsupported }

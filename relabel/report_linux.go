@@ -3,62 +3,133 @@
 package relabel
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
+	"sync"
 	"syscall"
-	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 )
 
-// tell changes the Report.
-func (r *run) tell(what func(report *Report)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	what(&r.report)
+// account is what a run has counted, and reports. Workers, tasks and a caller who left them
+// behind use it.
+type account struct {
+	trace Trace
+	call  func(f func()) // calls the caller's code
+
+	mu     sync.Mutex // guards the rest
+	report Report     // but for the counts
+	first  []error
+	known  []syscall.Errno // of first
+	total  walk.Tally      // but for walks under way
+	walks  []*walk.Walk    // under way
+}
+
+// begin counts what k counts from here on.
+func (a *account) begin(k *walk.Walk) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.walks = append(a.walks, k)
+}
+
+// end follows begin when k has ended.
+func (a *account) end(k *walk.Walk) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.total.Add(k.Tally()) // at no time is it in neither, or in both
+	a.walks = slices.DeleteFunc(a.walks, func(o *walk.Walk) bool { return o == k })
+}
+
+// add counts what a walk has counted that was not begun here.
+func (a *account) add(t walk.Tally) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.total.Add(t)
+}
+
+// count counts an entry that no walk has met.
+func (a *account) count(o walk.Outcome) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.total.Count(o, 1)
+}
+
+// recount moves an entry that was counted.
+func (a *account) recount(from, to walk.Outcome) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.total.Of[from]--
+	a.total.Of[to]++
+}
+
+// now returns what was counted so far, and a directory that is worked on.
+func (a *account) now() (t walk.Tally, path string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	t = a.total
+	for _, k := range a.walks {
+		t.Add(k.Tally())
+		path = cmp.Or(path, k.Path())
+	}
+	return t, path
+}
+
+// of returns how many entries have had an outcome so far.
+func (a *account) of(o walk.Outcome) int64 {
+	t, _ := a.now()
+	return t.Of[o]
+}
+
+// set changes the Report.
+func (a *account) set(what func(report *Report)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	what(&a.report)
 }
 
 // soFar returns the Report of a run that has ended or is left behind.
-func (r *run) soFar(begin time.Time) (report Report) {
-	r.tell(func(has *Report) { report = *has }) // before the counts, which are done when it says so
-	report.Notes = slices.Clone(report.Notes)   // a run that is left behind may add to them
-	t := r.Now()
+func (a *account) soFar() (report Report) {
+	a.set(func(has *Report) { report = *has }) // before the counts, which are done when it says so
+	report.Notes = slices.Clone(report.Notes)  // a run that is left behind may add to them
+	t, _ := a.now()
 	report.Seen = t.Seen
 	report.Written, report.Right = t.Of[walk.Written], t.Of[walk.Right]
 	report.Vanished, report.Skipped, report.Failed = t.Of[walk.Vanished], t.Of[walk.Skipped], t.Of[walk.Failed]
-	report.Elapsed = time.Since(begin)
 	return report
 }
 
 // state returns how far the run is.
-func (r *run) state() State {
-	n := r.Now()
-	var s State
-	s.Path, s.Call = r.Where()
+func (r *relabelling) state() State {
+	n, path := r.account.now()
+	s := State{Path: path}
+	if path == "" {
+		s.Call = r.run.CallUnderWay()
+	}
 	s.Seen, s.Written, s.Right = n.Seen, n.Of[walk.Written], n.Of[walk.Right]
 	s.Vanished, s.Skipped, s.Failed = n.Of[walk.Vanished], n.Of[walk.Skipped], n.Of[walk.Failed]
 	s.Found, s.Entered = max(n.Found, n.Entered), n.Entered // the worker that found one may tell later than the one that entered it
 	if holder := r.holder.Load(); holder != nil {
 		s.waits = "the volume's lock, held by " + *holder
-	} else if calls := hungCalls(r.Stalled()); len(calls) > 0 {
+	} else if calls := hungCalls(r.run.Stalled()); len(calls) > 0 {
 		s.waits = fmt.Sprintf("%d calls of the filesystem, one of them %s", len(calls), calls[0])
 	}
 	return s
 }
 
 // fail counts a failure, and reports it.
-func (r *run) fail(path, op string, err error) {
-	r.Count(walk.Failed)
-	r.failure(path, op, err)
+func (a *account) fail(path, op string, err error) {
+	a.count(walk.Failed)
+	a.failure(path, op, err)
 }
 
 // leave counts what is skipped, and reports it.
-func (r *run) leave(path, reason string) {
-	r.Count(walk.Skipped)
-	r.skip(path, reason)
+func (a *account) leave(path, reason string) {
+	a.count(walk.Skipped)
+	a.skip(path, reason)
 }
 
 // kept is how many failures are kept, beside the first of each further errno: who asks whether
@@ -66,54 +137,54 @@ func (r *run) leave(path, reason string) {
 const kept = 16
 
 // failure reports a failure.
-func (r *run) failure(path, op string, err error) {
+func (a *account) failure(path, op string, err error) {
 	f := &fs.PathError{Op: op, Path: path, Err: err}
 	var e syscall.Errno // 0 stands for all errors that have none
 	_ = errors.As(err, &e)
-	r.mu.Lock()
-	fresh := !slices.Contains(r.known, e)
+	a.mu.Lock()
+	fresh := !slices.Contains(a.known, e)
 	if fresh {
-		r.known = append(r.known, e)
+		a.known = append(a.known, e)
 	}
-	if fresh || len(r.first) < kept {
-		r.first = append(r.first, f)
+	if fresh || len(a.first) < kept {
+		a.first = append(a.first, f)
 	}
-	r.mu.Unlock()
-	if r.trace.Failure != nil {
-		r.Call(func() { r.trace.Failure(f) })
+	a.mu.Unlock()
+	if a.trace.Failure != nil {
+		a.call(func() { a.trace.Failure(f) })
 	}
 }
 
 // change reports a label that was written.
-func (r *run) change(path, from, to string) {
-	if r.trace.Change != nil {
-		r.Call(func() { r.trace.Change(path, from, to) })
+func (a *account) change(path, from, to string) {
+	if a.trace.Change != nil {
+		a.call(func() { a.trace.Change(path, from, to) })
 	}
 }
 
 // skip reports what is skipped.
-func (r *run) skip(path, reason string) {
-	if r.trace.Skip != nil {
-		r.Call(func() { r.trace.Skip(path, reason) })
+func (a *account) skip(path, reason string) {
+	if a.trace.Skip != nil {
+		a.call(func() { a.trace.Skip(path, reason) })
 	}
 }
 
 // note reports what is done otherwise than asked.
-func (r *run) note(format string, args ...any) {
+func (a *account) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	r.tell(func(report *Report) { report.Notes = append(report.Notes, text) })
-	if r.trace.Note != nil {
-		r.Call(func() { r.trace.Note(text) })
+	a.set(func(report *Report) { report.Notes = append(report.Notes, text) })
+	if a.trace.Note != nil {
+		a.call(func() { a.trace.Note(text) })
 	}
 }
 
 // failures returns why the run has failed by now, if it has.
-func (r *run) failures() error {
-	n := r.Counted(walk.Failed)
-	r.mu.Lock()
-	first := slices.Clone(r.first)
-	r.mu.Unlock()
-	if broken := r.Broken(); broken != nil {
+func (r *relabelling) failures() error {
+	n := r.account.of(walk.Failed)
+	r.account.mu.Lock()
+	first := slices.Clone(r.account.first)
+	r.account.mu.Unlock()
+	if broken := r.run.Broken(); broken != nil {
 		first = append(first, broken)
 	}
 	switch {
@@ -129,8 +200,8 @@ func (r *run) failures() error {
 // noLabels is why a mount has no labels, and a root is an error.
 const noLabels = "the filesystem does not support labels"
 
-// fatal words an error of the root itself.
-func (r *run) fatal(err error) error {
+// rootError words an error of the root itself.
+func rootError(err error) error {
 	if errors.Is(err, syscall.ENOTSUP) {
 		return fmt.Errorf("%w: %s", err, noLabels)
 	}

@@ -8,43 +8,42 @@ import (
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
-	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
+	"github.com/fastlabel/fastlabel/relabel/internal/run"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
-	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
 func inspect(root, label string, skip Skip) (s RootState, err error) {
-	r := &run{main: new(caller.Task)} // which is not watched
-	if err := r.wanted(label); err != nil {
+	r := newRelabelling(Options{}, inner{}, root, label)
+	if err := r.canonical(); err != nil {
 		return s, err
 	}
-	defer r.end()
-	err = probing.Ask(watch.Call{Call: "Inspect", Path: root}, func() (err error) {
+	defer r.close()
+	err = probing.Ask(run.Call{Call: "Inspect", Path: root}, func() (err error) {
 		if err = r.openProc(); err != nil {
 			return err
 		}
 		if err = r.askPolicy(); err != nil {
 			return err
 		}
-		if err = r.openRoot(root); err == nil {
-			s, err = r.inspect(r.root)
+		if err = r.openRoot(); err == nil {
+			s, err = r.inspect()
 		}
 		return err
 	})
 	if err == nil && s.Labelled && skip == SkipTop {
-		s.Labelled, err = r.entriesHave(r.root)
+		s.Labelled, err = r.entriesHave()
 	}
 	return s, err
 }
 
 // volumeAt says which volume root is.
 func volumeAt(root string) (v mounts.Volume, err error) {
-	err = probing.Ask(watch.Call{Call: "openat", Path: root}, func() (err error) {
+	err = probing.Ask(run.Call{Call: "openat", Path: root}, func() (err error) {
 		v, err = mounts.VolumeAt(root)
 		return err
 	})
@@ -52,41 +51,41 @@ func volumeAt(root string) (v mounts.Volume, err error) {
 }
 
 // inspect reads the root's own label.
-func (r *run) inspect(root *mount) (s RootState, err error) {
-	trust, has, err := r.topHas(root)
+func (r *relabelling) inspect() (s RootState, err error) {
+	trust, has, err := r.topHas(r.root)
 	if err != nil {
 		return s, err
 	}
 	if s.Label, s.Labelled = has, trust == commit.Trusted; trust == commit.Hidden {
-		return s, &fs.PathError{Op: "getxattr", Path: root.Path, Err: &policy.Denied{Errno: syscall.EPERM, Why: hidden}}
+		return s, &fs.PathError{Op: "getxattr", Path: r.path, Err: &policy.Denied{Errno: syscall.EPERM, Why: hidden}}
 	}
-	if !s.Labelled && !r.proc.Plain(root.Mount) {
-		if err := r.learn(root); err != nil {
+	if !s.Labelled && !r.proc.Plain(r.root) {
+		if err := r.learn(); err != nil {
 			return s, err
 		}
 	}
-	byRules := !s.Labelled && commit.Disavowed(root.At)
+	byRules := !s.Labelled && commit.Disavowed(r.root.At)
 	// A root that has the label is not trusted where that is a seal.
 	s.Interrupted = !s.Labelled && s.Label == r.want && !byRules || secctx.IsSeal(s.Label, r.want)
 	return s, nil
 }
 
 // trusted completes the report if what Options.Skip names has the label.
-func (r *run) trusted(root *mount) (bool, error) {
+func (r *relabelling) trusted() (bool, error) {
 	if r.o.Skip != SkipRoot && r.o.Skip != SkipTop && !r.joined {
 		return false, nil
 	}
-	trust, _, err := r.topHas(root)
+	trust, _, err := r.topHas(r.root)
 	ok := trust == commit.Trusted || trust == commit.Hidden && r.joined
 	if trust == commit.Hidden && r.held == nil {
-		r.note("the tree is read: %s", hidden)
+		r.account.note("the tree is read: %s", hidden)
 	}
 	if ok && r.o.Skip == SkipTop {
-		ok, err = r.entriesHave(root)
+		ok, err = r.entriesHave()
 	}
 	if ok {
-		r.Count(walk.Right)
-		r.tell(func(report *Report) { report.Trusted, report.Complete = true, true })
+		r.account.count(walk.Right)
+		r.account.set(func(report *Report) { report.Trusted, report.Complete = true, true })
 	}
 	return ok, err
 }
@@ -94,93 +93,129 @@ func (r *run) trusted(root *mount) (bool, error) {
 // hidden is why a process cannot trust a root by its label.
 const hidden = "the root has the label, but only with CAP_SYS_ADMIN can it be seen if the relabel was completed"
 
+// isRight reports whether the root is a small tree in which everything has the label. It takes
+// no lock and writes nothing. The root has the label before and after: a run to another one,
+// which seals the root first, has changed nothing by then.
+func (r *relabelling) isRight(ctx context.Context) (bool, error) {
+	if r.inner.dry || r.o.Sync {
+		return false, nil
+	}
+	if err := r.openSmall(); err != nil || !r.small {
+		r.root.Leave()
+		return false, err
+	}
+	if trust, _, err := r.topHas(r.root); trust == commit.Untrusted || err != nil {
+		return false, err // it stays open for the walk that follows
+	}
+	defer func() { r.root.Leave(); r.small = false }()
+	j := r.job(nil)
+	j.Writes, j.Root, j.Events = walk.DryRun, nil, walk.Events{Failed: func(string, string, error) {}}
+	j.Grow = func() error { return errLarge }
+	j.ByName = true // below it is seen that nothing was mounted
+	top := walk.Top{FD: r.root.Top, Outcome: walk.Skipped}
+	k := walk.New(j, r.root, &top, r.run.Main.Share.Load())
+	r.run.Main.Waits(k)
+	err := k.Run(ctx)
+	r.run.Main.Waits(nil)
+	t := k.Tally()
+	if err != nil || top.Spoiled || t.Of[walk.Right] != t.Seen || !r.proc.Quiet() {
+		return false, nil // the walk that follows says why
+	}
+	if trust, _, err := r.topHas(r.root); trust == commit.Untrusted || err != nil { // each label was read
+		return false, err
+	}
+	r.account.add(t)
+	r.account.count(walk.Right)
+	return true, r.done(nil)
+}
+
 // topHas returns what the label on the top of m says of the tree, and which it is.
-func (r *run) topHas(m *mount) (commit.Trust, string, error) {
-	m.now("getxattr")
-	defer m.now("")
+func (r *relabelling) topHas(m *mounts.Mount) (commit.Trust, string, error) {
+	m.Now("getxattr")
+	defer m.Now("")
 	fd, way := m.At, sys.ByDescriptor
-	if m.small { // it is open
+	if m.Top >= 0 {
 		fd, way = m.Top, sys.Opened
 	}
 	trust, has, op, e := commit.Look(way, fd, m.Stat.Kind == sys.KindDir, r.want)
 	if e != 0 {
-		return trust, "", r.fatal(pathError(op, m.Path, e))
+		return trust, "", rootError(pathError(op, m.Path, e))
 	}
 	return trust, has, nil
 }
 
 // entriesHave reports whether the root's own entries have the label. A file has none.
-func (r *run) entriesHave(root *mount) (bool, error) {
-	if root.Stat.Kind != sys.KindDir {
+func (r *relabelling) entriesHave() (bool, error) {
+	if r.root.Stat.Kind != sys.KindDir {
 		return true, nil
 	}
-	root.now("openat")
-	defer root.now("")
-	fd, e := mounts.Reopen(root.At)
+	r.root.Now("openat")
+	defer r.root.Now("")
+	fd, e := mounts.Reopen(r.root.At)
 	if e != 0 {
-		return false, pathError("openat", root.Path, e)
+		return false, pathError("openat", r.path, e)
 	}
 	defer sys.Close(fd)
-	return commit.EntriesHave(fd, root.Path, r.want)
+	return commit.EntriesHave(fd, r.path, r.want)
 }
 
-// openCommit opens the label of the root, which is enclosed.
-func (r *run) openCommit(root *mount) (c *commit.Root, err error) {
-	top := &root.top
+// openCommit opens the label of the root, which is open for the walk.
+func (r *relabelling) openCommit() (c *commit.Root, err error) {
+	root, top := r.root, &r.top
 	c, err = commit.Open(commit.Run{
 		FD: root.Top, Kind: root.Kind, Path: root.Path, Want: r.want, Stale: root.Stale,
-		DryRun: r.o.inner.check, NoSeal: r.o.Advanced.NoSeal, Sync: r.o.Sync,
+		DryRun: r.inner.dry, NoSeal: r.o.NoSeal, Sync: r.o.Sync,
 		Order:   func() commit.Order { return r.order(root, root.Top) },
-		At:      root.now,
-		Note:    r.note,
+		At:      root.Now,
+		Note:    r.account.note,
 		Failed:  r.failures,
-		Written: func() int64 { return r.Counted(walk.Written) },
-		Refused: func(e sys.Errno) error { return r.refused(root, e) },
+		Written: func() int64 { return r.account.of(walk.Written) },
+		Refused: r.refused,
 		Labelled: func(wrote bool) {
 			top.Outcome = walk.Right
 			if wrote {
 				top.Outcome = walk.Written
 			}
-			r.Recount(walk.Skipped, top.Outcome) // until now it counted as skipped
+			r.account.recount(walk.Skipped, top.Outcome) // until now it counted as skipped
 			if wrote {
-				r.change(root.Path, c.Found, r.want)
+				r.account.change(root.Path, c.Found, r.want)
 			}
-			r.Second(c.Revoke)
+			r.run.Second(c.Revoke)
 		},
 		Withheld: func() {
 			if top.Outcome != walk.Skipped && !top.Spoiled {
-				r.Recount(top.Outcome, walk.Skipped)
+				r.account.recount(top.Outcome, walk.Skipped)
 			}
 		},
-		Reread: func(ctx context.Context) (int64, error) { return r.reread(ctx, root) },
+		Reread: r.reread,
 	})
-	return c, r.fatal(err)
+	return c, rootError(err)
 }
 
 // refused returns the error where the kernel refused the root's label with e.
-func (r *run) refused(root *mount, e sys.Errno) error {
-	loaded := r.job(root).Policy // nil where SELinux is off
-	now := func(call xattrio.SyscallKind) { root.now(call.String()) }
-	defer root.now("")
-	err := loaded.Why(xattrio.New(""), xattrio.Target{FD: root.Top}, r.want, e, now)
-	return r.fatal(&fs.PathError{Op: "fsetxattr", Path: root.Path, Err: err})
+func (r *relabelling) refused(e sys.Errno) error {
+	loaded := r.job(nil).Policy // nil where SELinux is off
+	now := func(call xattrio.SyscallKind) { r.root.Now(call.String()) }
+	defer r.root.Now("")
+	err := loaded.Why(xattrio.New(""), xattrio.Target{FD: r.root.Top}, r.want, e, now)
+	return rootError(&fs.PathError{Op: "fsetxattr", Path: r.path, Err: err})
 }
 
 // reread labels the root's own entries again, and returns how many were wrong.
-func (r *run) reread(ctx context.Context, root *mount) (int64, error) {
-	root.now("openat")
-	fd, e := mounts.Reopen(root.Top)
-	root.now("")
+func (r *relabelling) reread(ctx context.Context) (int64, error) {
+	r.root.Now("openat")
+	fd, e := mounts.Reopen(r.root.Top)
+	r.root.Now("")
 	if e != 0 {
-		return 0, pathError("openat", root.Path, e)
+		return 0, pathError("openat", r.path, e)
 	}
 	defer sys.Close(fd)
-	top := walk.Top{FD: fd, Outcome: root.top.Outcome, Rereading: true}
-	before := r.Counted(walk.Written)
+	top := walk.Top{FD: fd, Outcome: r.top.Outcome, Rereading: true}
+	before := r.account.of(walk.Written)
 	if r.writes == walk.Guess {
 		r.writes = walk.ReadFirst
 	}
-	err := r.walk(ctx, r.main, root, &top)
-	root.top.Spoiled = top.Spoiled
-	return r.Counted(walk.Written) - before, err
+	err := r.walk(ctx, &r.run.Main, r.root, &top, nil)
+	r.top.Spoiled = top.Spoiled
+	return r.account.of(walk.Written) - before, err
 }

@@ -260,8 +260,9 @@ func TestReadOnlySubvolume(t *testing.T) {
 			want = append(want, filepath.Join(snap, l))
 		}
 		for engine, m := range engines() {
-			for o, options := range map[string]Options{"": {}, "exact": {Advanced: Advanced{Exact: true}}, "counted": {HardLinks: LinksSkip}, "dry": {inner: inner{check: true}}} {
-				if options.inner.check && !c.dry {
+			for o, options := range map[string]Options{"": {}, "exact": {Exact: true}, "counted": {HardLinks: LinksSkip}, "dry": {}} {
+				dry := o == "dry"
+				if dry && !c.dry {
 					continue
 				}
 				for p := range treetest.Read(t, root) {
@@ -272,15 +273,15 @@ func TestReadOnlySubvolume(t *testing.T) {
 				at := fmt.Sprintf("%s, %s %s", name, engine, o)
 				named := map[string]string{}
 				options.Trace = &Trace{Skip: func(path, why string) { named[path] = why }}
-				r, err := tree(t.Context(), root, newLabel, options, as(m))
+				r, err := tree(t.Context(), root, newLabel, options, inner{can: &m, dry: dry})
 				adds(t, r)
-				if err != nil || r.Complete == options.inner.check || r.Skipped != int64(len(want)) {
+				if err != nil || r.Complete == dry || r.Skipped != int64(len(want)) {
 					t.Errorf("%s: %+v, %v", at, r, err)
 				}
 				if got := slices.Sorted(maps.Keys(named)); !slices.Equal(got, want) {
 					t.Errorf("%s: named %v, want %v", at, got, want)
 				}
-				if !options.inner.check && (labelOf(t, root) != newLabel || labelOf(t, root+"/d/f39") != newLabel) {
+				if !dry && (labelOf(t, root) != newLabel || labelOf(t, root+"/d/f39") != newLabel) {
 					t.Errorf("%s: the rest is not labelled", at)
 				}
 			}
@@ -315,12 +316,13 @@ func TestSnapshotStub(t *testing.T) {
 	for engine, m := range engines() {
 		for how, c := range map[string]struct {
 			o     Options
+			dry   bool
 			rules Rules
 		}{
 			"":         {o: Options{}},
-			"exact":    {o: Options{Advanced: Advanced{Exact: true}}},
+			"exact":    {o: Options{Exact: true}},
 			"counted":  {o: Options{HardLinks: LinksSkip}},
-			"dry":      {o: Options{inner: inner{check: true}}},
+			"dry":      {dry: true},
 			"listed":   {o: Options{Trace: &Trace{Change: func(string, string, string) {}}}},
 			"contexts": {rules: Rules{Contexts: contextsFor(t, root, "@(/.*)? "+newLabel+"\n")}},
 			"types":    {rules: Rules{Contexts: contextsFor(t, root, "@(/.*)? "+newLabel+"\n"), Parts: PartType}},
@@ -337,15 +339,15 @@ func TestSnapshotStub(t *testing.T) {
 			var r Report
 			var err error
 			if c.rules.Label == "" && c.rules.Contexts == nil {
-				r, err = tree(t.Context(), root, newLabel, c.o, as(m))
+				r, err = tree(t.Context(), root, newLabel, c.o, inner{can: &m, dry: c.dry})
 			} else {
-				r, err = apply(t.Context(), root, c.rules, c.o, as(m))
+				r, err = apply(t.Context(), root, c.rules, c.o, inner{can: &m, dry: c.dry})
 			}
 			adds(t, r)
-			if err != nil || r.Complete == c.o.inner.check || r.Skipped != 2 || len(named) != 2 || named["stub"] != 1 || named["d/stub"] != 1 {
+			if err != nil || r.Complete == c.dry || r.Skipped != 2 || len(named) != 2 || named["stub"] != 1 || named["d/stub"] != 1 {
 				t.Errorf("%s, %s: %+v, %v, named %v", engine, how, r, err, named)
 			}
-			if !c.o.inner.check && c.rules.Parts == 0 && (labelOf(t, root) == oldLabel || labelOf(t, root+"/d/f39") == oldLabel) {
+			if !c.dry && c.rules.Parts == 0 && (labelOf(t, root) == oldLabel || labelOf(t, root+"/d/f39") == oldLabel) {
 				t.Errorf("%s, %s: not labelled", engine, how)
 			}
 		}

@@ -33,16 +33,16 @@ import (
 // does not fit; Report.Complete says that all else has the label of its rule. The options
 // Skip, NoSeal, Sync and Exact do not count. The errors are those of Tree, and that of Valid.
 func Apply(ctx context.Context, root string, by Rules, o *Options) (Report, error) {
-	r, err := apply(ctx, root, by, o.orZero(), probe)
+	r, err := apply(ctx, root, by, o.orZero(), inner{})
 	goOn(err)
 	return r, err
 }
 
 // VerifyApply is Apply without a write, as Verify is Tree.
 func VerifyApply(ctx context.Context, root string, by Rules, o *Options) (Report, error) {
-	all := o.orZero()
-	all.inner.check = true
-	return Apply(ctx, root, by, &all)
+	r, err := apply(ctx, root, by, o.orZero(), inner{dry: true})
+	goOn(err)
+	return r, err
 }
 
 // Rules say which label each entry gets, and which parts of its label stay: see Apply.
@@ -86,15 +86,15 @@ const (
 // Valid is the error of Apply if Parts and Contexts contradict each other, or From is of
 // no label.
 func (r Rules) Valid() error {
-	_, err := r.change()
+	_, err := r.rewrite()
 	return err
 }
 
 // rewrite is the type of Change in a walk.Job, where it is described.
 type rewrite func(has, want string) (string, walk.Outcome, error)
 
-// change returns nil where what is wanted is written whatever is there.
-func (r Rules) change() (rewrite, error) {
+// rewrite returns nil where what is wanted is written whatever is there.
+func (r Rules) rewrite() (rewrite, error) {
 	if r.Contexts != nil && r.Parts != 0 && r.Parts != PartType {
 		return nil, errors.New("by file contexts a whole label is written, or its type alone")
 	}

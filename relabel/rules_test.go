@@ -58,7 +58,7 @@ func TestOver(t *testing.T) {
 		{Rules{Contexts: contexts, Parts: PartType}, "system_u:object_r:other_t:s0", "", walk.Failed},
 		{Rules{Contexts: contexts, From: "*:*:kept_t:*"}, "system_u:object_r:kept_t:s0", want, walk.Written},
 	} {
-		change, err := c.rules.change()
+		change, err := c.rules.rewrite()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,13 +67,13 @@ func TestOver(t *testing.T) {
 			t.Errorf("%+v over %q: %q, %v, %v", c.rules, c.has, to, outcome, err)
 		}
 	}
-	if change, err := (Rules{Contexts: contexts}).change(); change != nil || err != nil {
+	if change, err := (Rules{Contexts: contexts}).rewrite(); change != nil || err != nil {
 		t.Errorf("a whole label is not just written: %v", err)
 	}
 	for says, r := range map[string]Rules{
 		"its type alone": {Contexts: contexts, Parts: PartType | PartLevel}, `"a:b"`: {From: "a:b"}, "write * for any part": {From: "*:*:*:c1"},
 	} {
-		if _, err := r.change(); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := r.rewrite(); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v", r, err)
 		}
 	}

@@ -128,7 +128,7 @@ func TestSealHolds(t *testing.T) {
 				root := grow(t, mkdir(t, dir, c.name), plain)
 				treetest.Set(t, root, ".", c.from)
 				var order []string
-				r, err := Tree(t.Context(), root, newLabel, &Options{Advanced: Advanced{NoSeal: c.noSeal}, Trace: &Trace{Change: func(path, _, _ string) {
+				r, err := Tree(t.Context(), root, newLabel, &Options{NoSeal: c.noSeal, Trace: &Trace{Change: func(path, _, _ string) {
 					order = append(order, path)
 					if l := labelOf(t, root); path != root && !c.ok(l) {
 						t.Errorf("the root has %s when %s is written", l, path)
@@ -196,7 +196,7 @@ func TestFailureSeals(t *testing.T) {
 					}
 				}
 				immutable(t, stuck, false)
-				r, err := Tree(t.Context(), root, newLabel, &Options{Skip: SkipRoot, Advanced: Advanced{Exact: true}})
+				r, err := Tree(t.Context(), root, newLabel, &Options{Skip: SkipRoot, Exact: true})
 				adds(t, r)
 				if err != nil || !r.Complete || r.Trusted || r.Written != 2 || r.Right != 44 || r.Interrupted != newLabel {
 					t.Errorf("%+v, %v", r, err)
@@ -219,7 +219,7 @@ func TestBackToTheOldLabel(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		n := 0
-		r, err := Tree(ctx, root, newLabel, &Options{Workers: 1, Advanced: Advanced{NoSeal: noSeal}, Trace: &Trace{Change: func(string, string, string) {
+		r, err := Tree(ctx, root, newLabel, &Options{Workers: 1, NoSeal: noSeal, Trace: &Trace{Change: func(string, string, string) {
 			if n++; n >= 20 {
 				cancel()
 				time.Sleep(time.Duration(n-19) * 20 * time.Millisecond) // for the walk to notice
@@ -233,7 +233,7 @@ func TestBackToTheOldLabel(t *testing.T) {
 		if int64(half) != r.Written {
 			t.Errorf("%d entries have the new label, of %d written", half, r.Written)
 		}
-		again, err := Tree(t.Context(), root, oldLabel, &Options{Skip: SkipRoot, Advanced: Advanced{Exact: true}})
+		again, err := Tree(t.Context(), root, oldLabel, &Options{Skip: SkipRoot, Exact: true})
 		adds(t, again)
 		if noSeal { // the control: this is what goes wrong without it
 			if err != nil || !again.Trusted || len(bearing(t, root, newLabel)) != half {

@@ -31,7 +31,7 @@ func TestState(t *testing.T) {
 	root := filepath.Join(treetest.Fresh(t, "tmpfs"), "tree")
 	treetest.Build(t, root, treetest.Text(t, rows))
 	dirs, entries := treetest.Count(t, root).Dirs-1, treetest.Count(t, root).All-1
-	check := func(t *testing.T, o Options, m capabilities) {
+	check := func(t *testing.T, o Options, in inner) {
 		settle(t, root)
 		var asked atomic.Int64
 		o.Progress = new(Progress)
@@ -71,7 +71,7 @@ func TestState(t *testing.T) {
 			}
 			return nil
 		}
-		rep, err := tree(t.Context(), root, newLabel, o, as(m))
+		rep, err := tree(t.Context(), root, newLabel, o, in)
 		close(over)
 		poller.Wait()
 		s := state()
@@ -84,10 +84,10 @@ func TestState(t *testing.T) {
 	}
 	for name, m := range engines() {
 		t.Run(name, func(t *testing.T) {
-			check(t, Options{Workers: 1}, m)
-			check(t, Options{Workers: 4}, m)
-			check(t, Options{Workers: 4, inner: inner{check: true}}, m)
-			check(t, Options{Workers: 4, Trace: &Trace{Change: func(string, string, string) {}}}, m)
+			check(t, Options{Workers: 1}, as(m))
+			check(t, Options{Workers: 4}, as(m))
+			check(t, Options{Workers: 4}, inner{can: &m, dry: true})
+			check(t, Options{Workers: 4, Trace: &Trace{Change: func(string, string, string) {}}}, as(m))
 		})
 	}
 }

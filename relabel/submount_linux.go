@@ -8,29 +8,34 @@ import (
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
-	"github.com/fastlabel/fastlabel/relabel/internal/caller"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/relabel/internal/run"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 )
 
 // submounts walks what is mounted beneath the root, each mount on its own.
-func (r *run) submounts(ctx context.Context, root *mount) error {
-	if r.o.OneFilesystem {
+func (r *relabelling) submounts(ctx context.Context) error {
+	if r.small && !r.proc.Quiet() { // a mount that moved may not have been met
+		if err := r.grow(); err != nil {
+			return err
+		}
+	}
+	if r.small || r.o.OneFilesystem { // small: no mount was met
 		return nil
 	}
-	beneath := mountinfo.Beneath(r.proc.Mounts, root.Real)
-	each := func(i int, t *caller.Task) error { return r.submount(ctx, root, beneath[i], t) }
-	err := r.InTurn(ctx, r.main, len(beneath), each, process)
+	beneath := mountinfo.Beneath(r.proc.Mounts, r.root.Real)
+	each := func(i int, t *run.Task) error { return r.submount(ctx, t, beneath[i]) }
+	err := r.run.InTurn(ctx, len(beneath), each, process)
 	if err != nil || r.proc.Quiet() {
 		return err
 	}
 	for _, info := range beneath { // one may have been unmounted or moved after its walk
-		found, _, err := root.Find(info, r.bounds, &r.main.Activity)
-		r.main.At("", "")
-		if err != nil && r.Counted(walk.Failed) == 0 {
-			r.fail(err.Path, err.Op, err.Err)
+		found, _, err := r.root.Find(info, r.bounds, &r.run.Main.Activity)
+		r.run.Main.At("", "")
+		if err != nil && r.account.of(walk.Failed) == 0 {
+			r.account.fail(err.Path, err.Op, err.Err)
 		}
 		if found != nil {
 			found.Close()
@@ -39,63 +44,66 @@ func (r *run) submounts(ctx context.Context, root *mount) error {
 	return nil
 }
 
-func (r *run) submount(ctx context.Context, root *mount, info mountinfo.Mount, t *caller.Task) error {
-	found, why, err := root.Find(info, r.bounds, &t.Activity)
+func (r *relabelling) submount(ctx context.Context, t *run.Task, info mountinfo.Mount) error {
+	m, why, err := r.root.Find(info, r.bounds, &t.Activity)
 	if err != nil {
-		r.fail(err.Path, err.Op, err.Err)
+		r.account.fail(err.Path, err.Op, err.Err)
 		return nil
 	}
-	if found == nil {
+	if m == nil {
 		return nil
 	}
-	defer found.Close()
-	m := &mount{Mount: found, activity: &t.Activity, top: walk.Top{Outcome: walk.Skipped}}
+	defer m.Close()
 	if why == "" {
 		if _, _, err := r.topHas(m); errors.Is(err, syscall.ENOTSUP) {
 			why = noLabels
 		}
 	}
 	if why != "" {
-		r.leave(m.Path, why)
+		r.account.leave(m.Path, why)
 		return nil
 	}
-	defer func() { r.avow(m, len(mountinfo.Beneath(r.proc.Mounts, m.Real)) == 0) }()
-	return r.cross(ctx, t, m)
+	whole := len(mountinfo.Beneath(r.proc.Mounts, m.Real)) == 0
+	var d doubt
+	defer r.avow(m, &d, whole)
+	return r.cross(ctx, t, m, &d)
 }
 
-// cross labels one mount beneath the root, its top first.
-func (r *run) cross(ctx context.Context, t *caller.Task, m *mount) error {
-	if r.rules.Contexts != nil {
-		var err error
-		if m.want, err = r.rules.Contexts.Top(m.Real, m.Stat.Kind); err != nil {
-			r.fail(m.Path, "relabel", err)
-			return nil
-		}
+// cross labels one mount by itself, its top first.
+func (r *relabelling) cross(ctx context.Context, t *run.Task, m *mounts.Mount, d *doubt) error {
+	want, err := r.rules.top(m)
+	if err != nil {
+		r.account.fail(m.Path, "relabel", err)
+		return nil
+	}
+	if m == r.root && want != nil && want.Label == "" {
+		r.account.skip(m.Path, "no rule has a label for it")
 	}
 	if m.Stat.Kind != sys.KindDir {
 		r.expectCopies(m)
-		if r.alone(m) != walk.Failed && r.relies(m) {
+		if r.alone(m, want) != walk.Failed && r.relies(m) {
 			r.syncFile(m)
 		}
 		return nil
 	}
 	if op, e := r.enclose(m); e != 0 {
-		r.fail(m.Path, op, e)
+		r.account.fail(m.Path, op, e)
 		return nil
 	}
 	defer m.Leave()
 	if _, readOnly, e := sys.Subvolume(m.Top); e == 0 && readOnly {
-		r.leave(m.Path, mounts.ReadOnlySubvolume)
+		r.account.leave(m.Path, mounts.ReadOnlySubvolume)
 		return nil
 	}
-	if e := r.disavow(m); e != 0 {
-		r.fail(m.Path, "fsetxattr", e)
+	if e := r.disavow(m, d); e != 0 {
+		r.account.fail(m.Path, "fsetxattr", e)
 		return nil
 	}
-	if m.top.Outcome = r.alone(m); r.rules.RootOnly {
+	top := walk.Top{FD: m.Top, Outcome: r.alone(m, want)}
+	if r.rules != nil && r.rules.RootOnly {
 		return nil
 	}
-	if err := r.walk(ctx, t, m, &m.top); err != nil {
+	if err := r.walk(ctx, t, m, &top, want); err != nil {
 		return err
 	}
 	if r.relies(m) {
@@ -106,73 +114,79 @@ func (r *run) cross(ctx context.Context, t *caller.Task, m *mount) error {
 
 // relies reports whether the root of the tree is about to be trusted for what may not be on
 // disk yet in m. What is written to the root's own filesystem is ordered with the root.
-func (r *run) relies(m *mount) bool {
-	return r.commit != nil && (r.o.Sync || r.commit.Unsynced()) && m.Stat.Dev != r.dev
+func (r *relabelling) relies(m *mounts.Mount) bool {
+	return r.commit != nil && (r.o.Sync || r.commit.Unsynced()) && m.Stat.Dev != r.root.Stat.Dev
 }
 
 // sync puts on disk what was written to the filesystem of m, which fd is in.
-func (r *run) sync(m *mount, fd int) {
-	if op, e := r.order(m, fd).Settle(fd, m.now); e != 0 {
-		r.fail(m.Path, op, e)
+func (r *relabelling) sync(m *mounts.Mount, fd int) {
+	if op, e := r.order(m, fd).Settle(fd, m.Now); e != 0 {
+		r.account.fail(m.Path, op, e)
 	}
 }
 
 // syncFile is sync for a mount on what is no directory. Opening what is no regular file either
 // would have an effect; most such are on tmpfs.
-func (r *run) syncFile(m *mount) {
+func (r *relabelling) syncFile(m *mounts.Mount) {
 	if m.Kind, _ = sys.FSType(m.At); m.Kind == sys.Tmpfs { // 0 where it cannot be told
 		return
 	}
-	m.now("openat")
-	defer m.now("")
+	m.Now("openat")
+	defer m.Now("")
 	fd, e := -1, syscall.ENXIO
 	if m.Stat.Kind == sys.KindFile {
 		fd, e = sys.Reopen(m.At)
 	}
 	if e != 0 {
-		r.note("%s has the label, but that could not be put on disk: %v", m.Path, e)
+		r.account.note("%s has the label, but that could not be put on disk: %v", m.Path, e)
 		return
 	}
 	defer sys.Close(fd)
 	r.sync(m, fd)
 }
 
-// byRules reports whether entries get labels that differ: no root is trusted for them.
-func (r *run) byRules() bool { return r.trustless != nil }
+// doubt is what disavow did to a mount.
+type doubt struct {
+	is, first bool  // it is not trusted; it was
+	before    int64 // entries that were written by then
+}
 
-// disavow makes m, which may be trusted, a mount that is not, before the run writes in it.
-func (r *run) disavow(m *mount) (e sys.Errno) {
-	if _, is := r.trustless[mounts.IDOf(m.Stat)]; is || !r.byRules() || r.o.inner.check {
+// disavow makes m, which may be trusted, a mount that is not, before a run by rules writes in it.
+func (r *relabelling) disavow(m *mounts.Mount, d *doubt) (e sys.Errno) {
+	if r.rules == nil || r.inner.dry {
 		return 0
 	}
-	m.now("fsetxattr")
-	defer m.now("")
-	m.before = r.Counted(walk.Written)
-	m.first, e = commit.Disavow(m.Top, r.order(m, m.Top))
-	m.disavowed = e == 0
+	if _, is := r.rules.trustless[mounts.IDOf(m.Stat)]; is {
+		return 0
+	}
+	m.Now("fsetxattr")
+	defer m.Now("")
+	d.before = r.account.of(walk.Written)
+	d.first, e = commit.Disavow(m.Top, r.order(m, m.Top))
+	d.is = e == 0
 	return e
 }
 
 // avow follows disavow when the walk of m has ended. If nothing was written in m it is trusted
 // as before; whole says that the walk has covered what is mounted beneath m.
-func (r *run) avow(m *mount, whole bool) {
-	if !m.disavowed {
+func (r *relabelling) avow(m *mounts.Mount, d *doubt, whole bool) {
+	if !d.is {
 		return
 	}
-	m.now("removexattr")
-	defer m.now("")
+	m.Now("removexattr")
+	defer m.Now("")
 	var e sys.Errno
 	switch {
-	case r.Counted(walk.Written) > m.before:
+	case r.account.of(walk.Written) > d.before:
 		var fd int
 		if fd, e = mounts.Reopen(m.At); e == 0 { // a run that shares no lock may have committed it since
 			_, e = commit.Disavow(fd, r.order(m, fd))
 			sys.Close(fd)
 		}
-	case m.first && whole:
+	case d.first && whole:
 		e = commit.Avow(m.At)
 	}
 	if e != 0 {
-		r.note("%s: what an earlier run left on it could not be removed: %v", m.Path, e)
+		r.account.note("%s: what an earlier run left on it could not be removed: %v", m.Path, e)
 	}
 }

@@ -37,12 +37,9 @@ type Trace struct {
 
 // LogTo returns a Trace that logs all but changes: a failure as an error; what is skipped, notes
 // and stalls as warnings; a wait for the lock as information. Each record has the attribute root.
-func LogTo(l *slog.Logger, root string) *Trace { return logTo(l, root, slog.LevelError) }
-
-// logTo is LogTo with no record above the level most.
-func logTo(l *slog.Logger, root string, most slog.Level) *Trace {
+func LogTo(l *slog.Logger, root string) *Trace {
 	log := func(level slog.Level, text string, attrs ...any) {
-		l.Log(context.Background(), min(level, most), text, append(attrs, "root", root)...)
+		l.Log(context.Background(), level, text, append(attrs, "root", root)...)
 	}
 	return &Trace{
 		Failure: func(err error) { log(slog.LevelError, "not labelled", "error", err) },

@@ -2,7 +2,10 @@
 
 package relabel
 
-import "context"
+import (
+	"context"
+	"os"
+)
 
 // Tree gives root and everything beneath it the security context label. The
 // Report says how far it came, also beside an error. The error is nil only if
@@ -16,7 +19,15 @@ import "context"
 // The work is done by other threads than the caller's. If that alone has another mount
 // namespace or root directory, the error is ErrRefused; its working directory does not count.
 func Tree(ctx context.Context, root, label string, o *Options) (Report, error) {
-	r, err := tree(ctx, root, label, o.orZero(), probe)
+	r, err := tree(ctx, root, label, o.orZero(), inner{})
+	goOn(err)
+	return r, err
+}
+
+// TreeAt is Tree for a root that the caller has opened, whatever lies at its path by now. The
+// name of root is for messages.
+func TreeAt(ctx context.Context, root *os.File, label string, o *Options) (Report, error) {
+	r, err := tree(ctx, root.Name(), label, o.orZero(), inner{dir: root})
 	goOn(err)
 	return r, err
 }
@@ -25,9 +36,9 @@ func Tree(ctx context.Context, root, label string, o *Options) (Report, error) {
 // Report.Written and Trace.Change are of the entries that have another label;
 // Report.Complete says that there are none.
 func Verify(ctx context.Context, root, label string, o *Options) (Report, error) {
-	all := o.orZero()
-	all.inner.check = true
-	return Tree(ctx, root, label, &all)
+	r, err := tree(ctx, root, label, o.orZero(), inner{dry: true})
+	goOn(err)
+	return r, err
 }
 
 // Inspect reads the label of root, in constant time and without a walk: whether it is label,

@@ -4,179 +4,223 @@ package relabel
 
 import (
 	"context"
-	"sync"
+	"io/fs"
 	"sync/atomic"
-	"syscall"
 	"time"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/caller"
+	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
+	"github.com/fastlabel/fastlabel/relabel/internal/run"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
-	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
-// run is one call of Tree.
-type run struct {
-	caller.Run
-	o            Options
-	trace        Trace                        // of o
-	want         string                       // the label in canonical form
-	rules        Rules                        // of Apply
-	changes      rewrite                      // nil: want is written
-	trustless    map[mounts.ID]mounts.Refused // by rules: what Tree refuses, and so nobody trusts
+// relabelling is one call of Tree, Verify, Inspect, Apply or Chcon: what its steps have in common.
+type relabelling struct {
+	o     Options
+	inner inner
+	path  string
+	want  string // the label; in canonical form once it was looked at
+	rules *rules // of Apply; nil: all get want
+
+	run     *run.Run
+	account account
+
 	capabilities capabilities
+	slash        mounts.Seen // what the caller's thread sees at /
 	proc         *mounts.Proc
 	policy       *policy.Policy
-	slash        mounts.Seen // what the caller's thread sees at /
 	bounds       mounts.Bounds
-	root         *mount
-	held         *commit.Lock // of the volume; nil: none
+	root         *mounts.Mount
+	top          walk.Top // of the root
+	small        bool     // the root is not enclosed yet: see grow
 	writes       walk.Writes
-	main         *caller.Task
+	held         *commit.Lock           // of the volume; nil: none
+	holder       atomic.Pointer[string] // of the lock that is waited for
+	joined       bool                   // a call like this one had the lock until it was this one's turn
 	commit       *commit.Root           // of a root that may be written
-	dev          uint64                 // the root's filesystem, then
-	holder       atomic.Pointer[string] // of the lock that the run waits for
-	joined       bool                   // a run like this one had the lock until it was this one's turn
-
-	mu     sync.Mutex // guards the rest, for workers, tasks and a caller who left them behind
-	report Report     // but for counts
-	first  []error
-	known  []syscall.Errno // of first
 }
 
-func newRun(o Options, path, label string) *run {
-	r := &run{o: o, report: Report{Root: path, Label: label}}
-	if o.inner.check {
+// tree is Tree and Verify.
+func tree(ctx context.Context, path, label string, o Options, in inner) (Report, error) {
+	r := newRelabelling(o, in, path, label)
+	return r.lead(ctx, r.tree)
+}
+
+// tree is the whole path. What a step opens is closed when the last call has returned, be that
+// after Tree: until then a worker may use it, and the lock is held under which it may write.
+func (r *relabelling) tree(ctx context.Context) error {
+	defer r.close()
+	if err := r.open(ctx, true); err != nil {
+		return err
+	}
+	if done, err := r.trusted(); done || err != nil {
+		return err
+	}
+	if r.root.Stat.Kind != sys.KindDir {
+		return r.file()
+	}
+	if done, err := r.isRight(ctx); done || err != nil {
+		return err
+	}
+	if err := r.lock(ctx); err != nil {
+		return err
+	}
+	defer r.held.Release()
+	if done, err := r.trusted(); done || err != nil { // the run that held the lock may have done the work
+		return err
+	}
+	c, err := r.begin(ctx)
+	if err != nil {
+		return err
+	}
+	if err = r.walk(ctx, &r.run.Main, r.root, &r.top, nil); err == nil {
+		err = r.submounts(ctx)
+	}
+	return r.done(c.Close(ctx, err))
+}
+
+func newRelabelling(o Options, in inner, path, label string) *relabelling {
+	r := &relabelling{o: o, inner: in, path: path, want: label, top: walk.Top{Outcome: walk.Skipped}}
+	r.run = &run.Run{Hung: hung, Ended: in.ended}
+	r.account = account{call: r.run.Call, report: Report{Root: path, Label: label}}
+	if in.dry {
 		r.writes = walk.DryRun
 	}
-	r.Hung, r.Ended = hung, o.inner.ended
 	if o.Trace != nil {
-		r.trace = *o.Trace
+		r.account.trace = *o.Trace
 	}
-	if r.trace.Stall != nil {
-		r.Stall = func(calls []watch.Call) { r.trace.Stall(hungCalls(calls)) }
+	if stall := r.account.trace.Stall; stall != nil {
+		r.run.Stall = func(calls []run.Call) { stall(hungCalls(calls)) }
 	}
-	r.main = r.Task()
 	return r
 }
 
 // lead calls what, beside the caller where he may leave, and returns the report.
-func (r *run) lead(ctx context.Context, what func(ctx context.Context) error) (Report, error) {
+func (r *relabelling) lead(ctx context.Context, what func(ctx context.Context) error) (Report, error) {
 	begin := time.Now()
 	if r.o.Progress != nil {
 		state := r.state
 		r.o.Progress.state.Store(&state)
 	}
 	r.slash = mounts.SeenAt("/")
-	lead := r.Lead
-	if r.o.inner.patience > 0 && ctx.Done() == nil && r.slash.Usual() { // a drop-in, whose callbacks are ours
-		lead = r.Here
+	lead := r.run.Beside
+	if r.inner.here && ctx.Done() == nil && r.slash.Usual() {
+		lead = r.run.Here
 	}
 	err := lead(ctx, what)
-	return r.soFar(begin), err
+	report := r.account.soFar()
+	report.Elapsed = time.Since(begin)
+	return report, err
 }
 
-// tree is the whole path, in the order of doc.go. ask tells what the kernel
-// can do.
-func tree(ctx context.Context, path, label string, o Options, ask func() capabilities) (Report, error) {
-	r := newRun(o, path, label)
-	return r.lead(ctx, func(ctx context.Context) error { return r.all(ctx, path, label, ask) })
-}
-
-// all is the whole run. It ends when the last call
-// has returned, be that after Tree: until then nothing is closed that a worker may
-// yet use, and the lock is held, under which it may yet write.
-func (r *run) all(ctx context.Context, path, label string, ask func() capabilities) error {
-	if err := r.wanted(label); err != nil {
-		return err
+// file labels a root that is no directory: there is nothing beneath it, so its label says nothing
+// but of itself, and is written at once.
+func (r *relabelling) file() error {
+	// The table of mounts tells of layers.
+	if kind, e := sys.FSType(r.root.At); e != 0 || kind == sys.Overlay {
+		if err := r.learn(); err != nil {
+			return err
+		}
 	}
-	defer r.end()
-	if err := r.begin(ctx, path, ask, r.askPolicy); err != nil {
-		return err
+	r.expectCopies(r.root)
+	r.account.set(func(report *Report) { report.Way = "proc/fd" })
+	o := r.alone(r.root, nil)
+	if o != walk.Failed && r.o.Sync && !r.inner.dry {
+		r.syncFile(r.root)
 	}
-	root := r.root
-	if done, err := r.trusted(root); done || err != nil {
-		return err
-	}
-	if root.Stat.Kind != sys.KindDir {
-		return r.single(root)
-	}
-	if done, err := r.isRight(ctx, root); done || err != nil {
-		return err
-	}
-	if err := r.lock(ctx, root); err != nil {
-		return err
-	}
-	return r.relabel(ctx, root)
-}
-
-// relabel is the part of the path that holds the lock.
-func (r *run) relabel(ctx context.Context, root *mount) error {
-	// The run that held the lock before may have done the work.
-	if done, err := r.trusted(root); done || err != nil {
-		return err
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if err := r.open(root); err != nil {
-		return err
-	}
-	c, err := r.openCommit(root)
-	if err != nil {
-		return err
-	}
-	if c.Resumes {
-		r.tell(func(report *Report) { report.Interrupted = r.want })
-	}
-	if !c.Right() && !r.o.Advanced.Exact && !r.o.inner.check {
-		r.writes = walk.Guess
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if err := c.Seal(ctx); err != nil {
-		return err
-	}
-	if !r.o.inner.check {
-		r.commit, r.dev = c, root.Stat.Dev
-	}
-	root.top.Listed = c.Listed
-	r.Count(walk.Skipped) // the root, until it has the label
-	err = r.walk(ctx, r.main, root, &root.top)
-	if err == nil && root.small && !r.proc.Quiet() { // a mount that moved may not have been met
-		err = r.grow(root)
-	}
-	if err == nil && !root.small { // else no mount was met
-		err = r.submounts(ctx, root)
-	}
-	if err = c.Close(ctx, err); err == nil {
-		r.tell(func(report *Report) { report.Complete = !r.o.inner.check || r.Counted(walk.Written) == 0 })
+	err := r.done(rootError(r.failures()))
+	if err == nil && (o == walk.Vanished || o == walk.Skipped) {
+		r.account.set(func(report *Report) { report.Complete = false })
 	}
 	return err
 }
 
-// single labels a root that is no directory: there is nothing beneath it, so
-// its label vouches for nothing but itself, and is written at once.
-func (r *run) single(root *mount) error {
-	// The table of mounts tells of layers.
-	if kind, e := sys.FSType(root.At); e != 0 || kind == sys.Overlay {
-		if err := r.learn(root); err != nil {
-			return err
+// begin makes the root ready for the walk, and seals it unless it is right.
+func (r *relabelling) begin(ctx context.Context) (c *commit.Root, err error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err := r.openSmall(); err != nil {
+		return nil, err
+	}
+	if !r.small {
+		if err := r.grow(); err != nil {
+			return nil, err
 		}
 	}
-	r.expectCopies(root)
-	r.tell(func(report *Report) { report.Way = "proc/fd" })
-	o := r.alone(root)
-	if o != walk.Failed && r.o.Sync && !r.o.inner.check {
-		r.syncFile(root)
+	if c, err = r.openCommit(); err != nil {
+		return nil, err
 	}
-	if err := r.failures(); err != nil {
-		return r.fatal(err)
+	if c.Resumes {
+		r.account.set(func(report *Report) { report.Interrupted = r.want })
 	}
-	r.tell(func(report *Report) { report.Complete = o == walk.Right || o == walk.Written && !r.o.inner.check })
-	return nil
+	if !c.Right() && !r.o.Exact && !r.inner.dry {
+		r.writes = walk.Guess
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err := c.Seal(ctx); err != nil {
+		return nil, err
+	}
+	if !r.inner.dry {
+		r.commit = c
+	}
+	r.top.Listed = c.Listed
+	r.account.count(walk.Skipped) // the root, until it has the label
+	return c, nil
+}
+
+// done completes the report if err is nil.
+func (r *relabelling) done(err error) error {
+	if err == nil && (!r.inner.dry || r.account.of(walk.Written) == 0) {
+		r.account.set(func(report *Report) { report.Complete = true })
+	}
+	return err
+}
+
+// canonical sets the label, in canonical form.
+func (r *relabelling) canonical() (err error) {
+	if r.want, err = secctx.Canonical(r.want); err == nil {
+		r.account.set(func(report *Report) { report.Label = r.want })
+	}
+	return err
+}
+
+// lock takes the volume's lock. A file is one call, which nothing seals or commits:
+// there is nothing to lock.
+func (r *relabelling) lock(ctx context.Context) (err error) {
+	if r.inner.dry || r.root.Stat.Kind != sys.KindDir {
+		return nil
+	}
+	share := r.run.Main.Share.Load()
+	defer func() {
+		share.Waits(false)
+		r.holder.Store(nil)
+	}()
+	if r.o.LockTimeout > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, r.o.LockTimeout, &fs.PathError{Op: "relabel", Path: r.path, Err: ErrLocked})
+		defer stop()
+	}
+	wait := func(holder string) {
+		share.Waits(true) // so that other volumes do not wait for who has the lock
+		r.holder.Store(&holder)
+		if told := r.account.trace.Wait; told != nil {
+			r.run.Call(func() { told(holder) })
+		}
+	}
+	does := ""
+	if r.inner.joins {
+		does = "relabel to " + r.want
+	}
+	r.held, err = commit.TakeLock(ctx, r.root.Stat, r.path, does, wait)
+	r.joined = err == nil && does != "" && r.held.After == does
+	if err == nil && r.held.Unlocked != nil {
+		r.account.note("no lock was taken: %v", r.held.Unlocked)
+	}
+	return err
 }

@@ -290,7 +290,7 @@ func engines() map[string]capabilities {
 // small trees. The ways without it show that the order changes nothing else.
 var scant = order.Sorting{From: 1, Budget: 8 << 10}
 
-func as(m capabilities) func() capabilities { return func() capabilities { return m } }
+func as(m capabilities) inner { return inner{can: &m} }
 
 // TestEveryWay holds the engine against a naive labeller on another walker:
 // each tree, on each filesystem, each way, with few and many workers.
@@ -330,7 +330,7 @@ func TestEveryWay(t *testing.T) {
 // same labels the tree at root and compares it with what the oracle made.
 func same(t *testing.T, root string, want map[string]string, m capabilities, threads int) {
 	t.Helper()
-	o := Options{Workers: threads, Advanced: Advanced{Exact: true}}
+	o := Options{Workers: threads, Exact: true}
 	left := map[string]bool{} // mounts that were left alone
 	o.Trace = &Trace{Skip: func(path, _ string) { left[path] = true }}
 	labelled := 0

@@ -132,7 +132,7 @@ func (r *recorder) app(dir string) app {
 	return app{tree: func(_ context.Context, root, label string, o *relabel.Options, check bool) (relabel.Report, error) {
 		name := strings.TrimPrefix(root, dir+"/")
 		r.asked = append(r.asked, name+" "+label+" "+[]string{"none", "root", "top"}[o.Skip])
-		if o.Trace.Change != nil || check || o.Advanced.NoSeal || o.Sync {
+		if o.Trace.Change != nil || check || o.NoSeal || o.Exact || o.Sync {
 			r.asked = append(r.asked, "with options")
 		}
 		return relabel.Report{Seen: 1, Right: 1, Complete: true}, nil

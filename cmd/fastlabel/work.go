@@ -178,7 +178,8 @@ func (j *job) engine(t *report.Teller) *relabel.Options {
 			Note:    func(text string) { j.noted(t, text) },
 			Wait:    func(holder string) { t.Wait(t.Root, holder) },
 		},
-		Advanced: relabel.Advanced{Exact: j.exact, NoSeal: j.noSeal},
+		Exact:  j.exact,
+		NoSeal: j.noSeal,
 	}
 	if j.verbose > 0 {
 		o.Trace.Change = func(p, from, to string) { t.Change(t.Root, p, from, to) }

@@ -60,7 +60,7 @@ func callers() []Mutant {
 		{
 			Name: "probes-hang-on", By: "TestProbeDead in relabel",
 			Breaks: "calls without a context do not all hang on one volume",
-			Edits:  edits("relabel/internal/budget/probes.go", "n >= probesHung {", "n < 0 {"),
+			Edits:  edits("relabel/internal/run/probes.go", "n >= probesHung {", "n < 0 {"),
 		},
 		{
 			Name: "budget-hung-works", By: "TestBudgetHung",

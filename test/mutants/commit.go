@@ -173,7 +173,7 @@ func commits() []Mutant {
 		{
 			Name: "retreat-dropped", By: "TestHungSecondReading in relabel",
 			Breaks: "a committed root is sealed again if the second reading hangs",
-			Edits:  edits("relabel/internal/caller/run_linux.go", "go (*revoke)()", "_ = revoke"),
+			Edits:  edits("relabel/internal/run/run.go", "go (*revoke)()", "_ = revoke"),
 		},
 		{
 			Name: "revoke-late", By: "TestRevokeLate in relabel/internal/commit",
@@ -188,7 +188,7 @@ func commits() []Mutant {
 		{
 			Name: "rules-trusted", By: "TestApplyTrust in relabel",
 			Breaks: "a root beneath which rules have written vouches for no label",
-			Edits:  edits("relabel/submount_linux.go", "m.first, e = commit.Disavow(m.Top, r.order(m, m.Top))", "m.first, e = false, sys.Errno(0)"),
+			Edits:  edits("relabel/submount_linux.go", "d.first, e = commit.Disavow(m.Top, r.order(m, m.Top))", "d.first, e = false, sys.Errno(0)"),
 		},
 		{
 			Name: "rules-overtaken", By: "TestApplyOvertaken in relabel",
@@ -198,7 +198,7 @@ func commits() []Mutant {
 		{
 			Name: "lock-skipped", By: "TestTrustedAfterWait",
 			Breaks: "one relabel of a volume runs at a time",
-			Edits:  edits("relabel/open_linux.go", "\tif r.o.inner.check || root.Stat.Kind != sys.KindDir {\n\t\treturn nil", "\tif r.o.inner.check || root.At >= 0 {\n\t\treturn nil"),
+			Edits:  edits("relabel/tree_linux.go", "if r.inner.dry || r.root.Stat.Kind != sys.KindDir {", "if r.inner.dry || r.root.At >= 0 {"),
 		},
 		{
 			Name: "lock-without-a-name", By: "TestLockRemoved in relabel/internal/commit",
@@ -213,7 +213,7 @@ func commits() []Mutant {
 		{
 			Name: "lock-not-reprobed", By: "TestTrustedAfterWait",
 			Breaks: "a run that has waited for the lock looks again whether the work is done",
-			Edits:  edits("relabel/tree_linux.go", "if done, err := r.trusted(root); done || err != nil {\n\t\treturn err\n\t}\n\tif ctx.Err()", "if ctx.Err()"),
+			Edits:  edits("relabel/tree_linux.go", "done || err != nil { // the run", "done && err != nil { // the run"),
 		},
 	}
 }

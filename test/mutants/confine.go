@@ -13,7 +13,7 @@ func confinement() []Mutant {
 		{
 			Name: "small-right-once", By: "TestRightLooksAgain in relabel",
 			Breaks: "a small tree is right only if its root has the label after all was read",
-			Edits:  edits("relabel/mount_linux.go", "ok := trust != commit.Untrusted //", "ok := trust <= commit.Trusted //"),
+			Edits:  edits("relabel/root_linux.go", "trust == commit.Untrusted || err != nil { // each", "trust > commit.Trusted || err != nil { // each"),
 		},
 		{
 			Name: "small-misses-mount", By: "TestSmallTurnsLarge in relabel",
@@ -28,7 +28,7 @@ func confinement() []Mutant {
 		{
 			Name: "small-right-by-pin", By: "TestDropinCosts in relabel",
 			Breaks: "an entry of a small tree that is right costs one call",
-			Edits:  edits("relabel/mount_linux.go", "j.ByName = true", "j.ByName = false"),
+			Edits:  edits("relabel/root_linux.go", "j.ByName = true", "j.ByName = false"),
 		},
 		{
 			Name: "nofollow-dropped", By: "TestLinkInPlace in relabel",

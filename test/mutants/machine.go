@@ -45,7 +45,7 @@ func machine() []Mutant {
 		{
 			Name: "policy-unasked", Inside: "TestUnknown/type/ext4",
 			Breaks: "a label that the policy does not know changes nothing, not even the seal",
-			Edits:  edits("relabel/tree_linux.go", "ask, r.askPolicy)", "ask, func() error { return nil })"),
+			Edits:  edits("relabel/tree_linux.go", "r.open(ctx, true)", "r.open(ctx, false)"),
 		},
 		{
 			Name: "root-first", Inside: "TestInterrupted/ext4",

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/run"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -46,7 +47,7 @@ func learned(t *testing.T, path string) *Mount {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Close)
-	m, err := p.OpenRoot(path, nil)
+	m, err := p.OpenRoot(path, nil, new(run.Activity))
 	if err == nil {
 		err = p.Learn(m, Bounds{Refused: p.Refusals()})
 	}
@@ -96,7 +97,7 @@ func TestUnmountBusy(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := learned(t, c.path)
-		if op, e := m.Enclose(Bounds{}, c.try, nil); e != 0 {
+		if op, e := m.Enclose(Bounds{}, c.try); e != 0 {
 			t.Fatal(op, e)
 		}
 		if err := unix.Unmount(volume, 0); !errors.Is(err, syscall.EBUSY) {

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/run"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
-	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
 // ID tells a file from every other, however it is spelled or mounted.
@@ -27,6 +27,8 @@ type Mount struct {
 	Real string   // and as mountinfo has it, which is shorter than PATH_MAX for the root
 	Stat sys.Stat // of At, with the mount's id
 	At   int      // an O_PATH descriptor
+	// Activity says which call on the mount is under way.
+	Activity *run.Activity
 
 	Top      int   // At, open for reading, where the walk begins
 	Kind     int64 // its filesystem, as sys.FSType says; 0 if that is not known
@@ -57,15 +59,26 @@ type Mount struct {
 // ReadOnlySubvolume is why what lies in one is left alone.
 const ReadOnlySubvolume = "a read-only subvolume"
 
-// OpenRoot names the root by an O_PATH descriptor, whatever its kind. An automount is
-// triggered. A root of which the kernel reports no path is ENAMETOOLONG: without one it is not
+// Now names the call on m that comes next; with "" the last one has returned.
+func (m *Mount) Now(call string) {
+	path := m.Path
+	if call == "" {
+		path = ""
+	}
+	m.Activity.At(call, path)
+}
+
+// OpenRoot names the root by an O_PATH descriptor, whatever its kind: what dir is, if that is not
+// nil. An automount is triggered. A root of which the kernel reports no path is ENAMETOOLONG: without one it is not
 // known what is mounted beneath it.
-func (p *Proc) OpenRoot(path string, a *watch.Activity) (*Mount, error) {
+func (p *Proc) OpenRoot(path string, dir *os.File, a *run.Activity) (*Mount, error) {
 	a.At("openat", path)
 	defer a.At("", "")
-	// An automount is triggered only by who wants a directory.
-	fd, e := openPath(path, sys.OpenPathDir)
-	if e == syscall.ENOTDIR {
+	var fd int
+	var e sys.Errno
+	if dir != nil {
+		fd, e = sys.Dup(dir)
+	} else if fd, e = openPath(path, sys.OpenPathDir); e == syscall.ENOTDIR { // an automount is triggered only by who wants a directory
 		fd, e = openPath(path, sys.OpenPath)
 	}
 	if e != 0 {
@@ -75,7 +88,7 @@ func (p *Proc) OpenRoot(path string, a *watch.Activity) (*Mount, error) {
 	op := "statx"
 	root, e := p.locate(fd, path)
 	if e == 0 {
-		op = "readlinkat"
+		op, root.Activity = "readlinkat", a
 		root.Real, e = p.path(fd)
 	}
 	if e != 0 {
@@ -118,16 +131,16 @@ type Try struct{ Clone, Openat2 bool }
 // Open opens the top directory of m for a walk that opens everything by openat2, and may
 // meet other mounts: no clone is made, and the table of mounts is not asked. The string is
 // the call that failed. Enclose may follow.
-func (m *Mount) Open(b Bounds, a *watch.Activity) (string, sys.Errno) {
-	a.At("openat", m.Path)
-	defer a.At("", "")
+func (m *Mount) Open(b Bounds) (string, sys.Errno) {
+	m.Now("openat")
+	defer m.Now("")
 	m.alone = b.OneFilesystem
 	var e sys.Errno
 	if m.Top, e = Reopen(m.At); e != 0 {
 		return "openat", e
 	}
 	m.Confined, m.open = Resolve, true
-	a.At("statfs", m.Path)
+	m.Now("statfs")
 	m.know()
 	m.leave(b.Excluded, m.refused(b))
 	return "", 0
@@ -171,13 +184,13 @@ func (m *Mount) leave(all ...map[ID]string) {
 // Enclose opens the top directory of m, so that the walk cannot leave it: in a
 // private clone where that can be had. The string is the call that failed. What Open has
 // opened stays open.
-func (m *Mount) Enclose(b Bounds, try Try, a *watch.Activity) (string, sys.Errno) {
+func (m *Mount) Enclose(b Bounds, try Try) (string, sys.Errno) {
 	op, e := "open_tree", syscall.ENOSYS
 	if m.open {
 		m.first, m.Top, m.open = m.Top, -1, false
 	}
 	m.alone, m.Confined = b.OneFilesystem, Clone
-	a.At("openat", m.Path)
+	m.Now("openat")
 	if try.Clone {
 		m.Top, m.tree, op, e = clone(m.At)
 	}
@@ -192,10 +205,10 @@ func (m *Mount) Enclose(b Bounds, try Try, a *watch.Activity) (string, sys.Errno
 	if e != 0 {
 		return op, e
 	}
-	a.At("statx", m.Path)
+	m.Now("statx")
 	m.know()
 	m.leave(b.Excluded, m.refused(b), m.beneath())
-	a.At("", "")
+	m.Now("")
 	return "", 0
 }
 

@@ -11,8 +11,8 @@ import (
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
+	"github.com/fastlabel/fastlabel/relabel/internal/run"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
-	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
 // Find names the top of a mount that was in the table at the start, beneath the root
@@ -21,7 +21,7 @@ import (
 // is no longer in the tree, or if it was unmounted, or moved by itself, and the directory
 // beneath it is there, which was left out. The mount is nil if there is nothing to be done: it is
 // gone, hidden under another, or beneath an exclusion, which is counted.
-func (m *Mount) Find(listed mountinfo.Mount, b Bounds, a *watch.Activity) (*Mount, string, *fs.PathError) {
+func (m *Mount) Find(listed mountinfo.Mount, b Bounds, a *run.Activity) (*Mount, string, *fs.PathError) {
 	p, real, info, path := m.proc, m.Real, listed, ""
 	for range tries {
 		rest := strings.TrimPrefix(info.Point[len(real):], "/")
@@ -33,7 +33,7 @@ func (m *Mount) Find(listed mountinfo.Mount, b Bounds, a *watch.Activity) (*Moun
 			a.At("statx", path)
 			found, e := p.locate(fd, path)
 			if e == 0 && found.Stat.Mount == info.ID {
-				found.Real = info.Point
+				found.Real, found.Activity = info.Point, a
 				why, counted := m.leaves(&listed, b, passed)
 				if counted {
 					found.Close()
@@ -65,7 +65,7 @@ func (m *Mount) Find(listed mountinfo.Mount, b Bounds, a *watch.Activity) (*Moun
 		case gone:
 			return nil, "", nil
 		case mountinfo.Hidden(all, now):
-			return &Mount{Path: path, At: -1}, "something was mounted over it during the run", nil
+			return &Mount{Path: path, At: -1, Top: -1}, "something was mounted over it during the run", nil
 		}
 		at, e := p.path(m.At)
 		if e != 0 {

@@ -3,6 +3,7 @@
 package sys
 
 import (
+	"os"
 	"strconv"
 	"syscall"
 	"time"
@@ -273,4 +274,16 @@ func Usage() (cpu time.Duration, read int64) {
 	var u unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), int64(u.Inblock) //nolint:unconvert // 32 bits on some architectures
+}
+
+// Dup duplicates the descriptor of f.
+func Dup(f *os.File) (fd int, e Errno) {
+	fd, e = -1, unix.EBADF
+	if c, err := f.SyscallConn(); err == nil {
+		_ = c.Control(func(of uintptr) {
+			fd, err = unix.FcntlInt(of, unix.F_DUPFD_CLOEXEC, 0)
+			e = bare(err)
+		})
+	}
+	return fd, e
 }

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/run"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
-	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
@@ -21,7 +21,7 @@ type position struct {
 	step   atomic.Uint32        // of a visit
 	moves  atomic.Uint64        // items done, readings of a directory, and pauses
 	paused atomic.Bool
-	seen   watch.Seen
+	seen   run.Seen
 
 	mu    sync.Mutex
 	tally Tally // as it was when the row began; mu guards it
@@ -77,17 +77,17 @@ func (p *position) counted() (t Tally, inRow int) {
 	return p.tally, max(0, inRow)
 }
 
-// A position is a watch.Watched.
+// A position is a run.Watched.
 
-func (p *position) Seen() *watch.Seen { return &p.seen }
-func (p *position) Busy() bool        { return p.dir.Load() != nil && !p.paused.Load() } // else it waits for work
-func (p *position) Replace() bool     { return p.walk.addWorker() }
+func (p *position) Seen() *run.Seen { return &p.seen }
+func (p *position) Busy() bool      { return p.dir.Load() != nil && !p.paused.Load() } // else it waits for work
+func (p *position) Replace() bool   { return p.walk.addWorker() }
 
 func (p *position) Place() any {
 	return [5]any{p.moves.Load(), p.name.Load(), p.call.Load(), p.step.Load(), p.row.names.Step.Load()}
 }
 
-func (p *position) Call() watch.Call {
+func (p *position) Call() run.Call {
 	call, name := xattrio.SyscallKind(p.call.Load()), p.name.Load()
 	switch call {
 	case xattrio.Row:
@@ -101,5 +101,5 @@ func (p *position) Call() watch.Call {
 	if d := p.dir.Load(); d != nil {
 		path = d.Path(sys.Text(name))
 	}
-	return watch.Call{Call: call.String(), Path: path}
+	return run.Call{Call: call.String(), Path: path}
 }

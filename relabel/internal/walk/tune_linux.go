@@ -6,8 +6,8 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/run"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
-	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
 // How many workers are best depends on what is in the way, and that is not known
@@ -146,7 +146,7 @@ func (k *Walk) tune() (end func()) {
 	if k.mount.Served {
 		t.measure = serverMeasure
 	}
-	return watch.Repeat(tuneEvery, func() { k.adjust(&t) })
+	return run.Repeat(tuneEvery, func() { k.adjust(&t) })
 }
 
 // adjust does what t says at a tick.

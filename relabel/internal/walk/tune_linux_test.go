@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/run"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
-	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -32,7 +32,7 @@ func TestTunes(t *testing.T) {
 			end := func() {}
 			begin := sync.OnceFunc(func() { // there are workers now
 				tu := tuner{cores: 1 << 20, most: k.most, left: joins * k.most, measure: diskMeasure, workers: k.begin}
-				end = watch.Repeat(50*time.Microsecond, func() { k.adjust(&tu) })
+				end = run.Repeat(50*time.Microsecond, func() { k.adjust(&tu) })
 			})
 			k = New(&Job{
 				Top:    &Want{label(root), &numbered{root, label, func(string) { begin() }}},

@@ -13,9 +13,9 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/order"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
+	"github.com/fastlabel/fastlabel/relabel/internal/run"
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
-	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
@@ -272,7 +272,7 @@ func (k *Walk) positions(yield func(*position) bool) {
 }
 
 // Watched are the workers, as they are looked at. There are none on nil.
-func (k *Walk) Watched(yield func(watch.Watched) bool) {
+func (k *Walk) Watched(yield func(run.Watched) bool) {
 	k.positions(func(p *position) bool { return yield(p) })
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/relabel/internal/run"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/test/treetest"
@@ -145,7 +146,7 @@ func enclosed(t *testing.T, root string) *mounts.Mount {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Close)
-	m, err := p.OpenRoot(root, nil)
+	m, err := p.OpenRoot(root, nil, new(run.Activity))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +154,7 @@ func enclosed(t *testing.T, root string) *mounts.Mount {
 	if err := p.Learn(m, mounts.Bounds{}); err != nil {
 		t.Fatal(err)
 	}
-	if op, e := m.Enclose(mounts.Bounds{}, mounts.Try{Clone: true, Openat2: true}, nil); e != 0 {
+	if op, e := m.Enclose(mounts.Bounds{}, mounts.Try{Clone: true, Openat2: true}); e != 0 {
 		t.Fatal(op, e)
 	}
 	t.Cleanup(m.Leave)

@@ -7,8 +7,8 @@ import (
 	"os"
 	"testing"
 
+	"github.com/fastlabel/fastlabel/relabel/internal/run"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
-	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
 // TestThrottleIsNoStall: nobody who waits for the caller is taken for held up,
@@ -19,19 +19,19 @@ func TestThrottleIsNoStall(t *testing.T) {
 	w.pos.dir.Store(&Dir{})
 	k.workers = []*worker{w}
 	look := func() (moves bool, held int) {
-		for range watch.Limit/watch.Every + 1 {
-			moves, held = watch.Look(k.Watched)
+		for range run.Limit/run.Every + 1 {
+			moves, held = run.Look(k.Watched)
 		}
 		return moves, held
 	}
-	watch.Look(k.Watched)
+	run.Look(k.Watched)
 	var moved bool
 	var held int
 	w.pos.pause(func() { moved, held = look() })
 	if moved || held > 0 {
 		t.Errorf("while it waits: moves %t, held up %d", moved, held)
 	}
-	if moved, held = watch.Look(k.Watched); !moved || held > 0 {
+	if moved, held = run.Look(k.Watched); !moved || held > 0 {
 		t.Errorf("as it goes on: moves %t, held up %d", moved, held)
 	}
 	if moved, held = look(); moved || held == 0 {

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package caller is what stands between a run and its caller.
+// Package run is a relabel as its caller has it, and finds the calls that hang.
 //
-// A run has a goroutine of its own, beside which its caller waits: a call of the
-// filesystem that hangs is named, and left behind if the run is to end (run_linux.go).
+// A run has a goroutine of its own, beside which its caller waits. Nothing can end a call
+// that hangs in the kernel: it is named (watch.go), and left behind if the run is to end.
+// Calls without a run are bounded by Probes (probes.go).
 //
 // The caller's code is called in the goroutine that waits, one call at a time. A panic in
 // it ends the run as its context does, with a sealed root, and then goes on.
-//
-// What the run has counted is in account_linux.go.
-package caller
+package run
 
 import (
 	"cmp"
@@ -20,67 +19,68 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
-	"github.com/fastlabel/fastlabel/relabel/internal/walk"
-	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
-// Run is a run as its caller has it. All methods but Lead and Here may be called from any
-// goroutine.
+// Run is a run as its caller has it. Any goroutine may call its methods, but for Beside and
+// Here. Its functions may be nil, but for Hung.
 type Run struct {
-	// Stall is told what the run waits for, when nothing moves; may be nil.
-	Stall func(calls []watch.Call)
-	// Hung is the error where calls have not returned that a stopped run waits for.
-	Hung  func(calls []watch.Call, cause error) error
-	Ended func()                  // is told when nothing is open any more; may be nil
-	Stop  context.CancelCauseFunc // ends the run; set by Lead and Here
+	Stall func(calls []Call)                    // gets what the run waits for when nothing moves
+	Hung  func(calls []Call, cause error) error // the error of a stopped run whose calls hang
+	Ended func()                                // called when nothing is open any more
+	Stop  context.CancelCauseFunc               // ends the run; set by Beside and Here
+	Main  Task                                  // the run itself
 
-	second atomic.Pointer[func()] // takes back the commit, from the second reading on
-	broken atomic.Pointer[error]  // see Break
-	calls  chan func()            // of the caller's code; nil in Here
-	turn   sync.Mutex             // one call of it at a time, in Here; guards thrown
-	thrown any                    // what it panicked with, in Here
-	left   chan struct{}          // closed when Lead returns
+	second  atomic.Pointer[func()] // takes back the commit, from the second reading on
+	broken  atomic.Pointer[error]  // see Break
+	calls   chan func()            // of the caller's code
+	left    chan struct{}          // closed when Beside returns
+	stalled atomic.Bool            // the run stood still at the last look
 
-	stalled atomic.Bool // the run stood still at the last look
-
-	mu    sync.Mutex // guards the rest, for workers, tasks and a caller who left them behind
-	tasks []*Task
-	total walk.Tally // but for walks that are under way
+	mu    sync.Mutex
+	tasks []*Task // of InTurn; mu guards it
 }
 
 // Task is what one goroutine of the run does outside the pool: the run itself or,
 // while that waits, what is mounted beneath the root.
 type Task struct {
-	watch.Activity
-	Walk  atomic.Pointer[walk.Walk]    // that is under way, if there is one
+	Activity
 	Share atomic.Pointer[budget.Share] // of the process's workers, if it has one
 
-	stalls chan struct{} // gets a token when nothing of the task has moved for the limit
-	ended  chan error    // gets the task's error; both are made by InTurn
+	workers atomic.Pointer[Workers]
+	stalls  chan struct{} // gets a token when nothing of the task has moved for the limit
+	ended   chan error    // gets the task's error
 }
 
-// watched are the task's own goroutine, and the workers for which that waits.
-func (t *Task) watched(yield func(watch.Watched) bool) {
-	if yield(t.Own()) {
-		t.Walk.Load().Watched(yield)
+// Workers are those of a walk.
+type Workers interface {
+	Watched(yield func(Watched) bool)
+	// Yield has all but one leave where working, which is how many are at work, is above 0:
+	// other runs wait.
+	Yield(working int)
+}
+
+// Waits says for which workers the task waits; nil: for none.
+func (t *Task) Waits(w Workers) {
+	t.At("", "") // they say it
+	if w == nil {
+		t.workers.Store(nil)
+	} else {
+		t.workers.Store(&w)
 	}
 }
 
-// Task adds a task to the run.
-func (r *Run) Task() *Task { return r.add(new(Task)) }
-
-func (r *Run) add(t *Task) *Task {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.tasks = append(r.tasks, t)
-	return t
+// watched are the task's own goroutine, and the workers for which that waits.
+func (t *Task) watched(yield func(Watched) bool) {
+	if w := t.workers.Load(); yield(t) && w != nil {
+		(*w).Watched(yield)
+	}
 }
 
 // all are the tasks so far.
 func (r *Run) all() []*Task {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.tasks
+	return append([]*Task{&r.Main}, r.tasks...)
 }
 
 // errBroken is why a run ends whose caller's code panicked.
@@ -92,7 +92,7 @@ func (r *Run) Break(why error) {
 	r.Stop(why)
 }
 
-// Broken is why Break ended the run; nil if it did not.
+// Broken returns why Break ended the run; nil if it did not.
 func (r *Run) Broken() error {
 	if why := r.broken.Load(); why != nil {
 		return *why
@@ -103,27 +103,10 @@ func (r *Run) Broken() error {
 // Second says that a second reading begins, which revoke gives up.
 func (r *Run) Second(revoke func()) { r.second.Store(&revoke) }
 
-// Call has f, which is the caller's code, called in the goroutine that called Lead, and
+// Call has f, which is the caller's code, called in the goroutine that called Beside, and
 // waits for it. So calls come one at a time, and a panic goes on in the caller. Once the
-// run is left behind, or one of them panicked, nothing is called any more. In Here it is a
-// goroutine of its own that calls f: the thread of a worker may be in the volume.
+// run is left behind, or one of them panicked, nothing is called any more.
 func (r *Run) Call(f func()) {
-	if r.calls == nil {
-		r.turn.Lock()
-		defer r.turn.Unlock()
-		if r.Broken() != nil {
-			return
-		}
-		thrown := make(chan any)
-		go func() {
-			defer func() { thrown <- recover() }()
-			f()
-		}()
-		if r.thrown = <-thrown; r.thrown != nil {
-			r.Break(errBroken)
-		}
-		return
-	}
 	done := make(chan struct{})
 	call := func() {
 		returned := false
@@ -145,11 +128,11 @@ func (r *Run) Call(f func()) {
 	}
 }
 
-// Lead calls what in a goroutine of its own, and waits for it until ctx ends. It calls the
-// caller's code in the meantime: if that panics, the run ends before Lead does.
-func (r *Run) Lead(ctx context.Context, what func(ctx context.Context) error) error {
+// Beside calls what in a goroutine of its own, and waits for it until ctx ends. It calls the
+// caller's code in the meantime: if that panics, the run ends before Beside does.
+func (r *Run) Beside(ctx context.Context, what func(ctx context.Context) error) error {
 	r.calls, r.left = make(chan func()), make(chan struct{})
-	defer watch.Repeat(watch.Every, r.look)()
+	defer Repeat(Every, r.look)()
 	defer close(r.left) // before the end of the looks, one of which may wait in Call
 	ctx, r.Stop = context.WithCancelCause(ctx)
 	defer r.Stop(nil)
@@ -172,20 +155,14 @@ func (r *Run) Lead(ctx context.Context, what func(ctx context.Context) error) er
 	return err
 }
 
-// Here is Lead for a context that cannot end, and for code of the caller's that any goroutine
-// may call: it calls what itself, for to wake another goroutine takes as long as to label a few
-// files. A run that hangs is waited for.
+// Here is Beside without code of the caller's and with a context that cannot end: it calls what
+// itself, for to wake another goroutine takes as long as to label a few files. A run that
+// hangs is waited for.
 func (r *Run) Here(ctx context.Context, what func(ctx context.Context) error) error {
 	ctx, r.Stop = context.WithCancelCause(ctx)
 	defer r.Stop(nil)
-	err := func() error {
-		defer watch.Repeat(watch.Every, r.look)()
-		return what(ctx)
-	}()
-	if r.thrown != nil {
-		panic(r.thrown)
-	}
-	return err
+	defer Repeat(Every, r.look)()
+	return what(ctx)
 }
 
 // attend waits for the run, and calls the caller's code. If the run does not end after ctx,
@@ -195,7 +172,7 @@ func (r *Run) Here(ctx context.Context, what func(ctx context.Context) error) er
 func (r *Run) attend(ctx context.Context, done <-chan error) error {
 	stop := ctx.Done()
 	var tick <-chan time.Time // since it was stopped
-	var late []watch.Call     // before revoke, which makes calls in the name of the run
+	var late []Call           // before revoke, which makes calls in the name of the run
 	for looks := 0; ; {
 		select {
 		case err := <-done:
@@ -203,7 +180,7 @@ func (r *Run) attend(ctx context.Context, done <-chan error) error {
 		case call := <-r.calls:
 			call()
 		case <-stop:
-			stop, tick = nil, time.Tick(watch.Every)
+			stop, tick = nil, time.Tick(Every)
 		case <-tick:
 			if looks++; looks == 1 {
 				late = r.underWay()
@@ -231,12 +208,11 @@ func (r *Run) attend(ctx context.Context, done <-chan error) error {
 	}
 }
 
-// look relieves workers, and tells of a run that stands still.
+// look replaces workers that are held up, and reports a run that stands still.
 func (r *Run) look() {
 	still, waiting := true, false
 	for _, t := range r.all() {
-		k := t.Walk.Load()
-		moves, hung := watch.Look(t.watched)
+		moves, hung := Look(t.watched)
 		still, waiting = still && !moves, waiting || hung > 0
 		if hung > 0 && !moves {
 			select {
@@ -244,7 +220,10 @@ func (r *Run) look() {
 			default:
 			}
 		}
-		k.Yield(t.Share.Load().Held(hung))
+		working := t.Share.Load().Held(hung)
+		if w := t.workers.Load(); w != nil {
+			(*w).Yield(working)
+		}
 	}
 	stalled := still && waiting
 	if was := r.stalled.Swap(stalled); stalled && !was && r.Stall != nil {
@@ -254,7 +233,7 @@ func (r *Run) look() {
 }
 
 // Stalled lists the calls that a run which stands still waits for.
-func (r *Run) Stalled() []watch.Call {
+func (r *Run) Stalled() []Call {
 	if !r.stalled.Load() {
 		return nil
 	}
@@ -262,25 +241,35 @@ func (r *Run) Stalled() []watch.Call {
 }
 
 // underWay lists the calls that have not returned.
-func (r *Run) underWay() (calls []watch.Call) {
+func (r *Run) underWay() (calls []Call) {
 	for _, t := range r.all() {
-		calls = append(calls, watch.UnderWay(t.watched)...)
+		calls = append(calls, UnderWay(t.watched)...)
 	}
 	return calls
 }
 
+// CallUnderWay returns the name of a call that has not returned, and "" if there is none.
+func (r *Run) CallUnderWay() (call string) {
+	for _, t := range r.all() {
+		call = cmp.Or(call, t.Call().Call)
+	}
+	return call
+}
+
 // InTurn calls do so many times, one call after the other, each with a task of its own that
-// has main's share. A call that hangs keeps the share, and the next one gets another one
+// has Main's share. A call that hangs keeps the share, and the next one gets another one
 // of b. An error is the end: InTurn returns the first one when all calls have returned.
-func (r *Run) InTurn(ctx context.Context, main *Task, times int, do func(i int, t *Task) error, b *budget.Budget) error {
+func (r *Run) InTurn(ctx context.Context, times int, do func(i int, t *Task) error, b *budget.Budget) error {
 	var left []*Task // whose call hangs
 	var first error
-	share := main.Share.Load()
-	main.Share.Store(nil)
-	defer func() { main.Share.Store(share) }()
+	share := r.Main.Share.Swap(nil)
+	defer func() { r.Main.Share.Store(share) }()
 	for i := 0; i < times && first == nil; i++ {
-		t := r.add(&Task{stalls: make(chan struct{}, 1), ended: make(chan error, 1)})
+		t := &Task{stalls: make(chan struct{}, 1), ended: make(chan error, 1)}
 		t.Share.Store(share)
+		r.mu.Lock()
+		r.tasks = append(r.tasks, t)
+		r.mu.Unlock()
 		go func() {
 			t.ended <- do(i, t)
 			t.At("", "")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package budget
+package run
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/watch"
+	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 )
 
 // Probes bounds the calls that take microseconds, and so have no share and no context.
@@ -22,13 +22,14 @@ import (
 // a further one for it fails at once, and while manyProbesHung hang each does. Which
 // filesystem a path is on cannot be asked: that call hangs too.
 type Probes struct {
-	b      *Budget
-	refuse func(hung []watch.Call, cause error) error
+	b      *budget.Budget
+	files  func() int // the descriptors of the process
+	refuse func(hung []Call, cause error) error
 	places chan struct{} // of calls that have not taken a second
 
 	mu   sync.Mutex
-	hung map[watch.Call]int // the others
-	all  int                // of them
+	hung map[Call]int // the others
+	all  int          // of them
 }
 
 const (
@@ -42,20 +43,20 @@ const (
 	filesPerProbe = 3
 )
 
-// NewProbes is for calls whose descriptors b counts while they hang. refuse makes the error
-// for another one when too many do.
-func NewProbes(b *Budget, refuse func(hung []watch.Call, cause error) error) *Probes {
-	return &Probes{b: b, refuse: refuse, places: make(chan struct{}, probesAtOnce), hung: make(map[watch.Call]int)}
+// NewProbes is for calls whose descriptors b counts while they hang, of files. refuse makes the
+// error for another one when too many do.
+func NewProbes(b *budget.Budget, files func() int, refuse func(hung []Call, cause error) error) *Probes {
+	return &Probes{b: b, files: files, refuse: refuse, places: make(chan struct{}, probesAtOnce), hung: make(map[Call]int)}
 }
 
 // Ask makes call, which is f, unless too many hang.
-func (p *Probes) Ask(call watch.Call, f func() error) error {
+func (p *Probes) Ask(call Call, f func() error) error {
 	p.places <- struct{}{}
 	if hung, n := p.tooMany(call); n > 0 {
 		<-p.places
 		return p.refuse(hung, fmt.Errorf("%d earlier calls have not returned", n))
 	}
-	late := time.AfterFunc(watch.Limit, func() {
+	late := time.AfterFunc(Limit, func() {
 		p.hangs(call, 1)
 		<-p.places
 	})
@@ -70,7 +71,7 @@ func (p *Probes) Ask(call watch.Call, f func() error) error {
 }
 
 // hangs counts n calls more as hung, and their descriptors with those of runs.
-func (p *Probes) hangs(call watch.Call, n int) {
+func (p *Probes) hangs(call Call, n int) {
 	p.mu.Lock()
 	p.all += n
 	if p.hung[call] += n; p.hung[call] == 0 {
@@ -81,14 +82,14 @@ func (p *Probes) hangs(call watch.Call, n int) {
 }
 
 // tooMany is how many calls hang, if that is too many for another one, and which.
-func (p *Probes) tooMany(call watch.Call) (hung []watch.Call, n int) {
+func (p *Probes) tooMany(call Call) (hung []Call, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if n := p.hung[call]; n >= probesHung {
-		return []watch.Call{call}, n
+		return []Call{call}, n
 	}
-	if p.all >= min(manyProbesHung, p.b.files()/(2*filesPerProbe)) {
-		byPath := func(a, b watch.Call) int { return strings.Compare(a.Path, b.Path) }
+	if p.all >= min(manyProbesHung, p.files()/(2*filesPerProbe)) {
+		byPath := func(a, b Call) int { return strings.Compare(a.Path, b.Path) }
 		return slices.SortedFunc(maps.Keys(p.hung), byPath), p.all
 	}
 	return nil, 0

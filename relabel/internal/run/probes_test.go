@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package budget
+package run
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/watch"
+	"github.com/fastlabel/fastlabel/relabel/internal/budget"
 )
 
 // TestProbeManyPaths: calls of one path hang, up to four and those that begin in the
@@ -18,20 +18,21 @@ import (
 func TestProbeManyPaths(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		files := 1 << 20
-		b := New(1, func() int { return files })
-		p := NewProbes(b, func(hung []watch.Call, cause error) error { return fmt.Errorf("%v: %w", hung, cause) })
+		all := func() int { return files }
+		b := budget.New(1, all)
+		p := NewProbes(b, all, func(hung []Call, cause error) error { return fmt.Errorf("%v: %w", hung, cause) })
 		back := make(chan struct{})
-		var all sync.WaitGroup
-		ask := func(path string, f func() error) error { return p.Ask(watch.Call{Call: "Inspect", Path: path}, f) }
+		var wg sync.WaitGroup
+		ask := func(path string, f func() error) error { return p.Ask(Call{Call: "Inspect", Path: path}, f) }
 		hang := func(path string, n int) {
 			for range n {
-				all.Go(func() {
+				wg.Go(func() {
 					if err := ask(path, func() error { <-back; return nil }); err != nil {
 						t.Errorf("%s: %v", path, err)
 					}
 				})
 			}
-			time.Sleep(2 * watch.Limit)
+			time.Sleep(2 * Limit)
 			synctest.Wait()
 		}
 		answers := func(path string, calls int, hung string) {
@@ -49,7 +50,7 @@ func TestProbeManyPaths(t *testing.T) {
 		hang("/full", probesAtOnce-1-probesHung)
 		answers("/a", 0, "")
 		answers("/b", probesHung, "{Inspect /b}")
-		b.has(t, 0, 0, probesAtOnce*filesPerProbe)
+		holds(t, b, probesAtOnce*filesPerProbe)
 		files = 2 * probesAtOnce * filesPerProbe
 		answers("/c", probesAtOnce, "{Inspect /a} {Inspect /b} {Inspect /full}")
 		files = 1 << 20
@@ -62,10 +63,17 @@ func TestProbeManyPaths(t *testing.T) {
 		p.all -= manyProbesHung
 		p.mu.Unlock()
 		close(back)
-		all.Wait()
-		b.has(t, 0, 0, 0)
+		wg.Wait()
+		holds(t, b, 0)
 		if len(p.places) != 0 || len(p.hung) != 0 || p.all != 0 {
 			t.Errorf("left: %d places, %v, %d", len(p.places), p.hung, p.all)
 		}
 	})
+}
+
+func holds(t *testing.T, b *budget.Budget, files int) {
+	t.Helper()
+	if working, hung, open := b.Taken(); working+hung > 0 || open != files {
+		t.Errorf("%d work, %d hang, %d open; want %d open", working, hung, open, files)
+	}
 }

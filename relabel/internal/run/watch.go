@@ -1,16 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package watch tells which calls of a run do not return. Nothing can end a call
-// that hangs in the kernel: it can be named, and worked around.
-//
-// Each goroutine of a run has an Activity and says in it which call comes next; the
-// workers of a walk say so in a cheaper way. One goroutine looks at all of them, once
-// every Every; all else may be called by any goroutine.
-//
-// There is one limit. A call that has taken half of it has another worker begin in
-// place of its own, which has the other half to show that the walk goes on; one that
-// has taken all of it hangs. A run that was stopped has half of it to end: two looks.
-package watch
+package run
 
 import (
 	"iter"
@@ -19,25 +9,31 @@ import (
 	"time"
 )
 
+// Each goroutine of a run that is no worker says by an Activity which call comes next; the
+// workers of a walk have a cheaper way. One goroutine looks at all of them, once every Every.
+//
+// A worker whose call has taken half of Limit is replaced, and its replacement has the other
+// half to show that the walk goes on. A call that has taken all of it hangs. A stopped run has
+// half of it to end: two looks.
 const (
-	// Limit is how long a call takes that hangs.
+	// Limit is the time after which a call hangs.
 	Limit = time.Second
-	// Every is how often a run is looked at.
+	// Every is the time between two looks at a run.
 	Every = Limit / 4
 
 	hangs  = int(Limit / Every) // looks
 	heldUp = hangs / 2
 )
 
-// Call is a call by its name, and what it is made of.
+// Call is a system call and the path that it was made for.
 type Call struct{ Call, Path string }
 
-// Watched is a goroutine as it is looked at. All may be called by any goroutine.
+// Watched is a goroutine of a run. Any goroutine may call its methods.
 type Watched interface {
 	Busy() bool    // it is in a call
-	Place() any    // differs from what it was, once it has moved
-	Call() Call    // where it is, if it is in one
-	Replace() bool // has another one begin in its place, if there can be one
+	Place() any    // changes when it moves
+	Call() Call    // the call under way; the zero Call between calls
+	Replace() bool // begins another one in its place, if there can be one
 	Seen() *Seen
 }
 
@@ -50,7 +46,7 @@ type Seen struct {
 	age      int // looks without a change of that
 }
 
-// Look says whether any of them moves, and how many of their calls hang; it replaces
+// Look reports whether any of them moves, and how many of their calls hang; it replaces
 // those that are held up.
 func Look(all iter.Seq[Watched]) (moves bool, hung int) {
 	for w := range all {
@@ -111,38 +107,28 @@ func Repeat(every time.Duration, f func()) (end func()) {
 	}
 }
 
-// Activity is what a goroutine of a run does that is no worker. The zero Activity is in no
-// call.
+// Activity is the Watched of a goroutine that is no worker. The zero value is in no call.
 type Activity struct {
 	mu   sync.Mutex
-	call Call // under way; none between calls
+	call Call
 	seen Seen
 }
 
 // At says which call comes next; with an empty one, that the last has returned.
-// It does nothing on nil, which is not looked at.
 func (a *Activity) At(call, path string) {
-	if a == nil {
-		return
-	}
 	a.mu.Lock()
 	a.call = Call{call, path}
 	a.mu.Unlock()
 }
 
-// Call is the call that is under way, if there is one.
+// Call returns the call that is under way.
 func (a *Activity) Call() Call {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.call
 }
 
-// Own is the activity itself, as it is looked at.
-func (a *Activity) Own() Watched { return watched{a} }
-
-type watched struct{ *Activity }
-
-func (w watched) Busy() bool    { return w.Call() != Call{} }
-func (w watched) Place() any    { return w.Call() }
-func (w watched) Replace() bool { return false }
-func (w watched) Seen() *Seen   { return &w.seen }
+func (a *Activity) Busy() bool    { return a.Call() != Call{} }
+func (a *Activity) Place() any    { return a.Call() }
+func (a *Activity) Replace() bool { return false }
+func (a *Activity) Seen() *Seen   { return &a.seen }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caller
+package run
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
-	"github.com/fastlabel/fastlabel/relabel/internal/watch"
 )
 
 var (
@@ -27,12 +26,12 @@ var (
 
 // newRun is a run whose errors say what hangs.
 func newRun() *Run {
-	return &Run{Hung: func(calls []watch.Call, cause error) error { return fmt.Errorf("%w: %v: %w", errHung, calls, cause) }}
+	return &Run{Hung: func(calls []Call, cause error) error { return fmt.Errorf("%w: %v: %w", errHung, calls, cause) }}
 }
 
-// TestLead: the error is that of the work, and comes after Ended. The caller's code is
+// TestBeside: the error is that of the work, and comes after Ended. The caller's code is
 // called in the caller's goroutine; its panic ends the run, and goes on.
-func TestLead(t *testing.T) {
+func TestBeside(t *testing.T) {
 	for name, c := range map[string]struct {
 		work   func(r *Run, ctx context.Context) error
 		want   error
@@ -59,7 +58,7 @@ func TestLead(t *testing.T) {
 				var err error
 				panicked := func() (v any) {
 					defer func() { v = recover() }()
-					err = r.Lead(t.Context(), func(ctx context.Context) error { return c.work(r, ctx) })
+					err = r.Beside(t.Context(), func(ctx context.Context) error { return c.work(r, ctx) })
 					return nil
 				}()
 				if err != c.want || panicked != c.panics || !ended {
@@ -78,7 +77,7 @@ func TestBreaks(t *testing.T) {
 		r := newRun()
 		func() {
 			defer func() { _ = recover() }()
-			_ = r.Lead(t.Context(), func(context.Context) error {
+			_ = r.Beside(t.Context(), func(context.Context) error {
 				r.Call(func() { panic("y") })
 				if r.Broken() == nil {
 					t.Error("nothing failed")
@@ -89,10 +88,10 @@ func TestBreaks(t *testing.T) {
 	}
 }
 
-// TestLeadHangs: a run that does not end when it is stopped is left behind within a limit,
+// TestBesideHangs: a run that does not end when it is stopped is left behind within a limit,
 // with the call that hangs. The commit is taken back before Lead returns; Ended comes when
 // the call has returned.
-func TestLeadHangs(t *testing.T) {
+func TestBesideHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, until, revoked := newRun(), make(chan struct{}), new(atomic.Bool)
 		ended := make(chan struct{})
@@ -100,14 +99,14 @@ func TestLeadHangs(t *testing.T) {
 		ctx, stop := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Hour, func() { stop(errStop) })
 		begun := time.Now()
-		err := r.Lead(ctx, func(context.Context) error {
+		err := r.Beside(ctx, func(context.Context) error {
 			r.Second(func() { revoked.Store(true) })
-			r.Task().At("statx", "/dead")
+			r.Main.At("statx", "/dead")
 			<-until
-			r.Call(func() { t.Error("a callback is called after Lead") })
+			r.Call(func() { t.Error("a callback is called after Beside") })
 			return nil
 		})
-		if waited := time.Since(begun) - time.Hour; !errors.Is(err, errHung) || !errors.Is(err, errStop) || waited <= 0 || waited > watch.Limit {
+		if waited := time.Since(begun) - time.Hour; !errors.Is(err, errHung) || !errors.Is(err, errStop) || waited <= 0 || waited > Limit {
 			t.Errorf("%v after %v", err, waited)
 		}
 		if !revoked.Load() {
@@ -126,7 +125,6 @@ func TestLeadHangs(t *testing.T) {
 func TestHere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, stalls := newRun(), 0
-		r.Stall = func([]watch.Call) { stalls++ }
 		runtime.LockOSThread() // no other goroutine is on this thread
 		defer runtime.UnlockOSThread()
 		begun, thread := time.Now(), syscall.Gettid()
@@ -134,18 +132,14 @@ func TestHere(t *testing.T) {
 			if syscall.Gettid() != thread {
 				t.Error("it has a goroutine of its own")
 			}
-			called := false
-			r.Call(func() { called = true })
-			if !called {
-				t.Error("the caller's code is not called")
-			}
-			r.Task().At("statx", "/dead")
+			r.Main.At("statx", "/dead")
 			time.Sleep(time.Hour)
+			stalls = len(r.Stalled())
 			r.Stop(errStop)
 			return context.Cause(ctx)
 		})
 		if !errors.Is(err, errStop) || stalls != 1 || time.Since(begun) != time.Hour {
-			t.Errorf("%v after %v, told %d times", err, time.Since(begun), stalls)
+			t.Errorf("%v after %v, %d calls hang", err, time.Since(begun), stalls)
 		}
 	})
 }
@@ -156,21 +150,21 @@ func TestStalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRun()
 		var told []string
-		r.Stall = func(calls []watch.Call) {
+		r.Stall = func(calls []Call) {
 			told = append(told, fmt.Sprint(calls))
 		}
 		begun := time.Now()
 		var work time.Duration
-		err := r.Lead(t.Context(), func(context.Context) error {
-			task := r.Task()
+		err := r.Beside(t.Context(), func(context.Context) error {
+			task := &r.Main
 			for _, c := range []struct {
 				path        string
 				hangs, then time.Duration
 			}{{"/a", 10, 2}, {"/b", 2, 1}, {"/c", 2, 0}} {
 				task.At("openat", c.path)
-				time.Sleep(c.hangs * watch.Limit)
+				time.Sleep(c.hangs * Limit)
 				task.At("", "")
-				time.Sleep(c.then * watch.Limit)
+				time.Sleep(c.then * Limit)
 			}
 			work = time.Since(begun)
 			return nil
@@ -178,7 +172,7 @@ func TestStalled(t *testing.T) {
 		if want := []string{"[{openat /a}]", "[{openat /b}]", "[{openat /c}]"}; err != nil || !slices.Equal(told, want) {
 			t.Errorf("%q, %v", told, err)
 		}
-		if work != 17*watch.Limit {
+		if work != 17*Limit {
 			t.Errorf("the work took %v", work)
 		}
 	})
@@ -192,15 +186,15 @@ func TestInTurn(t *testing.T) {
 		shared := budget.New(8, func() int { return 1000 })
 		var shares []*budget.Share
 		var tasks []*Task
-		err := r.Lead(t.Context(), func(context.Context) error {
-			main := r.Task()
+		err := r.Beside(t.Context(), func(context.Context) error {
+			main := &r.Main
 			first, err := shared.Enter(t.Context())
 			if err != nil {
 				return err
 			}
 			main.Share.Store(first)
 			order, over := make(chan int, 4), 0
-			err = r.InTurn(t.Context(), main, 4, func(i int, task *Task) error {
+			err = r.InTurn(t.Context(), 4, func(i int, task *Task) error {
 				shares, tasks = append(shares, task.Share.Load()), append(tasks, task)
 				task.At("statx", fmt.Sprint(i))
 				if i == 1 {
@@ -241,8 +235,8 @@ func TestInTurn(t *testing.T) {
 		full := budget.New(0, func() int { return 1000 })
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errEntered)
-		err := r.Lead(t.Context(), func(context.Context) error {
-			return r.InTurn(ctx, r.Task(), 3, func(_ int, task *Task) error {
+		err := r.Beside(t.Context(), func(context.Context) error {
+			return r.InTurn(ctx, 3, func(_ int, task *Task) error {
 				task.At("statx", "/dead")
 				calls++
 				time.Sleep(time.Hour)
@@ -253,29 +247,4 @@ func TestInTurn(t *testing.T) {
 			t.Errorf("%v after %d calls", err, calls)
 		}
 	})
-}
-
-// TestHerePanics: the run ends, nothing more is called, and the panic goes on in the caller, from
-// whichever goroutine the code was called.
-func TestHerePanics(t *testing.T) {
-	r := newRun()
-	defer func() {
-		if v := recover(); v != "y" {
-			t.Errorf("panicked %v", v)
-		}
-	}()
-	_ = r.Here(t.Context(), func(ctx context.Context) error {
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			r.Call(func() { panic("y") })
-			r.Call(func() { t.Error("called after a panic") })
-		}()
-		<-done
-		if ctx.Err() == nil || !errors.Is(r.Broken(), errBroken) {
-			t.Error("the run goes on")
-		}
-		return context.Cause(ctx)
-	})
-	t.Error("the panic is lost")
 }
