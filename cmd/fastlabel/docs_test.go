@@ -148,7 +148,7 @@ func TestLibraryPage(t *testing.T) {
 			t.Errorf("no example has\n%s", b[1])
 		}
 	}
-	if len(all) < 4 {
+	if len(all) < 3 {
 		t.Errorf("%d blocks", len(all))
 	}
 }
