@@ -80,7 +80,7 @@ func pool() []Mutant {
 			Edits:  edits(run, "gone < p.alive.Load(); {", "gone < p.alive.Load()-1; {"),
 		},
 		{
-			Name: "leaves-with-item", By: "TestShed",
+			Name: "leaves-with-item", By: "TestDismiss",
 			Breaks: "6: a worker leaves between two items",
 			Edits: edits(
 				worker, "!p.stopped.Load() && !w.tooMany() {", "!p.stopped.Load() {",
@@ -88,7 +88,7 @@ func pool() []Mutant {
 			),
 		},
 		{
-			Name: "relief-not-waited-for", By: "TestHeldUp",
+			Name: "added-not-waited-for", By: "TestHeldUp",
 			Breaks: "Run waits for a worker that was added",
 			Edits:  edits(run, "for gone := int32(0); gone < p.alive.Load(); {", "for gone, all := int32(0), p.alive.Load(); gone < all; {"),
 		},

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package steal is a pool of workers that take work from each other. It knows
-// no files: an item is whatever the caller says, and what it holds is the
-// caller's to release.
-//
-// What belongs here: deques, stealing, parking, ending. What does not: system
-// calls, paths, labels, tallies, limits on how much may be pending. The files,
-// in the order of a run:
+// no files: an item is whatever the caller says, and what it has open is the
+// caller's to release. The files, in the order of a run:
 //
 //	pool.go    Job, Run, the pool, what stops it; the orderings that all rely on
 //	worker.go  one worker's life: begin, take, steal, park, end
@@ -23,8 +19,8 @@ package steal
 // scan state. Everybody may take from anybody's deque; only the owner adds to
 // it, and only while one of its own items (or its Begin) is pending. Run's
 // goroutine owns the seeds before the workers start and what is left after they
-// are gone; all else is shared: what is not atomic has a mutex. No lock is held
-// while another is taken, and none while the caller's code runs.
+// are gone; all else is shared: what is not atomic has a mutex. No mutex is locked
+// inside another, and none while the caller's code runs.
 //
 // # Which orderings hold, and what breaks otherwise
 //
@@ -57,17 +53,17 @@ package steal
 //
 // 3. pending goes up before an item is visible and down after it was worked on,
 // with everything it pushed counted by then. So zero means that nothing is, and
-// nothing will be. If it went up late or down early, a thief or the worker
-// itself could bring it to zero under a running item: all others go home, and
-// the rest of the tree is one worker's. Each Begin is pending too: it may push.
+// nothing will be. If it went up late or down early, all others could go home beside
+// a running item, and the rest of the tree would be one worker's. Each Begin is pending
+// too: it may push.
 //
-// 4. stopped is set, then the lot is closed; closing tells all sleepers and
-// keeps others from sleeping, under one lock. A worker looks at stopped before
+// 4. stopped is set, then the lot is closed; closing wakes all sleepers and
+// prevents others from sleeping, under one lock. A worker looks at stopped before
 // each item. Without closing, who slept at the stop sleeps for ever; if only
-// those asleep were told, who announces a moment later does.
+// those asleep were woken, who announces a moment later does.
 //
 // 5. Run drains the deques when the workers are gone, else an item pushed
-// after the draining is lost with whatever it holds. So Run
+// after the draining is lost with whatever it has open. So Run
 // waits for all, however long a worker's call hangs.
 //
 // 6. A worker that leaves because there are too many looks at nothing any more.
@@ -79,13 +75,11 @@ package steal
 // # What was rejected
 //
 // A Chase-Lev deque saves a lock, of the 110 ns that Push and take cost together
-// (BenchmarkPushTake, 2 vCPU Xeon), where an item, a directory or a buffer full
-// of entries, costs microseconds at least; and it needs atomic slots, which for
-// a T of many words are an allocation each. One shared queue or a channel is
-// first in, first out: breadth first, with as many open directories as the tree
-// is wide; a channel is also bounded, and workers that fill what they drain
-// deadlock. Polling, even with a growing sleep, takes the processors from those
-// who make progress, or adds its sleep to the end of the run. One sync.Cond for
+// (BenchmarkPushTake, 2 vCPU Xeon), where an item costs microseconds at least; and its
+// atomic slots are an allocation each for a T of many words. One shared queue or a channel is
+// breadth first, with as many open directories as the tree is wide; a channel is also
+// bounded, and workers that fill what they drain deadlock. Polling takes the processors from
+// those who make progress, or adds its sleep to the end of the run. One sync.Cond for
 // all cannot choose whom to wake and has a lock that every Push would take.
 // Stealing half a deque moves items while others look for them, against ordering
 // 1, and spreads open directories.
@@ -121,12 +115,11 @@ type pool[T any] struct {
 	lot     lot
 	pending atomic.Int64  // visible items, items worked on, workers not begun
 	stopped atomic.Bool   // no further item is begun; mu guards its change
-	told    atomic.Bool   // Stopped said yes to someone
+	noticed atomic.Bool   // Stopped said yes to someone
 	gone    chan struct{} // one for each worker that left; holds them all
 	surplus atomic.Int32  // workers that are to leave; mu guards its changes
 
-	panicked atomic.Pointer[Panic] // the first
-	failed   atomic.Pointer[error] // the first of a Begin
+	failed atomic.Pointer[error] // the first *Panic, or error of a Begin
 
 	mu   sync.Mutex
 	left int32 // workers that left because they were too many
@@ -137,8 +130,7 @@ type pool[T any] struct {
 // steal from the far end. Run returns the items that no worker took, which
 // only a stop leaves, so that the caller can release them.
 //
-// The error is the first *Panic; else the first error of a Begin; else
-// context.Cause(ctx) if a cancelled context left an item
+// The error is the first *Panic or error of a Begin; else context.Cause(ctx) if a cancelled context left an item
 // or was seen through Worker.Stopped; else nil. So a context that is cancelled
 // when everything was worked on is no error.
 func Run[T any](ctx context.Context, seeds []T, j Job[T]) (left []T, err error) {
@@ -171,13 +163,10 @@ func Run[T any](ctx context.Context, seeds []T, j Job[T]) (left []T, err error) 
 			left = append(left, item)
 		}
 	}
-	if panicked := p.panicked.Load(); panicked != nil {
-		return left, panicked
-	}
 	if failed := p.failed.Load(); failed != nil {
 		return left, *failed
 	}
-	if p.pending.Load() != 0 || p.told.Load() { // which nothing else leaves
+	if p.pending.Load() != 0 || p.noticed.Load() { // which nothing else leaves
 		return left, context.Cause(ctx)
 	}
 	return left, nil
@@ -193,7 +182,7 @@ func (p *pool[T]) add() *Worker[T] {
 	return w
 }
 
-// finish lowers pending by one, and ends the pool if that was the last.
+// finish ends a pending item, and the pool if that was the last.
 func (p *pool[T]) finish() {
 	pause()
 	if p.pending.Add(-1) == 0 {
@@ -202,7 +191,13 @@ func (p *pool[T]) finish() {
 	}
 }
 
-// halt stops the pool. With the mutex no worker is added by AddWorker when all others
+// fail stops the pool with an error.
+func (p *pool[T]) fail(err error) {
+	p.failed.CompareAndSwap(nil, &err)
+	p.halt()
+}
+
+// halt stops the pool. With the mutex AddWorker adds none when all others
 // may have left, and Run may have returned.
 func (p *pool[T]) halt() {
 	p.mu.Lock()
@@ -252,8 +247,7 @@ func (p *pool[T]) guard(f func()) {
 		if value == nil {
 			value = errors.New("runtime.Goexit called")
 		}
-		p.panicked.CompareAndSwap(nil, &Panic{Value: value, Stack: debug.Stack()})
-		p.halt()
+		p.fail(&Panic{Value: value, Stack: debug.Stack()})
 	}()
 	f()
 	returned = true

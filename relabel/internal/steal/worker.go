@@ -7,15 +7,12 @@ import "sync/atomic"
 // Worker is one goroutine of the pool with a deque of its own. Its methods are
 // for that goroutine, in Job.Begin and in the function that Begin returned.
 type Worker[T any] struct {
-	id    int
+	id    int // from 0 to Job.Spares
 	pool  *pool[T]
 	deque deque[T]
 	seat  seat
 	start int // the worker that the next scan asks first
 }
-
-// ID is the worker's number, from 0 to Job.Spares.
-func (w *Worker[T]) ID() int { return w.id }
 
 // Push adds an item at the newest end: the owner takes it next.
 func (w *Worker[T]) Push(item T) { w.add(item, w.deque.pushNewest) }
@@ -36,14 +33,13 @@ func (w *Worker[T]) add(item T, push func(T)) {
 // or could not begin), so that the item at hand had better be finished soon. It
 // is one atomic load while it says no.
 //
-// A worker that was told yes may have left work undone, so Run will then not report
-// that all is finished. An item cut short for any other reason, such as a look
-// at the context itself, is the caller's to report.
+// After a yes work may be left undone, so Run will then not report that all is finished.
+// An item cut short for any other reason is the caller's to report.
 func (w *Worker[T]) Stopped() bool {
 	if !w.pool.stopped.Load() {
 		return false
 	}
-	w.pool.told.Store(true)
+	w.pool.noticed.Store(true)
 	return true
 }
 
@@ -71,7 +67,7 @@ func (w *Worker[T]) AddWorker() bool {
 			break
 		}
 	}
-	p.surplus.Store(0) // whom it relieves does no work: nobody is too many
+	p.surplus.Store(0) // whom it replaces does no work: nobody is too many
 	go p.add().live()
 	return true
 }
@@ -104,7 +100,6 @@ func (w *Worker[T]) tooMany() bool {
 	return true
 }
 
-// live is the worker's goroutine.
 func (w *Worker[T]) live() {
 	p := w.pool
 	defer func() { p.gone <- struct{}{} }()
@@ -115,8 +110,7 @@ func (w *Worker[T]) live() {
 	p.guard(func() {
 		do, end, err := p.begin(w)
 		if err != nil {
-			p.failed.CompareAndSwap(nil, &err)
-			p.halt()
+			p.fail(err)
 			return
 		}
 		defer p.guard(end) // deferred, for runtime.Goexit passes through guard
@@ -136,8 +130,7 @@ func (w *Worker[T]) live() {
 }
 
 // next is an item to work on: the newest of its own, else the oldest of another
-// worker, else it sleeps until there is one. Not ok means that there will be
-// none.
+// worker. It waits for one; not ok means that there will be none.
 func (w *Worker[T]) next() (item T, ok bool) {
 	if item, ok = w.deque.takeNewest(); ok {
 		return item, true

@@ -15,12 +15,12 @@ import (
 )
 
 // Dir is a directory of a walk. Children point to their parents, so a Dir lives as long
-// as anything beneath it is under way.
+// as anything beneath it is under way. Its fields leave no gaps: a tree may be a million
+// levels deep.
 //
-// Who owns what: the first five fields never change. What the walk notes belongs to the
-// worker that opened the directory, until others know of it; sortFrom, sortedBelow,
+// Who owns what: the first five fields and depth never change. What the walk notes belongs
+// to the worker that opened the directory, until others know of it; sortFrom, sortedBelow,
 // unsorted and ahead then to the one that gathers. All else belongs to the cache's mutex.
-// The fields are in an order that leaves no gaps: a tree may be a million levels deep.
 type Dir struct {
 	parent *Dir   // nil at the top of a mount
 	name   string // with its NUL; "" at the top
@@ -31,11 +31,10 @@ type Dir struct {
 	sortFrom    int64  // the position from which on its entries are gathered
 	sortedBelow uint64 // the inode number below which its entries were gathered and labelled
 
-	// While it is closed and wanted: what it was, so that the directory
-	// found again by name is known to be the same. Nothing is known of one
-	// that was closed for good; it may lie on the way to one that is wanted.
+	// While it is closed and wanted: what it was, to be compared when it is found again.
+	// Zero where it was closed for good, and lies on the way to one that is wanted.
 	was     mounts.ID
-	depth   int32 // how many levels below the top of its mount, which never changes
+	depth   int32 // levels below the top of its mount
 	fd      int32 // -1 while it is closed
 	pins    int32 // workers in it, gatherings of it, and a rest that waits: the descriptor stays
 	pending int32 // items that will need it: better kept open
@@ -79,14 +78,13 @@ func (d *Dir) Path(name string) string {
 	return path
 }
 
-// dirCache keeps directories open that will be needed again, as many as the limit
+// dirCache has directories open that will be needed again, as many as the limit
 // allows. Beyond it one is closed, and found again when its turn comes: step by
-// step from the nearest open directory above it. A walk in depth needs the
-// deepest first, so that those far above may lie far apart (see evict).
+// step from the nearest open directory above it.
 //
 // What is pinned stays open whatever the limit: two directories a worker, half as
-// many rests as the limit and one a worker, and three gatherings: one of a whole
-// directory and the windows. None of it grows with the tree.
+// many rests as the limit and one a worker, and three that are sorted. None of it
+// grows with the tree.
 //
 // One mutex serves all workers: it is taken a few times a directory, against
 // some ten microseconds of system calls for each.
@@ -107,7 +105,6 @@ func (c *dirCache) opened(parent *Dir, name string, fd int, own string, want *Wa
 	return &Dir{parent: parent, name: name, mount: parent.mount, depth: parent.depth + 1, own: own, want: want, fd: int32(fd), pins: 1}
 }
 
-// resize changes how many directories may be open.
 func (c *dirCache) resize(limit int) {
 	c.mu.Lock()
 	c.limit = limit
@@ -123,13 +120,6 @@ func (c *dirCache) shrink() int {
 	return open
 }
 
-// share is written once, by the worker that opened d: release reads it unlocked.
-func (d *Dir) share() {
-	if !d.shared {
-		d.shared = true
-	}
-}
-
 // markFailed notes that d counts as failed, and reports whether it did not before.
 func (c *dirCache) markFailed(d *Dir) bool {
 	c.mu.Lock()
@@ -142,9 +132,17 @@ func (c *dirCache) markFailed(d *Dir) bool {
 // expect counts one more item that will need d.
 func (c *dirCache) expect(d *Dir) {
 	c.mu.Lock()
-	d.share()
+	c.share(d)
 	d.pending++
 	c.mu.Unlock()
+}
+
+// share notes that others may know of d. It writes once, in the worker that opened d:
+// releaseOpen reads it unlocked.
+func (c *dirCache) share(d *Dir) {
+	if !d.shared {
+		d.shared = true
+	}
 }
 
 // acquire makes d open, step by step from the nearest open directory above if it is
@@ -157,7 +155,7 @@ func (c *dirCache) acquire(d *Dir) (int, string, sys.Errno) {
 	for ; at.fd < 0; at = at.parent { // the top of a mount is never closed
 		way = append(way, at)
 	}
-	c.pinLocked(at)
+	c.pin(at)
 	c.mu.Unlock()
 	for _, next := range slices.Backward(way) {
 		op, e := c.step(at, next)
@@ -173,8 +171,9 @@ func (c *dirCache) acquire(d *Dir) (int, string, sys.Errno) {
 	return int(d.fd), "", 0
 }
 
-// pinLocked pins d, which is open.
-func (c *dirCache) pinLocked(d *Dir) {
+// pin pins d, which is open. The mutex is held.
+func (c *dirCache) pin(d *Dir) {
+	c.share(d)
 	if d.pins == 0 {
 		if i := slices.Index(c.idle, d); i >= 0 {
 			c.idle = slices.Delete(c.idle, i, i+1)
@@ -214,7 +213,7 @@ func (c *dirCache) step(at, d *Dir) (string, sys.Errno) {
 		d.fd = int32(fd)
 		c.open.Add(1)
 	}
-	c.pinLocked(d)
+	c.pin(d)
 	return "", 0
 }
 
@@ -250,8 +249,8 @@ func (c *dirCache) release(d *Dir) {
 	}
 }
 
-// releaseOpen is release by the worker that opened d. If no other worker knows of d, d is
-// not closed: the descriptor is the caller's. Else it returns -1.
+// releaseOpen is release by the worker that opened d. If no other worker knows of d, the
+// descriptor is the caller's. Else it returns -1.
 func (c *dirCache) releaseOpen(d *Dir) int {
 	if d.shared {
 		c.unpin(d, 0)
@@ -277,8 +276,8 @@ func (c *dirCache) unpin(d *Dir, owed int) {
 		return
 	}
 	c.idle = append(c.idle, d)
-	for int(c.open.Load()) > c.limit && len(c.idle) > 0 {
-		c.evict()
+	for int(c.open.Load()) > c.limit && c.evict() {
+		continue
 	}
 	c.mu.Unlock()
 }
@@ -287,18 +286,13 @@ func (c *dirCache) unpin(d *Dir, owed int) {
 func (c *dirCache) closeIdle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.idle) == 0 {
-		return false
-	}
-	c.evict()
-	return true
+	return c.evict()
 }
 
-// pin keeps d open for a gathering. The caller is in d.
-func (c *dirCache) pin(d *Dir) {
+// pinSorted pins d, which the caller is in, while it is sorted.
+func (c *dirCache) pinSorted(d *Dir) {
 	c.mu.Lock()
-	d.share()
-	d.pins++
+	c.pin(d)
 	c.mu.Unlock()
 }
 
@@ -308,8 +302,7 @@ func (c *dirCache) pin(d *Dir) {
 func (c *dirCache) pinRest(d *Dir) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	d.share()
-	d.pins++
+	c.pin(d)
 	c.rests++
 	return c.rests <= c.limit/2
 }
@@ -321,12 +314,15 @@ func (c *dirCache) beginRest() {
 	c.mu.Unlock()
 }
 
-// evict closes the idle directory with the smallest depth gap for its distance from
+// evict closes an idle directory, if there is one: that with the smallest depth gap for its distance from
 // the newest, the oldest on ties, and never the newest of several. In a deep tree
 // those that stay open lie farther apart the higher they are, so that reopening a
 // directory takes a few steps and not one for each level: 20,000 levels of two
 // directories would take hours.
-func (c *dirCache) evict() {
+func (c *dirCache) evict() bool {
+	if len(c.idle) == 0 {
+		return false
+	}
 	victim, gap, far := 0, int64(0), int64(1)
 	above := int32(0)
 	last := len(c.idle) - 1
@@ -340,6 +336,7 @@ func (c *dirCache) evict() {
 	}
 	sys.Close(c.identify(c.idle[victim]))
 	c.idle = slices.Delete(c.idle, victim, victim+1)
+	return true
 }
 
 // identify is forget, and notes which directory is to be found again.
@@ -359,7 +356,7 @@ func (c *dirCache) forget(d *Dir) int {
 	return fd
 }
 
-// clear closes what a stopped walk left open, once the rests that wait were released.
+// clear closes all but what is pinned, and the top.
 func (c *dirCache) clear() {
 	for c.closeIdle() {
 		continue
@@ -369,15 +366,14 @@ func (c *dirCache) clear() {
 	}
 }
 
-// openParent is the directory in which a worker has entered the last one. Consecutive
+// openParent is the directory of the child that a worker entered last. Consecutive
 // siblings share one acquire.
 type openParent struct {
 	dir  *Dir // nil: none
 	owed int  // items that expected it, and were worked on
 }
 
-// acquire acquires d of c for an item that expected it, and holds it in place of the one
-// before.
+// acquire acquires d for an item that expected it, in place of the one before.
 func (h *openParent) acquire(c *dirCache, d *Dir) (int, string, sys.Errno) {
 	if h.dir == d {
 		h.owed++
@@ -391,7 +387,6 @@ func (h *openParent) acquire(c *dirCache, d *Dir) (int, string, sys.Errno) {
 	return fd, op, e
 }
 
-// release releases the directory that is held, before an item in another one.
 func (h *openParent) release(c *dirCache) {
 	if h.dir != nil {
 		c.unpin(h.dir, h.owed)

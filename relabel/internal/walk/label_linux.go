@@ -82,9 +82,9 @@ func (l *labeller) finish(t xattrio.Target, d *Dir, r result) Outcome {
 			return Right
 		case r.e == syscall.EROFS && !t.Pinned && l.walk.mount.Frozen(t.FD): // a read-only subvolume: what is in it is too
 			d.frozen = t.Name == nil
-			return l.pass(d, t, mounts.ReadOnlySubvolume)
+			return l.skipped(d, t, mounts.ReadOnlySubvolume)
 		case verdict == xattrio.Bare && !t.Pinned && l.isBare(t, d):
-			return l.pass(d, t, "it can have no label")
+			return l.skipped(d, t, "it can have no label")
 		case verdict == xattrio.Refused && !l.chooses(l.walk.job.Top): // else another entry may get a label that it takes
 			l.halt(fmt.Errorf("the kernel refuses the label %s: %w", l.io.Label, &fs.PathError{Op: r.op, Path: d.Path(t.String()), Err: r.e}))
 		}
@@ -207,8 +207,7 @@ func (l *labeller) decide(t xattrio.Target, d *Dir, has xattrio.Label, want stri
 			return Failed, "", xattrio.Statx.String(), e
 		case st.Kind == sys.KindDir || st.Links < 2:
 		case how == LinksSkip:
-			l.skipped(d, t, fmt.Sprintf("it has %d names (hard links)", st.Links))
-			return Skipped, "", "", 0
+			return l.skipped(d, t, fmt.Sprintf("it has %d names (hard links)", st.Links)), "", "", 0
 		default:
 			return l.failed(d, t, "relabel", ErrHardLinks), "", "", 0
 		}
@@ -239,14 +238,6 @@ func (l *labeller) isBare(t xattrio.Target, d *Dir) bool {
 		}
 	}
 	return e == syscall.ENOTSUP
-}
-
-// pass skips t, an entry of d or d itself. Beneath the root it is named at the first reading alone.
-func (l *labeller) pass(d *Dir, t xattrio.Target, why string) Outcome {
-	if t.Name != nil || !d.parent.rereading {
-		l.skipped(d, t, why)
-	}
-	return Skipped
 }
 
 // guess says whether to write without reading first (contract point 4).
@@ -280,8 +271,7 @@ func (l *labeller) excluded(what xattrio.Target, d *Dir, t xattrio.Target) (Outc
 	case e != 0:
 		return 0, false
 	case m.ByDevice && st.Dev != m.Stat.Dev:
-		l.skipped(d, t, mounts.OtherFilesystem)
-		return Skipped, true
+		return l.skipped(d, t, mounts.OtherFilesystem), true
 	case !is:
 		return 0, false
 	}
@@ -299,8 +289,7 @@ func (l *labeller) skip(d *Dir, t xattrio.Target, why string) Outcome {
 	case why == "":
 		return Elsewhere
 	}
-	l.skipped(d, t, why)
-	return Skipped
+	return l.skipped(d, t, why)
 }
 
 // count counts what became of n entries of d. On the second reading of the root all but
@@ -349,10 +338,15 @@ func (l *labeller) failed(d *Dir, t xattrio.Target, op string, err error) Outcom
 	return Failed
 }
 
-func (l *labeller) skipped(d *Dir, t xattrio.Target, why string) {
-	if skip := l.walk.job.Events.Left; skip != nil && !d.rereading { // else it was reported when the root was read first
+func (l *labeller) skipped(d *Dir, t xattrio.Target, why string) Outcome {
+	in := d
+	if t.Name == nil && d.parent != nil {
+		in = d.parent
+	}
+	if skip := l.walk.job.Events.Left; skip != nil && !in.rereading { // else it was reported when the root was read first
 		l.pos.pause(func() { skip(d.Path(t.String()), why) })
 	}
+	return Skipped
 }
 
 func (l *labeller) changed(d *Dir, t xattrio.Target, has xattrio.Label) {

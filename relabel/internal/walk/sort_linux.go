@@ -81,7 +81,7 @@ func (s *sorter) part(d *Dir, budget int, c *dirCache) *sortedDir {
 	for i := range s.parts {
 		if g := &s.parts[i]; g.taken.CompareAndSwap(false, true) {
 			g.dir, g.entries = d, g.entries.Begin(budget)
-			c.pin(d)
+			c.pinSorted(d)
 			return g
 		}
 	}

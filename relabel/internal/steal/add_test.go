@@ -13,9 +13,9 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 )
 
-// One worker is held up for an hour. Who relieves it does the rest at once, and
+// One worker is held up for an hour. who is added does the rest at once, and
 // what it pushes in its beginning; the pool ends with the one that was held up.
-func TestRelieve(t *testing.T) {
+func TestAddWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var open atomic.Int32
 		var mu sync.Mutex // of began and done
@@ -65,7 +65,7 @@ func TestRelieve(t *testing.T) {
 
 // When nothing is pending any more, or the pool is stopped, nobody is added: Run
 // may have returned.
-func TestRelieveLate(t *testing.T) {
+func TestAddWorkerLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var last *steal.Worker[int]
 		begin := func(w *steal.Worker[int]) (func(int), func(), error) {
@@ -96,7 +96,7 @@ func TestRelieveLate(t *testing.T) {
 
 // AddWorker races with the end of the last item: either nothing is added, or it is
 // waited for.
-func TestRelieveRaces(t *testing.T) {
+func TestAddWorkerRaces(t *testing.T) {
 	for range 300 {
 		var open atomic.Int32
 		relieved := make(chan bool, 1)

@@ -13,7 +13,7 @@ import (
 
 // Those who are too many leave, what they had before them is done by who stays,
 // and one always stays.
-func TestShed(t *testing.T) {
+func TestDismiss(t *testing.T) {
 	rounds(t, 20, func(t *testing.T) {
 		var open, done, most, at atomic.Int32
 		first := true
@@ -54,7 +54,7 @@ func TestShed(t *testing.T) {
 }
 
 // However many come and go, each item is worked on once, and Run ends.
-func TestShedRaces(t *testing.T) {
+func TestDismissRaces(t *testing.T) {
 	rounds(t, 100, func(t *testing.T) {
 		var open, done atomic.Int32
 		const items = 300
