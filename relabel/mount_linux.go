@@ -127,7 +127,7 @@ func (r *relabelling) job(want *walk.Want) *walk.Job {
 		j.Grow = r.grow
 	}
 	if r.account.trace.Skip != nil {
-		j.Events.Left = r.account.skip
+		j.Events.Skipped = r.account.skip
 	}
 	if r.account.trace.Change != nil {
 		j.Events.Changed = r.account.change

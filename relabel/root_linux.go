@@ -118,7 +118,7 @@ func (r *relabelling) isRight(ctx context.Context) (bool, error) {
 	err := k.Run(ctx)
 	r.run.Main.Waits(nil)
 	t := k.Tally()
-	if err != nil || top.Spoiled || t.Of[walk.Right] != t.Seen || !r.proc.Quiet() {
+	if err != nil || top.Failed || t.Of[walk.Right] != t.Seen || !r.proc.Quiet() {
 		return false, nil // the walk that follows says why
 	}
 	if trust, _, err := r.topHas(r.root); trust == commit.Untrusted || err != nil { // each label was read
@@ -183,7 +183,7 @@ func (r *relabelling) openCommit() (c *commit.Root, err error) {
 			r.run.Second(c.Revoke)
 		},
 		Withheld: func() {
-			if top.Outcome != walk.Skipped && !top.Spoiled {
+			if top.Outcome != walk.Skipped && !top.Failed {
 				r.account.recount(top.Outcome, walk.Skipped)
 			}
 		},
@@ -216,6 +216,6 @@ func (r *relabelling) reread(ctx context.Context) (int64, error) {
 		r.writes = walk.ReadFirst
 	}
 	err := r.walk(ctx, &r.run.Main, r.root, &top, nil)
-	r.top.Spoiled = top.Spoiled
+	r.top.Failed = top.Failed
 	return r.account.of(walk.Written) - before, err
 }

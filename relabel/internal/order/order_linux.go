@@ -39,12 +39,12 @@ type Sorting struct {
 	Memory func() int64 // that may be had for one that is larger; nil: no more
 }
 
-// Ample is for any machine: a directory of 1 MiB holds some 25,000 entries, below
-// which ext4 keeps the inodes of a directory together anyway, and 37 MiB hold a
+// Ample is for any machine: a directory of 1 MiB has some 25,000 entries, below
+// which ext4 has the inodes of a directory together anyway, and 37 MiB are enough for a
 // million names of 29 bytes, with which the program stays within 48 MiB.
 var Ample = Sorting{From: 1 << 20, Budget: 37 << 20, Memory: func() int64 { return budget.Memory(os.DirFS("/")) }}
 
-// mostBudget holds six million names of 32 bytes. So ten million are read twice, not
+// mostBudget is for six million names of 32 bytes. So ten million are read twice, not
 // ten times, within 256 MiB.
 const mostBudget = 236 << 20
 

@@ -5,11 +5,11 @@ package steal
 import "sync"
 
 // deque holds one worker's items from oldest to newest. The owner works at the
-// newest end (depth first, warm caches), thieves at the oldest (the largest
-// pieces, far from the owner). Any goroutine may call any method.
+// newest end (depth first, warm caches), thieves at the oldest (the largest,
+// far from the owner). Any goroutine may call any method.
 type deque[T any] struct {
 	mu   sync.Mutex
-	ring []T // the length is zero or a power of two; grows, and is kept
+	ring []T // the length is zero or a power of two; only grows
 	head int // where the oldest is
 	n    int // how many there are; slots beyond them are zero
 }
@@ -59,7 +59,7 @@ func (d *deque[T]) empty() bool {
 	return d.n == 0
 }
 
-// clear empties a slot, lest the ring keep alive what its item points to: a
+// clear empties a slot, so that what its item points to can be freed: a
 // ring lives as long as the pool, and a slot may not be used again for hours.
 func (d *deque[T]) clear(at int) (item T) {
 	slot := &d.ring[at&(len(d.ring)-1)]
@@ -67,8 +67,8 @@ func (d *deque[T]) clear(at int) (item T) {
 	return item
 }
 
-// room makes room for one more. Doubling keeps a steady state free of
-// allocations.
+// room makes room for one more. As it doubles, a steady state allocates
+// nothing.
 func (d *deque[T]) room() {
 	if d.n < len(d.ring) {
 		return

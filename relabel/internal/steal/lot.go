@@ -10,7 +10,7 @@ import (
 
 // seat is where one worker sleeps. A worker that takes a seat off the lot's list
 // owes it exactly one token; one that sits down takes exactly one. A token is thus
-// never lost, never doubled, and sending it never blocks: the channel holds one.
+// never lost, never doubled, and sending it never blocks: the channel has room for one.
 type seat chan struct{}
 
 // lot lists the seats of idle workers. It is the second half of the protocol

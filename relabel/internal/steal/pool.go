@@ -116,7 +116,7 @@ type pool[T any] struct {
 	pending atomic.Int64  // visible items, items worked on, workers not begun
 	stopped atomic.Bool   // no further item is begun; mu guards its change
 	noticed atomic.Bool   // Stopped said yes to someone
-	gone    chan struct{} // one for each worker that left; holds them all
+	gone    chan struct{} // gets one for each worker that left; has room for all
 	surplus atomic.Int32  // workers that are to leave; mu guards its changes
 
 	failed atomic.Pointer[error] // the first *Panic, or error of a Begin
@@ -236,7 +236,7 @@ func (p *Panic) Unwrap() error {
 }
 
 // guard calls f and turns a panic in it into a stop. runtime.Goexit does the
-// same, but cannot be held up: what must follow then has to be deferred.
+// same, but cannot be recovered: what must follow then has to be deferred.
 func (p *pool[T]) guard(f func()) {
 	returned := false
 	defer func() {

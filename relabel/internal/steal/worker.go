@@ -47,7 +47,7 @@ func (w *Worker[T]) Stopped() bool {
 // A worker that sees it set asks Stopped before it leaves work undone.
 func (w *Worker[T]) StopFlag() *atomic.Bool { return &w.pool.stopped }
 
-// AddWorker starts one more worker, in the place of one that is held up. It may be
+// AddWorker starts one more worker, in the place of one that hangs. It may be
 // called from any goroutine. It does nothing, and says so, when Job.Spares are
 // used up, nothing is pending, or the pool is stopped.
 func (w *Worker[T]) AddWorker() bool {

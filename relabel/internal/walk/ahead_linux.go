@@ -24,7 +24,7 @@ const (
 	around = 256 << 10
 	// mostAhead of one directory is asked for when it is opened: 700,000 names.
 	mostAhead = 32 << 20
-	// worth is how many directories a piece must hold on average for more to be asked for,
+	// worth is how many directories an area must have on average for more to be asked for,
 	// but for a beginning: where those that come first lie apart, the next may lie near them.
 	worth  = 3
 	credit = worth * 64
@@ -35,16 +35,15 @@ type disk struct {
 	cold atomic.Bool // the disk is read, and the processors have nothing to do
 	off  atomic.Bool // it cannot be done
 
-	mu    sync.Mutex     // held for no call but the opening of the disk
+	mu    sync.Mutex     // locked during no call but the opening of the disk
 	fd    int            // open once something was asked for
-	asked map[int64]bool // pieces, by their number
+	asked map[int64]bool // areas, by their number
 	dirs  int            // that were looked up
 }
 
-// pays says whether it is worth asking.
 func (a *disk) pays() bool { return a.cold.Load() && !a.off.Load() }
 
-// ask asks for what is around the directory fd of m. at is told which call comes next.
+// ask asks for what is around the directory fd of m. at is for the call that comes next.
 func (a *disk) ask(m *mounts.Mount, fd int, at func(xattrio.SyscallKind)) {
 	var extents [16]sys.Extent
 	at(xattrio.Ioctl)
@@ -56,16 +55,16 @@ func (a *disk) ask(m *mounts.Mount, fd int, at func(xattrio.SyscallKind)) {
 		return
 	}
 	at(xattrio.Openat)
-	pieces := a.pieces(m, extents[:n])
+	areas := a.areas(m, extents[:n])
 	a.mu.Unlock()
 	at(xattrio.Fadvise64)
-	for _, piece := range pieces {
-		sys.WillNeed(a.fd, piece*around, around) // a hint
+	for _, area := range areas {
+		sys.WillNeed(a.fd, area*around, around) // a hint
 	}
 }
 
-// pieces are those of a directory in these extents that were not asked for yet.
-func (a *disk) pieces(m *mounts.Mount, extents []sys.Extent) (pieces []int64) {
+// areas are those of a directory in these extents that were not asked for yet.
+func (a *disk) areas(m *mounts.Mount, extents []sys.Extent) (areas []int64) {
 	if a.asked == nil {
 		fd := m.OpenDisk()
 		if fd < 0 {
@@ -82,15 +81,14 @@ func (a *disk) pieces(m *mounts.Mount, extents []sys.Extent) (pieces []int64) {
 		for at := x.At / around; at*around < x.At+min(x.Len, left); at++ {
 			if !a.asked[at] {
 				a.asked[at] = true
-				pieces = append(pieces, at)
+				areas = append(areas, at)
 			}
 		}
 		left = max(0, left-x.Len)
 	}
-	return pieces
+	return areas
 }
 
-// close closes the disk.
 func (a *disk) close() {
 	if a.asked != nil {
 		sys.Close(a.fd)

@@ -117,7 +117,7 @@ func TestReadAhead(t *testing.T) {
 	anew(a, 1, near)
 	anew(a, dirs, dirs)
 	if n := len(a.asked); n > dirs/worth || a.dirs != dirs {
-		t.Errorf("%d pieces for %d directories", n, a.dirs)
+		t.Errorf("%d areas for %d directories", n, a.dirs)
 	}
 
 	a = forget()

@@ -37,13 +37,13 @@ type Dir struct {
 	depth   int32 // levels below the top of its mount
 	fd      int32 // -1 while it is closed
 	pins    int32 // workers in it, gatherings of it, and a rest that waits: the descriptor stays
-	pending int32 // items that will need it: better kept open
+	pending int32 // items that will need it: better open
 	shared  bool  // others may know of it; else the cache's mutex is not needed
 	failed  bool  // it counts as failed: not all of its entries could be read
 
 	unsorted  bool    // known to need no order of inodes
 	ahead     bool    // what is to be read of it was asked for
-	outcome   Outcome // what the tally holds for its own label
+	outcome   Outcome // in the tally, of its own label
 	frozen    bool    // it is in a read-only subvolume, and what is in it is skipped too
 	rereading bool    // it is the root, on its second reading
 }
@@ -120,15 +120,6 @@ func (c *dirCache) shrink() int {
 	return open
 }
 
-// markFailed notes that d counts as failed, and reports whether it did not before.
-func (c *dirCache) markFailed(d *Dir) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	was := d.failed
-	d.failed = true
-	return !was
-}
-
 // expect counts one more item that will need d.
 func (c *dirCache) expect(d *Dir) {
 	c.mu.Lock()
@@ -171,7 +162,7 @@ func (c *dirCache) acquire(d *Dir) (int, string, sys.Errno) {
 	return int(d.fd), "", 0
 }
 
-// pin pins d, which is open. The mutex is held.
+// pin pins d, which is open. The caller has locked the mutex.
 func (c *dirCache) pin(d *Dir) {
 	c.share(d)
 	if d.pins == 0 {

@@ -309,7 +309,11 @@ func (l *labeller) countDir(d *Dir, o Outcome) {
 // failDir reports that the entries of d could not all be read. d has an outcome
 // already: it becomes a failure, once, whichever worker noticed it.
 func (l *labeller) failDir(d *Dir, op string, err error) {
-	if l.walk.cache.markFailed(d) {
+	l.walk.cache.mu.Lock()
+	was := d.failed
+	d.failed = true
+	l.walk.cache.mu.Unlock()
+	if !was {
 		l.tally.Count(d.outcome, -1)
 		l.tally.Count(Failed, 1)
 	}
@@ -343,7 +347,7 @@ func (l *labeller) skipped(d *Dir, t xattrio.Target, why string) Outcome {
 	if t.Name == nil && d.parent != nil {
 		in = d.parent
 	}
-	if skip := l.walk.job.Events.Left; skip != nil && !in.rereading { // else it was reported when the root was read first
+	if skip := l.walk.job.Events.Skipped; skip != nil && !in.rereading { // else it was reported when the root was read first
 		l.pos.pause(func() { skip(d.Path(t.String()), why) })
 	}
 	return Skipped

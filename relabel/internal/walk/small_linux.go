@@ -20,8 +20,8 @@ import (
 //
 // A tree turns out to be larger by its number of entries, by the time that it takes, by a
 // directory that does not fit into the buffer, or by another mount in it. Then Grow makes
-// the mount ready, and what is left is done there: directories to enter, records that were
-// read and not labelled, and directories to be read from their beginning of which nothing
+// the mount ready, and what is left is done there: directories to enter, entries that were
+// read and not labelled, and directories to be read from their beginning, of which nothing
 // was labelled. No label is read or written twice. In a clone, in which entries need not be
 // pinned, the worker goes on alone for a while; what it leaves goes to the pool.
 
@@ -114,7 +114,7 @@ func (w *worker) check(entries int64) {
 	w.small.large = w.small.large || entries >= most || time.Since(w.small.begin) >= smallTime
 }
 
-// otherMount leaves the entry t of d to the pool, which knows the mounts.
+// otherMount has the pool label the entry t of d: it knows the mounts.
 func (w *worker) otherMount(d *Dir, t xattrio.Target) {
 	w.small.large = true
 	if t.Kind != sys.KindDir {

@@ -56,13 +56,6 @@ type sorter struct {
 	parts [2]sortedDir // of directories that are not read again
 }
 
-// push has d wait.
-func (s *sorter) push(d *Dir) {
-	s.mu.Lock()
-	s.queue = append(s.queue, d)
-	s.mu.Unlock()
-}
-
 // next takes the memory for a directory that waits. It returns nil if there is none, or
 // another is gathered.
 func (s *sorter) next() *sortedDir {
@@ -138,7 +131,10 @@ func (w *worker) sample(d *Dir, fd, n int) (left int, queued bool) {
 	}
 	d.sortFrom = sys.After(w.buf[last:])
 	w.cache.expect(d)
-	w.walk.sorter.push(d)
+	s := &w.walk.sorter
+	s.mu.Lock()
+	s.queue = append(s.queue, d)
+	s.mu.Unlock()
 	w.gatherNext()
 	return 0, true
 }

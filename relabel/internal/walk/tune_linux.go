@@ -19,27 +19,26 @@ import (
 // else goes back.
 
 const (
-	// tuneEvery is how often the pool is looked at. A measurement, a window, takes
-	// a few ticks, and as many more as it takes to meet enough entries to say
-	// something, half a second at most. The tick between two windows is not counted:
-	// the workers may have changed.
-	tuneEvery   = 10 * time.Millisecond
-	leastWindow = 4
-	mostWindow  = 50
+	// tuneEvery is a tick. A measurement takes a few, and as many more as it takes to see
+	// enough entries, half a second at most. The tick between two measurements is not
+	// counted: the workers may have changed.
+	tuneEvery  = 10 * time.Millisecond
+	leastTicks = 4
+	mostTicks  = 50
 	// mostWorkers is where more of them gained nothing on any disk.
 	mostWorkers = 16
 	// joins bounds, with the most workers at once, how many may be added in all; those
 	// who leave do not come back.
 	joins = 4
-	// patience windows pass before more are tried again, for the next directory
+	// patience measurements pass before more are tried again, for the next directory
 	// may be another matter; and twice as many after each trial in vain.
 	patience     = 10
 	mostPatience = 640
 )
 
-// measure is what figures are held against, by where calls wait.
+// measure is what figures are compared with, by where calls wait.
 type measure struct {
-	enough     int64   // entries in a window
+	enough     int64   // entries in a measurement
 	saturated  float64 // part of the processors that leaves no use for more workers
 	worthwhile float64 // how much faster more workers must be
 }
@@ -59,25 +58,25 @@ func processors() int { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) }
 
 // figures are what is seen of a walk at a tick.
 type figures struct {
-	entries int64         // that were met so far
+	entries int64         // seen so far
 	most    int           // how many workers there may be now
-	steady  bool          // there are workers, and none is held up
+	steady  bool          // there are workers, and all get on
 	cpu     time.Duration // that the process has used
 	read    int64         // how much it has read from disks
 }
 
-// tuner decides. It has no walk, and window no clock.
+// tuner decides how many workers there are. It has no walk, and decide no clock.
 type tuner struct {
 	cores, most int
 	measure     measure
 	workers     int     // at present
 	before      int     // as many as there were before a trial
 	base        float64 // entries a second then; 0: no trial is on
-	rest        int     // windows until the next
+	rest        int     // measurements until the next
 	vain        int     // how long the last rest was
 	left        int     // workers that may be added yet
 
-	ticks int // of the window so far; 0: the next one begins it
+	ticks int // of the measurement so far; 0: the next one begins it
 	began time.Time
 	first figures // when it began
 	cold  bool    // see disk
@@ -86,9 +85,9 @@ type tuner struct {
 // idle says whether the processors, of which so many were busy, have time for more.
 func (t *tuner) idle(busy float64) bool { return busy < t.measure.saturated*float64(t.cores) }
 
-// window takes what a window showed, entries a second and how many processors
+// decide takes a measurement, entries a second and how many processors
 // were busy, and sets how many workers there are to be.
-func (t *tuner) window(rate, busy float64) {
+func (t *tuner) decide(rate, busy float64) {
 	if t.base > 0 {
 		gain := rate / t.base
 		t.base = 0
@@ -109,38 +108,37 @@ func (t *tuner) window(rate, busy float64) {
 }
 
 // tick takes the figures, and sets how many workers there are to be, and whether disks are
-// read while the processors have nothing to do. While a worker is held up others take its
-// place, and no figure says anything.
+// read while the processors have nothing to do. While a call hangs other workers are added,
+// and no figure says anything.
 func (t *tuner) tick(f figures) {
 	now := time.Now()
 	switch {
-	case f.entries == 0: // on a slow server the beginning takes longer than a window
+	case f.entries == 0: // on a slow server the beginning takes longer than a measurement
 		return
 	case t.ticks == 0:
 		t.ticks, t.began, t.first = 1, now, f
 		return
 	}
-	elapsed, met := now.Sub(t.began).Seconds(), f.entries-t.first.entries
+	elapsed, seen := now.Sub(t.began).Seconds(), f.entries-t.first.entries
 	busy, reads := (f.cpu-t.first.cpu).Seconds()/elapsed, f.read > t.first.read
 	if reads && t.idle(busy) {
 		t.cold = true
 	}
-	if t.ticks++; t.ticks <= leastWindow || t.ticks <= mostWindow && met < t.measure.enough {
+	if t.ticks++; t.ticks <= leastTicks || t.ticks <= mostTicks && seen < t.measure.enough {
 		return
 	}
 	t.ticks = 0
-	if !reads { // in all of the window, for what was asked for ahead serves a while
+	if !reads { // in all of the measurement, for what was asked for ahead serves a while
 		t.cold = false
 	}
 	if t.most = f.most; t.workers > t.most { // another run has begun
 		t.workers, t.base = t.most, 0
 	} else if f.steady {
-		t.window(float64(met)/elapsed, busy)
+		t.decide(float64(seen)/elapsed, busy)
 	}
 }
 
-// tune has a tuner at work from the first tick on until end is called, which waits for it.
-// Most walks are over before.
+// tune tunes from the first tick on, before which most walks are over, until end is called.
 func (k *Walk) tune() (end func()) {
 	t := tuner{cores: processors(), most: k.most, left: joins * k.most, measure: diskMeasure, workers: k.begin}
 	if k.mount.Served {
@@ -149,7 +147,6 @@ func (k *Walk) tune() (end func()) {
 	return run.Repeat(tuneEvery, func() { k.adjust(&t) })
 }
 
-// adjust does what t says at a tick.
 func (k *Walk) adjust(t *tuner) {
 	had := t.workers
 	t.tick(k.figures())
@@ -167,7 +164,7 @@ func (k *Walk) adjust(t *tuner) {
 }
 
 // figures counts the entries of the rows at hand too: on a slow server a row takes longer
-// than a window.
+// than a measurement.
 func (k *Walk) figures() figures {
 	f := figures{most: k.most, steady: k.pool.Load() != nil}
 	if !k.share.Alone() { // the other runs need workers too

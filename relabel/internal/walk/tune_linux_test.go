@@ -73,7 +73,7 @@ func TestTuner(t *testing.T) {
 		tu := tuner{cores: 2, most: 16, measure: diskMeasure, workers: 2}
 		var got []int
 		for range test.want {
-			tu.window(test.rate(tu.workers), test.busy)
+			tu.decide(test.rate(tu.workers), test.busy)
 			got = append(got, tu.workers)
 		}
 		if !slices.Equal(got, test.want) {
@@ -87,23 +87,23 @@ func TestTuner(t *testing.T) {
 func TestTunerRests(t *testing.T) {
 	tu := tuner{cores: 2, most: 4, measure: diskMeasure, workers: 2}
 	rests := func(gain float64) (n int) {
-		for tu.window(1000, 0); tu.workers == 2; tu.window(1000, 0) {
+		for tu.decide(1000, 0); tu.workers == 2; tu.decide(1000, 0) {
 			n++
 		}
-		tu.window(1000*gain, 0)
+		tu.decide(1000*gain, 0)
 		return n
 	}
 	got := []int{rests(1), rests(1), rests(1), rests(2)}
 	tu.workers = 2
 	got = append(got, rests(1), rests(1))
 	if want := []int{0, patience, 2 * patience, 4 * patience, 0, patience}; !slices.Equal(got, want) {
-		t.Errorf("windows of rest before each trial: %v, want %v", got, want)
+		t.Errorf("measurements of rest before each trial: %v, want %v", got, want)
 	}
 	for range 20 {
 		rests(1)
 	}
 	if n := rests(1); n != mostPatience {
-		t.Errorf("%d windows at last, want %d", n, mostPatience)
+		t.Errorf("%d measurements at last, want %d", n, mostPatience)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestTuneCold(t *testing.T) {
 	tu := tuner{cores: 2, most: 16, measure: diskMeasure, workers: 2}
 	f := figures{entries: 1, most: 16}
 	for _, reads := range []bool{true, false} {
-		for range 3 * mostWindow {
+		for range 3 * mostTicks {
 			if reads {
 				f.read++
 			}

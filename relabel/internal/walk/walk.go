@@ -43,7 +43,7 @@ type Rules interface {
 	Beneath(name []byte) *Want
 }
 
-// Outcome is what became of one entry. Each entry that is met has exactly one.
+// Outcome is what became of one entry. Each entry has exactly one.
 type Outcome uint8
 
 const (

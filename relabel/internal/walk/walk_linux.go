@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// mostOpen bounds the directories kept open for later. A walk in depth
-	// keeps those above it whose entries wait, which are seldom more.
+	// mostOpen bounds the directories that are open for later. A walk in depth
+	// needs those above it whose entries wait, which are seldom more.
 	mostOpen = 36
 	// waiting is how many workers a walk begins with on a filesystem with a server where
 	// that is left to us, and mostWaiting how many it has if they pay. Each waits most of
@@ -41,7 +41,7 @@ type Job struct {
 	Top *Want // of what a walk begins with
 	// Change says what is written where the label want is wanted and has was read, ""
 	// for none: with Written the first result, with Right nothing, with Skipped nothing
-	// too, but the result, if not "", is why, for who is told of changes. nil: want.
+	// too, but the result, if not "", is the reason, to be reported with Changed. nil: want.
 	Change    func(has, want string) (string, Outcome, error)
 	Writes    Writes // ReadFirst or DryRun, where there is a Change or are Rules
 	HardLinks HardLinks
@@ -51,7 +51,7 @@ type Job struct {
 	Policy    *policy.Policy // asked why a label was refused; nil where SELinux is off
 
 	// Throttle is called by a worker before it labels so many entries; an error ends the
-	// run. nil: the work is not held back.
+	// run. nil: the walk is not slowed down.
 	Throttle func(ctx context.Context, entries int) error
 	Events   Events
 	Stop     func(why error) // ends the run
@@ -88,11 +88,10 @@ type Kernel struct {
 	Sorting order.Sorting
 }
 
-// Events are told what happens. The worker that tells waits, and is not taken for held
-// up.
+// Events are called by a worker, which waits. It is not taken for one that hangs.
 type Events struct {
 	Failed  func(path, op string, err error)
-	Left    func(path, why string)      // alone; nil: not asked for
+	Skipped func(path, why string)      // nil: not asked for
 	Changed func(path, from, to string) // nil: not asked for
 }
 
@@ -102,10 +101,11 @@ type Top struct {
 	Outcome   Outcome // what its own label counts as
 	Rereading bool    // its entries were counted when it was read first
 
-	// Listed is told all its records before they are labelled, if they fit into a buffer; nil: nobody is.
-	Listed func(records []byte)
+	// Listed is called with its entries before they are labelled, as getdents64 gives them, if
+	// they fit into a buffer; may be nil.
+	Listed func(entries []byte)
 
-	Spoiled bool // after the walk: its entries could not all be read, and it counts as failed
+	Failed bool // after the walk: its entries could not all be read, and it counts as failed
 }
 
 // Walk is one walk. Run belongs to one goroutine; Yield to the one that looks at the
@@ -183,7 +183,7 @@ func (k *Walk) Run(ctx context.Context) (err error) {
 		}
 	}
 	k.cache.clear()
-	k.begins.Spoiled = k.top.failed
+	k.begins.Failed = k.top.failed
 	return err
 }
 
@@ -246,7 +246,7 @@ func (k *Walk) worker(q queue) *worker {
 	return w
 }
 
-// Way is how the entries of m are labelled: only a clone keeps a mount from being
+// Way is how the entries of m are labelled: only in a clone no mount can be
 // slipped over a name, so elsewhere each entry is pinned first. So it is where links
 // are counted: what was counted must be what is labelled.
 func (j *Job) Way(m *mounts.Mount) sys.Way {

@@ -74,13 +74,13 @@ type queue interface {
 }
 
 const (
-	// bufferSize is what a worker reads of a directory, and so the largest piece of
-	// work: some 2,000 names, 5 ms of labelling.
+	// bufferSize is what a worker reads of a directory, and so the largest item:
+	// some 2,000 names, 5 ms of labelling.
 	bufferSize = 64 << 10
-	// servedEntries are one piece of work where calls wait for a server: 16 ms
+	// servedEntries are one item where calls wait for a server: 16 ms
 	// at a millisecond a call.
 	servedEntries = 16
-	// pacedRow is how many names are a row where the caller holds the work back: at
+	// pacedRow is how many names are a row where the caller slows the walk down: at
 	// ten entries a second, a worker asks about once a second.
 	pacedRow = 8
 	// yieldAfter entries, a millisecond or two, a worker yields. The scheduler retakes
@@ -105,7 +105,6 @@ type worker struct {
 	visited   int            // the directory that was visited last, to be closed; or -1
 }
 
-// do does an item.
 func (w *worker) do(it item) {
 	if _, enters := it.(*child); !enters {
 		w.parent.release(w.cache)

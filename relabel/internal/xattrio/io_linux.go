@@ -20,7 +20,7 @@ type Target struct {
 	Name   *byte
 	Pinned bool
 	Kind   sys.Kind // as its directory says; KindUnknown: ask
-	Ino    uint64   // as its directory says, which tells of what lies under another mount; 0: not known
+	Ino    uint64   // as its directory says, that of what lies under another mount; 0: not known
 }
 
 // Stat asks what the target is. A link is asked about itself.
@@ -30,7 +30,7 @@ func (t Target) Stat() (sys.Stat, sys.Errno) { return sys.Statx(t.FD, t.Name) }
 // itself makes no strings.
 func (t Target) String() string { return sys.Text(t.Name) }
 
-// Label is what an entry was found to have. It holds until the next Read.
+// Label is what an entry was found to have. It is valid until the next Read.
 type Label struct {
 	Stored []byte // a NUL may end it
 	None   bool   // there is no label
@@ -138,7 +138,7 @@ func (x *IO) Stat(t Target) (sys.Stat, sys.Errno) {
 
 // Relabel reads the label of the pinned target, unless it is known, and writes the one that
 // choose returns, if that is not "". It returns the call that failed, or what choose did in
-// its place; now is told which call comes next.
+// its place; now is for the call that comes next.
 func (x *IO) Relabel(t Target, known *Label, now func(SyscallKind), choose func(has Label) (to, op string, e sys.Errno)) (op string, e sys.Errno) {
 	var has Label
 	if known != nil {
