@@ -59,7 +59,7 @@ func (r *relabelling) apply(ctx context.Context) (err error) {
 		return err
 	}
 	var d doubt
-	defer r.avow(r.root, &d, true)
+	defer r.trustAgain(r.root, &d, true)
 	if err := r.cross(ctx, &r.run.Main, r.root, &d); err != nil {
 		return err
 	}

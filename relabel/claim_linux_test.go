@@ -127,43 +127,8 @@ func unlocked(ctx context.Context, path, label string, o Options) (Report, error
 		if err = r.walk(ctx, &r.run.Main, r.root, &r.top, nil); err == nil {
 			err = r.submounts(ctx)
 		}
-		return r.done(c.Close(ctx, err))
+		return r.done(c.End(ctx, err))
 	})
-}
-
-// TestOvertakenWaiting: a run that another overtakes while both wait for each other leaves
-// the root as the other made it: it has written nothing beneath.
-func TestOvertakenWaiting(t *testing.T) {
-	treetest.Need(t, "root")
-	for !overtakenWaiting(t, grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\n"+some)) {
-		t.Log("the machine was too slow: the run may have waited no longer")
-	}
-}
-
-// overtakenWaiting says no if the root was overtaken too late for the run's wait.
-func overtakenWaiting(t *testing.T, root string) bool {
-	t.Helper()
-	const other = "system_u:object_r:default_t:s0:c7,c8"
-	stopped(t, root, labelA, 0) // it leaves its claim, which the run replaces
-	seal := labelOf(t, root)
-	begin, taken := time.Now(), make(chan time.Duration, 1)
-	go func() {
-		treetest.Wait(t, "the seal", func() bool { return labelOf(t, root) != seal })
-		if err := unix.Removexattr(root, commit.ClaimName); err != nil {
-			t.Error(err)
-		}
-		treetest.Set(t, root, ".", other)
-		taken <- time.Since(begin)
-	}()
-	r, err := Tree(t.Context(), root, newLabel, nil)
-	if <-taken >= commit.Noticed {
-		return false
-	}
-	adds(t, r)
-	if is := labelOf(t, root); !errors.Is(err, ErrOvertaken) || r.Written > 0 || is != other {
-		t.Errorf("%s, %+v, %v", is, r, err)
-	}
-	return true
 }
 
 // TestTwoRuns: of two runs to different labels that do not see each other's lock
@@ -235,30 +200,6 @@ func TestTwoRuns(t *testing.T) {
 	}
 }
 
-// TestOvertaken: a root that got another label during the run, as from a runtime's
-// own walk, is not committed, and does not vouch for what the run has written.
-func TestOvertaken(t *testing.T) {
-	treetest.Need(t, "root")
-	const theirs = "system_u:object_r:default_t:s0:c7,c8"
-	for _, from := range []string{oldLabel, newLabel} {
-		root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\n"+some)
-		treetest.Set(t, root, ".", from)
-		n := 0
-		r, err := Tree(t.Context(), root, newLabel, &Options{Workers: 1, Trace: &Trace{Change: func(string, string, string) {
-			if n++; n == 100 {
-				treetest.Set(t, root, ".", theirs)
-			}
-		}}})
-		adds(t, r)
-		if !errors.Is(err, ErrOvertaken) || r.Complete || !strings.Contains(err.Error(), theirs) || pathOf(err) != root {
-			t.Errorf("from %s: %+v, %v", from, r, err)
-		}
-		if l := labelOf(t, root); l == theirs || l == newLabel || l == from {
-			t.Errorf("from %s: the root has %s", from, l)
-		}
-	}
-}
-
 // TestOvertakenSoon: a run of which the root was taken stops on the way.
 func TestOvertakenSoon(t *testing.T) {
 	treetest.Need(t, "root")
@@ -274,98 +215,6 @@ func TestOvertakenSoon(t *testing.T) {
 	adds(t, r)
 	if !errors.Is(err, ErrOvertaken) || r.Written > 100 {
 		t.Errorf("%+v, %v", r, err)
-	}
-}
-
-// TestSealWanted: a root that has the wanted label as the seal of a run to another
-// is not done, and a run to that label does all of it.
-func TestSealWanted(t *testing.T) {
-	treetest.Need(t, "root")
-	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\n"+some)
-	stopped(t, root, newLabel, 20)
-	seal := labelOf(t, root)
-	not := func(what string) {
-		t.Helper()
-		for _, depth := range []Skip{SkipRoot, SkipTop} {
-			if ok, err := isLabelled(root, seal, depth); ok || err != nil {
-				t.Errorf("%s: labelled %t, %v", what, ok, err)
-			}
-		}
-		if is, err := isInterrupted(root, seal); !is || err != nil {
-			t.Errorf("%s: interrupted %t, %v", what, is, err)
-		}
-	}
-	not("stopped")
-	if r, err := Verify(t.Context(), root, seal, &Options{Skip: SkipRoot}); err != nil || r.Trusted || r.Complete {
-		t.Errorf("%+v, %v", r, err)
-	}
-	stopped(t, root, seal, 60)
-	if is := labelOf(t, root); is == seal || is == newLabel {
-		t.Errorf("stopped again, it has %s", is)
-	}
-	r, err := Tree(t.Context(), root, seal, &Options{Skip: SkipRoot})
-	if err != nil || !r.Complete || len(bearing(t, root, seal)) != len(treetest.Read(t, root)) {
-		t.Errorf("%+v, %v", r, err)
-	}
-}
-
-// TestHealerOvertaken: a run that heals a root that was right leaves no claim, so a run to
-// another label that shares no lock does not see it. The healer notices, and seals the root
-// again: of what it wrote by then the other may not say that it is done.
-func TestHealerOvertaken(t *testing.T) {
-	treetest.Need(t, "root")
-	const theirs = "system_u:object_r:default_t:s0:c7,c8"
-	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\n"+some)
-	treetest.Set(t, root, ".", newLabel)
-	began, reached, healed := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	var both sync.WaitGroup
-	both.Go(func() {
-		defer close(healed)
-		calls := 0
-		_, err := unlocked(t.Context(), root, newLabel, Options{Workers: 1, Throttle: func(context.Context, int) error {
-			if calls++; calls == 2 {
-				close(began)
-				<-reached
-			}
-			return nil
-		}})
-		if !errors.Is(err, ErrOvertaken) {
-			t.Errorf("the healer: %v", err)
-		}
-	})
-	both.Go(func() {
-		<-began
-		changes := 0
-		_, err := unlocked(t.Context(), root, theirs, Options{Workers: 1, Trace: &Trace{Change: func(string, string, string) {
-			if changes++; changes == 150 {
-				close(reached)
-				<-healed
-			}
-		}}})
-		if !errors.Is(err, ErrOvertaken) {
-			t.Errorf("the other: %v", err)
-		}
-	})
-	both.Wait()
-	if label := vouching(t, root, newLabel, theirs, oldLabel); label != "" || labelOf(t, root) == theirs || labelOf(t, root) == newLabel {
-		t.Errorf("the root vouches for %q, and has %s", label, labelOf(t, root))
-	}
-}
-
-// TestForgedClaim: what stands where a claim does and is none, as the maker of an image
-// may leave it, is replaced.
-func TestForgedClaim(t *testing.T) {
-	treetest.Need(t, "root")
-	for _, forged := range []string{"", "version=0", strings.Repeat("x", 60000)} {
-		root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\n"+some)
-		if err := unix.Setxattr(root, commit.ClaimName, []byte(forged), 0); err != nil {
-			t.Fatal(err)
-		}
-		r, err := Tree(t.Context(), root, newLabel, nil)
-		adds(t, r)
-		if err != nil || !r.Complete {
-			t.Errorf("%+v, %v", r, err)
-		}
 	}
 }
 

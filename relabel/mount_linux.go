@@ -92,13 +92,13 @@ func (r *relabelling) order(m *mounts.Mount, fd int) commit.Order {
 	}
 	info := r.proc.ByID(m.Stat.Mount)
 	if info == nil {
-		return commit.Waits
+		return commit.Unordered
 	}
 	m.Now("openat")
 	defer m.Now("")
 	upper, kind, e := m.Upper(info)
 	if e != 0 {
-		return commit.Waits
+		return commit.Unordered
 	}
 	defer sys.Close(upper)
 	return commit.OrderOf(upper, kind)

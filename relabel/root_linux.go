@@ -64,7 +64,7 @@ func (r *relabelling) inspect() (s RootState, err error) {
 			return s, err
 		}
 	}
-	byRules := !s.Labelled && commit.Disavowed(r.root.At)
+	byRules := !s.Labelled && commit.HasRules(r.root.At)
 	// A root that has the label is not trusted where that is a seal.
 	s.Interrupted = !s.Labelled && s.Label == r.want && !byRules || secctx.IsSeal(s.Label, r.want)
 	return s, nil
@@ -159,41 +159,36 @@ func (r *relabelling) entriesHave() (bool, error) {
 	return commit.EntriesHave(fd, r.path, r.want)
 }
 
-// openCommit opens the label of the root, which is open for the walk.
-func (r *relabelling) openCommit() (c *commit.Root, err error) {
-	root, top := r.root, &r.top
-	c, err = commit.Open(commit.Run{
-		FD: root.Top, Kind: root.Kind, Path: root.Path, Want: r.want, Stale: root.Stale,
-		DryRun: r.inner.dry, NoSeal: r.o.NoSeal, Sync: r.o.Sync,
-		Order:   func() commit.Order { return r.order(root, root.Top) },
-		At:      root.Now,
-		Note:    r.account.note,
-		Failed:  r.failures,
-		Written: func() int64 { return r.account.of(walk.Written) },
-		Refused: r.refused,
-		Labelled: func(wrote bool) {
-			top.Outcome = walk.Right
-			if wrote {
-				top.Outcome = walk.Written
-			}
-			r.account.recount(walk.Skipped, top.Outcome) // until now it counted as skipped
-			if wrote {
-				r.account.change(root.Path, c.Found, r.want)
-			}
-			r.run.Second(c.Revoke)
-		},
-		Withheld: func() {
-			if top.Outcome != walk.Skipped && !top.Failed {
-				r.account.recount(top.Outcome, walk.Skipped)
-			}
-		},
-		Reread: r.reread,
-	})
-	return c, rootError(err)
+// beneath is the walk beneath the root, as the commit sees it.
+type beneath struct{ r *relabelling }
+
+func (b beneath) At(call string)                  { b.r.root.Now(call) }
+func (b beneath) Note(format string, args ...any) { b.r.account.note(format, args...) }
+func (b beneath) Order() commit.Order             { return b.r.order(b.r.root, b.r.root.Top) }
+func (b beneath) Written() int64                  { return b.r.account.of(walk.Written) }
+func (b beneath) Failed() error                   { return b.r.failures() }
+
+func (b beneath) Labelled(c *commit.Root, wrote bool) {
+	r := b.r
+	r.top.Outcome = walk.Right
+	if wrote {
+		r.top.Outcome = walk.Written
+	}
+	r.account.recount(walk.Skipped, r.top.Outcome) // until now it counted as skipped
+	if wrote {
+		r.account.change(r.root.Path, c.Found, r.want)
+	}
+	r.run.Second(c.Revoke)
 }
 
-// refused returns the error where the kernel refused the root's label with e.
-func (r *relabelling) refused(e sys.Errno) error {
+func (b beneath) Unlabelled() {
+	if top := b.r.top; top.Outcome != walk.Skipped && !top.Failed {
+		b.r.account.recount(top.Outcome, walk.Skipped)
+	}
+}
+
+func (b beneath) Refused(e sys.Errno) error {
+	r := b.r
 	loaded := r.job(nil).Policy // nil where SELinux is off
 	now := func(call xattrio.SyscallKind) { r.root.Now(call.String()) }
 	defer r.root.Now("")
@@ -201,8 +196,8 @@ func (r *relabelling) refused(e sys.Errno) error {
 	return rootError(&fs.PathError{Op: "fsetxattr", Path: r.path, Err: err})
 }
 
-// reread labels the root's own entries again, and returns how many were wrong.
-func (r *relabelling) reread(ctx context.Context) (int64, error) {
+func (b beneath) Reread(ctx context.Context) (int64, error) {
+	r := b.r
 	r.root.Now("openat")
 	fd, e := mounts.Reopen(r.root.Top)
 	r.root.Now("")

@@ -65,7 +65,7 @@ func (r *relabelling) submount(ctx context.Context, t *run.Task, info mountinfo.
 	}
 	whole := len(mountinfo.Beneath(r.proc.Mounts, m.Real)) == 0
 	var d doubt
-	defer r.avow(m, &d, whole)
+	defer r.trustAgain(m, &d, whole)
 	return r.cross(ctx, t, m, &d)
 }
 
@@ -95,7 +95,7 @@ func (r *relabelling) cross(ctx context.Context, t *run.Task, m *mounts.Mount, d
 		r.account.leave(m.Path, mounts.ReadOnlySubvolume)
 		return nil
 	}
-	if e := r.disavow(m, d); e != 0 {
+	if e := r.distrust(m, d); e != 0 {
 		r.account.fail(m.Path, "fsetxattr", e)
 		return nil
 	}
@@ -120,7 +120,7 @@ func (r *relabelling) relies(m *mounts.Mount) bool {
 
 // sync puts on disk what was written to the filesystem of m, which fd is in.
 func (r *relabelling) sync(m *mounts.Mount, fd int) {
-	if op, e := r.order(m, fd).Settle(fd, m.Now); e != 0 {
+	if op, e := r.order(m, fd).ToDisk(fd, m.Now); e != 0 {
 		r.account.fail(m.Path, op, e)
 	}
 }
@@ -145,14 +145,14 @@ func (r *relabelling) syncFile(m *mounts.Mount) {
 	r.sync(m, fd)
 }
 
-// doubt is what disavow did to a mount.
+// doubt is what distrust did to a mount.
 type doubt struct {
 	is, first bool  // it is not trusted; it was
 	before    int64 // entries that were written by then
 }
 
-// disavow makes m, which may be trusted, a mount that is not, before a run by rules writes in it.
-func (r *relabelling) disavow(m *mounts.Mount, d *doubt) (e sys.Errno) {
+// distrust has nobody trust m, before a run by rules writes in it.
+func (r *relabelling) distrust(m *mounts.Mount, d *doubt) (e sys.Errno) {
 	if r.rules == nil || r.inner.dry {
 		return 0
 	}
@@ -162,14 +162,14 @@ func (r *relabelling) disavow(m *mounts.Mount, d *doubt) (e sys.Errno) {
 	m.Now("fsetxattr")
 	defer m.Now("")
 	d.before = r.account.of(walk.Written)
-	d.first, e = commit.Disavow(m.Top, r.order(m, m.Top))
+	d.first, e = commit.ClaimRules(m.Top, r.order(m, m.Top))
 	d.is = e == 0
 	return e
 }
 
-// avow follows disavow when the walk of m has ended. If nothing was written in m it is trusted
+// trustAgain follows distrust when the walk of m has ended. If nothing was written in m it is trusted
 // as before; whole says that the walk has covered what is mounted beneath m.
-func (r *relabelling) avow(m *mounts.Mount, d *doubt, whole bool) {
+func (r *relabelling) trustAgain(m *mounts.Mount, d *doubt, whole bool) {
 	if !d.is {
 		return
 	}
@@ -180,11 +180,11 @@ func (r *relabelling) avow(m *mounts.Mount, d *doubt, whole bool) {
 	case r.account.of(walk.Written) > d.before:
 		var fd int
 		if fd, e = mounts.Reopen(m.At); e == 0 { // a run that shares no lock may have committed it since
-			_, e = commit.Disavow(fd, r.order(m, fd))
+			_, e = commit.ClaimRules(fd, r.order(m, fd))
 			sys.Close(fd)
 		}
 	case d.first && whole:
-		e = commit.Avow(m.At)
+		e = commit.UnclaimRules(m.At)
 	}
 	if e != 0 {
 		r.account.note("%s: what an earlier run left on it could not be removed: %v", m.Path, e)

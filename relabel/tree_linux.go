@@ -79,7 +79,7 @@ func (r *relabelling) tree(ctx context.Context) error {
 	if err = r.walk(ctx, &r.run.Main, r.root, &r.top, nil); err == nil {
 		err = r.submounts(ctx)
 	}
-	return r.done(c.Close(ctx, err))
+	return r.done(c.End(ctx, err))
 }
 
 func newRelabelling(o Options, in inner, path, label string) *relabelling {
@@ -151,20 +151,19 @@ func (r *relabelling) begin(ctx context.Context) (c *commit.Root, err error) {
 			return nil, err
 		}
 	}
-	if c, err = r.openCommit(); err != nil {
-		return nil, err
+	c = &commit.Root{
+		Walk: beneath{r}, FD: r.root.Top, Kind: r.root.Kind, Path: r.root.Path, Want: r.want, Stale: r.root.Stale,
+		DryRun: r.inner.dry, NoSeal: r.o.NoSeal, Sync: r.o.Sync,
 	}
+	err = c.Begin(ctx)
 	if c.Resumes {
 		r.account.set(func(report *Report) { report.Interrupted = r.want })
 	}
+	if err != nil {
+		return nil, rootError(err)
+	}
 	if !c.Right() && !r.o.Exact && !r.inner.dry {
 		r.writes = walk.Guess
-	}
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	if err := c.Seal(ctx); err != nil {
-		return nil, err
 	}
 	if !r.inner.dry {
 		r.commit = c

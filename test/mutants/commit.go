@@ -6,59 +6,59 @@ package mutants
 // last, and each comes to the disk before what relies on it.
 func commits() []Mutant {
 	const root = "relabel/internal/commit/root_linux.go"
-	const closing = "relabel/internal/commit/close_linux.go"
+	const rival = "relabel/internal/commit/rival_linux.go"
 	const claim = "relabel/internal/commit/claim_linux.go"
 	const order = "relabel/internal/commit/order_linux.go"
 	const times = "relabel/internal/commit/times_linux.go"
 	return []Mutant{
 		{
-			Name: "seal-dropped", By: "TestBackToTheOldLabel in relabel", Inside: "TestFailed/ext4",
+			Name: "seal-dropped", By: "TestModel in relabel/internal/commit", Inside: "TestFailed/ext4",
 			Breaks: "before the first change the root is sealed",
-			Edits:  edits(root, "\tif !c.claims {\n", "\tif false {\n"),
+			Edits:  edits(root, "} else if rival, err = c.seal(k, is); err != nil {", "} else if err != nil {"),
 		},
 		{
 			Name: "seal-unsynced", By: "TestOrderOfCalls in relabel",
 			Breaks: "the seal comes to the disk before the first change",
-			Edits:  edits(root, "return c.pass(barriers[c.Order()].one)", "return nil"),
+			Edits:  edits(root, "return rival, c.pass(barriers[c.Walk.Order()].one)", "return rival, nil"),
 		},
 		{
 			Name: "seal-blessed", By: "TestSealHolds in relabel",
 			Breaks: "a root that has what looks like a seal is sealed all the same",
-			Edits:  edits(root, "found.seal == c.Found && c.Found != \"\"", "found.seal == c.Found || secctx.IsSeal(c.Found, c.Want)"),
+			Edits:  edits(root, "if is && k.want == c.Want && k.seal == c.Found && secctx", "if secctx"),
 		},
 		{
-			Name: "former-forgotten", By: "TestSealEach in relabel",
+			Name: "former-forgotten", By: "TestModel in relabel/internal/commit",
 			Breaks: "the seal is none of the labels that the root had before runs that were interrupted",
 			Edits:  edits(root, "secctx.Seals(has, c.Want, k.former...)", "secctx.Seals(has, c.Want)"),
 		},
 		{
-			Name: "overtaken-unasked", By: "TestOvertaken in relabel",
+			Name: "overtaken-unasked", By: "TestModel in relabel/internal/commit",
 			Breaks: "the root is committed only if it still has what this run left on it",
-			Edits:  edits(root, "label == *c.label.Load()", "label != \"\""),
+			Edits:  edits(rival, "label == left.label", "label != \"\""),
 		},
 		{
-			Name: "overtaken-vouches", By: "TestOvertaken in relabel",
-			Breaks: "a root that another took does not vouch for what this run has written",
-			Edits:  edits(closing, "c.reseal(k, is)", "_ = c"),
+			Name: "overtaken-trusted", By: "TestModel in relabel/internal/commit",
+			Breaks: "a root that another took is not trusted for what this run has written",
+			Edits:  edits(root, "\t\tc.reseal(k, is)\n\t}\n}", "\t\t_ = k\n\t}\n}"),
 		},
 		{
-			Name: "way-not-given", By: "TestGiveWay",
+			Name: "way-not-given", By: "TestModel in relabel/internal/commit",
 			Breaks: "a run waits until another, whose claim it replaced, has noticed",
 			Edits:  edits(root, "case <-time.After(Noticed):", "default:"),
 		},
 		{
-			Name: "waited-unlooked", By: "TestOvertakenWaiting in relabel",
+			Name: "waited-unlooked", By: "TestModel in relabel/internal/commit",
 			Breaks: "of two runs that wait for each other the overtaken one leaves the root as it is",
 			Edits:  edits(root, "return c.Ours()\n", "return nil\n"),
 		},
 		{
-			Name: "healer-unseen", By: "TestHealerOvertaken in relabel",
+			Name: "healer-unseen", By: "TestModel in relabel/internal/commit",
 			Breaks: "a run that healed a root that was right, and was overtaken, seals the root again",
-			Edits:  edits(closing, "(healed || !theirs)", "(healed && c.NoSeal || !theirs)"),
+			Edits:  edits(root, "(healed || !theirs)", "(healed && c.NoSeal || !theirs)"),
 		},
 		{
-			Name: "seal-trusted", By: "TestSealWanted in relabel",
-			Breaks: "a root vouches for nothing where the label that is asked for is its seal",
+			Name: "seal-trusted", By: "TestModel in relabel/internal/commit",
+			Breaks: "a root is trusted for nothing where the label that is asked for is its seal",
 			Edits:  edits(claim, "e != 0 || claimed:", "e != 0 || claimed && fd < 0:"),
 		},
 		{
@@ -67,17 +67,17 @@ func commits() []Mutant {
 			Edits:  edits(claim, "case !sys.HasTrusted():", "case fd < 0 && !sys.HasTrusted():"),
 		},
 		{
-			Name: "unproved-trusted", By: "TestKilledClosing in relabel",
-			Breaks: "a root that has the label vouches for nothing before the reading that follows has ended",
+			Name: "unproved-trusted", By: "TestModel in relabel/internal/commit",
+			Breaks: "a root that has the label is not trusted before the reading that follows has ended",
 			Edits: edits(
 				claim, "_, claimed, e := readClaim", "k, claimed, e := readClaim",
 				claim, "e != 0 || claimed:", "e != 0 || claimed && k.seal == has:",
 			),
 		},
 		{
-			Name: "unproved-unsealed", By: "TestKilledClosing in relabel",
+			Name: "unproved-unsealed", By: "TestModel in relabel/internal/commit",
 			Breaks: "a root whose label is not proved is sealed before anything beneath it is written",
-			Edits:  edits(root, "\t\tc.Resumes = c.unproved && k.want", "\t\tc.unproved = c.unproved && k.seal == c.Found\n\t\tc.Resumes = c.unproved && k.want"),
+			Edits:  edits(root, "is && k.want == c.Want; !is {", "is && k.want == c.Want; !is || k.seal != c.Found {"),
 		},
 		{
 			Name: "unmounted-unsaid", By: "TestMountMoves in relabel",
@@ -86,18 +86,18 @@ func commits() []Mutant {
 		},
 		{
 			Name: "commit-before-sync", By: "TestOrderOfCalls in relabel",
-			Breaks: "everything comes to the disk before the root that vouches for it",
+			Breaks: "everything comes to the disk before the root that is trusted for it",
 			Edits: edits(
-				closing, "\tif c.Unsynced() || c.Sync {\n", "\tif false {\n",
-				closing, "\tc.Labelled(wrote)\n", "\tif err := c.order(); err != nil {\n\t\treturn err\n\t}\n\tc.Labelled(wrote)\n",
+				root, "\tif c.Unsynced() || c.Sync {\n", "\tif false {\n",
+				root, "\tc.Walk.Labelled(c, wrote)\n\tif", "\tif err := c.order(); err != nil {\n\t\treturn err\n\t}\n\tc.Walk.Labelled(c, wrote)\n\tif",
 			),
 		},
 		{
 			Name: "order-assumed", By: "TestOrderOf",
 			Breaks: "where a filesystem keeps no order of labels, or is not known, the disk is waited for",
 			Edits: edits(
-				order, "\treturn Waits\n}", "\treturn Keeps\n}",
-				order, "\t\treturn Commits\n", "\t\treturn Keeps\n",
+				order, "\treturn Unordered\n}", "\treturn Ordered\n}",
+				order, "\t\treturn Transactions\n", "\t\treturn Ordered\n",
 			),
 		},
 		{
@@ -113,12 +113,12 @@ func commits() []Mutant {
 		{
 			Name: "look-late", By: "TestSlowLook in relabel",
 			Breaks: "a run whose look at its root is late writes nothing until that has ended",
-			Edits:  edits(root, "return since >= 0 && since < lease", "return since != 0"),
+			Edits:  edits(rival, "return since >= 0 && since < lease", "return since != 0"),
 		},
 		{
 			Name: "commit-unread", By: "TestKilledClosing in relabel",
 			Breaks: "what came to the root since it was read has the label before the root",
-			Edits:  edits(closing, "if wrote && c.moved {", "if false {"),
+			Edits:  edits(root, "if wrote && c.moved {", "if false {"),
 		},
 		{
 			Name: "submount-unsynced", By: "TestSyncsForOthers",
@@ -126,24 +126,24 @@ func commits() []Mutant {
 			Edits:  edits("relabel/submount_linux.go", "\t\tr.sync(m, m.Top)\n", ""),
 		},
 		{
-			Name: "unsynced-vouches", By: "TestUnsyncedStray in relabel",
-			Breaks: "a right root does not vouch for what is not on disk",
-			Edits:  edits(closing, "c.Revoke() // it vouches", "_ = c // it vouches"),
+			Name: "unsynced-trusted", By: "TestUnsyncedStray in relabel",
+			Breaks: "a right root is not trusted for what is not on disk",
+			Edits:  edits(root, "c.Revoke() // it is trusted", "_ = c // it is trusted"),
 		},
 		{
 			Name: "commit-despite-failures", By: "TestGuessRefused in relabel",
 			Breaks: "the root is committed only if nothing failed",
-			Edits:  edits(closing, "if err == nil && c.Failed() == nil {\n\t\tif c.DryRun", "if err == nil {\n\t\tif c.DryRun"),
+			Edits:  edits(root, "if err == nil && c.Walk.Failed() == nil {\n\t\tif c.DryRun", "if err == nil {\n\t\tif c.DryRun"),
 		},
 		{
 			Name: "commit-fsync-dropped", By: "TestOrderOfCalls in relabel",
 			Breaks: "with Sync, and where no order is kept, the root's label is on disk when the call returns",
-			Edits:  edits(closing, "if wrote && (c.Sync || c.Order() == Waits) {", "if false {"),
+			Edits:  edits(root, "if wrote && (c.Sync || c.Walk.Order() == Unordered) {", "if false {"),
 		},
 		{
 			Name: "reread-dropped", By: "TestKilledClosing in relabel",
 			Breaks: "the root's entries are read again after its label is written",
-			Edits:  edits(closing, "if err := c.reread(ctx); err != nil", "if err := error(nil); err != nil"),
+			Edits:  edits(root, "if !c.untouched() {", "if false {"),
 		},
 		{
 			Name: "names-unlisted", By: "TestCreatedAtCommit in relabel",
@@ -151,7 +151,7 @@ func commits() []Mutant {
 			Edits:  edits(times, "c.listNames() == c.names", "c.names == c.names"),
 		},
 		{
-			Name: "tick-ignored", By: "TestSettled in relabel/internal/commit",
+			Name: "tick-ignored", By: "TestPassed in relabel/internal/commit",
 			Breaks: "the root's times prove nothing in the tick in which they were set",
 			Edits:  edits(times, "stamp.Before(t.clock)", "!stamp.After(t.clock)"),
 		},
@@ -163,12 +163,12 @@ func commits() []Mutant {
 		{
 			Name: "revoke-dropped", By: "TestFailureSeals in relabel",
 			Breaks: "a root that was right is sealed when something beneath it failed",
-			Edits:  edits(closing, "if c.Revoke(); err == nil {", "if err == nil {"),
+			Edits:  edits(root, "if c.Revoke(); err == nil {", "if err == nil {"),
 		},
 		{
 			Name: "revoke-at-cancel-dropped", By: "TestCancelAtCommit in relabel",
 			Breaks: "a committed root is sealed again if the second reading did not end",
-			Edits:  edits(closing, "c.Revoke() // what was created", "_ = c // what was created"),
+			Edits:  edits(root, "c.Revoke() // what was created", "_ = c // what was created"),
 		},
 		{
 			Name: "retreat-dropped", By: "TestHungSecondReading in relabel",
@@ -176,9 +176,9 @@ func commits() []Mutant {
 			Edits:  edits("relabel/internal/run/run.go", "go (*revoke)()", "_ = revoke"),
 		},
 		{
-			Name: "revoke-late", By: "TestRevokeLate in relabel/internal/commit",
+			Name: "revoke-late", By: "TestModel in relabel/internal/commit",
 			Breaks: "a root that is closed, or a directory that has its descriptor by then, gets no seal",
-			Edits:  edits(closing, "\tdefer c.end()\n", "\t_ = c.end\n"),
+			Edits:  edits(root, "\tdefer c.end()\n", "\t_ = c.end\n"),
 		},
 		{
 			Name: "excluded-root", By: "TestExcludedRoot in relabel",
@@ -187,13 +187,13 @@ func commits() []Mutant {
 		},
 		{
 			Name: "rules-trusted", By: "TestApplyTrust in relabel",
-			Breaks: "a root beneath which rules have written vouches for no label",
-			Edits:  edits("relabel/submount_linux.go", "d.first, e = commit.Disavow(m.Top, r.order(m, m.Top))", "d.first, e = false, sys.Errno(0)"),
+			Breaks: "a root beneath which rules have written is trusted for no label",
+			Edits:  edits("relabel/submount_linux.go", "d.first, e = commit.ClaimRules(m.Top, r.order(m, m.Top))", "d.first, e = false, sys.Errno(0)"),
 		},
 		{
 			Name: "rules-overtaken", By: "TestApplyOvertaken in relabel",
-			Breaks: "what was committed while rules were at work vouches for nothing",
-			Edits:  edits("relabel/submount_linux.go", "_, e = commit.Disavow(fd, r.order(m, fd))", "_ = fd"),
+			Breaks: "no label is trusted that was committed while rules were at work",
+			Edits:  edits("relabel/submount_linux.go", "_, e = commit.ClaimRules(fd, r.order(m, fd))", "_ = fd"),
 		},
 		{
 			Name: "lock-skipped", By: "TestTrustedAfterWait",

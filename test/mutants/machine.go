@@ -55,7 +55,7 @@ func machine() []Mutant {
 		{
 			Name: "seal-kept", Inside: "TestAccess/shared/ext4",
 			Breaks: "the root gets its label when all else is done",
-			Edits:  edits(commit+"close_linux.go", "e := c.write(c.Want); e != 0", "e := sys.Errno(0); e != 0"),
+			Edits:  edits(commit+"root_linux.go", "e := c.write(c.Want, committed); e != 0", "e := sys.Errno(0); e != 0"),
 		},
 		{
 			Name: "seal-open", Inside: "TestInterrupted/ext4",

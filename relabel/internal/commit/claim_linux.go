@@ -13,18 +13,15 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
-// A seal looks like a label that may have been given by hand, and a run that
-// was interrupted leaves one. So a run that seals leaves a second attribute on the
-// root, its claim, until the second reading after its commit has ended. By that the next
-// run, or a probe, knows two things: that no label on the root vouches, be it the seal, or
-// what stands there between the writes of claim, seal and label; and which labels the root
-// had before, so that no seal of a later run is one of them while there are others, however
-// many are interrupted.
+// A seal looks like a label that may have been given by hand. So a run that seals leaves a second
+// attribute on the root, its claim, until the second reading after its commit has ended. By that
+// the next run, or a probe, knows that no label on the root is trusted, be it the seal, or what
+// stands there between the writes of claim, seal and label; and which labels the root had before,
+// so that no seal of a later run is one of them while there are others, however many are
+// interrupted.
 //
-// By rules the root keeps its label, or gets that of its rule, whatever the entries beneath
-// it get. So that nobody who asks us takes this label for a commit, there is a claim beside
-// it that wants none. It is left before the first write, and stays until a run commits the
-// root.
+// By rules the root has its old label, or that of its rule, whatever the entries beneath it get.
+// The claim beside it wants none. It is left before the first write, until a run commits the root.
 //
 // The attribute takes CAP_SYS_ADMIN. To a process without, the kernel says that there is none.
 
@@ -36,7 +33,7 @@ const mostFormer = 6
 
 // claim is what a run says of a root that is sealed.
 type claim struct {
-	want   string   // what the run gives; "" by rules: the root vouches by no label
+	want   string   // what the run gives; "" by rules: the root is trusted for no label
 	seal   string   // what the root has until then; "" if it had no label, and needs no seal
 	former []string // what no seal may be, the newest last
 }
@@ -51,19 +48,15 @@ const (
 	claimFormer = " former="
 )
 
-// parseClaim reads a claim; a text that String did not write is none.
-func parseClaim(text string) (k claim, ok bool) {
+// parseClaim reads a claim. A text that String did not write says nothing.
+func parseClaim(text string) claim {
 	rest, begins := strings.CutPrefix(text, claimBegins)
 	want, rest, hasSeal := strings.Cut(rest, claimSeal)
 	seal, former, hasFormer := strings.Cut(rest, claimFormer)
 	if !begins || !hasSeal || !hasFormer || strings.Contains(want+seal, " ") {
-		return claim{}, false
+		return claim{}
 	}
-	k = claim{want: want, seal: seal}
-	if former != "" {
-		k.former = strings.Split(former, " ")
-	}
-	return k, true
+	return claim{want, seal, strings.Fields(former)}
 }
 
 // claimed reads the claim that is on the root.
@@ -78,20 +71,20 @@ func (c *Root) claimed() (k claim, is bool, err error) {
 	return k, is, err
 }
 
-// readClaim reads the claim of fd, which is sys.Opened, or sys.ByDescriptor. One that is too long
-// to be read says nothing, but is one.
+// readClaim reads the claim of fd, which is sys.Opened, or sys.ByDescriptor. What is too long to
+// be read, or was written by no run of this version, is a claim that says nothing.
 func readClaim(way sys.Way, fd int) (k claim, is bool, e sys.Errno) {
 	attr := sys.NewAttr(ClaimName, "")
-	n, e := attr.Get(way, fd, nil)
-	switch e {
+	switch n, e := attr.Get(way, fd, nil); e {
 	case 0:
-		k, is = parseClaim(string(attr.Value(n)))
+		return parseClaim(string(attr.Value(n))), true, 0
 	case syscall.ERANGE:
-		is, e = true, 0
+		return claim{}, true, 0
 	case syscall.ENODATA, syscall.ENOTSUP:
-		e = 0
+		return claim{}, false, 0
+	default:
+		return claim{}, false, e
 	}
-	return k, is, e
 }
 
 // write leaves the claim on the open directory fd, in place of the one that is there.
@@ -101,9 +94,8 @@ func (k claim) write(fd int) sys.Errno {
 
 func removeClaim(way sys.Way, fd int) sys.Errno {
 	switch e := sys.Removexattr(way, fd, ClaimName); e {
-	case syscall.ENODATA, syscall.EPERM, syscall.ENOTSUP: // it was not there, or never could be
-		return 0
-	case syscall.EROFS: // the kernel says so whether it is there or not, and this run changes nothing
+	case syscall.ENODATA, syscall.EPERM, syscall.ENOTSUP, // it was not there, or never could be
+		syscall.EROFS: // the kernel says so whether it is there or not, and this run changes nothing
 		return 0
 	default:
 		return e
@@ -137,12 +129,11 @@ func Look(way sys.Way, fd int, dir bool, want string) (t Trust, has string, op s
 	if e != 0 {
 		return Untrusted, "", op, e
 	}
-	has = label.String()
-	if has == want {
-		t = Trusted
+	if has = label.String(); has != want {
+		return Untrusted, has, "", 0
 	}
-	if t == Untrusted || !dir {
-		return t, has, "", 0
+	if !dir {
+		return Trusted, has, "", 0
 	}
 	switch _, claimed, e := readClaim(way, fd); {
 	case e != 0 || claimed:
@@ -153,45 +144,36 @@ func Look(way sys.Way, fd int, dir bool, want string) (t Trust, has string, op s
 	return Trusted, has, "", 0
 }
 
-// EntriesHave says whether each entry of a directory has the label. fd is open for
-// reading.
+// EntriesHave reports whether each entry of a directory, which is open for reading, has the label.
 func EntriesHave(fd int, path, want string) (bool, error) {
-	fail := func(op, path string, err error) (bool, error) {
-		return false, &fs.PathError{Op: op, Path: path, Err: err}
-	}
 	io := xattrio.New(want)
 	if kind, e := sys.FSType(fd); e == 0 {
 		io.Stale = sys.Stale(kind)
 	}
 	for d, err := range sys.Entries(fd) {
 		if err != nil {
-			return fail("getdents64", path, err)
+			return false, &fs.PathError{Op: "getdents64", Path: path, Err: err}
 		}
+		op, has := "openat", xattrio.Label{}
 		at, e := sys.Openat(fd, d.Cname(), sys.OpenPath, 0)
-		if xattrio.VerdictOf(e) == xattrio.Gone {
-			continue
+		if e == 0 {
+			has, op, e = io.Read(xattrio.Target{FD: at, Pinned: true})
+			sys.Close(at)
 		}
-		if e != 0 {
-			return fail("openat", path+"/"+string(d.Name), e)
-		}
-		has, op, e := io.Read(xattrio.Target{FD: at, Pinned: true})
-		sys.Close(at)
-		if xattrio.VerdictOf(e) == xattrio.Bare { // the root has one
-			continue
-		}
-		if e != 0 {
-			return fail(op, path+"/"+string(d.Name), e)
-		}
-		if !has.Is(want) {
+		switch verdict := xattrio.VerdictOf(e); {
+		case verdict == xattrio.Gone, verdict == xattrio.Bare: // the root has one
+		case e != 0:
+			return false, &fs.PathError{Op: op, Path: path + "/" + string(d.Name), Err: e}
+		case !has.Is(want):
 			return false, nil
 		}
 	}
 	return true, nil
 }
 
-// Disavow makes the directory that fd names vouch for nothing, whatever label it has, before
-// anything is written later. o is its filesystem's. first says that no claim was there before.
-func Disavow(fd int, o Order) (first bool, e sys.Errno) {
+// ClaimRules has nobody trust the directory that fd names, whatever label it has, before anything
+// is written later. o is its filesystem's. first says that no claim was there before.
+func ClaimRules(fd int, o Order) (first bool, e sys.Errno) {
 	found, is, e := readClaim(sys.Opened, fd)
 	if e != 0 || is && found.want == "" {
 		return false, e
@@ -214,13 +196,13 @@ func Disavow(fd int, o Order) (first bool, e sys.Errno) {
 	}
 }
 
-// Disavowed says whether the directory that fd names has the claim that Disavow leaves. fd
+// HasRules reports whether the directory that fd names has the claim that ClaimRules leaves. fd
 // may be an O_PATH descriptor.
-func Disavowed(fd int) bool {
+func HasRules(fd int) bool {
 	k, is, _ := readClaim(sys.ByDescriptor, fd)
 	return is && k.want == ""
 }
 
-// Avow removes the claim of a Disavow that found none before it, if nothing was written
+// UnclaimRules removes the claim of a ClaimRules that found none before it, if nothing was written
 // since. fd may be an O_PATH descriptor.
-func Avow(fd int) sys.Errno { return removeClaim(sys.ByDescriptor, fd) }
+func UnclaimRules(fd int) sys.Errno { return removeClaim(sys.ByDescriptor, fd) }

@@ -18,17 +18,17 @@ import (
 type Order uint8
 
 const (
-	// Waits: it promises nothing, or cannot be told. To have an order is to wait for the disk.
-	Waits Order = iota
-	// Commits: btrfs keeps the order of transactions, but fsync takes one file to the disk
+	// Unordered: it promises nothing, or cannot be told. To have an order is to wait for the disk.
+	Unordered Order = iota
+	// Transactions: btrfs keeps the order of transactions, but fsync takes one file to the disk
 	// before the transaction in which it was changed.
-	Commits
-	// Keeps: ext4 with a journal and XFS, which replay changes of attributes in the order in
+	Transactions
+	// Ordered: ext4 with a journal and XFS, which replay changes of attributes in the order in
 	// which they were made. fsync takes all earlier changes along. So does the fast commit
 	// of ext4: a transaction that changed an attribute is committed whole.
-	Keeps
-	// Forgets: tmpfs.
-	Forgets
+	Ordered
+	// Volatile: tmpfs.
+	Volatile
 )
 
 // OrderOf is that of the filesystem that the open directory fd is in, which is of this kind by
@@ -36,18 +36,18 @@ const (
 func OrderOf(fd int, kind int64) Order {
 	switch kind {
 	case sys.Tmpfs:
-		return Forgets
+		return Volatile
 	case sys.XFS:
-		return Keeps
+		return Ordered
 	case sys.Btrfs:
-		return Commits
+		return Transactions
 	case sys.Ext4:
 		e := sys.HasJournal(fd)
 		if e == 0 || e != syscall.ENODEV && journalTask(fd) {
-			return Keeps
+			return Ordered
 		}
 	}
-	return Waits
+	return Unordered
 }
 
 // journalTask says that sysfs names the task of the journal of the ext4 that fd is in, for a
@@ -79,20 +79,20 @@ var (
 
 // barriers are those of each order.
 var barriers = [...]struct {
-	all     barrier // keeps what was written to the filesystem so far before what is written later
-	one     barrier // keeps so what was written to the directory itself
-	settled barrier // has it all on the disk
+	all  barrier // keeps what was written to the filesystem so far before what is written later
+	one  barrier // keeps so what was written to the directory itself
+	disk barrier // has it all on the disk
 }{
-	Waits:   {syncAll, syncOne, syncAll},
-	Commits: {transaction, syncOne, transaction},
-	Keeps:   {settled: syncAll},
-	Forgets: {},
+	Unordered:    {syncAll, syncOne, syncAll},
+	Transactions: {transaction, syncOne, transaction},
+	Ordered:      {disk: syncAll},
+	Volatile:     {},
 }
 
-// Settle has what was written to the filesystem of fd on its disk, for another filesystem to
+// ToDisk has what was written to the filesystem of fd on its disk, for another filesystem to
 // rely on. The string is the call that failed.
-func (o Order) Settle(fd int, at func(call string)) (string, sys.Errno) {
-	b := barriers[o].settled
+func (o Order) ToDisk(fd int, at func(call string)) (string, sys.Errno) {
+	b := barriers[o].disk
 	return b.op, b.on(fd, at)
 }
 

@@ -30,7 +30,7 @@ func orderAt(t *testing.T, dir string) (Order, bool) {
 
 // TestOrderOf: which filesystems keep the order of labels.
 func TestOrderOf(t *testing.T) {
-	for kind, want := range map[string]Order{"ext4": Keeps, "xfs": Keeps, "btrfs": Commits, "tmpfs": Forgets} {
+	for kind, want := range map[string]Order{"ext4": Ordered, "xfs": Ordered, "btrfs": Transactions, "tmpfs": Volatile} {
 		t.Run(kind, func(t *testing.T) {
 			if is, task := orderAt(t, treetest.Fresh(t, kind)); is != want || task != (kind == "ext4") {
 				t.Errorf("%d, and sysfs names a task: %t", is, task)
@@ -56,11 +56,11 @@ func TestOrderOf(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		if is, task := orderAt(t, dir); is != Waits || task {
+		if is, task := orderAt(t, dir); is != Unordered || task {
 			t.Errorf("%d, and sysfs names a task: %t", is, task)
 		}
 	})
-	if is, _ := orderAt(t, "/proc"); is != Waits {
+	if is, _ := orderAt(t, "/proc"); is != Unordered {
 		t.Errorf("what is not known: %d", is)
 	}
 }

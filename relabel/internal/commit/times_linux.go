@@ -39,7 +39,7 @@ const coarsest = 2 * time.Second
 func (c *Root) lookAtTimes() (times, sys.Errno) {
 	st, e := sys.Refresh(c.FD, nil)
 	t := times{mtime: st.Mtime, ctime: st.Ctime, at: time.Now()}
-	if e == 0 && precise(c.Kind, t) && !t.settled(t.ctime) { // else its age is enough, and a call is saved
+	if e == 0 && precise(c.Kind, t) && !t.passed(t.ctime) { // else its age is enough, and a call is saved
 		if now, e := sys.Clock(); e == 0 {
 			t.clock = now
 		}
@@ -57,8 +57,8 @@ func precise(kind int64, t times) bool {
 	return false
 }
 
-// settled says that a change after the look gets another time than stamp.
-func (t times) settled(stamp time.Time) bool {
+// passed says that a change after the look gets another time than stamp.
+func (t times) passed(stamp time.Time) bool {
 	return stamp.Before(t.clock) || stamp.Before(t.at.Add(-coarsest))
 }
 
@@ -69,10 +69,10 @@ func setBack(wall, elapsed time.Duration) bool { return wall < elapsed-time.Seco
 // untouched says that nothing was created in the root, renamed into it or removed from it
 // since it was opened. It is asked when the root has the label.
 func (c *Root) untouched() bool {
-	if c.moved || !c.times.settled(c.times.mtime) || !c.wrong && !c.times.settled(c.times.ctime) {
+	if c.moved || !c.times.passed(c.times.mtime) || !c.wrong && !c.times.passed(c.times.ctime) {
 		return false
 	}
-	c.At("statx")
+	c.Walk.At("statx")
 	st, e := sys.Refresh(c.FD, nil)
 	now := time.Now()
 	switch {
@@ -120,8 +120,8 @@ func namesIn(records []byte) names {
 
 // listNames reads the list, if one call can.
 func (c *Root) listNames() names {
-	c.At("getdents64")
-	defer c.At("")
+	c.Walk.At("getdents64")
+	defer c.Walk.At("")
 	buf := lists.Get().(*[listMost]byte)
 	defer lists.Put(buf)
 	n, e := 0, sys.Rewind(c.FD, 0)

@@ -9,8 +9,8 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
-// TestSettled: when the times of a root show a change after a look at them.
-func TestSettled(t *testing.T) {
+// TestPassed: when the times of a root show a change after a look at them.
+func TestPassed(t *testing.T) {
 	at := time.Unix(1e9, 5e6)
 	for name, c := range map[string]struct {
 		kind int64
@@ -35,7 +35,7 @@ func TestSettled(t *testing.T) {
 		if precise(c.kind, tm) {
 			tm.clock = at
 		}
-		if is := tm.settled(tm.mtime); is != c.want {
+		if is := tm.passed(tm.mtime); is != c.want {
 			t.Errorf("%s: %t", name, is)
 		}
 	}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package commit
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"time"
+)
+
+// Of two runs that share no lock, as from pods with a /run of their own, one finds the other's
+// claim. It puts its own in its place and waits until the other, if it is still at work, has
+// noticed: each run looks at its root before the commit, after the second reading, and four
+// times a second in between; where such a look is late, it writes nothing until that has ended.
+//
+//	A: creates its claim, seals ....... looks: not its own, stops
+//	B:        finds it, puts its own, seals ....... walks, commits
+//
+// A run that finds the root right leaves no claim there, for all may be right. But it
+// writes what it finds wrong, and that is what a rival has just written. When it notices
+// that the root is not its own any more, and it has written anything, it seals the root
+// again with its claim, so that the rival notices in turn. That comes at most a lease later
+// than the last write: a rival that was committed in that time has said that it is done,
+// and its root is sealed. A lock on the root would show the two to each other, but it is
+// the lock of the application that the volume belongs to.
+const (
+	// Every is how often a run asks if its root is still its own, at least.
+	Every = 250 * time.Millisecond
+	// Noticed is how long a run waits for another whose claim it has replaced.
+	Noticed = 4 * Every
+	// lease is how long a run writes after a look at its root began: less than Noticed, for
+	// the call under way has to end too.
+	lease = 3 * Every
+)
+
+// Due says, four times a second and to one who asks, that it is time for Ours.
+func (c *Root) Due() bool {
+	last, now := c.looked.Load(), time.Now().UnixNano()
+	since := time.Duration(now - last) // less than nothing where the clock was put back
+	return (since < 0 || since >= Every) && c.looked.CompareAndSwap(last, now)
+}
+
+// Sure says whether a look at the root that began lately found it ours, so that no other
+// run has waited long enough to be at work by now.
+func (c *Root) Sure() bool {
+	since := time.Duration(time.Now().UnixNano() - c.sure.Load())
+	return since >= 0 && since < lease
+}
+
+// Ours is an error if the root has another label than this run left on it, or another run's
+// claim; or if it cannot be read. A run to the same label is no other.
+func (c *Root) Ours() error {
+	began, left := time.Now().UnixNano(), c.is.Load()
+	label, err := c.read()
+	is := label == left.label || label == c.Want
+	if err == nil && is && left.claim {
+		var k claim
+		var found bool
+		k, found, err = c.claimed()
+		is = !found || k.want == c.Want
+	}
+	if err != nil || is {
+		c.sure.Store(began) // after an error it would not help to wait: the commit fails if it lasts
+		return err
+	}
+	return &fs.PathError{Op: "relabel", Path: c.Path, Err: fmt.Errorf("%w: the root has %s by now", ErrOvertaken, cmp.Or(label, "no label"))}
+}
