@@ -81,13 +81,17 @@ func TestRestorecon(t *testing.T) {
 	}
 	before := treetest.Read(t, root)
 	for _, rule := range []string{
-		"/(a -- system_u:object_r:usr_t:s0", "(/.*)? usr_t", "(/.*)? object_r:usr_t", "(/.*)? :::", "(/.*)? <<nonee>>",
+		"(/.*)? usr_t", "(/.*)? object_r:usr_t", "(/.*)? :::", "(/.*)? <<nonee>>",
 		"(/.*)? gen_context(system_u:object_r:usr_t,s0)", "(/.*)? system_u:object_r:usr_t:s0:c99999",
 	} {
 		write("@ system_u:object_r:usr_t:s0\n@" + rule + "\n")
 		if text := says(t, 2, "restorecon", "-R", "-F", "--contexts", contexts, root); !strings.Contains(text, contexts+":2: ") || !strings.Contains(text, "nothing was begun") {
 			t.Errorf("%s: %s", rule, text)
 		}
+	}
+	write("@(/.*)? system_u:object_r:etc_t:s0\n@/f0(?R) -- system_u:object_r:usr_t:s0\n")
+	if text := says(t, 1, "restorecon", "-R", "-n", "--contexts", contexts, root); !strings.Contains(text, ", 10 failed, ") || !strings.Contains(text, contexts+":2: "+root+"/f0(?R): ") {
+		t.Errorf("a pattern that cannot be used: %s", text)
 	}
 	if after := treetest.Read(t, root); !maps.Equal(after, before) {
 		t.Errorf("labels were %v and are %v", before, after)

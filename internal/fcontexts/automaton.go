@@ -5,9 +5,11 @@ package fcontexts
 import (
 	"encoding/binary"
 	"math/bits"
+	"regexp/syntax"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"unicode/utf8"
 )
 
 // The expressions of all rules are one program of a nondeterministic automaton. What
@@ -36,26 +38,19 @@ const (
 	stepMatch
 )
 
-// edge says what distinguishes a class: whether it holds the bytes that no pattern
-// names (0x80 and up), and which it treats in another way.
-type edge struct {
-	others  bool
-	special [2]uint64
-}
-
 type automaton struct {
 	owner   *Set
 	steps   []step
 	classes []class
-	edges   []edge           // of classes
 	numbers map[class]uint16 // of classes
-	bytes   [256]uint16      // of those that are a byte, plus one
 
 	mu     sync.Mutex
 	states map[string]*state // that are kept, by their sets
 	kept   int               // words in states
 	most   int               // of them
 	none   *state            // nothing matches any more
+	// hardNone says that an expression that is not here has <<none>>.
+	hardNone bool
 	// What close and build work with.
 	seen   []uint32 // by step: the round in which it was reached
 	round  uint32
@@ -89,91 +84,68 @@ func (a *automaton) init(owner *Set) {
 	a.none = a.build(nil, nil)
 }
 
-// compile appends e to the program, as the whole of a path, and returns where it
-// begins. any says that the rule is about all kinds of files.
-func (a *automaton) compile(e *expr, rule int32, any bool) uint32 {
-	end := a.emit(step{op: stepMatch, rule: rule})
-	if e.op == opAlternate {
-		// Within ^a|b|c$, ^ belongs to the first and $ to the last.
-		rest := &expr{op: opRepeat, max: -1, subs: []*expr{{op: opClass, class: anyByte}}}
-		branches := &expr{op: opAlternate}
-		for i, sub := range e.subs {
-			branch := &expr{op: opConcat}
-			if i > 0 {
-				branch.hold(rest)
-			}
-			branch.hold(sub)
-			if i < len(e.subs)-1 {
-				branch.hold(rest)
-			}
-			branches.hold(branch)
-		}
-		e = branches
-	}
-	start := a.expr(e, end, rule)
-	// .* at the very end: a step that any byte repeats, and that may be left.
-	for i := end + 1; any && i < uint32(len(a.steps)); i++ {
-		if s := a.steps[i]; s.op == stepByte && a.classes[s.class] == anyByte {
-			if fork := a.steps[s.to]; fork.op == stepFork && fork.to == i && fork.or == end {
-				a.steps[i].all = true
-			}
-		}
-	}
-	return start
-}
+// mostSteps is how long an expression may be with all that {n,m} repeats.
+const mostSteps = 10_000
 
-func (a *automaton) emit(s step) uint32 {
-	a.steps = append(a.steps, s)
-	return uint32(len(a.steps) - 1)
-}
+var allBytes = func() (all []rune) {
+	for b := range 256 {
+		all = append(all, runes(string([]byte{byte(b)}))...)
+	}
+	return all
+}()
 
-// expr appends e, which next follows, and returns where it begins.
-func (a *automaton) expr(e *expr, next uint32, rule int32) uint32 {
-	switch e.op {
-	case opClass:
-		return a.emit(step{op: stepByte, class: a.class(e.class), rule: rule, to: next})
-	case opLiteral:
-		for i := len(e.text) - 1; i >= 0; i-- {
-			next = a.emit(step{op: stepByte, class: a.byte(e.text[i]), rule: rule, to: next})
-		}
-		return next
-	case opConcat:
-		for _, sub := range slices.Backward(e.subs) {
-			next = a.expr(sub, next, rule)
-		}
-		return next
-	case opAlternate:
-		start := a.expr(e.subs[0], next, rule)
-		for _, sub := range e.subs[1:] {
-			start = a.emit(step{op: stepFork, rule: rule, to: start, or: a.expr(sub, next, rule)})
-		}
-		return start
+// compile appends the expression text to the program, as the whole of a path, and returns
+// where it begins; false if it is too long, or none of package regexp/syntax. any says that
+// the rule is about all kinds of files.
+func (a *automaton) compile(text string, rule int32, any bool) (start uint32, ok bool) {
+	re, err := syntax.Parse(text, syntax.ClassNL|syntax.OneLine|syntax.PerlX|syntax.DotNL)
+	if err != nil {
+		return 0, false
 	}
-	body := e.subs[0]
-	if e.max < 0 {
-		loop := a.emit(step{op: stepFork, rule: rule, or: next})
-		a.steps[loop].to = a.expr(body, loop, rule)
-		next = loop
-	} else {
-		leave := next
-		for range e.max - e.min {
-			next = a.emit(step{op: stepFork, rule: rule, to: a.expr(body, next, rule), or: leave})
+	prog, err := syntax.Compile(re.Simplify())
+	if err != nil || len(prog.Inst) > mostSteps {
+		return 0, false
+	}
+	// What begins or ends a group, or does nothing, has no step.
+	skip := func(i uint32) uint32 {
+		for prog.Inst[i].Op == syntax.InstCapture || prog.Inst[i].Op == syntax.InstNop {
+			i = prog.Inst[i].Out
 		}
+		return i
 	}
-	for range e.min {
-		next = a.expr(body, next, rule)
+	base := uint32(len(a.steps))
+	ends := func(i uint32) bool { return prog.Inst[skip(i)].Op == syntax.InstMatch }
+	for i, inst := range prog.Inst {
+		s := step{rule: rule, to: base + skip(inst.Out)}
+		switch inst.Op {
+		case syntax.InstAlt:
+			s.op, s.or = stepFork, base+skip(inst.Arg)
+		case syntax.InstMatch:
+			s.op = stepMatch
+		default: // of what matches nothing the class is empty
+			var c class
+			if r := inst.Rune; inst.Op == syntax.InstRune1 && r[0] < utf8.RuneSelf {
+				c.add(byte(r[0]), byte(r[0])) // as most are
+			} else {
+				for b, r := range allBytes {
+					if inst.MatchRune(r) {
+						c.add(byte(b), byte(b))
+					}
+				}
+			}
+			// States tell no bytes beyond ASCII from each other.
+			if high := [2]uint64(c[2:]); inst.Op == syntax.InstEmptyWidth || high != [2]uint64{} && high != [2]uint64(anyByte[2:]) {
+				a.steps = a.steps[:base]
+				return 0, false
+			}
+			s.class = a.class(c)
+			fork := prog.Inst[skip(inst.Out)]
+			s.all = any && c == anyByte && fork.Op == syntax.InstAlt &&
+				(skip(fork.Out) == uint32(i) && ends(fork.Arg) || skip(fork.Arg) == uint32(i) && ends(fork.Out))
+		}
+		a.steps = append(a.steps, s)
 	}
-	return next
-}
-
-// byte returns the number of the class of b alone.
-func (a *automaton) byte(b byte) uint16 {
-	if a.bytes[b] == 0 {
-		var c class
-		c.add(b)
-		a.bytes[b] = a.class(c) + 1
-	}
-	return a.bytes[b] - 1
+	return base + skip(uint32(prog.Start)), true
 }
 
 // class returns the number of c.
@@ -183,11 +155,6 @@ func (a *automaton) class(c class) uint16 {
 		number = uint16(len(a.classes))
 		a.numbers[c] = number
 		a.classes = append(a.classes, c)
-		e := edge{others: c.has(0x80), special: [2]uint64{c[0], c[1]}}
-		if e.others {
-			e.special = [2]uint64{^c[0], ^c[1]}
-		}
-		a.edges = append(a.edges, e)
 	}
 	return number
 }
@@ -195,10 +162,7 @@ func (a *automaton) class(c class) uint16 {
 // close puts the steps and the rules that these steps stand for in a.set and
 // a.accept. The lock is held, but while the set is loaded.
 func (a *automaton) close(at []uint32) {
-	if len(a.seen) < len(a.steps) {
-		a.seen = make([]uint32, len(a.steps))
-		a.round = 0
-	}
+	a.seen = append(a.seen, make([]uint32, max(0, len(a.steps)-len(a.seen)))...)
 	a.round++
 	a.set, a.accept = a.set[:0], a.accept[:0]
 	a.stack = append(a.stack[:0], at...)
@@ -230,20 +194,53 @@ func (a *automaton) after(set []uint32, b byte) (at []uint32) {
 	return at
 }
 
-// enter returns the state in a directory that s leads to, where these expressions
-// join, which begin with its path.
-func (a *automaton) enter(s *state, starts []uint32, path string) *state {
-	if len(starts) == 0 {
-		return s
+// enter returns the state in the directory of n, which s leads to: from there on its
+// expressions are asked too, which begin with its path. Those that no automaton can match
+// are returned beside it.
+func (a *automaton) enter(s *state, n *node) (_ *state, hard []int32) {
+	if len(n.rules) == 0 {
+		return s, nil
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	at := starts
-	for i := range len(path) {
-		a.close(at)
-		at = a.after(a.set, path[i])
+	var at []uint32
+	for _, i := range n.rules {
+		r := &a.owner.rules[i]
+		text, err := translate(r.Pattern)
+		if start, ok := a.compile(text, i, r.Kind == 0); ok && err == nil {
+			at = append(at, start)
+			continue
+		}
+		r.hard = compileHard(r.Pattern, text, err)
+		hard = append(hard, i)
+		a.hardNone = a.hardNone || r.Context == ""
 	}
-	return a.build(append(at, s.set...), s.accept)
+	for i := range len(n.path) {
+		a.close(at)
+		at = a.after(a.set, n.path[i])
+	}
+	return a.build(append(at, s.set...), s.accept), hard
+}
+
+// prune takes out of a.set and a.accept the rules that have no say where a later one
+// matches whatever follows: see [Set.first].
+func (a *automaton) prune() {
+	all := int32(-1)
+	for _, i := range a.set {
+		if s := &a.steps[i]; s.all && s.rule > all && slices.Contains(a.accept, s.rule) { // .+ needs a byte
+			all = s.rule
+		}
+	}
+	if all < 0 {
+		return
+	}
+	rules := a.owner.rules
+	deeper := func(rule int32) bool { return rules[rule].depth > rules[all].depth }
+	none := func(rule int32) bool { return rule < all && rules[rule].Context == "" && deeper(rule) }
+	keep := a.hardNone || slices.ContainsFunc(a.accept, none) || slices.ContainsFunc(a.set, func(i uint32) bool { return none(a.steps[i].rule) })
+	gone := func(rule int32) bool { return rule < all && !(keep && deeper(rule)) }
+	a.accept = slices.DeleteFunc(a.accept, gone)
+	a.set = slices.DeleteFunc(a.set, func(i uint32) bool { return gone(a.steps[i].rule) })
 }
 
 // build returns the state at these steps, where these rules match besides. The lock
@@ -251,17 +248,9 @@ func (a *automaton) enter(s *state, starts []uint32, path string) *state {
 func (a *automaton) build(at []uint32, accept []int32) *state {
 	a.close(at)
 	a.accept = append(a.accept, accept...)
-	// What came before a rule that matches whatever follows has no say any more.
-	all := int32(-1)
-	for _, i := range a.set {
-		if a.steps[i].all {
-			all = max(all, a.steps[i].rule)
-		}
-	}
-	a.accept = slices.DeleteFunc(a.accept, func(rule int32) bool { return rule < all })
-	a.set = slices.DeleteFunc(a.set, func(i uint32) bool { return a.steps[i].rule < all })
+	a.prune()
 	slices.Sort(a.set)
-	slices.SortFunc(a.accept, func(x, y int32) int { return int(y - x) })
+	slices.SortFunc(a.accept, a.owner.order)
 	a.accept = slices.Compact(a.accept)
 
 	a.key = a.key[:0]
@@ -276,9 +265,12 @@ func (a *automaton) build(at []uint32, accept []int32) *state {
 	}
 	s := &state{set: slices.Clone(a.set), accept: slices.Clone(a.accept)}
 	for _, i := range s.set {
-		special := a.edges[a.steps[i].class].special
-		s.special[0] |= special[0]
-		s.special[1] |= special[1]
+		c := a.classes[a.steps[i].class]
+		if c.has(0x80) { // as the bytes that no pattern names
+			c = c.inverted()
+		}
+		s.special[0] |= c[0]
+		s.special[1] |= c[1]
 	}
 	s.own = make([]atomic.Pointer[state], bits.OnesCount64(s.special[0])+bits.OnesCount64(s.special[1]))
 	s.plain = Dir{set: a.owner, at: s}

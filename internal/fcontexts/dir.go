@@ -4,6 +4,7 @@ package fcontexts
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -106,13 +107,13 @@ func (d *Dir) child(name []byte, sub *substitution) *Dir {
 
 // enter returns the directory of n, which is in d and which at leads to.
 func (d *Dir) enter(n *node, at *state) *Dir {
-	c := &Dir{set: d.set, at: d.set.enter(at, n.starts, n.path), node: n}
-	if d.hard != nil || len(n.hard) > 0 {
-		c.hard = &hardRules{path: n.path, rules: n.hard}
-		if d.hard != nil {
-			c.hard.rules = slices.Concat(d.hard.rules, n.hard)
-		}
-		slices.SortFunc(c.hard.rules, func(x, y hardRule) int { return int(y.rule - x.rule) })
+	at, hard := d.set.enter(at, n)
+	c := &Dir{set: d.set, at: at, node: n}
+	if d.hard != nil {
+		hard = slices.Concat(d.hard.rules, hard)
+	}
+	if len(hard) > 0 {
+		c.hard = &hardRules{n.path, hard}
 	}
 	return c
 }
@@ -127,15 +128,16 @@ func (d *Dir) All() (*Rule, bool) {
 	if a.next(s, '/') != s || a.next(s, 0xff) != s || !s.flat() {
 		return nil, false
 	}
-	if len(s.accept) == 0 {
-		return nil, true
+	if slices.ContainsFunc(s.accept, func(i int32) bool { return d.set.rules[i].Kind != 0 }) {
+		return nil, false
 	}
-	r := &d.set.rules[s.accept[0]]
-	return r, r.Kind == 0
+	r, _ := d.set.first(s.accept, 0, nil)
+	return r, true
 }
 
 // Lookup returns the rule for name in d, nil if there is none. The rule may say that
-// name is to have no label. It is an error if an expression takes too long.
+// name is to have no label. It is an error if name could fit an expression that cannot be
+// used, or that takes too long.
 func (d *Dir) Lookup(name []byte, kind Kind) (*Rule, error) {
 	s := d.set
 	if d.sub != nil {
@@ -152,28 +154,50 @@ func (d *Dir) Lookup(name []byte, kind Kind) (*Rule, error) {
 	}
 	rest := bytes.TrimSuffix(name, []byte{'\n'})
 	at := s.run(d.at, rest)
-	best := s.first(at, kind)
+	if d.hard == nil && len(rest) == len(name) {
+		return s.first(at.accept, kind, nil)
+	}
+	accept := slices.Clone(at.accept)
 	if len(rest) < len(name) { // $ matches before it too
-		best = max(best, s.first(s.next(at, '\n'), kind))
+		accept = append(accept, s.next(at, '\n').accept...)
 	}
+	var path []rune
 	if d.hard != nil {
-		var err error
-		if best, err = d.hard.first(s, name, kind, best); err != nil {
-			return nil, err
-		}
+		accept = append(accept, d.hard.rules...)
+		path = runes(d.hard.path + string(name))
 	}
-	if best < 0 {
-		return nil, nil
-	}
-	return &s.rules[best], nil
+	slices.SortFunc(accept, s.order)
+	return s.first(accept, kind, path)
 }
 
-// first returns the last rule that at accepts for this kind, -1 if there is none.
-func (s *Set) first(at *state, kind Kind) int32 {
-	for _, i := range at.accept {
-		if s.rules[i].fits(kind) {
-			return i
+// order is that in which libselinux asks rules: those with more of [stem] first, and of these
+// the last.
+func (s *Set) order(x, y int32) int {
+	return cmp.Or(cmp.Compare(s.rules[y].depth, s.rules[x].depth), cmp.Compare(y, x))
+}
+
+// first returns the rule for path among those that fit it, in their order: the one read
+// last, or, for no label, the first that is later than those before it.
+func (s *Set) first(accept []int32, kind Kind, path []rune) (found *Rule, err error) {
+	best := int32(-1)
+	for _, i := range accept {
+		r := &s.rules[i]
+		if i <= best || !r.fits(kind) {
+			continue
+		}
+		if r.hard != nil {
+			match, err := r.hard.matches(path)
+			if err != nil {
+				return nil, lineError(r.File, r.Line, "%s: %v", r.Pattern, err)
+			}
+			if !match {
+				continue
+			}
+		}
+		best, found = i, r
+		if r.Context == "" {
+			break
 		}
 	}
-	return -1
+	return found, nil
 }

@@ -10,42 +10,40 @@
 //   - The files are FILE, FILE.homedirs and FILE.local, read in that order; the
 //     first must be there. A malformed line refuses the whole.
 //   - A pattern without meta characters is an exact path. An exact path goes
-//     before any expression. Of each of the two, the rule read last goes first.
+//     before any expression. Of expressions the rule read last goes first, of exact
+//     paths the first line of the last file that has one.
 //   - An expression is matched as ^PATTERN$ by PCRE2 with DOTALL, on bytes: the
 //     $ matches before a newline at the end of a path too. The plain components
 //     that a pattern begins with (the first three) must be directories of the
 //     path, whatever follows them: /run/*x does not match /runx.
 //   - A rule of one kind of file is not asked about others. A rule <<none>> wins
-//     as others do, and then the path has no label.
+//     as others do, and then the path has no label; it also wins over later rules
+//     that begin with fewer plain components.
 //   - Before that, doubled slashes and one at the end are removed, and FILE.subs
 //     and then FILE.subs_dist replace a prefix of the path, each once, by the line
 //     that fits and was read last.
 //
-// Where versions differ, this is what it does:
+// Where versions differ, this is what 3.8 and later do. Up to 3.7 exact paths are matched
+// as expressions, so that /etc/passwd fits a name that ends in a newline, and the last line
+// for one goes first; only the first component must be a directory of the path; <<none>> is
+// as any other rule.
 //
-//   - 3.4 to 3.7 match exact paths as expressions too, so that /etc/passwd fits a
-//     name that ends in a newline. 3.8 and later compare, as is done here.
-//   - Up to 3.7 only the first component must be a directory of the path, and one
-//     with a needless escape (/a\-b/c.*) never is. Here it is as in 3.8 and later.
-//   - Of two lines for one exact path in one file, 3.8 and later take the first.
-//     Here it is the last, as before, and as for expressions.
-//   - In 3.8 and later, <<none>> beneath a directory beats later rules that begin
-//     higher up. Here the last rule wins, as before.
-//
-// Compiled files (.bin) are not read: the text beside them says the same. A pattern
-// that is wrong, or that only PCRE2 knows (hard.go), is refused when it is read;
-// libselinux finds out when it first tries it.
+// Compiled files (.bin) are not read: the text beside them says the same. A pattern that
+// cannot be used is an error for the paths that it might match, as for libselinux, and for
+// no other: one that is wrong, or recursive, or has another of the few things in PCRE2 that
+// pcre2.go refuses.
 //
 // # How it is fast
 //
-// All expressions are one automaton (automaton.go). A [Dir] is its state after the
+// A pattern is translated for package regexp/syntax (pcre2.go), whose programs are one
+// automaton (automaton.go), each when its directory is first met. A [Dir] is the state after the
 // path of a directory: the rules that can still match beneath it, and how far each
 // has got. States are made when they are first needed, and all directories with the
 // same rest share one. From there a look-up reads the bytes of a name, with a table
 // look-up for each, until no byte changes the state any more: at once where the rest
-// is that of prefix(/.*)?. What no automaton can say, such as (?!x), goes to regexp2, on
-// entries beneath its plain components only. None of the 5,621 rules of Debian 12
-// needs that, nor of Fedora's 6,510.
+// is that of prefix(/.*)?. What no automaton can match, such as (?!x), goes to regexp2
+// (hard.go), on entries beneath its plain components only. None of the 5,621 rules of
+// Debian 12 needs that, nor of Fedora's 6,510.
 package fcontexts
 
 import (
@@ -79,6 +77,9 @@ type Rule struct {
 	Context string // "" for <<none>>
 	File    string
 	Line    int
+
+	depth int   // plain components that libselinux finds it by
+	hard  *hard // nil if the automaton has it, or it is not compiled yet
 }
 
 func (r *Rule) fits(kind Kind) bool { return r.Kind == 0 || kind == 0 || r.Kind == kind }
@@ -97,9 +98,8 @@ type Set struct {
 type node struct {
 	path     string // ends in a slash
 	children map[string]*node
-	exact    map[string][]int32 // rules by name, the last first
-	starts   []uint32           // where in the program the expressions begin that apply from here on
-	hard     []hardRule
+	exact    map[string][]int32 // rules by name: of the last file first, and of each the first line
+	rules    []int32            // the expressions that are asked from here on
 
 	once sync.Once
 	dir  *Dir // made by once
@@ -166,7 +166,7 @@ func newSet() *Set {
 // ready is called when all is read.
 func (s *Set) ready() {
 	s.subs.find()
-	s.top = (&Dir{set: s, at: s.none}).enter(s.root, s.none)
+	s.top = (&Dir{set: s}).enter(s.root, s.none)
 }
 
 // at returns the node of path, which begins and ends with a slash.

@@ -9,45 +9,46 @@ import (
 	"testing"
 )
 
-// FuzzPattern: what parse takes, the automaton matches as package regexp does, which
-// knows all of it but a \s with \v in it; and what foreign lets through compiles or is
-// refused.
+// FuzzPattern: what the automaton takes, it matches as package regexp does, and as regexp2
+// does; and what it does not take is compiled or refused.
 func FuzzPattern(f *testing.F) {
-	for _, p := range []string{"/a(/.*)?", "/[^/]+/x{2,3}", `/a\.b|c`, "/(a|b(c|))*", `/[]\w-]+?`, "/a{2}", "/(?!a)b", "/[a-c-e]", "/(((", `/a\`, "/{2}", "/x{,3}", "/(?:)?b", "/((|){9000}){9000}"} {
+	for _, p := range []string{"/a(/.*)?", "/[^/]+/x{2,3}", `/a\.b|c`, "/(a|b(c|))*", `/[]\w-]+?`, "/a{2}", "/(?!a)b", "/[a-c-e]", "/(((", `/a\`, "/{2}", "/x{,3}", "/(?:)?b", "/((|){9000}){9000}", `/a\x20\Q.\E`, "/(?i)k", "/a++b", `/(a)\1\R`, "/[[:^alpha:]]"} {
 		f.Add(p, "/a/b", "/abc")
 	}
 	f.Fuzz(func(t *testing.T, pattern, path, other string) {
-		if pattern == "" || strings.ContainsFunc(pattern, func(r rune) bool { return r <= ' ' || r >= 0x7f }) || len(pattern) > 200 {
+		if strings.ContainsFunc(pattern, func(r rune) bool { return r <= ' ' || r >= 0x7f }) || len(pattern) > 200 {
 			return
 		}
-		e, ok := parse(pattern)
-		if !ok {
-			if re, err := compileHard(pattern); re == nil && err == nil {
-				t.Fatalf("%q is neither compiled nor refused", pattern)
-			}
+		text, err := translate(pattern)
+		if err != nil {
 			return
 		}
-		re, err := regexp.Compile(`(?s)^` + strings.ReplaceAll(pattern, `\s`, `\x20`) + `\n?$`)
-		if err != nil || strings.ContainsAny(pattern, "sS|") || strings.Contains(pattern, "{0") {
-			return // nested repetitions, or more than a thousand, or {00}; | is about the anchors too
+		hard := compileHard("", text, nil)
+		s := newSet()
+		s.rules = []Rule{{}}
+		start, ok := s.compile(text, 0, true)
+		if !ok || hard.err != nil {
+			return
 		}
-		var a automaton
-		a.init(nil)
-		start := a.compile(e, 0, true)
+		re, err := regexp.Compile("(?s)^(?:" + text + `)\n?$`)
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, path := range []string{path, other, pattern, pattern + "\n", path + other} {
-			if strings.ContainsFunc(path, func(r rune) bool { return r == 0 || r >= 0x80 }) {
-				continue
-			}
 			matches := func(path string) bool {
-				at := a.build([]uint32{start}, nil)
+				at := s.build([]uint32{start}, nil)
 				for i := range len(path) {
-					at = a.next(at, path[i])
+					at = s.next(at, path[i])
 				}
 				return len(at.accept) > 0
 			}
 			short, ok := strings.CutSuffix(path, "\n")
-			if got, want := matches(path) || ok && matches(short), re.MatchString(path); got != want {
-				t.Fatalf("%q matches %q: %t, and for package regexp %t", pattern, path, got, want)
+			got, want := matches(path) || ok && matches(short), re.MatchString(string(runes(path)))
+			if got != want {
+				t.Fatalf("%q (%s) matches %q: %t, and for package regexp %t", pattern, text, path, got, want)
+			}
+			if also, err := hard.matches(runes(path)); err == nil && also != got {
+				t.Fatalf("%q (%s) matches %q: %t, and for regexp2 %t", pattern, text, path, got, also)
 			}
 		}
 	})

@@ -66,13 +66,14 @@ func TestLookup(t *testing.T) {
 /lost\+found/.*         <<none>>
 /same                   first
 /same             --    second
+/twice                  once
 /deep/er/.*             <<none>>
 /deep/.*                deep
 /look/(?!no).*          ahead
 /one/[a-z]+|/two        either
 `,
 		".homedirs":  "/home/[^/]+/.+\thome\n",
-		".local":     "/usr/bin/local.*\tlocal\n/usr/bin(/.*)?  -b   block\n",
+		".local":     "/twice again\n/twice more\n/usr/bin/local.*\tlocal\n/usr/bin(/.*)?  -b   block\n",
 		".subs":      "/alias /usr/bin\n/alias/deeper /etc\n/self /\n/hidden/deeper /etc\n/hidden /usr/bin\n",
 		".subs_dist": "/lib /var/lib\n/etc/lib /var/lib\n/usr/bin/sub/x /etc\n",
 	})
@@ -109,9 +110,11 @@ func TestLookup(t *testing.T) {
 		{"/a-b/cd", File, "escaped"},
 		{"/lost+found", Folder, "lost"},
 		{"/lost+found/#1", File, "none"},
-		{"/same", File, "second"},
+		{"/same", File, "first"},
 		{"/same", Folder, "first"},
-		{"/deep/er/x", File, "deep"},
+		{"/deep/er/x", File, "none"}, // though it was read before a rule that begins higher up
+		{"/deep/x", File, "deep"},
+		{"/twice", File, "again"},
 		{"/look/at", File, "ahead"},
 		{"/look/at\xc3", File, "ahead"},
 		{"/look/no", File, "any"},
@@ -158,13 +161,6 @@ func TestMalformed(t *testing.T) {
 		{".homedirs", "/a x\n/\xc3\xa4 u:r:t", `file_contexts.homedirs:2: "/ä" has a byte that is not ASCII`},
 		{"", "/\x00 u:r:t", `file_contexts:1: "/\x00" has a byte that is not ASCII`},
 		{"", "/a u:r:" + strings.Repeat("t", 0xffff), `file_contexts:1: a field has more than 65534 bytes`},
-		{".local", "/a(b u:r:t", "file_contexts.local:1: error parsing regexp: missing closing ) in `^/a(b$`"},
-		{"", "/a[b u:r:t", "file_contexts:1: error parsing regexp: unterminated [] set in `^/a[b$`"},
-		{"", "/a** u:r:t", "file_contexts:1: error parsing regexp: invalid nested repetition operator in `^/a**$`"},
-		{"", "/a*+b u:r:t", `file_contexts:1: "*+" is not supported in "/a*+b"`},
-		{"", "/a(?i)b u:r:t", `file_contexts:1: "(?" is not supported in "/a(?i)b"`},
-		{"", `/a\hb u:r:t`, `file_contexts:1: "\\h" is not supported in "/a\\hb"`},
-		{"", `/a[[:alpha:]] u:r:t`, `file_contexts:1: "[:" is not supported in "/a[[:alpha:]]"`},
 		{"", "\x8a\xff\x7c\xf9", "file_contexts: compiled file contexts; the text that they were made of is needed"},
 		{".subs", "# a\n/a b\n", `file_contexts.subs:2: "b" is not an absolute path`},
 		{".subs_dist", "/a /" + strings.Repeat("b", 1023) + "\n", "file_contexts.subs_dist:1: a line has more than 1022 bytes"},
@@ -215,6 +211,26 @@ func TestLoadedFile(t *testing.T) {
 	}
 	if file, err := LoadedFile(root); err == nil {
 		t.Errorf("a configuration that cannot be read: %s", file)
+	}
+}
+
+// TestUnusable: a pattern that is wrong, or that nothing here can match, is an error for the
+// paths that it might be about, and for these alone.
+func TestUnusable(t *testing.T) {
+	for _, pattern := range []string{
+		"(y", "[y", ")y", "**", "{2}{3}", "{3,2}", "{,3}", "{70000}", `\`, `[b-a]`, `[\d-z]`, `[[.a.]]`, `[[:foo:]]`, `\l`, `\400`, `\x{100}`, `\x{`,
+		`\N{U+61}`, `\p{Nothing}`, `(?i)\p{Lu}`, "(?R)?", "(a)(?1)", `(?<n>a)\g<n>`, `\2(a)`, `\k<n>`, `(?n)(a)(?<n>b)\1`, "(*COMMIT)y", "(*UTF)", "(?x)a#b",
+		"(?z)", "(?(DEFINE)a)", "(?(R)a)", "(?>(?U)a+)", "(?U:a+)",
+	} {
+		s := load(t, map[string]string{"": "/.* any\n/a/xx" + pattern + " -- bad\n/a/xxlater last\n/a/xx.*last last\n"})
+		for path, want := range map[string]string{"/a": "any", "/b/x": "any", "/a/y": "any", "/a/xxlater": "last", "/a/xxlast": "last", "/a/xx": "file_contexts:2: /a/xx" + pattern + ": "} {
+			if got := label(s.Lookup(path, File)); got != want && !(path == "/a/xx" && strings.Contains(got, want)) {
+				t.Errorf("%s: %s: %s", pattern, path, got)
+			}
+		}
+		if got := label(s.Lookup("/a/xx", Folder)); got != "any" {
+			t.Errorf("%s, a directory: %s", pattern, got)
+		}
 	}
 }
 

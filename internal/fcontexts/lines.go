@@ -4,6 +4,7 @@ package fcontexts
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -64,37 +65,87 @@ func (s *Set) addRules(file, text string) error {
 			contexts[context] = context
 		}
 		r.Context = context
-		if err := s.add(r); err != nil {
-			return lineError(file, line, "%v", err)
-		}
+		s.add(r)
 	}
 	return nil
 }
 
 // add appends a rule.
-func (s *Set) add(r Rule) error {
+func (s *Set) add(r Rule) {
 	number := int32(len(s.rules))
+	name, exact := plain(r.Pattern)
+	dir := stem(r.Pattern)
+	r.depth = min(strings.Count(dir, "/")-1, 3)
 	s.rules = append(s.rules, r)
-	if name, ok := plain(r.Pattern); ok {
-		if end := strings.LastIndexByte(name, '/') + 1; end > 0 && name[0] == '/' { // else no path is like that
-			n := s.at(name[:end])
-			if n.exact == nil {
-				n.exact = map[string][]int32{}
+	if !exact {
+		n := s.at(dir)
+		n.rules = append(n.rules, number)
+		return
+	}
+	end := strings.LastIndexByte(name, '/') + 1
+	if end == 0 || name[0] != '/' {
+		return // no path is like that
+	}
+	n := s.at(name[:end])
+	if n.exact == nil {
+		n.exact = map[string][]int32{}
+	}
+	same := n.exact[name[end:]]
+	at := slices.IndexFunc(same, func(i int32) bool { return s.rules[i].File != r.File })
+	if at < 0 {
+		at = len(same)
+	}
+	n.exact[name[end:]] = slices.Insert(same, at, number)
+}
+
+// What libselinux takes for a meta character, and what a backslash may stand before where
+// there is none.
+const (
+	meta      = ".^$?*+|[({])}"
+	unescaped = meta + "-_,"
+)
+
+// plain returns the path that a pattern stands for if it has no meta character.
+func plain(pattern string) (string, bool) {
+	if !strings.ContainsAny(pattern, meta+`\`) {
+		return pattern, true
+	}
+	var b strings.Builder
+	for i := 0; i < len(pattern); i++ {
+		switch {
+		case pattern[i] == '\\':
+			i++
+			if i == len(pattern) || strings.IndexByte(unescaped, pattern[i]) < 0 {
+				return "", false
 			}
-			n.exact[name[end:]] = append([]int32{number}, n.exact[name[end:]]...)
+		case strings.IndexByte(meta, pattern[i]) >= 0:
+			return "", false
 		}
-		return nil
+		b.WriteByte(pattern[i])
 	}
-	e, regular := parse(r.Pattern)
-	n := s.at(stem(r.Pattern, regular && e.op == opAlternate))
-	if regular {
-		n.starts = append(n.starts, s.compile(e, number, r.Kind == 0))
-		return nil
+	return b.String(), true
+}
+
+// stem returns the directory, with its slash, beneath which a path must be for a
+// pattern to be asked about it. libselinux asks for three components, though the
+// pattern might match without the slash after the last of them, or by another
+// alternative. Where all must be there anyway, the stem is as long as can be.
+func stem(pattern string) string {
+	dir := "/"
+	if pattern[0] != '/' {
+		return dir
 	}
-	re, err := compileHard(r.Pattern)
-	if err != nil {
-		return err
+	for depth, rest := 1, pattern[1:]; ; depth++ {
+		name, after, found := strings.Cut(rest, "/")
+		name, ok := plain(name)
+		optional := after != "" && strings.IndexByte("?*+{", after[0]) >= 0
+		if !found || !ok || name == "" || depth > 3 && (optional || strings.Contains(pattern, "|")) {
+			return dir
+		}
+		dir += name + "/"
+		if optional {
+			return dir
+		}
+		rest = after
 	}
-	n.hard = append(n.hard, hardRule{number, re})
-	return nil
 }

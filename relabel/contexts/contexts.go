@@ -23,7 +23,8 @@ type Set struct {
 // .homedirs, .local, .subs and .subs_dist behind it. The list of customizable types is
 // the one in the directory above. file "" is that of the policy that /etc/selinux/config
 // names. What is wrong with a line is an error with its number, as is a context of another
-// form than USER:ROLE:TYPE or USER:ROLE:TYPE:LEVEL.
+// form than USER:ROLE:TYPE or USER:ROLE:TYPE:LEVEL; a pattern that cannot be used is an error
+// for the entries that it might be about.
 func Load(file string) (*Set, error) {
 	var err error
 	if file == "" {

@@ -43,12 +43,22 @@ func rules() []Mutant {
 		{
 			Name: "all-of-a-kind", By: "TestShared in internal/fcontexts",
 			Breaks: "a rule of one kind does not hold for all",
-			Edits:  edits(dir, "return r, r.Kind == 0", "return r, true"),
+			Edits:  edits(dir, "rules[i].Kind != 0 }) {", "rules[i].Kind != 0 }) && false {"),
 		},
 		{
 			Name: "patience-no-match", By: "TestPatience in internal/fcontexts",
 			Breaks: "an expression that takes too long is an error",
-			Edits:  edits("internal/fcontexts/hard.go", "\t\tif err != nil {\n\t\t\trule :=", "\t\tif err != nil && false {\n\t\t\trule :="),
+			Edits:  edits("internal/fcontexts/hard.go", "return false, fmt.Errorf(\"it takes", "return false, error(nil) // (\"it takes"),
+		},
+		{
+			Name: "unusable-for-all", By: "TestUnusable in internal/fcontexts",
+			Breaks: "a pattern that cannot be used stops no path that it cannot match",
+			Edits:  edits("internal/fcontexts/hard.go", "if len(path) < len(h.fixed) ||", "if h.err == nil && len(path) < len(h.fixed) || h.err == nil &&"),
+		},
+		{
+			Name: "none-as-any", By: "TestLookup in internal/fcontexts",
+			Breaks: "<<none>> wins over later rules that begin higher up",
+			Edits:  edits(dir, "if r.Context == \"\" {\n\t\t\tbreak", "if false {\n\t\t\tbreak"),
 		},
 	}
 }
