@@ -16,8 +16,8 @@ import (
 
 // beside are the pages that are not in docs.
 var beside = []string{
-	"../../README.md", "../../CONTRIBUTING.md", "../../SECURITY.md",
-	"../../deploy/README.md", "../../deploy/kubernetes/README.md", "../../nri/README.md", "../../docs/design/performance.md",
+	"../../README.md", "../../CONTRIBUTING.md", "../../SECURITY.md", "../../CHANGELOG.md", "../../docs/design/performance.md",
+	"../../deploy/README.md", "../../deploy/kubernetes/README.md", "../../nri/README.md", "../../test/system/cluster/README.md",
 }
 
 // TestDocs holds README.md and the pages in docs to the code: their commands are ones that
@@ -94,6 +94,32 @@ func TestDocs(t *testing.T) {
 	// A line of a diff begins with a plus, or with a blank that is no part of it.
 	if got := regexp.MustCompile(`\n[+ ]`).ReplaceAllString(proposed, "\n"); !ok || got != compiled+"\n}" {
 		t.Errorf("proposed is\n%s\nand compiled is\n%s", got, compiled)
+	}
+}
+
+// TestFigures: a section with a table of figures names the command that measures them, and the page
+// names the Go and the machine.
+func TestFigures(t *testing.T) {
+	table := regexp.MustCompile(`(?m)^\|.*\| [0-9.,]+ .*\|$`)
+	for _, page := range []string{"../../README.md", "../../docs/performance.md", "../../docs/tests.md"} {
+		text, tables := readText(t, page), 0
+		for section := range strings.SplitSeq(text, "\n## ") {
+			title, _, _ := strings.Cut(section, "\n")
+			if table.MatchString(section) {
+				tables++
+				if !strings.Contains(section, "`make ") {
+					t.Errorf("%s: no command measures the figures of %q", page, title)
+				}
+			}
+		}
+		for _, said := range []string{"two processors", "Linux 6.18", "Go 1.26", "November 2026"} {
+			if !strings.Contains(text, said) {
+				t.Errorf("%s: the figures do not say %q", page, said)
+			}
+		}
+		if tables == 0 {
+			t.Errorf("%s: no figures found", page)
+		}
 	}
 }
 
