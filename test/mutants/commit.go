@@ -208,7 +208,7 @@ func commits() []Mutant {
 		{
 			Name: "turn-lost", By: "TestQueueQuits",
 			Breaks: "who gives up leaves the line, and lets the next one have the turn that has come",
-			Edits:  edits("relabel/internal/commit/lock_linux.go", "if !turn { // also if tell panics", "if !turn && ctx.Err() == nil {"),
+			Edits:  edits("relabel/internal/commit/lock_linux.go", "if !taken { // also if wait panics", "if !taken && ctx.Err() == nil {"),
 		},
 		{
 			Name: "lock-not-reprobed", By: "TestTrustedAfterWait",

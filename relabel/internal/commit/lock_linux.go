@@ -19,14 +19,14 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
-// The lock file lies in the runtime directory, which the owner of a volume cannot
-// reach: a lock on the volume itself could be held by its owner for ever. Each volume has
-// a byte of it, and the open file holds the lock (fcntl(2), "Open file description
-// locks"): the kernel lets go when the holder dies, however it dies.
+// The lock file lies in the runtime directory, which the owner of a volume cannot reach: a lock on
+// the volume itself could be held by its owner for ever. Each volume has a byte of the file, and
+// the open file has the lock (fcntl(2), "Open file description locks"): the kernel releases it
+// when the process dies, however that dies.
 //
-// The file is opened once in a process and nobody removes it. If somebody does, one that is
-// made anew in its place has locks of its own: so a run that has its byte looks whether the
-// path still leads to the file.
+// The file is opened once in a process and nobody removes it. If somebody does, one that is made
+// anew in its place has locks of its own: so a run that has its byte looks whether the path still
+// leads to the file.
 
 // Lock is the lock of one volume: held, or waited for.
 type Lock struct {
@@ -36,20 +36,19 @@ type Lock struct {
 	// After is what the run of this process did for which this one waited.
 	After string
 
-	id     volume
-	at     int64         // where the volume is locked
-	does   string        // for the After of the next one; "" until it is held
-	turn   chan struct{} // closed when the lock is the first of its line
-	holder string        // who has the lock, as far as the first of the line knows; guarded by queue.mu
-	file   *lockFile     // nil: there is none
+	id   volume
+	at   int64         // where the volume is locked
+	does string        // for the After of the next one; "" until it is held
+	turn chan struct{} // closed when the lock is the first of its line
+	file *lockFile     // nil: there is none
 }
 
 // volume is a volume's root.
 type volume struct{ dev, ino uint64 }
 
-// queue has the callers of one process wait in memory, in the order in which they came:
-// only the first of a line looks whether another process has the lock. Who leaves wakes
-// the next one, and nobody else.
+// queue has the callers of one process wait in memory, in the order in which they came: only the
+// first of a line looks whether another process has the lock. Who leaves wakes the next one, and
+// nobody else.
 type queue struct {
 	mu    sync.Mutex
 	lines map[volume][]*Lock // of volumes in use
@@ -72,34 +71,35 @@ var kept struct {
 	file *lockFile
 }
 
-// TakeLock waits for the lock of the volume whose root is at path within ctx, and tells
-// wait once, if it is not nil, who holds it. What the caller does is for the After of others.
+// TakeLock waits for the lock of the volume whose root is at path within ctx, and reports to wait
+// once, if it is not nil, who has it. What the caller does is for the After of others.
 func TakeLock(ctx context.Context, root sys.Stat, path, does string, wait func(holder string)) (*Lock, error) {
-	tell := func(holder string) {
-		if once := wait; once != nil {
-			wait = nil
-			once(holder)
-		}
-	}
 	id := volume{root.Dev, root.Ino}
 	l := &Lock{id: id, at: id.byte()}
-	if err := process.enter(ctx, l, tell); err != nil {
-		return nil, err
+	waits := func() {
+		if once := wait; once != nil {
+			wait = nil
+			once(l.signed())
+		}
 	}
 	taken := false
+	process.enter(l)
 	defer func() {
-		if !taken { // also if tell panics
+		if !taken { // also if wait panics
 			l.Release()
 		}
 	}()
-	if err := l.take(ctx, path, tell); err != nil {
+	if err := l.await(ctx, waits); err != nil {
+		return nil, err
+	}
+	if err := l.take(ctx, path, waits); err != nil {
 		return nil, err
 	}
 	taken, l.does = true, does
 	return l, nil
 }
 
-// Release lets go of the lock; of none, it does nothing.
+// Release releases the lock; of none, it does nothing.
 func (l *Lock) Release() {
 	if l == nil {
 		return
@@ -108,45 +108,14 @@ func (l *Lock) Release() {
 	process.leave(l)
 }
 
-// untold is how long a caller waits before it says so: most runs end within that time.
-const untold = time.Millisecond
-
-// enter waits for the turn of l, and calls tell if that takes a while. After nil l has to leave.
-func (q *queue) enter(ctx context.Context, l *Lock, tell func(holder string)) error {
-	if q.join(l) {
-		return nil
-	}
-	turn := false
-	defer func() {
-		if !turn { // also if tell panics
-			q.leave(l)
-		}
-	}()
-	wait := time.NewTimer(untold)
-	defer wait.Stop()
-	for {
-		select {
-		case <-l.turn:
-			turn = true
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-wait.C:
-			tell(q.holder(l.id))
-		}
-	}
-}
-
-// join puts l at the end of its line, and reports whether it is the first there.
-func (q *queue) join(l *Lock) bool {
+// enter puts l at the end of its line.
+func (q *queue) enter(l *Lock) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	line := q.lines[l.id]
-	if len(line) > 0 {
+	if len(q.lines[l.id]) > 0 {
 		l.turn = make(chan struct{})
 	}
-	q.lines[l.id] = append(line, l)
-	return len(line) == 0
+	q.lines[l.id] = append(q.lines[l.id], l)
 }
 
 // leave takes l out of its line. If it was the first, which it may have become just as it gave
@@ -164,39 +133,43 @@ func (q *queue) leave(l *Lock) {
 	}
 }
 
-// holds notes who has the lock, for those behind l.
-func (q *queue) holds(l *Lock, holder string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	l.holder = holder
+// quiet is how long a caller waits before that is reported: most runs end within that time.
+const quiet = time.Millisecond
+
+// await waits for the turn of l, and calls waits if that takes a while.
+func (l *Lock) await(ctx context.Context, waits func()) error {
+	if l.turn == nil {
+		return nil
+	}
+	wait := time.NewTimer(quiet)
+	defer wait.Stop()
+	for {
+		select {
+		case <-l.turn:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-wait.C:
+			waits()
+		}
+	}
 }
 
-// holder returns who has the lock; "" while that is not known.
-func (q *queue) holder(id volume) string {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.lines[id][0].holder
-}
-
-// take locks the volume's byte. A call that blocks until another process lets go would take a
+// take locks the volume's byte. A call that blocks until another process unlocks it would take a
 // thread for each volume, and a signal to give it up. So it is asked for again, each time when
 // the wait has become longer by a two-hundredth, but for these bounds.
-func (l *Lock) take(ctx context.Context, path string, tell func(holder string)) error {
+func (l *Lock) take(ctx context.Context, path string, waits func()) error {
 	const atFirst, rarely = time.Millisecond, 100 * time.Millisecond
-	me := fmt.Sprintf("process %d, relabelling %q", pid, path)
 	begin := time.Now()
 	for try := 0; ; try++ {
 		if locked, err := l.try(); err != nil {
 			return err
 		} else if locked {
-			process.holds(l, me)
-			l.sign(me)
+			l.sign(fmt.Sprintf("process %d, relabelling %q", pid, path))
 			return nil
 		}
 		if try == 1 {
-			holder := l.signed()
-			process.holds(l, holder)
-			tell(holder)
+			waits()
 		}
 		select {
 		case <-ctx.Done():
@@ -228,8 +201,8 @@ func (l *Lock) try() (bool, error) {
 	}
 }
 
-// unlock lets go of the byte, and of the file. One that was removed, so that its bytes are no
-// locks, is not used again, and closed by its last user.
+// unlock releases the byte, and the file. One that was removed, so that its bytes are no locks,
+// is not used again, and closed by its last user.
 func (l *Lock) unlock(removed bool) {
 	if l.file == nil {
 		return
@@ -273,10 +246,15 @@ func (l *Lock) sign(holder string) {
 	_, _ = syscall.Pwrite(l.file.fd, line, l.slot())
 }
 
-// signed is who signed last for the volume; "" where that is not known.
+// signed returns who signed last for the volume; "" where that is not known.
 func (l *Lock) signed() string {
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	if kept.file == nil {
+		return ""
+	}
 	line := make([]byte, slotSize)
-	n, _ := syscall.Pread(l.file.fd, line, l.slot()) // -1 beside an error
+	n, _ := syscall.Pread(kept.file.fd, line, l.slot()) // -1 beside an error
 	holder, is := bytes.CutPrefix(line[:max(n, 0)], fmt.Appendf(nil, "%x ", l.at))
 	if !is {
 		return ""

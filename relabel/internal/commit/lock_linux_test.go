@@ -5,10 +5,12 @@ package commit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -197,53 +199,56 @@ func TestLockRemoved(t *testing.T) {
 	}
 }
 
+// line is a volume for which callers wait.
+type line struct{ volume }
+
+func (v line) waiting() []*Lock { return process.lines[v.volume] }
+
+// take has a caller wait behind the others, and call has with the lock.
+func (v line) take(ctx context.Context, does string, waits func(holder string), has func(*Lock)) {
+	go func() {
+		defer func() { _ = recover() }()
+		if l, err := TakeLock(ctx, sys.Stat{Dev: v.dev, Ino: v.ino}, "test", does, waits); err == nil {
+			has(l)
+		}
+	}()
+	synctest.Wait() // so that they come in this order
+}
+
 // TestQueue: a thousand callers have their turns in the order in which they came. Who
 // leaves wakes one, and no clock any.
 func TestQueue(t *testing.T) {
+	treetest.Need(t, "root")
 	const callers = 1000
-	v := volume{1, 2}
 	synctest.Test(t, func(t *testing.T) {
-		q := queue{lines: make(map[volume][]*Lock)}
-		first, other := &Lock{id: v}, &Lock{id: volume{1, 3}}
-		if err := errors.Join(q.enter(t.Context(), first, nil), q.enter(t.Context(), other, nil)); err != nil {
-			t.Fatal(err)
-		}
-		q.holds(first, "holder")
+		v := line{volume{^uint64(3), 0}}
 		var turns []int
 		var told atomic.Int64
-		for i := range callers {
-			go func() {
-				if err := q.enter(t.Context(), &Lock{id: v}, func(holder string) {
-					told.Add(1)
-					if holder != "holder" {
-						t.Errorf("held by %q", holder)
-					}
-				}); err != nil {
-					t.Error(err)
+		for i := range callers + 1 {
+			v.take(t.Context(), "", func(holder string) {
+				if told.Add(1); !strings.Contains(holder, fmt.Sprint(pid)) {
+					t.Errorf("held by %q", holder)
 				}
-				turns = append(turns, i)
-			}()
-			synctest.Wait() // so that they come in this order
+			}, func(*Lock) { turns = append(turns, i) })
 		}
-		if told.Load() != 0 || len(turns) != 0 {
-			t.Errorf("%d were told, %d have a turn", told.Load(), len(turns))
+		line{volume{^uint64(3), 1}}.take(t.Context(), "", nil, (*Lock).Release)
+		if told.Load() != 0 {
+			t.Errorf("%d were told at once", told.Load())
 		}
 		time.Sleep(time.Hour)
-		if told.Load() != callers || len(turns) != 0 {
+		if told.Load() != callers || len(turns) != 1 {
 			t.Errorf("%d were told of %d, %d have a turn", told.Load(), callers, len(turns))
 		}
 		for i := range callers {
 			begin := time.Now()
-			q.leave(q.lines[v][0])
+			v.waiting()[0].Release()
 			synctest.Wait()
-			if len(turns) != i+1 || turns[i] != i || !time.Now().Equal(begin) {
+			if len(turns) != i+2 || turns[i+1] != i+1 || !time.Now().Equal(begin) {
 				t.Fatalf("%d left: the last turn of %d is %d's", i+1, len(turns), turns[len(turns)-1])
 			}
 		}
-		q.leave(q.lines[v][0])
-		q.leave(other)
-		if len(q.lines) != 0 {
-			t.Errorf("%d lines are left", len(q.lines))
+		if v.waiting()[0].Release(); v.waiting() != nil {
+			t.Error("the line is left")
 		}
 	})
 }
@@ -251,98 +256,70 @@ func TestQueue(t *testing.T) {
 // TestQueueDid: a caller is told what the one did for whom he waited, and not what was done
 // before he came, or by one who gave up.
 func TestQueueDid(t *testing.T) {
+	treetest.Need(t, "root")
 	synctest.Test(t, func(t *testing.T) {
-		q := queue{lines: make(map[volume][]*Lock)}
-		enter := func(does string) *Lock {
-			l := &Lock{does: does}
-			go func() {
-				if err := q.enter(t.Context(), l, func(string) {}); err != nil {
-					t.Error(err)
-				}
-			}()
+		v := line{volume{^uint64(4), 0}}
+		var after []string
+		take := func(does string) {
+			v.take(t.Context(), does, nil, func(l *Lock) { after = append(after, l.After) })
+		}
+		leave := func() {
+			v.waiting()[0].Release()
 			synctest.Wait()
-			return l
 		}
-		a, a2, b := enter("a"), enter("a2"), enter("b")
-		q.leave(a)
-		q.leave(a2)
-		gone := &Lock{}
-		q.join(gone)
-		c := enter("c")
-		q.leave(b)
-		q.leave(gone) // it never had the lock: c may have come after b had left
-		if got := []string{a.After, a2.After, b.After, c.After}; !slices.Equal(got, []string{"", "a", "a2", ""}) {
-			t.Errorf("%q", got)
+		take("a")
+		take("a2")
+		take("b")
+		leave()
+		leave()
+		process.enter(&Lock{id: v.volume}) // it never has the lock: c may have come after b had left
+		take("c")
+		leave()
+		leave()
+		leave()
+		if !slices.Equal(after, []string{"", "a", "a2", ""}) {
+			t.Errorf("%q", after)
 		}
-		q.leave(c)
 	})
 }
 
 // TestQueueQuits: who gives up, or panics when it is told, or gives up just when its turn
 // comes, holds up nobody.
 func TestQueueQuits(t *testing.T) {
-	v := volume{1, 2}
-	none := func(string) {}
+	treetest.Need(t, "root")
 	synctest.Test(t, func(t *testing.T) {
-		q := queue{lines: make(map[volume][]*Lock)}
-		first := &Lock{id: v}
-		if err := q.enter(t.Context(), first, none); err != nil {
-			t.Fatal(err)
-		}
-		why := errors.New("why")
-		ctx, cancel := context.WithCancelCause(t.Context())
-		var gone atomic.Int64
+		v := line{volume{^uint64(5), 0}}
 		turns := 0
-		go func() {
-			defer func() {
-				if recover() != nil {
-					gone.Add(1)
-				}
-			}()
-			t.Error(q.enter(t.Context(), &Lock{id: v}, func(string) { panic("told") }))
-		}()
+		leave := func(l *Lock) { turns++; l.Release() }
+		v.take(t.Context(), "", nil, func(*Lock) {})
+		first := v.waiting()[0]
+		v.take(t.Context(), "", func(string) { panic("told") }, leave)
+		ctx, cancel := context.WithCancel(t.Context())
 		for range 10 {
-			go func() {
-				if err := q.enter(ctx, &Lock{id: v}, none); errors.Is(err, why) {
-					gone.Add(1)
-				}
-			}()
-			go func() {
-				l := &Lock{id: v}
-				if err := q.enter(t.Context(), l, none); err == nil {
-					turns++
-					q.leave(l)
-				}
-			}()
+			v.take(ctx, "", nil, leave)
+			v.take(t.Context(), "", nil, leave)
 		}
 		time.Sleep(time.Second)
-		cancel(why)
+		cancel()
 		synctest.Wait()
-		if gone.Load() != 11 || turns != 0 {
-			t.Errorf("%d have gone of 11, %d had a turn", gone.Load(), turns)
+		if n := len(v.waiting()); n != 11 || turns != 0 {
+			t.Errorf("%d wait of 10, %d had a turn", n-1, turns)
 		}
-		q.leave(first)
+		first.Release()
 		synctest.Wait()
-		if turns != 10 || len(q.lines) != 0 {
+		if turns != 10 || v.waiting() != nil {
 			t.Errorf("%d had a turn of 10", turns)
 		}
 		// The turn and the end of the context at once: select takes either.
 		for range 100 {
 			ctx, cancel := context.WithCancel(t.Context())
-			first, second := &Lock{id: v}, &Lock{id: v}
-			if err := q.enter(ctx, first, none); err != nil {
-				t.Fatal(err)
-			}
-			go func() {
-				if q.enter(ctx, second, none) == nil {
-					q.leave(second)
-				}
-			}()
-			synctest.Wait()
+			v.take(t.Context(), "", nil, func(*Lock) {})
+			first := v.waiting()[0]
+			v.take(ctx, "", nil, leave)
 			cancel()
-			q.leave(first)
+			first.Release()
 			synctest.Wait()
-			if len(q.lines) != 0 {
+			if v.waiting() != nil {
 				t.Fatal("a turn is lost")
 			}
 		}
