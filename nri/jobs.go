@@ -217,7 +217,7 @@ func (l *labeller) end(path string, returned <-chan struct{}) {
 // farOf says how far the jobs are that have not ended.
 func (l *labeller) farOf(jobs []*job) error {
 	work := make(map[key]string)
-	for _, w := range l.group.Work() {
+	for _, w := range l.group.Pending() {
 		work[key{root: w.Root, label: w.Label}] = w.String()
 	}
 	l.mu.Lock()
@@ -288,7 +288,7 @@ func (l *labeller) abandon(all []volume) (jobs []*job) {
 // for the volume's lock. They keep no other waiting, and continue without one.
 func (l *labeller) yield() {
 	moves := make(map[string]bool)
-	for _, w := range l.group.Work() {
+	for _, w := range l.group.Pending() {
 		moves[w.Root] = moves[w.Root] || w.Waits == ""
 	}
 	l.mu.Lock()

@@ -76,7 +76,7 @@ func (r *rules) top(m *mounts.Mount) (*walk.Want, error) {
 	if r == nil || r.Contexts == nil {
 		return nil, nil
 	}
-	return r.Contexts.Top(m.Real, m.Stat.Kind)
+	return r.Rules.top(m.Real, m.Stat.Kind)
 }
 
 // asPrinted returns change for labels as the loaded policy prints them. A type that is an alias

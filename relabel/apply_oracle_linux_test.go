@@ -84,7 +84,7 @@ func TestApplyOracle(t *testing.T) {
 			if theirs := treetest.Read(t, root); !maps.Equal(ours, theirs) {
 				t.Errorf("%s: libselinux wrote other labels", how)
 			}
-			again, err := Apply(t.Context(), root, Rules{Contexts: all, Parts: parts}, nil)
+			again, err := Apply(t.Context(), root, Rules{Contexts: struct{ Contexts }{all}, Parts: parts}, nil)
 			if err != nil || again.Written != 0 || again.Right+again.Skipped != again.Seen {
 				t.Errorf("%s: after libselinux Apply wrote %+v, %v", how, again, err)
 			}

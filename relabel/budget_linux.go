@@ -31,10 +31,9 @@ func filesForAll() int {
 	return files - max(reserve, files/8)
 }
 
-// SetMaxWorkers bounds the workers of all runs of the process together, and so the
-// threads that they take: 320, unless it is called. n below 1 stands for that too.
-// Workers that are at work go on. A call of the filesystem that does not return
-// costs a thread beside them.
+// SetMaxWorkers bounds the workers of all runs of the process together: 320, unless it is called.
+// n below 1 stands for that too. Workers that are at work go on. A call of the filesystem that
+// does not return costs a thread beside them.
 func SetMaxWorkers(n int) {
 	if n < 1 {
 		n = defaultWorkers

@@ -176,7 +176,7 @@ func TestGroupPanics(t *testing.T) {
 		t.Error(got.err)
 	}
 	close(begin)
-	treetest.Wait(t, "the run ends", func() bool { return len(g.Work()) == 0 })
+	treetest.Wait(t, "the run ends", func() bool { return len(g.Pending()) == 0 })
 	if value := panics(func() { _, _ = g.Tree(t.Context(), root, newLabel, SkipNone) }); !strings.Contains(fmt.Sprint(value), "boom") {
 		t.Errorf("panicked %v", value)
 	}

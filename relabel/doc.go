@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package relabel gives a directory tree its SELinux security context: in
-// parallel, anchored to descriptors, and so that the label on the root can be
-// trusted.
+// Package relabel gives a directory tree its SELinux label: in parallel, and so that the
+// label on the root, which is written last, can be trusted. docs/contract.md is its contract.
 //
-// A runtime that calls go-selinux's label.Relabel calls [Relabel] or
-// [RelabelContext] in its place; one with requests that have deadlines has a
-// [Group]. [Tree] has options and a report, [Verify] writes nothing, and [Inspect]
-// asks the root alone.
-//
-// The root's label is a commit record: it is written last, in an order that a power failure
-// keeps, and only if nothing failed. Until then the root has a seal, another label, for which
-// no tree is trusted. Nothing outside the tree is labelled, whatever is renamed, linked or
-// mounted in it during the run. What could not be done is an error, a count or a note. The
-// contract is docs/contract.md, with the tests behind each sentence.
+// A runtime that calls go-selinux's label.Relabel calls [Relabel] or [RelabelContext] in
+// its place; one with requests that have deadlines has a [Group]. [Tree] has options and a
+// report, [Verify] writes nothing, [Inspect] asks the root alone, and [Apply] labels by rules.
 package relabel
 
 // # The path

@@ -43,11 +43,11 @@ func TestDropinWaits(t *testing.T) {
 	goroutines, files := runtime.NumGoroutine(), openFiles(t)
 	leaves(t, root)
 	leaves(t, root) // joins what the first has left
-	if all := joined.Work(); len(all) != 1 || all[0].Root != root {
+	if all := joined.Pending(); len(all) != 1 || all[0].Root != root {
 		t.Errorf("%+v", all)
 	}
-	if err := Stop(t.Context(), root); err != nil || len(joined.Work()) > 0 {
-		t.Errorf("%v: %+v", err, joined.Work())
+	if err := Stop(t.Context(), root); err != nil || len(joined.Pending()) > 0 {
+		t.Errorf("%v: %+v", err, joined.Pending())
 	}
 	nothingLeft(t, goroutines, files)
 	if d := treetest.Diff(before, treetest.Read(t, root)); len(d) > 0 {
@@ -113,7 +113,7 @@ func leaves(t *testing.T, root string) {
 	answer := make(chan error)
 	go func() { answer <- change(ctx, root, newLabel, true) }()
 	callers(t, &joined, 1)
-	treetest.Wait(t, "the lock is waited for", func() bool { return joined.Work()[0].Waits != "" })
+	treetest.Wait(t, "the lock is waited for", func() bool { return joined.Pending()[0].Waits != "" })
 	cancel()
 	var pending *PendingError
 	if err := <-answer; !errors.Is(err, context.Canceled) || errors.Is(err, ErrLocked) || !errors.As(err, &pending) || pending.Within <= 0 {

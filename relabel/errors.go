@@ -10,30 +10,43 @@ import (
 	"strings"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
-	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/run"
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
-	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 )
 
-// Errors that a caller may branch on, with errors.Is. Where the kernel or the
-// filesystem cannot have labels the error is errors.ErrUnsupported, and ENOTSUP if
-// it is the filesystem that cannot.
+// Errors that a caller may branch on, with errors.Is. Where the kernel or the filesystem cannot
+// have labels the error is errors.ErrUnsupported, and ENOTSUP if it is the filesystem that cannot.
 var (
-	// ErrLabel says that the label is not a security context.
-	ErrLabel = secctx.ErrInvalid
-	// ErrRefused says that the root is a system directory, which is never relabelled, or that
-	// the calling thread may see another root: see Tree.
-	ErrRefused = errors.New("relabelling is not allowed")
-	// ErrLocked says that a drop-in without a context has waited for another relabel of the
-	// volume as long as it does.
-	ErrLocked = errors.New("another relabel of the volume is at work")
-	// ErrOvertaken says that the root lost the label or the claim of this run: another relabel
-	// seems to be at work, which does not share the lock.
-	ErrOvertaken = commit.ErrOvertaken
-	// ErrHardLinks says that a file has several names: see LinksError.
-	ErrHardLinks = walk.ErrHardLinks
+	ErrLabel     = errors.New("not a security context")
+	ErrRefused   = errors.New("relabelling is not allowed")               // of a system directory; see also Tree
+	ErrLocked    = errors.New("another relabel of the volume is at work") // for longer than the caller waits
+	ErrOvertaken = errors.New("another relabel seems to be at work")      // one that does not share the lock: the root lost this one's label or claim
+	ErrHardLinks = errors.New("the file has several names (hard links)")  // see LinksError
+	ErrStopped   = errors.New("the relabel was stopped")                  // by Stop, Group.Stop or Group.Shutdown
 )
+
+// canonical returns the label in canonical form.
+func canonical(label string) (string, error) {
+	c, err := secctx.Canonical(label)
+	return c, invalidLabel(err)
+}
+
+// invalidLabel makes an error of secctx ErrLabel too.
+func invalidLabel(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &also{err, []error{err, ErrLabel}}
+}
+
+// also is an error that is others as well.
+type also struct {
+	error
+	is []error
+}
+
+// Unwrap gives all that the error is.
+func (e *also) Unwrap() []error { return e.is }
 
 // threadApart is the error where path may lead the calling thread elsewhere than the threads
 // that do the work.
@@ -51,11 +64,10 @@ func (e *IncompleteError) Error() string {
 	return fmt.Sprintf("%d entries failed, the first: %v", e.Failed, cmp.Or(e.First...))
 }
 
-// Unwrap lets errors.Is and errors.As find what the failures were.
 func (e *IncompleteError) Unwrap() []error { return e.First }
 
 // HungError is the error of a stopped run of which a call hangs in the kernel, as on a network
-// filesystem whose server is gone; and that of Inspect where too many such calls hang already.
+// filesystem whose server is gone.
 type HungError struct {
 	Calls []HungCall // what does not return
 	Cause error      // why the run was stopped, or not begun
@@ -77,7 +89,6 @@ func (e *HungError) Error() string {
 	return fmt.Sprintf("%v; still waiting for the filesystem: %s", e.Cause, strings.Join(calls, ", "))
 }
 
-// Unwrap returns why the run was stopped.
 func (e *HungError) Unwrap() error { return e.Cause }
 
 // hung returns a HungError.

@@ -212,7 +212,7 @@ func ExampleGroup() {
 		log.Print(err)
 	}
 	// For a metric, or the stage that a timeout names.
-	for _, p := range group.Work() {
+	for _, p := range group.Pending() {
 		log.Printf("%s: %v", p.Root, p)
 	}
 }

@@ -51,8 +51,13 @@ type labelling func(ctx context.Context, root, label string, o Options, in inner
 
 // labellings are both. Rules have the label by name, so that each name is looked up.
 func labellings(t *testing.T) map[string]labelling {
+	rules := func(root, label string) Contexts {
+		return contextsFor(t, root, "@(/.*)? "+label+"\n@/.*[0-9] "+label+"\n")
+	}
 	return map[string]labelling{"label": tree, "rules": func(ctx context.Context, root, label string, o Options, in inner) (Report, error) {
-		return apply(ctx, root, Rules{Contexts: contextsFor(t, root, "@(/.*)? "+label+"\n@/.*[0-9] "+label+"\n")}, o, in)
+		return apply(ctx, root, Rules{Contexts: rules(root, label)}, o, in)
+	}, "rules of others": func(ctx context.Context, root, label string, o Options, in inner) (Report, error) {
+		return apply(ctx, root, Rules{Contexts: struct{ Contexts }{rules(root, label)}}, o, in)
 	}}
 }
 

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/flight"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
@@ -23,33 +22,25 @@ import (
 // issue 4221, done in 4394), and also the kubelet's own limit for a request.
 const asLong = 2 * time.Minute
 
-// Group relabels each volume once at a time, however many ask for it. A caller
-// whose context ends leaves at once; the work goes on, and the caller who asks
-// again for the same volume and label joins it. Another label for the same volume waits
-// its turn.
+// Group relabels each volume once at a time, however many ask for it. A caller whose context ends
+// leaves at once; the work goes on, and the caller who asks again for the same volume and label
+// joins it. Another label for the same volume waits its turn.
 //
-// A volume is what a root is by mount, filesystem and inode: two paths to one
-// directory in one mount are one volume; a directory made anew under an old path is
-// another one, and so is another filesystem on the same device. What is mounted
-// beneath it is looked for under the path of the first caller. No caller's context has its
-// values in the run.
-//
-// The zero value is ready for use. A Group must not be copied, nor its fields
-// changed, after the first call.
+// A volume is what a root is by mount, filesystem and inode. What is mounted beneath it is looked
+// for under the path of the first caller. No caller's context has its values in the run. The zero
+// value is ready for use. A Group must not be copied, nor its fields changed, after the first
+// call.
 type Group struct {
-	// Options are those of each run, but for Skip, which each caller names, and
-	// Progress, which is one run's: Group.Work is in its place. Calls of Trace are
-	// serial for one run, but several volumes may be at work.
+	// Options are those of each run, but for Skip, which each caller names, and Progress:
+	// Group.Pending is in its place. Calls of Trace are serial for one run, but several volumes
+	// may be at work.
 	Options Options
-	// Trace, if not nil, makes the Trace of each run in place of Options.Trace: that of
-	// a log has to say which root it is of, which is here as the first caller named it.
-	// It is called as the fields of a Trace are.
+	// Trace, if not nil, makes the Trace of each run in place of Options.Trace, as a log has to
+	// say which root it is of: here as the first caller named it.
 	Trace func(root string) *Trace
-	// Linger is how long work goes on, or keeps its place in the queue, after the
-	// last caller left; it is then cancelled. 0 is two minutes, below 0 it goes on to
-	// its end. An end of which no caller was told is kept as long, or two minutes if below
-	// 0, for the next who asks: of a failure it is told, and after a success the root's
-	// label alone is read.
+	// Linger is how long work goes on, or keeps its place in the queue, after the last caller
+	// left; it is then cancelled. 0 is two minutes, below 0 it goes on to its end. A failure of
+	// which no caller was told is kept as long, or two minutes if below 0, for the next who asks.
 	Linger time.Duration
 
 	once sync.Once
@@ -110,21 +101,19 @@ func (g *Group) run(ctx context.Context, w *flight.Work[mounts.Volume, request, 
 	o.Progress = &t.progress
 	began = true
 	t.report, err = tree(ctx, w.Root, w.Key.label, o, inner{at: &w.ID, ended: w.Released})
-	last := func() State { return State{Seen: t.report.Seen} }
+	last := func() State { return State{Counts: t.report.Counts} }
 	t.progress.state.Store(&last) // the other holds what the run had
 	return err
 }
 
-// Tree is Tree with the Group's Options and s as their Skip, shared with all who ask
-// for the same. A caller with another label, or another Skip, waits for its turn.
-// A ctx that has ended begins nothing, and the error is its own. When ctx ends during the
-// work the error is a *PendingError, and the work goes on; or a *HungError
-// if the filesystem did not even tell what root is. The Report beside them says
-// nothing. Both errors are found by errors.Is to be what ended ctx. Where too many
-// calls hang in the process already it is a *HungError at once.
+// Tree is the function Tree with the Group's Options and s, shared with all who ask for the same.
+// A caller with another label, or another Skip, waits for its turn. When ctx ends during the work
+// the error is a *PendingError, and the work goes on; or a *HungError if the filesystem did not
+// even tell what root is. The Report beside them says nothing. errors.Is finds both to be what
+// ended ctx.
 func (g *Group) Tree(ctx context.Context, root, label string, s Skip) (Report, error) {
 	none := Report{Root: root, Label: label}
-	want, err := secctx.Canonical(label)
+	want, err := canonical(label)
 	if err != nil {
 		return none, err
 	}
@@ -185,8 +174,8 @@ func thousands(n int64) string {
 	return s
 }
 
-// Work tells of all work in the queue and under way.
-func (g *Group) Work() []Work {
+// Pending lists the work in the queue and under way.
+func (g *Group) Pending() []Work {
 	var all []Work
 	for _, w := range g.flights().Works() {
 		all = append(all, shown(w))
@@ -194,18 +183,11 @@ func (g *Group) Work() []Work {
 	return all
 }
 
-// ErrStopped is what ended the work of a Group that was stopped, and what a caller
-// of a Group gets that was shut down.
-var ErrStopped = errors.New("the relabel was stopped")
-
-// Stop cancels all work of the Group on the volume at root, whatever the label,
-// waits for it to end, and forgets its results; callers who wait for it get
-// ErrStopped. Then the Group holds nothing open there, and the volume can be
-// unmounted. A caller who arrives after Stop begins anew.
-//
-// The volume is the one that callers named so and, if ctx lets it be looked at, the
-// one that lies there now. When ctx ends first the error is a *HungError where the
-// filesystem does not answer; what was cancelled stays so.
+// Stop cancels all work of the Group on the volume at root, whatever the label, waits for it
+// to end, and forgets its results; callers who wait for it get ErrStopped. Then the Group holds
+// nothing open there, and the volume can be unmounted. A caller who arrives after Stop begins
+// anew. The volume is the one that callers named so and, if ctx lets it be looked at, the one
+// there now. When ctx ends first the error is a *HungError where the filesystem does not answer.
 func (g *Group) Stop(ctx context.Context, root string) error {
 	path, err := mounts.Absolute(root)
 	if err != nil {
@@ -214,8 +196,7 @@ func (g *Group) Stop(ctx context.Context, root string) error {
 	return g.flights().Stop(ctx, path, ErrStopped)
 }
 
-// Shutdown is Stop for all volumes, and for good: later calls of Tree get
-// ErrStopped.
+// Shutdown is Stop for all volumes, and for good.
 func (g *Group) Shutdown(ctx context.Context) error { return g.flights().Shutdown(ctx, ErrStopped) }
 
 // shown is what is told of w.
@@ -231,14 +212,11 @@ func shown(w flight.View[mounts.Volume, request, task]) Work {
 	return p
 }
 
-// PendingError is the error for a caller of Group.Tree whose context ended before
-// the work did. The work goes on.
+// PendingError is the error for a caller whose context ended before the work did, which goes on.
 type PendingError struct {
 	Work
-	// Within is how soon a caller must ask again for the work to go on; 0 if
-	// it goes on to its end whether or not one does.
-	Within time.Duration
-	Cause  error // why the caller left
+	Within time.Duration // how soon a caller must ask again for the work to go on; 0: it does anyway
+	Cause  error         // why the caller left
 }
 
 func (e *PendingError) Error() string {
@@ -249,5 +227,4 @@ func (e *PendingError) Error() string {
 	return s
 }
 
-// Unwrap is why the caller left.
 func (e *PendingError) Unwrap() error { return e.Cause }

@@ -34,8 +34,8 @@ func TestGroupOnDisk(t *testing.T) {
 	g.Options.Trace = &Trace{Change: func(path, _, _ string) {
 		<-twice
 		if path == root {
-			if walks.Add(1); g.Work()[0].Entries != 71 {
-				t.Errorf("%+v", g.Work())
+			if walks.Add(1); g.Pending()[0].Entries != 71 {
+				t.Errorf("%+v", g.Pending())
 			}
 		}
 	}}
@@ -90,7 +90,7 @@ func TestGroupBindMount(t *testing.T) {
 			for all1000.Load() < 1000 { // so that all join one of two walks
 				time.Sleep(time.Millisecond)
 				n := 0
-				for _, p := range g.Work() {
+				for _, p := range g.Pending() {
 					n += p.Callers
 				}
 				all1000.Store(int64(n))
@@ -157,7 +157,7 @@ func TestGroupTrace(t *testing.T) {
 		}}
 		answer := asks(t.Context(), g, root, newLabel)
 		treetest.Wait(t, "the run waits for the lock", func() bool {
-			w := g.Work()
+			w := g.Pending()
 			return len(w) == 1 && strings.HasPrefix(w[0].Waits, "the volume's lock, held by ")
 		})
 		release()

@@ -41,7 +41,7 @@ func callers(t *testing.T, g *Group, n int) {
 	t.Helper()
 	treetest.Wait(t, "callers are counted", func() bool {
 		have := 0
-		for _, p := range g.Work() {
+		for _, p := range g.Pending() {
 			have += p.Callers
 		}
 		return have == n
@@ -86,7 +86,7 @@ func TestGroupStop(t *testing.T) {
 	runs, queued := asks(t.Context(), g, root, newLabel), asks(t.Context(), g, root, labelA)
 	callers(t, g, 2)
 	treetest.Wait(t, "the walk waits", func() bool { return at.asked.Load() > 0 })
-	if w := g.Work(); len(w) != 2 || w[1].Waits != "the relabel to "+w[0].Label {
+	if w := g.Pending(); len(w) != 2 || w[1].Waits != "the relabel to "+w[0].Label {
 		t.Errorf("%+v", w)
 	}
 	if err := unix.Unmount(vol, 0); !errors.Is(err, unix.EBUSY) {
@@ -130,7 +130,7 @@ func TestGroupStopFrozen(t *testing.T) {
 	ice.freeze(t)
 	close(at.open)
 	treetest.Wait(t, "it hangs", func() bool {
-		w := g.Work()
+		w := g.Pending()
 		return len(w) == 1 && strings.Contains(w[0].Waits, " of the filesystem, one of them ")
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -294,7 +294,7 @@ func TestGroupRemade(t *testing.T) {
 			t.Error(got.err)
 		}
 		close(at.open)
-		treetest.Wait(t, "the work ends", func() bool { return len(g.Work()) == 0 })
+		treetest.Wait(t, "the work ends", func() bool { return len(g.Pending()) == 0 })
 		unmount()
 		remake()
 		treetest.Set(t, root, ".", newLabel)

@@ -43,7 +43,7 @@ func TestGroupRefuses(t *testing.T) {
 	if r, err := g.Tree(t.Context(), "/no/such/volume", "u:r:t:s0:c1,c1", SkipNone); !errors.Is(err, fs.ErrNotExist) || r.Label != labelA {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if all := g.Work(); len(all) > 0 {
+	if all := g.Pending(); len(all) > 0 {
 		t.Errorf("%+v", all)
 	}
 }

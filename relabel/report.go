@@ -7,37 +7,31 @@ import (
 	"time"
 )
 
-// Report says what Tree did. The counts add up:
-// Seen = Written + Right + Vanished + Skipped + Failed.
-type Report struct {
-	Root  string // the root as the caller named it
-	Label string // the label in canonical form, as the kernel prints it
-
+// Counts are of entries. Seen = Written + Right + Vanished + Skipped + Failed.
+type Counts struct {
 	Seen     int64 // entries met, the root included
 	Written  int64 // labels written; by Verify, labels that differ
 	Right    int64 // labels that were right already
 	Vanished int64 // entries that were gone when their turn came
 	Skipped  int64 // entries not to be labelled: exclusions, what can have no label, hard links if asked
 	Failed   int64 // entries whose label, or whose entries, could not be set or read
+}
 
-	// Trusted says that nothing was walked, because what Options.Skip names has the label.
-	Trusted bool
-	// Shared says, of Group.Tree, that the work was another caller's too.
-	Shared bool
-	// Complete says that every entry has the label, but for those skipped, and that the
-	// root was trusted or committed. Of Verify it says that no entry differs.
-	Complete bool
-	// Interrupted is the label of a relabel that an earlier run began and did not finish, by
-	// its seal on the root; "" if there is none.
-	Interrupted string
+// Report is what Tree did.
+type Report struct {
+	Root  string // as the caller named it
+	Label string // in canonical form, as the kernel prints it
+	Counts
+
+	Trusted     bool   // nothing was walked, because what Options.Skip names has the label
+	Shared      bool   // of Group.Tree: the work was another caller's too
+	Complete    bool   // every entry has the label, but for those skipped; of Verify: none differs
+	Interrupted string // the label of a run that did not finish, by its seal on the root
 	// Way names how entries were reached, as in "clone/setxattrat": see docs/security.md. It ends
 	// with "/slow" if the program was built so that the Go scheduler is informed of each call.
-	Way string
-	// Notes are sentences for people about what was not done as asked, such as a seal that
-	// the policy refused.
-	Notes []string
-	// Elapsed is the time from the call to the return.
-	Elapsed time.Duration
+	Way     string
+	Notes   []string      // what was not done as asked, in sentences for people
+	Elapsed time.Duration // from the call to the return
 }
 
 // Progress says how far a run is. Any goroutine may ask at any time, and slows no worker
@@ -54,20 +48,15 @@ func (p *Progress) State() (State, bool) {
 	return State{}, false
 }
 
-// State is how far a run is: see Progress. The counts are those of the Report so far, and add
-// up too. They lag by up to 32 entries a worker. The root counts as skipped until it is written.
+// State is how far a run is: see Progress. The counts lag by up to 32 entries a worker. The root
+// counts as skipped until it is written.
 type State struct {
-	Seen, Written, Right, Vanished, Skipped, Failed int64
+	Counts
+	Found   int64 // directories met beneath the root
+	Entered int64 // of these, those that a worker has begun to read
 
-	// Found is how many directories were met beneath the root, and Entered how many of them
-	// a worker has begun to read.
-	Found, Entered int64
-
-	// Path is a directory that is worked on, "" if there is none. It begins with the root as
-	// the caller named it; what follows is as hostile as the owner of the tree.
-	Path string
-	// Call is the system call under way where no directory is worked on, such as syncfs.
-	Call string
+	Path string // a directory that is worked on: the root as the caller named it, and hostile names
+	Call string // the system call under way where no directory is worked on, such as syncfs
 
 	waits string // see Work.Waits
 }

@@ -96,22 +96,22 @@ func (a *account) soFar() (report Report) {
 	a.set(func(has *Report) { report = *has }) // before the counts, which are done when it says so
 	report.Notes = slices.Clone(report.Notes)  // a run that is left behind may add to them
 	t, _ := a.now()
-	report.Seen = t.Seen
-	report.Written, report.Right = t.Of[walk.Written], t.Of[walk.Right]
-	report.Vanished, report.Skipped, report.Failed = t.Of[walk.Vanished], t.Of[walk.Skipped], t.Of[walk.Failed]
+	report.Counts = countsOf(t)
 	return report
+}
+
+func countsOf(t walk.Tally) Counts {
+	return Counts{t.Seen, t.Of[walk.Written], t.Of[walk.Right], t.Of[walk.Vanished], t.Of[walk.Skipped], t.Of[walk.Failed]}
 }
 
 // state returns how far the run is.
 func (r *relabelling) state() State {
 	n, path := r.account.now()
-	s := State{Path: path}
+	s := State{Counts: countsOf(n), Path: path, Entered: n.Entered}
+	s.Found = max(n.Found, n.Entered) // the worker that found one may tell later than the one that entered it
 	if path == "" {
 		s.Call = r.run.CallUnderWay()
 	}
-	s.Seen, s.Written, s.Right = n.Seen, n.Of[walk.Written], n.Of[walk.Right]
-	s.Vanished, s.Skipped, s.Failed = n.Of[walk.Vanished], n.Of[walk.Skipped], n.Of[walk.Failed]
-	s.Found, s.Entered = max(n.Found, n.Entered), n.Entered // the worker that found one may tell later than the one that entered it
 	if holder := r.holder.Load(); holder != nil {
 		s.waits = "the volume's lock, held by " + *holder
 	} else if calls := hungCalls(r.run.Stalled()); len(calls) > 0 {
@@ -138,6 +138,9 @@ const kept = 16
 
 // failure reports a failure.
 func (a *account) failure(path, op string, err error) {
+	if errors.Is(err, walk.ErrHardLinks) {
+		err = ErrHardLinks
+	}
 	f := &fs.PathError{Op: op, Path: path, Err: err}
 	var e syscall.Errno // 0 stands for all errors that have none
 	_ = errors.As(err, &e)

@@ -12,26 +12,22 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 )
 
-// Apply gives root and everything beneath it labels by rules: what restorecon does, or a
-// change of a part of each label. Every label is read before it is written.
+// Apply gives root and everything beneath it labels by rules: what restorecon does, or a change of
+// a part of each label. Every label is read before it is written. An interrupted run leaves some
+// entries with the former labels, and the next run completes it. So a root in which anything is
+// written, and each mount beneath, is not trusted by any Skip until Tree commits it, where an
+// attribute can say so (CAP_SYS_ADMIN). Who reads the label alone does not see that.
 //
-// The root's label says nothing of the result: an interrupted run leaves some entries with
-// the former labels, and the next run completes it. So a root in which anything is written,
-// and each mount beneath, is not trusted by any Skip until Tree commits it, where an
-// attribute can say so (CAP_SYS_ADMIN). A container runtime reads the label alone, and does
-// not see that; nor does a caller who asks a directory in the tree or above it.
+// By Contexts the path that counts is the real one of the root, of which a link at its end is not
+// followed. Every root is allowed then, / and the kernel's own filesystems too; beneath a root
+// these are skipped, but for /dev and /sys where SELinux is on.
 //
-// By file contexts the path that counts is the real one of the root, of which a link at
-// its end is not followed, and every root is allowed, / too. The kernel's own filesystems
-// may be a root. Beneath one they are labelled where SELinux is on, if they are mounted on
-// /dev, /sys or beneath; elsewhere they are skipped, as by Tree.
+// A file of several names for which rules have different labels gets one of these, and each run
+// writes it anew: LinksError names it.
 //
-// A file of several names for which rules have different labels gets one of these, and each
-// run writes it anew. VerifyApply finds it, and LinksError names it.
-//
-// Report.Skipped has also what no rule names, what has a customizable type, and what From
-// does not fit; Report.Complete says that all else has the label of its rule. The options
-// Skip, NoSeal, Sync and Exact do not count. The errors are those of Tree, and that of Valid.
+// Report.Skipped has also what no rule names, what has a customizable type, and what From does not
+// fit. The options Skip, NoSeal, Sync and Exact do not count. The errors are those of Tree, and
+// that of Valid.
 func Apply(ctx context.Context, root string, by Rules, o *Options) (Report, error) {
 	r, err := apply(ctx, root, by, o.orZero(), inner{})
 	goOn(err)
@@ -47,8 +43,7 @@ func VerifyApply(ctx context.Context, root string, by Rules, o *Options) (Report
 
 // Rules say which label each entry gets, and which parts of its label stay: see Apply.
 type Rules struct {
-	// Contexts has the label for the path of each entry; nil: Label is that of all.
-	Contexts Contexts
+	Contexts Contexts // has the label for the path of each entry; nil: Label is that of all
 	Label    string
 	// Parts are written, and the other parts of an entry's label stay; an entry without a
 	// label is then a failure. At 0 the whole label is written. With Contexts it is 0,
@@ -57,25 +52,52 @@ type Rules struct {
 	Parts Parts
 	// From, if not "", is a label of which any part may be *, for all, and the level may be
 	// left out, for all too. An entry with another label is skipped.
-	From string
-	// RootOnly labels nothing beneath the root.
-	RootOnly bool
+	From     string
+	RootOnly bool // nothing beneath the root is labelled
 }
 
-// Contexts say which label is whose, by path and kind of file: those of a policy, which
-// the package contexts beneath this one reads.
+// Contexts say which label is whose: the package contexts beneath this one reads those of a
+// policy. Several goroutines call them at a time.
 type Contexts interface {
-	// Top is what is wanted of path, and of what is beneath it.
-	Top(path string, kind sys.Kind) (*walk.Want, error)
+	// Label returns the label of path, which is absolute; "" leaves what it has. kind is a
+	// directory record's d_type, such as syscall.DT_REG.
+	Label(path string, kind uint8) (string, error)
 	// Retype returns has with the type of want, or "" if has stays. custom says that it
 	// stays because its type is customizable.
 	Retype(has, want string) (label string, custom bool, err error)
 }
 
+// byDirectory are Contexts that need no path of each entry: those of package contexts.
+type byDirectory interface {
+	Top(path string, kind sys.Kind) (*walk.Want, error)
+}
+
+// top returns what is wanted of path, and of what is beneath it.
+func (r Rules) top(path string, kind sys.Kind) (*walk.Want, error) {
+	if c, is := r.Contexts.(byDirectory); is {
+		return c.Top(path, kind)
+	}
+	label, err := r.Contexts.Label(path, uint8(kind))
+	return &walk.Want{Label: label, Rules: &byPath{r.Contexts, strings.TrimRight(path, "/") + "/"}}, err
+}
+
+// byPath asks Contexts about what is in dir, a path with a slash at its end.
+type byPath struct {
+	Contexts
+	dir string
+}
+
+func (b *byPath) Entry(name []byte, kind sys.Kind) (string, error) {
+	return b.Label(b.dir+string(name), uint8(kind))
+}
+
+func (b *byPath) Beneath(name []byte) *walk.Want {
+	return &walk.Want{Rules: &byPath{b.Contexts, b.dir + string(name) + "/"}}
+}
+
 // Parts of a label.
 type Parts uint8
 
-// The parts of a label, in their order.
 const (
 	PartUser Parts = 1 << iota
 	PartRole
@@ -133,6 +155,7 @@ func (r Rules) over(has, want string) (to string, o walk.Outcome, err error) {
 			return fieldsOf(want)[i]
 		}
 		to, err = secctx.Compose(has, part(PartUser, 0), part(PartRole, 1), part(PartType, 2), part(PartLevel, 3))
+		err = invalidLabel(err)
 	}
 	switch {
 	case err != nil:
@@ -161,10 +184,10 @@ func pattern(from string) (parts [4]string, err error) {
 			given[i] = one
 		}
 	}
-	label, err := secctx.Canonical(strings.Join(given, ":"))
+	label, err := canonical(strings.Join(given, ":"))
 	var why *secctx.Error
 	if errors.As(err, &why) {
-		return parts, &secctx.Error{Label: from, Reason: why.Reason + "; write * for any part"}
+		return parts, invalidLabel(&secctx.Error{Label: from, Reason: why.Reason + "; write * for any part"})
 	}
 	if parts[3] != "*" {
 		parts[3] = fieldsOf(label)[3]

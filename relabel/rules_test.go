@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 )
 
@@ -15,7 +14,7 @@ import (
 // one that stays, and "custom" for one that may be meant.
 type retyping map[string]string
 
-func (retyping) Top(string, sys.Kind) (*walk.Want, error) { return nil, errors.ErrUnsupported }
+func (retyping) Label(string, uint8) (string, error) { return "", errors.ErrUnsupported }
 
 func (r retyping) Retype(has, _ string) (string, bool, error) {
 	to, known := r[fieldsOf(has)[2]]

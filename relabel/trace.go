@@ -9,19 +9,14 @@ import (
 
 // Trace has callbacks for what happens in a run. Each may be nil.
 //
-// They are called one at a time, in the goroutine that called Tree; in that of the run in a
-// Group. A worker waits for the callback, which has to return: a run that was cancelled waits
-// for it too. If one panics, the run ends with a sealed root, and then the panic goes on; in a
-// Group, in each caller who learns of its end.
-//
-// A callback must not wait for another run: its own has the lock of the volume, and one of the
-// workers that all runs share.
+// They are called one at a time, in the goroutine that called Tree; in that of the run in a Group.
+// A worker waits for the callback, which has to return, and must not wait for another run. If one
+// panics, the run ends with a sealed root, and then the panic goes on; in a Group, in each caller
+// who learns of its end.
 type Trace struct {
-	// Failure gets each failure as it happens: an *fs.PathError with the full path, the
-	// system call as Op, and the errno.
-	Failure func(error)
-	// Change gets each entry that was written (by Verify: would be), with the label it had, ""
-	// if it had none or was not read, and the new one. It costs a path for each such entry.
+	Failure func(error) // each failure as it happens: an *fs.PathError with the system call as Op
+	// Change gets each entry that was written (by Verify: would be), with the label it had, "" if
+	// it had none or was not read, and the new one. It costs a path for each such entry.
 	Change func(path, from, to string)
 	// Skip gets each mount, exclusion or refused directory that was skipped, and why; with
 	// Change also what Apply skipped for its customizable type.
@@ -29,10 +24,8 @@ type Trace struct {
 	// Stall gets the calls that the run waits for when nothing has moved for a second, and
 	// again each time after something moved.
 	Stall func(calls []HungCall)
-	// Note gets each of Report.Notes when it is made, which may be before the first change.
-	Note func(text string)
-	// Wait gets, once, who holds the volume's lock, if the run has to wait for it.
-	Wait func(holder string)
+	Note  func(text string)   // each of Report.Notes when it is made, maybe before the first change
+	Wait  func(holder string) // once, who has the volume's lock, if the run has to wait for it
 }
 
 // LogTo returns a Trace that logs all but changes: a failure as an error; what is skipped, notes

@@ -4,11 +4,11 @@ package relabel
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"sync/atomic"
 	"time"
 
-	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
@@ -111,6 +111,9 @@ func (r *relabelling) lead(ctx context.Context, what func(ctx context.Context) e
 		lead = r.run.Here
 	}
 	err := lead(ctx, what)
+	if errors.Is(err, commit.ErrOvertaken) {
+		err = &also{err, []error{err, ErrOvertaken}}
+	}
 	report := r.account.soFar()
 	report.Elapsed = time.Since(begin)
 	return report, err
@@ -183,7 +186,7 @@ func (r *relabelling) done(err error) error {
 
 // canonical sets the label, in canonical form.
 func (r *relabelling) canonical() (err error) {
-	if r.want, err = secctx.Canonical(r.want); err == nil {
+	if r.want, err = canonical(r.want); err == nil {
 		r.account.set(func(report *Report) { report.Label = r.want })
 	}
 	return err

@@ -32,7 +32,7 @@ func fakeTree(ctx context.Context, root, label string, o *relabel.Options, check
 			o.Trace.Change(root+"/"+name, from, label)
 		}
 	}
-	rep := relabel.Report{Root: root, Label: label, Seen: 1203441, Written: 1203441, Complete: true, Way: "clone/setxattrat", Elapsed: 1900 * time.Millisecond}
+	rep := relabel.Report{Root: root, Label: label, Counts: relabel.Counts{Seen: 1203441, Written: 1203441}, Complete: true, Way: "clone/setxattrat", Elapsed: 1900 * time.Millisecond}
 	few := relabel.Report{Root: root, Label: label, Elapsed: 10 * time.Millisecond}
 	switch path.Base(root) {
 	case "trusted":

@@ -135,7 +135,7 @@ func (r *recorder) app(dir string) app {
 		if o.Trace.Change != nil || check || o.NoSeal || o.Exact || o.Sync {
 			r.asked = append(r.asked, "with options")
 		}
-		return relabel.Report{Seen: 1, Right: 1, Complete: true}, nil
+		return relabel.Report{Counts: relabel.Counts{Seen: 1, Right: 1}, Complete: true}, nil
 	}}
 }
 

@@ -33,7 +33,9 @@ const forged = "\nFORGED: \x1b]0;x\a\x1b[2J\r\u009b31m\u202e\u2028\u0085\x7f\b\x
 func tells(ctx context.Context, root, _ string, o *relabel.Options, check bool) (relabel.Report, error) {
 	err := &fs.PathError{Op: "op" + forged, Path: root + "/" + forged, Err: errors.New("text" + forged)}
 	call := relabel.HungCall{Call: "call" + forged, Path: root + forged}
-	begins(o, func() relabel.State { return relabel.State{Seen: 1, Path: root + forged, Call: "call" + forged} })
+	begins(o, func() relabel.State {
+		return relabel.State{Counts: relabel.Counts{Seen: 1}, Path: root + forged, Call: "call" + forged}
+	})
 	o.Trace.Failure(err)
 	o.Trace.Failure(errors.New(forged))
 	o.Trace.Skip(root+forged, "reason"+forged)
@@ -46,7 +48,7 @@ func tells(ctx context.Context, root, _ string, o *relabel.Options, check bool) 
 		o.Trace.Change(root+"/"+forged, "from"+forged, "to")
 		o.Trace.Change(root+"/"+forged, "", "to")
 	}
-	rep := relabel.Report{Root: root, Seen: 3, Written: 1, Failed: 2, Way: "way" + forged, Interrupted: "label" + forged, Notes: []string{forged}}
+	rep := relabel.Report{Root: root, Counts: relabel.Counts{Seen: 3, Written: 1, Failed: 2}, Way: "way" + forged, Interrupted: "label" + forged, Notes: []string{forged}}
 	if strings.HasSuffix(root, "/hung") {
 		return rep, &relabel.HungError{Calls: []relabel.HungCall{call}, Cause: context.Canceled}
 	}

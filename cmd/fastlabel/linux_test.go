@@ -73,7 +73,7 @@ func TestMain(m *testing.M) {
 				}
 			}
 		}
-		return relabel.Report{Seen: 2, Written: 2, Complete: ctx.Err() == nil}, ctx.Err()
+		return relabel.Report{Counts: relabel.Counts{Seen: 2, Written: 2}, Complete: ctx.Err() == nil}, ctx.Err()
 	}}
 	if mode == "real" { // with the library
 		a = real

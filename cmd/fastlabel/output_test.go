@@ -124,7 +124,7 @@ func TestJSONWhole(t *testing.T) {
 	j.Probed(report.Probe{Root: root, Label: label, Depth: "top", Interrupted: true, Has: "x\xff"})
 	j.Probed(report.Probe{Root: root, Label: label, Depth: "top", Labelled: true})
 	f := report.Far{
-		State: relabel.State{Seen: 15, Written: 5, Right: 4, Vanished: 3, Skipped: 2, Failed: 1, Found: 7, Entered: 6, Path: path},
+		State: relabel.State{Counts: relabel.Counts{Seen: 15, Written: 5, Right: 4, Vanished: 3, Skipped: 2, Failed: 1}, Found: 7, Entered: 6, Path: path},
 		Root:  root, Elapsed: time.Second, Rate: 2.5, Total: 100, Left: 34 * time.Second,
 	}
 	j.Status(f)
@@ -132,7 +132,7 @@ func TestJSONWhole(t *testing.T) {
 	j.Status(f)
 	r := report.Result{Begun: true, Code: exit.TimedOut, Reason: "deadline of 1s reached", DryRun: true, EntriesLeft: 6, DirsLeft: 7}
 	r.Report = relabel.Report{
-		Root: root, Label: label, Seen: 15, Written: 5, Right: 4, Vanished: 3, Skipped: 2, Failed: 1, Elapsed: time.Second,
+		Root: root, Label: label, Counts: relabel.Counts{Seen: 15, Written: 5, Right: 4, Vanished: 3, Skipped: 2, Failed: 1}, Elapsed: time.Second,
 		Way: "clone/setxattrat", Interrupted: defaultLabel, Notes: []string{"a sentence"},
 	}
 	j.Result(r)

@@ -31,7 +31,7 @@ func slow(seconds int) app {
 		state := func() relabel.State {
 			n := min(time.Since(began), time.Duration(seconds)*time.Second).Milliseconds()
 			s := relabel.State{
-				Seen: n, Written: n - n/1000 - 1, Skipped: 1, Failed: n / 1000, Found: n / 10, Entered: n / 20,
+				Counts: relabel.Counts{Seen: n, Written: n - n/1000 - 1, Skipped: 1, Failed: n / 1000}, Found: n / 10, Entered: n / 20,
 				Path: root + "/sub\x1b[31m\xff\n",
 			}
 			return s
@@ -42,7 +42,7 @@ func slow(seconds int) app {
 		case <-ctx.Done():
 		}
 		s := state()
-		return relabel.Report{Root: root, Seen: s.Seen, Written: s.Written + 1, Failed: s.Failed, Complete: ctx.Err() == nil, Elapsed: time.Since(began)}, ctx.Err()
+		return relabel.Report{Root: root, Counts: relabel.Counts{Seen: s.Seen, Written: s.Written + 1, Failed: s.Failed}, Complete: ctx.Err() == nil, Elapsed: time.Since(began)}, ctx.Err()
 	}
 	return a
 }
@@ -128,7 +128,7 @@ func TestProgressBound(t *testing.T) {
 			u, other := p.begin("/p"), p.begin("/other")
 			began := u.began
 			u.ask = func(*relabel.Progress) (relabel.State, bool) {
-				return relabel.State{Seen: c.seen(int64(time.Since(began) / time.Second)), Call: c.call}, true
+				return relabel.State{Counts: relabel.Counts{Seen: c.seen(int64(time.Since(began) / time.Second))}, Call: c.call}, true
 			}
 			other.ask = u.ask
 			for range c.at {

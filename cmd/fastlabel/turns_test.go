@@ -43,7 +43,7 @@ func TestStall(t *testing.T) {
 		for range report.MaxListed + 5 { // to be counted at once
 			o.Trace.Failure(errors.New("x"))
 		}
-		return relabel.Report{Seen: 100, Failed: report.MaxListed + 5}, errors.New("x")
+		return relabel.Report{Counts: relabel.Counts{Seen: 100, Failed: report.MaxListed + 5}}, errors.New("x")
 	}}
 	got := transcript(a, calls("-v=0 a c d"))
 	if strings.Join(did, " ") != "c d a" {

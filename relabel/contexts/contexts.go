@@ -50,7 +50,13 @@ func Load(file string) (*Set, error) {
 	return s, err
 }
 
-// Top is what is wanted of path, and of what is beneath it.
+// Label returns the label of path, "" if no rule has one.
+func (s *Set) Label(path string, kind uint8) (string, error) {
+	rule, err := s.set.Lookup(path, fcontexts.Kind(kind))
+	return label(rule), err
+}
+
+// Top has the same, and what is wanted of what is beneath path: a walk looks up names alone.
 func (s *Set) Top(path string, kind sys.Kind) (*walk.Want, error) {
 	rule, err := s.set.Lookup(path, fcontexts.Kind(kind))
 	return &walk.Want{Label: label(rule), Rules: &directory{rules: s.set.Dir(path)}}, err
