@@ -97,12 +97,18 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// TestFigures: a section with a table of figures names the command that measures them, and the page
-// names the Go and the machine.
+// TestFigures: a section with a table of figures names the command that measures them, with a plan
+// that the benchmark has, and the page names the Go and the machine.
 func TestFigures(t *testing.T) {
 	table := regexp.MustCompile(`(?m)^\|.*\| [0-9.,]+ .*\|$`)
+	plans := readText(t, "../../bench/plan.go")
 	for _, page := range []string{"../../README.md", "../../docs/performance.md", "../../docs/tests.md"} {
 		text, tables := readText(t, page), 0
+		for _, plan := range regexp.MustCompile(`PLAN=([a-z-]+)`).FindAllStringSubmatch(text, -1) {
+			if !strings.Contains(plans, `"`+plan[1]+`":`) {
+				t.Errorf("%s: the benchmark has no %s", page, plan[0])
+			}
+		}
 		for section := range strings.SplitSeq(text, "\n## ") {
 			title, _, _ := strings.Cut(section, "\n")
 			if table.MatchString(section) {
