@@ -3,6 +3,7 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -21,8 +22,8 @@ import (
 // relabelto on the new one, and whether an entry may go from the one to the other
 // at all (validatetrans); and then whether the new label may lie on this
 // filesystem (associate). The answer is EACCES to all but the third, and EPERM
-// to that, as to a stranger's or an immutable file. What it was is asked after a
-// failure, and never goes into what is done.
+// to that, as to a stranger's or an immutable file. Which it was is asked after a
+// failure, and decides nothing.
 
 // Denied is an errno with what is known of its reason.
 type Denied struct {
@@ -43,8 +44,8 @@ type question struct {
 	e          sys.Errno
 }
 
-// keepAnswers bounds the answers. A volume of more labels has them asked again.
-const keepAnswers = 64
+// mostAnswers bounds the answers. A volume of more labels has them asked again.
+const mostAnswers = 64
 
 // classes are the policy's names for kinds of files.
 var classes = [...]string{
@@ -63,9 +64,9 @@ func locked(st sys.Stat, e sys.Errno) string {
 	return ""
 }
 
-// Why says why t, which was to get the label want, answered e: by its flags, or by the
-// policy, where one is loaded. If it is not known, that is e. io is how t is reached; now
-// is told which call comes next.
+// Why returns e with the reason why t, which was to get the label want, answered that: its flags,
+// or the policy, where one is loaded. If that is not known it returns e. io is how t is reached;
+// now is called with the call that comes next.
 func (p *Policy) Why(io xattrio.IO, t xattrio.Target, want string, e sys.Errno, now func(xattrio.SyscallKind)) error {
 	now(xattrio.Statx)
 	st, unread := t.Stat()
@@ -88,83 +89,76 @@ func (p *Policy) Why(io xattrio.IO, t xattrio.Target, want string, e sys.Errno, 
 	if unread != 0 || has.Long {
 		return e
 	}
-	return p.Denial(has.String(), want, st.Kind, e)
+	return p.denial(question{has.String(), want, st.Kind, e})
 }
 
-// Denial is e with what the policy says of it, for an entry that has the label have
-// and was to have want.
-func (p *Policy) Denial(have, want string, kind sys.Kind, e sys.Errno) error {
-	if have == "" || e != syscall.EACCES && e != syscall.EPERM || int(kind) >= len(classes) || classes[kind] == "" {
-		return e
+// denial returns the errno of q with what the policy answers.
+func (p *Policy) denial(q question) error {
+	if q.have == "" || q.e != syscall.EACCES && q.e != syscall.EPERM || int(q.kind) >= len(classes) || classes[q.kind] == "" {
+		return q.e
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	ask := question{have, want, kind, e}
-	why, known := p.known[ask]
+	why, known := p.known[q]
 	if !known {
-		why = p.refused(have, want, classes[kind], e)
-		if p.known == nil || len(p.known) == keepAnswers {
+		why = q.ask(classes[q.kind])
+		if p.known == nil || len(p.known) == mostAnswers {
 			p.known = make(map[question]string)
 		}
-		p.known[ask] = why
+		p.known[q] = why
 	}
 	if why == "" {
-		return e
+		return q.e
 	}
-	return &Denied{e, why, true}
+	return &Denied{q.e, why, true}
 }
 
-// refused says what the policy refuses this process when it gives an entry of
-// the class the label want in place of have; "" if it is not the policy.
-func (p *Policy) refused(have, want, class string, e sys.Errno) string {
-	process, err := context()
+// ask returns what the policy refuses this process when it gives an entry of the class the label;
+// "" if it is not the policy.
+func (q question) ask(class string) string {
+	// Read as the thread's: that needs no permission, and that of another thread is process:getattr.
+	runtime.LockOSThread()
+	text, err := os.ReadFile("/proc/thread-self/attr/current")
+	runtime.UnlockOSThread()
 	if err != nil {
 		return ""
 	}
-	if e == syscall.EPERM {
-		if !p.invalidates(have, want, class, process) {
-			return ""
+	process := secctx.Trim(text)
+	if q.e == syscall.EPERM {
+		if index, err := number("class/" + class + "/index"); err == nil {
+			_, err = ask("validatetrans", os.O_WRONLY, fmt.Sprintf("%s %s %d %s", q.have, q.want, index, process))
+			if errors.Is(err, syscall.EPERM) {
+				return fmt.Sprintf("SELinux lets no %s go from %s to %s (validatetrans)", class, q.have, q.want)
+			}
 		}
-		return fmt.Sprintf("SELinux lets no %s go from %s to %s (validatetrans)", class, have, want)
+		return ""
 	}
-	from, err1 := p.allows(process, have, class, "relabelfrom")
-	to, err2 := p.allows(process, want, class, "relabelto")
+	from, err1 := allows(process, q.have, class, "relabelfrom")
+	to, err2 := allows(process, q.want, class, "relabelto")
 	var lacks []string
 	if err1 == nil && !from {
-		lacks = append(lacks, "no relabelfrom on "+have)
+		lacks = append(lacks, "no relabelfrom on "+q.have)
 	}
 	if err2 == nil && !to {
-		lacks = append(lacks, "no relabelto on "+want)
+		lacks = append(lacks, "no relabelto on "+q.want)
 	}
 	switch {
 	case lacks != nil:
 		return fmt.Sprintf("SELinux allows %s %s (%s)", process, strings.Join(lacks, " and "), class)
 	case err1 != nil || err2 != nil:
-		return fmt.Sprintf("%s may lack relabelfrom on %s or relabelto on %s (%s): the audit log tells", process, have, want, class)
+		return fmt.Sprintf("%s may lack relabelfrom on %s or relabelto on %s (%s): the audit log tells", process, q.have, q.want, class)
 	}
-	return fmt.Sprintf("SELinux allows %s relabelfrom on %s and relabelto on %s (%s): it is something else", process, have, want, class)
-}
-
-// context is the security context of this process. It is read as the thread's:
-// that needs no permission, and that of another thread is process:getattr.
-func context() (string, error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	text, err := os.ReadFile("/proc/thread-self/attr/current")
-	return secctx.Trim(text), err
+	return fmt.Sprintf("SELinux allows %s relabelfrom on %s and relabelto on %s (%s): it is something else", process, q.have, q.want, class)
 }
 
 // allows asks the loaded policy for one permission.
-func (p *Policy) allows(process, on, class, permission string) (bool, error) {
-	index, err := p.number("class/" + class + "/index")
-	if err != nil {
+func allows(process, on, class, permission string) (bool, error) {
+	index, err1 := number("class/" + class + "/index")
+	bit, err2 := number("class/" + class + "/perms/" + permission)
+	if err := cmp.Or(err1, err2); err != nil {
 		return false, err
 	}
-	bit, err := p.number("class/" + class + "/perms/" + permission)
-	if err != nil {
-		return false, err
-	}
-	text, err := p.ask("access", os.O_RDWR, fmt.Sprintf("%s %s %d", process, on, index))
+	text, err := ask("access", os.O_RDWR, fmt.Sprintf("%s %s %d", process, on, index))
 	if err != nil {
 		return false, err
 	}
@@ -174,20 +168,9 @@ func (p *Policy) allows(process, on, class, permission string) (bool, error) {
 	return allowed>>(bit-1)&1 == 1, err
 }
 
-// invalidates asks the loaded policy whether nothing of the class may go from
-// one label to the other.
-func (p *Policy) invalidates(have, want, class, process string) bool {
-	index, err := p.number("class/" + class + "/index")
-	if err != nil {
-		return false
-	}
-	_, err = p.ask("validatetrans", os.O_WRONLY, fmt.Sprintf("%s %s %d %s", have, want, index, process))
-	return errors.Is(err, syscall.EPERM)
-}
-
-// number reads a file that holds a number from 1 on.
-func (p *Policy) number(name string) (uint64, error) {
-	text, err := p.ask(name, os.O_RDONLY, "")
+// number reads a file that has a number from 1 on.
+func number(name string) (uint64, error) {
+	text, err := ask(name, os.O_RDONLY, "")
 	if err != nil {
 		return 0, err
 	}

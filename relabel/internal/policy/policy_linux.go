@@ -6,6 +6,7 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -26,36 +27,31 @@ type Policy struct {
 	known map[question]string // the answers so far: where one file is refused, many are; guarded by mu
 }
 
-// Know has the kernel look at the label once, where SELinux is on, before anything
-// has it: a label that the loaded policy does not know would be refused entry by
-// entry, when a seal that it does know may be on the root already. And it may print
-// another than was asked for, as where a type has an alias; only what it prints can
-// be read back.
+// Know has the kernel look at the label once, where SELinux is on, before anything has it: a label
+// that the loaded policy does not know would be refused entry by entry, when a seal that it does
+// know may be on the root already. And it may print another than was asked for, as where a type
+// has an alias; only what it prints can be read back.
 //
-// A process that may not ask keeps the label as it is: the kernel says so in time. A
-// note other than "" is to be passed on.
+// A process that may not ask keeps the label as it is: the kernel says so in time. A note other
+// than "" is for the caller's report.
 func (p *Policy) Know(label string) (printed, note string, err error) {
-	printed, err = p.ask("context", os.O_RDWR, label)
-	switch {
-	case errors.Is(err, syscall.EINVAL) && p.enforcing():
-		return label, "", fmt.Errorf("the loaded policy does not know the label %s: %w", label, syscall.EINVAL)
-	case errors.Is(err, syscall.EINVAL):
+	printed, err = ask("context", os.O_RDWR, label)
+	if errors.Is(err, syscall.EINVAL) {
+		if now, err := ask("enforce", os.O_RDONLY, ""); err != nil || now != "0" {
+			return label, "", fmt.Errorf("the loaded policy does not know the label %s: %w", label, syscall.EINVAL)
+		}
 		return label, fmt.Sprintf("the loaded policy does not know the label %s: SELinux is permissive here, and lets a process with CAP_MAC_ADMIN store it; to each check it counts as unlabeled_t", label), nil
-	case err != nil || printed == "":
-		return label, "", nil
+	}
+	if err != nil || printed == "" {
+		printed = label
 	}
 	return printed, "", nil
 }
 
-func (p *Policy) enforcing() bool {
-	now, err := p.ask("enforce", os.O_RDONLY, "")
-	return err != nil || now != "0"
-}
-
 // ask writes question, if there is one, to a file of the kernel's SELinux interface, and
 // returns what can be read there, unless it can only be written.
-func (p *Policy) ask(name string, flags int, question string) (string, error) {
-	f, err := p.open(name, flags)
+func ask(name string, flags int, question string) (string, error) {
+	f, err := open(name, flags)
 	if err != nil {
 		return "", err
 	}
@@ -69,9 +65,11 @@ func (p *Policy) ask(name string, flags int, question string) (string, error) {
 	return secctx.Trim(answer), err
 }
 
-// open opens a file of the kernel's SELinux interface. That is mounted
-// elsewhere than it should be only in a container which is shown the host's.
-func (p *Policy) open(name string, flags int) (*os.File, error) {
+const usualPoint = "/sys/fs/selinux"
+
+// open opens a file of the kernel's SELinux interface. That is mounted elsewhere than at
+// usualPoint only in a container which is shown the host's.
+func open(name string, flags int) (*os.File, error) {
 	if Off() {
 		return nil, os.ErrNotExist
 	}
@@ -80,21 +78,15 @@ func (p *Policy) open(name string, flags int) (*os.File, error) {
 		return f, err
 	}
 	all, err := mountinfo.Read()
-	if err != nil {
-		return nil, err
-	}
 	for _, m := range all {
-		if m.FSType != "selinuxfs" || m.Point == usualPoint {
-			continue
-		}
-		if f, err = openGenuine(m.Point+"/"+name, flags); !errors.Is(err, os.ErrNotExist) {
-			return f, err
+		if m.FSType == "selinuxfs" && m.Point != usualPoint {
+			if f, err := openGenuine(m.Point+"/"+name, flags); !errors.Is(err, os.ErrNotExist) {
+				return f, err
+			}
 		}
 	}
-	return nil, os.ErrNotExist
+	return nil, cmp.Or(err, os.ErrNotExist)
 }
-
-const usualPoint = "/sys/fs/selinux"
 
 // openGenuine opens a file of selinuxfs. In any other filesystem there is none.
 func openGenuine(path string, flags int) (*os.File, error) {

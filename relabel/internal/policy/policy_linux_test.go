@@ -17,12 +17,12 @@ const want = "system_u:object_r:container_file_t:s0"
 // of the answers is bounded, and goes by each part of the question.
 func TestDenial(t *testing.T) {
 	p := new(Policy)
-	for i := range 3 * keepAnswers {
-		err := p.Denial(fmt.Sprintf("system_u:object_r:t%d:s0", i), want, sys.KindDir, syscall.EACCES)
+	for i := range 3 * mostAnswers {
+		err := p.denial(question{fmt.Sprintf("system_u:object_r:t%d:s0", i), want, sys.KindDir, syscall.EACCES})
 		if !errors.Is(err, syscall.EACCES) {
 			t.Fatal(err)
 		}
-		if len(p.known) != i%keepAnswers+1 {
+		if len(p.known) != i%mostAnswers+1 {
 			t.Fatalf("%d answers after %d questions", len(p.known), i+1)
 		}
 	}
@@ -30,7 +30,7 @@ func TestDenial(t *testing.T) {
 	ask := question{have: want, want: want, kind: sys.KindDir, e: syscall.EPERM}
 	p.known = map[question]string{ask: "of that"}
 	var denied *Denied
-	if err := p.Denial(ask.have, ask.want, ask.kind, ask.e); !errors.As(err, &denied) || !denied.SELinux || !errors.Is(err, syscall.EPERM) || err.Error() != "operation not permitted: of that" {
+	if err := p.denial(ask); !errors.As(err, &denied) || !denied.SELinux || !errors.Is(err, syscall.EPERM) || err.Error() != "operation not permitted: of that" {
 		t.Error(err)
 	}
 	for _, q := range []question{
@@ -39,7 +39,7 @@ func TestDenial(t *testing.T) {
 		{want, want, 255, syscall.EACCES},
 		{want, want, 0, syscall.EACCES},
 	} {
-		if err := p.Denial(q.have, q.want, q.kind, q.e); err != error(q.e) {
+		if err := p.denial(q); err != error(q.e) {
 			t.Errorf("%+v: %v", q, err)
 		}
 	}
