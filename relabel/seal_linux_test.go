@@ -107,45 +107,6 @@ func flag(t *testing.T, path string, which int, on bool) {
 	}
 }
 
-// TestSealHolds reads the root's label at each change beneath it.
-func TestSealHolds(t *testing.T) {
-	treetest.Need(t, "root")
-	treetest.Each(t, func(t *testing.T, dir string) {
-		for _, c := range []struct {
-			name, from string
-			noSeal     bool
-			ok         func(label string) bool
-		}{
-			{"sealed", oldLabel, false, func(l string) bool { return secctx.IsSeal(l, newLabel) && l != oldLabel && l != newLabel }},
-			{"no label", treetest.None, false, func(l string) bool { return l == treetest.None }},
-			{"NoSeal", oldLabel, true, func(l string) bool { return l == oldLabel }},
-			{"other seal", secctx.Seals(oldLabel, newLabel)[0], false, func(l string) bool { return secctx.IsSeal(l, newLabel) && l != secctx.Seals(oldLabel, newLabel)[0] }},
-		} {
-			t.Run(c.name, func(t *testing.T) {
-				if c.from == treetest.None {
-					treetest.Need(t, "plain") // SELinux takes no label away
-				}
-				root := grow(t, mkdir(t, dir, c.name), plain)
-				treetest.Set(t, root, ".", c.from)
-				var order []string
-				r, err := Tree(t.Context(), root, newLabel, &Options{NoSeal: c.noSeal, Trace: &Trace{Change: func(path, _, _ string) {
-					order = append(order, path)
-					if l := labelOf(t, root); path != root && !c.ok(l) {
-						t.Errorf("the root has %s when %s is written", l, path)
-					}
-				}}})
-				adds(t, r)
-				if err != nil || !r.Complete || r.Seen != 46 || r.Written != 46 || len(order) != 46 {
-					t.Errorf("%+v, %v, %d changes", r, err, len(order))
-				}
-				if i := slices.Index(order, root); i != len(order)-1 {
-					t.Errorf("the root's turn was %d of %d", i, len(order))
-				}
-			})
-		}
-	})
-}
-
 // TestImmutableRoot: a root that can be neither sealed nor labelled ends the run before the first
 // change: its label would vouch for what is gone.
 func TestImmutableRoot(t *testing.T) {

@@ -22,7 +22,7 @@ func commits() []Mutant {
 			Edits:  edits(root, "return rival, c.pass(barriers[c.Walk.Order()].one)", "return rival, nil"),
 		},
 		{
-			Name: "seal-blessed", By: "TestSealHolds in relabel",
+			Name: "seal-blessed", By: "TestModel in relabel/internal/commit",
 			Breaks: "a root that has what looks like a seal is sealed all the same",
 			Edits:  edits(root, "if is && k.want == c.Want && k.seal == c.Found && secctx", "if secctx"),
 		},

@@ -113,7 +113,7 @@ func counts() []Mutant {
 			),
 		},
 		{
-			Name: "reread-counts-twice", By: "TestSealHolds in relabel",
+			Name: "reread-counts-twice", By: "TestFailureSeals in relabel",
 			Breaks: "each entry counts once, also when the root is read again",
 			Edits:  edits(label, "!d.rereading || o == Written", "!d.rereading || o == Right || o == Written"),
 		},
