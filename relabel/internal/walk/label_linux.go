@@ -117,8 +117,8 @@ func (l *labeller) attempt(t xattrio.Target, d *Dir, has *xattrio.Label) (r resu
 	var was xattrio.Label
 	r.op, r.e = l.io.Relabel(t, has, l.pos.now, func(has xattrio.Label) (to, op string, e sys.Errno) {
 		was = has
-		r.outcome, to, op, e = l.decide(t, d, has, want)
-		return to, op, e
+		to, r = l.decide(t, d, has, want)
+		return to, r.op, r.e
 	})
 	if r.e == 0 && r.outcome == Written {
 		l.changed(d, t, was)
@@ -189,55 +189,49 @@ func (l *labeller) unwritten(d *Dir, t xattrio.Target, c choice) Outcome {
 	return c.outcome
 }
 
-// decide returns what becomes of t, which has the label has, and what is written: "" where
-// nothing is.
-func (l *labeller) decide(t xattrio.Target, d *Dir, has xattrio.Label, want string) (o Outcome, to, op string, e sys.Errno) {
+// decide returns what is written to t, which has the label has, and what becomes of t then.
+func (l *labeller) decide(t xattrio.Target, d *Dir, has xattrio.Label, want string) (to string, r result) {
 	c := l.choose(want, has)
 	if c.outcome == Right {
 		l.wrong = 0
-		return Right, "", "", 0
+		return "", result{outcome: Right}
 	}
 	l.wrong++
 	if c.outcome != Written {
-		return l.unwritten(d, t, c), "", "", 0
+		return "", result{outcome: l.unwritten(d, t, c)}
 	}
 	if how := l.walk.job.HardLinks; how != LinksLabel && (t.Name != nil || t.Pinned) { // all but an open directory: it is pinned
 		switch st, e := l.io.Stat(t); {
 		case e != 0:
-			return Failed, "", xattrio.Statx.String(), e
+			return "", result{Failed, xattrio.Statx.String(), e}
 		case st.Kind == sys.KindDir || st.Links < 2:
 		case how == LinksSkip:
-			return l.skipped(d, t, fmt.Sprintf("it has %d names (hard links)", st.Links)), "", "", 0
+			return "", result{outcome: l.skipped(d, t, fmt.Sprintf("it has %d names (hard links)", st.Links))}
 		default:
-			return l.failed(d, t, "relabel", ErrHardLinks), "", "", 0
+			return "", result{outcome: l.failed(d, t, "relabel", ErrHardLinks)}
 		}
 	}
 	if l.walk.job.Writes != DryRun {
-		return Written, c.to, "", 0
+		return c.to, result{outcome: Written}
 	}
 	l.io.SetLabel(c.to)
 	if m := l.walk.mount; m.Kind == sys.Btrfs && t.Name == nil && !t.Pinned && m.Frozen(t.FD) {
-		return Failed, "", l.io.Writes(t).String(), syscall.EROFS
+		return "", result{Failed, l.io.Writes(t).String(), syscall.EROFS}
 	}
-	return Written, "", "", 0
+	return "", result{outcome: Written}
 }
 
-// isBare reports whether t can have no label, by reading and, where there may be one to write, by
-// writing it.
+// isBare reports whether t can have no label.
 func (l *labeller) isBare(t xattrio.Target, d *Dir) bool {
-	if _, e := l.io.Pin(t); e != 0 {
-		return false
-	}
-	defer l.io.Unpin(t)
-	_, _, e := l.io.Read(t)
-	if job := l.walk.job; e == syscall.ENOTSUP && job.Writes != DryRun && job.HardLinks == LinksLabel {
-		want, _ := l.wanted(t, d)
-		if c := l.choose(want, xattrio.Label{None: true}); c.outcome == Written {
-			l.io.SetLabel(c.to)
-			_, e = l.io.Write(t)
+	return l.io.Unsupported(t, func() (to string) {
+		if job := l.walk.job; job.Writes != DryRun && job.HardLinks == LinksLabel {
+			want, _ := l.wanted(t, d)
+			if c := l.choose(want, xattrio.Label{None: true}); c.outcome == Written {
+				to = c.to
+			}
 		}
-	}
-	return e == syscall.ENOTSUP
+		return to
+	})
 }
 
 // guess says whether to write without reading first (contract point 4).

@@ -170,7 +170,7 @@ func (k *Walk) figures() figures {
 	if !k.share.Alone() { // the other runs need workers too
 		f.most = min(k.most, max(k.begin, mostWorkers))
 	}
-	for p := range k.positions {
+	for _, p := range k.all() {
 		if p.seen.HeldUp.Load() {
 			f.steady = false
 		}

@@ -129,7 +129,7 @@ type Walk struct {
 	pool      atomic.Pointer[steal.Worker[item]] // any worker's end of it; nil before the first has begun
 	dismissed int                                // by Yield
 	mu        sync.Mutex
-	workers   []*worker // that have begun, also the one of a small tree; mu guards it
+	workers   []*position // that have begun, also the one of a small tree; mu guards it
 }
 
 // New readies the walk of what is beneath top in m, which is enclosed or, with Grow, not yet.
@@ -241,7 +241,7 @@ func (k *Walk) worker(q queue) *worker {
 	w.labels.io.SetLabel(k.job.Top.Label)
 	w.pos.row.way = w.labels.io.Way
 	k.mu.Lock()
-	k.workers = append(k.workers, w)
+	k.workers = append(k.workers, &w.pos)
 	k.mu.Unlock()
 	return w
 }
@@ -256,29 +256,25 @@ func (j *Job) Way(m *mounts.Mount) sys.Way {
 	return sys.ByDescriptor
 }
 
-// positions are those of the workers that have begun. There are none on nil.
-func (k *Walk) positions(yield func(*position) bool) {
-	if k == nil {
-		return
-	}
+// all returns where the workers are that have begun.
+func (k *Walk) all() []*position {
 	k.mu.Lock()
-	workers := k.workers
-	k.mu.Unlock()
-	for _, w := range workers {
-		if !yield(&w.pos) {
+	defer k.mu.Unlock()
+	return k.workers
+}
+
+// Watched are the workers, as they are looked at.
+func (k *Walk) Watched(yield func(run.Watched) bool) {
+	for _, p := range k.all() {
+		if !yield(p) {
 			return
 		}
 	}
 }
 
-// Watched are the workers, as they are looked at. There are none on nil.
-func (k *Walk) Watched(yield func(run.Watched) bool) {
-	k.positions(func(p *position) bool { return yield(p) })
-}
-
-// Tally is what was counted so far, but for the rows at hand. It is nothing on nil.
+// Tally is what was counted so far, but for the rows at hand.
 func (k *Walk) Tally() (t Tally) {
-	for p := range k.positions {
+	for _, p := range k.all() {
 		counted, _ := p.counted()
 		t.Add(counted)
 	}
@@ -286,9 +282,9 @@ func (k *Walk) Tally() (t Tally) {
 }
 
 // Path is a directory that is worked on, and no entry in it, whose name may be
-// overwritten. It is "" where there is none, and on nil.
+// overwritten. It is "" where there is none.
 func (k *Walk) Path() string {
-	for p := range k.positions {
+	for _, p := range k.all() {
 		if d := p.dir.Load(); d != nil {
 			return d.Path("")
 		}
@@ -297,12 +293,9 @@ func (k *Walk) Path() string {
 }
 
 // Yield gives up all workers but one, and descriptors, because other runs wait. working is
-// how many work; 0 says that no run waits. It does nothing on nil.
+// how many work; 0 says that no run waits.
 func (k *Walk) Yield(working int) {
-	switch {
-	case k == nil:
-		return
-	case working == 0:
+	if working == 0 {
 		k.dismissed = 0
 		return
 	}

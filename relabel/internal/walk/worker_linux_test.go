@@ -17,7 +17,7 @@ func TestThrottleIsNoStall(t *testing.T) {
 	k := &Walk{}
 	w := &worker{pos: position{walk: k}}
 	w.pos.dir.Store(&Dir{})
-	k.workers = []*worker{w}
+	k.workers = []*position{&w.pos}
 	look := func() (moves bool, held int) {
 		for range run.Limit/run.Every + 1 {
 			moves, held = run.Look(k.Watched)

@@ -168,6 +168,23 @@ func (x *IO) Has(t Target, label string) bool {
 	return e == 0 && has.Is(label)
 }
 
+// Unsupported reports whether the target, which is not pinned, can have no label, by reading
+// it and, where want is one to write, by writing it.
+func (x *IO) Unsupported(t Target, want func() string) bool {
+	if _, e := x.Pin(t); e != 0 {
+		return false
+	}
+	defer x.Unpin(t)
+	_, _, e := x.Read(t)
+	if e == syscall.ENOTSUP {
+		if to := want(); to != "" {
+			x.SetLabel(to)
+			_, e = x.Write(t)
+		}
+	}
+	return e == syscall.ENOTSUP
+}
+
 // Read reads the target's label. That it has none, or a longer one than there is
 // room for, is an answer and no error.
 func (x *IO) Read(t Target) (has Label, op string, e sys.Errno) {
