@@ -28,11 +28,6 @@ func callers() []Mutant {
 			Edits:  edits(flight, "if i < 0 || g.underWay(id) != nil {", "if i < 0 {"),
 		},
 		{
-			Name: "group-old-look", By: "TestGroupLooksAfterwards",
-			Breaks: "the root is looked at after its caller arrived",
-			Edits:  edits(flight, "for fresh := false;", "for fresh := true;"),
-		},
-		{
 			Name: "group-forgets-success", By: "TestGroupFresh",
 			Breaks: "after a success that nobody was told of, the next run trusts the root",
 			Edits:  edits(flight, "\t\t\tagain = true\n", ""),
@@ -55,7 +50,7 @@ func callers() []Mutant {
 		{
 			Name: "group-stop-overlooks", By: "TestGroupStopArrival",
 			Breaks: "a caller who arrived before Stop is stopped, too",
-			Edits:  edits(flight, "case a.why != nil:", "case false:"),
+			Edits:  edits(flight, "if mine.Err() != nil && ctx.Err() == nil {", "if false {"),
 		},
 		{
 			Name: "probes-hang-on", By: "TestProbeDead in relabel",

@@ -4,17 +4,13 @@
 // ask for it. A caller joins the work that is under way, leaves it when its context
 // ends, and comes back to it. relabel.Group has trees labelled by it.
 //
-// # The states of a work
-//
 //	asked for ─▶ queued ─▶ running ─▶ ended
 //
 // One work of a place runs, and the others are queued. One that no caller waits for keeps its
 // place in the queue, and does not begin: it would undo what another caller was told is done.
 //
-// Callers join a work, or are told of its end, until its context ends: when it is stopped, when
-// callers were told of its end, or when something else begins in its place. So what ends without
-// a caller is kept until one asks, or for Linger. A failure is handed out. A success has to be
-// confirmed: the work begins anew, Again.
+// What ends without a caller is kept until one asks, for Linger, or until something else begins in
+// its place. A failure is handed out. After a success the work begins anew, Again.
 //
 // # Who owns what
 //
@@ -25,46 +21,33 @@
 //
 // # Which orderings hold, and what breaks otherwise
 //
-// 1. A caller is counted in a work under the hold of mu in which it finds the work, and a
-// work that nobody waits for is given up under one hold too. With a gap:
+// 1. A caller is counted in a work under the hold of mu in which it finds the work, and a work that
+// nobody waits for is given up under one hold too. Else a timer could stop the work between the
+// two, and the caller would be told that another one cancelled it.
 //
-//	caller                     timer
-//	finds the work
-//	                           nobody is counted: stops it
-//	is counted, waits
+// 2. A timer may come late to mu, after a caller has joined and left again: Work.absence tells
+// this absence from the next one.
 //
-// and the caller would be told that another one cancelled it.
+// 3. The end of a run and the beginning of the next one are one hold of mu, so a place has one run.
 //
-// 2. A timer that fires may come late to mu, after a caller has joined and left
-// again. Work.absence tells its absence from the next one, which would end with the time of
-// the first.
+// 4. Each caller has its own look at the root, and the run makes sure that the place it works in is
+// the one that was looked at (ErrMoved): else its callers look again. Else one who called after
+// the root was given to another place would join the work in the old one. How many looks hang is
+// for At to bound.
 //
-// 3. The end of a run and the beginning of the next one are one hold of mu. A work
-// begins only if none is under way in its place, so a place has one run.
+// 5. Stop marks the callers whose look is under way and what is in the queue under one hold of mu.
+// The look of a caller is in the list until the caller is counted in a work.
 //
-// 4. The root is looked at after its caller arrived, and the run makes sure that
-// the place it works in is the one that was looked at (ErrMoved): else its callers look
-// again. Else one who called after the root was given to another place would join the
-// work in the old one. One look at a time of a root, because each that hangs costs
-// a thread, and callers on dead storage come back every two minutes.
-//
-// 5. Stop marks the callers who have arrived and what is in the queue under one hold of
-// mu. A caller is among the arrivals until it is counted in a work.
-//
-// # What was rejected
-//
-// Options for each call: a caller who joins gets what the first one asked for, or every
-// option becomes part of the key. Two groups serve two kinds of caller.
-//
-// Giving up the linger as soon as another key waits: two callers that take
-// turns would stop each other's work for ever.
+// Rejected: options for each call, for a caller who joins gets what the first one asked for; and
+// to give up the linger as soon as another key waits, for two callers that take turns would stop
+// each other's work for ever.
 package flight
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -92,11 +75,10 @@ type Group[I, K comparable, D any] struct {
 	// ends without a caller is kept as long, or for mostKept.
 	Linger time.Duration
 
-	mu       sync.Mutex
-	works    []*Work[I, K, D] // as they were asked for, until they are over and hold nothing
-	looks    map[string]*look[I]
-	arrivals []*arrival
-	shut     error // why, once there is no more work
+	mu    sync.Mutex
+	works []*Work[I, K, D] // as they were asked for, until they are over and hold nothing
+	looks []*look[I]
+	shut  error // why, once there is no more work
 }
 
 // Work is one run: before, during and after it.
@@ -174,81 +156,61 @@ func (g *Group[I, K, D]) Works() (all []View[I, K, D]) {
 	return all
 }
 
-// arrival is a caller who is not counted in a work yet.
-type arrival struct {
-	root string
-	stop context.CancelFunc
-	why  error // it was stopped
-}
-
 // arrive finds or begins the work that a caller waits for. It may have ended.
 func (g *Group[I, K, D]) arrive(ctx context.Context, root string, key K) (*Work[I, K, D], error) {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
+	mine, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.shut != nil {
 		return nil, g.shut
 	}
-	a := &arrival{root: root, stop: stop}
-	g.arrivals = append(g.arrivals, a)
-	l, err := g.look(ctx, root)
-	g.arrivals = slices.DeleteFunc(g.arrivals, func(o *arrival) bool { return o == a })
-	switch {
-	case a.why != nil:
-		return nil, a.why
-	case err != nil:
+	l, err := g.look(mine, root, stop)
+	if mine.Err() != nil && ctx.Err() == nil { // it was stopped
+		return nil, context.Cause(mine)
+	}
+	if err = cmp.Or(err, l.err); err != nil {
 		return nil, err
-	case l.err != nil:
-		return nil, l.err
 	}
 	return g.join(l.id, root, key), nil
 }
 
 // look is one look at a root.
 type look[I any] struct {
-	done chan struct{}
+	root string
+	stop context.CancelCauseFunc // of the caller who waits for it
+	done chan struct{}           // closed when the root is not open any more
+	left bool                    // the caller waits no longer
 	id   I
 	err  error
 }
 
-// look asks which place root is, and waits no longer than ctx. A look that is under way is no
-// answer: another directory may have been put there since it began. All who wait for it
-// share the next one. mu is held, but while look waits.
-func (g *Group[I, K, D]) look(ctx context.Context, root string) (*look[I], error) {
-	for fresh := false; ctx.Err() == nil; fresh = true {
-		l := g.looks[root]
-		if l == nil {
-			l, fresh = g.see(root), true
-		}
-		g.mu.Unlock()
-		answered := await(ctx, l.done)
-		g.mu.Lock()
-		if !answered {
-			return nil, g.Hung(root, nil, ending(ctx))
-		}
-		if fresh {
-			return l, nil
-		}
+// look asks which place root is, and waits no longer than ctx. mu is held, but while it waits.
+func (g *Group[I, K, D]) look(ctx context.Context, root string, stop context.CancelCauseFunc) (l look[I], err error) {
+	if ctx.Err() != nil {
+		return l, ending(ctx)
 	}
-	return nil, ending(ctx)
-}
-
-// see begins a look. mu is held.
-func (g *Group[I, K, D]) see(root string) *look[I] {
-	l := &look[I]{done: make(chan struct{})}
-	if g.looks == nil {
-		g.looks = make(map[string]*look[I])
-	}
-	g.looks[root] = l
+	under := &look[I]{root: root, stop: stop, done: make(chan struct{})}
+	g.looks = append(g.looks, under)
+	drop := func() { g.looks = slices.DeleteFunc(g.looks, func(o *look[I]) bool { return o == under }) }
 	go func() {
-		l.id, l.err = g.At(root)
+		under.id, under.err = g.At(root)
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		delete(g.looks, root)
-		close(l.done)
+		if close(under.done); under.left {
+			drop()
+		}
 	}()
-	return l
+	g.mu.Unlock()
+	answered := await(ctx, under.done)
+	g.mu.Lock()
+	if under.left = true; closed(under.done) {
+		drop()
+	}
+	if !answered {
+		return l, g.Hung(root, nil, ending(ctx))
+	}
+	return *under, nil
 }
 
 // join finds or begins a work, and counts its caller. mu is held.
@@ -398,43 +360,35 @@ func (g *Group[I, K, D]) view(w *Work[I, K, D]) View[I, K, D] {
 // and forgets its results. Callers who wait for it get why.
 func (g *Group[I, K, D]) Stop(ctx context.Context, root string, why error) error {
 	g.mu.Lock()
-	works := g.halt(why, func(at string) bool { return at == root })
-	l, err := g.look(ctx, root) // which waits for an earlier one, that has root open
+	works, looks := g.halt(why, func(at string) bool { return at == root })
+	l, err := g.look(ctx, root, func(error) {})
 	if err == nil && l.err == nil {
-		works = append(works, g.halt(why, func(string) bool { return false }, l.id)...)
+		more, _ := g.halt(why, func(string) bool { return false }, l.id)
+		works = append(works, more...)
 	}
 	g.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	return g.wait(ctx, works)
+	return g.wait(ctx, works, looks)
 }
 
 // Shutdown is Stop for all places, and for good.
 func (g *Group[I, K, D]) Shutdown(ctx context.Context, why error) error {
 	g.mu.Lock()
 	g.shut = why
-	works := g.halt(why, func(string) bool { return true })
-	looks := maps.Clone(g.looks)
+	works, looks := g.halt(why, func(string) bool { return true })
 	g.mu.Unlock()
-	if err := g.wait(ctx, works); err != nil {
-		return err
-	}
-	for root, l := range looks {
-		if !await(ctx, l.done) {
-			return g.Hung(root, nil, ending(ctx))
-		}
-	}
-	return nil
+	return g.wait(ctx, works, looks)
 }
 
 // halt cancels what is in the places that are named so or are ids, and returns what is
 // to be waited for. mu is held.
-func (g *Group[I, K, D]) halt(why error, named func(root string) bool, ids ...I) (works []*Work[I, K, D]) {
-	for _, a := range g.arrivals {
-		if named(a.root) && a.why == nil {
-			a.why = why
-			a.stop()
+func (g *Group[I, K, D]) halt(why error, named func(root string) bool, ids ...I) (works []*Work[I, K, D], looks []*look[I]) {
+	for _, l := range g.looks {
+		if named(l.root) {
+			l.stop(why)
+			looks = append(looks, l)
 		}
 	}
 	for _, w := range g.works {
@@ -448,17 +402,22 @@ func (g *Group[I, K, D]) halt(why error, named func(root string) bool, ids ...I)
 			g.cancel(w, why)
 		}
 	}
-	return works
+	return works, looks
 }
 
-// wait waits until the works have ended and hold nothing any more.
-func (g *Group[I, K, D]) wait(ctx context.Context, works []*Work[I, K, D]) error {
+// wait waits until the works have ended and hold nothing any more, and neither do the looks.
+func (g *Group[I, K, D]) wait(ctx context.Context, works []*Work[I, K, D], looks []*look[I]) error {
 	for _, w := range works {
 		if !await(ctx, w.done) {
 			return ending(ctx)
 		}
 		if !await(ctx, w.released) {
 			return g.Hung(w.Root, w.err, ending(ctx))
+		}
+	}
+	for _, l := range looks {
+		if !await(ctx, l.done) {
+			return g.Hung(l.root, nil, ending(ctx))
 		}
 	}
 	return nil
