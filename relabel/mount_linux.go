@@ -24,7 +24,7 @@ func (r *relabelling) openSmall() error {
 	if r.small || !may || !r.proc.Plain(root) {
 		return nil
 	}
-	if op, e := root.Open(r.bounds); e != 0 {
+	if op, e := root.Enclose(r.bounds, mounts.Try{Openat2: true}); e != 0 {
 		return rootError(pathError(op, root.Path, e))
 	}
 	// Where a server answers, many calls are under way at once, and what overlayfs copies is

@@ -48,7 +48,7 @@ func confinement() []Mutant {
 			Edits: edits(
 				confine, "sys.OpenTree(at)", "sys.Openat(at, sys.Cname(\".\"), sys.OpenPath, 0)",
 				confine, "if e = sys.MountSeclude(tree); e == 0 {", "if e == 0 {",
-				confine, "e == 0 && id == m.Stat.Mount", "e == 0 && id != 0",
+				confine, "e == 0 && id != m.Stat.Mount", "e == 0 && id == 0",
 				calls, "unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV |", "unix.RESOLVE_BENEATH |",
 			),
 		},
@@ -60,7 +60,7 @@ func confinement() []Mutant {
 		{
 			Name: "mountid-uncompared", By: "TestLeftAlone in relabel",
 			Breaks: "without openat2 the mount ids are compared",
-			Edits:  edits(confine, "e == 0 && id == m.Stat.Mount", "e == 0 && id != 0"),
+			Edits:  edits(confine, "e == 0 && id != m.Stat.Mount", "e == 0 && id == 0"),
 		},
 		{
 			Name: "dotdot", By: "TestRace in test/system/torture",

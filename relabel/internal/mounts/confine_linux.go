@@ -79,53 +79,39 @@ func openDir(dir int, name *byte) (int, sys.Errno) {
 // Reopen opens the directory that fd is, for reading.
 func Reopen(fd int) (int, sys.Errno) { return openDir(fd, sys.Cname(".")) }
 
-// OpenDir opens the directory name in dir for reading, inside m.
+// OpenDir opens the directory name in dir for reading, inside m. Where it may be another
+// mount it is pinned before: that triggers no automount.
 func (m *Mount) OpenDir(dir int, name *byte) (int, string, sys.Errno) {
-	switch {
-	case m.open: // an automount is not triggered by O_PATH, and another mount is EXDEV
-		at, op, e := m.Pin(dir, name)
-		if e != 0 {
-			return -1, op, e
-		}
-		fd, e := Reopen(at)
-		sys.Close(at)
+	if m.Confined == Clone {
+		fd, e := openDir(dir, name)
 		return fd, "openat", e
-	case m.Confined == Resolve:
-		fd, e := sys.Openat2(dir, name, sys.OpenDir|sys.NoAtime, sys.Confined)
-		if e == syscall.EPERM {
-			fd, e = sys.Openat2(dir, name, sys.OpenDir, sys.Confined)
-		}
+	}
+	at, op, e := m.Pin(dir, name)
+	if e != 0 {
+		return -1, op, e
+	}
+	defer sys.Close(at)
+	fd, e := Reopen(at)
+	return fd, "openat", e
+}
+
+// Pin opens the entry name in dir as an O_PATH descriptor, inside m.
+func (m *Mount) Pin(dir int, name *byte) (int, string, sys.Errno) {
+	if m.Confined != CompareIDs {
+		fd, e := sys.Openat2(dir, name, sys.OpenPath, sys.Confined)
 		return fd, "openat2", e
 	}
-	fd, e := openDir(dir, name)
-	if e != 0 || m.Confined == Clone {
-		return fd, "openat", e
+	fd, e := sys.Openat(dir, name, sys.OpenPath, 0)
+	if e != 0 {
+		return -1, "openat", e
 	}
-	return m.sameMount(fd)
-}
-
-// Pin names the entry name in dir by an O_PATH descriptor, inside m.
-func (m *Mount) Pin(dir int, name *byte) (int, string, sys.Errno) {
-	if m.Confined == CompareIDs {
-		fd, e := sys.Openat(dir, name, sys.OpenPath, 0)
-		if e != 0 {
-			return fd, "openat", e
-		}
-		return m.sameMount(fd)
-	}
-	fd, e := sys.Openat2(dir, name, sys.OpenPath, sys.Confined)
-	return fd, "openat2", e
-}
-
-// sameMount gives fd back if it lies in m, else closes it.
-func (m *Mount) sameMount(fd int) (int, string, sys.Errno) {
 	id, e := m.proc.MountOf(fd)
-	if e == 0 && id == m.Stat.Mount {
-		return fd, "", 0
+	if e == 0 && id != m.Stat.Mount {
+		e = syscall.EXDEV // as openat2
 	}
-	sys.Close(fd)
-	if e == 0 {
-		e = syscall.EXDEV // what openat2 would have said
+	if e != 0 {
+		sys.Close(fd)
+		return -1, "statx", e
 	}
-	return -1, "statx", e
+	return fd, "", 0
 }

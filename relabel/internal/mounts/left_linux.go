@@ -89,18 +89,19 @@ func (b Bounds) spares(k *mountinfo.Mount, selinux bool) bool {
 	return !b.Kernels || !selinux || !atHome
 }
 
-// beneath is what lies under other mounts in m, for the walk of m to leave alone.
+// beneath is what lies under other mounts in m, for the walk of m to leave alone. Without a
+// clone the walk meets the mounts themselves.
 func (m *Mount) beneath() map[ID]string {
+	if m.Confined != Clone {
+		return nil
+	}
 	why := ""
 	if m.alone {
 		why = OtherFilesystem
 	}
 	in := make(map[ID]string)
 	for _, on := range mountinfo.Beneath(m.proc.Mounts, m.Real) {
-		// Without a clone the walk meets the mounts themselves. To open an
-		// automount as a directory would trigger it.
-		automount := m.Confined != Clone && on.FSType == "autofs"
-		if on.Parent != m.Stat.Mount || m.Confined != Clone && !automount {
+		if on.Parent != m.Stat.Mount {
 			continue
 		}
 		fd, _, e := reach(m.Top, strings.TrimPrefix(on.Point[len(m.Real):], "/"))
@@ -111,7 +112,6 @@ func (m *Mount) beneath() map[ID]string {
 			in[IDOf(st)] = why
 		}
 		sys.Close(fd)
-		m.Asks = m.Asks || automount // a record has the number of what is under it
 	}
 	return in
 }

@@ -49,9 +49,8 @@ type Mount struct {
 
 	proc  *Proc
 	tree  int  // the clone itself; -1: there is none
-	first int  // the top as Open opened it, after Enclose; -1: it did not
+	first int  // the top as Enclose opened it the first time, after the second; -1: there was none
 	alone bool // other mounts of the tree are left alone
-	open  bool // Open was called, and Enclose was not
 
 	bare, asked bool // see Bare
 }
@@ -128,24 +127,6 @@ func (m *Mount) Close() {
 // Try says which calls are worth a try.
 type Try struct{ Clone, Openat2 bool }
 
-// Open opens the top directory of m for a walk that opens everything by openat2, and may
-// meet other mounts: no clone is made, and the table of mounts is not asked. The string is
-// the call that failed. Enclose may follow.
-func (m *Mount) Open(b Bounds) (string, sys.Errno) {
-	m.Now("openat")
-	defer m.Now("")
-	m.alone = b.OneFilesystem
-	var e sys.Errno
-	if m.Top, e = Reopen(m.At); e != 0 {
-		return "openat", e
-	}
-	m.Confined, m.open = Resolve, true
-	m.Now("statfs")
-	m.know()
-	m.leave(b.Excluded, m.refused(b))
-	return "", 0
-}
-
 // Bare reports whether nothing was mounted in m when it was asked first (Linux 6.8). Where
 // nothing is, the kernel goes through all mounts of the machine, 15 ns each.
 func (m *Mount) Bare() bool {
@@ -177,20 +158,19 @@ func (m *Mount) leave(all ...map[ID]string) {
 	for id := range m.Left {
 		m.LeftInodes[id.Ino] = true
 	}
-	m.Asks = m.Asks || len(m.Left) > 0 && !sys.RecordsTell(m.Kind)
+	m.Asks = len(m.Left) > 0 && !sys.RecordsTell(m.Kind)
 	m.ByDevice = m.alone && !sys.RecordsTell(m.Kind)
 }
 
 // Enclose opens the top directory of m, so that the walk cannot leave it: in a
-// private clone where that can be had. The string is the call that failed. What Open has
-// opened stays open.
+// private clone where that can be had. The string is the call that failed. Without a clone
+// Learn may follow, and Enclose again: what the first has opened stays open.
 func (m *Mount) Enclose(b Bounds, try Try) (string, sys.Errno) {
 	op, e := "open_tree", syscall.ENOSYS
-	if m.open {
-		m.first, m.Top, m.open = m.Top, -1, false
-	}
+	m.first, m.Top = m.Top, -1
 	m.alone, m.Confined = b.OneFilesystem, Clone
 	m.Now("openat")
+	defer m.Now("")
 	if try.Clone {
 		m.Top, m.tree, op, e = clone(m.At)
 	}
@@ -205,10 +185,10 @@ func (m *Mount) Enclose(b Bounds, try Try) (string, sys.Errno) {
 	if e != 0 {
 		return op, e
 	}
-	m.Now("statx")
+	m.Now("statfs")
 	m.know()
+	m.Now("statx")
 	m.leave(b.Excluded, m.refused(b), m.beneath())
-	m.Now("")
 	return "", 0
 }
 
