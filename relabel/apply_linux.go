@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"syscall"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
@@ -75,6 +76,9 @@ func (r *relabelling) apply(ctx context.Context) (err error) {
 func (r *rules) top(m *mounts.Mount) (*walk.Want, error) {
 	if r == nil || r.Contexts == nil {
 		return nil, nil
+	}
+	if m.Real == "" {
+		return nil, syscall.ENAMETOOLONG
 	}
 	return r.Rules.top(m.Real, m.Stat.Kind)
 }

@@ -31,13 +31,13 @@ var dropinCosts = []struct {
 	allocs           float64                        // of a wrong volume with the 13 of the race detector
 	control          string
 }{
-	{name: "file", text: "file f", tmpfs: 12, ext4: 12, xfs: 12, allocs: 53},
-	{name: "right 0", tmpfs: 19, ext4: 19, xfs: 19, allocs: 83},
-	{name: "right 1", text: "file f", tmpfs: 22, ext4: 22, xfs: 22, allocs: 83},
-	{name: "right 10", text: "file f%d x10", tmpfs: 31, ext4: 31, xfs: 31, allocs: 83},
-	{name: "wrong 0", wrong: true, tmpfs: 39, ext4: 42, xfs: 39, allocs: 194},
-	{name: "wrong 1", text: "file f", wrong: true, tmpfs: 43, ext4: 46, xfs: 43, allocs: 194},
-	{name: "wrong 10", text: "file f%d x10", wrong: true, tmpfs: 73, ext4: 76, xfs: 73, allocs: 194},
+	{name: "file", text: "file f", tmpfs: 10, ext4: 10, xfs: 10, allocs: 50},
+	{name: "right 0", tmpfs: 17, ext4: 17, xfs: 17, allocs: 80},
+	{name: "right 1", text: "file f", tmpfs: 20, ext4: 20, xfs: 20, allocs: 80},
+	{name: "right 10", text: "file f%d x10", tmpfs: 29, ext4: 29, xfs: 29, allocs: 80},
+	{name: "wrong 0", wrong: true, tmpfs: 37, ext4: 40, xfs: 37, allocs: 191},
+	{name: "wrong 1", text: "file f", wrong: true, tmpfs: 41, ext4: 44, xfs: 41, allocs: 191},
+	{name: "wrong 10", text: "file f%d x10", wrong: true, tmpfs: 71, ext4: 74, xfs: 71, allocs: 191},
 	{name: "synced", text: "file f", wrong: true, control: "a wait for the disk", call: func(path, label string) error {
 		_, err := Tree(context.Background(), path, label, &Options{Sync: true})
 		return err

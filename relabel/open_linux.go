@@ -93,7 +93,11 @@ func (r *relabelling) close() {
 
 // openProc opens /proc, and with it the way to the loaded policy.
 func (r *relabelling) openProc() (err error) {
-	if r.proc, err = mounts.OpenProc(); err == nil {
+	var seen mounts.Seen
+	if r.inner.here {
+		seen = r.slash
+	}
+	if r.proc, err = mounts.OpenProc(seen); err == nil {
 		r.proc.NoSELinux = policy.Off()
 		r.policy = new(policy.Policy)
 	}

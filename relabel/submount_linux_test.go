@@ -262,7 +262,7 @@ func TestMountAncestorMoves(t *testing.T) {
 	}
 	defer unix.Close(fd)
 	for i := range 300 {
-		p, err := mounts.OpenProc()
+		p, err := mounts.OpenProc(mounts.Seen{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -107,7 +107,7 @@ func (r *relabelling) lead(ctx context.Context, what func(ctx context.Context) e
 	}
 	r.slash = mounts.SeenAt("/")
 	lead := r.run.Beside
-	if r.inner.here && ctx.Done() == nil && r.slash.Usual() {
+	if r.inner.here = r.inner.here && ctx.Done() == nil && r.slash.Usual(); r.inner.here {
 		lead = r.run.Here
 	}
 	err := lead(ctx, what)

@@ -42,7 +42,7 @@ func mkdir(t *testing.T, path string) {
 // learned opens a root as a run does, and learns of its mounts.
 func learned(t *testing.T, path string) *Mount {
 	t.Helper()
-	p, err := OpenProc()
+	p, err := OpenProc(Seen{})
 	if err != nil {
 		t.Fatal(err)
 	}

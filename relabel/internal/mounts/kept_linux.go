@@ -50,12 +50,15 @@ type opened struct {
 var process kept
 
 // enter gives a run what is open, and the number of the last change of the mounts.
-func (k *kept) enter() (*opened, uint64, error) {
+func (k *kept) enter(root Seen) (*opened, uint64, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	o := k.now
 	changed := o != nil && k.changed(o) // first: what changes from here on is noticed by the next run
-	if root := SeenAt("/"); o == nil || root != o.root || changed && SeenAt("/proc/self/fd") != o.at {
+	if changed || root == (Seen{}) {
+		root = SeenAt("/")
+	}
+	if o == nil || root != o.root || changed && SeenAt("/proc/self/fd") != o.at {
 		var err error
 		k.now, err = openProc(root)
 		k.change()
@@ -94,20 +97,13 @@ func (k *kept) change() {
 	k.table = nil
 }
 
-// event is the number of the last change of the mounts.
-func (k *kept) event(o *opened) uint64 {
+// look returns the number of the last change of the mounts, and the table of mounts if it was
+// read since.
+func (k *kept) look(o *opened) (event uint64, table []mountinfo.Mount) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.changed(o)
-	return k.events
-}
-
-// lastTable is the table of mounts that was read last if nothing has changed since, or nil.
-func (k *kept) lastTable(o *opened) []mountinfo.Mount {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.changed(o)
-	return k.table
+	return k.events, k.table
 }
 
 // keep keeps a table that was read after the change with the number at.

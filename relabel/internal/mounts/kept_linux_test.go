@@ -21,7 +21,7 @@ import (
 // asks is what a run does first.
 func (k *kept) asks(t *testing.T) map[ID]Refused {
 	t.Helper()
-	o, event, err := k.enter()
+	o, event, err := k.enter(Seen{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestTableKept(t *testing.T) {
 		if n := len(mountinfo.Beneath(p.Mounts, m.Real)); n != beneath || read != (p.Mounts != nil) {
 			t.Errorf("%d mounts beneath %s, want %d; the table was read: %t", n, path, beneath, !read)
 		}
-		if kept := process.lastTable(p.shared); read && &kept[0] != &p.Mounts[0] {
+		if _, kept := process.look(p.shared); read && &kept[0] != &p.Mounts[0] {
 			t.Error("the table just read is not kept")
 		}
 	}
@@ -199,12 +199,12 @@ func TestProcKept(t *testing.T) {
 		_, e := sys.FSType(o.self)
 		return e != syscall.EBADF
 	}
-	first, _, err := k.enter()
+	first, _, err := k.enter(Seen{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	k.now.root.id.Ino++ // as after chroot
-	second, _, err := k.enter()
+	second, _, err := k.enter(Seen{})
 	if err != nil || second == first || !open(first) {
 		t.Errorf("another root directory: the same descriptors %t, or those of the run before are closed: %v", second == first, err)
 	}
@@ -227,7 +227,7 @@ func TestProcKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	mounted(t, "/proc/self/fd")
-	if _, _, err := k.enter(); err == nil || k.now != nil {
+	if _, _, err := k.enter(Seen{}); err == nil || k.now != nil {
 		t.Error("no proc filesystem, and it is believed")
 	}
 }

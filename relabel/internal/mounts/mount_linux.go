@@ -24,7 +24,7 @@ func IDOf(st sys.Stat) ID { return ID{st.Dev, st.Ino} }
 // is there after Enclose.
 type Mount struct {
 	Path string   // of At as the caller would say it, for messages
-	Real string   // and as mountinfo has it, which is shorter than PATH_MAX for the root
+	Real string   // and as the table of mounts has it, after Learn; "" if it is too long
 	Stat sys.Stat // of At, with the mount's id
 	At   int      // an O_PATH descriptor
 	// Activity says which call on the mount is under way.
@@ -67,9 +67,8 @@ func (m *Mount) Now(call string) {
 	m.Activity.At(call, path)
 }
 
-// OpenRoot names the root by an O_PATH descriptor, whatever its kind: what dir is, if that is not
-// nil. An automount is triggered. A root of which the kernel reports no path is ENAMETOOLONG: without one it is not
-// known what is mounted beneath it.
+// OpenRoot opens the root as an O_PATH descriptor, whatever its kind: what dir is, if that is not
+// nil. An automount is triggered.
 func (p *Proc) OpenRoot(path string, dir *os.File, a *run.Activity) (*Mount, error) {
 	a.At("openat", path)
 	defer a.At("", "")
@@ -84,16 +83,12 @@ func (p *Proc) OpenRoot(path string, dir *os.File, a *run.Activity) (*Mount, err
 		return nil, pathError("openat", path, e)
 	}
 	a.At("statx", path)
-	op := "statx"
 	root, e := p.locate(fd, path)
-	if e == 0 {
-		op, root.Activity = "readlinkat", a
-		root.Real, e = p.path(fd)
-	}
 	if e != 0 {
 		sys.Close(fd)
-		return nil, pathError(op, path, e)
+		return nil, pathError("statx", path, e)
 	}
+	root.Activity = a
 	return root, nil
 }
 

@@ -35,9 +35,10 @@ type Proc struct {
 	mute   atomic.Bool // statx does not tell the mount's id
 }
 
-// OpenProc readies /proc for a run.
-func OpenProc() (*Proc, error) {
-	shared, event, err := process.enter()
+// OpenProc readies /proc for a run. root is what the calling thread has just seen at /; of
+// the zero Seen it looks.
+func OpenProc(root Seen) (*Proc, error) {
+	shared, event, err := process.enter(root)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +85,10 @@ func openGenuine(path string) (int, error) {
 
 // Quiet reports whether nothing was mounted, unmounted or moved in this mount namespace since
 // the run began.
-func (p *Proc) Quiet() bool { return process.event(p.shared) == p.event }
+func (p *Proc) Quiet() bool {
+	event, _ := process.look(p.shared)
+	return event == p.event
+}
 
 // Refusals are the refused places as they are now. One that was renamed, or a link that
 // leads elsewhere, is noticed within a second; one on which something was mounted, at once.
@@ -117,21 +121,25 @@ func (p *Proc) ask(root *Mount) (m sys.Mounted, plain bool) {
 
 // Learn reads the table of mounts, which takes time for each mount of the machine,
 // and where among them the root lies. It refuses a root that cannot have a label of
-// its own. A probe, a label on one file, or a root in whose mount nothing is mounted
+// its own, and by ENAMETOOLONG one of which the kernel reports no path: what is mounted beneath
+// it cannot be told. A probe, a label on one file, or a root in whose mount nothing is mounted
 // does without.
 func (p *Proc) Learn(root *Mount, b Bounds) error {
-	if p.bare(root, b) {
+	path, e := p.path(root.At)
+	if root.Real = path; p.bare(root, b) {
 		return nil
 	}
-	e := syscall.EAGAIN
-	for try := 0; e == syscall.EAGAIN && try < tries; try++ {
+	for try := 0; e == 0; try++ {
 		var err error
 		if p.Mounts, err = p.readTable(); err != nil {
 			return err
 		}
-		was := root.Real
-		if root.Real, e = p.path(root.At); e == 0 && root.Real != was {
-			e = syscall.EAGAIN // renamed: the table may name what is beneath it by either path
+		root.Real = path
+		if path, e = p.path(root.At); path == root.Real {
+			break
+		}
+		if try == tries { // renamed: the table may name what is beneath it by either path
+			e = syscall.EAGAIN
 		}
 	}
 	if e != 0 {
@@ -149,35 +157,29 @@ func (p *Proc) Learn(root *Mount, b Bounds) error {
 // bare says that nothing is mounted in root's mount, entries of which have labels of
 // their own, and no refused place may lie in it: then the table would tell no more. A
 // thousand volumes on a node with two thousand mounts took 5 s to read it, 5 ms each, and
-// 0.1 s to be asked this. Where the kernel does not tell (before Linux 6.8), and of btrfs,
-// whose subvolumes have other device numbers, the last table does if nothing was mounted
-// since. A directory above a mount may have another name by now, so none of its paths is
-// used.
+// 0.1 s to be asked this. Before Linux 6.8 the last table serves if nothing was mounted since. A
+// directory above a mount may have another name by now, so none of its paths is used.
 func (p *Proc) bare(root *Mount, b Bounds) bool {
-	holds := make(map[uint64]bool) // mounts with a refused place
+	root.know()
 	for id, place := range b.Refused {
-		if place.mount == 0 || place.mount != root.Stat.Mount && id.Dev == root.Stat.Dev {
+		if root.mayHold(id, place) {
 			return false
 		}
-		holds[place.mount] = true
 	}
-	if m, plain := p.ask(root); plain && m.FSType != sys.Btrfs {
-		if has, e := sys.HasMounts(m.ID); e == 0 {
-			return !has && m.FSType != sys.Overlay
-		}
+	m, plain := p.ask(root)
+	if has, e := sys.HasMounts(m.ID); plain && e == 0 {
+		return !has && m.FSType != sys.Overlay
 	}
-	kept := process.lastTable(p.shared)
+	_, kept := process.look(p.shared)
 	mine := mountinfo.ByID(kept, root.Stat.Mount)
 	p.SELinux = mountinfo.SELinux(kept)
 	return mine != nil && mine.FSType != "overlay" && mine.Unlabelable(p.SELinux) == "" &&
-		!slices.ContainsFunc(kept, func(m mountinfo.Mount) bool {
-			return m.Parent == mine.ID || m.ID != mine.ID && m.Device == mine.Device && holds[m.ID]
-		})
+		!slices.ContainsFunc(kept, func(m mountinfo.Mount) bool { return m.Parent == mine.ID })
 }
 
 // readTable reads the table of mounts as it is now.
 func (p *Proc) readTable() ([]mountinfo.Mount, error) {
-	event := process.event(p.shared) // before the reading
+	event, _ := process.look(p.shared) // before the reading
 	fd, e := sys.Openat(p.shared.self, sys.Cname("mountinfo"), sys.OpenRead, 0)
 	if e != 0 {
 		return nil, pathError("openat", "/proc/self/mountinfo", e)

@@ -141,7 +141,7 @@ func TestWant(t *testing.T) {
 // enclosed is the mount that root is the top of.
 func enclosed(t *testing.T, root string) *mounts.Mount {
 	t.Helper()
-	p, err := mounts.OpenProc()
+	p, err := mounts.OpenProc(mounts.Seen{})
 	if err != nil {
 		t.Fatal(err)
 	}
