@@ -36,7 +36,6 @@ func chconHere(ctx context.Context, path, want string, recurse bool, patience ti
 		what = r.tree
 	}
 	_, err := r.lead(ctx, what)
-	goOn(err)
 	return err
 }
 

@@ -103,7 +103,7 @@ func hungCalls(calls []run.Call) (hung []HungCall) {
 	return hung
 }
 
-// goOn continues a panic of a worker in the goroutine that called Tree.
+// goOn continues a panic of a worker in the goroutine of the caller.
 func goOn(err error) {
 	if p := new(steal.Panic); errors.As(err, &p) {
 		panic(p)

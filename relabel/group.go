@@ -84,8 +84,12 @@ func hungIn(root string, run, cause error) error {
 func (g *Group) run(ctx context.Context, w *flight.Work[mounts.Volume, request, task]) (err error) {
 	began := false
 	defer func() {
-		if v := recover(); v != nil { // of a callback
-			if err = (&steal.Panic{Value: v, Stack: debug.Stack()}); !began {
+		if v := recover(); v != nil {
+			p, is := v.(*steal.Panic)
+			if !is { // of a callback
+				p = &steal.Panic{Value: v, Stack: debug.Stack()}
+			}
+			if err = p; !began {
 				w.Released()
 			}
 		}

@@ -3,6 +3,7 @@
 package relabel
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"time"
@@ -82,9 +83,4 @@ type inner struct {
 }
 
 // orZero returns what o points to, or the defaults.
-func (o *Options) orZero() Options {
-	if o == nil {
-		return Options{}
-	}
-	return *o
-}
+func (o *Options) orZero() Options { return *cmp.Or(o, &Options{}) }

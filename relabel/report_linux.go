@@ -109,8 +109,8 @@ func (r *relabelling) state() State {
 	n, path := r.account.now()
 	s := State{Counts: countsOf(n), Path: path, Entered: n.Entered}
 	s.Found = max(n.Found, n.Entered) // the worker that found one may tell later than the one that entered it
-	if path == "" {
-		s.Call = r.run.CallUnderWay()
+	if calls := r.run.UnderWay(); path == "" && len(calls) > 0 {
+		s.Call = calls[0].Call
 	}
 	if holder := r.holder.Load(); holder != nil {
 		s.waits = "the volume's lock, held by " + *holder

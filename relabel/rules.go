@@ -29,16 +29,12 @@ import (
 // fit. The options Skip, NoSeal, Sync and Exact do not count. The errors are those of Tree, and
 // that of Valid.
 func Apply(ctx context.Context, root string, by Rules, o *Options) (Report, error) {
-	r, err := apply(ctx, root, by, o.orZero(), inner{})
-	goOn(err)
-	return r, err
+	return apply(ctx, root, by, o.orZero(), inner{})
 }
 
 // VerifyApply is Apply without a write, as Verify is Tree.
 func VerifyApply(ctx context.Context, root string, by Rules, o *Options) (Report, error) {
-	r, err := apply(ctx, root, by, o.orZero(), inner{dry: true})
-	goOn(err)
-	return r, err
+	return apply(ctx, root, by, o.orZero(), inner{dry: true})
 }
 
 // Rules say which label each entry gets, and which parts of its label stay: see Apply.

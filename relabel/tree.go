@@ -17,26 +17,20 @@ import (
 // Other threads than the caller's do the work: if that alone has another mount namespace or root
 // directory, the error is ErrRefused.
 func Tree(ctx context.Context, root, label string, o *Options) (Report, error) {
-	r, err := tree(ctx, root, label, o.orZero(), inner{})
-	goOn(err)
-	return r, err
+	return tree(ctx, root, label, o.orZero(), inner{})
 }
 
 // TreeAt is Tree for a root that the caller has opened, whatever lies at its path by now. Messages
 // have the name of root.
 func TreeAt(ctx context.Context, root *os.File, label string, o *Options) (Report, error) {
-	r, err := tree(ctx, root.Name(), label, o.orZero(), inner{dir: root})
-	goOn(err)
-	return r, err
+	return tree(ctx, root.Name(), label, o.orZero(), inner{dir: root})
 }
 
 // Verify is Tree without a write, lock or seal: it reads every label. Report.Written and
 // Trace.Change are of the entries that have another label; Report.Complete says that there are
 // none.
 func Verify(ctx context.Context, root, label string, o *Options) (Report, error) {
-	r, err := tree(ctx, root, label, o.orZero(), inner{dry: true})
-	goOn(err)
-	return r, err
+	return tree(ctx, root, label, o.orZero(), inner{dry: true})
 }
 
 // Inspect reads the label of root, without a walk. With SkipTop, RootState.Labelled says that

@@ -111,6 +111,7 @@ func (r *relabelling) lead(ctx context.Context, what func(ctx context.Context) e
 		lead = r.run.Here
 	}
 	err := lead(ctx, what)
+	goOn(err)
 	if errors.Is(err, commit.ErrOvertaken) {
 		err = &also{err, []error{err, ErrOvertaken}}
 	}

@@ -183,13 +183,13 @@ func (r *Run) attend(ctx context.Context, done <-chan error) error {
 			stop, tick = nil, time.Tick(Every)
 		case <-tick:
 			if looks++; looks == 1 {
-				late = r.underWay()
+				late = r.UnderWay()
 				if revoke := r.second.Load(); revoke != nil {
 					go (*revoke)() // to seal the root may hang too
 				}
 				continue
 			}
-			if calls := r.underWay(); len(calls) > 0 {
+			if calls := r.UnderWay(); len(calls) > 0 {
 				late = calls
 			}
 			if len(late) == 0 {
@@ -227,7 +227,7 @@ func (r *Run) look() {
 	}
 	stalled := still && waiting
 	if was := r.stalled.Swap(stalled); stalled && !was && r.Stall != nil {
-		calls := r.underWay()
+		calls := r.UnderWay()
 		r.Call(func() { r.Stall(calls) })
 	}
 }
@@ -237,23 +237,15 @@ func (r *Run) Stalled() []Call {
 	if !r.stalled.Load() {
 		return nil
 	}
-	return r.underWay()
+	return r.UnderWay()
 }
 
-// underWay lists the calls that have not returned.
-func (r *Run) underWay() (calls []Call) {
+// UnderWay lists the calls that have not returned.
+func (r *Run) UnderWay() (calls []Call) {
 	for _, t := range r.all() {
 		calls = append(calls, UnderWay(t.watched)...)
 	}
 	return calls
-}
-
-// CallUnderWay returns the name of a call that has not returned, and "" if there is none.
-func (r *Run) CallUnderWay() (call string) {
-	for _, t := range r.all() {
-		call = cmp.Or(call, t.Call().Call)
-	}
-	return call
 }
 
 // InTurn calls do so many times, one call after the other, each with a task of its own that

@@ -128,7 +128,14 @@ func (a *Activity) Call() Call {
 	return a.call
 }
 
-func (a *Activity) Busy() bool    { return a.Call() != Call{} }
-func (a *Activity) Place() any    { return a.Call() }
+// Busy is of Watched, as are the others.
+func (a *Activity) Busy() bool { return a.Call() != Call{} }
+
+// Place changes with the call.
+func (a *Activity) Place() any { return a.Call() }
+
+// Replace does nothing: only a worker is replaced.
 func (a *Activity) Replace() bool { return false }
-func (a *Activity) Seen() *Seen   { return &a.seen }
+
+// Seen returns what the looks at a have found.
+func (a *Activity) Seen() *Seen { return &a.seen }
