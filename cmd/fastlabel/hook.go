@@ -15,6 +15,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/oci"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 )
@@ -143,7 +144,7 @@ func (h *hook) all(ctx context.Context, config *oci.Config, asked *oci.Request) 
 	for _, v := range volumes {
 		h.lines.begin(strings.Join(v.destinations, ", "))
 		quiet := &settings{command: "hook", trust: asked.Skip}
-		j := &job{app: h.app, settings: quiet, Reporter: h.lines, label: asked.Label}
+		j := &job{app: h.app, settings: quiet, Reporter: report.Reporter{Sink: h.lines}, label: asked.Label}
 		// Where no label can be set none is missing: the filesystem has one
 		// by its mount option, or none at all. Runtimes go on there as well.
 		// Nor can it be set on what is read-only.

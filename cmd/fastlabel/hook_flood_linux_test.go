@@ -44,8 +44,12 @@ func TestHookJournal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := strings.TrimPrefix(stderr.String(), "fastlabel: ")
-	if got := string(buf[:n]); !strings.HasPrefix(got, "<27>") || !strings.HasSuffix(got, fmt.Sprintf(" fastlabel[%d]: %s", os.Getpid(), line)) {
+	const text = "source /v/gone: lstat /v/gone: no such file or directory"
+	if got := strings.ReplaceAll(stderr.String(), x.dir, "/v"); got != "fastlabel: container c1: /v: "+text+"\n" {
+		t.Error(got)
+	}
+	line := `{"message_type":"error","container":"c1","destination":"/v","path":"","text":"` + text + `"}`
+	if got := strings.ReplaceAll(string(buf[:n]), x.dir, "/v"); !strings.HasPrefix(got, "<27>") || !strings.HasSuffix(got, fmt.Sprintf(" fastlabel[%d]: %s\n", os.Getpid(), line)) {
 		t.Errorf("%q, not %q", got, line)
 	}
 

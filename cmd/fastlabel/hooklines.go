@@ -21,8 +21,8 @@ const (
 	maxLine  = 8<<10 - 100 // bytes; with syslog's and our own name before it 8 KiB
 )
 
-// hookLines is the hook's reporter: each line names the container and the
-// destination, and goes to stderr and to the journal, since not every runtime
+// hookLines is the hook's sink: each line names the container and the destination, and
+// goes to stderr for people and to the journal as JSON, since not every runtime
 // shows what a hook prints. The worker writes it and, where the worker hangs,
 // the hook itself: mu makes that serial, over ends it.
 type hookLines struct {
@@ -32,40 +32,46 @@ type hookLines struct {
 	all       bool   // every volume is asked for, and so none by name
 	container string // "" before it is known
 
-	mu             sync.Mutex
-	over           bool
-	lines, left    int    // written, and left out
-	destination    string // what is worked on
-	failed, passed int    // failures told and entries skipped beneath it
-	spared         bool   // no label can be set there, or with all may be
+	mu          sync.Mutex
+	over        bool
+	lines, left int    // written, and left out
+	destination string // what is worked on
+	spared      bool   // no label can be set there, or with all may be
 }
 
 // begin makes destination what the lines are about; "" is the container.
 func (l *hookLines) begin(destination string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.destination, l.failed, l.passed, l.spared = destination, 0, 0, false
+	l.destination, l.spared = destination, false
 }
 
-func (l *hookLines) error(format string, a ...any) { l.say(asError, false, format, a...) }
-func (l *hookLines) info(format string, a ...any)  { l.say(asInfo, false, format, a...) }
+func (l *hookLines) error(format string, a ...any) {
+	l.say(report.Event{Kind: report.Failure, Err: fmt.Errorf(format, a...)}, "", false)
+}
+
+func (l *hookLines) info(format string, a ...any) {
+	l.say(report.Event{Kind: report.Note, Text: fmt.Sprintf(format, a...)}, "", false)
+}
 
 // end says how many lines were left out, if any were.
 func (l *hookLines) end() {
 	if l.begin(""); l.left > 0 {
-		l.say(asError, true, "%s more lines are left out", words.Thousands(int64(l.left)))
+		l.last("%s more lines are left out", words.Thousands(int64(l.left)))
 	}
 }
 
 // last says one line more, and no other after it.
-func (l *hookLines) last(format string, a ...any) { l.say(asError, true, format, a...) }
+func (l *hookLines) last(format string, a ...any) {
+	l.say(report.Event{Kind: report.Failure, Err: fmt.Errorf(format, a...)}, "", true)
+}
 
-func (l *hookLines) say(priority int, last bool, format string, a ...any) {
+func (l *hookLines) say(e report.Event, more string, last bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	most := maxLines - 1 // one is for the last
-	if priority == asInfo {
-		most = maxInfos
+	priority, most := asError, maxLines-1 // one is for the last
+	if e.Kind != report.Failure && (e.Result == nil || e.Result.Code == exit.Done) {
+		priority, most = asInfo, maxInfos
 	}
 	switch {
 	case l.over:
@@ -83,60 +89,37 @@ func (l *hookLines) say(priority int, last bool, format string, a ...any) {
 	if l.destination != "" {
 		about += words.Plain(l.destination) + ": "
 	}
-	line := words.Cut(about+words.Clean(fmt.Sprintf(format, a...)), maxLine)
+	line := words.Cut(about+e.Line(false)+more, maxLine)
 	fmt.Fprintf(l.stderr, "fastlabel: %s\n", line)
-	l.journal.write(priority, line)
+	object := report.Object(e, false, "container", l.container, "destination", l.destination)
+	if len(object) > maxLine { // of a line, a backslash takes two bytes more at most
+		object = report.Object(report.Event{Kind: report.Note, Text: words.Cut(line, maxLine/2-100)}, false)
+	}
+	l.journal.write(priority, string(object))
 }
 
-func (l *hookLines) Failure(root string, err error) {
-	if l.all && errors.Is(err, relabel.ErrRefused) {
-		l.spared = true
-		l.info("left alone: %s", report.FaultOf(root, err))
-		return
-	}
-	if !errors.Is(err, report.ErrHangs) {
-		if l.failed++; l.failed > report.MaxListed {
-			return
-		}
-	}
-	l.spared = errors.Is(err, errors.ErrUnsupported)
-	l.error("%s", report.FaultOf(root, err))
-}
-
-func (l *hookLines) Skip(_, path, reason string) {
-	if l.passed++; l.passed <= report.MaxListed {
-		l.info("%s: skipped: %s", words.Quote(path), reason)
-	}
-}
-
-func (l *hookLines) Wait(_, holder string) {
-	l.info("waiting for another relabel of this volume (%s)", holder)
-}
-
-func (l *hookLines) Stall(_ string, c relabel.HungCall) { l.info("waiting for %v", c) }
-
-func (l *hookLines) Note(_, text string)      { l.info("%s", text) }
-func (l *hookLines) Change(_, _, _, _ string) {}
-func (l *hookLines) Probed(report.Probe)      {}
-
-func (l *hookLines) Result(r report.Result) {
-	if l.failed > report.MaxListed {
-		l.error("%s more failures", words.Thousands(int64(l.failed-report.MaxListed)))
-	}
-	if l.passed > report.MaxListed {
-		l.info("%s more skipped", words.Thousands(int64(l.passed-report.MaxListed)))
-	}
-	l.spared = (l.spared || r.Reason == "read-only") && r.Code == exit.Refused
-	line := report.ResultLine(r)
+func (l *hookLines) Put(e report.Event) {
+	r := e.Result
 	switch {
-	case r.Code == exit.Done && l.verbose:
-		l.info("%s", line)
-	case r.Code == exit.Done:
-	case l.spared && r.Reason != "refused":
-		l.info("left alone: no label can be set there")
-	case r.Begun && r.Code >= exit.TimedOut:
-		l.error("%s; the next try resumes", line)
-	case line != "":
-		l.error("%s", line)
+	case e.Kind == report.Failure && l.all && errors.Is(e.Err, relabel.ErrRefused):
+		l.spared = true
+		l.info("left alone: %s", e.Line(false))
+	case e.Kind == report.Failure:
+		l.spared = errors.Is(e.Err, errors.ErrUnsupported)
+		l.say(e, "", false)
+	case r == nil:
+		l.say(e, "", false)
+	default:
+		l.spared = (l.spared || r.Reason == "read-only") && r.Code == exit.Refused
+		switch {
+		case r.Code == exit.Done && !l.verbose:
+		case l.spared && r.Reason != "refused":
+			l.info("left alone: no label can be set there")
+		case e.Line(false) == "":
+		case r.Begun && r.Code >= exit.TimedOut:
+			l.say(e, "; the next try resumes", false)
+		default:
+			l.say(e, "", false)
+		}
 	}
 }

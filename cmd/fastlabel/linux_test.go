@@ -343,7 +343,7 @@ func aborted(cmd *exec.Cmd) bool {
 func TestNameless(t *testing.T) {
 	var b strings.Builder
 	report.SayFailure(&b, os.NewSyscallError("getwd", syscall.ENOENT))
-	(&report.People{Err: &b}).Failure("", errors.New("x\x1b"))
+	report.Reporter{Sink: &report.People{Err: &b}}.Failure("", errors.New("x\x1b"))
 	if got := b.String(); got != "fastlabel: getwd: no such file or directory\nfastlabel: x\\x1b\n" {
 		t.Errorf("%q", got)
 	}

@@ -35,7 +35,7 @@
 //	work.go        the library is called, for one path after the other
 //	hook.go        the OCI hook: the sources of a container's mounts
 //	hooklines.go   lines for the search for a container's failure
-//	journal.go     the same for syslog; whether standard error is systemd's journal
+//	journal.go     syslog, which gets the same as JSON; whether standard error is systemd's journal
 //	progress.go    how far it is
 //	removed.go     flags and commands of the release before, and what to use instead
 //	resume.go      the command line that resumes after a stop
@@ -230,7 +230,7 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 		j.limiter = limiterOf(int(s.maxRate))
 	}
 	if s.command != "probe" {
-		j.progress = a.newProgress(s.command, s, out)
+		j.progress = a.newProgress(s, j.Reporter)
 		defer j.progress.show(a.asked)()
 	}
 	paths, err := j.prepare(ctx, stdin, operands)
@@ -273,7 +273,7 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 func newReporter(s *settings, out *stream.Sink, stderr io.Writer) report.Reporter {
 	dry := s.dryRun || s.command == "verify"
 	if s.json {
-		return &report.JSON{Out: out, Verbose: s.verbose > 0, Dry: dry}
+		return report.Reporter{Sink: &report.JSON{Out: out, Dry: dry}}
 	}
-	return &report.People{Out: out, Err: stderr, Verbose: s.verbose > 0, Quiet: s.quiet, Dry: dry, Journal: isJournal(stderr), User: os.Geteuid() != 0 && s.command != "probe"}
+	return report.Reporter{Sink: &report.People{Out: out, Err: stderr, Quiet: s.quiet, Dry: dry, Journal: isJournal(stderr)}}
 }

@@ -71,9 +71,10 @@ func TestJSONExact(t *testing.T) {
 	for _, name := range names {
 		var b bytes.Buffer
 		out := stream.NewSink(&b)
-		j := &report.JSON{Out: out, Verbose: true}
-		j.Change("/r/"+name, "/r/"+name, name, "to")
-		j.Skip("/r/"+name, "/r/"+name, "why")
+		j := report.Reporter{Sink: &report.JSON{Out: out}}
+		s := report.Source{Reporter: j, Root: "/r/" + name}
+		s.Changed("/r/"+name, name, "to")
+		s.Skipped("/r/"+name, "why")
 		if err := out.Flush(); err != nil {
 			t.Fatal(err)
 		}
@@ -112,32 +113,38 @@ func TestJSONExact(t *testing.T) {
 func TestJSONWhole(t *testing.T) {
 	var b bytes.Buffer
 	out := stream.NewSink(&b)
-	j := &report.JSON{Out: out, Verbose: true, Dry: true}
+	sink := &report.JSON{Out: out, Dry: true}
+	j := report.Reporter{Sink: sink}
 	const root, path = "/v\xff", "/v\xff/a"
 	label := defaultLabel + ":c1"
 	j.Failure(root, &fs.PathError{Op: "setxattrat", Path: path, Err: syscall.EPERM})
-	j.Change(root, path, "x\xff", label)
-	j.Skip(root, path, "excluded")
-	j.Wait(root, "process 17")
+	s := report.Source{Reporter: j, Root: root}
+	s.Changed(path, "x\xff", label)
+	s.Skipped(path, "excluded")
+	s.Waits("process 17")
 	j.Stall(root, relabel.HungCall{Call: "openat", Path: path})
 	j.Note(root, "a sentence")
 	j.Probed(report.Probe{Root: root, Label: label, Depth: "top", Interrupted: true, Has: "x\xff"})
 	j.Probed(report.Probe{Root: root, Label: label, Depth: "top", Labelled: true})
 	f := report.Far{
-		State: relabel.State{Counts: relabel.Counts{Seen: 15, Written: 5, Right: 4, Vanished: 3, Skipped: 2, Failed: 1}, Found: 7, Entered: 6, Path: path},
-		Root:  root, Elapsed: time.Second, Rate: 2.5, Total: 100, Left: 34 * time.Second,
+		State:   relabel.State{Counts: relabel.Counts{Seen: 15, Written: 5, Right: 4, Vanished: 3, Skipped: 2, Failed: 1}, Found: 7, Entered: 6, Path: path},
+		Elapsed: time.Second, Rate: 2.5, Total: 100, Left: 34 * time.Second,
 	}
-	j.Status(f)
+	status := func() {
+		far := f
+		j.Put(report.Event{Kind: report.Status, State: "running", Root: root, Far: &far})
+	}
+	status()
 	f.Path, f.Call, f.Left = "", "syncfs", 0
-	j.Status(f)
+	status()
 	r := report.Result{Begun: true, Code: exit.TimedOut, Reason: "deadline of 1s reached", DryRun: true, EntriesLeft: 6, DirsLeft: 7}
 	r.Report = relabel.Report{
 		Root: root, Label: label, Counts: relabel.Counts{Seen: 15, Written: 5, Right: 4, Vanished: 3, Skipped: 2, Failed: 1}, Elapsed: time.Second,
 		Way: "clone/setxattrat", Interrupted: defaultLabel, Notes: []string{"a sentence"},
 	}
 	j.Result(r)
-	r.DryRun, j.Dry = false, false
-	j.Status(f)
+	r.DryRun, sink.Dry = false, false
+	status()
 	j.Result(r)
 	if err := out.Flush(); err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"math"
 	"os"
 	"slices"
@@ -17,7 +16,6 @@ import (
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
@@ -25,8 +23,8 @@ import (
 // the engine, which does not wait for it, and writes; runs come and go in
 // others: mu guards which there are.
 type progress struct {
-	screen  *stream.Screen
-	json    *report.JSON // nil: for people
+	screen *stream.Screen
+	report.Reporter
 	columns func() (n int, ours bool)
 	how     showing
 	began   time.Time
@@ -39,19 +37,16 @@ type progress struct {
 	saying sync.Mutex // held while a run's line is written, so that none comes after its summary
 }
 
-func (a app) newProgress(command string, s *settings, out *stream.Sink) *progress {
-	p := &progress{
-		screen:  a.screen,
-		columns: a.screen.Columns,
-		how:     showingOf(s, a.screen),
-		began:   time.Now(),
-		inodes:  func(path string) int64 { return site.InodesOf(path, s.xdev) },
-		state:   a.state,
+func (a app) newProgress(s *settings, to report.Reporter) *progress {
+	return &progress{
+		Reporter: to,
+		screen:   a.screen,
+		columns:  a.screen.Columns,
+		how:      showingOf(s, a.screen),
+		began:    time.Now(),
+		inodes:   func(path string) int64 { return site.InodesOf(path, s.xdev) },
+		state:    a.state,
 	}
-	if s.json {
-		p.json = &report.JSON{Out: out, Dry: s.dryRun || command == "verify"}
-	}
-	return p
 }
 
 // showing is how progress is shown. SIGUSR1 is answered in each way.
@@ -222,23 +217,14 @@ func (p *progress) sayOf(u *underWay, now time.Time) {
 		return
 	}
 	f := p.far(u, now)
-	if p.json != nil {
-		p.json.Status(f)
-		return
-	}
-	_, _ = io.WriteString(p.screen, "fastlabel: "+words.Plain(shortened(u.root))+": "+f.Line(words.Widest)+"\n")
+	p.Put(report.Event{Kind: report.Status, State: "running", Root: u.root, Far: &f, Asked: true})
 }
 
 // answer is say for one who asked.
 func (p *progress) answer() {
 	p.askInodes()
 	if len(p.runs()) == 0 {
-		text := "nothing is under way"
-		if p.json != nil {
-			p.json.Note("", text)
-		} else {
-			_, _ = io.WriteString(p.screen, "fastlabel: "+text+"\n")
-		}
+		p.Put(report.Event{Kind: report.Note, Text: "nothing is under way", Asked: true})
 		return
 	}
 	p.say(time.Now())
@@ -259,7 +245,7 @@ func (p *progress) far(u *underWay, now time.Time) report.Far {
 		s.Path = u.path // between two
 	}
 	u.path = s.Path
-	f := report.Far{State: s, Root: u.root, Elapsed: now.Sub(u.began)}
+	f := report.Far{State: s, Elapsed: now.Sub(u.began)}
 	if f.Elapsed > 0 {
 		f.Rate = float64(s.Seen) / f.Elapsed.Seconds()
 	}
@@ -268,14 +254,6 @@ func (p *progress) far(u *underWay, now time.Time) report.Far {
 		f.Left = left(f.Total-s.Seen, f.Rate)
 	}
 	return f
-}
-
-// shortened cuts a PATH that would bury the line.
-func shortened(path string) string {
-	if len(path) > words.Widest {
-		return words.Tail(path, words.Widest)
-	}
-	return path
 }
 
 // left is how long the rest takes at that rate, in whole seconds; 0 is not known.

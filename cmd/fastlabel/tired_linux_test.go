@@ -83,7 +83,7 @@ func TestNotRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	said, code := asNobody(bin, dir)
-	if n := strings.Count(said, "not root: 31 of its entries belong to others, or are closed to this user; -v lists them\n"); n != 1 || strings.Contains(said, "not permitted") {
+	if n := strings.Count(said, "not root: 31 of its entries belong to others, or are closed to this user; -v lists all\n"); n != 1 || strings.Contains(said, "not permitted") {
 		t.Errorf("%d times:\n%s", n, said)
 	}
 	if code != exit.Failed {

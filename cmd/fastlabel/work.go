@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -108,7 +109,11 @@ func (j *job) one(ctx context.Context, path string, stalls func()) int {
 		return code
 	}
 	dry := j.dryRun || j.command == "verify"
-	t := report.NewTeller(j.Reporter, path)
+	t := &report.Source{Reporter: j.Reporter, Root: path, Listed: report.MaxListed}
+	if j.json || j.verbose > 0 {
+		t.Listed = 0
+	}
+	t.User = os.Geteuid() != 0 && t.Listed > 0 && j.command != "hook"
 	o := j.engine(t)
 	o.Trace.Stall = func(calls []relabel.HungCall) { t.Stalled(calls); stalls() }
 	u := j.progress.begin(path)
@@ -147,7 +152,7 @@ func (j *job) one(ctx context.Context, path string, stalls func()) int {
 }
 
 // noted passes a note on; that there is no place for locks is said of one PATH.
-func (j *job) noted(t *report.Teller, text string) {
+func (j *job) noted(t *report.Source, text string) {
 	if strings.HasPrefix(text, "no lock was taken: ") && j.lockless.Swap(true) {
 		return
 	}
@@ -162,7 +167,7 @@ func (j *job) leave(path string) {
 }
 
 // engine makes the options.
-func (j *job) engine(t *report.Teller) *relabel.Options {
+func (j *job) engine(t *report.Source) *relabel.Options {
 	skips := map[string]relabel.Skip{"none": relabel.SkipNone, "root": relabel.SkipRoot, "top": relabel.SkipTop}
 	links := map[string]relabel.HardLinks{"label": relabel.LinksLabel, "skip": relabel.LinksSkip, "error": relabel.LinksError}
 	o := &relabel.Options{
@@ -174,15 +179,15 @@ func (j *job) engine(t *report.Teller) *relabel.Options {
 		Exclude:       j.exclude,
 		Trace: &relabel.Trace{
 			Failure: t.Failed,
-			Skip:    func(p, reason string) { t.Skip(t.Root, p, reason) },
+			Skip:    t.Skipped,
 			Note:    func(text string) { j.noted(t, text) },
-			Wait:    func(holder string) { t.Wait(t.Root, holder) },
+			Wait:    t.Waits,
 		},
 		Exact:  j.exact,
 		NoSeal: j.noSeal,
 	}
 	if j.verbose > 0 {
-		o.Trace.Change = func(p, from, to string) { t.Change(t.Root, p, from, to) }
+		o.Trace.Change = t.Changed
 	}
 	return o
 }

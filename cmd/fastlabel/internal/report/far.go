@@ -16,7 +16,6 @@ import (
 // Far is how far a run is.
 type Far struct {
 	relabel.State
-	Root    string
 	Elapsed time.Duration
 	Rate    float64       // entries a second
 	Total   int64         // entries at most; 0: unknown

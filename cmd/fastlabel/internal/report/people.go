@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
+)
+
+// People prints events as lines: what is data (the changes with -v, the answers of probe
+// and verify) to stdout, all else to stderr.
+type People struct {
+	Out     *stream.Sink
+	Err     io.Writer
+	Quiet   bool // failures alone
+	Dry     bool
+	Journal bool // lines have a priority
+}
+
+func (p *People) Put(e Event) {
+	if p.Quiet && e.Kind != Failure && !e.Asked {
+		return
+	}
+	text := e.Line(p.Dry)
+	if e.More {
+		text += "; -v lists all"
+	}
+	if e.Root != "" && (e.More || e.Kind == Note || e.Kind == Status) {
+		text = words.Plain(e.Root) + ": " + text
+	}
+	switch {
+	case e.Result != nil:
+		p.summary(e, text)
+	case e.Kind == Change, e.Probe != nil:
+		p.Out.Line([]byte(text), e.Probe != nil)
+	default:
+		p.say(e.priority(), text)
+	}
+}
+
+func (p *People) say(priority, text string) {
+	if !p.Journal {
+		priority = ""
+	}
+	fmt.Fprintf(p.Err, "%sfastlabel: %s\n", priority, text)
+}
+
+func (p *People) summary(e Event, text string) {
+	root := words.Plain(e.Root) + ": "
+	if e.Result.Interrupted != "" {
+		earlier := "an earlier relabel to " + words.Plain(e.Result.Interrupted) + " did not complete"
+		if e.Result.DryRun { // takes no lock
+			earlier = strings.TrimPrefix(earlier, "an earlier ")
+			earlier = "a " + earlier + ", or is at work"
+		}
+		p.say(levelInfo, root+earlier)
+	}
+	switch {
+	case text == "":
+	case e.Result.Command == "verify" && e.Result.Begun:
+		p.Out.Line([]byte(root+text), true)
+	default:
+		_ = p.Out.Flush() // the list comes first; an error is reported at the end
+		p.say(e.priority(), root+text)
+	}
+}
+
+// Line returns the event in words, without its PATH; "" where a failure has said all.
+func (e Event) Line(dry bool) string {
+	switch e.Kind {
+	case Failure:
+		if e.More {
+			return e.Text
+		}
+		return FaultOf(e.Root, e.Err).String()
+	case Change:
+		did, from := "relabelled ", ""
+		if dry { // every label was read
+			did, from = "would relabel ", " from no label"
+		}
+		if e.From != "" {
+			from = " from " + words.Plain(e.From)
+		}
+		return did + words.Quote(e.Path) + from + " to " + e.To
+	case Skip:
+		return words.Quote(e.Path) + ": skipped: " + words.Clean(e.Text)
+	case Note:
+		return words.Clean(e.Text)
+	case Summary:
+		return e.Result.line()
+	}
+	switch {
+	case e.Probe != nil:
+		return e.Probe.line()
+	case e.Far != nil:
+		return e.Far.Line(words.Widest)
+	case e.State == "waiting":
+		return "waiting for another relabel of this volume (" + words.Clean(e.Text) + ")"
+	case e.Call == "":
+		return "waiting for the filesystem"
+	}
+	return "waiting for " + words.Clean(e.Call) + " " + words.Quote(e.Path)
+}
+
+// line is the answer of probe.
+func (r *Probe) line() string {
+	switch {
+	case r.Labelled && r.Depth == "top":
+		return "labelled: the root and its entries have this label"
+	case r.Labelled:
+		return "labelled: the root has this label"
+	case r.Interrupted:
+		return "not labelled: a relabel to " + r.Label + " did not complete, or is at work"
+	case r.Bare:
+		return "not labelled: it has no label"
+	case r.Has == "":
+		return "not labelled"
+	case r.Has == r.Label:
+		return "not labelled: the root has this label, not all of its entries"
+	}
+	return "not labelled: it has " + words.Plain(r.Has)
+}
+
+func (r *Result) line() string {
+	label := ""
+	if r.Label != "" { // one who forgot --level shall see it
+		label = "; label " + r.Label
+	}
+	switch {
+	case !r.Begun:
+		return "not begun (" + r.Reason + ")"
+	case r.Trusted:
+		return "already labelled (" + r.Skip + "), " + words.Seconds(r.Elapsed) + label
+	case r.Seen == 0 && r.Code != exit.Done && r.Code < exit.TimedOut, r.Reason == "unsupported":
+		return ""
+	}
+	var parts []string
+	if r.Reason != "" {
+		parts = append(parts, strings.TrimSuffix("incomplete ("+r.Reason+")", " (failed)"))
+	}
+	written := " written"
+	switch {
+	case r.Command == "verify" && r.Written == 1:
+		written = " differs"
+	case r.Command == "verify":
+		written = " differ"
+	case r.DryRun:
+		written = " to write"
+	}
+	parts = append(parts, words.Count(r.Seen, "entry", "entries"), words.Thousands(r.Written)+written)
+	for _, c := range []struct {
+		n    int64
+		name string
+	}{{r.Right, " right"}, {r.Vanished, " vanished"}, {r.Skipped, " skipped"}} {
+		if c.n != 0 {
+			parts = append(parts, words.Thousands(c.n)+c.name)
+		}
+	}
+	parts = append(parts, words.Thousands(r.Failed)+" failed", words.Seconds(r.Elapsed))
+	var left []string
+	if r.DirsLeft > 0 {
+		left = append(left, "at least "+words.Count(r.DirsLeft, "directory", "directories"))
+	}
+	if r.EntriesLeft > 0 {
+		left = append(left, "at most "+words.Count(r.EntriesLeft, "entry", "entries"))
+	}
+	if len(left) > 0 {
+		parts = append(parts, strings.Join(left, " and ")+" left")
+	}
+	return strings.Join(parts, ", ") + label
+}
+
+// Priorities in front of a line, as syslog has them.
+const (
+	LevelError   = "<3>"
+	levelWarning = "<4>"
+	levelNotice  = "<5>"
+	levelInfo    = "<6>"
+)
+
+func (e Event) priority() string {
+	code := exit.Done
+	switch {
+	case e.Kind == Failure:
+		return LevelError
+	case e.State == "stalled":
+		return levelWarning
+	case e.Result != nil:
+		code = e.Result.Code
+	}
+	switch code {
+	case exit.Done:
+		return levelInfo
+	case exit.Differs:
+		return levelNotice
+	case exit.TimedOut, exit.Interrupted, exit.Terminated:
+		return levelWarning
+	}
+	return LevelError
+}
