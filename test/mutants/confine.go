@@ -18,7 +18,7 @@ func confinement() []Mutant {
 		{
 			Name: "small-misses-mount", By: "TestSmallTurnsLarge in relabel",
 			Breaks: "a small tree that meets a mount is left to workers, who know the mounts",
-			Edits:  edits("relabel/internal/walk/small_linux.go", "\tw.small.large = true\n\tif t.Kind", "\tif t.Kind"),
+			Edits:  edits(walk, "\tw.small.large = true\n\tif t.Kind", "\tif t.Kind"),
 		},
 		{
 			Name: "small-rest-lost", By: "TestSmallTurnsLarge in relabel",

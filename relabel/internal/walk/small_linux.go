@@ -11,7 +11,6 @@ import (
 
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
-	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
 // Most trees are small: a pod's secrets, tokens and configuration have up to twenty
@@ -51,7 +50,7 @@ const (
 
 // small is the queue of a worker without a pool.
 type small struct {
-	ctx   context.Context
+	walk  *Walk
 	begin time.Time
 	most  int64       // entries
 	large bool        // what is left is not for this worker
@@ -61,7 +60,7 @@ type small struct {
 
 func (s *small) Push(it item)       { s.items = append(s.items, it) }
 func (s *small) PushOldest(it item) { s.items = slices.Insert(s.items, 0, it) }
-func (s *small) Stopped() bool      { return s.ctx.Err() != nil }
+func (s *small) Stopped() bool      { return s.walk.ctx.Err() != nil }
 
 // runSmall labels what one worker can in the mount as it is, then makes the mount ready for
 // more, and labels in it what one worker can. What was opened is opened anew when it is
@@ -83,9 +82,9 @@ func (k *Walk) runSmall(items []item) ([]item, error) {
 // alone labels what the items lead to while that are no more than most entries, and returns
 // what is left.
 func (k *Walk) alone(items []item, most int64) []item {
-	s := &small{ctx: k.ctx, begin: time.Now(), most: most, items: items}
+	s := &small{walk: k, begin: time.Now(), most: most, items: items}
 	w := k.worker(s)
-	w.small, w.labels.otherMount = s, w.otherMount
+	w.small, w.labels.otherMount = s, w.pushOtherMount
 	w.labels.wrong = guessAfter - guessSmall
 	buf := buffers.Get().(*[bufferSize / 2]byte)
 	w.buf = buf[:]
@@ -106,20 +105,10 @@ var buffers = sync.Pool{New: func() any { return new([bufferSize / 2]byte) }}
 
 // check makes the tree too large for this worker when there are so many entries, or it has
 // taken so long.
-func (w *worker) check(entries int64) {
-	most, j := w.small.most, w.walk.job
-	if entries >= pinnedEntries && w.mount.Confined == mounts.Resolve && j.Kernel.Way == sys.ByName && j.HardLinks == LinksLabel && !j.ByName && w.mount.Bare() {
+func (s *small) check(entries int64) {
+	most, j, m := s.most, s.walk.job, s.walk.mount
+	if entries >= pinnedEntries && m.Confined == mounts.Resolve && j.Kernel.Way == sys.ByName && j.HardLinks == LinksLabel && !j.ByName && m.Bare() {
 		most = pinnedEntries
 	}
-	w.small.large = w.small.large || entries >= most || time.Since(w.small.begin) >= smallTime
-}
-
-// otherMount has the pool label the entry t of d: it knows the mounts.
-func (w *worker) otherMount(d *Dir, t xattrio.Target) {
-	w.small.large = true
-	if t.Kind != sys.KindDir {
-		w.pushListed(d, sys.AppendRecord(nil, t.Ino, t.Kind, []byte(t.String())))
-		return
-	}
-	w.pushChild(d, t.String()+"\x00")
+	s.large = s.large || entries >= most || time.Since(s.begin) >= smallTime
 }

@@ -146,11 +146,8 @@ func (w *worker) gatherNext() {
 		if g == nil {
 			return
 		}
-		w.pos.at(g.dir, nil)
-		w.pos.now(w.labels.opens())
-		fd, op, e := w.cache.acquire(g.dir)
-		if e != 0 { // it was renamed or removed
-			w.labels.failDir(g.dir, op, e)
+		fd := w.acquire(g.dir)
+		if fd < 0 {
 			g.taken.Store(false)
 			continue
 		}

@@ -39,30 +39,30 @@ func (r rest) do(w *worker) {
 	w.cache.release(r.dir)
 }
 
-// listed is entries that were read of a directory, which expects it; nil: all of them, which
-// were not.
+// unread is a directory, which expects it, to be read from its beginning.
+type unread struct{ dir *Dir }
+
+func (u unread) do(w *worker) {
+	if fd := w.acquire(u.dir); fd >= 0 {
+		if e := sys.Rewind(fd, 0); e != 0 {
+			w.labels.failDir(u.dir, "lseek", e)
+		} else {
+			w.scan(u.dir, fd)
+		}
+		w.cache.release(u.dir)
+	}
+}
+
+// listed is entries that were read of a directory, which expects it.
 type listed struct {
 	dir     *Dir
 	entries []byte
 }
 
 func (l *listed) do(w *worker) {
-	d := l.dir
-	w.pos.at(d, nil)
-	fd, op, e := w.cache.acquire(d)
-	if e == 0 {
-		defer w.cache.release(d)
-		if l.entries != nil {
-			w.entries(d, fd, l.entries)
-			return
-		}
-		op, e = "lseek", sys.Rewind(fd, 0)
-	}
-	switch {
-	case e == 0:
-		w.scan(d, fd)
-	case xattrio.VerdictOf(e) != xattrio.Gone: // else it is gone with all that was in it
-		w.labels.failDir(d, op, e)
+	if fd := w.acquire(l.dir); fd >= 0 {
+		w.entries(l.dir, fd, l.entries)
+		w.cache.release(l.dir)
 	}
 }
 
@@ -132,6 +132,16 @@ func (w *worker) pushListed(d *Dir, entries []byte) {
 	w.push(&listed{d, slices.Clone(entries)})
 }
 
+// pushOtherMount makes work of the entry t of d for the pool, which knows the mounts.
+func (w *worker) pushOtherMount(d *Dir, t xattrio.Target) {
+	w.small.large = true
+	if t.Kind == sys.KindDir {
+		w.pushChild(d, t.String()+"\x00")
+	} else {
+		w.pushListed(d, sys.AppendRecord(nil, t.Ino, t.Kind, []byte(t.String())))
+	}
+}
+
 // pushRest makes work of what was not read of d, which is the last to be done. Where so many
 // rests wait already it is the next, once after is called: memory rather than descriptors.
 func (w *worker) pushRest(d *Dir) (after func()) {
@@ -141,6 +151,18 @@ func (w *worker) pushRest(d *Dir) (after func()) {
 	w.queue.PushOldest(rest{d})
 	w.walk.beginDue()
 	return func() {}
+}
+
+// acquire opens d, if it was closed, and pins it for an item that it expects. It returns -1
+// if it could not: a directory that was removed is gone with all that was in it.
+func (w *worker) acquire(d *Dir) int {
+	w.pos.at(d, nil)
+	w.pos.now(w.labels.opens())
+	fd, op, e := w.cache.acquire(d)
+	if e != 0 && xattrio.VerdictOf(e) != xattrio.Gone {
+		w.labels.failDir(d, op, e)
+	}
+	return fd
 }
 
 // scan reads one buffer of d, makes work of the rest of d, and labels what it has read.
@@ -163,10 +185,11 @@ func (w *worker) buffer(d *Dir, fd, n int, more bool) {
 	switch {
 	case w.small != nil && more:
 		w.small.large = true
-		w.pushListed(d, nil)
+		w.cache.expect(d)
+		w.push(unread{d})
 		return
 	case w.small != nil:
-		w.check(w.labels.tally.Seen + int64(n/entrySize))
+		w.small.check(w.labels.tally.Seen + int64(n/entrySize))
 		w.entries(d, fd, w.buf[:n])
 		return
 	case more:
@@ -212,7 +235,7 @@ func (w *worker) entries(d *Dir, fd int, buf []byte) {
 		next, err := w.pos.load(w.labels.tally, buf, off, most, w.mount.LeftInodes, d.sortedBelow)
 		w.rowOf(d, fd)
 		if w.small != nil {
-			w.check(w.labels.tally.Seen)
+			w.small.check(w.labels.tally.Seen)
 		}
 		if err != nil {
 			w.labels.failDir(d, "getdents64", err)
