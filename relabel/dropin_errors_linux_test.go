@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
+	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -141,6 +142,10 @@ func TestDropinErrors(t *testing.T) {
 		} else if _, bare := at.Err.(syscall.Errno); !bare {
 			t.Errorf("%s: %#v", c.name, at.Err)
 		}
+	}
+	late := &fs.PathError{Op: "relabel", Path: "/v", Err: fmt.Errorf("%w: by now", commit.ErrOvertaken)}
+	if at, is := worded(overtaken(late), "").(*fs.PathError); !is || !errors.Is(at, ErrOvertaken) || at.Error() != late.Error() {
+		t.Error(at)
 	}
 	if text := (&IncompleteError{Failed: 2}).Error(); !strings.HasPrefix(text, "2 entries failed") { // as a caller's tests make one
 		t.Error(text)

@@ -112,12 +112,20 @@ func (r *relabelling) lead(ctx context.Context, what func(ctx context.Context) e
 	}
 	err := lead(ctx, what)
 	goOn(err)
-	if errors.Is(err, commit.ErrOvertaken) {
-		err = &also{err, []error{err, ErrOvertaken}}
-	}
 	report := r.account.soFar()
 	report.Elapsed = time.Since(begin)
-	return report, err
+	return report, overtaken(err)
+}
+
+// overtaken makes commit's error ErrOvertaken too.
+func overtaken(err error) error {
+	if !errors.Is(err, commit.ErrOvertaken) {
+		return err
+	}
+	if at, is := err.(*fs.PathError); is { //nolint:errorlint // it stays one
+		return &fs.PathError{Op: at.Op, Path: at.Path, Err: overtaken(at.Err)}
+	}
+	return &also{err, []error{err, ErrOvertaken}}
 }
 
 // file labels a root that is no directory: there is nothing beneath it, so its label says nothing

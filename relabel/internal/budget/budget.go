@@ -2,20 +2,14 @@
 
 // Package budget shares workers and descriptors among all runs of a process.
 //
-// A run begins when it has one worker and the descriptors without which it cannot
-// get on; it waits for them in the order of arrival, as long as its context lets
-// it. It waits for nothing while it has a worker that works, so that runs cannot
-// wait for each other. More workers and descriptors are taken if they are there.
-// While a run is alone it may have all workers; else what is taken beyond one for
-// each run is half of the budget at most. While a run waits, others take nothing
-// beyond that, and give back what they have of it and do not use.
+// A run waits, in the order of arrival and as long as its context lets it, for one worker and the
+// descriptors that it needs. It waits for nothing else, so runs cannot wait for each other. More
+// are taken if they are there: all workers by a run that is alone, else half of the budget at
+// most. While a run waits, others take none, and give back what they do not use.
 //
-// A worker whose call has not returned for a second costs a thread, but gets no work
-// done; nor does a run that waits for its volume's lock. It is counted apart: it
-// keeps no run from beginning, so frozen volumes cannot starve the others. A frozen
-// volume thus takes one thread that is not in the budget, at most, and what hangs is
-// bounded too, by manyHung budgets: from there on runs wait until a call returns. Its
-// Descriptors are open and stay counted.
+// A worker whose call has not returned for a second, and a run that waits for its volume's lock,
+// are counted apart: they keep no run from beginning, so frozen volumes cannot starve the others.
+// What hangs is bounded by manyHung budgets; its descriptors stay counted.
 package budget
 
 import (
@@ -25,13 +19,9 @@ import (
 )
 
 const (
-	// RunFiles is how many descriptors a run has but for its walk: three of
-	// /proc, those of the root, of its lock and of its clone, and of a mount
-	// beneath it. LeastFiles is what a walk gets on with, and PerWorker how many a
-	// worker holds at once: its directory, the parent, an entry.
-	RunFiles   = 12
-	LeastFiles = 12
-	PerWorker  = 3
+	RunFiles   = 12                    // of a run, without its walk: /proc, root, lock, clone, a mount beneath
+	LeastFiles = 12                    // of a walk
+	PerWorker  = 3                     // its directory, the parent, an entry
 	least      = RunFiles + LeastFiles // of a share
 
 	// manyHung budgets of hung workers, 5,120 by default, leave room to the 10,000
@@ -52,7 +42,7 @@ type Budget struct {
 	queue   []*Share // of runs that wait
 }
 
-// New is a budget of so many workers, and of the descriptors that files tells.
+// New makes a budget of so many workers, and of as many descriptors as files returns.
 func New(workers int, files func() int) *Budget { return &Budget{most: workers, files: files} }
 
 // SetWorkers changes how many there are. Those at work go on.
@@ -113,7 +103,7 @@ func (b *Budget) unlock() {
 	b.mu.Unlock()
 }
 
-// serve gives shares to those who can have one. mu is held.
+// serve begins the runs that can have a share. mu is held.
 func (b *Budget) serve() {
 	for len(b.queue) > 0 {
 		s := b.queue[0]
