@@ -46,7 +46,7 @@ func counts() []Mutant {
 		{
 			Name: "served-few", By: "TestWaitTogether in relabel/internal/walk",
 			Breaks: "where calls wait for a server, as many wait at once as pay",
-			Edits:  edits("relabel/internal/walk/walk_linux.go", "max(workers, mostWaiting)", "max(workers, waiting)"),
+			Edits:  edits("relabel/internal/walk/walk_linux.go", "max(workers, waiting), mostWaiting", "max(workers, waiting), waiting"),
 		},
 		{
 			Name: "served-many", By: "TestTuneServed in relabel/internal/walk",

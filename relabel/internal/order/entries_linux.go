@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// rangeLen is how many sorted entries are one piece of work.
+	// rangeLen sorted entries are one item of work.
 	rangeLen = 2048
-	// digit is how many bits of the inode number are sorted by first.
+	// digit is the bits of the inode number that are sorted by first.
 	digit = 11
 	// bucketBits: the histogram counts by 16,384 inode numbers.
 	bucketBits = 14
@@ -68,7 +68,7 @@ func (e *Entries) Put(buf []byte) error { return each(buf, e.put) }
 // Room reports whether n bytes more fit.
 func (e *Entries) Room(n int) bool { return e.size()+n <= e.budget }
 
-// size is how much of the budget is used. It exceeds the budget by one name at most,
+// size returns the used part of the budget. It exceeds the budget by one name at most,
 // which limits the offsets to far below atMask.
 func (e *Entries) size() int { return len(e.names) + 8*len(e.index) }
 

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// seat is where one worker sleeps. A worker that takes a seat off the lot's list
+// seat is the place where one worker sleeps. A worker that takes a seat off the lot's list
 // owes it exactly one token; one that sits down takes exactly one. A token is thus
 // never lost, never doubled, and sending it never blocks: the channel has room for one.
 type seat chan struct{}

@@ -102,7 +102,7 @@ type Job[T any] struct {
 	// pool stopped before it began does not begin.
 	Begin func(w *Worker[T]) (do func(T), end func(), err error)
 
-	// Spares is how many workers Worker.AddWorker may add to the first, for as
+	// Spares limits the workers that Worker.AddWorker adds to the first, for as
 	// long as the pool runs: one that left does not come back.
 	Spares int
 }

@@ -24,13 +24,13 @@ const (
 	around = 256 << 10
 	// mostAhead of one directory is asked for when it is opened: 700,000 names.
 	mostAhead = 32 << 20
-	// worth is how many directories an area must have on average for more to be asked for,
-	// but for a beginning: where those that come first lie apart, the next may lie near them.
+	// worth directories on average an area must have for more to be asked for, but for a
+	// beginning: where those that come first lie apart, the next may lie near them.
 	worth  = 3
 	credit = worth * 64
 )
 
-// disk is what was asked for of one.
+// disk knows the areas of a disk that were asked for.
 type disk struct {
 	cold atomic.Bool // the disk is read, and the processors have nothing to do
 	off  atomic.Bool // it cannot be done

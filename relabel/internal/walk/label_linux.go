@@ -51,7 +51,7 @@ type labeller struct {
 	}
 }
 
-// result is what an attempt to label an entry came to: an outcome, or the call that failed.
+// result is the end of an attempt to label an entry: an outcome, or the call that failed.
 type result struct {
 	outcome Outcome
 	op      string
@@ -126,7 +126,7 @@ func (l *labeller) attempt(t xattrio.Target, d *Dir, has *xattrio.Label) (r resu
 	return r
 }
 
-// wanted returns the label that t is to have. If that is "", r is what became of t.
+// wanted returns the label that t is to have or, where that is "", the result.
 func (l *labeller) wanted(t xattrio.Target, d *Dir) (label string, r result) {
 	r.outcome = Skipped
 	switch {
@@ -153,7 +153,7 @@ func (l *labeller) chooses(want *Want) bool {
 	return want.Rules != nil || l.walk.job.Change != nil || want.Label == ""
 }
 
-// choice is what becomes of an entry.
+// choice says what becomes of an entry.
 type choice struct {
 	outcome Outcome
 	to      string // what is written or, where the entry is skipped, why
@@ -272,7 +272,7 @@ func (l *labeller) excluded(what xattrio.Target, d *Dir, t xattrio.Target) (Outc
 	return l.skip(d, t, why), true
 }
 
-// skip skips t, with all that is mounted in it. Without a reason t is where a mount was at
+// skip skips t, with all that is mounted in it. Without a reason t is the place of a mount at
 // the start, which is walked on its own. In a small tree the pool, which knows the mounts,
 // has it.
 func (l *labeller) skip(d *Dir, t xattrio.Target, why string) Outcome {

@@ -11,7 +11,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
-// position is where a worker is, as other goroutines see it. The worker alone changes it.
+// position shows other goroutines where a worker is. The worker alone changes it.
 type position struct {
 	walk *Walk
 
@@ -41,7 +41,7 @@ func (p *position) now(k xattrio.SyscallKind) {
 	}
 }
 
-// load loads the next row. t is what was counted before.
+// load loads the next row. t was counted before it.
 func (p *position) load(t Tally, entries []byte, off, most int, special map[uint64]bool, least uint64) (next int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

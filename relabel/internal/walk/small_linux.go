@@ -25,19 +25,18 @@ import (
 // pinned, the worker goes on alone for a while; what it leaves goes to the pool.
 
 const (
-	// pinnedEntries is how many entries are pinned where a clone is to be had without the
-	// table of mounts. To pin one costs some 5 µs, a clone 60 and on a busy machine, where its
+	// pinnedEntries are pinned at most where a clone can be made without the table of
+	// mounts. To pin one costs some 5 µs, a clone 60 and on a busy machine, where its
 	// end waits for all processors, a millisecond.
 	pinnedEntries = 64
-	// smallEntries is how many are pinned elsewhere. A clone, the table of mounts and a
+	// smallEntries are pinned at most elsewhere. A clone, the table of mounts and a
 	// pool cost as much as some hundred entries do.
 	smallEntries = 512
-	// clonedEntries is how many one worker labels in a clone, in smallTime.
+	// clonedEntries are labelled at most by one worker in a clone.
 	clonedEntries = 2048
-	// smallTime is how long a worker goes on alone. From a slow disk several workers read
-	// faster.
+	// smallTime limits a worker alone: from a slow disk several read faster.
 	smallTime = 5 * time.Millisecond
-	// smallOpen is how many of its directories are open at most.
+	// smallOpen limits its open directories.
 	smallOpen = 16
 	// guessSmall is guessAfter for the first entries of a small tree.
 	guessSmall = 4
@@ -100,7 +99,7 @@ func (k *Walk) alone(items []item, most int64) []item {
 	return s.items
 }
 
-// buffers are what workers of small trees read into.
+// buffers are those of small trees.
 var buffers = sync.Pool{New: func() any { return new([bufferSize / 2]byte) }}
 
 // check makes the tree too large for this worker when there are so many entries, or it has

@@ -29,8 +29,7 @@ import (
 // of spans and of ranges (package order), order that.
 
 const (
-	// sortedFrom is how many bytes of entries in one buffer are worth it: 16 entries
-	// with short names.
+	// sortedFrom bytes of entries in one buffer are worth it: 16 with short names.
 	sortedFrom = 16 * 24
 	// partBudget is for some 75,000 names of 32 bytes, a million of which are
 	// read within 3 % of the time that one order of them all takes.
@@ -47,8 +46,7 @@ type sortedDir struct {
 	mu      sync.Mutex   // guards the entries while there are several readers
 }
 
-// sorter is what a walk has to put directories in order, and the directories that wait
-// for it. Where both parts are in use, a directory is labelled as it lies.
+// sorter has the memory in which a walk sorts directories, and those that wait for it. Where both parts are in use, a directory is labelled as it lies.
 type sorter struct {
 	mu    sync.Mutex
 	queue []*Dir // the last is next: it is the most likely to be open

@@ -25,7 +25,7 @@ const (
 	tuneEvery  = 10 * time.Millisecond
 	leastTicks = 4
 	mostTicks  = 50
-	// mostWorkers is where more of them gained nothing on any disk.
+	// mostWorkers: more of them gained nothing on any disk.
 	mostWorkers = 16
 	// joins bounds, with the most workers at once, how many may be added in all; those
 	// who leave do not come back.
@@ -36,7 +36,7 @@ const (
 	mostPatience = 640
 )
 
-// measure is what figures are compared with, by where calls wait.
+// measure has what figures are compared with: a disk's, or a server's.
 type measure struct {
 	enough     int64   // entries in a measurement
 	saturated  float64 // part of the processors that leaves no use for more workers
@@ -56,7 +56,7 @@ var (
 // processors are those that the process may use; a caller's GOMAXPROCS may be more.
 func processors() int { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) }
 
-// figures are what is seen of a walk at a tick.
+// figures describe a walk at a tick.
 type figures struct {
 	entries int64         // seen so far
 	most    int           // how many workers there may be now

@@ -27,7 +27,7 @@ import (
 // ErrHardLinks is the failure of a file that has several names, with LinksError.
 var ErrHardLinks = errors.New("the file has several names (hard links)")
 
-// Want is what is wanted of a directory and of all beneath it: one label or, by rules,
+// Want has the label of a directory and of all beneath it: one or, by rules,
 // for each entry its own.
 type Want struct {
 	Label string // with Rules that of the top alone; "": it is left as it is
@@ -38,12 +38,12 @@ type Want struct {
 type Rules interface {
 	// Entry is the label of an entry, be it a directory; "": it is left as it is.
 	Entry(name []byte, kind sys.Kind) (string, error)
-	// Beneath is what is wanted of the directory name. It is asked once, by the worker
+	// Beneath returns the Want of the directory name. It is asked once, by the worker
 	// that enters it.
 	Beneath(name []byte) *Want
 }
 
-// Outcome is what became of one entry. Each entry has exactly one.
+// Outcome says what became of an entry. Each has exactly one.
 type Outcome uint8
 
 const (

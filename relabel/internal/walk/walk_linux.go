@@ -23,8 +23,8 @@ const (
 	// mostOpen bounds the directories that are open for later. A walk in depth
 	// needs those above it whose entries wait, which are seldom more.
 	mostOpen = 36
-	// waiting is how many workers a walk begins with on a filesystem with a server where
-	// that is left to us, and mostWaiting how many it has if they pay. Each waits most of
+	// waiting workers begin on a filesystem with a server where that is left to us, and
+	// there are up to mostWaiting if they pay. Each waits most of
 	// the time, and costs the machine little. At 1 ms a call 20,000 entries take 50 s with
 	// one worker, 1.6 s with 48 and 0.7 s with 256, when server and walk keep two
 	// processors busy; at 0.05 ms a call 0.6 s with 48 and 0.8 s with 256.
@@ -35,8 +35,8 @@ const (
 	spares = 16
 )
 
-// Job is what a walk is asked to do. It does not change while one is under way. Its
-// functions are called by any worker, several at a time.
+// Job describes a walk. It does not change while one is under way. Its functions are called
+// by any worker, several at a time.
 type Job struct {
 	Top *Want // of what a walk begins with
 	// Change says what is written where the label want is wanted and has was read, ""
@@ -82,7 +82,7 @@ const (
 	LinksError
 )
 
-// Kernel is what this kernel lets us do.
+// Kernel describes this kernel.
 type Kernel struct {
 	Way     sys.Way // the best inside a clone
 	Sorting order.Sorting
@@ -143,15 +143,13 @@ func New(j *Job, m *mounts.Mount, top *Top, share *budget.Share) *Walk {
 // size chooses with how many workers the walk begins, how many there may be at most,
 // and how many directories may be open.
 func (k *Walk) size() (workers, most int) {
-	workers = k.job.Workers
-	most = workers
+	workers, most = k.job.Workers, k.job.Workers
 	if workers < 1 {
-		workers = processors()
-		most = max(workers, mostWorkers)
+		workers, most = processors(), mostWorkers
 		if k.mount.Served {
-			workers = max(workers, waiting)
-			most = max(workers, mostWaiting)
+			workers, most = max(workers, waiting), mostWaiting
 		}
+		most = max(workers, most)
 	}
 	if k.job.Throttle != nil {
 		most = workers // more of them are no faster
@@ -246,9 +244,9 @@ func (k *Walk) worker(q queue) *worker {
 	return w
 }
 
-// Way is how the entries of m are labelled: only in a clone no mount can be
-// slipped over a name, so elsewhere each entry is pinned first. So it is where links
-// are counted: what was counted must be what is labelled.
+// Way returns the Way to label the entries of m. Only in a clone no mount can be slipped over
+// a name, so elsewhere each entry is pinned first. So it is with counted links: the file that
+// was counted must be the one that is labelled.
 func (j *Job) Way(m *mounts.Mount) sys.Way {
 	if m.Confined == mounts.Clone && j.HardLinks == LinksLabel {
 		return j.Kernel.Way
@@ -272,7 +270,7 @@ func (k *Walk) Watched(yield func(run.Watched) bool) {
 	}
 }
 
-// Tally is what was counted so far, but for the rows at hand.
+// Tally returns the counts so far, but for the rows at hand.
 func (k *Walk) Tally() (t Tally) {
 	for _, p := range k.all() {
 		counted, _ := p.counted()
@@ -281,8 +279,8 @@ func (k *Walk) Tally() (t Tally) {
 	return t
 }
 
-// Path is a directory that is worked on, and no entry in it, whose name may be
-// overwritten. It is "" where there is none.
+// Path returns a directory that is worked on, and no entry in it, whose name may be
+// overwritten; "" where there is none.
 func (k *Walk) Path() string {
 	for _, p := range k.all() {
 		if d := p.dir.Load(); d != nil {

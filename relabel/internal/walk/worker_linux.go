@@ -30,7 +30,7 @@ type child struct {
 
 func (c *child) do(w *worker) { w.enter(c.parent, c.name) }
 
-// rest is what was not read of a directory, which is pinned for that.
+// rest is the unread part of a directory, which is pinned for that.
 type rest struct{ dir *Dir }
 
 func (r rest) do(w *worker) {
@@ -66,7 +66,7 @@ func (l *listed) do(w *worker) {
 	}
 }
 
-// queue is where a worker's items wait: its end of a pool, or those of a small tree.
+// queue has a worker's items: its end of a pool, or those of a small tree.
 type queue interface {
 	Push(item)       // the worker is the first to take it
 	PushOldest(item) // and the last
@@ -74,13 +74,12 @@ type queue interface {
 }
 
 const (
-	// bufferSize is what a worker reads of a directory, and so the largest item:
-	// some 2,000 names, 5 ms of labelling.
+	// bufferSize limits an item to some 2,000 names, 5 ms of labelling.
 	bufferSize = 64 << 10
 	// servedEntries are one item where calls wait for a server: 16 ms
 	// at a millisecond a call.
 	servedEntries = 16
-	// pacedRow is how many names are a row where the caller slows the walk down: at
+	// pacedRow names are a row where the caller slows the walk down: at
 	// ten entries a second, a worker asks about once a second.
 	pacedRow = 8
 	// yieldAfter entries, a millisecond or two, a worker yields. The scheduler retakes

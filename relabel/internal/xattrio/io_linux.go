@@ -10,7 +10,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
-// Attribute is where a security context is stored.
+// Attribute has a file's security context.
 const Attribute = "security.selinux"
 
 // Target is an entry: Name in the directory FD or, where Name is nil, what FD
@@ -30,7 +30,7 @@ func (t Target) Stat() (sys.Stat, sys.Errno) { return sys.Statx(t.FD, t.Name) }
 // itself makes no strings.
 func (t Target) String() string { return sys.Text(t.Name) }
 
-// Label is what an entry was found to have. It is valid until the next Read.
+// Label is a label as it was read. It is valid until the next Read.
 type Label struct {
 	Stored []byte // a NUL may end it
 	None   bool   // there is no label

@@ -8,7 +8,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
-// Verdict is what an errno means to the walk. EINTR never comes this far.
+// Verdict says what an errno means to the walk. EINTR never comes this far.
 type Verdict uint8
 
 // The verdicts.
