@@ -36,6 +36,14 @@ func TestDocs(t *testing.T) {
 	}
 	pages = append(pages, beside...)
 	tests := allTests(t)
+	sources, err := filepath.Glob("../../relabel/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var library strings.Builder
+	for _, file := range sources {
+		library.WriteString(readText(t, file))
+	}
 	var commands, targets, named, links int
 	for _, page := range pages {
 		text := readText(t, page)
@@ -70,6 +78,11 @@ func TestDocs(t *testing.T) {
 			named++
 			if !slices.Contains(tests, m[1]) {
 				t.Errorf("%s: there is no %s", page, m[1])
+			}
+		}
+		for _, m := range regexp.MustCompile(`\brelabel\.([A-Z]\w+)`).FindAllStringSubmatch(text, -1) {
+			if !regexp.MustCompile(`(?m)^(func|type|\t)\s*` + m[1] + `\b`).MatchString(library.String()) {
+				t.Errorf("%s: there is no %s", page, m[0])
 			}
 		}
 		for _, link := range regexp.MustCompile(`\]\(([^):]*)\)`).FindAllStringSubmatch(text, -1) {
