@@ -27,6 +27,7 @@
 //	verify.go      its check
 //	probe.go       is it labelled?
 //	restorecon.go  labels by the policy, and parts of labels
+//	glob.go        its PATHs may be patterns
 //	version.go     the build
 //	help.go        --help, of what stands in these files
 //	target.go      the label that the flags ask for

@@ -74,6 +74,11 @@ func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]s
 		}
 		all = slices.Concat(paths, more)
 	}
+	if j.command == "restorecon" {
+		if all, err = j.globbed(ctx, all); err != nil {
+			return nil, err
+		}
+	}
 	if j.ignoreMissing {
 		if all = j.there(all); len(all) == 0 {
 			return nil, nil
