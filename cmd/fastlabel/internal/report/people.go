@@ -120,8 +120,10 @@ func (r *Probe) line() string {
 		return "not labelled: it has no label"
 	case r.Has == "":
 		return "not labelled"
+	case r.Has == r.Label && r.Depth == "top":
+		return "not known: the root has this label, and an entry has another, or nothing says what all have; fastlabel verify reads them"
 	case r.Has == r.Label:
-		return "not labelled: the root has this label, not all of its entries"
+		return "not known: the root has this label, and nothing says that its entries have it; fastlabel verify reads them"
 	}
 	return "not labelled: it has " + words.Plain(r.Has)
 }
