@@ -214,6 +214,10 @@ test-contexts: deps-contexts ## compare with libselinux on every path of this sy
 	$(if $(findstring /bin/policy/,$(CONTEXTS)),test/policy.sh bin/policy)
 	FASTLABEL_PROMISE=gcc FASTLABEL_CONTEXTS=$(CONTEXTS) CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 24h -run TestOracle $(TESTFLAGS) ./internal/fcontexts
 
+.PHONY: test-image
+test-image: deps-contexts deps-fresh ## label a Debian 12 in a directory as setfiles -r does (root)
+	test/image.sh
+
 .PHONY: test-runtimes
 test-runtimes: deps-runtimes ## start containers with runc, crun and podman, and the hook (root)
 	cd test/system/runtimes && FASTLABEL_PROMISE=$(PROMISE),runc,crun,podman CGO_ENABLED=0 $(GO) test -count=1 -timeout 15m $(TESTFLAGS) .

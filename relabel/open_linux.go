@@ -4,6 +4,7 @@ package relabel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"sync"
@@ -39,7 +40,7 @@ var probe = sync.OnceValue(func() capabilities {
 // looked up by a path. With ask, the policy is asked about the label. close follows, also after
 // an error.
 func (r *relabelling) open(ctx context.Context, ask bool) error {
-	byPath := r.rules != nil && r.rules.Contexts != nil
+	byPath := r.byContexts()
 	if !byPath {
 		if err := r.canonical(); err != nil {
 			return err
@@ -79,6 +80,8 @@ func (r *relabelling) open(ctx context.Context, ask bool) error {
 	return r.openRoot()
 }
 
+func (r *relabelling) byContexts() bool { return r.rules != nil && r.rules.Contexts != nil }
+
 // close closes what open has opened, and the root as it was opened for the walk.
 func (r *relabelling) close() {
 	if r.root != nil {
@@ -91,13 +94,20 @@ func (r *relabelling) close() {
 	r.run.Main.Share.Load().Close() // it may be another by now: see submounts
 }
 
-// openProc opens /proc, and with it the way to the loaded policy.
+// openProc opens /proc, and with it the way to the loaded policy. By file contexts it may be one
+// that is mounted nowhere: an image is built in a chroot without.
 func (r *relabelling) openProc() (err error) {
 	var seen mounts.Seen
 	if r.inner.here {
 		seen = r.slash
 	}
-	if r.proc, err = mounts.OpenProc(seen); err == nil {
+	r.proc, err = mounts.OpenProc(seen)
+	if errors.Is(err, mounts.ErrNoProc) && r.byContexts() && sys.OwnProc() == 0 {
+		r.proc, err = mounts.OpenProc(seen)
+	} else if errors.Is(err, mounts.ErrNoProc) && r.byContexts() {
+		err = fmt.Errorf("%w, and this process can have none of its own (Linux 6.13, CAP_SYS_ADMIN); from outside: restorecon --root DIR", err)
+	}
+	if err == nil {
 		r.proc.NoSELinux = policy.Off()
 		r.policy = new(policy.Policy)
 	}

@@ -35,7 +35,7 @@ type settings struct {
 
 	onlyParts            []string      // --only
 	only                 relabel.Parts // the same; 0: all
-	from, contexts       string
+	from, contexts, root string
 	force, ignoreMissing bool
 
 	maxRate uint // entries a second; 0: no limit
@@ -93,6 +93,7 @@ func addFlags(c *cobra.Command, letter string, s *settings) {
 	}
 	if in("c") {
 		f.StringVar(&s.contexts, "contexts", "", "the file_contexts `FILE`; default: the policy's")
+		f.StringVar(&s.root, "root", "", "label what is in `DIR` as if that were /")
 		f.BoolVarP(&s.force, "force", "F", false, "change the whole label, customizable types too")
 		f.BoolVarP(&s.recursive, "recursive", "R", false, "what is beneath PATH too")
 		f.BoolVarP(&s.ignoreMissing, "ignore-missing", "i", false, "skip a PATH that does not exist")

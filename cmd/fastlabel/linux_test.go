@@ -35,6 +35,11 @@ func TestMain(m *testing.M) {
 	if mode == "" {
 		os.Exit(treetest.Main(m))
 	}
+	if root := os.Getenv("FASTLABEL_TEST_ROOT"); root != "" {
+		if err := errors.Join(syscall.Chroot(root), os.Chdir("/")); err != nil {
+			panic(err)
+		}
+	}
 	mode, child := strings.CutPrefix(mode, "apart ")
 	real := app{tree: treeOrCheck, inspect: relabel.Inspect, lstat: os.Lstat, readOnly: site.ReadOnly}
 	a := app{tree: func(ctx context.Context, _, _ string, o *relabel.Options, check bool) (relabel.Report, error) {

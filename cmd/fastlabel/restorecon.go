@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,10 @@ const restoreconHelp = `What restorecon(8) does, with its flags. It is PATH alon
 What no rule names is left alone, and counted as skipped. Rules are looked up
 by the real path, of which a link at the end is not followed. DIR of -e need
 not exist, nor lie in a PATH; a PATH that it is, or holds, is skipped and named.
+PATHs may be patterns, in a list too: *, ?, [a-z], {a,b} and ~.
+
+--root is setfiles -r: every PATH lies in DIR. The policy is DIR's own, or that
+of --contexts; labels that this kernel does not know take CAP_MAC_ADMIN.
 
 Beneath PATH these are skipped and named: mounts that are read-only or have
 no labels; and filesystems of the kernel's own that are not mounted on /dev,
@@ -40,7 +45,7 @@ func restoreconCommand() *cobra.Command {
 		Use:     "restorecon [-R] PATH...",
 		Short:   "label by the policy's file contexts",
 		Long:    restoreconHelp + "\n" + listed + inJSON + whenAsked,
-		Example: "  fastlabel restorecon -R -v /etc\n  fastlabel restorecon -R -F -n -v -e /srv/pv /srv\n",
+		Example: "  fastlabel restorecon -R -v /etc\n  fastlabel restorecon -R -F -n -v -e /srv/pv /srv\n  fastlabel restorecon -R -F --root /mnt/image /mnt/image\n",
 
 		DisableFlagsInUseLine: true,
 	}
@@ -57,7 +62,7 @@ func (j *job) byRules(ctx context.Context) error {
 	}
 	switch {
 	case j.command == "restorecon":
-		set, err := answer(ctx, "openat", j.contexts, func() (*contexts.Set, error) { return contexts.Load(j.contexts) })
+		set, err := answer(ctx, "openat", j.contexts, func() (*contexts.Set, error) { return contexts.LoadRoot(cmp.Or(j.root, "/"), j.contexts) })
 		if err != nil {
 			return err
 		}

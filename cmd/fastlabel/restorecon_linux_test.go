@@ -49,6 +49,10 @@ func TestRestorecon(t *testing.T) {
 		}
 	}
 	write("@(/.*)? unconfined_u:object_r:usr_t:s0\n@/d(/.*)? <<none>>\n")
+	list := contexts + ".list"
+	if err := os.WriteFile(list, []byte(root+"/f1[0-9]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		code int
 		args string
@@ -66,6 +70,10 @@ func TestRestorecon(t *testing.T) {
 		{0, "-R -v -e " + root, root + "\": skipped: it is excluded, or lies in what is\n"},
 		{0, "-n -e " + filepath.Dir(root), ": 1 entry, 0 to write, 1 skipped, 0 failed, "},
 		{2, root + "/gone", "/gone: no such file or directory; nothing was begun"},
+		{2, root + "/gone*", "/gone*: no such file or directory; nothing was begun"},
+		{0, "-n -i " + root + "/gone*", ": 1 entry, "},
+		{0, "-n " + root + "/{d,l,non?}", root + "/none: 1 entry, "},
+		{0, "-n -f " + list, root + "/f19: 1 entry, 0 to write, "},
 	} {
 		args := append([]string{"restorecon", "--contexts", contexts}, strings.Fields(c.args)...)
 		if c.args == "-i -R "+root+"/gone" {
@@ -117,6 +125,34 @@ func TestOnly(t *testing.T) {
 	} {
 		if out := says(t, 2, append(strings.Fields(args), root)...); !strings.Contains(out, text) {
 			t.Errorf("%s: %s", args, out)
+		}
+	}
+}
+
+// TestVerifyAfterRules: after a run by rules, or of a part, verify and probe say what the labels
+// are, though nothing vouches for them.
+func TestVerifyAfterRules(t *testing.T) {
+	for _, how := range []string{"restorecon -R --contexts FC", "--only type -t container_file_t"} {
+		root := etcRoot(t)
+		if err := os.Remove(filepath.Join(root, "none")); err != nil {
+			t.Fatal(err)
+		}
+		contexts := filepath.Join(t.TempDir(), "fc")
+		if err := os.WriteFile(contexts, []byte(root+"(/.*)? system_u:object_r:container_file_t:s0\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		says(t, 0, append(strings.Fields(strings.Replace(how, "FC", contexts, 1)), root)...)
+		if text := says(t, 0, "verify", "-v", root); strings.Contains(text, "relabel") || !strings.Contains(text, ", 0 differ, 43 right, ") {
+			t.Errorf("%s: %s", how, text)
+		}
+		for _, depth := range []string{"root", "top"} {
+			if text := says(t, 4, "probe", "--depth", depth, root); !strings.Contains(text, "not known: the root has this label, and ") {
+				t.Errorf("%s: %s", how, text)
+			}
+		}
+		setLabel(t, filepath.Join(root, "f01"), etcLabel)
+		if text := says(t, 4, "verify", "-v", root); strings.Count(text, "would relabel") != 1 || !strings.Contains(text, ", 1 differs, 42 right, ") {
+			t.Errorf("%s, and then one by hand: %s", how, text)
 		}
 	}
 }

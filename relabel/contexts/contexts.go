@@ -5,7 +5,11 @@
 package contexts
 
 import (
+	"cmp"
 	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
 
 	"github.com/fastlabel/fastlabel/internal/fcontexts"
 	"github.com/fastlabel/fastlabel/internal/secctx"
@@ -17,6 +21,7 @@ import (
 type Set struct {
 	set    *fcontexts.Set
 	custom fcontexts.Customizable
+	root   string // what is taken for /; "" is that itself
 }
 
 // Load reads the file contexts in file, and those that belong to it: the names with
@@ -25,14 +30,25 @@ type Set struct {
 // names. What is wrong with a line is an error with its number, as is a context of another
 // form than USER:ROLE:TYPE or USER:ROLE:TYPE:LEVEL; a pattern that cannot be used is an error
 // for the entries that it might be about.
-func Load(file string) (*Set, error) {
-	var err error
+func Load(file string) (*Set, error) { return LoadRoot("/", file) }
+
+// LoadRoot is Load for what is in the directory root, which gets the labels that it would have
+// if root were /, as a system image. file "" is that of the policy in root. Customizable types
+// are those of the policy that has file.
+func LoadRoot(root, file string) (*Set, error) {
+	root, err := filepath.EvalSymlinks(root)
+	if err == nil {
+		root, err = filepath.Abs(root)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &Set{root: strings.TrimSuffix(root, "/")}
 	if file == "" {
-		if file, err = fcontexts.LoadedFile(""); err != nil {
+		if file, err = s.own(); err != nil {
 			return nil, err
 		}
 	}
-	s := &Set{}
 	if s.set, err = fcontexts.Load(file); err != nil {
 		return nil, err
 	}
@@ -50,14 +66,46 @@ func Load(file string) (*Set, error) {
 	return s, err
 }
 
+// own returns the file contexts of the policy in s.root. An absolute link there would lead to
+// those of another system.
+func (s *Set) own() (file string, err error) {
+	if file, err = fcontexts.LoadedFile(s.root); err != nil {
+		return "", err
+	}
+	for _, path := range []string{s.root + "/etc/selinux/config", file} {
+		real, err := filepath.EvalSymlinks(path)
+		if err == nil && !strings.HasPrefix(real, s.root+"/") {
+			return "", &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("it leads out of %s, to %s", s.root, real)}
+		}
+	}
+	return file, nil
+}
+
+// inside returns path as it is in the root directory.
+func (s *Set) inside(path string) (string, error) {
+	in, ok := strings.CutPrefix(path, s.root)
+	if in = cmp.Or(in, "/"); !ok || in[0] != '/' {
+		return "", fmt.Errorf("it does not lie in %s, which is to be taken for /", s.root)
+	}
+	return in, nil
+}
+
 // Label returns the label of path, "" if no rule has one.
 func (s *Set) Label(path string, kind uint8) (string, error) {
+	path, err := s.inside(path)
+	if err != nil {
+		return "", err
+	}
 	rule, err := s.set.Lookup(path, fcontexts.Kind(kind))
 	return label(rule), err
 }
 
 // Top has the same, and what is wanted of what is beneath path: a walk looks up names alone.
 func (s *Set) Top(path string, kind sys.Kind) (*walk.Want, error) {
+	path, err := s.inside(path)
+	if err != nil {
+		return nil, err
+	}
 	rule, err := s.set.Lookup(path, fcontexts.Kind(kind))
 	return &walk.Want{Label: label(rule), Rules: &directory{rules: s.set.Dir(path)}}, err
 }

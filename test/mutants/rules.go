@@ -41,6 +41,21 @@ func rules() []Mutant {
 			Edits:  edits(rules, "if !fits(has, from) {", "if !fits(has, from) && false {"),
 		},
 		{
+			Name: "verify-by-claim", By: "TestVerifyAfterRules in cmd/fastlabel",
+			Breaks: "verify says what the labels are",
+			Edits:  edits("relabel/internal/commit/root_linux.go", "c.Walk.Labelled(c, c.Found != c.Want)", "c.Walk.Labelled(c, !c.Right())"),
+		},
+		{
+			Name: "root-as-it-is", By: "TestRestoreconRoot in cmd/fastlabel",
+			Breaks: "with --root, rules are asked about the path in it",
+			Edits:  edits("relabel/contexts/contexts.go", "in, ok := strings.CutPrefix(path, s.root)", "in, ok := strings.CutPrefix(path, \"\")"),
+		},
+		{
+			Name: "pattern-as-name", By: "TestRestorecon in cmd/fastlabel",
+			Breaks: "restorecon takes patterns in lists",
+			Edits:  edits("cmd/fastlabel/work.go", "if all, err = j.globbed(ctx, all)", "if _, err = j.globbed(ctx, all)"),
+		},
+		{
 			Name: "all-of-a-kind", By: "TestShared in internal/fcontexts",
 			Breaks: "a rule of one kind does not hold for all",
 			Edits:  edits(dir, "rules[i].Kind != 0 }) {", "rules[i].Kind != 0 }) && false {"),
