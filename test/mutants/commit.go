@@ -39,7 +39,7 @@ func commits() []Mutant {
 		{
 			Name: "overtaken-trusted", By: "TestModel in relabel/internal/commit",
 			Breaks: "a root that another took is not trusted for what this run has written",
-			Edits:  edits(root, "\t\tc.reseal(k, is)\n\t}\n}", "\t\t_ = k\n\t}\n}"),
+			Edits:  edits(root, "\t\tc.reseal()\n\t}\n}", "\t}\n}"),
 		},
 		{
 			Name: "way-not-given", By: "TestModel in relabel/internal/commit",
@@ -89,7 +89,7 @@ func commits() []Mutant {
 			Breaks: "everything comes to the disk before the root that is trusted for it",
 			Edits: edits(
 				root, "\tif c.Unsynced() || c.Sync {\n", "\tif false {\n",
-				root, "\tc.Walk.Labelled(c, wrote)\n\tif", "\tif err := c.order(); err != nil {\n\t\treturn err\n\t}\n\tc.Walk.Labelled(c, wrote)\n\tif",
+				root, "\tc.Walk.Labelled(c, wrote)\n\tfor", "\tif err := c.order(); err != nil {\n\t\treturn err\n\t}\n\tc.Walk.Labelled(c, wrote)\n\tfor",
 			),
 		},
 		{
@@ -143,7 +143,7 @@ func commits() []Mutant {
 		{
 			Name: "reread-dropped", By: "TestKilledClosing in relabel",
 			Breaks: "the root's entries are read again after its label is written",
-			Edits:  edits(root, "if !c.untouched() {", "if false {"),
+			Edits:  edits(root, "untouched := 1, c.untouched(); !", "untouched := 1, c.untouched(); false && !"),
 		},
 		{
 			Name: "names-unlisted", By: "TestCreatedAtCommit in relabel",

@@ -87,8 +87,11 @@ func readClaim(way sys.Way, fd int) (k claim, is bool, e sys.Errno) {
 	}
 }
 
-// write leaves the claim on the open directory fd, in place of the one that is there.
-func (k claim) write(fd int) sys.Errno {
+// write leaves the claim on the open directory fd; with over, in place of the one that is there.
+func (k claim) write(fd int, over bool) sys.Errno {
+	if !over {
+		return sys.Createxattr(fd, ClaimName, []byte(k.String()))
+	}
 	return sys.NewAttr(ClaimName, k.String()).Set(sys.Opened, fd, nil)
 }
 
@@ -183,7 +186,7 @@ func ClaimRules(fd int, o Order) (first bool, e sys.Errno) {
 	if has, _, e := io.Read(xattrio.Target{FD: fd}); e == 0 {
 		k.spare(found.want, has.String())
 	}
-	switch e := k.write(fd); e {
+	switch e := k.write(fd, true); e {
 	case 0:
 		if e = barriers[o].one.on(fd, func(string) {}); e == syscall.EINVAL { // cgroups and others of the kernel's own: there is no disk
 			e = 0

@@ -31,8 +31,8 @@ const (
 	Volatile
 )
 
-// OrderOf is that of the filesystem that the open directory fd is in, which is of this kind by
-// sys.FSType. It asks anew each time: a device may have another filesystem by the next.
+// OrderOf returns the order of the filesystem that the open directory fd is in, of this kind by
+// sys.FSType. It asks each time: a device may have another filesystem by the next.
 func OrderOf(fd int, kind int64) Order {
 	switch kind {
 	case sys.Tmpfs:
@@ -50,15 +50,11 @@ func OrderOf(fd int, kind int64) Order {
 	return Unordered
 }
 
-// journalTask says that sysfs names the task of the journal of the ext4 that fd is in, for a
-// kernel before 5.14 and a caller without CAP_SYS_ADMIN. Without a journal it says "<none>",
-// and in another process namespace than the task's 0. It says nothing before Linux 5.1: then,
-// as after any error here, there is no number.
+// journalTask reports whether sysfs has a number for the task of the journal of the ext4 that fd is
+// in, for a kernel before 5.14 and a caller without CAP_SYS_ADMIN. Without a journal it has
+// "<none>", in another process namespace than the task's 0, and before Linux 5.1 nothing.
 func journalTask(fd int) bool {
-	st, e := sys.Fstatx(fd)
-	if e != 0 {
-		return false
-	}
+	st, _ := sys.Fstatx(fd) // after an error there is no such device
 	device, _ := os.Readlink(fmt.Sprintf("/sys/dev/block/%d:%d", st.Dev>>32, uint32(st.Dev)))
 	task, _ := os.ReadFile(filepath.Join("/sys/fs/ext4", filepath.Base(device), "journal_task"))
 	_, err := strconv.Atoi(strings.TrimSpace(string(task)))
@@ -79,9 +75,9 @@ var (
 
 // barriers are those of each order.
 var barriers = [...]struct {
-	all  barrier // keeps what was written to the filesystem so far before what is written later
-	one  barrier // keeps so what was written to the directory itself
-	disk barrier // has it all on the disk
+	all  barrier // what was written to the filesystem so far comes before what is written later
+	one  barrier // what was written to the directory itself does
+	disk barrier // all of it is on the disk
 }{
 	Unordered:    {syncAll, syncOne, syncAll},
 	Transactions: {transaction, syncOne, transaction},

@@ -34,14 +34,14 @@ const (
 	lease = 3 * Every
 )
 
-// Due says, four times a second and to one who asks, that it is time for Ours.
+// Due reports, four times a second and to one who asks, that it is time for Ours.
 func (c *Root) Due() bool {
 	last, now := c.looked.Load(), time.Now().UnixNano()
 	since := time.Duration(now - last) // less than nothing where the clock was put back
 	return (since < 0 || since >= Every) && c.looked.CompareAndSwap(last, now)
 }
 
-// Sure says whether a look at the root that began lately found it ours, so that no other
+// Sure reports whether a look at the root that began lately found it ours, so that no other
 // run has waited long enough to be at work by now.
 func (c *Root) Sure() bool {
 	since := time.Duration(time.Now().UnixNano() - c.sure.Load())

@@ -186,19 +186,13 @@ func (c *Root) seal(found claim, is bool) (rival bool, err error) {
 	var refused sys.Errno
 	for _, k.seal = range list {
 		c.Walk.At("fsetxattr")
-		e := syscall.EEXIST
-		if !is {
-			e = sys.Createxattr(c.FD, ClaimName, []byte(k.String()))
-		}
-		if e == syscall.EEXIST && !is { // another run came first
-			other, is, err := c.claimed()
+		e := k.write(c.FD, is)
+		if e == syscall.EEXIST { // another run came first
+			other, _, err := c.claimed()
 			if err != nil {
 				return false, err
 			}
-			return c.seal(other, is)
-		}
-		if e == syscall.EEXIST {
-			e = k.write(c.FD)
+			return c.seal(other, true)
 		}
 		c.enter(claimed, has, e == 0)
 		if !is && (e == syscall.ENOSPC || e == syscall.EDQUOT) { // its owner may have seen to that
@@ -293,11 +287,7 @@ func (c *Root) commit(ctx context.Context) error {
 	}
 	wrote := !c.Right()
 	if wrote && c.moved { // one who reads the label alone believes it from then on, also if this run is killed
-		n, err := c.Walk.Reread(ctx)
-		if err == nil && n > 0 {
-			err = c.order()
-		}
-		if err != nil || c.Walk.Failed() != nil {
+		if _, err := c.reread(ctx); err != nil {
 			return err
 		}
 	}
@@ -329,21 +319,13 @@ func (c *Root) conclude(ctx context.Context, wrote bool) error {
 		}
 	}
 	c.Walk.Labelled(c, wrote)
-	if !c.untouched() {
-		for pass := 0; ; pass++ {
-			if pass == passes {
-				return fmt.Errorf("%s: entries without the label appeared in each of %d readings", c.Path, passes)
-			}
-			n, err := c.Walk.Reread(ctx)
-			if err != nil || c.Walk.Failed() != nil {
-				return err
-			}
-			if n == 0 {
-				break
-			}
-			if err := c.order(); err != nil {
-				return err
-			}
+	for pass, untouched := 1, c.untouched(); !untouched; pass++ {
+		n, err := c.reread(ctx)
+		switch untouched = n == 0; {
+		case err != nil:
+			return err
+		case pass == passes && !untouched:
+			return fmt.Errorf("%s: entries without the label appeared in each of %d readings", c.Path, passes)
 		}
 	}
 	claim, err := c.unclaim(ctx)
@@ -351,6 +333,15 @@ func (c *Root) conclude(ctx context.Context, wrote bool) error {
 		return err
 	}
 	return c.pass(syncOne) // that it has no claim any more
+}
+
+// reread labels the root's own entries anew, before what is written later.
+func (c *Root) reread(ctx context.Context) (written int64, err error) {
+	written, err = c.Walk.Reread(ctx)
+	if err = cmp.Or(err, c.Walk.Failed()); err == nil && written > 0 {
+		err = c.order()
+	}
+	return written, err
 }
 
 // unclaim takes the claim off the root, and reports whether it was this run's. After a power loss
@@ -381,8 +372,7 @@ func (c *Root) Revoke() {
 	if c.DryRun || c.NoSeal || !c.Right() {
 		return
 	}
-	k, is, _ := c.claimed()
-	if c.reseal(k, is); !c.Right() {
+	if c.reseal(); !c.Right() {
 		c.Walk.Note("the root was sealed: something beneath it failed")
 		c.Walk.Unlabelled()
 	}
@@ -405,13 +395,14 @@ func (c *Root) overtaken() {
 	healed := !claim && c.Walk.Written() > 0
 	c.enter(found, has, claim)
 	if (healed || !theirs) && !c.NoSeal {
-		c.reseal(k, is)
+		c.reseal()
 	}
 }
 
 // reseal seals a root that is trusted for too much.
-func (c *Root) reseal(found claim, is bool) {
-	if _, err := c.seal(found, is); err != nil {
+func (c *Root) reseal() {
+	k, is, _ := c.claimed() // one that cannot be read is found again
+	if _, err := c.seal(k, is); err != nil {
 		c.Walk.Note("the root still has the label, and could not be sealed: %v", err)
 	}
 }

@@ -10,20 +10,18 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
-// Whether anything was created in the root, renamed into it or removed from it during a
-// run, its times say: such a change sets mtime and ctime. mtime can be set back, and tar and
-// rsync do; that sets ctime, which cannot be set. So equal times mean that nothing changed
-// between two looks, under three conditions:
+// What is created in the root, renamed into it or removed from it sets its mtime and ctime. mtime
+// can be set back, and tar and rsync do; that sets ctime, which cannot be set. So equal times mean
+// that nothing changed between two looks, under three conditions:
 //
 //   - At the first look the filesystem's clock had gone on from those times. Else a change
-//     right after the look may be stamped with the same time.
+//     right after the look may get the same time.
 //   - The clock was not set back in between.
-//   - This run did not write to the root itself, which sets ctime too. Where it does, mtime
-//     alone is left from before the seal, and ctime from the seal to the commit. A list of
-//     the names, before the walk and after the commit, covers the rest for a root of up to
-//     about a thousand entries: what comes, and has mtime set back, in the microseconds
-//     between the commit's look at ctime and its write, or in the same tick as the seal. A
-//     larger root would pay for the list with each run.
+//   - This run did not write to the root, which sets ctime too. Where it does, mtime counts from
+//     before the seal, and ctime from the seal to the commit. What comes, and has mtime set back,
+//     in the same tick as the seal, or in the microseconds between the commit's look at ctime and
+//     its write, is found by the list of names; a root of more than about a thousand entries would
+//     pay for that with each run.
 
 // times are those of the root at one look at it.
 type times struct {
@@ -47,8 +45,8 @@ func (c *Root) lookAtTimes() (times, sys.Errno) {
 	return t, e
 }
 
-// precise says that a filesystem of this kind keeps times as the kernel's clock has them.
-// ext4 with inodes of 128 bytes keeps whole seconds: then there are no nanoseconds.
+// precise reports whether a filesystem of this kind has times as the kernel's clock has them.
+// ext4 with inodes of 128 bytes has whole seconds: then there are no nanoseconds.
 func precise(kind int64, t times) bool {
 	switch kind {
 	case sys.Ext4, sys.XFS, sys.Btrfs, sys.Tmpfs:
@@ -57,17 +55,17 @@ func precise(kind int64, t times) bool {
 	return false
 }
 
-// passed says that a change after the look gets another time than stamp.
+// passed reports whether a change after the look gets another time than stamp.
 func (t times) passed(stamp time.Time) bool {
 	return stamp.Before(t.clock) || stamp.Before(t.at.Add(-coarsest))
 }
 
-// setBack says that the clock of the machine, which went on by wall while elapsed went by,
-// was set back. A second is within what coarsest allows for.
+// setBack reports whether the machine's clock, which went on by wall while elapsed went by, was
+// set back. A second is within what coarsest allows for.
 func setBack(wall, elapsed time.Duration) bool { return wall < elapsed-time.Second }
 
-// untouched says that nothing was created in the root, renamed into it or removed from it
-// since it was opened. It is asked when the root has the label.
+// untouched reports whether nothing was created in the root, renamed into it or removed from it
+// since Begin. It is asked when the root has the label.
 func (c *Root) untouched() bool {
 	if c.moved || !c.times.passed(c.times.mtime) || !c.wrong && !c.times.passed(c.times.ctime) {
 		return false
@@ -75,10 +73,8 @@ func (c *Root) untouched() bool {
 	c.Walk.At("statx")
 	st, e := sys.Refresh(c.FD, nil)
 	now := time.Now()
-	switch {
-	case e != 0 || !st.Mtime.Equal(c.times.mtime) || !c.wrong && !st.Ctime.Equal(c.ctime):
-		return false
-	case setBack(now.Round(0).Sub(c.times.at.Round(0)), now.Sub(c.times.at)): // Round(0) leaves the monotonic reading out
+	back := setBack(now.Round(0).Sub(c.times.at.Round(0)), now.Sub(c.times.at)) // Round(0) leaves the monotonic reading out
+	if back || e != 0 || !st.Mtime.Equal(c.times.mtime) || !c.wrong && !st.Ctime.Equal(c.ctime) {
 		return false
 	}
 	return !c.wrong || c.names == 0 || c.listNames() == c.names
@@ -122,17 +118,14 @@ func namesIn(records []byte) names {
 func (c *Root) listNames() names {
 	c.Walk.At("getdents64")
 	defer c.Walk.At("")
+	if sys.Rewind(c.FD, 0) != 0 {
+		return 0
+	}
 	buf := lists.Get().(*[listMost]byte)
 	defer lists.Put(buf)
-	n, e := 0, sys.Rewind(c.FD, 0)
-	if e == 0 {
-		n, e = sys.Getdents(c.FD, buf[:])
-	}
+	n, _ := sys.Getdents(c.FD, buf[:])
 	list := namesIn(buf[:max(n, 0)])
-	if e == 0 && n > 0 {
-		n, e = sys.Getdents(c.FD, buf[:])
-	}
-	if e != 0 || n != 0 {
+	if n, e := sys.Getdents(c.FD, buf[:]); e != 0 || n != 0 { // there is more
 		return 0
 	}
 	return list
