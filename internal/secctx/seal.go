@@ -20,7 +20,7 @@ var sealUsers = [...]string{"unconfined_u", "root", "staff_u"}
 
 // Seals returns the labels that the root may have while a relabel from old to
 // want is under way, the best first. Each is canonical and differs from old
-// and from want, so it vouches for neither; and from the former labels, which
+// and from want, so it is trusted for neither; and from the former labels, which
 // the root had before runs that were interrupted. old is as it was read, "" if there
 // was none. There is none for a want that is not a context, and at least one
 // otherwise, unless want is so long that none is short enough (4,083 bytes and
@@ -42,8 +42,8 @@ var sealUsers = [...]string{"unconfined_u", "root", "staff_u"}
 // would open the root to those cleared for less. Both changes at once would help
 // nowhere: where the user cannot be changed they are refused too.
 //
-// A prober who asks for exactly the seal, and cannot read the claim that says so, takes
-// it for a finished label: someone who keeps the same volume under two SELinux users, or
+// A prober who asks for exactly the seal, and cannot read the claim, takes
+// it for a finished label: someone who has the same volume under two SELinux users, or
 // a container that drew c1022,c1023, one of 523,776 pairs.
 func Seals(old, want string, former ...string) []string {
 	c, err := parse(want)

@@ -34,10 +34,10 @@ const (
 	contextForm = "a context looks like user:role:type:level, such as system_u:object_r:container_file_t:s0"
 )
 
-// ErrInvalid says that a label is not a security context.
+// ErrInvalid is the error for a label that is not a security context.
 var ErrInvalid = errors.New("not a security context")
 
-// Error says why a label is not a security context. errors.Is finds ErrInvalid in it.
+// Error has the reason why a label is not a security context. errors.Is finds ErrInvalid in it.
 type Error struct {
 	Label  string // as it was given
 	Reason string // half a sentence for people
@@ -169,7 +169,7 @@ func parse(label string) (context, error) {
 	return c, nil
 }
 
-// isName tells an identifier. The kernel looks names up in the policy and
+// isName reports whether s is an identifier. The kernel looks names up in the policy and
 // minds no character but the colon, so what counts is what a compiler lets
 // into a policy: letters, digits, '_', '-' and '.' (IDENTIFIER in checkpolicy's
 // policy_scan.l, cil_verify_name in libsepol). Both want a letter first now;

@@ -13,7 +13,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
-// A seal looks like a label that may have been given by hand. So a run that seals leaves a second
+// A seal looks like a label that somebody may have set. So a run that seals leaves a second
 // attribute on the root, its claim, until the second reading after its commit has ended. By that
 // the next run, or a probe, knows that no label on the root is trusted, be it the seal, or what
 // stands there between the writes of claim, seal and label; and which labels the root had before,
@@ -25,15 +25,15 @@ import (
 //
 // The attribute takes CAP_SYS_ADMIN. To a process without, the kernel says that there is none.
 
-// ClaimName is the attribute that holds the claim.
+// ClaimName is the attribute with the claim.
 const ClaimName = "trusted.fastlabel.seal"
 
 // mostFormer bounds the claim: an attribute has to fit into an inode or a block.
 const mostFormer = 6
 
-// claim is what a run says of a root that is sealed.
+// claim records the run that seals a root.
 type claim struct {
-	want   string   // what the run gives; "" by rules: the root is trusted for no label
+	want   string   // what all get; "" by rules: the root is trusted for no label
 	seal   string   // what the root has until then; "" if it had no label, and needs no seal
 	former []string // what no seal may be, the newest last
 }
@@ -115,7 +115,7 @@ func (k *claim) spare(labels ...string) {
 	k.former = k.former[max(0, len(k.former)-mostFormer):]
 }
 
-// Trust is what a label on a root says of the tree.
+// Trust is how far a label on a root proves that the tree has it.
 type Trust uint8
 
 const (
@@ -124,8 +124,8 @@ const (
 	Trusted                // it has the label, and no claim
 )
 
-// Look reads a root's label, and what that says if want is asked for. What is no directory has no
-// claim. fd is Opened, or an O_PATH descriptor: ByDescriptor. The string op is the call that failed.
+// Look reads a root's label, and how far it proves that the tree has want. What is no directory has
+// no claim. fd is Opened, or an O_PATH descriptor: ByDescriptor. The string op is the call that failed.
 func Look(way sys.Way, fd int, dir bool, want string) (t Trust, has string, op string, e sys.Errno) {
 	io := xattrio.New(want)
 	label, op, e := io.Read(xattrio.Target{FD: fd, Pinned: way == sys.ByDescriptor})

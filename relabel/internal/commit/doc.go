@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package commit keeps the first two promises of the contract: a root that has the label is
+// Package commit is for the first two sentences of the contract: a root that has the label is
 // trusted for all beneath it. Lock, Begin, the walk and End follow each other in one goroutine.
 //
 //	lock_linux.go   one relabel of a volume at a time, in this process and in all
-//	claim_linux.go  what a root says beside its label, to the next run and to one who asks
+//	claim_linux.go  what is recorded beside a root's label, for the next run and for probes
 //	root_linux.go   the states below: seal, commit, second reading
 //	rival_linux.go  whether the root is still this run's: Due, Sure and Ours, for any goroutine
 //	order_linux.go  what comes to the disk before what
@@ -21,13 +21,13 @@
 //	ended      the label, no claim       End: so has what came since       is done
 //	ended      a seal, a claim           something failed, from any state  is completed by the next
 //
-// Without a claim, as where its owner left no room, the label alone says it. NoSeal goes from
+// Without a claim, as where its owner left no room, the label alone counts. NoSeal goes from
 // found to committed, and a dry run nowhere.
 package commit
 
 import "errors"
 
-// ErrOvertaken says that the root lost what this run had left on it.
+// ErrOvertaken is the error where the root lost what this run had left on it.
 var ErrOvertaken = errors.New("another relabel seems to be at work")
 
 type state uint8

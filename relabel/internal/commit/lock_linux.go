@@ -20,7 +20,7 @@ import (
 )
 
 // The lock file lies in the runtime directory, which the owner of a volume cannot reach: a lock on
-// the volume itself could be held by its owner for ever. Each volume has a byte of the file, and
+// the volume itself could be taken by its owner for ever. Each volume has a byte of the file, and
 // the open file has the lock (fcntl(2), "Open file description locks"): the kernel releases it
 // when the process dies, however that dies.
 //
@@ -28,17 +28,17 @@ import (
 // anew in its place has locks of its own: so a run that has its byte looks whether the path still
 // leads to the file.
 
-// Lock is the lock of one volume: held, or waited for.
+// Lock is the lock of one volume: taken, or waited for.
 type Lock struct {
-	// Unlocked is why there is no place for a lock file. The lock then keeps out the runs
-	// of this process only.
+	// Unlocked is why there is no place for a lock file. The lock then excludes the
+	// runs of this process only.
 	Unlocked error
 	// After is what the run of this process did for which this one waited.
 	After string
 
 	id   volume
 	at   int64         // where the volume is locked
-	does string        // for the After of the next one; "" until it is held
+	does string        // for the After of the next one; "" until it is taken
 	turn chan struct{} // closed when the lock is the first of its line
 	file *lockFile     // nil: there is none
 }
@@ -47,8 +47,8 @@ type Lock struct {
 type volume struct{ dev, ino uint64 }
 
 // queue has the callers of one process wait in memory, in the order in which they came: only the
-// first of a line looks whether another process has the lock. Who leaves wakes the next one, and
-// nobody else.
+// first of a line looks whether another process has the lock. One that leaves wakes the next, and
+// no other.
 type queue struct {
 	mu    sync.Mutex
 	lines map[volume][]*Lock // of volumes in use
@@ -62,11 +62,11 @@ type lockFile struct {
 	path  string
 	fd    int
 	id    volume // of the file itself
-	users int    // guarded by kept.mu
+	users int    // guarded by current.mu
 }
 
-// kept is the lock file that new runs use.
-var kept struct {
+// current is the lock file for new runs.
+var current struct {
 	mu   sync.Mutex
 	file *lockFile
 }
@@ -208,12 +208,12 @@ func (l *Lock) unlock(removed bool) {
 		return
 	}
 	sys.Unlock(l.file.fd, l.at)
-	kept.mu.Lock()
-	defer kept.mu.Unlock()
-	if removed && kept.file == l.file {
-		kept.file = nil
+	current.mu.Lock()
+	defer current.mu.Unlock()
+	if removed && current.file == l.file {
+		current.file = nil
 	}
-	if l.file.users--; l.file.users == 0 && kept.file != l.file {
+	if l.file.users--; l.file.users == 0 && current.file != l.file {
 		sys.Close(l.file.fd)
 	}
 	l.file = nil
@@ -228,8 +228,8 @@ func (v volume) byte() int64 {
 	return int64(binary.NativeEndian.Uint64(sum[:]) >> 2) // with room behind it
 }
 
-// The holder writes its name into the file as a courtesy to a run that waits: one of slots
-// lines, each behind the byte's number, for another volume's holder may write over it.
+// A run that has the lock signs in the file, for those that wait: in one of slots lines, each behind
+// the byte's number, for another volume's may be written over it.
 const (
 	slots    = 64
 	slotSize = 512
@@ -248,13 +248,13 @@ func (l *Lock) sign(holder string) {
 
 // signed returns who signed last for the volume; "" where that is not known.
 func (l *Lock) signed() string {
-	kept.mu.Lock()
-	defer kept.mu.Unlock()
-	if kept.file == nil {
+	current.mu.Lock()
+	defer current.mu.Unlock()
+	if current.file == nil {
 		return ""
 	}
 	line := make([]byte, slotSize)
-	n, _ := syscall.Pread(kept.file.fd, line, l.slot()) // -1 beside an error
+	n, _ := syscall.Pread(current.file.fd, line, l.slot()) // -1 beside an error
 	holder, is := bytes.CutPrefix(line[:max(n, 0)], fmt.Appendf(nil, "%x ", l.at))
 	if !is {
 		return ""
@@ -262,7 +262,7 @@ func (l *Lock) signed() string {
 	return string(bytes.TrimRight(holder, "\x00"))
 }
 
-// is says whether the file's path still leads to it.
+// is reports whether the file's path still leads to it.
 func (f *lockFile) is() (bool, error) {
 	st, e := sys.Statx(sys.AtFdcwd, sys.Cname(f.path))
 	if e != 0 && e != syscall.ENOENT {
@@ -271,24 +271,24 @@ func (f *lockFile) is() (bool, error) {
 	return e == 0 && f.id == volume{st.Dev, st.Ino}, nil
 }
 
-// open has the process's lock file, which is in the runtime directory of the system or,
+// open takes the process's lock file, which is in the runtime directory of the system or,
 // without the right to it, in that of the user.
 func (l *Lock) open() error {
-	kept.mu.Lock()
-	defer kept.mu.Unlock()
-	if kept.file == nil {
+	current.mu.Lock()
+	defer current.mu.Unlock()
+	if current.file == nil {
 		l.Unlocked = errors.New("XDG_RUNTIME_DIR is not set")
 		var err error
 		for _, base := range runtimeDirs() {
-			if kept.file, l.Unlocked, err = openLocks(base); l.Unlocked == nil {
+			if current.file, l.Unlocked, err = openLocks(base); l.Unlocked == nil {
 				break
 			}
 		}
-		if kept.file == nil {
+		if current.file == nil {
 			return err
 		}
 	}
-	l.file = kept.file
+	l.file = current.file
 	l.file.users++
 	return nil
 }
@@ -305,7 +305,7 @@ func runtimeDirs() (dirs []string) {
 	return dirs
 }
 
-// ours says that no other user can write the directory. Root of a user namespace, to whom
+// ours reports whether no other user can write the directory. Root of a user namespace, to whom
 // /run is not open, has one; that of the user who became root is not root's.
 func ours(dir string) bool {
 	var st syscall.Stat_t

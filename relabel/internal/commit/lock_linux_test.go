@@ -194,7 +194,7 @@ func TestLockRemoved(t *testing.T) {
 		t.Errorf("the old file is still open: errno %d", e)
 	}
 	second.Release()
-	if _, e := sys.Fstatx(kept.file.fd); e != 0 {
+	if _, e := sys.Fstatx(current.file.fd); e != 0 {
 		t.Errorf("the file is opened anew each time: errno %d", e)
 	}
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
-// Order is how a filesystem keeps labels in the order in which they were written, if the
-// power fails. A root that has the label must not come to the disk before an entry's label.
+// Order is a filesystem's guarantee that labels come to the disk as they were written. A root that
+// has the label must not come to the disk before an entry's label.
 type Order uint8
 
 const (
 	// Unordered: it promises nothing, or cannot be told. To have an order is to wait for the disk.
 	Unordered Order = iota
-	// Transactions: btrfs keeps the order of transactions, but fsync takes one file to the disk
+	// Transactions: btrfs has the order of transactions, but fsync takes one file to the disk
 	// before the transaction in which it was changed.
 	Transactions
 	// Ordered: ext4 with a journal and XFS, which replay changes of attributes in the order in
@@ -102,7 +102,7 @@ func (b barrier) on(fd int, at func(call string)) sys.Errno {
 }
 
 // endTransaction ends the transaction of btrfs that is under way, which has the metadata, and
-// waits for it. Other programs' data it leaves where they are.
+// waits for it, but not for other programs' data.
 func endTransaction(fd int) sys.Errno {
 	switch e := sys.EndTransaction(fd); e {
 	case syscall.ENOTTY, syscall.EPERM, syscall.EACCES, syscall.ENOSYS: // a policy that allows no ioctl

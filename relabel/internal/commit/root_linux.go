@@ -29,7 +29,7 @@ type Walk interface {
 	Refused(sys.Errno) error               // words why the root could not be labelled
 	Labelled(c *Root, wrote bool)          // the root has the label or, in a dry run, would have it
 	Unlabelled()                           // the root has it no more
-	Reread(context.Context) (int64, error) // labels the root's own entries anew, and says how many were wrong
+	Reread(context.Context) (int64, error) // labels the root's own entries anew; so many were wrong
 }
 
 // Root is the volume root, on whose label others act. The exported fields are the run's, and set
@@ -156,7 +156,7 @@ func (c *Root) Begin(ctx context.Context) (err error) {
 		return nil
 	}
 	// Both runs may wait for each other: the one that has lost the root by then has written
-	// nothing beneath it, and leaves it as it is.
+	// nothing beneath it, and does not touch it.
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -311,7 +311,7 @@ func (c *Root) commit(ctx context.Context) error {
 }
 
 // conclude labels what was created in the root before that had the label, and takes the claim
-// off it, unless something failed or the caller has given the run up.
+// off it, unless something failed or the caller has cancelled the run.
 func (c *Root) conclude(ctx context.Context, wrote bool) error {
 	if wrote && (c.Sync || c.Walk.Order() == Unordered) {
 		if err := c.pass(syncOne); err != nil {

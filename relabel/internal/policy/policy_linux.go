@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policy says what the loaded policy makes of a label, and why it refused
-// one. It asks the kernel through selinuxfs, and where it may not ask it knows
-// nothing: no answer of it decides what is written.
+// Package policy asks the loaded policy for its form of a label, and why it refused one. It
+// asks through selinuxfs, and where it may not ask it knows nothing: no answer decides what is
+// written.
 package policy
 
 import (
@@ -32,7 +32,7 @@ type Policy struct {
 // know may be on the root already. And it may print another than was asked for, as where a type
 // has an alias; only what it prints can be read back.
 //
-// A process that may not ask keeps the label as it is: the kernel says so in time. A note other
+// For a process that may not ask the label stays as it is: the kernel refuses it in time. A note other
 // than "" is for the caller's report.
 func (p *Policy) Know(label string) (printed, note string, err error) {
 	printed, err = ask("context", os.O_RDWR, label)
@@ -101,7 +101,7 @@ func openGenuine(path string, flags int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// Off says that this kernel has no SELinux, or that it is off, which
+// Off reports that this kernel has no SELinux, or that it is off, which
 // cannot change before the next boot.
 var Off = sync.OnceValue(func() bool {
 	known, err := os.ReadFile("/proc/filesystems")
