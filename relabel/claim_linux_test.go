@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,90 +17,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // some is a tree of 205 entries.
 const some = "dir .\nfile f%02d x40\ndir d%d x4\nfile d0/f%02d x40\nfile d1/f%02d x40\nfile d2/f%02d x40\nfile d3/f%02d x40\n"
-
-// stopped relabels root until n entries were met, and stops there.
-func stopped(t *testing.T, root, label string, n int) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	asked := 0
-	r, err := Tree(ctx, root, label, &Options{Workers: 1, Throttle: func(ctx context.Context, entries int) error {
-		if asked += entries; asked > n {
-			cancel()
-			<-ctx.Done()
-		}
-		return nil
-	}})
-	adds(t, r)
-	if !errors.Is(err, context.Canceled) || r.Complete {
-		t.Fatalf("%+v, %v", r, err)
-	}
-}
-
-// TestSealEach: whichever label a tree had, also one that serves as a seal, and
-// however many relabels of it are stopped on the way, the root has none that any
-// of them gave or found.
-func TestSealEach(t *testing.T) {
-	treetest.Need(t, "root")
-	const ort, other = ":object_r:container_file_t:", ":object_r:default_t:s0"
-	const shared, private = "system_u" + ort + "s0", "system_u" + ort + "s0:c1,c2"
-	var all [][]string // the label before, and those of the runs that are stopped
-	for _, want := range []string{shared, private} {
-		for _, old := range append(secctx.Seals("", want), "system_u"+other, "unconfined_u"+other) {
-			all = append(all, []string{old, want, want, want, want})
-		}
-	}
-	all = append(all,
-		[]string{"unconfined_u" + ort + "s0", "system_u" + other, shared, "system_u" + other, shared},
-		[]string{"system_u" + other, "unconfined_u" + ort + "s0", shared, shared, "unconfined_u" + ort + "s0"},
-		// No seal is left that none of them had, gave or found.
-		[]string{"unconfined_u" + ort + "s0", "root" + ort + "s0", "staff_u" + ort + "s0", shared},
-		[]string{"system_u" + other, shared, "unconfined_u" + ort + "s0", shared},
-		[]string{"system_u" + ort + "s0:c1022,c1023", private, "root" + ort + "s0:c1,c2", private},
-	)
-	dir := on(t, "tmpfs")
-	var wg sync.WaitGroup
-	for i, labels := range all {
-		root := filepath.Join(dir, fmt.Sprint(i))
-		treetest.Build(t, root, treetest.Text(t, "default label="+labels[0]+"\n"+some))
-		wg.Go(func() { sealEach(t, root, labels) })
-	}
-	wg.Wait()
-}
-
-func sealEach(t *testing.T, root string, labels []string) {
-	for n, want := range labels[1:] {
-		stopped(t, root, want, 10+10*n)
-		sofar := labels[:n+2]
-		had := func(label string) bool { return slices.Contains(sofar, label) }
-		if all := secctx.Seals("", want); had(labelOf(t, root)) && len(slices.DeleteFunc(all, had)) > 0 {
-			t.Errorf("%q: stopped at %d of %s, it has %s", labels, n, want, labelOf(t, root))
-		}
-		for _, label := range labels {
-			if ok, err := isLabelled(root, label, SkipRoot); ok || err != nil {
-				t.Errorf("%q: stopped at %d of %s, it is labelled %s: %t, %v", labels, n, want, label, ok, err)
-			}
-		}
-	}
-	r, err := Verify(t.Context(), root, labels[0], &Options{Skip: SkipRoot})
-	if err != nil || r.Trusted {
-		t.Errorf("%q: %+v, %v", labels, r, err)
-	}
-	want := labels[len(labels)-1]
-	r, err = Tree(t.Context(), root, want, &Options{Exact: true})
-	adds(t, r)
-	if err != nil || !r.Complete || len(bearing(t, root, want)) != len(treetest.Read(t, root)) {
-		t.Errorf("%q: %+v, %v", labels, r, err)
-	}
-	unclaimed(t, root)
-}
 
 // unclaimed fails the test if a claim is left on the root.
 func unclaimed(t *testing.T, root string) {

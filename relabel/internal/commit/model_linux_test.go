@@ -35,6 +35,7 @@ type model struct {
 	fd      int
 	beneath []string
 	changed []bool // of beneath, since the root was set up
+	want    string
 	event   string // what happens in the middle of the walk
 	stop    int    // the call at which the run is killed; 0: none
 	calls   int
@@ -74,8 +75,8 @@ func (m *model) Reread(context.Context) (int64, error) {
 }
 
 func (m *model) label(i int) {
-	if m.At("setxattr"); m.beneath[i] != want {
-		m.beneath[i], m.changed[i] = want, true
+	if m.At("setxattr"); m.beneath[i] != m.want {
+		m.beneath[i], m.changed[i] = m.want, true
 		m.written++
 	}
 }
@@ -106,8 +107,9 @@ func (m *model) set(attribute, value string) {
 	}
 }
 
-// run is one run to want.
-func (m *model) run(event string, stop int) (err error) {
+// run is one run.
+func (m *model) run(to, event string, stop int) (err error) {
+	m.want = to
 	m.event, m.stop, m.calls, m.killed, m.written, m.failed, m.now = event, stop, 0, false, 0, nil, ""
 	defer func() {
 		if thrown := recover(); thrown != nil && thrown != any(kill{}) {
@@ -117,12 +119,12 @@ func (m *model) run(event string, stop int) (err error) {
 	ctx, cancel := context.WithCancel(m.t.Context())
 	defer cancel()
 	k, _, _ := readClaim(sys.Opened, m.fd)
-	m.rival = k.want != "" && k.want != want
+	m.rival = k.want != "" && k.want != to
 	if m.rival && event == "waits" {
 		defer time.AfterFunc(Noticed/2, func() { m.set(xattrio.Attribute, theirs) }).Stop()
 	}
 	begin := time.Now()
-	c := &Root{Walk: m, FD: m.fd, Kind: sys.Tmpfs, Path: m.dir, Want: want}
+	c := &Root{Walk: m, FD: m.fd, Kind: sys.Tmpfs, Path: m.dir, Want: to}
 	if err := c.Begin(ctx); err != nil {
 		return err
 	}
@@ -258,9 +260,18 @@ func TestModel(t *testing.T) {
 							m.beneath[0], m.beneath[2] = old, old
 						}
 						cases++
-						m.judge(m.run(event, stop), was)
+						m.judge(m.run(want, event, stop), was)
 						killed, calls := m.killed, m.calls
-						if err := m.run("", 0); err != nil || !m.complete() {
+						again := []string{other, want, other, old}
+						if !killed { // then no label is remembered
+							again = nil
+						}
+						for _, label := range again {
+							if err := m.run(label, "hangs", 0); err == nil || has != "" && slices.Contains(m.labels, m.has()) || slices.ContainsFunc(m.labels, m.trusted) {
+								t.Errorf("interrupted again on the way to %s: %v, the root has %q", label, err, m.has())
+							}
+						}
+						if err := m.run(want, "", 0); err != nil || !m.complete() {
 							t.Errorf("the next run: %v, the root has %q, and beneath it are %q", err, m.has(), m.beneath)
 						}
 						if t.Failed() {
