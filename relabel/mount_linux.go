@@ -112,10 +112,12 @@ func (r *relabelling) job(want *walk.Want) *walk.Job {
 		HardLinks: walk.HardLinks(r.o.HardLinks), // they are in one order
 		Workers:   r.o.Workers,
 		Kernel:    r.capabilities.kernel,
-		Root:      r.commit,
 		Events:    walk.Events{Failed: r.account.failure},
 		Stop:      r.run.Stop,
 		Throttle:  r.o.Throttle,
+	}
+	if r.commit != nil {
+		j.Root = r.commit
 	}
 	if r.rules != nil {
 		j.Change = r.rules.change

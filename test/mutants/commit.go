@@ -49,7 +49,7 @@ func commits() []Mutant {
 		{
 			Name: "waited-unlooked", By: "TestModel in relabel/internal/commit",
 			Breaks: "of two runs that wait for each other the overtaken one leaves the root as it is",
-			Edits:  edits(root, "return c.Ours()\n", "return nil\n"),
+			Edits:  edits(root, "return c.look()\n", "return nil\n"),
 		},
 		{
 			Name: "healer-unseen", By: "TestModel in relabel/internal/commit",
@@ -113,7 +113,7 @@ func commits() []Mutant {
 		{
 			Name: "look-late", By: "TestSlowLook in relabel",
 			Breaks: "a run whose look at its root is late writes nothing until that has ended",
-			Edits:  edits(rival, "return since >= 0 && since < lease", "return since != 0"),
+			Edits:  edits(rival, "since < 0 || since >= lease {", "since == 0 {"),
 		},
 		{
 			Name: "commit-unread", By: "TestKilledClosing in relabel",

@@ -3,6 +3,7 @@
 package commit
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -27,12 +28,17 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// TestHeedClock: the root is looked at also where the clock was put back, and not more
+// TestOursClock: the root is looked at also where the clock was put back, and not more
 // often than it has to be.
-func TestHeedClock(t *testing.T) {
-	c := &Root{}
+func TestOursClock(t *testing.T) {
+	c := &Root{FD: -1}
+	c.enter(found, "", false)
 	c.looked.Store(time.Now().Add(time.Hour).UnixNano())
-	if !c.Due() || c.Due() {
-		t.Error("it is due not once")
+	if err := c.Ours(); err != nil || c.sure.Load() == 0 {
+		t.Errorf("it was not looked at: %v", err)
+	}
+	c.sure.Store(0)
+	if err := c.Ours(); !errors.Is(err, ErrLate) || c.sure.Load() != 0 {
+		t.Errorf("it was looked at again: %v", err)
 	}
 }

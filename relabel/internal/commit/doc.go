@@ -6,7 +6,7 @@
 //	lock_linux.go   one relabel of a volume at a time, in this process and in all
 //	claim_linux.go  what is recorded beside a root's label, for the next run and for probes
 //	root_linux.go   the states below: seal, commit, second reading
-//	rival_linux.go  whether the root is still this run's: Due, Sure and Ours, for any goroutine
+//	rival_linux.go  Ours: whether the root is still this run's, for any goroutine
 //	order_linux.go  what comes to the disk before what
 //	times_linux.go  whether anything was created in the root since
 //

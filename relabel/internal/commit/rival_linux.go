@@ -4,6 +4,7 @@ package commit
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"time"
@@ -34,23 +35,31 @@ const (
 	lease = 3 * Every
 )
 
-// Due reports, four times a second and to one who asks, that it is time for Ours.
-func (c *Root) Due() bool {
-	last, now := c.looked.Load(), time.Now().UnixNano()
-	since := time.Duration(now - last) // less than nothing where the clock was put back
-	return (since < 0 || since >= Every) && c.looked.CompareAndSwap(last, now)
-}
+// ErrLate is the answer of Ours where a look at the root takes long.
+var ErrLate = errors.New("a look at the root takes long")
 
-// Sure reports whether a look at the root that began lately found it ours, so that no other
-// run has waited long enough to be at work by now.
-func (c *Root) Sure() bool {
-	since := time.Duration(time.Now().UnixNano() - c.sure.Load())
-	return since >= 0 && since < lease
-}
-
-// Ours is an error if the root has another label than this run left on it, or another run's
-// claim; or if it cannot be read. A run to the same label is no other.
+// Ours is asked before something is written, by any goroutine. It is nil if a look at the root that
+// began lately found it ours: no other run has waited long enough to be at work by now. One of
+// those who ask looks itself, four times a second.
 func (c *Root) Ours() error {
+	now := time.Now().UnixNano()
+	last := c.looked.Load()
+	since := time.Duration(now - last) // less than nothing where the clock was put back
+	if (since < 0 || since >= Every) && c.looked.CompareAndSwap(last, now) {
+		if err := c.look(); errors.Is(err, ErrOvertaken) {
+			return err
+		}
+		return nil // after another error it would not help to wait: the commit fails if it lasts
+	}
+	if since := time.Duration(now - c.sure.Load()); since < 0 || since >= lease {
+		return ErrLate
+	}
+	return nil
+}
+
+// look is an error if the root has another label than this run left on it, or another run's
+// claim; or if it cannot be read. A run to the same label is no other.
+func (c *Root) look() error {
 	began, left := time.Now().UnixNano(), c.is.Load()
 	label, err := c.read()
 	is := label == left.label || label == c.Want
@@ -61,7 +70,7 @@ func (c *Root) Ours() error {
 		is = !found || k.want == c.Want
 	}
 	if err != nil || is {
-		c.sure.Store(began) // after an error it would not help to wait: the commit fails if it lasts
+		c.sure.Store(began)
 		return err
 	}
 	return &fs.PathError{Op: "relabel", Path: c.Path, Err: fmt.Errorf("%w: the root has %s by now", ErrOvertaken, cmp.Or(label, "no label"))}

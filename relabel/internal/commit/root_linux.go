@@ -51,7 +51,7 @@ type Root struct {
 
 	is     atomic.Pointer[left]
 	wrong  bool         // it was not right at first
-	looked atomic.Int64 // when Due said so last, in nanoseconds
+	looked atomic.Int64 // when Ours looked last, in nanoseconds
 	sure   atomic.Int64 // when the last look began that found the root ours, likewise
 	times  times        // of the root, before it was read
 	ctime  time.Time    // of the root, before the walk and after the seal
@@ -162,7 +162,7 @@ func (c *Root) Begin(ctx context.Context) (err error) {
 		return context.Cause(ctx)
 	case <-time.After(Noticed):
 	}
-	return c.Ours()
+	return c.look()
 }
 
 // seal leaves a claim with each seal that may be written, the best first, until the kernel
@@ -201,7 +201,7 @@ func (c *Root) seal(found claim, is bool) (rival bool, err error) {
 		is = true
 		// Another run may have been committed since the label was read, or may
 		// be about to: it sees the claim by now.
-		if err := c.Ours(); err != nil || k.seal == "" {
+		if err := c.look(); err != nil || k.seal == "" {
 			return rival, err
 		}
 		switch refused = c.write(k.seal, sealed); refused {
@@ -294,7 +294,7 @@ func (c *Root) commit(ctx context.Context) error {
 	if ctx.Err() != nil { // as when the disk took longer than the caller had
 		return context.Cause(ctx)
 	}
-	if err := c.Ours(); err != nil {
+	if err := c.look(); err != nil {
 		return err
 	}
 	if wrote {
@@ -352,7 +352,7 @@ func (c *Root) unclaim(ctx context.Context) (claim bool, err error) {
 	if !c.Right() { // by a Revoke
 		return false, cmp.Or(context.Cause(ctx), context.Canceled)
 	}
-	if err := c.Ours(); err != nil {
+	if err := c.look(); err != nil {
 		return false, err
 	}
 	c.Walk.At("fremovexattr")

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/budget"
-	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/order"
 	"github.com/fastlabel/fastlabel/relabel/internal/policy"
@@ -47,7 +46,7 @@ type Job struct {
 	HardLinks HardLinks
 	Workers   int // below 1: as many as is best
 	Kernel    Kernel
-	Root      *commit.Root   // asked now and then whether it is still ours; nil: nothing is committed
+	Root      Root           // nil: nothing is committed
 	Policy    *policy.Policy // asked why a label was refused; nil where SELinux is off
 
 	// Throttle is called by a worker before it labels so many entries; an error ends the
@@ -62,6 +61,13 @@ type Job struct {
 	// Grow makes the mount ready for several workers: a walk begins without, as long as
 	// the tree may be small. nil: it is ready.
 	Grow func() error
+}
+
+// Root is the volume root, as a walk sees it.
+type Root interface {
+	// Ours is asked before a row is written: commit.ErrOvertaken ends the walk, and while it is
+	// commit.ErrLate the walk waits.
+	Ours() error
 }
 
 // Writes says how a label is written.

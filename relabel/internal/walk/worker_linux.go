@@ -358,18 +358,15 @@ func (w *worker) wait(fd, entries int) {
 	}
 }
 
-// checkRoot stops the run when its root is not its own any more. It is asked now and then,
-// by the worker that comes first; where the answer is late, all wait for it.
+// checkRoot stops the run when its root is not its own any more.
 func (w *worker) checkRoot() {
 	for root := w.walk.job.Root; root != nil && !w.queue.Stopped(); {
-		if root.Due() {
-			w.pos.now(xattrio.Fgetxattr)
-			if err := root.Ours(); errors.Is(err, commit.ErrOvertaken) {
-				w.labels.halt(err)
-			}
+		w.pos.now(xattrio.Fgetxattr)
+		switch err := root.Ours(); {
+		case err == nil:
 			return
-		}
-		if root.Sure() {
+		case errors.Is(err, commit.ErrOvertaken):
+			w.labels.halt(err)
 			return
 		}
 		w.pos.pause(func() { time.Sleep(time.Millisecond) })
