@@ -62,7 +62,9 @@ func parseClaim(text string) claim {
 // claimed reads the claim that is on the root.
 func (c *Root) claimed() (k claim, is bool, err error) {
 	if c.Stale {
-		sys.Refresh(c.FD, nil)
+		if _, e := sys.Refresh(c.FD, nil); e != 0 {
+			return k, false, c.fail("statx", e)
+		}
 	}
 	k, is, e := readClaim(sys.Opened, c.FD)
 	if e != 0 {
