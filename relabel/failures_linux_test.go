@@ -219,7 +219,7 @@ func TestOrdinaryUser(t *testing.T) {
 			t.Errorf("%s is named %d times with %v", path, found, errno)
 		}
 	}
-	if !strings.Contains(text, "Failed:5 ") || !strings.Contains(text, "Complete:false") || !strings.Contains(text, "no lock was taken") {
+	if !strings.Contains(text, "Failed:5}") || !strings.Contains(text, "Complete:false") || !strings.Contains(text, "no lock was taken") {
 		t.Error("the report is wrong")
 	}
 	if d := treetest.Diff(before, treetest.Snapshot(t, root+"/...")); len(d) > 0 {

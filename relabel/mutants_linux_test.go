@@ -160,7 +160,7 @@ func TestAnswers(t *testing.T) {
 			_, ended, _ := strings.Cut(text, "\nerror: ")
 			ended, _, _ = strings.Cut(ended, "\n")
 			fails := strings.Count(text, "failed: ")
-			if !strings.Contains(ended, c.want) || fails < c.least || fails > c.most || !strings.Contains(text, fmt.Sprintf(" Failed:%d ", fails)) || strings.Contains(text, "Complete:true") {
+			if !strings.Contains(ended, c.want) || fails < c.least || fails > c.most || !strings.Contains(text, fmt.Sprintf(" Failed:%d}", fails)) || strings.Contains(text, "Complete:true") {
 				t.Errorf("%d failures, and the error is %q\n%.2000s", fails, ended, text)
 			}
 			if ok, err := isLabelled(root, newLabel, SkipRoot); ok || err != nil {
