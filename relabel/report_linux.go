@@ -109,8 +109,10 @@ func (r *relabelling) state() State {
 	n, path := r.account.now()
 	s := State{Counts: countsOf(n), Path: path, Entered: n.Entered}
 	s.Found = max(n.Found, n.Entered) // the worker that found one may tell later than the one that entered it
-	if calls := r.run.UnderWay(); path == "" && len(calls) > 0 {
-		s.Call = calls[0].Call
+	if path == "" {
+		for _, c := range r.run.UnderWay() {
+			s.Call = cmp.Or(s.Call, c.Call)
+		}
 	}
 	if holder := r.holder.Load(); holder != nil {
 		s.waits = "the volume's lock, held by " + *holder
