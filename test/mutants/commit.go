@@ -183,7 +183,7 @@ func commits() []Mutant {
 		{
 			Name: "excluded-root", By: "TestExcludedRoot in relabel",
 			Breaks: "an exclusion that is the root, or holds it, is an error",
-			Edits:  edits("relabel/internal/mounts/left_linux.go", "if len(b.Excluded) == 0 {", "if b.Excluded != nil {"),
+			Edits:  edits("relabel/internal/mounts/bounds_linux.go", "if len(b.Excluded) == 0 {", "if b.Excluded != nil {"),
 		},
 		{
 			Name: "rules-trusted", By: "TestApplyTrust in relabel",

@@ -97,23 +97,23 @@ func confinement() []Mutant {
 		},
 		{
 			Name: "device-ignored", By: "TestThreadsLeaveNoTrace in relabel",
-			Breaks: "what is refused or left alone is known by device and inode",
+			Breaks: "what is refused or skipped is known by device and inode",
 			Edits:  edits("relabel/internal/mounts/mount_linux.go", "ID{st.Dev, st.Ino}", "ID{0, st.Ino}"),
 		},
 		{
 			Name: "hidden-labelled", By: "TestRootSpelled in relabel",
 			Breaks: "what lies under a mount is not in the tree",
-			Edits:  edits("relabel/internal/mounts/left_linux.go", "on.Parent != m.Stat.Mount", "on.Parent != 0"),
+			Edits:  edits("relabel/internal/mounts/bounds_linux.go", "on.Parent != m.Stat.Mount", "on.Parent != 0"),
 		},
 		{
 			Name: "mount-in-refused", By: "TestBeneathRefused in relabel",
-			Breaks: "what is mounted in a refused place is left alone",
+			Breaks: "what is mounted in a refused place is skipped",
 			Edits:  edits("relabel/internal/mounts/submount_linux.go", "b.Refused[id]; is && why == \"\" {", "b.Refused[id]; is && i == last {"),
 		},
 		{
 			Name: "refused-inside", By: "TestRefusedInside in relabel",
-			Breaks: "a refused place that lies in the tree as a plain directory is left alone",
-			Edits:  edits("relabel/internal/mounts/left_linux.go", "refused(b Bounds) map[ID]string {\n", "refused(Bounds) map[ID]string {\n\tb := Bounds{}\n"),
+			Breaks: "a refused place that lies in the tree as a plain directory is skipped",
+			Edits:  edits("relabel/internal/mounts/bounds_linux.go", "\t\tif m.mayHold(id, place) {", "\t\tif false {"),
 		},
 		{
 			Name: "mounts-unasked", By: "TestWithoutTable in relabel",
@@ -132,8 +132,8 @@ func confinement() []Mutant {
 		},
 		{
 			Name: "kernel-labelled", By: "TestKernelFilesystems in relabel",
-			Breaks: "the kernel's own filesystems are left alone, with what is mounted in them",
-			Edits:  edits("relabel/internal/mounts/submount_linux.go", "k := m.proc.kernels(listed, m.Stat.Mount); k != nil &&", "k := m.proc.kernels(listed, m.Stat.Mount); k != nil && k.ID == listed.ID &&"),
+			Breaks: "the kernel's own filesystems are skipped, with what is mounted in them",
+			Edits:  edits("relabel/internal/mounts/submount_linux.go", "case !at.Kernels() || at != listed && at.FSType == \"autofs\":", "case !at.Kernels() || at != listed:"),
 		},
 		{
 			Name: "proc-unverified", By: "TestProcIsReal in relabel",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package mounts keeps a run inside its tree: which places are never relabelled, what
-// is mounted in the tree, what in a mount is left alone, and how a walk is confined
+// is mounted in the tree, what in a mount is skipped, and how a walk is confined
 // to it.
 //
 //	Exclusions ▶ OpenProc ▶ Refusals ▶ OpenRoot ▶ Admit ▶ Learn ▶ Enclose ▶ Find, for each submount

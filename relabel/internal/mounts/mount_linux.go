@@ -4,7 +4,6 @@ package mounts
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,15 +32,15 @@ type Mount struct {
 	Top      int   // At, open for reading, where the walk begins
 	Kind     int64 // its filesystem, as sys.FSType says; 0 if that is not known
 	Confined Confinement
-	// Left says what in it is left alone, and why; "" is for what lies under
-	// another mount of the tree. LeftInodes has the same by inode number alone,
-	// which a directory record tells without a further call.
-	Left       map[ID]string
-	LeftInodes map[uint64]bool
-	// Asks: something is left alone here, and the filesystem's directory
-	// records may hold other inode numbers than its files: each is asked.
+	// Skip has what the walk skips, and why; "" is for what lies under another mount of
+	// the tree. SkipInodes has the same by inode number alone, which a directory record
+	// has without a further call.
+	Skip       map[ID]string
+	SkipInodes map[uint64]bool
+	// Asks: something is skipped here, and the filesystem's directory records may
+	// hold other inode numbers than its files: each is asked.
 	Asks bool
-	// ByDevice: a directory with another device number is left alone, as a subvolume of btrfs is.
+	// ByDevice: a directory with another device number is skipped, as a subvolume of btrfs is.
 	ByDevice bool
 
 	Served bool // calls wait for a server
@@ -50,12 +49,12 @@ type Mount struct {
 	proc  *Proc
 	tree  int  // the clone itself; -1: there is none
 	first int  // the top as Enclose opened it the first time, after the second; -1: there was none
-	alone bool // other mounts of the tree are left alone
+	alone bool // other mounts of the tree are skipped
 
 	bare, asked bool // see Bare
 }
 
-// ReadOnlySubvolume is why what lies in one is left alone.
+// ReadOnlySubvolume is why what lies in one is skipped.
 const ReadOnlySubvolume = "a read-only subvolume"
 
 // Now names the call on m that comes next; with "" the last one has returned.
@@ -144,19 +143,6 @@ func (m *Mount) know() {
 	m.Served, m.Stale = sys.Served(m.Kind), sys.Stale(m.Kind)
 }
 
-// leave sets what in m is left alone.
-func (m *Mount) leave(all ...map[ID]string) {
-	m.Left, m.LeftInodes = make(map[ID]string), make(map[uint64]bool)
-	for _, left := range all {
-		maps.Copy(m.Left, left)
-	}
-	for id := range m.Left {
-		m.LeftInodes[id.Ino] = true
-	}
-	m.Asks = len(m.Left) > 0 && !sys.RecordsTell(m.Kind)
-	m.ByDevice = m.alone && !sys.RecordsTell(m.Kind)
-}
-
 // Enclose opens the top directory of m, so that the walk cannot leave it: in a
 // private clone where that can be had. The string is the call that failed. Without a clone
 // Learn may follow, and Enclose again: what the first has opened stays open.
@@ -183,11 +169,11 @@ func (m *Mount) Enclose(b Bounds, try Try) (string, sys.Errno) {
 	m.Now("statfs")
 	m.know()
 	m.Now("statx")
-	m.leave(b.Excluded, m.refused(b), m.beneath())
+	m.skipAll(b)
 	return "", 0
 }
 
-// Leave closes what Open and Enclose have opened.
+// Leave closes what Enclose has opened.
 func (m *Mount) Leave() {
 	for _, fd := range [...]*int{&m.Top, &m.tree, &m.first} {
 		if *fd >= 0 {
@@ -197,10 +183,10 @@ func (m *Mount) Leave() {
 	}
 }
 
-// Foreign reports whether name in dir is in another mount than m, and why that is left alone;
-// "" if it is walked on its own, as what was mounted at the start is. What was mounted over
-// the name may be gone again.
-func (m *Mount) Foreign(dir int, name *byte) (why string, is bool) {
+// InTheWay reports whether name in dir is in another mount than m, and why that is skipped; ""
+// if it is walked on its own, as what was mounted at the start is. What was mounted over the
+// name may be gone again.
+func (m *Mount) InTheWay(dir int, name *byte) (why string, is bool) {
 	var id uint64
 	if fd, e := sys.Openat(dir, name, sys.OpenPath, 0); e == 0 {
 		id, _ = m.proc.MountOf(fd) // of 0 it is not known
@@ -242,9 +228,8 @@ func (m *Mount) KeepOutside() sys.Errno {
 // Outside is the working directory of the process, for a thread that was in m.
 func (m *Mount) Outside() int { return m.proc.cwd }
 
-// reach names the entry at path beneath dir by an O_PATH descriptor, one name
-// at a time, following no link. It crosses mounts, where there are any, and
-// tells which files it passed, the last included.
+// reach opens the entry at path beneath dir as an O_PATH descriptor, one name at a time,
+// following no link. It crosses mounts, and returns which files it passed, the last included.
 func reach(dir int, path string) (int, []ID, sys.Errno) {
 	at := dir
 	var passed []ID

@@ -240,18 +240,6 @@ func (p *Proc) path(fd int) (string, sys.Errno) {
 // ByID finds the line of mountinfo for a mount id.
 func (p *Proc) ByID(id uint64) *mountinfo.Mount { return mountinfo.ByID(p.Mounts, id) }
 
-// kernels finds the kernel's own filesystem that m is, or lies in, beneath the
-// mount top; nil if there is none. What an automount has mounted on itself is not
-// the kernel's.
-func (p *Proc) kernels(m *mountinfo.Mount, top uint64) *mountinfo.Mount {
-	for at := m; at != nil && at.ID != top; at = mountinfo.Above(p.Mounts, at) {
-		if at.Kernels() && (at == m || at.FSType != "autofs") {
-			return at
-		}
-	}
-	return nil
-}
-
 func pathError(op, path string, e sys.Errno) *fs.PathError {
 	return &fs.PathError{Op: op, Path: path, Err: e}
 }

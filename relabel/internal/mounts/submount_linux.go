@@ -15,12 +15,12 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
-// Find names the top of a mount that was in the table at the start, beneath the root
-// m, by an O_PATH descriptor, and says why it is left alone, or "". If a directory
-// above it is renamed during the run it is looked up by its id; it is an error if it
-// is no longer in the tree, or if it was unmounted, or moved by itself, and the directory
-// beneath it is there, which was left out. The mount is nil if there is nothing to be done: it is
-// gone, hidden under another, or beneath an exclusion, which is counted.
+// Find opens the top of a mount that was in the table at the start, beneath the root m, as an
+// O_PATH descriptor, and returns why it is skipped, or "". If a directory above it is renamed
+// during the run it is looked up by its id; it is an error if it is no longer in the tree, or
+// if it was unmounted, or moved by itself, and the directory beneath it is there, which was
+// skipped. The mount is nil if there is nothing to be done: it is gone, hidden under another,
+// or beneath an exclusion, which is counted.
 func (m *Mount) Find(listed mountinfo.Mount, b Bounds, a *run.Activity) (*Mount, string, *fs.PathError) {
 	p, real, info, path := m.proc, m.Real, listed, ""
 	for range tries {
@@ -34,7 +34,7 @@ func (m *Mount) Find(listed mountinfo.Mount, b Bounds, a *run.Activity) (*Mount,
 			found, e := p.locate(fd, path)
 			if e == 0 && found.Stat.Mount == info.ID {
 				found.Real, found.Activity = info.Point, a
-				why, counted := m.leaves(&listed, b, passed)
+				why, counted := m.skips(&listed, b, passed)
 				if counted {
 					found.Close()
 					return nil, "", nil
@@ -56,7 +56,7 @@ func (m *Mount) Find(listed mountinfo.Mount, b Bounds, a *run.Activity) (*Mount,
 		now := mountinfo.ByID(all, info.ID)
 		gone := now == nil || now.Device != info.Device
 		bare := e == 0 && (gone || m.covered(passed)) || !gone && filepath.Base(now.Point) != filepath.Base(info.Point)
-		beneath, _ := m.leaves(p.ByID(info.Parent), b, passed)
+		beneath, _ := m.skips(p.ByID(info.Parent), b, passed)
 		switch {
 		case mountinfo.Hidden(p.Mounts, p.ByID(info.ID)):
 			return nil, "", nil
@@ -79,19 +79,18 @@ func (m *Mount) Find(listed mountinfo.Mount, b Bounds, a *run.Activity) (*Mount,
 	return nil, "", &fs.PathError{Op: "openat", Path: path, Err: errors.New("what is mounted here is moved faster than it can be opened")}
 }
 
-// covered says whether passed leads to a directory of m that was left out as what lies
-// under a mount. Only a clone tells.
+// covered reports whether passed leads to a directory of m that was skipped as what lies under
+// a mount. Only a clone tells.
 func (m *Mount) covered(passed []ID) bool {
-	why, is := m.Left[passed[len(passed)-1]]
+	why, is := m.Skip[passed[len(passed)-1]]
 	return is && why == ""
 }
 
-var errUnmounted = errors.New("what was mounted here was unmounted or moved during the run, and what lay beneath it was left out")
+var errUnmounted = errors.New("what was mounted here was unmounted or moved during the run, and what lay beneath it was skipped")
 
-// leaves says why what is in the mount listed, which is nil if it is not known, is left
-// alone, or "", and whether it is counted as part of what holds it. To it passed leads from
-// the root m.
-func (m *Mount) leaves(listed *mountinfo.Mount, b Bounds, passed []ID) (why string, counted bool) {
+// skips returns why what is in the mount listed, which is nil if it is not known, is skipped,
+// or "", and whether it is counted as part of what holds it. To it passed leads from the root m.
+func (m *Mount) skips(listed *mountinfo.Mount, b Bounds, passed []ID) (why string, counted bool) {
 	last := len(passed) - 1
 	for i, id := range passed {
 		if excluded := b.Excluded[id]; excluded != "" {
@@ -107,8 +106,15 @@ func (m *Mount) leaves(listed *mountinfo.Mount, b Bounds, passed []ID) (why stri
 	if why != "" || listed == nil {
 		return why, false
 	}
-	if k := m.proc.kernels(listed, m.Stat.Mount); k != nil && b.spares(k, m.proc.SELinux) {
-		return "it lies in the kernel's own filesystem (" + k.FSType + ")", false
+	for at := listed; at != nil && at.ID != m.Stat.Mount; at = mountinfo.Above(m.proc.Mounts, at) {
+		atHome := strings.HasPrefix(at.Point+"/", "/dev/") || strings.HasPrefix(at.Point+"/", "/sys/")
+		switch {
+		case !at.Kernels() || at != listed && at.FSType == "autofs": // what an automount has mounted on itself is another's
+			continue
+		case !b.Kernels || !m.proc.SELinux || !atHome:
+			return "it lies in the kernel's own filesystem (" + at.FSType + ")", false
+		}
+		break
 	}
 	if why = listed.Unlabelable(m.proc.SELinux); why == "" && listed.ReadOnly {
 		why = "mounted read-only"

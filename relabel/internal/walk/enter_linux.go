@@ -34,7 +34,7 @@ func (w *worker) enter(parent *Dir, name string) {
 		l.count(parent, l.fail(parent, t, op, e), 1)
 		return
 	}
-	plain := w.mount.Confined == mounts.Clone && l.sweeps(want) && !w.readsAhead() && label != "" && err == nil && len(w.mount.Left) == 0 && !w.mount.ByDevice
+	plain := w.mount.Confined == mounts.Clone && l.sweeps(want) && !w.readsAhead() && label != "" && err == nil && len(w.mount.Skip) == 0 && !w.mount.ByDevice
 	if plain && w.visit(parent, t, name, want, label) {
 		return
 	}
@@ -137,7 +137,7 @@ func (w *worker) open(parent *Dir, t xattrio.Target) (fd int, o Outcome) {
 		case xattrio.Gone:
 			return -1, Vanished
 		case xattrio.Mounted:
-			if why, is := w.mount.Foreign(t.FD, t.Name); is {
+			if why, is := w.mount.InTheWay(t.FD, t.Name); is {
 				return -1, l.skip(parent, t, why)
 			}
 		case xattrio.Changed:

@@ -74,7 +74,7 @@ func (l *labeller) finish(t xattrio.Target, d *Dir, r result) Outcome {
 				return Vanished
 			}
 		case verdict == xattrio.Mounted:
-			if why, is := l.walk.mount.Foreign(t.FD, t.Name); is {
+			if why, is := l.walk.mount.InTheWay(t.FD, t.Name); is {
 				return l.skip(d, t, why)
 			}
 		case verdict == xattrio.Compare && r.op == l.io.Writes(t).String() && l.io.Has(t, l.io.Label):
@@ -255,12 +255,12 @@ func (l *labeller) opens() xattrio.SyscallKind {
 // or lying under a mount, where only a clone shows it.
 func (l *labeller) excluded(what xattrio.Target, d *Dir, t xattrio.Target) (Outcome, bool) {
 	m := l.walk.mount
-	if len(m.Left) == 0 && !m.ByDevice {
+	if len(m.Skip) == 0 && !m.ByDevice {
 		return 0, false
 	}
 	l.pos.now(xattrio.Statx)
 	st, e := what.Stat()
-	why, is := m.Left[mounts.IDOf(st)]
+	why, is := m.Skip[mounts.IDOf(st)]
 	switch {
 	case e != 0:
 		return 0, false

@@ -119,7 +119,7 @@ func (w *worker) sample(d *Dir, fd, n int) (left int, queued bool) {
 	if w.walk.job.Writes == DryRun || !w.isLarge(d) {
 		return n, false
 	}
-	end, last, err := firstOf(w.buf[:n], guessAfter, func(e sys.Dirent) bool { return isPlain(e, w.mount.LeftInodes) && !sys.IsDot(e.Name) })
+	end, last, err := firstOf(w.buf[:n], guessAfter, func(e sys.Dirent) bool { return isPlain(e, w.mount.SkipInodes) && !sys.IsDot(e.Name) })
 	if err != nil {
 		return n, false // entries reports it
 	}

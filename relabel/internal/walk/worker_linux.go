@@ -231,7 +231,7 @@ func (w *worker) entries(d *Dir, fd int, buf []byte) {
 			w.pushListed(d, buf[off:])
 			return
 		}
-		next, err := w.pos.load(w.labels.tally, buf, off, most, w.mount.LeftInodes, d.sortedBelow)
+		next, err := w.pos.load(w.labels.tally, buf, off, most, w.mount.SkipInodes, d.sortedBelow)
 		w.rowOf(d, fd)
 		if w.small != nil {
 			w.small.check(w.labels.tally.Seen)
@@ -279,7 +279,7 @@ func (w *worker) entry(d *Dir, fd int, e sys.Dirent) {
 	l := &w.labels
 	t := xattrio.Target{FD: fd, Name: e.Cname(), Kind: e.Kind, Ino: e.Ino}
 	w.pos.name.Store(t.Name)
-	if w.mount.Asks || w.mount.LeftInodes[e.Ino] {
+	if w.mount.Asks || w.mount.SkipInodes[e.Ino] {
 		if o, is := l.excluded(t, d, t); is {
 			l.count(d, o, 1)
 			return

@@ -11,18 +11,18 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
-// Bounds are what a run leaves alone. Of the zero Bounds that is nothing.
+// Bounds are what a run skips.
 type Bounds struct {
 	Refused       map[ID]Refused
-	Excluded      map[ID]string // not this time; see Exclusions
-	OneFilesystem bool          // and so what is mounted beneath the root
-	// Kernels says that the kernel's own filesystems are not, where SELinux is on, at
-	// the places for which a policy has rules. Elsewhere, as in a chroot, they may be
-	// the same ones, and a label by that path would be wrong here.
+	Excluded      map[ID]string // see Exclusions
+	OneFilesystem bool          // what is mounted beneath the root is skipped
+	// Kernels: the kernel's own filesystems are labelled where SELinux is on, at the
+	// places for which a policy has rules. Elsewhere, as in a chroot, they may be the
+	// same ones, and a label by that path would be wrong here.
 	Kernels bool
 }
 
-// OtherFilesystem is why a mount or a subvolume is left alone within one filesystem.
+// OtherFilesystem is why a mount or a subvolume is skipped within one filesystem.
 const OtherFilesystem = "another filesystem"
 
 // Exclusions are what lies at the paths. That one is missing must not be taken for a
@@ -83,23 +83,37 @@ func (m *Mount) Frozen(fd int) bool {
 	return e == 0 && id != top
 }
 
-// spares says whether the kernel's own filesystem k is left alone.
-func (b Bounds) spares(k *mountinfo.Mount, selinux bool) bool {
-	atHome := strings.HasPrefix(k.Point+"/", "/dev/") || strings.HasPrefix(k.Point+"/", "/sys/")
-	return !b.Kernels || !selinux || !atHome
+// skipAll sets what the walk of m skips.
+func (m *Mount) skipAll(b Bounds) {
+	m.Skip, m.SkipInodes = nil, nil
+	for id, why := range b.Excluded {
+		m.skip(id, why)
+	}
+	for id, place := range b.Refused {
+		if m.mayHold(id, place) {
+			m.skip(id, place.String())
+		}
+	}
+	if m.Confined == Clone { // else the walk meets the mounts themselves
+		m.skipBeneath()
+	}
+	m.Asks = len(m.Skip) > 0 && !sys.RecordsTell(m.Kind)
+	m.ByDevice = m.alone && !sys.RecordsTell(m.Kind)
 }
 
-// beneath is what lies under other mounts in m, for the walk of m to leave alone. Without a
-// clone the walk meets the mounts themselves.
-func (m *Mount) beneath() map[ID]string {
-	if m.Confined != Clone {
-		return nil
+func (m *Mount) skip(id ID, why string) {
+	if m.Skip == nil {
+		m.Skip, m.SkipInodes = make(map[ID]string), make(map[uint64]bool)
 	}
+	m.Skip[id], m.SkipInodes[id.Ino] = why, true
+}
+
+// skipBeneath has the walk skip what lies under other mounts in m.
+func (m *Mount) skipBeneath() {
 	why := ""
 	if m.alone {
 		why = OtherFilesystem
 	}
-	in := make(map[ID]string)
 	for _, on := range mountinfo.Beneath(m.proc.Mounts, m.Real) {
 		if on.Parent != m.Stat.Mount {
 			continue
@@ -109,43 +123,26 @@ func (m *Mount) beneath() map[ID]string {
 			continue // renamed since: nothing of that name is hidden now
 		}
 		if st, e := sys.Fstatx(fd); e == 0 {
-			in[IDOf(st)] = why
+			m.skip(IDOf(st), why)
 		}
 		sys.Close(fd)
 	}
-	return in
 }
 
-// mayHold reports whether the place may lie in m as a plain directory, by another mount of
-// its filesystem. No root holds one of its own mount. Subvolumes of btrfs have device
-// numbers of their own, which are none of a disk's.
+// mayHold reports whether the place may lie in m as a plain directory, by another mount of its
+// filesystem. No root holds one of its own mount. The table of mounts tells, if it was read and
+// has both: not in a chroot, nor before Linux 5.8. Subvolumes of btrfs have device numbers of
+// their own, which are none of a disk's.
 func (m *Mount) mayHold(id ID, place Refused) bool {
-	if place.mount != 0 && place.mount == m.Stat.Mount {
+	mine, theirs := m.proc.ByID(m.Stat.Mount), m.proc.ByID(place.mount)
+	switch {
+	case place.mount != 0 && place.mount == m.Stat.Mount:
 		return false
-	}
-	if id.Dev == m.Stat.Dev || m.Kind != sys.Btrfs || id.Dev>>32 != 0 {
+	case mine != nil && theirs != nil:
+		return mine.Device == theirs.Device && strings.HasPrefix(theirs.Inside(place.Path), strings.TrimSuffix(mine.Inside(m.Real), "/")+"/")
+	case id.Dev == m.Stat.Dev || m.Kind != sys.Btrfs || id.Dev>>32 != 0:
 		return id.Dev == m.Stat.Dev
 	}
 	kind, e := sys.FSTypeAt(place.Path)
 	return e != 0 || kind == sys.Btrfs
-}
-
-// refused returns the refused places that lie in m as plain directories, as far as the table
-// of mounts tells, if it was asked, else those that may. All others cost the walk nothing.
-func (m *Mount) refused(b Bounds) map[ID]string {
-	in := make(map[ID]string)
-	mine := m.proc.ByID(m.Stat.Mount)
-	for id, place := range b.Refused {
-		theirs, is := m.proc.ByID(place.mount), false
-		switch {
-		case mine == nil || theirs == nil: // not to be seen from here, as in a chroot; before Linux 5.8
-			is = m.mayHold(id, place)
-		case mine != theirs && mine.Device == theirs.Device:
-			is = strings.HasPrefix(theirs.Inside(place.Path), strings.TrimSuffix(mine.Inside(m.Real), "/")+"/")
-		}
-		if is {
-			in[id] = place.String()
-		}
-	}
-	return in
 }
