@@ -182,6 +182,9 @@ func astray(t *testing.T, file string, do func(d, outside string) error) {
 		before := treetest.Read(t, outside)
 		done := 0
 		r, err := tree(t.Context(), root, newLabel, Options{Workers: 1, NoSeal: true, Trace: &Trace{Change: func(path, _, _ string) {
+			if path != root && labelOf(t, root) != oldLabel {
+				t.Errorf("%s: the root has a seal in spite of NoSeal", engine)
+			}
 			if filepath.Base(path) != file {
 				return
 			}

@@ -3,7 +3,6 @@
 package relabel
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,7 +10,6 @@ import (
 	"slices"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -166,47 +164,6 @@ func TestFailureSeals(t *testing.T) {
 					t.Errorf("%d entries are labelled", n)
 				}
 			})
-		}
-	}
-}
-
-// TestBackToTheOldLabel is what the seal is for: A, then B stopped half-way,
-// then A again.
-func TestBackToTheOldLabel(t *testing.T) {
-	for _, noSeal := range []bool{false, true} {
-		root := grow(t, on(t, "tmpfs"), plain)
-		if r, err := Tree(t.Context(), root, oldLabel, nil); err != nil || r.Right != 46 {
-			t.Fatalf("%+v, %v", r, err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		n := 0
-		r, err := Tree(ctx, root, newLabel, &Options{Workers: 1, NoSeal: noSeal, Trace: &Trace{Change: func(string, string, string) {
-			if n++; n >= 20 {
-				cancel()
-				time.Sleep(time.Duration(n-19) * 20 * time.Millisecond) // for the walk to notice
-			}
-		}}})
-		adds(t, r)
-		if !errors.Is(err, context.Canceled) || r.Complete || r.Written < 20 || r.Written > 40 {
-			t.Fatalf("%+v, %v", r, err)
-		}
-		half := len(bearing(t, root, newLabel))
-		if int64(half) != r.Written {
-			t.Errorf("%d entries have the new label, of %d written", half, r.Written)
-		}
-		again, err := Tree(t.Context(), root, oldLabel, &Options{Skip: SkipRoot, Exact: true})
-		adds(t, again)
-		if noSeal { // the control: this is what goes wrong without it
-			if err != nil || !again.Trusted || len(bearing(t, root, newLabel)) != half {
-				t.Errorf("without a seal: %+v, %v", again, err)
-			}
-			continue
-		}
-		if err != nil || again.Trusted || !again.Complete || again.Written != r.Written+1 {
-			t.Errorf("%+v, %v", again, err)
-		}
-		if n := len(bearing(t, root, oldLabel)); n != 46 {
-			t.Errorf("%d of 46 have the old label again", n)
 		}
 	}
 }

@@ -36,6 +36,7 @@ type model struct {
 	beneath []string
 	changed []bool // of beneath, since the root was set up
 	want    string
+	noSeal  bool
 	event   string // what happens in the middle of the walk
 	stop    int    // the call at which the run is killed; 0: none
 	calls   int
@@ -124,7 +125,7 @@ func (m *model) run(to, event string, stop int) (err error) {
 		defer time.AfterFunc(Noticed/2, func() { m.set(xattrio.Attribute, theirs) }).Stop()
 	}
 	begin := time.Now()
-	c := &Root{Walk: m, FD: m.fd, Kind: sys.Tmpfs, Path: m.dir, Want: to}
+	c := &Root{Walk: m, FD: m.fd, Kind: sys.Tmpfs, Path: m.dir, Want: to, NoSeal: m.noSeal}
 	if err := c.Begin(ctx); err != nil {
 		return err
 	}
@@ -289,4 +290,10 @@ func TestModel(t *testing.T) {
 		}
 	}
 	t.Logf("%d cases", cases)
+	// The control: without a seal an interrupted run leaves a root that is trusted.
+	m := &model{t: t, dir: dir, fd: fd, beneath: []string{old, old}, changed: make([]bool, 2), noSeal: true}
+	m.set(xattrio.Attribute, old)
+	if err := m.run(want, "hangs", 0); err == nil || !m.trusted(old) || m.beneath[0] == old {
+		t.Errorf("without a seal: %v, the root has %q, and beneath it are %q", err, m.has(), m.beneath)
+	}
 }
