@@ -74,7 +74,7 @@ func (p *Proc) OpenRoot(path string, dir *os.File, a *run.Activity) (*Mount, err
 	var fd int
 	var e sys.Errno
 	if dir != nil {
-		fd, e = sys.Dup(dir)
+		fd, e = sys.Dup(dir.Fd())
 	} else if fd, e = openPath(path, sys.OpenPathDir); e == syscall.ENOTDIR { // an automount is triggered only by who wants a directory
 		fd, e = openPath(path, sys.OpenPath)
 	}

@@ -3,7 +3,6 @@
 package sys
 
 import (
-	"os"
 	"strconv"
 	"syscall"
 	"time"
@@ -281,14 +280,8 @@ func Usage() (cpu time.Duration, read int64) {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), int64(u.Inblock) //nolint:unconvert // 32 bits on some architectures
 }
 
-// Dup duplicates the descriptor of f.
-func Dup(f *os.File) (fd int, e Errno) {
-	fd, e = -1, unix.EBADF
-	if c, err := f.SyscallConn(); err == nil {
-		_ = c.Control(func(of uintptr) {
-			fd, err = unix.FcntlInt(of, unix.F_DUPFD_CLOEXEC, 0)
-			e = bare(err)
-		})
-	}
-	return fd, e
+// Dup duplicates the descriptor of.
+func Dup(of uintptr) (fd int, e Errno) {
+	fd, err := unix.FcntlInt(of, unix.F_DUPFD_CLOEXEC, 0)
+	return fd, bare(err)
 }
