@@ -84,11 +84,11 @@ func (k *kept) leave(o *opened) {
 
 // changed counts a change of the mounts since the last call. The caller holds k.mu.
 func (k *kept) changed(o *opened) bool {
-	is := sys.MountsChanged(o.changes)
-	if is {
-		k.change()
+	if !sys.MountsChanged(o.changes) {
+		return false
 	}
-	return is
+	k.change()
+	return true
 }
 
 // change counts a change of the mounts. The caller holds k.mu.

@@ -13,10 +13,10 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
-// ID tells a file from every other, however it is spelled or mounted.
+// ID identifies a file, by whatever path or mount it is reached.
 type ID struct{ Dev, Ino uint64 }
 
-// IDOf is the ID of the file that st is of.
+// IDOf returns the ID of the file that st was asked of.
 func IDOf(st sys.Stat) ID { return ID{st.Dev, st.Ino} }
 
 // Mount is one mount of the tree, beneath the file or directory At. What follows At
@@ -91,7 +91,7 @@ func (p *Proc) OpenRoot(path string, dir *os.File, a *run.Activity) (*Mount, err
 	return root, nil
 }
 
-// openPath opens path. No file has a name with a NUL, but none is gone either.
+// openPath opens path. A name with a NUL is not that of a file that is gone.
 func openPath(path string, flags int) (int, sys.Errno) {
 	if strings.Contains(path, "\x00") {
 		return -1, syscall.EINVAL
@@ -99,7 +99,7 @@ func openPath(path string, flags int) (int, sys.Errno) {
 	return sys.Openat(sys.AtFdcwd, sys.Cname(path), flags, 0)
 }
 
-// locate finds out which mount the O_PATH descriptor at stands in.
+// locate asks in which mount the O_PATH descriptor at stands.
 func (p *Proc) locate(at int, path string) (*Mount, sys.Errno) {
 	st, e := sys.Refresh(at, nil)
 	if e == 0 && st.Mount == 0 {
@@ -118,11 +118,11 @@ func (m *Mount) Close() {
 	}
 }
 
-// Try says which calls are worth a try.
+// Try has the calls that are worth a try.
 type Try struct{ Clone, Openat2 bool }
 
-// Bare reports whether nothing was mounted in m when it was asked first (Linux 6.8). Where
-// nothing is, the kernel goes through all mounts of the machine, 15 ns each.
+// Bare reports that nothing was mounted in m when it was called first (Linux 6.8). To say so the
+// kernel goes through all mounts of the machine, 15 ns each.
 func (m *Mount) Bare() bool {
 	if !m.asked {
 		m.asked = true
@@ -134,7 +134,7 @@ func (m *Mount) Bare() bool {
 	return m.bare
 }
 
-// know asks what filesystem m is of, once.
+// know asks for the kind of m's filesystem, once.
 func (m *Mount) know() {
 	if m.Kind != 0 {
 		return
@@ -225,7 +225,7 @@ func (m *Mount) KeepOutside() sys.Errno {
 	return p.noCwd
 }
 
-// Outside is the working directory of the process, for a thread that was in m.
+// Outside returns the working directory of the process, for a thread that was in m.
 func (m *Mount) Outside() int { return m.proc.cwd }
 
 // reach opens the entry at path beneath dir as an O_PATH descriptor, one name at a time,

@@ -6,7 +6,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
-// VolumeAt says which volume root is. Links are not followed.
+// VolumeAt returns the volume whose root is at the path. Links are not followed.
 func VolumeAt(root string) (Volume, error) {
 	fd, e := openPath(root, sys.OpenPath)
 	if e != 0 {
@@ -20,7 +20,7 @@ func VolumeAt(root string) (Volume, error) {
 	return v, nil
 }
 
-// VolumeOf says which volume fd is. The mount alone does not do, for its
+// VolumeOf returns the volume whose root is open as fd. The mount alone does not do, for its
 // id may be used again before Linux 6.8, nor does the filesystem's, which on XFS is
 // the device's number: so the directory's birth is asked for too.
 func VolumeOf(fd int) (Volume, sys.Errno) {
