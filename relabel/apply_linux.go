@@ -40,7 +40,7 @@ func (r *relabelling) apply(ctx context.Context) (err error) {
 	defer r.close()
 	err = r.open(ctx, rules.Contexts == nil && rules.Parts == 0)     // else no entry need get that label
 	if rules.Contexts != nil && errors.Is(err, mounts.ErrExcluded) { // scripts give restorecon the same list for each path
-		r.account.leave(r.path, mounts.ErrExcluded.Error())
+		r.account.skip(r.path, mounts.ErrExcluded.Error())
 		return r.done(nil)
 	}
 	if err != nil {

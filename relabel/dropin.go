@@ -25,7 +25,7 @@ func Relabel(path, fileLabel string, shared bool) error {
 }
 
 // RelabelContext is Relabel for a request that may end: when ctx ends it returns a *PendingError,
-// and the work goes on for two minutes without a caller. One who asks again in that time for the
+// and the work continues for two minutes without a caller. One who asks again in that time for the
 // same volume and label joins it. Another relabel of the volume is waited for as long as ctx lets
 // it. Where the filesystem does not answer the error is a *HungError. A ctx that cannot end makes
 // it Relabel.

@@ -34,7 +34,7 @@ func ExampleTree() {
 		"system_u:object_r:container_file_t:s0:c35,c75",
 		&relabel.Options{
 			Skip:  relabel.SkipRoot,
-			Trace: &relabel.Trace{Skip: func(path, reason string) { log.Printf("left alone: %s: %s", path, reason) }},
+			Trace: &relabel.Trace{Skip: func(path, reason string) { log.Printf("skipped: %s: %s", path, reason) }},
 		})
 	var some *relabel.IncompleteError
 	switch {
@@ -134,7 +134,7 @@ func ExampleProgress() {
 	}
 }
 
-// What was left alone, or done otherwise than asked, is logged.
+// What was skipped, or done otherwise than asked, is logged.
 func ExampleLogTo() {
 	const volume = "/srv/volumes/web"
 	_, err := relabel.Tree(context.Background(), volume, "system_u:object_r:container_file_t:s0",
@@ -227,6 +227,6 @@ func ExamplePendingError() {
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, context.DeadlineExceeded))
 	// Output:
-	// "/srv/volumes/web": relabelling goes on: 1,203,000 entries after 1m58s; ask again within 2m0s
+	// "/srv/volumes/web": relabelling continues: 1,203,000 entries after 1m58s; ask again within 2m0s
 	// true
 }

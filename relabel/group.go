@@ -23,7 +23,7 @@ import (
 const asLong = 2 * time.Minute
 
 // Group relabels each volume once at a time, however many ask for it. A caller whose context ends
-// leaves at once; the work goes on, and the caller who asks again for the same volume and label
+// leaves at once; the work continues, and the caller who asks again for the same volume and label
 // joins it. Another label for the same volume waits its turn.
 //
 // A volume is what a root is by mount, filesystem and inode. What is mounted beneath it is looked
@@ -39,8 +39,8 @@ type Group struct {
 	// say which root it is of: here as the first caller named it.
 	Trace func(root string) *Trace
 	// Linger is how long work goes on, or keeps its place in the queue, after the last caller
-	// left; it is then cancelled. 0 is two minutes, below 0 it goes on to its end. A failure of
-	// which no caller was told is kept as long, or two minutes if below 0, for the next who asks.
+	// left; it is then cancelled. 0 is two minutes, below 0 it continues to its end. A failure of
+	// which no caller knows is kept as long, or two minutes if below 0, for the next who asks.
 	Linger time.Duration
 
 	once sync.Once
@@ -80,7 +80,7 @@ func hungIn(root string, run, cause error) error {
 	return &HungError{left.Calls, cause}
 }
 
-// run is a run of Tree. A panic in it is an error, which goes on in its callers.
+// run is a run of Tree. A panic in it is an error, which continues in its callers.
 func (g *Group) run(ctx context.Context, w *flight.Work[mounts.Volume, request, task]) (err error) {
 	began := false
 	defer func() {
@@ -112,8 +112,8 @@ func (g *Group) run(ctx context.Context, w *flight.Work[mounts.Volume, request, 
 
 // Tree is the function Tree with the Group's Options and s, shared with all who ask for the same.
 // A caller with another label, or another Skip, waits for its turn. When ctx ends during the work
-// the error is a *PendingError, and the work goes on; or a *HungError if the filesystem did not
-// even tell what root is. The Report beside them says nothing. errors.Is finds both to be what
+// the error is a *PendingError, and the work continues; or a *HungError if the filesystem did not
+// even say what root is. The Report beside them says nothing. errors.Is finds both to be what
 // ended ctx.
 func (g *Group) Tree(ctx context.Context, root, label string, s Skip) (Report, error) {
 	none := Report{Root: root, Label: label}
@@ -203,7 +203,7 @@ func (g *Group) Stop(ctx context.Context, root string) error {
 // Shutdown is Stop for all volumes, and for good.
 func (g *Group) Shutdown(ctx context.Context) error { return g.flights().Shutdown(ctx, ErrStopped) }
 
-// shown is what is told of w.
+// shown returns w as its callers see it.
 func shown(w flight.View[mounts.Volume, request, task]) Work {
 	s, _ := w.Data.progress.State()
 	p := Work{
@@ -216,7 +216,7 @@ func shown(w flight.View[mounts.Volume, request, task]) Work {
 	return p
 }
 
-// PendingError is the error for a caller whose context ended before the work did, which goes on.
+// PendingError is the error for a caller whose context ended before the work did, which continues.
 type PendingError struct {
 	Work
 	Within time.Duration // how soon a caller must ask again for the work to go on; 0: it does anyway
@@ -224,7 +224,7 @@ type PendingError struct {
 }
 
 func (e *PendingError) Error() string {
-	s := fmt.Sprintf("%q: relabelling goes on: %v; ask again", e.Root, e.Work)
+	s := fmt.Sprintf("%q: relabelling continues: %v; ask again", e.Root, e.Work)
 	if e.Within > 0 {
 		s += " within " + e.Within.String()
 	}

@@ -28,7 +28,7 @@ func TestPending(t *testing.T) {
 	} {
 		c.work.Root, c.work.Elapsed = "/v", 5*time.Second
 		err := &PendingError{Work: c.work, Within: c.within, Cause: fs.ErrClosed}
-		if want := `"/v": relabelling goes on: ` + c.want; err.Error() != want || !errors.Is(err, fs.ErrClosed) {
+		if want := `"/v": relabelling continues: ` + c.want; err.Error() != want || !errors.Is(err, fs.ErrClosed) {
 			t.Errorf("%v\nnot\n%s", err, want)
 		}
 	}

@@ -129,7 +129,7 @@ func (r *relabelling) job(want *walk.Want) *walk.Job {
 		j.Grow = r.grow
 	}
 	if r.account.trace.Skip != nil {
-		j.Events.Skipped = r.account.skip
+		j.Events.Skipped = r.account.skipped
 	}
 	if r.account.trace.Change != nil {
 		j.Events.Changed = r.account.change

@@ -26,7 +26,7 @@ type capabilities struct {
 	small   bool // small trees are labelled without a clone and without workers
 
 	served bool // for tests: every filesystem counts as one with a server
-	stale  bool // for tests: and as NFS, of which labels are told from memory
+	stale  bool // for tests: and as NFS, which answers from memory
 	always bool // for tests: small trees are labelled so also where Workers is set
 }
 

@@ -108,7 +108,7 @@ func countsOf(t walk.Tally) Counts {
 func (r *relabelling) state() State {
 	n, path := r.account.now()
 	s := State{Counts: countsOf(n), Path: path, Entered: n.Entered}
-	s.Found = max(n.Found, n.Entered) // the worker that found one may tell later than the one that entered it
+	s.Found = max(n.Found, n.Entered) // the worker that found one may count later than the one that entered it
 	if path == "" {
 		for _, c := range r.run.UnderWay() {
 			s.Call = cmp.Or(s.Call, c.Call)
@@ -128,10 +128,10 @@ func (a *account) fail(path, op string, err error) {
 	a.failure(path, op, err)
 }
 
-// leave counts what is skipped, and reports it.
-func (a *account) leave(path, reason string) {
+// skip counts what is skipped, and reports it.
+func (a *account) skip(path, reason string) {
 	a.count(walk.Skipped)
-	a.skip(path, reason)
+	a.skipped(path, reason)
 }
 
 // kept is how many failures are kept, beside the first of each further errno: who asks whether
@@ -167,8 +167,8 @@ func (a *account) change(path, from, to string) {
 	}
 }
 
-// skip reports what is skipped.
-func (a *account) skip(path, reason string) {
+// skipped reports what was skipped, and counted.
+func (a *account) skipped(path, reason string) {
 	if a.trace.Skip != nil {
 		a.call(func() { a.trace.Skip(path, reason) })
 	}

@@ -60,7 +60,7 @@ func (r *relabelling) submount(ctx context.Context, t *run.Task, info mountinfo.
 		}
 	}
 	if why != "" {
-		r.account.leave(m.Path, why)
+		r.account.skip(m.Path, why)
 		return nil
 	}
 	whole := len(mountinfo.Beneath(r.proc.Mounts, m.Real)) == 0
@@ -77,7 +77,7 @@ func (r *relabelling) cross(ctx context.Context, t *run.Task, m *mounts.Mount, d
 		return nil
 	}
 	if m == r.root && want != nil && want.Label == "" {
-		r.account.skip(m.Path, "no rule has a label for it")
+		r.account.skipped(m.Path, "no rule has a label for it")
 	}
 	if m.Stat.Kind != sys.KindDir {
 		r.expectCopies(m)
@@ -92,7 +92,7 @@ func (r *relabelling) cross(ctx context.Context, t *run.Task, m *mounts.Mount, d
 	}
 	defer m.Leave()
 	if _, readOnly, e := sys.Subvolume(m.Top); e == 0 && readOnly {
-		r.account.leave(m.Path, mounts.ReadOnlySubvolume)
+		r.account.skip(m.Path, mounts.ReadOnlySubvolume)
 		return nil
 	}
 	if e := r.distrust(m, d); e != 0 {
@@ -128,7 +128,7 @@ func (r *relabelling) sync(m *mounts.Mount, fd int) {
 // syncFile is sync for a mount on what is no directory. Opening what is no regular file either
 // would have an effect; most such are on tmpfs.
 func (r *relabelling) syncFile(m *mounts.Mount) {
-	if m.Kind, _ = sys.FSType(m.At); m.Kind == sys.Tmpfs { // 0 where it cannot be told
+	if m.Kind, _ = sys.FSType(m.At); m.Kind == sys.Tmpfs { // 0 if it is not known
 		return
 	}
 	m.Now("openat")

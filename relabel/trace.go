@@ -11,7 +11,7 @@ import (
 //
 // They are called one at a time, in the goroutine that called Tree; in that of the run in a Group.
 // A worker waits for the callback, which has to return, and must not wait for another run. If one
-// panics, the run ends with a sealed root, and then the panic goes on; in a Group, in each caller
+// panics, the run ends with a sealed root, and then the panic continues; in a Group, in each caller
 // who learns of its end.
 type Trace struct {
 	Failure func(error) // each failure as it happens: an *fs.PathError with the system call as Op
@@ -36,7 +36,7 @@ func LogTo(l *slog.Logger, root string) *Trace {
 	}
 	return &Trace{
 		Failure: func(err error) { log(slog.LevelError, "not labelled", "error", err) },
-		Skip:    func(path, reason string) { log(slog.LevelWarn, "left alone", "path", path, "reason", reason) },
+		Skip:    func(path, reason string) { log(slog.LevelWarn, "skipped", "path", path, "reason", reason) },
 		Stall: func(calls []HungCall) {
 			if len(calls) > 0 {
 				log(slog.LevelWarn, "the filesystem does not answer", "calls", len(calls), "first", calls[0].String())

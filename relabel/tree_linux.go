@@ -131,7 +131,7 @@ func overtaken(err error) error {
 // file labels a root that is no directory: there is nothing beneath it, so its label says nothing
 // but of itself, and is written at once.
 func (r *relabelling) file() error {
-	// The table of mounts tells of layers.
+	// The table of mounts has the layers.
 	if kind, e := sys.FSType(r.root.At); e != 0 || kind == sys.Overlay {
 		if err := r.learn(); err != nil {
 			return err
@@ -220,8 +220,8 @@ func (r *relabelling) lock(ctx context.Context) (err error) {
 	wait := func(holder string) {
 		share.Waits(true) // so that other volumes do not wait for who has the lock
 		r.holder.Store(&holder)
-		if told := r.account.trace.Wait; told != nil {
-			r.run.Call(func() { told(holder) })
+		if f := r.account.trace.Wait; f != nil {
+			r.run.Call(func() { f(holder) })
 		}
 	}
 	does := ""

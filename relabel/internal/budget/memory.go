@@ -12,8 +12,8 @@ import (
 
 // Memory is how many bytes one run may take for a while beyond what it needs: an eighth of
 // what the machine has left, and a quarter of each limit of the control groups that the
-// process is in, to which what it reads is charged as well. It is 0 where that cannot be
-// told. root is that of the filesystem.
+// process is in, to which what it reads is charged as well. It is 0 if that is not
+// known. root is that of the filesystem.
 func Memory(root fs.FS) int64 {
 	memory, _ := fs.ReadFile(root, "proc/meminfo")
 	_, line, _ := strings.Cut(string(memory), "MemAvailable:")
@@ -22,7 +22,7 @@ func Memory(root fs.FS) int64 {
 		return 0
 	}
 	groups, _ := fs.ReadFile(root, "proc/self/cgroup")
-	most, told := available<<10/8, false
+	most, known := available<<10/8, false
 	for line := range strings.Lines(string(groups)) { // number:controllers:path
 		_, line, _ = strings.Cut(strings.TrimSpace(line), ":")
 		controllers, group, _ := strings.Cut(line, ":")
@@ -30,7 +30,7 @@ func Memory(root fs.FS) int64 {
 		switch controllers {
 		case "":
 			_, err := fs.Stat(root, "sys/fs/cgroup/cgroup.controllers")
-			told = told || err == nil
+			known = known || err == nil
 		case "memory": // version 1
 			top, limit = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
 		default:
@@ -38,7 +38,7 @@ func Memory(root fs.FS) int64 {
 		}
 		for at := path.Clean("/" + group); ; at = path.Dir(at) {
 			text, err := fs.ReadFile(root, path.Join(top, at, limit))
-			told = told || err == nil
+			known = known || err == nil
 			if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil { // else there is none
 				most = min(most, n/4)
 			}
@@ -47,7 +47,7 @@ func Memory(root fs.FS) int64 {
 			}
 		}
 	}
-	if !told {
+	if !known {
 		return 0
 	}
 	return most

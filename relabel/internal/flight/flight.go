@@ -7,7 +7,7 @@
 //	asked for ─▶ queued ─▶ running ─▶ ended
 //
 // One work of a place runs, and the others are queued. One that no caller waits for keeps its
-// place in the queue, and does not begin: it would undo what another caller was told is done.
+// place in the queue, and does not begin: it would undo what another caller knows is done.
 //
 // What ends without a caller is kept until one asks, for Linger, or until something else begins in
 // its place. A failure is handed out. After a success the work begins anew, Again.
@@ -23,10 +23,10 @@
 //
 // 1. A caller is counted in a work under the hold of mu in which it finds the work, and a work that
 // nobody waits for is given up under one hold too. Else a timer could stop the work between the
-// two, and the caller would be told that another one cancelled it.
+// two, and the caller would see that another one cancelled it.
 //
-// 2. A timer may come late to mu, after a caller has joined and left again: Work.absence tells
-// this absence from the next one.
+// 2. A timer may come late to mu, after a caller has joined and left again: Work.absence
+// is another one then.
 //
 // 3. The end of a run and the beginning of the next one are one hold of mu, so a place has one run.
 //
@@ -59,17 +59,17 @@ var ErrMoved = errors.New("another directory lies there by now")
 // mostKept is how long an end is kept where work lingers for ever.
 const mostKept = 2 * time.Minute
 
-// Group is the work in all places: I tells one from another, K is what is to be done
+// Group is the work in all places: I names one, K is what is to be done
 // there, and D what the run says of itself. The exported fields are set before the
 // first call.
 type Group[I, K comparable, D any] struct {
-	// At tells which place root is. It may hang.
+	// At returns the place that root is. It may hang.
 	At func(root string) (I, error)
 	// Run does w until ctx ends. It has w.Released called when nothing is open any more:
 	// before it returns or, where a call hangs, later.
 	Run func(ctx context.Context, w *Work[I, K, D]) error
-	// Hung is the error for a caller who waits in vain for the filesystem of root: to tell
-	// which place it is or, beside the error of a run, to release what that has left open.
+	// Hung is the error for a caller who waits in vain for the filesystem of root: for At or,
+	// beside the error of a run, for what that has left open.
 	Hung func(root string, run, cause error) error
 	// Linger is how long work without a caller is not stopped: below 0, for ever. What
 	// ends without a caller is kept as long, or for mostKept.
@@ -87,9 +87,9 @@ type Work[I, K comparable, D any] struct {
 	Root string // as the first caller named it
 	Key  K
 	Data D // belongs to Run until it has returned; zero before
-	// Again says that the same was done lately, when no caller waited to be told.
+	// Again says that the same was done lately, when no caller waited.
 	Again bool
-	// Released is told by Run that nothing is open any more.
+	// Released is called by Run when nothing is open any more.
 	Released func()
 
 	ctx      context.Context // of the run; callers join until it ends
@@ -267,7 +267,7 @@ func (g *Group[I, K, D]) serve(id I) {
 	go g.run(w)
 }
 
-// run runs w, hands out its result, and lets the next one begin.
+// run runs w, and lets the next one begin.
 func (g *Group[I, K, D]) run(w *Work[I, K, D]) {
 	err := g.Run(w.ctx, w)
 	g.mu.Lock()

@@ -7,7 +7,7 @@
 // Calls without a run are bounded by Probes (probes.go).
 //
 // The caller's code is called in the goroutine that waits, one call at a time. A panic in
-// it ends the run as its context does, with a sealed root, and then goes on.
+// it ends the run as its context does, with a sealed root, and then continues.
 package run
 
 import (
@@ -104,7 +104,7 @@ func (r *Run) Broken() error {
 func (r *Run) Second(revoke func()) { r.second.Store(&revoke) }
 
 // Call has f, which is the caller's code, called in the goroutine that called Beside, and
-// waits for it. So calls come one at a time, and a panic goes on in the caller. Once the
+// waits for it. So calls come one at a time, and a panic continues in the caller. Once the
 // run is left behind, or one of them panicked, nothing is called any more.
 func (r *Run) Call(f func()) {
 	done := make(chan struct{})
@@ -112,7 +112,7 @@ func (r *Run) Call(f func()) {
 		returned := false
 		defer func() {
 			if !returned {
-				r.Break(errBroken) // first: the run goes on to see that it failed
+				r.Break(errBroken) // first: the run continues, to see that it failed
 			}
 			close(done)
 		}()
@@ -147,7 +147,7 @@ func (r *Run) Beside(ctx context.Context, what func(ctx context.Context) error) 
 	returned := false
 	defer func() {
 		if !returned {
-			_ = r.attend(ctx, done) // the panic goes on
+			_ = r.attend(ctx, done) // the panic continues
 		}
 	}()
 	err := r.attend(ctx, done)

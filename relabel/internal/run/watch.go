@@ -13,7 +13,7 @@ import (
 // workers of a walk have a cheaper way. One goroutine looks at all of them, once every Every.
 //
 // A worker whose call has taken half of Limit is replaced, and its replacement has the other
-// half to show that the walk goes on. A call that has taken all of it hangs. A stopped run has
+// half to show that the walk continues. A call that has taken all of it hangs. A stopped run has
 // half of it to end: two looks.
 const (
 	// Limit is the time after which a call hangs.
