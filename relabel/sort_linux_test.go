@@ -206,7 +206,7 @@ func TestLine(t *testing.T) {
 // inSlice reports whether the worker that calls Throttle labels a slice.
 func inSlice() bool {
 	buf := make([]byte, 1<<16)
-	return strings.Contains(string(buf[:runtime.Stack(buf, false)]), "(*worker).giveSlices.func")
+	return strings.Contains(string(buf[:runtime.Stack(buf, false)]), "(*sortedRange).do")
 }
 
 // lined labels root, whose directories are large, with two workers. The first slice
