@@ -96,7 +96,8 @@ func TestErrnoTable(t *testing.T) {
 		syscall.ENOSPC: {fails},
 		syscall.EDQUOT: {fails},
 		syscall.ENOTSUP: {
-			fails, {write, from(2), nil, "each fails: they have a label", allFailed},
+			fails,
+			{write, from(2), nil, "each fails: they have a label", allFailed},
 			{unix.SYS_LSETXATTR, from(1), noReads, "each is skipped: they can have none", skipped},
 			{unix.SYS_GETXATTRAT, from(2), nil, "failures: they can be written", readAlone},
 		},
