@@ -86,7 +86,7 @@ func (p *Policy) Why(io xattrio.IO, t xattrio.Target, want string, e sys.Errno, 
 	}
 	defer io.Unpin(t)
 	has, _, unread := io.Read(t)
-	if unread != 0 || has.Long {
+	if unread != 0 {
 		return e
 	}
 	return p.denial(question{has.String(), want, st.Kind, e})

@@ -85,7 +85,7 @@ func (w *worker) visit(parent *Dir, t xattrio.Target, name string, want *Want, l
 	switch {
 	case v.Step == sys.StepRead:
 		var has xattrio.Label
-		if has, r.e = l.io.Found(v.N, v.Errno); has.Long { // for a visit
+		if has, r.e = l.io.Found(v.N, v.Errno); v.Errno == syscall.ERANGE { // longer than a visit has room for
 			has, _, r.e = l.io.Read(self)
 		}
 		if r.e == 0 { // it has another label

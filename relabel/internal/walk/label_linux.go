@@ -170,7 +170,7 @@ func (l *labeller) choose(label string, has xattrio.Label) choice {
 	case l.walk.job.Change == nil:
 		return choice{outcome: Written, to: label}
 	}
-	stored, k := bytes.TrimSuffix(has.Stored, []byte{0}), &l.known
+	stored, k := bytes.TrimSuffix(has, []byte{0}), &l.known
 	if k.want != label || k.has != string(stored) {
 		k.has, k.want = string(stored), label
 		k.to, k.outcome, k.err = l.walk.job.Change(k.has, label)
@@ -226,7 +226,7 @@ func (l *labeller) isBare(t xattrio.Target, d *Dir) bool {
 	return l.io.Unsupported(t, func() (to string) {
 		if job := l.walk.job; job.Writes != DryRun && job.HardLinks == LinksLabel {
 			want, _ := l.wanted(t, d)
-			if c := l.choose(want, xattrio.Label{None: true}); c.outcome == Written {
+			if c := l.choose(want, nil); c.outcome == Written {
 				to = c.to
 			}
 		}

@@ -145,8 +145,8 @@ func (l *labeller) readFirst(d *Dir, o sys.Order, i, end int) int {
 			e := row.entry(k)
 			label, err = want.Rules.Entry(e.Name, e.Kind)
 		}
-		stored, has := l.found.At(k)
-		choices[k] = l.choose(label, xattrio.Label{Stored: stored, None: !has})
+		has, _ := l.found.At(k)
+		choices[k] = l.choose(label, has)
 		if err != nil {
 			choices[k] = choice{outcome: Failed, err: err}
 		}

@@ -30,18 +30,15 @@ func (t Target) Stat() (sys.Stat, sys.Errno) { return sys.Statx(t.FD, t.Name) }
 // itself makes no strings.
 func (t Target) String() string { return sys.Text(t.Name) }
 
-// Label is a label as it was read. It is valid until the next Read.
-type Label struct {
-	Stored []byte // a NUL may end it
-	None   bool   // there is no label
-	Long   bool   // it is longer than there was room for
-}
+// Label is a label as it was read. It is valid until the next Read. It is empty where there
+// is none, or one longer than there was room for.
+type Label []byte
 
 // Is says whether the label is want, which is canonical.
-func (l Label) Is(want string) bool { return secctx.Same(l.Stored, want) }
+func (l Label) Is(want string) bool { return secctx.Same([]byte(l), want) }
 
-// String is the label without its NUL; "" where there is none, or a long one.
-func (l Label) String() string { return secctx.Trim(l.Stored) }
+// String is the label without its NUL.
+func (l Label) String() string { return secctx.Trim([]byte(l)) }
 
 // IO reads and writes labels. It belongs to one goroutine, which for ByThread is
 // locked to its thread.
@@ -202,13 +199,11 @@ func (x *IO) Read(t Target) (has Label, op string, e sys.Errno) {
 func (x *IO) Found(n int, errno sys.Errno) (has Label, e sys.Errno) {
 	switch errno {
 	case 0:
-		return Label{Stored: x.Attr.Value(n)}, 0
-	case syscall.ENODATA:
-		return Label{None: true}, 0
-	case syscall.ERANGE:
-		return Label{Long: true}, 0
+		return x.Attr.Value(n), 0
+	case syscall.ENODATA, syscall.ERANGE:
+		return nil, 0
 	}
-	return has, errno
+	return nil, errno
 }
 
 // Write gives the target the label.
