@@ -29,52 +29,43 @@ type account struct {
 	walks  []*walk.Walk    // under way
 }
 
-// begin counts what k counts from here on.
-func (a *account) begin(k *walk.Walk) {
+func (a *account) locked(f func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.walks = append(a.walks, k)
+	f()
 }
 
-// end follows begin when k has ended.
+// begin counts what k counts from here on.
+func (a *account) begin(k *walk.Walk) { a.locked(func() { a.walks = append(a.walks, k) }) }
+
+// end follows begin when k has ended. At no time are its counts in neither, or in both.
 func (a *account) end(k *walk.Walk) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.total.Add(k.Tally()) // at no time is it in neither, or in both
-	a.walks = slices.DeleteFunc(a.walks, func(o *walk.Walk) bool { return o == k })
+	a.locked(func() {
+		a.total.Add(k.Tally())
+		a.walks = slices.DeleteFunc(a.walks, func(o *walk.Walk) bool { return o == k })
+	})
 }
 
 // add counts what a walk has counted that was not begun here.
-func (a *account) add(t walk.Tally) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.total.Add(t)
-}
+func (a *account) add(t walk.Tally) { a.locked(func() { a.total.Add(t) }) }
 
 // count counts an entry that no walk has met.
-func (a *account) count(o walk.Outcome) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.total.Count(o, 1)
-}
+func (a *account) count(o walk.Outcome) { a.locked(func() { a.total.Count(o, 1) }) }
 
 // recount moves an entry that was counted.
 func (a *account) recount(from, to walk.Outcome) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.total.Of[from]--
-	a.total.Of[to]++
+	a.locked(func() { a.total.Of[from]--; a.total.Of[to]++ })
 }
 
 // now returns what was counted so far, and a directory that is worked on.
 func (a *account) now() (t walk.Tally, path string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	t = a.total
-	for _, k := range a.walks {
-		t.Add(k.Tally())
-		path = cmp.Or(path, k.Path())
-	}
+	a.locked(func() {
+		t = a.total
+		for _, k := range a.walks {
+			t.Add(k.Tally())
+			path = cmp.Or(path, k.Path())
+		}
+	})
 	return t, path
 }
 
@@ -85,11 +76,7 @@ func (a *account) of(o walk.Outcome) int64 {
 }
 
 // set changes the Report.
-func (a *account) set(what func(report *Report)) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	what(&a.report)
-}
+func (a *account) set(f func(report *Report)) { a.locked(func() { f(&a.report) }) }
 
 // soFar returns the Report of a run that has ended or is left behind.
 func (a *account) soFar() (report Report) {
