@@ -55,7 +55,7 @@ func TestJournalStream(t *testing.T) {
 	}{
 		{"/nothere", []string{"<3>fastlabel: /nothere: "}},
 		{"-q /nothere", []string{"<3>fastlabel: /nothere: "}},
-		{"/etc", []string{`<3>fastlabel: "/etc": `}},
+		{"/etc", []string{"<3>fastlabel: /etc: refused: "}},
 		{"-f /dev/null", []string{"<6>fastlabel: /dev/null: "}},
 	} {
 		for _, mode := range []string{"real", "apart real"} {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -19,11 +20,18 @@ import (
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
+	"github.com/fastlabel/fastlabel/internal/secctx"
+	"github.com/fastlabel/fastlabel/relabel"
 )
 
 // mistake is an operand that was probably not meant; nothing was written. hint, if not
 // "", is printed last, to be pasted.
-type mistake struct{ what, hint string }
+type mistake struct {
+	what, hint string
+	refused    bool // it is never labelled
+}
+
+func (m mistake) Is(target error) bool { return m.refused && target == relabel.ErrRefused }
 
 func (m mistake) Error() string {
 	text := m.what + "; nothing was begun"
@@ -49,10 +57,10 @@ func (s *settings) mistaken(operands []string, isThere func(string) bool) error 
 			continue
 		}
 		if isContext(o) {
-			return mistake{words.Brief(o) + ": it is a label and no PATH", "to give it: --label " + words.Brief(o)}
+			return mistake{what: words.Brief(o) + ": it is a label and no PATH", hint: "to give it: --label " + words.Brief(o)}
 		}
 		if near := nearest(o, s.callable); i == 0 && s.command == "" && !s.named && near != "" && isThere(o) {
-			return mistake{words.Brief(o) + ": it may be the command " + near + " mistyped", "if it is a PATH write " + words.Brief("./"+o)}
+			return mistake{what: words.Brief(o) + ": it may be the command " + near + " mistyped", hint: "if it is a PATH write " + words.Brief("./"+o)}
 		}
 	}
 	return nil
@@ -66,7 +74,7 @@ func isContext(word string) bool {
 }
 
 // lookUp looks at each PATH before any of them is touched: one that is missing
-// is most often a typing error.
+// is most often a typing error, and one that is refused another one.
 func (j *job) lookUp(ctx context.Context, operands, paths []string) error {
 	if j.lstat == nil {
 		return nil
@@ -77,16 +85,20 @@ func (j *job) lookUp(ctx context.Context, operands, paths []string) error {
 			return err
 		}
 	}
+	places := j.mounts.Places(len(paths) > 1)
 	look := newLooked()
 	for i, group := range j.mounts.ByServer(slices.Concat(paths, j.exclude)) {
-		found, err := j.lookAt(ctx, group, i > 0 || apart.IsPart())
+		found, err := j.lookAt(ctx, group, places, i > 0 || apart.IsPart())
 		if err != nil {
 			return err
 		}
 		look.add(found)
 	}
 	look.unmounted = j.mounts.Unmounted(paths)
-	if j.looked = look; look.missing == 0 {
+	switch j.looked = look; {
+	case look.missing == 0 && look.mistake != nil:
+		return *look.mistake
+	case look.missing == 0:
 		return j.astray(ctx, paths)
 	}
 	which := words.Brief(look.first)
@@ -119,7 +131,7 @@ func (j *job) astray(ctx context.Context, paths []string) error {
 			return err == nil // else the engine says what is wrong
 		})
 		if astray && answered {
-			return mistake{"--exclude " + words.Brief(dir) + ": it lies in no PATH", ""}
+			return mistake{what: "--exclude " + words.Brief(dir) + ": it lies in no PATH"}
 		}
 	}
 	return nil
@@ -131,6 +143,8 @@ type looked struct {
 	first   string // of those that are missing
 	why     error  // what is said of it
 
+	mistake *mistake // the first PATH that is refused, or about which is to be asked
+
 	links    map[string]bool // symbolic links that lead to something, and whether to a directory
 	readOnly map[string]bool // where nothing can be written
 
@@ -139,9 +153,9 @@ type looked struct {
 
 func newLooked() looked { return looked{links: map[string]bool{}, readOnly: map[string]bool{}} }
 
-// look looks at one PATH.
-func (l *looked) look(a app, path string) {
-	info, err := a.lstat(path)
+// look looks at one PATH, or exclusion.
+func (l *looked) look(j *job, path string, places site.Places) {
+	info, err := j.lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
 		if l.missing++; l.missing == 1 {
@@ -155,11 +169,14 @@ func (l *looked) look(a app, path string) {
 	case err != nil || info == nil: // the run tells
 		return
 	}
-	if a.readOnly != nil && a.readOnly(path) {
+	if l.mistake == nil && j.command != "restorecon" && !slices.Contains(j.exclude, path) {
+		l.mistake = j.objection(path, info, places)
+	}
+	if j.readOnly != nil && j.readOnly(path) {
 		l.readOnly[path] = true
 	}
 	if info.Mode()&fs.ModeSymlink != 0 {
-		if to, err := a.lstat(path + "/"); err == nil && to.IsDir() {
+		if to, err := j.lstat(path + "/"); err == nil && to.IsDir() {
 			l.links[path] = true
 		} else if errors.Is(err, syscall.ENOTDIR) {
 			l.links[path] = false
@@ -167,11 +184,38 @@ func (l *looked) look(a app, path string) {
 	}
 }
 
+// objection says why PATH is not labelled, or what is to be asked about it; nil: nothing.
+func (j *job) objection(path string, info fs.FileInfo, places site.Places) *mistake {
+	if why, instead := places.Why(path, info); why != "" {
+		return &mistake{words.Brief(path) + ": refused: " + why, instead, true}
+	}
+	if !j.asks() {
+		return nil
+	}
+	is, _ := j.inspect(path, defaultLabel, relabel.SkipRoot) // the run says what is wrong
+	has, _ := secctx.Canonical(is.Label)
+	if parts := strings.SplitN(has, ":", 4); len(parts) == 4 && parts[3] != "s0" {
+		return &mistake{what: words.Brief(path) + ": it has a level of its own", hint: "-l " + parts[3] + " compares with that, -l s0 with what all containers share"}
+	}
+	return nil
+}
+
+// asks says that the answer depends on a level that was not given.
+func (j *job) asks() bool {
+	for _, flag := range []string{"label", "type", "level", "reference"} {
+		if j.given.Changed(flag) {
+			return false
+		}
+	}
+	return (j.dryRun || j.command != "") && (j.only == 0 || j.only&relabel.PartLevel != 0)
+}
+
 // add takes over what was found on one filesystem.
 func (l *looked) add(of looked) {
 	if l.missing == 0 {
 		l.first, l.why = of.first, of.why
 	}
+	l.mistake = cmp.Or(l.mistake, of.mistake)
 	l.missing += of.missing
 	maps.Copy(l.links, of.links)
 	maps.Copy(l.readOnly, of.readOnly)
@@ -183,7 +227,7 @@ const lookPatience = 200 * time.Millisecond
 
 // lookAt looks at the PATHs of one filesystem. Of a served one that does not answer
 // nothing is found: the run says what it waits for.
-func (a app) lookAt(ctx context.Context, paths []string, served bool) (looked, error) {
+func (j *job) lookAt(ctx context.Context, paths []string, places site.Places, served bool) (looked, error) {
 	late, cancel := wait.Linger(ctx, wait.Grace) // a look may be about to return
 	defer cancel()
 	if served {
@@ -196,7 +240,7 @@ func (a app) lookAt(ctx context.Context, paths []string, served bool) (looked, e
 				break
 			}
 			at.Add(1)
-			f.look(a, p)
+			f.look(j, p, places)
 		}
 		return f
 	})

@@ -77,7 +77,7 @@ import (
 )
 
 func main() {
-	process(app{tree: treeOrCheck, inspect: relabel.Inspect, lstat: os.Lstat, readOnly: site.ReadOnly, apart: whatMayHang})
+	process(app{tree: treeOrCheck, inspect: relabel.Inspect, lstat: os.Lstat, readOnly: site.ReadOnly, off: site.Off, apart: whatMayHang})
 }
 
 func treeOrCheck(ctx context.Context, root, label string, o *relabel.Options, check bool) (relabel.Report, error) {
@@ -139,6 +139,8 @@ type app struct {
 	apart func(ctx context.Context, mounts site.Mounts) (code int, done bool)
 	// lstat, if not nil, looks up each PATH before any is touched.
 	lstat func(path string) (fs.FileInfo, error)
+	// off, if not nil, reports whether SELinux is off.
+	off func() bool
 	// readOnly, if not nil, tells what nothing can be written to.
 	readOnly func(path string) bool
 
@@ -262,13 +264,24 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 		j.Note("", words.Brief(s.filesFrom)+": it names no path")
 		return exit.Done
 	case s.command == "probe":
-		return j.probeAll(ctx, paths)
+		return j.each(ctx, paths, j.probe)
 	}
 	code = j.labelAll(ctx, paths)
 	if len(j.left) > 0 {
 		j.Note("", toResume(s)+resumption(cmp.Or(a.name, "fastlabel"), s, operands, j.left))
 	}
 	return code
+}
+
+// aboutPolicy says that SELinux is off, and that no policy which is installed knows the type.
+func (j *job) aboutPolicy() {
+	if j.off == nil || !j.off() {
+		return
+	}
+	j.Note("", "SELinux is off: labels are stored all the same, and count where it is on")
+	if fields := strings.Split(j.label, ":"); len(fields) > 2 && site.Unknown("/etc/selinux", fields[2]) {
+		j.Note("", "no policy in /etc/selinux has the type "+fields[2])
+	}
 }
 
 func newReporter(s *settings, out *stream.Sink, stderr io.Writer) report.Reporter {

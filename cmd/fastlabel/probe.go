@@ -25,27 +25,6 @@ func probeCommand() *cobra.Command {
 	}
 }
 
-// probeAll asks each path whether it has the label.
-func (j *job) probeAll(ctx context.Context, paths []string) int {
-	codes := make([]int, len(paths))
-	wait.InTurn(len(paths), func(i int, stalls func()) {
-		if codes[i] = j.late(ctx, paths[i]); codes[i] == exit.Done {
-			codes[i] = j.probe(ctx, paths[i], stalls)
-		}
-	})
-	return exit.Worst(codes)
-}
-
-// late tells of a path that is not begun because ctx has ended.
-func (j *job) late(ctx context.Context, path string) int {
-	if ctx.Err() == nil {
-		return exit.Done
-	}
-	code, reason := exit.Of(ctx)
-	j.Note(path, "not begun ("+reason+")")
-	return code
-}
-
 // probe asks one path. The call may be left behind where the filesystem does not answer.
 // If it takes long, that is reported, and the paths that wait for their turn go on.
 func (j *job) probe(ctx context.Context, path string, stalls func()) int {

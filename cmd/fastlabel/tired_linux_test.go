@@ -42,10 +42,12 @@ func TestReadOnly(t *testing.T) {
 	}
 	const sentence = `relabel: read-only file system: not everything has the label, and nothing was written`
 	for line, want := range map[string]string{
-		"-v " + v:          `2> fastlabel: "` + v + `": ` + sentence + "\nexit 3\n\n",
-		"-q " + v:          `2> fastlabel: "` + v + `": ` + sentence + "\nexit 3\n\n",
-		"-q -t usr_t " + v: "exit 0\n\n",
-		"-q -n " + v:       "exit 4\n\n",
+		"-v " + v:             `2> fastlabel: "` + v + `": ` + sentence + "\nexit 3\n\n",
+		"-q " + v:             `2> fastlabel: "` + v + `": ` + sentence + "\nexit 3\n\n",
+		"-q -t usr_t " + v:    "exit 0\n\n",
+		"-q -n " + v:          `2> fastlabel: "` + v + `": ` + sentence + "\nexit 3\n\n",
+		"-n -q -t usr_t " + v: "exit 0\n\n",
+		"verify -q " + v:      "exit 4\n\n",
 	} {
 		if _, got, _ := strings.Cut(transcript(real(), calls(line)), "\n"); got != want {
 			t.Errorf("%s:\n%s\nnot\n%s", line, got, want)

@@ -38,6 +38,7 @@ type job struct {
 	limiter  *rate.Limiter // nil: no limit
 
 	lockless atomic.Bool // that there is no place for locks was told
+	empty    atomic.Bool // it was asked of an empty PATH whether it is to be mounted
 
 	mu   sync.Mutex
 	left []string // PATHs that the end of the context left undone
@@ -90,6 +91,7 @@ func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]s
 	if err := j.lookUp(ctx, paths, all); err != nil {
 		return nil, err
 	}
+	j.aboutPolicy()
 	return all, nil
 }
 
@@ -99,16 +101,36 @@ func (j *job) labelAll(ctx context.Context, paths []string) int {
 	if len(paths) > 1 {
 		paths = slices.Concat(j.mounts.ByServer(paths)...)
 	}
+	return j.each(ctx, paths, j.one)
+}
+
+// each has do do each PATH in its turn. Those that are left when ctx ends are counted.
+func (j *job) each(ctx context.Context, paths []string, do func(ctx context.Context, path string, stalls func()) int) int {
 	codes := make([]int, len(paths))
-	wait.InTurn(len(paths), func(i int, stalls func()) { codes[i] = j.one(ctx, paths[i], stalls) })
+	left := 0
+	wait.InTurn(len(paths), func(i int, stalls func()) {
+		if ctx.Err() == nil {
+			codes[i] = do(ctx, paths[i], stalls)
+			return
+		}
+		codes[i], _ = exit.Of(ctx)
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.left = append(j.left, paths[i])
+		left++
+	})
+	if _, reason := exit.Of(ctx); left == 1 {
+		j.Note(j.left[len(j.left)-1], "not begun ("+reason+")")
+	} else if left > 1 {
+		j.Note("", words.Thousands(int64(left))+" PATHs were not begun ("+reason+")")
+	}
 	return exit.Worst(codes)
 }
 
 // one does one PATH. It calls stalls when what is left waits for calls that do not
 // return.
 func (j *job) one(ctx context.Context, path string, stalls func()) int {
-	if ctx.Err() != nil {
-		j.leave(path)
+	if ctx.Err() != nil { // in the hook
 		code, reason := exit.Of(ctx)
 		j.Result(report.Result{Report: relabel.Report{Root: path, Label: j.label}, Command: j.command, Code: code, Reason: reason})
 		return code
@@ -124,7 +146,7 @@ func (j *job) one(ctx context.Context, path string, stalls func()) int {
 	u := j.progress.begin(path)
 	j.watched(o, u)
 	check := dry
-	if j.looked.readOnly[path] && !dry {
+	if j.looked.readOnly[path] && j.command != "verify" {
 		check = true
 		var stop context.CancelCauseFunc
 		ctx, stop = onlyLook(ctx, o)
@@ -151,6 +173,8 @@ func (j *job) one(ctx context.Context, path string, stalls func()) int {
 	}
 	if plugin := j.looked.unmounted[path]; plugin != "" {
 		j.Note(path, "no volume is mounted there: it is the kubelet's directory for one ("+plugin+"); give the place where it is mounted")
+	} else if rep.Seen == 1 && !rep.Trusted && j.command != "hook" && j.command != "restorecon" && j.mounts.IsEmpty(path) && !j.empty.Swap(true) {
+		j.Note(path, "it is empty, and nothing is mounted there: is its volume mounted?")
 	}
 	j.Result(r)
 	return code

@@ -136,6 +136,16 @@ func (all Mounts) Unmounted(paths []string) map[string]string {
 	return plugins
 }
 
+// IsEmpty reports whether path is a directory on which nothing is mounted, for one that has no entries.
+func (all Mounts) IsEmpty(path string) bool {
+	var st, above syscall.Stat_t
+	if syscall.Lstat(path, &st) != nil || st.Mode&syscall.S_IFMT != syscall.S_IFDIR || syscall.Stat(path+"/..", &above) != nil || st.Dev != above.Dev {
+		return false
+	}
+	at := absolute(workingDirectory(), path) // of one filesystem, as by bind
+	return !slices.ContainsFunc(all, func(m mountinfo.Mount) bool { return m.Point == at })
+}
+
 // countInodes are filesystems, by what statfs(2) calls them, that count the inodes
 // in use, of which no entry but a second name of a file goes without one.
 var countInodes = []uint32{

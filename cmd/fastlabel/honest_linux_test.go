@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// expects holds a call against its exit code and a part of what it says.
+func expects(t *testing.T, a app, line string, code int, part string) {
+	t.Helper()
+	text := transcript(a, calls(line))
+	if !strings.HasSuffix(text, fmt.Sprintf("\nexit %d\n\n", code)) || !strings.Contains(text, part) {
+		t.Errorf("want exit %d and %q:\n%s", code, part, text)
+	}
+}
+
+// What is no volume is refused before the first PATH is labelled, whatever the command.
+func TestRefusedPaths(t *testing.T) {
+	treetest.Need(t, "root", "plain")
+	ownRuntime(t)
+	t.Chdir(t.TempDir())
+	plant(t, "vol", 1, 1)
+	for name, kind := range map[string]uint32{"null": syscall.S_IFCHR, "disk": syscall.S_IFBLK, "fifo": syscall.S_IFIFO} {
+		if err := syscall.Mknod(name, kind|0o600, 1<<8|3); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := net.Listen("unix", "sock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	before := treetest.Read(t, ".")
+	for path, part := range map[string]string{
+		"null": "null: refused: it is a device; nothing was begun; give the directory where it is mounted\n",
+		"disk": "disk: refused: it is a device; nothing was begun; give the directory where it is mounted\n",
+		"fifo": "it is a FIFO; nothing was begun; give the directory that it lies in\n", "sock": "it is a socket; nothing",
+		"/dev/null": "it is a device", "/dev/stdin": "kernel's own (devtmpfs)", "/proc/self/status": "kernel's own (proc)", "/sys": "it lies in a filesystem of the kernel's own (sysfs)",
+		"/etc": "it is /etc, or holds it; nothing was begun; to restore its labels: fastlabel restorecon -R /etc\n", "/etc/../etc/": "it is /etc", "/": "it is /, or holds it",
+	} {
+		for _, command := range []string{"", "-n", "--only type", "--from u:r:t", "verify", "probe", "--json"} {
+			expects(t, real(), command+" vol "+path, 3, part)
+		}
+		expects(t, real(), path, 3, "efused")
+		if text := transcript(real(), calls("restorecon -n --contexts none "+path)); strings.Contains(text, "refused") {
+			t.Error(text)
+		}
+	}
+	expects(t, real(), "-n -e null vol -e vol/d0", 2, "it lies in no PATH")
+	if d := treetest.Diff(before, treetest.Read(t, ".")); len(d) > 0 {
+		t.Error(d)
+	}
+}
+
+// A home of somebody in passwd is refused, with what holds it, and what lies in it is not.
+func TestHomes(t *testing.T) {
+	treetest.Need(t, "root", "plain")
+	ownRuntime(t)
+	t.Chdir(t.TempDir())
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, home := range []string{"people/alice/pv", "daemon/pv"} {
+		plant(t, home, 1, 1)
+	}
+	if err := os.Symlink("people", "link"); err != nil {
+		t.Fatal(err)
+	}
+	passwd, err := os.ReadFile("/etc/passwd")
+	if err == nil {
+		err = os.WriteFile("passwd", fmt.Appendf(passwd, "alice:x:1717:1717::%s/link/alice:/bin/sh\nd:x:717:717::%s/daemon:/bin/sh\n", dir, dir), 0o644)
+	}
+	if err == nil {
+		err = syscall.Mount("passwd", "/etc/passwd", "", syscall.MS_BIND, "")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Unmount("/etc/passwd", syscall.MNT_DETACH) }()
+	for _, path := range []string{"people/alice", "people/alice/", "link/alice", "people", "link/"} {
+		expects(t, real(), path, 3, ": refused: it is the home of alice, or holds it; nothing was begun; to restore its labels: fastlabel restorecon -R "+path+"\n")
+		expects(t, real(), "-n daemon "+path, 3, "the home of alice")
+	}
+	expects(t, real(), "people/alice/pv daemon", 0, "daemon: ")
+	t.Setenv("HOME", dir+"/daemon")
+	expects(t, real(), "-n daemon people/alice/pv", 3, "the home of the caller")
+}
+
+// -n, verify and probe ask for a level where PATH has one of its own: to compare with the default
+// would advise to open the volume to all containers.
+func TestOwnLevel(t *testing.T) {
+	treetest.Need(t, "root", "plain")
+	ownRuntime(t)
+	t.Chdir(t.TempDir())
+	plant(t, "pv", 1, 1)
+	plant(t, "other", 1, 1)
+	expects(t, real(), "-q -l s0:c35,c75 pv", 0, "")
+	for _, line := range []string{"-n", "-n -v", "verify", "probe", "-n --only level", "-n --from u:r:t", "-n -u u_u", "verify other"} {
+		expects(t, real(), line+" pv", 2, "pv: it has a level of its own; nothing was begun; -l s0:c35,c75 compares with that, -l s0 with what all containers share\n")
+	}
+	for line, code := range map[string]int{
+		"-n -l s0:c35,c75": 0, "verify -l s0:c35,c75": 0, "probe -l s0:c35,c75": 0, "-n -l s0": 4, "probe -l s0": 4, "-n -t usr_t": 4,
+		"-n --label u:r:t:s0": 4, "verify --reference pv": 0, "-n --only type": 0,
+	} {
+		expects(t, real(), line+" pv", code, "")
+	}
+	for _, line := range []string{"-n other", "verify other", "probe other"} {
+		expects(t, real(), line, 4, "")
+	}
+	setLabel(t, "pv", "u:r:svirt_t")
+	expects(t, real(), "-n pv", 4, "to write")
+}
+
+// An empty PATH on which nothing is mounted is asked about, once.
+func TestEmptyPath(t *testing.T) {
+	treetest.Need(t, "root", "plain")
+	ownRuntime(t)
+	t.Chdir(t.TempDir())
+	for _, dir := range []string{"a", "b", "mounted", "bound"} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.Mount("none", "mounted", "tmpfs", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Unmount("mounted", syscall.MNT_DETACH) }()
+	if err := syscall.Mount("b", "bound", "", syscall.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Unmount("bound", syscall.MNT_DETACH) }()
+	for _, line := range []string{"-n a", "a", "verify a", "-n a/ b mounted", "--json a"} {
+		if text := transcript(real(), calls(line)); strings.Count(text, "it is empty, and nothing is mounted there: is its volume mounted?") != 1 {
+			t.Error(text)
+		}
+	}
+	if err := os.WriteFile("f", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if text := transcript(real(), calls("mounted", "bound", "-n f", "-q a", "--skip root a")); strings.Contains(text, "empty") {
+		t.Error(text)
+	}
+}
+
+// Where SELinux is off one line says so, and another that no policy has the type.
+func TestSELinuxOff(t *testing.T) {
+	a := fake()
+	a.off = func() bool { return true }
+	for _, line := range []string{"/one /changes", "-n /one", "verify /one", "probe /right /top", "--json /one"} {
+		if text := transcript(a, calls(line)); strings.Count(text, "SELinux is off: labels are stored all the same, and count where it is on") != 1 {
+			t.Error(text)
+		}
+	}
+	if text := transcript(a, calls("-q /one")) + transcript(fake(), calls("/one")); strings.Contains(text, "SELinux is off") {
+		t.Error(text)
+	}
+	dir := t.TempDir()
+	if site.Unknown(dir, "usr_t") {
+		t.Error("without a policy nothing is unknown")
+	}
+	if err := os.MkdirAll(dir+"/targeted/policy", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir+"/targeted/policy/policy.33", []byte("\x05\x00usr_t\x00"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if site.Unknown(dir, "usr_t") || !site.Unknown(dir, "ursr_t") {
+		t.Error("usr_t is known, and ursr_t is not")
+	}
+}
+
+// Output that cannot be written is exit 1.
+func TestOutputClosed(t *testing.T) {
+	treetest.Need(t, "root", "plain")
+	ownRuntime(t)
+	t.Chdir(t.TempDir())
+	plant(t, "v", 1, 1)
+	for line, want := range map[string]int{"verify": 1, "probe": 1, "-n -v": 1, "--json -n": 1, "--help": 1, "version": 1, "verify -q": 4, "-n": 4} {
+		for how, file := range map[string]string{"full": "/dev/full", "not open for writing": "/dev/null"} {
+			out, err := os.Open("/dev/null")
+			if how == "full" {
+				out, err = os.OpenFile(file, os.O_WRONLY, 0)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command(os.Args[0], append(strings.Fields(line), "v")...)
+			cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS=real")
+			cmd.Stdout = out
+			_ = cmd.Run()
+			out.Close()
+			if got := cmd.ProcessState.ExitCode(); got != want && line != "version" || line == "version" && got == 0 {
+				t.Errorf("%s, %s: exit %d, not %d", line, how, got, want)
+			}
+		}
+	}
+}

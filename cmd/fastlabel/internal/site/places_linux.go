@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package site
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
+)
+
+// Places are what no PATH may be.
+type Places struct {
+	kernels map[uint64]string // filesystems of the kernel's own, by device
+	taken   map[file]string   // the system's directories and homes, and what holds one: which it is
+}
+
+type file struct{ dev, ino uint64 }
+
+// Places finds them. Of one PATH the engine knows the system's directories, and homes on a served
+// filesystem are not looked at.
+func (all Mounts) Places(several bool) Places {
+	p := Places{map[uint64]string{}, map[file]string{}}
+	for _, m := range all {
+		if kernels(m) {
+			var major, minor uint64
+			if n, _ := fmt.Sscanf(m.Device, "%d:%d", &major, &minor); n == 2 {
+				p.kernels[minor&0xff|major&0xfff<<8|minor&^0xff<<12|major&^0xfff<<32] = m.FSType
+			}
+		}
+	}
+	if several {
+		for _, dir := range mountinfo.NeverWhole {
+			p.take(dir, dir)
+		}
+	}
+	users := homes()
+	for _, dir := range all.ByServer(slices.Sorted(maps.Keys(users)))[0] {
+		p.take(dir, "the home of "+users[dir])
+	}
+	return p
+}
+
+// take takes the directory at path, by its real path too, and all that hold it.
+func (p Places) take(path, what string) {
+	real, _ := filepath.EvalSymlinks(path)
+	for _, at := range []string{path, real} {
+		for ; filepath.IsAbs(at); at = filepath.Dir(at) {
+			if st := new(syscall.Stat_t); syscall.Lstat(at, st) == nil && p.taken[file{st.Dev, st.Ino}] == "" {
+				p.taken[file{st.Dev, st.Ino}] = what
+			}
+			if at == "/" {
+				break
+			}
+		}
+	}
+}
+
+// kernels says whether m is a filesystem of the kernel's own, or a tmpfs in one, as on
+// /sys/fs/cgroup. An automount becomes what is mounted there, and a pod's huge pages are a volume.
+func kernels(m mountinfo.Mount) bool {
+	switch m.FSType {
+	case "autofs", "hugetlbfs":
+		return false
+	case "tmpfs":
+		return m.Root == "/" && (strings.HasPrefix(m.Point, "/sys/") || strings.HasPrefix(m.Point, "/proc/"))
+	}
+	return m.Kernels()
+}
+
+// homes are the home directories of the accounts that people use, by useradd(8)'s numbers or by
+// lying in /home, and that of the caller, each with the account.
+func homes() map[string]string {
+	all := map[string]string{}
+	passwd, _ := os.ReadFile("/etc/passwd")
+	for line := range strings.Lines(string(passwd)) {
+		f := strings.Split(line, ":")
+		if len(f) < 7 || !filepath.IsAbs(f[5]) {
+			continue
+		}
+		uid, _ := strconv.Atoi(f[2])
+		dir := filepath.Clean(f[5])
+		if uid >= 1000 && uid <= 60000 || filepath.Dir(dir) == "/home" || f[0] == os.Getenv("SUDO_USER") {
+			all[dir] = f[0]
+		}
+	}
+	if home := os.Getenv("HOME"); filepath.IsAbs(home) {
+		all[filepath.Clean(home)] = "the caller"
+	}
+	return all
+}
+
+// Why says why what info is of is no PATH, and what to do instead of labelling path; "" if it may be
+// one.
+func (p Places) Why(path string, info os.FileInfo) (why, instead string) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case info.Mode()&os.ModeDevice != 0:
+		return "it is a device", "give the directory where it is mounted"
+	case info.Mode()&os.ModeNamedPipe != 0:
+		return "it is a FIFO", "give the directory that it lies in"
+	case info.Mode()&os.ModeSocket != 0:
+		return "it is a socket", "give the directory that it lies in"
+	case !ok:
+		return "", ""
+	case p.kernels[st.Dev] != "":
+		return "it lies in a filesystem of the kernel's own (" + p.kernels[st.Dev] + ")", "give the directory where a volume is mounted"
+	}
+	what := p.taken[file{st.Dev, st.Ino}]
+	if clean := filepath.Clean(path); what == "" && slices.Contains(mountinfo.NeverWhole, clean) {
+		what = clean
+	}
+	if what == "" {
+		return "", ""
+	}
+	return "it is " + what + ", or holds it", "to restore its labels: fastlabel restorecon -R " + words.Shell(path)
+}
+
+// Off reports whether SELinux is off: this kernel has none, or no policy is loaded.
+func Off() bool {
+	known, err := os.ReadFile("/proc/filesystems")
+	if err != nil {
+		return false
+	}
+	mine, _ := os.ReadFile("/proc/self/attr/current")
+	return !strings.Contains(string(known), "selinuxfs") || strings.TrimRight(string(mine), "\x00\n") == "kernel"
+}
+
+// Unknown reports whether there are policies beneath dir, which is /etc/selinux, and none has a
+// type of that name.
+func Unknown(dir, name string) bool {
+	files, _ := filepath.Glob(filepath.Join(dir, "*/policy/policy.*"))
+	some := false
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil || bytes.Contains(text, []byte(name)) {
+			return false
+		}
+		some = true
+	}
+	return some
+}
