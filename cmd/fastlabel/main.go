@@ -13,7 +13,7 @@
 //
 //	Examples:
 //	  fastlabel -l s0:c35,c75 /var/lib/pv             # the volume of one pod
-//	  fastlabel -n -v /var/lib/pv                     # what would change
+//	  fastlabel -n -v -l s0:c35,c75 /var/lib/pv       # what would change
 //	  find /srv/* -prune -print0 | fastlabel -0 -f -  # many PATHs
 //
 // --help has the flags, of COMMAND too, and the exit codes.

@@ -20,7 +20,7 @@ func probeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "probe [flags] PATH...",
 		Short:   "is it labelled? reads PATH alone",
-		Long:    inJSON,
+		Long:    ownLevel + inJSON,
 		Example: "  fastlabel probe -l s0:c35,c75 /var/lib/pv\n",
 	}
 }
