@@ -67,7 +67,7 @@ func confinement() []Mutant {
 			Breaks: "the walk goes back up by its own descriptors, wherever a directory is moved",
 			Edits: edits(
 				walk, "\t\tl.tally.Found++\n", "\t\tif w.descend(d, fd, e, t); true {\n\t\t\treturn\n\t\t}\n\t\tl.tally.Found++\n",
-				walk, "// readAhead asks", `func (w *worker) descend(d *Dir, fd int, e sys.Dirent, t xattrio.Target) {
+				walk, "// readAhead asks", `func (w *worker) descend(d *directory, fd int, e sys.Dirent, t xattrio.Target) {
 	l := &w.labels
 	down, _, errno := w.mount.OpenDir(fd, t.Name)
 	if errno != 0 {

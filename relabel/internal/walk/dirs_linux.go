@@ -14,16 +14,16 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
-// Dir is a directory of a walk. Children point to their parents, so a Dir lives as long
+// directory is one of a walk. Children point to their parents, so it lives as long
 // as anything beneath it is under way. Its fields leave no gaps: a tree may be a million
 // levels deep.
 //
 // Who owns what: the first five fields and depth never change. What the walk notes belongs
 // to the worker that opened the directory, until others know of it; sortFrom, sortedBelow,
 // unsorted and ahead then to the one that gathers. All else belongs to the cache's mutex.
-type Dir struct {
-	parent *Dir   // nil at the top of a mount
-	name   string // with its NUL; "" at the top
+type directory struct {
+	parent *directory // nil at the top of a mount
+	name   string     // with its NUL; "" at the top
 	mount  *mounts.Mount
 	own    string // the label that is wanted of it; "": it is left as it is
 	want   *Want  // of what is in it
@@ -49,7 +49,7 @@ type Dir struct {
 }
 
 // FD is the descriptor of a directory that the caller is in.
-func (d *Dir) FD() int { return int(d.fd) }
+func (d *directory) FD() int { return int(d.fd) }
 
 // pathMost limits the bytes of names in the path of a message to PATH_MAX.
 const pathMost = 4096
@@ -57,7 +57,7 @@ const pathMost = 4096
 // Path is for messages only; the walk never looks one up. In a deep tree it is the
 // top, "…", and the last pathMost bytes: the owner of the tree chooses its depth, so
 // neither the length nor the work for it may grow with that.
-func (d *Dir) Path(name string) string {
+func (d *directory) Path(name string) string {
 	var parts []string
 	size := len(name)
 	if name != "" {
@@ -92,17 +92,17 @@ type dirCache struct {
 	mu    sync.Mutex
 	limit int
 	open  atomic.Int64
-	rests int    // open directories with a rest that waits
-	idle  []*Dir // open and not pinned, the one that was so last at the end; not the top
+	rests int          // open directories with a rest that waits
+	idle  []*directory // open and not pinned, the one that was so last at the end; not the top
 
-	before map[*Dir]int // written before there are workers: see move
+	before map[*directory]int // written before there are workers: see move
 }
 
 // opened enters a directory that the caller has just opened, and is in. No other
 // worker knows of it until something in it is expected or its rest is pinned.
-func (c *dirCache) opened(parent *Dir, name string, fd int, own string, want *Want) *Dir {
+func (c *dirCache) opened(parent *directory, name string, fd int, own string, want *Want) *directory {
 	c.open.Add(1)
-	return &Dir{parent: parent, name: name, mount: parent.mount, depth: parent.depth + 1, own: own, want: want, fd: int32(fd), pins: 1}
+	return &directory{parent: parent, name: name, mount: parent.mount, depth: parent.depth + 1, own: own, want: want, fd: int32(fd), pins: 1}
 }
 
 func (c *dirCache) resize(limit int) {
@@ -121,7 +121,7 @@ func (c *dirCache) shrink() int {
 }
 
 // expect counts one more item that will need d.
-func (c *dirCache) expect(d *Dir) {
+func (c *dirCache) expect(d *directory) {
 	c.mu.Lock()
 	c.share(d)
 	d.pending++
@@ -130,7 +130,7 @@ func (c *dirCache) expect(d *Dir) {
 
 // share notes that others may know of d. It writes once, in the worker that opened d:
 // releaseOpen reads it unlocked.
-func (c *dirCache) share(d *Dir) {
+func (c *dirCache) share(d *directory) {
 	if !d.shared {
 		d.shared = true
 	}
@@ -138,8 +138,8 @@ func (c *dirCache) share(d *Dir) {
 
 // acquire makes d open, step by step from the nearest open directory above if it is
 // closed, and pins it, for one of the items that expected it.
-func (c *dirCache) acquire(d *Dir) (int, string, sys.Errno) {
-	var way []*Dir
+func (c *dirCache) acquire(d *directory) (int, string, sys.Errno) {
+	var way []*directory
 	c.mu.Lock()
 	d.pending--
 	at := d
@@ -163,7 +163,7 @@ func (c *dirCache) acquire(d *Dir) (int, string, sys.Errno) {
 }
 
 // pin pins d, which is open. The caller has locked the mutex.
-func (c *dirCache) pin(d *Dir) {
+func (c *dirCache) pin(d *directory) {
 	c.share(d)
 	if d.pins == 0 {
 		if i := slices.Index(c.idle, d); i >= 0 {
@@ -175,7 +175,7 @@ func (c *dirCache) pin(d *Dir) {
 
 // step opens d, which lies in at, and pins it. If it is another directory than before,
 // that is an error: d was moved, and what is beneath it may lie where the walk has been.
-func (c *dirCache) step(at, d *Dir) (string, sys.Errno) {
+func (c *dirCache) step(at, d *directory) (string, sys.Errno) {
 	c.mu.Lock()
 	was := d.was
 	c.mu.Unlock()
@@ -211,11 +211,11 @@ func (c *dirCache) step(at, d *Dir) (string, sys.Errno) {
 // move replaces the descriptor of the top by fd, the same directory in another mount.
 // All other directories are found again beneath it. Their descriptors stay open until
 // clear, to tell one that was removed from one that was renamed. No directory is pinned.
-func (c *dirCache) move(top *Dir, fd int) {
+func (c *dirCache) move(top *directory, fd int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	top.fd = int32(fd)
-	c.before = make(map[*Dir]int)
+	c.before = make(map[*directory]int)
 	for _, d := range c.idle {
 		c.before[d] = c.identify(d)
 	}
@@ -223,7 +223,7 @@ func (c *dirCache) move(top *Dir, fd int) {
 }
 
 // removed reports whether d, which is not found any more, was removed.
-func (c *dirCache) removed(d *Dir) bool {
+func (c *dirCache) removed(d *directory) bool {
 	fd, ok := c.before[d]
 	if !ok {
 		return false
@@ -234,7 +234,7 @@ func (c *dirCache) removed(d *Dir) bool {
 
 // release takes a pin back. A directory without pins is closed if no item will need it;
 // else it is idle, and beyond the limit another makes room.
-func (c *dirCache) release(d *Dir) {
+func (c *dirCache) release(d *directory) {
 	if fd := c.releaseOpen(d); fd >= 0 {
 		sys.Close(fd)
 	}
@@ -242,7 +242,7 @@ func (c *dirCache) release(d *Dir) {
 
 // releaseOpen is release by the worker that opened d. If no other worker knows of d, the
 // descriptor is the caller's. Else it returns -1.
-func (c *dirCache) releaseOpen(d *Dir) int {
+func (c *dirCache) releaseOpen(d *directory) int {
 	if d.shared {
 		c.unpin(d, 0)
 		return -1
@@ -252,7 +252,7 @@ func (c *dirCache) releaseOpen(d *Dir) int {
 
 // unpin is release for a worker that pinned d once, and worked on owed more items that
 // expected d.
-func (c *dirCache) unpin(d *Dir, owed int) {
+func (c *dirCache) unpin(d *directory, owed int) {
 	c.mu.Lock()
 	d.pending -= int32(owed)
 	d.pins--
@@ -281,7 +281,7 @@ func (c *dirCache) closeIdle() bool {
 }
 
 // pinSorted pins d, which the caller is in, while it is sorted.
-func (c *dirCache) pinSorted(d *Dir) {
+func (c *dirCache) pinSorted(d *directory) {
 	c.mu.Lock()
 	c.pin(d)
 	c.mu.Unlock()
@@ -290,7 +290,7 @@ func (c *dirCache) pinSorted(d *Dir) {
 // pinRest pins d for its rest, which needs this very descriptor: the position in
 // the directory is in it. It reports whether the rest may wait for its turn, or
 // so many wait already that it must be next.
-func (c *dirCache) pinRest(d *Dir) bool {
+func (c *dirCache) pinRest(d *directory) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pin(d)
@@ -331,7 +331,7 @@ func (c *dirCache) evict() bool {
 }
 
 // identify is forget, and notes which directory is to be found again.
-func (c *dirCache) identify(d *Dir) int {
+func (c *dirCache) identify(d *directory) int {
 	d.was = mounts.ID{Dev: ^uint64(0)} // which nothing has that is found again
 	if st, e := sys.Fstatx(int(d.fd)); e == 0 {
 		d.was = mounts.IDOf(st)
@@ -340,7 +340,7 @@ func (c *dirCache) identify(d *Dir) int {
 }
 
 // forget returns the descriptor of a directory that is to be closed.
-func (c *dirCache) forget(d *Dir) int {
+func (c *dirCache) forget(d *directory) int {
 	fd := int(d.fd)
 	d.fd = -1
 	c.open.Add(-1)
@@ -360,12 +360,12 @@ func (c *dirCache) clear() {
 // openParent is the directory of the child that a worker entered last. Consecutive
 // siblings share one acquire.
 type openParent struct {
-	dir  *Dir // nil: none
-	owed int  // items that expected it, and were worked on
+	dir  *directory // nil: none
+	owed int        // items that expected it, and were worked on
 }
 
 // acquire acquires d for an item that expected it, in place of the one before.
-func (h *openParent) acquire(c *dirCache, d *Dir) (int, string, sys.Errno) {
+func (h *openParent) acquire(c *dirCache, d *directory) (int, string, sys.Errno) {
 	if h.dir == d {
 		h.owed++
 		return d.FD(), "", 0

@@ -20,17 +20,17 @@ import (
 // no one looks at the directories between.
 func TestDeepPath(t *testing.T) {
 	m := &mounts.Mount{Path: "/root"}
-	top := &Dir{mount: m}
-	chain := func(d *Dir, levels int) *Dir {
+	top := &directory{mount: m}
+	chain := func(d *directory, levels int) *directory {
 		for range levels {
-			d = &Dir{parent: d, name: "d\x00", mount: m}
+			d = &directory{parent: d, name: "d\x00", mount: m}
 		}
 		return d
 	}
 	if got, want := chain(top, 2000).Path("f"), "/root"+strings.Repeat("/d", 2000)+"/f"; got != want {
 		t.Errorf("2,000 levels: %d bytes, want %d", len(got), len(want))
 	}
-	unnamed := &Dir{parent: chain(top, 3), mount: m} // who looks at its name panics
+	unnamed := &directory{parent: chain(top, 3), mount: m} // who looks at its name panics
 	got := chain(unnamed, 2*pathMost).Path("f")
 	if !strings.HasPrefix(got, "/root/…/d/d/") || !strings.HasSuffix(got, "/d/d/f") || len(got) < pathMost || len(got) > pathMost+20 {
 		t.Errorf("%d bytes: %.20s", len(got), got)
@@ -63,7 +63,7 @@ func TestReentry(t *testing.T) {
 		}
 	}
 	c, m := dirCache{limit: 2}, &mounts.Mount{Confined: mounts.Clone, Path: root}
-	top := &Dir{mount: m, fd: int32(openDir(t, root)), shared: true}
+	top := &directory{mount: m, fd: int32(openDir(t, root)), shared: true}
 	defer sys.Close(top.FD())
 	d := c.opened(top, "d\x00", openDir(t, filepath.Join(root, "d")), "", nil)
 	for range 3 {
@@ -111,7 +111,7 @@ func TestMovedCache(t *testing.T) {
 			cache, m := dirCache{limit: 8}, &mounts.Mount{Confined: mounts.Clone, Path: root}
 			first := openDir(t, root)
 			defer sys.Close(first)
-			top := &Dir{mount: m, fd: int32(first), shared: true}
+			top := &directory{mount: m, fd: int32(first), shared: true}
 			d := cache.opened(top, "d\x00", openDir(t, filepath.Join(root, "d")), "", nil)
 			e := cache.opened(d, "e\x00", openDir(t, filepath.Join(root, "d/e")), "", nil)
 			cache.expect(d)

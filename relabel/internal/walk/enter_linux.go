@@ -12,7 +12,7 @@ import (
 
 // enter labels the directory name in parent and starts on its entries. The
 // label comes first: what is created in it from then on inherits.
-func (w *worker) enter(parent *Dir, name string) {
+func (w *worker) enter(parent *directory, name string) {
 	l := &w.labels
 	l.tally.Entered++
 	t := xattrio.Target{Name: sys.Cname(name), Kind: sys.KindDir}
@@ -63,7 +63,7 @@ func (w *worker) enter(parent *Dir, name string) {
 
 // visit opens the directory t, labels it and reads its first entries in one go,
 // where nothing else is to be asked of it. It reports whether it could be opened so.
-func (w *worker) visit(parent *Dir, t xattrio.Target, name string, want *Want, label string) bool {
+func (w *worker) visit(parent *directory, t xattrio.Target, name string, want *Want, label string) bool {
 	l := &w.labels
 	l.io.SetLabel(label)
 	how, unread := sys.ReadFirst, l.guess()
@@ -123,7 +123,7 @@ func (w *worker) closeVisited() {
 }
 
 // open opens the directory t of parent, or returns -1 and what became of t.
-func (w *worker) open(parent *Dir, t xattrio.Target) (fd int, o Outcome) {
+func (w *worker) open(parent *directory, t xattrio.Target) (fd int, o Outcome) {
 	l := &w.labels
 	for try := 0; ; try++ {
 		w.pos.now(l.opens())

@@ -39,7 +39,7 @@ type labeller struct {
 	tally Tally
 	io    xattrio.IO
 
-	otherMount func(d *Dir, t xattrio.Target) // has the pool label it; of a small tree alone
+	otherMount func(d *directory, t xattrio.Target) // has the pool label it; of a small tree alone
 
 	wrong int        // labels in a row
 	turn  int        // entries since the walk began to guess
@@ -60,12 +60,12 @@ type result struct {
 
 // label makes t have its label, and reports what stood in the way. d is the
 // directory that t is in or, where t has no name, t itself.
-func (l *labeller) label(t xattrio.Target, d *Dir) Outcome {
+func (l *labeller) label(t xattrio.Target, d *directory) Outcome {
 	return l.finish(t, d, l.attempt(t, d, nil))
 }
 
 // finish is label after a first attempt that came to r.
-func (l *labeller) finish(t xattrio.Target, d *Dir, r result) Outcome {
+func (l *labeller) finish(t xattrio.Target, d *directory, r result) Outcome {
 	for try := 0; r.e != 0; try++ {
 		verdict := xattrio.VerdictOf(r.e)
 		switch {
@@ -98,7 +98,7 @@ func (l *labeller) finish(t xattrio.Target, d *Dir, r result) Outcome {
 }
 
 // attempt is label once. has is the label of t, if it was read.
-func (l *labeller) attempt(t xattrio.Target, d *Dir, has *xattrio.Label) (r result) {
+func (l *labeller) attempt(t xattrio.Target, d *directory, has *xattrio.Label) (r result) {
 	if l.io.Way == sys.ByDescriptor {
 		l.pos.now(l.opens())
 	}
@@ -127,7 +127,7 @@ func (l *labeller) attempt(t xattrio.Target, d *Dir, has *xattrio.Label) (r resu
 }
 
 // wanted returns the label that t is to have or, where that is "", the result.
-func (l *labeller) wanted(t xattrio.Target, d *Dir) (label string, r result) {
+func (l *labeller) wanted(t xattrio.Target, d *directory) (label string, r result) {
 	r.outcome = Skipped
 	switch {
 	case t.Name == nil:
@@ -179,7 +179,7 @@ func (l *labeller) choose(label string, has xattrio.Label) choice {
 }
 
 // unwritten reports why t is not written, and returns what it counts as.
-func (l *labeller) unwritten(d *Dir, t xattrio.Target, c choice) Outcome {
+func (l *labeller) unwritten(d *directory, t xattrio.Target, c choice) Outcome {
 	switch {
 	case c.outcome == Failed:
 		l.failed(d, t, "relabel", c.err)
@@ -190,7 +190,7 @@ func (l *labeller) unwritten(d *Dir, t xattrio.Target, c choice) Outcome {
 }
 
 // decide returns what is written to t, which has the label has, and what becomes of t then.
-func (l *labeller) decide(t xattrio.Target, d *Dir, has xattrio.Label, want string) (to string, r result) {
+func (l *labeller) decide(t xattrio.Target, d *directory, has xattrio.Label, want string) (to string, r result) {
 	c := l.choose(want, has)
 	if c.outcome == Right {
 		l.wrong = 0
@@ -222,7 +222,7 @@ func (l *labeller) decide(t xattrio.Target, d *Dir, has xattrio.Label, want stri
 }
 
 // isBare reports whether t can have no label.
-func (l *labeller) isBare(t xattrio.Target, d *Dir) bool {
+func (l *labeller) isBare(t xattrio.Target, d *directory) bool {
 	return l.io.Unsupported(t, func() (to string) {
 		if job := l.walk.job; job.Writes != DryRun && job.HardLinks == LinksLabel {
 			want, _ := l.wanted(t, d)
@@ -253,7 +253,7 @@ func (l *labeller) opens() xattrio.SyscallKind {
 
 // excluded says whether what, which is t or t opened, is to be skipped: excluded,
 // or lying under a mount, where only a clone shows it.
-func (l *labeller) excluded(what xattrio.Target, d *Dir, t xattrio.Target) (Outcome, bool) {
+func (l *labeller) excluded(what xattrio.Target, d *directory, t xattrio.Target) (Outcome, bool) {
 	m := l.walk.mount
 	if len(m.Skip) == 0 && !m.ByDevice {
 		return 0, false
@@ -275,7 +275,7 @@ func (l *labeller) excluded(what xattrio.Target, d *Dir, t xattrio.Target) (Outc
 // skip skips t, with all that is mounted in it. Without a reason t is the place of a mount at
 // the start, which is walked on its own. In a small tree the pool, which knows the mounts,
 // has it.
-func (l *labeller) skip(d *Dir, t xattrio.Target, why string) Outcome {
+func (l *labeller) skip(d *directory, t xattrio.Target, why string) Outcome {
 	switch {
 	case l.otherMount != nil && !d.rereading:
 		l.otherMount(d, t)
@@ -288,21 +288,21 @@ func (l *labeller) skip(d *Dir, t xattrio.Target, why string) Outcome {
 
 // count counts what became of n entries of d. On the second reading of the root all but
 // what is written or fails was counted when it was read first.
-func (l *labeller) count(d *Dir, o Outcome, n int) {
+func (l *labeller) count(d *directory, o Outcome, n int) {
 	if !d.rereading || o == Written || o == Failed {
 		l.tally.Count(o, n)
 	}
 }
 
 // countDir counts what became of the label of d itself. No other worker knows of d.
-func (l *labeller) countDir(d *Dir, o Outcome) {
+func (l *labeller) countDir(d *directory, o Outcome) {
 	d.outcome, d.failed = o, o == Failed
 	l.count(d.parent, o, 1)
 }
 
 // failDir reports that the entries of d could not all be read. d has an outcome
 // already: it becomes a failure, once, whichever worker noticed it.
-func (l *labeller) failDir(d *Dir, op string, err error) {
+func (l *labeller) failDir(d *directory, op string, err error) {
 	l.walk.cache.mu.Lock()
 	was := d.failed
 	d.failed = true
@@ -315,7 +315,7 @@ func (l *labeller) failDir(d *Dir, op string, err error) {
 }
 
 // fail reports what stood in t's way.
-func (l *labeller) fail(d *Dir, t xattrio.Target, op string, e sys.Errno) Outcome {
+func (l *labeller) fail(d *directory, t xattrio.Target, op string, e sys.Errno) Outcome {
 	err := error(e)
 	if op == l.io.Writes(t).String() && (e == syscall.EACCES || e == syscall.EPERM) {
 		err = l.walk.job.Policy.Why(l.io, t, l.io.Label, e, l.pos.now)
@@ -325,7 +325,7 @@ func (l *labeller) fail(d *Dir, t xattrio.Target, op string, e sys.Errno) Outcom
 
 // failed, skipped and changed call the caller, and are in no system call during that. Many
 // EIOs in a row end the run.
-func (l *labeller) failed(d *Dir, t xattrio.Target, op string, err error) Outcome {
+func (l *labeller) failed(d *directory, t xattrio.Target, op string, err error) Outcome {
 	l.pos.pause(func() { l.walk.job.Events.Failed(d.Path(t.String()), op, err) })
 	var e sys.Errno
 	if errors.As(err, &e) && xattrio.VerdictOf(e) == xattrio.Sick {
@@ -336,7 +336,7 @@ func (l *labeller) failed(d *Dir, t xattrio.Target, op string, err error) Outcom
 	return Failed
 }
 
-func (l *labeller) skipped(d *Dir, t xattrio.Target, why string) Outcome {
+func (l *labeller) skipped(d *directory, t xattrio.Target, why string) Outcome {
 	in := d
 	if t.Name == nil && d.parent != nil {
 		in = d.parent
@@ -347,7 +347,7 @@ func (l *labeller) skipped(d *Dir, t xattrio.Target, why string) Outcome {
 	return Skipped
 }
 
-func (l *labeller) changed(d *Dir, t xattrio.Target, has xattrio.Label) {
+func (l *labeller) changed(d *directory, t xattrio.Target, has xattrio.Label) {
 	if change := l.walk.job.Events.Changed; change != nil {
 		l.pos.pause(func() { change(d.Path(t.String()), has.String(), l.io.Label) })
 	}

@@ -15,11 +15,11 @@ import (
 type position struct {
 	walk *Walk
 
-	dir    atomic.Pointer[Dir]  // nil while it has nothing to do
-	name   atomic.Pointer[byte] // of the entry in dir
-	call   atomic.Uint32        // an xattrio.SyscallKind
-	step   atomic.Uint32        // of a visit
-	moves  atomic.Uint64        // items done, readings of a directory, and pauses
+	dir    atomic.Pointer[directory] // nil while it has nothing to do
+	name   atomic.Pointer[byte]      // of the entry in dir
+	call   atomic.Uint32             // an xattrio.SyscallKind
+	step   atomic.Uint32             // of a visit
+	moves  atomic.Uint64             // items done, readings of a directory, and pauses
 	paused atomic.Bool
 	seen   run.Seen
 
@@ -29,7 +29,7 @@ type position struct {
 }
 
 // at reports where the worker is.
-func (p *position) at(d *Dir, name *byte) {
+func (p *position) at(d *directory, name *byte) {
 	p.dir.Store(d)
 	p.name.Store(name)
 }

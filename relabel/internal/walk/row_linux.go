@@ -98,7 +98,7 @@ func (l *labeller) sweeps(want *Want) bool {
 
 // sweep labels the names from i to end of the row, or as many as go without
 // trouble and the one with the trouble. It returns the next.
-func (l *labeller) sweep(d *Dir, fd, i, end int) int {
+func (l *labeller) sweep(d *directory, fd, i, end int) int {
 	j := l.walk.job
 	o := sys.Order{Way: l.io.Way, Dir: fd, Turn: l.turn}
 	if j.ByName && j.Writes == DryRun && j.Kernel.Way == sys.ByName && end-i >= bareFrom && l.walk.mount.Bare() {
@@ -123,7 +123,7 @@ func (l *labeller) sweep(d *Dir, fd, i, end int) int {
 // written. The row is read first, as a whole; then it is chosen for each name; then those
 // that follow one another and get the same label are written in one go. What is right costs
 // what it costs elsewhere, a call, and no memory.
-func (l *labeller) readFirst(d *Dir, o sys.Order, i, end int) int {
+func (l *labeller) readFirst(d *directory, o sys.Order, i, end int) int {
 	row, want := &l.pos.row, d.want
 	if want.Rules == nil && want.Label == "" {
 		l.count(d, Skipped, end-i)
@@ -174,7 +174,7 @@ func (l *labeller) readFirst(d *Dir, o sys.Order, i, end int) int {
 }
 
 // mend goes through the names from i to end of the row, counts them, and returns the next.
-func (l *labeller) mend(d *Dir, o sys.Order, i, end int) int {
+func (l *labeller) mend(d *directory, o sys.Order, i, end int) int {
 	l.pos.now(xattrio.Row)
 	l.pos.name.Store(nil)
 	done := l.io.Attr.Mend(&l.pos.row.names, i, end, o)
@@ -196,7 +196,7 @@ func (l *labeller) mend(d *Dir, o sys.Order, i, end int) int {
 
 // broken handles what ended a row at its name i, and returns the next. An error of that
 // name is handled; a row that was stopped ends there.
-func (l *labeller) broken(d *Dir, fd, i int, write bool, errno sys.Errno) int {
+func (l *labeller) broken(d *directory, fd, i int, write bool, errno sys.Errno) int {
 	if errno == 0 {
 		return i
 	}

@@ -40,7 +40,7 @@ const (
 type sortedDir struct {
 	taken   atomic.Bool
 	entries *order.Entries
-	dir     *Dir
+	dir     *directory
 	spans   int          // of a reading, at most
 	unread  atomic.Int32 // of them
 	mu      sync.Mutex   // guards the entries while there are several readers
@@ -49,7 +49,7 @@ type sortedDir struct {
 // sorter has the memory in which a walk sorts directories, and those that wait for it. Where both parts are in use, a directory is labelled as it lies.
 type sorter struct {
 	mu    sync.Mutex
-	queue []*Dir // the last is next: it is the most likely to be open
+	queue []*directory // the last is next: it is the most likely to be open
 	whole sortedDir
 	parts [2]sortedDir // of directories that are not read again
 }
@@ -68,7 +68,7 @@ func (s *sorter) next() *sortedDir {
 }
 
 // part takes memory for a part of d, which is pinned; nil: there is none.
-func (s *sorter) part(d *Dir, budget int, c *dirCache) *sortedDir {
+func (s *sorter) part(d *directory, budget int, c *dirCache) *sortedDir {
 	for i := range s.parts {
 		if g := &s.parts[i]; g.taken.CompareAndSwap(false, true) {
 			g.dir, g.entries = d, g.entries.Begin(budget)
@@ -97,12 +97,12 @@ func (g *sortedDir) add(buf []byte) (fits bool, err error) {
 }
 
 // byInode reports whether the entries of d are put in the order of inodes.
-func (w *worker) byInode(d *Dir) bool {
+func (w *worker) byInode(d *directory) bool {
 	return w.mount.Kind == sys.Ext4 && !d.rereading && w.walk.job.Kernel.Sorting.From > 0
 }
 
 // isLarge reports whether the order in which all of d is labelled may make a difference.
-func (w *worker) isLarge(d *Dir) bool {
+func (w *worker) isLarge(d *directory) bool {
 	if d.unsorted || !w.byInode(d) {
 		return false
 	}
@@ -115,7 +115,7 @@ func (w *worker) isLarge(d *Dir) bool {
 // rest of d may be worth gathering, and queues that if they are wrong: a buffer that
 // is written as it comes is 2,000 names all over the inode table. It returns how
 // many bytes are left.
-func (w *worker) sample(d *Dir, fd, n int) (left int, queued bool) {
+func (w *worker) sample(d *directory, fd, n int) (left int, queued bool) {
 	if w.walk.job.Writes == DryRun || !w.isLarge(d) {
 		return n, false
 	}
@@ -286,7 +286,7 @@ func (r *sortedRange) do(w *worker) {
 }
 
 // inOrder labels the entries of a range of d.
-func (w *worker) inOrder(d *Dir, fd int, r order.Range) {
+func (w *worker) inOrder(d *directory, fd int, r order.Range) {
 	for !w.queue.Stopped() {
 		buf := r.Next(w.buf)
 		if len(buf) == 0 {
@@ -298,7 +298,7 @@ func (w *worker) inOrder(d *Dir, fd int, r order.Range) {
 
 // sortPart takes the rest of d over, of which n bytes of entries are in the
 // buffer, if its order matters and there is memory for it.
-func (w *worker) sortPart(d *Dir, fd, n int) bool {
+func (w *worker) sortPart(d *directory, fd, n int) bool {
 	if !w.byInode(d) || w.walk.wrong.Load() && w.isLarge(d) {
 		return false
 	}
@@ -324,7 +324,7 @@ func (w *worker) sortPart(d *Dir, fd, n int) bool {
 
 // sortBuffer labels the n bytes of entries in the buffer, in the order of inodes if
 // that matters.
-func (w *worker) sortBuffer(d *Dir, fd, n int) {
+func (w *worker) sortBuffer(d *directory, fd, n int) {
 	if !w.byInode(d) || n < sortedFrom {
 		w.entries(d, fd, w.buf[:n])
 		return

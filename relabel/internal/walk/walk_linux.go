@@ -120,7 +120,7 @@ type Walk struct {
 	job    *Job
 	mount  *mounts.Mount
 	begins *Top
-	top    *Dir // as which it begins
+	top    *directory // as which it begins
 	share  *budget.Share
 	ctx    context.Context
 
@@ -141,7 +141,7 @@ type Walk struct {
 // New readies the walk of what is beneath top in m, which is enclosed or, with Grow, not yet.
 func New(j *Job, m *mounts.Mount, top *Top, share *budget.Share) *Walk {
 	k := &Walk{job: j, mount: m, begins: top, share: share}
-	k.top = &Dir{mount: m, fd: int32(top.FD), shared: true, own: j.Top.Label, want: j.Top, outcome: top.Outcome, rereading: top.Rereading}
+	k.top = &directory{mount: m, fd: int32(top.FD), shared: true, own: j.Top.Label, want: j.Top, outcome: top.Outcome, rereading: top.Rereading}
 	k.cache.limit = smallOpen // until there are workers
 	return k
 }
@@ -233,7 +233,7 @@ func One(j *Job, m *mounts.Mount) Outcome {
 	k := &Walk{job: j, mount: m}
 	w := k.worker(nil)
 	w.labels.io.Way = sys.ByDescriptor
-	return w.labels.label(xattrio.Target{FD: m.At, Pinned: true}, &Dir{mount: m, fd: -1, own: j.Top.Label})
+	return w.labels.label(xattrio.Target{FD: m.At, Pinned: true}, &directory{mount: m, fd: -1, own: j.Top.Label})
 }
 
 // worker returns one that begins, which others can look at from then on.

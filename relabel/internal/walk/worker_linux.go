@@ -24,14 +24,14 @@ type item interface{ do(w *worker) }
 
 // child is a directory to enter. There may be millions of them.
 type child struct {
-	parent *Dir   // expects it
-	name   string // with its NUL
+	parent *directory // expects it
+	name   string     // with its NUL
 }
 
 func (c *child) do(w *worker) { w.enter(c.parent, c.name) }
 
 // rest is the unread part of a directory, which is pinned for that.
-type rest struct{ dir *Dir }
+type rest struct{ dir *directory }
 
 func (r rest) do(w *worker) {
 	w.cache.beginRest()
@@ -40,7 +40,7 @@ func (r rest) do(w *worker) {
 }
 
 // unread is a directory, which expects it, to be read from its beginning.
-type unread struct{ dir *Dir }
+type unread struct{ dir *directory }
 
 func (u unread) do(w *worker) {
 	if fd := w.acquire(u.dir); fd >= 0 {
@@ -55,7 +55,7 @@ func (u unread) do(w *worker) {
 
 // listed is entries that were read of a directory, which expects it.
 type listed struct {
-	dir     *Dir
+	dir     *directory
 	entries []byte
 }
 
@@ -120,19 +120,19 @@ func (w *worker) push(it item) {
 }
 
 // pushChild makes work of a directory in d.
-func (w *worker) pushChild(d *Dir, name string) {
+func (w *worker) pushChild(d *directory, name string) {
 	w.cache.expect(d)
 	w.push(&child{d, name})
 }
 
 // pushListed makes work of entries of d, which are copied.
-func (w *worker) pushListed(d *Dir, entries []byte) {
+func (w *worker) pushListed(d *directory, entries []byte) {
 	w.cache.expect(d)
 	w.push(&listed{d, slices.Clone(entries)})
 }
 
 // pushOtherMount makes work of the entry t of d for the pool, which knows the mounts.
-func (w *worker) pushOtherMount(d *Dir, t xattrio.Target) {
+func (w *worker) pushOtherMount(d *directory, t xattrio.Target) {
 	w.small.large = true
 	if t.Kind == sys.KindDir {
 		w.pushChild(d, t.String()+"\x00")
@@ -143,7 +143,7 @@ func (w *worker) pushOtherMount(d *Dir, t xattrio.Target) {
 
 // pushRest makes work of what was not read of d, which is the last to be done. Where so many
 // rests wait already it is the next, once after is called: memory rather than descriptors.
-func (w *worker) pushRest(d *Dir) (after func()) {
+func (w *worker) pushRest(d *directory) (after func()) {
 	if !w.cache.pinRest(d) {
 		return func() { w.push(rest{d}) }
 	}
@@ -154,7 +154,7 @@ func (w *worker) pushRest(d *Dir) (after func()) {
 
 // acquire opens d, if it was closed, and pins it for an item that it expects. It returns -1
 // if it could not: a directory that was removed is gone with all that was in it.
-func (w *worker) acquire(d *Dir) int {
+func (w *worker) acquire(d *directory) int {
 	w.pos.at(d, nil)
 	w.pos.now(w.labels.opens())
 	fd, op, e := w.cache.acquire(d)
@@ -165,7 +165,7 @@ func (w *worker) acquire(d *Dir) int {
 }
 
 // scan reads one buffer of d, makes work of the rest of d, and labels what it has read.
-func (w *worker) scan(d *Dir, fd int) {
+func (w *worker) scan(d *directory, fd int) {
 	w.pos.at(d, nil)
 	w.readAhead(d, fd)
 	n, more := w.fill(d, fd, 0)
@@ -174,7 +174,7 @@ func (w *worker) scan(d *Dir, fd int) {
 
 // buffer labels the n bytes of entries in the buffer, and makes work of the rest of d, if
 // there is more of it.
-func (w *worker) buffer(d *Dir, fd, n int, more bool) {
+func (w *worker) buffer(d *directory, fd, n int, more bool) {
 	if top := w.walk.begins; d == w.walk.top && top.Listed != nil { // the first that is read of it
 		if !more {
 			top.Listed(w.buf[:n])
@@ -217,7 +217,7 @@ func (w *worker) buffer(d *Dir, fd, n int, more bool) {
 }
 
 // entries labels the entries of d in buf: plain names in sweeps, the others one by one.
-func (w *worker) entries(d *Dir, fd int, buf []byte) {
+func (w *worker) entries(d *directory, fd int, buf []byte) {
 	if op, e := w.labels.io.Enter(fd); e != 0 {
 		w.labels.failDir(d, op, e)
 		return
@@ -245,7 +245,7 @@ func (w *worker) entries(d *Dir, fd int, buf []byte) {
 }
 
 // rowOf labels the names of the row, which is of d.
-func (w *worker) rowOf(d *Dir, fd int) {
+func (w *worker) rowOf(d *directory, fd int) {
 	r := &w.pos.row
 	if w.unyielded += r.n; w.unyielded >= yieldAfter {
 		w.unyielded = 0
@@ -275,7 +275,7 @@ func (w *worker) rowOf(d *Dir, fd int) {
 }
 
 // entry labels one entry of d, or makes work of it if it is a directory.
-func (w *worker) entry(d *Dir, fd int, e sys.Dirent) {
+func (w *worker) entry(d *directory, fd int, e sys.Dirent) {
 	l := &w.labels
 	t := xattrio.Target{FD: fd, Name: e.Cname(), Kind: e.Kind, Ino: e.Ino}
 	w.pos.name.Store(t.Name)
@@ -301,7 +301,7 @@ func (w *worker) entry(d *Dir, fd int, e sys.Dirent) {
 }
 
 // readAhead asks, once, for what is to be read of d.
-func (w *worker) readAhead(d *Dir, fd int) {
+func (w *worker) readAhead(d *directory, fd int) {
 	if w.readsAhead() && !d.ahead {
 		d.ahead = true
 		w.walk.disk.ask(w.mount, fd, w.pos.now)
@@ -313,7 +313,7 @@ func (w *worker) readsAhead() bool { return w.mount.Kind == sys.Ext4 && w.walk.d
 
 // fill reads entries of d until the buffer, which has n bytes of them, is full, and says
 // if there may be more. Only a reading of nothing is the end.
-func (w *worker) fill(d *Dir, fd, n int) (int, bool) {
+func (w *worker) fill(d *directory, fd, n int) (int, bool) {
 	for len(w.buf)-n >= sys.RecordMax {
 		got, more := w.getdents(d, fd, n)
 		if n += got; got == 0 {
@@ -324,7 +324,7 @@ func (w *worker) fill(d *Dir, fd, n int) (int, bool) {
 }
 
 // getdents reads entries of d once, into the buffer from n on.
-func (w *worker) getdents(d *Dir, fd, n int) (got int, more bool) {
+func (w *worker) getdents(d *directory, fd, n int) (got int, more bool) {
 	w.pos.now(xattrio.Getdents64)
 	for try := 0; ; try++ {
 		got, e := sys.Getdents(fd, w.buf[n:])

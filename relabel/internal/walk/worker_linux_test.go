@@ -16,7 +16,7 @@ import (
 func TestThrottleIsNoStall(t *testing.T) {
 	k := &Walk{}
 	w := &worker{pos: position{walk: k}}
-	w.pos.dir.Store(&Dir{})
+	w.pos.dir.Store(&directory{})
 	k.workers = []*position{&w.pos}
 	look := func() (moves bool, held int) {
 		for range run.Limit/run.Every + 1 {
@@ -52,7 +52,7 @@ func TestReadingMoves(t *testing.T) {
 	w := &worker{buf: make([]byte, bufferSize)}
 	places := map[any]bool{}
 	for more := true; more; {
-		_, more = w.getdents(&Dir{}, fd, 0)
+		_, more = w.getdents(&directory{}, fd, 0)
 		places[w.pos.Place()] = true
 	}
 	if len(places) < 3 {
