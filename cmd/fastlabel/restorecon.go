@@ -66,6 +66,9 @@ func (j *job) byRules(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		for _, note := range set.Notes() {
+			j.Note("", note)
+		}
 		rules = relabel.Rules{Contexts: set, Parts: relabel.PartType, RootOnly: !j.recursive}
 		if j.force {
 			rules.Parts = 0

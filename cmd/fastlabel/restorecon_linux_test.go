@@ -87,6 +87,12 @@ func TestRestorecon(t *testing.T) {
 	if has := treetest.Read(t, root)["f01"]; has != etcLabel {
 		t.Errorf("what was excluded has %q", has)
 	}
+	write("@/f01 -- u:object_r:usr_t:s0\n@/f01 -- u:object_r:etc_t:s0\n@/f.* -- u:object_r:usr_t:s0\n@/f01 -d u:object_r:etc_t:s0\n@/f.* -- u:object_r:etc_t:s0\n@/f01 -- u:object_r:etc_t:s0\n")
+	if text := says(t, 4, "restorecon", "-R", "-n", "--contexts", contexts, root); strings.Count(text, "with another context") != 2 ||
+		!strings.Contains(text, contexts+":2: "+root+"/f01 is also in line 1, with another context; line 1 counts\n") ||
+		!strings.Contains(text, contexts+":5: "+root+"/f.* is also in line 3, with another context; line 5 counts\n") {
+		t.Errorf("two lines for the same paths: %s", text)
+	}
 	before := treetest.Read(t, root)
 	for _, rule := range []string{
 		"(/.*)? usr_t", "(/.*)? object_r:usr_t", "(/.*)? :::", "(/.*)? <<nonee>>",

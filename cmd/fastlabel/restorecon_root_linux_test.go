@@ -87,7 +87,7 @@ func TestRestoreconRoot(t *testing.T) {
 	if err := os.Symlink("/etc/hostname", config); err != nil {
 		t.Fatal(err)
 	}
-	if text := says(t, 2, "restorecon", "--root", root, root); !strings.Contains(text, "it leads out of "+root) {
+	if text := says(t, 2, "restorecon", "--root", root, root); !strings.Contains(text, " leads out of "+root) {
 		t.Error(text)
 	}
 }

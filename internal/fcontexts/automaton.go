@@ -49,7 +49,7 @@ type automaton struct {
 	kept   int               // words in states
 	most   int               // of them
 	none   *state            // nothing matches any more
-	// hardNone says that an expression that is not here has <<none>>.
+	// hardNone: an expression that only regexp2 can match has <<none>>.
 	hardNone bool
 	// What close and build work with.
 	seen   []uint32 // by step: the round in which it was reached
@@ -87,13 +87,6 @@ func (a *automaton) init(owner *Set) {
 // mostSteps is how long an expression may be with all that {n,m} repeats.
 const mostSteps = 10_000
 
-var allBytes = func() (all []rune) {
-	for b := range 256 {
-		all = append(all, runes(string([]byte{byte(b)}))...)
-	}
-	return all
-}()
-
 // compile appends the expression text to the program, as the whole of a path, and returns
 // where it begins; false if it is too long, or none of package regexp/syntax. any says that
 // the rule is about all kinds of files.
@@ -127,8 +120,8 @@ func (a *automaton) compile(text string, rule int32, any bool) (start uint32, ok
 			if r := inst.Rune; inst.Op == syntax.InstRune1 && r[0] < utf8.RuneSelf {
 				c.add(byte(r[0]), byte(r[0])) // as most are
 			} else {
-				for b, r := range allBytes {
-					if inst.MatchRune(r) {
+				for b := range 256 {
+					if inst.MatchRune(runeOf(byte(b))) {
 						c.add(byte(b), byte(b))
 					}
 				}

@@ -7,43 +7,41 @@
 // The rules, as libselinux 3.4 to 3.11 has them (src/label_file.c, label_file.h,
 // label_support.c, regex.c):
 //
-//   - The files are FILE, FILE.homedirs and FILE.local, read in that order; the
-//     first must be there. A malformed line refuses the whole.
-//   - A pattern without meta characters is an exact path. An exact path goes
-//     before any expression. Of expressions the rule read last goes first, of exact
-//     paths the first line of the last file that has one.
-//   - An expression is matched as ^PATTERN$ by PCRE2 with DOTALL, on bytes: the
-//     $ matches before a newline at the end of a path too. The plain components
-//     that a pattern begins with (the first three) must be directories of the
-//     path, whatever follows them: /run/*x does not match /runx.
-//   - A rule of one kind of file is not asked about others. A rule <<none>> wins
-//     as others do, and then the path has no label; it also wins over later rules
-//     that begin with fewer plain components.
-//   - Before that, doubled slashes and one at the end are removed, and FILE.subs
-//     and then FILE.subs_dist replace a prefix of the path, each once, by the line
-//     that fits and was read last.
+//   - The files are FILE, FILE.homedirs and FILE.local, read in that order; the first must be
+//     there. A malformed line refuses the whole.
+//   - A pattern without meta characters is an exact path. An exact path goes before any
+//     expression. Of expressions the rule read last goes first, of exact paths the first line of
+//     the last file that has one.
+//   - An expression is matched as ^PATTERN$ by PCRE2 with DOTALL, on bytes: the $ matches before a
+//     newline at the end of a path too. The plain components that a pattern begins with (the first
+//     three) must be directories of the path, whatever follows them: /run/*x does not match /runx.
+//   - A rule of one kind of file is not asked about others. A rule <<none>> wins as others do, and
+//     then the path has no label; it also wins over later rules that begin with fewer plain
+//     components.
+//   - Before that, doubled slashes and one at the end are removed, and FILE.subs and then
+//     FILE.subs_dist replace a prefix of the path, each once, by the line that fits and was read
+//     last.
 //
-// Where versions differ, this is what 3.8 and later do. Up to 3.7 exact paths are matched
-// as expressions, so that /etc/passwd fits a name that ends in a newline, and the last line
-// for one goes first; only the first component must be a directory of the path; <<none>> is
-// as any other rule.
+// Where versions differ, this is what 3.8 and later do. Up to 3.7 exact paths are matched as
+// expressions, so that /etc/passwd fits a name that ends in a newline, and the last line for one
+// goes first; only the first component must be a directory of the path; <<none>> is as any other
+// rule.
 //
-// Compiled files (.bin) are not read: the text beside them says the same. A pattern that
-// cannot be used is an error for the paths that it might match, as for libselinux, and for
-// no other: one that is wrong, or recursive, or has another of the few things in PCRE2 that
-// pcre2.go refuses.
+// Compiled files (.bin) are not read: the text beside them says the same. A pattern that cannot
+// be used is an error for the paths that it might match, as for libselinux, and for no other: one
+// that is wrong, or recursive, or has another of the few things in PCRE2 that pcre2.go refuses.
 //
 // # How it is fast
 //
 // A pattern is translated for package regexp/syntax (pcre2.go), whose programs are one
-// automaton (automaton.go), each when its directory is first met. A [Dir] is the state after the
-// path of a directory: the rules that can still match beneath it, and how far each
-// has got. States are made when they are first needed, and all directories with the
-// same rest share one. From there a look-up reads the bytes of a name, with a table
-// look-up for each, until no byte changes the state any more: at once where the rest
-// is that of prefix(/.*)?. What no automaton can match, such as (?!x), goes to regexp2
-// (hard.go), on entries beneath its plain components only. None of the 5,621 rules of
-// Debian 12 needs that, nor of Fedora's 6,510.
+// automaton (automaton.go), each when its directory is first met. A [Dir] is the state after
+// the path of a directory: the rules that can still match beneath it, and how far each has
+// got. States are made when they are first needed, and all directories with the same rest
+// share one. From there a look-up reads the bytes of a name, with a table look-up for each,
+// until no byte changes the state any more: at once where the rest is that of prefix(/.*)?.
+// What no automaton can match, such as (?!x), goes to regexp2 (hard.go), on entries beneath
+// its plain components only. None of the 5,621 rules of Debian 12 needs that, nor of Fedora's
+// 6,510.
 package fcontexts
 
 import (
@@ -86,6 +84,10 @@ func (r *Rule) fits(kind Kind) bool { return r.Kind == 0 || kind == 0 || r.Kind 
 
 // Set is the file contexts of a policy. It may be used by many goroutines.
 type Set struct {
+	// Notes are lines of one file that have other contexts for the same paths: who wrote them may
+	// have meant either.
+	Notes []string
+
 	rules []Rule // in the order in which they were read
 	root  *node
 	subs  substitutions

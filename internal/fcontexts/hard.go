@@ -67,16 +67,17 @@ func (h *hard) matches(path []rune) (match bool, err error) {
 	return false, fmt.Errorf("it takes longer than %v", patience)
 }
 
-// private is added to a byte beyond ASCII, which is no letter and no space then.
-const private = 0xe000
+// runeOf returns the rune that stands for b. Beyond ASCII it is no letter and no space.
+func runeOf(b byte) rune {
+	if b >= 0x80 {
+		return 0xe000 + rune(b)
+	}
+	return rune(b)
+}
 
 func runes(s string) (path []rune) {
 	for i := range len(s) {
-		r := rune(s[i])
-		if r >= 0x80 {
-			r += private
-		}
-		path = append(path, r)
+		path = append(path, runeOf(s[i]))
 	}
 	return path
 }

@@ -31,6 +31,7 @@ func (s *Set) addRules(file, text string) error {
 		}
 	}
 	contexts := map[string]string{"<<none>>": ""} // each kept once
+	lines := map[Rule]Rule{}                      // by pattern and kind
 	line := 0
 	for text := range strings.Lines(text) {
 		line++
@@ -65,6 +66,15 @@ func (s *Set) addRules(file, text string) error {
 			contexts[context] = context
 		}
 		r.Context = context
+		like := Rule{Pattern: r.Pattern, Kind: r.Kind}
+		if b, is := lines[like]; is && b.Context != r.Context {
+			counts := line
+			if _, exact := plain(r.Pattern); exact {
+				counts = b.Line
+			}
+			s.Notes = append(s.Notes, lineError(file, line, "%s is also in line %d, with another context; line %d counts", r.Pattern, b.Line, counts).Error())
+		}
+		lines[like] = r
 		s.add(r)
 	}
 	return nil

@@ -23,12 +23,6 @@ func (c *class) add(from, to byte) {
 	}
 }
 
-func (c *class) merge(d class) {
-	for i := range c {
-		c[i] |= d[i]
-	}
-}
-
 func (c class) inverted() class { return class{^c[0], ^c[1], ^c[2], ^c[3]} }
 
 var anyByte = class{}.inverted()
@@ -66,6 +60,14 @@ var groups = map[string]string{
 	"*non_atomic_positive_lookahead:": "(?=", "*non_atomic_positive_lookbehind:": "(?<=",
 }
 
+// words are the items that are always written alike. A quantifier may follow the last line.
+var words = map[string]string{
+	`\A`: `\A`, `\G`: `\A`, `\b`: `\b`, `\B`: `\B`, `\z`: `\z`, `\Z`: `\Z`, `\K`: "", // \K: the match is said to begin there
+	`^`: `(?:\A|^(?!\z))`, `$`: `$`, // with (?m) ^ fits after each newline but one at the end
+	`[[:<:]]`: `\b(?=\w)`, `[[:>:]]`: `\b(?<=\w)`, `(*F)`: `(?!)`, `(*FAIL)`: `(?!)`,
+	`.`: `.`, `\C`: `(?s:.)`, `\X`: `(?>\x0d\x0a|(?s:.))`, `\R`: "(?>\\x0d\\x0a|[\\x0a-\\x0d\ue085])", // in Latin-1
+}
+
 // special are properties that only PCRE2 has, in the words of package regexp.
 var special = map[string]string{
 	"l&": `\p{LC}`, "xan": `[\pL\pN]`, "xwd": `[\pL\pN_]`, "xps": `[\pZ\t-\r\x{85}]`, "xsp": `[\pZ\t-\r\x{85}]`, "xuc": "[$@`\\x{a0}-\\x{ff}]",
@@ -73,10 +75,12 @@ var special = map[string]string{
 
 // Where one of these has a group that is not empty, it is what is named or set.
 var (
+	quotes     = regexp.MustCompile(`(?s)\\Q(.*?)(\\E|$)|\\.`)
+	fixed      = regexp.MustCompile(`^(?:\\[AGbBzZKCXR]|[.^$]|\[\[:[<>]:\]\]|\(\*F(?:AIL)?\))`)
 	repeats    = regexp.MustCompile(`^(?:[*+?]|\{(\d+)(?:,(\d*))?\}|\{(,\d+)\})`)
 	options    = regexp.MustCompile(`^\?(\^?)([A-Za-z]*)(?:-([A-Za-z]*))?([:)])`)
 	captures   = regexp.MustCompile(`^\?(?:P?<(\w+)>|'(\w+)')`)
-	enters     = regexp.MustCompile(`^(?:\?(?:[:>=!|*]|<[=!*])|\*[a-z_]+:)`)
+	enters     = regexp.MustCompile(`^(?:\?(?:[:>=!]|<[=!])|(\?<?[|*]|\*na[a-z_]+:|\*non[a-z_]+:)|\*[a-z_]+:)`)
 	references = regexp.MustCompile(`^(?:\\(?:g([+-]?\d+)|[gk]\{([+-]?\w+)\}|k<(\w+)>|k'(\w+)')|\(\?P=(\w+)\))`)
 	conditions = regexp.MustCompile(`^\?\((?:([+-]?\d+)|<(\w+)>|'(\w+)')\)`)
 	bytes8     = regexp.MustCompile(`^(?:x\{([[:xdigit:]]+)\}|x([[:xdigit:]]{0,2})|o\{([0-7]+)\}|([0-7]{1,3}))`)
@@ -88,17 +92,12 @@ var (
 // translate reads a pattern of PCRE2 (pcre2syntax(3), pcre2pattern(3)) on bytes, with
 // DOTALL and no other option, and returns it in the words that package regexp/syntax and
 // regexp2 have in common; what it cannot say, the one refuses, and the other matches. A byte
-// beyond ASCII is a [private] rune.
+// beyond ASCII is a rune of private use: [runeOf].
 func translate(pattern string) (string, error) {
-	r := reader{names: map[string]int{}}
-	for range 2 { // the second time with the names of groups that come after their references
-		r = reader{rest: pattern, atom: -1, names: r.names, again: r.refers}
-		for r.rest != "" && r.err == nil {
-			r.item()
-		}
-		if !r.refers {
-			break
-		}
+	pattern = quotes.ReplaceAllStringFunc(pattern, unquoted)
+	r := reader{rest: pattern, atom: -1}
+	for r.rest != "" && r.err == nil {
+		r.item()
 	}
 	if len(r.open) > 0 {
 		r.fail("a parenthesis is not closed")
@@ -109,17 +108,32 @@ func translate(pattern string) (string, error) {
 	return string(r.out), r.err
 }
 
+// unquoted returns \Q...\E in other words, and other escapes as they are. Without \E it quotes
+// the $ that ends all too.
+func unquoted(item string) (text string) {
+	quoted, is := strings.CutPrefix(item, `\Q`)
+	if !is {
+		return strings.TrimPrefix(item, `\E`)
+	}
+	quoted, closed := strings.CutSuffix(quoted, `\E`)
+	for i := range len(quoted) {
+		text += fmt.Sprintf(`\x%02x`, quoted[i])
+	}
+	if !closed {
+		text += `\$\C*`
+	}
+	return text
+}
+
 // reader reads a pattern and writes its translation.
 type reader struct {
 	rest string
 	out  []byte
 	err  error
 
-	atom   int   // where in out the item begins that a quantifier is about; -1: there is none
-	open   []int // where in out the groups begin that are not closed
-	groups int   // so far
-	names  map[string]int
-	again  bool // names has all
+	atom   int      // where in out the item begins that a quantifier is about; -1: there is none
+	open   []int    // where in out the groups begin that are not closed
+	groups []string // their names, so far
 
 	refers, vague bool // to groups; and to which is not known
 	// after (?i), (?x) and (?U)
@@ -136,8 +150,7 @@ func (r *reader) fail(format string, args ...any) {
 
 // skip skips prefix, if the rest begins with it.
 func (r *reader) skip(prefix string) (ok bool) {
-	rest, ok := strings.CutPrefix(r.rest, prefix)
-	r.rest = rest
+	r.rest, ok = strings.CutPrefix(r.rest, prefix)
 	return ok
 }
 
@@ -175,7 +188,7 @@ func (r *reader) assert(item string) {
 func (r *reader) byte(b byte) {
 	switch {
 	case b >= 0x80:
-		r.out = utf8.AppendRune(r.out, private+rune(b))
+		r.out = utf8.AppendRune(r.out, runeOf(b))
 	case b == '/' || b >= '0' && b <= '9' || b|0x20 >= 'a' && b|0x20 <= 'z':
 		r.out = append(r.out, b)
 	default:
@@ -192,10 +205,6 @@ func (r *reader) literal(b byte) {
 func (r *reader) set(c class, not bool) {
 	if c == (class{}) {
 		c, not = anyByte, !not
-	}
-	if c == anyByte && !not {
-		r.write(`(?s:.)`)
-		return
 	}
 	r.write("[")
 	if not {
@@ -220,14 +229,22 @@ func (r *reader) set(c class, not bool) {
 
 // item reads an item of a pattern.
 func (r *reader) item() {
-	if strings.IndexByte("*+?{", r.rest[0]) >= 0 {
-		if q, ok := r.take(repeats); ok {
-			r.repeat(q)
-			return
-		}
+	if strings.IndexByte(meta+`\#`, r.rest[0]) < 0 { // as most are
+		r.literal(r.next())
+		return
+	}
+	if q, ok := r.take(repeats); ok {
+		r.repeat(q)
+		return
 	}
 	if group, ok := r.take(references); ok {
 		r.refer(strings.Join(group[1:], ""))
+		return
+	}
+	if word, ok := r.take(fixed); ok {
+		if r.write(words[word[0]]); strings.IndexByte(`.CXR`, word[0][len(word[0])-1]) < 0 {
+			r.atom = -1
+		}
 		return
 	}
 	switch b := r.next(); {
@@ -248,12 +265,6 @@ func (r *reader) item() {
 		} else {
 			r.assert("|")
 		}
-	case b == '.':
-		r.write(".")
-	case b == '^': // with (?m) it is true after each newline but one at the end
-		r.assert(`(?:\A|^(?!\z))`)
-	case b == '$':
-		r.assert("$")
 	case b == '#' && r.extended:
 		r.fail("(?x) has a comment")
 	default:
@@ -265,13 +276,12 @@ func (r *reader) item() {
 func (r *reader) repeat(q []string) {
 	n, _ := strconv.Atoi(q[1])
 	m, err := strconv.Atoi(q[2])
-	if r.atom < 0 || max(n, m) > 65535 || err == nil && m < n {
-		r.fail("%s can repeat nothing", q[0])
-	}
-	if q[3] != "" {
+	switch {
+	case q[3] != "":
 		r.fail("%s means something else since PCRE2 10.43", q[0])
-	}
-	if r.err != nil {
+		return
+	case r.atom < 0 || max(n, m) > 65535 || err == nil && m < n:
+		r.fail("%s can repeat nothing", q[0])
 		return
 	}
 	r.out = append(r.out, q[0]...)
@@ -284,58 +294,39 @@ func (r *reader) repeat(q []string) {
 	r.atom = -1
 }
 
-// number returns the number of the group that is referred to.
-func (r *reader) number(given string) int {
+// called returns the name of the group that is referred to, which may come later. One without
+// a name is called by its number.
+func (r *reader) called(given string) string {
 	r.refers = true
 	n, err := strconv.Atoi(given)
 	switch {
 	case err != nil:
-		n = r.names[given]
+		return given
 	case given[0] == '-':
-		n += r.groups + 1
+		n += len(r.groups) + 1
 	case given[0] == '+':
-		n += r.groups
+		n += len(r.groups)
 	}
-	if n <= 0 && r.again {
-		r.fail("no group is called %s", given)
+	if n <= 0 {
+		r.fail("no group %s is there", given)
+	} else if n <= len(r.groups) {
+		return r.groups[n-1]
 	}
-	return n
+	return fmt.Sprintf("_%d_", n)
 }
 
-func (r *reader) refer(given string) { r.write(fmt.Sprintf(`\k<%d>`, r.number(given))) }
+func (r *reader) refer(given string) { r.write(`\k<` + r.called(given) + `>`) }
 
 // escape reads what comes after a backslash.
 func (r *reader) escape() {
 	digits := r.rest[:len(r.rest)-len(strings.TrimLeft(r.rest, "0123456789"))]
-	if n, _ := strconv.Atoi(digits); digits != "" && digits[0] != '0' && (n < 10 || digits[0] >= '8' || n <= r.groups) {
+	if n, _ := strconv.Atoi(digits); digits != "" && digits[0] != '0' && (n < 10 || digits[0] >= '8' || n <= len(r.groups)) {
 		r.rest = r.rest[len(digits):]
 		r.refer(digits)
 		return
 	}
 	before := r.rest
 	switch r.next() {
-	case 'Q':
-		quoted, rest, closed := strings.Cut(r.rest, `\E`)
-		for i := range len(quoted) {
-			r.literal(quoted[i])
-		}
-		if r.rest = rest; !closed { // it quotes the $ that ends all too
-			r.literal('$')
-			r.assert(`(?s:.*)`)
-		}
-	case 'E':
-	case 'K': // where the match is said to begin
-		r.atom = -1
-	case 'A', 'G':
-		r.assert(`\A`)
-	case 'b', 'B', 'z', 'Z':
-		r.assert(`\` + before[:1])
-	case 'R':
-		r.write("(?>\\x0d\\x0a|[\\x0a-\\x0d\ue085])")
-	case 'X': // two bytes are one character nowhere else in Latin-1
-		r.write(`(?>\x0d\x0a|(?s:.))`)
-	case 'C':
-		r.write(`(?s:.)`)
 	case 'N':
 		if strings.HasPrefix(r.rest, "{") && !repeats.MatchString(r.rest) {
 			r.fail(`\N{ is not supported`)
@@ -387,7 +378,7 @@ func (r *reader) member() (c class, b byte, single bool) {
 func (r *reader) property(not bool, name string) (c class) {
 	name, inverted := strings.CutPrefix(strings.ToLower(strings.ReplaceAll(name, "_", "")), "^")
 	re, err := regexp.Compile(cmp.Or(special[name], `\p{`+name+`}`))
-	if err != nil {
+	if err != nil || r.folded {
 		r.fail("the property %s is not supported", name)
 		return c
 	}
@@ -396,41 +387,14 @@ func (r *reader) property(not bool, name string) (c class) {
 			c.add(byte(b), byte(b))
 		}
 	}
-	r.unfolded(c)
 	return c
-}
-
-// unfolded refuses a class that (?i) must not change, and would.
-func (r *reader) unfolded(c class) {
-	if high, low := c[1]>>('A'-64)&(1<<26-1), c[1]>>('a'-64)&(1<<26-1); r.folded && high != low {
-		r.fail("a class of letters of one case is not supported with (?i)")
-	}
 }
 
 // class reads what comes after an opening bracket.
 func (r *reader) class() {
-	if r.skip("[:<:]]") {
-		r.assert(`\b(?=\w)`)
-		return
-	}
-	if r.skip("[:>:]]") {
-		r.assert(`\b(?<=\w)`)
-		return
-	}
 	var all class
 	not := r.skip("^")
 	for first := true; r.err == nil; {
-		if r.skip(`\E`) {
-			continue
-		}
-		if r.skip(`\Q`) {
-			quoted, rest, _ := strings.Cut(r.rest, `\E`)
-			for i := range len(quoted) {
-				all.add(quoted[i], quoted[i])
-			}
-			r.rest, first = rest, first && quoted == ""
-			continue
-		}
 		if !first && r.skip("]") {
 			break
 		}
@@ -447,7 +411,9 @@ func (r *reader) class() {
 		if single {
 			c.add(low, high)
 		}
-		all.merge(c)
+		for i := range all {
+			all[i] |= c[i]
+		}
 	}
 	r.set(all, not)
 }
@@ -467,14 +433,11 @@ func (r *reader) inBrackets() (c class, b byte, single bool) {
 			break
 		}
 		bare, not := strings.CutPrefix(name, "^")
-		if c, ok = named(bare, not); !ok || r.rest[0] != ':' || len(bare) == 1 {
+		if c, ok = named(bare, not); !ok || r.rest[0] != ':' || len(bare) == 1 || not && r.folded {
 			r.fail("a class named %s is not supported", name)
 			return c, 0, false
 		}
 		r.rest = rest
-		if not {
-			r.unfolded(c)
-		}
 		return c, 0, false
 	}
 	return c, b, true
@@ -485,28 +448,25 @@ func (r *reader) group() {
 	if _, ok := r.take(silent); ok {
 		return
 	}
-	if r.skip("*F)") || r.skip("*FAIL)") {
-		r.assert("(?!)")
-		return
-	}
 	enter := func(text string) {
 		r.open = append(r.open, len(r.out))
 		r.out = append(r.out, text...)
 		r.atom = -1
 	}
 	if kind, ok := r.take(enters); ok {
-		r.vague = r.vague || regexp.MustCompile(`^(\?<?[|*]|\*na|\*non)`).MatchString(kind[0])
+		r.vague = r.vague || kind[1] != ""
 		if enter(groups[kind[0]]); groups[kind[0]] == "" {
 			r.fail("%s is not supported", kind[0])
 		}
 		return
 	}
+	capture := func(name string) {
+		r.vague = r.vague || slices.Contains(r.groups, name)
+		r.groups = append(r.groups, name)
+		enter("(?<" + name + ">")
+	}
 	if name, ok := r.take(captures); ok {
-		r.groups++
-		name := name[1] + name[2]
-		r.vague = r.vague || r.names[name] != 0 && r.names[name] != r.groups
-		r.names[name] = r.groups
-		enter("(")
+		capture(name[1] + name[2])
 		return
 	}
 	if o, ok := r.take(options); ok {
@@ -521,7 +481,7 @@ func (r *reader) group() {
 		return
 	}
 	if group, ok := r.take(conditions); ok {
-		enter(fmt.Sprintf("(?(%d)", r.number(strings.Join(group[1:], ""))))
+		enter("(?(" + r.called(strings.Join(group[1:], "")) + ")")
 		return
 	}
 	if strings.HasPrefix(r.rest, "?(?") || strings.HasPrefix(r.rest, "?(*") {
@@ -533,8 +493,7 @@ func (r *reader) group() {
 		r.fail("what this group is to do is not supported")
 		return
 	}
-	r.groups++
-	enter("(")
+	capture(fmt.Sprintf("_%d_", len(r.groups)+1))
 }
 
 // options returns those that count, as they are written.

@@ -7,7 +7,6 @@ package contexts
 import (
 	"cmp"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -75,39 +74,36 @@ func (s *Set) own() (file string, err error) {
 	for _, path := range []string{s.root + "/etc/selinux/config", file} {
 		real, err := filepath.EvalSymlinks(path)
 		if err == nil && !strings.HasPrefix(real, s.root+"/") {
-			return "", &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("it leads out of %s, to %s", s.root, real)}
+			return "", fmt.Errorf("%s leads out of %s, to %s", path, s.root, real)
 		}
 	}
 	return file, nil
 }
 
-// inside returns path as it is in the root directory.
-func (s *Set) inside(path string) (string, error) {
+// Notes returns what may be wrong with the file contexts, a line each: two lines of one file
+// for the same paths with different contexts, of which one counts.
+func (s *Set) Notes() []string { return s.set.Notes }
+
+// find returns path as it is in the root directory, and the rule for it.
+func (s *Set) find(path string, kind uint8) (in string, rule *fcontexts.Rule, err error) {
 	in, ok := strings.CutPrefix(path, s.root)
 	if in = cmp.Or(in, "/"); !ok || in[0] != '/' {
-		return "", fmt.Errorf("it does not lie in %s, which is to be taken for /", s.root)
+		return "", nil, fmt.Errorf("it does not lie in %s, which is to be taken for /", s.root)
 	}
-	return in, nil
+	rule, err = s.set.Lookup(in, fcontexts.Kind(kind))
+	return in, rule, err
 }
 
 // Label returns the label of path, "" if no rule has one.
 func (s *Set) Label(path string, kind uint8) (string, error) {
-	path, err := s.inside(path)
-	if err != nil {
-		return "", err
-	}
-	rule, err := s.set.Lookup(path, fcontexts.Kind(kind))
+	_, rule, err := s.find(path, kind)
 	return label(rule), err
 }
 
 // Top has the same, and what is wanted of what is beneath path: a walk looks up names alone.
 func (s *Set) Top(path string, kind sys.Kind) (*walk.Want, error) {
-	path, err := s.inside(path)
-	if err != nil {
-		return nil, err
-	}
-	rule, err := s.set.Lookup(path, fcontexts.Kind(kind))
-	return &walk.Want{Label: label(rule), Rules: &directory{rules: s.set.Dir(path)}}, err
+	in, rule, err := s.find(path, uint8(kind))
+	return &walk.Want{Label: label(rule), Rules: &directory{rules: s.set.Dir(in)}}, err
 }
 
 // Retype returns has with the type of want, or "" if has stays. custom says that it stays
