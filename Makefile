@@ -115,9 +115,12 @@ $(CYCLONEDX):
 	@new=$$(mktemp -d .tools/new.XXXXXX) && GOFLAGS=-trimpath GOBIN=$(CURDIR)/$$new $(GO) install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(CYCLONEDX_VERSION) && \
 		mv -f $$new/cyclonedx-gomod $@ && rmdir $$new
 
+# A closed standard output is an error: cmd/fastlabel/entry_linux_amd64.s.
+ENTRY = $(if $(filter amd64,$(or $(GOARCH),$(shell $(GO) env GOARCH))),-E fastlabel_entry)
+
 .PHONY: build
 build: ## build bin/fastlabel, static
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/fastlabel ./cmd/fastlabel
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w $(ENTRY) -X main.version=$(VERSION)" -o bin/fastlabel ./cmd/fastlabel
 
 .PHONY: install install-hook uninstall
 install: build ## install the command below PREFIX (/usr/local), its pages, completions and unit (UNITDIR), within DESTDIR
