@@ -61,10 +61,6 @@ func trimmed(path string) string {
 // joined are the calls of RelabelContext.
 var joined Group
 
-// dropinPatience is how long Relabel and Chcon wait for another relabel of the volume: as
-// long as the kubelet waits for a request.
-const dropinPatience = asLong
-
 // Chcon takes the place of go-selinux's selinux.Chcon: it gives path the label, and with recurse
 // everything beneath it too, also where SELinux is off. An empty label does nothing. A link is
 // labelled itself, also where path has a slash behind it.
