@@ -47,7 +47,7 @@ func TestRefusedPaths(t *testing.T) {
 		"disk": "disk: refused: it is a device; nothing was begun; give the directory where it is mounted\n",
 		"fifo": "it is a FIFO; nothing was begun; give the directory that it lies in\n", "sock": "it is a socket; nothing",
 		"/dev/null": "it is a device", "/dev/stdin": "kernel's own (devtmpfs)", "/proc/self/status": "kernel's own (proc)", "/sys": "it lies in a filesystem of the kernel's own (sysfs)",
-		"/etc": "it is /etc, or holds it; nothing was begun; to restore its labels: fastlabel restorecon -R /etc\n", "/etc/../etc/": "it is /etc", "/": "it is /, or holds it",
+		"/etc": "it is /etc, or holds it; nothing was begun; to restore its labels: fastlabel restorecon -R /etc\n", "/etc/../etc/": "it is /etc", "/": "it is /, or holds it", "/home": "it is /home, or holds it",
 	} {
 		for _, command := range []string{"", "-n", "--only type", "--from u:r:t", "verify", "probe", "--json"} {
 			expects(t, real(), command+" vol "+path, 3, part)
@@ -166,6 +166,9 @@ func TestSELinuxOff(t *testing.T) {
 	if text := transcript(a, calls("-q /one")) + transcript(fake(), calls("/one")); strings.Contains(text, "SELinux is off") {
 		t.Error(text)
 	}
+	expects(t, a, "-t container_flie_t /one", 2, "--type container_flie_t: did you mean container_file_t?; nothing was begun; if it is meant: --label system_u:object_r:container_flie_t:s0\n")
+	expects(t, a, "-t container_log_t /one", 0, "container_log_t")
+	expects(t, a, "--label system_u:object_r:container_flie_t:s0 /one", 0, "container_flie_t")
 	dir := t.TempDir()
 	if site.Unknown(dir, "usr_t") {
 		t.Error("without a policy nothing is unknown")

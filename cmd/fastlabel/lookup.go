@@ -56,6 +56,9 @@ func (s *settings) mistaken(operands []string, isThere func(string) bool) error 
 		if strings.Contains(o, "/") {
 			continue
 		}
+		if _, err := secctx.Compose(defaultLabel, "", "", "", o); err == nil && !isThere(o) {
+			return mistake{what: words.Brief(o) + ": it is a level and no PATH", hint: "to give it: -l " + words.Brief(o)}
+		}
 		if isContext(o) {
 			return mistake{what: words.Brief(o) + ": it is a label and no PATH", hint: "to give it: --label " + words.Brief(o)}
 		}

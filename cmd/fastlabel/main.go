@@ -64,6 +64,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -273,15 +274,25 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 	return code
 }
 
-// aboutPolicy says that SELinux is off, and that no policy which is installed knows the type.
-func (j *job) aboutPolicy() {
+// aboutPolicy says that SELinux is off: nobody then refuses a type that there is not. It is an error
+// if that is a slip of a container's type.
+func (j *job) aboutPolicy() error {
 	if j.off == nil || !j.off() {
-		return
+		return nil
 	}
 	j.Note("", "SELinux is off: labels are stored all the same, and count where it is on")
-	if fields := strings.Split(j.label, ":"); len(fields) > 2 && site.Unknown("/etc/selinux", fields[2]) {
-		j.Note("", "no policy in /etc/selinux has the type "+fields[2])
+	fields := strings.Split(j.label, ":")
+	if len(fields) < 3 {
+		return nil
 	}
+	name, known := fields[2], types["type"]
+	if near := nearest(name, known); j.typ == name && near != "" && !slices.Contains(known, name) {
+		return mistake{what: "--type " + name + ": did you mean " + near + "?", hint: "if it is meant: --label " + j.label}
+	}
+	if site.Unknown("/etc/selinux", name) {
+		j.Note("", "no policy in /etc/selinux has the type "+name)
+	}
+	return nil
 }
 
 func newReporter(s *settings, out *stream.Sink, stderr io.Writer) report.Reporter {

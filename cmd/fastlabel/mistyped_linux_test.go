@@ -36,7 +36,7 @@ func TestMistyped(t *testing.T) {
 		"-quiet pv", "-e -quiet pv", "-dry-run pv", "-type=usr_t pv", "-n -verbose pv", "--quite pv", "--dryrun pv", "--recursiv pv",
 		"-f list", "pv/sub/none", "list/", "-e none pv pv/sub", "-e labels pv", "-f none", "-f pv",
 		"--reference none pv", "--reference list pv", "-hR "+label+" pv", "-Rh pv",
-		"-t "+label+" pv", "-l "+label+" pv", "s0:c1,c2 pv", "–n pv",
+		"-t "+label+" pv", "-l "+label+" pv", "s0:c1,c2 pv", "–n pv", "-l pv/sub", "verify --type pv/sub",
 		"-t -n pv", "-t --dry-run pv", "-vt -l pv", "--role -x pv", "verify -t -q pv", "-t -- pv", "-e --max-rate 5 pv",
 	)
 	got := transcript(real(), all)

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/spf13/pflag"
 	"golang.org/x/time/rate"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
@@ -47,7 +48,7 @@ type job struct {
 // prepare finds the paths and the label, before anything is begun.
 func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]string, error) {
 	if len(paths) == 0 && j.filesFrom == "" {
-		return nil, exit.UsageError{Err: errors.New("no PATH given")}
+		return nil, exit.UsageError{Err: errors.New("no PATH given" + j.swallowed())}
 	}
 	for _, p := range paths {
 		if p == "" {
@@ -91,8 +92,17 @@ func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]s
 	if err := j.lookUp(ctx, paths, all); err != nil {
 		return nil, err
 	}
-	j.aboutPolicy()
-	return all, nil
+	return all, j.aboutPolicy()
+}
+
+// swallowed says which flag has what looks like a PATH as its value.
+func (s *settings) swallowed() (text string) {
+	s.given.Visit(func(f *pflag.Flag) {
+		if v := f.Value.String(); strings.Contains(v, "/") {
+			text = ": " + words.Brief(v) + " is the value of --" + f.Name
+		}
+	})
+	return text
 }
 
 // labelAll labels the paths, or for verify and -n reads them: those first that name no

@@ -115,7 +115,7 @@ func (p Places) Why(path string, info os.FileInfo) (why, instead string) {
 		return "it lies in a filesystem of the kernel's own (" + p.kernels[st.Dev] + ")", "give the directory where a volume is mounted"
 	}
 	what := p.taken[file{st.Dev, st.Ino}]
-	if clean := filepath.Clean(path); what == "" && slices.Contains(mountinfo.NeverWhole, clean) {
+	if clean := filepath.Clean(path); slices.Contains(mountinfo.NeverWhole, clean) {
 		what = clean
 	}
 	if what == "" {
