@@ -96,14 +96,11 @@ func (p places) resolve(path string) {
 	for links := 0; path != "" && links <= most; {
 		var name string
 		name, path, _ = strings.Cut(path, "/")
-		switch name {
-		case "", ".":
-			continue
-		case "..":
-			at = filepath.Dir(at)
+		next := filepath.Join(at, name)
+		if name == "" || name == "." || name == ".." {
+			at = next
 			continue
 		}
-		next := filepath.Join(at, name)
 		target, there := p.look(next)
 		if !there {
 			return
