@@ -45,7 +45,7 @@ func TestRefusedPaths(t *testing.T) {
 	for path, part := range map[string]string{
 		"null": "null: refused: it is a device; nothing was begun; give the directory where it is mounted\n",
 		"disk": "disk: refused: it is a device; nothing was begun; give the directory where it is mounted\n",
-		"fifo": "it is a FIFO; nothing was begun; give the directory that it lies in\n", "sock": "it is a socket; nothing",
+		"fifo": "it is a FIFO or a socket; nothing was begun; give the directory that it lies in\n", "sock": "it is a FIFO or a socket",
 		"/dev/null": "it is a device", "/dev/stdin": "kernel's own (devtmpfs)", "/proc/self/status": "kernel's own (proc)", "/sys": "it lies in a filesystem of the kernel's own (sysfs)",
 		"/etc": "it is /etc, or holds it; nothing was begun; to restore its labels: fastlabel restorecon -R /etc\n", "/etc/../etc/": "it is /etc", "/": "it is /, or holds it", "/home": "it is /home, or holds it",
 	} {

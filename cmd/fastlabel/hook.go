@@ -143,6 +143,10 @@ func (h *hook) all(ctx context.Context, config *oci.Config, asked *oci.Request) 
 	h.lines.all = asked.All
 	for _, v := range volumes {
 		h.lines.begin(strings.Join(v.destinations, ", "))
+		if h.late(ctx) {
+			ok = false
+			continue
+		}
 		quiet := &settings{command: "hook", trust: asked.Skip}
 		j := &job{app: h.app, settings: quiet, Reporter: report.Reporter{Sink: h.lines}, label: asked.Label}
 		// Where no label can be set none is missing: the filesystem has one
@@ -157,6 +161,16 @@ func (h *hook) all(ctx context.Context, config *oci.Config, asked *oci.Request) 
 		return exit.Failed
 	}
 	return exit.Done
+}
+
+// late says that nothing is begun any more, if ctx has ended.
+func (h *hook) late(ctx context.Context) bool {
+	if ctx.Err() == nil {
+		return false
+	}
+	_, reason := exit.Of(ctx)
+	h.lines.error("not begun (%s)", reason)
+	return true
 }
 
 // volume is a source, and where the container has it.
@@ -200,10 +214,8 @@ func (h *hook) choose(ctx context.Context, mounts []oci.Mount, asked *oci.Reques
 	}
 	for _, m := range mounts {
 		if ctx.Err() != nil {
-			_, reason := exit.Of(ctx)
 			h.lines.begin("")
-			h.lines.error("not begun (%s)", reason)
-			return nil, false
+			return nil, !h.late(ctx)
 		}
 		place := m.Place()
 		if asked.All && m.IsBind() {

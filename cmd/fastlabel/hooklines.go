@@ -116,7 +116,7 @@ func (l *hookLines) Put(e report.Event) {
 		case l.spared && r.Reason != "refused":
 			l.info("left alone: no label can be set there")
 		case e.Line(false) == "":
-		case r.Begun && r.Code >= exit.TimedOut:
+		case r.Code >= exit.TimedOut:
 			l.say(e, "; the next try resumes", false)
 		default:
 			l.say(e, "", false)

@@ -75,7 +75,7 @@ func TestJournalStream(t *testing.T) {
 func TestResultPriority(t *testing.T) {
 	for code, level := range map[int]string{exit.Done: "<6>", exit.Differs: "<5>", exit.Failed: "<3>", exit.Refused: "<3>", exit.TimedOut: "<4>", exit.Terminated: "<4>"} {
 		var b bytes.Buffer
-		report.Reporter{Sink: &report.People{Out: stream.NewSink(io.Discard), Err: &b, Journal: true}}.Result(report.Result{Begun: true, Code: code, Report: relabel.Report{Root: "/p", Counts: relabel.Counts{Seen: 1}}})
+		report.Reporter{Sink: &report.People{Out: stream.NewSink(io.Discard), Err: &b, Journal: true}}.Result(report.Result{Code: code, Report: relabel.Report{Root: "/p", Counts: relabel.Counts{Seen: 1}}})
 		if !strings.HasPrefix(b.String(), level+"fastlabel: /p: ") {
 			t.Errorf("%d: %q, not %q", code, b.String(), level)
 		}

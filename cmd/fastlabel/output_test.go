@@ -137,7 +137,7 @@ func TestJSONWhole(t *testing.T) {
 	status()
 	f.Path, f.Call, f.Left = "", "syncfs", 0
 	status()
-	r := report.Result{Begun: true, Code: exit.TimedOut, Reason: "deadline of 1s reached", DryRun: true, EntriesLeft: 6, DirsLeft: 7}
+	r := report.Result{Code: exit.TimedOut, Reason: "deadline of 1s reached", DryRun: true, EntriesLeft: 6, DirsLeft: 7}
 	r.Report = relabel.Report{
 		Root: root, Label: label, Counts: relabel.Counts{Seen: 15, Written: 5, Right: 4, Vanished: 3, Skipped: 2, Failed: 1}, Elapsed: time.Second,
 		Way: "clone/setxattrat", Interrupted: defaultLabel, Notes: []string{"a sentence"},

@@ -60,9 +60,7 @@ func (j *job) ask(path string) (report.Probe, error) {
 	}
 	root, err := j.inspect(path, j.label, skip)
 	r := report.Probe{Root: path, Label: j.label, Depth: j.depth, Labelled: root.Labelled}
-	switch {
-	case err != nil:
-	case !root.Labelled:
+	if !root.Labelled {
 		r.Interrupted, r.Has, r.Bare = root.Interrupted, root.Label, root.Label == ""
 	}
 	return r, err

@@ -53,17 +53,15 @@ func target(ctx context.Context, s *settings) (string, error) {
 		return label, nil
 	}
 	label := ofPolicy("/sys/fs/selinux/mls")
-	for _, part := range []struct{ flag, user, role, typ, level string }{
-		{flag: "user", user: s.user},
-		{flag: "role", role: s.role},
-		{flag: "type", typ: s.typ},
-		{flag: "level", level: s.level},
-	} {
-		next, err := secctx.Compose(label, part.user, part.role, part.typ, part.level)
+	for i, value := range [...]string{s.user, s.role, s.typ, s.level} {
+		var part [4]string
+		part[i] = value
+		flag := [...]string{"user", "role", "type", "level"}[i]
+		next, err := secctx.Compose(label, part[0], part[1], part[2], part[3])
 		if err != nil {
-			err = fmt.Errorf("--%s: %w", part.flag, err)
-			if value := part.user + part.role + part.typ + part.level; looksWhole(value) {
-				err = fmt.Errorf("--%s %s is a whole label: give it by --label", part.flag, words.Brief(value))
+			err = fmt.Errorf("--%s: %w", flag, err)
+			if _, bad := secctx.Canonical(value); bad == nil {
+				err = fmt.Errorf("--%s %s is a whole label: give it by --label", flag, words.Brief(value))
 			}
 			return "", exit.UsageError{Err: err}
 		}
@@ -78,9 +76,4 @@ func ofPolicy(mls string) string {
 		return strings.TrimSuffix(defaultLabel, ":s0")
 	}
 	return defaultLabel
-}
-
-func looksWhole(value string) bool {
-	_, err := secctx.Canonical(value)
-	return err == nil
 }

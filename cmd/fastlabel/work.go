@@ -117,22 +117,20 @@ func (j *job) labelAll(ctx context.Context, paths []string) int {
 // each has do do each PATH in its turn. Those that are left when ctx ends are counted.
 func (j *job) each(ctx context.Context, paths []string, do func(ctx context.Context, path string, stalls func()) int) int {
 	codes := make([]int, len(paths))
-	left := 0
+	var left atomic.Int64
 	wait.InTurn(len(paths), func(i int, stalls func()) {
 		if ctx.Err() == nil {
 			codes[i] = do(ctx, paths[i], stalls)
 			return
 		}
 		codes[i], _ = exit.Of(ctx)
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		j.left = append(j.left, paths[i])
-		left++
+		j.leave(paths[i])
+		left.Add(1)
 	})
-	if _, reason := exit.Of(ctx); left == 1 {
+	if _, reason := exit.Of(ctx); left.Load() == 1 {
 		j.Note(j.left[len(j.left)-1], "not begun ("+reason+")")
-	} else if left > 1 {
-		j.Note("", words.Thousands(int64(left))+" PATHs were not begun ("+reason+")")
+	} else if left.Load() > 1 {
+		j.Note("", words.Thousands(left.Load())+" PATHs were not begun ("+reason+")")
 	}
 	return exit.Worst(codes)
 }
@@ -140,11 +138,6 @@ func (j *job) each(ctx context.Context, paths []string, do func(ctx context.Cont
 // one does one PATH. It calls stalls when what is left waits for calls that do not
 // return.
 func (j *job) one(ctx context.Context, path string, stalls func()) int {
-	if ctx.Err() != nil { // in the hook
-		code, reason := exit.Of(ctx)
-		j.Result(report.Result{Report: relabel.Report{Root: path, Label: j.label}, Command: j.command, Code: code, Reason: reason})
-		return code
-	}
 	dry := j.dryRun || j.command == "verify"
 	t := &report.Source{Reporter: j.Reporter, Root: path, Listed: report.MaxListed}
 	if j.json || j.verbose > 0 {
@@ -165,14 +158,14 @@ func (j *job) one(ctx context.Context, path string, stalls func()) int {
 	rep, err := j.tree(ctx, path, j.label, o, check)
 	j.progress.end(u)
 	rep.Root, rep.Label = path, j.label
-	if differs(ctx) {
+	if errors.Is(context.Cause(ctx), exit.ErrDiffers) {
 		err, rep = readOnlyError(path), relabel.Report{Root: path, Label: j.label, Elapsed: rep.Elapsed}
 	}
 	t.End(ctx, err)
 	code, reason := exit.Outcome(ctx, rep, err, dry)
 	r := report.Result{
 		Report: rep, Command: j.command, Skip: j.trust, DryRun: dry,
-		Begun: true, Code: code, Reason: reason,
+		Code: code, Reason: reason,
 	}
 	if code >= exit.TimedOut {
 		j.leave(path)
@@ -238,8 +231,6 @@ func onlyLook(ctx context.Context, o *relabel.Options) (context.Context, context
 	o.Trace.Change = func(string, string, string) { stop(exit.ErrDiffers) }
 	return ctx, stop
 }
-
-func differs(ctx context.Context) bool { return errors.Is(context.Cause(ctx), exit.ErrDiffers) }
 
 func readOnlyError(path string) error {
 	return fmt.Errorf("%w: %w", &fs.PathError{Op: "relabel", Path: path, Err: syscall.EROFS}, exit.ErrDiffers)

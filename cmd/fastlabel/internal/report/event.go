@@ -59,7 +59,6 @@ type Result struct {
 	Command string // "", "verify"
 	Skip    string // --skip
 	DryRun  bool
-	Begun   bool
 	Code    int
 	Reason  string // why it is not complete
 

@@ -62,7 +62,7 @@ func (p *People) summary(e Event, text string) {
 	}
 	switch {
 	case text == "":
-	case e.Result.Command == "verify" && e.Result.Begun:
+	case e.Result.Command == "verify":
 		p.Out.Line([]byte(root+text), true)
 	default:
 		_ = p.Out.Flush() // the list comes first; an error is reported at the end
@@ -134,8 +134,6 @@ func (r *Result) line() string {
 		label = "; label " + r.Label
 	}
 	switch {
-	case !r.Begun:
-		return "not begun (" + r.Reason + ")"
 	case r.Trusted:
 		return "already labelled (" + r.Skip + "), " + words.Seconds(r.Elapsed) + label
 	case r.Seen == 0 && r.Code != exit.Done && r.Code < exit.TimedOut, r.Reason == "unsupported":

@@ -105,10 +105,8 @@ func (p Places) Why(path string, info os.FileInfo) (why, instead string) {
 	switch {
 	case info.Mode()&os.ModeDevice != 0:
 		return "it is a device", "give the directory where it is mounted"
-	case info.Mode()&os.ModeNamedPipe != 0:
-		return "it is a FIFO", "give the directory that it lies in"
-	case info.Mode()&os.ModeSocket != 0:
-		return "it is a socket", "give the directory that it lies in"
+	case info.Mode()&(os.ModeNamedPipe|os.ModeSocket) != 0:
+		return "it is a FIFO or a socket", "give the directory that it lies in"
 	case !ok:
 		return "", ""
 	case p.kernels[st.Dev] != "":
