@@ -78,6 +78,11 @@ func callers() []Mutant {
 			Edits:  edits("cmd/fastlabel/work.go", "err := j.lookUp(ctx, paths, all); err != nil", "err := error(nil); err != nil"),
 		},
 		{
+			Name: "paths-not-refused", By: "TestRefusedPaths",
+			Breaks: "all PATHs are refused before any is touched",
+			Edits:  edits("cmd/fastlabel/lookup.go", "if why, instead := places.Why(path, info); why != \"\" {", "if why, instead := places.Why(path, info); why == \"never\" {"),
+		},
+		{
 			Name: "hook-above-the-host", By: "TestHookLinked",
 			Breaks: "a directory that holds the host's own is no volume",
 			Edits:  edits(volume, "bool { return lies(source, p) }", "bool { return source == p }"),

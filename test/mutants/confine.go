@@ -11,6 +11,16 @@ func confinement() []Mutant {
 	)
 	return []Mutant{
 		{
+			Name: "devices-labelled", By: "TestDropinContract in relabel",
+			Breaks: "what lies on devtmpfs is refused",
+			Edits:  edits("relabel/internal/mounts/refuse_linux.go", "m.FSType == \"devtmpfs\"", "m.FSType == \"never\""),
+		},
+		{
+			Name: "one-filesystem-of-mounts", By: "TestOneFilesystemSubvolumes in relabel",
+			Breaks: "OneFilesystem is bounded by the device number",
+			Edits:  edits("relabel/internal/mounts/bounds_linux.go", "m.ByDevice = m.alone &&", "m.ByDevice = false &&"),
+		},
+		{
 			Name: "small-right-once", By: "TestRightLooksAgain in relabel",
 			Breaks: "a small tree is right only if its root has the label after all was read",
 			Edits:  edits("relabel/root_linux.go", "trust == commit.Untrusted || err != nil { // each", "trust > commit.Trusted || err != nil { // each"),

@@ -14,6 +14,11 @@ func counts() []Mutant {
 	)
 	return []Mutant{
 		{
+			Name: "unsupported-once", By: "TestErrnoTable in relabel",
+			Breaks: "an entry is skipped if reading and writing its label are not supported, and not one of them",
+			Edits:  edits("relabel/internal/xattrio/io_linux.go", "return e == syscall.ENOTSUP", "return true"),
+		},
+		{
 			Name: "stale-row", By: "TestStale in relabel",
 			Breaks: "of NFS the server is asked before a label is read",
 			Edits:  edits("relabel/internal/walk/row_linux.go", " && !m.Stale", ""),

@@ -52,7 +52,7 @@ func (all Mounts) Places(several bool) Places {
 // take takes the directory at path, by its real path too, and all that hold it.
 func (p Places) take(path, what string) {
 	real, _ := filepath.EvalSymlinks(path)
-	for _, at := range []string{path, real} {
+	for _, at := range slices.Compact([]string{path, real}) {
 		for ; filepath.IsAbs(at); at = filepath.Dir(at) {
 			if st := new(syscall.Stat_t); syscall.Lstat(at, st) == nil && p.taken[file{st.Dev, st.Ino}] == "" {
 				p.taken[file{st.Dev, st.Ino}] = what
