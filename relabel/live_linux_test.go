@@ -203,6 +203,9 @@ func TestVisitOrder(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
+			if at.Sys().(*syscall.Stat_t).Dev != top.Sys().(*syscall.Stat_t).Dev { // the command looks for a policy
+				return treetest.Answer{}
+			}
 			if read++; !labelled[fd] && !os.SameFile(at, top) { // the root comes last
 				t.Errorf("reading number %d is of a directory that is not labelled", read)
 			}
