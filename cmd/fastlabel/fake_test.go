@@ -46,6 +46,12 @@ func fakeTree(ctx context.Context, root, label string, o *relabel.Options, check
 		changed("na\xffme", "b\x07d")
 		few.Seen, few.Written, few.Right, few.Complete = 5, 3, 2, !check
 		return few, nil
+	case "crowd": // more that differs than is listed
+		for i := range 45 {
+			changed(fmt.Sprint("f", i), []string{"system_u:object_r:etc_t:s0", "", "u:r:\x1b:s0"}[min(i/20, 2)])
+		}
+		few.Seen, few.Written, few.Right = 50, 45, 5
+		return few, nil
 	case "every":
 		o.Trace.Wait("process 17")
 		o.Trace.Skip(root+"/mnt\n", "mounted read-only")

@@ -101,7 +101,7 @@ func addFlags(c *cobra.Command, letter string, s *settings) {
 	}
 	if in("lvc") {
 		f.BoolVarP(&s.xdev, "one-file-system", "x", false, "skip other filesystems and btrfs subvolumes")
-		f.StringArrayVarP(&s.exclude, "exclude", "e", nil, "skip `DIR`; repeatable")
+		f.StringArrayVarP(&s.exclude, "exclude", "e", nil, "skip `DIR`, or what the glob matches in PATH")
 	}
 	if in("lpvc") {
 		f.StringVarP(&s.filesFrom, "files-from", "f", "", "more PATHs, one a line of `FILE`; - is stdin")
@@ -131,12 +131,12 @@ func addFlags(c *cobra.Command, letter string, s *settings) {
 	case "h":
 		f.CountVarP(&s.verbose, "verbose", "v", "``say what was done; at most 50 lines in all")
 	case "v":
-		f.CountVarP(&s.verbose, "verbose", "v", "``list what differs on stdout, and each failure")
+		f.CountVarP(&s.verbose, "verbose", "v", "``list some of what differs, by label too; -vv all")
 	case "l", "c":
 		f.CountVarP(&s.verbose, "verbose", "v", "``list each change on stdout, and each failure")
 	}
 	if in("lpvc") {
-		f.BoolVarP(&s.quiet, "quiet", "q", false, "no result lines, no progress")
+		f.BoolVarP(&s.quiet, "quiet", "q", false, "failures alone, also with --json")
 		f.BoolVar(&s.json, "json", false, "JSON lines on stdout, one object each")
 	}
 	if in("l") {

@@ -32,6 +32,7 @@
 //	help.go        --help, of what stands in these files
 //	target.go      the label that the flags ask for
 //	files.go       paths from a file
+//	exclude.go     what the patterns of --exclude match
 //	lookup.go      each PATH is looked up before any is touched
 //	work.go        the library is called, for one path after the other
 //	hook.go        the OCI hook: the sources of a container's mounts
@@ -113,7 +114,8 @@ func process(a app) {
 	runtime.LockOSThread()
 	debug.SetTraceback("crash") // a crash ends by SIGABRT: Go's own code is 2, which says that nothing was begun
 	spareProcessor()
-	asked := make(chan os.Signal, 1)
+	asked := make(chan os.Signal, 2)
+	signal.Notify(asked, syscall.SIGCONT)
 	if !apart.IsPart() {
 		signal.Notify(asked, syscall.SIGUSR1)
 	}
@@ -124,6 +126,15 @@ func process(a app) {
 		apart.Begin(asked)
 	}
 	a.quit = end
+	if !signal.Ignored(syscall.SIGTSTP) {
+		stops := make(chan os.Signal, 1)
+		signal.Notify(stops, syscall.SIGTSTP)
+		go func() {
+			for range stops {
+				a.screen.Suspend()
+			}
+		}()
+	}
 	// Each wait of a locked goroutine costs two changes of threads, so another does the work.
 	go func() { end(a.run(interruptible(leave), os.Stdin, os.Stdout, os.Stderr, os.Args[1:])) }()
 	select {}
@@ -149,7 +160,7 @@ type app struct {
 	quit func(code int)
 
 	name   string           // what the command was called by
-	asked  <-chan os.Signal // by who wants to know how far it is
+	asked  <-chan os.Signal // by who wants to know how far it is; SIGCONT: it was stopped
 	screen *stream.Screen   // standard error; nil: of run's own
 }
 
@@ -229,7 +240,7 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 			return code
 		}
 	}
-	j := &job{app: a, settings: s, mounts: mounts, Reporter: newReporter(s, out, stderr)}
+	j := &job{app: a, settings: s, mounts: mounts, Reporter: a.newReporter(s, out, stderr)}
 	if s.maxRate > 0 {
 		j.limiter = limiterOf(int(s.maxRate))
 	}
@@ -295,10 +306,10 @@ func (j *job) aboutPolicy() error {
 	return nil
 }
 
-func newReporter(s *settings, out *stream.Sink, stderr io.Writer) report.Reporter {
+func (a app) newReporter(s *settings, out *stream.Sink, stderr io.Writer) report.Reporter {
 	dry := s.dryRun || s.command == "verify"
 	if s.json {
-		return report.Reporter{Sink: &report.JSON{Out: out, Dry: dry}}
+		return report.Reporter{Sink: &report.JSON{Out: out, Quiet: s.quiet, Dry: dry}}
 	}
-	return report.Reporter{Sink: &report.People{Out: out, Err: stderr, Quiet: s.quiet, Dry: dry, Journal: isJournal(stderr)}}
+	return report.Reporter{Sink: &report.People{Out: out, Err: stderr, Quiet: s.quiet, Dry: dry, Journal: isJournal(stderr), Columns: a.screen.Columns}}
 }

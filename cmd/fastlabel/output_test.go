@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"io"
 	"io/fs"
 	"strings"
 	"syscall"
@@ -41,6 +42,7 @@ func TestLabelOutput(t *testing.T) {
 func TestVerifyOutput(t *testing.T) {
 	golden(t, "verify", transcript(fake(), calls(
 		"verify /var/lib/pv", "verify /differs", "verify -v /differs", "verify --json /differs",
+		"verify -v /crowd", "verify -q /crowd", "verify --json -q /failed",
 	)))
 }
 
@@ -142,7 +144,9 @@ func TestJSONWhole(t *testing.T) {
 		Root: root, Label: label, Counts: relabel.Counts{Seen: 15, Written: 5, Right: 4, Vanished: 3, Skipped: 2, Failed: 1}, Elapsed: time.Second,
 		Way: "clone/setxattrat", Interrupted: defaultLabel, Notes: []string{"a sentence"},
 	}
+	r.Labels = []report.Labels{{Label: "x\xff", Count: 4}, {Count: 1, Other: true}}
 	j.Result(r)
+	r.Labels = nil
 	r.DryRun, sink.Dry = false, false
 	status()
 	j.Result(r)
@@ -150,4 +154,37 @@ func TestJSONWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "jsonwhole", prefixed("1> ", b.String()))
+}
+
+// verify -v lists some of what differs, and what labels that has; -vv and --json list all.
+func TestVerifyLimit(t *testing.T) {
+	for args, lines := range map[string]int{"verify -v /crowd": report.MaxListed, "verify -vv /crowd": 45, "-n -v /crowd": 45} {
+		if got := transcript(fake(), calls(args)); strings.Count(got, "would relabel") != lines || strings.Contains(got, "25 more differ; -vv lists all") != (lines == 20) {
+			t.Errorf("%s:\n%s", args, got)
+		}
+	}
+	if got := transcript(fake(), calls("verify --json -v /crowd")); strings.Count(got, `"change"`) != 45 || !strings.Contains(got, `"labels":[{"count":20},{"has":"system_u:object_r:etc_t:s0","count":20},{"has":"u:r:\u001b:s0","count":5}]`) {
+		t.Error(got)
+	}
+	s := report.Source{Verify: true}
+	s.Sink = &report.JSON{Out: stream.NewSink(io.Discard)}
+	for i := range 30 {
+		s.Changed("/p", strings.Repeat("x", i/2), "to")
+	}
+	if all := s.Labels(); len(all) != 11 || all[0].Count != 2 || all[10] != (report.Labels{Other: true, Count: 10}) {
+		t.Error(all)
+	}
+}
+
+// Each path in JSON begins with its PATH, as that was given.
+func TestJSONRelative(t *testing.T) {
+	for _, root := range []string{"every", "failed", "changes", "./changes", "changes/."} {
+		for line := range strings.Lines(transcript(fake(), calls("--json -v "+root))) {
+			var got struct{ Root, Path string }
+			text, is := strings.CutPrefix(line, "1> ")
+			if err := json.Unmarshal([]byte(text), &got); is && (err != nil || got.Root != root || got.Path != "" && !strings.HasPrefix(got.Path, root)) {
+				t.Errorf("%s: %s", root, line)
+			}
+		}
+	}
 }

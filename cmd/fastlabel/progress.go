@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -44,8 +45,13 @@ func (a app) newProgress(s *settings, to report.Reporter) *progress {
 		columns:  a.screen.Columns,
 		how:      showingOf(s, a.screen),
 		began:    time.Now(),
-		inodes:   func(path string) int64 { return site.InodesOf(path, s.xdev) },
-		state:    a.state,
+		inodes: func(path string) int64 {
+			if len(s.exclude) > 0 || s.command == "restorecon" && !s.recursive {
+				return 0 // it is the whole filesystem that has so many
+			}
+			return site.InodesOf(path, s.xdev)
+		},
+		state: a.state,
 	}
 }
 
@@ -56,24 +62,27 @@ const (
 	silent  showing = iota
 	live            // a line on a terminal that is drawn again and again
 	soon            // live, if it lasts
-	plainly         // a line every 30 s
+	plainly         // a line every few seconds
+	seldom          // a line every 30 s
 	asJSON          // an object each second
 )
 
 const (
 	redraw    = 100 * time.Millisecond // no eye is faster
 	each      = time.Second            // an object
-	eachPlain = 30 * time.Second
-	lasts     = time.Second     // what is over sooner needs no line
-	earliest  = 3 * time.Second // before that nothing is said of the time left
+	eachPlain = 5 * time.Second
+	eachRare  = 30 * time.Second // where it may be a log
+	lasts     = time.Second      // what is over sooner needs no line
+	earliest  = 3 * time.Second  // before that nothing is said of the time left
 	farthest  = 1000 * time.Hour
 )
 
 // underWay is one run.
 type underWay struct {
-	root   string
-	began  time.Time
-	inodes atomic.Int64 // as progress has it
+	root    string
+	began   time.Time
+	stopped time.Duration // of that: by SIGSTOP, or ^Z
+	inodes  atomic.Int64  // as progress has it
 
 	far relabel.Progress
 	ask func(*relabel.Progress) (relabel.State, bool)
@@ -93,8 +102,10 @@ func showingOf(s *settings, on *stream.Screen) showing {
 		return asJSON
 	case s.json:
 		return silent
-	case s.progress == "plain", n > 0 && stream.Dumb(), n == 0 && s.progress != "":
+	case s.progress == "plain", n > 0 && stream.Dumb():
 		return plainly
+	case n == 0 && s.progress != "":
+		return seldom
 	case n > 0 && s.progress != "":
 		return live
 	case n > 0:
@@ -114,20 +125,26 @@ func (p *progress) show(asked <-chan os.Signal) (end func()) {
 		}
 		tick := time.NewTicker(every)
 		defer tick.Stop()
-		said := p.began
+		said, last := p.began, time.Now()
 		for {
 			select {
 			case <-over:
 				p.screen.Draw("")
 				return
-			case <-asked:
-				p.answer()
+			case sig := <-asked:
+				if sig != syscall.SIGCONT {
+					p.answer()
+					continue
+				}
+				p.shift(max(0, time.Since(last)-every)) // it was stopped soon after the last tick
+				last = time.Now()
 			case now := <-tick.C:
+				last = now
 				p.askInodes()
 				switch {
 				case p.how == live, p.how == soon && now.Sub(p.began) >= lasts:
 					p.draw(now)
-				case p.how == plainly && now.Sub(said) >= eachPlain:
+				case p.how == plainly && now.Sub(said) >= eachPlain, p.how == seldom && now.Sub(said) >= eachRare:
 					said = now
 					p.say(now)
 				case p.how == asJSON:
@@ -137,6 +154,15 @@ func (p *progress) show(asked <-chan os.Signal) (end func()) {
 		}
 	})
 	return func() { close(over); shown.Wait() }
+}
+
+// shift takes the time in which the process was stopped out of what each run has taken.
+func (p *progress) shift(stopped time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, u := range p.all {
+		u.stopped += stopped
+	}
 }
 
 // begin adds a run, which end takes away. Where there is no progress it is not
@@ -245,7 +271,7 @@ func (p *progress) far(u *underWay, now time.Time) report.Far {
 		s.Path = u.path // between two
 	}
 	u.path = s.Path
-	f := report.Far{State: s, Elapsed: now.Sub(u.began)}
+	f := report.Far{State: s, Elapsed: now.Sub(u.began) - u.stopped}
 	if f.Elapsed > 0 {
 		f.Rate = float64(s.Seen) / f.Elapsed.Seconds()
 	}

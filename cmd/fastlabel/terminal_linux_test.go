@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -35,7 +36,13 @@ type session struct {
 // onTerminal starts the command, mode as start has it, on a terminal.
 func onTerminal(t *testing.T, mode string, columns uint16, args ...string) *session {
 	t.Helper()
-	s := &session{Cmd: exec.Command(os.Args[0], args...), closed: make(chan struct{})}
+	return shellOnTerminal(t, mode, columns, `exec "$0" "$@"`, append([]string{os.Args[0]}, args...)...)
+}
+
+// shellOnTerminal has bash run a script there.
+func shellOnTerminal(t *testing.T, mode string, columns uint16, script string, args ...string) *session {
+	t.Helper()
+	s := &session{Cmd: exec.Command("bash", append([]string{"--norc", "-c", script}, args...)...), closed: make(chan struct{})}
 	s.Env = append(os.Environ(), "FASTLABEL_TEST_AS="+mode, "TERM=xterm")
 	var err error
 	if s.master, err = pty.StartWithSize(s.Cmd, &pty.Winsize{Rows: 24, Cols: columns}); err != nil {
@@ -149,19 +156,19 @@ func TestTerminal(t *testing.T) {
 			if code != exit.Done || len(on.faults) > 0 {
 				t.Errorf("%s: exit %d, %q", mode, code, on.faults)
 			}
-			if len(on.lines) != 1 || !strings.Contains(on.lines[0], "507 entries, 507 written, 0 failed") || len(on.line) > 0 {
-				t.Errorf("%s: %q and %q stay", mode, on.lines, string(on.line))
-			}
-			for _, l := range on.drawn {
-				if !regexp.MustCompile(`^[\d,]+( of at most [\d,]+ \(\d+%\)| entries), \d+:\d\d elapsed(, |$)`).MatchString(l) || columns(l) > 79 {
-					t.Errorf("%s: %q", mode, l)
-				}
-			}
 			wide := func(lines []string) (n int) {
 				for _, l := range lines {
 					n = max(n, columns(l))
 				}
 				return n
+			}
+			if text := strings.Join(on.lines, " "); strings.Count(text, "fastlabel: ") != 1 || !regexp.MustCompile(`507 entries,\s+507 written,\s+0 failed`).MatchString(text) || len(on.line) > 0 || wide(on.lines) > 80 {
+				t.Errorf("%s: %q and %q stay", mode, on.lines, string(on.line))
+			}
+			for _, l := range on.drawn {
+				if !regexp.MustCompile(`^([\d,]+( of at most [\d,]+ \(\d+%\)| entries), \d+:\d\d elapsed|\d+%)(, |$)`).MatchString(l) || columns(l) > 79 {
+					t.Errorf("%s: %q", mode, l)
+				}
 			}
 			after := &terminal{}
 			after.feed(s.so(at))
@@ -214,7 +221,7 @@ func TestTerminalLines(t *testing.T) {
 			if code != exit.Done || len(on.faults) > 0 || len(on.drawn) == 0 {
 				t.Errorf("%s: exit %d, %q, %d drawn", mode, code, on.faults, len(on.drawn))
 			}
-			whole := regexp.MustCompile(`^(relabelled ".*" (from \S+ )?to \S+|fastlabel: ".*": skipped: .*|fastlabel: \S+: \d+( entries| of at most .*\)), .*)$`)
+			whole := regexp.MustCompile(`^(relabelled ".*" (from \S+ )?to \S+|fastlabel: ".*": skipped: .*|fastlabel: \S+: \d+( entries| of at most .*\)), .*|  \S.*)$`)
 			said := 0
 			for _, l := range on.lines {
 				if !whole.MatchString(l) {
@@ -292,5 +299,58 @@ func TestMaxRate(t *testing.T) {
 	least := 0.9 * 606 / 400
 	if took := time.Since(began).Seconds(); took < least {
 		t.Errorf("607 entries took %.2f s, not %.2f", took, least)
+	}
+}
+
+// ^Z leaves no line behind, and the time in which the run was stopped is none of its own.
+func TestSuspend(t *testing.T) {
+	treetest.Need(t, "bash")
+	for _, mode := range []string{"real", "apart real"} {
+		root := hostileTree(t, 300)
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel() // it sleeps most of its time
+			began := time.Now()
+			// Without a shell that waits for it, a process is not stopped by ^Z.
+			s := shellOnTerminal(t, mode, 80, `set -m; "$0" -p --max-rate=100 "$1"; echo stopped; sleep 2; fg >/dev/null; echo code $?`, os.Args[0], root)
+			s.until(t, 0, `elapsed`)
+			if _, err := s.master.WriteString("\x1a"); err != nil {
+				t.Fatal(err)
+			}
+			on, _ := s.end(80)
+			wall := time.Since(began).Seconds()
+			at := slices.Index(on.lines, "stopped")
+			if at < 0 || !slices.Contains(on.lines, "code 0") || len(on.line) > 0 {
+				t.Fatalf("%q, %q", on.lines, string(on.line))
+			}
+			for _, l := range on.lines {
+				if strings.Contains(l, "elapsed") {
+					t.Errorf("it stays: %q", l)
+				}
+			}
+			took := regexp.MustCompile(`(?s)307 entries.*?(\d+\.\d) s`).FindStringSubmatch(strings.Join(on.lines, "\n"))
+			if took == nil {
+				t.Fatal(on.lines)
+			}
+			// It was stopped for 2 s, but for what passed since it drew the last time.
+			if ran, _ := strconv.ParseFloat(took[1], 64); wall-ran < 1.8 {
+				t.Errorf("%.1f s of %.1f", ran, wall)
+			}
+		})
+	}
+}
+
+// On a terminal that knows no sequences, and where it is asked for, whole lines come.
+func TestTerminalPlain(t *testing.T) {
+	for _, c := range []struct{ env, args string }{{"TERM=dumb", "--max-rate=100"}, {"TERM=xterm", "--progress=plain --max-rate=100"}} {
+		root := hostileTree(t, 700)
+		t.Run(c.env, func(t *testing.T) {
+			t.Parallel() // it sleeps most of its time
+			s := shellOnTerminal(t, "real", 80, c.env+` "$0" `+c.args+` "$1"`, os.Args[0], root)
+			on, _ := s.end(80)
+			said := slices.DeleteFunc(on.lines, func(l string) bool { return !strings.Contains(l, "elapsed") })
+			if len(said) == 0 || len(on.drawn) > 0 || len(on.faults) > 0 {
+				t.Errorf("%q, drawn %q, %q", on.lines, on.drawn, on.faults)
+			}
+		})
 	}
 }

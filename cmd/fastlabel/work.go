@@ -86,6 +86,9 @@ func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]s
 			return nil, nil
 		}
 	}
+	if err := j.matchExclude(ctx, all); err != nil {
+		return nil, err
+	}
 	if j.command == "restorecon" {
 		j.excludeThere()
 	}
@@ -139,9 +142,12 @@ func (j *job) each(ctx context.Context, paths []string, do func(ctx context.Cont
 // return.
 func (j *job) one(ctx context.Context, path string, stalls func()) int {
 	dry := j.dryRun || j.command == "verify"
-	t := &report.Source{Reporter: j.Reporter, Root: path, Listed: report.MaxListed}
+	t := &report.Source{Reporter: j.Reporter, Root: path, Listed: report.MaxListed, Verify: j.command == "verify"}
 	if j.json || j.verbose > 0 {
 		t.Listed = 0
+	}
+	if j.verbose == 1 && !j.json && t.Verify {
+		t.Changes = report.MaxListed
 	}
 	t.User = os.Geteuid() != 0 && t.Listed > 0 && j.command != "hook"
 	o := j.engine(t)
@@ -158,6 +164,7 @@ func (j *job) one(ctx context.Context, path string, stalls func()) int {
 	rep, err := j.tree(ctx, path, j.label, o, check)
 	j.progress.end(u)
 	rep.Root, rep.Label = path, j.label
+	rep.Elapsed -= u.stopped
 	if errors.Is(context.Cause(ctx), exit.ErrDiffers) {
 		err, rep = readOnlyError(path), relabel.Report{Root: path, Label: j.label, Elapsed: rep.Elapsed}
 	}
@@ -165,7 +172,7 @@ func (j *job) one(ctx context.Context, path string, stalls func()) int {
 	code, reason := exit.Outcome(ctx, rep, err, dry)
 	r := report.Result{
 		Report: rep, Command: j.command, Skip: j.trust, DryRun: dry,
-		Code: code, Reason: reason,
+		Code: code, Reason: reason, Labels: t.Labels(),
 	}
 	if code >= exit.TimedOut {
 		j.leave(path)

@@ -62,8 +62,17 @@ type Result struct {
 	Code    int
 	Reason  string // why it is not complete
 
+	Labels []Labels // with verify -v: what differs
+
 	// What a run that was stopped knows of the rest; 0 is nothing.
 	EntriesLeft, DirsLeft int64
+}
+
+// Labels are so many entries with this label; "" is none, or with Other all further ones.
+type Labels struct {
+	Label string
+	Count int64
+	Other bool
 }
 
 // Probe is what probe found at one PATH.

@@ -3,6 +3,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -27,29 +28,29 @@ func (f Far) percent() int64 {
 	return min(99, int64(100*float64(f.Seen)/float64(f.Total)))
 }
 
-// Line is for people, in so many columns.
+// Line is for people, in so many columns. Where they are few, the per cent and the time left
+// come first and the rate goes.
 func (f Far) Line(room int) string {
-	parts := []string{words.Thousands(f.Seen) + " entries"}
-	if f.Failed > 0 {
-		parts = append(parts, words.Thousands(f.Failed)+" failed")
-	}
-	parts = append(parts, words.Clock(f.Elapsed)+" elapsed")
+	entries, total := words.Thousands(f.Seen)+" entries", ""
 	if f.Total > 0 {
-		whole := slices.Clone(parts)
-		whole[0] = fmt.Sprintf("%s of at most %s (%d%%)", words.Thousands(f.Seen), words.Thousands(f.Total), f.percent())
-		// Failures and the time matter more than how many entries there are.
-		if len(strings.Join(whole, ", ")) <= room {
-			parts = whole
-		}
+		total = fmt.Sprintf("%s of at most %s (%d%%)", words.Thousands(f.Seen), words.Thousands(f.Total), f.percent())
+	}
+	var failed, left []string
+	if f.Failed > 0 {
+		failed = []string{words.Thousands(f.Failed) + " failed"}
 	}
 	if f.Left > 0 {
-		parts = append(parts, "at most "+words.Clock(f.Left)+" left")
+		left = []string{"about " + words.Clock(f.Left) + " left"}
 	}
-	parts = append(parts, words.Thousands(int64(math.Round(f.Rate)))+"/s")
-	if f.Call != "" {
+	elapsed, rate := words.Clock(f.Elapsed)+" elapsed", words.Thousands(int64(math.Round(f.Rate)))+"/s"
+	parts := slices.Concat([]string{cmp.Or(total, entries)}, failed, []string{elapsed}, left, []string{rate})
+	if total != "" && len(strings.Join(parts, ", ")) > room {
+		parts = slices.Concat([]string{fmt.Sprintf("%d%%", f.percent())}, left, failed, []string{entries, elapsed})
+	}
+	switch {
+	case f.Call != "":
 		return words.Fit(append(parts, "in "+words.Clean(f.Call)), "", room)
-	}
-	if f.Total == 0 {
+	case f.Total == 0:
 		parts = append(parts, words.Thousands(f.Found)+" directories found so far")
 	}
 	return words.Fit(parts, f.Path, room)

@@ -193,6 +193,21 @@ func (o object) result(r *Result) {
 			return nil
 		}))
 	}
+	if len(r.Labels) > 0 {
+		_ = o.AddArray("labels", zapcore.ArrayMarshalerFunc(func(to zapcore.ArrayEncoder) error {
+			for _, l := range r.Labels {
+				_ = to.AppendObject(zapcore.ObjectMarshalerFunc(func(to zapcore.ObjectEncoder) error {
+					object{to}.name("has", l.Label)
+					to.AddInt64("count", l.Count)
+					if l.Other {
+						to.AddBool("other", true)
+					}
+					return nil
+				}))
+			}
+			return nil
+		}))
+	}
 	o.positive("entries_left", r.EntriesLeft)
 	o.positive("directories_left", r.DirsLeft)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
@@ -19,7 +20,8 @@ type People struct {
 	Err     io.Writer
 	Quiet   bool // failures alone
 	Dry     bool
-	Journal bool // lines have a priority
+	Journal bool                      // lines have a priority
+	Columns func() (n int, ours bool) // of Err, if that is a terminal
 }
 
 func (p *People) Put(e Event) {
@@ -60,13 +62,23 @@ func (p *People) summary(e Event, text string) {
 		}
 		p.say(levelInfo, root+earlier)
 	}
+	for _, l := range e.Result.Labels {
+		p.Out.Line([]byte(root+l.line()), false)
+	}
+	columns := 0
+	if p.Columns != nil {
+		columns, _ = p.Columns()
+	}
+	const prefix = "fastlabel: "
 	switch {
 	case text == "":
-	case e.Result.Command == "verify":
-		p.Out.Line([]byte(root+text), true)
-	default:
+	case e.Result.Command != "verify":
 		_ = p.Out.Flush() // the list comes first; an error is reported at the end
-		p.say(e.priority(), root+text)
+		p.say(e.priority(), strings.TrimPrefix(words.Fold(prefix+root+text, columns), prefix))
+	case p.Out.Live:
+		p.Out.Line([]byte(words.Fold(root+text, columns)), true)
+	default:
+		p.Out.Line([]byte(root+text), true)
 	}
 }
 
@@ -128,6 +140,20 @@ func (r *Probe) line() string {
 	return "not labelled: it has " + words.Plain(r.Has)
 }
 
+func (l Labels) line() string {
+	text := words.Plain(l.Label)
+	switch {
+	case l.Other:
+		text = "other labels"
+	case l.Label == "":
+		text = "no label"
+	}
+	if l.Count == 1 {
+		return "1 has " + text
+	}
+	return words.Thousands(l.Count) + " have " + text
+}
+
 func (r *Result) line() string {
 	label := ""
 	if r.Label != "" { // one who forgot --level shall see it
@@ -162,6 +188,9 @@ func (r *Result) line() string {
 		}
 	}
 	parts = append(parts, words.Thousands(r.Failed)+" failed", words.Seconds(r.Elapsed))
+	if r.Elapsed >= 100*time.Millisecond { // of less a rate says nothing
+		parts = append(parts, words.Thousands(int64(float64(r.Seen)/r.Elapsed.Seconds()))+"/s")
+	}
 	var left []string
 	if r.DirsLeft > 0 {
 		left = append(left, "at least "+words.Count(r.DirsLeft, "directory", "directories"))

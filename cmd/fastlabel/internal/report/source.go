@@ -3,9 +3,11 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -22,13 +24,17 @@ const MaxListed = 20
 // one at a time.
 type Source struct {
 	Reporter
-	Root   string
-	Listed int  // so many failures, and as many skipped entries; 0: all
-	User   bool // not root: what is denied has one cause
+	Root    string
+	Listed  int  // so many failures, and as many skipped entries; 0: all
+	Changes int  // so many changes; 0: all
+	Verify  bool // count the labels that differ
+	User    bool // not root: what is denied has one cause
 
-	failed, skipped, denied int
-	told                    map[error]bool // failures that need not be reported again
-	stalled                 map[relabel.HungCall]bool
+	failed, skipped, denied, changed int
+
+	told    map[error]bool // failures that need not be reported again
+	stalled map[relabel.HungCall]bool
+	labels  map[string]int64 // entries that differ, by what they have
 }
 
 // remembered bounds the failures that a source knows again: Tree returns a few of the
@@ -55,7 +61,36 @@ func (s *Source) Failed(err error) {
 }
 
 func (s *Source) Changed(path, from, to string) {
-	s.Put(Event{Kind: Change, Root: s.Root, Path: path, From: from, To: to})
+	if s.labels == nil {
+		s.labels = map[string]int64{}
+	}
+	if _, known := s.labels[from]; s.Verify && (known || len(s.labels) < remembered) {
+		s.labels[from]++
+	}
+	if s.changed++; s.Changes == 0 || s.changed <= s.Changes {
+		s.Put(Event{Kind: Change, Root: s.Root, Path: path, From: from, To: to})
+	}
+}
+
+// Labels returns the labels of what differs, the most frequent first: as many as fit a screen,
+// and the sum of all others.
+func (s *Source) Labels() (all []Labels) {
+	const most = 10
+	other := Labels{Count: int64(s.changed), Other: true}
+	for label, n := range s.labels {
+		all = append(all, Labels{Label: label, Count: n})
+	}
+	slices.SortFunc(all, func(a, b Labels) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Label, b.Label))
+	})
+	all = all[:min(len(all), most)]
+	for _, l := range all {
+		other.Count -= l.Count
+	}
+	if len(all) > 0 && other.Count > 0 {
+		all = append(all, other)
+	}
+	return all
 }
 
 func (s *Source) Skipped(path, reason string) {
@@ -91,6 +126,9 @@ func (s *Source) End(ctx context.Context, err error) {
 	}
 	if s.denied > 0 {
 		s.Put(Event{Kind: Failure, Root: s.Root, Text: "not root: " + more(s.denied, " of its entries belong to others, or are closed to this user"), More: true})
+	}
+	if s.Changes > 0 && s.changed > s.Changes {
+		s.Note(s.Root, more(s.changed-s.Changes, " more differ; -vv lists all"))
 	}
 	if s.Listed > 0 && s.skipped > s.Listed {
 		s.Put(Event{Kind: Note, Root: s.Root, Text: more(s.skipped-s.Listed, " more skipped"), More: true})

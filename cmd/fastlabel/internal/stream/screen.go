@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 	"unsafe"
@@ -70,6 +71,27 @@ func (s *Screen) Leave() {
 		Wipe(s.W)
 		s.mu.Unlock()
 	}
+}
+
+// Suspend takes the line away, as Leave does, and lets SIGTSTP stop the process, as by ^Z.
+// It returns when the process goes on. Nothing is drawn in between.
+func (s *Screen) Suspend() {
+	if s.mu.TryLock() {
+		defer s.mu.Unlock()
+		Wipe(s.W)
+		s.drawn = ""
+	}
+	runtime.LockOSThread() // a thread that sends itself a signal has it before it goes on
+	defer runtime.UnlockOSThread()
+	// SIGSTOP would stop it also where no shell lets it go on. Go keeps its own handler after
+	// signal.Reset, so the kernel is asked for the default.
+	var byDefault, ours [8]uintptr // the kernel's struct sigaction is no longer
+	action := func(to, was *[8]uintptr) {
+		_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(syscall.SIGTSTP), uintptr(unsafe.Pointer(to)), uintptr(unsafe.Pointer(was)), 8, 0, 0)
+	}
+	action(&byDefault, &ours)
+	_ = syscall.Tgkill(os.Getpid(), syscall.Gettid(), syscall.SIGTSTP)
+	action(&ours, nil)
 }
 
 // Wipe takes away what another process may have drawn.
