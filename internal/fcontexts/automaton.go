@@ -231,7 +231,7 @@ func (a *automaton) prune() {
 	deeper := func(rule int32) bool { return rules[rule].depth > rules[all].depth }
 	none := func(rule int32) bool { return rule < all && rules[rule].Context == "" && deeper(rule) }
 	keep := a.hardNone || slices.ContainsFunc(a.accept, none) || slices.ContainsFunc(a.set, func(i uint32) bool { return none(a.steps[i].rule) })
-	gone := func(rule int32) bool { return rule < all && !(keep && deeper(rule)) }
+	gone := func(rule int32) bool { return rule < all && (!keep || !deeper(rule)) }
 	a.accept = slices.DeleteFunc(a.accept, gone)
 	a.set = slices.DeleteFunc(a.set, func(i uint32) bool { return gone(a.steps[i].rule) })
 }
