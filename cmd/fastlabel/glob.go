@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // globbed returns the paths with patterns replaced by what they match, as restorecon does for
@@ -99,7 +100,7 @@ func globOne(pattern string) []string {
 				dir += "/"
 			}
 			if !strings.ContainsAny(part, "*?[") {
-				longer = append(longer, dir+escaped.ReplaceAllString(part, "$1"))
+				longer = append(longer, dir+escaped().ReplaceAllString(part, "$1"))
 				continue
 			}
 			entries, _ := os.ReadDir(max(dir, ".")) // what is no directory has none
@@ -115,13 +116,15 @@ func globOne(pattern string) []string {
 }
 
 var (
-	escaped = regexp.MustCompile(`(?s)\\(.)`)
-	piece   = regexp.MustCompile(`(?s)\*|\?|\\.|\[[!^]?\]?(?:\[:\w+:\]|\\.|[^\]])*\]|.`)
+	escaped = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)\\(.)`) })
+	piece   = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?s)\*|\?|\\.|\[[!^]?\]?(?:\[:\w+:\]|\\.|[^\]])*\]|.`)
+	})
 )
 
 // fits reports whether name fits part, as fnmatch(3) has it.
 func fits(part, name string) bool {
-	re := piece.ReplaceAllStringFunc(part, func(p string) string {
+	re := piece().ReplaceAllStringFunc(part, func(p string) string {
 		switch {
 		case p == "*":
 			return ".*"

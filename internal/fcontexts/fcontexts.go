@@ -29,7 +29,7 @@
 //
 // Compiled files (.bin) are not read: the text beside them says the same. A pattern that cannot
 // be used is an error for the paths that it might match, as for libselinux, and for no other: one
-// that is wrong, or recursive, or has another of the few things in PCRE2 that pcre2.go refuses.
+// that is wrong, or has what pcre2.go refuses.
 //
 // # How it is fast
 //

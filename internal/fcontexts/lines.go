@@ -68,11 +68,7 @@ func (s *Set) addRules(file, text string) error {
 		r.Context = context
 		like := Rule{Pattern: r.Pattern, Kind: r.Kind}
 		if b, is := lines[like]; is && b.Context != r.Context {
-			counts := line
-			if _, exact := plain(r.Pattern); exact {
-				counts = b.Line
-			}
-			s.Notes = append(s.Notes, lineError(file, line, "%s is also in line %d, with another context; line %d counts", r.Pattern, b.Line, counts).Error())
+			s.Notes = append(s.Notes, lineError(file, line, "%s is also in line %d, with another context; of exact paths the first line counts, of others the last", r.Pattern, b.Line).Error())
 		}
 		lines[like] = r
 		s.add(r)

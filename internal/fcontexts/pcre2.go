@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -63,7 +64,7 @@ var groups = map[string]string{
 // words are the items that are always written alike. A quantifier may follow the last line.
 var words = map[string]string{
 	`\A`: `\A`, `\G`: `\A`, `\b`: `\b`, `\B`: `\B`, `\z`: `\z`, `\Z`: `\Z`, `\K`: "", // \K: the match is said to begin there
-	`^`: `(?:\A|^(?!\z))`, `$`: `$`, // with (?m) ^ fits after each newline but one at the end
+	`|`: `|`, `^`: `(?:\A|^(?!\z))`, `$`: `$`, // with (?m) ^ fits after each newline but one at the end
 	`[[:<:]]`: `\b(?=\w)`, `[[:>:]]`: `\b(?<=\w)`, `(*F)`: `(?!)`, `(*FAIL)`: `(?!)`,
 	`.`: `.`, `\C`: `(?s:.)`, `\X`: `(?>\x0d\x0a|(?s:.))`, `\R`: "(?>\\x0d\\x0a|[\\x0a-\\x0d\ue085])", // in Latin-1
 }
@@ -75,26 +76,31 @@ var special = map[string]string{
 
 // Where one of these has a group that is not empty, it is what is named or set.
 var (
-	quotes     = regexp.MustCompile(`(?s)\\Q(.*?)(\\E|$)|\\.`)
-	fixed      = regexp.MustCompile(`^(?:\\[AGbBzZKCXR]|[.^$]|\[\[:[<>]:\]\]|\(\*F(?:AIL)?\))`)
-	repeats    = regexp.MustCompile(`^(?:[*+?]|\{(\d+)(?:,(\d*))?\}|\{(,\d+)\})`)
-	options    = regexp.MustCompile(`^\?(\^?)([A-Za-z]*)(?:-([A-Za-z]*))?([:)])`)
-	captures   = regexp.MustCompile(`^\?(?:P?<(\w+)>|'(\w+)')`)
-	enters     = regexp.MustCompile(`^(?:\?(?:[:>=!]|<[=!])|(\?<?[|*]|\*na[a-z_]+:|\*non[a-z_]+:)|\*[a-z_]+:)`)
-	references = regexp.MustCompile(`^(?:\\(?:g([+-]?\d+)|[gk]\{([+-]?\w+)\}|k<(\w+)>|k'(\w+)')|\(\?P=(\w+)\))`)
-	conditions = regexp.MustCompile(`^\?\((?:([+-]?\d+)|<(\w+)>|'(\w+)')\)`)
-	bytes8     = regexp.MustCompile(`^(?:x\{([[:xdigit:]]+)\}|x([[:xdigit:]]{0,2})|o\{([0-7]+)\}|([0-7]{1,3}))`)
-	properties = regexp.MustCompile(`^[pP](?:\{(\^?[\w&]+)\}|([A-Z]))`)
+	quotes     = lazily(`(?s)\\Q(.*?)(\\E|$)|\\.`)
+	fixed      = lazily(`^(?:\\[AGbBzZKCXR]|[|.^$]|\[\[:[<>]:\]\]|\(\*F(?:AIL)?\))`)
+	repeats    = lazily(`^(?:[*+?]|\{(\d+)(?:,(\d*))?\}|\{(,\d+)\})`)
+	options    = lazily(`^\?(\^?)([A-Za-z]*)(?:-([A-Za-z]*))?([:)])`)
+	captures   = lazily(`^\?(?:P?<(\w+)>|'(\w+)')`)
+	enters     = lazily(`^(?:\?(?:[:>=!]|<[=!])|(\?<?[|*]|\*na[a-z_]+:|\*non[a-z_]+:)|\*[a-z_]+:)`)
+	references = lazily(`^(?:\\(?:g([+-]?\d+)|[gk]\{([+-]?\w+)\}|k<(\w+)>|k'(\w+)')|\(\?P=(\w+)\))`)
+	conditions = lazily(`^\?\((?:([+-]?\d+)|<(\w+)>|'(\w+)')\)`)
+	bytes8     = lazily(`^(?:x\{([[:xdigit:]]+)\}|x([[:xdigit:]]{0,2})|o\{([0-7]+)\}|([0-7]{1,3}))`)
+	properties = lazily(`^[pP](?:\{(\^?[\w&]+)\}|([A-Z]))`)
 	// Comments, callouts and marks do not decide whether a path matches.
-	silent = regexp.MustCompile("^(?:\\?#[^)]*|\\?C(?:\\d*|`[^`]*`|'[^']*'|\"[^\"]*\"|\\^[^^]*\\^|%[^%]*%|#[^#]*#|\\$[^$]*\\$|\\{[^}]*\\})|\\*(?:MARK)?:[^)]+)\\)")
+	silent = lazily("^(?:\\?#[^)]*|\\?C(?:\\d*|`[^`]*`|'[^']*'|\"[^\"]*\"|\\^[^^]*\\^|%[^%]*%|#[^#]*#|\\$[^$]*\\$|\\{[^}]*\\})|\\*(?:MARK)?:[^)]+)\\)")
 )
+
+// lazily compiles when it is first asked: not in each process that labels one volume.
+func lazily(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
 
 // translate reads a pattern of PCRE2 (pcre2syntax(3), pcre2pattern(3)) on bytes, with
 // DOTALL and no other option, and returns it in the words that package regexp/syntax and
 // regexp2 have in common; what it cannot say, the one refuses, and the other matches. A byte
 // beyond ASCII is a rune of private use: [runeOf].
 func translate(pattern string) (string, error) {
-	pattern = quotes.ReplaceAllStringFunc(pattern, unquoted)
+	pattern = quotes().ReplaceAllStringFunc(pattern, unquoted)
 	r := reader{rest: pattern, atom: -1}
 	for r.rest != "" && r.err == nil {
 		r.item()
@@ -155,8 +161,8 @@ func (r *reader) skip(prefix string) (ok bool) {
 }
 
 // take skips what fits re, if the rest begins with it, and returns what its groups hold.
-func (r *reader) take(re *regexp.Regexp) (held []string, ok bool) {
-	if held = re.FindStringSubmatch(r.rest); held == nil {
+func (r *reader) take(re func() *regexp.Regexp) (held []string, ok bool) {
+	if held = re().FindStringSubmatch(r.rest); held == nil {
 		return nil, false
 	}
 	r.rest = r.rest[len(held[0]):]
@@ -242,7 +248,11 @@ func (r *reader) item() {
 		return
 	}
 	if word, ok := r.take(fixed); ok {
-		if r.write(words[word[0]]); strings.IndexByte(`.CXR`, word[0][len(word[0])-1]) < 0 {
+		text := words[word[0]]
+		if text == "|" && len(r.open) == 0 { // of ^a|b|c$, ^ belongs to the first and $ to the last
+			text = "(?s:.*)|(?s:.*)"
+		}
+		if r.write(text); strings.IndexByte(`.CXR`, word[0][len(word[0])-1]) < 0 {
 			r.atom = -1
 		}
 		return
@@ -259,12 +269,6 @@ func (r *reader) item() {
 	case b == ')':
 		r.out = append(r.out, ')')
 		r.atom, r.open = r.open[len(r.open)-1], r.open[:len(r.open)-1]
-	case b == '|':
-		if len(r.open) == 0 { // of ^a|b|c$, ^ belongs to the first and $ to the last
-			r.assert("(?s:.*)|(?s:.*)")
-		} else {
-			r.assert("|")
-		}
 	case b == '#' && r.extended:
 		r.fail("(?x) has a comment")
 	default:
@@ -328,7 +332,7 @@ func (r *reader) escape() {
 	before := r.rest
 	switch r.next() {
 	case 'N':
-		if strings.HasPrefix(r.rest, "{") && !repeats.MatchString(r.rest) {
+		if strings.HasPrefix(r.rest, "{") && !repeats().MatchString(r.rest) {
 			r.fail(`\N{ is not supported`)
 		}
 		r.write(`[^\x0a]`)
