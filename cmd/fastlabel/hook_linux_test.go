@@ -144,7 +144,7 @@ func TestHookLeavesAlone(t *testing.T) {
 	code, said := x.run(t.Context(), r.app(x.dir))
 	expectHook(
 		t, "true", code, exit.Done, said, "/fifo: left alone: DIR/fifo is a FIFO; io.fastlabel.relabel can list it\n", "is a socket",
-		"/dev/null is the host's own", "/dev/shm is the host's own", "/proc is the system's, or holds what is\n", "/sys/fs is the host's own", "hosts is a file",
+		"/dev/null is the system's, or holds what is\n", "/dev/shm is the host's own", "/proc is the system's, or holds what is\n", "/sys/fs is the host's own", "hosts is a file",
 	)
 	if len(r.asked) != 0 {
 		t.Errorf("asked for %q", r.asked)

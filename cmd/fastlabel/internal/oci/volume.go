@@ -43,7 +43,8 @@ const NeverWhole = "the system's, or holds what is"
 // NoVolume says why the mount of source, which is resolved, is no volume; "" if
 // it is one.
 func (h Host) NoVolume(m Mount, source string) string {
-	if slices.ContainsFunc(h.whole, func(p string) bool { return lies(source, p) }) {
+	info, err := os.Lstat(source)
+	if err == nil && info.Mode()&os.ModeDevice != 0 || slices.ContainsFunc(h.whole, func(p string) bool { return lies(source, p) }) {
 		return NeverWhole
 	}
 	if slices.ContainsFunc(h.closed, func(p string) bool { return lies(p, source) }) {
@@ -52,7 +53,6 @@ func (h Host) NoVolume(m Mount, source string) string {
 	if h.isKubelets(source) {
 		return "the kubelet's own"
 	}
-	info, err := os.Lstat(source)
 	switch {
 	case err != nil: // the engine tells
 		return ""

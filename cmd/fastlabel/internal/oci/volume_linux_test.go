@@ -26,7 +26,7 @@ func TestHookHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for source, want := range map[string]string{
-		"/": NeverWhole, "/etc": NeverWhole, "/etc/localtime": "the host's own", "/usr/share/zoneinfo": "the host's own", "/run": NeverWhole, "/dev/shm": "the host's own",
+		"/": NeverWhole, "/etc": NeverWhole, "/etc/localtime": "the host's own", "/usr/share/zoneinfo": "the host's own", "/run": NeverWhole, "/dev/shm": "the host's own", "/dev/null": NeverWhole,
 		"/proc/1": "the host's own", "/sys": NeverWhole, "/etcetera": "", "/var/lib/kubelet": "the kubelet's own", "/var/lib": NeverWhole, "/var/log": NeverWhole, "/home": NeverWhole, "/home/app": "", "/var/log/app": "", "/var/lib/kubelet/pods": "the kubelet's own",
 		"/var/lib/kubelet/plugins/p/globalmount": "the kubelet's own", "/var/lib/kubelet/pods/u/volumes/kubernetes.io~csi/p/mount": "", "/var/lib/kubelet/pods/u/volumes/kubernetes.io~secret/p": "the kubelet's own",
 		pod + "/volumes/kubernetes.io~secret/s": "the kubelet's own", pod + "/volumes/kubernetes.io~configmap/c": "the kubelet's own", pod + "/volumes/kubernetes.io~projected/kube-api-access": "the kubelet's own",
