@@ -187,7 +187,7 @@ func (l *looked) look(j *job, path string, places site.Places) {
 	}
 }
 
-// objection says why PATH is not labelled, or what is to be asked about it; nil: nothing.
+// objection returns a reason not to label path, or a question about it; nil for none.
 func (j *job) objection(path string, info fs.FileInfo, places site.Places) *mistake {
 	if why, instead := places.Why(path, info); why != "" {
 		return &mistake{words.Brief(path) + ": refused: " + why, instead, true}
@@ -203,7 +203,7 @@ func (j *job) objection(path string, info fs.FileInfo, places site.Places) *mist
 	return nil
 }
 
-// asks says that the answer depends on a level that was not given.
+// asks reports whether the answer depends on a level that was not given.
 func (j *job) asks() bool {
 	for _, flag := range []string{"label", "type", "level", "reference"} {
 		if j.given.Changed(flag) {

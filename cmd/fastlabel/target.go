@@ -70,7 +70,8 @@ func target(ctx context.Context, s *settings) (string, error) {
 	return label, nil
 }
 
-// ofPolicy is the default label as the loaded policy has it, of which mls says whether it has levels.
+// ofPolicy returns the default label, without a level where the file mls says that the loaded policy
+// has none.
 func ofPolicy(mls string) string {
 	if has, _ := os.ReadFile(mls); string(has) == "0" {
 		return strings.TrimSuffix(defaultLabel, ":s0")

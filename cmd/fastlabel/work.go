@@ -98,7 +98,7 @@ func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]s
 	return all, j.aboutPolicy()
 }
 
-// swallowed says which flag has what looks like a PATH as its value.
+// swallowed names a flag whose value looks like a PATH.
 func (s *settings) swallowed() (text string) {
 	s.given.Visit(func(f *pflag.Flag) {
 		if v := f.Value.String(); strings.Contains(v, "/") {

@@ -37,7 +37,7 @@ func named(dirs ...string) (all []string) {
 	return all
 }
 
-// NeverWhole is why a mount is no volume that a list cannot name either.
+// NeverWhole is NoVolume's reason where a list of destinations is refused too.
 const NeverWhole = "the system's, or holds what is"
 
 // NoVolume says why the mount of source, which is resolved, is no volume; "" if

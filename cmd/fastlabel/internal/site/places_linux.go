@@ -17,7 +17,7 @@ import (
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 )
 
-// Places are what no PATH may be.
+// Places knows which files are refused as PATH.
 type Places struct {
 	kernels map[uint64]string // filesystems of the kernel's own, by device
 	taken   map[file]string   // the system's directories and homes, and what holds one: which it is
@@ -25,8 +25,8 @@ type Places struct {
 
 type file struct{ dev, ino uint64 }
 
-// Places finds them. Of one PATH the engine knows the system's directories, and homes on a served
-// filesystem are not looked at.
+// Places looks them up. Homes on a served filesystem are left out, and the system's directories
+// where there are not several PATHs: the engine refuses a single one before it begins.
 func (all Mounts) Places(several bool) Places {
 	p := Places{map[uint64]string{}, map[file]string{}}
 	for _, m := range all {
@@ -49,7 +49,7 @@ func (all Mounts) Places(several bool) Places {
 	return p
 }
 
-// take takes the directory at path, by its real path too, and all that hold it.
+// take adds the directory at path, also by its real path, and all above it.
 func (p Places) take(path, what string) {
 	real, _ := filepath.EvalSymlinks(path)
 	for _, at := range slices.Compact([]string{path, real}) {
@@ -64,7 +64,7 @@ func (p Places) take(path, what string) {
 	}
 }
 
-// kernels says whether m is a filesystem of the kernel's own, or a tmpfs in one, as on
+// kernels reports whether m is a filesystem of the kernel's own, or a tmpfs in one, as on
 // /sys/fs/cgroup. An automount becomes what is mounted there, and a pod's huge pages are a volume.
 func kernels(m mountinfo.Mount) bool {
 	switch m.FSType {
@@ -76,8 +76,8 @@ func kernels(m mountinfo.Mount) bool {
 	return m.Kernels()
 }
 
-// homes are the home directories of the accounts that people use, by useradd(8)'s numbers or by
-// lying in /home, and that of the caller, each with the account.
+// homes returns home directories with their accounts: those with a number that useradd(8) gives to
+// people, those in /home, and the caller's.
 func homes() map[string]string {
 	all := map[string]string{}
 	passwd, _ := os.ReadFile("/etc/passwd")
@@ -98,8 +98,7 @@ func homes() map[string]string {
 	return all
 }
 
-// Why says why what info is of is no PATH, and what to do instead of labelling path; "" if it may be
-// one.
+// Why returns the reason to refuse path, of which info is, and what to do instead; "" for none.
 func (p Places) Why(path string, info os.FileInfo) (why, instead string) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	switch {
