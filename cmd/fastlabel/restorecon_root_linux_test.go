@@ -24,6 +24,7 @@ func image(t *testing.T) (root string) {
 dir dev
 dir proc
 dir sys
+dir run
 dir etc/selinux/mine/contexts/files
 dir usr/bin
 file usr/bin/x%02d x40
@@ -46,6 +47,17 @@ link lib usr/bin
 	return root
 }
 
+// untouched fails the test if anything but labels is left in an image.
+func untouched(t *testing.T, root string) {
+	t.Helper()
+	if _, err := unix.Lgetxattr(root, "trusted.fastlabel.seal", nil); !errors.Is(err, unix.ENODATA) {
+		t.Errorf("an attribute on the top directory: %v", err)
+	}
+	if in, err := os.ReadDir(filepath.Join(root, "run")); err != nil || len(in) != 0 {
+		t.Errorf("in /run: %v, %v", in, err)
+	}
+}
+
 // TestRestoreconRoot: what is in an image is labelled as if it were /, by its own policy.
 func TestRestoreconRoot(t *testing.T) {
 	treetest.Need(t, "root")
@@ -61,6 +73,7 @@ func TestRestoreconRoot(t *testing.T) {
 			t.Errorf("%s has %q", path, got)
 		}
 	}
+	untouched(t, root)
 	if got := labels["proc"]; strings.Contains(got, ":default_t:") {
 		t.Errorf("proc, which is to have none, has %q", got)
 	}
@@ -104,6 +117,7 @@ func TestRestoreconWithoutProc(t *testing.T) {
 			t.Errorf("%s: %v: %s", args, err, out)
 		}
 	}
+	untouched(t, root)
 	labels := treetest.Read(t, root)
 	for path, typ := range map[string]string{".": "root_t", "dev": "device_t", "usr/bin/x01": "bin_t", "lib": "lib_t", "srv/data/pipe": "bin_t"} {
 		if got := labels[path]; got != "system_u:object_r:"+typ+":s0" {

@@ -155,8 +155,7 @@ func Load(file string) (*Set, error) {
 	return s, nil
 }
 
-// Rules are all, in the order in which they were read. They may not be changed. Their
-// contexts are as they stand there: libselinux asks nothing of them either.
+// Rules are all, in the order in which they were read. They may not be changed.
 func (s *Set) Rules() []Rule { return s.rules }
 
 func newSet() *Set {

@@ -24,10 +24,10 @@ type hardRules struct {
 	rules []int32
 }
 
-// An expression may take patience on a path, and has some tries, since regexp2 looks at
-// the clock, which runs on while the process is stopped. PCRE2 gives up too, after ten
-// million steps as libselinux 3.11 has it; there that counts as no match, and a file gets
-// the label of another rule.
+// An expression may take patience on a path, and has some tries, since regexp2 looks at the clock,
+// which runs on while the process is stopped. PCRE2 gives up too, after ten million steps as
+// libselinux 3.11 has it; there that counts as no match, and a file gets the label of another
+// rule.
 const (
 	patience = time.Second
 	tries    = 3

@@ -23,12 +23,11 @@ type Set struct {
 	root   string // what is taken for /; "" is that itself
 }
 
-// Load reads the file contexts in file, and those that belong to it: the names with
-// .homedirs, .local, .subs and .subs_dist behind it. The list of customizable types is
-// the one in the directory above. file "" is that of the policy that /etc/selinux/config
-// names. What is wrong with a line is an error with its number, as is a context of another
-// form than USER:ROLE:TYPE or USER:ROLE:TYPE:LEVEL; a pattern that cannot be used is an error
-// for the entries that it might be about.
+// Load reads the file contexts in file, and those that belong to it: the names with .homedirs,
+// .local, .subs and .subs_dist behind it. The list of customizable types is the one in the
+// directory above. file "" is that of the policy that /etc/selinux/config names. What is wrong
+// with a line is an error with its number, as is a context of another form than USER:ROLE:TYPE or
+// USER:ROLE:TYPE:LEVEL; a pattern that cannot be used fails the entries that it might be about.
 func Load(file string) (*Set, error) { return LoadRoot("/", file) }
 
 // LoadRoot is Load for what is in the directory root, which gets the labels that it would have
@@ -80,9 +79,11 @@ func (s *Set) own() (file string, err error) {
 	return file, nil
 }
 
-// Notes returns what may be wrong with the file contexts, a line each: two lines of one file
-// for the same paths with different contexts, of which one counts.
+// Notes says where two lines of one file have different contexts for the same paths.
 func (s *Set) Notes() []string { return s.set.Notes }
+
+// Image reports whether this is about what is in a directory that is to be taken for /.
+func (s *Set) Image() bool { return s.root != "" }
 
 // find returns path as it is in the root directory, and the rule for it.
 func (s *Set) find(path string, kind uint8) (in string, rule *fcontexts.Rule, err error) {
