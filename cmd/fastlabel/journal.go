@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/apart"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/child"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 )
 
@@ -69,7 +69,7 @@ func isJournal(w io.Writer) bool {
 		return false
 	}
 	stat := f.Stat
-	if apart.IsPart() { // passes it on to its parent
+	if child.Is() { // passes it on to its parent
 		stat = func() (os.FileInfo, error) { return os.Stat(fmt.Sprintf("/proc/%d/fd/2", os.Getppid())) }
 	}
 	info, err := stat()

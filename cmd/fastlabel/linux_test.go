@@ -19,17 +19,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/apart"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/child"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 	"github.com/fastlabel/fastlabel/relabel"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // TestMain lets the test binary be the command, with an engine that waits for
 // the end of its context, or waits whatever happens; "apart NAME" has it in a
-// part.
+// child.
 func TestMain(m *testing.M) {
 	mode := os.Getenv("FASTLABEL_TEST_AS")
 	if mode == "" {
@@ -40,7 +41,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	mode, child := strings.CutPrefix(mode, "apart ")
+	mode, apart := strings.CutPrefix(mode, "apart ")
 	real := app{tree: treeOrCheck, inspect: relabel.Inspect, lstat: os.Lstat, readOnly: site.ReadOnly}
 	a := app{tree: func(ctx context.Context, _, _ string, o *relabel.Options, check bool) (relabel.Report, error) {
 		hangups := make(chan os.Signal, 2)
@@ -59,7 +60,7 @@ func TestMain(m *testing.M) {
 			new(sync.Mutex).Unlock() // nothing recovers from that
 		case "works": // on, without a word
 			<-ctx.Done()
-			for end := time.Now().Add(2 * apart.Grace); time.Now().Before(end); {
+			for end := time.Now().Add(2 * child.Grace); time.Now().Before(end); {
 			}
 		case "slow": // to end: it waits for a second signal
 			<-hangups
@@ -83,12 +84,12 @@ func TestMain(m *testing.M) {
 	if mode == "real" { // with the library
 		a = real
 	}
-	if child {
-		a.apart = func(ctx context.Context, _ site.Mounts) (int, bool) {
-			if apart.IsPart() {
+	if apart {
+		a.child = func(ctx context.Context, _ site.Mounts, screen *stream.Screen) (int, bool) {
+			if child.Is() {
 				return 0, false
 			}
-			return apart.Run(ctx)
+			return child.Run(ctx, screen)
 		}
 	}
 	process(a)

@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/apart"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/child"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
@@ -91,7 +91,7 @@ func (j *job) lookUp(ctx context.Context, operands, paths []string) error {
 	places := j.mounts.Places(len(paths) > 1)
 	look := newLooked()
 	for i, group := range j.mounts.ByServer(slices.Concat(paths, j.exclude)) {
-		found, err := j.lookAt(ctx, group, places, i > 0 || apart.IsPart())
+		found, err := j.lookAt(ctx, group, places, i > 0 || child.Is())
 		if err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func (j *job) astray(ctx context.Context, paths []string) error {
 		return nil
 	}
 	for _, dir := range j.exclude {
-		astray, _, answered := wait.Looks(ctx, patienceIf(apart.IsPart(), wait.Patience), func(at *atomic.Int64) bool {
+		astray, _, answered := wait.Looks(ctx, patienceIf(child.Is(), wait.Patience), func(at *atomic.Int64) bool {
 			above, err := site.Above(dir)
 			for i := 0; i < len(paths) && err == nil; i++ {
 				var info fs.FileInfo

@@ -47,7 +47,7 @@
 //	internal/words     names, numbers and times in a line for people
 //	internal/exit      exit codes, and which is worse
 //	internal/wait      waiting for what may hang
-//	internal/apart     a child does what may hang, and can be left behind
+//	internal/child     a child process does what may hang, and can be left behind
 //	internal/stream    standard output, and standard error with the line drawn again
 //	internal/report    what happens, in lines for people or as JSON
 //	internal/oci       what a runtime tells a hook, and which mounts are volumes
@@ -69,7 +69,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/apart"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/child"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
@@ -79,7 +79,7 @@ import (
 )
 
 func main() {
-	process(app{tree: treeOrCheck, inspect: relabel.Inspect, lstat: os.Lstat, readOnly: site.ReadOnly, off: site.Off, apart: whatMayHang})
+	process(app{tree: treeOrCheck, inspect: relabel.Inspect, lstat: os.Lstat, readOnly: site.ReadOnly, off: site.Off, child: inChild})
 }
 
 func treeOrCheck(ctx context.Context, root, label string, o *relabel.Options, check bool) (relabel.Report, error) {
@@ -89,12 +89,12 @@ func treeOrCheck(ctx context.Context, root, label string, o *relabel.Options, ch
 	return relabel.Tree(ctx, root, label, o)
 }
 
-// whatMayHang is done apart.
-func whatMayHang(ctx context.Context, mounts site.Mounts) (code int, done bool) {
-	if apart.IsPart() || !mounts.MayHang() {
+// inChild does the work in a child where it may hang.
+func inChild(ctx context.Context, mounts site.Mounts, screen *stream.Screen) (code int, done bool) {
+	if child.Is() || !mounts.MayHang() {
 		return 0, false
 	}
-	return apart.Run(ctx)
+	return child.Run(ctx, screen)
 }
 
 // spareProcessor gives Go's scheduler one P more than there are processors, unless
@@ -116,14 +116,14 @@ func process(a app) {
 	spareProcessor()
 	asked := make(chan os.Signal, 2)
 	signal.Notify(asked, syscall.SIGCONT)
-	if !apart.IsPart() {
+	if !child.Is() {
 		signal.Notify(asked, syscall.SIGUSR1)
 	}
-	a.name, a.asked, a.screen = os.Args[0], asked, &stream.Screen{W: os.Stderr, OfParent: apart.IsPart()}
+	a.name, a.asked, a.screen = os.Args[0], asked, &stream.Screen{W: os.Stderr, OfParent: child.Is()}
 	leave, end := func(code int) { a.screen.Leave(); os.Exit(code) }, os.Exit
-	if apart.IsPart() {
-		leave, end = func(int) {}, apart.Leave // a second signal is the parent's
-		apart.Begin(asked)
+	if child.Is() {
+		leave, end = func(int) {}, child.Leave // a second signal is the parent's
+		child.Begin(asked)
 	}
 	a.quit = end
 	if !signal.Ignored(syscall.SIGTSTP) {
@@ -147,8 +147,8 @@ type app struct {
 	inspect func(root, label string, t relabel.Skip) (relabel.RootState, error)
 	// state, if not nil, is what p tells.
 	state func(p *relabel.Progress) (relabel.State, bool)
-	// apart, if not nil, may do the work in another process.
-	apart func(ctx context.Context, mounts site.Mounts) (code int, done bool)
+	// child, if not nil, may do the work in another process.
+	child func(ctx context.Context, mounts site.Mounts, screen *stream.Screen) (code int, done bool)
 	// lstat, if not nil, looks up each PATH before any is touched.
 	lstat func(path string) (fs.FileInfo, error)
 	// off, if not nil, reports whether SELinux is off.
@@ -167,11 +167,11 @@ type app struct {
 // run is the command: what it reads, what it writes, its exit code.
 func (a app) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []string) int {
 	out := stream.NewSink(stdout)
-	out.Live = out.Live || apart.IsPart()
+	out.Live = out.Live || child.Is()
 	if a.screen == nil {
 		a.screen = &stream.Screen{W: stderr}
 	}
-	if stream.IsTerminal(stdout) || apart.IsPart() { // perhaps the same
+	if stream.IsTerminal(stdout) || child.Is() { // perhaps the same
 		out.W.Reset(a.screen.Beside(stdout))
 	}
 	stderr = a.screen
@@ -235,8 +235,8 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 	}
 	defer func() { _ = out.Flush() }() // run reports its error
 	mounts := site.Table()
-	if a.apart != nil {
-		if code, done := a.apart(ctx, mounts); done {
+	if a.child != nil {
+		if code, done := a.child(ctx, mounts, a.screen); done {
 			return code
 		}
 	}

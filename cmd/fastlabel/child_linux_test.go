@@ -20,7 +20,7 @@ import (
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-// A part that does not end is left behind, in time and not in silence.
+// A child that does not end is left behind, in time and not in silence.
 func TestApartStuck(t *testing.T) {
 	for _, sig := range []syscall.Signal{0, syscall.SIGINT, syscall.SIGTERM} {
 		args, code := []string{"/p"}, 128+int(sig)
@@ -46,7 +46,7 @@ func TestApartStuck(t *testing.T) {
 	}
 }
 
-// A part that works on after its end has come is waited for: it does end.
+// A child that works on after its end has come is waited for: it does end.
 func TestApartWorks(t *testing.T) {
 	cmd, stderr := start(t, "apart works", nil, "/p")
 	expect(t, stderr, "begun\n")
@@ -61,7 +61,7 @@ func TestApartWorks(t *testing.T) {
 	}
 }
 
-// SIGUSR1 to the parent and the part, as pkill sends it, is answered once; the next
+// SIGUSR1 to the parent and the child, as pkill sends it, is answered once; the next
 // again.
 func TestApartAsked(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "/p")
@@ -89,7 +89,7 @@ func TestApartAsked(t *testing.T) {
 	_ = cmd.Wait()
 }
 
-// The part ends with its parent, and its own violent end is told.
+// The child ends with its parent, and its own violent end is told.
 func TestApartKilled(t *testing.T) {
 	cmd, stderr := start(t, "apart names", nil, "/p")
 	child := partOf(t, cmd, stderr.ReadString)
@@ -97,7 +97,7 @@ func TestApartKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	treetest.Wait(t, "the part's end", func() bool {
+	treetest.Wait(t, "the child's end", func() bool {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", child))
 		return err != nil || bytes.Contains(text, []byte(") Z "))
 	})
