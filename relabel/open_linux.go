@@ -105,7 +105,7 @@ func (r *relabelling) openProc() (err error) {
 	if errors.Is(err, mounts.ErrNoProc) && r.byContexts() && sys.OwnProc() == 0 {
 		r.proc, err = mounts.OpenProc(seen)
 	} else if errors.Is(err, mounts.ErrNoProc) && r.byContexts() {
-		err = fmt.Errorf("%w, and this process can have none of its own (Linux 6.13, CAP_SYS_ADMIN); from outside: restorecon --root DIR", err)
+		err = &fs.PathError{Op: "openat", Path: "/proc", Err: fmt.Errorf("%w, and this process can have none of its own (Linux 6.13, CAP_SYS_ADMIN); from outside: restorecon --root DIR", mounts.ErrNoProc)}
 	}
 	if err == nil {
 		r.proc.NoSELinux = policy.Off()
