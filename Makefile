@@ -115,12 +115,9 @@ $(CYCLONEDX):
 	@new=$$(mktemp -d .tools/new.XXXXXX) && GOFLAGS=-trimpath GOBIN=$(CURDIR)/$$new $(GO) install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(CYCLONEDX_VERSION) && \
 		mv -f $$new/cyclonedx-gomod $@ && rmdir $$new
 
-# A closed standard output is an error: cmd/fastlabel/entry_linux_amd64.s.
-ENTRY = $(if $(filter amd64,$(or $(GOARCH),$(shell $(GO) env GOARCH))),-E fastlabel_entry)
-
 .PHONY: build
 build: ## build bin/fastlabel, static
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w $(ENTRY) -X main.version=$(VERSION)" -o bin/fastlabel ./cmd/fastlabel
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/fastlabel ./cmd/fastlabel
 
 .PHONY: install install-hook uninstall
 install: build ## install the command below PREFIX (/usr/local), its pages, completions and unit (UNITDIR), within DESTDIR
@@ -224,6 +221,12 @@ test-image: deps-contexts deps-fresh ## label a Debian 12 in a directory as setf
 .PHONY: test-runtimes
 test-runtimes: deps-runtimes ## start containers with runc, crun and podman, and the hook (root)
 	cd test/system/runtimes && FASTLABEL_PROMISE=$(PROMISE),runc,crun,podman CGO_ENABLED=0 $(GO) test -count=1 -timeout 15m $(TESTFLAGS) .
+
+# Each of these is a checkout: make test-patches CRIO=DIR MOBY=DIR
+PROJECTS := CRIO CONTAINERD PODMAN BUILDAH MOBY
+.PHONY: test-patches
+test-patches: ## apply docs/patches to checkouts, and let the projects' own tests judge (CRIO, CONTAINERD, PODMAN, BUILDAH, MOBY: directories)
+	@test/patches.sh $(foreach p,$(PROJECTS),$(if $($(p)),$(shell echo $(p) | tr A-Z a-z)=$(abspath $($(p)))))
 
 # SELINUX=regexp chooses: TestMachine, TestCore, TestRuntimes, TestRestorecon, TestEngine, TestTorture, TestBroken.
 # INSIDE=regexp chooses among the tests of TestEngine.

@@ -24,9 +24,7 @@ for arch in amd64 arm64; do
     root=$work/files/$arch
     doc=$root/usr/share/doc/$program
     mkdir -p "$root/usr/bin" "$doc"
-    entry=
-    [ "$program-$arch" != fastlabel-amd64 ] || entry="-E fastlabel_entry" # as the Makefile's
-    GOOS=linux GOARCH=$arch CGO_ENABLED=0 go -C "$package" build -trimpath -ldflags "-s -w $entry -X main.version=$version" -o "$root/usr/bin/$program" .
+    GOOS=linux GOARCH=$arch CGO_ENABLED=0 go -C "$package" build -trimpath -ldflags "-s -w -X main.version=$version" -o "$root/usr/bin/$program" .
     "$cyclonedx" bin -json -noserial -notimestamp -std -version "$version" -output "$doc/$program.cdx.json" "$root/usr/bin/$program"
     install -m 644 LICENSE "$doc/LICENSE"
 done

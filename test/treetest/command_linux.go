@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"testing"
 )
 
@@ -23,11 +22,7 @@ func Command(t testing.TB) string {
 	}
 	Need(t, "go")
 	file := filepath.Join(t.TempDir(), "fastlabel")
-	flags := "-s -w"
-	if runtime.GOARCH == "amd64" { // as the Makefile
-		flags += " -E fastlabel_entry"
-	}
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", flags, "-o", file, "github.com/fastlabel/fastlabel/cmd/fastlabel")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", file, "github.com/fastlabel/fastlabel/cmd/fastlabel")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
