@@ -251,3 +251,21 @@ func TestLimiter(t *testing.T) {
 		})
 	}
 }
+
+// Where not all of a filesystem is walked its inodes say nothing of the end.
+func TestProgressPart(t *testing.T) {
+	all := &settings{}
+	top := func(s *settings) int64 {
+		a := fake()
+		a.screen = &stream.Screen{}
+		return a.newProgress(s, report.Reporter{}).inodes("/dev/shm")
+	}
+	if top(all) == 0 {
+		t.Skip("/dev/shm is no filesystem that counts its inodes")
+	}
+	for _, s := range []*settings{{exclude: []string{"/dev/shm/x"}}, {command: "restorecon"}} {
+		if n := top(s); n != 0 {
+			t.Errorf("%+v: %d", s, n)
+		}
+	}
+}
