@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -86,12 +87,29 @@ func addFlags(c *cobra.Command, letter string, s *settings) {
 		f.StringVarP(&s.user, "user", "u", "", "another `USER` than system_u")
 		f.StringVar(&s.role, "role", "", "another `ROLE` than object_r")
 		f.StringVar(&s.reference, "reference", "", "the label of `FILE`, or of what it links to")
+		// For people who are used to chcon: all that is beneath PATH is always included.
+		f.BoolVarP(&s.recursive, "recursive", "R", false, "")
+		for _, part := range []string{"type", "level", "user", "role", "reference"} {
+			c.MarkFlagsMutuallyExclusive("label", part)
+			if part != "reference" {
+				c.MarkFlagsMutuallyExclusive("reference", part)
+			}
+		}
 	}
-	if in("l") {
+	switch letter {
+	case "l":
 		f.StringArrayVar(&s.onlyParts, "only", nil, "change just this `PART`: type, level, user, role")
 		f.StringVar(&s.from, "from", "", "just what has the label `CONTEXT`; * is any part")
-	}
-	if in("c") {
+		f.StringVar(&s.trust, "skip", "none", "skip if labelled, `HOW`: root, top")
+		f.BoolVar(&s.exact, "exact", false, "read every label before writing it")
+		f.BoolVar(&s.noSeal, "no-seal", false, "do not seal PATH during the run")
+		f.BoolVar(&s.sync, "sync", false, "put all on disk before PATH's label, and then that")
+		f.BoolVarP(&s.version, "version", "V", false, "")
+		c.MarkFlagsMutuallyExclusive("only", "skip")
+		c.MarkFlagsMutuallyExclusive("from", "skip")
+	case "p":
+		f.StringVar(&s.depth, "depth", "root", "`HOW` much to read: root, or top")
+	case "c":
 		f.StringVar(&s.contexts, "contexts", "", "the file_contexts `FILE`; default: the policy's")
 		f.StringVar(&s.root, "root", "", "label what is in `DIR` as if that were /")
 		f.BoolVarP(&s.force, "force", "F", false, "change the whole label, customizable types too")
@@ -99,77 +117,34 @@ func addFlags(c *cobra.Command, letter string, s *settings) {
 		f.BoolVarP(&s.ignoreMissing, "ignore-missing", "i", false, "skip a PATH that does not exist")
 		f.BoolP("all-mounts", "m", false, "") // what restorecon's -m asks for is always done
 	}
-	if in("lvc") {
-		f.BoolVarP(&s.xdev, "one-file-system", "x", false, "skip other filesystems and btrfs subvolumes")
-		f.StringArrayVarP(&s.exclude, "exclude", "e", nil, "skip `DIR`, or what the glob matches in PATH")
-	}
 	if in("lpvc") {
 		f.StringVarP(&s.filesFrom, "files-from", "f", "", "more PATHs, one a line of `FILE`; - is stdin")
 		f.BoolVarP(&s.null, "null", "0", false, "PATHs in FILE end in NUL")
+		f.BoolVarP(&s.recursive, "recurse", "r", false, "")
 	}
 	if in("lc") {
 		f.BoolVarP(&s.dryRun, "dry-run", "n", false, "write nothing, say what would be")
 	}
-	if in("l") {
-		f.StringVar(&s.trust, "skip", "none", "skip if labelled, `HOW`: root, top")
-	}
-	if in("p") {
-		f.StringVar(&s.depth, "depth", "root", "`HOW` much to read: root, or top")
-	}
 	if in("lvc") {
+		f.BoolVarP(&s.xdev, "one-file-system", "x", false, "skip other filesystems and btrfs subvolumes")
+		f.StringArrayVarP(&s.exclude, "exclude", "e", nil, "skip `DIR`, or what the glob matches in PATH")
+		f.StringVar(&s.hardLinks, "hard-links", "label", "hard links, `HOW`: label, skip or error")
 		f.UintVarP(&s.threads, "threads", "T", 0, fmt.Sprintf("`N` workers, up to %d; 0: chosen", maxThreads))
 		f.UintVar(&s.maxRate, "max-rate", 0, "at most `N` entries a second")
-	}
-	if in("lvch") {
-		f.DurationVar(&s.timeout, "timeout", 0, "stop after this `TIME`, such as 90s")
-	}
-	if in("lvc") {
 		f.StringVarP(&s.progress, "progress", "p", "", "``show progress; plain: in whole lines")
 		f.Lookup("progress").NoOptDefVal = "always"
 	}
-	switch letter {
-	case "h":
-		f.CountVarP(&s.verbose, "verbose", "v", "``say what was done; at most 50 lines in all")
-	case "v":
-		f.CountVarP(&s.verbose, "verbose", "v", "``list some of what differs, by label too; -vv all")
-	case "l", "c":
-		f.CountVarP(&s.verbose, "verbose", "v", "``list each change on stdout, and each failure")
+	if in("lvch") {
+		f.DurationVar(&s.timeout, "timeout", 0, "stop after this `TIME`, such as 90s")
+		each := map[string]string{"h": "say what was done; at most 50 lines in all", "v": "list some of what differs, by label too; -vv all"}
+		f.CountVarP(&s.verbose, "verbose", "v", "``"+cmp.Or(each[letter], "list each change on stdout, and each failure"))
 	}
 	if in("lpvc") {
 		f.BoolVarP(&s.quiet, "quiet", "q", false, "failures alone, also with --json")
 		f.BoolVar(&s.json, "json", false, "JSON lines on stdout, one object each")
 	}
-	if in("l") {
-		f.BoolVarP(&s.version, "version", "V", false, "")
-	}
-	if in("lvc") {
-		f.StringVar(&s.hardLinks, "hard-links", "label", "hard links, `HOW`: label, skip or error")
-	}
-	if in("l") {
-		f.BoolVar(&s.exact, "exact", false, "read every label before writing it")
-		f.BoolVar(&s.noSeal, "no-seal", false, "do not seal PATH during the run")
-		f.BoolVar(&s.sync, "sync", false, "put all on disk before PATH's label, and then that")
-	}
-	if in("lpv") { // for people who are used to chcon: all that is beneath PATH is always included
-		f.BoolVarP(&s.recursive, "recursive", "R", false, "")
-	}
-	if in("lpvc") {
-		f.BoolVarP(&s.recursive, "recurse", "r", false, "")
-	}
 	if in("lvc") {
 		c.MarkFlagsMutuallyExclusive("quiet", "verbose")
-	}
-	if in("lpv") {
-		for _, whole := range []string{"label", "reference"} {
-			for _, part := range []string{"type", "level", "user", "role"} {
-				c.MarkFlagsMutuallyExclusive(whole, part)
-			}
-		}
-		c.MarkFlagsMutuallyExclusive("label", "reference")
-	}
-	if in("l") {
-		c.MarkFlagsMutuallyExclusive("only", "skip")
-		c.MarkFlagsMutuallyExclusive("from", "skip")
 	}
 	f.BoolP("help", "h", false, "")
 	f.VisitAll(func(f *pflag.Flag) {

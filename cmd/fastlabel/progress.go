@@ -27,7 +27,7 @@ type progress struct {
 	screen *stream.Screen
 	report.Reporter
 	columns func() (n int, ours bool)
-	how     showing
+	pace    pace
 	began   time.Time
 	inodes  func(path string) int64 // at most so many entries; 0: unknown
 	state   func(*relabel.Progress) (relabel.State, bool)
@@ -43,7 +43,7 @@ func (a app) newProgress(s *settings, to report.Reporter) *progress {
 		Reporter: to,
 		screen:   a.screen,
 		columns:  a.screen.Columns,
-		how:      showingOf(s, a.screen),
+		pace:     paceOf(s, a.screen),
 		began:    time.Now(),
 		inodes: func(path string) int64 {
 			if len(s.exclude) > 0 || s.command == "restorecon" && !s.recursive {
@@ -55,17 +55,12 @@ func (a app) newProgress(s *settings, to report.Reporter) *progress {
 	}
 }
 
-// showing is how progress is shown. SIGUSR1 is answered in each way.
-type showing int
-
-const (
-	silent  showing = iota
-	live            // a line on a terminal that is drawn again and again
-	soon            // live, if it lasts
-	plainly         // a line every few seconds
-	seldom          // a line every 30 s
-	asJSON          // an object each second
-)
+// pace is how progress is shown; the zero value is not at all. SIGUSR1 is answered in each way.
+type pace struct {
+	drawn bool          // a line on a terminal that is drawn again and again
+	after time.Duration // that is, if the run lasts so long
+	every time.Duration // else whole lines
+}
 
 const (
 	redraw    = 100 * time.Millisecond // no eye is faster
@@ -92,26 +87,22 @@ type underWay struct {
 	path  string
 }
 
-// showingOf chooses. NO_COLOR is respected: there are no colours.
-func showingOf(s *settings, on *stream.Screen) showing {
+// paceOf chooses. NO_COLOR is respected: there are no colours.
+func paceOf(s *settings, on *stream.Screen) pace {
 	n, _ := on.Columns()
 	switch {
-	case s.quiet:
-		return silent
-	case s.json && s.progress != "":
-		return asJSON
+	case s.quiet, (s.json || n == 0) && s.progress == "":
+		return pace{}
 	case s.json:
-		return silent
+		return pace{every: each}
 	case s.progress == "plain", n > 0 && stream.Dumb():
-		return plainly
-	case n == 0 && s.progress != "":
-		return seldom
-	case n > 0 && s.progress != "":
-		return live
-	case n > 0:
-		return soon
+		return pace{every: eachPlain}
+	case n == 0:
+		return pace{every: eachRare}
+	case s.progress == "":
+		return pace{drawn: true, after: lasts}
 	}
-	return silent
+	return pace{drawn: true}
 }
 
 // show begins to show; the function that it returns ends it.
@@ -120,7 +111,7 @@ func (p *progress) show(asked <-chan os.Signal) (end func()) {
 	var shown sync.WaitGroup
 	shown.Go(func() {
 		every := each
-		if p.how == live || p.how == soon {
+		if p.pace.drawn {
 			every = redraw
 		}
 		tick := time.NewTicker(every)
@@ -142,12 +133,10 @@ func (p *progress) show(asked <-chan os.Signal) (end func()) {
 				last = now
 				p.askInodes()
 				switch {
-				case p.how == live, p.how == soon && now.Sub(p.began) >= lasts:
+				case p.pace.drawn && now.Sub(p.began) >= p.pace.after:
 					p.draw(now)
-				case p.how == plainly && now.Sub(said) >= eachPlain, p.how == seldom && now.Sub(said) >= eachRare:
+				case p.pace.every > 0 && now.Sub(said) > p.pace.every-each/2: // a tick may come a little early
 					said = now
-					p.say(now)
-				case p.how == asJSON:
 					p.say(now)
 				}
 			}

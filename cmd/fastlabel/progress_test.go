@@ -187,10 +187,10 @@ func (w waits) Read([]byte) (int, error) {
 // last none.
 func TestProgressLine(t *testing.T) {
 	for _, size := range []int{20, 40, 80, 200} {
-		for how, first := range map[showing]string{live: `^(\d+( of at most 4,000 \(\d%\)| entries)|\d%)`, soon: `^(1,[01]00( of at most 4,000 \(2\d%\)| entries)|2\d%)`} {
+		for how, first := range map[pace]string{{drawn: true}: `^(\d+( of at most 4,000 \(\d%\)| entries)|\d%)`, {drawn: true, after: lasts}: `^(1,[01]00( of at most 4,000 \(2\d%\)| entries)|2\d%)`} {
 			synctest.Test(t, func(t *testing.T) {
 				var b bytes.Buffer
-				p := &progress{state: fakeState, screen: &stream.Screen{W: &b}, columns: func() (int, bool) { return size, true }, how: how, began: time.Now(), inodes: func(string) int64 { return 4000 }}
+				p := &progress{state: fakeState, screen: &stream.Screen{W: &b}, columns: func() (int, bool) { return size, true }, pace: how, began: time.Now(), inodes: func(string) int64 { return 4000 }}
 				j := &job{app: slow(4), settings: &settings{}, Reporter: report.Reporter{Sink: &report.People{Out: stream.NewSink(&b), Err: p.screen}}, progress: p}
 				end := p.show(nil)
 				j.one(t.Context(), "/p", func() {})

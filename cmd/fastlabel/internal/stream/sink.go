@@ -55,28 +55,17 @@ func (o *Outlet) stuck(long time.Duration) bool {
 // Unread calls end when ctx has ended and a reader of the output takes nothing: the
 // run cannot end in good order then. The function that it returns ends the watch.
 func Unread(ctx context.Context, end func(), outlets ...*Outlet) (over func()) {
-	ended := make(chan struct{})
-	go func() {
-		select {
-		case <-ended:
-			return
-		case <-ctx.Done():
-		}
-		tick := time.NewTicker(readerGrace / 16)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ended:
+	watch, ended := context.WithCancel(context.Background())
+	stop := context.AfterFunc(ctx, func() {
+		for watch.Err() == nil {
+			if slices.ContainsFunc(outlets, func(o *Outlet) bool { return o.stuck(readerGrace) }) {
+				end()
 				return
-			case <-tick.C:
-				if slices.ContainsFunc(outlets, func(o *Outlet) bool { return o.stuck(readerGrace) }) {
-					end()
-					return
-				}
 			}
+			time.Sleep(readerGrace / 16)
 		}
-	}()
-	return func() { close(ended) }
+	})
+	return func() { stop(); ended() }
 }
 
 // readerGrace is how long a reader may take for a piece when the run is to end.
