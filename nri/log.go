@@ -100,7 +100,7 @@ func (s stubLog) Infof(_ context.Context, f string, a ...any)  { s.Debug(fmt.Spr
 func (s stubLog) Warnf(_ context.Context, f string, a ...any)  { s.Warn(fmt.Sprintf(f, a...)) }
 func (s stubLog) Errorf(_ context.Context, f string, a ...any) { s.Warn(fmt.Sprintf(f, a...)) }
 
-// trace logs what holds the run of a volume up or is left alone. Failures are counted in
+// trace logs what holds the run of a volume up or is skipped. Failures are counted in
 // the error of the run, and the first are in it.
 func (l *labeller) trace(root string) *relabel.Trace {
 	t := relabel.LogTo(l.log, root)

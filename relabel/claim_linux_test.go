@@ -151,7 +151,7 @@ func TestClaimNoRoom(t *testing.T) {
 		}
 		told := ""
 		r, err := Tree(t.Context(), root, newLabel, &Options{Trace: &Trace{Note: func(text string) { told += text }}})
-		if err != nil || !r.Complete || strings.Contains(told, "no room for a claim") != full {
+		if err != nil || !r.Complete || strings.Contains(told, "no room for the attribute") != full {
 			t.Errorf("full %t: %+v, %v, %q", full, r, err, told)
 		}
 	}

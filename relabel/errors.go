@@ -51,7 +51,7 @@ func (e *also) Unwrap() []error { return e.is }
 // threadApart is the error where path may lead the calling thread elsewhere than the threads
 // that do the work.
 func threadApart(path string) error {
-	return &fs.PathError{Op: "relabel", Path: path, Err: fmt.Errorf("%w: the calling thread has a root directory or a mount namespace of its own", ErrRefused)}
+	return &fs.PathError{Op: "relabel", Path: path, Err: fmt.Errorf("%w: the calling thread has a root directory or a mount namespace of its own; call from another thread", ErrRefused)}
 }
 
 // IncompleteError is Tree's error when several entries failed.

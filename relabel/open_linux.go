@@ -138,10 +138,10 @@ func (r *relabelling) openRoot() (err error) {
 		}
 	}
 	if place, is := r.bounds.Refused[mounts.IDOf(r.root.Stat)]; is {
-		return &fs.PathError{Op: "relabel", Path: r.path, Err: fmt.Errorf("%w: it is %s, or holds it", ErrRefused, place.Path)}
+		return &fs.PathError{Op: "relabel", Path: r.path, Err: fmt.Errorf("%w: %s is a system directory or a home, or holds one", ErrRefused, place.Path)}
 	}
 	if r.bounds.Refused != nil && r.proc.OfDevices(r.root, r.bounds.Refused) {
-		return &fs.PathError{Op: "relabel", Path: r.path, Err: fmt.Errorf("%w: it lies on devtmpfs, which has the devices of the whole machine", ErrRefused)}
+		return &fs.PathError{Op: "relabel", Path: r.path, Err: fmt.Errorf("%w: it lies among the host's devices: its label counts for the whole machine", ErrRefused)}
 	}
 	return r.bounds.Admit(r.root)
 }

@@ -190,7 +190,7 @@ func (r *relabelling) failures() error {
 }
 
 // noLabels is why a mount has no labels, and a root is an error.
-const noLabels = "the filesystem does not support labels"
+const noLabels = "the filesystem does not support labels: nothing to label there"
 
 // rootError words an error of the root itself.
 func rootError(err error) error {

@@ -91,7 +91,7 @@ func (r *relabelling) trusted() (bool, error) {
 }
 
 // hidden is why a process cannot trust a root by its label.
-const hidden = "the root has the label, but only with CAP_SYS_ADMIN can it be seen if the relabel was completed"
+const hidden = "the top directory has the label, but only CAP_SYS_ADMIN can see if the relabel was completed"
 
 // isRight reports whether the root is a small tree in which everything has the label. It takes
 // no lock and writes nothing. The root has the label before and after: a run to another one,

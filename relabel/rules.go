@@ -142,7 +142,7 @@ func (r Rules) over(has, want string) (to string, o walk.Outcome, err error) {
 			return "the type " + fieldsOf(has)[2] + " is customizable, and may be meant", walk.Skipped, nil
 		}
 	case has == "":
-		err = errors.New("it has no label, of which a part could be changed")
+		err = errors.New("no label, so no part to change: give the whole label")
 	default:
 		part := func(p Parts, i int) string {
 			if r.Parts&p == 0 {

@@ -234,7 +234,7 @@ func (r *relabelling) lock(ctx context.Context) (err error) {
 	r.held, err = commit.TakeLock(ctx, r.root.Stat, r.path, does, wait)
 	r.joined = err == nil && does != "" && r.held.After == does
 	if err == nil && r.held.Unlocked != nil {
-		r.account.note("no lock was taken: %v", r.held.Unlocked)
+		r.account.note("no lock was taken (%v): start no second run on this volume", r.held.Unlocked)
 	}
 	return err
 }

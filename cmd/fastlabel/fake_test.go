@@ -87,7 +87,7 @@ func fakeTree(ctx context.Context, root, label string, o *relabel.Options, check
 		return few, ctx.Err()
 	case "told": // in a callback, and again with a sentence
 		few.Seen, few.Failed = 1, 1
-		return few, fmt.Errorf("%w: the filesystem does not support labels", failed("", "getxattrat", syscall.ENOTSUP))
+		return few, fmt.Errorf("%w: the filesystem does not support labels: nothing to label there", failed("", "getxattrat", syscall.ENOTSUP))
 	case "hung":
 		<-ctx.Done()
 		few.Seen, few.Skipped = 2, 2

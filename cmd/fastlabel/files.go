@@ -4,11 +4,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
@@ -39,14 +39,14 @@ func input(ctx context.Context, stdin io.Reader, file string) ([]byte, error) {
 		if file != "-" {
 			f, err := os.Open(file)
 			if err != nil {
-				return nil, err
+				return nil, fmt.Errorf("--files-from %s: %w", words.Brief(file), errors.Unwrap(err))
 			}
 			defer func() { _ = f.Close() }() // only read
 			in = f
 		}
 		text, err := io.ReadAll(in)
-		if err != nil && !errors.As(err, new(*fs.PathError)) {
-			err = &fs.PathError{Op: "read", Path: file, Err: err}
+		if err != nil {
+			err = fmt.Errorf("--files-from %s: %w", words.Brief(file), cmp.Or(errors.Unwrap(err), err))
 		}
 		return text, err
 	})

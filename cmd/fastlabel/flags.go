@@ -229,7 +229,7 @@ func (s *settings) check() (err error) {
 			case instead != "":
 				err = fmt.Errorf("--%s %s was removed: %s", f.Name, v, instead)
 			case v == "":
-				err = fmt.Errorf("--%s: it is empty", f.Name)
+				err = fmt.Errorf("--%s: it is empty (an unset variable?)", f.Name)
 			case ok && !slices.Contains(words, v):
 				err = fmt.Errorf("--%s %s: not one of %s", f.Name, v, strings.Join(words, ", "))
 			}

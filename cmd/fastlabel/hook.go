@@ -192,7 +192,7 @@ func (h *hook) choose(ctx context.Context, mounts []oci.Mount, asked *oci.Reques
 				if why != oci.NeverWhole {
 					why += "; " + oci.AskRelabel + " can list it"
 				}
-				h.lines.info("left alone: %s is %s", words.Plain(source), why)
+				h.lines.info("skipped: %s is %s", words.Plain(source), why)
 				return
 			}
 		}
@@ -268,7 +268,7 @@ if the container's annotations ask for it:
   io.fastlabel.label    a label in place of linux.mountLabel
 A volume is a writable directory that is bind-mounted, but nothing in /dev,
 /etc, /proc, /run, /sys or /usr, and nothing that the kubelet writes. System
-directories are left alone; a list that names one refuses the container.
+directories are skipped; a list that names one refuses the container.
 try-skip-volume-selinux-label.crio.io=true is understood as skip top.
 
 Without --timeout it stops after 100 s, or 5 s (half, if that is less) before

@@ -112,7 +112,7 @@ func TestHookReal(t *testing.T) {
 	// Volumes that are shared, with a label of their own.
 	x.state["annotations"] = map[string]string{oci.AskRelabel: "true", oci.AskShared: "true", oci.AskLabel: "u:r:t_t:s0:c4"}
 	code, said = x.run(t.Context(), real())
-	expectHook(t, "shared", code, exit.Done, said, "/ro: left alone: DIR/ro is mounted read-only; io.fastlabel.relabel can list it\n")
+	expectHook(t, "shared", code, exit.Done, said, "/ro: skipped: DIR/ro is mounted read-only; io.fastlabel.relabel can list it\n")
 	for _, name := range []string{"data", "else", "bundle/rel"} {
 		only(t, filepath.Join(x.dir, name), "u:r:t_t:s0", 16)
 	}
@@ -143,8 +143,8 @@ func TestHookLeavesAlone(t *testing.T) {
 	var r recorder
 	code, said := x.run(t.Context(), r.app(x.dir))
 	expectHook(
-		t, "true", code, exit.Done, said, "/fifo: left alone: DIR/fifo is a FIFO; io.fastlabel.relabel can list it\n", "is a socket",
-		"/dev/null is the system's, or holds what is\n", "/dev/shm is the host's own", "/proc is the system's, or holds what is\n", "/sys/fs is the host's own", "hosts is a file",
+		t, "true", code, exit.Done, said, "/fifo: skipped: DIR/fifo is a FIFO; io.fastlabel.relabel can list it\n", "is a socket",
+		"/dev/null is a system directory or device, or holds one\n", "/dev/shm is the host's own", "/proc is a system directory or device, or holds one\n", "/sys/fs is the host's own", "hosts is a file",
 	)
 	if len(r.asked) != 0 {
 		t.Errorf("asked for %q", r.asked)
@@ -182,8 +182,8 @@ func TestHookSystem(t *testing.T) {
 	x.bind("/state", "state")
 	code, said := x.run(t.Context(), real())
 	expectHook(
-		t, "true", code, exit.Done, said, "/log: left alone: /var/log is the system's, or holds what is\n",
-		`/home: left alone: "DIR/home": relabel: relabelling is not allowed: it is DIR/home, or holds it`,
+		t, "true", code, exit.Done, said, "/log: skipped: /var/log is a system directory or device, or holds one\n",
+		`/home: skipped: "DIR/home": relabel: relabelling is not allowed: DIR/home is a system directory or a home, or holds one`,
 	)
 	only(t, x.dir+"/state", mountLabel, 3)
 	only(t, x.dir+"/home", others, 3)
@@ -238,5 +238,5 @@ func TestHookReadOnly(t *testing.T) {
 	a.readOnly = func(string) bool { return true }
 	plant(t, x.dir+"/v", 1, 1)
 	code, said := x.run(t.Context(), a)
-	expectHook(t, "read-only", code, exit.Done, said, "relabel: read-only file system: not everything has the label, and nothing was written\n", "/v: left alone: no label can be set there\n")
+	expectHook(t, "read-only", code, exit.Done, said, "relabel: read-only file system: not everything has the label, and nothing was written\n", "/v: skipped: no label can be set there\n")
 }

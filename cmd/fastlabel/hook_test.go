@@ -149,7 +149,7 @@ func TestHookChooses(t *testing.T) {
 		says        string
 	}{
 		{"", "", 0, ""},
-		{"relabel=true", "v " + mountLabel + " root;bundle/rel " + mountLabel + " root;opt " + mountLabel + " root", 0, "/w: left alone: DIR/w is mounted read-only; io.fastlabel.relabel can list it\n"},
+		{"relabel=true", "v " + mountLabel + " root;bundle/rel " + mountLabel + " root;opt " + mountLabel + " root", 0, "/w: skipped: DIR/w is mounted read-only; io.fastlabel.relabel can list it\n"},
 		{"relabel=/v", "v " + mountLabel + " root", 0, ""},
 		{"relabel=/etc/hosts,/w", "file " + mountLabel + " root;w " + mountLabel + " root", 0, ""},
 		{"relabel=/same,/v,/v/", "v " + mountLabel + " root", 0, ""},
@@ -293,9 +293,9 @@ func TestHookTells(t *testing.T) {
 		"fastlabel: container c1: /to/failed, /twice: \"DIR/failed/na\\xffme\\n\": setxattrat: operation not permitted\n",
 		"/twice: \"DIR/failed\": syncfs: input/output error\n",
 		text+"missing: \"DIR/missing\": openat: no such file or directory\n",
-		text+"refused: left alone: \"DIR/refused\": relabelling is not allowed\n",
+		text+"refused: skipped: \"DIR/refused\": relabelling is not allowed\n",
 		text+"unsupported: \"DIR/unsupported\": getxattrat: operation not supported\n",
-		text+"unsupported: left alone: no label can be set there\n",
+		text+"unsupported: skipped: no label can be set there\n",
 		text+"unfinished: incomplete (no commit), 2 entries",
 		text+"every: waiting for another relabel of this volume (process 17)\n",
 		text+"every: \"DIR/every/mnt\\n\": skipped: mounted read-only\n",

@@ -103,7 +103,7 @@ func (l *hookLines) Put(e report.Event) {
 	switch {
 	case e.Kind == report.Failure && l.all && errors.Is(e.Err, relabel.ErrRefused):
 		l.spared = true
-		l.info("left alone: %s", e.Line(false))
+		l.info("skipped: %s", e.Line(false))
 	case e.Kind == report.Failure:
 		l.spared = errors.Is(e.Err, errors.ErrUnsupported)
 		l.say(e, "", false)
@@ -114,7 +114,7 @@ func (l *hookLines) Put(e report.Event) {
 		switch {
 		case r.Code == exit.Done && !l.verbose:
 		case l.spared && r.Reason != "refused":
-			l.info("left alone: no label can be set there")
+			l.info("skipped: no label can be set there")
 		case e.Line(false) == "":
 		case r.Code >= exit.TimedOut:
 			l.say(e, "; the next try resumes", false)

@@ -63,6 +63,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -219,7 +220,9 @@ func (a app) execute(ctx context.Context, stdin io.Reader, out *stream.Sink, std
 
 // misused tells what is wrong with the command line.
 func misused(stderr io.Writer, command string, err error) int {
-	fmt.Fprintf(stderr, "fastlabel: %s; see %s --help\n", words.Clean(err.Error()), strings.TrimSpace("fastlabel "+command))
+	text := regexp.MustCompile(`strconv\.\w+: parsing ".*": |shorthand (flag: )'.' in `).ReplaceAllString(err.Error(), "$1")
+	text = regexp.MustCompile(`^if any .*; \[(\S+) (\S+)\] were all set$`).ReplaceAllString(text, "--$1 and --$2 exclude each other")
+	fmt.Fprintf(stderr, "fastlabel: %s; see %s --help\n", words.Clean(text), strings.TrimSpace("fastlabel "+command))
 	return exit.Usage
 }
 

@@ -22,7 +22,7 @@ import (
 
 const restoreconHelp = `What restorecon(8) does, with its flags. It is PATH alone without -R. Without
 -F only the type changes, and stays if the policy lists it as customizable.
-What no rule names is left alone, and counted as skipped. Rules are looked up
+What no rule names is skipped, and counted so. Rules are looked up
 by the real path, of which a link at the end is not followed. DIR of -e need
 not exist, nor lie in a PATH; a PATH that it is, or holds, is skipped and named.
 PATHs may be patterns, in a list too: *, ?, [a-z], {a,b} and ~.
@@ -34,7 +34,7 @@ Beneath PATH these are skipped and named: mounts that are read-only or have
 no labels; and filesystems of the kernel's own that are not mounted on /dev,
 /sys or beneath, as in a chroot. Each may be a PATH itself. -m changes nothing:
 every mount is looked at. There are no -D and -I, for setfiles' digest in
-security.sehash, and no -W. PATH vouches for nothing: a run that is interrupted
+security.sehash, and no -W. PATH is not trusted: a run that is interrupted
 leaves former and new labels; the next completes it. A file of several names
 (hard links) with different rules gets the label of one, from each run anew, as
 from restorecon; -n --hard-links error names it.

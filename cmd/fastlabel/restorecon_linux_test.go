@@ -127,7 +127,7 @@ func TestOnly(t *testing.T) {
 	for args, text := range map[string]string{
 		"--from a:*:c:zz":         "--from: \"a:*:c:zz\": not a security context: \"zz\" is not a sensitivity",
 		"--only colour":           "--only colour: not one of",
-		"--only type --skip root": "none of the others can be",
+		"--only type --skip root": "--only and --skip exclude each other",
 	} {
 		if out := says(t, 2, append(strings.Fields(args), root)...); !strings.Contains(out, text) {
 			t.Errorf("%s: %s", args, out)
@@ -152,7 +152,7 @@ func TestVerifyAfterRules(t *testing.T) {
 			t.Errorf("%s: %s", how, text)
 		}
 		for _, depth := range []string{"root", "top"} {
-			if text := says(t, 4, "probe", "--depth", depth, root); !strings.Contains(text, "not known: the root has this label, and ") {
+			if text := says(t, 4, "probe", "--depth", depth, root); !strings.Contains(text, "not known: the top directory has this label, but ") {
 				t.Errorf("%s: %s", how, text)
 			}
 		}

@@ -81,7 +81,7 @@ func TestProbeHangs(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	want := "fastlabel: /hung: waiting for the filesystem\nfastlabel: \"/hung\": the filesystem does not answer\n"
-	if code != exit.Terminated || !asked["/p"] || out.String() != "/p: labelled: the root has this label\n" || err.String() != want {
+	if code != exit.Terminated || !asked["/p"] || out.String() != "/p: labelled: the top directory has this label\n" || err.String() != want {
 		t.Errorf("exit %d, %q, %q", code, out.String(), err.String())
 	}
 }

@@ -192,7 +192,7 @@ func (j *job) one(ctx context.Context, path string, stalls func()) int {
 
 // noted passes a note on; that there is no place for locks is said of one PATH.
 func (j *job) noted(t *report.Source, text string) {
-	if strings.HasPrefix(text, "no lock was taken: ") && j.lockless.Swap(true) {
+	if strings.HasPrefix(text, "no lock was taken") && j.lockless.Swap(true) {
 		return
 	}
 	t.Note(t.Root, text)

@@ -129,9 +129,9 @@ func HasOption(options, name string) bool {
 func (m *Mount) Unlabelable(selinux bool) string {
 	switch {
 	case HasOption(m.Super, "context"):
-		return "mounted with context=, which gives every file one label"
+		return "mounted with context=, which gives every file one label: nothing to label there"
 	case selinux && !HasOption(m.Super, "seclabel"):
-		return "the filesystem (" + m.FSType + ") does not support labels"
+		return "the filesystem (" + m.FSType + ") does not support labels: nothing to label there"
 	}
 	return ""
 }

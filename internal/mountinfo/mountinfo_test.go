@@ -29,7 +29,7 @@ func TestParseMountinfo(t *testing.T) {
 		{"36 35 98:0 / /ro rw,root - ro ro rw,errors=remount-ro,seclabel", "/ro", false, "", ""},
 		{`36 35 0:9 / /nfs rw - nfs4 host:/x rw,context="system_u:object_r:nfs_t:s0:c1,c2"`, "/nfs", false, "context=", "context="},
 		{"36 35 0:9 / /mnt rw - ext4 /dev/x rw,seclabel,defcontext=u:r:t:s0,rootcontext=u:r:t:s0", "/mnt", false, "", ""},
-		{"36 35 0:9 / /fat rw - vfat /dev/x rw", "/fat", false, "", "(vfat) does not support labels"},
+		{"36 35 0:9 / /fat rw - vfat /dev/x rw", "/fat", false, "", "(vfat) does not support labels: nothing to label there"},
 	} {
 		all, err := Parse(c.line)
 		if err != nil || len(all) != 1 || all[0].Point != c.point || all[0].ReadOnly != c.readOnly {

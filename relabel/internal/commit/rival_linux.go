@@ -35,8 +35,8 @@ const (
 	lease = 3 * Every
 )
 
-// ErrLate is the answer of Ours where a look at the root takes long.
-var ErrLate = errors.New("a look at the root takes long")
+// ErrLate is the answer of Ours where a look at the top directory takes long.
+var ErrLate = errors.New("a look at the top directory takes long")
 
 // Ours is asked before something is written, by any goroutine. It is nil if a look at the root that
 // began lately found it ours: no other run has waited long enough to be at work by now. One of
@@ -73,5 +73,5 @@ func (c *Root) look() error {
 		c.sure.Store(began)
 		return err
 	}
-	return &fs.PathError{Op: "relabel", Path: c.Path, Err: fmt.Errorf("%w: the root has %s by now", ErrOvertaken, cmp.Or(label, "no label"))}
+	return &fs.PathError{Op: "relabel", Path: c.Path, Err: fmt.Errorf("%w: the top directory now has %s; when that one has ended run this again", ErrOvertaken, cmp.Or(label, "no label"))}
 }

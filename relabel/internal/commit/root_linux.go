@@ -196,7 +196,7 @@ func (c *Root) seal(found claim, is bool) (rival bool, err error) {
 		}
 		c.enter(claimed, has, e == 0)
 		if !is && (e == syscall.ENOSPC || e == syscall.EDQUOT) { // its owner may have seen to that
-			c.Walk.Note("the root has no room for a claim (%v): if this run is killed, its seal may be taken for a label", e)
+			c.Walk.Note("no room for the attribute that marks an unfinished run (%v); if killed, the volume can look done: run it again", e)
 		}
 		is = true
 		// Another run may have been committed since the label was read, or may
@@ -215,7 +215,7 @@ func (c *Root) seal(found claim, is bool) (rival bool, err error) {
 	if st, e := sys.Fstatx(c.FD); e == 0 && (st.Immutable || st.Append) { // nor could it be labelled at the end
 		return rival, c.Walk.Refused(refused)
 	}
-	c.Walk.Note("the root could not be sealed (%v): until the end programs that read only its label trust it for %s", refused, has)
+	c.Walk.Note("the top directory keeps %s (%v): if the run fails or is killed, the volume can look done: run it again", has, refused)
 	return rival, nil
 }
 
@@ -325,7 +325,7 @@ func (c *Root) conclude(ctx context.Context, wrote bool) error {
 		case err != nil:
 			return err
 		case pass == passes && !untouched:
-			return fmt.Errorf("%s: entries without the label appeared in each of %d readings", c.Path, passes)
+			return fmt.Errorf("%s: entries without the label appeared in each of %d readings: stop what creates them, run it again", c.Path, passes)
 		}
 	}
 	claim, err := c.unclaim(ctx)
@@ -373,7 +373,7 @@ func (c *Root) Revoke() {
 		return
 	}
 	if c.reseal(); !c.Right() {
-		c.Walk.Note("the root was sealed: something beneath it failed")
+		c.Walk.Note("not all is done, so the top directory got a temporary label: fix the failures, run it again")
 		c.Walk.Unlabelled()
 	}
 }
@@ -403,6 +403,6 @@ func (c *Root) overtaken() {
 func (c *Root) reseal() {
 	k, is, _ := c.claimed() // one that cannot be read is found again
 	if _, err := c.seal(k, is); err != nil {
-		c.Walk.Note("the root still has the label, and could not be sealed: %v", err)
+		c.Walk.Note("the top directory keeps its label (%v): the volume looks done and is not: fix the failures, run it again", err)
 	}
 }

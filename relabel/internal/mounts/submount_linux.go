@@ -76,7 +76,7 @@ func (m *Mount) Find(listed mountinfo.Mount, b Bounds, a *run.Activity) (*Mount,
 		}
 		real, info = at, *now
 	}
-	return nil, "", &fs.PathError{Op: "openat", Path: path, Err: errors.New("what is mounted here is moved faster than it can be opened")}
+	return nil, "", &fs.PathError{Op: "openat", Path: path, Err: errors.New("the mount point keeps moving: run it again when it is at rest")}
 }
 
 // covered reports whether passed leads to a directory of m that was skipped as what lies under

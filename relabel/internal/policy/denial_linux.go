@@ -146,9 +146,9 @@ func (q question) ask(class string) string {
 	case lacks != nil:
 		return fmt.Sprintf("SELinux allows %s %s (%s)", process, strings.Join(lacks, " and "), class)
 	case err1 != nil || err2 != nil:
-		return fmt.Sprintf("%s may lack relabelfrom on %s or relabelto on %s (%s): the audit log tells", process, q.have, q.want, class)
+		return fmt.Sprintf("%s may lack relabelfrom on %s or relabelto on %s (%s); see: ausearch -m avc -ts recent", process, q.have, q.want, class)
 	}
-	return fmt.Sprintf("SELinux allows %s relabelfrom on %s and relabelto on %s (%s): it is something else", process, q.have, q.want, class)
+	return fmt.Sprintf("SELinux allows %s relabelfrom on %s and relabelto on %s (%s): another permission is missing: see the audit log", process, q.have, q.want, class)
 }
 
 // allows asks the loaded policy for one permission.

@@ -62,7 +62,7 @@ func saying(text string) (s said) {
 		case "error":
 			s.named++
 		case "note":
-			s.unsealed = s.unsealed || strings.Contains(l.Text, "could not be sealed")
+			s.unsealed = s.unsealed || strings.Contains(l.Text, "the top directory keeps ")
 		}
 	}
 	for _, one := range summaries(text) {

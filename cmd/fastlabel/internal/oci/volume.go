@@ -38,7 +38,7 @@ func named(dirs ...string) (all []string) {
 }
 
 // NeverWhole is NoVolume's reason where a list of destinations is refused too.
-const NeverWhole = "the system's, or holds what is"
+const NeverWhole = "a system directory or device, or holds one"
 
 // NoVolume says why the mount of source, which is resolved, is no volume; "" if
 // it is one.

@@ -123,19 +123,17 @@ func (e Event) Line(dry bool) string {
 func (r *Probe) line() string {
 	switch {
 	case r.Labelled && r.Depth == "top":
-		return "labelled: the root and its entries have this label"
+		return "labelled: the top directory and its entries have this label"
 	case r.Labelled:
-		return "labelled: the root has this label"
+		return "labelled: the top directory has this label"
 	case r.Interrupted:
 		return "not labelled: a relabel to " + r.Label + " did not complete, or is at work"
 	case r.Bare:
 		return "not labelled: it has no label"
 	case r.Has == "":
 		return "not labelled"
-	case r.Has == r.Label && r.Depth == "top":
-		return "not known: the root has this label, and an entry has another, or nothing says what all have; fastlabel verify reads them"
 	case r.Has == r.Label:
-		return "not known: the root has this label, and nothing says that its entries have it; fastlabel verify reads them"
+		return "not known: the top directory has this label, but entries may have another; fastlabel verify reads them"
 	}
 	return "not labelled: it has " + words.Plain(r.Has)
 }

@@ -20,10 +20,12 @@ import (
 // Places knows which files are refused as PATH.
 type Places struct {
 	kernels map[uint64]string // filesystems of the kernel's own, by device
-	taken   map[file]string   // the system's directories and homes, and what holds one: which it is
+	taken   map[file]string   // the system's directories and homes, and what holds one: why
 }
 
 type file struct{ dev, ino uint64 }
+
+const systems = "a system directory"
 
 // Places looks them up. Homes on a served filesystem are left out, and the system's directories
 // where there are not several PATHs: the engine refuses a single one before it begins.
@@ -39,7 +41,7 @@ func (all Mounts) Places(several bool) Places {
 	}
 	if several {
 		for _, dir := range mountinfo.NeverWhole {
-			p.take(dir, dir)
+			p.take(dir, systems)
 		}
 	}
 	users := homes()
@@ -53,9 +55,9 @@ func (all Mounts) Places(several bool) Places {
 func (p Places) take(path, what string) {
 	real, _ := filepath.EvalSymlinks(path)
 	for _, at := range slices.Compact([]string{path, real}) {
-		for ; filepath.IsAbs(at); at = filepath.Dir(at) {
+		for why := "it is " + what; filepath.IsAbs(at); at, why = filepath.Dir(at), "it holds "+what {
 			if st := new(syscall.Stat_t); syscall.Lstat(at, st) == nil && p.taken[file{st.Dev, st.Ino}] == "" {
-				p.taken[file{st.Dev, st.Ino}] = what
+				p.taken[file{st.Dev, st.Ino}] = why
 			}
 			if at == "/" {
 				break
@@ -111,14 +113,11 @@ func (p Places) Why(path string, info os.FileInfo) (why, instead string) {
 	case p.kernels[st.Dev] != "":
 		return "it lies in a filesystem of the kernel's own (" + p.kernels[st.Dev] + ")", "give the directory where a volume is mounted"
 	}
-	what := p.taken[file{st.Dev, st.Ino}]
-	if clean := filepath.Clean(path); slices.Contains(mountinfo.NeverWhole, clean) {
-		what = clean
+	why = p.taken[file{st.Dev, st.Ino}]
+	if slices.Contains(mountinfo.NeverWhole, filepath.Clean(path)) {
+		why = "it is " + systems
 	}
-	if what == "" {
-		return "", ""
-	}
-	return "it is " + what + ", or holds it", "to restore its labels: fastlabel restorecon -R " + words.Shell(path)
+	return why, "to restore its labels: fastlabel restorecon -R " + words.Shell(path)
 }
 
 // Off reports whether SELinux is off: this kernel has none, or no policy is loaded.

@@ -161,7 +161,7 @@ func TestDenied(t *testing.T) {
 		{"both", "fastlabel_t", oldLabel, usr, "system_u:object_r:etc_t:s0", 1, "no relabelfrom on " + usr + " and no relabelto on system_u:object_r:etc_t:s0 (file)"},
 		{"categories", "narrow_t", oldLabel, "", labelA, 1, "no relabelto on " + labelA + " (file)"},
 		{"user", "same_user_t", oldLabel, "unconfined_u:object_r:user_home_t:s0", labelA, 1, "no relabelfrom on unconfined_u:object_r:user_home_t:s0 (file)"},
-		{"seal", "same_user_t", oldLabel, "", shared, 0, "the root could not be sealed (permission denied)"},
+		{"seal", "same_user_t", oldLabel, "", shared, 0, "the top directory keeps " + oldLabel + " (permission denied)"},
 		{"validatetrans", "fastlabel_t", oldLabel, kept, labelA, 1, "SELinux lets no file go from " + kept + " to " + labelA + " (validatetrans)"},
 		// A runtime's domain, with the policy's own rights.
 		{"runtime", "container_engine_t", labelB, "", labelA, 0, ""},
