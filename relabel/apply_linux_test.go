@@ -147,8 +147,8 @@ func everyWay(t *testing.T) map[string]Options {
 	}
 }
 
-// vouches says whether root is taken to have label by any Skip.
-func vouches(t *testing.T, root, label string) bool {
+// trusts reports whether root is taken to have label by any Skip.
+func trusts(t *testing.T, root, label string) bool {
 	t.Helper()
 	for _, skip := range []Skip{SkipRoot, SkipTop} {
 		s, err := Inspect(root, label, skip)
@@ -169,9 +169,9 @@ func vouches(t *testing.T, root, label string) bool {
 	return false
 }
 
-// TestApplyTrust: a tree in which rules have written vouches for no label, neither the one
+// TestApplyTrust: a tree in which rules have written is trusted for no label, neither the one
 // that a commit left on its root, nor the one that the rules gave it, until it is
-// committed again; nor does a mount beneath it. Where they wrote nothing it vouches as
+// committed again; nor does a mount beneath it. Where they wrote nothing it is trusted as
 // before.
 func TestApplyTrust(t *testing.T) {
 	treetest.Need(t, "root", "ext4")
@@ -181,7 +181,7 @@ func TestApplyTrust(t *testing.T) {
 		contexts string
 		rules    Rules
 		label    string // that the root has afterwards
-		vouches  bool
+		trusts   bool
 		stop     bool // at the first change
 	}{
 		"beneath":   {contexts: "@(/.*)? " + usrLabel + "\n@/(f07|d/d/e/.*) " + etcLabel + "\n", label: usrLabel},
@@ -190,15 +190,15 @@ func TestApplyTrust(t *testing.T) {
 		"root":      {contexts: "@(/.*)? " + tmpLabel + "\n", rules: Rules{RootOnly: true}, label: tmpLabel},
 		"stopped":   {rules: Rules{Label: moved, Parts: PartLevel}, label: moved, stop: true},
 		"from":      {rules: Rules{Label: moved, From: usrLabel}, label: moved},
-		"right":     {contexts: "@(/.*)? " + usrLabel + "\n", label: usrLabel, vouches: true},
-		"right top": {contexts: "@ " + usrLabel + "\n@/.* " + tmpLabel + "\n", rules: Rules{RootOnly: true}, label: usrLabel, vouches: true},
-		"none fits": {rules: Rules{Label: moved, From: etcLabel}, label: usrLabel, vouches: true},
+		"right":     {contexts: "@(/.*)? " + usrLabel + "\n", label: usrLabel, trusts: true},
+		"right top": {contexts: "@ " + usrLabel + "\n@/.* " + tmpLabel + "\n", rules: Rules{RootOnly: true}, label: usrLabel, trusts: true},
+		"none fits": {rules: Rules{Label: moved, From: etcLabel}, label: usrLabel, trusts: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := on(t, "ext4")
 			root, beneath := grow(t, dir, tree), grow(t, mkdir(t, dir, "beneath"), tree)
 			for _, at := range []string{root, beneath} {
-				if r, err := Tree(t.Context(), at, usrLabel, nil); err != nil || !vouches(t, at, usrLabel) {
+				if r, err := Tree(t.Context(), at, usrLabel, nil); err != nil || !trusts(t, at, usrLabel) {
 					t.Fatalf("before: %+v, %v", r, err)
 				}
 			}
@@ -210,8 +210,8 @@ func TestApplyTrust(t *testing.T) {
 			defer cancel()
 			changed := false
 			o := Options{Workers: 1, Trace: &Trace{Change: func(path, _, _ string) {
-				if !changed && vouches(t, root, usrLabel) {
-					t.Errorf("it vouches when %s is written", path)
+				if !changed && trusts(t, root, usrLabel) {
+					t.Errorf("it is trusted when %s is written", path)
 				}
 				if changed = true; c.stop {
 					cancel()
@@ -224,22 +224,22 @@ func TestApplyTrust(t *testing.T) {
 				t.Fatalf("the root has %s", has)
 			}
 			for _, label := range []string{usrLabel, c.label} {
-				if got := vouches(t, root, label); got != (c.vouches && label == usrLabel) {
-					t.Errorf("it vouches for %s: %t", label, got)
+				if got := trusts(t, root, label); got != (c.trusts && label == usrLabel) {
+					t.Errorf("it is trusted for %s: %t", label, got)
 				}
 			}
-			untouched := c.vouches || c.stop || c.rules.RootOnly
-			if got := vouches(t, beneath, usrLabel); got != untouched {
-				t.Errorf("what is mounted in it vouches: %t", got)
+			untouched := c.trusts || c.stop || c.rules.RootOnly
+			if got := trusts(t, beneath, usrLabel); got != untouched {
+				t.Errorf("what is mounted in it is trusted: %t", got)
 			}
-			if r, err := Tree(t.Context(), root, usrLabel, nil); err != nil || !vouches(t, root, usrLabel) || len(bearing(t, root, usrLabel)) != 124 {
+			if r, err := Tree(t.Context(), root, usrLabel, nil); err != nil || !trusts(t, root, usrLabel) || len(bearing(t, root, usrLabel)) != 124 {
 				t.Errorf("committed again: %+v, %v", r, err)
 			}
 		})
 	}
 }
 
-// TestApplyOvertaken: what a run that shares no lock has committed in the middle vouches for
+// TestApplyOvertaken: what a run that shares no lock has committed in the middle is trusted for
 // nothing when the rules have come to their end.
 func TestApplyOvertaken(t *testing.T) {
 	treetest.Need(t, "root")
@@ -252,7 +252,7 @@ func TestApplyOvertaken(t *testing.T) {
 			}
 		}
 	}}})
-	if err != nil || r.Written != 40 || labelOf(t, root) != usrLabel || vouches(t, root, usrLabel) {
+	if err != nil || r.Written != 40 || labelOf(t, root) != usrLabel || trusts(t, root, usrLabel) {
 		t.Errorf("%+v, %v, the root has %s", r, err, labelOf(t, root))
 	}
 }

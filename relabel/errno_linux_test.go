@@ -150,7 +150,7 @@ func TestErrnoSingle(t *testing.T) {
 	}
 }
 
-// TestUnsyncedStray: a root that is right does not vouch for what could not be
+// TestUnsyncedStray: a root that is right is not trusted for what could not be
 // put on disk.
 func TestUnsyncedStray(t *testing.T) {
 	treetest.Need(t, "root", "seccomp", "tmpfs")

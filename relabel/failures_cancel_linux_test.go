@@ -22,7 +22,7 @@ import (
 )
 
 // TestCancelledBefore: a context at its end lets nothing be labelled. The root
-// keeps its label or has the seal, with which it vouches for nothing.
+// keeps its label or has the seal, with which it is trusted for nothing.
 func TestCancelledBefore(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("changed my mind")
@@ -175,7 +175,7 @@ func leaks(t *testing.T, root, how string, run labelling) {
 
 // TestCancelAtCommit stops a run between the root's label and the second look
 // at the root's entries. What was created in between has no label, and the root
-// may not vouch for it.
+// may not be trusted for it.
 func TestCancelAtCommit(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), plain)
 	late := filepath.Join(root, "late")
@@ -192,7 +192,7 @@ func TestCancelAtCommit(t *testing.T) {
 	adds(t, r)
 	ok, lerr := isLabelled(root, newLabel, SkipRoot)
 	if has := labelOf(t, root); has == newLabel || labelOf(t, late) == newLabel || ok || lerr != nil || r.Complete || err == nil {
-		t.Errorf("the root has %s, and vouches: %t, %v; %+v, %v", has, ok, lerr, r, err)
+		t.Errorf("the root has %s, and is trusted: %t, %v; %+v, %v", has, ok, lerr, r, err)
 	}
 }
 

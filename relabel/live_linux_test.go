@@ -253,8 +253,8 @@ func closed(t *testing.T, cmd *exec.Cmd, root string, n int, claimed bool) treet
 }
 
 // TestKilledClosing: a run that is killed anywhere from its root's
-// label on leaves no root that vouches for what was created there during the run, and the
-// next run labels that. To who reads the label alone it vouches for no more than what was
+// label on leaves no root that is trusted for what was created there during the run, and the
+// next run labels that. To who reads the label alone it is trusted for no more than what was
 // created since the root was read a last time before.
 func TestKilledClosing(t *testing.T) {
 	treetest.Need(t, "root", "seccomp")
@@ -281,7 +281,7 @@ func TestKilledClosing(t *testing.T) {
 				t.Errorf("after call %d: the root has the label when %s is written", n, path)
 			}
 		}}})
-		if err != nil || !r.Complete || !late(root) || vouching(t, root, newLabel) != newLabel {
+		if err != nil || !r.Complete || !late(root) || trusted(t, root, newLabel) != newLabel {
 			t.Errorf("after call %d: %+v, %v", n, r, err)
 		}
 		unclaimed(t, root)

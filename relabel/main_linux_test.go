@@ -32,8 +32,8 @@ func isLabelled(root, label string, skip Skip) (bool, error) {
 	return s.Labelled, err
 }
 
-// vouching fails the test if the root vouches for a label that not everything has.
-func vouching(t *testing.T, root string, labels ...string) (label string) {
+// trusted fails the test if the root is trusted for a label that not everything has.
+func trusted(t *testing.T, root string, labels ...string) (label string) {
 	t.Helper()
 	all := treetest.Read(t, root)
 	for _, l := range labels {
@@ -47,7 +47,7 @@ func vouching(t *testing.T, root string, labels ...string) (label string) {
 		label = l
 		for p, has := range all {
 			if has != label {
-				t.Errorf("the root vouches for %s, and %s has %s", label, p, has)
+				t.Errorf("the root is trusted for %s, and %s has %s", label, p, has)
 			}
 		}
 	}

@@ -164,7 +164,7 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("%d failures, and the error is %q\n%.2000s", fails, ended, text)
 			}
 			if ok, err := isLabelled(root, newLabel, SkipRoot); ok || err != nil {
-				t.Errorf("the root vouches for it: %v", err)
+				t.Errorf("the root is trusted for it: %v", err)
 			}
 		})
 	}

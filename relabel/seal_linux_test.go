@@ -106,7 +106,7 @@ func flag(t *testing.T, path string, which int, on bool) {
 }
 
 // TestImmutableRoot: a root that can be neither sealed nor labelled ends the run before the first
-// change: its label would vouch for what is gone.
+// change: its label would be trusted for what is gone.
 func TestImmutableRoot(t *testing.T) {
 	root := grow(t, on(t, "ext4"), plain)
 	if err := Chcon(root, oldLabel, true); err != nil {

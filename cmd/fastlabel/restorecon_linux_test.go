@@ -136,7 +136,7 @@ func TestOnly(t *testing.T) {
 }
 
 // TestVerifyAfterRules: after a run by rules, or of a part, verify and probe say what the labels
-// are, though nothing vouches for them.
+// are, though no label is trusted for them.
 func TestVerifyAfterRules(t *testing.T) {
 	for _, how := range []string{"restorecon -R --contexts FC", "--only type -t container_file_t"} {
 		root := etcRoot(t)

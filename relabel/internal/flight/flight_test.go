@@ -615,7 +615,7 @@ func TestGroupStorm(t *testing.T) {
 						case err == nil && (!v.Ended || v.Key != key || v.ID != root):
 							t.Errorf("%+v", v)
 						case err == nil:
-							s.vouches(t, v.Data.run, asked)
+							s.answers(t, v.Data.run, asked)
 						case !errors.Is(err, context.DeadlineExceeded):
 							t.Error(err) // nobody is told that others stopped it
 						}
@@ -631,8 +631,8 @@ func TestGroupStorm(t *testing.T) {
 	}
 }
 
-// vouches checks that run n is an answer to a caller who asked then.
-func (s *slow) vouches(t *testing.T, n int, asked time.Time) {
+// answers checks that run n is an answer to a caller who asked then.
+func (s *slow) answers(t *testing.T, n int, asked time.Time) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
