@@ -348,7 +348,8 @@ func TestTerminalPlain(t *testing.T) {
 			s := shellOnTerminal(t, "real", 80, c.env+` "$0" `+c.args+` "$1"`, os.Args[0], root)
 			on, _ := s.end(80)
 			said := slices.DeleteFunc(on.lines, func(l string) bool { return !strings.Contains(l, "elapsed") })
-			if len(said) == 0 || len(on.drawn) > 0 || len(on.faults) > 0 {
+			long := slices.ContainsFunc(said, func(l string) bool { return columns(l) > len("fastlabel: ")+len(root)+len(": ")+39 })
+			if len(said) == 0 || long || len(on.drawn) > 0 || len(on.faults) > 0 {
 				t.Errorf("%q, drawn %q, %q", on.lines, on.drawn, on.faults)
 			}
 		})

@@ -33,7 +33,11 @@ func (p *People) Put(e Event) {
 		text += "; -v lists all"
 	}
 	if e.Root != "" && (e.More || e.Kind == Note || e.Kind == Status) {
-		text = words.Plain(e.Root) + ": " + text
+		root := words.Plain(e.Root) + ": "
+		if n := p.columns(); e.Far != nil && n > 0 {
+			text = e.Far.Line(max(narrow, n-len(prefix+root)))
+		}
+		text = root + text
 	}
 	switch {
 	case e.Result != nil:
@@ -45,11 +49,21 @@ func (p *People) Put(e Event) {
 	}
 }
 
+const prefix = "fastlabel: "
+
+// columns returns the width of the terminal, 0 if there is none.
+func (p *People) columns() (n int) {
+	if p.Columns != nil {
+		n, _ = p.Columns()
+	}
+	return n
+}
+
 func (p *People) say(priority, text string) {
 	if !p.Journal {
 		priority = ""
 	}
-	fmt.Fprintf(p.Err, "%sfastlabel: %s\n", priority, text)
+	fmt.Fprintf(p.Err, "%s%s%s\n", priority, prefix, text)
 }
 
 func (p *People) summary(e Event, text string) {
@@ -65,11 +79,7 @@ func (p *People) summary(e Event, text string) {
 	for _, l := range e.Result.Labels {
 		p.Out.Line([]byte(root+l.line()), false)
 	}
-	columns := 0
-	if p.Columns != nil {
-		columns, _ = p.Columns()
-	}
-	const prefix = "fastlabel: "
+	columns := p.columns()
 	switch {
 	case text == "":
 	case e.Result.Command != "verify":
