@@ -28,7 +28,7 @@ type rules struct {
 func apply(ctx context.Context, path string, by Rules, o Options, in inner) (Report, error) {
 	r := newRelabelling(o, in, path, by.Label)
 	r.rules = &rules{Rules: by}
-	return r.lead(ctx, r.apply)
+	return r.execute(ctx, r.apply)
 }
 
 // apply is the whole path.
@@ -49,19 +49,19 @@ func (r *relabelling) apply(ctx context.Context) (err error) {
 	if err := r.lock(ctx); err != nil {
 		return err
 	}
-	defer r.held.Release()
+	defer r.volumeLock.Release()
 	if err := r.learn(); err != nil {
 		return rootError(err)
 	}
 	if rules.Contexts != nil && r.proc.SELinux {
 		rules.change = asPrinted(r.policy, rules.change)
 	}
-	if _, _, err := r.topHas(r.root); err != nil {
+	if _, _, err := r.trustOf(r.root); err != nil {
 		return err
 	}
 	var d doubt
 	defer r.trustAgain(r.root, &d, true)
-	if err := r.cross(ctx, &r.run.Main, r.root, &d); err != nil {
+	if err := r.labelMount(ctx, &r.run.Main, r.root, &d); err != nil {
 		return err
 	}
 	if !rules.RootOnly && r.root.Stat.Kind == sys.KindDir {
@@ -72,15 +72,15 @@ func (r *relabelling) apply(ctx context.Context) (err error) {
 	return r.done(r.failures())
 }
 
-// top returns what is wanted of the top of m and of what is in it; nil: the label of the run.
-func (r *rules) top(m *mounts.Mount) (*walk.Want, error) {
+// want returns what is wanted of the top of m and of what is in it; nil: the label of the run.
+func (r *rules) want(m *mounts.Mount) (*walk.Want, error) {
 	if r == nil || r.Contexts == nil {
 		return nil, nil
 	}
 	if m.Real == "" {
 		return nil, syscall.ENAMETOOLONG
 	}
-	return r.Rules.top(m.Real, m.Stat.Kind)
+	return r.Rules.want(m.Real, m.Stat.Kind)
 }
 
 // asPrinted returns change for labels as the loaded policy prints them. A type that is an alias

@@ -36,7 +36,7 @@ func unclaimed(t *testing.T, root string) {
 // of their own, or nodes.
 func unlocked(ctx context.Context, path, label string, o Options) (Report, error) {
 	r := newRelabelling(o, inner{}, path, label)
-	return r.lead(ctx, func(ctx context.Context) error {
+	return r.execute(ctx, func(ctx context.Context) error {
 		defer r.close()
 		if err := r.open(ctx, true); err != nil {
 			return err

@@ -35,7 +35,7 @@ func chconHere(ctx context.Context, path, want string, recurse bool, patience ti
 	if recurse {
 		what = r.tree
 	}
-	_, err := r.lead(ctx, what)
+	_, err := r.execute(ctx, what)
 	return err
 }
 
@@ -52,7 +52,7 @@ func (r *relabelling) one(ctx context.Context) error {
 	if err := r.lock(ctx); err != nil {
 		return err
 	}
-	defer r.held.Release()
+	defer r.volumeLock.Release()
 	return r.file()
 }
 

@@ -76,7 +76,7 @@ func TestChconManyFailures(t *testing.T) {
 	for _, err := range some.First {
 		named[pathOf(err)] = true
 	}
-	if len(named) != kept || len(some.First) != kept {
+	if len(named) != mostFirst || len(some.First) != mostFirst {
 		t.Errorf("%d of %d are different", len(named), len(some.First))
 	}
 	if have := labelOf(t, root); !secctx.IsSeal(have, newLabel) {

@@ -205,7 +205,7 @@ func TestHungSecondReading(t *testing.T) {
 		goOn := make(chan bool)
 		var revoked atomic.Bool
 		r := newRelabelling(Options{}, inner{}, "/volume", "")
-		_, err := r.lead(ctx, func(context.Context) error {
+		_, err := r.execute(ctx, func(context.Context) error {
 			revoke := func() {
 				r.run.Main.At("fsetxattr", "/volume")
 				r.run.Main.At("", "")

@@ -135,7 +135,7 @@ func TestOneAtATime(t *testing.T) {
 func walkAlone(t *testing.T, root, label string, o Options) {
 	t.Helper()
 	r := newRelabelling(o, inner{}, root, label)
-	_, err := r.lead(t.Context(), func(ctx context.Context) error {
+	_, err := r.execute(t.Context(), func(ctx context.Context) error {
 		defer r.close()
 		if err := r.open(ctx, false); err != nil {
 			return err

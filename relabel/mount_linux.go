@@ -107,7 +107,7 @@ func (r *relabelling) order(m *mounts.Mount, fd int) commit.Order {
 // job returns what the next walk is asked to do. want is nil where all get the label of the run.
 func (r *relabelling) job(want *walk.Want) *walk.Job {
 	j := &walk.Job{
-		Top:       cmp.Or(want, &walk.Want{Label: r.want}),
+		Want:      cmp.Or(want, &walk.Want{Label: r.want}),
 		Writes:    r.writes,
 		HardLinks: walk.HardLinks(r.o.HardLinks), // they are in one order
 		Workers:   r.o.Workers,
@@ -153,8 +153,8 @@ func (r *relabelling) walk(ctx context.Context, t *run.Task, m *mounts.Mount, to
 	return err
 }
 
-// alone labels the top of m, and nothing beneath it.
-func (r *relabelling) alone(m *mounts.Mount, want *walk.Want) walk.Outcome {
+// labelTop labels the top of m, and nothing beneath it.
+func (r *relabelling) labelTop(m *mounts.Mount, want *walk.Want) walk.Outcome {
 	// It may be in the call before, which reads the label.
 	m.Now(xattrio.Setxattr.String())
 	defer m.Now("")

@@ -121,9 +121,9 @@ func (a *account) skip(path, reason string) {
 	a.skipped(path, reason)
 }
 
-// kept is how many failures are kept, beside the first of each further errno: who asks whether
+// mostFirst bounds the failures that are kept, beside the first of each further errno: who asks whether
 // there was one finds it. All of them are counted, and reported.
-const kept = 16
+const mostFirst = 16
 
 // failure reports a failure.
 func (a *account) failure(path, op string, err error) {
@@ -138,7 +138,7 @@ func (a *account) failure(path, op string, err error) {
 	if fresh {
 		a.known = append(a.known, e)
 	}
-	if fresh || len(a.first) < kept {
+	if fresh || len(a.first) < mostFirst {
 		a.first = append(a.first, f)
 	}
 	a.mu.Unlock()

@@ -52,7 +52,7 @@ func volumeAt(root string) (v mounts.Volume, err error) {
 
 // inspect reads the root's own label.
 func (r *relabelling) inspect() (s RootState, err error) {
-	trust, has, err := r.topHas(r.root)
+	trust, has, err := r.trustOf(r.root)
 	if err != nil {
 		return s, err
 	}
@@ -75,9 +75,9 @@ func (r *relabelling) trusted() (bool, error) {
 	if r.o.Skip != SkipRoot && r.o.Skip != SkipTop && !r.joined {
 		return false, nil
 	}
-	trust, _, err := r.topHas(r.root)
+	trust, _, err := r.trustOf(r.root)
 	ok := trust == commit.Trusted || trust == commit.Hidden && r.joined
-	if trust == commit.Hidden && r.held == nil {
+	if trust == commit.Hidden && r.volumeLock == nil {
 		r.account.note("the tree is read: %s", hidden)
 	}
 	if ok && r.o.Skip == SkipTop {
@@ -104,7 +104,7 @@ func (r *relabelling) isRight(ctx context.Context) (bool, error) {
 		r.root.Leave()
 		return false, err
 	}
-	if trust, _, err := r.topHas(r.root); trust == commit.Untrusted || err != nil {
+	if trust, _, err := r.trustOf(r.root); trust == commit.Untrusted || err != nil {
 		return false, err // it stays open for the walk that follows
 	}
 	defer func() { r.root.Leave(); r.small = false }()
@@ -121,7 +121,7 @@ func (r *relabelling) isRight(ctx context.Context) (bool, error) {
 	if err != nil || top.Failed || t.Of[walk.Right] != t.Seen || !r.proc.Quiet() {
 		return false, nil // the walk that follows says why
 	}
-	if trust, _, err := r.topHas(r.root); trust == commit.Untrusted || err != nil { // each label was read
+	if trust, _, err := r.trustOf(r.root); trust == commit.Untrusted || err != nil { // each label was read
 		return false, err
 	}
 	r.account.add(t)
@@ -129,8 +129,8 @@ func (r *relabelling) isRight(ctx context.Context) (bool, error) {
 	return true, r.done(nil)
 }
 
-// topHas returns what the label on the top of m says of the tree, and which it is.
-func (r *relabelling) topHas(m *mounts.Mount) (commit.Trust, string, error) {
+// trustOf returns what the label on the top of m says of the tree, and which it is.
+func (r *relabelling) trustOf(m *mounts.Mount) (commit.Trust, string, error) {
 	m.Now("getxattr")
 	defer m.Now("")
 	fd, way := m.At, sys.ByDescriptor

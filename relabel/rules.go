@@ -68,8 +68,8 @@ type byDirectory interface {
 	Top(path string, kind sys.Kind) (*walk.Want, error)
 }
 
-// top returns what is wanted of path, and of what is beneath it.
-func (r Rules) top(path string, kind sys.Kind) (*walk.Want, error) {
+// want returns what is wanted of path, and of what is beneath it.
+func (r Rules) want(path string, kind sys.Kind) (*walk.Want, error) {
 	if c, is := r.Contexts.(byDirectory); is {
 		return c.Top(path, kind)
 	}

@@ -55,7 +55,7 @@ func (r *relabelling) submount(ctx context.Context, t *run.Task, info mountinfo.
 	}
 	defer m.Close()
 	if why == "" {
-		if _, _, err := r.topHas(m); errors.Is(err, syscall.ENOTSUP) {
+		if _, _, err := r.trustOf(m); errors.Is(err, syscall.ENOTSUP) {
 			why = noLabels
 		}
 	}
@@ -66,12 +66,12 @@ func (r *relabelling) submount(ctx context.Context, t *run.Task, info mountinfo.
 	whole := len(mountinfo.Beneath(r.proc.Mounts, m.Real)) == 0
 	var d doubt
 	defer r.trustAgain(m, &d, whole)
-	return r.cross(ctx, t, m, &d)
+	return r.labelMount(ctx, t, m, &d)
 }
 
-// cross labels one mount by itself, its top first.
-func (r *relabelling) cross(ctx context.Context, t *run.Task, m *mounts.Mount, d *doubt) error {
-	want, err := r.rules.top(m)
+// labelMount labels one mount by itself, its top first.
+func (r *relabelling) labelMount(ctx context.Context, t *run.Task, m *mounts.Mount, d *doubt) error {
+	want, err := r.rules.want(m)
 	if err != nil {
 		r.account.fail(m.Path, "relabel", err)
 		return nil
@@ -81,7 +81,7 @@ func (r *relabelling) cross(ctx context.Context, t *run.Task, m *mounts.Mount, d
 	}
 	if m.Stat.Kind != sys.KindDir {
 		r.expectCopies(m)
-		if r.alone(m, want) != walk.Failed && r.relies(m) {
+		if r.labelTop(m, want) != walk.Failed && r.mustSync(m) {
 			r.syncFile(m)
 		}
 		return nil
@@ -99,22 +99,22 @@ func (r *relabelling) cross(ctx context.Context, t *run.Task, m *mounts.Mount, d
 		r.account.fail(m.Path, "fsetxattr", e)
 		return nil
 	}
-	top := walk.Top{FD: m.Top, Outcome: r.alone(m, want)}
+	top := walk.Top{FD: m.Top, Outcome: r.labelTop(m, want)}
 	if r.rules != nil && r.rules.RootOnly {
 		return nil
 	}
 	if err := r.walk(ctx, t, m, &top, want); err != nil {
 		return err
 	}
-	if r.relies(m) {
+	if r.mustSync(m) {
 		r.sync(m, m.Top)
 	}
 	return nil
 }
 
-// relies reports whether the root of the tree is about to be trusted for what may not be on
+// mustSync reports whether the root of the tree is about to be trusted for what may not be on
 // disk yet in m. What is written to the root's own filesystem is ordered with the root.
-func (r *relabelling) relies(m *mounts.Mount) bool {
+func (r *relabelling) mustSync(m *mounts.Mount) bool {
 	return r.commit != nil && (r.o.Sync || r.commit.Unsynced()) && m.Stat.Dev != r.root.Stat.Dev
 }
 

@@ -37,7 +37,7 @@ type relabelling struct {
 	top          walk.Top // of the root
 	small        bool     // the root is not enclosed yet: see grow
 	writes       walk.Writes
-	held         *commit.Lock           // of the volume; nil: none
+	volumeLock   *commit.Lock           // nil: none
 	holder       atomic.Pointer[string] // of the lock that is waited for
 	joined       bool                   // a call like this one had the lock until it was this one's turn
 	commit       *commit.Root           // of a root that may be written
@@ -46,7 +46,7 @@ type relabelling struct {
 // tree is Tree and Verify.
 func tree(ctx context.Context, path, label string, o Options, in inner) (Report, error) {
 	r := newRelabelling(o, in, path, label)
-	return r.lead(ctx, r.tree)
+	return r.execute(ctx, r.tree)
 }
 
 // tree is the whole path. What a step opens is closed when the last call has returned, be that
@@ -68,7 +68,7 @@ func (r *relabelling) tree(ctx context.Context) error {
 	if err := r.lock(ctx); err != nil {
 		return err
 	}
-	defer r.held.Release()
+	defer r.volumeLock.Release()
 	if done, err := r.trusted(); done || err != nil { // the run that held the lock may have done the work
 		return err
 	}
@@ -98,19 +98,19 @@ func newRelabelling(o Options, in inner, path, label string) *relabelling {
 	return r
 }
 
-// lead calls what, beside the caller where he may leave, and returns the report.
-func (r *relabelling) lead(ctx context.Context, what func(ctx context.Context) error) (Report, error) {
+// execute calls what, beside the caller where he may leave, and returns the report.
+func (r *relabelling) execute(ctx context.Context, what func(ctx context.Context) error) (Report, error) {
 	begin := time.Now()
 	if r.o.Progress != nil {
 		state := r.state
 		r.o.Progress.state.Store(&state)
 	}
 	r.slash = mounts.SeenAt("/")
-	lead := r.run.Beside
+	call := r.run.Beside
 	if r.inner.here = r.inner.here && ctx.Done() == nil && r.slash.Usual(); r.inner.here {
-		lead = r.run.Here
+		call = r.run.Here
 	}
-	err := lead(ctx, what)
+	err := call(ctx, what)
 	goOn(err)
 	report := r.account.soFar()
 	report.Elapsed = time.Since(begin)
@@ -139,7 +139,7 @@ func (r *relabelling) file() error {
 	}
 	r.expectCopies(r.root)
 	r.account.set(func(report *Report) { report.Way = "proc/fd" })
-	o := r.alone(r.root, nil)
+	o := r.labelTop(r.root, nil)
 	if o != walk.Failed && r.o.Sync && !r.inner.dry {
 		r.syncFile(r.root)
 	}
@@ -231,10 +231,10 @@ func (r *relabelling) lock(ctx context.Context) (err error) {
 	if r.inner.joins {
 		does = "relabel to " + r.want
 	}
-	r.held, err = commit.TakeLock(ctx, r.root.Stat, r.path, does, wait)
-	r.joined = err == nil && does != "" && r.held.After == does
-	if err == nil && r.held.Unlocked != nil {
-		r.account.note("no lock was taken (%v): start no second run on this volume", r.held.Unlocked)
+	r.volumeLock, err = commit.TakeLock(ctx, r.root.Stat, r.path, does, wait)
+	r.joined = err == nil && does != "" && r.volumeLock.After == does
+	if err == nil && r.volumeLock.Unlocked != nil {
+		r.account.note("no lock was taken (%v): start no second run on this volume", r.volumeLock.Unlocked)
 	}
 	return err
 }

@@ -82,7 +82,7 @@ func commits() []Mutant {
 		{
 			Name: "unmounted-unsaid", By: "TestMountMoves in relabel",
 			Breaks: "a mount that was unmounted during the run is no silence",
-			Edits:  edits("relabel/internal/mounts/submount_linux.go", "case bare && beneath == \"\":", "case bare && beneath == \"\" && p == nil:"),
+			Edits:  edits("relabel/internal/mounts/submount_linux.go", "case uncovered && beneath == \"\":", "case uncovered && beneath == \"\" && p == nil:"),
 		},
 		{
 			Name: "commit-before-sync", By: "TestOrderOfCalls in relabel",

@@ -18,7 +18,7 @@ func confinement() []Mutant {
 		{
 			Name: "one-filesystem-of-mounts", By: "TestOneFilesystemSubvolumes in relabel",
 			Breaks: "OneFilesystem is bounded by the device number",
-			Edits:  edits("relabel/internal/mounts/bounds_linux.go", "m.ByDevice = m.alone &&", "m.ByDevice = false &&"),
+			Edits:  edits("relabel/internal/mounts/bounds_linux.go", "m.ByDevice = m.oneFilesystem &&", "m.ByDevice = false &&"),
 		},
 		{
 			Name: "small-right-once", By: "TestRightLooksAgain in relabel",

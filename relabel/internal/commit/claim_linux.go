@@ -166,7 +166,7 @@ func EntriesHave(fd int, path, want string) (bool, error) {
 			sys.Close(at)
 		}
 		switch verdict := xattrio.VerdictOf(e); {
-		case verdict == xattrio.Gone, verdict == xattrio.Bare: // the root has one
+		case verdict == xattrio.Gone, verdict == xattrio.Unlabelable: // the root has one
 		case e != 0:
 			return false, &fs.PathError{Op: op, Path: path + "/" + string(d.Name), Err: e}
 		case !has.Is(want):

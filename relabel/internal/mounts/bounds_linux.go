@@ -98,7 +98,7 @@ func (m *Mount) skipAll(b Bounds) {
 		m.skipBeneath()
 	}
 	m.Asks = len(m.Skip) > 0 && !sys.RecordsTell(m.Kind)
-	m.ByDevice = m.alone && !sys.RecordsTell(m.Kind)
+	m.ByDevice = m.oneFilesystem && !sys.RecordsTell(m.Kind)
 }
 
 func (m *Mount) skip(id ID, why string) {
@@ -111,7 +111,7 @@ func (m *Mount) skip(id ID, why string) {
 // skipBeneath has the walk skip what lies under other mounts in m.
 func (m *Mount) skipBeneath() {
 	why := ""
-	if m.alone {
+	if m.oneFilesystem {
 		why = OtherFilesystem
 	}
 	for _, on := range mountinfo.Beneath(m.proc.Mounts, m.Real) {

@@ -19,7 +19,7 @@ import (
 //     with several threads cannot enter another mount namespace as a whole.)
 //
 // A rename marks nothing. It changes no descriptor. The places are looked at once a second
-// all the same, and of the table only ids are used: see bare.
+// all the same, and of the table only ids are used: see needsNoTable.
 //
 // kept.mu is not held during a call that can wait for a server: the places have their own
 // lock, as a home may lie on one. What is open is closed when neither a run nor the next

@@ -46,12 +46,12 @@ type Mount struct {
 	Served bool // calls wait for a server
 	Stale  bool // what is not asked of that may be old
 
-	proc  *Proc
-	tree  int  // the clone itself; -1: there is none
-	first int  // the top as Enclose opened it the first time, after the second; -1: there was none
-	alone bool // other mounts of the tree are skipped
+	proc          *Proc
+	tree          int  // the clone itself; -1: there is none
+	first         int  // the top as Enclose opened it the first time, after the second; -1: there was none
+	oneFilesystem bool // other mounts of the tree are skipped
 
-	bare, asked bool // see Bare
+	noMounts, asked bool // see NoMounts
 }
 
 // ReadOnlySubvolume is why what lies in one is skipped.
@@ -121,17 +121,17 @@ func (m *Mount) Close() {
 // Try has the calls that are worth a try.
 type Try struct{ Clone, Openat2 bool }
 
-// Bare reports that nothing was mounted in m when it was called first (Linux 6.8). To say so the
+// NoMounts reports that nothing was mounted in m when it was called first (Linux 6.8). To say so the
 // kernel goes through all mounts of the machine, 15 ns each.
-func (m *Mount) Bare() bool {
+func (m *Mount) NoMounts() bool {
 	if !m.asked {
 		m.asked = true
 		if id, e := sys.MountID(m.Top); e == 0 {
 			has, e := sys.HasMounts(id)
-			m.bare = e == 0 && !has
+			m.noMounts = e == 0 && !has
 		}
 	}
-	return m.bare
+	return m.noMounts
 }
 
 // know asks for the kind of m's filesystem, once.
@@ -149,7 +149,7 @@ func (m *Mount) know() {
 func (m *Mount) Enclose(b Bounds, try Try) (string, sys.Errno) {
 	op, e := "open_tree", syscall.ENOSYS
 	m.first, m.Top = m.Top, -1
-	m.alone, m.Confined = b.OneFilesystem, Clone
+	m.oneFilesystem, m.Confined = b.OneFilesystem, Clone
 	m.Now("openat")
 	defer m.Now("")
 	if try.Clone {
@@ -197,7 +197,7 @@ func (m *Mount) InTheWay(dir int, name *byte) (why string, is bool) {
 		return "", false
 	case m.proc.ByID(id) == nil:
 		return "a filesystem was mounted over it during the run", true
-	case m.alone:
+	case m.oneFilesystem:
 		return OtherFilesystem, true
 	}
 	return "", true

@@ -129,7 +129,7 @@ func (p *Proc) ask(root *Mount) (m sys.Mounted, plain bool) {
 // does without.
 func (p *Proc) Learn(root *Mount, b Bounds) error {
 	path, e := p.path(root.At)
-	if root.Real = path; p.bare(root, b) {
+	if root.Real = path; p.needsNoTable(root, b) {
 		return nil
 	}
 	for try := 0; e == 0; try++ {
@@ -157,12 +157,12 @@ func (p *Proc) Learn(root *Mount, b Bounds) error {
 	return nil
 }
 
-// bare reports that the table of mounts is not needed: nothing is mounted in root's mount,
+// needsNoTable reports that the table of mounts is not needed: nothing is mounted in root's mount,
 // its entries have labels of their own, and no refused place may lie in it. To read the table for
 // a thousand volumes on a node with two thousand mounts took 5 s, and this 0.1 s. Before Linux
 // 6.8 the last table serves if nothing was mounted since; a directory above a mount may have
 // been renamed since, so no path of it is used.
-func (p *Proc) bare(root *Mount, b Bounds) bool {
+func (p *Proc) needsNoTable(root *Mount, b Bounds) bool {
 	root.know()
 	for id, place := range b.Refused {
 		if root.mayHold(id, place) {

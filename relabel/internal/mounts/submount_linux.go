@@ -55,12 +55,12 @@ func (m *Mount) Find(listed mountinfo.Mount, b Bounds, a *run.Activity) (*Mount,
 		}
 		now := mountinfo.ByID(all, info.ID)
 		gone := now == nil || now.Device != info.Device
-		bare := e == 0 && (gone || m.covered(passed)) || !gone && filepath.Base(now.Point) != filepath.Base(info.Point)
+		uncovered := e == 0 && (gone || m.covered(passed)) || !gone && filepath.Base(now.Point) != filepath.Base(info.Point)
 		beneath, _ := m.skips(p.ByID(info.Parent), b, passed)
 		switch {
 		case mountinfo.Hidden(p.Mounts, p.ByID(info.ID)):
 			return nil, "", nil
-		case bare && beneath == "":
+		case uncovered && beneath == "":
 			return nil, "", &fs.PathError{Op: "openat", Path: path, Err: errUnmounted}
 		case gone:
 			return nil, "", nil

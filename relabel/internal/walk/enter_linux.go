@@ -19,9 +19,9 @@ func (w *worker) enter(parent *directory, name string) {
 	w.pos.at(parent, t.Name)
 	want, label, err := parent.want, parent.want.Label, error(nil)
 	if want.Rules != nil {
-		bare := []byte(name[:len(name)-1])
-		label, err = want.Rules.Entry(bare, sys.KindDir)
-		want = want.Rules.Beneath(bare)
+		entry := []byte(name[:len(name)-1])
+		label, err = want.Rules.Entry(entry, sys.KindDir)
+		want = want.Rules.Beneath(entry)
 	}
 	w.pos.now(l.opens())
 	at, op, e := w.parent.acquire(w.cache, parent)

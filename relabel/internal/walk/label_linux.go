@@ -83,9 +83,9 @@ func (l *labeller) finish(t xattrio.Target, d *directory, r result) Outcome {
 		case r.e == syscall.EROFS && !t.Pinned && l.walk.mount.Frozen(t.FD): // a read-only subvolume: what is in it is too
 			d.frozen = t.Name == nil
 			return l.skipped(d, t, mounts.ReadOnlySubvolume)
-		case verdict == xattrio.Bare && !t.Pinned && l.isBare(t, d):
+		case verdict == xattrio.Unlabelable && !t.Pinned && l.isUnlabelable(t, d):
 			return l.skipped(d, t, "it can have no label")
-		case verdict == xattrio.Refused && !l.chooses(l.walk.job.Top): // else another entry may get a label that it takes
+		case verdict == xattrio.Refused && !l.chooses(l.walk.job.Want): // else another entry may get a label that it takes
 			l.halt(fmt.Errorf("the kernel refuses the label %s: %w", l.io.Label, &fs.PathError{Op: r.op, Path: d.Path(t.String()), Err: r.e}))
 		}
 		if verdict != xattrio.Mounted && verdict != xattrio.Again || !l.again(try) {
@@ -221,8 +221,8 @@ func (l *labeller) decide(t xattrio.Target, d *directory, has xattrio.Label, wan
 	return "", result{outcome: Written}
 }
 
-// isBare reports whether t can have no label.
-func (l *labeller) isBare(t xattrio.Target, d *directory) bool {
+// isUnlabelable reports whether t can have no label.
+func (l *labeller) isUnlabelable(t xattrio.Target, d *directory) bool {
 	return l.io.Unsupported(t, func() (to string) {
 		if job := l.walk.job; job.Writes != DryRun && job.HardLinks == LinksLabel {
 			want, _ := l.wanted(t, d)

@@ -101,7 +101,7 @@ func (l *labeller) sweeps(want *Want) bool {
 func (l *labeller) sweep(d *directory, fd, i, end int) int {
 	j := l.walk.job
 	o := sys.Order{Way: l.io.Way, Dir: fd, Turn: l.turn}
-	if j.ByName && j.Writes == DryRun && j.Kernel.Way == sys.ByName && end-i >= bareFrom && l.walk.mount.Bare() {
+	if j.ByName && j.Writes == DryRun && j.Kernel.Way == sys.ByName && end-i >= noMountsFrom && l.walk.mount.NoMounts() {
 		o.Way = sys.ByName
 	}
 	if l.chooses(d.want) {

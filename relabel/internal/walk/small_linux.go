@@ -40,9 +40,9 @@ const (
 	smallOpen = 16
 	// guessSmall is guessAfter for the first entries of a small tree.
 	guessSmall = 4
-	// bareFrom is for how many entries it is worth a call to know that nothing is mounted in
+	// noMountsFrom is for how many entries it is worth a call to know that nothing is mounted in
 	// the mount: then they are read by name, which saves two calls each.
-	bareFrom = 8
+	noMountsFrom = 8
 	// entrySize is the usual size of an entry in the buffer.
 	entrySize = 32
 )
@@ -106,7 +106,7 @@ var buffers = sync.Pool{New: func() any { return new([bufferSize / 2]byte) }}
 // taken so long.
 func (s *small) check(entries int64) {
 	most, j, m := s.most, s.walk.job, s.walk.mount
-	if entries >= pinnedEntries && m.Confined == mounts.Resolve && j.Kernel.Way == sys.ByName && j.HardLinks == LinksLabel && !j.ByName && m.Bare() {
+	if entries >= pinnedEntries && m.Confined == mounts.Resolve && j.Kernel.Way == sys.ByName && j.HardLinks == LinksLabel && !j.ByName && m.NoMounts() {
 		most = pinnedEntries
 	}
 	s.large = s.large || entries >= most || time.Since(s.begin) >= smallTime

@@ -35,7 +35,7 @@ func TestTunes(t *testing.T) {
 				end = run.Repeat(50*time.Microsecond, func() { k.adjust(&tu) })
 			})
 			k = New(&Job{
-				Top:    &Want{label(root), &numbered{root, label, func(string) { begin() }}},
+				Want:   &Want{label(root), &numbered{root, label, func(string) { begin() }}},
 				Kernel: Kernel{Way: way},
 				Events: Events{Failed: func(path, op string, err error) { t.Errorf("%s: %s %s: %v", way, op, path, err) }},
 			}, m, &Top{FD: m.Top, Outcome: Skipped}, ample(t))

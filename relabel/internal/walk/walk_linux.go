@@ -37,7 +37,7 @@ const (
 // Job describes a walk. It does not change while one is under way. Its functions are called
 // by any worker, several at a time.
 type Job struct {
-	Top *Want // of what a walk begins with
+	Want *Want // of what a walk begins with
 	// Change says what is written where the label want is wanted and has was read, ""
 	// for none: with Written the first result, with Right nothing, with Skipped nothing
 	// too, but the result, if not "", is the reason, to be reported with Changed. nil: want.
@@ -141,7 +141,7 @@ type Walk struct {
 // New readies the walk of what is beneath top in m, which is enclosed or, with Grow, not yet.
 func New(j *Job, m *mounts.Mount, top *Top, share *budget.Share) *Walk {
 	k := &Walk{job: j, mount: m, begins: top, share: share}
-	k.top = &directory{mount: m, fd: int32(top.FD), shared: true, own: j.Top.Label, want: j.Top, outcome: top.Outcome, rereading: top.Rereading}
+	k.top = &directory{mount: m, fd: int32(top.FD), shared: true, own: j.Want.Label, want: j.Want, outcome: top.Outcome, rereading: top.Rereading}
 	k.cache.limit = smallOpen // until there are workers
 	return k
 }
@@ -233,7 +233,7 @@ func One(j *Job, m *mounts.Mount) Outcome {
 	k := &Walk{job: j, mount: m}
 	w := k.worker(nil)
 	w.labels.io.Way = sys.ByDescriptor
-	return w.labels.label(xattrio.Target{FD: m.At, Pinned: true}, &directory{mount: m, fd: -1, own: j.Top.Label})
+	return w.labels.label(xattrio.Target{FD: m.At, Pinned: true}, &directory{mount: m, fd: -1, own: j.Want.Label})
 }
 
 // worker returns one that begins, which others can look at from then on.
@@ -242,7 +242,7 @@ func (k *Walk) worker(q queue) *worker {
 	w.pos.walk = k
 	w.labels.walk, w.labels.queue, w.labels.pos = k, q, &w.pos
 	w.labels.io = xattrio.IO{Attr: sys.NewAttr(xattrio.Attribute, ""), Way: k.job.Way(k.mount), Open: k.mount.Pin, Stale: k.mount.Stale}
-	w.labels.io.SetLabel(k.job.Top.Label)
+	w.labels.io.SetLabel(k.job.Want.Label)
 	w.pos.row.way = w.labels.io.Way
 	k.mu.Lock()
 	k.workers = append(k.workers, &w.pos)

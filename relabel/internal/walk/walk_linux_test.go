@@ -82,7 +82,7 @@ func TestWaitTogether(t *testing.T) {
 				stop()
 			}
 		}}
-		_ = New(&Job{Top: &Want{Rules: s}, Stop: func(error) { stop() }}, m, &Top{FD: m.Top, Outcome: Skipped}, ample(t)).Run(ctx)
+		_ = New(&Job{Want: &Want{Rules: s}, Stop: func(error) { stop() }}, m, &Top{FD: m.Top, Outcome: Skipped}, ample(t)).Run(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -100,7 +100,7 @@ func TestBeginUnread(t *testing.T) {
 		root := filepath.Join(treetest.Fresh(t, "tmpfs"), "tree")
 		treetest.Build(t, root, treetest.Text(t, "default label="+label+"\ndir .\nfile f%d x20\n"))
 		m := enclosed(t, root)
-		k := New(&Job{Top: &Want{Label: label}, Writes: Guess}, m, &Top{FD: m.Top, Outcome: Skipped}, ample(t))
+		k := New(&Job{Want: &Want{Label: label}, Writes: Guess}, m, &Top{FD: m.Top, Outcome: Skipped}, ample(t))
 		k.wrong.Store(wrong)
 		if err := k.Run(t.Context()); err != nil || k.Tally().Of[want] != few {
 			t.Errorf("%t: %+v, %v", wrong, k.Tally(), err)

@@ -75,7 +75,7 @@ func TestWant(t *testing.T) {
 			var mu sync.Mutex
 			asked := map[string]int{}
 			j := &Job{
-				Top: &Want{label(root), &numbered{root, label, func(dir string) {
+				Want: &Want{label(root), &numbered{root, label, func(dir string) {
 					mu.Lock()
 					defer mu.Unlock()
 					asked[dir]++

@@ -13,15 +13,15 @@ type Verdict uint8
 
 // The verdicts.
 const (
-	Failed  Verdict = iota // an error of this entry; the others go on
-	Gone                   // the entry was removed during the run
-	Again                  // worth another try, a bounded number of times
-	Compare                // fine if the label is right already
-	Changed                // the entry is of another kind by now
-	Mounted                // a mount is in the way
-	Refused                // no entry can be given this label: stop
-	Bare                   // no label, for ever, if reading and writing both say so
-	Sick                   // the disk: many in a row end the run
+	Failed      Verdict = iota // an error of this entry; the others go on
+	Gone                       // the entry was removed during the run
+	Again                      // worth another try, a bounded number of times
+	Compare                    // fine if the label is right already
+	Changed                    // the entry is of another kind by now
+	Mounted                    // a mount is in the way
+	Refused                    // no entry can be given this label: stop
+	Unlabelable                // no label, for ever, if reading and writing both say so
+	Sick                       // the disk: many in a row end the run
 )
 
 // Verdicts is the whole table. What it does not name has failed.
@@ -46,7 +46,7 @@ var Verdicts = [...]struct {
 	{syscall.ENOSPC, Failed, "other entries may have room in their inodes"},
 	{syscall.EDQUOT, Failed, "other entries may belong to other users"},
 	{syscall.ENOKEY, Failed, "its directory is encrypted, and the name may be another by now"},
-	{syscall.ENOTSUP, Bare, "as the directory that a snapshot of btrfs has in place of a subvolume"},
+	{syscall.ENOTSUP, Unlabelable, "as the directory that a snapshot of btrfs has in place of a subvolume"},
 }
 
 // VerdictOf is the verdict on e.
