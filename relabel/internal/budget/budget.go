@@ -52,8 +52,8 @@ func (b *Budget) SetWorkers(n int) {
 	b.most = n
 }
 
-// Holds counts n descriptors of what is outside the budget.
-func (b *Budget) Holds(n int) {
+// AddOpen counts n descriptors that are open outside the budget.
+func (b *Budget) AddOpen(n int) {
 	b.mu.Lock()
 	defer b.unlock()
 	b.open += n
@@ -66,7 +66,7 @@ func (b *Budget) Taken() (working, hung, open int) {
 	return b.working, b.hung, b.open
 }
 
-// Share is what one run has. Held, Waits and Close do nothing on nil.
+// Share is what one run has. SetHung, Waits and Close do nothing on nil.
 type Share struct {
 	b       *Budget
 	ready   chan struct{} // closed when the share is given
@@ -178,18 +178,18 @@ func (s *Share) Descriptors(n int) int {
 // all is more than any share has.
 const all = 1 << 30
 
-// Shrink gives back what was taken since the beginning.
-func (s *Share) Shrink() { s.give(all, 0) }
+// Shrink releases what was taken since the beginning.
+func (s *Share) Shrink() { s.release(all, 0) }
 
-// Put gives back a worker, unless it is the last.
-func (s *Share) Put() { s.give(1, all) }
+// Put releases a worker, unless it is the last.
+func (s *Share) Put() { s.release(1, all) }
 
-// Keep gives back descriptors beyond n and those of the workers.
-func (s *Share) Keep(n int) { s.give(0, n) }
+// Trim releases descriptors beyond n and those of the workers.
+func (s *Share) Trim(n int) { s.release(0, n) }
 
-// give gives back so many workers, but for the last one, and the descriptors beyond files
+// release releases so many workers, but for the last one, and the descriptors beyond files
 // and those of the workers that stay.
-func (s *Share) give(workers, files int) {
+func (s *Share) release(workers, files int) {
 	s.b.mu.Lock()
 	defer s.b.unlock()
 	workers = min(s.workers, max(1, s.workers-workers)) // it has none once it is closed
@@ -197,9 +197,9 @@ func (s *Share) give(workers, files int) {
 	s.set(workers, s.hung, min(s.files, files))
 }
 
-// Held notes how many of the share's workers are held up now. It returns how many work
+// SetHung records how many of the share's workers hang. It returns how many work
 // if other runs wait for a share, else 0.
-func (s *Share) Held(n int) (working int) {
+func (s *Share) SetHung(n int) (working int) {
 	if s == nil {
 		return 0
 	}
@@ -224,7 +224,7 @@ func (s *Share) Waits(is bool) {
 	s.set(s.workers, 0, s.files)
 }
 
-// Close gives everything back.
+// Close releases everything.
 func (s *Share) Close() {
 	if s == nil {
 		return

@@ -90,7 +90,7 @@ func TestBudget(t *testing.T) {
 		}
 		c := waits(t.Context(), b)
 		none(t, c)
-		if s := a.Held(0); s != 8 {
+		if s := a.SetHung(0); s != 8 {
 			t.Errorf("%d work", s)
 		}
 		a.Put()
@@ -112,7 +112,7 @@ func TestBudget(t *testing.T) {
 		if a.Worker() || a.Descriptors(1) > 0 { // though there are some
 			t.Error("somebody waits, and another takes more")
 		}
-		d.Keep(2*least - 5 - 2*PerWorker)
+		d.Trim(2*least - 5 - 2*PerWorker)
 		none(t, e)
 		d.Shrink()
 		last := <-e
@@ -133,7 +133,7 @@ func TestBudgetHung(t *testing.T) {
 			s := enters(t, b)
 			hung = append(hung, s)
 			if len(hung)%2 == 0 {
-				s.Held(1)
+				s.SetHung(1)
 			} else {
 				s.Waits(true)
 			}
@@ -141,7 +141,7 @@ func TestBudgetHung(t *testing.T) {
 		b.has(t, 0, manyHung*2, manyHung*2*least)
 		got := waits(t.Context(), b)
 		none(t, got)
-		hung[1].Held(0) // it has returned, and works
+		hung[1].SetHung(0) // it has returned, and works
 		s := <-got
 		b.has(t, 2, manyHung*2-1, (manyHung*2+1)*least)
 		s.Close()

@@ -97,8 +97,8 @@ func (m *Mount) skipAll(b Bounds) {
 	if m.Confined == Clone { // else the walk meets the mounts themselves
 		m.skipBeneath()
 	}
-	m.Asks = len(m.Skip) > 0 && !sys.RecordsTell(m.Kind)
-	m.ByDevice = m.oneFilesystem && !sys.RecordsTell(m.Kind)
+	m.Asks = len(m.Skip) > 0 && !sys.TrueInodes(m.Kind)
+	m.ByDevice = m.oneFilesystem && !sys.TrueInodes(m.Kind)
 }
 
 func (m *Mount) skip(id ID, why string) {

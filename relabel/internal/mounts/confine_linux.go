@@ -105,7 +105,7 @@ func (m *Mount) Pin(dir int, name *byte) (int, string, sys.Errno) {
 	if e != 0 {
 		return -1, "openat", e
 	}
-	id, e := m.proc.MountOf(fd)
+	id, e := m.proc.MountID(fd)
 	if e == 0 && id != m.Stat.Mount {
 		e = syscall.EXDEV // as openat2
 	}

@@ -103,7 +103,7 @@ func openPath(path string, flags int) (int, sys.Errno) {
 func (p *Proc) locate(at int, path string) (*Mount, sys.Errno) {
 	st, e := sys.Refresh(at, nil)
 	if e == 0 && st.Mount == 0 {
-		st.Mount, e = p.MountOf(at)
+		st.Mount, e = p.MountID(at)
 	}
 	if e != 0 {
 		return nil, e
@@ -126,7 +126,7 @@ type Try struct{ Clone, Openat2 bool }
 func (m *Mount) NoMounts() bool {
 	if !m.asked {
 		m.asked = true
-		if id, e := sys.MountID(m.Top); e == 0 {
+		if id, e := sys.UniqueMountID(m.Top); e == 0 {
 			has, e := sys.HasMounts(id)
 			m.noMounts = e == 0 && !has
 		}
@@ -189,7 +189,7 @@ func (m *Mount) Leave() {
 func (m *Mount) InTheWay(dir int, name *byte) (why string, is bool) {
 	var id uint64
 	if fd, e := sys.Openat(dir, name, sys.OpenPath, 0); e == 0 {
-		id, _ = m.proc.MountOf(fd) // of 0 it is not known
+		id, _ = m.proc.MountID(fd) // of 0 it is not known
 		sys.Close(fd)
 	}
 	switch {
@@ -218,11 +218,11 @@ func (m *Mount) OpenDisk() int {
 	return fd
 }
 
-// KeepOutside opens the working directory, for threads that will leave it.
-func (m *Mount) KeepOutside() sys.Errno {
+// OpenOutside opens the working directory, for threads that will leave it.
+func (m *Mount) OpenOutside() sys.Errno {
 	p := m.proc
-	p.once.Do(func() { p.cwd, p.noCwd = sys.Openat(sys.AtFdcwd, sys.Cname("."), sys.OpenPath, 0) })
-	return p.noCwd
+	p.once.Do(func() { p.cwd, p.cwdErrno = sys.Openat(sys.AtFdcwd, sys.Cname("."), sys.OpenPath, 0) })
+	return p.cwdErrno
 }
 
 // Outside returns the working directory of the process, for a thread that was in m.

@@ -26,12 +26,12 @@ type Proc struct {
 	Mounts  []mountinfo.Mount
 	SELinux bool
 
-	shared *opened
-	event  uint64 // the last change of the mounts when the run began
-	once   sync.Once
-	cwd    int // see KeepOutside
-	noCwd  sys.Errno
-	mute   atomic.Bool // statx does not tell the mount's id
+	shared    *opened
+	event     uint64 // the last change of the mounts when the run began
+	once      sync.Once
+	cwd       int // see OpenOutside
+	cwdErrno  sys.Errno
+	noMountID atomic.Bool // statx does not tell the mount's id
 }
 
 // OpenProc readies /proc for a run. root is what the calling thread has just seen at /; of
@@ -116,8 +116,8 @@ func (p *Proc) Plain(root *Mount) bool {
 }
 
 // ask is Plain, with what the kernel tells of the mount.
-func (p *Proc) ask(root *Mount) (m sys.Mounted, plain bool) {
-	m, e := sys.MountOf(root.At)
+func (p *Proc) ask(root *Mount) (m sys.MountStat, plain bool) {
+	m, e := sys.Statmount(root.At)
 	p.SELinux = mountinfo.HasOption(m.Options, "seclabel")
 	return m, e == 0 && (p.SELinux || p.NoSELinux) && !mountinfo.HasOption(m.Options, "context")
 }
@@ -194,17 +194,17 @@ func (p *Proc) readTable() ([]mountinfo.Mount, error) {
 	return all, err
 }
 
-// MountOf returns the id of the mount that fd stands in: by a call, or from the text in fdinfo
+// MountID returns the id of the mount that fd stands in: by a call, or from the text in fdinfo
 // where the kernel has none (before Linux 5.8), a seccomp profile refuses them or the
 // filesystem has no handles.
-func (p *Proc) MountOf(fd int) (uint64, sys.Errno) {
-	if !p.mute.Load() {
-		if id, e := sys.Fmount(fd); e == 0 {
+func (p *Proc) MountID(fd int) (uint64, sys.Errno) {
+	if !p.noMountID.Load() {
+		if id, e := sys.MountID(fd); e == 0 {
 			return id, 0
 		}
-		p.mute.Store(true)
+		p.noMountID.Store(true)
 	}
-	if id, e := sys.FmountByHandle(fd); e == 0 {
+	if id, e := sys.MountIDByHandle(fd); e == 0 {
 		return id, 0
 	}
 	info, e := sys.Openat(p.shared.self, sys.Cname("fdinfo/"+strconv.Itoa(fd)), sys.OpenRead, 0)

@@ -78,7 +78,7 @@ func (p *Probes) hangs(call Call, n int) {
 		delete(p.hung, call)
 	}
 	p.mu.Unlock()
-	p.b.Holds(n * filesPerProbe)
+	p.b.AddOpen(n * filesPerProbe)
 }
 
 // tooMany is how many calls hang, if that is too many for another one, and which.

@@ -220,7 +220,7 @@ func (r *Run) look() {
 			default:
 			}
 		}
-		working := t.Share.Load().Held(hung)
+		working := t.Share.Load().SetHung(hung)
 		if w := t.workers.Load(); w != nil {
 			(*w).Yield(working)
 		}

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mounted is what the kernel tells of one mount. (statmount: Linux 6.8)
-type Mounted struct {
+// MountStat is what the kernel tells of one mount. (statmount: Linux 6.8)
+type MountStat struct {
 	ID      uint64 // which no other mount has had
 	FSType  int64  // as FSType has it
 	Options string // of the filesystem, as the table of mounts has them; "" before Linux 6.11
@@ -24,15 +24,15 @@ type mountRequest struct {
 	mount, param uint64
 }
 
-// MountOf asks of the mount that fd stands in, and no server for anything. What it tells
+// Statmount asks of the mount that fd stands in, and no server for anything. What it tells
 // is whole, or the error says why not.
-func MountOf(fd int) (m Mounted, e Errno) {
+func Statmount(fd int) (m MountStat, e Errno) {
 	const (
 		filesystem = 0x1  // STATMOUNT_SB_BASIC of linux/mount.h
 		options    = 0x80 // STATMOUNT_MNT_OPTS
 		head       = 512  // of struct statmount, before its strings
 	)
-	id, e := MountID(fd)
+	id, e := UniqueMountID(fd)
 	if e != 0 {
 		return m, e
 	}

@@ -46,8 +46,8 @@ func (r *Row) Calling() (name int, write bool) {
 	return step/2 - 1, step%2 == 1
 }
 
-// Order says what is to be done with each name.
-type Order struct {
+// Sweep is what Mend and ReadRow do with each name of a row.
+type Sweep struct {
 	// ByDescriptor pins each name: it is opened by openat2 inside the mount that Dir is in.
 	// Elsewhere nothing is labelled: EXDEV.
 	Way Way
@@ -56,8 +56,8 @@ type Order struct {
 	// a multiple of Check. The first that is found right ends it.
 	Blind       bool
 	Turn, Check int
-	// Look writes nothing: the first that differs ends it, and is counted as Wrong.
-	Look bool
+	// ReadOnly writes nothing: the first that differs ends it, and is counted as Wrong.
+	ReadOnly bool
 }
 
 // Done is what became of a row.
@@ -71,7 +71,7 @@ type Done struct {
 
 // Mend goes through the names from..to of the row. A name without the
 // attribute, or with a longer one than ours, differs.
-func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
+func (a *Attr) Mend(r *Row, from, to int, o Sweep) (d Done) {
 	base := unsafe.Pointer(r.Base)
 	d.Turn = o.Turn
 	enter()
@@ -110,7 +110,7 @@ func (a *Attr) Mend(r *Row, from, to int, o Order) (d Done) {
 			}
 			if !right && e == 0 {
 				d.Wrong++
-				write = !o.Look
+				write = !o.ReadOnly
 			}
 		}
 		if write {
@@ -168,28 +168,28 @@ func (a *Attr) found(n uintptr) bool {
 	return n == size && unsafe.String((*byte)(have), n) == unsafe.String(unsafe.SliceData(a.value), n)
 }
 
-// foundMost is the longest label that a look at a row keeps: containers' labels
+// foundMost is the longest label that ReadRow reads: containers' labels
 // have some 45 bytes, and the kernel clears as much memory as it is offered.
 const foundMost = 128
 
-// Found is what a look at a row found.
+// Found has what ReadRow has read.
 type Found struct {
 	n    [RowLen]int16
 	text [RowLen][foundMost]byte
 }
 
-// At is the label of the name i of the row, and whether it had one.
-func (f *Found) At(i int) ([]byte, bool) {
+// At returns the label of the name i of the row; nil for none.
+func (f *Found) At(i int) []byte {
 	if f.n[i] < 0 {
-		return nil, false
+		return nil
 	}
-	return f.text[i][:f.n[i]], true
+	return f.text[i][:f.n[i]]
 }
 
-// Look reads the attribute of the names from..to of the row, as Mend does, and
+// ReadRow reads the attribute of the names from..to of the row, as Mend does, and
 // writes none. It pins no name: o is ByName or ByThread. It returns the name at which it
 // ended, and what its call answered. A label longer than a Found holds is answered by ERANGE.
-func (a *Attr) Look(r *Row, from, to int, o Order, f *Found) (at int, errno Errno) {
+func (a *Attr) ReadRow(r *Row, from, to int, o Sweep, f *Found) (at int, errno Errno) {
 	base, own := unsafe.Pointer(r.Base), a.get
 	enter()
 	for at = from; at < to; at++ {

@@ -66,7 +66,7 @@ func TestMend(t *testing.T) {
 	treetest.Need(t, "root", "tmpfs", "setxattrat")
 	for _, test := range []struct {
 		state string
-		order Order
+		order Sweep
 		from  int
 		want  Done
 		last  int    // the name of the last call
@@ -78,11 +78,11 @@ func TestMend(t *testing.T) {
 		{state: "wwrww", want: Done{Right: 1, Written: 4, Wrong: 2}, last: 4, wrote: true, after: "rrrrr"},
 		{state: "rw-w", want: Done{Right: 1, Written: 1, Wrong: 1, Errno: unix.ENOENT}, last: 2, after: "rr-w"},
 		{state: "wwww", from: 2, want: Done{Written: 2, Wrong: 2}, last: 3, wrote: true, after: "wwrr"},
-		{state: "wwww", order: Order{Blind: true, Check: 64}, want: Done{Written: 4, Turn: 4}, last: 3, wrote: true, after: "rrrr"},
-		{state: "ww-w", order: Order{Blind: true, Check: 64}, want: Done{Written: 2, Turn: 3, Write: true, Errno: unix.ENOENT}, last: 2, wrote: true, after: "rr-w"},
+		{state: "wwww", order: Sweep{Blind: true, Check: 64}, want: Done{Written: 4, Turn: 4}, last: 3, wrote: true, after: "rrrr"},
+		{state: "ww-w", order: Sweep{Blind: true, Check: 64}, want: Done{Written: 2, Turn: 3, Write: true, Errno: unix.ENOENT}, last: 2, wrote: true, after: "rr-w"},
 		// Every third is read: one that is wrong goes on, one that is right ends it.
-		{state: "wwwwwrw", order: Order{Blind: true, Check: 3}, want: Done{Right: 1, Written: 5, Turn: 6}, last: 5, after: "rrrrrrw"},
-		{state: "wwww", order: Order{Blind: true, Turn: 62, Check: 64}, want: Done{Written: 4, Wrong: 1, Turn: 66}, last: 3, wrote: true, after: "rrrr"},
+		{state: "wwwwwrw", order: Sweep{Blind: true, Check: 3}, want: Done{Right: 1, Written: 5, Turn: 6}, last: 5, after: "rrrrrrw"},
+		{state: "wwww", order: Sweep{Blind: true, Turn: 62, Check: 64}, want: Done{Written: 4, Wrong: 1, Turn: 66}, last: 3, wrote: true, after: "rrrr"},
 	} {
 		for way, name := range map[Way]string{ByName: "name", ByThread: "cwd", ByDescriptor: "pin"} {
 			t.Run(test.state+"/"+name, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestMendStops(t *testing.T) {
 	r, fd := newRow(t, "ww")
 	r.Stop.Store(true)
 	a := NewAttr(treetest.Attr, rowLabel)
-	if got := a.Mend(r, 0, 2, Order{Way: ByName, Dir: fd}); got != (Done{}) || r.Step.Load() != 0 {
+	if got := a.Mend(r, 0, 2, Sweep{Way: ByName, Dir: fd}); got != (Done{}) || r.Step.Load() != 0 {
 		t.Errorf("%+v, step %d", got, r.Step.Load())
 	}
 }
@@ -220,7 +220,7 @@ func TestRowLetsGo(t *testing.T) {
 	fd := within(t, treetest.Fresh(t, "ext4"), "file f\nfile g\ndir d\n")
 	for name, call := range map[string]func(a *Attr) Errno{
 		"row": func(a *Attr) Errno {
-			return a.Mend(&Row{Base: Cname("f"), Stop: new(atomic.Bool)}, 0, 1, Order{Way: ByName, Dir: fd}).Errno
+			return a.Mend(&Row{Base: Cname("f"), Stop: new(atomic.Bool)}, 0, 1, Sweep{Way: ByName, Dir: fd}).Errno
 		},
 		"one": func(a *Attr) Errno { return a.Set(ByName, fd, Cname("g")) },
 		"visit": func(a *Attr) Errno {

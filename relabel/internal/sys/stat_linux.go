@@ -116,12 +116,12 @@ func fillOld(st *unix.Statx_t, dir int, name *byte, flags int) Errno {
 
 func device(st *unix.Statx_t) uint64 { return uint64(st.Dev_major)<<32 | uint64(st.Dev_minor) }
 
-// Fmount asks for the id of the mount that fd stands in, and no server for
+// MountID asks for the id of the mount that fd stands in, and no server for
 // anything. ENOSYS: the kernel does not tell (before Linux 5.8).
-func Fmount(fd int) (uint64, Errno) { return mountOf(fd, unix.STATX_MNT_ID) }
+func MountID(fd int) (uint64, Errno) { return mountOf(fd, unix.STATX_MNT_ID) }
 
-// MountID is Fmount of the id that no other mount gets (Linux 6.8).
-func MountID(fd int) (uint64, Errno) { return mountOf(fd, unix.STATX_MNT_ID_UNIQUE) }
+// UniqueMountID is MountID of the id that no other mount gets (Linux 6.8).
+func UniqueMountID(fd int) (uint64, Errno) { return mountOf(fd, unix.STATX_MNT_ID_UNIQUE) }
 
 func mountOf(fd int, id uint32) (uint64, Errno) {
 	var st unix.Statx_t
@@ -132,8 +132,8 @@ func mountOf(fd int, id uint32) (uint64, Errno) {
 	return st.Mnt_id, e
 }
 
-// FmountByHandle is Fmount by name_to_handle_at, which kernels before 5.8 have too.
-func FmountByHandle(fd int) (uint64, Errno) {
+// MountIDByHandle is MountID by name_to_handle_at, which kernels before 5.8 have too.
+func MountIDByHandle(fd int) (uint64, Errno) {
 	var id int32
 	_, e := retry(func() (uintptr, uintptr, Errno) {
 		var handle [8]byte // of size 0: the kernel answers EOVERFLOW, and the mount id

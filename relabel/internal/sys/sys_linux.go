@@ -213,10 +213,10 @@ const (
 	Selinux = unix.SELINUX_MAGIC
 )
 
-// RecordsTell reports whether the directory records of a filesystem hold the
+// TrueInodes reports whether the directory records of a filesystem hold the
 // inode numbers that its files have: overlayfs, FUSE and network filesystems do
 // not promise it, and on btrfs the root of a subvolume has another.
-func RecordsTell(kind int64) bool {
+func TrueInodes(kind int64) bool {
 	return kind == unix.EXT4_SUPER_MAGIC || kind == unix.XFS_SUPER_MAGIC || kind == unix.TMPFS_MAGIC
 }
 
@@ -238,8 +238,8 @@ func Served(kind int64) bool {
 // somebody asks the server for something else. See Refresh.
 func Stale(kind int64) bool { return kind == unix.NFS_SUPER_MAGIC }
 
-// Tell is the position of the open directory fd, for Rewind.
-func Tell(fd int) (int64, Errno) {
+// Position returns the position of the open directory fd, for Rewind.
+func Position(fd int) (int64, Errno) {
 	n, err := unix.Seek(fd, 0, unix.SEEK_CUR)
 	return n, bare(err)
 }

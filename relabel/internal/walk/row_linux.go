@@ -100,7 +100,7 @@ func (l *labeller) sweeps(want *Want) bool {
 // trouble and the one with the trouble. It returns the next.
 func (l *labeller) sweep(d *directory, fd, i, end int) int {
 	j := l.walk.job
-	o := sys.Order{Way: l.io.Way, Dir: fd, Turn: l.turn}
+	o := sys.Sweep{Way: l.io.Way, Dir: fd, Turn: l.turn}
 	if j.ByName && j.Writes == DryRun && j.Kernel.Way == sys.ByName && end-i >= noMountsFrom && l.walk.mount.NoMounts() {
 		o.Way = sys.ByName
 	}
@@ -108,7 +108,7 @@ func (l *labeller) sweep(d *directory, fd, i, end int) int {
 		return l.readFirst(d, o, i, end)
 	}
 	l.io.SetLabel(d.want.Label)
-	o.Look = j.Writes == DryRun
+	o.ReadOnly = j.Writes == DryRun
 	if j.Writes == Guess {
 		if l.wrong < guessAfter {
 			end = min(end, i+guessAfter-l.wrong)
@@ -123,7 +123,7 @@ func (l *labeller) sweep(d *directory, fd, i, end int) int {
 // written. The row is read first, as a whole; then it is chosen for each name; then those
 // that follow one another and get the same label are written in one go. What is right costs
 // what it costs elsewhere, a call, and no memory.
-func (l *labeller) readFirst(d *directory, o sys.Order, i, end int) int {
+func (l *labeller) readFirst(d *directory, o sys.Sweep, i, end int) int {
 	row, want := &l.pos.row, d.want
 	if want.Rules == nil && want.Label == "" {
 		l.count(d, Skipped, end-i)
@@ -134,7 +134,7 @@ func (l *labeller) readFirst(d *directory, o sys.Order, i, end int) int {
 	}
 	l.pos.now(xattrio.Row)
 	l.pos.name.Store(nil)
-	read, errno := l.io.Attr.Look(&row.names, i, end, o, l.found)
+	read, errno := l.io.Attr.ReadRow(&row.names, i, end, o, l.found)
 	if read > i {
 		l.eios = 0
 	}
@@ -145,8 +145,7 @@ func (l *labeller) readFirst(d *directory, o sys.Order, i, end int) int {
 			e := row.entry(k)
 			label, err = want.Rules.Entry(e.Name, e.Kind)
 		}
-		has, _ := l.found.At(k)
-		choices[k] = l.choose(label, has)
+		choices[k] = l.choose(label, l.found.At(k))
 		if err != nil {
 			choices[k] = choice{outcome: Failed, err: err}
 		}
@@ -174,7 +173,7 @@ func (l *labeller) readFirst(d *directory, o sys.Order, i, end int) int {
 }
 
 // mend goes through the names from i to end of the row, counts them, and returns the next.
-func (l *labeller) mend(d *directory, o sys.Order, i, end int) int {
+func (l *labeller) mend(d *directory, o sys.Sweep, i, end int) int {
 	l.pos.now(xattrio.Row)
 	l.pos.name.Store(nil)
 	done := l.io.Attr.Mend(&l.pos.row.names, i, end, o)
@@ -183,7 +182,7 @@ func (l *labeller) mend(d *directory, o sys.Order, i, end int) int {
 		l.wrong = 0
 	}
 	l.wrong += done.Wrong
-	if o.Look && done.Wrong > 0 {
+	if o.ReadOnly && done.Wrong > 0 {
 		done.Written = 1 // it would be
 	}
 	if done.Right+done.Written > 0 {
@@ -209,7 +208,7 @@ func (l *labeller) broken(d *directory, fd, i int, write bool, errno sys.Errno) 
 	}
 	l.pos.now(op)
 	if l.io.Way == sys.ByDescriptor || // which of its calls it was is not known
-		errno == syscall.ERANGE { // longer than a look has room for
+		errno == syscall.ERANGE { // longer than ReadRow has room for
 		l.count(d, l.label(t, d), 1)
 	} else {
 		l.count(d, l.finish(t, d, result{Failed, op.String(), errno}), 1)

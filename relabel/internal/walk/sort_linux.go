@@ -207,7 +207,7 @@ func (g *sortedDir) read(w *worker, fd int, s order.Span) {
 		// buffer too small for any name leaves the position at that name.
 		w.pos.now(xattrio.Getdents64)
 		_, _ = sys.Getdents(fd, w.buf[:1]) // EINVAL
-		at, e = sys.Tell(fd)
+		at, e = sys.Position(fd)
 		s.At = max(s.At, at)
 	}
 	if e != 0 {

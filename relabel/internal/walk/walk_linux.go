@@ -194,7 +194,7 @@ func (k *Walk) Run(ctx context.Context) (err error) {
 // runPool has workers label all that the items lead to, and returns those that are left.
 func (k *Walk) runPool(items []item) ([]item, error) {
 	if k.job.Way(k.mount) == sys.ByThread {
-		if e := k.mount.KeepOutside(); e != 0 {
+		if e := k.mount.OpenOutside(); e != 0 {
 			return items, &fs.PathError{Op: "openat", Path: ".", Err: e}
 		}
 	}
@@ -307,7 +307,7 @@ func (k *Walk) Yield(working int) {
 		p.Dismiss(working - 1 - k.dismissed)
 		k.dismissed = working - 1
 	}
-	k.share.Keep(budget.RunFiles + 2*k.cache.shrink()) // fewer stay open for later
+	k.share.Trim(budget.RunFiles + 2*k.cache.shrink()) // fewer stay open for later
 }
 
 // beginDue has one of the workers begin that are due, if the process may have one more. Of

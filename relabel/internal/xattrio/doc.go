@@ -7,6 +7,6 @@
 // before the calls and Unpin after them, so that what was read, asked about and
 // compared is what is written. What confines a name to its mount is the caller's
 // Open. Many names at once, without a word to the scheduler in between, are
-// sys.Attr's Mend, Look and Visit: the only other place where an entry's label is
+// sys.Attr's Mend, ReadRow and Visit: the only other place where an entry's label is
 // read or written.
 package xattrio
