@@ -14,6 +14,7 @@
 //	jobs.go      one run for all that wait for a volume, a few volumes at a time
 //	metrics.go   what happened, for Prometheus
 //	log.go       what happened, for people
+//	queue.go     its lines, written though nobody reads them
 //
 // The plugin delays a pod, and never decides whether it starts: what it cannot label it
 // leaves to the runtime, and says so in its log and metrics. Its only errors are that

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// queued is how many lines wait for who reads the log.
+// queued bounds the lines that wait for a reader of the log.
 const queued = 1024
 
 // queue writes lines in their order from a goroutine of its own: a node on which nobody

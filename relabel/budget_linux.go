@@ -13,8 +13,8 @@ const (
 	// with a server may have, and a fifth, which it leaves to others. Go's runtime ends a
 	// process that has 10,000 threads.
 	defaultWorkers = 320
-	// reserve is how many descriptors are left to the rest of the process, at least; of a
-	// high limit an eighth is.
+	// reserve descriptors at least are left to the rest of the process; of a high limit an
+	// eighth is.
 	reserve = 8
 )
 
@@ -25,7 +25,7 @@ var (
 	probing = run.NewProbes(process, filesForAll, hung)
 )
 
-// filesForAll is how many descriptors all runs may have together.
+// filesForAll returns the number of descriptors that all runs may have together.
 func filesForAll() int {
 	files := int(min(sys.OpenFiles(), 1<<20))
 	return files - max(reserve, files/8)

@@ -12,7 +12,8 @@ package relabel
 //
 // Tree is read in this order:
 //
-//	tree.go             Tree, Verify and Inspect, as a caller has them
+//	tree.go             Tree, Verify and Inspect, as a caller has them; options.go, errors.go;
+//	                    other.go where there is no Linux
 //	tree_linux.go       the path itself: open, probe, lock, begin, walk, end
 //	open_linux.go       the root, opened; what this kernel can do
 //	root_linux.go       the root's label, as Inspect and the commit see it; the second reading
@@ -26,7 +27,10 @@ package relabel
 //	internal/policy     what the loaded policy says of the label; why it refused one
 //	internal/commit     lock, seal, commit: what makes a root trusted
 //	internal/walk       the workers: directories, rows, one entry, counts; internal/order
-//	                    puts entries in order
+//	                    puts entries in order, internal/steal has workers share their work
+//	internal/xattrio    the label of an entry that is not opened, read and written in one of
+//	                    three ways; what an errno means to the walk
+//	internal/sys        the system calls
 //	internal/run        a run beside its caller, whose code it calls; the calls that hang
 //
 // Labels by rules:
@@ -42,10 +46,8 @@ package relabel
 //	dropin.go           Relabel and Chcon in place of go-selinux's
 //	dropin_linux.go     a call of one; errors in go-selinux's words
 //
-// internal/xattrio reads and writes the label of an entry without opening it, in one
-// of three ways; internal/sys makes the system calls. Outside, secctx parses labels and
-// chooses the seal, mountinfo parses the table of mounts, fcontexts knows which label the
-// policy has for a path.
+// In the module's own internal, for the command too: secctx parses labels and chooses the seal,
+// mountinfo parses the table of mounts, fcontexts finds the label that a policy has for a path.
 //
 // # The rooms
 //

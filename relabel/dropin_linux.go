@@ -21,7 +21,7 @@ func chcon(ctx context.Context, path, want string, recurse bool) error {
 	if recurse && ctx.Done() != nil {
 		_, err = joined.Tree(ctx, path, want, SkipNone)
 	} else {
-		err = chconHere(ctx, path, want, recurse, asLong)
+		err = chconHere(ctx, path, want, recurse, twoMinutes)
 	}
 	if err == nil {
 		return nil

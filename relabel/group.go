@@ -18,9 +18,9 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/steal"
 )
 
-// asLong is how long CRI-O keeps the result of a request that timed out (its
-// issue 4221, done in 4394), and also the kubelet's own limit for a request.
-const asLong = 2 * time.Minute
+// twoMinutes: so long CRI-O keeps the result of a request that timed out (its
+// issue 4221, done in 4394), and so long a kubelet waits for a request.
+const twoMinutes = 2 * time.Minute
 
 // Group relabels each volume once at a time, however many ask for it. A caller whose context ends
 // leaves at once; the work continues, and the caller who asks again for the same volume and label
@@ -28,8 +28,8 @@ const asLong = 2 * time.Minute
 //
 // A volume is what a root is by mount, filesystem and inode. What is mounted beneath it is looked
 // for under the path of the first caller. No caller's context has its values in the run. The zero
-// value is ready for use. A Group must not be copied, nor its fields changed, after the first
-// call.
+// value is ready for use. Any goroutine may call the methods. A Group must not be copied, nor its
+// fields changed, after the first call.
 type Group struct {
 	// Options are those of each run, but for Skip, which each caller names, and Progress:
 	// Group.Pending is in its place. Calls of Trace are serial for one run, but several volumes
@@ -38,22 +38,22 @@ type Group struct {
 	// Trace, if not nil, makes the Trace of each run in place of Options.Trace, as a log has to
 	// say which root it is of: here as the first caller named it.
 	Trace func(root string) *Trace
-	// Linger is how long work goes on, or keeps its place in the queue, after the last caller
-	// left; it is then cancelled. 0 is two minutes, below 0 it continues to its end. A failure of
-	// which no caller knows is kept as long, or two minutes if below 0, for the next who asks.
+	// Linger limits how long work continues, or waits in the queue, after the last caller left; it
+	// is then cancelled. 0 is two minutes, below 0 there is no limit. A failure that no caller has
+	// seen is kept as long, or two minutes if below 0, for the next who asks.
 	Linger time.Duration
 
 	once sync.Once
 	all  flight.Group[mounts.Volume, request, task]
 }
 
-// request is what a caller asks for, of a volume.
+// request is a caller's, for a volume.
 type request struct {
 	label string // in canonical form
 	skip  Skip
 }
 
-// task is what a run makes known: the report when it has ended, the rest at any time.
+// task shows a run to its callers: the report when it has ended, the rest at any time.
 type task struct {
 	progress Progress
 	report   Report
@@ -63,7 +63,7 @@ type task struct {
 func (g *Group) flights() *flight.Group[mounts.Volume, request, task] {
 	g.once.Do(func() {
 		g.all.At, g.all.Run, g.all.Hung = volumeAt, g.run, hungIn
-		g.all.Linger = cmp.Or(g.Linger, asLong)
+		g.all.Linger = cmp.Or(g.Linger, twoMinutes)
 	})
 	return &g.all
 }
@@ -112,9 +112,8 @@ func (g *Group) run(ctx context.Context, w *flight.Work[mounts.Volume, request, 
 
 // Tree is the function Tree with the Group's Options and s, shared with all who ask for the same.
 // A caller with another label, or another Skip, waits for its turn. When ctx ends during the work
-// the error is a *PendingError, and the work continues; or a *HungError if the filesystem did not
-// even say what root is. The Report beside them says nothing. errors.Is finds both to be what
-// ended ctx.
+// the error is a *PendingError, and the work continues; or a *HungError if not even root could be
+// looked at. The Report beside them has no counts. errors.Is finds in both what ended ctx.
 func (g *Group) Tree(ctx context.Context, root, label string, s Skip) (Report, error) {
 	none := Report{Root: root, Label: label}
 	want, err := canonical(label)
@@ -216,7 +215,7 @@ func shown(w flight.View[mounts.Volume, request, task]) Work {
 	return p
 }
 
-// PendingError is the error for a caller whose context ended before the work did, which continues.
+// PendingError is for a caller whose context ended before the work, which continues.
 type PendingError struct {
 	Work
 	Within time.Duration // how soon a caller must ask again for the work to go on; 0: it does anyway

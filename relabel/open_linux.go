@@ -18,7 +18,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
-// capabilities is what this kernel lets us do, found out once for a run.
+// capabilities are those of this kernel; probe finds them.
 type capabilities struct {
 	kernel  walk.Kernel
 	clones  bool // private clones are worth a try

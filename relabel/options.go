@@ -31,10 +31,10 @@ const (
 	LinksError                  // it is a failure (ErrHardLinks), unless it has the label already
 )
 
-// Options are how Tree and Verify work. The zero value, and a nil pointer to one, is the safe
-// default.
+// Options of Tree, Verify, Apply and VerifyApply. The zero value, and a nil pointer to one, is the
+// safe default. Calls at the same time may share one, but for its Progress.
 type Options struct {
-	// Workers is how many threads work at most. At 0 it is one for each processor that the process
+	// Workers limits the threads that work. Below 1 it is one for each processor that the process
 	// may use, up to 16 while these wait for a disk and more are faster; on filesystems with a
 	// server 48, up to 256 while the run is alone in the process. All runs share what
 	// SetMaxWorkers allows.
@@ -59,8 +59,8 @@ type Options struct {
 	Sync     bool
 	Progress *Progress // if not nil, says at any time how far the run is
 	Trace    *Trace    // if not nil, has callbacks for what happens: LogTo makes one that logs
-	// LockTimeout is the longest wait for another relabel of the volume, for ErrLocked then. At zero
-	// the wait ends with the context.
+	// LockTimeout is the longest wait for another relabel of the volume: after it the error is
+	// ErrLocked. At zero the wait ends with the context.
 	LockTimeout time.Duration
 	// Exact reads every label before it writes one. At zero, a tree whose root has another
 	// label is written unread once a long row of labels was wrong.
@@ -71,7 +71,7 @@ type Options struct {
 	NoSeal bool
 }
 
-// inner is what callers in this package ask for.
+// inner has the options of callers in this package.
 type inner struct {
 	dry   bool           // nothing is written
 	here  bool           // nothing of the caller's is called: he may do the work himself

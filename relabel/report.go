@@ -17,7 +17,7 @@ type Counts struct {
 	Failed   int64 // entries whose label, or whose entries, could not be set or read
 }
 
-// Report is what Tree did.
+// Report is the result of a run.
 type Report struct {
 	Root  string // as the caller named it
 	Label string // in canonical form, as the kernel prints it
@@ -34,8 +34,8 @@ type Report struct {
 	Elapsed time.Duration // from the call to the return
 }
 
-// Progress says how far a run is. Any goroutine may ask at any time, and slows no worker
-// down. The zero value is ready for use in one Options.
+// Progress shows a run while it is under way. Any goroutine may ask at any time, and slows no
+// worker down. The zero value is ready for use in one Options.
 type Progress struct {
 	state atomic.Pointer[func() State]
 }
@@ -48,8 +48,8 @@ func (p *Progress) State() (State, bool) {
 	return State{}, false
 }
 
-// State is how far a run is: see Progress. The counts lag by up to 32 entries a worker. The root
-// counts as skipped until it is written.
+// State has what a run has done so far: see Progress. The counts lag by up to 32 entries a worker.
+// The root counts as skipped until it is written.
 type State struct {
 	Counts
 	Found   int64 // directories met beneath the root

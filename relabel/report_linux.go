@@ -15,8 +15,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/walk"
 )
 
-// account is what a run has counted, and reports. Workers, tasks and a caller who left them
-// behind use it.
+// account counts and reports for a run. Workers, tasks and a caller who left them behind use it.
 type account struct {
 	trace Trace
 	call  func(f func()) // calls the caller's code
@@ -57,7 +56,7 @@ func (a *account) recount(from, to walk.Outcome) {
 	a.locked(func() { a.total.Of[from]--; a.total.Of[to]++ })
 }
 
-// now returns what was counted so far, and a directory that is worked on.
+// now returns the counts so far, and a directory that is worked on.
 func (a *account) now() (t walk.Tally, path string) {
 	a.locked(func() {
 		t = a.total
@@ -91,7 +90,7 @@ func countsOf(t walk.Tally) Counts {
 	return Counts{t.Seen, t.Of[walk.Written], t.Of[walk.Right], t.Of[walk.Vanished], t.Of[walk.Skipped], t.Of[walk.Failed]}
 }
 
-// state returns how far the run is.
+// state returns the State for Progress.
 func (r *relabelling) state() State {
 	n, path := r.account.now()
 	s := State{Counts: countsOf(n), Path: path, Entered: n.Entered}
@@ -189,7 +188,7 @@ func (r *relabelling) failures() error {
 	}
 }
 
-// noLabels is why a mount has no labels, and a root is an error.
+// noLabels is the reason for a mount that is skipped, and for a root that is an error.
 const noLabels = "the filesystem does not support labels: nothing to label there"
 
 // rootError words an error of the root itself.

@@ -41,7 +41,7 @@ func inspect(root, label string, skip Skip) (s RootState, err error) {
 	return s, err
 }
 
-// volumeAt says which volume root is.
+// volumeAt returns the volume that root is.
 func volumeAt(root string) (v mounts.Volume, err error) {
 	err = probing.Ask(run.Call{Call: "openat", Path: root}, func() (err error) {
 		v, err = mounts.VolumeAt(root)
@@ -90,7 +90,7 @@ func (r *relabelling) trusted() (bool, error) {
 	return ok, err
 }
 
-// hidden is why a process cannot trust a root by its label.
+// hidden is the reason for a root that a process cannot trust by its label.
 const hidden = "the top directory has the label, but only CAP_SYS_ADMIN can see if the relabel was completed"
 
 // isRight reports whether the root is a small tree in which everything has the label. It takes
@@ -129,7 +129,7 @@ func (r *relabelling) isRight(ctx context.Context) (bool, error) {
 	return true, r.done(nil)
 }
 
-// trustOf returns what the label on the top of m says of the tree, and which it is.
+// trustOf returns how far the label on the top of m can be trusted for the tree, and that label.
 func (r *relabelling) trustOf(m *mounts.Mount) (commit.Trust, string, error) {
 	m.Now("getxattr")
 	defer m.Now("")
@@ -159,7 +159,7 @@ func (r *relabelling) entriesHave() (bool, error) {
 	return commit.EntriesHave(fd, r.path, r.want)
 }
 
-// beneath is the walk beneath the root, as the commit sees it.
+// beneath is the run as its commit sees it.
 type beneath struct{ r *relabelling }
 
 func (b beneath) At(call string)                  { b.r.root.Now(call) }

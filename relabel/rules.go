@@ -37,7 +37,7 @@ func VerifyApply(ctx context.Context, root string, by Rules, o *Options) (Report
 	return apply(ctx, root, by, o.orZero(), inner{dry: true})
 }
 
-// Rules say which label each entry gets, and which parts of its label stay: see Apply.
+// Rules choose the label of each entry, and the parts of its label that stay: see Apply.
 type Rules struct {
 	Contexts Contexts // has the label for the path of each entry; nil: Label is that of all
 	Label    string
@@ -52,7 +52,7 @@ type Rules struct {
 	RootOnly bool // nothing beneath the root is labelled
 }
 
-// Contexts say which label is whose: the package contexts beneath this one reads those of a
+// Contexts choose a label by path and kind: package contexts, beneath this one, has those of a
 // policy. Several goroutines call them at a time.
 type Contexts interface {
 	// Label returns the label of path, which is absolute; "" leaves what it has. kind is a
@@ -101,8 +101,8 @@ const (
 	PartLevel
 )
 
-// Valid is the error of Apply if Parts and Contexts contradict each other, or From is of
-// no label.
+// Valid returns the error of Apply if Parts and Contexts contradict each other, or From is no
+// pattern of a label (ErrLabel); else nil.
 func (r Rules) Valid() error {
 	_, err := r.rewrite()
 	return err

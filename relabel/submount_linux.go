@@ -145,7 +145,7 @@ func (r *relabelling) syncFile(m *mounts.Mount) {
 	r.sync(m, fd)
 }
 
-// doubt is what distrust did to a mount.
+// doubt records what distrust did to a mount.
 type doubt struct {
 	is, first bool  // it is not trusted; it was
 	before    int64 // entries that were written by then

@@ -9,10 +9,10 @@ import (
 
 // Trace has callbacks for what happens in a run. Each may be nil.
 //
-// They are called one at a time, in the goroutine that called Tree; in that of the run in a Group.
+// A run calls them one at a time, in the goroutine that called Tree; in that of the run in a Group.
 // A worker waits for the callback, which has to return, and must not wait for another run. If one
 // panics, the run ends with a sealed root, and then the panic continues; in a Group, in each caller
-// who learns of its end.
+// who learns of its end, as an error.
 type Trace struct {
 	Failure func(error) // each failure as it happens: an *fs.PathError with the system call as Op
 	// Change gets each entry that was written (by Verify: would be), with the label it had, "" if

@@ -10,25 +10,25 @@ import (
 // Tree gives root and everything beneath it the label. The Report says how far it came, also
 // beside an error. The error is nil only if nothing failed: the Report is then Complete.
 //
-// Errors: ErrLabel, ErrRefused, errors.ErrUnsupported where the filesystem has no labels, the
-// context's cause (context.Cause), an *fs.PathError for one failure and an *IncompleteError for
-// several.
+// Errors: ErrLabel, ErrRefused, ErrLocked, ErrOvertaken; errors.ErrUnsupported where the filesystem
+// has no labels; the context's cause (context.Cause), in a *HungError if a call hangs; an
+// *fs.PathError for one failure and an *IncompleteError for several.
 //
-// Other threads than the caller's do the work: if that alone has another mount namespace or root
-// directory, the error is ErrRefused.
+// Other threads than the caller's do the work: if the calling thread alone has another mount
+// namespace or root directory, the error is ErrRefused.
 func Tree(ctx context.Context, root, label string, o *Options) (Report, error) {
 	return tree(ctx, root, label, o.orZero(), inner{})
 }
 
-// TreeAt is Tree for a root that the caller has opened, whatever lies at its path by now. Messages
-// have the name of root.
+// TreeAt is Tree for a root that the caller has opened, if only by O_PATH, whatever lies at its path
+// by now. Messages have the name of root. The caller may close root when TreeAt has returned.
 func TreeAt(ctx context.Context, root *os.File, label string, o *Options) (Report, error) {
 	return tree(ctx, root.Name(), label, o.orZero(), inner{dir: root})
 }
 
-// Verify is Tree without a write, lock or seal: it reads every label. Report.Written and
-// Trace.Change are of the entries that have another label; Report.Complete says that there are
-// none.
+// Verify is Tree without a write, lock or seal: it reads every label, unless Options.Skip finds the
+// root trusted. Report.Written and Trace.Change are of the entries that have another label;
+// Report.Complete says that there are none.
 func Verify(ctx context.Context, root, label string, o *Options) (Report, error) {
 	return tree(ctx, root, label, o.orZero(), inner{dry: true})
 }
@@ -41,7 +41,7 @@ func Verify(ctx context.Context, root, label string, o *Options) (Report, error)
 // *HungError at once.
 func Inspect(root, label string, s Skip) (RootState, error) { return inspect(root, label, s) }
 
-// RootState is what Inspect finds.
+// RootState is the result of Inspect.
 type RootState struct {
 	Label       string // the root's own; "" if it has none
 	Labelled    bool   // the root has the label, and is trusted for it

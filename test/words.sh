@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# test/words.sh: finds words that we do not use (CONTRIBUTING.md, Words) in the documents and
+# test/words.sh: finds words that we do not use (CONTRIBUTING.md, Style) in the documents and
 # in the source. In the documents it finds words that neither aspell's British dictionary nor
 # test/words.txt has. Last it plants some of each, and has to find them.
 set -euo pipefail
@@ -36,7 +36,7 @@ found=$(
 )
 if [ -n "$found" ]; then
     echo "$found"
-    echo "words: say it in other words (CONTRIBUTING.md, Words), mend the spelling, or add a name to test/words.txt" >&2
+    echo "words: say it in other words (CONTRIBUTING.md, Style), mend the spelling, or add a name to test/words.txt" >&2
     exit 1
 fi
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package contexts reads the file contexts of a policy, for relabel.Apply: which label
-// is whose, by path and kind of file.
+// Package contexts reads the file contexts of a policy, by which relabel.Apply labels: a label for
+// a path and a kind of file.
 package contexts
 
 import (
@@ -79,10 +79,11 @@ func (s *Set) own() (file string, err error) {
 	return file, nil
 }
 
-// Notes says where two lines of one file have different contexts for the same paths.
+// Notes lists the lines of one file that have different contexts for the same paths, in sentences
+// for people.
 func (s *Set) Notes() []string { return s.set.Notes }
 
-// Image reports whether this is about what is in a directory that is to be taken for /.
+// Image reports whether a directory is taken for /: then relabel.Apply leaves no attribute on it.
 func (s *Set) Image() bool { return s.root != "" }
 
 // find returns path as it is in the root directory, and the rule for it.
@@ -101,7 +102,7 @@ func (s *Set) Label(path string, kind uint8) (string, error) {
 	return label(rule), err
 }
 
-// Top has the same, and what is wanted of what is beneath path: a walk looks up names alone.
+// Top is for relabel.Apply: the label of path, and the rules for what is beneath it, by names alone.
 func (s *Set) Top(path string, kind sys.Kind) (*walk.Want, error) {
 	in, rule, err := s.find(path, uint8(kind))
 	return &walk.Want{Label: label(rule), Rules: &directory{rules: s.set.Dir(in)}}, err

@@ -9,6 +9,7 @@
 //	count.go     each entry is labelled once and counted once
 //	pool.go      relabel/internal/steal: parking, stealing, ending, more and fewer workers
 //	caller.go    Group, the budget, the hook, the command
+//	rules.go     labels by rules and file contexts
 //	machine.go   what only a machine with SELinux can show
 //
 //	go test ./test/mutants       the entries apply and compile, and their tests exist
