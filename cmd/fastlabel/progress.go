@@ -20,7 +20,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
-// progress tells how far the runs are that are under way. Its goroutine asks
+// progress reports how far the runs are that are under way. Its goroutine asks
 // the engine, which does not wait for it, and writes; runs come and go in
 // others: mu guards which there are.
 type progress struct {

@@ -46,7 +46,7 @@ func (o *Outlet) to(w io.Writer, p []byte) (n int, err error) {
 	return n, err
 }
 
-// stuck tells whether nothing of a write was read for so long.
+// stuck reports whether nothing of a write was read for so long.
 func (o *Outlet) stuck(long time.Duration) bool {
 	since := o.since.Load()
 	return since != 0 && time.Now().UnixNano()-since > int64(long)
@@ -107,7 +107,7 @@ func (s *Sink) Flush() error {
 	return s.err
 }
 
-// Failed tells that what was to be data did not get out.
+// Failed says that what was to be data did not get out, and returns the code for that.
 func Failed(stderr io.Writer, err error) int {
 	var at *fs.PathError // names the descriptor, which says little
 	if errors.As(err, &at) {
