@@ -29,7 +29,7 @@ const (
 	manyHung = 16
 )
 
-// Budget is what runs share. mu guards it and all shares in it.
+// Budget is shared by runs. mu guards it and all shares in it.
 type Budget struct {
 	files func() int // how many descriptors there are for all
 
@@ -37,7 +37,7 @@ type Budget struct {
 	most    int // workers
 	working int // of them, those that are not held up
 	hung    int
-	open    int // descriptors handed out
+	open    int // descriptors in all shares, and AddOpen's
 	shares  int
 	queue   []*Share // of runs that wait
 }
@@ -59,14 +59,14 @@ func (b *Budget) AddOpen(n int) {
 	b.open += n
 }
 
-// Taken is what is handed out: workers that work, workers that hang, descriptors.
+// Taken returns what all shares have: workers that work, workers that hang, descriptors.
 func (b *Budget) Taken() (working, hung, open int) {
 	b.mu.Lock()
 	defer b.unlock()
 	return b.working, b.hung, b.open
 }
 
-// Share is what one run has. SetHung, Waits and Close do nothing on nil.
+// Share is one run's part. SetHung, Waits and Close do nothing on nil.
 type Share struct {
 	b       *Budget
 	ready   chan struct{} // closed when the share is given
@@ -117,7 +117,7 @@ func (b *Budget) serve() {
 	}
 }
 
-// set says what the share has from now on. mu is held.
+// set changes the share to these numbers. mu is held.
 func (s *Share) set(workers, hung, files int) {
 	if hung = min(hung, workers); s.idle {
 		hung = workers

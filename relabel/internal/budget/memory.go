@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Memory is how many bytes one run may take for a while beyond what it needs: an eighth of
+// Memory returns the bytes that one run may take for a while beyond what it needs: an eighth of
 // what the machine has left, and a quarter of each limit of the control groups that the
 // process is in, to which what it reads is charged as well. It is 0 if that is not
 // known. root is that of the filesystem.

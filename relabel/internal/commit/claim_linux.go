@@ -117,7 +117,7 @@ func (k *claim) spare(labels ...string) {
 	k.former = k.former[max(0, len(k.former)-mostFormer):]
 }
 
-// Trust is how far a label on a root proves that the tree has it.
+// Trust says how far a label on a root can be trusted for the tree.
 type Trust uint8
 
 const (
@@ -126,7 +126,7 @@ const (
 	Trusted                // it has the label, and no claim
 )
 
-// Look reads a root's label, and how far it proves that the tree has want. What is no directory has
+// Look reads a root's label, and how far it can be trusted for want in the tree. What is no directory has
 // no claim. fd is Opened, or an O_PATH descriptor: ByDescriptor. The string op is the call that failed.
 func Look(way sys.Way, fd int, dir bool, want string) (t Trust, has string, op string, e sys.Errno) {
 	io := xattrio.New(want)

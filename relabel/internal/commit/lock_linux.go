@@ -30,14 +30,14 @@ import (
 
 // Lock is the lock of one volume: taken, or waited for.
 type Lock struct {
-	// Unlocked is why there is no place for a lock file. The lock then excludes the
-	// runs of this process only.
+	// Unlocked is the reason if there is no place for a lock file. The lock then excludes
+	// the runs of this process only.
 	Unlocked error
-	// After is what the run of this process did for which this one waited.
+	// After is the does of the run in this process that this one waited for.
 	After string
 
 	id   volume
-	at   int64         // where the volume is locked
+	at   int64         // the volume's byte
 	does string        // for the After of the next one; "" until it is taken
 	turn chan struct{} // closed when the lock is the first of its line
 	file *lockFile     // nil: there is none
@@ -133,7 +133,7 @@ func (q *queue) leave(l *Lock) {
 	}
 }
 
-// quiet is how long a caller waits before that is reported: most runs end within that time.
+// quiet is the wait that is not reported: most runs end within that time.
 const quiet = time.Millisecond
 
 // await waits for the turn of l, and calls waits if that takes a while.
@@ -221,8 +221,8 @@ func (l *Lock) unlock(removed bool) {
 
 var pid = os.Getpid()
 
-// byte is where the volume is locked. That two have the same is as good as excluded, also where
-// a server chooses the number of its root to have one wait for the other.
+// byte returns the byte of the file that is the volume's. That two have the same is as good as
+// excluded, also where a server chooses the number of its root to have one wait for the other.
 func (v volume) byte() int64 {
 	sum := sha256.Sum256(binary.NativeEndian.AppendUint64(binary.NativeEndian.AppendUint64(nil, v.dev), v.ino))
 	return int64(binary.NativeEndian.Uint64(sum[:]) >> 2) // with room behind it
@@ -293,7 +293,7 @@ func (l *Lock) open() error {
 	return nil
 }
 
-// runtimeDirs are where a lock file may lie, the best first.
+// runtimeDirs returns the directories that a lock file may lie in, the best first.
 func runtimeDirs() (dirs []string) {
 	own, system := os.Getenv("XDG_RUNTIME_DIR"), os.Geteuid() == 0
 	if system {

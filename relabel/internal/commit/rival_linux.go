@@ -26,12 +26,12 @@ import (
 // and its root is sealed. A lock on the root would show the two to each other, but it is
 // the lock of the application that the volume belongs to.
 const (
-	// Every is how often a run asks if its root is still its own, at least.
+	// Every is the longest time between two looks of a run at its root.
 	Every = 250 * time.Millisecond
-	// Noticed is how long a run waits for another whose claim it has replaced.
+	// Noticed is the wait of a run for another whose claim it has replaced.
 	Noticed = 4 * Every
-	// lease is how long a run writes after a look at its root began: less than Noticed, for
-	// the call under way has to end too.
+	// lease limits the time that a run writes after a look at its root began: less than
+	// Noticed, for the call under way has to end too.
 	lease = 3 * Every
 )
 

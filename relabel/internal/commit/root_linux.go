@@ -19,7 +19,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
-// Walk is what a commit asks of the run. It is called in the goroutine that calls the Root.
+// Walk is the run, as far as a commit asks it. It is called in the goroutine that calls the Root.
 type Walk interface {
 	At(call string)                        // which call on the root comes next; "" when the last has returned
 	Note(format string, args ...any)       // for the caller's report
@@ -60,7 +60,7 @@ type Root struct {
 	mu     sync.Mutex   // one of End and Revoke writes to the root
 }
 
-// left is what the root has, as this run read or wrote it last.
+// left records the root's label and claim as this run read or wrote them last.
 type left struct {
 	state state
 	label string

@@ -56,7 +56,7 @@ import (
 // ErrMoved is the error of a run that did not find the place that was looked at.
 var ErrMoved = errors.New("another directory lies there by now")
 
-// mostKept is how long an end is kept where work lingers for ever.
+// mostKept limits the time that an end is kept where work lingers for ever.
 const mostKept = 2 * time.Minute
 
 // Group is the work in all places: I names one, K is what is to be done
@@ -71,7 +71,7 @@ type Group[I, K comparable, D any] struct {
 	// Hung is the error for a caller who waits in vain for the filesystem of root: for At or,
 	// beside the error of a run, for what that has left open.
 	Hung func(root string, run, cause error) error
-	// Linger is how long work without a caller is not stopped: below 0, for ever. What
+	// Linger is the time after which work without a caller is stopped: below 0, never. What
 	// ends without a caller is kept as long, or for mostKept.
 	Linger time.Duration
 
@@ -105,7 +105,7 @@ type Work[I, K comparable, D any] struct {
 	absence int // how often it was left by all
 }
 
-// state is what has become of a work; it never goes back.
+// state is that of a work; it never goes back.
 type state int
 
 const (
@@ -114,7 +114,7 @@ const (
 	ended
 )
 
-// View is how a work stands.
+// View shows a work to its callers.
 type View[I, K comparable, D any] struct {
 	*Work[I, K, D]
 	Since   time.Time // when it began or, if it has not, was asked for
@@ -347,7 +347,7 @@ func (g *Group[I, K, D]) underWay(id I) *Work[I, K, D] {
 	return nil
 }
 
-// view is how w stands. mu is held.
+// view returns the View of w. mu is held.
 func (g *Group[I, K, D]) view(w *Work[I, K, D]) View[I, K, D] {
 	v := View[I, K, D]{Work: w, Since: w.since, Callers: w.callers, Shared: w.shared, Ended: w.state == ended}
 	if first := g.underWay(w.ID); w.state == queued && first != nil {
@@ -423,7 +423,7 @@ func (g *Group[I, K, D]) wait(ctx context.Context, works []*Work[I, K, D], looks
 	return nil
 }
 
-// ending is why ctx ended: the cause, and what errors.Is is asked for.
+// ending returns the error for a caller whose ctx has ended: ctx.Err() and the cause, for errors.Is.
 func ending(ctx context.Context) error {
 	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
 		return fmt.Errorf("%w: %w", ctx.Err(), cause)

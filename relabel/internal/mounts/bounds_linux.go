@@ -22,11 +22,11 @@ type Bounds struct {
 	Kernels bool
 }
 
-// OtherFilesystem is why a mount or a subvolume is skipped within one filesystem.
+// OtherFilesystem is the reason for a mount or a subvolume that is skipped by OneFilesystem.
 const OtherFilesystem = "another filesystem"
 
-// Exclusions are what lies at the paths. That one is missing must not be taken for a
-// root that is gone, so no errno is in the error.
+// Exclusions looks up the paths. One that is missing must not be taken for a root that is gone,
+// so no errno is in the error.
 func Exclusions(paths []string) (map[ID]string, error) {
 	out := make(map[ID]string, len(paths))
 	for _, p := range paths {
@@ -39,11 +39,11 @@ func Exclusions(paths []string) (map[ID]string, error) {
 	return out, nil
 }
 
-// ErrExcluded is of a root that an exclusion is, or holds.
+// ErrExcluded is for a root that is excluded, or lies beneath an exclusion.
 var ErrExcluded = errors.New("it is excluded, or lies in what is")
 
-// Admit is ErrExcluded for such a root: to do nothing would look done, and to label it
-// is not what was asked for.
+// Admit returns ErrExcluded for such a root: to do nothing would look done, and to label it
+// was not asked for.
 func (b Bounds) Admit(root *Mount) error {
 	if len(b.Excluded) == 0 {
 		return nil
@@ -72,7 +72,7 @@ func (b Bounds) Admit(root *Mount) error {
 	}
 }
 
-// Frozen says whether fd lies in a read-only subvolume of btrfs, other than that of m's
+// Frozen reports whether fd lies in a read-only subvolume of btrfs, other than that of m's
 // top.
 func (m *Mount) Frozen(fd int) bool {
 	id, readOnly, e := sys.Subvolume(fd)

@@ -8,7 +8,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
-// Confinement is what keeps the walk of a mount inside that mount.
+// Confinement is a means to keep the walk of a mount inside that mount.
 type Confinement uint8
 
 const (

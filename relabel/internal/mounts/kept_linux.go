@@ -26,7 +26,7 @@ import (
 // one needs it. The descriptors keep /proc, and the root directory, from being unmounted
 // by a process that changes its root: its next run closes them.
 
-// kept is what the runs of a process share.
+// kept has what the runs of a process share.
 type kept struct {
 	places refusals
 
@@ -46,10 +46,10 @@ type opened struct {
 	users   int  // runs; guarded by kept.mu
 }
 
-// process is what this process keeps.
+// process has that of this process.
 var process kept
 
-// enter gives a run what is open, and the number of the last change of the mounts.
+// enter returns the descriptors for a run, and the number of the last change of the mounts.
 func (k *kept) enter(root Seen) (*opened, uint64, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -106,8 +106,8 @@ func (k *kept) look(o *opened) (event uint64, table []mountinfo.Mount) {
 	return k.events, k.table
 }
 
-// keep keeps a table that was read after the change with the number at.
-func (k *kept) keep(table []mountinfo.Mount, at uint64) {
+// store stores a table that was read after the change with the number at.
+func (k *kept) store(table []mountinfo.Mount, at uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if at == k.events {

@@ -26,7 +26,7 @@ type Mount struct {
 	Real string   // and as the table of mounts has it, after Learn; "" if it is too long
 	Stat sys.Stat // of At, with the mount's id
 	At   int      // an O_PATH descriptor
-	// Activity says which call on the mount is under way.
+	// Activity names the call on the mount that is under way.
 	Activity *run.Activity
 
 	Top      int   // At, open for reading, where the walk begins
@@ -44,7 +44,7 @@ type Mount struct {
 	ByDevice bool
 
 	Served bool // calls wait for a server
-	Stale  bool // what is not asked of that may be old
+	Stale  bool // a label that the server is not asked for may be old
 
 	proc          *Proc
 	tree          int  // the clone itself; -1: there is none
@@ -54,7 +54,7 @@ type Mount struct {
 	noMounts, asked bool // see NoMounts
 }
 
-// ReadOnlySubvolume is why what lies in one is skipped.
+// ReadOnlySubvolume is the reason for an entry of one, which is skipped.
 const ReadOnlySubvolume = "a read-only subvolume"
 
 // Now names the call on m that comes next; with "" the last one has returned.

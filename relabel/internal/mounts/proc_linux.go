@@ -189,7 +189,7 @@ func (p *Proc) readTable() ([]mountinfo.Mount, error) {
 	}
 	all, err := mountinfo.ReadFrom(os.NewFile(uintptr(fd), "/proc/self/mountinfo"))
 	if err == nil {
-		process.keep(all, event)
+		process.store(all, event)
 	}
 	return all, err
 }

@@ -53,11 +53,11 @@ type refusals struct {
 	since  time.Time
 }
 
-// again is how long the places are taken for unchanged while the mounts are: who moves
-// /home, or has a link lead elsewhere, does not relabel within the same second.
+// again is the time for which the places are taken for unchanged while the mounts are: who
+// moves /home, or has a link lead elsewhere, does not relabel within the same second.
 const again = time.Second
 
-// now gives the places, as they were after the change of the mounts with the number
+// now returns the places, as they were after the change of the mounts with the number
 // event: the system's paths, the caller's home and that of the user behind sudo.
 func (r *refusals) now(event uint64) map[ID]Refused {
 	r.mu.Lock()

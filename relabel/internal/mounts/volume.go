@@ -8,13 +8,13 @@ import (
 	"syscall"
 )
 
-// Volume tells one volume from another. What the kernel does not tell is 0.
+// Volume identifies a volume. A number that the kernel does not report is 0.
 type Volume struct {
 	dev, ino, fsid, mount uint64
 	born                  int64 // ns
 }
 
-// Absolute is where root lies, whatever the working directory becomes later. It is
+// Absolute returns an absolute path to root, whatever the working directory becomes later. It is
 // not cleaned: a slash at the end leads to what a link leads to. It is an error where
 // the kernel does not tell the working directory, which may then have changed before
 // the volume is opened. (os.Getwd looks at all that lies beside it, and may hang.)

@@ -29,7 +29,7 @@ func VolumeOf(fd int) (Volume, sys.Errno) {
 	return Volume{dev: at.Dev, ino: at.Ino, fsid: fsid, mount: at.Mount, born: at.Born}, e
 }
 
-// Seen is what is at a path.
+// Seen identifies the file at a path, for one thread.
 type Seen struct {
 	id    ID
 	mount uint64

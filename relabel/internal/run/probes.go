@@ -81,7 +81,7 @@ func (p *Probes) hangs(call Call, n int) {
 	p.b.AddOpen(n * filesPerProbe)
 }
 
-// tooMany is how many calls hang, if that is too many for another one, and which.
+// tooMany returns the calls that hang, and their number, if they are too many for another one.
 func (p *Probes) tooMany(call Call) (hung []Call, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -40,8 +40,8 @@ type Run struct {
 	tasks []*Task // of InTurn; mu guards it
 }
 
-// Task is what one goroutine of the run does outside the pool: the run itself or,
-// while that waits, what is mounted beneath the root.
+// Task is the work of one goroutine outside the pool: the run itself or, while that waits,
+// a mount beneath the root.
 type Task struct {
 	Activity
 	Share atomic.Pointer[budget.Share] // of the process's workers, if it has one
@@ -83,7 +83,7 @@ func (r *Run) all() []*Task {
 	return append([]*Task{&r.Main}, r.tasks...)
 }
 
-// errBroken is why a run ends whose caller's code panicked.
+// errBroken is the cause of the end if the caller's code panicked.
 var errBroken = errors.New("the caller's code panicked")
 
 // Break ends the run for a panic of the caller's code, which is a failure.

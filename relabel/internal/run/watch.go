@@ -37,7 +37,7 @@ type Watched interface {
 	Seen() *Seen
 }
 
-// Seen is what the looks at a goroutine have found.
+// Seen has what the looks at a goroutine have found.
 type Seen struct {
 	// HeldUp is true until it moves, once it was to be replaced.
 	HeldUp   atomic.Bool

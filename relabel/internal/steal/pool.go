@@ -93,7 +93,7 @@ import (
 	"sync/atomic"
 )
 
-// Job says who does the work.
+// Job has the caller's code for the work.
 type Job[T any] struct {
 	// Begin is called once in each worker's own goroutine and returns what
 	// works on an item, and what is called in the same goroutine when the

@@ -83,7 +83,7 @@ func (w *Worker[T]) Dismiss(n int) int {
 	return n
 }
 
-// tooMany says whether this worker is to leave. While nobody is, it is one
+// tooMany reports whether this worker is to leave. While nobody is, it is one
 // atomic load.
 func (w *Worker[T]) tooMany() bool {
 	p := w.pool

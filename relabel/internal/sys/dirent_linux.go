@@ -18,7 +18,7 @@ import (
 // less room left is not offered to the kernel again.
 const RecordMax = 280
 
-// readMost is how far XFS reads ahead in a directory for one call of getdents64. What the
+// readMost bytes of a directory are read ahead by XFS for one call of getdents64. What the
 // same call reads after that it reads block by block.
 const readMost = 32 << 10
 
@@ -47,7 +47,7 @@ var ErrRecord = errors.New("malformed directory record")
 // header is the length of a record before its name.
 const header = 19
 
-// NameAt is where in a record its name begins.
+// NameAt is the offset of the name in a record.
 const NameAt = header
 
 // Parse reads the first record of buf and returns how long it is: at least one
@@ -112,7 +112,7 @@ func Entries(fd int) iter.Seq2[Dirent, error] {
 	}
 }
 
-// RecordLen is how long the record of a name of n bytes is.
+// RecordLen returns the length of the record of a name of n bytes.
 func RecordLen(n int) int { return (header + n + 1 + 7) &^ 7 }
 
 // AppendRecord adds a directory record to buf, as Parse reads it.

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Extent is where a part of a file lies on its disk, in bytes.
+// Extent is a part of a file on its disk, in bytes.
 type Extent struct{ At, Len int64 }
 
 // Extents asks where the open file fd lies, as far as into has room, and returns how

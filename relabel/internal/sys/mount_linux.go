@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MountStat is what the kernel tells of one mount. (statmount: Linux 6.8)
+// MountStat is the kernel's answer about one mount. (statmount: Linux 6.8)
 type MountStat struct {
 	ID      uint64 // which no other mount has had
 	FSType  int64  // as FSType has it
@@ -57,7 +57,7 @@ func Statmount(fd int) (m MountStat, e Errno) {
 	return m, 0
 }
 
-// HasMounts says whether anything is mounted in the mount with that ID, or was covered
+// HasMounts reports whether anything is mounted in the mount with that ID, or was covered
 // there. (listmount: Linux 6.8)
 func HasMounts(id uint64) (bool, Errno) {
 	request := mountRequest{size: 24, mount: id}

@@ -46,7 +46,7 @@ func (r *Row) Calling() (name int, write bool) {
 	return step/2 - 1, step%2 == 1
 }
 
-// Sweep is what Mend and ReadRow do with each name of a row.
+// Sweep is a way for Mend and ReadRow to go through a row.
 type Sweep struct {
 	// ByDescriptor pins each name: it is opened by openat2 inside the mount that Dir is in.
 	// Elsewhere nothing is labelled: EXDEV.
@@ -60,7 +60,7 @@ type Sweep struct {
 	ReadOnly bool
 }
 
-// Done is what became of a row.
+// Done is the result of Mend.
 type Done struct {
 	Right, Written int
 	Wrong          int // how many differed in a row, at the end

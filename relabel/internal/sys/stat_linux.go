@@ -21,7 +21,7 @@ const (
 	KindBlock   Kind = unix.DT_BLK
 )
 
-// Stat is what the walk wants to know of an entry.
+// Stat describes an entry, as far as the walk needs it.
 type Stat struct {
 	Dev   uint64 // major << 32 | minor
 	Ino   uint64
@@ -145,7 +145,7 @@ func MountIDByHandle(fd int) (uint64, Errno) {
 	return uint64(id), 0
 }
 
-// Placed is what tells a file from all others, also later.
+// Placed identifies a file among all others, also later ones.
 type Placed struct {
 	Dev, Ino uint64
 	Mount    uint64 // never used again since Linux 6.8; 0 before 5.8

@@ -188,7 +188,7 @@ func FSID(fd int) (uint64, Errno) {
 	return uint64(uint32(st.Fsid.Val[0]))<<32 | uint64(uint32(st.Fsid.Val[1])), e
 }
 
-// SameSize says whether two descriptors are in filesystems of one size.
+// SameSize reports whether two descriptors are in filesystems of one size.
 func SameSize(a, b int) bool {
 	x, e := statfs(a)
 	y, f := statfs(b)

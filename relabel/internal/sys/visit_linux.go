@@ -23,7 +23,7 @@ const (
 	StepDone
 )
 
-// Labelling says how a visit labels.
+// Labelling is a way to label in a visit.
 type Labelling uint8
 
 // What a visit does with the label.
@@ -33,7 +33,7 @@ const (
 	ReadOnly                   // another one ends the visit, at StepRead: it is Value(N)
 )
 
-// Visit is what a visit found.
+// Visit is the result of a visit.
 type Visit struct {
 	FD    int // -1 unless the directory was opened
 	Wrong bool

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Way is how an attribute is reached without opening what has it.
+// Way is a way to an attribute without opening what has it.
 type Way uint8
 
 // The ways of a walk, from the slowest to the fastest, and others.
@@ -224,8 +224,8 @@ func (a *Attr) pin(dir int, name uintptr) (fd uintptr, e Errno) {
 // procFD begins the path of a descriptor.
 const procFD = "/proc/self/fd/"
 
-// own is what OwnProc opened: the top of its proc filesystem, and its directory of
-// descriptors. At 0, /proc is used.
+// own has the descriptors that OwnProc opened: the top of its proc filesystem, and its directory
+// of descriptors. At 0, /proc is used.
 var own struct{ top, fds atomic.Int32 }
 
 // OwnProc mounts a proc filesystem nowhere, for a process whose root directory has none. Its

@@ -36,7 +36,7 @@ type directory struct {
 	was     mounts.ID
 	depth   int32 // levels below the top of its mount
 	fd      int32 // -1 while it is closed
-	pins    int32 // workers in it, gatherings of it, and a rest that waits: the descriptor stays
+	pins    int32 // workers in it, readers that sort it, and a rest that waits: the descriptor stays
 	pending int32 // items that will need it: better open
 	shared  bool  // others may know of it; else the cache's mutex is not needed
 	failed  bool  // it counts as failed: not all of its entries could be read

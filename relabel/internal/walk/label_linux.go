@@ -148,19 +148,19 @@ func (l *labeller) wanted(t xattrio.Target, d *directory) (label string, r resul
 	return label, r
 }
 
-// chooses says that the name or the label of an entry decides what is written.
+// chooses reports that the name or the label of an entry decides what is written.
 func (l *labeller) chooses(want *Want) bool {
 	return want.Rules != nil || l.walk.job.Change != nil || want.Label == ""
 }
 
-// choice says what becomes of an entry.
+// choice is made for an entry whose label was read.
 type choice struct {
 	outcome Outcome
 	to      string // what is written or, where the entry is skipped, why
 	err     error  // of one that failed
 }
 
-// choose says what becomes of an entry that has a label and is to have another.
+// choose compares the label that an entry has with the one that it is to have.
 func (l *labeller) choose(label string, has xattrio.Label) choice {
 	switch {
 	case label == "":
@@ -234,7 +234,7 @@ func (l *labeller) isUnlabelable(t xattrio.Target, d *directory) bool {
 	})
 }
 
-// guess says whether to write without reading first (contract point 4).
+// guess reports whether to write without reading first (contract point 4).
 func (l *labeller) guess() bool {
 	if l.walk.job.Writes != Guess || l.wrong < guessAfter {
 		return false
@@ -251,7 +251,7 @@ func (l *labeller) opens() xattrio.SyscallKind {
 	return xattrio.Openat
 }
 
-// excluded says whether what, which is t or t opened, is to be skipped: excluded,
+// excluded reports whether what, which is t or t opened, is to be skipped: excluded,
 // or lying under a mount, where only a clone shows it.
 func (l *labeller) excluded(what xattrio.Target, d *directory, t xattrio.Target) (Outcome, bool) {
 	m := l.walk.mount

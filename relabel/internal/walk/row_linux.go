@@ -86,7 +86,7 @@ func firstOf(buf []byte, n int, counts func(sys.Dirent) bool) (end, last int, er
 	return end, last, nil
 }
 
-// sweeps says whether plain entries can be labelled in sweeps: the caller is not called
+// sweeps reports whether plain entries can be labelled in sweeps: the caller is not called
 // for each, and its name alone is enough to reach it and read its label.
 func (l *labeller) sweeps(want *Want) bool {
 	j, m := l.walk.job, l.walk.mount

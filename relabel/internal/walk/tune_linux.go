@@ -82,7 +82,7 @@ type tuner struct {
 	cold  bool    // see disk
 }
 
-// idle says whether the processors, of which so many were busy, have time for more.
+// idle reports whether the processors, of which so many were busy, have time for more.
 func (t *tuner) idle(busy float64) bool { return busy < t.measure.saturated*float64(t.cores) }
 
 // decide takes a measurement, entries a second and how many processors

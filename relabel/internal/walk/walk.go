@@ -34,7 +34,7 @@ type Want struct {
 	Rules Rules  // of what is in it; nil: Label
 }
 
-// Rules say what is wanted of what is in a directory.
+// Rules choose the labels of what is in a directory.
 type Rules interface {
 	// Entry is the label of an entry, be it a directory; "": it is left as it is.
 	Entry(name []byte, kind sys.Kind) (string, error)
@@ -43,7 +43,7 @@ type Rules interface {
 	Beneath(name []byte) *Want
 }
 
-// Outcome says what became of an entry. Each has exactly one.
+// Outcome is the end of an entry. Each has exactly one.
 type Outcome uint8
 
 const (

@@ -38,7 +38,7 @@ const (
 // by any worker, several at a time.
 type Job struct {
 	Want *Want // of what a walk begins with
-	// Change says what is written where the label want is wanted and has was read, ""
+	// Change chooses what is written where the label want is wanted and has was read, ""
 	// for none: with Written the first result, with Right nothing, with Skipped nothing
 	// too, but the result, if not "", is the reason, to be reported with Changed. nil: want.
 	Change    func(has, want string) (string, Outcome, error)
@@ -70,7 +70,7 @@ type Root interface {
 	Ours() error
 }
 
-// Writes says how a label is written.
+// Writes chooses when a label is written.
 type Writes uint8
 
 const (
@@ -79,7 +79,7 @@ const (
 	DryRun                  // not at all
 )
 
-// HardLinks says what becomes of a file that has several names.
+// HardLinks chooses for a file that has several names.
 type HardLinks uint8
 
 const (

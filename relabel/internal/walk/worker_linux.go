@@ -19,7 +19,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 )
 
-// item is a piece of work.
+// item is a unit of work.
 type item interface{ do(w *worker) }
 
 // child is a directory to enter. There may be millions of them.
@@ -308,7 +308,7 @@ func (w *worker) readAhead(d *directory, fd int) {
 	}
 }
 
-// readsAhead says whether what is near a directory is asked for with it.
+// readsAhead reports whether what is near a directory is asked for with it.
 func (w *worker) readsAhead() bool { return w.mount.Kind == sys.Ext4 && w.walk.disk.pays() }
 
 // fill reads entries of d until the buffer, which has n bytes of them, is full, and says

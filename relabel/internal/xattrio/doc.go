@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package xattrio reads and writes the label of one entry, which it does not open,
-// and says what the errors of that mean to a walk.
+// and has the meaning of the errors for a walk.
 //
 // An IO belongs to one goroutine. Where its Way needs the entry pinned, Pin comes
 // before the calls and Unpin after them, so that what was read, asked about and

@@ -34,7 +34,7 @@ func (t Target) String() string { return sys.Text(t.Name) }
 // is none, or one longer than there was room for.
 type Label []byte
 
-// Is says whether the label is want, which is canonical.
+// Is reports whether the label is want, which is canonical.
 func (l Label) Is(want string) bool { return secctx.Same([]byte(l), want) }
 
 // String is the label without its NUL.

@@ -8,7 +8,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
 )
 
-// Verdict says what an errno means to the walk. EINTR never comes this far.
+// Verdict is the meaning of an errno to the walk. EINTR never comes this far.
 type Verdict uint8
 
 // The verdicts.
