@@ -293,7 +293,7 @@ func (w *worker) entry(d *directory, fd int, e sys.Dirent) {
 	switch {
 	case t.Kind != sys.KindDir:
 		l.count(d, l.label(t, d), 1)
-	case d.rereading && l.io.Has(t, d.want.Label): // it needs no second visit
+	case d.rereading && (l.io.Has(t, d.want.Label) || l.isUnlabelable(t, d)): // it needs no second visit
 	default:
 		l.tally.Found++
 		w.pushChild(d, string(e.Name[:len(e.Name)+1]))
