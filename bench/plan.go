@@ -188,7 +188,7 @@ func (s sweep) cells() []cell {
 	return cells
 }
 
-// shares tells whether two cells can use one tree.
+// shares reports whether two cells can use one tree.
 func (c cell) shares(o cell) bool {
 	return c.FS == o.FS && c.Size == o.Size && c.Corpus == o.Corpus && c.N == o.N && (c.Limit > 0) == (o.Limit > 0)
 }

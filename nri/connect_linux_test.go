@@ -41,7 +41,7 @@ func TestDropped(t *testing.T) {
 	g.oneWalk(t, has(t, vol, newLabel))
 }
 
-// interrupted says whether the root has the seal of a run that did not end.
+// interrupted reports whether the root has the seal of a run that did not end.
 func interrupted(t *testing.T, root string) bool {
 	t.Helper()
 	s, err := relabel.Inspect(root, newLabel, relabel.SkipRoot)

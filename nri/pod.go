@@ -165,7 +165,7 @@ type level struct {
 // remembered is many times the kubelet's pause between two tries, 10 to 15 s.
 const remembered = 15 * time.Minute
 
-// changed says whether the pod had another label when it asked before.
+// changed reports whether the pod had another label when it asked before.
 func (l *levels) changed(uid, label string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -64,7 +64,7 @@ func volumesIn(all []mountinfo.Mount, dir string) (found []volume) {
 	return found
 }
 
-// mounted says whether v is still where it was.
+// mounted reports whether v is still where it was.
 func (v volume) mounted(all []mountinfo.Mount) bool {
 	for i := range all {
 		if m := &all[i]; m.Point == v.path && m.Device == v.device && m.Root == v.root && !mountinfo.Hidden(all, m) {
@@ -74,7 +74,7 @@ func (v volume) mounted(all []mountinfo.Mount) bool {
 	return false
 }
 
-// leaves says whether something was unmounted that the pod had when it asked. The kubelet
+// leaves reports whether something was unmounted that the pod had when it asked. The kubelet
 // does so when the pod is deleted, and all its volumes at the same time: most pods have one
 // for their token.
 func (v volume) leaves(all []mountinfo.Mount) bool {

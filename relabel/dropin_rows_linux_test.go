@@ -238,7 +238,7 @@ func contracts() []contract {
 		{
 			name: "no labels in a mount", tree: halfway("ramfs"),
 			do: recursive("", newLabel), want: "nil; 2201 entries, the root too", peer: `write ENOTSUP m.*; 2\d\d entries`,
-			why: "a mount that has no labels is left alone; go-selinux stops half way, and its callers ignore ENOTSUP",
+			why: "a mount that has no labels is skipped; go-selinux stops half way, and its callers ignore ENOTSUP",
 		},
 		{
 			name: "read-only mount", tree: halfway("tmpfs ro"),

@@ -98,7 +98,7 @@ func threads(t *testing.T) (all, stuck int) {
 	return all, stuck
 }
 
-// hangs says whether a thread is stuck in each of many looks: in one look it may as well
+// hangs reports whether a thread is stuck in each of many looks: in one look it may as well
 // be at a disk that is busy.
 func hangs(t *testing.T) bool {
 	t.Helper()

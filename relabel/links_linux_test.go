@@ -26,7 +26,7 @@ file tree/d/plain
 link tree/l outside
 `
 
-// TestHardLinks: labelled, left alone and named, or a failure, by every way.
+// TestHardLinks: labelled, skipped and named, or a failure, by every way.
 func TestHardLinks(t *testing.T) {
 	linked := []string{"a", "b", "in"}
 	for engine, m := range engines() {
@@ -88,7 +88,7 @@ func TestHardLinks(t *testing.T) {
 
 // TestApplyLinks: a file for whose names rules have different labels has one of those after
 // each run, whatever the number of workers. That it is not right by its other name is what
-// a check finds every time; LinksError names it, and with LinksSkip it is left alone.
+// a check finds every time; LinksError names it, and with LinksSkip it is skipped.
 func TestApplyLinks(t *testing.T) {
 	treetest.Need(t, "root", "ext4")
 	const files = 30

@@ -408,7 +408,7 @@ func TestOneFilesystemSubvolumes(t *testing.T) {
 }
 
 // TestReadOnlySubvolumeOfRoot: the entries of the root are read twice, and what is
-// left alone among them is named and counted once. So it is where it is mounted.
+// skipped among them is named and counted once. So it is where it is mounted.
 func TestReadOnlySubvolumeOfRoot(t *testing.T) {
 	treetest.Need(t, "root", "btrfs")
 	dir := on(t, "btrfs")

@@ -28,7 +28,7 @@ func (r retyping) Retype(has, _ string) (string, bool, error) {
 }
 
 // TestOver: what is written over each label, by the parts that are asked for, by From and by
-// contexts; and what is left alone, right or a failure in its place.
+// contexts; and what is skipped, right or a failure in its place.
 func TestOver(t *testing.T) {
 	const want = "unconfined_u:role_r:usr_t:s0:c7"
 	contexts := retyping{"etc_t": want, "usr_t": "", "kept_t": "custom"}

@@ -81,7 +81,7 @@ func skips(t *testing.T, root string, left ...string) (named map[string]string) 
 }
 
 // TestBeneathRefused: what is mounted beneath a place that is never relabelled is
-// left alone as that place is, at whatever depth.
+// skipped as that place is, at whatever depth.
 func TestBeneathRefused(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir dev\nfile f\n")
 	home := mkdir(t, on(t, "tmpfs"), "home")
@@ -102,7 +102,7 @@ func TestBeneathRefused(t *testing.T) {
 	}
 }
 
-// TestKernelFilesystems: the kernel's own filesystems are left alone by their
+// TestKernelFilesystems: the kernel's own filesystems are skipped by their
 // type, with what is mounted in them, as in a chroot.
 func TestKernelFilesystems(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir sys\ndir proc\ndir pts\ndir mq\ndir bpf\nfile f\n")
@@ -122,7 +122,7 @@ func TestKernelFilesystems(t *testing.T) {
 }
 
 // TestRefusedInside: a refused place can lie in the tree as a plain directory, by
-// another mount of its filesystem. It is left alone with all that is beneath it.
+// another mount of its filesystem. It is skipped with all that is beneath it.
 func TestRefusedInside(t *testing.T) {
 	for _, kind := range []string{"tmpfs", "ext4", "btrfs", "btrfs subvolume"} {
 		t.Run(kind, func(t *testing.T) {

@@ -331,7 +331,7 @@ func TestEveryWay(t *testing.T) {
 func same(t *testing.T, root string, want map[string]string, m capabilities, threads int) {
 	t.Helper()
 	o := Options{Workers: threads, Exact: true}
-	left := map[string]bool{} // mounts that were left alone
+	left := map[string]bool{} // mounts that were skipped
 	o.Trace = &Trace{Skip: func(path, _ string) { left[path] = true }}
 	labelled := 0
 	for _, l := range want {

@@ -344,7 +344,7 @@ func nearest(word string, words []string) string {
 	return ""
 }
 
-// isSlip tells whether at most one letter of b is wrong, missing, too many, or swapped
+// isSlip reports whether at most one letter of b is wrong, missing, too many, or swapped
 // with the next in a.
 func isSlip(a, b string) bool {
 	for a != "" && b != "" && a[0] == b[0] {

@@ -57,7 +57,7 @@ func (j *journal) send(text string, patience time.Duration) error {
 	return err
 }
 
-// isJournal tells whether w is the stream that systemd connected to the journal: lines
+// isJournal reports whether w is the stream that systemd connected to the journal: lines
 // there have a priority (sd-daemon(3), systemd.exec(5)).
 func isJournal(w io.Writer) bool {
 	if s, ok := w.(*stream.Screen); ok {

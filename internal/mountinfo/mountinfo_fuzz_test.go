@@ -23,7 +23,7 @@ func naiveUnescape(s string) string {
 	})
 }
 
-// naiveMount says whether a line is one of proc(5): six fields or more, a dash,
+// naiveMount reports whether a line is one of proc(5): six fields or more, a dash,
 // three fields or more, the first two of all being numbers.
 func naiveMount(line string) (id, parent, point, fstype, super string, ok bool) {
 	fields := strings.Split(line, " ")

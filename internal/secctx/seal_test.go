@@ -119,7 +119,7 @@ func FuzzSeal(f *testing.F) {
 			if s == canonical || s == oldCanonical || s+"\x00" == old || !IsSeal(s+"\x00", want) {
 				t.Fatalf("Seals(%q, %q) has %q", old, want, s)
 			}
-			// Nor does it vouch for want in the eyes of the next run.
+			// Nor is it trusted for want by the next run.
 			if Same([]byte(s), canonical) || IsSeal(canonical, want) {
 				t.Fatalf("%q is taken for %q", s, canonical)
 			}

@@ -37,7 +37,7 @@ func rules() []Mutant {
 		},
 		{
 			Name: "from-ignored", By: "TestOver in relabel",
-			Breaks: "what has another label than From is left alone",
+			Breaks: "what has another label than From is skipped",
 			Edits:  edits(rules, "if !fits(has, from) {", "if !fits(has, from) && false {"),
 		},
 		{

@@ -28,7 +28,7 @@ type Notice struct {
 	Args [6]uint64 // as they lie in the registers
 }
 
-// Begins says whether the call's argument arg points to text that begins so.
+// Begins reports whether the call's argument arg points to text that begins so.
 func (n Notice) Begins(t testing.TB, arg int, text string) bool {
 	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", n.PID))
 	if err != nil {

@@ -56,7 +56,7 @@ type meeting struct {
 
 func newMeeting(n int) *meeting { return &meeting{n: int32(n), all: make(chan struct{})} }
 
-// attend says whether all came. Only for bubbles.
+// attend reports whether all came. Only for bubbles.
 func (m *meeting) attend() bool {
 	if m.here.Add(1) == m.n {
 		close(m.all)

@@ -112,7 +112,7 @@ func (w *worker) isLarge(d *directory) bool {
 }
 
 // sample labels the first few of the n bytes of entries in the buffer, if the
-// rest of d may be worth gathering, and queues that if they are wrong: a buffer that
+// rest of d may be worth sorting, and queues that if they are wrong: a buffer that
 // is written as it comes is 2,000 names all over the inode table. It returns how
 // many bytes are left.
 func (w *worker) sample(d *directory, fd, n int) (left int, queued bool) {

@@ -115,7 +115,7 @@ func (c *container) runArgs() []string {
 	return append(append(args, "--rootfs", place.rootfs), c.process...)
 }
 
-// exists tells whether the container is still there.
+// exists reports whether the container is still there.
 func (c *container) exists() bool {
 	args := []string{c.runtime, "--root", c.state(), "state", c.id}
 	if c.manager != "" {

@@ -167,7 +167,7 @@ func (c *container) run(ctx context.Context) (r result, err error) {
 	return r, nil
 }
 
-// says tells whether the engine showed the line. Engines that log quote it.
+// says reports whether the engine showed the line. Engines that log quote it.
 func (r result) says(line string) bool {
 	return strings.Contains(strings.ReplaceAll(r.said, `\`, ""), line)
 }

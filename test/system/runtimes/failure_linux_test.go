@@ -80,7 +80,7 @@ func TestNoMount(t *testing.T) {
 }
 
 // TestImmutable has a file in the volume that nobody may label: the container
-// does not start, the file is named, and the root does not vouch.
+// does not start, the file is named, and the root is not trusted.
 func TestImmutable(t *testing.T) {
 	each(t, func(t *testing.T, c cell) {
 		v := disk(t)

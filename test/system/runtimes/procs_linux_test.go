@@ -14,7 +14,7 @@ import (
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-// isHook tells whether the process, or thread, runs the command by that link.
+// isHook reports whether the process, or thread, runs the command by that link.
 func isHook(pid int, program string) bool {
 	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 	return err == nil && exe == program

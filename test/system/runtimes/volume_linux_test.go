@@ -76,7 +76,7 @@ func (v volume) has(t testing.TB, label string) {
 	}
 }
 
-// sealed fails the test if the root vouches for a label.
+// sealed fails the test if the root is trusted for a label.
 func (v volume) sealed(t testing.TB) {
 	t.Helper()
 	buf := make([]byte, 256)

@@ -294,7 +294,7 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
-// stateOf says whether a process has ended for itself but for a thread.
+// stateOf reports whether a process has ended for itself but for a thread.
 func stateOf(pid int) string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

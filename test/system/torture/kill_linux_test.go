@@ -53,7 +53,7 @@ type subject struct {
 	args  []string                 // by which it is told
 	want  func(path string) string // the label of an entry then
 
-	byRules bool // so that the root vouches for nothing
+	byRules bool // so that the root is trusted for nothing
 }
 
 func plant(t *testing.T, fs, text string) subject {
@@ -114,7 +114,7 @@ func read(t testing.TB, path string) string {
 	return strings.TrimSuffix(string(buf[:n]), "\x00")
 }
 
-// lies says whether the root vouches for a label that not every entry has.
+// lies reports whether the root is trusted for a label that not every entry has.
 func (s subject) lies(t testing.TB) bool {
 	t.Helper()
 	root := read(t, s.root)
@@ -122,7 +122,7 @@ func (s subject) lies(t testing.TB) bool {
 }
 
 // TestKill kills the command before each call N that reads or writes a label
-// or waits for the disk (R1). Whatever N: the root vouches neither for the new
+// or waits for the disk (R1). Whatever N: the root is trusted neither for the new
 // nor for the old label unless every entry has it, the command's own probe
 // says the same, and the next run completes, be it to the new label or back to
 // the old one.
@@ -223,7 +223,7 @@ func (s subject) fresh(t testing.TB) {
 	}
 }
 
-// claimed says whether a run has left its claim, beside which no label vouches.
+// claimed reports whether a run has left its claim, beside which no label is trusted.
 func claimed(root string) bool {
 	_, err := unix.Getxattr(root, "trusted.fastlabel.seal", nil)
 	return err == nil

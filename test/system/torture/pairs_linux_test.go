@@ -25,10 +25,10 @@ type pair struct {
 	waited bool // one told that it waits for the other
 }
 
-// whole says whether one has won whole.
+// whole reports whether one has won whole.
 func (p pair) whole() bool { return len(p.labels) == 1 && p.labels[oldLabel] == 0 }
 
-// ordered says whether one came after the other, and both completed.
+// ordered reports whether one came after the other, and both completed.
 func (p pair) ordered() bool { return p.whole() && p.codes == [2]int{} }
 
 // TestPairs relabels one volume to two labels at once (R5).

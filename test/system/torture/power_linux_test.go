@@ -91,7 +91,7 @@ func unordered(mutant string) relabeller {
 
 // TestPowerLoss cuts the power at points between the command's start and a
 // little after its end, loses at random what was not flushed by then, and asks
-// the root what it vouches for (R2). All the while an application calls fsync
+// the root what it is trusted for (R2). All the while an application calls fsync
 // on the root, on entries and on files beside it: it takes their labels to the disk by a
 // way that leaves others where they are.
 func TestPowerLoss(t *testing.T) {
@@ -185,7 +185,7 @@ func (g *ground) attack(t *testing.T, who relabeller, seed uint64, n int, sum *t
 		r.to(at)
 		left, lost := r.cut(rng)
 		p := g.look(t, left, i%4 == 0)
-		undone := at >= rec.done && p.verdict != vouchesNew
+		undone := at >= rec.done && p.verdict != trustedNew
 		sum.add(p.verdict, undone)
 		where := fmt.Sprintf("%s, seed %d, point %d (the command: %d to %d), %s", who.name, seed, at, rec.start, rec.done, lost)
 		switch {

@@ -21,9 +21,9 @@ import (
 type verdict int
 
 const (
-	vouchesNew  verdict = iota // and all beneath it has the new label
-	vouchesOld                 // and all beneath it has the old label
-	sealed                     // it vouches for nothing
+	trustedNew  verdict = iota // and all beneath it has the new label
+	trustedOld                 // and all beneath it has the old label
+	sealed                     // it is trusted for nothing
 	falseNew                   // it says new, and something beneath does not
 	falseOld                   // it says old, and something beneath does not
 	damaged                    // entries are missing, or cannot be read
@@ -160,11 +160,11 @@ func (g *ground) judge(labels map[string]string) point {
 	case root == newLabel && wrong > 0:
 		return point{falseNew, found}
 	case root == newLabel:
-		return point{vouchesNew, found}
+		return point{trustedNew, found}
 	case root == oldLabel && wrong > 0:
 		return point{falseOld, found}
 	case root == oldLabel:
-		return point{vouchesOld, found}
+		return point{trustedOld, found}
 	}
 	return point{sealed, found}
 }

@@ -41,7 +41,7 @@ func ruled(t *testing.T, fs, text string, flags ...string) subject {
 }
 
 // TestRulesKill is TestKill by rules: whatever call the run is killed before, each entry
-// has its former label or that of its rule, the root vouches for neither, and the next
+// has its former label or that of its rule, the root is trusted for neither, and the next
 // run completes.
 func TestRulesKill(t *testing.T) {
 	t.Parallel()
@@ -74,11 +74,11 @@ func (s subject) resumes(t *testing.T, threads int, r row) {
 		if s.wrong(t) > 0 {
 			r.controlBad++
 		}
-		vouches := i%4 == 0 && !s.probed(t)
+		trusted := i%4 == 0 && !s.probed(t)
 		out, err := s.quiet(t, threads).CombinedOutput()
-		if err != nil || s.wrong(t) > 0 || between > 0 || vouches {
+		if err != nil || s.wrong(t) > 0 || between > 0 || trusted {
 			r.bad++
-			t.Errorf("killed before call %d: %d entries have neither label, the root vouches: %t; after the next run %v: %v\n%s", n, between, vouches, s.bearing(t), err, out)
+			t.Errorf("killed before call %d: %d entries have neither label, the root is trusted: %t; after the next run %v: %v\n%s", n, between, trusted, s.bearing(t), err, out)
 		}
 	}
 	r.note = fmt.Sprintf("%d calls a run", calls)

@@ -22,7 +22,7 @@ type summary struct {
 	ExitCode int    `json:"exit_code"`
 }
 
-// wrong says whether the counts add up.
+// wrong reports whether the counts add up.
 func (s summary) wrong() string {
 	if s.Seen != s.Written+s.Right+s.Vanished+s.Skipped+s.Failed ||
 		min(s.Seen, s.Written, s.Right, s.Vanished, s.Skipped, s.Failed) < 0 {
@@ -46,7 +46,7 @@ func summaries(text string) []summary {
 type said struct {
 	summary
 	named    int64 // failures with a message of their own
-	unsealed bool  // it was said that the root vouches for its old label still
+	unsealed bool  // it was said that the root is trusted for its old label still
 }
 
 func saying(text string) (s said) {

@@ -64,13 +64,13 @@ func socket() int {
 func Begin(asked chan<- os.Signal) {
 	signal.Ignore(syscall.SIGUSR1)
 	_ = os.WriteFile("/proc/self/comm", []byte("fastlabel"), 0)
-	go heedParent(asked)
+	go watchParent(asked)
 }
 
-// heedParent passes on what the parent asks, a byte each, and kills the child when its
+// watchParent passes on what the parent asks, a byte each, and kills the child when its
 // parent is gone, where the kernel does not: it forgets the death signal of a program
 // that has file capabilities.
-func heedParent(asked chan<- os.Signal) {
+func watchParent(asked chan<- os.Signal) {
 	for {
 		n, err := syscall.Read(socket(), make([]byte, 1))
 		switch {

@@ -87,7 +87,7 @@ func Of(ctx context.Context) (int, string) {
 	return Interrupted, "interrupted"
 }
 
-// IsEnd tells whether err says no more than that ctx has ended.
+// IsEnd reports whether err says no more than that ctx has ended.
 func IsEnd(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, context.Canceled) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Cause(ctx)))

@@ -35,7 +35,7 @@ type Request struct {
 	Destinations []string // else these
 }
 
-// IsAsked tells whether the annotations ask for anything.
+// IsAsked reports whether the annotations ask for anything.
 func IsAsked(annotations map[string]string) bool {
 	value, ok := annotations[AskRelabel]
 	return ok && value != "false"

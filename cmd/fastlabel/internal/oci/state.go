@@ -147,7 +147,7 @@ func (c *Config) Timeout(own func(specs.Hook) bool) time.Duration {
 	return least
 }
 
-// RunsThis tells whether the entry is the one that started this program: by
+// RunsThis reports whether the entry is the one that started this program: by
 // the file, however it is named, or by the arguments.
 func RunsThis(e specs.Hook) bool {
 	if len(e.Args) > 0 && slices.Equal(e.Args, os.Args) {

@@ -70,7 +70,7 @@ var beneathPods = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(.*?/pods/[^/]+)/(?:volumes/([^/]+)/|etc-hosts/|containers/|volume-subpaths/([^/]+)/)`)
 })
 
-// isKubelets tells whether source is written by the kubelet: its directory but
+// isKubelets reports whether source is written by the kubelet: its directory but
 // for the volumes in it, and of those secrets, config maps and the like.
 func (h Host) isKubelets(source string) bool {
 	if at := beneathPods().FindStringSubmatch(source + "/"); at != nil {
@@ -101,12 +101,12 @@ var kubeletWrites = map[string]bool{
 	"kubernetes.io~configmap": true, "kubernetes.io~downward-api": true, "kubernetes.io~projected": true, "kubernetes.io~secret": true,
 }
 
-// lies tells whether path is dir, or lies beneath it.
+// lies reports whether path is dir, or lies beneath it.
 func lies(dir, path string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// readOnly tells whether the container cannot write there: the last word counts.
+// readOnly reports whether the container cannot write there: the last word counts.
 func (m Mount) readOnly() (ro bool) {
 	for _, o := range m.Options {
 		switch o {

@@ -151,7 +151,7 @@ func TestStoryInit(t *testing.T) {
 }
 
 // TestStoryKilled: the Job's process is killed on its way. Its successor ends the work,
-// and until then the root vouches for nothing.
+// and until then the root is trusted for nothing.
 func TestStoryKilled(t *testing.T) {
 	need(t)
 	old := label(data)

@@ -213,7 +213,7 @@ func events(t *testing.T, name string) []string {
 	return out
 }
 
-// has says whether one of the events has the words.
+// has reports whether one of the events has the words.
 func has(events []string, words string) bool {
 	return strings.Contains(strings.Join(events, "\n"), words)
 }

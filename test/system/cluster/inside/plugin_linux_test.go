@@ -152,7 +152,7 @@ func TestStoryPlugin(t *testing.T) {
 	}
 }
 
-// TestStoryPluginKilled: the plugin is killed at its work. The root vouches for nothing,
+// TestStoryPluginKilled: the plugin is killed at its work. The root is trusted for nothing,
 // and the next one resumes.
 func TestStoryPluginKilled(t *testing.T) {
 	need(t)

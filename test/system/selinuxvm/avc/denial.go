@@ -64,7 +64,7 @@ func untrusted(value string) string {
 	return value
 }
 
-// Like tells whether d has what want says. What is empty in want may be
+// Like reports whether d has what want says. What is empty in want may be
 // anything; d may have more permissions.
 func (d Denial) Like(want Denial) bool {
 	for _, p := range want.Permissions {

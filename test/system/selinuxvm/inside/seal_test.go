@@ -22,7 +22,7 @@ func sealed(t *testing.T, root string) {
 	t.Helper()
 	seal := labelOf(t, root)
 	if seal == labelA || seal == labelB {
-		t.Errorf("the root has %s, which vouches for a tree that is not done", seal)
+		t.Errorf("the root has %s, which is trusted for a tree that is not done", seal)
 	}
 	for _, l := range []string{labelA, labelB} {
 		label(t, 4, "probe", "--label", l, root)
@@ -34,7 +34,7 @@ func sealed(t *testing.T, root string) {
 }
 
 // TestInterrupted: a relabel from one container's label to another's, killed
-// when the root is sealed, leaves a seal that vouches for neither, under which
+// when the root is sealed, leaves a seal that is trusted for neither, under which
 // nobody else reads; the next run completes it. The control is the tree
 // before: each process that may read it does.
 func TestInterrupted(t *testing.T) {
