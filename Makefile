@@ -162,10 +162,10 @@ packages: $(NFPM) ## make debs and rpms in bin: of what install installs, and of
 test-packages: deps-packages $(CYCLONEDX) ## make a release twice, install its packages and remove them again, in a Debian 12 in a directory (root)
 	test/packages.sh
 
-# What has goroutines to race. The test that is left out there measures the built
-# command, which has no detector.
+# What has goroutines to race. The tests that are left out there look at the built command,
+# which has no detector, or count what the detector adds to.
 RACE := ./relabel/... ./internal/fcontexts ./cmd/...
-SLOW := ^TestFewDescriptors$$
+SLOW := ^(TestFewDescriptors|TestOrderOfCalls|TestCallsPerEntry|TestCallsPerDirectory|TestNothingElseOpened|TestSlowLook|TestAllocations|TestKindChanges|TestDocsRun)$$
 # The packages that ask testing.Short.
 WHOLE := ./relabel
 SUM = FASTLABEL_PROMISE=$(PROMISED) $(GOTESTSUM) -- -count=1

@@ -164,7 +164,7 @@ func TestRightCancelled(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), "default label="+newLabel+"\ndir .\nfile f%03d x400\n")
 	wrong := filepath.Join(root, "f000") // tmpfs lists the newest first
 	stopped := 0
-	for i := range 2000 {
+	for i := 0; i < 2000; i += sized(1, 7) {
 		treetest.Set(t, root, "f000", oldLabel)
 		ctx, cancel := context.WithCancel(t.Context())
 		timer := time.AfterFunc(time.Duration(i)*time.Microsecond, cancel)
