@@ -18,7 +18,7 @@ package relabel
 //	open_linux.go       the root, opened; what this kernel can do
 //	root_linux.go       the root's label, as Inspect and the commit see it; the second reading
 //	mount_linux.go      a mount, from its opening to its walk
-//	submount_linux.go   what is mounted beneath the root
+//	submount_linux.go   what is mounted beneath the root; one mount, labelled on its own
 //	report_linux.go     what a run counts and reports, and which failures it keeps
 //	report.go           how far a run is, and its end: Progress, State, Report
 //	trace.go            what is reported to the caller, or logged
@@ -37,7 +37,7 @@ package relabel
 //
 //	rules.go            Apply, as a caller has it; what is written over the label that is there
 //	contexts            the file contexts of a policy, for a caller to load
-//	apply_linux.go      the path of Apply: no seal, no commit
+//	apply_linux.go      the path of Apply: no seal, no commit; how it has a root distrusted
 //
 // For runtimes:
 //

@@ -238,7 +238,7 @@ func frozenFile(t *testing.T, vol string) {
 		t.Error(err)
 	}
 	nothingLeft(t, goroutines, files)
-	taken(t, 0, 0, 0)
+	taken(t, 0)
 }
 
 func frozenVolumes(t *testing.T, vol string) {
@@ -296,7 +296,7 @@ func frozenVolumes(t *testing.T, vol string) {
 	all.Wait()
 	ice.thaw(t)
 	nothingLeft(t, goroutines, files)
-	taken(t, 0, 0, 0)
+	taken(t, 0)
 }
 
 // TestWaitingVolumes: runs that wait for a volume's lock keep no other volume waiting.
@@ -346,5 +346,5 @@ func waitingVolumes(t *testing.T, dir string) {
 	close(leave)
 	all.Wait()
 	nothingLeft(t, goroutines, files)
-	taken(t, 0, 0, 0)
+	taken(t, 0)
 }

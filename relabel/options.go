@@ -43,9 +43,9 @@ type Options struct {
 	// OneFilesystem skips what is mounted beneath the root, and subvolumes of btrfs: what has
 	// another device number, as find -xdev does. At zero that is labelled too.
 	OneFilesystem bool
-	// Exclude names what is skipped with all that is beneath it, by paths as the caller would open
-	// them. One that does not exist is an error (not fs.ErrNotExist, which is of the root), and so
-	// is one that is the root, or holds it; but Apply by file contexts skips that root.
+	// Exclude has paths of what is skipped, with all that is beneath it. One that does not exist is
+	// an error, an *fs.PathError with Op "exclude" and without an errno; fs.ErrNotExist is the
+	// root's. So is one that is the root, or holds it; but Apply by file contexts skips that root.
 	Exclude   []string
 	HardLinks HardLinks // LinksLabel at zero; the others cost three more calls for each entry
 	// Throttle, if not nil, is called by each worker before its next 1 to 8 entries, with their
@@ -74,7 +74,7 @@ type Options struct {
 // inner has the options of callers in this package.
 type inner struct {
 	dry   bool           // nothing is written
-	here  bool           // nothing of the caller's is called: he may do the work himself
+	here  bool           // the caller's goroutine may do the work: there are no callbacks
 	joins bool           // it trusts a root that a run like it, for which it waited, has labelled
 	dir   *os.File       // the root
 	at    *mounts.Volume // the root is to be this one, or the error is flight.ErrMoved

@@ -94,7 +94,7 @@ func probeDead(t *testing.T, dir string) {
 	if is, err := isLabelled(healthy, newLabel, SkipRoot); is || err != nil {
 		t.Errorf("beside calls that hang: %t, %v", is, err)
 	}
-	taken(t, 0, 0, each*(calls-int(refused.Load())))
+	taken(t, each*(calls-int(refused.Load())))
 	if r, err := new(Group).Tree(t.Context(), healthy, newLabel, SkipNone); err != nil || !r.Complete {
 		t.Errorf("beside calls that hang: %+v, %v", r, err)
 	}
@@ -120,7 +120,7 @@ func probeDead(t *testing.T, dir string) {
 	all.Wait()
 	treetest.Wait(t, "none hangs", func() bool { return hangs() == 0 })
 	nothingLeft(t, goroutines, files)
-	taken(t, 0, 0, 0)
+	taken(t, 0)
 	if _, err := isLabelled(one, newLabel, SkipRoot); err == nil || errors.As(err, new(*HungError)) {
 		t.Errorf("when all have returned: %v", err)
 	}

@@ -14,7 +14,7 @@ type Counts struct {
 	Right    int64 // labels that were right already
 	Vanished int64 // entries that were gone when their turn came
 	Skipped  int64 // entries not to be labelled: exclusions, what can have no label, hard links if asked
-	Failed   int64 // entries whose label, or whose entries, could not be set or read
+	Failed   int64 // entries that could not be labelled or read, directories that could not be listed
 }
 
 // Report is the result of a run.
@@ -55,7 +55,7 @@ type State struct {
 	Found   int64 // directories met beneath the root
 	Entered int64 // of these, those that a worker has begun to read
 
-	Path string // a directory that is worked on: the root as the caller named it, and hostile names
+	Path string // a directory that is worked on; the tree's owner chose the names beneath the root
 	Call string // the system call under way where no directory is worked on, such as syncfs
 
 	waits string // see Work.Waits

@@ -18,9 +18,9 @@ import (
 // written, and each mount beneath, is not trusted by any Skip until Tree commits it, where an
 // attribute can say so (CAP_SYS_ADMIN). Who reads the label alone does not see that.
 //
-// By Contexts the path that counts is the real one of the root, of which a link at its end is not
-// followed. Every root is allowed then, / and the kernel's own filesystems too; beneath a root
-// these are skipped, but for /dev and /sys where SELinux is on.
+// With Contexts the real path of the root counts, but a link at its end is not followed. Every root
+// is allowed then, / and the kernel's own filesystems too; beneath a root these are skipped, but
+// for /dev and /sys where SELinux is on.
 //
 // A file of several names for which rules have different labels gets one of these, and each run
 // writes it anew: LinksError names it.
@@ -46,8 +46,8 @@ type Rules struct {
 	// restorecon's -F, or PartType: an entry keeps a type that the policy lists as
 	// customizable, and one without a label gets the whole.
 	Parts Parts
-	// From, if not "", is a label of which any part may be *, for all, and the level may be
-	// left out, for all too. An entry with another label is skipped.
+	// From, if not "", is a label in which * stands for any part, as no level does for any level.
+	// An entry with another label is skipped.
 	From     string
 	RootOnly bool // nothing beneath the root is labelled
 }

@@ -8,7 +8,6 @@ import (
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
-	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/run"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
@@ -143,54 +142,4 @@ func (r *relabelling) syncFile(m *mounts.Mount) {
 	}
 	defer sys.Close(fd)
 	r.sync(m, fd)
-}
-
-// doubt records what distrust did to a mount.
-type doubt struct {
-	is, first bool  // it is not trusted; it was
-	before    int64 // entries that were written by then
-}
-
-// distrust has nobody trust m, before a run by rules writes in it.
-func (r *relabelling) distrust(m *mounts.Mount, d *doubt) (e sys.Errno) {
-	if r.rules == nil || r.inner.dry {
-		return 0
-	}
-	if _, is := r.rules.trustless[mounts.IDOf(m.Stat)]; is {
-		return 0
-	}
-	// A system image is what / is when it runs; and each attribute would be one of the image.
-	if of, is := r.rules.Contexts.(interface{ Image() bool }); is && of.Image() {
-		return 0
-	}
-	m.Now("fsetxattr")
-	defer m.Now("")
-	d.before = r.account.of(walk.Written)
-	d.first, e = commit.ClaimRules(m.Top, r.order(m, m.Top))
-	d.is = e == 0
-	return e
-}
-
-// trustAgain follows distrust when the walk of m has ended. If nothing was written in m it is trusted
-// as before; whole says that the walk has covered what is mounted beneath m.
-func (r *relabelling) trustAgain(m *mounts.Mount, d *doubt, whole bool) {
-	if !d.is {
-		return
-	}
-	m.Now("removexattr")
-	defer m.Now("")
-	var e sys.Errno
-	switch {
-	case r.account.of(walk.Written) > d.before:
-		var fd int
-		if fd, e = mounts.Reopen(m.At); e == 0 { // a run that shares no lock may have committed it since
-			_, e = commit.ClaimRules(fd, r.order(m, fd))
-			sys.Close(fd)
-		}
-	case d.first && whole:
-		e = commit.UnclaimRules(m.At)
-	}
-	if e != 0 {
-		r.account.note("%s: what an earlier run left on it could not be removed: %v", m.Path, e)
-	}
 }

@@ -98,7 +98,7 @@ func newRelabelling(o Options, in inner, path, label string) *relabelling {
 	return r
 }
 
-// execute calls what, beside the caller where he may leave, and returns the report.
+// execute calls what, in a goroutine beside the caller or in the caller's, and returns the report.
 func (r *relabelling) execute(ctx context.Context, what func(ctx context.Context) error) (Report, error) {
 	begin := time.Now()
 	if r.o.Progress != nil {

@@ -188,12 +188,12 @@ func commits() []Mutant {
 		{
 			Name: "rules-trusted", By: "TestApplyTrust in relabel",
 			Breaks: "a root beneath which rules have written is trusted for no label",
-			Edits:  edits("relabel/submount_linux.go", "d.first, e = commit.ClaimRules(m.Top, r.order(m, m.Top))", "d.first, e = false, sys.Errno(0)"),
+			Edits:  edits("relabel/apply_linux.go", "d.first, e = commit.ClaimRules(m.Top, r.order(m, m.Top))", "d.first, e = false, sys.Errno(0)"),
 		},
 		{
 			Name: "rules-overtaken", By: "TestApplyOvertaken in relabel",
 			Breaks: "no label is trusted that was committed while rules were at work",
-			Edits:  edits("relabel/submount_linux.go", "_, e = commit.ClaimRules(fd, r.order(m, fd))", "_ = fd"),
+			Edits:  edits("relabel/apply_linux.go", "_, e = commit.ClaimRules(fd, r.order(m, fd))", "_ = fd"),
 		},
 		{
 			Name: "lock-skipped", By: "TestTrustedAfterWait",
