@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// share is which part of the time requests may wait together. A pod that starts asks
+	// share is the part of the time that requests may wait together. A pod that starts asks
 	// its plugins some five times in a second or two: if others' requests came before each,
 	// it would start 0.4 s later.
 	share = 10
@@ -18,7 +18,7 @@ const (
 	free = 20 * time.Millisecond
 )
 
-// allowance is how long requests may wait together.
+// allowance limits the time that requests may wait together.
 type allowance struct {
 	most time.Duration // that is saved up
 

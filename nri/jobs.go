@@ -27,7 +27,7 @@ import (
 // Why not a relabel.Group alone: it tells volumes by mount, and each pod has a mount of
 // its own; and it does not limit how many are at work.
 
-// errGone is what ends a job whose pod is deleted. Its volume cannot be unmounted before:
+// errGone ends a job whose pod is deleted. Its volume cannot be unmounted before:
 // the run holds it.
 var errGone = fmt.Errorf("%w: a volume of the pod was unmounted", relabel.ErrStopped)
 
@@ -214,7 +214,7 @@ func (l *labeller) end(path string, returned <-chan struct{}) {
 	}
 }
 
-// farOf says how far the jobs are that have not ended.
+// farOf describes the jobs that have not ended, for people.
 func (l *labeller) farOf(jobs []*job) error {
 	work := make(map[key]string)
 	for _, w := range l.group.Pending() {

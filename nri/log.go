@@ -91,7 +91,7 @@ func fieldOf(a slog.Attr) zapcore.Field {
 	return zapcore.Field{Key: a.Key, Type: zapcore.StringType, String: v.String()}
 }
 
-// stubLog is what package nri logs with: what it says of each connection is of use to
+// stubLog is the log of package nri: what it says of each connection is of use to
 // who looks for a fault in it.
 type stubLog struct{ *slog.Logger }
 

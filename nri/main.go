@@ -44,11 +44,11 @@ const (
 	// longestWait bounds --wait: a node answers one NRI request at a time, and the
 	// runtimes give up on a plugin after 2 s.
 	longestWait = time.Second
-	// grace is how long SIGTERM waits for calls that hang in the kernel.
+	// grace is the time that SIGTERM waits for calls that hang in the kernel.
 	grace = 5 * time.Second
 )
 
-// settings are what the flags say.
+// settings are those of the flags.
 type settings struct {
 	socket, index, pods string
 	bundles             []string

@@ -19,7 +19,7 @@ import (
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
-// counts are what happened since the plugin began.
+// counts are those of events since the plugin began.
 type counts struct {
 	connected atomic.Bool
 

@@ -152,7 +152,7 @@ func (p *plugin) label(ctx context.Context, pod *api.PodSandbox, value string) (
 	return a.outcome, a.err
 }
 
-// answer is what a look at the pod led to. It is given when the jobs have ended.
+// answer is the result of a look at the pod. It is given when the jobs have ended.
 type answer struct {
 	outcome
 	err  error

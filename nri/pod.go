@@ -29,7 +29,7 @@ const (
 	fixed = "fixed"
 )
 
-// outcome is what became of a request, for logs and metrics.
+// outcome is the end of a request, for logs and metrics.
 type outcome string
 
 const (
@@ -52,13 +52,13 @@ const maxConfig = 16 << 20
 // hyphens; what is none must not lead elsewhere.
 var safe = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)
 
-// places are where the kubelet and the runtime keep what they made.
+// places are the directories of the kubelet and the runtime.
 type places struct {
 	pods    string
 	bundles []string // with {id}
 }
 
-// sandbox is what config.json says of a sandbox.
+// sandbox is a sandbox as config.json describes it.
 type sandbox struct {
 	Process struct {
 		SELinuxLabel string `json:"selinuxLabel"`

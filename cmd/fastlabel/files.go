@@ -32,7 +32,7 @@ func hungAt(call, path string, end error) error {
 	return &relabel.HungError{Calls: []relabel.HungCall{{Call: call, Path: path}}, Cause: end}
 }
 
-// input is what file holds, "-" being stdin.
+// input returns the content of file; of "-", stdin.
 func input(ctx context.Context, stdin io.Reader, file string) ([]byte, error) {
 	return answer(ctx, "read", file, func() ([]byte, error) {
 		in := stdin

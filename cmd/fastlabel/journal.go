@@ -14,10 +14,10 @@ import (
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 )
 
-// devLog is where syslog, or the journal in its place, listens.
+// devLog is the socket of syslog, or of the journal in its place.
 const devLog = "/dev/log"
 
-// journalWait is how long a run waits in all for its lines to be taken. A reader
+// journalWait limits the time that a run waits in all for its lines to be taken. A reader
 // that is alive needs microseconds; the hook must not outlast its time for one that
 // is not.
 const journalWait = 200 * time.Millisecond

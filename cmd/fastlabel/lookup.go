@@ -41,7 +41,7 @@ func (m mistake) Error() string {
 	return text
 }
 
-// notBegun says what is wrong with a command line.
+// notBegun returns the message for a command line by which nothing was begun.
 func notBegun(err error) string {
 	if errors.As(err, new(mistake)) {
 		return words.Clean(err.Error())
@@ -69,7 +69,7 @@ func (s *settings) mistaken(operands []string, isThere func(string) bool) error 
 	return nil
 }
 
-// isContext tells what looks like a security context. A name in which three or
+// isContext reports whether an operand looks like a security context. A name in which three or
 // four fields have colons between them is rare, and ./ in front makes it a PATH.
 func isContext(word string) bool {
 	fields := strings.Split(word, ":")
@@ -140,7 +140,7 @@ func (j *job) astray(ctx context.Context, paths []string) error {
 	return nil
 }
 
-// looked is what was found out about the PATHs.
+// looked is the result of the look at the PATHs.
 type looked struct {
 	missing int
 	first   string // of those that are missing
@@ -224,7 +224,7 @@ func (l *looked) add(of looked) {
 	maps.Copy(l.readOnly, of.readOnly)
 }
 
-// lookPatience is how long a served filesystem may take to answer one look: the
+// lookPatience is the time that a served filesystem may take to answer one look: the
 // run itself waits longer, and tells what hangs.
 const lookPatience = 200 * time.Millisecond
 

@@ -17,7 +17,7 @@ import (
 	"github.com/fastlabel/fastlabel/internal/secctx"
 )
 
-// defaultLabel is what every container may read and write.
+// defaultLabel is the label that every container may read and write.
 const defaultLabel = "system_u:object_r:container_file_t:s0"
 
 // target works out the label that the flags ask for, in the canonical form.

@@ -84,7 +84,7 @@ func (a *automaton) init(owner *Set) {
 	a.none = a.build(nil, nil)
 }
 
-// mostSteps is how long an expression may be with all that {n,m} repeats.
+// mostSteps limits the length of an expression with all that {n,m} repeats.
 const mostSteps = 10_000
 
 // compile appends the expression text to the program, as the whole of a path, and returns

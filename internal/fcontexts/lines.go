@@ -15,10 +15,10 @@ var kinds = map[string]Kind{
 	"-p": Fifo, "-c": Char, "-d": Folder, "-b": Block, "--": File, "-l": Link, "-s": Socket,
 }
 
-// longest is what libselinux 3.8 and later allow a field, in bytes.
+// longest is the longest field in bytes that libselinux 3.8 and later allow.
 const longest = 0xfffe
 
-// lineError says what is wrong with a line of file.
+// lineError returns the error of a line of file.
 func lineError(file string, line int, format string, args ...any) error {
 	return fmt.Errorf("%s:%d: %s", file, line, fmt.Sprintf(format, args...))
 }

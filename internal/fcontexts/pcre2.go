@@ -48,7 +48,7 @@ func named(name string, not bool) (c class, ok bool) {
 	return c, ok
 }
 
-// groups are what begins a group, and what is written for it.
+// groups maps the beginning of a group to what is written for it.
 var groups = map[string]string{
 	"?:": "(?:", "?>": "(?>", "?=": "(?=", "?!": "(?!", "?<=": "(?<=", "?<!": "(?<!", "*atomic:": "(?>",
 	"*pla:": "(?=", "*positive_lookahead:": "(?=", "*nla:": "(?!", "*negative_lookahead:": "(?!",

@@ -27,13 +27,13 @@ func (l list) apply(path string) string {
 	return path
 }
 
-// substitutions are what file.subs and file.subs_dist say.
+// substitutions are those of file.subs and file.subs_dist.
 type substitutions struct {
 	local, dist list
 	root        substitution
 }
 
-// substitution says what is replaced at a path and beneath it.
+// substitution is a replacement at a path and beneath it.
 type substitution struct {
 	children map[string]*substitution
 	self, to string // for what the path itself is taken, and the directory beneath; "" if nothing is new
@@ -41,7 +41,7 @@ type substitution struct {
 
 func (s *substitutions) apply(path string) string { return s.dist.apply(s.local.apply(path)) }
 
-// longestLine is what libselinux reads at a time, with the newline.
+// longestLine bytes, the newline included, are what libselinux reads at a time.
 const longestLine = 1022
 
 // read reads text, the content of file, into l.

@@ -36,13 +36,13 @@ import (
 const env = "FASTLABEL_CHILD_OF"
 
 const (
-	// Grace is how long after the end of its context the child is waited for
+	// Grace is the time after the end of its context that the child is waited for
 	// while it does nothing: the engine gives up after half a second.
 	Grace = 800 * time.Millisecond
 	// often is how often it is looked at then, and idle how long it does nothing before
 	// that counts.
 	often, idle = Grace / 16, Grace / 4
-	// longest is how long it may work on without a word.
+	// longest is the longest time that it may work on without a word.
 	longest = 30 * time.Second
 	// seldom is how often it is looked at before, and how long its last word may take.
 	seldom = time.Second
@@ -260,7 +260,7 @@ func (c *child) wait(ctx context.Context) (code int) {
 	}
 }
 
-// leave says why the child is left behind, and returns the code for that.
+// leave prints why the child is left behind, and returns the code for that.
 func (c *child) leave(ctx context.Context) int {
 	code, reason := exit.Of(ctx)
 	why := fmt.Sprintf("process %d does not end", c.process.Pid)

@@ -27,7 +27,7 @@ var TrySkip = []string{"try-skip-volume-selinux-label.crio.io", "io.kubernetes.c
 // MaxDestinations bounds a list; a pod has tens of mounts. For more there is true.
 const MaxDestinations = 256
 
-// Request is what the annotations ask.
+// Request has what the annotations ask for.
 type Request struct {
 	Label        string // canonical
 	Skip         string
@@ -65,7 +65,8 @@ func ReadRequest(annotations map[string]string, mountLabel string) (*Request, er
 }
 
 func askedLabel(annotations map[string]string, mountLabel string) (string, error) {
-	label, err := "", error(nil)
+	var label string
+	var err error
 	if own, ok := annotations[AskLabel]; ok {
 		if own == "" {
 			return "", fmt.Errorf("%s is empty", AskLabel)

@@ -18,7 +18,7 @@ import (
 // configuration, its devices, its kernel's filesystems, the kubelet's secrets. To
 // give those the label of one container would break the host, or others.
 
-// Host is where the host keeps what is its own.
+// Host has the directories of the host itself.
 type Host struct{ whole, closed, kubelet []string } // directories, by each of their names
 
 // TheHost resolves links: a source is resolved too, and /etc or /var/lib/kubelet
@@ -40,7 +40,7 @@ func named(dirs ...string) (all []string) {
 // NeverWhole is NoVolume's reason where a list of destinations is refused too.
 const NeverWhole = "a system directory or device, or holds one"
 
-// NoVolume says why the mount of source, which is resolved, is no volume; "" if
+// NoVolume returns why the mount of source, which is resolved, is no volume; "" if
 // it is one.
 func (h Host) NoVolume(m Mount, source string) string {
 	info, err := os.Lstat(source)

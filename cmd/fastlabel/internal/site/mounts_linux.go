@@ -13,7 +13,7 @@ import (
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 )
 
-// Mounts are what was mounted as the command began.
+// Mounts is the table of mounts as the command began.
 type Mounts []mountinfo.Mount
 
 // Table reads the mount table; it is empty where that cannot be read. A line that is not
@@ -156,7 +156,7 @@ var countInodes = []uint32{
 	0x58465342, // xfs
 }
 
-// InodesOf is how many inodes are in use on the filesystem that has path as its top, as
+// InodesOf returns the number of inodes in use on the filesystem that has path as its top, as
 // df -i shows them, if all that is walked lies on it: there are no more entries than that,
 // but for further names of a file. Else it is 0.
 func InodesOf(path string, xdev bool) int64 {

@@ -15,7 +15,7 @@ import (
 // does not need it is done first.
 const Patience = time.Second
 
-// Grace is how long an answer may take that is under way when ctx ends.
+// Grace is the time that an answer may take that is under way when ctx ends.
 const Grace = 300 * time.Millisecond
 
 // Within is f's result, or ctx's end if that comes first: f may hang, on a pipe that is
