@@ -48,7 +48,7 @@ type labeller struct {
 	log    *slog.Logger
 	counts *counts
 	mounts func() ([]mountinfo.Mount, error)
-	change func(path, from, to string) // is told each entry that is labelled; nil: nothing is
+	change func(path, from, to string) // is called with each entry that is labelled; may be nil
 
 	mu   sync.Mutex
 	jobs map[key]*job
@@ -103,7 +103,7 @@ func (l *labeller) join(v volume, label string) *job {
 		if !j.unasked.Stop() {
 			return j // it ends, and the next try begins anew
 		}
-		if j.ended() { // and failed, of which this request is told
+		if j.ended() { // and failed, which this request gets
 			delete(l.jobs, k)
 			return j
 		}

@@ -64,7 +64,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run is the command; change is told each entry that is labelled.
+// run is the command; change is called with each entry that is labelled.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer, change func(path, from, to string)) int {
 	s, err := parse(args, stdout)
 	switch {

@@ -109,7 +109,7 @@ func replace(file string, text []byte) error {
 		err = os.Rename(f.Name(), file)
 	}
 	if err != nil {
-		_ = os.Remove(f.Name()) // the error is told
+		_ = os.Remove(f.Name()) // the error is reported
 	}
 	return err
 }

@@ -56,7 +56,7 @@ func newPlugin(wait time.Duration, at places, l *labeller) *plugin {
 	return &plugin{allowed: allowance{most: wait, left: wait}, places: at, labeller: l, looks: make(chan struct{}, looksAtOnce), log: l.log, counts: l.counts}
 }
 
-// Configure is told to which runtime the plugin is connected.
+// Configure is called when the plugin is connected to a runtime.
 func (p *plugin) Configure(_ context.Context, _, runtime, version string) (stub.EventMask, error) {
 	p.counts.connected.Store(true)
 	p.log.Info("connected", "runtime", runtime, "version", version)

@@ -31,7 +31,7 @@ var kinds = map[string]string{
 	"kubernetes.io~local-volume": "",
 }
 
-// volumes are those of the pod that are mounted. The table of mounts tells all that is
+// volumes are those of the pod that are mounted. The table of mounts has all that is
 // asked, without a call that waits for the filesystem, and there is no link in its paths.
 func (p places) volumes(uid string, mounts func() ([]mountinfo.Mount, error)) ([]volume, error) {
 	if !safe.MatchString(uid) {

@@ -125,7 +125,7 @@ func (d *directory) Entry(name []byte, kind sys.Kind) (string, error) {
 	return label(rule), err
 }
 
-// Beneath is the same Want for all directories that no rule tells apart.
+// Beneath is the same Want for all directories that no rule distinguishes.
 func (d *directory) Beneath(name []byte) *walk.Want {
 	rules := d.rules.Child(name)
 	if rule, all := rules.All(); all {

@@ -18,7 +18,7 @@ import (
 type Order uint8
 
 const (
-	// Unordered: it promises nothing, or cannot be told. To have an order is to wait for the disk.
+	// Unordered: it promises nothing, or is not known. To have an order is to wait for the disk.
 	Unordered Order = iota
 	// Transactions: btrfs has the order of transactions, but fsync takes one file to the disk
 	// before the transaction in which it was changed.

@@ -31,7 +31,7 @@ type Proc struct {
 	once      sync.Once
 	cwd       int // see OpenOutside
 	cwdErrno  sys.Errno
-	noMountID atomic.Bool // statx does not tell the mount's id
+	noMountID atomic.Bool // statx does not report the mount's id
 }
 
 // OpenProc readies /proc for a run. root is what the calling thread has just seen at /; of
@@ -76,7 +76,7 @@ func openGenuine(dir int, path string) (int, error) {
 	if e != 0 {
 		return -1, pathError("openat", path, e)
 	}
-	if kind, _ := sys.FSType(fd); kind != sys.Proc { // 0 where it cannot be told
+	if kind, _ := sys.FSType(fd); kind != sys.Proc { // 0 where it is not known
 		sys.Close(fd)
 		return -1, &fs.PathError{Op: "fstatfs", Path: path, Err: errors.New("not a proc filesystem")}
 	}
@@ -115,7 +115,7 @@ func (p *Proc) Plain(root *Mount) bool {
 	return plain
 }
 
-// ask is Plain, with what the kernel tells of the mount.
+// ask is Plain, with what the kernel reports of the mount.
 func (p *Proc) ask(root *Mount) (m sys.MountStat, plain bool) {
 	m, e := sys.Statmount(root.At)
 	p.SELinux = mountinfo.HasOption(m.Options, "seclabel")
@@ -125,7 +125,7 @@ func (p *Proc) ask(root *Mount) (m sys.MountStat, plain bool) {
 // Learn reads the table of mounts, which takes time for each mount of the machine,
 // and where among them the root lies. It refuses a root that cannot have a label of
 // its own, and by ENAMETOOLONG one of which the kernel reports no path: what is mounted beneath
-// it cannot be told. A probe, a label on one file, or a root in whose mount nothing is mounted
+// it is not known. A probe, a label on one file, or a root in whose mount nothing is mounted
 // does without.
 func (p *Proc) Learn(root *Mount, b Bounds) error {
 	path, e := p.path(root.At)

@@ -17,7 +17,7 @@ import (
 // Refused is a place that is never relabelled.
 type Refused struct {
 	Path  string // free of links but for the last name
-	mount uint64 // in which it lies; 0 where the kernel does not tell
+	mount uint64 // in which it lies; 0 where the kernel does not report it
 }
 
 func (p Refused) String() string { return "it is " + p.Path + ", which is never relabelled" }

@@ -80,7 +80,7 @@ func (m *Mount) Find(listed mountinfo.Mount, b Bounds, a *run.Activity) (*Mount,
 }
 
 // covered reports whether passed leads to a directory of m that was skipped as what lies under
-// a mount. Only a clone tells.
+// a mount. Only a clone shows it.
 func (m *Mount) covered(passed []ID) bool {
 	why, is := m.Skip[passed[len(passed)-1]]
 	return is && why == ""

@@ -16,7 +16,7 @@ type Volume struct {
 
 // Absolute returns an absolute path to root, whatever the working directory becomes later. It is
 // not cleaned: a slash at the end leads to what a link leads to. It is an error where
-// the kernel does not tell the working directory, which may then have changed before
+// the kernel does not report the working directory, which may then have changed before
 // the volume is opened. (os.Getwd looks at all that lies beside it, and may hang.)
 func Absolute(root string) (string, error) {
 	if root == "" || filepath.IsAbs(root) {

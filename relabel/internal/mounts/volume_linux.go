@@ -43,7 +43,7 @@ func SeenAt(path string) Seen {
 }
 
 // Usual reports whether the last run saw the same at /, so that paths lead this thread to where
-// they lead the others. It is false where the kernel does not tell (Linux 5.8).
+// they lead the others. It is false where the kernel does not report it (Linux 5.8).
 func (s Seen) Usual() bool {
 	if !sys.SharesAll() {
 		return false
@@ -55,7 +55,7 @@ func (s Seen) Usual() bool {
 
 // Apart reports whether paths may lead a thread that sees root at / elsewhere than the threads
 // of the run: it alone has another root directory or another mount namespace, in
-// which mounts have other ids. It is false where the kernel does not tell (Linux 5.8).
+// which mounts have other ids. It is false where the kernel does not report it (Linux 5.8).
 func (p *Proc) Apart(root Seen) bool { return apart(root, p.shared.root) }
 
 func apart(a, b Seen) bool {

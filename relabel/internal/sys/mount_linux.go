@@ -24,7 +24,7 @@ type mountRequest struct {
 	mount, param uint64
 }
 
-// Statmount asks of the mount that fd stands in, and no server for anything. What it tells
+// Statmount asks of the mount that fd stands in, and no server for anything. What it reports
 // is whole, or the error says why not.
 func Statmount(fd int) (m MountStat, e Errno) {
 	const (
@@ -41,12 +41,12 @@ func Statmount(fd int) (m MountStat, e Errno) {
 	if _, _, e := unix.Syscall6(unix.SYS_STATMOUNT, uintptr(unsafe.Pointer(&request)), uintptr(unsafe.Pointer(&buf)), unsafe.Sizeof(buf), 0, 0, 0); e != 0 {
 		return m, e
 	}
-	told := binary.NativeEndian.Uint64(buf[8:])
-	if told&filesystem == 0 {
+	answered := binary.NativeEndian.Uint64(buf[8:])
+	if answered&filesystem == 0 {
 		return m, syscall.ENOSYS
 	}
 	m.ID, m.FSType = id, int64(binary.NativeEndian.Uint64(buf[24:]))
-	if told&options != 0 {
+	if answered&options != 0 {
 		at := min(head+int(binary.NativeEndian.Uint32(buf[4:])), len(buf))
 		text, _, ended := bytes.Cut(buf[at:], []byte{0})
 		if !ended {

@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Telling the scheduler before and after each system call costs 175 ns, a
-// quarter of what the call itself takes where all is in memory. Not telling it
+// Informing the scheduler before and after each system call costs 175 ns, a
+// quarter of what the call itself takes where all is in memory. Not informing it
 // is no way out: a call that hangs, on a dead server or a frozen filesystem,
 // would keep its processor and, at the next garbage collection, stop the whole
-// program. So it is told once a row. In between no Go code may run that grows
+// program. So it is informed once a row. In between no Go code may run that grows
 // the stack, writes a pointer or can be preempted, and that is all that the
-// functions of this file do. The one that tells the scheduler may itself grow the
+// functions of this file do. The one that informs the scheduler may itself grow the
 // stack, before it does; what it calls in between is nosplit, and the linker adds up
 // the frames of that, which are large without optimization. What converts a pointer is
 // nocheckptr, since the check is a call too.

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kinds that the walk tells apart.
+// The kinds that the walk distinguishes.
 const (
 	KindUnknown Kind = unix.DT_UNKNOWN
 	KindDir     Kind = unix.DT_DIR
@@ -25,14 +25,14 @@ const (
 type Stat struct {
 	Dev   uint64 // major << 32 | minor
 	Ino   uint64
-	Mount uint64 // the mount's id; 0 where the kernel does not tell (before Linux 5.8)
+	Mount uint64 // the mount's id; 0 where the kernel does not report it (before Linux 5.8)
 	Kind  Kind
 	Links uint32
 	Size  int64 // bytes
 	Mtime time.Time
 	Ctime time.Time
 	// Immutable and Append are what chattr(1) sets with +i and +a, where the
-	// filesystem tells (statx(2)). Attributes of such a file cannot be written.
+	// filesystem reports them (statx(2)). Attributes of such a file cannot be written.
 	Immutable, Append bool
 	// Encrypted is a directory whose names depend on a key being there (fscrypt).
 	Encrypted bool
@@ -93,7 +93,7 @@ func statx(dir int, name *byte, sync uintptr) (Stat, Errno) {
 	}, 0
 }
 
-// fill asks statx(2) about name in dir. What the kernel does not tell is 0 (cp_statx of
+// fill asks statx(2) about name in dir. What the kernel does not report is 0 (cp_statx of
 // fs/stat.c).
 func fill(st *unix.Statx_t, dir int, name *byte, flags, mask uintptr) Errno {
 	_, e := retry(func() (uintptr, uintptr, Errno) {
@@ -102,7 +102,7 @@ func fill(st *unix.Statx_t, dir int, name *byte, flags, mask uintptr) Errno {
 	return e
 }
 
-// fillOld is fill by fstatat, which tells neither the mount nor the attributes.
+// fillOld is fill by fstatat, which reports neither the mount nor the attributes.
 func fillOld(st *unix.Statx_t, dir int, name *byte, flags int) Errno {
 	var old unix.Stat_t
 	e := bare(unix.Fstatat(dir, Text(name), &old, flags))
@@ -117,7 +117,7 @@ func fillOld(st *unix.Statx_t, dir int, name *byte, flags int) Errno {
 func device(st *unix.Statx_t) uint64 { return uint64(st.Dev_major)<<32 | uint64(st.Dev_minor) }
 
 // MountID asks for the id of the mount that fd stands in, and no server for
-// anything. ENOSYS: the kernel does not tell (before Linux 5.8).
+// anything. ENOSYS: the kernel does not report it (before Linux 5.8).
 func MountID(fd int) (uint64, Errno) { return mountOf(fd, unix.STATX_MNT_ID) }
 
 // UniqueMountID is MountID of the id that no other mount gets (Linux 6.8).
@@ -149,7 +149,7 @@ func MountIDByHandle(fd int) (uint64, Errno) {
 type Placed struct {
 	Dev, Ino uint64
 	Mount    uint64 // never used again since Linux 6.8; 0 before 5.8
-	Born     int64  // nanoseconds; 0 where the filesystem does not tell
+	Born     int64  // nanoseconds; 0 where the filesystem does not report it
 }
 
 // Place asks where fd lies.

@@ -182,7 +182,7 @@ func FSTypeAt(path string) (int64, Errno) {
 	return int64(st.Type), e
 }
 
-// FSID is the filesystem's own number, as it tells it to statfs.
+// FSID is the filesystem's own number, as statfs has it.
 func FSID(fd int) (uint64, Errno) {
 	st, e := statfs(fd)
 	return uint64(uint32(st.Fsid.Val[0]))<<32 | uint64(uint32(st.Fsid.Val[1])), e
@@ -234,7 +234,7 @@ func Served(kind int64) bool {
 }
 
 // Stale reports whether a label that is read may be one that another machine has since
-// replaced: of NFS the kernel tells what it last heard, which SELinux keeps until
+// replaced: of NFS the kernel reports what it last heard, which SELinux keeps until
 // somebody asks the server for something else. See Refresh.
 func Stale(kind int64) bool { return kind == unix.NFS_SUPER_MAGIC }
 
@@ -251,7 +251,7 @@ func Rewind(fd int, position int64) Errno {
 }
 
 // SharesAll reports whether the calling thread has the descriptors, the root directory and the
-// working directory of the process's first one. It is false where the kernel does not tell
+// working directory of the process's first one. It is false where the kernel does not report it
 // (kcmp: CONFIG_KCMP).
 func SharesAll() bool {
 	const files, fs = 2, 3 // KCMP_FILES, KCMP_FS
