@@ -126,8 +126,9 @@ const (
 	Trusted                // it has the label, and no claim
 )
 
-// Look reads a root's label, and how far it can be trusted for want in the tree. What is no directory has
-// no claim. fd is Opened, or an O_PATH descriptor: ByDescriptor. The string op is the call that failed.
+// Look reads a root's label, and how far it can be trusted for want in the tree. What is no
+// directory has no claim. fd is Opened, or an O_PATH descriptor: ByDescriptor. op is the call that
+// failed.
 func Look(way sys.Way, fd int, dir bool, want string) (t Trust, has string, op string, e sys.Errno) {
 	io := xattrio.New(want)
 	label, op, e := io.Read(xattrio.Target{FD: fd, Pinned: way == sys.ByDescriptor})

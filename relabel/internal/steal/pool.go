@@ -130,9 +130,9 @@ type pool[T any] struct {
 // steal from the far end. Run returns the items that no worker took, which
 // only a stop leaves, so that the caller can release them.
 //
-// The error is the first *Panic or error of a Begin; else context.Cause(ctx) if a cancelled context left an item
-// or was seen through Worker.Stopped; else nil. So a context that is cancelled
-// when everything was worked on is no error.
+// The error is the first *Panic or error of a Begin; else context.Cause(ctx) if a cancelled
+// context left an item or was seen through Worker.Stopped; else nil. So a context that is
+// cancelled when everything was worked on is no error.
 func Run[T any](ctx context.Context, seeds []T, j Job[T]) (left []T, err error) {
 	p := &pool[T]{
 		begin:   j.Begin,

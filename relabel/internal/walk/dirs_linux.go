@@ -305,8 +305,8 @@ func (c *dirCache) beginRest() {
 	c.mu.Unlock()
 }
 
-// evict closes an idle directory, if there is one: that with the smallest depth gap for its distance from
-// the newest, the oldest on ties, and never the newest of several. In a deep tree
+// evict closes an idle directory, if there is one: that with the smallest depth gap for its
+// distance from the newest, the oldest on ties, and never the newest of several. In a deep tree
 // those that stay open lie farther apart the higher they are, so that reopening a
 // directory takes a few steps and not one for each level: 20,000 levels of two
 // directories would take hours.

@@ -46,7 +46,8 @@ type sortedDir struct {
 	mu      sync.Mutex   // guards the entries while there are several readers
 }
 
-// sorter has the memory in which a walk sorts directories, and those that wait for it. Where both parts are in use, a directory is labelled as it lies.
+// sorter has the memory in which a walk sorts directories, and those that wait for it. Where both
+// parts are in use, a directory is labelled as it lies.
 type sorter struct {
 	mu    sync.Mutex
 	queue []*directory // the last is next: it is the most likely to be open
@@ -201,8 +202,9 @@ func (s *span) do(w *worker) {
 
 // read reads a span by fd.
 func (g *sortedDir) read(w *worker, fd int, s order.Span) {
-	at, e := int64(0), sys.Rewind(fd, s.At)
+	e := sys.Rewind(fd, s.At)
 	if e == 0 {
+		var at int64
 		// The first name at or after s.At may lie beyond s.To: a getdents64 with a
 		// buffer too small for any name leaves the position at that name.
 		w.pos.now(xattrio.Getdents64)
