@@ -97,36 +97,6 @@ func TestDryRun(t *testing.T) {
 	})
 }
 
-// TestEqualLabels: a NUL at the end, or another order of categories in what
-// the caller says, is the same label.
-func TestEqualLabels(t *testing.T) {
-	const base = "system_u:object_r:container_file_t:"
-	doubled := int64(4) // a label that ends with a NUL is not one without
-	if treetest.Policed() {
-		doubled = 0 // but SELinux takes a label up to the first
-	}
-	for _, c := range []struct {
-		stored, want string
-		written      int64
-	}{
-		{`"` + base + `s0:c35,c75\x00"`, base + "s0:c35,c75", 0},
-		{base + "s0:c35,c75", base + "s0:c75,c35", 0},
-		{base + "s0:c35,c75", base + "s0:c75,c35,c75\x00", 0},
-		{base + "s0:c1.c3", base + "s0:c3,c1,c2", 0},
-		{base + "s0:c35,c76", base + "s0:c35,c75", 4},
-		{`"` + base + `s0:c35,c75\x00\x00"`, base + "s0:c35,c75", doubled},
-	} {
-		for _, exact := range []bool{false, true} {
-			root := grow(t, on(t, "tmpfs"), "default label="+c.stored+"\ndir .\ndir d\nfile d/f\nlink l d\n")
-			r, err := Tree(t.Context(), root, c.want, &Options{Exact: exact})
-			adds(t, r)
-			if err != nil || !r.Complete || r.Written != c.written || r.Right != 4-c.written {
-				t.Errorf("%+v: %+v, %v", c, r, err)
-			}
-		}
-	}
-}
-
 // TestGuess: a long row of wrong labels with right ones among them. None may
 // be missed, and each counts once.
 func TestGuess(t *testing.T) {

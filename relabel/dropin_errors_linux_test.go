@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,73 +16,26 @@ import (
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
-	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-// losesNone: one file of five is immutable, over and over. FASTLABEL_DROPIN_RUNS
-// says how often; ten thousand take half a minute.
+// losesNone: one file of five is immutable, over and over. We name it each time, and go-selinux
+// says now and then that all is well: the control.
 func losesNone(t *testing.T) {
-	runs := 300
-	if s := os.Getenv("FASTLABEL_DROPIN_RUNS"); s != "" {
-		var err error
-		if runs, err = strconv.Atoi(s); err != nil {
-			t.Fatal(err)
-		}
-	}
 	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\nfile f%d x5\n")
-	stuck := filepath.Join(root, "f2")
-	immutable(t, stuck, true)
-	lost := map[string]int{}
-	labels := []string{newLabel, "system_u:object_r:container_file_t:s0:c3"}
-	for i := range runs {
-		want := labels[i%2]
+	immutable(t, filepath.Join(root, "f2"), true)
+	lost := 0
+	for i := range 300 {
+		label := []string{newLabel, "system_u:object_r:container_file_t:s0:c3"}[i%2]
 		unclaim(t, root)
-		for name, l := range map[string]library{"ours": ours, "peer": peer} {
-			err := l.chcon(root, want, true)
-			if err == nil {
-				lost[name]++
-			}
-			if name == "peer" {
-				continue
-			}
-			if at, is := err.(*fs.PathError); !is || at.Path != stuck || !errors.Is(err, unix.EPERM) || at.Op != "lsetxattr(label="+want+")" {
-				t.Fatalf("run %d: %v", i, err)
-			}
-			for p, have := range treetest.Read(t, root) {
-				if (have == want) != (p != "." && p != "f2") {
-					t.Fatalf("run %d: %s has %s, and %s was asked for", i, p, have, want)
-				}
-			}
+		if said := told(root, ours.chcon(root, label, true)); said != "write EPERM f2" {
+			t.Fatalf("run %d: %s", i, said)
+		}
+		if peer.chcon(root, label, true) == nil {
+			lost++
 		}
 	}
-	t.Logf("errors lost in %d runs: %d; go-selinux: %d", runs, lost["ours"], lost["peer"])
-	if lost["peer"] == 0 {
+	if lost == 0 {
 		t.Error("control: go-selinux lost none either")
-	}
-}
-
-// staysInside has the owner of the tree exchange a directory with a link to the
-// outside, for both libraries.
-func staysInside(t *testing.T) {
-	var failed []error
-	run := func(l library, times int) (bool, int) {
-		failed = nil
-		return attack(t, times, true, false, func(root, label string) {
-			if err := l.chcon(root, label, true); err != nil {
-				failed = append(failed, err)
-			}
-		})
-	}
-	if strayed, turns := run(ours, sized(300, 60)); strayed || turns < 10 {
-		t.Errorf("strayed %t in %d turns", strayed, turns)
-	}
-	for _, err := range failed {
-		if !errors.Is(err, unix.ESTALE) { // moved while its entries waited
-			t.Error(err)
-		}
-	}
-	if strayed, turns := run(peer, math.MaxInt); !strayed {
-		t.Errorf("control: go-selinux was not led astray in %d turns", turns)
 	}
 }
 
@@ -106,20 +57,8 @@ func TestDropinErrors(t *testing.T) {
 		{"one", entry("/v/f", unix.EPERM), []error{unix.EPERM}, []error{unix.ENOTSUP}, "/v/f"},
 		{"one without labels", entry("/v/f", unix.ENOTSUP), []error{unix.ENOTSUP}, nil, "/v/f"},
 		{"all without labels", several(entry("/v/f", unix.ENOTSUP), entry("/v/g", unix.ENOTSUP)), []error{unix.ENOTSUP}, []error{unix.EPERM}, ""},
-		{
-			"some without labels",
-			several(entry("/v/f", unix.ENOTSUP), entry("/v/g", unix.EPERM)),
-			[]error{unix.EPERM},
-			[]error{unix.ENOTSUP, errors.ErrUnsupported},
-			"",
-		},
-		{
-			"the last without labels",
-			several(entry("/v/g", unix.EPERM), entry("/v/f", unix.ENOTSUP)),
-			[]error{unix.EPERM},
-			[]error{unix.ENOTSUP, errors.ErrUnsupported},
-			"",
-		},
+		{"some without labels", several(entry("/v/f", unix.ENOTSUP), entry("/v/g", unix.EPERM)), []error{unix.EPERM}, []error{unix.ENOTSUP, errors.ErrUnsupported}, ""},
+		{"the last without labels", several(entry("/v/g", unix.EPERM), entry("/v/f", unix.ENOTSUP)), []error{unix.EPERM}, []error{unix.ENOTSUP, errors.ErrUnsupported}, ""},
 		{"the kernel refuses the label", fmt.Errorf("the label: %w", entry("/v/f", unix.EINVAL)), []error{unix.EINVAL}, nil, "/v/f"},
 	} {
 		err := worded(c.err, "lsetxattr(label=L)")
@@ -169,6 +108,9 @@ func TestDropinRefusal(t *testing.T) {
 		if !errors.Is(err, ErrRefused) || pathOf(err) != "/var/lib/../../etc" || !strings.HasPrefix(err.Error(), "SELinux relabeling of /var/lib/../../etc is not allowed: /etc is a system directory") {
 			t.Fatal(err)
 		}
+	}
+	if _, err := Inspect("/none", "container_file_t", SkipTop); !errors.Is(err, ErrLabel) {
+		t.Error(err)
 	}
 	err := Chcon("/none", "container_file_t", true)
 	var why *secctx.Error

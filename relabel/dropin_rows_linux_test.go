@@ -236,6 +236,10 @@ func contracts() []contract {
 			why: "each failure is named; which of them go-selinux returns is chance",
 		},
 		{
+			name: "read-only and right", tree: "default label=" + oldLabel + "\ndir m\nmount m tmpfs ro\nfile m/f\n",
+			do: alone("/m/f", oldLabel), want: "nil; ",
+		},
+		{
 			name: "no labels in a mount", tree: halfway("ramfs"),
 			do: recursive("", newLabel), want: "nil; 2201 entries, the root too", peer: `write ENOTSUP m.*; 2\d\d entries`,
 			why: "a mount that has no labels is skipped; go-selinux stops half way, and its callers ignore ENOTSUP",

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -81,47 +80,6 @@ func TestCancelSoon(t *testing.T) {
 	adds(t, second)
 	if err != nil || !second.Complete || second.Seen != all || second.Right != first.Written || second.Written != all-first.Written {
 		t.Errorf("%+v, %v, after %+v", second, err, first)
-	}
-}
-
-// TestResumed: a run that is stopped half-way, and gone on with, writes what was
-// left and a hundredth more at most, though it writes unread.
-func TestResumed(t *testing.T) {
-	var dirs strings.Builder
-	dirs.WriteString("default label=" + oldLabel + "\ndir .\ndir d%d x200\n")
-	for d := range 200 {
-		fmt.Fprintf(&dirs, "file d%d/f%%d x100\n", d)
-	}
-	for name, text := range map[string]string{
-		"one directory":   "default label=" + oldLabel + "\ndir .\nfile f%d x20000\n",
-		"200 directories": dirs.String(),
-	} {
-		for i, fs := range []string{"tmpfs", "ext4"} {
-			if testing.Short() && i != len(name)%2 {
-				continue // each has one of its own
-			}
-			root := grow(t, treetest.Fresh(t, fs), text)
-			all := int64(len(treetest.Read(t, root)))
-			ctx, cancel := context.WithCancel(t.Context())
-			var seen atomic.Int64
-			_, err := Tree(ctx, root, newLabel, &Options{Workers: 2, Throttle: func(_ context.Context, n int) error {
-				if seen.Add(int64(n)) > all/2 {
-					cancel()
-				}
-				return nil
-			}})
-			if cancel(); !errors.Is(err, context.Canceled) {
-				t.Fatalf("%s on %s: %v", name, fs, err)
-			}
-			left := all - int64(len(bearing(t, root, newLabel)))
-			r, err := Tree(t.Context(), root, newLabel, &Options{Workers: 2})
-			if err != nil || !r.Complete || left < all/4 || left > 3*all/4 || r.Written < left || r.Written > left*101/100 {
-				t.Errorf("%s on %s: %d of %d were left; %+v, %v", name, fs, left, all, r, err)
-			}
-			if have := int64(len(bearing(t, root, newLabel))); have != all {
-				t.Errorf("%s on %s: %d of %d are labelled", name, fs, have, all)
-			}
-		}
 	}
 }
 

@@ -25,27 +25,6 @@ import (
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-// TestInvalidLabels: nothing is opened for a label that is none.
-func TestInvalidLabels(t *testing.T) {
-	root := grow(t, on(t, "tmpfs"), plain)
-	before := treetest.Snapshot(t, root+"/...")
-	for _, label := range []string{
-		"", "container_file_t", "a:b", ":::", "a:b:c:s0:c5.c3", "a:b:c:s0:c1024", "a:b:c:s0 x", "a:b:c:s0\n", "a:b\x00:c:s0", "\x00",
-		strings.Repeat("a", 64<<10), "a:b:c:s0:" + strings.Repeat("c1,", 20<<10) + "c1", strings.Repeat(":", 64<<10),
-	} {
-		r, err := Tree(t.Context(), root, label, nil)
-		if !errors.Is(err, ErrLabel) || r.Seen != 0 || r.Complete {
-			t.Errorf("%.40q: %+v, %v", label, r, err)
-		}
-		if _, err := isLabelled(root, label, SkipTop); !errors.Is(err, ErrLabel) {
-			t.Errorf("Labelled %.40q: %v", label, err)
-		}
-	}
-	if d := treetest.Diff(before, treetest.Snapshot(t, root+"/...")); len(d) > 0 {
-		t.Error(lines(d))
-	}
-}
-
 // labelling is tree, or apply by rules which have that label for all.
 type labelling func(ctx context.Context, root, label string, o Options, in inner) (Report, error)
 
@@ -264,48 +243,6 @@ func openFiles(t *testing.T) int {
 		to, _ := os.Readlink("/proc/self/fd/" + e.Name()) // that of the directory is closed
 		return strings.HasPrefix(to, "/run/fastlabel/")
 	}))
-}
-
-// TestLocked: what nobody may write, not even root, is named with the reason; one
-// that the label is right on is no failure.
-func TestLocked(t *testing.T) {
-	treetest.Need(t, "root")
-	for _, fs := range []string{"ext4", "xfs", "btrfs"} {
-		for engine, m := range engines() {
-			t.Run(fs+"/"+engine, func(t *testing.T) {
-				root := grow(t, on(t, fs), plain)
-				for _, c := range []struct {
-					name  string
-					which int
-					why   string
-				}{
-					{"f00", fsImmutable, "chattr -i"},
-					{"f00", fsAppend, "chattr -a"},
-					{"d", fsImmutable, "chattr -i"},
-					{".", fsImmutable, "chattr -i"},
-				} {
-					path := filepath.Join(root, c.name)
-					treetest.Set(t, root, ".", oldLabel)
-					treetest.Set(t, root, c.name, oldLabel)
-					flag(t, path, c.which, true)
-					r, err := tree(t.Context(), root, newLabel, Options{}, as(m))
-					flag(t, path, c.which, false)
-					if !errors.Is(err, syscall.EPERM) || !strings.Contains(err.Error(), c.why) || r.Complete || pathOf(err) != path {
-						t.Errorf("%s, %s: %+v, %v", c.name, c.why, r, err)
-					}
-				}
-				if r, err := tree(t.Context(), root, newLabel, Options{}, as(m)); err != nil || !r.Complete {
-					t.Fatalf("%+v, %v", r, err)
-				}
-				flag(t, filepath.Join(root, "f00"), fsImmutable, true)
-				r, err := tree(t.Context(), root, newLabel, Options{}, as(m))
-				flag(t, filepath.Join(root, "f00"), fsImmutable, false)
-				if err != nil || !r.Complete {
-					t.Errorf("right, and immutable: %+v, %v", r, err)
-				}
-			})
-		}
-	}
 }
 
 // encrypted is a filesystem with fscrypt, and a key for it.

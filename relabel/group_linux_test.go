@@ -8,11 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -72,48 +69,6 @@ func TestGroupOnDisk(t *testing.T) {
 	if r, err := g.Tree(t.Context(), root, newLabel, SkipNone); err != nil || r.Written == 0 || walks.Load() != 2 {
 		t.Errorf("%d walks, %+v, %v", walks.Load(), r, err)
 	}
-}
-
-// TestGroupBindMount: a thousand callers by the paths of two mounts, in which other
-// filesystems may be mounted: a walk for each, and an entry is written once.
-func TestGroupBindMount(t *testing.T) {
-	treetest.Need(t, "root", "tmpfs")
-	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\nfile f%d x9\n")
-	other := mkdir(t, filepath.Dir(root), "other")
-	bind(t, root, other)
-	goroutines := runtime.NumGoroutine()
-	var walks, commits, all1000 atomic.Int64
-	var g Group
-	g.Trace = func(string) *Trace {
-		walks.Add(1)
-		return &Trace{Change: func(path, _, _ string) {
-			for all1000.Load() < 1000 { // so that all join one of two walks
-				time.Sleep(time.Millisecond)
-				n := 0
-				for _, p := range g.Pending() {
-					n += p.Callers
-				}
-				all1000.Store(int64(n))
-			}
-			if slices.Contains([]string{root, other}, path) {
-				commits.Add(1)
-			}
-		}}
-	}
-	var all sync.WaitGroup
-	for i := range 1000 {
-		all.Go(func() {
-			path, label := []string{root, other}[i%2], []string{newLabel, newLabel + ",c1"}[i/2%2]
-			if r, err := g.Tree(t.Context(), path, label, SkipNone); err != nil || !r.Complete || r.Root != path {
-				t.Errorf("%+v, %v", r, err)
-			}
-		})
-	}
-	all.Wait()
-	if n := len(bearing(t, root, newLabel)); walks.Load() != 2 || commits.Load() != 1 || n != 10 {
-		t.Errorf("%d walks, %d commits, %d labelled", walks.Load(), commits.Load(), n)
-	}
-	ended(t, goroutines)
 }
 
 // TestGroupByThread: a caller whose thread has a mount namespace of its own means another

@@ -82,27 +82,6 @@ func create(t *testing.T, root string, n int) int {
 	return 6
 }
 
-// TestCreatedUnseen is what the second look is for: the same without it, where
-// nothing was there to tell of a change in the root.
-func TestCreatedUnseen(t *testing.T) {
-	root := grow(t, on(t, "tmpfs"), growing)
-	made := 0
-	walkAlone(t, root, newLabel, Options{Workers: 1, Trace: &Trace{Change: func(path, _, _ string) {
-		if strings.HasSuffix(path, "f200") {
-			made = create(t, root, 1)
-		}
-	}}})
-	missed := 0
-	for p, l := range treetest.Read(t, root) {
-		if p != "." && l != newLabel {
-			missed++
-		}
-	}
-	if made == 0 || missed != made {
-		t.Errorf("the walk alone missed %d of %d: the other tests prove nothing", missed, made)
-	}
-}
-
 // TestCreatedAndBackdated: tar and rsync set a directory's modification time
 // back after they have created entries in it.
 func TestCreatedAndBackdated(t *testing.T) {

@@ -20,10 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/commit"
-	"github.com/fastlabel/fastlabel/relabel/internal/order"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
-	"github.com/fastlabel/fastlabel/relabel/internal/walk"
-	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -55,12 +52,6 @@ func TestChild(t *testing.T) {
 		if s.Labelled || !errors.Is(err, syscall.EPERM) || r.Trusted || r.Right < 4 || len(r.Notes) == 0 {
 			t.Errorf("%+v, %v, %+v", s, err, r)
 		}
-	case "sort": // with memory for 250 of the longest names
-		r, err := tree(t.Context(), path, newLabel, Options{Workers: 1}, as(capabilities{kernel: walk.Kernel{Way: xattrio.Fastest(), Sorting: order.Sorting{From: 1, Budget: 64 << 10}}, openat2: true, clones: true}))
-		if err != nil || !r.Complete || r.Written+r.Right != r.Seen {
-			t.Errorf("%+v, %v", r, err)
-		}
-		fmt.Println(r.Seen, "entries")
 	case "stale 0 true", "stale 1 true", "stale 2 true", "stale 0 false", "stale 1 false", "stale 2 false":
 		c := probe()
 		c.kernel.Way, c.stale = sys.Way(what[6]-'0'), strings.HasSuffix(what, "true")
@@ -128,41 +119,6 @@ func TestOneAtATime(t *testing.T) {
 	}
 	if waits == 0 {
 		t.Error("no call ever waited: the pairs prove nothing")
-	}
-}
-
-// walkAlone only walks: without lock, seal, commit and second reading.
-func walkAlone(t *testing.T, root, label string, o Options) {
-	t.Helper()
-	r := newRelabelling(o, inner{}, root, label)
-	_, err := r.execute(t.Context(), func(ctx context.Context) error {
-		defer r.close()
-		if err := r.open(ctx, false); err != nil {
-			return err
-		}
-		if err := r.grow(); err != nil {
-			return err
-		}
-		return r.walk(ctx, &r.run.Main, r.root, &r.top, nil)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestWithoutLock is the control: the same two runs mix when there is no lock.
-func TestWithoutLock(t *testing.T) {
-	root := grow(t, on(t, "tmpfs"), plain)
-	// Only the walk: the second look at the root would heal most of it.
-	const third = "system_u:object_r:container_file_t:s0:c3,c4"
-	n := 0
-	walkAlone(t, root, newLabel, Options{Workers: 1, Trace: &Trace{Change: func(string, string, string) {
-		if n++; n == 20 {
-			walkAlone(t, root, third, Options{})
-		}
-	}}})
-	if a, b := len(bearing(t, root, newLabel)), len(bearing(t, root, third)); a == 0 || b == 0 {
-		t.Errorf("%d of one label and %d of the other: nothing mixed", a, b)
 	}
 }
 

@@ -4,7 +4,6 @@ package relabel
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,63 +64,6 @@ func TestSmallTurnsLarge(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestSmallCalls: a small tree costs few calls, none of which asks for the mounts of the
-// machine, makes a mount or waits for a disk. On a busy machine a tree may be late, and so
-// taken for a larger one: what counts is the best of several.
-func TestSmallCalls(t *testing.T) {
-	treetest.Need(t, "root", "strace", "seccomp", "setxattrat")
-	bin := treetest.Command(t)
-	tree := func(t *testing.T, dir string, entries int) string {
-		root, err := os.MkdirTemp(dir, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		treetest.Build(t, root, treetest.Text(t, "default label="+oldLabel+"\ndir .\n"))
-		for i := range entries {
-			if err := unix.Mknod(fmt.Sprintf("%s/f%d", root, i), unix.S_IFREG|0o600, 0); err != nil {
-				t.Fatal(err)
-			}
-		}
-		settle(t, root)
-		return root
-	}
-	// excess is what of the calls is too much; the lock's are not among them, nor those that close.
-	excess := func(calls []treetest.Call, most int) string {
-		sum := 0
-		for class, n := range treetest.Tallies(calls) {
-			if class != treetest.Other {
-				sum += n
-			}
-		}
-		for _, c := range calls {
-			if p, _ := c.Path(); strings.Contains(p, "mountinfo") || c.Name == "open_tree" || c.Name == "mount_setattr" {
-				return fmt.Sprintf("%+v", c)
-			}
-		}
-		if sum > most {
-			return fmt.Sprintf("%d calls, want %d at most: %v", sum, most, treetest.Tallies(calls))
-		}
-		return ""
-	}
-	treetest.Each(t, func(t *testing.T, dir string) {
-		for _, entries := range []int{0, 1, 10} {
-			wrong, right := "not tried", "not tried"
-			for try := 0; try < 20 && wrong+right != ""; try++ {
-				root := tree(t, dir, entries)
-				wrong = excess(below(t, nil, root, bin), 33+4*entries)
-				looks := 11 + entries
-				if entries == 0 { // the command looks if it is a mount point
-					looks += 2
-				}
-				right = excess(below(t, nil, root, bin), looks)
-			}
-			if wrong+right != "" {
-				t.Errorf("%d entries, wrong: %s\nright: %s", entries, wrong, right)
-			}
-		}
-	})
 }
 
 // TestRightLooksAgain: a small tree that is right is done without a lock only if its root

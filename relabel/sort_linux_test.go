@@ -3,7 +3,6 @@
 package relabel
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -149,31 +148,6 @@ func positions(t *testing.T, dir string) map[string]int64 {
 			}
 			at, rest = sys.After(rest), rest[length:]
 		}
-	}
-}
-
-// TestManyNames: a directory with more names in one bucket than the budget holds is
-// read about twice; all is labelled, and each name counts once.
-func TestManyNames(t *testing.T) {
-	treetest.Need(t, "ext4", "strace")
-	const files = 4000
-	root := mkdir(t, treetest.Fresh(t, "ext4"), "root")
-	many := mkdir(t, root, "many")
-	for i := range files {
-		if err := unix.Mknod(fmt.Sprintf("%s/%0250d", many, i), unix.S_IFREG|0o600, 0); err != nil {
-			t.Fatal(err)
-		}
-	}
-	calls, out, err := treetest.TraceCmd(t, child(t, "sort", root))
-	if want := fmt.Sprintf("%d entries", files+2); err != nil || !bytes.Contains(out, []byte(want)) {
-		t.Fatalf("want %s: %v\n%s", want, err, out)
-	}
-	readings := len(treetest.Select(calls, func(c treetest.Call) bool { return c.Name == "getdents64" && filepath.Base(c.Dir) == "many" }))
-	if once := files*280/readSize + 2; readings < once/2 || readings > 5*once/2 {
-		t.Errorf("%d readings of a directory that takes %d", readings, once)
-	}
-	if n := len(bearing(t, root, newLabel)); n != files+2 {
-		t.Errorf("%d have the label", n)
 	}
 }
 

@@ -6,11 +6,16 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // TestVolumeAt: a link is another volume than what it leads to, and one path to a
-// directory is as good as another; a directory made anew is another volume.
+// directory is as good as another; a directory made anew, or mounted a second time, is another volume.
 func TestVolumeAt(t *testing.T) {
+	treetest.Need(t, "root")
 	root, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(root, link); err != nil {
 		t.Fatal(err)
@@ -32,8 +37,16 @@ func TestVolumeAt(t *testing.T) {
 	if err := os.Mkdir(root, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if at(root) == dir || at(root+".old") != dir {
-		t.Errorf("%+v, which was %+v, %+v", at(root), dir, at(root+".old"))
+	made := at(root)
+	if made == dir || at(root+".old") != dir {
+		t.Errorf("%+v, which was %+v, %+v", made, dir, at(root+".old"))
+	}
+	if err := unix.Mount(root, root, "", unix.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Unmount(root, unix.MNT_DETACH) //nolint:errcheck // the test's own namespace goes with it
+	if at(root) == made {
+		t.Errorf("%+v is also its second mount", made)
 	}
 	if v, err := VolumeAt("a\x00b"); err == nil {
 		t.Errorf("%+v", v)
