@@ -139,20 +139,35 @@ func TestOvertakenSoon(t *testing.T) {
 	}
 }
 
-// TestClaimNoRoom: that the owner's attributes leave no room for a claim is said.
+// TestClaimNoRoom: that the owner's attributes leave no room for a claim is said, also where an
+// interrupted run has left a shorter one.
 func TestClaimNoRoom(t *testing.T) {
 	treetest.Need(t, "root", "ext4")
-	root := grow(t, on(t, "ext4"), "dir .\nfile a\n")
-	for _, full := range []bool{false, true} {
+	dir := on(t, "ext4")
+	for name, c := range map[string]struct {
+		claim string
+		full  bool
+	}{
+		"room":        {},
+		"full":        {full: true},
+		"interrupted": {claim: "version=2 want=" + oldLabel + " seal= former=", full: true},
+	} {
+		root := filepath.Join(dir, name)
+		treetest.Build(t, root, treetest.Text(t, "dir .\nfile a\n"))
 		treetest.Set(t, root, ".", "unconfined_u:object_r:container_file_t:s0:c1001,c1003,c1005") // longer than a seal
-		for n := 1024; full && n > 0; n /= 2 {
+		if c.claim != "" {
+			if err := unix.Setxattr(root, commit.ClaimName, []byte(c.claim), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for n := 1024; c.full && n > 0; n /= 2 {
 			for i := 0; unix.Setxattr(root, fmt.Sprintf("user.%d.%d", n, i), make([]byte, n), 0) == nil; i++ {
 			}
 		}
 		told := ""
 		r, err := Tree(t.Context(), root, newLabel, &Options{Trace: &Trace{Note: func(text string) { told += text }}})
-		if err != nil || !r.Complete || strings.Contains(told, "no room for the attribute") != full {
-			t.Errorf("full %t: %+v, %v, %q", full, r, err, told)
+		if err != nil || !r.Complete || strings.Contains(told, "no room for the attribute") != c.full {
+			t.Errorf("%s: %+v, %v, %q", name, r, err, told)
 		}
 	}
 }

@@ -195,7 +195,7 @@ func (c *Root) seal(found claim, is bool) (rival bool, err error) {
 			return c.seal(other, true)
 		}
 		c.enter(claimed, has, e == 0)
-		if !is && (e == syscall.ENOSPC || e == syscall.EDQUOT) { // its owner may have seen to that
+		if k.seal == list[0] && (e == syscall.ENOSPC || e == syscall.EDQUOT) { // its owner may have seen to that
 			c.Walk.Note("no room for the attribute that marks an unfinished run (%v); if killed, the volume can look done: run it again", e)
 		}
 		is = true
@@ -372,7 +372,7 @@ func (c *Root) Revoke() {
 	if c.DryRun || c.NoSeal || !c.Right() {
 		return
 	}
-	if c.reseal(); !c.Right() {
+	if c.reseal(); c.is.Load().label != c.Want {
 		c.Walk.Note("not all is done, so the top directory got a temporary label: fix the failures, run it again")
 		c.Walk.Unlabelled()
 	}
