@@ -187,6 +187,9 @@ func (m *Mount) Leave() {
 // if it is walked on its own, as what was mounted at the start is. What was mounted over the
 // name may be gone again.
 func (m *Mount) InTheWay(dir int, name *byte) (why string, is bool) {
+	if m.Confined == Clone { // there is none: a filesystem answers as if there were
+		return "", false
+	}
 	var id uint64
 	if fd, e := sys.Openat(dir, name, sys.OpenPath, 0); e == 0 {
 		id, _ = m.proc.MountID(fd) // of 0 it is not known
