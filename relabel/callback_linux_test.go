@@ -50,7 +50,7 @@ func called(t *testing.T, name string) (root string, release func()) {
 		mounted(t, "overlay", at, data)
 	case "Trace.Wait":
 		st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(root))
-		held, err := commit.TakeLock(t.Context(), st, root, "", nil)
+		held, err := commit.TakeLock(t.Context(), st, root, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -63,19 +63,22 @@ func TestDropinWaits(t *testing.T) {
 }
 
 // TestDropinsTogether: a drop-in that waited for one of the same label has nothing left to walk;
-// one of another label walks, and so does one after a run that failed.
+// one of another label walks, and so does one after a run that failed, also where the root was
+// right before and still is.
 func TestDropinsTogether(t *testing.T) {
 	for name, c := range map[string]struct {
-		first string
-		fails bool
-		seen  int64
+		root, first string
+		fails       bool
+		seen        int64
 	}{
-		"the same":      {newLabel, false, 1},
-		"another label": {"system_u:object_r:container_file_t:s0:c8,c9", false, 46},
-		"failed":        {newLabel, true, 46},
+		"the same":      {oldLabel, newLabel, false, 1},
+		"another label": {oldLabel, "system_u:object_r:container_file_t:s0:c8,c9", false, 46},
+		"failed":        {oldLabel, newLabel, true, 46},
+		"right, failed": {newLabel, newLabel, true, 46},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := grow(t, on(t, "tmpfs"), plain)
+			treetest.Set(t, root, ".", c.root)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			began, waits := make(chan struct{}), make(chan struct{})

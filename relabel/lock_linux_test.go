@@ -72,7 +72,7 @@ func TestChild(t *testing.T) {
 		waitingVolumes(t, path)
 	case "lock":
 		st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(path))
-		if _, err := commit.TakeLock(t.Context(), st, path, "", nil); err != nil {
+		if _, err := commit.TakeLock(t.Context(), st, path, nil); err != nil {
 			t.Fatal(err)
 		}
 		fmt.Println("held")

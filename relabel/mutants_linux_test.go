@@ -304,7 +304,7 @@ func openedAt(t *testing.T, dir int, name string) int {
 func TestTrustedAfterWait(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), plain)
 	st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(root))
-	held, err := commit.TakeLock(t.Context(), st, "test", "", nil)
+	held, err := commit.TakeLock(t.Context(), st, "test", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,7 +68,7 @@ func (r *relabelling) tree(ctx context.Context) error {
 	if err := r.lock(ctx); err != nil {
 		return err
 	}
-	defer r.volumeLock.Release()
+	defer r.release()
 	if done, err := r.trusted(); done || err != nil { // the run that held the lock may have done the work
 		return err
 	}
@@ -227,14 +227,21 @@ func (r *relabelling) lock(ctx context.Context) (err error) {
 			r.run.Call(func() { f(holder) })
 		}
 	}
-	does := ""
-	if r.inner.joins {
-		does = "relabel to " + r.want
-	}
-	r.volumeLock, err = commit.TakeLock(ctx, r.root.Stat, r.path, does, wait)
-	r.joined = err == nil && does != "" && r.volumeLock.After == does
+	r.volumeLock, err = commit.TakeLock(ctx, r.root.Stat, r.path, wait)
+	r.joined = err == nil && r.inner.joins && r.volumeLock.After == r.want
 	if err == nil && r.volumeLock.Unlocked != nil {
 		r.account.note("no lock was taken (%v): start no second run on this volume", r.volumeLock.Unlocked)
 	}
 	return err
+}
+
+// release releases the lock, if there is one. A run that failed may leave a root that was right as
+// it was: nobody joins it.
+func (r *relabelling) release() {
+	r.account.set(func(report *Report) {
+		if r.volumeLock != nil && r.inner.joins && report.Complete {
+			r.volumeLock.Did = r.want
+		}
+	})
+	r.volumeLock.Release()
 }

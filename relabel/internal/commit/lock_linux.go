@@ -33,12 +33,13 @@ type Lock struct {
 	// Unlocked is the reason if there is no place for a lock file. The lock then excludes
 	// the runs of this process only.
 	Unlocked error
-	// After is the does of the run in this process that this one waited for.
+	// After is the Did of the run in this process that this one waited for.
 	After string
+	// Did is what the run has done by now: see After.
+	Did string
 
 	id   volume
 	at   int64         // the volume's byte
-	does string        // for the After of the next one; "" until it is taken
 	turn chan struct{} // closed when the lock is the first of its line
 	file *lockFile     // nil: there is none
 }
@@ -72,8 +73,8 @@ var current struct {
 }
 
 // TakeLock waits for the lock of the volume whose root is at path within ctx, and reports to wait
-// once, if it is not nil, who has it. What the caller does is for the After of others.
-func TakeLock(ctx context.Context, root sys.Stat, path, does string, wait func(holder string)) (*Lock, error) {
+// once, if it is not nil, who has it.
+func TakeLock(ctx context.Context, root sys.Stat, path string, wait func(holder string)) (*Lock, error) {
 	id := volume{root.Dev, root.Ino}
 	l := &Lock{id: id, at: id.byte()}
 	waits := func() {
@@ -95,7 +96,7 @@ func TakeLock(ctx context.Context, root sys.Stat, path, does string, wait func(h
 	if err := l.take(ctx, path, waits); err != nil {
 		return nil, err
 	}
-	taken, l.does = true, does
+	taken = true
 	return l, nil
 }
 
@@ -128,7 +129,7 @@ func (q *queue) leave(l *Lock) {
 	if q.lines[l.id] = line; len(line) == 0 {
 		delete(q.lines, l.id)
 	} else if i == 0 {
-		line[0].After = l.does
+		line[0].After = l.Did
 		close(line[0].turn)
 	}
 }

@@ -26,7 +26,7 @@ import (
 func TestLockIsNotCollected(t *testing.T) {
 	treetest.Need(t, "root")
 	root := sys.Stat{Dev: ^uint64(0), Ino: uint64(time.Now().UnixNano())} // it stays in use
-	if _, err := TakeLock(t.Context(), root, "test", "", nil); err != nil {
+	if _, err := TakeLock(t.Context(), root, "test", nil); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
@@ -39,7 +39,7 @@ func TestLockIsNotCollected(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
-	if _, err := TakeLock(ctx, root, "test", "", nil); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := TakeLock(ctx, root, "test", nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the volume was let go: %v", err)
 	}
 }
@@ -124,7 +124,7 @@ func TestLockOfOthers(t *testing.T) {
 				t.Fatal(e)
 			}
 			(&Lock{at: id.byte(), file: other}).sign("somebody")
-			beside, err := TakeLock(t.Context(), sys.Stat{Dev: id.dev, Ino: id.ino + 1}, "test", "", func(string) { t.Error("it waits for another volume") })
+			beside, err := TakeLock(t.Context(), sys.Stat{Dev: id.dev, Ino: id.ino + 1}, "test", func(string) { t.Error("it waits for another volume") })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,7 +132,7 @@ func TestLockOfOthers(t *testing.T) {
 			var lock atomic.Pointer[Lock]
 			told, begin := "", time.Now()
 			go func() {
-				l, err := TakeLock(t.Context(), sys.Stat{Dev: id.dev, Ino: id.ino}, "test", "", func(holder string) { told += holder })
+				l, err := TakeLock(t.Context(), sys.Stat{Dev: id.dev, Ino: id.ino}, "test", func(holder string) { told += holder })
 				if err != nil {
 					t.Error(err)
 				}
@@ -165,7 +165,7 @@ func TestLockOfOthers(t *testing.T) {
 func TestLockRemoved(t *testing.T) {
 	treetest.Need(t, "root")
 	take := func(ino uint64) *Lock {
-		l, err := TakeLock(t.Context(), sys.Stat{Dev: ^uint64(2), Ino: ino}, "test", "", nil)
+		l, err := TakeLock(t.Context(), sys.Stat{Dev: ^uint64(2), Ino: ino}, "test", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,7 +208,8 @@ func (v line) waiting() []*Lock { return process.lines[v.volume] }
 func (v line) take(ctx context.Context, does string, waits func(holder string), has func(*Lock)) {
 	go func() {
 		defer func() { _ = recover() }()
-		if l, err := TakeLock(ctx, sys.Stat{Dev: v.dev, Ino: v.ino}, "test", does, waits); err == nil {
+		if l, err := TakeLock(ctx, sys.Stat{Dev: v.dev, Ino: v.ino}, "test", waits); err == nil {
+			l.Did = does
 			has(l)
 		}
 	}()
