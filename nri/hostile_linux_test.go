@@ -46,12 +46,22 @@ func TestLevels(t *testing.T) {
 		{"s0:c1,c2", " s0:c1,c2", mistyped},
 		{"s0:c1,c2", "s0:c1,c2-", mistyped},
 		{"s0:c1,c2", "SystemHigh", mistyped},
+		{"s0:c1,c2", "", mistyped},
+		{"s0:c1,c2", "true", mistyped},
+		{"s0:c1,c2", "c1,c2", mistyped},
+		{"s0:c1,c2", "fixed ", mistyped},
+		{"s0:c1,c2", "s0:c1,c2\n", mistyped},
+		{"s0:c1,c2", form + "s0:c1,c2", mistyped},
+		{"s0:c1,c2", strings.Repeat("s", 1<<10), mistyped},
 	} {
 		var s sandbox
 		s.Linux.MountLabel = form + c.has
 		label, got, err := s.wants(c.says)
 		if got != c.want || (got == labelled) != (err == nil) || (got == labelled) != (label != "") {
 			t.Errorf("%s for %s: %q, %s, %v", c.says, c.has, label, got, err)
+		}
+		if got == mistyped && (!strings.Contains(err.Error(), "is neither a level") || len(err.Error()) > 400) {
+			t.Errorf("%.40q: %v", c.says, err)
 		}
 	}
 }

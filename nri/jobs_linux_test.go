@@ -125,10 +125,7 @@ func TestYields(t *testing.T) {
 	if err := <-others; err != nil {
 		t.Error(err)
 	}
-	n.starts(p)
-	if all := has(t, vol, newLabel); all != entries {
-		t.Errorf("%d labelled", all)
-	}
+	n.completes(p, vol)
 }
 
 // TestUnasked: work that nobody asks for again ends, and the root is sealed. Who asks then
@@ -154,10 +151,7 @@ func TestUnasked(t *testing.T) {
 		t.Errorf("sealed %v, %d labelled", interrupted(t, vol), has(t, vol, newLabel))
 	}
 	g.release()
-	n.starts(p)
-	if all := has(t, vol, newLabel); all != entries {
-		t.Errorf("%d labelled", all)
-	}
+	n.completes(p, vol)
 }
 
 // TestUnmounted: what lies beneath a volume that was unmounted before its turn came is not
@@ -238,10 +232,7 @@ func TestDeleted(t *testing.T) {
 		t.Errorf("sealed %v, %d labelled", interrupted(t, vol), has(t, vol, newLabel))
 	}
 	g.release()
-	n.starts(other)
-	if all := has(t, vol, newLabel); all != entries {
-		t.Errorf("%d labelled", all)
-	}
+	n.completes(other, vol)
 }
 
 // TestFirstAsksNoMore: the run by the mount of a pod ends when that pod has not asked for
@@ -268,10 +259,7 @@ func TestFirstAsksNoMore(t *testing.T) {
 	n.goesOn(other)
 	treetest.Wait(t, "the volume to be let go", func() bool { return syscall.Unmount(at, 0) == nil })
 	g.release()
-	n.starts(other)
-	if all := has(t, vol, newLabel); all != entries {
-		t.Errorf("%d labelled", all)
-	}
+	n.completes(other, vol)
 }
 
 // TestStopBeforeTree: a pod is deleted when its volume's turn has come and the walk has

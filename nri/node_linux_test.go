@@ -311,6 +311,15 @@ func (n *node) goesOn(p *pod, what ...string) {
 	})
 }
 
+// completes asks until the pod starts: then all of its volume is labelled.
+func (n *node) completes(p *pod, vol string) {
+	n.t.Helper()
+	n.starts(p)
+	if all := has(n.t, vol, newLabel); all != entries {
+		n.t.Errorf("%d labelled", all)
+	}
+}
+
 // starts asks until the pod starts.
 func (n *node) starts(p *pod) {
 	n.t.Helper()

@@ -155,29 +155,6 @@ func (p *pod) instead(what func(config string) error) string {
 	return id
 }
 
-// TestMistyped: an annotation that is no level is an error that says so, and nothing is
-// labelled.
-func TestMistyped(t *testing.T) {
-	n, g := newNode(t), newGate()
-	g.release()
-	n.start()
-	n.plug(treetest.Patience, 4, g)
-	vol := n.volume("v")
-	for _, value := range []string{"", "true", "s0:c10,c10,", "c10,c20", newLabel, "fixed ", "s0:c10,c20\n", strings.Repeat("s", 1<<10)} {
-		p := n.pod("a", value)
-		at := p.mount(vol, localPV)
-		if err := n.ask(p); err == nil || !strings.Contains(err.Error(), "is neither a level") || len(err.Error()) > 400 {
-			t.Errorf("%.40q: %v", value, err)
-		}
-		if err := syscall.Unmount(at, 0); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if has(t, vol, newLabel) != 0 {
-		t.Error("it is labelled")
-	}
-}
-
 // TestDrawn: a level that is called fixed and is another one at the next try is not waited
 // for again, and its walk to the level before ends.
 func TestDrawn(t *testing.T) {
