@@ -66,9 +66,7 @@ func TestEnds(t *testing.T) {
 			treetest.Wait(t, "the plugin to be held up", func() bool { _ = n.ask(p); return first.isHeld() })
 			treetest.Wait(t, "metrics", func() bool { _, err := os.Stat(metrics); return err == nil })
 			n.goesOn(p, "pv: ")
-			if err := first.Process.Signal(signal); err != nil {
-				t.Fatal(err)
-			}
+			treetest.Must(t, first.Process.Signal(signal))
 			treetest.Returns(t, "the plugin", func() { _ = first.Wait() }) // judged by its state
 			if code := first.ProcessState.ExitCode(); signal == syscall.SIGTERM && code != 0 {
 				t.Errorf("exit %d", code)

@@ -103,9 +103,7 @@ func TestElsewhere(t *testing.T) {
 		}, failed},
 	} {
 		p := n.pod(strings.ReplaceAll(strings.ToLower(name), " ", "-"), itsLevel)
-		if err := c.do(p); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, c.do(p))
 		before := plug.counts.of(c.want)
 		if err := n.ask(p); err != nil || plug.counts.of(c.want) != before+1 {
 			t.Errorf("%s: %v, %v", name, err, plug.counts.requests)

@@ -122,9 +122,7 @@ func TestYields(t *testing.T) {
 	l.yield()
 	n.starts(next)
 	other.release()
-	if err := <-others; err != nil {
-		t.Error(err)
-	}
+	treetest.Check(t, <-others)
 	n.completes(p, vol)
 }
 
@@ -166,9 +164,7 @@ func TestUnmounted(t *testing.T) {
 	n.goesOn(first)
 	treetest.Wait(t, "the first walk", g.reached)
 	n.goesOn(p, "waiting for other volumes")
-	if err := syscall.Unmount(at, 0); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, syscall.Unmount(at, 0))
 	g.release()
 	treetest.Wait(t, "the jobs to end", func() bool { walk, queued := l.states(); return walk+queued == 0 })
 	if has(t, at, newLabel) != 0 {
@@ -181,14 +177,10 @@ func TestUnmounted(t *testing.T) {
 func TestFailureIsTold(t *testing.T) {
 	n := newNode(t)
 	dir := n.mkdir("bare")
-	if err := syscall.Mount("bare", dir, "ramfs", 0, ""); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, syscall.Mount("bare", dir, "ramfs", 0, ""))
 	l := newLabeller(1, time.Hour, slog.New(slog.DiscardHandler), new(counts))
 	defer func() {
-		if err := l.shutdown(context.Background()); err != nil {
-			t.Error(err)
-		}
+		treetest.Check(t, l.shutdown(context.Background()))
 	}()
 	v := volume{path: dir, name: "bare", device: "0:1", root: "/"}
 	first := l.join(v, newLabel)
@@ -223,9 +215,7 @@ func TestDeleted(t *testing.T) {
 	if err := syscall.Unmount(at, 0); !errors.Is(err, syscall.EBUSY) {
 		t.Errorf("unmounted during the run: %v", err)
 	}
-	if err := syscall.Unmount(token, 0); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, syscall.Unmount(token, 0))
 	l.release()
 	treetest.Wait(t, "the volume to be let go", func() bool { return syscall.Unmount(at, 0) == nil })
 	if has(t, vol, newLabel) == entries || !interrupted(t, vol) {
@@ -286,9 +276,7 @@ func TestStopBeforeTree(t *testing.T) {
 			t.Fatal("the pod starts")
 		}
 		<-turn
-		if err := syscall.Unmount(token, 0); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, syscall.Unmount(token, 0))
 		l.release()
 		close(begin)
 		treetest.Wait(t, "the walk to end", func() bool { walk, queued := l.states(); return walk+queued == 0 })

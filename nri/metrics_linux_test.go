@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/fastlabel/fastlabel/relabel"
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 const metricsText = `# HELP fastlabel_nri_requests_total Sandboxes of pods with the annotation, by outcome.
@@ -42,9 +43,7 @@ func TestMetrics(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "nri.prom")
 	for _, text := range [][]byte{[]byte("former"), c.text(3, 4)} {
-		if err := replace(file, text); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, replace(file, text))
 	}
 	got, err := os.ReadFile(file)
 	if err != nil || !bytes.Equal(got, []byte(metricsText)) {

@@ -107,9 +107,7 @@ func (n *node) socket(of string) string { return filepath.Join(n.sockets, of) }
 func (n *node) mkdir(names ...string) string {
 	n.t.Helper()
 	dir := n.in(names...)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		n.t.Fatal(err)
-	}
+	treetest.Must(n.t, os.MkdirAll(dir, 0o755))
 	return dir
 }
 
@@ -179,9 +177,7 @@ func (p *pod) sandbox() string {
 		text = fmt.Sprintf(`{"ociVersion":"1.2.0","process":{"selinuxLabel":%q},"linux":{"mountLabel":%q,"namespaces":[{"type":"pid"},{"type":"network"}]}}`,
 			strings.Replace(p.label, ":object_r:container_file_t:", ":system_r:container_t:", 1), p.label)
 	}
-	if err := os.WriteFile(filepath.Join(p.n.mkdir("bundles", id), "config.json"), []byte(text), 0o600); err != nil {
-		p.n.t.Fatal(err)
-	}
+	treetest.Must(p.n.t, os.WriteFile(filepath.Join(p.n.mkdir("bundles", id), "config.json"), []byte(text), 0o600))
 	return id
 }
 
@@ -197,9 +193,7 @@ func (n *node) volume(name string) string {
 func (p *pod) mount(dir, at string) string {
 	p.n.t.Helper()
 	point := p.n.mkdir("pods", p.uid, "volumes", at)
-	if err := syscall.Mount(dir, point, "", syscall.MS_BIND, ""); err != nil {
-		p.n.t.Fatal(err)
-	}
+	treetest.Must(p.n.t, syscall.Mount(dir, point, "", syscall.MS_BIND, ""))
 	return point
 }
 
@@ -276,9 +270,7 @@ func (n *node) plug(wait time.Duration, volumes int, g *gate) *plugin {
 		g.release()
 		short, cancel := context.WithTimeout(context.Background(), treetest.Patience)
 		defer cancel()
-		if err := l.shutdown(short); err != nil {
-			n.t.Error(err)
-		}
+		treetest.Check(n.t, l.shutdown(short))
 		treetest.Wait(n.t, "the looks to end", func() bool {
 			return len(p.looks) == 0
 		})

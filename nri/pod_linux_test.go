@@ -50,9 +50,7 @@ func TestPassesThrough(t *testing.T) {
 		"no context": {itsLevel, localPV, unreadable, func(p *pod) string { return write(p, `{"linux":{"mountLabel":"../../etc"}}`) }},
 		"read-only": {itsLevel, localPV, noVolume, func(p *pod) string {
 			at := n.in("pods", p.uid, "volumes", localPV)
-			if err := syscall.Mount("", at, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
-				t.Fatal(err)
-			}
+			treetest.Must(t, syscall.Mount("", at, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
 			return p.sandbox()
 		}},
 		"secret":      {itsLevel, "kubernetes.io~secret/pv", noVolume, nil},
@@ -86,9 +84,7 @@ func TestPassesThrough(t *testing.T) {
 		}},
 		"a linked bundle": {itsLevel, localPV, unreadable, func(p *pod) string {
 			id := p.sandbox()
-			if err := os.Symlink(id, n.in("bundles", id+"b")); err != nil {
-				t.Fatal(err)
-			}
+			treetest.Must(t, os.Symlink(id, n.in("bundles", id+"b")))
 			return id + "b"
 		}},
 		"huge": {itsLevel, localPV, unreadable, func(p *pod) string {
@@ -113,9 +109,7 @@ func TestPassesThrough(t *testing.T) {
 				id = c.do(p)
 			}
 			before := plug.counts.of(c.want)
-			if err := n.askAs(p, id); err != nil {
-				t.Error(err)
-			}
+			treetest.Check(t, n.askAs(p, id))
 			want := 0
 			if c.want == labelled && name != "covered" {
 				want = entries
@@ -136,9 +130,7 @@ func TestPassesThrough(t *testing.T) {
 // over mounts a filesystem over the pod's volume.
 func (p *pod) over(name, kind string) {
 	p.n.t.Helper()
-	if err := syscall.Mount(name, p.n.in("pods", p.uid, "volumes", localPV), kind, 0, ""); err != nil {
-		p.n.t.Fatal(err)
-	}
+	treetest.Must(p.n.t, syscall.Mount(name, p.n.in("pods", p.uid, "volumes", localPV), kind, 0, ""))
 }
 
 // instead makes a bundle with something else as config.json.
@@ -146,12 +138,8 @@ func (p *pod) instead(what func(config string) error) string {
 	p.n.t.Helper()
 	id := p.sandbox()
 	config := filepath.Join(p.n.in("bundles", id), "config.json")
-	if err := os.Remove(config); err != nil {
-		p.n.t.Fatal(err)
-	}
-	if err := what(config); err != nil {
-		p.n.t.Fatal(err)
-	}
+	treetest.Must(p.n.t, os.Remove(config))
+	treetest.Must(p.n.t, what(config))
 	return id
 }
 

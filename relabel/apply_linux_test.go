@@ -27,12 +27,8 @@ func contextsFor(t *testing.T, root, rules string) *contexts.Set {
 		file: strings.ReplaceAll(rules, "@", root),
 		filepath.Join(filepath.Dir(file), "../customizable_types"): "container_file_t\n",
 	} {
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, os.MkdirAll(filepath.Dir(name), 0o700))
+		treetest.Must(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	c, err := contexts.Load(file)
 	if err != nil {
@@ -247,9 +243,7 @@ func TestApplyOvertaken(t *testing.T) {
 	n := 0
 	r, err := Apply(t.Context(), root, Rules{Contexts: contextsFor(t, root, "@(/.*)? "+usrLabel+"\n@/f.* "+tmpLabel+"\n")}, &Options{Workers: 1, Trace: &Trace{Change: func(string, string, string) {
 		if n++; n == 1 {
-			if err := unix.Removexattr(root, commit.ClaimName); err != nil {
-				t.Error(err)
-			}
+			treetest.Check(t, unix.Removexattr(root, commit.ClaimName))
 		}
 	}}})
 	if err != nil || r.Written != 40 || labelOf(t, root) != usrLabel || trusts(t, root, usrLabel) {

@@ -32,9 +32,7 @@ func TestApplyOracle(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file_contexts")
 	rules := "@(/.*)? " + usrLabel + "\n@/[a-m][^/]* -- " + etcLabel + "\n@/.*/b.* " + tmpLabel + "\n@/.*\\.conf -l " + etcLabel +
 		"\n@/c/.* -p " + tmpLabel + "\n@/c/none(/.*)? <<none>>\n@/d -d " + tmpLabel + "\n@/d/a/exact " + etcLabel + "\n@/d/(a|b)/b(/.*)? " + usrLabel + "\n"
-	if err := os.WriteFile(file, []byte(strings.ReplaceAll(rules, "@", root)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.WriteFile(file, []byte(strings.ReplaceAll(rules, "@", root)), 0o600))
 	all, err := contexts.Load(file) // without customizable types: libselinux's list is that of the machine's own policy
 	if err != nil {
 		t.Fatal(err)

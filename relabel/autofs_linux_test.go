@@ -71,9 +71,7 @@ func automount(t *testing.T, at string, fails bool) *atomic.Int32 {
 				answer = autofsFail
 			}
 			token := binary.NativeEndian.Uint32(packet[8:])
-			if err := unix.IoctlSetInt(top, answer, int(token)); err != nil {
-				t.Error(err)
-			}
+			treetest.Check(t, unix.IoctlSetInt(top, answer, int(token)))
 		}
 	}()
 	t.Cleanup(func() { r.Close(); <-ended })

@@ -26,18 +26,14 @@ import (
 // flat makes n files in dir, each with a directory record of 32 bytes.
 func flat(t testing.TB, dir string, n int) {
 	t.Helper()
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.MkdirAll(dir, 0o755))
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd)
 	for i := range n {
-		if err := unix.Mknodat(fd, fmt.Sprintf("f%011d", i), unix.S_IFREG|0o644, 0); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, unix.Mknodat(fd, fmt.Sprintf("f%011d", i), unix.S_IFREG|0o644, 0))
 	}
 }
 
@@ -46,9 +42,7 @@ func flat(t testing.TB, dir string, n int) {
 func settle(t *testing.T, root string) {
 	t.Helper()
 	old := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(root, old, old); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.Chtimes(root, old, old))
 	time.Sleep(20 * time.Millisecond) // longer than a tick: that has set its ctime
 }
 
@@ -134,9 +128,7 @@ func TestApplyCalls(t *testing.T) {
 	treetest.Build(t, root, treetest.Text(t, fmt.Sprintf("file f%%04d x%d\ndir d%%04d x%d", entries-dirs, dirs)))
 	contexts := filepath.Join(t.TempDir(), "file_contexts")
 	rules := strings.ReplaceAll("@(/.*)? "+usrLabel+"\n@/f.*7 -- "+etcLabel+"\n", "@", root)
-	if err := os.WriteFile(contexts, []byte(rules), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.WriteFile(contexts, []byte(rules), 0o600))
 	const few = 16 // for the root
 	for _, writes := range []int{entries, 0} {
 		n := treetest.Tallies(below(t, nil, root, bin, "restorecon", "--threads=2", "--contexts", contexts, "-R"))
@@ -296,9 +288,7 @@ func sized(whole, small int) int {
 func roomy(t *testing.T) string {
 	t.Helper()
 	dir := mkdir(t, treetest.Fresh(t, "tmpfs"), "roomy")
-	if err := unix.Mount("treetest", dir, "tmpfs", 0, "mode=0755,nr_inodes=0"); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, unix.Mount("treetest", dir, "tmpfs", 0, "mode=0755,nr_inodes=0"))
 	return dir
 }
 

@@ -193,9 +193,7 @@ func TestOrderOfLayers(t *testing.T) {
 		mounted(t, "overlay", filepath.Join(dir, "all"), options)
 		root := grow(t, filepath.Join(dir, "all"), plain)
 		if c.does != "" {
-			if err := os.Rename(upper, upper+"2"); err != nil {
-				t.Fatal(err)
-			}
+			treetest.Must(t, os.Rename(upper, upper+"2"))
 		}
 		if c.does == "is replaced" {
 			mkdir(t, upper)

@@ -164,9 +164,7 @@ func TestKindChanges(t *testing.T) {
 		if err != nil || !r.Complete || r.Way == "" {
 			t.Fatalf("%+v, %v", r, err)
 		}
-		if err := Chcon(path, label, false); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, Chcon(path, label, false))
 		return
 	}
 	treetest.Need(t, "root", "seccomp", "tmpfs")
@@ -177,9 +175,7 @@ func TestKindChanges(t *testing.T) {
 		cmd.Env = append(os.Environ(), env+"="+[...]string{newLabel, oldLabel}[i/2%2]+" "+a)
 		end := treetest.Supervise(t, cmd, []int{unix.SYS_OPENAT}, func(n treetest.Notice) treetest.Answer {
 			if n.Nth == 1+i/2 {
-				if err := unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE); err != nil {
-					t.Error(err)
-				}
+				treetest.Check(t, unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE))
 			}
 			return treetest.Answer{}
 		})

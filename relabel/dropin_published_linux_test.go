@@ -43,9 +43,7 @@ func TestChconRootRemoved(t *testing.T) {
 	} {
 		root := grow(t, on(t, "tmpfs"), text)
 		_, err := Tree(t.Context(), root, newLabel, &Options{Trace: &Trace{Change: func(string, string, string) {
-			if err := os.RemoveAll(root); err != nil {
-				t.Error(err)
-			}
+			treetest.Check(t, os.RemoveAll(root))
 		}}})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

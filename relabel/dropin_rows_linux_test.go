@@ -104,9 +104,7 @@ func sudoer(at string) func(*testing.T, string) {
 	return func(t *testing.T, root string) {
 		passwd := root + ".passwd"
 		line := "root:x:0:0::/root:/bin/sh\nsomebody:x:4321:4321::" + root + at + ":/bin/sh\n"
-		if err := os.WriteFile(passwd, []byte(line), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, os.WriteFile(passwd, []byte(line), 0o644))
 		bind(t, passwd, "/etc/passwd")
 		t.Setenv("SUDO_USER", "somebody")
 	}
@@ -120,9 +118,7 @@ func devices(at string) func(*testing.T, string) {
 		mounted(t, "devtmpfs", root+"/"+at, "")
 		dir := mkdir(t, root, at, "fastlabel-test")
 		t.Cleanup(func() { _ = os.RemoveAll(dir) }) // before it is unmounted
-		if err := unix.Mknod(dir+"/null", unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, unix.Mknod(dir+"/null", unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))))
 		treetest.Label(t, dir, oldLabel)
 	}
 }

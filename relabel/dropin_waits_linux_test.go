@@ -54,9 +54,7 @@ func TestDropinWaits(t *testing.T) {
 		t.Error(d)
 	}
 	release()
-	if err := change(t.Context(), root, newLabel, true); err != nil {
-		t.Error(err)
-	}
+	treetest.Check(t, change(t.Context(), root, newLabel, true))
 	if n := len(bearing(t, root, newLabel)); n != len(before) || log.Len() > 0 {
 		t.Errorf("%d labelled of %d; logged %q", n, len(before), &log)
 	}
@@ -136,17 +134,13 @@ func holdLock(t *testing.T, root string) (release func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, cmd.Start())
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "held\n" {
 		t.Fatalf("%q, %v", line, err)
 	}
 	release = sync.OnceFunc(func() {
 		in.Close()
-		if err := cmd.Wait(); err != nil {
-			t.Error(err)
-		}
+		treetest.Check(t, cmd.Wait())
 	})
 	t.Cleanup(release)
 	return release
@@ -158,12 +152,8 @@ func TestDropinThread(t *testing.T) {
 	dir := on(t, "tmpfs")
 	root := grow(t, dir, "default label="+oldLabel+"\ndir .\nfile f%04d x3000\n")
 	other := mkdir(t, dir, "other")
-	if err := os.WriteFile(filepath.Join(other, "f0000"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := Chcon(root, oldLabel, true); err != nil { // what a process keeps is there
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.WriteFile(filepath.Join(other, "f0000"), nil, 0o600))
+	treetest.Must(t, Chcon(root, oldLabel, true)) // what a process keeps is there
 	ended := make(chan error)
 	var work func()
 	work = func() {

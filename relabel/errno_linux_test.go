@@ -38,9 +38,7 @@ func answer(t *testing.T, bin string, deny map[int]syscall.Errno, nr int, e sysc
 	root := filepath.Join(on(t, "tmpfs"), "tree")
 	treetest.Build(t, root, treetest.Text(t, "default label="+oldLabel+"\nfile a%d x6\ndir d\nfile d/b%d x6\ndir d/e\nfile d/e/c\n"))
 	ahead := time.Now().Add(time.Hour)
-	if err := os.Chtimes(root, ahead, ahead); err != nil { // then its own entries are read a second time
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.Chtimes(root, ahead, ahead)) // then its own entries are read a second time
 	cmd := exec.Command(bin, "--json", "-T", "1", "--label", newLabel, root)
 	if deny != nil {
 		treetest.Deny(t, cmd, deny)

@@ -52,9 +52,7 @@ func TestCancelSoon(t *testing.T) {
 	for d := range dirs {
 		dir := mkdir(t, root, fmt.Sprint(d))
 		for f := range files {
-			if err := unix.Mknod(fmt.Sprintf("%s/%d", dir, f), unix.S_IFREG|0o600, 0); err != nil {
-				t.Fatal(err)
-			}
+			treetest.Must(t, unix.Mknod(fmt.Sprintf("%s/%d", dir, f), unix.S_IFREG|0o600, 0))
 		}
 	}
 	const all = 1 + dirs + dirs*files
@@ -141,9 +139,7 @@ func TestCancelAtCommit(t *testing.T) {
 	defer cancel()
 	r, err := Tree(ctx, root, newLabel, &Options{Workers: 1, Trace: &Trace{Change: func(path, _, _ string) {
 		if path == root {
-			if err := unix.Mknod(late, unix.S_IFREG|0o600, 0); err != nil {
-				t.Error(err)
-			}
+			treetest.Check(t, unix.Mknod(late, unix.S_IFREG|0o600, 0))
 			cancel()
 		}
 	}}})

@@ -35,9 +35,7 @@ func attack(t *testing.T, times int, links, mounts bool, label func(root, label 
 	t.Helper()
 	top := grow(t, on(t, "tmpfs"), victim)
 	root, outside, out := filepath.Join(top, "tree"), filepath.Join(top, "outside"), filepath.Join(top, "out")
-	if err := unix.Symlink(outside, filepath.Join(root, "l")); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, unix.Symlink(outside, filepath.Join(root, "l")))
 	watch := []string{outside + "/...", out}
 	before := treetest.Snapshot(t, watch...)
 	ctx, cancel := context.WithTimeout(t.Context(), treetest.Patience)
@@ -51,12 +49,8 @@ func attack(t *testing.T, times int, links, mounts bool, label func(root, label 
 	attackers.Go(func() {
 		over := filepath.Join(root, "g")
 		for mounts && ctx.Err() == nil {
-			if err := unix.Mount(out, over, "", unix.MS_BIND, ""); err != nil {
-				t.Error(err)
-			}
-			if err := unix.Unmount(over, unix.MNT_DETACH); err != nil {
-				t.Error(err)
-			}
+			treetest.Check(t, unix.Mount(out, over, "", unix.MS_BIND, ""))
+			treetest.Check(t, unix.Unmount(over, unix.MNT_DETACH))
 		}
 	})
 	for labels := []string{newLabel, "u:r:t:s0"}; ctx.Err() == nil && !strayed && turns < times; turns++ {

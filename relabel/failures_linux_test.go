@@ -63,9 +63,7 @@ func vanish(t *testing.T, how string, label labelling) {
 			}
 			for i, name := range names {
 				if i%2 == 0 && name != path {
-					if err := os.RemoveAll(name); err != nil {
-						t.Error(err)
-					}
+					treetest.Check(t, os.RemoveAll(name))
 				}
 			}
 		}}}, as(m))
@@ -91,17 +89,13 @@ func TestVanishDeep(t *testing.T) {
 		mkdir(t, at, "a")
 		mkdir(t, at, "b")
 		at = filepath.Join(at, "a")
-		if err := os.Symlink("b", filepath.Join(filepath.Dir(at), "z")); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, os.Symlink("b", filepath.Join(filepath.Dir(at), "z")))
 	}
 	entries := 1 + 3*deep
 	n := 0
 	r, err := Tree(t.Context(), root, newLabel, &Options{Workers: 1, Trace: &Trace{Change: func(string, string, string) {
 		if n++; n == entries-deep {
-			if err := os.RemoveAll(filepath.Join(root, "a")); err != nil {
-				t.Error(err)
-			}
+			treetest.Check(t, os.RemoveAll(filepath.Join(root, "a")))
 		}
 	}}})
 	adds(t, r)

@@ -174,9 +174,7 @@ func TestManyVolumes(t *testing.T) {
 
 func manyVolumes(t *testing.T, dir string) {
 	few := syscall.Rlimit{Cur: 256, Max: 256}
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few))
 	const volumes = 500
 	roots := make([]string, volumes)
 	for i := range roots {
@@ -218,9 +216,7 @@ func frozenFile(t *testing.T, vol string) {
 	healthy := grow(t, on(t, "tmpfs"), plain)
 	file := filepath.Join(grow(t, mkdir(t, vol, "v"), plain), "f00")
 	ice := newFreezer(t, vol)
-	if err := Chcon(file, oldLabel, false); err != nil { // what a process opens once is open
-		t.Fatal(err)
-	}
+	treetest.Must(t, Chcon(file, oldLabel, false)) // what a process opens once is open
 	goroutines, files := runtime.NumGoroutine(), openFiles(t)
 	ice.freeze(t)
 	answer := make(chan error, 1)
@@ -234,9 +230,7 @@ func frozenFile(t *testing.T, vol string) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	ice.thaw(t)
-	if err := <-answer; err != nil {
-		t.Error(err)
-	}
+	treetest.Check(t, <-answer)
 	nothingLeft(t, goroutines, files)
 	taken(t, 0)
 }
@@ -331,9 +325,7 @@ func waitingVolumes(t *testing.T, dir string) {
 		}
 	})
 	all.Go(func() {
-		if err := Chcon(root, newLabel, false); err != nil {
-			t.Error(err)
-		}
+		treetest.Check(t, Chcon(root, newLabel, false))
 	})
 	<-told
 	treetest.Wait(t, "both are known to wait", func() bool {

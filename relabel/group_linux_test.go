@@ -142,9 +142,7 @@ func TestGroupTracePanics(t *testing.T) {
 	if got := panics(func() { _, _ = g.Tree(t.Context(), root, newLabel, SkipNone) }); !strings.Contains(fmt.Sprint(got), "boom") {
 		t.Errorf("panicked %v", got)
 	}
-	if err := g.Stop(t.Context(), root); err != nil {
-		t.Error(err)
-	}
+	treetest.Check(t, g.Stop(t.Context(), root))
 	trace = func() {}
 	if r, err := g.Tree(t.Context(), root, newLabel, SkipNone); err != nil || !r.Complete {
 		t.Errorf("%+v, %v", r, err)

@@ -76,9 +76,7 @@ func (g *gate) group() *Group {
 // obsolete label blocks no new one.
 func TestGroupStop(t *testing.T) {
 	vol := mkdir(t, on(t, "tmpfs"), "volume")
-	if err := unix.Mount("treetest", vol, "tmpfs", 0, ""); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, unix.Mount("treetest", vol, "tmpfs", 0, ""))
 	root := grow(t, vol, seventyOne)
 	goroutines, files := runtime.NumGoroutine(), openFiles(t)
 	at := &gate{open: make(chan struct{})}
@@ -92,9 +90,7 @@ func TestGroupStop(t *testing.T) {
 	if err := unix.Unmount(vol, 0); !errors.Is(err, unix.EBUSY) {
 		t.Errorf("unmounted during a run: %v", err)
 	}
-	if err := g.Stop(t.Context(), vol+"//root/."); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, g.Stop(t.Context(), vol+"//root/."))
 	for _, a := range []chan asked{runs, queued} {
 		if got := <-a; !errors.Is(got.err, ErrStopped) || got.report.Complete {
 			t.Errorf("%+v, %v", got.report, got.err)
@@ -104,12 +100,8 @@ func TestGroupStop(t *testing.T) {
 	if r, err := g.Tree(t.Context(), root, labelB, SkipNone); err != nil || r.Written != 71 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if err := g.Stop(t.Context(), root); err != nil {
-		t.Error(err)
-	}
-	if err := unix.Unmount(vol, 0); err != nil {
-		t.Error(err)
-	}
+	treetest.Check(t, g.Stop(t.Context(), root))
+	treetest.Check(t, unix.Unmount(vol, 0))
 	if err := g.Stop(t.Context(), root); err != nil {
 		t.Errorf("nothing is there: %v", err)
 	}
@@ -142,9 +134,7 @@ func TestGroupStopFrozen(t *testing.T) {
 		t.Error(got.err)
 	}
 	ice.thaw(t)
-	if err := g.Stop(t.Context(), root); err != nil {
-		t.Error(err)
-	}
+	treetest.Check(t, g.Stop(t.Context(), root))
 	nothingLeft(t, goroutines, files)
 }
 
@@ -159,9 +149,7 @@ func TestGroupShutdown(t *testing.T) {
 		all = append(all, asks(t.Context(), g, grow(t, mkdir(t, dir, name), seventyOne), newLabel))
 	}
 	callers(t, g, 3)
-	if err := g.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, g.Shutdown(t.Context()))
 	for _, a := range all {
 		if got := <-a; !errors.Is(got.err, ErrStopped) {
 			t.Error(got.err)
@@ -184,9 +172,7 @@ func TestGroupMoved(t *testing.T) {
 	callers(t, g, 1)
 	queued := asks(t.Context(), g, root, labelB)
 	callers(t, g, 2)
-	if err := os.Rename(root, root+".old"); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.Rename(root, root+".old"))
 	treetest.Build(t, root, treetest.Text(t, "default label="+oldLabel+"\ndir .\nfile f%d x9\n"))
 	close(at.open)
 	if got := <-runs; got.err != nil {
@@ -267,9 +253,7 @@ func TestGroupRemade(t *testing.T) {
 		treetest.Need(t, "root", kind)
 		dir := t.TempDir()
 		image, point := filepath.Join(dir, "image"), mkdir(t, dir, "point")
-		if err := errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, 320<<20)); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, os.WriteFile(image, nil, 0o600), os.Truncate(image, 320<<20))
 		remake := func() string {
 			for _, args := range [][]string{append(mkfs, image), {"mount", "-o", "loop", image, point}} {
 				if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
@@ -279,9 +263,7 @@ func TestGroupRemade(t *testing.T) {
 			return grow(t, point, seventyOne)
 		}
 		unmount := func() {
-			if err := unix.Unmount(point, 0); err != nil {
-				t.Error(err)
-			}
+			treetest.Check(t, unix.Unmount(point, 0))
 		}
 		root := remake()
 		at := &gate{open: make(chan struct{})}
@@ -301,9 +283,7 @@ func TestGroupRemade(t *testing.T) {
 		if r, err := g.Tree(t.Context(), root, newLabel, SkipNone); err != nil || r.Written != 70 || at.walks.Load() != 2 {
 			t.Errorf("%s: %d walks, %+v, %v", kind, at.walks.Load(), r, err)
 		}
-		if err := g.Shutdown(t.Context()); err != nil {
-			t.Error(err)
-		}
+		treetest.Check(t, g.Shutdown(t.Context()))
 		unmount()
 	}
 }
@@ -325,15 +305,11 @@ func TestGroupStopStorm(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 			if i%4 == 0 {
-				if err := g.Stop(t.Context(), roots[i%2]); err != nil {
-					t.Error(err)
-				}
+				treetest.Check(t, g.Stop(t.Context(), roots[i%2]))
 			}
 		})
 	}
 	all.Wait()
-	if err := g.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
+	treetest.Check(t, g.Shutdown(t.Context()))
 	nothingLeft(t, goroutines, files)
 }

@@ -60,9 +60,7 @@ func TestCreatedMeanwhile(t *testing.T) {
 // aged sets the root's times back: it then looks unchanged for long.
 func aged(t *testing.T, root string, age time.Duration) {
 	t.Helper()
-	if err := os.Chtimes(root, time.Time{}, time.Now().Add(-age)); err != nil {
-		t.Error(err)
-	}
+	treetest.Check(t, os.Chtimes(root, time.Time{}, time.Now().Add(-age)))
 }
 
 // create makes entries in the root, as many as it says.
@@ -87,16 +85,12 @@ func create(t *testing.T, root string, n int) int {
 func TestCreatedAndBackdated(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), growing)
 	when := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(root, when, when); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.Chtimes(root, when, when))
 	made := 0
 	r, err := Tree(t.Context(), root, newLabel, &Options{Workers: 1, Trace: &Trace{Change: func(path, _, _ string) {
 		if strings.HasSuffix(path, "f200") {
 			made = create(t, root, 1)
-			if err := os.Chtimes(root, when, when); err != nil {
-				t.Error(err)
-			}
+			treetest.Check(t, os.Chtimes(root, when, when))
 		}
 	}}})
 	adds(t, r)
@@ -112,9 +106,7 @@ func TestCreatedAtCommit(t *testing.T) {
 	for _, back := range []bool{false, true} {
 		root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\nfile f%d x20\n")
 		when := time.Now().Add(-time.Hour)
-		if err := os.Chtimes(root, when, when); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, os.Chtimes(root, when, when))
 		late := filepath.Join(root, "late")
 		cmd := exec.Command(treetest.Command(t), "-q", "--label", newLabel, root)
 		end := treetest.Supervise(t, cmd, []int{unix.SYS_FSETXATTR}, func(c treetest.Notice) treetest.Answer {
@@ -122,14 +114,10 @@ func TestCreatedAtCommit(t *testing.T) {
 				if n := len(bearing(t, root, newLabel)); n != 20 {
 					t.Errorf("%d entries have the label before the root has it", n)
 				}
-				if err := os.WriteFile(late, nil, 0o600); err != nil {
-					t.Error(err)
-				}
+				treetest.Check(t, os.WriteFile(late, nil, 0o600))
 				treetest.Set(t, root, "late", oldLabel)
 				if back {
-					if err := os.Chtimes(root, when, when); err != nil {
-						t.Error(err)
-					}
+					treetest.Check(t, os.Chtimes(root, when, when))
 				}
 			}
 			return treetest.Answer{}
@@ -208,9 +196,7 @@ var changing = []int{
 func closed(t *testing.T, cmd *exec.Cmd, root string, n int, claimed bool) treetest.Ended {
 	t.Helper()
 	add := func(name string) {
-		if err := os.WriteFile(filepath.Join(root, name), nil, 0o600); err != nil {
-			t.Error(err)
-		}
+		treetest.Check(t, os.WriteFile(filepath.Join(root, name), nil, 0o600))
 		treetest.Set(t, root, name, oldLabel)
 	}
 	after, synced := 0, false

@@ -131,9 +131,7 @@ func TestKilledHolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, cmd.Start())
 	defer cmd.Wait()         //nolint:errcheck // it is killed
 	defer cmd.Process.Kill() //nolint:errcheck // it may be gone
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "held\n" {
@@ -156,9 +154,7 @@ func TestKilledHolder(t *testing.T) {
 	if d := treetest.Diff(before, treetest.Snapshot(t, root+"/...")); len(d) > 0 {
 		t.Errorf("a call without the lock touched:\n%s", lines(d))
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, cmd.Process.Kill())
 	treetest.Returns(t, "the lock of who is dead", func() { r, err = Tree(t.Context(), root, newLabel, nil) })
 	if err != nil || !r.Complete || r.Interrupted != newLabel || len(bearing(t, root, newLabel)) != 46 {
 		t.Errorf("after the kill: %+v, %v", r, err)
@@ -174,9 +170,7 @@ func TestOwnersLock(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer f.Close() // only read
-		if err := syscall.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, syscall.Flock(int(f.Fd()), unix.LOCK_EX))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), treetest.Patience)
 	defer cancel()

@@ -116,9 +116,7 @@ func TestSyncsForOthers(t *testing.T) {
 	treetest.Set(t, root, "m", newLabel)
 	seal := secctx.Seals("", newLabel)[0]
 	treetest.Set(t, root, ".", seal)
-	if err := unix.Setxattr(root, commit.ClaimName, []byte("version=2 want="+newLabel+" seal="+seal+" former="), 0); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, unix.Setxattr(root, commit.ClaimName, []byte("version=2 want="+newLabel+" seal="+seal+" former="), 0))
 	marks, _ := marked(t, root, nil, "-q")
 	slices.Sort(marks[:max(0, len(marks)-1)])
 	if have := fmt.Sprint(marks); have != "[syncfs syncfs transaction root]" {
@@ -240,9 +238,7 @@ func ext4With(t *testing.T, feature string) string {
 		}
 	}
 	t.Cleanup(func() {
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
+		treetest.Check(t, unix.Unmount(dir, unix.MNT_DETACH))
 	})
 	return dir
 }

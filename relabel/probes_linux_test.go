@@ -37,18 +37,14 @@ func dead(t *testing.T, dir string) (revive func()) {
 	}
 	t.Cleanup(func() {
 		revive()
-		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
+		treetest.Check(t, syscall.Unmount(dir, syscall.MNT_DETACH))
 	})
 	return revive
 }
 
 func probeDead(t *testing.T, dir string) {
 	few := syscall.Rlimit{Cur: 256, Max: 256}
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few))
 	healthy, one := grow(t, mkdir(t, dir, "healthy"), plain), mkdir(t, dir, "one")
 	if _, err := isLabelled(healthy, newLabel, SkipRoot); err != nil { // what a process opens once is open
 		t.Fatal(err)

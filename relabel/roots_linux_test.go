@@ -43,13 +43,9 @@ func grow(t *testing.T, dir, text string) string {
 // bind mounts what is at from over the existing at, until the test ends.
 func bind(t *testing.T, from, at string) {
 	t.Helper()
-	if err := unix.Mount(from, at, "", unix.MS_BIND, ""); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, unix.Mount(from, at, "", unix.MS_BIND, ""))
 	t.Cleanup(func() {
-		if err := unix.Unmount(at, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
+		treetest.Check(t, unix.Unmount(at, unix.MNT_DETACH))
 	})
 }
 
@@ -65,17 +61,13 @@ func unclaim(t *testing.T, root string) {
 func mkdir(t *testing.T, elem ...string) string {
 	t.Helper()
 	path := filepath.Join(elem...)
-	if err := os.MkdirAll(path, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.MkdirAll(path, 0o755))
 	return path
 }
 
 func writeFile(t *testing.T, path string) {
 	t.Helper()
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.WriteFile(path, nil, 0o600))
 }
 
 // TestRefusedRoots names what is never relabelled in ways that a comparison of
@@ -91,9 +83,7 @@ func TestRefusedRoots(t *testing.T) {
 	bind(t, home, other)
 	passwd := filepath.Join(dir, "passwd")
 	line := fmt.Sprintf("root:x:0:0::/root:/bin/sh\nsomebody:x:4321:4321::%s:/bin/sh\n", sudo)
-	if err := os.WriteFile(passwd, []byte(line), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.WriteFile(passwd, []byte(line), 0o644))
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	refused := func(path string) bool {
@@ -185,13 +175,9 @@ func TestMissingRoots(t *testing.T) {
 	if r, err := Apply(t.Context(), ".", byPath, nil); !errors.Is(err, syscall.ENAMETOOLONG) {
 		t.Errorf("a deep root by path: %+v, %v", r, err)
 	}
-	if err := errors.Join(os.Symlink("nowhere", filepath.Join(dir, "link")), os.Mkdir("m", 0o700), unix.Mount("m", "m", "tmpfs", 0, "")); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.Symlink("nowhere", filepath.Join(dir, "link")), os.Mkdir("m", 0o700), unix.Mount("m", "m", "tmpfs", 0, ""))
 	defer func() {
-		if err := unix.Unmount("m", 0); err != nil { // whose path is too long to be unmounted later
-			t.Error(err)
-		}
+		treetest.Check(t, unix.Unmount("m", 0)) // whose path is too long to be unmounted later
 	}()
 	bare := on(t, "tmpfs")
 	mounted(t, "ramfs", bare, treetest.Bare("ramfs"))
@@ -268,9 +254,7 @@ func chroot(t *testing.T, root string, call func()) {
 			panic(err) // what follows would be done in the wrong place
 		}
 	}()
-	if err := errors.Join(syscall.Chroot(root), syscall.Chdir("/")); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, syscall.Chroot(root), syscall.Chdir("/"))
 	call()
 }
 

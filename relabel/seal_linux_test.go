@@ -82,14 +82,10 @@ func immutable(t *testing.T, path string, on bool) {
 		}
 		return unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, flags)
 	}
-	if err := set(on); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, set(on))
 	if on {
 		t.Cleanup(func() {
-			if err := set(false); err != nil {
-				t.Error(err)
-			}
+			treetest.Check(t, set(false))
 		})
 	}
 }
@@ -98,9 +94,7 @@ func immutable(t *testing.T, path string, on bool) {
 // change: its label would be trusted for what is gone.
 func TestImmutableRoot(t *testing.T) {
 	root := grow(t, on(t, "ext4"), plain)
-	if err := Chcon(root, oldLabel, true); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, Chcon(root, oldLabel, true))
 	immutable(t, root, true)
 	r, err := Tree(t.Context(), root, newLabel, nil)
 	if !errors.Is(err, syscall.EPERM) || pathOf(err) != root || r.Complete || r.Written != 0 || len(bearing(t, root, oldLabel)) != 46 {

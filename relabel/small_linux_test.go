@@ -132,9 +132,7 @@ func TestSmallMountMoves(t *testing.T) {
 		root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir a\ndir b\nfile f\nfile right\n")
 		treetest.Set(t, root, "right", newLabel)
 		if !first {
-			if err := unix.Mount("test", root+"/a", "tmpfs", 0, ""); err != nil {
-				t.Fatal(err)
-			}
+			treetest.Must(t, unix.Mount("test", root+"/a", "tmpfs", 0, ""))
 			writeFile(t, root+"/a/in")
 			treetest.Set(t, root+"/a", "in", oldLabel)
 		}
@@ -144,9 +142,7 @@ func TestSmallMountMoves(t *testing.T) {
 				return treetest.Answer{}
 			}
 			if first {
-				if err := unix.Mount(root+"/right", root+"/f", "", unix.MS_BIND, ""); err != nil {
-					t.Error(err)
-				}
+				treetest.Check(t, unix.Mount(root+"/right", root+"/f", "", unix.MS_BIND, ""))
 			} else if err := unix.Mount(root+"/a", root+"/b", "", unix.MS_MOVE, ""); err != nil {
 				t.Log(err) // beneath a shared mount: nothing moves
 			}
@@ -156,9 +152,7 @@ func TestSmallMountMoves(t *testing.T) {
 			if end.Code == 0 && len(bearing(t, root, newLabel)) != 5 { // what is covered is not in the tree
 				t.Errorf("%s: done, and not all has the label: %+v", name, end)
 			}
-			if err := unix.Unmount(root+"/f", unix.MNT_DETACH); err != nil {
-				t.Error(err)
-			}
+			treetest.Check(t, unix.Unmount(root+"/f", unix.MNT_DETACH))
 		} else {
 			for _, at := range []string{"/a/in", "/b/in"} {
 				if _, err := os.Lstat(root + at); err == nil && end.Code == 0 && labelOf(t, root+at) != newLabel {

@@ -104,9 +104,7 @@ func TestStretches(t *testing.T) {
 		for name, at := range positions(t, root) {
 			if !c.keep(at) {
 				left--
-				if err := unix.Unlink(filepath.Join(root, name)); err != nil {
-					t.Fatal(err)
-				}
+				treetest.Must(t, unix.Unlink(filepath.Join(root, name)))
 			}
 		}
 		if left <= least || (left == files) != c.all {
@@ -162,9 +160,7 @@ func TestLine(t *testing.T) {
 	for i := range dirs {
 		dir := mkdir(t, root, fmt.Sprintf("d%03d", i))
 		for j := range each {
-			if err := unix.Mknod(fmt.Sprintf("%s/%0255d", dir, j), unix.S_IFREG|0o600, 0); err != nil {
-				t.Fatal(err)
-			}
+			treetest.Must(t, unix.Mknod(fmt.Sprintf("%s/%0255d", dir, j), unix.S_IFREG|0o600, 0))
 		}
 	}
 	for _, what := range []string{"line", "line-renamed"} {
@@ -210,9 +206,7 @@ func lined(t *testing.T, root string, rename bool) {
 		for _, d := range dirs {
 			if rename {
 				old := filepath.Join(root, d.Name())
-				if err := os.Rename(old, old+"-renamed"); err != nil {
-					t.Error(err)
-				}
+				treetest.Check(t, os.Rename(old, old+"-renamed"))
 			}
 		}
 	}

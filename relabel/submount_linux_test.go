@@ -31,9 +31,7 @@ func mounted(t *testing.T, kind, at, data string) {
 		t.Fatalf("%s: %v", kind, err)
 	}
 	t.Cleanup(func() {
-		if err := unix.Unmount(at, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
+		treetest.Check(t, unix.Unmount(at, unix.MNT_DETACH))
 	})
 }
 
@@ -156,9 +154,7 @@ func TestRefusedInside(t *testing.T) {
 func TestMountMoves(t *testing.T) {
 	move := func(t *testing.T, from, to string) {
 		t.Helper()
-		if err := os.Rename(from, to); err != nil {
-			t.Error(err)
-		}
+		treetest.Check(t, os.Rename(from, to))
 	}
 	for name, c := range map[string]struct {
 		change func(t *testing.T, root string)
@@ -173,9 +169,7 @@ func TestMountMoves(t *testing.T) {
 		}, "y/m", false},
 		"replaced by a file": {func(t *testing.T, root string) {
 			move(t, root+"/a/b", root+"/y")
-			if err := os.WriteFile(root+"/a/b", nil, 0o600); err != nil {
-				t.Error(err)
-			}
+			treetest.Check(t, os.WriteFile(root+"/a/b", nil, 0o600))
 		}, "y/m", false},
 		"root renamed": {func(t *testing.T, root string) {
 			move(t, root+"/a/b", root+"/y")
@@ -183,24 +177,16 @@ func TestMountMoves(t *testing.T) {
 		}, "../root2/y/m", false},
 		"out of the tree": {func(t *testing.T, root string) { move(t, root+"/a/b", filepath.Dir(root)+"/out") }, "", true},
 		"moved in the tree": {func(t *testing.T, root string) {
-			if err := unix.Mount(root+"/a/b/m", mkdir(t, root, "y"), "", unix.MS_MOVE, ""); err != nil {
-				t.Error(err)
-			}
+			treetest.Check(t, unix.Mount(root+"/a/b/m", mkdir(t, root, "y"), "", unix.MS_MOVE, ""))
 		}, "", true},
 		"unmounted": {func(t *testing.T, root string) {
-			if err := unix.Unmount(root+"/a/b/m", unix.MNT_DETACH); err != nil {
-				t.Error(err)
-			}
+			treetest.Check(t, unix.Unmount(root+"/a/b/m", unix.MNT_DETACH))
 		}, "", true},
 		"unmounted and removed": {func(t *testing.T, root string) {
-			if err := errors.Join(unix.Unmount(root+"/a/b/m", unix.MNT_DETACH), os.Remove(root+"/a/b/m")); err != nil {
-				t.Error(err)
-			}
+			treetest.Check(t, unix.Unmount(root+"/a/b/m", unix.MNT_DETACH), os.Remove(root+"/a/b/m"))
 		}, "", false},
 		"hidden": {func(t *testing.T, root string) {
-			if err := unix.Mount("test", root+"/a", "tmpfs", 0, ""); err != nil {
-				t.Error(err)
-			}
+			treetest.Check(t, unix.Mount("test", root+"/a", "tmpfs", 0, ""))
 		}, "", false},
 	} {
 		for engine, m := range engines() {
@@ -209,9 +195,7 @@ func TestMountMoves(t *testing.T) {
 			}
 			t.Run(name+"/"+engine, func(t *testing.T) {
 				root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir a\ndir a/b\ndir a/b/m\nfile f\n")
-				if err := unix.Mount("test", root+"/a/b/m", "tmpfs", 0, ""); err != nil {
-					t.Fatal(err)
-				}
+				treetest.Must(t, unix.Mount("test", root+"/a/b/m", "tmpfs", 0, ""))
 				writeFile(t, root+"/a/b/m/in")
 				changed, failed, left := false, []string(nil), int64(0)
 				if name == "hidden" {
@@ -248,13 +232,9 @@ func TestMountMoves(t *testing.T) {
 func TestMountAncestorMoves(t *testing.T) {
 	top := grow(t, on(t, "tmpfs"), "dir a0\ndir a0/root\ndir a0/root/m\n")
 	above := filepath.Join(top, "a0")
-	if err := unix.Mount("test", above+"/root/m", "tmpfs", 0, ""); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, unix.Mount("test", above+"/root/m", "tmpfs", 0, ""))
 	defer func() {
-		if err := unix.Unmount(above+"/root/m", unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
+		treetest.Check(t, unix.Unmount(above+"/root/m", unix.MNT_DETACH))
 	}()
 	fd, err := unix.Open(above+"/root", unix.O_PATH, 0)
 	if err != nil {
@@ -272,9 +252,7 @@ func TestMountAncestorMoves(t *testing.T) {
 			for range i { // at each point of learn
 				runtime.Gosched()
 			}
-			if err := os.Rename(above, to); err != nil {
-				t.Error(err)
-			}
+			treetest.Check(t, os.Rename(above, to))
 		})
 		root := &mounts.Mount{At: fd}
 		err = p.Learn(root, mounts.Bounds{})
@@ -292,9 +270,7 @@ func TestMountAncestorMoves(t *testing.T) {
 func TestUnmountedLate(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir m1\nfile m1/hidden\ndir m2\n")
 	for _, m := range []string{"/m1", "/m2"} {
-		if err := unix.Mount("test", root+m, "tmpfs", 0, ""); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, unix.Mount("test", root+m, "tmpfs", 0, ""))
 		t.Cleanup(func() { _ = unix.Unmount(root+m, unix.MNT_DETACH) })
 		writeFile(t, root+m+"/in")
 	}
@@ -302,9 +278,7 @@ func TestUnmountedLate(t *testing.T) {
 	r, err := Tree(t.Context(), root, newLabel, &Options{Trace: &Trace{Change: func(path, _, _ string) {
 		if !unmounted && path == root+"/m2/in" {
 			unmounted = true
-			if err := unix.Unmount(root+"/m1", unix.MNT_DETACH); err != nil {
-				t.Error(err)
-			}
+			treetest.Check(t, unix.Unmount(root+"/m1", unix.MNT_DETACH))
 		}
 	}}})
 	adds(t, r)

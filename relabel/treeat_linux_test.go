@@ -25,12 +25,8 @@ func TestTreeAt(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer f.Close()
-			if err := os.Rename(path, path+".moved"); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			treetest.Must(t, os.Rename(path, path+".moved"))
+			treetest.Must(t, os.WriteFile(path, nil, 0o600))
 			treetest.Set(t, filepath.Dir(path), filepath.Base(path), oldLabel)
 			r, err := TreeAt(t.Context(), f, label, nil)
 			if err != nil || !r.Complete || r.Root != path || labelOf(t, path+".moved") != label || labelOf(t, path) != oldLabel {
@@ -39,12 +35,8 @@ func TestTreeAt(t *testing.T) {
 			if _, err := f.Stat(); err != nil {
 				t.Error(err)
 			}
-			if err := os.Remove(path); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Rename(path+".moved", path); err != nil {
-				t.Fatal(err)
-			}
+			treetest.Must(t, os.Remove(path))
+			treetest.Must(t, os.Rename(path+".moved", path))
 		}
 		if n := len(bearing(t, root, newLabel)); n != len(treetest.Read(t, root))-1 {
 			t.Errorf("%s: %d labelled", name, n)

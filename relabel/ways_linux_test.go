@@ -5,7 +5,6 @@ package relabel
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -151,9 +150,7 @@ func TestThreadsLeaveNoTrace(t *testing.T) {
 	volume := mkdir(t, treetest.Fresh(t, "tmpfs"), "volume")
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // threads change hands rarely
 	for range 20 {
-		if err := unix.Mount("treetest", volume, "tmpfs", 0, ""); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, unix.Mount("treetest", volume, "tmpfs", 0, ""))
 		treetest.Build(t, volume, treetest.Text(t, "dir d%02d x20\nfile d%02d/f x20"))
 		var r Report
 		var err error
@@ -227,9 +224,7 @@ func moveThread(t *testing.T, tell chan<- string) {
 		tell <- <-told
 		return
 	}
-	if err := errors.Join(unix.Unshare(unix.CLONE_FS), unix.Chdir("/proc")); err != nil {
-		t.Error(err)
-	}
+	treetest.Check(t, unix.Unshare(unix.CLONE_FS), unix.Chdir("/proc"))
 	cwd, _ := os.Readlink("/proc/thread-self/cwd")
 	tell <- cwd
 }
@@ -398,9 +393,7 @@ func TestRootSpelled(t *testing.T) {
 		for i, spell := range []string{"%s", "./%s/", "%s//.", "../" + filepath.Base(dir) + "/%s", "%s-link/"} {
 			name := fmt.Sprintf("v%d", i)
 			treetest.Build(t, filepath.Join(dir, name), nested)
-			if err := os.Symlink(name, name+"-link"); err != nil {
-				t.Fatal(err)
-			}
+			treetest.Must(t, os.Symlink(name, name+"-link"))
 			r, err := Tree(t.Context(), fmt.Sprintf(spell, name), newLabel, nil)
 			if err != nil || !r.Complete {
 				t.Errorf("%q: complete %t, %v", r.Root, r.Complete, err)

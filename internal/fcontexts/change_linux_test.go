@@ -30,19 +30,13 @@ func TestChangeOracle(t *testing.T) {
 		path := filepath.Join(dir, fmt.Sprint("f", i))
 		paths = append(paths, path)
 		fmt.Fprintf(&rules, "%s %s\n", path, c.want)
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, os.WriteFile(path, nil, 0o600))
 		if c.have == "" {
 			continue
 		}
-		if err := syscall.Setxattr(path, "security.selinux", []byte(c.have+"\x00"), 0); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, syscall.Setxattr(path, "security.selinux", []byte(c.have+"\x00"), 0))
 	}
-	if err := os.WriteFile(contexts, []byte(rules.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.WriteFile(contexts, []byte(rules.String()), 0o600))
 	would := regexp.MustCompile(`^Would relabel \S+ from (?s:.*) to (\S.*)\n0$`)
 	for _, part := range []string{"type", "all"} {
 		for i, c := range changes {

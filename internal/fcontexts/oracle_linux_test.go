@@ -124,9 +124,7 @@ func compare(t *testing.T, oracle, file string, s *Set, queries []query) {
 func shortStems(t *testing.T, oracle string) bool {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "file_contexts")
-	if err := os.WriteFile(file, []byte("/a/b/*c u:r:t:s0\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.WriteFile(file, []byte("/a/b/*c u:r:t:s0\n"), 0o600))
 	return asked(t, oracle, file, []query{{"/a/bc", File}})[0] != "-"
 }
 
@@ -440,17 +438,13 @@ func makePolicy(t *testing.T, r *rand.Rand, old bool) string {
 				line(odd, "<<none>>")
 			}
 		}
-		if err := os.WriteFile(file+suffix, []byte(b.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, os.WriteFile(file+suffix, []byte(b.String()), 0o600))
 	}
 	for suffix, text := range map[string]string{
 		".subs_dist": "# comment\n/run /var/run\n/q/a /a\n /q /usr \n/w /\n/alone\n/loop /loop/loop\n/ab/usr/lib /lib\n/deep/er /a/b/usr\n",
 		".subs":      "/z /run\n/s /q/\n/m /deep\n/a/ /b\n/e /a/b\n/q/b/a\t/b",
 	} {
-		if err := os.WriteFile(file+suffix, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, os.WriteFile(file+suffix, []byte(text), 0o600))
 	}
 	return file
 }

@@ -71,9 +71,7 @@ func TestLocksOfUser(t *testing.T) {
 		"open to all":     {0o1777, 0, false},
 	} {
 		at := filepath.Join(dir, name)
-		if err := errors.Join(os.Mkdir(at, 0o700), os.Chmod(at, c.mode), os.Chown(at, c.uid, 0)); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, os.Mkdir(at, 0o700), os.Chmod(at, c.mode), os.Chown(at, c.uid, 0))
 		if ours(at) != c.ours {
 			t.Errorf("%s: ours is %t", name, !c.ours)
 		}
@@ -89,9 +87,7 @@ func TestLocksOfUser(t *testing.T) {
 		if is, err := f.is(); !is || err != nil {
 			t.Errorf("its path does not lead to it: %v", err)
 		}
-		if err := os.RemoveAll(filepath.Dir(f.path)); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, os.RemoveAll(filepath.Dir(f.path)))
 		if is, err := f.is(); is || err != nil {
 			t.Errorf("its path leads to it, though it is gone: %v", err)
 		}
@@ -100,9 +96,7 @@ func TestLocksOfUser(t *testing.T) {
 	if f, none, err := openLocks(filepath.Join(dir, "missing")); f != nil || none == nil || err != nil {
 		t.Errorf("no place for locks: %v, %v", none, err)
 	}
-	if err := os.MkdirAll(filepath.Join(dir, "ours/fastlabel/lock"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.MkdirAll(filepath.Join(dir, "ours/fastlabel/lock"), 0o700))
 	if f, none, err := openLocks(filepath.Join(dir, "ours")); f != nil || none != nil || !errors.Is(err, syscall.EISDIR) {
 		t.Errorf("a lock that cannot be had: %v, %v", none, err)
 	}
@@ -176,9 +170,7 @@ func TestLockRemoved(t *testing.T) {
 	take(0).Release()
 	first := take(1)
 	old := first.file
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.Remove(path))
 	second := take(2)
 	if is, err := second.file.is(); second.file == old || !is {
 		t.Errorf("the file that was removed is held: %v", err)

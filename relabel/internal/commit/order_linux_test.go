@@ -52,9 +52,7 @@ func TestOrderOf(t *testing.T) {
 			}
 		}
 		defer func() {
-			if err := unix.Unmount(dir, 0); err != nil {
-				t.Error(err)
-			}
+			treetest.Check(t, unix.Unmount(dir, 0))
 		}()
 		if is, task := orderAt(t, dir); is != Unordered || task {
 			t.Errorf("%d, and sysfs names a task: %t", is, task)

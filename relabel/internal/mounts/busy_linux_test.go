@@ -22,21 +22,15 @@ func TestMain(m *testing.M) { os.Exit(treetest.Main(m)) }
 // mounted mounts a tmpfs until the test ends.
 func mounted(t *testing.T, at string) {
 	t.Helper()
-	if err := unix.Mount("test", at, "tmpfs", 0, ""); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, unix.Mount("test", at, "tmpfs", 0, ""))
 	t.Cleanup(func() {
-		if err := unix.Unmount(at, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
+		treetest.Check(t, unix.Unmount(at, unix.MNT_DETACH))
 	})
 }
 
 func mkdir(t *testing.T, path string) {
 	t.Helper()
-	if err := os.MkdirAll(path, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.MkdirAll(path, 0o755))
 }
 
 // learned opens a root as a run does, and learns of its mounts.
@@ -64,9 +58,7 @@ func TestUnmountBusy(t *testing.T) {
 	treetest.Need(t, "root", "tmpfs")
 	top := t.TempDir()
 	mounted(t, top)
-	if err := unix.Mount("", top, "", unix.MS_SHARED, ""); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, unix.Mount("", top, "", unix.MS_SHARED, ""))
 	volume := top + "/volume"
 	mkdir(t, volume)
 	slave := exec.Command("unshare", "--mount", "--propagation", "slave", "sh", "-c", "echo; exec sleep 1000000")
@@ -93,9 +85,7 @@ func TestUnmountBusy(t *testing.T) {
 		"mountid": {volume, Try{}},
 		"slave":   {fmt.Sprintf("/proc/%d/root%s", slave.Process.Pid, volume), Try{Clone: true, Openat2: true}},
 	} {
-		if err := unix.Mount("test", volume, "tmpfs", 0, ""); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, unix.Mount("test", volume, "tmpfs", 0, ""))
 		m := learned(t, c.path)
 		if op, e := m.Enclose(Bounds{}, c.try); e != 0 {
 			t.Fatal(op, e)

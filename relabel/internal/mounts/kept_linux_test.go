@@ -3,7 +3,6 @@
 package mounts
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -81,9 +80,7 @@ func TestPlacesAnew(t *testing.T) {
 	mkdir(t, b)
 	lead := func(link, to string) {
 		t.Helper()
-		if err := errors.Join(os.RemoveAll(link), os.Symlink(to, link)); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, os.RemoveAll(link), os.Symlink(to, link))
 	}
 	lead(link, "a/../link2")
 	lead(link+"2", "a")
@@ -114,9 +111,7 @@ func TestPlacesAnew(t *testing.T) {
 		only(a, b)
 		lead(link+"2", "b")
 		only(b, a)
-		if err := errors.Join(os.Rename(b, b+"2"), os.Rename(a, b)); err != nil { // as mv does it
-			t.Fatal(err)
-		}
+		treetest.Must(t, os.Rename(b, b+"2"), os.Rename(a, b)) // as mv does it
 		only(b, b+"2")
 		for _, home := range []string{b + "2", b, filepath.Join(dir, "none"), filepath.Join(dir, "loop/home"), ".", ""} {
 			t.Setenv("HOME", home)
@@ -140,9 +135,7 @@ func TestTableKept(t *testing.T) {
 	mounted(t, top)
 	more := func(t *testing.T, at string) { // which goes with top
 		t.Helper()
-		if err := unix.Mount("test", at, "tmpfs", 0, ""); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, unix.Mount("test", at, "tmpfs", 0, ""))
 	}
 	root := filepath.Join(top, "volume")
 	mkdir(t, filepath.Join(root, "x"))
@@ -167,9 +160,7 @@ func TestTableKept(t *testing.T) {
 	learn(root, 1, true)
 	learn(root, 1, true)
 	learn(filepath.Join(root, "x"), 0, true)
-	if err := os.Rename(filepath.Join(root, "d"), filepath.Join(root, "x/d")); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.Rename(filepath.Join(root, "d"), filepath.Join(root, "x/d")))
 	learn(filepath.Join(root, "x"), 1, true)
 
 	// Two directories change their names, each with a mount: only one has a mount in it.
@@ -181,9 +172,7 @@ func TestTableKept(t *testing.T) {
 	more(t, filepath.Join(top, "a/m/r/s"))
 	learn(filepath.Join(top, "a/m/r"), 1, true)
 	for _, names := range [][2]string{{"a", "c"}, {"b", "a"}} {
-		if err := os.Rename(filepath.Join(top, names[0]), filepath.Join(top, names[1])); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, os.Rename(filepath.Join(top, names[0]), filepath.Join(top, names[1])))
 	}
 	learn(filepath.Join(top, "a/m/r"), 0, false)
 	learn(filepath.Join(top, "c/m/r"), 1, true)
@@ -214,18 +203,12 @@ func TestProcKept(t *testing.T) {
 		t.Error("what no run needs is open, or what the next one needs is closed")
 	}
 	file := filepath.Join(t.TempDir(), "f")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Mount(file, "/proc/self/mountinfo", "", unix.MS_BIND, ""); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.WriteFile(file, nil, 0o600))
+	treetest.Must(t, unix.Mount(file, "/proc/self/mountinfo", "", unix.MS_BIND, ""))
 	if _, err := openProc(Seen{}); err == nil {
 		t.Error("a file over the table of mounts is believed")
 	}
-	if err := unix.Unmount("/proc/self/mountinfo", unix.MNT_DETACH); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, unix.Unmount("/proc/self/mountinfo", unix.MNT_DETACH))
 	mounted(t, "/proc/self/fd")
 	if _, _, err := k.enter(Seen{}); err == nil || k.now != nil {
 		t.Error("no proc filesystem, and it is believed")

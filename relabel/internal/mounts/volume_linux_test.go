@@ -17,9 +17,7 @@ import (
 func TestVolumeAt(t *testing.T) {
 	treetest.Need(t, "root")
 	root, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(root, link); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.Symlink(root, link))
 	at := func(path string) Volume {
 		v, err := VolumeAt(path)
 		if err != nil || v == (Volume{}) {
@@ -31,19 +29,13 @@ func TestVolumeAt(t *testing.T) {
 	if dir != at(root+"/") || dir != at(link+"/.") || dir == at(link) {
 		t.Errorf("%+v, %+v, %+v, but the link is %+v", dir, at(root+"/"), at(link+"/."), at(link))
 	}
-	if err := os.Rename(root, root+".old"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(root, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.Rename(root, root+".old"))
+	treetest.Must(t, os.Mkdir(root, 0o700))
 	made := at(root)
 	if made == dir || at(root+".old") != dir {
 		t.Errorf("%+v, which was %+v, %+v", made, dir, at(root+".old"))
 	}
-	if err := unix.Mount(root, root, "", unix.MS_BIND, ""); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, unix.Mount(root, root, "", unix.MS_BIND, ""))
 	defer unix.Unmount(root, unix.MNT_DETACH) //nolint:errcheck // the test's own namespace goes with it
 	if at(root) == made {
 		t.Errorf("%+v is also its second mount", made)

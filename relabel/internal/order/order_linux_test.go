@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // entries are what sorted ranges of b yield, in their order.
@@ -26,9 +27,7 @@ func entries(t *testing.T, b *Entries) []sys.Dirent {
 			if len(records) == 0 {
 				break
 			}
-			if err := each(records, func(e sys.Dirent) { e.Name = slices.Clone(e.Name); all = append(all, e) }); err != nil {
-				t.Fatal(err)
-			}
+			treetest.Must(t, each(records, func(e sys.Dirent) { e.Name = slices.Clone(e.Name); all = append(all, e) }))
 		}
 		if last := s.Done(); last != (i == count-1) {
 			t.Errorf("range %d of %d is the last: %t", i, count, last)
@@ -79,9 +78,7 @@ func byIno(a, b sys.Dirent) int { return int(a.Ino) - int(b.Ino) }
 func same(t *testing.T, got []sys.Dirent, records []byte) {
 	t.Helper()
 	count := map[string]int{}
-	if err := each(records, func(e sys.Dirent) { count[fmt.Sprintf("%+v", e)]++ }); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, each(records, func(e sys.Dirent) { count[fmt.Sprintf("%+v", e)]++ }))
 	for _, e := range got {
 		count[fmt.Sprintf("%+v", e)]--
 	}
@@ -105,9 +102,7 @@ func TestPlan(t *testing.T) {
 		for more := true; more; readings++ {
 			p.Next()
 			for _, part := range [][]byte{records[:32*(n/3)], records[32*(n/3):]} {
-				if err := p.Add(part); err != nil {
-					t.Fatal(err)
-				}
+				treetest.Must(t, p.Add(part))
 			}
 			if more = p.Fits() && p.More(); p.Fits() {
 				got = append(got, entries(t, p)...)
@@ -160,9 +155,7 @@ func TestFull(t *testing.T) {
 		p.Next()
 		room, n := cap(p.names), 0
 		for p.Fits() && n < 10_000 {
-			if err := p.Add(long(uint64(n) % c.buckets << bucketBits)); err != nil {
-				t.Fatal(err)
-			}
+			treetest.Must(t, p.Add(long(uint64(n)%c.buckets<<bucketBits)))
 			n++
 		}
 		// With two buckets the range is cut down to one of them on the way.

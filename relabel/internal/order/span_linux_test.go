@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // TestDivide: spans follow one another from the beginning to the end, all but those
@@ -83,9 +84,7 @@ func TestSpans(t *testing.T) {
 					var buf []byte
 					buf, at = h.read(at, size)
 					more = len(buf) > 0 && at < math.MaxInt64
-					if err := each(s.Cut(buf), func(e sys.Dirent) { seen[e.Ino]++ }); err != nil {
-						t.Fatal(err)
-					}
+					treetest.Must(t, each(s.Cut(buf), func(e sys.Dirent) { seen[e.Ino]++ }))
 				}
 			}
 			for i, n := range seen {

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // encode writes a record as the kernel does, its length padded to 8.
@@ -160,13 +162,9 @@ func FuzzDirents(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() {
-		if err := unix.Munmap(area); err != nil {
-			f.Error(err)
-		}
+		treetest.Check(f, unix.Munmap(area))
 	})
-	if err := unix.Mprotect(area[room:], unix.PROT_NONE); err != nil {
-		f.Fatal(err)
-	}
+	treetest.Must(f, unix.Mprotect(area[room:], unix.PROT_NONE))
 
 	f.Fuzz(func(t *testing.T, names string, salt uint64, rest []byte) {
 		made, want := build(names, salt)

@@ -48,13 +48,9 @@ func newRow(t *testing.T, state string) (*Row, int) {
 		if c == '-' {
 			continue
 		}
-		if err := os.WriteFile(name, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, os.WriteFile(name, nil, 0o600))
 		if holds[c] != "" {
-			if err := unix.Lsetxattr(name, treetest.Attr, []byte(holds[c]), 0); err != nil {
-				t.Fatal(err)
-			}
+			treetest.Must(t, unix.Lsetxattr(name, treetest.Attr, []byte(holds[c]), 0))
 		}
 	}
 	r.Base, r.Head = unsafe.SliceData(names), uint32(len("head"))
@@ -230,9 +226,7 @@ func TestRowLetsGo(t *testing.T) {
 		},
 	} {
 		const freeze, thaw = 0xc0045877, 0xc0045878 // FIFREEZE, FITHAW of linux/fs.h
-		if err := unix.IoctlSetInt(fd, freeze, 0); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, unix.IoctlSetInt(fd, freeze, 0))
 		// Another process, since nothing may move in this one.
 		here, err := os.Getwd()
 		if err != nil {
@@ -240,9 +234,7 @@ func TestRowLetsGo(t *testing.T) {
 		}
 		guard := exec.Command("sh", "-c", "sleep 60; fsfreeze --unfreeze "+here)
 		guard.Dir = "/"
-		if err := guard.Start(); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, guard.Start())
 		var done atomic.Bool
 		answer := make(chan Errno)
 		go func() {

@@ -71,9 +71,7 @@ func TestReadAhead(t *testing.T) {
 				t.Fatal(e)
 			}
 			n += int(in & 1)
-			if err := unix.Munmap(page); err != nil {
-				t.Fatal(err)
-			}
+			treetest.Must(t, unix.Munmap(page))
 		}
 		return n
 	}

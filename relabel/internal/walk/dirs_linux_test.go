@@ -14,6 +14,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // TestDeepPath: the path in a message has the root and the end of a deep path, and
@@ -58,9 +59,7 @@ func openDir(t *testing.T, path string) int {
 func TestReentry(t *testing.T) {
 	root := t.TempDir()
 	for _, name := range []string{"d", "other"} {
-		if err := os.Mkdir(filepath.Join(root, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, os.Mkdir(filepath.Join(root, name), 0o700))
 	}
 	c, m := dirCache{limit: 2}, &mounts.Mount{Confined: mounts.Clone, Path: root}
 	top := &directory{mount: m, fd: int32(openDir(t, root)), shared: true}
@@ -82,9 +81,7 @@ func TestReentry(t *testing.T) {
 			t.Fatal("a directory without workers stays open")
 		}
 	}
-	if err := unix.Renameat2(unix.AT_FDCWD, filepath.Join(root, "d"), unix.AT_FDCWD, filepath.Join(root, "other"), unix.RENAME_EXCHANGE); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, unix.Renameat2(unix.AT_FDCWD, filepath.Join(root, "d"), unix.AT_FDCWD, filepath.Join(root, "other"), unix.RENAME_EXCHANGE))
 	if _, _, e := c.acquire(d); e != syscall.ESTALE {
 		t.Errorf("another directory in its place: %v", e)
 	}
@@ -105,9 +102,7 @@ func TestMovedCache(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
-			if err := os.MkdirAll(filepath.Join(root, "d/e"), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			treetest.Must(t, os.MkdirAll(filepath.Join(root, "d/e"), 0o700))
 			cache, m := dirCache{limit: 8}, &mounts.Mount{Confined: mounts.Clone, Path: root}
 			first := openDir(t, root)
 			defer sys.Close(first)
@@ -119,9 +114,7 @@ func TestMovedCache(t *testing.T) {
 			cache.release(e)
 			cache.unpin(d, 1) // nothing in it is expected any more: it is closed
 			cache.move(top, openDir(t, root))
-			if err := c.gone(root); err != nil {
-				t.Fatal(err)
-			}
+			treetest.Must(t, c.gone(root))
 			if _, op, errno := cache.acquire(e); errno != c.want {
 				t.Errorf("%s: %v, want %v", op, errno, c.want)
 			}

@@ -151,9 +151,7 @@ func enclosed(t *testing.T, root string) *mounts.Mount {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Close)
-	if err := p.Learn(m, mounts.Bounds{}); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, p.Learn(m, mounts.Bounds{}))
 	if op, e := m.Enclose(mounts.Bounds{}, mounts.Try{Clone: true, Openat2: true}); e != 0 {
 		t.Fatal(op, e)
 	}

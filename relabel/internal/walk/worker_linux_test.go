@@ -9,6 +9,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/relabel/internal/run"
 	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // TestThrottleIsNoStall: nobody who waits for the caller is taken for held up,
@@ -43,9 +44,7 @@ func TestThrottleIsNoStall(t *testing.T) {
 func TestReadingMoves(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 3 * bufferSize / 280 {
-		if err := os.WriteFile(fmt.Sprintf("%s/%0250d", dir, i), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, os.WriteFile(fmt.Sprintf("%s/%0250d", dir, i), nil, 0o600))
 	}
 	fd := openDir(t, dir)
 	defer sys.Close(fd)
