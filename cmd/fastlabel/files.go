@@ -34,17 +34,12 @@ func hungAt(call, path string, end error) error {
 
 // input returns the content of file; of "-", stdin.
 func input(ctx context.Context, stdin io.Reader, file string) ([]byte, error) {
-	return answer(ctx, "read", file, func() ([]byte, error) {
-		in := stdin
-		if file != "-" {
-			f, err := os.Open(file)
-			if err != nil {
-				return nil, fmt.Errorf("--files-from %s: %w", words.Brief(file), errors.Unwrap(err))
-			}
-			defer func() { _ = f.Close() }() // only read
-			in = f
+	return answer(ctx, "read", file, func() (text []byte, err error) {
+		if file == "-" {
+			text, err = io.ReadAll(stdin)
+		} else {
+			text, err = os.ReadFile(file)
 		}
-		text, err := io.ReadAll(in)
 		if err != nil {
 			err = fmt.Errorf("--files-from %s: %w", words.Brief(file), cmp.Or(errors.Unwrap(err), err))
 		}

@@ -188,7 +188,10 @@ func commandTree(s *settings, args []string, run func(operands []string) error) 
 			continue
 		}
 		c.RunE = func(c *cobra.Command, operands []string) error {
-			s.command, s.named, s.given, s.callable = nameOf(c), c.HasParent(), c.Flags(), callable(root)
+			s.command, s.named, s.given = nameOf(c), c.HasParent(), c.Flags()
+			for _, each := range root.Commands() {
+				s.callable = append(s.callable, each.Name())
+			}
 			if at := c.ArgsLenAtDash(); at >= 0 {
 				s.literal = len(operands) - at
 			}
@@ -323,14 +326,6 @@ func takesNext(fs *pflag.FlagSet, a string) *pflag.Flag {
 		}
 	}
 	return nil
-}
-
-// callable are the words that are commands in front of all PATHs.
-func callable(root *cobra.Command) (names []string) {
-	for _, c := range root.Commands() {
-		names = append(names, c.Name())
-	}
-	return names
 }
 
 // nearest returns which of words was perhaps meant by word, "" if none. Short words

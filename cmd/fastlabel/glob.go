@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"os"
+	"os/user"
 	"regexp"
 	"slices"
 	"strings"
@@ -76,12 +77,9 @@ func home(pattern string) string {
 	}
 	dir := os.Getenv("HOME")
 	if name != "~" {
-		accounts, _ := os.ReadFile("/etc/passwd")
 		dir = ""
-		for line := range strings.Lines(string(accounts)) {
-			if f := strings.Split(line, ":"); len(f) > 5 && f[0] == name[1:] {
-				dir = f[5]
-			}
+		if account, err := user.Lookup(name[1:]); err == nil {
+			dir = account.HomeDir
 		}
 	}
 	if dir == "" {

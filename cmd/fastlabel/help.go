@@ -42,17 +42,17 @@ func help(c *cobra.Command) string {
 			}
 		}
 	}
-	groups := map[bool]*pflag.FlagSet{}
-	for _, last := range []bool{false, true} {
-		groups[last] = pflag.NewFlagSet("", pflag.ContinueOnError)
-		groups[last].SortFlags = false
-	}
-	c.Flags().VisitAll(func(f *pflag.Flag) { groups[slices.Contains(advanced, f.Name)].AddFlag(f) })
-	if text := groups[false].FlagUsages(); text != "" {
-		b.WriteString("\nFlags:\n" + text)
-	}
-	if text := groups[true].FlagUsages(); text != "" {
-		b.WriteString("\nAdvanced flags:\n" + text)
+	for _, title := range []string{"Flags", "Advanced flags"} {
+		group := pflag.NewFlagSet("", pflag.ContinueOnError)
+		group.SortFlags = false
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if slices.Contains(advanced, f.Name) == (title != "Flags") {
+				group.AddFlag(f)
+			}
+		})
+		if text := group.FlagUsages(); text != "" {
+			b.WriteString("\n" + title + ":\n" + text)
+		}
 	}
 	if c.Long != "" {
 		b.WriteString("\n" + c.Long)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,7 +68,7 @@ func (h *hook) run(ctx context.Context, stdin io.Reader) int {
 		h.lines.error("%v", err)
 		return exit.Failed
 	}
-	limit, patience := limits(h.settings.timeout, config.Timeout(oci.RunsThis))
+	limit, patience := limits(h.settings.timeout, config.Timeout())
 	ctx, cancel := context.WithDeadlineCause(ctx, begin.Add(limit), exit.Deadline{After: limit})
 	defer cancel()
 	late, cancel := wait.Linger(ctx, patience)
@@ -208,24 +209,19 @@ func (h *hook) choose(ctx context.Context, mounts []oci.Mount, asked *oci.Reques
 		index[source] = len(volumes)
 		volumes = append(volumes, volume{source, []string{m.Place()}})
 	}
-	found := map[string][]oci.Mount{} // by destinations that are listed
-	for _, d := range asked.Destinations {
-		found[d] = nil
-	}
+	destinations, found := slices.Clone(asked.Destinations), map[string][]oci.Mount{}
 	for _, m := range mounts {
+		place := m.Place()
+		if asked.All && m.IsBind() && !slices.ContainsFunc(found[place], oci.Mount.IsBind) {
+			destinations = append(destinations, place)
+		}
+		found[place] = append(found[place], m)
+	}
+	for _, d := range destinations {
 		if ctx.Err() != nil {
 			h.lines.begin("")
 			return nil, !h.late(ctx)
 		}
-		place := m.Place()
-		if asked.All && m.IsBind() {
-			h.lines.begin(place)
-			add(m)
-		} else if at, listed := found[place]; listed {
-			found[place] = append(at, m)
-		}
-	}
-	for _, d := range asked.Destinations {
 		h.lines.begin(d)
 		missing := "no mount of this container"
 		for _, m := range found[d] {

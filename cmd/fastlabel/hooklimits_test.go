@@ -62,7 +62,7 @@ func TestHookLimits(t *testing.T) {
 		if err := json.Unmarshal([]byte(`{"hooks":`+c.hooks+`}`), &config); err != nil {
 			t.Fatal(err)
 		}
-		limit, wait := limits(c.flag, config.Timeout(oci.RunsThis))
+		limit, wait := limits(c.flag, config.Timeout())
 		if limit != c.limit || wait != c.wait {
 			t.Errorf("%s, --timeout %v: %v and %v, not %v and %v", c.hooks, c.flag, limit, wait, c.limit, c.wait)
 		}

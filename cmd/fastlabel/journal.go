@@ -38,23 +38,16 @@ type journal struct {
 
 func (j *journal) write(priority int, line string) {
 	begin := time.Now()
-	left := max(journalWait-j.waited, time.Millisecond)
-	_ = j.send(fmt.Sprintf("<%d>%s fastlabel[%d]: %s\n", priority, begin.Format(time.Stamp), os.Getpid(), line), left)
-	j.waited += time.Since(begin)
-}
-
-// send sends text, which has so long to be taken.
-func (j *journal) send(text string, patience time.Duration) error {
-	conn, err := net.DialTimeout("unixgram", j.path, patience)
+	defer func() { j.waited += time.Since(begin) }()
+	end := begin.Add(max(journalWait-j.waited, time.Millisecond))
+	conn, err := (&net.Dialer{Deadline: end}).Dial("unixgram", j.path)
 	if err != nil {
-		return err
+		return
 	}
 	defer conn.Close()
-	if err := conn.SetWriteDeadline(time.Now().Add(patience)); err != nil {
-		return err
+	if conn.SetWriteDeadline(end) == nil {
+		fmt.Fprintf(conn, "<%d>%s fastlabel[%d]: %s\n", priority, begin.Format(time.Stamp), os.Getpid(), line)
 	}
-	_, err = conn.Write([]byte(text))
-	return err
 }
 
 // isJournal reports whether w is the stream that systemd connected to the journal: lines

@@ -26,3 +26,12 @@ func labelCommand(name string) *cobra.Command {
 		Args:    cobra.ArbitraryArgs,
 	}
 }
+
+func verifyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "verify [flags] PATH...",
+		Short:   "read every label, write none",
+		Long:    "Differences are listed with -v.\n" + ownLevel + listed + inJSON + whenAsked,
+		Example: "  fastlabel verify -v -l s0:c35,c75 /var/lib/pv\n",
+	}
+}

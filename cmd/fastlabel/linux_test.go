@@ -348,7 +348,7 @@ func aborted(cmd *exec.Cmd) bool {
 // empty name.
 func TestNameless(t *testing.T) {
 	var b strings.Builder
-	report.SayFailure(&b, os.NewSyscallError("getwd", syscall.ENOENT))
+	report.Reporter{Sink: &report.People{Err: &b}}.Failure("", os.NewSyscallError("getwd", syscall.ENOENT))
 	report.Reporter{Sink: &report.People{Err: &b}}.Failure("", errors.New("x\x1b"))
 	if got := b.String(); got != "fastlabel: getwd: no such file or directory\nfastlabel: x\\x1b\n" {
 		t.Errorf("%q", got)

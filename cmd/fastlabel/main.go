@@ -23,8 +23,7 @@
 //	main.go        run: from the arguments to an exit code
 //	signals.go     SIGINT, SIGTERM and SIGHUP end the context
 //	flags.go       the table of flags, and the commands that have them
-//	label.go       fastlabel PATH, and its help
-//	verify.go      its check
+//	label.go       fastlabel PATH, and verify, which checks it
 //	probe.go       is it labelled?
 //	restorecon.go  labels by the policy, and parts of labels
 //	glob.go        its PATHs may be patterns
@@ -183,12 +182,6 @@ func (a app) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer,
 	return code
 }
 
-// giveUp ends the process without a message, since output is not read.
-func (a app) giveUp(ctx context.Context) {
-	code, _ := exit.Of(ctx)
-	a.quit(code)
-}
-
 func (a app) execute(ctx context.Context, stdin io.Reader, out *stream.Sink, stderr io.Writer, args []string) (code int) {
 	var s settings
 	root := commandTree(&s, args, func(operands []string) error {
@@ -234,7 +227,7 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 		defer cancel()
 	}
 	if a.quit != nil {
-		defer stream.Unread(ctx, func() { a.giveUp(ctx) }, &out.Outlet, &a.screen.Outlet)()
+		defer stream.Unread(ctx, func() { code, _ := exit.Of(ctx); a.quit(code) }, &out.Outlet, &a.screen.Outlet)()
 	}
 	defer func() { _ = out.Flush() }() // run reports its error
 	mounts := site.Table()
@@ -257,7 +250,7 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 		var hung *relabel.HungError
 		if errors.As(err, &hung) {
 			for _, e := range report.FailuresOf(hung) {
-				report.SayFailure(stderr, e)
+				fmt.Fprintf(stderr, "fastlabel: %s\n", report.FaultOf("", e))
 			}
 		}
 		var reason string

@@ -144,7 +144,7 @@ func TestJSONWhole(t *testing.T) {
 		Root: root, Label: label, Counts: relabel.Counts{Seen: 15, Written: 5, Right: 4, Vanished: 3, Skipped: 2, Failed: 1}, Elapsed: time.Second,
 		Way: "clone/setxattrat", Interrupted: defaultLabel, Notes: []string{"a sentence"},
 	}
-	r.Labels = []report.Labels{{Label: "x\xff", Count: 4}, {Count: 1, Other: true}}
+	r.Labels = []report.Labels{{Label: "x\xff", Exact: "eP8=", Count: 4}, {Count: 1, Other: true}}
 	j.Result(r)
 	r.Labels = nil
 	r.DryRun, sink.Dry = false, false

@@ -35,7 +35,7 @@ type progress struct {
 	mu  sync.Mutex
 	all []*underWay // in the order in which they began
 
-	saying sync.Mutex // held while a run's line is written, so that none comes after its summary
+	saying sync.Mutex // held while lines are written, so that none comes after its run's summary
 }
 
 func (a app) newProgress(s *settings, to report.Reporter) *progress {
@@ -219,20 +219,12 @@ func (p *progress) draw(now time.Time) {
 
 // say writes a whole line for each run.
 func (p *progress) say(now time.Time) {
-	for _, u := range p.runs() {
-		p.sayOf(u, now)
-	}
-}
-
-// sayOf writes the line of a run, if it has not ended.
-func (p *progress) sayOf(u *underWay, now time.Time) {
 	p.saying.Lock()
 	defer p.saying.Unlock()
-	if !slices.Contains(p.runs(), u) {
-		return
+	for _, u := range p.runs() {
+		f := p.far(u, now)
+		p.Put(report.Event{Kind: report.Status, State: "running", Root: u.root, Far: &f, Asked: true})
 	}
-	f := p.far(u, now)
-	p.Put(report.Event{Kind: report.Status, State: "running", Root: u.root, Far: &f, Asked: true})
 }
 
 // answer is say for one who asked.

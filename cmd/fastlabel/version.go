@@ -14,28 +14,22 @@ import (
 // version is set by the linker: -X main.version=v1.2.3.
 var version string
 
-// versionName is what the linker was told, else the module's version.
-func versionName() string {
+// versionLine names the build: what the linker was told, else the module's version, and the
+// commit if the build knows it.
+func versionLine() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		info = new(debug.BuildInfo)
 	}
-	return cmp.Or(version, info.Main.Version, "unknown")
-}
-
-// versionLine names the build: its version, and the commit if the build knows it.
-func versionLine() string {
 	commit, dirty := "", "" // go tells both, or none
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				commit = ", commit " + s.Value
-			} else if s.Key == "vcs.modified" && s.Value == "true" {
-				dirty = " and changes"
-			}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			commit = ", commit " + s.Value
+		} else if s.Key == "vcs.modified" && s.Value == "true" {
+			dirty = " and changes"
 		}
 	}
-	return fmt.Sprintf("fastlabel %s (%s, %s/%s%s)", versionName(), runtime.Version(), runtime.GOOS, runtime.GOARCH, commit+dirty)
+	return fmt.Sprintf("fastlabel %s (%s, %s/%s%s)", cmp.Or(version, info.Main.Version, "unknown"), runtime.Version(), runtime.GOOS, runtime.GOARCH, commit+dirty)
 }
 
 func versionCommand() *cobra.Command {

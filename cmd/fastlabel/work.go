@@ -50,10 +50,8 @@ func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]s
 	if len(paths) == 0 && j.filesFrom == "" {
 		return nil, exit.UsageError{Err: errors.New("no PATH given" + j.swallowed())}
 	}
-	for _, p := range paths {
-		if p == "" {
-			return nil, exit.UsageError{Err: errors.New("a PATH is empty")}
-		}
+	if slices.Contains(paths, "") {
+		return nil, exit.UsageError{Err: errors.New("a PATH is empty")}
 	}
 	var err error
 	if j.command != "restorecon" {
@@ -135,7 +133,7 @@ func (j *job) each(ctx context.Context, paths []string, do func(ctx context.Cont
 	} else if left.Load() > 1 {
 		j.Note("", words.Thousands(left.Load())+" PATHs were not begun ("+reason+")")
 	}
-	return exit.Worst(codes)
+	return exit.Worse(codes...)
 }
 
 // one does one PATH. It calls stalls when what is left waits for calls that do not
@@ -156,17 +154,19 @@ func (j *job) one(ctx context.Context, path string, stalls func()) int {
 	j.watched(o, u)
 	check := dry
 	if j.looked.readOnly[path] && j.command != "verify" {
+		// What is right already is done; the first label that differs ends the check.
 		check = true
-		var stop context.CancelCauseFunc
-		ctx, stop = onlyLook(ctx, o)
+		differs, stop := context.WithCancelCause(ctx)
 		defer stop(nil)
+		ctx, o.Trace.Change = differs, func(string, string, string) { stop(exit.ErrDiffers) }
 	}
 	rep, err := j.tree(ctx, path, j.label, o, check)
 	j.progress.end(u)
 	rep.Root, rep.Label = path, j.label
 	rep.Elapsed -= u.stopped
 	if errors.Is(context.Cause(ctx), exit.ErrDiffers) {
-		err, rep = readOnlyError(path), relabel.Report{Root: path, Label: j.label, Elapsed: rep.Elapsed}
+		err = fmt.Errorf("%w: %w", &fs.PathError{Op: "relabel", Path: path, Err: syscall.EROFS}, exit.ErrDiffers)
+		rep = relabel.Report{Root: path, Label: j.label, Elapsed: rep.Elapsed}
 	}
 	t.End(ctx, err)
 	code, reason := exit.Outcome(ctx, rep, err, dry)
@@ -229,18 +229,6 @@ func (j *job) engine(t *report.Source) *relabel.Options {
 		o.Trace.Change = t.Changed
 	}
 	return o
-}
-
-// onlyLook ends a check at the first label that differs: a read-only PATH that is
-// right already is done.
-func onlyLook(ctx context.Context, o *relabel.Options) (context.Context, context.CancelCauseFunc) {
-	ctx, stop := context.WithCancelCause(ctx)
-	o.Trace.Change = func(string, string, string) { stop(exit.ErrDiffers) }
-	return ctx, stop
-}
-
-func readOnlyError(path string) error {
-	return fmt.Errorf("%w: %w", &fs.PathError{Op: "relabel", Path: path, Err: syscall.EROFS}, exit.ErrDiffers)
 }
 
 // aboutLink says that a PATH is a link, and was labelled itself.

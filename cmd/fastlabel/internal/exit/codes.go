@@ -28,36 +28,24 @@ const (
 	Terminated  = 143 // SIGTERM, SIGHUP
 )
 
-// Worse returns the code that a run with both outcomes ends with. The order is
+// Worse returns the code that a run with all these outcomes ends with. The order is
 // by what a script must not overlook. A run that was cut short says nothing
 // about the rest, so that comes first. A failure outranks a refusal: scripts
 // go on after 3 ("no labels to be had here"), and would go on over a volume
 // that is labelled in part. A difference is an answer, not a fault.
-func Worse(a, b int) int {
-	order := []int{Done, Differs, Refused, Failed, Usage, TimedOut, Interrupted, Terminated}
-	return order[max(slices.Index(order, a), slices.Index(order, b))]
-}
-
-func Worst(codes []int) int {
-	worst := Done
+func Worse(codes ...int) int {
+	order, worst := []int{Done, Differs, Refused, Failed, Usage, TimedOut, Interrupted, Terminated}, 0
 	for _, c := range codes {
-		worst = Worse(worst, c)
+		worst = max(worst, slices.Index(order, c))
 	}
-	return worst
+	return order[worst]
 }
 
 // Signal is the cause of a context that a signal ended.
 type Signal struct{ Sig os.Signal }
 
 func (s Signal) Error() string {
-	name := "SIGINT"
-	switch s.Sig {
-	case syscall.SIGTERM:
-		name = "SIGTERM"
-	case syscall.SIGHUP:
-		name = "SIGHUP"
-	}
-	return "interrupted by " + name
+	return "interrupted by " + map[os.Signal]string{os.Interrupt: "SIGINT", syscall.SIGTERM: "SIGTERM", syscall.SIGHUP: "SIGHUP"}[s.Sig]
 }
 
 func (s Signal) Code() int {

@@ -65,17 +65,16 @@ func ReadRequest(annotations map[string]string, mountLabel string) (*Request, er
 }
 
 func askedLabel(annotations map[string]string, mountLabel string) (string, error) {
-	var label string
-	var err error
+	text, from := mountLabel, "linux.mountLabel"
 	if own, ok := annotations[AskLabel]; ok {
-		if own == "" {
-			return "", fmt.Errorf("%s is empty", AskLabel)
-		}
-		if label, err = secctx.Canonical(own); err != nil {
-			return "", fmt.Errorf("%s: %w", AskLabel, err)
-		}
-	} else if label, err = secctx.Canonical(mountLabel); err != nil {
-		return "", fmt.Errorf("linux.mountLabel: %w", err)
+		text, from = own, AskLabel
+	}
+	if text == "" {
+		return "", fmt.Errorf("%s is empty", from)
+	}
+	label, err := secctx.Canonical(text)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", from, err)
 	}
 	switch shared := annotations[AskShared]; shared {
 	case "true":

@@ -132,12 +132,12 @@ func ReadAtMost(r io.Reader, most int64) ([]byte, error) {
 }
 
 // Timeout is the least that the runtime gives this program, by its entries in
-// config.json; 0 if they say nothing. own tells the program's entries.
-func (c *Config) Timeout(own func(specs.Hook) bool) time.Duration {
+// config.json; 0 if they say nothing.
+func (c *Config) Timeout() time.Duration {
 	const most = 24 * 60 * 60 // more does not matter, and would overflow
 	var least time.Duration
 	for _, e := range slices.Concat(c.Hooks.Prestart, c.Hooks.CreateRuntime) {
-		if e.Timeout == nil || *e.Timeout < 1 || !own(e) {
+		if e.Timeout == nil || *e.Timeout < 1 || !runsThis(e) {
 			continue
 		}
 		if d := time.Duration(min(*e.Timeout, most)) * time.Second; least == 0 || d < least {
@@ -147,37 +147,18 @@ func (c *Config) Timeout(own func(specs.Hook) bool) time.Duration {
 	return least
 }
 
-// RunsThis reports whether the entry is the one that started this program: by
+// runsThis reports whether the entry is the one that started this program: by
 // the file, however it is named, or by the arguments.
-func RunsThis(e specs.Hook) bool {
-	if len(e.Args) > 0 && slices.Equal(e.Args, os.Args) {
-		return true
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return false
-	}
-	this, err := os.Stat(self)
-	if err != nil {
-		return false
-	}
-	that, err := os.Stat(e.Path)
-	return err == nil && os.SameFile(this, that)
+func runsThis(e specs.Hook) bool {
+	this, _ := os.Stat("/proc/self/exe")
+	that, _ := os.Stat(e.Path)
+	return len(e.Args) > 0 && slices.Equal(e.Args, os.Args) || os.SameFile(this, that)
 }
 
 // kind names what is neither a directory nor a regular file.
 func kind(m fs.FileMode) string {
-	switch {
-	case m&fs.ModeSymlink != 0:
-		return "a symbolic link"
-	case m&fs.ModeDevice != 0:
-		return "a device"
-	case m&fs.ModeNamedPipe != 0:
-		return "a FIFO"
-	case m&fs.ModeSocket != 0:
-		return "a socket"
-	case m.IsDir():
-		return "a directory"
-	}
-	return "a file"
+	return map[fs.FileMode]string{
+		0: "a file", fs.ModeDir: "a directory", fs.ModeSymlink: "a symbolic link", fs.ModeNamedPipe: "a FIFO", fs.ModeSocket: "a socket",
+		fs.ModeDevice: "a device", fs.ModeDevice | fs.ModeCharDevice: "a device",
+	}[m.Type()]
 }

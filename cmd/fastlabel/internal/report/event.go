@@ -70,9 +70,10 @@ type Result struct {
 
 // Labels are so many entries with this label; "" is none, or with Other all further ones.
 type Labels struct {
-	Label string
-	Count int64
-	Other bool
+	Label string `json:"has,omitempty"`
+	Exact string `json:"has_base64,omitempty"` // if Label is not UTF-8
+	Count int64  `json:"count"`
+	Other bool   `json:"other,omitempty"`
 }
 
 // Probe is what probe found at one PATH.

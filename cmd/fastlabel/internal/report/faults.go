@@ -4,8 +4,6 @@ package report
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"strings"
 
@@ -44,10 +42,6 @@ func FailuresOf(hung *relabel.HungError) []error {
 		errs = append(errs, &fs.PathError{Op: c.Call, Path: c.Path, Err: ErrHangs})
 	}
 	return errs
-}
-
-func SayFailure(stderr io.Writer, err error) {
-	fmt.Fprintf(stderr, "fastlabel: %s\n", FaultOf("", err))
 }
 
 // String is a line for people, of what is known.

@@ -186,27 +186,10 @@ func (o object) result(r *Result) {
 	}
 	o.text("interrupted", r.Interrupted)
 	if len(r.Notes) > 0 {
-		_ = o.AddArray("notes", zapcore.ArrayMarshalerFunc(func(to zapcore.ArrayEncoder) error {
-			for _, note := range r.Notes {
-				to.AppendString(note)
-			}
-			return nil
-		}))
+		_ = o.AddReflected("notes", r.Notes)
 	}
 	if len(r.Labels) > 0 {
-		_ = o.AddArray("labels", zapcore.ArrayMarshalerFunc(func(to zapcore.ArrayEncoder) error {
-			for _, l := range r.Labels {
-				_ = to.AppendObject(zapcore.ObjectMarshalerFunc(func(to zapcore.ObjectEncoder) error {
-					object{to}.name("has", l.Label)
-					to.AddInt64("count", l.Count)
-					if l.Other {
-						to.AddBool("other", true)
-					}
-					return nil
-				}))
-			}
-			return nil
-		}))
+		_ = o.AddReflected("labels", r.Labels)
 	}
 	o.positive("entries_left", r.EntriesLeft)
 	o.positive("directories_left", r.DirsLeft)

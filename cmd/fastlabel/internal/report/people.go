@@ -156,10 +156,7 @@ func (l Labels) line() string {
 	case l.Label == "":
 		text = "no label"
 	}
-	if l.Count == 1 {
-		return "1 has " + text
-	}
-	return words.Thousands(l.Count) + " have " + text
+	return words.Count(l.Count, "has ", "have ") + text
 }
 
 func (r *Result) line() string {
@@ -177,16 +174,13 @@ func (r *Result) line() string {
 	if r.Reason != "" {
 		parts = append(parts, strings.TrimSuffix("incomplete ("+r.Reason+")", " (failed)"))
 	}
-	written := " written"
-	switch {
-	case r.Command == "verify" && r.Written == 1:
-		written = " differs"
-	case r.Command == "verify":
-		written = " differ"
-	case r.DryRun:
-		written = " to write"
+	written := words.Thousands(r.Written) + " written"
+	if r.Command == "verify" {
+		written = words.Count(r.Written, "differs", "differ")
+	} else if r.DryRun {
+		written = words.Thousands(r.Written) + " to write"
 	}
-	parts = append(parts, words.Count(r.Seen, "entry", "entries"), words.Thousands(r.Written)+written)
+	parts = append(parts, words.Count(r.Seen, "entry", "entries"), written)
 	for _, c := range []struct {
 		n    int64
 		name string

@@ -5,11 +5,13 @@ package report
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
 	"errors"
 	"io/fs"
 	"slices"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
@@ -32,8 +34,8 @@ type Source struct {
 
 	failed, skipped, denied, changed int
 
-	told    map[error]bool // failures that need not be reported again
-	stalled map[relabel.HungCall]bool
+	told    []error // failures that need not be reported again
+	stalled []relabel.HungCall
 	labels  map[string]int64 // entries that differ, by what they have
 }
 
@@ -47,11 +49,8 @@ func (s *Source) Failed(err error) {
 	if errors.Is(err, errors.ErrUnsupported) && errors.As(err, &at) && at.Path == s.Root {
 		return
 	}
-	if s.told == nil {
-		s.told = map[error]bool{}
-	}
 	if len(s.told) < remembered {
-		s.told[err] = true
+		s.told = append(s.told, err)
 	}
 	if s.User && (errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES)) {
 		s.denied++
@@ -78,7 +77,11 @@ func (s *Source) Labels() (all []Labels) {
 	const most = 10
 	other := Labels{Count: int64(s.changed), Other: true}
 	for label, n := range s.labels {
-		all = append(all, Labels{Label: label, Count: n})
+		l := Labels{Label: label, Count: n}
+		if !utf8.ValidString(label) {
+			l.Exact = base64.StdEncoding.EncodeToString([]byte(label))
+		}
+		all = append(all, l)
 	}
 	slices.SortFunc(all, func(a, b Labels) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Label, b.Label))
@@ -106,11 +109,8 @@ func (s *Source) Waits(holder string) {
 // Stalled reports calls that do not return, each once.
 func (s *Source) Stalled(calls []relabel.HungCall) {
 	for _, c := range calls {
-		if s.stalled == nil {
-			s.stalled = map[relabel.HungCall]bool{}
-		}
-		if !s.stalled[c] {
-			s.stalled[c] = true
+		if !slices.Contains(s.stalled, c) {
+			s.stalled = append(s.stalled, c)
 			s.Stall(s.Root, c)
 		}
 	}
@@ -139,7 +139,7 @@ func (s *Source) last(ctx context.Context, err error) {
 	var hung *relabel.HungError
 	var at *fs.PathError
 	switch parts := partsOf(err); {
-	case err == nil || s.told[err] || bareEnd(ctx, err):
+	case err == nil || slices.Contains(s.told, err) || bareEnd(ctx, err):
 	case errors.As(err, &hung) && len(hung.Calls) > 0:
 		for _, e := range FailuresOf(hung) {
 			s.Failure(s.Root, e)
@@ -148,7 +148,7 @@ func (s *Source) last(ctx context.Context, err error) {
 		for _, e := range parts {
 			s.last(ctx, e)
 		}
-	case errors.As(err, &at) && s.told[at] && strings.HasPrefix(err.Error(), at.Error()+": "):
+	case errors.As(err, &at) && slices.Contains(s.told, error(at)) && strings.HasPrefix(err.Error(), at.Error()+": "):
 		s.Note(s.Root, strings.TrimPrefix(err.Error(), at.Error()+": ")) // the same, and a sentence about it
 	default:
 		s.Failure(s.Root, err)

@@ -90,10 +90,7 @@ func absolute(wd, path string) string {
 // workingDirectory is "" where there is none any more, or its path is longer than the
 // kernel tells. os.Getwd would look at all that lies beside it then.
 func workingDirectory() string {
-	wd, err := syscall.Getwd()
-	if err != nil {
-		return ""
-	}
+	wd, _ := syscall.Getwd()
 	return wd
 }
 

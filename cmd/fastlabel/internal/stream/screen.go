@@ -32,12 +32,7 @@ type Screen struct {
 // (ECMA-48: CR, ED).
 const wiped = "\r\x1b[J"
 
-func (s *Screen) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.clear()
-	return s.to(s.W, p)
-}
+func (s *Screen) Write(p []byte) (int, error) { return s.Beside(s.W).Write(p) }
 
 // Draw makes text the line, "" takes it away. text fits the terminal.
 func (s *Screen) Draw(text string) {
@@ -105,18 +100,13 @@ func Wipe(w io.Writer) {
 func Dumb() bool { return os.Getenv("TERM") == "dumb" || os.Getenv("TERM") == "" }
 
 // Beside is a writer to what may be the same terminal.
-func (s *Screen) Beside(w io.Writer) io.Writer { return neighbour{s, w} }
-
-type neighbour struct {
-	*Screen
-	w io.Writer
-}
-
-func (n neighbour) Write(p []byte) (int, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.clear()
-	return n.to(n.w, p)
+func (s *Screen) Beside(w io.Writer) io.Writer {
+	return writerOf(func(p []byte) (int, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.clear()
+		return s.to(w, p)
+	})
 }
 
 // Columns returns the width of the terminal as it is now, and whether it is ours

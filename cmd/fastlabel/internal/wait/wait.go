@@ -25,18 +25,14 @@ func Within[T any](ctx context.Context, f func() (T, error)) (T, error) {
 		value T
 		err   error
 	}
-	done := make(chan result, 1)
-	go func() {
+	r, _, ok := Looks(ctx, 0, func(*atomic.Int64) result {
 		value, err := f()
-		done <- result{value, err}
-	}()
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-ctx.Done():
-		var none T
-		return none, context.Cause(ctx)
+		return result{value, err}
+	})
+	if !ok {
+		r.err = context.Cause(ctx)
 	}
+	return r.value, r.err
 }
 
 // Linger is ctx, but ends so much later: for an answer that is under way.
