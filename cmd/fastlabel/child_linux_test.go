@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -30,19 +29,14 @@ func TestApartStuck(t *testing.T) {
 		cmd, stderr := start(t, "apart hangs", nil, args...)
 		expect(t, stderr, "begun\n")
 		if sig != 0 {
-			if err := cmd.Process.Signal(sig); err != nil {
-				t.Fatal(err)
-			}
+			must(t, cmd.Process.Signal(sig))
 		}
 		expect(t, stderr, "told\n")
 		line, _ := stderr.ReadString('\n')
 		if !strings.HasPrefix(line, "fastlabel: ") || !strings.HasSuffix(line, " does not end\n") {
 			t.Errorf("said %q", line)
 		}
-		_ = cmd.Wait()
-		if cmd.ProcessState.ExitCode() != code {
-			t.Errorf("%v: exit %d", sig, cmd.ProcessState.ExitCode())
-		}
+		ended(t, cmd, code)
 	}
 }
 
@@ -50,41 +44,22 @@ func TestApartStuck(t *testing.T) {
 func TestApartWorks(t *testing.T) {
 	cmd, stderr := start(t, "apart works", nil, "/p")
 	expect(t, stderr, "begun\n")
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Process.Signal(os.Interrupt))
 	expect(t, stderr, "fastlabel: /p: incomplete (interrupted by SIGINT), 2 entries")
 	expect(t, stderr, "fastlabel: not done; to resume: ")
-	_ = cmd.Wait()
-	if got := cmd.ProcessState.ExitCode(); got != exit.Interrupted {
-		t.Errorf("exit %d", got)
-	}
+	ended(t, cmd, exit.Interrupted)
 }
 
 // SIGUSR1 to the parent and the child, as pkill sends it, is answered once; the next
 // again.
 func TestApartAsked(t *testing.T) {
-	cmd := exec.Command(os.Args[0], "/p")
-	cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS=apart waits")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	pipe, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	stderr := bufio.NewReader(pipe)
+	cmd, stderr := start(t, "apart waits", nil, "/p")
 	expect(t, stderr, "begun\n")
 	for range 3 {
-		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGUSR1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Kill(-cmd.Process.Pid, syscall.SIGUSR1))
 		expect(t, stderr, "fastlabel: nothing is under way\n")
 	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Process.Signal(os.Interrupt))
 	expect(t, stderr, "fastlabel: /p: incomplete (interrupted by SIGINT)")
 	_ = cmd.Wait()
 }
@@ -93,9 +68,7 @@ func TestApartAsked(t *testing.T) {
 func TestApartKilled(t *testing.T) {
 	cmd, stderr := start(t, "apart names", nil, "/p")
 	child := partOf(t, cmd, stderr.ReadString)
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	treetest.Wait(t, "the child's end", func() bool {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", child))
@@ -104,14 +77,9 @@ func TestApartKilled(t *testing.T) {
 
 	cmd, stderr = start(t, "apart names", nil, "/p")
 	child = partOf(t, cmd, stderr.ReadString)
-	if err := syscall.Kill(child, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(child, syscall.SIGKILL))
 	expect(t, stderr, fmt.Sprintf("fastlabel: process %d was ended by a signal: killed\n", child))
-	_ = cmd.Wait()
-	if got := cmd.ProcessState.ExitCode(); got != 128+9 {
-		t.Errorf("exit %d", got)
-	}
+	ended(t, cmd, 128+9)
 }
 
 func partOf(t *testing.T, cmd *exec.Cmd, line func(byte) (string, error)) int {
@@ -129,14 +97,10 @@ func partOf(t *testing.T, cmd *exec.Cmd, line func(byte) (string, error)) int {
 // streams are one.
 func TestApartOutput(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "list")
-	if err := os.WriteFile(list, []byte("/p\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(list, []byte("/p\n"), 0o600))
 	run := func(mode, from string, join bool) (string, string) {
 		file, err := os.Open(list)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer file.Close()
 		cmd := exec.Command(os.Args[0], "-v", "-f", from)
 		cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS="+mode)
@@ -147,9 +111,7 @@ func TestApartOutput(t *testing.T) {
 		if cmd.Stdout, cmd.Stderr = &stdout, &stderr; join {
 			cmd.Stderr = &stdout
 		}
-		if err := cmd.Run(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cmd.Run())
 		return stdout.String(), stderr.String()
 	}
 	out, err := run("talks", "-", false)
@@ -176,14 +138,10 @@ func TestApartDescriptors(t *testing.T) {
 	given, pv, link := filepath.Join(dir, "given"), filepath.Join(dir, "pv"), filepath.Join(dir, "link")
 	const label = "system_u:object_r:etc_t:s0:c1,c2"
 	labelled(t, map[string]string{given: label})
-	if err := os.Symlink("/proc/self/fd/0", link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("/proc/self/fd/0", link))
 	run := func(args ...string) (int, string) {
 		file, err := os.OpenFile(given, os.O_RDWR, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer file.Close()
 		cmd := exec.Command(os.Args[0], args...)
 		cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS=apart real")
@@ -194,9 +152,7 @@ func TestApartDescriptors(t *testing.T) {
 		return cmd.ProcessState.ExitCode(), stderr.String()
 	}
 	for _, name := range []string{"/dev/stdin", "/dev/fd/0", "/proc/self/fd/0", link} {
-		if err := os.RemoveAll(pv); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(pv))
 		plant(t, pv, 1, 1)
 		if code, said := run("--reference", name, pv); code != exit.Done {
 			t.Errorf("%s: exit %d: %s", name, code, said)

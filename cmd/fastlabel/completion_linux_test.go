@@ -43,9 +43,7 @@ func TestCompletes(t *testing.T) {
 	const files, none, dirs = ":0", ":4", ":16"
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"some dir", "proud", ".pro"} {
-		if err := os.Mkdir(name, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(name, 0o700))
 	}
 	for _, c := range []struct{ typed, want, also string }{
 		{"", "completion help hook label probe restorecon verify version", files},
@@ -101,9 +99,7 @@ func TestCompletes(t *testing.T) {
 func called(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Symlink(os.Args[0], filepath.Join(dir, "fastlabel")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(os.Args[0], filepath.Join(dir, "fastlabel")))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	t.Setenv("FASTLABEL_TEST_AS", "real")
 }

@@ -78,9 +78,7 @@ func TestDocsRun(t *testing.T) {
 	treetest.Need(t, "root", "plain", "strace")
 	bin := treetest.Command(t)
 	pages, err := filepath.Glob("../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	here, ran := strings.NewReplacer(" PID", " $$", "timeout 5 ", "timeout 1 "), 0
 	for _, page := range append(pages, "../../README.md") {
 		name := strings.TrimSuffix(filepath.Base(page), ".md")
@@ -105,9 +103,7 @@ func TestDocsRun(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			tools := t.TempDir()
-			if err := os.Link(bin, filepath.Join(tools, "fastlabel")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Link(bin, filepath.Join(tools, "fastlabel")))
 			cmd := exec.Command("unshare", "--mount", "--propagation", "private", "bash", "-c", script.String(), "docs", tools)
 			out, err := cmd.CombinedOutput()
 			said := regexp.MustCompile(`(?m)^=== (\d+)\n`).FindAllStringSubmatchIndex(string(out), -1)
@@ -117,9 +113,7 @@ func TestDocsRun(t *testing.T) {
 			at := 0
 			for i, line := range lines {
 				code, err := strconv.Atoi(string(out[said[i][2]:said[i][3]]))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				for _, r := range runs {
 					if r.begins.MatchString(line) {
 						if !slices.Contains(r.codes, code) {

@@ -37,9 +37,7 @@ func TestDocs(t *testing.T) {
 	pages = append(pages, beside...)
 	tests := allTests(t)
 	sources, err := filepath.Glob("../../relabel/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var library strings.Builder
 	for _, file := range sources {
 		library.WriteString(readText(t, file))
@@ -180,9 +178,7 @@ func checkTarget(t *testing.T, page, target string) {
 // TestLibraryPage: each block of Go on it stands in an example.
 func TestLibraryPage(t *testing.T) {
 	files, err := filepath.Glob("../../relabel/example*_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var compiled strings.Builder
 	for _, f := range files {
 		compiled.WriteString(unindented(readText(t, f)))
@@ -249,9 +245,7 @@ func allTests(t *testing.T) (names []string) {
 		names = append(names, testNames(t, dir)...)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return names
 }
 
@@ -260,9 +254,7 @@ func testNames(t *testing.T, dirs ...string) (names []string) {
 	t.Helper()
 	for _, dir := range dirs {
 		files, err := filepath.Glob(dir + "/*_test.go")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, f := range files {
 			for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`).FindAllStringSubmatch(readText(t, f), -1) {
 				names = append(names, m[1])
@@ -275,8 +267,6 @@ func testNames(t *testing.T, dirs ...string) (names []string) {
 func readText(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }

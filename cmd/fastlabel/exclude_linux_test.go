@@ -17,18 +17,12 @@ func TestExcludeGlob(t *testing.T) {
 	treetest.Need(t, "root", "plain")
 	t.Chdir(t.TempDir())
 	for _, dir := range []string{"v/a/cache", "v/b/cache", "v/b/[x]", "w/cache1", "other/cache"} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(dir, 0o700))
 	}
 	setLabel(t, "v", etcLabel) // or skip
-	if err := os.Symlink("../other", "v/out"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("../other", "v/out"))
 	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for args, want := range map[string]string{
 		"-e */cache v":                       "v/a/cache v/b/cache",
 		"-e */cache v/":                      "v/a/cache v/b/cache",

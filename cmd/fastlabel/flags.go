@@ -306,26 +306,20 @@ func mistaken(c *cobra.Command, args []string) error {
 }
 
 // takesNext is the flag in the argument a that has the next one as its value.
-func takesNext(fs *pflag.FlagSet, a string) *pflag.Flag {
-	if long, is := strings.CutPrefix(a, "--"); is {
-		if f := fs.Lookup(long); f != nil && f.NoOptDefVal == "" {
-			return f
+func takesNext(fs *pflag.FlagSet, a string) (f *pflag.Flag) {
+	if strings.HasPrefix(a, "--") {
+		f = fs.Lookup(a[2:])
+	} else if strings.HasPrefix(a, "-") {
+		for i := 1; i < len(a); i++ {
+			if f = fs.ShorthandLookup(a[i : i+1]); f == nil || f.NoOptDefVal == "" && i < len(a)-1 {
+				return nil // the rest is its value
+			}
 		}
+	}
+	if f != nil && f.NoOptDefVal != "" {
 		return nil
 	}
-	short, is := strings.CutPrefix(a, "-")
-	for i := range short {
-		f := fs.ShorthandLookup(short[i : i+1])
-		switch {
-		case !is || f == nil:
-			return nil
-		case f.NoOptDefVal == "" && i == len(short)-1:
-			return f
-		case f.NoOptDefVal == "":
-			return nil // the rest is its value
-		}
-	}
-	return nil
+	return f
 }
 
 // nearest returns which of words was perhaps meant by word, "" if none. Short words

@@ -14,12 +14,8 @@ import (
 func TestGlob(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, p := range []string{"lib/plocate/db", "lib/plocate2/db", "lib/other/f", "lib/.hidden/f", "lib/a*b", "lib/a]b", "lib/axb", "lib/[x", "lib/{p,q}", "lib/a,b", "lib/x y", `lib/b\c`} {
-		if err := os.MkdirAll(filepath.Dir(p), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(p, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(p), 0o700))
+		must(t, os.WriteFile(p, nil, 0o600))
 	}
 	t.Setenv("HOME", "/proc/self")
 	for pattern, want := range map[string]string{

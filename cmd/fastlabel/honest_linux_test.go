@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,14 +30,10 @@ func TestRefusedPaths(t *testing.T) {
 	t.Chdir(t.TempDir())
 	plant(t, "vol", 1, 1)
 	for name, kind := range map[string]uint32{"null": syscall.S_IFCHR, "disk": syscall.S_IFBLK, "fifo": syscall.S_IFIFO} {
-		if err := syscall.Mknod(name, kind|0o600, 1<<8|3); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Mknod(name, kind|0o600, 1<<8|3))
 	}
 	l, err := net.Listen("unix", "sock")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	before := treetest.Read(t, ".")
 	for path, part := range map[string]string{
@@ -68,15 +63,11 @@ func TestHomes(t *testing.T) {
 	ownRuntime(t)
 	t.Chdir(t.TempDir())
 	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, home := range []string{"people/alice/pv", "daemon/pv"} {
 		plant(t, home, 1, 1)
 	}
-	if err := os.Symlink("people", "link"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("people", "link"))
 	passwd, err := os.ReadFile("/etc/passwd")
 	if err == nil {
 		err = os.WriteFile("passwd", fmt.Appendf(passwd, "alice:x:1717:1717::%s/link/alice:/bin/sh\nd:x:717:717::%s/daemon:/bin/sh\n", dir, dir), 0o644)
@@ -84,9 +75,7 @@ func TestHomes(t *testing.T) {
 	if err == nil {
 		err = syscall.Mount("passwd", "/etc/passwd", "", syscall.MS_BIND, "")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = syscall.Unmount("/etc/passwd", syscall.MNT_DETACH) }()
 	for path, verb := range map[string]string{"people/alice": "is", "people/alice/": "is", "link/alice": "is", "people": "holds", "link/": "holds"} {
 		expects(t, real(), path, 3, ": refused: it "+verb+" the home of alice; nothing was begun; to restore its labels: fastlabel restorecon -R "+path+"\n")
@@ -128,26 +117,18 @@ func TestEmptyPath(t *testing.T) {
 	ownRuntime(t)
 	t.Chdir(t.TempDir())
 	for _, dir := range []string{"a", "b", "mounted", "bound"} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(dir, 0o700))
 	}
-	if err := syscall.Mount("none", "mounted", "tmpfs", 0, ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mount("none", "mounted", "tmpfs", 0, ""))
 	defer func() { _ = syscall.Unmount("mounted", syscall.MNT_DETACH) }()
-	if err := syscall.Mount("b", "bound", "", syscall.MS_BIND, ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mount("b", "bound", "", syscall.MS_BIND, ""))
 	defer func() { _ = syscall.Unmount("bound", syscall.MNT_DETACH) }()
 	for _, line := range []string{"-n a", "a", "verify a", "-n a/ b mounted", "--json a"} {
 		if text := transcript(real(), calls(line)); strings.Count(text, "it is empty, and nothing is mounted there: is its volume mounted?") != 1 {
 			t.Error(text)
 		}
 	}
-	if err := os.WriteFile("f", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile("f", nil, 0o600))
 	if text := transcript(real(), calls("mounted", "bound", "-n f", "-q a", "--skip root a")); strings.Contains(text, "empty") {
 		t.Error(text)
 	}
@@ -172,40 +153,9 @@ func TestSELinuxOff(t *testing.T) {
 	if site.Unknown(dir, "usr_t") {
 		t.Error("without a policy nothing is unknown")
 	}
-	if err := os.MkdirAll(dir+"/targeted/policy", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(dir+"/targeted/policy/policy.33", []byte("\x05\x00usr_t\x00"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(dir+"/targeted/policy", 0o700))
+	must(t, os.WriteFile(dir+"/targeted/policy/policy.33", []byte("\x05\x00usr_t\x00"), 0o600))
 	if site.Unknown(dir, "usr_t") || !site.Unknown(dir, "ursr_t") {
 		t.Error("usr_t is known, and ursr_t is not")
-	}
-}
-
-// Output that cannot be written is exit 1.
-func TestOutputClosed(t *testing.T) {
-	treetest.Need(t, "root", "plain")
-	ownRuntime(t)
-	t.Chdir(t.TempDir())
-	plant(t, "v", 1, 1)
-	for line, want := range map[string]int{"verify": 1, "probe": 1, "-n -v": 1, "--json -n": 1, "--help": 1, "version": 1, "verify -q": 4, "-n": 4} {
-		for how, file := range map[string]string{"full": "/dev/full", "not open for writing": "/dev/null"} {
-			out, err := os.Open("/dev/null")
-			if how == "full" {
-				out, err = os.OpenFile(file, os.O_WRONLY, 0)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			cmd := exec.Command(os.Args[0], append(strings.Fields(line), "v")...)
-			cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS=real")
-			cmd.Stdout = out
-			_ = cmd.Run()
-			out.Close()
-			if got := cmd.ProcessState.ExitCode(); got != want && line != "version" || line == "version" && got == 0 {
-				t.Errorf("%s, %s: exit %d, not %d", line, how, got, want)
-			}
-		}
 	}
 }

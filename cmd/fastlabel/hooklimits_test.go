@@ -21,18 +21,12 @@ import (
 // The hook stops before the runtime would kill it.
 func TestHookLimits(t *testing.T) {
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(self, link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(self, link))
 	text := func(s any) string {
 		b, err := json.Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return string(b)
 	}
 	own := `{"path":` + text(self) + `,"timeout":60}`
@@ -59,9 +53,7 @@ func TestHookLimits(t *testing.T) {
 		{`{"createRuntime":[{"path":` + text(self) + `,"timeout":9223372036854775807}]}`, 0, 24*time.Hour - 5*time.Second, 2500 * time.Millisecond},
 	} {
 		var config oci.Config
-		if err := json.Unmarshal([]byte(`{"hooks":`+c.hooks+`}`), &config); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(`{"hooks":`+c.hooks+`}`), &config))
 		limit, wait := limits(c.flag, config.Timeout())
 		if limit != c.limit || wait != c.wait {
 			t.Errorf("%s, --timeout %v: %v and %v, not %v and %v", c.hooks, c.flag, limit, wait, c.limit, c.wait)
@@ -73,9 +65,7 @@ func TestHookLimits(t *testing.T) {
 // with how far it came.
 func TestHookEnds(t *testing.T) {
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	entry := func(x *container, seconds int) {
 		x.config["hooks"] = map[string]any{"createRuntime": []any{
 			map[string]any{"path": "/bin/true", "timeout": 9},

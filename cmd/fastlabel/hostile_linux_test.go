@@ -144,13 +144,9 @@ func hostileDirectory(t *testing.T, root string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"d" + forged, "list"} {
-		if err := os.WriteFile(name, []byte("a"+forged+"\x00b\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, []byte("a"+forged+"\x00b\n"), 0o600))
 	}
-	if err := os.MkdirAll(root+"/hung", 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(root+"/hung", 0o700))
 	setLabel(t, root, "a:b:c"+forged)
 }
 

@@ -24,15 +24,11 @@ import (
 func TestJournalStream(t *testing.T) {
 	run := func(mode string, ours bool, args ...string) string {
 		pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		journal, stderr := os.NewFile(uintptr(pair[0]), "journal"), os.NewFile(uintptr(pair[1]), "stderr")
 		defer journal.Close()
 		info, err := stderr.Stat()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		st := info.Sys().(*syscall.Stat_t)
 		if !ours {
 			st.Ino++
@@ -40,9 +36,7 @@ func TestJournalStream(t *testing.T) {
 		cmd := exec.Command(os.Args[0], args...)
 		cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS="+mode, fmt.Sprintf("JOURNAL_STREAM=%d:%d", st.Dev, st.Ino))
 		cmd.Stderr = stderr
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cmd.Start())
 		stderr.Close()
 		var text bytes.Buffer
 		_, _ = text.ReadFrom(journal)

@@ -98,14 +98,10 @@ func TestMain(m *testing.M) {
 func start(t *testing.T, mode string, stdout io.Writer, args ...string) (*exec.Cmd, *bufio.Reader) {
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS="+mode)
-	cmd.Stdout = stdout
+	cmd.Stdout, cmd.SysProcAttr = stdout, &syscall.SysProcAttr{Setpgid: true}
 	pipe, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	return cmd, bufio.NewReader(pipe)
 }
@@ -114,6 +110,14 @@ func expect(t *testing.T, r *bufio.Reader, want string) {
 	t.Helper()
 	if line, err := r.ReadString('\n'); !strings.HasPrefix(line, want) {
 		t.Fatalf("%q, %v; not %q", line, err, want)
+	}
+}
+
+// ended waits for the end of the command, which is to be by this code.
+func ended(t *testing.T, cmd *exec.Cmd, code int) {
+	t.Helper()
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != code {
+		t.Errorf("%q as %q: %v, not exit %d", cmd.Args, cmd.Env[len(cmd.Env)-1], err, code)
 	}
 }
 
@@ -137,22 +141,15 @@ func TestSignals(t *testing.T) {
 	} {
 		cmd, stderr := start(t, c.mode, nil, "/p", "/q")
 		expect(t, stderr, "begun\n")
-		if err := cmd.Process.Signal(c.sig); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cmd.Process.Signal(c.sig))
 		if strings.HasSuffix(c.mode, "hangs") { // the second leaves at once
 			expect(t, stderr, "told\n")
-			if err := cmd.Process.Signal(c.sig); err != nil {
-				t.Fatal(err)
-			}
+			must(t, cmd.Process.Signal(c.sig))
 		} else {
 			expect(t, stderr, c.says)
 			expect(t, stderr, "fastlabel: /q: not begun (interrupted by ")
 		}
-		_ = cmd.Wait()
-		if got := cmd.ProcessState.ExitCode(); got != c.code {
-			t.Errorf("%s, %v: exit %d, not %d", c.mode, c.sig, got, c.code)
-		}
+		ended(t, cmd, c.code)
 	}
 }
 
@@ -165,22 +162,15 @@ func TestSignalIgnored(t *testing.T) {
 		if err == nil {
 			err = cmd.Start()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		stderr := bufio.NewReader(pipe)
 		expect(t, stderr, "begun\n")
 		for _, sig := range []os.Signal{syscall.SIGHUP, os.Interrupt, syscall.SIGTERM} {
-			if err := cmd.Process.Signal(sig); err != nil {
-				t.Fatal(err)
-			}
+			must(t, cmd.Process.Signal(sig))
 		}
 		expect(t, stderr, "fastlabel: /p: incomplete (interrupted by SIGTERM)")
 		_, _ = io.Copy(io.Discard, stderr)
-		_ = cmd.Wait()
-		if code := cmd.ProcessState.ExitCode(); code != exit.Terminated {
-			t.Errorf("%s: exit %d", mode, code)
-		}
+		ended(t, cmd, exit.Terminated)
 	}
 }
 
@@ -190,9 +180,7 @@ func TestHangupTwice(t *testing.T) {
 	cmd, stderr := start(t, "slow", nil, "/p")
 	expect(t, stderr, "begun\n")
 	for range 2 {
-		if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cmd.Process.Signal(syscall.SIGHUP))
 		expect(t, stderr, "told\n")
 	}
 	expect(t, stderr, "fastlabel: /p: incomplete (interrupted by SIGHUP)")
@@ -202,9 +190,7 @@ func TestHangupTwice(t *testing.T) {
 // A signal ends the wait for a list that nobody writes.
 func TestSignalWhileReading(t *testing.T) {
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer r.Close()
 	defer w.Close()
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -215,21 +201,23 @@ func TestSignalWhileReading(t *testing.T) {
 	}
 }
 
-// A reader that has gone away is an error with a code, not a SIGPIPE.
-func TestPipeClosed(t *testing.T) {
-	for _, mode := range []string{"done", "apart done"} {
-		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Close()
-		cmd, stderr := start(t, mode, w, "--json", "/p")
-		w.Close()
-		expect(t, stderr, "begun\n")
-		expect(t, stderr, "fastlabel: writing to standard output: broken pipe\n")
-		_ = cmd.Wait()
-		if got := cmd.ProcessState.ExitCode(); got != exit.Failed {
-			t.Errorf("%s: exit %d, %v", mode, got, cmd.ProcessState)
+// Output that cannot be written is an error with a code, not a SIGPIPE, also in a child.
+func TestOutputClosed(t *testing.T) {
+	r, gone, err := os.Pipe()
+	must(t, errors.Join(err, r.Close()))
+	defer gone.Close()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	must(t, err)
+	defer full.Close()
+	readable, err := os.Open("/dev/null")
+	must(t, err)
+	defer readable.Close()
+	for stdout, why := range map[*os.File]string{gone: "broken pipe", full: "no space left on device", readable: "bad file descriptor"} {
+		for _, mode := range []string{"done", "apart done"} {
+			cmd, stderr := start(t, mode, stdout, "--json", "/p")
+			expect(t, stderr, "begun\n")
+			expect(t, stderr, "fastlabel: writing to standard output: "+why+"\n")
+			ended(t, cmd, exit.Failed)
 		}
 	}
 }
@@ -238,9 +226,7 @@ func TestPipeClosed(t *testing.T) {
 func labelled(t *testing.T, files map[string]string) {
 	t.Helper()
 	for name, label := range files {
-		if err := os.WriteFile(name, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, nil, 0o600))
 		if label != "" {
 			setLabel(t, name, label)
 		}
@@ -250,9 +236,7 @@ func labelled(t *testing.T, files map[string]string) {
 func TestReference(t *testing.T) {
 	t.Chdir(t.TempDir())
 	labelled(t, map[string]string{"mcs": "system_u:object_r:etc_t:s0:c5,c3\x00"})
-	if err := os.Symlink("mcs", "link"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("mcs", "link"))
 	var asked []string
 	a := fake()
 	a.inspect = func(_, label string, _ relabel.Skip) (relabel.RootState, error) {
@@ -280,9 +264,7 @@ func TestThreeFields(t *testing.T) {
 		}
 	}
 	for has, want := range map[string]string{"0": "system_u:object_r:container_file_t", "1": defaultLabel, "": defaultLabel} {
-		if err := os.WriteFile("mls", []byte(has), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile("mls", []byte(has), 0o600))
 		if got := ofPolicy("mls"); got != want {
 			t.Errorf("mls is %q: %s", has, got)
 		}
@@ -303,9 +285,7 @@ func TestReferenceBroken(t *testing.T) {
 // What hangs before anything is begun is named: a list of paths that nobody writes.
 func TestListHangs(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := syscall.Mkfifo("fifo", 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo("fifo", 0o600))
 	got := transcript(fake(), calls("--timeout 100ms -f fifo"))
 	if !strings.HasSuffix(got, "2> fastlabel: \"fifo\": read: does not return\n2> fastlabel: not begun: deadline of 100ms reached\nexit 124\n\n") {
 		t.Error(got)
@@ -328,9 +308,7 @@ func TestCrash(t *testing.T) {
 	}
 	cmd, stderr := start(t, "waits", nil, "/p")
 	expect(t, stderr, "begun\n")
-	if err := cmd.Process.Signal(syscall.SIGQUIT); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Process.Signal(syscall.SIGQUIT))
 	_, _ = io.Copy(io.Discard, stderr)
 	_ = cmd.Wait()
 	if !aborted(cmd) {

@@ -274,7 +274,10 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 	case s.command == "probe":
 		return j.each(ctx, paths, j.probe)
 	}
-	code = j.labelAll(ctx, paths)
+	if len(paths) > 1 { // those first that name no served filesystem, and then those of each
+		paths = slices.Concat(j.mounts.ByServer(paths)...)
+	}
+	code = j.each(ctx, paths, j.one)
 	if len(j.left) > 0 {
 		j.Note("", toResume(s)+resumption(cmp.Or(a.name, "fastlabel"), s, operands, j.left))
 	}

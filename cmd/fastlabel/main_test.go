@@ -54,6 +54,14 @@ func transcript(a app, calls []call) string {
 	return b.String()
 }
 
+// must ends the test where what it needs fails.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func prefixed(mark, text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -87,14 +95,10 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join(testdata, name+".txt")
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(got), 0o644))
 	}
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := strings.Split(string(text), "\n\n")
 	for i, block := range strings.Split(got, "\n\n") {
 		if i >= len(want) || block != want[i] {
@@ -142,9 +146,7 @@ func TestHelp(t *testing.T) {
 // The usage and the examples in main.go's doc comment are those of --help.
 func TestDocComment(t *testing.T) {
 	f, err := parser.ParseFile(token.NewFileSet(), "main.go", nil, parser.ParseComments|parser.PackageClauseOnly)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var code []string
 	for _, block := range new(comment.Parser).Parse(f.Doc.Text()).Content {
 		if c, ok := block.(*comment.Code); ok {
@@ -158,9 +160,7 @@ func TestDocComment(t *testing.T) {
 	}
 	// The map names every file, and no other.
 	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, file := range files {
 		name := strings.NewReplacer("_linux", "_*", "_other", "_*").Replace(file)
 		if !strings.HasSuffix(file, "_test.go") && !strings.Contains(code[1], name) {
@@ -192,6 +192,8 @@ func TestStdoutBroken(t *testing.T) {
 		{"/done", exit.Done, true},
 		{"-n /changes", exit.Differs, true},
 		{"probe /right", exit.Failed, false},
+		{"verify /right", exit.Failed, false},
+		{"verify -q /differs", exit.Differs, true},
 		{"version", exit.Failed, false},
 		{"--help", exit.Failed, false},
 		{"completion bash", exit.Failed, false},

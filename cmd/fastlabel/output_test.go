@@ -77,9 +77,7 @@ func TestJSONExact(t *testing.T) {
 		s := report.Source{Reporter: j, Root: "/r/" + name}
 		s.Changed("/r/"+name, name, "to")
 		s.Skipped("/r/"+name, "why")
-		if err := out.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, out.Flush())
 		for _, r := range b.String() {
 			if r != '\n' && !unicode.IsPrint(r) {
 				t.Errorf("%q: raw %q", name, r)
@@ -88,18 +86,14 @@ func TestJSONExact(t *testing.T) {
 		lines := bufio.NewScanner(&b)
 		for lines.Scan() {
 			var got map[string]any
-			if err := json.Unmarshal(lines.Bytes(), &got); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(lines.Bytes(), &got))
 			for _, key := range []string{"path", "root"} {
 				text := got[key].(string)
 				if raw, ok := got[key+"_base64"].(string); ok != !utf8.ValidString(name) {
 					t.Errorf("%q: %s_base64 is there: %v", name, key, ok)
 				} else if ok {
 					exact, err := base64.StdEncoding.DecodeString(raw)
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					text = string(exact)
 				}
 				if text != "/r/"+name {
@@ -150,9 +144,7 @@ func TestJSONWhole(t *testing.T) {
 	r.DryRun, sink.Dry = false, false
 	status()
 	j.Result(r)
-	if err := out.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, out.Flush())
 	golden(t, "jsonwhole", prefixed("1> ", b.String()))
 }
 

@@ -21,18 +21,10 @@ func real() app {
 // The command with the library, on a tree.
 func TestReal(t *testing.T) {
 	t.Chdir(t.TempDir())
-	runtime := t.TempDir() // who is not root locks there
-	if err := os.Chmod(runtime, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("XDG_RUNTIME_DIR", runtime)
-	if err := os.MkdirAll("v/sub", 0o700); err != nil {
-		t.Fatal(err)
-	}
+	ownRuntime(t)
+	must(t, os.MkdirAll("v/sub", 0o700))
 	for _, name := range []string{"v/sub/fi\xffle", "v/sub/other"} {
-		if err := os.WriteFile(name, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, nil, 0o600))
 	}
 	const other = "system_u:object_r:etc_t:s0"
 	var got strings.Builder

@@ -16,9 +16,7 @@ func TestResumption(t *testing.T) {
 		{"-f list /a", "/x", "fastlabel --files-from=list --"},
 	} {
 		s, operands, err := parsed(strings.Fields(c.args))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got := resumption("fastlabel", &s, operands, strings.Fields(c.left))
 		if got != c.want {
 			t.Errorf("%s\n%s", got, c.want)

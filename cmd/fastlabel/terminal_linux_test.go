@@ -103,21 +103,13 @@ func hostileTree(t *testing.T, n int) string {
 	t.Helper()
 	dir := t.TempDir()
 	setLabel(t, dir, "system_u:object_r:etc_t:s0")
-	runtime := t.TempDir()
-	if err := os.Chmod(runtime, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("XDG_RUNTIME_DIR", runtime)
+	ownRuntime(t)
 	root := filepath.Join(dir, "v")
 	names := []string{"\x1b[31mred", "new\nline", "\u202edrow", "\xff\xfe", strings.Repeat("日本", 30), strings.Repeat("e\u0301", 40)}
 	for i := range n {
 		sub := filepath.Join(root, names[i%len(names)])
-		if err := os.MkdirAll(sub, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(sub, fmt.Sprint("f", i)), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(sub, 0o755))
+		must(t, os.WriteFile(filepath.Join(sub, fmt.Sprint("f", i)), nil, 0o600))
 	}
 	return root
 }
@@ -126,9 +118,7 @@ func hostileTree(t *testing.T, n int) string {
 func begun(t *testing.T, root, level string) {
 	t.Helper()
 	dirs, err := os.ReadDir(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	treetest.Wait(t, "the first label", func() bool {
 		return slices.ContainsFunc(dirs, func(d os.DirEntry) bool {
 			label := make([]byte, 256)
@@ -147,9 +137,7 @@ func TestTerminal(t *testing.T) {
 			t.Parallel() // it takes five seconds, of which it sleeps most
 			s := onTerminal(t, mode, 80, "--max-rate=100", root)
 			at := s.until(t, 0, `\d+( entries| of at most .*\)), .*\r`)
-			if err := pty.Setsize(s.master, &pty.Winsize{Rows: 24, Cols: 40}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, pty.Setsize(s.master, &pty.Winsize{Rows: 24, Cols: 40}))
 			at = s.until(t, at, `\r[^\r]*\r[^\r]*\r`) // one may have been under way
 			s.until(t, at, `\r[^\r]*\r[^\r]*\r`)
 			on, code := s.end(80)
@@ -191,9 +179,7 @@ func TestTerminalQuiet(t *testing.T) {
 			cmd := exec.Command(os.Args[0], append(strings.Fields(c.args), root)...)
 			cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS=real", "TERM=xterm", c.env)
 			master, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 80})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			text, _ := io.ReadAll(master) // EIO when the other end is closed
 			_ = cmd.Wait()
 			master.Close()
@@ -214,9 +200,7 @@ func TestTerminalLines(t *testing.T) {
 			t.Parallel() // it sleeps most of its time
 			s := onTerminal(t, mode, 80, "-v", "-p", "--max-rate=200", "-l=s0:c1", "-e", filepath.Join(root, "\xff\xfe"), root)
 			s.until(t, 0, `\d+( entries| of at most .*\)), .*\r`)
-			if err := s.Process.Signal(syscall.SIGUSR1); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.Process.Signal(syscall.SIGUSR1))
 			on, code := s.end(80)
 			if code != exit.Done || len(on.faults) > 0 || len(on.drawn) == 0 {
 				t.Errorf("%s: exit %d, %q, %d drawn", mode, code, on.faults, len(on.drawn))
@@ -242,14 +226,10 @@ func TestTerminalLines(t *testing.T) {
 func TestStop(t *testing.T) {
 	root := hostileTree(t, 3000)
 	link := filepath.Join(t.TempDir(), "it's here")
-	if err := os.Symlink(root, link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(root, link))
 	other := t.TempDir()
 	bin := filepath.Join(t.TempDir(), "fast label")
-	if err := os.Symlink(os.Args[0], bin); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(os.Args[0], bin))
 	for i, c := range []struct {
 		sig  syscall.Signal
 		code int
@@ -258,17 +238,10 @@ func TestStop(t *testing.T) {
 		cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS=real")
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cmd.Start())
 		begun(t, root, fmt.Sprint("s0:c", i)) // it takes half a minute
-		if err := cmd.Process.Signal(c.sig); err != nil {
-			t.Fatal(err)
-		}
-		_ = cmd.Wait()
-		if cmd.ProcessState.ExitCode() != c.code {
-			t.Errorf("%v: exit %d", c.sig, cmd.ProcessState.ExitCode())
-		}
+		must(t, cmd.Process.Signal(c.sig))
+		ended(t, cmd, c.code)
 		lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(stderr.String()), "\n"), isStall)
 		want := regexp.MustCompile(`: incomplete \(interrupted by \w+\), [\d,]+ entries, [\d,]+ written, 1 skipped, 0 failed, .* s(, (at least \d+ director(y|ies))?( and )?((at most|about) [\d,]+ entries)? left)?; label \S+$`)
 		if len(lines) != 3 || !want.MatchString(lines[0]) || !strings.HasPrefix(lines[1], "fastlabel: "+other+": not begun") || !strings.HasPrefix(lines[2], "fastlabel: not done; to resume: ") {

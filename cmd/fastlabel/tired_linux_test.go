@@ -21,25 +21,17 @@ func TestReadOnly(t *testing.T) {
 	treetest.Need(t, "root", "plain")
 	dir := t.TempDir()
 	v := filepath.Join(dir, "v")
-	if err := os.MkdirAll(v+"/sub", 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(v+"/sub", 0o700))
 	for _, name := range []string{v + "/a", v + "/sub/b"} {
-		if err := os.WriteFile(name, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, nil, 0o600))
 	}
 	label := "system_u:object_r:usr_t:s0"
 	if text := transcript(real(), calls("-q -t usr_t "+v)); !strings.HasSuffix(text, "exit 0\n\n") {
 		t.Fatal(text)
 	}
-	if err := syscall.Mount(v, v, "", syscall.MS_BIND, ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mount(v, v, "", syscall.MS_BIND, ""))
 	defer func() { _ = syscall.Unmount(v, syscall.MNT_DETACH) }()
-	if err := syscall.Mount("", v, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mount("", v, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
 	const sentence = `relabel: read-only file system: not everything has the label, and nothing was written`
 	for line, want := range map[string]string{
 		"-v " + v:             `2> fastlabel: "` + v + `": ` + sentence + "\nexit 3\n\n",
@@ -66,9 +58,7 @@ func TestReadOnly(t *testing.T) {
 func TestNotRoot(t *testing.T) {
 	treetest.Need(t, "root", "plain")
 	dir, err := os.MkdirTemp("/tmp", "fastlabel-notroot-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer os.RemoveAll(dir)
 	bin := filepath.Join(dir, "program")
 	self, err := os.ReadFile(os.Args[0])
@@ -81,9 +71,7 @@ func TestNotRoot(t *testing.T) {
 	for i := 0; i < 30 && err == nil; i++ {
 		err = os.WriteFile(filepath.Join(dir, "f"+strings.Repeat("x", i)), nil, 0o644)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	said, code := asNobody(bin, dir)
 	if n := strings.Count(said, "not root: 31 of its entries belong to others, or are closed to this user; -v lists all\n"); n != 1 || strings.Contains(said, "not permitted") {
 		t.Errorf("%d times:\n%s", n, said)
@@ -92,14 +80,10 @@ func TestNotRoot(t *testing.T) {
 		t.Errorf("exit %d", code)
 	}
 	for _, name := range []string{"closed", "open", "other"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(filepath.Join(dir, name), 0o700))
 	}
 	for _, name := range []string{"open", "other"} {
-		if err := os.Chmod(filepath.Join(dir, name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(filepath.Join(dir, name), 0o755))
 	}
 	// That there is no place for locks is true of all PATHs.
 	if said, _ = asNobody(bin, filepath.Join(dir, "open"), filepath.Join(dir, "other")); strings.Count(said, "no lock was taken") != 1 {
@@ -124,16 +108,10 @@ func asNobody(bin string, args ...string) (said string, code int) {
 func TestLink(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
-	if err := os.Mkdir("dir", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile("file", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir("dir", 0o700))
+	must(t, os.WriteFile("file", nil, 0o600))
 	for name, to := range map[string]string{"link": "dir", "dangling": "none", "image": "file"} {
-		if err := os.Symlink(to, name); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(to, name))
 	}
 	for line, want := range map[string]string{
 		"link":        "link: it is a symbolic link: only the link was labelled; write link/ for the directory\n",

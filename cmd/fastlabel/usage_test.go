@@ -57,9 +57,7 @@ func TestFilesFrom(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty": "", "blank": "\n\n\n", "lines": "/one\n\n/missing", "nul": "/one\x00/a\nb\x00", "hole": "/one\x00\x00/two\x00",
 	} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	all := calls("-f empty", "-f blank", "-0f empty", "-f empty /one", "--json -f empty", "-f lines", "/trusted -f lines",
 		"-0 -f nul", "-f nul", "-0 -f hole", "-f nothere", "-f .", "probe -f lines", "verify -f lines")

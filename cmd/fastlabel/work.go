@@ -106,15 +106,6 @@ func (s *settings) swallowed() (text string) {
 	return text
 }
 
-// labelAll labels the paths, or for verify and -n reads them: those first that name no
-// served filesystem, and then those of each.
-func (j *job) labelAll(ctx context.Context, paths []string) int {
-	if len(paths) > 1 {
-		paths = slices.Concat(j.mounts.ByServer(paths)...)
-	}
-	return j.each(ctx, paths, j.one)
-}
-
 // each has do do each PATH in its turn. Those that are left when ctx ends are counted.
 func (j *job) each(ctx context.Context, paths []string, do func(ctx context.Context, path string, stalls func()) int) int {
 	codes := make([]int, len(paths))
@@ -190,14 +181,6 @@ func (j *job) one(ctx context.Context, path string, stalls func()) int {
 	return code
 }
 
-// noted passes a note on; that there is no place for locks is said of one PATH.
-func (j *job) noted(t *report.Source, text string) {
-	if strings.HasPrefix(text, "no lock was taken") && j.lockless.Swap(true) {
-		return
-	}
-	t.Note(t.Root, text)
-}
-
 // leave notes a PATH that is not done.
 func (j *job) leave(path string) {
 	j.mu.Lock()
@@ -219,8 +202,12 @@ func (j *job) engine(t *report.Source) *relabel.Options {
 		Trace: &relabel.Trace{
 			Failure: t.Failed,
 			Skip:    t.Skipped,
-			Note:    func(text string) { j.noted(t, text) },
 			Wait:    t.Waits,
+			Note: func(text string) {
+				if !strings.HasPrefix(text, "no lock was taken") || !j.lockless.Swap(true) { // that is said of one PATH
+					t.Note(t.Root, text)
+				}
+			},
 		},
 		Exact:  j.exact,
 		NoSeal: j.noSeal,

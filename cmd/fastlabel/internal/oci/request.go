@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
@@ -92,11 +93,10 @@ func askedLabel(annotations map[string]string, mountLabel string) (string, error
 // askedSkip is our own annotation, else CRI-O's, else root.
 func askedSkip(annotations map[string]string) (string, error) {
 	if skip, ok := annotations[AskSkip]; ok {
-		switch skip {
-		case "none", "root", "top":
-			return skip, nil
+		if !slices.Contains([]string{"none", "root", "top"}, skip) {
+			return "", fmt.Errorf("%s is %s, not one of none, root, top", AskSkip, words.Brief(skip))
 		}
-		return "", fmt.Errorf("%s is %s, not one of none, root, top", AskSkip, words.Brief(skip))
+		return skip, nil
 	}
 	for _, name := range TrySkip { // asks for what skip top does
 		if annotations[name] == "true" {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -87,6 +88,9 @@ func TestReadConfig(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(make("directory", ""), "config.json"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	if err := syscall.Mkfifo(filepath.Join(make("fifo", ""), "config.json"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	make("large", `{"x":"`+strings.Repeat("x", maxConfig)+`"}`)
 	make("parent/b", `{"linux":{"mountLabel":"l"}}`)
 	link("parent", "up")
@@ -97,6 +101,7 @@ func TestReadConfig(t *testing.T) {
 		"nothere":          "no such file or directory",
 		"escape":           "path escapes from parent",
 		"directory":        "it is a directory",
+		"fifo":             "it is a FIFO", // which holds nobody
 		"large":            "larger than 16,777,216 bytes",
 	} {
 		c, err := ReadConfig(dir + "/" + name)

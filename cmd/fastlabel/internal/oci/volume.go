@@ -77,29 +77,20 @@ func (h Host) isKubelets(source string) bool {
 		pod, plugin, volume := at[1], at[2], at[3]
 		switch {
 		case volume != "":
-			for name := range kubeletWrites {
-				if info, err := os.Lstat(filepath.Join(pod, "volumes", name, volume)); err == nil && info.IsDir() {
-					return true
-				}
-			}
-			return false
+			return slices.ContainsFunc(kubeletWrites, func(name string) bool {
+				info, err := os.Lstat(filepath.Join(pod, "volumes", name, volume))
+				return err == nil && info.IsDir()
+			})
 		case plugin != "":
-			return kubeletWrites[plugin]
+			return slices.Contains(kubeletWrites, plugin)
 		}
 		return true
 	}
-	for _, k := range h.kubelet {
-		if lies(k, source) || lies(source, k) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(h.kubelet, func(k string) bool { return lies(k, source) || lies(source, k) })
 }
 
 // kubeletWrites are the plugins whose volumes the kubelet writes and labels.
-var kubeletWrites = map[string]bool{
-	"kubernetes.io~configmap": true, "kubernetes.io~downward-api": true, "kubernetes.io~projected": true, "kubernetes.io~secret": true,
-}
+var kubeletWrites = []string{"kubernetes.io~configmap", "kubernetes.io~downward-api", "kubernetes.io~projected", "kubernetes.io~secret"}
 
 // lies reports whether path is dir, or lies beneath it.
 func lies(dir, path string) bool {

@@ -32,14 +32,11 @@ func FaultOf(root string, err error) Fault {
 	return f
 }
 
-// ErrHangs is the failure of a call that has not returned when its run ends.
-var ErrHangs = errors.New("does not return")
-
 // FailuresOf are the calls of a run that hung, each as a failure.
 func FailuresOf(hung *relabel.HungError) []error {
 	var errs []error
 	for _, c := range hung.Calls {
-		errs = append(errs, &fs.PathError{Op: c.Call, Path: c.Path, Err: ErrHangs})
+		errs = append(errs, &fs.PathError{Op: c.Call, Path: c.Path, Err: errors.New("does not return")})
 	}
 	return errs
 }

@@ -29,9 +29,6 @@ func Plain(s string) string {
 
 // Clean escapes what is not printable in a sentence, without quoting it.
 func Clean(s string) string {
-	if strings.IndexFunc(s, unprintable) < 0 && utf8.ValidString(s) {
-		return s
-	}
 	var b strings.Builder
 	for len(s) > 0 {
 		r, n := utf8.DecodeRuneInString(s)
