@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -186,33 +185,13 @@ func (h *hook) choose(ctx context.Context, mounts []oci.Mount, asked *oci.Reques
 	ok = true
 	host := oci.TheHost()
 	index := map[string]int{} // of volumes, by source
-	add := func(m oci.Mount) {
-		source, err := h.resolve(m)
-		if err == nil && asked.All {
-			if why := host.NoVolume(m, source); why != "" {
-				if why != oci.NeverWhole {
-					why += "; " + oci.AskRelabel + " can list it"
-				}
-				h.lines.info("skipped: %s is %s", words.Plain(source), why)
-				return
-			}
-		}
-		if err != nil {
-			h.lines.error("%v", err)
-			ok = false
-			return
-		}
-		if i, known := index[source]; known {
-			volumes[i].destinations = append(volumes[i].destinations, m.Place())
-			return
-		}
-		index[source] = len(volumes)
-		volumes = append(volumes, volume{source, []string{m.Place()}})
-	}
-	destinations, found := slices.Clone(asked.Destinations), map[string][]oci.Mount{}
+	destinations, found := asked.Destinations, map[string][]oci.Mount{}
 	for _, m := range mounts {
 		place := m.Place()
-		if asked.All && m.IsBind() && !slices.ContainsFunc(found[place], oci.Mount.IsBind) {
+		if asked.All && !m.IsBind() {
+			continue
+		}
+		if asked.All && found[place] == nil {
 			destinations = append(destinations, place)
 		}
 		found[place] = append(found[place], m)
@@ -225,12 +204,32 @@ func (h *hook) choose(ctx context.Context, mounts []oci.Mount, asked *oci.Reques
 		h.lines.begin(d)
 		missing := "no mount of this container"
 		for _, m := range found[d] {
-			if m.IsBind() {
-				missing = ""
-				add(m)
-			} else if missing != "" {
-				missing = "no bind mount but " + words.Plain(m.Type)
+			if !m.IsBind() {
+				if missing != "" {
+					missing = "no bind mount but " + words.Plain(m.Type)
+				}
+				continue
 			}
+			missing = ""
+			source, err := h.resolve(m)
+			if err != nil {
+				h.lines.error("%v", err)
+				ok = false
+				continue
+			}
+			if why := host.NoVolume(m, source); why != "" && asked.All {
+				if why != oci.NeverWhole {
+					why += "; " + oci.AskRelabel + " can list it"
+				}
+				h.lines.info("skipped: %s is %s", words.Plain(source), why)
+				continue
+			}
+			i, known := index[source]
+			if !known {
+				i = len(volumes)
+				index[source], volumes = i, append(volumes, volume{source: source})
+			}
+			volumes[i].destinations = append(volumes[i].destinations, d)
 		}
 		if missing != "" {
 			h.lines.error("%s", missing)

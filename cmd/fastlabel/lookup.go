@@ -162,11 +162,7 @@ func (l *looked) look(j *job, path string, places site.Places) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
 		if l.missing++; l.missing == 1 {
-			l.first, l.why = path, err
-			var at *fs.PathError
-			if errors.As(err, &at) {
-				l.why = at.Err
-			}
+			l.first, l.why = path, cmp.Or(errors.Unwrap(err), err)
 		}
 		return
 	case err != nil || info == nil: // the run tells
