@@ -102,8 +102,7 @@ func TestApartOutput(t *testing.T) {
 		file, err := os.Open(list)
 		must(t, err)
 		defer file.Close()
-		cmd := exec.Command(os.Args[0], "-v", "-f", from)
-		cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS="+mode)
+		cmd := command(mode, "-v", "-f", from)
 		if cmd.Stdin = file; from == "/dev/fd/3" {
 			cmd.Stdin, cmd.ExtraFiles = nil, []*os.File{file}
 		}
@@ -143,8 +142,7 @@ func TestApartDescriptors(t *testing.T) {
 		file, err := os.OpenFile(given, os.O_RDWR, 0)
 		must(t, err)
 		defer file.Close()
-		cmd := exec.Command(os.Args[0], args...)
-		cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS=apart real")
+		cmd := command("apart real", args...)
 		cmd.Stdin, cmd.Stdout = file, file
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr

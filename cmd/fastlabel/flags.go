@@ -280,9 +280,8 @@ func flagError(c *cobra.Command, err error) error {
 }
 
 // mistaken refuses what pflag would take for something else: a flag in the place of
-// a value, as in -t -n PATH, a long flag behind a single
-// dash: taken as short ones, -quiet would be -q, -u iet; and what begins as a flag of go
-// test, which pflag drops.
+// a value, as in -t -n PATH; a long flag behind a single dash: taken as short ones, -quiet
+// would be -q, -u iet; and what begins as a flag of go test, which pflag drops.
 func mistaken(c *cobra.Command, args []string) error {
 	var takes *pflag.Flag // the argument as its value
 	for _, a := range args {

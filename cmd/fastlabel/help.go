@@ -26,12 +26,12 @@ const usageLine = "%-6s %-36s %s\n"
 // help returns the text of --help. That of fastlabel itself begins with all commands.
 func help(c *cobra.Command) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, usageLine, "Usage:", c.UseLine(), c.Short)
 	if nameOf(c) == "" {
-		b.Reset()
 		c = c.Root()
 		c.InitDefaultCompletionCmd()
-		fmt.Fprintf(&b, usageLine, "Usage:", c.UseLine(), c.Short)
+	}
+	fmt.Fprintf(&b, usageLine, "Usage:", c.UseLine(), c.Short)
+	if !c.HasParent() {
 		for _, each := range c.Commands() {
 			switch each.Name() {
 			case "label", "help":

@@ -47,9 +47,6 @@ type hook struct {
 	bundle   string
 }
 
-// errNothing says that nothing is asked of the hook.
-var errNothing = errors.New("nothing to do")
-
 // runHook is the command: its exit code is 0, or 1 and the container does not
 // start.
 func (a app) runHook(ctx context.Context, s *settings, stdin io.Reader, stderr io.Writer) int {
@@ -61,11 +58,11 @@ func (h *hook) run(ctx context.Context, stdin io.Reader) int {
 	begin := time.Now()
 	config, asked, err := h.read(ctx, stdin)
 	switch {
-	case errors.Is(err, errNothing):
-		return exit.Done
 	case err != nil:
 		h.lines.error("%v", err)
 		return exit.Failed
+	case asked == nil:
+		return exit.Done
 	}
 	limit, patience := limits(h.settings.timeout, config.Timeout())
 	ctx, cancel := context.WithDeadlineCause(ctx, begin.Add(limit), exit.Deadline{After: limit})
@@ -86,7 +83,7 @@ func (h *hook) run(ctx context.Context, stdin io.Reader) int {
 	return exit.Failed
 }
 
-// read finds out what is asked. The error is errNothing if that is nothing.
+// read finds out what is asked; nil is nothing.
 func (h *hook) read(ctx context.Context, stdin io.Reader) (*oci.Config, *oci.Request, error) {
 	limit := stateTimeout
 	if h.settings.timeout > 0 {
@@ -104,7 +101,7 @@ func (h *hook) read(ctx context.Context, stdin io.Reader) (*oci.Config, *oci.Req
 		return nil, nil, err
 	}
 	if len(state.Annotations) > 0 && !oci.IsAsked(state.Annotations) {
-		return nil, nil, errNothing
+		return nil, nil, nil
 	}
 	config, err := wait.Within(ctx, func() (*oci.Config, error) { return oci.ReadConfig(state.Bundle) })
 	if err != nil {
@@ -115,9 +112,6 @@ func (h *hook) read(ctx context.Context, stdin io.Reader) (*oci.Config, *oci.Req
 		annotations = config.Annotations
 	}
 	asked, err := oci.ReadRequest(annotations, config.Linux.MountLabel)
-	if err == nil && asked == nil {
-		err = errNothing
-	}
 	return config, asked, err
 }
 

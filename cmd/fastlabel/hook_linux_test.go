@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -170,8 +169,7 @@ func TestHookTerminated(t *testing.T) {
 	r, w, err := os.Pipe()
 	must(t, err)
 	defer w.Close()
-	cmd := exec.Command(os.Args[0], "hook")
-	cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS=waits")
+	cmd := command("waits", "hook")
 	cmd.Stdin = r
 	var stderr strings.Builder
 	cmd.Stderr = &stderr

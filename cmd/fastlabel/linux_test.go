@@ -95,9 +95,15 @@ func TestMain(m *testing.M) {
 	process(a)
 }
 
-func start(t *testing.T, mode string, stdout io.Writer, args ...string) (*exec.Cmd, *bufio.Reader) {
+// command returns a call of the test binary as the command.
+func command(mode string, args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS="+mode)
+	return cmd
+}
+
+func start(t *testing.T, mode string, stdout io.Writer, args ...string) (*exec.Cmd, *bufio.Reader) {
+	cmd := command(mode, args...)
 	cmd.Stdout, cmd.SysProcAttr = stdout, &syscall.SysProcAttr{Setpgid: true}
 	pipe, err := cmd.StderrPipe()
 	must(t, err)

@@ -83,10 +83,8 @@ func (j *job) lookUp(ctx context.Context, operands, paths []string) error {
 		return nil
 	}
 	isThere := func(p string) bool { _, err := j.lstat(p); return err == nil }
-	if len(operands) > 0 { // else all are in a list
-		if err := j.mistaken(operands, isThere); err != nil {
-			return err
-		}
+	if err := j.mistaken(operands, isThere); err != nil {
+		return err
 	}
 	places := j.mounts.Places(len(paths) > 1)
 	look := newLooked()

@@ -263,8 +263,7 @@ func TestStop(t *testing.T) {
 func TestMaxRate(t *testing.T) {
 	root := hostileTree(t, 600)
 	began := time.Now()
-	cmd := exec.Command(os.Args[0], "--max-rate=400", "-q", root)
-	cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS=real")
+	cmd := command("real", "--max-rate=400", "-q", root)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s %v", out, err)
 	}

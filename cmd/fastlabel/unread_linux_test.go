@@ -5,7 +5,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -42,8 +41,7 @@ func unread(t *testing.T, mode, stream string, sig syscall.Signal) {
 	if sig == 0 {
 		args, code = append(args, "--timeout", "300ms"), exit.TimedOut
 	}
-	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS="+mode)
+	cmd := command(mode, args...)
 	if stream != "stderr" {
 		cmd.Stdout = w
 	}
@@ -90,8 +88,7 @@ func TestFilesHang(t *testing.T) {
 	} {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.Command(os.Args[0], append([]string{"--timeout", "500ms"}, c.args...)...)
-			cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS=apart real")
+			cmd := command("apart real", append([]string{"--timeout", "500ms"}, c.args...)...)
 			var out strings.Builder
 			cmd.Stdout, cmd.Stderr = &out, &out
 			must(t, cmd.Start())

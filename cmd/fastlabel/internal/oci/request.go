@@ -111,19 +111,17 @@ func askedDestinations(list string) ([]string, error) {
 		return nil, errors.New(AskRelabel + " is empty: neither true nor a list of destinations")
 	}
 	var all []string
-	known := map[string]bool{}
 	for item := range strings.SplitSeq(list, ",") {
 		item = strings.TrimSpace(item)
 		if !path.IsAbs(item) {
 			return nil, fmt.Errorf("%s: %s is neither true nor an absolute destination", AskRelabel, words.Brief(item))
 		}
-		if item = path.Clean(item); known[item] {
+		if item = path.Clean(item); slices.Contains(all, item) {
 			continue
 		}
 		if len(all) == MaxDestinations {
 			return nil, fmt.Errorf("%s lists more than %d destinations", AskRelabel, MaxDestinations)
 		}
-		known[item] = true
 		all = append(all, item)
 	}
 	return all, nil

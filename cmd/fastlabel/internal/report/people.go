@@ -69,12 +69,11 @@ func (p *People) say(priority, text string) {
 func (p *People) summary(e Event, text string) {
 	root := words.Plain(e.Root) + ": "
 	if e.Result.Interrupted != "" {
-		earlier := "an earlier relabel to " + words.Plain(e.Result.Interrupted) + " did not complete"
+		which, more := "an earlier", ""
 		if e.Result.DryRun { // takes no lock
-			earlier = strings.TrimPrefix(earlier, "an earlier ")
-			earlier = "a " + earlier + ", or is at work"
+			which, more = "a", ", or is at work"
 		}
-		p.say(levelInfo, root+earlier)
+		p.say(levelInfo, root+which+" relabel to "+words.Plain(e.Result.Interrupted)+" did not complete"+more)
 	}
 	for _, l := range e.Result.Labels {
 		p.Out.Line([]byte(root+l.line()), false)
