@@ -310,5 +310,5 @@ func (a app) newReporter(s *settings, out *stream.Sink, stderr io.Writer) report
 	if s.json {
 		return report.Reporter{Sink: &report.JSON{Out: out, Quiet: s.quiet, Dry: dry}}
 	}
-	return report.Reporter{Sink: &report.People{Out: out, Err: stderr, Quiet: s.quiet, Dry: dry, Journal: isJournal(stderr), Columns: a.screen.Columns}}
+	return report.Reporter{Sink: &report.People{Out: out, Err: stderr, Quiet: s.quiet, Dry: dry, Journal: isJournal(stderr)}}
 }

@@ -61,7 +61,7 @@ func (j *job) ask(path string) (report.Probe, error) {
 	root, err := j.inspect(path, j.label, skip)
 	r := report.Probe{Root: path, Label: j.label, Depth: j.depth, Labelled: root.Labelled}
 	if !root.Labelled {
-		r.Interrupted, r.Has, r.Bare = root.Interrupted, root.Label, root.Label == ""
+		r.Interrupted, r.Has = root.Interrupted, root.Label
 	}
 	return r, err
 }

@@ -303,8 +303,8 @@ func TestSuspend(t *testing.T) {
 			if took == nil {
 				t.Fatal(on.lines)
 			}
-			// It was stopped for 2 s, but for what passed since it drew the last time.
-			if ran, _ := strconv.ParseFloat(took[1], 64); wall-ran < 1.8 {
+			// It was stopped for 2 s, but for what passed since it drew the last time: on a busy machine, long.
+			if ran, _ := strconv.ParseFloat(took[1], 64); wall-ran < 1 {
 				t.Errorf("%.1f s of %.1f", ran, wall)
 			}
 		})

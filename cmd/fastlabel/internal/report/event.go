@@ -80,6 +80,5 @@ type Labels struct {
 type Probe struct {
 	Root, Label, Depth    string
 	Labelled, Interrupted bool
-	Has                   string // the label that is there instead; "" if unknown
-	Bare                  bool   // there is none
+	Has                   string // the label that is there instead; "" is none
 }

@@ -20,8 +20,7 @@ type People struct {
 	Err     io.Writer
 	Quiet   bool // failures alone
 	Dry     bool
-	Journal bool                      // lines have a priority
-	Columns func() (n int, ours bool) // of Err, if that is a terminal
+	Journal bool // lines have a priority
 }
 
 func (p *People) Put(e Event) {
@@ -53,8 +52,8 @@ const prefix = "fastlabel: "
 
 // columns returns the width of the terminal, 0 if there is none.
 func (p *People) columns() (n int) {
-	if p.Columns != nil {
-		n, _ = p.Columns()
+	if s, ok := p.Err.(*stream.Screen); ok {
+		n, _ = s.Columns()
 	}
 	return n
 }
@@ -137,10 +136,8 @@ func (r *Probe) line() string {
 		return "labelled: the top directory has this label"
 	case r.Interrupted:
 		return "not labelled: a relabel to " + r.Label + " did not complete, or is at work"
-	case r.Bare:
-		return "not labelled: it has no label"
 	case r.Has == "":
-		return "not labelled"
+		return "not labelled: it has no label"
 	case r.Has == r.Label:
 		return "not known: the top directory has this label, but entries may have another; fastlabel verify reads them"
 	}

@@ -4,11 +4,11 @@ package stream
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"slices"
 	"sync"
@@ -109,10 +109,7 @@ func (s *Sink) Flush() error {
 
 // Failed says that what was to be data did not get out, and returns the code for that.
 func Failed(stderr io.Writer, err error) int {
-	var at *fs.PathError // names the descriptor, which says little
-	if errors.As(err, &at) {
-		err = at.Err
-	}
+	err = cmp.Or(errors.Unwrap(err), err) // the descriptor's name says little
 	fmt.Fprintf(stderr, "fastlabel: writing to standard output: %v\n", err)
 	return exit.Failed
 }
