@@ -45,9 +45,7 @@ func TestDropped(t *testing.T) {
 func interrupted(t *testing.T, root string) bool {
 	t.Helper()
 	s, err := relabel.Inspect(root, newLabel, relabel.SkipRoot)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	return s.Interrupted && !s.Labelled
 }
 

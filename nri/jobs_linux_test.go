@@ -27,9 +27,7 @@ func hung(t *testing.T, at string) (abort func()) {
 	if err == nil {
 		err = syscall.Mount("hung", at, "fuse.hung", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", server.Fd()))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	abort = sync.OnceFunc(func() { _ = server.Close() })
 	t.Cleanup(abort)
 	return abort

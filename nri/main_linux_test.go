@@ -66,9 +66,7 @@ func startProcess(t *testing.T, n *node, heldAfter int, flags ...string) *proces
 	if err == nil {
 		err = p.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	t.Cleanup(func() {
 		_ = p.Process.Kill() // it may have ended
 		_ = p.Wait()

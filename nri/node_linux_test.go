@@ -54,9 +54,7 @@ func newNode(t *testing.T) *node {
 		n.mkdir(d)
 	}
 	l, err := net.Listen("unix", n.socket("nri"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	t.Cleanup(func() { l.Close(); n.cut() })
 	go n.relay(l)
 	return n
@@ -128,9 +126,7 @@ func (n *node) start() {
 	if err == nil {
 		err = r.Start()
 	}
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	treetest.Must(n.t, err)
 	n.runtime = r
 	n.t.Cleanup(r.Stop)
 }
@@ -251,9 +247,7 @@ func (g *gate) reached() bool {
 func (n *node) plug(wait time.Duration, volumes int, g *gate) *plugin {
 	n.t.Helper()
 	log, err := newLogger(n.t.Output(), "error")
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	treetest.Must(n.t, err)
 	c := new(counts)
 	l := newLabeller(volumes, time.Hour, log, c)
 	l.change, l.group.Options = g.change, relabel.Options{Workers: 1, Throttle: g.throttle}

@@ -179,9 +179,7 @@ func TestVolumesIn(t *testing.T) {
 7 1 8:7 / /var/lib/kubelet/pods/u2/volumes/kubernetes.io~csi/f/mount rw - xfs /dev/sdf rw,seclabel
 8 1 0:5 / ` + dir + `/kubernetes.io~local-volume/g rw - proc proc rw
 `)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	var names string
 	for _, v := range volumesIn(all, dir) {
 		names += v.name
@@ -194,9 +192,7 @@ func TestVolumesIn(t *testing.T) {
 // TestManifest: the flags that the DaemonSet gives are flags.
 func TestManifest(t *testing.T) {
 	text, err := os.ReadFile("../deploy/kubernetes/nri/daemonset-nri.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	_, args, is := strings.Cut(string(text), "args: [")
 	args, _, closed := strings.Cut(args, "]")
 	given := append(strings.Split(args, ", "), "--pods", t.TempDir())

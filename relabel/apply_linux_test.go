@@ -31,9 +31,7 @@ func contextsFor(t *testing.T, root, rules string) *contexts.Set {
 		treetest.Must(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	c, err := contexts.Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	return c
 }
 
@@ -102,9 +100,7 @@ func applies(t *testing.T, root string) {
 				}{{true, all - left - right, right}, {false, all - left - right, right}, {false, 0, all - left}} {
 					o := run
 					r, err := apply(t.Context(), root, rules, o, inner{dry: c.check})
-					if err != nil {
-						t.Fatal(err)
-					}
+					treetest.Must(t, err)
 					if r.Seen != all || r.Written != c.written || r.Right != c.right || r.Skipped != left || r.Complete == c.check {
 						t.Errorf("check %t: %+v, want %d: %d written, %d right, %d left", c.check, r, all, c.written, c.right, left)
 					}
@@ -148,13 +144,9 @@ func trusts(t *testing.T, root, label string) bool {
 	t.Helper()
 	for _, skip := range []Skip{SkipRoot, SkipTop} {
 		s, err := Inspect(root, label, skip)
-		if err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, err)
 		r, err := Verify(t.Context(), root, label, &Options{Skip: skip})
-		if err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, err)
 		if s.Interrupted {
 			t.Errorf("a run to %s was interrupted", label)
 		}

@@ -34,9 +34,7 @@ func TestApplyOracle(t *testing.T) {
 		"\n@/c/.* -p " + tmpLabel + "\n@/c/none(/.*)? <<none>>\n@/d -d " + tmpLabel + "\n@/d/a/exact " + etcLabel + "\n@/d/(a|b)/b(/.*)? " + usrLabel + "\n"
 	treetest.Must(t, os.WriteFile(file, []byte(strings.ReplaceAll(rules, "@", root)), 0o600))
 	all, err := contexts.Load(file) // without customizable types: libselinux's list is that of the machine's own policy
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	text := "dir .\n"
 	for _, dir := range []string{"", "a/", "c/", "c/none/", "d/", "d/a/", "d/b/", "d/a/b/", "e/", "e/e/"} {
 		if dir != "" {

@@ -32,9 +32,7 @@ func automount(t *testing.T, at string, fails bool) *atomic.Int32 {
 	t.Helper()
 	treetest.Need(t, "root")
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	// Nothing that its daemon's process group does triggers it: it is given
 	// to a group that this process is not in.
 	group := os.Getpid()
@@ -45,13 +43,9 @@ func automount(t *testing.T, at string, fails bool) *atomic.Int32 {
 	mounted(t, "autofs", at, data)
 	w.Close() // the kernel has its own
 	fd, err := unix.Open(at, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	top, err := unix.Open("/proc/self/fd/"+strconv.Itoa(fd), unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	unix.Close(fd)
 	n, ended := new(atomic.Int32), make(chan struct{})
 	go func() {

@@ -51,9 +51,7 @@ func called(t *testing.T, name string) (root string, release func()) {
 	case "Trace.Wait":
 		st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(root))
 		held, err := commit.TakeLock(t.Context(), st, root, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, err)
 		release = held.Release
 	}
 	return root, release

@@ -28,9 +28,7 @@ func flat(t testing.TB, dir string, n int) {
 	t.Helper()
 	treetest.Must(t, os.MkdirAll(dir, 0o755))
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	defer unix.Close(fd)
 	for i := range n {
 		treetest.Must(t, unix.Mknodat(fd, fmt.Sprintf("f%011d", i), unix.S_IFREG|0o644, 0))

@@ -127,13 +127,9 @@ func holdLock(t *testing.T, root string) (release func()) {
 	t.Helper()
 	cmd := child(t, "lock", root)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	treetest.Must(t, cmd.Start())
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "held\n" {
 		t.Fatalf("%q, %v", line, err)

@@ -58,9 +58,7 @@ func vanish(t *testing.T, how string, label labelling) {
 				return
 			}
 			names, err := filepath.Glob(filepath.Dir(path) + "/*")
-			if err != nil {
-				t.Error(err)
-			}
+			treetest.Check(t, err)
 			for i, name := range names {
 				if i%2 == 0 && name != path {
 					treetest.Check(t, os.RemoveAll(name))
@@ -206,18 +204,14 @@ func TestOrdinaryUser(t *testing.T) {
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
 	in, err := os.Open(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	defer in.Close() // only read
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
 	if err == nil {
 		_, err = io.Copy(out, in)
 		err = errors.Join(err, out.Close())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 }
 
 // ended waits until no more than n goroutines run.
@@ -230,9 +224,7 @@ func ended(t *testing.T, n int) {
 func openFiles(t *testing.T) int {
 	t.Helper()
 	names, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	return len(slices.DeleteFunc(names, func(e os.DirEntry) bool {
 		to, _ := os.Readlink("/proc/self/fd/" + e.Name()) // that of the directory is closed
 		return strings.HasPrefix(to, "/run/fastlabel/")
@@ -254,9 +246,7 @@ func newEncrypted(t *testing.T) *encrypted {
 func (e *encrypted) ioctl(t *testing.T, path string, request uint, arg unsafe.Pointer) {
 	t.Helper()
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	defer unix.Close(fd)
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), uintptr(request), uintptr(arg)); errno != 0 {
 		switch errno {

@@ -46,9 +46,7 @@ type freezer struct {
 func newFreezer(t *testing.T, dir string) *freezer {
 	t.Helper()
 	d, err := os.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	f := &freezer{dir: d}
 	t.Cleanup(func() {
 		f.thaw(t)
@@ -82,9 +80,7 @@ func (f *freezer) ioctl(t *testing.T, request uintptr) bool {
 func threads(t *testing.T) (all, stuck int) {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/self/task/*/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	for _, name := range stats {
 		text, err := os.ReadFile(name)
 		if err != nil {
@@ -197,9 +193,7 @@ func manyVolumes(t *testing.T, dir string) {
 func TestFrozenVolumes(t *testing.T) {
 	vol := treetest.Fresh(t, "ext4")
 	f, err := os.Open(vol)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	defer func() {
 		_, _, _ = syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), thaw, 0) // if the other could not
 		_ = f.Close()                                                 // only read

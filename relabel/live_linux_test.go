@@ -73,9 +73,7 @@ func create(t *testing.T, root string, n int) int {
 		os.WriteFile(filepath.Join(dir, "file"), nil, 0o600),
 		os.WriteFile(filepath.Join(dir, "deep", "file"), nil, 0o600),
 	} {
-		if err != nil {
-			t.Error(err)
-		}
+		treetest.Check(t, err)
 	}
 	return 6
 }
@@ -154,9 +152,7 @@ func TestVisitOrder(t *testing.T) {
 	root := filepath.Join(on(t, "tmpfs"), "tree")
 	treetest.Build(t, root, treetest.Text(t, "default label="+oldLabel+"\ndir d\nfile d/a\ndir d/e\nfile d/e/b\ndir f\n"))
 	top, err := os.Stat(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	labelled, read := map[uint64]bool{}, 0
 	cmd := exec.Command(treetest.Command(t), "-q", "-T", "1", "--label", newLabel, root)
 	treetest.Supervise(t, cmd, []int{unix.SYS_FSETXATTR, unix.SYS_GETDENTS64, unix.SYS_CLOSE}, func(n treetest.Notice) treetest.Answer {
@@ -167,9 +163,7 @@ func TestVisitOrder(t *testing.T) {
 			delete(labelled, fd)
 		default:
 			at, err := os.Stat(fmt.Sprintf("/proc/%d/fd/%d", n.PID, fd))
-			if err != nil {
-				t.Error(err)
-			}
+			treetest.Check(t, err)
 			if at.Sys().(*syscall.Stat_t).Dev != top.Sys().(*syscall.Stat_t).Dev { // the command looks for a policy
 				return treetest.Answer{}
 			}

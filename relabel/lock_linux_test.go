@@ -30,9 +30,7 @@ const childEnv = "FASTLABEL_TEST_CHILD"
 func child(t *testing.T, what, path string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	cmd := exec.Command(self, "-test.run=^TestChild$")
 	cmd.Env = append(os.Environ(), childEnv+"="+what+":"+path, "TMPDIR="+t.TempDir(),
 		"FASTLABEL_MOUNT_NS=") // a namespace of its own: its mounts go with it
@@ -128,9 +126,7 @@ func TestKilledHolder(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), plain)
 	cmd := child(t, "hold", root)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	treetest.Must(t, cmd.Start())
 	defer cmd.Wait()         //nolint:errcheck // it is killed
 	defer cmd.Process.Kill() //nolint:errcheck // it may be gone
@@ -166,9 +162,7 @@ func TestOwnersLock(t *testing.T) {
 	root := grow(t, on(t, "ext4"), plain)
 	for _, p := range []string{root, filepath.Join(root, "f00")} {
 		f, err := os.Open(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, err)
 		defer f.Close() // only read
 		treetest.Must(t, syscall.Flock(int(f.Fd()), unix.LOCK_EX))
 	}

@@ -38,9 +38,7 @@ func trusted(t *testing.T, root string, labels ...string) (label string) {
 	all := treetest.Read(t, root)
 	for _, l := range labels {
 		ok, err := isLabelled(root, l, SkipRoot)
-		if err != nil {
-			t.Error(err)
-		}
+		treetest.Check(t, err)
 		if !ok {
 			continue
 		}

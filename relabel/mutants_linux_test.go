@@ -301,9 +301,7 @@ func TestTrustedAfterWait(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), plain)
 	st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(root))
 	held, err := commit.TakeLock(t.Context(), st, "test", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	r, err := Tree(t.Context(), root, newLabel, &Options{Skip: SkipRoot, Trace: &Trace{Wait: func(string) {
 		treetest.Set(t, root, ".", newLabel)
 		held.Release()

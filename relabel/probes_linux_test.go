@@ -27,9 +27,7 @@ func TestProbeDead(t *testing.T) {
 func dead(t *testing.T, dir string) (revive func()) {
 	t.Helper()
 	fd, err := syscall.Open("/dev/fuse", syscall.O_RDWR|syscall.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	revive = sync.OnceFunc(func() { _ = syscall.Close(fd) }) // each call then fails
 	if err := syscall.Mount("dead", dir, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fd)); err != nil {
 		revive()

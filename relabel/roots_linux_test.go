@@ -240,14 +240,10 @@ func TestSkip(t *testing.T) {
 func chroot(t *testing.T, root string, call func()) {
 	t.Helper()
 	here, err := syscall.Open("/", syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	defer syscall.Close(here)
 	cwd, err := syscall.Open(".", syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	defer syscall.Close(cwd)
 	defer func() {
 		if err := errors.Join(syscall.Fchdir(here), syscall.Chroot("."), syscall.Fchdir(cwd)); err != nil {

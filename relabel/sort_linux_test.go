@@ -138,9 +138,7 @@ func positions(t *testing.T, dir string) map[string]int64 {
 		}
 		for rest := buf[:n]; len(rest) > 0; {
 			r, length, err := sys.Parse(rest)
-			if err != nil {
-				t.Fatal(err)
-			}
+			treetest.Must(t, err)
 			if !sys.IsDot(r.Name) {
 				all[string(r.Name)] = at
 			}
@@ -183,9 +181,7 @@ func inSlice() bool {
 // waits until all the other directories are in line.
 func lined(t *testing.T, root string, rename bool) {
 	dirs, err := os.ReadDir(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	all := int64(len(dirs) * (1 + guessAfter))
 	var progress Progress
 	seen := func() int64 {

@@ -237,15 +237,11 @@ func TestMountAncestorMoves(t *testing.T) {
 		treetest.Check(t, unix.Unmount(above+"/root/m", unix.MNT_DETACH))
 	}()
 	fd, err := unix.Open(above+"/root", unix.O_PATH, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	defer unix.Close(fd)
 	for i := range 300 {
 		p, err := mounts.OpenProc(mounts.Seen{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, err)
 		to := filepath.Join(top, fmt.Sprintf("a%d", i+1))
 		var mover sync.WaitGroup
 		mover.Go(func() {

@@ -21,9 +21,7 @@ func TestTreeAt(t *testing.T) {
 		for _, path := range []string{root, root + "/f03"} {
 			label := map[bool]string{true: newLabel, false: labelA}[path == root]
 			f, err := os.OpenFile(path, flags, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			treetest.Must(t, err)
 			defer f.Close()
 			treetest.Must(t, os.Rename(path, path+".moved"))
 			treetest.Must(t, os.WriteFile(path, nil, 0o600))
@@ -43,9 +41,7 @@ func TestTreeAt(t *testing.T) {
 		}
 	}
 	f, err := os.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	f.Close()
 	if r, err := TreeAt(t.Context(), f, newLabel, nil); err == nil {
 		t.Errorf("a closed file: %+v", r)

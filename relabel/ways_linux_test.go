@@ -144,9 +144,7 @@ func TestWayByAnswers(t *testing.T) {
 func TestThreadsLeaveNoTrace(t *testing.T) {
 	treetest.Need(t, "root")
 	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	volume := mkdir(t, treetest.Fresh(t, "tmpfs"), "volume")
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // threads change hands rarely
 	for range 20 {

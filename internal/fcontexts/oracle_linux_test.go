@@ -52,9 +52,7 @@ func asked(t *testing.T, oracle, file string, queries []query) []string {
 	cmd.Stdin = &in
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	answers := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
 	if len(answers) != len(queries) {
 		t.Fatalf("%d answers to %d queries", len(answers), len(queries))
@@ -69,9 +67,7 @@ func compare(t *testing.T, oracle, file string, s *Set, queries []query) {
 	answers := asked(t, oracle, file, queries)
 	differ, labelled, left := 0, 0, 0
 	name := func(r *Rule, err error) string {
-		if err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, err)
 		if r == nil || r.Context == "" {
 			return "-"
 		}
@@ -139,9 +135,7 @@ func besideStem(t *testing.T, s *Set, q query, answer string) bool {
 		}
 		text, err := translate(r.Pattern)
 		fits, err := compileHard("", text, err).matches(runes(path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, err)
 		return fits
 	})
 }
@@ -293,23 +287,17 @@ func TestOracle(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, 22))
 				file := makePolicy(t, r, shortStems(t, oracle))
 				s, err := Load(file)
-				if err != nil {
-					t.Fatal(err)
-				}
+				treetest.Must(t, err)
 				compare(t, oracle, file, s, ask(paths(r, s, 2)))
 			})
 		}
 		file, err := LoadedFile("")
-		if err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, err)
 		if _, err := os.Stat(file); err != nil {
 			return
 		}
 		s, err := Load(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, err)
 		r := rand.New(rand.NewPCG(1, 22))
 		list := paths(r, s, 1)
 		r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
@@ -320,9 +308,7 @@ func TestOracle(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			s, err := Load(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			treetest.Must(t, err)
 			list := paths(rand.New(rand.NewPCG(1, 22)), s, 50)
 			err = filepath.WalkDir("/", func(path string, _ fs.DirEntry, err error) error {
 				if err != nil || path == "/proc" || path == "/sys" {
@@ -331,9 +317,7 @@ func TestOracle(t *testing.T) {
 				list = append(list, path)
 				return nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			treetest.Must(t, err)
 			compare(t, oracle, file, s, ask(list))
 		})
 	}
@@ -355,9 +339,7 @@ func TestOraclePatterns(t *testing.T) {
 	}
 	file := write(t, map[string]string{"": rules.String()})
 	s, err := Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	compare(t, oracle, file, s, queries)
 }
 

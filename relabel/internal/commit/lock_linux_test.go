@@ -119,17 +119,13 @@ func TestLockOfOthers(t *testing.T) {
 			}
 			(&Lock{at: id.byte(), file: other}).sign("somebody")
 			beside, err := TakeLock(t.Context(), sys.Stat{Dev: id.dev, Ino: id.ino + 1}, "test", func(string) { t.Error("it waits for another volume") })
-			if err != nil {
-				t.Fatal(err)
-			}
+			treetest.Must(t, err)
 			beside.Release()
 			var lock atomic.Pointer[Lock]
 			told, begin := "", time.Now()
 			go func() {
 				l, err := TakeLock(t.Context(), sys.Stat{Dev: id.dev, Ino: id.ino}, "test", func(holder string) { told += holder })
-				if err != nil {
-					t.Error(err)
-				}
+				treetest.Check(t, err)
 				lock.Store(l)
 			}()
 			time.Sleep(after)
@@ -160,9 +156,7 @@ func TestLockRemoved(t *testing.T) {
 	treetest.Need(t, "root")
 	take := func(ino uint64) *Lock {
 		l, err := TakeLock(t.Context(), sys.Stat{Dev: ^uint64(2), Ino: ino}, "test", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, err)
 		return l
 	}
 	const path = "/run/fastlabel/lock"

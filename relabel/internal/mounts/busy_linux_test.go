@@ -37,17 +37,13 @@ func mkdir(t *testing.T, path string) {
 func learned(t *testing.T, path string) *Mount {
 	t.Helper()
 	p, err := OpenProc(Seen{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	t.Cleanup(p.Close)
 	m, err := p.OpenRoot(path, nil, new(run.Activity))
 	if err == nil {
 		err = p.Learn(m, Bounds{Refused: p.Refusals()})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	return m
 }
 
@@ -66,9 +62,7 @@ func TestUnmountBusy(t *testing.T) {
 	if err == nil {
 		err = slave.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	t.Cleanup(func() {
 		_ = slave.Process.Kill()
 		_ = slave.Wait() // it was killed

@@ -21,9 +21,7 @@ import (
 func (k *kept) asks(t *testing.T) map[ID]Refused {
 	t.Helper()
 	o, event, err := k.enter(Seen{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	defer k.leave(o)
 	return k.places.now(event)
 }
@@ -189,9 +187,7 @@ func TestProcKept(t *testing.T) {
 		return e != syscall.EBADF
 	}
 	first, _, err := k.enter(Seen{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	k.now.root.id.Ino++ // as after chroot
 	second, _, err := k.enter(Seen{})
 	if err != nil || second == first || !open(first) {

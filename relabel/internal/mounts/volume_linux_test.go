@@ -36,7 +36,7 @@ func TestVolumeAt(t *testing.T) {
 		t.Errorf("%+v, which was %+v, %+v", made, dir, at(root+".old"))
 	}
 	treetest.Must(t, unix.Mount(root, root, "", unix.MS_BIND, ""))
-	defer unix.Unmount(root, unix.MNT_DETACH) //nolint:errcheck // the test's own namespace goes with it
+	defer unix.Unmount(root, unix.MNT_DETACH) // the namespace of the test goes with it
 	if at(root) == made {
 		t.Errorf("%+v is also its second mount", made)
 	}

@@ -158,9 +158,7 @@ func FuzzDirents(f *testing.F) {
 	const room = 1 << 20
 	page := os.Getpagesize()
 	area, err := unix.Mmap(-1, 0, room+page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
-	if err != nil {
-		f.Fatal(err)
-	}
+	treetest.Must(f, err)
 	f.Cleanup(func() {
 		treetest.Check(f, unix.Munmap(area))
 	})

@@ -160,9 +160,7 @@ func TestVisit(t *testing.T) {
 			a := NewAttr(treetest.Attr, rowLabel)
 			var at atomic.Uint32
 			toClose, err := unix.Dup(fd)
-			if err != nil {
-				t.Fatal(err)
-			}
+			treetest.Must(t, err)
 			got := a.Visit(toClose, fd, Cname(test.name), OpenDir|NoAtime, test.how, buf, &at)
 			opened, n := got.FD, got.N
 			got.FD, got.N = 0, 0
@@ -186,9 +184,7 @@ func TestVisit(t *testing.T) {
 			var names []string
 			for rest := buf[:n]; len(rest) > 0; {
 				e, length, err := Parse(rest)
-				if err != nil {
-					t.Fatal(err)
-				}
+				treetest.Must(t, err)
 				if rest = rest[length:]; !IsDot(e.Name) {
 					names = append(names, string(e.Name))
 				}
@@ -229,9 +225,7 @@ func TestRowLetsGo(t *testing.T) {
 		treetest.Must(t, unix.IoctlSetInt(fd, freeze, 0))
 		// Another process, since nothing may move in this one.
 		here, err := os.Getwd()
-		if err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, err)
 		guard := exec.Command("sh", "-c", "sleep 60; fsfreeze --unfreeze "+here)
 		guard.Dir = "/"
 		treetest.Must(t, guard.Start())
@@ -260,17 +254,13 @@ func TestRowLetsGo(t *testing.T) {
 // otherwise be no more than slow.
 func TestKnownGo(t *testing.T) {
 	text, err := os.ReadFile("rowfast_linux.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	for line := range strings.Lines(string(text)) {
 		if !constraint.IsGoBuild(line) {
 			continue
 		}
 		known, err := constraint.Parse(strings.TrimSpace(line))
-		if err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, err)
 		tags := append([]string{"gc", "go1.26"}, gobuild.Default.ReleaseTags...) // an older Go is slow, and known to be
 		if !known.Eval(func(tag string) bool { return slices.Contains(tags, tag) }) {
 			t.Errorf("%s is not fast: %s", runtime.Version(), line)

@@ -23,9 +23,7 @@ func TestReadAhead(t *testing.T) {
 	treetest.Need(t, "root", "ext4")
 	with := func(path string, f func(fd int)) {
 		dir, err := os.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, err)
 		defer dir.Close()
 		f(int(dir.Fd()))
 	}
@@ -63,9 +61,7 @@ func TestReadAhead(t *testing.T) {
 	cached := func() (n int) {
 		for _, at := range blocks {
 			page, err := unix.Mmap(device, at&^4095, 4096, unix.PROT_READ, unix.MAP_SHARED)
-			if err != nil {
-				t.Fatal(err)
-			}
+			treetest.Must(t, err)
 			var in byte
 			if _, _, e := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&page[0])), 4096, uintptr(unsafe.Pointer(&in))); e != 0 {
 				t.Fatal(e)

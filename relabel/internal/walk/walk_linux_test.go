@@ -23,9 +23,7 @@ func TestMain(m *testing.M) { os.Exit(treetest.Main(m)) }
 func ample(t *testing.T) *budget.Share {
 	t.Helper()
 	share, err := budget.New(1<<10, func() int { return 1 << 20 }).Enter(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	return share
 }
 

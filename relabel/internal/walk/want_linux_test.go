@@ -142,14 +142,10 @@ func TestWant(t *testing.T) {
 func enclosed(t *testing.T, root string) *mounts.Mount {
 	t.Helper()
 	p, err := mounts.OpenProc(mounts.Seen{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	t.Cleanup(p.Close)
 	m, err := p.OpenRoot(root, nil, new(run.Activity))
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	t.Cleanup(m.Close)
 	treetest.Must(t, p.Learn(m, mounts.Bounds{}))
 	if op, e := m.Enclose(mounts.Bounds{}, mounts.Try{Clone: true, Openat2: true}); e != 0 {
