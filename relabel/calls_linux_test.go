@@ -330,10 +330,10 @@ func TestAllocations(t *testing.T) {
 	treetest.Need(t, "root", "setxattrat")
 	dir := treetest.Fresh(t, "tmpfs")
 	few, many := filepath.Join(dir, "few"), filepath.Join(dir, "many")
-	more := sized(50_000, 10_000)
+	least, more := sized(10_000, 2_000), sized(50_000, 10_000)
 	most := int64(more / 20) // a walk that takes long makes some by the clock: 125 in a minute
-	flat(t, few, 10_000)
-	flat(t, many, 10_000+more)
+	flat(t, few, least)
+	flat(t, many, least+more)
 	allocated := func(root, label string, m capabilities, o Options) int64 {
 		settle(t, root)
 		runtime.GC()
