@@ -18,22 +18,27 @@ func isGlob(name string) bool { return strings.ContainsAny(name, "*?[") }
 
 // matchExclude puts in place of the patterns of --exclude what they match in each PATH as the
 // run begins. A file that has the pattern as its name comes first. No link leads out of a PATH.
+// Scripts give restorecon the same list on every machine: what does not exist is ignored there.
 func (j *job) matchExclude(ctx context.Context, paths []string) error {
-	if j.lstat == nil || !slices.ContainsFunc(j.exclude, isGlob) {
+	lenient := j.command == "restorecon"
+	if j.lstat == nil || !lenient && !slices.ContainsFunc(j.exclude, isGlob) {
 		return nil
 	}
 	found, err := answer(ctx, "getdents64", paths[0], func() (all []string, err error) {
 		for _, pattern := range j.exclude {
-			if _, err := j.lstat(pattern); err == nil || !isGlob(pattern) {
-				all = append(all, pattern)
-				continue
-			}
-			names, err := matches(paths, pattern)
+			names := []string{pattern}
+			_, missing := j.lstat(pattern)
 			switch {
-			case err != nil:
-				return nil, mistake{what: fmt.Sprintf("--exclude %s: %v", words.Brief(pattern), err)}
-			case len(names) == 0 && j.command != "restorecon": // it is a script's list there
-				return nil, mistake{what: "--exclude " + words.Brief(pattern) + ": nothing in PATH matches it"}
+			case missing != nil && isGlob(pattern):
+				if names, err = matches(paths, pattern); err != nil {
+					return nil, mistake{what: fmt.Sprintf("--exclude %s: %v", words.Brief(pattern), err)}
+				}
+				if len(names) == 0 && !lenient {
+					return nil, mistake{what: "--exclude " + words.Brief(pattern) + ": nothing in PATH matches it"}
+				}
+			case lenient && isMissing(missing):
+				j.Note("", "exclude "+words.Brief(pattern)+": no such file or directory; it is ignored")
+				continue
 			}
 			all = append(all, names...)
 		}

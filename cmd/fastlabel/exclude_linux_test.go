@@ -42,6 +42,9 @@ func TestExcludeGlob(t *testing.T) {
 			t.Errorf("%s: %s", args, got)
 		}
 	}
+	if got := transcript(real(), calls("-e x* -f /dev/null")); !strings.Contains(got, "it names no path\nexit 0\n") {
+		t.Error(got)
+	}
 	for args, says := range map[string]string{
 		"-e nothing* v": "--exclude nothing*: nothing in PATH matches it; nothing was begun",
 		"-e out/* v":    "--exclude out/*: nothing in PATH matches it; nothing was begun",

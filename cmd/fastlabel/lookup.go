@@ -154,11 +154,15 @@ type looked struct {
 
 func newLooked() looked { return looked{links: map[string]bool{}, readOnly: map[string]bool{}} }
 
+func isMissing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}
+
 // look looks at one PATH, or exclusion.
 func (l *looked) look(j *job, path string, places site.Places) {
 	info, err := j.lstat(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
+	case isMissing(err):
 		if l.missing++; l.missing == 1 {
 			l.first, l.why = path, cmp.Or(errors.Unwrap(err), err)
 		}

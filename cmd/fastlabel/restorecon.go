@@ -5,17 +5,12 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 	"github.com/fastlabel/fastlabel/relabel/contexts"
 )
@@ -96,24 +91,4 @@ func shownParts(label string, only relabel.Parts) string {
 		}
 	}
 	return strings.Join(fields, ":")
-}
-
-// there are the paths that exist, for -i.
-func (j *job) there(paths []string) []string {
-	return slices.DeleteFunc(paths, func(p string) bool {
-		_, err := j.lstat(p)
-		return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
-	})
-}
-
-// excludeThere takes out of -e what does not exist: scripts give restorecon the same
-// list on every machine.
-func (j *job) excludeThere() {
-	all := j.exclude
-	j.exclude = j.there(slices.Clone(all))
-	for _, p := range all {
-		if !slices.Contains(j.exclude, p) {
-			j.Note("", "exclude "+words.Brief(p)+": no such file or directory; it is ignored")
-		}
-	}
 }

@@ -80,15 +80,13 @@ func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]s
 		}
 	}
 	if j.ignoreMissing {
-		if all = j.there(all); len(all) == 0 {
-			return nil, nil
-		}
+		all = slices.DeleteFunc(all, func(p string) bool { _, err := j.lstat(p); return isMissing(err) })
+	}
+	if len(all) == 0 {
+		return nil, nil
 	}
 	if err := j.matchExclude(ctx, all); err != nil {
 		return nil, err
-	}
-	if j.command == "restorecon" {
-		j.excludeThere()
 	}
 	if err := j.lookUp(ctx, paths, all); err != nil {
 		return nil, err
