@@ -49,6 +49,7 @@ type Attr struct {
 	set   xattrArgs
 	get   xattrArgs
 	how   unix.OpenHow // of pin
+	fds   int32        // own.fds: an atomic is a call where nothing is optimized
 	proc  [32]byte     // the path of a descriptor
 	buf   []byte       // few or most
 	few   [256]byte
@@ -63,7 +64,7 @@ const most = 4096
 //
 //go:noinline
 func NewAttr(name, value string) *Attr {
-	a := &Attr{name: Cname(name)}
+	a := &Attr{name: Cname(name), fds: own.fds.Load()}
 	a.buf = a.few[:]
 	a.get.value = uint64(uintptr(unsafe.Pointer(&a.few)))
 	a.SetValue(value)
@@ -186,8 +187,8 @@ func (a *Attr) read(way Way, dir int, name uintptr) (n uintptr, e Errno) {
 	case Opened:
 		return retried(unix.SYS_FGETXATTR, uintptr(dir), uintptr(unsafe.Pointer(a.name)), uintptr(a.get.value), uintptr(a.get.size), 0, 0)
 	}
-	if fds := own.fds.Load(); fds != 0 {
-		return retried(unix.SYS_GETXATTRAT, uintptr(fds), a.pathOf(uintptr(dir))+uintptr(len(procFD)), 0, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.get)), unsafe.Sizeof(a.get))
+	if a.fds != 0 {
+		return retried(unix.SYS_GETXATTRAT, uintptr(a.fds), a.pathOf(uintptr(dir))+uintptr(len(procFD)), 0, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.get)), unsafe.Sizeof(a.get))
 	}
 	return retried(unix.SYS_GETXATTR, a.pathOf(uintptr(dir)), uintptr(unsafe.Pointer(a.name)), uintptr(a.get.value), uintptr(a.get.size), 0, 0)
 }
@@ -202,8 +203,8 @@ func (a *Attr) write(way Way, dir int, name uintptr) (n uintptr, e Errno) {
 	case Opened:
 		return retried(unix.SYS_FSETXATTR, uintptr(dir), uintptr(unsafe.Pointer(a.name)), uintptr(a.set.value), uintptr(a.set.size), 0, 0)
 	}
-	if fds := own.fds.Load(); fds != 0 {
-		return retried(unix.SYS_SETXATTRAT, uintptr(fds), a.pathOf(uintptr(dir))+uintptr(len(procFD)), 0, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.set)), unsafe.Sizeof(a.set))
+	if a.fds != 0 {
+		return retried(unix.SYS_SETXATTRAT, uintptr(a.fds), a.pathOf(uintptr(dir))+uintptr(len(procFD)), 0, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.set)), unsafe.Sizeof(a.set))
 	}
 	return retried(unix.SYS_SETXATTR, a.pathOf(uintptr(dir)), uintptr(unsafe.Pointer(a.name)), uintptr(a.set.value), uintptr(a.set.size), 0, 0)
 }
