@@ -29,6 +29,9 @@ func TestDismiss(t *testing.T) {
 			}
 			if first {
 				first = false
+				for open.Load() < 4 { // all have begun
+					time.Sleep(time.Millisecond)
+				}
 				if n := w.Dismiss(1); n != 1 {
 					t.Errorf("%d were to leave, not 1", n)
 				}
