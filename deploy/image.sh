@@ -39,13 +39,14 @@ for label in "title=$program" "description=$what" licenses=Apache-2.0 "source=$h
     "version=$version" "revision=$(git rev-parse HEAD)" "created=$(date -u -d "@$SOURCE_DATE_EPOCH" +%FT%TZ)"; do
     labels+=(--label "org.opencontainers.image.$label")
 done
-storage build --quiet --timestamp "$SOURCE_DATE_EPOCH" --platform linux/amd64,linux/arm64 --manifest "$name" \
-    "${labels[@]}" --file - "$work/files" >/dev/null <<END
+for arch in amd64 arm64; do # one after the other: their order in the manifest is that in which they end
+    storage build --quiet --timestamp "$SOURCE_DATE_EPOCH" --platform "linux/$arch" --manifest "$name" \
+        "${labels[@]}" --file - "$work/files" >/dev/null <<END
 FROM scratch
-ARG TARGETARCH
-COPY \$TARGETARCH /
+COPY $arch /
 ENTRYPOINT ["/usr/bin/$program"]
 END
+done
 storage manifest push --quiet --all "$name" "oci:$work/image:$name" >/dev/null
 sed -i 's|"org.opencontainers.image.ref.name":\("[^"]*"\)|&,"io.containerd.image.name":\1|' "$work/image/index.json" # containerd's word for it
 mkdir -p "${file%/*}"
