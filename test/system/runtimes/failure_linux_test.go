@@ -53,7 +53,7 @@ func (c *container) hasLines(t *testing.T, r result, parts ...string) {
 }
 
 // TestNoMount asks for a destination that is no mount: nothing starts, and
-// nothing is labelled. The hook's line is in syslog as well.
+// nothing is labelled. The hook's line is in syslog as well, as JSON.
 func TestNoMount(t *testing.T) {
 	each(t, func(t *testing.T, c cell) {
 		const line = ": /nowhere: no mount of this container"
@@ -68,7 +68,7 @@ func TestNoMount(t *testing.T) {
 		v.has(t, oldLabel)
 		got := strings.Join(syslog.lines(t), "")
 		t.Logf("in syslog: %s", strings.TrimSpace(got))
-		if !strings.HasPrefix(got, "<27>") || !strings.HasSuffix(got, line+"\n") {
+		if !strings.HasPrefix(got, "<27>") || !strings.HasSuffix(got, `"destination":"/nowhere","path":"","text":"no mount of this container"}`+"\n") {
 			t.Errorf("in syslog: %q", got)
 		}
 		x.annotations[askRelabel] = guestVolume

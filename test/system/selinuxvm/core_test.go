@@ -53,6 +53,9 @@ func runInside(t *testing.T, flag string) {
 // lacks is what treetest.Need says of a test that skips.
 var lacks = regexp.MustCompile(`: needs (\S+): `)
 
+// failures are the tests that failed.
+var failures = regexp.MustCompile(`--- FAIL: \S+`)
+
 // runTests runs a test binary in the machine. Its tests pass, and none skips but for want
 // of what excused names.
 func runTests(t *testing.T, m *Image, k Kernel, c Command, excused ...string) {
@@ -71,8 +74,8 @@ func runTests(t *testing.T, m *Image, k Kernel, c Command, excused ...string) {
 		}
 	}
 	if r.Exit != 0 || ran == 0 || skipped != 0 {
-		t.Errorf("exit code %d, %d skipped without a reason\nstdout:\n%s\nstderr:\n%s\nrefused by the policy:\n%s",
-			r.Exit, skipped, tail(r.Stdout, 400), tail(r.Stderr, 100), tail(refusals(r.Log), 20))
+		t.Errorf("exit code %d, %d skipped without a reason; failed: %q\nstdout:\n%s\nstderr:\n%s\nrefused by the policy:\n%s",
+			r.Exit, skipped, failures.FindAllString(r.Stdout, -1), tail(r.Stdout, 400), tail(r.Stderr, 100), tail(refusals(r.Log), 20))
 	}
 }
 
