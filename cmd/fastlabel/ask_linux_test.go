@@ -23,7 +23,7 @@ func TestProgressReal(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	dir := treetest.Fresh(t, "ext4")
 	var empty syscall.Statfs_t
-	must(t, syscall.Statfs(dir, &empty))
+	treetest.Must(t, syscall.Statfs(dir, &empty))
 	reserved := int(empty.Files-empty.Ffree) - int(treetest.Count(t, dir).All) // ext4's own: nine, and with orphan_file ten
 	treetest.Build(t, dir, treetest.Text(t, "dir a/b/c\nfile a/f%03d x100\n"))
 	all := int(treetest.Count(t, dir).All)

@@ -29,7 +29,7 @@ func TestApartStuck(t *testing.T) {
 		cmd, stderr := start(t, "apart hangs", nil, args...)
 		expect(t, stderr, "begun\n")
 		if sig != 0 {
-			must(t, cmd.Process.Signal(sig))
+			treetest.Must(t, cmd.Process.Signal(sig))
 		}
 		expect(t, stderr, "told\n")
 		line, _ := stderr.ReadString('\n')
@@ -44,7 +44,7 @@ func TestApartStuck(t *testing.T) {
 func TestApartWorks(t *testing.T) {
 	cmd, stderr := start(t, "apart works", nil, "/p")
 	expect(t, stderr, "begun\n")
-	must(t, cmd.Process.Signal(os.Interrupt))
+	treetest.Must(t, cmd.Process.Signal(os.Interrupt))
 	expect(t, stderr, "fastlabel: /p: incomplete (interrupted by SIGINT), 2 entries")
 	expect(t, stderr, "fastlabel: not done; to resume: ")
 	ended(t, cmd, exit.Interrupted)
@@ -56,10 +56,10 @@ func TestApartAsked(t *testing.T) {
 	cmd, stderr := start(t, "apart waits", nil, "/p")
 	expect(t, stderr, "begun\n")
 	for range 3 {
-		must(t, syscall.Kill(-cmd.Process.Pid, syscall.SIGUSR1))
+		treetest.Must(t, syscall.Kill(-cmd.Process.Pid, syscall.SIGUSR1))
 		expect(t, stderr, "fastlabel: nothing is under way\n")
 	}
-	must(t, cmd.Process.Signal(os.Interrupt))
+	treetest.Must(t, cmd.Process.Signal(os.Interrupt))
 	expect(t, stderr, "fastlabel: /p: incomplete (interrupted by SIGINT)")
 	_ = cmd.Wait()
 }
@@ -68,7 +68,7 @@ func TestApartAsked(t *testing.T) {
 func TestApartKilled(t *testing.T) {
 	cmd, stderr := start(t, "apart names", nil, "/p")
 	child := partOf(t, cmd, stderr.ReadString)
-	must(t, cmd.Process.Kill())
+	treetest.Must(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	treetest.Wait(t, "the child's end", func() bool {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", child))
@@ -77,7 +77,7 @@ func TestApartKilled(t *testing.T) {
 
 	cmd, stderr = start(t, "apart names", nil, "/p")
 	child = partOf(t, cmd, stderr.ReadString)
-	must(t, syscall.Kill(child, syscall.SIGKILL))
+	treetest.Must(t, syscall.Kill(child, syscall.SIGKILL))
 	expect(t, stderr, fmt.Sprintf("fastlabel: process %d was ended by a signal: killed\n", child))
 	ended(t, cmd, 128+9)
 }
@@ -97,10 +97,10 @@ func partOf(t *testing.T, cmd *exec.Cmd, line func(byte) (string, error)) int {
 // streams are one.
 func TestApartOutput(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "list")
-	must(t, os.WriteFile(list, []byte("/p\n"), 0o600))
+	treetest.Must(t, os.WriteFile(list, []byte("/p\n"), 0o600))
 	run := func(mode, from string, join bool) (string, string) {
 		file, err := os.Open(list)
-		must(t, err)
+		treetest.Must(t, err)
 		defer file.Close()
 		cmd := command(mode, "-v", "-f", from)
 		if cmd.Stdin = file; from == "/dev/fd/3" {
@@ -110,7 +110,7 @@ func TestApartOutput(t *testing.T) {
 		if cmd.Stdout, cmd.Stderr = &stdout, &stderr; join {
 			cmd.Stderr = &stdout
 		}
-		must(t, cmd.Run())
+		treetest.Must(t, cmd.Run())
 		return stdout.String(), stderr.String()
 	}
 	out, err := run("talks", "-", false)
@@ -137,10 +137,10 @@ func TestApartDescriptors(t *testing.T) {
 	given, pv, link := filepath.Join(dir, "given"), filepath.Join(dir, "pv"), filepath.Join(dir, "link")
 	const label = "system_u:object_r:etc_t:s0:c1,c2"
 	labelled(t, map[string]string{given: label})
-	must(t, os.Symlink("/proc/self/fd/0", link))
+	treetest.Must(t, os.Symlink("/proc/self/fd/0", link))
 	run := func(args ...string) (int, string) {
 		file, err := os.OpenFile(given, os.O_RDWR, 0)
-		must(t, err)
+		treetest.Must(t, err)
 		defer file.Close()
 		cmd := command("apart real", args...)
 		cmd.Stdin, cmd.Stdout = file, file
@@ -150,7 +150,7 @@ func TestApartDescriptors(t *testing.T) {
 		return cmd.ProcessState.ExitCode(), stderr.String()
 	}
 	for _, name := range []string{"/dev/stdin", "/dev/fd/0", "/proc/self/fd/0", link} {
-		must(t, os.RemoveAll(pv))
+		treetest.Must(t, os.RemoveAll(pv))
 		plant(t, pv, 1, 1)
 		if code, said := run("--reference", name, pv); code != exit.Done {
 			t.Errorf("%s: exit %d: %s", name, code, said)

@@ -43,7 +43,7 @@ func TestCompletes(t *testing.T) {
 	const files, none, dirs = ":0", ":4", ":16"
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"some dir", "proud", ".pro"} {
-		must(t, os.Mkdir(name, 0o700))
+		treetest.Must(t, os.Mkdir(name, 0o700))
 	}
 	for _, c := range []struct{ typed, want, also string }{
 		{"", "completion help hook label probe restorecon verify version", files},
@@ -99,7 +99,7 @@ func TestCompletes(t *testing.T) {
 func called(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
-	must(t, os.Symlink(os.Args[0], filepath.Join(dir, "fastlabel")))
+	treetest.Must(t, os.Symlink(os.Args[0], filepath.Join(dir, "fastlabel")))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	t.Setenv("FASTLABEL_TEST_AS", "real")
 }

@@ -78,7 +78,7 @@ func TestDocsRun(t *testing.T) {
 	treetest.Need(t, "root", "plain", "strace")
 	bin := treetest.Command(t)
 	pages, err := filepath.Glob("../../docs/*.md")
-	must(t, err)
+	treetest.Must(t, err)
 	here, ran := strings.NewReplacer(" PID", " $$", "timeout 5 ", "timeout 1 "), 0
 	for _, page := range append(pages, "../../README.md") {
 		name := strings.TrimSuffix(filepath.Base(page), ".md")
@@ -103,7 +103,7 @@ func TestDocsRun(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			tools := t.TempDir()
-			must(t, os.Link(bin, filepath.Join(tools, "fastlabel")))
+			treetest.Must(t, os.Link(bin, filepath.Join(tools, "fastlabel")))
 			cmd := exec.Command("unshare", "--mount", "--propagation", "private", "bash", "-c", script.String(), "docs", tools)
 			out, err := cmd.CombinedOutput()
 			said := regexp.MustCompile(`(?m)^=== (\d+)\n`).FindAllStringSubmatchIndex(string(out), -1)
@@ -113,7 +113,7 @@ func TestDocsRun(t *testing.T) {
 			at := 0
 			for i, line := range lines {
 				code, err := strconv.Atoi(string(out[said[i][2]:said[i][3]]))
-				must(t, err)
+				treetest.Must(t, err)
 				for _, r := range runs {
 					if r.begins.MatchString(line) {
 						if !slices.Contains(r.codes, code) {

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // beside are the pages that are not in docs.
@@ -37,7 +39,7 @@ func TestDocs(t *testing.T) {
 	pages = append(pages, beside...)
 	tests := allTests(t)
 	sources, err := filepath.Glob("../../relabel/*.go")
-	must(t, err)
+	treetest.Must(t, err)
 	var library strings.Builder
 	for _, file := range sources {
 		library.WriteString(readText(t, file))
@@ -171,7 +173,7 @@ func checkTarget(t *testing.T, page, target string) {
 // TestLibraryPage: each block of Go on it stands in an example.
 func TestLibraryPage(t *testing.T) {
 	files, err := filepath.Glob("../../relabel/example*_test.go")
-	must(t, err)
+	treetest.Must(t, err)
 	var compiled strings.Builder
 	for _, f := range files {
 		compiled.WriteString(unindented(readText(t, f)))
@@ -238,7 +240,7 @@ func allTests(t *testing.T) (names []string) {
 		names = append(names, testNames(t, dir)...)
 		return nil
 	})
-	must(t, err)
+	treetest.Must(t, err)
 	return names
 }
 
@@ -247,7 +249,7 @@ func testNames(t *testing.T, dirs ...string) (names []string) {
 	t.Helper()
 	for _, dir := range dirs {
 		files, err := filepath.Glob(dir + "/*_test.go")
-		must(t, err)
+		treetest.Must(t, err)
 		for _, f := range files {
 			for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`).FindAllStringSubmatch(readText(t, f), -1) {
 				names = append(names, m[1])
@@ -260,6 +262,6 @@ func testNames(t *testing.T, dirs ...string) (names []string) {
 func readText(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	must(t, err)
+	treetest.Must(t, err)
 	return string(text)
 }

@@ -28,12 +28,12 @@ func TestUndoPage(t *testing.T) {
 		strings.Repeat("n", 255),
 	}
 	label := func(path, value string) {
-		must(t, unix.Lsetxattr(path, treetest.Attr, []byte(value), 0))
+		treetest.Must(t, unix.Lsetxattr(path, treetest.Attr, []byte(value), 0))
 	}
 	n := 0
 	for _, at := range []string{"", "dir", "dir/two\nlines"} {
 		at = filepath.Join(root, at)
-		must(t, os.Mkdir(at, 0o700))
+		treetest.Must(t, os.Mkdir(at, 0o700))
 		for _, name := range append(names, "link", "fifo") {
 			path := filepath.Join(at, name)
 			err := error(nil)
@@ -45,13 +45,13 @@ func TestUndoPage(t *testing.T) {
 			default:
 				err = os.WriteFile(path, nil, 0o600)
 			}
-			must(t, err)
+			treetest.Must(t, err)
 			n++
 			label(path, fmt.Sprintf("system_u:object_r:old_t:s0:c%d", n))
 		}
 		label(at, "system_u:object_r:dir_t:s0")
 	}
-	must(t, os.WriteFile(filepath.Join(root, "none"), nil, 0o600))
+	treetest.Must(t, os.WriteFile(filepath.Join(root, "none"), nil, 0o600))
 	outside := treetest.Snapshot(t, "/etc/passwd")
 	want := treetest.Read(t, root)
 

@@ -17,12 +17,12 @@ func TestExcludeGlob(t *testing.T) {
 	treetest.Need(t, "root", "plain")
 	t.Chdir(t.TempDir())
 	for _, dir := range []string{"v/a/cache", "v/b/cache", "v/b/[x]", "w/cache1", "other/cache"} {
-		must(t, os.MkdirAll(dir, 0o700))
+		treetest.Must(t, os.MkdirAll(dir, 0o700))
 	}
 	setLabel(t, "v", etcLabel) // or skip
-	must(t, os.Symlink("../other", "v/out"))
+	treetest.Must(t, os.Symlink("../other", "v/out"))
 	here, err := os.Getwd()
-	must(t, err)
+	treetest.Must(t, err)
 	for args, want := range map[string]string{
 		"-e */cache v":                       "v/a/cache v/b/cache",
 		"-e */cache v/":                      "v/a/cache v/b/cache",

@@ -8,14 +8,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // TestGlob: patterns match what glob(3) has for restorecon.
 func TestGlob(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, p := range []string{"lib/plocate/db", "lib/plocate2/db", "lib/other/f", "lib/.hidden/f", "lib/a*b", "lib/a]b", "lib/axb", "lib/[x", "lib/{p,q}", "lib/a,b", "lib/x y", `lib/b\c`} {
-		must(t, os.MkdirAll(filepath.Dir(p), 0o700))
-		must(t, os.WriteFile(p, nil, 0o600))
+		treetest.Must(t, os.MkdirAll(filepath.Dir(p), 0o700))
+		treetest.Must(t, os.WriteFile(p, nil, 0o600))
 	}
 	t.Setenv("HOME", "/proc/self")
 	for pattern, want := range map[string]string{

@@ -30,10 +30,10 @@ func TestRefusedPaths(t *testing.T) {
 	t.Chdir(t.TempDir())
 	plant(t, "vol", 1, 1)
 	for name, kind := range map[string]uint32{"null": syscall.S_IFCHR, "disk": syscall.S_IFBLK, "fifo": syscall.S_IFIFO} {
-		must(t, syscall.Mknod(name, kind|0o600, 1<<8|3))
+		treetest.Must(t, syscall.Mknod(name, kind|0o600, 1<<8|3))
 	}
 	l, err := net.Listen("unix", "sock")
-	must(t, err)
+	treetest.Must(t, err)
 	defer l.Close()
 	before := treetest.Read(t, ".")
 	for path, part := range map[string]string{
@@ -63,11 +63,11 @@ func TestHomes(t *testing.T) {
 	ownRuntime(t)
 	t.Chdir(t.TempDir())
 	dir, err := os.Getwd()
-	must(t, err)
+	treetest.Must(t, err)
 	for _, home := range []string{"people/alice/pv", "daemon/pv"} {
 		plant(t, home, 1, 1)
 	}
-	must(t, os.Symlink("people", "link"))
+	treetest.Must(t, os.Symlink("people", "link"))
 	passwd, err := os.ReadFile("/etc/passwd")
 	if err == nil {
 		err = os.WriteFile("passwd", fmt.Appendf(passwd, "alice:x:1717:1717::%s/link/alice:/bin/sh\nd:x:717:717::%s/daemon:/bin/sh\n", dir, dir), 0o644)
@@ -75,7 +75,7 @@ func TestHomes(t *testing.T) {
 	if err == nil {
 		err = syscall.Mount("passwd", "/etc/passwd", "", syscall.MS_BIND, "")
 	}
-	must(t, err)
+	treetest.Must(t, err)
 	defer func() { _ = syscall.Unmount("/etc/passwd", syscall.MNT_DETACH) }()
 	for path, verb := range map[string]string{"people/alice": "is", "people/alice/": "is", "link/alice": "is", "people": "holds", "link/": "holds"} {
 		expects(t, real(), path, 3, ": refused: it "+verb+" the home of alice; nothing was begun; to restore its labels: fastlabel restorecon -R "+path+"\n")
@@ -117,18 +117,18 @@ func TestEmptyPath(t *testing.T) {
 	ownRuntime(t)
 	t.Chdir(t.TempDir())
 	for _, dir := range []string{"a", "b", "mounted", "bound"} {
-		must(t, os.Mkdir(dir, 0o700))
+		treetest.Must(t, os.Mkdir(dir, 0o700))
 	}
-	must(t, syscall.Mount("none", "mounted", "tmpfs", 0, ""))
+	treetest.Must(t, syscall.Mount("none", "mounted", "tmpfs", 0, ""))
 	defer func() { _ = syscall.Unmount("mounted", syscall.MNT_DETACH) }()
-	must(t, syscall.Mount("b", "bound", "", syscall.MS_BIND, ""))
+	treetest.Must(t, syscall.Mount("b", "bound", "", syscall.MS_BIND, ""))
 	defer func() { _ = syscall.Unmount("bound", syscall.MNT_DETACH) }()
 	for _, line := range []string{"-n a", "a", "verify a", "-n a/ b mounted", "--json a"} {
 		if text := transcript(real(), calls(line)); strings.Count(text, "it is empty, and nothing is mounted there: is its volume mounted?") != 1 {
 			t.Error(text)
 		}
 	}
-	must(t, os.WriteFile("f", nil, 0o600))
+	treetest.Must(t, os.WriteFile("f", nil, 0o600))
 	if text := transcript(real(), calls("mounted", "bound", "-n f", "-q a", "--skip root a")); strings.Contains(text, "empty") {
 		t.Error(text)
 	}
@@ -153,8 +153,8 @@ func TestSELinuxOff(t *testing.T) {
 	if site.Unknown(dir, "usr_t") {
 		t.Error("without a policy nothing is unknown")
 	}
-	must(t, os.MkdirAll(dir+"/targeted/policy", 0o700))
-	must(t, os.WriteFile(dir+"/targeted/policy/policy.33", []byte("\x05\x00usr_t\x00"), 0o600))
+	treetest.Must(t, os.MkdirAll(dir+"/targeted/policy", 0o700))
+	treetest.Must(t, os.WriteFile(dir+"/targeted/policy/policy.33", []byte("\x05\x00usr_t\x00"), 0o600))
 	if site.Unknown(dir, "usr_t") || !site.Unknown(dir, "ursr_t") {
 		t.Error("usr_t is known, and ursr_t is not")
 	}

@@ -24,7 +24,7 @@ import (
 func TestHookJournal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	must(t, err)
+	treetest.Must(t, err)
 	defer l.Close()
 	lines := func(verbose bool) (*hookLines, *strings.Builder) {
 		var stderr strings.Builder
@@ -39,7 +39,7 @@ func TestHookJournal(t *testing.T) {
 	}
 	buf := make([]byte, 4096)
 	n, err := l.Read(buf)
-	must(t, err)
+	treetest.Must(t, err)
 	const text = "source /v/gone: lstat /v/gone: no such file or directory"
 	if got := strings.ReplaceAll(stderr.String(), x.dir, "/v"); got != "fastlabel: container c1: /v: "+text+"\n" {
 		t.Error(got)
@@ -71,7 +71,7 @@ func TestHookJournal(t *testing.T) {
 	arrives(t, l, j, "after the long line")
 	l.Close()
 	j.write(asError, "away")
-	must(t, os.Remove(path))
+	treetest.Must(t, os.Remove(path))
 	if l, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"}); err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func arrives(t *testing.T, l *net.UnixConn, j *journal, line string) {
 func TestHookFlood(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	must(t, err)
+	treetest.Must(t, err)
 	defer l.Close()
 	list := func(n int, more string) string {
 		var b strings.Builder
@@ -129,7 +129,7 @@ func TestHookFlood(t *testing.T) {
 		if err == nil {
 			_, err = over.Write([]byte("over"))
 		}
-		must(t, err)
+		treetest.Must(t, err)
 		over.Close()
 		lines = <-all
 		for line := range strings.Lines(stderr.String()) {

@@ -26,7 +26,7 @@ func setLabel(t *testing.T, path, label string) {
 	if (errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOTSUP)) && !strings.Contains(os.Getenv("FASTLABEL_PROMISE"), "root") {
 		t.Skip("needs root and a filesystem that has labels")
 	}
-	must(t, err)
+	treetest.Must(t, err)
 }
 
 // others is the label that all has which plant makes: directories of files beneath dir.
@@ -38,7 +38,7 @@ func plant(t *testing.T, dir string, dirs, files int) {
 	for d := range dirs {
 		text += fmt.Sprintf("dir d%d\nfile d%[1]d/f%%d x%d\n", d, files)
 	}
-	must(t, os.MkdirAll(dir, 0o700))
+	treetest.Must(t, os.MkdirAll(dir, 0o700))
 	setLabel(t, dir, others) // or skip
 	treetest.Build(t, dir, treetest.Text(t, text))
 }
@@ -61,7 +61,7 @@ func only(t *testing.T, dir, label string, n int) {
 func ownRuntime(t *testing.T) {
 	t.Helper()
 	runtime := t.TempDir()
-	must(t, os.Chmod(runtime, 0o700))
+	treetest.Must(t, os.Chmod(runtime, 0o700))
 	t.Setenv("XDG_RUNTIME_DIR", runtime)
 }
 
@@ -73,7 +73,7 @@ func TestHookReal(t *testing.T) {
 	for _, name := range []string{"data", "ro", "else", "bundle/rel"} {
 		plant(t, filepath.Join(x.dir, name), 3, 4) // 16 entries
 	}
-	must(t, os.Symlink("data", x.dir+"/link"))
+	treetest.Must(t, os.Symlink("data", x.dir+"/link"))
 	x.bind("/data", x.dir+"/link", "rbind")
 	x.bind("/ro", "ro", "ro", "rbind")
 	x.bind("/else", "else")
@@ -109,9 +109,9 @@ func TestHookReal(t *testing.T) {
 // needs it as it is. Asked for by name it is not.
 func TestHookLeavesAlone(t *testing.T) {
 	x := newContainer(t, "relabel=true")
-	must(t, syscall.Mkfifo(x.dir+"/fifo", 0o600))
+	treetest.Must(t, syscall.Mkfifo(x.dir+"/fifo", 0o600))
 	l, err := net.Listen("unix", x.dir+"/sock")
-	must(t, err)
+	treetest.Must(t, err)
 	defer l.Close()
 	for destination, source := range map[string]string{
 		"/fifo": x.dir + "/fifo", "/sock": x.dir + "/sock", "/dev/null": "/dev/null", "/dev/shm": "/dev/shm",
@@ -119,7 +119,7 @@ func TestHookLeavesAlone(t *testing.T) {
 	} {
 		x.bind(destination, source)
 	}
-	must(t, os.WriteFile(x.dir+"/hosts", nil, 0o600))
+	treetest.Must(t, os.WriteFile(x.dir+"/hosts", nil, 0o600))
 	var r recorder
 	code, said := x.run(t.Context(), r.app(x.dir))
 	expectHook(
@@ -167,13 +167,13 @@ func TestHookSystem(t *testing.T) {
 // SIGTERM while the state is awaited ends the process with 1.
 func TestHookTerminated(t *testing.T) {
 	r, w, err := os.Pipe()
-	must(t, err)
+	treetest.Must(t, err)
 	defer w.Close()
 	cmd := command("waits", "hook")
 	cmd.Stdin = r
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
-	must(t, cmd.Start())
+	treetest.Must(t, cmd.Start())
 	r.Close()
 	// What is read shows that it listens: it does so before it reads. That the
 	// signal is caught would not: Go's runtime catches all before main begins.
@@ -182,10 +182,10 @@ func TestHookTerminated(t *testing.T) {
 	}
 	treetest.Wait(t, "the state to be read", func() bool {
 		unread, err := unix.IoctlGetInt(int(w.Fd()), unix.TIOCINQ)
-		must(t, err)
+		treetest.Must(t, err)
 		return unread == 0
 	})
-	must(t, cmd.Process.Signal(syscall.SIGTERM))
+	treetest.Must(t, cmd.Process.Signal(syscall.SIGTERM))
 	_ = cmd.Wait()
 	expectHook(t, "SIGTERM", cmd.ProcessState.ExitCode(), exit.Failed, stderr.String(), "reading the state on stdin: interrupted by SIGTERM\n")
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/oci"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/relabel"
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // container is one that a runtime is about to create. Sources lie in dir.
@@ -35,7 +36,7 @@ func newContainer(t *testing.T, annotations ...string) *container {
 	dir := t.TempDir()
 	c := &container{t: t, dir: dir, bundle: filepath.Join(dir, "bundle")}
 	for _, d := range []string{c.bundle, filepath.Join(c.bundle, "rootfs")} {
-		must(t, os.Mkdir(d, 0o700))
+		treetest.Must(t, os.Mkdir(d, 0o700))
 	}
 	asked := map[string]string{}
 	for _, a := range annotations {
@@ -165,9 +166,9 @@ func TestHookChooses(t *testing.T) {
 		x.bind("rel", "./rel")
 		x.mounts = append(x.mounts, mount("/opt", "none", x.dir+"/opt", "rw", "rbind"))
 		for _, d := range []string{"bundle/rel", "opt"} {
-			must(t, os.Mkdir(filepath.Join(x.dir, d), 0o700))
+			treetest.Must(t, os.Mkdir(filepath.Join(x.dir, d), 0o700))
 		}
-		must(t, os.WriteFile(x.dir+"/file", nil, 0o600))
+		treetest.Must(t, os.WriteFile(x.dir+"/file", nil, 0o600))
 		if !strings.Contains(c.annotations, "true") || strings.Contains(c.annotations, ",") {
 			x.bind("/vanished", x.dir+"/not/here")
 			x.mounts = append(x.mounts, mount("/empty", "bind", ""))

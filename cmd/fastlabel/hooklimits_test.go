@@ -21,12 +21,12 @@ import (
 // The hook stops before the runtime would kill it.
 func TestHookLimits(t *testing.T) {
 	self, err := os.Executable()
-	must(t, err)
+	treetest.Must(t, err)
 	link := filepath.Join(t.TempDir(), "link")
-	must(t, os.Symlink(self, link))
+	treetest.Must(t, os.Symlink(self, link))
 	text := func(s any) string {
 		b, err := json.Marshal(s)
-		must(t, err)
+		treetest.Must(t, err)
 		return string(b)
 	}
 	own := `{"path":` + text(self) + `,"timeout":60}`
@@ -53,7 +53,7 @@ func TestHookLimits(t *testing.T) {
 		{`{"createRuntime":[{"path":` + text(self) + `,"timeout":9223372036854775807}]}`, 0, 24*time.Hour - 5*time.Second, 2500 * time.Millisecond},
 	} {
 		var config oci.Config
-		must(t, json.Unmarshal([]byte(`{"hooks":`+c.hooks+`}`), &config))
+		treetest.Must(t, json.Unmarshal([]byte(`{"hooks":`+c.hooks+`}`), &config))
 		limit, wait := limits(c.flag, config.Timeout())
 		if limit != c.limit || wait != c.wait {
 			t.Errorf("%s, --timeout %v: %v and %v, not %v and %v", c.hooks, c.flag, limit, wait, c.limit, c.wait)
@@ -65,7 +65,7 @@ func TestHookLimits(t *testing.T) {
 // with how far it came.
 func TestHookEnds(t *testing.T) {
 	self, err := os.Executable()
-	must(t, err)
+	treetest.Must(t, err)
 	entry := func(x *container, seconds int) {
 		x.config["hooks"] = map[string]any{"createRuntime": []any{
 			map[string]any{"path": "/bin/true", "timeout": 9},

@@ -144,9 +144,9 @@ func hostileDirectory(t *testing.T, root string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"d" + forged, "list"} {
-		must(t, os.WriteFile(name, []byte("a"+forged+"\x00b\n"), 0o600))
+		treetest.Must(t, os.WriteFile(name, []byte("a"+forged+"\x00b\n"), 0o600))
 	}
-	must(t, os.MkdirAll(root+"/hung", 0o700))
+	treetest.Must(t, os.MkdirAll(root+"/hung", 0o700))
 	setLabel(t, root, "a:b:c"+forged)
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 	"github.com/fastlabel/fastlabel/relabel"
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // In the journal each line has its priority; elsewhere none has, whatever a parent's
@@ -24,11 +25,11 @@ import (
 func TestJournalStream(t *testing.T) {
 	run := func(mode string, ours bool, args ...string) string {
 		pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-		must(t, err)
+		treetest.Must(t, err)
 		journal, stderr := os.NewFile(uintptr(pair[0]), "journal"), os.NewFile(uintptr(pair[1]), "stderr")
 		defer journal.Close()
 		info, err := stderr.Stat()
-		must(t, err)
+		treetest.Must(t, err)
 		st := info.Sys().(*syscall.Stat_t)
 		if !ours {
 			st.Ino++
@@ -36,7 +37,7 @@ func TestJournalStream(t *testing.T) {
 		cmd := exec.Command(os.Args[0], args...)
 		cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS="+mode, fmt.Sprintf("JOURNAL_STREAM=%d:%d", st.Dev, st.Ino))
 		cmd.Stderr = stderr
-		must(t, cmd.Start())
+		treetest.Must(t, cmd.Start())
 		stderr.Close()
 		var text bytes.Buffer
 		_, _ = text.ReadFrom(journal)

@@ -106,8 +106,8 @@ func start(t *testing.T, mode string, stdout io.Writer, args ...string) (*exec.C
 	cmd := command(mode, args...)
 	cmd.Stdout, cmd.SysProcAttr = stdout, &syscall.SysProcAttr{Setpgid: true}
 	pipe, err := cmd.StderrPipe()
-	must(t, err)
-	must(t, cmd.Start())
+	treetest.Must(t, err)
+	treetest.Must(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	return cmd, bufio.NewReader(pipe)
 }
@@ -147,10 +147,10 @@ func TestSignals(t *testing.T) {
 	} {
 		cmd, stderr := start(t, c.mode, nil, "/p", "/q")
 		expect(t, stderr, "begun\n")
-		must(t, cmd.Process.Signal(c.sig))
+		treetest.Must(t, cmd.Process.Signal(c.sig))
 		if strings.HasSuffix(c.mode, "hangs") { // the second leaves at once
 			expect(t, stderr, "told\n")
-			must(t, cmd.Process.Signal(c.sig))
+			treetest.Must(t, cmd.Process.Signal(c.sig))
 		} else {
 			expect(t, stderr, c.says)
 			expect(t, stderr, "fastlabel: /q: not begun (interrupted by ")
@@ -168,11 +168,11 @@ func TestSignalIgnored(t *testing.T) {
 		if err == nil {
 			err = cmd.Start()
 		}
-		must(t, err)
+		treetest.Must(t, err)
 		stderr := bufio.NewReader(pipe)
 		expect(t, stderr, "begun\n")
 		for _, sig := range []os.Signal{syscall.SIGHUP, os.Interrupt, syscall.SIGTERM} {
-			must(t, cmd.Process.Signal(sig))
+			treetest.Must(t, cmd.Process.Signal(sig))
 		}
 		expect(t, stderr, "fastlabel: /p: incomplete (interrupted by SIGTERM)")
 		_, _ = io.Copy(io.Discard, stderr)
@@ -186,7 +186,7 @@ func TestHangupTwice(t *testing.T) {
 	cmd, stderr := start(t, "slow", nil, "/p")
 	expect(t, stderr, "begun\n")
 	for range 2 {
-		must(t, cmd.Process.Signal(syscall.SIGHUP))
+		treetest.Must(t, cmd.Process.Signal(syscall.SIGHUP))
 		expect(t, stderr, "told\n")
 	}
 	expect(t, stderr, "fastlabel: /p: incomplete (interrupted by SIGHUP)")
@@ -196,7 +196,7 @@ func TestHangupTwice(t *testing.T) {
 // A signal ends the wait for a list that nobody writes.
 func TestSignalWhileReading(t *testing.T) {
 	r, w, err := os.Pipe()
-	must(t, err)
+	treetest.Must(t, err)
 	defer r.Close()
 	defer w.Close()
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -210,13 +210,13 @@ func TestSignalWhileReading(t *testing.T) {
 // Output that cannot be written is an error with a code, not a SIGPIPE, also in a child.
 func TestOutputClosed(t *testing.T) {
 	r, gone, err := os.Pipe()
-	must(t, errors.Join(err, r.Close()))
+	treetest.Must(t, errors.Join(err, r.Close()))
 	defer gone.Close()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	must(t, err)
+	treetest.Must(t, err)
 	defer full.Close()
 	readable, err := os.Open("/dev/null")
-	must(t, err)
+	treetest.Must(t, err)
 	defer readable.Close()
 	for stdout, why := range map[*os.File]string{gone: "broken pipe", full: "no space left on device", readable: "bad file descriptor"} {
 		for _, mode := range []string{"done", "apart done"} {
@@ -232,7 +232,7 @@ func TestOutputClosed(t *testing.T) {
 func labelled(t *testing.T, files map[string]string) {
 	t.Helper()
 	for name, label := range files {
-		must(t, os.WriteFile(name, nil, 0o600))
+		treetest.Must(t, os.WriteFile(name, nil, 0o600))
 		if label != "" {
 			setLabel(t, name, label)
 		}
@@ -242,7 +242,7 @@ func labelled(t *testing.T, files map[string]string) {
 func TestReference(t *testing.T) {
 	t.Chdir(t.TempDir())
 	labelled(t, map[string]string{"mcs": "system_u:object_r:etc_t:s0:c5,c3\x00"})
-	must(t, os.Symlink("mcs", "link"))
+	treetest.Must(t, os.Symlink("mcs", "link"))
 	var asked []string
 	a := fake()
 	a.inspect = func(_, label string, _ relabel.Skip) (relabel.RootState, error) {
@@ -270,7 +270,7 @@ func TestThreeFields(t *testing.T) {
 		}
 	}
 	for has, want := range map[string]string{"0": "system_u:object_r:container_file_t", "1": defaultLabel, "": defaultLabel} {
-		must(t, os.WriteFile("mls", []byte(has), 0o600))
+		treetest.Must(t, os.WriteFile("mls", []byte(has), 0o600))
 		if got := ofPolicy("mls"); got != want {
 			t.Errorf("mls is %q: %s", has, got)
 		}
@@ -291,7 +291,7 @@ func TestReferenceBroken(t *testing.T) {
 // What hangs before anything is begun is named: a list of paths that nobody writes.
 func TestListHangs(t *testing.T) {
 	t.Chdir(t.TempDir())
-	must(t, syscall.Mkfifo("fifo", 0o600))
+	treetest.Must(t, syscall.Mkfifo("fifo", 0o600))
 	got := transcript(fake(), calls("--timeout 100ms -f fifo"))
 	if !strings.HasSuffix(got, "2> fastlabel: \"fifo\": read: does not return\n2> fastlabel: not begun: deadline of 100ms reached\nexit 124\n\n") {
 		t.Error(got)
@@ -314,7 +314,7 @@ func TestCrash(t *testing.T) {
 	}
 	cmd, stderr := start(t, "waits", nil, "/p")
 	expect(t, stderr, "begun\n")
-	must(t, cmd.Process.Signal(syscall.SIGQUIT))
+	treetest.Must(t, cmd.Process.Signal(syscall.SIGQUIT))
 	_, _ = io.Copy(io.Discard, stderr)
 	_ = cmd.Wait()
 	if !aborted(cmd) {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -52,14 +53,6 @@ func transcript(a app, calls []call) string {
 		fmt.Fprintf(&b, "\n%s%sexit %d\n\n", prefixed("1> ", out.String()), prefixed("2> ", err.String()), code)
 	}
 	return b.String()
-}
-
-// must ends the test where what it needs fails.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func prefixed(mark, text string) string {
@@ -95,10 +88,10 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join(testdata, name+".txt")
 	if *update {
-		must(t, os.WriteFile(file, []byte(got), 0o644))
+		treetest.Must(t, os.WriteFile(file, []byte(got), 0o644))
 	}
 	text, err := os.ReadFile(file)
-	must(t, err)
+	treetest.Must(t, err)
 	want := strings.Split(string(text), "\n\n")
 	for i, block := range strings.Split(got, "\n\n") {
 		if i >= len(want) || block != want[i] {
@@ -146,7 +139,7 @@ func TestHelp(t *testing.T) {
 // The usage and the examples in main.go's doc comment are those of --help.
 func TestDocComment(t *testing.T) {
 	f, err := parser.ParseFile(token.NewFileSet(), "main.go", nil, parser.ParseComments|parser.PackageClauseOnly)
-	must(t, err)
+	treetest.Must(t, err)
 	var code []string
 	for _, block := range new(comment.Parser).Parse(f.Doc.Text()).Content {
 		if c, ok := block.(*comment.Code); ok {
@@ -160,7 +153,7 @@ func TestDocComment(t *testing.T) {
 	}
 	// The map names every file, and no other.
 	files, err := filepath.Glob("*.go")
-	must(t, err)
+	treetest.Must(t, err)
 	for _, file := range files {
 		name := strings.NewReplacer("_linux", "_*", "_other", "_*").Replace(file)
 		if !strings.HasSuffix(file, "_test.go") && !strings.Contains(code[1], name) {

@@ -21,9 +21,9 @@ func TestMistyped(t *testing.T) {
 	treetest.Need(t, "root", "plain")
 	t.Chdir(t.TempDir())
 	for _, dir := range []string{"pv/sub", "labels"} {
-		must(t, os.MkdirAll(dir, 0o700))
+		treetest.Must(t, os.MkdirAll(dir, 0o700))
 	}
-	must(t, os.WriteFile("list", []byte("pv\npw\n"), 0o600))
+	treetest.Must(t, os.WriteFile("list", []byte("pv\npw\n"), 0o600))
 	before := treetest.Read(t, ".")
 	const label = "system_u:object_r:container_file_t:s0"
 	all := calls(

@@ -21,6 +21,7 @@ import (
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 	"github.com/fastlabel/fastlabel/relabel"
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 func TestLabelOutput(t *testing.T) {
@@ -77,7 +78,7 @@ func TestJSONExact(t *testing.T) {
 		s := report.Source{Reporter: j, Root: "/r/" + name}
 		s.Changed("/r/"+name, name, "to")
 		s.Skipped("/r/"+name, "why")
-		must(t, out.Flush())
+		treetest.Must(t, out.Flush())
 		for _, r := range b.String() {
 			if r != '\n' && !unicode.IsPrint(r) {
 				t.Errorf("%q: raw %q", name, r)
@@ -86,14 +87,14 @@ func TestJSONExact(t *testing.T) {
 		lines := bufio.NewScanner(&b)
 		for lines.Scan() {
 			var got map[string]any
-			must(t, json.Unmarshal(lines.Bytes(), &got))
+			treetest.Must(t, json.Unmarshal(lines.Bytes(), &got))
 			for _, key := range []string{"path", "root"} {
 				text := got[key].(string)
 				if raw, ok := got[key+"_base64"].(string); ok != !utf8.ValidString(name) {
 					t.Errorf("%q: %s_base64 is there: %v", name, key, ok)
 				} else if ok {
 					exact, err := base64.StdEncoding.DecodeString(raw)
-					must(t, err)
+					treetest.Must(t, err)
 					text = string(exact)
 				}
 				if text != "/r/"+name {
@@ -144,7 +145,7 @@ func TestJSONWhole(t *testing.T) {
 	r.DryRun, sink.Dry = false, false
 	status()
 	j.Result(r)
-	must(t, out.Flush())
+	treetest.Must(t, out.Flush())
 	golden(t, "jsonwhole", prefixed("1> ", b.String()))
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/relabel"
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // real is the app that run makes.
@@ -22,9 +23,9 @@ func real() app {
 func TestReal(t *testing.T) {
 	t.Chdir(t.TempDir())
 	ownRuntime(t)
-	must(t, os.MkdirAll("v/sub", 0o700))
+	treetest.Must(t, os.MkdirAll("v/sub", 0o700))
 	for _, name := range []string{"v/sub/fi\xffle", "v/sub/other"} {
-		must(t, os.WriteFile(name, nil, 0o600))
+		treetest.Must(t, os.WriteFile(name, nil, 0o600))
 	}
 	const other = "system_u:object_r:etc_t:s0"
 	var got strings.Builder

@@ -44,11 +44,11 @@ func TestRestorecon(t *testing.T) {
 	root := etcRoot(t)
 	contexts := filepath.Join(t.TempDir(), "file_contexts")
 	write := func(rules string) {
-		must(t, os.WriteFile(contexts, []byte(strings.ReplaceAll(rules, "@", root)), 0o600))
+		treetest.Must(t, os.WriteFile(contexts, []byte(strings.ReplaceAll(rules, "@", root)), 0o600))
 	}
 	write("@(/.*)? unconfined_u:object_r:usr_t:s0\n@/d(/.*)? <<none>>\n")
 	list := contexts + ".list"
-	must(t, os.WriteFile(list, []byte(root+"/f1[0-9]\n"), 0o600))
+	treetest.Must(t, os.WriteFile(list, []byte(root+"/f1[0-9]\n"), 0o600))
 	for _, c := range []struct {
 		code int
 		args string
@@ -136,9 +136,9 @@ func TestOnly(t *testing.T) {
 func TestVerifyAfterRules(t *testing.T) {
 	for _, how := range []string{"restorecon -R --contexts FC", "--only type -t container_file_t"} {
 		root := etcRoot(t)
-		must(t, os.Remove(filepath.Join(root, "none")))
+		treetest.Must(t, os.Remove(filepath.Join(root, "none")))
 		contexts := filepath.Join(t.TempDir(), "fc")
-		must(t, os.WriteFile(contexts, []byte(root+"(/.*)? system_u:object_r:container_file_t:s0\n"), 0o600))
+		treetest.Must(t, os.WriteFile(contexts, []byte(root+"(/.*)? system_u:object_r:container_file_t:s0\n"), 0o600))
 		says(t, 0, append(strings.Fields(strings.Replace(how, "FC", contexts, 1)), root)...)
 		if text := says(t, 0, "verify", "-v", root); strings.Contains(text, "relabel") || !strings.Contains(text, ", 0 differ, 43 right, ") {
 			t.Errorf("%s: %s", how, text)

@@ -40,7 +40,7 @@ link lib usr/bin
 		"mine/contexts/files/file_contexts":           "/.* system_u:object_r:default_t:s0\n/ -d system_u:object_r:root_t:s0\n/dev(/.*)? system_u:object_r:device_t:s0\n/proc -d <<none>>\n/usr/bin(/.*)? system_u:object_r:bin_t:s0\n/usr/bin/x\\d[3-5] -- system_u:object_r:exec_t:s0\n/lib -l system_u:object_r:lib_t:s0\n",
 		"mine/contexts/files/file_contexts.subs_dist": "/srv /usr/bin\n",
 	} {
-		must(t, os.WriteFile(filepath.Join(root, "etc/selinux", name), []byte(text), 0o600))
+		treetest.Must(t, os.WriteFile(filepath.Join(root, "etc/selinux", name), []byte(text), 0o600))
 	}
 	return root
 }
@@ -61,7 +61,7 @@ func TestRestoreconRoot(t *testing.T) {
 	treetest.Need(t, "root")
 	root := image(t)
 	link := filepath.Join(filepath.Dir(root), "link")
-	must(t, os.Symlink("image", link))
+	treetest.Must(t, os.Symlink("image", link))
 	says(t, 0, "restorecon", "-R", "--root", link, filepath.Join(link, "usr"), root)
 	labels := treetest.Read(t, root)
 	for path, typ := range map[string]string{".": "root_t", "dev": "device_t", "sys": "default_t", "usr": "default_t", "usr/bin": "bin_t", "usr/bin/x01": "bin_t", "usr/bin/x04": "exec_t", "usr/bin/sh": "bin_t", "lib": "lib_t", "srv": "bin_t", "srv/data/f": "bin_t", "srv/data/pipe": "bin_t", "etc/selinux/config": "default_t"} {
@@ -90,8 +90,8 @@ func TestRestoreconRoot(t *testing.T) {
 	}
 	// An absolute link would be one of the host.
 	config := filepath.Join(root, "etc/selinux/config")
-	must(t, os.Rename(config, config+".is"))
-	must(t, os.Symlink("/etc/hostname", config))
+	treetest.Must(t, os.Rename(config, config+".is"))
+	treetest.Must(t, os.Symlink("/etc/hostname", config))
 	if text := says(t, 2, "restorecon", "--root", root, root); !strings.Contains(text, " leads out of "+root) {
 		t.Error(text)
 	}
@@ -136,7 +136,7 @@ func TestSetfiles(t *testing.T) {
 			}
 			return err
 		})
-		must(t, err)
+		treetest.Must(t, err)
 	}
 	contexts := filepath.Join(root, "etc/selinux", kind, "contexts/files/file_contexts")
 	unlabel()

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 func TestResumption(t *testing.T) {
@@ -16,7 +18,7 @@ func TestResumption(t *testing.T) {
 		{"-f list /a", "/x", "fastlabel --files-from=list --"},
 	} {
 		s, operands, err := parsed(strings.Fields(c.args))
-		must(t, err)
+		treetest.Must(t, err)
 		got := resumption("fastlabel", &s, operands, strings.Fields(c.left))
 		if got != c.want {
 			t.Errorf("%s\n%s", got, c.want)

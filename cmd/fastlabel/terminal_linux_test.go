@@ -108,8 +108,8 @@ func hostileTree(t *testing.T, n int) string {
 	names := []string{"\x1b[31mred", "new\nline", "\u202edrow", "\xff\xfe", strings.Repeat("日本", 30), strings.Repeat("e\u0301", 40)}
 	for i := range n {
 		sub := filepath.Join(root, names[i%len(names)])
-		must(t, os.MkdirAll(sub, 0o755))
-		must(t, os.WriteFile(filepath.Join(sub, fmt.Sprint("f", i)), nil, 0o600))
+		treetest.Must(t, os.MkdirAll(sub, 0o755))
+		treetest.Must(t, os.WriteFile(filepath.Join(sub, fmt.Sprint("f", i)), nil, 0o600))
 	}
 	return root
 }
@@ -118,7 +118,7 @@ func hostileTree(t *testing.T, n int) string {
 func begun(t *testing.T, root, level string) {
 	t.Helper()
 	dirs, err := os.ReadDir(root)
-	must(t, err)
+	treetest.Must(t, err)
 	treetest.Wait(t, "the first label", func() bool {
 		return slices.ContainsFunc(dirs, func(d os.DirEntry) bool {
 			label := make([]byte, 256)
@@ -137,7 +137,7 @@ func TestTerminal(t *testing.T) {
 			t.Parallel() // it takes five seconds, of which it sleeps most
 			s := onTerminal(t, mode, 80, "--max-rate=100", root)
 			at := s.until(t, 0, `\d+( entries| of at most .*\)), .*\r`)
-			must(t, pty.Setsize(s.master, &pty.Winsize{Rows: 24, Cols: 40}))
+			treetest.Must(t, pty.Setsize(s.master, &pty.Winsize{Rows: 24, Cols: 40}))
 			at = s.until(t, at, `\r[^\r]*\r[^\r]*\r`) // one may have been under way
 			s.until(t, at, `\r[^\r]*\r[^\r]*\r`)
 			on, code := s.end(80)
@@ -179,7 +179,7 @@ func TestTerminalQuiet(t *testing.T) {
 			cmd := exec.Command(os.Args[0], append(strings.Fields(c.args), root)...)
 			cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS=real", "TERM=xterm", c.env)
 			master, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 80})
-			must(t, err)
+			treetest.Must(t, err)
 			text, _ := io.ReadAll(master) // EIO when the other end is closed
 			_ = cmd.Wait()
 			master.Close()
@@ -200,7 +200,7 @@ func TestTerminalLines(t *testing.T) {
 			t.Parallel() // it sleeps most of its time
 			s := onTerminal(t, mode, 80, "-v", "-p", "--max-rate=200", "-l=s0:c1", "-e", filepath.Join(root, "\xff\xfe"), root)
 			s.until(t, 0, `\d+( entries| of at most .*\)), .*\r`)
-			must(t, s.Process.Signal(syscall.SIGUSR1))
+			treetest.Must(t, s.Process.Signal(syscall.SIGUSR1))
 			on, code := s.end(80)
 			if code != exit.Done || len(on.faults) > 0 || len(on.drawn) == 0 {
 				t.Errorf("%s: exit %d, %q, %d drawn", mode, code, on.faults, len(on.drawn))
@@ -226,10 +226,10 @@ func TestTerminalLines(t *testing.T) {
 func TestStop(t *testing.T) {
 	root := hostileTree(t, 3000)
 	link := filepath.Join(t.TempDir(), "it's here")
-	must(t, os.Symlink(root, link))
+	treetest.Must(t, os.Symlink(root, link))
 	other := t.TempDir()
 	bin := filepath.Join(t.TempDir(), "fast label")
-	must(t, os.Symlink(os.Args[0], bin))
+	treetest.Must(t, os.Symlink(os.Args[0], bin))
 	for i, c := range []struct {
 		sig  syscall.Signal
 		code int
@@ -238,9 +238,9 @@ func TestStop(t *testing.T) {
 		cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS=real")
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
-		must(t, cmd.Start())
+		treetest.Must(t, cmd.Start())
 		begun(t, root, fmt.Sprint("s0:c", i)) // it takes half a minute
-		must(t, cmd.Process.Signal(c.sig))
+		treetest.Must(t, cmd.Process.Signal(c.sig))
 		ended(t, cmd, c.code)
 		lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(stderr.String()), "\n"), isStall)
 		want := regexp.MustCompile(`: incomplete \(interrupted by \w+\), [\d,]+ entries, [\d,]+ written, 1 skipped, 0 failed, .* s(, (at least \d+ director(y|ies))?( and )?((at most|about) [\d,]+ entries)? left)?; label \S+$`)

@@ -21,17 +21,17 @@ func TestReadOnly(t *testing.T) {
 	treetest.Need(t, "root", "plain")
 	dir := t.TempDir()
 	v := filepath.Join(dir, "v")
-	must(t, os.MkdirAll(v+"/sub", 0o700))
+	treetest.Must(t, os.MkdirAll(v+"/sub", 0o700))
 	for _, name := range []string{v + "/a", v + "/sub/b"} {
-		must(t, os.WriteFile(name, nil, 0o600))
+		treetest.Must(t, os.WriteFile(name, nil, 0o600))
 	}
 	label := "system_u:object_r:usr_t:s0"
 	if text := transcript(real(), calls("-q -t usr_t "+v)); !strings.HasSuffix(text, "exit 0\n\n") {
 		t.Fatal(text)
 	}
-	must(t, syscall.Mount(v, v, "", syscall.MS_BIND, ""))
+	treetest.Must(t, syscall.Mount(v, v, "", syscall.MS_BIND, ""))
 	defer func() { _ = syscall.Unmount(v, syscall.MNT_DETACH) }()
-	must(t, syscall.Mount("", v, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
+	treetest.Must(t, syscall.Mount("", v, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
 	const sentence = `relabel: read-only file system: not everything has the label, and nothing was written`
 	for line, want := range map[string]string{
 		"-v " + v:             `2> fastlabel: "` + v + `": ` + sentence + "\nexit 3\n\n",
@@ -58,7 +58,7 @@ func TestReadOnly(t *testing.T) {
 func TestNotRoot(t *testing.T) {
 	treetest.Need(t, "root", "plain")
 	dir, err := os.MkdirTemp("/tmp", "fastlabel-notroot-")
-	must(t, err)
+	treetest.Must(t, err)
 	defer os.RemoveAll(dir)
 	bin := filepath.Join(dir, "program")
 	self, err := os.ReadFile(os.Args[0])
@@ -71,7 +71,7 @@ func TestNotRoot(t *testing.T) {
 	for i := 0; i < 30 && err == nil; i++ {
 		err = os.WriteFile(filepath.Join(dir, "f"+strings.Repeat("x", i)), nil, 0o644)
 	}
-	must(t, err)
+	treetest.Must(t, err)
 	said, code := asNobody(bin, dir)
 	if n := strings.Count(said, "not root: 31 of its entries belong to others, or are closed to this user; -v lists all\n"); n != 1 || strings.Contains(said, "not permitted") {
 		t.Errorf("%d times:\n%s", n, said)
@@ -80,10 +80,10 @@ func TestNotRoot(t *testing.T) {
 		t.Errorf("exit %d", code)
 	}
 	for _, name := range []string{"closed", "open", "other"} {
-		must(t, os.Mkdir(filepath.Join(dir, name), 0o700))
+		treetest.Must(t, os.Mkdir(filepath.Join(dir, name), 0o700))
 	}
 	for _, name := range []string{"open", "other"} {
-		must(t, os.Chmod(filepath.Join(dir, name), 0o755))
+		treetest.Must(t, os.Chmod(filepath.Join(dir, name), 0o755))
 	}
 	// That there is no place for locks is true of all PATHs.
 	if said, _ = asNobody(bin, filepath.Join(dir, "open"), filepath.Join(dir, "other")); strings.Count(said, "no lock was taken") != 1 {
@@ -108,10 +108,10 @@ func asNobody(bin string, args ...string) (said string, code int) {
 func TestLink(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
-	must(t, os.Mkdir("dir", 0o700))
-	must(t, os.WriteFile("file", nil, 0o600))
+	treetest.Must(t, os.Mkdir("dir", 0o700))
+	treetest.Must(t, os.WriteFile("file", nil, 0o600))
 	for name, to := range map[string]string{"link": "dir", "dangling": "none", "image": "file"} {
-		must(t, os.Symlink(to, name))
+		treetest.Must(t, os.Symlink(to, name))
 	}
 	for line, want := range map[string]string{
 		"link":        "link: it is a symbolic link: only the link was labelled; write link/ for the directory\n",

@@ -23,7 +23,7 @@ import (
 func TestStall(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, dir := range []string{"a", "c", "d"} {
-		must(t, os.MkdirAll(dir, 0o700))
+		treetest.Must(t, os.MkdirAll(dir, 0o700))
 	}
 	var mu sync.Mutex
 	var did []string

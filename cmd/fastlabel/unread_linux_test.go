@@ -35,7 +35,7 @@ func TestUnread(t *testing.T) {
 // where that is 0, its deadline.
 func unread(t *testing.T, mode, stream string, sig syscall.Signal) {
 	r, w, err := os.Pipe()
-	must(t, err)
+	treetest.Must(t, err)
 	defer r.Close() // unread until then
 	args, code := []string{"-v", "/p"}, exit.Interrupted
 	if sig == 0 {
@@ -48,14 +48,14 @@ func unread(t *testing.T, mode, stream string, sig syscall.Signal) {
 	if stream != "stdout" {
 		cmd.Stderr = w
 	}
-	must(t, cmd.Start())
+	treetest.Must(t, cmd.Start())
 	w.Close()
 	defer func() { _ = cmd.Process.Kill() }()
 	treetest.Wait(t, "a pipe to be full", func() bool {
 		n, err := unix.IoctlGetInt(int(r.Fd()), unix.TIOCINQ)
 		return err == nil && n > 32<<10
 	})
-	must(t, cmd.Process.Signal(sig))
+	treetest.Must(t, cmd.Process.Signal(sig))
 	treetest.Returns(t, "the run", func() { _ = cmd.Wait() })
 	if got := cmd.ProcessState.ExitCode(); got != code {
 		t.Errorf("exit %d, not %d", got, code)
@@ -69,15 +69,15 @@ func TestFilesHang(t *testing.T) {
 	dir := treetest.Fresh(t, "tmpfs")
 	dead, pv := filepath.Join(dir, "dead"), filepath.Join(dir, "pv")
 	for _, d := range []string{dead, pv} {
-		must(t, os.Mkdir(d, 0o755))
+		treetest.Must(t, os.Mkdir(d, 0o755))
 	}
 	device, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
-	must(t, err)
+	treetest.Must(t, err)
 	t.Cleanup(func() {
 		device.Close() // and every call that hangs returns
 		_ = syscall.Unmount(dead, syscall.MNT_DETACH)
 	})
-	must(t, syscall.Mount("dead", dead, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", device.Fd())))
+	treetest.Must(t, syscall.Mount("dead", dead, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", device.Fd())))
 	for _, c := range []struct {
 		args []string
 		says string
@@ -91,7 +91,7 @@ func TestFilesHang(t *testing.T) {
 			cmd := command("apart real", append([]string{"--timeout", "500ms"}, c.args...)...)
 			var out strings.Builder
 			cmd.Stdout, cmd.Stderr = &out, &out
-			must(t, cmd.Start())
+			treetest.Must(t, cmd.Start())
 			treetest.Returns(t, "the run", func() { _ = cmd.Wait() })
 			if got := cmd.ProcessState.ExitCode(); got != exit.TimedOut || !strings.Contains(out.String(), c.says) {
 				t.Errorf("exit %d: %s", got, out.String())

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // Each wrong call is refused in one line, before anything is begun.
@@ -57,7 +59,7 @@ func TestFilesFrom(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty": "", "blank": "\n\n\n", "lines": "/one\n\n/missing", "nul": "/one\x00/a\nb\x00", "hole": "/one\x00\x00/two\x00",
 	} {
-		must(t, os.WriteFile(name, []byte(text), 0o600))
+		treetest.Must(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	all := calls("-f empty", "-f blank", "-0f empty", "-f empty /one", "--json -f empty", "-f lines", "/trusted -f lines",
 		"-0 -f nul", "-f nul", "-0 -f hole", "-f nothere", "-f .", "probe -f lines", "verify -f lines")

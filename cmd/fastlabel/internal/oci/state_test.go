@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // States as runtimes write them, and what is wrong with others.
@@ -64,33 +66,23 @@ func TestReadConfig(t *testing.T) {
 	dir := t.TempDir()
 	make := func(name, config string) string {
 		bundle := filepath.Join(dir, name)
-		if err := os.MkdirAll(bundle, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, os.MkdirAll(bundle, 0o700))
 		if config != "" {
-			if err := os.WriteFile(filepath.Join(bundle, "config.json"), []byte(config), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			treetest.Must(t, os.WriteFile(filepath.Join(bundle, "config.json"), []byte(config), 0o600))
 		}
 		return bundle
 	}
 	link := func(to, name string) string {
 		name = filepath.Join(dir, name)
-		if err := os.Symlink(to, name); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, os.Symlink(to, name))
 		return name
 	}
 	good := make("good", `{"linux":{"mountLabel":"l"},"unknown":1}`)
 	link("good", "link")
 	make("escape", "")
 	link("../good/config.json", "escape/config.json")
-	if err := os.Mkdir(filepath.Join(make("directory", ""), "config.json"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mkfifo(filepath.Join(make("fifo", ""), "config.json"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.Mkdir(filepath.Join(make("directory", ""), "config.json"), 0o700))
+	treetest.Must(t, syscall.Mkfifo(filepath.Join(make("fifo", ""), "config.json"), 0o600))
 	make("large", `{"x":"`+strings.Repeat("x", maxConfig)+`"}`)
 	make("parent/b", `{"linux":{"mountLabel":"l"}}`)
 	link("parent", "up")
@@ -113,9 +105,7 @@ func TestReadConfig(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "{", `{"mounts":{}}`, `{"mounts":[{"source":1}]}`, `{"linux":7}`, `{"hooks":{"prestart":[{"timeout":"1"}]}}`} {
-		if err := os.WriteFile(filepath.Join(good, "config.json"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, os.WriteFile(filepath.Join(good, "config.json"), []byte(text), 0o600))
 		if c, err := ReadConfig(good); err == nil || !strings.Contains(err.Error(), "config.json in bundle "+good) {
 			t.Errorf("%s: %v, %v", text, c, err)
 		}

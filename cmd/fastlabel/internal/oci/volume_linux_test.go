@@ -18,13 +18,9 @@ func TestHookHosts(t *testing.T) {
 		"/volumes/kubernetes.io~secret/s", "/volumes/kubernetes.io~configmap/c", "/volumes/kubernetes.io~projected/kube-api-access", "/volumes/kubernetes.io~downward-api/d",
 		"/volumes/kubernetes.io~csi/pvc/mount", "/volumes/kubernetes.io~empty-dir/e", "/volume-subpaths/s/web/0", "/volume-subpaths/pvc/web/1", "/containers/web/0",
 	} {
-		if err := os.MkdirAll(pod+d, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, os.MkdirAll(pod+d, 0o700))
 	}
-	if err := os.WriteFile(pod+"/etc-hosts", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.WriteFile(pod+"/etc-hosts", nil, 0o600))
 	for source, want := range map[string]string{
 		"/": NeverWhole, "/etc": NeverWhole, "/etc/localtime": "the host's own", "/usr/share/zoneinfo": "the host's own", "/run": NeverWhole, "/dev/shm": "the host's own", "/dev/null": NeverWhole,
 		"/proc/1": "the host's own", "/sys": NeverWhole, "/etcetera": "", "/var/lib/kubelet": "the kubelet's own", "/var/lib": NeverWhole, "/var/log": NeverWhole, "/home": NeverWhole, "/home/app": "", "/var/log/app": "", "/var/lib/kubelet/pods": "the kubelet's own",
@@ -44,12 +40,8 @@ func TestHookHosts(t *testing.T) {
 func TestHookLinked(t *testing.T) {
 	treetest.Need(t, "root")
 	dir := t.TempDir()
-	if err := os.MkdirAll(dir+"/etc/app", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(dir+"/etc", dir+"/link"); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.MkdirAll(dir+"/etc/app", 0o700))
+	treetest.Must(t, os.Symlink(dir+"/etc", dir+"/link"))
 	h := Host{whole: named(dir + "/link"), closed: named(dir + "/link")}
 	for source, want := range map[string]string{dir + "/etc": NeverWhole, dir + "/etc/app": "the host's own", dir: NeverWhole} {
 		if got := h.NoVolume(Mount{}, source); got != want {

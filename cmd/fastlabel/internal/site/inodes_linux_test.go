@@ -28,13 +28,9 @@ func TestInodesOf(t *testing.T) {
 		if n := InodesOf(filepath.Join(dir, "a"), false); n != 0 {
 			t.Errorf("%s: a part has at most %d", c.fs, n)
 		}
-		if err := os.Mkdir(filepath.Join(dir, "on"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, os.Mkdir(filepath.Join(dir, "on"), 0o755))
 		at := filepath.Join(dir, "on")
-		if err := syscall.Mount(filepath.Join(dir, "a"), at, "", syscall.MS_BIND, ""); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, syscall.Mount(filepath.Join(dir, "a"), at, "", syscall.MS_BIND, ""))
 		t.Cleanup(func() { _ = syscall.Unmount(at, 0) })
 		if n, part, x := InodesOf(dir, false), InodesOf(at, false), InodesOf(dir, true); n != 0 || part != 0 || (x > 0) != c.known {
 			t.Errorf("%s: with a mount beneath at most %d, of a part that is mounted %d, with -x %d", c.fs, n, part, x)
