@@ -8,11 +8,11 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/commit"
-	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
-	"github.com/fastlabel/fastlabel/relabel/internal/policy"
-	"github.com/fastlabel/fastlabel/relabel/internal/sys"
-	"github.com/fastlabel/fastlabel/relabel/internal/walk"
+	"github.com/fastlabel/fastlabel/internal/commit"
+	"github.com/fastlabel/fastlabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/internal/policy"
+	"github.com/fastlabel/fastlabel/internal/sys"
+	"github.com/fastlabel/fastlabel/internal/walk"
 )
 
 // Labels by rules. Labels differ by path, or keep parts of what was there, so no label on the

@@ -3,9 +3,9 @@
 package relabel
 
 import (
-	"github.com/fastlabel/fastlabel/relabel/internal/budget"
-	"github.com/fastlabel/fastlabel/relabel/internal/run"
-	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/internal/budget"
+	"github.com/fastlabel/fastlabel/internal/run"
+	"github.com/fastlabel/fastlabel/internal/sys"
 )
 
 const (

@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/internal/commit"
 	"github.com/fastlabel/fastlabel/internal/secctx"
-	"github.com/fastlabel/fastlabel/relabel/internal/commit"
 )
 
 // losesNone: one file of five is immutable, over and over. We name it each time, and go-selinux

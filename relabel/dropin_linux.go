@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/policy"
+	"github.com/fastlabel/fastlabel/internal/policy"
 )
 
 // chcon is Chcon after its arguments were looked at. want is canonical. A walk that ctx can end

@@ -14,7 +14,7 @@ import (
 	"github.com/opencontainers/selinux/go-selinux"
 	"golang.org/x/sys/unix"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/internal/sys"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 

@@ -9,9 +9,9 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/fastlabel/fastlabel/internal/run"
 	"github.com/fastlabel/fastlabel/internal/secctx"
-	"github.com/fastlabel/fastlabel/relabel/internal/run"
-	"github.com/fastlabel/fastlabel/relabel/internal/steal"
+	"github.com/fastlabel/fastlabel/internal/steal"
 )
 
 // Errors that a caller may branch on, with errors.Is. Where the kernel or the filesystem cannot

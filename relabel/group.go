@@ -13,9 +13,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/flight"
-	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
-	"github.com/fastlabel/fastlabel/relabel/internal/steal"
+	"github.com/fastlabel/fastlabel/internal/flight"
+	"github.com/fastlabel/fastlabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/internal/steal"
 )
 
 // twoMinutes: so long CRI-O keeps the result of a request that timed out (its

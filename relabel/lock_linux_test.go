@@ -19,8 +19,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/commit"
-	"github.com/fastlabel/fastlabel/relabel/internal/sys"
+	"github.com/fastlabel/fastlabel/internal/commit"
+	"github.com/fastlabel/fastlabel/internal/sys"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 

@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 

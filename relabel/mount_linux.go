@@ -7,14 +7,14 @@ import (
 	"context"
 	"errors"
 
+	"github.com/fastlabel/fastlabel/internal/commit"
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
-	"github.com/fastlabel/fastlabel/relabel/internal/commit"
-	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
-	"github.com/fastlabel/fastlabel/relabel/internal/run"
-	"github.com/fastlabel/fastlabel/relabel/internal/steal"
-	"github.com/fastlabel/fastlabel/relabel/internal/sys"
-	"github.com/fastlabel/fastlabel/relabel/internal/walk"
-	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
+	"github.com/fastlabel/fastlabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/internal/run"
+	"github.com/fastlabel/fastlabel/internal/steal"
+	"github.com/fastlabel/fastlabel/internal/sys"
+	"github.com/fastlabel/fastlabel/internal/walk"
+	"github.com/fastlabel/fastlabel/internal/xattrio"
 )
 
 // openSmall readies the root for a walk without workers, if it may be small.

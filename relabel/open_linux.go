@@ -9,13 +9,13 @@ import (
 	"io/fs"
 	"sync"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/flight"
-	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
-	"github.com/fastlabel/fastlabel/relabel/internal/order"
-	"github.com/fastlabel/fastlabel/relabel/internal/policy"
-	"github.com/fastlabel/fastlabel/relabel/internal/sys"
-	"github.com/fastlabel/fastlabel/relabel/internal/walk"
-	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
+	"github.com/fastlabel/fastlabel/internal/flight"
+	"github.com/fastlabel/fastlabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/internal/order"
+	"github.com/fastlabel/fastlabel/internal/policy"
+	"github.com/fastlabel/fastlabel/internal/sys"
+	"github.com/fastlabel/fastlabel/internal/walk"
+	"github.com/fastlabel/fastlabel/internal/xattrio"
 )
 
 // capabilities are those of this kernel; probe finds them.

@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/internal/mounts"
 )
 
 // Skip says for which root a tree is taken as done without a walk: a wrong label beneath is not

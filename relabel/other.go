@@ -8,7 +8,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/internal/mounts"
 )
 
 // Where there are no labels all answer errors.ErrUnsupported.

@@ -11,8 +11,8 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/sys"
-	"github.com/fastlabel/fastlabel/relabel/internal/walk"
+	"github.com/fastlabel/fastlabel/internal/sys"
+	"github.com/fastlabel/fastlabel/internal/walk"
 )
 
 // account counts and reports for a run. Workers, tasks and a caller who left them behind use it.

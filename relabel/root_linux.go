@@ -7,14 +7,14 @@ import (
 	"io/fs"
 	"syscall"
 
+	"github.com/fastlabel/fastlabel/internal/commit"
+	"github.com/fastlabel/fastlabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/internal/policy"
+	"github.com/fastlabel/fastlabel/internal/run"
 	"github.com/fastlabel/fastlabel/internal/secctx"
-	"github.com/fastlabel/fastlabel/relabel/internal/commit"
-	"github.com/fastlabel/fastlabel/relabel/internal/mounts"
-	"github.com/fastlabel/fastlabel/relabel/internal/policy"
-	"github.com/fastlabel/fastlabel/relabel/internal/run"
-	"github.com/fastlabel/fastlabel/relabel/internal/sys"
-	"github.com/fastlabel/fastlabel/relabel/internal/walk"
-	"github.com/fastlabel/fastlabel/relabel/internal/xattrio"
+	"github.com/fastlabel/fastlabel/internal/sys"
+	"github.com/fastlabel/fastlabel/internal/walk"
+	"github.com/fastlabel/fastlabel/internal/xattrio"
 )
 
 func inspect(root, label string, skip Skip) (s RootState, err error) {

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
-	"github.com/fastlabel/fastlabel/relabel/internal/sys"
-	"github.com/fastlabel/fastlabel/relabel/internal/walk"
+	"github.com/fastlabel/fastlabel/internal/sys"
+	"github.com/fastlabel/fastlabel/internal/walk"
 )
 
 // Apply gives root and everything beneath it labels by rules: what restorecon does, or a change of

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/walk"
+	"github.com/fastlabel/fastlabel/internal/walk"
 )
 
 // retyping answers Retype from a table by the type that a label has: what it gets, "" for

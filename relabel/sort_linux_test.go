@@ -20,9 +20,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/fastlabel/fastlabel/relabel/internal/order"
-	"github.com/fastlabel/fastlabel/relabel/internal/sys"
-	"github.com/fastlabel/fastlabel/relabel/internal/walk"
+	"github.com/fastlabel/fastlabel/internal/order"
+	"github.com/fastlabel/fastlabel/internal/sys"
+	"github.com/fastlabel/fastlabel/internal/walk"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 

@@ -25,12 +25,12 @@ debug='-gcflags=all=-N -l'
 for arch in ${DEBUG_ARCHS:-$(go tool dist list | sed -n 's,^linux/,,p')}; do
     GOOS=linux GOARCH=$arch go build "$debug" -o "$out/$arch" ./cmd/fastlabel
     if [[ $arch != mips* ]]; then # which objdump does not know
-        split=$(go tool objdump -s 'relabel/internal/sys\.((.*\.)?(Mend|ReadRow|Visit|Get|Set|read|write|pin|pathOf|found|visit|begin|stopped|calls)|retried|closed)$|^syscall\.RawSyscall6$' "$out/$arch" |
+        split=$(go tool objdump -s 'fastlabel/internal/sys\.((.*\.)?(Mend|ReadRow|Visit|Get|Set|read|write|pin|pathOf|found|visit|begin|stopped|calls)|retried|closed)$|^syscall\.RawSyscall6$' "$out/$arch" |
             awk '/^TEXT/ { seen++; f = $2 } /morestack/ && f !~ /Mend|ReadRow|Visit|Get|Set/ || /sync\/atomic\.\(/ { print f } END { if (seen < 10) print "only " seen " functions" }' | sort -u)
         [[ -z $split ]] || { echo "cross: linux/$arch: between enter and exit the stack may grow: $split" >&2; exit 1; }
     fi
     rm "$out/$arch"
     echo "cross: linux/$arch links for a debugger"
 done
-go test "$debug" -count=1 ./relabel/internal/sys
+go test "$debug" -count=1 ./internal/sys
 echo "cross: and rows are labelled so"

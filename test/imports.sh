@@ -124,7 +124,7 @@ printf 'imports: and these versions, or later ones:\n  %s\n' "${floor//$'\n'/$'\
 changed=$(changes crio) || die "no module has the versions of CRI-O"
 [ -z "$changed" ] || die "CRI-O's go.mod changes: $changed"
 echo "imports: a module with CRI-O's versions imports relabel, and no other line of its go.mod changes"
-GOTOOLCHAIN=go1.25.0 go vet ./relabel/... || die "Go 1.25 does not build the library"
+GOTOOLCHAIN=go1.25.0 go vet ./relabel/... ./internal/... || die "Go 1.25 does not build the library"
 for p in relabel go-selinux; do echo "imports: $(grown $p)"; done
 
 # inittrace prints, for each package that has something to initialize,

@@ -43,15 +43,15 @@ fi
 planted=$(mktemp -d)
 trap 'rm -rf "$planted"' EXIT
 cd "$planted"
-mkdir -p cmd/x relabel/internal/y
+mkdir -p cmd/x internal/y
 printf 'Whoever reads this\nwill recieve it.\n' >a.md
 printf 'package x\n\n// Meanwhile it runs.\n' >cmd/x/x.go
-printf 'package y\n\nconst s = "it goes on from there"\n' >relabel/internal/y/y.go
+printf 'package y\n\nconst s = "it goes on from there"\n' >internal/y/y.go
 git init -q
 git add .
 if [ "$(unused)" != "a.md:1:Whoever reads this
 cmd/x/x.go:3:// Meanwhile it runs.
-relabel/internal/y/y.go:3:const s = \"it goes on from there\"" ] || [ "$(misspelled)" != "a.md: recieve" ]; then
+internal/y/y.go:3:const s = \"it goes on from there\"" ] || [ "$(misspelled)" != "a.md: recieve" ]; then
     echo "words: FAILED: what was planted is not found" >&2
     exit 1
 fi

@@ -12,8 +12,8 @@ import (
 
 	"github.com/fastlabel/fastlabel/internal/fcontexts"
 	"github.com/fastlabel/fastlabel/internal/secctx"
-	"github.com/fastlabel/fastlabel/relabel/internal/sys"
-	"github.com/fastlabel/fastlabel/relabel/internal/walk"
+	"github.com/fastlabel/fastlabel/internal/sys"
+	"github.com/fastlabel/fastlabel/internal/walk"
 )
 
 // Set is the file contexts of a policy: a relabel.Contexts. It may be used by many runs.

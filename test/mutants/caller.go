@@ -6,8 +6,8 @@ package mutants
 // about what is asked of them.
 func callers() []Mutant {
 	const (
-		flight = "relabel/internal/flight/flight.go"
-		budget = "relabel/internal/budget/budget.go"
+		flight = "internal/flight/flight.go"
+		budget = "internal/budget/budget.go"
 		hook   = "cmd/fastlabel/hook.go"
 		volume = "cmd/fastlabel/internal/oci/volume.go"
 	)
@@ -55,7 +55,7 @@ func callers() []Mutant {
 		{
 			Name: "probes-hang-on", By: "TestProbeDead in relabel",
 			Breaks: "calls without a context do not all hang on one volume",
-			Edits:  edits("relabel/internal/run/probes.go", "n >= probesHung {", "n < 0 {"),
+			Edits:  edits("internal/run/probes.go", "n >= probesHung {", "n < 0 {"),
 		},
 		{
 			Name: "budget-hung-works", By: "TestBudgetHung",

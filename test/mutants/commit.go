@@ -5,14 +5,14 @@ package mutants
 // commits break what makes the root's label true: the seal comes first, the label
 // last, and each comes to the disk before what relies on it.
 func commits() []Mutant {
-	const root = "relabel/internal/commit/root_linux.go"
-	const rival = "relabel/internal/commit/rival_linux.go"
-	const claim = "relabel/internal/commit/claim_linux.go"
-	const order = "relabel/internal/commit/order_linux.go"
-	const times = "relabel/internal/commit/times_linux.go"
+	const root = "internal/commit/root_linux.go"
+	const rival = "internal/commit/rival_linux.go"
+	const claim = "internal/commit/claim_linux.go"
+	const order = "internal/commit/order_linux.go"
+	const times = "internal/commit/times_linux.go"
 	return []Mutant{
 		{
-			Name: "seal-dropped", By: "TestModel in relabel/internal/commit", Inside: "TestFailed/ext4",
+			Name: "seal-dropped", By: "TestModel in internal/commit", Inside: "TestFailed/ext4",
 			Breaks: "before the first change the root is sealed",
 			Edits:  edits(root, "} else if rival, err = c.seal(k, is); err != nil {", "} else if err != nil {"),
 		},
@@ -22,42 +22,42 @@ func commits() []Mutant {
 			Edits:  edits(root, "return rival, c.pass(barriers[c.Walk.Order()].one)", "return rival, nil"),
 		},
 		{
-			Name: "seal-blessed", By: "TestModel in relabel/internal/commit",
+			Name: "seal-blessed", By: "TestModel in internal/commit",
 			Breaks: "a root that has what looks like a seal is sealed all the same",
 			Edits:  edits(root, "if is && k.want == c.Want && k.seal == c.Found && secctx", "if secctx"),
 		},
 		{
-			Name: "former-forgotten", By: "TestModel in relabel/internal/commit",
+			Name: "former-forgotten", By: "TestModel in internal/commit",
 			Breaks: "the seal is none of the labels that the root had before runs that were interrupted",
 			Edits:  edits(root, "secctx.Seals(has, c.Want, k.former...)", "secctx.Seals(has, c.Want)"),
 		},
 		{
-			Name: "overtaken-unasked", By: "TestModel in relabel/internal/commit",
+			Name: "overtaken-unasked", By: "TestModel in internal/commit",
 			Breaks: "the root is committed only if it still has what this run left on it",
 			Edits:  edits(rival, "label == left.label", "label != \"\""),
 		},
 		{
-			Name: "overtaken-trusted", By: "TestModel in relabel/internal/commit",
+			Name: "overtaken-trusted", By: "TestModel in internal/commit",
 			Breaks: "a root that another took is not trusted for what this run has written",
 			Edits:  edits(root, "\t\tc.reseal()\n\t}\n}", "\t}\n}"),
 		},
 		{
-			Name: "way-not-given", By: "TestModel in relabel/internal/commit",
+			Name: "way-not-given", By: "TestModel in internal/commit",
 			Breaks: "a run waits until another, whose claim it replaced, has noticed",
 			Edits:  edits(root, "case <-time.After(Noticed):", "default:"),
 		},
 		{
-			Name: "waited-unlooked", By: "TestModel in relabel/internal/commit",
+			Name: "waited-unlooked", By: "TestModel in internal/commit",
 			Breaks: "of two runs that wait for each other the overtaken one leaves the root as it is",
 			Edits:  edits(root, "return c.look()\n", "return nil\n"),
 		},
 		{
-			Name: "healer-unseen", By: "TestModel in relabel/internal/commit",
+			Name: "healer-unseen", By: "TestModel in internal/commit",
 			Breaks: "a run that healed a root that was right, and was overtaken, seals the root again",
 			Edits:  edits(root, "(healed || !theirs)", "(healed && c.NoSeal || !theirs)"),
 		},
 		{
-			Name: "seal-trusted", By: "TestModel in relabel/internal/commit",
+			Name: "seal-trusted", By: "TestModel in internal/commit",
 			Breaks: "a root is trusted for nothing where the label that is asked for is its seal",
 			Edits:  edits(claim, "e != 0 || claimed:", "e != 0 || claimed && fd < 0:"),
 		},
@@ -67,7 +67,7 @@ func commits() []Mutant {
 			Edits:  edits(claim, "case !sys.HasTrusted():", "case fd < 0 && !sys.HasTrusted():"),
 		},
 		{
-			Name: "unproved-trusted", By: "TestModel in relabel/internal/commit",
+			Name: "unproved-trusted", By: "TestModel in internal/commit",
 			Breaks: "a root that has the label is not trusted before the reading that follows has ended",
 			Edits: edits(
 				claim, "_, claimed, e := readClaim", "k, claimed, e := readClaim",
@@ -75,14 +75,14 @@ func commits() []Mutant {
 			),
 		},
 		{
-			Name: "unproved-unsealed", By: "TestModel in relabel/internal/commit",
+			Name: "unproved-unsealed", By: "TestModel in internal/commit",
 			Breaks: "a root whose label is not proved is sealed before anything beneath it is written",
 			Edits:  edits(root, "is && k.want == c.Want; !is {", "is && k.want == c.Want; !is || k.seal != c.Found {"),
 		},
 		{
 			Name: "unmounted-unsaid", By: "TestMountMoves in relabel",
 			Breaks: "a mount that was unmounted during the run is no silence",
-			Edits:  edits("relabel/internal/mounts/submount_linux.go", "case uncovered && beneath == \"\":", "case uncovered && beneath == \"\" && p == nil:"),
+			Edits:  edits("internal/mounts/submount_linux.go", "case uncovered && beneath == \"\":", "case uncovered && beneath == \"\" && p == nil:"),
 		},
 		{
 			Name: "commit-before-sync", By: "TestOrderOfCalls in relabel",
@@ -108,7 +108,7 @@ func commits() []Mutant {
 		{
 			Name: "layer-guessed", By: "TestOrderOfLayers in relabel",
 			Breaks: "the order of overlayfs is that of its own upper layer",
-			Edits:  edits("relabel/internal/mounts/submount_linux.go", "if e == 0 && !sys.SameSize(fd, m.At) {", "if e == 0 && !sys.SameSize(fd, fd) {"),
+			Edits:  edits("internal/mounts/submount_linux.go", "if e == 0 && !sys.SameSize(fd, m.At) {", "if e == 0 && !sys.SameSize(fd, fd) {"),
 		},
 		{
 			Name: "look-late", By: "TestSlowLook in relabel",
@@ -151,12 +151,12 @@ func commits() []Mutant {
 			Edits:  edits(times, "c.listNames() == c.names", "c.names == c.names"),
 		},
 		{
-			Name: "tick-ignored", By: "TestPassed in relabel/internal/commit",
+			Name: "tick-ignored", By: "TestPassed in internal/commit",
 			Breaks: "the root's times prove nothing in the tick in which they were set",
 			Edits:  edits(times, "stamp.Before(t.clock)", "!stamp.After(t.clock)"),
 		},
 		{
-			Name: "clock-trusted", By: "TestSetBack in relabel/internal/commit",
+			Name: "clock-trusted", By: "TestSetBack in internal/commit",
 			Breaks: "the root's times prove nothing where the clock was set back",
 			Edits:  edits(times, "return wall < elapsed-time.Second", "return wall < 0"),
 		},
@@ -173,17 +173,17 @@ func commits() []Mutant {
 		{
 			Name: "retreat-dropped", By: "TestHungSecondReading in relabel",
 			Breaks: "a committed root is sealed again if the second reading hangs",
-			Edits:  edits("relabel/internal/run/run.go", "go (*revoke)()", "_ = revoke"),
+			Edits:  edits("internal/run/run.go", "go (*revoke)()", "_ = revoke"),
 		},
 		{
-			Name: "revoke-late", By: "TestModel in relabel/internal/commit",
+			Name: "revoke-late", By: "TestModel in internal/commit",
 			Breaks: "a root that is closed, or a directory that has its descriptor by then, gets no seal",
 			Edits:  edits(root, "\tdefer c.end()\n", "\t_ = c.end\n"),
 		},
 		{
 			Name: "excluded-root", By: "TestExcludedRoot in relabel",
 			Breaks: "an exclusion that is the root, or holds it, is an error",
-			Edits:  edits("relabel/internal/mounts/bounds_linux.go", "if len(b.Excluded) == 0 {", "if b.Excluded != nil {"),
+			Edits:  edits("internal/mounts/bounds_linux.go", "if len(b.Excluded) == 0 {", "if b.Excluded != nil {"),
 		},
 		{
 			Name: "rules-trusted", By: "TestApplyTrust in relabel",
@@ -201,14 +201,14 @@ func commits() []Mutant {
 			Edits:  edits("relabel/tree_linux.go", "if r.inner.dry || r.root.Stat.Kind != sys.KindDir {", "if r.inner.dry || r.root.At >= 0 {"),
 		},
 		{
-			Name: "lock-without-a-name", By: "TestLockRemoved in relabel/internal/commit",
+			Name: "lock-without-a-name", By: "TestLockRemoved in internal/commit",
 			Breaks: "a lock file that somebody has removed is no lock",
-			Edits:  edits("relabel/internal/commit/lock_linux.go", "return e == 0 && f.id ==", "return e != 0 || f.id =="),
+			Edits:  edits("internal/commit/lock_linux.go", "return e == 0 && f.id ==", "return e != 0 || f.id =="),
 		},
 		{
 			Name: "turn-lost", By: "TestQueueQuits",
 			Breaks: "who gives up leaves the line, and lets the next one have the turn that has come",
-			Edits:  edits("relabel/internal/commit/lock_linux.go", "if !taken { // also if wait panics", "if !taken && ctx.Err() == nil {"),
+			Edits:  edits("internal/commit/lock_linux.go", "if !taken { // also if wait panics", "if !taken && ctx.Err() == nil {"),
 		},
 		{
 			Name: "lock-not-reprobed", By: "TestTrustedAfterWait",

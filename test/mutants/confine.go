@@ -5,20 +5,20 @@ package mutants
 // confinement breaks what keeps a run inside its tree.
 func confinement() []Mutant {
 	const (
-		confine = "relabel/internal/mounts/confine_linux.go"
-		calls   = "relabel/internal/sys/sys_linux.go"
-		walk    = "relabel/internal/walk/worker_linux.go"
+		confine = "internal/mounts/confine_linux.go"
+		calls   = "internal/sys/sys_linux.go"
+		walk    = "internal/walk/worker_linux.go"
 	)
 	return []Mutant{
 		{
 			Name: "devices-labelled", By: "TestDropinContract in relabel",
 			Breaks: "what lies on devtmpfs is refused",
-			Edits:  edits("relabel/internal/mounts/refuse_linux.go", "m.FSType == \"devtmpfs\"", "m.FSType == \"never\""),
+			Edits:  edits("internal/mounts/refuse_linux.go", "m.FSType == \"devtmpfs\"", "m.FSType == \"never\""),
 		},
 		{
 			Name: "one-filesystem-of-mounts", By: "TestOneFilesystemSubvolumes in relabel",
 			Breaks: "OneFilesystem is bounded by the device number",
-			Edits:  edits("relabel/internal/mounts/bounds_linux.go", "m.ByDevice = m.oneFilesystem &&", "m.ByDevice = false &&"),
+			Edits:  edits("internal/mounts/bounds_linux.go", "m.ByDevice = m.oneFilesystem &&", "m.ByDevice = false &&"),
 		},
 		{
 			Name: "small-right-once", By: "TestRightLooksAgain in relabel",
@@ -48,7 +48,7 @@ func confinement() []Mutant {
 				calls, "OpenPath = unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC", "OpenPath = unix.O_PATH | unix.O_CLOEXEC",
 				calls, "| unix.O_DIRECTORY | unix.O_NOFOLLOW |", "| unix.O_DIRECTORY |",
 				calls, "unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS", "0",
-				"relabel/internal/sys/xattr_linux.go", "unix.SYS_SETXATTRAT, uintptr(dir), name, unix.AT_SYMLINK_NOFOLLOW", "unix.SYS_SETXATTRAT, uintptr(dir), name, 0",
+				"internal/sys/xattr_linux.go", "unix.SYS_SETXATTRAT, uintptr(dir), name, unix.AT_SYMLINK_NOFOLLOW", "unix.SYS_SETXATTRAT, uintptr(dir), name, 0",
 				walk, "\tif t.Kind == sys.KindUnknown {", "\tif t.Kind == sys.KindLink {\n\t\treturn\n\t}\n\tif t.Kind == sys.KindUnknown {",
 			),
 		},
@@ -101,64 +101,64 @@ func confinement() []Mutant {
 			),
 		},
 		{
-			Name: "reentry-unchecked", By: "TestReentry in relabel/internal/walk",
+			Name: "reentry-unchecked", By: "TestReentry in internal/walk",
 			Breaks: "a directory found again is the same one",
-			Edits:  edits("relabel/internal/walk/dirs_linux.go", "was != (mounts.ID{}) && mounts.IDOf(st) != was", "was != (mounts.ID{}) && mounts.IDOf(st) == (mounts.ID{})"),
+			Edits:  edits("internal/walk/dirs_linux.go", "was != (mounts.ID{}) && mounts.IDOf(st) != was", "was != (mounts.ID{}) && mounts.IDOf(st) == (mounts.ID{})"),
 		},
 		{
 			Name: "device-ignored", By: "TestThreadsLeaveNoTrace in relabel",
 			Breaks: "what is refused or skipped is known by device and inode",
-			Edits:  edits("relabel/internal/mounts/mount_linux.go", "ID{st.Dev, st.Ino}", "ID{0, st.Ino}"),
+			Edits:  edits("internal/mounts/mount_linux.go", "ID{st.Dev, st.Ino}", "ID{0, st.Ino}"),
 		},
 		{
 			Name: "hidden-labelled", By: "TestRootSpelled in relabel",
 			Breaks: "what lies under a mount is not in the tree",
-			Edits:  edits("relabel/internal/mounts/bounds_linux.go", "on.Parent != m.Stat.Mount", "on.Parent != 0"),
+			Edits:  edits("internal/mounts/bounds_linux.go", "on.Parent != m.Stat.Mount", "on.Parent != 0"),
 		},
 		{
 			Name: "mount-in-refused", By: "TestBeneathRefused in relabel",
 			Breaks: "what is mounted in a refused place is skipped",
-			Edits:  edits("relabel/internal/mounts/submount_linux.go", "b.Refused[id]; is && why == \"\" {", "b.Refused[id]; is && i == last {"),
+			Edits:  edits("internal/mounts/submount_linux.go", "b.Refused[id]; is && why == \"\" {", "b.Refused[id]; is && i == last {"),
 		},
 		{
 			Name: "refused-inside", By: "TestRefusedInside in relabel",
 			Breaks: "a refused place that lies in the tree as a plain directory is skipped",
-			Edits:  edits("relabel/internal/mounts/bounds_linux.go", "\t\tif m.mayHold(id, place) {", "\t\tif false {"),
+			Edits:  edits("internal/mounts/bounds_linux.go", "\t\tif m.mayHold(id, place) {", "\t\tif false {"),
 		},
 		{
 			Name: "mounts-unasked", By: "TestWithoutTable in relabel",
 			Breaks: "the table of mounts is read where something is mounted",
-			Edits:  edits("relabel/internal/mounts/proc_linux.go", "return !has &&", "return (has || !has) &&"),
+			Edits:  edits("internal/mounts/proc_linux.go", "return !has &&", "return (has || !has) &&"),
 		},
 		{
 			Name: "table-kept-too-long", By: "TestTableKept",
 			Breaks: "a table that was kept does not do where something is mounted in the root's mount",
-			Edits:  edits("relabel/internal/mounts/proc_linux.go", "return m.Parent == mine.ID", "return m.Parent == 0"),
+			Edits:  edits("internal/mounts/proc_linux.go", "return m.Parent == mine.ID", "return m.Parent == 0"),
 		},
 		{
 			Name: "mounts-unnoticed", By: "TestPlacesKept",
 			Breaks: "the refused places are looked at again when something was mounted",
-			Edits:  edits("relabel/internal/mounts/refuse_linux.go", "event <= r.event && ", ""),
+			Edits:  edits("internal/mounts/refuse_linux.go", "event <= r.event && ", ""),
 		},
 		{
 			Name: "kernel-labelled", By: "TestKernelFilesystems in relabel",
 			Breaks: "the kernel's own filesystems are skipped, with what is mounted in them",
-			Edits:  edits("relabel/internal/mounts/submount_linux.go", "case !at.Kernels() || at != listed && at.FSType == \"autofs\":", "case !at.Kernels() || at != listed:"),
+			Edits:  edits("internal/mounts/submount_linux.go", "case !at.Kernels() || at != listed && at.FSType == \"autofs\":", "case !at.Kernels() || at != listed:"),
 		},
 		{
 			Name: "proc-unverified", By: "TestProcIsReal in relabel",
 			Breaks: "what /proc says comes from the kernel",
-			Edits:  edits("relabel/internal/mounts/proc_linux.go", "kind != sys.Proc {", "kind == 0 {"),
+			Edits:  edits("internal/mounts/proc_linux.go", "kind != sys.Proc {", "kind == 0 {"),
 		},
 		{
 			Name: "slash-let-through", By: "TestParseMalformed",
 			Breaks: "a name from the disk is one name",
-			Edits:  edits("relabel/internal/sys/dirent_linux.go", "end < 1 || bytes.IndexByte(name[:end], '/') >= 0", "end < 1"),
+			Edits:  edits("internal/sys/dirent_linux.go", "end < 1 || bytes.IndexByte(name[:end], '/') >= 0", "end < 1"),
 		},
 		{
 			Name: "hardlinks-unpinned", By: "TestHardLinks in relabel",
 			Breaks: "what was counted is what is labelled: it is pinned first",
-			Edits:  edits("relabel/internal/walk/walk_linux.go", "m.Confined == mounts.Clone && j.HardLinks == LinksLabel", "m.Confined == mounts.Clone"),
+			Edits:  edits("internal/walk/walk_linux.go", "m.Confined == mounts.Clone && j.HardLinks == LinksLabel", "m.Confined == mounts.Clone"),
 		},
 	}
 }

@@ -6,82 +6,82 @@ package mutants
 // entry once, each counted once, and a call that hangs holds nothing else.
 func counts() []Mutant {
 	const (
-		enter = "relabel/internal/walk/enter_linux.go"
-		walk  = "relabel/internal/walk/worker_linux.go"
-		label = "relabel/internal/walk/label_linux.go"
-		row   = "relabel/internal/sys/row_linux.go"
-		visit = "relabel/internal/sys/visit_linux.go"
+		enter = "internal/walk/enter_linux.go"
+		walk  = "internal/walk/worker_linux.go"
+		label = "internal/walk/label_linux.go"
+		row   = "internal/sys/row_linux.go"
+		visit = "internal/sys/visit_linux.go"
 	)
 	return []Mutant{
 		{
 			Name: "unsupported-once", By: "TestErrnoTable in relabel",
 			Breaks: "an entry is skipped if reading and writing its label are not supported, and not one of them",
-			Edits:  edits("relabel/internal/xattrio/io_linux.go", "return e == syscall.ENOTSUP", "return true"),
+			Edits:  edits("internal/xattrio/io_linux.go", "return e == syscall.ENOTSUP", "return true"),
 		},
 		{
 			Name: "stale-row", By: "TestStale in relabel",
 			Breaks: "of NFS the server is asked before a label is read",
-			Edits:  edits("relabel/internal/walk/row_linux.go", " && !m.Stale", ""),
+			Edits:  edits("internal/walk/row_linux.go", " && !m.Stale", ""),
 		},
 		{
 			Name: "stale-entry", By: "TestStale in relabel",
 			Breaks: "of NFS the server is asked before a label is read, in whichever way",
-			Edits:  edits("relabel/internal/xattrio/io_linux.go", "if x.Stale {", "if x.Stale && t.Name == nil {"),
+			Edits:  edits("internal/xattrio/io_linux.go", "if x.Stale {", "if x.Stale && t.Name == nil {"),
 		},
 		{
-			Name: "span-cut", By: "TestSpans in relabel/internal/order",
+			Name: "span-cut", By: "TestSpans in internal/order",
 			Breaks: "each name is in one span of a directory",
-			Edits:  edits("relabel/internal/order/span_linux.go", "len(rest) > 0 && s.At < s.To", "len(rest) > 0 && s.At <= s.To"),
+			Edits:  edits("internal/order/span_linux.go", "len(rest) > 0 && s.At < s.To", "len(rest) > 0 && s.At <= s.To"),
 		},
 		{
 			Name: "span-begins", By: "TestStretches in relabel",
 			Breaks: "a name beyond an empty span is not in it",
-			Edits:  edits("relabel/internal/walk/sort_linux.go", "s.At = max(s.At, at)", "_ = at"),
+			Edits:  edits("internal/walk/sort_linux.go", "s.At = max(s.At, at)", "_ = at"),
 		},
 		{
 			Name: "span-offsets", By: "TestStretches in relabel",
 			Breaks: "a directory without an index is read by one worker",
-			Edits:  edits("relabel/internal/walk/sort_linux.go", "spans = order.Divide(d.sortFrom, 1)", "_ = spans"),
+			Edits:  edits("internal/walk/sort_linux.go", "spans = order.Divide(d.sortFrom, 1)", "_ = spans"),
 		},
 		{
-			Name: "reading-moves", By: "TestReadingMoves in relabel/internal/walk",
+			Name: "reading-moves", By: "TestReadingMoves in internal/walk",
 			Breaks: "a worker that reads a large directory is not taken for held up",
-			Edits:  edits("relabel/internal/walk/worker_linux.go", "\t\t\tw.pos.moves.Add(1)\n\t\t\treturn got", "\t\t\treturn got"),
+			Edits:  edits("internal/walk/worker_linux.go", "\t\t\tw.pos.moves.Add(1)\n\t\t\treturn got", "\t\t\treturn got"),
 		},
 		{
-			Name: "served-few", By: "TestWaitTogether in relabel/internal/walk",
+			Name: "served-few", By: "TestWaitTogether in internal/walk",
 			Breaks: "where calls wait for a server, as many wait at once as pay",
-			Edits:  edits("relabel/internal/walk/walk_linux.go", "max(workers, waiting), mostWaiting", "max(workers, waiting), waiting"),
+			Edits:  edits("internal/walk/walk_linux.go", "max(workers, waiting), mostWaiting", "max(workers, waiting), waiting"),
 		},
 		{
-			Name: "served-many", By: "TestTuneServed in relabel/internal/walk",
+			Name: "served-many", By: "TestTuneServed in internal/walk",
 			Breaks: "more workers stay only if they get on faster",
-			Edits:  edits("relabel/internal/walk/tune_linux.go", "if gain < t.measure.worthwhile {", "if gain < 0.5 {"),
+			Edits:  edits("internal/walk/tune_linux.go", "if gain < t.measure.worthwhile {", "if gain < 0.5 {"),
 		},
 		{
-			Name: "trial-kept", By: "TestTuneServed in relabel/internal/walk",
+			Name: "trial-kept", By: "TestTuneServed in internal/walk",
 			Breaks: "a run gives back the workers that it tried when another begins",
-			Edits:  edits("relabel/internal/walk/tune_linux.go", "t.most = f.most; t.workers > t.most", "false"),
+			Edits:  edits("internal/walk/tune_linux.go", "t.most = f.most; t.workers > t.most", "false"),
 		},
 		{
-			Name: "trial-greedy", By: "TestMore in relabel/internal/budget",
+			Name: "trial-greedy", By: "TestMore in internal/budget",
 			Breaks: "a run that tries more workers leaves some to one that comes",
-			Edits:  edits("relabel/internal/budget/budget.go", "s.take(5)", "s.take(0)"),
+			Edits:  edits("internal/budget/budget.go", "s.take(5)", "s.take(0)"),
 		},
 		{
-			Name: "begins-reading", By: "TestBeginUnread in relabel/internal/walk",
+			Name: "begins-reading", By: "TestBeginUnread in internal/walk",
 			Breaks: "a worker that begins late knows what labels were met",
-			Edits:  edits("relabel/internal/walk/walk_linux.go", "if k.wrong.Load() {", "if false {"),
+			Edits:  edits("internal/walk/walk_linux.go", "if k.wrong.Load() {", "if false {"),
 		},
 		{
-			Name: "tune-cold", By: "TestTuneCold in relabel/internal/walk",
+			Name: "tune-cold", By: "TestTuneCold in internal/walk",
 			Breaks: "whether disks are read is told beside a worker that is held up",
-			Edits:  edits("relabel/internal/walk/tune_linux.go", "if !reads {", "if !reads && f.steady {"),
+			Edits:  edits("internal/walk/tune_linux.go", "if !reads {", "if !reads && f.steady {"),
 		},
 		{
 			Name: "reader-last", By: "TestStretches in relabel",
 			Breaks: "what is read of a directory is sorted when its last span was read",
-			Edits:  edits("relabel/internal/walk/sort_linux.go", "g.unread.Add(-1) > 0", "g.unread.Add(-1) > 1"),
+			Edits:  edits("internal/walk/sort_linux.go", "g.unread.Add(-1) > 0", "g.unread.Add(-1) > 1"),
 		},
 		{
 			Name: "label-after-read", By: "TestDirectoriesFirst in relabel",
@@ -114,7 +114,7 @@ func counts() []Mutant {
 			Breaks: "links are labelled",
 			Edits: edits(
 				walk, "\t\tl.count(d, l.label(t, d), 1)\n", "\t\to := Right\n\t\tif e.Kind != sys.KindLink {\n\t\t\to = l.label(t, d)\n\t\t}\n\t\tl.count(d, o, 1)\n",
-				"relabel/internal/walk/row_linux.go", "return e.Kind != sys.KindDir &&", "return e.Kind != sys.KindLink && e.Kind != sys.KindDir &&",
+				"internal/walk/row_linux.go", "return e.Kind != sys.KindDir &&", "return e.Kind != sys.KindLink && e.Kind != sys.KindDir &&",
 			),
 		},
 		{
@@ -125,7 +125,7 @@ func counts() []Mutant {
 		{
 			Name: "encrypted-vanishes", By: "TestEncrypted in relabel",
 			Breaks: "a name that is gone in an encrypted directory is a failure",
-			Edits:  edits("relabel/internal/xattrio/verdict_linux.go", "unread == 0 && st.Encrypted", "unread == 0 && st.Encrypted && false"),
+			Edits:  edits("internal/xattrio/verdict_linux.go", "unread == 0 && st.Encrypted", "unread == 0 && st.Encrypted && false"),
 		},
 		{
 			Name: "vanished-twice", By: "TestVanishDeep in relabel",

@@ -7,7 +7,7 @@
 //	commit.go    the seal, the commit, the revocation; syncs; the lock
 //	confine.go   nothing outside the tree is labelled
 //	count.go     each entry is labelled once and counted once
-//	pool.go      relabel/internal/steal: parking, stealing, ending, more and fewer workers
+//	pool.go      internal/steal: parking, stealing, ending, more and fewer workers
 //	caller.go    Group, the budget, the hook, the command
 //	rules.go     labels by rules and file contexts
 //	machine.go   what only a machine with SELinux can show

@@ -5,7 +5,7 @@ package mutants
 // machine breaks what only a kernel with SELinux and a policy can show: these die
 // in test/system/selinuxvm.
 func machine() []Mutant {
-	const commit = "relabel/internal/commit/"
+	const commit = "internal/commit/"
 	return []Mutant{
 		{
 			Name: "alias-ignored", Inside: "TestAlias/ext4",
@@ -24,17 +24,17 @@ func machine() []Mutant {
 			Name: "denied-ignored", Inside: "TestFailed/ext4",
 			Breaks: "EPERM and EACCES are failures",
 			Edits: edits(
-				"relabel/internal/xattrio/verdict_linux.go", "{syscall.EPERM, Compare,", "{syscall.EPERM, Gone,",
-				"relabel/internal/xattrio/verdict_linux.go", "{syscall.EACCES, Compare,", "{syscall.EACCES, Gone,",
+				"internal/xattrio/verdict_linux.go", "{syscall.EPERM, Compare,", "{syscall.EPERM, Gone,",
+				"internal/xattrio/verdict_linux.go", "{syscall.EACCES, Compare,", "{syscall.EACCES, Gone,",
 			),
 		},
 		{
 			Name: "links-followed", Inside: "TestAccess/private/ext4",
 			Breaks: "links are labelled, not followed",
 			Edits: edits(
-				"relabel/internal/sys/sys_linux.go", " | unix.MOUNT_ATTR_NOSYMFOLLOW", "",
-				"relabel/internal/sys/xattr_linux.go", "unix.SYS_SETXATTRAT, uintptr(dir), name, unix.AT_SYMLINK_NOFOLLOW", "unix.SYS_SETXATTRAT, uintptr(dir), name, 0",
-				"relabel/internal/sys/xattr_linux.go", "unix.SYS_LSETXATTR", "unix.SYS_SETXATTR",
+				"internal/sys/sys_linux.go", " | unix.MOUNT_ATTR_NOSYMFOLLOW", "",
+				"internal/sys/xattr_linux.go", "unix.SYS_SETXATTRAT, uintptr(dir), name, unix.AT_SYMLINK_NOFOLLOW", "unix.SYS_SETXATTRAT, uintptr(dir), name, 0",
+				"internal/sys/xattr_linux.go", "unix.SYS_LSETXATTR", "unix.SYS_SETXATTR",
 			),
 		},
 		{
@@ -65,7 +65,7 @@ func machine() []Mutant {
 		{
 			Name: "value-tail", Inside: "TestAccess/private/ext4",
 			Breaks: "what is written is the label, and not a byte more",
-			Edits:  edits("relabel/internal/xattrio/io_linux.go", "x.Attr.SetValue(label)", "x.Attr.SetValue(label + \"x\")"),
+			Edits:  edits("internal/xattrio/io_linux.go", "x.Attr.SetValue(label)", "x.Attr.SetValue(label + \"x\")"),
 		},
 	}
 }

@@ -2,12 +2,12 @@
 
 package mutants
 
-// pool breaks the orderings that relabel/internal/steal/pool.go lists, by number.
+// pool breaks the orderings that internal/steal/pool.go lists, by number.
 // Its tests run under the race detector, whose build pauses at random where order
 // matters.
 func pool() []Mutant {
 	const (
-		dir    = "relabel/internal/steal/"
+		dir    = "internal/steal/"
 		run    = dir + "pool.go"
 		worker = dir + "worker.go"
 		lot    = dir + "lot.go"

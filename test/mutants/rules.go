@@ -7,7 +7,7 @@ func rules() []Mutant {
 	const (
 		rules = "relabel/rules.go"
 		dir   = "internal/fcontexts/dir.go"
-		enter = "relabel/internal/walk/enter_linux.go"
+		enter = "internal/walk/enter_linux.go"
 	)
 	return []Mutant{
 		{
@@ -28,7 +28,7 @@ func rules() []Mutant {
 		{
 			Name: "kind-lost", By: "TestApply in relabel",
 			Breaks: "an entry keeps its kind in the order of inodes",
-			Edits:  edits("relabel/internal/order/entries_linux.go", "uint64(r.Kind&kindMask)", "uint64(r.Kind&sys.KindFile|r.Kind&sys.KindDir)"),
+			Edits:  edits("internal/order/entries_linux.go", "uint64(r.Kind&kindMask)", "uint64(r.Kind&sys.KindFile|r.Kind&sys.KindDir)"),
 		},
 		{
 			Name: "left-with-directory", By: "TestApply in relabel",
@@ -43,7 +43,7 @@ func rules() []Mutant {
 		{
 			Name: "verify-by-claim", By: "TestVerifyAfterRules in cmd/fastlabel",
 			Breaks: "verify says what the labels are",
-			Edits:  edits("relabel/internal/commit/root_linux.go", "c.Walk.Labelled(c, c.Found != c.Want)", "c.Walk.Labelled(c, !c.Right())"),
+			Edits:  edits("internal/commit/root_linux.go", "c.Walk.Labelled(c, c.Found != c.Want)", "c.Walk.Labelled(c, !c.Right())"),
 		},
 		{
 			Name: "root-as-it-is", By: "TestRestoreconRoot in cmd/fastlabel",

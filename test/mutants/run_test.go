@@ -117,7 +117,7 @@ func (b *bench) passes(test, dir string) (time.Duration, error) {
 
 // raced says that the tests of a package show what they are for under the race
 // detector, three times over.
-func raced(dir string) bool { return dir == "relabel/internal/steal" }
+func raced(dir string) bool { return dir == "internal/steal" }
 
 // build builds the test program of a package.
 func build(dir, program string, args ...string) error {

@@ -19,7 +19,7 @@ const house = "../../.."
 // packages are those whose tests run in the machine: all of the engine, and the command.
 func packages(t *testing.T) []string {
 	t.Helper()
-	list := exec.Command("go", "list", "-f", `{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}`, "./relabel/...")
+	list := exec.Command("go", "list", "-f", `{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}`, "./relabel/...", "./internal/...")
 	list.Dir = house
 	out, err := list.Output()
 	if err != nil {
@@ -33,7 +33,7 @@ func packages(t *testing.T) []string {
 	for dir := range strings.FieldsSeq(string(out)) {
 		all = append(all, strings.TrimPrefix(dir, root+"/"))
 	}
-	return append(all, "internal/mountinfo", "internal/secctx", "cmd/fastlabel")
+	return append(all, "cmd/fastlabel")
 }
 
 // only chooses among the packages' tests, all of which take half an hour.

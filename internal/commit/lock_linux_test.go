@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package commit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fastlabel/fastlabel/internal/sys"
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+// TestLockIsNotCollected: no finalizer takes a lock away, though nothing has a
+// pointer to it: beside a hung call it is held until that returns.
+func TestLockIsNotCollected(t *testing.T) {
+	treetest.Need(t, "root")
+	root := sys.Stat{Dev: ^uint64(0), Ino: uint64(time.Now().UnixNano())} // it stays in use
+	if _, err := TakeLock(t.Context(), root, "test", nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		runtime.GC()
+		time.Sleep(20 * time.Millisecond) // for the finalizers
+	}
+	other := another(t)
+	if e := sys.TryLock(other.fd, volume{root.Dev, root.Ino}.byte()); e != syscall.EAGAIN {
+		t.Errorf("the lock was let go: errno %d", e)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	if _, err := TakeLock(ctx, root, "test", nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the volume was let go: %v", err)
+	}
+}
+
+// another is the lock file as another process opens it.
+func another(t *testing.T) *lockFile {
+	t.Helper()
+	f, none, err := openLocks("/run")
+	if f == nil {
+		t.Fatal(none, err)
+	}
+	t.Cleanup(func() { sys.Close(f.fd) })
+	return f
+}
+
+// TestLocksOfUser: root to whom /run is not open has the directory of its own user, and
+// never that of another one.
+func TestLocksOfUser(t *testing.T) {
+	treetest.Need(t, "root")
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		mode os.FileMode
+		uid  int
+		ours bool
+	}{
+		"ours":            {0o700, 0, true},
+		"another user's":  {0o700, 1000, false},
+		"open to a group": {0o770, 0, false},
+		"open to all":     {0o1777, 0, false},
+	} {
+		at := filepath.Join(dir, name)
+		treetest.Must(t, os.Mkdir(at, 0o700), os.Chmod(at, c.mode), os.Chown(at, c.uid, 0))
+		if ours(at) != c.ours {
+			t.Errorf("%s: ours is %t", name, !c.ours)
+		}
+	}
+	if ours(filepath.Join(dir, "missing")) {
+		t.Error("a directory that is not there is ours")
+	}
+	for range 2 { // again when somebody has removed the directory
+		f, none, err := openLocks(filepath.Join(dir, "ours"))
+		if f == nil || f.path != filepath.Join(dir, "ours/fastlabel/lock") {
+			t.Fatalf("%+v: %v, %v", f, none, err)
+		}
+		if is, err := f.is(); !is || err != nil {
+			t.Errorf("its path does not lead to it: %v", err)
+		}
+		treetest.Must(t, os.RemoveAll(filepath.Dir(f.path)))
+		if is, err := f.is(); is || err != nil {
+			t.Errorf("its path leads to it, though it is gone: %v", err)
+		}
+		sys.Close(f.fd)
+	}
+	if f, none, err := openLocks(filepath.Join(dir, "missing")); f != nil || none == nil || err != nil {
+		t.Errorf("no place for locks: %v, %v", none, err)
+	}
+	treetest.Must(t, os.MkdirAll(filepath.Join(dir, "ours/fastlabel/lock"), 0o700))
+	if f, none, err := openLocks(filepath.Join(dir, "ours")); f != nil || none != nil || !errors.Is(err, syscall.EISDIR) {
+		t.Errorf("a lock that cannot be had: %v, %v", none, err)
+	}
+}
+
+// TestLockOfOthers: a lock of another process is asked for every 5 ms in the first second,
+// and later every 100; its holder is told once. Two volumes do not wait for each other.
+func TestLockOfOthers(t *testing.T) {
+	treetest.Need(t, "root")
+	id := volume{^uint64(1), uint64(os.Getpid())}
+	for after, within := range map[time.Duration]time.Duration{
+		20 * time.Millisecond:  time.Millisecond,
+		900 * time.Millisecond: 5 * time.Millisecond,
+		time.Minute:            100 * time.Millisecond,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			other := another(t)
+			if e := sys.TryLock(other.fd, id.byte()); e != 0 {
+				t.Fatal(e)
+			}
+			(&Lock{at: id.byte(), file: other}).sign("somebody")
+			beside, err := TakeLock(t.Context(), sys.Stat{Dev: id.dev, Ino: id.ino + 1}, "test", func(string) { t.Error("it waits for another volume") })
+			treetest.Must(t, err)
+			beside.Release()
+			var lock atomic.Pointer[Lock]
+			told, begin := "", time.Now()
+			go func() {
+				l, err := TakeLock(t.Context(), sys.Stat{Dev: id.dev, Ino: id.ino}, "test", func(holder string) { told += holder })
+				treetest.Check(t, err)
+				lock.Store(l)
+			}()
+			time.Sleep(after)
+			if lock.Load() != nil {
+				t.Error("two have the lock")
+			}
+			sys.Unlock(other.fd, id.byte())
+			time.Sleep(within)
+			synctest.Wait()
+			held := lock.Load()
+			if held == nil || told != "somebody" {
+				t.Fatalf("%v after %v: held %t, told %q", time.Since(begin), after, held != nil, told)
+			}
+			if e := sys.TryLock(other.fd, id.byte()); e != syscall.EAGAIN {
+				t.Errorf("the lock is not held: errno %d", e)
+			}
+			held.Release()
+			if e := sys.TryLock(other.fd, id.byte()); e != 0 {
+				t.Errorf("the lock was not let go: errno %d", e)
+			}
+		})
+	}
+}
+
+// TestLockRemoved: a lock file that somebody removed is no lock. Runs that have it keep it
+// open; the next one has the file that is there now, and the last user closes the old one.
+func TestLockRemoved(t *testing.T) {
+	treetest.Need(t, "root")
+	take := func(ino uint64) *Lock {
+		l, err := TakeLock(t.Context(), sys.Stat{Dev: ^uint64(2), Ino: ino}, "test", nil)
+		treetest.Must(t, err)
+		return l
+	}
+	const path = "/run/fastlabel/lock"
+	_ = os.Remove(path) // other tests may leave a user of it
+	take(0).Release()
+	first := take(1)
+	old := first.file
+	treetest.Must(t, os.Remove(path))
+	second := take(2)
+	if is, err := second.file.is(); second.file == old || !is {
+		t.Errorf("the file that was removed is held: %v", err)
+	}
+	if e := sys.TryLock(another(t).fd, second.id.byte()); e != syscall.EAGAIN {
+		t.Errorf("the lock is not held: errno %d", e)
+	}
+	if _, e := sys.Fstatx(old.fd); e != 0 {
+		t.Errorf("a file in use was closed: errno %d", e)
+	}
+	first.Release()
+	if _, e := sys.Fstatx(old.fd); e != syscall.EBADF {
+		t.Errorf("the old file is still open: errno %d", e)
+	}
+	second.Release()
+	if _, e := sys.Fstatx(current.file.fd); e != 0 {
+		t.Errorf("the file is opened anew each time: errno %d", e)
+	}
+}
+
+// line is a volume for which callers wait.
+type line struct{ volume }
+
+func (v line) waiting() []*Lock { return process.lines[v.volume] }
+
+// take has a caller wait behind the others, and call has with the lock.
+func (v line) take(ctx context.Context, does string, waits func(holder string), has func(*Lock)) {
+	go func() {
+		defer func() { _ = recover() }()
+		if l, err := TakeLock(ctx, sys.Stat{Dev: v.dev, Ino: v.ino}, "test", waits); err == nil {
+			l.Did = does
+			has(l)
+		}
+	}()
+	synctest.Wait() // so that they come in this order
+}
+
+// TestQueue: a thousand callers have their turns in the order in which they came. Who
+// leaves wakes one, and no clock any.
+func TestQueue(t *testing.T) {
+	treetest.Need(t, "root")
+	const callers = 1000
+	synctest.Test(t, func(t *testing.T) {
+		v := line{volume{^uint64(3), 0}}
+		var turns []int
+		var told atomic.Int64
+		for i := range callers + 1 {
+			v.take(t.Context(), "", func(holder string) {
+				if told.Add(1); !strings.Contains(holder, fmt.Sprint(pid)) {
+					t.Errorf("held by %q", holder)
+				}
+			}, func(*Lock) { turns = append(turns, i) })
+		}
+		line{volume{^uint64(3), 1}}.take(t.Context(), "", nil, (*Lock).Release)
+		if told.Load() != 0 {
+			t.Errorf("%d were told at once", told.Load())
+		}
+		time.Sleep(time.Hour)
+		if told.Load() != callers || len(turns) != 1 {
+			t.Errorf("%d were told of %d, %d have a turn", told.Load(), callers, len(turns))
+		}
+		for i := range callers {
+			begin := time.Now()
+			v.waiting()[0].Release()
+			synctest.Wait()
+			if len(turns) != i+2 || turns[i+1] != i+1 || !time.Now().Equal(begin) {
+				t.Fatalf("%d left: the last turn of %d is %d's", i+1, len(turns), turns[len(turns)-1])
+			}
+		}
+		if v.waiting()[0].Release(); v.waiting() != nil {
+			t.Error("the line is left")
+		}
+	})
+}
+
+// TestQueueDid: a caller is told what the one did for whom he waited, and not what was done
+// before he came, or by one who gave up.
+func TestQueueDid(t *testing.T) {
+	treetest.Need(t, "root")
+	synctest.Test(t, func(t *testing.T) {
+		v := line{volume{^uint64(4), 0}}
+		var after []string
+		take := func(does string) {
+			v.take(t.Context(), does, nil, func(l *Lock) { after = append(after, l.After) })
+		}
+		leave := func() {
+			v.waiting()[0].Release()
+			synctest.Wait()
+		}
+		take("a")
+		take("a2")
+		take("b")
+		leave()
+		leave()
+		process.enter(&Lock{id: v.volume}) // it never has the lock: c may have come after b had left
+		take("c")
+		leave()
+		leave()
+		leave()
+		if !slices.Equal(after, []string{"", "a", "a2", ""}) {
+			t.Errorf("%q", after)
+		}
+	})
+}
+
+// TestQueueQuits: who gives up, or panics when it is told, or gives up just when its turn
+// comes, holds up nobody.
+func TestQueueQuits(t *testing.T) {
+	treetest.Need(t, "root")
+	synctest.Test(t, func(t *testing.T) {
+		v := line{volume{^uint64(5), 0}}
+		turns := 0
+		leave := func(l *Lock) { turns++; l.Release() }
+		v.take(t.Context(), "", nil, func(*Lock) {})
+		first := v.waiting()[0]
+		v.take(t.Context(), "", func(string) { panic("told") }, leave)
+		ctx, cancel := context.WithCancel(t.Context())
+		for range 10 {
+			v.take(ctx, "", nil, leave)
+			v.take(t.Context(), "", nil, leave)
+		}
+		time.Sleep(time.Second)
+		cancel()
+		synctest.Wait()
+		if n := len(v.waiting()); n != 11 || turns != 0 {
+			t.Errorf("%d wait of 10, %d had a turn", n-1, turns)
+		}
+		first.Release()
+		synctest.Wait()
+		if turns != 10 || v.waiting() != nil {
+			t.Errorf("%d had a turn of 10", turns)
+		}
+		// The turn and the end of the context at once: select takes either.
+		for range 100 {
+			ctx, cancel := context.WithCancel(t.Context())
+			v.take(t.Context(), "", nil, func(*Lock) {})
+			first := v.waiting()[0]
+			v.take(ctx, "", nil, leave)
+			cancel()
+			first.Release()
+			synctest.Wait()
+			if v.waiting() != nil {
+				t.Fatal("a turn is lost")
+			}
+		}
+	})
+}

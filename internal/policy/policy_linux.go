@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package policy asks the loaded policy for its form of a label, and why it refused one. It
+// asks through selinuxfs, and where it may not ask it knows nothing: no answer decides what is
+// written.
+package policy
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/fastlabel/fastlabel/internal/mountinfo"
+	"github.com/fastlabel/fastlabel/internal/secctx"
+	"github.com/fastlabel/fastlabel/internal/sys"
+)
+
+// Policy is the loaded policy, as one run knows it.
+type Policy struct {
+	mu    sync.Mutex
+	known map[question]string // the answers so far: where one file is refused, many are; guarded by mu
+}
+
+// Know has the kernel look at the label once, where SELinux is on, before anything has it: a label
+// that the loaded policy does not know would be refused entry by entry, when a seal that it does
+// know may be on the root already. And it may print another than was asked for, as where a type
+// has an alias; only what it prints can be read back.
+//
+// For a process that may not ask the label stays as it is: the kernel refuses it in time. A note other
+// than "" is for the caller's report.
+func (p *Policy) Know(label string) (printed, note string, err error) {
+	printed, err = ask("context", os.O_RDWR, label)
+	if errors.Is(err, syscall.EINVAL) {
+		if now, err := ask("enforce", os.O_RDONLY, ""); err != nil || now != "0" {
+			return label, "", fmt.Errorf("the loaded policy does not know the label %s: %w", label, syscall.EINVAL)
+		}
+		return label, fmt.Sprintf("the loaded policy does not know the label %s: SELinux is permissive here, and lets a process with CAP_MAC_ADMIN store it; to each check it counts as unlabeled_t", label), nil
+	}
+	if err != nil || printed == "" {
+		printed = label
+	}
+	return printed, "", nil
+}
+
+// ask writes question, if there is one, to a file of the kernel's SELinux interface, and
+// returns what can be read there, unless it can only be written.
+func ask(name string, flags int, question string) (string, error) {
+	f, err := open(name, flags)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	if flags != os.O_RDONLY {
+		if _, err := f.WriteString(question); err != nil || flags == os.O_WRONLY {
+			return "", err
+		}
+	}
+	answer, err := io.ReadAll(f)
+	return secctx.Trim(answer), err
+}
+
+const usualPoint = "/sys/fs/selinux"
+
+// open opens a file of the kernel's SELinux interface. That is mounted elsewhere than at
+// usualPoint only in a container which is shown the host's.
+func open(name string, flags int) (*os.File, error) {
+	if Off() {
+		return nil, os.ErrNotExist
+	}
+	f, err := openGenuine(usualPoint+"/"+name, flags)
+	if !errors.Is(err, os.ErrNotExist) {
+		return f, err
+	}
+	all, err := mountinfo.Read()
+	for _, m := range all {
+		if m.FSType == "selinuxfs" && m.Point != usualPoint {
+			if f, err := openGenuine(m.Point+"/"+name, flags); !errors.Is(err, os.ErrNotExist) {
+				return f, err
+			}
+		}
+	}
+	return nil, cmp.Or(err, os.ErrNotExist)
+}
+
+// openGenuine opens a file of selinuxfs. In any other filesystem there is none.
+func openGenuine(path string, flags int) (*os.File, error) {
+	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(path), flags|sys.OpenRead, 0)
+	if e != 0 {
+		return nil, &fs.PathError{Op: "openat", Path: path, Err: e}
+	}
+	if kind, e := sys.FSType(fd); e != 0 || kind != sys.Selinux {
+		sys.Close(fd) // something is mounted over it
+		return nil, os.ErrNotExist
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// Off reports that this kernel has no SELinux, or that it is off, which
+// cannot change before the next boot.
+var Off = sync.OnceValue(func() bool {
+	known, err := os.ReadFile("/proc/filesystems")
+	return err == nil && !strings.Contains(string(known), "selinuxfs")
+})

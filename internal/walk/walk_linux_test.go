@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package walk
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fastlabel/fastlabel/internal/budget"
+	"github.com/fastlabel/fastlabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/internal/sys"
+	"github.com/fastlabel/fastlabel/test/treetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(treetest.Main(m)) }
+
+// ample is a share that no walk here uses up.
+func ample(t *testing.T) *budget.Share {
+	t.Helper()
+	share, err := budget.New(1<<10, func() int { return 1 << 20 }).Enter(t.Context())
+	treetest.Must(t, err)
+	return share
+}
+
+// TestWorkers: where calls wait for a server, more of them wait at once, unless
+// the caller says how many.
+func TestWorkers(t *testing.T) {
+	cores := min(runtime.GOMAXPROCS(0), runtime.NumCPU())
+	for _, test := range []struct {
+		threads    int
+		served     bool
+		want, most int
+	}{
+		{0, false, cores, max(cores, mostWorkers)},
+		{0, true, max(cores, waiting), max(cores, mostWaiting)},
+		{3, false, 3, 3},
+		{3, true, 3, 3},
+	} {
+		k := &Walk{job: &Job{Workers: test.threads}, mount: &mounts.Mount{Served: test.served}, share: ample(t)}
+		if got, most := k.size(); got != test.want || most != test.most {
+			t.Errorf("%+v: %d workers, %d at most", test, got, most)
+		}
+	}
+}
+
+// slow are rules that take their time, as a server does that is never busy, and tell how
+// many workers wait at once.
+type slow struct {
+	waiting atomic.Int32
+	tell    func(waiting int32)
+}
+
+func (s *slow) Entry([]byte, sys.Kind) (string, error) {
+	s.tell(s.waiting.Add(1))
+	time.Sleep(2 * time.Millisecond)
+	s.waiting.Add(-1)
+	return "system_u:object_r:container_file_t:s0", nil
+}
+
+func (s *slow) Beneath([]byte) *Want { return &Want{Rules: s} }
+
+// TestWaitTogether: where calls wait for a server that has time, many more of them are
+// under way at once than the walk began with.
+func TestWaitTogether(t *testing.T) {
+	treetest.Need(t, "root", "tmpfs")
+	root := filepath.Join(treetest.Fresh(t, "tmpfs"), "tree")
+	treetest.Build(t, root, treetest.Text(t, "dir .\nfile f%d x30000\n"))
+	const many = 3 * waiting
+	for range 5 { // a machine with much to do makes more workers look vain
+		m := enclosed(t, root)
+		m.Served = true
+		ctx, stop := context.WithCancel(t.Context())
+		s := &slow{tell: func(waiting int32) {
+			if waiting >= many {
+				stop()
+			}
+		}}
+		_ = New(&Job{Want: &Want{Rules: s}, Stop: func(error) { stop() }}, m, &Top{FD: m.Top, Outcome: Skipped}, ample(t)).Run(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		stop()
+	}
+	t.Errorf("never %d at once, and the walk begins with %d", many, waiting)
+}
+
+// TestBeginUnread: a worker that begins when the labels met of late were wrong writes
+// unread, as the others do by then.
+func TestBeginUnread(t *testing.T) {
+	treetest.Need(t, "root", "tmpfs")
+	const label, few = "system_u:object_r:container_file_t:s0", 20
+	for wrong, want := range map[bool]Outcome{true: Written, false: Right} {
+		root := filepath.Join(treetest.Fresh(t, "tmpfs"), "tree")
+		treetest.Build(t, root, treetest.Text(t, "default label="+label+"\ndir .\nfile f%d x20\n"))
+		m := enclosed(t, root)
+		k := New(&Job{Want: &Want{Label: label}, Writes: Guess}, m, &Top{FD: m.Top, Outcome: Skipped}, ample(t))
+		k.wrong.Store(wrong)
+		if err := k.Run(t.Context()); err != nil || k.Tally().Of[want] != few {
+			t.Errorf("%t: %+v, %v", wrong, k.Tally(), err)
+		}
+	}
+}
