@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -78,6 +79,61 @@ func TestGathered(t *testing.T) {
 				t.Errorf("%s: one in 48 was wrong: told %d", c.name, inodes)
 			}
 		}
+	}
+}
+
+// TestPartHeldUp: a worker is held up in a part of a directory that was sorted when its labels still
+// seemed right, while another gathers the rest, which does not fit: what is left of the part is not
+// taken for what was gathered.
+func TestPartHeldUp(t *testing.T) {
+	treetest.Need(t, "ext4")
+	const low, high, bucket, most = 5000, 1400, 16384, 4400 // the part has fewer than the others
+	volume := treetest.Fresh(t, "ext4")
+	root := mkdir(t, volume, "root")
+	create := func(dir, format string, i int) uint64 {
+		var st unix.Stat_t
+		path := filepath.Join(dir, fmt.Sprintf(format, i))
+		if err := errors.Join(unix.Mknod(path, unix.S_IFREG|0o600, 0), unix.Lstat(path, &st)); err != nil {
+			t.Fatal(err)
+		}
+		return st.Ino
+	}
+	for i := range low {
+		create(root, "low-name-%08d", i)
+	}
+	for i, beside := 0, mkdir(t, volume, "beside"); create(beside, "f%d", i) < bucket; i++ {
+	}
+	for i := range high {
+		create(root, "high-%0240d", i)
+	}
+	dir, err := os.Open(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(guessAfter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names[guessAfter/2:] {
+		treetest.Set(t, root, name, newLabel)
+	}
+	var asked atomic.Int64
+	var held atomic.Bool
+	hold := func(ctx context.Context, n int) error {
+		asked.Add(int64(n))
+		if strings.Contains(string(debug.Stack()), "sortedRange") && held.CompareAndSwap(false, true) {
+			for asked.Load() < most && ctx.Err() == nil {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		return nil
+	}
+	r, err := tree(t.Context(), root, newLabel, Options{Workers: 2, Throttle: hold},
+		as(capabilities{kernel: walk.Kernel{Sorting: order.Sorting{From: 1, Budget: 128 << 10}}, openat2: true}))
+	adds(t, r)
+	if n := len(bearing(t, root, newLabel)); err != nil || r.Seen != 1+low+high || n != 1+low+high {
+		t.Errorf("%+v, %v; %d have the label", r, err, n)
 	}
 }
 

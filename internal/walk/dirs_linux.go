@@ -29,7 +29,7 @@ type directory struct {
 	want   *Want  // of what is in it
 
 	sortFrom    int64  // the position from which on its entries are gathered
-	sortedBelow uint64 // the inode number below which its entries were gathered and labelled
+	sortedBelow uint64 // what is read later of it was gathered and labelled below this inode number
 
 	// While it is closed and wanted: what it was, to be compared when it is found again.
 	// Zero where it was closed for good, and lies on the way to one that is wanted.

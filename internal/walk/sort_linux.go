@@ -124,7 +124,7 @@ func (w *worker) sample(d *directory, fd, n int) (left int, queued bool) {
 	if err != nil {
 		return n, false // entries reports it
 	}
-	w.entries(d, fd, w.buf[:end:end])
+	w.entries(d, fd, w.buf[:end:end], 0)
 	if w.labels.wrong < guessAfter || w.queue.Stopped() {
 		return copy(w.buf, w.buf[end:n]), false
 	}
@@ -281,27 +281,27 @@ type sortedRange struct {
 func (r *sortedRange) do(w *worker) {
 	d := r.of.dir
 	w.pos.at(d, nil)
-	w.inOrder(d, d.FD(), r.part)
+	w.inOrder(d, d.FD(), r.part, 0)
 	if r.part.Done() {
 		r.of.done(w)
 	}
 }
 
-// inOrder labels the entries of a range of d.
-func (w *worker) inOrder(d *directory, fd int, r order.Range) {
+// inOrder labels the entries of a range of d, but for inode numbers below least.
+func (w *worker) inOrder(d *directory, fd int, r order.Range, least uint64) {
 	for !w.queue.Stopped() {
 		buf := r.Next(w.buf)
 		if len(buf) == 0 {
 			return
 		}
-		w.entries(d, fd, buf)
+		w.entries(d, fd, buf, least)
 	}
 }
 
 // sortPart takes the rest of d over, of which n bytes of entries are in the
 // buffer, if its order matters and there is memory for it.
 func (w *worker) sortPart(d *directory, fd, n int) bool {
-	if !w.byInode(d) || w.walk.wrong.Load() && w.isLarge(d) {
+	if !w.byInode(d) || d.sortedBelow > 0 || w.walk.wrong.Load() && w.isLarge(d) {
 		return false
 	}
 	g := w.walk.sorter.part(d, min(partBudget, max(w.walk.job.Kernel.Sorting.Budget, bufferSize)), w.cache)
@@ -325,18 +325,18 @@ func (w *worker) sortPart(d *directory, fd, n int) bool {
 }
 
 // sortBuffer labels the n bytes of entries in the buffer, in the order of inodes if
-// that matters.
-func (w *worker) sortBuffer(d *directory, fd, n int) {
+// that matters, but for inode numbers below least.
+func (w *worker) sortBuffer(d *directory, fd, n int, least uint64) {
 	if !w.byInode(d) || n < sortedFrom {
-		w.entries(d, fd, w.buf[:n])
+		w.entries(d, fd, w.buf[:n], least)
 		return
 	}
 	w.sorted = w.sorted.Begin(n)
 	if w.sorted.Put(w.buf[:n]) != nil || w.sorted.InOrder() {
-		w.entries(d, fd, w.buf[:n]) // which reports what is malformed
+		w.entries(d, fd, w.buf[:n], least) // which reports what is malformed
 		return
 	}
 	for i := range w.sorted.Sort() {
-		w.inOrder(d, fd, w.sorted.Range(i))
+		w.inOrder(d, fd, w.sorted.Range(i), least)
 	}
 }

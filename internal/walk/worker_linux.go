@@ -61,7 +61,7 @@ type listed struct {
 
 func (l *listed) do(w *worker) {
 	if fd := w.acquire(l.dir); fd >= 0 {
-		w.entries(l.dir, fd, l.entries)
+		w.entries(l.dir, fd, l.entries, 0)
 		w.cache.release(l.dir)
 	}
 }
@@ -181,6 +181,7 @@ func (w *worker) buffer(d *directory, fd, n int, more bool) {
 		}
 		top.Listed = nil
 	}
+	least := d.sortedBelow // now: who takes the rest may set it, and has not labelled what was read here
 	switch {
 	case w.small != nil && more:
 		w.small.large = true
@@ -189,7 +190,7 @@ func (w *worker) buffer(d *directory, fd, n int, more bool) {
 		return
 	case w.small != nil:
 		w.small.check(w.labels.tally.Seen + int64(n/entrySize))
-		w.entries(d, fd, w.buf[:n])
+		w.entries(d, fd, w.buf[:n], 0)
 		return
 	case more:
 		var taken bool
@@ -199,7 +200,7 @@ func (w *worker) buffer(d *directory, fd, n int, more bool) {
 		defer w.pushRest(d)()
 	}
 	if !w.mount.Served {
-		w.sortBuffer(d, fd, n)
+		w.sortBuffer(d, fd, n, least)
 		return
 	}
 	// Where each entry takes a server's time, one worker would take seconds for a buffer,
@@ -213,11 +214,12 @@ func (w *worker) buffer(d *directory, fd, n int, more bool) {
 		w.pushListed(d, left[:end])
 		left = left[end:]
 	}
-	w.entries(d, fd, left)
+	w.entries(d, fd, left, 0)
 }
 
-// entries labels the entries of d in buf: plain names in sweeps, the others one by one.
-func (w *worker) entries(d *directory, fd int, buf []byte) {
+// entries labels the entries of d in buf, but for inode numbers below least: plain names in
+// sweeps, the others one by one.
+func (w *worker) entries(d *directory, fd int, buf []byte, least uint64) {
 	if op, e := w.labels.io.Enter(fd); e != 0 {
 		w.labels.failDir(d, op, e)
 		return
@@ -231,7 +233,7 @@ func (w *worker) entries(d *directory, fd int, buf []byte) {
 			w.pushListed(d, buf[off:])
 			return
 		}
-		next, err := w.pos.load(w.labels.tally, buf, off, most, w.mount.SkipInodes, d.sortedBelow)
+		next, err := w.pos.load(w.labels.tally, buf, off, most, w.mount.SkipInodes, least)
 		w.rowOf(d, fd)
 		if w.small != nil {
 			w.small.check(w.labels.tally.Seen)

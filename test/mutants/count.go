@@ -39,6 +39,11 @@ func counts() []Mutant {
 			Edits:  edits("internal/walk/sort_linux.go", "s.At = max(s.At, at)", "_ = at"),
 		},
 		{
+			Name: "part-least", By: "TestPartHeldUp in relabel",
+			Breaks: "what was read of a directory before its rest was gathered is labelled whole",
+			Edits:  edits("internal/walk/worker_linux.go", "w.mount.SkipInodes, least)", "w.mount.SkipInodes, d.sortedBelow)"),
+		},
+		{
 			Name: "span-offsets", By: "TestStretches in relabel",
 			Breaks: "a directory without an index is read by one worker",
 			Edits:  edits("internal/walk/sort_linux.go", "spans = order.Divide(d.sortFrom, 1)", "_ = spans"),
