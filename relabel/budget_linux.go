@@ -32,8 +32,7 @@ func filesForAll() int {
 }
 
 // SetMaxWorkers bounds the workers of all runs of the process together: 320, unless it is called.
-// n below 1 stands for that too. Workers that are at work go on. A call of the filesystem that
-// does not return costs a thread beside them.
+// n below 1 stands for that too. A call that does not return costs a thread beside them.
 func SetMaxWorkers(n int) {
 	if n < 1 {
 		n = defaultWorkers

@@ -65,11 +65,10 @@ var joined Group
 // everything beneath it too, also where SELinux is off. An empty label does nothing. A link is
 // labelled itself, also where path has a slash behind it.
 //
-// With recurse it is Tree with a context that never ends and the zero Options, so the root's label
-// means the same by whatever function it was written. Another relabel of the volume is waited for,
-// but no longer than two minutes (ErrLocked); where that was a call like this one in this process,
-// its work is this one's too. Without recurse path alone is labelled, under the same lock: its
-// label then says nothing of what is beneath it.
+// With recurse it is Tree with a context that never ends and the zero Options. Another relabel of
+// the volume is waited for, but no longer than two minutes (ErrLocked); where that was a call like
+// this one in this process, its work is this one's too. Without recurse path alone is labelled,
+// under the same lock: its label then says nothing of what is beneath it.
 //
 // A single failure is an *os.PathError with the full path, "lsetxattr(label=…)" as Op where a
 // label could not be written, and the bare errno. In an *IncompleteError errors.Is finds each

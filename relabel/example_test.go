@@ -174,6 +174,7 @@ func ExampleTree_errors() {
 		"system_u:object_r:container_file_t:s0", nil)
 	var some *relabel.IncompleteError
 	var hung *relabel.HungError
+	var pending *relabel.PendingError
 	var where *fs.PathError
 	switch {
 	case err == nil:
@@ -181,6 +182,8 @@ func ExampleTree_errors() {
 		log.Print("nothing was begun: ", err)
 	case errors.As(err, &hung):
 		log.Print("the filesystem does not answer: ", hung.Calls)
+	case errors.As(err, &pending):
+		log.Print("it continues; ask again, or relabel.Stop before the volume is unmounted: ", pending)
 	case errors.Is(err, context.Cause(ctx)):
 		log.Print("stopped; the next run resumes")
 	case errors.As(err, &some):

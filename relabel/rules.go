@@ -13,10 +13,9 @@ import (
 )
 
 // Apply gives root and everything beneath it labels by rules: what restorecon does, or a change of
-// a part of each label. Every label is read before it is written. An interrupted run leaves some
-// entries with the former labels, and the next run completes it. So a root in which anything is
-// written, and each mount beneath, is not trusted by any Skip until Tree commits it, where an
-// attribute can say so (CAP_SYS_ADMIN). Who reads the label alone does not see that.
+// a part of each label. Every label is read before it is written. A run that is interrupted leaves
+// some entries with the former labels. So a root in which anything is written, and each mount
+// beneath, is not trusted by any Skip until Tree commits it (an attribute, CAP_SYS_ADMIN).
 //
 // With Contexts the real path of the root counts, but a link at its end is not followed. Every root
 // is allowed then, / and the kernel's own filesystems too; beneath a root these are skipped, but

@@ -20,8 +20,8 @@ func Tree(ctx context.Context, root, label string, o *Options) (Report, error) {
 	return tree(ctx, root, label, o.orZero(), inner{})
 }
 
-// TreeAt is Tree for a root that the caller has opened, if only by O_PATH, whatever lies at its path
-// by now. Messages have the name of root. The caller may close root when TreeAt has returned.
+// TreeAt is Tree for a root that the caller has opened, if only by O_PATH, and may close when TreeAt
+// has returned.
 func TreeAt(ctx context.Context, root *os.File, label string, o *Options) (Report, error) {
 	return tree(ctx, root.Name(), label, o.orZero(), inner{dir: root})
 }
@@ -34,11 +34,11 @@ func Verify(ctx context.Context, root, label string, o *Options) (Report, error)
 }
 
 // Inspect reads the label of root, without a walk. With SkipTop, RootState.Labelled says that
-// root's own entries have the label too. A mount that gives every file one label has that.
+// root's own entries have the label too. Without CAP_SYS_ADMIN, which alone sees claims, a root
+// that has the label is an error, EPERM.
 //
-// It returns when the filesystem answers. While four calls for one root have hung for a second, or
-// 256 in all, or as many as have half of the files that the process may open, the error is a
-// *HungError at once.
+// It returns when the filesystem answers. While four calls for one root have hung for a second,
+// or 256 in all, the error is a *HungError at once.
 func Inspect(root, label string, s Skip) (RootState, error) { return inspect(root, label, s) }
 
 // RootState is the result of Inspect.
