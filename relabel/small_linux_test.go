@@ -72,8 +72,8 @@ func TestRightLooksAgain(t *testing.T) {
 	treetest.Need(t, "root", "seccomp", "tmpfs")
 	root := grow(t, on(t, "tmpfs"), "default label="+newLabel+"\ndir .\nfile f%d x5\n")
 	changed := false
-	end := treetest.Supervise(t, exec.Command(treetest.Command(t), "--label", newLabel, root), []int{unix.SYS_GETDENTS64}, func(treetest.Notice) treetest.Answer {
-		if !changed {
+	end := treetest.Supervise(t, exec.Command(treetest.Command(t), "--label", newLabel, root), []int{unix.SYS_GETDENTS64}, func(n treetest.Notice) treetest.Answer {
+		if !changed && n.On(t, root) {
 			changed = true
 			treetest.Set(t, root, ".", oldLabel) // as a run to another label does, or its seal
 		}
@@ -89,8 +89,12 @@ func TestRightUnread(t *testing.T) {
 	treetest.Need(t, "root", "seccomp", "tmpfs")
 	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\nfile f%d x5\n")
 	treetest.Set(t, root, ".", newLabel)
+	reads := 0
 	end := treetest.Supervise(t, exec.Command(treetest.Command(t), "--label", newLabel, root), []int{unix.SYS_GETDENTS64}, func(n treetest.Notice) treetest.Answer {
-		if n.Same == 1 {
+		if !n.On(t, root) {
+			return treetest.Answer{}
+		}
+		if reads++; reads == 1 {
 			return treetest.Answer{Errno: unix.EIO}
 		}
 		return treetest.Answer{}
@@ -138,6 +142,9 @@ func TestSmallMountMoves(t *testing.T) {
 		}
 		reads := 0
 		end := treetest.Supervise(t, exec.Command(treetest.Command(t), "--label", newLabel, root), []int{unix.SYS_GETDENTS64}, func(n treetest.Notice) treetest.Answer {
+			if !n.On(t, root) {
+				return treetest.Answer{}
+			}
 			if reads++; reads != 3 {
 				return treetest.Answer{}
 			}

@@ -28,6 +28,14 @@ type Notice struct {
 	Args [6]uint64 // as they lie in the registers
 }
 
+// On reports whether the call's first argument is a descriptor on the filesystem of path.
+func (n Notice) On(t testing.TB, path string) bool {
+	var fd, st unix.Stat_t
+	Check(t, unix.Stat(fmt.Sprintf("/proc/%d/fd/%d", n.PID, n.Args[0]), &fd))
+	Check(t, unix.Stat(path, &st))
+	return fd.Dev == st.Dev
+}
+
 // Begins reports whether the call's argument arg points to text that begins so.
 func (n Notice) Begins(t testing.TB, arg int, text string) bool {
 	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", n.PID))
