@@ -283,7 +283,7 @@ func TestSuspend(t *testing.T) {
 			t.Parallel() // it sleeps most of its time
 			began := time.Now()
 			// Without a shell that waits for it, a process is not stopped by ^Z.
-			s := shellOnTerminal(t, mode, 80, `set -m; "$0" -p --max-rate=100 "$1"; echo stopped; sleep 2; fg >/dev/null; echo code $?`, os.Args[0], root)
+			s := shellOnTerminal(t, mode, 80, `set -m; "$0" -p --max-rate=100 "$1"; echo stopped; sleep 4; fg >/dev/null; echo code $?`, os.Args[0], root)
 			s.until(t, 0, `elapsed`)
 			if _, err := s.master.WriteString("\x1a"); err != nil {
 				t.Fatal(err)
@@ -303,7 +303,7 @@ func TestSuspend(t *testing.T) {
 			if took == nil {
 				t.Fatal(on.lines)
 			}
-			// It was stopped for 2 s, but for what passed since it drew the last time: on a busy machine, long.
+			// It was stopped for 4 s, but for what passed since it drew the last time: on a busy machine, long.
 			if ran, _ := strconv.ParseFloat(took[1], 64); wall-ran < 1 {
 				t.Errorf("%.1f s of %.1f", ran, wall)
 			}

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/term"
@@ -71,10 +72,14 @@ func (s *Screen) Leave() {
 // Suspend takes the line away, as Leave does, and lets SIGTSTP stop the process, as by ^Z.
 // It returns when the process goes on. Nothing is drawn in between.
 func (s *Screen) Suspend() {
-	if s.mu.TryLock() {
-		defer s.mu.Unlock()
-		Wipe(s.W)
-		s.drawn = ""
+	for try := range 50 { // who draws now ends soon, but on a terminal that takes nothing
+		if s.mu.TryLock() {
+			defer s.mu.Unlock()
+			Wipe(s.W)
+			s.drawn = ""
+			break
+		}
+		time.Sleep(time.Duration(try) * time.Millisecond / 10)
 	}
 	runtime.LockOSThread() // a thread that sends itself a signal has it before it goes on
 	defer runtime.UnlockOSThread()
