@@ -55,7 +55,7 @@ func (a app) newProgress(s *settings, to report.Reporter) *progress {
 	}
 }
 
-// pace is how progress is shown; the zero value is not at all. SIGUSR1 is answered in each way.
+// pace says when progress is shown: at zero never, but where SIGUSR1 asks for it.
 type pace struct {
 	drawn bool          // a line on a terminal that is drawn again and again
 	after time.Duration // that is, if the run lasts so long

@@ -35,7 +35,7 @@ type Lock struct {
 	Unlocked error
 	// After is the Did of the run in this process that this one waited for.
 	After string
-	// Did is what the run has done by now: see After.
+	// Did names what the run has done by now: see After.
 	Did string
 
 	id   volume

@@ -39,12 +39,12 @@ const (
 	// Grace is the time after the end of its context that the child is waited for
 	// while it does nothing: the engine gives up after half a second.
 	Grace = 800 * time.Millisecond
-	// often is how often it is looked at then, and idle how long it does nothing before
-	// that counts.
+	// often passes between two looks at it then, and idle without a change before that
+	// counts.
 	often, idle = Grace / 16, Grace / 4
 	// longest is the longest time that it may work on without a word.
 	longest = 30 * time.Second
-	// seldom is how often it is looked at before, and how long its last word may take.
+	// seldom passes between two looks before, and its last word may take as long.
 	seldom = time.Second
 )
 

@@ -53,7 +53,7 @@ func (r Reporter) Stall(root string, c relabel.HungCall) {
 	r.Put(Event{Kind: Status, Root: root, State: "stalled", Call: c.Call, Path: c.Path})
 }
 
-// Result is what became of one PATH.
+// Result is the outcome of one PATH.
 type Result struct {
 	relabel.Report
 	Command string // "", "verify"
@@ -76,7 +76,7 @@ type Labels struct {
 	Other bool   `json:"other,omitempty"`
 }
 
-// Probe is what probe found at one PATH.
+// Probe is the answer of probe for one PATH.
 type Probe struct {
 	Root, Label, Depth    string
 	Labelled, Interrupted bool

@@ -28,7 +28,7 @@ func (f Far) percent() int64 {
 	return min(99, int64(100*float64(f.Seen)/float64(f.Total)))
 }
 
-// narrow is how many columns a line needs for what matters.
+// narrow is the width, in columns, that a line needs for what matters.
 const narrow = 39
 
 // Line is for people, in so many columns. Where they are few, the per cent and the time left

@@ -18,8 +18,8 @@ import (
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
-// MaxListed is how many failures, and how many skipped entries, are listed for
-// each PATH without -v: about a screen.
+// MaxListed bounds the failures, and the skipped entries, that are listed for each PATH
+// without -v: about a screen.
 const MaxListed = 20
 
 // Source makes events of what the engine reports about one PATH. The engine calls back
