@@ -247,6 +247,30 @@ func TestRestoreconAlias(t *testing.T) {
 	}
 }
 
+// TestRestoreconImage: labels of an image that the machine's policy does not know are stored
+// by whom the policy lets do so, and by nobody else.
+func TestRestoreconImage(t *testing.T) {
+	root := grow(t, fresh(t, "ext4"))
+	contexts := filepath.Join(t.TempDir(), "file_contexts")
+	if err := os.WriteFile(contexts, []byte("/.* system_u:object_r:of_an_image_t:s0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	flags := []string{"-R", "-F", "--root", root, "--contexts", contexts, root}
+	told(t, label(t, 1, append([]string{"restorecon"}, flags...)...), "invalid argument")
+	boolean := func(value string) {
+		for _, w := range [][2]string{{"booleans/makes_images", value}, {"commit_pending_bools", "1"}} {
+			if err := os.WriteFile("/sys/fs/selinux/"+w[0], []byte(w[1]), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	boolean("1")
+	defer boolean("0")
+	told(t, label(t, 0, append([]string{"restorecon"}, flags...)...), " 0 failed, ")
+	all(t, root, "system_u:object_r:of_an_image_t:s0") // as who may do so reads it
+	told(t, label(t, 0, append([]string{"restorecon"}, flags...)...), " 0 written, ")
+}
+
 // TestRestoreconTree: on the machine's whole tree, with wrong labels on two of three
 // entries of each kind, restorecon and ours would change the same entries to the same
 // labels; after ours restorecon changes nothing, after restorecon ours writes nothing,
