@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"github.com/opencontainers/selinux/go-selinux"
+
+	"github.com/fastlabel/fastlabel/internal/secctx"
 )
 
 // The drop-ins import go-selinux for two things that a caller of it shares with
@@ -36,7 +38,7 @@ func RelabelContext(ctx context.Context, path, fileLabel string, shared bool) er
 	if shared {
 		fields := strings.SplitN(strings.TrimSuffix(fileLabel, "\x00"), ":", 4)
 		if len(fields) < 3 {
-			_, err := canonical(fileLabel)
+			_, err := secctx.Canonical(fileLabel)
 			return invalid(path, err)
 		}
 		fileLabel = strings.Join(fields[:3], ":") + ":s0"
@@ -86,7 +88,7 @@ func change(ctx context.Context, path, label string, recurse bool) error {
 	if label == "" {
 		return nil
 	}
-	want, err := canonical(label)
+	want, err := secctx.Canonical(label)
 	if err != nil {
 		return invalid(path, err)
 	}

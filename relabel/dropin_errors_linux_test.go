@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/fastlabel/fastlabel/internal/commit"
 	"github.com/fastlabel/fastlabel/internal/secctx"
 )
 
@@ -82,8 +81,8 @@ func TestDropinErrors(t *testing.T) {
 			t.Errorf("%s: %#v", c.name, at.Err)
 		}
 	}
-	late := &fs.PathError{Op: "relabel", Path: "/v", Err: fmt.Errorf("%w: by now", commit.ErrOvertaken)}
-	if at, is := worded(overtaken(late), "").(*fs.PathError); !is || !errors.Is(at, ErrOvertaken) || at.Error() != late.Error() {
+	late := &fs.PathError{Op: "relabel", Path: "/v", Err: fmt.Errorf("%w: by now", ErrOvertaken)}
+	if at, is := worded(late, "").(*fs.PathError); !is || !errors.Is(at, ErrOvertaken) || at.Error() != late.Error() {
 		t.Error(at)
 	}
 	if text := (&IncompleteError{Failed: 2}).Error(); !strings.HasPrefix(text, "2 entries failed") { // as a caller's tests make one

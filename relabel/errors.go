@@ -9,35 +9,23 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/fastlabel/fastlabel/internal/commit"
 	"github.com/fastlabel/fastlabel/internal/run"
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/internal/steal"
+	"github.com/fastlabel/fastlabel/internal/walk"
 )
 
 // Errors that a caller may branch on, with errors.Is. Where the kernel or the filesystem cannot
 // have labels the error is errors.ErrUnsupported, and ENOTSUP if it is the filesystem that cannot.
 var (
-	ErrLabel     = errors.New("not a security context")
+	ErrLabel     = secctx.ErrInvalid
 	ErrRefused   = errors.New("relabelling is not allowed")               // of a system directory; see also Tree
 	ErrLocked    = errors.New("another relabel of the volume is at work") // for longer than the caller waits
-	ErrOvertaken = errors.New("another relabel seems to be at work")      // one that does not share the lock: the root lost this one's label or claim
-	ErrHardLinks = errors.New("the file has several names (hard links)")  // see LinksError
+	ErrOvertaken = commit.ErrOvertaken                                    // one that does not share the lock: the root lost this one's label or claim
+	ErrHardLinks = walk.ErrHardLinks                                      // see LinksError
 	ErrStopped   = errors.New("the relabel was stopped")                  // by Stop, Group.Stop or Group.Shutdown
 )
-
-// canonical returns the label in canonical form.
-func canonical(label string) (string, error) {
-	c, err := secctx.Canonical(label)
-	return c, invalidLabel(err)
-}
-
-// invalidLabel makes an error of secctx ErrLabel too.
-func invalidLabel(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &also{err, []error{err, ErrLabel}}
-}
 
 // also is an error that is others as well.
 type also struct {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/internal/flight"
 	"github.com/fastlabel/fastlabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/internal/steal"
 )
 
@@ -116,7 +117,7 @@ func (g *Group) run(ctx context.Context, w *flight.Work[mounts.Volume, request, 
 // looked at. The Report beside them has no counts. errors.Is finds in both what ended ctx.
 func (g *Group) Tree(ctx context.Context, root, label string, s Skip) (Report, error) {
 	none := Report{Root: root, Label: label}
-	want, err := canonical(label)
+	want, err := secctx.Canonical(label)
 	if err != nil {
 		return none, err
 	}

@@ -126,9 +126,6 @@ const mostFirst = 16
 
 // failure reports a failure.
 func (a *account) failure(path, op string, err error) {
-	if errors.Is(err, walk.ErrHardLinks) {
-		err = ErrHardLinks
-	}
 	f := &fs.PathError{Op: op, Path: path, Err: err}
 	var e syscall.Errno // 0 stands for all errors that have none
 	_ = errors.As(err, &e)

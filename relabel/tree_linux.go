@@ -4,7 +4,6 @@ package relabel
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 	"sync/atomic"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/fastlabel/fastlabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/internal/policy"
 	"github.com/fastlabel/fastlabel/internal/run"
+	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/internal/sys"
 	"github.com/fastlabel/fastlabel/internal/walk"
 )
@@ -114,18 +114,7 @@ func (r *relabelling) execute(ctx context.Context, what func(ctx context.Context
 	goOn(err)
 	report := r.account.soFar()
 	report.Elapsed = time.Since(begin)
-	return report, overtaken(err)
-}
-
-// overtaken makes commit's error ErrOvertaken too.
-func overtaken(err error) error {
-	if !errors.Is(err, commit.ErrOvertaken) {
-		return err
-	}
-	if at, is := err.(*fs.PathError); is { //nolint:errorlint // it stays one
-		return &fs.PathError{Op: at.Op, Path: at.Path, Err: overtaken(at.Err)}
-	}
-	return &also{err, []error{err, ErrOvertaken}}
+	return report, err
 }
 
 // file labels a root that is no directory: there is nothing beneath it, so its label says nothing
@@ -195,7 +184,7 @@ func (r *relabelling) done(err error) error {
 
 // canonical sets the label, in canonical form.
 func (r *relabelling) canonical() (err error) {
-	if r.want, err = canonical(r.want); err == nil {
+	if r.want, err = secctx.Canonical(r.want); err == nil {
 		r.account.set(func(report *Report) { report.Label = r.want })
 	}
 	return err
