@@ -177,10 +177,8 @@ func TestApplyTrust(t *testing.T) {
 		"all":       {contexts: "@(/.*)? " + tmpLabel + "\n", label: tmpLabel},
 		"root":      {contexts: "@(/.*)? " + tmpLabel + "\n", rules: Rules{RootOnly: true}, label: tmpLabel},
 		"stopped":   {rules: Rules{Label: moved, Parts: PartLevel}, label: moved, stop: true},
-		"from":      {rules: Rules{Label: moved, From: usrLabel}, label: moved},
 		"right":     {contexts: "@(/.*)? " + usrLabel + "\n", label: usrLabel, trusts: true},
 		"right top": {contexts: "@ " + usrLabel + "\n@/.* " + tmpLabel + "\n", rules: Rules{RootOnly: true}, label: usrLabel, trusts: true},
-		"none fits": {rules: Rules{Label: moved, From: etcLabel}, label: usrLabel, trusts: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := on(t, "ext4")

@@ -24,9 +24,9 @@ import (
 // A file of several names for which rules have different labels gets one of these, and each run
 // writes it anew: LinksError names it.
 //
-// Report.Skipped has also what no rule names, what has a customizable type, and what From does not
-// fit. The options Skip, NoSeal, Sync and Exact do not count. The errors are those of Tree, and
-// that of Valid.
+// Report.Skipped has also what no rule names, and what has a customizable type. The options Skip,
+// NoSeal, Sync and Exact do not count. The errors are those of Tree, and one where Parts and Contexts
+// contradict each other.
 func Apply(ctx context.Context, root string, by Rules, o *Options) (Report, error) {
 	return apply(ctx, root, by, o.orZero(), inner{})
 }
@@ -44,10 +44,7 @@ type Rules struct {
 	// label is then a failure. At 0 the whole label is written. With Contexts it is 0,
 	// restorecon's -F, or PartType: an entry keeps a type that the policy lists as
 	// customizable, and one without a label gets the whole.
-	Parts Parts
-	// From, if not "", is a label in which * stands for any part, as no level does for any level.
-	// An entry with another label is skipped.
-	From     string
+	Parts    Parts
 	RootOnly bool // nothing beneath the root is labelled
 }
 
@@ -100,41 +97,23 @@ const (
 	PartLevel
 )
 
-// Valid returns the error of Apply if Parts and Contexts contradict each other, or From is no
-// pattern of a label (ErrLabel); else nil.
-func (r Rules) Valid() error {
-	_, err := r.rewrite()
-	return err
-}
-
 // rewrite is the type of Change in a walk.Job, where it is described.
 type rewrite func(has, want string) (string, walk.Outcome, error)
 
 // rewrite returns nil where what is wanted is written whatever is there.
 func (r Rules) rewrite() (rewrite, error) {
-	if r.Contexts != nil && r.Parts != 0 && r.Parts != PartType {
+	switch {
+	case r.Parts == 0:
+		return nil, nil
+	case r.Contexts != nil && r.Parts != PartType:
 		return nil, errors.New("by file contexts a whole label is written, or its type alone")
 	}
-	if r.From == "" {
-		if r.Parts == 0 {
-			return nil, nil
-		}
-		return r.over, nil
-	}
-	from, err := pattern(r.From)
-	return func(has, want string) (string, walk.Outcome, error) {
-		if !fits(has, from) {
-			return "", walk.Skipped, nil
-		}
-		return r.over(has, want)
-	}, err
+	return r.over, nil
 }
 
 // over returns what is written where want is wanted and has, another label, was read.
 func (r Rules) over(has, want string) (to string, o walk.Outcome, err error) {
 	switch {
-	case r.Parts == 0:
-		return want, walk.Written, nil
 	case r.Contexts != nil:
 		var custom bool
 		if to, custom, err = r.Contexts.Retype(has, want); custom {
@@ -150,7 +129,6 @@ func (r Rules) over(has, want string) (to string, o walk.Outcome, err error) {
 			return fieldsOf(want)[i]
 		}
 		to, err = secctx.Compose(has, part(PartUser, 0), part(PartRole, 1), part(PartType, 2), part(PartLevel, 3))
-		err = invalidLabel(err)
 	}
 	switch {
 	case err != nil:
@@ -165,38 +143,4 @@ func (r Rules) over(has, want string) (to string, o walk.Outcome, err error) {
 func fieldsOf(label string) (f [4]string) {
 	copy(f[:], strings.SplitN(label, ":", len(f)))
 	return f
-}
-
-// pattern returns the parts of from.
-func pattern(from string) (parts [4]string, err error) {
-	given := strings.SplitN(from, ":", len(parts))
-	if len(given) == 3 {
-		given = append(given, "*")
-	}
-	copy(parts[:], given)
-	for i, one := range []string{"u", "r", "t", "s0"}[:len(given)] {
-		if given[i] == "*" {
-			given[i] = one
-		}
-	}
-	label, err := canonical(strings.Join(given, ":"))
-	var why *secctx.Error
-	if errors.As(err, &why) {
-		return parts, invalidLabel(&secctx.Error{Label: from, Reason: why.Reason + "; write * for any part"})
-	}
-	if parts[3] != "*" {
-		parts[3] = fieldsOf(label)[3]
-	}
-	return parts, nil
-}
-
-// fits reports whether from describes label.
-func fits(label string, from [4]string) bool {
-	has := fieldsOf(label)
-	for i, f := range from {
-		if f != "*" && f != has[i] {
-			return false
-		}
-	}
-	return label != ""
 }

@@ -36,7 +36,7 @@ type settings struct {
 
 	onlyParts            []string      // --only
 	only                 relabel.Parts // the same; 0: all
-	from, contexts, root string
+	contexts, root       string
 	force, ignoreMissing bool
 
 	maxRate uint // entries a second; 0: no limit
@@ -99,14 +99,12 @@ func addFlags(c *cobra.Command, letter string, s *settings) {
 	switch letter {
 	case "l":
 		f.StringArrayVar(&s.onlyParts, "only", nil, "change just this `PART`: type, level, user, role")
-		f.StringVar(&s.from, "from", "", "just what has the label `CONTEXT`; * is any part")
 		f.StringVar(&s.trust, "skip", "none", "skip if labelled, `HOW`: root, top")
 		f.BoolVar(&s.exact, "exact", false, "read every label before writing it")
 		f.BoolVar(&s.noSeal, "no-seal", false, "do not seal PATH during the run")
 		f.BoolVar(&s.sync, "sync", false, "put all on disk before PATH's label, and then that")
 		f.BoolVarP(&s.version, "version", "V", false, "")
 		c.MarkFlagsMutuallyExclusive("only", "skip")
-		c.MarkFlagsMutuallyExclusive("from", "skip")
 	case "p":
 		f.StringVar(&s.depth, "depth", "root", "`HOW` much to read: root, or top")
 	case "c":

@@ -43,7 +43,7 @@ func TestRefusedPaths(t *testing.T) {
 		"/dev/null": "it is a device", "/dev/stdin": "kernel's own (devtmpfs)", "/proc/self/status": "kernel's own (proc)", "/sys": "it lies in a filesystem of the kernel's own (sysfs)",
 		"/etc": "it is a system directory; nothing was begun; to restore its labels: fastlabel restorecon -R /etc\n", "/etc/../etc/": "it is a system directory", "/": "it is a system directory", "/home": "it is a system directory",
 	} {
-		for _, command := range []string{"", "-n", "--only type", "--from u:r:t", "verify", "probe", "--json"} {
+		for _, command := range []string{"", "-n", "--only type", "verify", "probe", "--json"} {
 			expects(t, real(), command+" vol "+path, 3, part)
 		}
 		expects(t, real(), path, 3, "efused")
@@ -95,7 +95,7 @@ func TestOwnLevel(t *testing.T) {
 	plant(t, "pv", 1, 1)
 	plant(t, "other", 1, 1)
 	expects(t, real(), "-q -l s0:c35,c75 pv", 0, "")
-	for _, line := range []string{"-n", "-n -v", "verify", "probe", "-n --only level", "-n --from u:r:t", "-n -u u_u", "verify other"} {
+	for _, line := range []string{"-n", "-n -v", "verify", "probe", "-n --only level", "-n -u u_u", "verify other"} {
 		expects(t, real(), line+" pv", 2, "pv: it has a level of its own; nothing was begun; -l s0:c35,c75 compares with that, -l s0 with what all containers share\n")
 	}
 	for line, code := range map[string]int{

@@ -5,12 +5,10 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/relabel"
 	"github.com/fastlabel/fastlabel/relabel/contexts"
 )
@@ -51,10 +49,7 @@ var parts = map[string]relabel.Parts{"user": relabel.PartUser, "role": relabel.P
 
 // byRules has the job label by rules, where the flags ask for that.
 func (j *job) byRules(ctx context.Context) error {
-	rules := relabel.Rules{Label: j.label, Parts: j.only, From: j.from}
-	if err := rules.Valid(); err != nil {
-		return exit.UsageError{Err: fmt.Errorf("--from: %w", err)}
-	}
+	rules := relabel.Rules{Label: j.label, Parts: j.only}
 	switch {
 	case j.command == "restorecon":
 		set, err := answer(ctx, "openat", j.contexts, func() (*contexts.Set, error) { return contexts.LoadRoot(cmp.Or(j.root, "/"), j.contexts) })
@@ -68,9 +63,9 @@ func (j *job) byRules(ctx context.Context) error {
 		if j.force {
 			rules.Parts = 0
 		}
-	case j.only == 0 && j.from == "":
+	case j.only == 0:
 		return nil
-	case j.only != 0:
+	default:
 		j.label = shownParts(j.label, j.only)
 	}
 	j.tree = func(ctx context.Context, root, _ string, o *relabel.Options, check bool) (relabel.Report, error) {

@@ -114,14 +114,13 @@ func TestOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	setLabel(t, filepath.Join(root, "f01"), "unconfined_u:object_r:tmp_t:s0:c1")
-	if text := says(t, 0, "--only", "type", "--only", "level", "-t", "usr_t", "-l", "s0:c7", "--from", "*:*:tmp_t", root); !strings.Contains(text, "43 entries, 1 written, 42 skipped, 0 failed, ") || !strings.Contains(text, "; label *:*:usr_t:s0:c7\n") {
+	if text := says(t, 0, "--only", "type", "--only", "level", "-t", "usr_t", "-l", "s0:c7", root); !strings.Contains(text, "43 entries, 43 written, 0 failed, ") || !strings.Contains(text, "; label *:*:usr_t:s0:c7\n") {
 		t.Error(text)
 	}
 	if has := treetest.Read(t, root)["f01"]; has != "unconfined_u:object_r:usr_t:s0:c7" {
 		t.Error(has)
 	}
 	for args, text := range map[string]string{
-		"--from a:*:c:zz":         "--from: \"a:*:c:zz\": not a security context: \"zz\" is not a sensitivity",
 		"--only colour":           "--only colour: not one of",
 		"--only type --skip root": "--only and --skip exclude each other",
 	} {

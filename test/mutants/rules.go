@@ -36,11 +36,6 @@ func rules() []Mutant {
 			Edits:  edits(enter, "if !d.frozen {\n\t\tw.scan(d, fd)", "if o := d.outcome; o != Skipped {\n\t\tw.scan(d, fd)"),
 		},
 		{
-			Name: "from-ignored", By: "TestOver in relabel",
-			Breaks: "what has another label than From is skipped",
-			Edits:  edits(rules, "if !fits(has, from) {", "if !fits(has, from) && false {"),
-		},
-		{
 			Name: "verify-by-claim", By: "TestVerifyAfterRules in cmd/fastlabel",
 			Breaks: "verify says what the labels are",
 			Edits:  edits("internal/commit/root_linux.go", "c.Walk.Labelled(c, c.Found != c.Want)", "c.Walk.Labelled(c, !c.Right())"),
