@@ -27,10 +27,10 @@ const twoMinutes = 2 * time.Minute
 // leaves at once; the work continues, and the caller who asks again for the same volume and label
 // joins it. Another label for the same volume waits its turn.
 //
-// A volume is what a root is by mount, filesystem and inode. What is mounted beneath it is looked
-// for under the path of the first caller. No caller's context has its values in the run. The zero
-// value is ready for use. Any goroutine may call the methods. A Group must not be copied, nor its
-// fields changed, after the first call.
+// A volume is what a root is by filesystem and inode and, unless callers ask with SkipRoot, by mount:
+// what is mounted beneath it is looked for under the path of the first caller. No caller's context has
+// its values in the run. The zero value is ready for use. Any goroutine may call the methods. A Group
+// must not be copied, nor its fields changed, after the first call.
 type Group struct {
 	// Options are those of each run, but for Skip, which each caller names, and Progress:
 	// Group.Pending is in its place. Calls of Trace are serial for one run, but several volumes
@@ -52,6 +52,7 @@ type Group struct {
 type request struct {
 	label string // in canonical form
 	skip  Skip
+	by    mounts.Volume // with the mount; the zero value if that does not matter
 }
 
 // task shows a run to its callers: the report when it has ended, the rest at any time.
@@ -104,8 +105,9 @@ func (g *Group) run(ctx context.Context, w *flight.Work[mounts.Volume, request, 
 		o.Skip = SkipRoot // all was looked at lately
 	}
 	o.Progress = &t.progress
+	at := cmp.Or(w.Key.by, w.ID)
 	began = true
-	t.report, err = tree(ctx, w.Root, w.Key.label, o, inner{at: &w.ID, ended: w.Released})
+	t.report, err = tree(ctx, w.Root, w.Key.label, o, inner{at: &at, ended: w.Released})
 	last := func() State { return State{Counts: t.report.Counts} }
 	t.progress.state.Store(&last) // the other holds what the run had
 	return err
@@ -129,7 +131,7 @@ func (g *Group) Tree(ctx context.Context, root, label string, s Skip) (Report, e
 	if err != nil {
 		return none, err
 	}
-	w, err := g.flights().Do(ctx, path, request{want, s})
+	w, err := g.flights().Do(ctx, path, request{label: want, skip: s})
 	if w.Work == nil {
 		return none, err
 	}

@@ -10,9 +10,12 @@ import (
 	"log/slog"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -148,4 +151,32 @@ func TestGroupTracePanics(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	nothingLeft(t, goroutines, files)
+}
+
+// TestGroupByMount: a root that is trusted for its own label is one volume by all its mounts, and
+// gets one walk. For other callers something else may be mounted beneath.
+func TestGroupByMount(t *testing.T) {
+	dir := on(t, "tmpfs")
+	root, second := grow(t, dir, seventyOne), mkdir(t, dir, "second")
+	treetest.Must(t, unix.Mount(root, second, "", unix.MS_BIND, ""))
+	defer unix.Unmount(second, 0)
+	for s, walks := range map[Skip]int64{SkipRoot: 1, SkipTop: 2, SkipNone: 2} {
+		treetest.Set(t, root, ".", oldLabel)
+		at := &gate{open: make(chan struct{})}
+		g := at.group()
+		var all sync.WaitGroup
+		for _, path := range []string{root, second} {
+			all.Go(func() {
+				if r, err := g.Tree(t.Context(), path, newLabel, s); err != nil || !r.Complete || r.Root != path {
+					t.Errorf("%+v, %v", r, err)
+				}
+			})
+		}
+		callers(t, g, 2)
+		close(at.open)
+		all.Wait()
+		if n := at.walks.Load(); n != walks {
+			t.Errorf("skip %v: %d walks", s, n)
+		}
+	}
 }

@@ -133,7 +133,7 @@ func (r *relabelling) openRoot() (err error) {
 		return err
 	}
 	if want := r.inner.at; want != nil {
-		if at, e := mounts.VolumeOf(r.root.At); e != 0 || at != *want {
+		if at, e := mounts.VolumeOf(r.root.At); e != 0 || at != *want && at.ByAnyMount() != *want {
 			return &fs.PathError{Op: "openat", Path: r.path, Err: flight.ErrMoved}
 		}
 	}

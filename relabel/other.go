@@ -28,7 +28,9 @@ func apply(_ context.Context, path string, rules Rules, _ Options, _ inner) (Rep
 
 func inspect(_, _ string, _ Skip) (RootState, error) { return RootState{}, errors.ErrUnsupported }
 
-func volumeAt(string) (none mounts.Volume, err error) { return none, errors.ErrUnsupported }
+func volumeAt(string, request) (v mounts.Volume, key request, err error) {
+	return v, key, errors.ErrUnsupported
+}
 
 // chcon is not where Relabel comes to: here go-selinux says that SELinux is off.
 func chcon(context.Context, string, string, bool) error { return errors.ErrUnsupported }

@@ -63,8 +63,8 @@ const mostKept = 2 * time.Minute
 // there, and D what the run says of itself. The exported fields are set before the
 // first call.
 type Group[I, K comparable, D any] struct {
-	// At returns the place that root is. It may hang.
-	At func(root string) (I, error)
+	// At returns the place that root is, and completes a caller's key by what it finds there. It may hang.
+	At func(root string, key K) (I, K, error)
 	// Run does w until ctx ends. It has w.Released called when nothing is open any more:
 	// before it returns or, where a call hangs, later.
 	Run func(ctx context.Context, w *Work[I, K, D]) error
@@ -77,7 +77,7 @@ type Group[I, K comparable, D any] struct {
 
 	mu    sync.Mutex
 	works []*Work[I, K, D] // as they were asked for, until they are over and hold nothing
-	looks []*look[I]
+	looks []*look[I, K]
 	shut  error // why, once there is no more work
 }
 
@@ -165,36 +165,37 @@ func (g *Group[I, K, D]) arrive(ctx context.Context, root string, key K) (*Work[
 	if g.shut != nil {
 		return nil, g.shut
 	}
-	l, err := g.look(mine, root, stop)
+	l, err := g.look(mine, root, key, stop)
 	if mine.Err() != nil && ctx.Err() == nil { // it was stopped
 		return nil, context.Cause(mine)
 	}
 	if err = cmp.Or(err, l.err); err != nil {
 		return nil, err
 	}
-	return g.join(l.id, root, key), nil
+	return g.join(l.id, root, l.key), nil
 }
 
 // look is one look at a root.
-type look[I any] struct {
+type look[I, K any] struct {
 	root string
 	stop context.CancelCauseFunc // of the caller who waits for it
 	done chan struct{}           // closed when the root is not open any more
 	left bool                    // the caller waits no longer
 	id   I
+	key  K
 	err  error
 }
 
 // look asks which place root is, and waits no longer than ctx. mu is held, but while it waits.
-func (g *Group[I, K, D]) look(ctx context.Context, root string, stop context.CancelCauseFunc) (l look[I], err error) {
+func (g *Group[I, K, D]) look(ctx context.Context, root string, key K, stop context.CancelCauseFunc) (l look[I, K], err error) {
 	if ctx.Err() != nil {
 		return l, ending(ctx)
 	}
-	under := &look[I]{root: root, stop: stop, done: make(chan struct{})}
+	under := &look[I, K]{root: root, stop: stop, done: make(chan struct{})}
 	g.looks = append(g.looks, under)
-	drop := func() { g.looks = slices.DeleteFunc(g.looks, func(o *look[I]) bool { return o == under }) }
+	drop := func() { g.looks = slices.DeleteFunc(g.looks, func(o *look[I, K]) bool { return o == under }) }
 	go func() {
-		under.id, under.err = g.At(root)
+		under.id, under.key, under.err = g.At(root, key)
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		if close(under.done); under.left {
@@ -361,7 +362,8 @@ func (g *Group[I, K, D]) view(w *Work[I, K, D]) View[I, K, D] {
 func (g *Group[I, K, D]) Stop(ctx context.Context, root string, why error) error {
 	g.mu.Lock()
 	works, looks := g.halt(why, func(at string) bool { return at == root })
-	l, err := g.look(ctx, root, func(error) {})
+	var none K
+	l, err := g.look(ctx, root, none, func(error) {})
 	if err == nil && l.err == nil {
 		more, _ := g.halt(why, func(string) bool { return false }, l.id)
 		works = append(works, more...)
@@ -384,7 +386,7 @@ func (g *Group[I, K, D]) Shutdown(ctx context.Context, why error) error {
 
 // halt cancels what is in the places that are named so or are ids, and returns what is
 // to be waited for. mu is held.
-func (g *Group[I, K, D]) halt(why error, named func(root string) bool, ids ...I) (works []*Work[I, K, D], looks []*look[I]) {
+func (g *Group[I, K, D]) halt(why error, named func(root string) bool, ids ...I) (works []*Work[I, K, D], looks []*look[I, K]) {
 	for _, l := range g.looks {
 		if named(l.root) {
 			l.stop(why)
@@ -406,7 +408,7 @@ func (g *Group[I, K, D]) halt(why error, named func(root string) bool, ids ...I)
 }
 
 // wait waits until the works have ended and hold nothing any more, and neither do the looks.
-func (g *Group[I, K, D]) wait(ctx context.Context, works []*Work[I, K, D], looks []*look[I]) error {
+func (g *Group[I, K, D]) wait(ctx context.Context, works []*Work[I, K, D], looks []*look[I, K]) error {
 	for _, w := range works {
 		if !await(ctx, w.done) {
 			return ending(ctx)

@@ -73,13 +73,13 @@ func (s *slow) group() *group {
 	}
 }
 
-func (s *slow) at(root string) (string, error) {
+func (s *slow) at(root, key string) (string, string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if id, is := s.ids[root]; is {
-		return id, nil
+		return id, key, nil
 	}
-	return root, nil
+	return root, key, nil
 }
 
 // lies has root be the place named so.
@@ -337,11 +337,11 @@ func TestGroupStopArrival(t *testing.T) {
 		for range 50 {
 			s := &slow{}
 			g := s.group()
-			g.At = func(root string) (string, error) {
+			g.At = func(root, key string) (string, string, error) {
 				g.mu.Lock()
 				defer g.mu.Unlock()
 				g.halt(errStopped, func(at string) bool { return at == root })
-				return root, nil
+				return root, key, nil
 			}
 			if _, err := g.Do(t.Context(), root, keyA); !errors.Is(err, errStopped) {
 				t.Errorf("after a stop: %v", err)
@@ -534,10 +534,10 @@ func TestGroupFailure(t *testing.T) {
 func TestGroupDeadStorage(t *testing.T) {
 	play(t, time.Second, func(t *testing.T, s *slow, g *group) {
 		back := make(chan bool)
-		g.At = func(root string) (string, error) {
+		g.At = func(root, key string) (string, string, error) {
 			<-back
 			time.Sleep(time.Second)
-			return s.at(root)
+			return s.at(root, key)
 		}
 		for range 10 {
 			cause := errors.New("enough")
@@ -574,10 +574,10 @@ func TestGroupDeadStorage(t *testing.T) {
 // what it saw, for another directory may have had the path by then.
 func TestGroupLooksAfterwards(t *testing.T) {
 	play(t, time.Minute, func(t *testing.T, s *slow, g *group) {
-		g.At = func(root string) (string, error) {
-			id, err := s.at(root)
+		g.At = func(root, key string) (string, string, error) {
+			id, key, err := s.at(root, key)
 			time.Sleep(2 * time.Second)
-			return id, err
+			return id, key, err
 		}
 		var all sync.WaitGroup
 		all.Go(func() { done(t, g, root, keyA) })

@@ -14,6 +14,12 @@ type Volume struct {
 	born                  int64 // ns
 }
 
+// ByAnyMount returns v without its mount.
+func (v Volume) ByAnyMount() Volume {
+	v.mount = 0
+	return v
+}
+
 // Absolute returns an absolute path to root, whatever the working directory becomes later. It is
 // not cleaned: a slash at the end leads to what a link leads to. It is an error where
 // the kernel does not report the working directory, which may then have changed before
