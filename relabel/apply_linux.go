@@ -62,7 +62,7 @@ func (r *relabelling) apply(ctx context.Context) (err error) {
 	}
 	var d doubt
 	defer r.trustAgain(r.root, &d, true)
-	if err := r.labelMount(ctx, &r.run.Main, r.root, &d); err != nil {
+	if err := r.labelMount(ctx, r.root, &d); err != nil {
 		return err
 	}
 	if !rules.RootOnly && r.root.Stat.Kind == sys.KindDir {

@@ -45,7 +45,7 @@ func unlocked(ctx context.Context, path, label string, o Options) (Report, error
 		if err != nil {
 			return err
 		}
-		if err = r.walk(ctx, &r.run.Main, r.root, &r.top, nil); err == nil {
+		if err = r.walk(ctx, r.root, &r.top, nil); err == nil {
 			err = r.submounts(ctx)
 		}
 		return r.done(c.End(ctx, err))

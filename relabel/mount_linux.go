@@ -10,7 +10,6 @@ import (
 	"github.com/fastlabel/fastlabel/internal/commit"
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/internal/mounts"
-	"github.com/fastlabel/fastlabel/internal/run"
 	"github.com/fastlabel/fastlabel/internal/steal"
 	"github.com/fastlabel/fastlabel/internal/sys"
 	"github.com/fastlabel/fastlabel/internal/walk"
@@ -138,12 +137,12 @@ func (r *relabelling) job(want *walk.Want) *walk.Job {
 }
 
 // walk labels what is beneath top, and counts it.
-func (r *relabelling) walk(ctx context.Context, t *run.Task, m *mounts.Mount, top *walk.Top, want *walk.Want) error {
-	share := t.Share.Load()
+func (r *relabelling) walk(ctx context.Context, m *mounts.Mount, top *walk.Top, want *walk.Want) error {
+	share := r.run.Share.Load()
 	defer share.Shrink()
 	k := walk.New(r.job(want), m, top, share)
-	t.Waits(k)
-	defer t.Waits(nil)
+	r.run.Waits(k)
+	defer r.run.Waits(nil)
 	r.account.begin(k)
 	err := k.Run(ctx)
 	r.account.end(k)

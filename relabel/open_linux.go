@@ -50,7 +50,7 @@ func (r *relabelling) open(ctx context.Context, ask bool) error {
 	if err != nil {
 		return err
 	}
-	r.run.Main.Share.Store(share)
+	r.run.Share.Store(share)
 	excluded, err := mounts.Exclusions(r.o.Exclude)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (r *relabelling) close() {
 	if r.proc != nil {
 		r.proc.Close()
 	}
-	r.run.Main.Share.Load().Close() // it may be another by now: see submounts
+	r.run.Share.Load().Close()
 }
 
 // openProc opens /proc, and with it the way to the loaded policy. By file contexts it may be one
@@ -128,7 +128,7 @@ func (r *relabelling) askPolicy() error {
 // openRoot names the root by an O_PATH descriptor, whatever its kind, and refuses one that is
 // not the one asked for, or must not be relabelled.
 func (r *relabelling) openRoot() (err error) {
-	r.root, err = r.proc.OpenRoot(r.path, r.inner.dir, &r.run.Main.Activity)
+	r.root, err = r.proc.OpenRoot(r.path, r.inner.dir, &r.run.Main)
 	if err != nil {
 		return err
 	}

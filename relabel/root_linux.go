@@ -117,10 +117,10 @@ func (r *relabelling) isRight(ctx context.Context) (bool, error) {
 	j.Grow = func() error { return errLarge }
 	j.ByName = true // below it is seen that nothing was mounted
 	top := walk.Top{FD: r.root.Top, Outcome: walk.Skipped}
-	k := walk.New(j, r.root, &top, r.run.Main.Share.Load())
-	r.run.Main.Waits(k)
+	k := walk.New(j, r.root, &top, r.run.Share.Load())
+	r.run.Waits(k)
 	err := k.Run(ctx)
-	r.run.Main.Waits(nil)
+	r.run.Waits(nil)
 	t := k.Tally()
 	if err != nil || top.Failed || t.Of[walk.Right] != t.Seen || !r.proc.Quiet() {
 		return false, nil // the walk that follows says why
@@ -214,7 +214,7 @@ func (b beneath) Reread(ctx context.Context) (int64, error) {
 	if r.writes == walk.Guess {
 		r.writes = walk.ReadFirst
 	}
-	err := r.walk(ctx, &r.run.Main, r.root, &top, nil)
+	err := r.walk(ctx, r.root, &top, nil)
 	r.top.Failed = top.Failed
 	return r.account.of(walk.Written) - before, err
 }

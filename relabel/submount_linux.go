@@ -9,7 +9,6 @@ import (
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/internal/mounts"
-	"github.com/fastlabel/fastlabel/internal/run"
 	"github.com/fastlabel/fastlabel/internal/sys"
 	"github.com/fastlabel/fastlabel/internal/walk"
 )
@@ -25,13 +24,16 @@ func (r *relabelling) submounts(ctx context.Context) error {
 		return nil
 	}
 	beneath := mountinfo.Beneath(r.proc.Mounts, r.root.Real)
-	each := func(i int, t *run.Task) error { return r.submount(ctx, t, beneath[i]) }
-	err := r.run.InTurn(ctx, len(beneath), each, process)
-	if err != nil || r.proc.Quiet() {
-		return err
+	for _, info := range beneath {
+		if err := r.submount(ctx, info); err != nil {
+			return err
+		}
+	}
+	if r.proc.Quiet() {
+		return nil
 	}
 	for _, info := range beneath { // one may have been unmounted or moved after its walk
-		found, _, err := r.root.Find(info, r.bounds, &r.run.Main.Activity)
+		found, _, err := r.root.Find(info, r.bounds, &r.run.Main)
 		r.run.Main.At("", "")
 		if err != nil && r.account.of(walk.Failed) == 0 {
 			r.account.fail(err.Path, err.Op, err.Err)
@@ -43,8 +45,9 @@ func (r *relabelling) submounts(ctx context.Context) error {
 	return nil
 }
 
-func (r *relabelling) submount(ctx context.Context, t *run.Task, info mountinfo.Mount) error {
-	m, why, err := r.root.Find(info, r.bounds, &t.Activity)
+func (r *relabelling) submount(ctx context.Context, info mountinfo.Mount) error {
+	m, why, err := r.root.Find(info, r.bounds, &r.run.Main)
+	r.run.Main.At("", "")
 	if err != nil {
 		r.account.fail(err.Path, err.Op, err.Err)
 		return nil
@@ -65,11 +68,11 @@ func (r *relabelling) submount(ctx context.Context, t *run.Task, info mountinfo.
 	whole := len(mountinfo.Beneath(r.proc.Mounts, m.Real)) == 0
 	var d doubt
 	defer r.trustAgain(m, &d, whole)
-	return r.labelMount(ctx, t, m, &d)
+	return r.labelMount(ctx, m, &d)
 }
 
 // labelMount labels one mount by itself, its top first.
-func (r *relabelling) labelMount(ctx context.Context, t *run.Task, m *mounts.Mount, d *doubt) error {
+func (r *relabelling) labelMount(ctx context.Context, m *mounts.Mount, d *doubt) error {
 	want, err := r.rules.want(m)
 	if err != nil {
 		r.account.fail(m.Path, "relabel", err)
@@ -102,7 +105,7 @@ func (r *relabelling) labelMount(ctx context.Context, t *run.Task, m *mounts.Mou
 	if r.rules != nil && r.rules.RootOnly {
 		return nil
 	}
-	if err := r.walk(ctx, t, m, &top, want); err != nil {
+	if err := r.walk(ctx, m, &top, want); err != nil {
 		return err
 	}
 	if r.mustSync(m) {

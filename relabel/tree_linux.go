@@ -76,7 +76,7 @@ func (r *relabelling) tree(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err = r.walk(ctx, &r.run.Main, r.root, &r.top, nil); err == nil {
+	if err = r.walk(ctx, r.root, &r.top, nil); err == nil {
 		err = r.submounts(ctx)
 	}
 	return r.done(c.End(ctx, err))
@@ -199,7 +199,7 @@ func (r *relabelling) lock(ctx context.Context) (err error) {
 	if proc, _ := sys.ProcDir(); proc != sys.AtFdcwd { // /run is one of an image that is built, and nobody else's
 		return nil
 	}
-	share := r.run.Main.Share.Load()
+	share := r.run.Share.Load()
 	defer func() {
 		share.Waits(false)
 		r.holder.Store(nil)

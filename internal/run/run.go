@@ -11,10 +11,8 @@
 package run
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,27 +26,15 @@ type Run struct {
 	Hung  func(calls []Call, cause error) error // the error of a stopped run whose calls hang
 	Ended func()                                // called when nothing is open any more
 	Stop  context.CancelCauseFunc               // ends the run; set by Beside and Here
-	Main  Task                                  // the run itself
+	Main  Activity                              // of the run's own goroutine
+	Share atomic.Pointer[budget.Share]          // of the process's workers, once it has one
 
-	second  atomic.Pointer[func()] // takes back the commit, from the second reading on
-	broken  atomic.Pointer[error]  // see Break
-	calls   chan func()            // of the caller's code
-	left    chan struct{}          // closed when Beside returns
-	stalled atomic.Bool            // the run stood still at the last look
-
-	mu    sync.Mutex
-	tasks []*Task // of InTurn; mu guards it
-}
-
-// Task is the work of one goroutine outside the pool: the run itself or, while that waits,
-// a mount beneath the root.
-type Task struct {
-	Activity
-	Share atomic.Pointer[budget.Share] // of the process's workers, if it has one
-
-	workers atomic.Pointer[Workers]
-	stalls  chan struct{} // gets a token when nothing of the task has moved for the limit
-	ended   chan error    // gets the task's error
+	workers atomic.Pointer[Workers] // that Main waits for
+	second  atomic.Pointer[func()]  // takes back the commit, from the second reading on
+	broken  atomic.Pointer[error]   // see Break
+	calls   chan func()             // of the caller's code
+	left    chan struct{}           // closed when Beside returns
+	stalled atomic.Bool             // the run stood still at the last look
 }
 
 // Workers are those of a walk.
@@ -59,28 +45,21 @@ type Workers interface {
 	Yield(working int)
 }
 
-// Waits says for which workers the task waits; nil: for none.
-func (t *Task) Waits(w Workers) {
-	t.At("", "") // they say it
+// Waits says for which workers the run waits; nil: for none.
+func (r *Run) Waits(w Workers) {
+	r.Main.At("", "") // they say it
 	if w == nil {
-		t.workers.Store(nil)
+		r.workers.Store(nil)
 	} else {
-		t.workers.Store(&w)
+		r.workers.Store(&w)
 	}
 }
 
-// watched are the task's own goroutine, and the workers for which that waits.
-func (t *Task) watched(yield func(Watched) bool) {
-	if w := t.workers.Load(); yield(t) && w != nil {
+// watched are the run's own goroutine, and the workers for which that waits.
+func (r *Run) watched(yield func(Watched) bool) {
+	if w := r.workers.Load(); yield(&r.Main) && w != nil {
 		(*w).Watched(yield)
 	}
-}
-
-// all are the tasks so far.
-func (r *Run) all() []*Task {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return append([]*Task{&r.Main}, r.tasks...)
 }
 
 // errBroken is the cause of the end if the caller's code panicked.
@@ -183,8 +162,8 @@ func (r *Run) attend(ctx context.Context, done <-chan error) error {
 			stop, tick = nil, time.Tick(Every)
 		case <-tick:
 			if looks++; looks == 1 {
-				late = r.UnderWay()
 				if revoke := r.second.Load(); revoke != nil {
+					late = r.UnderWay()
 					go (*revoke)() // to seal the root may hang too
 				}
 				continue
@@ -200,9 +179,7 @@ func (r *Run) attend(ctx context.Context, done <-chan error) error {
 				return err
 			default:
 			}
-			for _, t := range r.all() {
-				t.Share.Load().Waits(true)
-			}
+			r.Share.Load().Waits(true)
 			return r.Hung(late, context.Cause(ctx))
 		}
 	}
@@ -210,22 +187,12 @@ func (r *Run) attend(ctx context.Context, done <-chan error) error {
 
 // look replaces workers that are held up, and reports a run that stands still.
 func (r *Run) look() {
-	still, waiting := true, false
-	for _, t := range r.all() {
-		moves, hung := Look(t.watched)
-		still, waiting = still && !moves, waiting || hung > 0
-		if hung > 0 && !moves {
-			select {
-			case t.stalls <- struct{}{}:
-			default:
-			}
-		}
-		working := t.Share.Load().SetHung(hung)
-		if w := t.workers.Load(); w != nil {
-			(*w).Yield(working)
-		}
+	moves, hung := Look(r.watched)
+	working := r.Share.Load().SetHung(hung)
+	if w := r.workers.Load(); w != nil {
+		(*w).Yield(working)
 	}
-	stalled := still && waiting
+	stalled := hung > 0 && !moves
 	if was := r.stalled.Swap(stalled); stalled && !was && r.Stall != nil {
 		calls := r.UnderWay()
 		r.Call(func() { r.Stall(calls) })
@@ -241,44 +208,4 @@ func (r *Run) Stalled() []Call {
 }
 
 // UnderWay lists the calls that have not returned.
-func (r *Run) UnderWay() (calls []Call) {
-	for _, t := range r.all() {
-		calls = append(calls, UnderWay(t.watched)...)
-	}
-	return calls
-}
-
-// InTurn calls do so many times, one call after the other, each with a task of its own that
-// has Main's share. A call that hangs keeps the share, and the next one gets another one
-// of b. An error is the end: InTurn returns the first one when all calls have returned.
-func (r *Run) InTurn(ctx context.Context, times int, do func(i int, t *Task) error, b *budget.Budget) error {
-	var left []*Task // whose call hangs
-	var first error
-	share := r.Main.Share.Swap(nil)
-	defer func() { r.Main.Share.Store(share) }()
-	for i := 0; i < times && first == nil; i++ {
-		t := &Task{stalls: make(chan struct{}, 1), ended: make(chan error, 1)}
-		t.Share.Store(share)
-		r.mu.Lock()
-		r.tasks = append(r.tasks, t)
-		r.mu.Unlock()
-		go func() {
-			t.ended <- do(i, t)
-			t.At("", "")
-		}()
-		select {
-		case first = <-t.ended:
-			t.Share.Store(nil)
-		case <-t.stalls:
-			left = append(left, t)
-			share, first = b.Enter(ctx)
-		}
-	}
-	share.Waits(len(left) > 0)
-	for _, t := range left {
-		first = cmp.Or(first, <-t.ended)
-		t.Share.Load().Close()
-	}
-	share.Waits(false)
-	return first
-}
+func (r *Run) UnderWay() []Call { return UnderWay(r.watched) }

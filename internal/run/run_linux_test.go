@@ -13,15 +13,12 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/fastlabel/fastlabel/internal/budget"
 )
 
 var (
-	errWork    = errors.New("the work failed")
-	errStop    = errors.New("it was stopped")
-	errHung    = errors.New("hung")
-	errEntered = errors.New("no share")
+	errWork = errors.New("the work failed")
+	errStop = errors.New("it was stopped")
+	errHung = errors.New("hung")
 )
 
 // newRun is a run whose errors say what hangs.
@@ -41,6 +38,14 @@ func TestBeside(t *testing.T) {
 		"failed": {work: func(*Run, context.Context) error { return errWork }, want: errWork},
 		"stopped while it is in no call": {work: func(r *Run, ctx context.Context) error {
 			r.Stop(errStop)
+			time.Sleep(time.Hour)
+			return context.Cause(ctx)
+		}, want: errStop},
+		"stopped in a call, after which it computes": {work: func(r *Run, ctx context.Context) error {
+			r.Main.At("statx", "/slow")
+			r.Stop(errStop)
+			time.Sleep(Every + Every/2)
+			r.Main.At("", "")
 			time.Sleep(time.Hour)
 			return context.Cause(ctx)
 		}, want: errStop},
@@ -156,14 +161,13 @@ func TestStalled(t *testing.T) {
 		begun := time.Now()
 		var work time.Duration
 		err := r.Beside(t.Context(), func(context.Context) error {
-			task := &r.Main
 			for _, c := range []struct {
 				path        string
 				hangs, then time.Duration
 			}{{"/a", 10, 2}, {"/b", 2, 1}, {"/c", 2, 0}} {
-				task.At("openat", c.path)
+				r.Main.At("openat", c.path)
 				time.Sleep(c.hangs * Limit)
-				task.At("", "")
+				r.Main.At("", "")
 				time.Sleep(c.then * Limit)
 			}
 			work = time.Since(begun)
@@ -174,77 +178,6 @@ func TestStalled(t *testing.T) {
 		}
 		if work != 17*Limit {
 			t.Errorf("the work took %v", work)
-		}
-	})
-}
-
-// TestInTurn: each waits for the one before, but not for one that hangs, beside which the
-// next gets a share of its own; an error is the end, when all have returned.
-func TestInTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRun()
-		shared := budget.New(8, func() int { return 1000 })
-		var shares []*budget.Share
-		var tasks []*Task
-		err := r.Beside(t.Context(), func(context.Context) error {
-			main := &r.Main
-			first, err := shared.Enter(t.Context())
-			if err != nil {
-				return err
-			}
-			main.Share.Store(first)
-			order, over := make(chan int, 4), 0
-			err = r.InTurn(t.Context(), 4, func(i int, task *Task) error {
-				shares, tasks = append(shares, task.Share.Load()), append(tasks, task)
-				task.At("statx", fmt.Sprint(i))
-				if i == 1 {
-					time.Sleep(time.Hour)
-				}
-				over++
-				order <- i
-				if i == 3 {
-					return errWork
-				}
-				return nil
-			}, shared)
-			close(order)
-			if got := fmt.Sprint(<-order, <-order, <-order, <-order); got != "0 2 3 1" || over != 4 {
-				t.Errorf("the order is %s", got)
-			}
-			if last := main.Share.Load(); last == nil || last == first || last != shares[3] {
-				t.Error("the last share did not come to main")
-			}
-			if tasks[0].Share.Load() != nil {
-				t.Error("two tasks have one share")
-			}
-			if working, hung, open := shared.Taken(); working != 1 || hung != 0 || open != budget.RunFiles+budget.LeastFiles {
-				t.Errorf("the share of what hung is not given back: %d work, %d hang, %d are open", working, hung, open)
-			}
-			return err
-		})
-		if !errors.Is(err, errWork) {
-			t.Error(err)
-		}
-		if len(shares) != 4 || shares[0] != shares[1] || shares[1] == shares[2] || shares[2] != shares[3] {
-			t.Errorf("the shares are %v", shares)
-		}
-	})
-	synctest.Test(t, func(t *testing.T) {
-		r := newRun()
-		calls := 0
-		full := budget.New(0, func() int { return 1000 })
-		ctx, cancel := context.WithCancelCause(t.Context())
-		cancel(errEntered)
-		err := r.Beside(t.Context(), func(context.Context) error {
-			return r.InTurn(ctx, 3, func(_ int, task *Task) error {
-				task.At("statx", "/dead")
-				calls++
-				time.Sleep(time.Hour)
-				return nil
-			}, full)
-		})
-		if !errors.Is(err, errEntered) || calls != 1 {
-			t.Errorf("%v after %d calls", err, calls)
 		}
 	})
 }
