@@ -47,17 +47,16 @@ func OpenProc(root Seen) (*Proc, error) {
 // openProc opens /proc in the root directory root.
 func openProc(root Seen) (*opened, error) {
 	o := &opened{root: root, at: SeenAt("/proc/self/fd"), self: -1, fds: -1, changes: -1}
-	dir, proc := sys.ProcDir()
 	for _, open := range [...]struct {
 		fd   *int
 		path string
 	}{
-		{&o.self, "self/"},  // a link
-		{&o.fds, "self/fd"}, // through which is labelled what is labelled by its descriptor
-		{&o.changes, "self/mountinfo"},
+		{&o.self, "/proc/self/"},  // a link
+		{&o.fds, "/proc/self/fd"}, // through which is labelled what is labelled by its descriptor
+		{&o.changes, "/proc/self/mountinfo"},
 	} {
 		var err error
-		if *open.fd, err = openGenuine(dir, proc+open.path); err != nil {
+		if *open.fd, err = openGenuine(open.path); err != nil {
 			o.close()
 			return nil, err
 		}
@@ -68,8 +67,8 @@ func openProc(root Seen) (*opened, error) {
 // openGenuine opens a file of /proc. Over a bind mount or a FUSE filesystem in its place
 // every answer could be an invention. That there is none must not be taken for a root
 // that is gone.
-func openGenuine(dir int, path string) (int, error) {
-	fd, e := sys.Openat(dir, sys.Cname(path), sys.OpenRead, 0)
+func openGenuine(path string) (int, error) {
+	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenRead, 0)
 	if e == syscall.ENOENT {
 		return -1, &fs.PathError{Op: "openat", Path: path, Err: ErrNoProc}
 	}

@@ -97,9 +97,6 @@ func Openat2(dir int, name *byte, flags int, resolve uint64) (int, Errno) {
 // Reopen opens for reading what the O_PATH descriptor fd names, and waits for nobody: the
 // other end of a FIFO, or who has a lease on a file.
 func Reopen(fd int) (int, Errno) {
-	if fds := own.fds.Load(); fds != 0 {
-		return Openat(int(fds), Cname(strconv.Itoa(fd)), OpenDisk, 0)
-	}
 	return Openat(AtFdcwd, Cname(procFD+strconv.Itoa(fd)), OpenDisk, 0)
 }
 
