@@ -4,12 +4,8 @@ package secctx
 
 import (
 	"errors"
-	"fmt"
 	"reflect"
-	"regexp"
 	"runtime"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -171,131 +167,6 @@ func code(parts ...string) (code []byte) {
 	return code
 }
 
-// The grammar of contexts, as expressions.
-const (
-	nameForm  = `[0-9A-Za-z_.-]+`
-	catForm   = `c(?:0|[1-9][0-9]{0,2}|10[01][0-9]|102[0-3])`
-	itemForm  = catForm + `(?:\.` + catForm + `)?`
-	levelForm = `s(?:[0-9]|1[0-5])(?::` + itemForm + `(?:,` + itemForm + `)*)?`
-	rangeForm = `(` + levelForm + `)(?:-(` + levelForm + `))?`
-)
-
-var (
-	contextText = regexp.MustCompile(`^(` + nameForm + `):(` + nameForm + `):(` + nameForm + `)(?::(` + rangeForm + `))?$`)
-	rangeText   = regexp.MustCompile(`^` + rangeForm + `$`)
-)
-
-// naiveRange is the canonical form of a range; "" if there is none.
-func naiveRange(s string) string {
-	m := rangeText.FindStringSubmatch(s)
-	if m == nil {
-		return ""
-	}
-	low, lowCats, ok := naiveCats(m[1])
-	if m[2] == "" || !ok {
-		return low
-	}
-	high, highCats, ok := naiveCats(m[2])
-	number := func(s string) int {
-		n, _ := strconv.Atoi(strings.TrimPrefix(strings.Split(s, ":")[0], "s"))
-		return n
-	}
-	if !ok || number(m[1]) > number(m[2]) {
-		return ""
-	}
-	for c := range lowCats {
-		if !highCats[c] {
-			return ""
-		}
-	}
-	if low == high {
-		return low
-	}
-	return low + "-" + high
-}
-
-// naiveCats reads a level that has the form of one.
-func naiveCats(s string) (printed string, set map[int]bool, ok bool) {
-	set = map[int]bool{}
-	head, items, has := strings.Cut(s, ":")
-	sens, _ := strconv.Atoi(head[1:])
-	var list []int
-	for _, item := range strings.Split(items, ",") {
-		if !has {
-			break
-		}
-		ends := strings.Split(strings.ReplaceAll(item, "c", ""), ".")
-		first, _ := strconv.Atoi(ends[0])
-		last, _ := strconv.Atoi(ends[len(ends)-1])
-		if len(ends) == 2 && first >= last {
-			return "", nil, false
-		}
-		for c := first; c <= last; c++ {
-			if !set[c] {
-				list = append(list, c)
-			}
-			set[c] = true
-		}
-	}
-	return naiveLevel(sens, list), set, true
-}
-
-// naiveLevel prints a level: what is consecutive is a group, and each group is printed.
-func naiveLevel(sens int, cats []int) string {
-	cats = slices.Compact(slices.Sorted(slices.Values(cats)))
-	var groups [][]int
-	for _, c := range cats {
-		if n := len(groups); n > 0 && groups[n-1][len(groups[n-1])-1] == c-1 {
-			groups[n-1] = append(groups[n-1], c)
-		} else {
-			groups = append(groups, []int{c})
-		}
-	}
-	var items []string
-	for _, g := range groups {
-		switch first, last := g[0], g[len(g)-1]; len(g) {
-		case 1:
-			items = append(items, fmt.Sprint("c", first))
-		case 2:
-			items = append(items, fmt.Sprintf("c%d,c%d", first, last))
-		default:
-			items = append(items, fmt.Sprintf("c%d.c%d", first, last))
-		}
-	}
-	if len(items) == 0 {
-		return fmt.Sprint("s", sens)
-	}
-	return fmt.Sprintf("s%d:%s", sens, strings.Join(items, ","))
-}
-
-// naiveContext is what Canonical promises, by expressions and maps: the fields
-// in their canonical form, the level "" if there is none.
-func naiveContext(label string) (user, role, typ, level string, ok bool) {
-	text := strings.TrimSuffix(label, "\x00")
-	m := contextText.FindStringSubmatch(text)
-	if m == nil || len(text) > 4095 || naiveRange(text) != "" {
-		return "", "", "", "", false
-	}
-	if m[4] != "" {
-		if level = naiveRange(m[4]); level == "" {
-			return "", "", "", "", false
-		}
-	}
-	return m[1], m[2], m[3], level, true
-}
-
-func naiveCanonical(label string) (string, bool) {
-	user, role, typ, level, ok := naiveContext(label)
-	if !ok {
-		return "", false
-	}
-	label = user + ":" + role + ":" + typ
-	if level != "" {
-		label += ":" + level
-	}
-	return label, true
-}
-
 // checkLabel is what holds of an answer of Canonical or Compose.
 func checkLabel(t *testing.T, got string, err error) {
 	t.Helper()
@@ -315,22 +186,22 @@ func checkLabel(t *testing.T, got string, err error) {
 	if again, err := Canonical(got); err != nil || again != got {
 		t.Fatalf("Canonical(%q) = %q, %v; want it unchanged", got, again, err)
 	}
-	if _, _, typ, level, _ := naiveContext(got); runtime.GOOS == "linux" {
-		theirs, err := selinux.NewContext(got)
-		if err != nil || theirs.Get() != got || theirs["type"] != typ || theirs["level"] != level {
-			t.Fatalf("go-selinux splits %q as %q, %v", got, theirs, err)
-		}
-		if level == "" {
-			return
-		}
-		if level, err = selinux.CalculateGlbLub(level, level); err != nil || level != theirs["level"] {
-			t.Fatalf("go-selinux prints the level of %q as %q, %v", got, level, err)
+	if runtime.GOOS != "linux" {
+		return
+	}
+	theirs, err := selinux.NewContext(got)
+	if err != nil || theirs.Get() != got {
+		t.Fatalf("go-selinux splits %q as %q, %v", got, theirs, err)
+	}
+	if level := theirs["level"]; level != "" {
+		if printed, err := selinux.CalculateGlbLub(level, level); err != nil || printed != level {
+			t.Fatalf("go-selinux prints the level of %q as %q, %v", got, printed, err)
 		}
 	}
 }
 
-// FuzzCanonicalForm: Canonical accepts what a naive reader accepts and prints
-// it as that one does; and only what it returned is the same label.
+// FuzzCanonicalForm: what Canonical prints is its own canonical form, as go-selinux prints it
+// too, and only that is the same label.
 func FuzzCanonicalForm(f *testing.F) {
 	for _, c := range []struct {
 		label string
@@ -364,9 +235,6 @@ func FuzzCanonicalForm(f *testing.F) {
 	f.Fuzz(func(t *testing.T, label string, code []byte) {
 		label += assemble(code)
 		got, err := Canonical(label)
-		if want, ok := naiveCanonical(label); (err == nil) != ok || got != want {
-			t.Fatalf("Canonical(%q) = %q, %v; want %q, %t", label, got, err, want, ok)
-		}
 		checkLabel(t, got, err)
 		composed, errComposed := Compose(label, "", "", "", "")
 		if composed != got || !reflect.DeepEqual(err, errComposed) {
@@ -400,64 +268,28 @@ func FuzzCanonicalForm(f *testing.F) {
 	})
 }
 
-// FuzzCompose: the fields asked for are those that come out, each in its
-// place, and the others are those of the base.
-func FuzzCompose(f *testing.F) {
-	for _, c := range [][5]string{
-		{shared, "", "", "", ""},
-		{shared, "", "", "nfs_t", ""},
-		{shared + ":c1,c2,c3", "root", "", "", "s0-s0:c0.c1023"},
-		{"u:r:t", "", "", "", "s0:c3,c2,c1"},
-		{"u:r:t", "", "", "t:s0", ""}, // the joined text would be valid
-		{"u:r:t", "a:b", "c", "", ""},
-		{"u:r:t", "", "", "t\x00", ""},
-		{"u:r:t:s0", "", "", "t\x00", ""},
-		{"u:r:t", "", "", "", "s0\x00"},
-		{"u:r:t", "", "", "", "\x00"},
-		{"u:r:t", "s0", "c1-s0", "c1", ""}, // a range in all
-		{"", "a", "b", "c", "s0"},
-		{"u:r:t\x00", "a", "b", "c", "s1-s0"},
-		{shared, strings.Repeat("u", longest), "", "", ""},
+// TestCompose: the fields asked for are those that come out, each in its place, and the others
+// are those of the base.
+func TestCompose(t *testing.T) {
+	for _, c := range []struct{ base, user, role, typ, level, want string }{
+		{shared, "", "", "", "", shared},
+		{shared, "", "", "nfs_t", "", "system_u:object_r:nfs_t:s0"},
+		{shared + ":c1,c2,c3", "root", "", "", "s0-s0:c0.c1023", "root:object_r:container_file_t:s0-s0:c0.c1023"},
+		{"u:r:t", "", "", "", "s0:c3,c2,c1", "u:r:t:s0:c1.c3"},
+		{"u:r:t\x00", "a", "b", "c", "s1-s2", "a:b:c:s1-s2"},
+		{"u:r:t:s0", "", "", "", "s0\x00", "u:r:t:s0"},
+		{"u:r:t", "", "", "t:s0", "", ""}, // the joined text would be valid
+		{"u:r:t", "a:b", "c", "", "", ""},
+		{"u:r:t", "", "", "", "\x00", ""},
+		{"u:r:t:s0", "", "", "t\x00", "", ""},
+		{"u:r:t", "s0", "c1-s0", "c1", "", ""}, // a range in all
+		{"", "a", "b", "c", "s0", ""},
+		{"u:r:t", "a", "b", "c", "s1-s0", ""},
+		{shared, strings.Repeat("u", longest), "", "", "", ""},
 	} {
-		f.Add(c[0], c[1], c[2], c[3], c[4], []byte{})
+		got, err := Compose(c.base, c.user, c.role, c.typ, c.level)
+		if checkLabel(t, got, err); got != c.want {
+			t.Errorf("%+v: %q, %v", c, got, err)
+		}
 	}
-	f.Add("u:r:t", "", "", "", "", code("s0", "-", "s1", ":", "c1", ".", "c3"))
-	f.Add("u:r:t", "a", "b", "c", "s", code("0", ":", "c64", ",", "c63", ",", "c1", "\x00"))
-	f.Fuzz(func(t *testing.T, base, user, role, typ, level string, code []byte) {
-		level += assemble(code)
-		got, err := Compose(base, user, role, typ, level)
-		checkLabel(t, got, err)
-
-		asked := []string{user, role, typ, level}
-		var fields []string
-		u, r, y, l, ok := naiveContext(base)
-		for i, kept := range []string{u, r, y, l} {
-			if asked[i] != "" {
-				kept = asked[i]
-			}
-			if i < 3 && strings.Contains(kept, ":") {
-				ok = false
-			}
-			if i < 3 || kept != "" {
-				fields = append(fields, kept)
-			}
-		}
-		want := ""
-		if ok {
-			want, ok = naiveCanonical(strings.Join(fields, ":"))
-		}
-		if (err == nil) != ok || got != want {
-			t.Fatalf("Compose(%q, %q) = %q, %v; want %q, %t", base, asked, got, err, want, ok)
-		}
-		if err != nil {
-			if _, errBase := Canonical(base); errBase != nil && !reflect.DeepEqual(err, errBase) {
-				t.Fatalf("Compose(%q): %v; Canonical: %v", base, err, errBase)
-			}
-			return
-		}
-
-		if again, err := Compose(got, user, role, typ, level); err != nil || again != got {
-			t.Fatalf("Compose(%q, %q) = %q, %v; want it unchanged", got, asked, again, err)
-		}
-	})
 }
