@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // change FILE HOW PATH...: prints, for each path, what libselinux's restorecon would
-// change, and its exit status. HOW is type or all, and then tree, for what is beneath
-// the path too, and write, for a change.
+// change, and its exit status. HOW is type or all.
 #include <selinux/label.h>
 #include <selinux/restorecon.h>
 #include <selinux/selinux.h>
@@ -32,12 +31,8 @@ int main(int argc, char **argv)
 	selinux_set_callback(SELINUX_CB_LOG, log);
 	selinux_restorecon_set_sehandle(h);
 	unsigned int flags = SELINUX_RESTORECON_NOCHANGE | SELINUX_RESTORECON_VERBOSE | SELINUX_RESTORECON_IGNORE_DIGEST;
-	if (strstr(argv[2], "all"))
+	if (!strcmp(argv[2], "all"))
 		flags |= SELINUX_RESTORECON_SET_SPECFILE_CTX;
-	if (strstr(argv[2], "tree"))
-		flags |= SELINUX_RESTORECON_RECURSE | SELINUX_RESTORECON_IGNORE_MOUNTS;
-	if (strstr(argv[2], "write"))
-		flags &= ~SELINUX_RESTORECON_NOCHANGE;
 	for (int i = 3; i < argc; i++)
 		printf("%d\n", selinux_restorecon(argv[i], flags));
 	return fflush(stdout) ? 1 : 0;
