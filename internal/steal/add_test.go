@@ -93,24 +93,3 @@ func TestAddWorkerLate(t *testing.T) {
 		}
 	})
 }
-
-// AddWorker races with the end of the last item: either nothing is added, or it is
-// waited for.
-func TestAddWorkerRaces(t *testing.T) {
-	for range 300 {
-		var open atomic.Int32
-		relieved := make(chan bool, 1)
-		job := crew(2, counted(&open, func(w *steal.Worker[int], _ int) {
-			go func() { relieved <- w.AddWorker() }()
-		}))
-		job.Spares++
-		_, err := steal.Run(t.Context(), []int{0}, job)
-		if n := open.Load(); err != nil || n != 0 {
-			t.Fatalf("%v, %d have not ended", err, n)
-		}
-		<-relieved
-		if n := open.Load(); n != 0 {
-			t.Fatalf("%d began after Run returned", n)
-		}
-	}
-}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/fastlabel/fastlabel/internal/steal"
@@ -41,26 +40,6 @@ func TestCancelParked(t *testing.T) {
 		})))
 		if err != nil || left != nil || open.Load() != 0 {
 			t.Errorf("left %v, error %v, %d not ended", left, err, open.Load())
-		}
-	})
-}
-
-// Who was told to stop may have left something undone: that is no success.
-func TestStoppedIsTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		left, err := steal.Run(ctx, []int{0}, crew(2, simple(func(w *steal.Worker[int], _ int) {
-			if w.Stopped() {
-				t.Error("stopped too early")
-			}
-			cancel(errCause)
-			synctest.Wait()
-			if !w.Stopped() {
-				t.Error("not stopped")
-			}
-		})))
-		if err != errCause || left != nil {
-			t.Errorf("left %v, error %v", left, err)
 		}
 	})
 }
