@@ -24,14 +24,6 @@ import (
 // some is a tree of 205 entries.
 const some = "dir .\nfile f%02d x40\ndir d%d x4\nfile d0/f%02d x40\nfile d1/f%02d x40\nfile d2/f%02d x40\nfile d3/f%02d x40\n"
 
-// unclaimed fails the test if a claim is left on the root.
-func unclaimed(t *testing.T, root string) {
-	t.Helper()
-	if _, err := unix.Getxattr(root, commit.ClaimName, nil); !errors.Is(err, unix.ENODATA) {
-		t.Errorf("a claim is left: %v", err)
-	}
-}
-
 // unlocked is Tree where the lock is not shared, as between pods that have a /run
 // of their own, or nodes.
 func unlocked(ctx context.Context, path, label string, o Options) (Report, error) {

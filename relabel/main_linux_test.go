@@ -32,26 +32,6 @@ func isLabelled(root, label string, skip Skip) (bool, error) {
 	return s.Labelled, err
 }
 
-// trusted fails the test if the root is trusted for a label that not everything has.
-func trusted(t *testing.T, root string, labels ...string) (label string) {
-	t.Helper()
-	all := treetest.Read(t, root)
-	for _, l := range labels {
-		ok, err := isLabelled(root, l, SkipRoot)
-		treetest.Check(t, err)
-		if !ok {
-			continue
-		}
-		label = l
-		for p, has := range all {
-			if has != label {
-				t.Errorf("the root is trusted for %s, and %s has %s", label, p, has)
-			}
-		}
-	}
-	return label
-}
-
 func isInterrupted(root, label string) (bool, error) {
 	s, err := Inspect(root, label, SkipRoot)
 	return s.Interrupted, err

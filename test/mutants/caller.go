@@ -53,7 +53,7 @@ func callers() []Mutant {
 			Edits:  edits(flight, "if mine.Err() != nil && ctx.Err() == nil {", "if false {"),
 		},
 		{
-			Name: "probes-hang-on", By: "TestProbeDead in relabel",
+			Name: "probes-hang-on", By: "TestProbeManyPaths",
 			Breaks: "calls without a context do not all hang on one volume",
 			Edits:  edits("internal/run/probes.go", "n >= probesHung {", "n < 0 {"),
 		},

@@ -116,7 +116,7 @@ func commits() []Mutant {
 			Edits:  edits(rival, "since < 0 || since >= lease {", "since == 0 {"),
 		},
 		{
-			Name: "commit-unread", By: "TestKilledClosing in relabel",
+			Name: "commit-unread", By: "TestCreatedAtCommit in relabel",
 			Breaks: "what came to the root since it was read has the label before the root",
 			Edits:  edits(root, "if wrote && c.moved {", "if false {"),
 		},
@@ -131,7 +131,7 @@ func commits() []Mutant {
 			Edits:  edits(root, "c.Revoke() // it is trusted", "_ = c // it is trusted"),
 		},
 		{
-			Name: "commit-despite-failures", By: "TestGuessRefused in relabel",
+			Name: "commit-despite-failures", By: "TestModel in internal/commit",
 			Breaks: "the root is committed only if nothing failed",
 			Edits:  edits(root, "if err == nil && c.Walk.Failed() == nil {\n\t\tif c.DryRun", "if err == nil {\n\t\tif c.DryRun"),
 		},
@@ -141,7 +141,7 @@ func commits() []Mutant {
 			Edits:  edits(root, "if wrote && (c.Sync || c.Walk.Order() == Unordered) {", "if false {"),
 		},
 		{
-			Name: "reread-dropped", By: "TestKilledClosing in relabel",
+			Name: "reread-dropped", By: "TestModel in internal/commit",
 			Breaks: "the root's entries are read again after its label is written",
 			Edits:  edits(root, "untouched := 1, c.untouched(); !", "untouched := 1, c.untouched(); false && !"),
 		},
@@ -171,7 +171,7 @@ func commits() []Mutant {
 			Edits:  edits(root, "c.Revoke() // what was created", "_ = c // what was created"),
 		},
 		{
-			Name: "retreat-dropped", By: "TestHungSecondReading in relabel",
+			Name: "retreat-dropped", By: "TestBesideHangs",
 			Breaks: "a committed root is sealed again if the second reading hangs",
 			Edits:  edits("internal/run/run.go", "go (*revoke)()", "_ = revoke"),
 		},

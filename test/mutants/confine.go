@@ -146,7 +146,7 @@ func confinement() []Mutant {
 			Edits:  edits("internal/mounts/submount_linux.go", "case !at.Kernels() || at != listed && at.FSType == \"autofs\":", "case !at.Kernels() || at != listed:"),
 		},
 		{
-			Name: "proc-unverified", By: "TestProcIsReal in relabel",
+			Name: "proc-unverified", By: "TestProcKept",
 			Breaks: "what /proc says comes from the kernel",
 			Edits:  edits("internal/mounts/proc_linux.go", "kind != sys.Proc {", "kind == 0 {"),
 		},
