@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -266,62 +265,12 @@ func TestStale(t *testing.T) {
 	}
 }
 
-// fewFiles is the limit on open files that the command gets here, and mostKiB
-// the most memory that it may use, whatever the tree. Three times what it takes
-// with two workers; a walk that keeps a list of a million names takes as much.
-const (
-	fewFiles = 32
-	mostKiB  = 48 << 10
-)
-
 // sized gives whole, or small in the short form.
 func sized(whole, small int) int {
 	if testing.Short() {
 		return small
 	}
 	return whole
-}
-
-// roomy is a tmpfs without a limit on entries.
-func roomy(t *testing.T) string {
-	t.Helper()
-	dir := mkdir(t, treetest.Fresh(t, "tmpfs"), "roomy")
-	treetest.Must(t, unix.Mount("treetest", dir, "tmpfs", 0, "mode=0755,nr_inodes=0"))
-	return dir
-}
-
-// bounded runs the command with few descriptors, and gives the peak of its
-// resident memory in KiB. The shell becomes the command: it is no child of it.
-func bounded(t *testing.T, args ...string) (out []byte, peakKiB int, err error) {
-	t.Helper()
-	cmd := exec.Command("sh", append([]string{"-c", fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, fewFiles)}, args...)...)
-	peak := treetest.Peak(t, cmd)
-	out, err = cmd.CombinedOutput()
-	return out, peak(), err
-}
-
-// TestFewDescriptors labels a tree that is wider at each depth, each directory larger than
-// a buffer, than there may be open files: directories are closed, and found again by name.
-// Trees that are deeper, or have more directories, are TestBounds of test/system/torture.
-func TestFewDescriptors(t *testing.T) {
-	treetest.Need(t, "root", "tmpfs")
-	bin := treetest.Command(t)
-	var broad strings.Builder
-	for i := range fewFiles + sized(8, 2) {
-		fmt.Fprintf(&broad, "file %sf%%011d x3000\n", strings.Repeat("d/", i))
-	}
-	root := filepath.Join(roomy(t), "tree")
-	treetest.Build(t, root, treetest.Text(t, broad.String()))
-	entries := treetest.Count(t, root).All
-	for n, threads := range []int{16, 1}[:sized(2, 1)] {
-		label := fmt.Sprintf("system_u:object_r:container_file_t:s0:c%d", n)
-		out, peak, err := bounded(t, bin, "--json", "-T", strconv.Itoa(threads), "--label", label, root)
-		s := lastSummary(t, out, err)
-		t.Logf("%d entries, %d threads: %d MiB, %.1f s", entries, threads, peak>>10, s.Seconds)
-		if has := len(bearing(t, root, label)); s.Written != entries || int64(has) != entries || peak > mostKiB {
-			t.Errorf("%d threads: wrote %d entries of %d, %d have the label, with %d KiB", threads, s.Written, entries, has, peak)
-		}
-	}
 }
 
 // TestAllocations: what Tree allocates does not depend on how many files there

@@ -18,33 +18,6 @@ import (
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-// TestSameCounts: how many work on it changes no count, and the oracle counts
-// the same.
-func TestSameCounts(t *testing.T) {
-	treetest.Need(t, "root")
-	half := treetest.Load(t, "half")
-	treetest.Each(t, func(t *testing.T, dir string) {
-		oracle := mkdir(t, dir, "oracle")
-		treetest.Build(t, oracle, half)
-		const label = "system_u:object_r:container_file_t:s0"
-		want := treetest.Label(t, oracle, label)
-		if want.Right == 0 || want.Written == 0 {
-			t.Fatalf("the tree proves nothing: %+v", want)
-		}
-		for _, threads := range []int{1, 2, 3, 16} {
-			for _, dry := range []bool{true, false} {
-				root := mkdir(t, dir, fmt.Sprintf("%d-%t", threads, dry))
-				treetest.Build(t, root, half)
-				r, err := tree(t.Context(), root, label, Options{Workers: threads, Exact: true}, inner{dry: dry})
-				adds(t, r)
-				if err != nil || r.Complete == dry || r.Seen != want.Seen || r.Written != want.Written || r.Right != want.Right {
-					t.Errorf("%d workers, dry %t: %+v, %v; the oracle: %+v", threads, dry, r, err, want)
-				}
-			}
-		}
-	})
-}
-
 // TestSecondRun: what is right is not written again, for a write moves ctime.
 func TestSecondRun(t *testing.T) {
 	treetest.Need(t, "root")
@@ -95,38 +68,6 @@ func TestDryRun(t *testing.T) {
 			t.Errorf("a dry run touched:\n%s", lines(d))
 		}
 	})
-}
-
-// TestGuess: a long row of wrong labels with right ones among them. None may
-// be missed, and each counts once.
-func TestGuess(t *testing.T) {
-	const dirs, files, every = 5, 1000, 97
-	root := on(t, "tmpfs")
-	text := "default label=" + oldLabel + "\ndir .\n"
-	for d := range dirs {
-		text += fmt.Sprintf("dir d%d\nfile d%d/f%%04d x%d\n", d, d, files)
-	}
-	root = grow(t, root, text)
-	strays := int64(0)
-	for d := range dirs {
-		for i := 0; i < files; i += every {
-			treetest.Set(t, root, fmt.Sprintf("d%d/f%04d", d, i), newLabel)
-			strays++
-		}
-	}
-	for _, exact := range []bool{true, false} {
-		r, err := tree(t.Context(), root, newLabel, Options{Exact: exact}, inner{dry: exact})
-		adds(t, r)
-		if err != nil || r.Seen != 1+dirs+dirs*files || r.Written+r.Right != r.Seen {
-			t.Errorf("%+v, %v", r, err)
-		}
-		if exact && r.Right != strays {
-			t.Errorf("%d are right of %d", r.Right, strays)
-		}
-	}
-	if n := len(bearing(t, root, newLabel)); n != 1+dirs+dirs*files {
-		t.Errorf("%d entries are labelled", n)
-	}
 }
 
 // TestOrderOfCalls: the root's label is the last to be written, and where the filesystem does
@@ -244,30 +185,3 @@ func marked(t *testing.T, root string, deny map[int]syscall.Errno, flag string) 
 // ownRoot tells the root in a trace, where it stands in a clone of its mount:
 // the kernel then prints its path from that mount's top.
 func ownRoot(dir, root string) bool { return dir == root || dir == "/" || dir == filepath.Base(root) }
-
-// longLabel is the longest that a policy may know: 2500 bytes.
-func longLabel() string {
-	label := newLabel
-	for c := 4; c < 1024; c += 2 {
-		label += fmt.Sprint(",c", c)
-	}
-	return label
-}
-
-// TestLongLabel: an entry with the longest attribute there is gets its label,
-// or with the longest that SELinux takes.
-func TestLongLabel(t *testing.T) {
-	root := grow(t, on(t, "tmpfs"), plain)
-	long := string(make([]byte, 60000)) + "x"
-	if treetest.Policed() {
-		long = longLabel()
-	}
-	for _, p := range []string{"f03", "d", "."} {
-		treetest.Set(t, root, p, long)
-	}
-	r, err := Tree(t.Context(), root, newLabel, nil)
-	adds(t, r)
-	if err != nil || !r.Complete || len(bearing(t, root, newLabel)) != 46 {
-		t.Errorf("%+v, %v", r, err)
-	}
-}

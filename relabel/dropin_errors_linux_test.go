@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,27 +15,6 @@ import (
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
 )
-
-// losesNone: one file of five is immutable, over and over. We name it each time, and go-selinux
-// says now and then that all is well: the control.
-func losesNone(t *testing.T) {
-	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\nfile f%d x5\n")
-	immutable(t, filepath.Join(root, "f2"), true)
-	lost := 0
-	for i := range 300 {
-		label := []string{newLabel, "system_u:object_r:container_file_t:s0:c3"}[i%2]
-		unclaim(t, root)
-		if said := told(root, ours.chcon(root, label, true)); said != "write EPERM f2" {
-			t.Fatalf("run %d: %s", i, said)
-		}
-		if peer.chcon(root, label, true) == nil {
-			lost++
-		}
-	}
-	if lost == 0 {
-		t.Error("control: go-selinux lost none either")
-	}
-}
 
 // TestDropinErrors: what callers of go-selinux ask of an error is answered so
 // that they lose none.

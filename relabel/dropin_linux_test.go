@@ -120,7 +120,6 @@ func TestDropinContract(t *testing.T) {
 			}
 		})
 	}
-	t.Run("no error lost", losesNone)
 }
 
 // outcome does what the row says, and words what came of it: the errors, and

@@ -134,27 +134,6 @@ func TestErrnoTable(t *testing.T) {
 	}
 }
 
-// TestErrnoSingle: a root that is a file has no pool to retry in, or to stop.
-func TestErrnoSingle(t *testing.T) {
-	treetest.Need(t, "root", "seccomp", "tmpfs")
-	bin := treetest.Command(t)
-	for _, row := range xattrio.Verdicts {
-		for _, when := range []func(int) bool{once(1), from(1)} {
-			root := filepath.Join(grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\nfile f\n"), "f")
-			end := treetest.Supervise(t, exec.Command(bin, "--label", newLabel, root), []int{unix.SYS_SETXATTR}, func(n treetest.Notice) treetest.Answer {
-				if when(n.Same) {
-					return treetest.Answer{Errno: row.Errno}
-				}
-				return treetest.Answer{}
-			})
-			right := len(bearing(t, root, newLabel)) == 1
-			if (end.Code == 0) != right || end.Code > 3 || end.Code < 0 || (row.Verdict == xattrio.Again && when(2) != (end.Code == 1)) {
-				t.Errorf("%s: %+v", unix.ErrnoName(row.Errno), end)
-			}
-		}
-	}
-}
-
 // TestUnsyncedStray: a root that is right is not trusted for what could not be
 // put on disk.
 func TestUnsyncedStray(t *testing.T) {

@@ -8,42 +8,14 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
-
-// TestCancelledBefore: a context at its end lets nothing be labelled. The root
-// keeps its label or has the seal, with which it is trusted for nothing.
-func TestCancelledBefore(t *testing.T) {
-	ctx, cancel := context.WithCancelCause(t.Context())
-	why := errors.New("changed my mind")
-	cancel(why)
-	for engine, m := range engines() {
-		root := grow(t, on(t, "tmpfs"), plain)
-		before := treetest.Read(t, root)
-		r, err := tree(ctx, root, newLabel, Options{}, as(m))
-		adds(t, r)
-		if !errors.Is(err, why) || r.Written != 0 || r.Complete {
-			t.Errorf("%s: %+v, %v", engine, r, err)
-		}
-		have := treetest.Read(t, root)
-		if l := have["."]; l != oldLabel && !secctx.IsSeal(l, newLabel) {
-			t.Errorf("%s: the root has %s", engine, l)
-		}
-		have["."] = oldLabel
-		if d := treetest.Diff(before, have); len(d) > 0 {
-			t.Errorf("%s:\n%s", engine, lines(d))
-		}
-	}
-}
 
 // TestCancelSoon stops a walk of 60,000 entries near its beginning.
 func TestCancelSoon(t *testing.T) {
@@ -148,32 +120,4 @@ func TestCancelAtCommit(t *testing.T) {
 	if has := labelOf(t, root); has == newLabel || labelOf(t, late) == newLabel || ok || lerr != nil || r.Complete || err == nil {
 		t.Errorf("the root has %s, and is trusted: %t, %v; %+v, %v", has, ok, lerr, r, err)
 	}
-}
-
-// TestHungSecondReading: a run that hangs in its second reading, behind the commit, takes
-// the commit back. The call is stood in for by what the run does, for a filesystem that
-// hangs takes no seal either.
-func TestHungSecondReading(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		goOn := make(chan bool)
-		var revoked atomic.Bool
-		r := newRelabelling(Options{}, inner{}, "/volume", "")
-		_, err := r.execute(ctx, func(context.Context) error {
-			revoke := func() {
-				r.run.Main.At("fsetxattr", "/volume")
-				r.run.Main.At("", "")
-				revoked.Store(true)
-			}
-			r.run.Second(revoke)
-			r.run.Main.At("getdents64", "/volume")
-			cancel()
-			<-goOn
-			return nil
-		})
-		if hung := (*HungError)(nil); !errors.As(err, &hung) || !revoked.Load() || !slices.Equal(hung.Calls, []HungCall{{"getdents64", "/volume"}}) {
-			t.Errorf("%v, revoked: %t", err, revoked.Load())
-		}
-		close(goOn)
-	})
 }

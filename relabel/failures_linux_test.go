@@ -14,8 +14,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -111,42 +109,6 @@ func TestVanishDeep(t *testing.T) {
 	}
 	if r, err := Tree(t.Context(), root, newLabel, nil); err != nil || !r.Complete {
 		t.Errorf("the run after it: %+v, %v", r, err)
-	}
-}
-
-// TestSwapKinds exchanges directories and files of the tree while it is
-// labelled, then labels it in peace.
-func TestSwapKinds(t *testing.T) {
-	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir d%d x4\nfile d0/f%02d x20\nfile d1/f%02d x20\nfile g%d x4\n")
-	const turns = 20
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var swaps sync.WaitGroup
-	var swapped atomic.Int64
-	swaps.Go(func() {
-		for i := 0; ctx.Err() == nil; i++ {
-			swapped.Store(int64(i))
-			exchange(t, fmt.Sprintf("%s/d%d", root, i%4), fmt.Sprintf("%s/g%d", root, i/4%4))
-		}
-	})
-	labels := []string{newLabel, oldLabel}
-	for runs := 0; runs < turns || swapped.Load() < turns; runs++ {
-		for _, m := range engines() {
-			r, err := tree(t.Context(), root, labels[runs%2], Options{}, as(m))
-			adds(t, r)
-			// What was moved may be met in no place or in two, but that is
-			// no failure: a failure would be what the directory hides.
-			if err != nil && !errors.Is(err, syscall.ESTALE) && !strings.Contains(err.Error(), "appeared") {
-				t.Fatalf("%+v, %v", r, err)
-			}
-		}
-	}
-	cancel()
-	swaps.Wait()
-	r, err := Tree(t.Context(), root, "u:r:t:s0", nil)
-	adds(t, r)
-	if err != nil || !r.Complete || len(bearing(t, root, "u:r:t:s0")) != 49 {
-		t.Errorf("afterwards: %+v, %v", r, err)
 	}
 }
 

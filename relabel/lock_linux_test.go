@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -81,42 +80,6 @@ func TestChild(t *testing.T) {
 			time.Sleep(time.Hour) // until it is killed
 		}}})
 		t.Error(err)
-	}
-}
-
-// TestOneAtATime runs pairs with different labels: one wins the whole volume.
-func TestOneAtATime(t *testing.T) {
-	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\nfile f%03d x100\ndir d\nfile d/f%03d x200\n")
-	waits := 0
-	for pair := range 50 {
-		var mu sync.Mutex
-		var wg sync.WaitGroup
-		labels := [2]string{fmt.Sprintf("u:r:t:s0:c1,c%d", pair+10), fmt.Sprintf("u:r:t:s0:c2,c%d", pair+10)}
-		for _, label := range labels {
-			wg.Go(func() {
-				r, err := Tree(t.Context(), root, label, &Options{Trace: &Trace{Wait: func(holder string) {
-					mu.Lock()
-					defer mu.Unlock()
-					waits++
-					// The holder may be at the point of writing its name.
-					if holder != "" && (!strings.Contains(holder, fmt.Sprint(os.Getpid())) || !strings.Contains(holder, root)) {
-						t.Errorf("held by %q", holder)
-					}
-				}}})
-				adds(t, r)
-				if err != nil || !r.Complete {
-					t.Errorf("%+v, %v", r, err)
-				}
-			})
-		}
-		wg.Wait()
-		a, b := len(bearing(t, root, labels[0])), len(bearing(t, root, labels[1]))
-		if a+b != 302 || a*b != 0 {
-			t.Fatalf("pair %d: %d of one label and %d of the other", pair, a, b)
-		}
-	}
-	if waits == 0 {
-		t.Error("no call ever waited: the pairs prove nothing")
 	}
 }
 

@@ -44,9 +44,6 @@ var only = cmp.Or(os.Getenv("FASTLABEL_INSIDE"), ".")
 // modules.
 var absent = []string{"plain", "fish", "zsh", "autofs"}
 
-// slow matches tests that take an emulated processor long, for bounds that no policy moves.
-const slow = "^(TestMemory|TestFewDescriptors)$"
-
 // TestEngine runs the tests of the engine and of the command in both kernels.
 // They make volumes of their own in the machine: ext4, XFS and btrfs on loop
 // devices, and tmpfs. None may skip but for want of what is absent there.
@@ -76,7 +73,7 @@ func TestEngine(t *testing.T) {
 			for _, pkg := range chosen {
 				t.Run(pkg, func(t *testing.T) {
 					runTests(t, m, k, Command{
-						Args:    []string{"/payload/tests/" + pkg + ".test", "-test.short", "-test.run=" + only, "-test.skip=" + slow},
+						Args:    []string{"/payload/tests/" + pkg + ".test", "-test.short", "-test.run=" + only},
 						Dir:     "/payload/house/" + pkg,
 						Env:     []string{"FASTLABEL_PROMISE=" + promise, "FASTLABEL_COMMAND=/payload/fastlabel"},
 						Files:   files,
