@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
@@ -24,9 +25,8 @@ import (
 // the open file has the lock (fcntl(2), "Open file description locks"): the kernel releases it
 // when the process dies, however that dies.
 //
-// The file is opened once in a process and nobody removes it. If somebody does, one that is made
-// anew in its place has locks of its own: so a run that has its byte looks whether the path still
-// leads to the file.
+// Each look at the lock opens the file anew, whichever is there now, and nobody removes it. To
+// close it is to release the lock.
 
 // Lock is the lock of one volume: taken, or waited for.
 type Lock struct {
@@ -41,7 +41,7 @@ type Lock struct {
 	id   volume
 	at   int64         // the volume's byte
 	turn chan struct{} // closed when the lock is the first of its line
-	file *lockFile     // nil: there is none
+	fd   int           // the lock file, a bare descriptor that nothing collects; -1: not locked
 }
 
 // volume is a volume's root.
@@ -58,25 +58,11 @@ type queue struct {
 // process is the queue of this process.
 var process = queue{lines: make(map[volume][]*Lock)}
 
-// lockFile is an open lock file. Its descriptor is a bare one, which nothing collects.
-type lockFile struct {
-	path  string
-	fd    int
-	id    volume // of the file itself
-	users int    // guarded by current.mu
-}
-
-// current is the lock file for new runs.
-var current struct {
-	mu   sync.Mutex
-	file *lockFile
-}
-
 // TakeLock waits for the lock of the volume whose root is at path within ctx, and reports to wait
 // once, if it is not nil, who has it.
 func TakeLock(ctx context.Context, root sys.Stat, path string, wait func(holder string)) (*Lock, error) {
 	id := volume{root.Dev, root.Ino}
-	l := &Lock{id: id, at: id.byte()}
+	l := &Lock{id: id, at: id.byte(), fd: -1}
 	waits := func() {
 		if once := wait; once != nil {
 			wait = nil
@@ -105,7 +91,9 @@ func (l *Lock) Release() {
 	if l == nil {
 		return
 	}
-	l.unlock(false)
+	if l.fd >= 0 {
+		sys.Close(l.fd)
+	}
 	process.leave(l)
 }
 
@@ -166,7 +154,7 @@ func (l *Lock) take(ctx context.Context, path string, waits func()) error {
 		if locked, err := l.try(); err != nil {
 			return err
 		} else if locked {
-			l.sign(fmt.Sprintf("process %d, relabelling %q", pid, path))
+			l.sign(path)
 			return nil
 		}
 		if try == 1 {
@@ -180,47 +168,19 @@ func (l *Lock) take(ctx context.Context, path string, waits func()) error {
 	}
 }
 
-// try locks the byte in the file to which the path leads, unless another process has it.
-func (l *Lock) try() (bool, error) {
-	for {
-		if l.file == nil {
-			if err := l.open(); err != nil || l.Unlocked != nil {
-				return err == nil, err
-			}
+// try locks the byte in the best lock file there is, unless another process has it.
+func (l *Lock) try() (locked bool, err error) {
+	l.Unlocked = errors.New("XDG_RUNTIME_DIR is not set")
+	for _, base := range runtimeDirs() {
+		if l.fd, l.Unlocked, err = lockIn(base, l.at); l.Unlocked == nil {
+			break
 		}
-		switch e := sys.TryLock(l.file.fd, l.at); e {
-		case 0:
-		case syscall.EAGAIN:
-			return false, nil
-		default:
-			return false, &fs.PathError{Op: "fcntl", Path: l.file.path, Err: e}
-		}
-		if is, err := l.file.is(); is || err != nil { // the policy may refuse it, and would for ever
-			return is, err
-		}
-		l.unlock(true)
 	}
+	if errors.Is(err, syscall.EAGAIN) {
+		return false, nil
+	}
+	return err == nil, err
 }
-
-// unlock releases the byte, and the file. One that was removed, so that its bytes are no locks,
-// is not used again, and closed by its last user.
-func (l *Lock) unlock(removed bool) {
-	if l.file == nil {
-		return
-	}
-	sys.Unlock(l.file.fd, l.at)
-	current.mu.Lock()
-	defer current.mu.Unlock()
-	if removed && current.file == l.file {
-		current.file = nil
-	}
-	if l.file.users--; l.file.users == 0 && current.file != l.file {
-		sys.Close(l.file.fd)
-	}
-	l.file = nil
-}
-
-var pid = os.Getpid()
 
 // byte returns the byte of the file that is the volume's. That two have the same is as good as
 // excluded, also where a server chooses the number of its root to have one wait for the other.
@@ -238,60 +198,25 @@ const (
 
 func (l *Lock) slot() int64 { return l.at % slots * slotSize }
 
-func (l *Lock) sign(holder string) {
-	if l.file == nil {
+func (l *Lock) sign(path string) {
+	if l.fd < 0 {
 		return
 	}
 	line := make([]byte, slotSize)
-	copy(line, fmt.Sprintf("%x %s", l.at, holder))
-	_, _ = syscall.Pwrite(l.file.fd, line, l.slot())
+	copy(line, fmt.Sprintf("%x process %d, relabelling %q", l.at, os.Getpid(), path))
+	_, _ = syscall.Pwrite(l.fd, line, l.slot())
 }
 
 // signed returns who signed last for the volume; "" where that is not known.
 func (l *Lock) signed() string {
-	current.mu.Lock()
-	defer current.mu.Unlock()
-	if current.file == nil {
-		return ""
-	}
-	line := make([]byte, slotSize)
-	n, _ := syscall.Pread(current.file.fd, line, l.slot()) // -1 beside an error
-	holder, is := bytes.CutPrefix(line[:max(n, 0)], fmt.Appendf(nil, "%x ", l.at))
-	if !is {
-		return ""
-	}
-	return string(bytes.TrimRight(holder, "\x00"))
-}
-
-// is reports whether the file's path still leads to it.
-func (f *lockFile) is() (bool, error) {
-	st, e := sys.Statx(sys.AtFdcwd, sys.Cname(f.path))
-	if e != 0 && e != syscall.ENOENT {
-		return false, &fs.PathError{Op: "statx", Path: f.path, Err: e}
-	}
-	return e == 0 && f.id == volume{st.Dev, st.Ino}, nil
-}
-
-// open takes the process's lock file, which is in the runtime directory of the system or,
-// without the right to it, in that of the user.
-func (l *Lock) open() error {
-	current.mu.Lock()
-	defer current.mu.Unlock()
-	if current.file == nil {
-		l.Unlocked = errors.New("XDG_RUNTIME_DIR is not set")
-		var err error
-		for _, base := range runtimeDirs() {
-			if current.file, l.Unlocked, err = openLocks(base); l.Unlocked == nil {
-				break
-			}
-		}
-		if current.file == nil {
-			return err
+	for _, base := range runtimeDirs() {
+		text, _ := os.ReadFile(base + lockFile)
+		line, _, _ := bytes.Cut(text[min(len(text), int(l.slot())):], []byte{0})
+		if holder, is := bytes.CutPrefix(line, fmt.Appendf(nil, "%x ", l.at)); is {
+			return string(holder)
 		}
 	}
-	l.file = current.file
-	l.file.users++
-	return nil
+	return ""
 }
 
 // runtimeDirs returns the directories that a lock file may lie in, the best first.
@@ -313,31 +238,33 @@ func ours(dir string) bool {
 	return syscall.Stat(dir, &st) == nil && int(st.Uid) == os.Geteuid() && st.Mode&0o022 == 0
 }
 
-// openLocks opens the lock file in the directory for it beneath base. none is why there is
-// no such directory.
-func openLocks(base string) (f *lockFile, none, err error) {
-	dir := base + "/fastlabel"
-	path := dir + "/lock"
+// lockFile is its path beneath a runtime directory.
+const lockFile = "/fastlabel/lock"
+
+// lockIn locks the byte at of the lock file beneath base. none is why there is no directory for
+// one; err is EAGAIN where another process has the lock.
+func lockIn(base string, at int64) (fd int, none, err error) {
+	path := base + lockFile
+	dir := filepath.Dir(path)
 	open := func() (int, sys.Errno) { return sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenLock, 0o600) }
 	fd, e := open()
 	for try := 0; e == syscall.ENOENT && try < 10; try++ { // somebody may remove it again
 		if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
-			return nil, err, nil
+			return -1, err, nil
 		}
 		fd, e = open()
 	}
 	if e != 0 {
 		at, none := sys.Openat(sys.AtFdcwd, sys.Cname(dir), sys.OpenRead, 0)
 		if none != 0 {
-			return nil, &fs.PathError{Op: "openat", Path: dir, Err: none}, nil
+			return -1, &fs.PathError{Op: "openat", Path: dir, Err: none}, nil
 		}
 		sys.Close(at)
-		return nil, nil, &fs.PathError{Op: "openat", Path: path, Err: e}
+		return -1, nil, &fs.PathError{Op: "openat", Path: path, Err: e}
 	}
-	st, e := sys.Fstatx(fd)
-	if e != 0 {
+	if e := sys.TryLock(fd, at); e != 0 {
 		sys.Close(fd)
-		return nil, nil, &fs.PathError{Op: "statx", Path: path, Err: e}
+		return -1, nil, &fs.PathError{Op: "fcntl", Path: path, Err: e}
 	}
-	return &lockFile{path: path, fd: fd, id: volume{st.Dev, st.Ino}}, nil, nil
+	return fd, nil, nil
 }

@@ -33,9 +33,8 @@ func TestLockIsNotCollected(t *testing.T) {
 		runtime.GC()
 		time.Sleep(20 * time.Millisecond) // for the finalizers
 	}
-	other := another(t)
-	if e := sys.TryLock(other.fd, volume{root.Dev, root.Ino}.byte()); e != syscall.EAGAIN {
-		t.Errorf("the lock was let go: errno %d", e)
+	if another(t, volume{root.Dev, root.Ino}.byte()) >= 0 {
+		t.Error("the lock was let go")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
@@ -44,15 +43,14 @@ func TestLockIsNotCollected(t *testing.T) {
 	}
 }
 
-// another is the lock file as another process opens it.
-func another(t *testing.T) *lockFile {
+// another locks the byte as another process does; -1: it is locked.
+func another(t *testing.T, at int64) (fd int) {
 	t.Helper()
-	f, none, err := openLocks("/run")
-	if f == nil {
+	fd, none, err := lockIn("/run", at)
+	if none != nil || err != nil && !errors.Is(err, syscall.EAGAIN) {
 		t.Fatal(none, err)
 	}
-	t.Cleanup(func() { sys.Close(f.fd) })
-	return f
+	return fd
 }
 
 // TestLocksOfUser: root to whom /run is not open has the directory of its own user, and
@@ -80,24 +78,15 @@ func TestLocksOfUser(t *testing.T) {
 		t.Error("a directory that is not there is ours")
 	}
 	for range 2 { // again when somebody has removed the directory
-		f, none, err := openLocks(filepath.Join(dir, "ours"))
-		if f == nil || f.path != filepath.Join(dir, "ours/fastlabel/lock") {
-			t.Fatalf("%+v: %v, %v", f, none, err)
-		}
-		if is, err := f.is(); !is || err != nil {
-			t.Errorf("its path does not lead to it: %v", err)
-		}
-		treetest.Must(t, os.RemoveAll(filepath.Dir(f.path)))
-		if is, err := f.is(); is || err != nil {
-			t.Errorf("its path leads to it, though it is gone: %v", err)
-		}
-		sys.Close(f.fd)
+		fd, none, err := lockIn(filepath.Join(dir, "ours"), 1)
+		treetest.Must(t, none, err, os.RemoveAll(filepath.Join(dir, "ours/fastlabel")))
+		sys.Close(fd)
 	}
-	if f, none, err := openLocks(filepath.Join(dir, "missing")); f != nil || none == nil || err != nil {
+	if fd, none, err := lockIn(filepath.Join(dir, "missing"), 1); fd >= 0 || none == nil || err != nil {
 		t.Errorf("no place for locks: %v, %v", none, err)
 	}
 	treetest.Must(t, os.MkdirAll(filepath.Join(dir, "ours/fastlabel/lock"), 0o700))
-	if f, none, err := openLocks(filepath.Join(dir, "ours")); f != nil || none != nil || !errors.Is(err, syscall.EISDIR) {
+	if fd, none, err := lockIn(filepath.Join(dir, "ours"), 1); fd >= 0 || none != nil || !errors.Is(err, syscall.EISDIR) {
 		t.Errorf("a lock that cannot be had: %v, %v", none, err)
 	}
 }
@@ -113,11 +102,8 @@ func TestLockOfOthers(t *testing.T) {
 		time.Minute:            100 * time.Millisecond,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			other := another(t)
-			if e := sys.TryLock(other.fd, id.byte()); e != 0 {
-				t.Fatal(e)
-			}
-			(&Lock{at: id.byte(), file: other}).sign("somebody")
+			other := another(t, id.byte())
+			(&Lock{at: id.byte(), fd: other}).sign("/somebody")
 			beside, err := TakeLock(t.Context(), sys.Stat{Dev: id.dev, Ino: id.ino + 1}, "test", func(string) { t.Error("it waits for another volume") })
 			treetest.Must(t, err)
 			beside.Release()
@@ -132,57 +118,49 @@ func TestLockOfOthers(t *testing.T) {
 			if lock.Load() != nil {
 				t.Error("two have the lock")
 			}
-			sys.Unlock(other.fd, id.byte())
+			sys.Close(other)
 			time.Sleep(within)
 			synctest.Wait()
 			held := lock.Load()
-			if held == nil || told != "somebody" {
+			if held == nil || !strings.HasSuffix(told, `relabelling "/somebody"`) {
 				t.Fatalf("%v after %v: held %t, told %q", time.Since(begin), after, held != nil, told)
 			}
-			if e := sys.TryLock(other.fd, id.byte()); e != syscall.EAGAIN {
-				t.Errorf("the lock is not held: errno %d", e)
+			if another(t, id.byte()) >= 0 {
+				t.Error("the lock is not held")
 			}
 			held.Release()
-			if e := sys.TryLock(other.fd, id.byte()); e != 0 {
-				t.Errorf("the lock was not let go: errno %d", e)
+			if other = another(t, id.byte()); other < 0 {
+				t.Error("the lock was not let go")
 			}
+			sys.Close(other)
 		})
 	}
 }
 
-// TestLockRemoved: a lock file that somebody removed is no lock. Runs that have it keep it
-// open; the next one has the file that is there now, and the last user closes the old one.
+// TestLockRemoved: a run that waits takes the lock of the file that is there by then.
 func TestLockRemoved(t *testing.T) {
 	treetest.Need(t, "root")
-	take := func(ino uint64) *Lock {
-		l, err := TakeLock(t.Context(), sys.Stat{Dev: ^uint64(2), Ino: ino}, "test", nil)
-		treetest.Must(t, err)
-		return l
-	}
-	const path = "/run/fastlabel/lock"
-	_ = os.Remove(path) // other tests may leave a user of it
-	take(0).Release()
-	first := take(1)
-	old := first.file
-	treetest.Must(t, os.Remove(path))
-	second := take(2)
-	if is, err := second.file.is(); second.file == old || !is {
-		t.Errorf("the file that was removed is held: %v", err)
-	}
-	if e := sys.TryLock(another(t).fd, second.id.byte()); e != syscall.EAGAIN {
-		t.Errorf("the lock is not held: errno %d", e)
-	}
-	if _, e := sys.Fstatx(old.fd); e != 0 {
-		t.Errorf("a file in use was closed: errno %d", e)
-	}
-	first.Release()
-	if _, e := sys.Fstatx(old.fd); e != syscall.EBADF {
-		t.Errorf("the old file is still open: errno %d", e)
-	}
-	second.Release()
-	if _, e := sys.Fstatx(current.file.fd); e != 0 {
-		t.Errorf("the file is opened anew each time: errno %d", e)
-	}
+	id := volume{^uint64(2), uint64(os.Getpid())}
+	synctest.Test(t, func(t *testing.T) {
+		defer sys.Close(another(t, id.byte()))
+		var lock atomic.Pointer[Lock]
+		go func() {
+			l, err := TakeLock(t.Context(), sys.Stat{Dev: id.dev, Ino: id.ino}, "test", nil)
+			treetest.Check(t, err)
+			lock.Store(l)
+		}()
+		time.Sleep(time.Minute)
+		if lock.Load() != nil {
+			t.Error("two have the lock")
+		}
+		treetest.Must(t, os.Remove("/run"+lockFile))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if lock.Load() == nil || another(t, id.byte()) >= 0 {
+			t.Error("it has no lock of the file that is there")
+		}
+		lock.Load().Release()
+	})
 }
 
 // line is a volume for which callers wait.
@@ -213,7 +191,7 @@ func TestQueue(t *testing.T) {
 		var told atomic.Int64
 		for i := range callers + 1 {
 			v.take(t.Context(), "", func(holder string) {
-				if told.Add(1); !strings.Contains(holder, fmt.Sprint(pid)) {
+				if told.Add(1); !strings.Contains(holder, fmt.Sprint(os.Getpid())) {
 					t.Errorf("held by %q", holder)
 				}
 			}, func(*Lock) { turns = append(turns, i) })

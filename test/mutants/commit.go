@@ -201,9 +201,9 @@ func commits() []Mutant {
 			Edits:  edits("relabel/tree_linux.go", "if r.inner.dry || r.root.Stat.Kind != sys.KindDir {", "if r.inner.dry || r.root.At >= 0 {"),
 		},
 		{
-			Name: "lock-without-a-name", By: "TestLockRemoved in internal/commit",
-			Breaks: "a lock file that somebody has removed is no lock",
-			Edits:  edits("internal/commit/lock_linux.go", "return e == 0 && f.id ==", "return e != 0 || f.id =="),
+			Name: "lock-unlocked", By: "TestLockOfOthers in internal/commit",
+			Breaks: "a volume's lock excludes the runs of other processes",
+			Edits:  edits("internal/commit/lock_linux.go", "e := sys.TryLock(fd, at); e != 0 {", "e := sys.TryLock(fd, at); e != 0 && e != syscall.EAGAIN {"),
 		},
 		{
 			Name: "turn-lost", By: "TestQueueQuits",
