@@ -105,7 +105,7 @@ func (r *relabelling) distrust(m *mounts.Mount, d *doubt) (e sys.Errno) {
 	m.Now("fsetxattr")
 	defer m.Now("")
 	d.before = r.account.of(walk.Written)
-	d.first, e = commit.ClaimRules(m.Top, r.order(m, m.Top))
+	d.first, e = commit.ClaimRules(m.Top, commit.OrderOf(m.Top, m.Kind))
 	d.is = e == 0
 	return e
 }
@@ -123,7 +123,7 @@ func (r *relabelling) trustAgain(m *mounts.Mount, d *doubt, whole bool) {
 	case r.account.of(walk.Written) > d.before:
 		var fd int
 		if fd, e = mounts.Reopen(m.At); e == 0 { // a run that shares no lock may have committed it since
-			_, e = commit.ClaimRules(fd, r.order(m, fd))
+			_, e = commit.ClaimRules(fd, commit.OrderOf(fd, m.Kind))
 			sys.Close(fd)
 		}
 	case d.first && whole:

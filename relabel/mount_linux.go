@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/fastlabel/fastlabel/internal/commit"
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/internal/steal"
@@ -81,26 +80,6 @@ func (r *relabelling) expectCopies(m *mounts.Mount) {
 	if info != nil && info.FSType == "overlay" && !r.inner.dry && !mountinfo.HasOption(info.Super, "metacopy=on") {
 		r.account.note("%s is on overlayfs, which copies a file of a lower layer up whole to set its label", m.Path)
 	}
-}
-
-// order returns how the filesystem of m, which is open as fd, keeps the order of labels.
-// Overlayfs does it as its upper layer.
-func (r *relabelling) order(m *mounts.Mount, fd int) commit.Order {
-	if m.Kind != sys.Overlay {
-		return commit.OrderOf(fd, m.Kind)
-	}
-	info := r.proc.ByID(m.Stat.Mount)
-	if info == nil {
-		return commit.Unordered
-	}
-	m.Now("openat")
-	defer m.Now("")
-	upper, kind, e := m.Upper(info)
-	if e != 0 {
-		return commit.Unordered
-	}
-	defer sys.Close(upper)
-	return commit.OrderOf(upper, kind)
 }
 
 // job returns what the next walk is asked to do. want is nil where all get the label of the run.

@@ -168,7 +168,7 @@ type beneath struct{ r *relabelling }
 
 func (b beneath) At(call string)                  { b.r.root.Now(call) }
 func (b beneath) Note(format string, args ...any) { b.r.account.note(format, args...) }
-func (b beneath) Order() commit.Order             { return b.r.order(b.r.root, b.r.root.Top) }
+func (b beneath) Order() commit.Order             { return commit.OrderOf(b.r.root.Top, b.r.root.Kind) }
 func (b beneath) Written() int64                  { return b.r.account.of(walk.Written) }
 func (b beneath) Failed() error                   { return b.r.failures() }
 

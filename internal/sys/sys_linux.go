@@ -181,13 +181,6 @@ func FSID(fd int) (uint64, Errno) {
 	return uint64(uint32(st.Fsid.Val[0]))<<32 | uint64(uint32(st.Fsid.Val[1])), e
 }
 
-// SameSize reports whether two descriptors are in filesystems of one size.
-func SameSize(a, b int) bool {
-	x, e := statfs(a)
-	y, f := statfs(b)
-	return e == 0 && f == 0 && x.Bsize == y.Bsize && x.Blocks == y.Blocks
-}
-
 func statfs(fd int) (st unix.Statfs_t, e Errno) {
 	e = again(func() error { return unix.Fstatfs(fd, &st) })
 	return st, e
