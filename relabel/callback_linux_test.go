@@ -29,7 +29,7 @@ var callbacks = map[string]func(f func()) Options{
 	"Trace.Note": func(f func()) Options {
 		return Options{Trace: &Trace{Note: func(string) { f() }}}
 	},
-	"Trace.Wait": func(f func()) Options { return Options{Trace: &Trace{Wait: func(string) { f() }}} },
+	"Trace.Wait": func(f func()) Options { return Options{Trace: &Trace{Wait: f}} },
 	"Throttle":   func(f func()) Options { return Options{Throttle: func(context.Context, int) error { f(); return nil }} },
 }
 
@@ -50,7 +50,7 @@ func called(t *testing.T, name string) (root string, release func()) {
 		mounted(t, "overlay", at, data)
 	case "Trace.Wait":
 		st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(root))
-		held, err := commit.TakeLock(t.Context(), st, root, nil)
+		held, err := commit.TakeLock(t.Context(), st, nil)
 		treetest.Must(t, err)
 		release = held.Release
 	}

@@ -98,7 +98,7 @@ func TestDropinsTogether(t *testing.T) {
 				}
 			})
 			<-began
-			r, err := run(context.WithoutCancel(t.Context()), newLabel, &Trace{Wait: func(string) { close(waits) }})
+			r, err := run(context.WithoutCancel(t.Context()), newLabel, &Trace{Wait: func() { close(waits) }})
 			first.Wait()
 			if err != nil || !r.Complete || r.Seen != c.seen || labelOf(t, root) != newLabel {
 				t.Errorf("%+v, %v", r, err)

@@ -312,9 +312,9 @@ func waitingVolumes(t *testing.T, dir string) {
 		}
 	})
 	<-begun
-	told := make(chan string, 1)
+	told := make(chan struct{}, 1)
 	all.Go(func() {
-		if _, err := Tree(t.Context(), root, newLabel, &Options{Trace: &Trace{Wait: func(holder string) { told <- holder }}}); err != nil {
+		if _, err := Tree(t.Context(), root, newLabel, &Options{Trace: &Trace{Wait: func() { told <- struct{}{} }}}); err != nil {
 			t.Error(err)
 		}
 	})

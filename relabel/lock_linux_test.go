@@ -69,7 +69,7 @@ func TestChild(t *testing.T) {
 		waitingVolumes(t, path)
 	case "lock":
 		st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(path))
-		if _, err := commit.TakeLock(t.Context(), st, path, nil); err != nil {
+		if _, err := commit.TakeLock(t.Context(), st, nil); err != nil {
 			t.Fatal(err)
 		}
 		fmt.Println("held")
@@ -83,7 +83,7 @@ func TestChild(t *testing.T) {
 	}
 }
 
-// TestKilledHolder: a waiting call says for whom, goes at its deadline, and
+// TestKilledHolder: a waiting call says so, goes at its deadline, and
 // the lock goes with the process that holds it.
 func TestKilledHolder(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), plain)
@@ -99,16 +99,16 @@ func TestKilledHolder(t *testing.T) {
 	before := treetest.Snapshot(t, root+"/...")
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	begin, holder := time.Now(), ""
-	r, err := Tree(ctx, root, newLabel, &Options{Trace: &Trace{Wait: func(h string) { holder = h }}})
+	begin, waits := time.Now(), 0
+	r, err := Tree(ctx, root, newLabel, &Options{Trace: &Trace{Wait: func() { waits++ }}})
 	if took := time.Since(begin); took < 250*time.Millisecond {
 		t.Errorf("returned after %v", took)
 	}
 	if !errors.Is(err, context.DeadlineExceeded) || r.Seen != 0 || r.Complete {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if want := fmt.Sprintf("process %d", cmd.Process.Pid); !strings.Contains(holder, want) {
-		t.Errorf("held by %q, not %s", holder, want)
+	if waits != 1 {
+		t.Errorf("told %d times", waits)
 	}
 	if d := treetest.Diff(before, treetest.Snapshot(t, root+"/...")); len(d) > 0 {
 		t.Errorf("a call without the lock touched:\n%s", lines(d))
@@ -131,7 +131,7 @@ func TestOwnersLock(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), treetest.Patience)
 	defer cancel()
-	r, err := Tree(ctx, root, newLabel, &Options{Trace: &Trace{Wait: func(h string) { t.Errorf("waits for %q", h) }}})
+	r, err := Tree(ctx, root, newLabel, &Options{Trace: &Trace{Wait: func() { t.Error("it waits") }}})
 	if err != nil || r.Written != 46 {
 		t.Errorf("%+v, %v", r, err)
 	}

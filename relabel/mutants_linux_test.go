@@ -279,9 +279,9 @@ func openedAt(t *testing.T, dir int, name string) int {
 func TestTrustedAfterWait(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), plain)
 	st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(root))
-	held, err := commit.TakeLock(t.Context(), st, "test", nil)
+	held, err := commit.TakeLock(t.Context(), st, nil)
 	treetest.Must(t, err)
-	r, err := Tree(t.Context(), root, newLabel, &Options{Skip: SkipRoot, Trace: &Trace{Wait: func(string) {
+	r, err := Tree(t.Context(), root, newLabel, &Options{Skip: SkipRoot, Trace: &Trace{Wait: func() {
 		treetest.Set(t, root, ".", newLabel)
 		held.Release()
 	}}})

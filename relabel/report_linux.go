@@ -100,8 +100,8 @@ func (r *relabelling) state() State {
 			s.Call = cmp.Or(s.Call, c.Call)
 		}
 	}
-	if holder := r.holder.Load(); holder != nil {
-		s.waits = "the volume's lock, held by " + *holder
+	if r.waits.Load() {
+		s.waits = "the volume's lock"
 	} else if calls := hungCalls(r.run.Stalled()); len(calls) > 0 {
 		s.waits = fmt.Sprintf("%d calls of the filesystem, one of them %s", len(calls), calls[0])
 	}

@@ -24,8 +24,8 @@ type Trace struct {
 	// Stall gets the calls that the run waits for when nothing has moved for a second, and
 	// again each time after something moved.
 	Stall func(calls []HungCall)
-	Note  func(text string)   // each of Report.Notes when it is made, maybe before the first change
-	Wait  func(holder string) // once, who has the volume's lock, if the run has to wait for it
+	Note  func(text string) // each of Report.Notes when it is made, maybe before the first change
+	Wait  func()            // once, if the run has to wait for the volume's lock
 }
 
 // LogTo returns a Trace that logs all but changes: a failure as an error; what is skipped, notes
@@ -43,6 +43,6 @@ func LogTo(l *slog.Logger, root string) *Trace {
 			}
 		},
 		Note: func(text string) { log(slog.LevelWarn, text) },
-		Wait: func(holder string) { log(slog.LevelInfo, "waits for another relabel of the volume", "holder", holder) },
+		Wait: func() { log(slog.LevelInfo, "waits for another relabel of the volume") },
 	}
 }

@@ -37,10 +37,10 @@ type relabelling struct {
 	top          walk.Top // of the root
 	small        bool     // the root is not enclosed yet: see grow
 	writes       walk.Writes
-	volumeLock   *commit.Lock           // nil: none
-	holder       atomic.Pointer[string] // of the lock that is waited for
-	joined       bool                   // a call like this one had the lock until it was this one's turn
-	commit       *commit.Root           // of a root that may be written
+	volumeLock   *commit.Lock // nil: none
+	waits        atomic.Bool  // for the lock
+	joined       bool         // a call like this one had the lock until it was this one's turn
+	commit       *commit.Root // of a root that may be written
 }
 
 // tree is Tree and Verify.
@@ -199,21 +199,21 @@ func (r *relabelling) lock(ctx context.Context) (err error) {
 	share := r.run.Share.Load()
 	defer func() {
 		share.Waits(false)
-		r.holder.Store(nil)
+		r.waits.Store(false)
 	}()
 	if r.o.LockTimeout > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeoutCause(ctx, r.o.LockTimeout, &fs.PathError{Op: "relabel", Path: r.path, Err: ErrLocked})
 		defer stop()
 	}
-	wait := func(holder string) {
+	wait := func() {
 		share.Waits(true) // so that other volumes do not wait for who has the lock
-		r.holder.Store(&holder)
+		r.waits.Store(true)
 		if f := r.account.trace.Wait; f != nil {
-			r.run.Call(func() { f(holder) })
+			r.run.Call(f)
 		}
 	}
-	r.volumeLock, err = commit.TakeLock(ctx, r.root.Stat, r.path, wait)
+	r.volumeLock, err = commit.TakeLock(ctx, r.root.Stat, wait)
 	r.joined = err == nil && r.inner.joins && r.volumeLock.After == r.want
 	if err == nil && r.volumeLock.Unlocked != nil {
 		r.account.note("no lock was taken (%v): start no second run on this volume", r.volumeLock.Unlocked)

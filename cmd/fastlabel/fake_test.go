@@ -53,7 +53,7 @@ func fakeTree(ctx context.Context, root, label string, o *relabel.Options, check
 		few.Seen, few.Written, few.Right = 50, 45, 5
 		return few, nil
 	case "every":
-		o.Trace.Wait("process 17")
+		o.Trace.Wait()
 		o.Trace.Skip(root+"/mnt\n", "mounted read-only")
 		few.Seen, few.Written, few.Right, few.Vanished, few.Skipped, few.Complete = 10, 1, 5, 2, 2, true
 		few.Notes = []string{"the policy refused the seal"}

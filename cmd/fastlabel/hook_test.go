@@ -267,7 +267,7 @@ func TestHookTells(t *testing.T) {
 		text+"unsupported: \"DIR/unsupported\": getxattrat: operation not supported\n",
 		text+"unsupported: skipped: no label can be set there\n",
 		text+"unfinished: incomplete (no commit), 2 entries",
-		text+"every: waiting for another relabel of this volume (process 17)\n",
+		text+"every: waiting for another relabel of this volume\n",
 		text+"every: \"DIR/every/mnt\\n\": skipped: mounted read-only\n",
 		text+"every: the policy refused the seal\n",
 		text+"many: 1,214 more failures\n",

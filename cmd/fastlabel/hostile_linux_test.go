@@ -40,7 +40,7 @@ func tells(ctx context.Context, root, _ string, o *relabel.Options, check bool) 
 	o.Trace.Failure(errors.New(forged))
 	o.Trace.Skip(root+forged, "reason"+forged)
 	o.Trace.Note("note" + forged)
-	o.Trace.Wait("process" + forged)
+	o.Trace.Wait()
 	if o.Trace.Stall != nil {
 		o.Trace.Stall([]relabel.HungCall{call})
 	}

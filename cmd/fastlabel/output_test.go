@@ -118,7 +118,7 @@ func TestJSONWhole(t *testing.T) {
 	s := report.Source{Reporter: j, Root: root}
 	s.Changed(path, "x\xff", label)
 	s.Skipped(path, "excluded")
-	s.Waits("process 17")
+	s.Waits()
 	j.Stall(root, relabel.HungCall{Call: "openat", Path: path})
 	j.Note(root, "a sentence")
 	j.Probed(report.Probe{Root: root, Label: label, Depth: "top", Interrupted: true, Has: "x\xff"})

@@ -3,12 +3,10 @@
 package commit
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -58,15 +56,15 @@ type queue struct {
 // process is the queue of this process.
 var process = queue{lines: make(map[volume][]*Lock)}
 
-// TakeLock waits for the lock of the volume whose root is at path within ctx, and reports to wait
-// once, if it is not nil, who has it.
-func TakeLock(ctx context.Context, root sys.Stat, path string, wait func(holder string)) (*Lock, error) {
+// TakeLock waits for the lock of the volume that has the root within ctx, and calls wait once, if it
+// is not nil and another has the lock.
+func TakeLock(ctx context.Context, root sys.Stat, wait func()) (*Lock, error) {
 	id := volume{root.Dev, root.Ino}
 	l := &Lock{id: id, at: id.byte(), fd: -1}
 	waits := func() {
 		if once := wait; once != nil {
 			wait = nil
-			once(l.signed())
+			once()
 		}
 	}
 	taken := false
@@ -79,7 +77,7 @@ func TakeLock(ctx context.Context, root sys.Stat, path string, wait func(holder 
 	if err := l.await(ctx, waits); err != nil {
 		return nil, err
 	}
-	if err := l.take(ctx, path, waits); err != nil {
+	if err := l.take(ctx, waits); err != nil {
 		return nil, err
 	}
 	taken = true
@@ -147,15 +145,12 @@ func (l *Lock) await(ctx context.Context, waits func()) error {
 // take locks the volume's byte. A call that blocks until another process unlocks it would take a
 // thread for each volume, and a signal to give it up. So it is asked for again, each time when
 // the wait has become longer by a two-hundredth, but for these bounds.
-func (l *Lock) take(ctx context.Context, path string, waits func()) error {
+func (l *Lock) take(ctx context.Context, waits func()) error {
 	const atFirst, rarely = time.Millisecond, 100 * time.Millisecond
 	begin := time.Now()
 	for try := 0; ; try++ {
-		if locked, err := l.try(); err != nil {
+		if locked, err := l.try(); locked || err != nil {
 			return err
-		} else if locked {
-			l.sign(path)
-			return nil
 		}
 		if try == 1 {
 			waits()
@@ -187,36 +182,6 @@ func (l *Lock) try() (locked bool, err error) {
 func (v volume) byte() int64 {
 	sum := sha256.Sum256(binary.NativeEndian.AppendUint64(binary.NativeEndian.AppendUint64(nil, v.dev), v.ino))
 	return int64(binary.NativeEndian.Uint64(sum[:]) >> 2) // with room behind it
-}
-
-// A run that has the lock signs in the file, for those that wait: in one of slots lines, each behind
-// the byte's number, for another volume's may be written over it.
-const (
-	slots    = 64
-	slotSize = 512
-)
-
-func (l *Lock) slot() int64 { return l.at % slots * slotSize }
-
-func (l *Lock) sign(path string) {
-	if l.fd < 0 {
-		return
-	}
-	line := make([]byte, slotSize)
-	copy(line, fmt.Sprintf("%x process %d, relabelling %q", l.at, os.Getpid(), path))
-	_, _ = syscall.Pwrite(l.fd, line, l.slot())
-}
-
-// signed returns who signed last for the volume; "" where that is not known.
-func (l *Lock) signed() string {
-	for _, base := range runtimeDirs() {
-		text, _ := os.ReadFile(base + lockFile)
-		line, _, _ := bytes.Cut(text[min(len(text), int(l.slot())):], []byte{0})
-		if holder, is := bytes.CutPrefix(line, fmt.Appendf(nil, "%x ", l.at)); is {
-			return string(holder)
-		}
-	}
-	return ""
 }
 
 // runtimeDirs returns the directories that a lock file may lie in, the best first.

@@ -25,7 +25,7 @@ type Event struct {
 	Path     string // of an entry
 	Err      error  // of Failure
 	From, To string // of Change
-	Text     string // of Note; why, of Skip; who holds the lock, of Status waiting
+	Text     string // of Note; why, of Skip
 	State    string // of Status: waiting, stalled, running; "" is an answer
 	Call     string // of Status stalled
 	Far      *Far   // of Status running

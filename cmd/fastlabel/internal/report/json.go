@@ -133,7 +133,6 @@ func (o object) event(e Event, dry bool) {
 		o.text("text", e.Text)
 	case Status:
 		o.text("state", e.State)
-		o.text("holder", e.Text)
 		o.text("call", e.Call)
 		o.probe(e.Probe)
 		o.far(e.Far, dry)

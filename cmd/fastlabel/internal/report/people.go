@@ -120,7 +120,7 @@ func (e Event) Line(dry bool) string {
 	case e.Far != nil:
 		return e.Far.Line(words.Widest)
 	case e.State == "waiting":
-		return "waiting for another relabel of this volume (" + words.Clean(e.Text) + ")"
+		return "waiting for another relabel of this volume"
 	case e.Call == "":
 		return "waiting for the filesystem"
 	}

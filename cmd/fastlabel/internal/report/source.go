@@ -102,8 +102,8 @@ func (s *Source) Skipped(path, reason string) {
 	}
 }
 
-func (s *Source) Waits(holder string) {
-	s.Put(Event{Kind: Status, Root: s.Root, State: "waiting", Text: holder})
+func (s *Source) Waits() {
+	s.Put(Event{Kind: Status, Root: s.Root, State: "waiting"})
 }
 
 // Stalled reports calls that do not return, each once.
