@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fastlabel/fastlabel/internal/flight"
@@ -32,20 +33,23 @@ const twoMinutes = 2 * time.Minute
 // its values in the run. The zero value is ready for use. Any goroutine may call the methods. A Group
 // must not be copied, nor its fields changed, after the first call.
 type Group struct {
-	// Options are those of each run, but for Skip, which each caller names, and Progress:
-	// Group.Pending is in its place. Calls of Trace are serial for one run, but several volumes
-	// may be at work.
+	// Options are those of each run, but for Skip, which each caller names, and Progress: see Pending.
 	Options Options
-	// Trace, if not nil, makes the Trace of each run in place of Options.Trace, as a log has to
-	// say which root it is of: here as the first caller named it.
+	// Trace, if not nil, makes that of each run, for root as the first caller named it, in place of
+	// Options.Trace. Ended, if not nil, gets the result of each run, whether a caller waits or not.
 	Trace func(root string) *Trace
+	Ended func(Report, error)
+	// Limit is how many walk at a time; 0 is no limit. A run whose root is trusted, which waits for
+	// the volume's lock, or whose filesystem has not answered for a second, does not count.
+	Limit int
 	// Linger limits how long work continues, or waits in the queue, after the last caller left; it
 	// is then cancelled. 0 is two minutes, below 0 there is no limit. A failure that no caller has
 	// seen is kept as long, or two minutes if below 0, for the next who asks.
 	Linger time.Duration
 
-	once sync.Once
-	all  flight.Group[mounts.Volume, request, task]
+	once  sync.Once
+	turns chan struct{} // of runs that walk; nil without a Limit
+	all   flight.Group[mounts.Volume, request, task]
 }
 
 // request is a caller's, for a volume.
@@ -59,13 +63,24 @@ type request struct {
 type task struct {
 	progress Progress
 	report   Report
+	turn     atomic.Int32
 }
+
+// task.turn, in a Group with a Limit. It only grows: a stall may come at any time.
+const (
+	waitsForTurn int32 = iota + 1
+	hasTurn
+	hadTurn
+)
 
 // flights is the Group's work.
 func (g *Group) flights() *flight.Group[mounts.Volume, request, task] {
 	g.once.Do(func() {
 		g.all.At, g.all.Run, g.all.Hung = volumeAt, g.run, hungIn
 		g.all.Linger = cmp.Or(g.Linger, twoMinutes)
+		if g.Limit > 0 {
+			g.turns = make(chan struct{}, g.Limit)
+		}
 	})
 	return &g.all
 }
@@ -106,11 +121,41 @@ func (g *Group) run(ctx context.Context, w *flight.Work[mounts.Volume, request, 
 	}
 	o.Progress = &t.progress
 	at := cmp.Or(w.Key.by, w.ID)
+	in := inner{at: &at, ended: w.Released}
+	if g.turns != nil {
+		in.turn = func(ctx context.Context) error { return g.take(ctx, t) }
+		in.stall = func() { g.give(t) }
+		defer g.give(t)
+	}
 	began = true
-	t.report, err = tree(ctx, w.Root, w.Key.label, o, inner{at: &at, ended: w.Released})
+	t.report, err = tree(ctx, w.Root, w.Key.label, o, in)
+	if g.Ended != nil && !errors.Is(err, flight.ErrMoved) {
+		g.Ended(t.report, err)
+	}
 	last := func() State { return State{Counts: t.report.Counts} }
 	t.progress.state.Store(&last) // the other holds what the run had
 	return err
+}
+
+// take waits until a run may walk.
+func (g *Group) take(ctx context.Context, t *task) error {
+	t.turn.CompareAndSwap(0, waitsForTurn)
+	select {
+	case g.turns <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if !t.turn.CompareAndSwap(waitsForTurn, hasTurn) { // it stood still before, or was left behind
+		<-g.turns
+	}
+	return nil
+}
+
+// give lets the next run walk.
+func (g *Group) give(t *task) {
+	if t.turn.Swap(hadTurn) == hasTurn {
+		<-g.turns
+	}
 }
 
 // Tree is the function Tree with the Group's Options and s, shared with all who ask for the same.
@@ -214,6 +259,8 @@ func shown(w flight.View[mounts.Volume, request, task]) Work {
 	}
 	if w.After != nil {
 		p.Waits = "the relabel to " + w.After.label
+	} else if w.Data.turn.Load() == waitsForTurn {
+		p.Waits = "other volumes"
 	}
 	return p
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/internal/run"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -178,5 +180,58 @@ func TestGroupByMount(t *testing.T) {
 		if n := at.walks.Load(); n != walks {
 			t.Errorf("skip %v: %d walks", s, n)
 		}
+	}
+}
+
+// TestGroupLimit: with a limit of one the second walk waits for the first. A root that is trusted does
+// not wait, and who stands still, here at a frozen filesystem, lets the next one walk.
+func TestGroupLimit(t *testing.T) {
+	frozen := treetest.Fresh(t, "ext4")
+	ice := newFreezer(t, frozen)
+	dir := on(t, "tmpfs")
+	stuck, next, done := grow(t, frozen, seventyOne), grow(t, dir, seventyOne), mkdir(t, dir, "done")
+	treetest.Label(t, done, newLabel)
+	at := &gate{open: make(chan struct{})}
+	g := at.group()
+	g.Limit = 1
+	ended := make(map[string]int64)
+	var mu sync.Mutex
+	g.Ended = func(r Report, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		ended[r.Root] = r.Written
+	}
+	first := asks(t.Context(), g, stuck, newLabel)
+	treetest.Wait(t, "the walk begins", func() bool { return at.asked.Load() > 0 })
+	second := asks(t.Context(), g, next, newLabel)
+	waits := func() string {
+		if w := g.Pending(); len(w) == 2 {
+			return w[1].Waits
+		}
+		return ""
+	}
+	treetest.Wait(t, "the second waits", func() bool { return waits() == "other volumes" })
+	if r, err := g.Tree(t.Context(), done, newLabel, SkipRoot); err != nil || !r.Trusted {
+		t.Errorf("%+v, %v", r, err)
+	}
+	for range 3 * int(run.Limit/run.Every) { // it waits for no filesystem
+		time.Sleep(run.Every)
+		if w := waits(); w != "other volumes" || at.walks.Load() != 3 {
+			t.Errorf("%d runs, the second waits for %q", at.walks.Load(), w)
+		}
+	}
+	ice.freeze(t)
+	close(at.open)
+	if got := <-second; got.err != nil || got.report.Written != 71 {
+		t.Errorf("%+v, %v", got.report, got.err)
+	}
+	ice.thaw(t)
+	if got := <-first; got.err != nil || got.report.Written != 71 {
+		t.Errorf("%+v, %v", got.report, got.err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if want := map[string]int64{stuck: 71, next: 71, done: 0}; !maps.Equal(ended, want) {
+		t.Errorf("%v", ended)
 	}
 }

@@ -73,13 +73,15 @@ type Options struct {
 
 // inner has the options of callers in this package.
 type inner struct {
-	dry   bool           // nothing is written
-	here  bool           // the caller's goroutine may do the work: there are no callbacks
-	joins bool           // it trusts a root that a run like it, for which it waited, has labelled
-	dir   *os.File       // the root
-	at    *mounts.Volume // the root is to be this one, or the error is flight.ErrMoved
-	ended func()         // called when nothing is open any more
-	can   *capabilities  // for tests; nil: what probe finds
+	dry   bool                            // nothing is written
+	here  bool                            // the caller's goroutine may do the work: there are no callbacks
+	joins bool                            // it trusts a root that a run like it, for which it waited, has labelled
+	dir   *os.File                        // the root
+	at    *mounts.Volume                  // the root is to be this one, or the error is flight.ErrMoved
+	ended func()                          // called when nothing is open any more
+	stall func()                          // called when the filesystem has not answered for a second
+	turn  func(ctx context.Context) error // waits until the run may walk
+	can   *capabilities                   // for tests; nil: what probe finds
 }
 
 // orZero returns what o points to, or the defaults.

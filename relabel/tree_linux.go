@@ -72,6 +72,9 @@ func (r *relabelling) tree(ctx context.Context) error {
 	if done, err := r.trusted(); done || err != nil { // the run that held the lock may have done the work
 		return err
 	}
+	if err := r.turn(ctx); err != nil {
+		return err
+	}
 	c, err := r.begin(ctx)
 	if err != nil {
 		return err
@@ -92,8 +95,15 @@ func newRelabelling(o Options, in inner, path, label string) *relabelling {
 	if o.Trace != nil {
 		r.account.trace = *o.Trace
 	}
-	if stall := r.account.trace.Stall; stall != nil {
-		r.run.Stall = func(calls []run.Call) { stall(hungCalls(calls)) }
+	if stall := r.account.trace.Stall; stall != nil || in.stall != nil {
+		r.run.Stall = func(calls []run.Call) {
+			if in.stall != nil {
+				in.stall()
+			}
+			if stall != nil {
+				stall(hungCalls(calls))
+			}
+		}
 	}
 	return r
 }
@@ -219,6 +229,17 @@ func (r *relabelling) lock(ctx context.Context) (err error) {
 		r.account.note("no lock was taken (%v): start no second run on this volume", r.volumeLock.Unlocked)
 	}
 	return err
+}
+
+// turn waits until the run may walk, in a Group with a Limit.
+func (r *relabelling) turn(ctx context.Context) error {
+	if r.inner.turn == nil {
+		return nil
+	}
+	share := r.run.Share.Load()
+	share.Waits(true) // so that other volumes do not wait for this one
+	defer share.Waits(false)
+	return r.inner.turn(ctx)
 }
 
 // release releases the lock, if there is one. A run that failed may leave a root that was right as
