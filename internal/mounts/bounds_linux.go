@@ -5,6 +5,7 @@ package mounts
 import (
 	"errors"
 	"io/fs"
+	"path/filepath"
 	"strings"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
@@ -48,25 +49,21 @@ func (b Bounds) Admit(root *Mount) error {
 	if len(b.Excluded) == 0 {
 		return nil
 	}
-	from, up := root.At, ".."
-	if root.Stat.Kind != sys.KindDir {
-		fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(root.Path[:strings.LastIndexByte(root.Path, '/')+1]+"."), sys.OpenPath, 0)
-		if e != 0 {
-			return pathError("openat", root.Path, e)
-		}
-		defer sys.Close(fd)
-		from, up = fd, "."
+	path, e := root.proc.path(root.At)
+	if e != 0 {
+		return pathError("readlinkat", root.Path, e)
 	}
-	for at := IDOf(root.Stat); ; up += "/.." {
+	for at := IDOf(root.Stat); ; {
 		if b.Excluded[at] != "" {
 			return &fs.PathError{Op: "relabel", Path: root.Path, Err: ErrExcluded}
 		}
-		st, e := sys.Statx(from, sys.Cname(up))
+		if path == "/" {
+			return nil
+		}
+		path = filepath.Dir(path)
+		st, e := sys.Statx(sys.AtFdcwd, sys.Cname(path))
 		if e != 0 {
 			return pathError("statx", root.Path, e)
-		}
-		if IDOf(st) == at { // the root directory
-			return nil
 		}
 		at = IDOf(st)
 	}
