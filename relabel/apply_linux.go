@@ -116,19 +116,19 @@ func (r *relabelling) trustAgain(m *mounts.Mount, d *doubt, whole bool) {
 	if !d.is {
 		return
 	}
+	wrote := r.account.of(walk.Written) > d.before
+	if !wrote && !(d.first && whole) {
+		return
+	}
 	m.Now("removexattr")
 	defer m.Now("")
-	var e sys.Errno
-	switch {
-	case r.account.of(walk.Written) > d.before:
-		var fd int
-		if fd, e = mounts.Reopen(m.At); e == 0 { // a run that shares no lock may have committed it since
-			_, e = commit.ClaimRules(fd, commit.OrderOf(fd, m.Kind))
-			sys.Close(fd)
-		}
-	case d.first && whole:
-		e = commit.UnclaimRules(m.At)
+	fd, e := mounts.Reopen(m.At)
+	if e == 0 && wrote { // a run that shares no lock may have committed it since
+		_, e = commit.ClaimRules(fd, commit.OrderOf(fd, m.Kind))
+	} else if e == 0 {
+		e = commit.Unclaim(fd)
 	}
+	sys.Close(fd)
 	if e != 0 {
 		r.account.note("%s: what an earlier run left on it could not be removed: %v", m.Path, e)
 	}

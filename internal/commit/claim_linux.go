@@ -91,14 +91,13 @@ func readClaim(way sys.Way, fd int) (k claim, is bool, e sys.Errno) {
 
 // write leaves the claim on the open directory fd; with over, in place of the one that is there.
 func (k claim) write(fd int, over bool) sys.Errno {
-	if !over {
-		return sys.Createxattr(fd, ClaimName, []byte(k.String()))
-	}
-	return sys.NewAttr(ClaimName, k.String()).Set(sys.Opened, fd, nil)
+	return sys.Setxattr(fd, ClaimName, []byte(k.String()), over)
 }
 
-func removeClaim(way sys.Way, fd int) sys.Errno {
-	switch e := sys.Removexattr(way, fd, ClaimName); e {
+// Unclaim removes the claim from the open directory fd: that of a run that has ended, or of a
+// ClaimRules that found none before it, if nothing was written since.
+func Unclaim(fd int) sys.Errno {
+	switch e := sys.Removexattr(fd, ClaimName); e {
 	case syscall.ENODATA, syscall.EPERM, syscall.ENOTSUP, // it was not there, or never could be
 		syscall.EROFS: // the kernel says so whether it is there or not, and this run changes nothing
 		return 0
@@ -195,7 +194,7 @@ func ClaimRules(fd int, o Order) (first bool, e sys.Errno) {
 			e = 0
 		}
 		return !is, e
-	case syscall.EPERM, syscall.ENOTSUP, syscall.EROFS: // as removeClaim
+	case syscall.EPERM, syscall.ENOTSUP, syscall.EROFS: // as Unclaim
 		return false, 0
 	default:
 		return false, e
@@ -208,7 +207,3 @@ func HasRules(fd int) bool {
 	k, is, _ := readClaim(sys.ByDescriptor, fd)
 	return is && k.want == ""
 }
-
-// UnclaimRules removes the claim of a ClaimRules that found none before it, if nothing was written
-// since. fd may be an O_PATH descriptor.
-func UnclaimRules(fd int) sys.Errno { return removeClaim(sys.ByDescriptor, fd) }

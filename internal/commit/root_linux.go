@@ -357,7 +357,7 @@ func (c *Root) unclaim(ctx context.Context) (claim bool, err error) {
 	}
 	c.Walk.At("fremovexattr")
 	defer c.Walk.At("")
-	if e := removeClaim(sys.Opened, c.FD); e != 0 {
+	if e := Unclaim(c.FD); e != 0 {
 		c.Walk.Note("the attribute %s could not be removed: %v", ClaimName, e)
 	}
 	claim = c.is.Load().claim

@@ -4,7 +4,6 @@ package commit
 
 import (
 	"hash/maphash"
-	"sync"
 	"time"
 
 	"github.com/fastlabel/fastlabel/internal/sys"
@@ -88,10 +87,7 @@ type names uint64
 // listMost is the longest list that is compared.
 const listMost = 32 << 10
 
-var (
-	seed  = maphash.MakeSeed()
-	lists = sync.Pool{New: func() any { return new([listMost]byte) }}
-)
+var seed = maphash.MakeSeed()
 
 // Listed takes the list of the root's entries, as it was read for the walk.
 func (c *Root) Listed(records []byte) { c.names = namesIn(records) }
@@ -121,11 +117,10 @@ func (c *Root) listNames() names {
 	if sys.Rewind(c.FD, 0) != 0 {
 		return 0
 	}
-	buf := lists.Get().(*[listMost]byte)
-	defer lists.Put(buf)
-	n, _ := sys.Getdents(c.FD, buf[:])
+	buf := make([]byte, listMost)
+	n, _ := sys.Getdents(c.FD, buf)
 	list := namesIn(buf[:max(n, 0)])
-	if n, e := sys.Getdents(c.FD, buf[:]); e != 0 || n != 0 { // there is more
+	if n, e := sys.Getdents(c.FD, buf); e != 0 || n != 0 { // there is more
 		return 0
 	}
 	return list

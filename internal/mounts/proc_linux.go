@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
@@ -26,12 +25,11 @@ type Proc struct {
 	Mounts  []mountinfo.Mount
 	SELinux bool
 
-	shared    *opened
-	event     uint64 // the last change of the mounts when the run began
-	once      sync.Once
-	cwd       int // see OpenOutside
-	cwdErrno  sys.Errno
-	noMountID atomic.Bool // statx does not report the mount's id
+	shared   *opened
+	event    uint64 // the last change of the mounts when the run began
+	once     sync.Once
+	cwd      int // see OpenOutside
+	cwdErrno sys.Errno
 }
 
 // OpenProc readies /proc for a run. root is what the calling thread has just seen at /; of
@@ -197,14 +195,10 @@ func (p *Proc) readTable() ([]mountinfo.Mount, error) {
 // where the kernel has none (before Linux 5.8), a seccomp profile refuses them or the
 // filesystem has no handles.
 func (p *Proc) MountID(fd int) (uint64, sys.Errno) {
-	if !p.noMountID.Load() {
-		if id, e := sys.MountID(fd); e == 0 {
+	for _, ask := range [...]func(int) (uint64, sys.Errno){sys.MountID, sys.MountIDByHandle} {
+		if id, e := ask(fd); e == 0 {
 			return id, 0
 		}
-		p.noMountID.Store(true)
-	}
-	if id, e := sys.MountIDByHandle(fd); e == 0 {
-		return id, 0
 	}
 	info, e := sys.Openat(p.shared.self, sys.Cname("fdinfo/"+strconv.Itoa(fd)), sys.OpenRead, 0)
 	if e != 0 {

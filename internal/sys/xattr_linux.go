@@ -4,7 +4,6 @@ package sys
 
 import (
 	"runtime"
-	"strconv"
 	"sync/atomic"
 	"unsafe"
 
@@ -154,17 +153,18 @@ func HasTrusted() bool {
 
 var trusted atomic.Bool
 
-// Createxattr gives the open fd an attribute that it does not have yet, else EEXIST.
-func Createxattr(fd int, name string, value []byte) Errno {
-	return again(func() error { return unix.Fsetxattr(fd, name, value, unix.XATTR_CREATE) })
+// Setxattr gives the open fd an attribute. Without over it has none yet, else EEXIST.
+func Setxattr(fd int, name string, value []byte, over bool) Errno {
+	flags := unix.XATTR_CREATE
+	if over {
+		flags = 0
+	}
+	return again(func() error { return unix.Fsetxattr(fd, name, value, flags) })
 }
 
-// Removexattr takes an attribute off fd, which is Opened, or ByDescriptor.
-func Removexattr(way Way, fd int, name string) Errno {
-	if way == Opened {
-		return again(func() error { return unix.Fremovexattr(fd, name) })
-	}
-	return again(func() error { return unix.Removexattr(procFD+strconv.Itoa(fd), name) })
+// Removexattr takes an attribute off the open fd.
+func Removexattr(fd int, name string) Errno {
+	return again(func() error { return unix.Fremovexattr(fd, name) })
 }
 
 // read, write and what they call run between enter and exit: see row_linux.go.
