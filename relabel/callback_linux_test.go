@@ -27,7 +27,7 @@ var callbacks = map[string]func(f func()) Options{
 		return Options{Trace: &Trace{Skip: func(string, string) { f() }}, OneFilesystem: true}
 	},
 	"Trace.Note": func(f func()) Options {
-		return Options{Trace: &Trace{Note: func(string) { f() }}}
+		return Options{Trace: &Trace{Note: func(string) { f() }}, Sync: true} // a FIFO is on no disk
 	},
 	"Trace.Wait": func(f func()) Options { return Options{Trace: &Trace{Wait: f}} },
 	"Throttle":   func(f func()) Options { return Options{Throttle: func(context.Context, int) error { f(); return nil }} },
@@ -37,7 +37,7 @@ var callbacks = map[string]func(f func()) Options{
 // lock is let go that it may wait for.
 func called(t *testing.T, name string) (root string, release func()) {
 	t.Helper()
-	root = grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir d%d x5\nfile d1/f%03d x200\ndir m\nmount m tmpfs\nfile m/f\n")
+	root = grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir d%d x5\nfile d1/f%03d x200\ndir m\nmount m tmpfs\nfile m/f\nfifo p\n")
 	release = func() {}
 	switch name {
 	case "Trace.Failure":
@@ -45,9 +45,7 @@ func called(t *testing.T, name string) (root string, release func()) {
 		immutable(t, path, true)
 		t.Cleanup(func() { immutable(t, path, false) })
 	case "Trace.Note":
-		dir, at := on(t, "tmpfs"), filepath.Join(root, "m")
-		data := "lowerdir=" + mkdir(t, dir, "low") + ",upperdir=" + mkdir(t, dir, "up") + ",workdir=" + mkdir(t, dir, "work")
-		mounted(t, "overlay", at, data)
+		bind(t, filepath.Join(grow(t, mkdir(t, on(t, "ext4"), "m"), "dir .\nfifo p\n"), "p"), filepath.Join(root, "p"))
 	case "Trace.Wait":
 		st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(root))
 		held, err := commit.TakeLock(t.Context(), st, nil)

@@ -137,29 +137,3 @@ func TestLinkedRoot(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
-
-// TestCopyUp: it is said before the first change that overlayfs copies what it labels.
-func TestCopyUp(t *testing.T) {
-	treetest.Need(t, "root", "overlay")
-	for options, want := range map[string]bool{"": true, ",metacopy=on": false} {
-		top := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir lower\nfile lower/low\ndir upper\nfile upper/up\ndir work\ndir merged\n")
-		at := filepath.Join(top, "merged")
-		options = "lowerdir=" + top + "/lower,upperdir=" + top + "/upper,workdir=" + top + "/work" + options
-		mounted(t, "overlay", at, options)
-		if r, err := Verify(t.Context(), at, newLabel, nil); err != nil || len(r.Notes) > 0 {
-			t.Errorf("%q: %+v, %v; a dry run copies nothing", options, r, err)
-		}
-		for _, root := range []string{at, filepath.Join(at, "low")} { // the file: to the other label
-			label := map[bool]string{true: newLabel, false: oldLabel}[root == at]
-			var notes []string
-			var before bool
-			r, err := Tree(t.Context(), root, label, &Options{Trace: &Trace{Note: func(s string) {
-				notes = append(notes, s)
-				before = labelOf(t, root) != label
-			}}})
-			if err != nil || !r.Complete || !slices.Equal(notes, r.Notes) || (len(notes) == 1 && before) != want {
-				t.Errorf("%q: %+v, %v; told %q, before the first change: %t", options, r, err, notes, before)
-			}
-		}
-	}
-}

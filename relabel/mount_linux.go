@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/internal/steal"
 	"github.com/fastlabel/fastlabel/internal/sys"
@@ -25,9 +24,7 @@ func (r *relabelling) openSmall() error {
 	if op, e := root.Enclose(r.bounds, mounts.Try{Openat2: true}); e != 0 {
 		return rootError(pathError(op, root.Path, e))
 	}
-	// Where a server answers, many calls are under way at once, and what overlayfs copies is
-	// in the table of mounts.
-	if root.Served || k.served || root.Stale || k.stale || root.Kind == sys.Overlay {
+	if root.Served || k.served || root.Stale || k.stale { // a server answers many calls at once
 		return nil
 	}
 	r.small, r.top.FD = true, root.Top
@@ -68,18 +65,7 @@ func (r *relabelling) enclose(m *mounts.Mount) (string, sys.Errno) {
 	}
 	m.Served = m.Served || r.capabilities.served
 	m.Stale = m.Stale || r.capabilities.stale
-	r.expectCopies(m)
 	return "", 0
-}
-
-// expectCopies notes before the first change what setting labels costs on overlayfs, which
-// copies a file of a lower layer up first: whole, unless it is mounted with metacopy=on
-// (Documentation/filesystems/overlayfs.rst).
-func (r *relabelling) expectCopies(m *mounts.Mount) {
-	info := r.proc.ByID(m.Stat.Mount)
-	if info != nil && info.FSType == "overlay" && !r.inner.dry && !mountinfo.HasOption(info.Super, "metacopy=on") {
-		r.account.note("%s is on overlayfs, which copies a file of a lower layer up whole to set its label", m.Path)
-	}
 }
 
 // job returns what the next walk is asked to do. want is nil where all get the label of the run.

@@ -83,7 +83,6 @@ func (r *relabelling) labelMount(ctx context.Context, m *mounts.Mount, d *doubt)
 		r.account.skipped(m.Path, "no rule has a label for it")
 	}
 	if m.Stat.Kind != sys.KindDir {
-		r.expectCopies(m)
 		if r.labelTop(m, want) != walk.Failed && r.mustSync(m) {
 			r.syncFile(m)
 		}

@@ -130,13 +130,6 @@ func (r *relabelling) execute(ctx context.Context, what func(ctx context.Context
 // file labels a root that is no directory: there is nothing beneath it, so its label says nothing
 // but of itself, and is written at once.
 func (r *relabelling) file() error {
-	// The table of mounts has the layers.
-	if kind, e := sys.FSType(r.root.At); e != 0 || kind == sys.Overlay {
-		if err := r.learn(); err != nil {
-			return err
-		}
-	}
-	r.expectCopies(r.root)
 	r.account.set(func(report *Report) { report.Way = "proc/fd" })
 	o := r.labelTop(r.root, nil)
 	if o != walk.Failed && r.o.Sync && !r.inner.dry {

@@ -168,12 +168,12 @@ func (p *Proc) needsNoTable(root *Mount, b Bounds) bool {
 	}
 	m, plain := p.ask(root)
 	if has, e := sys.HasMounts(m.ID); plain && e == 0 {
-		return !has && m.FSType != sys.Overlay
+		return !has
 	}
 	_, kept := process.look(p.shared)
 	mine := mountinfo.ByID(kept, root.Stat.Mount)
 	p.SELinux = mountinfo.SELinux(kept)
-	return mine != nil && mine.FSType != "overlay" && mine.Unlabelable(p.SELinux) == "" &&
+	return mine != nil && mine.Unlabelable(p.SELinux) == "" &&
 		!slices.ContainsFunc(kept, func(m mountinfo.Mount) bool { return m.Parent == mine.ID })
 }
 

@@ -14,7 +14,6 @@ import (
 // MountStat is the kernel's answer about one mount. (statmount: Linux 6.8)
 type MountStat struct {
 	ID      uint64 // which no other mount has had
-	FSType  int64  // as FSType has it
 	Options string // of the filesystem, as the table of mounts has them; "" before Linux 6.11
 }
 
@@ -28,25 +27,20 @@ type mountRequest struct {
 // is whole, or the error says why not.
 func Statmount(fd int) (m MountStat, e Errno) {
 	const (
-		filesystem = 0x1  // STATMOUNT_SB_BASIC of linux/mount.h
-		options    = 0x80 // STATMOUNT_MNT_OPTS
-		head       = 512  // of struct statmount, before its strings
+		options = 0x80 // STATMOUNT_MNT_OPTS of linux/mount.h
+		head    = 512  // of struct statmount, before its strings
 	)
 	id, e := UniqueMountID(fd)
 	if e != 0 {
 		return m, e
 	}
-	request := mountRequest{size: 24, mount: id, param: filesystem | options}
+	request := mountRequest{size: 24, mount: id, param: options}
 	var buf [1024]byte // for longer options the answer is EOVERFLOW
 	if _, _, e := unix.Syscall6(unix.SYS_STATMOUNT, uintptr(unsafe.Pointer(&request)), uintptr(unsafe.Pointer(&buf)), unsafe.Sizeof(buf), 0, 0, 0); e != 0 {
 		return m, e
 	}
-	answered := binary.NativeEndian.Uint64(buf[8:])
-	if answered&filesystem == 0 {
-		return m, syscall.ENOSYS
-	}
-	m.ID, m.FSType = id, int64(binary.NativeEndian.Uint64(buf[24:]))
-	if answered&options != 0 {
+	m.ID = id
+	if answered := binary.NativeEndian.Uint64(buf[8:]); answered&options != 0 {
 		at := min(head+int(binary.NativeEndian.Uint32(buf[4:])), len(buf))
 		text, _, ended := bytes.Cut(buf[at:], []byte{0})
 		if !ended {

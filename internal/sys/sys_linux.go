@@ -193,8 +193,6 @@ const (
 	XFS   = unix.XFS_SUPER_MAGIC
 	Btrfs = unix.BTRFS_SUPER_MAGIC
 	Tmpfs = unix.TMPFS_MAGIC
-	// Overlay is overlayfs.
-	Overlay = unix.OVERLAYFS_SUPER_MAGIC
 	// Selinux is the filesystem of the kernel's SELinux interface.
 	Selinux = unix.SELINUX_MAGIC
 )

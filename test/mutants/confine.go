@@ -128,7 +128,7 @@ func confinement() []Mutant {
 		{
 			Name: "mounts-unasked", By: "TestWithoutTable in relabel",
 			Breaks: "the table of mounts is read where something is mounted",
-			Edits:  edits("internal/mounts/proc_linux.go", "return !has &&", "return (has || !has) &&"),
+			Edits:  edits("internal/mounts/proc_linux.go", "return !has", "return has || !has"),
 		},
 		{
 			Name: "table-kept-too-long", By: "TestTableKept",
