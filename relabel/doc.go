@@ -58,7 +58,7 @@ package relabel
 //	flight    ▶
 //	walk      ▶ budget commit mounts order policy run steal sys xattrio
 //	commit    ▶ secctx sys xattrio
-//	policy    ▶ mountinfo secctx sys xattrio
+//	policy    ▶ secctx sys xattrio
 //	order     ▶ budget sys
 //	xattrio   ▶ secctx sys
 //	mounts    ▶ mountinfo run sys

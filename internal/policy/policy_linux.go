@@ -6,7 +6,6 @@
 package policy
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +15,6 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/internal/sys"
 )
@@ -65,31 +63,12 @@ func ask(name string, flags int, question string) (string, error) {
 	return secctx.Trim(answer), err
 }
 
-const usualPoint = "/sys/fs/selinux"
-
-// open opens a file of the kernel's SELinux interface. That is mounted elsewhere than at
-// usualPoint only in a container which is shown the host's.
+// open opens a file of the kernel's SELinux interface. In any other filesystem there is none.
 func open(name string, flags int) (*os.File, error) {
 	if Off() {
 		return nil, os.ErrNotExist
 	}
-	f, err := openGenuine(usualPoint+"/"+name, flags)
-	if !errors.Is(err, os.ErrNotExist) {
-		return f, err
-	}
-	all, err := mountinfo.Read()
-	for _, m := range all {
-		if m.FSType == "selinuxfs" && m.Point != usualPoint {
-			if f, err := openGenuine(m.Point+"/"+name, flags); !errors.Is(err, os.ErrNotExist) {
-				return f, err
-			}
-		}
-	}
-	return nil, cmp.Or(err, os.ErrNotExist)
-}
-
-// openGenuine opens a file of selinuxfs. In any other filesystem there is none.
-func openGenuine(path string, flags int) (*os.File, error) {
+	path := "/sys/fs/selinux/" + name
 	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(path), flags|sys.OpenRead, 0)
 	if e != 0 {
 		return nil, &fs.PathError{Op: "openat", Path: path, Err: e}
