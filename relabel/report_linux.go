@@ -45,9 +45,6 @@ func (a *account) end(k *walk.Walk) {
 	})
 }
 
-// add counts what a walk has counted that was not begun here.
-func (a *account) add(t walk.Tally) { a.locked(func() { a.total.Add(t) }) }
-
 // count counts an entry that no walk has met.
 func (a *account) count(o walk.Outcome) { a.locked(func() { a.total.Count(o, 1) }) }
 

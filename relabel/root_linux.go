@@ -128,7 +128,7 @@ func (r *relabelling) isRight(ctx context.Context) (bool, error) {
 	if trust, _, err := r.trustOf(r.root); trust == commit.Untrusted || err != nil { // each label was read
 		return false, err
 	}
-	r.account.add(t)
+	r.account.end(k) // it was not begun: a look that fails counts nothing
 	r.account.count(walk.Right)
 	return true, r.done(nil)
 }
@@ -163,17 +163,15 @@ func (r *relabelling) entriesHave() (bool, error) {
 	return commit.EntriesHave(fd, r.path, r.want)
 }
 
-// beneath is the run as its commit sees it.
-type beneath struct{ r *relabelling }
+// The run as its commit sees it: see commit.Root.
 
-func (b beneath) At(call string)                  { b.r.root.Now(call) }
-func (b beneath) Note(format string, args ...any) { b.r.account.note(format, args...) }
-func (b beneath) Order() commit.Order             { return commit.OrderOf(b.r.root.Top, b.r.root.Kind) }
-func (b beneath) Written() int64                  { return b.r.account.of(walk.Written) }
-func (b beneath) Failed() error                   { return b.r.failures() }
+func (r *relabelling) At(call string)                  { r.root.Now(call) }
+func (r *relabelling) Note(format string, args ...any) { r.account.note(format, args...) }
+func (r *relabelling) Order() commit.Order             { return commit.OrderOf(r.root.Top, r.root.Kind) }
+func (r *relabelling) Written() int64                  { return r.account.of(walk.Written) }
+func (r *relabelling) Failed() error                   { return r.failures() }
 
-func (b beneath) Labelled(c *commit.Root, wrote bool) {
-	r := b.r
+func (r *relabelling) Labelled(c *commit.Root, wrote bool) {
 	r.top.Outcome = walk.Right
 	if wrote {
 		r.top.Outcome = walk.Written
@@ -185,14 +183,13 @@ func (b beneath) Labelled(c *commit.Root, wrote bool) {
 	r.run.Second(c.Revoke)
 }
 
-func (b beneath) Unlabelled() {
-	if top := b.r.top; top.Outcome != walk.Skipped && !top.Failed {
-		b.r.account.recount(top.Outcome, walk.Skipped)
+func (r *relabelling) Unlabelled() {
+	if top := r.top; top.Outcome != walk.Skipped && !top.Failed {
+		r.account.recount(top.Outcome, walk.Skipped)
 	}
 }
 
-func (b beneath) Refused(e sys.Errno) error {
-	r := b.r
+func (r *relabelling) Refused(e sys.Errno) error {
 	loaded := r.job(nil).Policy // nil where SELinux is off
 	now := func(call xattrio.SyscallKind) { r.root.Now(call.String()) }
 	defer r.root.Now("")
@@ -200,8 +197,7 @@ func (b beneath) Refused(e sys.Errno) error {
 	return rootError(&fs.PathError{Op: "fsetxattr", Path: r.path, Err: err})
 }
 
-func (b beneath) Reread(ctx context.Context) (int64, error) {
-	r := b.r
+func (r *relabelling) Reread(ctx context.Context) (int64, error) {
 	r.root.Now("openat")
 	fd, e := mounts.Reopen(r.root.Top)
 	r.root.Now("")
