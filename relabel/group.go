@@ -43,8 +43,8 @@ type Group struct {
 	// the volume's lock, or whose filesystem has not answered for a second, does not count.
 	Limit int
 	// Linger limits how long work continues, or waits in the queue, after the last caller left; it
-	// is then cancelled. 0 is two minutes, below 0 there is no limit. A failure that no caller has
-	// seen is kept as long, or two minutes if below 0, for the next who asks.
+	// is then cancelled. At 0 and below it is two minutes. A failure that no caller has seen is kept
+	// as long, for the next who asks.
 	Linger time.Duration
 
 	once  sync.Once
@@ -77,7 +77,7 @@ const (
 func (g *Group) flights() *flight.Group[mounts.Volume, request, task] {
 	g.once.Do(func() {
 		g.all.At, g.all.Run, g.all.Hung = volumeAt, g.run, hungIn
-		g.all.Linger = cmp.Or(g.Linger, twoMinutes)
+		g.all.Linger = cmp.Or(max(0, g.Linger), twoMinutes)
 		if g.Limit > 0 {
 			g.turns = make(chan struct{}, g.Limit)
 		}
@@ -181,7 +181,7 @@ func (g *Group) Tree(ctx context.Context, root, label string, s Skip) (Report, e
 		return none, err
 	}
 	if !w.Ended {
-		p := &PendingError{Work: shown(w), Within: max(0, g.flights().Linger), Cause: err}
+		p := &PendingError{Work: shown(w), Within: g.flights().Linger, Cause: err}
 		p.Root = root
 		return none, p
 	}
@@ -268,16 +268,12 @@ func shown(w flight.View[mounts.Volume, request, task]) Work {
 // PendingError is for a caller whose context ended before the work, which continues.
 type PendingError struct {
 	Work
-	Within time.Duration // how soon a caller must ask again for the work to go on; 0: it does anyway
+	Within time.Duration // how soon a caller must ask again for the work to go on
 	Cause  error         // why the caller left
 }
 
 func (e *PendingError) Error() string {
-	s := fmt.Sprintf("%q: relabelling continues: %v; ask again", e.Root, e.Work)
-	if e.Within > 0 {
-		s += " within " + e.Within.String()
-	}
-	return s
+	return fmt.Sprintf("%q: relabelling continues: %v; ask again within %v", e.Root, e.Work, e.Within)
 }
 
 func (e *PendingError) Unwrap() error { return e.Cause }

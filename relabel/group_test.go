@@ -23,8 +23,8 @@ func TestPending(t *testing.T) {
 		want   string
 	}{
 		{Work{}, 2 * time.Minute, "after 5s; ask again within 2m0s"},
-		{Work{Entries: 1, Waits: "the relabel to " + labelA}, 0, "1 entry after 5s, waiting for the relabel to u:r:t:s0:c1; ask again"},
-		{Work{Entries: 1_203_001}, 0, "1,203,001 entries after 5s; ask again"},
+		{Work{Entries: 1, Waits: "the relabel to " + labelA}, time.Second, "1 entry after 5s, waiting for the relabel to u:r:t:s0:c1; ask again within 1s"},
+		{Work{Entries: 1_203_001}, time.Minute, "1,203,001 entries after 5s; ask again within 1m0s"},
 	} {
 		c.work.Root, c.work.Elapsed = "/v", 5*time.Second
 		err := &PendingError{Work: c.work, Within: c.within, Cause: fs.ErrClosed}

@@ -56,9 +56,6 @@ import (
 // ErrMoved is the error of a run that did not find the place that was looked at.
 var ErrMoved = errors.New("another directory lies there by now")
 
-// mostKept limits the time that an end is kept where work lingers for ever.
-const mostKept = 2 * time.Minute
-
 // Group is the work in all places: I names one, K is what is to be done
 // there, and D what the run says of itself. The exported fields are set before the
 // first call.
@@ -71,8 +68,8 @@ type Group[I, K comparable, D any] struct {
 	// Hung is the error for a caller who waits in vain for the filesystem of root: for At or,
 	// beside the error of a run, for what that has left open.
 	Hung func(root string, run, cause error) error
-	// Linger is the time after which work without a caller is stopped: below 0, never. What
-	// ends without a caller is kept as long, or for mostKept.
+	// Linger is the time after which work without a caller is stopped. What ends without a caller
+	// is kept as long.
 	Linger time.Duration
 
 	mu    sync.Mutex
@@ -303,15 +300,9 @@ func (g *Group[I, K, D]) leave(w *Work[I, K, D]) View[I, K, D] {
 // forsake has w cancelled, or what is kept of it dropped, unless a caller comes within Linger.
 // mu is held.
 func (g *Group[I, K, D]) forsake(w *Work[I, K, D]) {
-	within := g.Linger
-	if within < 0 && w.state == ended {
-		within = mostKept
-	} else if within < 0 {
-		return
-	}
 	w.absence++
 	absence := w.absence
-	time.AfterFunc(within, func() {
+	time.AfterFunc(g.Linger, func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		if w.callers == 0 && w.absence == absence {

@@ -294,14 +294,6 @@ func TestGroupLinger(t *testing.T) {
 		done(t, g, root, keyA)
 		s.ran(t, keyA, keyA)
 		empty(t, g)
-
-		g.Linger = -1
-		s.takes = time.Hour
-		pending(t, g, root, keyA, time.Second)
-		time.Sleep(2 * time.Hour)
-		if len(s.halted) != 1 {
-			t.Errorf("cancelled after %v", s.halted)
-		}
 	})
 }
 
