@@ -61,8 +61,6 @@ func TestChild(t *testing.T) {
 		manyVolumes(t, path)
 	case "frozen":
 		frozenVolumes(t, path)
-	case "frozen file":
-		frozenFile(t, path)
 	case "probe dead":
 		probeDead(t, path)
 	case "waiting":
