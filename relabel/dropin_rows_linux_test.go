@@ -3,6 +3,7 @@
 package relabel
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -201,6 +202,15 @@ func contracts() []contract {
 			name: "every kind", tree: "default label=" + oldLabel + "\ndir d\nfifo d/fifo\nsocket d/socket\nchar d/char 1:3\nblock d/block 7:99\n" +
 				"link d/link nowhere\nfile f\nhardlink d/hard f\n", do: recursive("/d", newLabel),
 			want: "nil; d d/block d/char d/fifo d/hard d/link d/socket f",
+		},
+		{
+			name: "every kind alone", tree: "default label=" + oldLabel + "\ndir .\nfifo fifo\nsocket socket\nchar char 1:3\nblock block 7:99\n",
+			do: func(l library, root string) (err error) {
+				for _, kind := range []string{"fifo", "socket", "char", "block"} { // none may be opened: a FIFO hangs
+					err = errors.Join(err, l.chcon(root+"/"+kind, newLabel, true))
+				}
+				return err
+			}, want: "nil; block char fifo socket",
 		},
 		{
 			name: "nested mount", tree: "default label=" + oldLabel + "\ndir .\ndir m\nmount m tmpfs\nfile m/in\n",

@@ -133,17 +133,3 @@ func TestErrnoTable(t *testing.T) {
 		})
 	}
 }
-
-// TestUnsyncedStray: a root that is right is not trusted for what could not be
-// put on disk.
-func TestUnsyncedStray(t *testing.T) {
-	treetest.Need(t, "root", "seccomp", "tmpfs")
-	root := grow(t, on(t, "tmpfs"), "default label="+newLabel+"\ndir .\nfile f\nfile stray label="+oldLabel+"\n")
-	cmd := exec.Command(treetest.Command(t), "--sync", "--label", newLabel, root)
-	end := treetest.Supervise(t, cmd, []int{unix.SYS_SYNCFS}, func(treetest.Notice) treetest.Answer {
-		return treetest.Answer{Errno: syscall.EIO}
-	})
-	if l := treetest.Read(t, root)["."]; end.Code != 1 || l == newLabel {
-		t.Errorf("the root has %s: %+v", l, end)
-	}
-}

@@ -142,13 +142,17 @@ func TestAnswers(t *testing.T) {
 		{"dying disk", "", "errors in a row", files(unix.EIO), sickAfter, 20 * sickAfter},
 		{"unknown to the policy", "", "the kernel refuses the label", files(unix.EINVAL), 1, 1999},
 		{"unsynced", "", "syncfs", answers{unix.SYS_SYNCFS: unix.EIO}, 0, 0},
+		{"unsynced stray", "", "syncfs", answers{unix.SYS_SYNCFS: unix.EIO}, 0, 0}, // beneath a root that is right
 		{"root gone", "f0007", "no such file", answers{unix.SYS_SETXATTR: unix.ENOENT}, 1, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			root := grow(t, on(t, "tmpfs"), many)
 			what := "label"
-			if c.name == "unsynced" {
+			if strings.HasPrefix(c.name, "unsynced") {
 				what = "sync"
+			}
+			if c.name == "unsynced stray" {
+				treetest.Set(t, root, ".", newLabel)
 			}
 			cmd := child(t, what, filepath.Join(root, c.at))
 			treetest.Deny(t, cmd, c.deny)

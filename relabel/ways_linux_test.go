@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -139,10 +138,20 @@ func TestWayByAnswers(t *testing.T) {
 }
 
 // TestThreadsLeaveNoTrace: on the way that gives threads a working directory of
-// their own, none of those threads serves other goroutines afterwards, none holds
-// the volume, and the main one is not among them: it could not end.
+// their own, none of those threads is left, so that none holds the volume or serves other
+// goroutines, and the main one is not among them: it could not end.
 func TestThreadsLeaveNoTrace(t *testing.T) {
 	treetest.Need(t, "root")
+	stand := func(want string) {
+		t.Helper()
+		threads, err := filepath.Glob("/proc/self/task/*/cwd")
+		treetest.Must(t, err)
+		for _, thread := range append(threads, "/proc/self/cwd") {
+			if at, err := os.Readlink(thread); err == nil && at != want {
+				t.Errorf("a thread stands in %s, not %s", at, want)
+			}
+		}
+	}
 	here, err := os.Getwd()
 	treetest.Must(t, err)
 	volume := mkdir(t, treetest.Fresh(t, "tmpfs"), "volume")
@@ -150,107 +159,18 @@ func TestThreadsLeaveNoTrace(t *testing.T) {
 	for range 20 {
 		treetest.Must(t, unix.Mount("treetest", volume, "tmpfs", 0, ""))
 		treetest.Build(t, volume, treetest.Text(t, "dir d%02d x20\nfile d%02d/f x20"))
-		var r Report
-		var err error
-		fromMain(func() {
-			r, err = tree(t.Context(), volume, newLabel, Options{Workers: 16},
-				as(capabilities{kernel: walk.Kernel{Way: sys.ByThread}, clones: true, openat2: true}))
-		})
+		r, err := tree(t.Context(), volume, newLabel, Options{Workers: 16},
+			as(capabilities{kernel: walk.Kernel{Way: sys.ByThread}, clones: true, openat2: true}))
 		if err != nil || strings.TrimSuffix(r.Way, "/slow") != "clone/fchdir" || r.Written != 41 {
 			t.Fatalf("%+v, %v", r, err)
 		}
 		if err := unix.Unmount(volume, 0); err != nil {
 			t.Fatalf("the volume is still in use: %v", err)
 		}
-		for cwd, n := range workingDirectories(t, 50) {
-			if cwd != here {
-				t.Errorf("%d of 50 threads stand in %s", n, cwd)
-			}
-		}
-		if cwd, err := os.Readlink("/proc/self/cwd"); err != nil || cwd != here {
-			t.Errorf("the process stands in %s: %v", cwd, err)
-		}
+		stand(here)
 	}
-	// All threads but those that are gone move on with the process.
-	t.Chdir(volume)
-	if cwd, err := os.Readlink("/proc/self/cwd"); err != nil || cwd != volume {
-		t.Errorf("the process has moved to %s and stands in %s: %v", volume, cwd, err)
-	}
-	if at := workingDirectories(t, 50); at[volume] != 50 {
-		t.Errorf("the threads stand in %v", at)
-	}
-	moved := make(chan string)
-	go moveThread(t, moved)
-	if cwd := <-moved; cwd != "/proc" {
-		t.Errorf("control: a thread in /proc stands in %s", cwd)
-	}
-}
-
-// fromMain calls f on the main thread, if that is ever free, but not locked to
-// it: when f waits for goroutines that it began, one of them is likely to be
-// served by that thread. Other threads are held until then.
-func fromMain(f func()) {
-	end, done := make(chan struct{}), make(chan bool)
-	defer close(end)
-	for try := range 1000 {
-		go func() {
-			runtime.LockOSThread()
-			main := unix.Gettid() == unix.Getpid() || try == 999
-			if main {
-				runtime.UnlockOSThread()
-				f()
-			}
-			if done <- main; !main {
-				<-end
-				runtime.UnlockOSThread()
-			}
-		}()
-		if <-done {
-			return
-		}
-	}
-}
-
-// moveThread moves a thread into /proc, which ends it, and tells what is then
-// seen of it. It is never the main one, which would live on for good.
-func moveThread(t *testing.T, tell chan<- string) {
-	runtime.LockOSThread()
-	if unix.Gettid() == unix.Getpid() {
-		defer runtime.UnlockOSThread() // held until another thread has moved
-		told := make(chan string)
-		go moveThread(t, told)
-		tell <- <-told
-		return
-	}
-	treetest.Check(t, unix.Unshare(unix.CLONE_FS), unix.Chdir("/proc"))
-	cwd, _ := os.Readlink("/proc/thread-self/cwd")
-	tell <- cwd
-}
-
-// workingDirectories asks n threads at once where they stand.
-func workingDirectories(t *testing.T, n int) map[string]int {
-	t.Helper()
-	var all sync.WaitGroup // each holds its thread until all have one
-	all.Add(n)
-	answers := make(chan string, n)
-	for range n {
-		go func() {
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
-			all.Done()
-			all.Wait()
-			cwd, err := os.Readlink("/proc/thread-self/cwd")
-			if err != nil {
-				cwd = err.Error()
-			}
-			answers <- cwd
-		}()
-	}
-	count := map[string]int{}
-	for range n {
-		count[<-answers]++
-	}
-	return count
+	t.Chdir(volume) // all threads move with the process
+	stand(volume)
 }
 
 const (

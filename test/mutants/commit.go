@@ -121,7 +121,7 @@ func commits() []Mutant {
 			Edits:  edits("relabel/submount_linux.go", "\t\tr.sync(m, m.Top)\n", ""),
 		},
 		{
-			Name: "unsynced-trusted", By: "TestUnsyncedStray in relabel",
+			Name: "unsynced-trusted", By: "TestAnswers in relabel",
 			Breaks: "a right root is not trusted for what is not on disk",
 			Edits:  edits(root, "c.Revoke() // it is trusted", "_ = c // it is trusted"),
 		},
