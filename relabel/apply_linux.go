@@ -117,7 +117,7 @@ func (r *relabelling) trustAgain(m *mounts.Mount, d *doubt, whole bool) {
 		return
 	}
 	wrote := r.account.of(walk.Written) > d.before
-	if !wrote && !(d.first && whole) {
+	if !wrote && (!d.first || !whole) {
 		return
 	}
 	m.Now("removexattr")
