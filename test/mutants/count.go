@@ -115,7 +115,7 @@ func counts() []Mutant {
 			),
 		},
 		{
-			Name: "skip-links", By: "TestRandomTrees in test/system/torture",
+			Name: "skip-links", By: "TestEveryWay/mixed-kinds/ext4/clone-fchdir-1 in relabel",
 			Breaks: "links are labelled",
 			Edits: edits(
 				walk, "\t\tl.count(d, l.label(t, d), 1)\n", "\t\to := Right\n\t\tif e.Kind != sys.KindLink {\n\t\t\to = l.label(t, d)\n\t\t}\n\t\tl.count(d, o, 1)\n",

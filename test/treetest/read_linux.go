@@ -57,16 +57,6 @@ func Read(t testing.TB, root string) map[string]string {
 	return out
 }
 
-// Types gives the type of each entry that List finds.
-func Types(t testing.TB, root string) map[string]Kind {
-	t.Helper()
-	out := map[string]Kind{}
-	for p, it := range List(t, root) {
-		out[p] = it.Type
-	}
-	return out
-}
-
 // Count counts what List finds.
 func Count(t testing.TB, root string) Counts {
 	t.Helper()

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -152,33 +151,4 @@ func ends(p pages) string {
 		}
 	}
 	return string(out)
-}
-
-// TestPages takes pages through a file and back, holes left out.
-func TestPages(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "image")
-	want := pages{3: block('a'), 200: block('b'), 255: block('c')}
-	if err := want.write(file, 1<<20); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.OpenFile(file, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.WriteAt(zeros[:], 7*page); err != nil { // written, and zero
-		t.Fatal(err)
-	}
-	f.Close()
-	got, err := readPages(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(got) != len(want) {
-		t.Errorf("%d pages, want %d", len(got), len(want))
-	}
-	for n, data := range want {
-		if !bytes.Equal(got[n], data) {
-			t.Errorf("page %d differs", n)
-		}
-	}
 }

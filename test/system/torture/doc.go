@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package torture attacks the command: races, kill -9, power loss, errors at
-// every call, writers, rivals, hung storage, trees beyond memory. Nothing in it
+// every call, rivals, hung storage, trees beyond memory. Nothing in it
 // knows the engine's inside; it builds the command and looks at what is left
 // on real filesystems.
 //
