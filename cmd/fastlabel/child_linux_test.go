@@ -15,39 +15,44 @@ import (
 	"testing"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-// A child that does not end is left behind, in time and not in silence.
-func TestApartStuck(t *testing.T) {
-	for _, sig := range []syscall.Signal{0, syscall.SIGINT, syscall.SIGTERM} {
-		args, code := []string{"/p"}, 128+int(sig)
-		if sig == 0 {
-			args, code = append(args, "--timeout", "300ms"), exit.TimedOut
-		}
-		cmd, stderr := start(t, "apart hangs", nil, args...)
-		expect(t, stderr, "begun\n")
-		if sig != 0 {
-			treetest.Must(t, cmd.Process.Signal(sig))
-		}
-		expect(t, stderr, "told\n")
-		line, _ := stderr.ReadString('\n')
-		if !strings.HasPrefix(line, "fastlabel: ") || !strings.HasSuffix(line, " does not end\n") {
-			t.Errorf("said %q", line)
-		}
-		ended(t, cmd, code)
+// What does not end is left behind, in time and not in silence; also a child that cannot
+// even leave.
+func TestStuck(t *testing.T) {
+	for _, c := range []struct {
+		mode string
+		sig  syscall.Signal
+		says string
+	}{
+		{"hangs", 0, "deadline of 300ms reached; what was begun does not return\n"},
+		{"apart hangs", 0, "deadline of 300ms reached; what was begun does not return\n"},
+		{"apart hangs", syscall.SIGINT, "interrupted by SIGINT; what was begun does not return\n"},
+		{"apart names", syscall.SIGTERM, "interrupted by SIGTERM; process "},
+	} {
+		t.Run(c.mode+c.sig.String(), func(t *testing.T) {
+			t.Parallel() // it sleeps
+			args, code := []string{"/p"}, 128+int(c.sig)
+			if c.sig == 0 {
+				args, code = append(args, "--timeout", "300ms"), exit.TimedOut
+			}
+			cmd, stderr := start(t, c.mode, nil, args...)
+			if c.mode == "apart names" {
+				treetest.Must(t, syscall.Kill(partOf(t, cmd, stderr.ReadString), syscall.SIGSTOP))
+			} else {
+				expect(t, stderr, "begun\n")
+			}
+			if c.sig != 0 {
+				treetest.Must(t, cmd.Process.Signal(c.sig))
+			}
+			if c.mode != "apart names" {
+				expect(t, stderr, "told\n")
+			}
+			expect(t, stderr, "fastlabel: "+c.says)
+			ended(t, cmd, code)
+		})
 	}
-}
-
-// A child that works on after its end has come is waited for: it does end.
-func TestApartWorks(t *testing.T) {
-	cmd, stderr := start(t, "apart works", nil, "/p")
-	expect(t, stderr, "begun\n")
-	treetest.Must(t, cmd.Process.Signal(os.Interrupt))
-	expect(t, stderr, "fastlabel: /p: incomplete (interrupted by SIGINT), 2 entries")
-	expect(t, stderr, "fastlabel: not done; to resume: ")
-	ended(t, cmd, exit.Interrupted)
 }
 
 // SIGUSR1 to the parent and the child, as pkill sends it, is answered once; the next
@@ -93,77 +98,24 @@ func partOf(t *testing.T, cmd *exec.Cmd, line func(byte) (string, error)) int {
 	return pid
 }
 
-// What a part says comes out as without one: whole, and in order where both
-// streams are one.
+// A child reads and writes what the command was given, stdin by any name, and all of that
+// comes before the end.
 func TestApartOutput(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "list")
 	treetest.Must(t, os.WriteFile(list, []byte("/p\n"), 0o600))
-	run := func(mode, from string, join bool) (string, string) {
+	for _, from := range []string{"-", "/dev/stdin", "/dev/fd/3"} {
 		file, err := os.Open(list)
 		treetest.Must(t, err)
 		defer file.Close()
-		cmd := command(mode, "-v", "-f", from)
+		cmd := command("apart talks", "-v", "-f", from)
 		if cmd.Stdin = file; from == "/dev/fd/3" {
 			cmd.Stdin, cmd.ExtraFiles = nil, []*os.File{file}
 		}
 		var stdout, stderr bytes.Buffer
-		if cmd.Stdout, cmd.Stderr = &stdout, &stderr; join {
-			cmd.Stderr = &stdout
-		}
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
 		treetest.Must(t, cmd.Run())
-		return stdout.String(), stderr.String()
-	}
-	out, err := run("talks", "-", false)
-	apartOut, apartErr := run("apart talks", "/dev/fd/3", false)
-	if out != apartOut || err != apartErr || strings.Count(out, "\n") != 20000 {
-		t.Errorf("%d and %d lines on stdout, stderr is\n%s\nand\n%s", strings.Count(out, "\n"), strings.Count(apartOut, "\n"), err, apartErr)
-	}
-	joined, _ := run("apart talks", "-", true)
-	at := -1
-	for i, part := range []string{"relabelled \"/p/999\"", "\"/p/1000\": skipped", "relabelled \"/p/1001\"", "relabelled \"/p/19999\"", "/p: 2 entries"} {
-		next := strings.Index(joined, part)
-		if next < at {
-			t.Errorf("line %d is not in its place", i)
+		if n, said := strings.Count(stdout.String(), "\n"), stderr.String(); n != 20000 || strings.Count(said, ": skipped: ") != 2000 || !strings.Contains(said, "fastlabel: /p: 2 entries") {
+			t.Errorf("%s: %d lines on stdout, stderr is\n%s", from, n, said)
 		}
-		at = next
-	}
-}
-
-// What is named by this process's own descriptors is what the command was given,
-// in a part too: stdin by any name, and not the pipes of a part.
-func TestApartDescriptors(t *testing.T) {
-	ownRuntime(t)
-	dir := t.TempDir()
-	given, pv, link := filepath.Join(dir, "given"), filepath.Join(dir, "pv"), filepath.Join(dir, "link")
-	const label = "system_u:object_r:etc_t:s0:c1,c2"
-	labelled(t, map[string]string{given: label})
-	treetest.Must(t, os.Symlink("/proc/self/fd/0", link))
-	run := func(args ...string) (int, string) {
-		file, err := os.OpenFile(given, os.O_RDWR, 0)
-		treetest.Must(t, err)
-		defer file.Close()
-		cmd := command("apart real", args...)
-		cmd.Stdin, cmd.Stdout = file, file
-		var stderr bytes.Buffer
-		cmd.Stderr = &stderr
-		_ = cmd.Run()
-		return cmd.ProcessState.ExitCode(), stderr.String()
-	}
-	for _, name := range []string{"/dev/stdin", "/dev/fd/0", "/proc/self/fd/0", link} {
-		treetest.Must(t, os.RemoveAll(pv))
-		plant(t, pv, 1, 1)
-		if code, said := run("--reference", name, pv); code != exit.Done {
-			t.Errorf("%s: exit %d: %s", name, code, said)
-		}
-		only(t, pv, label, 3)
-	}
-	setLabel(t, pv, others)
-	for _, name := range []string{"/dev/stdout", "/dev/fd/2"} {
-		if code, said := run("--reference", name, pv); code != exit.Usage || !strings.Contains(said, ": it is a pipe") {
-			t.Errorf("%s: exit %d: %s", name, code, said)
-		}
-	}
-	if got, err := site.ReadLabel(pv); got != others {
-		t.Errorf("the label of a pipe was taken: %q, %v", got, err)
 	}
 }

@@ -4,14 +4,9 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"os"
-	"syscall"
 	"time"
-
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/child"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 )
 
 // devLog is the socket of syslog, or of the journal in its place.
@@ -48,27 +43,4 @@ func (j *journal) write(priority int, line string) {
 	if conn.SetWriteDeadline(end) == nil {
 		fmt.Fprintf(conn, "<%d>%s fastlabel[%d]: %s\n", priority, begin.Format(time.Stamp), os.Getpid(), line)
 	}
-}
-
-// isJournal reports whether w is the stream that systemd connected to the journal: lines
-// there have a priority (sd-daemon(3), systemd.exec(5)).
-func isJournal(w io.Writer) bool {
-	if s, ok := w.(*stream.Screen); ok {
-		w = s.W
-	}
-	f, ok := w.(*os.File)
-	name := os.Getenv("JOURNAL_STREAM")
-	if !ok || name == "" {
-		return false
-	}
-	stat := f.Stat
-	if child.Is() { // passes it on to its parent
-		stat = func() (os.FileInfo, error) { return os.Stat(fmt.Sprintf("/proc/%d/fd/2", os.Getppid())) }
-	}
-	info, err := stat()
-	if err != nil {
-		return false
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	return ok && name == fmt.Sprintf("%d:%d", st.Dev, st.Ino)
 }

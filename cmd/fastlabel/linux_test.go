@@ -23,7 +23,6 @@ import (
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 	"github.com/fastlabel/fastlabel/relabel"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -58,10 +57,6 @@ func TestMain(m *testing.M) {
 			time.Sleep(time.Minute)
 		case "crashes":
 			new(sync.Mutex).Unlock() // nothing recovers from that
-		case "works": // on, without a word
-			<-ctx.Done()
-			for end := time.Now().Add(2 * child.Grace); time.Now().Before(end); {
-			}
 		case "slow": // to end: it waits for a second signal
 			<-hangups
 			<-ctx.Done()
@@ -85,11 +80,11 @@ func TestMain(m *testing.M) {
 		a = real
 	}
 	if apart {
-		a.child = func(ctx context.Context, _ site.Mounts, screen *stream.Screen) (int, bool) {
+		a.child = func(ctx context.Context, _ site.Mounts) (int, bool) {
 			if child.Is() {
 				return 0, false
 			}
-			return child.Run(ctx, screen)
+			return child.Run(ctx)
 		}
 	}
 	process(a)

@@ -68,6 +68,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/child"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
@@ -90,11 +91,11 @@ func treeOrCheck(ctx context.Context, root, label string, o *relabel.Options, ch
 }
 
 // inChild does the work in a child where it may hang.
-func inChild(ctx context.Context, mounts site.Mounts, screen *stream.Screen) (code int, done bool) {
+func inChild(ctx context.Context, mounts site.Mounts) (code int, done bool) {
 	if child.Is() || !mounts.MayHang() {
 		return 0, false
 	}
-	return child.Run(ctx, screen)
+	return child.Run(ctx)
 }
 
 // spareProcessor gives Go's scheduler one P more than there are processors, unless
@@ -119,7 +120,7 @@ func process(a app) {
 	if !child.Is() {
 		signal.Notify(asked, syscall.SIGUSR1)
 	}
-	a.name, a.asked, a.screen = os.Args[0], asked, &stream.Screen{W: os.Stderr, OfParent: child.Is()}
+	a.name, a.asked, a.screen = os.Args[0], asked, &stream.Screen{W: os.Stderr}
 	leave, end := func(code int) { a.screen.Leave(); os.Exit(code) }, os.Exit
 	if child.Is() {
 		leave, end = func(int) {}, child.Leave // a second signal is the parent's
@@ -148,7 +149,7 @@ type app struct {
 	// state, if not nil, is what p tells.
 	state func(p *relabel.Progress) (relabel.State, bool)
 	// child, if not nil, may do the work in another process.
-	child func(ctx context.Context, mounts site.Mounts, screen *stream.Screen) (code int, done bool)
+	child func(ctx context.Context, mounts site.Mounts) (code int, done bool)
 	// lstat, if not nil, looks up each PATH before any is touched.
 	lstat func(path string) (fs.FileInfo, error)
 	// off, if not nil, reports whether SELinux is off.
@@ -166,14 +167,10 @@ type app struct {
 
 // run is the command: what it reads, what it writes, its exit code.
 func (a app) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []string) int {
-	out := stream.NewSink(stdout)
-	out.Live = out.Live || child.Is()
 	if a.screen == nil {
 		a.screen = &stream.Screen{W: stderr}
 	}
-	if stream.IsTerminal(stdout) || child.Is() { // perhaps the same
-		out.W.Reset(a.screen.Beside(stdout))
-	}
+	out := stream.NewSink(stdout, a.screen)
 	stderr = a.screen
 	code := a.execute(ctx, stdin, out, stderr, args)
 	if err := out.Flush(); err != nil {
@@ -226,15 +223,20 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 		ctx, cancel = context.WithTimeoutCause(ctx, s.timeout, exit.Deadline{After: s.timeout})
 		defer cancel()
 	}
-	if a.quit != nil {
-		defer stream.Unread(ctx, func() { code, _ := exit.Of(ctx); a.quit(code) }, &out.Outlet, &a.screen.Outlet)()
-	}
 	defer func() { _ = out.Flush() }() // run reports its error
 	mounts := site.Table()
 	if a.child != nil {
-		if code, done := a.child(ctx, mounts, a.screen); done {
+		if code, done := a.child(ctx, mounts); done {
 			return code
 		}
+	}
+	if a.quit != nil {
+		defer context.AfterFunc(ctx, func() {
+			time.Sleep(exit.Grace)
+			code, reason := exit.Of(ctx)
+			stream.LastWords(reason + "; what was begun does not return")
+			a.quit(code)
+		})()
 	}
 	j := &job{app: a, settings: s, mounts: mounts, Reporter: a.newReporter(s, out, stderr)}
 	if s.maxRate > 0 {
@@ -260,11 +262,7 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 	case errors.As(err, new(exit.UsageError)):
 		return misused(stderr, s.command, err)
 	case err != nil:
-		level := ""
-		if isJournal(stderr) {
-			level = report.LevelError
-		}
-		fmt.Fprintf(stderr, "%sfastlabel: %s\n", level, notBegun(err))
+		fmt.Fprintf(stderr, "fastlabel: %s\n", notBegun(err))
 		return exit.Code(err, exit.Usage)
 	case len(paths) == 0 && s.ignoreMissing:
 		return exit.Done
@@ -310,5 +308,5 @@ func (a app) newReporter(s *settings, out *stream.Sink, stderr io.Writer) report
 	if s.json {
 		return report.Reporter{Sink: &report.JSON{Out: out, Quiet: s.quiet, Dry: dry}}
 	}
-	return report.Reporter{Sink: &report.People{Out: out, Err: stderr, Quiet: s.quiet, Dry: dry, Journal: isJournal(stderr)}}
+	return report.Reporter{Sink: &report.People{Out: out, Err: stderr, Quiet: s.quiet, Dry: dry}}
 }

@@ -73,7 +73,7 @@ func TestJSONExact(t *testing.T) {
 	names := []string{"plain", "\xff\xfe", "a\nb", "\u009b31m", "\u202eback", "\U000e0001tag", "<&>", "\u2028", "\\\"", "é", "\x7f"}
 	for _, name := range names {
 		var b bytes.Buffer
-		out := stream.NewSink(&b)
+		out := stream.NewSink(&b, nil)
 		j := report.Reporter{Sink: &report.JSON{Out: out}}
 		s := report.Source{Reporter: j, Root: "/r/" + name}
 		s.Changed("/r/"+name, name, "to")
@@ -109,7 +109,7 @@ func TestJSONExact(t *testing.T) {
 // it can have, and the schema in docs has them all: test/system/deploy holds them together.
 func TestJSONWhole(t *testing.T) {
 	var b bytes.Buffer
-	out := stream.NewSink(&b)
+	out := stream.NewSink(&b, nil)
 	sink := &report.JSON{Out: out, Dry: true}
 	j := report.Reporter{Sink: sink}
 	const root, path = "/v\xff", "/v\xff/a"
@@ -160,7 +160,7 @@ func TestVerifyLimit(t *testing.T) {
 		t.Error(got)
 	}
 	s := report.Source{Verify: true}
-	s.Sink = &report.JSON{Out: stream.NewSink(io.Discard)}
+	s.Sink = &report.JSON{Out: stream.NewSink(io.Discard, nil)}
 	for i := range 30 {
 		s.Changed("/p", strings.Repeat("x", i/2), "to")
 	}

@@ -191,7 +191,7 @@ func TestProgressLine(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var b bytes.Buffer
 				p := &progress{state: fakeState, screen: &stream.Screen{W: &b}, columns: func() (int, bool) { return size, true }, pace: how, began: time.Now(), inodes: func(string) int64 { return 4000 }}
-				j := &job{app: slow(4), settings: &settings{}, Reporter: report.Reporter{Sink: &report.People{Out: stream.NewSink(&b), Err: p.screen}}, progress: p}
+				j := &job{app: slow(4), settings: &settings{}, Reporter: report.Reporter{Sink: &report.People{Out: stream.NewSink(&b, nil), Err: p.screen}}, progress: p}
 				end := p.show(nil)
 				j.one(t.Context(), "/p", func() {})
 				end()

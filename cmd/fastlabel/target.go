@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strings"
 	"syscall"
@@ -34,13 +33,7 @@ func target(ctx context.Context, s *settings) (string, error) {
 		}
 		return label, nil
 	case s.reference != "":
-		label, err := answer(ctx, "getxattr", s.reference, func() (string, error) {
-			// /dev/stdout is a pipe of this program's own where the work is done apart.
-			if info, err := os.Stat(s.reference); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
-				return "", exit.UsageError{Err: fmt.Errorf("--reference %s: it is a pipe", words.Brief(s.reference))}
-			}
-			return site.ReadLabel(s.reference)
-		})
+		label, err := answer(ctx, "getxattr", s.reference, func() (string, error) { return site.ReadLabel(s.reference) })
 		if errors.Is(err, syscall.ENODATA) {
 			return "", exit.UsageError{Err: fmt.Errorf("--reference %s: it has no label", words.Brief(s.reference))}
 		}

@@ -28,6 +28,10 @@ const (
 	Terminated  = 143 // SIGTERM, SIGHUP
 )
 
+// Grace is the time after the end of its context that a run has to end: the engine returns
+// within a second, but a reader of the output may never read.
+const Grace = 5 * time.Second
+
 // Worse returns the code that a run with all these outcomes ends with. The order is
 // by what a script must not overlook. A run that was cut short says nothing
 // about the rest, so that comes first. A failure outranks a refusal: scripts

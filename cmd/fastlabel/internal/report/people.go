@@ -16,11 +16,10 @@ import (
 // People prints events as lines: what is data (the changes with -v, the answers of probe
 // and verify) to stdout, all else to stderr.
 type People struct {
-	Out     *stream.Sink
-	Err     io.Writer
-	Quiet   bool // failures alone
-	Dry     bool
-	Journal bool // lines have a priority
+	Out   *stream.Sink
+	Err   io.Writer
+	Quiet bool // failures alone
+	Dry   bool
 }
 
 func (p *People) Put(e Event) {
@@ -44,7 +43,7 @@ func (p *People) Put(e Event) {
 	case e.Kind == Change, e.Probe != nil:
 		p.Out.Line([]byte(text), e.Probe != nil)
 	default:
-		p.say(e.priority(), text)
+		p.say(text)
 	}
 }
 
@@ -58,12 +57,7 @@ func (p *People) columns() (n int) {
 	return n
 }
 
-func (p *People) say(priority, text string) {
-	if !p.Journal {
-		priority = ""
-	}
-	fmt.Fprintf(p.Err, "%s%s%s\n", priority, prefix, text)
-}
+func (p *People) say(text string) { fmt.Fprintf(p.Err, "%s%s\n", prefix, text) }
 
 func (p *People) summary(e Event, text string) {
 	root := words.Plain(e.Root) + ": "
@@ -72,7 +66,7 @@ func (p *People) summary(e Event, text string) {
 		if e.Result.DryRun { // takes no lock
 			which, more = "a", ", or is at work"
 		}
-		p.say(levelInfo, root+which+" relabel to "+words.Plain(e.Result.Interrupted)+" did not complete"+more)
+		p.say(root + which + " relabel to " + words.Plain(e.Result.Interrupted) + " did not complete" + more)
 	}
 	for _, l := range e.Result.Labels {
 		p.Out.Line([]byte(root+l.line()), false)
@@ -82,7 +76,7 @@ func (p *People) summary(e Event, text string) {
 	case text == "":
 	case e.Result.Command != "verify":
 		_ = p.Out.Flush() // the list comes first; an error is reported at the end
-		p.say(e.priority(), strings.TrimPrefix(words.Fold(prefix+root+text, columns), prefix))
+		p.say(strings.TrimPrefix(words.Fold(prefix+root+text, columns), prefix))
 	case p.Out.Live:
 		p.Out.Line([]byte(words.Fold(root+text, columns)), true)
 	default:
@@ -200,33 +194,4 @@ func (r *Result) line() string {
 		parts = append(parts, strings.Join(left, " and ")+" left")
 	}
 	return strings.Join(parts, ", ") + label
-}
-
-// Priorities in front of a line, as syslog has them.
-const (
-	LevelError   = "<3>"
-	levelWarning = "<4>"
-	levelNotice  = "<5>"
-	levelInfo    = "<6>"
-)
-
-func (e Event) priority() string {
-	code := exit.Done
-	switch {
-	case e.Kind == Failure:
-		return LevelError
-	case e.State == "stalled":
-		return levelWarning
-	case e.Result != nil:
-		code = e.Result.Code
-	}
-	switch code {
-	case exit.Done:
-		return levelInfo
-	case exit.Differs:
-		return levelNotice
-	case exit.TimedOut, exit.Interrupted, exit.Terminated:
-		return levelWarning
-	}
-	return LevelError
 }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package stream has the command's standard output and standard error: whether
-// writing worked, whether there is a reader, and a terminal's line that is drawn again.
+// writing worked, and a terminal's line that is drawn again.
 package stream
 
 import (
+	"bufio"
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,19 +17,72 @@ import (
 	"time"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
+
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 )
+
+// Sink is standard output. It remembers the first error: what was to be data
+// and did not get out must not end in exit code 0.
+type Sink struct {
+	mu   sync.Mutex
+	W    *bufio.Writer
+	Live bool // a terminal: each line at once
+	err  error
+}
+
+// NewSink writes to w, which may be the terminal of screen.
+func NewSink(w io.Writer, screen *Screen) *Sink {
+	s := new(Sink)
+	if f, ok := w.(*os.File); ok {
+		info, err := f.Stat()
+		s.Live = err == nil && info.Mode()&os.ModeCharDevice != 0
+	}
+	if IsTerminal(w) {
+		w = screen.Beside(w)
+	}
+	s.W = bufio.NewWriterSize(w, 64<<10) // a pipe's capacity on Linux
+	return s
+}
+
+// Line writes text and a newline; now sends it off, for lines that are few.
+func (s *Sink) Line(text []byte, now bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return
+	}
+	if _, s.err = s.W.Write(append(text, '\n')); s.err == nil && (now || s.Live) {
+		s.err = s.W.Flush()
+	}
+}
+
+// Flush sends off what waits, and returns the first error of all.
+func (s *Sink) Flush() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.err = s.W.Flush()
+	}
+	return s.err
+}
+
+// Failed says that what was to be data did not get out, and returns the code for that.
+func Failed(stderr io.Writer, err error) int {
+	err = cmp.Or(errors.Unwrap(err), err) // the descriptor's name says little
+	fmt.Fprintf(stderr, "fastlabel: writing to standard output: %v\n", err)
+	return exit.Failed
+}
 
 // Screen is standard error, a writer for several goroutines: each write is
 // whole. Where it is a terminal it may hold a line that is drawn again and
 // again. That line is wiped before anything else is written to the terminal, so
 // that no line is torn.
 type Screen struct {
-	mu       sync.Mutex
-	W        io.Writer
-	drawn    string // the line that is there; "" if none is
-	OfParent bool   // w passes it on to this process's parent, whose terminal it is
-	Outlet
+	mu    sync.Mutex
+	W     io.Writer
+	drawn string // the line that is there; "" if none is
 }
 
 // wiped takes the cursor to the first column, and what is behind it away
@@ -47,7 +103,7 @@ func (s *Screen) Draw(text string) {
 		// A terminal that is made narrower breaks the line in two, and keeps
 		// the cursor at the character that it was on: only from the first one
 		// are both reached.
-		_, _ = s.to(s.W, []byte("\r"+text+"\x1b[J\r"))
+		_, _ = io.WriteString(s.W, "\r"+text+"\x1b[J\r")
 		s.drawn = text
 	}
 }
@@ -55,16 +111,16 @@ func (s *Screen) Draw(text string) {
 // clear takes the line away. mu is held.
 func (s *Screen) clear() {
 	if s.drawn != "" {
-		_, _ = s.to(s.W, []byte(wiped))
+		_, _ = io.WriteString(s.W, wiped)
 		s.drawn = ""
 	}
 }
 
-// Leave takes the line away before the process ends, a part's too, unless
+// Leave takes the line away before the process ends, a child's too, unless
 // another goroutine is writing, perhaps to a terminal that takes nothing.
 func (s *Screen) Leave() {
 	if s.mu.TryLock() {
-		Wipe(s.W)
+		wipe(s.W)
 		s.mu.Unlock()
 	}
 }
@@ -75,7 +131,7 @@ func (s *Screen) Suspend() {
 	for try := range 50 { // who draws now ends soon, but on a terminal that takes nothing
 		if s.mu.TryLock() {
 			defer s.mu.Unlock()
-			Wipe(s.W)
+			wipe(s.W)
 			s.drawn = ""
 			break
 		}
@@ -94,10 +150,27 @@ func (s *Screen) Suspend() {
 	action(&ours, nil)
 }
 
-// Wipe takes away what another process may have drawn.
-func Wipe(w io.Writer) {
+// wipe takes away what another process may have drawn.
+func wipe(w io.Writer) {
 	if IsTerminal(w) && !Dumb() {
-		fmt.Fprint(w, wiped)
+		_, _ = io.WriteString(w, wiped)
+	}
+}
+
+// Moment is how long a process that is to end waits for what it does not need.
+const Moment = 50 * time.Millisecond
+
+// LastWords prints a line, but waits no longer than a moment where stderr is not read.
+func LastWords(text string) {
+	said := make(chan bool, 1)
+	go func() {
+		wipe(os.Stderr)
+		fmt.Fprintf(os.Stderr, "fastlabel: %s\n", text)
+		said <- true
+	}()
+	select {
+	case <-said:
+	case <-time.After(Moment):
 	}
 }
 
@@ -110,9 +183,13 @@ func (s *Screen) Beside(w io.Writer) io.Writer {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.clear()
-		return s.to(w, p)
+		return w.Write(p)
 	})
 }
+
+type writerOf func(p []byte) (int, error)
+
+func (f writerOf) Write(p []byte) (int, error) { return f(p) }
 
 // Columns returns the width of the terminal as it is now, and whether it is ours
 // to draw on: not while another job has it. It returns 0 if there is no terminal.
@@ -121,13 +198,6 @@ func (s *Screen) Columns() (n int, ours bool) {
 	if !ok {
 		return 0, false
 	}
-	if s.OfParent {
-		var err error
-		if f, err = os.OpenFile(fmt.Sprintf("/proc/%d/fd/2", os.Getppid()), os.O_RDONLY|syscall.O_NOCTTY|syscall.O_NONBLOCK, 0); err != nil {
-			return 0, false
-		}
-		defer f.Close() // a call that hangs must not hold it open
-	}
 	n, _, err := term.GetSize(int(f.Fd()))
 	if err != nil {
 		return 0, false
@@ -135,12 +205,11 @@ func (s *Screen) Columns() (n int, ours bool) {
 	if n <= 0 {
 		n = 80 // a terminal that does not know
 	}
-	// It is ours where the terminal is not the controlling one.
-	var group int32
-	_, _, e := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), syscall.TIOCGPGRP, uintptr(unsafe.Pointer(&group)))
-	return n, e != 0 || int(group) == syscall.Getpgrp()
+	group, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP)
+	return n, err != nil || group == syscall.Getpgrp() // it is ours where the terminal is not the controlling one
 }
 
+// IsTerminal reports whether w is a terminal.
 func IsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
