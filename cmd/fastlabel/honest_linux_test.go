@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -134,7 +133,7 @@ func TestEmptyPath(t *testing.T) {
 	}
 }
 
-// Where SELinux is off one line says so, and another that no policy has the type.
+// Where SELinux is off one line says so.
 func TestSELinuxOff(t *testing.T) {
 	a := fake()
 	a.off = func() bool { return true }
@@ -149,13 +148,4 @@ func TestSELinuxOff(t *testing.T) {
 	expects(t, a, "-t container_flie_t /one", 2, "--type container_flie_t: did you mean container_file_t?; nothing was begun; if it is meant: --label system_u:object_r:container_flie_t:s0\n")
 	expects(t, a, "-t container_log_t /one", 0, "container_log_t")
 	expects(t, a, "--label system_u:object_r:container_flie_t:s0 /one", 0, "container_flie_t")
-	dir := t.TempDir()
-	if site.Unknown(dir, "usr_t") {
-		t.Error("without a policy nothing is unknown")
-	}
-	treetest.Must(t, os.MkdirAll(dir+"/targeted/policy", 0o700))
-	treetest.Must(t, os.WriteFile(dir+"/targeted/policy/policy.33", []byte("\x05\x00usr_t\x00"), 0o600))
-	if site.Unknown(dir, "usr_t") || !site.Unknown(dir, "ursr_t") {
-		t.Error("usr_t is known, and ursr_t is not")
-	}
 }

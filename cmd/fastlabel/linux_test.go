@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/opencontainers/selinux/go-selinux"
+
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/child"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
@@ -260,7 +262,7 @@ func TestThreeFields(t *testing.T) {
 		if text := transcript(real(), calls(line+" f")); !strings.HasSuffix(text, "exit 0\n\n") {
 			t.Error(text)
 		}
-		if has, err := site.ReadLabel("f"); has != three {
+		if has, err := selinux.FileLabel("f"); has != three {
 			t.Errorf("%s: f has %q, %v", line, has, err)
 		}
 	}

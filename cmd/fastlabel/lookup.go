@@ -86,16 +86,17 @@ func (j *job) lookUp(ctx context.Context, operands, paths []string) error {
 	if err := j.mistaken(operands, isThere); err != nil {
 		return err
 	}
-	places := j.mounts.Places(len(paths) > 1)
-	look := newLooked()
-	for i, group := range j.mounts.ByServer(slices.Concat(paths, j.exclude)) {
-		found, err := j.lookAt(ctx, group, places, i > 0 || child.Is())
-		if err != nil {
-			return err
-		}
-		look.add(found)
+	places := j.mounts.Places()
+	local, remote := j.mounts.Part(slices.Concat(paths, j.exclude))
+	look, err := j.lookAt(ctx, local, places, child.Is())
+	if err != nil {
+		return err
 	}
-	look.unmounted = j.mounts.Unmounted(paths)
+	other, err := j.lookAt(ctx, remote, places, true)
+	if err != nil {
+		return err
+	}
+	look.add(other)
 	switch j.looked = look; {
 	case look.missing == 0 && look.mistake != nil:
 		return *look.mistake
@@ -148,8 +149,6 @@ type looked struct {
 
 	links    map[string]bool // symbolic links that lead to something, and whether to a directory
 	readOnly map[string]bool // where nothing can be written
-
-	unmounted map[string]string // directories for volumes that are not mounted there, and the kubelet's plugin
 }
 
 func newLooked() looked { return looked{links: map[string]bool{}, readOnly: map[string]bool{}} }

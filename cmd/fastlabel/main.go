@@ -272,8 +272,9 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 	case s.command == "probe":
 		return j.each(ctx, paths, j.probe)
 	}
-	if len(paths) > 1 { // those first that name no served filesystem, and then those of each
-		paths = slices.Concat(j.mounts.ByServer(paths)...)
+	if len(paths) > 1 { // those first that name no served filesystem
+		local, remote := j.mounts.Part(paths)
+		paths = slices.Concat(local, remote)
 	}
 	code = j.each(ctx, paths, j.one)
 	if len(j.left) > 0 {
@@ -296,9 +297,6 @@ func (j *job) aboutPolicy() error {
 	name, known := fields[2], types["type"]
 	if near := nearest(name, known); j.typ == name && near != "" && !slices.Contains(known, name) {
 		return mistake{what: "--type " + name + ": did you mean " + near + "?", hint: "if it is meant: --label " + j.label}
-	}
-	if site.Unknown("/etc/selinux", name) {
-		j.Note("", "no policy in /etc/selinux has the type "+name)
 	}
 	return nil
 }

@@ -10,8 +10,9 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/opencontainers/selinux/go-selinux"
+
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/internal/secctx"
 )
@@ -33,7 +34,7 @@ func target(ctx context.Context, s *settings) (string, error) {
 		}
 		return label, nil
 	case s.reference != "":
-		label, err := answer(ctx, "getxattr", s.reference, func() (string, error) { return site.ReadLabel(s.reference) })
+		label, err := answer(ctx, "getxattr", s.reference, func() (string, error) { return selinux.FileLabel(s.reference) })
 		if errors.Is(err, syscall.ENODATA) {
 			return "", exit.UsageError{Err: fmt.Errorf("--reference %s: it has no label", words.Brief(s.reference))}
 		}

@@ -11,8 +11,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/opencontainers/selinux/go-selinux"
+
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -49,7 +50,7 @@ func TestReadOnly(t *testing.T) {
 	if strings.Count(text, `"message_type":"error"`) != 1 || !strings.Contains(text, `"errno":"EROFS"`) || !strings.Contains(text, `"exit_code":3,"reason":"read-only"`) {
 		t.Error(text)
 	}
-	if have, err := site.ReadLabel(v + "/sub/b"); have != label || err != nil {
+	if have, err := selinux.FileLabel(v + "/sub/b"); have != label || err != nil {
 		t.Error(have, err)
 	}
 }

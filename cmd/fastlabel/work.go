@@ -170,9 +170,7 @@ func (j *job) one(ctx context.Context, path string, stalls func()) int {
 	if code != exit.Refused && rep.Skipped == 0 { // else the link itself is excluded, or without a rule
 		j.aboutLink(path, dry)
 	}
-	if plugin := j.looked.unmounted[path]; plugin != "" {
-		j.Note(path, "no volume is mounted there: it is the kubelet's directory for one ("+plugin+"); give the place where it is mounted")
-	} else if rep.Seen == 1 && !rep.Trusted && j.command != "hook" && j.command != "restorecon" && j.mounts.IsEmpty(path) && !j.empty.Swap(true) {
+	if rep.Seen == 1 && !rep.Trusted && j.command != "hook" && j.command != "restorecon" && j.mounts.IsEmpty(path) && !j.empty.Swap(true) {
 		j.Note(path, "it is empty, and nothing is mounted there: is its volume mounted?")
 	}
 	j.Result(r)

@@ -9,7 +9,7 @@ func callers() []Mutant {
 		flight = "internal/flight/flight.go"
 		budget = "internal/budget/budget.go"
 		hook   = "cmd/fastlabel/hook.go"
-		volume = "cmd/fastlabel/internal/oci/volume.go"
+		volume = "cmd/fastlabel/internal/oci/oci.go"
 	)
 	return []Mutant{
 		{

@@ -3,6 +3,7 @@
 package words
 
 import (
+	"os/exec"
 	"strings"
 	"testing"
 	"unicode"
@@ -82,6 +83,53 @@ func TestFold(t *testing.T) {
 	} {
 		if got := Fold(line, room); got != want {
 			t.Errorf("%d: %q, not %q", room, got, want)
+		}
+	}
+}
+
+// A shell makes of the line what it was made of, and a terminal shows all of it.
+func TestForShell(t *testing.T) {
+	words := append([]string{
+		"", "plain", "-l=s0:c1,c2", "a b", "it's", `back\slash`, "$HOME `id` $(id)", "*?[a]", "~", "=ls", "{a,b}", "!x", "a\tb", "né", "日本", "#", "a;b&c|d>e", "'", `\'`, "\n'\\", "\x01" + "1",
+	}, hostile[:10]...)
+	for _, w := range words {
+		w = strings.ReplaceAll(w, "\x00", "")
+		got := Shell(w)
+		if Clean(got) != got {
+			t.Errorf("%q: raw: %q", w, got)
+		}
+		for _, shell := range []string{"bash", "sh"} {
+			if shell == "sh" && strings.HasPrefix(got, "$'") {
+				continue // where sh is dash
+			}
+			out, err := exec.Command(shell, "-c", "printf %s "+got).Output()
+			if err != nil || string(out) != w {
+				t.Errorf("%s reads %s as %q, not %q: %v", shell, got, out, w, err)
+			}
+		}
+	}
+}
+
+func TestPlain(t *testing.T) {
+	for in, want := range map[string]string{
+		"/a b/é": "/a b/é", "": `""`, " a": `" a"`, "a\x1b[m": `"a\x1b[m"`, "a\xff": `"a\xff"`,
+		`"a"`: `"\"a\""`, `a\n`: `"a\\n"`, "\u202ea": `"\u202ea"`,
+	} {
+		if got := Plain(in); got != want {
+			t.Errorf("plain(%q) is %s, not %s", in, got, want)
+		}
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1203441: "1,203,441"} {
+		if got := Thousands(n); got != want {
+			t.Errorf("%d is %s", n, got)
+		}
+	}
+	for n, want := range map[int64]string{0: "0 entries", 1: "1 entry", 2000: "2,000 entries"} {
+		if got := Count(n, "entry", "entries"); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
 		}
 	}
 }
