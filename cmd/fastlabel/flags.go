@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -219,20 +220,22 @@ func nameOf(c *cobra.Command) string {
 	return c.Name()
 }
 
-// check refuses values that pflag takes. An empty one is an unset variable in a script:
-// to go on with the default would label a tree wrongly.
+// check refuses values that pflag takes: a flag in the place of one, as in -t -n PATH. An empty
+// one is an unset variable in a script: to go on with the default would label a tree wrongly.
 func (s *settings) check() (err error) {
 	s.given.Visit(func(f *pflag.Flag) {
 		for _, v := range valuesOf(f) {
-			words, ok := choices[f.Name]
+			choice, ok := choices[f.Name]
 			switch instead := removedValues["--"+f.Name+" "+v]; {
 			case err != nil:
 			case instead != "":
 				err = fmt.Errorf("--%s %s was removed: %s", f.Name, v, instead)
 			case v == "":
 				err = fmt.Errorf("--%s: it is empty (an unset variable?)", f.Name)
-			case ok && !slices.Contains(words, v):
-				err = fmt.Errorf("--%s %s: not one of %s", f.Name, v, strings.Join(words, ", "))
+			case len(v) > 1 && v[0] == '-' && strings.HasPrefix(f.Value.Type(), "string"):
+				err = fmt.Errorf("--%s: no value before %s", f.Name, words.Brief(v))
+			case ok && !slices.Contains(choice, v):
+				err = fmt.Errorf("--%s %s: not one of %s", f.Name, v, strings.Join(choice, ", "))
 			}
 		}
 	})
@@ -277,46 +280,18 @@ func flagError(c *cobra.Command, err error) error {
 	return err
 }
 
-// mistaken refuses what pflag would take for something else: a flag in the place of
-// a value, as in -t -n PATH; a long flag behind a single dash: taken as short ones, -quiet
-// would be -q, -u iet; and what begins as a flag of go test, which pflag drops.
+// mistaken refuses a long flag behind a single dash: taken as short ones, -quiet would be -q, -u iet.
 func mistaken(c *cobra.Command, args []string) error {
-	var takes *pflag.Flag // the argument as its value
 	for _, a := range args {
 		name, _, _ := strings.Cut(strings.TrimPrefix(a, "-"), "=")
 		switch {
-		case strings.HasPrefix(a, "-test."):
-			return fmt.Errorf("unknown flag %s", words.Brief(a))
-		case len(name) > 1 && a[0] == '-' && c.Flags().Lookup(name) != nil:
-			return fmt.Errorf("unknown flag -%s: long flags have two dashes: --%s", name, name)
-		case takes != nil && len(a) > 1 && a[0] == '-' && (a[1] < '0' || a[1] > '9'):
-			return fmt.Errorf("--%s: no value before %s: one that begins with - is given as --%[1]s=VALUE", takes.Name, words.Brief(a))
-		case takes != nil:
-			takes = nil
-			continue
 		case a == "--":
 			return nil
+		case len(name) > 1 && a[0] == '-' && c.Flags().Lookup(name) != nil:
+			return fmt.Errorf("unknown flag -%s: long flags have two dashes: --%s", name, name)
 		}
-		takes = takesNext(c.Flags(), a)
 	}
 	return nil
-}
-
-// takesNext is the flag in the argument a that has the next one as its value.
-func takesNext(fs *pflag.FlagSet, a string) (f *pflag.Flag) {
-	if strings.HasPrefix(a, "--") {
-		f = fs.Lookup(a[2:])
-	} else if strings.HasPrefix(a, "-") {
-		for i := 1; i < len(a); i++ {
-			if f = fs.ShorthandLookup(a[i : i+1]); f == nil || f.NoOptDefVal == "" && i < len(a)-1 {
-				return nil // the rest is its value
-			}
-		}
-	}
-	if f != nil && f.NoOptDefVal != "" {
-		return nil
-	}
-	return f
 }
 
 // nearest returns which of words was perhaps meant by word, "" if none. Short words
@@ -341,4 +316,54 @@ func isSlip(a, b string) bool {
 	}
 	swapped := len(a) == 2 && len(b) == 2 && a[0] == b[1] && a[1] == b[0]
 	return len(a) < 2 && len(b) < 2 || swapped
+}
+
+var listed = fmt.Sprintf("The first %d failures of each PATH are listed; with -v or --json all are.\n", report.MaxListed)
+
+const inJSON = `In JSON, a path that is not UTF-8 has its exact bytes in path_base64.
+`
+
+const whenAsked = `SIGUSR1 prints the progress.
+`
+
+const usageLine = "%-6s %-36s %s\n"
+
+// help returns the text of --help. That of fastlabel itself begins with all commands.
+func help(c *cobra.Command) string {
+	var b strings.Builder
+	if nameOf(c) == "" {
+		c = c.Root()
+		c.InitDefaultCompletionCmd()
+	}
+	fmt.Fprintf(&b, usageLine, "Usage:", c.UseLine(), c.Short)
+	if !c.HasParent() {
+		for _, each := range c.Commands() {
+			switch each.Name() {
+			case "label", "help":
+			case "completion":
+				fmt.Fprintf(&b, usageLine, "", each.CommandPath()+" SHELL", "print a script for bash, zsh or fish")
+			default:
+				fmt.Fprintf(&b, usageLine, "", each.UseLine(), each.Short)
+			}
+		}
+	}
+	for _, title := range []string{"Flags", "Advanced flags"} {
+		group := pflag.NewFlagSet("", pflag.ContinueOnError)
+		group.SortFlags = false
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if slices.Contains(advanced, f.Name) == (title != "Flags") {
+				group.AddFlag(f)
+			}
+		})
+		if text := group.FlagUsages(); text != "" {
+			b.WriteString("\n" + title + ":\n" + text)
+		}
+	}
+	if c.Long != "" {
+		b.WriteString("\n" + c.Long)
+	}
+	if c.Example != "" {
+		b.WriteString("\nExamples:\n" + c.Example)
+	}
+	return b.String()
 }

@@ -20,26 +20,18 @@
 //
 // The files, in the order in which a run meets them:
 //
-//	main.go        run: from the arguments to an exit code
-//	signals.go     SIGINT, SIGTERM and SIGHUP end the context
-//	flags.go       the table of flags, and the commands that have them
-//	label.go       fastlabel PATH, and verify, which checks it
+//	main.go        run: from the arguments to an exit code; signals
+//	flags.go       the table of flags, the commands that have them, and --help of these
+//	label.go       fastlabel PATH, and verify, which checks it; the label that the flags ask for
 //	probe.go       is it labelled?
 //	restorecon.go  labels by the policy, and parts of labels
-//	glob.go        its PATHs may be patterns
+//	hook.go        the OCI hook: the sources of a container's mounts; its lines and its journal
 //	version.go     the build
-//	help.go        --help, of what stands in these files
-//	target.go      the label that the flags ask for
-//	files.go       paths from a file
-//	exclude.go     what the patterns of --exclude match
-//	lookup.go      each PATH is looked up before any is touched
-//	work.go        the library is called, for one path after the other
-//	hook.go        the OCI hook: the sources of a container's mounts
-//	hooklines.go   lines for the search for a container's failure
-//	journal.go     syslog, which gets the same as JSON; whether standard error is systemd's journal
-//	progress.go    how far it is
 //	removed.go     flags and commands of the release before, and what to use instead
-//	resume.go      the command line that resumes after a stop
+//	paths.go       paths from a file or a pattern, and what --exclude matches
+//	lookup.go      each PATH is looked up before any is touched
+//	work.go        the library is called, for one path after the other; the line that resumes
+//	progress.go    how far it is
 //
 // Packages that several of these use:
 //
@@ -307,4 +299,32 @@ func (a app) newReporter(s *settings, out *stream.Sink, stderr io.Writer) report
 		return report.Reporter{Sink: &report.JSON{Out: out, Quiet: s.quiet, Dry: dry}}
 	}
 	return report.Reporter{Sink: &report.People{Out: out, Err: stderr, Quiet: s.quiet, Dry: dry}}
+}
+
+// interruptible returns a context that SIGINT, SIGTERM and SIGHUP end, with the
+// signal as its cause. One that was ignored at the start, as by nohup, stays
+// ignored. The first signal lets the engine stop in good order, which may
+// take as long as a system call on a dead server: the second calls leave, with
+// its own exit code, unless it is SIGHUP: where a session drops, both the kernel
+// and the shell send it. SIGPIPE is ignored: a write to a closed pipe is then an
+// error like any other, and the exit code is ours.
+func interruptible(leave func(code int)) context.Context {
+	signal.Ignore(syscall.SIGPIPE)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 2)
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(sig) {
+			signal.Notify(signals, sig)
+		}
+	}
+	go func() {
+		for first := true; ; first = false {
+			sig := <-signals
+			if !first && sig != syscall.SIGHUP {
+				leave(exit.Signal{Sig: sig}.Code())
+			}
+			cancel(exit.Signal{Sig: sig})
+		}
+	}()
+	return ctx
 }

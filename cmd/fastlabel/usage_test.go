@@ -15,7 +15,7 @@ import (
 func TestUsage(t *testing.T) {
 	all := calls(
 		"", "probe", "verify", "-n", "--foo", "-Z /p", "-nZ /p", "--foo=bar /p", "probe --exact /p", "verify -n /p",
-		"-test.v /p", "---x /p",
+		"---x /p",
 		"--skip /p", "--skip some /p", "--hard-links some /p", "--progress=maybe /p", "verify --max-rate -1 /p", "--max-rate many /p", "probe --threads 2 /p", "probe -p /p",
 		"-T -1 /p", "-T 1025 /p", "-T many /p", "--timeout -1s /p", "--timeout 90 /p", "--json=maybe /p",
 		"probe --depth all /p", "-q -v /p", "-0 /p", "hook /p", "hook -n", "hook --timeout never", "version /p", "--label",

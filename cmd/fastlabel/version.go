@@ -14,22 +14,13 @@ import (
 // version is set by the linker: -X main.version=v1.2.3.
 var version string
 
-// versionLine names the build: what the linker was told, else the module's version, and the
-// commit if the build knows it.
+// versionLine names the build: what the linker was told, else the module's version, which has the commit.
 func versionLine() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		info = new(debug.BuildInfo)
+	name := cmp.Or(version, "unknown")
+	if info, ok := debug.ReadBuildInfo(); ok {
+		name = cmp.Or(version, info.Main.Version, name)
 	}
-	commit, dirty := "", "" // go tells both, or none
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			commit = ", commit " + s.Value
-		} else if s.Key == "vcs.modified" && s.Value == "true" {
-			dirty = " and changes"
-		}
-	}
-	return fmt.Sprintf("fastlabel %s (%s, %s/%s%s)", cmp.Or(version, info.Main.Version, "unknown"), runtime.Version(), runtime.GOOS, runtime.GOARCH, commit+dirty)
+	return fmt.Sprintf("fastlabel %s (%s, %s/%s)", name, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 func versionCommand() *cobra.Command {

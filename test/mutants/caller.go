@@ -75,7 +75,7 @@ func callers() []Mutant {
 		{
 			Name: "hook-floods", By: "TestHookFlood",
 			Breaks: "what a pod's author writes floods no log",
-			Edits:  edits("cmd/fastlabel/hooklines.go", "case l.lines >= most && !last:", "case l.lines >= 1<<20*most && !last:"),
+			Edits:  edits(hook, "case l.lines >= most && !last:", "case l.lines >= 1<<20*most && !last:"),
 		},
 		{
 			Name: "paths-not-looked-up", By: "TestMistyped",

@@ -16,8 +16,6 @@ import (
 	"strings"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 )
@@ -146,9 +144,9 @@ func (all Mounts) Places() Places {
 	p := Places{map[uint64]string{}, map[file]string{}}
 	for _, m := range all {
 		if kernels(m) {
-			var major, minor uint32
+			var major, minor uint64
 			if n, _ := fmt.Sscanf(m.Device, "%d:%d", &major, &minor); n == 2 {
-				p.kernels[unix.Mkdev(major, minor)] = m.FSType
+				p.kernels[minor&0xff|major&0xfff<<8|minor&^0xff<<12|major&^0xfff<<32] = m.FSType
 			}
 		}
 	}
@@ -245,7 +243,12 @@ func Off() bool {
 // ReadOnly reports whether nothing can be written to what path names: its mount, its
 // filesystem or its subvolume is read-only.
 func ReadOnly(path string) bool {
-	return unix.Faccessat(unix.AT_FDCWD, path, unix.W_OK, unix.AT_SYMLINK_NOFOLLOW) == unix.EROFS
+	const (
+		cwd      = -0x64 // AT_FDCWD
+		noFollow = 0x100 // AT_SYMLINK_NOFOLLOW
+		write    = 2     // W_OK
+	)
+	return syscall.Faccessat(cwd, path, write, noFollow) == syscall.EROFS
 }
 
 // Above returns the file, if it is there, and the directories that it lies in.

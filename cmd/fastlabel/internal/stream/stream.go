@@ -17,7 +17,6 @@ import (
 	"time"
 	"unsafe"
 
-	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
@@ -205,8 +204,10 @@ func (s *Screen) Columns() (n int, ours bool) {
 	if n <= 0 {
 		n = 80 // a terminal that does not know
 	}
-	group, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP)
-	return n, err != nil || group == syscall.Getpgrp() // it is ours where the terminal is not the controlling one
+	// It is ours where the terminal is not the controlling one.
+	var group int32
+	_, _, e := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), syscall.TIOCGPGRP, uintptr(unsafe.Pointer(&group)))
+	return n, e != 0 || int(group) == syscall.Getpgrp()
 }
 
 // IsTerminal reports whether w is a terminal.

@@ -5,7 +5,6 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -19,7 +18,6 @@ func TestGlob(t *testing.T) {
 		treetest.Must(t, os.MkdirAll(filepath.Dir(p), 0o700))
 		treetest.Must(t, os.WriteFile(p, nil, 0o600))
 	}
-	t.Setenv("HOME", "/proc/self")
 	for pattern, want := range map[string]string{
 		"lib/ploc*":                      "lib/plocate lib/plocate2",
 		"lib/ploc*/":                     "lib/plocate/ lib/plocate2/",
@@ -30,9 +28,7 @@ func TestGlob(t *testing.T) {
 		"lib/a*b":                        "lib/a*b", // by its name
 		`lib/a\*b`:                       "lib/a*b",
 		"lib/a[!,*]b":                    "lib/a]b lib/axb",
-		"lib/a[^]]b":                     "lib/a*b lib/a,b lib/axb",
-		"lib/a[]x]b":                     "lib/a]b lib/axb",
-		"lib/a[[:alpha:]]b":              "lib/axb",
+		"lib/a[[:alpha:]]b":              "lib/a[[:alpha:]]b",
 		"lib/[[]x":                       "lib/[x",
 		"lib/[x":                         "lib/[x",
 		"lib/b?c":                        `lib/b\c`,
@@ -42,15 +38,9 @@ func TestGlob(t *testing.T) {
 		"lib/gone*":                      "lib/gone*",
 		"lib/f/*":                        "lib/f/*",
 		"lib/[b-a]*":                     "lib/[b-a]*",
-		"~/stat*":                        "/proc/self/stat /proc/self/statm /proc/self/status",
-		"~root":                          "/root",
-		"~nobody-here/*":                 "~nobody-here/*",
 		`lib/x\ y`:                       "lib/x|y",
 	} {
 		got := glob(pattern)
-		if strings.HasPrefix(pattern, "~/") {
-			slices.Sort(got)
-		}
 		if got := strings.ReplaceAll(strings.Join(got, " "), "x y", "x|y"); got != want {
 			t.Errorf("%s: %s, want %s", pattern, got, want)
 		}
