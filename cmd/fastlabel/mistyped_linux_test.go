@@ -58,7 +58,7 @@ func TestTypedOtherwise(t *testing.T) {
 	for line, want := range map[string]string{
 		"label /one": "/one", "-R /one": "/one", "-Rv /one": "/one", "-rq /one": "/one", "--recursive label /one": "/one",
 		"label labels": "labels", "-- labels": "labels", "./labels": "./labels", "-- u:r:t:s0": "u:r:t:s0", "/a:b:c": "/a:b:c",
-		"--exclude=-quiet /one": "/one", "-- -quiet": "-quiet", "verify -r /one": "/one",
+		"--exclude=./-quiet /one": "/one", "-- -quiet": "-quiet", "verify -r /one": "/one",
 	} {
 		done = nil
 		if text := transcript(a, calls(line)); strings.Join(done, " ") != want {
