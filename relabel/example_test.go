@@ -26,20 +26,15 @@ func Example() {
 }
 
 // Label a volume before a container gets it. A volume whose root has the
-// label was done before, and costs next to nothing.
+// label was done before, and costs next to nothing. What was skipped, or done otherwise than
+// asked, is logged.
 func ExampleTree() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	report, err := relabel.Tree(ctx, "/srv/volumes/web",
-		"system_u:object_r:container_file_t:s0:c35,c75",
-		&relabel.Options{
-			Skip:  relabel.SkipRoot,
-			Trace: &relabel.Trace{Skip: func(path, reason string) { log.Printf("skipped: %s: %s", path, reason) }},
-		})
-	var some *relabel.IncompleteError
+	const volume = "/srv/volumes/web"
+	report, err := relabel.Tree(ctx, volume, "system_u:object_r:container_file_t:s0:c35,c75",
+		&relabel.Options{Skip: relabel.SkipRoot, Trace: relabel.LogTo(slog.Default(), volume)})
 	switch {
-	case errors.As(err, &some):
-		log.Printf("%d of %d entries could not be labelled: %v", some.Failed, report.Seen, err)
 	case err != nil:
 		log.Print(err)
 	case report.Trusted:
@@ -50,7 +45,7 @@ func ExampleTree() {
 }
 
 // A dry run tells what would be written, and needs no rights to write.
-func ExampleTree_dryRun() {
+func ExampleVerify() {
 	volume, err := os.MkdirTemp("", "volume-")
 	if err != nil {
 		log.Fatal(err)
@@ -65,14 +60,6 @@ func ExampleTree_dryRun() {
 		"system_u:object_r:container_file_t:s0:c75,c35", nil)
 	fmt.Println(report.Written, "of", report.Seen, "entries do not have", report.Label, err)
 	// Output: 3 of 3 entries do not have system_u:object_r:container_file_t:s0:c35,c75 <nil>
-}
-
-// The directories of the system are refused, however they are spelled.
-func ExampleVerify() {
-	_, err := relabel.Verify(context.Background(), "/usr/../etc/",
-		"system_u:object_r:container_file_t:s0", nil)
-	fmt.Println(errors.Is(err, relabel.ErrRefused))
-	// Output: true
 }
 
 // Ask whether a volume is labelled, without labelling it.
@@ -102,14 +89,6 @@ func ExampleRelabel() {
 	}
 }
 
-// Label one file, as a command like chcon does.
-func ExampleChcon() {
-	err := relabel.Chcon("/srv/volumes/web/index.html", "system_u:object_r:container_file_t:s0", false)
-	if errors.Is(err, syscall.EPERM) {
-		log.Print("it is immutable, or somebody else's: ", err)
-	}
-}
-
 // Who waits is told how far it is, by a goroutine that asks.
 func ExampleProgress() {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -129,16 +108,6 @@ func ExampleProgress() {
 	}()
 	_, err := relabel.Tree(ctx, "/srv/volumes/web", "system_u:object_r:container_file_t:s0",
 		&relabel.Options{Progress: &progress})
-	if err != nil {
-		log.Print(err)
-	}
-}
-
-// What was skipped, or done otherwise than asked, is logged.
-func ExampleLogTo() {
-	const volume = "/srv/volumes/web"
-	_, err := relabel.Tree(context.Background(), volume, "system_u:object_r:container_file_t:s0",
-		&relabel.Options{Trace: relabel.LogTo(slog.Default(), volume)})
 	if err != nil {
 		log.Print(err)
 	}
@@ -218,18 +187,4 @@ func ExampleGroup() {
 	for _, p := range group.Pending() {
 		log.Printf("%s: %v", p.Root, p)
 	}
-}
-
-// What a caller is told who leaves before the end.
-func ExamplePendingError() {
-	var err error = &relabel.PendingError{
-		Work:   relabel.Work{Root: "/srv/volumes/web", Entries: 1203000, Elapsed: 118 * time.Second},
-		Within: 2 * time.Minute,
-		Cause:  context.DeadlineExceeded,
-	}
-	fmt.Println(err)
-	fmt.Println(errors.Is(err, context.DeadlineExceeded))
-	// Output:
-	// "/srv/volumes/web": relabelling continues: 1,203,000 entries after 1m58s; ask again within 2m0s
-	// true
 }
