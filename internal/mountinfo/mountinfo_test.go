@@ -44,6 +44,26 @@ func TestParseMountinfo(t *testing.T) {
 	}
 }
 
+// TestParseRefuses: a line that is none is an error, and no entry.
+func TestParseRefuses(t *testing.T) {
+	for _, line := range []string{
+		"\n", "36 35 98:0 / /mnt rw ext4 /dev/root rw", "36 35 98:0 / /mnt - ext4 /dev/root rw", "36 35 98:0 / /mnt rw - ext4 /dev/root",
+		"x 35 98:0 / /mnt rw - ext4 /dev/root rw", "36 -1 98:0 / /mnt rw - ext4 /dev/root rw", "36 35 98:0 / /mnt r",
+		"1 18446744073709551616 3 4 5 6 - 7 8 9", "+1 2 3 4 5 6 - 7 8 9", "1 2 3 4 5 6 - 7 8",
+	} {
+		if all, err := Parse(line); err == nil || len(all) > 0 {
+			t.Errorf("%q: %+v, %v", line, all, err)
+		}
+	}
+	for line, point := range map[string]string{
+		`7 1 0:5 / /a\b\04\999\777\400\ rw - tm\040pfs none rw`: `/a\b\04\999\777\400\`, "1 18446744073709551615 3 4 5 6 7 - - - - 9": "5",
+	} {
+		if all, err := Parse(line); err != nil || len(all) != 1 || all[0].Point != point {
+			t.Errorf("%q: %+v, %v", line, all, err)
+		}
+	}
+}
+
 // TestParseAllocates: mounts cost no memory of their own beside the table of them.
 func TestParseAllocates(t *testing.T) {
 	table := strings.Repeat("36 35 98:0 / /mnt rw,nosuid shared:1 - ext4 /dev/root rw,seclabel,data=ordered\n", 2000)
