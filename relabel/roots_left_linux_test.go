@@ -3,16 +3,18 @@
 package relabel
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -162,16 +164,17 @@ func btrfsSubvolume(t *testing.T, args ...string) {
 }
 
 // TestReadOnlySubvolume: a snapshot that is read-only by itself is named and left
-// alone as a read-only mount is; if its top is right, what is wrong in it is. A
-// root that lies in one fails, as on a read-only filesystem.
+// alone as a read-only mount is; if its top is right, what is wrong in it is. So it is among the
+// root's own entries, which are read twice, and where it is mounted. A root that lies in one
+// fails, as on a read-only filesystem.
 func TestReadOnlySubvolume(t *testing.T) {
 	treetest.Need(t, "root", "btrfs")
 	dir := on(t, "btrfs")
 	source := filepath.Join(dir, "source")
 	btrfsSubvolume(t, "create", source)
-	root := grow(t, dir, "default label="+oldLabel+"\ndir .\ndir d\nfile d/f%02d x40\nfile f%02d x40\n")
+	root := grow(t, dir, "default label="+oldLabel+"\ndir .\ndir d\nfile d/f%02d x40\nfile f%02d x40\ndir bound\n")
 	treetest.Build(t, filepath.Join(source, "tree"), treetest.Text(t, "default label="+oldLabel+"\ndir .\nfile f\ndir d\nfile d/in\n"))
-	snap := filepath.Join(root, "d/snap")
+	snap, top, bound := filepath.Join(root, "d/snap"), filepath.Join(root, "snap"), filepath.Join(root, "bound")
 	for name, c := range map[string]struct {
 		right, left []string
 		dry         bool // a dry run says the same
@@ -188,10 +191,12 @@ func TestReadOnlySubvolume(t *testing.T) {
 			treetest.Set(t, source, p, newLabel)
 		}
 		btrfsSubvolume(t, "snapshot", "-r", source, snap)
+		btrfsSubvolume(t, "snapshot", "-r", source, top)
+		treetest.Must(t, unix.Mount(snap, bound, "", unix.MS_BIND, ""))
 		before := treetest.Snapshot(t, snap+"/...")
-		var want []string
+		want := map[string]int{bound: 1} // a mount is skipped as a whole
 		for _, l := range c.left {
-			want = append(want, filepath.Join(snap, l))
+			want[filepath.Join(snap, l)], want[filepath.Join(top, l)] = 1, 1
 		}
 		for engine, m := range engines() {
 			for o, options := range map[string]Options{"": {}, "exact": {Exact: true}, "counted": {HardLinks: LinksSkip}, "dry": {}} {
@@ -200,20 +205,17 @@ func TestReadOnlySubvolume(t *testing.T) {
 					continue
 				}
 				for p := range treetest.Read(t, root) {
-					if !strings.HasPrefix(p, "d/snap") {
+					if !strings.Contains(p, "snap") && !strings.HasPrefix(p, "bound") {
 						treetest.Set(t, root, p, oldLabel)
 					}
 				}
 				at := fmt.Sprintf("%s, %s %s", name, engine, o)
-				named := map[string]string{}
-				options.Trace = &Trace{Skip: func(path, why string) { named[path] = why }}
+				named := map[string]int{}
+				options.Trace = &Trace{Skip: func(path, _ string) { named[path]++ }}
 				r, err := tree(t.Context(), root, newLabel, options, inner{can: &m, dry: dry})
 				adds(t, r)
-				if err != nil || r.Complete == dry || r.Skipped != int64(len(want)) {
-					t.Errorf("%s: %+v, %v", at, r, err)
-				}
-				if got := slices.Sorted(maps.Keys(named)); !slices.Equal(got, want) {
-					t.Errorf("%s: named %v, want %v", at, got, want)
+				if err != nil || r.Complete == dry || r.Skipped != int64(len(want)) || !maps.Equal(named, want) {
+					t.Errorf("%s: %+v, %v; named %v, want %v", at, r, err, named, want)
 				}
 				if !dry && (labelOf(t, root) != newLabel || labelOf(t, root+"/d/f39") != newLabel) {
 					t.Errorf("%s: the rest is not labelled", at)
@@ -224,10 +226,44 @@ func TestReadOnlySubvolume(t *testing.T) {
 			t.Errorf("%s: the snapshot changed:\n%s", name, lines(d))
 		}
 		r, err := Tree(t.Context(), snap, newLabel, nil)
-		if right := len(want) == 0; right != (err == nil) || !right && !errors.Is(err, syscall.EROFS) || r.Complete != right {
+		if right := len(c.left) == 0; right != (err == nil) || !right && !errors.Is(err, syscall.EROFS) || r.Complete != right {
 			t.Errorf("%s: as the root: %+v, %v", name, r, err)
 		}
-		btrfsSubvolume(t, "delete", snap)
+		treetest.Must(t, unix.Unmount(bound, 0))
+		btrfsSubvolume(t, "delete", snap, top)
+	}
+}
+
+// subvolumes runs each way to label on root, a subvolume with a directory d of 40 files, and
+// compares what is named with want.
+func subvolumes(t *testing.T, root string, o Options, want map[string]int) {
+	t.Helper()
+	ways := labellings(t)
+	ways["dry"] = func(ctx context.Context, root, label string, o Options, in inner) (Report, error) {
+		in.dry = true
+		return tree(ctx, root, label, o, in)
+	}
+	ways["types"] = func(ctx context.Context, root, label string, o Options, in inner) (Report, error) {
+		return apply(ctx, root, Rules{Label: label, Parts: PartType}, o, in)
+	}
+	for engine, m := range engines() {
+		for how, run := range ways {
+			for _, counted := range []HardLinks{LinksLabel, LinksSkip} {
+				for _, p := range []string{".", "d", "d/f00", "d/f39"} {
+					treetest.Set(t, root, p, oldLabel)
+				}
+				named := map[string]int{}
+				o.HardLinks, o.Trace = counted, &Trace{Skip: func(path, _ string) { named[strings.TrimPrefix(path, root+"/")]++ }}
+				r, err := run(t.Context(), root, newLabel, o, inner{can: &m})
+				adds(t, r)
+				if err != nil || r.Complete == (how == "dry") || r.Skipped != int64(len(want)) || !maps.Equal(named, want) {
+					t.Errorf("%s, %s, %d: %+v, %v, named %v", engine, how, counted, r, err, named)
+				}
+				if how != "dry" && how != "types" && (labelOf(t, root) != newLabel || labelOf(t, root+"/d/f39") != newLabel) {
+					t.Errorf("%s, %s, %d: not labelled", engine, how, counted)
+				}
+			}
+		}
 	}
 }
 
@@ -240,49 +276,12 @@ func TestSnapshotStub(t *testing.T) {
 	source, root := filepath.Join(dir, "source"), filepath.Join(dir, "tree")
 	btrfsSubvolume(t, "create", source)
 	treetest.Build(t, filepath.Join(source, "d"), treetest.Text(t, "default label="+oldLabel+"\ndir .\nfile f%02d x40\n"))
-	stubs := []string{"d/stub", "stub"}
-	for _, at := range stubs {
+	for _, at := range []string{"d/stub", "stub"} {
 		btrfsSubvolume(t, "create", filepath.Join(source, at))
 	}
 	btrfsSubvolume(t, "snapshot", source, root)
-	for engine, m := range engines() {
-		for how, c := range map[string]struct {
-			o     Options
-			dry   bool
-			rules Rules
-		}{
-			"":         {o: Options{}},
-			"exact":    {o: Options{Exact: true}},
-			"counted":  {o: Options{HardLinks: LinksSkip}},
-			"dry":      {dry: true},
-			"listed":   {o: Options{Trace: &Trace{Change: func(string, string, string) {}}}},
-			"contexts": {rules: Rules{Contexts: contextsFor(t, root, "@(/.*)? "+newLabel+"\n")}},
-			"types":    {rules: Rules{Contexts: contextsFor(t, root, "@(/.*)? "+newLabel+"\n"), Parts: PartType}},
-			"parts":    {rules: Rules{Label: newLabel, Parts: PartType}},
-		} {
-			for _, p := range []string{".", "d", "d/f00", "d/f39"} {
-				treetest.Set(t, root, p, oldLabel)
-			}
-			named := map[string]int{}
-			if c.o.Trace == nil {
-				c.o.Trace = new(Trace)
-			}
-			c.o.Trace.Skip = func(path, _ string) { named[strings.TrimPrefix(path, root+"/")]++ }
-			var r Report
-			var err error
-			if c.rules.Label == "" && c.rules.Contexts == nil {
-				r, err = tree(t.Context(), root, newLabel, c.o, inner{can: &m, dry: c.dry})
-			} else {
-				r, err = apply(t.Context(), root, c.rules, c.o, inner{can: &m, dry: c.dry})
-			}
-			adds(t, r)
-			if err != nil || r.Complete == c.dry || r.Skipped != 2 || len(named) != 2 || named["stub"] != 1 || named["d/stub"] != 1 {
-				t.Errorf("%s, %s: %+v, %v, named %v", engine, how, r, err, named)
-			}
-			if !c.dry && c.rules.Parts == 0 && (labelOf(t, root) == oldLabel || labelOf(t, root+"/d/f39") == oldLabel) {
-				t.Errorf("%s, %s: not labelled", engine, how)
-			}
-		}
+	for _, exact := range []bool{false, true} {
+		subvolumes(t, root, Options{Exact: exact}, map[string]int{"d/stub": 1, "stub": 1})
 	}
 	if _, err := Tree(t.Context(), root, newLabel, nil); err != nil {
 		t.Fatal(err)
@@ -306,69 +305,15 @@ func TestOneFilesystemSubvolumes(t *testing.T) {
 	treetest.Build(t, filepath.Join(root, "d"), treetest.Text(t, "default label="+oldLabel+"\ndir .\nfile f%02d x40\n"))
 	for _, at := range []string{"sub", "d/sub"} {
 		btrfsSubvolume(t, "create", filepath.Join(root, at))
+		treetest.Set(t, root, at, oldLabel)
 		treetest.Build(t, filepath.Join(root, at, "in"), treetest.Text(t, "default label="+oldLabel+"\ndir .\nfile f\n"))
 	}
-	for engine, m := range engines() {
-		for _, one := range []bool{true, false} {
-			for how, o := range map[string]Options{"": {}, "counted": {HardLinks: LinksSkip}, "rules": {}} {
-				for p := range treetest.Read(t, root) {
-					treetest.Set(t, root, p, oldLabel)
-				}
-				named := map[string]int{}
-				o.OneFilesystem, o.Trace = one, &Trace{Skip: func(path, _ string) { named[strings.TrimPrefix(path, root+"/")]++ }}
-				var r Report
-				var err error
-				if how == "rules" {
-					r, err = apply(t.Context(), root, Rules{Contexts: contextsFor(t, root, "@(/.*)? "+newLabel+"\n")}, o, as(m))
-				} else {
-					r, err = tree(t.Context(), root, newLabel, o, as(m))
-				}
-				adds(t, r)
-				want, within := map[string]int{}, r.Label
-				if one {
-					want, within = map[string]int{"sub": 1, "d/sub": 1}, oldLabel
-				}
-				if err != nil || !r.Complete || !maps.Equal(named, want) || r.Skipped != int64(len(want)) {
-					t.Errorf("%s, %t, %s: %+v, %v, named %v", engine, one, how, r, err, named)
-				}
-				if got := labelOf(t, root+"/d/sub/in/f"); how != "rules" && got != within || labelOf(t, root+"/d/f39") == oldLabel || one && labelOf(t, root+"/sub") != oldLabel {
-					t.Errorf("%s, %t, %s: in the subvolume %s", engine, one, how, got)
-				}
-			}
-		}
+	subvolumes(t, root, Options{OneFilesystem: true}, map[string]int{"sub": 1, "d/sub": 1})
+	if has := labelOf(t, root+"/d/sub/in/f"); has != oldLabel {
+		t.Errorf("in the subvolume %s", has)
 	}
-}
-
-// TestReadOnlySubvolumeOfRoot: the entries of the root are read twice, and what is
-// skipped among them is named and counted once. So it is where it is mounted.
-func TestReadOnlySubvolumeOfRoot(t *testing.T) {
-	treetest.Need(t, "root", "btrfs")
-	dir := on(t, "btrfs")
-	source := filepath.Join(dir, "source")
-	btrfsSubvolume(t, "create", source)
-	for name, of := range map[string]func(root, at string){
-		"directory": func(root, at string) { btrfsSubvolume(t, "snapshot", "-r", source, at) },
-		"mount": func(root, at string) {
-			btrfsSubvolume(t, "snapshot", "-r", source, filepath.Join(dir, "snap"))
-			bind(t, filepath.Join(dir, "snap"), mkdir(t, at))
-		},
-	} {
-		root := filepath.Join(dir, name)
-		treetest.Build(t, root, treetest.Text(t, "default label="+oldLabel+"\ndir .\nfile f\n"))
-		at := filepath.Join(root, "at")
-		of(root, at)
-		for engine, m := range engines() {
-			treetest.Set(t, root, ".", oldLabel)
-			told := 0
-			r, err := tree(t.Context(), root, newLabel, Options{Trace: &Trace{Skip: func(path, _ string) {
-				if told++; path != at {
-					t.Errorf("%s: named %s", engine, path)
-				}
-			}}}, as(m))
-			adds(t, r)
-			if err != nil || !r.Complete || told != 1 || r.Skipped != 1 || r.Seen != 3 {
-				t.Errorf("%s, %s: %+v, %v, told %d times", name, engine, r, err, told)
-			}
-		}
+	subvolumes(t, root, Options{}, map[string]int{})
+	if has := labelOf(t, root+"/d/sub/in/f"); has != newLabel {
+		t.Errorf("in the subvolume %s", has)
 	}
 }
