@@ -28,7 +28,7 @@ func (c *connector) serve(ctx context.Context) {
 	var said string
 	for ctx.Err() == nil {
 		err := c.once(ctx)
-		c.plugin.counts.connected.Store(false)
+		c.plugin.counts.connected.Set(0)
 		if ctx.Err() != nil {
 			return
 		}

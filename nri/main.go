@@ -7,11 +7,10 @@
 // A request takes this path:
 //
 //	connect.go   registers with the runtime, and again when the connection is gone
-//	plugin.go    RunPodSandbox: look, join, wait a moment, answer
+//	plugin.go    RunPodSandbox: look, join the Group's walk, wait a moment, answer
 //	allowance.go how long that moment is
 //	pod.go       what the pod asks for, and which label its sandbox has
 //	volumes.go   which of the pod's volumes are mounted and can have it
-//	jobs.go      one run for all that wait for a volume, a few volumes at a time
 //	metrics.go   what happened, for Prometheus
 //	log.go       what happened, for people
 //	queue.go     its lines, written though nobody reads them
@@ -26,10 +25,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"time"
 
@@ -59,13 +58,13 @@ type settings struct {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr, nil)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
 
-// run is the command; change is called with each entry that is labelled.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer, change func(path, from, to string)) int {
+// run is the command.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	s, err := parse(args, stdout)
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
@@ -83,27 +82,22 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, change fu
 	}
 	nrilog.Set(stubLog{log})
 
-	var n counts
-	l := newLabeller(s.volumes, s.linger, log, &n)
-	l.change = change
-	p := newPlugin(s.wait, places{s.pods, s.bundles}, l)
-
-	beside, stop := context.WithCancel(context.Background())
-	var all sync.WaitGroup
-	all.Go(func() { each(beside, l.yield) })
-	go each(beside, l.release) // not waited for: the table of mounts may hang
+	p := newPlugin(s, log)
 	if s.metrics != "" {
-		all.Go(func() { n.writeEach(beside, s.metrics, l, log) })
+		at, err := net.Listen("tcp", s.metrics)
+		if err != nil {
+			log.Error("no metrics", "error", err)
+			return 1
+		}
+		defer p.counts.serve(at)()
 	}
+	go p.releaseEach(ctx) // not waited for: the table of mounts may hang
 	log.Info("begins", "version", version, "pods", s.pods, "wait", s.wait)
 	(&connector{socket: s.socket, index: s.index, plugin: p, log: log}).serve(ctx)
 
 	end, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
-	err = l.shutdown(end)
-	stop()
-	all.Wait()
-	if err != nil {
+	if err := p.group.Shutdown(end); err != nil {
 		log.Error("ends beside calls that hang", "error", err)
 		return 1
 	}
@@ -125,7 +119,7 @@ func parse(args []string, stdout io.Writer) (s settings, err error) {
 	f.DurationVar(&s.wait, "wait", 200*time.Millisecond, "how long a request waits for the work; 1s at most")
 	f.DurationVar(&s.linger, "linger", time.Minute, "how long work continues after the last request for it")
 	f.IntVar(&s.volumes, "volumes", 4, "how many volumes are labelled at a time")
-	f.StringVar(&s.metrics, "metrics", "", "write Prometheus metrics to this file")
+	f.StringVar(&s.metrics, "metrics-address", "", "address at which Prometheus finds /metrics, such as :9809; none if empty")
 	f.StringVar(&s.level, "log-level", "info", "debug, info, warn or error")
 	show := f.Bool("version", false, "print the version")
 	if err := f.Parse(args); err != nil {

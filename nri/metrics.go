@@ -3,113 +3,87 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"errors"
-	"fmt"
-	"log/slog"
-	"maps"
-	"os"
-	"path/filepath"
-	"slices"
-	"sync"
-	"sync/atomic"
-	"time"
+	"net"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
-// counts are those of events since the plugin began.
+// counts are the metrics.
 type counts struct {
-	connected atomic.Bool
-
-	mu       sync.Mutex
-	requests map[string]int64 // of pods with the annotation, by outcome
-	volumes  map[string]int64 // by how the job ended
+	registry                *prometheus.Registry
+	requests, runs, entries *prometheus.CounterVec
+	seconds                 prometheus.Histogram
+	connected               prometheus.Gauge
 }
 
-func (c *counts) request(o outcome) { c.add(&c.requests, string(o)) }
+// newCounts begins at 0. What is under way, and how many pods wait, it asks for.
+func newCounts(pending func() []relabel.Work, waiting func() int) *counts {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	all := promauto.With(r)
+	of := func(name, help string) prometheus.CounterOpts {
+		return prometheus.CounterOpts{Name: "fastlabel_nri_" + name, Help: help}
+	}
+	now := func(name, help string) prometheus.GaugeOpts { return prometheus.GaugeOpts(of(name, help)) }
+	all.NewGaugeFunc(now("waiting_sandboxes", "Pods that were told in the last minute to come again."), func() float64 { return float64(waiting()) })
+	all.NewGaugeFunc(now("runs", "Volumes that are being labelled, or wait."), func() float64 { return float64(len(pending())) })
+	all.NewGaugeFunc(now("runs_waiting", "Of these, what waits: for its turn, a lock or its filesystem."), func() (n float64) {
+		for _, w := range pending() {
+			if w.Waits != "" {
+				n++
+			}
+		}
+		return n
+	})
+	return &counts{
+		registry:  r,
+		requests:  all.NewCounterVec(of("requests_total", "Sandboxes of pods with the annotation, by outcome."), []string{"outcome"}),
+		runs:      all.NewCounterVec(of("runs_total", "Volumes that were looked at, by how that ended."), []string{"result"}),
+		entries:   all.NewCounterVec(of("entries_total", "Entries of these volumes, by what was done."), []string{"outcome"}),
+		connected: all.NewGauge(now("connected", "Whether a runtime has the plugin registered.")),
+		seconds: all.NewHistogram(prometheus.HistogramOpts{
+			Name: "fastlabel_nri_walk_seconds", Help: "From the beginning of a run that looked at entries to its end.",
+			Buckets: prometheus.ExponentialBuckets(0.01, 4, 10), // to 44 minutes
+		}),
+	}
+}
 
-func (c *counts) volume(err error) {
+// run counts a run that has ended.
+func (c *counts) run(r relabel.Report, err error) {
+	result := string(labelled)
 	switch {
-	case err == nil:
-		c.add(&c.volumes, string(labelled))
+	case r.Trusted:
+		result = "trusted"
 	case errors.Is(err, relabel.ErrStopped):
-		c.add(&c.volumes, "stopped")
-	default:
-		c.add(&c.volumes, string(failed))
+		result = "stopped"
+	case err != nil:
+		result = string(failed)
+	}
+	c.runs.WithLabelValues(result).Inc()
+	for outcome, n := range map[string]int64{"written": r.Written, "right": r.Right, "vanished": r.Vanished, "skipped": r.Skipped, "failed": r.Failed} {
+		c.entries.WithLabelValues(outcome).Add(float64(n))
+	}
+	if !r.Trusted && r.Seen > 0 {
+		c.seconds.Observe(r.Elapsed.Seconds())
 	}
 }
 
-func (c *counts) add(to *map[string]int64, name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if *to == nil {
-		*to = make(map[string]int64)
-	}
-	(*to)[name]++
+func (c *counts) handler() http.Handler {
+	paths := http.NewServeMux()
+	paths.Handle("/metrics", promhttp.HandlerFor(c.registry, promhttp.HandlerOpts{}))
+	return paths
 }
 
-// text is the file in Prometheus' text format. The names of results are the program's own.
-func (c *counts) text(walk, queued int) []byte {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var b bytes.Buffer
-	family := func(name, kind, help, label string, samples map[string]int64) {
-		fmt.Fprintf(&b, "# HELP fastlabel_nri_%s %s\n# TYPE fastlabel_nri_%[1]s %[3]s\n", name, help, kind)
-		for _, k := range slices.Sorted(maps.Keys(samples)) {
-			fmt.Fprintf(&b, "fastlabel_nri_%s{%s=%q} %d\n", name, label, k, samples[k])
-		}
-	}
-	family("requests_total", "counter", "Sandboxes of pods with the annotation, by outcome.", "outcome", c.requests)
-	family("volumes_total", "counter", "Volumes that were looked at, by how that ended.", "result", c.volumes)
-	family("volumes", "gauge", "Volumes that are being labelled, and that wait.", "state", map[string]int64{"walk": int64(walk), "queued": int64(queued)})
-	connected := 0
-	if c.connected.Load() {
-		connected = 1
-	}
-	fmt.Fprintf(&b, "# HELP fastlabel_nri_connected Whether a runtime has the plugin registered.\n# TYPE fastlabel_nri_connected gauge\nfastlabel_nri_connected %d\n", connected)
-	return b.Bytes()
-}
-
-// writeEach keeps file up to date until ctx ends, and then once more.
-func (c *counts) writeEach(ctx context.Context, file string, l *labeller, log *slog.Logger) {
-	var last []byte
-	write := func() {
-		now := c.text(l.states())
-		if bytes.Equal(now, last) {
-			return
-		}
-		if err := replace(file, now); err != nil {
-			log.Warn("metrics", "error", err)
-		}
-		last = now
-	}
-	defer write()
-	for tick := time.Tick(watchEach); ; {
-		write()
-		select {
-		case <-tick:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// replace puts text in the place of file as a whole. The collector reads *.prom, and
-// not what is made beside it.
-func replace(file string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*.tmp")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Chmod(0o644), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), file)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // the error is reported
-	}
-	return err
+// serve answers Prometheus at l until end is called.
+func (c *counts) serve(l net.Listener) (end func()) {
+	s := &http.Server{Handler: c.handler(), ReadHeaderTimeout: grace}
+	go func() { _ = s.Serve(l) }() // until Close
+	return func() { _ = s.Close() }
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -243,15 +244,23 @@ func (g *gate) reached() bool {
 	return len(g.wrote) > 0
 }
 
+func (n *node) settings(wait time.Duration, volumes int) settings {
+	bundles := []string{n.in("none", "{id}"), n.in("bundles", "{id}")}
+	return settings{wait: wait, volumes: volumes, linger: time.Hour, pods: n.in("pods"), bundles: bundles}
+}
+
 // plug registers a plugin in this process, whose runs pass the gate.
 func (n *node) plug(wait time.Duration, volumes int, g *gate) *plugin {
 	n.t.Helper()
 	log, err := newLogger(n.t.Output(), "error")
 	treetest.Must(n.t, err)
-	c := new(counts)
-	l := newLabeller(volumes, time.Hour, log, c)
-	l.change, l.group.Options = g.change, relabel.Options{Workers: 1, Throttle: g.throttle}
-	p := newPlugin(wait, places{n.in("pods"), []string{n.in("none", "{id}"), n.in("bundles", "{id}")}}, l)
+	p := newPlugin(n.settings(wait, volumes), log)
+	p.group.Options = relabel.Options{Workers: 1, Throttle: g.throttle}
+	p.group.Trace = func(root string) *relabel.Trace {
+		trace := p.trace(root)
+		trace.Change = g.change
+		return trace
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
@@ -264,19 +273,42 @@ func (n *node) plug(wait time.Duration, volumes int, g *gate) *plugin {
 		g.release()
 		short, cancel := context.WithTimeout(context.Background(), treetest.Patience)
 		defer cancel()
-		treetest.Check(n.t, l.shutdown(short))
-		treetest.Wait(n.t, "the looks to end", func() bool {
-			return len(p.looks) == 0
-		})
+		treetest.Check(n.t, p.group.Shutdown(short))
+		treetest.Wait(n.t, "the looks to end", func() bool { return len(p.looks) == 0 })
 	})
 	n.registered()
 	return p
 }
 
-func (c *counts) of(o outcome) int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.requests[string(o)]
+// of returns how many requests had this outcome.
+func (c *counts) of(o outcome) float64 {
+	return scraped(c.text(), fmt.Sprintf("fastlabel_nri_requests_total{outcome=%q}", o))
+}
+
+// have compares metrics, but for what their names begin with.
+func (c *counts) have(t *testing.T, all map[string]float64) {
+	t.Helper()
+	text := c.text()
+	for name, want := range all {
+		if got := scraped(text, "fastlabel_nri_"+name); got != want {
+			t.Errorf("%s %v, not %v", name, got, want)
+		}
+	}
+}
+
+// text is what Prometheus gets.
+func (c *counts) text() string {
+	r := httptest.NewRecorder()
+	c.handler().ServeHTTP(r, httptest.NewRequest("GET", "/metrics", nil))
+	return r.Body.String()
+}
+
+// scraped is the value of a metric; 0 if there is none.
+func scraped(text, name string) (value float64) {
+	if _, line, is := strings.Cut(text, "\n"+name+" "); is {
+		_, _ = fmt.Sscan(line, &value)
+	}
+	return value
 }
 
 // goesOn asks until the answer is that labelling continues, and names each of what. On a

@@ -3,8 +3,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/containerd/nri/pkg/api"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
+	"github.com/fastlabel/fastlabel/relabel"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -53,68 +56,77 @@ func TestTwentyPods(t *testing.T) {
 	}
 	treetest.Wait(t, "the walk", g.reached)
 	n.goesOn(all[0], "pv: ")
-	if walk, queued := plug.labeller.states(); walk != 1 || queued != 0 || has(t, vol, newLabel) == entries {
-		t.Errorf("%d at work, %d wait, %d are labelled", walk, queued, has(t, vol, newLabel))
+	if has(t, vol, newLabel) == entries {
+		t.Error("the work has ended")
 	}
+	plug.counts.have(t, map[string]float64{"runs": 1, "runs_waiting": 0, "waiting_sandboxes": 20, "connected": 1})
 	g.release()
 	for _, p := range all {
 		n.starts(p)
 	}
 	n.starts(all[0])
-	if plug.counts.of(labelled) != int64(len(all)+1) {
-		t.Errorf("%v", plug.counts.requests)
-	}
+	plug.counts.have(t, map[string]float64{
+		"runs": 0, "waiting_sandboxes": 0, `requests_total{outcome="labelled"}`: 21, `runs_total{result="labelled"}`: 1,
+		`entries_total{outcome="written"}`: entries, "walk_seconds_count": 1,
+	})
 	g.oneWalk(t, has(t, vol, newLabel))
 }
 
-// TestWait: by a clock that only the plugin moves, the answer comes after --wait, whether
-// it is the work that takes longer or the look at the sandbox.
+// TestWait: by a clock that only the plugin moves. The answer comes after --wait, whether the work takes
+// longer or the look at the sandbox. Pods whose volumes have the label are answered as soon as the
+// look has ended, while other pods use all of the allowance; these have a moment for each request.
 func TestWait(t *testing.T) {
 	n := newNode(t)
-	p := n.pod("a", itsLevel)
-	at := p.mount(n.volume("v"), localPV)
-	id := p.sandbox()
-	request := &api.PodSandbox{Id: id, Uid: p.uid, Annotations: p.annotations}
+	const slow = 150 * time.Millisecond
+	request := func(name string) *api.PodSandbox {
+		p := n.pod(name, itsLevel)
+		p.mount(n.volume(name), localPV)
+		return &api.PodSandbox{Id: p.sandbox(), Uid: p.uid, Annotations: p.annotations}
+	}
+	busy, right := request("busy"), request("right")
 	synctest.Test(t, func(t *testing.T) {
-		l := newLabeller(1, time.Hour, slog.New(slog.DiscardHandler), new(counts))
-		plug := newPlugin(200*time.Millisecond, places{n.in("pods"), []string{n.in("bundles", "{id}")}}, l)
-		all, err := plug.places.volumes(p.uid, mountinfo.Read)
-		if err != nil || len(all) != 1 || all[0].path != at {
-			t.Fatalf("%+v, %v", all, err)
+		plug := newPlugin(n.settings(200*time.Millisecond, 1), slog.New(slog.DiscardHandler))
+		plug.tree = func(ctx context.Context, root, _ string, _ relabel.Skip) (none relabel.Report, err error) {
+			if strings.Contains(root, "right") {
+				return none, nil
+			}
+			<-ctx.Done()
+			return none, &relabel.PendingError{Work: relabel.Work{Entries: 7}, Cause: ctx.Err()}
 		}
-		busy := l.held(all[0])
-		let := make(chan struct{})
-		for _, hangs := range []bool{false, true} {
-			if hangs {
-				l.mounts = func() ([]mountinfo.Mount, error) { <-let; return mountinfo.Read() }
-			}
-			time.Sleep(time.Minute) // there is all of its time
+		ask := func(r *api.PodSandbox) (took time.Duration) {
 			began := time.Now()
-			err := plug.RunPodSandbox(t.Context(), request)
-			if took := time.Since(began); err == nil || took != plug.allowed.most {
-				t.Errorf("the look hangs %v: %v after %v", hangs, err, took)
+			if err := plug.RunPodSandbox(t.Context(), r); (err == nil) != (r == right) {
+				t.Errorf("pod %s: %v", r.Uid, err)
 			}
-			if hangs {
-				began = time.Now()
-				err = plug.RunPodSandbox(t.Context(), request)
-				if took := time.Since(began); err == nil || took < free || took > plug.allowed.most/2 {
-					t.Errorf("beside a look that hangs: %v after %v", err, took)
-				}
-				close(let)
+			return time.Since(began)
+		}
+		if took := ask(busy); took != plug.allowed.most {
+			t.Errorf("the first request for the work takes %v", took)
+		}
+		plug.mounts = func() ([]mountinfo.Mount, error) { time.Sleep(slow); return mountinfo.Read() }
+		for range 50 {
+			if took := ask(right); took != slow {
+				t.Errorf("with nothing to do the answer comes after %v", took)
 			}
-			synctest.Wait()
-			if busy.waiting != 0 {
-				t.Errorf("%d requests wait that were answered", busy.waiting)
+			if took := ask(busy); took < slow+free || took > plug.allowed.most {
+				t.Errorf("without an allowance the answer comes after %v", took)
 			}
+		}
+		let := make(chan struct{})
+		plug.mounts = func() ([]mountinfo.Mount, error) { <-let; return mountinfo.Read() }
+		time.Sleep(time.Minute) // there is all of the allowance
+		if took := ask(busy); took != plug.allowed.most {
+			t.Errorf("the look hangs: an answer after %v", took)
+		}
+		if took := ask(busy); took < free || took > plug.allowed.most/2 {
+			t.Errorf("beside a look that hangs: an answer after %v", took)
+		}
+		close(let)
+		synctest.Wait()
+		if len(plug.looks) != 0 || plug.pods.waiting() != 1 {
+			t.Errorf("%d looks are left, %d pods wait", len(plug.looks), plug.pods.waiting())
 		}
 	})
-}
-
-// held makes a job for a volume that does not end.
-func (l *labeller) held(v volume) *job {
-	j := &job{volume: v, label: newLabel, since: time.Now(), step: "busy", done: make(chan struct{}), unasked: time.NewTimer(time.Hour)}
-	l.jobs[key{v.device, v.root, newLabel}] = j
-	return j
 }
 
 // TestAllowance: by that clock, however many requests come, one after the other, their
@@ -161,72 +173,5 @@ func TestAllowance(t *testing.T) {
 		if got := wait(0); got != a.most {
 			t.Errorf("after requests that did not wait: %v", got)
 		}
-	})
-}
-
-// TestNothingToDo: by that clock, many pods whose volumes have the label are answered at
-// once while the allowance is used up for another volume, however slow the look is at what
-// they have. A volume that is new has a moment, once, also if it never answers.
-func TestNothingToDo(t *testing.T) {
-	n := newNode(t)
-	const pods, slow = 50, 150 * time.Millisecond
-	done := n.volume("done")
-	treetest.Label(t, done, newLabel)
-	request := func(p *pod) *api.PodSandbox {
-		return &api.PodSandbox{Id: p.sandbox(), Uid: p.uid, Annotations: p.annotations}
-	}
-	var right []*api.PodSandbox
-	for i := range 2 * pods {
-		p, vol := n.pod(fmt.Sprintf("pod-%d", i), itsLevel), done
-		if i%2 == 1 {
-			vol = n.volume(p.uid)
-			treetest.Label(t, vol, newLabel)
-		}
-		p.mount(vol, localPV)
-		right = append(right, request(p))
-	}
-	var busy []*api.PodSandbox
-	for _, name := range []string{"work", "new"} {
-		p := n.pod(name, itsLevel)
-		p.mount(n.volume(name), localPV)
-		busy = append(busy, request(p))
-	}
-	synctest.Test(t, func(t *testing.T) {
-		l := newLabeller(1, time.Hour, slog.New(slog.DiscardHandler), new(counts))
-		plug := newPlugin(200*time.Millisecond, places{n.in("pods"), []string{n.in("bundles", "{id}")}}, l)
-		hold := func(r *api.PodSandbox) {
-			all, err := plug.places.volumes(r.Uid, mountinfo.Read)
-			if err != nil || len(all) != 1 {
-				t.Fatalf("%+v, %v", all, err)
-			}
-			l.held(all[0])
-		}
-		ask := func(r *api.PodSandbox, starts bool) time.Duration {
-			began := time.Now()
-			if err := plug.RunPodSandbox(t.Context(), r); (err == nil) != starts {
-				t.Errorf("pod %s: %v", r.Uid, err)
-			}
-			return time.Since(began)
-		}
-		hold(busy[0])
-		if took := ask(busy[0], false); took != plug.allowed.most {
-			t.Errorf("the first request for the work takes %v", took)
-		}
-		l.mounts = func() ([]mountinfo.Mount, error) { time.Sleep(slow); return mountinfo.Read() }
-		for _, r := range right {
-			if took := ask(r, true); took != slow {
-				t.Errorf("pod %s is answered after %v", r.Uid, took)
-			}
-			ask(busy[0], false)
-		}
-		l.mounts = mountinfo.Read
-		hold(busy[1])
-		if took := ask(busy[1], false); took < free || took > 2*free {
-			t.Errorf("the first request for a new volume takes %v", took)
-		}
-		if took := ask(busy[1], false); took >= free {
-			t.Errorf("the second takes %v", took)
-		}
-		synctest.Wait()
 	})
 }

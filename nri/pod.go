@@ -3,11 +3,13 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -150,37 +152,64 @@ func (s sandbox) wants(value string) (label string, o outcome, err error) {
 	return label, labelled, nil
 }
 
-// levels remember the labels of pods that call theirs fixed. One that is drawn at each
-// try would never be done.
-type levels struct {
+// pods remember what pods asked, by UID.
+type pods struct {
 	mu   sync.Mutex
-	last map[string]level // by UID
+	last map[string]*memory
 }
 
-type level struct {
+type memory struct {
+	// label is that of a pod that calls its level fixed. One that is drawn at each try would
+	// never be done.
 	label string
 	asked time.Time
+	waits bool // it was told to come again
 }
 
 // remembered is many times the kubelet's pause between two tries, 10 to 15 s.
 const remembered = 15 * time.Minute
 
-// changed reports whether the pod had another label when it asked before.
-func (l *levels) changed(uid, label string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// of returns what is known of a pod that asks. mu is held.
+func (p *pods) of(uid string) *memory {
 	now := time.Now()
-	for u, was := range l.last {
-		if now.Sub(was.asked) > remembered {
-			delete(l.last, u)
+	maps.DeleteFunc(p.last, func(_ string, m *memory) bool { return now.Sub(m.asked) > remembered })
+	if p.last == nil {
+		p.last = make(map[string]*memory)
+	}
+	m := cmp.Or(p.last[uid], new(memory))
+	m.asked = now
+	p.last[uid] = m
+	return m
+}
+
+// changed reports whether the pod had another label when it asked before.
+func (p *pods) changed(uid, label string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.of(uid)
+	m.label = cmp.Or(m.label, label)
+	return m.label != label
+}
+
+// answered notes whether the pod has to come again.
+func (p *pods) answered(uid string, waits bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if m := p.of(uid); waits || m.label != "" {
+		m.waits = waits
+	} else {
+		delete(p.last, uid)
+	}
+}
+
+// waiting counts the pods that wait: one that is deleted asks no more.
+func (p *pods) waiting() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range p.last {
+		if m.waits && time.Since(m.asked) < time.Minute {
+			n++
 		}
 	}
-	if was, known := l.last[uid]; known && was.label != label {
-		return true
-	}
-	if l.last == nil {
-		l.last = make(map[string]level)
-	}
-	l.last[uid] = level{label, now}
-	return false
+	return n
 }

@@ -10,14 +10,9 @@ import (
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 )
 
-// volume is a mount of a pod. Pods that share a volume have a mount of it each, whose
-// device and directory are the same.
+// volume is a mount of a pod. Pods that share a volume have a mount of it each.
 type volume struct {
-	path, name   string
-	device, root string
-
-	dir    string // of all volumes of the pod
-	beside int    // mounts in it
+	path, name string
 }
 
 // kinds are the kubelet's plugins whose volumes runtimes relabel, and where beneath
@@ -46,8 +41,8 @@ func (p places) volumes(uid string, mounts func() ([]mountinfo.Mount, error)) ([
 
 // volumesIn are the mounts in dir that runtimes relabel, and that can have a label.
 func volumesIn(all []mountinfo.Mount, dir string) (found []volume) {
-	selinux, beneath := mountinfo.SELinux(all), mountinfo.Beneath(all, dir)
-	for _, m := range beneath {
+	selinux := mountinfo.SELinux(all)
+	for _, m := range mountinfo.Beneath(all, dir) {
 		parts := strings.SplitN(strings.TrimPrefix(m.Point, dir+"/"), "/", 3)
 		if len(parts) < 2 {
 			continue
@@ -59,24 +54,13 @@ func volumesIn(all []mountinfo.Mount, dir string) (found []volume) {
 		if m.ReadOnly || m.Kernels() || m.Unlabelable(selinux) != "" || mountinfo.Hidden(all, &m) {
 			continue
 		}
-		found = append(found, volume{m.Point, parts[1], m.Device, m.Root, dir, len(beneath)})
+		found = append(found, volume{m.Point, parts[1]})
 	}
 	return found
 }
 
-// mounted reports whether v is still where it was.
-func (v volume) mounted(all []mountinfo.Mount) bool {
-	for i := range all {
-		if m := &all[i]; m.Point == v.path && m.Device == v.device && m.Root == v.root && !mountinfo.Hidden(all, m) {
-			return true
-		}
-	}
-	return false
-}
-
-// leaves reports whether something was unmounted that the pod had when it asked. The kubelet
-// does so when the pod is deleted, and all its volumes at the same time: most pods have one
-// for their token.
-func (v volume) leaves(all []mountinfo.Mount) bool {
-	return len(mountinfo.Beneath(all, v.dir)) < v.beside
+// ofPod returns the directory of all volumes of the pod that has one at path.
+func (p places) ofPod(path string) string {
+	uid, _, _ := strings.Cut(strings.TrimPrefix(path, p.pods+"/"), "/")
+	return filepath.Join(p.pods, uid, "volumes")
 }

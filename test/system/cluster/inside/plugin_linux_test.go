@@ -3,10 +3,12 @@
 package inside
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,13 +18,13 @@ import (
 const (
 	// That of deploy/kubernetes/nri.
 	plugins = "/apis/apps/v1/namespaces/fastlabel-nri/daemonsets"
-	metrics = "/var/lib/node_exporter/textfile_collector/fastlabel-nri.prom"
 	goesOn  = "labelling goes on"
 )
 
 // deployPlugin creates the DaemonSet of deploy/kubernetes/nri, until the test ends.
 func deployPlugin(t *testing.T) {
 	t.Helper()
+	began := time.Now()
 	deployed, err := os.ReadFile("/payload/deployed-nri.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -43,15 +45,14 @@ func deployPlugin(t *testing.T) {
 		ask(t, "DELETE", plugins+"/fastlabel-nri?propagationPolicy=Background", nil)
 		await(t, patience, "the plugin is gone", func() bool { return find("fastlabel-nri") == 0 })
 	})
-	connected(t)
-}
-
-// connected waits until the runtime has the plugin that runs now.
-func connected(t *testing.T) {
-	t.Helper()
 	await(t, patience, "the plugin is connected", func() bool {
-		text, err := os.ReadFile(metrics)
-		return err == nil && strings.Contains(string(text), "fastlabel_nri_connected 1\n") && find("fastlabel-nri") != 0
+		return slices.ContainsFunc(pluginLog(t), func(line string) bool {
+			var l struct {
+				TS  time.Time
+				Msg string
+			}
+			return json.Unmarshal([]byte(line), &l) == nil && l.Msg == "connected" && l.TS.After(began)
+		})
 	})
 }
 
