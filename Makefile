@@ -50,7 +50,7 @@ PKG_TEST := $(PKG_DEMO) btrfs-progs fish fuse3 gcc libc6-dev libselinux1-dev pat
 PKG_RUNTIMES := $(PKG_TEST) conmon crun podman runc
 PKG_CONTEXTS := dpkg gcc libc6-dev libselinux1-dev policycoreutils
 PKG_SELINUX := debian-archive-keyring debootstrap dpkg e2fsprogs git gpgv qemu-system-x86 xfsprogs xz-utils
-PKG_BENCH := $(PKG_TEST) dpkg findutils git policycoreutils
+PKG_BENCH := $(PKG_TEST) git policycoreutils
 PKG_LINT := aspell aspell-en shellcheck
 PKG_FRESH := debootstrap
 PKG_DEPLOY := systemd util-linux
@@ -274,20 +274,16 @@ mutants: ## break the source on purpose, and see a named test notice (root; eigh
 fuzz: ## run every fuzz target in turn, each for FUZZTIME (10m)
 	@test/fuzz.sh $(FUZZTIME)
 
-# PLAN is a name of bench/plan.go; results are appended to RESULTS.
+# PLAN is a name of bench/plan.go.
 PLAN ?= quick
 RESULTS ?= bin/bench-$(PLAN).jsonl
 BENCHFLAGS ?=
-.PHONY: bench bench-full bench-guard bench-go test-bench
-bench: deps-bench build ## compare with the floor and with peers, ten minutes (root; PLAN, BENCHFLAGS)
-	rm -f $(RESULTS)
-	cd bench && $(GO) run . run -calls -plan $(PLAN) -o $(abspath $(RESULTS)) $(BENCHFLAGS) && $(GO) run . table $(abspath $(RESULTS))
-bench-full: ## the same on all filesystems, shapes and sizes, with charts in bin/charts; hours (root)
-	@$(MAKE) bench PLAN=full
-	cd bench && $(GO) run . plot ../bin/charts ../bin/bench-full.jsonl
-bench-guard: deps-bench build ## a minute: fail where a walk's best time is over 1.6 of the floor's in three tries, or its requests to a cold disk over 0.3 (root)
-	rm -f bin/bench-guard.jsonl
-	cd bench && { code=0; $(GO) run . run -plan guard -limit 1.6 -disk-limit 0.3 -o ../bin/bench-guard.jsonl || code=$$?; $(GO) run . table -all ../bin/bench-guard.jsonl; exit $$code; }
+.PHONY: bench bench-guard bench-go test-bench
+bench: deps-bench build ## compare with the floor and with peers, ten minutes (root; PLAN, BENCHFLAGS); charts in bin/charts
+	cd bench && { code=0; $(GO) run . run -plan $(PLAN) -o $(abspath $(RESULTS)) $(BENCHFLAGS) || code=$$?; \
+		$(GO) run . table $(abspath $(RESULTS)) && $(GO) run . plot ../bin/charts $(abspath $(RESULTS)); exit $$code; }
+bench-guard: ## a minute: fail where a walk's best time is over 1.6 of the floor's in three tries, or its requests to a cold disk over 0.3 (root)
+	@$(MAKE) bench PLAN=guard
 bench-go: ## run the Go benchmarks (BENCH=regexp to choose)
 	CGO_ENABLED=0 $(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
 test-bench: deps-bench ## test the benchmark itself

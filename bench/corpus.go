@@ -5,189 +5,121 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// corpora are trees of about n entries, always the same for one n.
-var corpora = map[string]func(*planter, int){
-	"files":     plantFiles,
-	"flat":      plantFlat,
-	"fifty":     plantFifty,
-	"hash":      plantHash,
-	"tiny":      plantTiny,
-	"realistic": plantRealistic,
-	"maildir":   plantMaildir,
-	"volumes":   plantVolumes,
-	"system":    plantSystem,
+// corpus is a tree of directories, one after the other, each with files in it. It is
+// always the same for one n.
+type corpus struct {
+	dir   func(p *planter, i int) string // the path of the i-th directory
+	files func(p *planter, i int) int    // how many files the i-th directory has
+	file  func(p *planter, k int) string // the name of the k-th file in a directory
 }
 
-// planter makes a tree. The first error stops it.
-type planter struct {
-	rand  *rand.Rand
-	count int
-	named []named // of a system
-	err   error
+var corpora = map[string]corpus{
+	// Files alone, as in the small volumes of a pod.
+	"files": {numbered("."), endless, numbered("f%d")},
+	// One directory, names in the order of their making.
+	"flat": {numbered("flat"), endless, numbered("file-%08d")},
+	// One directory, names like hashes: a content-addressed store.
+	"hash": {numbered("store"), endless, func(p *planter, _ int) string {
+		return fmt.Sprintf("%016x%016x", p.rand.Uint64(), p.rand.Uint64())
+	}},
+	// Directories of 19 files, each a volume by itself.
+	"volumes": {numbered("pvc-%05d"), func(*planter, int) int { return 19 }, numbered("f%d")},
+	// Directories of one to three files, a hundred in each of theirs.
+	"tiny": {
+		func(_ *planter, i int) string { return fmt.Sprintf("t%06d/d%02d", i/100, i%100) },
+		func(p *planter, _ int) int { return 1 + p.rand.IntN(3) },
+		numbered("f%d"),
+	},
+	// Directories whose sizes are lognormal (median 6 files, one in a hundred over 100),
+	// each beneath one of those before it, twelve deep at most.
+	"realistic": {
+		func(p *planter, i int) string {
+			above := p.dirs[p.rand.IntN(len(p.dirs))]
+			for strings.Count(above, "/") == 12 {
+				above = p.dirs[p.rand.IntN(len(p.dirs))]
+			}
+			return fmt.Sprintf("%s/dir-%x", above, i)
+		},
+		func(p *planter, _ int) int { return int(math.Exp(1.8 + 1.2*p.rand.NormFloat64())) },
+		func(p *planter, k int) string { return fmt.Sprintf("%x-%d.dat", p.rand.Uint32(), k) },
+	},
+	// Users with cur, new and tmp, long names, some hundreds of messages each.
+	"maildir": {
+		func(_ *planter, i int) string {
+			return fmt.Sprintf("user%05d/%s", i/3, []string{"new", "tmp", "cur"}[i%3])
+		},
+		func(p *planter, i int) int { return i % 3 / 2 * (50 + p.rand.IntN(700)) },
+		func(p *planter, k int) string {
+			return fmt.Sprintf("%d.M%dP%d.mail.example,S=%d,W=%d:2,S",
+				1700000000+k, p.rand.IntN(1000000), p.rand.IntN(32768), p.rand.IntN(100000), p.rand.IntN(100000))
+		},
+	},
 }
 
-// plant makes the corpus beneath root and returns how many entries it has. A system goes
-// by file contexts, if these are given.
-func plant(root, corpus string, n int, contexts string) (int, error) {
-	make, ok := corpora[corpus]
-	if !ok {
-		return 0, fmt.Errorf("no such corpus: %s", corpus)
+// numbered names by number, if the format has one.
+func numbered(format string) func(*planter, int) string {
+	if !strings.Contains(format, "%") {
+		return func(*planter, int) string { return format }
 	}
-	p := &planter{rand: rand.New(rand.NewPCG(1, uint64(n)))}
-	if contexts != "" {
-		var err error
-		if p.named, err = namedBy(contexts); err != nil {
+	return func(_ *planter, i int) string { return fmt.Sprintf(format, i) }
+}
+
+func endless(*planter, int) int { return math.MaxInt }
+
+// planter makes a tree.
+type planter struct {
+	root  string
+	rand  *rand.Rand
+	dirs  []string // made so far, beneath the root
+	count int
+}
+
+// plant makes the corpus beneath root and returns how many entries it has: about n.
+func plant(root, name string, n int) (int, error) {
+	c, ok := corpora[name]
+	if !ok {
+		return 0, fmt.Errorf("no such corpus: %s", name)
+	}
+	p := &planter{root: root, rand: rand.New(rand.NewPCG(1, uint64(n))), dirs: []string{"."}}
+	for i := 0; p.count < n; i++ {
+		dir := c.dir(p, i)
+		if err := p.mkdir(dir); err != nil {
 			return 0, err
 		}
-	}
-	here, err := os.Getwd()
-	if err != nil {
-		return 0, err
-	}
-	if err := os.Chdir(root); err != nil {
-		return 0, err
-	}
-	make(p, n)
-	return p.count, errors.Join(p.err, os.Chdir(here))
-}
-
-// file makes a file in the working directory or beneath it.
-func (p *planter) file(name string) { p.node(name, unix.S_IFREG) }
-
-// node makes a file of that kind.
-func (p *planter) node(name string, kind uint32) {
-	if p.err == nil {
-		p.count++
-		if err := unix.Mknod(name, kind|0o644, 0); err != nil {
-			p.err = &os.PathError{Op: "mknod", Path: name, Err: err}
-		}
-	}
-}
-
-func (p *planter) link(name string) {
-	if p.err == nil {
-		p.count++
-		p.err = os.Symlink("nowhere", name)
-	}
-}
-
-func (p *planter) dir(name string) {
-	if p.err == nil {
-		p.count++
-		if err := unix.Mkdir(name, 0o755); err != nil {
-			p.err = &os.PathError{Op: "mkdir", Path: name, Err: err}
-		}
-	}
-}
-
-func (p *planter) full(n int) bool { return p.err != nil || p.count >= n }
-
-// plantFiles is files alone, as in the small volumes of a pod.
-func plantFiles(p *planter, n int) {
-	for !p.full(n) {
-		p.file(fmt.Sprintf("f%d", p.count))
-	}
-}
-
-// plantFlat is one directory, names in the order of their making.
-func plantFlat(p *planter, n int) {
-	p.dir("flat")
-	for i := 0; !p.full(n); i++ {
-		p.file(fmt.Sprintf("flat/file-%08d", i))
-	}
-}
-
-// plantFifty is directories of fifty files, side by side.
-func plantFifty(p *planter, n int) {
-	for i := 0; !p.full(n); i++ {
-		dir := fmt.Sprintf("d%06d", i)
-		p.dir(dir)
-		for k := 0; k < 50 && !p.full(n); k++ {
-			p.file(fmt.Sprintf("%s/f%d", dir, k))
-		}
-	}
-}
-
-// plantHash is one directory, names like hashes: a content-addressed store.
-func plantHash(p *planter, n int) {
-	p.dir("store")
-	for !p.full(n) {
-		p.file(fmt.Sprintf("store/%016x%016x", p.rand.Uint64(), p.rand.Uint64()))
-	}
-}
-
-// plantTiny is directories of one to three files, a hundred in each of theirs.
-func plantTiny(p *planter, n int) {
-	top := ""
-	for i := 0; !p.full(n); i++ {
-		if i%100 == 0 {
-			top = fmt.Sprintf("t%06d", i/100)
-			p.dir(top)
-		}
-		dir := fmt.Sprintf("%s/d%02d", top, i%100)
-		p.dir(dir)
-		for k := range 1 + p.rand.IntN(3) {
-			p.file(fmt.Sprintf("%s/f%d", dir, k))
-		}
-	}
-}
-
-// plantRealistic has directories whose sizes are lognormal (median 6 files,
-// one in a hundred over 100), each beneath one of those before it, twelve deep
-// at most.
-func plantRealistic(p *planter, n int) {
-	type place struct {
-		path  string
-		depth int
-	}
-	places := []place{{".", 0}}
-	for i := 0; !p.full(n); i++ {
-		parent := places[p.rand.IntN(len(places))]
-		at := place{fmt.Sprintf("%s/dir-%x", parent.path, i), parent.depth + 1}
-		p.dir(at.path)
-		if at.depth < 12 {
-			places = append(places, at)
-		}
-		files := int(math.Exp(1.8 + 1.2*p.rand.NormFloat64()))
-		for k := 0; k < files && !p.full(n); k++ {
-			p.file(fmt.Sprintf("%s/%x-%d.dat", at.path, p.rand.Uint32(), k))
-		}
-	}
-}
-
-// plantMaildir is users with cur, new and tmp, long names, some hundreds of
-// messages each.
-func plantMaildir(p *planter, n int) {
-	for user := 0; !p.full(n); user++ {
-		box := fmt.Sprintf("user%05d", user)
-		p.dir(box)
-		for _, d := range []string{"cur", "new", "tmp"} {
-			p.dir(box + "/" + d)
-		}
-		for k := range 50 + p.rand.IntN(700) {
-			if p.full(n) {
-				return
+		for k, files := 0, c.files(p, i); k < files && p.count < n; k++ {
+			path := filepath.Join(root, dir, c.file(p, k))
+			if err := unix.Mknod(path, unix.S_IFREG|0o644, 0); err != nil {
+				return 0, &fs.PathError{Op: "mknod", Path: path, Err: err}
 			}
-			p.file(fmt.Sprintf("%s/cur/%d.M%dP%d.mail.example,S=%d,W=%d:2,S", box,
-				1700000000+k, p.rand.IntN(1000000), p.rand.IntN(32768), p.rand.IntN(100000), p.rand.IntN(100000)))
+			p.count++
 		}
 	}
+	return p.count, nil
 }
 
-// plantVolumes is directories of 19 files, each a volume by itself.
-func plantVolumes(p *planter, n int) {
-	for i := 0; !p.full(n); i++ {
-		dir := fmt.Sprintf("pvc-%05d", i)
-		p.dir(dir)
-		for k := 0; k < 19 && !p.full(n); k++ {
-			p.file(fmt.Sprintf("%s/f%d", dir, k))
+// mkdir makes a directory, and those above it that are missing.
+func (p *planter) mkdir(dir string) error {
+	err := os.Mkdir(filepath.Join(p.root, dir), 0o755)
+	switch {
+	case err == nil:
+		p.dirs = append(p.dirs, dir)
+		p.count++
+	case errors.Is(err, fs.ErrExist):
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		if err = p.mkdir(filepath.Dir(dir)); err == nil {
+			err = p.mkdir(dir)
 		}
 	}
+	return err
 }

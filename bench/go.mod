@@ -5,8 +5,6 @@ go 1.26.0
 replace github.com/fastlabel/fastlabel => ..
 
 require (
-	github.com/hanwen/go-fuse/v2 v2.12.1
-	github.com/karrick/godirwalk v1.17.0
 	github.com/opencontainers/selinux v1.15.1
 	golang.org/x/sys v0.49.0
 	gonum.org/v1/plot v0.17.0

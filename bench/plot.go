@@ -3,171 +3,122 @@
 package main
 
 import (
-	"cmp"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+
+	gonum "gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/plotutil"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 )
 
-// chart is what draw.go draws.
+// chart has a line for each contestant: microseconds an entry, by x.
 type chart struct {
-	file, title, x, y string
-	ticks             map[float64]string // of the x axis, which is logarithmic
-	lines             map[string]*line
+	x     string
+	lines map[string]map[int]float64
 }
 
-// line is one contestant's.
-type line struct {
-	points map[float64]float64
-	// level is drawn all across, dashed: what has no place on the x axis.
-	level float64
-}
-
-// plot writes charts of what was measured into a directory, as SVG.
+// plot writes charts of what was measured into a directory, as SVG: of cells that differ
+// in how many entries there are, and of those that differ in their number of threads.
 func plot(args []string) error {
-	flags := flag.NewFlagSet("plot", flag.ContinueOnError)
-	keepAll := flags.Bool("all", false, "keep runs that other programs disturbed")
-	if err := flags.Parse(args); err != nil {
-		return err
+	if len(args) < 2 {
+		return errors.New("usage: bench plot DIR FILE")
 	}
-	if flags.NArg() < 2 {
-		return errors.New("usage: bench plot [-all] DIR FILE")
-	}
-	records, err := readRecords(flags.Args()[1:])
+	b, _, _, err := readBoard(args[1:])
 	if err != nil {
 		return err
 	}
-	b, _ := newBoard(records, *keepAll)
-	charts := append(b.sizes(), b.threads()...)
-	if len(charts) == 0 {
-		return errors.New("no cells there that differ in size or in threads")
+	charts := map[string]*chart{} // by title
+	for c, ran := range b {
+		state := c.State
+		if c.Cold {
+			state += " cold"
+		}
+		sizes, threads := fmt.Sprintf("%s %s %s -T %d", c.FS, c.Corpus, state, c.Threads), fmt.Sprintf("%s %s %s %d", c.FS, c.Corpus, state, c.N)
+		for name, s := range ran {
+			cost := 1e6 * s.median() / float64(s.entries)
+			add(charts, sizes, "entries", name, c.N, cost)
+			add(charts, threads, "threads (0: it chooses)", name, c.Threads, cost)
+		}
 	}
-	dir := flags.Arg(0)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(args[0], 0o755); err != nil {
 		return err
 	}
-	for _, c := range charts {
-		if err := c.write(filepath.Join(dir, c.file)); err != nil {
-			return err
+	for _, title := range slices.Sorted(maps.Keys(charts)) {
+		if c := charts[title]; len(c.values()) > 1 {
+			file := filepath.Join(args[0], strings.NewReplacer(" -T ", "-T", " ", "-").Replace(title)+".svg")
+			if err := c.write(title, file); err != nil {
+				return err
+			}
+			fmt.Println(file)
 		}
 	}
 	return nil
 }
 
-// sizes is what an entry costs in trees of each size: a chart for what else
-// cells differ in, a line a contestant.
-func (b board) sizes() []chart {
-	byRest := map[cell]*chart{}
-	for _, c := range b.order() {
-		rest := c
-		rest.N, rest.Size = 0, ""
-		for name, s := range b[c] {
-			chart := at(byRest, rest)
-			chart.line(name).points[float64(s.entries)] = 1e6 * quantile(s.wall, 0.5) / float64(s.entries)
-		}
+// add adds a point to the line of a chart.
+func add(charts map[string]*chart, title, x, line string, value int, cost float64) {
+	if charts[title] == nil {
+		charts[title] = &chart{x: x, lines: map[string]map[int]float64{}}
 	}
-	for c, chart := range byRest {
-		chart.file = fmt.Sprintf("size-%s-%s-%s-T%d.svg", c.FS, c.Corpus, c.state(), c.Threads)
-		chart.title = fmt.Sprintf("%s, %s, labels %s, -T %d", c.FS, c.Corpus, strings.ReplaceAll(c.state(), "-", ", "), c.Threads)
-		chart.x, chart.y = "entries", "time per entry, µs"
-		chart.ticks = map[float64]string{1e3: "1,000", 1e4: "10,000", 1e5: "100,000", 1e6: "1 million", 1e7: "10 million"}
+	c := charts[title]
+	if c.lines[line] == nil {
+		c.lines[line] = map[int]float64{}
 	}
-	return worth(byRest)
+	c.lines[line][value] = cost
 }
 
-// threads is how many times as fast each number of threads is as one: a chart
-// for what else cells differ in, but for the corpus: contestants have a line
-// each.
-func (b board) threads() []chart {
-	byRest := map[cell]*chart{}
-	for _, c := range b.order() {
-		rest, one := c, c
-		rest.Threads, rest.Corpus, rest.Size = 0, "", ""
-		one.Threads = 1
-		for name, s := range b[c] {
-			base := b[one][name]
-			if base == nil {
-				continue // nothing to be relative to
-			}
-			chart, speed := at(byRest, rest), quantile(base.wall, 0.5)/quantile(s.wall, 0.5)
-			if l := chart.line(name + ", " + c.Corpus); c.Threads == 0 {
-				l.level = speed
-			} else {
-				l.points[float64(c.Threads)] = speed
-				chart.ticks[float64(c.Threads)] = fmt.Sprint(c.Threads)
-			}
-		}
+// values are all x that some line has, sorted. Each is a tick; these are evenly spaced.
+func (c *chart) values() []int {
+	var all []int
+	for _, line := range c.lines {
+		all = slices.AppendSeq(all, maps.Keys(line))
 	}
-	for c, chart := range byRest {
-		chart.file = fmt.Sprintf("threads-%s-%s-%d.svg", c.FS, c.state(), c.N)
-		chart.title = fmt.Sprintf("%s, %d entries, labels %s", c.FS, c.N, strings.ReplaceAll(c.state(), "-", ", "))
-		chart.x, chart.y = "threads (dashed: -T 0 chooses)", "entries a second, relative to one thread"
-	}
-	return worth(byRest)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
-func at(charts map[cell]*chart, c cell) *chart {
-	if charts[c] == nil {
-		charts[c] = &chart{ticks: map[float64]string{}, lines: map[string]*line{}}
+// write draws the chart into a file. The same chart gives the same bytes.
+func (c *chart) write(title, file string) error {
+	p := gonum.New()
+	for _, style := range []*draw.TextStyle{
+		&p.Title.TextStyle, &p.X.Label.TextStyle, &p.Y.Label.TextStyle,
+		&p.X.Tick.Label, &p.Y.Tick.Label, &p.Legend.TextStyle,
+	} {
+		style.Font.Variant = "Sans"
 	}
-	return charts[c]
-}
-
-func (c *chart) line(name string) *line {
-	if c.lines[name] == nil {
-		c.lines[name] = &line{points: map[float64]float64{}}
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, c.x, "time per entry, µs"
+	values := c.values()
+	var ticks []string
+	for _, x := range values {
+		ticks = append(ticks, strconv.Itoa(x))
 	}
-	return c.lines[name]
-}
-
-// worth returns those in which some line has two points.
-func worth(charts map[cell]*chart) []chart {
-	var list []chart
-	for _, c := range charts {
-		for _, l := range c.lines {
-			if len(l.points) > 1 {
-				list = append(list, *c)
-				break
+	p.NominalX(ticks...)
+	p.Add(plotter.NewGrid())
+	for i, name := range slices.Sorted(maps.Keys(c.lines)) {
+		var points plotter.XYs
+		for at, x := range values {
+			if y, ok := c.lines[name][x]; ok {
+				points = append(points, plotter.XY{X: float64(at), Y: y})
 			}
 		}
-	}
-	slices.SortFunc(list, func(x, y chart) int { return cmp.Compare(x.file, y.file) })
-	return list
-}
-
-// state is the state, and if caches were cold.
-func (c cell) state() string {
-	if c.Cold {
-		return c.State + "-cold"
-	}
-	return c.State
-}
-
-// stretches cuts a line's points where it lacks one that another line has: a
-// line across would claim what nobody measured.
-func (c *chart) stretches(l *line) [][]float64 {
-	every := map[float64]bool{}
-	for _, other := range c.lines {
-		for x := range other.points {
-			every[x] = true
+		path, dots, err := plotter.NewLinePoints(points)
+		if err != nil {
+			return err
 		}
+		path.Color, path.Width = plotutil.DarkColors[i%len(plotutil.DarkColors)], vg.Points(1.5)
+		dots.Color, dots.Shape, dots.Radius = path.Color, plotutil.Shape(i), vg.Points(3)
+		p.Add(path, dots)
+		p.Legend.Add(name, path, dots)
 	}
-	var all [][]float64
-	whole := false
-	for _, x := range slices.Sorted(maps.Keys(every)) {
-		_, has := l.points[x]
-		switch {
-		case has && whole:
-			all[len(all)-1] = append(all[len(all)-1], x)
-		case has:
-			all = append(all, []float64{x})
-		}
-		whole = has
-	}
-	return all
+	p.Y.Min, p.Y.Max = 0, p.Y.Max*(1.05+0.07*float64(len(c.lines))) // room for the legend
+	p.Legend.Top, p.Legend.Left = true, true
+	return p.Save(vg.Points(560), vg.Points(360), file)
 }

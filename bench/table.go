@@ -4,201 +4,191 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"maps"
 	"math"
+	"os"
 	"slices"
 	"strings"
+	"text/tabwriter"
 )
-
-// disturbed is how much of a run's time other programs may have had before the
-// run is left out.
-const disturbed = 0.1
 
 // series is what one contestant took in one cell.
 type series struct {
-	entries   int
-	wall, cpu []float64 // seconds
-	byRound   map[int]float64
-	maxrss    int64 // KiB, the largest
-	calls     int64 // 0: not counted
-	threads   int   // the most, where calls are counted
+	entries             int
+	wall, cpu, requests []float64
+	maxrss              int64 // KiB, the largest
 }
+
+func (s *series) median() float64 { return quantile(s.wall, 0.5) }
 
 // board is all results: cell, contestant, series.
 type board map[cell]map[string]*series
 
-func newBoard(records []record, keepAll bool) (b board, leftOut int) {
+// disturbed is how much of a run's time other programs may have had before the
+// run is counted as disturbed.
+const disturbed = 0.1
+
+// readBoard reads files of records.
+func readBoard(files []string) (b board, runs, foreign int, err error) {
 	b = board{}
-	for _, r := range records {
-		if !keepAll && r.Calls == 0 && r.Foreign > disturbed*r.Wall+0.02 {
-			leftOut++
-			continue
+	for _, name := range files {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, 0, 0, err
 		}
-		if b[r.cell] == nil {
-			b[r.cell] = map[string]*series{}
+		defer f.Close()
+		for d := json.NewDecoder(f); ; runs++ {
+			var r record
+			if err := d.Decode(&r); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				return nil, 0, 0, fmt.Errorf("%s: %w", name, err)
+			}
+			if r.Foreign > disturbed*r.Wall+0.02 {
+				foreign++
+			}
+			b.add(r)
 		}
-		s := b[r.cell][r.Contestant]
-		if s == nil {
-			s = &series{entries: r.Entries, byRound: map[int]float64{}}
-			b[r.cell][r.Contestant] = s
-		}
-		if r.Calls > 0 {
-			s.calls, s.threads = r.Calls, r.PeakThreads
-			continue
-		}
-		s.wall = append(s.wall, r.Wall)
-		s.byRound[r.Round] = r.Wall
-		s.cpu = append(s.cpu, r.User+r.Sys)
-		s.maxrss = max(s.maxrss, r.MaxRSS)
 	}
-	return b, leftOut
+	return b, runs, foreign, nil
 }
 
-// floorOf names what a contestant is measured against: the better of these. Of calls of
-// small volumes that is go-selinux: the floor is a program, which has to start.
-func floorOf(contestant string) []string {
-	switch {
-	case strings.HasSuffix(contestant, "-fchdir"):
-		return []string{"floor-dir-fchdir", "floor-inode-fchdir"}
-	case strings.HasSuffix(contestant, "-exact"):
-		return []string{"floor-dir-mend", "floor-inode-mend"}
-	case strings.HasSuffix(contestant, "-call"):
-		return []string{"go-selinux-call"}
+func (b board) add(r record) {
+	if b[r.cell] == nil {
+		b[r.cell] = map[string]*series{}
 	}
-	return floors
+	s := b[r.cell][r.Contestant]
+	if s == nil {
+		s = &series{entries: r.Entries}
+		b[r.cell][r.Contestant] = s
+	}
+	s.wall = append(s.wall, r.Wall)
+	s.cpu = append(s.cpu, r.User+r.Sys)
+	s.requests = append(s.requests, float64(r.Requests))
+	s.maxrss = max(s.maxrss, r.MaxRSS)
 }
 
-// floor is the median time of the best floor: with -T 0, which chooses, also of
-// every number of threads that ran.
-func (b board) floor(c cell, contestant string) (float64, bool) {
-	best := math.Inf(1)
-	for other, contestants := range b {
-		if c.Threads == 0 {
+// base returns the median that a contestant is compared with: of the one named, or
+// of the best floor if none is. With -T 0, which chooses, that is the best of every
+// number of threads that ran. NaN where none ran.
+func (b board) base(c cell, contestant, named string) float64 {
+	names := contestants[contestant].base
+	if named != "" {
+		names = []string{named}
+	} else if names == nil {
+		names = floors
+	}
+	best := math.NaN()
+	for other, ran := range b {
+		if c.Threads == 0 && named == "" {
 			other.Threads = 0
 		}
 		if other != c {
 			continue
 		}
-		for name, s := range contestants {
-			if base, _ := split(name); slices.Contains(floorOf(contestant), base) {
-				best = min(best, quantile(s.wall, 0.5))
+		for _, name := range names {
+			if s := ran[name]; s != nil && !(s.median() >= best) {
+				best = s.median()
 			}
 		}
 	}
-	return best, !math.IsInf(best, 1)
+	return best
 }
 
-// table writes what was measured as Markdown: each cell, then the means.
+// table writes what was measured: each cell, and then the means.
 func table(w io.Writer, args []string) error {
 	flags := flag.NewFlagSet("table", flag.ContinueOnError)
-	keepAll := flags.Bool("all", false, "keep runs that other programs disturbed")
+	base := flags.String("base", "", "the contestant that all others are compared with; the floor, or go-selinux's call, if empty")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	records, err := readRecords(flags.Args())
+	b, runs, foreign, err := readBoard(flags.Args())
 	if err != nil {
 		return err
 	}
-	b, leftOut := newBoard(records, *keepAll)
-	fmt.Fprintf(w, "%d runs; %d more left out, where other programs had over %.0f %% of the time.\n\n", len(records)-leftOut, leftOut, 100*disturbed)
-	b.cells(w)
-	tellDisks(w, records)
-	b.means(w)
-	return nil
+	fmt.Fprintf(w, "%d runs; in %d of them other programs had over %.0f %% of the time.\n\n", runs, foreign, 100*disturbed)
+	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	b.cells(out, *base)
+	b.means(out, *base)
+	if *base == "" {
+		b.means(out, "fastlabel")
+	}
+	return out.Flush()
 }
 
-func (b board) cells(w io.Writer) {
-	fmt.Fprintln(w, "| cell | contestant | median s | runs | × floor or go-selinux-call (quartiles) | CPU s | MiB | calls an entry | threads |")
-	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|---|")
+func (b board) cells(w io.Writer, base string) {
+	fmt.Fprintf(w, "cell\tcontestant\tmedian s\t× %s (quartiles)\truns\tCPU s\tMiB\trequests\n", baseName(base))
 	for _, c := range b.order() {
 		for _, name := range slices.Sorted(maps.Keys(b[c])) {
-			s := b[c][name]
-			ratio := ""
-			if f, ok := b.floor(c, name); ok {
-				ratio = fmt.Sprintf("%.2f (%.2f–%.2f)", quantile(s.wall, 0.5)/f, quantile(s.wall, 0.25)/f, quantile(s.wall, 0.75)/f)
+			s, ratio := b[c][name], ""
+			if of := b.base(c, name, base); !math.IsNaN(of) {
+				ratio = fmt.Sprintf("%.2f (%.2f–%.2f)", s.median()/of, quantile(s.wall, 0.25)/of, quantile(s.wall, 0.75)/of)
 			}
-			calls := " | "
-			if s.calls > 0 {
-				calls = fmt.Sprintf("%.3f | %d", float64(s.calls)/float64(s.entries), s.threads)
-			}
-			fmt.Fprintf(w, "| %s | %s | %.4g | %d | %s | %.3g | %.0f | %s |\n", c, name, quantile(s.wall, 0.5), len(s.wall), ratio,
-				quantile(s.cpu, 0.5), float64(s.maxrss)/1024, calls)
+			fmt.Fprintf(w, "%s\t%s\t%.4g\t%s\t%d\t%.3g\t%.0f\t%.0f\n", c, name, s.median(), ratio,
+				len(s.wall), quantile(s.cpu, 0.5), float64(s.maxrss)/1024, quantile(s.requests, 0.5))
 		}
 	}
 }
 
-// means writes the geometric means.
-func (b board) means(w io.Writer) {
-	fmt.Fprintln(w, "\n| × floor or go-selinux-call, geometric mean | mean | cells | worst |")
-	fmt.Fprintln(w, "|---|---|---|---|")
-	for _, name := range []string{"fastlabel", "dropin-call", "fastlabel-fchdir", "fastlabel-exact"} {
-		var ratios []float64
-		worst, at := 0.0, cell{}
+// means writes the geometric means over all cells that have both.
+func (b board) means(w io.Writer, base string) {
+	names := map[string]bool{}
+	for _, ran := range b {
+		for name := range ran {
+			names[name] = true
+		}
+	}
+	fmt.Fprintf(w, "\n× %s, geometric mean\t%s\tall\tcells\tleast\tmost\n", baseName(base), strings.Join(states, "\t"))
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		byState := map[string][]float64{}
+		var all []float64
+		var least, most string
 		for _, c := range b.order() {
-			f, ok := b.floor(c, name)
-			if s := b[c][name]; ok && s != nil {
-				r := quantile(s.wall, 0.5) / f
-				ratios = append(ratios, r)
-				if r > worst {
-					worst, at = r, c
-				}
+			s := b[c][name]
+			if s == nil {
+				continue
 			}
+			r := s.median() / b.base(c, name, base)
+			if math.IsNaN(r) {
+				continue
+			}
+			at := fmt.Sprintf("%.2f: %s", r, c)
+			if len(all) == 0 || r < slices.Min(all) {
+				least = at
+			}
+			if len(all) == 0 || r > slices.Max(all) {
+				most = at
+			}
+			all = append(all, r)
+			byState[c.State] = append(byState[c.State], r)
 		}
-		if len(ratios) > 0 {
-			fmt.Fprintf(w, "| %s | %.3f | %d | %.2f: %s |\n", name, geometric(ratios), len(ratios), worst, at)
-		}
-	}
-	fmt.Fprintln(w, "\n| time over fastlabel's, geometric mean | wrong | right | stray | least |")
-	fmt.Fprintln(w, "|---|---|---|---|---|")
-	for _, peer := range peers {
-		b.peer(w, peer)
-	}
-}
-
-func (b board) peer(w io.Writer, peer string) {
-	byState := map[string][]float64{}
-	least, at := math.Inf(1), cell{}
-	for _, c := range b.order() {
-		s, us := b[c][peer], b[c]["fastlabel"]
-		if s == nil || us == nil {
+		if name == base || len(all) == 0 {
 			continue
 		}
-		r := quantile(s.wall, 0.5) / quantile(us.wall, 0.5)
-		byState[c.State] = append(byState[c.State], r)
-		if r < least {
-			least, at = r, c
+		fmt.Fprint(w, name)
+		for _, state := range states {
+			fmt.Fprintf(w, "\t%s", strings.TrimPrefix(fmt.Sprintf("%.3f", geometric(byState[state])), "NaN"))
 		}
+		fmt.Fprintf(w, "\t%.3f\t%d\t%s\t%s\n", geometric(all), len(all), least, most)
 	}
-	if len(byState) == 0 {
-		return
-	}
-	fmt.Fprintf(w, "| %s |", peer)
-	for _, state := range states {
-		if r := byState[state]; len(r) > 0 {
-			fmt.Fprintf(w, " %.2f |", geometric(r))
-		} else {
-			fmt.Fprint(w, " |")
-		}
-	}
-	fmt.Fprintf(w, " %.2f: %s |\n", least, at)
 }
+
+func baseName(base string) string { return cmp.Or(base, "floor or go-selinux-call") }
 
 func (b board) order() []cell {
 	return slices.SortedFunc(maps.Keys(b), func(x, y cell) int {
 		return cmp.Or(cmp.Compare(x.FS, y.FS), cmp.Compare(x.Corpus, y.Corpus), cmp.Compare(x.N, y.N),
-			cmp.Compare(x.State, y.State), cmp.Compare(x.Threads, y.Threads), cmp.Compare(x.Size, y.Size),
-			cmp.Compare(fmt.Sprint(x.Cold), fmt.Sprint(y.Cold)), cmp.Compare(x.Limit, y.Limit), cmp.Compare(x.Beside, y.Beside))
+			cmp.Compare(x.String(), y.String()), cmp.Compare(x.Threads, y.Threads))
 	})
 }
 
 // quantile returns the value below which that part of the values lies.
 func quantile(values []float64, part float64) float64 {
-	if len(values) == 0 {
-		return math.NaN()
-	}
 	s := slices.Sorted(slices.Values(values))
 	at := part * float64(len(s)-1)
 	i := int(at)
@@ -208,6 +198,7 @@ func quantile(values []float64, part float64) float64 {
 	return s[i] + (at-float64(i))*(s[i+1]-s[i])
 }
 
+// geometric is NaN for no values.
 func geometric(values []float64) float64 {
 	sum := 0.0
 	for _, v := range values {
