@@ -105,7 +105,7 @@ func (r *relabelling) distrust(m *mounts.Mount, d *doubt) (e sys.Errno) {
 	m.Now("fsetxattr")
 	defer m.Now("")
 	d.before = r.account.of(walk.Written)
-	d.first, e = commit.ClaimRules(m.Top, commit.OrderOf(m.Top, m.Kind))
+	d.first, e = commit.ClaimRules(m.Top, r.order(m, m.Top))
 	d.is = e == 0
 	return e
 }
@@ -124,7 +124,7 @@ func (r *relabelling) trustAgain(m *mounts.Mount, d *doubt, whole bool) {
 	defer m.Now("")
 	fd, e := mounts.Reopen(m.At)
 	if e == 0 && wrote { // a run that shares no lock may have committed it since
-		_, e = commit.ClaimRules(fd, commit.OrderOf(fd, m.Kind))
+		_, e = commit.ClaimRules(fd, r.order(m, fd))
 	} else if e == 0 {
 		e = commit.Unclaim(fd)
 	}

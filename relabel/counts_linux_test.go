@@ -4,6 +4,7 @@ package relabel
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -87,7 +88,8 @@ func TestOrderOfCalls(t *testing.T) {
 	}{
 		{"ext4", "-q", nil, keeps},
 		{"ext4", "--sync", nil, synced},
-		{"ext4", "-q", deny(unix.EPERM), waits}, // it does not say that it has a journal
+		{"ext4", "-q", deny(unix.EPERM), keeps},  // sysfs is asked
+		{"ext4", "-q", deny(unix.ENODEV), waits}, // without a journal
 		{"xfs", "-q", nil, keeps},
 		{"xfs", "--sync", nil, synced},
 		{"tmpfs", "-q", nil, keeps},
@@ -111,6 +113,39 @@ func TestOrderOfCalls(t *testing.T) {
 		treetest.Set(t, root, "f00", oldLabel)
 		if marks, _ := marked(t, file, nil, c.flag); !slices.Contains(marks, "entries") || slices.Contains(marks, "syncfs") != (sync && c.fs != "btrfs") || slices.Contains(marks, "transaction") != (sync && c.fs == "btrfs") {
 			t.Errorf("%s %s, a file: %s", c.fs, c.flag, marks)
+		}
+	}
+}
+
+// TestOrderOfLayers: on overlayfs the order is that of the upper layer, and where that cannot
+// be found the disk is waited for.
+func TestOrderOfLayers(t *testing.T) {
+	treetest.Need(t, "root", "strace", "overlay")
+	for _, c := range []struct{ fs, does, want string }{
+		{"ext4", "", "[claim root entries root]"},
+		{"tmpfs", "", "[claim root entries root]"},
+		{"btrfs", "", "[claim root fsync entries syncfs root]"}, // overlayfs knows no transactions
+		{"ext4", "moves", "[claim root fsync entries syncfs root fsync]"},
+		{"ext4", "is replaced", "[claim root fsync entries syncfs root fsync]"},
+	} {
+		dir := on(t, c.fs)
+		for _, name := range []string{"lower", "upper", "work", "all"} {
+			mkdir(t, dir, name)
+		}
+		upper := filepath.Join(dir, "upper")
+		options := fmt.Sprintf("lowerdir=%s/lower,upperdir=%s,workdir=%[1]s/work", dir, upper)
+		mounted(t, "overlay", filepath.Join(dir, "all"), options)
+		root := grow(t, filepath.Join(dir, "all"), plain)
+		if c.does != "" {
+			treetest.Must(t, os.Rename(upper, upper+"2"))
+		}
+		if c.does == "is replaced" {
+			mkdir(t, upper)
+			bind(t, on(t, "tmpfs"), upper)
+		}
+		marks, entries := marked(t, root, nil, "-q")
+		if have := fmt.Sprint(marks); have != c.want || entries != 45 {
+			t.Errorf("on %s, whose upper layer %s: %s, with %d entries", c.fs, c.does, have, entries)
 		}
 	}
 }

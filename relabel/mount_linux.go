@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/fastlabel/fastlabel/internal/commit"
 	"github.com/fastlabel/fastlabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/internal/steal"
 	"github.com/fastlabel/fastlabel/internal/sys"
@@ -24,7 +25,8 @@ func (r *relabelling) openSmall() error {
 	if op, e := root.Enclose(r.bounds, mounts.Try{Openat2: true}); e != 0 {
 		return rootError(pathError(op, root.Path, e))
 	}
-	if root.Served || k.served || root.Stale || k.stale { // a server answers many calls at once
+	// Where a server answers, many calls are under way at once; the order of overlayfs is in the table.
+	if root.Served || k.served || root.Stale || k.stale || root.Kind == sys.Overlay {
 		return nil
 	}
 	r.small, r.top.FD = true, root.Top
@@ -66,6 +68,26 @@ func (r *relabelling) enclose(m *mounts.Mount) (string, sys.Errno) {
 	m.Served = m.Served || r.capabilities.served
 	m.Stale = m.Stale || r.capabilities.stale
 	return "", 0
+}
+
+// order returns how the filesystem of m, which is open as fd, keeps the order of labels.
+// Overlayfs does it as its upper layer.
+func (r *relabelling) order(m *mounts.Mount, fd int) commit.Order {
+	if m.Kind != sys.Overlay {
+		return commit.OrderOf(fd, m.Kind)
+	}
+	info := r.proc.ByID(m.Stat.Mount)
+	if info == nil {
+		return commit.Unordered
+	}
+	m.Now("openat")
+	defer m.Now("")
+	upper, kind, e := m.Upper(info)
+	if e != 0 {
+		return commit.Unordered
+	}
+	defer sys.Close(upper)
+	return commit.OrderOf(upper, kind)
 }
 
 // job returns what the next walk is asked to do. want is nil where all get the label of the run.

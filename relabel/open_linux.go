@@ -94,15 +94,18 @@ func (r *relabelling) close() {
 	r.run.Share.Load().Close()
 }
 
-// openProc opens /proc, and with it the way to the loaded policy.
+// openProc opens /proc, and with it the way to the loaded policy. By file contexts it may be one
+// that is mounted nowhere: an image is built in a chroot without.
 func (r *relabelling) openProc() (err error) {
 	var seen mounts.Seen
 	if r.inner.here {
 		seen = r.slash
 	}
 	r.proc, err = mounts.OpenProc(seen)
-	if errors.Is(err, mounts.ErrNoProc) && r.byContexts() { // as in a chroot where an image is built
-		err = &fs.PathError{Op: "openat", Path: "/proc", Err: fmt.Errorf("%w; from outside: restorecon --root DIR", mounts.ErrNoProc)}
+	if errors.Is(err, mounts.ErrNoProc) && r.byContexts() && sys.OwnProc() == 0 {
+		r.proc, err = mounts.OpenProc(seen)
+	} else if errors.Is(err, mounts.ErrNoProc) && r.byContexts() {
+		err = &fs.PathError{Op: "openat", Path: "/proc", Err: fmt.Errorf("%w, and this process can have none of its own (Linux 6.13, CAP_SYS_ADMIN); from outside: restorecon --root DIR", mounts.ErrNoProc)}
 	}
 	if err == nil {
 		r.proc.NoSELinux = policy.Off()

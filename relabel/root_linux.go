@@ -167,7 +167,7 @@ func (r *relabelling) entriesHave() (bool, error) {
 
 func (r *relabelling) At(call string)                  { r.root.Now(call) }
 func (r *relabelling) Note(format string, args ...any) { r.account.note(format, args...) }
-func (r *relabelling) Order() commit.Order             { return commit.OrderOf(r.root.Top, r.root.Kind) }
+func (r *relabelling) Order() commit.Order             { return r.order(r.root, r.root.Top) }
 func (r *relabelling) Written() int64                  { return r.account.of(walk.Written) }
 func (r *relabelling) Failed() error                   { return r.failures() }
 

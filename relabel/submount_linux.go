@@ -7,7 +7,6 @@ import (
 	"errors"
 	"syscall"
 
-	"github.com/fastlabel/fastlabel/internal/commit"
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
 	"github.com/fastlabel/fastlabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/internal/sys"
@@ -122,7 +121,7 @@ func (r *relabelling) mustSync(m *mounts.Mount) bool {
 
 // sync puts on disk what was written to the filesystem of m, which fd is in.
 func (r *relabelling) sync(m *mounts.Mount, fd int) {
-	if op, e := commit.OrderOf(fd, m.Kind).ToDisk(fd, m.Now); e != 0 {
+	if op, e := r.order(m, fd).ToDisk(fd, m.Now); e != 0 {
 		r.account.fail(m.Path, op, e)
 	}
 }

@@ -3,6 +3,11 @@
 package commit
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/internal/sys"
@@ -37,11 +42,23 @@ func OrderOf(fd int, kind int64) Order {
 	case sys.Btrfs:
 		return Transactions
 	case sys.Ext4:
-		if sys.HasJournal(fd) {
+		e := sys.HasJournal(fd)
+		if e == 0 || e != syscall.ENODEV && journalTask(fd) {
 			return Ordered
 		}
 	}
 	return Unordered
+}
+
+// journalTask reports whether sysfs has a number for the task of the journal of the ext4 that fd is
+// in, for a kernel before 5.14 and a caller without CAP_SYS_ADMIN. Without a journal it has
+// "<none>", in another process namespace than the task's 0, and before Linux 5.1 nothing.
+func journalTask(fd int) bool {
+	st, _ := sys.Fstatx(fd) // after an error there is no such device
+	device, _ := os.Readlink(fmt.Sprintf("/sys/dev/block/%d:%d", st.Dev>>32, uint32(st.Dev)))
+	task, _ := os.ReadFile(filepath.Join("/sys/fs/ext4", filepath.Base(device), "journal_task"))
+	_, err := strconv.Atoi(strings.TrimSpace(string(task)))
+	return err == nil
 }
 
 // A barrier is a call on a directory, and its name. The zero one does nothing.

@@ -13,8 +13,8 @@ import (
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-// orderAt asks for the order of the filesystem at dir.
-func orderAt(t *testing.T, dir string) Order {
+// orderAt asks for the order of the filesystem at dir, and whether sysfs names its journal's task.
+func orderAt(t *testing.T, dir string) (Order, bool) {
 	t.Helper()
 	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(dir), sys.OpenDir, 0)
 	if e != 0 {
@@ -25,15 +25,15 @@ func orderAt(t *testing.T, dir string) Order {
 	if e != 0 {
 		t.Fatal(e)
 	}
-	return OrderOf(fd, kind)
+	return OrderOf(fd, kind), journalTask(fd)
 }
 
 // TestOrderOf: which filesystems keep the order of labels.
 func TestOrderOf(t *testing.T) {
 	for kind, want := range map[string]Order{"ext4": Ordered, "xfs": Ordered, "btrfs": Transactions, "tmpfs": Volatile} {
 		t.Run(kind, func(t *testing.T) {
-			if is := orderAt(t, treetest.Fresh(t, kind)); is != want {
-				t.Errorf("%d", is)
+			if is, task := orderAt(t, treetest.Fresh(t, kind)); is != want || task != (kind == "ext4") {
+				t.Errorf("%d, and sysfs names a task: %t", is, task)
 			}
 		})
 	}
@@ -54,11 +54,11 @@ func TestOrderOf(t *testing.T) {
 		defer func() {
 			treetest.Check(t, unix.Unmount(dir, 0))
 		}()
-		if is := orderAt(t, dir); is != Unordered {
-			t.Errorf("%d", is)
+		if is, task := orderAt(t, dir); is != Unordered || task {
+			t.Errorf("%d, and sysfs names a task: %t", is, task)
 		}
 	})
-	if is := orderAt(t, "/proc"); is != Unordered {
+	if is, _ := orderAt(t, "/proc"); is != Unordered {
 		t.Errorf("what is not known: %d", is)
 	}
 }

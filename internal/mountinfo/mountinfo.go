@@ -77,8 +77,8 @@ func parse(line string) (m Mount, err error) {
 	if m.ID, err = strconv.ParseUint(f[0], 10, 64); err == nil {
 		m.Parent, err = strconv.ParseUint(f[1], 10, 64)
 	}
-	m.Device, m.Root, m.Point = f[2], unescape(f[3]), unescape(f[4])
-	m.FSType, m.Super = unescape(s[0]), s[2]
+	m.Device, m.Root, m.Point = f[2], Unescape(f[3]), Unescape(f[4])
+	m.FSType, m.Super = Unescape(s[0]), s[2]
 	m.ReadOnly = HasOption(f[5], "ro") || HasOption(m.Super, "ro")
 	return m, err
 }
@@ -95,8 +95,8 @@ func cut(text string, fields []string) bool {
 	return true
 }
 
-// unescape undoes the kernel's \ooo for space, tab, newline and backslash.
-func unescape(s string) string {
+// Unescape undoes the kernel's \ooo for space, tab, newline and backslash.
+func Unescape(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
 	}

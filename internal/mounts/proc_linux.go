@@ -45,16 +45,17 @@ func OpenProc(root Seen) (*Proc, error) {
 // openProc opens /proc in the root directory root.
 func openProc(root Seen) (*opened, error) {
 	o := &opened{root: root, at: SeenAt("/proc/self/fd"), self: -1, fds: -1, changes: -1}
+	dir, proc := sys.ProcDir()
 	for _, open := range [...]struct {
 		fd   *int
 		path string
 	}{
-		{&o.self, "/proc/self/"},  // a link
-		{&o.fds, "/proc/self/fd"}, // through which is labelled what is labelled by its descriptor
-		{&o.changes, "/proc/self/mountinfo"},
+		{&o.self, "self/"},  // a link
+		{&o.fds, "self/fd"}, // through which is labelled what is labelled by its descriptor
+		{&o.changes, "self/mountinfo"},
 	} {
 		var err error
-		if *open.fd, err = openGenuine(open.path); err != nil {
+		if *open.fd, err = openGenuine(dir, proc+open.path); err != nil {
 			o.close()
 			return nil, err
 		}
@@ -65,8 +66,8 @@ func openProc(root Seen) (*opened, error) {
 // openGenuine opens a file of /proc. Over a bind mount or a FUSE filesystem in its place
 // every answer could be an invention. That there is none must not be taken for a root
 // that is gone.
-func openGenuine(path string) (int, error) {
-	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenRead, 0)
+func openGenuine(dir int, path string) (int, error) {
+	fd, e := sys.Openat(dir, sys.Cname(path), sys.OpenRead, 0)
 	if e == syscall.ENOENT {
 		return -1, &fs.PathError{Op: "openat", Path: path, Err: ErrNoProc}
 	}
@@ -165,6 +166,9 @@ func (p *Proc) needsNoTable(root *Mount, b Bounds) bool {
 		if root.mayHold(id, place) {
 			return false
 		}
+	}
+	if root.Kind == sys.Overlay { // its layers are in the table
+		return false
 	}
 	m, plain := p.ask(root)
 	if has, e := sys.HasMounts(m.ID); plain && e == 0 {

@@ -121,3 +121,30 @@ func (m *Mount) skips(listed *mountinfo.Mount, b Bounds, passed []ID) (why strin
 	}
 	return why, false
 }
+
+// Upper opens the upper layer of the overlayfs m, and says of which kind its filesystem is.
+// The path is the one by which overlayfs was mounted, maybe in another mount namespace: if
+// what is there has another size than overlayfs reports, it is an error.
+func (m *Mount) Upper(info *mountinfo.Mount) (fd int, kind int64, e sys.Errno) {
+	path := ""
+	for option := range strings.SplitSeq(info.Super, ",") {
+		if text, is := strings.CutPrefix(option, "upperdir="); is {
+			path = mountinfo.Unescape(text)
+		}
+	}
+	if !strings.HasPrefix(path, "/") {
+		return -1, 0, syscall.ENOENT
+	}
+	if fd, e = sys.Openat(sys.AtFdcwd, sys.Cname(path), sys.OpenDir, 0); e != 0 {
+		return -1, 0, e
+	}
+	kind, e = sys.FSType(fd)
+	if e == 0 && !sys.SameSize(fd, m.At) {
+		e = syscall.ESTALE
+	}
+	if e != 0 {
+		sys.Close(fd)
+		return -1, 0, e
+	}
+	return fd, kind, 0
+}

@@ -97,6 +97,9 @@ func Openat2(dir int, name *byte, flags int, resolve uint64) (int, Errno) {
 // Reopen opens for reading what the O_PATH descriptor fd names, and waits for nobody: the
 // other end of a FIFO, or who has a lease on a file.
 func Reopen(fd int) (int, Errno) {
+	if fds := own.fds.Load(); fds != 0 {
+		return Openat(int(fds), Cname(strconv.Itoa(fd)), OpenDisk, 0)
+	}
 	return Openat(AtFdcwd, Cname(procFD+strconv.Itoa(fd)), OpenDisk, 0)
 }
 
@@ -181,6 +184,13 @@ func FSID(fd int) (uint64, Errno) {
 	return uint64(uint32(st.Fsid.Val[0]))<<32 | uint64(uint32(st.Fsid.Val[1])), e
 }
 
+// SameSize reports whether two descriptors are in filesystems of one size.
+func SameSize(a, b int) bool {
+	x, e := statfs(a)
+	y, f := statfs(b)
+	return e == 0 && f == 0 && x.Bsize == y.Bsize && x.Blocks == y.Blocks
+}
+
 func statfs(fd int) (st unix.Statfs_t, e Errno) {
 	e = again(func() error { return unix.Fstatfs(fd, &st) })
 	return st, e
@@ -188,11 +198,12 @@ func statfs(fd int) (st unix.Statfs_t, e Errno) {
 
 // The filesystems that the engine knows by their magic numbers.
 const (
-	Proc  = unix.PROC_SUPER_MAGIC
-	Ext4  = unix.EXT4_SUPER_MAGIC
-	XFS   = unix.XFS_SUPER_MAGIC
-	Btrfs = unix.BTRFS_SUPER_MAGIC
-	Tmpfs = unix.TMPFS_MAGIC
+	Proc    = unix.PROC_SUPER_MAGIC
+	Ext4    = unix.EXT4_SUPER_MAGIC
+	XFS     = unix.XFS_SUPER_MAGIC
+	Btrfs   = unix.BTRFS_SUPER_MAGIC
+	Overlay = unix.OVERLAYFS_SUPER_MAGIC
+	Tmpfs   = unix.TMPFS_MAGIC
 	// Selinux is the filesystem of the kernel's SELinux interface.
 	Selinux = unix.SELINUX_MAGIC
 )

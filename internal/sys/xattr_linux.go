@@ -4,6 +4,7 @@ package sys
 
 import (
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"unsafe"
 
@@ -47,6 +48,7 @@ type Attr struct {
 	set   xattrArgs
 	get   xattrArgs
 	how   unix.OpenHow // of pin
+	fds   int32        // own.fds: an atomic is a call where nothing is optimized
 	proc  [32]byte     // the path of a descriptor
 	buf   []byte       // few or most
 	few   [256]byte
@@ -61,7 +63,7 @@ const most = 4096
 //
 //go:noinline
 func NewAttr(name, value string) *Attr {
-	a := &Attr{name: Cname(name)}
+	a := &Attr{name: Cname(name), fds: own.fds.Load()}
 	a.buf = a.few[:]
 	a.get.value = uint64(uintptr(unsafe.Pointer(&a.few)))
 	a.SetValue(value)
@@ -179,6 +181,9 @@ func (a *Attr) read(way Way, dir int, name uintptr) (n uintptr, e Errno) {
 	case Opened:
 		return retried(unix.SYS_FGETXATTR, uintptr(dir), uintptr(unsafe.Pointer(a.name)), uintptr(a.get.value), uintptr(a.get.size), 0, 0)
 	}
+	if a.fds != 0 {
+		return retried(unix.SYS_GETXATTRAT, uintptr(a.fds), a.pathOf(uintptr(dir))+uintptr(len(procFD)), 0, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.get)), unsafe.Sizeof(a.get))
+	}
 	return retried(unix.SYS_GETXATTR, a.pathOf(uintptr(dir)), uintptr(unsafe.Pointer(a.name)), uintptr(a.get.value), uintptr(a.get.size), 0, 0)
 }
 
@@ -191,6 +196,9 @@ func (a *Attr) write(way Way, dir int, name uintptr) (n uintptr, e Errno) {
 		return retried(unix.SYS_LSETXATTR, name, uintptr(unsafe.Pointer(a.name)), uintptr(a.set.value), uintptr(a.set.size), 0, 0)
 	case Opened:
 		return retried(unix.SYS_FSETXATTR, uintptr(dir), uintptr(unsafe.Pointer(a.name)), uintptr(a.set.value), uintptr(a.set.size), 0, 0)
+	}
+	if a.fds != 0 {
+		return retried(unix.SYS_SETXATTRAT, uintptr(a.fds), a.pathOf(uintptr(dir))+uintptr(len(procFD)), 0, uintptr(unsafe.Pointer(a.name)), uintptr(unsafe.Pointer(&a.set)), unsafe.Sizeof(a.set))
 	}
 	return retried(unix.SYS_SETXATTR, a.pathOf(uintptr(dir)), uintptr(unsafe.Pointer(a.name)), uintptr(a.set.value), uintptr(a.set.size), 0, 0)
 }
@@ -210,6 +218,46 @@ func (a *Attr) pin(dir int, name uintptr) (fd uintptr, e Errno) {
 
 // procFD begins the path of a descriptor.
 const procFD = "/proc/self/fd/"
+
+// own has the descriptors that OwnProc opened: the top of its proc filesystem, and its directory
+// of descriptors. At 0, /proc is used.
+var own struct{ top, fds atomic.Int32 }
+
+// OwnProc mounts a proc filesystem nowhere, for a process whose root directory has none. Its
+// descriptors are labelled through it from then on (Linux 6.13, CAP_SYS_ADMIN).
+var OwnProc = sync.OnceValue(func() Errno {
+	if !HasXattrat() {
+		return unix.ENOSYS
+	}
+	return again(func() error {
+		config, err := unix.Fsopen("proc", unix.FSOPEN_CLOEXEC)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(config)
+		if err := unix.FsconfigCreate(config); err != nil {
+			return err
+		}
+		top, err := unix.Fsmount(config, unix.FSMOUNT_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		fds, err := unix.Openat(top, "self/fd", OpenPath|unix.O_DIRECTORY, 0)
+		if err == nil {
+			own.top.Store(int32(top))
+			own.fds.Store(int32(fds))
+		}
+		return err
+	})
+})
+
+// ProcDir returns the directory and the path in it that lead to /proc, with a slash behind it.
+func ProcDir() (dir int, path string) {
+	if top := own.top.Load(); top != 0 {
+		return int(top), ""
+	}
+	return AtFdcwd, "/proc/"
+}
 
 // pathOf writes fd, NUL-terminated, behind procFD.
 //

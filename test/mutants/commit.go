@@ -106,6 +106,11 @@ func commits() []Mutant {
 			Edits:  edits(root, "\tif c.Sync {\n", "\tif false {\n"),
 		},
 		{
+			Name: "layer-guessed", By: "TestOrderOfLayers in relabel",
+			Breaks: "the order of overlayfs is that of its own upper layer",
+			Edits:  edits("internal/mounts/submount_linux.go", "if e == 0 && !sys.SameSize(fd, m.At) {", "if e == 0 && !sys.SameSize(fd, fd) {"),
+		},
+		{
 			Name: "look-late", By: "TestSlowLook in relabel",
 			Breaks: "a run whose look at its root is late writes nothing until that has ended",
 			Edits:  edits(rival, "since < 0 || since >= lease {", "since == 0 {"),
@@ -183,12 +188,12 @@ func commits() []Mutant {
 		{
 			Name: "rules-trusted", By: "TestApplyTrust in relabel",
 			Breaks: "a root beneath which rules have written is trusted for no label",
-			Edits:  edits("relabel/apply_linux.go", "d.first, e = commit.ClaimRules(m.Top, commit.OrderOf(m.Top, m.Kind))", "d.first, e = false, sys.Errno(0)"),
+			Edits:  edits("relabel/apply_linux.go", "d.first, e = commit.ClaimRules(m.Top, r.order(m, m.Top))", "d.first, e = false, sys.Errno(0)"),
 		},
 		{
 			Name: "rules-overtaken", By: "TestApplyOvertaken in relabel",
 			Breaks: "no label is trusted that was committed while rules were at work",
-			Edits:  edits("relabel/apply_linux.go", "_, e = commit.ClaimRules(fd, commit.OrderOf(fd, m.Kind))", "_ = fd"),
+			Edits:  edits("relabel/apply_linux.go", "_, e = commit.ClaimRules(fd, r.order(m, fd))", "_ = fd"),
 		},
 		{
 			Name: "lock-skipped", By: "TestTrustedAfterWait",
