@@ -124,7 +124,7 @@ func (g *Group) run(ctx context.Context, w *flight.Work[mounts.Volume, request, 
 	in := inner{at: &at, ended: w.Released}
 	if g.turns != nil {
 		in.turn = func(ctx context.Context) error { return g.take(ctx, t) }
-		in.stall = func() { g.give(t) }
+		in.idle = func() { g.give(t) }
 		defer g.give(t)
 	}
 	began = true

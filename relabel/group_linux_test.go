@@ -183,8 +183,8 @@ func TestGroupByMount(t *testing.T) {
 	}
 }
 
-// TestGroupLimit: with a limit of one the second walk waits for the first. A root that is trusted does
-// not wait, and who stands still, here at a frozen filesystem, lets the next one walk.
+// TestGroupLimit: with a limit of one the second walk waits for the first, without the volume's lock. A
+// root that is trusted does not wait, and who stands still, here at a frozen filesystem, lets the next one walk.
 func TestGroupLimit(t *testing.T) {
 	frozen := treetest.Fresh(t, "ext4")
 	ice := newFreezer(t, frozen)
@@ -219,6 +219,9 @@ func TestGroupLimit(t *testing.T) {
 		if w := waits(); w != "other volumes" || at.walks.Load() != 3 {
 			t.Errorf("%d runs, the second waits for %q", at.walks.Load(), w)
 		}
+	}
+	if r, err := Tree(t.Context(), next, labelA, &Options{LockTimeout: treetest.Patience}); err != nil || r.Written != 71 {
+		t.Errorf("beside a run that waits for its turn: %+v, %v", r, err)
 	}
 	ice.freeze(t)
 	close(at.open)

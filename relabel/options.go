@@ -79,7 +79,7 @@ type inner struct {
 	dir   *os.File                        // the root
 	at    *mounts.Volume                  // the root is to be this one, or the error is flight.ErrMoved
 	ended func()                          // called when nothing is open any more
-	stall func()                          // called when the filesystem has not answered for a second
+	idle  func()                          // called when the run waits for the lock or, for a second, for the filesystem
 	turn  func(ctx context.Context) error // waits until the run may walk
 	can   *capabilities                   // for tests; nil: what probe finds
 }

@@ -65,14 +65,14 @@ func (r *relabelling) tree(ctx context.Context) error {
 	if done, err := r.isRight(ctx); done || err != nil {
 		return err
 	}
+	if err := r.turn(ctx); err != nil {
+		return err
+	}
 	if err := r.lock(ctx); err != nil {
 		return err
 	}
 	defer r.release()
 	if done, err := r.trusted(); done || err != nil { // the run that held the lock may have done the work
-		return err
-	}
-	if err := r.turn(ctx); err != nil {
 		return err
 	}
 	c, err := r.begin(ctx)
@@ -95,10 +95,10 @@ func newRelabelling(o Options, in inner, path, label string) *relabelling {
 	if o.Trace != nil {
 		r.account.trace = *o.Trace
 	}
-	if stall := r.account.trace.Stall; stall != nil || in.stall != nil {
+	if stall := r.account.trace.Stall; stall != nil || in.idle != nil {
 		r.run.Stall = func(calls []run.Call) {
-			if in.stall != nil {
-				in.stall()
+			if in.idle != nil {
+				in.idle()
 			}
 			if stall != nil {
 				stall(hungCalls(calls))
@@ -215,6 +215,9 @@ func (r *relabelling) lock(ctx context.Context) (err error) {
 	wait := func() {
 		share.Waits(true) // so that other volumes do not wait for who has the lock
 		r.waits.Store(true)
+		if r.inner.idle != nil {
+			r.inner.idle()
+		}
 		if f := r.account.trace.Wait; f != nil {
 			r.run.Call(f)
 		}

@@ -45,7 +45,7 @@ func callers() []Mutant {
 		{
 			Name: "group-limit", By: "TestGroupLimit",
 			Breaks: "what stands still lets the next one walk",
-			Edits:  edits("relabel/group.go", "in.stall = func() { g.give(t) }", "in.stall = func() {}"),
+			Edits:  edits("relabel/group.go", "in.idle = func() { g.give(t) }", "in.idle = func() {}"),
 		},
 		{
 			Name: "group-stop-leaves-open", By: "TestGroupStopHeld",
