@@ -76,24 +76,6 @@ func TestGroupOnDisk(t *testing.T) {
 	}
 }
 
-// TestGroupByThread: a caller whose thread has a mount namespace of its own means another
-// volume than the one that other threads would find.
-func TestGroupByThread(t *testing.T) {
-	root := grow(t, on(t, "tmpfs"), plain)
-	before := treetest.Read(t, root)
-	for what, do := range map[string]func() error{
-		"Group.Tree": func() error { _, err := new(Group).Tree(t.Context(), root, newLabel, SkipNone); return err },
-		"Verify":     func() error { _, err := Verify(t.Context(), root, newLabel, nil); return err },
-	} {
-		if err := byThread(func(library, string) error { return do() })(ours, root); !errors.Is(err, ErrRefused) || pathOf(err) != root {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	if d := treetest.Diff(before, treetest.Read(t, root)); len(d) > 0 {
-		t.Error(d)
-	}
-}
-
 // TestGroupTrace: each run has the Trace that is made for its root, and Work says
 // what holds it up all the same.
 func TestGroupTrace(t *testing.T) {

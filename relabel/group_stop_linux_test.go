@@ -6,14 +6,9 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -73,7 +68,7 @@ func (g *gate) group() *Group {
 }
 
 // TestGroupStop: what is stopped has ended, and its volume can be unmounted; an
-// obsolete label blocks no new one.
+// obsolete label blocks no new one. Who comes after Shutdown is told.
 func TestGroupStop(t *testing.T) {
 	vol := mkdir(t, on(t, "tmpfs"), "volume")
 	treetest.Must(t, unix.Mount("treetest", vol, "tmpfs", 0, ""))
@@ -105,57 +100,8 @@ func TestGroupStop(t *testing.T) {
 	if err := g.Stop(t.Context(), root); err != nil {
 		t.Errorf("nothing is there: %v", err)
 	}
-	nothingLeft(t, goroutines, files)
-}
-
-// TestGroupStopFrozen: beside a call that hangs Stop says so, and that it is over when
-// it is.
-func TestGroupStopFrozen(t *testing.T) {
-	vol := treetest.Fresh(t, "ext4") // which is unmounted at the end
-	root := grow(t, vol, seventyOne)
-	ice := newFreezer(t, vol)
-	goroutines, files := runtime.NumGoroutine(), openFiles(t)
-	at := &gate{open: make(chan struct{})}
-	g := at.group()
-	waits := asks(t.Context(), g, root, newLabel)
-	treetest.Wait(t, "the walk begins", func() bool { return at.walks.Load() == 1 })
-	ice.freeze(t)
-	close(at.open)
-	treetest.Wait(t, "it hangs", func() bool {
-		w := g.Pending()
-		return len(w) == 1 && strings.Contains(w[0].Waits, " of the filesystem, one of them ")
-	})
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	if err := g.Stop(ctx, root); !errors.As(err, new(*HungError)) && !errors.Is(err, context.DeadlineExceeded) {
-		t.Error(err)
-	}
-	if got := <-waits; !errors.As(got.err, new(*HungError)) || !errors.Is(got.err, ErrStopped) {
-		t.Error(got.err)
-	}
-	ice.thaw(t)
-	treetest.Check(t, g.Stop(t.Context(), root))
-	nothingLeft(t, goroutines, files)
-}
-
-// TestGroupShutdown: all volumes are let go, and those who come are told.
-func TestGroupShutdown(t *testing.T) {
-	dir := on(t, "tmpfs")
-	goroutines, files := runtime.NumGoroutine(), openFiles(t)
-	at := &gate{open: make(chan struct{})}
-	g := at.group()
-	var all []chan asked
-	for _, name := range []string{"a", "b", "c"} {
-		all = append(all, asks(t.Context(), g, grow(t, mkdir(t, dir, name), seventyOne), newLabel))
-	}
-	callers(t, g, 3)
-	treetest.Must(t, g.Shutdown(t.Context()))
-	for _, a := range all {
-		if got := <-a; !errors.Is(got.err, ErrStopped) {
-			t.Error(got.err)
-		}
-	}
-	if _, err := g.Tree(t.Context(), filepath.Join(dir, "a", "root"), newLabel, SkipNone); !errors.Is(err, ErrStopped) {
+	treetest.Check(t, g.Shutdown(t.Context()))
+	if _, err := g.Tree(t.Context(), vol, newLabel, SkipNone); !errors.Is(err, ErrStopped) {
 		t.Error(err)
 	}
 	nothingLeft(t, goroutines, files)
@@ -241,75 +187,4 @@ func TestGroupBusy(t *testing.T) {
 	if r, err := g.Tree(t.Context(), root, newLabel, SkipNone); err != nil || !r.Complete {
 		t.Errorf("%+v, %v", r, err)
 	}
-}
-
-// TestGroupRemade: another filesystem on the same device, at the same path, with a
-// root of the same number and label, is another volume.
-func TestGroupRemade(t *testing.T) {
-	for kind, mkfs := range map[string][]string{
-		"ext4": {"mkfs.ext4", "-q", "-F"},
-		"xfs":  {"mkfs.xfs", "-q", "-f"}, // its number for statfs is that of the device
-	} {
-		treetest.Need(t, "root", kind)
-		dir := t.TempDir()
-		image, point := filepath.Join(dir, "image"), mkdir(t, dir, "point")
-		treetest.Must(t, os.WriteFile(image, nil, 0o600), os.Truncate(image, 320<<20))
-		remake := func() string {
-			for _, args := range [][]string{append(mkfs, image), {"mount", "-o", "loop", image, point}} {
-				if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
-					t.Fatalf("%v: %v: %s", args, err, out)
-				}
-			}
-			return grow(t, point, seventyOne)
-		}
-		unmount := func() {
-			treetest.Check(t, unix.Unmount(point, 0))
-		}
-		root := remake()
-		at := &gate{open: make(chan struct{})}
-		g := at.group()
-		ctx, cancel := context.WithCancel(t.Context())
-		leaves := asks(ctx, g, root, newLabel)
-		callers(t, g, 1)
-		cancel()
-		if got := <-leaves; !errors.As(got.err, new(*PendingError)) {
-			t.Error(got.err)
-		}
-		close(at.open)
-		treetest.Wait(t, "the work ends", func() bool { return len(g.Pending()) == 0 })
-		unmount()
-		remake()
-		treetest.Set(t, root, ".", newLabel)
-		if r, err := g.Tree(t.Context(), root, newLabel, SkipNone); err != nil || r.Written != 70 || at.walks.Load() != 2 {
-			t.Errorf("%s: %d walks, %+v, %v", kind, at.walks.Load(), r, err)
-		}
-		treetest.Check(t, g.Shutdown(t.Context()))
-		unmount()
-	}
-}
-
-// TestGroupStopStorm: callers come and go while volumes are stopped. Each is answered,
-// and after the last stop nothing is left.
-func TestGroupStopStorm(t *testing.T) {
-	dir := on(t, "tmpfs")
-	goroutines, files := runtime.NumGoroutine(), openFiles(t)
-	roots := []string{grow(t, mkdir(t, dir, "a"), seventyOne), grow(t, mkdir(t, dir, "b"), seventyOne)}
-	g := Group{Options: Options{}}
-	var all sync.WaitGroup
-	for i := range 60 {
-		all.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%7)*time.Millisecond)
-			defer cancel()
-			label := []string{newLabel, labelA, labelB}[i%3]
-			if r, err := g.Tree(ctx, roots[i%2], label, SkipNone); err == nil && !r.Complete {
-				t.Errorf("%+v", r)
-			}
-			if i%4 == 0 {
-				treetest.Check(t, g.Stop(t.Context(), roots[i%2]))
-			}
-		})
-	}
-	all.Wait()
-	treetest.Check(t, g.Shutdown(t.Context()))
-	nothingLeft(t, goroutines, files)
 }

@@ -232,43 +232,6 @@ func TestGroupKubelet(t *testing.T) {
 	})
 }
 
-// TestGroupThousand: callers by several paths, one run.
-func TestGroupThousand(t *testing.T) {
-	play(t, 3*time.Second, func(t *testing.T, s *slow, g *group) {
-		s.lies("/link/.", root)
-		s.lies(root+"/", root)
-		var all sync.WaitGroup
-		var left, served atomic.Int64
-		for i := range 1000 {
-			all.Go(func() {
-				path := []string{root, root + "/", "/link/."}[i%3]
-				limit := time.Hour
-				if i%5 == 0 {
-					limit = time.Second
-				}
-				v, err := request(t, g, path, keyA, limit)
-				switch {
-				case limit == time.Second && errors.Is(err, context.DeadlineExceeded):
-					left.Add(1)
-				case err == nil && v.Ended && v.Shared && v.ID == root:
-					served.Add(1)
-				default:
-					t.Errorf("%+v, %v", v, err)
-				}
-			})
-		}
-		synctest.Wait()
-		if p := g.Works(); len(p) != 1 || p[0].Callers != 1000 {
-			t.Errorf("%+v", p)
-		}
-		all.Wait()
-		if left.Load() != 200 || served.Load() != 800 {
-			t.Errorf("%d left, %d were served", left.Load(), served.Load())
-		}
-		s.ran(t, keyA)
-	})
-}
-
 // TestGroupLinger: work that nobody waits for ends, but not before its time, and
 // not if a caller comes back.
 func TestGroupLinger(t *testing.T) {
@@ -426,28 +389,6 @@ func TestGroupOtherLabel(t *testing.T) {
 	})
 }
 
-// TestGroupTurn: a place in the queue is kept as long as work lingers.
-func TestGroupTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &slow{takes: 5 * time.Minute}
-		g := s.group()
-		pending(t, g, root, keyA, time.Second)
-		pending(t, g, root, keyB, time.Second)
-		time.Sleep(119 * time.Second) // A is cancelled, B begins
-		p := pending(t, g, root, keyB, 2*time.Second)
-		if p.After != nil || len(s.halted) != 1 || time.Since(p.Since) != 2*time.Second {
-			t.Errorf("%+v; cancelled: %v", p, s.halted)
-		}
-		time.Sleep(time.Second)
-		pending(t, g, root, keyA, time.Second) // and A gives its place up
-		done(t, g, root, keyB)
-		time.Sleep(time.Second)
-		s.ran(t, keyA, keyB)
-		empty(t, g)
-		s.ran(t, keyA, keyB)
-	})
-}
-
 // TestGroupFresh: a success is no answer to those who ask later, for there may be a stray
 // since. One who left has it done again.
 func TestGroupFresh(t *testing.T) {
@@ -585,13 +526,13 @@ func TestGroupLooksAfterwards(t *testing.T) {
 }
 
 // TestGroupStorm has callers of three keys in three places come and go at
-// random times. A caller who is served is served by a run that ended since, or that
+// random times, in half of the storms while places are stopped. A caller who is served is served by a run that ended since, or that
 // was the last of its place.
 func TestGroupStorm(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 1))
-			s := &slow{takes: 7 * time.Second}
+			s, stops := &slow{takes: 7 * time.Second}, seed%2 == 1
 			g := s.group()
 			g.Linger = 3 * time.Second
 			var all sync.WaitGroup
@@ -608,8 +549,13 @@ func TestGroupStorm(t *testing.T) {
 							t.Errorf("%+v", v)
 						case err == nil:
 							s.answers(t, v.Data.run, asked)
-						case !errors.Is(err, context.DeadlineExceeded):
-							t.Error(err) // nobody is told that others stopped it
+						case !errors.Is(err, context.DeadlineExceeded) && !(stops && errors.Is(err, errStopped)):
+							t.Error(err) // nobody is told that others stopped it, but by Stop
+						}
+						if stops && again == 0 {
+							if err := g.Stop(t.Context(), root, errStopped); err != nil {
+								t.Error(err)
+							}
 						}
 					}
 				})

@@ -4,6 +4,7 @@ package mounts
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -11,6 +12,34 @@ import (
 
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
+
+// TestVolumeRemade: another filesystem on the same device, at the same path, with a root of the
+// same number, is another volume.
+func TestVolumeRemade(t *testing.T) {
+	for kind, mkfs := range map[string][]string{
+		"ext4": {"mkfs.ext4", "-q", "-F"},
+		"xfs":  {"mkfs.xfs", "-q", "-f"}, // its number for statfs is that of the device
+	} {
+		treetest.Need(t, "root", kind)
+		image, point := filepath.Join(t.TempDir(), "image"), t.TempDir()
+		treetest.Must(t, os.WriteFile(image, nil, 0o600), os.Truncate(image, 320<<20))
+		seen := map[Volume]bool{}
+		for range 2 {
+			for _, args := range [][]string{append(mkfs, image), {"mount", "-o", "loop", image, point}} {
+				if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+					t.Fatalf("%v: %v: %s", args, err, out)
+				}
+			}
+			v, err := VolumeAt(point)
+			treetest.Must(t, err)
+			seen[v.ByAnyMount()] = true
+			treetest.Must(t, unix.Unmount(point, 0))
+		}
+		if len(seen) != 2 {
+			t.Errorf("%s: the two are one: %+v", kind, seen)
+		}
+	}
+}
 
 // TestVolumeAt: a link is another volume than what it leads to, and one path to a
 // directory is as good as another; a directory made anew, or mounted a second time, is another volume.
