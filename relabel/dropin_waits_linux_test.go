@@ -9,14 +9,11 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"runtime"
 	"sync"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -140,45 +137,4 @@ func holdLock(t *testing.T, root string) (release func()) {
 	})
 	t.Cleanup(release)
 	return release
-}
-
-// TestDropinThread: a thread with descriptors of its own has its call done by other threads, as
-// the workers of a large tree are, to which its descriptors say nothing.
-func TestDropinThread(t *testing.T) {
-	dir := on(t, "tmpfs")
-	root := grow(t, dir, "default label="+oldLabel+"\ndir .\nfile f%04d x3000\n")
-	other := mkdir(t, dir, "other")
-	treetest.Must(t, os.WriteFile(filepath.Join(other, "f0000"), nil, 0o600))
-	treetest.Must(t, Chcon(root, oldLabel, true)) // what a process keeps is there
-	ended := make(chan error)
-	var work func()
-	work = func() {
-		runtime.LockOSThread() // it ends with its goroutine
-		if unix.Gettid() == unix.Getpid() {
-			go work() // on another: /proc/self is the first thread's, and that does not end
-			return
-		}
-		if err := unix.Unshare(unix.CLONE_FILES); err != nil {
-			ended <- err
-			return
-		}
-		opened := make(chan struct{})
-		go func() {
-			defer close(opened)
-			for range 60 {
-				f, err := os.Open(other)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				t.Cleanup(func() { f.Close() })
-			}
-		}()
-		<-opened
-		ended <- Chcon(root, newLabel, true)
-	}
-	go work()
-	if err := <-ended; err != nil || len(bearing(t, root, newLabel)) != 3001 || len(bearing(t, other, newLabel)) != 0 {
-		t.Errorf("%v; %d labelled of 3001, %d elsewhere", err, len(bearing(t, root, newLabel)), len(bearing(t, other, newLabel)))
-	}
 }
