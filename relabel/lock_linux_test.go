@@ -55,8 +55,8 @@ func TestChild(t *testing.T) {
 		if r, err := tree(t.Context(), path, newLabel, Options{}, as(c)); err != nil || r.Right != r.Seen {
 			t.Errorf("%+v, %v", r, err)
 		}
-	case "line", "line-renamed":
-		lined(t, path, what == "line-renamed")
+	case "line":
+		lined(t, path)
 	case "volumes":
 		manyVolumes(t, path)
 	case "frozen":

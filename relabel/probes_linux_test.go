@@ -5,7 +5,6 @@ package relabel
 import (
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -80,34 +79,12 @@ func probeDead(t *testing.T, dir string) {
 	if n := hangs(); n < 4 || n >= 4+16 { // those that begin in the second before four count as hung
 		t.Errorf("%d hang", n)
 	}
-	if f, err := os.Open(healthy); err != nil {
-		t.Error(err)
-	} else {
-		_ = f.Close() // only read
-	}
 	if is, err := isLabelled(healthy, newLabel, SkipRoot); is || err != nil {
 		t.Errorf("beside calls that hang: %t, %v", is, err)
 	}
 	taken(t, each*(calls-int(refused.Load())))
 	if r, err := new(Group).Tree(t.Context(), healthy, newLabel, SkipNone); err != nil || !r.Complete {
 		t.Errorf("beside calls that hang: %+v, %v", r, err)
-	}
-	// The look of a Group for its volume is such a call, too.
-	const groups = 4 + 16
-	before, late := hangs(), atomic.Int64{}
-	for range groups {
-		all.Go(func() {
-			_, err := new(Group).Tree(t.Context(), one, newLabel, SkipNone)
-			if hung := new(HungError); errors.As(err, &hung) && hung.Calls[0] == (HungCall{"openat", one}) {
-				late.Add(1)
-			} else if !revived.Load() || err == nil {
-				t.Error(err)
-			}
-		})
-	}
-	treetest.Wait(t, "each hangs or has failed", func() bool { return hangs()-before+int(late.Load()) == groups })
-	if late.Load() == 0 {
-		t.Error("the looks of Groups all hang")
 	}
 	revived.Store(true)
 	revive()

@@ -4,7 +4,6 @@ package walk
 
 import (
 	"path/filepath"
-	"regexp"
 	"testing"
 
 	"github.com/fastlabel/fastlabel/internal/mounts"
@@ -12,8 +11,6 @@ import (
 	"github.com/fastlabel/fastlabel/internal/sys"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
-
-var numbers = regexp.MustCompile(`\d+`)
 
 // numbered are rules by which an entry's label has each number in the path of its
 // directory or, of a directory, its own.
