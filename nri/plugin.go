@@ -50,11 +50,12 @@ type plugin struct {
 	places  places
 	mounts  func() ([]mountinfo.Mount, error)
 	group   relabel.Group
-	tree    func(ctx context.Context, root, label string, s relabel.Skip) (relabel.Report, error) // the Group's
-	looks   chan struct{}                                                                         // a place for each that has not ended
+	looks   chan struct{} // a place for each that has not ended
 	pods    pods
 	log     *slog.Logger
 	counts  *counts
+	// tree is the Group's, but in tests.
+	tree func(ctx context.Context, root, label string, s relabel.Skip) (relabel.Report, error)
 }
 
 func newPlugin(s settings, log *slog.Logger) *plugin {
