@@ -39,8 +39,7 @@ var errNoMain = errors.New("TestMain does not call treetest.Main")
 // skip: see Need. A filesystem that is still in use when the tests have ended
 // makes the code 1, for something leaked a descriptor.
 //
-// Main is also what Deny, Supervise and Peak run, in a child, to set the filter or
-// to measure a command.
+// Main is also what Deny and Supervise run, in a child, to set the filter.
 func Main(m *testing.M) int {
 	if rules, ok := os.LookupEnv(askEnv); ok {
 		fmt.Fprintln(os.Stderr, "treetest: supervise:", askAndExec(rules))
@@ -49,14 +48,6 @@ func Main(m *testing.M) int {
 	if rules, ok := os.LookupEnv(denyEnv); ok {
 		fmt.Fprintln(os.Stderr, "treetest: deny:", denyAndExec(rules))
 		return 125
-	}
-	if file, ok := os.LookupEnv(peakEnv); ok {
-		code, err := measure(file)
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "treetest: peak:", err)
-			return 125
-		}
-		return code
 	}
 	bench.kinds = map[string]*shared{}
 	for _, kind := range []string{"ext4", "xfs", "btrfs", "tmpfs"} {

@@ -52,7 +52,7 @@ func TestDiff(t *testing.T) {
 		t.Error(got)
 	}
 	many := map[string]string{}
-	for _, n := range AwkwardNames() {
+	for _, n := range awkwardNames() {
 		many[n] = strings.Repeat("x", 9999)
 	}
 	if d := Diff(many, nil); len(d) != 10 || len(strings.Join(d, "")) > 8192 {

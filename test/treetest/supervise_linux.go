@@ -36,19 +36,6 @@ func (n Notice) On(t testing.TB, path string) bool {
 	return fd.Dev == st.Dev
 }
 
-// Begins reports whether the call's argument arg points to text that begins so.
-func (n Notice) Begins(t testing.TB, arg int, text string) bool {
-	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", n.PID))
-	if err != nil {
-		t.Error(err)
-		return false
-	}
-	defer mem.Close()
-	buf := make([]byte, len(text))
-	_, err = mem.ReadAt(buf, int64(n.Args[arg]))
-	return err == nil && string(buf) == text
-}
-
 // Answer is what becomes of the call. The zero Answer lets it go on.
 type Answer struct {
 	Errno syscall.Errno // the call is not made and fails with this

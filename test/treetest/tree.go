@@ -180,7 +180,7 @@ func (p *parser) entry(words []word) (err error) {
 		if err := p.add(e); err != nil {
 			return err
 		}
-		for _, name := range AwkwardNames() {
+		for _, name := range awkwardNames() {
 			if err := p.add(Entry{Kind: File, Path: e.Path + "/" + name, Label: e.Label, line: e.line}); err != nil {
 				return err
 			}
@@ -273,9 +273,9 @@ func (p *parser) filesystem(at string) string {
 	return ""
 }
 
-// AwkwardNames lists names that careless code trips over: each byte but NUL
+// awkwardNames lists names that careless code trips over: each byte but NUL
 // and the slash alone and in the middle of a name, and some famous ones.
-func AwkwardNames() []string {
+func awkwardNames() []string {
 	var names []string
 	for b := 1; b < 256; b++ {
 		c := string([]byte{byte(b)})
