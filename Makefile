@@ -236,7 +236,7 @@ INSIDE ?= .
 test-selinux: deps-selinux ## boot two kernels with SELinux enforcing, and test in them (root; SELINUX=regexp)
 	@mkdir -p bin
 	cd test/system/selinuxvm && FASTLABEL_PROMISE=selinuxvm CGO_ENABLED=0 FASTLABEL_INSIDE='$(INSIDE)' \
-		$(GO) test -count=1 -timeout 4h -run '$(SELINUX)' $(TESTFLAGS) . ./avc
+		$(GO) test -count=1 -timeout 4h -run '$(SELINUX)' $(TESTFLAGS) .
 
 # STORY=regexp chooses, as in STORY='Fails|Job'.
 STORY ?=

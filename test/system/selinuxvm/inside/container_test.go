@@ -58,7 +58,6 @@ type container struct {
 	engine
 	level  string // of its process, and of the files that are its own
 	volume string
-	asks   string // podman's relabelling: z, Z, or ""
 	stage  string // of our hook: createRuntime or prestart; "" for none
 }
 
@@ -144,15 +143,11 @@ func (c container) arguments(t *testing.T, dir, root string) []string {
 	if c.manager == "" {
 		return c.writeBundle(t, dir, root)
 	}
-	volume := c.volume + ":" + guestVolume
-	if c.asks != "" {
-		volume += ":" + c.asks
-	}
 	args := []string{
 		"podman", "--cgroup-manager=cgroupfs", // no systemd is here to be asked for one
 		"--runtime", c.runtime, "--hooks-dir", c.writeHooks(t, dir),
 		"run", "--rm", "--network=none", "--security-opt", "label=level:" + c.level,
-		"-v", filepath.Join(dir, "witness") + ":" + guestWitness, "-v", volume,
+		"-v", filepath.Join(dir, "witness") + ":" + guestWitness, "-v", c.volume + ":" + guestVolume,
 	}
 	if c.stage != "" {
 		args = append(args, "--annotation", askRelabel+"="+guestVolume)

@@ -53,12 +53,6 @@ func roleGuest([]string) error {
 // readAll reads every entry in its way, and counts them. It goes on behind
 // one that it cannot read, and gives the first error.
 func readAll(root string) (n int, first error) {
-	// Not looked at first: of that the policy keeps silent.
-	if f, err := os.Open(root); err != nil {
-		first = err
-	} else if err := f.Close(); err != nil {
-		return 0, err
-	}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil {
 			_, err = readLabel(path)

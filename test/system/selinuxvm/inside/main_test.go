@@ -20,7 +20,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/fastlabel/fastlabel/test/system/selinuxvm/avc"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -80,15 +79,13 @@ func install() error {
 var volumes = []string{"ext4", "xfs", "tmpfs"}
 
 // each runs test on each volume of the machine, in a fresh directory that
-// every container may search. What the policy refused is shown if it fails.
-func each(t *testing.T, test func(t *testing.T, dir string)) {
-	eachOf(t, volumes, func(t *testing.T, dir string, _ *avc.Log) { test(t, dir) })
-}
+// every container may search.
+func each(t *testing.T, test func(t *testing.T, dir string)) { eachOf(t, volumes, test) }
 
-// eachOf does so on some of the volumes, for tests that ask what was refused.
-func eachOf(t *testing.T, names []string, test func(t *testing.T, dir string, log *avc.Log)) {
+// eachOf does so on some of the volumes.
+func eachOf(t *testing.T, names []string, test func(t *testing.T, dir string)) {
 	for _, name := range names {
-		t.Run(name, func(t *testing.T) { test(t, fresh(t, name), avc.Watch(t)) })
+		t.Run(name, func(t *testing.T) { test(t, fresh(t, name)) })
 	}
 }
 
@@ -106,9 +103,8 @@ func fresh(t *testing.T, volume string) string {
 	return dir
 }
 
-// volume is what the tests label. Containers may not read what has its label,
-// and the policy says so of files and directories: of user_home_t it keeps
-// silent, and it lets them list var_lib_t.
+// volume is what the tests label. Containers may neither read nor list what has its
+// label.
 const volume = `
 default label=system_u:object_r:mysqld_db_t:s0
 dir .

@@ -36,8 +36,7 @@ func play(role string, args []string) int {
 	return noErrno
 }
 
-// roleRead reads a file or a directory to its end. It opens it without having
-// looked at it, for of a refusal to look the policy keeps silent.
+// roleRead reads a file or a directory to its end.
 func roleRead(args []string) error {
 	f, err := os.Open(args[0])
 	if err != nil {
