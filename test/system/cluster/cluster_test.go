@@ -39,11 +39,9 @@ func TestCluster(t *testing.T) {
 		for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr"} {
 			files["bin/"+name] = programs[name]
 		}
-		for name := range patched {
-			say("building " + name)
-			if files["bin/"+name], err = BuildPatched(ctx, name, dir); err != nil {
-				t.Fatal(err)
-			}
+		say("building " + patchedName)
+		if files["bin/"+patchedName], err = BuildPatched(ctx, dir); err != nil {
+			t.Fatal(err)
 		}
 	}
 	files["bin/node"], files["bin/"+runtime+".sh"] = "guest/node", "guest/"+runtime+".sh"

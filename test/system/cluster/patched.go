@@ -29,23 +29,19 @@ var group string
 // in its place.
 type change struct{ file, old, new string }
 
-// patched are containerd's variants, which relabel with the house's library.
-var patched = map[string][]change{
-	"containerd-dropin": {
-		{optsFile, imported, `"github.com/fastlabel/fastlabel/relabel"`},
-		{optsFile, call, "re" + call},
-	},
-	// The options of a container's specification get a context of their own, which
-	// never ends. With the request's they leave when its deadline comes.
-	"containerd-group": {
-		{optsFile, imported, ""},
-		{optsFile, call, "volumeLabel(ctx, src, mountLabel)"},
-		{makeFile, "c.buildContainerSpec(\n\t\tplatform,", "c.buildContainerSpec(\n\t\tr.ctx,\n\t\tplatform,"},
-		{makeFile, ") buildContainerSpec(\n", ") buildContainerSpec(\n\tctx context.Context,\n"},
-		{makeFile, "return c.runtimeSpec(id,", "return c.runtimeSpec(ctx, id,"},
-		{makeFile, ") runtimeSpec(id string,", ") runtimeSpec(ctx context.Context, id string,"},
-		{makeFile, "ctx := util.NamespacedContext()\n\tcontainer :=", "ctx = util.WithNamespace(ctx)\n\tcontainer :="},
-	},
+// patchedName is that of the containerd with a relabel.Group in place of go-selinux.
+const patchedName = "containerd-group"
+
+// patched are its changes. The options of a container's specification get a context of
+// their own, which never ends. With the request's they leave when its deadline comes.
+var patched = []change{
+	{optsFile, imported, ""},
+	{optsFile, call, "volumeLabel(ctx, src, mountLabel)"},
+	{makeFile, "c.buildContainerSpec(\n\t\tplatform,", "c.buildContainerSpec(\n\t\tr.ctx,\n\t\tplatform,"},
+	{makeFile, ") buildContainerSpec(\n", ") buildContainerSpec(\n\tctx context.Context,\n"},
+	{makeFile, "return c.runtimeSpec(id,", "return c.runtimeSpec(ctx, id,"},
+	{makeFile, ") runtimeSpec(id string,", ") runtimeSpec(ctx context.Context, id string,"},
+	{makeFile, "ctx := util.NamespacedContext()\n\tcontainer :=", "ctx = util.WithNamespace(ctx)\n\tcontainer :="},
 }
 
 // apply gives the files of tree that the changes make.
@@ -67,9 +63,9 @@ func apply(tree string, changes []change) (map[string]string, error) {
 	return files, nil
 }
 
-// BuildPatched builds a variant of containerd in dir, with the library as it is in the
-// working tree.
-func BuildPatched(ctx context.Context, name, dir string) (string, error) {
+// BuildPatched builds containerd with the changes in dir, and with the library as it is in
+// the working tree.
+func BuildPatched(ctx context.Context, dir string) (string, error) {
 	cache, err := selinuxvm.CacheDir(cacheName)
 	if err != nil {
 		return "", err
@@ -78,16 +74,14 @@ func BuildPatched(ctx context.Context, name, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	files, err := apply(tree, patched[name])
+	files, err := apply(tree, patched)
 	if err != nil {
 		return "", err
 	}
-	if name == "containerd-group" {
-		files[filepath.Dir(optsFile)+"/fastlabel.go"] = group
-	}
+	files[filepath.Dir(optsFile)+"/fastlabel.go"] = group
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
 	for file, text := range files {
-		to := filepath.Join(dir, name+"-"+filepath.Base(file))
+		to := filepath.Join(dir, patchedName+"-"+filepath.Base(file))
 		if err := os.WriteFile(to, []byte(text), 0o644); err != nil {
 			return "", err
 		}
@@ -97,11 +91,11 @@ func BuildPatched(ctx context.Context, name, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	overlayFile := filepath.Join(dir, name+".json")
+	overlayFile := filepath.Join(dir, patchedName+".json")
 	if err := os.WriteFile(overlayFile, text, 0o644); err != nil {
 		return "", err
 	}
-	modFile := filepath.Join(dir, name+".mod")
+	modFile := filepath.Join(dir, patchedName+".mod")
 	for _, ext := range []string{".mod", ".sum"} {
 		text, err := os.ReadFile(filepath.Join(tree, "go"+ext))
 		if err != nil {
@@ -119,6 +113,6 @@ func BuildPatched(ctx context.Context, name, dir string) (string, error) {
 	if _, err := goRun(ctx, dir, "mod", "edit", "-require="+library+"@v0.0.0", "-replace="+library+"="+root, modFile); err != nil {
 		return "", err
 	}
-	file := filepath.Join(dir, name)
+	file := filepath.Join(dir, patchedName)
 	return file, program{containerd, "cmd/containerd"}.build(ctx, tree, file, "-modfile="+modFile, "-overlay="+overlayFile)
 }

@@ -82,18 +82,6 @@ func need(t *testing.T) {
 	limit = third
 }
 
-// patient gives requests the kubelet's own two minutes, until the test ends: for stories
-// of what the processor has too much of.
-func patient(t *testing.T) {
-	t.Helper()
-	node(t, "kubelet", "2m")
-	t.Cleanup(func() {
-		if limit != 0 {
-			node(t, "kubelet", limit.String())
-		}
-	})
-}
-
 // node does again what guest/node did at the start.
 func node(t *testing.T, args ...string) {
 	t.Helper()

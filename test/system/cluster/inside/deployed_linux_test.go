@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -39,11 +38,10 @@ func deploy(t *testing.T, name, level string) {
 }
 
 // job runs the Job of deploy/kubernetes to its end.
-func job(t *testing.T, level string, during func()) {
+func job(t *testing.T, level string) {
 	t.Helper()
 	deploy(t, "fastlabel-data", level)
 	begin := time.Now()
-	during()
 	complete(t, "fastlabel-data")
 	t.Logf("the Job took %v", time.Since(begin).Round(time.Second))
 	ended(t, "job-pvc", "fastlabel-data")
@@ -116,7 +114,7 @@ func lastLine(text string) string {
 // TestStoryJob: the same volume, labelled by the Job before the pod comes.
 func TestStoryJob(t *testing.T) {
 	need(t)
-	job(t, "s0:c3,c4", func() {})
+	job(t, "s0:c3,c4")
 	holds(t, data, "s0:c3,c4")
 	starts(t, "job", data, "s0:c3,c4")
 }
@@ -148,31 +146,6 @@ func TestStoryInit(t *testing.T) {
 		t.Error("it did not start at the first try")
 	}
 	holds(t, data, "s0:c5,c6")
-}
-
-// TestStoryKilled: the Job's process is killed on its way. Its successor ends the work,
-// and until then the root is trusted for nothing.
-func TestStoryKilled(t *testing.T) {
-	need(t)
-	old := label(data)
-	const to = "s0:c7,c8"
-	job(t, to, func() {
-		pid := 0
-		await(t, patience, "the Job has sealed the root", func() bool {
-			pid = find("fastlabel")
-			return pid != 0 && label(data) != old
-		})
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-		if l := label(data); l == fileType+to || l == old {
-			t.Errorf("killed on its way, and the root has %s", l)
-		} else {
-			t.Logf("killed on its way, and the root has %s", l)
-		}
-	})
-	holds(t, data, to)
-	starts(t, "killed", data, to)
 }
 
 // find is the process of a program, or 0.
@@ -209,7 +182,7 @@ func TestStoryTrySkip(t *testing.T) {
 	}
 	need(t)
 	const l = "s0:c41,c42"
-	job(t, l, func() {})
+	job(t, l)
 	at := small(t, "few")
 	before := creating(t)
 	newPod(t, "few", filepath.Base(at), level(l))

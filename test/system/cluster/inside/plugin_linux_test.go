@@ -4,13 +4,11 @@ package inside
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -92,37 +90,6 @@ next:
 	return n
 }
 
-// oneWalk fails the test unless one walk wrote labels of this level.
-func oneWalk(t *testing.T, l string) {
-	t.Helper()
-	all, idle := logged(t, `"msg":"volume"`, l+`"`), logged(t, `"msg":"volume"`, l+`"`, `"written":0,`)
-	if all-idle != 1 {
-		t.Errorf("%d walks", all-idle)
-	}
-}
-
-// prelabelled creates a pod with the annotation.
-func prelabelled(t *testing.T, name, claim, l string) {
-	t.Helper()
-	create(t, "pod", map[string]string{"NAME": name, "CLAIM": claim, "OPTIONS": level(l), "PRELABEL": l})
-	keep(t, name)
-}
-
-// waits waits until an event of the pod tells how far the plugin is.
-func waits(t *testing.T, name string) {
-	t.Helper()
-	took := await(t, patience, name+" is told how far it is", func() bool { return has(events(t, name), goesOn) })
-	t.Logf("%s is told how far it is after %v", name, took)
-}
-
-// inTime fails the test if a request for the pod was late, as without the plugin.
-func inTime(t *testing.T, name string) {
-	t.Helper()
-	if e := events(t, name); has(e, "deadline exceeded") || has(e, "is reserved for") {
-		t.Errorf("a request for %s was late", name)
-	}
-}
-
 // TestStoryPlugin: the node plugin labels the volume while the start is tried again. The
 // control is TestStoryFails, the same volume without it.
 func TestStoryPlugin(t *testing.T) {
@@ -136,84 +103,26 @@ func TestStoryPlugin(t *testing.T) {
 	deployPlugin(t)
 
 	const l = "s0:c55,c56"
-	prelabelled(t, "plugin", "data", l)
+	create(t, "pod", map[string]string{"NAME": "plugin", "CLAIM": "data", "OPTIONS": level(l), "PRELABEL": l})
+	keep(t, "plugin")
 	during := beside("during")
 	if label(data) == fileType+l {
 		t.Error("the work ended before another pod had started beside it")
 	}
 	t.Logf("another pod runs after %v without the plugin, %v while it works", before, during)
-	waits(t, "plugin")
+	took := await(t, patience, "the pod is told how far it is", func() bool { return has(events(t, "plugin"), goesOn) })
+	t.Logf("it is told how far it is after %v", took)
 	t.Logf("it runs after %v more", awaitRunning(t, "plugin", patience))
-	inTime(t, "plugin")
+	if e := events(t, "plugin"); has(e, "deadline exceeded") || has(e, "is reserved for") {
+		t.Error("a request was late, as without the plugin")
+	}
 	wrote(t, "plugin", l)
 	holds(t, data, l)
-	oneWalk(t, l)
+	all, idle := logged(t, `"msg":"volume"`, l+`"`), logged(t, `"msg":"volume"`, l+`"`, `"written":0,`)
+	if all-idle != 1 {
+		t.Errorf("%d walks", all-idle)
+	}
 	if n := logged(t, `"msg":"RunPodSandbox"`, `"pod":"during"`); n != 0 {
 		t.Error("the plugin looked at a pod that did not ask")
 	}
-}
-
-// TestStoryPluginKilled: the plugin is killed at its work. The root is trusted for nothing,
-// and the next one resumes.
-func TestStoryPluginKilled(t *testing.T) {
-	need(t)
-	deployPlugin(t)
-	old := label(data)
-	const l = "s0:c43,c44"
-	prelabelled(t, "plugin-killed", "data", l)
-	waits(t, "plugin-killed")
-	pid := find("fastlabel-nri")
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	if has := label(data); has == old || has == fileType+l {
-		t.Errorf("killed at its work, and the root has %s", has)
-	} else {
-		t.Logf("killed at its work, and the root has %s", has)
-	}
-	await(t, patience, "another one runs", func() bool { next := find("fastlabel-nri"); return next != 0 && next != pid })
-	t.Logf("it runs after %v more", awaitRunning(t, "plugin-killed", patience))
-	wrote(t, "plugin-killed", l)
-	holds(t, data, l)
-}
-
-// TestStoryPluginDeleted: a pod is deleted while the plugin works for it. Its volume goes
-// soon, before the work would have ended.
-func TestStoryPluginDeleted(t *testing.T) {
-	need(t)
-	deployPlugin(t)
-	const l = "s0:c47,c48"
-	prelabelled(t, "plugin-deleted", "data", l)
-	waits(t, "plugin-deleted")
-	var p pod
-	ask(t, "GET", namespace+"/pods/plugin-deleted", &p)
-	ask(t, "DELETE", namespace+"/pods/plugin-deleted?gracePeriodSeconds=0", nil)
-	took := await(t, patience, "its volumes are unmounted", func() bool {
-		left, err := filepath.Glob("/var/lib/kubelet/pods/" + p.Metadata.UID + "/volumes/*/*")
-		return err == nil && len(left) == 0
-	})
-	t.Logf("its volumes are unmounted %v after it was deleted; the root has %s", took, label(data))
-	if label(data) == fileType+l {
-		t.Error("the work was not ended")
-	}
-}
-
-// TestStoryPluginMany: twenty pods have one volume, and there is one walk.
-func TestStoryPluginMany(t *testing.T) {
-	ready(t)
-	patient(t)
-	deployPlugin(t)
-	const at, l = "/volumes/tmpfs/many", "s0:c45,c46"
-	makeFiles(t, at, 1000)
-	create(t, "volume", map[string]string{"NAME": "many", "PATH": at})
-	var names []string
-	for i := range 20 {
-		names = append(names, fmt.Sprintf("many-%d", i))
-		prelabelled(t, names[i], "many", l)
-	}
-	for _, name := range names {
-		awaitRunning(t, name, patience)
-	}
-	holds(t, at, l)
-	oneWalk(t, l)
 }

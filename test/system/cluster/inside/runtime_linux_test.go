@@ -33,34 +33,16 @@ func TestStoryHook(t *testing.T) {
 	}
 }
 
-// containerd puts another containerd in place of the one that runs, until the test ends.
-func containerd(t *testing.T, program string) {
-	t.Helper()
-	if crio {
-		t.Skip("of containerd")
-	}
-	node(t, "container_runtime", program)
-	t.Cleanup(func() { node(t, "container_runtime", "containerd") })
-}
-
-// TestStoryDropin: containerd that calls relabel.Relabel in place of label.Relabel, and
-// nobody labels beforehand. It cannot leave at the deadline, but it says done only when
-// it is.
-func TestStoryDropin(t *testing.T) {
-	need(t)
-	containerd(t, "containerd-dropin")
-	newPod(t, "dropin", "data", level("s0:c31,c32"))
-	t.Logf("it runs after %v", awaitRunning(t, "dropin", patience))
-	wrote(t, "dropin", "s0:c31,c32")
-	holds(t, data, "s0:c31,c32")
-}
-
 // TestStoryGroup: containerd with a relabel.Group. A request leaves when its own deadline
 // comes, and the name is free again for the next one, which joins the walk: no attempt
 // gets another number, and the volume is walked once.
 func TestStoryGroup(t *testing.T) {
 	need(t)
-	containerd(t, "containerd-group")
+	if crio {
+		t.Skip("of containerd")
+	}
+	node(t, "container_runtime", "containerd-group")
+	t.Cleanup(func() { node(t, "container_runtime", "containerd") })
 	newPod(t, "group", "data", level("s0:c33,c34"))
 	t.Logf("it runs after %v", awaitRunning(t, "group", patience))
 	wrote(t, "group", "s0:c33,c34")

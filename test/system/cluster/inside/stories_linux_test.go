@@ -8,15 +8,6 @@ import (
 	"time"
 )
 
-// TestStoryShared: two pods of one level share the volume.
-func TestStoryShared(t *testing.T) {
-	need(t)
-	const l = "s0:c57,c58"
-	job(t, l, func() {})
-	starts(t, "one", data, l)
-	starts(t, "two", data, l)
-}
-
 // TestStoryNamespace: the level is the namespace's. Of OpenShift there is its annotation,
 // and in place of its admission a policy that gives pods that level.
 func TestStoryNamespace(t *testing.T) {
@@ -36,6 +27,6 @@ func TestStoryNamespace(t *testing.T) {
 		_, text := request("POST", namespace+"/pods?dryRun=All", asked)
 		return strings.Contains(string(text), `"seLinuxOptions":{"level":"`+l+`"}`)
 	})
-	job(t, l, func() {})
+	job(t, l)
 	startsWith(t, "namespace", data, "{}", l)
 }
