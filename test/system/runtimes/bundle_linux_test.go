@@ -134,7 +134,7 @@ func (c *container) remove() {
 }
 
 func (c *container) quietly(args []string) error {
-	cmd := c.command("", args...)
+	cmd := c.command(args...)
 	cmd.Env = c.env()
 	return cmd.Run()
 }

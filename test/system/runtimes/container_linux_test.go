@@ -59,7 +59,6 @@ type container struct {
 	stage       string
 	hooks       []hook
 	process     []string
-	prepare     string // shell, for where the engine runs
 }
 
 var last atomic.Int64
@@ -139,7 +138,7 @@ func (c *container) run(ctx context.Context) (r result, err error) {
 	if err != nil {
 		return r, err
 	}
-	cmd := c.command(c.prepare, c.runArgs()...)
+	cmd := c.command(c.runArgs()...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = c.dir, out, out
 	cmd.Env = c.env()
 	begin := time.Now()

@@ -7,13 +7,9 @@
 // There is no network, and no image but ours.
 //
 //	TestLabels           every label is right when the process starts
-//	TestSecond           a volume that is done: only its root is looked at
 //	TestNoMount          a hook that fails stops the start, and says why where
-//	TestImmutable        it can be read
 //	TestKilledByRuntime  the runtime's timeout
 //	TestOwnDeadline      the hook's own, before it
-//	TestStalled          the same, with a volume that does not answer
-//	TestSignal           SIGTERM and SIGKILL to the hook
 //	TestOnce             twenty containers on one volume walk it once
 //	TestImage            podman loads the image of make image, which labels a volume
 //
@@ -29,9 +25,8 @@
 //	bundle     its config.json, or podman's arguments and hooks
 //	guest      the process in it
 //	volume     the trees on ext4
-//	fuse       a volume that counts, is slow, or does not answer
+//	fuse       a volume that counts, is slow, or has its callers wait
 //	procs      which hooks run
-//	syslog     what they say to it
 //
 // Run it as root:
 //

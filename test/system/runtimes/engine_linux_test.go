@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 
@@ -96,25 +95,10 @@ func (e engine) need(t testing.TB) {
 			err = fmt.Errorf("it does not start a container: exit %d: %s", r.code, r.said)
 		}
 		started.by[e] = err
-		t.Logf("%s: %s", e, e.version())
 	}
 	if err != nil {
 		treetest.Lack(t, e.name(), err)
 	}
-}
-
-// version is the first line of what the programs say of theirs.
-func (e engine) version() string {
-	var all []string
-	for _, name := range []string{e.runtime, e.manager} {
-		if name == "" {
-			continue
-		}
-		out, _ := exec.Command(name, "--version").Output()
-		first, _, _ := strings.Cut(string(out), "\n")
-		all = append(all, first)
-	}
-	return strings.Join(all, ", ")
 }
 
 // unified is where systemd's hybrid layout mounts cgroup2, beside version 1.
@@ -123,14 +107,12 @@ func (e engine) version() string {
 const unified = "/sys/fs/cgroup/unified"
 
 // command runs args in a mount namespace of its own, so that the engine leaves
-// no mount here; prepare is shell that is run in it first.
-func (e engine) command(prepare string, args ...string) *exec.Cmd {
-	if prepare == "" {
-		prepare = ":"
-	}
+// no mount here.
+func (e engine) command(args ...string) *exec.Cmd {
+	prepare := ":"
 	var fs unix.Statfs_t
 	if err := unix.Statfs(unified, &fs); e.runtime == "crun" && err == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC {
-		prepare += "; umount " + unified
+		prepare = "umount " + unified
 	}
 	return exec.Command("unshare", append([]string{"-m", "sh", "-ec", prepare + `; exec "$@"`, "sh"}, args...)...)
 }

@@ -32,7 +32,6 @@ type server struct {
 	mu    sync.Mutex
 	delay time.Duration  // of each setting of a label
 	gate  chan struct{}  // if there is one, settings wait until it is closed
-	heeds bool           // or, if so, until the kernel wants to interrupt them
 	opens map[string]int // how often a hook opened this directory
 	sets  map[string]int // how often a label was set on this entry
 }
@@ -84,12 +83,11 @@ func serve(t testing.TB, v volume) *server {
 	return s
 }
 
-// hold makes hooks wait where they would set a label. If the server heeds
-// interrupts, a signal lets them go; else even one that is killed waits.
-func (s *server) hold(heeds bool) {
+// hold makes hooks wait where they would set a label. Even one that is killed waits.
+func (s *server) hold() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.gate, s.heeds = make(chan struct{}), heeds
+	s.gate = make(chan struct{})
 }
 
 // release lets them go on, and all others, without any delay.
@@ -143,19 +141,11 @@ func (n *node) Setxattr(ctx context.Context, attr string, data []byte, flags uin
 	s := n.server
 	s.mu.Lock()
 	s.sets[n.Path(nil)]++
-	delay, gate, heeds := s.delay, s.gate, s.heeds
+	delay, gate := s.delay, s.gate
 	s.mu.Unlock()
 	time.Sleep(delay)
 	if gate != nil {
-		var interrupt <-chan struct{}
-		if heeds {
-			interrupt = ctx.Done()
-		}
-		select {
-		case <-gate:
-		case <-interrupt:
-			return syscall.EINTR
-		}
+		<-gate
 	}
 	return n.LoopbackNode.Setxattr(ctx, attr, data, flags)
 }

@@ -47,7 +47,7 @@ func TestImage(t *testing.T) {
 				t.Fatalf("%v: %s", err, out)
 			}
 			podman := func(args ...string) (string, error) {
-				cmd := c.command("", c.podman(args...)...)
+				cmd := c.command(c.podman(args...)...)
 				cmd.Env = c.env()
 				out, err := cmd.CombinedOutput()
 				return string(out), err

@@ -2,11 +2,7 @@
 
 package runtimes
 
-import (
-	"testing"
-
-	"github.com/fastlabel/fastlabel/test/treetest"
-)
+import "testing"
 
 // TestLabels has the container's process read the labels: with the hook all are
 // right when it starts. Without the hook, and with the hook where nothing is
@@ -25,28 +21,6 @@ func TestLabels(t *testing.T) {
 		v.has(t, oldLabel)
 
 		c.with(t, v, ours(place.hook, 0)).start(t).succeeds(t, "with the hook all are right")
-		v.has(t, newLabel)
-	})
-}
-
-// TestSecond starts a container on a volume that is done: the root is all that
-// the hook looks at, so that a label which is wrong deep beneath it stays. With
-// skip=none the same start heals it.
-func TestSecond(t *testing.T) {
-	each(t, func(t *testing.T, c cell) {
-		v := disk(t)
-		x := c.with(t, v, ours(place.hook, 0))
-		x.start(t).succeeds(t, "first")
-		treetest.Set(t, v.root, deep, oldLabel)
-		before := treetest.Snapshot(t, v.root+"/...")
-		x.process = guestArgs(newLabel, v.entries, 1)
-		x.start(t).succeeds(t, "second, with one wrong label that nobody looks at")
-		if diff := treetest.Diff(before, treetest.Snapshot(t, v.root+"/...")); len(diff) > 0 {
-			t.Errorf("changed by the second start: %q", diff)
-		}
-		x.annotations[askSkip] = "none"
-		x.process = guestArgs(newLabel, v.entries, 0)
-		x.start(t).succeeds(t, "control: with skip=none it is healed")
 		v.has(t, newLabel)
 	})
 }

@@ -4,9 +4,7 @@ package runtimes
 
 import (
 	"cmp"
-	"debug/elf"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -88,33 +86,15 @@ func build() error {
 	return installGuest()
 }
 
-// installGuest puts this program into the root, where there is no library.
+// installGuest puts this program into the root, where there is no library: it is static.
 func installGuest() error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	program, err := elf.Open(self)
+	program, err := os.ReadFile(self)
 	if err != nil {
 		return err
 	}
-	defer program.Close()
-	for _, p := range program.Progs {
-		if p.Type == elf.PT_INTERP {
-			return fmt.Errorf("%s is not static: build it with CGO_ENABLED=0", self)
-		}
-	}
-	from, err := os.Open(self)
-	if err != nil {
-		return err
-	}
-	defer from.Close()
-	to, err := os.OpenFile(filepath.Join(place.rootfs, guestPath), os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(to, from); err != nil {
-		return err
-	}
-	return to.Close()
+	return os.WriteFile(filepath.Join(place.rootfs, guestPath), program, 0o755)
 }

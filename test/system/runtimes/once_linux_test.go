@@ -41,7 +41,7 @@ func TestOnce(t *testing.T) {
 			t.Run(c.stage+"/"+c.skip, func(t *testing.T) {
 				s := serve(t, plant(t, onDisk(t), small))
 				lines := filepath.Join(t.TempDir(), "lines")
-				s.hold(false)
+				s.hold()
 				storm(t, s, cell{e, c.stage}, c.skip, lines)
 				text, err := os.ReadFile(lines)
 				if err != nil {

@@ -7,9 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -21,70 +19,18 @@ func isHook(pid int, program string) bool {
 }
 
 // hooksNow lists the processes that run the command by that link.
-func hooksNow(t testing.TB, program string) []int {
+func hooksNow(t testing.TB, program string) (hooks []int) {
 	t.Helper()
-	var hooks []int
-	for pid := range parents(t) {
-		if isHook(pid, program) {
+	all, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range all {
+		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil && isHook(pid, program) {
 			hooks = append(hooks, pid)
 		}
 	}
 	return hooks
-}
-
-// parents gives every process's parent.
-func parents(t testing.TB) map[int]int {
-	t.Helper()
-	all := map[int]int{}
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range stats {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			continue // it has ended
-		}
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		if err != nil {
-			continue // "self"
-		}
-		// The name may hold blanks and brackets; after it stand the state and
-		// the parent.
-		rest := strings.Fields(string(text)[strings.LastIndexByte(string(text), ')')+1:])
-		if parent, err := strconv.Atoi(rest[1]); err == nil {
-			all[pid] = parent
-		}
-	}
-	return all
-}
-
-// childless fails the test if the process has a child; that its parent has one
-// shows that a child would be seen.
-func childless(t testing.TB, pid int) {
-	t.Helper()
-	all := parents(t)
-	if all[pid] < 1 {
-		t.Errorf("control: the parent of %d is %d", pid, all[pid])
-	}
-	for child, parent := range all {
-		if parent == pid {
-			name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", child))
-			t.Errorf("the hook has a child: %s", name)
-		}
-	}
-}
-
-// await waits until a hook runs, and gives its process; 0 if none comes.
-func await(t testing.TB, program string) int {
-	t.Helper()
-	for end := time.Now().Add(patience / 2); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if hooks := hooksNow(t, program); len(hooks) == 1 {
-			return hooks[0]
-		}
-	}
-	t.Error("no hook runs")
-	return 0
 }
 
 // nobody fails the test if a hook outlives its start. A thread that waits for a

@@ -71,25 +71,6 @@ func TestOwnDeadline(t *testing.T) {
 	})
 }
 
-// TestStalled has the volume's server not answer at all. The hook ends all the
-// same before the runtime's timeout, and a start after that does what is left,
-// which is all of it.
-func TestStalled(t *testing.T) {
-	eachEngine(t, func(t *testing.T, e engine) {
-		c := cell{e, "createRuntime"}
-		s := serve(t, plant(t, onDisk(t), small))
-		s.hold(true)
-		x := s.with(t, c, ours(s.hook, allowed)).withLines()
-		r := x.start(t)
-		nobody(t, s.hook)
-		r.stopped(t, "stalled")
-		x.hasLines(t, r, ": "+guestVolume+": ", "deadline of 2s reached", s.dir)
-		s.release()
-		x.start(t).succeeds(t, "control: the same container, when the server answers")
-		s.has(t, newLabel)
-	})
-}
-
 // retried starts the container again, on a server that is fast: it does the
 // rest.
 func (s *server) retried(t *testing.T, x *container) {

@@ -33,9 +33,6 @@ hardlink a/b/c/h a/f03
 // slow has more files than a server can label in the time that hooks have.
 const slow = "default label=" + oldLabel + "\ndir a/b\nfile a/f%03d x400\nfile a/b/f%03d x400\n"
 
-// deep is an entry of small beneath directories that are right.
-const deep = "a/b/c/d/f07"
-
 // volume is a tree, and how many entries it has with its root.
 type volume struct {
 	root    string
