@@ -22,7 +22,6 @@ import (
 const (
 	askRelabel = "io.fastlabel.relabel"
 	askLabel   = "io.fastlabel.label"
-	askSkip    = "io.fastlabel.skip"
 )
 
 // patience is how long a start may take. None of these should need it: a start

@@ -10,7 +10,6 @@
 //	TestNoMount          a hook that fails stops the start, and says why where
 //	TestKilledByRuntime  the runtime's timeout
 //	TestOwnDeadline      the hook's own, before it
-//	TestOnce             twenty containers on one volume walk it once
 //	TestImage            podman loads the image of make image, which labels a volume
 //
 // Each has a control that shows that it can fail; its comment names it. Most run
@@ -25,8 +24,7 @@
 //	bundle     its config.json, or podman's arguments and hooks
 //	guest      the process in it
 //	volume     the trees on ext4
-//	fuse       a volume that counts, is slow, or has its callers wait
-//	procs      which hooks run
+//	fuse       a volume that is slow
 //
 // Run it as root:
 //

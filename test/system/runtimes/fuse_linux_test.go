@@ -10,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -22,25 +22,19 @@ import (
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-// server is a volume served by this process: it shows the volume beneath, counts
-// what hooks do to it, and can be slow or hold them up.
+// server is a volume served by this process: it shows the volume beneath, and can be slow.
 type server struct {
 	volume
-	dir  string // where it is mounted
-	hook string // a link to the command, by which its hooks are known
-
-	mu    sync.Mutex
-	delay time.Duration  // of each setting of a label
-	gate  chan struct{}  // if there is one, settings wait until it is closed
-	opens map[string]int // how often a hook opened this directory
-	sets  map[string]int // how often a label was set on this entry
+	dir   string       // where it is mounted
+	hook  string       // a link to the command, by which its hooks are known
+	delay atomic.Int64 // of each setting of a label, in nanoseconds
 }
 
 // serve mounts the volume's server.
 func serve(t testing.TB, v volume) *server {
 	t.Helper()
 	treetest.Need(t, "fuse")
-	s := &server{volume: v, dir: filepath.Join(filepath.Dir(v.root), "served"), opens: map[string]int{}, sets: map[string]int{}}
+	s := &server{volume: v, dir: filepath.Join(filepath.Dir(v.root), "served")}
 	s.hook = filepath.Join(place.dir, fmt.Sprint("hook-", last.Add(1)))
 	if err := os.Link(place.hook, s.hook); err != nil {
 		t.Fatal(err)
@@ -56,13 +50,13 @@ func serve(t testing.TB, v volume) *server {
 	root := &node{LoopbackNode: &fs.LoopbackNode{RootData: data}, server: s}
 	data.RootNode = root
 	srv, err := fs.Mount(s.dir, root, &fs.Options{MountOptions: fuse.MountOptions{
-		FsName: "runtimes", Name: "counting", DirectMountStrict: true, Logger: log.New(io.Discard, "", 0),
+		FsName: "runtimes", Name: "slow", DirectMountStrict: true, Logger: log.New(io.Discard, "", 0),
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		s.release()
+		s.slow(0)
 		if err := srv.Unmount(); err != nil {
 			t.Error(err)
 		}
@@ -83,39 +77,8 @@ func serve(t testing.TB, v volume) *server {
 	return s
 }
 
-// hold makes hooks wait where they would set a label. Even one that is killed waits.
-func (s *server) hold() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.gate = make(chan struct{})
-}
-
-// release lets them go on, and all others, without any delay.
-func (s *server) release() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.delay = 0
-	if s.gate != nil {
-		close(s.gate)
-		s.gate = nil
-	}
-}
-
 // slow makes each setting of a label take so long.
-func (s *server) slow(delay time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.delay = delay
-}
-
-// counts gives the counts so far, and begins anew.
-func (s *server) counts() (opens, sets map[string]int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	opens, sets = s.opens, s.sets
-	s.opens, s.sets = map[string]int{}, map[string]int{}
-	return opens, sets
-}
+func (s *server) slow(delay time.Duration) { s.delay.Store(int64(delay)) }
 
 type node struct {
 	*fs.LoopbackNode
@@ -123,9 +86,8 @@ type node struct {
 }
 
 var (
-	_ fs.NodeWrapChilder    = (*node)(nil)
-	_ fs.NodeSetxattrer     = (*node)(nil)
-	_ fs.NodeOpendirHandler = (*node)(nil)
+	_ fs.NodeWrapChilder = (*node)(nil)
+	_ fs.NodeSetxattrer  = (*node)(nil)
 )
 
 // WrapChild makes what is found in a directory a node of this server as well.
@@ -138,25 +100,6 @@ func (n *node) WrapChild(_ context.Context, ops fs.InodeEmbedder) fs.InodeEmbedd
 
 // Setxattr sets a label, after the delay.
 func (n *node) Setxattr(ctx context.Context, attr string, data []byte, flags uint32) syscall.Errno {
-	s := n.server
-	s.mu.Lock()
-	s.sets[n.Path(nil)]++
-	delay, gate := s.delay, s.gate
-	s.mu.Unlock()
-	time.Sleep(delay)
-	if gate != nil {
-		<-gate
-	}
+	time.Sleep(time.Duration(n.server.delay.Load()))
 	return n.LoopbackNode.Setxattr(ctx, attr, data, flags)
-}
-
-// OpendirHandle opens a directory. The containers' processes do so as well, and
-// are not counted: the kernel says who asks.
-func (n *node) OpendirHandle(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
-	if caller, is := fuse.FromContext(ctx); is && isHook(int(caller.Pid), n.server.hook) {
-		n.server.mu.Lock()
-		n.server.opens[n.Path(nil)]++
-		n.server.mu.Unlock()
-	}
-	return n.LoopbackNode.OpendirHandle(ctx, flags)
 }

@@ -11,7 +11,6 @@
 // labels need, and an amd64 processor, whose programs run while the image is
 // made. What takes time in it says nothing about speed.
 //
-//	TestMachine     the machine itself: output, exit code, a boot that hangs
 //	TestCore        package inside: what only a kernel with a policy can show
 //	TestRuntimes    the same package: containers of runc, crun and podman
 //	TestRestorecon  the same package: the whole machine, beside its restorecon

@@ -24,7 +24,6 @@
 // Containers, as runc, crun and podman start them. Their process is this program:
 //
 //	TestRuntimeHook  denied its volume without our hook, at home in it with the hook
-//	TestRuntimeLife  a fresh volume, labelled, used, and skipped by CRI-O
 //
 // The whole machine, whose labels they change:
 //
