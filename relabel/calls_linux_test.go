@@ -115,27 +115,6 @@ func TestCallsPerEntry(t *testing.T) {
 	}
 }
 
-// TestApplyCalls counts those of rules by which names differ: each label is read once,
-// also a directory's, and written once if it is wrong.
-func TestApplyCalls(t *testing.T) {
-	treetest.Need(t, "root", "strace", "seccomp", "setxattrat")
-	const dirs, entries = 1000, 3000
-	bin := treetest.Command(t)
-	root := filepath.Join(treetest.Fresh(t, "tmpfs"), "many")
-	treetest.Build(t, root, treetest.Text(t, fmt.Sprintf("file f%%04d x%d\ndir d%%04d x%d", entries-dirs, dirs)))
-	contexts := filepath.Join(t.TempDir(), "file_contexts")
-	rules := strings.ReplaceAll("@(/.*)? "+usrLabel+"\n@/f.*7 -- "+etcLabel+"\n", "@", root)
-	treetest.Must(t, os.WriteFile(contexts, []byte(rules), 0o600))
-	const few = 16 // for the root
-	for _, writes := range []int{entries, 0} {
-		n := treetest.Tallies(below(t, nil, root, bin, "restorecon", "--threads=2", "--contexts", contexts, "-R"))
-		reads, wrote := n[treetest.ReadAttr]+n[treetest.ListAttr], n[treetest.WriteAttr]
-		if reads < entries || reads > entries+few || wrote < writes || wrote > writes+few || n[treetest.Stat]+n[treetest.Open] > dirs+2*few {
-			t.Errorf("%d entries: %d reads, %d writes, want %d: %v", entries, reads, wrote, writes, n)
-		}
-	}
-}
-
 // TestCallsPerDirectory: a directory of one file is opened once and read with
 // two calls, the second of which says that it ends, on every filesystem.
 func TestCallsPerDirectory(t *testing.T) {

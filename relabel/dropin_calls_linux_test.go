@@ -154,34 +154,3 @@ type dropinTurn struct {
 	calls int
 	said  string
 }
-
-// TestKindChanges: a root that becomes a directory, or a file, before any call that
-// opens something is labelled as what it is then.
-func TestKindChanges(t *testing.T) {
-	const env = "FASTLABEL_KIND_CHANGES"
-	if label, path, is := strings.Cut(os.Getenv(env), " "); is {
-		r, err := Tree(t.Context(), path, label, nil)
-		if err != nil || !r.Complete || r.Way == "" {
-			t.Fatalf("%+v, %v", r, err)
-		}
-		treetest.Must(t, Chcon(path, label, false))
-		return
-	}
-	treetest.Need(t, "root", "seccomp", "tmpfs")
-	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir a\nfile a/f\nfile b\n")
-	a, b := filepath.Join(root, "a"), filepath.Join(root, "b")
-	for i, calls := 0, 1; i/2 < calls; i++ { // twice before each call: each run leaves the other kind behind
-		cmd := exec.Command(os.Args[0], "-test.run=^TestKindChanges$")
-		cmd.Env = append(os.Environ(), env+"="+[...]string{newLabel, oldLabel}[i/2%2]+" "+a)
-		end := treetest.Supervise(t, cmd, []int{unix.SYS_OPENAT}, func(n treetest.Notice) treetest.Answer {
-			if n.Nth == 1+i/2 {
-				treetest.Check(t, unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE))
-			}
-			return treetest.Answer{}
-		})
-		if end.Code != 0 {
-			t.Fatalf("before call %d: %+v", 1+i/2, end)
-		}
-		calls = max(calls, end.Calls)
-	}
-}

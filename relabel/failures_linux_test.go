@@ -195,12 +195,6 @@ type encrypted struct {
 	id  [unix.FSCRYPT_KEY_IDENTIFIER_SIZE]byte
 }
 
-func newEncrypted(t *testing.T) *encrypted {
-	t.Helper()
-	treetest.Need(t, "root", "ext4")
-	return &encrypted{dir: ext4With(t, "encrypt")}
-}
-
 func (e *encrypted) ioctl(t *testing.T, path string, request uint, arg unsafe.Pointer) {
 	t.Helper()
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -258,7 +252,8 @@ func (e *encrypted) encrypt(t *testing.T, dir string) {
 // TestEncrypted: where the key is added while entries wait to be labelled, under the
 // names that they have without it, these are failures and not taken for vanished.
 func TestEncrypted(t *testing.T) {
-	e := newEncrypted(t)
+	treetest.Need(t, "root", "ext4")
+	e := &encrypted{dir: ext4With(t, "encrypt")}
 	e.unlock(t)
 	for engine, m := range engines() {
 		for _, adds := range []bool{false, true} {

@@ -198,49 +198,28 @@ func TestRefusedLinks(t *testing.T) {
 	treetest.Need(t, "root")
 	root := on(t, "tmpfs")
 	mounted(t, "tmpfs", root, "")
-	treetest.Build(t, root, treetest.Text(t, "default label="+oldLabel+`
-dir .
-dir proc
-dir run
-dir var
-dir var/srv
-dir var/srv/data
-file var/srv/data/f
-dir var/opt
-dir var/opt/app
-dir var/home
-dir var/home/core
-dir var/home/core/vol
-dir var/roothome
-dir var/roothome/vol
-dir sysroot
-dir sysroot/tmp
-dir sysroot/tmp/vol
-link srv var/srv
-link opt var/opt
-link home var/home
-link root var/roothome
-link tmp sysroot/tmp
-`))
+	treetest.Build(t, root, treetest.Text(t, "default label="+oldLabel+"\ndir .\ndir proc\ndir run\n"+
+		"file var/srv/data/f\ndir var/home/core/vol\ndir var/roothome/vol\ndir sysroot/tmp/vol\n"+
+		"link srv var/srv\nlink home var/home\nlink root var/roothome\nlink tmp sysroot/tmp\n"))
 	mounted(t, "proc", filepath.Join(root, "proc"), "")
 	t.Setenv("HOME", "/home/core")
 	chroot(t, root, func() {
 		for _, path := range []string{
-			"/srv", "/srv/", "/var/srv", "/opt/", "/var/opt", "/home", "/home/", "/var/home", "/home/core", "/var/home/core",
+			"/srv", "/srv/", "/var/srv", "/home", "/home/", "/var/home", "/home/core", "/var/home/core",
 			"/root", "/var/roothome", "/tmp/", "/sysroot/tmp", "/sysroot", "/var", "/",
 		} {
 			if r, err := Verify(t.Context(), path, newLabel, nil); !errors.Is(err, ErrRefused) {
 				t.Errorf("%s is not refused: %+v, %v", path, r, err)
 			}
 		}
-		for _, path := range []string{"/var/srv/data", "/srv/data", "/opt/app", "/home/core/vol", "/root/vol", "/tmp/vol"} {
+		for _, path := range []string{"/var/srv/data", "/srv/data", "/home/core/vol", "/root/vol", "/tmp/vol"} {
 			if r, err := Tree(t.Context(), path, newLabel, nil); err != nil || !r.Complete || r.Skipped != 0 {
 				t.Errorf("%s: %+v, %v", path, r, err)
 			}
 		}
 	})
 	for p, label := range treetest.Read(t, filepath.Join(root, "var")) {
-		inside := p == "srv/data" || p == "srv/data/f" || p == "opt/app" || filepath.Base(p) == "vol"
+		inside := p == "srv/data" || p == "srv/data/f" || filepath.Base(p) == "vol"
 		if inside != (label == newLabel) {
 			t.Errorf("/var/%s has %q", p, label)
 		}

@@ -4,7 +4,6 @@ package relabel
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -72,24 +71,5 @@ func TestState(t *testing.T) {
 			check(t, Options{Workers: 4}, inner{can: &m, dry: true})
 			check(t, Options{Workers: 4, Trace: &Trace{Change: func(string, string, string) {}}}, as(m))
 		})
-	}
-}
-
-// TestThrottleStops: the end of the context reaches who waits, and nobody goes
-// on to what was waited for.
-func TestThrottleStops(t *testing.T) {
-	treetest.Need(t, "root")
-	root := filepath.Join(treetest.Fresh(t, "tmpfs"), "tree")
-	treetest.Build(t, root, treetest.Text(t, rows))
-	ctx, cancel := context.WithCancel(t.Context())
-	o := Options{Throttle: func(ctx context.Context, _ int) error {
-		cancel()
-		<-ctx.Done()
-		return nil
-	}}
-	rep, err := Tree(ctx, root, newLabel, &o)
-	// The root, which comes last, is all that was met.
-	if !errors.Is(err, context.Canceled) || errors.As(err, new(*HungError)) || rep.Complete || rep.Seen != 1 {
-		t.Errorf("%+v, %v", rep, err)
 	}
 }
