@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -28,35 +27,25 @@ func TestProgressReal(t *testing.T) {
 	treetest.Build(t, dir, treetest.Text(t, "dir a/b/c\nfile a/f%03d x100\n"))
 	all := int(treetest.Count(t, dir).All)
 	want := fmt.Sprintf(`"total":%d,"percent":`, all+reserved)
-	asked, told, ended := make(chan os.Signal), make(chan struct{}), make(chan struct{})
+	told := make(chan struct{})
 	r, w := io.Pipe()
 	a := real()
-	a.asked = asked
 	a.tree = func(ctx context.Context, root, label string, o *relabel.Options, check bool) (relabel.Report, error) {
 		o.Throttle = func(context.Context, int) error { <-told; return nil } // until something was said of it
 		return relabel.Tree(ctx, root, label, o)
 	}
-	ask := func() {
-		select {
-		case asked <- syscall.SIGUSR1:
-		case <-ended:
-		}
-	}
 	var line string
-	go ask()
 	go func() {
 		lines := bufio.NewScanner(r)
 		for (!strings.Contains(line, `"total"`) || strings.Contains(line, `"seen":0,`)) && lines.Scan() {
 			line = lines.Text()
-			ask()
 		}
 		close(told)
 		_, _ = io.Copy(io.Discard, r)
 	}()
-	if code := a.run(t.Context(), nil, w, io.Discard, []string{"--json", "-T2", "-l", "s0:c1", dir}); code != exit.Done {
+	if code := a.run(t.Context(), nil, w, io.Discard, []string{"--json", "-p", "-T2", "-l", "s0:c1", dir}); code != exit.Done {
 		t.Errorf("exit %d", code)
 	}
-	close(ended)
 	w.Close()
 	if <-told; !strings.Contains(line, want) {
 		t.Errorf("%s\nnot %s", line, want)

@@ -55,20 +55,6 @@ func TestStuck(t *testing.T) {
 	}
 }
 
-// SIGUSR1 to the parent and the child, as pkill sends it, is answered once; the next
-// again.
-func TestApartAsked(t *testing.T) {
-	cmd, stderr := start(t, "apart waits", nil, "/p")
-	expect(t, stderr, "begun\n")
-	for range 3 {
-		treetest.Must(t, syscall.Kill(-cmd.Process.Pid, syscall.SIGUSR1))
-		expect(t, stderr, "fastlabel: nothing is under way\n")
-	}
-	treetest.Must(t, cmd.Process.Signal(os.Interrupt))
-	expect(t, stderr, "fastlabel: /p: incomplete (interrupted by SIGINT)")
-	_ = cmd.Wait()
-}
-
 // The child ends with its parent, and its own violent end is told.
 func TestApartKilled(t *testing.T) {
 	cmd, stderr := start(t, "apart names", nil, "/p")

@@ -323,9 +323,6 @@ var listed = fmt.Sprintf("The first %d failures of each PATH are listed; with -v
 const inJSON = `In JSON, a path that is not UTF-8 has its exact bytes in path_base64.
 `
 
-const whenAsked = `SIGUSR1 prints the progress.
-`
-
 const usageLine = "%-6s %-36s %s\n"
 
 // help returns the text of --help. That of fastlabel itself begins with all commands.

@@ -45,7 +45,7 @@ func verifyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "verify [flags] PATH...",
 		Short:   "read every label, write none",
-		Long:    "Differences are listed with -v.\n" + ownLevel + listed + inJSON + whenAsked,
+		Long:    "Differences are listed with -v.\n" + ownLevel + listed + inJSON,
 		Example: "  fastlabel verify -v -l s0:c35,c75 /var/lib/pv\n",
 	}
 }

@@ -107,16 +107,11 @@ func process(a app) {
 	runtime.LockOSThread()
 	debug.SetTraceback("crash") // a crash ends by SIGABRT: Go's own code is 2, which says that nothing was begun
 	spareProcessor()
-	asked := make(chan os.Signal, 2)
-	signal.Notify(asked, syscall.SIGCONT)
-	if !child.Is() {
-		signal.Notify(asked, syscall.SIGUSR1)
-	}
-	a.name, a.asked, a.screen = os.Args[0], asked, &stream.Screen{W: os.Stderr}
+	a.name, a.screen = os.Args[0], &stream.Screen{W: os.Stderr}
 	leave, end := func(code int) { a.screen.Leave(); os.Exit(code) }, os.Exit
 	if child.Is() {
 		leave, end = func(int) {}, child.Leave // a second signal is the parent's
-		child.Begin(asked)
+		child.Begin()
 	}
 	a.quit = end
 	if !signal.Ignored(syscall.SIGTSTP) {
@@ -152,9 +147,8 @@ type app struct {
 	// quit, if not nil, ends the process.
 	quit func(code int)
 
-	name   string           // what the command was called by
-	asked  <-chan os.Signal // by who wants to know how far it is; SIGCONT: it was stopped
-	screen *stream.Screen   // standard error; nil: of run's own
+	name   string         // what the command was called by
+	screen *stream.Screen // standard error; nil: of run's own
 }
 
 // run is the command: what it reads, what it writes, its exit code.
@@ -236,7 +230,7 @@ func (a app) work(ctx context.Context, s *settings, stdin io.Reader, out *stream
 	}
 	if s.command != "probe" {
 		j.progress = a.newProgress(s, j.Reporter)
-		defer j.progress.show(a.asked)()
+		defer j.progress.show()()
 	}
 	paths, err := j.prepare(ctx, stdin, operands)
 	switch {

@@ -5,11 +5,9 @@ package main
 import (
 	"context"
 	"math"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -55,7 +53,7 @@ func (a app) newProgress(s *settings, to report.Reporter) *progress {
 	}
 }
 
-// pace says when progress is shown: at zero never, but where SIGUSR1 asks for it.
+// pace says when progress is shown: at zero never.
 type pace struct {
 	drawn bool          // a line on a terminal that is drawn again and again
 	after time.Duration // that is, if the run lasts so long
@@ -74,10 +72,11 @@ const (
 
 // underWay is one run.
 type underWay struct {
-	root    string
-	began   time.Time
-	stopped time.Duration // of that: by SIGSTOP, or ^Z
-	inodes  atomic.Int64  // as progress has it
+	root   string
+	began  time.Time
+	screen *stream.Screen
+	before time.Duration // that the screen had been stopped when the run began
+	inodes atomic.Int64  // as progress has it
 
 	far relabel.Progress
 	ask func(*relabel.Progress) (relabel.State, bool)
@@ -106,7 +105,7 @@ func paceOf(s *settings, on *stream.Screen) pace {
 }
 
 // show begins to show; the function that it returns ends it.
-func (p *progress) show(asked <-chan os.Signal) (end func()) {
+func (p *progress) show() (end func()) {
 	over := make(chan struct{})
 	var shown sync.WaitGroup
 	shown.Go(func() {
@@ -116,21 +115,13 @@ func (p *progress) show(asked <-chan os.Signal) (end func()) {
 		}
 		tick := time.NewTicker(every)
 		defer tick.Stop()
-		said, last := p.began, time.Now()
+		said := p.began
 		for {
 			select {
 			case <-over:
 				p.screen.Draw("")
 				return
-			case sig := <-asked:
-				if sig != syscall.SIGCONT {
-					p.answer()
-					continue
-				}
-				p.shift(max(0, time.Since(last)-every)) // it was stopped soon after the last tick
-				last = time.Now()
 			case now := <-tick.C:
-				last = now
 				p.askInodes()
 				switch {
 				case p.pace.drawn && now.Sub(p.began) >= p.pace.after:
@@ -145,15 +136,6 @@ func (p *progress) show(asked <-chan os.Signal) (end func()) {
 	return func() { close(over); shown.Wait() }
 }
 
-// shift takes the time in which the process was stopped out of what each run has taken.
-func (p *progress) shift(stopped time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, u := range p.all {
-		u.stopped += stopped
-	}
-}
-
 // begin adds a run, which end takes away. Where there is no progress it is not
 // shown.
 func (p *progress) begin(root string) *underWay {
@@ -162,12 +144,16 @@ func (p *progress) begin(root string) *underWay {
 		if p.state != nil {
 			u.ask = p.state
 		}
+		u.screen, u.before = p.screen, p.screen.Stopped()
 		p.mu.Lock()
 		p.all = append(p.all, u)
 		p.mu.Unlock()
 	}
 	return u
 }
+
+// stopped is for how long of the run the process was stopped by ^Z.
+func (u *underWay) stopped() time.Duration { return u.screen.Stopped() - u.before }
 
 // state is how far the run is; false if it has not begun.
 func (u *underWay) state() (relabel.State, bool) { return u.ask(&u.far) }
@@ -223,18 +209,8 @@ func (p *progress) say(now time.Time) {
 	defer p.saying.Unlock()
 	for _, u := range p.runs() {
 		f := p.far(u, now)
-		p.Put(report.Event{Kind: report.Status, State: "running", Root: u.root, Far: &f, Asked: true})
+		p.Put(report.Event{Kind: report.Status, State: "running", Root: u.root, Far: &f})
 	}
-}
-
-// answer is say for one who asked.
-func (p *progress) answer() {
-	p.askInodes()
-	if len(p.runs()) == 0 {
-		p.Put(report.Event{Kind: report.Note, Text: "nothing is under way", Asked: true})
-		return
-	}
-	p.say(time.Now())
 }
 
 // bound is how many entries there are at most, or 0 where that is unknown. A number that
@@ -252,7 +228,7 @@ func (p *progress) far(u *underWay, now time.Time) report.Far {
 		s.Path = u.path // between two
 	}
 	u.path = s.Path
-	f := report.Far{State: s, Elapsed: now.Sub(u.began) - u.stopped}
+	f := report.Far{State: s, Elapsed: now.Sub(u.began) - u.stopped()}
 	if f.Elapsed > 0 {
 		f.Rate = float64(s.Seen) / f.Elapsed.Seconds()
 	}

@@ -6,12 +6,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"os"
 	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -150,39 +148,6 @@ func TestProgressBound(t *testing.T) {
 	}
 }
 
-// Who asks is told, whatever the flags, and when nothing is under way too.
-func TestProgressAsked(t *testing.T) {
-	for args, want := range map[string]string{
-		"/p":        `2> fastlabel: /p: 2,500 entries, 2 failed, 0:02 elapsed, 1,000/s, 250 directories found so far, "/p/sub\x1b[31m\xff\n"`,
-		"-q /p":     `2> fastlabel: /p: 2,500 entries, 2 failed, 0:02 elapsed, 1,000/s, 250 directories found so far, "/p/sub\x1b[31m\xff\n"`,
-		"--json /p": `1> {"message_type":"status","root":"/p","state":"running","seen":2500,"written":2497,"right":0,"vanished":0,"skipped":1,"failed":2,"seconds":2.5,`,
-		"-f -":      "2> fastlabel: nothing is under way\n",
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			asked := make(chan os.Signal)
-			a := slow(5)
-			a.asked = asked
-			go func() {
-				time.Sleep(2500 * time.Millisecond)
-				asked <- syscall.SIGHUP
-			}()
-			var out, err bytes.Buffer
-			a.run(t.Context(), waits{5 * time.Second}, &out, &err, strings.Fields(args))
-			if got := prefixed("1> ", out.String()) + prefixed("2> ", err.String()); !strings.HasPrefix(got, want) {
-				t.Errorf("%s:\n%s", args, got)
-			}
-		})
-	}
-}
-
-// waits is a list that comes late, and names nothing.
-type waits struct{ d time.Duration }
-
-func (w waits) Read([]byte) (int, error) {
-	time.Sleep(w.d)
-	return 0, os.ErrClosed
-}
-
 // The line on a terminal: at first none, then one that is never wider, and at
 // last none.
 func TestProgressLine(t *testing.T) {
@@ -192,7 +157,7 @@ func TestProgressLine(t *testing.T) {
 				var b bytes.Buffer
 				p := &progress{state: fakeState, screen: &stream.Screen{W: &b}, columns: func() (int, bool) { return size, true }, pace: how, began: time.Now(), inodes: func(string) int64 { return 4000 }}
 				j := &job{app: slow(4), settings: &settings{}, Reporter: report.Reporter{Sink: &report.People{Out: stream.NewSink(&b, nil), Err: p.screen}}, progress: p}
-				end := p.show(nil)
+				end := p.show()
 				j.one(t.Context(), "/p", func() {})
 				end()
 				on := &terminal{columns: size}

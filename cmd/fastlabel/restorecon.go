@@ -37,7 +37,7 @@ func restoreconCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "restorecon [-R] PATH...",
 		Short:   "label by the policy's file contexts",
-		Long:    restoreconHelp + "\n" + listed + inJSON + whenAsked,
+		Long:    restoreconHelp + "\n" + listed + inJSON,
 		Example: "  fastlabel restorecon -R -v /etc\n  fastlabel restorecon -R -F -n -v -e /srv/pv /srv\n  fastlabel restorecon -R -F --root /mnt/image /mnt/image\n",
 
 		DisableFlagsInUseLine: true,

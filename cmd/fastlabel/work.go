@@ -152,7 +152,7 @@ func (j *job) one(ctx context.Context, path string, stalls func()) int {
 	rep, err := j.tree(ctx, path, j.label, o, check)
 	j.progress.end(u)
 	rep.Root, rep.Label = path, j.label
-	rep.Elapsed -= u.stopped
+	rep.Elapsed -= u.stopped()
 	if errors.Is(context.Cause(ctx), exit.ErrDiffers) {
 		err = fmt.Errorf("%w: %w", &fs.PathError{Op: "relabel", Path: path, Err: syscall.EROFS}, exit.ErrDiffers)
 		rep = relabel.Report{Root: path, Label: j.label, Elapsed: rep.Elapsed}

@@ -18,7 +18,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strconv"
 	"strings"
 	"syscall"
@@ -42,25 +41,16 @@ func socket() int {
 	return -1
 }
 
-// Begin gives the child its parent's name. SIGUSR1 to both, as by that name, is answered
-// once: a byte from the parent is one for asked. The child ends with its parent.
-func Begin(asked chan<- os.Signal) {
-	signal.Ignore(syscall.SIGUSR1)
+// Begin gives the child its parent's name, and has it end with its parent.
+func Begin() {
 	_ = os.WriteFile("/proc/self/comm", []byte("fastlabel"), 0)
 	fd := socket()
 	syscall.CloseOnExec(fd)
 	parent := os.NewFile(uintptr(fd), "parent")
 	go func() {
-		for {
-			if _, err := parent.Read(make([]byte, 1)); err != nil {
-				closeStreams()
-				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-			}
-			select {
-			case asked <- syscall.SIGUSR1:
-			default: // an answer is due already
-			}
-		}
+		_, _ = parent.Read(make([]byte, 1)) // nothing comes but the end
+		closeStreams()
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}()
 }
 
@@ -115,8 +105,6 @@ func wait(ctx context.Context, process *os.Process, socket *os.File) int {
 			ended <- state.Sys().(syscall.WaitStatus)
 		}
 	}()
-	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, syscall.SIGUSR1) // by who wants to know how far it is
 	end := ctx.Done()
 	var late <-chan time.Time
 	for {
@@ -130,8 +118,6 @@ func wait(ctx context.Context, process *os.Process, socket *os.File) int {
 			case <-time.After(stream.Moment):
 			}
 			return code
-		case <-asked:
-			_, _ = socket.Write([]byte{1}) // or it is over
 		case <-end:
 			var s exit.Signal
 			if errors.As(context.Cause(ctx), &s) {

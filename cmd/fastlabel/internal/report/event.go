@@ -32,7 +32,6 @@ type Event struct {
 	Probe    *Probe // of an answer
 	Result   *Result
 	More     bool // Text says how many Failures or Skips were left out
-	Asked    bool // somebody wants to know, also with --quiet
 }
 
 // Sink takes events, from several goroutines.

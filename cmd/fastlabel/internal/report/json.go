@@ -32,7 +32,7 @@ type JSON struct {
 }
 
 func (j *JSON) Put(e Event) {
-	if j.Quiet && e.Kind != Failure && !e.Asked {
+	if j.Quiet && e.Kind != Failure {
 		return
 	}
 	j.Out.Line(Object(e, j.Dry), e.Kind != Change)

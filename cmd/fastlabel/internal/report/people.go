@@ -3,14 +3,20 @@
 package report
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"math"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
+	"github.com/fastlabel/fastlabel/relabel"
 )
 
 // People prints events as lines: what is data (the changes with -v, the answers of probe
@@ -23,7 +29,7 @@ type People struct {
 }
 
 func (p *People) Put(e Event) {
-	if p.Quiet && e.Kind != Failure && !e.Asked {
+	if p.Quiet && e.Kind != Failure {
 		return
 	}
 	text := e.Line(p.Dry)
@@ -194,4 +200,91 @@ func (r *Result) line() string {
 		parts = append(parts, strings.Join(left, " and ")+" left")
 	}
 	return strings.Join(parts, ", ") + label
+}
+
+// Far is how far a run is.
+type Far struct {
+	relabel.State
+	Elapsed time.Duration
+	Rate    float64       // entries a second
+	Total   int64         // entries at most; 0: unknown
+	Left    time.Duration // at most; 0: unknown
+}
+
+// percent is of the total. A run that has not ended is not at 100.
+func (f Far) percent() int64 {
+	return min(99, int64(100*float64(f.Seen)/float64(f.Total)))
+}
+
+// narrow is the width, in columns, that a line needs for what matters.
+const narrow = 39
+
+// Line is for people, in so many columns. Where they are few, the per cent and the time left
+// come first and the rate goes.
+func (f Far) Line(room int) string {
+	entries, total := words.Thousands(f.Seen)+" entries", ""
+	if f.Total > 0 {
+		total = fmt.Sprintf("%s of at most %s (%d%%)", words.Thousands(f.Seen), words.Thousands(f.Total), f.percent())
+	}
+	var failed, left []string
+	if f.Failed > 0 {
+		failed = []string{words.Thousands(f.Failed) + " failed"}
+	}
+	if f.Left > 0 {
+		left = []string{"about " + words.Clock(f.Left) + " left"}
+	}
+	elapsed, rate := words.Clock(f.Elapsed)+" elapsed", words.Thousands(int64(math.Round(f.Rate)))+"/s"
+	parts := slices.Concat([]string{cmp.Or(total, entries)}, failed, []string{elapsed}, left, []string{rate})
+	if total != "" && len(strings.Join(parts, ", ")) > room {
+		parts = slices.Concat([]string{fmt.Sprintf("%d%%", f.percent())}, left, failed, []string{entries, elapsed})
+	}
+	switch {
+	case f.Call != "":
+		return words.Fit(append(parts, "in "+words.Clean(f.Call)), "", room)
+	case f.Total == 0:
+		parts = append(parts, words.Thousands(f.Found)+" directories found so far")
+	}
+	return words.Fit(parts, f.Path, room)
+}
+
+// Fault is an error taken apart.
+type Fault struct{ path, op, text string }
+
+// FaultOf takes err apart; root is the path if it names none. What stands
+// around an fs.PathError is kept in the text.
+func FaultOf(root string, err error) Fault {
+	f := Fault{path: root}
+	var at *fs.PathError
+	if !errors.As(err, &at) {
+		f.text = words.Clean(strings.TrimPrefix(err.Error(), root+": "))
+		return f
+	}
+	f.path = at.Path
+	if about, ok := strings.CutPrefix(err.Error()+": ", at.Error()+": "); ok {
+		f.op, f.text = words.Clean(at.Op), words.Clean(strings.TrimSuffix(at.Err.Error()+": "+about, ": "))
+	} else {
+		f.text = words.Clean(err.Error())
+	}
+	return f
+}
+
+// FailuresOf are the calls of a run that hung, each as a failure.
+func FailuresOf(hung *relabel.HungError) []error {
+	var errs []error
+	for _, c := range hung.Calls {
+		errs = append(errs, &fs.PathError{Op: c.Call, Path: c.Path, Err: errors.New("does not return")})
+	}
+	return errs
+}
+
+// String is a line for people, of what is known.
+func (f Fault) String() string {
+	line := f.text
+	if f.op != "" {
+		line = f.op + ": " + line
+	}
+	if f.path != "" {
+		line = words.Quote(f.path) + ": " + line
+	}
+	return line
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -82,6 +83,8 @@ type Screen struct {
 	mu    sync.Mutex
 	W     io.Writer
 	drawn string // the line that is there; "" if none is
+
+	stopped atomic.Int64 // in ns: for how long the process was
 }
 
 // wiped takes the cursor to the first column, and what is behind it away
@@ -145,8 +148,18 @@ func (s *Screen) Suspend() {
 		_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(syscall.SIGTSTP), uintptr(unsafe.Pointer(to)), uintptr(unsafe.Pointer(was)), 8, 0, 0)
 	}
 	action(&byDefault, &ours)
+	began := time.Now()
 	_ = syscall.Tgkill(os.Getpid(), syscall.Gettid(), syscall.SIGTSTP)
+	s.stopped.Add(int64(time.Since(began)))
 	action(&ours, nil)
+}
+
+// Stopped returns for how long Suspend stopped the process in all.
+func (s *Screen) Stopped() time.Duration {
+	if s == nil {
+		return 0
+	}
+	return time.Duration(s.stopped.Load())
 }
 
 // wipe takes away what another process may have drawn.
