@@ -7,8 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"os"
+	"log/syslog"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -150,7 +149,7 @@ func (h *hook) all(ctx context.Context, config *oci.Config, asked *oci.Request) 
 		// Where no label can be set none is missing: the filesystem has one
 		// by its mount option, or none at all. Runtimes go on there as well.
 		// Nor can it be set on what is read-only.
-		j.looked.readOnly = map[string]bool{v.source: h.readOnly != nil && h.readOnly(v.source)}
+		j.looked = map[string]looked{v.source: {readOnly: h.readOnly != nil && h.readOnly(v.source)}}
 		if code := j.one(ctx, v.source, func() {}); code != exit.Done && !h.lines.spared {
 			ok = false
 		}
@@ -342,9 +341,9 @@ func (l *hookLines) last(format string, a ...any) {
 func (l *hookLines) say(e report.Event, more string, last bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	priority, most := asError, maxLines-1 // one is for the last
+	priority, most := syslog.LOG_ERR, maxLines-1 // one is for the last
 	if e.Kind != report.Failure && (e.Result == nil || e.Result.Code == exit.Done) {
-		priority, most = asInfo, maxInfos
+		priority, most = syslog.LOG_INFO, maxInfos
 	}
 	switch {
 	case l.over:
@@ -400,35 +399,31 @@ func (l *hookLines) Put(e report.Event) {
 // devLog is the socket of syslog, or of the journal in its place.
 const devLog = "/dev/log"
 
-// journalWait limits the time that a run waits in all for its lines to be taken. A reader
+// journalWait limits the time that a run waits for a line to be taken. A reader
 // that is alive needs microseconds; the hook must not outlast its time for one that
 // is not.
 const journalWait = 200 * time.Millisecond
 
-// Priorities: the facility daemon (3), and how grave it is (RFC 5424, 6.2.1).
-const (
-	asError = 3<<3 | 3
-	asInfo  = 3<<3 | 6
-)
-
-// journal sends lines to the local syslog. One that is not taken is lost, and no
-// other: each has a connection of its own. All lines are on stderr as well. log/syslog
-// is not used because its writes have no deadline.
+// journal sends lines to the local syslog; all of them are on stderr as well. After one that
+// is not taken in time no other is sent.
 type journal struct {
-	path   string
-	waited time.Duration // by all lines so far
+	path string
+	dead bool
 }
 
-func (j *journal) write(priority int, line string) {
-	begin := time.Now()
-	defer func() { j.waited += time.Since(begin) }()
-	end := begin.Add(max(journalWait-j.waited, time.Millisecond))
-	conn, err := (&net.Dialer{Deadline: end}).Dial("unixgram", j.path)
-	if err != nil {
+func (j *journal) write(priority syslog.Priority, line string) {
+	if j.dead {
 		return
 	}
-	defer conn.Close()
-	if conn.SetWriteDeadline(end) == nil {
-		fmt.Fprintf(conn, "<%d>%s fastlabel[%d]: %s\n", priority, begin.Format(time.Stamp), os.Getpid(), line)
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), journalWait)
+	defer cancel()
+	_, _ = wait.Within(ctx, func() (int, error) {
+		w, err := syslog.Dial("unixgram", j.path, syslog.LOG_DAEMON|priority, "fastlabel")
+		if err != nil {
+			return 0, err
+		}
+		defer w.Close()
+		return fmt.Fprintln(w, line)
+	})
+	j.dead = ctx.Err() != nil
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -87,31 +86,43 @@ func (j *job) lookUp(ctx context.Context, operands, paths []string) error {
 		return err
 	}
 	places := j.mounts.Places()
-	local, remote := j.mounts.Part(slices.Concat(paths, j.exclude))
-	look, err := j.lookAt(ctx, local, places, child.Is())
+	all := slices.Concat(paths, j.exclude)
+	local, remote := j.mounts.Part(all)
+	here, err := j.lookAt(ctx, local, places, child.Is())
 	if err != nil {
 		return err
 	}
-	other, err := j.lookAt(ctx, remote, places, true)
+	there, err := j.lookAt(ctx, remote, places, true)
 	if err != nil {
 		return err
 	}
-	look.add(other)
-	switch j.looked = look; {
-	case look.missing == 0 && look.mistake != nil:
-		return *look.mistake
-	case look.missing == 0:
-		return j.astray(ctx, paths)
+	j.looked = map[string]looked{}
+	maps.Copy(j.looked, here)
+	maps.Copy(j.looked, there)
+	var missing []string
+	for _, p := range all {
+		if isMissing(j.looked[p].err) {
+			missing = append(missing, p)
+		}
 	}
-	which := words.Brief(look.first)
-	if look.missing > 1 {
-		which += " and " + words.Thousands(int64(look.missing-1)) + " more"
+	if len(missing) > 0 {
+		first, why := missing[0], j.looked[missing[0]].err
+		which := words.Brief(first)
+		if len(missing) > 1 {
+			which += " and " + words.Thousands(int64(len(missing)-1)) + " more"
+		}
+		m := mistake{what: which + ": " + cmp.Or(errors.Unwrap(why), why).Error()}
+		if near := nearest(first, j.callable); near != "" && slices.Contains(operands, first) {
+			m.hint = "did you mean fastlabel " + near + "?"
+		}
+		return m
 	}
-	m := mistake{what: which + ": " + look.why.Error()}
-	if near := nearest(look.first, j.callable); near != "" && slices.Contains(operands, look.first) {
-		m.hint = "did you mean fastlabel " + near + "?"
+	for _, p := range paths {
+		if m := j.looked[p].mistake; m != nil {
+			return *m
+		}
 	}
-	return m
+	return j.astray(ctx, paths)
 }
 
 // astray is an error for an exclusion that lies in none of paths: it would leave
@@ -122,15 +133,10 @@ func (j *job) astray(ctx context.Context, paths []string) error {
 	}
 	for _, dir := range j.exclude {
 		astray, _, answered := wait.Looks(ctx, patienceIf(child.Is(), wait.Patience), func(at *atomic.Int64) bool {
-			above, err := site.Above(dir)
-			for i := 0; i < len(paths) && err == nil; i++ {
-				var info fs.FileInfo
+			return !slices.ContainsFunc(paths, func(path string) bool {
 				at.Add(1)
-				if info, err = os.Lstat(paths[i]); err == nil && slices.ContainsFunc(above, func(in fs.FileInfo) bool { return os.SameFile(in, info) }) {
-					return false
-				}
-			}
-			return err == nil // else the engine says what is wrong
+				return site.LiesIn(dir, path)
+			})
 		})
 		if astray && answered {
 			return mistake{what: "--exclude " + words.Brief(dir) + ": it lies in no PATH"}
@@ -139,49 +145,35 @@ func (j *job) astray(ctx context.Context, paths []string) error {
 	return nil
 }
 
-// looked is the result of the look at the PATHs.
+// looked is what is unusual at a PATH, or an exclusion.
 type looked struct {
-	missing int
-	first   string // of those that are missing
-	why     error  // what is said of it
-
-	mistake *mistake // the first PATH that is refused, or about which is to be asked
-
-	links    map[string]bool // symbolic links that lead to something, and whether to a directory
-	readOnly map[string]bool // where nothing can be written
+	err      error
+	mistake  *mistake // it is refused, or there is a question about it
+	isLink   bool     // a symbolic link that leads to something
+	toDir    bool     // to a directory
+	readOnly bool     // nothing can be written there
 }
-
-func newLooked() looked { return looked{links: map[string]bool{}, readOnly: map[string]bool{}} }
 
 func isMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
 // look looks at one PATH, or exclusion.
-func (l *looked) look(j *job, path string, places site.Places) {
+func (j *job) look(path string, places site.Places) (l looked) {
 	info, err := j.lstat(path)
-	switch {
-	case isMissing(err):
-		if l.missing++; l.missing == 1 {
-			l.first, l.why = path, cmp.Or(errors.Unwrap(err), err)
-		}
-		return
-	case err != nil || info == nil: // the run tells
-		return
+	if err != nil || info == nil { // the run tells of most errors
+		return looked{err: err}
 	}
-	if l.mistake == nil && j.command != "restorecon" && !slices.Contains(j.exclude, path) {
+	if j.command != "restorecon" && !slices.Contains(j.exclude, path) {
 		l.mistake = j.objection(path, info, places)
 	}
-	if j.readOnly != nil && j.readOnly(path) {
-		l.readOnly[path] = true
-	}
+	l.readOnly = j.readOnly != nil && j.readOnly(path)
 	if info.Mode()&fs.ModeSymlink != 0 {
-		if to, err := j.lstat(path + "/"); err == nil && to.IsDir() {
-			l.links[path] = true
-		} else if errors.Is(err, syscall.ENOTDIR) {
-			l.links[path] = false
-		}
+		to, err := j.lstat(path + "/")
+		l.toDir = err == nil && to.IsDir()
+		l.isLink = l.toDir || errors.Is(err, syscall.ENOTDIR)
 	}
+	return l
 }
 
 // objection returns a reason not to label path, or a question about it; nil for none.
@@ -210,39 +202,30 @@ func (j *job) asks() bool {
 	return (j.dryRun || j.command != "") && (j.only == 0 || j.only&relabel.PartLevel != 0)
 }
 
-// add takes over what was found on one filesystem.
-func (l *looked) add(of looked) {
-	if l.missing == 0 {
-		l.first, l.why = of.first, of.why
-	}
-	l.mistake = cmp.Or(l.mistake, of.mistake)
-	l.missing += of.missing
-	maps.Copy(l.links, of.links)
-	maps.Copy(l.readOnly, of.readOnly)
-}
-
 // lookPatience is the time that a served filesystem may take to answer one look: the
 // run itself waits longer, and tells what hangs.
 const lookPatience = 200 * time.Millisecond
 
-// lookAt looks at the PATHs of one filesystem. Of a served one that does not answer
-// nothing is found: the run says what it waits for.
-func (j *job) lookAt(ctx context.Context, paths []string, places site.Places, served bool) (looked, error) {
+// lookAt looks at PATHs. Of a served filesystem that does not answer nothing is found: the run
+// says what it waits for.
+func (j *job) lookAt(ctx context.Context, paths []string, places site.Places, served bool) (map[string]looked, error) {
 	late, cancel := wait.Linger(ctx, wait.Grace) // a look may be about to return
 	defer cancel()
 	if served {
 		late = context.WithoutCancel(ctx)
 	}
-	found, n, ok := wait.Looks(late, patienceIf(served, lookPatience), func(at *atomic.Int64) looked {
-		f := newLooked()
+	found, n, ok := wait.Looks(late, patienceIf(served, lookPatience), func(at *atomic.Int64) map[string]looked {
+		all := map[string]looked{}
 		for _, p := range paths {
 			if ctx.Err() != nil {
 				break
 			}
 			at.Add(1)
-			f.look(j, p, places)
+			if l := j.look(p, places); l != (looked{}) {
+				all[p] = l
+			}
 		}
-		return f
+		return all
 	})
 	switch {
 	case served:

@@ -32,8 +32,8 @@ type job struct {
 	*settings
 	report.Reporter
 	mounts site.Mounts
-	label  string // canonical
-	looked looked // what was found out about the PATHs before
+	label  string            // canonical
+	looked map[string]looked // what was found out about the PATHs before
 
 	progress *progress     // nil in the hook
 	limiter  *rate.Limiter // nil: no limit
@@ -142,7 +142,7 @@ func (j *job) one(ctx context.Context, path string, stalls func()) int {
 	u := j.progress.begin(path)
 	j.watched(o, u)
 	check := dry
-	if j.looked.readOnly[path] && j.command != "verify" {
+	if j.looked[path].readOnly && j.command != "verify" {
 		// What is right already is done; the first label that differs ends the check.
 		check = true
 		differs, stop := context.WithCancelCause(ctx)
@@ -216,15 +216,14 @@ func (j *job) engine(t *report.Source) *relabel.Options {
 
 // aboutLink says that a PATH is a link, and was labelled itself.
 func (j *job) aboutLink(path string, dry bool) {
-	toDir, is := j.looked.links[path]
-	if !is {
+	if !j.looked[path].isLink {
 		return
 	}
 	text := "it is a symbolic link: only the link was labelled"
 	if dry {
 		text = "it is a symbolic link: only the link was looked at"
 	}
-	if toDir {
+	if j.looked[path].toDir {
 		text += "; write " + words.Plain(path+"/") + " for the directory"
 	}
 	j.Note(path, text)

@@ -168,8 +168,8 @@ const (
 // has the label: the name from CRI-O 1.35 on, and the one before.
 var TrySkip = []string{"try-skip-volume-selinux-label.crio.io", "io.kubernetes.cri-o.TrySkipVolumeSELinuxLabel"}
 
-// MaxDestinations bounds a list; a pod has tens of mounts. For more there is true.
-const MaxDestinations = 256
+// maxDestinations bounds a list; a pod has tens of mounts. For more there is true.
+const maxDestinations = 256
 
 // Request has what the annotations ask for.
 type Request struct {
@@ -262,8 +262,8 @@ func askedDestinations(list string) ([]string, error) {
 		if item = path.Clean(item); slices.Contains(all, item) {
 			continue
 		}
-		if len(all) == MaxDestinations {
-			return nil, fmt.Errorf("%s lists more than %d destinations", AskRelabel, MaxDestinations)
+		if len(all) == maxDestinations {
+			return nil, fmt.Errorf("%s lists more than %d destinations", AskRelabel, maxDestinations)
 		}
 		all = append(all, item)
 	}

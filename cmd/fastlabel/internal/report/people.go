@@ -77,16 +77,13 @@ func (p *People) summary(e Event, text string) {
 	for _, l := range e.Result.Labels {
 		p.Out.Line([]byte(root+l.line()), false)
 	}
-	columns := p.columns()
 	switch {
 	case text == "":
-	case e.Result.Command != "verify":
-		_ = p.Out.Flush() // the list comes first; an error is reported at the end
-		p.say(strings.TrimPrefix(words.Fold(prefix+root+text, columns), prefix))
-	case p.Out.Live:
-		p.Out.Line([]byte(words.Fold(root+text, columns)), true)
-	default:
+	case e.Result.Command == "verify":
 		p.Out.Line([]byte(root+text), true)
+	default:
+		_ = p.Out.Flush() // the list comes first; an error is reported at the end
+		p.say(root + text)
 	}
 }
 

@@ -7,7 +7,6 @@ package site
 import (
 	"cmp"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -251,24 +250,16 @@ func ReadOnly(path string) bool {
 	return syscall.Faccessat(cwd, path, write, noFollow) == syscall.EROFS
 }
 
-// Above returns the file, if it is there, and the directories that it lies in.
-func Above(file string) (all []fs.FileInfo, err error) {
-	if info, err := os.Lstat(file); err == nil {
-		all = append(all, info)
+// LiesIn reports whether file is dir, or lies beneath it, by their real names; a link at the
+// end of file is not followed.
+func LiesIn(file, dir string) bool {
+	above, name := filepath.Split(file) // not Dir: link/../x is not x
+	above, err := filepath.EvalSymlinks(cmp.Or(above, "."))
+	real, err2 := filepath.EvalSymlinks(dir)
+	if err != nil || err2 != nil {
+		return true // the engine says what is wrong
 	}
-	dir, _ := filepath.Split(file) // not Dir: link/../x is not x
-	if dir, err = filepath.EvalSymlinks(cmp.Or(dir, ".")); err == nil {
-		dir, err = filepath.Abs(dir)
-	}
-	for err == nil {
-		var info fs.FileInfo
-		if info, err = os.Lstat(dir); err == nil {
-			all = append(all, info)
-		}
-		if dir == filepath.Dir(dir) {
-			break
-		}
-		dir = filepath.Dir(dir)
-	}
-	return all, err
+	wd := workingDirectory()
+	below, err := filepath.Rel(absolute(wd, real), absolute(wd, filepath.Join(above, name)))
+	return err == nil && filepath.IsLocal(below)
 }

@@ -127,7 +127,7 @@ func (s *Screen) Leave() {
 	}
 }
 
-// Suspend takes the line away, as Leave does, and lets SIGTSTP stop the process, as by ^Z.
+// Suspend takes the line away, as Leave does, and stops the process, as SIGTSTP does, by ^Z.
 // It returns when the process goes on. Nothing is drawn in between.
 func (s *Screen) Suspend() {
 	for try := range 50 { // who draws now ends soon, but on a terminal that takes nothing
@@ -141,17 +141,12 @@ func (s *Screen) Suspend() {
 	}
 	runtime.LockOSThread() // a thread that sends itself a signal has it before it goes on
 	defer runtime.UnlockOSThread()
-	// SIGSTOP would stop it also where no shell lets it go on. Go keeps its own handler after
-	// signal.Reset, so the kernel is asked for the default.
-	var byDefault, ours [8]uintptr // the kernel's struct sigaction is no longer
-	action := func(to, was *[8]uintptr) {
-		_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(syscall.SIGTSTP), uintptr(unsafe.Pointer(to)), uintptr(unsafe.Pointer(was)), 8, 0, 0)
-	}
-	action(&byDefault, &ours)
 	began := time.Now()
-	_ = syscall.Tgkill(os.Getpid(), syscall.Gettid(), syscall.SIGTSTP)
+	// A shell that lets a process go on has put it into a process group that is not its session's.
+	if session, _, _ := syscall.RawSyscall(syscall.SYS_GETSID, 0, 0, 0); int(session) != syscall.Getpgrp() {
+		_ = syscall.Tgkill(os.Getpid(), syscall.Gettid(), syscall.SIGSTOP)
+	}
 	s.stopped.Add(int64(time.Since(began)))
-	action(&ours, nil)
 }
 
 // Stopped returns for how long Suspend stopped the process in all.

@@ -168,25 +168,6 @@ func Fit(parts []string, path string, room int) string {
 	return line + ", " + Tail(path, left)
 }
 
-// Fold breaks text that is wider than room behind commas and semicolons, where it can.
-func Fold(text string, room int) string {
-	var folded string
-	for room > 0 && width(text) > room {
-		at := 0
-		for i := range text {
-			if i > 1 && (text[i-2] == ',' || text[i-2] == ';') && text[i-1] == ' ' && (at == 0 || width(text[:i-1]) <= room) {
-				at = i
-			}
-		}
-		if at == 0 {
-			break
-		}
-		folded += text[:at-1] + "\n"
-		text = "  " + text[at:]
-	}
-	return folded + text
-}
-
 // Tail quotes path so that it takes at most room columns. Of a longer path it
 // returns the end, which is what changes.
 func Tail(path string, room int) string {

@@ -72,21 +72,6 @@ func TestFitHostile(t *testing.T) {
 	}
 }
 
-// A line is broken behind commas and semicolons, and what cannot be broken stays whole.
-func TestFold(t *testing.T) {
-	const line = "x: 1,000 entries, 1,000 written; label u:r:t"
-	for room, want := range map[int]string{
-		0: line, 80: line, 44: line,
-		43: "x: 1,000 entries, 1,000 written;\n  label u:r:t",
-		20: "x: 1,000 entries,\n  1,000 written;\n  label u:r:t",
-		1:  "x: 1,000 entries,\n  1,000 written;\n  label u:r:t",
-	} {
-		if got := Fold(line, room); got != want {
-			t.Errorf("%d: %q, not %q", room, got, want)
-		}
-	}
-}
-
 // A shell makes of the line what it was made of, and a terminal shows all of it.
 func TestForShell(t *testing.T) {
 	words := append([]string{
