@@ -141,8 +141,8 @@ func TestCallbackElsewhere(t *testing.T) {
 	}
 }
 
-// TestGroupPanics: each caller who waits panics; where none does, one who comes back
-// does.
+// TestGroupPanics: each caller who waits panics, also where the Trace cannot be had; where none
+// waits, one who comes back does.
 func TestGroupPanics(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), seventyOne)
 	goroutines, files := runtime.NumGoroutine(), openFiles(t)
@@ -163,6 +163,11 @@ func TestGroupPanics(t *testing.T) {
 	callers(t, &g, 5)
 	close(begin)
 	all.Wait()
+	g.Trace = func(string) *Trace { panic("boom") }
+	if value := panics(func() { _, _ = g.Tree(t.Context(), root, newLabel, SkipNone) }); !strings.Contains(fmt.Sprint(value), "boom") {
+		t.Errorf("panicked %v", value)
+	}
+	g.Trace = nil
 	begin = make(chan bool)
 	ctx, cancel := context.WithCancel(t.Context())
 	left := asks(ctx, &g, root, newLabel)

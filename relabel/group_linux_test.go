@@ -6,11 +6,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -106,27 +104,6 @@ func TestGroupTrace(t *testing.T) {
 	if told.String() != want {
 		t.Errorf("%s", &told)
 	}
-}
-
-// TestGroupTracePanics: a panic in Group.Trace goes on in the callers, as one in the fields
-// of a Trace does.
-func TestGroupTracePanics(t *testing.T) {
-	root := grow(t, on(t, "tmpfs"), plain)
-	goroutines, files := runtime.NumGoroutine(), openFiles(t)
-	trace := func() { panic("boom") }
-	g := Group{Trace: func(string) *Trace {
-		trace()
-		return nil
-	}}
-	if got := panics(func() { _, _ = g.Tree(t.Context(), root, newLabel, SkipNone) }); !strings.Contains(fmt.Sprint(got), "boom") {
-		t.Errorf("panicked %v", got)
-	}
-	treetest.Check(t, g.Stop(t.Context(), root))
-	trace = func() {}
-	if r, err := g.Tree(t.Context(), root, newLabel, SkipNone); err != nil || !r.Complete {
-		t.Errorf("%+v, %v", r, err)
-	}
-	nothingLeft(t, goroutines, files)
 }
 
 // TestGroupByMount: a root that is trusted for its own label is one volume by all its mounts, and

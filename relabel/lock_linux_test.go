@@ -63,8 +63,6 @@ func TestChild(t *testing.T) {
 		frozenVolumes(t, path)
 	case "probe dead":
 		probeDead(t, path)
-	case "waiting":
-		waitingVolumes(t, path)
 	case "lock":
 		st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(path))
 		if _, err := commit.TakeLock(t.Context(), st, nil); err != nil {

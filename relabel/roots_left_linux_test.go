@@ -80,40 +80,31 @@ file m/in
 	}
 }
 
-// TestExcludeUnknown: an exclusion that is nothing must not go unnoticed, nor
-// stand for the working directory; nor may it be told as a root that is gone.
-func TestExcludeUnknown(t *testing.T) {
-	root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir d\nfile d/f\n")
-	t.Chdir(filepath.Join(root, "d"))
-	before := treetest.Snapshot(t, root+"/...")
-	for _, p := range []string{"none", root + "/none/d", "", "d\x00"} {
-		r, err := Tree(t.Context(), root, newLabel, &Options{Exclude: []string{p}})
-		if err == nil || errors.Is(err, fs.ErrNotExist) || !strings.HasPrefix(err.Error(), "exclude "+p+": ") || r.Seen != 0 {
-			t.Errorf("exclude %q: %+v, %v", p, r, err)
-		}
-		if d := treetest.Diff(before, treetest.Snapshot(t, root+"/...")); len(d) > 0 {
-			t.Errorf("exclude %q:\n%s", p, lines(d))
-			return
-		}
-	}
-}
-
-// TestExcludedRoot: an exclusion that is the root, or holds it, is an error.
+// TestExcludedRoot: an exclusion that is the root, or holds it, or is nothing, is an error, and not
+// that of a root that is gone. Nor does it stand for the working directory.
 func TestExcludedRoot(t *testing.T) {
 	treetest.Need(t, "root")
 	dir := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\ndir d/e\nfile d/e/f\nfile g\ndir bound\n")
 	bind(t, filepath.Join(dir, "d"), filepath.Join(dir, "bound"))
-	for root, exclude := range map[string]string{
-		"d": "d", "d/e": "d", "d/e/f": "d/e/f", "d/e/../e": ".", "g": ".", "bound": "d", "bound/e": "bound",
+	t.Chdir(filepath.Join(dir, "d/e"))
+	before := treetest.Snapshot(t, dir+"/...")
+	for _, c := range [][2]string{
+		{"d", "d"}, {"d/e", "d"}, {"d/e/f", "d/e/f"}, {"d/e/../e", "."}, {"g", "."}, {"bound", "d"}, {"bound/e", "bound"}, {"d", "none"}, {"d", "none/d"},
 	} {
-		before := treetest.Snapshot(t, dir+"/...")
-		r, err := Tree(t.Context(), dir+"/"+root, newLabel, &Options{Exclude: []string{filepath.Join(dir, exclude)}})
-		if err == nil || r.Complete || r.Seen != 0 || pathOf(err) != dir+"/"+root {
+		root, exclude := dir+"/"+c[0], filepath.Join(dir, c[1])
+		r, err := Tree(t.Context(), root, newLabel, &Options{Exclude: []string{exclude}})
+		if err == nil || errors.Is(err, fs.ErrNotExist) || r.Complete || r.Seen != 0 {
 			t.Errorf("%s without %s: %+v, %v", root, exclude, r, err)
 		}
-		if d := treetest.Diff(before, treetest.Snapshot(t, dir+"/...")); len(d) > 0 {
-			t.Errorf("%s without %s:\n%s", root, exclude, lines(d))
+	}
+	for _, exclude := range []string{"", "none"} {
+		r, err := Tree(t.Context(), dir, newLabel, &Options{Exclude: []string{exclude}})
+		if err == nil || errors.Is(err, fs.ErrNotExist) || !strings.HasPrefix(err.Error(), "exclude "+exclude+": ") || r.Seen != 0 {
+			t.Errorf("exclude %q: %+v, %v", exclude, r, err)
 		}
+	}
+	if d := treetest.Diff(before, treetest.Snapshot(t, dir+"/...")); len(d) > 0 {
+		t.Error(lines(d))
 	}
 	for root, exclude := range map[string]string{"d": "g", "g": "d", "d/e": "d/e/f"} { // the control
 		if r, err := Tree(t.Context(), dir+"/"+root, newLabel, &Options{Exclude: []string{filepath.Join(dir, exclude)}}); err != nil || r.Seen == 0 {

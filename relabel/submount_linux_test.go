@@ -5,18 +5,13 @@ package relabel
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/fastlabel/fastlabel/internal/mountinfo"
-	"github.com/fastlabel/fastlabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -224,40 +219,6 @@ func TestMountMoves(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-// TestMountAncestorMoves: what is mounted beneath the root is seen where a directory
-// above the root is renamed while the table of mounts is read.
-func TestMountAncestorMoves(t *testing.T) {
-	top := grow(t, on(t, "tmpfs"), "dir a0\ndir a0/root\ndir a0/root/m\n")
-	above := filepath.Join(top, "a0")
-	treetest.Must(t, unix.Mount("test", above+"/root/m", "tmpfs", 0, ""))
-	defer func() {
-		treetest.Check(t, unix.Unmount(above+"/root/m", unix.MNT_DETACH))
-	}()
-	fd, err := unix.Open(above+"/root", unix.O_PATH, 0)
-	treetest.Must(t, err)
-	defer unix.Close(fd)
-	for i := range 300 {
-		p, err := mounts.OpenProc(mounts.Seen{})
-		treetest.Must(t, err)
-		to := filepath.Join(top, fmt.Sprintf("a%d", i+1))
-		var mover sync.WaitGroup
-		mover.Go(func() {
-			for range i { // at each point of learn
-				runtime.Gosched()
-			}
-			treetest.Check(t, os.Rename(above, to))
-		})
-		root := &mounts.Mount{At: fd}
-		err = p.Learn(root, mounts.Bounds{})
-		mover.Wait()
-		above = to
-		if found := len(mountinfo.Beneath(p.Mounts, root.Real)); err != nil || found != 1 {
-			t.Fatalf("round %d: %d mounts beneath %s, %v", i, found, root.Real, err)
-		}
-		p.Close()
 	}
 }
 

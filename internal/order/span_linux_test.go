@@ -14,29 +14,6 @@ import (
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-// TestDivide: spans follow one another from the beginning to the end, all but those
-// before the beginning.
-func TestDivide(t *testing.T) {
-	for _, from := range []int64{0, 1, math.MaxInt64/8 - 1, math.MaxInt64 / 8, math.MaxInt64/8 + 1, math.MaxInt64 - 1} {
-		for _, n := range []int{0, 1, 2, 3, mostSpans} {
-			all := Divide(from, n)
-			if len(all) == 0 || len(all) > max(1, n) {
-				t.Errorf("%d of %d from %d: %+v", len(all), n, from, all)
-			}
-			at := from
-			for _, s := range all {
-				if s.At != at || s.To <= at {
-					t.Errorf("%+v begins not at %d", s, at)
-				}
-				at = s.To
-			}
-			if at != math.MaxInt64 || from == 0 && n > 0 && len(all) != n {
-				t.Errorf("%+v end at %d", all, at)
-			}
-		}
-	}
-}
-
 // hashed is a directory that lists names by their hashes, some of which they share.
 type hashed []int64
 

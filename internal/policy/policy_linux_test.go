@@ -64,17 +64,3 @@ func TestLocked(t *testing.T) {
 		}
 	}
 }
-
-// TestKnow: a label that the policy knows stays as it is, and any does where there
-// is none.
-func TestKnow(t *testing.T) {
-	labels := []string{want}
-	if Off() {
-		labels = append(labels, "no:such:label:s0")
-	}
-	for _, label := range labels {
-		if known, note, err := new(Policy).Know(label); known != label || note != "" || err != nil {
-			t.Error(known, note, err)
-		}
-	}
-}
