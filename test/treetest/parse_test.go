@@ -42,20 +42,3 @@ func TestParse(t *testing.T) {
 		t.Errorf("%+v", tr.Entries)
 	}
 }
-
-func TestDiff(t *testing.T) {
-	if d := Diff(map[string]string{"a": "1"}, map[string]string{"a": "1"}); len(d) != 0 {
-		t.Errorf("equal maps: %q", d)
-	}
-	d := Diff(map[string]string{"a": "1", "b": "2"}, map[string]string{"b": "3", "c": "4"})
-	if got := strings.Join(d, "\n"); got != "- \"a\": \"1\"\n! \"b\": \"2\", \"3\"\n+ \"c\": \"4\"" {
-		t.Error(got)
-	}
-	many := map[string]string{}
-	for _, n := range awkwardNames() {
-		many[n] = strings.Repeat("x", 9999)
-	}
-	if d := Diff(many, nil); len(d) != 10 || len(strings.Join(d, "")) > 8192 {
-		t.Errorf("%d lines", len(d))
-	}
-}

@@ -3,13 +3,10 @@
 package treetest
 
 import (
-	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // sealed tells what of a tree cannot be labelled, from the text of the tree:
@@ -76,36 +73,6 @@ func TestTrees(t *testing.T) {
 					t.Error("a stray goes unseen")
 				}
 			})
-		}
-	})
-}
-
-func TestSnapshot(t *testing.T) {
-	Each(t, func(t *testing.T, dir string) {
-		out := filepath.Join(dir, "out")
-		Build(t, out, Text(t, "file a/b label=x\nlink l a/b"))
-		before := Snapshot(t, out+"/...", "/")
-		if len(before) != 5 {
-			t.Errorf("%d entries: %v", len(before), before)
-		}
-		if d := Diff(before, Snapshot(t, out+"/...", "/")); len(d) > 0 {
-			t.Errorf("nothing was done, but:\n%s", strings.Join(d, "\n"))
-		}
-		time.Sleep(10 * time.Millisecond) // a tick of the kernel's clock
-		if err := os.Chmod(filepath.Join(out, "a/b"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		Set(t, out, "l", right)
-		after := Snapshot(t, out+"/...", "/")
-		if d := Diff(before, after); len(d) != 2 {
-			t.Errorf("two entries changed, but:\n%s", strings.Join(d, "\n"))
-		}
-		if a := after[filepath.Join(out, "l")]; a.Label != right || a.Type != Link {
-			t.Errorf("the link: %+v", a)
-		}
-		Set(t, out, "l", None)
-		if got := Read(t, out); !maps.Equal(got, map[string]string{".": None, "a": None, "a/b": "x", "l": None}) {
-			t.Errorf("Read: %v", got)
 		}
 	})
 }
