@@ -26,7 +26,8 @@
 //	kernel     a kernel and its initramfs
 //	machine    what a machine is booted for, its disks, what came out of it
 //	boot       QEMU, from its start to its end
-//	guest/     what runs in the machine: init, start, and an addition to the policy
+//	guest/     what runs in the machine: init, start, what makes an initramfs, and an
+//	           addition to the policy
 //
 // The image is kept in fastlabel/selinuxvm below the user's cache directory,
 // or in selinuxvm below FASTLABEL_CACHE. It may be deleted at any time. It is

@@ -43,7 +43,6 @@ type Command struct {
 
 // Result is what came out of it.
 type Result struct {
-	Release        string // of the kernel
 	Stdout, Stderr string
 	Log            string // the kernel's, refusals of the policy among it
 	Exit           int
@@ -70,7 +69,6 @@ func (m *Image) Run(ctx context.Context, k Kernel, c Command) (r Result, err err
 	}
 	begin := time.Now()
 	if r.Boot, err = b.wait(ctx, "begun ", bootTimeout); err == nil {
-		r.Release = b.status("begun ")
 		_, err = b.wait(ctx, "exit ", c.Timeout)
 	}
 	r.Took = time.Since(begin) - r.Boot

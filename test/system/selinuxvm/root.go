@@ -38,41 +38,36 @@ path-exclude=/usr/share/locale/*
 path-exclude=/usr/share/man/*
 `
 
-// makeRoot makes the machine's root in dir, and a disk of it, and gives the
-// version of the policy.
-func makeRoot(ctx context.Context, mirror, dir, disk string) (string, error) {
+// makeRoot makes the machine's root in dir, and a disk of it.
+func makeRoot(ctx context.Context, mirror, dir, disk string) error {
 	conf := filepath.Join(dir, "etc/dpkg/dpkg.cfg.d")
 	if err := os.MkdirAll(conf, 0o755); err != nil {
-		return "", err
+		return err
 	}
 	if err := os.WriteFile(filepath.Join(conf, "selinuxvm"), []byte(unpacking), 0o644); err != nil {
-		return "", err
+		return err
 	}
 	bootstrap := exec.CommandContext(ctx, "debootstrap", "--force-check-gpg", "--keyring="+keyring, "--arch=amd64",
 		"--variant=minbase", "--include="+strings.Join(rootPackages, ","), rootSuite, dir, mirror)
 	// What it mounts is gone with it, however it ends.
 	bootstrap.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	if _, err := run(bootstrap); err != nil {
-		return "", err
-	}
-	version, err := run(exec.CommandContext(ctx, "chroot", dir, "dpkg-query", "-W", "-f", "${Version}", "selinux-policy-default"))
-	if err != nil {
-		return "", err
+		return err
 	}
 	if err := makePolicy(ctx, dir); err != nil {
-		return "", err
+		return err
 	}
 	if err := furnish(dir); err != nil {
-		return "", err
+		return err
 	}
 	// Without SELinux on the host a label is an attribute like others, and
 	// mkfs takes it along. The kernel goes by it from the first process on.
 	if _, err := run(exec.CommandContext(ctx, "chroot", dir, "setfiles", "-F",
 		"/etc/selinux/default/contexts/files/file_contexts", "/")); err != nil {
-		return "", err
+		return err
 	}
-	_, err = run(exec.CommandContext(ctx, "mkfs.ext4", "-q", "-F", "-O", "^has_journal", "-d", dir, disk, rootSize))
-	return version, err
+	_, err := run(exec.CommandContext(ctx, "mkfs.ext4", "-q", "-F", "-O", "^has_journal", "-d", dir, disk, rootSize))
+	return err
 }
 
 // makePolicy adds what the machine needs to the policy, and compiles it for
