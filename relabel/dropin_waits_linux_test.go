@@ -3,7 +3,6 @@
 package relabel
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -116,24 +115,4 @@ func leaves(t *testing.T, root string) {
 	if err := <-answer; !errors.Is(err, context.Canceled) || errors.Is(err, ErrLocked) || !errors.As(err, &pending) || pending.Within <= 0 {
 		t.Errorf("%v", err)
 	}
-}
-
-// holdLock has another process take the lock of root, until release is called.
-func holdLock(t *testing.T, root string) (release func()) {
-	t.Helper()
-	cmd := child(t, "lock", root)
-	out, err := cmd.StdoutPipe()
-	treetest.Must(t, err)
-	in, err := cmd.StdinPipe()
-	treetest.Must(t, err)
-	treetest.Must(t, cmd.Start())
-	if line, err := bufio.NewReader(out).ReadString('\n'); line != "held\n" {
-		t.Fatalf("%q, %v", line, err)
-	}
-	release = sync.OnceFunc(func() {
-		in.Close()
-		treetest.Check(t, cmd.Wait())
-	})
-	t.Cleanup(release)
-	return release
 }

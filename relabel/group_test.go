@@ -33,17 +33,3 @@ func TestPending(t *testing.T) {
 		}
 	}
 }
-
-// TestGroupRefuses: what Tree would refuse at once is refused at once.
-func TestGroupRefuses(t *testing.T) {
-	var g Group
-	if _, err := g.Tree(t.Context(), t.TempDir(), "container_file_t", SkipNone); !errors.Is(err, ErrLabel) {
-		t.Error(err)
-	}
-	if r, err := g.Tree(t.Context(), "/no/such/volume", "u:r:t:s0:c1,c1", SkipNone); !errors.Is(err, fs.ErrNotExist) || r.Label != labelA {
-		t.Errorf("%+v, %v", r, err)
-	}
-	if all := g.Pending(); len(all) > 0 {
-		t.Errorf("%+v", all)
-	}
-}

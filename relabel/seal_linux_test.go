@@ -102,24 +102,6 @@ func TestImmutableRoot(t *testing.T) {
 	}
 }
 
-// TestImmutableRight: of a root that has the label and cannot be sealed, although something failed,
-// it is said so, and nothing else.
-func TestImmutableRight(t *testing.T) {
-	root := grow(t, on(t, "ext4"), plain)
-	if err := Chcon(root, newLabel, true); err != nil {
-		t.Fatal(err)
-	}
-	stuck := filepath.Join(root, "d", "f07")
-	treetest.Set(t, root, "d/f07", oldLabel)
-	immutable(t, stuck, true)
-	immutable(t, root, true)
-	r, err := Tree(t.Context(), root, newLabel, nil)
-	adds(t, r)
-	if !errors.Is(err, syscall.EPERM) || r.Complete || r.Failed != 1 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "looks done and is not") {
-		t.Errorf("%+v, %v", r, err)
-	}
-}
-
 // TestFailureSeals: one entry cannot be written, and neither label may say
 // otherwise, whether the root was right before or not.
 func TestFailureSeals(t *testing.T) {

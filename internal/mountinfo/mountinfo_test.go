@@ -64,14 +64,6 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestParseAllocates: mounts cost no memory of their own beside the table of them.
-func TestParseAllocates(t *testing.T) {
-	table := strings.Repeat("36 35 98:0 / /mnt rw,nosuid shared:1 - ext4 /dev/root rw,seclabel,data=ordered\n", 2000)
-	if n := testing.AllocsPerRun(10, func() { _, _ = Parse(table) }); n > 1 {
-		t.Errorf("%.0f allocations for 2,000 mounts", n)
-	}
-}
-
 func TestBeneath(t *testing.T) {
 	var all []Mount
 	for _, point := range []string{"/", "/a", "/ab", "/a/b", "/a/b/c", "/a/b", "/b"} {
