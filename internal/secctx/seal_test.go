@@ -61,9 +61,7 @@ func FuzzSeal(f *testing.F) {
 	}
 	private := code("system_u:object_r:container_file_t:", "s0", ":", "c1", ",", "c2")
 	f.Add("", shared+"\x00", code(), private)
-	f.Add("", "", code("root", ":", "r", ":", "t", ":s0:", "c1", ",", "c2", ",", "c3"), code("staff_u", ":", "r", ":", "t", ":s0:", "c3", ",", "c1", ".", "c2"))
 	f.Add("", "", private, private)
-	f.Add("", "system_u:object_r:container_file_t", code("system_u:object_r:container_file_t:", "s0", ":", "c1022", ",", "c1023"), code(":s0:", "c0"))
 	f.Add("system_u:object_r:container_file_t:s0:c1022.c1023", "", code(), private)
 	f.Add("system_u:object_r:container_file_t", "system_u:object_r:container_file_t", code(":s0:", "c1022", ".", "c1023"), code(":s0:", "c1022", ",", "c1023"))
 	f.Add("system_u:object_r:container_file_t:s0:c1022,c1023", shared, code(), code())

@@ -107,49 +107,20 @@ func TestBeginPushes(t *testing.T) {
 	})
 }
 
-// fill pushes and gives so that 3 is the newest and 5 the oldest.
-func fill(w *steal.Worker[int]) {
-	w.Push(1)
-	w.Push(2)
-	w.PushOldest(4)
-	w.Push(3)
-	w.PushOldest(5)
-}
-
 func TestOwnerTakesNewest(t *testing.T) {
 	var got []int
 	run(t, []int{0, 7, 8, 9}, 1, func(w *steal.Worker[int], item int) {
 		got = append(got, item)
 		if item == 0 {
-			fill(w)
+			w.Push(1)
+			w.Push(2)
+			w.PushOldest(4)
+			w.Push(3)
+			w.PushOldest(5)
 		}
 	})
 	// Its own newest first, the seeds in their order.
 	if want := []int{0, 3, 2, 1, 7, 8, 9, 4, 5}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-}
-
-func TestThiefTakesOldest(t *testing.T) {
-	rounds(t, 20, func(t *testing.T) {
-		var got []int // the thief's; the root leaves it all
-		filled := make(chan struct{})
-		run(t, []int{0}, 2, func(w *steal.Worker[int], item int) {
-			switch item {
-			case 0:
-				w.Push(6)
-				time.Sleep(time.Hour) // the thief has 6 by then
-				fill(w)
-				close(filled)
-				time.Sleep(time.Hour)
-			case 6:
-				<-filled
-			default:
-				got = append(got, item)
-			}
-		})
-		if want := []int{5, 4, 1, 2, 3}; !slices.Equal(got, want) {
-			t.Errorf("got %v, want %v", got, want)
-		}
-	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/internal/budget"
 	"github.com/fastlabel/fastlabel/internal/mounts"
+	"github.com/fastlabel/fastlabel/internal/run"
 	"github.com/fastlabel/fastlabel/internal/sys"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -104,4 +105,21 @@ func TestBeginUnread(t *testing.T) {
 			t.Errorf("%t: %+v, %v", wrong, k.Tally(), err)
 		}
 	}
+}
+
+// enclosed is the mount that root is the top of.
+func enclosed(t *testing.T, root string) *mounts.Mount {
+	t.Helper()
+	p, err := mounts.OpenProc(mounts.Seen{})
+	treetest.Must(t, err)
+	t.Cleanup(p.Close)
+	m, err := p.OpenRoot(root, nil, new(run.Activity))
+	treetest.Must(t, err)
+	t.Cleanup(m.Close)
+	treetest.Must(t, p.Learn(m, mounts.Bounds{}))
+	if op, e := m.Enclose(mounts.Bounds{}, mounts.Try{Clone: true, Openat2: true}); e != 0 {
+		t.Fatal(op, e)
+	}
+	t.Cleanup(m.Leave)
+	return m
 }
