@@ -226,10 +226,8 @@ func (s *settings) check() (err error) {
 	s.given.Visit(func(f *pflag.Flag) {
 		for _, v := range valuesOf(f) {
 			choice, ok := choices[f.Name]
-			switch instead := removedValues["--"+f.Name+" "+v]; {
+			switch {
 			case err != nil:
-			case instead != "":
-				err = fmt.Errorf("--%s %s was removed: %s", f.Name, v, instead)
 			case v == "":
 				err = fmt.Errorf("--%s: it is empty (an unset variable?)", f.Name)
 			case len(v) > 1 && v[0] == '-' && strings.HasPrefix(f.Value.Type(), "string"):

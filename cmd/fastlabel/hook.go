@@ -150,7 +150,7 @@ func (h *hook) all(ctx context.Context, config *oci.Config, asked *oci.Request) 
 		// by its mount option, or none at all. Runtimes go on there as well.
 		// Nor can it be set on what is read-only.
 		j.looked = map[string]looked{v.source: {readOnly: h.readOnly != nil && h.readOnly(v.source)}}
-		if code := j.one(ctx, v.source, func() {}); code != exit.Done && !h.lines.spared {
+		if code := j.one(ctx, v.source); code != exit.Done && !h.lines.spared {
 			ok = false
 		}
 	}

@@ -32,17 +32,6 @@
 //	lookup.go      each PATH is looked up before any is touched
 //	work.go        the library is called, for one path after the other; the line that resumes
 //	progress.go    how far it is
-//
-// Packages that several of these use:
-//
-//	internal/words     names, numbers and times in a line for people
-//	internal/exit      exit codes, and which is worse
-//	internal/wait      waiting for what may hang
-//	internal/child     a child process does what may hang, and can be left behind
-//	internal/stream    standard output, and standard error with the line drawn again
-//	internal/report    what happens, in lines for people or as JSON
-//	internal/oci       what a runtime tells a hook, and which mounts are volumes
-//	internal/site      what is at a PATH: file, label, mount
 package main
 
 import (

@@ -26,12 +26,9 @@ func probeCommand() *cobra.Command {
 }
 
 // probe asks one path. The call may be left behind where the filesystem does not answer.
-// If it takes long, that is reported, and the paths that wait for their turn go on.
-func (j *job) probe(ctx context.Context, path string, stalls func()) int {
-	slow := time.AfterFunc(wait.Patience, func() {
-		j.Stall(path, relabel.HungCall{Path: path})
-		stalls()
-	})
+// If it takes long, that is reported.
+func (j *job) probe(ctx context.Context, path string) int {
+	slow := time.AfterFunc(wait.Patience, func() { j.Stall(path, relabel.HungCall{Path: path}) })
 	late, cancel := wait.Linger(ctx, wait.Grace)
 	defer cancel()
 	r, err := wait.Within(late, func() (report.Probe, error) { return j.ask(path) })

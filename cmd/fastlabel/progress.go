@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,9 +17,9 @@ import (
 	"github.com/fastlabel/fastlabel/relabel"
 )
 
-// progress reports how far the runs are that are under way. Its goroutine asks
-// the engine, which does not wait for it, and writes; runs come and go in
-// others: mu guards which there are.
+// progress reports how far the run is that is under way. Its goroutine asks the engine, which
+// does not wait for it, and writes; runs begin and end in another: mu guards which there
+// is, and is held while something is written, so that no line comes after its run's summary.
 type progress struct {
 	screen *stream.Screen
 	report.Reporter
@@ -31,9 +30,7 @@ type progress struct {
 	state   func(*relabel.Progress) (relabel.State, bool)
 
 	mu  sync.Mutex
-	all []*underWay // in the order in which they began
-
-	saying sync.Mutex // held while lines are written, so that none comes after its run's summary
+	run *underWay // nil: none is
 }
 
 func (a app) newProgress(s *settings, to report.Reporter) *progress {
@@ -64,9 +61,8 @@ const (
 	redraw    = 100 * time.Millisecond // no eye is faster
 	each      = time.Second            // an object
 	eachPlain = 5 * time.Second
-	eachRare  = 30 * time.Second // where it may be a log
-	lasts     = time.Second      // what is over sooner needs no line
-	earliest  = 3 * time.Second  // before that nothing is said of the time left
+	lasts     = time.Second     // what is over sooner needs no line
+	earliest  = 3 * time.Second // before that nothing is said of the time left
 	farthest  = 1000 * time.Hour
 )
 
@@ -94,10 +90,8 @@ func paceOf(s *settings, on *stream.Screen) pace {
 		return pace{}
 	case s.json:
 		return pace{every: each}
-	case s.progress == "plain", n > 0 && stream.Dumb():
+	case s.progress == "plain", n == 0, stream.Dumb():
 		return pace{every: eachPlain}
-	case n == 0:
-		return pace{every: eachRare}
 	case s.progress == "":
 		return pace{drawn: true, after: lasts}
 	}
@@ -122,22 +116,14 @@ func (p *progress) show() (end func()) {
 				p.screen.Draw("")
 				return
 			case now := <-tick.C:
-				p.askInodes()
-				switch {
-				case p.pace.drawn && now.Sub(p.began) >= p.pace.after:
-					p.draw(now)
-				case p.pace.every > 0 && now.Sub(said) > p.pace.every-each/2: // a tick may come a little early
-					said = now
-					p.say(now)
-				}
+				said = p.tell(now, said)
 			}
 		}
 	})
 	return func() { close(over); shown.Wait() }
 }
 
-// begin adds a run, which end takes away. Where there is no progress it is not
-// shown.
+// begin begins a run, which end ends. Where there is no progress it is not shown.
 func (p *progress) begin(root string) *underWay {
 	u := &underWay{root: root, began: time.Now(), ask: (*relabel.Progress).State}
 	if p != nil {
@@ -146,10 +132,18 @@ func (p *progress) begin(root string) *underWay {
 		}
 		u.screen, u.before = p.screen, p.screen.Stopped()
 		p.mu.Lock()
-		p.all = append(p.all, u)
+		p.run = u
 		p.mu.Unlock()
 	}
 	return u
+}
+
+func (p *progress) end() {
+	if p != nil {
+		p.mu.Lock()
+		p.run = nil
+		p.mu.Unlock()
+	}
 }
 
 // stopped is for how long of the run the process was stopped by ^Z.
@@ -158,59 +152,28 @@ func (u *underWay) stopped() time.Duration { return u.screen.Stopped() - u.befor
 // state is how far the run is; false if it has not begun.
 func (u *underWay) state() (relabel.State, bool) { return u.ask(&u.far) }
 
-func (p *progress) end(u *underWay) {
-	if p == nil {
-		return
+// tell draws the line, or writes a whole one if it is time for that, and returns when one was
+// written last.
+func (p *progress) tell(now, said time.Time) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	line, begun := "", false
+	if p.run != nil {
+		_, begun = p.run.state()
 	}
-	p.saying.Lock()
-	defer p.saying.Unlock()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.all = slices.DeleteFunc(p.all, func(o *underWay) bool { return o == u })
-}
-
-// runs are those of which something is known.
-func (p *progress) runs() []*underWay {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(p.all), func(u *underWay) bool {
-		_, begun := u.state()
-		return !begun
-	})
-}
-
-// askInodes asks the filesystem of each run for its inodes, in a goroutine of its own: it
-// may not answer.
-func (p *progress) askInodes() {
-	for _, u := range p.runs() {
-		if !u.asked {
-			u.asked = true
-			go func() { u.inodes.Store(p.inodes(u.root)) }()
+	if begun {
+		f := p.far(p.run, now)
+		n, ours := p.columns()
+		switch {
+		case p.pace.drawn && now.Sub(p.began) >= p.pace.after && ours:
+			line = f.Line(n - 1) // in the last column a terminal may begin a new line
+		case p.pace.every > 0 && now.Sub(said) > p.pace.every-each/2: // a tick may come a little early
+			said = now
+			p.Put(report.Event{Kind: report.Status, State: "running", Root: p.run.root, Far: &f})
 		}
 	}
-}
-
-// draw draws the line: the run that began last, of those that go on beside one
-// that stalls.
-func (p *progress) draw(now time.Time) {
-	runs := p.runs()
-	n, ours := p.columns()
-	if len(runs) == 0 || !ours {
-		p.screen.Draw("")
-		return
-	}
-	// In the last column a terminal may begin a new line.
-	p.screen.Draw(p.far(runs[len(runs)-1], now).Line(n - 1))
-}
-
-// say writes a whole line for each run.
-func (p *progress) say(now time.Time) {
-	p.saying.Lock()
-	defer p.saying.Unlock()
-	for _, u := range p.runs() {
-		f := p.far(u, now)
-		p.Put(report.Event{Kind: report.Status, State: "running", Root: u.root, Far: &f})
-	}
+	p.screen.Draw(line)
+	return said
 }
 
 // bound is how many entries there are at most, or 0 where that is unknown. A number that
@@ -222,7 +185,13 @@ func (u *underWay) bound(s relabel.State) int64 {
 	return 0
 }
 
+// far is how far u is. The filesystem is asked for its inodes in a goroutine of its own: it may
+// not answer.
 func (p *progress) far(u *underWay, now time.Time) report.Far {
+	if !u.asked {
+		u.asked = true
+		go func() { u.inodes.Store(p.inodes(u.root)) }()
+	}
 	s, _ := u.state()
 	if s.Path == "" && s.Call == "" {
 		s.Path = u.path // between two

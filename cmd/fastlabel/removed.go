@@ -2,7 +2,7 @@
 
 package main
 
-// removedFlags, removedValues and removedCommands are what the release before this one had,
+// removedFlags and removedCommands are what the release before this one had,
 // each with what to use instead. A removed command is refused as an operand too: it would be
 // labelled if a file had its name. The lists are for one release.
 var (
@@ -19,9 +19,6 @@ var (
 		"partial":       setfattr,
 		"record":        "keep the labels with getfattr before the run, as docs/undo.md says",
 		"root":          setfattr,
-	}
-	removedValues = map[string]string{
-		"--skip unchanged": "--skip root trusts the label on PATH; without --skip every label is read",
 	}
 	removedCommands = map[string]string{
 		"explain": "docs/stuck-pods.md says what runtimes do with a volume; see fastlabel probe, fastlabel -n",

@@ -23,9 +23,6 @@ func TestRemoved(t *testing.T) {
 	for flag, instead := range maps.All(removedFlags) {
 		expect(instead, "--"+flag, "1", "/srv/volume")
 	}
-	for value, instead := range maps.All(removedValues) {
-		expect(instead, append(strings.Fields(value), "/srv/volume")...)
-	}
 	for command, instead := range maps.All(removedCommands) {
 		expect(instead, command, "/srv/volume")
 	}

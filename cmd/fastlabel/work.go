@@ -11,8 +11,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/pflag"
@@ -21,7 +19,6 @@ import (
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/site"
-	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/words"
 	"github.com/fastlabel/fastlabel/relabel"
 )
@@ -38,17 +35,15 @@ type job struct {
 	progress *progress     // nil in the hook
 	limiter  *rate.Limiter // nil: no limit
 
-	lockless atomic.Bool // that there is no place for locks was told
-	empty    atomic.Bool // it was asked of an empty PATH whether it is to be mounted
-
-	mu   sync.Mutex
-	left []string // PATHs that the end of the context left undone
+	lockless bool     // that there is no place for locks was told
+	empty    bool     // it was asked of an empty PATH whether it is to be mounted
+	left     []string // PATHs that the end of the context left undone
 }
 
 // prepare finds the paths and the label, before anything is begun.
 func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]string, error) {
 	if len(paths) == 0 && j.filesFrom == "" {
-		return nil, exit.UsageError{Err: errors.New("no PATH given" + j.swallowed())}
+		return nil, exit.UsageError{Err: errors.New("no PATH given")}
 	}
 	if slices.Contains(paths, "") {
 		return nil, exit.UsageError{Err: errors.New("a PATH is empty")}
@@ -94,40 +89,28 @@ func (j *job) prepare(ctx context.Context, stdin io.Reader, paths []string) ([]s
 	return all, j.aboutPolicy()
 }
 
-// swallowed names a flag whose value looks like a PATH.
-func (s *settings) swallowed() (text string) {
-	s.given.Visit(func(f *pflag.Flag) {
-		if v := f.Value.String(); strings.Contains(v, "/") {
-			text = ": " + words.Brief(v) + " is the value of --" + f.Name
-		}
-	})
-	return text
-}
-
 // each has do do each PATH in its turn. Those that are left when ctx ends are counted.
-func (j *job) each(ctx context.Context, paths []string, do func(ctx context.Context, path string, stalls func()) int) int {
-	codes := make([]int, len(paths))
-	var left atomic.Int64
-	wait.InTurn(len(paths), func(i int, stalls func()) {
+func (j *job) each(ctx context.Context, paths []string, do func(ctx context.Context, path string) int) int {
+	code := exit.Done
+	for i, path := range paths {
 		if ctx.Err() == nil {
-			codes[i] = do(ctx, paths[i], stalls)
-			return
+			code = exit.Worse(code, do(ctx, path))
+			continue
 		}
-		codes[i], _ = exit.Of(ctx)
-		j.leave(paths[i])
-		left.Add(1)
-	})
-	if _, reason := exit.Of(ctx); left.Load() == 1 {
-		j.Note(j.left[len(j.left)-1], "not begun ("+reason+")")
-	} else if left.Load() > 1 {
-		j.Note("", words.Thousands(left.Load())+" PATHs were not begun ("+reason+")")
+		why, reason := exit.Of(ctx)
+		if left := paths[i:]; len(left) == 1 {
+			j.Note(path, "not begun ("+reason+")")
+		} else {
+			j.Note("", words.Thousands(int64(len(left)))+" PATHs were not begun ("+reason+")")
+		}
+		j.left = append(j.left, paths[i:]...)
+		return exit.Worse(code, why)
 	}
-	return exit.Worse(codes...)
+	return code
 }
 
-// one does one PATH. It calls stalls when what is left waits for calls that do not
-// return.
-func (j *job) one(ctx context.Context, path string, stalls func()) int {
+// one does one PATH.
+func (j *job) one(ctx context.Context, path string) int {
 	dry := j.dryRun || j.command == "verify"
 	t := &report.Source{Reporter: j.Reporter, Root: path, Listed: report.MaxListed, Verify: j.command == "verify"}
 	if j.json || j.verbose > 0 {
@@ -138,7 +121,6 @@ func (j *job) one(ctx context.Context, path string, stalls func()) int {
 	}
 	t.User = os.Geteuid() != 0 && t.Listed > 0 && j.command != "hook"
 	o := j.engine(t)
-	o.Trace.Stall = func(calls []relabel.HungCall) { t.Stalled(calls); stalls() }
 	u := j.progress.begin(path)
 	j.watched(o, u)
 	check := dry
@@ -150,7 +132,7 @@ func (j *job) one(ctx context.Context, path string, stalls func()) int {
 		ctx, o.Trace.Change = differs, func(string, string, string) { stop(exit.ErrDiffers) }
 	}
 	rep, err := j.tree(ctx, path, j.label, o, check)
-	j.progress.end(u)
+	j.progress.end()
 	rep.Root, rep.Label = path, j.label
 	rep.Elapsed -= u.stopped()
 	if errors.Is(context.Cause(ctx), exit.ErrDiffers) {
@@ -164,24 +146,18 @@ func (j *job) one(ctx context.Context, path string, stalls func()) int {
 		Code: code, Reason: reason, Labels: t.Labels(),
 	}
 	if code >= exit.TimedOut {
-		j.leave(path)
+		j.left = append(j.left, path)
 		r.EntriesLeft, r.DirsLeft = u.left()
 	}
 	if code != exit.Refused && rep.Skipped == 0 { // else the link itself is excluded, or without a rule
 		j.aboutLink(path, dry)
 	}
-	if rep.Seen == 1 && !rep.Trusted && j.command != "hook" && j.command != "restorecon" && j.mounts.IsEmpty(path) && !j.empty.Swap(true) {
+	if rep.Seen == 1 && !rep.Trusted && j.command != "hook" && j.command != "restorecon" && j.mounts.IsEmpty(path) && !j.empty {
+		j.empty = true
 		j.Note(path, "it is empty, and nothing is mounted there: is its volume mounted?")
 	}
 	j.Result(r)
 	return code
-}
-
-// leave notes a PATH that is not done.
-func (j *job) leave(path string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.left = append(j.left, path)
 }
 
 // engine makes the options.
@@ -199,10 +175,13 @@ func (j *job) engine(t *report.Source) *relabel.Options {
 			Failure: t.Failed,
 			Skip:    t.Skipped,
 			Wait:    t.Waits,
+			Stall:   t.Stalled,
 			Note: func(text string) {
-				if !strings.HasPrefix(text, "no lock was taken") || !j.lockless.Swap(true) { // that is said of one PATH
+				lockless := strings.HasPrefix(text, "no lock was taken")
+				if !lockless || !j.lockless { // that is said of one PATH
 					t.Note(t.Root, text)
 				}
+				j.lockless = j.lockless || lockless
 			},
 		},
 		Exact:  j.exact,

@@ -48,7 +48,7 @@ func served(m mountinfo.Mount) bool {
 func (all Mounts) MayHang() bool { return slices.ContainsFunc(all, served) }
 
 // Part parts paths by their names: those that name no served filesystem, and the others.
-// A link may lead to one all the same; what stalls then lets the next begin.
+// A link may lead to one all the same.
 func (all Mounts) Part(paths []string) (local, remote []string) {
 	points := map[string]bool{}
 	for _, m := range all {

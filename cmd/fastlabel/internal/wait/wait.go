@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wait waits for what may hang no longer than it should: for an answer until
-// a context ends, and with several things to do for each that does not stall.
+// Package wait waits for what may hang no longer than it should.
 package wait
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -64,30 +62,4 @@ func Looks[T any](ctx context.Context, patience time.Duration, f func(at *atomic
 			}
 		}
 	}
-}
-
-// InTurn does each of n things. The next begins when the one before has ended
-// or says that it stalls. When all have ended InTurn returns. A million that do not
-// stall take one goroutine.
-func InTurn(n int, do func(i int, stalls func())) {
-	var all sync.WaitGroup
-	var from func(i int)
-	from = func(i int) {
-		for ; i < n; i++ {
-			var turn sync.Once
-			passed := false
-			do(i, func() {
-				turn.Do(func() {
-					passed = true
-					all.Go(func() { from(i + 1) })
-				})
-			})
-			turn.Do(func() {}) // who stalls from now on passes nothing on
-			if passed {
-				return
-			}
-		}
-	}
-	all.Go(func() { from(0) })
-	all.Wait()
 }
