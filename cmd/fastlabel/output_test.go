@@ -121,8 +121,8 @@ func TestJSONWhole(t *testing.T) {
 	s.Waits()
 	j.Stall(root, relabel.HungCall{Call: "openat", Path: path})
 	j.Note(root, "a sentence")
-	j.Probed(report.Probe{Root: root, Label: label, Depth: "top", Interrupted: true, Has: "x\xff"})
-	j.Probed(report.Probe{Root: root, Label: label, Depth: "top", Labelled: true})
+	j.Put(report.Event{Kind: report.Status, Root: root, Probe: &report.Probe{Root: root, Label: label, Depth: "top", Interrupted: true, Has: "x\xff"}})
+	j.Put(report.Event{Kind: report.Status, Root: root, Probe: &report.Probe{Root: root, Label: label, Depth: "top", Labelled: true}})
 	f := report.Far{
 		State:   relabel.State{Counts: relabel.Counts{Seen: 15, Written: 5, Right: 4, Vanished: 3, Skipped: 2, Failed: 1}, Found: 7, Entered: 6, Path: path},
 		Elapsed: time.Second, Rate: 2.5, Total: 100, Left: 34 * time.Second,
@@ -134,7 +134,7 @@ func TestJSONWhole(t *testing.T) {
 	status()
 	f.Path, f.Call, f.Left = "", "syncfs", 0
 	status()
-	r := report.Result{Code: exit.TimedOut, Reason: "deadline of 1s reached", DryRun: true, EntriesLeft: 6, DirsLeft: 7}
+	r := report.Result{Code: exit.TimedOut, Reason: "deadline of 1s reached", DryRun: true}
 	r.Report = relabel.Report{
 		Root: root, Label: label, Counts: relabel.Counts{Seen: 15, Written: 5, Right: 4, Vanished: 3, Skipped: 2, Failed: 1}, Elapsed: time.Second,
 		Way: "clone/setxattrat", Interrupted: defaultLabel, Notes: []string{"a sentence"},

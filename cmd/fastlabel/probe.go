@@ -43,7 +43,7 @@ func (j *job) probe(ctx context.Context, path string) int {
 		return exit.Code(err, exit.Failed)
 	}
 	j.aboutLink(path, true)
-	j.Probed(r)
+	j.Put(report.Event{Kind: report.Status, Root: path, Probe: &r})
 	if !r.Labelled {
 		return exit.Differs
 	}

@@ -217,16 +217,6 @@ func left(rest int64, rate float64) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// left is how much is left of a run that was stopped: at most so many entries, and at
-// least so many directories; 0 is not known.
-func (u *underWay) left() (entries, dirs int64) {
-	s, begun := u.state()
-	if !begun {
-		return 0, 0
-	}
-	return max(0, u.bound(s)-s.Seen), s.Found - s.Entered
-}
-
 // watched has the run tell u how far it is, and be held back.
 func (j *job) watched(o *relabel.Options, u *underWay) {
 	if j.progress != nil {

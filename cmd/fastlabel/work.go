@@ -147,7 +147,6 @@ func (j *job) one(ctx context.Context, path string) int {
 	}
 	if code >= exit.TimedOut {
 		j.left = append(j.left, path)
-		r.EntriesLeft, r.DirsLeft = u.left()
 	}
 	if code != exit.Refused && rep.Skipped == 0 { // else the link itself is excluded, or without a rule
 		j.aboutLink(path, dry)

@@ -44,8 +44,6 @@ func (r Reporter) Failure(root string, err error) { r.Put(Event{Kind: Failure, R
 
 func (r Reporter) Note(root, text string) { r.Put(Event{Kind: Note, Root: root, Text: text}) }
 
-func (r Reporter) Probed(p Probe) { r.Put(Event{Kind: Status, Root: p.Root, Probe: &p}) }
-
 func (r Reporter) Result(s Result) { r.Put(Event{Kind: Summary, Root: s.Root, Result: &s}) }
 
 func (r Reporter) Stall(root string, c relabel.HungCall) {
@@ -62,9 +60,6 @@ type Result struct {
 	Reason  string // why it is not complete
 
 	Labels []Labels // with verify -v: what differs
-
-	// What a run that was stopped knows of the rest; 0 is nothing.
-	EntriesLeft, DirsLeft int64
 }
 
 // Labels are so many entries with this label; "" is none, or with Other all further ones.

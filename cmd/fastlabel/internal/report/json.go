@@ -101,12 +101,6 @@ func (o object) counts(dry bool, n relabel.Counts) {
 	o.AddInt64("failed", n.Failed)
 }
 
-func (o object) positive(key string, n int64) {
-	if n > 0 {
-		o.AddInt64(key, n)
-	}
-}
-
 func (o object) event(e Event, dry bool) {
 	if o.name("root", e.Root); e.Far == nil && e.Kind != Failure {
 		o.name("path", e.Path)
@@ -190,8 +184,6 @@ func (o object) result(r *Result) {
 	if len(r.Labels) > 0 {
 		_ = o.AddReflected("labels", r.Labels)
 	}
-	o.positive("entries_left", r.EntriesLeft)
-	o.positive("directories_left", r.DirsLeft)
 }
 
 // errnoName returns the name of the error number in err; "" if it has none.

@@ -186,16 +186,6 @@ func (r *Result) line() string {
 	if r.Elapsed >= 100*time.Millisecond { // of less a rate says nothing
 		parts = append(parts, words.Thousands(int64(float64(r.Seen)/r.Elapsed.Seconds()))+"/s")
 	}
-	var left []string
-	if r.DirsLeft > 0 {
-		left = append(left, "at least "+words.Count(r.DirsLeft, "directory", "directories"))
-	}
-	if r.EntriesLeft > 0 {
-		left = append(left, "at most "+words.Count(r.EntriesLeft, "entry", "entries"))
-	}
-	if len(left) > 0 {
-		parts = append(parts, strings.Join(left, " and ")+" left")
-	}
 	return strings.Join(parts, ", ") + label
 }
 
