@@ -46,30 +46,6 @@ func TestSecondRun(t *testing.T) {
 	})
 }
 
-func TestDryRun(t *testing.T) {
-	treetest.Need(t, "root")
-	treetest.Each(t, func(t *testing.T, dir string) {
-		root := grow(t, dir, plain)
-		treetest.Set(t, root, "f03", newLabel)
-		treetest.Set(t, root, "d", newLabel)
-		before := treetest.Snapshot(t, root+"/...")
-		changes := map[string]string{}
-		r, err := Verify(t.Context(), root, newLabel, &Options{Trace: &Trace{Change: func(path, from, _ string) { changes[path] = from }}})
-		adds(t, r)
-		if err != nil || r.Complete || r.Written != 44 || r.Right != 2 || len(changes) != 44 {
-			t.Errorf("%+v, %v, %d changes", r, err, len(changes))
-		}
-		for p, from := range changes {
-			if from != oldLabel {
-				t.Errorf("%s is said to have %q", p, from)
-			}
-		}
-		if d := treetest.Diff(before, treetest.Snapshot(t, root+"/...")); len(d) > 0 {
-			t.Errorf("a dry run touched:\n%s", lines(d))
-		}
-	})
-}
-
 // TestOrderOfCalls: the root's label is the last to be written, and where the filesystem does
 // not keep that order, or it is asked for, the last to come to the disk. With --sync so is a
 // root that is a file, and a small tree in which everything was right before.

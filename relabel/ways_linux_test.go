@@ -233,7 +233,8 @@ func TestEveryWay(t *testing.T) {
 	}
 }
 
-// same labels the tree at root and compares it, and the counts, with what the oracle made.
+// same labels the tree at root and compares it, and the counts, with what the oracle made. A dry
+// run before it counts as many, and touches nothing.
 func same(t *testing.T, root, label string, want map[string]string, counts treetest.Tally, m capabilities, threads int) {
 	t.Helper()
 	o := Options{Workers: threads, Exact: true}
@@ -244,6 +245,14 @@ func same(t *testing.T, root, label string, want map[string]string, counts treet
 		if l == label {
 			labelled++
 		}
+	}
+	before := treetest.Snapshot(t, root+"/...")
+	r, err := tree(t.Context(), root, label, o, inner{can: &m, dry: true})
+	if err != nil || r.Complete || r.Written+r.Right != counts.Written+counts.Right || r.Written < counts.Written { // by another name it is wrong twice
+		t.Errorf("a dry run: %+v, %v; want %+v", r, err, counts)
+	}
+	if d := treetest.Diff(before, treetest.Snapshot(t, root+"/...")); len(d) > 0 {
+		t.Errorf("a dry run touched:\n%s", lines(d))
 	}
 	for _, turn := range []struct {
 		name           string
