@@ -18,34 +18,6 @@ import (
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-// TestSecondRun: what is right is not written again, for a write moves ctime.
-func TestSecondRun(t *testing.T) {
-	treetest.Need(t, "root")
-	treetest.Each(t, func(t *testing.T, dir string) {
-		root := grow(t, dir, plain)
-		before := treetest.Snapshot(t, root+"/...")
-		if r, err := Tree(t.Context(), root, newLabel, nil); err != nil || r.Written != 46 {
-			t.Fatalf("%+v, %v", r, err)
-		}
-		first := treetest.Snapshot(t, root+"/...")
-		for p, it := range first {
-			if it.Ctime == before[p].Ctime && it.Label == before[p].Label {
-				t.Errorf("the first run did nothing to %s", p)
-			}
-		}
-		for _, o := range []Options{{}, {Exact: true}, {Workers: 1}, {Skip: SkipTop}} {
-			r, err := Tree(t.Context(), root, newLabel, &o)
-			adds(t, r)
-			if err != nil || !r.Complete || r.Written != 0 || r.Right != r.Seen {
-				t.Errorf("%+v, %v", r, err)
-			}
-			if d := treetest.Diff(first, treetest.Snapshot(t, root+"/...")); len(d) > 0 {
-				t.Errorf("%+v touched:\n%s", o, lines(d))
-			}
-		}
-	})
-}
-
 // TestOrderOfCalls: the root's label is the last to be written, and where the filesystem does
 // not keep that order, or it is asked for, the last to come to the disk. With --sync so is a
 // root that is a file, and a small tree in which everything was right before.
