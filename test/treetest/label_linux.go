@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
+	"os"
 	"strings"
 	"testing"
 
@@ -21,78 +21,39 @@ type Tally struct {
 	Skipped int64 // on a filesystem that is read-only or has no labels
 }
 
-// segment is a directory to walk from, reached by the descriptor of its
-// parent, so that the paths in the walk are short again.
-type segment struct {
-	root   string
-	parent int // -1 for the first
-}
-
-// longPath is where a walk is cut. A name has at most 255 bytes, so what is
-// made of a path of this length stays far below PATH_MAX.
-const longPath = 2048
-
 // Label labels root and everything beneath it, links themselves and mounts
 // included, one entry after the other: the oracle. It stops the test at the
-// first failure; nobody else may change the tree.
-//
-// filepath.WalkDir walks by whole paths. Where one grows long, the walk ends there
-// and a new one begins, below the descriptor of the directory that holds the
-// rest. Each such place keeps a descriptor open until its turn.
+// first failure; nobody else may change the tree. It holds one descriptor a level.
 func Label(t testing.TB, root, label string) Tally {
 	t.Helper()
 	var n Tally
-	todo := []segment{{root, -1}}
-	defer func() {
-		for _, s := range todo {
-			closeParent(s)
-		}
-	}()
-	for len(todo) > 0 {
-		s := todo[len(todo)-1]
-		more, err := labelSegment(s, label, &n)
-		todo = append(todo[:len(todo)-1], more...)
-		closeParent(s)
-		if err != nil {
-			t.Fatalf("label %s: %v", root, err)
-		}
+	if err := n.below(root, label); err != nil {
+		t.Fatalf("label %s: %v", root, err)
 	}
 	return n
 }
 
-func closeParent(s segment) {
-	if s.parent >= 0 {
-		_ = unix.Close(s.parent) // an O_PATH descriptor has nothing to lose
+// below labels path, and what is in it by its descriptor: a path may pass PATH_MAX.
+func (n *Tally) below(path, label string) error {
+	if err := n.one(path, label); err != nil {
+		return err
 	}
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err == unix.ENOTDIR {
+		return nil
+	} else if err != nil {
+		return &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	dir := os.NewFile(uintptr(fd), path)
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	for _, name := range names {
+		err = errors.Join(err, n.below(fmt.Sprintf("/proc/self/fd/%d/%s", fd, name), label))
+	}
+	return err
 }
 
-// labelSegment labels what is near and returns what is too far below.
-func labelSegment(s segment, label string, n *Tally) (far []segment, err error) {
-	start := filepath.Clean(s.root)
-	err = filepath.WalkDir(start, func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		again := s.parent >= 0 && p == start
-		if !again {
-			if err := labelOne(p, label, n); err != nil {
-				return err
-			}
-		}
-		if p == start || !d.IsDir() || len(p) < longPath {
-			return nil
-		}
-		fd, err := unix.Open(filepath.Dir(p), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return &fs.PathError{Op: "open", Path: filepath.Dir(p), Err: err}
-		}
-		far = append(far, segment{fmt.Sprintf("/proc/self/fd/%d/%s", fd, filepath.Base(p)), fd})
-		return fs.SkipDir
-	})
-	return far, err
-}
-
-func labelOne(p, label string, n *Tally) error {
+func (n *Tally) one(p, label string) error {
 	n.Seen++
 	have := make([]byte, len(label)+2)
 	size, err := unix.Lgetxattr(p, Attr, have)
