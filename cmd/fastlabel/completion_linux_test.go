@@ -5,8 +5,6 @@ package main
 import (
 	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,29 +12,6 @@ import (
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
-
-// script is what the command prints for a shell, which that takes.
-func script(t *testing.T, shell string) string {
-	t.Helper()
-	treetest.Need(t, shell)
-	var out, stderr strings.Builder
-	if code := fake().run(t.Context(), nil, &out, &stderr, []string{"completion", shell}); code != exit.Done {
-		t.Fatal(code, stderr.String())
-	}
-	cmd := exec.Command(shell, "-n")
-	cmd.Stdin = strings.NewReader(out.String())
-	if said, err := cmd.CombinedOutput(); err != nil || len(said) > 0 {
-		t.Errorf("%s -n: %v %s", shell, err, said)
-	}
-	return out.String()
-}
-
-// TestScripts: each shell reads its script.
-func TestScripts(t *testing.T) {
-	for _, shell := range []string{"bash", "zsh", "fish"} {
-		t.Run(shell, func(t *testing.T) { script(t, shell) })
-	}
-}
 
 // What the scripts are answered: words, and what else the shell may complete.
 func TestCompletes(t *testing.T) {
@@ -90,37 +65,6 @@ func TestCompletes(t *testing.T) {
 		slices.Sort(words)
 		if got := strings.Join(words, " "); got != c.want || lines[len(lines)-1] != c.also {
 			t.Errorf("%q: %q %s, not %q %s", c.typed, got, lines[len(lines)-1], c.want, c.also)
-		}
-	}
-}
-
-// called makes the command be found in PATH as fastlabel, which a script asks for
-// types.
-func called(t *testing.T) {
-	t.Helper()
-	dir := t.TempDir()
-	treetest.Must(t, os.Symlink(os.Args[0], filepath.Join(dir, "fastlabel")))
-	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	t.Setenv("FASTLABEL_TEST_AS", "real")
-}
-
-// bash is handed the words as bash-completion would.
-func TestBashCompletes(t *testing.T) {
-	called(t)
-	t.Chdir(t.TempDir())
-	const ask = `
-COMP_WORDS=("$@")
-_get_comp_words_by_ref() { words=("${COMP_WORDS[@]}"); cword=$((${#words[@]} - 1)); cur=${words[cword]}; }
-__start_fastlabel
-printf '%s\n' "${COMPREPLY[@]%% *}"`
-	for words, want := range map[string]string{
-		"fastlabel|prob":                         "probe",
-		"fastlabel|--no-s":                       "--no-seal",
-		"fastlabel|verify|--type=container_ro_f": "container_ro_file_t",
-	} {
-		out, err := exec.Command("bash", append([]string{"-c", script(t, "bash") + ask, "bash"}, strings.Split(words, "|")...)...).Output()
-		if err != nil || strings.ReplaceAll(strings.TrimSpace(string(out)), "\n", "|") != want {
-			t.Errorf("%s: %q, not %q: %v", words, out, want, err)
 		}
 	}
 }

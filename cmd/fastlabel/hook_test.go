@@ -7,11 +7,18 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"log/syslog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/oci"
@@ -288,4 +295,436 @@ func TestHookTells(t *testing.T) {
 	x.bind("/to/refused", "refused")
 	code, said = x.run(t.Context(), fake())
 	expectHook(t, "refused", code, exit.Failed, said, "relabelling is not allowed\n")
+}
+
+// The hook stops before the runtime would kill it.
+func TestHookLimits(t *testing.T) {
+	self, err := os.Executable()
+	treetest.Must(t, err)
+	link := filepath.Join(t.TempDir(), "link")
+	treetest.Must(t, os.Symlink(self, link))
+	text := func(s any) string {
+		b, err := json.Marshal(s)
+		treetest.Must(t, err)
+		return string(b)
+	}
+	own := `{"path":` + text(self) + `,"timeout":60}`
+	other := `{"path":"/bin/sh","timeout":3}`
+	for _, c := range []struct {
+		hooks       string
+		flag        time.Duration
+		limit, wait time.Duration
+	}{
+		{`{}`, 0, 100 * time.Second, 2500 * time.Millisecond},
+		{`{}`, 5 * time.Minute, 5 * time.Minute, 2500 * time.Millisecond},
+		{`{"createRuntime":[` + other + `]}`, 0, 100 * time.Second, 2500 * time.Millisecond},
+		{`{"createRuntime":[` + other + `,` + own + `]}`, 0, 55 * time.Second, 2500 * time.Millisecond},
+		{`{"prestart":[` + own + `]}`, 0, 55 * time.Second, 2500 * time.Millisecond},
+		{`{"poststop":[` + own + `]}`, 0, 100 * time.Second, 2500 * time.Millisecond},
+		{`{"prestart":[` + own + `]}`, 10 * time.Second, 10 * time.Second, 2500 * time.Millisecond},
+		{`{"prestart":[` + own + `]}`, 5 * time.Minute, 55 * time.Second, 2500 * time.Millisecond},
+		{`{"prestart":[` + own + `],"createRuntime":[{"path":` + text(link) + `,"timeout":20}]}`, 0, 15 * time.Second, 2500 * time.Millisecond},
+		{`{"createRuntime":[{"path":"/wrapper","args":` + text(os.Args) + `,"timeout":4}]}`, 0, 2 * time.Second, time.Second},
+		{`{"createRuntime":[{"path":` + text(self) + `,"timeout":1}]}`, 0, 500 * time.Millisecond, 250 * time.Millisecond},
+		{`{"createRuntime":[{"path":` + text(self) + `,"timeout":300}]}`, 0, 295 * time.Second, 2500 * time.Millisecond},
+		{`{"createRuntime":[{"path":` + text(self) + `,"timeout":0}]}`, 0, 100 * time.Second, 2500 * time.Millisecond},
+		{`{"createRuntime":[{"path":` + text(self) + `}]}`, 0, 100 * time.Second, 2500 * time.Millisecond},
+		{`{"createRuntime":[{"path":` + text(self) + `,"timeout":9223372036854775807}]}`, 0, 24*time.Hour - 5*time.Second, 2500 * time.Millisecond},
+	} {
+		var config oci.Config
+		treetest.Must(t, json.Unmarshal([]byte(`{"hooks":`+c.hooks+`}`), &config))
+		limit, wait := limits(c.flag, config.Timeout())
+		if limit != c.limit || wait != c.wait {
+			t.Errorf("%s, --timeout %v: %v and %v, not %v and %v", c.hooks, c.flag, limit, wait, c.limit, c.wait)
+		}
+	}
+}
+
+// The runtime's own timeout, --timeout and SIGTERM end the hook with 1, and
+// with how far it came.
+func TestHookEnds(t *testing.T) {
+	self, err := os.Executable()
+	treetest.Must(t, err)
+	entry := func(x *container, seconds int) {
+		x.config["hooks"] = map[string]any{"createRuntime": []any{
+			map[string]any{"path": "/bin/true", "timeout": 9},
+			map[string]any{"path": self, "args": []string{"fastlabel", "hook"}, "timeout": seconds},
+		}}
+	}
+	release, back := make(chan struct{}), make(chan struct{})
+	stubborn := app{tree: func(_ context.Context, _, _ string, o *relabel.Options, check bool) (relabel.Report, error) {
+		<-release
+		o.Trace.Skip("/late", "late") // as a worker that comes back
+		close(back)
+		return relabel.Report{Complete: true}, nil
+	}}
+	terminated, cancel := context.WithCancelCause(t.Context())
+	cancel(exit.Signal{Sig: os.Interrupt})
+	for _, c := range []struct {
+		name   string
+		a      app
+		ctx    context.Context
+		args   []string
+		change func(*container)
+		want   []string
+	}{
+		{"entry", fake(), t.Context(), nil, func(x *container) { entry(x, 2) }, []string{
+			"/v: incomplete (deadline of 1s reached), 7 entries, 7 written, 0 failed, 0.010 s; label system_u:object_r:container_file_t:s0:c1,c2; the next try resumes\n",
+			"/w: not begun (deadline of 1s reached)\n",
+		}},
+		{"flag", fake(), t.Context(), []string{"--timeout", "1s"}, func(x *container) { entry(x, 60) }, []string{
+			"/v: incomplete (deadline of 1s reached), 7 entries",
+		}},
+		{"signal", fake(), terminated, nil, func(*container) {}, []string{"interrupted by SIGINT"}},
+		{"hung", stubborn, t.Context(), nil, func(x *container) { entry(x, 2) }, []string{
+			"/v: deadline of 1s reached, and the filesystem does not answer; the next try resumes\n",
+		}},
+	} {
+		x := newContainer(t, "relabel=true")
+		x.bind("/v", "deadline")
+		x.bind("/w", "next")
+		c.change(x)
+		state := strings.NewReader(x.write())
+		var code int
+		var said string
+		treetest.Returns(t, c.name, func() { code, said = callHook(c.ctx, t, c.a, state, c.args...) })
+		expectHook(t, c.name, code, exit.Failed, said, c.want...)
+	}
+	close(release)
+	<-back // what is said now is nobody's
+	// A pipe that nobody closes.
+	r, w := io.Pipe()
+	defer w.Close()
+	treetest.Returns(t, "the hook", func() {
+		code, said := callHook(t.Context(), t, fake(), r, "--timeout", "200ms")
+		expectHook(t, "pipe", code, exit.Failed, said, "fastlabel: hook: reading the state on stdin: deadline of 200ms reached\n")
+	})
+}
+
+// Each line goes to the journal as well; one that does not listen holds
+// nobody.
+func TestHookJournal(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	treetest.Must(t, err)
+	defer l.Close()
+	lines := func(verbose bool) (*hookLines, *strings.Builder) {
+		var stderr strings.Builder
+		return &hookLines{stderr: &stderr, journal: &journal{path: path}, verbose: verbose}, &stderr
+	}
+	x := newContainer(t, "relabel=true")
+	x.bind("/v", x.dir+"/gone")
+	said, stderr := lines(false)
+	h := &hook{app: fake(), settings: &settings{}, lines: said}
+	if code := h.run(context.Background(), strings.NewReader(x.write())); code != exit.Failed {
+		t.Errorf("exit %d", code)
+	}
+	buf := make([]byte, 4096)
+	n, err := l.Read(buf)
+	treetest.Must(t, err)
+	const text = "source /v/gone: lstat /v/gone: no such file or directory"
+	if got := strings.ReplaceAll(stderr.String(), x.dir, "/v"); got != "fastlabel: container c1: /v: "+text+"\n" {
+		t.Error(got)
+	}
+	line := `{"message_type":"error","container":"c1","destination":"/v","path":"","text":"` + text + `"}`
+	if got := strings.ReplaceAll(string(buf[:n]), x.dir, "/v"); !strings.HasPrefix(got, "<27>") || !strings.HasSuffix(got, fmt.Sprintf(" fastlabel[%d]: %s\n", os.Getpid(), line)) {
+		t.Errorf("%q, not %q", got, line)
+	}
+
+	// Nobody reads: the queue fills, and one line alone is waited for.
+	j := &journal{path: path}
+	for range 3000 {
+		j.write(syslog.LOG_ERR, "full")
+	}
+	if !j.dead {
+		t.Error("a full queue was waited for again and again")
+	}
+	if _, err := l.Read(buf); err != nil { // there is room again
+		t.Fatal(err)
+	}
+	arrives(t, l, j, "after the full queue")
+	// A line that is too long for a datagram is one lost line, and so is what is
+	// written while the reader is away.
+	j.write(syslog.LOG_ERR, strings.Repeat("x", 4<<20))
+	arrives(t, l, j, "after the long line")
+	l.Close()
+	j.write(syslog.LOG_ERR, "away")
+	treetest.Must(t, os.Remove(path))
+	if l, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"}); err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	arrives(t, l, j, "after the reader's absence")
+}
+
+// arrives has a line written, and reads until that comes.
+func arrives(t *testing.T, l *net.UnixConn, j *journal, line string) {
+	t.Helper()
+	buf := make([]byte, 4096)
+	j.dead = false // also by a slow machine
+	j.write(syslog.LOG_ERR, line)
+	_ = l.SetReadDeadline(time.Now().Add(treetest.Patience))
+	for {
+		if n, err := l.Read(buf); err != nil || strings.HasSuffix(string(buf[:n]), "]: "+line+"\n") {
+			if err != nil {
+				t.Errorf("%s does not arrive: %v", line, err)
+			}
+			return
+		}
+	}
+}
+
+// A pod's author floods no log: by destinations, by mounts, by what fails.
+func TestHookFlood(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	treetest.Must(t, err)
+	defer l.Close()
+	list := func(n int, more string) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "/%x,", i)
+		}
+		return "relabel=" + b.String() + more
+	}
+	run := func(ctx context.Context, x *container) (code int, lines []string) {
+		var stderr strings.Builder
+		h := &hook{app: fake(), settings: &settings{verbose: 1}, lines: &hookLines{stderr: &stderr, journal: &journal{path: path}, verbose: true}}
+		all := make(chan []string)
+		go func() { // a queue has room for ten
+			var lines []string
+			for buf := make([]byte, 1<<20); ; {
+				n, err := l.Read(buf)
+				if err != nil || string(buf[:n]) == "over" {
+					all <- lines
+					return
+				}
+				lines = append(lines, string(buf[:n]))
+			}
+		}()
+		code = h.run(ctx, strings.NewReader(x.write()))
+		over, err := net.Dial("unixgram", path)
+		if err == nil {
+			_, err = over.Write([]byte("over"))
+		}
+		treetest.Must(t, err)
+		over.Close()
+		lines = <-all
+		for line := range strings.Lines(stderr.String()) {
+			lines = append(lines, line)
+		}
+		for _, line := range lines {
+			if len(line) > 8<<10 {
+				t.Errorf("a line of %d bytes", len(line))
+			}
+		}
+		return code, lines
+	}
+	for _, c := range []struct {
+		asked string
+		lines int // on stderr and in the journal
+		last  string
+	}{
+		{list(53000, "/x"), 2, ": io.fastlabel.relabel lists more than 256 destinations\n"},
+		{list(255, "/"+strings.Repeat("long", 50000)), 2 * maxLines, " container c1: 207 more lines are left out\n"},
+		{"relabel=/" + strings.Repeat("\x1b\xff", 40000), 2, "..."},
+		{"relabel=/many", 2 * (report.MaxListed + 2), "1,234 failed, 0.010 s; label system_u:object_r:container_file_t:s0:c1,c2\n"},
+	} {
+		x := newContainer(t, c.asked)
+		x.bind("/many", "many")
+		code, lines := run(t.Context(), x)
+		if code != exit.Failed || len(lines) != c.lines || !strings.HasSuffix(strings.TrimSuffix(" "+lines[len(lines)-1], "\n"), strings.TrimSuffix(c.last, "\n")) {
+			t.Errorf("%.40s: exit %d, %d lines, the last is %.200s", c.asked, code, len(lines), lines[len(lines)-1])
+		}
+	}
+
+	// After the end no mount is gone through.
+	ended, cancel := context.WithCancelCause(t.Context())
+	cancel(exit.Deadline{After: time.Second})
+	h := &hook{app: fake(), settings: &settings{}, lines: &hookLines{stderr: io.Discard, journal: &journal{path: path + "not"}}}
+	if volumes, _ := h.choose(ended, []oci.Mount{mount("/m", "bind", "/")}, &oci.Request{Destinations: []string{"/m"}}); volumes != nil {
+		t.Errorf("after the end: %v", volumes)
+	}
+}
+
+// setLabel gives path a label, or skips the test where that cannot be.
+func setLabel(t *testing.T, path, label string) {
+	t.Helper()
+	err := syscall.Setxattr(path, "security.selinux", []byte(label), 0)
+	if (errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOTSUP)) && !strings.Contains(os.Getenv("FASTLABEL_PROMISE"), "root") {
+		t.Skip("needs root and a filesystem that has labels")
+	}
+	treetest.Must(t, err)
+}
+
+// others is the label that all has which plant makes: directories of files beneath dir.
+const others = "system_u:object_r:etc_t:s0"
+
+func plant(t *testing.T, dir string, dirs, files int) {
+	t.Helper()
+	text := "default label=" + others + "\ndir .\n"
+	for d := range dirs {
+		text += fmt.Sprintf("dir d%d\nfile d%[1]d/f%%d x%d\n", d, files)
+	}
+	treetest.Must(t, os.MkdirAll(dir, 0o700))
+	setLabel(t, dir, others) // or skip
+	treetest.Build(t, dir, treetest.Text(t, text))
+}
+
+// only expects label on all n entries of dir.
+func only(t *testing.T, dir, label string, n int) {
+	t.Helper()
+	all := treetest.Read(t, dir)
+	for path, has := range all {
+		if has != label {
+			t.Errorf("%s in %s has %s, not %s", path, filepath.Base(dir), has, label)
+		}
+	}
+	if len(all) != n {
+		t.Errorf("%s: %d entries, not %d", filepath.Base(dir), len(all), n)
+	}
+}
+
+// ownRuntime is where who is not root locks.
+func ownRuntime(t *testing.T) {
+	t.Helper()
+	runtime := t.TempDir()
+	treetest.Must(t, os.Chmod(runtime, 0o700))
+	t.Setenv("XDG_RUNTIME_DIR", runtime)
+}
+
+// The hook with the library, on trees: what is asked is labelled, and nothing
+// else.
+func TestHookReal(t *testing.T) {
+	ownRuntime(t)
+	x := newContainer(t, "relabel=/data,/ro")
+	for _, name := range []string{"data", "ro", "else", "bundle/rel"} {
+		plant(t, filepath.Join(x.dir, name), 3, 4) // 16 entries
+	}
+	treetest.Must(t, os.Symlink("data", x.dir+"/link"))
+	x.bind("/data", x.dir+"/link", "rbind")
+	x.bind("/ro", "ro", "ro", "rbind")
+	x.bind("/else", "else")
+	x.bind("/rel", "./rel")
+	code, said := x.run(t.Context(), real())
+	expectHook(t, "two", code, exit.Done, said)
+	only(t, x.dir+"/data", mountLabel, 16)
+	only(t, x.dir+"/ro", mountLabel, 16)
+	only(t, x.dir+"/else", others, 16)
+	only(t, x.bundle+"/rel", others, 16)
+
+	// The default trusts a root that is right; top sees what is beneath it.
+	setLabel(t, x.dir+"/data/d1/f1", others)
+	code, said = x.run(t.Context(), real(), "-v")
+	expectHook(t, "again", code, exit.Done, said, "/data: already labelled (root), ", "/ro: already labelled (root), ")
+	x.state["annotations"] = map[string]string{oci.AskRelabel: "/data", oci.TrySkip[1]: "true"}
+	setLabel(t, x.dir+"/data/d1", others)
+	code, said = x.run(t.Context(), real(), "-v")
+	expectHook(t, "top", code, exit.Done, said, "/data: 16 entries, 2 written, 14 right")
+	only(t, x.dir+"/data", mountLabel, 16)
+
+	// Volumes that are shared, with a label of their own.
+	x.state["annotations"] = map[string]string{oci.AskRelabel: "true", oci.AskShared: "true", oci.AskLabel: "u:r:t_t:s0:c4"}
+	code, said = x.run(t.Context(), real())
+	expectHook(t, "shared", code, exit.Done, said, "/ro: skipped: DIR/ro is mounted read-only; io.fastlabel.relabel can list it\n")
+	for _, name := range []string{"data", "else", "bundle/rel"} {
+		only(t, filepath.Join(x.dir, name), "u:r:t_t:s0", 16)
+	}
+	only(t, x.dir+"/ro", mountLabel, 16)
+}
+
+// With "true", what the runtime brings from the host is left alone: the host
+// needs it as it is. Asked for by name it is not.
+func TestHookLeavesAlone(t *testing.T) {
+	x := newContainer(t, "relabel=true")
+	treetest.Must(t, syscall.Mkfifo(x.dir+"/fifo", 0o600))
+	l, err := net.Listen("unix", x.dir+"/sock")
+	treetest.Must(t, err)
+	defer l.Close()
+	for destination, source := range map[string]string{
+		"/fifo": x.dir + "/fifo", "/sock": x.dir + "/sock", "/dev/null": "/dev/null", "/dev/shm": "/dev/shm",
+		"/host/proc": "/proc", "/sys/fs": "/sys/fs", "/etc/hosts": x.dir + "/hosts",
+	} {
+		x.bind(destination, source)
+	}
+	treetest.Must(t, os.WriteFile(x.dir+"/hosts", nil, 0o600))
+	var r recorder
+	code, said := x.run(t.Context(), r.app(x.dir))
+	expectHook(
+		t, "true", code, exit.Done, said, "/fifo: skipped: DIR/fifo is a FIFO; io.fastlabel.relabel can list it\n", "is a socket",
+		"/dev/null is a system directory or device, or holds one\n", "/dev/shm is the host's own", "/proc is a system directory or device, or holds one\n", "/sys/fs is the host's own", "hosts is a file",
+	)
+	if len(r.asked) != 0 {
+		t.Errorf("asked for %q", r.asked)
+	}
+	x.state["annotations"] = map[string]string{oci.AskRelabel: "/fifo,/sock"}
+	r = recorder{}
+	code, said = x.run(t.Context(), r.app(x.dir))
+	expectHook(t, "listed", code, exit.Done, said)
+	if len(r.asked) != 2 {
+		t.Errorf("%q", r.asked)
+	}
+}
+
+// With "true" a directory of the system among the mounts is left alone, and said to be, also
+// where only the engine knows it. A list that names one refuses the container.
+func TestHookSystem(t *testing.T) {
+	ownRuntime(t)
+	x := newContainer(t, "relabel=true")
+	plant(t, x.dir+"/state", 1, 1)
+	plant(t, x.dir+"/home", 1, 1)
+	t.Setenv("HOME", x.dir+"/home")
+	x.bind("/log", "/var/log")
+	x.bind("/home", "home")
+	x.bind("/state", "state")
+	code, said := x.run(t.Context(), real())
+	expectHook(
+		t, "true", code, exit.Done, said, "/log: skipped: /var/log is a system directory or device, or holds one\n",
+		`/home: skipped: "DIR/home": relabel: relabelling is not allowed: DIR/home is a system directory or a home, or holds one`,
+	)
+	only(t, x.dir+"/state", mountLabel, 3)
+	only(t, x.dir+"/home", others, 3)
+	for _, place := range []string{"/log", "/home"} {
+		x.state["annotations"] = map[string]string{oci.AskRelabel: place}
+		code, said = x.run(t.Context(), real())
+		expectHook(t, "a list", code, exit.Failed, said, place+`: "`, "relabelling is not allowed")
+	}
+	only(t, x.dir+"/home", others, 3)
+}
+
+// SIGTERM while the state is awaited ends the process with 1.
+func TestHookTerminated(t *testing.T) {
+	r, w, err := os.Pipe()
+	treetest.Must(t, err)
+	defer w.Close()
+	cmd := command("waits", "hook")
+	cmd.Stdin = r
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	treetest.Must(t, cmd.Start())
+	r.Close()
+	// What is read shows that it listens: it does so before it reads. That the
+	// signal is caught would not: Go's runtime catches all before main begins.
+	if _, err := w.WriteString("{"); err != nil {
+		t.Fatal(err)
+	}
+	treetest.Wait(t, "the state to be read", func() bool {
+		unread, err := unix.IoctlGetInt(int(w.Fd()), unix.TIOCINQ)
+		treetest.Must(t, err)
+		return unread == 0
+	})
+	treetest.Must(t, cmd.Process.Signal(syscall.SIGTERM))
+	_ = cmd.Wait()
+	expectHook(t, "SIGTERM", cmd.ProcessState.ExitCode(), exit.Failed, stderr.String(), "reading the state on stdin: interrupted by SIGTERM\n")
+}
+
+// A volume on which nothing can be written refuses no container.
+func TestHookReadOnly(t *testing.T) {
+	x := newContainer(t, "relabel=/v")
+	x.bind("/v", "v")
+	a := real()
+	a.readOnly = func(string) bool { return true }
+	plant(t, x.dir+"/v", 1, 1)
+	code, said := x.run(t.Context(), a)
+	expectHook(t, "read-only", code, exit.Done, said, "relabel: read-only file system: not everything has the label, and nothing was written\n", "/v: skipped: no label can be set there\n")
 }

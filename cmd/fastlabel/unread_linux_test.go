@@ -3,16 +3,21 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
+	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/wait"
+	"github.com/fastlabel/fastlabel/relabel"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -20,20 +25,18 @@ import (
 // ending the run, in a part or not.
 func TestUnread(t *testing.T) {
 	for _, mode := range []string{"talks", "apart talks"} {
-		for _, stream := range []string{"stdout", "stderr", "both"} {
-			for _, sig := range []syscall.Signal{0, syscall.SIGINT} {
-				t.Run(fmt.Sprint(mode, " ", stream, " ", sig), func(t *testing.T) {
-					t.Parallel()
-					unread(t, mode, stream, sig)
-				})
-			}
+		for _, sig := range []syscall.Signal{0, syscall.SIGINT} {
+			t.Run(fmt.Sprint(mode, " ", sig), func(t *testing.T) {
+				t.Parallel()
+				unread(t, mode, sig)
+			})
 		}
 	}
 }
 
 // unread runs the command with streams that nobody reads until it ends by sig or,
 // where that is 0, its deadline.
-func unread(t *testing.T, mode, stream string, sig syscall.Signal) {
+func unread(t *testing.T, mode string, sig syscall.Signal) {
 	r, w, err := os.Pipe()
 	treetest.Must(t, err)
 	defer r.Close() // unread until then
@@ -42,12 +45,7 @@ func unread(t *testing.T, mode, stream string, sig syscall.Signal) {
 		args, code = append(args, "--timeout", "300ms"), exit.TimedOut
 	}
 	cmd := command(mode, args...)
-	if stream != "stderr" {
-		cmd.Stdout = w
-	}
-	if stream != "stdout" {
-		cmd.Stderr = w
-	}
+	cmd.Stdout, cmd.Stderr = w, w
 	treetest.Must(t, cmd.Start())
 	w.Close()
 	defer func() { _ = cmd.Process.Kill() }()
@@ -97,5 +95,57 @@ func TestFilesHang(t *testing.T) {
 				t.Errorf("exit %d: %s", got, out.String())
 			}
 		})
+	}
+}
+
+// A probe that gets no answer does not hold up the end.
+func TestProbeHangs(t *testing.T) {
+	a := fake()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	a.inspect = func(string, string, relabel.Skip) (relabel.RootState, error) {
+		<-t.Context().Done()
+		return relabel.RootState{}, nil
+	}
+	time.AfterFunc(2*wait.Patience, func() { cancel(exit.Signal{Sig: syscall.SIGTERM}) })
+	var out, err bytes.Buffer
+	var code int
+	treetest.Returns(t, "probe", func() { code = a.run(ctx, nil, &out, &err, []string{"probe", "/hung"}) })
+	want := "fastlabel: /hung: waiting for the filesystem\nfastlabel: \"/hung\": the filesystem does not answer\n"
+	if code != exit.Terminated || out.String() != "" || err.String() != want {
+		t.Errorf("exit %d, %q, %q", code, out.String(), err.String())
+	}
+}
+
+// What a signal leaves undone of very many PATHs is one line, and the one that resumes.
+func TestManyPathsEnd(t *testing.T) {
+	const n = 30_000
+	ctx, cancel := context.WithCancelCause(t.Context())
+	runs := 0
+	a := app{name: "fastlabel", tree: func(ctx context.Context, _, _ string, _ *relabel.Options, _ bool) (relabel.Report, error) {
+		runs++
+		cancel(exit.Signal{Sig: os.Interrupt})
+		return relabel.Report{}, ctx.Err()
+	}}
+	var args []string
+	for i := range n {
+		args = append(args, fmt.Sprint("/none/", i))
+	}
+	var stdout, stderr bytes.Buffer
+	code, out := a.run(ctx, nil, &stdout, &stderr, args), stderr.String()
+	told := strings.Count(out, "\n")
+	if code != exit.Interrupted || runs != 1 || told != 3 || !strings.Contains(out, "\nfastlabel: 29,999 PATHs were not begun (interrupted by SIGINT)\n") || !strings.HasSuffix(out, " /none/29999\n") {
+		t.Errorf("exit %d after %d runs, %d lines: %.400s", code, runs, told, out)
+	}
+	asked := 0
+	ctx, cancel = context.WithCancelCause(t.Context())
+	a.inspect = func(string, string, relabel.Skip) (relabel.RootState, error) {
+		asked++
+		cancel(exit.Signal{Sig: os.Interrupt})
+		return relabel.RootState{Labelled: true}, nil
+	}
+	stderr.Reset()
+	code, out = a.run(ctx, nil, &stdout, &stderr, append([]string{"probe"}, args...)), stderr.String()
+	if code != exit.Interrupted || asked != 1 || out != "fastlabel: 29,999 PATHs were not begun (interrupted by SIGINT)\n" {
+		t.Errorf("probe: exit %d after %d, %.400s", code, asked, out)
 	}
 }

@@ -3,7 +3,9 @@
 package main
 
 import (
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -85,5 +87,45 @@ func TestDispatch(t *testing.T) {
 	}
 	if got := transcript(fake(), calls("-- probe")); !strings.Contains(got, "2> fastlabel: probe: 1,203,441 entries") {
 		t.Error(got)
+	}
+}
+
+func TestResumption(t *testing.T) {
+	for _, c := range []struct{ args, left, want string }{
+		{"-l s0:c1 /a /b /c", "/b /c", "fastlabel --level=s0:c1 -- /b /c"},
+		{"-nvx -T4 /a -e /a/b", "/a", "fastlabel --dry-run --verbose=1 --one-file-system --threads=4 --exclude=/a/b -- /a"},
+		{"verify --json=false /a -- /b -n", "/a -n", "fastlabel verify --json=false -- /a -n"},
+		{"-f list /a", "/x", "fastlabel --files-from=list --"},
+	} {
+		s, operands, err := parsed(strings.Fields(c.args))
+		treetest.Must(t, err)
+		got := resumption("fastlabel", &s, operands, strings.Fields(c.left))
+		if got != c.want {
+			t.Errorf("%s\n%s", got, c.want)
+		}
+		again, rest, err := parsed(strings.Fields(got)[1:])
+		if err != nil || again.command != s.command || c.left != "/x" && !slices.Equal(rest, strings.Fields(c.left)) {
+			t.Errorf("%s is %q %q: %v", got, again.command, rest, err)
+		}
+	}
+}
+
+// TestRemoved: what the release before had is refused, nothing is begun, and the message
+// says what to use instead.
+func TestRemoved(t *testing.T) {
+	expect := func(instead string, args ...string) {
+		t.Helper()
+		a := app{}
+		var out, errs strings.Builder
+		code := a.run(t.Context(), strings.NewReader(""), &out, &errs, args)
+		if code != 2 || out.Len() > 0 || !strings.Contains(errs.String(), "was removed: "+instead) {
+			t.Errorf("%q: exit %d, stdout %q, stderr %q; want exit 2 and %q", args, code, &out, &errs, instead)
+		}
+	}
+	for flag, instead := range maps.All(removedFlags) {
+		expect(instead, "--"+flag, "1", "/srv/volume")
+	}
+	for command, instead := range maps.All(removedCommands) {
+		expect(instead, command, "/srv/volume")
 	}
 }
