@@ -262,6 +262,7 @@ func same(t *testing.T, root, label string, want map[string]string, counts treet
 		{"second", 0, labelled},
 	} {
 		clear(left)
+		o.Progress = new(Progress)
 		before := treetest.Snapshot(t, root+"/...")
 		r, err := tree(t.Context(), root, label, o, as(m))
 		o.Exact = false // for the second run
@@ -270,6 +271,9 @@ func same(t *testing.T, root, label string, want map[string]string, counts treet
 		}
 		if err != nil || !r.Complete {
 			t.Fatalf("%s run: complete %t, %v", turn.name, r.Complete, err)
+		}
+		if s, _ := o.Progress.State(); s.Counts != r.Counts || s.Found != s.Entered || s.Path != "" {
+			t.Errorf("%s run: at the end it is told to be at %+v", turn.name, s)
 		}
 		if d := treetest.Diff(want, treetest.Read(t, root)); len(d) > 0 {
 			t.Errorf("%s run differs from the oracle's:\n%s", turn.name, lines(d))
@@ -302,33 +306,4 @@ func lines(d []string) (s string) {
 		s += "\t" + l + "\n"
 	}
 	return s
-}
-
-// TestRootSpelled labels the tree with mounts by other names for its root. What
-// is mounted in it must be found by all of them.
-func TestRootSpelled(t *testing.T) {
-	treetest.Need(t, "root")
-	nested := treetest.Load(t, "nested-mounts")
-	treetest.Each(t, func(t *testing.T, dir string) {
-		oracle := filepath.Join(dir, "oracle")
-		treetest.Build(t, oracle, nested)
-		treetest.Label(t, oracle, newLabel)
-		want := treetest.Read(t, oracle)
-		t.Chdir(dir)
-		for i, spell := range []string{"%s", "./%s/", "%s//.", "../" + filepath.Base(dir) + "/%s", "%s-link/"} {
-			name := fmt.Sprintf("v%d", i)
-			treetest.Build(t, filepath.Join(dir, name), nested)
-			treetest.Must(t, os.Symlink(name, name+"-link"))
-			r, err := Tree(t.Context(), fmt.Sprintf(spell, name), newLabel, nil)
-			if err != nil || !r.Complete {
-				t.Errorf("%q: complete %t, %v", r.Root, r.Complete, err)
-			}
-			if d := treetest.Diff(want, treetest.Read(t, filepath.Join(dir, name))); len(d) > 0 {
-				t.Errorf("%q differs from the oracle's:\n%s", r.Root, lines(d))
-			}
-			if r.Seen != 24 {
-				t.Errorf("%q: saw %d entries, want 24: what is covered by mounts is not in the tree", r.Root, r.Seen)
-			}
-		}
-	})
 }

@@ -111,7 +111,7 @@ func confinement() []Mutant {
 			Edits:  edits("internal/mounts/mount_linux.go", "ID{st.Dev, st.Ino}", "ID{0, st.Ino}"),
 		},
 		{
-			Name: "hidden-labelled", By: "TestRootSpelled in relabel",
+			Name: "hidden-labelled", By: "TestEveryWay/nested-mounts in relabel",
 			Breaks: "what lies under a mount is not in the tree",
 			Edits:  edits("internal/mounts/bounds_linux.go", "on.Parent != m.Stat.Mount", "on.Parent != 0"),
 		},
@@ -126,7 +126,7 @@ func confinement() []Mutant {
 			Edits:  edits("internal/mounts/bounds_linux.go", "\t\tif m.mayHold(id, place) {", "\t\tif false {"),
 		},
 		{
-			Name: "mounts-unasked", By: "TestWithoutTable in relabel",
+			Name: "mounts-unasked", By: "TestEveryWay/nested-mounts in relabel",
 			Breaks: "the table of mounts is read where something is mounted",
 			Edits:  edits("internal/mounts/proc_linux.go", "return !has", "return has || !has"),
 		},
