@@ -102,7 +102,7 @@ func (p *plugin) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
 	defer cancel()
 	outcome, err := p.label(ctx, pod, value)
 	p.counts.requests.WithLabelValues(string(outcome)).Inc()
-	p.pods.answered(pod.GetUid(), outcome == goesOn)
+	p.pods.answered(pod.GetUid(), outcome)
 	p.log.Info("RunPodSandbox", "namespace", pod.GetNamespace(), "pod", pod.GetName(), "uid", pod.GetUid(),
 		"outcome", string(outcome), "error", err)
 	if outcome == goesOn || outcome == mistyped {

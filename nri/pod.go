@@ -152,7 +152,7 @@ func (s sandbox) wants(value string) (label string, o outcome, err error) {
 	return label, labelled, nil
 }
 
-// pods remember what pods asked, by UID.
+// pods remember what pods asked that have not started, by UID.
 type pods struct {
 	mu   sync.Mutex
 	last map[string]*memory
@@ -191,13 +191,12 @@ func (p *pods) changed(uid, label string) bool {
 	return m.label != label
 }
 
-// answered notes whether the pod has to come again.
-func (p *pods) answered(uid string, waits bool) {
+// answered notes whether the pod has to come again. One that has its label, or is not to get one here,
+// is forgotten.
+func (p *pods) answered(uid string, o outcome) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if m := p.of(uid); waits || m.label != "" {
-		m.waits = waits
-	} else {
+	if p.of(uid).waits = o == goesOn; o != goesOn && o != drawn {
 		delete(p.last, uid)
 	}
 }
