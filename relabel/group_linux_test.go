@@ -154,7 +154,9 @@ func TestGroupLimit(t *testing.T) {
 	}
 	first := asks(t.Context(), g, stuck, newLabel)
 	treetest.Wait(t, "the walk begins", func() bool { return at.asked.Load() > 0 })
-	second := asks(t.Context(), g, next, newLabel)
+	ctx, cancel := context.WithTimeout(t.Context(), treetest.Patience)
+	defer cancel()
+	second := asks(ctx, g, next, newLabel)
 	waits := func() string {
 		if w := g.Pending(); len(w) == 2 {
 			return w[1].Waits
