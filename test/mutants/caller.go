@@ -43,11 +43,6 @@ func callers() []Mutant {
 			Edits:  edits("relabel/open_linux.go", "at != *want && at.ByAnyMount() != *want {", "at == (mounts.Volume{}) {"),
 		},
 		{
-			Name: "group-limit", By: "TestGroupLimit",
-			Breaks: "what stands still lets the next one walk",
-			Edits:  edits("relabel/group.go", "in.idle = func() { g.give(t) }", "in.idle = func() {}"),
-		},
-		{
 			Name: "group-stop-leaves-open", By: "TestGroupStopHeld",
 			Breaks: "when Stop returns nothing is open any more",
 			Edits:  edits(flight, "if !await(ctx, w.released) {", "if false {"),
