@@ -30,7 +30,7 @@ ifneq ($(origin PROMISE)$(CI),undefined)
 PROMISED = $(PROMISE)
 endif
 ifeq ($(shell id -u),0)
-PROMISE ?= root,ext4,xfs,btrfs,tmpfs,fuse,strace,seccomp,bash,fish,gcc,getfattr,zsh
+PROMISE ?= root,ext4,xfs,btrfs,tmpfs,fuse,strace,seccomp,bash,gcc,getfattr
 endif
 
 GOLANGCI := v2.15.0
@@ -46,7 +46,7 @@ SCRIPTS := .ci/run test/system/cluster/guest/node test/system/selinuxvm/guest/st
 
 # Debian packages, by what needs them. The race detector needs a C library.
 PKG_DEMO := attr e2fsprogs mount util-linux
-PKG_TEST := $(PKG_DEMO) btrfs-progs fish fuse3 gcc libc6-dev libselinux1-dev patch strace xfsprogs zsh
+PKG_TEST := $(PKG_DEMO) btrfs-progs fuse3 gcc libc6-dev libselinux1-dev patch strace xfsprogs
 PKG_RUNTIMES := $(PKG_TEST) conmon crun podman runc
 PKG_CONTEXTS := dpkg gcc libc6-dev libselinux1-dev policycoreutils
 PKG_SELINUX := debian-archive-keyring debootstrap dpkg e2fsprogs git gpgv qemu-system-x86 xfsprogs xz-utils
