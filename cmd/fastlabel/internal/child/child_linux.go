@@ -31,18 +31,19 @@ import (
 const env = "FASTLABEL_CHILD_OF"
 
 // Is reports whether this process was started by Run.
-func Is() bool { return socket() >= 0 }
+func Is() bool { return os.Getenv(env) != "" }
 
 func socket() int {
-	parent, fd, _ := strings.Cut(os.Getenv(env), " ")
-	if n, err := strconv.Atoi(fd); err == nil && parent == strconv.Itoa(os.Getppid()) {
-		return n
-	}
-	return -1
+	_, fd, _ := strings.Cut(os.Getenv(env), " ")
+	n, _ := strconv.Atoi(fd)
+	return n
 }
 
 // Begin gives the child its parent's name, and has it end with its parent.
 func Begin() {
+	if !strings.HasPrefix(os.Getenv(env), strconv.Itoa(os.Getppid())+" ") { // its parent is gone
+		os.Exit(exit.Terminated)
+	}
 	_ = os.WriteFile("/proc/self/comm", []byte("fastlabel"), 0)
 	fd := socket()
 	syscall.CloseOnExec(fd)
