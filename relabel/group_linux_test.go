@@ -66,8 +66,8 @@ func TestGroupOnDisk(t *testing.T) {
 	}
 }
 
-// TestGroupTrace: each run has the Trace that is made for its root, and Work says
-// what holds it up all the same.
+// TestGroupTrace: a run has the Trace that is made for its root, and Work says what holds it up,
+// also where there is none.
 func TestGroupTrace(t *testing.T) {
 	var told bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&told, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
@@ -76,16 +76,13 @@ func TestGroupTrace(t *testing.T) {
 		}
 		return a
 	}}))
-	for _, name := range []string{"a", "b", "silent"} {
+	for _, trace := range []*Trace{LogTo(log, "a"), nil} {
 		root, release := called(t, "Trace.Wait")
 		g := &Group{Trace: func(at string) *Trace {
 			if at != root {
 				t.Errorf("made for %s, not %s", at, root)
 			}
-			if name == "silent" {
-				return nil
-			}
-			return LogTo(log, name)
+			return trace
 		}}
 		answer := asks(t.Context(), g, root, newLabel)
 		treetest.Wait(t, "the run waits for the lock", func() bool {
@@ -93,15 +90,9 @@ func TestGroupTrace(t *testing.T) {
 			return len(w) == 1 && w[0].Waits == "the volume's lock"
 		})
 		release()
-		if got := <-answer; got.err != nil {
-			t.Error(got.err)
-		}
+		treetest.Check(t, (<-answer).err)
 	}
-	want := ""
-	for _, name := range []string{"a", "b"} {
-		want += `level=INFO msg="waits for another relabel of the volume" root=` + name + "\n"
-	}
-	if told.String() != want {
+	if told.String() != "level=INFO msg=\"waits for another relabel of the volume\" root=a\n" {
 		t.Errorf("%s", &told)
 	}
 }
