@@ -5,9 +5,9 @@ package relabel
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"math"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"syscall"
 	"testing"
@@ -92,23 +92,17 @@ func TestEscape(t *testing.T) {
 	}
 }
 
-// deaf lets the oracle stop at a failure without failing the test.
-type deaf struct{ testing.TB }
-
-func (deaf) Fatal(...any)          { runtime.Goexit() }
-func (deaf) Fatalf(string, ...any) { runtime.Goexit() }
-
 // TestNaiveEscapes is the control: who looks up paths is led astray, each way.
 func TestNaiveEscapes(t *testing.T) {
 	treetest.Need(t, "root")
 	for _, links := range []bool{true, false} {
 		strayed, turns := attack(t, math.MaxInt, links, !links, func(root, label string) {
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				treetest.Label(deaf{t}, root, label)
-			}()
-			<-done
+			_ = filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+				if err == nil {
+					_ = unix.Lsetxattr(path, treetest.Attr, []byte(label), 0)
+				}
+				return nil // whatever becomes of one, the others follow
+			})
 		})
 		if !strayed {
 			t.Errorf("links %t: the attack did nothing in %d turns", links, turns)
