@@ -5,36 +5,16 @@
 package inside
 
 import (
-	"bytes"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
 )
 
 // ask has the kernel check a context, and gives what it makes of it.
-func ask(t *testing.T, context string) (string, error) {
-	t.Helper()
-	f, err := os.OpenFile("/sys/fs/selinux/context", os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if _, err := unix.Write(int(f.Fd()), []byte(context)); err != nil {
-		return "", err
-	}
-	buf := make([]byte, 4096)
-	n, err := unix.Read(int(f.Fd()), buf)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(bytes.TrimRight(buf[:n], "\x00")), nil
-}
+func ask(t *testing.T, context string) (string, error) { return asked(t, "context", context) }
 
 // TestCanonical: of ten thousand contexts, good and spoiled ones, ours refuses
 // none that the kernel takes, writes each as the kernel does, and takes none

@@ -206,5 +206,9 @@ func created(t *testing.T, contexts, class string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return asked(t, "create", contexts+" "+strings.TrimSpace(string(index)))
+	answer, err := asked(t, "create", contexts+" "+strings.TrimSpace(string(index)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
 }

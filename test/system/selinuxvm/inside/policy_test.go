@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // granted asks the loaded policy for a permission.
@@ -23,7 +25,10 @@ func granted(t *testing.T, process, on, class, permission string) bool {
 		}
 		return n
 	}
-	answer := asked(t, "access", fmt.Sprintf("%s %s %d", process, on, number("index")))
+	answer, err := asked(t, "access", fmt.Sprintf("%s %s %d", process, on, number("index")))
+	if err != nil {
+		t.Fatal(err)
+	}
 	first, _, _ := strings.Cut(answer, " ")
 	allowed, err := strconv.ParseUint(first, 16, 32)
 	if err != nil {
@@ -32,21 +37,22 @@ func granted(t *testing.T, process, on, class, permission string) bool {
 	return allowed>>(number("perms/"+permission)-1)&1 == 1
 }
 
-// asked writes a question to a file of the kernel's, and reads the answer.
-func asked(t *testing.T, name, question string) string {
+// asked writes a question to a file of the kernel's, and reads the answer; an error is
+// the kernel's no.
+func asked(t *testing.T, name, question string) (string, error) {
 	t.Helper()
 	f, err := os.OpenFile("/sys/fs/selinux/"+name, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := f.WriteString(question); err != nil {
-		t.Fatalf("%s: %v", question, err)
+	if _, err := unix.Write(int(f.Fd()), []byte(question)); err != nil {
+		return "", err
 	}
 	buf := make([]byte, 4096)
-	n, err := f.Read(buf)
+	n, err := unix.Read(int(f.Fd()), buf)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.TrimRight(string(buf[:n]), "\x00")
+	return strings.TrimRight(string(buf[:n]), "\x00"), nil
 }

@@ -34,9 +34,7 @@ func TestUnknown(t *testing.T) {
 				if !strings.Contains(out, "policy does not know the label "+unknown) || strings.Contains(out, "\n") {
 					t.Errorf("told: %s", out)
 				}
-				if diff := treetest.Diff(before, treetest.Read(t, root)); diff != nil {
-					t.Errorf("changed:\n%s", strings.Join(diff, "\n"))
-				}
+				unchanged(t, root, before)
 			})
 		})
 	}
@@ -82,11 +80,9 @@ func TestRefused(t *testing.T) {
 		dir := fresh(t, "ext4")
 		lower, root := grow(t, dir), mkdir(t, dir, "root")
 		before := treetest.Read(t, lower)
-		mount(t, "overlay", root, "overlay", 0, "lowerdir="+lower+",upperdir="+mkdir(t, dir, "upper")+",workdir="+mkdir(t, dir, "work")+`,context="`+shared+`"`)
+		overlay(t, dir, lower, root, `,context="`+shared+`"`)
 		told(t, label(t, 3, "--label", labelA, root), "context=")
-		if diff := treetest.Diff(before, treetest.Read(t, lower)); diff != nil {
-			t.Errorf("the lower layer changed:\n%s", strings.Join(diff, "\n"))
-		}
+		unchanged(t, lower, before)
 	})
 	// These do not give every file one label: files keep theirs.
 	for name, o := range map[string]struct {
@@ -125,9 +121,7 @@ func TestRefused(t *testing.T) {
 			}
 			before := treetest.Read(t, root)
 			told(t, label(t, 3, "--label", labelA, bind), "read-only")
-			if diff := treetest.Diff(before, treetest.Read(t, root)); diff != nil {
-				t.Errorf("changed:\n%s", strings.Join(diff, "\n"))
-			}
+			unchanged(t, root, before)
 		})
 	})
 }
@@ -144,30 +138,31 @@ func told(t *testing.T, out, word string) {
 // TestOverlay: labels on an overlay go to its upper layer, and a container
 // reads what it may.
 func TestOverlay(t *testing.T) {
-	for _, name := range []string{"ext4", "xfs", "tmpfs"} {
-		t.Run(name, func(t *testing.T) {
-			dir, err := os.MkdirTemp("/volumes/"+name, "t-")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer os.RemoveAll(dir)
-			if err := os.Chmod(dir, 0o755); err != nil {
-				t.Fatal(err)
-			}
-			lower := grow(t, dir)
-			upper, work, root := mkdir(t, dir, "upper"), mkdir(t, dir, "work"), mkdir(t, dir, "root")
-			before := treetest.Read(t, lower)
-			mount(t, "overlay", root, "overlay", 0, "lowerdir="+lower+",upperdir="+upper+",workdir="+work)
-			may(t, false, domainA, filepath.Join(root, "top"))
-			label(t, 0, "--label", labelA, root)
-			all(t, root, labelA)
-			may(t, true, domainA, filepath.Join(root, "top"))
-			may(t, true, domainA, filepath.Join(root, "a/b/c/deep"))
-			may(t, false, domainB, filepath.Join(root, "top"))
-			if diff := treetest.Diff(before, treetest.Read(t, lower)); diff != nil {
-				t.Errorf("the lower layer changed:\n%s", strings.Join(diff, "\n"))
-			}
-		})
+	each(t, func(t *testing.T, dir string) {
+		lower, root := grow(t, dir), mkdir(t, dir, "root")
+		before := treetest.Read(t, lower)
+		overlay(t, dir, lower, root, "")
+		may(t, false, domainA, filepath.Join(root, "top"))
+		label(t, 0, "--label", labelA, root)
+		all(t, root, labelA)
+		may(t, true, domainA, filepath.Join(root, "top"))
+		may(t, true, domainA, filepath.Join(root, "a/b/c/deep"))
+		may(t, false, domainB, filepath.Join(root, "top"))
+		unchanged(t, lower, before)
+	})
+}
+
+// overlay mounts an overlay of lower at root, with the rest of it in dir.
+func overlay(t *testing.T, dir, lower, root, options string) {
+	t.Helper()
+	mount(t, "overlay", root, "overlay", 0, "lowerdir="+lower+",upperdir="+mkdir(t, dir, "upper")+",workdir="+mkdir(t, dir, "work")+options)
+}
+
+// unchanged fails the test if labels below root are others than before.
+func unchanged(t *testing.T, root string, before map[string]string) {
+	t.Helper()
+	if diff := treetest.Diff(before, treetest.Read(t, root)); diff != nil {
+		t.Errorf("changed:\n%s", strings.Join(diff, "\n"))
 	}
 }
 
