@@ -103,7 +103,7 @@ func TestCluster(t *testing.T) {
 		Volume:  4096,
 		Network: true,
 	})
-	text := r.Stdout + "\nrefused by the policy:\n" + refused(r.Log)
+	text := r.Stdout + "\nrefused by the policy:\n" + r.Refusals()
 	if err != nil {
 		t.Fatalf("%v\n%s\n%s", err, text, r.Stderr)
 	}
@@ -127,15 +127,4 @@ func TestAccepted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// refused picks the policy's refusals from a kernel's log.
-func refused(log string) string {
-	var out strings.Builder
-	for line := range strings.Lines(log) {
-		if strings.Contains(line, "avc:  denied") {
-			out.WriteString(line)
-		}
-	}
-	return out.String()
 }

@@ -14,10 +14,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fastlabel/fastlabel/test/system/selinuxvm"
 )
 
 // control is the cluster's control plane. It runs on the host, on loopback: nothing of
@@ -71,19 +71,8 @@ func (c *control) start(t *testing.T, name string, args ...string) {
 	}
 	cmd := exec.Command(c.programs[name], args...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = out, out, c.dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	started, ended := make(chan error), make(chan struct{})
-	go func() {
-		runtime.LockOSThread() // the signal comes when the thread ends
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait() // it is killed
-		}
-		close(ended)
-	}()
-	if err := <-started; err != nil {
+	ended := make(chan struct{})
+	if err := selinuxvm.Start(cmd, func(error) { close(ended) }); err != nil { // it is killed
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -55,24 +55,29 @@ func (b *boot) start(m *Image, k Kernel, c Command) error {
 	b.qemu.Env = append(os.Environ(), "TMPDIR="+b.dir) // of snapshots
 	var said strings.Builder
 	b.qemu.Stdout, b.qemu.Stderr = &said, &said
-	// QEMU must not outlive the tests, not even when they are killed. The
-	// signal is sent when the thread ends that started it, so the thread stays.
-	b.qemu.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	b.ended = make(chan struct{})
+	return Start(b.qemu, func(err error) {
+		if err != nil {
+			b.err = fmt.Errorf("qemu: %w: %s", err, strings.TrimSpace(said.String()))
+		}
+		close(b.ended)
+	})
+}
+
+// Start starts a program that does not outlive this one, not even if this is killed, and
+// calls ended when it has ended. The signal is sent when the thread ends that started the
+// program, so the thread stays.
+func Start(cmd *exec.Cmd, ended func(error)) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		err := b.qemu.Start()
+		err := cmd.Start()
 		started <- err
-		if err != nil {
-			return
+		if err == nil {
+			ended(cmd.Wait())
 		}
-		b.err = b.qemu.Wait()
-		if b.err != nil {
-			b.err = fmt.Errorf("qemu: %w: %s", b.err, strings.TrimSpace(said.String()))
-		}
-		close(b.ended)
 	}()
 	return <-started
 }

@@ -75,17 +75,6 @@ func runTests(t *testing.T, m *Image, k Kernel, c Command, excused ...string) {
 	}
 	if r.Exit != 0 || ran == 0 || skipped != 0 {
 		t.Errorf("exit code %d, %d skipped without a reason; failed: %q\nstdout:\n%s\nstderr:\n%s\nrefused by the policy:\n%s",
-			r.Exit, skipped, failures.FindAllString(r.Stdout, -1), tail(r.Stdout, 400), tail(r.Stderr, 100), tail(refusals(r.Log), 20))
+			r.Exit, skipped, failures.FindAllString(r.Stdout, -1), tail(r.Stdout, 400), tail(r.Stderr, 100), tail(r.Refusals(), 20))
 	}
-}
-
-// refusals picks SELinux's lines from a kernel's log.
-func refusals(log string) string {
-	var out strings.Builder
-	for line := range strings.Lines(log) {
-		if strings.Contains(line, "avc:  denied") || strings.Contains(line, "op=security_compute") || strings.Contains(line, "invalid_context") {
-			out.WriteString(line)
-		}
-	}
-	return out.String()
 }

@@ -49,6 +49,17 @@ type Result struct {
 	Boot, Took     time.Duration // until the command began, and from there on
 }
 
+// Refusals are the policy's lines in the kernel's log.
+func (r Result) Refusals() string {
+	var out strings.Builder
+	for line := range strings.Lines(r.Log) {
+		if strings.Contains(line, "avc:  denied") || strings.Contains(line, "op=security_compute") || strings.Contains(line, "invalid_context") {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
 // Run boots a kernel of the image, runs the command as root in unconfined_t,
 // and ends the machine. /volumes has fresh volumes of ext4 and XFS and a tmpfs
 // that containers may use; /payload is read-only. Nothing that happens in the
