@@ -251,15 +251,17 @@ func same(t *testing.T, root, label string, want map[string]string, counts treet
 	if err != nil || r.Complete || r.Written+r.Right != counts.Written+counts.Right || r.Written < counts.Written { // by another name it is wrong twice
 		t.Errorf("a dry run: %+v, %v; want %+v", r, err, counts)
 	}
+	most := r.Written
 	if d := treetest.Diff(before, treetest.Snapshot(t, root+"/...")); len(d) > 0 {
 		t.Errorf("a dry run touched:\n%s", lines(d))
 	}
 	for _, turn := range []struct {
-		name           string
-		written, right int64
+		name          string
+		written, most int64 // two workers may write a file by two names at once
+		all           int64 // written or right
 	}{
-		{"first", counts.Written, counts.Right},
-		{"second", 0, labelled},
+		{"first", counts.Written, most, counts.Written + counts.Right},
+		{"second", 0, 0, labelled},
 	} {
 		clear(left)
 		o.Progress = new(Progress)
@@ -295,8 +297,8 @@ func same(t *testing.T, root, label string, want map[string]string, counts treet
 		if r.Seen != int64(len(want)-unseen) {
 			t.Errorf("%s run saw %d entries of %d: %+v", turn.name, r.Seen, len(want)-unseen, r)
 		}
-		if r.Written != turn.written || r.Right != turn.right {
-			t.Errorf("%s run wrote %d and found %d right; want %d and %d", turn.name, r.Written, r.Right, turn.written, turn.right)
+		if r.Written < turn.written || r.Written > turn.most || threads == 1 && r.Written != turn.written || r.Written+r.Right != turn.all {
+			t.Errorf("%s run wrote %d and found %d right; want %d, and %d of both", turn.name, r.Written, r.Right, turn.written, turn.all)
 		}
 	}
 }

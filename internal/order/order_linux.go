@@ -16,12 +16,9 @@
 // hundred thousand entries: a fifth faster than as they come.
 //
 //	order_linux.go    Sorting: which directories, and within how much memory
-//	entries_linux.go  Entries, sorted in place, cut into Ranges; of a directory that is read
-//	                  several times: which it takes at which reading
-//	span_linux.go     Span: a part of a directory, which workers read side by side
+//	entries_linux.go  Entries, sorted in place, cut into Ranges
 //
-// Entries belong to one goroutine until Sort, or to the readers of a directory, which
-// share them under a mutex. Then each Range belongs to one goroutine, all of which only read
+// Entries belong to one goroutine until Sort. Then each Range belongs to one goroutine, all of which only read
 // the Entries, and these belong again to the goroutine whose Range.Done says true: the
 // counter of ranges orders that one after all others.
 package order
@@ -44,17 +41,16 @@ type Sorting struct {
 // million names of 29 bytes, with which the program stays within 48 MiB.
 var Ample = Sorting{From: 1 << 20, Budget: 37 << 20, Memory: func() int64 { return budget.Memory(os.DirFS("/")) }}
 
-// mostBudget is for six million names of 32 bytes. So ten million are read twice, not
-// ten times, within 256 MiB.
+// mostBudget is for six million names of 32 bytes. So ten million are two parts, not
+// ten, within 256 MiB.
 const mostBudget = 236 << 20
 
-// Room returns what a directory of size bytes gets: memory for its names and index, in
-// bytes, and how many spans it is read in at most. The names take less than size: in
-// ext4's blocks, which are seldom full, each has 8 bytes more, and 9 here.
-func (s Sorting) Room(size int64) (memory, spans int) {
-	memory = s.Budget
-	if s.Memory != nil && size > int64(memory) {
-		memory = max(memory, int(min(size, mostBudget, s.Memory())))
+// Room returns how much memory a directory of size bytes gets for its names and index, in
+// bytes. They take less than size: in ext4's blocks, which are seldom full, each has 8 bytes
+// more, and 9 here.
+func (s Sorting) Room(size int64) int {
+	if s.Memory == nil || size <= int64(s.Budget) {
+		return s.Budget
 	}
-	return memory, int(min(size/s.From, mostSpans))
+	return max(s.Budget, int(min(size, mostBudget, s.Memory())))
 }

@@ -233,12 +233,6 @@ func Served(kind int64) bool {
 // somebody asks the server for something else. See Refresh.
 func Stale(kind int64) bool { return kind == unix.NFS_SUPER_MAGIC }
 
-// Position returns the position of the open directory fd, for Rewind.
-func Position(fd int) (int64, Errno) {
-	n, err := unix.Seek(fd, 0, unix.SEEK_CUR)
-	return n, bare(err)
-}
-
 // Rewind sets the open directory fd to a position.
 func Rewind(fd int, position int64) Errno {
 	_, err := unix.Seek(fd, position, unix.SEEK_SET)

@@ -19,8 +19,8 @@ import (
 // levels deep.
 //
 // Who owns what: the first five fields and depth never change. What the walk notes belongs
-// to the worker that opened the directory, until others know of it; sortFrom, sortedBelow,
-// unsorted and ahead then to the one that gathers. All else belongs to the cache's mutex.
+// to the worker that opened the directory, until others know of it; ahead then to the one that
+// reads it. All else belongs to the cache's mutex.
 type directory struct {
 	parent *directory // nil at the top of a mount
 	name   string     // with its NUL; "" at the top
@@ -28,20 +28,16 @@ type directory struct {
 	own    string // the label that is wanted of it; "": it is left as it is
 	want   *Want  // of what is in it
 
-	sortFrom    int64  // the position from which on its entries are gathered
-	sortedBelow uint64 // what is read later of it was gathered and labelled below this inode number
-
 	// While it is closed and wanted: what it was, to be compared when it is found again.
 	// Zero where it was closed for good, and lies on the way to one that is wanted.
 	was     mounts.ID
 	depth   int32 // levels below the top of its mount
 	fd      int32 // -1 while it is closed
-	pins    int32 // workers in it, readers that sort it, and a rest that waits: the descriptor stays
+	pins    int32 // workers in it, the sorter, and a rest that waits: the descriptor stays
 	pending int32 // items that will need it: better open
 	shared  bool  // others may know of it; else the cache's mutex is not needed
 	failed  bool  // it counts as failed: not all of its entries could be read
 
-	unsorted  bool    // known to need no order of inodes
 	ahead     bool    // what is to be read of it was asked for
 	outcome   Outcome // in the tally, of its own label
 	frozen    bool    // it is in a read-only subvolume, and what is in it is skipped too

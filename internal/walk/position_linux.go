@@ -42,11 +42,11 @@ func (p *position) now(k xattrio.SyscallKind) {
 }
 
 // load loads the next row. t was counted before it.
-func (p *position) load(t Tally, entries []byte, off, most int, special map[uint64]bool, least uint64) (next int, err error) {
+func (p *position) load(t Tally, entries []byte, off, most int, special map[uint64]bool) (next int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tally = t
-	return p.row.load(entries, off, most, special, least)
+	return p.row.load(entries, off, most, special)
 }
 
 // done ends an item.

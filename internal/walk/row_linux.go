@@ -23,9 +23,9 @@ type row struct {
 	way   sys.Way // by which they are labelled
 }
 
-// load makes a row of the entries at off of buf, of so many at most, without those of inode
-// numbers below least, and returns where the next begins.
-func (r *row) load(buf []byte, off, most int, special map[uint64]bool, least uint64) (next int, err error) {
+// load makes a row of the entries at off of buf, of so many at most, and returns where the
+// next begins.
+func (r *row) load(buf []byte, off, most int, special map[uint64]bool) (next int, err error) {
 	r.buf, r.n = buf, 0
 	r.names.Base, r.names.Head = unsafe.SliceData(buf), sys.NameAt
 	for r.n < most && off < len(buf) {
@@ -34,7 +34,7 @@ func (r *row) load(buf []byte, off, most int, special map[uint64]bool, least uin
 		if e, length, err = sys.Parse(buf[off:]); err != nil {
 			break
 		}
-		if e.Ino >= least && !sys.IsDot(e.Name) {
+		if !sys.IsDot(e.Name) {
 			r.names.At[r.n] = uint32(off)
 			r.plain[r.n] = isPlain(e, special)
 			r.n++

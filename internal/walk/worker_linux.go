@@ -61,7 +61,7 @@ type listed struct {
 
 func (l *listed) do(w *worker) {
 	if fd := w.acquire(l.dir); fd >= 0 {
-		w.entries(l.dir, fd, l.entries, 0)
+		w.entries(l.dir, fd, l.entries)
 		w.cache.release(l.dir)
 	}
 }
@@ -181,7 +181,6 @@ func (w *worker) buffer(d *directory, fd, n int, more bool) {
 		}
 		top.Listed = nil
 	}
-	least := d.sortedBelow // now: who takes the rest may set it, and has not labelled what was read here
 	switch {
 	case w.small != nil && more:
 		w.small.large = true
@@ -190,17 +189,17 @@ func (w *worker) buffer(d *directory, fd, n int, more bool) {
 		return
 	case w.small != nil:
 		w.small.check(w.labels.tally.Seen + int64(n/entrySize))
-		w.entries(d, fd, w.buf[:n], 0)
+		w.entries(d, fd, w.buf[:n])
 		return
 	case more:
 		var taken bool
-		if n, taken = w.sample(d, fd, n); taken || w.sortPart(d, fd, n) {
+		if n, taken = w.sortRest(d, fd, n); taken {
 			return
 		}
 		defer w.pushRest(d)()
 	}
 	if !w.mount.Served {
-		w.sortBuffer(d, fd, n, least)
+		w.sortBuffer(d, fd, n)
 		return
 	}
 	// Where each entry takes a server's time, one worker would take seconds for a buffer,
@@ -214,12 +213,11 @@ func (w *worker) buffer(d *directory, fd, n int, more bool) {
 		w.pushListed(d, left[:end])
 		left = left[end:]
 	}
-	w.entries(d, fd, left, 0)
+	w.entries(d, fd, left)
 }
 
-// entries labels the entries of d in buf, but for inode numbers below least: plain names in
-// sweeps, the others one by one.
-func (w *worker) entries(d *directory, fd int, buf []byte, least uint64) {
+// entries labels the entries of d in buf: plain names in sweeps, the others one by one.
+func (w *worker) entries(d *directory, fd int, buf []byte) {
 	if op, e := w.labels.io.Enter(fd); e != 0 {
 		w.labels.failDir(d, op, e)
 		return
@@ -233,7 +231,7 @@ func (w *worker) entries(d *directory, fd int, buf []byte, least uint64) {
 			w.pushListed(d, buf[off:])
 			return
 		}
-		next, err := w.pos.load(w.labels.tally, buf, off, most, w.mount.SkipInodes, least)
+		next, err := w.pos.load(w.labels.tally, buf, off, most, w.mount.SkipInodes)
 		w.rowOf(d, fd)
 		if w.small != nil {
 			w.small.check(w.labels.tally.Seen)
@@ -381,7 +379,7 @@ func (w *worker) retire() {
 	w.parent.release(w.cache)
 	w.closeVisited()
 	w.buf, w.sorted = nil, nil
-	_, _ = w.pos.load(w.labels.tally, nil, 0, 0, nil, 0) // nobody looks into the buffer any more
+	_, _ = w.pos.load(w.labels.tally, nil, 0, 0, nil) // nobody looks into the buffer any more
 	w.pos.name.Store(nil)
 	w.labels.io.Enter(w.mount.Outside())
 }

@@ -29,26 +29,6 @@ func counts() []Mutant {
 			Edits:  edits("internal/xattrio/io_linux.go", "if x.Stale {", "if x.Stale && t.Name == nil {"),
 		},
 		{
-			Name: "span-cut", By: "TestSpans in internal/order",
-			Breaks: "each name is in one span of a directory",
-			Edits:  edits("internal/order/span_linux.go", "len(rest) > 0 && s.At < s.To", "len(rest) > 0 && s.At <= s.To"),
-		},
-		{
-			Name: "span-begins", By: "TestStretches in relabel",
-			Breaks: "a name beyond an empty span is not in it",
-			Edits:  edits("internal/walk/sort_linux.go", "s.At = max(s.At, at)", "_ = at"),
-		},
-		{
-			Name: "part-least", By: "TestPartHeldUp in relabel",
-			Breaks: "what was read of a directory before its rest was gathered is labelled whole",
-			Edits:  edits("internal/walk/worker_linux.go", "w.mount.SkipInodes, least)", "w.mount.SkipInodes, d.sortedBelow)"),
-		},
-		{
-			Name: "span-offsets", By: "TestStretches in relabel",
-			Breaks: "a directory without an index is read by one worker",
-			Edits:  edits("internal/walk/sort_linux.go", "spans = order.Divide(d.sortFrom, 1)", "_ = spans"),
-		},
-		{
 			Name: "reading-moves", By: "TestReadingMoves in internal/walk",
 			Breaks: "a worker that reads a large directory is not taken for held up",
 			Edits:  edits("internal/walk/worker_linux.go", "\t\t\tw.pos.moves.Add(1)\n\t\t\treturn got", "\t\t\treturn got"),
@@ -82,11 +62,6 @@ func counts() []Mutant {
 			Name: "tune-cold", By: "TestTuneCold in internal/walk",
 			Breaks: "whether disks are read is told beside a worker that is held up",
 			Edits:  edits("internal/walk/tune_linux.go", "if !reads {", "if !reads && f.steady {"),
-		},
-		{
-			Name: "reader-last", By: "TestStretches in relabel",
-			Breaks: "what is read of a directory is sorted when its last span was read",
-			Edits:  edits("internal/walk/sort_linux.go", "g.unread.Add(-1) > 0", "g.unread.Add(-1) > 1"),
 		},
 		{
 			Name: "label-after-read", By: "TestDirectoriesFirst in relabel",
