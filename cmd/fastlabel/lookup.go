@@ -132,7 +132,7 @@ func (j *job) astray(ctx context.Context, paths []string) error {
 		return nil
 	}
 	for _, dir := range j.exclude {
-		astray, _, answered := wait.Looks(ctx, patienceIf(child.Is(), wait.Patience), func(at *atomic.Int64) bool {
+		astray, _, answered := wait.Looks(ctx, map[bool]time.Duration{true: wait.Patience}[child.Is()], func(at *atomic.Int64) bool {
 			return !slices.ContainsFunc(paths, func(path string) bool {
 				at.Add(1)
 				return site.LiesIn(dir, path)
@@ -214,7 +214,7 @@ func (j *job) lookAt(ctx context.Context, paths []string, places site.Places, se
 	if served {
 		late = context.WithoutCancel(ctx)
 	}
-	found, n, ok := wait.Looks(late, patienceIf(served, lookPatience), func(at *atomic.Int64) map[string]looked {
+	found, n, ok := wait.Looks(late, map[bool]time.Duration{true: lookPatience}[served], func(at *atomic.Int64) map[string]looked {
 		all := map[string]looked{}
 		for _, p := range paths {
 			if ctx.Err() != nil {
@@ -234,12 +234,4 @@ func (j *job) lookAt(ctx context.Context, paths []string, places site.Places, se
 		return found, hungAt("lstat", paths[max(n, 1)-1], context.Cause(ctx))
 	}
 	return found, context.Cause(ctx)
-}
-
-// patienceIf is for what may hang.
-func patienceIf(served bool, patience time.Duration) time.Duration {
-	if served {
-		return patience
-	}
-	return 0
 }

@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/user"
 	"path"
 	"path/filepath"
 	"slices"
@@ -78,12 +79,12 @@ func splitPaths(data []byte, file string, null bool) ([]string, error) {
 }
 
 // globbed returns the paths with patterns replaced by what they match, as restorecon does for
-// operands and lists (glob(3) with braces and hidden names). What exists by this
+// operands and lists (glob(3) with braces, tildes and hidden names). What exists by this
 // name is taken for it, and what matches nothing stays as it is: no such file.
 func (j *job) globbed(ctx context.Context, paths []string) (all []string, err error) {
 	for _, p := range paths {
 		found := []string{p}
-		if strings.ContainsAny(p, `*?[{\`) {
+		if strings.ContainsAny(p, `*?[{\`) || strings.HasPrefix(p, "~") {
 			if found, err = answer(ctx, "readdir", p, func() ([]string, error) { return glob(p), nil }); err != nil {
 				return nil, err
 			}
@@ -93,14 +94,31 @@ func (j *job) globbed(ctx context.Context, paths []string) (all []string, err er
 	return all, nil
 }
 
-// glob returns what pattern matches, in Go's way: a class has no names such as [:alpha:].
+// classes turns what glob(3) has in a class into what Go has.
+var classes = strings.NewReplacer("[[]", "[[]", "[!]", `[^\]`, "[^]", `[^\]`, "[]", `[\]`, "[!", "[^",
+	"[:alnum:]", "0-9A-Za-z", "[:alpha:]", "A-Za-z", "[:digit:]", "0-9", "[:lower:]", "a-z", "[:upper:]", "A-Z")
+
+// home replaces ~ and ~USER in front.
+func home(pattern string) string {
+	name, rest, _ := strings.Cut(pattern, "/")
+	if name == "~" {
+		return filepath.Join(os.Getenv("HOME"), rest)
+	}
+	if name, is := strings.CutPrefix(name, "~"); is {
+		if account, err := user.Lookup(name); err == nil {
+			return filepath.Join(account.HomeDir, rest)
+		}
+	}
+	return pattern
+}
+
 func glob(pattern string) (found []string) {
 	if _, err := os.Lstat(pattern); err == nil {
 		return []string{pattern}
 	}
 	for _, p := range braces(pattern) {
 		p, slash := strings.CutSuffix(p, "/")
-		names, _ := filepath.Glob(strings.ReplaceAll(p, "[!", "[^")) // what is no pattern matches nothing
+		names, _ := filepath.Glob(classes.Replace(home(p))) // what is no pattern matches nothing
 		for _, name := range names {
 			if slash {
 				name += "/"

@@ -19,6 +19,7 @@ import (
 // TestGlob: patterns match what glob(3) has for restorecon.
 func TestGlob(t *testing.T) {
 	t.Chdir(t.TempDir())
+	t.Setenv("HOME", "lib")
 	for _, p := range []string{"lib/plocate/db", "lib/plocate2/db", "lib/other/f", "lib/.hidden/f", "lib/a*b", "lib/a]b", "lib/axb", "lib/[x", "lib/{p,q}", "lib/a,b", "lib/x y", `lib/b\c`} {
 		treetest.Must(t, os.MkdirAll(filepath.Dir(p), 0o700))
 		treetest.Must(t, os.WriteFile(p, nil, 0o600))
@@ -33,7 +34,12 @@ func TestGlob(t *testing.T) {
 		"lib/a*b":                        "lib/a*b", // by its name
 		`lib/a\*b`:                       "lib/a*b",
 		"lib/a[!,*]b":                    "lib/a]b lib/axb",
-		"lib/a[[:alpha:]]b":              "lib/a[[:alpha:]]b",
+		"lib/a[[:alpha:]]b":              "lib/axb",
+		"lib/a[]x]b":                     "lib/a]b lib/axb",
+		"lib/a[!]x]b":                    "lib/a*b lib/a,b",
+		"~/o*/":                          "lib/other/",
+		"~root":                          "/root",
+		"~nobody-here":                   "~nobody-here",
 		"lib/[[]x":                       "lib/[x",
 		"lib/[x":                         "lib/[x",
 		"lib/b?c":                        `lib/b\c`,

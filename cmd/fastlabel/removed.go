@@ -8,6 +8,7 @@ package main
 var (
 	removedFlags = map[string]string{
 		"for":           "give the level of the pod by --level",
+		"from":          "chcon, on what find -context finds",
 		"shard":         "one run labels a volume: without it",
 		"log-format":    "--json prints the same events",
 		"log-level":     "--json -v prints the same events",

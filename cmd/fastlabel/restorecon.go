@@ -18,7 +18,7 @@ const restoreconHelp = `What restorecon(8) does, with its flags. It is PATH alon
 What no rule names is skipped, and counted so. Rules are looked up
 by the real path, of which a link at the end is not followed. DIR of -e need
 not exist, nor lie in a PATH; a PATH that it is, or holds, is skipped and named.
-PATHs may be patterns, in a list too: *, ?, [a-z] and {a,b}.
+PATHs may be patterns, in a list too: *, ?, [a-z], {a,b} and ~.
 
 --root is setfiles -r: every PATH lies in DIR. The policy is DIR's own, or that
 of --contexts; labels that this kernel does not know take CAP_MAC_ADMIN.

@@ -32,25 +32,14 @@ func Plain(s string) string {
 
 // Clean escapes what is not printable in a sentence, without quoting it.
 func Clean(s string) string {
-	var b strings.Builder
-	for len(s) > 0 {
-		r, n := utf8.DecodeRuneInString(s)
-		if !strconv.IsPrint(r) || r == utf8.RuneError && n == 1 {
-			q := strconv.Quote(s[:n])
-			b.WriteString(q[1 : len(q)-1])
-		} else {
-			b.WriteString(s[:n])
-		}
-		s = s[n:]
-	}
-	return b.String()
+	q := strconv.Quote(s)
+	return strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(q[1 : len(q)-1])
 }
 
 // Brief cuts a value of the command line that would bury the sentence.
 func Brief(s string) string {
-	const most = 80 // bytes: a terminal's line
-	if len(s) > most {
-		return Quote(s[:most]) + "..."
+	if len(s) > 80 { // bytes: a terminal's line
+		return Quote(s[:80]) + "..."
 	}
 	return Plain(s)
 }
