@@ -15,8 +15,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
+	"github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
@@ -24,20 +24,122 @@ import (
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-// serveFUSE is "role-fuse DIR DURATION": the inheriting filesystem at DIR,
-// whose names the kernel may remember for DURATION. It answers the lines of
+// snagging shows a directory, and calls on it can hang: the server has taken the
+// request and never answers. A deaf server does not heed the kernel's wish to
+// interrupt a call either, as if its own network were dead: not even SIGKILL ends the
+// thread that waits. The other kind lets a signal end the call, as NFS lets a deadly one.
+type snagging struct {
+	fuse.RawFileSystem // of the directory
+
+	mu    sync.Mutex // never held while a call hangs
+	names map[uint64]string
+	snags map[string]*snag // by "CALL NAME"
+	held  []string         // the calls that hang now
+}
+
+// snag is where calls hang.
+type snag struct {
+	nth  int // from which such call on
+	deaf bool
+}
+
+// waits waits where calls on the name are to hang, until the call is interrupted.
+func (f *snagging) waits(call, name string, interrupted <-chan struct{}) bool {
+	what := call + " " + name
+	f.mu.Lock()
+	s := f.snags[what]
+	if s == nil || s.nth > 1 {
+		if s != nil {
+			s.nth--
+		}
+		f.mu.Unlock()
+		return false
+	}
+	f.held = append(f.held, what)
+	f.mu.Unlock()
+	if s.deaf {
+		interrupted = nil
+	}
+	<-interrupted
+	return true
+}
+
+// on does a call on an entry, unless it is one that hangs.
+func (f *snagging) on(call string, ino uint64, interrupted <-chan struct{}, do func() fuse.Status) fuse.Status {
+	f.mu.Lock()
+	name := f.names[ino]
+	f.mu.Unlock()
+	if f.waits(call, name, interrupted) {
+		return fuse.EINTR
+	}
+	return do()
+}
+
+func (f *snagging) Lookup(cancel <-chan struct{}, in *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
+	if f.waits("lookup", name, cancel) {
+		return fuse.EINTR
+	}
+	status := f.RawFileSystem.Lookup(cancel, in, name, out)
+	if status.Ok() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.names[out.NodeId] = name
+	}
+	return status
+}
+
+func (f *snagging) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
+	return f.on("getattr", in.NodeId, cancel, func() fuse.Status { return f.RawFileSystem.GetAttr(cancel, in, out) })
+}
+
+// Statx is not to be had, so that the kernel asks by GetAttr.
+func (f *snagging) Statx(<-chan struct{}, *fuse.StatxIn, *fuse.StatxOut) fuse.Status {
+	return fuse.ENOSYS
+}
+
+func (f *snagging) GetXAttr(cancel <-chan struct{}, in *fuse.InHeader, attr string, dest []byte) (n uint32, status fuse.Status) {
+	status = f.on("getxattr", in.NodeId, cancel, func() fuse.Status {
+		n, status = f.RawFileSystem.GetXAttr(cancel, in, attr, dest)
+		return status
+	})
+	return n, status
+}
+
+// SetXAttr sets labels, and no claim.
+func (f *snagging) SetXAttr(cancel <-chan struct{}, in *fuse.SetXAttrIn, attr string, value []byte) fuse.Status {
+	return f.on("setxattr", in.NodeId, cancel, func() fuse.Status {
+		if attr != treetest.Attr {
+			return fuse.Status(unix.ENOTSUP)
+		}
+		return f.RawFileSystem.SetXAttr(cancel, in, attr, value)
+	})
+}
+
+func (f *snagging) OpenDir(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	return f.on("opendir", in.NodeId, cancel, func() fuse.Status { return f.RawFileSystem.OpenDir(cancel, in, out) })
+}
+
+func (f *snagging) ReadDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
+	return f.on("readdir", in.NodeId, cancel, func() fuse.Status { return f.RawFileSystem.ReadDir(cancel, in, out) })
+}
+
+func (f *snagging) FsyncDir(cancel <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
+	return f.on("fsync", in.NodeId, cancel, func() fuse.Status { return f.RawFileSystem.FsyncDir(cancel, in) })
+}
+
+// serveFUSE is "role-fuse BACK DIR": it shows BACK at DIR, answers the lines of
 // its standard input, and ends with it.
 func serveFUSE(args []string) error {
 	if len(args) != 2 {
-		return errors.New("role-fuse DIR DURATION")
+		return errors.New("role-fuse BACK DIR")
 	}
-	valid, err := time.ParseDuration(args[1])
+	root, err := fs.NewLoopbackRoot(args[0])
 	if err != nil {
 		return err
 	}
-	f := newInheriting(valid)
-	s, err := fuse.NewServer(f, args[0], &fuse.MountOptions{
-		Name: "inheriting", FsName: "torture", DirectMountStrict: true, DisableReadDirPlus: true,
+	f := &snagging{RawFileSystem: fs.NewNodeFS(root, &fs.Options{}), names: map[uint64]string{}, snags: map[string]*snag{}}
+	s, err := fuse.NewServer(f, args[1], &fuse.MountOptions{
+		Name: "snagging", FsName: "torture", DirectMountStrict: true, DisableReadDirPlus: true,
 		Logger: log.New(io.Discard, "", 0), // of calls that were let go by an abort
 	})
 	if err != nil {
@@ -55,39 +157,26 @@ func serveFUSE(args []string) error {
 }
 
 // obey does what a line says, and gives the answer.
-func (f *inheriting) obey(words []string) string {
+func (f *snagging) obey(words []string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	switch {
 	case len(words) == 5 && words[0] == "hang": // CALL NAME NTH deaf|heeds
 		nth, err := strconv.Atoi(words[3])
 		if err != nil {
 			return err.Error()
 		}
-		f.hang(words[1], words[2], snag{nth, words[4] == "deaf"})
+		f.snags[words[1]+" "+words[2]] = &snag{nth, words[4] == deaf}
 		return "hangs"
-	case len(words) == 1 && words[0] == "calm":
-		f.soothe()
-		return "calm"
 	case len(words) == 1 && words[0] == "held":
-		return strings.Join(f.hanging(), ",")
-	case len(words) == 2 && words[0] == "watch":
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.from, f.to, f.watched = -1, -1, 0
-		if e := f.nodes[1].entries[words[1]]; e != nil {
-			f.watched = e.ino
-		}
-		return fmt.Sprint(f.watched)
-	case len(words) == 1 && words[0] == "overlap":
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		return fmt.Sprint(f.to - f.from)
+		return strings.Join(f.held, ",")
 	}
 	return "what?"
 }
 
-// fuseMount is a mounted filesystem that inherits labels, and can hang, in a
-// process of its own.
+// fuseMount is a directory mounted by a server in a process of its own.
 type fuseMount struct {
+	back  string // the directory
 	dir   string
 	abort string // the file that ends the connection
 	cmd   *exec.Cmd
@@ -97,17 +186,12 @@ type fuseMount struct {
 	once  sync.Once
 }
 
-// mountFUSE mounts one at a fresh directory. It goes at the end of the test,
+// mountFUSE mounts a fresh directory at another. It goes at the end of the test,
 // and calls that hang in it then return, with an error.
-func mountFUSE(t testing.TB, valid time.Duration) *fuseMount {
+func mountFUSE(t testing.TB) *fuseMount {
 	t.Helper()
-	treetest.Need(t, "root", "fuse", "tmpfs")
-	return mountFUSEAt(t, treetest.Filesystems(t)[len(treetest.Filesystems(t))-1].Dir(t), valid)
-}
-
-func mountFUSEAt(t testing.TB, dir string, valid time.Duration) *fuseMount {
-	t.Helper()
-	m := &fuseMount{dir: dir, cmd: roleCmd("role-fuse", dir, valid.String())}
+	m := &fuseMount{back: tmpfs(t).Dir(t), dir: tmpfs(t).Dir(t)}
+	m.cmd = roleCmd("role-fuse", m.back, m.dir)
 	m.cmd.Stderr = os.Stderr
 	var err error
 	var out io.Reader
@@ -124,7 +208,7 @@ func mountFUSEAt(t testing.TB, dir string, valid time.Duration) *fuseMount {
 	if !m.out.Scan() || m.out.Text() != "mounted" {
 		t.Fatalf("the server did not mount: %q, %v", m.out.Text(), m.out.Err())
 	}
-	if m.abort, err = connection(dir); err != nil {
+	if m.abort, err = connection(m.dir); err != nil {
 		t.Fatal(err)
 	}
 	return m

@@ -35,7 +35,6 @@ func (c *hungCell) judge(t testing.TB, text, root string, m *fuseMount, before s
 			c.wrong["json"] = what
 		}
 	}
-	m.ask(t, "calm") // so that labels can be read
 	if n := differing(t, before, newLabel); n > 0 {
 		c.wrong["rest"] = fmt.Sprintf("the PATH before: %d differ", n)
 	}
@@ -44,7 +43,7 @@ func (c *hungCell) judge(t testing.TB, text, root string, m *fuseMount, before s
 	}
 	var left []string
 	behind := map[string]bool{} // names of the directory in which the call hangs
-	for p, l := range treetest.Read(t, root) {
+	for p, l := range treetest.Read(t, filepath.Join(m.back, "tree")) {
 		if l == newLabel || p == "." || p == c.path || strings.HasPrefix(p, c.path+"/") {
 			continue
 		}
@@ -114,7 +113,7 @@ func hungControls(t *testing.T) (fell, ran int) {
 }
 
 func hungPeer(t testing.TB, h hang, peer string) bool {
-	m := mountFUSE(t, 0)
+	m := mountFUSE(t)
 	defer m.end(t)
 	root := hungTree(t, m)
 	m.ask(t, "hang %s %s %d deaf", h.call, h.name, h.nth)

@@ -142,25 +142,14 @@ func atOnce(some, n int, do func(i int)) {
 	all.Wait()
 }
 
-// hungTree builds a tree on a filesystem of its own.
+// hungTree builds a tree in the directory that m shows.
 func hungTree(t testing.TB, m *fuseMount) string {
-	root := filepath.Join(m.dir, "tree")
-	must(t, os.Mkdir(root, 0o755))
-	treetest.Set(t, root, ".", oldLabel) // and what is made in it inherits
+	text := "default label=" + oldLabel + "\ndir .\nfile r%02d x12\n"
 	for i := range 6 {
-		dir := fmt.Sprintf("%s/d%d", root, i)
-		must(t, os.Mkdir(dir, 0o755))
-		for j := range 6 {
-			must(t, os.WriteFile(fmt.Sprintf("%s/f%d%d", dir, i, j), nil, 0o644))
-		}
-		must(t, os.Symlink("nowhere", fmt.Sprintf("%s/l%d", dir, i)))
-		must(t, os.MkdirAll(dir+"/e/g", 0o755))
-		must(t, os.WriteFile(dir+"/e/g/h", nil, 0o644))
+		text += strings.ReplaceAll("dir dN\nfile dN/fN%d x6\nlink dN/lN nowhere\nfile dN/e/g/h\n", "N", fmt.Sprint(i))
 	}
-	for i := range 12 {
-		must(t, os.WriteFile(fmt.Sprintf("%s/r%02d", root, i), nil, 0o644))
-	}
-	return root
+	treetest.Build(t, filepath.Join(m.back, "tree"), treetest.Text(t, text))
+	return filepath.Join(m.dir, "tree")
 }
 
 func must(t testing.TB, err error) {
@@ -177,15 +166,12 @@ func healthy(t testing.TB) string {
 	return dir
 }
 
-func tmpfs(t testing.TB) treetest.FS { return onlyFS(t, "tmpfs") }
-
-// onlyFS gives one of the filesystems.
-func onlyFS(t testing.TB, name string) treetest.FS {
+func tmpfs(t testing.TB) treetest.FS {
 	t.Helper()
 	all := treetest.Filesystems(t)
-	i := slices.IndexFunc(all, func(f treetest.FS) bool { return f.Name == name })
+	i := slices.IndexFunc(all, func(f treetest.FS) bool { return f.Name == "tmpfs" })
 	if i < 0 {
-		treetest.Lack(t, name, errors.New("it cannot be mounted"))
+		treetest.Lack(t, "tmpfs", errors.New("it cannot be mounted"))
 	}
 	return all[i]
 }
@@ -205,7 +191,7 @@ func (c *hungCell) run(t testing.TB, bin string) {
 // within is one run that --timeout, if it is what ends it, ends after timeout. It
 // reports whether the call hung, and the PATH before it was done, in half of that.
 func (c *hungCell) within(t testing.TB, bin string, timeout time.Duration) bool {
-	m := mountFUSE(t, 0)
+	m := mountFUSE(t)
 	defer m.end(t)
 	root := hungTree(t, m)
 	before, after := healthy(t), healthy(t)
