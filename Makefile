@@ -228,7 +228,7 @@ PROJECTS := CRIO CONTAINERD PODMAN BUILDAH MOBY
 test-patches: ## apply docs/patches to checkouts, and let the projects' own tests judge (CRIO, CONTAINERD, PODMAN, BUILDAH, MOBY: directories)
 	@test/patches.sh $(foreach p,$(PROJECTS),$(if $($(p)),$(shell echo $(p) | tr A-Z a-z)=$(abspath $($(p)))))
 
-# SELINUX=regexp chooses: TestCore, TestRuntimes, TestRestorecon, TestEngine, TestTorture, TestBroken.
+# SELINUX=regexp chooses: TestCore, TestRuntimes, TestRestorecon, TestEngine, TestBroken.
 # INSIDE=regexp chooses among the tests of TestEngine.
 SELINUX ?= .
 INSIDE ?= .

@@ -15,7 +15,6 @@
 //	TestRuntimes    the same package: containers of runc, crun and podman
 //	TestRestorecon  the same package: the whole machine, beside its restorecon
 //	TestEngine      the tests of the engine and the command
-//	TestTorture     kills before each call and two runs at once, of test/system/torture
 //	TestBroken      engines that are broken on purpose (test/mutants), and noticed by TestCore's tests
 //
 // In the order in which they are used:

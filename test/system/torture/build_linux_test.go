@@ -38,14 +38,8 @@ func fastlabel(t testing.TB) string { return builds.get(t, "fastlabel", "") }
 // broken gives the command built as the mutant of that name.
 func broken(t testing.TB, name string) string { return builds.get(t, name, name) }
 
-// built is where somebody else has built all that is needed: for machines without go.
-var built = os.Getenv("FASTLABEL_BUILDS")
-
 func (b *buildsOf) get(t testing.TB, name, mutant string) string {
 	t.Helper()
-	if built != "" {
-		return filepath.Join(built, name)
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.dir == "" {
