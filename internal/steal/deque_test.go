@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A deque does what a slice does, wherever its ring wraps and grows.
+// TestDequeOracle: items leave both ends in order, whatever was taken before.
 func TestDequeOracle(t *testing.T) {
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 0))

@@ -23,8 +23,7 @@ type lot struct {
 	closed bool   // no worker sleeps any more
 }
 
-// announce lists s as idle, unless the lot is closed. It must come before the
-// last look at the deques.
+// announce lists s as idle, unless the lot is closed.
 func (l *lot) announce(s seat) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,8 +50,8 @@ func (l *lot) withdraw(s seat) {
 	}
 }
 
-// wake wakes one idle worker, the most recent (its caches are the warmest). It
-// must come after the item is in a deque. When all are busy it is one load.
+// wake wakes one idle worker, the most recent (its caches are the warmest). When all are busy it
+// is one load.
 func (l *lot) wake() {
 	if l.idle.Load() == 0 {
 		return

@@ -10,15 +10,11 @@ import (
 	"time"
 )
 
-// pause stands between two steps whose order matters (pool.go). It sometimes yields
-// and sometimes sleeps, so that tests meet schedules which are rare on an idle
-// machine. It is never inside a lock: tests run in synctest bubbles, whose clock
-// stands still while a goroutine waits for a mutex, and a sleeper that held it would
-// never wake.
-//
-// The odds are a guess that keeps the tests short and was seen to kill every
-// mutant (test/mutants). In a bubble a sleep of any length means "not before all
-// others are blocked", which is the worst schedule there is.
+// pause stands between two steps whose order matters (pool.go), so that tests meet schedules
+// which are rare on an idle machine. It is never inside a lock: tests run in synctest bubbles,
+// whose clock stands still while a goroutine waits for a mutex, and a sleeper that held it would
+// never wake. The odds are a guess that was seen to kill every mutant (test/mutants). In a bubble a
+// sleep of any length means "not before all others are blocked", the worst schedule there is.
 func pause() {
 	switch rand.IntN(8) {
 	case 0:

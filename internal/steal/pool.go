@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package steal is a pool of workers that take work from each other. It knows
-// no files: an item is whatever the caller says, and what it has open is the
-// caller's to release. The files, in the order of a run:
-//
-//	pool.go    Job, Run, the pool, what stops it; the orderings that all rely on
-//	worker.go  one worker's life: begin, take, steal, park, end
-//	deque.go   one worker's items, in a ring under a mutex
-//	lot.go     where idle workers sleep and how they are woken
-//	pause.go   nothing, between two ordered steps; pause_race.go pauses at random
-//
-// test/mutants breaks each ordering in turn, and a test notices.
+// no files: what an item has open is the caller's to release. Below are the orderings that all
+// rely on; test/mutants breaks each in turn, and a test notices.
 package steal
 
 // # Who owns what
@@ -63,8 +55,7 @@ package steal
 // those asleep were woken, who announces a moment later does.
 //
 // 5. Run drains the deques when the workers are gone, else an item pushed
-// after the draining is lost with whatever it has open. So Run
-// waits for all, however long a worker's call hangs.
+// after the draining is lost. So Run waits for all, however long a worker's call hangs.
 //
 // 6. A worker that leaves because there are too many looks at nothing any more.
 // What is in its deque is seen by the others: they look at all deques before
@@ -75,14 +66,10 @@ package steal
 // # What was rejected
 //
 // A Chase-Lev deque saves a lock, of the 110 ns that Push and take cost together
-// (BenchmarkPushTake, 2 vCPU Xeon), where an item costs microseconds at least; and its
-// atomic slots are an allocation each for a T of many words. One shared queue or a channel is
-// breadth first, with as many open directories as the tree is wide; a channel is also
-// bounded, and workers that fill what they drain deadlock. Polling takes the processors from
-// those who make progress, or adds its sleep to the end of the run. One sync.Cond for
-// all cannot choose whom to wake and has a lock that every Push would take.
-// Stealing half a deque moves items while others look for them, against ordering
-// 1, and spreads open directories.
+// (BenchmarkPushTake, 2 vCPU Xeon), where an item costs microseconds at least. One shared queue
+// or a channel is breadth first, with as many open directories as the tree is wide. Polling takes
+// the processors from those who make progress. One sync.Cond for all has a lock that every Push
+// would take. Stealing half a deque moves items while others look for them, against ordering 1.
 
 import (
 	"context"
@@ -95,11 +82,9 @@ import (
 
 // Job has the caller's code for the work.
 type Job[T any] struct {
-	// Begin is called once in each worker's own goroutine and returns what
-	// works on an item, and what is called in the same goroutine when the
-	// worker leaves, also after a panic. Begin may push. If it fails or
-	// panics, end is not called and the pool stops. A worker that finds the
-	// pool stopped before it began does not begin.
+	// Begin is called once in each worker's own goroutine and returns what works on an item, and
+	// what is called there when the worker leaves, also after a panic. Begin may push. If it
+	// fails or panics, end is not called and the pool stops.
 	Begin func(w *Worker[T]) (do func(T), end func(), err error)
 
 	// Spares limits the workers that Worker.AddWorker adds to the first, for as
@@ -125,14 +110,12 @@ type pool[T any] struct {
 	left int32 // workers that left because they were too many
 }
 
-// Run works on the seeds, and on all that is pushed by then, until nothing is
-// pending. It begins with one worker, which takes the seeds in their order; others
-// steal from the far end. Run returns the items that no worker took, which
-// only a stop leaves, so that the caller can release them.
+// Run works on the seeds, and on all that is pushed by then, until nothing is pending. It begins
+// with one worker, which takes the seeds in their order. It returns the items that no worker took,
+// which only a stop leaves, so that the caller can release them.
 //
 // The error is the first *Panic or error of a Begin; else context.Cause(ctx) if a cancelled
-// context left an item or was seen through Worker.Stopped; else nil. So a context that is
-// cancelled when everything was worked on is no error.
+// context left an item or was seen through Worker.Stopped; else nil.
 func Run[T any](ctx context.Context, seeds []T, j Job[T]) (left []T, err error) {
 	p := &pool[T]{
 		begin:   j.Begin,

@@ -14,11 +14,10 @@ type Worker[T any] struct {
 	start int // the worker that the next scan asks first
 }
 
-// Push adds an item at the newest end: the owner takes it next.
+// Push adds an item that the owner takes next.
 func (w *Worker[T]) Push(item T) { w.add(item, w.deque.pushNewest) }
 
-// PushOldest adds an item at the oldest end: it is the first to be stolen and the
-// last that the owner takes.
+// PushOldest adds an item that is the first to be stolen and the last that the owner takes.
 func (w *Worker[T]) PushOldest(item T) { w.add(item, w.deque.pushOldest) }
 
 func (w *Worker[T]) add(item T, push func(T)) {
@@ -29,12 +28,8 @@ func (w *Worker[T]) add(item T, push func(T)) {
 	w.pool.lot.wake() // after it can be seen
 }
 
-// Stopped reports whether the pool was stopped (cancelled, or a worker panicked
-// or could not begin), so that the item at hand had better be finished soon. It
-// is one atomic load while it says no.
-//
-// After a yes work may be left undone, so Run will then not report that all is finished.
-// An item cut short for any other reason is the caller's to report.
+// Stopped reports whether the pool was stopped, so that the item at hand had better be finished
+// soon. After a yes work may be left undone, so Run will not report that all is finished.
 func (w *Worker[T]) Stopped() bool {
 	if !w.pool.stopped.Load() {
 		return false
@@ -47,9 +42,8 @@ func (w *Worker[T]) Stopped() bool {
 // A worker that sees it set asks Stopped before it leaves work undone.
 func (w *Worker[T]) StopFlag() *atomic.Bool { return &w.pool.stopped }
 
-// AddWorker starts one more worker, in the place of one that hangs. It may be
-// called from any goroutine. It does nothing, and says so, when Job.Spares are
-// used up, nothing is pending, or the pool is stopped.
+// AddWorker starts one more worker. It may be called from any goroutine. It does nothing, and
+// says so, when Job.Spares are used up, nothing is pending, or the pool is stopped.
 func (w *Worker[T]) AddWorker() bool {
 	p := w.pool
 	p.mu.Lock()
@@ -83,8 +77,7 @@ func (w *Worker[T]) Dismiss(n int) int {
 	return n
 }
 
-// tooMany reports whether this worker is to leave. While nobody is, it is one
-// atomic load.
+// tooMany reports whether this worker is to leave.
 func (w *Worker[T]) tooMany() bool {
 	p := w.pool
 	if p.surplus.Load() == 0 {
@@ -129,8 +122,7 @@ func (w *Worker[T]) live() {
 	})
 }
 
-// next is an item to work on: the newest of its own, else the oldest of another
-// worker. It waits for one; not ok means that there will be none.
+// next waits for an item to work on; not ok means that there will be none.
 func (w *Worker[T]) next() (item T, ok bool) {
 	if item, ok = w.deque.takeNewest(); ok {
 		return item, true
