@@ -128,21 +128,15 @@ func (s *Share) set(workers, hung, files int) {
 	s.workers, s.hung, s.files = workers, hung, files
 }
 
-// Worker takes a worker more, without waiting, and reports whether it could.
-func (s *Share) Worker() bool { return s.take(0) }
-
-// More is Worker for a run that tries whether more of them pay. A fifth of all workers
-// stays free: a run that comes begins at once.
-func (s *Share) More() bool { return s.take(5) }
-
-// take takes a worker, and leaves one in so many free; 0: none.
-func (s *Share) take(leave int) bool {
+// Worker takes a worker more, without waiting, and reports whether it could. A trial whether more
+// of them pay leaves a fifth of all free: a run that comes begins at once.
+func (s *Share) Worker(trial bool) bool {
 	b := s.b
 	b.mu.Lock()
 	defer b.unlock()
 	free := b.most
-	if leave > 0 {
-		free -= b.most / leave
+	if trial {
+		free -= b.most / 5
 	}
 	if b.shares > 1 {
 		free /= 2
@@ -161,8 +155,7 @@ func (s *Share) Alone() bool {
 	return s.b.shares == 1 && len(s.b.queue) == 0
 }
 
-// Descriptors takes up to n more, and says how many: half of what is left, for
-// they come back when the run ends.
+// Descriptors takes up to n more, at most half of what is left, and says how many.
 func (s *Share) Descriptors(n int) int {
 	b := s.b
 	b.mu.Lock()
@@ -187,8 +180,7 @@ func (s *Share) Put() { s.release(1, all) }
 // Trim releases descriptors beyond n and those of the workers.
 func (s *Share) Trim(n int) { s.release(0, n) }
 
-// release releases so many workers, but for the last one, and the descriptors beyond files
-// and those of the workers that stay.
+// release releases so many workers, but for the last, and descriptors beyond files and the workers'.
 func (s *Share) release(workers, files int) {
 	s.b.mu.Lock()
 	defer s.b.unlock()
@@ -197,8 +189,8 @@ func (s *Share) release(workers, files int) {
 	s.set(workers, s.hung, min(s.files, files))
 }
 
-// SetHung records how many of the share's workers hang. It returns how many work
-// if other runs wait for a share, else 0.
+// SetHung records how many of the share's workers hang. It returns how many work if other runs wait
+// for a share, else 0.
 func (s *Share) SetHung(n int) (working int) {
 	if s == nil {
 		return 0

@@ -28,7 +28,7 @@ func enters(t *testing.T, b *Budget) *Share {
 
 // workers takes all workers that s can have.
 func workers(s *Share) (n int) {
-	for s.Worker() {
+	for s.Worker(false) {
 		n++
 	}
 	return n
@@ -62,18 +62,18 @@ func TestMore(t *testing.T) {
 		b := New(10, func() int { return 100 })
 		a := enters(t, b)
 		tried := 0
-		for a.Alone() && a.More() {
+		for a.Alone() && a.Worker(true) {
 			tried++
 		}
 		if b.has(t, 8, 0, least); tried != 7 {
 			t.Errorf("it tried %d more", tried)
 		}
 		c := enters(t, b)
-		if a.Alone() || c.More() {
+		if a.Alone() || c.Worker(true) {
 			t.Error("a second run is there")
 		}
 		c.Close()
-		if !a.Alone() || a.More() || workers(a) != 2 {
+		if !a.Alone() || a.Worker(true) || workers(a) != 2 {
 			t.Error("the second run has left, and the rest is for those who ask for it")
 		}
 	})
@@ -96,7 +96,7 @@ func TestBudget(t *testing.T) {
 		a.Put()
 		d := <-c
 		b.has(t, 8, 0, 2*least)
-		if d.Worker() {
+		if d.Worker(false) {
 			t.Error("it got one more")
 		}
 		a.Shrink()
@@ -109,7 +109,7 @@ func TestBudget(t *testing.T) {
 		d.Put()
 		e := waits(t.Context(), b)
 		none(t, e)
-		if a.Worker() || a.Descriptors(1) > 0 { // though there are some
+		if a.Worker(false) || a.Descriptors(1) > 0 { // though there are some
 			t.Error("somebody waits, and another takes more")
 		}
 		d.Trim(2*least - 5 - 2*PerWorker)

@@ -10,10 +10,9 @@ import (
 	"strings"
 )
 
-// Memory returns the bytes that one run may take for a while beyond what it needs: an eighth of
-// what the machine has left, and a quarter of each limit of the control groups that the
-// process is in, to which what it reads is charged as well. It is 0 if that is not
-// known. root is that of the filesystem.
+// Memory returns the bytes that one run may take for a while beyond what it needs: an eighth of what
+// the machine has left, and a quarter of each limit of the control groups that the process is in; 0
+// if that is not known. root is that of the filesystem.
 func Memory(root fs.FS) int64 {
 	memory, _ := fs.ReadFile(root, "proc/meminfo")
 	_, line, _ := strings.Cut(string(memory), "MemAvailable:")

@@ -14,10 +14,9 @@ import (
 // A cold ext4 reads a directory block by block, and most directories are one block: of
 // all requests to the disk that is nine in ten, and many disks allow some thousand a
 // second. The kernel has these blocks in the memory of the block device. So while the
-// disk is read and the processors have nothing to do, a directory is looked up on the
-// device, and what lies around it is asked for with it: directories lie near each other.
-// It is a hint. Nothing that is read this way is looked at here; where the device cannot
-// be opened, as in a container, the walk goes on without.
+// disk is read and the processors have nothing to do, what lies around a directory on the
+// device is asked for with it: directories lie near each other. It is a hint: where the device
+// cannot be opened, as in a container, the walk goes on without.
 
 const (
 	// around is read with a directory: the largest request of common disks.

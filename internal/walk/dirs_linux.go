@@ -50,9 +50,8 @@ func (d *directory) FD() int { return int(d.fd) }
 // pathMost limits the bytes of names in the path of a message to PATH_MAX.
 const pathMost = 4096
 
-// Path is for messages only; the walk never looks one up. In a deep tree it is the
-// top, "…", and the last pathMost bytes: the owner of the tree chooses its depth, so
-// neither the length nor the work for it may grow with that.
+// Path is for messages only; the walk never looks one up. In a deep tree it is the top, "…", and
+// the last pathMost bytes: the owner of the tree chooses its depth.
 func (d *directory) Path(name string) string {
 	var parts []string
 	size := len(name)
@@ -74,9 +73,8 @@ func (d *directory) Path(name string) string {
 	return path
 }
 
-// dirCache has directories open that will be needed again, as many as the limit
-// allows. Beyond it one is closed, and found again when its turn comes: step by
-// step from the nearest open directory above it.
+// dirCache has directories open that will be needed again, as many as the limit allows. Beyond it
+// one is closed, and found again when its turn comes.
 //
 // What is pinned stays open whatever the limit: two directories a worker, half as
 // many rests as the limit and one a worker, and three that are sorted. None of it
@@ -94,8 +92,7 @@ type dirCache struct {
 	before map[*directory]int // written before there are workers: see move
 }
 
-// opened enters a directory that the caller has just opened, and is in. No other
-// worker knows of it until something in it is expected or its rest is pinned.
+// opened enters a directory that the caller has just opened, and is in.
 func (c *dirCache) opened(parent *directory, name string, fd int, own string, want *Want) *directory {
 	c.open.Add(1)
 	return &directory{parent: parent, name: name, mount: parent.mount, depth: parent.depth + 1, own: own, want: want, fd: int32(fd), pins: 1}
@@ -119,14 +116,14 @@ func (c *dirCache) shrink() int {
 // expect counts one more item that will need d.
 func (c *dirCache) expect(d *directory) {
 	c.mu.Lock()
-	c.share(d)
+	d.share()
 	d.pending++
 	c.mu.Unlock()
 }
 
 // share notes that others may know of d. It writes once, in the worker that opened d:
 // releaseOpen reads it unlocked.
-func (c *dirCache) share(d *directory) {
+func (d *directory) share() {
 	if !d.shared {
 		d.shared = true
 	}
@@ -158,9 +155,9 @@ func (c *dirCache) acquire(d *directory) (int, string, sys.Errno) {
 	return int(d.fd), "", 0
 }
 
-// pin pins d, which is open. The caller has locked the mutex.
+// pin pins d, which is open. c.mu is held.
 func (c *dirCache) pin(d *directory) {
-	c.share(d)
+	d.share()
 	if d.pins == 0 {
 		if i := slices.Index(c.idle, d); i >= 0 {
 			c.idle = slices.Delete(c.idle, i, i+1)
@@ -204,9 +201,9 @@ func (c *dirCache) step(at, d *directory) (string, sys.Errno) {
 	return "", 0
 }
 
-// move replaces the descriptor of the top by fd, the same directory in another mount.
-// All other directories are found again beneath it. Their descriptors stay open until
-// clear, to tell one that was removed from one that was renamed. No directory is pinned.
+// move replaces the descriptor of the top by fd, the same directory in another mount. All others, of
+// which none is pinned, are found again beneath it. Their descriptors stay open until clear, to tell
+// one that was removed from one that was renamed.
 func (c *dirCache) move(top *directory, fd int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -228,8 +225,7 @@ func (c *dirCache) removed(d *directory) bool {
 	return e == 0 && st.Links == 0
 }
 
-// release takes a pin back. A directory without pins is closed if no item will need it;
-// else it is idle, and beyond the limit another makes room.
+// release takes a pin back. A directory without pins is closed if no item will need it, else idle.
 func (c *dirCache) release(d *directory) {
 	if fd := c.releaseOpen(d); fd >= 0 {
 		sys.Close(fd)
@@ -283,9 +279,8 @@ func (c *dirCache) pinSorted(d *directory) {
 	c.mu.Unlock()
 }
 
-// pinRest pins d for its rest, which needs this very descriptor: the position in
-// the directory is in it. It reports whether the rest may wait for its turn, or
-// so many wait already that it must be next.
+// pinRest pins d for its rest, which needs this very descriptor: the position in the directory is in
+// it. It reports whether the rest may wait, or so many wait already that it must be next.
 func (c *dirCache) pinRest(d *directory) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -303,9 +298,8 @@ func (c *dirCache) beginRest() {
 
 // evict closes an idle directory, if there is one: that with the smallest depth gap for its
 // distance from the newest, the oldest on ties, and never the newest of several. In a deep tree
-// those that stay open lie farther apart the higher they are, so that reopening a
-// directory takes a few steps and not one for each level: 20,000 levels of two
-// directories would take hours.
+// those that stay open lie farther apart the higher they are, so that to reopen one takes a few
+// steps, not one for each level: 20,000 levels of two directories would take hours.
 func (c *dirCache) evict() bool {
 	if len(c.idle) == 0 {
 		return false

@@ -30,8 +30,7 @@ const (
 	sickAfter = 128
 )
 
-// labeller labels entries for one worker, one by one or a row at a time, counts them, and
-// reports what stood in the way.
+// labeller labels entries for one worker, and counts them.
 type labeller struct {
 	walk  *Walk
 	queue queue // knows whether the run was stopped; nil for one entry
@@ -58,8 +57,7 @@ type result struct {
 	e       sys.Errno
 }
 
-// label makes t have its label, and reports what stood in the way. d is the
-// directory that t is in or, where t has no name, t itself.
+// label makes t have its label. d is the directory that t is in or, where t has no name, t itself.
 func (l *labeller) label(t xattrio.Target, d *directory) Outcome {
 	return l.finish(t, d, l.attempt(t, d, nil))
 }
@@ -251,8 +249,7 @@ func (l *labeller) opens() xattrio.SyscallKind {
 	return xattrio.Openat
 }
 
-// excluded reports whether what, which is t or t opened, is to be skipped: excluded,
-// or lying under a mount, where only a clone shows it.
+// excluded reports whether what, which is t or t opened, is excluded or lies under a mount.
 func (l *labeller) excluded(what xattrio.Target, d *directory, t xattrio.Target) (Outcome, bool) {
 	m := l.walk.mount
 	if len(m.Skip) == 0 && !m.ByDevice {
@@ -276,11 +273,11 @@ func (l *labeller) excluded(what xattrio.Target, d *directory, t xattrio.Target)
 // the start, which is walked on its own. In a small tree the pool, which knows the mounts,
 // has it.
 func (l *labeller) skip(d *directory, t xattrio.Target, why string) Outcome {
-	switch {
-	case l.otherMount != nil && !d.rereading:
+	pool := l.otherMount != nil && !d.rereading
+	if pool {
 		l.otherMount(d, t)
-		return Elsewhere
-	case why == "":
+	}
+	if pool || why == "" {
 		return Elsewhere
 	}
 	return l.skipped(d, t, why)
@@ -300,8 +297,7 @@ func (l *labeller) countDir(d *directory, o Outcome) {
 	l.count(d.parent, o, 1)
 }
 
-// failDir reports that the entries of d could not all be read. d has an outcome
-// already: it becomes a failure, once, whichever worker noticed it.
+// failDir reports that the entries of d could not all be read. Its outcome becomes a failure, once.
 func (l *labeller) failDir(d *directory, op string, err error) {
 	l.walk.cache.mu.Lock()
 	was := d.failed
@@ -365,8 +361,8 @@ func (l *labeller) halt(why error) {
 	}
 }
 
-// again reports whether a call may be tried again after try. Before that it closes a
-// directory or, if there is none to be closed, waits: 1 ms, 2, 4 …
+// again reports whether a call may be tried again after try. Before that it closes a directory or, if
+// there is none, waits: 1 ms, 2, 4 …
 func (l *labeller) again(try int) bool {
 	if try == tries || l.queue != nil && l.queue.Stopped() {
 		return false

@@ -81,7 +81,7 @@ func (p *position) counted() (t Tally, inRow int) {
 
 func (p *position) Seen() *run.Seen { return &p.seen }
 func (p *position) Busy() bool      { return p.dir.Load() != nil && !p.paused.Load() } // else it waits for work
-func (p *position) Replace() bool   { return p.walk.addWorker() }
+func (p *position) Replace() bool   { return p.walk.add(false) }
 
 func (p *position) Place() any {
 	return [5]any{p.moves.Load(), p.name.Load(), p.call.Load(), p.step.Load(), p.row.names.Step.Load()}

@@ -23,8 +23,7 @@ type row struct {
 	way   sys.Way // by which they are labelled
 }
 
-// load makes a row of the entries at off of buf, of so many at most, and returns where the
-// next begins.
+// load makes a row of up to most entries at off of buf, and returns where the next begins.
 func (r *row) load(buf []byte, off, most int, special map[uint64]bool) (next int, err error) {
 	r.buf, r.n = buf, 0
 	r.names.Base, r.names.Head = unsafe.SliceData(buf), sys.NameAt
@@ -70,24 +69,20 @@ func (r *row) call() (xattrio.SyscallKind, *byte) {
 	return xattrio.Reads(r.way), e.Cname()
 }
 
-// firstOf returns where in buf the first n entries that count end, and where the last
-// of these begins. Entries that cannot be parsed that far are an error.
-func firstOf(buf []byte, n int, counts func(sys.Dirent) bool) (end, last int, err error) {
-	for n > 0 && end < len(buf) {
-		e, length, err := sys.Parse(buf[end:])
+// firstOf returns where in buf the first n entries end, and where the last of these begins.
+// Entries that cannot be parsed that far are an error.
+func firstOf(buf []byte, n int) (end, last int, err error) {
+	for ; n > 0 && end < len(buf); n-- {
+		_, length, err := sys.Parse(buf[end:])
 		if err != nil {
 			return 0, 0, err
-		}
-		if counts(e) {
-			n--
 		}
 		end, last = end+length, end
 	}
 	return end, last, nil
 }
 
-// sweeps reports whether plain entries can be labelled in sweeps: the caller is not called
-// for each, and its name alone is enough to reach it and read its label.
+// sweeps reports whether the name of a plain entry is enough to label it, without the caller.
 func (l *labeller) sweeps(want *Want) bool {
 	j, m := l.walk.job, l.walk.mount
 	if l.io.Way == sys.ByDescriptor && (m.Confined != mounts.Resolve || l.chooses(want)) {
@@ -120,9 +115,8 @@ func (l *labeller) sweep(d *directory, fd, i, end int) int {
 }
 
 // readFirst is sweep where an entry's own name, or the label that it has, decides what is
-// written. The row is read first, as a whole; then it is chosen for each name; then those
-// that follow one another and get the same label are written in one go. What is right costs
-// what it costs elsewhere, a call, and no memory.
+// written. The row is read as a whole; then those that follow one another and get the same label
+// are written in one go.
 func (l *labeller) readFirst(d *directory, o sys.Sweep, i, end int) int {
 	row, want := &l.pos.row, d.want
 	if want.Rules == nil && want.Label == "" {

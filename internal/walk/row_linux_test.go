@@ -71,19 +71,17 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestFirstOf: it ends behind the entries that count, or where the records do, and is an
-// error before what is malformed.
+// TestFirstOf: it ends behind so many entries, or where the records do, and is an error before
+// what is malformed.
 func TestFirstOf(t *testing.T) {
 	records, all := listing(100)
-	special := map[uint64]bool{100: true} // file0
-	plain := func(e sys.Dirent) bool { return isPlain(e, special) }
-	for want, name := range map[int]string{1: "file1", 2: "file2", 3: "file3", 1000: all[len(all)-1]} {
-		end, last, err := firstOf(records, want, plain)
+	for want, name := range map[int]string{3: all[0], 4: all[1], 5: all[2], 1000: all[len(all)-1]} {
+		end, last, err := firstOf(records, want)
 		if err != nil || names(t, records[last:end])[0] != name || (end == len(records)) != (want == 1000) {
 			t.Errorf("%d: from %d to %d of %d, %v", want, last, end, len(records), err)
 		}
 	}
-	if _, _, err := firstOf(records[:len(records)-1], 1000, plain); err == nil {
+	if _, _, err := firstOf(records[:len(records)-1], 1000); err == nil {
 		t.Error("no error")
 	}
 }

@@ -19,10 +19,9 @@ import (
 //
 // A tree turns out to be larger by its number of entries, by the time that it takes, by a
 // directory that does not fit into the buffer, or by another mount in it. Then Grow makes
-// the mount ready, and what is left is done there: directories to enter, entries that were
-// read and not labelled, and directories to be read from their beginning, of which nothing
-// was labelled. No label is read or written twice. In a clone, in which entries need not be
-// pinned, the worker goes on alone for a while; what it leaves goes to the pool.
+// the mount ready, and what is left is done there. No label is read or written twice. In a clone,
+// in which entries need not be pinned, the worker goes on alone for a while; what it leaves goes
+// to the pool.
 
 const (
 	// pinnedEntries are pinned at most where a clone can be made without the table of
@@ -61,9 +60,8 @@ func (s *small) Push(it item)       { s.items = append(s.items, it) }
 func (s *small) PushOldest(it item) { s.items = slices.Insert(s.items, 0, it) }
 func (s *small) Stopped() bool      { return s.walk.ctx.Err() != nil }
 
-// runSmall labels what one worker can in the mount as it is, then makes the mount ready for
-// more, and labels in it what one worker can. What was opened is opened anew when it is
-// needed: in the clone, if there is one. It returns what is left.
+// runSmall labels what one worker can in the mount as it is, and then in the mount made ready for
+// more, where what was opened is opened anew. It returns what is left.
 func (k *Walk) runSmall(items []item) ([]item, error) {
 	items = k.alone(items, smallEntries)
 	if len(items) > 0 && k.ctx.Err() == nil {
@@ -78,8 +76,7 @@ func (k *Walk) runSmall(items []item) ([]item, error) {
 	return items, context.Cause(k.ctx) // it may have stopped in the last directory
 }
 
-// alone labels what the items lead to while that are no more than most entries, and returns
-// what is left.
+// alone labels up to most entries of what the items lead to, and returns what is left.
 func (k *Walk) alone(items []item, most int64) []item {
 	s := &small{walk: k, begin: time.Now(), most: most, items: items}
 	w := k.worker(s)

@@ -25,6 +25,8 @@ import (
 // that.
 
 const (
+	// sample entries, some of which are directories, show whether labels are wrong.
+	sample = 2 * guessAfter
 	// sortedFrom bytes of entries in one buffer are worth it: 16 with short names.
 	sortedFrom = 16 * 24
 	// partBudget is for some 75,000 names of 32 bytes, a million of which are
@@ -45,8 +47,7 @@ type sorter struct {
 	queue  []gather // the last is next: it is the most likely to be open
 }
 
-// of returns the memory for entries with wrong labels, or that for others. Where both parts of
-// the latter are in use, a directory is labelled as it lies.
+// of returns the memory for entries with wrong labels, or that for others.
 func (s *sorter) of(wrong bool) []gathered {
 	if wrong {
 		return s.memory[:1]
@@ -92,7 +93,7 @@ func (w *worker) sortRest(d *directory, fd, n int) (left int, taken bool) {
 	job, s := w.walk.job, &w.walk.sorter
 	next, wrong := gather{dir: d, budget: min(partBudget, job.Kernel.Sorting.Budget)}, false
 	if st, e := sys.Fstatx(fd); e == 0 && st.Size >= job.Kernel.Sorting.From && job.Writes != DryRun {
-		end, last, err := firstOf(w.buf[:n], guessAfter, func(e sys.Dirent) bool { return isPlain(e, w.mount.SkipInodes) && !sys.IsDot(e.Name) })
+		end, last, err := firstOf(w.buf[:n], sample)
 		if err != nil {
 			return n, false // entries reports it
 		}
@@ -118,8 +119,7 @@ func (w *worker) sortRest(d *directory, fd, n int) (left int, taken bool) {
 	return 0, true
 }
 
-// gather is a directory of wrong labels whose entries from a position on are to be gathered
-// within a budget. It expects that.
+// gather is a directory, which expects it, whose entries from a position on are to be gathered.
 type gather struct {
 	dir    *directory
 	from   int64
@@ -215,8 +215,7 @@ func (w *worker) inOrder(d *directory, fd int, r order.Range) {
 	}
 }
 
-// sortBuffer labels the n bytes of entries in the buffer, in the order of inodes if
-// that matters.
+// sortBuffer labels the n bytes of entries in the buffer, in the order of inodes if that matters.
 func (w *worker) sortBuffer(d *directory, fd, n int) {
 	if !w.byInode(d) || n < sortedFrom {
 		w.entries(d, fd, w.buf[:n])

@@ -10,13 +10,11 @@ import (
 	"github.com/fastlabel/fastlabel/internal/sys"
 )
 
-// How many workers are best depends on what is in the way, and that is not known
-// before: in memory as many as there are processors, on a cold disk some more (a
-// tree on ext4 took 2.2 s with 2 and 1.6 with 8), or again not (one flat
-// directory on XFS 4.8 and 6.6). So where the caller leaves it to us, the walk
-// soon has one a processor, or 48 where calls wait for a server. While the processors
-// have nothing to do it tries twice as many, stays with them if they get on faster, and
-// else goes back.
+// How many workers are best is not known before: in memory as many as there are processors, on a
+// cold disk some more (a tree on ext4 took 2.2 s with 2 and 1.6 with 8), or again not (one flat
+// directory on XFS 4.8 and 6.6). So where the caller leaves it to us, the walk soon has one a
+// processor, or 48 where calls wait for a server. While the processors have nothing to do it tries
+// twice as many, stays with them if they get on faster, and else goes back.
 
 const (
 	// tuneEvery is a tick. A measurement takes a few, and as many more as it takes to see
@@ -85,8 +83,7 @@ type tuner struct {
 // idle reports whether the processors, of which so many were busy, have time for more.
 func (t *tuner) idle(busy float64) bool { return busy < t.measure.saturated*float64(t.cores) }
 
-// decide takes a measurement, entries a second and how many processors
-// were busy, and sets how many workers there are to be.
+// decide sets how many workers there are to be, by entries a second and how many processors were busy.
 func (t *tuner) decide(rate, busy float64) {
 	if t.base > 0 {
 		gain := rate / t.base
@@ -107,9 +104,8 @@ func (t *tuner) decide(rate, busy float64) {
 	}
 }
 
-// tick takes the figures, and sets how many workers there are to be, and whether disks are
-// read while the processors have nothing to do. While a call hangs other workers are added,
-// and no figure says anything.
+// tick takes the figures, and sets how many workers there are to be, and whether disks are read while
+// the processors have nothing to do. While a call hangs no figure says anything.
 func (t *tuner) tick(f figures) {
 	now := time.Now()
 	switch {
@@ -155,7 +151,7 @@ func (k *Walk) adjust(t *tuner) {
 		k.pool.Load().Dismiss(had - t.workers)
 	}
 	for n := had; n < t.workers; n++ {
-		if t.left == 0 || !k.share.More() || !k.add() {
+		if t.left == 0 || !k.add(true) {
 			t.workers = n
 			return
 		}
@@ -167,7 +163,7 @@ func (k *Walk) adjust(t *tuner) {
 // than a measurement.
 func (k *Walk) figures() figures {
 	f := figures{most: k.most, steady: k.pool.Load() != nil}
-	if !k.share.Alone() { // the other runs need workers too
+	if !k.share.Alone() {
 		f.most = min(k.most, max(k.begin, mostWorkers))
 	}
 	for _, p := range k.all() {

@@ -22,11 +22,10 @@ const (
 	// mostOpen bounds the directories that are open for later. A walk in depth
 	// needs those above it whose entries wait, which are seldom more.
 	mostOpen = 36
-	// waiting workers begin on a filesystem with a server where that is left to us, and
-	// there are up to mostWaiting if they pay. Each waits most of
-	// the time, and costs the machine little. At 1 ms a call 20,000 entries take 50 s with
-	// one worker, 1.6 s with 48 and 0.7 s with 256, when server and walk keep two
-	// processors busy; at 0.05 ms a call 0.6 s with 48 and 0.8 s with 256.
+	// waiting workers begin on a filesystem with a server where that is left to us, and there are
+	// up to mostWaiting if they pay. At 1 ms a call 20,000 entries take 50 s with one worker,
+	// 1.6 s with 48 and 0.7 s with 256, when server and walk keep two processors busy; at
+	// 0.05 ms a call 0.6 s with 48 and 0.8 s with 256.
 	waiting     = 48
 	mostWaiting = 256
 	// spares bounds the workers that one walk may add in place of others. On a dead
@@ -250,9 +249,8 @@ func (k *Walk) worker(q queue) *worker {
 	return w
 }
 
-// Way returns the Way to label the entries of m. Only in a clone no mount can be slipped over
-// a name, so elsewhere each entry is pinned first. So it is with counted links: the file that
-// was counted must be the one that is labelled.
+// Way returns the Way to label the entries of m. Only in a clone no mount can be slipped over a name,
+// so elsewhere each entry is pinned first, as where links are counted.
 func (j *Job) Way(m *mounts.Mount) sys.Way {
 	if m.Confined == mounts.Clone && j.HardLinks == LinksLabel {
 		return j.Kernel.Way
@@ -260,7 +258,6 @@ func (j *Job) Way(m *mounts.Mount) sys.Way {
 	return sys.ByDescriptor
 }
 
-// all returns where the workers are that have begun.
 func (k *Walk) all() []*position {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -285,8 +282,7 @@ func (k *Walk) Tally() (t Tally) {
 	return t
 }
 
-// Path returns a directory that is worked on, and no entry in it, whose name may be
-// overwritten; "" where there is none.
+// Path returns a directory that is worked on; "" where there is none.
 func (k *Walk) Path() string {
 	for _, p := range k.all() {
 		if d := p.dir.Load(); d != nil {
@@ -310,22 +306,23 @@ func (k *Walk) Yield(working int) {
 	k.share.Trim(budget.RunFiles + 2*k.cache.shrink()) // fewer stay open for later
 }
 
-// beginDue has one of the workers begin that are due, if the process may have one more. Of
-// several such calls at once some may do nothing.
+// beginDue has one of the workers begin that are due. Of several such calls at once some may do
+// nothing.
 func (k *Walk) beginDue() {
-	if n := k.due.Load(); n > 0 && k.due.CompareAndSwap(n, n-1) && !k.addWorker() {
+	if n := k.due.Load(); n > 0 && k.due.CompareAndSwap(n, n-1) && !k.add(false) {
 		k.due.Add(1)
 	}
 }
 
-// addWorker adds a worker, if there is a pool and the process may have one more.
-func (k *Walk) addWorker() bool { return k.pool.Load() != nil && k.share.Worker() && k.add() }
-
-// add adds a worker, which the share has.
-func (k *Walk) add() bool {
-	if k.pool.Load().AddWorker() {
-		return true
+// add adds a worker, if there is a pool and the process may have one more. trial: see Share.Worker.
+func (k *Walk) add(trial bool) bool {
+	pool := k.pool.Load()
+	if pool == nil || !k.share.Worker(trial) {
+		return false
 	}
-	k.share.Put()
-	return false
+	if !pool.AddWorker() {
+		k.share.Put()
+		return false
+	}
+	return true
 }

@@ -76,8 +76,7 @@ type queue interface {
 const (
 	// bufferSize limits an item to some 2,000 names, 5 ms of labelling.
 	bufferSize = 64 << 10
-	// servedEntries are one item where calls wait for a server: 16 ms
-	// at a millisecond a call.
+	// servedEntries are one item where calls wait for a server: 16 ms at a millisecond a call.
 	servedEntries = 16
 	// pacedRow names are a row where the caller slows the walk down: at
 	// ten entries a second, a worker asks about once a second.
@@ -113,7 +112,7 @@ func (w *worker) do(it item) {
 	w.pos.done(w.labels.tally)
 }
 
-// push makes work of it, which w is the first to take.
+// push makes work of it.
 func (w *worker) push(it item) {
 	w.queue.Push(it)
 	w.walk.beginDue()
@@ -172,8 +171,7 @@ func (w *worker) scan(d *directory, fd int) {
 	w.buffer(d, fd, n, more)
 }
 
-// buffer labels the n bytes of entries in the buffer, and makes work of the rest of d, if
-// there is more of it.
+// buffer labels the n bytes of entries in the buffer, and makes work of the rest of d, if any.
 func (w *worker) buffer(d *directory, fd, n int, more bool) {
 	if top := w.walk.begins; d == w.walk.top && top.Listed != nil { // the first that is read of it
 		if !more {
@@ -206,7 +204,7 @@ func (w *worker) buffer(d *directory, fd, n int, more bool) {
 	// and all the others have nothing to do if it is all there is.
 	left := w.buf[:n]
 	for {
-		end, _, err := firstOf(left, servedEntries, func(sys.Dirent) bool { return true })
+		end, _, err := firstOf(left, servedEntries)
 		if err != nil || end == len(left) {
 			break
 		}
@@ -311,8 +309,8 @@ func (w *worker) readAhead(d *directory, fd int) {
 // readsAhead reports whether what is near a directory is asked for with it.
 func (w *worker) readsAhead() bool { return w.mount.Kind == sys.Ext4 && w.walk.disk.pays() }
 
-// fill reads entries of d until the buffer, which has n bytes of them, is full, and says
-// if there may be more. Only a reading of nothing is the end.
+// fill reads entries of d until the buffer, which has n bytes of them, is full, and says if there may
+// be more.
 func (w *worker) fill(d *directory, fd, n int) (int, bool) {
 	for len(w.buf)-n >= sys.RecordMax {
 		got, more := w.getdents(d, fd, n)
@@ -344,8 +342,7 @@ func (w *worker) getdents(d *directory, fd, n int) (got int, more bool) {
 	}
 }
 
-// wait has the caller slow down the next entries of the directory fd. The caller's code
-// does not run with the volume as its thread's working directory.
+// wait has the caller, whose thread is not in the volume then, slow down the next entries of fd.
 func (w *worker) wait(fd, entries int) {
 	ctx := w.walk.ctx
 	w.labels.io.Enter(w.mount.Outside())
@@ -373,8 +370,7 @@ func (w *worker) checkRoot() {
 	}
 }
 
-// retire releases the worker's directories and memory, and takes its thread out of the
-// volume.
+// retire releases the worker's directories and memory, and takes its thread out of the volume.
 func (w *worker) retire() {
 	w.parent.release(w.cache)
 	w.closeVisited()

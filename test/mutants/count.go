@@ -51,7 +51,7 @@ func counts() []Mutant {
 		{
 			Name: "trial-greedy", By: "TestMore in internal/budget",
 			Breaks: "a run that tries more workers leaves some to one that comes",
-			Edits:  edits("internal/budget/budget.go", "s.take(5)", "s.take(0)"),
+			Edits:  edits("internal/budget/budget.go", "if trial {", "if false {"),
 		},
 		{
 			Name: "begins-reading", By: "TestBeginUnread in internal/walk",
