@@ -17,13 +17,11 @@ import (
 	"github.com/fastlabel/fastlabel/internal/xattrio"
 )
 
-// Whether a process may give an entry a label the kernel asks its policy three
-// times (selinux_inode_setxattr): relabelfrom on the label that the entry has,
-// relabelto on the new one, and whether an entry may go from the one to the other
-// at all (validatetrans); and then whether the new label may lie on this
-// filesystem (associate). The answer is EACCES to all but the third, and EPERM
-// to that, as to a stranger's or an immutable file. Which it was is asked after a
-// failure, and decides nothing.
+// Whether a process may give an entry a label the kernel asks its policy (selinux_inode_setxattr):
+// relabelfrom on the label that the entry has, relabelto on the new one, whether an entry may go
+// from the one to the other at all (validatetrans), and whether the new label may lie on this
+// filesystem (associate). No is EACCES or, of validatetrans, EPERM, as of a stranger's or an
+// immutable file. Which it was is asked after a failure, and decides nothing.
 
 // Denied is an errno with what is known of its reason.
 type Denied struct {
@@ -133,20 +131,18 @@ func (q question) ask(class string) string {
 		}
 		return ""
 	}
-	from, err1 := allows(process, q.have, class, "relabelfrom")
-	to, err2 := allows(process, q.want, class, "relabelto")
 	var lacks []string
-	if err1 == nil && !from {
-		lacks = append(lacks, "no relabelfrom on "+q.have)
+	for _, p := range [...][2]string{{"relabelfrom", q.have}, {"relabelto", q.want}} {
+		may, err := allows(process, p[1], class, p[0])
+		if err != nil {
+			return fmt.Sprintf("%s may lack relabelfrom on %s or relabelto on %s (%s); see: ausearch -m avc -ts recent", process, q.have, q.want, class)
+		}
+		if !may {
+			lacks = append(lacks, "no "+p[0]+" on "+p[1])
+		}
 	}
-	if err2 == nil && !to {
-		lacks = append(lacks, "no relabelto on "+q.want)
-	}
-	switch {
-	case lacks != nil:
+	if lacks != nil {
 		return fmt.Sprintf("SELinux allows %s %s (%s)", process, strings.Join(lacks, " and "), class)
-	case err1 != nil || err2 != nil:
-		return fmt.Sprintf("%s may lack relabelfrom on %s or relabelto on %s (%s); see: ausearch -m avc -ts recent", process, q.have, q.want, class)
 	}
 	return fmt.Sprintf("SELinux allows %s relabelfrom on %s and relabelto on %s (%s): another permission is missing: see the audit log", process, q.have, q.want, class)
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policy asks the loaded policy for its form of a label, and why it refused one. It
-// asks through selinuxfs, and where it may not ask it knows nothing: no answer decides what is
-// written.
+// Package policy asks the loaded policy for its form of a label, and why it refused one, through
+// selinuxfs. No answer decides what is written.
 package policy
 
 import (
@@ -25,13 +24,10 @@ type Policy struct {
 	known map[question]string // the answers so far: where one file is refused, many are; guarded by mu
 }
 
-// Know has the kernel look at the label once, where SELinux is on, before anything has it: a label
-// that the loaded policy does not know would be refused entry by entry, when a seal that it does
-// know may be on the root already. And it may print another than was asked for, as where a type
-// has an alias; only what it prints can be read back.
-//
-// For a process that may not ask the label stays as it is: the kernel refuses it in time. A note other
-// than "" is for the caller's report.
+// Know has the kernel look at the label once, where SELinux is on, before anything has it: one that
+// the loaded policy does not know would be refused when a seal may be on the root already. And it
+// may print another, as where a type has an alias; only what it prints can be read back. For a
+// process that may not ask the label stays as it is. A note is for the caller's report.
 func (p *Policy) Know(label string) (printed, note string, err error) {
 	printed, err = ask("context", os.O_RDWR, label)
 	if errors.Is(err, syscall.EINVAL) {
@@ -46,8 +42,7 @@ func (p *Policy) Know(label string) (printed, note string, err error) {
 	return printed, "", nil
 }
 
-// ask writes question, if there is one, to a file of the kernel's SELinux interface, and
-// returns what can be read there, unless it can only be written.
+// ask writes question, if there is one, to a file of selinuxfs, and returns what can be read there.
 func ask(name string, flags int, question string) (string, error) {
 	f, err := open(name, flags)
 	if err != nil {
