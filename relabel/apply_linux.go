@@ -15,9 +15,8 @@ import (
 	"github.com/fastlabel/fastlabel/internal/walk"
 )
 
-// Labels by rules. Labels differ by path, or keep parts of what was there, so no label on the
-// root says that all is done: there is no seal, no commit and no second reading, and the root
-// comes first, like any directory. Lock, confinement, skipping and counts are those of Tree.
+// Labels by rules. No label on the root says that all is done: there is no seal, no commit and no
+// second reading, and the root comes first. Lock, confinement, skipping and counts are Tree's.
 
 // rules are those of one run.
 type rules struct {
@@ -95,11 +94,9 @@ func (r *relabelling) distrust(m *mounts.Mount, d *doubt) (e sys.Errno) {
 	if r.rules == nil || r.inner.dry {
 		return 0
 	}
-	if _, is := r.rules.trustless[mounts.IDOf(m.Stat)]; is {
-		return 0
-	}
 	// A system image is what / is when it runs; and each attribute would be one of the image.
-	if of, is := r.rules.Contexts.(interface{ Image() bool }); is && of.Image() {
+	of, is := r.rules.Contexts.(interface{ Image() bool })
+	if _, refused := r.rules.trustless[mounts.IDOf(m.Stat)]; refused || is && of.Image() {
 		return 0
 	}
 	m.Now("fsetxattr")
@@ -113,11 +110,8 @@ func (r *relabelling) distrust(m *mounts.Mount, d *doubt) (e sys.Errno) {
 // trustAgain follows distrust when the walk of m has ended. If nothing was written in m it is trusted
 // as before; whole says that the walk has covered what is mounted beneath m.
 func (r *relabelling) trustAgain(m *mounts.Mount, d *doubt, whole bool) {
-	if !d.is {
-		return
-	}
 	wrote := r.account.of(walk.Written) > d.before
-	if !wrote && (!d.first || !whole) {
+	if !d.is || !wrote && (!d.first || !whole) {
 		return
 	}
 	m.Now("removexattr")

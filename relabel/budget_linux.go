@@ -18,8 +18,7 @@ const (
 	reserve = 8
 )
 
-// process is the budget of all runs, and probing for the calls of Inspect and a Group's for a
-// volume.
+// process is the budget of all runs, and probing for calls of Inspect and a Group's for a volume.
 var (
 	process = budget.New(defaultWorkers, filesForAll)
 	probing = run.NewProbes(process, filesForAll, hung)

@@ -13,10 +13,8 @@ import (
 	"github.com/fastlabel/fastlabel/internal/secctx"
 )
 
-// The drop-ins import go-selinux for two things that a caller of it shares with
-// it: whether SELinux is on, which a runtime may have settled for its process
-// with selinux.SetDisabled, and the error values that it may test for. The work
-// is Tree's.
+// The drop-ins import go-selinux for two things: whether SELinux is on, which a runtime may have
+// settled with selinux.SetDisabled, and the error values that a caller may test for.
 
 // Relabel takes the place of go-selinux's label.Relabel: it gives path and everything beneath it
 // the label, with the level s0 if shared. Where SELinux is off, or was turned off with

@@ -56,8 +56,7 @@ func (r *relabelling) one(ctx context.Context) error {
 	return r.file()
 }
 
-// worded is an error of Tree in go-selinux's words, and such that its callers, who ask it what
-// they ask of go-selinux's, lose none. op is that of a label that could not be written.
+// worded is an error of Tree in go-selinux's words. op is that of a label that could not be written.
 func worded(err error, op string) error {
 	var some *IncompleteError
 	var at *fs.PathError

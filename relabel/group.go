@@ -29,9 +29,8 @@ const twoMinutes = 2 * time.Minute
 // joins it. Another label for the same volume waits its turn.
 //
 // A volume is what a root is by filesystem and inode and, unless callers ask with SkipRoot, by mount:
-// what is mounted beneath it is looked for under the path of the first caller. No caller's context has
-// its values in the run. The zero value is ready for use. Any goroutine may call the methods. A Group
-// must not be copied, nor its fields changed, after the first call.
+// what is mounted beneath it is looked for under the path of the first caller. The zero value is ready
+// for use. A Group must not be copied, nor its fields changed, after the first call.
 type Group struct {
 	// Options are those of each run, but for Skip, which each caller names, and Progress: see Pending.
 	Options Options
@@ -39,8 +38,8 @@ type Group struct {
 	// Options.Trace. Ended, if not nil, gets the result of each run, whether a caller waits or not.
 	Trace func(root string) *Trace
 	Ended func(Report, error)
-	// Limit is how many walk at a time; 0 is no limit. A run whose root is trusted, which waits for
-	// the volume's lock, or whose filesystem has not answered for a second, does not count.
+	// Limit is how many walk at a time; 0 is no limit. A run that waits for the volume's lock, or whose
+	// filesystem has not answered for a second, does not count.
 	Limit int
 	// Linger limits how long work continues, or waits in the queue, after the last caller left; it
 	// is then cancelled. At 0 and below it is two minutes. A failure that no caller has seen is kept
@@ -85,8 +84,7 @@ func (g *Group) flights() *flight.Group[mounts.Volume, request, task] {
 	return &g.all
 }
 
-// hungIn is the error for who waits in vain for root to be looked at or, beside the error of a
-// run, for the calls that it left behind.
+// hungIn is the error for who waits in vain for root or, beside the error of a run, for its calls.
 func hungIn(root string, run, cause error) error {
 	left := new(HungError)
 	if run == nil {
@@ -163,30 +161,30 @@ func (g *Group) give(t *task) {
 // the error is a *PendingError, and the work continues; or a *HungError if not even root could be
 // looked at. The Report beside them has no counts. errors.Is finds in both what ended ctx.
 func (g *Group) Tree(ctx context.Context, root, label string, s Skip) (Report, error) {
-	none := Report{Root: root, Label: label}
+	report := Report{Root: root, Label: label}
 	want, err := secctx.Canonical(label)
 	if err != nil {
-		return none, err
+		return report, err
 	}
-	none.Label = want
+	report.Label = want
 	if mounts.ThreadIsApart() {
-		return none, threadApart(root)
+		return report, threadApart(root)
 	}
 	path, err := mounts.Absolute(root)
 	if err != nil {
-		return none, err
+		return report, err
 	}
 	w, err := g.flights().Do(ctx, path, request{label: want, skip: s})
 	if w.Work == nil {
-		return none, err
+		return report, err
 	}
 	if !w.Ended {
 		p := &PendingError{Work: shown(w), Within: g.flights().Linger, Cause: err}
 		p.Root = root
-		return none, p
+		return report, p
 	}
 	goOn(err)
-	report := w.Data.report
+	report = w.Data.report
 	report.Root, report.Label = root, cmp.Or(report.Label, want) // it has none if it never began
 	report.Shared, report.Notes = w.Shared, slices.Clone(report.Notes)
 	return report, err

@@ -141,8 +141,7 @@ func (r *relabelling) walk(ctx context.Context, m *mounts.Mount, top *walk.Top, 
 
 // labelTop labels the top of m, and nothing beneath it.
 func (r *relabelling) labelTop(m *mounts.Mount, want *walk.Want) walk.Outcome {
-	// It may be in the call before, which reads the label.
-	m.Now(xattrio.Setxattr.String())
+	m.Now(xattrio.Setxattr.String()) // or it is in the call before, which reads the label
 	defer m.Now("")
 	o := walk.One(r.job(want), m)
 	r.account.count(o)

@@ -30,15 +30,13 @@ type capabilities struct {
 	always bool // for tests: small trees are labelled so also where Workers is set
 }
 
-// probe asks the kernel, once: what it can do does not change. A seccomp profile that a
-// process takes on later makes such a call fail, which is reported.
+// probe asks the kernel, once: what it can do does not change.
 var probe = sync.OnceValue(func() capabilities {
 	return capabilities{kernel: walk.Kernel{Way: xattrio.Fastest(), Sorting: order.Ample}, clones: true, openat2: sys.HasOpenat2(), small: true}
 })
 
-// open waits for a share of the process's budget, and opens the root, after all else that is
-// looked up by a path. With ask, the policy is asked about the label. close follows, also after
-// an error.
+// open waits for a share of the process's budget, and opens the root, after all else that is looked
+// up by a path. With ask, the policy is asked about the label. close follows in any case.
 func (r *relabelling) open(ctx context.Context, ask bool) error {
 	byPath := r.byContexts()
 	if !byPath {
@@ -125,8 +123,8 @@ func (r *relabelling) askPolicy() error {
 	return err
 }
 
-// openRoot names the root by an O_PATH descriptor, whatever its kind, and refuses one that is
-// not the one asked for, or must not be relabelled.
+// openRoot opens the root by O_PATH, and refuses one that is not the one asked for, or must not be
+// relabelled.
 func (r *relabelling) openRoot() (err error) {
 	r.root, err = r.proc.OpenRoot(r.path, r.inner.dir, &r.run.Main)
 	if err != nil {
@@ -146,8 +144,7 @@ func (r *relabelling) openRoot() (err error) {
 	return r.bounds.Admit(r.root)
 }
 
-// learn reads what is mounted where, and refuses a root that cannot have a label of
-// its own.
+// learn reads what is mounted where, and refuses a root that cannot have a label of its own.
 func (r *relabelling) learn() error {
 	r.run.Main.At("read", "/proc/self/mountinfo")
 	defer r.run.Main.At("", "")

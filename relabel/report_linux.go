@@ -117,8 +117,7 @@ func (a *account) skip(path, reason string) {
 	a.skipped(path, reason)
 }
 
-// mostFirst bounds the failures that are kept, beside the first of each further errno: who asks whether
-// there was one finds it. All of them are counted, and reported.
+// mostFirst bounds the failures that are kept, beside the first of each further errno.
 const mostFirst = 16
 
 // failure reports a failure.

@@ -41,8 +41,7 @@ func inspect(root, label string, skip Skip) (s RootState, err error) {
 	return s, err
 }
 
-// volumeAt returns the volume that root is, and key with its mount, if the mount matters: a root that
-// is trusted for its own label is so by whatever mount it is looked at.
+// volumeAt returns the volume that root is, and key with its mount, if the mount matters.
 func volumeAt(root string, key request) (v mounts.Volume, with request, err error) {
 	err = probing.Ask(run.Call{Call: "openat", Path: root}, func() (err error) {
 		v, err = mounts.VolumeAt(root)

@@ -126,8 +126,7 @@ func (r *relabelling) sync(m *mounts.Mount, fd int) {
 	}
 }
 
-// syncFile is sync for a mount on what is no directory. Opening what is no regular file either
-// would have an effect; most such are on tmpfs.
+// syncFile is sync for a mount on what is no directory. To open a device would have an effect.
 func (r *relabelling) syncFile(m *mounts.Mount) {
 	if m.Kind, _ = sys.FSType(m.At); m.Kind == sys.Tmpfs { // 0 if it is not known
 		return

@@ -49,8 +49,8 @@ func tree(ctx context.Context, path, label string, o Options, in inner) (Report,
 	return r.execute(ctx, r.tree)
 }
 
-// tree is the whole path. What a step opens is closed when the last call has returned, be that
-// after Tree: until then a worker may use it, and the lock is held under which it may write.
+// tree is the whole path. What a step opens is closed, and the lock released, when the last call has
+// returned, be that after Tree: until then a worker may write.
 func (r *relabelling) tree(ctx context.Context) error {
 	defer r.close()
 	if err := r.open(ctx, true); err != nil {
@@ -127,8 +127,7 @@ func (r *relabelling) execute(ctx context.Context, what func(ctx context.Context
 	return report, err
 }
 
-// file labels a root that is no directory: there is nothing beneath it, so its label says nothing
-// but of itself, and is written at once.
+// file labels a root that is no directory: its label says nothing but of itself.
 func (r *relabelling) file() error {
 	r.account.set(func(report *Report) { report.Way = "proc/fd" })
 	o := r.labelTop(r.root, nil)
@@ -193,8 +192,7 @@ func (r *relabelling) canonical() (err error) {
 	return err
 }
 
-// lock takes the volume's lock. A file is one call, which nothing seals or commits:
-// there is nothing to lock.
+// lock takes the volume's lock. A file is one call, which nothing seals or commits.
 func (r *relabelling) lock(ctx context.Context) (err error) {
 	if r.inner.dry || r.root.Stat.Kind != sys.KindDir {
 		return nil

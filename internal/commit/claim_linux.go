@@ -15,10 +15,8 @@ import (
 
 // A seal looks like a label that somebody may have set. So a run that seals leaves a second
 // attribute on the root, its claim, until the second reading after its commit has ended. By that
-// the next run, or a probe, knows that no label on the root is trusted, be it the seal, or what
-// stands there between the writes of claim, seal and label; and which labels the root had before,
-// so that no seal of a later run is one of them while there are others, however many are
-// interrupted.
+// the next run, or a probe, knows that no label on the root is trusted, and which labels the root
+// had before, so that no seal of a later run is one of them while there are others.
 //
 // By rules the root has its old label, or that of its rule, whatever the entries beneath it get.
 // The claim beside it wants none. It is left before the first write, until a run commits the root.
@@ -73,8 +71,8 @@ func (c *Root) claimed() (k claim, is bool, err error) {
 	return k, is, err
 }
 
-// readClaim reads the claim of fd, which is sys.Opened, or sys.ByDescriptor. What is too long to
-// be read, or was written by no run of this version, is a claim that says nothing.
+// readClaim reads the claim of fd. What is too long to be read, or was written by no run of this
+// version, is a claim that says nothing.
 func readClaim(way sys.Way, fd int) (k claim, is bool, e sys.Errno) {
 	attr := sys.NewAttr(ClaimName, "")
 	switch n, e := attr.Get(way, fd, nil); e {
@@ -94,8 +92,7 @@ func (k claim) write(fd int, over bool) sys.Errno {
 	return sys.Setxattr(fd, ClaimName, []byte(k.String()), over)
 }
 
-// Unclaim removes the claim from the open directory fd: that of a run that has ended, or of a
-// ClaimRules that found none before it, if nothing was written since.
+// Unclaim removes the claim from the open directory fd.
 func Unclaim(fd int) sys.Errno {
 	switch e := sys.Removexattr(fd, ClaimName); e {
 	case syscall.ENODATA, syscall.EPERM, syscall.ENOTSUP, // it was not there, or never could be

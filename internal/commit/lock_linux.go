@@ -21,10 +21,7 @@ import (
 // The lock file lies in the runtime directory, which the owner of a volume cannot reach: a lock on
 // the volume itself could be taken by its owner for ever. Each volume has a byte of the file, and
 // the open file has the lock (fcntl(2), "Open file description locks"): the kernel releases it
-// when the process dies, however that dies.
-//
-// Each look at the lock opens the file anew, whichever is there now, and nobody removes it. To
-// close it is to release the lock.
+// when the process dies. Each look at the lock opens the file anew, and nobody removes it.
 
 // Lock is the lock of one volume: taken, or waited for.
 type Lock struct {
@@ -61,23 +58,21 @@ var process = queue{lines: make(map[volume][]*Lock)}
 func TakeLock(ctx context.Context, root sys.Stat, wait func()) (*Lock, error) {
 	id := volume{root.Dev, root.Ino}
 	l := &Lock{id: id, at: id.byte(), fd: -1}
-	waits := func() {
-		if once := wait; once != nil {
-			wait = nil
-			once()
-		}
+	if wait == nil {
+		wait = func() {}
 	}
-	taken := false
+	waits, taken := sync.OnceFunc(wait), false
 	process.enter(l)
 	defer func() {
 		if !taken { // also if wait panics
 			l.Release()
 		}
 	}()
-	if err := l.await(ctx, waits); err != nil {
-		return nil, err
+	err := l.await(ctx, waits)
+	if err == nil {
+		err = l.take(ctx, waits)
 	}
-	if err := l.take(ctx, waits); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	taken = true

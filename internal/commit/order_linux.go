@@ -31,8 +31,7 @@ const (
 	Volatile
 )
 
-// OrderOf returns the order of the filesystem that the open directory fd is in, of this kind by
-// sys.FSType. It asks each time: a device may have another filesystem by the next.
+// OrderOf returns the order of the filesystem that the open directory fd is in, of this kind.
 func OrderOf(fd int, kind int64) Order {
 	switch kind {
 	case sys.Tmpfs:
@@ -85,8 +84,7 @@ var barriers = [...]struct {
 	Volatile:     {},
 }
 
-// ToDisk has what was written to the filesystem of fd on its disk, for another filesystem to
-// rely on. The string is the call that failed.
+// ToDisk has what was written to the filesystem of fd on its disk. The string is what failed.
 func (o Order) ToDisk(fd int, at func(call string)) (string, sys.Errno) {
 	b := barriers[o].disk
 	return b.op, b.on(fd, at)

@@ -18,13 +18,11 @@ import (
 //	A: creates its claim, seals ....... looks: not its own, stops
 //	B:        finds it, puts its own, seals ....... walks, commits
 //
-// A run that finds the root right leaves no claim there, for all may be right. But it
-// writes what it finds wrong, and that is what a rival has just written. When it notices
-// that the root is not its own any more, and it has written anything, it seals the root
-// again with its claim, so that the rival notices in turn. That comes at most a lease later
-// than the last write: a rival that was committed in that time has said that it is done,
-// and its root is sealed. A lock on the root would show the two to each other, but it is
-// the lock of the application that the volume belongs to.
+// A run that finds the root right leaves no claim there. But it writes what it finds wrong, and
+// that is what a rival has just written. When it notices that the root is not its own any more, and
+// it has written anything, it seals the root again with its claim, so that the rival notices in
+// turn, at most a lease after the last write. A lock on the root would show the two to each other,
+// but it is the lock of the application that the volume belongs to.
 const (
 	// Every is the longest time between two looks of a run at its root.
 	Every = 250 * time.Millisecond
@@ -39,8 +37,7 @@ const (
 var ErrLate = errors.New("a look at the top directory takes long")
 
 // Ours is asked before something is written, by any goroutine. It is nil if a look at the root that
-// began lately found it ours: no other run has waited long enough to be at work by now. One of
-// those who ask looks itself, four times a second.
+// began lately found it ours. One of those who ask looks itself, four times a second.
 func (c *Root) Ours() error {
 	now := time.Now().UnixNano()
 	last := c.looked.Load()
@@ -57,8 +54,7 @@ func (c *Root) Ours() error {
 	return nil
 }
 
-// look is an error if the root has another label than this run left on it, or another run's
-// claim; or if it cannot be read. A run to the same label is no other.
+// look is an error if the root has another label than this run left on it, or a claim to one.
 func (c *Root) look() error {
 	began, left := time.Now().UnixNano(), c.is.Load()
 	label, err := c.read()

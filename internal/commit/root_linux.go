@@ -129,8 +129,6 @@ func (c *Root) Begin(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	// Where the root is right, a wrong label beneath it is a stray, and
-	// writing the right ones again would touch every file for nothing.
 	if c.Found == c.Want {
 		if c.Resumes = is && k.want == c.Want; !is {
 			c.enter(right, c.Found, false)
@@ -239,8 +237,7 @@ func (c *Root) pass(b barrier) error {
 const passes = 32
 
 // End ends the run, whose work beneath the root ended with err. Without an error, and only then,
-// all is done, or was looked at by a dry run. A Revoke beside it has ended by then, or does
-// nothing: the caller is about to close the root.
+// all is done. A Revoke beside it has ended by then, or does nothing.
 func (c *Root) End(ctx context.Context, err error) error {
 	defer c.end()
 	if err == nil {

@@ -17,10 +17,9 @@ import (
 //     right after the look may get the same time.
 //   - The clock was not set back in between.
 //   - This run did not write to the root, which sets ctime too. Where it does, mtime counts from
-//     before the seal, and ctime from the seal to the commit. What comes, and has mtime set back,
-//     in the same tick as the seal, or in the microseconds between the commit's look at ctime and
-//     its write, is found by the list of names; a root of more than about a thousand entries would
-//     pay for that with each run.
+//     before the seal, and ctime from the seal to the commit. What has mtime set back in the same
+//     tick as the seal, or between the commit's look at ctime and its write, is found by the list
+//     of names, if that is short.
 
 // times are those of the root at one look at it.
 type times struct {

@@ -14,10 +14,9 @@
 //
 // # Who owns what
 //
-// Each run has a goroutine, which alone writes Data. Each look at a root has a goroutine too.
-// All else is guarded by Group.mu; the error of a work and the answer of a look may also be read
-// once done is closed. mu is not held while At or Run is under way, which may take for ever.
-// There is no other goroutine: Linger is a timer.
+// Each run has a goroutine, which alone writes Data, and so has each look at a root. All else is
+// guarded by Group.mu; the error of a work and the answer of a look may also be read once done is
+// closed. mu is not held while At or Run is under way, which may take for ever.
 //
 // # Which orderings hold, and what breaks otherwise
 //
@@ -32,15 +31,13 @@
 //
 // 4. Each caller has its own look at the root, and the run makes sure that the place it works in is
 // the one that was looked at (ErrMoved): else its callers look again. Else one who called after
-// the root was given to another place would join the work in the old one. How many looks hang is
-// for At to bound.
+// the root was given to another place would join the work in the old one.
 //
 // 5. Stop marks the callers whose look is under way and what is in the queue under one hold of mu.
 // The look of a caller is in the list until the caller is counted in a work.
 //
-// Rejected: options for each call, for a caller who joins gets what the first one asked for; and
-// to give up the linger as soon as another key waits, for two callers that take turns would stop
-// each other's work for ever.
+// Rejected: to give up the linger as soon as another key waits, for two callers that take turns would
+// stop each other's work for ever.
 package flight
 
 import (
@@ -247,8 +244,7 @@ func (g *Group[I, K, D]) join(id I, root string, key K) *Work[I, K, D] {
 	return w
 }
 
-// serve begins the first work in the queue of a place that callers wait for, unless one is
-// under way there. mu is held.
+// serve begins the first work of a place that callers wait for, unless one runs. mu is held.
 func (g *Group[I, K, D]) serve(id I) {
 	i := slices.IndexFunc(g.works, func(w *Work[I, K, D]) bool { return w.ID == id && w.state == queued && w.callers > 0 })
 	if i < 0 || g.underWay(id) != nil {
@@ -284,8 +280,7 @@ func (g *Group[I, K, D]) run(w *Work[I, K, D]) {
 	g.sweep()
 }
 
-// leave is for a caller who waits no longer, since the work or the caller's time has
-// ended.
+// leave is for a caller who waits no longer.
 func (g *Group[I, K, D]) leave(w *Work[I, K, D]) View[I, K, D] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -348,8 +343,8 @@ func (g *Group[I, K, D]) view(w *Work[I, K, D]) View[I, K, D] {
 	return v
 }
 
-// Stop cancels all work in the place that root is or was, waits until it holds nothing,
-// and forgets its results. Callers who wait for it get why.
+// Stop cancels all work in the place that root is or was, waits until it holds nothing, and forgets
+// its results. Callers who wait for it get why.
 func (g *Group[I, K, D]) Stop(ctx context.Context, root string, why error) error {
 	g.mu.Lock()
 	works, looks := g.halt(why, func(at string) bool { return at == root })
@@ -375,8 +370,7 @@ func (g *Group[I, K, D]) Shutdown(ctx context.Context, why error) error {
 	return g.wait(ctx, works, looks)
 }
 
-// halt cancels what is in the places that are named so or are ids, and returns what is
-// to be waited for. mu is held.
+// halt cancels what is in the places that are named so or are ids, and returns it. mu is held.
 func (g *Group[I, K, D]) halt(why error, named func(root string) bool, ids ...I) (works []*Work[I, K, D], looks []*look[I, K]) {
 	for _, l := range g.looks {
 		if named(l.root) {

@@ -127,9 +127,8 @@ func (m *Mount) skipBeneath() {
 }
 
 // mayHold reports whether the place may lie in m as a plain directory, by another mount of its
-// filesystem. No root holds one of its own mount. The table of mounts shows it, if it was read and
-// has both: not in a chroot, nor before Linux 5.8. Subvolumes of btrfs have device numbers of
-// their own, which are none of a disk's.
+// filesystem. The table of mounts shows it, if it was read and has both: not in a chroot, nor
+// before Linux 5.8. Subvolumes of btrfs have device numbers of their own, which are none of a disk's.
 func (m *Mount) mayHold(id ID, place Refused) bool {
 	mine, theirs := m.proc.ByID(m.Stat.Mount), m.proc.ByID(place.mount)
 	switch {

@@ -12,15 +12,13 @@ import (
 type Confinement uint8
 
 const (
-	// Clone: a private copy of the mount in which nothing is mounted, nothing
-	// will be, and links lead nowhere. The cheapest call is then safe.
+	// Clone: a private copy of the mount in which nothing is or will be mounted, and links lead
+	// nowhere. The cheapest call is then safe.
 	Clone Confinement = iota
-	// Resolve: openat2 refuses to cross mounts and to follow links; each
-	// entry is pinned by an O_PATH descriptor before it is touched, since a
-	// file may be mounted over a name at any time.
+	// Resolve: openat2 refuses to cross mounts and to follow links; each entry is pinned by an
+	// O_PATH descriptor, since a file may be mounted over a name at any time.
 	Resolve
-	// CompareIDs: without openat2 each descriptor's mount id is compared
-	// with the top's before it is used.
+	// CompareIDs: without openat2 each descriptor's mount id is compared with the top's.
 	CompareIDs
 )
 
@@ -28,8 +26,7 @@ func (c Confinement) String() string {
 	return [...]string{"clone", "openat2", "mountid"}[c]
 }
 
-// cannotClone reports whether e says that this process or kernel cannot clone
-// this mount, rather than that something went wrong.
+// cannotClone reports whether e says that this process or kernel cannot clone this mount.
 func cannotClone(e sys.Errno) bool {
 	switch e {
 	case syscall.ENOSYS, // before Linux 5.12
@@ -46,10 +43,9 @@ func cannotClone(e sys.Errno) bool {
 // itself, but one that belongs to no namespace takes the lock of all mounts at
 // the end of each call that is made in it, a fifth of the time of a walk.
 //
-// At stays open beside it, since a clone does not make its original busy. Without At
-// the volume could be unmounted, and the filesystem be written on: who then takes the
-// device away, as a CSI driver does, takes it from a filesystem at work. EBUSY is the
-// right answer until the run has ended; Group.Stop ends it. (TestUnmountBusy)
+// At stays open beside it, since a clone does not make its original busy: who unmounts the
+// volume and takes the device away, as a CSI driver does, would take it from a filesystem at work.
+// EBUSY is the right answer until the run has ended. (TestUnmountBusy)
 func clone(at int) (top, tree int, op string, e sys.Errno) {
 	if tree, e = sys.OpenTree(at); e != 0 {
 		return -1, -1, "open_tree", e

@@ -13,18 +13,13 @@ import (
 // the refused places. Each run asks first whether they still hold, by two calls:
 //
 //   - poll(2) of /proc/self/mountinfo, which the kernel marks at each mount, unmount and
-//     move in this mount namespace. Then the way to /proc is compared with what is open,
-//     the table is dropped, and the places are looked at.
+//     move in this mount namespace, but not at a rename: the places are looked at once a
+//     second all the same, and of the table only ids are used (needsNoTable).
 //   - statx(2) of /, which is another one after chroot(2). Nothing is kept then. (A process
 //     with several threads cannot enter another mount namespace as a whole.)
 //
-// A rename marks nothing. It changes no descriptor. The places are looked at once a second
-// all the same, and of the table only ids are used: see needsNoTable.
-//
 // kept.mu is not held during a call that can wait for a server: the places have their own
-// lock, as a home may lie on one. What is open is closed when neither a run nor the next
-// one needs it. The descriptors keep /proc, and the root directory, from being unmounted
-// by a process that changes its root: its next run closes them.
+// lock, as a home may lie on one.
 
 // kept has what the runs of a process share.
 type kept struct {
@@ -46,7 +41,6 @@ type opened struct {
 	users   int  // runs; guarded by kept.mu
 }
 
-// process has that of this process.
 var process kept
 
 // enter returns the descriptors for a run, and the number of the last change of the mounts.
@@ -54,14 +48,14 @@ func (k *kept) enter(root Seen) (*opened, uint64, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	o := k.now
-	changed := o != nil && k.changed(o) // first: what changes from here on is noticed by the next run
+	changed := o != nil && k.change(sys.MountsChanged(o.changes)) // first: what changes from here on is noticed by the next run
 	if changed || root == (Seen{}) {
 		root = SeenAt("/")
 	}
 	if o == nil || root != o.root || changed && SeenAt("/proc/self/fd") != o.at {
 		var err error
 		k.now, err = openProc(root)
-		k.change()
+		k.change(true)
 		if o != nil && o.users == 0 {
 			o.close()
 		}
@@ -82,19 +76,13 @@ func (k *kept) leave(o *opened) {
 	}
 }
 
-// changed counts a change of the mounts since the last call. The caller holds k.mu.
-func (k *kept) changed(o *opened) bool {
-	if !sys.MountsChanged(o.changes) {
-		return false
+// change counts a change of the mounts, if there was one. The caller holds k.mu.
+func (k *kept) change(is bool) bool {
+	if is {
+		k.events++
+		k.table = nil
 	}
-	k.change()
-	return true
-}
-
-// change counts a change of the mounts. The caller holds k.mu.
-func (k *kept) change() {
-	k.events++
-	k.table = nil
+	return is
 }
 
 // look returns the number of the last change of the mounts, and the table of mounts if it was
@@ -102,7 +90,7 @@ func (k *kept) change() {
 func (k *kept) look(o *opened) (event uint64, table []mountinfo.Mount) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.changed(o)
+	k.change(sys.MountsChanged(o.changes))
 	return k.events, k.table
 }
 

@@ -32,13 +32,12 @@ type Mount struct {
 	Top      int   // At, open for reading, where the walk begins
 	Kind     int64 // its filesystem, as sys.FSType says; 0 if that is not known
 	Confined Confinement
-	// Skip has what the walk skips, and why; "" is for what lies under another mount of
-	// the tree. SkipInodes has the same by inode number alone, which a directory record
-	// has without a further call.
+	// Skip has what the walk skips, and why; "" is for what lies under another mount of the tree.
+	// SkipInodes has the same by inode number alone, which a directory record has.
 	Skip       map[ID]string
 	SkipInodes map[uint64]bool
-	// Asks: something is skipped here, and the filesystem's directory records may
-	// hold other inode numbers than its files: each is asked.
+	// Asks: something is skipped here, and directory records may hold other inode numbers than
+	// files: each is asked.
 	Asks bool
 	// ByDevice: a directory with another device number is skipped, as a subvolume of btrfs is.
 	ByDevice bool
@@ -143,9 +142,9 @@ func (m *Mount) know() {
 	m.Served, m.Stale = sys.Served(m.Kind), sys.Stale(m.Kind)
 }
 
-// Enclose opens the top directory of m, so that the walk cannot leave it: in a
-// private clone where that can be had. The string is the call that failed. Without a clone
-// Learn may follow, and Enclose again: what the first has opened stays open.
+// Enclose opens the top directory of m, so that the walk cannot leave it: in a private clone where
+// that can be had. The string is the call that failed. After one without a clone Enclose may follow
+// again: what the first has opened stays open.
 func (m *Mount) Enclose(b Bounds, try Try) (string, sys.Errno) {
 	op, e := "open_tree", syscall.ENOSYS
 	m.first, m.Top = m.Top, -1
@@ -183,9 +182,8 @@ func (m *Mount) Leave() {
 	}
 }
 
-// InTheWay reports whether name in dir is in another mount than m, and why that is skipped; ""
-// if it is walked on its own, as what was mounted at the start is. What was mounted over the
-// name may be gone again.
+// InTheWay reports whether name in dir is in another mount than m, and why that is skipped; "" if it
+// is walked on its own, as what was mounted at the start is.
 func (m *Mount) InTheWay(dir int, name *byte) (why string, is bool) {
 	if m.Confined == Clone { // there is none: a filesystem answers as if there were
 		return "", false
@@ -206,8 +204,8 @@ func (m *Mount) InTheWay(dir int, name *byte) (why string, is bool) {
 	return "", true
 }
 
-// OpenDisk opens the block device that m is on, for advice alone; -1 where that cannot
-// be: there is none, or no node of it, as in a container.
+// OpenDisk opens the block device that m is on, for advice alone; -1 where there is none, or no node
+// of it.
 func (m *Mount) OpenDisk() int {
 	to, err := os.Readlink(fmt.Sprintf("/sys/dev/block/%d:%d", m.Stat.Dev>>32, uint32(m.Stat.Dev)))
 	if err != nil {

@@ -32,8 +32,7 @@ type Proc struct {
 	cwdErrno sys.Errno
 }
 
-// OpenProc readies /proc for a run. root is what the calling thread has just seen at /; of
-// the zero Seen it looks.
+// OpenProc readies /proc for a run. root is what the calling thread has just seen at /, or zero.
 func OpenProc(root Seen) (*Proc, error) {
 	shared, event, err := process.enter(root)
 	if err != nil {
@@ -63,9 +62,8 @@ func openProc(root Seen) (*opened, error) {
 	return o, nil
 }
 
-// openGenuine opens a file of /proc. Over a bind mount or a FUSE filesystem in its place
-// every answer could be an invention. That there is none must not be taken for a root
-// that is gone.
+// openGenuine opens a file of /proc, and nothing that is mounted in its place. That there is none
+// must not be taken for a root that is gone.
 func openGenuine(dir int, path string) (int, error) {
 	fd, e := sys.Openat(dir, sys.Cname(path), sys.OpenRead, 0)
 	if e == syscall.ENOENT {
@@ -84,15 +82,13 @@ func openGenuine(dir int, path string) (int, error) {
 // ErrNoProc is of a root directory in which there is no /proc.
 var ErrNoProc = errors.New("no proc filesystem is mounted on /proc")
 
-// Quiet reports whether nothing was mounted, unmounted or moved in this mount namespace since
-// the run began.
+// Quiet reports whether nothing was mounted, unmounted or moved since the run began.
 func (p *Proc) Quiet() bool {
 	event, _ := process.look(p.shared)
 	return event == p.event
 }
 
-// Refusals are the refused places as they are now. One that was renamed, or a link that
-// leads elsewhere, is noticed within a second; one on which something was mounted, at once.
+// Refusals are the refused places as they are now; one that was renamed is noticed within a second.
 func (p *Proc) Refusals() map[ID]Refused { return process.places.now(p.event) }
 
 // Close is the end of the run.
@@ -120,11 +116,9 @@ func (p *Proc) ask(root *Mount) (m sys.MountStat, plain bool) {
 	return m, e == 0 && (p.SELinux || p.NoSELinux) && !mountinfo.HasOption(m.Options, "context")
 }
 
-// Learn reads the table of mounts, which takes time for each mount of the machine,
-// and where among them the root lies. It refuses a root that cannot have a label of
-// its own, and by ENAMETOOLONG one of which the kernel reports no path: what is mounted beneath
-// it is not known. A probe, a label on one file, or a root in whose mount nothing is mounted
-// does without.
+// Learn reads the table of mounts, if it is needed, and where among them the root lies. It refuses
+// a root that cannot have a label of its own, and by ENAMETOOLONG one of which the kernel reports no
+// path: what is mounted beneath it is not known.
 func (p *Proc) Learn(root *Mount, b Bounds) error {
 	path, e := p.path(root.At)
 	if root.Real = path; p.needsNoTable(root, b) {
@@ -155,11 +149,10 @@ func (p *Proc) Learn(root *Mount, b Bounds) error {
 	return nil
 }
 
-// needsNoTable reports that the table of mounts is not needed: nothing is mounted in root's mount,
-// its entries have labels of their own, and no refused place may lie in it. To read the table for
-// a thousand volumes on a node with two thousand mounts took 5 s, and this 0.1 s. Before Linux
-// 6.8 the last table serves if nothing was mounted since; a directory above a mount may have
-// been renamed since, so no path of it is used.
+// needsNoTable reports that nothing is mounted in root's mount, its entries have labels of their
+// own, and no refused place may lie in it. To read the table for a thousand volumes on a node with
+// two thousand mounts took 5 s, and this 0.1 s. Before Linux 6.8 the last table serves if nothing
+// was mounted since; a directory above a mount may have been renamed, so no path of it is used.
 func (p *Proc) needsNoTable(root *Mount, b Bounds) bool {
 	root.know()
 	for id, place := range b.Refused {

@@ -53,12 +53,11 @@ type refusals struct {
 	since  time.Time
 }
 
-// again is the time for which the places are taken for unchanged while the mounts are: who
-// moves /home, or has a link lead elsewhere, does not relabel within the same second.
+// again is the time for which the places are taken for unchanged while the mounts are.
 const again = time.Second
 
-// now returns the places, as they were after the change of the mounts with the number
-// event: the system's paths, the caller's home and that of the user behind sudo.
+// now returns the system's paths, the caller's home and that of the user behind sudo, as they were
+// after the change of the mounts with the number event.
 func (r *refusals) now(event uint64) map[ID]Refused {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -84,9 +83,8 @@ func (r *refusals) now(event uint64) map[ID]Refused {
 	return found
 }
 
-// places are what paths lead to and all that is passed on the way there. Where a name is
-// a link, as on systems that keep what changes in /var, both the link and what it leads to
-// are such places; what lies in them is not.
+// places are what paths lead to and all that is passed on the way there, links and what they lead
+// to; what lies in them is not.
 type places map[ID]Refused
 
 // resolve looks at all on the way from / to path, as the kernel would go it.

@@ -16,11 +16,10 @@ import (
 )
 
 // Find opens the top of a mount that was in the table at the start, beneath the root m, as an
-// O_PATH descriptor, and returns why it is skipped, or "". If a directory above it is renamed
-// during the run it is looked up by its id; it is an error if it is no longer in the tree, or
-// if it was unmounted, or moved by itself, and the directory beneath it is there, which was
-// skipped. The mount is nil if there is nothing to be done: it is gone, hidden under another,
-// or beneath an exclusion, which is counted.
+// O_PATH descriptor, and returns why it is skipped, or "". If a directory above it is renamed it is
+// looked up by its id; it is an error if it has left the tree, or if it was unmounted or moved, and
+// the directory beneath it, which was skipped, is there. The mount is nil if there is nothing to be
+// done: it is gone, hidden under another, or beneath an exclusion, which is counted.
 func (m *Mount) Find(listed mountinfo.Mount, b Bounds, a *run.Activity) (*Mount, string, *fs.PathError) {
 	p, real, info, path := m.proc, m.Real, listed, ""
 	for range tries {
@@ -88,8 +87,8 @@ func (m *Mount) covered(passed []ID) bool {
 
 var errUnmounted = errors.New("what was mounted here was unmounted or moved during the run, and what lay beneath it was skipped")
 
-// skips returns why what is in the mount listed, which is nil if it is not known, is skipped,
-// or "", and whether it is counted as part of what holds it. To it passed leads from the root m.
+// skips returns why what is in the mount listed, nil if it is not known, is skipped, or "", and
+// whether it is counted as part of what holds it. To it passed leads from the root m.
 func (m *Mount) skips(listed *mountinfo.Mount, b Bounds, passed []ID) (why string, counted bool) {
 	last := len(passed) - 1
 	for i, id := range passed {

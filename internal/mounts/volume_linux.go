@@ -53,9 +53,8 @@ func (s Seen) Usual() bool {
 	return process.now != nil && s.mount != 0 && s == process.now.root
 }
 
-// Apart reports whether paths may lead a thread that sees root at / elsewhere than the threads
-// of the run: it alone has another root directory or another mount namespace, in
-// which mounts have other ids. It is false where the kernel does not report it (Linux 5.8).
+// Apart reports whether a thread that sees root at / alone has another root directory or another
+// mount namespace than the run. It is false where the kernel does not report it (Linux 5.8).
 func (p *Proc) Apart(root Seen) bool { return apart(root, p.shared.root) }
 
 func apart(a, b Seen) bool {

@@ -36,15 +36,13 @@ const (
 	// probesAtOnce is also how many more may hang of the calls for one path in a second.
 	probesAtOnce = 16
 	probesHung   = 4
-	// manyProbesHung are few beside the 10,000 threads of Go's runtime. Fewer may hang
-	// where they would have more than half of the descriptors.
+	// manyProbesHung are few beside the 10,000 threads of Go's runtime.
 	manyProbesHung = 256
 	// filesPerProbe are two of /proc and that of the root.
 	filesPerProbe = 3
 )
 
-// NewProbes is for calls whose descriptors b counts while they hang, of files. refuse makes the
-// error for another one when too many do.
+// NewProbes is for calls whose descriptors b counts while they hang, of files.
 func NewProbes(b *budget.Budget, files func() int, refuse func(hung []Call, cause error) error) *Probes {
 	return &Probes{b: b, files: files, refuse: refuse, places: make(chan struct{}, probesAtOnce), hung: make(map[Call]int)}
 }

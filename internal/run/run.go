@@ -82,9 +82,8 @@ func (r *Run) Broken() error {
 // Second says that a second reading begins, which revoke gives up.
 func (r *Run) Second(revoke func()) { r.second.Store(&revoke) }
 
-// Call has f, which is the caller's code, called in the goroutine that called Beside, and
-// waits for it. So calls come one at a time, and a panic continues in the caller. Once the
-// run is left behind, or one of them panicked, nothing is called any more.
+// Call has f, which is the caller's code, called in the goroutine that called Beside, and waits for
+// it. Once the run is left behind, or one of them panicked, nothing is called any more.
 func (r *Run) Call(f func()) {
 	done := make(chan struct{})
 	call := func() {
@@ -134,9 +133,8 @@ func (r *Run) Beside(ctx context.Context, what func(ctx context.Context) error) 
 	return err
 }
 
-// Here is Beside without code of the caller's and with a context that cannot end: it calls what
-// itself, for to wake another goroutine takes as long as to label a few files. A run that
-// hangs is waited for.
+// Here is Beside without code of the caller's and with a context that cannot end: it calls what itself,
+// for to wake another goroutine takes as long as to label a few files.
 func (r *Run) Here(ctx context.Context, what func(ctx context.Context) error) error {
 	ctx, r.Stop = context.WithCancelCause(ctx)
 	defer r.Stop(nil)

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Each goroutine of a run that is no worker says by an Activity which call comes next; the
-// workers of a walk have a cheaper way. One goroutine looks at all of them, once every Every.
+// One goroutine looks at all others of a run, once every Every.
 //
 // A worker whose call has taken half of Limit is replaced, and its replacement has the other
 // half to show that the walk continues. A call that has taken all of it hangs. A stopped run has
@@ -46,8 +45,7 @@ type Seen struct {
 	age      int // looks without a change of that
 }
 
-// Look reports whether any of them moves, and how many of their calls hang; it replaces
-// those that are held up.
+// Look reports whether any moves, and how many calls hang; it replaces those that are held up.
 func Look(all iter.Seq[Watched]) (moves bool, hung int) {
 	for w := range all {
 		busy, seen := w.Busy(), w.Seen() // busy first: one that begins to be so has moved before

@@ -7,15 +7,10 @@ import (
 	"strings"
 )
 
-// sealUsers are the SELinux users a seal may have, in the order they are
-// tried. refpolicy's policy/users declares all three. Three, because the
-// wanted label and the old one can rule out one each, and a shared label has
-// no other seal to fall back on.
-//
-// system_u is not among them. It is the user that container runtimes ask for,
-// so a seal under it is the one seal that a prober is sure to look for: a
-// relabel to unconfined_u:object_r:container_file_t:s0, interrupted, would
-// leave a root that reads as done for the common system_u label.
+// sealUsers are the SELinux users a seal may have, in the order they are tried. refpolicy's
+// policy/users declares all three. Three, because the wanted label and the old one can rule out
+// one each. system_u is not among them: it is the user that container runtimes ask for, so an
+// interrupted relabel to another user's label would leave a root that reads as done to them.
 var sealUsers = [...]string{"unconfined_u", "root", "staff_u"}
 
 // Seals returns the labels that the root may have while a relabel from old to
@@ -26,21 +21,17 @@ var sealUsers = [...]string{"unconfined_u", "root", "staff_u"}
 // otherwise, unless want is so long that none is short enough (4,083 bytes and
 // more). The caller writes the first that the kernel takes.
 //
-// First the wanted label under another SELinux user. Type and level, and with
-// them access, are already those of the wanted label, so nobody entitled loses
-// the root while the walk runs, unless the policy separates users (UBAC); but whole
-// contexts differ. The kernel accepts object_r with every user it knows
-// (policydb_context_isvalid, mls_context_isvalid), but a policy may lack the
-// user (EINVAL), and to change it the process's type must be one that
+// First the wanted label under another SELinux user. Type and level, and with them access, are
+// already those of the wanted label, so nobody entitled loses the root while the walk runs, unless
+// the policy separates users (UBAC). The kernel accepts object_r with every user it knows, but a
+// policy may lack the user (EINVAL), and to change it the process's type must be one that
 // can_change_object_identity (refpolicy's policy/constraints; else EACCES).
 //
-// Last, for a label with categories, the wanted user, role and type with the
-// two highest categories: the process needs no right but the one to relabel.
-// Until the commit it locks processes out of the root that the wanted label lets
-// in, so it comes last; a shared label gets no such seal, as
-// too many may be at work under it. The sensitivity stays, for a lower one
-// would open the root to those cleared for less. Both changes at once would help
-// nowhere: where the user cannot be changed they are refused too.
+// Last, for a label with categories, the wanted user, role and type with the two highest
+// categories: the process needs no right but the one to relabel. Until the commit it locks out
+// processes that the wanted label lets in; a shared label, under which too many may be at work,
+// gets no such seal. The sensitivity stays: a lower one would open the root to those cleared for
+// less.
 //
 // A prober who asks for exactly the seal, and cannot read the claim, takes
 // it for a finished label: someone who has the same volume under two SELinux users, or
@@ -75,10 +66,8 @@ func Seals(old, want string, former ...string) []string {
 	return list
 }
 
-// IsSeal reports whether have is a seal of a relabel to want, whatever the
-// label before it was. It is a hint and no proof, since a user may have given
-// the same label by hand: good for saying that an interrupted relabel is being
-// completed, not for leaving out the seal: that takes a claim.
+// IsSeal reports whether have is a seal of a relabel to want, whatever the label before it was. It
+// is a hint and no proof, since a user may have given the same label by hand.
 func IsSeal(have, want string) bool {
 	have = Trim(have)
 	return have != want && slices.Contains(Seals("", want), have)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package secctx parses security contexts, for the library and the command: their
-// canonical form, the seals of a relabel, and the comparison with what is stored. It
-// knows the form alone. What the loaded policy knows, only the kernel can tell.
+// Package secctx parses security contexts: their canonical form, the seals of a relabel, and the
+// comparison with what is stored. It knows the form alone, and no policy.
 package secctx
 
 import (
@@ -15,17 +14,13 @@ import (
 
 // Limits of a context.
 const (
-	// A context of longest bytes or more is refused. The attribute itself
-	// may have 64 KiB (XATTR_SIZE_MAX), but selinuxfs takes and prints a
-	// context within one page (fs/libfs.c, simple_transaction_get), so a
-	// longer one can be neither checked nor asked for. 4,096 is the smallest
-	// page of any machine that we run on.
+	// A context of longest bytes or more is refused: selinuxfs takes and prints a context
+	// within one page (fs/libfs.c, simple_transaction_get), so a longer one can be neither
+	// checked nor asked for. No machine that we run on has a smaller page.
 	longest = 4096
-	// What refpolicy declares, and with it every distribution: MLS_SENS = 16
-	// and MLS_CATS = MCS_CATS = 1024 in its build.conf. A policy may be built
-	// with more, or with names of another form. Such labels are refused here
-	// although that policy's kernel would take them: their order, and so
-	// their canonical form, cannot be known without the policy.
+	// What refpolicy declares, and with it every distribution: MLS_SENS = 16 and MLS_CATS =
+	// MCS_CATS = 1024 in its build.conf. Labels of a policy with more, or with names of another
+	// form, are refused: their canonical form cannot be known without the policy.
 	sensitivities = 16
 	categories    = 1024
 
@@ -39,11 +34,9 @@ var ErrInvalid = errors.New("not a security context")
 
 // Error has the reason why a label is not a security context. errors.Is finds ErrInvalid in it.
 type Error struct {
-	Label  string // as it was given
-	Reason string // half a sentence for people
-	// BareType says that the label is a single name, such as
-	// container_file_t: most likely a type, given where a context belongs.
-	BareType bool
+	Label    string // as it was given
+	Reason   string // half a sentence for people
+	BareType bool   // the label is a single name, most likely a type
 }
 
 func (e *Error) Error() string {
@@ -53,16 +46,13 @@ func (e *Error) Error() string {
 // Unwrap returns ErrInvalid.
 func (e *Error) Unwrap() error { return ErrInvalid }
 
-// Canonical checks that label is a security context and returns it as the
-// kernel would print it: categories sorted and without repetition, a run of
-// three or more as c1.c3, a run of two as c1,c2 (mls_sid_to_context in the
-// kernel's security/selinux/ss/mls.c), and a range whose ends are equal as one
-// level. One trailing NUL is dropped. Three fields, without a level, are right
-// where the policy has no levels and are accepted.
+// Canonical checks that label is a security context and returns it as the kernel would print it:
+// categories sorted and without repetition, a run of three or more as c1.c3, a run of two as c1,c2
+// (mls_sid_to_context in the kernel's security/selinux/ss/mls.c), and a range whose ends are equal
+// as one level. One trailing NUL is dropped. Three fields are right where the policy has no levels.
 //
-// Every error is an *Error. Whether user, role and type exist is known to the
-// loaded policy alone, and so are aliases: the kernel prints the type's own
-// name where an alias of it was written.
+// Every error is an *Error. Whether user, role and type exist, or are aliases, only the loaded
+// policy knows.
 func Canonical(label string) (string, error) {
 	c, err := parse(label)
 	if err != nil {
@@ -71,10 +61,8 @@ func Canonical(label string) (string, error) {
 	return c.String(), nil
 }
 
-// Compose returns base with its user, role, type or level replaced, in the
-// canonical form. An empty argument keeps what base has; a level may be given
-// to a base that has none. Errors are those of Canonical, about base or about
-// the composed context.
+// Compose returns base with its user, role, type or level replaced, in the canonical form. An empty
+// argument keeps what base has. Errors are those of Canonical, about base or the composed context.
 func Compose(base, user, role, typ, level string) (string, error) {
 	c, err := parse(base)
 	if err != nil {
@@ -91,10 +79,8 @@ func Compose(base, user, role, typ, level string) (string, error) {
 	return Canonical(c.String())
 }
 
-// Same reports whether stored, an attribute as it was read, is the canonical
-// label want. One trailing NUL is dropped: libselinux stores one, go-selinux
-// does not. All else is compared byte for byte: a kernel with SELinux prints its own
-// form, and without it bytes are what the next reader compares. It does not allocate.
+// Same reports whether stored, an attribute as it was read, is the canonical label want, byte for
+// byte but for one trailing NUL: libselinux stores one, go-selinux does not. It does not allocate.
 func Same(stored []byte, want string) bool {
 	if n := len(stored); n > 0 && stored[n-1] == 0 {
 		stored = stored[:n-1]
@@ -105,11 +91,9 @@ func Same(stored []byte, want string) bool {
 // Trim is a stored label without its NUL, as a string of its own.
 func Trim[T string | []byte](stored T) string { return strings.TrimSuffix(string(stored), "\x00") }
 
-// context is a parsed context. Why not go-selinux: its NewContext accepts
-// anything with two colons, and off Linux returns nothing and no error; its
-// parser of levels is reached only through CalculateGlbLub, which takes c01,
-// takes c5.c3 as no category at all, asks nothing of a range's ends and fills
-// c0.c2147483647 bit by bit. The tests use it as a second opinion.
+// context is a parsed context. Why not go-selinux: its NewContext accepts anything with two
+// colons, and off Linux returns nothing and no error; its parser of levels takes c01, takes c5.c3
+// as no category at all, and asks nothing of a range's ends. The tests use it as a second opinion.
 type context struct {
 	user, role, typ string
 	level           string // or the range, in canonical form; "" for none
@@ -169,18 +153,15 @@ func parse(label string) (context, error) {
 	return c, nil
 }
 
-// isName reports whether s is an identifier. The kernel looks names up in the policy and
-// minds no character but the colon, so what counts is what a compiler lets
-// into a policy: letters, digits, '_', '-' and '.' (IDENTIFIER in checkpolicy's
-// policy_scan.l, cil_verify_name in libsepol). Both want a letter first now;
-// libsepol's CIL compiler once did not, and such a policy still loads.
+// isName reports whether s is what a compiler lets into a policy: letters, digits, '_', '-' and '.'
+// (IDENTIFIER in checkpolicy's policy_scan.l, cil_verify_name in libsepol). Both want a letter first
+// now; libsepol's CIL compiler once did not, and such a policy still loads.
 func isName(s string) bool {
 	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == ""
 }
 
-// canonicalRange is LEVEL or LEVEL-LEVEL in canonical form. It asks what
-// mls_context_isvalid in the kernel asks: that the high level dominates the low
-// one. A reason other than "" says what is wrong.
+// canonicalRange is LEVEL or LEVEL-LEVEL in canonical form. The high level has to dominate the low
+// one (mls_context_isvalid in the kernel). A reason other than "" says what is wrong.
 func canonicalRange(s string) (canonical, reason string) {
 	lowText, highText, isRange := strings.Cut(s, "-")
 	low, reason := parseLevel(lowText)
@@ -209,8 +190,7 @@ type level struct {
 	above int // one more than the highest category
 }
 
-// parseLevel parses a sensitivity and, behind a colon, categories and runs of
-// them, separated by commas.
+// parseLevel parses a sensitivity and, behind a colon, categories and runs of them.
 func parseLevel(s string) (l level, reason string) {
 	sens, cats, hasCats := strings.Cut(s, ":")
 	var ok bool

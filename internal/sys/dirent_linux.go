@@ -13,9 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RecordMax is the longest record that getdents64 is expected to write: a
-// header of 19 bytes, a name of 255 and its NUL, rounded up to 8. A buffer with
-// less room left is not offered to the kernel again.
+// RecordMax is the longest record that getdents64 is expected to write: a header of 19 bytes, a name
+// of 255 and its NUL, rounded up to 8.
 const RecordMax = 280
 
 // readMost bytes of a directory are read ahead by XFS for one call of getdents64. What the
@@ -40,8 +39,7 @@ type Dirent struct {
 // Cname is the name for a system call.
 func (d *Dirent) Cname() *byte { return unsafe.SliceData(d.Name) }
 
-// ErrRecord says that a directory record is malformed: it does not fit the
-// buffer, does not end, or its name is empty or holds a slash.
+// ErrRecord says that a directory record does not fit the buffer, or that its name is none.
 var ErrRecord = errors.New("malformed directory record")
 
 // header is the length of a record before its name.
@@ -61,8 +59,6 @@ func Parse(buf []byte) (Dirent, int, error) {
 		return Dirent{}, 0, ErrRecord
 	}
 	name := buf[header:length]
-	// The name's NUL lies in the last 8 bytes of a well-made record, and
-	// the compiler's IndexByte is quick for short names.
 	end := bytes.IndexByte(name, 0)
 	if end < 1 || bytes.IndexByte(name[:end], '/') >= 0 {
 		return Dirent{}, 0, ErrRecord
@@ -83,8 +79,8 @@ func IsDot(name []byte) bool {
 	return name[0] == '.' && (len(name) == 1 || len(name) == 2 && name[1] == '.')
 }
 
-// Entries are those of the open directory fd, read on from where it stands, but for .
-// and .. . An error is the last.
+// Entries are those of the open directory fd, from where it stands, but for . and .. . An error is
+// the last.
 func Entries(fd int) iter.Seq2[Dirent, error] {
 	return func(yield func(Dirent, error) bool) {
 		buf := make([]byte, 64<<10)

@@ -21,12 +21,12 @@ import (
 // the frames of that, which are large without optimization. What converts a pointer is
 // nocheckptr, since the check is a call too.
 
-// RowLen is the longest row: it makes the 175 ns six, and as many calls of a
-// network filesystem are still answered within a second after a stop.
+// RowLen is the longest row: it makes the 175 ns six, and a network filesystem answers as many calls
+// within a second after a stop.
 const RowLen = 32
 
-// Row is names in one directory that are labelled in one go, by the goroutine whose
-// row it is. Any other may set Stop and read Step.
+// Row is names in one directory that are labelled in one go. Any goroutine may set Stop and read
+// Step.
 type Row struct {
 	// Base is where the names lie, which something else keeps alive, and
 	// At[i]+Head where the name i begins, with a NUL behind it.
@@ -39,8 +39,7 @@ type Row struct {
 	Stop *atomic.Bool
 }
 
-// Calling returns the name whose call is under way, and whether that is a write. It
-// returns -1 before the first call.
+// Calling returns the name whose call is under way, -1 before the first, and whether that is a write.
 func (r *Row) Calling() (name int, write bool) {
 	step := int(r.Step.Load())
 	return step/2 - 1, step%2 == 1

@@ -38,15 +38,14 @@ type Stat struct {
 	Encrypted bool
 }
 
-// Statx asks about name in dir or, without a name, about dir itself, whatever kind of
-// descriptor it is. Links are not followed and automounts not triggered.
+// Statx asks about name in dir or, without a name, about dir itself. Links are not followed and
+// automounts not triggered.
 func Statx(dir int, name *byte) (Stat, Errno) { return statx(dir, name, 0) }
 
 // Fstatx is Statx of fd itself.
 func Fstatx(fd int) (Stat, Errno) { return statx(fd, nil, 0) }
 
-// Refresh is Statx of what the server of a network filesystem says now. With that comes
-// the label.
+// Refresh is Statx of what the server of a network filesystem says now. With that comes the label.
 func Refresh(dir int, name *byte) (Stat, Errno) {
 	return statx(dir, name, unix.AT_STATX_FORCE_SYNC)
 }
@@ -169,9 +168,7 @@ func Cname(name string) *byte {
 		return unsafe.StringData(name)
 	}
 	p, err := syscall.BytePtrFromString(name)
-	if err != nil {
-		// A name with a NUL inside cannot come from the kernel; with the
-		// empty name each call fails, with ENOENT.
+	if err != nil { // with the empty name each call fails, with ENOENT
 		return &empty
 	}
 	return p

@@ -54,11 +54,9 @@ const (
 	OpenPath = unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	// OpenPathDir names a directory. What is to be mounted there is mounted.
 	OpenPathDir = OpenPath | unix.O_DIRECTORY
-	// OpenDir opens a directory for reading, and nothing else: a link, FIFO
-	// or device in its place is refused by the kernel before it is opened.
+	// OpenDir opens a directory for reading; the kernel refuses anything else before it is opened.
 	OpenDir = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
-	// NoAtime spares the write of an access time; EPERM unless the caller
-	// owns the directory or has CAP_FOWNER.
+	// NoAtime spares the write of an access time; EPERM for a stranger without CAP_FOWNER.
 	NoAtime = unix.O_NOATIME
 	// OpenLock opens a lock file of our own.
 	OpenLock = unix.O_RDWR | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_CLOEXEC
@@ -68,8 +66,7 @@ const (
 	OpenDisk = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
 )
 
-// Confined resolves one name in one directory and leaves neither the
-// directory nor its mount, nor follows any link.
+// Confined resolves one name in one directory of one mount, and follows no link.
 const Confined = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
 
 // Openat opens name, relative to dir.
@@ -79,9 +76,8 @@ func Openat(dir int, name *byte, flags int, mode uint32) (int, Errno) {
 	})
 }
 
-// Openat2 is Openat with restrictions on how name is resolved (Linux 5.6).
-// EAGAIN, which the kernel answers when a rename crossed the look-up, is
-// retried a bounded number of times.
+// Openat2 is Openat with restrictions on how name is resolved (Linux 5.6). EAGAIN, when a rename
+// crossed the look-up, is retried a bounded number of times.
 func Openat2(dir int, name *byte, flags int, resolve uint64) (int, Errno) {
 	how := unix.OpenHow{Flags: uint64(flags | unix.O_LARGEFILE), Resolve: resolve}
 	for tries := 0; ; tries++ {
@@ -103,8 +99,7 @@ func Reopen(fd int) (int, Errno) {
 	return Openat(AtFdcwd, Cname(procFD+strconv.Itoa(fd)), OpenDisk, 0)
 }
 
-// HasOpenat2 asks without side effects whether the kernel (and a seccomp
-// profile before it) lets openat2 through.
+// HasOpenat2 asks whether the kernel (and a seccomp profile before it) lets openat2 through.
 func HasOpenat2() bool {
 	_, _, e := unix.Syscall6(unix.SYS_OPENAT2, ^uintptr(0), 0, 0, 0, 0, 0)
 	return e == unix.EINVAL
@@ -113,9 +108,8 @@ func HasOpenat2() bool {
 // Close closes fd. The descriptor is gone whatever the answer, EINTR too.
 func Close(fd int) Errno { return bare(unix.Close(fd)) }
 
-// OpenTree makes a private clone of the mount that fd stands in, rooted at
-// fd's directory and without what is mounted beneath it (Linux 5.2, needs
-// CAP_SYS_ADMIN in the mount namespace's owner).
+// OpenTree makes a private clone of the mount that fd stands in, rooted at fd's directory and without
+// what is mounted beneath it (Linux 5.2, CAP_SYS_ADMIN).
 func OpenTree(fd int) (int, Errno) {
 	return retry(func() (uintptr, uintptr, Errno) {
 		return unix.Syscall(unix.SYS_OPEN_TREE, uintptr(fd), uintptr(unsafe.Pointer(&empty)), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
@@ -151,8 +145,7 @@ func Readlinkat(dir int, name string, buf []byte) (int, Errno) {
 	return n, bare(err)
 }
 
-// UnshareFS gives the calling thread a working directory of its own. The
-// caller has locked its goroutine to the thread and never unlocks it.
+// UnshareFS gives the calling thread, which its goroutine never leaves, its own working directory.
 func UnshareFS() Errno { return bare(unix.Unshare(unix.CLONE_FS)) }
 
 // HasUnshare asks without side effects whether a seccomp profile lets unshare through.
@@ -161,8 +154,7 @@ func HasUnshare() bool { return unix.Unshare(0) == nil }
 // MainThread reports whether the calling thread is the process's first.
 func MainThread() bool { return unix.Gettid() == unix.Getpid() }
 
-// Fchdir moves the calling thread, and all that share its working directory,
-// into dir.
+// Fchdir moves the calling thread, and all that share its working directory, into dir.
 func Fchdir(dir int) Errno { return bare(unix.Fchdir(dir)) }
 
 // FSType is the magic number of the filesystem that fd stands in.
@@ -208,9 +200,8 @@ const (
 	Selinux = unix.SELINUX_MAGIC
 )
 
-// TrueInodes reports whether the directory records of a filesystem hold the
-// inode numbers that its files have: overlayfs, FUSE and network filesystems do
-// not promise it, and on btrfs the root of a subvolume has another.
+// TrueInodes reports whether directory records hold the inode numbers that files have: overlayfs,
+// FUSE and network filesystems do not promise it, and on btrfs the root of a subvolume has another.
 func TrueInodes(kind int64) bool {
 	return kind == unix.EXT4_SUPER_MAGIC || kind == unix.XFS_SUPER_MAGIC || kind == unix.TMPFS_MAGIC
 }
@@ -228,9 +219,8 @@ func Served(kind int64) bool {
 	return false
 }
 
-// Stale reports whether a label that is read may be one that another machine has since
-// replaced: of NFS the kernel reports what it last heard, which SELinux keeps until
-// somebody asks the server for something else. See Refresh.
+// Stale reports whether a label that is read may be one that another machine has since replaced: of
+// NFS SELinux keeps what it last heard until somebody asks the server. See Refresh.
 func Stale(kind int64) bool { return kind == unix.NFS_SUPER_MAGIC }
 
 // Rewind sets the open directory fd to a position.

@@ -43,9 +43,8 @@ type Visit struct {
 	Errno Errno
 }
 
-// Visit closes toClose, the directory that was visited before, unless it is -1. It
-// opens the directory name in dir, labels it, and reads its first records, all between
-// one entersyscall and its exitsyscall (see Row). flags are for the open. at says which
+// Visit closes toClose, unless it is -1, opens the directory name in dir by flags, labels it, and
+// reads its first records, all between one entersyscall and its exitsyscall (see Row). at says which
 // step comes next. Where a step fails the caller continues by ordinary calls.
 func (a *Attr) Visit(toClose, dir int, name *byte, flags int, how Labelling, buf []byte, at *atomic.Uint32) Visit {
 	v := Visit{FD: -1, Wrong: how == Unread}
@@ -91,7 +90,6 @@ func (a *Attr) Visit(toClose, dir int, name *byte, flags int, how Labelling, buf
 		v.Step = StepDone
 	}
 	exit()
-	// The collector runs beside the call, and an address is no reference to it.
 	runtime.KeepAlive(a)
 	runtime.KeepAlive(name)
 	runtime.KeepAlive(unsafe.SliceData(buf))

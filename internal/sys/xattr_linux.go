@@ -17,8 +17,7 @@ type Way uint8
 // The ways of a walk, from the slowest to the fastest, and others.
 const (
 	// ByDescriptor is setxattr and getxattr of what dir itself is, which may be an O_PATH
-	// descriptor, through the real /proc. Any kernel, any confinement; four calls where
-	// the others make one.
+	// descriptor, through the real /proc. Any kernel; four calls where the others make one.
 	ByDescriptor Way = iota
 	// ByThread is lsetxattr and lgetxattr of a bare name, by a thread with a working
 	// directory of its own. Any kernel that lets the thread unshare it.
@@ -40,8 +39,7 @@ type xattrArgs struct {
 	flags uint32
 }
 
-// Attr names an attribute and holds the value to write, with the memory that
-// the kernel reads while a call runs. It belongs to one thread at a time.
+// Attr names an attribute and holds the value to write. It belongs to one thread at a time.
 type Attr struct {
 	name  *byte
 	value []byte
@@ -58,8 +56,7 @@ type Attr struct {
 // bytes, and a page for each Attr is most of what a small tree allocates.
 const most = 4096
 
-// NewAttr readies the attribute name for writing value. It is not inlined, so
-// that the Attr lies in the heap and the addresses in it hold.
+// NewAttr is not inlined, so that the Attr lies in the heap and the addresses in it hold.
 //
 //go:noinline
 func NewAttr(name, value string) *Attr {
@@ -72,9 +69,8 @@ func NewAttr(name, value string) *Attr {
 	return a
 }
 
-// SetValue has value written from now on. A read has room to compare with it, or without
-// a value for most labels: the kernel clears as much memory as it is offered, 60 ns for a
-// page.
+// SetValue has value written from now on. A read has room to compare with it, or without a value for
+// most labels: the kernel clears as much memory as it is offered, 60 ns for a page.
 func (a *Attr) SetValue(value string) {
 	a.value = append(a.value[:0], value...)
 	a.set = xattrArgs{value: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(a.value)))), size: uint32(len(a.value))}
@@ -99,9 +95,8 @@ func (a *Attr) widen() {
 // Value is what the last read found, n bytes long. It is overwritten by the next.
 func (a *Attr) Value(n int) []byte { return a.buf[:n] }
 
-// HasXattrat asks without side effects whether the kernel has setxattrat and
-// getxattrat (Linux 6.13). EPERM, an old seccomp profile's answer to unknown
-// calls, is a no.
+// HasXattrat asks whether the kernel has setxattrat and getxattrat (Linux 6.13). EPERM, an old seccomp
+// profile's answer to unknown calls, is a no.
 func HasXattrat() bool {
 	var none byte
 	for _, call := range [...]uintptr{unix.SYS_SETXATTRAT, unix.SYS_GETXATTRAT} {
@@ -112,8 +107,7 @@ func HasXattrat() bool {
 	return true
 }
 
-// Get reads the attribute of name in dir, or of dir itself, and returns its length. From
-// one on that is longer than there was room for, the kernel is offered a page.
+// Get reads the attribute of name in dir, or of dir itself, and returns its length.
 func (a *Attr) Get(way Way, dir int, name *byte) (int, Errno) {
 	for {
 		enter()
@@ -203,8 +197,7 @@ func (a *Attr) write(way Way, dir int, name uintptr) (n uintptr, e Errno) {
 	return retried(unix.SYS_SETXATTR, a.pathOf(uintptr(dir)), uintptr(unsafe.Pointer(a.name)), uintptr(a.set.value), uintptr(a.set.size), 0, 0)
 }
 
-// pin opens name in dir by openat2. EAGAIN, the answer where a rename crossed the look-up,
-// is retried a bounded number of times.
+// pin is Openat2.
 //
 //go:nosplit
 func (a *Attr) pin(dir int, name uintptr) (fd uintptr, e Errno) {

@@ -58,8 +58,7 @@ func (p *position) done(t Tally) {
 	p.mu.Unlock()
 }
 
-// pause is for a worker that calls the caller's code, waits to, or sorts. It is in no
-// system call during that, and is not replaced.
+// pause is for a worker that calls the caller's code or sorts: it is not replaced.
 func (p *position) pause(what func()) {
 	p.paused.Store(true)
 	what()

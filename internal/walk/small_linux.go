@@ -24,12 +24,10 @@ import (
 // to the pool.
 
 const (
-	// pinnedEntries are pinned at most where a clone can be made without the table of
-	// mounts. To pin one costs some 5 µs, a clone 60 and on a busy machine, where its
-	// end waits for all processors, a millisecond.
+	// pinnedEntries are pinned at most where a clone can be made without the table of mounts. To
+	// pin one costs some 5 µs, a clone 60 and on a busy machine a millisecond.
 	pinnedEntries = 64
-	// smallEntries are pinned at most elsewhere. A clone, the table of mounts and a
-	// pool cost as much as some hundred entries do.
+	// smallEntries are pinned at most elsewhere, with the table of mounts and a pool.
 	smallEntries = 512
 	// clonedEntries are labelled at most by one worker in a clone.
 	clonedEntries = 2048

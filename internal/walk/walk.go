@@ -14,8 +14,7 @@
 //	dirs_linux.go      directories: which are open, and how a closed one is found again
 //	ahead_linux.go     what is near a directory on a cold disk
 //
-// It knows neither the root's label, but to ask whether that is still the run's own,
-// nor the caller's options: a Job has what it goes by, and a Top what it begins with.
+// A Job has what it goes by, and a Top what it begins with.
 package walk
 
 import (
@@ -38,8 +37,7 @@ type Want struct {
 type Rules interface {
 	// Entry is the label of an entry, be it a directory; "": it is left as it is.
 	Entry(name []byte, kind sys.Kind) (string, error)
-	// Beneath returns the Want of the directory name. It is asked once, by the worker
-	// that enters it.
+	// Beneath returns the Want of the directory name. It is asked once.
 	Beneath(name []byte) *Want
 }
 

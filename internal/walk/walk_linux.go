@@ -19,8 +19,7 @@ import (
 )
 
 const (
-	// mostOpen bounds the directories that are open for later. A walk in depth
-	// needs those above it whose entries wait, which are seldom more.
+	// mostOpen bounds the directories that are open for later. A walk in depth seldom needs more.
 	mostOpen = 36
 	// waiting workers begin on a filesystem with a server where that is left to us, and there are
 	// up to mostWaiting if they pay. At 1 ms a call 20,000 entries take 50 s with one worker,
@@ -28,8 +27,7 @@ const (
 	// 0.05 ms a call 0.6 s with 48 and 0.8 s with 256.
 	waiting     = 48
 	mostWaiting = 256
-	// spares bounds the workers that one walk may add in place of others. On a dead
-	// server each of them ends up waiting too.
+	// spares bounds the workers that one walk may add in place of others.
 	spares = 16
 )
 

@@ -26,8 +26,7 @@ type Target struct {
 // Stat asks what the target is. A link is asked about itself.
 func (t Target) Stat() (sys.Stat, sys.Errno) { return sys.Statx(t.FD, t.Name) }
 
-// String is the target's name, "" for what is open. It is for messages: the walk
-// itself makes no strings.
+// String is the target's name, "" for what is open, for messages.
 func (t Target) String() string { return sys.Text(t.Name) }
 
 // Label is a label as it was read. It is valid until the next Read. It is empty where there
@@ -40,15 +39,14 @@ func (l Label) Is(want string) bool { return secctx.Same([]byte(l), want) }
 // String is the label without its NUL.
 func (l Label) String() string { return secctx.Trim([]byte(l)) }
 
-// IO reads and writes labels. It belongs to one goroutine, which for ByThread is
-// locked to its thread.
+// IO reads and writes labels. It belongs to one goroutine, which for ByThread is locked to its thread.
 type IO struct {
 	Attr  *sys.Attr // its value is Label
 	Label string    // to write: see SetLabel
 	Way   sys.Way
 	Stale bool // the server is asked before a label is read
-	// Open names the entry name in dir by an O_PATH descriptor, inside the mount
-	// that is walked. ByDescriptor needs it for targets that have a name.
+	// Open opens name in dir as an O_PATH descriptor, inside the mount that is walked, for
+	// ByDescriptor.
 	Open  func(dir int, name *byte) (fd int, op string, e sys.Errno)
 	entry int // ByDescriptor: the one that is pinned
 }
@@ -81,9 +79,7 @@ func (x *IO) Ready() (string, sys.Errno) {
 		return "", 0
 	}
 	runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
-	if sys.MainThread() {
-		// It would not end, and its working directory is what others see
-		// as the process's. The longer way needs no thread.
+	if sys.MainThread() {  // it would not end, and its working directory is seen as the process's
 		runtime.UnlockOSThread()
 		x.Way = sys.ByDescriptor
 		return "", 0
@@ -133,9 +129,8 @@ func (x *IO) Stat(t Target) (sys.Stat, sys.Errno) {
 	return sys.Statx(dir, name)
 }
 
-// Relabel reads the label of the pinned target, unless it is known, and writes the one that
-// choose returns, if that is not "". It returns the call that failed, or what choose did in
-// its place; now is for the call that comes next.
+// Relabel reads the label of the pinned target, unless it is known, and writes the one that choose
+// returns, if that is not "". It returns the call that failed, or what choose did in its place.
 func (x *IO) Relabel(t Target, known *Label, now func(SyscallKind), choose func(has Label) (to, op string, e sys.Errno)) (op string, e sys.Errno) {
 	var has Label
 	if known != nil {

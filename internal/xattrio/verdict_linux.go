@@ -59,9 +59,8 @@ func VerdictOf(e sys.Errno) Verdict {
 	return Failed
 }
 
-// Absent is e, which was answered of a name in dir. In an encrypted directory a name
-// that is not there was not removed for sure: with its key, and without, entries have
-// other names.
+// Absent is e, which was answered of a name in dir. In an encrypted directory a name that is not there
+// was not removed for sure: with its key, and without, entries have other names.
 func Absent(dir int, e sys.Errno) sys.Errno {
 	if VerdictOf(e) == Gone {
 		if st, unread := sys.Fstatx(dir); unread == 0 && st.Encrypted {
