@@ -15,8 +15,9 @@ import (
 
 // A seal looks like a label that somebody may have set. So a run that seals leaves a second
 // attribute on the root, its claim, until the second reading after its commit has ended. By that
-// the next run, or a probe, knows that no label on the root is trusted, and which labels the root
-// had before, so that no seal of a later run is one of them while there are others.
+// the next run, or a probe, knows that no label on the root is trusted, be it the seal or what stands
+// there between the writes of claim, seal and label; and which labels the root had before, so that no
+// seal of a later run is one of them while there are others.
 //
 // By rules the root has its old label, or that of its rule, whatever the entries beneath it get.
 // The claim beside it wants none. It is left before the first write, until a run commits the root.

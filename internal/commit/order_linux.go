@@ -31,7 +31,8 @@ const (
 	Volatile
 )
 
-// OrderOf returns the order of the filesystem that the open directory fd is in, of this kind.
+// OrderOf returns the order of the filesystem that the open directory fd is in, of this kind. It
+// asks each time: a device may have another filesystem by the next.
 func OrderOf(fd int, kind int64) Order {
 	switch kind {
 	case sys.Tmpfs:

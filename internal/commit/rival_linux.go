@@ -21,8 +21,9 @@ import (
 // A run that finds the root right leaves no claim there. But it writes what it finds wrong, and
 // that is what a rival has just written. When it notices that the root is not its own any more, and
 // it has written anything, it seals the root again with its claim, so that the rival notices in
-// turn, at most a lease after the last write. A lock on the root would show the two to each other,
-// but it is the lock of the application that the volume belongs to.
+// turn, at most a lease after the last write: a rival that was committed in that time has said that
+// it is done, and its root is sealed. A lock on the root would show the two to each other, but it is
+// the lock of the application that the volume belongs to.
 const (
 	// Every is the longest time between two looks of a run at its root.
 	Every = 250 * time.Millisecond
@@ -37,7 +38,8 @@ const (
 var ErrLate = errors.New("a look at the top directory takes long")
 
 // Ours is asked before something is written, by any goroutine. It is nil if a look at the root that
-// began lately found it ours. One of those who ask looks itself, four times a second.
+// began lately found it ours: no other run has waited long enough to be at work by now. One of
+// those who ask looks itself, four times a second.
 func (c *Root) Ours() error {
 	now := time.Now().UnixNano()
 	last := c.looked.Load()

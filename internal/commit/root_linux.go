@@ -129,6 +129,7 @@ func (c *Root) Begin(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	// Where the root is right, a wrong label beneath it is a stray: all is read before it is written.
 	if c.Found == c.Want {
 		if c.Resumes = is && k.want == c.Want; !is {
 			c.enter(right, c.Found, false)

@@ -19,7 +19,8 @@ import (
 //     with several threads cannot enter another mount namespace as a whole.)
 //
 // kept.mu is not held during a call that can wait for a server: the places have their own
-// lock, as a home may lie on one.
+// lock, as a home may lie on one. What is open is closed when neither a run nor the next one
+// needs it.
 
 // kept has what the runs of a process share.
 type kept struct {

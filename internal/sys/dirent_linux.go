@@ -39,7 +39,7 @@ type Dirent struct {
 // Cname is the name for a system call.
 func (d *Dirent) Cname() *byte { return unsafe.SliceData(d.Name) }
 
-// ErrRecord says that a directory record does not fit the buffer, or that its name is none.
+// ErrRecord says that a directory record exceeds its buffer, or its name is empty or holds a slash.
 var ErrRecord = errors.New("malformed directory record")
 
 // header is the length of a record before its name.

@@ -25,8 +25,8 @@ import (
 // within a second after a stop.
 const RowLen = 32
 
-// Row is names in one directory that are labelled in one go. Any goroutine may set Stop and read
-// Step.
+// Row is names in one directory that are labelled in one go, by one goroutine. Any other may set Stop
+// and read Step.
 type Row struct {
 	// Base is where the names lie, which something else keeps alive, and
 	// At[i]+Head where the name i begins, with a NUL behind it.
