@@ -66,13 +66,14 @@ func TestOrderOfCalls(t *testing.T) {
 }
 
 // TestOrderOfLayers: on overlayfs the order is that of the upper layer, and where that cannot
-// be found the disk is waited for.
+// be found the disk is waited for. What lies in the lower layer gets its label too.
 func TestOrderOfLayers(t *testing.T) {
 	treetest.Need(t, "root", "strace", "overlay")
 	for _, c := range []struct{ fs, does, want string }{
 		{"ext4", "", "[claim root entries root]"},
 		{"tmpfs", "", "[claim root entries root]"},
 		{"btrfs", "", "[claim root fsync entries syncfs root]"}, // overlayfs knows no transactions
+		{"ext4", "is empty", "[claim root fsync entries syncfs root fsync]"},
 		{"ext4", "moves", "[claim root fsync entries syncfs root fsync]"},
 		{"ext4", "is replaced", "[claim root fsync entries syncfs root fsync]"},
 	} {
@@ -80,10 +81,14 @@ func TestOrderOfLayers(t *testing.T) {
 		for _, name := range []string{"lower", "upper", "work", "all"} {
 			mkdir(t, dir, name)
 		}
-		upper := filepath.Join(dir, "upper")
+		upper, layer := filepath.Join(dir, "upper"), "upper"
+		if c.does == "is empty" {
+			layer = "lower"
+		}
+		grow(t, filepath.Join(dir, layer), plain)
+		root := filepath.Join(dir, "all/root")
 		options := fmt.Sprintf("lowerdir=%s/lower,upperdir=%s,workdir=%[1]s/work", dir, upper)
 		mounted(t, "overlay", filepath.Join(dir, "all"), options)
-		root := grow(t, filepath.Join(dir, "all"), plain)
 		if c.does != "" {
 			treetest.Must(t, os.Rename(upper, upper+"2"))
 		}
@@ -92,8 +97,9 @@ func TestOrderOfLayers(t *testing.T) {
 			bind(t, on(t, "tmpfs"), upper)
 		}
 		marks, entries := marked(t, root, nil, "-q")
-		if have := fmt.Sprint(marks); have != c.want || entries != 45 {
-			t.Errorf("on %s, whose upper layer %s: %s, with %d entries", c.fs, c.does, have, entries)
+		has := len(bearing(t, root, newLabel))
+		if have := fmt.Sprint(marks); have != c.want || entries != 45 || has != 46 {
+			t.Errorf("on %s, whose upper layer %s: %s, with %d entries; %d have the label", c.fs, c.does, have, entries, has)
 		}
 	}
 }
