@@ -542,6 +542,11 @@ func TestGroupStorm(t *testing.T) {
 				again := rng.IntN(4)
 				all.Go(func() {
 					time.Sleep(wait)
+					if stops && again == 0 {
+						if err := g.Stop(t.Context(), root, errStopped); err != nil {
+							t.Error(err)
+						}
+					}
 					for range again {
 						asked := time.Now()
 						switch v, err := request(t, g, root, key, limit); {
@@ -552,11 +557,6 @@ func TestGroupStorm(t *testing.T) {
 						case stops && errors.Is(err, errStopped):
 						case !errors.Is(err, context.DeadlineExceeded):
 							t.Error(err) // nobody is told that others stopped it, but by Stop
-						}
-						if stops && again == 0 {
-							if err := g.Stop(t.Context(), root, errStopped); err != nil {
-								t.Error(err)
-							}
 						}
 					}
 				})
