@@ -124,10 +124,8 @@ func (n *node) start() {
 	}
 	sync := func(ctx context.Context, send adaptation.SyncCB) error { _, err := send(ctx, nil, nil); return err }
 	r, err := adaptation.New("test", "1", sync, none, adaptation.WithPluginPath(n.in("plugins")), adaptation.WithSocketPath(n.socket("runtime")))
-	if err == nil {
-		err = r.Start()
-	}
 	treetest.Must(n.t, err)
+	treetest.Must(n.t, r.Start())
 	n.runtime = r
 	n.t.Cleanup(r.Stop)
 }

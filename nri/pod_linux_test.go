@@ -86,14 +86,11 @@ func TestPassesThrough(t *testing.T) {
 		"cut off":   {itsLevel, localPV, unreadable, func(p *pod) string { return write(p, config(process, "")[:60]) }},
 		"a FIFO": {itsLevel, localPV, unreadable, func(p *pod) string {
 			return p.instead(func(name string) error {
-				if err := syscall.Mkfifo(name, 0o600); err != nil {
-					return err
-				}
+				treetest.Must(t, syscall.Mkfifo(name, 0o600))
 				writer, err := os.OpenFile(name, os.O_RDWR, 0)
-				if err == nil {
-					t.Cleanup(func() { writer.Close() })
-					_, err = writer.WriteString(config(process, ""))
-				}
+				treetest.Must(t, err)
+				t.Cleanup(func() { writer.Close() })
+				_, err = writer.WriteString(config(process, ""))
 				return err
 			})
 		}},
@@ -112,21 +109,14 @@ func TestPassesThrough(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n.t = t
-			uid := strings.Map(func(r rune) rune {
-				if r == ' ' || r == ',' {
-					return '-'
-				}
-				return r
-			}, strings.ToLower(name))
+			uid := strings.NewReplacer(" ", "-", ",", "-").Replace(strings.ToLower(name))
 			p := n.pod(uid, c.value)
 			vol := n.volume(uid)
 			at := p.mount(vol, c.at)
-			id := ""
 			if c.do == nil {
-				id = p.sandbox()
-			} else {
-				id = c.do(p)
+				c.do = (*pod).sandbox
 			}
+			id := c.do(p)
 			before := plug.counts.of(c.want)
 			treetest.Check(t, n.askAs(p, id))
 			want := 0

@@ -22,10 +22,8 @@ func hung(t *testing.T, at string) (abort func()) {
 	t.Helper()
 	treetest.Need(t, "fuse")
 	server, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
-	if err == nil {
-		err = syscall.Mount("hung", at, "fuse.hung", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", server.Fd()))
-	}
 	treetest.Must(t, err)
+	treetest.Must(t, syscall.Mount("hung", at, "fuse.hung", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", server.Fd())))
 	abort = sync.OnceFunc(func() { _ = server.Close() })
 	t.Cleanup(abort)
 	return abort

@@ -88,9 +88,7 @@ func TestClaimNoRoom(t *testing.T) {
 		treetest.Build(t, root, treetest.Text(t, "dir .\nfile a\n"))
 		treetest.Set(t, root, ".", "unconfined_u:object_r:container_file_t:s0:c1001,c1003,c1005") // longer than a seal
 		if c.claim != "" {
-			if err := unix.Setxattr(root, commit.ClaimName, []byte(c.claim), 0); err != nil {
-				t.Fatal(err)
-			}
+			treetest.Must(t, unix.Setxattr(root, commit.ClaimName, []byte(c.claim), 0))
 		}
 		for n := 1024; c.full && n > 0; n /= 2 {
 			for i := 0; unix.Setxattr(root, fmt.Sprintf("user.%d.%d", n, i), make([]byte, n), 0) == nil; i++ {

@@ -68,15 +68,14 @@ func TestCreatedMeanwhile(t *testing.T) {
 // create makes entries in the root, as many as it says.
 func create(t *testing.T, root string, n int) int {
 	dir := filepath.Join(root, fmt.Sprintf("dir%d", n))
-	for _, err := range []error{
+	treetest.Check(
+		t,
 		os.WriteFile(filepath.Join(root, fmt.Sprintf("file%d", n)), nil, 0o600),
 		os.Symlink("nowhere", filepath.Join(root, fmt.Sprintf("link%d", n))),
 		os.MkdirAll(filepath.Join(dir, "deep"), 0o700),
 		os.WriteFile(filepath.Join(dir, "file"), nil, 0o600),
 		os.WriteFile(filepath.Join(dir, "deep", "file"), nil, 0o600),
-	} {
-		treetest.Check(t, err)
-	}
+	)
 	return 6
 }
 

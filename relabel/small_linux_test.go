@@ -38,27 +38,23 @@ func TestSmallTurnsLarge(t *testing.T) {
 			}
 			root := grow(t, on(t, "tmpfs"), "default label="+oldLabel+"\ndir .\n"+text)
 			all := int64(len(treetest.Read(t, root)))
+			wrong := all - int64(strings.Count(text, "bind")) // one file by two names
 			told := map[string]int{}
-			r, err := tree(t.Context(), root, newLabel, Options{Trace: &Trace{Change: func(path, _, _ string) { told[path]++ }}}, as(m))
-			adds(t, r)
-			bound := int64(strings.Count(text, "bind")) // one file by two names
-			if err != nil || !r.Complete || r.Seen != all || r.Written != all-bound || len(bearing(t, root, newLabel)) != int(all) {
-				t.Errorf("%s, %s: %d entries: %+v, %v", name, engine, all, r, err)
+			tell := &Trace{Change: func(path, _, _ string) { told[path]++ }}
+			for _, turn := range []struct {
+				label string
+				trace *Trace
+				wrote int64
+			}{{newLabel, tell, wrong}, {newLabel, nil, 0}, {oldLabel, nil, wrong}} {
+				r, err := tree(t.Context(), root, turn.label, Options{Trace: turn.trace}, as(m))
+				adds(t, r)
+				if err != nil || !r.Complete || r.Seen != all || r.Written != turn.wrote || len(bearing(t, root, turn.label)) != int(all) {
+					t.Errorf("%s, %s, %+v: %d entries: %+v, %v", name, engine, turn, all, r, err)
+				}
 			}
 			for path, n := range told {
 				if n != 1 {
 					t.Errorf("%s, %s: %s is reported %d times", name, engine, path, n)
-				}
-			}
-			for _, label := range []string{newLabel, oldLabel} {
-				r, err := tree(t.Context(), root, label, Options{}, as(m))
-				adds(t, r)
-				wrote := int64(0)
-				if label == oldLabel {
-					wrote = all - bound
-				}
-				if err != nil || !r.Complete || r.Seen != all || r.Written != wrote {
-					t.Errorf("%s, %s, to %s: %d entries: %+v, %v", name, engine, label, all, r, err)
 				}
 			}
 		}

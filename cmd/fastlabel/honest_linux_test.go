@@ -74,13 +74,9 @@ func TestHomes(t *testing.T) {
 	}
 	treetest.Must(t, os.Symlink("people", "link"))
 	passwd, err := os.ReadFile("/etc/passwd")
-	if err == nil {
-		err = os.WriteFile("passwd", fmt.Appendf(passwd, "alice:x:1717:1717::%s/link/alice:/bin/sh\nd:x:717:717::%s/daemon:/bin/sh\n", dir, dir), 0o644)
-	}
-	if err == nil {
-		err = syscall.Mount("passwd", "/etc/passwd", "", syscall.MS_BIND, "")
-	}
 	treetest.Must(t, err)
+	treetest.Must(t, os.WriteFile("passwd", fmt.Appendf(passwd, "alice:x:1717:1717::%s/link/alice:/bin/sh\nd:x:717:717::%s/daemon:/bin/sh\n", dir, dir), 0o644))
+	treetest.Must(t, syscall.Mount("passwd", "/etc/passwd", "", syscall.MS_BIND, ""))
 	defer func() { _ = syscall.Unmount("/etc/passwd", syscall.MNT_DETACH) }()
 	for path, verb := range map[string]string{"people/alice": "is", "people/alice/": "is", "link/alice": "is", "people": "holds", "link/": "holds"} {
 		expects(t, real(), path, 3, ": refused: it "+verb+" the home of alice; nothing was begun; to restore its labels: fastlabel restorecon -R "+path+"\n")
@@ -159,13 +155,8 @@ func TestSELinuxOff(t *testing.T) {
 // A read-only PATH is one sentence and exit 3, unless everything there is right.
 func TestReadOnly(t *testing.T) {
 	treetest.Need(t, "root", "plain")
-	dir := t.TempDir()
-	v := filepath.Join(dir, "v")
-	treetest.Must(t, os.MkdirAll(v+"/sub", 0o700))
-	for _, name := range []string{v + "/a", v + "/sub/b"} {
-		treetest.Must(t, os.WriteFile(name, nil, 0o600))
-	}
-	label := "system_u:object_r:usr_t:s0"
+	v := filepath.Join(t.TempDir(), "v")
+	treetest.Build(t, v, treetest.Text(t, "dir .\ndir sub\nfile a\nfile sub/b\n"))
 	if text := transcript(real(), calls("-q -t usr_t "+v)); !strings.HasSuffix(text, "exit 0\n\n") {
 		t.Fatal(text)
 	}
@@ -189,7 +180,7 @@ func TestReadOnly(t *testing.T) {
 	if strings.Count(text, `"message_type":"error"`) != 1 || !strings.Contains(text, `"errno":"EROFS"`) || !strings.Contains(text, `"exit_code":3,"reason":"read-only"`) {
 		t.Error(text)
 	}
-	if have, err := selinux.FileLabel(v + "/sub/b"); have != label || err != nil {
+	if have, err := selinux.FileLabel(v + "/sub/b"); have != "system_u:object_r:usr_t:s0" || err != nil {
 		t.Error(have, err)
 	}
 }
@@ -202,16 +193,11 @@ func TestNotRoot(t *testing.T) {
 	defer os.RemoveAll(dir)
 	bin := filepath.Join(dir, "program")
 	self, err := os.ReadFile(os.Args[0])
-	if err == nil {
-		err = os.WriteFile(bin, self, 0o755)
-	}
-	if err == nil {
-		err = os.Chmod(dir, 0o755)
-	}
-	for i := 0; i < 30 && err == nil; i++ {
-		err = os.WriteFile(filepath.Join(dir, "f"+strings.Repeat("x", i)), nil, 0o644)
-	}
 	treetest.Must(t, err)
+	treetest.Must(t, os.WriteFile(bin, self, 0o755), os.Chmod(dir, 0o755))
+	for i := range 30 {
+		treetest.Must(t, os.WriteFile(filepath.Join(dir, "f"+strings.Repeat("x", i)), nil, 0o644))
+	}
 	said, code := asNobody(bin, dir)
 	if n := strings.Count(said, "not root: 31 of its entries belong to others, or are closed to this user; -v lists all\n"); n != 1 || strings.Contains(said, "not permitted") {
 		t.Errorf("%d times:\n%s", n, said)
@@ -219,11 +205,8 @@ func TestNotRoot(t *testing.T) {
 	if code != exit.Failed {
 		t.Errorf("exit %d", code)
 	}
-	for _, name := range []string{"closed", "open", "other"} {
-		treetest.Must(t, os.Mkdir(filepath.Join(dir, name), 0o700))
-	}
-	for _, name := range []string{"open", "other"} {
-		treetest.Must(t, os.Chmod(filepath.Join(dir, name), 0o755))
+	for name, mode := range map[string]os.FileMode{"closed": 0o700, "open": 0o755, "other": 0o755} {
+		treetest.Must(t, os.Mkdir(filepath.Join(dir, name), mode), os.Chmod(filepath.Join(dir, name), mode))
 	}
 	// That there is no place for locks is true of all PATHs.
 	if said, _ = asNobody(bin, filepath.Join(dir, "open"), filepath.Join(dir, "other")); strings.Count(said, "no lock was taken") != 1 {

@@ -68,9 +68,7 @@ func (c *container) bind(destination, source string, options ...string) {
 	c.t.Helper()
 	if !strings.Contains(source, "/") {
 		source = filepath.Join(c.dir, source)
-		if err := os.MkdirAll(source, 0o700); err != nil {
-			c.t.Fatal(err)
-		}
+		treetest.Must(c.t, os.MkdirAll(source, 0o700))
 	}
 	c.mounts = append(c.mounts, mount(destination, "bind", source, options...))
 }
@@ -80,16 +78,10 @@ func (c *container) write() string {
 	c.t.Helper()
 	c.config["mounts"] = c.mounts
 	config, err := json.Marshal(c.config)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(c.bundle, "config.json"), config, 0o600)
-	}
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	treetest.Must(c.t, err)
+	treetest.Must(c.t, os.WriteFile(filepath.Join(c.bundle, "config.json"), config, 0o600))
 	state, err := json.Marshal(c.state)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	treetest.Must(c.t, err)
 	return string(state)
 }
 
@@ -408,14 +400,10 @@ func TestHookJournal(t *testing.T) {
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	treetest.Must(t, err)
 	defer l.Close()
-	lines := func(verbose bool) (*hookLines, *strings.Builder) {
-		var stderr strings.Builder
-		return &hookLines{stderr: &stderr, journal: &journal{path: path}, verbose: verbose}, &stderr
-	}
 	x := newContainer(t, "relabel=true")
 	x.bind("/v", x.dir+"/gone")
-	said, stderr := lines(false)
-	h := &hook{app: fake(), settings: &settings{}, lines: said}
+	var stderr strings.Builder
+	h := &hook{app: fake(), settings: &settings{}, lines: &hookLines{stderr: &stderr, journal: &journal{path: path}}}
 	if code := h.run(context.Background(), strings.NewReader(x.write())); code != exit.Failed {
 		t.Errorf("exit %d", code)
 	}
@@ -504,9 +492,8 @@ func TestHookFlood(t *testing.T) {
 		}()
 		code = h.run(ctx, strings.NewReader(x.write()))
 		over, err := net.Dial("unixgram", path)
-		if err == nil {
-			_, err = over.Write([]byte("over"))
-		}
+		treetest.Must(t, err)
+		_, err = over.Write([]byte("over"))
 		treetest.Must(t, err)
 		over.Close()
 		lines = <-all

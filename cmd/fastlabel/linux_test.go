@@ -162,10 +162,8 @@ func TestSignalIgnored(t *testing.T) {
 		cmd := exec.Command("bash", "-c", `trap "" HUP INT; exec "$0" /p /q`, os.Args[0])
 		cmd.Env = append(os.Environ(), "FASTLABEL_TEST_AS="+mode)
 		pipe, err := cmd.StderrPipe()
-		if err == nil {
-			err = cmd.Start()
-		}
 		treetest.Must(t, err)
+		treetest.Must(t, cmd.Start())
 		stderr := bufio.NewReader(pipe)
 		expect(t, stderr, "begun\n")
 		for _, sig := range []os.Signal{syscall.SIGHUP, os.Interrupt, syscall.SIGTERM} {

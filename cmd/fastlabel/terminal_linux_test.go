@@ -420,17 +420,12 @@ func TestTornLines(t *testing.T) {
 				return b.WriteString(strings.ReplaceAll(string(p), "\r\x1b[J", ""))
 			})
 		}
-		stdout := s.Beside(&b)
 		const each = 200
 		var all sync.WaitGroup
-		for _, w := range []*struct{ name string }{{"stderr"}, {"stdout"}} {
+		for name, w := range map[string]io.Writer{"stderr": s, "stdout": s.Beside(&b)} {
 			all.Go(func() {
 				for i := range each {
-					if w.name == "stdout" {
-						fmt.Fprintf(stdout, "%s %d\n", w.name, i)
-					} else {
-						fmt.Fprintf(s, "%s %d\n", w.name, i)
-					}
+					fmt.Fprintf(w, "%s %d\n", name, i)
 				}
 			})
 		}

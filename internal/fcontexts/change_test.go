@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // changes are labels, what the policy wants, and what is written: of the type alone,
@@ -40,9 +42,7 @@ func say(label string, custom bool, err error) string {
 
 func TestChange(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "contexts/files/file_contexts")
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.MkdirAll(filepath.Dir(file), 0o700))
 	none, err := LoadCustomizable(file)
 	if err != nil || len(none) > 0 {
 		t.Fatalf("without a list: %v, %v", none, err)
@@ -53,13 +53,9 @@ func TestChange(t *testing.T) {
 		}
 	}
 
-	if err := os.WriteFile(filepath.Join(filepath.Dir(file), "../customizable_types"), []byte("a_t\nspace_t \n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.WriteFile(filepath.Join(filepath.Dir(file), "../customizable_types"), []byte("a_t\nspace_t \n"), 0o600))
 	custom, err := LoadCustomizable(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	for have, want := range map[string]string{"u:r:a_t:s0": "customizable", "u:r:a_t:s1": "customizable", "u:r:space_t:s0": "u:r:b_t:s0", "u:r:c_t:s0": "u:r:b_t:s0", "rubbish": "error"} {
 		if got := say(custom.Change(have, "v:r:b_t:s1", false)); got != want {
 			t.Errorf("%s, where a_t is customizable: %q, want %q", have, got, want)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // write writes a policy: by suffix, what its files hold. It returns the first of them.
@@ -18,9 +20,7 @@ func write(t *testing.T, files map[string]string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "file_contexts")
 	for suffix, text := range files {
-		if err := os.WriteFile(file+suffix, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, os.WriteFile(file+suffix, []byte(text), 0o600))
 	}
 	return file
 }
@@ -28,9 +28,7 @@ func write(t *testing.T, files map[string]string) string {
 func load(t *testing.T, files map[string]string) *Set {
 	t.Helper()
 	s, err := Load(write(t, files))
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	return s
 }
 
@@ -194,21 +192,15 @@ func TestLoadedFile(t *testing.T) {
 	} {
 		root := t.TempDir()
 		if config != "-" {
-			if err := os.MkdirAll(root+"/etc/selinux", 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(root+"/etc/selinux/config", []byte(config), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			treetest.Must(t, os.MkdirAll(root+"/etc/selinux", 0o700))
+			treetest.Must(t, os.WriteFile(root+"/etc/selinux/config", []byte(config), 0o600))
 		}
 		if file, err := LoadedFile(root); err != nil || file != root+"/etc/selinux/"+want+"/contexts/files/file_contexts" {
 			t.Errorf("%q: %s, %v", config, file, err)
 		}
 	}
 	root := t.TempDir()
-	if err := os.MkdirAll(root+"/etc/selinux/config", 0o700); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.MkdirAll(root+"/etc/selinux/config", 0o700))
 	if file, err := LoadedFile(root); err == nil {
 		t.Errorf("a configuration that cannot be read: %s", file)
 	}

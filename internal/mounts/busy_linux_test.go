@@ -40,10 +40,8 @@ func learned(t *testing.T, path string) *Mount {
 	treetest.Must(t, err)
 	t.Cleanup(p.Close)
 	m, err := p.OpenRoot(path, nil, new(run.Activity))
-	if err == nil {
-		err = p.Learn(m, Bounds{Refused: p.Refusals()})
-	}
 	treetest.Must(t, err)
+	treetest.Must(t, p.Learn(m, Bounds{Refused: p.Refusals()}))
 	return m
 }
 
@@ -59,10 +57,8 @@ func TestUnmountBusy(t *testing.T) {
 	mkdir(t, volume)
 	slave := exec.Command("unshare", "--mount", "--propagation", "slave", "sh", "-c", "echo; exec sleep 1000000")
 	ready, err := slave.StdoutPipe()
-	if err == nil {
-		err = slave.Start()
-	}
 	treetest.Must(t, err)
+	treetest.Must(t, slave.Start())
 	t.Cleanup(func() {
 		_ = slave.Process.Kill()
 		_ = slave.Wait() // it was killed

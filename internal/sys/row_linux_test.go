@@ -64,6 +64,7 @@ func TestMend(t *testing.T) {
 		state string
 		order Sweep
 		from  int
+		stop  bool // the flag ends a row before its next name
 		want  Done
 		last  int    // the name of the last call
 		wrote bool   // it was a write
@@ -79,6 +80,7 @@ func TestMend(t *testing.T) {
 		// Every third is read: one that is wrong goes on, one that is right ends it.
 		{state: "wwwwwrw", order: Sweep{Blind: true, Check: 3}, want: Done{Right: 1, Written: 5, Turn: 6}, last: 5, after: "rrrrrrw"},
 		{state: "wwww", order: Sweep{Blind: true, Turn: 62, Check: 64}, want: Done{Written: 4, Wrong: 1, Turn: 66}, last: 3, wrote: true, after: "rrrr"},
+		{state: "ww", stop: true, last: -1, after: "ww"},
 	} {
 		for way, name := range map[Way]string{ByName: "name", ByThread: "cwd", ByDescriptor: "pin"} {
 			t.Run(test.state+"/"+name, func(t *testing.T) {
@@ -91,6 +93,7 @@ func TestMend(t *testing.T) {
 				if way == ByThread {
 					o.Dir = -1
 				}
+				r.Stop.Store(test.stop)
 				a := NewAttr(treetest.Attr, rowLabel)
 				got := a.Mend(r, test.from, len(test.state), o)
 				if got != test.want {
@@ -108,17 +111,6 @@ func TestMend(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-// TestMendStops: the flag ends a row before its next name.
-func TestMendStops(t *testing.T) {
-	treetest.Need(t, "root", "tmpfs", "setxattrat")
-	r, fd := newRow(t, "ww")
-	r.Stop.Store(true)
-	a := NewAttr(treetest.Attr, rowLabel)
-	if got := a.Mend(r, 0, 2, Sweep{Way: ByName, Dir: fd}); got != (Done{}) || r.Step.Load() != 0 {
-		t.Errorf("%+v, step %d", got, r.Step.Load())
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fastlabel/fastlabel/internal/sys"
 	"github.com/fastlabel/fastlabel/internal/xattrio"
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // listing is records of . and .. and of n files and, after each third, a directory.
@@ -33,9 +34,7 @@ func names(t *testing.T, records []byte) (all []string) {
 	t.Helper()
 	for len(records) > 0 {
 		r, length, err := sys.Parse(records)
-		if err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, err)
 		if records = records[length:]; !sys.IsDot(r.Name) {
 			all = append(all, string(r.Name))
 		}
@@ -50,9 +49,7 @@ func TestLoad(t *testing.T) {
 	p := &position{}
 	for off := 0; off < len(records); {
 		next, err := p.load(Tally{}, records, off, sys.RowLen, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, err)
 		if _, name := p.row.call(); name != nil {
 			t.Fatal("a call is under way in a row that was just loaded")
 		}
