@@ -5,7 +5,6 @@ package relabel
 import (
 	"context"
 	"errors"
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -98,19 +97,14 @@ func applies(t *testing.T, root string) {
 					check          bool
 					written, right int64
 				}{{true, all - left - right, right}, {false, all - left - right, right}, {false, 0, all - left}} {
-					o := run
-					r, err := apply(t.Context(), root, rules, o, inner{dry: c.check})
+					r, err := apply(t.Context(), root, rules, run, inner{dry: c.check})
 					treetest.Must(t, err)
 					if r.Seen != all || r.Written != c.written || r.Right != c.right || r.Skipped != left || r.Complete == c.check {
 						t.Errorf("check %t: %+v, want %d: %d written, %d right, %d left", c.check, r, all, c.written, c.right, left)
 					}
 				}
-				if got := treetest.Read(t, root); !maps.Equal(got, want) {
-					for path := range want {
-						if got[path] != want[path] {
-							t.Errorf("%s has %q, want %q", path, got[path], want[path])
-						}
-					}
+				if d := treetest.Diff(want, treetest.Read(t, root)); len(d) > 0 {
+					t.Error(lines(d))
 				}
 			})
 		}

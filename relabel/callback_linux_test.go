@@ -68,15 +68,11 @@ func TestCallbackPanics(t *testing.T) {
 	for name, options := range callbacks {
 		root, release := called(t, name)
 		goroutines, files := runtime.NumGoroutine(), openFiles(t)
-		blow := func() { panic(errors.ErrUnsupported) }
-		if name == "Trace.Wait" { // the lock is released in it
-			was := blow
-			blow = func() { release(); was() }
-		}
 		calls := 0
 		o := options(func() {
 			if calls++; calls == 1 {
-				blow()
+				release() // the lock that Trace.Wait tells of
+				panic(errors.ErrUnsupported)
 			}
 		})
 		o.Workers = 1 // Throttle is called by each
@@ -151,22 +147,21 @@ func TestGroupPanics(t *testing.T) {
 		<-begin
 		panic("boom")
 	}}}
+	boom := func() {
+		value := panics(func() { _, _ = g.Tree(t.Context(), root, newLabel, SkipNone) })
+		if !strings.Contains(fmt.Sprint(value), "boom") {
+			t.Errorf("panicked %v", value)
+		}
+	}
 	var all sync.WaitGroup
 	for range 5 {
-		all.Go(func() {
-			value := panics(func() { _, _ = g.Tree(t.Context(), root, newLabel, SkipNone) })
-			if !strings.Contains(fmt.Sprint(value), "boom") {
-				t.Errorf("panicked %v", value)
-			}
-		})
+		all.Go(boom)
 	}
 	callers(t, &g, 5)
 	close(begin)
 	all.Wait()
 	g.Trace = func(string) *Trace { panic("boom") }
-	if value := panics(func() { _, _ = g.Tree(t.Context(), root, newLabel, SkipNone) }); !strings.Contains(fmt.Sprint(value), "boom") {
-		t.Errorf("panicked %v", value)
-	}
+	boom()
 	g.Trace = nil
 	begin = make(chan bool)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -178,8 +173,6 @@ func TestGroupPanics(t *testing.T) {
 	}
 	close(begin)
 	treetest.Wait(t, "the run ends", func() bool { return len(g.Pending()) == 0 })
-	if value := panics(func() { _, _ = g.Tree(t.Context(), root, newLabel, SkipNone) }); !strings.Contains(fmt.Sprint(value), "boom") {
-		t.Errorf("panicked %v", value)
-	}
+	boom()
 	nothingLeft(t, goroutines, files)
 }

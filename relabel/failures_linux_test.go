@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -125,7 +124,9 @@ func TestOrdinaryUser(t *testing.T) {
 	before := treetest.Snapshot(t, root+"/...")
 	// The program itself lies where only its maker may go.
 	self := filepath.Join(dir, "program")
-	copyFile(t, child(t, "", "").Path, self)
+	program, err := os.ReadFile(child(t, "", "").Path)
+	treetest.Must(t, err)
+	treetest.Must(t, os.WriteFile(self, program, 0o755))
 	run := func(what string) string {
 		cmd := child(t, what, root)
 		cmd.Path, cmd.Dir = self, "/"
@@ -160,19 +161,6 @@ func TestOrdinaryUser(t *testing.T) {
 	if t.Failed() {
 		t.Log(text)
 	}
-}
-
-func copyFile(t *testing.T, from, to string) {
-	t.Helper()
-	in, err := os.Open(from)
-	treetest.Must(t, err)
-	defer in.Close() // only read
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
-	if err == nil {
-		_, err = io.Copy(out, in)
-		err = errors.Join(err, out.Close())
-	}
-	treetest.Must(t, err)
 }
 
 // ended waits until no more than n goroutines run.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,12 +36,7 @@ func mounted(t *testing.T, kind, at, data string) {
 func skips(t *testing.T, root string, left ...string) (named map[string]string) {
 	t.Helper()
 	in := func(path string) bool {
-		for _, l := range left {
-			if path == l || strings.HasPrefix(path, l+"/") {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(left, func(l string) bool { return path == l || strings.HasPrefix(path, l+"/") })
 	}
 	for engine, m := range engines() {
 		for _, p := range []string{".", "f"} {

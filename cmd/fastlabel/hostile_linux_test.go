@@ -112,7 +112,12 @@ func TestHostileBytes(t *testing.T) {
 	cancel(exit.Signal{Sig: syscall.SIGTERM})
 	for name, a := range map[string]app{"engine": hostileApp(), "library": real()} {
 		t.Run(name, func(t *testing.T) {
-			hostileDirectory(t, root)
+			t.Chdir(t.TempDir())
+			for _, name := range []string{"d" + forged, "list"} {
+				treetest.Must(t, os.WriteFile(name, []byte("a"+forged+"\x00b\n"), 0o600))
+			}
+			treetest.Must(t, os.MkdirAll(root+"/hung", 0o700))
+			setLabel(t, root, "a:b:c"+forged)
 			for _, ctx := range []context.Context{t.Context(), over} {
 				for _, args := range all {
 					if name == "library" && len(args) > 0 && args[0] == "hook" {
@@ -136,18 +141,6 @@ func hostileCall(ctx context.Context, t *testing.T, a app, args []string) {
 	} else {
 		harmless(t, args, stdout.String())
 	}
-}
-
-// hostileDirectory makes a directory of hostile names and bytes, with root in it, and
-// changes to it.
-func hostileDirectory(t *testing.T, root string) {
-	t.Helper()
-	t.Chdir(t.TempDir())
-	for _, name := range []string{"d" + forged, "list"} {
-		treetest.Must(t, os.WriteFile(name, []byte("a"+forged+"\x00b\n"), 0o600))
-	}
-	treetest.Must(t, os.MkdirAll(root+"/hung", 0o700))
-	setLabel(t, root, "a:b:c"+forged)
 }
 
 // TestHostileHook is the same for all that a runtime hands to the hook.

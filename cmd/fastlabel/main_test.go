@@ -117,11 +117,7 @@ var testdata = func() string {
 }()
 
 func TestHelp(t *testing.T) {
-	var all []call
-	for _, line := range []string{"--help", "probe --help", "restorecon --help", "verify --help", "hook --help", "version --help"} {
-		all = append(all, calls(line)...)
-	}
-	got := transcript(app{}, all)
+	got := transcript(app{}, calls("--help", "probe --help", "restorecon --help", "verify --help", "hook --help", "version --help"))
 	golden(t, "help", got)
 	if text := pageOf(noTree()); strings.Count(text, "\n") > 45 {
 		t.Errorf("more than 45 lines:\n%s", text)

@@ -110,9 +110,7 @@ func TestRestorecon(t *testing.T) {
 
 func TestOnly(t *testing.T) {
 	root := etcRoot(t)
-	if err := os.Remove(filepath.Join(root, "none")); err != nil { // it has no label, of which a part could stay
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.Remove(filepath.Join(root, "none"))) // it has no label, of which a part could stay
 	setLabel(t, filepath.Join(root, "f01"), "unconfined_u:object_r:tmp_t:s0:c1")
 	if text := says(t, 0, "--only", "type", "--only", "level", "-t", "usr_t", "-l", "s0:c7", root); !strings.Contains(text, "43 entries, 43 written, 0 failed, ") || !strings.Contains(text, "; label *:*:usr_t:s0:c7\n") {
 		t.Error(text)

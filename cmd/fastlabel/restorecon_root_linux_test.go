@@ -4,7 +4,6 @@ package main
 
 import (
 	"errors"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -148,14 +147,8 @@ func TestSetfiles(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	t.Logf("setfiles: %v of processor time", cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
-	if theirs := treetest.Read(t, root); !maps.Equal(ours, theirs) {
-		n := 0
-		for path, label := range theirs {
-			if ours[path] != label && n < 20 {
-				n++
-				t.Errorf("%s: %q, by setfiles %q", path, ours[path], label)
-			}
-		}
+	if d := treetest.Diff(treetest.Read(t, root), ours); len(d) > 0 {
+		t.Errorf("by setfiles it is otherwise: %q", d[:min(20, len(d))])
 	}
 	if len(ours) < 50 {
 		t.Errorf("%d entries", len(ours))
