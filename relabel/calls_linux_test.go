@@ -51,16 +51,12 @@ func below(t *testing.T, deny map[int]syscall.Errno, root string, args ...string
 	if deny != nil {
 		treetest.Deny(t, cmd, deny)
 	}
-	calls, out, err := treetest.TraceCmd(t, cmd)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	calls = treetest.Select(treetest.After(calls, root), func(c treetest.Call) bool {
+	calls := treetest.Select(treetest.After(treetest.TraceCmd(t, cmd), root), func(c treetest.Call) bool {
 		path, _ := c.Path()
 		return !strings.HasPrefix(path, "/run/fastlabel")
 	})
 	if len(calls) == 0 {
-		t.Fatalf("no call after the open of %s\n%s", root, out)
+		t.Fatalf("no call after the open of %s", root)
 	}
 	return calls
 }
@@ -224,10 +220,7 @@ func TestStale(t *testing.T) {
 	for way := range xattrio.Fastest() + 1 {
 		for _, stale := range []bool{true, false} {
 			root := grow(t, on(t, "tmpfs"), "default label="+newLabel+"\ndir .\nfile f%02d x40\ndir d%03d x100\nfile d%03d/f x100\n")
-			calls, out, err := treetest.TraceCmd(t, child(t, fmt.Sprintf("stale %d %t", way, stale), root))
-			if err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
+			calls := treetest.TraceCmd(t, child(t, fmt.Sprintf("stale %d %t", way, stale), root))
 			read, asked := 0, 0
 			for _, c := range treetest.After(calls, root) {
 				switch args := fmt.Sprint(c.Args); {

@@ -112,11 +112,7 @@ func marked(t *testing.T, root string, deny map[int]syscall.Errno, flag string) 
 	if deny != nil {
 		treetest.Deny(t, cmd, deny)
 	}
-	calls, out, err := treetest.TraceCmd(t, cmd)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	for _, c := range treetest.After(calls, root) {
+	for _, c := range treetest.After(treetest.TraceCmd(t, cmd), root) {
 		switch {
 		case !c.OK():
 		case c.Name == "fsetxattr" && strings.Contains(c.Args[1], commit.ClaimName):

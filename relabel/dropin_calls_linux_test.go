@@ -96,13 +96,9 @@ func TestDropinCosts(t *testing.T) {
 		}
 		cmd := exec.Command(os.Args[0], "-test.run=^TestDropinCosts$")
 		cmd.Env = append(os.Environ(), env+"="+dir)
-		trace, out, err := treetest.TraceCmd(t, cmd)
-		if err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
 		var begun string
 		places, turnsOf := map[string]bool{}, map[string][]dropinTurn{}
-		for _, c := range trace {
+		for _, c := range treetest.TraceCmd(t, cmd) {
 			p, _ := c.Path()
 			if d, name := filepath.Split(p); d == filepath.Join(dir, "begin")+"/" {
 				begun = name

@@ -128,11 +128,7 @@ func TestOrdinaryUser(t *testing.T) {
 		cmd := child(t, what, root)
 		cmd.Path, cmd.Dir = self, "/"
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		return string(out)
+		return treetest.Output(t, cmd)
 	}
 	run("hidden")
 	text := run("label")

@@ -30,11 +30,7 @@ func apart(t *testing.T, what, path string) {
 	t.Helper()
 	cmd := child(t, what, path)
 	cmd.Args = append(cmd.Args, "-test.v")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	t.Logf("%s", out)
+	t.Log(treetest.Output(t, cmd))
 }
 
 // freezer stops all writing to the filesystem at dir, and lets it go on.

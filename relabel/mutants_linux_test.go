@@ -156,11 +156,7 @@ func TestAnswers(t *testing.T) {
 			}
 			cmd := child(t, what, filepath.Join(root, c.at))
 			treetest.Deny(t, cmd, c.deny)
-			out, err := cmd.CombinedOutput()
-			if err != nil {
-				t.Fatalf("%v\n%.2000s", err, out)
-			}
-			text := string(out)
+			text := treetest.Output(t, cmd)
 			_, ended, _ := strings.Cut(text, "\nerror: ")
 			ended, _, _ = strings.Cut(ended, "\n")
 			fails := strings.Count(text, "failed: ")
@@ -239,9 +235,7 @@ func ext4With(t *testing.T, feature string) string {
 		{"mkfs.ext4", "-q", "-F", "-b", "4096", "-N", "16384", "-O", feature, image},
 		{"mount", "-o", "loop", image, dir},
 	} {
-		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
-			t.Fatalf("%q: %v\n%s", args, err, out)
-		}
+		treetest.Output(t, exec.Command(args[0], args[1:]...))
 	}
 	t.Cleanup(func() {
 		treetest.Check(t, unix.Unmount(dir, unix.MNT_DETACH))

@@ -149,9 +149,7 @@ func excludes(t *testing.T, root, path string) {
 
 func btrfsSubvolume(t *testing.T, args ...string) {
 	t.Helper()
-	if out, err := exec.Command("btrfs", append([]string{"subvolume"}, args...)...).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	treetest.Output(t, exec.Command("btrfs", append([]string{"subvolume"}, args...)...))
 }
 
 // TestReadOnlySubvolume: a snapshot that is read-only by itself is named and left

@@ -101,9 +101,7 @@ func TestLine(t *testing.T) {
 	cmd := child(t, "line", root)
 	cmd.Args = append([]string{"sh", "-c", `ulimit -n 64 && exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
 	cmd.Path = "/bin/sh"
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%.3000s", err, out)
-	}
+	treetest.Output(t, cmd)
 }
 
 // inSlice reports whether the worker that calls Throttle labels a slice.

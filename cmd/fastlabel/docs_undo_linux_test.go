@@ -71,9 +71,7 @@ func TestUndoPage(t *testing.T) {
 		}
 		cmd := exec.Command("sh", "-c", command, root, filepath.Join(dir, "labels"))
 		cmd.Env = append(os.Environ(), "PATH="+tools+":"+os.Getenv("PATH"))
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", command, err, out)
-		}
+		treetest.Output(t, cmd)
 	}
 	if d := treetest.Diff(want, treetest.Read(t, root)); len(d) > 0 || len(commands) != 4 {
 		t.Errorf("after %d commands:\n%s", len(commands), strings.Join(d, "\n"))

@@ -143,9 +143,7 @@ func TestSetfiles(t *testing.T) {
 	ours := treetest.Read(t, root)
 	unlabel()
 	cmd := exec.Command("setfiles", "-F", "-r", root, contexts, root)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	treetest.Output(t, cmd)
 	t.Logf("setfiles: %v of processor time", cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
 	if d := treetest.Diff(treetest.Read(t, root), ours); len(d) > 0 {
 		t.Errorf("by setfiles it is otherwise: %q", d[:min(20, len(d))])

@@ -260,10 +260,7 @@ func TestStop(t *testing.T) {
 func TestMaxRate(t *testing.T) {
 	root := hostileTree(t, 600)
 	began := time.Now()
-	cmd := command("real", "--max-rate=400", "-q", root)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s %v", out, err)
-	}
+	treetest.Output(t, command("real", "--max-rate=400", "-q", root))
 	// Each worker has its first 8 entries at once, and some may be made up for.
 	least := 0.9 * 606 / 400
 	if took := time.Since(began).Seconds(); took < least {

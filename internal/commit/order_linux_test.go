@@ -47,9 +47,7 @@ func TestOrderOf(t *testing.T) {
 			{"mkdir", dir},
 			{"mount", "-o", "loop", image, dir},
 		} {
-			if out, err := exec.Command(cmd[0], cmd[1:]...).CombinedOutput(); err != nil {
-				t.Fatalf("%q: %v\n%s", cmd, err, out)
-			}
+			treetest.Output(t, exec.Command(cmd[0], cmd[1:]...))
 		}
 		defer func() {
 			treetest.Check(t, unix.Unmount(dir, 0))

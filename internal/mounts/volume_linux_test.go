@@ -26,9 +26,7 @@ func TestVolumeRemade(t *testing.T) {
 		seen := map[Volume]bool{}
 		for range 2 {
 			for _, args := range [][]string{append(mkfs, image), {"mount", "-o", "loop", image, point}} {
-				if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
-					t.Fatalf("%v: %v: %s", args, err, out)
-				}
+				treetest.Output(t, exec.Command(args[0], args[1:]...))
 			}
 			v, err := VolumeAt(point)
 			treetest.Must(t, err)

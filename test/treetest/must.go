@@ -4,6 +4,7 @@ package treetest
 
 import (
 	"errors"
+	"os/exec"
 	"testing"
 )
 
@@ -22,4 +23,14 @@ func Check(t testing.TB, errs ...error) {
 	if err := errors.Join(errs...); err != nil {
 		t.Error(err)
 	}
+}
+
+// Output runs a program that is to succeed, and returns all that it prints.
+func Output(t testing.TB, cmd *exec.Cmd) string {
+	t.Helper()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%.3000s", cmd, err, out)
+	}
+	return string(out)
 }

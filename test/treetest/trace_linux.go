@@ -45,20 +45,15 @@ const noise = "trace=!futex,madvise,mmap,munmap,mprotect,brk,rt_sigprocmask,rt_s
 // calls in the order in which they began. The test fails if the program does.
 func Trace(t testing.TB, binary string, args ...string) []Call {
 	t.Helper()
-	calls, out, err := TraceCmd(t, exec.Command(binary, args...))
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", binary, err, out)
-	}
-	return calls
+	return TraceCmd(t, exec.Command(binary, args...))
 }
 
-// TraceCmd does the same for a prepared command, and gives its output and how
-// it ended as cmd.CombinedOutput does. After Deny(t, cmd, ...) the calls are
-// those after the last execve of the first process: the program's own.
+// TraceCmd does the same for a prepared command. After Deny(t, cmd, ...) the calls
+// are those after the last execve of the first process: the program's own.
 //
 // Names that strace 6.1 cannot see: it knows setxattrat and getxattrat only
 // by number and prints their strings as addresses. Dir tells the directory.
-func TraceCmd(t testing.TB, cmd *exec.Cmd) (calls []Call, output []byte, err error) {
+func TraceCmd(t testing.TB, cmd *exec.Cmd) []Call {
 	t.Helper()
 	Need(t, "strace")
 	strace, err := exec.LookPath("strace")
@@ -82,11 +77,12 @@ func TraceCmd(t testing.TB, cmd *exec.Cmd) (calls []Call, output []byte, err err
 	if err != nil {
 		t.Fatalf("strace left no trace: %v\n%s", ended, out.Bytes())
 	}
-	calls, err = parseTrace(string(text))
-	if err != nil {
-		t.Fatal(err)
+	calls, err := parseTrace(string(text))
+	Must(t, err)
+	if ended != nil {
+		t.Fatalf("%s: %v\n%s", cmd, ended, out.Bytes())
 	}
-	return calls, out.Bytes(), ended
+	return calls
 }
 
 // Class classifies the call by its name.
