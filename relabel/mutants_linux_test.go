@@ -248,7 +248,11 @@ func ext4With(t *testing.T, feature string) string {
 func TestUnknownKinds(t *testing.T) {
 	treetest.Need(t, "root", "ext4")
 	dir := ext4With(t, "^filetype")
-	fd, buf := openedAt(t, sys.AtFdcwd, dir), make([]byte, bufferSize)
+	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(dir), sys.OpenDir, 0)
+	if e != 0 {
+		t.Fatal(e)
+	}
+	buf := make([]byte, bufferSize)
 	n, _ := sys.Getdents(fd, buf)
 	sys.Close(fd)
 	if d, _, err := sys.Parse(buf[:n]); err != nil || d.Kind != sys.KindUnknown {
@@ -261,16 +265,6 @@ func TestUnknownKinds(t *testing.T) {
 			t.Errorf("%s: %d labelled: %+v, %v", engine, len(bearing(t, root, newLabel)), r, err)
 		}
 	}
-}
-
-// openedAt opens a directory.
-func openedAt(t *testing.T, dir int, name string) int {
-	t.Helper()
-	fd, e := sys.Openat(dir, sys.Cname(name), sys.OpenDir, 0)
-	if e != 0 {
-		t.Fatal(e)
-	}
-	return fd
 }
 
 // TestTrustedAfterWait: whom the call waited for has done its work.
