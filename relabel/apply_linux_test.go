@@ -59,7 +59,24 @@ func applies(t *testing.T, root string) {
 	tree := "dir .\nfile a\nfile b.conf\ndir b\nfile b/x.conf\nlink c.conf a\nfifo p.conf\ndir links\nlink links/l a\nfile links/f\ndir none\nfile none/f\n" +
 		"dir none/d\nfile none/d/f\ndir deep\ndir deep/a\ndir deep/a/b\nfile deep/a/b/end\nfile deep/end\nfile kept\nfile many%03d x100\n"
 	const user = "unconfined_u:object_r:"
-	for name, run := range everyWay(t) {
+	ways := map[string]Options{
+		"rows":   {},
+		"one":    {Workers: 1},
+		"pinned": {HardLinks: LinksSkip},
+		"told": {Trace: &Trace{
+			Change: func(path, from, to string) {
+				if from == to || to == "" {
+					t.Errorf("%s: from %q to %q", path, from, to)
+				}
+			},
+			Skip: func(path, reason string) {
+				if strings.Contains(reason, "container_file_t is customizable") != (filepath.Base(path) == "kept") {
+					t.Errorf("%s: %s", path, reason)
+				}
+			},
+		}},
+	}
+	for name, run := range ways {
 		for _, parts := range []Parts{PartType, 0} {
 			t.Run(strings.Join([]string{name, map[Parts]string{0: "whole", PartType: "type"}[parts]}, " "), func(t *testing.T) {
 				treetest.Build(t, root, treetest.Text(t, tree))
@@ -108,28 +125,6 @@ func applies(t *testing.T, root string) {
 				}
 			})
 		}
-	}
-}
-
-// everyWay are Options under which entries are reached and labelled in different ways.
-func everyWay(t *testing.T) map[string]Options {
-	t.Helper()
-	return map[string]Options{
-		"rows":   {},
-		"one":    {Workers: 1},
-		"pinned": {HardLinks: LinksSkip},
-		"told": {Trace: &Trace{
-			Change: func(path, from, to string) {
-				if from == to || to == "" {
-					t.Errorf("%s: from %q to %q", path, from, to)
-				}
-			},
-			Skip: func(path, reason string) {
-				if strings.Contains(reason, "container_file_t is customizable") != (filepath.Base(path) == "kept") {
-					t.Errorf("%s: %s", path, reason)
-				}
-			},
-		}},
 	}
 }
 

@@ -21,42 +21,36 @@ import (
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-// A reader that has stopped reading does not keep a signal or the deadline from
-// ending the run, in a part or not.
+// A reader that has stopped reading does not keep a signal or, where that is 0, the deadline
+// from ending the run, in a part or not.
 func TestUnread(t *testing.T) {
 	for _, mode := range []string{"talks", "apart talks"} {
 		for _, sig := range []syscall.Signal{0, syscall.SIGINT} {
 			t.Run(fmt.Sprint(mode, " ", sig), func(t *testing.T) {
 				t.Parallel()
-				unread(t, mode, sig)
+				r, w, err := os.Pipe()
+				treetest.Must(t, err)
+				defer r.Close() // unread until then
+				args, code := []string{"-v", "/p"}, exit.Interrupted
+				if sig == 0 {
+					args, code = append(args, "--timeout", "300ms"), exit.TimedOut
+				}
+				cmd := command(mode, args...)
+				cmd.Stdout, cmd.Stderr = w, w
+				treetest.Must(t, cmd.Start())
+				w.Close()
+				defer func() { _ = cmd.Process.Kill() }()
+				treetest.Wait(t, "a pipe to be full", func() bool {
+					n, err := unix.IoctlGetInt(int(r.Fd()), unix.TIOCINQ)
+					return err == nil && n > 32<<10
+				})
+				treetest.Must(t, cmd.Process.Signal(sig))
+				treetest.Returns(t, "the run", func() { _ = cmd.Wait() })
+				if got := cmd.ProcessState.ExitCode(); got != code {
+					t.Errorf("exit %d, not %d", got, code)
+				}
 			})
 		}
-	}
-}
-
-// unread runs the command with streams that nobody reads until it ends by sig or,
-// where that is 0, its deadline.
-func unread(t *testing.T, mode string, sig syscall.Signal) {
-	r, w, err := os.Pipe()
-	treetest.Must(t, err)
-	defer r.Close() // unread until then
-	args, code := []string{"-v", "/p"}, exit.Interrupted
-	if sig == 0 {
-		args, code = append(args, "--timeout", "300ms"), exit.TimedOut
-	}
-	cmd := command(mode, args...)
-	cmd.Stdout, cmd.Stderr = w, w
-	treetest.Must(t, cmd.Start())
-	w.Close()
-	defer func() { _ = cmd.Process.Kill() }()
-	treetest.Wait(t, "a pipe to be full", func() bool {
-		n, err := unix.IoctlGetInt(int(r.Fd()), unix.TIOCINQ)
-		return err == nil && n > 32<<10
-	})
-	treetest.Must(t, cmd.Process.Signal(sig))
-	treetest.Returns(t, "the run", func() { _ = cmd.Wait() })
-	if got := cmd.ProcessState.ExitCode(); got != code {
-		t.Errorf("exit %d, not %d", got, code)
 	}
 }
 

@@ -24,9 +24,8 @@ import (
 func TestLockIsNotCollected(t *testing.T) {
 	treetest.Need(t, "root")
 	root := sys.Stat{Dev: ^uint64(0), Ino: uint64(time.Now().UnixNano())} // it stays in use
-	if _, err := TakeLock(t.Context(), root, nil); err != nil {
-		t.Fatal(err)
-	}
+	_, err := TakeLock(t.Context(), root, nil)
+	treetest.Must(t, err)
 	for range 3 {
 		runtime.GC()
 		time.Sleep(20 * time.Millisecond) // for the finalizers
