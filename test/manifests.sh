@@ -14,6 +14,7 @@ die() { echo "manifests: FAILED: $*" >&2; exit 1; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 kubectl() { "$KUBECTL" "$@"; }
+export KUBECTL
 kubectl version
 
 api=$(GOFLAGS=-mod=mod go mod download -json github.com/openshift/api@v0.0.0-20260116192047-6fb7fdae95fd | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
@@ -34,6 +35,12 @@ for overlay in containerd crio openshift; do
     grep -q 'unknown field.*readOnlyRoot"' "$work/refused" || { cat "$work/refused"; die "$overlay: another reason"; }
 done
 dry -k deploy/kubernetes/nri
+for overlay in containerd crio; do
+    printf '%s\n' 'web s0:c1,c2 kubernetes.io~csi/p1/mount' 'db s0:c3,c4 kubernetes.io~csi/p2/mount' | deploy/kubernetes/jobs.sh "$overlay" >"$work/jobs"
+    dry -f "$work/jobs" | tee "$work/taken"
+    [ "$(wc -l <"$work/taken")" = 2 ] || die "$overlay: two claims, not two Jobs"
+    if grep -n 'fastlabel-data\|claimName: data\|s0:c10\|~csi/PV' "$work/jobs"; then die "$overlay: a Job has what the list replaces"; fi
+done
 dry -f deploy/kubernetes/openshift/machineconfig-hook.yaml
 
 # What the commands of README.md ask for, in their order.
@@ -56,6 +63,7 @@ END
     echo "web n1 $(kubectl get pod web -o jsonpath='{.metadata.uid}')"
     echo kubernetes.io~csi/p1/mount
     echo '/mnt/disks/data [n1]'
+    echo 'default data s0:c10,c20'
 } >"$work/want"
 while read -r command; do
     command=${command/ POD / web } command=${command/ NAME / shop }
