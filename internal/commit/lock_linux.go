@@ -85,6 +85,7 @@ func (l *Lock) Release() {
 		return
 	}
 	if l.fd >= 0 {
+		sys.Unlock(l.fd, l.at) // a child that has not begun its program has the file too
 		sys.Close(l.fd)
 	}
 	process.leave(l)
@@ -215,11 +216,13 @@ func lockIn(base string, at int64) (fd int, none, err error) {
 		fd, e = open()
 	}
 	if e != 0 {
-		at, none := sys.Openat(sys.AtFdcwd, sys.Cname(dir), sys.OpenRead, 0)
-		if none != 0 {
+		switch at, none := sys.Openat(sys.AtFdcwd, sys.Cname(dir), sys.OpenRead, 0); none {
+		case 0:
+			sys.Close(at)
+		case syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM: // the lock may be there, and another have it
+		default:
 			return -1, &fs.PathError{Op: "openat", Path: dir, Err: none}, nil
 		}
-		sys.Close(at)
 		return -1, nil, &fs.PathError{Op: "openat", Path: path, Err: e}
 	}
 	if e := sys.TryLock(fd, at); e != 0 {

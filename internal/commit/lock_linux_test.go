@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/fastlabel/fastlabel/internal/sys"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -86,6 +88,36 @@ func TestLocksOfUser(t *testing.T) {
 	if fd, none, err := lockIn(filepath.Join(dir, "ours"), 1); fd >= 0 || none != nil || !errors.Is(err, syscall.EISDIR) {
 		t.Errorf("a lock that cannot be had: %v, %v", none, err)
 	}
+}
+
+// TestLockWithoutDescriptors: where no file can be opened, the lock is not taken for one that
+// there is no place for: another may have it.
+func TestLockWithoutDescriptors(t *testing.T) {
+	treetest.Need(t, "root")
+	sys.Close(another(t, 1)) // makes the directory
+	var was unix.Rlimit
+	treetest.Must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &was), unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: was.Max}))
+	fd, none, err := lockIn("/run", 1)
+	treetest.Must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &was))
+	if fd >= 0 || none != nil || !errors.Is(err, syscall.EMFILE) {
+		t.Errorf("%d, %v, %v", fd, none, err)
+	}
+}
+
+// TestLockReleased: a released lock is free, also where a child that was just forked, and has not
+// begun its program, has the open file too.
+func TestLockReleased(t *testing.T) {
+	treetest.Need(t, "root")
+	root := sys.Stat{Dev: ^uint64(2), Ino: uint64(os.Getpid())}
+	l, err := TakeLock(t.Context(), root, nil)
+	treetest.Must(t, err)
+	copied, err := unix.Dup(l.fd)
+	treetest.Must(t, err)
+	defer sys.Close(copied)
+	l.Release()
+	again, err := TakeLock(t.Context(), root, func() { t.Error("it waits") })
+	treetest.Must(t, err)
+	again.Release()
 }
 
 // TestLockOfOthers: a lock of another process is asked for every 5 ms in the first second,

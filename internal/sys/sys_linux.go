@@ -133,10 +133,14 @@ func Syncfs(fd int) Errno { return again(func() error { return unix.Syncfs(fd) }
 // Fsync writes what belongs to fd, its attributes included, to its disk.
 func Fsync(fd int) Errno { return again(func() error { return unix.Fsync(fd) }) }
 
-// TryLock locks the byte at of the file fd for the open file, or answers EAGAIN. To close that is
-// to unlock it.
-func TryLock(fd int, at int64) Errno {
-	return bare(unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK, Start: at, Len: 1}))
+// TryLock locks the byte at of the file fd for the open file, or answers EAGAIN.
+func TryLock(fd int, at int64) Errno { return lock(fd, at, unix.F_WRLCK) }
+
+// Unlock unlocks it, also where another process has the open file too.
+func Unlock(fd int, at int64) Errno { return lock(fd, at, unix.F_UNLCK) }
+
+func lock(fd int, at int64, kind int16) Errno {
+	return bare(unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &unix.Flock_t{Type: kind, Start: at, Len: 1}))
 }
 
 // Readlinkat reads the link name in dir into buf.
