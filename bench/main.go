@@ -14,6 +14,7 @@
 //	ab.sh         two commits in turns
 //	floor/        the floor, in C, and the program that starts contestants
 //	gochcon/      go-selinux's Chcon as a command
+//	daemon/       a runtime's day: many clients, deadlines, unmounts
 //
 // A cell is a filesystem, a corpus, a state and a number of threads. In each round
 // every contestant of the cell runs once: rounds begin with another contestant each,
