@@ -71,7 +71,7 @@ var crio = os.Getenv("RUNTIME") == "crio"
 func create(t *testing.T, name string, values map[string]string) {
 	t.Helper()
 	if name == "pod" {
-		all := map[string]string{"CLASS": "null", "SUBPATH": "", "READONLY": "false"}
+		all := map[string]string{"CLASS": "null", "SUBPATH": "", "READONLY": "false", "FSGROUP": ""}
 		maps.Copy(all, values)
 		values = all
 		var annotations []string
