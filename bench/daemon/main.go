@@ -14,7 +14,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,6 +34,7 @@ const (
 // volume is a mount; who asks for its label holds mu for reading, who unmounts it for writing.
 type volume struct {
 	path  string
+	kept  string // the filesystem that is mounted there
 	files int
 	mu    sync.RWMutex
 }
@@ -106,7 +106,7 @@ func at(d []time.Duration, percent int) time.Duration {
 // relabelFunc returns when the volume has the label, or when ctx ends.
 type relabelFunc func(ctx context.Context, path, label string) error
 
-// contestant gives a way to label, and one to end what is under way on a volume.
+// contestant returns a way to label, and one to end what is under way on a volume.
 func contestant(name string) (relabelFunc, func(path string) error, error) {
 	switch name {
 	case "group":
@@ -138,14 +138,16 @@ func client(ctx context.Context, volumes []*volume, way relabelFunc, r *rand.Ran
 	for ctx.Err() == nil {
 		i := r.IntN(len(volumes))
 		v := volumes[i]
-		label := fmt.Sprintf("system_u:object_r:container_file_t:s0:c%d,c1000", i)
+		other := 1000
 		if r.IntN(8) == 0 {
-			label = fmt.Sprintf("system_u:object_r:container_file_t:s0:c%d,c1001", i)
+			other++
 		}
-		call, end := context.WithCancel(ctx)
+		label := fmt.Sprintf("system_u:object_r:container_file_t:s0:c%d,c%d", i, other)
+		most := time.Hour
 		if r.IntN(4) == 0 {
-			call, end = context.WithTimeout(ctx, time.Duration(1+r.IntN(500))*time.Millisecond)
+			most = time.Duration(1+r.IntN(500)) * time.Millisecond
 		}
+		call, end := context.WithTimeout(ctx, most)
 		if r.IntN(8) == 0 {
 			time.AfterFunc(time.Duration(r.IntN(50))*time.Millisecond, end)
 		}
@@ -175,7 +177,6 @@ func again(v *volume, stop func(string) error) (time.Duration, error) {
 	if err := stop(v.path); err != nil {
 		return 0, err
 	}
-	source := v.path + ".kept"
 	for {
 		err := unix.Unmount(v.path, 0)
 		if err == nil {
@@ -186,8 +187,10 @@ func again(v *volume, stop func(string) error) (time.Duration, error) {
 		time.Sleep(time.Millisecond)
 	}
 	took := time.Since(begin)
-	return took, unix.Mount(source, v.path, "", unix.MS_BIND, "")
+	return took, v.mount()
 }
+
+func (v *volume) mount() error { return unix.Mount(v.kept, v.path, "", unix.MS_BIND, "") }
 
 // grow makes the volumes; each is mounted, from a tmpfs that stays.
 func grow(dir string) (all []*volume, err error) {
@@ -196,12 +199,12 @@ func grow(dir string) (all []*volume, err error) {
 		if i >= small {
 			v.files = filesOfLarge
 		}
-		source := v.path + ".kept"
-		if err := errors.Join(os.MkdirAll(v.path, 0o755), os.MkdirAll(source, 0o755), unix.Mount("none", source, "tmpfs", 0, "")); err != nil {
+		v.kept = v.path + ".kept"
+		if err := errors.Join(os.MkdirAll(v.path, 0o755), os.MkdirAll(v.kept, 0o755), unix.Mount("none", v.kept, "tmpfs", 0, "")); err != nil {
 			return nil, err
 		}
 		for n := range v.files {
-			sub := filepath.Join(source, strconv.Itoa(n/1000))
+			sub := filepath.Join(v.kept, strconv.Itoa(n/1000))
 			if err := os.MkdirAll(sub, 0o755); err != nil {
 				return nil, err
 			}
@@ -209,7 +212,7 @@ func grow(dir string) (all []*volume, err error) {
 				return nil, err
 			}
 		}
-		if err := unix.Mount(source, v.path, "", unix.MS_BIND, ""); err != nil {
+		if err := v.mount(); err != nil {
 			return nil, err
 		}
 		all = append(all, v)
@@ -219,7 +222,7 @@ func grow(dir string) (all []*volume, err error) {
 
 type usage struct{ threads, files, kib int }
 
-// used is what the process has now.
+// used counts what the process has now.
 func used() (u usage, err error) {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -240,6 +243,5 @@ func used() (u usage, err error) {
 	}
 	open, err := os.ReadDir("/proc/self/fd")
 	u.files = len(open)
-	runtime.KeepAlive(open)
 	return u, err
 }
