@@ -125,16 +125,7 @@ func TestStoryFails(t *testing.T) {
 	need(t)
 	newPod(t, "fails", "data", level("s0:c1,c2"))
 	begin := time.Now()
-	await(t, patience, "an event says that the deadline is exceeded", func() bool {
-		if has(events(t, "fails"), "context deadline exceeded") {
-			return true
-		}
-		var p pod
-		if ask(t, "GET", namespace+"/pods/fails", &p); p.running() {
-			t.Fatal("it runs within the limit: the machine has more time than when that was chosen")
-		}
-		return false
-	})
+	exceeds(t, "fails")
 	t.Logf("the deadline is exceeded after %v", time.Since(begin).Round(time.Second))
 	await(t, patience, "somebody says that the name is reserved", func() bool {
 		// CRI-O holds the next request until the first has ended, and then logs why.
@@ -144,6 +135,21 @@ func TestStoryFails(t *testing.T) {
 	t.Logf("the name is reserved after %v", time.Since(begin).Round(time.Second))
 	awaitRunning(t, "fails", patience)
 	t.Logf("it runs after %v, when the walk has ended", time.Since(begin).Round(time.Second))
+}
+
+// exceeds waits until the kubelet has given up a request for the pod.
+func exceeds(t *testing.T, name string) {
+	t.Helper()
+	await(t, patience, "an event says that the deadline is exceeded", func() bool {
+		if has(events(t, name), "context deadline exceeded") {
+			return true
+		}
+		var p pod
+		if ask(t, "GET", namespace+"/pods/"+name, &p); p.running() {
+			t.Fatal("it runs within the limit: the machine has more time than when that was chosen")
+		}
+		return false
+	})
 }
 
 // small makes a claim with few files, labelled for nobody.

@@ -49,9 +49,7 @@ func TestStoryBeside(t *testing.T) {
 	need(t)
 	const l = "s0:c63,c64"
 	newPod(t, "beside", "data", level(l))
-	await(t, patience, "an event says that the deadline is exceeded", func() bool {
-		return has(events(t, "beside"), "context deadline exceeded")
-	})
+	exceeds(t, "beside")
 	var p pod
 	ask(t, "GET", namespace+"/pods/beside", &p)
 	volumes, err := filepath.Glob("/var/lib/kubelet/pods/" + p.Metadata.UID + "/volumes/*/data")
