@@ -131,8 +131,12 @@ func (j *job) astray(ctx context.Context, paths []string) error {
 	if j.command == "restorecon" {
 		return nil
 	}
+	var patience time.Duration
+	if child.Is() { // only there a look may hang
+		patience = wait.Patience
+	}
 	for _, dir := range j.exclude {
-		astray, _, answered := wait.Looks(ctx, map[bool]time.Duration{true: wait.Patience}[child.Is()], func(at *atomic.Int64) bool {
+		astray, _, answered := wait.Looks(ctx, patience, func(at *atomic.Int64) bool {
 			return !slices.ContainsFunc(paths, func(path string) bool {
 				at.Add(1)
 				return site.LiesIn(dir, path)
@@ -202,8 +206,7 @@ func (j *job) asks() bool {
 	return (j.dryRun || j.command != "") && (j.only == 0 || j.only&relabel.PartLevel != 0)
 }
 
-// lookPatience is the time that a served filesystem may take to answer one look: the
-// run itself waits longer, and tells what hangs.
+// lookPatience bounds one look at a served filesystem: the run waits longer, and says what hangs.
 const lookPatience = 200 * time.Millisecond
 
 // lookAt looks at PATHs. Of a served filesystem that does not answer nothing is found: the run
@@ -211,10 +214,11 @@ const lookPatience = 200 * time.Millisecond
 func (j *job) lookAt(ctx context.Context, paths []string, places site.Places, served bool) (map[string]looked, error) {
 	late, cancel := wait.Linger(ctx, wait.Grace) // a look may be about to return
 	defer cancel()
+	var patience time.Duration // none: one that does not return is waited for
 	if served {
-		late = context.WithoutCancel(ctx)
+		late, patience = context.WithoutCancel(ctx), lookPatience
 	}
-	found, n, ok := wait.Looks(late, map[bool]time.Duration{true: lookPatience}[served], func(at *atomic.Int64) map[string]looked {
+	found, n, ok := wait.Looks(late, patience, func(at *atomic.Int64) map[string]looked {
 		all := map[string]looked{}
 		for _, p := range paths {
 			if ctx.Err() != nil {

@@ -176,15 +176,6 @@ func (p *progress) tell(now, said time.Time) time.Time {
 	return said
 }
 
-// bound is how many entries there are at most, or 0 where that is unknown. A number that
-// has been passed says nothing: entries were created since, or are names of one file.
-func (u *underWay) bound(s relabel.State) int64 {
-	if n := u.inodes.Load(); n >= s.Seen {
-		return n
-	}
-	return 0
-}
-
 // far is how far u is. The filesystem is asked for its inodes in a goroutine of its own: it may
 // not answer.
 func (p *progress) far(u *underWay, now time.Time) report.Far {
@@ -201,7 +192,10 @@ func (p *progress) far(u *underWay, now time.Time) report.Far {
 	if f.Elapsed > 0 {
 		f.Rate = float64(s.Seen) / f.Elapsed.Seconds()
 	}
-	f.Total = u.bound(s)
+	// A number that was passed says nothing: entries were created since, or are names of one file.
+	if n := u.inodes.Load(); n >= s.Seen {
+		f.Total = n
+	}
 	if f.Elapsed >= earliest && s.Call == "" { // a call such as syncfs is not about entries
 		f.Left = left(f.Total-s.Seen, f.Rate)
 	}

@@ -216,9 +216,9 @@ func lockIn(base string, at int64) (fd int, none, err error) {
 		fd, e = open()
 	}
 	if e != 0 {
-		switch at, none := sys.Openat(sys.AtFdcwd, sys.Cname(dir), sys.OpenRead, 0); none {
+		switch d, none := sys.Openat(sys.AtFdcwd, sys.Cname(dir), sys.OpenRead, 0); none {
 		case 0:
-			sys.Close(at)
+			sys.Close(d)
 		case syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM: // the lock may be there, and another have it
 		default:
 			return -1, &fs.PathError{Op: "openat", Path: dir, Err: none}, nil

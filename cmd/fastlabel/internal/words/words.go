@@ -30,10 +30,12 @@ func Plain(s string) string {
 	return s
 }
 
+var unquoted = strings.NewReplacer(`\"`, `"`, `\\`, `\`)
+
 // Clean escapes what is not printable in a sentence, without quoting it.
 func Clean(s string) string {
 	q := strconv.Quote(s)
-	return strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(q[1 : len(q)-1])
+	return unquoted.Replace(q[1 : len(q)-1])
 }
 
 // Brief cuts a value of the command line that would bury the sentence.
