@@ -140,7 +140,7 @@ func (b *bench) tree(ctx context.Context, s sweep, fs, corpus string, n int) (er
 	return nil
 }
 
-// tries is how often a cell over the limit is measured. What else the machine has to
+// tries bounds the measurements of a cell over the limit. What else the machine has to
 // do only adds to a time, and the more often, the nearer the least is to what it
 // would be on a quiet one.
 const tries = 3

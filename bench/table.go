@@ -29,7 +29,7 @@ func (s *series) median() float64 { return quantile(s.wall, 0.5) }
 // board is all results: cell, contestant, series.
 type board map[cell]map[string]*series
 
-// disturbed is how much of a run's time other programs may have had before the
+// disturbed bounds the part of a run's time that other programs may have had before the
 // run is counted as disturbed.
 const disturbed = 0.1
 

@@ -13,7 +13,7 @@ const (
 	// its plugins some five times in a second or two: if others' requests came before each,
 	// it would start 0.4 s later.
 	share = 10
-	// free is how long each request may wait for its volumes beside that: enough for those
+	// free bounds the time that each request may wait for its volumes beside that: enough for those
 	// that have their label, or next to no files.
 	free = 20 * time.Millisecond
 )

@@ -20,7 +20,7 @@ import (
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
-// sandboxesEnv is how many sandboxes TestSandboxes makes, 200 if it is not set; from 10,000 on it also
+// sandboxesEnv has the number of sandboxes that TestSandboxes makes, 200 if it is not set; from 10,000 on it also
 // fails if the plugin grows or answers late.
 const sandboxesEnv = "FASTLABEL_NRI_SANDBOXES"
 

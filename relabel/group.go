@@ -38,7 +38,7 @@ type Group struct {
 	// Options.Trace. Ended, if not nil, gets the result of each run, whether a caller waits or not.
 	Trace func(root string) *Trace
 	Ended func(Report, error)
-	// Limit is how many walk at a time; 0 is no limit. A run that has waited for the volume's lock, or
+	// Limit bounds the walks at a time; 0 is no limit. A run that has waited for the volume's lock, or
 	// whose filesystem has not answered for a second, does not count from then on.
 	Limit int
 	// Linger limits how long work continues, or waits in the queue, after the last caller left; it

@@ -149,7 +149,7 @@ func (j *job) astray(ctx context.Context, paths []string) error {
 	return nil
 }
 
-// looked is what is unusual at a PATH, or an exclusion.
+// looked holds what is unusual at a PATH, or an exclusion.
 type looked struct {
 	err      error
 	mistake  *mistake // it is refused, or there is a question about it

@@ -149,7 +149,7 @@ func (p *progress) end() {
 // stopped is for how long of the run the process was stopped by ^Z.
 func (u *underWay) stopped() time.Duration { return u.screen.Stopped() - u.before }
 
-// state is how far the run is; false if it has not begun.
+// state returns the progress of the run; false if it has not begun.
 func (u *underWay) state() (relabel.State, bool) { return u.ask(&u.far) }
 
 // tell draws the line, or writes a whole one if it is time for that, and returns when one was
@@ -176,8 +176,8 @@ func (p *progress) tell(now, said time.Time) time.Time {
 	return said
 }
 
-// far is how far u is. The filesystem is asked for its inodes in a goroutine of its own: it may
-// not answer.
+// far returns the progress of u. The filesystem is asked for its inodes in a goroutine of its own:
+// it may not answer.
 func (p *progress) far(u *underWay, now time.Time) report.Far {
 	if !u.asked {
 		u.asked = true

@@ -85,7 +85,7 @@ var barriers = [...]struct {
 	Volatile:     {},
 }
 
-// ToDisk has what was written to the filesystem of fd on its disk. The string is what failed.
+// ToDisk has what was written to the filesystem of fd on its disk. The string is the call that failed.
 func (o Order) ToDisk(fd int, at func(call string)) (string, sys.Errno) {
 	b := barriers[o].disk
 	return b.op, b.on(fd, at)

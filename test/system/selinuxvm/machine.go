@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// bootTimeout is what a machine has until its command begins. Seen were 8 seconds on two idle processors, and 32 on busy
+	// bootTimeout is the time that a machine has until its command begins. Seen were 8 seconds on two idle processors, and 32 on busy
 	// ones.
 	bootTimeout = 3 * time.Minute
 	// memory, in MiB, has room for a tmpfs with the volumes of tests on it, and

@@ -37,7 +37,7 @@ type snagging struct {
 	held  []string         // the calls that hang now
 }
 
-// snag is where calls hang.
+// snag says which calls hang.
 type snag struct {
 	nth  int // from which such call on
 	deaf bool

@@ -189,7 +189,7 @@ func (r *Result) line() string {
 	return strings.Join(parts, ", ") + label
 }
 
-// Far is how far a run is.
+// Far is the progress of a run.
 type Far struct {
 	relabel.State
 	Elapsed time.Duration

@@ -164,7 +164,7 @@ func wipe(w io.Writer) {
 	}
 }
 
-// Moment is how long a process that is to end waits for what it does not need.
+// Moment bounds the wait of a process that is to end for what it does not need.
 const Moment = 50 * time.Millisecond
 
 // LastWords prints a line, but waits no longer than a moment where stderr is not read.
