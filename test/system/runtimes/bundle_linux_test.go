@@ -7,10 +7,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"testing"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // writeBundle writes config.json for runc and crun.
-func (c *container) writeBundle() error {
+func (c *container) writeBundle(t testing.TB) {
+	t.Helper()
 	type bind struct {
 		Destination string   `json:"destination"`
 		Type        string   `json:"type"`
@@ -35,7 +39,7 @@ func (c *container) writeBundle() error {
 	if len(c.hooks) > 0 {
 		hooks[c.stage] = c.hooks
 	}
-	return writeJSON(filepath.Join(c.dir, "config.json"), map[string]any{
+	writeJSON(t, filepath.Join(c.dir, "config.json"), map[string]any{
 		"ociVersion": "1.0.2",
 		"process": map[string]any{
 			"args": c.process, "cwd": "/", "user": map[string]int{"uid": 0, "gid": 0}, "noNewPrivileges": true,
@@ -50,22 +54,17 @@ func (c *container) writeBundle() error {
 
 // writeHooks writes the files of podman's --hooks-dir: the one of deploy/oci, with the hook
 // and the stage of the test.
-func (c *container) writeHooks() error {
+func (c *container) writeHooks(t testing.TB) {
+	t.Helper()
 	text, err := os.ReadFile("../../../deploy/oci/fastlabel.json")
-	if err != nil {
-		return err
-	}
+	treetest.Must(t, err)
 	var file map[string]any
-	if err := json.Unmarshal(text, &file); err != nil {
-		return err
-	}
+	treetest.Must(t, json.Unmarshal(text, &file))
 	for i, h := range c.hooks {
 		file["hook"], file["stages"] = h, []string{c.stage}
-		if err := writeJSON(filepath.Join(c.dir, "hooks", fmt.Sprintf("%02d.json", i)), file); err != nil {
-			return err
-		}
+		writeJSON(t, filepath.Join(c.dir, "hooks", fmt.Sprintf("%02d.json", i)), file)
 	}
-	return os.WriteFile(filepath.Join(c.dir, "containers.conf"), []byte(containersConf), 0o644)
+	treetest.Must(t, os.WriteFile(filepath.Join(c.dir, "containers.conf"), []byte(containersConf), 0o644))
 }
 
 // containersConf keeps podman from what it would share with the host's: its

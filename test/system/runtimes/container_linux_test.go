@@ -3,7 +3,6 @@
 package runtimes
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -71,9 +70,7 @@ func newContainer(t testing.TB, e engine) *container {
 		witness: filepath.Join(dir, "witness"), annotations: map[string]string{}, process: idleArgs(),
 	}
 	for _, name := range []string{"witness", "hooks"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, os.Mkdir(filepath.Join(dir, name), 0o755))
 	}
 	t.Cleanup(func() {
 		if c.exists() {
@@ -108,61 +105,39 @@ type result struct {
 	took time.Duration
 }
 
-// start runs the container until it has ended and is deleted.
-func (c *container) start(t testing.TB) result {
-	t.Helper()
-	r, err := c.run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
-
-// run is start for goroutines other than the test's. Output goes to a file: a
+// start runs the container until it has ended and is deleted. Output goes to a file: a
 // pipe would hide that a process is left behind that holds it.
-func (c *container) run(ctx context.Context) (r result, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+func (c *container) start(t testing.TB) (r result) {
+	t.Helper()
 	_ = os.Remove(filepath.Join(c.witness, "ran"))
 	out, err := os.Create(filepath.Join(c.dir, "out"))
-	if err != nil {
-		return r, err
-	}
+	treetest.Must(t, err)
 	defer out.Close()
 	if c.manager != "" {
-		err = c.writeHooks()
+		c.writeHooks(t)
 	} else {
-		err = c.writeBundle()
-	}
-	if err != nil {
-		return r, err
+		c.writeBundle(t)
 	}
 	cmd := c.command(c.runArgs()...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = c.dir, out, out
 	cmd.Env = c.env()
 	begin := time.Now()
-	if err := cmd.Start(); err != nil {
-		return r, err
-	}
-	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
-	err = cmd.Wait()
-	stop()
-	r.took = time.Since(begin)
+	treetest.Must(t, cmd.Start())
+	hangs := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		return r, err
+	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
 	}
+	r.took = time.Since(begin)
 	said, err := os.ReadFile(out.Name())
-	if err != nil {
-		return r, err
-	}
+	treetest.Must(t, err)
 	r.code, r.said = cmd.ProcessState.ExitCode(), string(said)
 	_, err = os.Stat(filepath.Join(c.witness, "ran"))
 	r.ran = err == nil
-	if ctx.Err() != nil {
-		return r, fmt.Errorf("%s: no end after %v: %s", c.engine, r.took, r.said)
+	if !hangs.Stop() {
+		t.Fatalf("%s: no end after %v: %s", c.engine, r.took, r.said)
 	}
-	return r, nil
+	return r
 }
 
 // says reports whether the engine showed the line. Engines that log quote it.
@@ -186,10 +161,9 @@ func (r result) stopped(t testing.TB, what string) {
 	}
 }
 
-func writeJSON(path string, value any) error {
+func writeJSON(t testing.TB, path string, value any) {
+	t.Helper()
 	text, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, text, 0o644)
+	treetest.Must(t, err)
+	treetest.Must(t, os.WriteFile(path, text, 0o644))
 }

@@ -3,7 +3,6 @@
 package runtimes
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"log"
@@ -36,41 +35,30 @@ func serve(t testing.TB, v volume) *server {
 	treetest.Need(t, "fuse")
 	s := &server{volume: v, dir: filepath.Join(filepath.Dir(v.root), "served")}
 	s.hook = filepath.Join(place.dir, fmt.Sprint("hook-", last.Add(1)))
-	if err := os.Link(place.hook, s.hook); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(s.dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.Link(place.hook, s.hook))
+	treetest.Must(t, os.Mkdir(s.dir, 0o755))
 	// A process that inherits the connection would keep it alive: nobody
 	// forks before it is marked.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
-	data := &fs.LoopbackRoot{Path: v.root}
-	root := &node{LoopbackNode: &fs.LoopbackNode{RootData: data}, server: s}
-	data.RootNode = root
-	srv, err := fs.Mount(s.dir, root, &fs.Options{MountOptions: fuse.MountOptions{
+	root, err := fs.NewLoopbackRoot(v.root)
+	treetest.Must(t, err)
+	srv, err := fuse.NewServer(slowed{fs.NewNodeFS(root, &fs.Options{}), s}, s.dir, &fuse.MountOptions{
 		FsName: "runtimes", Name: "slow", DirectMountStrict: true, Logger: log.New(io.Discard, "", 0),
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
+	treetest.Must(t, err)
+	go srv.Serve()
+	treetest.Must(t, srv.WaitMount())
 	t.Cleanup(func() {
 		s.slow(0)
-		if err := srv.Unmount(); err != nil {
-			t.Error(err)
-		}
+		treetest.Check(t, srv.Unmount())
 	})
 	fds, err := filepath.Glob("/proc/self/fd/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	for _, fd := range fds {
 		if to, _ := os.Readlink(fd); to == "/dev/fuse" {
 			n, err := strconv.Atoi(filepath.Base(fd))
-			if err != nil {
-				t.Fatal(err)
-			}
+			treetest.Must(t, err)
 			unix.CloseOnExec(n)
 		}
 	}
@@ -80,26 +68,13 @@ func serve(t testing.TB, v volume) *server {
 // slow makes each setting of a label take so long.
 func (s *server) slow(delay time.Duration) { s.delay.Store(int64(delay)) }
 
-type node struct {
-	*fs.LoopbackNode
-	server *server
+type slowed struct {
+	fuse.RawFileSystem // of the volume
+	server             *server
 }
 
-var (
-	_ fs.NodeWrapChilder = (*node)(nil)
-	_ fs.NodeSetxattrer  = (*node)(nil)
-)
-
-// WrapChild makes what is found in a directory a node of this server as well.
-func (n *node) WrapChild(_ context.Context, ops fs.InodeEmbedder) fs.InodeEmbedder {
-	if found, is := ops.(*fs.LoopbackNode); is {
-		return &node{LoopbackNode: found, server: n.server}
-	}
-	return ops
-}
-
-// Setxattr sets a label, after the delay.
-func (n *node) Setxattr(ctx context.Context, attr string, data []byte, flags uint32) syscall.Errno {
-	time.Sleep(time.Duration(n.server.delay.Load()))
-	return n.LoopbackNode.Setxattr(ctx, attr, data, flags)
+// SetXAttr sets a label, after the delay.
+func (f slowed) SetXAttr(cancel <-chan struct{}, in *fuse.SetXAttrIn, attr string, value []byte) fuse.Status {
+	time.Sleep(time.Duration(f.server.delay.Load()))
+	return f.RawFileSystem.SetXAttr(cancel, in, attr, value)
 }

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // TestImage: podman loads what make image makes, and starts it with a read-only root and
@@ -17,17 +19,13 @@ import (
 func TestImage(t *testing.T) {
 	const name, version = "localhost/fastlabel", "v1.2.3"
 	job, err := os.ReadFile("../../../deploy/kubernetes/base/job-pvc.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	rights := regexp.MustCompile(`add: \[([A-Z_, ]+)\]`).FindSubmatch(job)
 	if rights == nil {
 		t.Fatal("the Job has no capabilities")
 	}
 	archive := filepath.Join(t.TempDir(), "image")
-	if out, err := exec.Command("make", "-C", house, "image", "VERSION="+version, "IMAGE="+archive).CombinedOutput(); err != nil {
-		t.Fatalf("make image: %v: %s", err, out)
-	}
+	treetest.Output(t, exec.Command("make", "-C", house, "image", "VERSION="+version, "IMAGE="+archive))
 	const most = 10 << 20
 	if info, err := os.Stat(archive); err != nil || info.Size() > most {
 		t.Errorf("%v: more than %d bytes: %v", err, most, info.Size())
@@ -39,13 +37,9 @@ func TestImage(t *testing.T) {
 		t.Run(e.String(), func(t *testing.T) {
 			e.need(t)
 			v, c := disk(t), newContainer(t, e)
-			if err := c.writeHooks(); err != nil {
-				t.Fatal(err)
-			}
+			c.writeHooks(t)
 			// An owner may set the label where SELinux is in the kernel without a policy.
-			if out, err := exec.Command("chown", "-R", "1000", v.root).CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, out)
-			}
+			treetest.Output(t, exec.Command("chown", "-R", "1000", v.root))
 			podman := func(args ...string) (string, error) {
 				cmd := c.command(c.podman(args...)...)
 				cmd.Env = c.env()

@@ -22,7 +22,6 @@ var place struct {
 	hook    string // the command, as built from the house
 	wrapped string // a script that becomes the hook, its stderr in a file
 	rootfs  string // what containers see as /; the guest is in it
-	why     error  // why there is none of these
 }
 
 func TestMain(m *testing.M) {
@@ -41,60 +40,35 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// setUp builds the command and the containers' root, at the first need: before
-// treetest.Main the process is not yet in its mount namespace.
-func setUp(t testing.TB) {
-	t.Helper()
-	if place.dir == "" {
-		place.why = build()
-	}
-	if place.why != nil {
-		t.Fatal(place.why)
-	}
-}
-
 // wrapper becomes the hook. The runtime knows the script and not the command,
 // so the command does not find the runtime's timeout in config.json.
 const wrapper = `#!/bin/sh
 exec "$1" hook -v 2>>"$2"
 `
 
-func build() error {
-	dir, err := os.MkdirTemp("", "fastlabel-runtimes-")
-	if err != nil {
-		return err
+// setUp builds the command and the containers' root, at the first need: before
+// treetest.Main the process is not yet in its mount namespace.
+func setUp(t testing.TB) {
+	t.Helper()
+	if place.rootfs != "" {
+		return
 	}
-	place.dir = dir
-	place.hook = filepath.Join(dir, "fastlabel")
-	place.wrapped = filepath.Join(dir, "wrapped")
-	place.rootfs = filepath.Join(dir, "rootfs")
+	dir, err := os.MkdirTemp("", "fastlabel-runtimes-")
+	treetest.Must(t, err)
+	place.dir, place.hook, place.wrapped = dir, filepath.Join(dir, "fastlabel"), filepath.Join(dir, "wrapped")
+	rootfs := filepath.Join(dir, "rootfs")
 	// What runtimes mount on must be there: containers share this root, and
 	// for runc and crun it is read-only.
 	for _, name := range []string{"bin", "dev", "etc", "proc", "run", "sys", "tmp", "var", guestVolume, guestWitness} {
-		if err := os.MkdirAll(filepath.Join(place.rootfs, name), 0o755); err != nil {
-			return err
-		}
+		treetest.Must(t, os.MkdirAll(filepath.Join(rootfs, name), 0o755))
 	}
-	if err := os.WriteFile(place.wrapped, []byte(wrapper), 0o755); err != nil {
-		return err
-	}
+	treetest.Must(t, os.WriteFile(place.wrapped, []byte(wrapper), 0o755))
 	cmd := exec.Command("go", "build", "-o", place.hook, "./cmd/fastlabel")
 	cmd.Dir, cmd.Env = house, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w: %s", cmd, err, out)
-	}
-	return installGuest()
-}
-
-// installGuest puts this program into the root, where there is no library: it is static.
-func installGuest() error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	program, err := os.ReadFile(self)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(place.rootfs, guestPath), program, 0o755)
+	treetest.Output(t, cmd)
+	// There is no library in the root: this program is static.
+	program, err := os.ReadFile("/proc/self/exe")
+	treetest.Must(t, err)
+	treetest.Must(t, os.WriteFile(filepath.Join(rootfs, guestPath), program, 0o755))
+	place.rootfs = rootfs
 }

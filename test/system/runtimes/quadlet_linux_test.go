@@ -16,16 +16,11 @@ import (
 // TestQuadletCommand: podman takes the command in the comment of deploy's Quadlet, and
 // makes of it what the comment says. The Quadlet has the same settings.
 func TestQuadletCommand(t *testing.T) {
-	treetest.Need(t, "root")
+	treetest.Need(t, "root", "podman")
 	setUp(t)
-	if _, err := exec.LookPath("podman"); err != nil {
-		treetest.Lack(t, "podman", err)
-	}
 	dir := t.TempDir()
 	text, err := os.ReadFile("../../../deploy/podman/fastlabel-example.container")
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	for _, line := range []string{"Volume=/srv/volume:/data", "Annotation=io.fastlabel.relabel=/data", "SecurityLabelLevel=s0:c10,c20"} {
 		if !strings.Contains(string(text), "\n"+line+"\n") {
 			t.Errorf("no line %s", line)
@@ -39,14 +34,9 @@ func TestQuadletCommand(t *testing.T) {
 	command = strings.Replace(command, "/srv/volume:", dir+":", 1)
 	podman := "podman --root " + filepath.Join(dir, "root") + " --runroot " + filepath.Join(dir, "run") + " "
 	create := podman + "create " + command + " --security-opt label=filetype:other_t --security-opt label=user:user_u --rootfs " + place.rootfs + " " + guestPath
-	id, err := exec.Command("unshare", "-m", "sh", "-ec", create).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v: %s", create, err, id)
-	}
-	text, err = exec.Command("unshare", "-m", "sh", "-ec", podman+"inspect "+string(id)).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := treetest.Output(t, exec.Command("unshare", "-m", "sh", "-ec", create))
+	text, err = exec.Command("unshare", "-m", "sh", "-ec", podman+"inspect "+id).Output()
+	treetest.Must(t, err)
 	var all []struct {
 		Config     struct{ Annotations map[string]string }
 		Mounts     []struct{ Source, Destination string }

@@ -4,10 +4,7 @@ package runtimes
 
 import (
 	"path/filepath"
-	"strings"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -76,12 +73,7 @@ func (v volume) has(t testing.TB, label string) {
 // sealed fails the test if the root is trusted for a label.
 func (v volume) sealed(t testing.TB) {
 	t.Helper()
-	buf := make([]byte, 256)
-	n, err := unix.Lgetxattr(v.root, treetest.Attr, buf)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if root := strings.TrimSuffix(string(buf[:n]), "\x00"); root == oldLabel || root == newLabel {
+	if root := treetest.Read(t, v.root)["."]; root == oldLabel || root == newLabel {
 		t.Errorf("the root has %s, of %v", root, v.labels(t))
 	}
 }
@@ -99,11 +91,5 @@ func (v volume) partly(t testing.TB) {
 func onDisk(t testing.TB) string {
 	t.Helper()
 	treetest.Need(t, "root", "ext4")
-	for _, f := range treetest.Filesystems(t) {
-		if f.Name == "ext4" {
-			return f.Dir(t)
-		}
-	}
-	t.Fatal("no ext4")
-	return ""
+	return treetest.Filesystems(t)[0].Dir(t)
 }
